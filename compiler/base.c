@@ -1,0 +1,505 @@
+/* base.c -- arena, text builder, errors, temporaries, atomic output files.  Knows nothing of models. */
+#include "base.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if defined(__has_feature)
+#  if __has_feature(address_sanitizer)
+#    define WITH_ASAN 1
+#  endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#  define WITH_ASAN 1
+#endif
+#ifdef WITH_ASAN
+#  include <sanitizer/asan_interface.h>
+#  define POISON(p, n)   ASAN_POISON_MEMORY_REGION((p), (n))
+#  define UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION((p), (n))
+enum { RED_ZONE = 16 };             /* left poisoned behind every allocation, so that ASan sees a run past its end */
+#else
+#  define POISON(p, n)   ((void)(p), (void)(n))
+#  define UNPOISON(p, n) ((void)(p), (void)(n))
+enum { RED_ZONE = 0 };
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__)          /* GCC under UBSan: false "null format string" at vsnprintf(NULL, 0, ...) */
+#  pragma GCC diagnostic ignored "-Wformat-truncation"
+#endif
+
+/* ---- arena ---- */
+
+enum { ALIGNMENT = 16, CHUNK_FIRST = 64 << 10, CHUNK_LARGEST = 4 << 20 };
+
+struct chunk {
+    struct chunk *next;
+    size_t        size, used;       /* of the memory behind this header */
+};
+#define CHUNK_HEADER ((sizeof(struct chunk) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT)
+
+struct arena {
+    struct chunk *head;             /* allocations come from here; the others are full or hold one large block */
+    size_t        next_size;
+};
+
+static _Noreturn void die_memory(size_t bytes)
+{
+    die("out of memory: another %zu bytes are needed; close other programs or use a machine with more memory", bytes);
+}
+
+static struct chunk *chunk_new(size_t size)
+{
+    struct chunk *chunk = size <= SIZE_MAX - CHUNK_HEADER ? calloc(1, CHUNK_HEADER + size) : NULL;
+    if (!chunk) die_memory(size);
+    chunk->size = size;
+    POISON((char *)chunk + CHUNK_HEADER, size);
+    return chunk;
+}
+
+static void *chunk_take(struct chunk *chunk, size_t bytes, size_t step)
+{
+    char *p = (char *)chunk + CHUNK_HEADER + chunk->used;
+    chunk->used += step;
+    UNPOISON(p, bytes);
+    return p;
+}
+
+struct arena *arena_create(void)
+{
+    struct arena *a = calloc(1, sizeof *a);
+    if (!a) die_memory(sizeof *a);
+    a->next_size = CHUNK_FIRST;
+    return a;
+}
+
+void arena_destroy(struct arena *a)
+{
+    if (!a) return;
+    for (struct chunk *chunk = a->head, *next; chunk; chunk = next) {
+        next = chunk->next;
+        UNPOISON((char *)chunk + CHUNK_HEADER, chunk->size);
+        free(chunk);
+    }
+    free(a);
+}
+
+void *arena_alloc(struct arena *a, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 2) die_memory(bytes);
+    const size_t step = ((bytes ? bytes : 1) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + RED_ZONE;
+    if (a->head && step <= a->head->size - a->head->used) return chunk_take(a->head, bytes, step);
+
+    if (a->head && step > a->next_size / 4) {         /* a large block of its own; the head keeps serving small ones */
+        struct chunk *chunk = chunk_new(step);
+        chunk->next = a->head->next;
+        a->head->next = chunk;
+        return chunk_take(chunk, bytes, step);
+    }
+    struct chunk *chunk = chunk_new(step > a->next_size ? step : a->next_size);
+    chunk->next = a->head;
+    a->head = chunk;
+    if (a->next_size < CHUNK_LARGEST) a->next_size *= 2;
+    return chunk_take(chunk, bytes, step);
+}
+
+void *arena_calloc(struct arena *a, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size) die("out of memory: %zu items of %zu bytes are more than any machine holds", count, size);
+    return arena_alloc(a, count * size);
+}
+
+char *arena_strndup(struct arena *a, const char *s, size_t n)
+{
+    if (n == SIZE_MAX) die_memory(n);
+    char *copy = arena_alloc(a, n + 1);
+    if (n) memcpy(copy, s, n);
+    return copy;
+}
+
+char *arena_strdup(struct arena *a, const char *s) { return arena_strndup(a, s, strlen(s)); }
+
+static char *arena_vprintf(struct arena *a, const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, fmt, args);
+    assert(n >= 0);
+    char *s = arena_alloc(a, (size_t)n + 1);
+    vsnprintf(s, (size_t)n + 1, fmt, again);
+    va_end(again);
+    return s;
+}
+
+char *arena_printf(struct arena *a, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    char *s = arena_vprintf(a, fmt, args);
+    va_end(args);
+    return s;
+}
+
+/* ---- text ---- */
+
+static void text_reserve(struct text *t, size_t more)
+{
+    if (more > SIZE_MAX / 4 - t->size) die_memory(more);
+    const size_t need = t->size + more + 1;
+    if (need <= t->capacity) return;
+    size_t capacity = t->capacity ? t->capacity * 2 : 256;
+    while (capacity < need) capacity *= 2;
+    char *data = arena_alloc(t->arena, capacity);
+    if (t->size) memcpy(data, t->data, t->size);
+    t->data = data;
+    t->capacity = capacity;
+}
+
+void text_append(struct text *t, const char *bytes, size_t n)
+{
+    text_reserve(t, n);
+    if (n) memcpy(t->data + t->size, bytes, n);
+    t->size += n;
+    t->data[t->size] = '\0';
+}
+
+void text_puts(struct text *t, const char *s) { text_append(t, s, strlen(s)); }
+
+void text_printf(struct text *t, const char *fmt, ...)
+{
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, fmt, args);
+    assert(n >= 0);
+    text_reserve(t, (size_t)n);
+    vsnprintf(t->data + t->size, (size_t)n + 1, fmt, again);
+    t->size += (size_t)n;
+    va_end(again);
+    va_end(args);
+}
+
+const char *text_str(const struct text *t) { return t->data ? t->data : ""; }
+
+const char *printable(struct arena *a, const char *bytes, size_t n)
+{
+    enum { LIMIT = 200 };
+    char out[LIMIT + 8];
+    size_t size = 0, cut = 0;              /* cut: where "..." still fits */
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)bytes[i], before = i ? (unsigned char)bytes[i - 1] : 0;
+        /* Behind the obvious: "slash star" inside a comment warns, and two question marks start a trigraph in C11. */
+        const bool ends_comment = (c == '/' && before == '*') || (c == '*' && before == '/');
+        const bool trigraph = c == '?' && before == '?';
+        char piece[8];
+        if (c < 0x20 || c > 0x7e || c == '"' || c == '\'' || c == '\\' || ends_comment || trigraph)
+            snprintf(piece, sizeof piece, "\\x%02X", c);
+        else
+            snprintf(piece, sizeof piece, "%c", c);
+        const size_t length = strlen(piece);
+        if (size + length > LIMIT) {
+            memcpy(out + cut, "...", 3);
+            return arena_strndup(a, out, cut + 3);
+        }
+        memcpy(out + size, piece, length);
+        size += length;
+        if (size <= LIMIT - 3) cut = size;
+    }
+    return arena_strndup(a, out, size);
+}
+
+/* ---- temporaries: removed when the process dies early ---- */
+
+enum { CLEANUP_MAX = 64 };
+static char *volatile cleanup_path[CLEANUP_MAX];      /* NULL = free slot; read by the signal handler */
+
+static void cleanup_run(void)                         /* async-signal-safe */
+{
+    for (size_t i = 0; i < CLEANUP_MAX; i++)
+        if (cleanup_path[i]) unlink(cleanup_path[i]);
+}
+
+/* After a death that a test caught, the slots must not fill up. */
+static void cleanup_run_and_forget(void)
+{
+    cleanup_run();
+    for (size_t i = 0; i < CLEANUP_MAX; i++) {
+        char *path = cleanup_path[i];
+        cleanup_path[i] = NULL;
+        free(path);
+    }
+}
+
+void cleanup_unlink_at_exit(const char *path)
+{
+    for (size_t i = 0; i < CLEANUP_MAX; i++) {
+        if (cleanup_path[i]) continue;
+        char *copy = strdup(path);
+        if (!copy) die_memory(strlen(path));
+        cleanup_path[i] = copy;
+        return;
+    }
+    die("%s: more than %d temporary files at once; this is a mistake in forgec, please report it", path, CLEANUP_MAX);
+}
+
+void cleanup_forget(const char *path)
+{
+    for (size_t i = 0; i < CLEANUP_MAX; i++) {
+        char *found = cleanup_path[i];
+        if (!found || strcmp(found, path) != 0) continue;
+        cleanup_path[i] = NULL;                       /* before free(): a signal may come between the two */
+        free(found);
+        return;
+    }
+}
+
+static void on_signal(int number)
+{
+    cleanup_run();
+    _exit(128 + number);
+}
+
+static const int cleanup_signals[] = { SIGINT, SIGTERM, SIGHUP };
+
+void cleanup_install_signals(void)
+{
+    struct sigaction action = { .sa_handler = on_signal }, old;
+    sigfillset(&action.sa_mask);
+    for (size_t i = 0; i < COUNT_OF(cleanup_signals); i++) {
+        if (sigaction(cleanup_signals[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN) continue;   /* nohup */
+        sigaction(cleanup_signals[i], &action, NULL);
+    }
+}
+
+/* ---- errors ---- */
+
+void (*die_handler)(const char *message);
+
+enum { MESSAGE_MAX = 8192 };
+
+/* One line whatever a path or a value contains: control bytes become '?'. */
+static void make_one_line(char *s)
+{
+    for (; *s; s++)
+        if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = '?';
+}
+
+static void format_message(char out[MESSAGE_MAX], struct place at, const char *fmt, va_list args)
+{
+    int used = 0;
+    if (at.file && at.line && at.column) used = snprintf(out, MESSAGE_MAX, "%s:%u:%u: ", at.file, at.line, at.column);
+    else if (at.file && at.line)         used = snprintf(out, MESSAGE_MAX, "%s:%u: ", at.file, at.line);
+    else if (at.file)                    used = snprintf(out, MESSAGE_MAX, "%s: ", at.file);
+    else if (at.line)                    used = snprintf(out, MESSAGE_MAX, "line %u: ", at.line);
+    if (used < 0) used = 0;
+    if (used > MESSAGE_MAX - 1) used = MESSAGE_MAX - 1;
+    vsnprintf(out + used, (size_t)(MESSAGE_MAX - used), fmt, args);
+    make_one_line(out);
+}
+
+static _Noreturn void die_message(const char *message)
+{
+    cleanup_run_and_forget();
+    if (die_handler) {
+        die_handler(message);
+        abort();                                       /* the contract: a handler does not return */
+    }
+    fprintf(stderr, "forgec: error: %s\n", message);
+    exit(EXIT_FAILURE);
+}
+
+void die(const char *fmt, ...)
+{
+    char message[MESSAGE_MAX];
+    va_list args;
+    va_start(args, fmt);
+    format_message(message, (struct place){ 0 }, fmt, args);
+    va_end(args);
+    die_message(message);
+}
+
+void die_at(struct place at, const char *fmt, ...)
+{
+    char message[MESSAGE_MAX];
+    va_list args;
+    va_start(args, fmt);
+    format_message(message, at, fmt, args);
+    va_end(args);
+    die_message(message);
+}
+
+void warn(const char *fmt, ...)
+{
+    char message[MESSAGE_MAX];
+    va_list args;
+    va_start(args, fmt);
+    format_message(message, (struct place){ 0 }, fmt, args);
+    va_end(args);
+    fprintf(stderr, "forgec: warning: %s\n", message);
+}
+
+/* ---- files ---- */
+
+/* What the user can do about errno; starts with "; ", "" when there is nothing better than the reason itself. */
+static const char *remedy(int error)
+{
+    switch (error) {
+    case ENOSPC: return "; free some space or choose another disk";
+    case EDQUOT: return "; free some of your quota or choose another disk";
+    case EROFS:  return "; choose a directory on a writable file system";
+    case EACCES:
+    case EPERM:  return "; check the permissions or choose another path";
+    case EIO:    return "; the disk reports a fault: check it or choose another one";
+    case EFBIG:  return "; the file size limit is too small: see ulimit -f";
+    case ENOENT: return "; check the path";
+    case ENOTDIR: return "; a part of the path is not a directory";
+    case EMFILE:
+    case ENFILE: return "; close other files: see ulimit -n";
+    default:     return "";
+    }
+}
+
+static _Noreturn void die_errno(const char *path, const char *action, int error)
+{
+    die("%s: cannot %s: %s%s", path, action, strerror(error), remedy(error));
+}
+
+bool file_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+struct bytes file_read(struct arena *a, const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) die_errno(path, "open", errno);
+    struct stat st;
+    int error = 0;
+    if (fstat(fd, &st) != 0) error = errno;
+    else if (S_ISDIR(st.st_mode)) error = EISDIR;
+    if (error) { close(fd); die_errno(path, "read", error); }
+
+    struct text t = { .arena = a };
+    /* A size is a hint only: pipes have none, and the file may grow; the last byte is room to see the end. */
+    text_reserve(&t, S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 1 : 4096);
+    for (;;) {
+        if (t.capacity - t.size < 2) text_reserve(&t, t.size);
+        const ssize_t n = read(fd, t.data + t.size, t.capacity - t.size - 1);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) { error = errno; close(fd); die_errno(path, "read", error); }
+        if (n == 0) break;
+        t.size += (size_t)n;
+    }
+    close(fd);
+    t.data[t.size] = '\0';
+    return (struct bytes){ .data = (const uint8_t *)t.data, .size = t.size };
+}
+
+struct outfile outfile_open(struct arena *a, const char *path, unsigned mode)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        die("%s: is %s, not a regular file; choose another output path", path, S_ISDIR(st.st_mode) ? "a directory" : "a device or pipe");
+
+    struct outfile f = { .path = arena_strdup(a, path) };
+    char *temporary = arena_printf(a, "%s.tmpXXXXXX", path);
+    f.temporary = temporary;
+
+    /* A signal between the creation and the registration would leave the file behind. */
+    sigset_t block, old;
+    sigemptyset(&block);
+    for (size_t i = 0; i < COUNT_OF(cleanup_signals); i++) sigaddset(&block, cleanup_signals[i]);
+    sigprocmask(SIG_BLOCK, &block, &old);
+    f.fd = mkostemp(temporary, O_CLOEXEC);
+    const int error = errno;
+    if (f.fd >= 0) cleanup_unlink_at_exit(temporary);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    if (f.fd < 0) die_errno(path, "create a file beside it", error);
+
+    const mode_t mask = umask(0);
+    umask(mask);
+    if (fchmod(f.fd, (mode_t)mode & ~mask & 07777) != 0) {
+        const int why = errno;
+        close(f.fd);
+        die_errno(path, "set its permissions", why);
+    }
+    return f;
+}
+
+static _Noreturn void outfile_die(struct outfile *f, const char *action, int error)
+{
+    if (f->fd >= 0) close(f->fd);
+    f->fd = -1;
+    die_errno(f->path, action, error);
+}
+
+void outfile_write(struct outfile *f, const void *data, size_t n)
+{
+    const char *p = data;
+    while (n) {
+        const ssize_t done = write(f->fd, p, n < (1u << 30) ? n : 1u << 30);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) outfile_die(f, "write", errno);
+        p += done;
+        n -= (size_t)done;
+        f->offset += (uint64_t)done;
+    }
+}
+
+void outfile_pad(struct outfile *f, uint64_t offset)
+{
+    static const char zeros[4096];
+    assert(offset >= f->offset);
+    const uint64_t gap = offset - f->offset;
+    if (gap <= sizeof zeros) {
+        outfile_write(f, zeros, (size_t)gap);
+        return;
+    }
+    if (offset > INT64_MAX) outfile_die(f, "extend it", EFBIG);
+    if (ftruncate(f->fd, (off_t)offset) != 0 || lseek(f->fd, (off_t)offset, SEEK_SET) < 0) outfile_die(f, "extend it", errno);
+    f->offset = offset;
+}
+
+void outfile_commit(struct outfile *f)
+{
+    const int closed = close(f->fd), error = errno;     /* network file systems report a full disk here */
+    f->fd = -1;
+    if (closed != 0 && error != EINTR) die_errno(f->path, "write", error);
+    if (rename(f->temporary, f->path) != 0) die_errno(f->path, "rename the finished file into place", errno);
+    cleanup_forget(f->temporary);
+}
+
+void outfile_discard(struct outfile *f)
+{
+    if (f->fd >= 0) close(f->fd);
+    f->fd = -1;
+    unlink(f->temporary);
+    cleanup_forget(f->temporary);
+}
+
+void directory_make(struct arena *a, const char *path)
+{
+    char *part = arena_strdup(a, path);
+    const size_t size = strlen(part);
+    for (size_t i = 1; i <= size; i++) {
+        if (i < size && part[i] != '/') continue;
+        const char saved = part[i];
+        part[i] = '\0';
+        struct stat st;
+        /* stat first: mkdir on an existing directory may say EROFS or EACCES instead of EEXIST. */
+        if (stat(part, &st) != 0) {
+            if (mkdir(part, 0777) != 0 && errno != EEXIST) die_errno(part, "make the directory", errno);
+        } else if (!S_ISDIR(st.st_mode)) {
+            die("%s: exists and is not a directory; remove it or choose another path", part);
+        }
+        part[i] = saved;
+    }
+}

@@ -1,0 +1,75 @@
+/* base.h -- what every stage of the compiler uses: arena, text builder, errors with a place, atomic files. */
+#ifndef FORGEC_BASE_H
+#define FORGEC_BASE_H
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- arena: everything a build allocates; nothing is freed singly. Out of memory dies. ---- */
+struct arena;
+struct arena *arena_create(void);
+void          arena_destroy(struct arena *a);
+/* Zeroed memory, aligned to 16 bytes.  bytes may be 0. */
+void *arena_alloc(struct arena *a, size_t bytes);
+/* Zeroed array; dies if count * size overflows. */
+void *arena_calloc(struct arena *a, size_t count, size_t size);
+char *arena_strdup(struct arena *a, const char *s);
+char *arena_strndup(struct arena *a, const char *s, size_t n);
+char *arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
+#define arena_new(a, type)          ((type *)arena_calloc((a), 1, sizeof(type)))
+#define arena_array(a, type, count) ((type *)arena_calloc((a), (count), sizeof(type)))
+
+/* ---- text: a growing, always NUL-terminated string in an arena. Start with { .arena = a }. ---- */
+struct text {
+    struct arena *arena;
+    char         *data;     /* NULL while empty */
+    size_t        size;     /* without the NUL */
+    size_t        capacity;
+};
+void text_append(struct text *t, const char *bytes, size_t n);
+void text_puts(struct text *t, const char *s);
+void text_printf(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+const char *text_str(const struct text *t);          /* "" while empty */
+
+/* ---- errors: the compiler stops at the first user error with one line on stderr and exit code 1. ---- */
+struct place {              /* file may be NULL; line and column start at 1, 0 = unknown */
+    const char *file;
+    uint32_t    line, column;
+};
+_Noreturn void die(const char *fmt, ...) PRINTF_LIKE(1, 2);
+_Noreturn void die_at(struct place at, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void           warn(const char *fmt, ...) PRINTF_LIKE(1, 2);
+/* Tests and fuzzers: when set, die() hands its message here instead of printing and exiting; it must not return. */
+extern void (*die_handler)(const char *message);
+/* Run by die() and on SIGINT/SIGTERM before the process ends (temporary files).  Async-signal-safe work only. */
+void cleanup_unlink_at_exit(const char *path);       /* path is copied; at most 64 at once */
+void cleanup_forget(const char *path);
+/* SIGINT, SIGTERM and SIGHUP remove those files and end the process with 128 + signal; an ignored signal stays ignored. */
+void cleanup_install_signals(void);
+/* Text from a file, made safe for a terminal, a C comment or a message: control bytes, quotes, backslashes,
+ * "*" followed by "/" and non-ASCII bytes become \xHH; cut to 200 bytes with "...". */
+const char *printable(struct arena *a, const char *bytes, size_t n);
+
+/* ---- files ---- */
+struct bytes { const uint8_t *data; size_t size; };
+/* Whole file into the arena.  Dies with the path and the reason. */
+struct bytes file_read(struct arena *a, const char *path);
+bool         file_exists(const char *path);
+/* Written to PATH.tmpXXXXXX beside the target and renamed into place by commit; removed when forgec dies before. */
+struct outfile {
+    int         fd;
+    const char *path, *temporary;
+    uint64_t    offset;      /* bytes written so far */
+};
+struct outfile outfile_open(struct arena *a, const char *path, unsigned mode);
+void outfile_write(struct outfile *f, const void *data, size_t n);      /* dies on a full disk, naming the path */
+void outfile_pad(struct outfile *f, uint64_t offset);                   /* zeros up to offset (sparse where possible) */
+void outfile_commit(struct outfile *f);                                 /* close, rename */
+void outfile_discard(struct outfile *f);
+/* mkdir -p; dies on failure. */
+void directory_make(struct arena *a, const char *path);
+#endif

@@ -1,0 +1,182 @@
+/* build.c -- every stage in order; nothing else calls a stage. */
+#include "build.h"
+#include "emit.h"
+#include "image.h"
+#include "link.h"
+#include "vocab.h"
+#include "weights_file.h"
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct target {                     /* one program of the product */
+    struct profile *profile;
+    struct plan    *plan;
+    struct bytes    source;
+};
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void step(const struct build_options *o, const char *what, double since)
+{
+    if (o->cc.spawn.verbose) fprintf(stderr, "forgec: %-8s %8.1f ms\n", what, (seconds() - since) * 1e3);
+}
+
+/* "models/tiny-q8_0.gguf" -> "tiny-q8_0" */
+static const char *default_name(struct arena *a, const char *model_path, const char *suffix)
+{
+    const char *slash = strrchr(model_path, '/');
+    char *name = arena_strdup(a, slash ? slash + 1 : model_path);
+    char *dot = strrchr(name, '.');
+    if (dot && dot != name) *dot = 0;
+    name = arena_printf(a, "%s%s", name, suffix);
+    return strcmp(name, model_path) == 0 ? arena_printf(a, "%s.out", name) : name;
+}
+
+static void write_text(struct arena *a, const struct build_options *o, const char *path, struct bytes text)
+{
+    if (strcmp(path, "-") == 0) {
+        if (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout)) die("cannot write to standard output");
+        return;
+    }
+    struct outfile f = outfile_open(a, path, 0666);
+    outfile_write(&f, text.data, text.size);
+    outfile_commit(&f);
+    (void)o;
+}
+
+static const char *options_text(struct arena *a, const struct build_options *o, const struct plan *p)
+{
+    return arena_printf(a, "--fuse %s --ctx %u --kv %s%s", o->fuse == FUSE_NONE ? "none" : "layer", p->options.n_ctx, kv_type_name[p->options.kv],
+                        p->options.exact ? " --exact" : "");
+}
+
+/* ---- emit kinds that need no compiler ---- */
+
+static const char *write_graph(struct arena *a, const struct build_options *o, const struct graph *graph)
+{
+    struct text t = { .arena = a };
+    graph_print(&t, graph);
+    const char *path = o->out_path ? o->out_path : "-";
+    write_text(a, o, path, (struct bytes){ (const uint8_t *)t.data, t.size });
+    return path;
+}
+
+static const char *write_plan(struct arena *a, const struct build_options *o, const struct target *targets, uint32_t n)
+{
+    struct text t = { .arena = a };
+    for (uint32_t i = 0; i < n; i++) {
+        plan_print(&t, targets[i].plan);
+        fuse_print(&t, targets[i].plan->fused);
+    }
+    const char *path = o->out_path ? o->out_path : "-";
+    write_text(a, o, path, (struct bytes){ (const uint8_t *)t.data, t.size });
+    return path;
+}
+
+/* ---- the executable ---- */
+
+static void save_temp(struct arena *a, const struct build_options *o, const char *name, struct bytes data)
+{
+    if (!o->cc.save_temps) return;
+    directory_make(a, o->cc.save_temps);
+    write_text(a, o, arena_printf(a, "%s/%s", o->cc.save_temps, name), data);
+}
+
+static void compile_and_link(struct arena *a, const struct build_options *o, struct toolchain *tc, const struct target *targets, uint32_t n,
+                             struct bytes vocab, const char *weights_hash, const char *out)
+{
+    const struct profile *first = targets[0].profile;
+    double since = seconds();
+    size_t n_jobs;
+    struct cc_job *jobs = cc_runtime_jobs(a, tc, first, n + 1, &n_jobs);
+    const char *symbols[COUNT_OF(o->targets)];
+    for (uint32_t i = 0; i < n; i++) {
+        symbols[i] = emit_symbol(a, targets[i].profile);
+        jobs[n_jobs++] = (struct cc_job){ .name = n == 1 ? "model.c" : arena_printf(a, "model-%s.c", targets[i].profile->name), .source = targets[i].source,
+                                          .kind = CC_KERNELS, .profile = targets[i].profile };
+        save_temp(a, o, jobs[n_jobs - 1].name, targets[i].source);
+    }
+    jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_table(a, symbols, n), .kind = CC_RUNTIME, .profile = first };
+    cc_compile(a, tc, jobs, n_jobs);
+    step(o, "cc", since);
+    if (o->cc.spawn.dry_run) return;
+
+    since = seconds();
+    struct link_object *objects = arena_array(a, struct link_object, n_jobs + 1);
+    for (size_t i = 0; i < n_jobs; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
+    size_t n_objects = n_jobs;
+    if (vocab.data) objects[n_objects++] = link_data_object(a, first, "forge_vocab", vocab);
+    struct image_writer writer = { .arena = a, .plan = targets[0].plan, .jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+                                   .progress = !o->quiet && isatty(2) };
+    const struct link_input input = { .profile = first, .objects = objects, .n_objects = n_objects, .is_static = o->is_static,
+                                      .weights_bytes = o->weights == WEIGHTS_EMBED ? targets[0].plan->image_bytes : 0 };
+    link_executable(a, tc, &input, out, image_write, &writer);
+    if (o->weights == WEIGHTS_EXTERNAL) weights_file_write(a, weights_file_path(a, out), weights_hash, targets[0].plan->image_bytes, image_write, &writer);
+    step(o, "link", since);
+}
+
+const char *build(struct arena *a, const struct build_options *o)
+{
+    double since = seconds();
+    const struct gguf *file = gguf_open(a, o->model_path, o->weights == WEIGHTS_NONE || o->emit != EMIT_EXE);
+    step(o, "gguf", since);
+    struct model *model = model_describe(a, file, o->models_dir);
+    struct graph *graph = graph_build(a, model);
+    if (o->emit == EMIT_GRAPH) return write_graph(a, o, graph);
+    const struct fused *fused = fuse(a, graph, o->fuse);
+
+    struct target targets[COUNT_OF(o->targets)] = { { 0 } };
+    const uint32_t n = o->n_targets ? o->n_targets : 1;
+    for (uint32_t i = 0; i < n; i++) {
+        targets[i].profile = profile_load(a, o->n_targets ? o->targets[i] : "native", o->targets_dir);
+        targets[i].plan = plan_make(a, fused, targets[i].profile, &o->plan);
+        if (strcmp(targets[i].profile->elf_machine, targets[0].profile->elf_machine))
+            die("targets %s and %s are different machines; one executable holds one", targets[0].profile->name, targets[i].profile->name);
+    }
+    if (o->emit == EMIT_PLAN) return write_plan(a, o, targets, n);
+
+    const struct bytes vocab = vocab_build(a, file, model->n_vocab);
+    since = seconds();
+    const char *model_hash = gguf_hash(a, file), *weights_hash = image_hash(a, targets[0].plan, model_hash);
+    step(o, "hash", since);
+    struct toolchain *tc = toolchain_open(a, &o->cc);
+    since = seconds();
+    for (uint32_t i = 0; i < n; i++) {
+        struct emit_options eo = { .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash, .has_vocab = vocab.data != NULL,
+                                   .options = options_text(a, o, targets[i].plan), .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
+                                   .compile_command = cc_line(a, targets[i].profile, CC_KERNELS, "model.c") };
+        targets[i].source = emit(a, targets[i].plan, &eo);
+    }
+    if (o->source) {
+        targets[0].source = file_read(a, o->source);
+        if (n > 1) die("forgec cc takes one target");
+        if (!memmem(targets[0].source.data, targets[0].source.size, weights_hash, strlen(weights_hash)))
+            die("%s was not emitted from %s with these options; emit it again with --emit source and edit that", o->source, o->model_path);
+    }
+    step(o, "emit", since);
+    if (o->emit == EMIT_SOURCE) {
+        if (n > 1) die("--emit source takes one target");
+        const char *path = o->out_path ? o->out_path : default_name(a, o->model_path, ".c");
+        write_text(a, o, path, targets[0].source);
+        return path;
+    }
+    if (o->emit == EMIT_ASM) {
+        if (n > 1) die("--emit asm takes one target");
+        static const char *const flags[] = { "-S", NULL };
+        struct cc_job job = { .name = "model.c", .source = targets[0].source, .kind = CC_KERNELS, .profile = targets[0].profile, .flags = flags };
+        cc_compile(a, tc, &job, 1);
+        const char *path = o->out_path ? o->out_path : default_name(a, o->model_path, ".s");
+        if (!o->cc.spawn.dry_run) write_text(a, o, path, job.object);
+        return path;
+    }
+    const char *out = o->out_path ? o->out_path : default_name(a, o->model_path, "");
+    compile_and_link(a, o, tc, targets, n, vocab, weights_hash, out);
+    return out;
+}

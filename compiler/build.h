@@ -1,0 +1,26 @@
+/* build.h -- the pipeline: gguf -> model -> graph -> fuse -> plan -> emit -> cc -> pack -> link. */
+#ifndef FORGEC_BUILD_H
+#define FORGEC_BUILD_H
+#include "cc.h"
+#include "plan.h"
+
+enum emit_kind { EMIT_EXE, EMIT_SOURCE, EMIT_ASM, EMIT_PLAN, EMIT_GRAPH };
+enum weights_kind { WEIGHTS_EMBED, WEIGHTS_EXTERNAL, WEIGHTS_NONE };
+
+struct build_options {
+    const char         *model_path, *out_path;        /* out_path NULL: named after the model; "-": stdout for text */
+    const char         *targets[8];
+    uint32_t            n_targets;                    /* 0: this machine */
+    enum emit_kind      emit;
+    enum fuse_level     fuse;
+    enum weights_kind   weights;
+    struct plan_options plan;
+    struct cc_options   cc;
+    const char         *source;                       /* `forgec cc`: compile this file in place of the emitted source */
+    const char         *templates_dir, *targets_dir, *models_dir;
+    bool                is_static, quiet;
+};
+
+/* Runs the pipeline and writes the product.  Returns its path.  Dies on the first error. */
+const char *build(struct arena *a, const struct build_options *o);
+#endif

@@ -1,0 +1,351 @@
+/* cc.c -- finds clang, pastes the runtime's includes, compiles through the cache. */
+#include "cc.h"
+#include "resource.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CLANG_NEWEST_TRIED = 29, ARGV_MAX = 96, INCLUDE_DEPTH_MAX = 32 };
+
+/* ---- finding the tools ---- */
+
+/* Absolute path of an executable file, by PATH when name has no slash; NULL when there is none. */
+static const char *program_find(struct arena *a, const char *name)
+{
+    if (strchr(name, '/')) return access(name, X_OK) ? NULL : name;
+    const char *path = getenv("PATH");
+    if (!path) path = "/usr/local/bin:/usr/bin:/bin";
+    while (*path) {
+        const size_t length = strcspn(path, ":");
+        const char  *full = length ? arena_printf(a, "%.*s/%s", (int)length, path, name) : name;
+        struct stat  st;
+        if (!stat(full, &st) && S_ISREG(st.st_mode) && !access(full, X_OK)) return full;
+        path += length + (path[length] == ':');
+    }
+    return NULL;
+}
+
+/* Changes whenever the file does.  "" when there is none. */
+static const char *file_identity(struct arena *a, const char *path)
+{
+    struct stat st;
+    if (!path || stat(path, &st)) return "";
+    return arena_printf(a, "%s %lld %lld.%09ld", path, (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+}
+
+static struct bytes bytes_of(const char *s)
+{
+    return (struct bytes){ (const uint8_t *)s, strlen(s) };
+}
+
+static const char *first_line(struct arena *a, const char *s)
+{
+    return arena_strndup(a, s, strcspn(s, "\r\n"));
+}
+
+struct clang_facts { const char *identity, *lld; };     /* lld: path or "" */
+
+/* Asks clang what it is, or the cache what this very file said last time. */
+static struct clang_facts clang_ask(struct arena *a, struct cache *cache, const char *clang)
+{
+    const struct bytes     parts[] = { bytes_of("clang facts 1"), bytes_of(file_identity(a, clang)) };
+    const struct cache_key key = cache_key_of(parts, COUNT_OF(parts));
+    struct bytes           stored;
+    if (cache_get(cache, a, key, &stored)) {
+        const char *identity = (const char *)stored.data, *lld = memchr(identity, '\n', stored.size);
+        /* a cached "no lld" is not believed: it may have been installed since */
+        if (lld && lld[1] && !access(lld + 1, X_OK))
+            return (struct clang_facts){ arena_strndup(a, identity, (size_t)(lld - identity)), lld + 1 };
+    }
+    const char *const version_argv[] = { clang, "--version", NULL }, *const lld_argv[] = { clang, "--print-prog-name=ld.lld", NULL };
+    struct spawn_job jobs[] = { { .argv = version_argv }, { .argv = lld_argv } };
+    spawn_run(a, &(struct spawn_options){ .jobs = 2 }, jobs, COUNT_OF(jobs));
+    if (jobs[0].status || !jobs[0].output.size) return (struct clang_facts){ "", "" };
+    struct clang_facts facts = { first_line(a, (const char *)jobs[0].output.data), "" };
+    if (!jobs[1].status && jobs[1].output.size && jobs[1].output.data[0] == '/') {
+        facts.lld = first_line(a, (const char *)jobs[1].output.data);
+        if (access(facts.lld, X_OK)) facts.lld = "";
+    }
+    cache_put(cache, a, key, bytes_of(arena_printf(a, "%s\n%s", facts.identity, facts.lld)));
+    return facts;
+}
+
+/* "Debian clang version 19.1.7 (3~deb12u1)" -> "19.1.7"; NULL when it is no clang. */
+static const char *clang_version_of(struct arena *a, const char *identity)
+{
+    const char *at = strstr(identity, "clang version ");
+    if (!at) return NULL;
+    at += strlen("clang version ");
+    const size_t length = strspn(at, "0123456789.");
+    return length && isdigit((unsigned char)*at) ? arena_strndup(a, at, length) : NULL;
+}
+
+static bool toolchain_try(struct arena *a, struct toolchain *tc, const char *name, const char **found_old)
+{
+    const char *path = program_find(a, name);
+    if (!path) return false;
+    const struct clang_facts facts = clang_ask(a, tc->cache, path);
+    const char *version = clang_version_of(a, facts.identity);
+    if (!version) return false;
+    if (atoi(version) < CLANG_OLDEST) {
+        if (!*found_old) *found_old = arena_printf(a, "%s is clang %s", path, version);
+        return false;
+    }
+    tc->clang = path;
+    tc->clang_version = version;
+    tc->clang_identity = facts.identity;
+    tc->lld = facts.lld[0] ? facts.lld : NULL;
+    tc->lld_identity = file_identity(a, tc->lld);
+    return true;
+}
+
+#define CLANG_INSTALL "on Debian or Ubuntu: apt-get install clang-19 lld-19"
+
+struct toolchain *toolchain_open(struct arena *a, const struct cc_options *options)
+{
+    struct toolchain *tc = arena_new(a, struct toolchain);
+    tc->options = *options;
+    tc->cache = cache_open(a, !options->no_cache);
+    if (options->save_temps) directory_make(a, options->save_temps);
+
+    const char *old = NULL, *variable = getenv("FORGEC_CLANG");
+    const char *wanted = options->clang ? options->clang : variable && *variable ? variable : NULL;
+    if (wanted) {                     /* asked for by name: no silent substitute */
+        if (toolchain_try(a, tc, wanted, &old)) return tc;
+        const char *from = options->clang ? "--clang" : "FORGEC_CLANG";
+        if (old) die("%s: %s; forgec needs at least clang %d (%s)", from, old, CLANG_OLDEST, CLANG_INSTALL);
+        die("%s: %s is not a clang that can be run; forgec needs at least clang %d (%s)", from, wanted, CLANG_OLDEST, CLANG_INSTALL);
+    }
+    for (int version = CLANG_OLDEST; version <= CLANG_NEWEST_TRIED; version++)
+        if (toolchain_try(a, tc, arena_printf(a, "clang-%d", version), &old)) return tc;
+    if (toolchain_try(a, tc, "/opt/rocm/llvm/bin/clang", &old) || toolchain_try(a, tc, "clang", &old)) return tc;
+    if (old) die("%s; forgec needs at least clang %d (%s; or --clang PATH)", old, CLANG_OLDEST, CLANG_INSTALL);
+    die("no clang found; forgec needs at least clang %d (%s; or --clang PATH)", CLANG_OLDEST, CLANG_INSTALL);
+}
+
+/* ---- cross building ---- */
+
+static const char *host_machine(void)
+{
+#if defined(__x86_64__)
+    return "x86_64";
+#elif defined(__aarch64__)
+    return "aarch64";
+#else
+    return "unknown";
+#endif
+}
+
+const char *cc_target_missing(struct arena *a, const struct profile *profile)
+{
+    if (!strcmp(profile->elf_machine, host_machine())) {
+        /* the multiarch folder of Debian, or the plain one of everybody else */
+        if (file_exists("/usr/include/stdio.h") || file_exists(arena_printf(a, "/usr/include/%s/stdio.h", profile->triple))) return NULL;
+        return "the C library's headers are missing; on Debian or Ubuntu: apt-get install libc6-dev libgcc-12-dev";
+    }
+    if (file_exists(arena_printf(a, "/usr/%s/include/stdio.h", profile->triple))) return NULL;
+    const char *dashed = !strcmp(profile->elf_machine, "x86_64") ? "x86-64" : profile->elf_machine;
+    return arena_printf(a, "building for %s here needs its C library; on Debian or Ubuntu: apt-get install gcc-%s-linux-gnu", profile->elf_machine,
+                        dashed);
+}
+
+/* ---- includes ---- */
+
+struct expansion {
+    struct arena *arena;
+    const char   *override_dir;
+    struct text   out;
+    const char   *stack[INCLUDE_DEPTH_MAX];
+    size_t        depth;
+};
+
+/* The name in a line of the form  # include "name" ; NULL for all others. */
+static const char *include_name(struct arena *a, const char *line, size_t length)
+{
+    const char *const end = line + length;
+    while (line < end && isblank((unsigned char)*line)) line++;
+    if (line == end || *line++ != '#') return NULL;
+    while (line < end && isblank((unsigned char)*line)) line++;
+    if ((size_t)(end - line) < 7 || memcmp(line, "include", 7) != 0) return NULL;
+    line += 7;
+    while (line < end && isblank((unsigned char)*line)) line++;
+    if (line == end || *line++ != '"') return NULL;
+    const char *close = memchr(line, '"', (size_t)(end - line));
+    return close ? arena_strndup(a, line, (size_t)(close - line)) : NULL;
+}
+
+static void expand(struct expansion *e, const char *path, struct bytes text)
+{
+    struct arena *a = e->arena;
+    const char   *at = (const char *)text.data, *const end = at + text.size;
+    e->stack[e->depth++] = path;
+    text_printf(&e->out, "#line 1 \"%s\"\n", path);
+    for (uint32_t line = 1; at < end; line++) {
+        const char  *newline = memchr(at, '\n', (size_t)(end - at));
+        const size_t length = newline ? (size_t)(newline - at) : (size_t)(end - at);
+        const char  *name = include_name(a, at, length), *slash = strrchr(path, '/');
+        struct bytes inner;
+        const char  *inner_path = NULL;
+        if (name) {
+            inner_path = arena_printf(a, "%.*s%s", (int)(slash ? slash - path + 1 : 0), path, name);
+            if (!resource_find(a, e->override_dir, inner_path, &inner) && !resource_find(a, e->override_dir, inner_path = name, &inner))
+                inner_path = NULL;
+        }
+        bool open_already = false;      /* a cycle, which the header's guard would stop */
+        for (size_t i = 0; inner_path && i < e->depth; i++) open_already |= !strcmp(e->stack[i], inner_path);
+        if (inner_path && !open_already) {
+            if (e->depth == INCLUDE_DEPTH_MAX) die("%s: includes nest deeper than %d", path, INCLUDE_DEPTH_MAX);
+            expand(e, inner_path, inner);
+            text_printf(&e->out, "#line %u \"%s\"\n", line + 1, path);
+        } else if (inner_path) {
+            text_puts(&e->out, "\n");
+        } else {
+            text_append(&e->out, at, length);
+            text_puts(&e->out, "\n");
+        }
+        at += length + (newline != NULL);
+    }
+    e->depth--;
+}
+
+struct bytes cc_expand(struct arena *a, const char *override_dir, const char *path)
+{
+    struct expansion e = { .arena = a, .override_dir = override_dir, .out = { .arena = a } };
+    expand(&e, path, resource_get(a, override_dir, path));
+    return (struct bytes){ (const uint8_t *)text_str(&e.out), e.out.size };
+}
+
+struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, size_t extra, size_t *n_jobs)
+{
+    const char **paths = resource_list(a, tc->options.runtime_dir, "runtime/");
+    size_t       count = 0;
+    while (paths[count]) count++;
+    struct cc_job *jobs = arena_array(a, struct cc_job, count + extra);
+    *n_jobs = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t length = strlen(paths[i]);
+        if (length < 2 || strcmp(paths[i] + length - 2, ".c") != 0) continue;
+        jobs[(*n_jobs)++] = (struct cc_job){ .name = paths[i], .source = cc_expand(a, tc->options.runtime_dir, paths[i]),
+                                             .kind = CC_RUNTIME, .profile = profile };
+    }
+    return jobs;
+}
+
+/* ---- compiling ---- */
+
+static const char *const common_flags[] = {
+    "-std=c11", "-fPIE", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections", "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-math-errno", "-fno-ident", "-Wno-psabi", NULL };
+static const char *const kernel_flags[] = { "-O3", "-ffp-contract=fast", NULL };
+static const char *const runtime_flags[] = { "-O2", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", NULL };
+
+struct argv { const char *item[ARGV_MAX + 1]; size_t count; };
+
+static void argv_add(struct argv *v, const char *item)
+{
+    if (v->count == ARGV_MAX) die("more than %d arguments for clang", ARGV_MAX);
+    v->item[v->count++] = item;
+}
+
+static void argv_add_list(struct argv *v, const char *const *list)
+{
+    for (; list && *list; list++) argv_add(v, *list);
+}
+
+/* The flags that decide the object's bytes: everything between the program and its input. */
+static void argv_add_flags(struct arena *a, struct argv *v, const struct profile *profile, enum cc_kind kind)
+{
+    argv_add(v, arena_printf(a, "--target=%s", profile->triple));
+    argv_add_list(v, common_flags);
+    argv_add_list(v, kind == CC_KERNELS ? kernel_flags : runtime_flags);
+    if (kind == CC_KERNELS) argv_add_list(v, profile->cflags);
+}
+
+const char *cc_line(struct arena *a, const struct profile *profile, enum cc_kind kind, const char *source_name)
+{
+    struct argv v = { .count = 0 };
+    argv_add(&v, "clang");
+    argv_add_flags(a, &v, profile, kind);
+    argv_add(&v, "-c");
+    argv_add(&v, source_name);
+    v.item[v.count] = NULL;
+    return spawn_line(a, &(struct spawn_job){ .argv = v.item });
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void save(struct arena *a, const char *path, struct bytes data)
+{
+    struct outfile f = outfile_open(a, path, 0644);
+    outfile_write(&f, data.data, data.size);
+    outfile_commit(&f);
+}
+
+/* Source, flags, compiler and, standing for the C library's headers, the first of them. */
+static struct cache_key job_key(struct arena *a, const struct toolchain *tc, const struct cc_job *job, const struct argv *v)
+{
+    struct bytes parts[ARGV_MAX + 8];
+    size_t       n = 0;
+    parts[n++] = bytes_of("object 1");
+    parts[n++] = job->source;
+    parts[n++] = bytes_of(tc->clang_identity);
+    parts[n++] = bytes_of(file_identity(a, tc->clang));
+    parts[n++] = bytes_of(file_identity(a, "/usr/include/features.h"));
+    parts[n++] = bytes_of(file_identity(a, arena_printf(a, "/usr/%s/include/features.h", job->profile->triple)));
+    for (size_t i = 1; i < v->count; i++) parts[n++] = bytes_of(v->item[i]);
+    return cache_key_of(parts, n);
+}
+
+void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size_t n_jobs)
+{
+    const struct cc_options *o = &tc->options;
+    const char        *temps = o->save_temps;
+    struct argv       *argvs = arena_array(a, struct argv, n_jobs);
+    struct spawn_job  *spawns = arena_array(a, struct spawn_job, n_jobs);
+    struct spawn_file *inputs = arena_array(a, struct spawn_file, n_jobs);
+    struct cache_key  *keys = arena_array(a, struct cache_key, n_jobs);
+    size_t            *owner = arena_array(a, size_t, n_jobs), n_spawns = 0;
+
+    for (size_t i = 0; i < n_jobs; i++) {
+        struct cc_job *job = &jobs[i];
+        struct argv   *v = &argvs[i];
+        const char    *base = base_name(job->name), *missing = cc_target_missing(a, job->profile);
+        if (missing) die("%s", missing);
+        argv_add(v, tc->clang);
+        argv_add_flags(a, v, job->profile, job->kind);
+        argv_add_list(v, job->flags);
+        /* the name in the symbol table would else be that of standard input */
+        argv_add_list(v, (const char *const[]){ "-Xclang", "-main-file-name", "-Xclang", base, "-c", "-x", "c", "-", "-o", "-", NULL });
+        v->item[v->count] = NULL;
+        const char *source_path = temps ? arena_printf(a, "%s/%s", temps, base) : job->name;
+        if (temps && !o->spawn.dry_run) save(a, source_path, job->source);
+        keys[i] = job_key(a, tc, job, v);
+        if (!o->spawn.dry_run && cache_get(tc->cache, a, keys[i], &job->object)) continue;
+        inputs[i] = (struct spawn_file){ source_path, job->source };
+        const char *object_name = arena_printf(a, "%s/%.*s.o", temps ? temps : ".", (int)strcspn(base, "."), base);
+        spawns[n_spawns] = (struct spawn_job){ .argv = v->item, .input = &inputs[i], .output_name = object_name };
+        owner[n_spawns++] = i;
+    }
+    spawn_run(a, &o->spawn, spawns, n_spawns);
+    if (o->spawn.dry_run) return;
+    for (size_t s = 0; s < n_spawns; s++) {
+        struct cc_job *job = &jobs[owner[s]];
+        if (spawns[s].messages && spawns[s].messages[0]) fputs(spawns[s].messages, stderr);
+        if (spawns[s].status < 0) die("cannot start %s: %s", tc->clang, strerror(spawns[s].start_errno));
+        if (spawns[s].status) die("clang could not compile %s (exit code %d)", job->name, spawns[s].status);
+        job->object = spawns[s].output;
+        cache_put(tc->cache, a, keys[owner[s]], job->object);
+    }
+    for (size_t i = 0; temps && i < n_jobs; i++) {
+        const char *base = base_name(jobs[i].name);
+        save(a, arena_printf(a, "%s/%.*s.o", temps, (int)strcspn(base, "."), base), jobs[i].object);
+    }
+}

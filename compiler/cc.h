@@ -1,0 +1,55 @@
+/* cc.h -- C source to object code with clang as a subprocess, through the compile cache.
+ * Nothing touches the disk on the way: sources go in and objects come back through memory files, so neither paths nor
+ * times get into the bytes and a signal leaves nothing behind.  Knows no models. */
+#ifndef FORGEC_CC_H
+#define FORGEC_CC_H
+#include "base.h"
+#include "cache.h"
+#include "profile.h"
+#include "spawn.h"
+
+enum { CLANG_OLDEST = 19 };      /* older ones lack targets forgec emits for; one floor keeps the messages and tests simple */
+
+struct cc_options {
+    const char          *clang;          /* --clang PATH, or NULL: $FORGEC_CLANG, clang-19, clang-20, ..., ROCm's, clang */
+    const char          *runtime_dir;    /* overrides the embedded runtime/, or NULL */
+    const char          *save_temps;     /* --save-temps DIR: sources as compiled, objects; or NULL */
+    bool                 no_cache;
+    struct spawn_options spawn;          /* -j, -v, -### */
+};
+
+struct toolchain {
+    struct cc_options options;
+    const char       *clang;             /* path */
+    const char       *clang_version;     /* "19.1.7" */
+    const char       *clang_identity;    /* full first line of --version */
+    const char       *lld;               /* path, or NULL: not installed */
+    const char       *lld_identity;      /* path, size and time: part of the link cache's key */
+    struct cache     *cache;
+};
+/* Finds clang and lld.  Dies with one line saying what to install when there is no clang of at least CLANG_OLDEST. */
+struct toolchain *toolchain_open(struct arena *a, const struct cc_options *options);
+
+enum cc_kind {
+    CC_KERNELS,      /* emitted model source: -O3 and the profile's instruction set */
+    CC_RUNTIME,      /* -O2 for the oldest CPU of the family: it must be able to say that a CPU is too old */
+};
+struct cc_job {
+    const char           *name;          /* "model.c": for messages, -v and --save-temps; gets into the symbol table */
+    struct bytes          source;
+    enum cc_kind          kind;
+    const struct profile *profile;
+    const char *const    *flags;         /* more flags, NULL-terminated, or NULL */
+    struct bytes          object;        /* result: an ELF object; empty in a dry run */
+};
+/* Compiles all jobs, several at once; dies with clang's messages on stderr when one fails. */
+void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size_t n_jobs);
+/* Jobs for every runtime/NAME.c, includes already pasted; room for extra more jobs at the end.  *n_jobs: without these. */
+struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, size_t extra, size_t *n_jobs);
+/* The embedded file path ("runtime/run.c") with every #include "..." of an embedded file replaced by its text, #line kept right. */
+struct bytes cc_expand(struct arena *a, const char *override_dir, const char *path);
+/* "clang -x c - ..." line that compiles a source of that kind by hand, for the head of an emitted file. */
+const char *cc_line(struct arena *a, const struct profile *profile, enum cc_kind kind, const char *source_name);
+/* NULL when clang can build and link for the profile here, else what to install. */
+const char *cc_target_missing(struct arena *a, const struct profile *profile);
+#endif

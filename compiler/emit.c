@@ -1,0 +1,221 @@
+/* emit.c -- plan -> one C source: the banner, the templates it needs (each once), one short function per distinct kernel,
+ * the launch tables, the program.  emit_kernel.c writes the functions. */
+#include "emit.h"
+#include "emit_kernel.h"
+#include "resource.h"
+#include "../runtime/abi.h"
+#include <ctype.h>
+#include <string.h>
+
+/* ---- templates, pasted once each ---- */
+
+struct paster {
+    struct arena *arena;
+    struct text  *out;
+    const char   *templates;
+    const char   *pasted[64];
+    uint32_t      n_pasted;
+};
+
+static bool line_is(const char *line, size_t n, const char *text)
+{
+    return n >= strlen(text) && strncmp(line, text, strlen(text)) == 0 && (n == strlen(text) || line[strlen(text)] == ' ');
+}
+
+static const char *resolve(struct arena *a, const char *from, const char *name, size_t n)
+{
+    const char *slash = strrchr(from, '/');
+    for (; n > 3 && strncmp(name, "../", 3) == 0; name += 3, n -= 3)
+        do slash--; while (*slash != '/');
+    return arena_printf(a, "%.*s/%.*s", (int)(slash - from), from, (int)n, name);
+}
+
+/* Templates begin with defaults for being compiled alone ("#ifndef FORMAT ... #endif"); here the parameter is set, so that part is
+ * left out.  Files with an include guard are pasted at their first #include, others (per format) whenever asked for. */
+static void paste(struct paster *p, const char *path, bool once)
+{
+    for (uint32_t i = 0; i < p->n_pasted; i++) if (strcmp(p->pasted[i], path) == 0) return;
+    if (once) {
+        if (p->n_pasted == COUNT_OF(p->pasted)) die("%s: too many templates", path);
+        p->pasted[p->n_pasted++] = path;
+    }
+    const struct bytes text = resource_get(p->arena, p->templates, path);
+    text_printf(p->out, "/* ---- begin %s ---- */\n", path);
+    uint32_t skipping = 0;
+    for (const char *line = (const char *)text.data, *end = line + text.size; line < end; ) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        const size_t n = newline ? (size_t)(newline - line) : (size_t)(end - line);
+        if (skipping) {
+            if (strncmp(line, "#if", 3) == 0) skipping++;
+            else if (line_is(line, n, "#endif")) skipping--;
+        }
+        else if (line_is(line, n, "#ifndef FORMAT") || line_is(line, n, "#ifndef KV")) skipping = 1;
+        else if (n > 10 && strncmp(line, "#include \"", 10) == 0) {
+            const char *name = line + 10, *quote = memchr(name, '"', n - 10);
+            paste(p, resolve(p->arena, path, name, (size_t)((quote ? quote : line + n) - name)), true);
+        }
+        else {
+            text_append(p->out, line, n);
+            text_puts(p->out, "\n");
+        }
+        line += n + 1;
+    }
+    text_printf(p->out, "/* ---- end %s ---- */\n\n", path);
+}
+
+static void lower_case(char *s) { if (s[0] == 'F' || s[0] == 'B' || s[0] == 'M' || s[0] == 'I') for (; *s; s++) *s = (char)tolower((unsigned char)*s); else if (s[0] == 'Q') s[0] = 'q'; }
+
+const char *emit_format_name(struct arena *a, const struct quant_info *q)
+{
+    char *name = arena_strdup(a, q->name);
+    lower_case(name);
+    return name;
+}
+
+/* ---- text that came from the model ---- */
+
+/* As a C string literal.  Only printable ASCII without quotes and backslashes stays; "?" is escaped against trigraphs. */
+static void put_string(struct text *t, const char *s)
+{
+    if (!s) { text_puts(t, "0"); return; }
+    text_puts(t, "\"");
+    for (; *s; s++) {
+        const unsigned char c = (unsigned char)*s;
+        if (c < 32 || c > 126 || c == '"' || c == '\\' || c == '?') text_printf(t, "\\%03o", c);
+        else text_append(t, s, 1);
+    }
+    text_puts(t, "\"");
+}
+
+/* ---- the program ---- */
+
+const char *emit_symbol(struct arena *a, const struct profile *p)
+{
+    char *name = arena_printf(a, "forge_program_%s", p->name);
+    for (char *c = name; *c; c++) if (!isalnum((unsigned char)*c)) *c = '_';
+    return name;
+}
+
+static void emit_launches(struct text *t, const char *table, const struct emitted_launch *launches, uint32_t n)
+{
+    text_printf(t, "static const struct forge_launch %s[%u] = {\n", table, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct emitted_launch *l = &launches[i];
+        text_printf(t, "    { %s, \"%s\", ", l->function, l->name);
+        if (l->layer == NO_LAYER) text_puts(t, "0xffffffffu");
+        else text_printf(t, "%u", l->layer);
+        text_printf(t, ", %u, %llu, {", l->tail, (unsigned long long)l->kv);
+        for (uint32_t k = 0; k < l->n_weights; k++) text_printf(t, "%s%llu", k ? ", " : " ", (unsigned long long)l->weights[k]);
+        if (!l->n_weights) text_puts(t, " 0");
+        text_puts(t, " } },\n");
+    }
+    text_puts(t, "};\n\n");
+}
+
+static double sampling_number(const struct gguf *g, const char *key, double absent)
+{
+    const struct gguf_value *v = gguf_find(g, key);
+    if (!v) return absent;
+    if (v->type == GGUF_F32 || v->type == GGUF_F64) return v->f;
+    if (v->type <= GGUF_I32 || v->type == GGUF_U64 || v->type == GGUF_I64) return (double)(v->type == GGUF_I32 || v->type == GGUF_I64 ? v->i : (int64_t)v->u);
+    return absent;
+}
+
+static void emit_sampling(struct text *t, const struct gguf *g)
+{
+    text_printf(t, "    .sampling = { (float)%.9g, (float)%.9g, (float)%.9g, (float)%.9g, %d, %d },\n",
+                sampling_number(g, "general.sampling.temp", -1) + 0.0, sampling_number(g, "general.sampling.top_p", -1) + 0.0,
+                sampling_number(g, "general.sampling.min_p", -1) + 0.0, sampling_number(g, "general.sampling.penalty_repeat", -1) + 0.0,
+                (int)sampling_number(g, "general.sampling.top_k", -1), (int)sampling_number(g, "general.sampling.penalty_last_n", -1));
+}
+
+static void emit_program(struct arena *a, struct text *t, const struct plan *p, const struct emit_options *o, const struct emitted_kernels *k)
+{
+    const struct model *m = p->model;
+    const struct profile *profile = p->profile;
+    struct gguf_string chat = { 0 };
+    const bool has_chat = gguf_get_string(m->gguf, "tokenizer.chat_template", &chat);
+    emit_launches(t, "decode_launches", k->decode, k->n_decode);
+    emit_launches(t, "prefill_launches", k->prefill, k->n_prefill);
+    text_puts(t, "static const char *const cpu_features[] = {");
+    for (uint32_t i = 0; profile->features[i]; i++) text_printf(t, " \"%s\",", profile->features[i]);
+    text_puts(t, " 0 };\n");
+    if (o->has_vocab) text_puts(t, "extern const uint8_t forge_vocab[];\n");
+    text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, profile), emit_symbol(a, profile));
+    text_printf(t, "    .abi_version = FORGE_ABI_VERSION, .n_vocab = %u, .n_ctx = %u, .n_embd = %u, .n_layer = %u,\n", m->n_vocab, p->options.n_ctx, m->n_embd, m->n_layer);
+    text_printf(t, "    .chunk = %u, .max_threads = %u, .n_decode = %u, .n_prefill = %u,\n", p->chunk, p->options.max_threads, k->n_decode, k->n_prefill);
+    text_puts(t, "    .decode = decode_launches, .prefill = prefill_launches,\n");
+    text_printf(t, "    .arena_bytes = %lluu, .kv_bytes = %lluu, .weights_bytes = %lluu,\n", (unsigned long long)p->arena_bytes, (unsigned long long)p->kv_bytes, (unsigned long long)p->image_bytes);
+    text_printf(t, "    .read_bytes = %lluu, .kv_bytes_per_token = %lluu, .n_parameters = %lluu,\n", (unsigned long long)p->read_bytes,
+                (unsigned long long)p->kv_bytes_per_token, (unsigned long long)m->n_parameters);
+    const struct { const char *field, *value; } strings[] = {
+        { "model_name", m->name }, { "architecture", m->architecture }, { "formats", model_formats(a, m) }, { "model_hash", o->model_hash },
+        { "weights_hash", o->weights_hash }, { "target", profile->name }, { "options", o->options }, { "compiler", o->compiler },
+        { "chat_template", has_chat && !memchr(chat.data, 0, chat.size) ? arena_strndup(a, chat.data, chat.size) : NULL },
+    };
+    for (uint32_t i = 0; i < COUNT_OF(strings); i++) {
+        text_printf(t, "    .%s = ", strings[i].field);
+        put_string(t, strings[i].value);
+        text_puts(t, ",\n");
+    }
+    text_printf(t, "    .features = cpu_features, .vocab = %s,\n", o->has_vocab ? "forge_vocab" : "0");
+    emit_sampling(t, m->gguf);
+    text_puts(t, "};\n");
+}
+
+static void emit_banner(struct text *t, const struct plan *p, const struct emit_options *o)
+{
+    const struct model *m = p->model;
+    text_printf(t, "/* %s for %s, by %s\n", m->name, p->profile->name, o->compiler);
+    text_printf(t, " * architecture %s: %u layers, n_embd %u, head_dim %u, n_vocab %u, %.1f M parameters; GGUF %s\n", m->architecture, m->n_layer, m->n_embd,
+                m->head_dim, m->n_vocab, (double)m->n_parameters / 1e6, o->model_hash);
+    text_printf(t, " * options: %s\n", o->options);
+    text_printf(t, " * weights %.3f MB, read per token %.3f MB, KV cache %llu bytes per token, arena %.3f MB\n", (double)p->image_bytes / 1e6,
+                (double)p->read_bytes / 1e6, (unsigned long long)p->kv_bytes_per_token, (double)p->arena_bytes / 1e6);
+    text_printf(t, " * compile alone: %s\n */\n\n", o->compile_command);
+}
+
+struct bytes emit(struct arena *a, const struct plan *p, const struct emit_options *o)
+{
+    struct text t = { .arena = a };
+    const struct profile *profile = p->profile;
+    emit_banner(&t, p, o);
+    text_puts(&t, "#define FORGE_SIMD_");
+    for (const char *c = profile->simd; *c; c++) text_printf(&t, "%c", toupper((unsigned char)*c));
+    text_printf(&t, "\n#define GEMM_TOKENS %u\n#define GEMM_GROUPS %u\n#define ATTENTION_BLOCK %u\n#define KV %s\n", profile->tile.gemm_tokens, profile->tile.gemm_groups,
+                profile->tile.attention_block, kv_type_name[p->options.kv]);
+    text_printf(&t, "#define SCRATCH_OFFSET %lluu\n#define SCRATCH_STRIDE %lluu\n\n", (unsigned long long)p->scratch_offset, (unsigned long long)p->scratch_stride);
+
+    struct paster paster = { .arena = a, .out = &t, .templates = o->templates };
+    static const char *const always[] = { "launch.h", "norm_tmpl.c", "rope_tmpl.c", "kv_tmpl.c", "attention_tmpl.c", "glu_tmpl.c", "elementwise_tmpl.c" };
+    paste(&paster, "runtime/abi.h", true);
+    for (uint32_t i = 0; i < COUNT_OF(always); i++) paste(&paster, arena_printf(a, "templates/cpu/%s", always[i]), true);
+    bool used[64] = { false };
+    for (uint32_t i = 0; i < p->model->n_weights; i++)
+        if (!p->model->weights[i].is_vector) used[p->model->weights[i].tensor->quant->id] = true;
+    for (uint32_t id = 0; id < COUNT_OF(used); id++) {
+        if (!used[id]) continue;
+        const char *format = emit_format_name(a, quant_find(id));
+        text_printf(&t, "#define FORMAT %s\n", format);
+        paste(&paster, arena_printf(a, "templates/cpu/formats/%s.h", format), true);
+        paste(&paster, "templates/cpu/gemv_tmpl.c", false);
+        paste(&paster, "templates/cpu/gemm_tmpl.c", false);
+        text_puts(&t, "#undef FORMAT\n\n");
+    }
+    struct emitted_kernels kernels = emit_kernels(a, &t, p);
+    emit_program(a, &t, p, o, &kernels);
+    return (struct bytes){ (const uint8_t *)t.data, t.size };
+}
+
+struct bytes emit_table(struct arena *a, const char *const *symbols, size_t n)
+{
+    struct text t = { .arena = a };
+    struct paster paster = { .arena = a, .out = &t };
+    text_puts(&t, "/* The programs of this executable, best first. */\n");
+    paste(&paster, "runtime/abi.h", true);
+    for (size_t i = 0; i < n; i++) text_printf(&t, "extern const struct forge_program %s;\n", symbols[i]);
+    text_puts(&t, "const struct forge_program *const forge_programs[] = {");
+    for (size_t i = 0; i < n; i++) text_printf(&t, " &%s,", symbols[i]);
+    text_printf(&t, " };\nconst uint32_t forge_n_programs = %zu;\n", n);
+    return (struct bytes){ (const uint8_t *)t.data, t.size };
+}

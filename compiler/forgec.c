@@ -1,0 +1,251 @@
+/* forgec.c -- the command line: options, help, one function per command. */
+#include "build.h"
+#include "inspect.h"
+#include "model.h"
+#include "resource.h"
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef FORGEC_VERSION
+#define FORGEC_VERSION "0"
+#endif
+
+static const char usage[] =
+    "usage: forgec COMMAND ...        (forgec COMMAND --help tells more)\n"
+    "\n"
+    "  build MODEL.gguf      compile a model into a standalone program\n"
+    "  cc SOURCE.c MODEL     the same with an edited emitted source\n"
+    "  inspect MODEL.gguf    show metadata and tensors   [--json]\n"
+    "  targets               list the machines forgec builds for\n"
+    "  models                list the architectures it knows\n"
+    "  formats               list the weight formats it reads\n"
+    "  --version, --help\n";
+
+static const char build_usage[] =
+    "usage: forgec build MODEL.gguf [options]\n"
+    "\n"
+    "  -t, --target T[,T2]    machine to build for (forgec targets; default: this machine);\n"
+    "                         of several the program runs the first that the CPU supports\n"
+    "  -o FILE                output; \"-\" is standard output for text\n"
+    "      --emit KIND        exe (default), source, asm, plan or graph\n"
+    "      --fuse LEVEL       layer (default) or none: one kernel per operation\n"
+    "      --ctx N            longest context (default: the model's, at most 8192)\n"
+    "      --kv TYPE          KV cache as f16 (default), f32 or q8_0\n"
+    "      --exact            activations in float instead of int8; KV cache f32\n"
+    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n"
+    "      --threads N        most threads the program can use (default 64)\n"
+    "      --static           no dynamic libraries\n"
+    "      --save-temps DIR   keep the emitted sources\n"
+    "      --clang PATH       clang to drive (default: $FORGEC_CLANG, clang-19, newer ones)\n"
+    "      --no-cache         compile everything again\n"
+    "      --templates DIR, --targets DIR, --models DIR\n"
+    "                         files that replace the built-in ones of the same name\n"
+    "  -j N                   compile and pack with N jobs (default: all processors)\n"
+    "  -v                     print commands and times;  -###  print the commands only\n"
+    "  -q, --quiet            no progress, no closing line\n"
+    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
+
+static const char cc_usage[] =
+    "usage: forgec cc SOURCE.c MODEL.gguf [options of forgec build]\n"
+    "\n"
+    "Compiles an edited source that `forgec build MODEL.gguf --emit source` wrote and packs the\n"
+    "weights of the model for it. Target, context and fusion must be the ones it was emitted with.\n";
+
+_Noreturn static void usage_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
+_Noreturn static void usage_error(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fputs("forgec: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fputs("; see forgec --help\n", stderr);
+    va_end(args);
+    exit(2);
+}
+
+/* ---- option values ---- */
+
+static uint32_t parse_count(const char *option, const char *text, uint32_t most)
+{
+    char *end;
+    errno = 0;
+    const unsigned long n = strtoul(text, &end, 10);
+    if (errno || end == text || *end || *text == '-' || n < 1 || n > most) usage_error("%s: \"%s\" is no number from 1 to %u", option, text, most);
+    return (uint32_t)n;
+}
+
+/* Index of text among the names. */
+static int parse_choice(const char *option, const char *text, const char *const *names)
+{
+    for (int i = 0; names[i]; i++) if (strcmp(names[i], text) == 0) return i;
+    char list[256] = "";
+    for (int i = 0; names[i]; i++) snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", names[i]);
+    usage_error("%s: \"%s\" is none of %s", option, text, list);
+}
+
+static void parse_targets(struct arena *a, struct build_options *o, const char *text)
+{
+    for (const char *p = text; ; p++) {
+        const size_t n = strcspn(p, ",");
+        if (!n) usage_error("--target: an empty name");
+        if (o->n_targets == COUNT_OF(o->targets)) usage_error("--target: at most %zu targets", COUNT_OF(o->targets));
+        o->targets[o->n_targets++] = arena_strndup(a, p, n);
+        p += n;
+        if (!*p) return;
+    }
+}
+
+/* ---- build and cc ---- */
+
+enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS,
+       OPT_MODELS, OPT_DRY_RUN, OPT_HELP };
+
+static const struct option build_options_table[] = {
+    { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
+    { "emit", required_argument, NULL, OPT_EMIT },       { "fuse", required_argument, NULL, OPT_FUSE },
+    { "ctx", required_argument, NULL, OPT_CTX },         { "kv", required_argument, NULL, OPT_KV },
+    { "exact", no_argument, NULL, OPT_EXACT },           { "weights", required_argument, NULL, OPT_WEIGHTS },
+    { "threads", required_argument, NULL, OPT_THREADS }, { "static", no_argument, NULL, OPT_STATIC },
+    { "save-temps", required_argument, NULL, OPT_SAVE_TEMPS }, { "clang", required_argument, NULL, OPT_CLANG },
+    { "no-cache", no_argument, NULL, OPT_NO_CACHE },     { "templates", required_argument, NULL, OPT_TEMPLATES },
+    { "targets", required_argument, NULL, OPT_TARGETS }, { "models", required_argument, NULL, OPT_MODELS },
+    { "jobs", required_argument, NULL, 'j' },            { "verbose", no_argument, NULL, 'v' },
+    { "quiet", no_argument, NULL, 'q' },                 { "help", no_argument, NULL, OPT_HELP },
+    { NULL, 0, NULL, 0 },
+};
+
+/* Reads the options into o; returns the index of the first operand in argv. */
+static int parse_build(struct arena *a, int argc, char **argv, struct build_options *o, const char *help)
+{
+    static const char *const emits[] = { "exe", "source", "asm", "plan", "graph", NULL }, *const fuses[] = { "none", "layer", NULL },
+                      *const places[] = { "embed", "external", "none", NULL }, *const kvs[] = { "f16", "f32", "q8_0", NULL };
+    bool kv_given = false;
+    o->fuse = FUSE_LAYER;
+    for (int i = 1; i < argc; i++) if (strcmp(argv[i], "-###") == 0) { o->cc.spawn.dry_run = true; argv[i] = arena_strdup(a, "-v"); }
+    for (int c; (c = getopt_long(argc, argv, "t:o:j:vqh", build_options_table, NULL)) != -1; )
+        switch (c) {
+        case 't': parse_targets(a, o, optarg); break;
+        case 'o': o->out_path = optarg; break;
+        case 'j': o->cc.spawn.jobs = parse_count("-j", optarg, 256); break;
+        case 'v': o->cc.spawn.verbose = true; break;
+        case 'q': o->quiet = true; break;
+        case 'h': case OPT_HELP: fputs(help, stdout); exit(0);
+        case OPT_EMIT: o->emit = (enum emit_kind)parse_choice("--emit", optarg, emits); break;
+        case OPT_FUSE: o->fuse = (enum fuse_level)parse_choice("--fuse", optarg, fuses); break;
+        case OPT_CTX: o->plan.n_ctx = parse_count("--ctx", optarg, 1u << 24); break;
+        case OPT_KV: o->plan.kv = (enum kv_type)parse_choice("--kv", optarg, kvs); kv_given = true; break;
+        case OPT_EXACT: o->plan.exact = true; break;
+        case OPT_WEIGHTS: o->weights = (enum weights_kind)parse_choice("--weights", optarg, places); break;
+        case OPT_THREADS: o->plan.max_threads = parse_count("--threads", optarg, 1024); break;
+        case OPT_STATIC: o->is_static = true; break;
+        case OPT_SAVE_TEMPS: o->cc.save_temps = optarg; break;
+        case OPT_CLANG: o->cc.clang = optarg; break;
+        case OPT_NO_CACHE: o->cc.no_cache = true; break;
+        case OPT_TEMPLATES: o->templates_dir = optarg; break;
+        case OPT_TARGETS: o->targets_dir = optarg; break;
+        case OPT_MODELS: o->models_dir = optarg; break;
+        default: exit(2);
+        }
+    if (o->plan.exact && !kv_given) o->plan.kv = KV_TYPE_F32;
+    return optind;
+}
+
+static int command_build(struct arena *a, int argc, char **argv)
+{
+    struct build_options o = { 0 };
+    const int first = parse_build(a, argc, argv, &o, build_usage);
+    if (argc - first != 1) usage_error("build takes one model, got %d", argc - first);
+    o.model_path = argv[first];
+    const char *out = build(a, &o);
+    if (!o.quiet && !o.cc.spawn.dry_run && strcmp(out, "-")) fprintf(stderr, "forgec: wrote %s\n", out);
+    return 0;
+}
+
+static int command_cc(struct arena *a, int argc, char **argv)
+{
+    struct build_options o = { 0 };
+    const int first = parse_build(a, argc, argv, &o, cc_usage);
+    if (argc - first != 2) usage_error("cc takes a source and a model");
+    o.source = argv[first];
+    o.model_path = argv[first + 1];
+    const char *out = build(a, &o);
+    if (!o.quiet && !o.cc.spawn.dry_run) fprintf(stderr, "forgec: wrote %s\n", out);
+    return 0;
+}
+
+/* ---- the small ones ---- */
+
+static int command_inspect(struct arena *a, int argc, char **argv)
+{
+    static const struct option table[] = { { "json", no_argument, NULL, 'J' }, { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
+    bool json = false;
+    for (int c; (c = getopt_long(argc, argv, "h", table, NULL)) != -1; )
+        switch (c) {
+        case 'J': json = true; break;
+        case 'h': fputs("usage: forgec inspect MODEL.gguf [--json]\n", stdout); return 0;
+        default: return 2;
+        }
+    if (argc - optind != 1) usage_error("inspect takes one file");
+    inspect_print(a, gguf_open(a, argv[optind], true), json);
+    return 0;
+}
+
+static int command_targets(struct arena *a, int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1) usage_error("targets takes no operands");
+    for (const char **name = profile_names(a, NULL); *name; name++) {
+        const struct profile *p = profile_load(a, *name, NULL);
+        const char *why = profile_unsupported_here(a, p);
+        printf("%-12s %s%s%s%s\n", p->name, p->description, why ? "  (does not run here: " : "", why ? why : "", why ? ")" : "");
+    }
+    return 0;
+}
+
+static int command_models(struct arena *a, int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1) usage_error("models takes no operands");
+    for (const char **name = model_names(a, NULL); *name; name++) puts(*name);
+    return 0;
+}
+
+static int command_formats(struct arena *a, int argc, char **argv)
+{
+    (void)a;
+    (void)argv;
+    if (argc > 1) usage_error("formats takes no operands");
+    printf("%-8s %4s %14s %12s %12s\n", "name", "id", "weights/block", "bytes/block", "bits/weight");
+    for (uint32_t id = 0; id < 256; id++) {
+        const struct quant_info *q = quant_find(id);
+        if (q) printf("%-8s %4u %14u %12u %12.3f\n", q->name, q->id, q->block_weights, q->block_bytes, 8.0 * q->block_bytes / q->block_weights);
+    }
+    return 0;
+}
+
+static const struct { const char *name; int (*run)(struct arena *, int, char **); } commands[] = {
+    { "build", command_build }, { "cc", command_cc }, { "inspect", command_inspect }, { "targets", command_targets },
+    { "models", command_models }, { "formats", command_formats },
+};
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN);
+    cleanup_install_signals();
+    if (argc < 2) { fputs(usage, stderr); return 2; }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) { fputs(usage, stdout); return 0; }
+    if (strcmp(argv[1], "--version") == 0) { puts("forgec " FORGEC_VERSION); return 0; }
+    for (size_t i = 0; i < COUNT_OF(commands); i++)
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            struct arena *a = arena_create();
+            const int code = commands[i].run(a, argc - 1, argv + 1);
+            arena_destroy(a);
+            if (fflush(stdout)) { fprintf(stderr, "forgec: error: cannot write to standard output: %s\n", strerror(errno)); return 1; }
+            return code;
+        }
+    usage_error("unknown command \"%s\"", argv[1]);
+}

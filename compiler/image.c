@@ -1,0 +1,159 @@
+/* image.c -- GGUF tensors -> weight image. */
+#include "image.h"
+#include "cache.h"
+#include "pack.h"
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SLAB = 16 << 20 };       /* bytes packed between two writes */
+
+struct slab_job {
+    uint8_t             *out;
+    const struct weight *w;
+    const uint8_t       *rows;
+    uint64_t             first, n;      /* groups */
+};
+
+static void *pack_slab(void *argument)
+{
+    const struct slab_job *j = argument;
+    pack_rows(j->out, j->w->tensor->quant->id, j->rows, j->w->rows, j->w->cols, j->first, j->n);
+    return NULL;
+}
+
+/* Groups first .. first + n - 1 with up to `jobs` threads; a thread that cannot be started is done without. */
+static void pack_parallel(uint8_t *out, const struct weight *w, const uint8_t *rows, uint64_t first, uint64_t n, uint32_t jobs)
+{
+    enum { MOST = 64 };
+    struct slab_job job[MOST];
+    pthread_t thread[MOST];
+    bool started[MOST] = { false };
+    const uint64_t group_bytes = pack_group_bytes(w->tensor->quant->id, w->cols);
+    const uint32_t parts = jobs < 1 ? 1 : jobs > MOST ? MOST : jobs;
+    for (uint32_t i = 0; i < parts; i++) {
+        const uint64_t from = n * i / parts, to = n * (i + 1) / parts;
+        job[i] = (struct slab_job){ out + from * group_bytes, w, rows, first + from, to - from };
+        if (i + 1 < parts) started[i] = pthread_create(&thread[i], NULL, pack_slab, &job[i]) == 0;
+        if (!started[i]) pack_slab(&job[i]);
+    }
+    for (uint32_t i = 0; i < parts; i++) if (started[i]) pthread_join(thread[i], NULL);
+}
+
+static void write_matrix(struct outfile *f, const struct image_writer *iw, const struct weight *w, uint8_t *slab, uint64_t slab_bytes)
+{
+    const struct quant_info *q = w->tensor->quant;
+    const uint64_t group_bytes = pack_group_bytes(q->id, w->cols), groups = (w->rows + PACK_ROWS - 1) / PACK_ROWS;
+    const uint8_t *rows = w->tensor->data + w->row0 * (w->cols / q->block_weights * q->block_bytes);
+    const uint64_t per_slab = slab_bytes / group_bytes;
+    for (uint64_t g = 0; g < groups; g += per_slab) {
+        const uint64_t n = groups - g < per_slab ? groups - g : per_slab;
+        const bool small = n * group_bytes < 1 << 18;
+        pack_parallel(slab, w, rows, g, n, small ? 1 : iw->jobs);
+        outfile_write(f, slab, n * group_bytes);
+    }
+}
+
+static void write_rope(struct outfile *f, const struct plan *p, uint64_t base)
+{
+    const struct model *m = p->model;
+    const uint32_t half = m->n_rot / 2;
+    double *freq = malloc(half * sizeof *freq);
+    float *row = malloc(2 * half * sizeof *row), *factors = NULL;
+    if (!freq || !row) die("out of memory for the rotation tables");
+    for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
+        const struct node *n = p->fused->graph->nodes[i];
+        if (n->op != OP_rope || !n->weight || factors) continue;
+        factors = malloc(half * sizeof *factors);
+        if (!factors) die("out of memory for the rotation tables");
+        weight_to_float(factors, n->weight, 0, 1);
+        for (uint32_t k = 0; k < half; k++)
+            if (!(factors[k] > 0) || isinf(factors[k])) die("%s: tensor %s holds %g; frequency divisors must be above 0", m->gguf->path, n->weight->name, (double)factors[k]);
+    }
+    const double magnitude = model_rope_frequencies(m, factors, freq);
+    for (uint32_t b = 0; b < p->rope_block; b++) {
+        for (uint32_t i = 0; i < half; i++) { row[2 * i] = (float)cos(b * freq[i]); row[2 * i + 1] = (float)sin(b * freq[i]); }
+        outfile_write(f, row, 2 * half * sizeof *row);
+    }
+    outfile_pad(f, base + p->rope_hi);
+    for (uint32_t h = 0; h <= p->options.n_ctx / p->rope_block; h++) {
+        const double position = (double)h * p->rope_block;
+        for (uint32_t i = 0; i < half; i++) { row[2 * i] = (float)(magnitude * cos(position * freq[i])); row[2 * i + 1] = (float)(magnitude * sin(position * freq[i])); }
+        outfile_write(f, row, 2 * half * sizeof *row);
+    }
+    free(freq);
+    free(row);
+    free(factors);
+}
+
+static const struct plan *sorting;
+static int by_offset(const void *a, const void *b)
+{
+    const uint64_t x = sorting->weight_offset[*(const uint32_t *)a], y = sorting->weight_offset[*(const uint32_t *)b];
+    return x < y ? -1 : x > y;
+}
+
+/* Weights that are in the image, in its order. */
+static uint32_t *image_order(struct arena *a, const struct plan *p, uint32_t *count)
+{
+    uint32_t *order = arena_array(a, uint32_t, p->model->n_weights);
+    *count = 0;
+    for (uint32_t i = 0; i < p->model->n_weights; i++) if (p->weight_offset[i] != UINT64_MAX) order[(*count)++] = i;
+    sorting = p;
+    qsort(order, *count, sizeof *order, by_offset);
+    return order;
+}
+
+static uint64_t slab_size(const struct plan *p)
+{
+    uint64_t bytes = SLAB;
+    for (uint32_t i = 0; i < p->model->n_weights; i++) {
+        const struct weight *w = &p->model->weights[i];
+        if (w->is_vector) continue;
+        const uint64_t group = pack_group_bytes(w->tensor->quant->id, w->cols);
+        if (group > bytes) bytes = group;
+    }
+    return bytes;
+}
+
+void image_write(struct outfile *f, void *context)
+{
+    const struct image_writer *iw = context;
+    const struct plan *p = iw->plan;
+    const uint64_t base = f->offset, slab_bytes = slab_size(p);
+    uint8_t *slab = aligned_alloc(64, (slab_bytes + 63) / 64 * 64);
+    if (!slab) die("out of memory: packing needs %llu MB", (unsigned long long)(slab_bytes >> 20));
+    uint32_t n;
+    const uint32_t *order = image_order(iw->arena, p, &n);
+    write_rope(f, p, base);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct weight *w = &p->model->weights[order[i]];
+        outfile_pad(f, base + p->weight_offset[order[i]]);
+        if (w->is_vector) {
+            float *x = malloc((size_t)w->cols * sizeof *x);
+            if (!x) die("out of memory for tensor %s", w->name);
+            weight_to_float(x, w, 0, 1);
+            outfile_write(f, x, (size_t)w->cols * sizeof *x);
+            free(x);
+        }
+        else write_matrix(f, iw, w, slab, slab_bytes);
+        if (iw->progress) fprintf(stderr, "\rpacking weights %3u %%", (uint32_t)((f->offset - base) * 100 / p->image_bytes));
+    }
+    outfile_pad(f, base + p->image_bytes);
+    if (iw->progress) fprintf(stderr, "\r                     \r");
+    free(slab);
+}
+
+const char *image_hash(struct arena *a, const struct plan *p, const char *model_hash)
+{
+    static const char layout[] = "forgec weight image 1";            /* changes whenever the packed layout does */
+    const uint32_t numbers[] = { p->options.n_ctx, p->rope_block, p->model->n_rot };
+    const struct bytes parts[] = {
+        { (const uint8_t *)layout, sizeof layout }, { (const uint8_t *)model_hash, strlen(model_hash) },
+        { (const uint8_t *)p->weight_offset, p->model->n_weights * sizeof *p->weight_offset }, { (const uint8_t *)numbers, sizeof numbers },
+    };
+    return cache_key_hex(a, cache_key_of(parts, COUNT_OF(parts)));
+}

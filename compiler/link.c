@@ -1,0 +1,295 @@
+/* link.c -- the linker sees a one-byte weight section; the copy of its result to the outfile gets the real one appended.
+ *
+ * The section .forge_weights is placed behind .bss, so it is the last thing in memory and can grow without moving anything, and it is
+ * the only section of its PT_LOAD.  After linking:
+ *
+ *     [ what the linker wrote: code, data, symbols, section headers ][ zeros to a page boundary ][ weights ]
+ *
+ * with the program header (p_offset, p_filesz, p_memsz) and the section header (sh_offset, sh_size) of the section moved to the new
+ * place.  The kernel maps it like any other segment.  The only reference to it is the 64-bit pointer forge_weights, so code models and
+ * 2 GiB limits do not matter. */
+#include "link.h"
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WEIGHTS_SECTION ".forge_weights"
+enum { LINK_ARGV_MAX = 48, DATA_ALIGN = 64 };
+
+/* ---- objects written directly ---- */
+
+struct machine { const char *name; uint16_t elf; uint32_t abs64; };
+static const struct machine machines[] = {
+    { "x86_64",  EM_X86_64,  R_X86_64_64 },
+    { "aarch64", EM_AARCH64, R_AARCH64_ABS64 },
+};
+
+static const struct machine *machine_of(const struct profile *profile)
+{
+    for (size_t i = 0; i < COUNT_OF(machines); i++)
+        if (!strcmp(profile->elf_machine, machines[i].name)) return &machines[i];
+    die("%s: machine %s is not one forgec can link for (x86_64, aarch64)", profile->path, profile->elf_machine);
+}
+
+/* Sections of the small objects below; names and order are fixed, unused ones are empty. */
+enum { S_NULL, S_DATA, S_POINTER, S_RELA, S_STACK, S_SYMTAB, S_STRTAB, S_SHSTRTAB, S_COUNT };
+
+struct object_shape {
+    const char  *section;        /* of the data */
+    struct bytes data;
+    uint64_t     align;
+    const char  *symbol;         /* of the data; local when pointer is set */
+    const char  *pointer;        /* `const uint8_t *const pointer = symbol;`, or NULL */
+    bool         pointer_null;   /* ... = NULL */
+};
+
+static uint64_t round_up(uint64_t value, uint64_t align)
+{
+    return (value + align - 1) / align * align;
+}
+
+static struct bytes object_make(struct arena *a, const struct machine *m, const struct object_shape *s)
+{
+    const char *const names[S_COUNT] = { "", s->section, s->pointer_null ? ".rodata.forge_weights" : ".data.rel.ro.forge_weights",
+                                         ".rela.data.rel.ro.forge_weights", ".note.GNU-stack", ".symtab", ".strtab", ".shstrtab" };
+    const bool relocated = s->pointer && !s->pointer_null;
+    Elf64_Ehdr ehdr = { .e_type = ET_REL, .e_machine = m->elf, .e_version = EV_CURRENT, .e_ehsize = sizeof ehdr,
+                        .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = S_COUNT, .e_shstrndx = S_SHSTRTAB };
+    memcpy(ehdr.e_ident, ELFMAG, SELFMAG);
+    ehdr.e_ident[EI_CLASS] = ELFCLASS64;
+    ehdr.e_ident[EI_DATA] = ELFDATA2LSB;
+    ehdr.e_ident[EI_VERSION] = EV_CURRENT;
+
+    struct text strings = { .arena = a }, section_names = { .arena = a };
+    text_append(&strings, "", 1);
+    const uint32_t symbol_name = (uint32_t)strings.size;
+    text_append(&strings, s->symbol, strlen(s->symbol) + 1);
+    const uint32_t pointer_name = (uint32_t)strings.size;
+    if (s->pointer) text_append(&strings, s->pointer, strlen(s->pointer) + 1);
+
+    const Elf64_Sym symbols[3] = {
+        [1] = { .st_name = symbol_name, .st_shndx = S_DATA, .st_size = s->data.size, .st_other = STV_HIDDEN,
+                .st_info = s->pointer ? ELF64_ST_INFO(STB_LOCAL, STT_OBJECT) : ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT) },
+        [2] = { .st_name = pointer_name, .st_shndx = S_POINTER, .st_size = 8, .st_other = STV_HIDDEN,
+                .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT) } };
+    const Elf64_Rela rela = { .r_offset = 0, .r_info = ELF64_R_INFO((uint64_t)1, m->abs64), .r_addend = 0 };
+    static const uint64_t null_pointer = 0;
+
+    Elf64_Shdr shdr[S_COUNT] = {
+        [S_DATA]     = { .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC, .sh_addralign = s->align, .sh_size = s->data.size },
+        [S_POINTER]  = { .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | (relocated ? SHF_WRITE : 0), .sh_addralign = 8,
+                         .sh_size = s->pointer ? 8 : 0 },
+        [S_RELA]     = { .sh_type = SHT_RELA, .sh_flags = SHF_INFO_LINK, .sh_addralign = 8, .sh_entsize = sizeof rela,
+                         .sh_size = relocated ? sizeof rela : 0, .sh_link = S_SYMTAB, .sh_info = S_POINTER },
+        [S_STACK]    = { .sh_type = SHT_PROGBITS, .sh_addralign = 1 },
+        [S_SYMTAB]   = { .sh_type = SHT_SYMTAB, .sh_addralign = 8, .sh_entsize = sizeof(Elf64_Sym), .sh_link = S_STRTAB,
+                         .sh_size = (s->pointer ? 3 : 2) * sizeof(Elf64_Sym), .sh_info = s->pointer ? 2 : 1 /* first global */ },
+        [S_STRTAB]   = { .sh_type = SHT_STRTAB, .sh_addralign = 1, .sh_size = strings.size },
+        [S_SHSTRTAB] = { .sh_type = SHT_STRTAB, .sh_addralign = 1 } };
+    for (size_t i = 0; i < S_COUNT; i++) {
+        shdr[i].sh_name = (uint32_t)section_names.size;
+        text_append(&section_names, names[i], strlen(names[i]) + 1);
+    }
+    shdr[S_SHSTRTAB].sh_size = section_names.size;
+    const void *const contents[S_COUNT] = { NULL, s->data.data, &null_pointer, &rela, NULL, symbols, strings.data, section_names.data };
+
+    uint64_t offset = sizeof ehdr;
+    for (size_t i = 1; i < S_COUNT; i++) {
+        /* in the file 64 is enough; larger alignments matter in memory only */
+        offset = round_up(offset, shdr[i].sh_addralign < DATA_ALIGN ? shdr[i].sh_addralign : DATA_ALIGN);
+        shdr[i].sh_offset = offset;
+        offset += shdr[i].sh_size;
+    }
+    ehdr.e_shoff = round_up(offset, 8);
+    uint8_t *out = arena_alloc(a, ehdr.e_shoff + sizeof shdr);
+    memcpy(out, &ehdr, sizeof ehdr);
+    for (size_t i = 1; i < S_COUNT; i++)
+        if (shdr[i].sh_size) memcpy(out + shdr[i].sh_offset, contents[i], shdr[i].sh_size);
+    memcpy(out + ehdr.e_shoff, shdr, sizeof shdr);
+    return (struct bytes){ out, ehdr.e_shoff + sizeof shdr };
+}
+
+struct link_object link_data_object(struct arena *a, const struct profile *profile, const char *symbol, struct bytes data)
+{
+    const struct object_shape shape = { .section = arena_printf(a, ".rodata.%s", symbol), .data = data, .align = DATA_ALIGN, .symbol = symbol };
+    return (struct link_object){ arena_printf(a, "%s.o", symbol), object_make(a, machine_of(profile), &shape) };
+}
+
+/* Defines forge_weights and, unless it is NULL, the one byte that stands for the image. */
+static struct link_object weights_object(struct arena *a, const struct link_input *input)
+{
+    static const uint8_t placeholder[1];
+    const struct object_shape shape = {
+        .section = input->weights_bytes ? WEIGHTS_SECTION : ".rodata.forge_no_weights", .data = { placeholder, 1 },
+        .align = input->weights_bytes ? input->profile->page_bytes : 1, .symbol = "forge_weights_image",
+        .pointer = "forge_weights", .pointer_null = !input->weights_bytes };
+    return (struct link_object){ "forge_weights.o", object_make(a, machine_of(input->profile), &shape) };
+}
+
+/* ---- the linker ---- */
+
+static struct bytes bytes_of(const char *s)
+{
+    return (struct bytes){ (const uint8_t *)s, strlen(s) };
+}
+
+static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct link_input *input)
+{
+    const struct profile *profile = input->profile;
+    const size_t          n = input->n_objects + 2;
+    struct spawn_file    *files = arena_array(a, struct spawn_file, n);
+    const char           *temps = tc->options.save_temps;
+    for (size_t i = 0; i < input->n_objects; i++)
+        files[i] = (struct spawn_file){ arena_printf(a, "%s%s%s", temps ? temps : "", temps ? "/" : "", input->objects[i].name), input->objects[i].data };
+    const struct link_object weights = weights_object(a, input);
+    files[n - 2] = (struct spawn_file){ arena_strdup(a, weights.name), weights.data };
+    /* static programs: glibc before 2.38 has one more section of zeros, which would else come after the weights */
+    const char *script = arena_printf(a, "SECTIONS { __libc_freeres_ptrs : { *(__libc_freeres_ptrs) }\n"
+                                         "           %s ALIGN(%u) : { KEEP(*(%s)) } } INSERT AFTER .bss;\n",
+                                      WEIGHTS_SECTION, profile->page_bytes, WEIGHTS_SECTION);
+    files[n - 1] = (struct spawn_file){ "forge_weights.ld", bytes_of(script) };
+
+    const char *argv[LINK_ARGV_MAX + 1] = { tc->clang, arena_printf(a, "--target=%s", profile->triple) };
+    const char **all = arena_array(a, const char *, LINK_ARGV_MAX + n + 1);
+    size_t count = 2;
+    if (tc->lld) argv[count++] = "-fuse-ld=lld";
+    argv[count++] = input->is_static ? "-static-pie" : "-pie";
+    static const char *const flags[] = { "-pthread", "-Wl,--build-id=none", "-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,-z,relro", "-Wl,-z,now",
+                                         "-Wl,-z,noexecstack", "-Wl,--as-needed", "-Wl,--hash-style=gnu", "-Wl,-O2", NULL };
+    for (size_t i = 0; flags[i]; i++) argv[count++] = flags[i];
+    argv[count++] = arena_printf(a, "-Wl,-z,max-page-size=%u", profile->page_bytes);
+
+    /* what the bytes depend on: flags, tools, the start files of the C library, the contents */
+    struct bytes *parts = arena_array(a, struct bytes, LINK_ARGV_MAX + n + 8);
+    size_t        n_parts = 0;
+    parts[n_parts++] = bytes_of("link 1");
+    parts[n_parts++] = bytes_of(tc->clang_identity);
+    parts[n_parts++] = bytes_of(tc->lld_identity);
+    for (size_t i = 0; i < count; i++) parts[n_parts++] = bytes_of(argv[i]);
+    for (size_t i = 0; i < n; i++) parts[n_parts++] = files[i].data;
+    const struct cache_key key = cache_key_of(parts, n_parts);
+    struct bytes linked;
+    const bool dry_run = tc->options.spawn.dry_run;
+    if (!dry_run && cache_get(tc->cache, a, key, &linked)) return linked;
+
+    memcpy(all, argv, count * sizeof *argv);
+    for (size_t i = 0; i < n - 1; i++) all[count++] = files[i].name;
+    if (input->weights_bytes) {
+        all[count++] = "-T";
+        all[count++] = files[n - 1].name;
+    }
+    all[count++] = "-lm";
+    all[count++] = "-o";
+    /* lld writes to standard output; GNU ld needs a file it can replace */
+    char *temporary = NULL;
+    if (!tc->lld && !dry_run) {
+        const char *directory = getenv("TMPDIR");
+        temporary = arena_printf(a, "%s/forgec-link-XXXXXX", directory && *directory ? directory : "/tmp");
+        const int fd = mkostemp(temporary, O_CLOEXEC);
+        if (fd < 0) die("%s: %s", temporary, strerror(errno));
+        close(fd);
+        cleanup_unlink_at_exit(temporary);
+    }
+    all[count++] = temporary ? temporary : "-";
+    struct spawn_job job = { .argv = all, .files = files, .n_files = n };
+    spawn_run(a, &tc->options.spawn, &job, 1);
+    if (dry_run) return (struct bytes){ NULL, 0 };
+    if (job.messages && job.messages[0]) fputs(job.messages, stderr);
+    if (job.status < 0) die("cannot start %s: %s", tc->clang, strerror(job.start_errno));
+    if (job.status) {
+        const bool no_library = job.messages && (strstr(job.messages, "crt1.o") || strstr(job.messages, "-lc") || strstr(job.messages, "-lgcc"));
+        die("clang could not link (exit code %d)%s%s", job.status,
+            tc->lld ? "" : "; forgec is tested with lld (on Debian or Ubuntu: apt-get install lld-19)",
+            no_library ? "; the C library to link with is incomplete (on Debian or Ubuntu: apt-get install libc6-dev, and "
+                         "gcc-aarch64-linux-gnu for aarch64)" : "");
+    }
+    linked = job.output;
+    if (temporary) {
+        linked = file_read(a, temporary);
+        unlink(temporary);
+        cleanup_forget(temporary);
+    }
+    cache_put(tc->cache, a, key, linked);
+    return linked;
+}
+
+/* ---- the weights ---- */
+
+static bool inside(uint64_t offset, uint64_t count, uint64_t item, uint64_t size)
+{
+    return offset <= size && count <= (size - offset) / item;
+}
+
+/* Points the weight section and its segment at [offset, offset + bytes) of the file.  False: the linker laid it out otherwise. */
+static bool weights_move(uint8_t *elf, uint64_t size, uint64_t offset, uint64_t bytes)
+{
+    Elf64_Ehdr ehdr;
+    if (size < sizeof ehdr) return false;
+    memcpy(&ehdr, elf, sizeof ehdr);
+    if (memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 || !inside(ehdr.e_phoff, ehdr.e_phnum, sizeof(Elf64_Phdr), size) ||
+        !inside(ehdr.e_shoff, ehdr.e_shnum, sizeof(Elf64_Shdr), size) || ehdr.e_shstrndx >= ehdr.e_shnum)
+        return false;
+    Elf64_Shdr names, section;
+    memcpy(&names, elf + ehdr.e_shoff + ehdr.e_shstrndx * sizeof names, sizeof names);
+    if (!inside(names.sh_offset, names.sh_size, 1, size)) return false;
+    uint64_t section_at = 0, segment_at = 0, top = 0;
+    for (uint32_t i = 1; i < ehdr.e_shnum && !section_at; i++) {
+        const uint64_t at = ehdr.e_shoff + i * sizeof section;
+        memcpy(&section, elf + at, sizeof section);
+        if (section.sh_name < names.sh_size && names.sh_size - section.sh_name >= sizeof WEIGHTS_SECTION &&
+            !memcmp(elf + names.sh_offset + section.sh_name, WEIGHTS_SECTION, sizeof WEIGHTS_SECTION))
+            section_at = at;
+    }
+    if (!section_at) return false;
+    Elf64_Phdr segment = { 0 };
+    for (uint32_t i = 0; i < ehdr.e_phnum; i++) {
+        Elf64_Phdr p;
+        const uint64_t at = ehdr.e_phoff + i * sizeof p;
+        memcpy(&p, elf + at, sizeof p);
+        if (p.p_type != PT_LOAD) continue;
+        if (p.p_vaddr > top) top = p.p_vaddr;
+        if (p.p_vaddr == section.sh_addr && p.p_memsz == section.sh_size && p.p_filesz == p.p_memsz) {
+            segment = p;
+            segment_at = at;
+        }
+    }
+    /* alone in its segment, last in memory, congruent in the file */
+    if (!segment_at || segment.p_vaddr != top || (segment.p_align && (offset - segment.p_vaddr) % segment.p_align)) return false;
+    segment.p_offset = section.sh_offset = offset;
+    segment.p_filesz = segment.p_memsz = section.sh_size = bytes;
+    segment.p_flags = PF_R;
+    memcpy(elf + section_at, &section, sizeof section);
+    memcpy(elf + segment_at, &segment, sizeof segment);
+    return true;
+}
+
+void link_executable(struct arena *a, struct toolchain *tc, const struct link_input *input, const char *out_path,
+                     link_write_weights *write_weights, void *context)
+{
+    const char *missing = cc_target_missing(a, input->profile);
+    if (missing) die("%s", missing);
+    struct bytes linked = link_run(a, tc, input);
+    if (tc->options.spawn.dry_run) return;
+    struct outfile f = outfile_open(a, out_path, 0755);
+    if (!input->weights_bytes) {
+        outfile_write(&f, linked.data, linked.size);
+        outfile_commit(&f);
+        return;
+    }
+    const uint64_t offset = round_up(linked.size, input->profile->page_bytes);
+    uint8_t       *image = arena_alloc(a, linked.size);
+    memcpy(image, linked.data, linked.size);
+    if (!weights_move(image, linked.size, offset, input->weights_bytes))
+        die("the linker did not give the weights a segment of their own; forgec needs lld (on Debian or Ubuntu: apt-get install lld-19)");
+    outfile_write(&f, image, linked.size);
+    outfile_pad(&f, offset);
+    write_weights(&f, context);
+    if (f.offset != offset + input->weights_bytes)
+        die("%s: %llu bytes of weights were announced, %llu written", out_path, (unsigned long long)input->weights_bytes,
+            (unsigned long long)(f.offset - offset));
+    outfile_commit(&f);
+}

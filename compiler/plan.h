@@ -1,0 +1,59 @@
+/* plan.h -- every size and place the program needs: buffers in the arena, weights in the image, KV cache, units of work.
+ * Writes no text. */
+#ifndef FORGEC_PLAN_H
+#define FORGEC_PLAN_H
+#include "fuse.h"
+#include "profile.h"
+
+enum kv_type { KV_TYPE_F16, KV_TYPE_F32, KV_TYPE_Q8_0 };
+extern const char *const kv_type_name[];        /* "f16", "f32", "q8_0" */
+
+struct plan_options {
+    uint32_t     n_ctx;           /* 0: what the model was trained for, at most 8192 */
+    enum kv_type kv;
+    bool         exact;           /* float activations */
+    uint32_t     max_threads;     /* 0: 64 */
+};
+
+/* A value in the arena: rows of tokens, `stride` bytes apart.  f32: [cols] floats; q8: a quantised row (docs/kernels.md). */
+struct buffer {
+    bool     exists;
+    uint64_t offset, stride;
+    uint32_t cols;
+};
+
+struct group_plan {
+    bool          needs_f32, needs_q8;      /* forms in which its matmuls read the input */
+    bool          staged;                   /* the input must be normed or quantised first: in prefill by a kernel of its own */
+    struct buffer stage_f32, stage_q8;      /* prefill only */
+    uint32_t      unit_rows[MAX_BRANCHES];  /* rows one piece of work covers */
+    uint64_t      weight_bytes;             /* read per decoded token */
+};
+
+struct plan {
+    const struct fused   *fused;
+    const struct model   *model;
+    const struct profile *profile;
+    struct plan_options   options;          /* defaults filled in */
+    uint32_t              chunk;            /* tokens per prefill step */
+    struct buffer        *f32, *q8;         /* [n_nodes]: the forms in which a value is kept */
+    struct group_plan    *groups;           /* [fused->n_groups] */
+    uint64_t              rope_offset;      /* arena: [chunk][n_rot] cos and sin of the step's positions */
+    uint64_t              scratch_offset, scratch_stride;   /* arena, per thread */
+    uint64_t              scratch_y;        /* offset in the scratch of row results (after staging rows or GEMM panels) */
+    uint64_t              arena_bytes;
+    uint64_t             *kv_layer;         /* [n_layer + 1] byte offsets in the KV cache */
+    uint64_t              kv_bytes, kv_bytes_per_token;
+    uint64_t             *weight_offset;    /* [n_weights] in the image; image order = order of first use */
+    uint64_t              rope_hi, rope_lo; /* image: rotation tables */
+    uint32_t              rope_block;       /* positions per row of rope_hi */
+    uint64_t              image_bytes;
+    uint64_t              read_bytes;       /* of the image, per decoded token */
+};
+
+struct plan *plan_make(struct arena *a, const struct fused *f, const struct profile *p, const struct plan_options *o);
+/* Does a matmul with these weights take int8 activations? */
+bool plan_takes_q8(const struct plan *p, const struct weight *w);
+/* For people: groups, shapes, buffers, bytes, predicted time. */
+void plan_print(struct text *out, const struct plan *p);
+#endif

@@ -1,0 +1,149 @@
+/* Chat templates are Jinja programs; the few forms most models use are recognised by their markers and written out here.
+ * (Forms after llama.cpp's src/llama-chat.cpp.) A model without a known one gets turns of plain text. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "session.h"
+#include "tokenize.h"
+
+struct chat_form {
+    const char *name, *marker, *second_marker;                  /* all markers given must occur in the template */
+    const char *system_before, *system_after;                   /* stand before the first user_before, unless inside */
+    const char *user_before, *user_after, *answer_after;
+    bool system_inside;                                         /* the system message is part of the first user turn */
+};
+
+static const struct chat_form forms[] = {
+    { "chatml", "<|im_start|>", NULL, "<|im_start|>system\n", "<|im_end|>\n", "<|im_start|>user\n",
+      "<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>\n", false },
+    { "llama3", "<|start_header_id|>", "<|eot_id|>", "<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>",
+      "<|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n", "<|eot_id|>", false },
+    { "gemma", "<start_of_turn>", NULL, "", "\n\n", "<start_of_turn>user\n", "<end_of_turn>\n<start_of_turn>model\n", "<end_of_turn>\n", true },
+    { "phi3", "<|user|>", "<|end|>", "<|system|>\n", "<|end|>\n", "<|user|>\n", "<|end|>\n<|assistant|>\n", "<|end|>\n", false },
+    { "zephyr", "<|user|>", NULL, "<|system|>\n", "</s>\n", "<|user|>\n", "</s>\n<|assistant|>\n", "</s>\n", false },
+    { "llama2", "[INST]", NULL, "<<SYS>>\n", "\n<</SYS>>\n\n", "[INST] ", " [/INST]", " </s><s>", true },
+};
+static const struct chat_form plain = { "plain", NULL, NULL, "", "\n", "", "\n", "\n", false };
+
+static const struct chat_form *form_of(const char *template)
+{
+    if (template == NULL) return &plain;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (strstr(template, forms[i].marker) != NULL && (forms[i].second_marker == NULL || strstr(template, forms[i].second_marker) != NULL))
+            return &forms[i];
+    return &plain;
+}
+
+enum { LINE_BYTES = 1 << 16, TURN_EXTRA = 512 };
+
+struct chat {
+    const struct chat_form *form;
+    char *line, *turn;               /* [LINE_BYTES]; [turn_bytes] */
+    size_t turn_bytes;
+    int32_t *tokens;                 /* [n_tokens] */
+    size_t n_tokens;
+    void  *scratch;
+    size_t scratch_bytes;
+};
+
+static size_t append(char *to, size_t at, const char *text)
+{
+    const size_t n = strlen(text);
+    memcpy(to + at, text, n);
+    return at + n;
+}
+
+static size_t write_turn(const struct chat *c, const char *system, const char *user, bool first)
+{
+    const struct chat_form *f = c->form;
+    size_t n = 0;
+    const bool tell = first && system != NULL;
+    if (!first) n = append(c->turn, n, f->answer_after);
+    if (tell && !f->system_inside) n = append(c->turn, append(c->turn, append(c->turn, n, f->system_before), system), f->system_after);
+    n = append(c->turn, n, f->user_before);
+    if (tell && f->system_inside) n = append(c->turn, append(c->turn, append(c->turn, n, f->system_before), system), f->system_after);
+    n = append(c->turn, n, user);
+    return append(c->turn, n, f->user_after);
+}
+
+static enum forge_status answer(struct forge_session *s, struct chat *c, const char *user, struct forge_error *error)
+{
+    const struct forge_options *o = s->options;
+    for (int attempt = 0; ; attempt++) {
+        const bool first = s->engine->n_past == 0;
+        const size_t bytes = write_turn(c, o->system, user, first);
+        const uint32_t flags = FORGE_TOK_SPECIAL | (first && !o->no_bos ? FORGE_TOK_ADD : 0u);
+        const int64_t n = forge_tokenize(s->program->vocab, c->turn, bytes, flags, c->tokens, c->n_tokens, c->scratch, c->scratch_bytes);
+        if (n < 0) return fail(error, FORGE_NO_MEMORY, "out of memory for the tokens of a turn");
+        if (n == 0) return FORGE_OK;
+        if ((uint64_t)n >= s->engine->n_ctx) {
+            fprintf(stderr, "turn of %lld tokens, the context holds %u\n", (long long)n, s->engine->n_ctx);
+            return FORGE_OK;
+        }
+        if ((uint64_t)n < s->engine->n_ctx - s->engine->n_past) {
+            TRY(session_prompt(s, c->tokens, (size_t)n, error));
+            break;
+        }
+        if (attempt > 0) return FORGE_OK;
+        fprintf(stderr, "context of %u tokens is full: the conversation starts over\n", s->engine->n_ctx);
+        forge_rewind(s->engine, 0);
+    }
+    enum forge_ending ending;
+    s->out.last = 0;
+    TRY(session_generate(s, o->n_predict >= 0 ? o->n_predict : -1, &ending, error));
+    if (s->out.last != '\n') TRY(write_all(STDOUT_FILENO, "\n", 1, "stdout", error));
+    if (ending == ENDED_CONTEXT) fprintf(stderr, "context of %u tokens is full\n", s->engine->n_ctx);
+    return FORGE_OK;
+}
+
+enum forge_status chat_run(struct forge_session *s, struct forge_error *error)
+{
+    const struct forge_options *o = s->options;
+    if (s->program->vocab == NULL) return fail(error, FORGE_USAGE, "the model has no tokenizer: no chat");
+    struct chat c = { .form = form_of(s->program->chat_template) };
+    c.turn_bytes = LINE_BYTES + TURN_EXTRA + (o->system != NULL ? strlen(o->system) : 0);
+    c.n_tokens = 3 * c.turn_bytes + 5;
+    c.scratch_bytes = forge_tokenize_scratch(c.turn_bytes);
+    c.line = malloc(LINE_BYTES);
+    c.turn = malloc(c.turn_bytes);
+    c.tokens = malloc(c.n_tokens * sizeof *c.tokens);
+    c.scratch = malloc(c.scratch_bytes + 1);
+    enum forge_status status = FORGE_OK;
+    if (!c.line || !c.turn || !c.tokens || !c.scratch) status = fail(error, FORGE_NO_MEMORY, "out of memory for the chat");
+    if (o->verbose && status == FORGE_OK) fprintf(stderr, "chat form: %s\n", c.form->name);
+
+    const char *opening = o->prompt;                             /* -p is the first turn */
+    const bool terminal = isatty(STDIN_FILENO);
+    while (status == FORGE_OK) {
+        if (opening != NULL) {
+            snprintf(c.line, LINE_BYTES, "%s", opening);
+            if (o->escape) unescape(c.line);
+            opening = NULL;
+        } else {
+            if (terminal) fputs("> ", stderr);
+            errno = 0;
+            if (fgets(c.line, LINE_BYTES, stdin) == NULL) {
+                if (*s->stop) status = fail(error, FORGE_INTERRUPTED, "interrupted");
+                else if (ferror(stdin)) status = fail(error, FORGE_FAILED, "cannot read stdin: %s", strerror(errno));
+                break;
+            }
+            c.line[strcspn(c.line, "\n")] = 0;
+        }
+        if (c.line[0] == 0) continue;
+        status = answer(s, &c, c.line, error);
+        /* Ctrl-C during an answer ends the answer; the handler itself ends the program at the second one. */
+        if (status == FORGE_INTERRUPTED || (status == FORGE_OK && *s->stop)) {
+            *s->stop = 0;
+            status = FORGE_OK;
+        }
+    }
+    if (!o->quiet && (status == FORGE_OK || status == FORGE_INTERRUPTED)) session_report(s);
+    free(c.line);
+    free(c.turn);
+    free(c.tokens);
+    free(c.scratch);
+    return status;
+}

@@ -1,0 +1,170 @@
+#include "engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "cpu_features.h"
+#include "weights.h"
+
+/* From here on huge pages save more in address translation than zeroing whole 2 MiB pages costs at the first token. */
+enum { HUGE_FROM_BYTES = 32 << 20 };
+
+double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+enum forge_status program_choose(const struct forge_program **out, const char *target, struct forge_error *error)
+{
+    char missing[256] = "", names[256] = "";
+    size_t used = 0;
+    *out = NULL;
+    for (uint32_t i = 0; i < forge_n_programs; i++) {
+        const struct forge_program *program = forge_programs[i];
+        if (program->abi_version != FORGE_ABI_VERSION)
+            return fail(error, FORGE_FAILED, "%s was built for runtime interface %u, this runtime has %d", program->target,
+                        program->abi_version, FORGE_ABI_VERSION);
+        const int n = used < sizeof names ? snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", program->target) : 0;
+        if (n > 0) used += (size_t)n;
+        if (target != NULL && strcmp(target, program->target) != 0) continue;
+        if (cpu_has_all(program->features, missing, sizeof missing)) {
+            *out = program;
+            return FORGE_OK;
+        }
+        if (target != NULL)
+            return fail(error, FORGE_WRONG_CPU, "target %s needs instructions this CPU lacks: %s", target, missing);
+    }
+    if (target != NULL) return fail(error, FORGE_USAGE, "no target '%s' in this program; it has %s", target, names);
+    if (forge_n_programs == 0) return fail(error, FORGE_FAILED, "this executable contains no program");
+    return fail(error, FORGE_WRONG_CPU, "this CPU lacks instructions the program was built for (%s): %s", names, missing);
+}
+
+/* Zeroed memory; bytes may be 0. */
+static enum forge_status map_memory(uint8_t **out, uint64_t bytes, const char *what, struct forge_error *error)
+{
+    *out = NULL;
+    if (bytes == 0) return FORGE_OK;
+    void *base = bytes > SIZE_MAX ? MAP_FAILED
+               : mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return fail(error, FORGE_NO_MEMORY, "out of memory: %.1f MiB for the %s: %s", (double)bytes / 1048576, what, strerror(errno));
+    if (bytes >= HUGE_FROM_BYTES) madvise(base, (size_t)bytes, MADV_HUGEPAGE);
+    *out = base;
+    return FORGE_OK;
+}
+
+enum forge_status engine_open(struct forge_engine *e, const struct forge_program *program,
+                              const struct forge_weights_source *source, uint32_t n_threads, uint32_t n_ctx,
+                              struct forge_error *error)
+{
+    memset(e, 0, sizeof *e);
+    e->program = program;
+    e->n_ctx = n_ctx > 0 ? n_ctx : program->n_ctx;
+    e->chunk = program->chunk;
+    if (e->n_ctx > program->n_ctx)
+        return fail(error, FORGE_TOO_LONG, "context of %u tokens asked for, the program was built for %u", n_ctx, program->n_ctx);
+    if (n_threads == 0 || n_threads > program->max_threads)
+        return fail(error, FORGE_USAGE, "%u threads asked for, the program was built for 1 to %u", n_threads, program->max_threads);
+    TRY(pool_open(&e->pool, n_threads, error));
+    enum forge_status status = map_memory(&e->arena, program->arena_bytes, "activations", error);
+    if (status != FORGE_OK) goto close;
+    status = map_memory(&e->kv, program->kv_bytes, "KV cache", error);
+    if (status != FORGE_OK) goto close;
+    status = weights_open(e, source, error);
+    if (status != FORGE_OK) goto close;
+    return FORGE_OK;
+close:
+    engine_close(e);
+    return status;
+}
+
+void engine_close(struct forge_engine *e)
+{
+    if (e->mapped != NULL) munmap(e->mapped, e->mapped_bytes);
+    if (e->kv != NULL) munmap(e->kv, (size_t)e->program->kv_bytes);
+    if (e->arena != NULL) munmap(e->arena, (size_t)e->program->arena_bytes);
+    pool_close(e->pool);
+    memset(e, 0, sizeof *e);
+}
+
+struct launches {
+    const struct forge_args *args;
+    const struct forge_launch *launch;   /* [n] */
+    uint32_t n;
+    struct forge_pool *pool;
+};
+
+/* A whole step is one job: threads are woken once per token, not once per launch. */
+static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
+{
+    const struct launches *l = context;
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (i > 0) pool_barrier(l->pool, thread);
+        l->launch[i].kernel(l->args, &l->launch[i], thread, n_threads);
+    }
+}
+
+static void run_step(struct forge_engine *e, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits)
+{
+    const struct forge_program *p = e->program;
+    struct forge_args args = {
+        .weights = e->weights, .arena = e->arena, .kv = e->kv, .tokens = tokens, .logits = logits,
+        .n_tokens = n, .n_past = e->n_past, .n_logits = n_logits,
+    };
+    struct launches list = { &args, decode ? p->decode : p->prefill, decode ? p->n_decode : p->n_prefill, e->pool };
+    /* A part of a prompt whose logits nobody reads only has to fill the KV cache. */
+    if (!decode && n_logits == 0)
+        for (uint32_t i = 0; i < list.n; i++)
+            if (list.launch[i].tail) list.n = i;
+    pool_run(e->pool, run_launches, &list);
+    e->n_past += n;
+}
+
+static enum forge_status check_room(const struct forge_engine *e, size_t n, struct forge_error *error)
+{
+    if (n <= e->n_ctx - e->n_past) return FORGE_OK;
+    return fail(error, FORGE_TOO_LONG, "%zu tokens do not fit: the context holds %u, %u of them used", n, e->n_ctx, e->n_past);
+}
+
+enum forge_status forge_prefill(struct forge_engine *e, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+                                struct forge_error *error)
+{
+    TRY(check_room(e, n, error));
+    if (e->chunk == 0) {
+        for (uint32_t i = 0; i < n; i++) {
+            const bool wanted = n - i <= n_logits;
+            run_step(e, true, tokens + i, 1, wanted, wanted ? logits + (size_t)(n_logits - (n - i)) * e->program->n_vocab : logits);
+        }
+        return FORGE_OK;
+    }
+    run_step(e, false, tokens, n, n_logits, logits);
+    return FORGE_OK;
+}
+
+enum forge_status forge_step(struct forge_engine *e, const int32_t *tokens, size_t n, uint32_t n_logits, float *logits,
+                             struct forge_error *error)
+{
+    TRY(check_room(e, n, error));
+    if (n == 1) {
+        run_step(e, true, tokens, 1, n_logits, logits);
+        return FORGE_OK;
+    }
+    const size_t chunk = e->chunk > 0 ? e->chunk : 1;
+    for (size_t at = 0; at < n;) {
+        if (e->stop != NULL && *e->stop) return fail(error, FORGE_INTERRUPTED, "interrupted");
+        const size_t left = n - at, part = left < chunk ? left : chunk;
+        TRY(forge_prefill(e, tokens + at, (uint32_t)part, part == left ? n_logits : 0, logits, error));
+        at += part;
+    }
+    return FORGE_OK;
+}
+
+void forge_rewind(struct forge_engine *e, uint32_t n_past)
+{
+    if (n_past < e->n_past) e->n_past = n_past;
+}

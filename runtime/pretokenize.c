@@ -1,0 +1,333 @@
+/* pretokenize.c -- the splitting rules that byte-level BPE vocabularies were trained with, as small matchers.
+ * A rule is a list of stages; each stage cuts the words of the one before.  The regular expression that a matcher
+ * stands for is above it; results follow llama.cpp (src/unicode.cpp, src/llama-vocab.cpp), including where its
+ * expression differs from the tokenizer.json it came from. */
+#include "pretokenize.h"
+#include "unicode.h"
+#include <stdbool.h>
+
+enum {
+    N = 1 << UNICODE_NUMBER, L = 1 << UNICODE_LETTER, M = 1 << UNICODE_MARK, P = 1 << UNICODE_PUNCTUATION,
+    S = 1 << UNICODE_SYMBOL, SPACE = 1 << UNICODE_SPACE, OTHER = 1 << UNICODE_OTHER,
+};
+
+struct range { uint32_t first, last; };
+struct set {                              /* a codepoint is in it by class or by range */
+    uint32_t            classes, n_ranges;
+    const struct range *ranges;           /* ascending */
+};
+struct stage;
+/* Length of the match at pos, or minus the number of units to pass over without one.  pos < end, which ends the word. */
+typedef ptrdiff_t matcher(const struct stage *stage, const uint32_t *u, size_t pos, size_t end);
+struct stage {
+    matcher          *match;
+    const struct set *set;
+    uint32_t          digits;             /* most digits in a word */
+    uint32_t          letters;            /* classes that make up words */
+    uint32_t          contractions;       /* 's, 'll ...: 0 no rule, 1 yes */
+};
+
+/* ---- units ---- */
+
+uint32_t pretoken_codepoint(const uint8_t *s, size_t n, size_t *length)
+{
+    static const uint32_t first_bits[5] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+    const uint8_t         lead = s[0];
+    const size_t          want = lead < 0x80 ? 1 : lead < 0xc0 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf8 ? 4 : 0;
+    *length = 1;
+    if (want == 0 || want > n) return 0xfffd;
+    uint32_t c = lead & first_bits[want];
+    for (size_t i = 1; i < want; i++) {
+        if ((s[i] & 0xc0) != 0x80) return 0xfffd;
+        c = c << 6 | (s[i] & 0x3f);
+    }
+    *length = want;
+    return c < 0x110000 ? c : 0xfffd;
+}
+
+size_t pretoken_decode(uint32_t *units, const uint8_t *text, size_t n)
+{
+    size_t n_units = 0;
+    for (size_t i = 0, length; i < n; i += length) {
+        const uint32_t c = pretoken_codepoint(text + i, n - i, &length);
+        units[n_units++] = c | (uint32_t)unicode_class(c) << 21;
+    }
+    return n_units;
+}
+
+static inline uint32_t codepoint(uint32_t unit)                { return PRETOKEN_CODEPOINT(unit); }
+static inline bool     is(uint32_t unit, uint32_t classes)     { return classes >> (unit >> 21 & 7) & 1; }
+static inline bool     is_newline(uint32_t unit)               { return codepoint(unit) == '\r' || codepoint(unit) == '\n'; }
+static inline bool     is_ascii_lower(uint32_t unit)           { return codepoint(unit) - 'a' < 26; }
+static inline bool     is_ascii_upper(uint32_t unit)           { return codepoint(unit) - 'A' < 26; }
+static inline bool     is_ascii_letter(uint32_t unit)          { return is_ascii_lower(unit) || is_ascii_upper(unit); }
+
+static bool in_set(uint32_t unit, const struct set *set)
+{
+    const uint32_t c = codepoint(unit);
+    if (is(unit, set->classes)) return true;
+    if (c >= 0x80 && is(unit, SPACE)) return false;     /* llama.cpp turns these into a control character first */
+    uint32_t low = 0, high = set->n_ranges;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (c > set->ranges[middle].last) low = middle + 1; else high = middle;
+    }
+    return low < set->n_ranges && c >= set->ranges[low].first;
+}
+
+/* First position at or after pos that is not of these classes. */
+static size_t skip(const uint32_t *u, size_t pos, size_t end, uint32_t classes)
+{
+    while (pos < end && is(u[pos], classes)) pos++;
+    return pos;
+}
+/* The same, at most `most` of them. */
+static size_t skip_most(const uint32_t *u, size_t pos, size_t end, uint32_t classes, size_t most)
+{
+    return skip(u, pos, end - pos < most ? end : pos + most, classes);
+}
+static ptrdiff_t length(size_t pos, size_t end) { return (ptrdiff_t)(end - pos); }
+
+/* ---- sets: one class of characters is cut out ---- */
+
+/* [set] */
+static ptrdiff_t match_each(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+{
+    (void)end;
+    return in_set(u[pos], s->set) ? 1 : -1;
+}
+/* [set]+ */
+static ptrdiff_t match_run(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+{
+    size_t e = pos;
+    while (e < end && in_set(u[e], s->set)) e++;
+    return e > pos ? length(pos, e) : -1;
+}
+/* \s?[set]+ */
+static ptrdiff_t match_space_run(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+{
+    size_t e = pos + is(u[pos], SPACE);
+    if (e == end || !in_set(u[e], s->set)) return -1;
+    while (e < end && in_set(u[e], s->set)) e++;
+    return length(pos, e);
+}
+/* \s+$ */
+static ptrdiff_t match_trailing_space(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+{
+    (void)s;
+    const size_t e = skip(u, pos, end, SPACE);
+    if (e == pos) return -1;
+    return e == end ? length(pos, e) : -length(pos, e);
+}
+/* [0-9][0-9][0-9] */
+static ptrdiff_t match_three_digits(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+{
+    (void)s;
+    if (end - pos < 3) return -length(pos, end);
+    for (size_t i = 0; i < 3; i++)
+        if (codepoint(u[pos + i]) - '0' > 9) return -1 - (ptrdiff_t)i;
+    return 3;
+}
+/* \p{N}{1,digits} */
+static ptrdiff_t match_numbers(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+{
+    const size_t e = skip_most(u, pos, end, N, s->digits);
+    return e > pos ? length(pos, e) : -1;
+}
+
+/* ---- whole rules: every unit ends up in some match ---- */
+
+/* '(?:s|t|m|d|re|ve|ll), in any case of ASCII letters if any_case: its length or 0.  Letters outside ASCII whose lower
+ * case is one of these do not exist. */
+static size_t contraction(const uint32_t *u, size_t pos, size_t end, bool any_case)
+{
+    const uint32_t fold = any_case ? 0x20 : 0;
+    if (end - pos < 2 || codepoint(u[pos]) != '\'') return 0;
+    if (any_case && !is_ascii_letter(u[pos + 1])) return 0;
+    const uint32_t a = codepoint(u[pos + 1]) | fold;
+    if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
+    if (end - pos < 3 || (any_case && !is_ascii_letter(u[pos + 2]))) return 0;
+    const uint32_t b = codepoint(u[pos + 2]) | fold;
+    return (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
+}
+
+/* At white space.  newlines: \s*[\r\n]+ goes first.  Then \s+(?!\S)|\s+: the last blank stays with the next word. */
+static ptrdiff_t match_space(const uint32_t *u, size_t pos, size_t end, bool newlines)
+{
+    const size_t e = skip(u, pos, end, SPACE);
+    if (newlines)
+        for (size_t i = e; i > pos; i--)
+            if (is_newline(u[i - 1])) return length(pos, i);
+    return length(pos, e) - (e < end && e - pos > 1);
+}
+
+/* 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)   and what is left over, blank by blank */
+static ptrdiff_t match_gpt2(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+{
+    static const uint32_t kinds[3] = { L, N, OTHER | M | P | S };
+    const size_t          apostrophe = contraction(u, pos, end, false);
+    (void)s;
+    if (apostrophe) return (ptrdiff_t)apostrophe;
+    const size_t word = pos + (codepoint(u[pos]) == ' ');
+    for (size_t k = 0; k < 3 && word < end; k++)
+        if (is(u[word], kinds[k])) return length(pos, skip(u, word, end, kinds[k]));
+    return match_space(u, pos, end, false);
+}
+
+/*  ?[^\s<words>\p{N}]+[tail]*   with `words` = L or L|M; the tail is newlines, and slashes for gpt-4o.  0: no match */
+static ptrdiff_t match_other(const uint32_t *u, size_t pos, size_t end, uint32_t classes, bool slash)
+{
+    size_t e = pos + (codepoint(u[pos]) == ' ');
+    if (e == end || !is(u[e], classes)) return 0;
+    e = skip(u, e, end, classes);
+    while (e < end && (is_newline(u[e]) || (slash && codepoint(u[e]) == '/'))) e++;
+    return length(pos, e);
+}
+
+/* (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?<words>+|\p{N}{1,digits}| ?[^\s<words>\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ */
+static ptrdiff_t match_llama3(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+{
+    const size_t apostrophe = contraction(u, pos, end, true);
+    if (apostrophe) return (ptrdiff_t)apostrophe;
+    if (is(u[pos], s->letters) || (pos + 1 < end && !is_newline(u[pos]) && !is(u[pos], N) && is(u[pos + 1], s->letters)))
+        return length(pos, skip(u, pos + 1, end, s->letters));
+    if (is(u[pos], N)) return length(pos, skip_most(u, pos, end, N, s->digits));
+    const ptrdiff_t other = match_other(u, pos, end, (OTHER | M | P | S) & ~s->letters, false);
+    return other ? other : match_space(u, pos, end, true);
+}
+
+/* <U>*<W>+ or else <U>+<W>* over the letters from pos, where U is any letter but a-z and W any letter but A-Z: letters
+ * outside ASCII are in both.  pos: a letter.  Returns the end. */
+static size_t cased_word(const uint32_t *u, size_t pos, size_t end)
+{
+    size_t e = pos, last_w = end;                       /* last_w: last of the U that is a W as well */
+    while (e < end && is(u[e], L) && !is_ascii_lower(u[e])) {
+        if (!is_ascii_upper(u[e])) last_w = e;
+        e++;
+    }
+    if (e < end && is(u[e], L)) {                       /* a lower-case letter follows */
+        while (e < end && is(u[e], L) && !is_ascii_upper(u[e])) e++;
+        return e;
+    }
+    return last_w != end ? last_w + 1 : e;              /* U* gives back until W+ has one; all upper case: U+ alone */
+}
+
+/* [^\r\n\p{L}\p{N}]?<U>*<W>+(?i:'s|...)?|[^\r\n\p{L}\p{N}]?<U>+<W>*(?i:'s|...)?|\p{N}{1,digits}| ?[^\s\p{L}\p{N}]+[\r\n/]*
+ * |\s*[\r\n]+|\s+(?!\S)|\s+ */
+static ptrdiff_t match_gpt4o(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+{
+    const bool   letter = is(u[pos], L);
+    const size_t word   = pos + !letter;
+    if (letter || (word < end && !is_newline(u[pos]) && !is(u[pos], N) && is(u[word], L))) {
+        const size_t e = cased_word(u, word, end);
+        return length(pos, s->contractions ? e + contraction(u, e, end, true) : e);
+    }
+    if (is(u[pos], N)) return length(pos, skip_most(u, pos, end, N, s->digits));
+    const ptrdiff_t other = match_other(u, pos, end, OTHER | M | P | S, true);
+    return other ? other : match_space(u, pos, end, true);
+}
+
+/* [<ASCII punctuation>][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ */
+static ptrdiff_t match_deepseek3(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+{
+    const bool   next = pos + 1 < end;
+    const size_t e    = pos + 1;
+    (void)s;
+    if (next && codepoint(u[pos]) < 0x80 && is(u[pos], P | S) && is_ascii_letter(u[e])) {
+        size_t word = e;
+        while (word < end && is_ascii_letter(u[word])) word++;
+        return length(pos, word);
+    }
+    if (is(u[pos], L | M) || (next && !is_newline(u[pos]) && !is(u[pos], P | S) && is(u[e], L | M)))
+        return length(pos, skip(u, e, end, L | M));
+    const ptrdiff_t other = match_other(u, pos, end, P | S, false);
+    if (other) return other;
+    return is(u[pos], SPACE) ? match_space(u, pos, end, true) : -1;
+}
+
+/* ---- the rules ---- */
+
+/* The cased letters of deepseek-llm's expression (its tokenizer.json). */
+static const struct range cased[] = {
+    {0x41, 0x5a}, {0x61, 0x7a}, {0xb5, 0xb5}, {0xc0, 0xd6}, {0xd8, 0xf6}, {0xf8, 0x1ba}, {0x1bc, 0x1bf}, {0x1c4, 0x293},
+    {0x295, 0x2af}, {0x370, 0x373}, {0x376, 0x376}, {0x377, 0x377}, {0x37b, 0x37d}, {0x37f, 0x37f}, {0x386, 0x386},
+    {0x388, 0x38a}, {0x38c, 0x38c}, {0x38e, 0x3a1}, {0x3a3, 0x3f5}, {0x3f7, 0x481}, {0x48a, 0x52f}, {0x531, 0x556},
+    {0x10a0, 0x10c5}, {0x13a0, 0x13f5}, {0x13f8, 0x13fd}, {0x1c90, 0x1cba}, {0x1cbd, 0x1cbf}, {0x1d00, 0x1d2b},
+    {0x1d6b, 0x1d77}, {0x1d79, 0x1d9a}, {0x1e00, 0x1f15}, {0x1f18, 0x1f1d}, {0x1f20, 0x1f45}, {0x1f48, 0x1f4d},
+    {0x1f50, 0x1f57}, {0x1f59, 0x1f59}, {0x1f5b, 0x1f5b}, {0x1f5d, 0x1f5d}, {0x1f5f, 0x1f7d}, {0x1f80, 0x1fb4},
+    {0x1fb6, 0x1fbc}, {0x1fbe, 0x1fbe}, {0x1fc2, 0x1fc4}, {0x1fc6, 0x1fcc}, {0x1fd0, 0x1fd3}, {0x1fd6, 0x1fdb},
+    {0x1fe0, 0x1fec}, {0x1ff2, 0x1ff4}, {0x1ff6, 0x1ffc}, {0x2102, 0x2102}, {0x2107, 0x2107}, {0x210a, 0x2113},
+    {0x2115, 0x2115}, {0x2119, 0x211d}, {0x2124, 0x2124}, {0x2126, 0x2126}, {0x2128, 0x2128}, {0x212a, 0x212d},
+    {0x212f, 0x2134}, {0x2139, 0x2139}, {0x213c, 0x213f}, {0x2145, 0x2149}, {0x214e, 0x214e}, {0x2183, 0x2183},
+    {0x2184, 0x2184}, {0x2c00, 0x2c7b}, {0x2c7e, 0x2ce4}, {0x2ceb, 0x2cee}, {0x2cf2, 0x2cf2}, {0x2cf3, 0x2cf3},
+    {0xa640, 0xa66d}, {0xa680, 0xa69b}, {0xa722, 0xa76f}, {0xa771, 0xa787}, {0xa78b, 0xa78e}, {0xab70, 0xabbf},
+    {0xfb00, 0xfb06}, {0xfb13, 0xfb17}, {0xff21, 0xff3a}, {0xff41, 0xff5a}, {0x10400, 0x1044f}, {0x104b0, 0x104d3},
+    {0x104d8, 0x104fb}, {0x10c80, 0x10cb2}, {0x10cc0, 0x10cf2}, {0x118a0, 0x118df}, {0x1e900, 0x1e943},
+};
+static const struct range newlines[]    = { {'\n', '\n'}, {'\r', '\r'} };
+static const struct range marks_wide[]  = { {'!', '/'}, {':', '~'}, {0x2018, 0x201f}, {0x3000, 0x3002}, {0xff01, 0xff0f},
+                                            {0xff1a, 0xff5e} };
+static const struct range cjk_hangul[]  = { {0x800, 0x9fa5}, {0xac00, 0xd7ff} };
+static const struct range cjk_kana[]    = { {0x3040, 0x30ff}, {0x4e00, 0x9fa5} };
+static const struct range math_signs[]  = { {'$', '$'}, {'+', '+'}, {'<', '>'}, {'^', '^'}, {'|', '|'}, {'~', '~'} };
+static const struct range math_signs_backtick[] = { {'$', '$'}, {'+', '+'}, {'<', '>'}, {'^', '^'}, {'`', '`'}, {'|', '|'},
+                                                    {'~', '~'} };
+#define RANGES(array) sizeof(array) / sizeof((array)[0]), array
+static const struct set set_newline     = { 0, RANGES(newlines) };
+static const struct set set_number      = { N, 0, NULL };
+static const struct set set_letter      = { L, 0, NULL };
+static const struct set set_punctuation = { P, 0, NULL };
+static const struct set set_cased       = { 0, RANGES(cased) };
+static const struct set set_marks_wide  = { 0, RANGES(marks_wide) };
+static const struct set set_cjk_hangul  = { 0, RANGES(cjk_hangul) };
+static const struct set set_cjk_kana    = { 0, RANGES(cjk_kana) };
+static const struct set set_signs       = { P, RANGES(math_signs) };
+static const struct set set_signs_tick  = { P, RANGES(math_signs_backtick) };
+
+#define MAX_STAGES 6
+static const struct stage rules[FORGE_PRE_COUNT][MAX_STAGES + 1] = {
+    [FORGE_PRE_DEFAULT]        = { { .match = match_run, .set = &set_signs }, { .match = match_gpt2 },
+                                   { .match = match_run, .set = &set_number }, { .match = match_three_digits } },
+    [FORGE_PRE_GPT2]           = { { .match = match_gpt2 } },
+    [FORGE_PRE_STARCODER]      = { { .match = match_each, .set = &set_number }, { .match = match_gpt2 } },
+    [FORGE_PRE_LLAMA3]         = { { .match = match_llama3, .digits = 3, .letters = L } },
+    [FORGE_PRE_QWEN2]          = { { .match = match_llama3, .digits = 1, .letters = L } },
+    [FORGE_PRE_QWEN35]         = { { .match = match_llama3, .digits = 1, .letters = L | M } },
+    [FORGE_PRE_FALCON]         = { { .match = match_run, .set = &set_signs_tick }, { .match = match_gpt2 },
+                                   { .match = match_three_digits } },
+    [FORGE_PRE_DEEPSEEK_LLM]   = { { .match = match_each, .set = &set_newline }, { .match = match_space_run, .set = &set_cased },
+                                   { .match = match_space_run, .set = &set_marks_wide }, { .match = match_trailing_space },
+                                   { .match = match_run, .set = &set_cjk_hangul }, { .match = match_run, .set = &set_number } },
+    [FORGE_PRE_DEEPSEEK_CODER] = { { .match = match_each, .set = &set_newline }, { .match = match_space_run, .set = &set_letter },
+                                   { .match = match_space_run, .set = &set_punctuation },
+                                   { .match = match_run, .set = &set_cjk_hangul }, { .match = match_each, .set = &set_number } },
+    [FORGE_PRE_DEEPSEEK3]      = { { .match = match_numbers, .digits = 3 }, { .match = match_run, .set = &set_cjk_kana },
+                                   { .match = match_deepseek3 } },
+    [FORGE_PRE_GPT4O]          = { { .match = match_gpt4o, .digits = 3, .contractions = 1 } },
+    [FORGE_PRE_TEKKEN]         = { { .match = match_gpt4o, .digits = 1 } },
+};
+
+static void split_word(const struct stage *stage, uint32_t *u, size_t pos, size_t end)
+{
+    while (pos < end) {
+        const ptrdiff_t m = stage->match(stage, u, pos, end);
+        if (m > 0) {
+            u[pos] |= PRETOKEN_START;
+            pos += (size_t)m;
+            if (pos < end) u[pos] |= PRETOKEN_START;
+        } else {
+            pos += (size_t)-m;
+        }
+    }
+}
+
+void pretoken_split(uint32_t *units, size_t n, enum forge_pre pre)
+{
+    if (n == 0) return;
+    units[0] |= PRETOKEN_START;
+    for (const struct stage *stage = rules[pre]; stage->match; stage++)
+        for (size_t pos = 0, end; pos < n; pos = end) {
+            for (end = pos + 1; end < n && !(units[end] & PRETOKEN_START); end++) { }
+            split_word(stage, units, pos, end);
+        }
+}

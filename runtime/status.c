@@ -1,0 +1,15 @@
+#include "status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum forge_status fail(struct forge_error *error, enum forge_status status, const char *format, ...)
+{
+    if (error != NULL) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(error->text, sizeof error->text, format, args);
+        va_end(args);
+    }
+    return status;
+}

@@ -1,0 +1,77 @@
+#include "stream.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+enum forge_status write_all(int fd, const void *bytes, size_t n, const char *name, struct forge_error *error)
+{
+    for (const char *at = bytes; n > 0;) {
+        const ssize_t written = write(fd, at, n);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {     /* a non-blocking pipe of somebody else's */
+            poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1);
+            continue;
+        }
+        if (written < 0) return fail(error, FORGE_BAD_OUTPUT, "cannot write to %s: %s", name, strerror(errno));
+        at += written;
+        n -= (size_t)written;
+    }
+    return FORGE_OK;
+}
+
+void stream_open(struct forge_stream *s, int fd) { *s = (struct forge_stream){ .fd = fd }; }
+
+static size_t sequence_length(unsigned char lead)
+{
+    return lead >= 0xc2 && lead <= 0xdf ? 2 : lead >= 0xe0 && lead <= 0xef ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 1;
+}
+
+/* Bytes at the end that begin a sequence and lack its rest, 0 .. 3. */
+static size_t unfinished(const char *bytes, size_t n)
+{
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        const unsigned char c = (unsigned char)bytes[n - back];
+        if ((c & 0xc0) == 0x80) continue;
+        return sequence_length(c) > back ? back : 0;
+    }
+    return 0;
+}
+
+static enum forge_status put(struct forge_stream *s, const char *bytes, size_t n, struct forge_error *error)
+{
+    if (n == 0) return FORGE_OK;
+    s->last = bytes[n - 1];
+    return write_all(s->fd, bytes, n, "stdout", error);
+}
+
+enum forge_status stream_write(struct forge_stream *s, const char *bytes, size_t n, struct forge_error *error)
+{
+    /* Fill up what is held byte by byte; the rest then goes out in one write. */
+    while (s->n_held > 0 && n > 0) {
+        const bool fits = ((unsigned char)*bytes & 0xc0) == 0x80;
+        if (fits) {
+            s->held[s->n_held++] = *bytes++;
+            n--;
+        }
+        if (!fits || s->n_held == sequence_length((unsigned char)s->held[0])) {
+            const size_t held = s->n_held;
+            s->n_held = 0;
+            TRY(put(s, s->held, held, error));
+        }
+    }
+    const size_t keep = s->n_held > 0 ? 0 : unfinished(bytes, n);
+    TRY(put(s, bytes, n - keep, error));
+    if (keep > 0) memcpy(s->held, bytes + n - keep, keep);
+    s->n_held += keep;
+    return FORGE_OK;
+}
+
+enum forge_status stream_end(struct forge_stream *s, struct forge_error *error)
+{
+    if (s->n_held == 0) return FORGE_OK;
+    s->n_held = 0;
+    return put(s, "\xef\xbf\xbd", 3, error);
+}

@@ -1,0 +1,252 @@
+/* Dissemination barrier: in round r thread i signals thread i + 2^r and waits for thread i - 2^r (modulo n), so after
+ * ceil(log2 n) rounds each has heard of all; two threads need one cache-line transfer, both ways at once.
+ * (Hensgen, Finkel, Manber 1988; Mellor-Crummey and Scott 1991, doi:10.1145/103727.103729, algorithm 9.)
+ * Each flag has one writer and one waiter. The waiter spins for microseconds and then sleeps on the flag: a thread
+ * that waits for one the kernel has taken off its core must not burn time that one could use. */
+#include "threads.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    LINE = 128,                 /* two cache lines: x86 prefetches them in pairs */
+    ROUNDS = 9,                 /* 2^9 = FORGE_MAX_THREADS */
+    SPIN_MIN_NS = 10000, SPIN_START_NS = 20000, SPIN_MAX_NS = 100000,
+    IDLE_SPIN_NS = 100000,      /* between two steps the main thread samples a token: some tens of microseconds */
+    HOT_SPINS = 300,            /* polls without a pause instruction: less than a microsecond */
+    SPINS_PER_CLOCK = 32,       /* polls between two looks at the clock */
+};
+_Static_assert(1 << ROUNDS == FORGE_MAX_THREADS, "rounds of the barrier");
+
+#define SLEEPING 1u             /* bit 0 of a flag: its waiter sleeps; the other bits count barriers */
+
+struct flag { _Alignas(LINE) _Atomic uint32_t word; };
+
+struct worker {
+    struct flag flags[ROUNDS];                  /* written by thread i - 2^r */
+    _Alignas(LINE) uint32_t epoch;              /* barriers passed, times two; private to the thread */
+    uint32_t spin_ns;                           /* private: how long spinning has paid lately */
+    _Alignas(LINE) _Atomic int32_t cpu;         /* where the thread last saw itself run */
+    struct forge_pool *pool;
+    uint32_t thread;
+    pthread_t handle;
+};
+
+struct forge_pool {
+    uint32_t n_threads, n_rounds;
+    forge_job *job;                             /* NULL ends the workers; handed over by the barrier */
+    void *context;
+    struct worker *workers;                     /* [n_threads] */
+};
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");       /* yield is a no-op on most cores; isb waits some tens of cycles */
+#endif
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t expected)
+{
+    syscall(SYS_futex, (uint32_t *)word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+static void futex_wake(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, (uint32_t *)word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* The counter wraps; a flag may be one barrier ahead of its waiter. */
+static bool reached(uint32_t word, uint32_t epoch) { return (int32_t)((word & ~SLEEPING) - epoch) >= 0; }
+
+static void flag_raise(struct flag *flag, uint32_t epoch)
+{
+    if (atomic_exchange_explicit(&flag->word, epoch, memory_order_acq_rel) & SLEEPING) futex_wake(&flag->word);
+}
+
+static void flag_wait_long(struct worker *self, struct flag *flag, uint32_t epoch, const struct worker *from, bool idle)
+{
+    const uint64_t start = now_ns();
+    const uint64_t limit = idle ? IDLE_SPIN_NS : self->spin_ns;
+    /* The thread waited for sits on this very core: spinning would only keep it from running. */
+    const bool same_cpu = atomic_load_explicit(&from->cpu, memory_order_relaxed) == sched_getcpu();
+    while (!same_cpu && now_ns() - start < limit) {
+        for (int i = 0; i < SPINS_PER_CLOCK; i++) {
+            if (reached(atomic_load_explicit(&flag->word, memory_order_acquire), epoch)) return;
+            pause_cpu();
+        }
+    }
+    uint32_t word = atomic_load_explicit(&flag->word, memory_order_acquire);
+    while (!reached(word, epoch)) {
+        if ((word & SLEEPING) == 0 &&
+            !atomic_compare_exchange_weak_explicit(&flag->word, &word, word | SLEEPING,
+                                                   memory_order_acquire, memory_order_acquire))
+            continue;
+        futex_wait(&flag->word, word | SLEEPING);
+        word = atomic_load_explicit(&flag->word, memory_order_acquire);
+    }
+    atomic_store_explicit(&self->cpu, sched_getcpu(), memory_order_relaxed);
+    if (idle || same_cpu) return;
+    /* A wait that ended soon after was worth spinning for; one much longer never is. */
+    if (now_ns() - start < SPIN_MAX_NS) self->spin_ns = self->spin_ns * 2 < SPIN_MAX_NS ? self->spin_ns * 2 : SPIN_MAX_NS;
+    else                                self->spin_ns = self->spin_ns / 2 > SPIN_MIN_NS ? self->spin_ns / 2 : SPIN_MIN_NS;
+}
+
+static void meet(struct forge_pool *pool, uint32_t thread, bool idle)
+{
+    struct worker *self = &pool->workers[thread];
+    const uint32_t n = pool->n_threads, epoch = self->epoch + 2;
+    self->epoch = epoch;
+    for (uint32_t round = 0; round < pool->n_rounds; round++) {
+        const uint32_t distance = 1u << round;
+        uint32_t to = thread + distance, from = thread + n - distance;
+        if (to >= n) to -= n;
+        if (from >= n) from -= n;
+        flag_raise(&pool->workers[to].flags[round], epoch);
+        struct flag *flag = &self->flags[round];
+        bool here = false;
+        for (int i = 0; i < HOT_SPINS && !here; i++)
+            here = reached(atomic_load_explicit(&flag->word, memory_order_acquire), epoch);
+        if (!here) flag_wait_long(self, flag, epoch, &pool->workers[from], idle);
+    }
+}
+
+void pool_barrier(struct forge_pool *pool, uint32_t thread) { meet(pool, thread, false); }
+
+static void *worker_main(void *argument)
+{
+    struct worker *self = argument;
+    struct forge_pool *pool = self->pool;
+    for (;;) {
+        meet(pool, self->thread, true);
+        if (pool->job == NULL) return NULL;
+        atomic_store_explicit(&self->cpu, sched_getcpu(), memory_order_relaxed);
+        pool->job(pool->context, self->thread, pool->n_threads);
+        meet(pool, self->thread, false);
+    }
+}
+
+void pool_run(struct forge_pool *pool, forge_job *job, void *context)
+{
+    pool->job = job;
+    pool->context = context;
+    atomic_store_explicit(&pool->workers[0].cpu, sched_getcpu(), memory_order_relaxed);
+    meet(pool, 0, false);
+    if (job == NULL) return;
+    job(context, 0, pool->n_threads);
+    meet(pool, 0, false);
+}
+
+uint32_t pool_threads(const struct forge_pool *pool) { return pool->n_threads; }
+
+enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct forge_error *error)
+{
+    *out = NULL;
+    if (n_threads == 0 || n_threads > FORGE_MAX_THREADS)
+        return fail(error, FORGE_USAGE, "%u threads; 1 to %d are possible", n_threads, FORGE_MAX_THREADS);
+    struct forge_pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL) return fail(error, FORGE_NO_MEMORY, "out of memory for the threads");
+    pool->workers = aligned_alloc(LINE, n_threads * sizeof *pool->workers);
+    if (pool->workers == NULL) {
+        free(pool);
+        return fail(error, FORGE_NO_MEMORY, "out of memory for the threads");
+    }
+    memset(pool->workers, 0, n_threads * sizeof *pool->workers);
+    for (uint32_t i = 0; i < n_threads; i++) {
+        pool->workers[i].pool = pool;
+        pool->workers[i].thread = i;
+        pool->workers[i].spin_ns = SPIN_START_NS;
+        atomic_store_explicit(&pool->workers[i].cpu, -1, memory_order_relaxed);
+    }
+
+    /* Signals are the main thread's business. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    /* No worker looks at these before the first barrier, which comes after the last thread exists. */
+    pool->n_threads = n_threads;
+    while (1u << pool->n_rounds < n_threads) pool->n_rounds++;
+    uint32_t created = 1;
+    int code = 0;
+    while (created < n_threads && code == 0) {
+        code = pthread_create(&pool->workers[created].handle, NULL, worker_main, &pool->workers[created]);
+        if (code == 0) created++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0) {
+        /* Those that exist sleep at a barrier that never fills, on memory that therefore stays. */
+        for (uint32_t i = 1; i < created; i++) pthread_detach(pool->workers[i].handle);
+        return fail(error, FORGE_FAILED, "thread %u of %u cannot be started: %s", created, n_threads, strerror(code));
+    }
+    *out = pool;
+    return FORGE_OK;
+}
+
+void pool_close(struct forge_pool *pool)
+{
+    if (pool == NULL) return;
+    pool_run(pool, NULL, NULL);
+    for (uint32_t i = 1; i < pool->n_threads; i++) pthread_join(pool->workers[i].handle, NULL);
+    free(pool->workers);
+    free(pool);
+}
+
+/* Reads the first number of a small file; false when there is none. */
+static bool read_numbers(const char *path, const char *format, long *a, long *b)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return false;
+    const int n = fscanf(file, format, a, b);
+    fclose(file);
+    return n >= 1;
+}
+
+uint32_t threads_default(uint32_t limit)
+{
+    /* 8192 processors: the most a Linux kernel can be built for. */
+    enum { MAX_CPUS = 8192 };
+    uint32_t cores = 0;
+    cpu_set_t *set = CPU_ALLOC(MAX_CPUS);
+    const size_t bytes = CPU_ALLOC_SIZE(MAX_CPUS);
+    if (set != NULL && sched_getaffinity(0, bytes, set) == 0) {
+        for (size_t cpu = 0; cpu < MAX_CPUS && cores < limit; cpu++) {
+            if (!CPU_ISSET_S(cpu, bytes, set)) continue;
+            char path[96];
+            long first = (long)cpu, second = -1;
+            snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%zu/topology/thread_siblings_list", cpu);
+            /* "3,67" or "6-7": a core counts once, at its first processor, unless that one is outside the mask */
+            if (read_numbers(path, "%ld%*[,-]%ld", &first, &second) && first != (long)cpu && first >= 0 && first < MAX_CPUS &&
+                CPU_ISSET_S((size_t)first, bytes, set))
+                continue;
+            cores++;
+        }
+    }
+    if (set != NULL) CPU_FREE(set);
+    long quota = 0, period = 0;
+    if (read_numbers("/sys/fs/cgroup/cpu.max", "%ld %ld", &quota, &period) && quota > 0 && period > 0) {
+        const long whole = (quota + period - 1) / period;
+        if ((long)cores > whole) cores = (uint32_t)whole;
+    }
+    if (cores > limit) cores = limit;
+    return cores > 0 ? cores : 1;
+}

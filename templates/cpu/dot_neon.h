@@ -1,0 +1,42 @@
+/* dot_neon.h -- integer dot products with the armv8.2 dot product extension: sdot takes signed bytes on both sides, and
+ * one register of activations serves four steps by its lane operand. */
+#ifndef FORGE_DOT_H
+#define FORGE_DOT_H
+#include "vec.h"
+#include <arm_neon.h>
+
+#define DOT_FLIP 0
+#define DOT_RUN(bits) 4
+
+typedef int32_t vec_quarter __attribute__((vector_size(16)));
+DEVICE int32x4_t vi_quarter(vi v, const uint32_t i)
+{
+    return i == 0 ? (int32x4_t)__builtin_shufflevector(v, v, 0, 1, 2, 3)   : i == 1 ? (int32x4_t)__builtin_shufflevector(v, v, 4, 5, 6, 7)
+         : i == 2 ? (int32x4_t)__builtin_shufflevector(v, v, 8, 9, 10, 11) :          (int32x4_t)__builtin_shufflevector(v, v, 12, 13, 14, 15);
+}
+DEVICE vi vi_quarters(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d)
+{
+    typedef int32_t vec_half __attribute__((vector_size(32)));
+    const vec_half low  = __builtin_shufflevector((vec_quarter)a, (vec_quarter)b, 0, 1, 2, 3, 4, 5, 6, 7);
+    const vec_half high = __builtin_shufflevector((vec_quarter)c, (vec_quarter)d, 0, 1, 2, 3, 4, 5, 6, 7);
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+/* Contract: dot_c.h; steps is 4. */
+DEVICE vi dot(vi acc, const vi *codes, const int8_t *x, const uint32_t steps, const uint32_t bits)
+{
+    (void)bits; (void)steps;
+    const int8x16_t xs = vld1q_s8(x);
+    int32x4_t sum[4] = { vi_quarter(acc, 0), vi_quarter(acc, 1), vi_quarter(acc, 2), vi_quarter(acc, 3) };
+#define DOT_STEP(s) UNROLL for (uint32_t i = 0; i < 4; i++) sum[i] = vdotq_laneq_s32(sum[i], vreinterpretq_s8_s32(vi_quarter(codes[s], i)), xs, s);
+    DOT_STEP(0) DOT_STEP(1) DOT_STEP(2) DOT_STEP(3)     /* the lane must be a literal */
+#undef DOT_STEP
+    return vi_quarters(sum[0], sum[1], sum[2], sum[3]);
+}
+DEVICE vi bytes_lookup(const int8_t *table, vi index)
+{
+    const int8x16_t t = vld1q_s8(table);
+    int32x4_t r[4];
+    UNROLL for (uint32_t i = 0; i < 4; i++) r[i] = vreinterpretq_s32_s8(vqtbl1q_s8(t, vreinterpretq_u8_s32(vi_quarter(index, i))));
+    return vi_quarters(r[0], r[1], r[2], r[3]);
+}
+#endif

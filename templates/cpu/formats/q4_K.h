@@ -1,0 +1,17 @@
+/* q4_K.h -- 4-bit codes; per 256 columns half-float d and dmin, per 32 columns a six-bit scale and minimum (values 0-7 and 8-15). */
+#ifndef FORGE_FORMAT_q4_K
+#define FORGE_FORMAT_q4_K
+#include "../planes.h"
+
+#define IS_FLOAT_q4_K 0
+enum { BLOCK_q4_K = 256, CODE_BYTES_q4_K = 256, SCALE_BYTES_q4_K = 256, SUB_q4_K = 32, BITS_q4_K = 4, OFFSET_q4_K = 0, HAS_MIN_q4_K = 1 };
+DEVICE void codes_q4_K(vi c[8], const uint8_t *p)
+{
+    plane_4(c, p);
+}
+DEVICE void scales_q4_K(vf *scale, vf *min, const uint8_t *p, const uint32_t i)
+{
+    scale[0] = vf_mul(vf_load_f16(p), vf_from_vi(six_bits(p + 64, i, 16)));
+    min[0]   = vf_sub(vf_set1(-0.0f), vf_mul(vf_load_f16(p + 32), vf_from_vi(six_bits(p + 64, 8 + i, 16))));
+}
+#endif

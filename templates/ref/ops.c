@@ -1,0 +1,132 @@
+/* ops.c -- scalar oracles; see ops.h. */
+#include "ops.h"
+#include <math.h>
+
+static const double pi = 3.14159265358979323846;
+
+void rmsnorm_ref(float *y, const float *x, const float *w, uint32_t n, double eps)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    const double root = sqrt(sum / n + eps);
+    for (uint32_t i = 0; i < n; i++) y[i] = (float)((double)x[i] / root * (w ? (double)w[i] : 1.0));
+}
+
+void layernorm_ref(float *y, const float *x, const float *w, const float *b, uint32_t n, double eps)
+{
+    double sum = 0, squares = 0;
+    for (uint32_t i = 0; i < n; i++) sum += (double)x[i];
+    const double mean = sum / n;
+    for (uint32_t i = 0; i < n; i++) squares += ((double)x[i] - mean) * ((double)x[i] - mean);
+    const double root = sqrt(squares / n + eps);
+    for (uint32_t i = 0; i < n; i++)
+        y[i] = (float)(((double)x[i] - mean) / root * (w ? (double)w[i] : 1.0) + (b ? (double)b[i] : 0.0));
+}
+
+/* The dimension at which a wavelength turns `rotations` times within the original context. */
+static double yarn_dimension(const struct rope_ref *r, double rotations)
+{
+    return r->n_rot * log(r->n_ctx_orig / (rotations * 2 * pi)) / (2 * log(r->freq_base));
+}
+
+void rope_pair_ref(double *cosine, double *sine, const struct rope_ref *r, uint32_t i, uint32_t position)
+{
+    double angle = position * pow(r->freq_base, -2.0 * i / r->n_rot), magnitude = r->attn_factor;
+    if (r->freq_factors) angle /= (double)r->freq_factors[i];
+    double turned = angle * r->freq_scale;
+    if (r->ext_factor != 0) {
+        const double low  = fmax(0, floor(yarn_dimension(r, r->beta_fast)));
+        const double high = fmin(r->n_rot - 1, ceil(yarn_dimension(r, r->beta_slow)));
+        const double at = fmin(1, fmax(0, (i - low) / fmax(0.001, high - low)));
+        const double mix = (1 - at) * r->ext_factor;
+        turned = turned * (1 - mix) + angle * mix;
+        magnitude *= 1 + 0.1 * log(1 / r->freq_scale);
+    }
+    *cosine = cos(turned) * magnitude;
+    *sine   = sin(turned) * magnitude;
+}
+
+void rope_ref(float *head, const struct rope_ref *r, uint32_t position)
+{
+    const uint32_t half = r->n_rot / 2;
+    for (uint32_t i = 0; i < half; i++) {
+        const uint32_t ia = r->neox ? i : 2 * i, ib = r->neox ? i + half : 2 * i + 1;
+        const double a = (double)head[ia], b = (double)head[ib];
+        double c, s;
+        rope_pair_ref(&c, &s, r, i, position);
+        head[ia] = (float)(a * c - b * s);
+        head[ib] = (float)(a * s + b * c);
+    }
+}
+
+void softmax_ref(float *y, const float *x, uint32_t n)
+{
+    double max = -INFINITY, sum = 0;
+    for (uint32_t i = 0; i < n; i++) max = fmax(max, (double)x[i]);
+    for (uint32_t i = 0; i < n; i++) sum += exp((double)x[i] - max);
+    for (uint32_t i = 0; i < n; i++) y[i] = (float)(exp((double)x[i] - max) / sum);
+}
+
+static double score(const float *q, const float *k, uint32_t head_dim, double scale_qk, double cap)
+{
+    double s = 0;
+    for (uint32_t d = 0; d < head_dim; d++) s += (double)q[d] * (double)k[d];
+    s *= scale_qk;
+    return cap != 0 ? cap * tanh(s / cap) : s;
+}
+
+/* Scores are computed three times rather than stored, and the sums run in double per dimension: slow, and nothing to get wrong. */
+void attention_ref(float *out, const float *q, const float *k, const float *v, uint64_t stride, uint32_t first, uint32_t end,
+                   uint32_t head_dim, double scale_qk, double cap, const float *sink)
+{
+    double max = sink ? (double)*sink : -INFINITY;
+    for (uint32_t p = first; p < end; p++) max = fmax(max, score(q, k + p * stride, head_dim, scale_qk, cap));
+    double sum = sink ? exp((double)*sink - max) : 0;
+    for (uint32_t p = first; p < end; p++) sum += exp(score(q, k + p * stride, head_dim, scale_qk, cap) - max);
+    enum { DIMS = 64 };
+    for (uint32_t d0 = 0; d0 < head_dim; d0 += DIMS) {
+        const uint32_t n = head_dim - d0 < DIMS ? head_dim - d0 : DIMS;
+        double total[DIMS] = { 0 };
+        for (uint32_t p = first; p < end; p++) {
+            const double weight = exp(score(q, k + p * stride, head_dim, scale_qk, cap) - max) / sum;
+            for (uint32_t d = 0; d < n; d++) total[d] += weight * (double)v[p * stride + d0 + d];
+        }
+        for (uint32_t d = 0; d < n; d++) out[d0 + d] = (float)total[d];
+    }
+}
+
+void glu_silu_ref(float *y, const float *gate, const float *up, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) y[i] = (float)((double)gate[i] / (1 + exp(-(double)gate[i])) * (double)up[i]);
+}
+
+void glu_gelu_ref(float *y, const float *gate, const float *up, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const double x = (double)gate[i];
+        y[i] = (float)(0.5 * x * (1 + tanh(sqrt(2 / pi) * x * (1 + 0.044715 * x * x))) * (double)up[i]);
+    }
+}
+
+void glu_gelu_erf_ref(float *y, const float *gate, const float *up, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const double x = (double)gate[i];
+        y[i] = (float)(0.5 * x * erfc(-x / sqrt(2)) * (double)up[i]);
+    }
+}
+
+void add_ref(float *y, const float *a, const float *b, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) y[i] = (float)((double)a[i] + (double)b[i]);
+}
+
+void scale_ref(float *y, const float *x, double factor, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) y[i] = (float)((double)x[i] * factor);
+}
+
+void softcap_ref(float *y, const float *x, double cap, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) y[i] = (float)(cap * tanh((double)x[i] / cap));
+}

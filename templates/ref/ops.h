@@ -1,0 +1,43 @@
+/* ops.h -- scalar oracles of the model's operations, written for reading: double arithmetic inside, float at the edges.
+ * They share nothing with the fast kernels of templates/cpu. None can fail. */
+#ifndef FORGE_REF_OPS_H
+#define FORGE_REF_OPS_H
+#include <stdbool.h>
+#include <stdint.h>
+
+/* y = x / sqrt(mean(x^2) + eps) * w.  y, x, w: [n], y may be x, w may be NULL. */
+void rmsnorm_ref(float *y, const float *x, const float *w, uint32_t n, double eps);
+/* y = (x - mean) / sqrt(var + eps) * w + b.  w and b may be NULL. */
+void layernorm_ref(float *y, const float *x, const float *w, const float *b, uint32_t n, double eps);
+
+/* Rotary embedding, all scalings. Linear scaling: freq_scale = 1 / factor. YaRN (Peng et al. 2023, arXiv:2309.00071): ext_factor 1.
+ * Llama 3: freq_factors. attn_factor is what multiplies cos and sin before YaRN's own 1 + 0.1 ln(1 / freq_scale). */
+struct rope_ref {
+    uint32_t n_rot;                 /* dimensions rotated, even */
+    bool     neox;                  /* pairs (i, i + n_rot/2), else (2i, 2i + 1) */
+    double   freq_base, freq_scale, ext_factor, attn_factor, beta_fast, beta_slow;
+    uint32_t n_ctx_orig;
+    const float *freq_factors;      /* [n_rot/2] or NULL */
+};
+/* Cosine and sine, times the magnitude, of pair i at `position`. */
+void rope_pair_ref(double *cosine, double *sine, const struct rope_ref *r, uint32_t i, uint32_t position);
+/* head: [head_dim >= n_rot], in place. */
+void rope_ref(float *head, const struct rope_ref *r, uint32_t position);
+
+/* y = softmax(x).  [n] */
+void softmax_ref(float *y, const float *x, uint32_t n);
+/* One query against the positions first <= p < end of k and v, rows `stride` floats apart.  out, q: [head_dim].
+ * cap 0: no soft cap of the scores; sink NULL: no sink logit in the denominator. An empty range gives 0. */
+void attention_ref(float *out, const float *q, const float *k, const float *v, uint64_t stride, uint32_t first, uint32_t end,
+                   uint32_t head_dim, double scale_qk, double cap, const float *sink);
+
+/* y = act(gate) * up.  gelu is the tanh form, gelu_erf the exact one. */
+void glu_silu_ref(float *y, const float *gate, const float *up, uint32_t n);
+void glu_gelu_ref(float *y, const float *gate, const float *up, uint32_t n);
+void glu_gelu_erf_ref(float *y, const float *gate, const float *up, uint32_t n);
+
+void add_ref(float *y, const float *a, const float *b, uint32_t n);
+void scale_ref(float *y, const float *x, double factor, uint32_t n);
+/* y = cap * tanh(x / cap) */
+void softcap_ref(float *y, const float *x, double cap, uint32_t n);
+#endif

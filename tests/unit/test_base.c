@@ -1,0 +1,271 @@
+/* test_base.c -- arena, text, printable, output files and temporaries, errors. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "die_capture.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct arena *a;
+static char          directory[] = "/tmp/forgec-test-base-XXXXXX";
+
+static const char *in_directory(const char *name) { return arena_printf(a, "%s/%s", directory, name); }
+
+static int setup(void **state)
+{
+    (void)state;
+    a = arena_create();
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    const char *command[] = { "rm", "-rf", directory, NULL };
+    const pid_t child = fork();
+    if (child == 0) { execvp(command[0], (char *const *)command); _exit(127); }
+    waitpid(child, NULL, 0);
+    arena_destroy(a);
+    return 0;
+}
+
+/* Files in the test's directory. */
+static int count_files(const char *pattern)
+{
+    char command[256];
+    snprintf(command, sizeof command, "ls %s | grep -c '%s'", directory, pattern);
+    FILE *pipe = popen(command, "r");
+    int n = -1;
+    assert_int_equal(fscanf(pipe, "%d", &n), 1);
+    pclose(pipe);
+    return n;
+}
+
+static void arena_gives_zeroed_aligned_memory(void **state)
+{
+    (void)state;
+    struct arena *b = arena_create();
+    char *before = NULL;
+    for (size_t n = 0; n < 3000; n += 7) {
+        char *p = arena_alloc(b, n);
+        assert_true((uintptr_t)p % 16 == 0);
+        assert_ptr_not_equal(p, before);
+        for (size_t i = 0; i < n; i++) assert_int_equal(p[i], 0);
+        memset(p, 0xff, n);
+        before = p;
+    }
+    char *large = arena_alloc(b, 9 << 20);
+    assert_int_equal(large[(9 << 20) - 1], 0);
+    large[(9 << 20) - 1] = 1;
+    assert_ptr_equal(arena_array(b, uint32_t, 0) == NULL, 0);
+    arena_destroy(b);
+    arena_destroy(NULL);
+}
+
+static void arena_dies_on_overflow(void **state)
+{
+    (void)state;
+    assert_dies(arena_calloc(a, SIZE_MAX / 2, 3), "out of memory");
+    assert_dies(arena_alloc(a, SIZE_MAX), "out of memory");
+    assert_dies(arena_alloc(a, SIZE_MAX / 2 + 1), "out of memory");
+    assert_dies(arena_strndup(a, "x", SIZE_MAX), "out of memory");
+    assert_non_null(arena_calloc(a, 0, SIZE_MAX));
+}
+
+static void text_grows(void **state)
+{
+    (void)state;
+    struct text t = { .arena = a };
+    assert_string_equal(text_str(&t), "");
+    text_append(&t, "", 0);
+    assert_string_equal(text_str(&t), "");
+    for (int i = 0; i < 1000; i++) text_printf(&t, "%03d,", i);
+    assert_int_equal(t.size, 4000);
+    assert_memory_equal(t.data + 3996, "999,", 5);
+    text_puts(&t, "end");
+    assert_string_equal(text_str(&t) + 4000, "end");
+    assert_string_equal(arena_printf(a, "%s-%d", "a", 7), "a-7");
+    assert_string_equal(arena_strndup(a, "abcdef", 3), "abc");
+}
+
+static void printable_is_safe(void **state)
+{
+    (void)state;
+    assert_string_equal(printable(a, "plain text 1", 12), "plain text 1");
+    assert_string_equal(printable(a, "a\nb\0c\x1b[", 7), "a\\x0Ab\\x00c\\x1B[");
+    assert_string_equal(printable(a, "\"'\\", 3), "\\x22\\x27\\x5C");
+    assert_string_equal(printable(a, "*/ /* ?" "?/", 9), "*\\x2F /\\x2A ?\\x3F/");
+    assert_string_equal(printable(a, "\xc3\xa9\x7f", 3), "\\xC3\\xA9\\x7F");
+    assert_string_equal(printable(a, NULL, 0), "");
+    char full[300];
+    memset(full, 'x', sizeof full);
+    assert_int_equal(strlen(printable(a, full, 200)), 200);
+    const char *cut = printable(a, full, 201);
+    assert_int_equal(strlen(cut), 200);
+    assert_string_equal(cut + 197, "...");
+    memset(full, 1, sizeof full);
+    cut = printable(a, full, sizeof full);
+    assert_true(strlen(cut) <= 200 && strstr(cut, "\\x01..."));
+}
+
+static void messages_have_one_line_and_a_place(void **state)
+{
+    (void)state;
+    assert_dies(die("a\nb\r%c", 27), "a?b??");
+    assert_dies(die_at((struct place){ "f.yaml", 3, 7 }, "bad"), "f.yaml:3:7: bad");
+    assert_dies(die_at((struct place){ "f.yaml", 3, 0 }, "bad"), "f.yaml:3: bad");
+    assert_dies(die_at((struct place){ "f.yaml", 0, 0 }, "bad"), "f.yaml: bad");
+    assert_dies(die_at((struct place){ 0 }, "bad"), "bad");
+    static char long_text[20000];
+    memset(long_text, 'x', sizeof long_text - 1);
+    assert_dies(die_at((struct place){ long_text, 1, 1 }, "%s", long_text), "xxx");
+}
+
+static void outfile_appears_only_when_committed(void **state)
+{
+    (void)state;
+    static struct outfile f;
+    const char *path = in_directory("out");
+    const mode_t mask = umask(022);
+    f = outfile_open(a, path, 0775);
+    outfile_write(&f, "head", 4);
+    outfile_pad(&f, 10);
+    outfile_pad(&f, 100000);
+    assert_false(file_exists(path));
+    assert_int_equal(f.offset, 100000);
+    outfile_write(&f, "t", 1);
+    outfile_commit(&f);
+    umask(mask);
+
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0755);
+    const struct bytes b = file_read(a, path);
+    assert_int_equal(b.size, 100001);
+    assert_memory_equal(b.data, "head\0\0", 6);
+    assert_int_equal(b.data[99999], 0);
+    assert_int_equal(b.data[100000], 't');
+    assert_int_equal(count_files("tmp"), 0);
+
+    f = outfile_open(a, path, 0644);
+    outfile_write(&f, "other", 5);
+    outfile_discard(&f);
+    outfile_discard(&f);
+    assert_int_equal(file_read(a, path).size, 100001);
+    assert_int_equal(count_files("tmp"), 0);
+
+    f = outfile_open(a, path, 0644);                   /* a pad at the very end counts too */
+    outfile_pad(&f, 50000);
+    outfile_commit(&f);
+    assert_int_equal(file_read(a, path).size, 50000);
+}
+
+static void die_removes_temporaries(void **state)
+{
+    (void)state;
+    static struct outfile f;
+    f = outfile_open(a, in_directory("dead"), 0644);
+    assert_int_equal(count_files("dead.tmp"), 1);
+    assert_dies(die("anything"), "anything");
+    assert_int_equal(count_files("dead"), 0);
+    close(f.fd);
+    for (int i = 0; i < 200; i++) {                    /* slots are used again */
+        const char *path = in_directory("slot");
+        cleanup_unlink_at_exit(path);
+        cleanup_forget(path);
+    }
+}
+
+static void signal_removes_temporaries(void **state)
+{
+    (void)state;
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            cleanup_install_signals();
+            outfile_open(a, in_directory("signal"), 0644);
+            raise(numbers[i]);
+            _exit(0);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 128 + numbers[i]);
+        assert_int_equal(count_files("signal"), 0);
+    }
+}
+
+static void file_errors_name_path_and_reason(void **state)
+{
+    (void)state;
+    assert_dies(file_read(a, "/nowhere/x"), "/nowhere/x: cannot open: No such file");
+    assert_dies(file_read(a, directory), "Is a directory");
+    assert_dies(outfile_open(a, directory, 0644), "is a directory");
+    assert_dies(outfile_open(a, "/nowhere/x", 0644), "/nowhere/x: cannot create");
+    assert_dies(outfile_open(a, "/dev/null", 0644), "not a regular file");
+    static struct outfile full = { .path = "full", .temporary = "full.tmp" };
+    full.fd = open("/dev/full", O_WRONLY);             /* writes to it fail with ENOSPC */
+    assert_dies(outfile_write(&full, "x", 1), "full: cannot write: No space left on device; free some space");
+    const struct bytes empty = file_read(a, "/dev/null");
+    assert_int_equal(empty.size, 0);
+    assert_non_null(empty.data);
+}
+
+/* ulimit -f stands in for a small disk: the write fails in the middle of a block. */
+static void short_disk_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0) {
+        signal(SIGXFSZ, SIG_IGN);
+        const struct rlimit limit = { 100000, 100000 };
+        setrlimit(RLIMIT_FSIZE, &limit);
+        fclose(stderr);
+        struct outfile f = outfile_open(a, in_directory("small"), 0644);
+        static char block[150000];
+        outfile_write(&f, block, sizeof block);
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    assert_int_equal(count_files("small"), 0);
+}
+
+static void directory_make_makes_parents(void **state)
+{
+    (void)state;
+    const char *path = in_directory("x/y//z");
+    directory_make(a, path);
+    directory_make(a, path);
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(S_ISDIR(st.st_mode));
+    struct outfile f = outfile_open(a, in_directory("plain"), 0644);
+    outfile_commit(&f);
+    assert_dies(directory_make(a, in_directory("plain/x")), "is not a directory");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arena_gives_zeroed_aligned_memory), cmocka_unit_test(arena_dies_on_overflow),
+        cmocka_unit_test(text_grows),                        cmocka_unit_test(printable_is_safe),
+        cmocka_unit_test(messages_have_one_line_and_a_place), cmocka_unit_test(outfile_appears_only_when_committed),
+        cmocka_unit_test(die_removes_temporaries),           cmocka_unit_test(signal_removes_temporaries),
+        cmocka_unit_test(file_errors_name_path_and_reason),  cmocka_unit_test(short_disk_leaves_nothing_behind),
+        cmocka_unit_test(directory_make_makes_parents),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

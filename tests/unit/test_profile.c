@@ -1,0 +1,158 @@
+/* targets/*.yaml as structs, and what malformed ones get. */
+#include "profile.h"
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* cmocka.h needs the above */
+#include <cmocka.h>
+
+static jmp_buf escape;
+static char    message[1024];
+
+static void on_die(const char *text)
+{
+    snprintf(message, sizeof message, "%s", text);
+    longjmp(escape, 1);
+}
+
+static void known_targets(void **state)
+{
+    (void)state;
+    struct arena  *a = arena_create();
+    struct profile *p = profile_load(a, "x86-64-v4", NULL);
+    assert_string_equal(p->simd, "avx512");
+    assert_string_equal(p->triple, "x86_64-linux-gnu");
+    assert_string_equal(p->elf_machine, "x86_64");
+    assert_int_equal(p->page_bytes, 4096);
+    assert_int_equal(p->tile.gemm_tokens, 12);
+    assert_int_equal(p->tile.gemm_groups, 2);
+    assert_int_equal(p->tile.prefill_chunk, 128);        /* inherited */
+    assert_int_equal(p->tile.attention_block, 64);
+    assert_int_equal(p->cache.l2_bytes, 1 << 20);
+    assert_true(p->bandwidth_gb_s > 1);
+    assert_string_equal(p->cflags[0], "-march=x86-64-v4");
+    p = profile_load(a, "x86-64-v3", NULL);
+    assert_string_equal(p->simd, "avx2");
+    assert_int_equal(p->tile.gemm_groups, 1);
+    p = profile_load(a, "aarch64", NULL);
+    assert_string_equal(p->simd, "neon");
+    assert_int_equal(p->page_bytes, 65536);
+    p = profile_load(a, "portable", NULL);
+    assert_string_equal(p->simd, "c");
+    assert_null(p->cflags[0]);
+    assert_null(profile_unsupported_here(a, p));
+    arena_destroy(a);
+}
+
+static void all_names_load(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    const char  **names = profile_names(a, NULL);
+    size_t count = 0;
+    for (; names[count]; count++) {
+        assert_string_not_equal(names[count], "cpu");
+        assert_string_equal(profile_load(a, names[count], NULL)->name, names[count]);
+        if (count) assert_true(strcmp(names[count - 1], names[count]) < 0);
+    }
+    assert_true(count >= 4);
+    arena_destroy(a);
+}
+
+static void native_runs_here(void **state)
+{
+    (void)state;
+    struct arena   *a = arena_create();
+    struct profile *p = profile_load(a, "native", NULL);
+    assert_null(profile_unsupported_here(a, p));
+    assert_string_not_equal(p->name, "native");
+    arena_destroy(a);
+}
+
+static void foreign_machine_is_named(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+#ifdef __aarch64__
+    const char *why = profile_unsupported_here(a, profile_load(a, "x86-64-v3", NULL));
+#else
+    const char *why = profile_unsupported_here(a, profile_load(a, "aarch64", NULL));
+#endif
+    assert_non_null(why);
+    assert_non_null(strstr(why, "this machine is"));
+    arena_destroy(a);
+}
+
+/* Loads text as a file of its own and returns die()'s message, "" if it loaded. */
+static const char *verdict(struct arena *a, const char *text)
+{
+    char path[] = "/tmp/forgec-test-XXXXXX.yaml";
+    const int fd = mkstemps(path, 5);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (int)strlen(text));
+    close(fd);
+    message[0] = 0;
+    die_handler = on_die;
+    if (!setjmp(escape)) profile_load(a, path, NULL);
+    die_handler = NULL;
+    unlink(path);
+    return message;
+}
+
+static void bad_files(void **state)
+{
+    (void)state;
+    static const struct { const char *text, *expected; } rows[] = {
+        { "inherits: x86-64-v3\n", "" },
+        { "inherits: x86-64-v3\nwave: 32\n", ":2:1: " },
+        { "inherits: nowhere\n", "unknown target nowhere" },
+        { "inherits: ../../etc/passwd\n", "unknown target ../../etc/passwd" },
+        { "inherits: x86-64-v3\nsimd: mmx\n", "known: c, avx2, avx512, neon" },
+        { "inherits: x86-64-v3\ntiles: {attention_block: 20}\n", "multiple of 16" },
+        { "inherits: x86-64-v3\ntiles: {gemm_tokens: 0}\n", "out of range" },
+        { "inherits: x86-64-v3\nbandwidth: 25\n", "expected {value" },
+        { "inherits: x86-64-v3\nbandwidth: {value: 25, unit: furlong, source: x}\n", "unknown unit furlong" },
+        { "inherits: x86-64-v3\nbandwidth: {value: 25, unit: GB/s}\n", "source" },
+        { "inherits: x86-64-v3\nbandwidth: {value: nan, unit: GB/s, source: x}\n", "nan" },
+        { "inherits: x86-64-v3\npage: {value: 3, unit: KiB, source: x}\n", "power of two" },
+        { "inherits: x86-64-v3\ncflags: -O3\n", "expected a list" },
+        { "inherits: cpu\n", "no machine" },
+        { "inherits: cpu\nmachine: x86_64\nsimd: c\n", "no page" },
+        { "- a\n", "expected a map" },
+        { "", "expected a map" },
+    };
+    struct arena *a = arena_create();
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const char *said = verdict(a, rows[i].text);
+        if (rows[i].expected[0] ? !strstr(said, rows[i].expected) : said[0] != 0)
+            fail_msg("%s gives: %s; expected: %s", rows[i].text, said, rows[i].expected);
+    }
+    arena_destroy(a);
+}
+
+static void unknown_name_lists_the_others(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    message[0] = 0;
+    die_handler = on_die;
+    if (!setjmp(escape)) profile_load(a, "pentium", NULL);
+    die_handler = NULL;
+    assert_non_null(strstr(message, "aarch64, portable, x86-64-v3, x86-64-v4"));
+    arena_destroy(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_targets),
+        cmocka_unit_test(all_names_load),
+        cmocka_unit_test(native_runs_here),
+        cmocka_unit_test(foreign_machine_is_named),
+        cmocka_unit_test(bad_files),
+        cmocka_unit_test(unknown_name_lists_the_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
