@@ -145,7 +145,7 @@ const char *cc_target_missing(struct arena *a, const struct profile *profile)
     if (!strcmp(profile->elf_machine, host_machine())) {
         /* the multiarch folder of Debian, or the plain one of everybody else */
         if (file_exists("/usr/include/stdio.h") || file_exists(arena_printf(a, "/usr/include/%s/stdio.h", profile->triple))) return NULL;
-        return "the C library's headers are missing; on Debian or Ubuntu: apt-get install libc6-dev libgcc-12-dev";
+        return "the C library's headers are missing; on Debian or Ubuntu: apt-get install gcc libc6-dev";
     }
     if (file_exists(arena_printf(a, "/usr/%s/include/stdio.h", profile->triple))) return NULL;
     const char *dashed = !strcmp(profile->elf_machine, "x86_64") ? "x86-64" : profile->elf_machine;
@@ -282,9 +282,15 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+const char *cc_object_name(struct arena *a, const struct toolchain *tc, const char *job_name)
+{
+    const char *base = base_name(job_name), *dot = strrchr(base, '.'), *temps = tc->options.save_temps;
+    return arena_printf(a, "%s%s%.*s.o", temps ? temps : "", temps ? "/" : "", (int)(dot ? dot - base : (long)strlen(base)), base);
+}
+
 static void save(struct arena *a, const char *path, struct bytes data)
 {
-    struct outfile f = outfile_open(a, path, 0644);
+    struct outfile f = outfile_open(a, path, 0666);
     outfile_write(&f, data.data, data.size);
     outfile_commit(&f);
 }
@@ -330,7 +336,7 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
         keys[i] = job_key(a, tc, job, v);
         if (!o->spawn.dry_run && cache_get(tc->cache, a, keys[i], &job->object)) continue;
         inputs[i] = (struct spawn_file){ source_path, job->source };
-        const char *object_name = arena_printf(a, "%s/%.*s.o", temps ? temps : ".", (int)strcspn(base, "."), base);
+        const char *object_name = cc_object_name(a, tc, job->name);
         spawns[n_spawns] = (struct spawn_job){ .argv = v->item, .input = &inputs[i], .output_name = object_name };
         owner[n_spawns++] = i;
     }
@@ -344,8 +350,5 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
         job->object = spawns[s].output;
         cache_put(tc->cache, a, keys[owner[s]], job->object);
     }
-    for (size_t i = 0; temps && i < n_jobs; i++) {
-        const char *base = base_name(jobs[i].name);
-        save(a, arena_printf(a, "%s/%.*s.o", temps, (int)strcspn(base, "."), base), jobs[i].object);
-    }
+    for (size_t i = 0; temps && i < n_jobs; i++) save(a, cc_object_name(a, tc, jobs[i].name), jobs[i].object);
 }

@@ -48,7 +48,9 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
 struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, size_t extra, size_t *n_jobs);
 /* The embedded file path ("runtime/run.c") with every #include "..." of an embedded file replaced by its text, #line kept right. */
 struct bytes cc_expand(struct arena *a, const char *override_dir, const char *path);
-/* "clang -x c - ..." line that compiles a source of that kind by hand, for the head of an emitted file. */
+/* "runtime/run.c" -> "run.o", in the directory of --save-temps if there is one: the name -v prints. */
+const char *cc_object_name(struct arena *a, const struct toolchain *tc, const char *job_name);
+/* "clang ..." line that compiles a source of that kind by hand, for the head of an emitted file. */
 const char *cc_line(struct arena *a, const struct profile *profile, enum cc_kind kind, const char *source_name);
 /* NULL when clang can build and link for the profile here, else what to install. */
 const char *cc_target_missing(struct arena *a, const struct profile *profile);

@@ -142,16 +142,23 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
     const struct profile *profile = input->profile;
     const size_t          n = input->n_objects + 2;
     struct spawn_file    *files = arena_array(a, struct spawn_file, n);
-    const char           *temps = tc->options.save_temps;
     for (size_t i = 0; i < input->n_objects; i++)
-        files[i] = (struct spawn_file){ arena_printf(a, "%s%s%s", temps ? temps : "", temps ? "/" : "", input->objects[i].name), input->objects[i].data };
+        files[i] = (struct spawn_file){ cc_object_name(a, tc, input->objects[i].name), input->objects[i].data };
     const struct link_object weights = weights_object(a, input);
-    files[n - 2] = (struct spawn_file){ arena_strdup(a, weights.name), weights.data };
+    files[n - 2] = (struct spawn_file){ cc_object_name(a, tc, weights.name), weights.data };
     /* static programs: glibc before 2.38 has one more section of zeros, which would else come after the weights */
     const char *script = arena_printf(a, "SECTIONS { __libc_freeres_ptrs : { *(__libc_freeres_ptrs) }\n"
                                          "           %s ALIGN(%u) : { KEEP(*(%s)) } } INSERT AFTER .bss;\n",
                                       WEIGHTS_SECTION, profile->page_bytes, WEIGHTS_SECTION);
-    files[n - 1] = (struct spawn_file){ "forge_weights.ld", bytes_of(script) };
+    const char *temps = tc->options.save_temps;
+    files[n - 1] = (struct spawn_file){ temps ? arena_printf(a, "%s/forge_weights.ld", temps) : "forge_weights.ld", bytes_of(script) };
+    if (temps && !tc->options.spawn.dry_run) {        /* so that a printed line can be run again */
+        for (size_t i = 0; i < n; i++) {
+            struct outfile f = outfile_open(a, files[i].name, 0666);
+            outfile_write(&f, files[i].data.data, files[i].data.size);
+            outfile_commit(&f);
+        }
+    }
 
     const char *argv[LINK_ARGV_MAX + 1] = { tc->clang, arena_printf(a, "--target=%s", profile->triple) };
     const char **all = arena_array(a, const char *, LINK_ARGV_MAX + n + 1);
@@ -274,7 +281,7 @@ void link_executable(struct arena *a, struct toolchain *tc, const struct link_in
     if (missing) die("%s", missing);
     struct bytes linked = link_run(a, tc, input);
     if (tc->options.spawn.dry_run) return;
-    struct outfile f = outfile_open(a, out_path, 0755);
+    struct outfile f = outfile_open(a, out_path, 0777);
     if (!input->weights_bytes) {
         outfile_write(&f, linked.data, linked.size);
         outfile_commit(&f);

@@ -6,7 +6,7 @@
 #include "base.h"
 #include "cc.h"
 
-struct link_object { const char *name; struct bytes data; };       /* name for messages and -v: "model.o" */
+struct link_object { const char *name; struct bytes data; };       /* name for messages and -v: "model.o", "model.c" (means the same) */
 
 /* Objects made without a compiler: data as `const uint8_t symbol[]` in read-only memory, aligned to 64 bytes. */
 struct link_object link_data_object(struct arena *a, const struct profile *profile, const char *symbol, struct bytes data);

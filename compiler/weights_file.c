@@ -18,7 +18,7 @@ void weights_file_write(struct arena *a, const char *path, const char *weights_h
     const size_t length = strlen(weights_hash);
     if (length >= sizeof header.weights_hash) die("%s: the weights' hash is longer than its field", path);
     memcpy(header.weights_hash, weights_hash, length);
-    struct outfile f = outfile_open(a, path, 0644);
+    struct outfile f = outfile_open(a, path, 0666);
     outfile_write(&f, &header, sizeof header);
     outfile_pad(&f, IMAGE_OFFSET);
     write_weights(&f, context);

@@ -144,7 +144,7 @@ static enum forge_status run_once(struct bench *b, bool prompt, uint32_t n, uint
     if (prompt) TRY(forge_step(e, b->tokens + depth, n, 1, b->logits, error));
     else
         for (uint32_t i = 0; i < n; i++) {
-            if (e->stop != NULL && *e->stop) return fail(error, FORGE_INTERRUPTED, "interrupted");
+            if (e->stop != NULL && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
             TRY(forge_step(e, b->tokens + depth + i, 1, 1, b->logits, error));
         }
     *seconds = seconds_now() - start;
@@ -202,7 +202,7 @@ static enum forge_status run_test(struct bench *b, bool prompt, uint32_t n, uint
     const size_t repetitions = (size_t)b->options->bench_repeat;
     double seconds;
     if ((uint64_t)n + depth > b->engine->n_ctx)
-        return fail(error, FORGE_TOO_LONG, "%u tokens behind %u do not fit: the context holds %u", n, depth, b->engine->n_ctx);
+        return error_set(error, FORGE_TOO_LONG, "%u tokens behind %u do not fit: the context holds %u", n, depth, b->engine->n_ctx);
     TRY(run_once(b, prompt, prompt || n < 16 ? n : 16, depth, &seconds, error));
     for (size_t i = 0; i < repetitions; i++) {
         TRY(run_once(b, prompt, n, depth, &seconds, error));
@@ -210,7 +210,7 @@ static enum forge_status run_test(struct bench *b, bool prompt, uint32_t n, uint
     }
     const struct numbers r = numbers_of(b->rates, repetitions);
     print_row(b, prompt, n, depth, &r);
-    if (fflush(stdout) != 0) return fail(error, FORGE_BAD_OUTPUT, "cannot write to stdout: %s", strerror(errno));
+    if (fflush(stdout) != 0) return error_set(error, FORGE_BAD_OUTPUT, "cannot write to stdout: %s", strerror(errno));
     return FORGE_OK;
 }
 
@@ -221,7 +221,7 @@ static enum forge_status parse_list(struct list *out, const char *name, const ch
     *out = (struct list){ { normal }, 1 };
     if (text == NULL) return FORGE_OK;
     const int64_t n = parse_numbers(text, strlen(text), 0, INT32_MAX, out->x, MAX_LIST);
-    if (n <= 0) return fail(error, FORGE_USAGE, "--bench: %s '%s' is not a list of up to %d numbers", name, text, MAX_LIST);
+    if (n <= 0) return error_set(error, FORGE_USAGE, "--bench: %s '%s' is not a list of up to %d numbers", name, text, MAX_LIST);
     out->n = (size_t)n;
     return FORGE_OK;
 }
@@ -254,7 +254,7 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
     b.rates = malloc((size_t)o->bench_repeat * sizeof *b.rates);
     enum forge_status status = FORGE_OK;
     if (!b.tokens || !b.logits || !b.rates) {
-        status = fail(error, FORGE_NO_MEMORY, "out of memory for the measurement");
+        status = error_set(error, FORGE_NO_MEMORY, "out of memory for the measurement");
         goto release;
     }
     struct forge_random random;
@@ -274,7 +274,7 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
         if (b.cache_gb_s > 0) printf(", %.1f GB/s from a buffer of the weights' size (the share is of this)", b.cache_gb_s);
         printf(".\n");
     }
-    if (status == FORGE_OK && fflush(stdout) != 0) status = fail(error, FORGE_BAD_OUTPUT, "cannot write to stdout: %s", strerror(errno));
+    if (status == FORGE_OK && fflush(stdout) != 0) status = error_set(error, FORGE_BAD_OUTPUT, "cannot write to stdout: %s", strerror(errno));
 release:
     free(b.rates);
     free(b.logits);

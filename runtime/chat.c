@@ -77,7 +77,7 @@ static enum forge_status answer(struct forge_session *s, struct chat *c, const c
         const size_t bytes = write_turn(c, o->system, user, first);
         const uint32_t flags = FORGE_TOK_SPECIAL | (first && !o->no_bos ? FORGE_TOK_ADD : 0u);
         const int64_t n = forge_tokenize(s->program->vocab, c->turn, bytes, flags, c->tokens, c->n_tokens, c->scratch, c->scratch_bytes);
-        if (n < 0) return fail(error, FORGE_NO_MEMORY, "out of memory for the tokens of a turn");
+        if (n < 0) return error_set(error, FORGE_NO_MEMORY, "out of memory for the tokens of a turn");
         if (n == 0) return FORGE_OK;
         if ((uint64_t)n >= s->engine->n_ctx) {
             fprintf(stderr, "turn of %lld tokens, the context holds %u\n", (long long)n, s->engine->n_ctx);
@@ -102,7 +102,7 @@ static enum forge_status answer(struct forge_session *s, struct chat *c, const c
 enum forge_status chat_run(struct forge_session *s, struct forge_error *error)
 {
     const struct forge_options *o = s->options;
-    if (s->program->vocab == NULL) return fail(error, FORGE_USAGE, "the model has no tokenizer: no chat");
+    if (s->program->vocab == NULL) return error_set(error, FORGE_USAGE, "the model has no tokenizer: no chat");
     struct chat c = { .form = form_of(s->program->chat_template) };
     c.turn_bytes = LINE_BYTES + TURN_EXTRA + (o->system != NULL ? strlen(o->system) : 0);
     c.n_tokens = 3 * c.turn_bytes + 5;
@@ -112,7 +112,7 @@ enum forge_status chat_run(struct forge_session *s, struct forge_error *error)
     c.tokens = malloc(c.n_tokens * sizeof *c.tokens);
     c.scratch = malloc(c.scratch_bytes + 1);
     enum forge_status status = FORGE_OK;
-    if (!c.line || !c.turn || !c.tokens || !c.scratch) status = fail(error, FORGE_NO_MEMORY, "out of memory for the chat");
+    if (!c.line || !c.turn || !c.tokens || !c.scratch) status = error_set(error, FORGE_NO_MEMORY, "out of memory for the chat");
     if (o->verbose && status == FORGE_OK) fprintf(stderr, "chat form: %s\n", c.form->name);
 
     const char *opening = o->prompt;                             /* -p is the first turn */
@@ -126,8 +126,8 @@ enum forge_status chat_run(struct forge_session *s, struct forge_error *error)
             if (terminal) fputs("> ", stderr);
             errno = 0;
             if (fgets(c.line, LINE_BYTES, stdin) == NULL) {
-                if (*s->stop) status = fail(error, FORGE_INTERRUPTED, "interrupted");
-                else if (ferror(stdin)) status = fail(error, FORGE_FAILED, "cannot read stdin: %s", strerror(errno));
+                if (*s->stop) status = error_set(error, FORGE_INTERRUPTED, "interrupted");
+                else if (ferror(stdin)) status = error_set(error, FORGE_FAILED, "cannot read stdin: %s", strerror(errno));
                 break;
             }
             c.line[strcspn(c.line, "\n")] = 0;

@@ -27,7 +27,7 @@ enum forge_status program_choose(const struct forge_program **out, const char *t
     for (uint32_t i = 0; i < forge_n_programs; i++) {
         const struct forge_program *program = forge_programs[i];
         if (program->abi_version != FORGE_ABI_VERSION)
-            return fail(error, FORGE_FAILED, "%s was built for runtime interface %u, this runtime has %d", program->target,
+            return error_set(error, FORGE_FAILED, "%s was built for runtime interface %u, this runtime has %d", program->target,
                         program->abi_version, FORGE_ABI_VERSION);
         const int n = used < sizeof names ? snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", program->target) : 0;
         if (n > 0) used += (size_t)n;
@@ -37,11 +37,11 @@ enum forge_status program_choose(const struct forge_program **out, const char *t
             return FORGE_OK;
         }
         if (target != NULL)
-            return fail(error, FORGE_WRONG_CPU, "target %s needs instructions this CPU lacks: %s", target, missing);
+            return error_set(error, FORGE_WRONG_CPU, "target %s needs instructions this CPU lacks: %s", target, missing);
     }
-    if (target != NULL) return fail(error, FORGE_USAGE, "no target '%s' in this program; it has %s", target, names);
-    if (forge_n_programs == 0) return fail(error, FORGE_FAILED, "this executable contains no program");
-    return fail(error, FORGE_WRONG_CPU, "this CPU lacks instructions the program was built for (%s): %s", names, missing);
+    if (target != NULL) return error_set(error, FORGE_USAGE, "no target '%s' in this program; it has %s", target, names);
+    if (forge_n_programs == 0) return error_set(error, FORGE_FAILED, "this executable contains no program");
+    return error_set(error, FORGE_WRONG_CPU, "this CPU lacks instructions the program was built for (%s): %s", names, missing);
 }
 
 /* Zeroed memory; bytes may be 0. */
@@ -52,7 +52,7 @@ static enum forge_status map_memory(uint8_t **out, uint64_t bytes, const char *w
     void *base = bytes > SIZE_MAX ? MAP_FAILED
                : mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
-        return fail(error, FORGE_NO_MEMORY, "out of memory: %.1f MiB for the %s: %s", (double)bytes / 1048576, what, strerror(errno));
+        return error_set(error, FORGE_NO_MEMORY, "out of memory: %.1f MiB for the %s: %s", (double)bytes / 1048576, what, strerror(errno));
     if (bytes >= HUGE_FROM_BYTES) madvise(base, (size_t)bytes, MADV_HUGEPAGE);
     *out = base;
     return FORGE_OK;
@@ -67,9 +67,9 @@ enum forge_status engine_open(struct forge_engine *e, const struct forge_program
     e->n_ctx = n_ctx > 0 ? n_ctx : program->n_ctx;
     e->chunk = program->chunk;
     if (e->n_ctx > program->n_ctx)
-        return fail(error, FORGE_TOO_LONG, "context of %u tokens asked for, the program was built for %u", n_ctx, program->n_ctx);
+        return error_set(error, FORGE_TOO_LONG, "context of %u tokens asked for, the program was built for %u", n_ctx, program->n_ctx);
     if (n_threads == 0 || n_threads > program->max_threads)
-        return fail(error, FORGE_USAGE, "%u threads asked for, the program was built for 1 to %u", n_threads, program->max_threads);
+        return error_set(error, FORGE_USAGE, "%u threads asked for, the program was built for 1 to %u", n_threads, program->max_threads);
     TRY(pool_open(&e->pool, n_threads, error));
     enum forge_status status = map_memory(&e->arena, program->arena_bytes, "activations", error);
     if (status != FORGE_OK) goto close;
@@ -128,7 +128,7 @@ static void run_step(struct forge_engine *e, bool decode, const int32_t *tokens,
 static enum forge_status check_room(const struct forge_engine *e, size_t n, struct forge_error *error)
 {
     if (n <= e->n_ctx - e->n_past) return FORGE_OK;
-    return fail(error, FORGE_TOO_LONG, "%zu tokens do not fit: the context holds %u, %u of them used", n, e->n_ctx, e->n_past);
+    return error_set(error, FORGE_TOO_LONG, "%zu tokens do not fit: the context holds %u, %u of them used", n, e->n_ctx, e->n_past);
 }
 
 enum forge_status forge_prefill(struct forge_engine *e, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
@@ -156,7 +156,7 @@ enum forge_status forge_step(struct forge_engine *e, const int32_t *tokens, size
     }
     const size_t chunk = e->chunk > 0 ? e->chunk : 1;
     for (size_t at = 0; at < n;) {
-        if (e->stop != NULL && *e->stop) return fail(error, FORGE_INTERRUPTED, "interrupted");
+        if (e->stop != NULL && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
         const size_t left = n - at, part = left < chunk ? left : chunk;
         TRY(forge_prefill(e, tokens + at, (uint32_t)part, part == left ? n_logits : 0, logits, error));
         at += part;

@@ -5,7 +5,7 @@
 static enum forge_status finish(struct forge_error *error)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return FORGE_OK;
-    return fail(error, FORGE_BAD_OUTPUT, "cannot write to stdout");
+    return error_set(error, FORGE_BAD_OUTPUT, "cannot write to stdout");
 }
 
 enum forge_status version_print(const struct forge_program *p, struct forge_error *error)

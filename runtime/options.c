@@ -105,9 +105,9 @@ static enum forge_status parse_integer(const char *name, const char *text, doubl
     char *end;
     errno = 0;
     const long long x = strtoll(text, &end, 10);
-    if (end == text || *end != 0) return fail(error, FORGE_USAGE, "%s: '%s' is not a whole number", name, text);
+    if (end == text || *end != 0) return error_set(error, FORGE_USAGE, "%s: '%s' is not a whole number", name, text);
     if (errno != 0 || (double)x < low || (double)x > high)
-        return fail(error, FORGE_USAGE, "%s: %s is outside %.0f .. %.0f", name, text, low, high);
+        return error_set(error, FORGE_USAGE, "%s: %s is outside %.0f .. %.0f", name, text, low, high);
     *out = (int32_t)x;
     return FORGE_OK;
 }
@@ -116,8 +116,8 @@ static enum forge_status parse_real(const char *name, const char *text, double l
 {
     char *end;
     const double x = strtod(text, &end);
-    if (end == text || *end != 0 || !isfinite(x)) return fail(error, FORGE_USAGE, "%s: '%s' is not a number", name, text);
-    if (x < low || x > high) return fail(error, FORGE_USAGE, "%s: %s is outside %g .. %g", name, text, low, high);
+    if (end == text || *end != 0 || !isfinite(x)) return error_set(error, FORGE_USAGE, "%s: '%s' is not a number", name, text);
+    if (x < low || x > high) return error_set(error, FORGE_USAGE, "%s: %s is outside %g .. %g", name, text, low, high);
     *out = (float)x;
     return FORGE_OK;
 }
@@ -129,11 +129,11 @@ static enum forge_status parse_bias(struct forge_options *o, const char *text, s
     errno = 0;
     const long id = strtol(text, &end, 10);
     if (end == text || id < 0 || id > INT32_MAX || errno != 0 || (*end != '+' && *end != '-'))
-        return fail(error, FORGE_USAGE, "--logit-bias: '%s' is not ID+BIAS or ID-BIAS", text);
+        return error_set(error, FORGE_USAGE, "--logit-bias: '%s' is not ID+BIAS or ID-BIAS", text);
     const char *number = end;
     const double bias = strtod(number, &end);
-    if (end == number || *end != 0 || isnan(bias)) return fail(error, FORGE_USAGE, "--logit-bias: '%s' is not ID+BIAS or ID-BIAS", text);
-    if (o->n_biases == MAX_BIASES) return fail(error, FORGE_USAGE, "more than %d --logit-bias", MAX_BIASES);
+    if (end == number || *end != 0 || isnan(bias)) return error_set(error, FORGE_USAGE, "--logit-bias: '%s' is not ID+BIAS or ID-BIAS", text);
+    if (o->n_biases == MAX_BIASES) return error_set(error, FORGE_USAGE, "more than %d --logit-bias", MAX_BIASES);
     o->biases[o->n_biases++] = (struct forge_bias){ (int32_t)id, (float)bias };
     return FORGE_OK;
 }
@@ -154,14 +154,14 @@ static enum forge_status set_option(struct forge_options *o, const struct option
         char *end;
         errno = 0;
         const long long x = strtoll(value, &end, 10);
-        if (end == value || *end != 0 || errno != 0 || x < -1) return fail(error, FORGE_USAGE, "--seed: '%s' is not a seed", value);
+        if (end == value || *end != 0 || errno != 0 || x < -1) return error_set(error, FORGE_USAGE, "--seed: '%s' is not a seed", value);
         o->sample.seed = (uint64_t)x;
         o->seed_given = x >= 0;
         return FORGE_OK;
     }
     case STOP:
-        if (*value == 0) return fail(error, FORGE_USAGE, "%s: empty text", name);
-        if (o->n_stops == MAX_STOPS) return fail(error, FORGE_USAGE, "more than %d %s", MAX_STOPS, name);
+        if (*value == 0) return error_set(error, FORGE_USAGE, "%s: empty text", name);
+        if (o->n_stops == MAX_STOPS) return error_set(error, FORGE_USAGE, "more than %d %s", MAX_STOPS, name);
         o->stops[o->n_stops++] = value;
         return FORGE_OK;
     }
@@ -173,15 +173,15 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
     if (o->help)    { o->mode = MODE_HELP; return FORGE_OK; }
     if (o->version) { o->mode = MODE_VERSION; return FORGE_OK; }
     if (o->bench + o->perplexity + o->chat + o->tokenize + o->info > 1)
-        return fail(error, FORGE_USAGE, "--bench, --perplexity, --tokenize, --info and -i exclude each other");
+        return error_set(error, FORGE_USAGE, "--bench, --perplexity, --tokenize, --info and -i exclude each other");
     o->mode = o->bench ? MODE_BENCH : o->perplexity ? MODE_PERPLEXITY : o->chat ? MODE_CHAT : o->tokenize ? MODE_TOKENIZE
             : o->info ? MODE_INFO : MODE_RUN;
     if ((o->prompt != NULL) + (o->prompt_file != NULL) + (o->tokens != NULL) > 1)
-        return fail(error, FORGE_USAGE, "-p, -f and --tokens exclude each other");
-    if (o->random_weights && o->weights_path != NULL) return fail(error, FORGE_USAGE, "-m and --random-weights exclude each other");
-    if (o->logits_path != NULL && o->mode != MODE_RUN) return fail(error, FORGE_USAGE, "--logits goes with a prompt only");
+        return error_set(error, FORGE_USAGE, "-p, -f and --tokens exclude each other");
+    if (o->random_weights && o->weights_path != NULL) return error_set(error, FORGE_USAGE, "-m and --random-weights exclude each other");
+    if (o->logits_path != NULL && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--logits goes with a prompt only");
     if (strcmp(o->output_format, "md") != 0 && strcmp(o->output_format, "json") != 0 && strcmp(o->output_format, "csv") != 0)
-        return fail(error, FORGE_USAGE, "--output: '%s' is not md, json or csv", o->output_format);
+        return error_set(error, FORGE_USAGE, "--output: '%s' is not md, json or csv", o->output_format);
     return FORGE_OK;
 }
 
@@ -202,17 +202,17 @@ enum forge_status options_parse(struct forge_options *o, int argc, char **argv, 
         if (ignored) continue;
         const struct option *option = find_option(name, n, bench);
         if (option == NULL) {
-            if (name[0] == '-') return fail(error, FORGE_USAGE, "unknown option %s%s (--help lists all)", name,
+            if (name[0] == '-') return error_set(error, FORGE_USAGE, "unknown option %s%s (--help lists all)", name,
                                             bench || find_option(name, n, true) == NULL ? "" : " without --bench");
-            return fail(error, FORGE_USAGE, "unexpected argument '%s' (a prompt goes after -p; --help lists all)", name);
+            return error_set(error, FORGE_USAGE, "unexpected argument '%s' (a prompt goes after -p; --help lists all)", name);
         }
         if (option->kind == FLAG) {
-            if (equals != NULL) return fail(error, FORGE_USAGE, "%s takes no value", option->long_name);
+            if (equals != NULL) return error_set(error, FORGE_USAGE, "%s takes no value", option->long_name);
             TRY(set_option(o, option, NULL, error));
             continue;
         }
         const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
-        if (value == NULL) return fail(error, FORGE_USAGE, "%s needs a value (%s)", name, option->argument);
+        if (value == NULL) return error_set(error, FORGE_USAGE, "%s needs a value (%s)", name, option->argument);
         TRY(set_option(o, option, value, error));
     }
     return choose_mode(o, error);

@@ -28,7 +28,7 @@ static enum forge_status score_piece(struct forge_engine *e, const int32_t *toke
     const size_t chunk = e->chunk > 0 ? e->chunk : 1, n_vocab = e->program->n_vocab, first = n / 2;
     forge_rewind(e, 0);
     for (size_t at = 0; at < n;) {
-        if (e->stop != NULL && *e->stop) return fail(error, FORGE_INTERRUPTED, "interrupted");
+        if (e->stop != NULL && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
         const size_t part = n - at < chunk ? n - at : chunk, end = at + part;
         const size_t from = at > first ? at : first;             /* logits before the second half are not computed */
         const size_t wanted = end > from ? end - from : 0;
@@ -55,14 +55,14 @@ static enum forge_status run_pieces(struct forge_engine *e, const struct forge_o
 {
     const struct forge_program *p = e->program;
     if (n_ctx > p->n_ctx)
-        return fail(error, FORGE_TOO_LONG, "perplexity over pieces of %zu tokens, the program was built for %u (-c N gives shorter ones)",
+        return error_set(error, FORGE_TOO_LONG, "perplexity over pieces of %zu tokens, the program was built for %u (-c N gives shorter ones)",
                     n_ctx, p->n_ctx);
     if (tokens.n < 2 * n_ctx)
-        return fail(error, FORGE_FAILED, "the text has %zu tokens; at least %zu are needed for pieces of %zu", tokens.n, 2 * n_ctx, n_ctx);
-    if (n_ctx < 4) return fail(error, FORGE_USAGE, "pieces of %zu tokens are too short", n_ctx);
+        return error_set(error, FORGE_FAILED, "the text has %zu tokens; at least %zu are needed for pieces of %zu", tokens.n, 2 * n_ctx, n_ctx);
+    if (n_ctx < 4) return error_set(error, FORGE_USAGE, "pieces of %zu tokens are too short", n_ctx);
     const size_t chunk = e->chunk > 0 ? e->chunk : 1;
     float *logits = malloc((chunk < n_ctx ? chunk : n_ctx) * p->n_vocab * sizeof *logits);
-    if (logits == NULL) return fail(error, FORGE_NO_MEMORY, "out of memory for %zu x %u logits", chunk, p->n_vocab);
+    if (logits == NULL) return error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %u logits", chunk, p->n_vocab);
     const size_t n_pieces = tokens.n / n_ctx;
     const bool bos = vocab_adds_bos(p->vocab) && vocab_bos(p->vocab) >= 0 && !o->no_bos;
     struct score score = { 0 };
@@ -82,7 +82,7 @@ static enum forge_status run_pieces(struct forge_engine *e, const struct forge_o
     if (!o->quiet)
         fprintf(stderr, "%zu pieces of %zu tokens, %.1f tok/s\n", n_pieces, n_ctx, (double)(n_pieces * n_ctx) / (seconds_now() - start));
     printf("PPL = %.4f +/- %.5f\n", exp(score.sum / (double)score.n), deviation(&score));
-    if (fflush(stdout) != 0) return fail(error, FORGE_BAD_OUTPUT, "cannot write to stdout");
+    if (fflush(stdout) != 0) return error_set(error, FORGE_BAD_OUTPUT, "cannot write to stdout");
     return FORGE_OK;
 }
 
@@ -93,7 +93,7 @@ enum forge_status perplexity_run(struct forge_engine *e, const struct forge_opti
         TRY(tokens_of_list(&tokens, o->tokens, e->program->n_vocab, error));
     } else {
         struct forge_bytes text = { NULL, 0 };
-        if (o->prompt_file == NULL && isatty(STDIN_FILENO)) return fail(error, FORGE_USAGE, "--perplexity needs a text: -f FILE");
+        if (o->prompt_file == NULL && isatty(STDIN_FILENO)) return error_set(error, FORGE_USAGE, "--perplexity needs a text: -f FILE");
         TRY(read_all(&text, o->prompt_file, error));
         if (text.n > 0 && text.bytes[text.n - 1] == '\n') text.n--;          /* llama.cpp's -f drops it, too */
         const enum forge_status status = tokens_of_text(&tokens, e->program->vocab, text.bytes, text.n, o->no_bos ? 0 : FORGE_TOK_ADD, error);

@@ -50,7 +50,8 @@ size_t pretoken_decode(uint32_t *units, const uint8_t *text, size_t n)
     size_t n_units = 0;
     for (size_t i = 0, length; i < n; i += length) {
         const uint32_t c = pretoken_codepoint(text + i, n - i, &length);
-        units[n_units++] = c | (uint32_t)unicode_class(c) << 21;
+        /* llama.cpp's list of ASCII symbols lacks '~'; only deepseek-v3's rule can tell */
+        units[n_units++] = c | (uint32_t)(c == '~' ? UNICODE_OTHER : unicode_class(c)) << 21;
     }
     return n_units;
 }
@@ -233,7 +234,8 @@ static ptrdiff_t match_deepseek3(const struct stage *s, const uint32_t *u, size_
     const bool   next = pos + 1 < end;
     const size_t e    = pos + 1;
     (void)s;
-    if (next && codepoint(u[pos]) < 0x80 && is(u[pos], P | S) && is_ascii_letter(u[e])) {
+    const bool   mark = codepoint(u[pos]) == '~' || (codepoint(u[pos]) < 0x80 && is(u[pos], P | S));
+    if (next && mark && is_ascii_letter(u[e])) {
         size_t word = e;
         while (word < end && is_ascii_letter(u[word])) word++;
         return length(pos, word);

@@ -46,14 +46,14 @@ static enum forge_status prepare_options(struct forge_options *o, const struct f
     if (!o->seed_given) o->sample.seed = fresh_seed();
     for (size_t i = 0; i < o->n_biases; i++)
         if ((uint32_t)o->biases[i].id >= p->n_vocab)
-            return fail(error, FORGE_USAGE, "--logit-bias: token %d, the vocabulary has %u", o->biases[i].id, p->n_vocab);
+            return error_set(error, FORGE_USAGE, "--logit-bias: token %d, the vocabulary has %u", o->biases[i].id, p->n_vocab);
     o->sample.biases = o->biases;
     o->sample.n_biases = o->n_biases;
     if (o->escape)
         for (size_t i = 0; i < o->n_stops; i++) unescape((char *)(uintptr_t)o->stops[i]);
     if (o->escape && o->system != NULL) unescape((char *)(uintptr_t)o->system);
     if (p->vocab == NULL && o->mode == MODE_RUN && !o->print_tokens)
-        return fail(error, FORGE_USAGE, "the model has no tokenizer: give token ids with --tokens and --print-tokens");
+        return error_set(error, FORGE_USAGE, "the model has no tokenizer: give token ids with --tokens and --print-tokens");
     return FORGE_OK;
 }
 
@@ -67,13 +67,13 @@ static enum forge_status read_prompt(struct forge_bytes *text, const struct forg
 {
     if (o->prompt != NULL) {
         const size_t n = strlen(o->prompt);
-        if ((text->bytes = malloc(n + 1)) == NULL) return fail(error, FORGE_NO_MEMORY, "out of memory for the prompt");
+        if ((text->bytes = malloc(n + 1)) == NULL) return error_set(error, FORGE_NO_MEMORY, "out of memory for the prompt");
         memcpy(text->bytes, o->prompt, n + 1);
         text->n = o->escape ? unescape(text->bytes) : n;
         return FORGE_OK;
     }
     if (o->prompt_file == NULL && isatty(STDIN_FILENO))
-        return fail(error, FORGE_USAGE, "no prompt: give one with -p, -f or on stdin (--help lists all options)");
+        return error_set(error, FORGE_USAGE, "no prompt: give one with -p, -f or on stdin (--help lists all options)");
     TRY(read_all(text, o->prompt_file, error));
     if (text->n > 0 && text->bytes[text->n - 1] == '\n') text->bytes[--text->n] = 0;
     return FORGE_OK;
@@ -89,12 +89,12 @@ static enum forge_status prompt_tokens(struct forge_tokens *tokens, struct forge
     }
     for (size_t i = 0; i < tokens->n; i++)
         if (tokens->ids[i] < 0 || (uint32_t)tokens->ids[i] >= p->n_vocab)
-            return fail(error, FORGE_FAILED, "the tokenizer gives token %d, the model has %u", tokens->ids[i], p->n_vocab);
+            return error_set(error, FORGE_FAILED, "the tokenizer gives token %d, the model has %u", tokens->ids[i], p->n_vocab);
     if (tokens->n == 0 && o->mode != MODE_TOKENIZE && o->tokens == NULL && vocab_bos(p->vocab) >= 0 && !o->no_bos) {
         /* Some token has to come first; the one that begins a text is the natural one. */
         const int32_t bos = vocab_bos(p->vocab);
         free(tokens->ids);
-        if ((tokens->ids = malloc(sizeof bos)) == NULL) return fail(error, FORGE_NO_MEMORY, "out of memory");
+        if ((tokens->ids = malloc(sizeof bos)) == NULL) return error_set(error, FORGE_NO_MEMORY, "out of memory");
         *tokens->ids = bos;
         tokens->n = 1;
     }
@@ -108,12 +108,12 @@ static enum forge_status write_logits(struct forge_session *s, const int32_t *to
     const size_t n_vocab = s->program->n_vocab, chunk = s->engine->chunk > 0 ? s->engine->chunk : 1;
     enum forge_status status = FORGE_OK;
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return fail(error, FORGE_BAD_OUTPUT, "cannot write %s: %s", path, strerror(errno));
+    if (fd < 0) return error_set(error, FORGE_BAD_OUTPUT, "cannot write %s: %s", path, strerror(errno));
     float *logits = malloc((chunk < n ? chunk : n) * n_vocab * sizeof *logits);
-    if (logits == NULL) { status = fail(error, FORGE_NO_MEMORY, "out of memory for %zu x %zu logits", chunk, n_vocab); goto close_fd; }
+    if (logits == NULL) { status = error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %zu logits", chunk, n_vocab); goto close_fd; }
     for (size_t at = 0; at < n && status == FORGE_OK;) {
         const size_t part = n - at < chunk ? n - at : chunk;
-        if (interrupted) { status = fail(error, FORGE_INTERRUPTED, "interrupted"); break; }
+        if (interrupted) { status = error_set(error, FORGE_INTERRUPTED, "interrupted"); break; }
         status = n == 1 ? forge_step(s->engine, tokens, 1, 1, logits, error)
                         : forge_prefill(s->engine, tokens + at, (uint32_t)part, (uint32_t)part, logits, error);
         if (status == FORGE_OK) status = write_all(fd, logits, part * n_vocab * sizeof *logits, path, error);
@@ -123,7 +123,7 @@ static enum forge_status write_logits(struct forge_session *s, const int32_t *to
     }
     free(logits);
 close_fd:
-    if (close(fd) != 0 && status == FORGE_OK) status = fail(error, FORGE_BAD_OUTPUT, "cannot write %s: %s", path, strerror(errno));
+    if (close(fd) != 0 && status == FORGE_OK) status = error_set(error, FORGE_BAD_OUTPUT, "cannot write %s: %s", path, strerror(errno));
     if (status != FORGE_OK) unlink(path);
     return status;
 }
@@ -133,9 +133,9 @@ static enum forge_status complete(struct forge_session *s, const struct forge_to
 {
     const struct forge_options *o = s->options;
     if (tokens->n == 0)
-        return fail(error, FORGE_USAGE, "the prompt is empty and the model has no token that begins a text");
+        return error_set(error, FORGE_USAGE, "the prompt is empty and the model has no token that begins a text");
     if (tokens->n > s->engine->n_ctx)
-        return fail(error, FORGE_TOO_LONG, "prompt of %zu tokens, the context holds %u", tokens->n, s->engine->n_ctx);
+        return error_set(error, FORGE_TOO_LONG, "prompt of %zu tokens, the context holds %u", tokens->n, s->engine->n_ctx);
     if (o->echo && text->bytes != NULL) TRY(stream_write(&s->out, text->bytes, text->n, error));
     if (o->logits_path != NULL) TRY(write_logits(s, tokens->ids, tokens->n, error));
     else TRY(session_prompt(s, tokens->ids, tokens->n, error));
@@ -147,7 +147,7 @@ static enum forge_status complete(struct forge_session *s, const struct forge_to
         TRY(write_all(STDOUT_FILENO, "\n", 1, "stdout", error));
     if (ending == ENDED_CONTEXT) fprintf(stderr, "context of %u tokens is full\n", s->engine->n_ctx);
     if (!o->quiet) session_report(s);
-    return ending == ENDED_INTERRUPT ? fail(error, FORGE_INTERRUPTED, "interrupted") : FORGE_OK;
+    return ending == ENDED_INTERRUPT ? error_set(error, FORGE_INTERRUPTED, "interrupted") : FORGE_OK;
 }
 
 static enum forge_status run_session(struct forge_engine *e, struct forge_options *o, struct forge_error *error)
@@ -175,7 +175,7 @@ static enum forge_status print_prompt_tokens(const struct forge_options *o, cons
     if (status == FORGE_OK) {
         for (size_t i = 0; i < tokens.n; i++) printf(i > 0 ? " %d" : "%d", tokens.ids[i]);
         printf("\n");
-        if (fflush(stdout) != 0 || ferror(stdout)) status = fail(error, FORGE_BAD_OUTPUT, "cannot write to stdout: %s", strerror(errno));
+        if (fflush(stdout) != 0 || ferror(stdout)) status = error_set(error, FORGE_BAD_OUTPUT, "cannot write to stdout: %s", strerror(errno));
     }
     free(tokens.ids);
     free(text.bytes);
@@ -188,9 +188,9 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
     const struct forge_weights_source source = { o->weights_path, o->random_weights };
     const uint32_t n_threads = o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(p->max_threads);
     const uint32_t n_ctx = o->mode == MODE_PERPLEXITY ? 0 : (uint32_t)o->n_ctx;
-    if (o->random_weights && o->mode != MODE_BENCH) return fail(error, FORGE_USAGE, "--random-weights goes with --bench only");
+    if (o->random_weights && o->mode != MODE_BENCH) return error_set(error, FORGE_USAGE, "--random-weights goes with --bench only");
     if (o->chunk > 0 && (uint32_t)o->chunk > p->chunk)
-        return fail(error, FORGE_USAGE, "--ubatch-size: %d, the program was built for up to %u", o->chunk, p->chunk);
+        return error_set(error, FORGE_USAGE, "--ubatch-size: %d, the program was built for up to %u", o->chunk, p->chunk);
     TRY(engine_open(&engine, p, &source, n_threads, n_ctx, error));
     engine.stop = &interrupted;
     if (o->chunk >= 0) engine.chunk = (uint32_t)o->chunk;
@@ -217,7 +217,7 @@ static enum forge_status run(int argc, char **argv, struct forge_error *error)
     if (o->mode == MODE_HELP) {
         options_help(stdout, argc > 0 ? argv[0] : "program");
         if (fflush(stdout) == 0) return FORGE_OK;
-        return fail(error, FORGE_BAD_OUTPUT, "cannot write to stdout: %s", strerror(errno));
+        return error_set(error, FORGE_BAD_OUTPUT, "cannot write to stdout: %s", strerror(errno));
     }
     const struct forge_program *program;
     const enum forge_status chosen = program_choose(&program, o->target != NULL ? o->target : getenv("FORGE_PROGRAM"), error);

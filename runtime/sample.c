@@ -68,7 +68,7 @@ enum forge_status sampler_open(struct forge_sampler **out, const struct forge_sa
 {
     *out = NULL;
     struct forge_sampler *s = calloc(1, sizeof *s);
-    if (s == NULL) return fail(error, FORGE_NO_MEMORY, "out of memory for the sampler");
+    if (s == NULL) return error_set(error, FORGE_NO_MEMORY, "out of memory for the sampler");
     s->options = *options;
     s->n_vocab = n_vocab;
     s->n_recent = options->repeat_last_n < 0 ? n_ctx : (uint32_t)options->repeat_last_n;
@@ -81,7 +81,7 @@ enum forge_status sampler_open(struct forge_sampler **out, const struct forge_sa
     s->biases = malloc((options->n_biases + 1) * sizeof *s->biases);
     if (!s->candidates || !s->weights || !s->counts || !s->stamps || !s->recent || !s->biases) {
         sampler_close(s);
-        return fail(error, FORGE_NO_MEMORY, "out of memory for the sampler of %u tokens", n_vocab);
+        return error_set(error, FORGE_NO_MEMORY, "out of memory for the sampler of %u tokens", n_vocab);
     }
     if (options->n_biases > 0) memcpy(s->biases, options->biases, options->n_biases * sizeof *s->biases);
     random_seed(&s->random, options->seed);

@@ -25,7 +25,7 @@ enum forge_status session_open(struct forge_session *s, const struct forge_optio
     s->logits = malloc((p->n_vocab + 16u) * sizeof *s->logits);
     if (s->piece == NULL || s->logits == NULL) {
         session_close(s);
-        return fail(error, FORGE_NO_MEMORY, "out of memory for the logits of %u tokens", p->n_vocab);
+        return error_set(error, FORGE_NO_MEMORY, "out of memory for the logits of %u tokens", p->n_vocab);
     }
     const enum forge_status status = sampler_open(&s->sampler, &options->sample, p->n_vocab, engine->n_ctx, error);
     if (status != FORGE_OK) session_close(s);

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum forge_status fail(struct forge_error *error, enum forge_status status, const char *format, ...)
+enum forge_status error_set(struct forge_error *error, enum forge_status status, const char *format, ...)
 {
     if (error != NULL) {
         va_list args;

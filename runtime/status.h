@@ -13,8 +13,8 @@ struct forge_error { char text[512]; };
 
 #define TRY(expr) do { enum forge_status s_ = (expr); if (s_ != FORGE_OK) return s_; } while (0)
 
-/* Writes the sentence and returns status, so that `return fail(error, ...)` is one line. error may be NULL. */
+/* Writes the sentence and returns status, so that `return error_set(error, ...)` is one line. error may be NULL. */
 __attribute__((format(printf, 3, 4)))
-enum forge_status fail(struct forge_error *error, enum forge_status status, const char *format, ...);
+enum forge_status error_set(struct forge_error *error, enum forge_status status, const char *format, ...);
 
 #endif

@@ -15,7 +15,7 @@ enum forge_status write_all(int fd, const void *bytes, size_t n, const char *nam
             poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1);
             continue;
         }
-        if (written < 0) return fail(error, FORGE_BAD_OUTPUT, "cannot write to %s: %s", name, strerror(errno));
+        if (written < 0) return error_set(error, FORGE_BAD_OUTPUT, "cannot write to %s: %s", name, strerror(errno));
         at += written;
         n -= (size_t)written;
     }

@@ -17,13 +17,13 @@ enum forge_status read_all(struct forge_bytes *out, const char *path, struct for
     size_t capacity = 1 << 16, n = 0;
     *out = (struct forge_bytes){ NULL, 0 };
     const int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-    if (fd < 0) return fail(error, FORGE_FAILED, "cannot open %s: %s", name, strerror(errno));
+    if (fd < 0) return error_set(error, FORGE_FAILED, "cannot open %s: %s", name, strerror(errno));
     char *bytes = malloc(capacity);
     for (;;) {
-        if (bytes == NULL) { status = fail(error, FORGE_NO_MEMORY, "out of memory for the text of %s", name); break; }
+        if (bytes == NULL) { status = error_set(error, FORGE_NO_MEMORY, "out of memory for the text of %s", name); break; }
         const ssize_t got = read(fd, bytes + n, capacity - 1 - n);
-        if (got < 0 && errno == EINTR) { status = fail(error, FORGE_INTERRUPTED, "interrupted"); break; }
-        if (got < 0) { status = fail(error, FORGE_FAILED, "cannot read %s: %s", name, strerror(errno)); break; }
+        if (got < 0 && errno == EINTR) { status = error_set(error, FORGE_INTERRUPTED, "interrupted"); break; }
+        if (got < 0) { status = error_set(error, FORGE_FAILED, "cannot read %s: %s", name, strerror(errno)); break; }
         if (got == 0) break;
         n += (size_t)got;
         if (n + 1 == capacity) {
@@ -46,8 +46,8 @@ enum forge_status tokens_of_text(struct forge_tokens *out, const uint8_t *vocab,
                                  struct forge_error *error)
 {
     *out = (struct forge_tokens){ NULL, 0 };
-    if (vocab == NULL) return fail(error, FORGE_USAGE, "the model has no tokenizer: give token ids with --tokens and --print-tokens");
-    if (n > FORGE_TOK_MAX_BYTES) return fail(error, FORGE_TOO_LONG, "text of %zu bytes, at most %zu are possible", n, FORGE_TOK_MAX_BYTES);
+    if (vocab == NULL) return error_set(error, FORGE_USAGE, "the model has no tokenizer: give token ids with --tokens and --print-tokens");
+    if (n > FORGE_TOK_MAX_BYTES) return error_set(error, FORGE_TOO_LONG, "text of %zu bytes, at most %zu are possible", n, FORGE_TOK_MAX_BYTES);
     const size_t capacity = 3 * n + 5, scratch_bytes = forge_tokenize_scratch(n);
     int32_t *ids = malloc(capacity * sizeof *ids);
     void *scratch = malloc(scratch_bytes > 0 ? scratch_bytes : 1);
@@ -56,7 +56,7 @@ enum forge_status tokens_of_text(struct forge_tokens *out, const uint8_t *vocab,
     free(scratch);
     if (count < 0 || (uint64_t)count > capacity) {
         free(ids);
-        return fail(error, FORGE_NO_MEMORY, "out of memory for the tokens of %zu bytes of text", n);
+        return error_set(error, FORGE_NO_MEMORY, "out of memory for the tokens of %zu bytes of text", n);
     }
     *out = (struct forge_tokens){ ids, (size_t)count };
     return FORGE_OK;
@@ -76,13 +76,13 @@ enum forge_status tokens_of_list(struct forge_tokens *out, const char *list, uin
     int32_t *ids = malloc((n / 2 + 1) * sizeof *ids);
     if (ids == NULL) {
         free(file.bytes);
-        return fail(error, FORGE_NO_MEMORY, "out of memory for the token ids");
+        return error_set(error, FORGE_NO_MEMORY, "out of memory for the token ids");
     }
     const int64_t count = parse_numbers(text, n, 0, (int64_t)n_vocab - 1, ids, n / 2 + 1);
     free(file.bytes);
     if (count < 0) {
         free(ids);
-        return fail(error, FORGE_USAGE, "--tokens: not a list of token ids below %u", n_vocab);
+        return error_set(error, FORGE_USAGE, "--tokens: not a list of token ids below %u", n_vocab);
     }
     *out = (struct forge_tokens){ ids, (size_t)count };
     return FORGE_OK;

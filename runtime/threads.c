@@ -26,6 +26,8 @@ enum {
     IDLE_SPIN_NS = 100000,      /* between two steps the main thread samples a token: some tens of microseconds */
     HOT_SPINS = 300,            /* polls without a pause instruction: less than a microsecond */
     SPINS_PER_CLOCK = 32,       /* polls between two looks at the clock */
+    MOVE_EVERY_NS = 5000000,    /* least time between two changes of a thread's affinity */
+    MAX_CPUS = 8192,            /* the most a Linux kernel can be built for */
 };
 _Static_assert(1 << ROUNDS == FORGE_MAX_THREADS, "rounds of the barrier");
 
@@ -37,6 +39,7 @@ struct worker {
     struct flag flags[ROUNDS];                  /* written by thread i - 2^r */
     _Alignas(LINE) uint32_t epoch;              /* barriers passed, times two; private to the thread */
     uint32_t spin_ns;                           /* private: how long spinning has paid lately */
+    uint64_t moved_ns;                          /* private: when it last changed its affinity */
     _Alignas(LINE) _Atomic int32_t cpu;         /* where the thread last saw itself run */
     struct forge_pool *pool;
     uint32_t thread;
@@ -48,6 +51,8 @@ struct forge_pool {
     forge_job *job;                             /* NULL ends the workers; handed over by the barrier */
     void *context;
     struct worker *workers;                     /* [n_threads] */
+    cpu_set_t *allowed, *scratch;               /* affinity of the process at the start; [n_threads] sets for move_away */
+    size_t set_bytes;
 };
 
 static void pause_cpu(void)
@@ -84,12 +89,32 @@ static void flag_raise(struct flag *flag, uint32_t epoch)
     if (atomic_exchange_explicit(&flag->word, epoch, memory_order_acq_rel) & SLEEPING) futex_wake(&flag->word);
 }
 
+/* Beside a busy neighbour the kernel likes to put a thread that wakes on the core of the one that woke it. There the two
+ * alternate, at several microseconds a barrier, and nothing separates them again. So the thread that notices forbids
+ * itself the processors of all others, as they are now, and moves. */
+static void move_away(struct forge_pool *pool, struct worker *self)
+{
+    const uint64_t now = now_ns();
+    if (pool->allowed == NULL || now - self->moved_ns < MOVE_EVERY_NS) return;
+    self->moved_ns = now;
+    cpu_set_t *set = (cpu_set_t *)((char *)pool->scratch + self->thread * pool->set_bytes);
+    memcpy(set, pool->allowed, pool->set_bytes);
+    for (uint32_t i = 0; i < pool->n_threads; i++) {
+        const int32_t cpu = atomic_load_explicit(&pool->workers[i].cpu, memory_order_relaxed);
+        if (i != self->thread && cpu >= 0 && cpu < MAX_CPUS) CPU_CLR_S((size_t)cpu, pool->set_bytes, set);
+    }
+    if (CPU_COUNT_S(pool->set_bytes, set) > 0) sched_setaffinity(0, pool->set_bytes, set);
+}
+
 static void flag_wait_long(struct worker *self, struct flag *flag, uint32_t epoch, const struct worker *from, bool idle)
 {
     const uint64_t start = now_ns();
     const uint64_t limit = idle ? IDLE_SPIN_NS : self->spin_ns;
+    const int32_t cpu = sched_getcpu();
+    atomic_store_explicit(&self->cpu, cpu, memory_order_relaxed);
     /* The thread waited for sits on this very core: spinning would only keep it from running. */
-    const bool same_cpu = atomic_load_explicit(&from->cpu, memory_order_relaxed) == sched_getcpu();
+    const bool same_cpu = cpu >= 0 && atomic_load_explicit(&from->cpu, memory_order_relaxed) == cpu;
+    if (same_cpu) move_away(self->pool, self);
     while (!same_cpu && now_ns() - start < limit) {
         for (int i = 0; i < SPINS_PER_CLOCK; i++) {
             if (reached(atomic_load_explicit(&flag->word, memory_order_acquire), epoch)) return;
@@ -163,13 +188,13 @@ enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct 
 {
     *out = NULL;
     if (n_threads == 0 || n_threads > FORGE_MAX_THREADS)
-        return fail(error, FORGE_USAGE, "%u threads; 1 to %d are possible", n_threads, FORGE_MAX_THREADS);
+        return error_set(error, FORGE_USAGE, "%u threads; 1 to %d are possible", n_threads, FORGE_MAX_THREADS);
     struct forge_pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL) return fail(error, FORGE_NO_MEMORY, "out of memory for the threads");
+    if (pool == NULL) return error_set(error, FORGE_NO_MEMORY, "out of memory for the threads");
     pool->workers = aligned_alloc(LINE, n_threads * sizeof *pool->workers);
     if (pool->workers == NULL) {
         free(pool);
-        return fail(error, FORGE_NO_MEMORY, "out of memory for the threads");
+        return error_set(error, FORGE_NO_MEMORY, "out of memory for the threads");
     }
     memset(pool->workers, 0, n_threads * sizeof *pool->workers);
     for (uint32_t i = 0; i < n_threads; i++) {
@@ -177,6 +202,16 @@ enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct 
         pool->workers[i].thread = i;
         pool->workers[i].spin_ns = SPIN_START_NS;
         atomic_store_explicit(&pool->workers[i].cpu, -1, memory_order_relaxed);
+    }
+
+    /* Without these sets the threads stay where the kernel puts them. */
+    pool->set_bytes = CPU_ALLOC_SIZE(MAX_CPUS);
+    pool->allowed = malloc(pool->set_bytes);
+    pool->scratch = malloc(n_threads * pool->set_bytes);
+    if (pool->allowed == NULL || pool->scratch == NULL || sched_getaffinity(0, pool->set_bytes, pool->allowed) != 0 ||
+        (uint32_t)CPU_COUNT_S(pool->set_bytes, pool->allowed) < n_threads) {
+        free(pool->allowed);
+        pool->allowed = NULL;
     }
 
     /* Signals are the main thread's business. */
@@ -196,7 +231,7 @@ enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct 
     if (code != 0) {
         /* Those that exist sleep at a barrier that never fills, on memory that therefore stays. */
         for (uint32_t i = 1; i < created; i++) pthread_detach(pool->workers[i].handle);
-        return fail(error, FORGE_FAILED, "thread %u of %u cannot be started: %s", created, n_threads, strerror(code));
+        return error_set(error, FORGE_FAILED, "thread %u of %u cannot be started: %s", created, n_threads, strerror(code));
     }
     *out = pool;
     return FORGE_OK;
@@ -207,6 +242,8 @@ void pool_close(struct forge_pool *pool)
     if (pool == NULL) return;
     pool_run(pool, NULL, NULL);
     for (uint32_t i = 1; i < pool->n_threads; i++) pthread_join(pool->workers[i].handle, NULL);
+    free(pool->allowed);
+    free(pool->scratch);
     free(pool->workers);
     free(pool);
 }
@@ -223,8 +260,6 @@ static bool read_numbers(const char *path, const char *format, long *a, long *b)
 
 uint32_t threads_default(uint32_t limit)
 {
-    /* 8192 processors: the most a Linux kernel can be built for. */
-    enum { MAX_CPUS = 8192 };
     uint32_t cores = 0;
     cpu_set_t *set = CPU_ALLOC(MAX_CPUS);
     const size_t bytes = CPU_ALLOC_SIZE(MAX_CPUS);

@@ -15,15 +15,15 @@ static enum forge_status check_header(const struct forge_weights_header *h, uint
                                       const char *path, struct forge_error *error)
 {
     if (memcmp(h->magic, FORGE_WEIGHTS_MAGIC, sizeof h->magic) != 0)
-        return fail(error, FORGE_BAD_WEIGHTS, "%s is not a forgec weight file (a GGUF file has to be compiled first: forgec build)", path);
+        return error_set(error, FORGE_BAD_WEIGHTS, "%s is not a forgec weight file (a GGUF file has to be compiled first: forgec build)", path);
     if (strnlen(h->weights_hash, sizeof h->weights_hash) == sizeof h->weights_hash || strcmp(h->weights_hash, p->weights_hash) != 0)
-        return fail(error, FORGE_BAD_WEIGHTS, "%s holds weights %.32s, the program was built for %s: another model, format or target",
+        return error_set(error, FORGE_BAD_WEIGHTS, "%s holds weights %.32s, the program was built for %s: another model, format or target",
                     path, h->weights_hash, p->weights_hash);
     if (h->image_bytes != p->weights_bytes)
-        return fail(error, FORGE_BAD_WEIGHTS, "%s holds %llu bytes of weights, the program needs %llu", path,
+        return error_set(error, FORGE_BAD_WEIGHTS, "%s holds %llu bytes of weights, the program needs %llu", path,
                     (unsigned long long)h->image_bytes, (unsigned long long)p->weights_bytes);
     if (file_bytes < IMAGE_OFFSET || file_bytes - IMAGE_OFFSET < h->image_bytes)
-        return fail(error, FORGE_BAD_WEIGHTS, "%s is cut short: %llu bytes, %llu expected", path, (unsigned long long)file_bytes,
+        return error_set(error, FORGE_BAD_WEIGHTS, "%s is cut short: %llu bytes, %llu expected", path, (unsigned long long)file_bytes,
                     (unsigned long long)h->image_bytes + IMAGE_OFFSET);
     return FORGE_OK;
 }
@@ -32,17 +32,17 @@ static enum forge_status map_file(struct forge_engine *e, const char *path, stru
 {
     enum forge_status status;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail(error, FORGE_BAD_WEIGHTS, "cannot open weights %s: %s", path, strerror(errno));
+    if (fd < 0) return error_set(error, FORGE_BAD_WEIGHTS, "cannot open weights %s: %s", path, strerror(errno));
     struct stat st;
-    if (fstat(fd, &st) != 0) { status = fail(error, FORGE_BAD_WEIGHTS, "cannot read %s: %s", path, strerror(errno)); goto close_fd; }
-    if (!S_ISREG(st.st_mode)) { status = fail(error, FORGE_BAD_WEIGHTS, "%s is not a regular file", path); goto close_fd; }
+    if (fstat(fd, &st) != 0) { status = error_set(error, FORGE_BAD_WEIGHTS, "cannot read %s: %s", path, strerror(errno)); goto close_fd; }
+    if (!S_ISREG(st.st_mode)) { status = error_set(error, FORGE_BAD_WEIGHTS, "%s is not a regular file", path); goto close_fd; }
     const uint64_t bytes = (uint64_t)st.st_size;
     if (bytes < sizeof(struct forge_weights_header)) {
-        status = fail(error, FORGE_BAD_WEIGHTS, "%s is not a forgec weight file: %llu bytes", path, (unsigned long long)bytes);
+        status = error_set(error, FORGE_BAD_WEIGHTS, "%s is not a forgec weight file: %llu bytes", path, (unsigned long long)bytes);
         goto close_fd;
     }
     void *base = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (base == MAP_FAILED) { status = fail(error, FORGE_NO_MEMORY, "cannot map %s: %s", path, strerror(errno)); goto close_fd; }
+    if (base == MAP_FAILED) { status = error_set(error, FORGE_NO_MEMORY, "cannot map %s: %s", path, strerror(errno)); goto close_fd; }
     struct forge_weights_header header;
     memcpy(&header, base, sizeof header);
     status = check_header(&header, bytes, e->program, path, error);
@@ -78,7 +78,7 @@ static enum forge_status map_noise(struct forge_engine *e, struct forge_error *e
     const size_t bytes = (size_t)e->program->weights_bytes;
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
-        return fail(error, FORGE_NO_MEMORY, "out of memory: %.1f MiB for random weights", (double)bytes / 1048576);
+        return error_set(error, FORGE_NO_MEMORY, "out of memory: %.1f MiB for random weights", (double)bytes / 1048576);
     madvise(base, bytes, MADV_HUGEPAGE);
     uint8_t noise[NOISE_BYTES];
     struct forge_random random;
@@ -110,7 +110,7 @@ enum forge_status weights_open(struct forge_engine *e, const struct forge_weight
             memcpy(path + n, ".weights", sizeof ".weights");
             if (access(path, F_OK) == 0) return map_file(e, path, error);
         }
-        return fail(error, FORGE_BAD_WEIGHTS, "no weights in this executable and none beside it: give them with -m FILE");
+        return error_set(error, FORGE_BAD_WEIGHTS, "no weights in this executable and none beside it: give them with -m FILE");
     }
     return FORGE_OK;
 }

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "../runtime/abi.h"
 #include "../runtime/tokenize.h"
@@ -40,6 +41,7 @@ static void work(const struct forge_args *a, const struct forge_launch *launch, 
     struct arena *arena = (struct arena *)a->arena;
     const uint32_t i = (uint32_t)launch->weight[0];
     if (i > 0 && atomic_load(&arena->arrived[i - 1]) % n_threads != 0) die("a thread passed a barrier early");
+    if (i == 0 && thread == 0 && getenv("FORGE_SLOW") != NULL) usleep(20000);      /* time for a Ctrl-C */
     volatile uint32_t sink = 0;
     for (uint32_t k = 0; k < FAKE_WORK / n_threads; k++) sink = mix(sink, k);
     /* The KV cache is plain memory: the barrier has to order it. */

@@ -179,7 +179,13 @@ DEVICE float vf_sum(vf a)                      /* same order as the portable one
     const f4 s4 = __builtin_shufflevector(s8, s8, 0, 1, 2, 3) + __builtin_shufflevector(s8, s8, 4, 5, 6, 7);
     return (s4[0] + s4[2]) + (s4[1] + s4[3]);
 }
-DEVICE float vf_hmax(vf a)                     { return __builtin_reduce_max(a); }
+DEVICE float vf_hmax(vf a)                      /* by halves; __builtin_reduce_max, exact about NaN, becomes 15 scalar steps */
+{
+    a = vf_max(a, __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15, -1, -1, -1, -1, -1, -1, -1, -1));
+    a = vf_max(a, __builtin_shufflevector(a, a, 4, 5, 6, 7, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+    a = vf_max(a, __builtin_shufflevector(a, a, 2, 3, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+    return a[0] > a[1] ? a[0] : a[1];
+}
 DEVICE int32_t vi_sum(vi a)                    { return __builtin_reduce_add(a); }
 DEVICE float vf_get(vf a, uint32_t i)          { return a[i]; }
 /* Lane i < n ? a : b */
@@ -221,7 +227,7 @@ enum { VEC_ACCUMULATORS = 6 };                   /* AVX2: 12 of 16 registers; NE
 #ifdef __clang__
 #define VEC_UNROLL _Pragma("clang loop unroll(full)")
 #else
-#define VEC_UNROLL _Pragma("GCC unroll 16")
+#define VEC_UNROLL                               /* gcc takes minutes over unrolled loops of portable vectors */
 #endif
 /* n <= 16 values; the other lanes are 0 and their memory is neither read nor written. */
 DEVICE vf vf_load_n(const float *p, uint32_t n)

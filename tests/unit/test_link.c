@@ -22,7 +22,7 @@ static const char program[] =
     "int main(int argc, char **argv) {\n"
     "    uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 0, sum = 0, nonzero = 0;\n"
     "    if (!forge_weights) return printf(\"no weights %c\\n\", forge_vocab[0]) < 0;\n"
-    "    for (uint64_t i = 0; i < n; i += n > 1000000 ? 1000003 : 1) sum += forge_weights[i] * (i + 1);\n"
+    "    for (uint64_t i = 0; i < n; i += n > 1000000 ? 100000007 : 1) sum += forge_weights[i] * (i + 1);\n"
     "    for (int i = 0; i < 100000; i++) nonzero += zeros[i] != 0;\n"
     "    zeros[99999] = 1; seven++;\n"
     "    char *heap = malloc(1 << 22); heap[(1 << 22) - 1] = 1;\n"
@@ -197,7 +197,7 @@ static void six_gigabytes(void **state)
 {
     struct scratch *s = *state;
     struct arena   *a = s->arena;
-    uint64_t        n = 6000000000u / 1000003 * 1000003 + 1;  /* the program reads every 1000003rd byte, the last one too */
+    uint64_t        n = 6000000000u / 100000007 * 100000007 + 1;  /* the program reads every 100000007th byte, the last one too */
     const char     *out = arena_printf(a, "%s/huge", s->directory);
     struct toolchain *tc = tools(a);
     struct profile   *p = profile_load(a, "portable", NULL);

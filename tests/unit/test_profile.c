@@ -1,4 +1,4 @@
-/* targets/*.yaml as structs, and what malformed ones get. */
+/* The targets in targets/ (YAML) as structs, and what malformed ones get. */
 #include "profile.h"
 #include <setjmp.h>
 #include <stdio.h>

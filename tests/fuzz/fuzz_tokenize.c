@@ -1,0 +1,84 @@
+/* fuzz_tokenize.c -- libFuzzer: any text tokenises within the promised buffers, and any metadata gives a vocabulary that
+ * does so or one error message.  First byte: bits 0-1 the flags, bits 2-4 the vocabulary, 7: the rest is a GGUF file.
+ * Vocabularies: FORGEC_TOKENIZERS=DIR, else tests/data/tokenizers below the working directory (seeds: its .gguf files,
+ * a byte 0x80 put in front). */
+#include "../../compiler/vocab.h"
+#include "../../runtime/tokenize.h"
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[8] = { "fairytale", "tiny-gemma3-a", "tiny-phi3-a", "tiny-gpt-oss-a", "tiny-llama-a", "tiny-granite-a",
+                                      "tiny-qwen2-a", "tiny-glm4-a" };
+static const uint8_t *vocabularies[8];
+static jmp_buf        jump;
+
+static void on_die(const char *message)
+{
+    if (strchr(message, '\n') || !*message) abort();
+    longjmp(jump, 1);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    struct arena *a      = arena_create();
+    const char   *folder = getenv("FORGEC_TOKENIZERS");
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const char *path = arena_printf(a, "%s/%s.gguf", folder ? folder : "tests/data/tokenizers", names[i]);
+        vocabularies[i]  = vocab_build(a, gguf_open(a, path, true), 0).data;
+    }
+    die_handler = on_die;
+    return 0;                                              /* the arena stays: the images are in it */
+}
+
+static void check_text(const uint8_t *vocab, const uint8_t *text, size_t n, uint32_t flags)
+{
+    const size_t  scratch_bytes = forge_tokenize_scratch(n), capacity = 3 * n + 5;
+    void         *scratch = malloc(scratch_bytes);
+    int32_t      *ids     = malloc(capacity * sizeof *ids);
+    char         *copy    = malloc(n ? n : 1);             /* exact size: a read past the end is seen */
+    if (!scratch || !ids || !copy) abort();
+    if (n) memcpy(copy, text, n);
+    const int64_t n_ids = forge_tokenize(vocab, copy, n, flags, ids, capacity, scratch, scratch_bytes);
+    if (n_ids < 0) abort();
+    if (n_ids > 0 && forge_tokenize(vocab, copy, n, flags, ids, (size_t)n_ids - 1, scratch, scratch_bytes) != FORGE_TOK_NO_ROOM) abort();
+    size_t n_text = 0;
+    for (int64_t i = 0; i < n_ids; i++) {
+        if (ids[i] < 0 || (uint32_t)ids[i] >= forge_vocab_n_tokens(vocab)) abort();
+        n_text += forge_token_text(vocab, ids[i], true, NULL, 0);
+    }
+    char *back = malloc(n_text + 1);
+    if (!back) abort();
+    const int64_t n_back = forge_detokenize(vocab, ids, (size_t)n_ids, back, n_text);
+    if (n_back < 0 || (size_t)n_back > n_text) abort();
+    free(back);
+    free(copy);
+    free(ids);
+    free(scratch);
+}
+
+static void check_metadata(const uint8_t *data, size_t size)
+{
+    static const char text[] = " Hello  world's 1234 <s></s> \n\xe2\x96\x81\xff\xe4\xb8\xad";
+    struct arena *a = arena_create();
+    if (setjmp(jump) == 0) {
+        const struct bytes image = vocab_build(a, gguf_parse(a, "fuzz.gguf", data, size, true), 0);
+        for (uint32_t flags = 0; image.data && flags < 4; flags++) check_text(image.data, (const uint8_t *)text, sizeof text, flags);
+        if (image.data) check_text(image.data, data + size / 2, size - size / 2, FORGE_TOK_SPECIAL);
+    }
+    arena_destroy(a);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0) return 0;
+    if (data[0] & 0x80) check_metadata(data + 1, size - 1);
+    else check_text(vocabularies[data[0] >> 2 & 7], data + 1, size - 1, data[0] & 3);
+    return 0;
+}

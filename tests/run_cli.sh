@@ -1,0 +1,176 @@
+#!/bin/sh
+# The command line of a compiled program, tried on tests/fake_program.c.
+#   run_cli.sh FAKE FAKE_EXTERNAL     (the second built with -DFAKE_EXTERNAL)
+fake=$1
+external=$2
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+tests=0
+
+# check NAME WANTED-CODE COMMAND...: runs it with stdout in $tmp/out and stderr in $tmp/err
+check() {
+    name=$1 wanted=$2
+    shift 2
+    tests=$((tests + 1))
+    "$@" > "$tmp/out" 2> "$tmp/err" < "${stdin:-/dev/null}"
+    code=$?
+    [ $code -eq "$wanted" ] || bad "exit code $code, wanted $wanted"
+}
+bad() { echo "FAIL $name: $*"; sed 's/^/    /' "$tmp/err" | head -5; failed=$((failed + 1)); }
+out_is()  { [ "$(cat "$tmp/out")" = "$1" ] || bad "stdout is '$(head -c 200 "$tmp/out")', wanted '$1'"; }
+err_has() { grep -qF -e "$1" "$tmp/err" || bad "stderr lacks '$1'"; }
+out_has() { grep -qF -e "$1" "$tmp/out" || bad "stdout lacks '$1'"; }
+err_empty() { [ ! -s "$tmp/err" ] || bad "stderr is not empty"; }
+
+check help 0 "$fake" --help; out_has "Exit codes"; out_has "130"; err_empty
+check version 0 "$fake" --version; out_has "by hand"
+check info 0 "$fake" --info; out_has "fedcba98"; out_has "no-such-feature"
+
+# usage
+check unknown 2 "$fake" --nonsense; err_has "--nonsense"
+check stray 2 "$fake" stray; err_has "stray"
+check no-value 2 "$fake" -p; err_has "needs a value"
+check bad-number 2 "$fake" -p x -n 1x; err_has "1x"
+check bad-range 2 "$fake" -p x --top-p 1.5; err_has "1.5"
+check nan 2 "$fake" -p x --temp nan; err_has "nan"
+check two-prompts 2 "$fake" -p x -f y
+check bias-syntax 2 "$fake" -p x -l 5; err_has "ID+BIAS"
+check bias-range 2 "$fake" -p x -l 300+1; err_has "300"
+check threads-range 2 "$fake" -p x -t 9; err_has "1 to 8"
+check depth-alone 2 "$fake" -p x -d 5; err_has "without --bench"
+check target-unknown 2 "$fake" -p x --target nowhere; err_has "elsewhere, fake"
+check target-lacks 3 "$fake" -p x --target elsewhere; err_has "no-such-feature"
+check target-environment 3 env FORGE_PROGRAM=elsewhere "$fake" -p x
+check target-right 0 "$fake" -q -p x -n 1 --target fake; err_empty
+
+# text
+check greedy 0 "$fake" -q -p Once -n 12 --temp 0; greedy=$(cat "$tmp/out"); err_empty
+[ ${#greedy} -eq 12 ] || bad "12 tokens wanted: '$greedy'"
+for n in 1 2 3 8; do check "threads $n" 0 "$fake" -q -p Once -n 12 --temp 0 -t $n; out_is "$greedy"; done
+for n in 0 1 2 64; do check "ubatch $n" 0 "$fake" -q -p Once -n 12 --temp 0 -ub $n; out_is "$greedy"; done
+check ubatch-range 2 "$fake" -p x -ub 65; err_has "65"
+check equals 0 "$fake" -q --prompt=Once --predict=12 --temp=0; out_is "$greedy"
+check echo 0 "$fake" -q -p Once -n 12 --temp 0 --echo; out_is "Once$greedy"
+printf 'Once\n' > "$tmp/prompt"
+check file 0 "$fake" -q -f "$tmp/prompt" -n 12 --temp 0; out_is "$greedy"
+stdin=$tmp/prompt; check stdin 0 "$fake" -q -n 12 --temp 0; out_is "$greedy"; stdin=
+check escape 0 "$fake" -q -e -p '\x4fnc\x65' -n 12 --temp 0; out_is "$greedy"
+check seed 0 "$fake" -q -p Once -s 5 -n 40; seeded=$(cat "$tmp/out")
+check seed-again 0 "$fake" -q -p Once -s 5 -n 40; out_is "$seeded"
+check seed-other 0 "$fake" -q -p Once -s 6 -n 40; [ "$(cat "$tmp/out")" != "$seeded" ] || bad "seeds 5 and 6 agree"
+check ends 0 "$fake" -q -p Once -s 5; [ "$(wc -c < "$tmp/out")" -lt 300 ] || bad "no end of text"
+check ignore-eos 0 "$fake" -q -p Once -s 5 --ignore-eos -n 600; err_empty
+check context-full 0 "$fake" -q -p Once --temp 0 --ignore-eos -c 100; err_has "100 tokens is full"
+check numbers 0 "$fake" -p Once -n 4; err_has "tok/s"
+stop=$(printf %s "$greedy" | cut -c4-6)
+check reverse 0 "$fake" -q -p Once -n 50 --temp 0 -r nothing -r "$stop"; out_is "$(printf %s "$greedy" | cut -c1-6)"
+first=$(printf %s "$greedy" | cut -c1)
+check bias 0 "$fake" -q -p Once -n 3 --temp 0 -l 66+100; out_is BBB
+check penalty 0 "$fake" -q -p Once -n 2 --temp 0 -l 66+10 --presence-penalty 100; [ "$(cut -c2 "$tmp/out")" != B ] || bad "B twice"
+
+# tokens
+check tokenize 0 "$fake" --tokenize -p 'a|b'; out_is "256 97 258 98"
+check tokenize-plain 0 "$fake" --tokenize --no-parse-special --no-bos -p 'a|b'; out_is "97 124 98"
+check tokens 0 "$fake" -q --tokens "256,79 110,99,101" -n 12 --temp 0; out_is "$greedy"
+check print-tokens 0 "$fake" -q -p Once -n 3 --temp 0 --print-tokens; ids=$(cat "$tmp/out")
+out_is "$(printf %s "$greedy" | head -c 3 | od -An -tu1 | tr -s ' ' | sed 's/^ //; s/ $//')"
+echo "256 79,110 99 101" > "$tmp/ids"
+check tokens-file 0 "$fake" -q --tokens "@$tmp/ids" -n 3 --temp 0 --print-tokens; out_is "$ids"
+check tokens-range 2 "$fake" --tokens "1 300"; err_has "below 300"
+check tokens-none 2 "$fake" --tokens "" -n 1; err_has "empty"
+
+# odd prompts
+check empty 0 "$fake" -q -p "" -n 3
+check empty-no-bos 2 "$fake" -q -p "" -n 3 --no-bos; err_has "empty"
+printf 'a\000b' > "$tmp/nul"; check nul 0 "$fake" --tokenize -f "$tmp/nul"; out_is "256 97 0 98"
+printf '\377\300x' > "$tmp/invalid"; check invalid-utf8 0 "$fake" -q -f "$tmp/invalid" -n 3
+check missing-file 1 "$fake" -f "$tmp/none"; err_has "No such file"
+check directory 1 "$fake" -f "$tmp"
+head -c 2000 /dev/zero | tr '\0' a > "$tmp/long"
+check long-prompt 6 "$fake" -f "$tmp/long"; err_has 2001; err_has 1024
+check long-context 6 "$fake" -p x -c 1025; err_has 1025; err_has 1024
+
+# logits
+check logits 0 "$fake" -q -p "$(head -c 150 "$tmp/long")" --logits "$tmp/l1"; out_is ""
+[ "$(wc -c < "$tmp/l1")" -eq $((151 * 300 * 4)) ] || bad "size of the logits"
+for n in 0 1 7; do check "logits ubatch $n" 0 "$fake" -q -p "$(head -c 150 "$tmp/long")" --logits "$tmp/l2" -ub $n; cmp -s "$tmp/l1" "$tmp/l2" || bad "differ"; done
+check logits-and-text 0 "$fake" -q -p Once --logits "$tmp/l2" -n 12 --temp 0; out_is "$greedy"
+check logits-directory 7 "$fake" -p x --logits "$tmp/none/l"
+
+# perplexity
+head -c 5000 /dev/zero | tr '\0' ab > "$tmp/text"
+check perplexity 0 "$fake" --perplexity -f "$tmp/text"; out_has "PPL = "; err_has "[9/9]"; ppl=$(cat "$tmp/out")
+for n in 0 7; do check "perplexity ubatch $n" 0 "$fake" -q --perplexity -f "$tmp/text" -ub $n; out_is "$ppl"; err_empty; done
+check perplexity-short 1 "$fake" --perplexity -f "$tmp/prompt"; err_has 1024
+check perplexity-context 6 "$fake" --perplexity -f "$tmp/text" -c 2048; err_has 1024
+
+# bench
+check bench 0 "$fake" --bench -p 64 -n 8 -r 2 -d 0,10; out_has "pp64 @ d10"; out_has "tg8"; out_has "GB/s from memory"
+check bench-json 0 "$fake" --bench -p 64 -n 8 -r 1 -o json; out_has '"n_gen": 8'
+if command -v python3 > /dev/null; then python3 -m json.tool < "$tmp/out" > /dev/null || bad "not JSON"; fi
+check bench-csv 0 "$fake" --bench -p 64 -n 0 -r 1 -o csv; [ "$(wc -l < "$tmp/out")" -eq 2 ] || bad "two lines wanted"
+check bench-long 6 "$fake" --bench -p 2000 -r 1; err_has 2000
+check bench-list 2 "$fake" --bench -p 5,x
+check bench-random 0 "$external" --bench --random-weights -p 8 -n 4 -r 1
+
+# weights
+check no-weights 4 "$external" -p x; err_has "-m FILE"
+check weights-missing 4 "$external" -p x -m "$tmp/none"; err_has "No such file"
+check weights-directory 4 "$external" -p x -m "$tmp"; err_has "regular"
+check weights-short 4 "$external" -p x -m "$tmp/prompt"; err_has "not a forgec weight file"
+weights() { # MAGIC BYTES-IN-OCTAL HASH IMAGE-BYTES
+    { printf '%s' "$1"; printf "$2"; printf '%s' "$3"; head -c $((4096 - 16 - ${#3})) /dev/zero; head -c "$4" /dev/zero; } > "$tmp/w"
+}
+hash=fedcba9876543210fedcba9876543210
+weights FORGEW01 '\000\000\020\000\000\000\000\000' $hash 1048576
+check weights-good 0 "$external" -q -p Once -n 12 --temp 0 -m "$tmp/w"; out_is "$greedy"
+cp "$external" "$tmp/copy"; cp "$tmp/w" "$tmp/copy.weights"
+check weights-beside 0 "$tmp/copy" -q -p Once -n 12 --temp 0; out_is "$greedy"
+weights GGUF0000 '\000\000\020\000\000\000\000\000' $hash 1048576
+check weights-magic 4 "$external" -p x -m "$tmp/w"; err_has "GGUF"
+weights FORGEW01 '\000\000\020\000\000\000\000\000' "0$hash" 1048576
+check weights-hash 4 "$external" -p x -m "$tmp/w"; err_has "another model"
+weights FORGEW01 '\001\000\020\000\000\000\000\000' $hash 1048577
+check weights-size 4 "$external" -p x -m "$tmp/w"; err_has 1048577
+weights FORGEW01 '\000\000\020\000\000\000\000\000' $hash 1048575
+check weights-cut 4 "$external" -p x -m "$tmp/w"; err_has "cut short"
+
+# chat
+printf 'Hello\n\nAgain\n' > "$tmp/turns"; stdin=$tmp/turns
+check chat 0 "$fake" -q -i -n 8 --temp 0 -sys "Be good"; [ "$(wc -l < "$tmp/out")" -eq 2 ] || bad "two answers wanted"; err_empty
+check chat-context 0 "$fake" -q -i --temp 0 --ignore-eos -c 30; err_has "starts over"
+stdin=
+
+# output that cannot be written
+name=full; tests=$((tests + 1))
+if [ -c /dev/full ]; then "$fake" -q -p x -n 4 > /dev/full 2> "$tmp/err"; [ $? -eq 7 ] || bad "exit code, wanted 7"; err_has "No space"; fi
+for mode in "--help" "--info" "--tokenize -p x" "--bench -p 8 -n 4 -r 1"; do
+    name="full $mode"; tests=$((tests + 1))
+    if [ -c /dev/full ]; then "$fake" $mode > /dev/full 2> "$tmp/err"; [ $? -eq 7 ] || bad "exit code, wanted 7"; fi
+done
+name=pipe; tests=$((tests + 1))
+{ "$fake" -q -p x --ignore-eos -n 900 2> "$tmp/err"; echo $? > "$tmp/code"; } | head -c 10 > /dev/null
+[ "$(cat "$tmp/code")" -eq 7 ] || bad "exit code $(cat "$tmp/code"), wanted 7"
+name=closed; tests=$((tests + 1))
+"$fake" -q -p x -n 4 >&- 2> "$tmp/err"; [ $? -eq 7 ] || bad "exit code, wanted 7"
+
+# Ctrl-C; a shell without job control starts background commands with SIGINT ignored, hence env
+name=interrupt; tests=$((tests + 1))
+interrupt() { # SECONDS COMMAND...
+    if ! command -v timeout > /dev/null; then return 130; fi
+    seconds=$1
+    shift
+    timeout --preserve-status -s INT "$seconds" "$@"
+}
+mkfifo "$tmp/fifo"; sleep 5 > "$tmp/fifo" & sleeper=$!
+interrupt 0.5 "$fake" -q -i < "$tmp/fifo" > "$tmp/out" 2> "$tmp/err"; code=$?
+[ $code -eq 130 ] || bad "exit code $code, wanted 130 while reading"
+kill $sleeper 2> /dev/null
+name=interrupt-text; tests=$((tests + 1))
+interrupt 0.5 env FORGE_SLOW=1 "$fake" -q -p x --ignore-eos > "$tmp/out" 2> "$tmp/err"; code=$?
+[ $code -eq 130 ] || bad "exit code $code, wanted 130 while generating"
+[ -s "$tmp/out" ] || bad "no text before the interrupt"
+
+echo "$tests tests, $failed failed"
+[ $failed -eq 0 ]

@@ -1,0 +1,557 @@
+/* make_gguf.c -- writes a GGUF (v3) of any shape and format with random weights, for tests and measurements.
+ * Every tensor is made of runs of up to 256 weights taken at random from a pool of a million normally distributed ones,
+ * quantised once per format and row length; so a file grows as fast as the disk takes it.  The same seed gives the same bytes. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../templates/ref/dequant.h"
+#include "quantize.h"
+
+enum { ALIGNMENT = 32, POOL = 1 << 20, RUN = 256, BYTE_TOKENS = 256, SPECIAL_TOKENS = 2 };
+
+/* ---- what to make ---- */
+
+struct shape {
+    const char *name, *arch;
+    uint32_t n_embd, n_layer, n_ff, n_head, n_head_kv, head_dim, n_vocab;
+    bool     tied;
+    uint32_t n_ctx;
+    double   rope_base;
+    bool     llama3_rope;            /* a rope_freqs tensor, as Llama 3.1 and 3.2 have */
+};
+static const struct shape shapes[] = {
+    /* name            arch    n_embd layers  n_ff  heads kv  dim  vocab   tied   n_ctx   rope_base  rope_freqs */
+    { "fairytale",    "llama",   256,  8,   768,   4,  2,  64,   4096, true,   1024,     10000, false },
+    { "110m",         "llama",   768, 12,  2048,  12, 12,  64,  32000, true,   1024,     10000, false },
+    { "tinyllama",    "llama",  2048, 22,  5632,  32,  4,  64,  32000, false,  2048,     10000, false },
+    { "llama-3.2-1b", "llama",  2048, 16,  8192,  32,  8,  64, 128256, true, 131072,    500000, true },
+    { "llama-3.2-3b", "llama",  3072, 28,  8192,  24,  8, 128, 128256, true, 131072,    500000, true },
+    { "llama-3.1-8b", "llama",  4096, 32, 14336,  32,  8, 128, 128256, false, 131072,   500000, true },
+    { "llama-3.1-70b", "llama", 8192, 80, 28672,  64,  8, 128, 128256, false, 131072,   500000, true },
+    { "mistral-7b",   "llama",  4096, 32, 14336,  32,  8, 128,  32768, false,  32768,  1000000, false },
+    { "qwen2.5-0.5b", "qwen2",   896, 24,  4864,  14,  2,  64, 151936, true,  32768,   1000000, false },
+    { "qwen2.5-1.5b", "qwen2",  1536, 28,  8960,  12,  2, 128, 151936, true,  32768,   1000000, false },
+    { "qwen2.5-7b",   "qwen2",  3584, 28, 18944,  28,  4, 128, 152064, false, 32768,   1000000, false },
+    { "qwen3-0.6b",   "qwen3",  1024, 28,  3072,  16,  8, 128, 151936, true,  40960,   1000000, false },
+    { "qwen3-4b",     "qwen3",  2560, 36,  9728,  32,  8, 128, 151936, true,  40960,   1000000, false },
+    { "qwen3-8b",     "qwen3",  4096, 36, 12288,  32,  8, 128, 151936, false, 40960,   1000000, false },
+};
+enum { N_SHAPES = sizeof shapes / sizeof *shapes };
+
+/* llama-quantize's file types: name, general.file_type, format of most matrices. */
+struct mix { const char *name; uint32_t file_type, quant; };
+static const struct mix mixes[] = {
+    { "F32",     0, QUANT_F32 },    { "F16",     1, QUANT_F16 },    { "BF16",   32, QUANT_BF16 },   { "Q4_0",    2, QUANT_Q4_0 },
+    { "Q4_1",    3, QUANT_Q4_1 },   { "Q5_0",    8, QUANT_Q5_0 },   { "Q5_1",    9, QUANT_Q5_1 },   { "Q8_0",    7, QUANT_Q8_0 },
+    { "Q2_K",   10, QUANT_Q2_K },   { "Q2_K_S", 21, QUANT_Q2_K },   { "Q3_K_S", 11, QUANT_Q3_K },   { "Q3_K_M", 12, QUANT_Q3_K },
+    { "Q3_K_L", 13, QUANT_Q3_K },   { "Q4_K_S", 14, QUANT_Q4_K },   { "Q4_K_M", 15, QUANT_Q4_K },   { "Q5_K_S", 16, QUANT_Q5_K },
+    { "Q5_K_M", 17, QUANT_Q5_K },   { "Q6_K",   18, QUANT_Q6_K },   { "IQ4_NL", 25, QUANT_IQ4_NL }, { "IQ4_XS", 30, QUANT_IQ4_XS },
+    { "MXFP4",  38, QUANT_MXFP4 },
+};
+enum { N_MIXES = sizeof mixes / sizeof *mixes };
+
+static struct options {
+    struct shape      shape;
+    const struct mix *mix;
+    bool              pure, header_only, tokenizer;
+    uint64_t          seed;
+    const char       *out;
+} opt;
+
+static void die(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("make_gguf: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    exit(1);
+}
+
+static void *allocate(size_t bytes)
+{
+    void *p = calloc(1, bytes);
+    if (!p) die("no memory for %zu bytes", bytes);
+    return p;
+}
+
+/* ---- random numbers ---- */
+
+static uint64_t random_u64(uint64_t *state)          /* splitmix64 (Steele, Lea, Flood 2014) */
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* Mean 0, variance 1: the sum of eight uniform numbers, in integers, so that every machine gets the same. */
+static float random_normal(uint64_t *state)
+{
+    int32_t sum = 0;
+    for (int i = 0; i < 2; i++)
+        for (uint64_t bits = random_u64(state), k = 0; k < 4; k++, bits >>= 16) sum += (int32_t)(bits & 0xffff);
+    return ((float)sum - 4 * 65535.0f) * (1.0f / 53509.6f);          /* sqrt(8 / 12) * 65536 */
+}
+
+/* Quantised normal weights of deviation 1/sqrt(cols). */
+struct pool { uint32_t quant; uint64_t cols; uint8_t *blocks; struct pool *next; };
+
+static const uint8_t *pool_of(uint32_t quant, uint64_t cols)
+{
+    static struct pool *pools;
+    for (struct pool *p = pools; p; p = p->next) if (p->quant == quant && p->cols == cols) return p->blocks;
+    const struct quant_row *q = quant_row_find(quant);
+    struct pool *p = allocate(sizeof *p);
+    *p = (struct pool){ quant, cols, allocate((size_t)POOL / q->block_weights * q->block_bytes), pools };
+    uint64_t state = opt.seed * 1000003 + cols * 64 + quant;
+    const float deviation = 1 / sqrtf((float)cols);
+    float x[RUN];
+    for (uint32_t i = 0; i < POOL; i += RUN) {
+        for (int k = 0; k < RUN; k++) x[k] = random_normal(&state) * deviation;
+        quantize_row(quant, p->blocks + (size_t)i / q->block_weights * q->block_bytes, x, RUN);
+    }
+    return (pools = p)->blocks;
+}
+
+/* ---- which tensors, in which format ---- */
+
+enum fill { FILL_WEIGHTS, FILL_NORM, FILL_BIAS, FILL_ROPE_FREQS };
+struct tensor { char name[48]; uint32_t quant; uint64_t cols, rows; enum fill fill; };      /* rows 0: a vector of cols */
+static struct tensor *tensors;
+static uint32_t n_tensors;
+static uint32_t n_attn_v;            /* attn_v tensors so far: llama-quantize counts them */
+
+static bool more_bits(uint32_t i, uint32_t n) { return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2; }
+static bool is_mix(const char *name) { return strcmp(opt.mix->name, name) == 0; }
+
+/* llama_tensor_get_type() in llama-quant.cpp (ggml-org/llama.cpp), for dense models without an importance matrix. */
+static uint32_t matrix_quant(const char *role, uint32_t layer, uint64_t cols)
+{
+    const struct shape *s = &opt.shape;
+    const bool output = strcmp(role, "output") == 0 || (s->tied && strcmp(role, "token_embd") == 0);
+    uint32_t quant = opt.mix->quant;
+    if (quant_row_find(quant)->block_weights == 1) return quant;
+    if (!opt.pure) {
+        const uint32_t gqa = s->n_head / s->n_head_kv;
+        const bool small_iq4 = is_mix("IQ4_NL") || is_mix("IQ4_XS");
+        if (output) {
+            if (quant == QUANT_MXFP4 || cols % quant_row_find(quant)->block_weights) quant = QUANT_Q8_0;
+            else if (quant != QUANT_Q8_0) quant = QUANT_Q6_K;
+        } else if (strcmp(role, "token_embd") == 0) {
+            if (quant == QUANT_MXFP4) quant = QUANT_Q8_0;
+        } else if (strcmp(role, "attn_v") == 0) {
+            if (is_mix("Q2_K")) quant = gqa >= 4 ? QUANT_Q4_K : QUANT_Q3_K;
+            else if (is_mix("Q2_K_S") && gqa >= 4) quant = QUANT_Q4_K;
+            else if (is_mix("Q3_K_M")) quant = n_attn_v < 2 ? QUANT_Q5_K : QUANT_Q4_K;
+            else if (is_mix("Q3_K_L")) quant = QUANT_Q5_K;
+            else if (small_iq4 && gqa >= 4) quant = QUANT_Q5_K;
+            else if ((is_mix("Q4_K_M") || is_mix("Q5_K_M")) && more_bits(n_attn_v, s->n_layer)) quant = QUANT_Q6_K;
+            else if (is_mix("Q4_K_S") && n_attn_v < 4) quant = QUANT_Q5_K;
+            const bool is_70b = strcmp(s->arch, "llama") == 0 && s->n_layer == 80 && s->n_head != s->n_head_kv;
+            if (is_70b && (quant == QUANT_Q3_K || quant == QUANT_Q4_K)) quant = QUANT_Q5_K;
+            n_attn_v++;
+        } else if (strcmp(role, "ffn_down") == 0) {
+            if (is_mix("Q2_K")) quant = QUANT_Q3_K;
+            else if (is_mix("Q2_K_S")) quant = layer < s->n_layer / 8 ? QUANT_Q4_K : quant;
+            else if (is_mix("Q3_K_M")) quant = layer < s->n_layer / 16 ? QUANT_Q5_K : QUANT_Q4_K;
+            else if (is_mix("Q3_K_L")) quant = QUANT_Q5_K;
+            else if ((is_mix("Q4_K_M") || is_mix("Q5_K_M")) && more_bits(layer, s->n_layer)) quant = QUANT_Q6_K;
+            else if ((is_mix("Q4_K_S") || small_iq4) && layer < s->n_layer / 8) quant = QUANT_Q5_K;
+        } else if (strcmp(role, "attn_output") == 0) {
+            if (is_mix("Q2_K")) quant = QUANT_Q3_K;
+            else if (is_mix("Q3_K_M")) quant = QUANT_Q4_K;
+            else if (is_mix("Q3_K_L")) quant = QUANT_Q5_K;
+        }
+    }
+    if (cols % quant_row_find(quant)->block_weights)
+        switch (quant) {
+        case QUANT_Q2_K: case QUANT_Q3_K: case QUANT_IQ4_XS: quant = QUANT_IQ4_NL; break;
+        case QUANT_Q4_K: quant = QUANT_Q5_0; break;
+        case QUANT_Q5_K: quant = QUANT_Q5_1; break;
+        case QUANT_Q6_K: quant = QUANT_Q8_0; break;
+        default: break;
+        }
+    return cols % quant_row_find(quant)->block_weights ? (uint32_t)QUANT_F16 : quant;
+}
+
+static void add(const char *role, const char *ending, int64_t layer, uint64_t cols, uint64_t rows, enum fill fill)
+{
+    struct tensor *t = &tensors[n_tensors++];
+    if (layer < 0) snprintf(t->name, sizeof t->name, "%s%s", role, ending);
+    else snprintf(t->name, sizeof t->name, "blk.%" PRId64 ".%s%s", layer, role, ending);
+    t->cols = cols;
+    t->rows = rows;
+    t->fill = fill;
+    t->quant = rows ? matrix_quant(role, (uint32_t)layer, cols) : (uint32_t)QUANT_F32;
+}
+
+static void list_tensors(void)
+{
+    const struct shape *s = &opt.shape;
+    const uint64_t n_q = (uint64_t)s->n_head * s->head_dim, n_kv = (uint64_t)s->n_head_kv * s->head_dim;
+    tensors = allocate((s->n_layer * 14u + 4u) * sizeof *tensors);
+    add("token_embd", ".weight", -1, s->n_embd, s->n_vocab, FILL_WEIGHTS);
+    if (s->llama3_rope) add("rope_freqs", ".weight", -1, s->head_dim / 2, 0, FILL_ROPE_FREQS);
+    for (uint32_t l = 0; l < s->n_layer; l++) {
+        add("attn_norm", ".weight", l, s->n_embd, 0, FILL_NORM);
+        add("attn_q", ".weight", l, s->n_embd, n_q, FILL_WEIGHTS);
+        add("attn_k", ".weight", l, s->n_embd, n_kv, FILL_WEIGHTS);
+        add("attn_v", ".weight", l, s->n_embd, n_kv, FILL_WEIGHTS);
+        if (strcmp(s->arch, "qwen2") == 0) {
+            add("attn_q", ".bias", l, n_q, 0, FILL_BIAS);
+            add("attn_k", ".bias", l, n_kv, 0, FILL_BIAS);
+            add("attn_v", ".bias", l, n_kv, 0, FILL_BIAS);
+        }
+        if (strcmp(s->arch, "qwen3") == 0) {
+            add("attn_q_norm", ".weight", l, s->head_dim, 0, FILL_NORM);
+            add("attn_k_norm", ".weight", l, s->head_dim, 0, FILL_NORM);
+        }
+        add("attn_output", ".weight", l, n_q, s->n_embd, FILL_WEIGHTS);
+        add("ffn_norm", ".weight", l, s->n_embd, 0, FILL_NORM);
+        add("ffn_gate", ".weight", l, s->n_embd, s->n_ff, FILL_WEIGHTS);
+        add("ffn_up", ".weight", l, s->n_embd, s->n_ff, FILL_WEIGHTS);
+        add("ffn_down", ".weight", l, s->n_ff, s->n_embd, FILL_WEIGHTS);
+    }
+    add("output_norm", ".weight", -1, s->n_embd, 0, FILL_NORM);
+    if (!s->tied) add("output", ".weight", -1, s->n_embd, s->n_vocab, FILL_WEIGHTS);
+}
+
+static uint64_t row_bytes(const struct tensor *t)
+{
+    const struct quant_row *q = quant_row_find(t->quant);
+    return t->cols / q->block_weights * q->block_bytes;
+}
+static uint64_t tensor_bytes(const struct tensor *t) { return row_bytes(t) * (t->rows ? t->rows : 1); }
+static uint64_t padded(uint64_t n) { return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+
+/* ---- the file ---- */
+
+static FILE    *out;
+static uint64_t written;
+static uint64_t n_pairs;
+
+static void put(const void *bytes, uint64_t n)
+{
+    if (fwrite(bytes, 1, n, out) != n) die("cannot write %s", opt.out);
+    written += n;
+}
+static void put_uint(uint64_t value, int bytes)
+{
+    uint8_t b[8];
+    for (int i = 0; i < bytes; i++) b[i] = (uint8_t)(value >> 8 * i);
+    put(b, (uint64_t)bytes);
+}
+static void put_string(const char *s) { put_uint(strlen(s), 8); put(s, strlen(s)); }
+static void put_f32(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, 4);
+    put_uint(bits, 4);
+}
+static void pad(void) { while (written % ALIGNMENT) put("", 1); }
+
+enum { U32 = 4, I32 = 5, FLOAT32 = 6, BOOL = 7, STRING = 8, ARRAY = 9 };       /* GGUF value types */
+
+static void key(const char *name, uint32_t type)                                /* "%" stands for the architecture */
+{
+    char full[80];
+    if (*name == '%') snprintf(full, sizeof full, "%s%s", opt.shape.arch, name + 1);
+    else snprintf(full, sizeof full, "%s", name);
+    put_string(full);
+    put_uint(type, 4);
+    n_pairs++;
+}
+static void pair_u32(const char *name, uint64_t value)       { key(name, U32); put_uint(value, 4); }
+static void pair_f32(const char *name, double value)         { key(name, FLOAT32); put_f32((float)value); }
+static void pair_string(const char *name, const char *value) { key(name, STRING); put_string(value); }
+static void pair_array(const char *name, uint32_t item, uint64_t count) { key(name, ARRAY); put_uint(item, 4); put_uint(count, 8); }
+
+/* ---- the vocabulary: 256 bytes, then all words of two, three, ... small letters, each one letter more than an earlier token ---- */
+
+static char *byte_token(char *text, uint32_t byte)           /* GPT-2's printable stand-in for a byte, as UTF-8 */
+{
+    uint32_t c = byte, shifted = 0;
+    const bool plain = (byte >= 33 && byte <= 126) || (byte >= 161 && byte != 173);
+    if (!plain) {
+        for (uint32_t b = 0; b < byte; b++) shifted += !((b >= 33 && b <= 126) || (b >= 161 && b != 173));
+        c = 256 + shifted;
+    }
+    if (c < 0x80) snprintf(text, 3, "%c", (int)c);
+    else { text[0] = (char)(0xc0 | c >> 6); text[1] = (char)(0x80 | (c & 63)); text[2] = 0; }
+    return text;
+}
+
+static char *word_token(char *text, uint32_t number)         /* 0: "aa", 676: "aaa" */
+{
+    uint32_t length = 2, count = 26 * 26;
+    while (number >= count) { number -= count; count *= 26; length++; }
+    text[length] = 0;
+    for (uint32_t i = length; i-- > 0; number /= 26) text[i] = (char)('a' + number % 26);
+    return text;
+}
+
+static void put_vocabulary(void)
+{
+    const uint32_t n_words = opt.shape.n_vocab - BYTE_TOKENS - SPECIAL_TOKENS;
+    const bool qwen = strncmp(opt.shape.arch, "qwen", 4) == 0;
+    char text[16];
+    pair_string("tokenizer.ggml.model", "gpt2");
+    pair_string("tokenizer.ggml.pre", qwen ? "qwen2" : "llama-bpe");
+    pair_array("tokenizer.ggml.tokens", STRING, opt.shape.n_vocab);
+    for (uint32_t i = 0; i < BYTE_TOKENS; i++) put_string(byte_token(text, i));
+    for (uint32_t i = 0; i < n_words; i++) put_string(word_token(text, i));
+    put_string("<|begin_of_text|>");
+    put_string("<|end_of_text|>");
+    pair_array("tokenizer.ggml.token_type", I32, opt.shape.n_vocab);
+    for (uint32_t i = 0; i < opt.shape.n_vocab; i++) put_uint(i < BYTE_TOKENS + n_words ? 1 : 3, 4);        /* normal, control */
+    pair_array("tokenizer.ggml.merges", STRING, n_words);
+    for (uint32_t i = 0; i < n_words; i++) {
+        word_token(text, i);
+        const size_t n = strlen(text);
+        text[n + 1] = 0;
+        text[n] = text[n - 1];
+        text[n - 1] = ' ';
+        put_string(text);
+    }
+    pair_u32("tokenizer.ggml.bos_token_id", opt.shape.n_vocab - 2);
+    pair_u32("tokenizer.ggml.eos_token_id", opt.shape.n_vocab - 1);
+    key("tokenizer.ggml.add_bos_token", BOOL);
+    put_uint(!qwen, 1);
+}
+
+static void put_header(void)
+{
+    const struct shape *s = &opt.shape;
+    char title[96];
+    snprintf(title, sizeof title, "%s random %s%s", s->name, opt.mix->name, opt.pure ? " pure" : "");
+    put("GGUF", 4);
+    put_uint(3, 4);
+    put_uint(n_tensors, 8);
+    const uint64_t count_at = written;
+    put_uint(0, 8);
+    pair_string("general.architecture", s->arch);
+    pair_string("general.name", title);
+    pair_u32("general.file_type", opt.mix->file_type);
+    pair_u32("general.quantization_version", 2);
+    pair_u32("%.context_length", s->n_ctx);
+    pair_u32("%.embedding_length", s->n_embd);
+    pair_u32("%.block_count", s->n_layer);
+    pair_u32("%.feed_forward_length", s->n_ff);
+    pair_u32("%.attention.head_count", s->n_head);
+    pair_u32("%.attention.head_count_kv", s->n_head_kv);
+    pair_u32("%.attention.key_length", s->head_dim);
+    pair_u32("%.attention.value_length", s->head_dim);
+    pair_u32("%.rope.dimension_count", s->head_dim);
+    pair_f32("%.rope.freq_base", s->rope_base);
+    pair_f32("%.attention.layer_norm_rms_epsilon", strncmp(s->arch, "qwen", 4) == 0 ? 1e-6 : 1e-5);
+    pair_u32("%.vocab_size", s->n_vocab);
+    if (opt.tokenizer) put_vocabulary();
+    else pair_string("tokenizer.ggml.model", "none");
+
+    uint64_t offset = 0;
+    for (uint32_t i = 0; i < n_tensors; i++) {
+        const struct tensor *t = &tensors[i];
+        put_string(t->name);
+        put_uint(t->rows ? 2 : 1, 4);
+        put_uint(t->cols, 8);
+        if (t->rows) put_uint(t->rows, 8);
+        put_uint(t->quant, 4);
+        put_uint(offset, 8);
+        offset += padded(tensor_bytes(t));
+    }
+    pad();
+    const uint64_t end = written;
+    if (fseek(out, (long)count_at, SEEK_SET) != 0) die("cannot write %s", opt.out);
+    put_uint(n_pairs, 8);
+    if (fseek(out, 0, SEEK_END) != 0) die("cannot write %s", opt.out);
+    written = end;
+}
+
+static void put_vector(const struct tensor *t, uint64_t *state)
+{
+    for (uint64_t i = 0; i < t->cols; i++) {
+        float x = random_normal(state) * 0.1f;
+        if (t->fill == FILL_NORM) x += 1;
+        if (t->fill == FILL_ROPE_FREQS) {            /* Llama 3.1: factor 8, wave lengths 2048 .. 8192 interpolated */
+            const double wave = 2 * 3.14159265358979 * pow(opt.shape.rope_base, (double)i / (double)t->cols);
+            const double smooth = (8192 / wave - 1) / 3;
+            x = wave < 2048 ? 1.0f : wave > 8192 ? 8.0f : (float)(1 / ((1 - smooth) / 8 + smooth));
+        }
+        put_f32(x);
+    }
+}
+
+static void put_matrix(const struct tensor *t, uint64_t *state)
+{
+    const struct quant_row *q = quant_row_find(t->quant);
+    const uint8_t *pool = pool_of(t->quant, t->cols);
+    const uint64_t run = q->block_weights < RUN ? RUN / q->block_weights : 1, n = t->cols / q->block_weights;    /* blocks */
+    const uint64_t places = POOL / q->block_weights - run + 1, bytes = row_bytes(t);
+    const uint64_t rows_at_once = bytes < 1 << 20 ? (1 << 20) / bytes : 1;
+    uint8_t *buffer = allocate(bytes * rows_at_once);
+    for (uint64_t row = 0; row < t->rows; ) {
+        uint64_t rows = t->rows - row < rows_at_once ? t->rows - row : rows_at_once;
+        uint8_t *p = buffer;
+        row += rows;
+        for (; rows > 0; rows--)
+            for (uint64_t i = 0; i < n; i += run) {
+                const uint64_t blocks = n - i < run ? n - i : run;
+                memcpy(p, pool + random_u64(state) % places * q->block_bytes, blocks * q->block_bytes);
+                p += blocks * q->block_bytes;
+            }
+        put(buffer, (uint64_t)(p - buffer));
+    }
+    free(buffer);
+}
+
+/* ---- --self-test: every format against the reference that reads it ---- */
+
+static int self_test(void)
+{
+    enum { N = 1 << 16 };
+    static float x[N], y[N];
+    static uint8_t blocks[N * 4];
+    int failed = 0;
+    uint64_t state = 1;
+    for (int i = 0; i < N; i++) x[i] = random_normal(&state) * (1 / 64.0f);
+    for (int i = 0; i < 512; i++) x[i] = 0;
+    for (uint32_t id = 0; id < QUANT_IDS; id++) {
+        const struct quant_row *q = quant_row_find(id);
+        if (!q) continue;
+        quantize_row(id, blocks, x, N);
+        if (!dequantize_row_ref(id, y, blocks, N / q->block_weights * q->block_weights)) die("%s: the reference does not read it", q->name);
+        double error = 0, power = 0;
+        for (int i = 0; i < N; i++) { error += pow((double)x[i] - (double)y[i], 2); power += pow((double)x[i], 2); }
+        const double relative = sqrt(error / power), bits = 8.0 * q->block_bytes / q->block_weights;
+        /* Of a normal distribution an even grid of 2^bits steps over its range leaves about 6 * 2^-bits. */
+        const bool ok = relative < (bits > 8.6 ? 4e-3 : 6 * exp2(-bits));
+        printf("%-7s %7.4f bits per weight, relative error %.2e%s\n", q->name, bits, relative, ok ? "" : "  TOO LARGE");
+        failed += !ok;
+    }
+    return failed ? 1 : 0;
+}
+
+/* ---- command line ---- */
+
+static void usage(FILE *to)
+{
+    fputs("usage: make_gguf [options] -o OUT.gguf\n"
+          "  --shape NAME      of:", to);
+    for (int i = 0; i < N_SHAPES; i++) fprintf(to, "%s%s", i % 6 == 0 && i ? "\n                    " : " ", shapes[i].name);
+    fputs("\n                    (default fairytale); the following change parts of it\n"
+          "  --arch llama|qwen2|qwen3  --layers N  --embd N  --ff N  --heads N  --kv-heads N  --head-dim N\n"
+          "  --vocab N  --tied | --untied  --ctx N  --rope-base X\n"
+          "  --type NAME       llama-quantize's file type, with its rule which tensor gets which format:\n"
+          "                   ", to);
+    for (int i = 0; i < N_MIXES; i++) fprintf(to, "%s%s", i == 12 ? "\n                    " : " ", mixes[i].name);
+    fputs(" (default Q8_0)\n"
+          "  --pure            the one format in all matrices\n"
+          "  --tokenizer none  no vocabulary (default: byte-level BPE of words of small letters)\n"
+          "  --header-only     no tensor data\n"
+          "  --seed N          (default 1)\n"
+          "  --self-test       quantise and read back every format\n", to);
+}
+
+static uint32_t number(const char *name, const char *text)
+{
+    char *end;
+    const unsigned long n = strtoul(text, &end, 10);
+    if (*end || end == text || *text == '-' || n < 1 || n > 1u << 26) die("--%s: \"%s\" is no number from 1 to %u", name, text, 1u << 26);
+    return (uint32_t)n;
+}
+
+static void parse(int argc, char **argv)
+{
+    enum { SHAPE = 1, ARCH, LAYERS, EMBD, FF, HEADS, KV_HEADS, HEAD_DIM, VOCAB, TIED, UNTIED, CTX, ROPE_BASE, TYPE, PURE, TOKENIZER,
+           HEADER_ONLY, SEED, SELF_TEST };
+    static const struct option table[] = {
+        { "shape", 1, 0, SHAPE }, { "arch", 1, 0, ARCH }, { "layers", 1, 0, LAYERS }, { "embd", 1, 0, EMBD }, { "ff", 1, 0, FF },
+        { "heads", 1, 0, HEADS }, { "kv-heads", 1, 0, KV_HEADS }, { "head-dim", 1, 0, HEAD_DIM }, { "vocab", 1, 0, VOCAB },
+        { "tied", 0, 0, TIED }, { "untied", 0, 0, UNTIED }, { "ctx", 1, 0, CTX }, { "rope-base", 1, 0, ROPE_BASE }, { "type", 1, 0, TYPE },
+        { "pure", 0, 0, PURE }, { "tokenizer", 1, 0, TOKENIZER }, { "header-only", 0, 0, HEADER_ONLY }, { "seed", 1, 0, SEED },
+        { "self-test", 0, 0, SELF_TEST }, { "help", 0, 0, 'h' }, { 0, 0, 0, 0 } };
+    struct shape *s = &opt.shape;
+    *s = shapes[0];
+    opt.mix = &mixes[7];
+    opt.tokenizer = true;
+    opt.seed = 1;
+    /* The shape first, wherever it stands: the other options change it. */
+    for (int i = 1; i < argc; i++) {
+        const char *name = strncmp(argv[i], "--shape=", 8) == 0 ? argv[i] + 8 : strcmp(argv[i], "--shape") == 0 && i + 1 < argc ? argv[i + 1] : NULL;
+        if (!name) continue;
+        int k = 0;
+        while (k < N_SHAPES && strcmp(shapes[k].name, name)) k++;
+        if (k == N_SHAPES) die("no shape \"%s\"; see --help", name);
+        *s = shapes[k];
+    }
+    bool head_dim_given = false, size_given = false;
+    for (int c, i = 0; (c = getopt_long(argc, argv, "o:h", table, &i)) != -1; ) {
+        const char *name = c < 64 ? table[i].name : "";
+        switch (c) {
+        case SHAPE: break;
+        case ARCH:
+            s->arch = optarg;
+            if (strcmp(optarg, "llama") && strcmp(optarg, "qwen2") && strcmp(optarg, "qwen3")) die("--arch is llama, qwen2 or qwen3");
+            break;
+        case LAYERS: s->n_layer = number(name, optarg); break;
+        case EMBD: s->n_embd = number(name, optarg); size_given = true; break;
+        case FF: s->n_ff = number(name, optarg); break;
+        case HEADS: s->n_head = number(name, optarg); size_given = true; break;
+        case KV_HEADS: s->n_head_kv = number(name, optarg); break;
+        case HEAD_DIM: s->head_dim = number(name, optarg); head_dim_given = true; break;
+        case VOCAB: s->n_vocab = number(name, optarg); break;
+        case TIED: s->tied = true; break;
+        case UNTIED: s->tied = false; break;
+        case CTX: s->n_ctx = number(name, optarg); break;
+        case ROPE_BASE: s->rope_base = atof(optarg); break;
+        case TYPE: {
+            int k = 0;
+            while (k < N_MIXES && strcmp(mixes[k].name, optarg)) k++;
+            if (k == N_MIXES) die("no type \"%s\"; see --help", optarg);
+            opt.mix = &mixes[k];
+            break;
+        }
+        case PURE: opt.pure = true; break;
+        case TOKENIZER:
+            opt.tokenizer = strcmp(optarg, "none") != 0;
+            if (opt.tokenizer && strcmp(optarg, "bpe")) die("--tokenizer is bpe or none");
+            break;
+        case HEADER_ONLY: opt.header_only = true; break;
+        case SEED: opt.seed = number(name, optarg); break;
+        case SELF_TEST: exit(self_test());
+        case 'o': opt.out = optarg; break;
+        case 'h': usage(stdout); exit(0);
+        default: usage(stderr); exit(2);
+        }
+    }
+    if (!opt.out || optind != argc) { usage(stderr); exit(2); }
+    if (size_given && !head_dim_given) s->head_dim = s->n_embd / s->n_head;
+    if (s->n_head_kv > s->n_head) s->n_head_kv = s->n_head;
+    if (s->head_dim == 0 || s->n_head % s->n_head_kv) die("%u heads of %u, %u for keys and values: no such attention", s->n_head, s->head_dim, s->n_head_kv);
+    if (opt.tokenizer && s->n_vocab <= BYTE_TOKENS + SPECIAL_TOKENS) die("a vocabulary of %u has no room for %d bytes; use --tokenizer none", s->n_vocab, BYTE_TOKENS);
+}
+
+int main(int argc, char **argv)
+{
+    parse(argc, argv);
+    list_tensors();
+    out = fopen(opt.out, "wb");
+    if (!out) die("cannot write %s", opt.out);
+    put_header();
+    uint64_t state = opt.seed * 7919;
+    for (uint32_t i = 0; i < n_tensors && !opt.header_only; i++) {
+        if (tensors[i].rows) put_matrix(&tensors[i], &state);
+        else put_vector(&tensors[i], &state);
+        pad();
+    }
+    if (fclose(out) != 0) die("cannot write %s", opt.out);
+    return 0;
+}

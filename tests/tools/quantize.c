@@ -1,0 +1,265 @@
+/* quantize.c -- see quantize.h.  Layouts: ggml-common.h (ggml-org/ggml); the inverse of each stands in templates/ref/dequant.c. */
+#include "quantize.h"
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+const struct quant_row *quant_row_find(uint32_t id)
+{
+    static const struct quant_row rows[] = {
+#define QUANT(name, number, weights, bytes) { #name, number, weights, bytes },
+#include "../../compiler/quant.def"
+#undef QUANT
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) if (rows[i].id == id) return &rows[i];
+    return NULL;
+}
+
+/* ---- numbers ---- */
+
+static int clamp(float x, int low, int high)
+{
+    const long r = lrintf(x);
+    return r < low ? low : r > high ? high : (int)r;
+}
+
+static unsigned half_bits(float f)                   /* nearest, ties to even; f is finite and below 65504 */
+{
+    const unsigned sign = signbit(f) ? 0x8000u : 0;
+    int exponent;
+    const float mantissa = frexpf(fabsf(f), &exponent);      /* mantissa in [0.5, 1) */
+    if (mantissa == 0) return sign;
+    if (exponent < -13) return sign | (unsigned)lrintf(ldexpf(mantissa, exponent + 24));
+    /* A mantissa that rounds up to 2048 carries into the exponent by itself. */
+    return sign | ((unsigned)(exponent + 13) << 10) + (unsigned)lrintf(ldexpf(mantissa, 11));
+}
+
+/* Writes f as f16 and returns what was written. */
+static float put_half(uint8_t *p, float f)
+{
+    const unsigned h = half_bits(f);
+    const int exponent = (int)(h >> 10 & 31), mantissa = (int)(h & 1023);
+    const float magnitude = exponent ? ldexpf((float)(1024 + mantissa), exponent - 25) : ldexpf((float)mantissa, -24);
+    p[0] = (uint8_t)h;
+    p[1] = (uint8_t)(h >> 8);
+    return h & 0x8000 ? -magnitude : magnitude;
+}
+
+static void put_bfloat(uint8_t *p, float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, 4);
+    bits += 0x7fff + (bits >> 16 & 1);
+    p[0] = (uint8_t)(bits >> 16);
+    p[1] = (uint8_t)(bits >> 24);
+}
+
+static float inverse(float d) { return d != 0 ? 1 / d : 0; }
+static void or_bits(uint8_t *p, int value, int shift) { *p = (uint8_t)(*p | value << shift); }
+static void put_nibble(uint8_t *q, int i, int code) { or_bits(&q[i % 16], code, i < 16 ? 0 : 4); }      /* of 32 */
+
+/* The value of largest magnitude, with its sign. */
+static float extreme(const float *x, int n)
+{
+    float best = 0;
+    for (int i = 0; i < n; i++) if (fabsf(x[i]) > fabsf(best)) best = x[i];
+    return best;
+}
+
+static void range(const float *x, int n, float *low, float *high)
+{
+    *low = *high = x[0];
+    for (int i = 1; i < n; i++) {
+        if (x[i] < *low) *low = x[i];
+        if (x[i] > *high) *high = x[i];
+    }
+}
+
+static const int8_t iq4[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+static const int8_t fp4[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };
+
+static int nearest(const int8_t *table, float x)
+{
+    int best = 0;
+    for (int i = 1; i < 16; i++) if (fabsf(x - (float)table[i]) < fabsf(x - (float)table[best])) best = i;
+    return best;
+}
+
+/* ---- blocks of 32 ---- */
+
+static void block_32(uint32_t id, uint8_t *b, const float *x)
+{
+    float low, high;
+    range(x, 32, &low, &high);
+    switch (id) {
+    case QUANT_Q8_0: {
+        const float inv = inverse(put_half(b, fabsf(extreme(x, 32)) / 127));
+        for (int i = 0; i < 32; i++) b[2 + i] = (uint8_t)(int8_t)clamp(x[i] * inv, -127, 127);
+        return;
+    }
+    case QUANT_Q4_0: {
+        const float inv = inverse(put_half(b, extreme(x, 32) / -8));
+        for (int i = 0; i < 32; i++) put_nibble(b + 2, i, clamp(x[i] * inv + 8, 0, 15));
+        return;
+    }
+    case QUANT_Q4_1: {
+        const float inv = inverse(put_half(b, (high - low) / 15)), m = put_half(b + 2, low);
+        for (int i = 0; i < 32; i++) put_nibble(b + 4, i, clamp((x[i] - m) * inv, 0, 15));
+        return;
+    }
+    case QUANT_Q5_0: {
+        const float inv = inverse(put_half(b, extreme(x, 32) / -16));
+        for (int i = 0; i < 32; i++) {
+            const int code = clamp(x[i] * inv + 16, 0, 31);
+            put_nibble(b + 6, i, code & 15);
+            or_bits(&b[2 + i / 8], code >> 4, i % 8);
+        }
+        return;
+    }
+    case QUANT_Q5_1: {
+        const float inv = inverse(put_half(b, (high - low) / 31)), m = put_half(b + 2, low);
+        for (int i = 0; i < 32; i++) {
+            const int code = clamp((x[i] - m) * inv, 0, 31);
+            put_nibble(b + 8, i, code & 15);
+            or_bits(&b[4 + i / 8], code >> 4, i % 8);
+        }
+        return;
+    }
+    case QUANT_IQ4_NL: {
+        const float inv = inverse(put_half(b, extreme(x, 32) / -127));
+        for (int i = 0; i < 32; i++) put_nibble(b + 2, i, nearest(iq4, x[i] * inv));
+        return;
+    }
+    case QUANT_MXFP4: {
+        int exponent = 0;
+        const float most = fabsf(extreme(x, 32));
+        if (most > 0) frexpf(most, &exponent);               /* most = 0.5..1 * 2^exponent; the largest code is 6 = 1.5 * 2^2 */
+        const int e = exponent - 3 + 127;
+        b[0] = (uint8_t)(e < 0 ? 0 : e > 254 ? 254 : e);
+        for (int i = 0; i < 32; i++) put_nibble(b + 1, i, nearest(fp4, ldexpf(x[i], 128 - b[0])));
+        return;
+    }
+    }
+}
+
+/* ---- blocks of 256: sub-blocks whose scales are themselves quantised ---- */
+
+/* x ~ scale * q - min, q in 0 .. levels, for n_sub sub-blocks; their scales and mins become integers up to most times d and dmin. */
+static void affine_scales(const float *x, int n_sub, int levels, int most, float *d, float *dmin, int *scale, int *min, uint8_t *half_d, uint8_t *half_dmin)
+{
+    const int size = 256 / n_sub;
+    float s[16], m[16], most_s = 0, most_m = 0;
+    for (int j = 0; j < n_sub; j++) {
+        float low, high;
+        range(x + j * size, size, &low, &high);
+        if (low > 0) low = 0;
+        if (high < low) high = low;
+        s[j] = (high - low) / (float)levels;
+        m[j] = -low;
+        if (s[j] > most_s) most_s = s[j];
+        if (m[j] > most_m) most_m = m[j];
+    }
+    *d = put_half(half_d, most_s / (float)most);
+    *dmin = put_half(half_dmin, most_m / (float)most);
+    for (int j = 0; j < n_sub; j++) {
+        scale[j] = clamp(s[j] * inverse(*d), 0, most);
+        min[j] = clamp(m[j] * inverse(*dmin), 0, most);
+    }
+}
+
+/* x ~ d * scale * q, q from -levels on: the extreme value of each sub-block becomes -levels; d goes out as f16. */
+static float signed_scales(const float *x, int n_sub, int levels, int most, int *scale, uint8_t *half_d)
+{
+    const int size = 256 / n_sub;
+    float s[16];
+    for (int j = 0; j < n_sub; j++) s[j] = extreme(x + j * size, size) / (float)-levels;
+    const float d = put_half(half_d, extreme(s, n_sub) / (float)-most);
+    for (int j = 0; j < n_sub; j++) scale[j] = clamp(s[j] * inverse(d), -most, most - 1);
+    return d;
+}
+
+static void put_k4_scales(uint8_t *s, const int *scale, const int *min)
+{
+    for (int j = 0; j < 4; j++) {
+        s[j] = (uint8_t)(scale[j] | scale[j + 4] >> 4 << 6);
+        s[j + 4] = (uint8_t)(min[j] | min[j + 4] >> 4 << 6);
+        s[j + 8] = (uint8_t)((scale[j + 4] & 15) | (min[j + 4] & 15) << 4);
+    }
+}
+
+static void block_256(uint32_t id, uint8_t *b, const float *x)
+{
+    int scale[16], min[16];
+    float d, dmin;
+    switch (id) {
+    case QUANT_Q2_K:
+        affine_scales(x, 16, 3, 15, &d, &dmin, scale, min, b + 80, b + 82);
+        for (int j = 0; j < 16; j++) b[j] = (uint8_t)(scale[j] | min[j] << 4);
+        for (int i = 0; i < 256; i++) {
+            const int j = i / 16, q = clamp((x[i] + dmin * (float)min[j]) * inverse(d * (float)scale[j]), 0, 3);
+            or_bits(&b[16 + 32 * (i / 128) + i % 32], q, 2 * (i / 32 % 4));
+        }
+        return;
+    case QUANT_Q3_K:
+        d = signed_scales(x, 16, 4, 32, scale, b + 108);
+        for (int j = 0; j < 16; j++) {
+            const int code = scale[j] + 32;
+            or_bits(&b[96 + j % 8], code & 15, j < 8 ? 0 : 4);
+            or_bits(&b[104 + j % 4], code >> 4, 2 * (j / 4));
+        }
+        for (int i = 0; i < 256; i++) {
+            const int q = clamp(x[i] * inverse(d * (float)scale[i / 16]), -4, 3) + 4;
+            or_bits(&b[32 + 32 * (i / 128) + i % 32], q & 3, 2 * (i / 32 % 4));
+            or_bits(&b[i % 32], q >> 2, i / 32);
+        }
+        return;
+    case QUANT_Q4_K:
+        affine_scales(x, 8, 15, 63, &d, &dmin, scale, min, b, b + 2);
+        put_k4_scales(b + 4, scale, min);
+        for (int i = 0; i < 256; i++) {
+            const int j = i / 32, q = clamp((x[i] + dmin * (float)min[j]) * inverse(d * (float)scale[j]), 0, 15);
+            or_bits(&b[16 + 32 * (j / 2) + i % 32], q, 4 * (j % 2));
+        }
+        return;
+    case QUANT_Q5_K:
+        affine_scales(x, 8, 31, 63, &d, &dmin, scale, min, b, b + 2);
+        put_k4_scales(b + 4, scale, min);
+        for (int i = 0; i < 256; i++) {
+            const int j = i / 32, q = clamp((x[i] + dmin * (float)min[j]) * inverse(d * (float)scale[j]), 0, 31);
+            or_bits(&b[48 + 32 * (j / 2) + i % 32], q & 15, 4 * (j % 2));
+            or_bits(&b[16 + i % 32], q >> 4, j);
+        }
+        return;
+    case QUANT_Q6_K:
+        d = signed_scales(x, 16, 32, 128, scale, b + 208);
+        for (int j = 0; j < 16; j++) b[192 + j] = (uint8_t)(int8_t)scale[j];
+        for (int i = 0; i < 256; i++) {
+            const int q = clamp(x[i] * inverse(d * (float)scale[i / 16]), -32, 31) + 32, h = i / 128, quarter = i / 32 % 4;
+            or_bits(&b[64 * h + 32 * (quarter % 2) + i % 32], q & 15, quarter < 2 ? 0 : 4);
+            or_bits(&b[128 + 32 * h + i % 32], q >> 4, 2 * quarter);
+        }
+        return;
+    case QUANT_IQ4_XS:
+        d = signed_scales(x, 8, 127, 32, scale, b);
+        for (int j = 0; j < 8; j++) {
+            const int code = scale[j] + 32;
+            or_bits(&b[4 + j / 2], code & 15, 4 * (j % 2));
+            or_bits(&b[2 + j / 4], code >> 4, 2 * (j % 4));
+        }
+        for (int i = 0; i < 256; i++) put_nibble(b + 8 + 16 * (i / 32), i % 32, nearest(iq4, x[i] * inverse(d * (float)scale[i / 32])));
+        return;
+    }
+}
+
+void quantize_row(uint32_t id, uint8_t *blocks, const float *x, uint64_t n)
+{
+    const struct quant_row *q = quant_row_find(id);
+    memset(blocks, 0, n / q->block_weights * q->block_bytes);
+    for (uint64_t i = 0; i < n; i += q->block_weights, blocks += q->block_bytes)
+        switch (id) {
+        case QUANT_F32:  memcpy(blocks, x + i, 4); break;
+        case QUANT_F16:  put_half(blocks, x[i]); break;
+        case QUANT_BF16: put_bfloat(blocks, x[i]); break;
+        default: if (q->block_weights == 32) block_32(id, blocks, x + i); else block_256(id, blocks, x + i);
+        }
+}
