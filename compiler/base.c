@@ -222,8 +222,8 @@ static char *volatile cleanup_path[CLEANUP_MAX];      /* NULL = free slot; read 
 
 static void cleanup_run(void)                         /* async-signal-safe */
 {
-    for (size_t i = 0; i < CLEANUP_MAX; i++)
-        if (cleanup_path[i]) unlink(cleanup_path[i]);
+    for (size_t i = CLEANUP_MAX; i-- > 0; )           /* backwards: a directory is registered before what lies in it */
+        if (cleanup_path[i] && unlink(cleanup_path[i])) rmdir(cleanup_path[i]);
 }
 
 /* After a death that a test caught, the slots must not fill up. */

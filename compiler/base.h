@@ -46,7 +46,7 @@ void           warn(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Tests and fuzzers: when set, die() hands its message here instead of printing and exiting; it must not return. */
 extern void (*die_handler)(const char *message);
 /* Run by die() and on SIGINT/SIGTERM before the process ends (temporary files).  Async-signal-safe work only. */
-void cleanup_unlink_at_exit(const char *path);       /* path is copied; at most 64 at once */
+void cleanup_unlink_at_exit(const char *path);       /* file or (by then) empty directory; copied; at most 64 at once */
 void cleanup_forget(const char *path);
 /* SIGINT, SIGTERM and SIGHUP remove those files and end the process with 128 + signal; an ignored signal stays ignored. */
 void cleanup_install_signals(void);

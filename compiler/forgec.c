@@ -1,8 +1,10 @@
 /* forgec.c -- the command line: options, help, one function per command. */
 #include "build.h"
+#include "compare.h"
 #include "inspect.h"
 #include "model.h"
 #include "resource.h"
+#include "verify.h"
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -19,6 +21,8 @@ static const char usage[] =
     "\n"
     "  build MODEL.gguf      compile a model into a standalone program\n"
     "  cc SOURCE.c MODEL     the same with an edited emitted source\n"
+    "  verify MODEL.gguf     build it, run it, hold its logits against a plain reading of the model\n"
+    "  compare MODEL.gguf    speed with and without fusion, measured in turns\n"
     "  inspect MODEL.gguf    show metadata and tensors   [--json]\n"
     "  targets               list the machines forgec builds for\n"
     "  models                list the architectures it knows\n"
@@ -54,6 +58,29 @@ static const char cc_usage[] =
     "\n"
     "Compiles an edited source that `forgec build MODEL.gguf --emit source` wrote and packs the\n"
     "weights of the model for it. Target, context and fusion must be the ones it was emitted with.\n";
+
+static const char verify_usage[] =
+    "usage: forgec verify MODEL.gguf [options of forgec build] [--tokens N] [--seed S] [--json]\n"
+    "\n"
+    "Builds the program into a temporary directory, runs it on random tokens and compares the logits of\n"
+    "every position, once through the prompt kernels and once token by token, with an interpreter that\n"
+    "reads the GGUF plainly. Programs for another machine run in qemu where it is installed.\n"
+    "\n"
+    "      --tokens N         random tokens (default 32)\n"
+    "      --seed S           of the random tokens (default 1)\n"
+    "      --json             the report as JSON\n"
+    "exit codes: 0 within bounds, 1 not (or it could not be built or run), 2 wrong usage\n";
+
+static const char compare_usage[] =
+    "usage: forgec compare MODEL.gguf [options of forgec build] [--fuse none,layer] [-p N] [-n N] [-r R] [--threads N] [--json]\n"
+    "\n"
+    "Builds the model once per fusion level and runs the programs' --bench in turns.\n"
+    "\n"
+    "      --fuse LIST        levels, the first is the one others are compared with (default none,layer)\n"
+    "  -p N, -n N             tokens of the prompt and tokens generated (default 128 and 64)\n"
+    "  -r R                   rounds; the table shows medians (default 5)\n"
+    "      --threads N        threads the programs run with (default: theirs)\n"
+    "      --json             the table as JSON\n";
 
 _Noreturn static void usage_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
 _Noreturn static void usage_error(const char *fmt, ...)
@@ -177,6 +204,80 @@ static int command_cc(struct arena *a, int argc, char **argv)
     return 0;
 }
 
+/* ---- verify and compare: options of their own beside those of build ---- */
+
+/* Takes NAME VALUE (also --NAME=VALUE) out of argv; the last one counts.  NULL when absent. */
+static const char *take_value(int *argc, char **argv, const char *name)
+{
+    const size_t n = strlen(name);
+    const char *value = NULL;
+    int kept = 1;
+    for (int i = 1; i < *argc; i++) {
+        if (strcmp(argv[i], name) == 0) {
+            if (i + 1 == *argc) usage_error("%s needs a value", name);
+            value = argv[++i];
+        }
+        else if (name[1] == '-' && strncmp(argv[i], name, n) == 0 && argv[i][n] == '=') value = argv[i] + n + 1;
+        else argv[kept++] = argv[i];
+    }
+    argv[*argc = kept] = NULL;
+    return value;
+}
+
+static bool take_flag(int *argc, char **argv, const char *name)
+{
+    int kept = 1;
+    for (int i = 1; i < *argc; i++) if (strcmp(argv[i], name)) argv[kept++] = argv[i];
+    const bool found = kept < *argc;
+    argv[*argc = kept] = NULL;
+    return found;
+}
+
+static uint32_t take_count(int *argc, char **argv, const char *name, uint32_t most)
+{
+    const char *text = take_value(argc, argv, name);
+    return text ? parse_count(name, text, most) : 0;
+}
+
+static void parse_one_model(struct arena *a, int argc, char **argv, struct build_options *o, const char *help)
+{
+    const int first = parse_build(a, argc, argv, o, help);
+    if (argc - first != 1) usage_error("%s takes one model, got %d", argv[0], argc - first);
+    if (o->out_path || o->emit != EMIT_EXE || o->weights != WEIGHTS_EMBED || o->cc.spawn.dry_run)
+        usage_error("%s keeps no program: -o, --emit, --weights and -### do not go with it", argv[0]);
+    o->model_path = argv[first];
+    o->quiet = true;
+}
+
+static int command_verify(struct arena *a, int argc, char **argv)
+{
+    struct verify_options o = { .seed = 1 };
+    o.json = take_flag(&argc, argv, "--json");
+    o.n_tokens = take_count(&argc, argv, "--tokens", 8192);
+    const uint32_t seed = take_count(&argc, argv, "--seed", UINT32_MAX);
+    if (seed) o.seed = seed;
+    parse_one_model(a, argc, argv, &o.build, verify_usage);
+    return verify(a, &o);
+}
+
+static int command_compare(struct arena *a, int argc, char **argv)
+{
+    static const char *const names[] = { "none", "layer", NULL };
+    struct compare_options o = { 0 };
+    o.json = take_flag(&argc, argv, "--json");
+    o.n_prompt = take_count(&argc, argv, "-p", 1u << 24);
+    o.n_gen = take_count(&argc, argv, "-n", 1u << 24);
+    o.rounds = take_count(&argc, argv, "-r", 100);
+    o.n_threads = take_count(&argc, argv, "--threads", 1024);
+    const char *levels = take_value(&argc, argv, "--fuse");
+    for (const char *p = levels; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
+        if (o.n_levels == COUNT_OF(o.levels)) usage_error("--fuse: at most %zu levels", COUNT_OF(o.levels));
+        o.levels[o.n_levels++] = (enum fuse_level)parse_choice("--fuse", arena_strndup(a, p, strcspn(p, ",")), names);
+    }
+    parse_one_model(a, argc, argv, &o.build, compare_usage);
+    return compare(a, &o);
+}
+
 /* ---- the small ones ---- */
 
 static int command_inspect(struct arena *a, int argc, char **argv)
@@ -228,7 +329,7 @@ static int command_formats(struct arena *a, int argc, char **argv)
 }
 
 static const struct { const char *name; int (*run)(struct arena *, int, char **); } commands[] = {
-    { "build", command_build }, { "cc", command_cc }, { "inspect", command_inspect }, { "targets", command_targets },
+    { "build", command_build }, { "cc", command_cc }, { "verify", command_verify }, { "compare", command_compare }, { "inspect", command_inspect }, { "targets", command_targets },
     { "models", command_models }, { "formats", command_formats },
 };
 

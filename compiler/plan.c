@@ -81,46 +81,70 @@ static struct buffer buffer_of(bool q8, uint32_t cols)
     return (struct buffer){ .exists = true, .cols = cols, .stride = q8 ? XQ_STRIDE((uint64_t)cols) : XF_STRIDE(align_up(cols, 16)) };
 }
 
-/* ---- the arena: buffers share memory when their lifetimes do not touch ---- */
+/* ---- the arena: values of one name in different layers share a place, so that layers share kernels; places of different names
+ * overlap when their values never live at the same time ---- */
 
-struct lifetime { struct buffer *buffer; uint32_t born, dies; uint64_t bytes; };
-struct arena_plan { struct arena *arena; struct lifetime *items; uint32_t n, capacity; uint64_t bytes; };
+struct lifetime { uint32_t born, dies; struct buffer *buffer; };
+struct slot { const char *name; uint64_t bytes, offset; struct lifetime *lives; uint32_t n, capacity; };
+struct arena_plan { struct arena *arena; struct slot *slots; uint32_t n, capacity; uint64_t bytes; };
 
-static void arena_add(struct arena_plan *ap, struct buffer *b, uint32_t born, uint32_t dies, uint64_t rows)
+static void *grow(struct arena *a, void *old, uint32_t n, uint32_t *capacity, size_t size)
 {
-    if (ap->n == ap->capacity) {
-        ap->capacity = ap->capacity ? 2 * ap->capacity : 256;
-        struct lifetime *grown = arena_array(ap->arena, struct lifetime, ap->capacity);
-        if (ap->n) memcpy(grown, ap->items, ap->n * sizeof *grown);
-        ap->items = grown;
-    }
-    ap->items[ap->n++] = (struct lifetime){ b, born, dies, align_up(rows * b->stride, 64) };
+    if (n < *capacity) return old;
+    *capacity = *capacity ? 2 * *capacity : 16;
+    void *grown = arena_calloc(a, *capacity, size);
+    if (n) memcpy(grown, old, n * size);
+    return grown;
 }
 
-/* First fit in order of birth: gives every layer the same places, so that layers can share kernels. */
+/* name: of the value without its layer. */
+static void arena_add(struct arena_plan *ap, const char *name, struct buffer *b, uint32_t born, uint32_t dies, uint64_t rows)
+{
+    struct slot *s = NULL;
+    for (uint32_t i = 0; i < ap->n && !s; i++) {
+        struct slot *have = &ap->slots[i];
+        bool alive = false;
+        for (uint32_t k = have->n; k-- > 0 && !alive; ) alive = have->lives[k].dies >= born;
+        if (strcmp(have->name, name) == 0 && !alive) s = have;
+    }
+    if (!s) {
+        ap->slots = grow(ap->arena, ap->slots, ap->n, &ap->capacity, sizeof *ap->slots);
+        s = &ap->slots[ap->n++];
+        s->name = name;
+    }
+    const uint64_t bytes = align_up(rows * b->stride, 64);
+    if (bytes > s->bytes) s->bytes = bytes;
+    s->lives = grow(ap->arena, s->lives, s->n, &s->capacity, sizeof *s->lives);
+    s->lives[s->n++] = (struct lifetime){ born, dies, b };
+}
+
+static bool slots_meet(const struct slot *a, const struct slot *b)
+{
+    for (uint32_t i = 0, k = 0; i < a->n && k < b->n; ) {                  /* both are sorted by birth */
+        if (a->lives[i].dies < b->lives[k].born) i++;
+        else if (b->lives[k].dies < a->lives[i].born) k++;
+        else return true;
+    }
+    return false;
+}
+
+/* First fit in order of birth. */
 static void arena_place(struct arena_plan *ap)
 {
-    uint32_t *live = arena_array(ap->arena, uint32_t, ap->n);       /* sorted by offset */
-    uint32_t n_live = 0;
     for (uint32_t i = 0; i < ap->n; i++) {
-        struct lifetime *me = &ap->items[i];
-        uint32_t kept = 0;
-        for (uint32_t k = 0; k < n_live; k++)
-            if (ap->items[live[k]].dies >= me->born) live[kept++] = live[k];
-        n_live = kept;
-        uint64_t at = 0;
-        uint32_t slot = 0;
-        for (; slot < n_live; slot++) {
-            const struct lifetime *other = &ap->items[live[slot]];
-            if (at + me->bytes <= other->buffer->offset) break;
-            const uint64_t end = other->buffer->offset + other->bytes;
-            if (end > at) at = end;
+        struct slot *me = &ap->slots[i];
+        for (bool moved = true; moved; ) {
+            moved = false;
+            for (uint32_t k = 0; k < i; k++) {
+                const struct slot *other = &ap->slots[k];
+                if (me->offset < other->offset + other->bytes && other->offset < me->offset + me->bytes && slots_meet(me, other)) {
+                    me->offset = other->offset + other->bytes;
+                    moved = true;
+                }
+            }
         }
-        me->buffer->offset = at;
-        memmove(&live[slot + 1], &live[slot], (n_live - slot) * sizeof *live);
-        live[slot] = i;
-        n_live++;
-        if (at + me->bytes > ap->bytes) ap->bytes = at + me->bytes;
+        for (uint32_t k = 0; k < me->n; k++) me->lives[k].buffer->offset = me->offset;
+        if (me->offset + me->bytes > ap->bytes) ap->bytes = me->offset + me->bytes;
     }
 }
 
@@ -174,8 +198,8 @@ static void plan_buffers(struct arena *a, struct plan *p)
             const struct node *x = g->input;
             const bool has_q8 = !g->norm && p->q8[x->index].exists, has_f32 = !g->norm && p->f32[x->index].exists;
             gp->staged = (gp->needs_q8 && !has_q8) || (gp->needs_f32 && !has_f32);
-            if (gp->needs_q8 && !has_q8)   { gp->stage_q8 = buffer_of(true, x->cols);   arena_add(&ap, &gp->stage_q8, i, i, p->chunk); }
-            if (gp->needs_f32 && !has_f32) { gp->stage_f32 = buffer_of(false, x->cols); arena_add(&ap, &gp->stage_f32, i, i, p->chunk); }
+            if (gp->needs_q8 && !has_q8)   { gp->stage_q8 = buffer_of(true, x->cols);   arena_add(&ap, arena_printf(a, "%s in q8", g->name), &gp->stage_q8, i, i, p->chunk); }
+            if (gp->needs_f32 && !has_f32) { gp->stage_f32 = buffer_of(false, x->cols); arena_add(&ap, arena_printf(a, "%s in f32", g->name), &gp->stage_f32, i, i, p->chunk); }
         }
         for (uint32_t k = 0; k < graph->n_nodes; k++) {
             struct node *n = graph->nodes[k];
@@ -183,7 +207,8 @@ static void plan_buffers(struct arena *a, struct plan *p)
             const bool q8 = keep_as_q8(p, n);
             struct buffer *b = q8 ? &p->q8[k] : &p->f32[k];
             *b = buffer_of(q8, n->cols);
-            arena_add(&ap, b, i, last_reader(p, n), p->chunk);
+            const char *dot = strchr(n->name, '.');
+            arena_add(&ap, dot ? dot + 1 : n->name, b, i, last_reader(p, n), p->chunk);
         }
     }
     arena_place(&ap);

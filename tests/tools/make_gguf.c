@@ -431,8 +431,8 @@ static int self_test(void)
         double error = 0, power = 0;
         for (int i = 0; i < N; i++) { error += pow((double)x[i] - (double)y[i], 2); power += pow((double)x[i], 2); }
         const double relative = sqrt(error / power), bits = 8.0 * q->block_bytes / q->block_weights;
-        /* Of a normal distribution an even grid of 2^bits steps over its range leaves about 6 * 2^-bits. */
-        const bool ok = relative < (bits > 8.6 ? 4e-3 : 6 * exp2(-bits));
+        /* An even grid of 2^bits steps over the range of a block leaves about 2 * 2^-bits of a normal distribution. */
+        const bool ok = relative < (bits > 8.6 ? 4e-3 : 2.5 * exp2(-bits));
         printf("%-7s %7.4f bits per weight, relative error %.2e%s\n", q->name, bits, relative, ok ? "" : "  TOO LARGE");
         failed += !ok;
     }

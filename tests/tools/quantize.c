@@ -31,7 +31,7 @@ static unsigned half_bits(float f)                   /* nearest, ties to even; f
     if (mantissa == 0) return sign;
     if (exponent < -13) return sign | (unsigned)lrintf(ldexpf(mantissa, exponent + 24));
     /* A mantissa that rounds up to 2048 carries into the exponent by itself. */
-    return sign | ((unsigned)(exponent + 13) << 10) + (unsigned)lrintf(ldexpf(mantissa, 11));
+    return sign | (((unsigned)(exponent + 13) << 10) + (unsigned)lrintf(ldexpf(mantissa, 11)));
 }
 
 /* Writes f as f16 and returns what was written. */

@@ -1,0 +1,17 @@
+/* compare.h -- the same model at several fusion levels: speed, launches, bytes, and that they compute the same. */
+#ifndef FORGEC_COMPARE_H
+#define FORGEC_COMPARE_H
+#include "build.h"
+
+struct compare_options {
+    struct build_options build;
+    enum fuse_level levels[2];
+    uint32_t n_levels;            /* 0: none and layer */
+    uint32_t n_prompt, n_gen;     /* 0: 128 and 64, or what the context holds */
+    uint32_t rounds;              /* 0: 5 */
+    uint32_t n_threads;           /* 0: the program's default */
+    bool     json;
+};
+/* Builds, measures in alternating rounds and prints a table to stdout.  Returns 0; dies when it cannot build or run. */
+int compare(struct arena *a, const struct compare_options *o);
+#endif

@@ -1,0 +1,132 @@
+/* program.c -- see program.h. */
+#include "program.h"
+#include "spawn.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { MAX_PROGRAMS = 16 };
+struct workplace { const char *directory; const char *paths[MAX_PROGRAMS]; uint32_t n_paths; };
+
+struct workplace *workplace_open(struct arena *a)
+{
+    struct workplace *w = arena_new(a, struct workplace);
+    const char *parent = getenv("TMPDIR");
+    char *name = arena_printf(a, "%s/forgec.XXXXXX", parent && *parent ? parent : "/tmp");
+    if (!mkdtemp(name)) die("%s: cannot make a directory: %s; set TMPDIR to a place with room", name, strerror(errno));
+    w->directory = name;
+    cleanup_unlink_at_exit(name);             /* before its files: they go first, last come first gone */
+    return w;
+}
+
+void workplace_close(struct workplace *w)
+{
+    for (uint32_t i = 0; i < w->n_paths; i++) {
+        unlink(w->paths[i]);
+        cleanup_forget(w->paths[i]);
+    }
+    rmdir(w->directory);
+    cleanup_forget(w->directory);
+}
+
+static bool in_path(struct arena *a, const char *name)
+{
+    const char *path = getenv("PATH");
+    for (const char *p = path ? path : "/usr/bin:/bin"; *p; ) {
+        const size_t n = strcspn(p, ":");
+        if (n && access(arena_printf(a, "%.*s/%s", (int)n, p, name), X_OK) == 0) return true;
+        p += n + (p[n] == ':');
+    }
+    return false;
+}
+
+struct runner runner_find(struct arena *a, const struct profile *p, bool emulation)
+{
+    struct runner r = { .target = p->name };
+    const char *why = profile_unsupported_here(a, p);
+    if (!why) return r;
+    struct utsname here;
+    if (uname(&here) || strcmp(here.machine, p->elf_machine) == 0) die("a program for %s cannot run here: %s", p->name, why);
+    if (!emulation) die("a program for %s cannot run here: %s; speeds under an emulator would mean nothing", p->name, why);
+    r.emulator = arena_printf(a, "qemu-%s", p->elf_machine);
+    if (!in_path(a, r.emulator))
+        die("a program for %s cannot run here: %s, and there is no %s (Debian, Ubuntu: apt-get install qemu-user)", p->name, why, r.emulator);
+    /* Where Debian and Ubuntu keep the libraries of another machine (libc6-arm64-cross); static programs need none. */
+    const char *sysroot = arena_printf(a, "/usr/%s-linux-gnu", p->elf_machine);
+    struct stat st;
+    if (stat(sysroot, &st) == 0 && S_ISDIR(st.st_mode)) r.sysroot = sysroot;
+    return r;
+}
+
+const char *program_build(struct arena *a, struct workplace *w, const struct build_options *options, const char *name)
+{
+    struct build_options o = *options;
+    o.emit = EMIT_EXE;
+    o.weights = WEIGHTS_EMBED;
+    o.out_path = arena_printf(a, "%s/%s", w->directory, name);
+    if (w->n_paths == MAX_PROGRAMS) die("more than %d programs in one workplace; this is a mistake in forgec, please report it", MAX_PROGRAMS);
+    w->paths[w->n_paths++] = o.out_path;
+    cleanup_unlink_at_exit(o.out_path);
+    build(a, &o);
+    return o.out_path;
+}
+
+struct bytes program_run(struct arena *a, const struct runner *r, const char *path, const char *const *arguments)
+{
+    enum { MOST = 48 };
+    const char **argv = arena_array(a, const char *, MOST);
+    size_t n = 0;
+    if (r->emulator) {
+        argv[n++] = r->emulator;
+        if (r->sysroot) { argv[n++] = "-L"; argv[n++] = r->sysroot; }
+    }
+    argv[n++] = path;
+    argv[n++] = "--target";
+    argv[n++] = r->target;
+    argv[n++] = "-q";
+    for (; *arguments; arguments++) {
+        if (n + 1 == MOST) die("too many arguments; this is a mistake in forgec, please report it");
+        argv[n++] = *arguments;
+    }
+    struct spawn_job job = { .argv = argv };
+    spawn_run(a, &(struct spawn_options){ .jobs = 1 }, &job, 1);
+    if (job.status == -1) die("cannot run %s: %s", argv[0], strerror(job.start_errno));
+    if (job.status > 128) die("the program for %s was ended by signal %d: %s", r->target, job.status - 128, job.messages);
+    if (job.status) die("the program for %s failed with exit code %d: %s", r->target, job.status, job.messages);
+    return job.output;
+}
+
+const float *program_logits(struct arena *a, const struct runner *r, const char *path, const int32_t *tokens, uint32_t n, uint32_t n_vocab,
+                            const char *const *extra)
+{
+    const char *arguments[16] = { "--tokens", tokens_text(a, tokens, n), "--logits", "/dev/stdout", "--print-tokens", "-n", "0" };
+    size_t count = 7;
+    for (; extra && *extra && count + 1 < COUNT_OF(arguments); extra++) arguments[count++] = *extra;
+    const struct bytes out = program_run(a, r, path, arguments);
+    if (out.size != (uint64_t)n * n_vocab * sizeof(float))
+        die("the program for %s wrote %zu bytes of logits; %u tokens have %llu", r->target, out.size, n, (unsigned long long)n * n_vocab * sizeof(float));
+    return (const float *)(const void *)out.data;
+}
+
+const char *tokens_text(struct arena *a, const int32_t *tokens, uint32_t n)
+{
+    struct text t = { .arena = a };
+    for (uint32_t i = 0; i < n; i++) text_printf(&t, i ? ",%d" : "%d", tokens[i]);
+    return text_str(&t);
+}
+
+int32_t *tokens_random(struct arena *a, uint32_t n, uint32_t n_vocab, uint64_t seed)
+{
+    int32_t *tokens = arena_array(a, int32_t, n);
+    for (uint32_t i = 0; i < n; i++) {                          /* splitmix64 */
+        uint64_t x = seed += 0x9e3779b97f4a7c15u;
+        x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+        x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+        tokens[i] = (int32_t)((x ^ x >> 31) % n_vocab);
+    }
+    return tokens;
+}

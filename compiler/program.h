@@ -1,0 +1,31 @@
+/* program.h -- programs built into a private directory, run, and removed: what verify and compare stand on. */
+#ifndef FORGEC_PROGRAM_H
+#define FORGEC_PROGRAM_H
+#include "build.h"
+
+/* A directory of this process alone under $TMPDIR or /tmp; it and its files vanish with workplace_close, die() and signals. */
+struct workplace;
+struct workplace *workplace_open(struct arena *a);
+void              workplace_close(struct workplace *w);
+
+/* How programs of a target run here. */
+struct runner {
+    const char *target;
+    const char *emulator;         /* "qemu-aarch64", or NULL: directly */
+    const char *sysroot;          /* for its dynamic linker, or NULL */
+};
+/* Dies saying what is missing when such programs can run here neither directly nor, if emulation is true, in an emulator. */
+struct runner runner_find(struct arena *a, const struct profile *p, bool emulation);
+
+/* Builds with options but for the place, name and closing line.  name: unique in the workplace.  Returns the path. */
+const char *program_build(struct arena *a, struct workplace *w, const struct build_options *options, const char *name);
+/* Runs path with the arguments (NULL-terminated) and returns what it wrote to stdout; dies with its message when it fails. */
+struct bytes program_run(struct arena *a, const struct runner *r, const char *path, const char *const *arguments);
+/* Logits after each of n tokens, [n][n_vocab] floats; extra: more arguments, NULL-terminated. */
+const float *program_logits(struct arena *a, const struct runner *r, const char *path, const int32_t *tokens, uint32_t n, uint32_t n_vocab,
+                            const char *const *extra);
+/* "1,2,3" */
+const char *tokens_text(struct arena *a, const int32_t *tokens, uint32_t n);
+/* n tokens below n_vocab; the same for the same seed everywhere. */
+int32_t *tokens_random(struct arena *a, uint32_t n, uint32_t n_vocab, uint64_t seed);
+#endif

@@ -1,0 +1,206 @@
+/* verify.c -- three questions: do prefill and decode give the reference's logits, do they agree with each other, and does
+ * greedy decoding follow from them? */
+#include "verify.h"
+#include "program.h"
+#include "reference.h"
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TOKENS_DEFAULT = 32, GREEDY_MOST = 16 };
+
+/* Where the bounds come from.
+ * --exact: float arithmetic in another order; 1e-4 of the largest logit is 10 to 50 times what small models show and far below
+ *   the smallest mistake in a model's wiring.
+ * int8 activations (or an int8 KV cache): llama.cpp's own mean KL on random weights, the least forgiving kind, reaches 8e-3
+ *   over all formats; 2e-2 leaves room for deeper models, and a wrong scale, row or position gives 0.1 to 10.
+ * Neither: F16 and BF16 weights with an F16 cache; llama.cpp shows up to 4e-4 (BF16). */
+static const double bound_exact = 1e-4, bound_int8_kl = 2e-2, bound_float_kl = 1e-3;
+
+struct bound { bool is_exact; double value; const char *text; };
+
+static struct bound bound_of(struct arena *a, const struct model *m, const struct plan_options *o)
+{
+    if (o->exact && o->kv == KV_TYPE_F32) return (struct bound){ true, bound_exact, "largest difference at most 1e-4 of the largest logit (--exact)" };
+    bool int8 = o->kv == KV_TYPE_Q8_0;
+    for (uint32_t i = 0; i < m->n_weights && !int8; i++) {
+        const uint32_t id = m->weights[i].tensor->quant->id;
+        int8 = !o->exact && !m->weights[i].is_vector && id != QUANT_F32 && id != QUANT_F16 && id != QUANT_BF16;
+    }
+    const double value = int8 ? bound_int8_kl : bound_float_kl;
+    return (struct bound){ false, value, arena_printf(a, "mean KL at most %g (%s)", value, int8 ? "int8 activations or cache" : "float activations, f16 cache") };
+}
+
+static bool within(const struct bound *b, const struct logits_difference *d)
+{
+    if (d->n_not_finite) return false;
+    return b->is_exact ? d->max_abs <= b->value * d->largest : d->mean_kl <= b->value;
+}
+
+struct result {                       /* of one target */
+    const char *target, *emulator;
+    struct logits_difference prefill, decode, paths;
+    uint32_t n_greedy, greedy_reference;      /* generated; equal to the reference's choice */
+    int32_t  greedy_broken;           /* first token that is not what the program's own logits say; -1 none */
+    bool     ok;
+};
+
+static uint32_t parse_tokens(const struct bytes out, int32_t *tokens, uint32_t most)
+{
+    uint32_t n = 0;
+    for (const char *p = (const char *)out.data; n < most; ) {
+        char *end;
+        const long id = strtol(p, &end, 10);
+        if (end == p) break;
+        tokens[n++] = (int32_t)id;
+        p = end;
+    }
+    return n;
+}
+
+static struct result check_target(struct arena *a, const struct graph *g, const char *program, const struct runner *runner, const struct bound *bound,
+                                  const int32_t *prompt, uint32_t n_prompt, uint32_t n_greedy)
+{
+    static const char *const through_decode[] = { "-ub", "0", NULL };
+    const uint32_t n_vocab = g->model->n_vocab;
+    struct result r = { .target = runner->target, .emulator = runner->emulator, .greedy_broken = -1 };
+    int32_t *tokens = arena_array(a, int32_t, n_prompt + n_greedy);
+    for (uint32_t i = 0; i < n_prompt; i++) tokens[i] = prompt[i];
+    if (n_greedy) {
+        const char *arguments[] = { "--tokens", tokens_text(a, prompt, n_prompt), "--print-tokens", "--temp", "0", "--repeat-penalty", "1", "--ignore-eos",
+                                    "-n", arena_printf(a, "%u", n_greedy), NULL };
+        r.n_greedy = parse_tokens(program_run(a, runner, program, arguments), tokens + n_prompt, n_greedy);
+        if (r.n_greedy != n_greedy) die("the program for %s generated %u tokens, %u were asked for", runner->target, r.n_greedy, n_greedy);
+        for (uint32_t i = 0; i < n_greedy; i++)
+            if (tokens[n_prompt + i] < 0 || (uint32_t)tokens[n_prompt + i] >= n_vocab) die("the program for %s generated token %d", runner->target, tokens[n_prompt + i]);
+    }
+    const uint32_t n = n_prompt + n_greedy;
+    const float *prefill = program_logits(a, runner, program, tokens, n, n_vocab, NULL);
+    const float *decode = program_logits(a, runner, program, tokens, n, n_vocab, through_decode);
+    float *truth = arena_array(a, float, (size_t)n * n_vocab);
+    reference_logits(a, g, tokens, n, truth);
+    r.prefill = logits_compare(a, truth, prefill, n, n_vocab);
+    r.decode = logits_compare(a, truth, decode, n, n_vocab);
+    r.paths = logits_compare(a, decode, prefill, n, n_vocab);
+    for (uint32_t i = 0; i < n_greedy; i++) {
+        const uint64_t row = (uint64_t)(n_prompt - 1 + i) * n_vocab;
+        const int32_t drawn = tokens[n_prompt + i];
+        r.greedy_reference += logits_argmax(truth + row, n_vocab) == (uint32_t)drawn;
+        /* The prompt went through prefill here and through decode there: a tie within that difference may fall either way. */
+        const float *own = decode + row;
+        const double lead = (double)own[logits_argmax(own, n_vocab)] - (double)own[drawn];
+        if (r.greedy_broken < 0 && lead > 4 * r.paths.max_abs + 1e-6) r.greedy_broken = (int32_t)i;
+    }
+    r.ok = within(bound, &r.prefill) && within(bound, &r.decode) && within(bound, &r.paths) && r.greedy_broken < 0;
+    return r;
+}
+
+/* ---- the report ---- */
+
+static void print_row(const char *name, const struct logits_difference *d, const struct bound *bound)
+{
+    printf("  %-18s %9.2e %10.2e %9.2e %9.2e @ %-4u %5.1f %%", name, d->max_abs, d->rms_relative, d->mean_kl, d->worst_kl, d->worst_position,
+           d->n ? 100.0 * d->argmax_agree / d->n : 0);
+    if (d->n_not_finite) printf("  %llu logits are not finite", (unsigned long long)d->n_not_finite);
+    puts(within(bound, d) ? "" : "  OUT OF BOUNDS");
+}
+
+static void print_result(const struct result *r, const struct bound *bound)
+{
+    printf("\n%s%s%s\n", r->target, r->emulator ? " in " : "", r->emulator ? r->emulator : "");
+    printf("  %-18s %9s %10s %9s %9s   %-4s %7s\n", "against reference", "max abs", "rms/std", "mean KL", "worst KL", "pos.", "argmax");
+    print_row("prefill", &r->prefill, bound);
+    print_row("decode", &r->decode, bound);
+    print_row("prefill to decode", &r->paths, bound);
+    if (r->n_greedy) printf("  greedy: %u of %u tokens are the reference's choice\n", r->greedy_reference, r->n_greedy);
+    if (r->greedy_broken >= 0) printf("  greedy: token %d does not follow from the program's own logits\n", r->greedy_broken);
+    printf("  %s\n", r->ok ? "ok" : "FAILED");
+}
+
+static void json_difference(cJSON *parent, const char *name, const struct logits_difference *d)
+{
+    cJSON *o = cJSON_AddObjectToObject(parent, name);
+    cJSON_AddNumberToObject(o, "max_abs", d->max_abs);
+    cJSON_AddNumberToObject(o, "rms", d->rms);
+    cJSON_AddNumberToObject(o, "rms_relative", d->rms_relative);
+    cJSON_AddNumberToObject(o, "mean_kl", d->mean_kl);
+    cJSON_AddNumberToObject(o, "worst_kl", d->worst_kl);
+    cJSON_AddNumberToObject(o, "worst_position", d->worst_position);
+    cJSON_AddNumberToObject(o, "argmax_agree", d->argmax_agree);
+    cJSON_AddNumberToObject(o, "largest_logit", d->largest);
+    cJSON_AddNumberToObject(o, "not_finite", (double)d->n_not_finite);
+    cJSON_AddItemToObject(o, "kl", cJSON_CreateDoubleArray(d->kl, (int)d->n));
+}
+
+static void print_json(const struct verify_options *o, const struct model *m, const char *formats, const struct bound *bound, const struct result *results,
+                       uint32_t n_results, uint32_t n_prompt, bool ok)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "model", o->build.model_path);
+    cJSON_AddStringToObject(root, "architecture", m->architecture);
+    cJSON_AddStringToObject(root, "formats", formats);
+    cJSON_AddBoolToObject(root, "ok", ok);
+    cJSON_AddStringToObject(root, "bound", bound->text);
+    cJSON_AddNumberToObject(root, "n_random_tokens", n_prompt);
+    cJSON_AddNumberToObject(root, "seed", (double)o->seed);
+    cJSON *list = cJSON_AddArrayToObject(root, "targets");
+    for (uint32_t i = 0; i < n_results; i++) {
+        const struct result *r = &results[i];
+        cJSON *t = cJSON_CreateObject();
+        cJSON_AddStringToObject(t, "target", r->target);
+        cJSON_AddBoolToObject(t, "emulated", r->emulator != NULL);
+        cJSON_AddBoolToObject(t, "ok", r->ok);
+        cJSON_AddNumberToObject(t, "n_positions", r->prefill.n);
+        cJSON_AddNumberToObject(t, "n_greedy", r->n_greedy);
+        cJSON_AddNumberToObject(t, "greedy_as_reference", r->greedy_reference);
+        cJSON_AddBoolToObject(t, "greedy_follows_logits", r->greedy_broken < 0);
+        json_difference(t, "prefill", &r->prefill);
+        json_difference(t, "decode", &r->decode);
+        json_difference(t, "prefill_to_decode", &r->paths);
+        cJSON_AddItemToArray(list, t);
+    }
+    char *text = cJSON_Print(root);
+    if (!text) die("out of memory for the report");
+    puts(text);
+    cJSON_free(text);
+    cJSON_Delete(root);
+}
+
+int verify(struct arena *a, const struct verify_options *o)
+{
+    const struct build_options *b = &o->build;
+    const struct gguf *file = gguf_open(a, b->model_path, false);
+    const struct model *m = model_describe(a, file, b->models_dir);
+    const struct graph *g = graph_build(a, m);
+    const uint32_t n_prompt = o->n_tokens ? o->n_tokens : TOKENS_DEFAULT;
+    const uint32_t n_ctx = b->plan.n_ctx ? b->plan.n_ctx : m->n_ctx_train < 8192 ? m->n_ctx_train : 8192;
+    if (n_prompt > n_ctx) die("--tokens %u is more than the context of %u; give fewer, or a larger --ctx", n_prompt, n_ctx);
+    const uint32_t n_greedy = n_ctx - n_prompt < GREEDY_MOST ? n_ctx - n_prompt : GREEDY_MOST;
+
+    struct runner runners[COUNT_OF(b->targets)];
+    const uint32_t n = b->n_targets ? b->n_targets : 1;
+    for (uint32_t i = 0; i < n; i++) runners[i] = runner_find(a, profile_load(a, b->n_targets ? b->targets[i] : "native", b->targets_dir), true);
+
+    struct workplace *w = workplace_open(a);
+    const char *program = program_build(a, w, b, "program");
+    const int32_t *prompt = tokens_random(a, n_prompt, m->n_vocab, o->seed);
+    const struct bound bound = bound_of(a, m, &b->plan);
+    const char *formats = model_formats(a, m);
+    struct result results[COUNT_OF(b->targets)];
+    bool ok = true;
+    if (!o->json)
+        printf("%s: %s, %.1f M parameters, %s\n%u random tokens (seed %llu), then %u greedy ones; bound: %s\n", b->model_path, m->architecture,
+               (double)m->n_parameters * 1e-6, formats, n_prompt, (unsigned long long)o->seed, n_greedy, bound.text);
+    for (uint32_t i = 0; i < n; i++) {
+        results[i] = check_target(a, g, program, &runners[i], &bound, prompt, n_prompt, n_greedy);
+        ok = ok && results[i].ok;
+        if (!o->json) print_result(&results[i], &bound);
+    }
+    workplace_close(w);
+    if (o->json) print_json(o, m, formats, &bound, results, n, n_prompt, ok);
+    else
+        printf("\nchecked: logits at every position, prompt and one-token kernels, greedy choice.\n"
+               "not checked: the tokenizer, positions beyond %u, other thread counts than the default, and the reading of the model\n"
+               "that program and reference share (GGUF keys, models/%s.yaml).\n", n_prompt + n_greedy, m->architecture);
+    return ok ? 0 : 1;
+}

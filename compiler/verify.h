@@ -1,0 +1,14 @@
+/* verify.h -- a built program against the plain reading of its model. */
+#ifndef FORGEC_VERIFY_H
+#define FORGEC_VERIFY_H
+#include "build.h"
+
+struct verify_options {
+    struct build_options build;
+    uint32_t n_tokens;            /* random tokens; 0: 32 */
+    uint64_t seed;
+    bool     json;
+};
+/* Builds, runs and prints a report to stdout.  0 when every target is within its bounds, else 1.  Dies when it cannot build or run. */
+int verify(struct arena *a, const struct verify_options *o);
+#endif
