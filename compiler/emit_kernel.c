@@ -21,6 +21,8 @@ struct emitter {
     struct text             note;          /* the comment above the function */
     struct emitted_launch   launch;
     bool                    prefill;
+    const char             *t;             /* the token's index: "t", or "0" in decode */
+    uint32_t                depth;         /* of braces */
 };
 
 typedef unsigned long long ull;
@@ -43,15 +45,18 @@ static uint32_t weight_slot(struct emitter *e, uint64_t offset)
 }
 static uint32_t slot_of(struct emitter *e, const struct weight *w) { return weight_slot(e, e->plan->weight_offset[w->index]); }
 
+/* One line of the body, indented; a line that ends in "{" opens a level, one that begins with "}" closes it. */
 static void put(struct emitter *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static void put(struct emitter *e, const char *fmt, ...)
 {
     va_list args;
     char line[1024];
     va_start(args, fmt);
-    vsnprintf(line, sizeof line, fmt, args);
+    const int n = vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
-    text_puts(&e->body, line);
+    if (line[0] == '}') e->depth--;
+    text_printf(&e->body, "%*s%s\n", (int)(4 * e->depth), "", line);
+    if (n > 0 && line[n - 1] == '{') e->depth++;
 }
 
 static const char *format_of(struct emitter *e, const struct weight *w) { return emit_format_name(e->arena, w->tensor->quant); }
@@ -69,50 +74,52 @@ static bool group_has(const struct group *g, enum op op)
 
 /* ---- what is done with a row segment: y[n], rows r .. r + n - 1 of the result, token t ---- */
 
+/* A call per head of the segment; in the call, $y is the head's first row and $r its number. */
 static void put_heads(struct emitter *e, uint32_t unit, const char *n, const char *call)
 {
-    if (unit == e->model->head_dim) put(e, "            { const uint32_t h = 0; %s }\n", call);
-    else put(e, "            for (uint32_t h = 0; h < %s; h += %u) { %s }\n", n, e->model->head_dim, call);
+    const bool one = unit == e->model->head_dim;
+    struct text t = { .arena = e->arena };
+    for (const char *c = call; *c; c++) {
+        if (*c == '$') text_puts(&t, *++c == 'y' ? (one ? "y" : "y + h") : (one ? "r" : "(r + h)"));
+        else text_append(&t, c, 1);
+    }
+    if (!one) put(e, "for (uint32_t h = 0; h < %s; h += %u)", n, e->model->head_dim);
+    put(e, "%s%s", one ? "" : "    ", text_str(&t));
 }
 
 static void put_chain(struct emitter *e, const struct branch *b, uint32_t unit, const char *n)
 {
     const struct model *m = e->model;
     struct arena *a = e->arena;
+    const char *kv = kv_type_name[e->plan->options.kv], *position = e->prefill ? "a->n_past + t" : "a->n_past";
+    const uint32_t n_ctx = e->plan->options.n_ctx, head_dim = m->head_dim;
     for (uint32_t i = 0; i < b->n_chain; i++) {
         const struct node *c = b->chain[i];
-        const uint32_t heads = c->heads;
-        const uint32_t layer = c->layer == NO_LAYER ? 0 : c->layer;
-        const char *kv = kv_type_name[e->plan->options.kv];
         switch (c->op) {
-        case OP_bias: put(e, "            add_bias(y, VECTOR(%u) + r, %s);\n", slot_of(e, c->weight), n); break;
+        case OP_bias: put(e, "add_bias(y, VECTOR(%u) + r, %s);", slot_of(e, c->weight), n); break;
         case OP_headnorm:
-            put_heads(e, unit, n, arena_printf(a, "rmsnorm(y + h, y + h, VECTOR(%u), %u, %s);", slot_of(e, c->weight), m->head_dim, f32_text(a, m->norm_eps)));
+            put_heads(e, unit, n, arena_printf(a, "rmsnorm($y, $y, VECTOR(%u), %u, %s);", slot_of(e, c->weight), head_dim, f32_text(a, m->norm_eps)));
             break;
         case OP_rope:
-            put_heads(e, unit, n, arena_printf(a, "rope_apply(y + h, FLOATS(%lluu) + (uint64_t)%u * t, /* n_rot */ %u, /* head_dim */ %u, /* neox */ %u);",
-                                               (ull)e->plan->rope_offset, m->n_rot, m->n_rot, m->head_dim, m->rope_neox));
+            put_heads(e, unit, n, arena_printf(a, "rope_apply($y, FLOAT_ROW(BUFFER(%lluu), %u, %s), /* n_rot */ %u, /* head_dim */ %u, /* neox */ %u);",
+                                               (ull)e->plan->rope_offset, m->n_rot * 4, e->t, m->n_rot, head_dim, m->rope_neox));
             break;
         case OP_store_k:
-            put_heads(e, unit, n, arena_printf(a, "kv_append_k_%s(kv_k_%s(a->kv + l->kv, (r + h) / %u, %u, %u), y + h, a->n_past + t, %u);", kv, kv,
-                                               m->head_dim, m->head_dim, e->plan->options.n_ctx, m->head_dim));
-            e->launch.kv = e->plan->kv_layer[layer];
+            put_heads(e, unit, n, arena_printf(a, "kv_append_k_%s(kv_k_%s(a->kv + l->kv, $r / %u, %u, %u), $y, %s, %u);", kv, kv, head_dim, head_dim, n_ctx, position, head_dim));
+            e->launch.kv = e->plan->kv_layer[c->layer];
             break;
         case OP_store_v:
-            put_heads(e, unit, n, arena_printf(a, "kv_append_v_%s(kv_v_%s(a->kv + l->kv, (r + h) / %u, %u, %u, %u), y + h, a->n_past + t, %u);", kv, kv,
-                                               m->head_dim, heads, m->head_dim, e->plan->options.n_ctx, m->head_dim));
-            e->launch.kv = e->plan->kv_layer[layer];
+            put_heads(e, unit, n, arena_printf(a, "kv_append_v_%s(kv_v_%s(a->kv + l->kv, $r / %u, %u, %u, %u), $y, %s, %u);", kv, kv, head_dim, c->heads, head_dim, n_ctx, position, head_dim));
+            e->launch.kv = e->plan->kv_layer[c->layer];
             break;
         case OP_add: {
             const struct node *other = c->inputs[0] == (i ? b->chain[i - 1] : b->matmul) ? c->inputs[1] : c->inputs[0];
             const struct buffer *f = &e->plan->f32[other->index];
-            put(e, "            add(y, y, FLOAT_ROW(BUFFER(%lluu), %lluu, t) + r, %s);\n", (ull)f->offset, (ull)f->stride, n);
+            put(e, "add(y, y, FLOAT_ROW(BUFFER(%lluu), %lluu, %s) + r, %s);", (ull)f->offset, (ull)f->stride, e->t, n);
             break;
         }
         case OP_glu_silu:
-        case OP_glu_gelu:
-            put(e, "            %s(y, y, up, %s);\n", op_info[c->op].name, n);
-            break;
+        case OP_glu_gelu: put(e, "%s(y, y, up, %s);", op_info[c->op].name, n); break;
         default: break;
         }
     }
@@ -123,11 +130,14 @@ static void put_sink(struct emitter *e, const struct branch *b, const char *n)
 {
     const struct node *result = b->result;
     const struct buffer *f = &e->plan->f32[result->index], *q = &e->plan->q8[result->index];
-    if (result == e->plan->fused->graph->output)
-        put(e, "            copy(a->logits + (uint64_t)%u * (t - (a->n_tokens - a->n_logits)) + r, y, %s);\n", result->cols, n);
-    if (f->exists) put(e, "            copy(FLOAT_ROW(BUFFER(%lluu), %lluu, t) + r, y, %s);\n", (ull)f->offset, (ull)f->stride, n);
-    if (q->exists) put(e, "            for (uint32_t i = 0; i < %s; i += 32) quantize_block(ROW(BUFFER(%lluu), %lluu, t), y + i, (r + i) / 32, %u);\n", n,
-                       (ull)q->offset, (ull)q->stride, q->cols);
+    if (result == e->plan->fused->graph->output) {
+        if (e->prefill) put(e, "copy(a->logits + (uint64_t)%u * (t - (a->n_tokens - a->n_logits)) + r, y, %s);", result->cols, n);
+        else put(e, "copy(a->logits + r, y, %s);", n);
+    }
+    if (f->exists) put(e, "copy(FLOAT_ROW(BUFFER(%lluu), %lluu, %s) + r, y, %s);", (ull)f->offset, (ull)f->stride, e->t, n);
+    if (!q->exists) return;
+    put(e, "for (uint32_t i = 0; i < %s; i += 32)", n);
+    put(e, "    quantize_block(ROW(BUFFER(%lluu), %lluu, %s), y + i, (r + i) / 32, %u);", (ull)q->offset, (ull)q->stride, e->t, q->cols);
 }
 
 /* ---- the input of a linear group ---- */
@@ -138,10 +148,10 @@ static void put_stage(struct emitter *e)
     const uint32_t cols = e->group->input->cols;
     if (e->group->norm) {
         const struct weight *w = e->group->norm->weight;
-        if (w) put(e, "        rmsnorm(xf, x, VECTOR(%u), %u, %s);\n", slot_of(e, w), cols, f32_text(e->arena, e->model->norm_eps));
-        else put(e, "        rmsnorm(xf, x, 0, %u, %s);\n", cols, f32_text(e->arena, e->model->norm_eps));
+        const char *vector = w ? arena_printf(e->arena, "VECTOR(%u)", slot_of(e, w)) : "0";
+        put(e, "rmsnorm(xf, x, %s, %u, %s);", vector, cols, f32_text(e->arena, e->model->norm_eps));
     }
-    if (e->gp->needs_q8) put(e, "        quantize_row(xq, %s, %u);\n", e->group->norm ? "xf" : "x", cols);
+    if (e->gp->needs_q8) put(e, "quantize_row(xq, %s, %u);", e->group->norm ? "xf" : "x", cols);
 }
 
 static const char *row_of(struct emitter *e, const struct buffer *b) { return arena_printf(e->arena, "BUFFER(%lluu)", (ull)b->offset); }
@@ -152,15 +162,14 @@ static void put_decode_input(struct emitter *e)
     const struct node *in = e->group->input;
     const struct buffer *f = &e->plan->f32[in->index], *q = &e->plan->q8[in->index];
     if (!e->gp->staged) {
-        if (e->gp->needs_f32) put(e, "    const void *const xf = %s;\n", row_of(e, f));
-        if (e->gp->needs_q8) put(e, "    const void *const xq = %s;\n", row_of(e, q));
+        if (e->gp->needs_f32) put(e, "const void *const xf = %s;", row_of(e, f));
+        if (e->gp->needs_q8) put(e, "const void *const xq = %s;", row_of(e, q));
         return;
     }
-    const uint64_t xf_bytes = f->stride;
-    put(e, "    const float *const x = FLOATS(%lluu);\n", (ull)f->offset);
-    if (e->group->norm) put(e, "    float *const xf = (float *)(void *)SCRATCH(0);\n");
-    else if (e->gp->needs_f32) put(e, "    const float *const xf = x;\n");
-    if (e->gp->needs_q8) put(e, "    uint8_t *const xq = SCRATCH(%lluu);\n", (ull)xf_bytes);
+    put(e, "const float *const x = FLOATS(%lluu);", (ull)f->offset);
+    if (e->group->norm) put(e, "float *const xf = (float *)(void *)SCRATCH(0);");
+    else if (e->gp->needs_f32) put(e, "const float *const xf = x;");
+    if (e->gp->needs_q8) put(e, "uint8_t *const xq = SCRATCH(%lluu);", (ull)f->stride);
     put_stage(e);
 }
 
@@ -169,23 +178,23 @@ static void put_prefill_input(struct emitter *e)
     const struct node *in = e->group->input;
     const struct buffer *f = e->gp->stage_f32.exists ? &e->gp->stage_f32 : &e->plan->f32[in->index];
     const struct buffer *q = e->gp->stage_q8.exists ? &e->gp->stage_q8 : &e->plan->q8[in->index];
-    if (e->gp->needs_f32) put(e, "    const void *const xf = ROW(%s, %lluu, t0);\n", row_of(e, f), (ull)f->stride);
-    if (e->gp->needs_q8) put(e, "    const void *const xq = ROW(%s, %lluu, t0);\n", row_of(e, q), (ull)q->stride);
+    if (e->gp->needs_f32) put(e, "const void *const xf = ROW(%s, %lluu, t0);", row_of(e, f), (ull)f->stride);
+    if (e->gp->needs_q8) put(e, "const void *const xq = ROW(%s, %lluu, t0);", row_of(e, q), (ull)q->stride);
 }
 
 /* Prefill's kernel that prepares the rows, tokens shared out among the threads. */
 static void put_prefill_stage(struct emitter *e)
 {
     const struct buffer *f = &e->plan->f32[e->group->input->index];
-    put(e, "    const uint32_t t0 = first_token(a, l);\n");
-    put(e, "    const struct span s = share(a->n_tokens - t0, thread, n_threads);\n");
-    put(e, "    for (uint32_t t = t0 + s.first; t < t0 + s.last; t++) {\n");
-    put(e, "        const float *const x = FLOAT_ROW(BUFFER(%lluu), %lluu, t);\n", (ull)f->offset, (ull)f->stride);
-    if (e->gp->stage_f32.exists) put(e, "        float *const xf = FLOAT_ROW(BUFFER(%lluu), %lluu, t);\n", (ull)e->gp->stage_f32.offset, (ull)e->gp->stage_f32.stride);
-    else if (e->group->norm) put(e, "        float *const xf = (float *)(void *)SCRATCH(0);\n");
-    if (e->gp->stage_q8.exists) put(e, "        uint8_t *const xq = ROW(BUFFER(%lluu), %lluu, t);\n", (ull)e->gp->stage_q8.offset, (ull)e->gp->stage_q8.stride);
+    put(e, "const uint32_t t0 = first_token(a, l);");
+    put(e, "const struct span s = share(a->n_tokens - t0, thread, n_threads);");
+    put(e, "for (uint32_t t = t0 + s.first; t < t0 + s.last; t++) {");
+    put(e, "const float *const x = FLOAT_ROW(BUFFER(%lluu), %lluu, t);", (ull)f->offset, (ull)f->stride);
+    if (e->gp->stage_f32.exists) put(e, "float *const xf = FLOAT_ROW(BUFFER(%lluu), %lluu, t);", (ull)e->gp->stage_f32.offset, (ull)e->gp->stage_f32.stride);
+    else if (e->group->norm) put(e, "float *const xf = (float *)(void *)SCRATCH(0);");
+    if (e->gp->stage_q8.exists) put(e, "uint8_t *const xq = ROW(BUFFER(%lluu), %lluu, t);", (ull)e->gp->stage_q8.offset, (ull)e->gp->stage_q8.stride);
     put_stage(e);
-    put(e, "    }\n");
+    put(e, "}");
 }
 
 /* ---- linear groups ---- */
@@ -196,13 +205,12 @@ static void put_matmul(struct emitter *e, const struct branch *b, const char *y,
 {
     const struct weight *w = b->matmul->weight;
     const bool q8 = plan_takes_q8(e->plan, w);
-    const char *exact = q8 || w->tensor->quant->block_weights == 1 ? "" : "_exact", *format = format_of(e, w);
+    const char *exact = q8 || w->tensor->quant->block_weights == 1 ? "" : "_exact", *format = format_of(e, w), *x = q8 ? "xq" : "xf";
     const char *rows = w->rows % unit ? arena_printf(e->arena, "round_up_16(%s)", n) : n;
+    const uint32_t cols = (uint32_t)w->cols, slot = slot_of(e, w);
     if (e->prefill)
-        put(e, "        gemm%s_%s(%s, /* stride */ %u, WEIGHT(%u), %s, a->n_tokens - t0, r, %s, /* cols */ %u, SCRATCH(0));\n", exact, format, y, unit, slot_of(e, w),
-            q8 ? "xq" : "xf", rows, (uint32_t)w->cols);
-    else
-        put(e, "        gemv%s_%s(%s, WEIGHT(%u), %s, r, %s, /* cols */ %u);\n", exact, format, y, slot_of(e, w), q8 ? "xq" : "xf", rows, (uint32_t)w->cols);
+        put(e, "gemm%s_%s(%s, /* stride */ %u, WEIGHT(%u), %s, a->n_tokens - t0, r, /* rows */ %s, /* cols */ %u, SCRATCH(0));", exact, format, y, unit, slot, x, rows, cols);
+    else put(e, "gemv%s_%s(%s, WEIGHT(%u), %s, r, /* rows */ %s, /* cols */ %u);", exact, format, y, slot, x, rows, cols);
 }
 
 static void note_matmul(struct emitter *e, const struct branch *b)
@@ -221,42 +229,46 @@ static void put_branch(struct emitter *e, const struct branch *b, uint32_t unit,
     const char *n = rows % unit ? "n" : arena_printf(e->arena, "%u", unit);
     note_matmul(e, b);
     if (up) note_matmul(e, up);
-    put(e, "    for (uint32_t u = span_from(s, %u); u < span_to(s, %u, %u); u++) {\n", first_unit, first_unit, units);
-    put(e, "        const uint32_t r = %u * u;\n", unit);
-    if (rows % unit) put(e, "        const uint32_t n = %u - r < %u ? %u - r : %u;\n", rows, unit, rows, unit);
+    put(e, "for (uint32_t u = span_from(s, %u); u < span_to(s, %u, %u); u++) {", first_unit, first_unit, units);
+    put(e, "const uint32_t r = %u * u;", unit);
+    if (rows % unit) put(e, "const uint32_t n = %u - r < %u ? %u - r : %u;", rows, unit, rows, unit);
     if (e->prefill) {
-        put(e, "        float *const ys = (float *)(void *)SCRATCH(%lluu)%s;\n", (ull)e->plan->scratch_y, up ? ", *const ups = ys + (uint64_t)(a->n_tokens - t0) * "
-            : "");
-        if (up) { e->body.size -= 2; e->body.data[e->body.size] = 0; put(e, " %u;\n", unit); }
+        put(e, "float *const ys = (float *)(void *)SCRATCH(%lluu);", (ull)e->plan->scratch_y);
+        if (up) put(e, "float *const ups = ys + (uint64_t)%u * (a->n_tokens - t0);", unit);
         put_matmul(e, b, "ys", unit, n);
         if (up) put_matmul(e, up, "ups", unit, n);
-        put(e, "        for (uint32_t t = t0; t < a->n_tokens; t++) {\n");
-        put(e, "            float *const y = ys + (uint64_t)%u * (t - t0)%s;\n", unit, up ? arena_printf(e->arena, ", *const up = ups + (uint64_t)%u * (t - t0)", unit) : "");
+        put(e, "for (uint32_t t = t0; t < a->n_tokens; t++) {");
+        put(e, "float *const y = ys + (uint64_t)%u * (t - t0);", unit);
+        if (up) put(e, "float *const up = ups + (uint64_t)%u * (t - t0);", unit);
     } else {
-        put(e, "        { const uint32_t t = 0; (void)t;\n");
-        put(e, "            _Alignas(64) float y[%u]%s;\n", unit, up ? arena_printf(e->arena, ", up[%u]", unit) : "");
+        put(e, "_Alignas(64) float y[%u]%s;", unit, up ? arena_printf(e->arena, ", up[%u]", unit) : "");
         put_matmul(e, b, "y", unit, n);
         if (up) put_matmul(e, up, "up", unit, n);
     }
     if (up) for (uint32_t i = 0; i < up->n_chain; i++)                     /* biases of the partner */
-        if (up->chain[i]->op == OP_bias) put(e, "            add_bias(up, VECTOR(%u) + r, %s);\n", slot_of(e, up->chain[i]->weight), n);
+        if (up->chain[i]->op == OP_bias) put(e, "add_bias(up, VECTOR(%u) + r, %s);", slot_of(e, up->chain[i]->weight), n);
     put_chain(e, b, unit, n);
     put_sink(e, b, n);
-    put(e, "        }\n    }\n");
+    if (e->prefill) put(e, "}");
+    put(e, "}");
 }
 
 static void put_linear(struct emitter *e)
 {
     const struct group *g = e->group;
-    if (g->norm) text_printf(&e->note, " * norm of the input recomputed by every %s\n", e->prefill ? "step" : "thread");
-    if (e->prefill) put(e, "    const uint32_t t0 = first_token(a, l);\n    if (t0 == a->n_tokens) return;\n");
-    else put(e, "    if (l->tail && !a->n_logits) return;\n");
-    if (e->prefill) put_prefill_input(e);
-    else put_decode_input(e);
+    if (g->norm) text_printf(&e->note, " * norm of the input %s\n", e->prefill ? "done before" : "recomputed by every thread");
+    if (e->prefill) {
+        put(e, "const uint32_t t0 = first_token(a, l);");
+        put(e, "if (t0 == a->n_tokens) return;");
+        put_prefill_input(e);
+    } else {
+        put(e, "if (l->tail && !a->n_logits) return;");
+        put_decode_input(e);
+    }
     uint32_t total = 0;
     for (uint32_t i = 0; i < g->n_branches; i++)
         if (!g->branches[i].is_partner) total += n_units(g->branches[i].result->cols, e->gp->unit_rows[i]);
-    put(e, "    const struct span s = share(%u, thread, n_threads);\n", total);
+    put(e, "const struct span s = share(%u, thread, n_threads);", total);
     uint32_t first = 0;
     for (uint32_t i = 0; i < g->n_branches; i++) {
         if (g->branches[i].is_partner) continue;
@@ -273,20 +285,22 @@ static void put_embed(struct emitter *e)
     const struct buffer *f = &e->plan->f32[e->group->node->index];
     const struct model *m = e->model;
     text_printf(&e->note, " * token_embd: rows of %u %s; and the step's rotations\n", (uint32_t)w->cols, w->tensor->quant->name);
-    put(e, "    const struct span s = share(a->n_tokens, thread, n_threads);\n");
-    put(e, "    for (uint32_t t = s.first; t < s.last; t++) {\n");
-    put(e, "        row_%s(FLOAT_ROW(BUFFER(%lluu), %lluu, t), WEIGHT(%u), (uint32_t)a->tokens[t], %u);\n", format_of(e, w), (ull)f->offset, (ull)f->stride, slot_of(e, w), (uint32_t)w->cols);
-    put(e, "        rope_table(FLOATS(%lluu) + (uint64_t)%u * t, VECTOR(%u), VECTOR(%u), a->n_past + t, /* block */ %u, /* n_rot */ %u);\n    }\n",
-        (ull)e->plan->rope_offset, m->n_rot, weight_slot(e, e->plan->rope_hi), weight_slot(e, e->plan->rope_lo), e->plan->rope_block, m->n_rot);
+    put(e, "const struct span s = share(a->n_tokens, thread, n_threads);");
+    put(e, "for (uint32_t t = s.first; t < s.last; t++) {");
+    put(e, "row_%s(FLOAT_ROW(BUFFER(%lluu), %lluu, t), WEIGHT(%u), (uint32_t)a->tokens[t], %u);", format_of(e, w), (ull)f->offset, (ull)f->stride, slot_of(e, w), (uint32_t)w->cols);
+    put(e, "rope_table(FLOAT_ROW(BUFFER(%lluu), %u, t), VECTOR(%u), VECTOR(%u), a->n_past + t, /* block */ %u, /* n_rot */ %u);", (ull)e->plan->rope_offset, m->n_rot * 4,
+        weight_slot(e, e->plan->rope_hi), weight_slot(e, e->plan->rope_lo), e->plan->rope_block, m->n_rot);
+    put(e, "}");
 }
 
 static void put_norm(struct emitter *e)
 {
     const struct node *n = e->group->node;
     const struct buffer *x = &e->plan->f32[e->group->input->index], *y = &e->plan->f32[n->index];
-    put(e, "    const uint32_t t0 = first_token(a, l);\n    const struct span s = share(a->n_tokens - t0, thread, n_threads);\n");
-    put(e, "    for (uint32_t t = t0 + s.first; t < t0 + s.last; t++)\n");
-    put(e, "        rmsnorm(FLOAT_ROW(BUFFER(%lluu), %lluu, t), FLOAT_ROW(BUFFER(%lluu), %lluu, t), %s, %u, %s);\n", (ull)y->offset, (ull)y->stride, (ull)x->offset, (ull)x->stride,
+    put(e, "const uint32_t t0 = first_token(a, l);");
+    put(e, "const struct span s = share(a->n_tokens - t0, thread, n_threads);");
+    put(e, "for (uint32_t t = t0 + s.first; t < t0 + s.last; t++)");
+    put(e, "    rmsnorm(FLOAT_ROW(BUFFER(%lluu), %lluu, t), FLOAT_ROW(BUFFER(%lluu), %lluu, t), %s, %u, %s);", (ull)y->offset, (ull)y->stride, (ull)x->offset, (ull)x->stride,
         n->weight ? arena_printf(e->arena, "VECTOR(%u)", slot_of(e, n->weight)) : "0", n->cols, f32_text(e->arena, e->model->norm_eps));
 }
 
@@ -299,59 +313,123 @@ static void put_map(struct emitter *e)
     const char *count = rows % unit ? "n" : arena_printf(e->arena, "%u", unit);
     const struct buffer *x = &e->plan->f32[n->inputs[0]->index];
     text_printf(&e->note, " * %s of %u columns\n", op_info[n->op].name, rows);
-    put(e, "    const uint32_t t0 = first_token(a, l);\n    const struct span s = share((a->n_tokens - t0) * %u, thread, n_threads);\n", units);
-    put(e, "    for (uint32_t i = s.first; i < s.last; i++) {\n        const uint32_t t = t0 + i / %u, r = i %% %u * %u;\n", units, units, unit);
-    if (rows % unit) put(e, "        const uint32_t n = %u - r < %u ? %u - r : %u;\n", rows, unit, rows, unit);
-    put(e, "        {\n            _Alignas(64) float y[%u];\n", unit);
-    put(e, "            copy(y, FLOAT_ROW(BUFFER(%lluu), %lluu, t) + r, %s);\n", (ull)x->offset, (ull)x->stride, count);
-    if (n->op == OP_glu_silu || n->op == OP_glu_gelu) {
-        const struct buffer *up = &e->plan->f32[n->inputs[1]->index];
-        put(e, "            const float *const up = FLOAT_ROW(BUFFER(%lluu), %lluu, t) + r;\n", (ull)up->offset, (ull)up->stride);
-    }
-    if (n->op == OP_add) {
-        const struct buffer *other = &e->plan->f32[n->inputs[1]->index];
-        put(e, "            add(y, y, FLOAT_ROW(BUFFER(%lluu), %lluu, t) + r, %s);\n", (ull)other->offset, (ull)other->stride, count);
-    }
+    put(e, "const uint32_t t0 = first_token(a, l);");
+    put(e, "const struct span s = share((a->n_tokens - t0) * %u, thread, n_threads);", units);
+    put(e, "for (uint32_t i = s.first; i < s.last; i++) {");
+    put(e, "const uint32_t t = t0 + i / %u, r = i %% %u * %u;", units, units, unit);
+    if (rows % unit) put(e, "const uint32_t n = %u - r < %u ? %u - r : %u;", rows, unit, rows, unit);
+    put(e, "_Alignas(64) float y[%u];", unit);
+    put(e, "copy(y, FLOAT_ROW(BUFFER(%lluu), %lluu, t) + r, %s);", (ull)x->offset, (ull)x->stride, count);
+    const struct buffer *second = op_info[n->op].n_values > 1 ? &e->plan->f32[n->inputs[1]->index] : NULL;
+    if (second) put(e, "const float *const up = FLOAT_ROW(BUFFER(%lluu), %lluu, t) + r;", (ull)second->offset, (ull)second->stride);
+    e->t = "t";
+    e->prefill = true;                     /* in this kind t counts in decode, too */
+    if (n->op == OP_add) put(e, "add(y, y, up, %s);", count);
     else put_chain(e, b, unit, count);
     put_sink(e, b, count);
-    put(e, "        }\n    }\n");
+    put(e, "}");
 }
 
-static void put_attention(struct emitter *e)
+struct attention_text { uint32_t heads_kv, group, width; const char *kv, *k_head, *v_head, *sizes; };
+
+/* y [group][head_dim] of KV head h is ready in decode. */
+static void put_attention_row(struct emitter *e, const struct attention_text *at)
+{
+    const struct buffer *q8 = &e->plan->q8[e->group->node->index];
+    if (!q8->exists) return;
+    put(e, "for (uint32_t c = 0; c < %u; c += 32)", at->width);
+    put(e, "    quantize_block(BUFFER(%lluu), y + c, (%u * h + c) / 32, %u);", (ull)q8->offset, at->width, q8->cols);
+}
+
+static void put_attention_y(struct emitter *e, const struct attention_text *at)
+{
+    const struct buffer *f = &e->plan->f32[e->group->node->index];
+    if (f->exists) put(e, "float *const y = FLOATS(%lluu) + %u * h;", (ull)f->offset, at->width);
+    else put(e, "float *const y = (float *)(void *)SCRATCH(%lluu);", (ull)e->plan->scratch_y);
+}
+
+static struct attention_text attention_text(struct emitter *e)
 {
     const struct node *n = e->group->node;
     const struct model *m = e->model;
-    const struct buffer *q = &e->plan->f32[n->inputs[0]->index], *f = &e->plan->f32[n->index], *q8 = &e->plan->q8[n->index];
-    const uint32_t heads_kv = n->inputs[1]->heads, group = n->heads / heads_kv, width = group * m->head_dim;
-    const char *kv = kv_type_name[e->plan->options.kv], *scale = f32_text(e->arena, 1 / sqrt((double)m->head_dim));
-    enum { TOKENS = 8 };
+    const uint32_t n_ctx = e->plan->options.n_ctx;
+    struct attention_text at = { .heads_kv = n->inputs[1]->heads, .kv = kv_type_name[e->plan->options.kv] };
+    at.group = n->heads / at.heads_kv;
+    at.width = at.group * m->head_dim;
+    at.k_head = arena_printf(e->arena, "kv_k_%s(a->kv + l->kv, h, %u, %u)", at.kv, m->head_dim, n_ctx);
+    at.v_head = arena_printf(e->arena, "kv_v_%s(a->kv + l->kv, h, %u, %u, %u)", at.kv, at.heads_kv, m->head_dim, n_ctx);
+    at.sizes = arena_printf(e->arena, "/* group */ %u, /* head_dim */ %u, %s, /* cap */ 0", at.group, m->head_dim, f32_text(e->arena, 1 / sqrt((double)m->head_dim)));
     e->launch.kv = e->plan->kv_layer[n->layer];
-    text_printf(&e->note, " * %u heads of %u over %u KV heads in %s\n", n->heads, m->head_dim, heads_kv, kv);
-    const char *k_head = arena_printf(e->arena, "kv_k_%s(a->kv + l->kv, h, %u, %u)", kv, m->head_dim, e->plan->options.n_ctx);
-    const char *v_head = arena_printf(e->arena, "kv_v_%s(a->kv + l->kv, h, %u, %u, %u)", kv, heads_kv, m->head_dim, e->plan->options.n_ctx);
-    const char *sizes = arena_printf(e->arena, "/* group */ %u, /* head_dim */ %u, %s, /* cap, window, sink */ 0, 0, 0", group, m->head_dim, scale);
-    if (!e->prefill) {
-        put(e, "    if (l->tail && !a->n_logits) return;\n");
-        put(e, "    const struct span s = share(%u, thread, n_threads);\n", heads_kv);
-        put(e, "    for (uint32_t h = s.first; h < s.last; h++) {\n");
-        if (f->exists) put(e, "        float *const y = FLOATS(%lluu) + %u * h;\n", (ull)f->offset, width);
-        else put(e, "        float *const y = (float *)(void *)SCRATCH(%lluu);\n", (ull)e->plan->scratch_y);
-        put(e, "        attention_decode_%s(y, FLOATS(%lluu) + %u * h, %s, %s, a->n_past + 1, %s);\n", kv, (ull)q->offset, width, k_head, v_head, sizes);
-        if (q8->exists) put(e, "        for (uint32_t i = 0; i < %u; i += 32) quantize_block(BUFFER(%lluu), y + i, (%u * h + i) / 32, %u);\n", width, (ull)q8->offset, width, q8->cols);
-        put(e, "    }\n");
-        return;
+    return at;
+}
+
+/* Heads are shared out; where they do not divide evenly, so are ranges of positions, which attention_merge joins. */
+static void put_attention_decode(struct emitter *e)
+{
+    const struct attention_text at = attention_text(e);
+    const struct node *n = e->group->node;
+    const struct buffer *q = &e->plan->f32[n->inputs[0]->index];
+    const ull o = (ull)e->plan->parts_offset, ml = o + (ull)ATTENTION_PARTS * n->cols * 4;
+    text_printf(&e->note, " * %u heads of %u over %u KV heads in %s\n", n->heads, e->model->head_dim, at.heads_kv, at.kv);
+    put(e, "if (l->tail && !a->n_logits) return;");
+    put(e, "const uint32_t n_kv = a->n_past + 1, parts = attention_parts(n_kv, %u, n_threads);", at.heads_kv);
+    put(e, "const struct span s = share(%u * parts, thread, n_threads);", at.heads_kv);
+    put(e, "for (uint32_t i = s.first; i < s.last; i++) {");
+    put(e, "const uint32_t h = i / parts;");
+    put(e, "const float *const q = FLOATS(%lluu) + %u * h;", (ull)q->offset, at.width);
+    put(e, "if (parts > 1) {");
+    put(e, "const uint32_t part = i %% parts, each = (n_kv + 16 * parts - 1) / (16 * parts) * 16;");
+    put(e, "const uint32_t first = part * each < n_kv ? part * each : n_kv, end = n_kv - first < each ? n_kv : first + each, p = %u * h + part;", ATTENTION_PARTS);
+    put(e, "attention_part_%s(FLOATS(%lluu) + %u * p, FLOATS(%lluu) + %u * p, FLOATS(%lluu) + %u * p, q, %s, %s, first, end, %s);", at.kv, o, at.width, ml, at.group,
+        ml + (ull)ATTENTION_PARTS * n->heads * 4, at.group, at.k_head, at.v_head, at.sizes);
+    put(e, "continue;");
+    put(e, "}");
+    put_attention_y(e, &at);
+    put(e, "attention_decode_%s(y, q, %s, %s, n_kv, %s, /* window, sink */ 0, 0);", at.kv, at.k_head, at.v_head, at.sizes);
+    put_attention_row(e, &at);
+    put(e, "}");
+}
+
+static void put_attention_merge(struct emitter *e)
+{
+    const struct attention_text at = attention_text(e);
+    const struct node *n = e->group->node;
+    const ull o = (ull)e->plan->parts_offset, ml = o + (ull)ATTENTION_PARTS * n->cols * 4;
+    text_printf(&e->note, " * joins the parts of %u KV heads; left out when the threads divide the heads evenly\n", at.heads_kv);
+    put(e, "const uint32_t parts = attention_parts(a->n_past + 1, %u, n_threads);", at.heads_kv);
+    put(e, "if (parts == 1 || (l->tail && !a->n_logits)) return;");
+    put(e, "const struct span s = share(%u, thread, n_threads);", at.heads_kv);
+    put(e, "for (uint32_t h = s.first; h < s.last; h++) {");
+    put_attention_y(e, &at);
+    put(e, "const uint32_t p = %u * h;", ATTENTION_PARTS);
+    put(e, "attention_merge(y, FLOATS(%lluu) + %u * p, FLOATS(%lluu) + %u * p, FLOATS(%lluu) + %u * p, parts, %u, %u, /* sink */ 0);", o, at.width, ml, at.group,
+        ml + (ull)ATTENTION_PARTS * n->heads * 4, at.group, at.group, e->model->head_dim);
+    put_attention_row(e, &at);
+    put(e, "}");
+}
+
+static void put_attention_prefill(struct emitter *e)
+{
+    const struct attention_text at = attention_text(e);
+    const struct node *n = e->group->node;
+    const struct buffer *q = &e->plan->f32[n->inputs[0]->index], *f = &e->plan->f32[n->index], *q8 = &e->plan->q8[n->index];
+    const uint32_t tokens = PREFILL_ATTENTION_TOKENS;
+    text_printf(&e->note, " * %u heads of %u over %u KV heads in %s\n", n->heads, e->model->head_dim, at.heads_kv, at.kv);
+    put(e, "const uint32_t t0 = first_token(a, l), tiles = (a->n_tokens - t0 + %u) / %u;", tokens - 1, tokens);
+    put(e, "const struct span s = share(%u * tiles, thread, n_threads);", at.heads_kv);
+    put(e, "for (uint32_t i = s.first; i < s.last; i++) {");
+    put(e, "const uint32_t h = i / tiles, t = t0 + i %% tiles * %u, n = a->n_tokens - t < %u ? a->n_tokens - t : %u;", tokens, tokens, tokens);
+    if (f->exists) put(e, "float *const y = FLOAT_ROW(BUFFER(%lluu), %lluu, t) + %u * h;", (ull)f->offset, (ull)f->stride, at.width);
+    else put(e, "float *const y = (float *)(void *)SCRATCH(%lluu);", (ull)e->plan->scratch_y);
+    put(e, "attention_prefill_%s(y, /* stride */ %u, FLOAT_ROW(BUFFER(%lluu), %lluu, t) + %u * h, /* stride */ %u, %s, %s,", at.kv, f->exists ? (uint32_t)(f->stride / 4) : at.width,
+        (ull)q->offset, (ull)q->stride, at.width, (uint32_t)(q->stride / 4), at.k_head, at.v_head);
+    put(e, "    a->n_past + t, /* first */ 0, n, %s, /* window, sink */ 0, 0);", at.sizes);
+    if (q8->exists) {
+        put(e, "for (uint32_t k = 0; k < n; k++)");
+        put(e, "    for (uint32_t c = 0; c < %u; c += 32)", at.width);
+        put(e, "        quantize_block(ROW(BUFFER(%lluu), %lluu, t + k), y + %u * k + c, (%u * h + c) / 32, %u);", (ull)q8->offset, (ull)q8->stride, at.width, at.width, q8->cols);
     }
-    put(e, "    const uint32_t t0 = first_token(a, l), tiles = (a->n_tokens - t0 + %u) / %u;\n", TOKENS - 1, TOKENS);
-    put(e, "    const struct span s = share(%u * tiles, thread, n_threads);\n", heads_kv);
-    put(e, "    for (uint32_t i = s.first; i < s.last; i++) {\n");
-    put(e, "        const uint32_t h = i / tiles, t = t0 + i %% tiles * %u, n = a->n_tokens - t < %u ? a->n_tokens - t : %u;\n", TOKENS, TOKENS, TOKENS);
-    if (f->exists) put(e, "        float *const y = FLOAT_ROW(BUFFER(%lluu), %lluu, t) + %u * h;\n        const uint32_t stride = %u;\n", (ull)f->offset, (ull)f->stride, width, (uint32_t)(f->stride / 4));
-    else put(e, "        float *const y = (float *)(void *)SCRATCH(%lluu);\n        const uint32_t stride = %u;\n", (ull)e->plan->scratch_y, width);
-    put(e, "        attention_prefill_%s(y, stride, FLOAT_ROW(BUFFER(%lluu), %lluu, t) + %u * h, %u, %s, %s, a->n_past + t, 0, n, %s);\n", kv, (ull)q->offset, (ull)q->stride, width,
-        (uint32_t)(q->stride / 4), k_head, v_head, sizes);
-    if (q8->exists) put(e, "        for (uint32_t k = 0; k < n; k++)\n            for (uint32_t c = 0; c < %u; c += 32) quantize_block(ROW(BUFFER(%lluu), %lluu, t + k), y + stride * k + c, (%u * h + c) / 32, %u);\n",
-                        width, (ull)q8->offset, (ull)q8->stride, width, q8->cols);
-    put(e, "    }\n");
+    put(e, "}");
 }
 
 /* ---- functions and launches ---- */
@@ -374,6 +452,8 @@ static void begin(struct emitter *e, bool prefill, bool tail)
     e->prefill = prefill;
     e->body = (struct text){ .arena = e->arena };
     e->note = (struct text){ .arena = e->arena };
+    e->t = prefill ? "t" : "0";
+    e->depth = 1;
     e->launch = (struct emitted_launch){ .name = e->group->name, .layer = e->group->layer, .tail = tail };
 }
 
@@ -389,7 +469,7 @@ static void put_group(struct emitter *e)
     case GROUP_EMBED:     put_embed(e); break;
     case GROUP_NORM:      put_norm(e); break;
     case GROUP_LINEAR:    put_linear(e); break;
-    case GROUP_ATTENTION: put_attention(e); break;
+    case GROUP_ATTENTION: if (e->prefill) put_attention_prefill(e); else put_attention_decode(e); break;
     case GROUP_MAP:       put_map(e); break;
     }
 }
@@ -397,8 +477,8 @@ static void put_group(struct emitter *e)
 struct emitted_kernels emit_kernels(struct arena *a, struct text *out, const struct plan *p)
 {
     const struct fused *f = p->fused;
-    struct emitted_kernels k = { .decode = arena_array(a, struct emitted_launch, f->n_groups), .prefill = arena_array(a, struct emitted_launch, 2 * f->n_groups) };
-    struct emitter e = { .arena = a, .plan = p, .model = p->model, .out = out, .functions = arena_array(a, struct function, 3 * f->n_groups) };
+    struct emitted_kernels k = { .decode = arena_array(a, struct emitted_launch, 2 * f->n_groups), .prefill = arena_array(a, struct emitted_launch, 2 * f->n_groups) };
+    struct emitter e = { .arena = a, .plan = p, .model = p->model, .out = out, .functions = arena_array(a, struct function, 4 * f->n_groups) };
     uint32_t last_store = 0;
     for (uint32_t i = 0; i < f->n_groups; i++)
         if (group_has(&f->groups[i], OP_store_k) || group_has(&f->groups[i], OP_store_v)) last_store = i;
@@ -409,6 +489,13 @@ struct emitted_kernels emit_kernels(struct arena *a, struct text *out, const str
         begin(&e, false, tail);
         put_group(&e);
         end(&e, "decode", k.decode, &k.n_decode);
+        if (e.group->kind == GROUP_ATTENTION) {
+            begin(&e, false, tail);
+            put_attention_merge(&e);
+            e.launch.name = "attention_merge";
+            e.launch.unless_divides = e.group->node->inputs[1]->heads;
+            end(&e, "decode_merge", k.decode, &k.n_decode);
+        }
         if (e.gp->staged) {
             begin(&e, true, tail);
             put_prefill_stage(&e);

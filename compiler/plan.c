@@ -229,10 +229,18 @@ static void plan_scratch(struct plan *p)
             if (g->branches[k].matmul) prefill = max_u64(prefill, GEMM_SCRATCH / GEMM_GROUPS * p->profile->tile.gemm_groups);
         }
     }
+    uint64_t parts = 0, attention = 0;
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct node *n = p->fused->groups[i].node;
+        if (p->fused->groups[i].kind != GROUP_ATTENTION) continue;
+        parts = max_u64(parts, ATTENTION_PARTS * ((uint64_t)n->cols + 2 * n->heads) * 4);
+        attention = max_u64(attention, (uint64_t)n->cols / n->inputs[1]->heads * 4 * PREFILL_ATTENTION_TOKENS);
+    }
     p->scratch_y = align_up(max_u64(decode, prefill), 64);
-    p->scratch_stride = align_up(p->scratch_y + 2 * rows * 4 * p->chunk, 4096) + 64;    /* threads' scratches in different cache sets */
+    p->scratch_stride = align_up(p->scratch_y + max_u64(2 * rows * 4 * p->chunk, attention), 4096) + 64;    /* threads' scratches in different cache sets */
     p->rope_offset = align_up(p->arena_bytes, 64);
-    p->scratch_offset = align_up(p->rope_offset + (uint64_t)p->chunk * p->model->n_rot * 4, 4096);
+    p->parts_offset = align_up(p->rope_offset + (uint64_t)p->chunk * p->model->n_rot * 4, 64);
+    p->scratch_offset = align_up(p->parts_offset + parts, 4096);
     p->arena_bytes = p->scratch_offset + p->scratch_stride * p->options.max_threads;
 }
 

@@ -8,6 +8,11 @@
 enum kv_type { KV_TYPE_F16, KV_TYPE_F32, KV_TYPE_Q8_0 };
 extern const char *const kv_type_name[];        /* "f16", "f32", "q8_0" */
 
+enum {
+    ATTENTION_PARTS = 16,           /* ranges of positions one KV head can be cut into in decode; as in templates/cpu/launch.h */
+    PREFILL_ATTENTION_TOKENS = 16,  /* query tokens that share loads of K and V */
+};
+
 struct plan_options {
     uint32_t     n_ctx;           /* 0: what the model was trained for, at most 8192 */
     enum kv_type kv;
@@ -39,6 +44,7 @@ struct plan {
     struct buffer        *f32, *q8;         /* [n_nodes]: the forms in which a value is kept */
     struct group_plan    *groups;           /* [fused->n_groups] */
     uint64_t              rope_offset;      /* arena: [chunk][n_rot] cos and sin of the step's positions */
+    uint64_t              parts_offset;     /* arena: partial results of decode attention */
     uint64_t              scratch_offset, scratch_stride;   /* arena, per thread */
     uint64_t              scratch_y;        /* offset in the scratch of row results (after staging rows or GEMM panels) */
     uint64_t              arena_bytes;

@@ -261,8 +261,9 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
     random_seed(&random, 1);
     for (uint32_t i = 0; i < e->n_ctx; i++) b.tokens[i] = (int32_t)(random_next(&random) % p->n_vocab);
 
-    const size_t cache = last_cache_bytes(), large = 4 * cache > 256u << 20 ? 4 * cache : 256u << 20;
-    b.memory_gb_s = bandwidth(e->pool, large < (size_t)1 << 30 ? large : (size_t)1 << 30);
+    /* Three times the last cache leaves nothing of one sweep to the next. */
+    const size_t cache = last_cache_bytes(), three = 3 * cache > 64u << 20 ? 3 * cache : 64u << 20;
+    b.memory_gb_s = bandwidth(e->pool, three < 512u << 20 ? three : 512u << 20);
     if (p->weights_bytes > 0 && p->weights_bytes < cache) b.cache_gb_s = bandwidth(e->pool, (size_t)p->weights_bytes);
     const bool json = strcmp(o->output_format, "json") == 0;
     if (json) printf("[");

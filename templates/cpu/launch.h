@@ -29,6 +29,14 @@ DEVICE uint32_t span_to(struct span s, uint32_t begin, uint32_t n)   { return s.
 /* First token a kernel has to work on: behind the last KV append only those count whose logits are asked for. */
 DEVICE uint32_t first_token(const struct forge_args *a, const struct forge_launch *l) { return l->tail ? a->n_tokens - a->n_logits : 0; }
 
+/* Ranges of positions that decode attention cuts each KV head into: 1 where the heads divide evenly among the threads or the
+ * context is short; else at least two pieces of work a thread, none below 64 positions, at most 16. */
+DEVICE uint32_t attention_parts(uint32_t n_kv, uint32_t n_head_kv, uint32_t n_threads)
+{
+    const uint32_t wanted = n_head_kv % n_threads ? (2 * n_threads + n_head_kv - 1) / n_head_kv : 1, most = n_kv / 64 < 16 ? n_kv / 64 : 16;
+    return wanted < most ? wanted : most ? most : 1;
+}
+
 DEVICE uint32_t round_up_16(uint32_t n) { return (n + 15) / 16 * 16; }
 DEVICE void copy(float *y, const float *x, uint32_t n) { for (uint32_t i = 0; i < n; i++) y[i] = x[i]; }
 #endif

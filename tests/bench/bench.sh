@@ -23,7 +23,7 @@ GB/s is what decoding reads, share its part of the read bandwidth that the progr
 TEXT
 }
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
-forgec= make_gguf= options= peers=${PEERS-} threads=2 n_prompt=128 n_gen=128 rounds=3 reps=5 statistic=median yardstick=$here/yardstick.csv form=md keep=
+forgec="" make_gguf="" options="" peers=${PEERS-} threads=2 n_prompt=128 n_gen=128 rounds=3 reps=5 statistic=median yardstick=$here/yardstick.csv form=md keep=""
 while getopts f:g:b:P:t:p:n:R:r:s:y:o:k:h c; do
     case $c in
     f) forgec=$OPTARG ;; g) make_gguf=$OPTARG ;; b) options=$OPTARG ;; P) peers=$OPTARG ;; t) threads=$OPTARG ;; p) n_prompt=$OPTARG ;;
@@ -85,8 +85,9 @@ run_peer() {         # model gguf name command
                 sub(/.*\[/, "", text); sub(/\].*/, "", text)
                 n = split(text, x, ",")
                 for (i = 1; i <= n; i++) for (j = i; j > 1 && x[j] + 0 < x[j - 1] + 0; j--) { t = x[j]; x[j] = x[j - 1]; x[j - 1] = t }
-                if (n) printf "%s,%s,%s,%s,%s\n", model, name, n_prompt > 0 ? "pp" n_prompt : "tg" n_gen,
-                              (x[int((n + 1) / 2)] + x[int(n / 2) + 1]) / 2, x[n] + 0 }' >> "$samples"
+                test = "tg" n_gen
+                if (n_prompt > 0) test = "pp" n_prompt
+                if (n) printf "%s,%s,%s,%s,%s\n", model, name, test, (x[int((n + 1) / 2)] + x[int(n / 2) + 1]) / 2, x[n] + 0 }' >> "$samples"
         after=$(wc -l < "$samples")
         [ "$after" -gt "$before" ] || { echo "bench.sh: $4 printed no speeds:" >&2; tail -3 "$dir/log" >&2; }
     done

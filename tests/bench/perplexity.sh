@@ -13,7 +13,7 @@ usage: perplexity.sh [options] -T TEXT MODEL.gguf...
 TEXT
 }
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
-forgec= options= text= context=512 threads=2 reference=$here/perplexity.csv limit=1
+forgec="" options="" text="" context=512 threads=2 reference=$here/perplexity.csv limit=1
 while getopts f:b:T:c:t:e:l:h c; do
     case $c in
     f) forgec=$OPTARG ;; b) options=$OPTARG ;; T) text=$OPTARG ;; c) context=$OPTARG ;; t) threads=$OPTARG ;; e) reference=$OPTARG ;;
@@ -21,7 +21,7 @@ while getopts f:b:T:c:t:e:l:h c; do
     esac
 done
 shift $((OPTIND - 1))
-[ $# -gt 0 ] && [ -n "$text" ] || { usage >&2; exit 2; }
+if [ $# -eq 0 ] || [ -z "$text" ]; then usage >&2; exit 2; fi
 if [ -z "$forgec" ]; then forgec=$here/../../build/forgec; [ -x "$forgec" ] || forgec=$(command -v forgec); fi
 [ -x "$forgec" ] || { echo "perplexity.sh: no forgec; build it or name it with -f" >&2; exit 1; }
 dir=$(mktemp -d "${TMPDIR:-/tmp}/forgec-ppl.XXXXXX") || exit 1
@@ -36,7 +36,7 @@ perplexity() {       # model options: prints one number, or nothing
 
 for m in "$@"; do
     own=$(perplexity "$m" '') exact=$(perplexity "$m" --exact)
-    [ -n "$own" ] && [ -n "$exact" ] || { echo "perplexity.sh: $m:" >&2; tail -3 "$dir/log" >&2; }
+    if [ -z "$own" ] || [ -z "$exact" ]; then echo "perplexity.sh: $m:" >&2; tail -3 "$dir/log" >&2; fi
     echo "$(basename "$m" .gguf),${own:-0},${exact:-0}"
 done | awk -F, -v reference="$reference" -v limit="$limit" '
     function off(x, to) { return to > 0 && x > 0 ? sprintf("%+.3f %%", 100 * (x - to) / to) : "-" }

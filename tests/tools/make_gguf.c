@@ -1,6 +1,7 @@
 /* make_gguf.c -- writes a GGUF (v3) of any shape and format with random weights, for tests and measurements.
- * Every tensor is made of runs of up to 256 weights taken at random from a pool of a million normally distributed ones,
- * quantised once per format and row length; so a file grows as fast as the disk takes it.  The same seed gives the same bytes. */
+ * Rows are made of runs of up to 256 weights taken at random from a pool of two million normally distributed ones, quantised once per
+ * format and row length; so a file grows as fast as the disk takes it.  The same seed gives the same bytes, and files of one shape and
+ * seed in several formats hold the same weights, quantised. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +14,7 @@
 #include "../../templates/ref/dequant.h"
 #include "quantize.h"
 
-enum { ALIGNMENT = 32, POOL = 1 << 20, RUN = 256, BYTE_TOKENS = 256, SPECIAL_TOKENS = 2 };
+enum { ALIGNMENT = 32, POOL = 1 << 21, RUN = 256, SHORT_ROW = 2 * RUN, BYTE_TOKENS = 256, SPECIAL_TOKENS = 2 };
 
 /* ---- what to make ---- */
 
@@ -111,7 +112,7 @@ static const uint8_t *pool_of(uint32_t quant, uint64_t cols)
     const struct quant_row *q = quant_row_find(quant);
     struct pool *p = allocate(sizeof *p);
     *p = (struct pool){ quant, cols, allocate((size_t)POOL / q->block_weights * q->block_bytes), pools };
-    uint64_t state = opt.seed * 1000003 + cols * 64 + quant;
+    uint64_t state = opt.seed * 1000003 + cols;
     const float deviation = 1 / sqrtf((float)cols);
     float x[RUN];
     for (uint32_t i = 0; i < POOL; i += RUN) {
@@ -392,19 +393,26 @@ static void put_vector(const struct tensor *t, uint64_t *state)
 static void put_matrix(const struct tensor *t, uint64_t *state)
 {
     const struct quant_row *q = quant_row_find(t->quant);
-    const uint8_t *pool = pool_of(t->quant, t->cols);
-    const uint64_t run = q->block_weights < RUN ? RUN / q->block_weights : 1, n = t->cols / q->block_weights;    /* blocks */
-    const uint64_t places = POOL / q->block_weights - run + 1, bytes = row_bytes(t);
+    const bool is_short = t->cols <= SHORT_ROW;               /* too few runs to make many different rows of: every weight fresh */
+    const uint8_t *pool = is_short ? NULL : pool_of(t->quant, t->cols);
+    const uint64_t run = RUN / q->block_weights, n = t->cols / q->block_weights;    /* blocks */
+    const uint64_t run_bytes = RUN / q->block_weights * q->block_bytes, bytes = row_bytes(t);
     const uint64_t rows_at_once = bytes < 1 << 20 ? (1 << 20) / bytes : 1;
+    const float deviation = 1 / sqrtf((float)t->cols);
     uint8_t *buffer = allocate(bytes * rows_at_once);
     for (uint64_t row = 0; row < t->rows; ) {
         uint64_t rows = t->rows - row < rows_at_once ? t->rows - row : rows_at_once;
         uint8_t *p = buffer;
         row += rows;
+        for (; rows > 0 && is_short; rows--, p += bytes) {
+            float x[SHORT_ROW];
+            for (uint64_t i = 0; i < t->cols; i++) x[i] = random_normal(state) * deviation;
+            quantize_row(t->quant, p, x, t->cols);
+        }
         for (; rows > 0; rows--)
             for (uint64_t i = 0; i < n; i += run) {
                 const uint64_t blocks = n - i < run ? n - i : run;
-                memcpy(p, pool + random_u64(state) % places * q->block_bytes, blocks * q->block_bytes);
+                memcpy(p, pool + random_u64(state) % (POOL / RUN) * run_bytes, blocks * q->block_bytes);
                 p += blocks * q->block_bytes;
             }
         put(buffer, (uint64_t)(p - buffer));

@@ -1,0 +1,151 @@
+#!/bin/sh
+# setup.sh -- from a fresh Debian 12, Debian 13 or Ubuntu 24.04 to a story, or to a run of all tests.
+#   ./setup.sh story       install what is missing, build forgec, compile the bundled model, print a story
+#   ./setup.sh test        install what is missing, build forgec in several ways, run all tests
+#   ./setup.sh packages    install what both need, and nothing else
+# Packages are installed with apt-get, as root or through sudo; where nothing is missing neither is asked for, and no network.
+# Elsewhere than on Debian and Ubuntu the script says what is missing.  Only the story goes to stdout of `story`.
+set -eu
+cd "$(dirname "$0")"
+
+clang_versions='19 20 21 22 23 24 25 26 27 28 29'
+jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+started=$(date +%s)
+
+say() { echo "== $*" >&2; }
+stop() { echo "setup.sh: $*" >&2; exit 1; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# timed WHAT COMMAND...: runs it and says how long it took
+timed() {
+    what=$1; shift
+    from=$(date +%s)
+    say "$what"
+    "$@" || stop "$what: failed"
+    say "$what: $(($(date +%s) - from)) s"
+}
+
+# ---- what is there ----
+
+has_header() { has cc && echo "#include <$1>" | cc -E -x c -o /dev/null - >/dev/null 2>&1; }
+
+has_cmake() {
+    has cmake || return 1
+    version=$(cmake --version | sed -n '1s/.*version \([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
+    [ "${version% *}" -gt 3 ] || { [ "${version% *}" -eq 3 ] && [ "${version#* }" -ge 22 ]; }
+}
+
+# Sets clang to the one forgec would take, and clang_version; fails when there is none.
+find_clang() {
+    for clang in ${FORGEC_CLANG:-$(for v in $clang_versions; do echo "clang-$v"; done) clang}; do
+        has "$clang" || continue
+        clang_version=$("$clang" --version 2>/dev/null | sed -n '1s/.*clang version \([0-9]*\).*/\1/p')
+        [ "${clang_version:-0}" -ge 19 ] && return 0
+    done
+    return 1
+}
+
+has_lld() { lld=$("$clang" --print-prog-name=ld.lld) && [ -x "$lld" ]; }
+
+has_clang_runtime() {       # AddressSanitizer and libFuzzer
+    object=$(mktemp) || return 1
+    echo 'int LLVMFuzzerTestOneInput(const char *p, unsigned long n) { return p && n > 3 ? 0 : 0; }' |
+        "$clang" -x c -fsanitize=fuzzer,address -o "$object" - >/dev/null 2>&1 && code=0 || code=1
+    rm -f "$object"
+    return $code
+}
+
+# Adds to packages what is missing for $1 (story or test).  clang: the packages of which version.
+missing() {
+    packages=
+    want() { packages="$packages $*"; }
+    has gcc && has_header stdio.h || want gcc libc6-dev
+    has make || want make
+    has_cmake || want cmake
+    has_header yaml.h || want libyaml-dev
+    has_header xxhash.h || want libxxhash-dev
+    has_header cjson/cJSON.h || want libcjson-dev
+    has_header cmocka.h || want libcmocka-dev
+    if find_clang; then has_lld || want "lld-$clang_version"
+    else want clang lld; fi
+    [ "$1" = test ] || return 0
+    if ! find_clang; then want libclang-rt
+    else has_clang_runtime || want "libclang-rt-$clang_version-dev"; fi
+    if [ "$(uname -m)" = x86_64 ]; then         # programs for aarch64 are built here and run in qemu
+        has qemu-aarch64 || has qemu-aarch64-static || want qemu-user
+        has aarch64-linux-gnu-gcc || want gcc-aarch64-linux-gnu
+        [ -f /usr/aarch64-linux-gnu/include/stdio.h ] || want libc6-dev-arm64-cross
+    fi
+}
+
+# ---- installing it ----
+
+apt() {
+    set -- env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 apt-get -y -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@"
+    if [ "$(id -u)" -eq 0 ]; then "$@"
+    elif has sudo; then sudo "$@"
+    else stop "packages are missing ($packages ): run this as root, or install sudo"
+    fi >&2
+}
+
+# Turns "clang", "lld" and "libclang-rt" in packages into the oldest version, 19 or later, that the archive has.
+choose_clang() {
+    case " $packages " in *" clang "*) ;; *) return 0 ;; esac
+    for v in $clang_versions; do
+        LC_ALL=C apt-cache policy "clang-$v" 2>/dev/null | grep -q 'Candidate: [^(]' || continue
+        packages=$(echo "$packages" | sed "s/ clang / clang-$v /; s/ lld/ lld-$v/; s/ libclang-rt/ libclang-rt-$v-dev/")
+        return 0
+    done
+    stop "the package archives of this system have no clang 19 or newer, which forgec needs to compile models.
+  Debian 12 and 13 have clang-19 in main; Ubuntu 24.04 in universe of noble-updates: enable those, or see https://apt.llvm.org"
+}
+
+install_missing() {
+    missing "$1"
+    [ -n "$packages" ] || return 0
+    has apt-get || stop "missing (Debian's names):$packages; install them and run this again. clang must be 19 or newer"
+    say "installing$packages"
+    from=$(date +%s)
+    apt update || say "apt-get update failed; trying with the package lists that are there"
+    choose_clang
+    # shellcheck disable=SC2086  # the names are words
+    apt install --no-install-recommends $packages || stop "apt-get could not install:$packages"
+    missing "$1"
+    [ -z "$packages" ] || stop "still missing after the installation:$packages"
+    say "packages: $(($(date +%s) - from)) s"
+}
+
+# ---- the commands ----
+
+story() {
+    install_missing story
+    timed "building forgec" build_forgec >&2
+    timed "compiling the model" build/release/forgec build examples/storyteller/storyteller-7m-q8_0.gguf -o build/story >&2
+    say "build/story -p 'Once upon a time' --temp 0.7 --top-p 0.9 -s 11"
+    build/story -p 'Once upon a time' --temp 0.7 --top-p 0.9 -s 11 --echo
+    say "done in $(($(date +%s) - started)) s; another story: build/story -p 'Once upon a time' --temp 0.7 --top-p 0.9"
+}
+
+build_forgec() {
+    log=$(cmake --preset release 2>&1) || { echo "$log"; return 1; }
+    cmake --build build/release --target forgec --parallel "$jobs"
+}
+
+# Everything is one ctest run, so that its summary is the last word; FORGEC_CHECKS adds clang, sanitizers and fuzzers to it.
+tests() {
+    install_missing test
+    export XDG_CACHE_HOME="$PWD/build/test/cache"
+    timed "configuring (gcc, warnings are errors)" cmake -S . -B build/test -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=gcc -DFORGEC_TESTS=ON \
+        -DFORGEC_WERROR=ON -DFORGEC_CHECKS=ON
+    timed "building" cmake --build build/test --parallel "$jobs"
+    say "testing"
+    cd build/test
+    exec ctest --parallel "$jobs" --output-on-failure --no-tests=error
+}
+
+case ${1-} in
+    story) story ;;
+    test) tests ;;
+    packages) install_missing test; say "nothing is missing" ;;
+    *) sed -n '2,7s/^# \{0,1\}//p' "$0"; [ "${1-}" = --help ] || exit 2 ;;
+esac

@@ -1,0 +1,101 @@
+#!/bin/sh
+# checks.sh KIND DIR CLANG -- one more build of this tree in DIR/KIND and what it is for; ctest runs these when FORGEC_CHECKS is on.
+#   clang        warnings are errors; the unit tests
+#   asan         AddressSanitizer and UBSan: all tests but the slow ones, then compiled programs with both inside
+#   tsan         ThreadSanitizer: the threaded unit tests, then a compiled program with 2 to 4 threads
+#   fuzz         builds the libFuzzer targets
+#   fuzz_NAME    runs one of them for FUZZ_SECONDS (60) on the seeds of tests/data
+set -eu
+kind=$1 clang=$3
+mkdir -p "$2"
+dir=$(cd "$2" && pwd)
+root=$(cd "$(dirname "$0")/.." && pwd)
+jobs=${CHECK_JOBS:-2}
+model=$root/examples/storyteller/storyteller-7m-q8_0.gguf
+
+build() {       # DIR CMAKE-OPTIONS...
+    out=$1; shift
+    cmake -S "$root" -B "$out" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER="$clang" "$@" >"$out.log" 2>&1 || { cat "$out.log"; exit 1; }
+    cmake --build "$out" --parallel "$jobs" >>"$out.log" 2>&1 || { cat "$out.log"; exit 1; }
+}
+
+run_tests() {   # DIR CTEST-OPTIONS...
+    (cd "$1" && shift && ctest --parallel "$jobs" --output-on-failure --no-tests=error "$@")
+}
+
+# A clang that puts a sanitizer into everything it compiles and links: the compiled programs, not only the compiler.
+sanitizing_clang() {    # FILE FLAGS
+    cat >"$1" <<EOF
+#!/bin/sh
+exec "$clang" "\$@" $2
+EOF
+    chmod +x "$1"
+}
+
+program() {     # TARGET OPTIONS...: builds $dir/$kind/program with the sanitizing clang
+    target=$1; shift
+    echo "-- program for $target $*"
+    "$dir/$kind/forgec" build "$model" -q -t "$target" -o "$dir/$kind/program" --clang "$dir/$kind.clang" "$@"
+}
+
+runs_here() { "$dir/$kind/forgec" targets | grep -v 'does not run here' | grep -q "^$1 "; }
+
+try() { "$dir/$kind/program" -q "$@" >"$dir/$kind.text" || { code=$?; echo "exit code $code of: program -q $*"; exit 1; }; }
+
+case $kind in
+clang)
+    build "$dir/clang" -DFORGEC_WERROR=ON
+    run_tests "$dir/clang" -R '^test_'
+    ;;
+asan)
+    export ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+    build "$dir/asan" -DFORGEC_SANITIZE=address,undefined
+    run_tests "$dir/asan" -LE 'slow|golden'
+    sanitizing_clang "$dir/asan.clang" '-g -fsanitize=address,undefined -fno-sanitize-recover=all'
+    for target in portable x86-64-v3 x86-64-v4 aarch64; do
+        runs_here "$target" || continue
+        for options in "" "--exact" "--fuse none --kv q8_0"; do
+            # shellcheck disable=SC2086  # options are words
+            program "$target" $options
+            for chunk in 0 1 7 128; do try -p 'Once upon a time there was a king who had three daughters' -n 24 -s 1 -ub $chunk; done
+            try -p 'Once' -n 40 -s 2 --repeat-penalty 1.1 --presence-penalty 0.1 -r never -t 2
+            try -f "$root/LICENSE" -c 1024 -n 0 -t 1 2>/dev/null || true
+        done
+    done
+    printf 'Tell me a story\nAnd then?\n' | "$dir/asan/program" -q -i -n 20 -s 1 >/dev/null
+    "$dir/asan/program" --bench -p 32 -n 8 -r 1 -o json >/dev/null
+    ;;
+tsan)
+    export TSAN_OPTIONS=halt_on_error=1
+    build "$dir/tsan" -DFORGEC_SANITIZE=thread
+    run_tests "$dir/tsan" -R 'thread|cache|spawn|engine'
+    sanitizing_clang "$dir/tsan.clang" '-g -fsanitize=thread'
+    program native
+    for threads in 2 3 4; do try -p 'Once upon a time' -n 40 -s 1 -t $threads; done
+    "$dir/tsan/program" --bench -p 40 -n 16 -r 2 -t 3 -o json >/dev/null
+    ;;
+fuzz)
+    build "$dir/fuzz" -DFORGEC_SANITIZE=address,undefined -DFORGEC_FUZZ=ON -DFORGEC_TESTS=OFF
+    ;;
+fuzz_*)
+    work=$dir/$kind
+    rm -rf "$work"
+    mkdir -p "$work/seeds" "$work/corpus"
+    case $kind in
+    fuzz_gguf)  find "$root/tests/data" -name '*.gguf' -size -64k -exec cp {} "$work/seeds" \; ;;
+    fuzz_yaml)  cp "$root"/models/*.yaml "$root"/targets/*.yaml "$work/seeds" ;;
+    fuzz_tokenize)      # its first byte says what follows: a text for vocabulary (byte / 4), or from 0x80 on a GGUF file
+        for file in "$root"/tests/data/tokenizers/*.inp "$root"/docs/*.md; do
+            { printf '\003'; head -c 4000 "$file"; } >"$work/seeds/$(basename "$file")"
+        done
+        for file in "$root"/tests/data/tokenizers/tiny-*.gguf; do
+            { printf '\200'; cat "$file"; } >"$work/seeds/$(basename "$file")"
+        done ;;
+    esac
+    cd "$root"
+    "$dir/fuzz/$kind" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=20 -rss_limit_mb=3000 -max_len=32768 -print_final_stats=1 \
+        -artifact_prefix="$work/" "$work/corpus" "$work/seeds" >"$work.log" 2>&1 || { tail -60 "$work.log"; ls "$work"; exit 1; }
+    grep -E 'stat::number_of_executed_units|stat::peak_rss|DONE' "$work.log"
+    ;;
+*)  echo "checks.sh: unknown kind $kind" >&2; exit 2 ;;
+esac
