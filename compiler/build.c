@@ -28,6 +28,13 @@ static void step(const struct build_options *o, const char *what, double since)
     if (o->cc.spawn.verbose) fprintf(stderr, "forgec: %-8s %8.1f ms\n", what, (seconds() - since) * 1e3);
 }
 
+/* What goes on, on a terminal; an empty text clears the line. */
+static void progress(const struct build_options *o, const char *what)
+{
+    if (o->quiet || o->cc.spawn.verbose || !isatty(2)) return;
+    fprintf(stderr, "\r\033[K%s", what);
+}
+
 /* "models/tiny-q8_0.gguf" -> "tiny-q8_0" */
 static const char *default_name(struct arena *a, const char *model_path, const char *suffix)
 {
@@ -104,7 +111,9 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
         save_temp(a, o, jobs[n_jobs - 1].name, targets[i].source);
     }
     jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_table(a, symbols, n), .kind = CC_RUNTIME, .profile = first };
+    progress(o, arena_printf(a, "compiling %zu sources for %s", n_jobs, first->name));
     cc_compile(a, tc, jobs, n_jobs);
+    progress(o, "");
     step(o, "cc", since);
     if (o->cc.spawn.dry_run) return;
 
@@ -114,7 +123,7 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     size_t n_objects = n_jobs;
     if (vocab.data) objects[n_objects++] = link_data_object(a, first, "forge_vocab", vocab);
     struct image_writer writer = { .arena = a, .plan = targets[0].plan, .jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
-                                   .progress = !o->quiet && isatty(2) };
+                                   .progress = !o->quiet && !o->cc.spawn.verbose && isatty(2) };
     const struct link_input input = { .profile = first, .objects = objects, .n_objects = n_objects, .is_static = o->is_static,
                                       .weights_bytes = o->weights == WEIGHTS_EMBED ? targets[0].plan->image_bytes : 0 };
     link_executable(a, tc, &input, out, image_write, &writer);

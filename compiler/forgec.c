@@ -297,9 +297,10 @@ static int command_inspect(struct arena *a, int argc, char **argv)
 
 static int command_targets(struct arena *a, int argc, char **argv)
 {
-    (void)argv;
-    if (argc > 1) usage_error("targets takes no operands");
+    const bool names_only = argc == 2 && strcmp(argv[1], "--names") == 0;      /* for shell completion */
+    if (argc > 1 && !names_only) usage_error("targets takes no operands");
     for (const char **name = profile_names(a, NULL); *name; name++) {
+        if (names_only) { puts(*name); continue; }
         const struct profile *p = profile_load(a, *name, NULL);
         const char *why = profile_unsupported_here(a, p);
         printf("%-12s %s%s%s%s\n", p->name, p->description, why ? "  (does not run here: " : "", why ? why : "", why ? ")" : "");
@@ -336,6 +337,7 @@ static const struct { const char *name; int (*run)(struct arena *, int, char **)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);          /* a file size limit is reported like a full disk */
     cleanup_install_signals();
     if (argc < 2) { fputs(usage, stderr); return 2; }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) { fputs(usage, stdout); return 0; }
