@@ -121,9 +121,10 @@ story() {
     install_missing story
     timed "building forgec" build_forgec >&2
     timed "compiling the model" build/release/forgec build examples/storyteller/storyteller-7m-q8_0.gguf -o build/story >&2
-    say "build/story -p 'Once upon a time' --temp 0.7 --top-p 0.9 -s 11"
-    build/story -p 'Once upon a time' --temp 0.7 --top-p 0.9 -s 11 --echo
-    say "done in $(($(date +%s) - started)) s; another story: build/story -p 'Once upon a time' --temp 0.7 --top-p 0.9"
+    say "build/story -p 'Once upon a time' -n 250 --temp 0.7 --top-p 0.9 -s 6"
+    build/story -p 'Once upon a time' -n 250 --temp 0.7 --top-p 0.9 -s 6 --echo
+    echo
+    say "done in $(($(date +%s) - started)) s; another story: the same without -s 6"
 }
 
 build_forgec() {

@@ -104,7 +104,7 @@ static void emit_launches(struct text *t, const char *table, const struct emitte
         text_printf(t, "    { %s, \"%s\", ", l->function, l->name);
         if (l->layer == NO_LAYER) text_puts(t, "0xffffffffu");
         else text_printf(t, "%u", l->layer);
-        text_printf(t, ", %u, %u, %llu, {", l->tail, l->unless_divides, (unsigned long long)l->kv);
+        text_printf(t, ", %u, %u, %u, %llu, {", l->tail, l->unless_divides, l->joins_divides, (unsigned long long)l->kv);
         for (uint32_t k = 0; k < l->n_weights; k++) text_printf(t, "%s%llu", k ? ", " : " ", (unsigned long long)l->weights[k]);
         if (!l->n_weights) text_puts(t, " 0");
         text_puts(t, " } },\n");

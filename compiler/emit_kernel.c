@@ -221,15 +221,12 @@ static void note_matmul(struct emitter *e, const struct branch *b)
     text_puts(&e->note, "\n");
 }
 
-/* The rows of one branch (with its glu partner), as a loop over this thread's units. */
-static void put_branch(struct emitter *e, const struct branch *b, uint32_t unit, uint32_t first_unit)
+/* Unit u of one branch (with its glu partner): its matmul and what follows; u is declared. */
+static void put_unit(struct emitter *e, const struct branch *b, uint32_t unit)
 {
-    const uint32_t rows = b->result->cols, units = n_units(rows, unit);
+    const uint32_t rows = b->result->cols;
     const struct branch *up = b->partner >= 0 ? &e->group->branches[b->partner] : NULL;
     const char *n = rows % unit ? "n" : arena_printf(e->arena, "%u", unit);
-    note_matmul(e, b);
-    if (up) note_matmul(e, up);
-    put(e, "for (uint32_t u = span_from(s, %u); u < span_to(s, %u, %u); u++) {", first_unit, first_unit, units);
     put(e, "const uint32_t r = %u * u;", unit);
     if (rows % unit) put(e, "const uint32_t n = %u - r < %u ? %u - r : %u;", rows, unit, rows, unit);
     if (e->prefill) {
@@ -250,13 +247,50 @@ static void put_branch(struct emitter *e, const struct branch *b, uint32_t unit,
     put_chain(e, b, unit, n);
     put_sink(e, b, n);
     if (e->prefill) put(e, "}");
+}
+
+/* Decode's query, key and value heads, in the order KV head by KV head: where the threads divide the KV heads, each thread makes
+ * all that its share of the attention kernel reads, and no barrier is needed between the two. */
+static void put_heads_together(struct emitter *e, const struct branch *q, const struct branch *k, const struct branch *v)
+{
+    const uint32_t heads_kv = k->result->heads, group = q->result->heads / heads_kv, head_dim = e->model->head_dim;
+    put(e, "const struct span s = share(%u, thread, n_threads);", heads_kv * (group + 2));
+    put(e, "for (uint32_t i = s.first; i < s.last; i++) {");
+    put(e, "const uint32_t kv_head = i / %u, part = i %% %u;", group + 2, group + 2);
+    put(e, "if (part < %u) {", group);
+    put(e, "const uint32_t u = %u * kv_head + part;", group);
+    put_unit(e, q, head_dim);
+    put(e, "} else if (part == %u) {", group);
+    put(e, "const uint32_t u = kv_head;");
+    put_unit(e, k, head_dim);
+    put(e, "} else {");
+    put(e, "const uint32_t u = kv_head;");
+    put_unit(e, v, head_dim);
     put(e, "}");
+    put(e, "}");
+}
+
+/* Is this the projection of one attention's heads, whole heads each?  Fills the three branches. */
+static bool projects_heads(const struct emitter *e, const struct group *g, const struct branch **q, const struct branch **k, const struct branch **v)
+{
+    *q = *k = *v = NULL;
+    for (uint32_t i = 0; i < g->n_branches; i++) {
+        const struct branch *b = &g->branches[i];
+        if (e->plan->groups[g - e->plan->fused->groups].unit_rows[i] != e->model->head_dim || b->partner >= 0 || b->is_partner) return false;
+        if (b->result->op == OP_store_k) *k = b;
+        else if (b->result->op == OP_store_v) *v = b;
+        else *q = b;
+    }
+    if (g->n_branches != 3 || !*q || !*k || !*v || (*q)->result->n_readers != 1) return false;
+    const struct node *reader = (*q)->result->readers[0];
+    return reader->op == OP_attention && reader->inputs[0] == (*q)->result && reader->inputs[1] == (*k)->result && reader->inputs[2] == (*v)->result;
 }
 
 static void put_linear(struct emitter *e)
 {
     const struct group *g = e->group;
     if (g->norm) text_printf(&e->note, " * norm of the input %s\n", e->prefill ? "done before" : "recomputed by every thread");
+    for (uint32_t i = 0; i < g->n_branches; i++) note_matmul(e, &g->branches[i]);
     if (e->prefill) {
         put(e, "const uint32_t t0 = first_token(a, l);");
         put(e, "if (t0 == a->n_tokens) return;");
@@ -265,6 +299,11 @@ static void put_linear(struct emitter *e)
         put(e, "if (l->tail && !a->n_logits) return;");
         put_decode_input(e);
     }
+    const struct branch *q, *k, *v;
+    if (!e->prefill && projects_heads(e, g, &q, &k, &v)) {
+        put_heads_together(e, q, k, v);
+        return;
+    }
     uint32_t total = 0;
     for (uint32_t i = 0; i < g->n_branches; i++)
         if (!g->branches[i].is_partner) total += n_units(g->branches[i].result->cols, e->gp->unit_rows[i]);
@@ -272,8 +311,11 @@ static void put_linear(struct emitter *e)
     uint32_t first = 0;
     for (uint32_t i = 0; i < g->n_branches; i++) {
         if (g->branches[i].is_partner) continue;
-        put_branch(e, &g->branches[i], e->gp->unit_rows[i], first);
-        first += n_units(g->branches[i].result->cols, e->gp->unit_rows[i]);
+        const uint32_t units = n_units(g->branches[i].result->cols, e->gp->unit_rows[i]);
+        put(e, "for (uint32_t u = span_from(s, %u); u < span_to(s, %u, %u); u++) {", first, first, units);
+        put_unit(e, &g->branches[i], e->gp->unit_rows[i]);
+        put(e, "}");
+        first += units;
     }
 }
 
@@ -488,6 +530,9 @@ struct emitted_kernels emit_kernels(struct arena *a, struct text *out, const str
         const bool tail = i > last_store;
         begin(&e, false, tail);
         put_group(&e);
+        const struct branch *q, *kb, *v;
+        if (e.group->kind == GROUP_ATTENTION && i && projects_heads(&e, &f->groups[i - 1], &q, &kb, &v) && q->result == e.group->node->inputs[0])
+            e.launch.joins_divides = kb->result->heads;
         end(&e, "decode", k.decode, &k.n_decode);
         if (e.group->kind == GROUP_ATTENTION) {
             begin(&e, false, tail);

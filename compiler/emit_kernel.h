@@ -5,7 +5,7 @@
 
 struct emitted_launch {
     const char *function, *name;
-    uint32_t    layer, tail, unless_divides;
+    uint32_t    layer, tail, unless_divides, joins_divides;
     uint64_t    kv;
     uint64_t    weights[16];
     uint32_t    n_weights;

@@ -31,6 +31,8 @@ struct forge_launch {
     uint32_t      layer;                         /* 0xffffffff: outside the layers */
     uint32_t      tail;                          /* 1: only the last n_logits tokens of a prefill step matter from here on */
     uint32_t      unless_divides;                /* > 0: nothing to do when the number of threads divides this; such launches are left out */
+    uint32_t      joins_divides;                 /* > 0: when the number of threads divides this, each thread reads only what it wrote itself in the
+                                                  * launch before, and the barrier between the two is left out */
     uint64_t      kv;                            /* byte offset of its layer in the KV cache */
     uint64_t      weight[FORGE_MAX_WEIGHTS];     /* byte offsets of its tensors in the weight image */
 };

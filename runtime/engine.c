@@ -104,9 +104,9 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
 {
     const struct launches *l = context;
     for (uint32_t i = 0, ran = 0; i < l->n; i++) {
-        const uint32_t unless = l->launch[i].unless_divides;
+        const uint32_t unless = l->launch[i].unless_divides, joins = l->launch[i].joins_divides;
         if (unless > 0 && unless % n_threads == 0) continue;
-        if (ran++ > 0) pool_barrier(l->pool, thread);
+        if (ran++ > 0 && (joins == 0 || joins % n_threads > 0)) pool_barrier(l->pool, thread);
         l->launch[i].kernel(l->args, &l->launch[i], thread, n_threads);
     }
 }
