@@ -3,6 +3,7 @@
 #   clang        warnings are errors; the unit tests
 #   asan         AddressSanitizer and UBSan: all tests but the slow ones, then compiled programs with both inside
 #   tsan         ThreadSanitizer: the threaded unit tests, then a compiled program with 2 to 4 threads
+#   kernels      tests/kernel for every instruction set this machine or qemu runs
 #   fuzz         builds the libFuzzer targets
 #   fuzz_NAME    runs one of them for FUZZ_SECONDS (60) on the seeds of tests/data
 set -eu
@@ -73,6 +74,37 @@ tsan)
     program native
     for threads in 2 3 4; do try -p 'Once upon a time' -n 40 -s 1 -t $threads; done
     "$dir/tsan/program" --bench -p 40 -n 16 -r 2 -t 3 -o json >/dev/null
+    ;;
+kernels)
+    # check_kernel SIMD RUNNER FLAGS...: tests/kernel/*.c for one instruction set, with UBSan in the portable one (bounds are guard pages)
+    check_kernel() {
+        simd=$1 runner=$2; shift 2
+        echo "-- $simd"
+        for check in matmul ops; do
+            if [ $check = matmul ]; then sources="$root/compiler/pack.c $root/templates/ref/dequant.c"; else sources=$root/templates/ref/ops.c; fi
+            # shellcheck disable=SC2086  # sources are words
+            "$clang" -std=c11 -O1 -ffp-contract=off -Wno-psabi -Wno-pass-failed "-DFORGE_SIMD_$simd" "$@" -I "$root/compiler" -I "$root/templates/cpu" -I "$root/templates/ref" \
+                "$root/tests/kernel/check_$check.c" $sources -o "$dir/check_$check.$simd" -lm
+        done
+        $runner "$dir/check_matmul.$simd" -n 4 -s "${CHECK_SEED:-1}" >"$dir/check.$simd.log" || { cat "$dir/check.$simd.log"; exit 1; }
+        $runner "$dir/check_ops.$simd" "${CHECK_SEED:-1}" >"$dir/check.$simd.log" || { cat "$dir/check.$simd.log"; exit 1; }
+    }
+    cpu=$(cat /proc/cpuinfo)
+    cpu_has() { for f in "$@"; do case $cpu in *" $f "*|*" $f
+"*) ;; *) return 1 ;; esac; done; }
+        check_kernel C "" -fsanitize=undefined -fno-sanitize-recover=all
+        case $(uname -m) in
+        x86_64)
+            if cpu_has avx2 fma f16c; then check_kernel AVX2 "" -march=x86-64-v3; fi
+            if cpu_has avx512_vnni avx512_bf16 avx512vbmi; then
+                check_kernel AVX512 "" -march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mprefer-vector-width=512
+            fi
+            if command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null; then
+                check_kernel NEON "qemu-aarch64 -cpu max" --target=aarch64-linux-gnu -static -march=armv8.2-a+dotprod+fp16
+            fi ;;
+        aarch64)
+            if cpu_has asimddp asimdhp; then check_kernel NEON "" -march=armv8.2-a+dotprod+fp16; fi ;;
+        esac
     ;;
 fuzz)
     build "$dir/fuzz" -DFORGEC_SANITIZE=address,undefined -DFORGEC_FUZZ=ON -DFORGEC_TESTS=OFF

@@ -17,37 +17,41 @@ DEVICE const uint8_t *F(group_scales)(const uint8_t *group, uint32_t cols) { ret
 DEVICE uint64_t F(packed_bytes)(uint32_t rows, uint32_t cols) { return (uint64_t)((rows + 15) / 16) * F(group_bytes)(cols); }
 
 #if F(IS_FLOAT)
-/* Up to 4 tokens, straight from the packed weights; `chains` sums per token hide the latency of the multiply-add. */
-DEVICE void F(gemv_tokens)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t x_stride, uint32_t first_row, uint32_t n_rows, uint32_t cols,
-                           const uint32_t tokens)
+/* One group, up to FEW_TOKENS tokens (n of them are there), straight from the packed weights; several sums per token hide the latency of the multiply-add. */
+DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const uint8_t *x, const uint32_t cols, const uint32_t n, const uint32_t tokens)
 {
     enum { CHAINS = 8 };
     const uint32_t chains = CHAINS / tokens;
-    for (uint32_t r = 0; r < n_rows; r += 16) {
-        const uint8_t *p = w + (first_row + r) / 16 * F(group_bytes)(cols), *xs = x;
-        vf sum[CHAINS];
-        UNROLL for (uint32_t i = 0; i < CHAINS; i++) sum[i] = vf_set1(0);
-        uint32_t c = 0;
-        for (; c + chains <= cols; c += chains)
-            UNROLL for (uint32_t i = 0; i < chains; i++) {
-                const vf weight = F(weight)(p + (uint64_t)(c + i) * 16 * F(ELEMENT_BYTES));
-                UNROLL for (uint32_t t = 0; t < tokens; t++)
-                    sum[i * tokens + t] = vf_fma(weight, vf_set1(f32_at(xs + (uint64_t)t * x_stride + 4 * (c + i))), sum[i * tokens + t]);
-            }
-        for (; c < cols; c++) {
-            const vf weight = F(weight)(p + (uint64_t)c * 16 * F(ELEMENT_BYTES));
-            UNROLL for (uint32_t t = 0; t < tokens; t++) sum[t] = vf_fma(weight, vf_set1(f32_at(xs + (uint64_t)t * x_stride + 4 * c)), sum[t]);
+    struct tile_rows rows = tile_rows_of(x, XF_STRIDE((uint64_t)cols), n, tokens);
+    vf sum[CHAINS];
+    UNROLL for (uint32_t i = 0; i < CHAINS; i++) sum[i] = vf_set1(0);
+    uint32_t c = 0;
+    for (; c + chains <= cols; c += chains) {
+        UNROLL for (uint32_t i = 0; i < chains; i++) {
+            const vf weight = F(weight)(p + i * 16 * F(ELEMENT_BYTES));
+            UNROLL for (uint32_t t = 0; t < tokens; t++)
+                sum[i * tokens + t] = vf_fma(weight, vf_set1(f32_at(tile_row(&rows, t, tokens) + 4 * i)), sum[i * tokens + t]);
         }
-        UNROLL for (uint32_t t = 0; t < tokens; t++) {
-            vf total = sum[t];
-            UNROLL for (uint32_t i = 1; i < chains; i++) total = vf_add(total, sum[i * tokens + t]);
-            vf_store(y + (uint64_t)t * y_stride + r, total);
-        }
+        p += chains * 16 * F(ELEMENT_BYTES);
+        tile_rows_next(&rows, 4 * chains, tokens);
     }
+    for (; c < cols; c++) {
+        const vf weight = F(weight)(p);
+        UNROLL for (uint32_t t = 0; t < tokens; t++) sum[t] = vf_fma(weight, vf_set1(f32_at(tile_row(&rows, t, tokens))), sum[t]);
+        p += 16 * F(ELEMENT_BYTES);
+        tile_rows_next(&rows, 4, tokens);
+    }
+    UNROLL for (uint32_t t = 0; t < tokens; t++)
+        UNROLL for (uint32_t i = 1; i < chains; i++) sum[t] = vf_add(sum[t], sum[i * tokens + t]);
+    tile_store(y, y_stride, sum, 0, n, tokens, 1);
+}
+SHARED void F(gemv_groups)(float *y, const uint8_t *p, const void *x, uint32_t n_rows, uint32_t cols)
+{
+    for (uint32_t r = 0; r < n_rows; r += 16, p += F(group_bytes)(cols)) F(stream)(y + r, 0, p, x, cols, 1, 1);
 }
 DEVICE void F(gemv)(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols)
 {
-    F(gemv_tokens)(y, 0, w, x, 0, first_row, n_rows, cols, 1);
+    F(gemv_groups)(y, w + first_row / 16 * F(group_bytes)(cols), x, n_rows, cols);
 }
 DEVICE void F(gemv_exact)(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols)
 {
@@ -63,66 +67,170 @@ DEVICE void F(row)(float *out, const uint8_t *w, uint32_t row, uint32_t cols)
     }
 }
 #else
-/* Up to 4 tokens, straight from the packed weights. */
-DEVICE void F(gemv_tokens)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols, const uint32_t tokens)
+static const struct code_format F(code) = { F(SUB), F(BITS), F(OFFSET), F(HAS_MIN) };
+
+#define BLOCKS F(BLOCK) / 32                                 /* times 32 columns that share a piece of scales */
+/* Scales (and minimums) of the i-th 32 columns of the block whose scales are at s; s_small: what factors() made of them. */
+DEVICE void F(scales_at)(vf *scale, vf *min, const uint8_t *s, const int8_t *s_small, const uint32_t i)
 {
-    const struct code_format f = { F(SUB), F(BITS), F(OFFSET), F(HAS_MIN) };
-    for (uint32_t r = 0; r < n_rows; r += 16) {
-        const uint8_t *p = w + (first_row + r) / 16 * F(group_bytes)(cols), *s = F(group_scales)(p, cols);
-        vf sum[4];
-        UNROLL for (uint32_t t = 0; t < tokens; t++) sum[t] = vf_set1(0);
-        for (uint32_t b = 0; b < cols / 32; b += F(BLOCK) / 32, s += F(SCALE_BYTES))
-            UNROLL for (uint32_t i = 0; i < F(BLOCK) / 32; i++, p += F(CODE_BYTES)) {
-                vi codes[8];
-                vf scale[2], min[2];
-                F(codes)(codes, p);
-                F(scales)(scale, min, s, i);
-                block_dot(sum, codes, scale, min, x, b + i, cols, tokens, 1, f);
-            }
-        UNROLL for (uint32_t t = 0; t < tokens; t++) vf_store(y + (uint64_t)t * y_stride + r, sum[t]);
+#if F(IS_SUPER)
+    const uint32_t subs = 32 / F(SUB), n = 256 / F(SUB);
+    UNROLL for (uint32_t j = 0; j < subs; j++) {
+        scale[j] = vf_mul(vf_load_f16(s), vf_from_vi(vi_load_i8(s_small + 16 * (subs * i + j))));
+        if (F(HAS_MIN)) min[j] = vf_sub(vf_set1(-0.0f), vf_mul(vf_load_f16(s + 32), vf_from_vi(vi_load_i8(s_small + 16 * (n + subs * i + j)))));
     }
+#else
+    (void)s_small; (void)i;
+    F(scales)(scale, min, s);
+#endif
+}
+
+/* `groups` groups, up to FEW_TOKENS tokens (n of them are there), straight from the packed weights. */
+DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const uint8_t *x, const uint32_t cols, const uint32_t n, const uint32_t tokens, const uint32_t groups)
+{
+    enum { CHUNK = 16, TOKENS = FEW_TOKENS, GROUPS = GEMV_GROUPS };          /* blocks prepared at once */
+    const struct code_format f = F(code);
+    const uint32_t subs = 32 / F(SUB);
+    const uint64_t group_bytes = F(group_bytes)(cols), x_stride = XQ_STRIDE((uint64_t)cols);
+    const uint8_t *s = F(group_scales)(p, cols);
+    const uint8_t *const end = p + group_bytes;
+    const uint64_t scale_bytes = group_bytes - (uint64_t)(s - p);
+    struct tile_rows rows = tile_rows_of(x, x_stride, n, tokens);
+    vf sum[TOKENS * GROUPS];
+    UNROLL for (uint32_t i = 0; i < tokens * groups; i++) sum[i] = vf_set1(0);
+    for (uint32_t b0 = 0; b0 < cols / 32; b0 += CHUNK) {
+        const uint32_t count = cols / 32 - b0 < CHUNK ? cols / 32 - b0 : CHUNK;
+        _Alignas(64) float d[TOKENS * CHUNK], ds[TOKENS * CHUNK * 2];
+        _Alignas(64) int32_t start[TOKENS * CHUNK * 2];
+        UNROLL for (uint32_t t = 0; t < tokens; t++)
+            tile_prepare(d + t * CHUNK, start + t * CHUNK * subs, ds + t * CHUNK * subs, x + (t < n ? t : n - 1) * x_stride, cols, b0, 1, f);
+#if F(IS_SUPER)
+        for (uint32_t b = 0; b < count; s += F(SCALE_BYTES)) {
+            _Alignas(64) int8_t room[GROUPS * 512];
+            const int8_t *small[GROUPS];
+            UNROLL for (uint32_t g = 0; g < groups; g++) {
+                small[g] = F(factors)(room + 512 * g, s + g * group_bytes);
+                if (tokens == 1) prefetch(ahead(s, GEMV_AHEAD_SCALES, end, groups * group_bytes - scale_bytes) + g * group_bytes, F(SCALE_BYTES));
+            }
+            vf part[TOKENS * GROUPS], least[TOKENS * GROUPS];                /* before d and dmin */
+            UNROLL for (uint32_t i = 0; i < tokens * groups; i++) part[i] = least[i] = vf_set1(0);
+            for (const uint32_t next = b + 8; b < next; b++, p += F(CODE_BYTES)) {
+                vi codes[8 * GROUPS];
+                vf scale[2 * GROUPS], min[2 * GROUPS];
+                UNROLL for (uint32_t g = 0; g < groups; g++) {
+                    vi c[8];
+                    F(codes)(c, p + g * group_bytes);
+                    if (tokens == 1) prefetch(ahead(p, GEMV_AHEAD, end, (groups - 1) * group_bytes) + g * group_bytes, F(CODE_BYTES));
+                    UNROLL for (uint32_t i = 0; i < 8; i++) codes[i * groups + g] = c[i];
+                    UNROLL for (uint32_t j = 0; j < subs; j++) {
+                        scale[j * groups + g] = vf_from_vi(vi_load_i8(small[g] + 16 * j));
+                        if (F(HAS_MIN)) min[j * groups + g] = vf_from_vi(vi_load_i8(small[g] + 256 / F(SUB) * 16 + 16 * j));
+                    }
+                    small[g] += 16 * subs;
+                }
+                block_dot(part, least, codes, scale, min, &rows, d + b, start + b * subs, ds + b * subs, CHUNK, tokens, groups, f);
+                tile_rows_next(&rows, 32, tokens);
+            }
+            UNROLL for (uint32_t g = 0; g < groups; g++) {
+                const vf super = vf_load_f16(s + g * group_bytes), super_min = F(HAS_MIN) ? vf_load_f16(s + g * group_bytes + 32) : super;
+                UNROLL for (uint32_t i = g; i < tokens * groups; i += groups) {
+                    sum[i] = vf_fma(super, part[i], sum[i]);
+                    if (F(HAS_MIN)) sum[i] = vf_sub(sum[i], vf_mul(super_min, least[i]));
+                }
+            }
+        }
+#else
+        for (uint32_t b = 0; b < count; b++, p += F(CODE_BYTES), s += F(SCALE_BYTES)) {
+            vi codes[8 * GROUPS];
+            vf scale[GROUPS], min[GROUPS];
+            UNROLL for (uint32_t g = 0; g < groups; g++) {
+                vi c[8];
+                F(codes)(c, p + g * group_bytes);
+                if (tokens == 1) prefetch(ahead(p, GEMV_AHEAD, end, (groups - 1) * group_bytes) + g * group_bytes, F(CODE_BYTES));
+                UNROLL for (uint32_t i = 0; i < 8; i++) codes[i * groups + g] = c[i];
+                F(scales)(scale + g, min + g, s + g * group_bytes);
+                if (tokens == 1 && b % 2 == 0) prefetch(ahead(s, GEMV_AHEAD_SCALES, end, groups * group_bytes - scale_bytes) + g * group_bytes, 64);
+            }
+            block_dot(sum, sum, codes, scale, min, &rows, d + b, start + b, ds + b, CHUNK, tokens, groups, f);
+            tile_rows_next(&rows, 32, tokens);
+        }
+#endif
+    }
+    UNROLL for (uint32_t g = 0; g < groups; g++) {
+        vf one[TOKENS];
+        UNROLL for (uint32_t t = 0; t < tokens; t++) one[t] = sum[t * groups + g];
+        tile_store(y + 16 * g, y_stride, one, 0, n, tokens, 1);
+    }
+}
+SHARED void F(gemv_groups)(float *y, const uint8_t *p, const void *x, uint32_t n_rows, uint32_t cols)
+{
+    uint32_t r = 0;
+    for (; r + 16 * GEMV_GROUPS <= n_rows; r += 16 * GEMV_GROUPS, p += GEMV_GROUPS * F(group_bytes)(cols)) F(stream)(y + r, 0, p, x, cols, 1, 1, GEMV_GROUPS);
+    if (GEMV_GROUPS > 1 && r < n_rows) F(stream)(y + r, 0, p, x, cols, 1, 1, 1);
 }
 DEVICE void F(gemv)(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols)
 {
-    F(gemv_tokens)(y, 0, w, x, first_row, n_rows, cols, 1);
+    F(gemv_groups)(y, w + first_row / 16 * F(group_bytes)(cols), x, n_rows, cols);
 }
 /* The i-th 32 columns of a block as floats [32][16 rows], columns `stride` vectors apart; ggml's order of operations. */
-DEVICE void F(decode)(vf *out, const uint32_t stride, const uint8_t *p, const uint8_t *s, const uint32_t i)
+DEVICE void F(decode)(vf *out, const uint32_t stride, const uint8_t *p, const uint8_t *s, const int8_t *s_small, const uint32_t i)
 {
     vi codes[8];
     vf scale[2], min[2];
     F(codes)(codes, p);
-    F(scales)(scale, min, s, i);
+    F(scales_at)(scale, min, s, s_small, i);
     UNROLL for (uint32_t c = 0; c < 32; c++) {
         const vi code = vi_sub(code_column(codes[c / 4], c % 4, F(BITS)), vi_set1(F(OFFSET)));
         const vf v = vf_mul(vf_from_vi(code), scale[c / F(SUB)]);
         out[c * stride] = F(HAS_MIN) ? vf_add(v, min[c / F(SUB)]) : v;
     }
 }
-DEVICE void F(gemv_exact)(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols)
+/* What decode() of block b wants to know of the scales: s, s_small. */
+DEVICE const uint8_t *F(scales_of)(const int8_t **s_small, int8_t *room, const uint8_t *scales, const uint32_t b)
+{
+    const uint8_t *s = scales + b / (BLOCKS) * F(SCALE_BYTES);
+#if F(IS_SUPER)
+    if (b % 8 == 0 || !*s_small) *s_small = F(factors)(room, s);
+#else
+    (void)room; (void)s_small;
+#endif
+    return s;
+}
+SHARED void F(gemv_exact_groups)(float *y, const uint8_t *w, const void *x, uint32_t n_rows, uint32_t cols)
 {
     for (uint32_t r = 0; r < n_rows; r += 16) {
-        const uint8_t *p = w + (first_row + r) / 16 * F(group_bytes)(cols), *s = F(group_scales)(p, cols), *xs = x;
+        const uint8_t *p = w + r / 16 * F(group_bytes)(cols), *scales = F(group_scales)(p, cols), *xs = x;
+        _Alignas(64) int8_t room[512];
+        const int8_t *s_small = 0;
         vf total = vf_set1(0);
         for (uint32_t b = 0; b < cols / 32; b++, p += F(CODE_BYTES)) {
             vf weight[32], sum[4] = { vf_set1(0), vf_set1(0), vf_set1(0), vf_set1(0) };
-            F(decode)(weight, 1, p, s + b / (F(BLOCK) / 32) * F(SCALE_BYTES), b % (F(BLOCK) / 32));
+            const uint8_t *s = F(scales_of)(&s_small, room, scales, b);
+            F(decode)(weight, 1, p, s, s_small, b % (BLOCKS));
             UNROLL for (uint32_t c = 0; c < 32; c++) sum[c % 4] = vf_fma(weight[c], vf_set1(f32_at(xs + 128 * (uint64_t)b + 4 * c)), sum[c % 4]);
             total = vf_add(total, vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3])));
         }
         vf_store(y + r, total);
     }
 }
+DEVICE void F(gemv_exact)(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols)
+{
+    F(gemv_exact_groups)(y, w + first_row / 16 * F(group_bytes)(cols), x, n_rows, cols);
+}
 DEVICE void F(row)(float *out, const uint8_t *w, uint32_t row, uint32_t cols)
 {
-    const uint8_t *p = w + row / 16 * F(group_bytes)(cols), *s = F(group_scales)(p, cols);
+    const uint8_t *p = w + row / 16 * F(group_bytes)(cols), *scales = F(group_scales)(p, cols);
+    _Alignas(64) int8_t room[512];
+    const int8_t *s_small = 0;
     for (uint32_t b = 0; b < cols / 32; b++, p += F(CODE_BYTES)) {
         vf weight[32];
         float v[32 * 16];
-        F(decode)(weight, 1, p, s + b / (F(BLOCK) / 32) * F(SCALE_BYTES), b % (F(BLOCK) / 32));
+        const uint8_t *s = F(scales_of)(&s_small, room, scales, b);
+        F(decode)(weight, 1, p, s, s_small, b % (BLOCKS));
         __builtin_memcpy(v, weight, sizeof v);
         for (uint32_t c = 0; c < 32; c++) out[32 * b + c] = v[16 * c + row % 16];
     }
 }
+#undef BLOCKS
 #endif
 #undef F

@@ -1,4 +1,4 @@
-/* matmul.h -- what the matmul templates of all formats share: tile sizes, the scratch panel, the two register tiles.
+/* matmul.h -- what the matmul templates of all formats share: tile sizes, the scratch panel, the register tiles.
  * A panel is the decoded form of GEMM_GROUPS groups of 16 rows over a range of columns, small enough for L1 or L2, and is
  * used by all tokens before the next one is decoded. */
 #ifndef FORGE_MATMUL_H
@@ -16,7 +16,7 @@
 #endif
 #endif
 #ifndef GEMM_COLS
-#define GEMM_COLS 1024              /* columns of an integer panel, a multiple of 256 */
+#define GEMM_COLS 512               /* columns of an integer panel, a multiple of 256 */
 #endif
 #ifndef GEMM_FLOAT_COLS
 #define GEMM_FLOAT_COLS 256         /* columns of a float panel, a multiple of 256 */
@@ -27,6 +27,31 @@
 #define GEMM_FLOAT_SCRATCH (GEMM_GROUPS * GEMM_FLOAT_COLS * 64)
 #define GEMM_SCRATCH       (GEMM_INT_SCRATCH > GEMM_FLOAT_SCRATCH ? GEMM_INT_SCRATCH : GEMM_FLOAT_SCRATCH)
 
+#define FEW_TOKENS 4                /* tokens of the small tiles */
+#ifdef GEMV_GROUPS
+#elif defined(FORGE_SIMD_AVX512)
+#define GEMV_GROUPS 2               /* groups of 16 rows that share the loads of x */
+#else
+#define GEMV_GROUPS 1
+#endif
+/* One copy per program: the emitted code calls the kernels from many places with many sizes. */
+#define SHARED static __attribute__((noinline, unused))
+
+/* The matrices of large models come from memory: bytes of codes and of scales that gemv asks for ahead of their use. */
+#ifndef GEMV_AHEAD
+#define GEMV_AHEAD 4096
+#endif
+#define GEMV_AHEAD_SCALES 1024
+/* p + distance, and `skip` further from `end` on. */
+DEVICE const uint8_t *ahead(const uint8_t *p, const uint32_t distance, const uint8_t *end, const uint64_t skip)
+{
+    return p + distance + ((uint64_t)(end - p) > distance ? 0 : skip);
+}
+DEVICE void prefetch(const uint8_t *p, const uint32_t bytes)
+{
+    UNROLL for (uint32_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
+}
+
 #define ROUND_UP_64(bytes) (((uint64_t)(bytes) + 63) / 64 * 64)
 
 DEVICE float f32_at(const uint8_t *p)   { float r; __builtin_memcpy(&r, p, 4); return r; }
@@ -35,102 +60,148 @@ DEVICE int32_t i32_at(const uint8_t *p) { int32_t r; __builtin_memcpy(&r, p, 4);
 /* What a tile needs to know of a format; all constants. */
 struct code_format { uint32_t sub, bits, offset, has_min; };
 
-/* Sum of the 16 or 32 quantised activations of sub-block j of block b. */
-DEVICE int32_t activation_sum(const uint8_t *xq, const uint32_t cols, const uint32_t b, const uint32_t j, const uint32_t sub)
+/* ---- rows of x ---- */
+/* Rows of a tile: up to FEW_TOKENS any ones (at[t]), more of them `stride` bytes apart (at[t / 3] is row t / 3 * 3). An address then is
+ * one of few registers plus once or twice another; left alone, compilers keep a pointer per row and spill most of them. */
+struct tile_rows { const uint8_t *at[(GEMM_TOKENS + 2) / 3 > FEW_TOKENS ? (GEMM_TOKENS + 2) / 3 : FEW_TOKENS]; uint64_t stride; };
+/* Rows 0 .. tokens - 1 from x on; those from n on repeat row n - 1 (tokens <= FEW_TOKENS only). */
+DEVICE struct tile_rows tile_rows_of(const uint8_t *x, const uint64_t stride, const uint32_t n, const uint32_t tokens)
 {
-    const uint8_t *sum = xq + XQ_SUMS(cols) + 8 * b;
-    return sub == 16 ? i32_at(sum + 4 * j) : i32_at(sum) + i32_at(sum + 4);
+    struct tile_rows r;
+    r.stride = stride;
+    if (tokens <= FEW_TOKENS) { UNROLL for (uint32_t t = 0; t < tokens; t++) r.at[t] = x + (t < n ? t : n - 1) * stride; }
+    else                      { UNROLL for (uint32_t t = 0; t < tokens; t += 3) r.at[t / 3] = x + t * stride; }
+    return r;
+}
+DEVICE const uint8_t *tile_row(const struct tile_rows *r, const uint32_t t, const uint32_t tokens)
+{
+    return tokens <= FEW_TOKENS ? r->at[t] : r->at[t / 3] + t % 3 * r->stride;
+}
+/* Moves all rows on. The compiler shall not see through it, or it makes pointers of all rows again. */
+DEVICE void tile_rows_next(struct tile_rows *r, const uint32_t bytes, const uint32_t tokens)
+{
+    UNROLL for (uint32_t i = 0; i < (tokens <= FEW_TOKENS ? tokens : (tokens + 2) / 3); i++) {
+        r->at[i] += bytes;
+        if (tokens > FEW_TOKENS) __asm__("" : "+r"(r->at[i]));
+    }
 }
 
-/* sum[token][group] += 32 columns: codes [8 steps][groups], scale and min [32 / sub][groups].
- * xq: the quantised rows of the tokens, XQ_STRIDE(cols) apart; b: their block. */
-DEVICE void block_dot(vf *sum, const vi *codes, const vf *scale, const vf *min, const uint8_t *xq, const uint32_t b, const uint32_t cols,
-                      const uint32_t tokens, const uint32_t groups, const struct code_format f)
+/* ---- integer tiles ---- */
+/* What blocks b0 .. b0 + n - 1 of a quantised row add besides codes times q, rounded up to 16 blocks: d[block], and per sub-block
+ * start (-offset * sum of q, where the dot products begin) or ds (d * sum of q, what a minimum is multiplied with). */
+DEVICE void tile_prepare(float *d, int32_t *start, float *ds, const uint8_t *xq, const uint32_t cols, const uint32_t b0, const uint32_t n, const struct code_format f)
 {
-    const uint32_t steps = f.sub / 4, run = DOT_RUN(f.bits) < steps ? DOT_RUN(f.bits) : steps;
-    UNROLL for (uint32_t j = 0; j < 32 / f.sub; j++) {
-        vi acc[GEMM_TOKENS * GEMM_GROUPS];
-        UNROLL for (uint32_t t = 0; t < tokens; t++) {
-            const int32_t start = f.offset ? -(int32_t)f.offset * activation_sum(xq + t * XQ_STRIDE(cols), cols, b, j, f.sub) : 0;
-            UNROLL for (uint32_t g = 0; g < groups; g++) acc[t * groups + g] = vi_set1(start);
+    for (uint32_t b = 0; b < n; b += 16) {
+        const vf scale = vf_load((const float *)(const void *)(xq + XQ_SCALES(cols) + 4 * (b0 + b)));
+        vf_store(d + b, scale);
+        if (!f.offset && !f.has_min) continue;
+        UNROLL for (uint32_t h = 0; h < 32 / f.sub; h++) {
+            const vi sum = vi_load_i16(xq + (f.sub == 32 ? XQ_SUMS_32(cols) + 2 * (b0 + b) : XQ_SUMS(cols) + 4 * (b0 + b) + 32 * h));
+            const uint32_t at = b * (32 / f.sub) + 16 * h;
+            if (!f.has_min) vi_store(start + at, vi_mul(sum, vi_set1(-(int32_t)f.offset)));
+            else            vf_store(ds + at, vf_mul(vf_from_vi(sum), f.sub == 32 ? scale : vf_pairs8(d + b + 8 * h)));
         }
+    }
+}
+
+/* sum[token][group] += 32 columns: codes [8 steps][groups], scale [32 / sub][groups]; least += minimums likewise (may be sum).
+ * rows: at these columns; d, start, ds: of this block, those of the next token `blocks` blocks further. */
+DEVICE void block_dot(vf *sum, vf *least, const vi *codes, const vf *scale, const vf *min, const struct tile_rows *rows, const float *d, const int32_t *start,
+                      const float *ds, const uint32_t blocks, const uint32_t tokens, const uint32_t groups, const struct code_format f)
+{
+    const uint32_t subs = 32 / f.sub, steps = f.sub / 4, run = DOT_RUN(f.bits) < steps ? DOT_RUN(f.bits) : steps;
+    vf part[GEMM_TOKENS * GEMM_GROUPS];              /* of the first sub-block */
+    UNROLL for (uint32_t j = 0; j < subs; j++) {
+        vi acc[GEMM_TOKENS * GEMM_GROUPS];
+        UNROLL for (uint32_t t = 0; t < tokens; t++)
+            UNROLL for (uint32_t g = 0; g < groups; g++) acc[t * groups + g] = vi_set1(f.offset ? start[t * blocks * subs + j] : 0);
         UNROLL for (uint32_t s = 0; s < steps; s += run)
             UNROLL for (uint32_t t = 0; t < tokens; t++)
                 UNROLL for (uint32_t g = 0; g < groups; g++) {
                     vi c[8];
                     UNROLL for (uint32_t i = 0; i < run; i++) c[i] = codes[(j * steps + s + i) * groups + g];
-                    acc[t * groups + g] = dot(acc[t * groups + g], c, (const int8_t *)xq + t * XQ_STRIDE(cols) + 32 * b + 4 * (j * steps + s), run, f.bits);
+                    acc[t * groups + g] = dot(acc[t * groups + g], c, (const int8_t *)tile_row(rows, t, tokens) + 4 * (j * steps + s), run, f.bits);
                 }
-        UNROLL for (uint32_t t = 0; t < tokens; t++) {
-            const float d = f32_at(xq + t * XQ_STRIDE(cols) + XQ_SCALES(cols) + 4 * b);
-            UNROLL for (uint32_t g = 0; g < groups; g++)
-                sum[t * groups + g] = vf_fma(vf_mul(vf_from_vi(acc[t * groups + g]), vf_set1(d)), scale[j * groups + g], sum[t * groups + g]);
-            if (f.has_min) {
-                const vf dx = vf_set1(d * (float)activation_sum(xq + t * XQ_STRIDE(cols), cols, b, j, f.sub));
-                UNROLL for (uint32_t g = 0; g < groups; g++) sum[t * groups + g] = vf_fma(min[j * groups + g], dx, sum[t * groups + g]);
+        UNROLL for (uint32_t t = 0; t < tokens; t++)
+            UNROLL for (uint32_t g = 0; g < groups; g++) {
+                const uint32_t i = t * groups + g;
+                const vf a = vf_from_vi(acc[i]), dx = vf_set1(d[t * blocks]);
+                if (subs == 1)   sum[i] = vf_fma(vf_mul(a, dx), scale[g], sum[i]);
+                else if (j == 0) part[i] = vf_mul(a, scale[g]);
+                else             sum[i] = vf_fma(vf_fma(a, scale[groups + g], part[i]), dx, sum[i]);
+                if (f.has_min) least[i] = vf_fma(min[j * groups + g], vf_set1(ds[t * blocks * subs + j]), least[i]);
             }
-        }
     }
 }
 
-/* y (+)= sum [tokens][groups].  Each range of columns is summed from zero, which keeps the rounding error of long rows small. */
-DEVICE void tile_store(float *y, const uint32_t y_stride, const vf *sum, const int add, const uint32_t tokens, const uint32_t groups)
+/* y (+)= sum [tokens][groups], of the first n tokens.  Each range of columns is summed from zero, which keeps the rounding error of long rows small. */
+DEVICE void tile_store(float *y, const uint32_t y_stride, const vf *sum, const int add, const uint32_t n, const uint32_t tokens, const uint32_t groups)
 {
-    UNROLL for (uint32_t t = 0; t < tokens; t++)
+    UNROLL for (uint32_t t = 0; t < tokens; t++) {
+        if (tokens <= FEW_TOKENS && t >= n) break;
         UNROLL for (uint32_t g = 0; g < groups; g++) {
             float *at = y + (uint64_t)t * y_stride + 16 * g;
             vf_store(at, add ? vf_add(vf_load(at), sum[t * groups + g]) : sum[t * groups + g]);
         }
+    }
 }
 
 /* Bytes of 32 columns of an integer panel: codes [8][groups], scale [32 / sub][groups], min likewise. */
 #define PANEL_BYTES(groups, f) ((groups) * (512 + 64 * (32 / (f).sub) * (1 + (f).has_min)))
 
-/* y[t][16 * groups] (+)= an integer panel of `blocks` times 32 columns, the first of them block b0 of the activations. */
+/* y[t][16 * groups] (+)= an integer panel of `blocks` times 32 columns, the first of them block b0 of the activations; n of the tile's tokens are there. */
 DEVICE void int_tile(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *xq, const uint32_t b0, const uint32_t blocks, const uint32_t cols,
-                     const uint32_t tokens, const uint32_t groups, const struct code_format f)
+                     const uint32_t n, const uint32_t tokens, const uint32_t groups, const struct code_format f)
 {
+    enum { BLOCKS = GEMM_COLS / 32 };
+    _Alignas(64) float d[GEMM_TOKENS * BLOCKS], ds[GEMM_TOKENS * BLOCKS * 2];
+    _Alignas(64) int32_t start[GEMM_TOKENS * BLOCKS * 2];
+    const uint32_t subs = 32 / f.sub;
+    for (uint32_t t = 0; t < tokens; t++)
+        tile_prepare(d + t * BLOCKS, start + t * BLOCKS * subs, ds + t * BLOCKS * subs, xq + (uint64_t)(t < n ? t : n - 1) * XQ_STRIDE((uint64_t)cols), cols, b0, blocks, f);
+    struct tile_rows rows = tile_rows_of(xq + 32 * (uint64_t)b0, XQ_STRIDE((uint64_t)cols), n, tokens);
     vf sum[GEMM_TOKENS * GEMM_GROUPS];
     UNROLL for (uint32_t i = 0; i < tokens * groups; i++) sum[i] = vf_set1(0);
     for (uint32_t b = 0; b < blocks; b++) {
-        const uint8_t *p = panel + (uint64_t)b * PANEL_BYTES(groups, f);
-        const vf *scale = (const vf *)(const void *)(p + 512 * groups);
-        block_dot(sum, (const vi *)(const void *)p, scale, scale + 32 / f.sub * groups, xq, b0 + b, cols, tokens, groups, f);
+        const vf *scale = (const vf *)(const void *)(panel + 512 * groups);
+        block_dot(sum, sum, (const vi *)(const void *)panel, scale, scale + subs * groups, &rows, d + b, start + b * subs, ds + b * subs, BLOCKS, tokens, groups, f);
+        tile_rows_next(&rows, 32, tokens);
+        panel += PANEL_BYTES(groups, f);
     }
-    tile_store(y, y_stride, sum, b0 > 0, tokens, groups);
+    tile_store(y, y_stride, sum, b0 > 0, n, tokens, groups);
 }
 
-/* y[t][16 * groups] (+)= a float panel [cols of this range][groups][16] times x[t], rows x_stride bytes apart. */
-DEVICE void float_tile(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *x, const uint32_t x_stride, const uint32_t n, const int add,
-                       const uint32_t tokens, const uint32_t groups)
+/* ---- float tiles ---- */
+/* y[t][16 * groups] (+)= a float panel [cols of this range][groups][16] times x[t], rows x_stride bytes apart; n of the tile's tokens are there. */
+DEVICE void float_tile(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *x, const uint64_t x_stride, const uint32_t cols, const int add,
+                       const uint32_t n, const uint32_t tokens, const uint32_t groups)
 {
-    for (uint32_t c = 0; c < n;) {
-        const uint32_t end = n - c < GEMM_FLOAT_CHAIN ? n : c + GEMM_FLOAT_CHAIN;
+    struct tile_rows rows = tile_rows_of(x, x_stride, n, tokens);
+    for (uint32_t c = 0; c < cols;) {
+        const uint32_t end = cols - c < GEMM_FLOAT_CHAIN ? cols : c + GEMM_FLOAT_CHAIN;
         const int add_here = add || c;
         vf sum[GEMM_TOKENS * GEMM_GROUPS];
         UNROLL for (uint32_t i = 0; i < tokens * groups; i++) sum[i] = vf_set1(0);
         for (; c < end; c++) {
-            const float *w = (const float *)(const void *)(panel + (uint64_t)c * groups * 64);
             UNROLL for (uint32_t t = 0; t < tokens; t++) {
-                const vf xt = vf_set1(f32_at(x + (uint64_t)t * x_stride + 4 * c));
-                UNROLL for (uint32_t g = 0; g < groups; g++) sum[t * groups + g] = vf_fma(vf_load(w + 16 * g), xt, sum[t * groups + g]);
+                const vf xt = vf_set1(f32_at(tile_row(&rows, t, tokens)));
+                UNROLL for (uint32_t g = 0; g < groups; g++) sum[t * groups + g] = vf_fma(vf_load((const float *)(const void *)panel + 16 * g), xt, sum[t * groups + g]);
             }
+            tile_rows_next(&rows, 4, tokens);
+            panel += groups * 64;
         }
-        tile_store(y, y_stride, sum, add_here, tokens, groups);
+        tile_store(y, y_stride, sum, add_here, n, tokens, groups);
     }
 }
 /* All tokens of a float panel. */
-DEVICE void float_tiles(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *x, const uint32_t x_stride, const uint32_t n, const int add,
-                        const uint32_t n_tokens, const uint32_t groups)
+SHARED void float_tiles(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *x, const uint64_t x_stride, const uint32_t cols, const int add,
+                        const uint32_t n_tokens)
 {
     uint32_t t = 0;
-    for (; t + GEMM_TOKENS <= n_tokens; t += GEMM_TOKENS)
-        float_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + (uint64_t)t * x_stride, x_stride, n, add, GEMM_TOKENS, groups);
-    if (GEMM_TOKENS > 4)
-        for (; t + 4 <= n_tokens; t += 4)
-            float_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + (uint64_t)t * x_stride, x_stride, n, add, 4, groups);
-    for (; t < n_tokens; t++)
-        float_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + (uint64_t)t * x_stride, x_stride, n, add, 1, groups);
+    for (; GEMM_TOKENS > FEW_TOKENS && t + GEMM_TOKENS <= n_tokens; t += GEMM_TOKENS)
+        float_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + t * x_stride, x_stride, cols, add, GEMM_TOKENS, GEMM_TOKENS, GEMM_GROUPS);
+    for (; t < n_tokens; t += FEW_TOKENS)
+        float_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + t * x_stride, x_stride, cols, add, n_tokens - t, FEW_TOKENS, GEMM_GROUPS);
 }
 /* Columns 4s .. 4s+3 of a code vector as integers; bits as in dot(). */
 DEVICE vi code_column(vi codes, const uint32_t column, const uint32_t bits)

@@ -54,12 +54,44 @@ DEVICE void plane_4_table(vi c[8], const uint8_t *p, const int8_t *table)
     plane_4(c, p);
     UNROLL for (uint32_t s = 0; s < 8; s++) c[s] = bytes_lookup(table, c[s]);
 }
-/* Value i of n six-bit values kept four in three byte vectors (16 rows each). */
-DEVICE vi six_bits(const uint8_t *p, const uint32_t i, const uint32_t n)
+/* Sixteen bytes: the low six bits of q; and six bits made of the top two of q, q + 16 and q + 32. */
+DEVICE void low_bits(int8_t *out, const uint8_t *q)
 {
-    const uint32_t whole = n / 4 * 3;
-    if (i < whole) return vi_and(vi_load_u8(p + 16 * i), vi_set1(63));
-    const uint8_t *q = p + 48 * (i - whole);
-    return vi_or(vi_shr(vi_load_u8(q), 6), vi_or(vi_shl(vi_shr(vi_load_u8(q + 16), 6), 2), vi_shl(vi_shr(vi_load_u8(q + 32), 6), 4)));
+#ifdef FORGE_SIMD_C
+    for (uint32_t i = 0; i < 16; i++) out[i] = (int8_t)(q[i] & 63);
+#else
+    *(vec_u8_unaligned *)(void *)out = *(const vec_u8_unaligned *)q & 63;
+#endif
+}
+DEVICE void top_bits(int8_t *out, const uint8_t *q)
+{
+#ifdef FORGE_SIMD_C
+    for (uint32_t i = 0; i < 16; i++) out[i] = (int8_t)(q[i] >> 6 | q[16 + i] >> 6 << 2 | q[32 + i] >> 6 << 4);
+#else
+    const vec_u8 a = *(const vec_u8_unaligned *)q, b = *(const vec_u8_unaligned *)(q + 16), c = *(const vec_u8_unaligned *)(q + 32);
+    *(vec_u8_unaligned *)(void *)out = a >> 6 | (b >> 4 & 12) | (c >> 2 & 48);
+#endif
+}
+/* out: [n][16 rows], n 8 or 16; six-bit values kept four in three byte vectors. */
+DEVICE void six_bits(int8_t *out, const uint8_t *p, const uint32_t n)
+{
+    const uint32_t whole = n / 4 * 3 * 16, wide = whole / 64 * 64;
+    UNROLL for (uint32_t k = 0; k < wide; k += 64) {
+        const vi v = vi_and(bytes_load(p + k), bytes_set1(63));
+        __builtin_memcpy(out + k, &v, 64);
+    }
+    UNROLL for (uint32_t k = wide; k < whole; k += 16) low_bits(out + k, p + k);
+    UNROLL for (uint32_t i = 0; i < n / 4; i++) top_bits(out + whole + 16 * i, p + 48 * i);
+}
+/* Signed bytes less 32, in place. */
+DEVICE void less_32(int8_t *s, const uint32_t bytes)
+{
+    UNROLL for (uint32_t k = 0; k < bytes; k += 64) {
+        vi v;
+        __builtin_memcpy(&v, s + k, 64);
+        v = vi_sub(vi_xor(v, bytes_set1(0x80)), bytes_set1(32));     /* six bits + 128 - 32: no borrow between bytes */
+        v = vi_xor(v, bytes_set1(0x80));
+        __builtin_memcpy(s + k, &v, 64);
+    }
 }
 #endif

@@ -111,6 +111,7 @@ DEVICE vi vi_xor(vi a, vi b)                   { VEC_LOOP a.v[i] ^= b.v[i]; retu
 DEVICE vi vi_less(vi a, vi b)                  { VEC_LOOP a.v[i] = -(a.v[i] < b.v[i]); return a; }                    /* all ones or all zeros */
 DEVICE vi vi_load_u8(const uint8_t *p)         { vi r; VEC_LOOP r.v[i] = p[i]; return r; }
 DEVICE vi vi_load_i8(const int8_t *p)          { vi r; VEC_LOOP r.v[i] = p[i]; return r; }
+DEVICE vi vi_load_i16(const void *p)           { int16_t h[16]; vi r; __builtin_memcpy(h, p, 32); VEC_LOOP r.v[i] = h[i]; return r; }
 DEVICE void vi_store_i8(int8_t *p, vi x)       { VEC_LOOP p[i] = (int8_t)x.v[i]; }      /* truncates */
 DEVICE float vf_sum(vf a)                      { float s[8]; for (uint32_t i = 0; i < 8; i++) s[i] = a.v[i] + a.v[i + 8];
                                                  for (uint32_t n = 4; n; n /= 2) for (uint32_t i = 0; i < n; i++) s[i] += s[i + n];
@@ -130,10 +131,12 @@ typedef float    vf_unaligned __attribute__((vector_size(64), aligned(1), may_al
 typedef int32_t  vi_unaligned __attribute__((vector_size(64), aligned(1), may_alias));
 typedef _Float16 vec_f16 __attribute__((vector_size(32)));
 typedef uint16_t vec_u16 __attribute__((vector_size(32)));
+typedef int16_t  vec_i16 __attribute__((vector_size(32)));
 typedef uint8_t  vec_u8  __attribute__((vector_size(16)));
 typedef int8_t   vec_i8  __attribute__((vector_size(16)));
 typedef _Float16 vec_f16_unaligned __attribute__((vector_size(32), aligned(1), may_alias));
 typedef uint16_t vec_u16_unaligned __attribute__((vector_size(32), aligned(1), may_alias));
+typedef int16_t  vec_i16_unaligned __attribute__((vector_size(32), aligned(1), may_alias));
 typedef uint8_t  vec_u8_unaligned  __attribute__((vector_size(16), aligned(1), may_alias));
 typedef int8_t   vec_i8_unaligned  __attribute__((vector_size(16), aligned(1), may_alias));
 DEVICE vf vf_load(const float *p)              { return *(const vf_unaligned *)p; }
@@ -170,6 +173,7 @@ DEVICE vi vi_xor(vi a, vi b)                   { return a ^ b; }
 DEVICE vi vi_less(vi a, vi b)                  { return a < b; }                                    /* all ones or all zeros */
 DEVICE vi vi_load_u8(const uint8_t *p)         { return __builtin_convertvector((vec_u8)*(const vec_u8_unaligned *)p, vi); }
 DEVICE vi vi_load_i8(const int8_t *p)          { return __builtin_convertvector((vec_i8)*(const vec_i8_unaligned *)p, vi); }
+DEVICE vi vi_load_i16(const void *p)           { return __builtin_convertvector((vec_i16)*(const vec_i16_unaligned *)p, vi); }
 DEVICE void vi_store_i8(int8_t *p, vi x)       { *(vec_i8_unaligned *)p = __builtin_convertvector(x, vec_i8); }   /* truncates */
 DEVICE float vf_sum(vf a)                      /* same order as the portable one: halves, quarters, ... */
 {

@@ -2,7 +2,7 @@
  *
  *   test_golden FORGEC DATA reference              the interpreter of forgec verify, no program built
  *   test_golden FORGEC DATA models|quants [I/N]    this machine: both fusion levels, exact and default, threads, chunks; part I of N
- *   test_golden FORGEC DATA target NAME            one model per weight format; exit code 77 where NAME cannot run
+ *   test_golden FORGEC DATA target NAME [I/N]      one model per weight format; exit code 77 where NAME cannot run
  *   test_golden FORGEC FILE verify NAME            forgec verify of FILE, exact and default; 77 as above
  *
  * DATA holds manifest.json; its entries name the files.  $GOLDEN_ONLY: entries whose id contains this text. */
@@ -283,12 +283,20 @@ static void check_program(const struct entry *e, const char *target, const char 
 
 /* ---- suites ---- */
 
-static void run_native(const cJSON *manifest, const char *set, const char *part)
+struct part { uint32_t index, n; };
+
+static struct part parse_part(const char *text)
 {
-    uint32_t n, index = 0, parts = 1;
+    struct part p = { 0, 1 };
+    if (text && (sscanf(text, "%u/%u", &p.index, &p.n) != 2 || p.index >= p.n)) die("\"%s\" is no part I/N", text);
+    return p;
+}
+
+static void run_native(const cJSON *manifest, const char *set, struct part part)
+{
+    uint32_t n;
     const struct entry *entries = read_set(manifest, set, &n);
-    if (part && (sscanf(part, "%u/%u", &index, &parts) != 2 || !parts || index >= parts)) die("\"%s\" is no part I/N", part);
-    for (uint32_t i = index; i < n; i += parts)
+    for (uint32_t i = part.index; i < n; i += part.n)
         for (int fuse = 0; fuse < 2; fuse++) {
             check_program(&entries[i], "native", fuse ? "layer" : "none", true, all_ways, COUNT_OF(all_ways));
             check_program(&entries[i], "native", fuse ? "layer" : "none", false, some_ways, COUNT_OF(some_ways));
@@ -341,11 +349,12 @@ static bool can_run(const char *target)
     return true;
 }
 
-static void run_target(const cJSON *manifest, const char *target)
+static void run_target(const cJSON *manifest, const char *target, struct part part)
 {
     static const char *const sets[] = { "quants", "models" };
     const char *seen[64];
     size_t n_seen = 0;
+    uint32_t n_models = 0;
     for (size_t s = 0; s < COUNT_OF(sets); s++) {
         uint32_t n;
         const struct entry *entries = read_set(manifest, sets[s], &n);
@@ -365,12 +374,12 @@ static void run_target(const cJSON *manifest, const char *target)
                 seen[n_seen++] = formats[f];
                 is_new = true;
             }
-            if (!is_new) continue;
+            if (!is_new || n_models++ % part.n != part.index) continue;
             check_program(e, target, "layer", true, some_ways, COUNT_OF(some_ways));
             check_program(e, target, "layer", false, some_ways, COUNT_OF(some_ways));
         }
     }
-    printf("%zu formats\n", n_seen);
+    printf("%zu formats in %u models, part %u of %u\n", n_seen, n_models, part.index + 1, part.n);
 }
 
 static void run_verify(const char *file, const char *target)
@@ -410,8 +419,8 @@ int main(int argc, char **argv)
         cJSON *manifest = cJSON_ParseWithLength((const char *)text.data, text.size);
         if (!manifest) die("%s/manifest.json is no JSON", test.data);
         if (strcmp(suite, "reference") == 0) run_reference(manifest);
-        else if (strcmp(suite, "target") == 0) run_target(manifest, argument ? argument : "native");
-        else if (strcmp(suite, "models") == 0 || strcmp(suite, "quants") == 0) run_native(manifest, suite, argument);
+        else if (strcmp(suite, "target") == 0) run_target(manifest, argument ? argument : "native", parse_part(argc > 5 ? argv[5] : NULL));
+        else if (strcmp(suite, "models") == 0 || strcmp(suite, "quants") == 0) run_native(manifest, suite, parse_part(argument));
         else die("unknown suite %s", suite);
         cJSON_Delete(manifest);
     }

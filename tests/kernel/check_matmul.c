@@ -270,10 +270,13 @@ static void check(const struct kernels *k)
             if (top < 0x1p-100f) top = 0;
             if (q == -128 || fabs((double)d * 127 - (double)top) > 1e-6 * (double)top || (top > 0 && fabs((double)d * (double)q - (double)x[c]) > (double)d * 0.5001))
                 { fail(k, "quantize_row", 1, p.cols, t, c, 0, "not the nearest code"); break; }
-            int32_t sum = 0, got;
+            int32_t sum = 0, sum_32 = 0;
+            int16_t got, got_32;
             for (uint32_t i = 0; i < 16; i++) sum += (int8_t)xq[t * q_stride + c / 16 * 16 + i];
-            memcpy(&got, xq + t * q_stride + XQ_SUMS(p.cols) + c / 16 * 4, 4);
-            if (sum != got) { fail(k, "quantize_row", 1, p.cols, t, c, 0, "wrong sum"); break; }
+            for (uint32_t i = 0; i < 32; i++) sum_32 += (int8_t)xq[t * q_stride + c / 32 * 32 + i];
+            memcpy(&got, xq + t * q_stride + XQ_SUMS(p.cols) + c / 16 * 2, 2);
+            memcpy(&got_32, xq + t * q_stride + XQ_SUMS_32(p.cols) + c / 32 * 2, 2);
+            if (sum != got || sum_32 != got_32) { fail(k, "quantize_row", 1, p.cols, t, c, 0, "wrong sum"); break; }
         }
     }
     const void *x = k->is_float ? xf : xq;

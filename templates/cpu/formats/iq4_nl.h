@@ -4,6 +4,7 @@
 #include "../planes.h"
 
 #define IS_FLOAT_iq4_nl 0
+#define IS_SUPER_iq4_nl 0
 enum { BLOCK_iq4_nl = 32, CODE_BYTES_iq4_nl = 256, SCALE_BYTES_iq4_nl = 32, SUB_iq4_nl = 32, BITS_iq4_nl = 8, OFFSET_iq4_nl = DOT_FLIP, HAS_MIN_iq4_nl = 0 };
 /* kvalues_iq4nl in ggml-common.h */
 #define T(v) (int8_t)(uint8_t)((v) + DOT_FLIP)
@@ -13,9 +14,9 @@ DEVICE void codes_iq4_nl(vi c[8], const uint8_t *p)
 {
     plane_4_table(c, p, table_iq4_nl);
 }
-DEVICE void scales_iq4_nl(vf *scale, vf *min, const uint8_t *p, const uint32_t i)
+DEVICE void scales_iq4_nl(vf *scale, vf *min, const uint8_t *p)
 {
-    (void)min; (void)i;
+    (void)min;
     scale[0] = vf_load_f16(p);
 }
 #endif

@@ -4,6 +4,7 @@
 #include "../planes.h"
 
 #define IS_FLOAT_iq4_xs 0
+#define IS_SUPER_iq4_xs 1
 enum { BLOCK_iq4_xs = 256, CODE_BYTES_iq4_xs = 256, SCALE_BYTES_iq4_xs = 128, SUB_iq4_xs = 32, BITS_iq4_xs = 8, OFFSET_iq4_xs = DOT_FLIP, HAS_MIN_iq4_xs = 0 };
 /* kvalues_iq4nl in ggml-common.h */
 #define T(v) (int8_t)(uint8_t)((v) + DOT_FLIP)
@@ -13,9 +14,10 @@ DEVICE void codes_iq4_xs(vi c[8], const uint8_t *p)
 {
     plane_4_table(c, p, table_iq4_xs);
 }
-DEVICE void scales_iq4_xs(vf *scale, vf *min, const uint8_t *p, const uint32_t i)
+DEVICE const int8_t *factors_iq4_xs(int8_t *room, const uint8_t *p)
 {
-    (void)min;
-    scale[0] = vf_mul(vf_load_f16(p), vf_from_vi(vi_sub(six_bits(p + 32, i, 8), vi_set1(32))));
+    six_bits(room, p + 32, 8);
+    less_32(room, 128);
+    return room;
 }
 #endif

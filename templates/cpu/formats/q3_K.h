@@ -4,16 +4,17 @@
 #include "../planes.h"
 
 #define IS_FLOAT_q3_K 0
+#define IS_SUPER_q3_K 1
 enum { BLOCK_q3_K = 256, CODE_BYTES_q3_K = 192, SCALE_BYTES_q3_K = 224, SUB_q3_K = 16, BITS_q3_K = 3, OFFSET_q3_K = 4, HAS_MIN_q3_K = 0 };
 DEVICE void codes_q3_K(vi c[8], const uint8_t *p)
 {
     plane_2(c, p);
     plane_1_top(c, p + 128, 2);
 }
-DEVICE void scales_q3_K(vf *scale, vf *min, const uint8_t *p, const uint32_t i)
+DEVICE const int8_t *factors_q3_K(int8_t *room, const uint8_t *p)
 {
-    (void)min;
-    UNROLL for (uint32_t j = 0; j < 2; j++)
-        scale[j] = vf_mul(vf_load_f16(p), vf_from_vi(vi_sub(six_bits(p + 32, 2 * i + j, 16), vi_set1(32))));
+    six_bits(room, p + 32, 16);
+    less_32(room, 256);
+    return room;
 }
 #endif

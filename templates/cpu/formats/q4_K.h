@@ -4,14 +4,15 @@
 #include "../planes.h"
 
 #define IS_FLOAT_q4_K 0
+#define IS_SUPER_q4_K 1
 enum { BLOCK_q4_K = 256, CODE_BYTES_q4_K = 256, SCALE_BYTES_q4_K = 256, SUB_q4_K = 32, BITS_q4_K = 4, OFFSET_q4_K = 0, HAS_MIN_q4_K = 1 };
 DEVICE void codes_q4_K(vi c[8], const uint8_t *p)
 {
     plane_4(c, p);
 }
-DEVICE void scales_q4_K(vf *scale, vf *min, const uint8_t *p, const uint32_t i)
+DEVICE const int8_t *factors_q4_K(int8_t *room, const uint8_t *p)
 {
-    scale[0] = vf_mul(vf_load_f16(p), vf_from_vi(six_bits(p + 64, i, 16)));
-    min[0]   = vf_sub(vf_set1(-0.0f), vf_mul(vf_load_f16(p + 32), vf_from_vi(six_bits(p + 64, 8 + i, 16))));
+    six_bits(room, p + 64, 16);
+    return room;
 }
 #endif

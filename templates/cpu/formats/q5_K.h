@@ -4,15 +4,16 @@
 #include "../planes.h"
 
 #define IS_FLOAT_q5_K 0
+#define IS_SUPER_q5_K 1
 enum { BLOCK_q5_K = 256, CODE_BYTES_q5_K = 320, SCALE_BYTES_q5_K = 256, SUB_q5_K = 32, BITS_q5_K = 5, OFFSET_q5_K = 0, HAS_MIN_q5_K = 1 };
 DEVICE void codes_q5_K(vi c[8], const uint8_t *p)
 {
     plane_4(c, p);
     plane_1_top(c, p + 256, 4);
 }
-DEVICE void scales_q5_K(vf *scale, vf *min, const uint8_t *p, const uint32_t i)
+DEVICE const int8_t *factors_q5_K(int8_t *room, const uint8_t *p)
 {
-    scale[0] = vf_mul(vf_load_f16(p), vf_from_vi(six_bits(p + 64, i, 16)));
-    min[0]   = vf_sub(vf_set1(-0.0f), vf_mul(vf_load_f16(p + 32), vf_from_vi(six_bits(p + 64, 8 + i, 16))));
+    six_bits(room, p + 64, 16);
+    return room;
 }
 #endif
