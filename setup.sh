@@ -52,14 +52,14 @@ has_clang_runtime() {       # AddressSanitizer and libFuzzer
     echo 'int LLVMFuzzerTestOneInput(const char *p, unsigned long n) { return p && n > 3 ? 0 : 0; }' |
         "$clang" -x c -fsanitize=fuzzer,address -o "$object" - >/dev/null 2>&1 && code=0 || code=1
     rm -f "$object"
-    return $code
+    return "$code"
 }
 
 # Adds to packages what is missing for $1 (story or test).  clang: the packages of which version.
 missing() {
     packages=
     want() { packages="$packages $*"; }
-    has gcc && has_header stdio.h || want gcc libc6-dev
+    { has gcc && has_header stdio.h; } || want gcc libc6-dev
     has make || want make
     has_cmake || want cmake
     has_header yaml.h || want libyaml-dev
@@ -72,7 +72,7 @@ missing() {
     if ! find_clang; then want libclang-rt
     else has_clang_runtime || want "libclang-rt-$clang_version-dev"; fi
     if [ "$(uname -m)" = x86_64 ]; then         # programs for aarch64 are built here and run in qemu
-        has qemu-aarch64 || has qemu-aarch64-static || want qemu-user
+        has qemu-aarch64 || want qemu-user
         has aarch64-linux-gnu-gcc || want gcc-aarch64-linux-gnu
         [ -f /usr/aarch64-linux-gnu/include/stdio.h ] || want libc6-dev-arm64-cross
     fi

@@ -377,6 +377,14 @@ bool file_exists(const char *path)
     return stat(path, &st) == 0;
 }
 
+bool file_is_same(const char *path, const char *other)
+{
+    struct stat x, y;
+    return stat(path, &x) == 0 && stat(other, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+struct bytes bytes_of(const char *s) { return (struct bytes){ (const uint8_t *)s, strlen(s) }; }
+
 struct bytes file_read(struct arena *a, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -483,6 +491,13 @@ void outfile_discard(struct outfile *f)
     f->fd = -1;
     unlink(f->temporary);
     cleanup_forget(f->temporary);
+}
+
+void file_write(struct arena *a, const char *path, struct bytes data)
+{
+    struct outfile f = outfile_open(a, path, 0666);
+    outfile_write(&f, data.data, data.size);
+    outfile_commit(&f);
 }
 
 void directory_make(struct arena *a, const char *path)

@@ -56,9 +56,12 @@ const char *printable(struct arena *a, const char *bytes, size_t n);
 
 /* ---- files ---- */
 struct bytes { const uint8_t *data; size_t size; };
+struct bytes bytes_of(const char *s);                /* without the NUL */
 /* Whole file into the arena.  Dies with the path and the reason. */
 struct bytes file_read(struct arena *a, const char *path);
 bool         file_exists(const char *path);
+/* Do both exist and are one file, by whatever paths? */
+bool         file_is_same(const char *path, const char *other);
 /* Written to PATH.tmpXXXXXX beside the target and renamed into place by commit; removed when forgec dies before. */
 struct outfile {
     int         fd;
@@ -70,6 +73,8 @@ void outfile_write(struct outfile *f, const void *data, size_t n);      /* dies 
 void outfile_pad(struct outfile *f, uint64_t offset);                   /* zeros up to offset (sparse where possible) */
 void outfile_commit(struct outfile *f);                                 /* close, rename */
 void outfile_discard(struct outfile *f);
+/* A whole file by these steps. */
+void file_write(struct arena *a, const char *path, struct bytes data);
 /* mkdir -p; dies on failure. */
 void directory_make(struct arena *a, const char *path);
 #endif

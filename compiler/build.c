@@ -25,7 +25,7 @@ static double seconds(void)
 
 static void step(const struct build_options *o, const char *what, double since)
 {
-    if (o->cc.spawn.verbose) fprintf(stderr, "forgec: %-8s %8.1f ms\n", what, (seconds() - since) * 1e3);
+    if (o->cc.spawn.verbose && !o->cc.spawn.dry_run) fprintf(stderr, "forgec: %-8s %8.1f ms\n", what, (seconds() - since) * 1e3);
 }
 
 /* What goes on, on a terminal; an empty text clears the line. */
@@ -43,19 +43,16 @@ static const char *default_name(struct arena *a, const char *model_path, const c
     char *dot = strrchr(name, '.');
     if (dot && dot != name) *dot = 0;
     name = arena_printf(a, "%s%s", name, suffix);
-    return strcmp(name, model_path) == 0 ? arena_printf(a, "%s.out", name) : name;
+    return file_is_same(name, model_path) ? arena_printf(a, "%s.out", name) : name;
 }
 
-static void write_text(struct arena *a, const struct build_options *o, const char *path, struct bytes text)
+static void write_text(struct arena *a, const char *path, struct bytes text)
 {
     if (strcmp(path, "-") == 0) {
         if (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout)) die("cannot write to standard output");
         return;
     }
-    struct outfile f = outfile_open(a, path, 0666);
-    outfile_write(&f, text.data, text.size);
-    outfile_commit(&f);
-    (void)o;
+    file_write(a, path, text);
 }
 
 static const char *options_text(struct arena *a, const struct build_options *o, const struct plan *p)
@@ -71,7 +68,7 @@ static const char *write_graph(struct arena *a, const struct build_options *o, c
     struct text t = { .arena = a };
     graph_print(&t, graph);
     const char *path = o->out_path ? o->out_path : "-";
-    write_text(a, o, path, (struct bytes){ (const uint8_t *)t.data, t.size });
+    write_text(a, path, (struct bytes){ (const uint8_t *)t.data, t.size });
     return path;
 }
 
@@ -83,18 +80,11 @@ static const char *write_plan(struct arena *a, const struct build_options *o, co
         fuse_print(&t, targets[i].plan->fused);
     }
     const char *path = o->out_path ? o->out_path : "-";
-    write_text(a, o, path, (struct bytes){ (const uint8_t *)t.data, t.size });
+    write_text(a, path, (struct bytes){ (const uint8_t *)t.data, t.size });
     return path;
 }
 
 /* ---- the executable ---- */
-
-static void save_temp(struct arena *a, const struct build_options *o, const char *name, struct bytes data)
-{
-    if (!o->cc.save_temps) return;
-    directory_make(a, o->cc.save_temps);
-    write_text(a, o, arena_printf(a, "%s/%s", o->cc.save_temps, name), data);
-}
 
 static void compile_and_link(struct arena *a, const struct build_options *o, struct toolchain *tc, const struct target *targets, uint32_t n,
                              struct bytes vocab, const char *weights_hash, const char *out)
@@ -108,14 +98,12 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
         symbols[i] = emit_symbol(a, targets[i].profile);
         jobs[n_jobs++] = (struct cc_job){ .name = n == 1 ? "model.c" : arena_printf(a, "model-%s.c", targets[i].profile->name), .source = targets[i].source,
                                           .kind = CC_KERNELS, .profile = targets[i].profile };
-        save_temp(a, o, jobs[n_jobs - 1].name, targets[i].source);
     }
     jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_table(a, symbols, n), .kind = CC_RUNTIME, .profile = first };
     progress(o, arena_printf(a, "compiling %zu sources for %s", n_jobs, first->name));
     cc_compile(a, tc, jobs, n_jobs);
     progress(o, "");
     step(o, "cc", since);
-    if (o->cc.spawn.dry_run) return;
 
     since = seconds();
     struct link_object *objects = arena_array(a, struct link_object, n_jobs + 1);
@@ -127,8 +115,54 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     const struct link_input input = { .profile = first, .objects = objects, .n_objects = n_objects, .is_static = o->is_static,
                                       .weights_bytes = o->weights == WEIGHTS_EMBED ? targets[0].plan->image_bytes : 0 };
     link_executable(a, tc, &input, out, image_write, &writer);
-    if (o->weights == WEIGHTS_EXTERNAL) weights_file_write(a, weights_file_path(a, out), weights_hash, targets[0].plan->image_bytes, image_write, &writer);
+    if (o->weights == WEIGHTS_EXTERNAL && !o->cc.spawn.dry_run) {
+        cleanup_unlink_at_exit(out);                       /* of no use without its weights */
+        weights_file_write(a, weights_file_path(a, out), weights_hash, targets[0].plan->image_bytes, image_write, &writer);
+        cleanup_forget(out);
+    }
     step(o, "link", since);
+}
+
+/* Profiles and plans; their programs share one executable and one weight image. */
+static uint32_t plan_targets(struct arena *a, const struct build_options *o, const struct fused *fused, struct target targets[])
+{
+    const uint32_t n = o->n_targets ? o->n_targets : 1;
+    for (uint32_t i = 0; i < n; i++) {
+        targets[i].profile = profile_load(a, o->n_targets ? o->targets[i] : "native", o->targets_dir);
+        targets[i].plan = plan_make(a, fused, targets[i].profile, &o->plan);
+        if (strcmp(targets[i].profile->elf_machine, targets[0].profile->elf_machine))
+            die("targets %s and %s are different machines; one executable holds one", targets[0].profile->name, targets[i].profile->name);
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(emit_symbol(a, targets[i].profile), emit_symbol(a, targets[k].profile)) == 0)
+                die("targets %s and %s have the same name; give each once", targets[k].profile->name, targets[i].profile->name);
+        if (strcmp(image_hash(a, targets[i].plan, ""), image_hash(a, targets[0].plan, "")))
+            die("targets %s and %s pack the weights differently; build one executable for each", targets[0].profile->name, targets[i].profile->name);
+    }
+    const bool many_texts = n > 1 && (o->emit == EMIT_SOURCE || o->emit == EMIT_ASM || o->source);
+    if (many_texts) die("%s takes one target", o->source ? "forgec cc" : o->emit == EMIT_ASM ? "--emit asm" : "--emit source");
+    return n;
+}
+
+static struct bytes emit_target(struct arena *a, const struct build_options *o, const struct toolchain *tc, const struct target *t, const char *model_hash,
+                                const char *weights_hash, bool has_vocab)
+{
+    const struct emit_options eo = { .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash, .has_vocab = has_vocab,
+                                     .options = options_text(a, o, t->plan), .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
+                                     .compile_command = cc_line(a, t->profile, CC_KERNELS, "model.c") };
+    if (!o->source) return emit(a, t->plan, &eo);
+    const struct bytes edited = file_read(a, o->source);
+    if (!memmem(edited.data, edited.size, weights_hash, strlen(weights_hash)))
+        die("%s was not emitted from %s with these options; emit it again with --emit source and edit that", o->source, o->model_path);
+    return edited;
+}
+
+/* Where the product goes; never over the model or the edited source. */
+static const char *out_path(struct arena *a, const struct build_options *o, const char *suffix)
+{
+    const char *path = o->out_path ? o->out_path : default_name(a, o->model_path, suffix);
+    if (file_is_same(path, o->model_path) || (o->source && file_is_same(path, o->source))) die("%s: the output would replace the input; choose another -o", path);
+    if (o->emit == EMIT_EXE && strcmp(path, "-") == 0) die("a program cannot be written to standard output; give -o FILE");
+    return path;
 }
 
 const char *build(struct arena *a, const struct build_options *o)
@@ -140,52 +174,26 @@ const char *build(struct arena *a, const struct build_options *o)
     struct graph *graph = graph_build(a, model);
     if (o->emit == EMIT_GRAPH) return write_graph(a, o, graph);
     const struct fused *fused = fuse(a, graph, o->fuse);
-
     struct target targets[COUNT_OF(o->targets)] = { { 0 } };
-    const uint32_t n = o->n_targets ? o->n_targets : 1;
-    for (uint32_t i = 0; i < n; i++) {
-        targets[i].profile = profile_load(a, o->n_targets ? o->targets[i] : "native", o->targets_dir);
-        targets[i].plan = plan_make(a, fused, targets[i].profile, &o->plan);
-        if (strcmp(targets[i].profile->elf_machine, targets[0].profile->elf_machine))
-            die("targets %s and %s are different machines; one executable holds one", targets[0].profile->name, targets[i].profile->name);
-    }
+    const uint32_t n = plan_targets(a, o, fused, targets);
     if (o->emit == EMIT_PLAN) return write_plan(a, o, targets, n);
 
+    const char *out = out_path(a, o, o->emit == EMIT_SOURCE ? ".c" : o->emit == EMIT_ASM ? ".s" : "");
     const struct bytes vocab = vocab_build(a, file, model->n_vocab);
     since = seconds();
     const char *model_hash = gguf_hash(a, file), *weights_hash = image_hash(a, targets[0].plan, model_hash);
     step(o, "hash", since);
     struct toolchain *tc = toolchain_open(a, &o->cc);
     since = seconds();
-    for (uint32_t i = 0; i < n; i++) {
-        struct emit_options eo = { .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash, .has_vocab = vocab.data != NULL,
-                                   .options = options_text(a, o, targets[i].plan), .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
-                                   .compile_command = cc_line(a, targets[i].profile, CC_KERNELS, "model.c") };
-        targets[i].source = emit(a, targets[i].plan, &eo);
-    }
-    if (o->source) {
-        targets[0].source = file_read(a, o->source);
-        if (n > 1) die("forgec cc takes one target");
-        if (!memmem(targets[0].source.data, targets[0].source.size, weights_hash, strlen(weights_hash)))
-            die("%s was not emitted from %s with these options; emit it again with --emit source and edit that", o->source, o->model_path);
-    }
+    for (uint32_t i = 0; i < n; i++) targets[i].source = emit_target(a, o, tc, &targets[i], model_hash, weights_hash, vocab.data != NULL);
     step(o, "emit", since);
-    if (o->emit == EMIT_SOURCE) {
-        if (n > 1) die("--emit source takes one target");
-        const char *path = o->out_path ? o->out_path : default_name(a, o->model_path, ".c");
-        write_text(a, o, path, targets[0].source);
-        return path;
-    }
-    if (o->emit == EMIT_ASM) {
-        if (n > 1) die("--emit asm takes one target");
+    if (o->emit == EMIT_SOURCE) write_text(a, out, targets[0].source);
+    else if (o->emit == EMIT_ASM) {
         static const char *const flags[] = { "-S", NULL };
         struct cc_job job = { .name = "model.c", .source = targets[0].source, .kind = CC_KERNELS, .profile = targets[0].profile, .flags = flags };
         cc_compile(a, tc, &job, 1);
-        const char *path = o->out_path ? o->out_path : default_name(a, o->model_path, ".s");
-        if (!o->cc.spawn.dry_run) write_text(a, o, path, job.object);
-        return path;
+        if (!o->cc.spawn.dry_run) write_text(a, out, job.object);
     }
-    const char *out = o->out_path ? o->out_path : default_name(a, o->model_path, "");
-    compile_and_link(a, o, tc, targets, n, vocab, weights_hash, out);
+    else compile_and_link(a, o, tc, targets, n, vocab, weights_hash, out);
     return out;
 }

@@ -13,33 +13,12 @@ enum { CLANG_NEWEST_TRIED = 29, ARGV_MAX = 96, INCLUDE_DEPTH_MAX = 32 };
 
 /* ---- finding the tools ---- */
 
-/* Absolute path of an executable file, by PATH when name has no slash; NULL when there is none. */
-static const char *program_find(struct arena *a, const char *name)
-{
-    if (strchr(name, '/')) return access(name, X_OK) ? NULL : name;
-    const char *path = getenv("PATH");
-    if (!path) path = "/usr/local/bin:/usr/bin:/bin";
-    while (*path) {
-        const size_t length = strcspn(path, ":");
-        const char  *full = length ? arena_printf(a, "%.*s/%s", (int)length, path, name) : name;
-        struct stat  st;
-        if (!stat(full, &st) && S_ISREG(st.st_mode) && !access(full, X_OK)) return full;
-        path += length + (path[length] == ':');
-    }
-    return NULL;
-}
-
 /* Changes whenever the file does.  "" when there is none. */
 static const char *file_identity(struct arena *a, const char *path)
 {
     struct stat st;
     if (!path || stat(path, &st)) return "";
     return arena_printf(a, "%s %lld %lld.%09ld", path, (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-}
-
-static struct bytes bytes_of(const char *s)
-{
-    return (struct bytes){ (const uint8_t *)s, strlen(s) };
 }
 
 static const char *first_line(struct arena *a, const char *s)
@@ -86,7 +65,7 @@ static const char *clang_version_of(struct arena *a, const char *identity)
 
 static bool toolchain_try(struct arena *a, struct toolchain *tc, const char *name, const char **found_old)
 {
-    const char *path = program_find(a, name);
+    const char *path = spawn_find(a, name);
     if (!path) return false;
     const struct clang_facts facts = clang_ask(a, tc->cache, path);
     const char *version = clang_version_of(a, facts.identity);
@@ -129,20 +108,9 @@ struct toolchain *toolchain_open(struct arena *a, const struct cc_options *optio
 
 /* ---- cross building ---- */
 
-static const char *host_machine(void)
-{
-#if defined(__x86_64__)
-    return "x86_64";
-#elif defined(__aarch64__)
-    return "aarch64";
-#else
-    return "unknown";
-#endif
-}
-
 const char *cc_target_missing(struct arena *a, const struct profile *profile)
 {
-    if (!strcmp(profile->elf_machine, host_machine())) {
+    if (!strcmp(profile->elf_machine, profile_host_machine())) {
         /* the multiarch folder of Debian, or the plain one of everybody else */
         if (file_exists("/usr/include/stdio.h") || file_exists(arena_printf(a, "/usr/include/%s/stdio.h", profile->triple))) return NULL;
         return "the C library's headers are missing; on Debian or Ubuntu: apt-get install gcc libc6-dev";
@@ -288,13 +256,6 @@ const char *cc_object_name(struct arena *a, const struct toolchain *tc, const ch
     return arena_printf(a, "%s%s%.*s.o", temps ? temps : "", temps ? "/" : "", (int)(dot ? dot - base : (long)strlen(base)), base);
 }
 
-static void save(struct arena *a, const char *path, struct bytes data)
-{
-    struct outfile f = outfile_open(a, path, 0666);
-    outfile_write(&f, data.data, data.size);
-    outfile_commit(&f);
-}
-
 /* Source, flags, compiler and, standing for the C library's headers, the first of them. */
 static struct cache_key job_key(struct arena *a, const struct toolchain *tc, const struct cc_job *job, const struct argv *v)
 {
@@ -332,7 +293,7 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
         argv_add_list(v, (const char *const[]){ "-Xclang", "-main-file-name", "-Xclang", base, "-c", "-x", "c", "-", "-o", "-", NULL });
         v->item[v->count] = NULL;
         const char *source_path = temps ? arena_printf(a, "%s/%s", temps, base) : job->name;
-        if (temps && !o->spawn.dry_run) save(a, source_path, job->source);
+        if (temps && !o->spawn.dry_run) file_write(a, source_path, job->source);
         keys[i] = job_key(a, tc, job, v);
         if (!o->spawn.dry_run && cache_get(tc->cache, a, keys[i], &job->object)) continue;
         inputs[i] = (struct spawn_file){ source_path, job->source };
@@ -350,5 +311,5 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
         job->object = spawns[s].output;
         cache_put(tc->cache, a, keys[owner[s]], job->object);
     }
-    for (size_t i = 0; temps && i < n_jobs; i++) save(a, cc_object_name(a, tc, jobs[i].name), jobs[i].object);
+    for (size_t i = 0; temps && i < n_jobs; i++) file_write(a, cc_object_name(a, tc, jobs[i].name), jobs[i].object);
 }

@@ -131,7 +131,7 @@ int compare(struct arena *a, const struct compare_options *o)
 {
     const struct build_options *b = &o->build;
     const struct model *m = model_describe(a, gguf_open(a, b->model_path, false), b->models_dir);
-    const uint32_t n_ctx = b->plan.n_ctx ? b->plan.n_ctx : m->n_ctx_train < 8192 ? m->n_ctx_train : 8192;
+    const uint32_t n_ctx = plan_context(m, &b->plan);
     const uint32_t n_prompt = o->n_prompt ? o->n_prompt : n_ctx < 128 ? n_ctx : 128, n_gen = o->n_gen ? o->n_gen : n_ctx < 64 ? n_ctx : 64;
     const uint32_t rounds = o->rounds ? o->rounds : 5, n_tokens = n_ctx < LOGIT_TOKENS ? n_ctx : LOGIT_TOKENS;
     if (n_prompt > n_ctx || n_gen > n_ctx) die("-p %u and -n %u: the context holds %u; give fewer, or a larger --ctx", n_prompt, n_gen, n_ctx);

@@ -3,8 +3,8 @@
 #include "emit.h"
 #include "emit_kernel.h"
 #include "resource.h"
-#include "../runtime/abi.h"
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 /* ---- templates, pasted once each ---- */
@@ -22,12 +22,16 @@ static bool line_is(const char *line, size_t n, const char *text)
     return n >= strlen(text) && strncmp(line, text, strlen(text)) == 0 && (n == strlen(text) || line[strlen(text)] == ' ');
 }
 
+/* "templates/cpu/gemv_tmpl.c", "../dialect.h" -> "templates/dialect.h" */
 static const char *resolve(struct arena *a, const char *from, const char *name, size_t n)
 {
-    const char *slash = strrchr(from, '/');
-    for (; n > 3 && strncmp(name, "../", 3) == 0; name += 3, n -= 3)
-        do slash--; while (*slash != '/');
-    return arena_printf(a, "%.*s/%.*s", (int)(slash - from), from, (int)n, name);
+    size_t folder = (size_t)(strrchr(from, '/') - from);
+    for (; n > 3 && strncmp(name, "../", 3) == 0; name += 3, n -= 3) {
+        while (folder > 0 && from[folder - 1] != '/') folder--;
+        if (folder == 0) die("%s: includes \"%.*s\", which lies outside the templates", from, (int)n, name);
+        folder--;
+    }
+    return arena_printf(a, "%.*s/%.*s", (int)folder, from, (int)n, name);
 }
 
 /* Templates begin with defaults for being compiled alone ("#ifndef FORMAT ... #endif"); here the parameter is set, so that part is
@@ -63,12 +67,11 @@ static void paste(struct paster *p, const char *path, bool once)
     text_printf(p->out, "/* ---- end %s ---- */\n\n", path);
 }
 
-static void lower_case(char *s) { if (s[0] == 'F' || s[0] == 'B' || s[0] == 'M' || s[0] == 'I') for (; *s; s++) *s = (char)tolower((unsigned char)*s); else if (s[0] == 'Q') s[0] = 'q'; }
-
+/* Q4_K is q4_K, as templates/cpu/formats and llama.cpp write it; the others are in small letters altogether. */
 const char *emit_format_name(struct arena *a, const struct quant_info *q)
 {
     char *name = arena_strdup(a, q->name);
-    lower_case(name);
+    for (char *c = name; *c && (c == name || q->name[0] != 'Q'); c++) *c = (char)tolower((unsigned char)*c);
     return name;
 }
 
@@ -112,21 +115,24 @@ static void emit_launches(struct text *t, const char *table, const struct emitte
     text_puts(t, "};\n\n");
 }
 
-static double sampling_number(const struct gguf *g, const char *key, double absent)
+/* -1, which stands for "not given", where the file lacks the key.  Models give these numbers as integers or floats. */
+static double sampling_number(const struct gguf *g, const char *key)
 {
     const struct gguf_value *v = gguf_find(g, key);
-    if (!v) return absent;
-    if (v->type == GGUF_F32 || v->type == GGUF_F64) return v->f;
-    if (v->type <= GGUF_I32 || v->type == GGUF_U64 || v->type == GGUF_I64) return (double)(v->type == GGUF_I32 || v->type == GGUF_I64 ? v->i : (int64_t)v->u);
-    return absent;
+    double value = -1;
+    uint64_t whole;
+    if (v && (v->type == GGUF_F32 || v->type == GGUF_F64)) gguf_get_f64(g, key, &value);
+    else if (v && (v->type == GGUF_I8 || v->type == GGUF_I16 || v->type == GGUF_I32 || v->type == GGUF_I64)) value = (double)v->i;
+    else if (v && gguf_get_u64(g, key, &whole)) value = (double)whole;
+    if (fabs(value) > INT32_MAX) die("%s: %s is %g; it must be between -%d and %d", g->path, key, value, INT32_MAX, INT32_MAX);
+    return value;
 }
 
 static void emit_sampling(struct text *t, const struct gguf *g)
 {
-    text_printf(t, "    .sampling = { (float)%.9g, (float)%.9g, (float)%.9g, (float)%.9g, %d, %d },\n",
-                sampling_number(g, "general.sampling.temp", -1) + 0.0, sampling_number(g, "general.sampling.top_p", -1) + 0.0,
-                sampling_number(g, "general.sampling.min_p", -1) + 0.0, sampling_number(g, "general.sampling.penalty_repeat", -1) + 0.0,
-                (int)sampling_number(g, "general.sampling.top_k", -1), (int)sampling_number(g, "general.sampling.penalty_last_n", -1));
+    text_printf(t, "    .sampling = { (float)%.9g, (float)%.9g, (float)%.9g, (float)%.9g, %d, %d },\n", sampling_number(g, "general.sampling.temp"),
+                sampling_number(g, "general.sampling.top_p"), sampling_number(g, "general.sampling.min_p"), sampling_number(g, "general.sampling.penalty_repeat"),
+                (int)sampling_number(g, "general.sampling.top_k"), (int)sampling_number(g, "general.sampling.penalty_last_n"));
 }
 
 static void emit_program(struct arena *a, struct text *t, const struct plan *p, const struct emit_options *o, const struct emitted_kernels *k)
@@ -138,7 +144,11 @@ static void emit_program(struct arena *a, struct text *t, const struct plan *p, 
     emit_launches(t, "decode_launches", k->decode, k->n_decode);
     emit_launches(t, "prefill_launches", k->prefill, k->n_prefill);
     text_puts(t, "static const char *const cpu_features[] = {");
-    for (uint32_t i = 0; profile->features[i]; i++) text_printf(t, " \"%s\",", profile->features[i]);
+    for (uint32_t i = 0; profile->features[i]; i++) {
+        text_puts(t, " ");
+        put_string(t, profile->features[i]);
+        text_puts(t, ",");
+    }
     text_puts(t, " 0 };\n");
     if (o->has_vocab) text_puts(t, "extern const uint8_t forge_vocab[];\n");
     text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, profile), emit_symbol(a, profile));

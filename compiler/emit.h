@@ -16,6 +16,6 @@ struct emit_options {
 const char *emit_symbol(struct arena *a, const struct profile *p);
 /* The model's source for plan->profile.  The same inputs give the same bytes. */
 struct bytes emit(struct arena *a, const struct plan *p, const struct emit_options *o);
-/* The table of programs that the runtime looks for, best first; has_weights: the executable holds the image. */
+/* The table of programs that the runtime looks for, best first. */
 struct bytes emit_table(struct arena *a, const char *const *symbols, size_t n);
 #endif

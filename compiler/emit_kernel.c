@@ -1,6 +1,7 @@
 /* emit_kernel.c -- group -> function text.  A group becomes a decode function (one token, rows shared out among the threads) and
  * a prefill function (a chunk of tokens); where prefill needs its input normed or quantised first, one more function does that. */
 #include "emit_kernel.h"
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +40,8 @@ static const char *f32_text(struct arena *a, double x)
 static uint32_t weight_slot(struct emitter *e, uint64_t offset)
 {
     for (uint32_t i = 0; i < e->launch.n_weights; i++) if (e->launch.weights[i] == offset) return i;
-    if (e->launch.n_weights == COUNT_OF(e->launch.weights)) die("kernel %s reads more than %zu tensors", e->group->name, COUNT_OF(e->launch.weights));
+    if (e->launch.n_weights == COUNT_OF(e->launch.weights))
+        die("kernel %s reads more than %zu tensors; this is a mistake in forgec, please report it (--fuse none may avoid it)", e->group->name, COUNT_OF(e->launch.weights));
     e->launch.weights[e->launch.n_weights] = offset;
     return e->launch.n_weights++;
 }
@@ -54,9 +56,10 @@ static void put(struct emitter *e, const char *fmt, ...)
     va_start(args, fmt);
     const int n = vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
+    if (n < 1 || (size_t)n >= sizeof line) die("kernel %s has a line of %d characters; this is a mistake in forgec, please report it", e->group->name, n);
     if (line[0] == '}') e->depth--;
     text_printf(&e->body, "%*s%s\n", (int)(4 * e->depth), "", line);
-    if (n > 0 && line[n - 1] == '{') e->depth++;
+    if (line[n - 1] == '{') e->depth++;
 }
 
 static const char *format_of(struct emitter *e, const struct weight *w) { return emit_format_name(e->arena, w->tensor->quant); }
@@ -120,7 +123,7 @@ static void put_chain(struct emitter *e, const struct branch *b, uint32_t unit, 
         }
         case OP_glu_silu:
         case OP_glu_gelu: put(e, "%s(y, y, up, %s);", op_info[c->op].name, n); break;
-        default: break;
+        default: die("%s after a matmul: forgec has no kernel for it; this is a mistake in forgec, please report it", op_info[c->op].name);
         }
     }
 }
@@ -242,8 +245,10 @@ static void put_unit(struct emitter *e, const struct branch *b, uint32_t unit)
         put_matmul(e, b, "y", unit, n);
         if (up) put_matmul(e, up, "up", unit, n);
     }
-    if (up) for (uint32_t i = 0; i < up->n_chain; i++)                     /* biases of the partner */
-        if (up->chain[i]->op == OP_bias) put(e, "add_bias(up, VECTOR(%u) + r, %s);", slot_of(e, up->chain[i]->weight), n);
+    for (uint32_t i = 0; up && i < up->n_chain; i++) {
+        assert(up->chain[i]->op == OP_bias);                               /* match_glu in fuse.c sees to it */
+        put(e, "add_bias(up, VECTOR(%u) + r, %s);", slot_of(e, up->chain[i]->weight), n);
+    }
     put_chain(e, b, unit, n);
     put_sink(e, b, n);
     if (e->prefill) put(e, "}");
@@ -253,7 +258,7 @@ static void put_unit(struct emitter *e, const struct branch *b, uint32_t unit)
  * all that its share of the attention kernel reads, and no barrier is needed between the two. */
 static void put_heads_together(struct emitter *e, const struct branch *q, const struct branch *k, const struct branch *v)
 {
-    const uint32_t heads_kv = k->result->heads, group = q->result->heads / heads_kv, head_dim = e->model->head_dim;
+    const uint32_t head_dim = e->model->head_dim, heads_kv = k->result->heads, group = q->result->cols / head_dim / heads_kv;
     put(e, "const struct span s = share(%u, thread, n_threads);", heads_kv * (group + 2));
     put(e, "for (uint32_t i = s.first; i < s.last; i++) {");
     put(e, "const uint32_t kv_head = i / %u, part = i %% %u;", group + 2, group + 2);
@@ -401,7 +406,7 @@ static struct attention_text attention_text(struct emitter *e)
     at.k_head = arena_printf(e->arena, "kv_k_%s(a->kv + l->kv, h, %u, %u)", at.kv, m->head_dim, n_ctx);
     at.v_head = arena_printf(e->arena, "kv_v_%s(a->kv + l->kv, h, %u, %u, %u)", at.kv, at.heads_kv, m->head_dim, n_ctx);
     at.sizes = arena_printf(e->arena, "/* group */ %u, /* head_dim */ %u, %s, /* cap */ 0", at.group, m->head_dim, f32_text(e->arena, 1 / sqrt((double)m->head_dim)));
-    e->launch.kv = e->plan->kv_layer[n->layer];
+    e->launch.kv = e->plan->kv_layer[n->inputs[1]->layer];
     return at;
 }
 
@@ -524,6 +529,8 @@ struct emitted_kernels emit_kernels(struct arena *a, struct text *out, const str
     uint32_t last_store = 0;
     for (uint32_t i = 0; i < f->n_groups; i++)
         if (group_has(&f->groups[i], OP_store_k) || group_has(&f->groups[i], OP_store_v)) last_store = i;
+    if (f->graph->output->group <= last_store)             /* its rows are counted from the first token with logits */
+        die("%%%s, the logits, are ready before the last layer's keys and values are stored; forgec has no kernel for that", f->graph->output->name);
     for (uint32_t i = 0; i < f->n_groups; i++) {
         e.group = &f->groups[i];
         e.gp = &p->groups[i];

@@ -2,12 +2,13 @@
 #ifndef FORGEC_EMIT_KERNEL_H
 #define FORGEC_EMIT_KERNEL_H
 #include "plan.h"
+#include "runtime/abi.h"
 
 struct emitted_launch {
     const char *function, *name;
     uint32_t    layer, tail, unless_divides, joins_divides;
     uint64_t    kv;
-    uint64_t    weights[16];
+    uint64_t    weights[FORGE_MAX_WEIGHTS];
     uint32_t    n_weights;
 };
 struct emitted_kernels {

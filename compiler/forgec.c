@@ -43,7 +43,7 @@ static const char build_usage[] =
     "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n"
     "      --threads N        most threads the program can use (default 64)\n"
     "      --static           no dynamic libraries\n"
-    "      --save-temps DIR   keep the emitted sources\n"
+    "      --save-temps DIR   keep every source and object\n"
     "      --clang PATH       clang to drive (default: $FORGEC_CLANG, clang-19, newer ones)\n"
     "      --no-cache         compile everything again\n"
     "      --templates DIR, --targets DIR, --models DIR\n"
@@ -347,7 +347,7 @@ int main(int argc, char **argv)
             struct arena *a = arena_create();
             const int code = commands[i].run(a, argc - 1, argv + 1);
             arena_destroy(a);
-            if (fflush(stdout)) { fprintf(stderr, "forgec: error: cannot write to standard output: %s\n", strerror(errno)); return 1; }
+            if (fflush(stdout) || ferror(stdout)) { fprintf(stderr, "forgec: error: cannot write to standard output: %s\n", strerror(errno)); return 1; }
             return code;
         }
     usage_error("unknown command \"%s\"", argv[1]);

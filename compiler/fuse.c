@@ -8,6 +8,7 @@
  *                       %r = rope %q             ->   they are still in registers, if nobody else reads %q
  */
 #include "fuse.h"
+#include "runtime/abi.h"
 #include <string.h>
 
 struct fuser {
@@ -49,47 +50,68 @@ static bool match_norm_into_matmul(const struct node *n)
     return true;
 }
 
-/* The branch whose last value is `value`, if only one node reads it. */
-static struct branch *match_open_branch(struct fuser *f, const struct node *value, uint32_t *group)
+/* Does the node's kernel read its tensor?  Frequency divisors are part of the table of rotations. */
+static bool reads_tensor(const struct node *n) { return n->weight && n->op != OP_rope; }
+
+/* May the group's kernel read one more tensor?  A launch has a fixed number of places for them. */
+static bool has_room(const struct group *g)
 {
-    if (!f->fusing || value->n_readers != 1 || value->group == NO_LAYER) return NULL;
+    uint32_t n = g->norm && g->norm->weight;
+    for (uint32_t i = 0; i < g->n_branches; i++) {
+        n++;
+        for (uint32_t k = 0; k < g->branches[i].n_chain; k++) n += reads_tensor(g->branches[i].chain[k]);
+    }
+    return n < FORGE_MAX_WEIGHTS;
+}
+
+/* The branch whose last value is `value`, if only one node reads it. */
+static struct branch *match_open_branch(struct fuser *f, const struct node *value)
+{
+    if (!f->fusing || value->n_readers != 1 || value->group == NO_GROUP) return NULL;
     struct group *g = &f->out->groups[value->group];
     if (g->kind != GROUP_LINEAR) return NULL;
     for (uint32_t i = 0; i < g->n_branches; i++) {
         struct branch *b = &g->branches[i];
-        if (b->result == value && !b->is_partner && b->n_chain < MAX_CHAIN) { *group = value->group; return b; }
+        if (b->result == value && b->n_chain < MAX_CHAIN) return b;
     }
     return NULL;
 }
 
+/* The branch that an add may end: one operand is fresh, the other is ready before its kernel starts. */
+static struct branch *match_add(struct fuser *f, const struct node *add)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        const struct node *fresh = add->inputs[1 - k], *ready = add->inputs[k];
+        struct branch *b = match_open_branch(f, fresh);
+        if (b && ready->group < fresh->group) return b;
+    }
+    return NULL;
+}
+
+/* Gate and up are branches of one kernel.  The kernel finishes a unit of the gate's rows together with the same rows of up, to which it
+ * can apply biases, but nothing that works on whole heads or reads other values. */
+static struct branch *match_glu(struct fuser *f, const struct node *glu)
+{
+    const struct node *gate = glu->inputs[0], *up = glu->inputs[1];
+    struct branch *b = match_open_branch(f, gate), *partner = match_open_branch(f, up);
+    if (!b || !partner || b == partner || gate->group != up->group || b->partner >= 0) return NULL;
+    for (uint32_t i = 0; i < partner->n_chain; i++) if (partner->chain[i]->op != OP_bias) return NULL;
+    b->partner = (int32_t)(partner - f->out->groups[gate->group].branches);
+    partner->is_partner = true;
+    return b;
+}
+
 static bool match_epilogue(struct fuser *f, struct node *n)
 {
-    uint32_t group = 0, other = 0;
     struct branch *b;
     switch (n->op) {
-    case OP_bias: case OP_headnorm: case OP_rope: case OP_store_k: case OP_store_v:
-        b = match_open_branch(f, n->inputs[0], &group);
-        if (!b) return false;
-        break;
-    case OP_add: {
-        /* Either operand may be the fresh one; the other must be ready before the kernel starts. */
-        b = match_open_branch(f, n->inputs[1], &group);
-        struct node *ready = n->inputs[0];
-        if (!b) { b = match_open_branch(f, n->inputs[0], &group); ready = n->inputs[1]; }
-        if (!b || ready->group >= group) return false;
-        break;
-    }
-    case OP_glu_silu: case OP_glu_gelu: {
-        b = match_open_branch(f, n->inputs[0], &group);
-        struct branch *up = match_open_branch(f, n->inputs[1], &other);
-        if (!b || !up || b == up || group != other) return false;
-        b->partner = (int32_t)(up - f->out->groups[group].branches);
-        up->is_partner = true;
-        break;
-    }
+    case OP_bias: case OP_headnorm: case OP_rope: case OP_store_k: case OP_store_v: b = match_open_branch(f, n->inputs[0]); break;
+    case OP_add:                        b = match_add(f, n); break;
+    case OP_glu_silu: case OP_glu_gelu: b = match_glu(f, n); break;
     default: return false;
     }
-    chain_append(b, n, group);
+    if (!b || (reads_tensor(n) && !has_room(&f->out->groups[b->result->group]))) return false;
+    chain_append(b, n, b->result->group);
     return true;
 }
 
@@ -102,7 +124,7 @@ static struct group *match_sibling(struct fuser *f, const struct node *matmul)
         if (other == matmul) return NULL;
         if (other->op != OP_matmul || other->layer != matmul->layer) continue;
         struct group *g = &f->out->groups[other->group];
-        if (g->n_branches < MAX_BRANCHES) return g;
+        if (g->n_branches < MAX_BRANCHES && has_room(g)) return g;
     }
     return NULL;
 }
@@ -170,7 +192,7 @@ struct fused *fuse(struct arena *a, const struct graph *graph, enum fuse_level l
     f.out->graph = graph;
     f.out->level = level;
     f.out->groups = arena_array(a, struct group, graph->n_nodes);
-    for (uint32_t i = 0; i < graph->n_nodes; i++) graph->nodes[i]->group = NO_LAYER;
+    for (uint32_t i = 0; i < graph->n_nodes; i++) graph->nodes[i]->group = NO_GROUP;
     for (uint32_t i = 0; i < graph->n_nodes; i++) {
         struct node *n = graph->nodes[i];
         if (n->op == OP_matmul) { add_matmul(&f, n); continue; }

@@ -15,8 +15,8 @@ enum group_kind {
 
 enum { MAX_BRANCHES = 8, MAX_CHAIN = 8 };
 
-/* One matmul (NULL in GROUP_MAP) and the operations applied to its rows, in order.  A glu in the chain reads, besides
- * this branch, the end of the branch `partner`; an add reads a value of an earlier group. */
+/* One matmul (NULL in GROUP_MAP) and the operations applied to its rows, in order.  A glu in the chain (one at most) reads, besides
+ * this branch, the end of the branch `partner`, whose chain has biases only; an add reads a value of an earlier group. */
 struct branch {
     struct node *matmul;
     struct node *chain[MAX_CHAIN];

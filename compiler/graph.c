@@ -1,7 +1,6 @@
 /* graph.c -- wiring text -> nodes; shapes are inferred and checked; print and parse. */
 #include "graph.h"
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum absent { VANISH, DROP };
@@ -11,7 +10,7 @@ const struct op_info op_info[OP_COUNT] = {
 #undef OP
 };
 
-struct name { const char *text; struct node *node; };
+struct name { const char *text; uint32_t layer; struct node *node; };
 
 struct builder {
     struct arena       *arena;
@@ -33,15 +32,18 @@ static struct node *name_find(const struct builder *b, const char *text)
     return NULL;
 }
 
-static void name_set(struct builder *b, const char *text, struct node *node)
+/* A layer may use a name of another one again, not its own: the printed graph would be ambiguous. */
+static void name_set(struct builder *b, struct place at, const char *text, uint32_t layer, struct node *node)
 {
+    for (uint32_t i = b->n_names; i-- > 0 && (layer == NO_LAYER || b->names[i].layer == layer); )
+        if (b->names[i].layer == layer && strcmp(b->names[i].text, text) == 0) die_at(at, "%%%s is defined twice; choose another name", text);
     if (b->n_names == b->names_capacity) {
         b->names_capacity = b->names_capacity ? 2 * b->names_capacity : 64;
         struct name *grown = arena_array(b->arena, struct name, b->names_capacity);
         if (b->n_names) memcpy(grown, b->names, b->n_names * sizeof *grown);
         b->names = grown;
     }
-    b->names[b->n_names++] = (struct name){ text, node };
+    b->names[b->n_names++] = (struct name){ text, layer, node };
 }
 
 /* ---- nodes and their shapes ---- */
@@ -51,37 +53,61 @@ static void need_cols(struct place at, const struct node *n, uint32_t cols, cons
     if (n->cols != cols) die_at(at, "%%%s has %u columns; %s takes %u", n->name, n->cols, what, cols);
 }
 
-static void infer(const struct model *m, struct place at, struct node *n)
+static void need_size(struct place at, const struct weight *w, uint64_t have, uint64_t want, const char *what)
 {
+    if (have != want) die_at(at, "tensor %s has %llu %s; %llu are needed here", w->role, (unsigned long long)have, what, (unsigned long long)want);
+}
+
+static void infer_heads(const struct model *m, struct place at, struct node *n)
+{
+    const struct node *x = n->inputs[0];
+    if (x->cols % m->head_dim) die_at(at, "%%%s has %u columns, which is no whole number of heads of %u", x->name, x->cols, m->head_dim);
+    n->cols = x->cols;
+    n->heads = x->cols / m->head_dim;
+}
+
+/* The KV cache has one place per layer, of n_head_kv heads. */
+static void infer_store(const struct builder *b, struct place at, struct node *n)
+{
+    if (n->layer == NO_LAYER) die_at(at, "%s outside the layers; the KV cache belongs to layers", op_info[n->op].name);
+    need_cols(at, n->inputs[0], b->model->layers[n->layer].n_head_kv * b->model->head_dim, op_info[n->op].name);
+    for (uint32_t i = b->graph->n_nodes; i-- > 0 && b->graph->nodes[i]->layer == n->layer; )
+        if (b->graph->nodes[i] != n && b->graph->nodes[i]->op == n->op) die_at(at, "a second %s in layer %u; a layer has one", op_info[n->op].name, n->layer);
+}
+
+static void infer_attention(struct place at, struct node *n)
+{
+    const struct node *k = n->inputs[1], *v = n->inputs[2];
+    if (k->op != OP_store_k || v->op != OP_store_v || k->layer != v->layer) die_at(at, "attention reads a query, and a store_k and a store_v of one layer");
+    if (n->layer == NO_LAYER) die_at(at, "attention outside the layers");
+    if (n->heads % k->heads) die_at(at, "attention: %u query heads do not share %u KV heads evenly", n->heads, k->heads);
+}
+
+static void infer(const struct builder *b, struct place at, struct node *n)
+{
+    const struct model *m = b->model;
     const struct weight *w = n->weight;
     const struct node *x = n->inputs[0];
     const char *op = op_info[n->op].name;
     if (w && (n->op == OP_matmul || n->op == OP_embed) == w->is_vector)
         die_at(at, "%s takes a %s; %s is none", op, w->is_vector ? "matrix" : "vector", w->role);
+    for (uint32_t k = 0; k < op_info[n->op].n_values; k++)
+        if ((n->inputs[k]->op == OP_store_k || n->inputs[k]->op == OP_store_v) && !(n->op == OP_attention && k))
+            die_at(at, "%%%s lies in the KV cache; only attention reads it, as keys or values", n->inputs[k]->name);
+    if (x) n->cols = x->cols;
     switch (n->op) {
-    case OP_embed:    n->cols = (uint32_t)w->cols; break;
+    case OP_embed:    need_size(at, w, w->rows, m->n_vocab, "rows"); n->cols = (uint32_t)w->cols; break;
     case OP_matmul:   need_cols(at, x, (uint32_t)w->cols, w->role); n->cols = (uint32_t)w->rows; break;
     case OP_rmsnorm:
-    case OP_bias:     if (w) need_cols(at, x, (uint32_t)w->cols, w->role);
-                      n->cols = x->cols; break;
-    case OP_headnorm:
-    case OP_rope:
+    case OP_bias:     if (w) need_cols(at, x, (uint32_t)w->cols, w->role); break;
+    case OP_headnorm: infer_heads(m, at, n); need_size(at, w, w->cols, m->head_dim, "items"); break;
+    case OP_rope:     infer_heads(m, at, n); if (w) need_size(at, w, w->cols, m->n_rot / 2, "items"); break;
     case OP_store_k:
-    case OP_store_v:
-        if (x->cols % m->head_dim) die_at(at, "%%%s has %u columns, which is no whole number of heads of %u", x->name, x->cols, m->head_dim);
-        n->cols = x->cols;
-        n->heads = x->cols / m->head_dim;
-        break;
-    case OP_attention:
-        if (n->inputs[1]->op != OP_store_k || n->inputs[2]->op != OP_store_v) die_at(at, "attention reads a query, a store_k and a store_v");
-        n->cols = x->cols;
-        n->heads = x->cols / m->head_dim;
-        if (x->cols % m->head_dim || n->heads % n->inputs[1]->heads || n->inputs[1]->cols != n->inputs[2]->cols)
-            die_at(at, "attention: %u query columns do not go with %u key and %u value columns", x->cols, n->inputs[1]->cols, n->inputs[2]->cols);
-        break;
+    case OP_store_v:  infer_heads(m, at, n); infer_store(b, at, n); break;
+    case OP_attention: infer_heads(m, at, n); infer_attention(at, n); break;
     case OP_glu_silu:
     case OP_glu_gelu:
-    case OP_add:      need_cols(at, n->inputs[1], x->cols, op); n->cols = x->cols; break;
+    case OP_add:      need_cols(at, n->inputs[1], x->cols, op); break;
     case OP_COUNT:    break;
     }
 }
@@ -117,9 +143,35 @@ static struct place here(const struct reader *r)
 static const char *read_word(struct builder *b, struct reader *r, const char *what)
 {
     const char *start = r->p;
-    while (isalnum((unsigned char)*r->p) || *r->p == '_' || *r->p == '.') r->p++;
-    if (r->p == start) die_at(here(r), "expected %s", what);
+    while (isalnum((unsigned char)*r->p) || *r->p == '_') r->p++;
+    if (r->p == start || isdigit((unsigned char)*start)) {
+        r->p = start;
+        die_at(here(r), "expected %s", what);
+    }
     return arena_strndup(b->arena, start, (size_t)(r->p - start));
+}
+
+/* A word that may become part of a C name, in the layer being built; in unrolled text it stands behind "LAYER." where it has one. */
+static const char *read_name(struct builder *b, struct reader *r, const char *what, uint32_t *layer)
+{
+    *layer = b->layer;
+    if (b->unrolled && isdigit((unsigned char)*r->p)) {
+        const struct place at = here(r);
+        uint32_t l = 0;
+        for (; isdigit((unsigned char)*r->p); r->p++)
+            if (l < b->model->n_layer) l = 10 * l + (uint32_t)(*r->p - '0');
+        if (*r->p != '.' || l >= b->model->n_layer) die_at(at, "expected LAYER.name with a layer below %u", b->model->n_layer);
+        r->p++;
+        *layer = l;
+    }
+    return read_word(b, r, what);
+}
+
+/* The text by which lines refer to a value. */
+static const char *read_value(struct builder *b, struct reader *r, uint32_t *layer)
+{
+    const char *name = read_name(b, r, "a value's name", layer);
+    return b->unrolled && *layer != NO_LAYER ? arena_printf(b->arena, "%u.%s", *layer, name) : name;
 }
 
 static bool take(struct reader *r, char c)
@@ -141,92 +193,113 @@ static enum op read_op(struct builder *b, struct reader *r)
 }
 
 /* "attn_q" in the layer being built, or in unrolled text "3.attn_q". */
-static const struct weight *read_weight(struct builder *b, struct reader *r, bool *absent_allowed)
+static const struct weight *read_weight(struct builder *b, struct reader *r)
 {
-    struct place at = here(r);
-    const char *role = read_word(b, r, "a tensor role");
-    uint32_t layer = b->layer;
-    if (b->unrolled) {
-        layer = NO_LAYER;
-        if (isdigit((unsigned char)*role)) {
-            layer = 0;
-            while (isdigit((unsigned char)*role)) layer = layer * 10 + (uint32_t)(*role++ - '0');
-            if (*role++ != '.' || layer >= b->model->n_layer) die_at(at, "expected LAYER.role with a layer below %u", b->model->n_layer);
-        }
-    }
-    *absent_allowed = take(r, '?');
+    const struct place at = here(r);
+    uint32_t layer;
+    const char *role = read_name(b, r, "a tensor role", &layer);
+    const bool may_be_absent = take(r, '?');
     const struct weight *w = model_weight(b->model, at, role, layer);
-    if (!w && !*absent_allowed) die_at(at, "tensor %s is optional: write %s?", role, role);
+    if (!w && !may_be_absent) die_at(at, "tensor %s is optional: write %s?", role, role);
     return w;
 }
 
-static void read_line(struct builder *b, struct reader *r)
+/* Fills inputs and weight of n; returns whether the weight is absent from this model. */
+static bool read_operands(struct builder *b, struct reader *r, struct place at, struct node *n)
 {
-    struct place at = here(r);
-    if (!take(r, '%')) die_at(at, "expected %%value = operation ...");
-    const char *name = read_word(b, r, "a value's name");
-    if (!take(r, '=')) die_at(here(r), "expected =");
-    struct node made = { .op = read_op(b, r), .layer = b->layer };
-    skip_blanks(r);
+    const struct op_info *info = &op_info[n->op];
     uint32_t n_values = 0, n_weights = 0;
-    bool absent = false;
+    skip_blanks(r);
     if (*r->p && *r->p != '#') do {
-        struct place operand = here(r);
+        const struct place operand = here(r);
         if (take(r, '%')) {
-            const char *text = read_word(b, r, "a value's name");
+            uint32_t layer;
+            const char *text = read_value(b, r, &layer);
             struct node *value = name_find(b, text);
             if (!value) die_at(operand, "%%%s is not defined before", text);
-            if (n_values == COUNT_OF(made.inputs)) die_at(operand, "too many values");
-            made.inputs[n_values++] = value;
+            if (n_values == COUNT_OF(n->inputs)) die_at(operand, "too many values");
+            n->inputs[n_values++] = value;
         } else {
-            bool may_be_absent;
-            made.weight = read_weight(b, r, &may_be_absent);
-            absent = !made.weight;
+            n->weight = read_weight(b, r);
             n_weights++;
         }
     } while (take(r, ','));
     skip_blanks(r);
     if (*r->p && *r->p != '#') die_at(here(r), "expected the end of the line");
-    const struct op_info *info = &op_info[made.op];
     if (n_values != info->n_values || n_weights > info->n_weights || (n_weights < info->n_weights && info->vanishes))
         die_at(at, "%s takes %u values and %u weights", info->name, info->n_values, info->n_weights);
+    return n_weights && !n->weight;
+}
+
+static void read_line(struct builder *b, struct reader *r)
+{
+    const struct place at = here(r);
+    uint32_t layer;
+    if (!take(r, '%')) die_at(at, "expected %%value = operation ...");
+    const char *name = read_value(b, r, &layer);
+    if (!take(r, '=')) die_at(here(r), "expected =");
+    struct node made = { .op = read_op(b, r), .layer = layer, .name = name };
+    const bool absent = read_operands(b, r, at, &made);
+    const struct op_info *info = &op_info[made.op];
     if (absent && info->vanishes) {
-        name_set(b, name, made.inputs[n_values - 1]);
+        if (!info->n_values) die_at(at, "the tensor of %s is absent, and there is no value to take its place", info->name);
+        name_set(b, at, name, layer, made.inputs[info->n_values - 1]);
         return;
     }
+    if (!b->unrolled && layer != NO_LAYER) made.name = arena_printf(b->arena, "%u.%s", layer, name);
     struct node *n = node_new(b);
     made.index = n->index;
     *n = made;
-    n->name = name;
-    if (b->unrolled && isdigit((unsigned char)*name)) n->layer = (uint32_t)strtoul(name, NULL, 10);
-    else if (b->unrolled) n->layer = NO_LAYER;
-    else if (b->layer != NO_LAYER) n->name = arena_printf(b->arena, "%u.%s", b->layer, name);
-    infer(b->model, at, n);
-    name_set(b, name, n);
+    infer(b, at, n);
+    name_set(b, at, name, layer, n);
 }
 
 /* ---- sections ---- */
 
-static void read_section(struct builder *b, const char *text, struct place first, const char *section)
+enum { INPUT, LAYER, OUTPUT, N_SECTIONS };
+static const char *const section_name[N_SECTIONS] = { "input", "layer", "output" };
+struct section { const char *text, *end; struct place at; };       /* whole lines; text NULL: absent */
+
+/* The line at p, and where the next one begins. */
+static const char *line_at(struct arena *a, const char *p, const char *end, const char **next)
 {
-    struct place at = first;
-    bool inside = section == NULL, found = inside;
-    for (const char *p = text; *p; at.line++) {
-        const char *end = strchr(p, '\n');
-        const size_t n = end ? (size_t)(end - p) : strlen(p);
-        const char *line = arena_strndup(b->arena, p, n);
+    const char *newline = memchr(p, '\n', (size_t)(end - p));
+    *next = newline ? newline + 1 : end;
+    return arena_strndup(a, p, (size_t)((newline ? newline : end) - p));
+}
+
+/* Cuts the wiring at its lines "input:", "layer:" and "output:". */
+static void split_sections(struct builder *b, const char *text, struct place at, struct section sections[N_SECTIONS])
+{
+    struct section *open = NULL;
+    const char *end = text + strlen(text);
+    for (const char *p = text, *next; p < end; p = next, at.line++) {
+        const char *line = line_at(b->arena, p, end, &next);
         struct reader r = { .p = line, .at = at, .line = line };
-        r.at.column = 1;
         skip_blanks(&r);
-        const char *colon = strchr(r.p, ':');
-        if (section && colon && *r.p != '%' && *r.p != '#') {
-            inside = strncmp(r.p, section, (size_t)(colon - r.p)) == 0 && strlen(section) == (size_t)(colon - r.p);
-            found |= inside;
+        const struct place start = here(&r);
+        if (*r.p && *r.p != '#' && (*r.p != '%' || !open)) {
+            const char *word = isalpha((unsigned char)*r.p) ? read_word(b, &r, "a section") : "";
+            open = NULL;
+            for (uint32_t i = 0; i < N_SECTIONS; i++) if (strcmp(word, section_name[i]) == 0) open = &sections[i];
+            if (!open || !take(&r, ':') || (*r.p && *r.p != '#')) die_at(start, "expected input:, layer:, output: or %%value = operation ...");
+            if (open->text) die_at(start, "a second section %s:", word);
+            *open = (struct section){ next, next, at };
+            open->at.line++;
         }
-        else if (inside && *r.p && *r.p != '#') read_line(b, &r);
-        p += n + (end ? 1 : 0);
+        else if (open) open->end = next;
     }
-    if (!found) die_at(first, "the graph has no section %s:", section);
+    for (uint32_t i = 0; i < N_SECTIONS; i++) if (!sections[i].text) die_at(at, "the graph has no section %s:", section_name[i]);
+}
+
+static void read_lines(struct builder *b, const char *text, const char *end, struct place at)
+{
+    for (const char *p = text, *next; p < end; p = next, at.line++) {
+        const char *line = line_at(b->arena, p, end, &next);
+        struct reader r = { .p = line, .at = at, .line = line };
+        skip_blanks(&r);
+        if (*r.p && *r.p != '#') read_line(b, &r);
+    }
 }
 
 static struct graph *finish(struct builder *b, struct place at)
@@ -234,6 +307,11 @@ static struct graph *finish(struct builder *b, struct place at)
     struct graph *g = b->graph;
     if (!g->n_nodes) die_at(at, "the graph is empty");
     g->output = g->nodes[g->n_nodes - 1];
+    switch (g->output->op) {
+    case OP_embed: case OP_rmsnorm: case OP_store_k: case OP_store_v: case OP_attention:
+        die_at(at, "the last value, %%%s, comes from %s; logits come from a matmul and what follows it", g->output->name, op_info[g->output->op].name);
+    default: break;
+    }
     if (g->output->cols != b->model->n_vocab) die_at(at, "the last value, %%%s, has %u columns; logits have %u", g->output->name, g->output->cols, b->model->n_vocab);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         struct node *n = g->nodes[i];
@@ -256,11 +334,13 @@ static struct graph *finish(struct builder *b, struct place at)
 struct graph *graph_build(struct arena *a, const struct model *m)
 {
     struct builder b = { .arena = a, .model = m, .graph = arena_new(a, struct graph), .layer = NO_LAYER };
+    struct section sections[N_SECTIONS] = { { 0 } };
     b.graph->model = m;
-    read_section(&b, m->graph_text, m->graph_at, "input");
-    for (b.layer = 0; b.layer < m->n_layer; b.layer++) read_section(&b, m->graph_text, m->graph_at, "layer");
+    split_sections(&b, m->graph_text, m->graph_at, sections);
+    read_lines(&b, sections[INPUT].text, sections[INPUT].end, sections[INPUT].at);
+    for (b.layer = 0; b.layer < m->n_layer; b.layer++) read_lines(&b, sections[LAYER].text, sections[LAYER].end, sections[LAYER].at);
     b.layer = NO_LAYER;
-    read_section(&b, m->graph_text, m->graph_at, "output");
+    read_lines(&b, sections[OUTPUT].text, sections[OUTPUT].end, sections[OUTPUT].at);
     return finish(&b, m->graph_at);
 }
 
@@ -269,7 +349,7 @@ struct graph *graph_parse(struct arena *a, const struct model *m, const char *na
     struct builder b = { .arena = a, .model = m, .graph = arena_new(a, struct graph), .layer = NO_LAYER, .unrolled = true };
     b.graph->model = m;
     const struct place at = { name, 1, 1 };
-    read_section(&b, text, at, NULL);
+    read_lines(&b, text, text + strlen(text), at);
     return finish(&b, at);
 }
 

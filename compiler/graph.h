@@ -14,6 +14,8 @@ enum op {
 struct op_info { const char *name; uint32_t n_values, n_weights; bool vanishes; };
 extern const struct op_info op_info[OP_COUNT];
 
+#define NO_GROUP 0xffffffffu
+
 /* One operation and the value it gives: [n_tokens][cols] f32 as far as the meaning goes. */
 struct node {
     enum op              op;
@@ -26,7 +28,7 @@ struct node {
     uint32_t             index;       /* in graph->nodes */
     uint32_t             n_readers;
     struct node        **readers;
-    uint32_t             group;       /* set by fuse */
+    uint32_t             group;       /* set by fuse; NO_GROUP where its readers recompute it */
 };
 
 struct graph {

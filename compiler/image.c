@@ -64,14 +64,13 @@ static void write_rope(struct outfile *f, const struct plan *p, uint64_t base)
     double *freq = malloc(half * sizeof *freq);
     float *row = malloc(2 * half * sizeof *row), *factors = NULL;
     if (!freq || !row) die("out of memory for the rotation tables");
-    for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
-        const struct node *n = p->fused->graph->nodes[i];
-        if (n->op != OP_rope || !n->weight || factors) continue;
+    const struct node *rope = plan_rope(p);
+    if (rope && rope->weight) {
         factors = malloc(half * sizeof *factors);
         if (!factors) die("out of memory for the rotation tables");
-        weight_to_float(factors, n->weight, 0, 1);
+        weight_to_float(factors, rope->weight, 0, 1);
         for (uint32_t k = 0; k < half; k++)
-            if (!(factors[k] > 0) || isinf(factors[k])) die("%s: tensor %s holds %g; frequency divisors must be above 0", m->gguf->path, n->weight->name, (double)factors[k]);
+            if (!(factors[k] > 0) || isinf(factors[k])) die("%s: tensor %s holds %g; frequency divisors must be above 0", m->gguf->path, rope->weight->name, (double)factors[k]);
     }
     const double magnitude = model_rope_frequencies(m, factors, freq);
     for (uint32_t b = 0; b < p->rope_block; b++) {
@@ -149,11 +148,18 @@ void image_write(struct outfile *f, void *context)
 
 const char *image_hash(struct arena *a, const struct plan *p, const char *model_hash)
 {
-    static const char layout[] = "forgec weight image 1";            /* changes whenever the packed layout does */
-    const uint32_t numbers[] = { p->options.n_ctx, p->rope_block, p->model->n_rot };
-    const struct bytes parts[] = {
-        { (const uint8_t *)layout, sizeof layout }, { (const uint8_t *)model_hash, strlen(model_hash) },
-        { (const uint8_t *)p->weight_offset, p->model->n_weights * sizeof *p->weight_offset }, { (const uint8_t *)numbers, sizeof numbers },
-    };
-    return cache_key_hex(a, cache_key_of(parts, COUNT_OF(parts)));
+    /* Text, so that neither padding nor byte order counts.  Changes whenever the packed layout does: the number. */
+    const struct model *m = p->model;
+    struct text t = { .arena = a };
+    text_printf(&t, "forgec weight image 2\n%s\n%u %u %u\n", model_hash, p->options.n_ctx, p->rope_block, m->n_rot);
+    /* The model's YAML decides these, too. */
+    text_printf(&t, "%d %a %a %a %a %a %a %u\n", (int)m->rope_scaling, m->rope_base, m->rope_factor, m->rope_factor_old, m->rope_attn_factor,
+                m->rope_beta_fast, m->rope_beta_slow, m->rope_n_ctx_orig);
+    for (uint32_t i = 0; i < m->n_weights; i++)
+        if (p->weight_offset[i] != UINT64_MAX)
+            text_printf(&t, "%s %llu %llu\n", m->weights[i].name, (unsigned long long)m->weights[i].row0, (unsigned long long)p->weight_offset[i]);
+    const struct node *rope = plan_rope(p);
+    text_printf(&t, "%s\n", rope && rope->weight ? rope->weight->name : "-");
+    const struct bytes part = bytes_of(text_str(&t));
+    return cache_key_hex(a, cache_key_of(&part, 1));
 }

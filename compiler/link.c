@@ -132,11 +132,6 @@ static struct link_object weights_object(struct arena *a, const struct link_inpu
 
 /* ---- the linker ---- */
 
-static struct bytes bytes_of(const char *s)
-{
-    return (struct bytes){ (const uint8_t *)s, strlen(s) };
-}
-
 static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct link_input *input)
 {
     const struct profile *profile = input->profile;
@@ -152,13 +147,8 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
                                       WEIGHTS_SECTION, profile->page_bytes, WEIGHTS_SECTION);
     const char *temps = tc->options.save_temps;
     files[n - 1] = (struct spawn_file){ temps ? arena_printf(a, "%s/forge_weights.ld", temps) : "forge_weights.ld", bytes_of(script) };
-    if (temps && !tc->options.spawn.dry_run) {        /* so that a printed line can be run again */
-        for (size_t i = 0; i < n; i++) {
-            struct outfile f = outfile_open(a, files[i].name, 0666);
-            outfile_write(&f, files[i].data.data, files[i].data.size);
-            outfile_commit(&f);
-        }
-    }
+    for (size_t i = 0; i < n && temps && !tc->options.spawn.dry_run; i++)        /* so that a printed line can be run again */
+        file_write(a, files[i].name, files[i].data);
 
     const char *argv[LINK_ARGV_MAX + 1] = { tc->clang, arena_printf(a, "--target=%s", profile->triple) };
     const char **all = arena_array(a, const char *, LINK_ARGV_MAX + n + 1);

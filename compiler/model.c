@@ -17,7 +17,7 @@ struct role {
     struct weight   **weights;        /* [n_layer] or [1]; NULL entries where absent */
 };
 
-struct described {                    /* what is in the YAML, the inherited file first */
+struct described {                    /* what the YAML says, with what it inherits */
     struct arena      *arena;
     const struct gguf *gguf;
     const char        *architecture;
@@ -78,16 +78,18 @@ static struct yaml *find_entry(const struct described *d, const char *section, c
 
 static const char *const param_keys[] = { "key", "default", "per_layer", "values", NULL };
 
-struct param { const char *name; struct yaml *entry; const char *key; const char *fallback; };
+struct param { const char *name; struct yaml *entry; const char *key; const char *fallback; bool per_layer; };       /* per_layer: the file may have an array */
 
 static struct param find_param(const struct described *d, const char *name)
 {
     struct param p = { .name = name, .entry = find_entry(d, "parameters", name) };
-    if (!p.entry) die_at(d->files[0]->at, "parameter %s is missing", name);
+    if (!p.entry) die_at(d->files[0]->at, "parameter %s is missing; add it under parameters", name);
     yaml_only(p.entry, param_keys);
     struct yaml *key = yaml_get(p.entry, "key"), *fallback = yaml_get(p.entry, "default");
     if (key) p.key = expand(d->arena, yaml_string(key), d->architecture, 0);
+    struct yaml *per_layer = yaml_get(p.entry, "per_layer");
     if (fallback) p.fallback = yaml_string(fallback);
+    p.per_layer = per_layer && yaml_bool(per_layer);
     return p;
 }
 
@@ -100,8 +102,9 @@ _Noreturn static void missing_key(const struct described *d, const struct param 
 /* Values that other parameters default to. */
 static bool named_default(const struct described *d, const struct model *m, const char *name, uint32_t layer, double *out)
 {
-    if (strcmp(name, "n_head") == 0 && m->layers) *out = m->layers[layer].n_head;
-    else if (strcmp(name, "n_embd_per_head") == 0) {
+    const bool has_heads = m->layers && m->layers[layer].n_head;       /* false while the first parameters are read */
+    if (strcmp(name, "n_head") == 0 && has_heads) *out = m->layers[layer].n_head;
+    else if (strcmp(name, "n_embd_per_head") == 0 && has_heads) {
         if (m->n_embd % m->layers[0].n_head)
             die("%s: embedding_length %u is no multiple of head_count %u and attention.key_length is missing",
                 d->gguf->path, m->n_embd, m->layers[0].n_head);
@@ -141,7 +144,7 @@ static double read_param(const struct described *d, const struct model *m, const
     double value;
     if (!v) value = fallback_number(d, m, &p, layer);
     else if (v->type == GGUF_ARRAY) {
-        if (!per_layer) die("%s: %s is an array; expected one value", d->gguf->path, p.key);
+        if (!per_layer || !p.per_layer) die("%s: %s is an array; expected one value", d->gguf->path, p.key);
         if (v->item_type > GGUF_I32 && v->item_type != GGUF_U64 && v->item_type != GGUF_I64)
             die("%s: %s is an array of %s; expected integers", d->gguf->path, p.key, gguf_type_name(v->item_type));
         if (v->count < m->n_layer)
@@ -165,6 +168,7 @@ static void read_rope_scaling(const struct described *d, struct model *m)
     const char *text = p.fallback;
     struct gguf_string s;
     if (p.key && gguf_get_string(d->gguf, p.key, &s)) text = printable(d->arena, s.data, s.size);
+    if (!text) missing_key(d, &p);
     struct yaml *allowed = yaml_need(p.entry, "values");
     for (uint32_t i = 0; i < allowed->count; i++)
         for (uint32_t k = 0; k < COUNT_OF(names); k++)
@@ -172,7 +176,7 @@ static void read_rope_scaling(const struct described *d, struct model *m)
                 m->rope_scaling = (enum rope_scaling)k;
                 return;
             }
-    die("%s: %s is \"%s\", which architecture %s does not know", d->gguf->path, p.key, text, d->architecture);
+    die("%s: %s is \"%s\", which architecture %s does not know", d->gguf->path, p.key ? p.key : p.name, text, d->architecture);
 }
 
 static void read_params(struct described *d, struct model *m)
@@ -230,7 +234,7 @@ static void check_params(const struct described *d, const struct model *m)
 
 /* ---- tensor roles ---- */
 
-static uint64_t dimension(const struct described *d, const struct model *m, const struct role *r, const char *name, uint32_t layer)
+static uint64_t dimension(const struct model *m, const struct role *r, const char *name, uint32_t layer)
 {
     const struct layer_shape *s = &m->layers[layer == NO_LAYER ? 0 : layer];
     if (strcmp(name, "n_embd") == 0)     return m->n_embd;
@@ -240,11 +244,33 @@ static uint64_t dimension(const struct described *d, const struct model *m, cons
     if (strcmp(name, "n_kv") == 0)       return (uint64_t)s->n_head_kv * m->head_dim;
     if (strcmp(name, "head_dim") == 0)   return m->head_dim;
     if (strcmp(name, "n_rot_half") == 0) return m->n_rot / 2;
-    (void)d;
-    die_at(r->at, "unknown dimension %s", name);
+    die_at(r->at, "unknown dimension %s; known: n_embd, n_vocab, n_ff, n_q, n_kv, head_dim, n_rot_half", name);
 }
 
 static const char *const tensor_keys[] = { "name", "shape", "optional", "else", NULL };
+
+static struct role *role_find(const struct model *m, const char *name)
+{
+    for (uint32_t i = 0; i < m->n_roles; i++)
+        if (strcmp(m->roles[i].name, name) == 0) return &m->roles[i];
+    return NULL;
+}
+
+static void read_role(struct described *d, const struct model *m, struct role *r, const char *name, const struct yaml *y)
+{
+    yaml_only(y, tensor_keys);
+    r->name = name;
+    r->at = y->at;
+    r->pattern = yaml_string(yaml_need(y, "name"));
+    r->in_layer = strstr(r->pattern, "{l}") != NULL;
+    const struct yaml *shape = yaml_need(y, "shape"), *optional = yaml_get(y, "optional"), *alternative = yaml_get(y, "else");
+    if (shape->kind != YAML_LIST || shape->count < 1 || shape->count > 2) die_at(shape->at, "shape is a list of one or two dimensions");
+    r->n_dims = shape->count;
+    for (uint32_t s = 0; s < shape->count; s++) r->dims[s] = yaml_string(shape->items[s]);
+    r->optional = optional && yaml_bool(optional);
+    r->alternative = alternative ? yaml_string(alternative) : NULL;
+    r->weights = arena_array(d->arena, struct weight *, r->in_layer ? m->n_layer : 1);
+}
 
 static void read_roles(struct described *d, struct model *m)
 {
@@ -256,33 +282,15 @@ static void read_roles(struct described *d, struct model *m)
     m->roles = arena_array(d->arena, struct role, most);
     for (uint32_t i = 0; i < d->n_files; i++) {
         struct yaml *tensors = yaml_get(d->files[i], "tensors");
-        for (uint32_t k = 0; tensors && k < tensors->count; k++) {
-            bool known = false;
-            for (uint32_t n = 0; n < m->n_roles; n++) known |= strcmp(m->roles[n].name, tensors->keys[k]) == 0;
-            if (known) continue;                                   /* a derived file has its own */
-            struct yaml *y = tensors->items[k];
-            yaml_only(y, tensor_keys);
-            struct role *r = &m->roles[m->n_roles++];
-            r->name = tensors->keys[k];
-            r->at = y->at;
-            r->pattern = yaml_string(yaml_need(y, "name"));
-            r->in_layer = strstr(r->pattern, "{l}") != NULL;
-            struct yaml *shape = yaml_need(y, "shape");
-            if (shape->kind != YAML_LIST || shape->count < 1 || shape->count > 2) die_at(shape->at, "shape is a list of one or two dimensions");
-            r->n_dims = shape->count;
-            for (uint32_t s = 0; s < shape->count; s++) r->dims[s] = yaml_string(shape->items[s]);
-            r->optional = yaml_get(y, "optional") && yaml_bool(yaml_get(y, "optional"));
-            r->alternative = yaml_get(y, "else") ? yaml_string(yaml_get(y, "else")) : NULL;
-            r->weights = arena_array(d->arena, struct weight *, r->in_layer ? m->n_layer : 1);
-        }
+        for (uint32_t k = 0; tensors && k < tensors->count; k++)
+            if (!role_find(m, tensors->keys[k]))                   /* else a derived file has its own */
+                read_role(d, m, &m->roles[m->n_roles++], tensors->keys[k], tensors->items[k]);
     }
-}
-
-static struct role *role_find(const struct model *m, const char *name)
-{
-    for (uint32_t i = 0; i < m->n_roles; i++)
-        if (strcmp(m->roles[i].name, name) == 0) return &m->roles[i];
-    return NULL;
+    for (uint32_t i = 0; i < m->n_roles; i++) {
+        const struct role *r = &m->roles[i], *other = r->alternative ? role_find(m, r->alternative) : NULL;
+        if (r->alternative && (!other || other->alternative || other->in_layer > r->in_layer))
+            die_at(r->at, "else: %s: it must be a role without an \"else\" of its own, of the same layer or outside the layers", r->alternative);
+    }
 }
 
 static const char *shape_text(struct arena *a, const struct gguf_tensor *t)
@@ -300,13 +308,14 @@ static const struct gguf_tensor *find_fused(struct described *d, const struct mo
         struct yaml *fused = yaml_get(d->files[i], "fused");
         for (uint32_t k = 0; fused && k < fused->count; k++) {
             struct yaml *parts = fused->items[k];
+            if (parts->kind != YAML_LIST) die_at(parts->at, "a list of tensor roles is needed here");
             uint64_t row = 0;
             bool mine = false;
             for (uint32_t n = 0; n < parts->count; n++) {
                 const struct role *part = role_find(m, yaml_string(parts->items[n]));
                 if (!part) die_at(parts->items[n]->at, "there is no tensor role %s", yaml_string(parts->items[n]));
                 if (part == r) { mine = true; *row0 = row; }
-                row += dimension(d, m, part, part->dims[0], layer);
+                row += dimension(m, part, part->dims[0], layer);
             }
             if (!mine) continue;
             const struct gguf_tensor *t = gguf_tensor_find(d->gguf, expand(d->arena, fused->keys[k], d->architecture, layer));
@@ -317,10 +326,10 @@ static const struct gguf_tensor *find_fused(struct described *d, const struct mo
     return NULL;
 }
 
-static void bind(struct described *d, struct model *m, struct role *r, uint32_t layer, uint32_t *used)
+static void bind(struct described *d, struct model *m, struct role *r, uint32_t layer, bool *used)
 {
     uint64_t shape[2] = { 1, 1 };
-    for (uint32_t i = 0; i < r->n_dims; i++) shape[i] = dimension(d, m, r, r->dims[i], layer);
+    for (uint32_t i = 0; i < r->n_dims; i++) shape[i] = dimension(m, r, r->dims[i], layer);
     const uint64_t rows = r->n_dims == 2 ? shape[0] : 1, cols = r->n_dims == 2 ? shape[1] : shape[0];
     const char *name = expand(d->arena, r->pattern, d->architecture, layer);
     const struct gguf_tensor *t = gguf_tensor_find(d->gguf, name);
@@ -346,7 +355,7 @@ static void bind(struct described *d, struct model *m, struct role *r, uint32_t 
     m->n_weights++;
     m->n_parameters += rows * cols;
     r->weights[layer == NO_LAYER ? 0 : layer] = w;
-    used[t - d->gguf->tensors] = 1;
+    used[t - d->gguf->tensors] = true;
 }
 
 static void bind_all(struct described *d, struct model *m)
@@ -354,7 +363,7 @@ static void bind_all(struct described *d, struct model *m)
     uint64_t most = 0;
     for (uint32_t i = 0; i < m->n_roles; i++) most += m->roles[i].in_layer ? m->n_layer : 1;
     m->weights = arena_array(d->arena, struct weight, most);
-    uint32_t *used = arena_array(d->arena, uint32_t, d->gguf->n_tensors);
+    bool *used = arena_array(d->arena, bool, d->gguf->n_tensors);
     for (uint32_t i = 0; i < m->n_roles; i++) {
         struct role *r = &m->roles[i];
         if (!r->in_layer) bind(d, m, r, NO_LAYER, used);
@@ -365,6 +374,22 @@ static void bind_all(struct described *d, struct model *m)
     for (uint64_t i = 0; i < d->gguf->n_tensors; i++)
         if (!used[i]) { unused++; example = d->gguf->tensors[i].name; }
     if (unused) warn("%s: %llu tensors are not used by architecture %s, %s among them", d->gguf->path, (unsigned long long)unused, d->architecture, example);
+}
+
+/* The wiring's first line and, as a block of text loses its indentation, its first column. */
+static void read_graph(struct described *d, const char *directory, struct model *m)
+{
+    for (uint32_t i = 0; i < d->n_files && !m->graph_text; i++) {
+        const struct yaml *graph = yaml_get(d->files[i], "graph");
+        if (!graph) continue;
+        m->graph_text = yaml_string(graph);
+        m->graph_at = graph->at;
+        m->graph_at.line++;
+        const char *line = (const char *)resource_get(d->arena, directory, graph->at.file).data;
+        for (uint32_t k = 0; k < graph->at.line && line; k++) if ((line = strchr(line, '\n'))) line++;
+        m->graph_at.column = 1 + (line ? (uint32_t)strspn(line, " ") : 0);
+    }
+    if (!m->graph_text) die_at(d->files[0]->at, "graph is missing");
 }
 
 struct model *model_describe(struct arena *a, const struct gguf *g, const char *directory)
@@ -384,6 +409,8 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const char *
         for (const char **n = model_names(a, directory); *n; n++) text_printf(&known, "%s%s", known.size ? ", " : "", *n);
         die("%s: architecture \"%s\" is not supported; forgec knows %s", g->path, d.architecture, text_str(&known));
     }
+    const struct yaml *own_name = yaml_get(file, "architecture");
+    if (strcmp(yaml_string(own_name), d.architecture)) die_at(own_name->at, "the architecture is \"%s\" but the file is named after %s", yaml_string(own_name), d.architecture);
     read_files(&d, directory, file);
 
     struct model *m = arena_new(a, struct model);
@@ -395,11 +422,7 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const char *
     check_params(&d, m);
     read_roles(&d, m);
     bind_all(&d, m);
-    for (uint32_t i = 0; i < d.n_files && !m->graph_text; i++) {
-        struct yaml *graph = yaml_get(d.files[i], "graph");
-        if (graph) { m->graph_text = yaml_string(graph); m->graph_at = graph->at; m->graph_at.line++; }
-    }
-    if (!m->graph_text) die_at(file->at, "graph is missing");
+    read_graph(&d, directory, m);
     return m;
 }
 
@@ -462,9 +485,10 @@ const char **model_names(struct arena *a, const char *directory)
     const char **names = arena_array(a, const char *, n + 1);
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const char *file = strrchr(paths[i], '/') + 1, *dot = strstr(file, ".yaml");
-        if (!dot) continue;
-        const char *name = arena_strndup(a, file, (size_t)(dot - file));
+        const char *file = strrchr(paths[i], '/') + 1;
+        const size_t length = strlen(file);
+        if (length < 6 || strcmp(file + length - 5, ".yaml") != 0) continue;
+        const char *name = arena_strndup(a, file, length - 5);
         struct yaml *y = model_file(a, directory, name);
         if (y && yaml_get(y, "architecture")) names[count++] = name;
     }

@@ -36,7 +36,7 @@ struct model {
     struct role        *roles;            /* private to model.c */
     uint32_t            n_roles;
     const char         *graph_text;       /* the wiring, from the YAML */
-    struct place        graph_at;         /* of its first line */
+    struct place        graph_at;         /* of its first line and column */
 };
 
 /* Reads models/ARCH.yaml (directory: --models DIR, or NULL for the built-in ones), checks every hyperparameter and the

@@ -18,10 +18,16 @@ bool plan_takes_q8(const struct plan *p, const struct weight *w)
 
 /* ---- options ---- */
 
+uint32_t plan_context(const struct model *m, const struct plan_options *o)
+{
+    const uint32_t most = 8192;
+    return o->n_ctx ? o->n_ctx : m->n_ctx_train < most ? m->n_ctx_train : most;
+}
+
 static void fill_options(struct plan *p, const struct plan_options *o)
 {
     p->options = *o;
-    if (!p->options.n_ctx) p->options.n_ctx = p->model->n_ctx_train < 8192 ? p->model->n_ctx_train : 8192;
+    p->options.n_ctx = plan_context(p->model, o);
     if (p->options.n_ctx > 1u << 24) die("a context of %u tokens is beyond what forgec plans for (%u); choose a smaller --ctx", p->options.n_ctx, 1u << 24);
     if (!p->options.max_threads) p->options.max_threads = 64;
     p->chunk = p->profile->tile.prefill_chunk < p->options.n_ctx ? p->profile->tile.prefill_chunk : p->options.n_ctx;
@@ -148,19 +154,20 @@ static void arena_place(struct arena_plan *ap)
     }
 }
 
+/* The last group that needs the value in its place. */
 static uint32_t last_reader(const struct plan *p, const struct node *n)
 {
     uint32_t last = n->group;
     for (uint32_t i = 0; i < n->n_readers; i++) {
         const struct node *r = n->readers[i];
-        if (r->group == NO_LAYER) {                              /* a norm that its readers recompute */
-            const uint32_t through = last_reader(p, r);
-            if (through != NO_LAYER && through > last) last = through;
-            for (uint32_t k = 0; k < r->n_readers; k++) if (r->readers[k]->group > last) last = r->readers[k]->group;
-        }
-        else if (r->group > last) last = r->group;
+        if (r->group != NO_GROUP) last = r->group > last ? r->group : last;
+        else for (uint32_t k = 0; k < r->n_readers; k++)         /* a norm that matmuls recompute */
+            last = r->readers[k]->group > last ? r->readers[k]->group : last;
     }
-    return last;
+    /* Threads may go on from the projection of heads to their attention without a barrier (joins_divides in runtime/abi.h): what one of
+     * them still reads in the first must not be overwritten by another in the second. */
+    const bool joins = last + 1 < p->fused->n_groups && p->fused->groups[last + 1].kind == GROUP_ATTENTION;
+    return joins ? last + 1 : last;
 }
 
 static void plan_group(struct plan *p, uint32_t index, struct group_plan *gp)
@@ -179,7 +186,7 @@ static void plan_group(struct plan *p, uint32_t index, struct group_plan *gp)
 /* A value that leaves its kernel through memory of ours (the KV cache and the logits do not). */
 static bool needs_buffer(const struct plan *p, const struct node *n)
 {
-    if (n->op == OP_store_k || n->op == OP_store_v || n == p->fused->graph->output || n->group == NO_LAYER) return false;
+    if (n->op == OP_store_k || n->op == OP_store_v || n == p->fused->graph->output || n->group == NO_GROUP) return false;
     const struct group *g = &p->fused->groups[n->group];
     if (g->node == n) return true;
     for (uint32_t i = 0; i < g->n_branches; i++)
@@ -271,6 +278,19 @@ static void place_weight(struct plan *p, const struct weight *w)
     p->image_bytes = align_up(p->image_bytes + bytes, 64);
 }
 
+const struct node *plan_rope(const struct plan *p)
+{
+    const struct node *first = NULL;
+    for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
+        const struct node *n = p->fused->graph->nodes[i];
+        if (n->op != OP_rope) continue;
+        if (!first) first = n;
+        if (n->weight != first->weight)
+            die("%s: %%%s and %%%s rotate with different frequency divisors; forgec needs them equal in all layers", p->model->gguf->path, first->name, n->name);
+    }
+    return first;
+}
+
 static void plan_image(struct arena *a, struct plan *p)
 {
     const struct model *m = p->model;
@@ -311,6 +331,7 @@ struct plan *plan_make(struct arena *a, const struct fused *f, const struct prof
     plan_scratch(p);
     plan_kv(a, p);
     plan_image(a, p);
+    plan_rope(p);                                            /* for its check */
     return p;
 }
 

@@ -14,7 +14,7 @@ enum {
 };
 
 struct plan_options {
-    uint32_t     n_ctx;           /* 0: what the model was trained for, at most 8192 */
+    uint32_t     n_ctx;           /* 0: see plan_context */
     enum kv_type kv;
     bool         exact;           /* float activations */
     uint32_t     max_threads;     /* 0: 64 */
@@ -57,9 +57,13 @@ struct plan {
     uint64_t              read_bytes;       /* of the image, per decoded token */
 };
 
+/* The context asked for, else what the model was trained for, at most 8192. */
+uint32_t plan_context(const struct model *m, const struct plan_options *o);
 struct plan *plan_make(struct arena *a, const struct fused *f, const struct profile *p, const struct plan_options *o);
 /* Does a matmul with these weights take int8 activations? */
 bool plan_takes_q8(const struct plan *p, const struct weight *w);
+/* A rotation whose tensor, if any, divides the frequencies of all; NULL when nothing rotates.  Dies when they differ: the image holds one table. */
+const struct node *plan_rope(const struct plan *p);
 /* For people: groups, shapes, buffers, bytes, predicted time. */
 void plan_print(struct text *out, const struct plan *p);
 #endif

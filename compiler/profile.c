@@ -10,7 +10,7 @@ enum { INHERIT_DEPTH_MAX = 8, NAME_MAX_LENGTH = 64 };
 /* The best first; `native` is the first of them that runs here. */
 static const char *const native_order[] = { "x86-64-v4", "x86-64-v3", "aarch64", "portable" };
 
-static const char *host_machine(void)
+const char *profile_host_machine(void)
 {
 #if defined(__x86_64__)
     return "x86_64";
@@ -89,7 +89,7 @@ static void apply_tiles(struct profile *p, const struct yaml *y)
     if (y->kind != YAML_MAP) die_at(y->at, "expected a map");
     yaml_only(y, keys);
     const struct yaml *v;
-    if ((v = yaml_get(y, "gemm_tokens")))     p->tile.gemm_tokens = small(v, 1, 64);
+    if ((v = yaml_get(y, "gemm_tokens")))     p->tile.gemm_tokens = small(v, 4, 64);      /* FEW_TOKENS in matmul.h */
     if ((v = yaml_get(y, "gemm_groups")))     p->tile.gemm_groups = small(v, 1, 16);
     if ((v = yaml_get(y, "prefill_chunk")))   p->tile.prefill_chunk = small(v, 1, 4096);
     if ((v = yaml_get(y, "attention_block"))) {
@@ -122,7 +122,7 @@ static void apply(struct arena *a, struct profile *p, const struct yaml *y)
     if ((v = yaml_get(y, "kind")))        { one_of(a, v, kinds); p->kind = TARGET_CPU; }
     if ((v = yaml_get(y, "machine"))) {
         p->elf_machine = one_of(a, v, machines);
-        if (!strcmp(p->elf_machine, "host")) p->elf_machine = host_machine();
+        if (!strcmp(p->elf_machine, "host")) p->elf_machine = profile_host_machine();
         p->triple = arena_printf(a, "%s-linux-gnu", p->elf_machine);
     }
     if ((v = yaml_get(y, "triple")))      p->triple = arena_strdup(a, yaml_string(v));
@@ -206,7 +206,7 @@ struct profile *profile_load(struct arena *a, const char *name, const char *dire
             struct profile *p = load(a, native_order[i], directory);
             if (!missing_key(p) && !profile_unsupported_here(a, p)) return p;
         }
-        die("no built-in target runs on this machine (%s); known: %s", host_machine(), names_line(a, directory));
+        die("no built-in target runs on this machine (%s); known: %s", profile_host_machine(), names_line(a, directory));
     }
     struct profile *p = load(a, name, directory);
     const char     *missing = missing_key(p);
@@ -234,7 +234,7 @@ const char **profile_names(struct arena *a, const char *directory)
 
 const char *profile_unsupported_here(struct arena *a, const struct profile *p)
 {
-    if (strcmp(p->elf_machine, host_machine()) != 0) return arena_printf(a, "this machine is %s, the target %s", host_machine(), p->elf_machine);
+    if (strcmp(p->elf_machine, profile_host_machine()) != 0) return arena_printf(a, "this machine is %s, the target %s", profile_host_machine(), p->elf_machine);
     char missing[512];
     return cpu_has_all(p->features, missing, sizeof missing) ? NULL : arena_printf(a, "this CPU has no %s", missing);
 }

@@ -32,6 +32,8 @@ struct profile {
 struct profile *profile_load(struct arena *a, const char *name, const char *directory);
 /* Names of all profiles, sorted, NULL-terminated. */
 const char **profile_names(struct arena *a, const char *directory);
+/* As elf_machine: what forgec itself runs on. */
+const char *profile_host_machine(void);
 /* Can a program built for p run here?  NULL if so, else the reason ("this CPU has no avx512vnni"). */
 const char *profile_unsupported_here(struct arena *a, const struct profile *p);
 #endif

@@ -33,17 +33,6 @@ void workplace_close(struct workplace *w)
     cleanup_forget(w->directory);
 }
 
-static bool in_path(struct arena *a, const char *name)
-{
-    const char *path = getenv("PATH");
-    for (const char *p = path ? path : "/usr/bin:/bin"; *p; ) {
-        const size_t n = strcspn(p, ":");
-        if (n && access(arena_printf(a, "%.*s/%s", (int)n, p, name), X_OK) == 0) return true;
-        p += n + (p[n] == ':');
-    }
-    return false;
-}
-
 struct runner runner_find(struct arena *a, const struct profile *p, bool emulation)
 {
     struct runner r = { .target = p->name };
@@ -53,7 +42,7 @@ struct runner runner_find(struct arena *a, const struct profile *p, bool emulati
     if (uname(&here) || strcmp(here.machine, p->elf_machine) == 0) die("a program for %s cannot run here: %s", p->name, why);
     if (!emulation) die("a program for %s cannot run here: %s; speeds under an emulator would mean nothing", p->name, why);
     r.emulator = arena_printf(a, "qemu-%s", p->elf_machine);
-    if (!in_path(a, r.emulator))
+    if (!spawn_find(a, r.emulator))
         die("a program for %s cannot run here: %s, and there is no %s (Debian, Ubuntu: apt-get install qemu-user)", p->name, why, r.emulator);
     /* Where Debian and Ubuntu keep the libraries of another machine (libc6-arm64-cross); static programs need none. */
     const char *sysroot = arena_printf(a, "/usr/%s-linux-gnu", p->elf_machine);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -55,6 +56,21 @@ static void put_quoted(struct text *t, const char *s)
         if (*s == '\'') text_puts(t, "'\\''");
         else            text_append(t, s, 1);
     text_puts(t, "'");
+}
+
+const char *spawn_find(struct arena *a, const char *name)
+{
+    if (strchr(name, '/')) return access(name, X_OK) ? NULL : name;
+    const char *path = getenv("PATH");
+    if (!path) path = "/usr/local/bin:/usr/bin:/bin";
+    while (*path) {
+        const size_t length = strcspn(path, ":");
+        const char  *full = length ? arena_printf(a, "%.*s/%s", (int)length, path, name) : name;
+        struct stat  st;
+        if (!stat(full, &st) && S_ISREG(st.st_mode) && !access(full, X_OK)) return full;
+        path += length + (path[length] == ':');
+    }
+    return NULL;
 }
 
 const char *spawn_line(struct arena *a, const struct spawn_job *job)

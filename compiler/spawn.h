@@ -25,6 +25,8 @@ struct spawn_job {
     int                      start_errno;
 };
 
+/* Path of an executable file, by PATH when name has no slash; NULL when there is none. */
+const char *spawn_find(struct arena *a, const char *name);
 /* Runs all jobs; returns when all have ended.  Dies only when this process lacks memory or descriptors. */
 void spawn_run(struct arena *a, const struct spawn_options *options, struct spawn_job *jobs, size_t n_jobs);
 /* argv as a line that can be pasted into a shell. */

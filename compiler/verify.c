@@ -172,8 +172,8 @@ int verify(struct arena *a, const struct verify_options *o)
     const struct gguf *file = gguf_open(a, b->model_path, false);
     const struct model *m = model_describe(a, file, b->models_dir);
     const struct graph *g = graph_build(a, m);
-    const uint32_t n_prompt = o->n_tokens ? o->n_tokens : TOKENS_DEFAULT;
-    const uint32_t n_ctx = b->plan.n_ctx ? b->plan.n_ctx : m->n_ctx_train < 8192 ? m->n_ctx_train : 8192;
+    const uint32_t n_ctx = plan_context(m, &b->plan);
+    const uint32_t n_prompt = o->n_tokens ? o->n_tokens : n_ctx < TOKENS_DEFAULT ? n_ctx : TOKENS_DEFAULT;
     if (n_prompt > n_ctx) die("--tokens %u is more than the context of %u; give fewer, or a larger --ctx", n_prompt, n_ctx);
     const uint32_t n_greedy = n_ctx - n_prompt < GREEDY_MOST ? n_ctx - n_prompt : GREEDY_MOST;
 

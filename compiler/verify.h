@@ -5,7 +5,7 @@
 
 struct verify_options {
     struct build_options build;
-    uint32_t n_tokens;            /* random tokens; 0: 32 */
+    uint32_t n_tokens;            /* random tokens; 0: 32, or what the context holds */
     uint64_t seed;
     bool     json;
 };

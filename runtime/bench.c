@@ -1,6 +1,5 @@
 /* Speeds in llama-bench's shape (rows pp512, tg128, @ d4096; a warm-up run, then repetitions), and beside them what the memory
  * of this machine gives the same threads in the same run: that is the roof of decoding. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +39,25 @@ static reader *best_reader(void)
     return read_plain;
 }
 
+/* Bytes that each thread reads from memory: some milliseconds, so that starting and ending together does not count. */
+enum { COLD_BYTES_PER_THREAD = 32 << 20, COLD_BYTES_MAX = 512 << 20, WARM_BYTES_MIN = 64 << 20 };
+
+#if defined(__x86_64__)
+/* Takes a part of the buffer out of all caches, so that a sweep reads memory however large they are: what the system says of
+ * their size is often wrong in a virtual machine, and on processors with several last caches. */
+enum { CAN_FLUSH = 1 };
+static void flush(const lane *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) __builtin_ia32_clflush(&x[i]);
+    __builtin_ia32_mfence();
+}
+#else
+enum { CAN_FLUSH = 0 };
+static void flush(const lane *x, size_t n) { (void)x, (void)n; }
+#endif
+
 struct sweep {
-    const lane *x;
+    lane *x;
     size_t n;                        /* lanes of 64 bytes */
     uint32_t passes;
     reader *read;
@@ -49,11 +65,28 @@ struct sweep {
     uint64_t sums[FORGE_MAX_THREADS];
 };
 
+/* The same thread has the same part in all that follows, as it does with its rows of a matrix. */
+static size_t part_from(const struct sweep *s, uint32_t thread, uint32_t n_threads) { return s->n / 8 * thread / n_threads * 8; }
+
+/* Every thread writes its part first: on its own memory node, and all page faults at once. */
+static void sweep_fill(void *context, uint32_t thread, uint32_t n_threads)
+{
+    struct sweep *s = context;
+    const size_t from = part_from(s, thread, n_threads), to = part_from(s, thread + 1, n_threads);
+    memset(s->x + from, 1, (to - from) * sizeof *s->x);
+}
+
+static void sweep_flush(void *context, uint32_t thread, uint32_t n_threads)
+{
+    struct sweep *s = context;
+    const size_t from = part_from(s, thread, n_threads);
+    flush(s->x + from, part_from(s, thread + 1, n_threads) - from);
+}
+
 static void sweep(void *context, uint32_t thread, uint32_t n_threads)
 {
     struct sweep *s = context;
-    /* The same thread reads the same part in every pass, as it does with its rows of a matrix. */
-    const size_t from = s->n / 8 * thread / n_threads * 8, to = s->n / 8 * (thread + 1) / n_threads * 8;
+    const size_t from = part_from(s, thread, n_threads), to = part_from(s, thread + 1, n_threads);
     uint64_t sum = 0;
     for (uint32_t pass = 0; pass < s->passes; pass++) {
         if (pass > 0) pool_barrier(s->pool, thread);
@@ -62,20 +95,21 @@ static void sweep(void *context, uint32_t thread, uint32_t n_threads)
     s->sums[thread] += sum;
 }
 
-/* GB/s, the best of a few sweeps; 0 when there is no memory for the buffer. */
-static double bandwidth(struct forge_pool *pool, size_t bytes)
+/* GB/s, the best of a few sweeps over a buffer of so many bytes; cold: out of the caches before each, where that is possible.
+ * 0 when there is no memory for the buffer. */
+static double bandwidth(struct forge_pool *pool, size_t bytes, bool cold)
 {
     static struct sweep s;
     bytes = (bytes + 4095) / 4096 * 4096;
     lane *x = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (x == MAP_FAILED) return 0;
     madvise(x, bytes, MADV_HUGEPAGE);
-    memset(x, 1, bytes);
-    uint32_t passes = 1;
-    if (bytes < 64u << 20) passes = (uint32_t)((64u << 20) / bytes);
+    const uint32_t passes = cold || bytes >= WARM_BYTES_MIN ? 1 : (uint32_t)(WARM_BYTES_MIN / bytes);
     s = (struct sweep){ .x = x, .n = bytes / sizeof *x, .passes = passes, .read = best_reader(), .pool = pool };
+    pool_run(pool, sweep_fill, &s);
     double best = 0;
     for (int i = 0; i < 6; i++) {                                /* the first one warms the cache */
+        if (cold) pool_run(pool, sweep_flush, &s);
         const double start = seconds_now();
         pool_run(pool, sweep, &s);
         const double rate = (double)bytes * passes / (seconds_now() - start) * 1e-9;
@@ -83,6 +117,13 @@ static double bandwidth(struct forge_pool *pool, size_t bytes)
     }
     munmap(x, bytes);
     return best;
+}
+
+static double memory_bandwidth(struct forge_pool *pool, size_t cache)
+{
+    /* Three times the last cache leaves nothing of one sweep to the next. */
+    const size_t bytes = CAN_FLUSH ? (size_t)COLD_BYTES_PER_THREAD * pool_threads(pool) : 3 * cache > WARM_BYTES_MIN ? 3 * cache : WARM_BYTES_MIN;
+    return bandwidth(pool, bytes < COLD_BYTES_MAX ? bytes : COLD_BYTES_MAX, CAN_FLUSH);
 }
 
 static size_t last_cache_bytes(void)
@@ -131,15 +172,9 @@ struct bench {
 static enum forge_status run_once(struct bench *b, bool prompt, uint32_t n, uint32_t depth, double *seconds, struct forge_error *error)
 {
     struct forge_engine *e = b->engine;
-    if (prompt || depth == 0) {
-        forge_rewind(e, 0);
-        if (depth > 0) TRY(forge_step(e, b->tokens, depth, 0, b->logits, error));
-    } else if (e->n_past >= depth && depth > 0) {
-        forge_rewind(e, depth);                                  /* what lies before is already computed */
-    } else {
-        forge_rewind(e, 0);
-        TRY(forge_step(e, b->tokens, depth, 0, b->logits, error));
-    }
+    /* The context always holds the first of b->tokens, so what lies there already need not be computed again. */
+    forge_rewind(e, depth);
+    if (e->n_past < depth) TRY(forge_step(e, b->tokens + e->n_past, depth - e->n_past, 0, b->logits, error));
     const double start = seconds_now();
     if (prompt) TRY(forge_step(e, b->tokens + depth, n, 1, b->logits, error));
     else
@@ -149,6 +184,14 @@ static enum forge_status run_once(struct bench *b, bool prompt, uint32_t n, uint
         }
     *seconds = seconds_now() - start;
     return FORGE_OK;
+}
+
+static void print_escaped(const char *text, const char *which, char escape)
+{
+    for (; *text != 0; text++) {
+        if (strchr(which, *text) != NULL) putchar(escape);
+        putchar(*text);
+    }
 }
 
 static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, const struct numbers *r)
@@ -166,7 +209,7 @@ static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, 
     if (depth > 0) snprintf(test + used, sizeof test - (size_t)used, " @ d%u", depth);
     if (strcmp(format, "json") == 0) {
         printf("%s\n  {\"model\": \"", b->n_rows > 0 ? "," : "");
-        for (const char *c = p->model_name; *c != 0; c++) printf(*c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+        print_escaped(p->model_name, "\"\\", '\\');
         printf("\", \"formats\": \"%s\", \"model_size\": %llu, \"model_n_params\": %llu, \"target\": \"%s\", \"options\": \"%s\","
                " \"n_threads\": %u, \"n_prompt\": %u, \"n_gen\": %u, \"n_depth\": %u, \"avg_ts\": %.6g, \"stddev_ts\": %.6g,"
                " \"min_ts\": %.6g, \"median_ts\": %.6g, \"max_ts\": %.6g, \"bytes_per_token\": %.0f, \"gb_s\": %.4g,"
@@ -179,7 +222,7 @@ static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, 
             printf("model,formats,model_size,model_n_params,target,options,n_threads,n_prompt,n_gen,n_depth,avg_ts,stddev_ts,min_ts,"
                    "median_ts,max_ts,bytes_per_token,gb_s,memory_gb_s,cache_gb_s,share_percent\n");
         printf("\"");
-        for (const char *c = p->model_name; *c != 0; c++) printf(*c == '"' ? "\"\"" : "%c", *c);
+        print_escaped(p->model_name, "\"", '"');
         printf("\",\"%s\",%llu,%llu,%s,\"%s\",%u,%u,%u,%u,%.6g,%.6g,%.6g,%.6g,%.6g,%.0f,%.4g,%.4g,%.4g,%.4g\n", p->formats,
                (unsigned long long)p->weights_bytes, (unsigned long long)p->n_parameters, p->target, p->options, n_threads,
                prompt ? n : 0, prompt ? 0 : n, depth, r->mean, r->deviation, r->least, r->median, r->most, prompt ? 0 : bytes, gb_s,
@@ -188,9 +231,10 @@ static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, 
         if (b->n_rows == 0)
             printf("| model | size | params | target | threads | test | t/s | min | median | max | GB/s | share |\n"
                    "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
-        printf("| %s | %.2f MiB | %.2f M | %s | %u | %s | %.2f ± %.2f | %.2f | %.2f | %.2f |", p->model_name,
-               (double)p->weights_bytes / 1048576, (double)p->n_parameters * 1e-6, p->target, n_threads, test, r->mean, r->deviation,
-               r->least, r->median, r->most);
+        printf("| ");
+        print_escaped(p->model_name, "|", '\\');
+        printf(" | %.2f MiB | %.2f M | %s | %u | %s | %.2f ± %.2f | %.2f | %.2f | %.2f |", (double)p->weights_bytes / 1048576,
+               (double)p->n_parameters * 1e-6, p->target, n_threads, test, r->mean, r->deviation, r->least, r->median, r->most);
         if (prompt) printf(" | |\n");
         else printf(" %.2f | %.0f %% |\n", gb_s, share);
     }
@@ -201,8 +245,6 @@ static enum forge_status run_test(struct bench *b, bool prompt, uint32_t n, uint
 {
     const size_t repetitions = (size_t)b->options->bench_repeat;
     double seconds;
-    if ((uint64_t)n + depth > b->engine->n_ctx)
-        return error_set(error, FORGE_TOO_LONG, "%u tokens behind %u do not fit: the context holds %u", n, depth, b->engine->n_ctx);
     TRY(run_once(b, prompt, prompt || n < 16 ? n : 16, depth, &seconds, error));
     for (size_t i = 0; i < repetitions; i++) {
         TRY(run_once(b, prompt, n, depth, &seconds, error));
@@ -210,8 +252,7 @@ static enum forge_status run_test(struct bench *b, bool prompt, uint32_t n, uint
     }
     const struct numbers r = numbers_of(b->rates, repetitions);
     print_row(b, prompt, n, depth, &r);
-    if (fflush(stdout) != 0) return error_set(error, FORGE_BAD_OUTPUT, "cannot write to stdout: %s", strerror(errno));
-    return FORGE_OK;
+    return flush_stdout(error);
 }
 
 struct list { int32_t x[MAX_LIST]; size_t n; };
@@ -223,6 +264,19 @@ static enum forge_status parse_list(struct list *out, const char *name, const ch
     const int64_t n = parse_numbers(text, strlen(text), 0, INT32_MAX, out->x, MAX_LIST);
     if (n <= 0) return error_set(error, FORGE_USAGE, "--bench: %s '%s' is not a list of up to %d numbers", name, text, MAX_LIST);
     out->n = (size_t)n;
+    return FORGE_OK;
+}
+
+/* Said before anything is measured. */
+static enum forge_status check_lengths(const struct bench *b, const struct list *prompts, const struct list *predicts,
+                                       const struct list *depths, struct forge_error *error)
+{
+    for (size_t d = 0; d < depths->n; d++)
+        for (size_t i = 0; i < prompts->n + predicts->n; i++) {
+            const int32_t n = i < prompts->n ? prompts->x[i] : predicts->x[i - prompts->n], depth = depths->x[d];
+            if (n > 0 && (uint64_t)n + (uint64_t)depth > b->engine->n_ctx)
+                return error_set(error, FORGE_TOO_LONG, "%d tokens behind %d do not fit: the context holds %u", n, depth, b->engine->n_ctx);
+        }
     return FORGE_OK;
 }
 
@@ -261,10 +315,12 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
     random_seed(&random, 1);
     for (uint32_t i = 0; i < e->n_ctx; i++) b.tokens[i] = (int32_t)(random_next(&random) % p->n_vocab);
 
-    /* Three times the last cache leaves nothing of one sweep to the next. */
-    const size_t cache = last_cache_bytes(), three = 3 * cache > 64u << 20 ? 3 * cache : 64u << 20;
-    b.memory_gb_s = bandwidth(e->pool, three < 512u << 20 ? three : 512u << 20);
-    if (p->weights_bytes > 0 && p->weights_bytes < cache) b.cache_gb_s = bandwidth(e->pool, (size_t)p->weights_bytes);
+    status = check_lengths(&b, &prompts, &predicts, &depths, error);
+    if (status != FORGE_OK) goto release;
+
+    const size_t cache = last_cache_bytes();
+    b.memory_gb_s = memory_bandwidth(e->pool, cache);
+    if (p->weights_bytes > 0 && p->weights_bytes < cache) b.cache_gb_s = bandwidth(e->pool, (size_t)p->weights_bytes, false);
     const bool json = strcmp(o->output_format, "json") == 0;
     if (json) printf("[");
     status = run_all(&b, &prompts, &predicts, &depths, error);
@@ -275,7 +331,7 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
         if (b.cache_gb_s > 0) printf(", %.1f GB/s from a buffer of the weights' size (the share is of this)", b.cache_gb_s);
         printf(".\n");
     }
-    if (status == FORGE_OK && fflush(stdout) != 0) status = error_set(error, FORGE_BAD_OUTPUT, "cannot write to stdout: %s", strerror(errno));
+    if (status == FORGE_OK) status = flush_stdout(error);
 release:
     free(b.rates);
     free(b.logits);

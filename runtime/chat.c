@@ -37,7 +37,7 @@ static const struct chat_form *form_of(const char *template)
     return &plain;
 }
 
-enum { LINE_BYTES = 1 << 16, TURN_EXTRA = 512 };
+enum { LINE_BYTES = 1 << 16, TURN_EXTRA = 512 };                 /* TURN_EXTRA: more than all texts of a form */
 
 struct chat {
     const struct chat_form *form;
@@ -84,7 +84,10 @@ static enum forge_status answer(struct forge_session *s, struct chat *c, const c
             return FORGE_OK;
         }
         if ((uint64_t)n < s->engine->n_ctx - s->engine->n_past) {
-            TRY(session_prompt(s, c->tokens, (size_t)n, error));
+            const uint32_t before = s->engine->n_past;
+            const enum forge_status status = session_prompt(s, c->tokens, (size_t)n, error);
+            if (status != FORGE_OK) forge_rewind(s->engine, before);         /* half a turn is none */
+            TRY(status);
             break;
         }
         if (attempt > 0) return FORGE_OK;
@@ -96,15 +99,33 @@ static enum forge_status answer(struct forge_session *s, struct chat *c, const c
     TRY(session_generate(s, o->n_predict >= 0 ? o->n_predict : -1, &ending, error));
     if (s->out.last != '\n') TRY(write_all(STDOUT_FILENO, "\n", 1, "stdout", error));
     if (ending == ENDED_CONTEXT) fprintf(stderr, "context of %u tokens is full\n", s->engine->n_ctx);
+    /* The last token of an answer that was cut short has been read by the user, so the model has to know it, too. */
+    if (s->pending >= 0 && s->engine->n_past < s->engine->n_ctx) TRY(forge_step(s->engine, &s->pending, 1, 0, s->logits, error));
     return FORGE_OK;
 }
 
-enum forge_status chat_run(struct forge_session *s, struct forge_error *error)
+/* A line of stdin without its newline; false at the end, on an error, on Ctrl-C. */
+static bool read_line(char *line, bool terminal)
+{
+    for (;;) {
+        if (terminal) fputs("> ", stderr);
+        if (fgets(line, LINE_BYTES, stdin) == NULL) return false;
+        const size_t n = strcspn(line, "\n");
+        const bool whole = line[n] == '\n' || n + 1 < LINE_BYTES;
+        line[n] = 0;
+        if (whole) return true;
+        for (int c = 0; c != '\n' && c != EOF;) c = getchar();
+        fprintf(stderr, "a line of more than %d bytes is not taken (-f FILE takes longer ones)\n", LINE_BYTES - 1);
+    }
+}
+
+enum forge_status chat_run(struct forge_session *s, const struct forge_bytes *opening, struct forge_error *error)
 {
     const struct forge_options *o = s->options;
     if (s->program->vocab == NULL) return error_set(error, FORGE_USAGE, "the model has no tokenizer: no chat");
     struct chat c = { .form = form_of(s->program->chat_template) };
-    c.turn_bytes = LINE_BYTES + TURN_EXTRA + (o->system != NULL ? strlen(o->system) : 0);
+    c.turn_bytes = (opening->n > LINE_BYTES ? opening->n : LINE_BYTES) + TURN_EXTRA + (o->system != NULL ? strlen(o->system) : 0);
+    if (c.turn_bytes > FORGE_TOK_MAX_BYTES) return error_set(error, FORGE_TOO_LONG, "first turn of %zu bytes", opening->n);
     c.n_tokens = 3 * c.turn_bytes + 5;
     c.scratch_bytes = forge_tokenize_scratch(c.turn_bytes);
     c.line = malloc(LINE_BYTES);
@@ -115,30 +136,32 @@ enum forge_status chat_run(struct forge_session *s, struct forge_error *error)
     if (!c.line || !c.turn || !c.tokens || !c.scratch) status = error_set(error, FORGE_NO_MEMORY, "out of memory for the chat");
     if (o->verbose && status == FORGE_OK) fprintf(stderr, "chat form: %s\n", c.form->name);
 
-    const char *opening = o->prompt;                             /* -p is the first turn */
     const bool terminal = isatty(STDIN_FILENO);
+    const char *turn = opening->bytes;
     while (status == FORGE_OK) {
-        if (opening != NULL) {
-            snprintf(c.line, LINE_BYTES, "%s", opening);
-            if (o->escape) unescape(c.line);
-            opening = NULL;
-        } else {
-            if (terminal) fputs("> ", stderr);
-            errno = 0;
-            if (fgets(c.line, LINE_BYTES, stdin) == NULL) {
+        if (turn == NULL) {
+            if (!read_line(c.line, terminal)) {
                 if (*s->stop) status = error_set(error, FORGE_INTERRUPTED, "interrupted");
                 else if (ferror(stdin)) status = error_set(error, FORGE_FAILED, "cannot read stdin: %s", strerror(errno));
+                else if (terminal) fputs("\n", stderr);
                 break;
             }
-            c.line[strcspn(c.line, "\n")] = 0;
+            turn = c.line;
         }
-        if (c.line[0] == 0) continue;
-        status = answer(s, &c, c.line, error);
-        /* Ctrl-C during an answer ends the answer; the handler itself ends the program at the second one. */
-        if (status == FORGE_INTERRUPTED || (status == FORGE_OK && *s->stop)) {
-            *s->stop = 0;
-            status = FORGE_OK;
+        if (turn[0] != 0) {
+            status = answer(s, &c, turn, error);
+            const bool cut = status == FORGE_INTERRUPTED || (status == FORGE_OK && *s->stop);
+            if (o->single_turn) {
+                if (cut) status = error_set(error, FORGE_INTERRUPTED, "interrupted");
+                break;
+            }
+            /* Ctrl-C during an answer ends the answer; the handler itself ends the program at the second one. */
+            if (cut) {
+                *s->stop = 0;
+                status = FORGE_OK;
+            }
         }
+        turn = NULL;
     }
     if (!o->quiet && (status == FORGE_OK || status == FORGE_INTERRUPTED)) session_report(s);
     free(c.line);

@@ -2,16 +2,10 @@
 
 #include "session.h"
 
-static enum forge_status finish(struct forge_error *error)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout)) return FORGE_OK;
-    return error_set(error, FORGE_BAD_OUTPUT, "cannot write to stdout");
-}
-
 enum forge_status version_print(const struct forge_program *p, struct forge_error *error)
 {
     printf("%s (%s), %s\n", p->model_name, p->target, p->compiler);
-    return finish(error);
+    return flush_stdout(error);
 }
 
 enum forge_status info_print(const struct forge_program *p, struct forge_error *error)
@@ -45,5 +39,5 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
         if (!seen) printf(" %s", p->decode[i].name);
     }
     printf("\n");
-    return finish(error);
+    return flush_stdout(error);
 }

@@ -27,17 +27,18 @@ static const struct option table[] = {
     { "-p", "--prompt", "TEXT", "prompt; without -p and -f it is read from stdin when that is no terminal", TEXT, NOT_BENCH, AT(prompt), 0, 0, 0 },
     { "-f", "--file", "FILE", "prompt from a file (one newline at its end is dropped)", TEXT, 0, AT(prompt_file), 0, 0, 0 },
     { "-n", "--predict", "N", "tokens to generate; -1: until the end of the text or the context (default)", INTEGER, NOT_BENCH, AT(n_predict), 0, -1, INT32_MAX },
-    { "-c", "--ctx-size", "N", "context length, at most what the program was built for", INTEGER, 0, AT(n_ctx), 0, 1, INT32_MAX },
+    { "-c", "--ctx-size", "N", "context length; 0: what the program was built for, which is the most (default)", INTEGER, 0, AT(n_ctx), 0, 0, INT32_MAX },
     { "-e", "--escape", NULL, "\\n, \\t, \\xHH ... in -p, -r and -sys are escapes", FLAG, 0, AT(escape), 0, 0, 0 },
     { "-r", "--reverse-prompt", "TEXT", "stop after this text; may be repeated", STOP, NOT_BENCH, 0, 0, 0, 0 },
     { NULL, "--ignore-eos", NULL, "never end the text", FLAG, 0, AT(ignore_eos), 0, 0, 0 },
     { NULL, "--no-bos", NULL, "no beginning-of-text token before the prompt", FLAG, 0, AT(no_bos), 0, 0, 0 },
     { NULL, "--echo", NULL, "print the prompt before the text", FLAG, 0, AT(echo), 0, 0, 0 },
-    { "-i", "--interactive", NULL, "chat: one line a turn (-cnv is the same)", FLAG, 0, AT(chat), 0, 0, 0 },
+    { "-i", "--interactive", NULL, "chat, one line a turn; -p or -f is the first one (-cnv is the same)", FLAG, 0, AT(chat), 0, 0, 0 },
     { "-cnv", "--conversation", NULL, NULL, FLAG, 0, AT(chat), 0, 0, 0 },
     { "-sys", "--system-prompt", "TEXT", "system message of the chat", TEXT, 0, AT(system), 0, 0, 0 },
+    { "-st", "--single-turn", NULL, "end the chat after one answer", FLAG, 0, AT(single_turn), 0, 0, 0 },
     { NULL, "Sampling (defaults from the model, else llama.cpp's)", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
-    { "-s", "--seed", "N", "seed; -1: a new one each time (default)", SEED, 0, 0, 0, 0, 0 },
+    { "-s", "--seed", "N", "seed; the same text again on as many threads; -1: a new one each time (default)", SEED, 0, 0, 0, 0, 0 },
     { NULL, "--temp", "X", "temperature; 0: always the likeliest token (default 0.8)", REAL_GIVEN, 0, GIVEN(temp), 0, 1e6 },
     { NULL, "--top-k", "N", "only the N likeliest; 0: off (default 40)", INTEGER_GIVEN, 0, GIVEN(top_k), INT32_MIN, INT32_MAX },
     { NULL, "--top-p", "X", "only the likeliest that make up X; 1: off (default 0.95)", REAL_GIVEN, 0, GIVEN(top_p), 0, 1 },
@@ -55,8 +56,8 @@ static const struct option table[] = {
     { "-r", "--repetitions", "N", "  repetitions (default 5)", INTEGER, BENCH_ONLY, AT(bench_repeat), 0, 1, 10000 },
     { "-o", "--output", "FORM", "  md, json or csv (default md)", TEXT, BENCH_ONLY, AT(output_format), 0, 0, 0 },
     { NULL, "--random-weights", NULL, "  noise in place of weights", FLAG, BENCH_ONLY, AT(random_weights), 0, 0, 0 },
-    { NULL, "--perplexity", NULL, "of the text in -f FILE, in pieces of -c tokens (default 512)", FLAG, 0, AT(perplexity), 0, 0, 0 },
-    { NULL, "--logits", "FILE", "write logits after every prompt token, f32 [tokens][vocabulary]", TEXT, 0, AT(logits_path), 0, 0, 0 },
+    { NULL, "--perplexity", NULL, "of the text in -f FILE, -p or stdin, in pieces of -c tokens (default 512)", FLAG, 0, AT(perplexity), 0, 0, 0 },
+    { NULL, "--logits", "FILE", "write logits after every prompt token, f32 [tokens][vocabulary]; text follows only with -n", TEXT, 0, AT(logits_path), 0, 0, 0 },
     { NULL, "Tokens", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
     { NULL, "--tokens", "IDS", "prompt as token ids, or @FILE; nothing is added", TEXT, 0, AT(tokens), 0, 0, 0 },
     { NULL, "--print-tokens", NULL, "print token ids in place of text", FLAG, 0, AT(print_tokens), 0, 0, 0 },
@@ -77,8 +78,9 @@ enum { N_OPTIONS = sizeof table / sizeof table[0] };
 
 /* Spellings llama-cli also takes. */
 static const char *const aliases[][2] = {
-    { "--n-predict", "--predict" }, { "--color", NULL }, { "--temperature", "--temp" }, { "-no-cnv", NULL }, { "-mli", NULL },
-    { "--log-disable", NULL }, { "--no-display-prompt", NULL }, { "-st", NULL },
+    { "--n-predict", "--predict" }, { "--temperature", "--temp" }, { "--color", NULL }, { "-no-cnv", NULL },
+    { "--no-conversation", NULL }, { "--log-disable", NULL }, { "--no-display-prompt", NULL }, { "--no-warmup", NULL },
+    { "--simple-io", NULL },
 };
 
 static const struct option *find_option(const char *name, size_t n, bool bench)
@@ -98,6 +100,21 @@ static const struct option *find_option(const char *name, size_t n, bool bench)
             return o;
     }
     return NULL;
+}
+
+/* The '=' of --name=value, or NULL. */
+static const char *equals_of(const char *argument) { return strncmp(argument, "--", 2) == 0 ? strchr(argument, '=') : NULL; }
+
+/* Is --bench among the options? As the value of another one it is only a text. */
+static bool bench_given(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--bench") == 0) return true;
+        const struct option *option = find_option(argv[i], strlen(argv[i]), false);
+        if (option == NULL) option = find_option(argv[i], strlen(argv[i]), true);
+        if (option != NULL && option->kind != FLAG) i++;
+    }
+    return false;
 }
 
 static enum forge_status parse_integer(const char *name, const char *text, double low, double high, int32_t *out, struct forge_error *error)
@@ -178,6 +195,8 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
             : o->info ? MODE_INFO : MODE_RUN;
     if ((o->prompt != NULL) + (o->prompt_file != NULL) + (o->tokens != NULL) > 1)
         return error_set(error, FORGE_USAGE, "-p, -f and --tokens exclude each other");
+    if (o->mode == MODE_CHAT && o->tokens != NULL) return error_set(error, FORGE_USAGE, "--tokens does not go with -i");
+    if (o->mode == MODE_RUN && o->system != NULL) return error_set(error, FORGE_USAGE, "--system-prompt goes with -i only");
     if (o->random_weights && o->weights_path != NULL) return error_set(error, FORGE_USAGE, "-m and --random-weights exclude each other");
     if (o->logits_path != NULL && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--logits goes with a prompt only");
     if (strcmp(o->output_format, "md") != 0 && strcmp(o->output_format, "json") != 0 && strcmp(o->output_format, "csv") != 0)
@@ -192,10 +211,9 @@ enum forge_status options_parse(struct forge_options *o, int argc, char **argv, 
     o->chunk = -1;
     o->bench_repeat = 5;
     o->output_format = "md";
-    bool bench = false;
-    for (int i = 1; i < argc; i++) bench |= strcmp(argv[i], "--bench") == 0;
+    const bool bench = bench_given(argc, argv);
     for (int i = 1; i < argc; i++) {
-        const char *name = argv[i], *equals = strncmp(name, "--", 2) == 0 ? strchr(name, '=') : NULL;
+        const char *name = argv[i], *equals = equals_of(name);
         const size_t n = equals != NULL ? (size_t)(equals - name) : strlen(name);
         bool ignored = false;
         for (size_t k = 0; k < sizeof aliases / sizeof aliases[0]; k++) ignored |= aliases[k][1] == NULL && strcmp(aliases[k][0], name) == 0;

@@ -82,8 +82,7 @@ static enum forge_status run_pieces(struct forge_engine *e, const struct forge_o
     if (!o->quiet)
         fprintf(stderr, "%zu pieces of %zu tokens, %.1f tok/s\n", n_pieces, n_ctx, (double)(n_pieces * n_ctx) / (seconds_now() - start));
     printf("PPL = %.4f +/- %.5f\n", exp(score.sum / (double)score.n), deviation(&score));
-    if (fflush(stdout) != 0) return error_set(error, FORGE_BAD_OUTPUT, "cannot write to stdout");
-    return FORGE_OK;
+    return flush_stdout(error);
 }
 
 enum forge_status perplexity_run(struct forge_engine *e, const struct forge_options *o, struct forge_error *error)
@@ -93,9 +92,7 @@ enum forge_status perplexity_run(struct forge_engine *e, const struct forge_opti
         TRY(tokens_of_list(&tokens, o->tokens, e->program->n_vocab, error));
     } else {
         struct forge_bytes text = { NULL, 0 };
-        if (o->prompt_file == NULL && isatty(STDIN_FILENO)) return error_set(error, FORGE_USAGE, "--perplexity needs a text: -f FILE");
-        TRY(read_all(&text, o->prompt_file, error));
-        if (text.n > 0 && text.bytes[text.n - 1] == '\n') text.n--;          /* llama.cpp's -f drops it, too */
+        TRY(prompt_read(&text, o, error));                        /* drops a newline at the end, as llama.cpp's -f does */
         const enum forge_status status = tokens_of_text(&tokens, e->program->vocab, text.bytes, text.n, o->no_bos ? 0 : FORGE_TOK_ADD, error);
         free(text.bytes);
         TRY(status);

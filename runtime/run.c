@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +30,15 @@ static void install_signals(void)
     sigaction(SIGINT, &action, NULL);
     action.sa_handler = SIG_IGN;                                 /* a closed pipe is an error of write, with its own exit code */
     sigaction(SIGPIPE, &action, NULL);
+    sigaction(SIGXFSZ, &action, NULL);                           /* and so is a file at its size limit */
+}
+
+/* A standard stream that is closed must not become the next file opened: --logits would take the place of stderr. Opened the
+ * wrong way round it still fails when used. */
+static void hold_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
 }
 
 static uint64_t fresh_seed(void)
@@ -49,8 +59,10 @@ static enum forge_status prepare_options(struct forge_options *o, const struct f
             return error_set(error, FORGE_USAGE, "--logit-bias: token %d, the vocabulary has %u", o->biases[i].id, p->n_vocab);
     o->sample.biases = o->biases;
     o->sample.n_biases = o->n_biases;
-    if (o->escape)
-        for (size_t i = 0; i < o->n_stops; i++) unescape((char *)(uintptr_t)o->stops[i]);
+    for (size_t i = 0; o->escape && i < o->n_stops; i++) {
+        const size_t n = unescape((char *)(uintptr_t)o->stops[i]);
+        if (strlen(o->stops[i]) != n) return error_set(error, FORGE_USAGE, "--reverse-prompt: \\0 cannot be part of the text");
+    }
     if (o->escape && o->system != NULL) unescape((char *)(uintptr_t)o->system);
     if (p->vocab == NULL && o->mode == MODE_RUN && !o->print_tokens)
         return error_set(error, FORGE_USAGE, "the model has no tokenizer: give token ids with --tokens and --print-tokens");
@@ -62,29 +74,12 @@ static uint32_t text_flags(const struct forge_options *o)
     return (o->no_bos ? 0u : FORGE_TOK_ADD) | (o->no_special ? 0u : FORGE_TOK_SPECIAL);
 }
 
-/* The text of -p, -f or stdin; bytes come from malloc. */
-static enum forge_status read_prompt(struct forge_bytes *text, const struct forge_options *o, struct forge_error *error)
-{
-    if (o->prompt != NULL) {
-        const size_t n = strlen(o->prompt);
-        if ((text->bytes = malloc(n + 1)) == NULL) return error_set(error, FORGE_NO_MEMORY, "out of memory for the prompt");
-        memcpy(text->bytes, o->prompt, n + 1);
-        text->n = o->escape ? unescape(text->bytes) : n;
-        return FORGE_OK;
-    }
-    if (o->prompt_file == NULL && isatty(STDIN_FILENO))
-        return error_set(error, FORGE_USAGE, "no prompt: give one with -p, -f or on stdin (--help lists all options)");
-    TRY(read_all(text, o->prompt_file, error));
-    if (text->n > 0 && text->bytes[text->n - 1] == '\n') text->bytes[--text->n] = 0;
-    return FORGE_OK;
-}
-
 static enum forge_status prompt_tokens(struct forge_tokens *tokens, struct forge_bytes *text, const struct forge_options *o,
                                        const struct forge_program *p, struct forge_error *error)
 {
     if (o->tokens != NULL) TRY(tokens_of_list(tokens, o->tokens, p->n_vocab, error));
     else {
-        TRY(read_prompt(text, o, error));
+        TRY(prompt_read(text, o, error));
         TRY(tokens_of_text(tokens, p->vocab, text->bytes, text->n, text_flags(o), error));
     }
     for (size_t i = 0; i < tokens->n; i++)
@@ -109,6 +104,8 @@ static enum forge_status write_logits(struct forge_session *s, const int32_t *to
     enum forge_status status = FORGE_OK;
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return error_set(error, FORGE_BAD_OUTPUT, "cannot write %s: %s", path, strerror(errno));
+    struct stat st;
+    const bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     float *logits = malloc((chunk < n ? chunk : n) * n_vocab * sizeof *logits);
     if (logits == NULL) { status = error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %zu logits", chunk, n_vocab); goto close_fd; }
     for (size_t at = 0; at < n && status == FORGE_OK;) {
@@ -124,7 +121,8 @@ static enum forge_status write_logits(struct forge_session *s, const int32_t *to
     free(logits);
 close_fd:
     if (close(fd) != 0 && status == FORGE_OK) status = error_set(error, FORGE_BAD_OUTPUT, "cannot write %s: %s", path, strerror(errno));
-    if (status != FORGE_OK) unlink(path);
+    if (status == FORGE_OK) s->n_prompt += n;
+    else if (regular) unlink(path);                              /* never a device */
     return status;
 }
 
@@ -157,9 +155,10 @@ static enum forge_status run_session(struct forge_engine *e, struct forge_option
     struct forge_session session;
     enum forge_status status = FORGE_OK;
     if (o->mode == MODE_RUN) status = prompt_tokens(&tokens, &text, o, e->program, error);
+    else if (o->prompt != NULL || o->prompt_file != NULL) status = prompt_read(&text, o, error);
     if (status == FORGE_OK) status = session_open(&session, o, e, &interrupted, error);
     if (status == FORGE_OK) {
-        status = o->mode == MODE_CHAT ? chat_run(&session, error) : complete(&session, &tokens, &text, error);
+        status = o->mode == MODE_CHAT ? chat_run(&session, &text, error) : complete(&session, &tokens, &text, error);
         session_close(&session);
     }
     free(tokens.ids);
@@ -175,7 +174,7 @@ static enum forge_status print_prompt_tokens(const struct forge_options *o, cons
     if (status == FORGE_OK) {
         for (size_t i = 0; i < tokens.n; i++) printf(i > 0 ? " %d" : "%d", tokens.ids[i]);
         printf("\n");
-        if (fflush(stdout) != 0 || ferror(stdout)) status = error_set(error, FORGE_BAD_OUTPUT, "cannot write to stdout: %s", strerror(errno));
+        status = flush_stdout(error);
     }
     free(tokens.ids);
     free(text.bytes);
@@ -216,11 +215,12 @@ static enum forge_status run(int argc, char **argv, struct forge_error *error)
     TRY(options_parse(o, argc, argv, error));
     if (o->mode == MODE_HELP) {
         options_help(stdout, argc > 0 ? argv[0] : "program");
-        if (fflush(stdout) == 0) return FORGE_OK;
-        return error_set(error, FORGE_BAD_OUTPUT, "cannot write to stdout: %s", strerror(errno));
+        return flush_stdout(error);
     }
     const struct forge_program *program;
-    const enum forge_status chosen = program_choose(&program, o->target != NULL ? o->target : getenv("FORGE_PROGRAM"), error);
+    const char *wanted = o->target != NULL ? o->target : getenv("FORGE_PROGRAM");
+    if (o->target == NULL && wanted != NULL && *wanted == 0) wanted = NULL;      /* FORGE_PROGRAM= is none */
+    const enum forge_status chosen = program_choose(&program, wanted, error);
     /* What a program is can be told on a machine that cannot run it. */
     const bool about = o->mode == MODE_INFO || o->mode == MODE_VERSION;
     if (about && chosen == FORGE_WRONG_CPU) program = forge_programs[0];
@@ -234,10 +234,12 @@ static enum forge_status run(int argc, char **argv, struct forge_error *error)
 int main(int argc, char **argv)
 {
     struct forge_error error = { "" };
+    hold_standard_streams();
     install_signals();
     const enum forge_status status = run(argc, argv, &error);
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL, *name = argc == 0 ? "program" : slash != NULL ? slash + 1 : argv[0];
-    if (status == FORGE_INTERRUPTED) fprintf(stderr, "\n");
-    else if (status != FORGE_OK) fprintf(stderr, "%s: %s\n", name, error.text);
+    if (status == FORGE_INTERRUPTED) {
+        if (isatty(STDERR_FILENO)) fprintf(stderr, "\n");        /* after the terminal's ^C */
+    } else if (status != FORGE_OK) fprintf(stderr, "%s: %s\n", name, error.text);
     return (int)status;
 }

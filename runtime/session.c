@@ -1,8 +1,10 @@
 #include "session.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tokenize.h"
 
@@ -15,7 +17,8 @@ enum forge_status session_open(struct forge_session *s, const struct forge_optio
     s->program = p;
     s->engine = engine;
     s->stop = stop;
-    stream_open(&s->out, 1);
+    s->pending = -1;
+    stream_open(&s->out, STDOUT_FILENO);
     for (size_t i = 0; i < options->n_stops; i++) {
         const size_t n = strlen(options->stops[i]);
         if (n > s->longest_stop) s->longest_stop = n;
@@ -81,7 +84,11 @@ static enum forge_status print_token(struct forge_session *s, int32_t id, bool *
 
 enum forge_status session_generate(struct forge_session *s, int64_t n_predict, enum forge_ending *ending, struct forge_error *error)
 {
+    /* The file of weights is not read through at the start; what is broken in it shows here. */
+    for (uint32_t i = 0; i < s->program->n_vocab && n_predict != 0; i++)
+        if (isnan(s->logits[i])) return error_set(error, FORGE_BAD_WEIGHTS, "the model computes NaN: its weights are damaged");
     s->n_tail = 0;
+    s->pending = -1;
     *ending = ENDED_LIMIT;
     for (int64_t i = 0; n_predict < 0 || i < n_predict; i++) {
         if (*s->stop) { *ending = ENDED_INTERRUPT; break; }
@@ -90,6 +97,7 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, e
         s->n_drawn++;
         if (!s->options->ignore_eos && vocab_is_end(s->program->vocab, id)) { *ending = ENDED_TEXT; break; }
         bool stopped;
+        s->pending = id;
         TRY(print_token(s, id, &stopped, error));
         if (stopped) { *ending = ENDED_STOP; break; }
         if (i + 1 == n_predict) break;
@@ -98,6 +106,7 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, e
         TRY(forge_step(s->engine, &id, 1, 1, s->logits, error));
         s->decode_seconds += seconds_now() - start;
         s->n_decoded++;
+        s->pending = -1;
     }
     return stream_end(&s->out, error);
 }

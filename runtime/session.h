@@ -23,6 +23,7 @@ struct forge_session {
     char    *piece;                  /* [piece_bytes] text of one token behind the tail of the text before it */
     size_t   piece_bytes, n_tail, longest_stop;
     size_t   n_printed;              /* tokens printed with --print-tokens */
+    int32_t  pending;                /* drawn and printed, but not in the context; -1: none */
     uint64_t n_prompt, n_drawn, n_decoded;
     double   prompt_seconds, decode_seconds;
 };
@@ -40,8 +41,9 @@ enum forge_status session_generate(struct forge_session *session, int64_t n_pred
 /* Speeds so far, on stderr. */
 void session_report(const struct forge_session *session);
 
-/* chat.c: turns until stdin ends. FORGE_INTERRUPTED: Ctrl-C at the prompt, or twice in an answer. */
-enum forge_status chat_run(struct forge_session *session, struct forge_error *error);
+/* chat.c: turns until stdin ends, opening first when it has a text. FORGE_INTERRUPTED: Ctrl-C at the prompt; in an answer it
+ * ends the answer. */
+enum forge_status chat_run(struct forge_session *session, const struct forge_bytes *opening, struct forge_error *error);
 
 /* bench.c, perplexity.c, info.c: one mode each, results on stdout. */
 enum forge_status bench_run(struct forge_engine *engine, const struct forge_options *options, struct forge_error *error);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +21,13 @@ enum forge_status write_all(int fd, const void *bytes, size_t n, const char *nam
         n -= (size_t)written;
     }
     return FORGE_OK;
+}
+
+enum forge_status flush_stdout(struct forge_error *error)
+{
+    const bool failed = ferror(stdout) != 0;                    /* in an earlier printf, whose errno is gone */
+    if (fflush(stdout) == 0 && !failed) return FORGE_OK;
+    return error_set(error, FORGE_BAD_OUTPUT, failed ? "cannot write to stdout" : "cannot write to stdout: %s", strerror(errno));
 }
 
 void stream_open(struct forge_stream *s, int fd) { *s = (struct forge_stream){ .fd = fd }; }

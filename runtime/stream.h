@@ -26,4 +26,7 @@ enum forge_status stream_end(struct forge_stream *stream, struct forge_error *er
 /* write(2) until all is out. */
 enum forge_status write_all(int fd, const void *bytes, size_t n, const char *name, struct forge_error *error);
 
+/* What was printed with stdio is out, all of it. */
+enum forge_status flush_stdout(struct forge_error *error);
+
 #endif

@@ -26,6 +26,10 @@ enum forge_status read_all(struct forge_bytes *out, const char *path, struct for
         if (got < 0) { status = error_set(error, FORGE_FAILED, "cannot read %s: %s", name, strerror(errno)); break; }
         if (got == 0) break;
         n += (size_t)got;
+        if (n > FORGE_TOK_MAX_BYTES) {                           /* /dev/zero and the like */
+            status = error_set(error, FORGE_TOO_LONG, "%s has more than %zu bytes", name, FORGE_TOK_MAX_BYTES);
+            break;
+        }
         if (n + 1 == capacity) {
             char *more = realloc(bytes, capacity *= 2);
             if (more == NULL) free(bytes);
@@ -39,6 +43,22 @@ enum forge_status read_all(struct forge_bytes *out, const char *path, struct for
     }
     bytes[n] = 0;
     *out = (struct forge_bytes){ bytes, n };
+    return FORGE_OK;
+}
+
+enum forge_status prompt_read(struct forge_bytes *text, const struct forge_options *o, struct forge_error *error)
+{
+    if (o->prompt != NULL) {
+        const size_t n = strlen(o->prompt);
+        if ((text->bytes = malloc(n + 1)) == NULL) return error_set(error, FORGE_NO_MEMORY, "out of memory for the prompt");
+        memcpy(text->bytes, o->prompt, n + 1);
+        text->n = o->escape ? unescape(text->bytes) : n;
+        return FORGE_OK;
+    }
+    if (o->prompt_file == NULL && isatty(STDIN_FILENO))
+        return error_set(error, FORGE_USAGE, "no prompt: give one with -p, -f or on stdin (--help lists all options)");
+    TRY(read_all(text, o->prompt_file, error));
+    if (text->n > 0 && text->bytes[text->n - 1] == '\n') text->bytes[--text->n] = 0;
     return FORGE_OK;
 }
 

@@ -11,8 +11,14 @@
 /* n bytes, which may contain NUL; bytes[n] is 0. */
 struct forge_bytes { char *bytes; size_t n; };
 
-/* Reads all of a file, or of stdin when path is NULL. FORGE_INTERRUPTED when a signal cut the read. */
+/* Reads all of a file, or of stdin when path is NULL. FORGE_INTERRUPTED when a signal cut the read, FORGE_TOO_LONG beyond
+ * FORGE_TOK_MAX_BYTES. */
 enum forge_status read_all(struct forge_bytes *out, const char *path, struct forge_error *error);
+
+/* The text of -p, -f or stdin, with the escapes of -p replaced and without one newline at the end of the others; bytes come
+ * from malloc. FORGE_USAGE when none is given and stdin is a terminal. */
+struct forge_options;
+enum forge_status prompt_read(struct forge_bytes *out, const struct forge_options *options, struct forge_error *error);
 
 struct forge_tokens { int32_t *ids; size_t n; };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,8 +17,11 @@ static enum forge_status check_header(const struct forge_weights_header *h, uint
 {
     if (memcmp(h->magic, FORGE_WEIGHTS_MAGIC, sizeof h->magic) != 0)
         return error_set(error, FORGE_BAD_WEIGHTS, "%s is not a forgec weight file (a GGUF file has to be compiled first: forgec build)", path);
-    if (strnlen(h->weights_hash, sizeof h->weights_hash) == sizeof h->weights_hash || strcmp(h->weights_hash, p->weights_hash) != 0)
-        return error_set(error, FORGE_BAD_WEIGHTS, "%s holds weights %.32s, the program was built for %s: another model, format or target",
+    /* Not a hash: nothing that belongs on a terminal. */
+    if (h->weights_hash[32] != 0 || strspn(h->weights_hash, "0123456789abcdef") != 32)
+        return error_set(error, FORGE_BAD_WEIGHTS, "%s has a damaged header", path);
+    if (strcmp(h->weights_hash, p->weights_hash) != 0)
+        return error_set(error, FORGE_BAD_WEIGHTS, "%s holds weights %s, the program was built for %s: another model, format or target",
                     path, h->weights_hash, p->weights_hash);
     if (h->image_bytes != p->weights_bytes)
         return error_set(error, FORGE_BAD_WEIGHTS, "%s holds %llu bytes of weights, the program needs %llu", path,
@@ -31,7 +35,7 @@ static enum forge_status check_header(const struct forge_weights_header *h, uint
 static enum forge_status map_file(struct forge_engine *e, const char *path, struct forge_error *error)
 {
     enum forge_status status;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);     /* a FIFO without a writer is refused below, not waited for */
     if (fd < 0) return error_set(error, FORGE_BAD_WEIGHTS, "cannot open weights %s: %s", path, strerror(errno));
     struct stat st;
     if (fstat(fd, &st) != 0) { status = error_set(error, FORGE_BAD_WEIGHTS, "cannot read %s: %s", path, strerror(errno)); goto close_fd; }
@@ -105,7 +109,12 @@ enum forge_status weights_open(struct forge_engine *e, const struct forge_weight
     } else {
         /* forgec build --weights external writes PROGRAM.weights beside PROGRAM. */
         char path[4096 + 16];
-        const ssize_t n = readlink("/proc/self/exe", path, 4096);
+        ssize_t n = readlink("/proc/self/exe", path, 4096);
+        if (n < 0) {                                             /* no /proc: the name it was started by */
+            const char *started = (const char *)getauxval(AT_EXECFN);
+            n = started != NULL ? (ssize_t)strnlen(started, 4096) : 0;
+            if (n > 0) memcpy(path, started, (size_t)n);
+        }
         if (n > 0 && n < 4096) {
             memcpy(path + n, ".weights", sizeof ".weights");
             if (access(path, F_OK) == 0) return map_file(e, path, error);

@@ -24,19 +24,14 @@ run_tests() {   # DIR CTEST-OPTIONS...
     (cd "$1" && shift && ctest --parallel "$jobs" --output-on-failure --no-tests=error "$@")
 }
 
-# A clang that puts a sanitizer into everything it compiles and links: the compiled programs, not only the compiler.
-sanitizing_clang() {    # FILE FLAGS
-    cat >"$1" <<EOF
-#!/bin/sh
-exec "$clang" "\$@" $2
-EOF
-    chmod +x "$1"
-}
-
-program() {     # TARGET OPTIONS...: builds $dir/$kind/program with the sanitizing clang
-    target=$1; shift
-    echo "-- program for $target $*"
-    "$dir/$kind/forgec" build "$model" -q -t "$target" -o "$dir/$kind/program" --clang "$dir/$kind.clang" "$@"
+# program MODEL TARGET FLAGS OPTIONS...: builds $dir/$kind/program with a clang that adds FLAGS to everything it compiles and links:
+# so the sanitizers see the compiled program too, not only the compiler.
+program() {
+    input=$1 target=$2 flags=$3; shift 3
+    echo "-- $(basename "$input") for $target $* ($flags)"
+    printf '#!/bin/sh\nexec "%s" "$@" -w %s\n' "$clang" "$flags" >"$dir/$kind.clang"
+    chmod +x "$dir/$kind.clang"
+    "$dir/$kind/forgec" build "$input" -q -t "$target" -o "$dir/$kind/program" --no-cache --clang "$dir/$kind.clang" "$@"
 }
 
 runs_here() { "$dir/$kind/forgec" targets | grep -v 'does not run here' | grep -q "^$1 "; }
@@ -50,41 +45,57 @@ clang)
     ;;
 asan)
     export ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+    echo "int main(void) { return 0; }" | "$clang" -x c -fsanitize=address -o "$dir/asan.probe" -
+    "$dir/asan.probe" || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"      # LeakSanitizer does not work where ptrace is not allowed
     build "$dir/asan" -DFORGEC_SANITIZE=address,undefined
-    run_tests "$dir/asan" -E '^golden_[mpqxa]|^mxfp4|^compare'
-    sanitizing_clang "$dir/asan.clang" '-g -fsanitize=address,undefined -fno-sanitize-recover=all'
-    for target in portable x86-64-v3 x86-64-v4 aarch64; do
+    run_tests "$dir/asan" -E '^golden_[mpqxa]|^mxfp4|^compare'      # those spend their time in clang, and on programs without sanitizers
+    head -c 1500 "$root/LICENSE" >"$dir/asan.prompt"
+    undefined='-O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
+    try_all() {
+        for chunk in 0 1 7 128; do try -f "$dir/asan.prompt" -n 8 -s 1 -ub $chunk; done
+        try -p Once -n 40 -s 2 --repeat-penalty 1.1 --presence-penalty 0.1 --top-k 0 -r never -t 3
+    }
+    program "$model" portable "$undefined"; try_all
+    for target in x86-64-v3 aarch64; do
         runs_here "$target" || continue
-        for options in "" "--exact" "--fuse none --kv q8_0"; do
-            # shellcheck disable=SC2086  # options are words
-            program "$target" $options
-            for chunk in 0 1 7 128; do try -p 'Once upon a time there was a king who had three daughters' -n 24 -s 1 -ub $chunk; done
-            try -p 'Once' -n 40 -s 2 --repeat-penalty 1.1 --presence-penalty 0.1 -r never -t 2
-            try -f "$root/LICENSE" -c 1024 -n 0 -t 1 2>/dev/null || true
+        program "$model" "$target" "$undefined"; try_all
+        program "$model" "$target" "$undefined" --exact; try_all
+        program "$model" "$target" "$undefined" --fuse none --kv q8_0; try_all
+        for file in "$root"/tests/data/golden/*.gguf; do
+            case $file in *-0000[2-9]-of-*) continue ;; esac
+            program "$file" "$target" '-O1 -fsanitize=address'
+            for chunk in 0 7; do try --tokens '1 2 3 4 5 6 7 8 9 10 11' --print-tokens --ignore-eos -n 8 -s 1 -ub $chunk; done
         done
     done
+    if runs_here x86-64-v4; then program "$model" x86-64-v4 '-O1 -fsanitize=address'; try_all
+    else program "$model" native '-O1 -fsanitize=address'; fi
     printf 'Tell me a story\nAnd then?\n' | "$dir/asan/program" -q -i -n 20 -s 1 >/dev/null
     "$dir/asan/program" --bench -p 32 -n 8 -r 1 -o json >/dev/null
+    "$dir/asan/program" -q --perplexity -c 64 -f "$root/LICENSE" >/dev/null
     ;;
 tsan)
     export TSAN_OPTIONS=halt_on_error=1
+    echo "int main(void) { return 0; }" | "$clang" -x c -fsanitize=thread -o "$dir/tsan.probe" -
+    "$dir/tsan.probe" || { echo "ThreadSanitizer cannot run here"; exit 77; }       # seen where ASLR can neither be borne nor be switched off
     build "$dir/tsan" -DFORGEC_SANITIZE=thread
-    run_tests "$dir/tsan" -R 'thread|cache|spawn|engine'
-    sanitizing_clang "$dir/tsan.clang" '-g -fsanitize=thread'
-    program native
-    for threads in 2 3 4; do try -p 'Once upon a time' -n 40 -s 1 -t $threads; done
-    "$dir/tsan/program" --bench -p 40 -n 16 -r 2 -t 3 -o json >/dev/null
+    run_tests "$dir/tsan" -R '^test_(threads|cache|stream)$|^run_cli$'
+    for fuse in layer none; do
+        program "$model" native '-O1 -fsanitize=thread' --fuse $fuse
+        for threads in 2 3 4 7; do try -f "$root/.clang-format" -n 40 -s 1 -t $threads; done
+        "$dir/tsan/program" --bench -p 40 -n 16 -r 2 -t 3 -o json >/dev/null
+    done
     ;;
 kernels)
+    cd "$root"
     # check_kernel SIMD RUNNER FLAGS...: tests/kernel/*.c for one instruction set, with UBSan in the portable one (bounds are guard pages)
     check_kernel() {
         simd=$1 runner=$2; shift 2
         echo "-- $simd"
         for check in matmul ops; do
-            if [ $check = matmul ]; then sources="$root/compiler/pack.c $root/templates/ref/dequant.c"; else sources=$root/templates/ref/ops.c; fi
+            if [ $check = matmul ]; then sources="compiler/pack.c templates/ref/dequant.c"; else sources=templates/ref/ops.c; fi
             # shellcheck disable=SC2086  # sources are words
-            "$clang" -std=c11 -O1 -ffp-contract=off -Wno-psabi -Wno-pass-failed "-DFORGE_SIMD_$simd" "$@" -I "$root/compiler" -I "$root/templates/cpu" -I "$root/templates/ref" \
-                "$root/tests/kernel/check_$check.c" $sources -o "$dir/check_$check.$simd" -lm
+            "$clang" -std=c11 -O1 -ffp-contract=off -Wno-psabi -Wno-pass-failed "-DFORGE_SIMD_$simd" "$@" -I compiler -I templates/cpu -I templates/ref \
+                "tests/kernel/check_$check.c" $sources -o "$dir/check_$check.$simd" -lm
         done
         $runner "$dir/check_matmul.$simd" -n 4 -s "${CHECK_SEED:-1}" >"$dir/check.$simd.log" || { cat "$dir/check.$simd.log"; exit 1; }
         $runner "$dir/check_ops.$simd" "${CHECK_SEED:-1}" >"$dir/check.$simd.log" || { cat "$dir/check.$simd.log"; exit 1; }

@@ -35,6 +35,9 @@ check bad-number 2 "$fake" -p x -n 1x; err_has "1x"
 check bad-range 2 "$fake" -p x --top-p 1.5; err_has "1.5"
 check nan 2 "$fake" -p x --temp nan; err_has "nan"
 check two-prompts 2 "$fake" -p x -f y
+check system-alone 2 "$fake" -p x -sys y; err_has "-i"
+check chat-tokens 2 "$fake" -i --tokens 1; err_has "--tokens"
+check stop-nul 2 "$fake" -e -p x -r 'a\0b'; err_has "cannot be part"
 check bias-syntax 2 "$fake" -p x -l 5; err_has "ID+BIAS"
 check bias-range 2 "$fake" -p x -l 300+1; err_has "300"
 check threads-range 2 "$fake" -p x -t 9; err_has "1 to 8"
@@ -42,6 +45,7 @@ check depth-alone 2 "$fake" -p x -d 5; err_has "without --bench"
 check target-unknown 2 "$fake" -p x --target nowhere; err_has "elsewhere, fake"
 check target-lacks 3 "$fake" -p x --target elsewhere; err_has "no-such-feature"
 check target-environment 3 env FORGE_PROGRAM=elsewhere "$fake" -p x
+check target-no-environment 0 env FORGE_PROGRAM= "$fake" -q -p x -n 1
 check target-right 0 "$fake" -q -p x -n 1 --target fake; err_empty
 
 # text
@@ -55,6 +59,9 @@ check echo 0 "$fake" -q -p Once -n 12 --temp 0 --echo; out_is "Once$greedy"
 printf 'Once\n' > "$tmp/prompt"
 check file 0 "$fake" -q -f "$tmp/prompt" -n 12 --temp 0; out_is "$greedy"
 stdin=$tmp/prompt; check stdin 0 "$fake" -q -n 12 --temp 0; out_is "$greedy"; stdin=
+check context-default 0 "$fake" -q -p Once -n 12 --temp 0 -c 0; out_is "$greedy"
+check prompt-as-option 0 "$fake" -q -p --bench -n 3 --temp 0 --echo; out_has "--bench"
+check llama-flags 0 "$fake" -q -p Once --n-predict 12 --temperature 0 -no-cnv --color --no-warmup --simple-io; out_is "$greedy"
 check escape 0 "$fake" -q -e -p '\x4fnc\x65' -n 12 --temp 0; out_is "$greedy"
 check seed 0 "$fake" -q -p Once -s 5 -n 40; seeded=$(cat "$tmp/out")
 check seed-again 0 "$fake" -q -p Once -s 5 -n 40; out_is "$seeded"
@@ -87,6 +94,7 @@ printf 'a\000b' > "$tmp/nul"; check nul 0 "$fake" --tokenize -f "$tmp/nul"; out_
 printf '\377\300x' > "$tmp/invalid"; check invalid-utf8 0 "$fake" -q -f "$tmp/invalid" -n 3
 check missing-file 1 "$fake" -f "$tmp/none"; err_has "No such file"
 check directory 1 "$fake" -f "$tmp"
+check endless-file 6 "$fake" -f /dev/zero; err_has "more than"
 head -c 2000 /dev/zero | tr '\0' a > "$tmp/long"
 check long-prompt 6 "$fake" -f "$tmp/long"; err_has 2001; err_has 1024
 check long-context 6 "$fake" -p x -c 1025; err_has 1025; err_has 1024
@@ -96,12 +104,17 @@ check logits 0 "$fake" -q -p "$(head -c 150 "$tmp/long")" --logits "$tmp/l1"; ou
 [ "$(wc -c < "$tmp/l1")" -eq $((151 * 300 * 4)) ] || bad "size of the logits"
 for n in 0 1 7; do check "logits ubatch $n" 0 "$fake" -q -p "$(head -c 150 "$tmp/long")" --logits "$tmp/l2" -ub $n; cmp -s "$tmp/l1" "$tmp/l2" || bad "differ"; done
 check logits-and-text 0 "$fake" -q -p Once --logits "$tmp/l2" -n 12 --temp 0; out_is "$greedy"
+check logits-report 0 "$fake" -p Once --logits "$tmp/l2"; err_has "prompt 5 tokens"
+check logits-limit 7 sh -c 'ulimit -f 1; exec "$@"' sh "$fake" -q -p Once --logits "$tmp/l3"; [ ! -e "$tmp/l3" ] || bad "file left"
+mkfifo "$tmp/gone"; head -c 10 < "$tmp/gone" > /dev/null &
+check logits-reader-gone 7 "$fake" -q -p "$(head -c 150 "$tmp/long")" --logits "$tmp/gone"; [ -p "$tmp/gone" ] || bad "a pipe was removed"
 check logits-directory 7 "$fake" -p x --logits "$tmp/none/l"
 
 # perplexity
 head -c 5000 /dev/zero | tr '\0' ab > "$tmp/text"
 check perplexity 0 "$fake" --perplexity -f "$tmp/text"; out_has "PPL = "; err_has "[9/9]"; ppl=$(cat "$tmp/out")
 for n in 0 7; do check "perplexity ubatch $n" 0 "$fake" -q --perplexity -f "$tmp/text" -ub $n; out_is "$ppl"; err_empty; done
+check perplexity-prompt 0 "$fake" -q --perplexity -p "$(cat "$tmp/text")"; out_is "$ppl"
 check perplexity-short 1 "$fake" --perplexity -f "$tmp/prompt"; err_has 1024
 check perplexity-context 6 "$fake" --perplexity -f "$tmp/text" -c 2048; err_has 1024
 
@@ -111,6 +124,18 @@ check bench-json 0 "$fake" --bench -p 64 -n 8 -r 1 -o json; out_has '"n_gen": 8'
 if command -v python3 > /dev/null; then python3 -m json.tool < "$tmp/out" > /dev/null || bad "not JSON"; fi
 check bench-csv 0 "$fake" --bench -p 64 -n 0 -r 1 -o csv; [ "$(wc -l < "$tmp/out")" -eq 2 ] || bad "two lines wanted"
 check bench-long 6 "$fake" --bench -p 2000 -r 1; err_has 2000
+check bench-long-first 6 "$fake" --bench -p 8 -n 0 -r 1 -d 0,2000 -o json; err_has 2000; out_is ""
+for form in json csv; do
+    check "bench-$form-rows" 0 "$fake" --bench -p 1,2 -n 3,0 -d 0,100 -r 2 -o $form
+    command -v python3 > /dev/null || continue
+    python3 -c '
+import csv, json, sys
+rows = json.load(sys.stdin) if sys.argv[1] == "json" else list(csv.DictReader(sys.stdin))
+assert len(rows) == 6, rows
+assert {len(row) for row in rows} == {20}, rows
+assert all(row["model"] == "fake \"model\"" and float(row["min_ts"]) <= float(row["max_ts"]) for row in rows), rows
+' $form < "$tmp/out" 2> "$tmp/err" || bad "not 6 rows of 20 fields"
+done
 check bench-list 2 "$fake" --bench -p 5,x
 check bench-random 0 "$external" --bench --random-weights -p 8 -n 4 -r 1
 
@@ -130,7 +155,13 @@ check weights-beside 0 "$tmp/copy" -q -p Once -n 12 --temp 0; out_is "$greedy"
 weights GGUF0000 '\000\000\020\000\000\000\000\000' $hash 1048576
 check weights-magic 4 "$external" -p x -m "$tmp/w"; err_has "GGUF"
 weights FORGEW01 '\000\000\020\000\000\000\000\000' "0$hash" 1048576
+check weights-hash-long 4 "$external" -p x -m "$tmp/w"; err_has "damaged"
+weights FORGEW01 '\000\000\020\000\000\000\000\000' "$(printf '\033[2J')123456789abcdef0123456789abc" 1048576
+check weights-hash-odd 4 "$external" -p x -m "$tmp/w"; err_has "damaged"
+weights FORGEW01 '\000\000\020\000\000\000\000\000' 0edcba9876543210fedcba9876543210 1048576
 check weights-hash 4 "$external" -p x -m "$tmp/w"; err_has "another model"
+mkfifo "$tmp/pipe"
+check weights-fifo 4 "$external" -p x -m "$tmp/pipe"; err_has "regular"
 weights FORGEW01 '\001\000\020\000\000\000\000\000' $hash 1048577
 check weights-size 4 "$external" -p x -m "$tmp/w"; err_has 1048577
 weights FORGEW01 '\000\000\020\000\000\000\000\000' $hash 1048575
@@ -139,8 +170,20 @@ check weights-cut 4 "$external" -p x -m "$tmp/w"; err_has "cut short"
 # chat
 printf 'Hello\n\nAgain\n' > "$tmp/turns"; stdin=$tmp/turns
 check chat 0 "$fake" -q -i -n 8 --temp 0 -sys "Be good"; [ "$(wc -l < "$tmp/out")" -eq 2 ] || bad "two answers wanted"; err_empty
+check chat-single 0 "$fake" -q -i -st -n 8 --temp 0; [ "$(wc -l < "$tmp/out")" -eq 1 ] || bad "one answer wanted"
+check chat-opening 0 "$fake" -q -i -n 8 --temp 0 -p Hello; [ "$(wc -l < "$tmp/out")" -eq 3 ] || bad "three answers wanted"
+opening=$(head -1 "$tmp/out")
+printf 'Hello\n' > "$tmp/opening"
+check chat-file 0 "$fake" -q -i -st -n 8 --temp 0 -f "$tmp/opening"; out_is "$opening"
 check chat-context 0 "$fake" -q -i --temp 0 --ignore-eos -c 30; err_has "starts over"
+{ head -c 70000 /dev/zero | tr '\0' a; printf '\nHello\n'; } > "$tmp/longline"
+stdin=$tmp/longline
+check chat-long-line 0 "$fake" -q -i -n 8 --temp 0; err_has "not taken"; out_is "$opening"
+# the last token of an answer cut short is part of the conversation: two answers of 4 and 4 tokens, or prompt and all at once
+printf 'a\nb\n' > "$tmp/turns"; stdin=$tmp/turns
+check chat-cut 0 "$fake" -q -i -n 4 --temp 0 --print-tokens; ids=$(head -1 "$tmp/out"); second=$(tail -1 "$tmp/out")
 stdin=
+check chat-cut-same 0 "$fake" -q --tokens "256 97 10 $ids 10 98 10" -n 4 --temp 0 --print-tokens; out_is "${second# }"
 
 # output that cannot be written
 name=full; tests=$((tests + 1))
@@ -154,6 +197,10 @@ name=pipe; tests=$((tests + 1))
 [ "$(cat "$tmp/code")" -eq 7 ] || bad "exit code $(cat "$tmp/code"), wanted 7"
 name=closed; tests=$((tests + 1))
 "$fake" -q -p x -n 4 >&- 2> "$tmp/err"; [ $? -eq 7 ] || bad "exit code, wanted 7"
+
+name=closed-stderr; tests=$((tests + 1))
+"$fake" -p Once -v --logits "$tmp/l2" 2>&-; [ $? -eq 0 ] || bad "exit code, wanted 0"
+[ "$(wc -c < "$tmp/l2")" -eq $((5 * 300 * 4)) ] || bad "something else was written to the file of logits"
 
 # Ctrl-C; a shell without job control starts background commands with SIGINT ignored, hence env
 name=interrupt; tests=$((tests + 1))

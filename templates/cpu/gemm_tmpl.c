@@ -105,9 +105,15 @@ SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const 
         for (uint32_t b0 = 0; b0 < cols / 32; b0 += GEMM_COLS / 32) {
             const uint32_t n = cols / 32 - b0 < GEMM_COLS / 32 ? cols / 32 - b0 : GEMM_COLS / 32;
             for (uint32_t g = 0; g < GEMM_GROUPS; g++) F(panel)(scratch, p + g * F(group_bytes)(cols), cols, b0, n, g);
-            uint32_t t = 0;
-            for (; GEMM_TOKENS > FEW_TOKENS && t + GEMM_TOKENS <= n_tokens; t += GEMM_TOKENS)
+            /* The packed weights of the next panel come nearer while this one is used. */
+            const uint64_t step = b0 + n < cols / 32 ? (uint64_t)(b0 + n) * F(CODE_BYTES) : GEMM_GROUPS * F(group_bytes)(cols);
+            uint32_t fetched = 0, t = 0;
+            for (; GEMM_TOKENS > FEW_TOKENS && t + GEMM_TOKENS <= n_tokens; t += GEMM_TOKENS) {
+                const uint32_t until = n * F(CODE_BYTES) / 64 * (t + GEMM_TOKENS) / n_tokens * 64;
+                for (; fetched < until; fetched += 64)
+                    UNROLL for (uint32_t g = 0; g < GEMM_GROUPS; g++) __builtin_prefetch(p + g * F(group_bytes)(cols) + step + fetched, 0, 2);
                 int_tile(y + (uint64_t)t * y_stride + r, y_stride, scratch, x + t * x_stride, b0, n, cols, GEMM_TOKENS, GEMM_TOKENS, GEMM_GROUPS, f);
+            }
             for (; t < n_tokens; t += FEW_TOKENS)
                 int_tile(y + (uint64_t)t * y_stride + r, y_stride, scratch, x + t * x_stride, b0, n, cols, n_tokens - t, FEW_TOKENS, GEMM_GROUPS, f);
         }

@@ -91,6 +91,7 @@ DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const
     enum { CHUNK = 16, TOKENS = FEW_TOKENS, GROUPS = GEMV_GROUPS };          /* blocks prepared at once */
     const struct code_format f = F(code);
     const uint32_t subs = 32 / F(SUB);
+    const int ask = tokens == 1 && F(CODE_BYTES) < 512;                      /* few instructions per byte need no help and lose in cache */
     const uint64_t group_bytes = F(group_bytes)(cols), x_stride = XQ_STRIDE((uint64_t)cols);
     const uint8_t *s = F(group_scales)(p, cols);
     const uint8_t *const end = p + group_bytes;
@@ -110,7 +111,7 @@ DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const
             const int8_t *small[GROUPS];
             UNROLL for (uint32_t g = 0; g < groups; g++) {
                 small[g] = F(factors)(room + 512 * g, s + g * group_bytes);
-                if (tokens == 1) prefetch(ahead(s, GEMV_AHEAD_SCALES, end, groups * group_bytes - scale_bytes) + g * group_bytes, F(SCALE_BYTES));
+                if (ask) prefetch(ahead(s, GEMV_AHEAD_SCALES, end, groups * group_bytes - scale_bytes) + g * group_bytes, F(SCALE_BYTES));
             }
             vf part[TOKENS * GROUPS], least[TOKENS * GROUPS];                /* before d and dmin */
             UNROLL for (uint32_t i = 0; i < tokens * groups; i++) part[i] = least[i] = vf_set1(0);
@@ -120,7 +121,7 @@ DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const
                 UNROLL for (uint32_t g = 0; g < groups; g++) {
                     vi c[8];
                     F(codes)(c, p + g * group_bytes);
-                    if (tokens == 1) prefetch(ahead(p, GEMV_AHEAD, end, (groups - 1) * group_bytes) + g * group_bytes, F(CODE_BYTES));
+                    if (ask) prefetch(ahead(p, GEMV_AHEAD, end, (groups - 1) * group_bytes) + g * group_bytes, F(CODE_BYTES));
                     UNROLL for (uint32_t i = 0; i < 8; i++) codes[i * groups + g] = c[i];
                     UNROLL for (uint32_t j = 0; j < subs; j++) {
                         scale[j * groups + g] = vf_from_vi(vi_load_i8(small[g] + 16 * j));
@@ -146,10 +147,10 @@ DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const
             UNROLL for (uint32_t g = 0; g < groups; g++) {
                 vi c[8];
                 F(codes)(c, p + g * group_bytes);
-                if (tokens == 1) prefetch(ahead(p, GEMV_AHEAD, end, (groups - 1) * group_bytes) + g * group_bytes, F(CODE_BYTES));
+                if (ask) prefetch(ahead(p, GEMV_AHEAD, end, (groups - 1) * group_bytes) + g * group_bytes, F(CODE_BYTES));
                 UNROLL for (uint32_t i = 0; i < 8; i++) codes[i * groups + g] = c[i];
                 F(scales)(scale + g, min + g, s + g * group_bytes);
-                if (tokens == 1 && b % 2 == 0) prefetch(ahead(s, GEMV_AHEAD_SCALES, end, groups * group_bytes - scale_bytes) + g * group_bytes, 64);
+                if (ask && b % 2 == 0) prefetch(ahead(s, GEMV_AHEAD_SCALES, end, groups * group_bytes - scale_bytes) + g * group_bytes, 64);
             }
             block_dot(sum, sum, codes, scale, min, &rows, d + b, start + b, ds + b, CHUNK, tokens, groups, f);
             tile_rows_next(&rows, 32, tokens);
@@ -164,9 +165,10 @@ DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const
 }
 SHARED void F(gemv_groups)(float *y, const uint8_t *p, const void *x, uint32_t n_rows, uint32_t cols)
 {
+    enum { GROUPS = F(CODE_BYTES) < 512 ? GEMV_GROUPS : 1 };                 /* whole bytes keep L2 busy by themselves, best as one stream */
     uint32_t r = 0;
-    for (; r + 16 * GEMV_GROUPS <= n_rows; r += 16 * GEMV_GROUPS, p += GEMV_GROUPS * F(group_bytes)(cols)) F(stream)(y + r, 0, p, x, cols, 1, 1, GEMV_GROUPS);
-    if (GEMV_GROUPS > 1 && r < n_rows) F(stream)(y + r, 0, p, x, cols, 1, 1, 1);
+    for (; r + 16 * GROUPS <= n_rows; r += 16 * GROUPS, p += GROUPS * F(group_bytes)(cols)) F(stream)(y + r, 0, p, x, cols, 1, 1, GROUPS);
+    if (GROUPS > 1 && r < n_rows) F(stream)(y + r, 0, p, x, cols, 1, 1, 1);
 }
 DEVICE void F(gemv)(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols)
 {

@@ -11,11 +11,6 @@
 /* cmocka.h needs the above */
 #include <cmocka.h>
 
-static struct bytes bytes_of(const char *s)
-{
-    return (struct bytes){ (const uint8_t *)s, strlen(s) };
-}
-
 static struct cache_key key_of(const char *s)
 {
     const struct bytes part = bytes_of(s);

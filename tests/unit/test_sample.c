@@ -144,6 +144,47 @@ static void test_penalties(void **state)
     sampler_close(s);
 }
 
+/* Minus infinity by bias or from the model is never drawn, plus infinity always. */
+static void test_infinite(void **state)
+{
+    (void)state;
+    struct forge_bias biases[] = { { 3, -INFINITY }, { 4, -INFINITY }, { 5, INFINITY } };
+    struct forge_sample_options o = off;
+    o.biases = biases;
+    for (o.top_k = 0; o.top_k <= 8; o.top_k += 4) {
+        o.n_biases = 2;
+        o.top_p = o.top_k == 4 ? 1 : 0.999f;
+        struct forge_sampler *s = open_sampler(&o, 8);
+        for (int i = 0; i < 2000; i++) {
+            float x[8] = { 1, NAN, 1, 9, 9, 1, -INFINITY, 1 };
+            const int32_t id = sampler_draw(s, x);
+            assert_true(id == 0 || id == 2 || id == 5 || id == 7);
+        }
+        sampler_close(s);
+        o.n_biases = 3;
+        s = open_sampler(&o, 8);
+        float x[8] = { 0 };
+        assert_int_equal(sampler_draw(s, x), 5);
+        sampler_close(s);
+    }
+}
+
+/* repeat_last_n -1 remembers the whole context, 0 nothing. */
+static void test_window(void **state)
+{
+    (void)state;
+    for (int32_t last_n = -1; last_n <= 0; last_n++) {
+        struct forge_sample_options o = off;
+        o.temp = 0; o.presence_penalty = 5; o.repeat_last_n = last_n;
+        struct forge_sampler *s = open_sampler(&o, 4);
+        sampler_accept(s, 2);
+        for (int i = 0; i < 1000; i++) sampler_accept(s, 3);             /* the context of the test holds 1024 */
+        float x[4] = { 1, 2, 4, 0 };
+        assert_int_equal(sampler_draw(s, x), last_n < 0 ? 1 : 2);
+        sampler_close(s);
+    }
+}
+
 static void test_random(void **state)
 {
     (void)state;
@@ -158,6 +199,7 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_chain), cmocka_unit_test(test_greedy), cmocka_unit_test(test_seed),
-                                        cmocka_unit_test(test_penalties), cmocka_unit_test(test_random) };
+                                        cmocka_unit_test(test_penalties), cmocka_unit_test(test_infinite), cmocka_unit_test(test_window),
+                                        cmocka_unit_test(test_random) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
