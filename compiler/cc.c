@@ -13,8 +13,7 @@ enum { CLANG_NEWEST_TRIED = 29, ARGV_MAX = 96, INCLUDE_DEPTH_MAX = 32 };
 
 /* ---- finding the tools ---- */
 
-/* Changes whenever the file does.  "" when there is none. */
-static const char *file_identity(struct arena *a, const char *path)
+const char *cc_file_identity(struct arena *a, const char *path)
 {
     struct stat st;
     if (!path || stat(path, &st)) return "";
@@ -31,7 +30,7 @@ struct clang_facts { const char *identity, *lld; };     /* lld: path or "" */
 /* Asks clang what it is, or the cache what this very file said last time. */
 static struct clang_facts clang_ask(struct arena *a, struct cache *cache, const char *clang)
 {
-    const struct bytes     parts[] = { bytes_of("clang facts 1"), bytes_of(file_identity(a, clang)) };
+    const struct bytes     parts[] = { bytes_of("clang facts 1"), bytes_of(cc_file_identity(a, clang)) };
     const struct cache_key key = cache_key_of(parts, COUNT_OF(parts));
     struct bytes           stored;
     if (cache_get(cache, a, key, &stored)) {
@@ -78,7 +77,7 @@ static bool toolchain_try(struct arena *a, struct toolchain *tc, const char *nam
     tc->clang_version = version;
     tc->clang_identity = facts.identity;
     tc->lld = facts.lld[0] ? facts.lld : NULL;
-    tc->lld_identity = file_identity(a, tc->lld);
+    tc->lld_identity = cc_file_identity(a, tc->lld);
     return true;
 }
 
@@ -264,9 +263,9 @@ static struct cache_key job_key(struct arena *a, const struct toolchain *tc, con
     parts[n++] = bytes_of("object 1");
     parts[n++] = job->source;
     parts[n++] = bytes_of(tc->clang_identity);
-    parts[n++] = bytes_of(file_identity(a, tc->clang));
-    parts[n++] = bytes_of(file_identity(a, "/usr/include/features.h"));
-    parts[n++] = bytes_of(file_identity(a, arena_printf(a, "/usr/%s/include/features.h", job->profile->triple)));
+    parts[n++] = bytes_of(cc_file_identity(a, tc->clang));
+    parts[n++] = bytes_of(cc_file_identity(a, "/usr/include/features.h"));
+    parts[n++] = bytes_of(cc_file_identity(a, arena_printf(a, "/usr/%s/include/features.h", job->profile->triple)));
     for (size_t i = 1; i < v->count; i++) parts[n++] = bytes_of(v->item[i]);
     return cache_key_of(parts, n);
 }

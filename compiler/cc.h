@@ -52,6 +52,8 @@ struct bytes cc_expand(struct arena *a, const char *override_dir, const char *pa
 const char *cc_object_name(struct arena *a, const struct toolchain *tc, const char *job_name);
 /* "clang ..." line that compiles a source of that kind by hand, for the head of an emitted file. */
 const char *cc_line(struct arena *a, const struct profile *profile, enum cc_kind kind, const char *source_name);
+/* Part of cache keys: changes whenever the file does; "" when there is none (path may be NULL). */
+const char *cc_file_identity(struct arena *a, const char *path);
 /* NULL when clang can build and link for the profile here, else what to install. */
 const char *cc_target_missing(struct arena *a, const struct profile *profile);
 #endif

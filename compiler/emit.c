@@ -122,7 +122,7 @@ static double sampling_number(const struct gguf *g, const char *key)
     double value = -1;
     uint64_t whole;
     if (v && (v->type == GGUF_F32 || v->type == GGUF_F64)) gguf_get_f64(g, key, &value);
-    else if (v && (v->type == GGUF_I8 || v->type == GGUF_I16 || v->type == GGUF_I32 || v->type == GGUF_I64)) value = (double)v->i;
+    else if (v && gguf_type_is_signed(v->type)) value = (double)v->i;
     else if (v && gguf_get_u64(g, key, &whole)) value = (double)whole;
     if (fabs(value) > INT32_MAX) die("%s: %s is %g; it must be between -%d and %d", g->path, key, value, INT32_MAX, INT32_MAX);
     return value;

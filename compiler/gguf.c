@@ -637,7 +637,7 @@ static _Noreturn void die_type(const struct gguf *g, const struct gguf_pair *pai
         gguf_type_name(pair->value.type), wanted);
 }
 
-static bool is_signed(enum gguf_type t) { return t == GGUF_I8 || t == GGUF_I16 || t == GGUF_I32 || t == GGUF_I64; }
+bool gguf_type_is_signed(enum gguf_type t) { return t == GGUF_I8 || t == GGUF_I16 || t == GGUF_I32 || t == GGUF_I64; }
 static bool is_unsigned(enum gguf_type t) { return t == GGUF_U8 || t == GGUF_U16 || t == GGUF_U32 || t == GGUF_U64; }
 
 bool gguf_get_u64(const struct gguf *g, const char *key, uint64_t *out)
@@ -645,8 +645,8 @@ bool gguf_get_u64(const struct gguf *g, const char *key, uint64_t *out)
     const struct gguf_pair *pair = find_pair(g, key);
     if (!pair) return false;
     const struct gguf_value *v = &pair->value;
-    if (is_signed(v->type) && v->i < 0) die_pair(g, pair, "the number is negative");
-    if (is_signed(v->type)) *out = (uint64_t)v->i;
+    if (gguf_type_is_signed(v->type) && v->i < 0) die_pair(g, pair, "the number is negative");
+    if (gguf_type_is_signed(v->type)) *out = (uint64_t)v->i;
     else if (is_unsigned(v->type)) *out = v->u;
     else die_type(g, pair, "an integer");
     return true;
@@ -696,7 +696,7 @@ uint64_t gguf_item_u64(const struct gguf_value *v, uint64_t i)
     const struct gguf_value x = item(v, i);
     if (x.type == GGUF_BOOL) return x.b;
     if (is_unsigned(x.type)) return x.u;
-    if (!is_signed(x.type)) die("%s: the array items are of type %s, integers are needed; convert the model again", v->where, gguf_type_name(x.type));
+    if (!gguf_type_is_signed(x.type)) die("%s: the array items are of type %s, integers are needed; convert the model again", v->where, gguf_type_name(x.type));
     if (x.i < 0) die("%s: array item %" PRIu64 " is %" PRId64 ", it must not be negative; convert the model again", v->where, i, x.i);
     return (uint64_t)x.i;
 }
@@ -706,7 +706,7 @@ double gguf_item_f64(const struct gguf_value *v, uint64_t i)
     const struct gguf_value x = item(v, i);
     if (x.type == GGUF_BOOL) return x.b;
     if (is_unsigned(x.type)) return (double)x.u;
-    return is_signed(x.type) ? (double)x.i : x.f;
+    return gguf_type_is_signed(x.type) ? (double)x.i : x.f;
 }
 
 const char *gguf_hash(struct arena *a, const struct gguf *g)

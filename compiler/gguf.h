@@ -19,6 +19,7 @@ const char *quant_name_any(uint32_t id);
 enum gguf_type { GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL, GGUF_STRING, GGUF_ARRAY,
                  GGUF_U64, GGUF_I64, GGUF_F64 };
 const char *gguf_type_name(enum gguf_type type);
+bool        gguf_type_is_signed(enum gguf_type type);        /* I8, I16, I32, I64 */
 
 struct gguf_string { const char *data; uint64_t size; };     /* points into the mapping: not NUL-terminated, may hold any byte */
 struct gguf_value {

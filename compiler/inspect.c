@@ -30,8 +30,6 @@ static struct type_total count_types(const struct gguf *g, struct type_total tot
     return all;
 }
 
-static bool is_signed(enum gguf_type t) { return t == GGUF_I8 || t == GGUF_I16 || t == GGUF_I32 || t == GGUF_I64; }
-
 /* Item i of a scalar array as a scalar; negative integers stay negative. */
 static struct gguf_value item_value(const struct gguf_value *v, uint64_t i)
 {
@@ -59,7 +57,7 @@ static void put_scalar(struct text *t, const struct gguf_value *v)
     else if (v->type == GGUF_BOOL) text_puts(t, v->b ? "true" : "false");
     else if (v->type == GGUF_F32) text_printf(t, "%.9g", v->f);
     else if (v->type == GGUF_F64) text_printf(t, "%.17g", v->f);
-    else if (is_signed(v->type)) text_printf(t, "%" PRId64, v->i);
+    else if (gguf_type_is_signed(v->type)) text_printf(t, "%" PRId64, v->i);
     else text_printf(t, "%" PRIu64, v->u);
 }
 

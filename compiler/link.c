@@ -132,11 +132,11 @@ static struct link_object weights_object(struct arena *a, const struct link_inpu
 
 /* ---- the linker ---- */
 
-static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct link_input *input)
+/* Objects, then the script that places the weights; [input->n_objects + 2]. */
+static struct spawn_file *link_files(struct arena *a, const struct toolchain *tc, const struct link_input *input)
 {
-    const struct profile *profile = input->profile;
-    const size_t          n = input->n_objects + 2;
-    struct spawn_file    *files = arena_array(a, struct spawn_file, n);
+    const size_t       n = input->n_objects + 2;
+    struct spawn_file *files = arena_array(a, struct spawn_file, n);
     for (size_t i = 0; i < input->n_objects; i++)
         files[i] = (struct spawn_file){ cc_object_name(a, tc, input->objects[i].name), input->objects[i].data };
     const struct link_object weights = weights_object(a, input);
@@ -144,66 +144,88 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
     /* static programs: glibc before 2.38 has one more section of zeros, which would else come after the weights */
     const char *script = arena_printf(a, "SECTIONS { __libc_freeres_ptrs : { *(__libc_freeres_ptrs) }\n"
                                          "           %s ALIGN(%u) : { KEEP(*(%s)) } } INSERT AFTER .bss;\n",
-                                      WEIGHTS_SECTION, profile->page_bytes, WEIGHTS_SECTION);
+                                      WEIGHTS_SECTION, input->profile->page_bytes, WEIGHTS_SECTION);
     const char *temps = tc->options.save_temps;
     files[n - 1] = (struct spawn_file){ temps ? arena_printf(a, "%s/forge_weights.ld", temps) : "forge_weights.ld", bytes_of(script) };
     for (size_t i = 0; i < n && temps && !tc->options.spawn.dry_run; i++)        /* so that a printed line can be run again */
         file_write(a, files[i].name, files[i].data);
+    return files;
+}
 
-    const char *argv[LINK_ARGV_MAX + 1] = { tc->clang, arena_printf(a, "--target=%s", profile->triple) };
-    const char **all = arena_array(a, const char *, LINK_ARGV_MAX + n + 1);
-    size_t count = 2;
-    if (tc->lld) argv[count++] = "-fuse-ld=lld";
-    argv[count++] = input->is_static ? "-static-pie" : "-pie";
+/* Flags, tools, contents and, standing for the C library, its start file and archive where Debian and others keep them. */
+static struct cache_key link_key(struct arena *a, const struct toolchain *tc, const struct link_input *input, const char *const *argv, size_t argc,
+                                 const struct spawn_file *files)
+{
+    const char *triple = input->profile->triple;
+    const char *const libraries[] = { arena_printf(a, "/usr/lib/%s/crt1.o", triple), arena_printf(a, "/usr/lib/%s/libc.a", triple),
+                                      arena_printf(a, "/usr/%s/lib/crt1.o", triple), arena_printf(a, "/usr/%s/lib/libc.a", triple) };
+    struct bytes *parts = arena_array(a, struct bytes, argc + input->n_objects + 2 + COUNT_OF(libraries) + 3);
+    size_t        n = 0;
+    parts[n++] = bytes_of("link 1");
+    parts[n++] = bytes_of(tc->clang_identity);
+    parts[n++] = bytes_of(tc->lld_identity);
+    for (size_t i = 0; i < COUNT_OF(libraries); i++) parts[n++] = bytes_of(cc_file_identity(a, libraries[i]));
+    for (size_t i = 0; i < argc; i++) parts[n++] = bytes_of(argv[i]);
+    for (size_t i = 0; i < input->n_objects + 2; i++) parts[n++] = files[i].data;
+    return cache_key_of(parts, n);
+}
+
+/* lld writes to standard output; GNU ld needs a file it can replace. */
+static char *linker_file(struct arena *a)
+{
+    const char *directory = getenv("TMPDIR");
+    char       *path = arena_printf(a, "%s/forgec-link-XXXXXX", directory && *directory ? directory : "/tmp");
+    const int   fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) die("%s: %s", path, strerror(errno));
+    close(fd);
+    cleanup_unlink_at_exit(path);
+    return path;
+}
+
+static void check_linked(const struct toolchain *tc, const struct spawn_job *job)
+{
+    if (job->messages && job->messages[0]) fputs(job->messages, stderr);
+    if (job->status < 0) die("cannot start %s: %s", tc->clang, strerror(job->start_errno));
+    if (!job->status) return;
+    const bool no_library = job->messages && (strstr(job->messages, "crt1.o") || strstr(job->messages, "-lc") || strstr(job->messages, "-lgcc"));
+    die("clang could not link (exit code %d)%s%s", job->status,
+        tc->lld ? "" : "; forgec is tested with lld (on Debian or Ubuntu: apt-get install lld-19)",
+        no_library ? "; the C library to link with is incomplete (on Debian or Ubuntu: apt-get install libc6-dev, and "
+                     "gcc-aarch64-linux-gnu for aarch64)" : "");
+}
+
+static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct link_input *input)
+{
     static const char *const flags[] = { "-pthread", "-Wl,--build-id=none", "-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,-z,relro", "-Wl,-z,now",
                                          "-Wl,-z,noexecstack", "-Wl,--as-needed", "-Wl,--hash-style=gnu", "-Wl,-O2", NULL };
+    const bool                dry_run = tc->options.spawn.dry_run;
+    const size_t              n = input->n_objects + 2;
+    const struct spawn_file  *files = link_files(a, tc, input);
+    const char              **argv = arena_array(a, const char *, LINK_ARGV_MAX + n);
+    size_t                    count = 0;
+    argv[count++] = tc->clang;
+    argv[count++] = arena_printf(a, "--target=%s", input->profile->triple);
+    if (tc->lld) argv[count++] = "-fuse-ld=lld";
+    argv[count++] = input->is_static ? "-static-pie" : "-pie";
     for (size_t i = 0; flags[i]; i++) argv[count++] = flags[i];
-    argv[count++] = arena_printf(a, "-Wl,-z,max-page-size=%u", profile->page_bytes);
-
-    /* what the bytes depend on: flags, tools, the start files of the C library, the contents */
-    struct bytes *parts = arena_array(a, struct bytes, LINK_ARGV_MAX + n + 8);
-    size_t        n_parts = 0;
-    parts[n_parts++] = bytes_of("link 1");
-    parts[n_parts++] = bytes_of(tc->clang_identity);
-    parts[n_parts++] = bytes_of(tc->lld_identity);
-    for (size_t i = 0; i < count; i++) parts[n_parts++] = bytes_of(argv[i]);
-    for (size_t i = 0; i < n; i++) parts[n_parts++] = files[i].data;
-    const struct cache_key key = cache_key_of(parts, n_parts);
+    argv[count++] = arena_printf(a, "-Wl,-z,max-page-size=%u", input->profile->page_bytes);
+    const struct cache_key key = link_key(a, tc, input, argv, count, files);
     struct bytes linked;
-    const bool dry_run = tc->options.spawn.dry_run;
     if (!dry_run && cache_get(tc->cache, a, key, &linked)) return linked;
 
-    memcpy(all, argv, count * sizeof *argv);
-    for (size_t i = 0; i < n - 1; i++) all[count++] = files[i].name;
+    for (size_t i = 0; i < n - 1; i++) argv[count++] = files[i].name;
     if (input->weights_bytes) {
-        all[count++] = "-T";
-        all[count++] = files[n - 1].name;
+        argv[count++] = "-T";
+        argv[count++] = files[n - 1].name;
     }
-    all[count++] = "-lm";
-    all[count++] = "-o";
-    /* lld writes to standard output; GNU ld needs a file it can replace */
-    char *temporary = NULL;
-    if (!tc->lld && !dry_run) {
-        const char *directory = getenv("TMPDIR");
-        temporary = arena_printf(a, "%s/forgec-link-XXXXXX", directory && *directory ? directory : "/tmp");
-        const int fd = mkostemp(temporary, O_CLOEXEC);
-        if (fd < 0) die("%s: %s", temporary, strerror(errno));
-        close(fd);
-        cleanup_unlink_at_exit(temporary);
-    }
-    all[count++] = temporary ? temporary : "-";
-    struct spawn_job job = { .argv = all, .files = files, .n_files = n };
+    argv[count++] = "-lm";
+    argv[count++] = "-o";
+    char *temporary = tc->lld || dry_run ? NULL : linker_file(a);
+    argv[count++] = temporary ? temporary : "-";
+    struct spawn_job job = { .argv = argv, .files = files, .n_files = n };
     spawn_run(a, &tc->options.spawn, &job, 1);
     if (dry_run) return (struct bytes){ NULL, 0 };
-    if (job.messages && job.messages[0]) fputs(job.messages, stderr);
-    if (job.status < 0) die("cannot start %s: %s", tc->clang, strerror(job.start_errno));
-    if (job.status) {
-        const bool no_library = job.messages && (strstr(job.messages, "crt1.o") || strstr(job.messages, "-lc") || strstr(job.messages, "-lgcc"));
-        die("clang could not link (exit code %d)%s%s", job.status,
-            tc->lld ? "" : "; forgec is tested with lld (on Debian or Ubuntu: apt-get install lld-19)",
-            no_library ? "; the C library to link with is incomplete (on Debian or Ubuntu: apt-get install libc6-dev, and "
-                         "gcc-aarch64-linux-gnu for aarch64)" : "");
-    }
+    check_linked(tc, &job);
     linked = job.output;
     if (temporary) {
         linked = file_read(a, temporary);

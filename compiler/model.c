@@ -22,6 +22,7 @@ struct described {                    /* what the YAML says, with what it inheri
     const struct gguf *gguf;
     const char        *architecture;
     struct yaml       *files[4];      /* most derived first */
+    struct bytes       texts[4];      /* of the files */
     uint32_t           n_files;
 };
 
@@ -40,27 +41,26 @@ static const char *expand(struct arena *a, const char *pattern, const char *arch
 
 /* ---- the YAML and what it inherits ---- */
 
-static struct yaml *model_file(struct arena *a, const char *directory, const char *name)
+static struct yaml *model_file(struct arena *a, const char *directory, const char *name, struct bytes *text)
 {
     const char *path = arena_printf(a, "models/%s.yaml", name);
-    struct bytes text;
-    if (!resource_find(a, directory, path, &text)) return NULL;
-    return yaml_parse(a, path, (const char *)text.data, text.size);
+    if (!resource_find(a, directory, path, text)) return NULL;
+    return yaml_parse(a, resource_place(a, directory, path), (const char *)text->data, text->size);
 }
 
 static const char *const top_keys[] = { "architecture", "inherits", "rope", "parameters", "tensors", "fused", "graph", NULL };
 
-static void read_files(struct described *d, const char *directory, struct yaml *first)
+/* files[0] and texts[0] are there. */
+static void read_files(struct described *d, const char *directory)
 {
-    struct yaml *y = first;
     for (;;) {
+        struct yaml *y = d->files[d->n_files++];
         yaml_only(y, top_keys);
-        d->files[d->n_files++] = y;
         struct yaml *base = yaml_get(y, "inherits");
         if (!base) return;
         if (d->n_files == COUNT_OF(d->files)) die_at(base->at, "inherits goes deeper than %zu files", COUNT_OF(d->files));
-        y = model_file(d->arena, directory, yaml_string(base));
-        if (!y) die_at(base->at, "there is no models/%s.yaml", yaml_string(base));
+        d->files[d->n_files] = model_file(d->arena, directory, yaml_string(base), &d->texts[d->n_files]);
+        if (!d->files[d->n_files]) die_at(base->at, "there is no models/%s.yaml", yaml_string(base));
     }
 }
 
@@ -377,7 +377,7 @@ static void bind_all(struct described *d, struct model *m)
 }
 
 /* The wiring's first line and, as a block of text loses its indentation, its first column. */
-static void read_graph(struct described *d, const char *directory, struct model *m)
+static void read_graph(const struct described *d, struct model *m)
 {
     for (uint32_t i = 0; i < d->n_files && !m->graph_text; i++) {
         const struct yaml *graph = yaml_get(d->files[i], "graph");
@@ -385,7 +385,7 @@ static void read_graph(struct described *d, const char *directory, struct model 
         m->graph_text = yaml_string(graph);
         m->graph_at = graph->at;
         m->graph_at.line++;
-        const char *line = (const char *)resource_get(d->arena, directory, graph->at.file).data;
+        const char *line = (const char *)d->texts[i].data;                 /* a NUL follows: resource.h */
         for (uint32_t k = 0; k < graph->at.line && line; k++) if ((line = strchr(line, '\n'))) line++;
         m->graph_at.column = 1 + (line ? (uint32_t)strspn(line, " ") : 0);
     }
@@ -403,7 +403,7 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const char *
         if (!plain || arch.size > 40) die("%s: general.architecture is \"%s\", which is no architecture's name", g->path, printable(a, arch.data, arch.size));
     }
     d.architecture = arena_strndup(a, arch.data, arch.size);
-    struct yaml *file = model_file(a, directory, d.architecture);
+    struct yaml *file = d.files[0] = model_file(a, directory, d.architecture, &d.texts[0]);
     if (!file || !yaml_get(file, "architecture")) {
         struct text known = { .arena = a };
         for (const char **n = model_names(a, directory); *n; n++) text_printf(&known, "%s%s", known.size ? ", " : "", *n);
@@ -411,7 +411,7 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const char *
     }
     const struct yaml *own_name = yaml_get(file, "architecture");
     if (strcmp(yaml_string(own_name), d.architecture)) die_at(own_name->at, "the architecture is \"%s\" but the file is named after %s", yaml_string(own_name), d.architecture);
-    read_files(&d, directory, file);
+    read_files(&d, directory);
 
     struct model *m = arena_new(a, struct model);
     m->gguf = g;
@@ -422,7 +422,7 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const char *
     check_params(&d, m);
     read_roles(&d, m);
     bind_all(&d, m);
-    read_graph(&d, directory, m);
+    read_graph(&d, m);
     return m;
 }
 
@@ -489,7 +489,8 @@ const char **model_names(struct arena *a, const char *directory)
         const size_t length = strlen(file);
         if (length < 6 || strcmp(file + length - 5, ".yaml") != 0) continue;
         const char *name = arena_strndup(a, file, length - 5);
-        struct yaml *y = model_file(a, directory, name);
+        struct bytes text;
+        const struct yaml *y = model_file(a, directory, name, &text);
         if (y && yaml_get(y, "architecture")) names[count++] = name;
     }
     return names;

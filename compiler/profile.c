@@ -172,7 +172,7 @@ static void load_into(struct arena *a, struct profile *p, const char *name, stru
             p->name = arena_strdup(a, name);
             p->path = path;
         }
-        name = path;
+        name = resource_place(a, directory, path);
     }
     const struct yaml *y = yaml_parse(a, name, (const char *)text.data, text.size);
     if (!y || y->kind != YAML_MAP) die("%s: expected a map of keys and values", name);
@@ -224,7 +224,7 @@ const char **profile_names(struct arena *a, const char *directory)
         const char *name = arena_strndup(a, paths[i] + start, length - start - 5);
         /* what others inherit from, like cpu, is no target itself: it names no machine */
         struct bytes text = resource_get(a, directory, paths[i]);
-        const struct yaml *y = yaml_parse(a, paths[i], (const char *)text.data, text.size);
+        const struct yaml *y = yaml_parse(a, resource_place(a, directory, paths[i]), (const char *)text.data, text.size);
         if (!yaml_get(y, "machine") && !yaml_get(y, "inherits")) continue;
         paths[kept++] = name;
     }

@@ -38,6 +38,12 @@ struct bytes resource_get(struct arena *a, const char *override_dir, const char 
     die("%s is not built into forgec", path);
 }
 
+const char *resource_place(struct arena *a, const char *override_dir, const char *path)
+{
+    const char *file = override_path(a, override_dir, path);
+    return file && file_exists(file) ? file : path;
+}
+
 static int compare_string(const void *x, const void *y)
 {
     return strcmp(*(const char *const *)x, *(const char *const *)y);

@@ -12,6 +12,8 @@ extern const size_t          n_resources;
 struct bytes resource_get(struct arena *a, const char *override_dir, const char *path);
 /* As resource_get; false instead of dying. */
 bool resource_find(struct arena *a, const char *override_dir, const char *path, struct bytes *out);
+/* What to call that file in messages: DIR/cpu/vec.h where it wins, else path. */
+const char *resource_place(struct arena *a, const char *override_dir, const char *path);
 /* Paths starting with folder ("targets/", "templates/cpu/"), embedded ones (at any depth) and regular files directly in the
  * overriding folder, sorted, without duplicates, NULL-terminated. */
 const char **resource_list(struct arena *a, const char *override_dir, const char *folder);

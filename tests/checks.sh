@@ -11,7 +11,7 @@ kind=$1 clang=$3
 mkdir -p "$2"
 dir=$(cd "$2" && pwd)
 root=$(cd "$(dirname "$0")/.." && pwd)
-jobs=${CHECK_JOBS:-2}
+jobs=${CHECK_JOBS:-2}          # of the builds; most of the time goes into compilers and programs that use one core
 model=$root/examples/storyteller/storyteller-7m-q8_0.gguf
 
 build() {       # DIR CMAKE-OPTIONS...

@@ -112,6 +112,7 @@ static void bad_files(void **state)
         { "inherits: x86-64-v3\nsimd: mmx\n", "known: c, avx2, avx512, neon" },
         { "inherits: x86-64-v3\ntiles: {attention_block: 20}\n", "multiple of 16" },
         { "inherits: x86-64-v3\ntiles: {gemm_tokens: 0}\n", "out of range" },
+        { "inherits: x86-64-v3\ntiles: {gemm_tokens: 3}\n", "out of range (4 to 64)" },
         { "inherits: x86-64-v3\nbandwidth: 25\n", "expected {value" },
         { "inherits: x86-64-v3\nbandwidth: {value: 25, unit: furlong, source: x}\n", "unknown unit furlong" },
         { "inherits: x86-64-v3\nbandwidth: {value: 25, unit: GB/s}\n", "source" },

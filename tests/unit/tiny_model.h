@@ -2,6 +2,7 @@
  * One test program includes it once, after die_capture.h. */
 #ifndef FORGEC_TINY_MODEL_H
 #define FORGEC_TINY_MODEL_H
+#include "../../compiler/gguf.h"
 #include "../../compiler/model.h"
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,14 +13,15 @@ struct tiny {
     uint32_t    matrix, n_layer;              /* enum quant of all matrices */
     void      (*extra)(struct text *pairs);   /* more metadata, n_extra pairs; or NULL */
     uint32_t    n_extra;
+    const char *omit;                         /* a key left out, without the architecture; or NULL */
 };
-static const struct tiny tiny_llama = { "llama", 64, 96, 4, 2, 32, 100, QUANT_Q8_0, 2, NULL, 0 };
+static const struct tiny tiny_llama = { "llama", 64, 96, 4, 2, 32, 100, QUANT_Q8_0, 2, NULL, 0, NULL };
 
 static void tiny_u32(struct text *t, uint32_t x) { text_append(t, (const char *)&x, sizeof x); }
 static void tiny_u64(struct text *t, uint64_t x) { text_append(t, (const char *)&x, sizeof x); }
 static void tiny_string(struct text *t, const char *s) { tiny_u64(t, strlen(s)); text_puts(t, s); }
 static void tiny_key(struct text *t, const char *key, enum gguf_type type) { tiny_string(t, key); tiny_u32(t, type); }
-static void tiny_pair_f32(struct text *t, const char *key, float x)
+static inline void tiny_pair_f32(struct text *t, const char *key, float x)
 {
     tiny_key(t, key, GGUF_F32);
     text_append(t, (const char *)&x, sizeof x);
@@ -74,11 +76,12 @@ static const struct gguf *tiny_gguf(struct arena *a, const struct tiny *s)
     text_puts(&t, "GGUF");
     tiny_u32(&t, 3);
     tiny_u64(&t, tiny_tensors.n);
-    tiny_u64(&t, COUNT_OF(numbers) + 2 + s->n_extra);
+    tiny_u64(&t, COUNT_OF(numbers) + 2 + s->n_extra - (s->omit != NULL));
     tiny_key(&t, "general.architecture", GGUF_STRING);
     tiny_string(&t, s->arch);
     tiny_pair_f32(&t, arena_printf(a, "%s.attention.layer_norm_rms_epsilon", s->arch), 1e-5f);
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        if (s->omit && strcmp(s->omit, numbers[i].key) == 0) continue;
         tiny_key(&t, arena_printf(a, "%s.%s", s->arch, numbers[i].key), GGUF_U32);
         tiny_u32(&t, numbers[i].value);
     }
@@ -87,7 +90,7 @@ static const struct gguf *tiny_gguf(struct arena *a, const struct tiny *s)
     return gguf_parse(a, "tiny", (const uint8_t *)t.data, t.size, true);
 }
 
-static struct model *tiny_model(struct arena *a, const struct tiny *s) { return model_describe(a, tiny_gguf(a, s), NULL); }
+static inline struct model *tiny_model(struct arena *a, const struct tiny *s) { return model_describe(a, tiny_gguf(a, s), NULL); }
 
 /* tiny_llama with this text as models/llama.yaml.  The file is gone on return. */
 static struct model *tiny_yaml(struct arena *a, const struct tiny *s, const char *yaml)
@@ -112,7 +115,7 @@ static struct model *tiny_yaml(struct arena *a, const struct tiny *s, const char
 }
 
 /* The same with another wiring; its first line is line 5 of the file, column 3. */
-static struct model *tiny_wired(struct arena *a, const struct tiny *s, const char *wiring)
+static inline struct model *tiny_wired(struct arena *a, const struct tiny *s, const char *wiring)
 {
     struct text t = { .arena = a };
     text_printf(&t, "architecture: %s\ninherits: transformer\nrope: normal\ngraph: |\n", s->arch);
@@ -130,4 +133,14 @@ static struct model *tiny_wired(struct arena *a, const struct tiny *s, const cha
     "%ao = matmul attn_output, %kqv\n"
 #define TINY_FFN(input) \
     "%g = matmul ffn_gate, " input "\n%u = matmul ffn_up, " input "\n%y = glu_silu %g, %u\n%d = matmul ffn_down, %y\n"
+
+/* Layers of these lines, which read and define %x, between the usual input and output. */
+static inline struct model *tiny_layers(struct arena *a, const char *layer)
+{
+    struct text t = { .arena = a };
+    text_puts(&t, TINY_INPUT "layer:\n");
+    text_puts(&t, layer);
+    text_puts(&t, TINY_OUTPUT);
+    return tiny_wired(a, &tiny_llama, text_str(&t));
+}
 #endif

@@ -1,0 +1,150 @@
+/* test_fuse.c -- which operations become one kernel, as fuse_print shows it. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "../../compiler/fuse.h"
+#include "die_capture.h"
+#include "runtime/abi.h"
+#include "tiny_model.h"
+
+static struct arena *a;
+
+static int setup(void **state) { (void)state; a = arena_create(); return 0; }
+static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
+
+/* The groups of layer 0, without numbers, names and layer. */
+static const char *layer_0(const struct fused *f)
+{
+    struct text all = { .arena = a }, t = { .arena = a };
+    fuse_print(&all, f);
+    for (const char *p = text_str(&all); *p; p += strcspn(p, "\n") + 1)
+        if (strncmp(p + 6, "0.", 2) == 0) text_printf(&t, "%.*s\n", (int)strcspn(strchr(p, ':') + 2, "\n"), strchr(p, ':') + 2);
+    return text_str(&t);
+}
+
+static struct fused *fused_wiring(const char *layer)
+{
+    return fuse(a, graph_build(a, tiny_layers(a, layer)), FUSE_LAYER);
+}
+
+static void architectures(void **state)
+{
+    (void)state;
+    static const struct { const char *arch; uint32_t none, layer; const char *qkv; } rows[] = {
+        { "llama", 3 + 2 * 17, 2 + 2 * 5, "rmsnorm matmul(attn_q) rope matmul(attn_k) rope store_k matmul(attn_v) store_v\n" },
+        { "qwen2", 3 + 2 * 20, 2 + 2 * 5, "rmsnorm matmul(attn_q) bias rope matmul(attn_k) bias rope store_k matmul(attn_v) bias store_v\n" },
+        { "qwen3", 3 + 2 * 19, 2 + 2 * 5, "rmsnorm matmul(attn_q) headnorm rope matmul(attn_k) headnorm rope store_k matmul(attn_v) store_v\n" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct tiny s = tiny_llama;
+        s.arch = rows[i].arch;
+        const struct graph *g = graph_build(a, tiny_model(a, &s));
+        assert_int_equal(fuse(a, g, FUSE_NONE)->n_groups, rows[i].none);
+        const struct fused *f = fuse(a, g, FUSE_LAYER);
+        assert_int_equal(f->n_groups, rows[i].layer);
+        assert_string_equal(layer_0(f), arena_printf(a, "%s%s", rows[i].qkv, "attention\n"
+            "matmul(attn_output) add\n"
+            "rmsnorm matmul(ffn_gate) glu_silu matmul(ffn_up)\n"
+            "matmul(ffn_down) add\n"));
+        assert_string_equal(f->groups[1].name, "attn_qkv");
+        assert_string_equal(f->groups[4].name, "ffn_gate_up");
+    }
+}
+
+/* Attention and feed-forward side by side: one norm, five siblings, both orders of the operands of add. */
+static void parallel_block(void **state)
+{
+    (void)state;
+    assert_string_equal(layer_0(fused_wiring("%n = rmsnorm attn_norm, %x\n" TINY_ATTENTION("%n") TINY_FFN("%n") "%s = add %d, %x\n%x = add %s, %ao\n")),
+        "rmsnorm matmul(attn_q) rope matmul(attn_k) rope store_k matmul(attn_v) store_v matmul(ffn_gate) glu_silu matmul(ffn_up)\n"
+        "attention\n"
+        "matmul(attn_output)\n"
+        "matmul(ffn_down) add add\n");
+}
+
+static void a_norm_with_other_readers_is_stored(void **state)
+{
+    (void)state;
+    assert_string_equal(layer_0(fused_wiring("%n = rmsnorm ffn_norm, %x\n" TINY_FFN("%n") "%x = add %d, %n\n")),
+        "rmsnorm\nmatmul(ffn_gate) glu_silu matmul(ffn_up)\nmatmul(ffn_down) add\n");
+}
+
+/* Two readers, both operands of one node included, keep a value out of registers. */
+static void values_read_twice_are_stored(void **state)
+{
+    (void)state;
+    assert_string_equal(layer_0(fused_wiring("%g = matmul ffn_gate, %x\n%y = glu_silu %g, %g\n%d = matmul ffn_down, %y\n%e = add %d, %x\n%x = add %e, %d\n")),
+        "matmul(ffn_gate)\nglu_silu\nmatmul(ffn_down)\nadd\nadd\n");
+}
+
+/* Only biases may stand between up and its glu: whatever else there is stays a kernel of its own. */
+static void glu_partners(void **state)
+{
+    (void)state;
+    assert_string_equal(layer_0(fused_wiring("%g = matmul attn_q, %x\n%u = matmul attn_q, %x\n%r = rope %u\n%y = glu_silu %g, %r\n%x = matmul attn_output, %y\n")),
+        "matmul(attn_q) matmul(attn_q) rope\nglu_silu\nmatmul(attn_output)\n");
+    assert_string_equal(layer_0(fused_wiring("%g = matmul attn_q, %x\n%u = matmul attn_q, %x\n%r = rope %g\n%y = glu_silu %r, %u\n%x = matmul attn_output, %y\n")),
+        "matmul(attn_q) rope glu_silu matmul(attn_q)\nmatmul(attn_output)\n");
+    /* One glu per branch. */
+    assert_string_equal(layer_0(fused_wiring("%g = matmul ffn_gate, %x\n%u = matmul ffn_up, %x\n%v = matmul ffn_up, %x\n"
+                                             "%y = glu_silu %g, %u\n%z = glu_gelu %y, %v\n%x = matmul ffn_down, %z\n")),
+        "matmul(ffn_gate) glu_silu matmul(ffn_up) matmul(ffn_up)\nglu_gelu\nmatmul(ffn_down)\n");
+}
+
+/* The sum of two branches of one kernel needs both finished. */
+static void add_of_two_fresh_branches(void **state)
+{
+    (void)state;
+    assert_string_equal(layer_0(fused_wiring("%g = matmul ffn_gate, %x\n%u = matmul ffn_up, %x\n%y = add %g, %u\n%x = matmul ffn_down, %y\n")),
+        "matmul(ffn_gate) matmul(ffn_up)\nadd\nmatmul(ffn_down)\n");
+}
+
+static void limits_are_kept(void **state)
+{
+    (void)state;
+    struct text t = { .arena = a };
+    text_puts(&t, "%n = rmsnorm attn_norm, %x\n%s0 = matmul attn_q, %n\n");
+    for (uint32_t i = 1; i < 20; i++) text_printf(&t, "%%m%u = matmul attn_q, %%n\n%%h%u = headnorm some_norm, %%m%u\n%%s%u = add %%s%u, %%h%u\n", i, i, i, i, i - 1, i);
+    for (uint32_t i = 20; i < 40; i++) text_printf(&t, "%%s%u = add %%s%u, %%s0\n", i, i - 1);
+    text_puts(&t, "%x = matmul attn_output, %s39\n");
+    struct text yaml = { .arena = a };
+    text_puts(&yaml, "architecture: llama\ninherits: transformer\nrope: normal\ntensors:\n  some_norm: {name: \"blk.{l}.attn_norm.weight\", shape: [head_dim]}\n"
+                     "  attn_norm: {name: \"blk.{l}.attn_norm.weight\", shape: [n_embd]}\ngraph: |\n  input:\n    %x = embed token_embd\n  layer:\n");
+    for (const char *p = text_str(&t); *p; p += strcspn(p, "\n") + 1) text_printf(&yaml, "    %.*s\n", (int)strcspn(p, "\n"), p);
+    text_puts(&yaml, "  output:\n    %norm = rmsnorm output_norm, %x\n    %logits = matmul output, %norm\n");
+    struct tiny s = tiny_llama;
+    s.head_dim = s.n_embd;               /* one tensor serves as both norms */
+    const struct fused *f = fuse(a, graph_build(a, tiny_yaml(a, &s, text_str(&yaml))), FUSE_LAYER);
+    uint32_t n_nodes = 0;
+    for (uint32_t i = 0; i < f->n_groups; i++) {
+        const struct group *g = &f->groups[i];
+        uint32_t n_weights = g->norm && g->norm->weight;
+        assert_true(g->n_branches <= MAX_BRANCHES);
+        n_nodes += (g->norm ? 1u : 0u) + (g->node ? 1u : 0u);
+        for (uint32_t b = 0; b < g->n_branches; b++) {
+            assert_true(g->branches[b].n_chain <= MAX_CHAIN);
+            n_nodes += (g->branches[b].matmul ? 1u : 0u) + g->branches[b].n_chain;
+            n_weights += g->branches[b].matmul != NULL;
+            for (uint32_t k = 0; k < g->branches[b].n_chain; k++) n_weights += g->branches[b].chain[k]->weight != NULL;
+        }
+        assert_true(n_weights <= FORGE_MAX_WEIGHTS);
+    }
+    assert_true(n_nodes >= f->graph->n_nodes);           /* none is lost; norms may be recomputed in several groups */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(architectures, setup, teardown),
+        cmocka_unit_test_setup_teardown(parallel_block, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_norm_with_other_readers_is_stored, setup, teardown),
+        cmocka_unit_test_setup_teardown(values_read_twice_are_stored, setup, teardown),
+        cmocka_unit_test_setup_teardown(glu_partners, setup, teardown),
+        cmocka_unit_test_setup_teardown(add_of_two_fresh_branches, setup, teardown),
+        cmocka_unit_test_setup_teardown(limits_are_kept, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,253 @@
+/* test_plan.c -- places and sizes: what must hold of every plan, whatever the model and the options. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "../../compiler/emit.h"
+#include "../../compiler/image.h"
+#include "../../compiler/pack.h"
+#include "../../compiler/plan.h"
+#include "die_capture.h"
+#include "tiny_model.h"
+#include <math.h>
+
+static struct arena *a;
+
+static int setup(void **state) { (void)state; a = arena_create(); return 0; }
+static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
+
+static struct plan *plan_of(const struct model *m, enum fuse_level level, struct plan_options o)
+{
+    return plan_make(a, fuse(a, graph_build(a, m), level), profile_load(a, "portable", NULL), &o);
+}
+
+/* ---- the arena ---- */
+
+struct range { const char *name; uint64_t begin, end; uint32_t born, dies; };
+
+/* Groups between which decode may leave out the barrier run at the same time. */
+static uint32_t overlapping_group(const struct plan *p, uint32_t group)
+{
+    return group + 1 < p->fused->n_groups && p->fused->groups[group + 1].kind == GROUP_ATTENTION ? group + 1 : group;
+}
+
+static uint32_t last_read(const struct plan *p, const struct node *n, bool through_norm)
+{
+    uint32_t last = through_norm ? 0 : overlapping_group(p, n->group);
+    for (uint32_t i = 0; i < n->n_readers; i++) {
+        const struct node *r = n->readers[i];
+        const uint32_t at = r->group == NO_GROUP ? last_read(p, r, true) : overlapping_group(p, r->group);
+        if (at > last) last = at;
+    }
+    return last;
+}
+
+static void check_arena(const struct plan *p)
+{
+    const struct graph *g = p->fused->graph;
+    const uint32_t n_groups = p->fused->n_groups, forever = n_groups;
+    struct range *ranges = arena_array(a, struct range, 2 * g->n_nodes + 2 * n_groups + 3);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        for (uint32_t form = 0; form < 2; form++) {
+            const struct buffer *b = form ? &p->q8[i] : &p->f32[i];
+            if (b->exists) ranges[n++] = (struct range){ g->nodes[i]->name, b->offset, b->offset + b->stride * p->chunk, g->nodes[i]->group, last_read(p, g->nodes[i], false) };
+        }
+    for (uint32_t i = 0; i < n_groups; i++)
+        for (uint32_t form = 0; form < 2; form++) {
+            const struct buffer *b = form ? &p->groups[i].stage_q8 : &p->groups[i].stage_f32;
+            if (b->exists) ranges[n++] = (struct range){ "stage", b->offset, b->offset + b->stride * p->chunk, i, i };
+        }
+    ranges[n++] = (struct range){ "rope", p->rope_offset, p->parts_offset, 0, forever };
+    ranges[n++] = (struct range){ "parts", p->parts_offset, p->scratch_offset, 0, forever };
+    ranges[n++] = (struct range){ "scratch", p->scratch_offset, p->scratch_offset + p->scratch_stride * p->options.max_threads, 0, forever };
+    assert_true(p->parts_offset - p->rope_offset >= (uint64_t)p->chunk * p->model->n_rot * 4);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct range *x = &ranges[i];
+        assert_int_equal(x->begin % 64, 0);
+        assert_true(x->begin <= x->end && x->end <= p->arena_bytes);
+        for (uint32_t k = 0; k < i; k++) {
+            const struct range *y = &ranges[k];
+            const bool meet = x->born <= y->dies && y->born <= x->dies, overlap = x->begin < y->end && y->begin < x->end;
+            if (meet && overlap) fail_msg("%s and %s lie at the same place at the same time", x->name, y->name);
+        }
+    }
+}
+
+/* ---- the image ---- */
+
+static void check_image(const struct plan *p)
+{
+    const struct model *m = p->model;
+    const uint64_t row = (uint64_t)m->n_rot * 4;
+    uint64_t end = p->rope_hi + (p->options.n_ctx / p->rope_block + 1) * row;
+    assert_int_equal(p->rope_hi % 64, 0);
+    assert_true(p->rope_hi >= p->rope_lo + p->rope_block * row);
+    uint32_t *order = arena_array(a, uint32_t, m->n_weights), n = 0;
+    for (uint32_t i = 0; i < m->n_weights; i++)
+        if (p->weight_offset[i] != UINT64_MAX) order[n++] = i;
+    for (uint32_t i = 1; i < n; i++)                                              /* by place */
+        for (uint32_t k = i; k && p->weight_offset[order[k]] < p->weight_offset[order[k - 1]]; k--) {
+            const uint32_t swap = order[k];
+            order[k] = order[k - 1];
+            order[k - 1] = swap;
+        }
+    for (uint32_t i = 0; i < n; i++) {
+        const struct weight *w = &m->weights[order[i]];
+        const uint64_t at = p->weight_offset[order[i]];
+        assert_int_equal(at % 64, 0);
+        assert_true(at >= end);
+        end = at + (w->is_vector ? (w->cols + 15) / 16 * 16 * 4 : pack_bytes(w->tensor->quant->id, w->rows, w->cols));
+    }
+    assert_true(end <= p->image_bytes && p->image_bytes - end < 64);
+    for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
+        const struct node *node = p->fused->graph->nodes[i];
+        if (node->weight && node->op != OP_rope) assert_true(p->weight_offset[node->weight->index] != UINT64_MAX);
+    }
+}
+
+static void check_kv(const struct plan *p)
+{
+    uint64_t ends = 0;
+    for (uint32_t l = 0; l < p->model->n_layer; l++) {
+        assert_int_equal(p->kv_layer[l] % 64, 0);
+        assert_true(p->kv_layer[l] >= ends);
+        ends = p->kv_layer[l + 1];
+    }
+    assert_true(p->kv_bytes == ends && p->kv_bytes >= p->kv_bytes_per_token * p->options.n_ctx);
+}
+
+static void check_all(const struct model *m)
+{
+    for (uint32_t i = 0; i < 2 * 2 * 3; i++) {
+        const struct plan *p = plan_of(m, i & 1 ? FUSE_LAYER : FUSE_NONE, (struct plan_options){ .exact = i & 2, .kv = (enum kv_type)(i / 4), .max_threads = 3 });
+        check_arena(p);
+        check_image(p);
+        check_kv(p);
+    }
+}
+
+static void invariants(void **state)
+{
+    (void)state;
+    static const char *const architectures[] = { "llama", "qwen2", "qwen3" };
+    static const uint32_t formats[] = { QUANT_F32, QUANT_F16, QUANT_Q8_0, QUANT_Q4_0 };
+    for (size_t i = 0; i < COUNT_OF(architectures); i++)
+        for (size_t f = 0; f < COUNT_OF(formats); f++) {
+            struct tiny s = tiny_llama;
+            s.arch = architectures[i];
+            s.matrix = formats[f];
+            check_all(tiny_model(a, &s));
+        }
+}
+
+static void invariants_of_other_wirings(void **state)
+{
+    (void)state;
+    static const char *const layers[] = {
+        "%n = rmsnorm attn_norm, %x\n" TINY_ATTENTION("%n") TINY_FFN("%n") "%s = add %d, %x\n%x = add %s, %ao\n",
+        /* The input of q, k and v is dead once they are made: attention may start in one thread while another still reads it. */
+        "%m = rmsnorm attn_norm, %x\n%n = rmsnorm ffn_norm, %m\n" TINY_ATTENTION("%n") "%x = add %ao, %x\n",
+        TINY_ATTENTION("%x") "%n = rmsnorm attn_norm, %ao\n%h = add %x, %n\n" TINY_FFN("%h") "%o = rmsnorm ffn_norm, %d\n%x = add %h, %o\n",
+        TINY_ATTENTION("%x") "%b = add %ao, %ao\n%c = add %b, %ao\n%x = add %c, %b\n",
+    };
+    for (size_t i = 0; i < COUNT_OF(layers); i++) check_all(tiny_layers(a, layers[i]));
+}
+
+/* ---- sizes ---- */
+
+static void largest_sizes(void **state)
+{
+    (void)state;
+    struct tiny s = tiny_llama;
+    s.n_embd = 1u << 20, s.n_ff = 1u << 22, s.n_head = 4096, s.n_head_kv = 1, s.head_dim = 4096, s.n_vocab = 1u << 24;
+    const struct model *m = tiny_model(a, &s);
+    const struct plan *p = plan_of(m, FUSE_LAYER, (struct plan_options){ .n_ctx = 1u << 16, .max_threads = 1024 });
+    check_arena(p);
+    check_image(p);
+    check_kv(p);
+    assert_true(p->image_bytes > UINT64_C(34) << 40);
+    static struct model *wide;
+    s.n_head_kv = 4096;
+    wide = tiny_model(a, &s);
+    assert_dies(plan_of(wide, FUSE_LAYER, ((struct plan_options){ .n_ctx = 1u << 24 })), "more than 64 TB");
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    static struct model *m;
+    static struct tiny s;
+    s = tiny_llama;
+    s.head_dim = 20;
+    s.matrix = QUANT_F16;
+    m = tiny_model(a, &s);
+    assert_dies(plan_of(m, FUSE_LAYER, (struct plan_options){ 0 }), "no multiple of 8");
+    s.head_dim = 40;
+    m = tiny_model(a, &s);
+    plan_of(m, FUSE_LAYER, (struct plan_options){ 0 });
+    assert_dies(plan_of(m, FUSE_LAYER, (struct plan_options){ .kv = KV_TYPE_Q8_0 }), "multiple of 32");
+}
+
+/* ---- what decides the image decides its hash ---- */
+
+static void image_hashes(void **state)
+{
+    (void)state;
+    const struct model *m = tiny_model(a, &tiny_llama);
+    struct tiny s = tiny_llama;
+    const char *first = image_hash(a, plan_of(m, FUSE_LAYER, (struct plan_options){ 0 }), "x");
+    assert_string_equal(first, image_hash(a, plan_of(m, FUSE_LAYER, (struct plan_options){ .max_threads = 7, .kv = KV_TYPE_F32 }), "x"));
+    assert_string_not_equal(first, image_hash(a, plan_of(m, FUSE_LAYER, (struct plan_options){ 0 }), "y"));
+    assert_string_not_equal(first, image_hash(a, plan_of(m, FUSE_LAYER, (struct plan_options){ .n_ctx = 32 }), "x"));
+    const struct model *other = tiny_yaml(a, &s, "architecture: llama\ninherits: transformer\nrope: normal\nparameters:\n  rope_base: {default: 20000}\n"
+                                                 "graph: |\n  input:\n    %x = embed token_embd\n  layer:\n  output:\n    %l = matmul output, %x\n");
+    const struct model *same = tiny_wired(a, &s, TINY_INPUT "layer:\noutput:\n%l = matmul output, %x\n");
+    assert_string_not_equal(image_hash(a, plan_of(other, FUSE_LAYER, (struct plan_options){ 0 }), "x"), image_hash(a, plan_of(same, FUSE_LAYER, (struct plan_options){ 0 }), "x"));
+}
+
+/* ---- emitted text ---- */
+
+static void put_name(struct text *t) { tiny_key(t, "general.name", GGUF_STRING); tiny_string(t, "*/ int x; /* \"\\\n?\?/"); }
+static void put_template(struct text *t) { tiny_key(t, "tokenizer.chat_template", GGUF_STRING); tiny_string(t, "\"};\n\\\x01\xff?\?/"); }
+static void put_nan(struct text *t) { tiny_pair_f32(t, "general.sampling.temp", NAN); }
+static void put_huge(struct text *t) { tiny_pair_f32(t, "general.sampling.top_p", 3e38f); }
+static void put_large(struct text *t) { tiny_key(t, "general.sampling.top_k", GGUF_U64); tiny_u64(t, UINT64_MAX); }
+static void put_words(struct text *t) { tiny_key(t, "general.sampling.top_k", GGUF_STRING); tiny_string(t, "many"); }
+
+static const char *emitted(void (*extra)(struct text *))
+{
+    struct tiny s = tiny_llama;
+    s.extra = extra;
+    s.n_extra = 1;
+    const struct emit_options o = { .model_hash = "0", .weights_hash = "0", .options = "", .compiler = "", .compile_command = "" };
+    return (const char *)emit(a, plan_of(tiny_model(a, &s), FUSE_LAYER, (struct plan_options){ 0 }), &o).data;
+}
+
+static void metadata_cannot_leave_its_place(void **state)
+{
+    (void)state;
+    const char *text = emitted(put_name);
+    assert_int_equal(strncmp(text, "/* *\\x2F int x; /\\x2A \\x22\\x5C\\x0A?\\x3F/ for portable", 48), 0);
+    assert_null(strstr(text, "*/ int x"));
+    assert_non_null(strstr(emitted(put_template), ".chat_template = \"\\042};\\012\\134\\001\\377\\077\\077/\","));
+    assert_dies(emitted(put_nan), "general.sampling.temp");
+    assert_dies(emitted(put_huge), "general.sampling.top_p is 3e+38");
+    assert_dies(emitted(put_large), "general.sampling.top_k is 1.84467e+19");
+    assert_dies(emitted(put_words), "general.sampling.top_k");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(invariants, setup, teardown),
+        cmocka_unit_test_setup_teardown(invariants_of_other_wirings, setup, teardown),
+        cmocka_unit_test_setup_teardown(largest_sizes, setup, teardown),
+        cmocka_unit_test_setup_teardown(refusals, setup, teardown),
+        cmocka_unit_test_setup_teardown(image_hashes, setup, teardown),
+        cmocka_unit_test_setup_teardown(metadata_cannot_leave_its_place, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
