@@ -67,6 +67,7 @@ missing() {
     has_header cjson/cJSON.h || want libcjson-dev
     has_header cmocka.h || want libcmocka-dev
     if find_clang; then has_lld || want "lld-$clang_version"
+    elif [ -n "${FORGEC_CLANG-}" ]; then stop "FORGEC_CLANG=$FORGEC_CLANG is no clang 19 or newer"
     else want clang lld; fi
     [ "$1" = test ] || return 0
     if ! find_clang; then want libclang-rt

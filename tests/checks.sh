@@ -3,7 +3,7 @@
 #   clang        warnings are errors; the unit tests
 #   asan         AddressSanitizer and UBSan: all tests but the slow ones, then compiled programs with both inside
 #   tsan         ThreadSanitizer: the threaded unit tests, then a compiled program with 2 to 4 threads
-#   kernels      tests/kernel for every instruction set this machine or qemu runs
+#   kernels      tests/kernel for every instruction set this machine or qemu runs, optimised, and unoptimised with ASan and UBSan
 #   fuzz         builds the libFuzzer targets
 #   fuzz_NAME    runs one of them for FUZZ_SECONDS (60) on the seeds of tests/data
 set -eu
@@ -11,6 +11,7 @@ kind=$1 clang=$3
 mkdir -p "$2"
 dir=$(cd "$2" && pwd)
 root=$(cd "$(dirname "$0")/.." && pwd)
+failed=0
 jobs=${CHECK_JOBS:-2}          # of the builds; most of the time goes into compilers and programs that use one core
 model=$root/examples/storyteller/storyteller-7m-q8_0.gguf
 
@@ -48,7 +49,7 @@ asan)
     echo "int main(void) { return 0; }" | "$clang" -x c -fsanitize=address -o "$dir/asan.probe" -
     "$dir/asan.probe" || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"      # LeakSanitizer does not work where ptrace is not allowed
     build "$dir/asan" -DFORGEC_SANITIZE=address,undefined
-    run_tests "$dir/asan" -E '^golden_[mpqxa]|^mxfp4|^compare'      # those spend their time in clang, and on programs without sanitizers
+    run_tests "$dir/asan" -E '^golden_[mpqxa]|^mxfp4|^compare' || failed=1      # those spend their time in clang, and on programs without sanitizers
     head -c 1500 "$root/LICENSE" >"$dir/asan.prompt"
     undefined='-O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
     try_all() {
@@ -72,29 +73,36 @@ asan)
     printf 'Tell me a story\nAnd then?\n' | "$dir/asan/program" -q -i -n 20 -s 1 >/dev/null
     "$dir/asan/program" --bench -p 32 -n 8 -r 1 -o json >/dev/null
     "$dir/asan/program" -q --perplexity -c 64 -f "$root/LICENSE" >/dev/null
+    exit $failed
     ;;
 tsan)
     export TSAN_OPTIONS=halt_on_error=1
     echo "int main(void) { return 0; }" | "$clang" -x c -fsanitize=thread -o "$dir/tsan.probe" -
     "$dir/tsan.probe" || { echo "ThreadSanitizer cannot run here"; exit 77; }       # seen where ASLR can neither be borne nor be switched off
     build "$dir/tsan" -DFORGEC_SANITIZE=thread
-    run_tests "$dir/tsan" -R '^test_(threads|cache|stream)$|^run_cli$'
+    run_tests "$dir/tsan" -R '^test_(threads|cache|stream)$|^run_cli$' || failed=1
     for fuse in layer none; do
         program "$model" native '-O1 -fsanitize=thread' --fuse $fuse
         for threads in 2 3 4 7; do try -f "$root/.clang-format" -n 40 -s 1 -t $threads; done
         "$dir/tsan/program" --bench -p 40 -n 16 -r 2 -t 3 -o json >/dev/null
     done
+    exit $failed
     ;;
 kernels)
     cd "$root"
-    # check_kernel SIMD RUNNER FLAGS...: tests/kernel/*.c for one instruction set, with UBSan in the portable one (bounds are guard pages)
+    # check_kernel SIMD LEVEL RUNNER FLAGS...: tests/kernel/*.c for one instruction set at optimisation LEVEL, and unoptimised with sanitizers
     check_kernel() {
-        simd=$1 runner=$2; shift 2
-        echo "-- $simd"
+        simd=$1 level=$2 runner=$3; shift 3
+        check_at "$level" "$runner" "$@"
+        case $runner in "") check_at -O0 "" -fsanitize=address,undefined -fno-sanitize-recover=all "$@" ;; esac
+    }
+    check_at() {
+        level=$1 runner=$2; shift 2
+        echo "-- $simd $level $*"
         for check in matmul ops; do
-            if [ $check = matmul ]; then sources="compiler/pack.c templates/ref/dequant.c"; else sources=templates/ref/ops.c; fi
+            if [ $check = matmul ]; then sources='compiler/pack.c templates/ref/dequant.c'; else sources=templates/ref/ops.c; fi
             # shellcheck disable=SC2086  # sources are words
-            "$clang" -std=c11 -O1 -ffp-contract=off -Wno-psabi -Wno-pass-failed "-DFORGE_SIMD_$simd" "$@" -I compiler -I templates/cpu -I templates/ref \
+            "$clang" -std=c11 "$level" -ffp-contract=off -Wno-psabi -Wno-pass-failed "-DFORGE_SIMD_$simd" "$@" -I compiler -I templates/cpu -I templates/ref \
                 "tests/kernel/check_$check.c" $sources -o "$dir/check_$check.$simd" -lm
         done
         $runner "$dir/check_matmul.$simd" -n 4 -s "${CHECK_SEED:-1}" >"$dir/check.$simd.log" || { cat "$dir/check.$simd.log"; exit 1; }
@@ -103,19 +111,19 @@ kernels)
     cpu=$(cat /proc/cpuinfo)
     cpu_has() { for f in "$@"; do case $cpu in *" $f "*|*" $f
 "*) ;; *) return 1 ;; esac; done; }
-        check_kernel C "" -fsanitize=undefined -fno-sanitize-recover=all
-        case $(uname -m) in
-        x86_64)
-            if cpu_has avx2 fma f16c; then check_kernel AVX2 "" -march=x86-64-v3; fi
-            if cpu_has avx512_vnni avx512_bf16 avx512vbmi; then
-                check_kernel AVX512 "" -march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mprefer-vector-width=512
-            fi
-            if command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null; then
-                check_kernel NEON "qemu-aarch64 -cpu max" --target=aarch64-linux-gnu -static -march=armv8.2-a+dotprod+fp16
-            fi ;;
-        aarch64)
-            if cpu_has asimddp asimdhp; then check_kernel NEON "" -march=armv8.2-a+dotprod+fp16; fi ;;
-        esac
+    check_kernel C -O1 ""           # clang needs a minute for it at -O2
+    case $(uname -m) in
+    x86_64)
+        if cpu_has avx2 fma f16c; then check_kernel AVX2 -O2 "" -march=x86-64-v3; fi
+        if cpu_has avx512_vnni avx512_bf16 avx512vbmi; then
+            check_kernel AVX512 -O2 "" -march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mprefer-vector-width=512
+        fi
+        if command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null; then
+            check_kernel NEON -O2 "qemu-aarch64 -cpu max" --target=aarch64-linux-gnu -static -march=armv8.2-a+dotprod+fp16
+        fi ;;
+    aarch64)
+        if cpu_has asimddp asimdhp; then check_kernel NEON -O2 "" -march=armv8.2-a+dotprod+fp16; fi ;;
+    esac
     ;;
 fuzz)
     build "$dir/fuzz" -DFORGEC_SANITIZE=address,undefined -DFORGEC_FUZZ=ON -DFORGEC_TESTS=OFF
