@@ -5,7 +5,7 @@ usage() {
     cat <<'TEXT'
 usage: bench.sh [options] MODEL...
   MODEL            a GGUF file, or SHAPE:TYPE (110m:Q8_0): made by make_gguf with random weights
-  -f FORGEC        the compiler (default: build/forgec, else forgec on the path)
+  -f FORGEC        the compiler (default: build/release/forgec, else forgec on the path)
   -g MAKE_GGUF     the generator (default: tests/tools/make_gguf below the directory of FORGEC)
   -b "OPTIONS"     options for forgec build
   -P "NAME=COMMAND; NAME=COMMAND"
@@ -35,7 +35,7 @@ done
 shift $((OPTIND - 1))
 [ $# -gt 0 ] || { usage >&2; exit 2; }
 case $statistic:$form in median:md | median:csv | best:md | best:csv) ;; *) usage >&2; exit 2 ;; esac
-if [ -z "$forgec" ]; then forgec=$here/../../build/forgec; [ -x "$forgec" ] || forgec=$(command -v forgec); fi
+if [ -z "$forgec" ]; then forgec=$here/../../build/release/forgec; [ -x "$forgec" ] || forgec=$(command -v forgec); fi
 [ -x "$forgec" ] || { echo "bench.sh: no forgec; build it or name it with -f" >&2; exit 1; }
 [ -n "$make_gguf" ] || make_gguf=$(dirname "$forgec")/tests/tools/make_gguf
 

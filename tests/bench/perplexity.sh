@@ -4,7 +4,7 @@
 usage() {
     cat <<'TEXT'
 usage: perplexity.sh [options] -T TEXT MODEL.gguf...
-  -f FORGEC     the compiler (default: build/forgec, else forgec on the path)
+  -f FORGEC     the compiler (default: build/release/forgec, else forgec on the path)
   -b "OPTIONS"  options for forgec build
   -c N          tokens a piece (default 512)
   -t N          threads (default 2)
@@ -22,7 +22,7 @@ while getopts f:b:T:c:t:e:l:h c; do
 done
 shift $((OPTIND - 1))
 if [ $# -eq 0 ] || [ -z "$text" ]; then usage >&2; exit 2; fi
-if [ -z "$forgec" ]; then forgec=$here/../../build/forgec; [ -x "$forgec" ] || forgec=$(command -v forgec); fi
+if [ -z "$forgec" ]; then forgec=$here/../../build/release/forgec; [ -x "$forgec" ] || forgec=$(command -v forgec); fi
 [ -x "$forgec" ] || { echo "perplexity.sh: no forgec; build it or name it with -f" >&2; exit 1; }
 dir=$(mktemp -d "${TMPDIR:-/tmp}/forgec-ppl.XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
