@@ -295,10 +295,19 @@ static int command_inspect(struct arena *a, int argc, char **argv)
     return 0;
 }
 
+/* Lists take no operands; --help prints text. */
+static bool list_help(int argc, char **argv, const char *text)
+{
+    const bool wanted = argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+    if (wanted) fputs(text, stdout);
+    else if (argc > 1) usage_error("%s takes no operands", argv[0]);
+    return wanted;
+}
+
 static int command_targets(struct arena *a, int argc, char **argv)
 {
     const bool names_only = argc == 2 && strcmp(argv[1], "--names") == 0;      /* for shell completion */
-    if (argc > 1 && !names_only) usage_error("targets takes no operands");
+    if (!names_only && list_help(argc, argv, "usage: forgec targets [--names]\n\nLists the machines forgec builds for and whether their programs run here; --names: only their names.\n")) return 0;
     for (const char **name = profile_names(a, NULL); *name; name++) {
         if (names_only) { puts(*name); continue; }
         const struct profile *p = profile_load(a, *name, NULL);
@@ -310,8 +319,7 @@ static int command_targets(struct arena *a, int argc, char **argv)
 
 static int command_models(struct arena *a, int argc, char **argv)
 {
-    (void)argv;
-    if (argc > 1) usage_error("models takes no operands");
+    if (list_help(argc, argv, "usage: forgec models\n\nLists the architectures (general.architecture) that forgec compiles.\n")) return 0;
     for (const char **name = model_names(a, NULL); *name; name++) puts(*name);
     return 0;
 }
@@ -319,8 +327,7 @@ static int command_models(struct arena *a, int argc, char **argv)
 static int command_formats(struct arena *a, int argc, char **argv)
 {
     (void)a;
-    (void)argv;
-    if (argc > 1) usage_error("formats takes no operands");
+    if (list_help(argc, argv, "usage: forgec formats\n\nLists the weight formats that forgec reads.\n")) return 0;
     printf("%-8s %4s %14s %12s %12s\n", "name", "id", "weights/block", "bytes/block", "bits/weight");
     for (uint32_t id = 0; id < 256; id++) {
         const struct quant_info *q = quant_find(id);

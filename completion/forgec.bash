@@ -17,7 +17,7 @@ _forgec()
         --weights)     COMPREPLY=($(compgen -W "embed external none" -- "$cur")); return ;;
         --kv)          COMPREPLY=($(compgen -W "f16 f32 q8_0" -- "$cur")); return ;;
         -t|--target)   COMPREPLY=($(compgen -W "native $(forgec targets --names 2>/dev/null)" -- "$cur")); return ;;
-        --save-temps|--templates|--targets|--models|--runtime) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+        --save-temps|--templates|--targets|--models) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         -o|--clang)    COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --ctx|--threads|-j) return ;;
     esac
@@ -26,7 +26,7 @@ _forgec()
         return
     fi
     if [[ $cur == -* ]]; then
-        local common="--help --templates --targets --models --runtime"
+        local common="--help --templates --targets --models"
         local make="-t --target --fuse --ctx --kv --threads --exact --static --save-temps --clang --no-cache -j -v -###"
         case $command in
             build)   COMPREPLY=($(compgen -W "$common $make -o --emit --weights" -- "$cur")) ;;
@@ -34,7 +34,7 @@ _forgec()
             verify)  COMPREPLY=($(compgen -W "$common $make --tokens --seed --json" -- "$cur")) ;;
             compare) COMPREPLY=($(compgen -W "$common $make -p -n -r --json" -- "$cur")) ;;
             inspect) COMPREPLY=($(compgen -W "--help --json" -- "$cur")) ;;
-            *)       COMPREPLY=($(compgen -W "--help --json" -- "$cur")) ;;
+            *)       COMPREPLY=($(compgen -W "--help" -- "$cur")) ;;
         esac
         return
     fi
