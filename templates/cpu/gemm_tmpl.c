@@ -28,19 +28,6 @@ SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const 
             float_tiles(y + r, y_stride, scratch, x + 4 * (uint64_t)c0, XF_STRIDE((uint64_t)cols), n, c0 > 0, n_tokens);
         }
 }
-DEVICE void F(gemm)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows, uint32_t cols,
-                    uint8_t *scratch)
-{
-    const uint8_t *p = w + first_row / 16 * F(group_bytes)(cols);
-    const uint32_t rows = n_tokens <= 2 * FEW_TOKENS ? 0 : n_rows / (16 * GEMM_GROUPS) * (16 * GEMM_GROUPS);
-    F(gemm_groups)(y, y_stride, p, x, n_tokens, rows, cols, scratch);
-    F(gemm_direct)(y + rows, y_stride, p + rows / 16 * F(group_bytes)(cols), x, n_tokens, n_rows - rows, cols);
-}
-DEVICE void F(gemm_exact)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows, uint32_t cols,
-                          uint8_t *scratch)
-{
-    F(gemm)(y, y_stride, w, x, n_tokens, first_row, n_rows, cols, scratch);
-}
 #else
 SHARED void F(gemm_exact_groups)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows, uint32_t cols, uint8_t *scratch)
 {
@@ -118,6 +105,7 @@ SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const 
                 int_tile(y + (uint64_t)t * y_stride + r, y_stride, scratch, x + t * x_stride, b0, n, cols, n_tokens - t, FEW_TOKENS, GEMM_GROUPS, f);
         }
 }
+#endif
 DEVICE void F(gemm)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows, uint32_t cols,
                     uint8_t *scratch)
 {
@@ -125,6 +113,12 @@ DEVICE void F(gemm)(float *y, uint32_t y_stride, const uint8_t *w, const void *x
     const uint32_t rows = n_tokens <= 2 * FEW_TOKENS ? 0 : n_rows / (16 * GEMM_GROUPS) * (16 * GEMM_GROUPS);
     F(gemm_groups)(y, y_stride, p, x, n_tokens, rows, cols, scratch);
     F(gemm_direct)(y + rows, y_stride, p + rows / 16 * F(group_bytes)(cols), x, n_tokens, n_rows - rows, cols);
+}
+#if F(IS_FLOAT)
+DEVICE void F(gemm_exact)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows, uint32_t cols,
+                          uint8_t *scratch)
+{
+    F(gemm)(y, y_stride, w, x, n_tokens, first_row, n_rows, cols, scratch);
 }
 #endif
 #undef F

@@ -200,23 +200,29 @@ DEVICE vf vf_first(vf a, vf b, uint32_t n)
 }
 #endif
 
-/* e^x per lane, relative error below 3e-7; x <= -87.3 gives a value below 2e-38, x >= 88 is clamped.
- * Cody-Waite reduction x = n ln2 + r and the degree-6 Taylor polynomial on |r| <= ln2/2. */
-DEVICE vf vf_exp(vf x)
+/* e^x = power * (1 + r + p r^2) per lane, power = 2^n; x is clamped to [-87.3, 88].
+ * Cody-Waite reduction x = n ln2 + r and the Taylor polynomial of degree 6 on |r| <= ln2/2. */
+DEVICE vf vf_exp_parts(vf x, vf *r, vf *power)
 {
     x = vf_min(vf_max(x, vf_set1(-87.3f)), vf_set1(88.0f));
     const vi n = vi_from_vf(vf_mul(x, vf_set1(1.44269504f)));
     const vf nf = vf_from_vi(n);
-    vf r = vf_fma(nf, vf_set1(-0.693145752f), x);
-    r = vf_fma(nf, vf_set1(-1.42860677e-6f), r);
+    *r = vf_fma(nf, vf_set1(-1.42860677e-6f), vf_fma(nf, vf_set1(-0.693145752f), x));
+    *power = vf_bits(vi_shl(vi_add(n, vi_set1(127)), 23));
     vf p = vf_set1(1.0f / 720);
-    p = vf_fma(p, r, vf_set1(1.0f / 120));
-    p = vf_fma(p, r, vf_set1(1.0f / 24));
-    p = vf_fma(p, r, vf_set1(1.0f / 6));
-    p = vf_fma(p, r, vf_set1(0.5f));
+    p = vf_fma(p, *r, vf_set1(1.0f / 120));
+    p = vf_fma(p, *r, vf_set1(1.0f / 24));
+    p = vf_fma(p, *r, vf_set1(1.0f / 6));
+    return vf_fma(p, *r, vf_set1(0.5f));
+}
+/* e^x per lane, relative error below 3e-7; x <= -87.3 gives a value below 2e-38. */
+DEVICE vf vf_exp(vf x)
+{
+    vf r, power;
+    vf p = vf_exp_parts(x, &r, &power);
     p = vf_fma(p, r, vf_set1(1.0f));
     p = vf_fma(p, r, vf_set1(1.0f));
-    return vf_mul(p, vf_bits(vi_shl(vi_add(n, vi_set1(127)), 23)));
+    return vf_mul(p, power);
 }
 DEVICE float f32_exp(float x) { return vf_get(vf_exp(vf_set1(x)), 0); }
 
@@ -279,19 +285,9 @@ DEVICE vf vf_rotate_pairs(vf x)
 /* e^x - 1 per lane, relative error below 1e-6 also near 0; clamped like vf_exp. */
 DEVICE vf vf_expm1(vf x)
 {
-    x = vf_min(vf_max(x, vf_set1(-87.3f)), vf_set1(88.0f));
-    const vi n = vi_from_vf(vf_mul(x, vf_set1(1.44269504f)));
-    const vf nf = vf_from_vi(n);
-    vf r = vf_fma(nf, vf_set1(-0.693145752f), x);
-    r = vf_fma(nf, vf_set1(-1.42860677e-6f), r);
-    vf p = vf_set1(1.0f / 720);
-    p = vf_fma(p, r, vf_set1(1.0f / 120));
-    p = vf_fma(p, r, vf_set1(1.0f / 24));
-    p = vf_fma(p, r, vf_set1(1.0f / 6));
-    p = vf_fma(p, r, vf_set1(0.5f));
-    p = vf_fma(vf_mul(p, r), r, r);                                              /* e^r - 1 */
-    const vf power = vf_bits(vi_shl(vi_add(n, vi_set1(127)), 23));               /* 2^n */
-    return vf_fma(power, p, vf_sub(power, vf_set1(1.0f)));
+    vf r, power;
+    const vf p = vf_exp_parts(x, &r, &power);
+    return vf_fma(power, vf_fma(vf_mul(p, r), r, r), vf_sub(power, vf_set1(1.0f)));
 }
 DEVICE vf vf_tanh(vf x)
 {
