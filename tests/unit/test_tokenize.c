@@ -120,7 +120,8 @@ static void check_case(struct arena *a, const char *name, const uint8_t *vocab, 
 static void check_vocabulary(const char *name)
 {
     struct arena *a = arena_create();
-    if (!file_exists(data_path(a, name, ".gguf"))) {       /* too large for the repository */
+    if (!file_exists(data_path(a, name, ".gguf"))) {
+        assert_string_equal(name, "falcon");               /* the one that is too large for the repository */
         print_message("%s: not here, left out\n", name);
         arena_destroy(a);
         return;
