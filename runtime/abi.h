@@ -3,9 +3,10 @@
 #ifndef FORGE_ABI_H
 #define FORGE_ABI_H
 #include <stdint.h>
+#include "abi_gpu.h"
 
 enum {
-    FORGE_ABI_VERSION = 1,
+    FORGE_ABI_VERSION = 2,
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
 
@@ -37,6 +38,41 @@ struct forge_launch {
     uint64_t      weight[FORGE_MAX_WEIGHTS];     /* byte offsets of its tensors in the weight image */
 };
 
+/* ---- programs for a GPU ---- */
+
+enum forge_gpu_api { FORGE_GPU_HIP, FORGE_GPU_CUDA };
+
+struct forge_gpu_kernel { const char *name; uint32_t threads, lds_bytes; };      /* of a group */
+
+/* Launches of a step run in order on one stream; what one writes the next may read. */
+struct forge_gpu_launch {
+    const char *name;                            /* "ffn_gate_up" */
+    uint32_t    kernel;                          /* in forge_gpu.kernels */
+    uint32_t    layer;                           /* 0xffffffff: outside the layers */
+    uint32_t    tail;                            /* 1: only the last n_logits tokens matter; with n_logits == 0 the step ends before it */
+    uint32_t    grid_x;                          /* groups */
+    uint32_t    grid_tokens;                     /* > 0: grid_y = ceil(tokens / grid_tokens), tokens = n_logits in tail launches, else n_tokens; 0: grid_y = 1 */
+    uint64_t    kv;                              /* byte offset of its layer in the KV cache */
+    uint64_t    weight[FORGE_GPU_MAX_WEIGHTS];   /* byte offsets of its tensors in the weight image */
+};
+
+struct forge_gpu {
+    uint32_t       api;                          /* enum forge_gpu_api */
+    const char    *arch;                         /* "gfx1151", "sm_90": what the code object was compiled for */
+    const uint8_t *code;                         /* ELF code object; CUDA: PTX text with its 0 */
+    uint64_t       code_bytes;
+    uint32_t       wave;                         /* lanes */
+    uint32_t       dependent_launch;             /* 1: kernels synchronise by themselves (programmatic dependent launch) */
+    uint32_t       graph;                        /* 1: decode steps replay one captured graph; 0: plain launches */
+    uint32_t       n_kernels, n_decode, n_prefill;
+    const struct forge_gpu_kernel *kernels;
+    const struct forge_gpu_launch *decode;       /* [n_decode], one token */
+    const struct forge_gpu_launch *prefill;      /* [n_prefill], up to chunk tokens */
+    struct forge_gpu_launch sample;              /* after decode or prefill: draws from the last logits, advances step->n_past by n_tokens */
+    uint64_t       logits_offset;                /* arena: [max(1, chunk)][n_vocab] f32 */
+    uint64_t       zero_offset, zero_bytes;      /* arena: counters, zero before the first launch */
+};
+
 /* Sampling defaults from general.sampling.*; negative = not given. */
 struct forge_sampling { float temp, top_p, min_p, repeat_penalty; int32_t top_k; int32_t repeat_last_n; };
 
@@ -60,6 +96,8 @@ struct forge_program {
     const char *target;                          /* profile name */
     const char *options;                         /* "--fuse layer --kv f16" */
     const char *compiler;                        /* "forgec 0.1.0, clang 19.1.7" */
+    const struct forge_gpu *gpu;                 /* NULL: runs on the CPU by decode and prefill above, which a GPU program leaves empty */
+    uint64_t    weights_offset;                  /* of its image in the executable's or file's weights, a multiple of 4096 */
     const char *const *features;                 /* CPU features it needs (runtime/cpu_features.def), NULL-terminated */
     const uint8_t *vocab;                        /* vocabulary image (runtime/vocab.h), or NULL: token ids only */
     const char *chat_template;                   /* tokenizer.chat_template or NULL */
