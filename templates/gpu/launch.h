@@ -1,0 +1,29 @@
+/* launch.h -- what every emitted GPU kernel uses: where its work begins, and where the rows of a product go. */
+#ifndef FORGE_LAUNCH_H
+#define FORGE_LAUNCH_H
+#include "dialect.h"
+
+/* What is done with one value of a product: token t of the step, row r of the matrix (the column of the result).  Emitted per kernel, inlined. */
+typedef void row_sink(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y);
+/* The same for row r of two matrices at once: gate and up of a GLU. */
+typedef void pair_sink(const struct forge_kernel_args a, uint32_t t, uint32_t r, float gate, float up);
+
+/* Tail launches of a prefill step work on its last n_logits tokens only. */
+DEVICE uint32_t first_token(const struct forge_kernel_args a) { return a.first ? a.step->n_tokens - a.step->n_logits : 0; }
+
+/* After pdl_wait(): tells the host which launch runs, for the message after a fault. */
+DEVICE void mark(const struct forge_kernel_args a)
+{
+    if (group_x() == 0 && group_y() == 0 && thread_x() == 0) *(volatile uint32_t *)a.step->mark = a.mark;
+}
+
+/* Activations of prefill's products are f16 times 2^-6: range 4 million, resolution 4e-6. */
+#define STAGE_SCALE 0.015625f
+#define STAGE_UNSCALE 64.0f
+DEVICE float clamp_f32(float x, const float limit) { return x > limit ? limit : x < -limit ? -limit : x; }
+/* The stored form of x and, for a second digit, what it leaves. */
+DEVICE uint32_t stage_f16(float x) { return f16_bits(clamp_f32(x * STAGE_SCALE, 65504.0f)); }
+DEVICE uint32_t stage_f16_rest(float x) { const float s = clamp_f32(x * STAGE_SCALE, 65504.0f); return f16_bits(s - f32_of_f16_bits(f16_bits(s))); }
+DEVICE uint32_t stage_bf16(float x) { return bf16_bits(x); }
+DEVICE uint32_t stage_bf16_rest(float x) { return bf16_bits(x - f32_of_bf16_bits(bf16_bits(x))); }
+#endif
