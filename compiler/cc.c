@@ -145,6 +145,18 @@ static const char *include_name(struct arena *a, const char *line, size_t length
     return close ? arena_strndup(a, line, (size_t)(close - line)) : NULL;
 }
 
+/* "templates/gpu/../../runtime/abi_gpu.h" -> "runtime/abi_gpu.h" */
+static const char *path_without_ups(struct arena *a, const char *path)
+{
+    char *out = arena_strdup(a, path), *up;
+    while ((up = strstr(out, "/../"))) {
+        char *start = up;
+        while (start > out && start[-1] != '/') start--;
+        memmove(start, up + 4, strlen(up + 4) + 1);
+    }
+    return out;
+}
+
 static void expand(struct expansion *e, const char *path, struct bytes text)
 {
     struct arena *a = e->arena;
@@ -158,7 +170,7 @@ static void expand(struct expansion *e, const char *path, struct bytes text)
         struct bytes inner;
         const char  *inner_path = NULL;
         if (name) {
-            inner_path = arena_printf(a, "%.*s%s", (int)(slash ? slash - path + 1 : 0), path, name);
+            inner_path = path_without_ups(a, arena_printf(a, "%.*s%s", (int)(slash ? slash - path + 1 : 0), path, name));
             if (!resource_find(a, e->override_dir, inner_path, &inner) && !resource_find(a, e->override_dir, inner_path = name, &inner))
                 inner_path = NULL;
         }
@@ -223,24 +235,52 @@ static void argv_add_list(struct argv *v, const char *const *list)
     for (; list && *list; list++) argv_add(v, *list);
 }
 
-/* The flags that decide the object's bytes: everything between the program and its input. */
-static void argv_add_flags(struct arena *a, struct argv *v, const struct profile *profile, enum cc_kind kind)
+/* As in tests/gpu/compile.sh.  Code object version 5: what ROCm 5.7 to 7 load.  Without a cuid there is no symbol with a hash of paths. */
+static const char *const hip_flags[] = {
+    "-x", "hip", "-std=c++20", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpulib", "-nogpuinc", "-O3", "-fuse-cuid=none",
+    "-fno-hip-fp32-correctly-rounded-divide-sqrt", "-fgpu-flush-denormals-to-zero", "-munsafe-fp-atomics", "-mcode-object-version=5", NULL };
+static const char *const cuda_flags[] = {
+    "-x", "cuda", "-std=c++20", "--cuda-device-only", "-nocudainc", "-nocudalib", "-O3", "-S", "-Wno-unknown-cuda-version", NULL };
+static const char *const simt_flags[] = { "-x", "c", "-std=c11", "-fPIC", "-O1", "-fno-ident", "-Wno-psabi", "-DFORGE_SIMT", NULL };
+
+static bool is_api(const struct profile *profile, const char *api)
 {
-    argv_add(v, arena_printf(a, "--target=%s", profile->triple));
-    argv_add_list(v, common_flags);
-    argv_add_list(v, kind == CC_KERNELS ? kernel_flags : runtime_flags);
-    if (kind == CC_KERNELS) argv_add_list(v, profile->cflags);
+    return !strcmp(profile->api, api);
 }
 
-const char *cc_line(struct arena *a, const struct profile *profile, enum cc_kind kind, const char *source_name)
+static void argv_add_device_flags(struct arena *a, struct argv *v, const struct profile *profile)
 {
-    struct argv v = { .count = 0 };
-    argv_add(&v, "clang");
-    argv_add_flags(a, &v, profile, kind);
-    argv_add(&v, "-c");
-    argv_add(&v, source_name);
-    v.item[v.count] = NULL;
-    return spawn_line(a, &(struct spawn_job){ .argv = v.item });
+    argv_add_list(v, is_api(profile, "hip") ? hip_flags : is_api(profile, "cuda") ? cuda_flags : simt_flags);
+    if (is_api(profile, "hip"))  argv_add(v, arena_printf(a, "--offload-arch=%s", profile->arch));
+    if (is_api(profile, "cuda")) argv_add(v, arena_printf(a, "--cuda-gpu-arch=%s", profile->arch));
+    if (is_api(profile, "host")) {
+        argv_add(v, arena_printf(a, "-DWAVE=%u", profile->wave));
+        if (!strcmp(profile->mma, "wmma")) argv_add(v, "-DSIMT_MMA_WMMA");
+        if (!strcmp(profile->mma, "mfma")) argv_add(v, "-DSIMT_MMA_MFMA");
+    }
+    if (!strcmp(profile->load_hint, "stream")) argv_add(v, "-DFORGE_STREAM_NT");
+    if (!profile->dependent_launch) argv_add(v, "-DFORGE_NO_PDL");
+    argv_add_list(v, profile->cflags);
+}
+
+/* The flags that decide the object's bytes: everything between the program and its input.  flags: the job's own, or NULL; -S among
+ * them stops at the assembly. */
+static void argv_add_flags(struct arena *a, struct argv *v, const struct profile *profile, enum cc_kind kind, const char *const *flags)
+{
+    bool assembly = false;
+    for (size_t i = 0; flags && flags[i]; i++) assembly |= !strcmp(flags[i], "-S");
+    argv_add(v, arena_printf(a, "--target=%s", profile->triple));
+    if (kind == CC_DEVICE) {
+        argv_add_device_flags(a, v, profile);
+        argv_add_list(v, flags);
+        if (is_api(profile, "host") && !assembly) argv_add_list(v, (const char *const[]){ "-shared", "-fuse-ld=lld", "-lm", NULL });
+        return;
+    }
+    argv_add_list(v, common_flags);
+    argv_add_list(v, kind == CC_KERNELS ? kernel_flags : runtime_flags);
+    if (kind == CC_KERNELS && profile->kind == TARGET_CPU) argv_add_list(v, profile->cflags);
+    argv_add_list(v, flags);
+    argv_add(v, "-c");
 }
 
 static const char *base_name(const char *path)
@@ -249,10 +289,31 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+static const char *object_name(struct arena *a, const char *temps, const char *job_name, const char *ending)
+{
+    const char *base = base_name(job_name), *dot = strrchr(base, '.');
+    return arena_printf(a, "%s%s%.*s.%s", temps ? temps : "", temps ? "/" : "", (int)(dot ? dot - base : (long)strlen(base)), base, ending);
+}
+
+static const char *object_ending(const struct profile *profile, enum cc_kind kind)
+{
+    return kind != CC_DEVICE ? "o" : is_api(profile, "hip") ? "co" : is_api(profile, "cuda") ? "ptx" : "so";
+}
+
 const char *cc_object_name(struct arena *a, const struct toolchain *tc, const char *job_name)
 {
-    const char *base = base_name(job_name), *dot = strrchr(base, '.'), *temps = tc->options.save_temps;
-    return arena_printf(a, "%s%s%.*s.o", temps ? temps : "", temps ? "/" : "", (int)(dot ? dot - base : (long)strlen(base)), base);
+    return object_name(a, tc->options.save_temps, job_name, "o");
+}
+
+const char *cc_line(struct arena *a, const struct profile *profile, enum cc_kind kind, const char *source_name)
+{
+    struct argv v = { .count = 0 };
+    argv_add(&v, "clang");
+    argv_add_flags(a, &v, profile, kind, NULL);
+    if (kind == CC_DEVICE) argv_add_list(&v, (const char *const[]){ "-o", object_name(a, NULL, source_name, object_ending(profile, kind)), NULL });
+    argv_add(&v, source_name);
+    v.item[v.count] = NULL;
+    return spawn_line(a, &(struct spawn_job){ .argv = v.item });
 }
 
 /* Source, flags, compiler and, standing for the C library's headers, the first of them. */
@@ -260,14 +321,27 @@ static struct cache_key job_key(struct arena *a, const struct toolchain *tc, con
 {
     struct bytes parts[ARGV_MAX + 8];
     size_t       n = 0;
-    parts[n++] = bytes_of("object 1");
+    parts[n++] = bytes_of("object 2");
     parts[n++] = job->source;
     parts[n++] = bytes_of(tc->clang_identity);
     parts[n++] = bytes_of(cc_file_identity(a, tc->clang));
+    parts[n++] = bytes_of(job->kind == CC_DEVICE ? tc->lld_identity : "");
     parts[n++] = bytes_of(cc_file_identity(a, "/usr/include/features.h"));
     parts[n++] = bytes_of(cc_file_identity(a, arena_printf(a, "/usr/%s/include/features.h", job->profile->triple)));
     for (size_t i = 1; i < v->count; i++) parts[n++] = bytes_of(v->item[i]);
     return cache_key_of(parts, n);
+}
+
+static const char *job_missing(struct arena *a, const struct toolchain *tc, const struct cc_job *job)
+{
+    if (job->kind == CC_DEVICE && !is_api(job->profile, "cuda") && !tc->lld)
+        return arena_printf(a, "kernels for %s are linked with LLVM's lld, which %s does not find (%s)", job->profile->arch, tc->clang, CLANG_INSTALL);
+    return cc_target_missing(a, job->profile);
+}
+
+static const char *job_object_name(struct arena *a, const struct toolchain *tc, const struct cc_job *job)
+{
+    return object_name(a, tc->options.save_temps, job->name, object_ending(job->profile, job->kind));
 }
 
 void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size_t n_jobs)
@@ -283,21 +357,21 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
     for (size_t i = 0; i < n_jobs; i++) {
         struct cc_job *job = &jobs[i];
         struct argv   *v = &argvs[i];
-        const char    *base = base_name(job->name), *missing = cc_target_missing(a, job->profile);
+        const char    *base = base_name(job->name), *missing = job_missing(a, tc, job);
         if (missing) die("%s", missing);
         argv_add(v, tc->clang);
-        argv_add_flags(a, v, job->profile, job->kind);
-        argv_add_list(v, job->flags);
+        argv_add_flags(a, v, job->profile, job->kind, job->flags);
         /* the name in the symbol table would else be that of standard input */
-        argv_add_list(v, (const char *const[]){ "-Xclang", "-main-file-name", "-Xclang", base, "-c", "-x", "c", "-", "-o", "-", NULL });
+        argv_add_list(v, (const char *const[]){ "-Xclang", "-main-file-name", "-Xclang", base, NULL });
+        if (job->kind != CC_DEVICE) argv_add_list(v, (const char *const[]){ "-x", "c", NULL });
+        argv_add_list(v, (const char *const[]){ "-", "-o", "-", NULL });
         v->item[v->count] = NULL;
         const char *source_path = temps ? arena_printf(a, "%s/%s", temps, base) : job->name;
         if (temps && !o->spawn.dry_run) file_write(a, source_path, job->source);
         keys[i] = job_key(a, tc, job, v);
         if (!o->spawn.dry_run && cache_get(tc->cache, a, keys[i], &job->object)) continue;
         inputs[i] = (struct spawn_file){ source_path, job->source };
-        const char *object_name = cc_object_name(a, tc, job->name);
-        spawns[n_spawns] = (struct spawn_job){ .argv = v->item, .input = &inputs[i], .output_name = object_name };
+        spawns[n_spawns] = (struct spawn_job){ .argv = v->item, .input = &inputs[i], .output_name = job_object_name(a, tc, job) };
         owner[n_spawns++] = i;
     }
     spawn_run(a, &o->spawn, spawns, n_spawns);
@@ -310,5 +384,5 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
         job->object = spawns[s].output;
         cache_put(tc->cache, a, keys[owner[s]], job->object);
     }
-    for (size_t i = 0; temps && i < n_jobs; i++) file_write(a, cc_object_name(a, tc, jobs[i].name), jobs[i].object);
+    for (size_t i = 0; temps && i < n_jobs; i++) file_write(a, job_object_name(a, tc, &jobs[i]), jobs[i].object);
 }

@@ -1,6 +1,7 @@
 /* cc.h -- C source to object code with clang as a subprocess, through the compile cache.
  * Nothing touches the disk on the way: sources go in and objects come back through memory files, so neither paths nor
- * times get into the bytes and a signal leaves nothing behind.  Knows no models. */
+ * times get into the bytes and a signal leaves nothing behind (but for kernels that clang links: a temporary file, which it
+ * removes).  Knows no models. */
 #ifndef FORGEC_CC_H
 #define FORGEC_CC_H
 #include "base.h"
@@ -33,6 +34,8 @@ struct toolchain *toolchain_open(struct arena *a, const struct cc_options *optio
 enum cc_kind {
     CC_KERNELS,      /* emitted model source: -O3 and the profile's instruction set */
     CC_RUNTIME,      /* -O2 for the oldest CPU of the family: it must be able to say that a CPU is too old */
+    CC_DEVICE,       /* emitted kernels of a GPU target; the result is no object for the linker but what the driver loads: HIP an ELF
+                      * code object, CUDA the text of a PTX module (without a 0 at its end), host an ELF shared object that lacks simt_* */
 };
 struct cc_job {
     const char           *name;          /* "model.c": for messages, -v and --save-temps; gets into the symbol table */
@@ -40,17 +43,18 @@ struct cc_job {
     enum cc_kind          kind;
     const struct profile *profile;
     const char *const    *flags;         /* more flags, NULL-terminated, or NULL */
-    struct bytes          object;        /* result: an ELF object; empty in a dry run */
+    struct bytes          object;        /* result: an ELF object or as CC_DEVICE says; assembly when flags have -S; empty in a dry run */
 };
 /* Compiles all jobs, several at once; dies with clang's messages on stderr when one fails. */
 void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size_t n_jobs);
 /* Jobs for every runtime/NAME.c, includes already pasted; room for extra more jobs at the end.  *n_jobs: without these. */
 struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, size_t extra, size_t *n_jobs);
-/* The embedded file path ("runtime/run.c") with every #include "..." of an embedded file replaced by its text, #line kept right. */
+/* The embedded file path ("runtime/run.c") with every #include "..." of an embedded file replaced by its text, #line kept right.  An
+ * include is looked for beside the file that has it ("../" leads up), then by its own name. */
 struct bytes cc_expand(struct arena *a, const char *override_dir, const char *path);
-/* "runtime/run.c" -> "run.o", in the directory of --save-temps if there is one: the name -v prints. */
+/* "runtime/run.c" -> "run.o", in the directory of --save-temps if there is one: the name -v prints.  For CC_DEVICE the ending is co, ptx or so. */
 const char *cc_object_name(struct arena *a, const struct toolchain *tc, const char *job_name);
-/* "clang ..." line that compiles a source of that kind by hand, for the head of an emitted file. */
+/* "clang ..." line that compiles a source of that kind by hand, for the head of an emitted file ("model.c" -> "model.o", "model.co", ...). */
 const char *cc_line(struct arena *a, const struct profile *profile, enum cc_kind kind, const char *source_name);
 /* Part of cache keys: changes whenever the file does; "" when there is none (path may be NULL). */
 const char *cc_file_identity(struct arena *a, const char *path);

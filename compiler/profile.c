@@ -3,7 +3,12 @@
 #include "resource.h"
 #include "runtime/cpu_features.h"
 #include "yaml.h"
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { INHERIT_DEPTH_MAX = 8, NAME_MAX_LENGTH = 64 };
 
@@ -25,6 +30,11 @@ const char *profile_host_machine(void)
 
 struct unit { const char *name; double scale; };
 static const struct unit byte_units[] = { { "B", 1 }, { "KiB", 1024 }, { "MiB", 1048576 }, { "GiB", 1073741824 }, { NULL, 0 } };
+static const struct unit time_units[] = { { "us", 1 }, { "ns", 1e-3 }, { "ms", 1e3 }, { NULL, 0 } };
+static const struct unit unit_units[] = { { "CU", 1 }, { "SM", 1 }, { NULL, 0 } };
+static const struct unit simd_units[] = { { "SIMD", 1 }, { NULL, 0 } };
+static const struct unit wave_units[] = { { "waves", 1 }, { NULL, 0 } };
+static const struct unit register_units[] = { { "registers", 1 }, { NULL, 0 } };
 static const struct unit bandwidth_units[] = { { "GB/s", 1 }, { "MB/s", 1e-3 }, { "TB/s", 1e3 }, { NULL, 0 } };
 
 /* {value: 25, unit: GB/s, source: "..."} in the first unit of the list. */
@@ -48,6 +58,15 @@ static double quantity(struct arena *a, const struct yaml *y, const struct unit 
 static uint64_t whole_bytes(struct arena *a, const struct yaml *y)
 {
     return (uint64_t)quantity(a, y, byte_units);
+}
+
+/* A quantity that is a whole number from least to most. */
+static uint32_t whole(struct arena *a, const struct yaml *y, const struct unit *units, uint32_t least, uint32_t most)
+{
+    const double value = quantity(a, y, units);
+    if (value < least || value > most || value != (double)(uint32_t)value)
+        die_at(yaml_need(y, "value")->at, "%s is out of range (a whole number from %u to %u %s)", yaml_need(y, "value")->scalar, least, most, units[0].name);
+    return (uint32_t)value;
 }
 
 static void words(struct arena *a, const struct yaml *y, const char *out[PROFILE_MAX_FLAGS + 1])
@@ -83,7 +102,7 @@ static const char *one_of(struct arena *a, const struct yaml *y, const char *con
 
 /* ---- one file over its parent's values ---- */
 
-static void apply_tiles(struct profile *p, const struct yaml *y)
+static void apply_cpu_tiles(struct profile *p, const struct yaml *y)
 {
     static const char *const keys[] = { "gemm_tokens", "gemm_groups", "prefill_chunk", "attention_block", NULL };
     if (y->kind != YAML_MAP) die_at(y->at, "expected a map");
@@ -109,24 +128,126 @@ static void apply_cache(struct arena *a, struct profile *p, const struct yaml *y
     if ((v = yaml_get(y, "l3")))  p->cache.l3_bytes = whole_bytes(a, v);
 }
 
-static void apply(struct arena *a, struct profile *p, const struct yaml *y)
+/* The keys in `tiles` of GPUs.  What must be a multiple of a wave is checked when all files have been read. */
+static const struct tile_key { const char *name; size_t offset; uint32_t least, most, multiple; } gpu_tiles[] = {
+#define TILE(name, least, most, multiple) { #name, offsetof(struct profile, gpu.name), least, most, multiple }
+    TILE(gemv_threads, 32, 1024, 32),            TILE(gemv_groups, 1, 32, 1),               TILE(gemv_rows, 1, 64, 1),
+    TILE(gemv_lanes, 4, 64, 4),                  TILE(gemv_depth, 0, 32, 1),                TILE(attention_splits, 1, 4096, 1),
+    TILE(attention_threads, 32, 1024, 32),       TILE(attention_prefill_threads, 32, 1024, 32), TILE(attention_prefill_tokens, 16, 512, 16),
+    TILE(gemm_tokens, 16, 512, 16),              TILE(gemm_rows, 16, 512, 16),              TILE(gemm_cols, 64, 64, 64),
+    TILE(gemm_threads, 32, 1024, 32),            TILE(stage_threads, 32, 1024, 32),         TILE(sample_groups, 1, 1024, 1),
+    TILE(sample_threads, 32, 1024, 32),          TILE(prefill_chunk, 1, 4096, 1),
+#undef TILE
+};
+
+static uint32_t *tile_value(struct profile *p, const struct tile_key *key)
 {
-    static const char *const keys[] = { "inherits", "description", "kind", "machine", "triple", "simd", "cflags", "features", "page", "tiles",
-                                        "cache", "bandwidth", NULL };
-    static const char *const kinds[] = { "cpu", NULL };
-    static const char *const machines[] = { "x86_64", "aarch64", "host", NULL };
+    return (uint32_t *)(void *)((char *)p + key->offset);
+}
+
+static void apply_gpu_tiles(struct profile *p, const struct yaml *y)
+{
+    const char *keys[COUNT_OF(gpu_tiles) + 1];
+    for (size_t i = 0; i < COUNT_OF(gpu_tiles); i++) keys[i] = gpu_tiles[i].name;
+    keys[COUNT_OF(gpu_tiles)] = NULL;
+    if (y->kind != YAML_MAP) die_at(y->at, "expected a map");
+    yaml_only(y, keys);
+    for (size_t i = 0; i < COUNT_OF(gpu_tiles); i++) {
+        const struct tile_key *key = &gpu_tiles[i];
+        const struct yaml     *v = yaml_get(y, key->name);
+        if (!v) continue;
+        const uint32_t value = *tile_value(p, key) = small(v, key->least, key->most);
+        if (value % key->multiple) die_at(v->at, "%s is %u; it must be a multiple of %u", key->name, value, key->multiple);
+    }
+    p->tile.prefill_chunk = p->gpu.prefill_chunk;
+}
+
+static void apply_registers(struct arena *a, struct profile *p, const struct yaml *y)
+{
+    static const char *const keys[] = { "lane", "granule", "most", NULL };
+    if (y->kind != YAML_MAP) die_at(y->at, "expected a map");
+    yaml_only(y, keys);
+    const struct yaml *v;
+    if ((v = yaml_get(y, "lane")))    p->vgprs = whole(a, v, register_units, 64, 65536);
+    if ((v = yaml_get(y, "granule"))) p->vgpr_granule = whole(a, v, register_units, 1, 256);
+    if ((v = yaml_get(y, "most")))    p->vgprs_most = whole(a, v, register_units, 32, 65536);
+}
+
+static void apply_instructions(struct arena *a, struct profile *p, const struct yaml *y)
+{
+    static const char *const keys[] = { "dot", "matrix", NULL };
+    if (y->kind != YAML_MAP) die_at(y->at, "expected a map");
+    yaml_only(y, keys);
+    const struct yaml *v;
+    if ((v = yaml_get(y, "dot")))    words(a, v, p->dot);
+    if ((v = yaml_get(y, "matrix"))) words(a, v, p->matrix);
+}
+
+#define COMMON_KEYS "inherits", "base", "description", "kind", "machine", "triple", "cflags", "features", "page", "tiles", "bandwidth"
+
+static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
+{
+    static const char *const keys[] = { COMMON_KEYS, "simd", "cache", NULL };
     static const char *const simds[] = { "c", "avx2", "avx512", "neon", NULL };
     yaml_only(y, keys);
     const struct yaml *v;
+    if ((v = yaml_get(y, "simd")))  p->simd = one_of(a, v, simds);
+    if ((v = yaml_get(y, "tiles"))) apply_cpu_tiles(p, v);
+    if ((v = yaml_get(y, "cache"))) apply_cache(a, p, v);
+}
+
+static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
+{
+    static const char *const keys[] = { COMMON_KEYS, "api", "arch", "wave", "compute_units", "simds", "waves", "registers", "lds", "memory",
+                                        "bandwidth_peak", "launch", "activation_digits", "load_hint", "dependent_launch", "graph", "instructions", "mma", NULL };
+    static const char *const apis[] = { "hip", "cuda", "host", NULL }, *const hints[] = { "plain", "stream", NULL };
+    static const char *const layouts[] = { "nv", "wmma", "mfma", NULL };
+    yaml_only(y, keys);
+    const struct yaml *v;
+    if ((v = yaml_get(y, "api")))               p->api = one_of(a, v, apis);
+    if ((v = yaml_get(y, "arch"))) {
+        p->arch = arena_strdup(a, yaml_string(v));
+        if (!*p->arch || p->arch[strspn(p->arch, "abcdefghijklmnopqrstuvwxyz0123456789_")]) die_at(v->at, "an arch is a word like gfx1151 or sm_90");
+    }
+    if ((v = yaml_get(y, "wave"))) {
+        p->wave = small(v, 32, 64);
+        if (p->wave != 32 && p->wave != 64) die_at(v->at, "wave is %u; it must be 32 or 64", p->wave);
+    }
+    if ((v = yaml_get(y, "compute_units")))     p->compute_units = whole(a, v, unit_units, 1, 4096);
+    if ((v = yaml_get(y, "simds")))             p->simds = whole(a, v, simd_units, 1, 64);
+    if ((v = yaml_get(y, "waves")))             p->waves = whole(a, v, wave_units, 1, 64);
+    if ((v = yaml_get(y, "registers")))         apply_registers(a, p, v);
+    if ((v = yaml_get(y, "lds")))               p->lds_bytes = whole(a, v, byte_units, 1024, 1 << 20);
+    if ((v = yaml_get(y, "memory")))            p->memory_bytes = whole_bytes(a, v);
+    if ((v = yaml_get(y, "bandwidth_peak")))    p->bandwidth_peak_gb_s = quantity(a, v, bandwidth_units);
+    if ((v = yaml_get(y, "launch")))            p->launch_us = quantity(a, v, time_units);
+    if ((v = yaml_get(y, "activation_digits"))) p->activation_digits = small(v, 1, 2);
+    if ((v = yaml_get(y, "load_hint")))         p->load_hint = one_of(a, v, hints);
+    if ((v = yaml_get(y, "dependent_launch")))  p->dependent_launch = yaml_bool(v);
+    if ((v = yaml_get(y, "graph")))             p->graph = yaml_bool(v);
+    if ((v = yaml_get(y, "instructions")))      apply_instructions(a, p, v);
+    if ((v = yaml_get(y, "mma")))               p->mma = one_of(a, v, layouts);
+    if ((v = yaml_get(y, "tiles")))             apply_gpu_tiles(p, v);
+}
+
+static void apply(struct arena *a, struct profile *p, const struct yaml *y)
+{
+    static const char *const kinds[] = { "cpu", "gpu", NULL };
+    static const char *const machines[] = { "x86_64", "aarch64", "host", NULL };
+    const struct yaml *v;
+    if ((v = yaml_get(y, "base")))        yaml_bool(v);          /* profile_names reads it */
+    if ((v = yaml_get(y, "kind"))) {
+        const enum target_kind kind = one_of(a, v, kinds) == kinds[1] ? TARGET_GPU : TARGET_CPU;
+        if (kind != p->kind && yaml_get(y, "inherits")) die_at(v->at, "%s inherits a target of the other kind", yaml_string(v));
+        p->kind = kind;
+    }
     if ((v = yaml_get(y, "description"))) p->description = arena_strdup(a, yaml_string(v));
-    if ((v = yaml_get(y, "kind")))        { one_of(a, v, kinds); p->kind = TARGET_CPU; }
     if ((v = yaml_get(y, "machine"))) {
         p->elf_machine = one_of(a, v, machines);
         if (!strcmp(p->elf_machine, "host")) p->elf_machine = profile_host_machine();
         p->triple = arena_printf(a, "%s-linux-gnu", p->elf_machine);
     }
     if ((v = yaml_get(y, "triple")))      p->triple = arena_strdup(a, yaml_string(v));
-    if ((v = yaml_get(y, "simd")))        p->simd = one_of(a, v, simds);
     if ((v = yaml_get(y, "cflags")))      words(a, v, p->cflags);
     if ((v = yaml_get(y, "features")))    words(a, v, p->features);
     if ((v = yaml_get(y, "page"))) {
@@ -134,9 +255,9 @@ static void apply(struct arena *a, struct profile *p, const struct yaml *y)
         if (page < 4096 || page > 1u << 21 || (page & (page - 1))) die_at(v->at, "a page is a power of two from 4096 B to 2 MiB");
         p->page_bytes = (uint32_t)page;
     }
-    if ((v = yaml_get(y, "tiles")))       apply_tiles(p, v);
-    if ((v = yaml_get(y, "cache")))       apply_cache(a, p, v);
     if ((v = yaml_get(y, "bandwidth")))   p->bandwidth_gb_s = quantity(a, v, bandwidth_units);
+    if (p->kind == TARGET_GPU) apply_gpu(a, p, y);
+    else                       apply_cpu(a, p, y);
 }
 
 static bool name_is_plain(const char *name)
@@ -184,11 +305,42 @@ static void load_into(struct arena *a, struct profile *p, const char *name, stru
     apply(a, p, y);
 }
 
-static const char *missing_key(const struct profile *p)
+static const char *missing_gpu_key(struct arena *a, struct profile *p)
 {
-    return !p->elf_machine ? "machine" : !p->simd ? "simd" : !p->page_bytes ? "page" : !p->tile.gemm_tokens ? "tiles: gemm_tokens"
-         : !p->tile.gemm_groups ? "tiles: gemm_groups" : !p->tile.prefill_chunk ? "tiles: prefill_chunk"
-         : !p->tile.attention_block ? "tiles: attention_block" : NULL;
+    for (size_t i = 0; i < COUNT_OF(gpu_tiles); i++)
+        if (gpu_tiles[i].least && !*tile_value(p, &gpu_tiles[i])) return arena_printf(a, "tiles: %s", gpu_tiles[i].name);
+    return !p->api ? "api" : !p->arch ? "arch" : !p->wave ? "wave" : !p->compute_units ? "compute_units" : !p->simds ? "simds" : !p->waves ? "waves"
+         : !p->vgprs ? "registers: lane" : !p->vgpr_granule ? "registers: granule" : !p->vgprs_most ? "registers: most" : !p->lds_bytes ? "lds"
+         : !p->activation_digits ? "activation_digits" : !p->load_hint ? "load_hint" : !p->mma && !strcmp(p->api, "host") ? "mma" : NULL;
+}
+
+static const char *missing_key(struct arena *a, struct profile *p)
+{
+    if (!p->elf_machine) return "machine";
+    if (p->kind == TARGET_CPU && !p->simd) return "simd";
+    if (!p->page_bytes) return "page";
+    if (p->kind == TARGET_GPU) return missing_gpu_key(a, p);
+    return !p->tile.gemm_tokens ? "tiles: gemm_tokens" : !p->tile.gemm_groups ? "tiles: gemm_groups"
+         : !p->tile.prefill_chunk ? "tiles: prefill_chunk" : !p->tile.attention_block ? "tiles: attention_block" : NULL;
+}
+
+/* What must hold between keys that may stand in different files. */
+static void check_gpu(struct profile *p)
+{
+    for (size_t i = 0; i < COUNT_OF(gpu_tiles); i++) {
+        const uint32_t value = *tile_value(p, &gpu_tiles[i]);
+        if (gpu_tiles[i].multiple == 32 && value % p->wave) die("%s: %s is %u, not a multiple of the wave's %u lanes", p->path, gpu_tiles[i].name, value, p->wave);
+    }
+    const uint32_t lanes = p->gpu.gemv_lanes, waves = p->gpu.gemv_threads * p->gpu.gemv_groups / p->wave;
+    const uint32_t rows = p->gpu.gemv_rows;
+    if (lanes & (lanes - 1) || lanes > p->wave) die("%s: gemv_lanes is %u; it must be a power of two up to the wave's %u lanes", p->path, lanes, p->wave);
+    if (rows & (rows - 1) || rows > lanes) die("%s: gemv_rows is %u; it must be a power of two up to gemv_lanes, %u", p->path, rows, lanes);
+    if (waves > p->simds * p->waves)
+        die("%s: gemv_groups of gemv_threads are %u waves; a compute unit holds %u", p->path, waves, p->simds * p->waves);
+    if (p->mma && strcmp(p->api, "host")) die("%s: mma is for the api host; %s has one layout", p->path, p->arch);
+    if (p->mma && (p->wave == 64) != !strcmp(p->mma, "mfma")) die("%s: mma is %s; with waves of 64 lanes it is mfma, with 32 nv or wmma", p->path, p->mma);
+    const char *prefix = !strcmp(p->api, "hip") ? "gfx" : !strcmp(p->api, "cuda") ? "sm_" : "";
+    if (strncmp(p->arch, prefix, strlen(prefix))) die("%s: arch %s is not one of the api %s, whose names begin with %s", p->path, p->arch, p->api, prefix);
 }
 
 static struct profile *load(struct arena *a, const char *name, const char *directory)
@@ -204,13 +356,14 @@ struct profile *profile_load(struct arena *a, const char *name, const char *dire
     if (!strcmp(name, "native")) {
         for (size_t i = 0; i < COUNT_OF(native_order); i++) {
             struct profile *p = load(a, native_order[i], directory);
-            if (!missing_key(p) && !profile_unsupported_here(a, p)) return p;
+            if (!missing_key(a, p) && !profile_unsupported_here(a, p)) return p;
         }
         die("no built-in target runs on this machine (%s); known: %s", profile_host_machine(), names_line(a, directory));
     }
     struct profile *p = load(a, name, directory);
-    const char     *missing = missing_key(p);
+    const char     *missing = missing_key(a, p);
     if (missing) die("%s: no %s; only targets that inherit this one and add it can be built for", p->path, missing);
+    if (p->kind == TARGET_GPU) check_gpu(p);
     return p;
 }
 
@@ -222,19 +375,83 @@ const char **profile_names(struct arena *a, const char *directory)
         const size_t length = strlen(paths[i]), start = strlen("targets/");
         if (length < start + 6 || strcmp(paths[i] + length - 5, ".yaml") != 0) continue;
         const char *name = arena_strndup(a, paths[i] + start, length - start - 5);
-        /* what others inherit from, like cpu, is no target itself: it names no machine */
         struct bytes text = resource_get(a, directory, paths[i]);
         const struct yaml *y = yaml_parse(a, resource_place(a, directory, paths[i]), (const char *)text.data, text.size);
-        if (!yaml_get(y, "machine") && !yaml_get(y, "inherits")) continue;
+        const struct yaml *base = y ? yaml_get(y, "base") : NULL;
+        if (base && yaml_bool(base)) continue;
         paths[kept++] = name;
     }
     paths[kept] = NULL;
     return paths;
 }
 
+/* ---- does it run here? ---- */
+
+/* The kernel driver's names of the AMD GPUs, "gfx1100, gfx1036"; sets *found when arch is one of them.
+ * gfx_target_version: 10000 major + 100 minor + stepping (Linux, amdkfd); minor and stepping are hexadecimal digits in the name. */
+static const char *amd_gpus(struct arena *a, const char *arch, bool *found)
+{
+    static const char folder[] = "/sys/class/kfd/kfd/topology/nodes";
+    struct text names = { .arena = a };
+    DIR *nodes = opendir(folder);
+    for (struct dirent *entry; nodes && (entry = readdir(nodes)); ) {
+        FILE *f = fopen(arena_printf(a, "%s/%s/properties", folder, entry->d_name), "r");
+        char  line[256];
+        for (unsigned version; f && fgets(line, sizeof line, f); ) {
+            if (sscanf(line, "gfx_target_version %u", &version) != 1 || !version) continue;      /* 0: a CPU */
+            const char *name = arena_printf(a, "gfx%u%x%x", version / 10000, version / 100 % 100, version % 100);
+            *found |= !strcmp(name, arch);
+            text_printf(&names, "%s%s", names.size ? ", " : "", name);
+        }
+        if (f) fclose(f);
+    }
+    if (nodes) closedir(nodes);
+    return text_str(&names);
+}
+
+static bool library_opens(const char *name)
+{
+    return dlopen(name, RTLD_LAZY | RTLD_LOCAL) != NULL;         /* never closed: drivers do not survive it */
+}
+
+/* A library named in the environment stands for the driver and its device. */
+static const char *named_library(struct arena *a, const char *variable)
+{
+    const char *name = getenv(variable);
+    return !name || !*name ? "" : library_opens(name) ? NULL : arena_printf(a, "%s: %s cannot be opened", variable, printable(a, name, strlen(name)));
+}
+
+static const char *amd_unsupported(struct arena *a, const struct profile *p)
+{
+    const char *named = named_library(a, "FORGE_HIP_LIBRARY");
+    if (!named || *named) return named;
+    if (access("/dev/kfd", F_OK)) return "no /dev/kfd: no AMD GPU, or its kernel driver amdgpu is not loaded";
+    if (access("/dev/kfd", R_OK | W_OK)) return "/dev/kfd is not accessible: add the user to the group render";
+    bool found = false;
+    const char *gpus = amd_gpus(a, p->arch, &found);
+    if (!found) return *gpus ? arena_printf(a, "the GPU is %s, the target %s", gpus, p->arch) : "the kernel driver amdgpu lists no GPU";
+    static const char *const libraries[] = { "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so", "/opt/rocm/lib/libamdhip64.so" };
+    for (size_t i = 0; i < COUNT_OF(libraries); i++)
+        if (library_opens(libraries[i])) return NULL;
+    return "no libamdhip64.so.7, .6 or .5: install ROCm's HIP runtime";
+}
+
+static const char *nvidia_unsupported(struct arena *a)
+{
+    const char *named = named_library(a, "FORGE_CUDA_LIBRARY");
+    if (!named || *named) return named;
+    if (access("/dev/nvidiactl", F_OK)) return "no /dev/nvidiactl: no NVIDIA GPU, or its driver is not loaded";
+    return library_opens("libcuda.so.1") ? NULL : "no libcuda.so.1: install NVIDIA's driver";
+}
+
 const char *profile_unsupported_here(struct arena *a, const struct profile *p)
 {
     if (strcmp(p->elf_machine, profile_host_machine()) != 0) return arena_printf(a, "this machine is %s, the target %s", profile_host_machine(), p->elf_machine);
     char missing[512];
-    return cpu_has_all(p->features, missing, sizeof missing) ? NULL : arena_printf(a, "this CPU has no %s", missing);
+    if (!cpu_has_all(p->features, missing, sizeof missing)) return arena_printf(a, "this CPU has no %s", missing);
+    if (p->kind == TARGET_CPU) return NULL;
+    if (!strcmp(p->api, "hip"))  return amd_unsupported(a, p);
+    if (!strcmp(p->api, "cuda")) return nvidia_unsupported(a);
+    const char *named = named_library(a, "FORGE_HIP_LIBRARY");
+    return named && !*named ? "FORGE_HIP_LIBRARY does not name the library that stands for a device" : named;
 }

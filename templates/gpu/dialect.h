@@ -166,7 +166,7 @@ DEVICE uint32_t load_weights2(const void *p)  { return LOAD_WEIGHTS(uint16_t, p)
 #define PIN_F32(x) PIN(x)
 #endif
 /* Orders the memory accesses around it in the compiler only. */
-#define COMPILER_FENCE() asm volatile("" ::: "memory")
+#define COMPILER_FENCE() __asm__ volatile("" ::: "memory")
 
 /* Data that other groups of the same launch wrote: past the caches that are not coherent.  4-byte aligned, 16 for load_shared16. */
 #if defined(__AMDGCN__)
@@ -300,6 +300,8 @@ DEVICE float rsqrt_f32(float x) { return __builtin_amdgcn_rsqf(x); }
 DEVICE float round_f32(float x) { return __builtin_rintf(x); }
 /* Bytes picked from {hi, lo}: selector byte i in 0..3 takes byte of lo, 4..7 of hi. */
 DEVICE uint32_t byte_perm(uint32_t lo, uint32_t hi, uint32_t selector) { return __builtin_amdgcn_perm(hi, lo, selector); }
+/* Bytes n .. n + 3 of {hi, lo}, n in 0..5; what lies beyond the eighth byte is anything. */
+DEVICE uint32_t byte_align(uint32_t lo, uint32_t hi, uint32_t n) { return byte_perm(lo, hi, byte_perm(n, n, 0) + 0x03020100u); }
 #elif defined(__NVPTX__)
 DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c)
 {
@@ -317,13 +319,17 @@ DEVICE float round_f32(float x)                  /* to nearest even */
     asm("cvt.rni.f32.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-DEVICE uint32_t byte_perm(uint32_t lo, uint32_t hi, uint32_t selector)
+DEVICE uint32_t prmt(uint32_t lo, uint32_t hi, uint32_t nibbles)
 {
-    uint32_t d;                                  /* PRMT wants one nibble a byte; constants fold */
-    const uint32_t nibbles = (selector & 7u) | (selector >> 4 & 0x70u) | (selector >> 8 & 0x700u) | (selector >> 12 & 0x7000u);
+    uint32_t d;
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(lo), "r"(hi), "r"(nibbles));
     return d;
 }
+DEVICE uint32_t byte_perm(uint32_t lo, uint32_t hi, uint32_t selector)      /* PRMT wants one nibble a byte; constants fold */
+{
+    return prmt(lo, hi, (selector & 7u) | (selector >> 4 & 0x70u) | (selector >> 8 & 0x700u) | (selector >> 12 & 0x7000u));
+}
+DEVICE uint32_t byte_align(uint32_t lo, uint32_t hi, uint32_t n) { return prmt(lo, hi, 0x3210u + 0x1111u * n); }
 #else
 DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c)
 {
@@ -342,7 +348,23 @@ DEVICE uint32_t byte_perm(uint32_t lo, uint32_t hi, uint32_t selector)
     for (uint32_t i = 0; i < 4; i++) d |= (uint32_t)(both >> 8 * (selector >> 8 * i & 7) & 0xff) << 8 * i;
     return d;
 }
+DEVICE uint32_t byte_align(uint32_t lo, uint32_t hi, uint32_t n) { return (uint32_t)(((uint64_t)hi << 32 | lo) >> 8 * n); }
 #endif
+/* A table of 16 bytes (t.x: 0..3) read at the eight nibbles of w: low has nibbles 0-3, one a byte, high 4-7. */
+DEVICE void table16(uint32_t *low, uint32_t *high, uint32_t w, const u32x4 t)
+{
+#if defined(__NVPTX__)                           /* a selector is a nibble; its top bit would ask for the sign */
+    const uint32_t at = w & 0x77777777u, upper = (w >> 1 & 0x44444444u) | 0x32103210u;
+    *low  = prmt(prmt(t.x, t.y, at), prmt(t.z, t.w, at), upper);
+    *high = prmt(prmt(t.x, t.y, at >> 16), prmt(t.z, t.w, at >> 16), upper >> 16);
+#else                                            /* a selector is a byte: even and odd nibbles, then sorted */
+    const uint32_t e = w & 0x07070707u, o = w >> 4 & 0x07070707u;
+    const uint32_t even = byte_perm(byte_perm(t.x, t.y, e), byte_perm(t.z, t.w, e), (w >> 1 & 0x04040404u) | 0x03020100u);
+    const uint32_t odd  = byte_perm(byte_perm(t.x, t.y, o), byte_perm(t.z, t.w, o), (w >> 5 & 0x04040404u) | 0x03020100u);
+    *low  = byte_perm(even, odd, 0x05010400u);
+    *high = byte_perm(even, odd, 0x07030602u);
+#endif
+}
 DEVICE uint32_t bits_of_f32(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
 DEVICE float f32_of_bits(uint32_t u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
 DEVICE float f32_of_f16_bits(uint32_t u) { const uint16_t h = (uint16_t)u; f16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }   /* low half of u */

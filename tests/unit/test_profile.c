@@ -46,6 +46,66 @@ static void known_targets(void **state)
     arena_destroy(a);
 }
 
+static void known_gpus(void **state)
+{
+    (void)state;
+    struct arena   *a = arena_create();
+    struct profile *p = profile_load(a, "gfx1151", NULL);
+    assert_int_equal(p->kind, TARGET_GPU);
+    assert_string_equal(p->api, "hip");
+    assert_string_equal(p->arch, "gfx1151");
+    assert_string_equal(p->elf_machine, "x86_64");
+    assert_string_equal(p->triple, "x86_64-linux-gnu");
+    assert_null(p->simd);
+    assert_int_equal(p->wave, 32);
+    assert_int_equal(p->compute_units, 40);
+    assert_int_equal(p->lds_bytes, 65536);
+    assert_int_equal(p->vgprs, 1536);
+    assert_int_equal(p->page_bytes, 4096);
+    assert_int_equal(p->gpu.prefill_chunk, 512);
+    assert_int_equal(p->tile.prefill_chunk, 512);
+    assert_int_equal(p->gpu.gemv_depth, 0);
+    assert_true(p->graph);
+    assert_false(p->dependent_launch);
+    assert_true(p->bandwidth_gb_s < p->bandwidth_peak_gb_s);
+    assert_string_equal(p->dot[0], "v_dot4_i32_iu8");
+    assert_null(p->dot[1]);
+    p = profile_load(a, "gfx942", NULL);
+    assert_int_equal(p->wave, 64);
+    assert_int_equal(p->gpu.gemv_rows, 4);
+    assert_int_equal(p->compute_units, 304);
+    p = profile_load(a, "sm_90", NULL);
+    assert_string_equal(p->api, "cuda");
+    assert_int_equal(p->lds_bytes, 232448);
+    assert_int_equal(p->gpu.gemv_threads, 512);
+    assert_true(p->dependent_launch);
+    assert_true(p->bandwidth_gb_s > 4590 && p->bandwidth_gb_s < 4610);
+    p = profile_load(a, FORGEC_SOURCE_DIR "/tests/simt/simt64.yaml", NULL);
+    assert_string_equal(p->api, "host");
+    assert_string_equal(p->mma, "mfma");
+    assert_string_equal(p->name, "simt64");
+    arena_destroy(a);
+}
+
+/* A library named in the environment stands for the device; without one there is a reason. */
+static void gpus_here(void **state)
+{
+    (void)state;
+    if (strcmp(profile_host_machine(), "x86_64")) skip();
+    struct arena *a = arena_create();
+    struct profile *amd = profile_load(a, "gfx1151", NULL), *host = profile_load(a, FORGEC_SOURCE_DIR "/tests/simt/simt32.yaml", NULL);
+    unsetenv("FORGE_HIP_LIBRARY");
+    assert_non_null(strstr(profile_unsupported_here(a, host), "FORGE_HIP_LIBRARY"));
+    if (access("/dev/kfd", F_OK)) assert_non_null(strstr(profile_unsupported_here(a, amd), "/dev/kfd"));
+    if (access("/dev/nvidiactl", F_OK)) assert_non_null(strstr(profile_unsupported_here(a, profile_load(a, "sm_90", NULL)), "/dev/nvidiactl"));
+    setenv("FORGE_HIP_LIBRARY", "/nowhere/libamdhip64.so", 1);
+    assert_non_null(strstr(profile_unsupported_here(a, amd), "cannot be opened"));
+    setenv("FORGE_HIP_LIBRARY", "libc.so.6", 1);
+    assert_null(profile_unsupported_here(a, amd));
+    unsetenv("FORGE_HIP_LIBRARY");
+    arena_destroy(a);
+}
+
 static void all_names_load(void **state)
 {
     (void)state;
@@ -54,10 +114,11 @@ static void all_names_load(void **state)
     size_t count = 0;
     for (; names[count]; count++) {
         assert_string_not_equal(names[count], "cpu");
+        assert_string_not_equal(names[count], "gfx11");
         assert_string_equal(profile_load(a, names[count], NULL)->name, names[count]);
         if (count) assert_true(strcmp(names[count - 1], names[count]) < 0);
     }
-    assert_true(count >= 4);
+    assert_true(count >= 8);
     arena_destroy(a);
 }
 
@@ -68,6 +129,7 @@ static void native_runs_here(void **state)
     struct profile *p = profile_load(a, "native", NULL);
     assert_null(profile_unsupported_here(a, p));
     assert_string_not_equal(p->name, "native");
+    assert_int_equal(p->kind, TARGET_CPU);
     arena_destroy(a);
 }
 
@@ -120,6 +182,28 @@ static void bad_files(void **state)
         { "inherits: x86-64-v3\npage: {value: 3, unit: KiB, source: x}\n", "power of two" },
         { "inherits: x86-64-v3\ncflags: -O3\n", "expected a list" },
         { "inherits: cpu\n", "no machine" },
+        { "inherits: gfx1151\ntiles: {gemv_rows: 4}\n", "" },
+        { "inherits: gfx11\n", "no tiles: gemv_threads" },
+        { "inherits: gfx1151\nsimd: avx2\n", ":2:1: " },
+        { "inherits: x86-64-v3\narch: gfx1151\n", ":2:1: " },
+        { "inherits: gfx1151\nkind: cpu\n", ":2:7: cpu inherits a target of the other kind" },
+        { "inherits: gfx1151\ntiles: {gemm_groups: 2}\n", "gemm_groups" },
+        { "inherits: gfx1151\ntiles: {gemm_rows: 24}\n", "multiple of 16" },
+        { "inherits: gfx1151\ntiles: {gemv_lanes: 12}\n", "power of two" },
+        { "inherits: gfx1151\ntiles: {gemv_lanes: 64}\n", "up to the wave's 32 lanes" },
+        { "inherits: gfx1151\ntiles: {gemv_rows: 3}\n", "gemv_rows is 3; it must be a power of two" },
+        { "inherits: gfx1151\ntiles: {gemv_groups: 8}\n", "are 64 waves; a compute unit holds 32" },
+        { "inherits: gfx942\ntiles: {stage_threads: 96}\n", "not a multiple of the wave's 64 lanes" },
+        { "inherits: gfx942\nwave: 48\n", "must be 32 or 64" },
+        { "inherits: gfx942\nmma: mfma\n", "mma is for the api host" },
+        { "inherits: gfx942\narch: sm_90\n", "begin with gfx" },
+        { "inherits: gfx942\ngraph: maybe\n", ":2:8: " },
+        { "inherits: gfx942\nactivation_digits: 3\n", "out of range (1 to 2)" },
+        { "inherits: gfx942\nload_hint: nt\n", "known: plain, stream" },
+        { "inherits: gfx942\ncompute_units: 304\n", "expected {value" },
+        { "inherits: gfx942\ncompute_units: {value: 30.5, unit: CU, source: x}\n", "whole number" },
+        { "inherits: gfx942\nregisters: {lanes: {value: 512, unit: registers, source: x}}\n", "lanes" },
+        { "inherits: gfx942\nlaunch: {value: 2, unit: s, source: x}\n", "known: us, ns, ms" },
         { "inherits: cpu\nmachine: x86_64\nsimd: c\n", "no page" },
         { "- a\n", "expected a map" },
         { "", "expected a map" },
@@ -141,7 +225,7 @@ static void unknown_name_lists_the_others(void **state)
     die_handler = on_die;
     if (!setjmp(escape)) profile_load(a, "pentium", NULL);
     die_handler = NULL;
-    assert_non_null(strstr(message, "aarch64, portable, x86-64-v3, x86-64-v4"));
+    assert_non_null(strstr(message, "aarch64, gfx1100, gfx1151, gfx942, portable, sm_90, x86-64-v3, x86-64-v4"));
     arena_destroy(a);
 }
 
@@ -149,6 +233,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_targets),
+        cmocka_unit_test(known_gpus),
+        cmocka_unit_test(gpus_here),
         cmocka_unit_test(all_names_load),
         cmocka_unit_test(native_runs_here),
         cmocka_unit_test(foreign_machine_is_named),

@@ -1,0 +1,51 @@
+/* attention_sizes.h -- sizes of the KV cache and of decode attention, for the plan and for the kernels: macros of constants.
+ * Counts are u32, bytes u64.  wave, threads: lanes of a wave and threads of a group of the target. */
+#ifndef FORGE_ATTENTION_SIZES_H
+#define FORGE_ATTENTION_SIZES_H
+
+/* How a cache keeps its values; numbered as enum kv_type of compiler/plan.h. */
+#define KV_KIND_f16  0u
+#define KV_KIND_f32  1u
+#define KV_KIND_q8_0 2u
+
+/* Bytes of a row's values without its scales; of K, or of V, of all heads of a layer; of a layer: K, then V (docs/gpu.md). */
+#define KV_VALUE_BYTES(kind, head_dim) ((head_dim) * ((kind) == KV_KIND_f16 ? 2u : (kind) == KV_KIND_f32 ? 4u : 1u))
+#define KV_SCALE_BYTES(kind, head_dim) ((kind) == KV_KIND_q8_0 ? (head_dim) / 32u * 2u : 0u)
+#define KV_PLANE_BYTES(kind, n_head_kv, n_ctx, head_dim) \
+    (((uint64_t)(n_head_kv) * (n_ctx) * (KV_VALUE_BYTES(kind, head_dim) + KV_SCALE_BYTES(kind, head_dim)) + 15u) / 16u * 16u)
+#define KV_LAYER_BYTES(kind, n_head_kv, n_ctx, head_dim) (2u * KV_PLANE_BYTES(kind, n_head_kv, n_ctx, head_dim))
+
+/* A wave finishes one head at a time (rope.h): groups for the heads of one token. */
+#define HEAD_GROUPS(heads, wave, threads) (((heads) + (threads) / (wave) - 1u) / ((threads) / (wave)))
+
+/* Decode attention.  The query heads of a KV head are done together, as many as registers hold: 8, or 4 of more than 128 dimensions;
+ * more are cut into equal parts. */
+#define ATTENTION_MAX_HEADS(head_dim) ((head_dim) > 128u ? 4u : 8u)
+#define ATTENTION_CUTS(n_head, n_head_kv, head_dim) \
+    (((n_head) / (n_head_kv) + ATTENTION_MAX_HEADS(head_dim) - 1u) / ATTENTION_MAX_HEADS(head_dim))
+/* Query heads of a group (the last cut may have fewer). */
+#define ATTENTION_HEADS(n_head, n_head_kv, head_dim) \
+    (((n_head) / (n_head_kv) + ATTENTION_CUTS(n_head, n_head_kv, head_dim) - 1u) / ATTENTION_CUTS(n_head, n_head_kv, head_dim))
+/* KV heads times cuts: each is merged by itself and has a counter.  Groups of the launch. */
+#define ATTENTION_UNITS(n_head, n_head_kv, head_dim) ((n_head_kv) * ATTENTION_CUTS(n_head, n_head_kv, head_dim))
+#define ATTENTION_GROUPS(n_head, n_head_kv, head_dim, splits) (ATTENTION_UNITS(n_head, n_head_kv, head_dim) * (splits))
+
+/* Neighbouring lanes that share a row of K or V, 8 columns each; a few idle when head_dim is not a power of two. */
+#define ATTENTION_LANES(head_dim) ((head_dim) <= 32u ? 4u : (head_dim) <= 64u ? 8u : (head_dim) <= 128u ? 16u : 32u)
+/* Rows in flight per lane at most; floats of LDS that a wave has to itself. */
+#define ATTENTION_MAX_ROWS 8u
+#define ATTENTION_WAVE_FLOATS(heads, head_dim, wave) \
+    ((heads) * ((head_dim) > (wave) / ATTENTION_LANES(head_dim) * ATTENTION_MAX_ROWS \
+                ? (head_dim) : (wave) / ATTENTION_LANES(head_dim) * ATTENTION_MAX_ROWS))
+#define ATTENTION_LDS_FLOATS(heads, head_dim, wave, threads) \
+    ((heads) * ATTENTION_LANES(head_dim) * 8u + (threads) / (wave) * (ATTENTION_WAVE_FLOATS(heads, head_dim, wave) + 2u * (heads)) + 4u)
+#define ATTENTION_LDS_BYTES(n_head, n_head_kv, head_dim, wave, threads) \
+    (4u * ATTENTION_LDS_FLOATS(ATTENTION_HEADS(n_head, n_head_kv, head_dim), head_dim, wave, threads))
+
+/* In the arena: sums of the splits, their maxima and totals, and the counters (zero before the first launch). */
+#define ATTENTION_PARTS_BYTES(n_head, n_head_kv, head_dim, splits) \
+    ((uint64_t)ATTENTION_GROUPS(n_head, n_head_kv, head_dim, splits) * ATTENTION_HEADS(n_head, n_head_kv, head_dim) * (head_dim) * 4u)
+#define ATTENTION_ML_BYTES(n_head, n_head_kv, head_dim, splits) \
+    ((uint64_t)ATTENTION_GROUPS(n_head, n_head_kv, head_dim, splits) * ATTENTION_HEADS(n_head, n_head_kv, head_dim) * 8u)
+#define ATTENTION_COUNTER_BYTES(n_head, n_head_kv, head_dim) (4u * ATTENTION_UNITS(n_head, n_head_kv, head_dim))
+#endif

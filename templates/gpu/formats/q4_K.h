@@ -1,0 +1,41 @@
+/* q4_K.h -- 4-bit codes; per 256 columns half-float d and dmin, per 32 columns a six-bit scale and minimum: w = d sc code - dmin m. */
+#ifndef FORGE_GPU_q4_K
+#define FORGE_GPU_q4_K
+#include "../acts_unit.h"
+
+#define ROW_BYTES_q4_K(cols) (UNITS_OF(cols) * 32 + SUPERS_OF(cols) * 16)
+#define UNIT_COLS_q4_K 64
+#define SUMS16_q4_K 0
+#define LOADS_q4_K 3
+
+struct unit_q4_K { u32x4 q[2], head; };          /* nibbles of the two blocks; d, dmin, 4 units x 24 bits */
+
+DEVICE void load_q4_K(struct unit_q4_K *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
+{
+    u->q[0] = load_weights16(row + unit * 16);
+    u->q[1] = load_weights16(row + (units + unit) * 16);
+    u->head = load_weights16(row + units * 32 + unit / 4 * 16);
+}
+DEVICE void pin_q4_K(struct unit_q4_K *u) { pin16(&u->q[0]); pin16(&u->q[1]); pin16(&u->head); }
+DEVICE float dot_q4_K(const struct unit_q4_K *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
+{
+    const uint32_t bits = super_bits(u->head, unit);
+    const float p0 = (float)dot_block(low_nibbles(u->q[0]), high_nibbles(u->q[0]), x, 0, digits);
+    const float p1 = (float)dot_block(low_nibbles(u->q[1]), high_nibbles(u->q[1]), x, 1, digits);
+    const float product = p0 * (six_bits_f32(bits, 0) * x->scale.x) + p1 * (six_bits_f32(bits, 12) * x->scale.y);
+    const float minimum = six_bits_f32(bits, 6) * x->scale.z + six_bits_f32(bits, 18) * x->scale.w;
+    return f32_of_f16_bits(u->head.x) * product - f32_of_f16_bits(u->head.x >> 16) * minimum;
+}
+/* d sc and dmin m are rounded to f16: within 2^-10 (|d sc code| + |dmin m|) of the weight. */
+DEVICE void decode_q4_K(uint32_t h[32], const struct unit_q4_K *u, const uint32_t unit)
+{
+    const uint32_t bits = super_bits(u->head, unit);
+    const float d256 = 256.0f * f32_of_f16_bits(u->head.x), less = -f32_of_f16_bits(u->head.x >> 16);
+#pragma unroll
+    for (uint32_t b = 0; b < 2; b++) {
+        const f16x2 scale = splat_f16(d256 * six_bits_f32(bits, 12 * b)), add = splat_f16(less * six_bits_f32(bits, 12 * b + 6));
+        decode16_add(h + 16 * b, low_nibbles(u->q[b]), 0.00390625f, scale, add);
+        decode16_add(h + 16 * b + 8, high_nibbles(u->q[b]), 0.00390625f, scale, add);
+    }
+}
+#endif

@@ -1,0 +1,38 @@
+/* q8_0.h -- int8 codes, a half-float scale per 32 columns. */
+#ifndef FORGE_GPU_q8_0
+#define FORGE_GPU_q8_0
+#include "../acts_unit.h"
+
+#define ROW_BYTES_q8_0(cols) (UNITS_OF(cols) * 64 + PLANE_BYTES(UNITS_OF(cols) * 4))
+#define UNIT_COLS_q8_0 64
+#define SUMS16_q8_0 0
+#define LOADS_q8_0 5
+
+struct unit_q8_0 { u32x4 q[4]; uint32_t scales; };          /* columns 16c .. 16c+15; f16 d0, d1 */
+
+DEVICE void load_q8_0(struct unit_q8_0 *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
+{
+#pragma unroll
+    for (uint32_t c = 0; c < 4; c++) u->q[c] = load_weights16(row + (c * units + unit) * 16);
+    u->scales = load_weights4(row + units * 64 + unit * 4);
+}
+DEVICE void pin_q8_0(struct unit_q8_0 *u)
+{
+#pragma unroll
+    for (uint32_t c = 0; c < 4; c++) pin16(&u->q[c]);
+    PIN(u->scales);
+}
+DEVICE float dot_q8_0(const struct unit_q8_0 *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
+{
+    (void)unit;
+    const float p0 = (float)dot_block(u->q[0], u->q[1], x, 0, digits), p1 = (float)dot_block(u->q[2], u->q[3], x, 1, digits);
+    return p0 * (f32_of_f16_bits(u->scales) * x->scale.x) + p1 * (f32_of_f16_bits(u->scales >> 16) * x->scale.y);
+}
+/* The exact weight, rounded once. */
+DEVICE void decode_q8_0(uint32_t h[32], const struct unit_q8_0 *u, const uint32_t unit)
+{
+    (void)unit;
+#pragma unroll
+    for (uint32_t c = 0; c < 4; c++) decode16(h + 8 * c, u->q[c] ^ 0x80808080u, 128.0f, 1.0f, both_f16(u->scales, c / 2));
+}
+#endif

@@ -1,0 +1,314 @@
+/* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format with FORMAT defined and
+ * formats/FORMAT.h included before; gives gemm_FORMAT and, for the two matrices of a GLU, gemm_pair_FORMAT.
+ *
+ * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
+ * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous copies on sm_90
+ * (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one step ahead.
+ * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
+#ifndef FORMAT
+#define FORMAT q8_0
+#include "formats/q8_0.h"
+#endif
+#include "launch.h"
+#include "mma.h"
+#include "gemm_sizes.h"
+
+#ifndef FORGE_GEMM_COMMON
+#define FORGE_GEMM_COMMON
+/* The tile of a group.  GEMM_TOKEN_WAVES: into how many parts its tokens are split among the waves; the rows take the rest. */
+#ifndef GEMM_TOKENS
+#define GEMM_TOKENS 128
+#endif
+#ifndef GEMM_ROWS
+#define GEMM_ROWS 128
+#endif
+#ifndef GEMM_THREADS
+#define GEMM_THREADS 256
+#endif
+#ifndef GEMM_STAGES
+#define GEMM_STAGES (COPIES_REACH_LDS ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS)
+#endif
+#ifndef GEMM_TOKEN_WAVES
+#define GEMM_TOKEN_WAVES (GEMM_THREADS / WAVE >= 4 ? 2 : 1)
+#endif
+/* Which GEMM_TOKENS tokens a group takes. */
+#ifndef GEMM_TOKEN_TILE
+#define GEMM_TOKEN_TILE group_y()
+#endif
+
+enum {
+    GEMM_ROW_WAVES = GEMM_THREADS / WAVE / GEMM_TOKEN_WAVES,
+    GEMM_TILES_T   = GEMM_TOKENS / 16 / GEMM_TOKEN_WAVES,            /* 16 x 16 tiles of a wave: along tokens, along rows */
+    GEMM_TILES_R   = GEMM_ROWS / 16 / GEMM_ROW_WAVES,
+    GEMM_X_COPIES  = GEMM_TOKENS * 8 / GEMM_THREADS,                 /* 16-byte pieces a thread brings per step and plane */
+    GEMM_W_COPIES  = GEMM_ROWS * 8 / GEMM_THREADS,
+    GEMM_W_UNITS   = (GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS,  /* rows a thread decodes per step, if it has any */
+    /* 1: a lane's registers hold operands twice beside the sums, so that one set is loaded while the other is multiplied */
+    GEMM_AHEAD     = 2 * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R <= 192,
+};
+STATIC_ASSERT(GEMM_TILES_T * 16 * GEMM_TOKEN_WAVES == GEMM_TOKENS, "each wave takes a multiple of 16 tokens");
+STATIC_ASSERT(GEMM_TILES_R * 16 * GEMM_ROW_WAVES == GEMM_ROWS, "each wave takes a multiple of 16 rows");
+STATIC_ASSERT(GEMM_X_COPIES * GEMM_THREADS == GEMM_TOKENS * 8 && GEMM_W_COPIES * GEMM_THREADS == GEMM_ROWS * 8, "each thread copies as much as the others");
+STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
+STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
+
+/* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
+struct gemm_x { const uint8_t *x; uint64_t rest; uint32_t stride, last, digits; };
+/* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix, so that neighbouring 16 x 16 tiles of a wave are gate and up. */
+struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
+struct gemm_tile { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
+
+DEVICE uint32_t min_u32(uint32_t x, uint32_t y) { return x < y ? x : y; }
+DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
+{
+    const uint8_t *from = w->pair && row / 16 % 2 ? w->up : w->w;
+    return from + min_u32(w->pair ? row / 32 * 16 + row % 16 : row, w->last) * w->row_bytes;
+}
+/* The pieces of x this thread brings for a step. */
+DEVICE void gemm_x_begin(struct copy *c, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
+{
+    UNROLL for (uint32_t d = 0; d < x->digits; d++)
+        UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) {
+            const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
+            copy_begin(&c[d * GEMM_X_COPIES + i], slot + d * (GEMM_TOKENS * GEMM_ROW_LDS) + lds_piece(row, GEMM_ROW_LDS, piece, 1),
+                       x->x + d * x->rest + (min_u32(row, x->last) * x->stride + (step * 8 + piece) * 16), 1);
+        }
+}
+DEVICE void gemm_x_end(const struct copy *c, uint8_t *slot, const struct gemm_x *x)
+{
+    UNROLL for (uint32_t d = 0; d < x->digits; d++)
+        UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+            copy_end(&c[d * GEMM_X_COPIES + i], slot + d * (GEMM_TOKENS * GEMM_ROW_LDS)
+                     + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+
+struct gemm_operands { struct mma_a a[GEMM_TILES_T]; struct mma_b b[GEMM_TILES_R]; };
+/* A wave's operands of 16 columns (pieces `piece` and the next) from its rows of x and of weights. */
+DEVICE void gemm_load(struct gemm_operands *o, const uint8_t *x, const uint8_t *w, const uint32_t piece)
+{
+    UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
+}
+/* One step of 64 columns.  digits: planes of x; weight_digits: of the weights; the product of the two low ones is below the sum's rounding.
+ * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
+DEVICE void gemm_multiply(struct gemm_tile *y, const uint8_t *x, const uint8_t *w, const uint32_t digits, const uint32_t weight_digits, const uint32_t bf16)
+{
+    struct gemm_operands o[2];
+    const uint32_t products = digits + weight_digits - 1, n_loads = 4 * products;
+    x += wave_id() / GEMM_ROW_WAVES * (GEMM_TILES_T * 16 * GEMM_ROW_LDS);
+    w += wave_id() % GEMM_ROW_WAVES * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
+    UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
+        const uint32_t p = n % products, m = n - GEMM_AHEAD;
+        if (n < n_loads)
+            gemm_load(&o[n % 2], x + (p > 0 && p < digits ? GEMM_TOKENS * GEMM_ROW_LDS : 0), w + (p >= digits ? GEMM_ROWS * GEMM_ROW_LDS : 0), n / products * 2);
+        if (n < GEMM_AHEAD) continue;
+        UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+            UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
+                if (bf16) mma_bf16(&y->acc[t][r], &o[m % 2].a[t], &o[m % 2].b[r]);
+                else mma_f16(&y->acc[t][r], &o[m % 2].a[t], &o[m % 2].b[r]);
+                mma_pin(&y->acc[t][r]);
+            }
+    }
+}
+/* Token and row of this lane's element 0 of the wave's first tile.  All are below 2^30; knowing that, compilers see how far apart the addresses
+ * of a lane's values are, and that they do not overlap. */
+DEVICE uint32_t gemm_token(const uint32_t first_t) { return (first_t + wave_id() / GEMM_ROW_WAVES * (GEMM_TILES_T * 16) + mma_row(0)) & 0x3fffffffu; }
+DEVICE uint32_t gemm_row_of(const uint32_t first_r, const uint32_t tiles) { return (first_r + wave_id() % GEMM_ROW_WAVES * (tiles * 16) + mma_col(0)) & 0x3fffffffu; }
+
+/* Hands on a wave's values, all of a token before the next token's, so that the loads of several sinks can be under way together.
+ * whole: none lies beyond n_tokens or rows, so there are no branches between them.  y: [GEMM_TILES_T][GEMM_TILES_R] tiles; pairs of them with `pairs`. */
+DEVICE void gemm_hand_on(const struct forge_kernel_args a, const struct gemm_tile *y, const float scale, const uint32_t first_t, const uint32_t first_r,
+                         const uint32_t n_tokens, const uint32_t rows, const uint32_t whole, row_sink *sink, pair_sink *pairs)
+{
+    const uint32_t n = pairs ? 2 : 1, t0 = gemm_token(first_t), r0 = gemm_row_of(first_r, GEMM_TILES_R / n);
+    UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++)
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            const uint32_t t = t0 + (16 * i + (mma_row(mma_of_row(g, 0)) - mma_row(0)));
+            UNROLL for (uint32_t j = 0; j < GEMM_TILES_R; j += n)
+                UNROLL for (uint32_t m = 0; m < MMA_ACC / MMA_ROWS; m++) {
+                    const uint32_t e = mma_of_row(g, m), r = r0 + (16 * (j / n) + (mma_col(e) - mma_col(0)));
+                    if (!whole && (t >= n_tokens || r >= rows)) continue;
+                    if (pairs) pairs(a, t, r, y->acc[i][j].x[e] * scale, y->acc[i][j + n - 1].x[e] * scale);
+                    else sink(a, t, r, y->acc[i][j].x[e] * scale);
+                }
+        }
+}
+#endif
+
+#define GEMM_JOIN2(name, format) name##format
+#define GEMM_JOIN(name, format)  GEMM_JOIN2(name, format)
+#define F(name)                  GEMM_JOIN(name, FORMAT)
+#define GEMM_IS_BF16_bf16 1
+
+#if F(UNIT_COLS_) == 8
+enum { F(GEMM_COPIED_) = 1, F(GEMM_DIGITS_) = 1 };
+struct F(gemm_weights_) { struct copy c[GEMM_W_COPIES]; };
+/* 16-bit rows as they are: begin starts the copies of a step, end completes them. */
+DEVICE void F(gemm_begin_)(struct F(gemm_weights_) *n, uint8_t *slot, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)units;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++) {
+        const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
+        copy_begin(&n->c[i], slot + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
+    }
+}
+DEVICE void F(gemm_end_)(const struct F(gemm_weights_) *n, uint8_t *slot, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)w; (void)step; (void)units;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++) copy_end(&n->c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+#elif F(UNIT_COLS_) == 64
+enum { F(GEMM_COPIED_) = 0, F(GEMM_DIGITS_) = 1 };
+struct F(gemm_weights_) { struct F(unit_) u[GEMM_W_UNITS]; };
+/* Packed units: begin loads those of a step, end decodes them. */
+DEVICE void F(gemm_begin_)(struct F(gemm_weights_) *n, uint8_t *slot, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)slot;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (thread_x() + i * GEMM_THREADS < GEMM_ROWS) {
+            F(load_)(&n->u[i], gemm_row(w, thread_x() + i * GEMM_THREADS), step, units);
+            F(pin_)(&n->u[i]);
+        }
+}
+DEVICE void F(gemm_end_)(const struct F(gemm_weights_) *n, uint8_t *slot, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)w; (void)units;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (thread_x() + i * GEMM_THREADS < GEMM_ROWS) {
+            uint32_t h[32];
+            F(decode_)(h, &n->u[i], step);
+            UNROLL for (uint32_t piece = 0; piece < 8; piece++) {
+                const u32x4 v = { h[4 * piece], h[4 * piece + 1], h[4 * piece + 2], h[4 * piece + 3] };
+                *(u32x4 *)(void *)(slot + lds_piece(thread_x() + i * GEMM_THREADS, GEMM_ROW_LDS, piece, 1)) = v;
+            }
+        }
+}
+#else
+enum { F(GEMM_COPIED_) = 0, F(GEMM_DIGITS_) = 2 };
+struct F(gemm_weights_) { uint32_t none; };
+/* f32: split into a high and a low f16 on the way.  Loaded when needed: these matrices are rare and small. */
+DEVICE void F(gemm_begin_)(struct F(gemm_weights_) *n, uint8_t *slot, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)n; (void)slot; (void)w; (void)step; (void)units;
+}
+DEVICE void F(gemm_end_)(const struct F(gemm_weights_) *n, uint8_t *slot, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)n;
+    for (uint32_t i = 0; i < GEMM_W_COPIES * 2; i++) {
+        const uint32_t part = thread_x() % 16, row = thread_x() / 16 + i * (GEMM_THREADS / 16);
+        struct F(unit_) u;
+        uint32_t h[2], rest[2];
+        F(load_)(&u, gemm_row(w, row), step * 16 + part, units * 16);
+        F(decode_)(h, &u, step * 16 + part);
+        F(decode_rest_)(rest, &u, step * 16 + part);
+        uint8_t *to = slot + lds_piece(row, GEMM_ROW_LDS, part / 2, 1) + part % 2 * 8;
+        const u32x2 high = { h[0], h[1] }, low = { rest[0], rest[1] };
+        *(u32x2 *)(void *)to = high;
+        *(u32x2 *)(void *)(to + GEMM_ROWS * GEMM_ROW_LDS) = low;
+    }
+}
+#endif
+#if F(GEMM_IS_BF16_)
+enum { F(GEMM_BF16_) = 1 };
+#else
+enum { F(GEMM_BF16_) = 0 };
+#endif
+
+/* What is on its way, and where the slots are. */
+struct F(gemm_ahead_) {
+    struct copy x[2 * GEMM_X_COPIES];
+    struct F(gemm_weights_) w;
+    uint8_t *x_slots, *w_slots;
+};
+/* Slots are numbered round the ring: the slot of a step is its number modulo the slots. */
+DEVICE uint8_t *F(gemm_x_slot_)(const struct F(gemm_ahead_) *n, const struct gemm_x *x, const uint32_t slot)
+{
+    return n->x_slots + slot * (x->digits * GEMM_TOKENS * GEMM_ROW_LDS);
+}
+DEVICE uint8_t *F(gemm_w_slot_)(const struct F(gemm_ahead_) *n, const uint32_t slot) { return n->w_slots + slot * (F(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
+
+/* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
+DEVICE void F(gemm_start_)(struct F(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot, const uint32_t units)
+{
+    if (step < units) {
+        gemm_x_begin(n->x, F(gemm_x_slot_)(n, x, slot), x, step);
+        if (F(GEMM_COPIED_)) F(gemm_begin_)(&n->w, F(gemm_w_slot_)(n, slot), w, step, units);
+    }
+    copy_commit();
+}
+/* Takes what came through registers for `step` to LDS and loads the step after it. */
+DEVICE void F(gemm_pass_)(struct F(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    const uint32_t x_slot = step % GEMM_STAGES, w_slot = step % GEMM_WEIGHT_SLOTS(GEMM_STAGES, F(GEMM_COPIED_));
+    if (step < units) {
+        if (!COPIES_REACH_LDS) gemm_x_end(n->x, F(gemm_x_slot_)(n, x, x_slot), x);
+        if (!COPIES_REACH_LDS || !F(GEMM_COPIED_)) F(gemm_end_)(&n->w, F(gemm_w_slot_)(n, w_slot), w, step, units);
+    }
+    if (step + 1 < units) {
+        if (!COPIES_REACH_LDS) gemm_x_begin(n->x, n->x_slots, x, step + 1);
+        if (!COPIES_REACH_LDS || !F(GEMM_COPIED_)) F(gemm_begin_)(&n->w, n->w_slots, w, step + 1, units);
+    }
+}
+/* The tile of products, not yet unscaled. */
+DEVICE void F(gemm_tile_)(struct gemm_tile *y, const struct gemm_x *x, const struct gemm_w *w, const uint32_t units)
+{
+    struct F(gemm_ahead_) n;
+    n.x_slots = lds();
+    n.w_slots = lds() + GEMM_STAGES * x->digits * GEMM_TOKENS * GEMM_ROW_LDS;
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
+    if (!COPIES_REACH_LDS || !F(GEMM_COPIED_)) F(gemm_begin_)(&n.w, n.w_slots, w, 0, units);
+    if (!COPIES_REACH_LDS) gemm_x_begin(n.x, n.x_slots, x, 0);
+    else
+        UNROLL for (uint32_t s = 0; s + 1 < GEMM_STAGES; s++) F(gemm_start_)(&n, x, w, s, s, units);
+    F(gemm_pass_)(&n, x, w, 0, units);
+    uint32_t slot = 0;
+#pragma clang loop unroll(disable)
+    for (uint32_t s = 0; s < units; s++) {
+        const uint32_t w_slot = F(GEMM_COPIED_) ? slot : s % GEMM_WEIGHT_SLOTS(GEMM_STAGES, 0);
+        if (COPIES_REACH_LDS) copy_wait(GEMM_STAGES >= 2 ? GEMM_STAGES - 2 : 0);
+        barrier();
+        if (COPIES_REACH_LDS) F(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
+        if (GEMM_STAGES > 1) F(gemm_pass_)(&n, x, w, s + 1, units);
+        gemm_multiply(y, F(gemm_x_slot_)(&n, x, slot), F(gemm_w_slot_)(&n, w_slot), x->digits, F(GEMM_DIGITS_), F(GEMM_BF16_));
+        if (GEMM_STAGES == 1) {
+            barrier();
+            F(gemm_pass_)(&n, x, w, s + 1, units);
+        }
+        slot = slot + 1 == GEMM_STAGES ? 0 : slot + 1;
+    }
+}
+/* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below rows;
+ * each goes to sink(a, t, r, y), from one thread once.
+ * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and zeros up to
+ * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE; x_rest: byte distance of the plane of second digits, 0: there is none.
+ * LDS: GEMM_LDS_BYTES from its start.  All GEMM_THREADS threads call it, after pdl_wait(). */
+DEVICE void F(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x, const uint32_t x_stride,
+                     const uint64_t x_rest, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
+{
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = F(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct gemm_tile y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_rest, x_stride, n_tokens - 1 - first_t, x_rest ? 2u : 1u };
+    const struct gemm_w of = { w + (uint64_t)first_r * row_bytes, w, row_bytes, rows - 1 - first_r, 0 };
+    F(gemm_tile_)(&y, &from, &of, (cols + 63) / 64);
+    if (first_t + GEMM_TOKENS <= n_tokens && first_r + GEMM_ROWS <= rows) gemm_hand_on(a, &y, scale, first_t, first_r, n_tokens, rows, 1, sink, 0);
+    else gemm_hand_on(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink, 0);
+}
+/* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
+DEVICE void F(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols, const uint8_t *x,
+                          const uint32_t x_stride, const uint64_t x_rest, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
+{
+    STATIC_ASSERT(GEMM_TILES_R % 2 == 0, "a wave of a pair takes a multiple of 32 rows");
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = F(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct gemm_tile y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_rest, x_stride, n_tokens - 1 - first_t, x_rest ? 2u : 1u };
+    const struct gemm_w of = { gate + (uint64_t)first_r * row_bytes, up + (uint64_t)first_r * row_bytes, row_bytes, rows - 1 - first_r, 1 };
+    F(gemm_tile_)(&y, &from, &of, (cols + 63) / 64);
+    if (first_t + GEMM_TOKENS <= n_tokens && first_r + GEMM_ROWS / 2 <= rows) gemm_hand_on(a, &y, scale, first_t, first_r, n_tokens, rows, 1, 0, sink);
+    else gemm_hand_on(a, &y, scale, first_t, first_r, n_tokens, rows, 0, 0, sink);
+}
+#undef F

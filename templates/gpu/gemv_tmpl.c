@@ -1,0 +1,274 @@
+/* gemv_tmpl.c -- decode: y = W x for one token.  Included once per (FORMAT, ROWS, LANES), after formats/FORMAT.h; a program may hold several.
+ *
+ * A run of LANES neighbouring lanes is a *slot*: it works on ROWS rows at a time, lane k on their units k, k + LANES, ...  One such portion of rows is a *row group*; slot s
+ * takes the row groups s, s + stride, ...  A *step* is DEPTH units of each of the ROWS rows for every lane.  While a step is used the next one, of the same row group or of
+ * the slot's next, is on its way into the other of two named register buffers: rotating one buffer into the other would wait for all loads.
+ *
+ * All lanes of a wave take equally many steps, so that they meet in the sums over lanes; a lane without a unit takes the zero entry of the activations, a slot
+ * without a row group computes one that nobody stores.  The loads stand in no branch and the loop has one exit: on AMD a wait counts the loads issued since, and
+ * where paths with different counts meet it becomes a wait for everything. */
+#ifndef FORMAT                                   /* alone: for editors, linters and tests */
+#define FORMAT q8_0
+#include "formats/q8_0.h"
+#endif
+#ifndef ROWS                                     /* rows a slot works on at a time: 1, 2, 4, .. LANES */
+#define ROWS 2
+#endif
+#ifndef LANES                                    /* lanes of a slot: 8, 16, .. WAVE */
+#define LANES 32
+#endif
+#include "launch.h"
+#include "acts.h"
+
+#ifndef FORGE_GEMV_COMMON
+#define FORGE_GEMV_COMMON
+#define GEMV_PASTE4(name, format, rows, lanes) name##_##format##_##rows##x##lanes
+#define GEMV_PASTE(name, format, rows, lanes) GEMV_PASTE4(name, format, rows, lanes)
+#define GEMV_OF2(name, format) name##_##format
+#define GEMV_OF(name, format) GEMV_OF2(name, format)
+
+/* First slot of this lane among those of the whole grid of `groups` groups.  Neighbours in number are in different groups, so that the
+ * row groups of an incomplete last round are spread over the compute units. */
+DEVICE uint32_t gemv_slot(const uint32_t groups, const uint32_t lanes)
+{
+    const uint32_t slot = (group_x() + groups * wave_id()) * (WAVE / lanes);
+    return lanes == WAVE ? slot : slot + lane_id() / lanes;
+}
+
+/* Matrices of one format and shape of row.  paired 0: their row groups follow one another.  1: w[0] and w[1] have rows[0] rows each, half of every row group is of either. */
+struct gemv_matrices {
+    const uint8_t *w[3];
+    uint32_t       rows[3];
+    uint32_t       paired;
+};
+#endif
+
+#define G(name) GEMV_PASTE(name, FORMAT, ROWS, LANES)
+#define X(name) GEMV_OF(name, FORMAT)
+
+/* Loads of 16 bytes that a lane has under way per buffer, at least. */
+#ifndef DEPTH
+#define DEPTH ((X(UNIT_COLS) == 64 ? 4 : 8) + ROWS * X(LOADS) - 1) / (ROWS * X(LOADS))
+#endif
+
+/* The registers of one step. */
+struct G(first) { struct X(unit) u[ROWS][DEPTH]; };
+
+/* What a slot has done and does next. */
+struct G(gemv_state) {
+    uint32_t lane;                               /* of the slot */
+    uint32_t next_group, next_unit;              /* of the step that is loaded next; its first unit in the row */
+    uint32_t unit;                               /* first unit of the step that is used next */
+    uint32_t group, count;                       /* row groups group, group + stride, .. (count of them) are summed and not yet stored */
+    float    sum[ROWS];                          /* this lane's part of the rows at work */
+    float    y, up;                              /* lane i has row i of those summed; up: of the second matrix, paired */
+};
+
+#define GEMV_UNITS(cols) (64 * ACTS_UNITS(cols) / X(UNIT_COLS))
+/* Steps of a row, and units of a row and lane in each of them: at most DEPTH, fewer where that many steps do with fewer. */
+DEVICE uint32_t G(gemv_steps)(const uint32_t cols) { return (GEMV_UNITS(cols) + LANES * (DEPTH) - 1) / (LANES * (DEPTH)); }
+DEVICE uint32_t G(gemv_depth)(const uint32_t cols) { return ((GEMV_UNITS(cols) + LANES - 1) / LANES + G(gemv_steps)(cols) - 1) / G(gemv_steps)(cols); }
+
+/* Row groups in all. */
+DEVICE uint32_t G(gemv_groups)(const struct gemv_matrices *m)
+{
+    const uint32_t each = m->paired ? ROWS / 2 : ROWS;
+    uint32_t n = (m->rows[0] + each - 1) / each;
+    if (!m->paired) n += (m->rows[1] + ROWS - 1) / ROWS + (m->rows[2] + ROWS - 1) / ROWS;
+    return n;
+}
+
+/* Which matrix row group *group is of; it becomes the number within that matrix. */
+DEVICE uint32_t G(gemv_matrix)(const struct gemv_matrices *m, uint32_t *group)
+{
+    const uint32_t first = (m->rows[0] + ROWS - 1) / ROWS, second = (m->rows[1] + ROWS - 1) / ROWS;
+    if (m->paired || m->rows[1] == 0 || *group < first) return 0;
+    *group -= first;
+    if (m->rows[2] == 0 || *group < second) return 1;
+    *group -= second;
+    return 2;
+}
+
+DEVICE const uint8_t *G(gemv_row)(const struct gemv_matrices *m, uint32_t matrix, uint32_t row, const uint32_t cols)
+{
+    const uint8_t *w = matrix == 0 ? m->w[0] : matrix == 1 ? m->w[1] : m->w[2];
+    const uint32_t rows = m->paired || matrix == 0 ? m->rows[0] : matrix == 1 ? m->rows[1] : m->rows[2];
+    return w + (uint64_t)(row < rows ? row : rows - 1) * X(ROW_BYTES)(cols);
+}
+
+/* The step of a slot at row group `group` from unit `unit` on.  Beyond the last row group all lanes read one place, which costs next to nothing. */
+DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint32_t group, uint32_t unit, uint32_t lane, const uint32_t cols)
+{
+    const uint32_t units = GEMV_UNITS(cols), depth = G(gemv_depth)(cols), groups = G(gemv_groups)(m), each = m->paired ? ROWS / 2 : ROWS;
+    const uint32_t live = group < groups;
+    uint32_t inner = live ? group : groups - 1;
+    const uint32_t matrix = G(gemv_matrix)(m, &inner), at = unit + (live ? lane : 0);
+#pragma unroll
+    for (uint32_t r = 0; r < ROWS; r++) {
+        const uint8_t *row = G(gemv_row)(m, m->paired ? r / each : matrix, inner * each + r % each, cols);
+#pragma unroll
+        for (uint32_t d = 0; d < DEPTH; d++) {
+            uint32_t i = at + d * LANES;
+            if (units % (LANES * depth) != 0 && i >= units) i = units - 1;
+            if (d < depth) X(load)(&s->u[r][d], row, i, units);
+        }
+    }
+}
+
+/* sum[r] += the products of a step; unit: this lane's first. */
+DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, const uint8_t *x_lds, const uint32_t cols, const uint32_t digits)
+{
+    const uint32_t units = GEMV_UNITS(cols), depth = G(gemv_depth)(cols);
+#pragma unroll
+    for (uint32_t d = 0; d < DEPTH; d++) {
+        if (d >= depth) continue;
+        const uint32_t i = unit + d * LANES, at = units % (LANES * depth) != 0 && i > units ? units : i;
+#if X(UNIT_COLS) == 64
+        struct acts_unit x;
+        acts_load(&x, x_lds, at, units, digits, X(SUMS16));
+#elif X(UNIT_COLS) == 8
+        f32x4 x[2];
+        floats_load8(x, x_lds, at, cols);
+#else
+        f32x4 x[1];
+        floats_load4(x, x_lds, at, cols);
+#endif
+#pragma unroll
+        for (uint32_t r = 0; r < ROWS; r++) {
+            X(pin)(&s->u[r][d]);
+#if X(UNIT_COLS) == 64
+            sum[r] += X(dot)(&s->u[r][d], &x, i, digits);
+#else
+            sum[r] += X(dotf)(&s->u[r][d], x);
+#endif
+            PIN_F32(sum[r]);
+        }
+    }
+    (void)digits;
+}
+
+/* The slot's next step into s. */
+DEVICE void G(gemv_next)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint32_t cols, const uint32_t stride)
+{
+    G(gemv_load)(s, m, k->next_group, k->next_unit, k->lane, cols);
+    COMPILER_FENCE();
+    k->next_unit += LANES * G(gemv_depth)(cols);
+    if (k->next_unit == LANES * G(gemv_depth)(cols) * G(gemv_steps)(cols)) { k->next_unit = 0; k->next_group += stride; }
+}
+
+/* One step; after the last of a row its sum is there. */
+DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint8_t *x_lds, const uint32_t cols, const uint32_t digits)
+{
+    const uint32_t step_units = LANES * G(gemv_depth)(cols), each = m->paired ? ROWS / 2 : ROWS;
+    G(gemv_use)(k->sum, s, k->unit + k->lane, x_lds, cols, digits);
+    k->unit += step_units;
+    if (k->unit != step_units * G(gemv_steps)(cols)) return;
+    k->unit = 0;
+#pragma unroll
+    for (uint32_t r = 0; r < ROWS; r++) {
+        const float y = lanes_sum_f32(k->sum[r], LANES);
+        const uint32_t mine = k->lane == k->count * each + r % each;
+        if (r < each) k->y  = mine ? y : k->y;
+        else          k->up = mine ? y : k->up;
+        k->sum[r] = 0;
+    }
+    k->count++;
+}
+
+/* The rows that are summed and not yet stored go to the sinks: one lane each. */
+DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride, row_sink *sink0,
+                          row_sink *sink1, row_sink *sink2, pair_sink *sink_pair)
+{
+    const uint32_t each = m->paired ? ROWS / 2 : ROWS, i = k->lane / each;
+    uint32_t group = k->group + i * stride;
+    if (i < k->count && group < G(gemv_groups)(m)) {
+        const uint32_t matrix = G(gemv_matrix)(m, &group), row = group * each + k->lane % each;
+        if (m->paired) {
+            if (row < m->rows[0]) sink_pair(a, 0, row, k->y, k->up);
+        } else if (matrix == 0) {
+            if (row < m->rows[0]) sink0(a, 0, row, k->y);
+        } else if (matrix == 1) {
+            if (row < m->rows[1]) sink1(a, 0, row, k->y);
+        } else if (row < m->rows[2]) sink2(a, 0, row, k->y);
+    }
+    k->group += k->count * stride;
+    k->count = 0;
+}
+
+DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(first) *f, const struct gemv_matrices *m, const uint32_t cols, const uint8_t *x_lds,
+                            const uint32_t digits, uint32_t slot, const uint32_t stride, row_sink *sink0, row_sink *sink1, row_sink *sink2, pair_sink *sink_pair)
+{
+    const uint32_t groups = G(gemv_groups)(m), rounds = groups / stride, rest = groups % stride, batch = LANES / (m->paired ? ROWS / 2 : ROWS);
+    /* The slots of a wave are consecutive modulo stride: some one of them has a row group in the last, incomplete round when the first has, or when they wrap. */
+    const uint32_t before = LANES == WAVE ? 0 : lane_id() / LANES, first = slot >= before ? slot - before : slot + stride - before;
+    const uint32_t left = uniform((rounds + (rest > 0 && (first < rest || first + WAVE / LANES > stride))) * G(gemv_steps)(cols));
+    if (left > 0) {
+        struct G(first) even, odd;
+        struct G(gemv_state) k = { LANES == WAVE ? lane_id() : lane_id() % LANES, slot, 0, 0, slot, 0, { 0 }, 0, 0 };
+        if (f) even = *f;
+        else G(gemv_load)(&even, m, slot, 0, k.lane, cols);
+        k.next_unit = LANES * G(gemv_depth)(cols);
+        if (G(gemv_steps)(cols) == 1) { k.next_unit = 0; k.next_group += stride; }
+#pragma unroll 1
+        for (uint32_t pairs = left / 2; pairs > 0; pairs--) {
+            G(gemv_next)(&k, &odd, m, cols, stride);
+            G(gemv_step)(&k, &even, m, x_lds, cols, digits);
+            if (batch == 1 && k.count == 1) G(gemv_store)(a, &k, m, stride, sink0, sink1, sink2, sink_pair);
+            G(gemv_next)(&k, &even, m, cols, stride);
+            G(gemv_step)(&k, &odd, m, x_lds, cols, digits);
+            if (rounds + (rest > 0) > batch && k.count == batch) G(gemv_store)(a, &k, m, stride, sink0, sink1, sink2, sink_pair);
+        }
+        if (left % 2) G(gemv_step)(&k, &even, m, x_lds, cols, digits);
+        G(gemv_store)(a, &k, m, stride, sink0, sink1, sink2, sink_pair);
+    }
+    return slot < rest ? slot + stride - rest : slot - rest;
+}
+
+/* ---- what a kernel calls ----
+ * cols, rows, digits, stride: constants.  x_lds: the row as acts.h puts it there, with the same cols and digits, with sums16 when SUMS16_<FORMAT>.
+ * slot: from gemv_slot(); stride: all slots of the grid, groups * threads / LANES.
+ * f: what *_begin loaded for the same slot and matrices, before pdl_wait() if one likes, or NULL.
+ * Each row's value goes to the sink once, with t = 0.  Result: the slot to go on with in the next matrix, so that its row groups begin where this one's ended. */
+
+/* The first step of gemv, or with w_pair not NULL of gemv_pair. */
+DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w_pair, const uint32_t rows, const uint32_t cols, uint32_t slot)
+{
+    const struct gemv_matrices m = { { w, w_pair, w_pair }, { rows, 0, 0 }, w_pair ? 1u : 0u };
+    G(gemv_load)(f, &m, slot, 0, LANES == WAVE ? lane_id() : lane_id() % LANES, cols);
+}
+DEVICE uint32_t G(gemv)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *w, const uint32_t rows, const uint32_t cols,
+                        const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, row_sink *sink)
+{
+    const struct gemv_matrices m = { { w, w, w }, { rows, 0, 0 }, 0 };
+    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, sink, sink, sink, (pair_sink *)0);
+}
+
+/* Two matrices of one shape, ROWS / 2 rows of each at a time: the two values of a row go to the sink together. */
+DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *gate, const uint8_t *up, const uint32_t rows,
+                             const uint32_t cols, const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, pair_sink *sink)
+{
+    const struct gemv_matrices m = { { gate, up, up }, { rows, 0, 0 }, 1 };
+    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, (row_sink *)0, (row_sink *)0, (row_sink *)0, sink);
+}
+
+/* Two or three matrices (rows2 = 0: two) of one format and row length, as one: no slot waits at the seams, and there is one loop.  rows0, rows1 > 0. */
+DEVICE void G(gemv_joined_begin)(struct G(first) *f, const uint8_t *w0, const uint8_t *w1, const uint8_t *w2, const uint32_t rows0, const uint32_t rows1,
+                                 const uint32_t rows2, const uint32_t cols, uint32_t slot)
+{
+    const struct gemv_matrices m = { { w0, w1, w2 }, { rows0, rows1, rows2 }, 0 };
+    G(gemv_load)(f, &m, slot, 0, LANES == WAVE ? lane_id() : lane_id() % LANES, cols);
+}
+DEVICE uint32_t G(gemv_joined)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *w0, const uint8_t *w1, const uint8_t *w2,
+                               const uint32_t rows0, const uint32_t rows1, const uint32_t rows2, const uint32_t cols, const uint8_t *x_lds,
+                               const uint32_t digits, uint32_t slot, const uint32_t stride, row_sink *sink0, row_sink *sink1, row_sink *sink2)
+{
+    const struct gemv_matrices m = { { w0, w1, w2 }, { rows0, rows1, rows2 }, 0 };
+    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, sink0, sink1, sink2, (pair_sink *)0);
+}
+
+#undef G
+#undef X
+#undef GEMV_UNITS
+#undef DEPTH
+#undef LANES
+#undef ROWS

@@ -1,0 +1,316 @@
+/* mma.h -- products of 16 x 16 x 16 tiles on the matrix unit, one wave a tile: D[16 i][16 j] += A[16 i][16 k] B[16 k][16 j], A and B f16 or
+ * bf16, sums f32.  The tile is spread over the lanes of a wave; which lane holds what depends on the target, so templates ask mma_row() and
+ * mma_col() and let mma_load_*() read LDS.  All functions are called by every lane of the wave.  Also here: copies from global memory
+ * to LDS, which sm_90 does without registers.
+ *
+ * Who holds what (l: lane; r: register of the accumulator):
+ *   sm_90, mma.sync m16n8k16 twice (PTX ISA "Matrix Fragments for mma.m16n8k16"), g = l / 4, q = l % 4:
+ *     A words 0..3: (i, k) = (g, 2q) (g + 8, 2q) (g, 2q + 8) (g + 8, 2q + 8) and k + 1 in the high half;
+ *     B words 0, 1: (k, j) = (2q, g) (2q + 8, g), words 2, 3 the same of column g + 8;  D r: i = g + 8 (r / 2 % 2), j = 8 (r / 4) + 2q + r % 2.
+ *   gfx11, WMMA (AMD "RDNA3 Instruction Set Architecture"): A row l % 16, all 16 k, the same in lane l + 16; B column l % 16 likewise;
+ *     D r: i = 2 r + l / 16, j = l % 16.
+ *   gfx942, MFMA 16x16x16 (AMD "CDNA3 Instruction Set Architecture"): A row l % 16, k = 4 (l / 16) .. + 3; B column l % 16 likewise;
+ *     D r: i = 4 (l / 16) + r, j = l % 16.
+ * The host has all three: the first, with SIMT_MMA_WMMA the second, with SIMT_MMA_MFMA and WAVE 64 the third. */
+#ifndef FORGE_MMA_H
+#define FORGE_MMA_H
+#include "dialect.h"
+
+#if defined(__gfx942__) || defined(SIMT_MMA_MFMA)
+#define MMA_MFMA
+#define MMA_WORDS 2                              /* 32-bit words of an operand tile in a lane */
+#elif defined(__AMDGCN__) || defined(SIMT_MMA_WMMA)
+#define MMA_WMMA
+#define MMA_WORDS 8
+#else
+#define MMA_SYNC
+#define MMA_WORDS 4
+#endif
+#if !defined(__AMDGCN__) && !defined(__NVPTX__)
+#define MMA_HOST
+#endif
+/* Before a loop whose arrays are to become registers. */
+#if defined(MMA_HOST)
+#define UNROLL
+#else
+#define UNROLL _Pragma("unroll")
+#endif
+#define MMA_ACC (256 / WAVE)                     /* elements of an accumulator tile in a lane */
+#ifdef MMA_MFMA
+STATIC_ASSERT(WAVE == 64, "MFMA is spread over 64 lanes");
+#else
+STATIC_ASSERT(WAVE == 32, "WMMA and mma.sync are spread over 32 lanes");
+#endif
+
+struct mma_acc { float x[MMA_ACC]; };
+struct mma_a   { uint32_t x[MMA_WORDS]; };
+struct mma_b   { uint32_t x[MMA_WORDS]; };
+
+DEVICE void mma_zero(struct mma_acc *c)
+{
+    for (uint32_t e = 0; e < MMA_ACC; e++) c->x[e] = 0.0f;
+}
+/* i and j of this lane's accumulator element e. */
+#if defined(MMA_SYNC)
+DEVICE uint32_t mma_row(const uint32_t e) { return lane_id() / 4 + 8 * (e / 2 % 2); }
+DEVICE uint32_t mma_col(const uint32_t e) { return 8 * (e / 4) + lane_id() % 4 * 2 + e % 2; }
+#elif defined(MMA_WMMA)
+DEVICE uint32_t mma_row(const uint32_t e) { return 2 * e + lane_id() / 16; }
+DEVICE uint32_t mma_col(const uint32_t e) { (void)e; return lane_id() % 16; }
+#else
+DEVICE uint32_t mma_row(const uint32_t e) { return 4 * (lane_id() / 16) + e; }
+DEVICE uint32_t mma_col(const uint32_t e) { (void)e; return lane_id() % 16; }
+#endif
+
+/* A lane's elements lie in MMA_ROWS rows of the tile, as many in each: element n of row g. */
+#if defined(MMA_SYNC)
+enum { MMA_ROWS = 2 };
+DEVICE uint32_t mma_of_row(const uint32_t g, const uint32_t n) { return 2 * g + n % 2 + 4 * (n / 2); }
+#else
+enum { MMA_ROWS = MMA_ACC };
+DEVICE uint32_t mma_of_row(const uint32_t g, const uint32_t n) { return g + n; }
+#endif
+
+/* ---- operands from LDS ---- */
+/* Where 16-byte piece `piece` of row `row` lies: with swizzle, pieces of neighbouring rows start in different banks though rows are 128 bytes
+ * apart (SWIZZLED_ROW_BYTES); without, the caller pads its rows to an odd number of pieces. */
+enum { SWIZZLED_ROW_BYTES = 128 };
+DEVICE uint32_t lds_piece(const uint32_t row, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    return row * stride + (swizzle ? piece ^ row % 8 : piece) * 16;
+}
+
+#if defined(MMA_SYNC)
+/* Four 8 x 8 matrices of 16-bit elements; lanes 8m .. 8m + 7 name the rows of matrix m, which goes to word m of all lanes: lane l gets elements
+ * (l / 4, l % 4 * 2) and the next; transposed, (l % 4 * 2, l / 4) and the one below.  (PTX ISA "ldmatrix") */
+#if defined(__NVPTX__)
+DEVICE uint32_t lds_address(const uint8_t *p) { return (uint32_t)(uint64_t)(const __attribute__((address_space(3))) uint8_t *)p; }
+DEVICE void ldmatrix(uint32_t x[4], const uint8_t *row, const uint32_t transposed)
+{
+    if (transposed)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(lds_address(row)) : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(lds_address(row)) : "memory");
+}
+#else
+DEVICE void ldmatrix(uint32_t x[4], const uint8_t *row, const uint32_t transposed)
+{
+    const uint8_t *const *rows = (const uint8_t *const *)simt_share(&row, sizeof row);
+    const uint32_t g = lane_id() / 4, q = lane_id() % 4;
+    for (uint32_t m = 0; m < 4; m++)
+        for (uint32_t h = 0; h < 2; h++) {
+            const uint8_t *element = transposed ? rows[8 * m + 2 * q + h] + 2 * g : rows[8 * m + g] + 2 * (2 * q + h);
+            __builtin_memcpy((uint8_t *)&x[m] + 2 * h, element, 2);
+        }
+}
+#endif
+/* Rows i (or j) of k, pieces `piece` and piece + 1 of each: matrices of A in the order (i, k), (i + 8, k), (i, k + 8), (i + 8, k + 8). */
+DEVICE void mma_rows_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    ldmatrix(f->x, tile + lds_piece(lane_id() % 16, stride, piece ^ lane_id() / 16, swizzle), 0);
+}
+DEVICE void mma_rows_b(struct mma_b *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    ldmatrix(f->x, tile + lds_piece(lane_id() % 8 + lane_id() / 16 * 8, stride, piece ^ lane_id() / 8 % 2, swizzle), 0);
+}
+DEVICE void mma_load_b_trans(struct mma_b *f, const uint8_t *tile, const uint32_t stride)
+{
+    ldmatrix(f->x, tile + lds_piece(lane_id() % 16, stride, lane_id() / 16, 0), 1);
+}
+#else
+DEVICE void mma_rows(uint32_t x[MMA_WORDS], const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    const uint32_t row = lane_id() % 16;
+#if defined(MMA_WMMA)
+    const u32x4 low = *(const u32x4 *)(const void *)(tile + lds_piece(row, stride, piece, swizzle));
+    const u32x4 high = *(const u32x4 *)(const void *)(tile + lds_piece(row, stride, piece ^ 1, swizzle));
+    for (uint32_t n = 0; n < 4; n++) {
+        x[n] = low[n];
+        x[n + 4] = high[n];
+    }
+#else
+    const u32x2 v = *(const u32x2 *)(const void *)(tile + lds_piece(row, stride, piece ^ lane_id() / 32, swizzle) + lane_id() / 16 % 2 * 8);
+    x[0] = v.x;
+    x[1] = v.y;
+#endif
+}
+DEVICE void mma_rows_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle) { mma_rows(f->x, tile, stride, piece, swizzle); }
+DEVICE void mma_rows_b(struct mma_b *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle) { mma_rows(f->x, tile, stride, piece, swizzle); }
+DEVICE void mma_load_b_trans(struct mma_b *f, const uint8_t *tile, const uint32_t stride)
+{
+    const uint32_t k = MMA_WORDS == 2 ? lane_id() / 16 * 4 : 0;
+    for (uint32_t n = 0; n < MMA_WORDS; n++) {
+        const uint8_t *p = tile + (k + 2 * n) * stride + lane_id() % 16 * 2;
+        f->x[n] = *(const uint16_t *)(const void *)p | (uint32_t)*(const uint16_t *)(const void *)(p + stride) << 16;
+    }
+}
+#endif
+/* tile: in LDS, 16-byte aligned; stride: bytes between its rows, a multiple of 16.  A: element (i, k) at tile + i stride + 2 k.
+ * B: element (k, j) at tile + j stride + 2 k, as rows of a weight matrix lie; transposed: at tile + k stride + 2 j. */
+DEVICE void mma_load_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride) { mma_rows_a(f, tile, stride, 0, 0); }
+DEVICE void mma_load_b(struct mma_b *f, const uint8_t *tile, const uint32_t stride) { mma_rows_b(f, tile, stride, 0, 0); }
+/* The same from rows of SWIZZLED_ROW_BYTES whose pieces lie where lds_piece() puts them; tile: its first row, a multiple of 8 in the
+ * swizzled area, which is 128-byte aligned; piece: even, the first of the two that hold these 16 k. */
+DEVICE void mma_load_a_swizzled(struct mma_a *f, const uint8_t *tile, const uint32_t piece) { mma_rows_a(f, tile, SWIZZLED_ROW_BYTES, piece, 1); }
+DEVICE void mma_load_b_swizzled(struct mma_b *f, const uint8_t *tile, const uint32_t piece) { mma_rows_b(f, tile, SWIZZLED_ROW_BYTES, piece, 1); }
+
+/* ---- the product ---- */
+#if defined(MMA_HOST)
+/* Element n of the k of an operand, row (or column) `index`, as lane `half` of two would see it, from the registers of all lanes. */
+static inline float mma_element(const uint32_t *words, const uint32_t operand, const uint32_t index, const uint32_t k, const uint32_t half, const uint32_t bf16)
+{
+#if defined(MMA_SYNC)
+    const uint32_t lane = index % 8 * 4 + k % 8 / 2, word = operand ? 2 * (index / 8) + k / 8 : index / 8 + 2 * (k / 8);
+    (void)half;
+#elif defined(MMA_WMMA)
+    const uint32_t lane = index + 16 * half, word = k / 2;
+#else
+    const uint32_t lane = index + 16 * (k / 4), word = k % 4 / 2;
+    (void)half;
+#endif
+    const uint32_t bits = words[(2 * lane + operand) * MMA_WORDS + word] >> 16 * (k % 2) & 0xffffu;
+    return bf16 ? f32_of_bf16_bits(bits) : f32_of_f16_bits(bits);
+}
+static inline void mma_any(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b, const uint32_t bf16)
+{
+    const struct { struct mma_a a; struct mma_b b; } mine = { *a, *b };
+    const uint32_t *words = (const uint32_t *)simt_share(&mine, sizeof mine);
+    for (uint32_t e = 0; e < MMA_ACC; e++)
+        for (uint32_t k = 0; k < 16; k++)
+            c->x[e] += mma_element(words, 0, mma_row(e), k, lane_id() / 16, bf16) * mma_element(words, 1, mma_col(e), k, lane_id() / 16, bf16);
+}
+DEVICE void mma_f16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)  { mma_any(c, a, b, 0); }
+DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b) { mma_any(c, a, b, 1); }
+#elif defined(__NVPTX__)
+#define MMA_SYNC_HALF(type, c, a, b) \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+        : "+f"((c)[0]), "+f"((c)[1]), "+f"((c)[2]), "+f"((c)[3]) : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"((b)[0]), "r"((b)[1]))
+DEVICE void mma_f16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
+{
+    MMA_SYNC_HALF("f16", c->x, a->x, b->x);
+    MMA_SYNC_HALF("f16", c->x + 4, a->x, b->x + 2);
+}
+DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
+{
+    MMA_SYNC_HALF("bf16", c->x, a->x, b->x);
+    MMA_SYNC_HALF("bf16", c->x + 4, a->x, b->x + 2);
+}
+#else
+typedef f16   mma_f16s __attribute__((ext_vector_type(2 * MMA_WORDS)));
+typedef short mma_bf16s __attribute__((ext_vector_type(2 * MMA_WORDS)));
+typedef float mma_f32s __attribute__((ext_vector_type(MMA_ACC)));
+#if defined(MMA_WMMA)
+#define MMA_F16(a, b, c)  __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(a, b, c)
+#define MMA_BF16(a, b, c) __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(a, b, c)
+#else
+#define MMA_F16(a, b, c)  __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, c, 0, 0, 0)
+#define MMA_BF16(a, b, c) __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(a, b, c, 0, 0, 0)
+#endif
+DEVICE void mma_f16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
+{
+    const mma_f32s d = MMA_F16(__builtin_bit_cast(mma_f16s, *a), __builtin_bit_cast(mma_f16s, *b), __builtin_bit_cast(mma_f32s, *c));
+    *c = __builtin_bit_cast(struct mma_acc, d);
+}
+DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
+{
+    const mma_f32s d = MMA_BF16(__builtin_bit_cast(mma_bf16s, *a), __builtin_bit_cast(mma_bf16s, *b), __builtin_bit_cast(mma_f32s, *c));
+    *c = __builtin_bit_cast(struct mma_acc, d);
+}
+#endif
+
+/* The sum is finished here: its products are not sunk below what follows, which would keep their operands' registers taken. */
+DEVICE void mma_pin(struct mma_acc *c)
+{
+#if defined(__AMDGCN__)
+    for (uint32_t e = 0; e < MMA_ACC; e++) PIN_F32(c->x[e]);
+#else
+    (void)c;
+#endif
+}
+
+/* ---- from one product to the next ---- */
+/* The accumulator tile, rounded to f16, as operand A: its j become k.  scratch: LDS of this wave alone, MMA_SCRATCH_BYTES, 16-byte aligned,
+ * free before and after; sm_90 needs none, there the registers fit as they are. */
+enum { MMA_SCRATCH_STRIDE = 48, MMA_SCRATCH_BYTES = 16 * MMA_SCRATCH_STRIDE };
+DEVICE void mma_a_of_acc(struct mma_a *f, const struct mma_acc *c, uint8_t *scratch)
+{
+#if defined(MMA_SYNC)
+    (void)scratch;
+    for (uint32_t n = 0; n < 4; n++) f->x[n] = f16x2_bits(c->x[2 * n], c->x[2 * n + 1]);
+#else
+    for (uint32_t e = 0; e < MMA_ACC; e++) *(uint16_t *)(void *)(scratch + mma_row(e) * MMA_SCRATCH_STRIDE + 2 * mma_col(e)) = (uint16_t)f16_bits(c->x[e]);
+    wave_barrier();
+    mma_load_a(f, scratch, MMA_SCRATCH_STRIDE);
+    wave_barrier();
+#endif
+}
+/* Over the lanes that hold the same rows, so over 16 columns when a lane has first joined its own elements of a row (mma_of_row). */
+#if defined(MMA_SYNC)
+DEVICE float mma_rows_max(float x) { return lanes_max_f32(x, 4); }
+DEVICE float mma_rows_sum(float x) { return lanes_sum_f32(x, 4); }
+#else
+DEVICE float mma_rows_sum(float x) { return lanes_sum_f32(x, 16); }
+#if defined(MMA_HOST)
+DEVICE float mma_rows_max(float x) { return lanes_max_f32(x, 16); }
+#else
+DEVICE float mma_rows_max(float x)               /* mirrored halves and rows: each lane meets the quads and eights it has not seen */
+{
+    x = max_f32(x, LANE_DPP(x, 0xB1));
+    x = max_f32(x, LANE_DPP(x, 0x4E));
+    x = max_f32(x, LANE_DPP(x, 0x141));
+    return max_f32(x, LANE_DPP(x, 0x140));
+}
+#endif
+#endif
+
+/* ---- copies of 16 bytes from global memory to LDS ---- */
+/* copy_begin() .. copy_end(): the destination must be free from the beginning on; it is filled after the end, copy_wait() and a barrier.
+ * Between the two the bytes are on their way: to LDS on sm_90, elsewhere to the registers of struct copy.  valid 0: zeros, `from` is not read.
+ * copy_commit() closes a group of copies of this thread; copy_wait(n): all but its last n groups are done. */
+struct copy { u32x4 v; };
+#if defined(MMA_SYNC)
+enum { COPIES_REACH_LDS = 1 };                   /* without copy_end() */
+#else
+enum { COPIES_REACH_LDS = 0 };
+#endif
+#if defined(__NVPTX__)
+DEVICE void copy_begin(struct copy *c, uint8_t *to, const uint8_t *from, const uint32_t valid)
+{
+    (void)c;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(lds_address(to)), "l"(from), "r"(valid ? 16u : 0u) : "memory");
+}
+DEVICE void copy_end(const struct copy *c, uint8_t *to) { (void)c; (void)to; }
+DEVICE void copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+DEVICE void copy_wait(const uint32_t n) { asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory"); }
+#else
+DEVICE void copy_commit(void) { }
+DEVICE void copy_wait(const uint32_t n) { (void)n; }
+#if defined(MMA_SYNC)                            /* the host as sm_90: bytes may arrive as early as this */
+DEVICE void copy_begin(struct copy *c, uint8_t *to, const uint8_t *from, const uint32_t valid)
+{
+    (void)c;
+    if (valid) __builtin_memcpy(to, from, 16);
+    else __builtin_memset(to, 0, 16);
+}
+DEVICE void copy_end(const struct copy *c, uint8_t *to) { (void)c; (void)to; }
+#else
+DEVICE void copy_begin(struct copy *c, uint8_t *to, const uint8_t *from, const uint32_t valid)
+{
+    const u32x4 zero = { 0, 0, 0, 0 };
+    (void)to;
+    c->v = zero;
+    if (valid) c->v = *(const GLOBAL u32x4 *)(const void *)from;
+}
+DEVICE void copy_end(const struct copy *c, uint8_t *to) { *(u32x4 *)(void *)to = c->v; }
+#endif
+#endif
+/* Both at once, for a caller that has no registers to spare. */
+DEVICE void copy16_async(uint8_t *to, const uint8_t *from, const uint32_t valid)
+{
+    struct copy c;
+    copy_begin(&c, to, from, valid);
+    copy_end(&c, to);
+}
+#endif

@@ -1,0 +1,120 @@
+/* kernels_mma.c -- one tile product each, for a device's check of who holds what: the host program sends one-hot and random tiles and compares
+ * every element.  A[16 i][16 k] at WEIGHT(0), B at WEIGHT(1), both 16-bit and row-major with 32-byte rows; D[16][16] f32 to the arena.
+ * One group of one wave; LDS: 4096 bytes. */
+#include "templates/gpu/mma.h"
+
+enum { PADDED = 48, PLACE_A = 0, PLACE_B = 1024, PLACE_SCRATCH = 2048 };         /* swizzled tiles take 2048 bytes: A first, then B */
+
+DEVICE void tile_to_lds(uint8_t *to, const uint8_t *from, const uint32_t stride)
+{
+    for (uint32_t n = lane_id(); n < 32; n += WAVE) copy16_async(to + n / 2 * stride + n % 2 * 16, from + 16 * n, 1);
+}
+DEVICE void wait_for_tiles(void)
+{
+    copy_commit();
+    copy_wait(0);
+    barrier();
+}
+DEVICE void tile_to_arena(const struct forge_kernel_args a, const struct mma_acc *d)
+{
+    for (uint32_t e = 0; e < MMA_ACC; e++) FLOATS(0)[mma_row(e) * 16 + mma_col(e)] = d->x[e];
+}
+/* kind 0: B stored [j][k]; 1: stored [k][j]; 2: as 0, the product in bf16. */
+DEVICE void product(const struct forge_kernel_args a, struct mma_acc *d, const uint32_t kind)
+{
+    struct mma_a fa;
+    struct mma_b fb;
+    tile_to_lds(lds() + PLACE_A, WEIGHT(0), PADDED);
+    tile_to_lds(lds() + PLACE_B, WEIGHT(1), PADDED);
+    wait_for_tiles();
+    mma_zero(d);
+    mma_load_a(&fa, lds() + PLACE_A, PADDED);
+    if (kind == 1) mma_load_b_trans(&fb, lds() + PLACE_B, PADDED);
+    else mma_load_b(&fb, lds() + PLACE_B, PADDED);
+    if (kind == 2) mma_bf16(d, &fa, &fb);
+    else mma_f16(d, &fa, &fb);
+}
+
+/* D = A B, B stored [j][k]. */
+KERNEL(WAVE, 1) mma_rows_f16(const struct forge_kernel_args a)
+{
+    struct mma_acc d;
+    pdl_launch();
+    pdl_wait();
+    product(a, &d, 0);
+    tile_to_arena(a, &d);
+}
+/* D = A B, B stored [k][j]. */
+KERNEL(WAVE, 1) mma_trans_f16(const struct forge_kernel_args a)
+{
+    struct mma_acc d;
+    pdl_launch();
+    pdl_wait();
+    product(a, &d, 1);
+    tile_to_arena(a, &d);
+}
+/* D = A B in bf16, B stored [j][k]. */
+KERNEL(WAVE, 1) mma_rows_bf16(const struct forge_kernel_args a)
+{
+    struct mma_acc d;
+    pdl_launch();
+    pdl_wait();
+    product(a, &d, 2);
+    tile_to_arena(a, &d);
+}
+/* D = f16(A B) B, both times B stored [j][k]: the accumulator as operand A. */
+KERNEL(WAVE, 1) mma_chain_f16(const struct forge_kernel_args a)
+{
+    struct mma_acc d;
+    struct mma_a fa;
+    struct mma_b fb;
+    pdl_launch();
+    pdl_wait();
+    product(a, &d, 0);
+    mma_a_of_acc(&fa, &d, lds() + PLACE_SCRATCH);
+    mma_load_b(&fb, lds() + PLACE_B, PADDED);
+    mma_zero(&d);
+    mma_f16(&d, &fa, &fb);
+    tile_to_arena(a, &d);
+}
+/* D[i][j] = the largest (j even) or the sum (j odd) of row i of A B. */
+KERNEL(WAVE, 1) mma_reduce(const struct forge_kernel_args a)
+{
+    struct mma_acc d, r;
+    pdl_launch();
+    pdl_wait();
+    product(a, &d, 0);
+    for (uint32_t e = 0; e < MMA_ACC; e++) {
+        float largest = d.x[e], sum = 0.0f;
+        for (uint32_t o = 0; o < MMA_ACC; o++)
+            if (mma_row(o) == mma_row(e)) {
+                largest = max_f32(largest, d.x[o]);
+                sum += d.x[o];
+            }
+        largest = mma_rows_max(largest);
+        sum = mma_rows_sum(sum);
+        r.x[e] = mma_col(e) % 2 ? sum : largest;
+    }
+    tile_to_arena(a, &r);
+}
+/* D = A B with the tiles in swizzled rows, at pieces 2n and 2n + 1 for n = 0..3 in turn: four times the product. */
+KERNEL(WAVE, 1) mma_swizzled(const struct forge_kernel_args a)
+{
+    struct mma_acc d;
+    struct mma_a fa;
+    struct mma_b fb;
+    pdl_launch();
+    pdl_wait();
+    mma_zero(&d);
+    for (uint32_t n = lane_id(); n < 16 * 8; n += WAVE) {
+        copy16_async(lds() + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(0) + n / 8 * 32 + n % 2 * 16, 1);
+        copy16_async(lds() + 2048 + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(1) + n / 8 * 32 + n % 2 * 16, 1);
+    }
+    wait_for_tiles();
+    for (uint32_t piece = 0; piece < 8; piece += 2) {
+        mma_load_a_swizzled(&fa, lds(), piece);
+        mma_load_b_swizzled(&fb, lds() + 2048, piece);
+        mma_f16(&d, &fa, &fb);
+    }
+    tile_to_arena(a, &d);
+}
