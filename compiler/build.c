@@ -1,8 +1,11 @@
 /* build.c -- every stage in order; nothing else calls a stage. */
 #include "build.h"
+#include "cache.h"
+#include "code_object.h"
 #include "emit.h"
 #include "image.h"
 #include "link.h"
+#include "report.h"
 #include "vocab.h"
 #include "weights_file.h"
 #include <stdio.h>
@@ -11,9 +14,12 @@
 #include <unistd.h>
 
 struct target {                     /* one program of the product */
-    struct profile *profile;
-    struct plan    *plan;
-    struct bytes    source;
+    struct profile   *profile;
+    struct plan      *plan;
+    struct bytes      source;
+    struct gpu_source gpu;          /* its kernels; then source describes them, once code is known */
+    struct bytes      code;
+    uint64_t          weights_offset;
 };
 
 static double seconds(void)
@@ -61,7 +67,35 @@ static const char *options_text(struct arena *a, const struct build_options *o, 
                         p->options.exact ? " --exact" : "");
 }
 
-/* ---- emit kinds that need no compiler ---- */
+/* ---- kernels ---- */
+
+static const char *kernels_name(struct arena *a, const struct profile *p)
+{
+    return p->kind == TARGET_GPU ? arena_printf(a, "model-%s.hip", p->name) : "model.c";
+}
+static enum cc_kind gpu_kind(const struct target *t) { return t->plan->gpu ? CC_DEVICE : CC_KERNELS; }
+
+/* PTX is text that the driver reads up to its 0. */
+static struct bytes code_with_end(struct arena *a, struct bytes code)
+{
+    uint8_t *copy = arena_alloc(a, code.size + 1);
+    memcpy(copy, code.data, code.size);
+    copy[code.size] = 0;
+    return (struct bytes){ copy, code.size + 1 };
+}
+
+/* What the kernels of a target use; spills are an error.  The table goes to text, NULL: not wanted. */
+static void check_kernels(struct arena *a, const struct build_options *o, const struct target *t, struct text *table)
+{
+    size_t n = 0;
+    struct kernel_resources *r = code_object_read(a, t->code, &n);
+    const char *why;
+    if (table && strcmp(t->profile->api, "cuda") == 0) code_object_ptxas(a, &o->cc.spawn, t->profile, t->code, r, n, &why);
+    code_object_check(a, t->profile, r, n, o->allow_spills);
+    if (table) report_print(table, t->plan, t->gpu.list, r, n);
+}
+
+/* ---- graph and plan ---- */
 
 static const char *write_graph(struct arena *a, const struct build_options *o, const struct graph *graph)
 {
@@ -72,11 +106,26 @@ static const char *write_graph(struct arena *a, const struct build_options *o, c
     return path;
 }
 
-static const char *write_plan(struct arena *a, const struct build_options *o, const struct target *targets, uint32_t n)
+/* A GPU's plan says what its kernels use, so they are compiled for it. */
+static void put_gpu_plan(struct arena *a, const struct build_options *o, struct target *target, struct text *t)
+{
+    struct toolchain *tc = toolchain_open(a, &o->cc);
+    const struct emit_options eo = { .templates = o->templates_dir, .model_hash = "-", .weights_hash = "-", .options = options_text(a, o, target->plan), .compiler = "forgec " FORGEC_VERSION,
+                                     .compile_command = "-" };
+    target->gpu = emit_gpu(a, target->plan, &eo);
+    struct cc_job job = { .name = kernels_name(a, target->profile), .source = target->gpu.kernels, .kind = CC_DEVICE, .profile = target->profile };
+    cc_compile(a, tc, &job, 1);
+    if (o->cc.spawn.dry_run) return;
+    target->code = code_with_end(a, job.object);
+    check_kernels(a, o, target, t);
+}
+
+static const char *write_plan(struct arena *a, const struct build_options *o, struct target *targets, uint32_t n)
 {
     struct text t = { .arena = a };
     for (uint32_t i = 0; i < n; i++) {
-        plan_print(&t, targets[i].plan);
+        if (targets[i].plan->gpu) put_gpu_plan(a, o, &targets[i], &t);
+        else plan_print(&t, targets[i].plan);
         fuse_print(&t, targets[i].plan->fused);
     }
     const char *path = o->out_path ? o->out_path : "-";
@@ -86,8 +135,59 @@ static const char *write_plan(struct arena *a, const struct build_options *o, co
 
 /* ---- the executable ---- */
 
+/* What all images depend on; of one image its own hash. */
+static const char *images_hash(struct arena *a, const struct image_writer *w, const char *model_hash)
+{
+    if (w->n_plans == 1) return image_hash(a, w->plans[0], model_hash);
+    struct bytes parts[COUNT_OF(w->plans)];
+    for (uint32_t i = 0; i < w->n_plans; i++) parts[i] = bytes_of(image_hash(a, w->plans[i], model_hash));
+    return cache_key_hex(a, cache_key_of(parts, w->n_plans));
+}
+
+/* Distinct images, one behind the other; sets every target's offset.  Returns the bytes of all. */
+static uint64_t place_images(struct arena *a, struct image_writer *writer, struct target *targets, uint32_t n)
+{
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const char *hash = image_hash(a, targets[i].plan, "");
+        uint32_t k = 0;
+        while (k < writer->n_plans && strcmp(image_hash(a, writer->plans[k], ""), hash)) k++;
+        if (k == writer->n_plans) {
+            writer->offsets[k] = plan_align(end, 4096);
+            writer->plans[writer->n_plans++] = targets[i].plan;
+            end = writer->offsets[k] + targets[i].plan->image_bytes;
+        }
+        targets[i].weights_offset = writer->offsets[k];
+    }
+    return end;
+}
+
+/* The kernels of GPU programs, then the sources that describe them. */
+static void compile_kernels(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n, const struct emit_options eo[])
+{
+    struct cc_job jobs[COUNT_OF(o->targets)];
+    size_t n_jobs = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (targets[i].plan->gpu)
+            jobs[n_jobs++] = (struct cc_job){ .name = kernels_name(a, targets[i].profile), .source = targets[i].gpu.kernels, .kind = CC_DEVICE, .profile = targets[i].profile };
+    if (!n_jobs) return;
+    const double since = seconds();
+    progress(o, arena_printf(a, "compiling kernels for %s", jobs[0].profile->name));
+    cc_compile(a, tc, jobs, n_jobs);
+    progress(o, "");
+    for (uint32_t i = 0, k = 0; i < n; i++) {
+        if (!targets[i].plan->gpu) continue;
+        targets[i].code = code_with_end(a, jobs[k++].object);
+        struct text table = { .arena = a };
+        if (!o->cc.spawn.dry_run) check_kernels(a, o, &targets[i], o->cc.spawn.verbose ? &table : NULL);
+        if (table.size) fputs(text_str(&table), stderr);
+        targets[i].source = emit_gpu_program(a, targets[i].plan, &eo[i], &targets[i].gpu, targets[i].code.size);
+    }
+    step(o, "kernels", since);
+}
+
 static void compile_and_link(struct arena *a, const struct build_options *o, struct toolchain *tc, const struct target *targets, uint32_t n,
-                             struct bytes vocab, const char *weights_hash, const char *out)
+                             struct bytes vocab, const char *weights_hash, struct image_writer *writer, uint64_t weights_bytes, const char *out)
 {
     const struct profile *first = targets[0].profile;
     double since = seconds();
@@ -97,7 +197,7 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     for (uint32_t i = 0; i < n; i++) {
         symbols[i] = emit_symbol(a, targets[i].profile);
         jobs[n_jobs++] = (struct cc_job){ .name = n == 1 ? "model.c" : arena_printf(a, "model-%s.c", targets[i].profile->name), .source = targets[i].source,
-                                          .kind = CC_KERNELS, .profile = targets[i].profile };
+                                          .kind = targets[i].plan->gpu ? CC_RUNTIME : CC_KERNELS, .profile = targets[i].profile };
     }
     jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_table(a, symbols, n), .kind = CC_RUNTIME, .profile = first };
     progress(o, arena_printf(a, "compiling %zu sources for %s", n_jobs, first->name));
@@ -106,24 +206,26 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     step(o, "cc", since);
 
     since = seconds();
-    struct link_object *objects = arena_array(a, struct link_object, n_jobs + 1);
+    struct link_object *objects = arena_array(a, struct link_object, n_jobs + n + 1);
     for (size_t i = 0; i < n_jobs; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
     size_t n_objects = n_jobs;
     if (vocab.data) objects[n_objects++] = link_data_object(a, first, "forge_vocab", vocab);
-    struct image_writer writer = { .arena = a, .plan = targets[0].plan, .jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
-                                   .progress = !o->quiet && !o->cc.spawn.verbose && isatty(2) };
+    for (uint32_t i = 0; i < n; i++)
+        if (targets[i].plan->gpu) objects[n_objects++] = link_data_object(a, first, emit_code_symbol(a, targets[i].profile), targets[i].code);
+    writer->jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    writer->progress = !o->quiet && !o->cc.spawn.verbose && isatty(2);
     const struct link_input input = { .profile = first, .objects = objects, .n_objects = n_objects, .is_static = o->is_static,
-                                      .weights_bytes = o->weights == WEIGHTS_EMBED ? targets[0].plan->image_bytes : 0 };
-    link_executable(a, tc, &input, out, image_write, &writer);
+                                      .weights_bytes = o->weights == WEIGHTS_EMBED ? weights_bytes : 0 };
+    link_executable(a, tc, &input, out, image_write, writer);
     if (o->weights == WEIGHTS_EXTERNAL && !o->cc.spawn.dry_run) {
         cleanup_unlink_at_exit(out);                       /* of no use without its weights */
-        weights_file_write(a, weights_file_path(a, out), weights_hash, targets[0].plan->image_bytes, image_write, &writer);
+        weights_file_write(a, weights_file_path(a, out), weights_hash, weights_bytes, image_write, writer);
         cleanup_forget(out);
     }
     step(o, "link", since);
 }
 
-/* Profiles and plans; their programs share one executable and one weight image. */
+/* Profiles and plans; their programs share one executable. */
 static uint32_t plan_targets(struct arena *a, const struct build_options *o, const struct fused *fused, struct target targets[])
 {
     const uint32_t n = o->n_targets ? o->n_targets : 1;
@@ -135,25 +237,22 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(emit_symbol(a, targets[i].profile), emit_symbol(a, targets[k].profile)) == 0)
                 die("targets %s and %s have the same name; give each once", targets[k].profile->name, targets[i].profile->name);
-        if (strcmp(image_hash(a, targets[i].plan, ""), image_hash(a, targets[0].plan, "")))
-            die("targets %s and %s pack the weights differently; build one executable for each", targets[0].profile->name, targets[i].profile->name);
     }
     const bool many_texts = n > 1 && (o->emit == EMIT_SOURCE || o->emit == EMIT_ASM || o->source);
     if (many_texts) die("%s takes one target", o->source ? "forgec cc" : o->emit == EMIT_ASM ? "--emit asm" : "--emit source");
     return n;
 }
 
-static struct bytes emit_target(struct arena *a, const struct build_options *o, const struct toolchain *tc, const struct target *t, const char *model_hash,
-                                const char *weights_hash, bool has_vocab)
+static void emit_target(struct arena *a, const struct build_options *o, struct target *t, const struct emit_options *eo)
 {
-    const struct emit_options eo = { .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash, .has_vocab = has_vocab,
-                                     .options = options_text(a, o, t->plan), .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
-                                     .compile_command = cc_line(a, t->profile, CC_KERNELS, "model.c") };
-    if (!o->source) return emit(a, t->plan, &eo);
+    const bool gpu = t->plan->gpu != NULL;
+    if (gpu) t->gpu = emit_gpu(a, t->plan, eo);
+    else if (!o->source) t->source = emit(a, t->plan, eo);
+    if (!o->source) return;
     const struct bytes edited = file_read(a, o->source);
-    if (!memmem(edited.data, edited.size, weights_hash, strlen(weights_hash)))
+    if (!memmem(edited.data, edited.size, eo->weights_hash, strlen(eo->weights_hash)))
         die("%s was not emitted from %s with these options; emit it again with --emit source and edit that", o->source, o->model_path);
-    return edited;
+    *(gpu ? &t->gpu.kernels : &t->source) = edited;
 }
 
 /* Where the product goes; never over the model or the edited source. */
@@ -178,22 +277,36 @@ const char *build(struct arena *a, const struct build_options *o)
     const uint32_t n = plan_targets(a, o, fused, targets);
     if (o->emit == EMIT_PLAN) return write_plan(a, o, targets, n);
 
-    const char *out = out_path(a, o, o->emit == EMIT_SOURCE ? ".c" : o->emit == EMIT_ASM ? ".s" : "");
+    const bool gpu = targets[0].plan->gpu != NULL;
+    const char *out = out_path(a, o, o->emit == EMIT_SOURCE ? (gpu ? ".hip" : ".c") : o->emit == EMIT_ASM ? ".s" : "");
     const struct bytes vocab = vocab_build(a, file, model->n_vocab);
     since = seconds();
-    const char *model_hash = gguf_hash(a, file), *weights_hash = image_hash(a, targets[0].plan, model_hash);
+    struct image_writer writer = { .arena = a };
+    const uint64_t weights_bytes = place_images(a, &writer, targets, n);
+    const char *model_hash = gguf_hash(a, file), *weights_hash = images_hash(a, &writer, model_hash);
     step(o, "hash", since);
     struct toolchain *tc = toolchain_open(a, &o->cc);
     since = seconds();
-    for (uint32_t i = 0; i < n; i++) targets[i].source = emit_target(a, o, tc, &targets[i], model_hash, weights_hash, vocab.data != NULL);
+    struct emit_options eo[COUNT_OF(o->targets)];
+    for (uint32_t i = 0; i < n; i++) {
+        eo[i] = (struct emit_options){ .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash, .has_vocab = vocab.data != NULL,
+                                       .weights_offset = targets[i].weights_offset, .options = options_text(a, o, targets[i].plan),
+                                       .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
+                                       .compile_command = cc_line(a, targets[i].profile, gpu_kind(&targets[i]), kernels_name(a, targets[i].profile)) };
+        emit_target(a, o, &targets[i], &eo[i]);
+    }
     step(o, "emit", since);
-    if (o->emit == EMIT_SOURCE) write_text(a, out, targets[0].source);
+    if (o->emit == EMIT_SOURCE) write_text(a, out, gpu ? targets[0].gpu.kernels : targets[0].source);
     else if (o->emit == EMIT_ASM) {
         static const char *const flags[] = { "-S", NULL };
-        struct cc_job job = { .name = "model.c", .source = targets[0].source, .kind = CC_KERNELS, .profile = targets[0].profile, .flags = flags };
+        struct cc_job job = { .name = kernels_name(a, targets[0].profile), .source = gpu ? targets[0].gpu.kernels : targets[0].source, .kind = gpu_kind(&targets[0]),
+                              .profile = targets[0].profile, .flags = flags };
         cc_compile(a, tc, &job, 1);
         if (!o->cc.spawn.dry_run) write_text(a, out, job.object);
     }
-    else compile_and_link(a, o, tc, targets, n, vocab, weights_hash, out);
+    else {
+        compile_kernels(a, o, tc, targets, n, eo);
+        compile_and_link(a, o, tc, targets, n, vocab, weights_hash, &writer, weights_bytes, out);
+    }
     return out;
 }

@@ -19,6 +19,7 @@ struct build_options {
     const char         *source;                       /* `forgec cc`: compile this file in place of the emitted source */
     const char         *templates_dir, *targets_dir, *models_dir;
     bool                is_static, quiet;
+    bool                allow_spills;                 /* GPU kernels that keep registers in memory are no error */
 };
 
 /* Runs the pipeline and writes the product.  Returns its path.  Dies on the first error. */

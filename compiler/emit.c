@@ -2,6 +2,7 @@
  * the launch tables, the program.  emit_kernel.c writes the functions. */
 #include "emit.h"
 #include "emit_kernel.h"
+#include "emit_parts.h"
 #include "resource.h"
 #include <ctype.h>
 #include <math.h>
@@ -9,17 +10,17 @@
 
 /* ---- templates, pasted once each ---- */
 
-struct paster {
-    struct arena *arena;
-    struct text  *out;
-    const char   *templates;
-    const char   *pasted[64];
-    uint32_t      n_pasted;
-};
-
 static bool line_is(const char *line, size_t n, const char *text)
 {
     return n >= strlen(text) && strncmp(line, text, strlen(text)) == 0 && (n == strlen(text) || line[strlen(text)] == ' ');
+}
+
+/* Defaults for compiling a template alone; an emitted source sets these itself. */
+static bool is_default(const char *line, size_t n)
+{
+    static const char *const parameters[] = { "#ifndef FORMAT", "#ifndef KV", "#ifndef ROWS", "#ifndef LANES" };
+    for (uint32_t i = 0; i < COUNT_OF(parameters); i++) if (line_is(line, n, parameters[i])) return true;
+    return false;
 }
 
 /* "templates/cpu/gemv_tmpl.c", "../dialect.h" -> "templates/dialect.h" */
@@ -27,16 +28,16 @@ static const char *resolve(struct arena *a, const char *from, const char *name, 
 {
     size_t folder = (size_t)(strrchr(from, '/') - from);
     for (; n > 3 && strncmp(name, "../", 3) == 0; name += 3, n -= 3) {
+        if (folder == 0) die("%s: includes \"%.*s\", which lies outside the sources", from, (int)n, name);
         while (folder > 0 && from[folder - 1] != '/') folder--;
-        if (folder == 0) die("%s: includes \"%.*s\", which lies outside the templates", from, (int)n, name);
-        folder--;
+        if (folder > 0) folder--;
     }
-    return arena_printf(a, "%.*s/%.*s", (int)folder, from, (int)n, name);
+    return arena_printf(a, "%.*s%s%.*s", (int)folder, from, folder ? "/" : "", (int)n, name);
 }
 
 /* Templates begin with defaults for being compiled alone ("#ifndef FORMAT ... #endif"); here the parameter is set, so that part is
  * left out.  Files with an include guard are pasted at their first #include, others (per format) whenever asked for. */
-static void paste(struct paster *p, const char *path, bool once)
+void emit_paste(struct paster *p, const char *path, bool once)
 {
     for (uint32_t i = 0; i < p->n_pasted; i++) if (strcmp(p->pasted[i], path) == 0) return;
     if (once) {
@@ -53,10 +54,10 @@ static void paste(struct paster *p, const char *path, bool once)
             if (strncmp(line, "#if", 3) == 0) skipping++;
             else if (line_is(line, n, "#endif")) skipping--;
         }
-        else if (line_is(line, n, "#ifndef FORMAT") || line_is(line, n, "#ifndef KV")) skipping = 1;
+        else if (is_default(line, n)) skipping = 1;
         else if (n > 10 && strncmp(line, "#include \"", 10) == 0) {
             const char *name = line + 10, *quote = memchr(name, '"', n - 10);
-            paste(p, resolve(p->arena, path, name, (size_t)((quote ? quote : line + n) - name)), true);
+            emit_paste(p, resolve(p->arena, path, name, (size_t)((quote ? quote : line + n) - name)), true);
         }
         else {
             text_append(p->out, line, n);
@@ -78,7 +79,7 @@ const char *emit_format_name(struct arena *a, const struct quant_info *q)
 /* ---- text that came from the model ---- */
 
 /* As a C string literal.  Only printable ASCII without quotes and backslashes stays; "?" is escaped against trigraphs. */
-static void put_string(struct text *t, const char *s)
+void emit_string(struct text *t, const char *s)
 {
     if (!s) { text_puts(t, "0"); return; }
     text_puts(t, "\"");
@@ -135,27 +136,31 @@ static void emit_sampling(struct text *t, const struct gguf *g)
                 (int)sampling_number(g, "general.sampling.top_k"), (int)sampling_number(g, "general.sampling.penalty_last_n"));
 }
 
-static void emit_program(struct arena *a, struct text *t, const struct plan *p, const struct emit_options *o, const struct emitted_kernels *k)
+static void emit_features(struct text *t, const struct profile *profile)
+{
+    text_puts(t, "static const char *const cpu_features[] = {");
+    for (uint32_t i = 0; profile->features[i]; i++) {
+        text_puts(t, " ");
+        emit_string(t, profile->features[i]);
+        text_puts(t, ",");
+    }
+    text_puts(t, " 0 };\n");
+}
+
+void emit_program(struct arena *a, struct text *t, const struct plan *p, const struct emit_options *o, const char *launches)
 {
     const struct model *m = p->model;
     const struct profile *profile = p->profile;
     struct gguf_string chat = { 0 };
     const bool has_chat = gguf_get_string(m->gguf, "tokenizer.chat_template", &chat);
-    emit_launches(t, "decode_launches", k->decode, k->n_decode);
-    emit_launches(t, "prefill_launches", k->prefill, k->n_prefill);
-    text_puts(t, "static const char *const cpu_features[] = {");
-    for (uint32_t i = 0; profile->features[i]; i++) {
-        text_puts(t, " ");
-        put_string(t, profile->features[i]);
-        text_puts(t, ",");
-    }
-    text_puts(t, " 0 };\n");
+    emit_features(t, profile);
     if (o->has_vocab) text_puts(t, "extern const uint8_t forge_vocab[];\n");
     text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, profile), emit_symbol(a, profile));
     text_printf(t, "    .abi_version = FORGE_ABI_VERSION, .n_vocab = %u, .n_ctx = %u, .n_embd = %u, .n_layer = %u,\n", m->n_vocab, p->options.n_ctx, m->n_embd, m->n_layer);
-    text_printf(t, "    .chunk = %u, .max_threads = %u, .n_decode = %u, .n_prefill = %u,\n", p->chunk, p->options.max_threads, k->n_decode, k->n_prefill);
-    text_puts(t, "    .decode = decode_launches, .prefill = prefill_launches,\n");
-    text_printf(t, "    .arena_bytes = %lluu, .kv_bytes = %lluu, .weights_bytes = %lluu,\n", (unsigned long long)p->arena_bytes, (unsigned long long)p->kv_bytes, (unsigned long long)p->image_bytes);
+    text_printf(t, "    .chunk = %u, .max_threads = %u,\n", p->chunk, p->options.max_threads);
+    text_printf(t, "    %s\n", launches);
+    text_printf(t, "    .arena_bytes = %lluu, .kv_bytes = %lluu, .weights_bytes = %lluu, .weights_offset = %lluu,\n", (unsigned long long)p->arena_bytes, (unsigned long long)p->kv_bytes,
+                (unsigned long long)p->image_bytes, (unsigned long long)o->weights_offset);
     text_printf(t, "    .read_bytes = %lluu, .kv_bytes_per_token = %lluu, .n_parameters = %lluu,\n", (unsigned long long)p->read_bytes,
                 (unsigned long long)p->kv_bytes_per_token, (unsigned long long)m->n_parameters);
     const struct { const char *field, *value; } strings[] = {
@@ -165,7 +170,7 @@ static void emit_program(struct arena *a, struct text *t, const struct plan *p, 
     };
     for (uint32_t i = 0; i < COUNT_OF(strings); i++) {
         text_printf(t, "    .%s = ", strings[i].field);
-        put_string(t, strings[i].value);
+        emit_string(t, strings[i].value);
         text_puts(t, ",\n");
     }
     text_printf(t, "    .features = cpu_features, .vocab = %s,\n", o->has_vocab ? "forge_vocab" : "0");
@@ -173,7 +178,7 @@ static void emit_program(struct arena *a, struct text *t, const struct plan *p, 
     text_puts(t, "};\n");
 }
 
-static void emit_banner(struct text *t, const struct plan *p, const struct emit_options *o)
+void emit_banner(struct text *t, const struct plan *p, const struct emit_options *o)
 {
     const struct model *m = p->model;
     text_printf(t, "/* %s for %s, by %s\n", m->name, p->profile->name, o->compiler);
@@ -198,8 +203,8 @@ struct bytes emit(struct arena *a, const struct plan *p, const struct emit_optio
 
     struct paster paster = { .arena = a, .out = &t, .templates = o->templates };
     static const char *const always[] = { "launch.h", "norm_tmpl.c", "rope_tmpl.c", "kv_tmpl.c", "attention_tmpl.c", "glu_tmpl.c", "elementwise_tmpl.c" };
-    paste(&paster, "runtime/abi.h", true);
-    for (uint32_t i = 0; i < COUNT_OF(always); i++) paste(&paster, arena_printf(a, "templates/cpu/%s", always[i]), true);
+    emit_paste(&paster, "runtime/abi.h", true);
+    for (uint32_t i = 0; i < COUNT_OF(always); i++) emit_paste(&paster, arena_printf(a, "templates/cpu/%s", always[i]), true);
     bool used[64] = { false };
     for (uint32_t i = 0; i < p->model->n_weights; i++)
         if (!p->model->weights[i].is_vector) used[p->model->weights[i].tensor->quant->id] = true;
@@ -207,13 +212,15 @@ struct bytes emit(struct arena *a, const struct plan *p, const struct emit_optio
         if (!used[id]) continue;
         const char *format = emit_format_name(a, quant_find(id));
         text_printf(&t, "#define FORMAT %s\n", format);
-        paste(&paster, arena_printf(a, "templates/cpu/formats/%s.h", format), true);
-        paste(&paster, "templates/cpu/gemv_tmpl.c", false);
-        paste(&paster, "templates/cpu/gemm_tmpl.c", false);
+        emit_paste(&paster, arena_printf(a, "templates/cpu/formats/%s.h", format), true);
+        emit_paste(&paster, "templates/cpu/gemv_tmpl.c", false);
+        emit_paste(&paster, "templates/cpu/gemm_tmpl.c", false);
         text_puts(&t, "#undef FORMAT\n\n");
     }
     struct emitted_kernels kernels = emit_kernels(a, &t, p);
-    emit_program(a, &t, p, o, &kernels);
+    emit_launches(&t, "decode_launches", kernels.decode, kernels.n_decode);
+    emit_launches(&t, "prefill_launches", kernels.prefill, kernels.n_prefill);
+    emit_program(a, &t, p, o, arena_printf(a, ".n_decode = %u, .n_prefill = %u, .decode = decode_launches, .prefill = prefill_launches,", kernels.n_decode, kernels.n_prefill));
     return (struct bytes){ (const uint8_t *)t.data, t.size };
 }
 
@@ -222,7 +229,7 @@ struct bytes emit_table(struct arena *a, const char *const *symbols, size_t n)
     struct text t = { .arena = a };
     struct paster paster = { .arena = a, .out = &t };
     text_puts(&t, "/* The programs of this executable, best first. */\n");
-    paste(&paster, "runtime/abi.h", true);
+    emit_paste(&paster, "runtime/abi.h", true);
     for (size_t i = 0; i < n; i++) text_printf(&t, "extern const struct forge_program %s;\n", symbols[i]);
     text_puts(&t, "const struct forge_program *const forge_programs[] = {");
     for (size_t i = 0; i < n; i++) text_printf(&t, " &%s,", symbols[i]);

@@ -43,6 +43,7 @@ static const char build_usage[] =
     "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n"
     "      --threads N        most threads the program can use (default 64)\n"
     "      --static           no dynamic libraries\n"
+    "      --allow-spills     GPU: kernels that keep registers in memory are no error\n"
     "      --save-temps DIR   keep every source and object\n"
     "      --clang PATH       clang to drive (default: $FORGEC_CLANG, clang-19, newer ones)\n"
     "      --no-cache         compile everything again\n"
@@ -128,7 +129,7 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 
 /* ---- build and cc ---- */
 
-enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS,
+enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS,
        OPT_MODELS, OPT_DRY_RUN, OPT_HELP };
 
 static const struct option build_options_table[] = {
@@ -136,7 +137,7 @@ static const struct option build_options_table[] = {
     { "emit", required_argument, NULL, OPT_EMIT },       { "fuse", required_argument, NULL, OPT_FUSE },
     { "ctx", required_argument, NULL, OPT_CTX },         { "kv", required_argument, NULL, OPT_KV },
     { "exact", no_argument, NULL, OPT_EXACT },           { "weights", required_argument, NULL, OPT_WEIGHTS },
-    { "threads", required_argument, NULL, OPT_THREADS }, { "static", no_argument, NULL, OPT_STATIC },
+    { "threads", required_argument, NULL, OPT_THREADS }, { "static", no_argument, NULL, OPT_STATIC }, { "allow-spills", no_argument, NULL, OPT_ALLOW_SPILLS },
     { "save-temps", required_argument, NULL, OPT_SAVE_TEMPS }, { "clang", required_argument, NULL, OPT_CLANG },
     { "no-cache", no_argument, NULL, OPT_NO_CACHE },     { "templates", required_argument, NULL, OPT_TEMPLATES },
     { "targets", required_argument, NULL, OPT_TARGETS }, { "models", required_argument, NULL, OPT_MODELS },
@@ -169,6 +170,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_WEIGHTS: o->weights = (enum weights_kind)parse_choice("--weights", optarg, places); break;
         case OPT_THREADS: o->plan.max_threads = parse_count("--threads", optarg, 1024); break;
         case OPT_STATIC: o->is_static = true; break;
+        case OPT_ALLOW_SPILLS: o->allow_spills = true; break;
         case OPT_SAVE_TEMPS: o->cc.save_temps = optarg; break;
         case OPT_CLANG: o->cc.clang = optarg; break;
         case OPT_NO_CACHE: o->cc.no_cache = true; break;

@@ -2,6 +2,7 @@
 #include "image.h"
 #include "cache.h"
 #include "pack.h"
+#include "pack_gpu.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,43 +17,53 @@ struct slab_job {
     const struct weight *w;
     const uint8_t       *rows;
     uint64_t             first, n;      /* groups */
+    bool                 gpu;
 };
+
+/* A group is what the target packs as one: 16 rows for a CPU, a row for a GPU. */
+static uint64_t group_rows(bool gpu) { return gpu ? 1 : PACK_ROWS; }
+static uint64_t group_size(bool gpu, const struct weight *w)
+{
+    return gpu ? pack_gpu_row_bytes(w->tensor->quant->id, w->cols) : pack_group_bytes(w->tensor->quant->id, w->cols);
+}
+static uint64_t row_size(const struct weight *w) { return w->cols / w->tensor->quant->block_weights * w->tensor->quant->block_bytes; }
 
 static void *pack_slab(void *argument)
 {
     const struct slab_job *j = argument;
-    pack_rows(j->out, j->w->tensor->quant->id, j->rows, j->w->rows, j->w->cols, j->first, j->n);
+    const uint32_t id = j->w->tensor->quant->id;
+    if (j->gpu) pack_gpu_rows(j->out, id, j->rows + j->first * row_size(j->w), j->w->cols, j->n);
+    else pack_rows(j->out, id, j->rows, j->w->rows, j->w->cols, j->first, j->n);
     return NULL;
 }
 
 /* Groups first .. first + n - 1 with up to `jobs` threads; a thread that cannot be started is done without. */
-static void pack_parallel(uint8_t *out, const struct weight *w, const uint8_t *rows, uint64_t first, uint64_t n, uint32_t jobs)
+static void pack_parallel(uint8_t *out, const struct weight *w, bool gpu, const uint8_t *rows, uint64_t first, uint64_t n, uint32_t jobs)
 {
     enum { MOST = 64 };
     struct slab_job job[MOST];
     pthread_t thread[MOST];
     bool started[MOST] = { false };
-    const uint64_t group_bytes = pack_group_bytes(w->tensor->quant->id, w->cols);
+    const uint64_t group_bytes = group_size(gpu, w);
     const uint32_t parts = jobs < 1 ? 1 : jobs > MOST ? MOST : jobs;
     for (uint32_t i = 0; i < parts; i++) {
         const uint64_t from = n * i / parts, to = n * (i + 1) / parts;
-        job[i] = (struct slab_job){ out + from * group_bytes, w, rows, first + from, to - from };
+        job[i] = (struct slab_job){ out + from * group_bytes, w, rows, first + from, to - from, gpu };
         if (i + 1 < parts) started[i] = pthread_create(&thread[i], NULL, pack_slab, &job[i]) == 0;
         if (!started[i]) pack_slab(&job[i]);
     }
     for (uint32_t i = 0; i < parts; i++) if (started[i]) pthread_join(thread[i], NULL);
 }
 
-static void write_matrix(struct outfile *f, const struct image_writer *iw, const struct weight *w, uint8_t *slab, uint64_t slab_bytes)
+static void write_matrix(struct outfile *f, const struct image_writer *iw, const struct weight *w, bool gpu, uint8_t *slab, uint64_t slab_bytes)
 {
-    const struct quant_info *q = w->tensor->quant;
-    const uint64_t group_bytes = pack_group_bytes(q->id, w->cols), groups = (w->rows + PACK_ROWS - 1) / PACK_ROWS;
-    const uint8_t *rows = w->tensor->data + w->row0 * (w->cols / q->block_weights * q->block_bytes);
+    const uint64_t group_bytes = group_size(gpu, w), groups = (w->rows + group_rows(gpu) - 1) / group_rows(gpu);
+    const uint8_t *rows = w->tensor->data + w->row0 * row_size(w);
     const uint64_t per_slab = slab_bytes / group_bytes;
     for (uint64_t g = 0; g < groups; g += per_slab) {
         const uint64_t n = groups - g < per_slab ? groups - g : per_slab;
         const bool small = n * group_bytes < 1 << 18;
-        pack_parallel(slab, w, rows, g, n, small ? 1 : iw->jobs);
+        pack_parallel(slab, w, gpu, rows, g, n, small ? 1 : iw->jobs);
         outfile_write(f, slab, n * group_bytes);
     }
 }
@@ -112,16 +123,14 @@ static uint64_t slab_size(const struct plan *p)
     for (uint32_t i = 0; i < p->model->n_weights; i++) {
         const struct weight *w = &p->model->weights[i];
         if (w->is_vector) continue;
-        const uint64_t group = pack_group_bytes(w->tensor->quant->id, w->cols);
+        const uint64_t group = group_size(p->gpu != NULL, w);
         if (group > bytes) bytes = group;
     }
     return bytes;
 }
 
-void image_write(struct outfile *f, void *context)
+static void write_image(struct outfile *f, const struct image_writer *iw, const struct plan *p)
 {
-    const struct image_writer *iw = context;
-    const struct plan *p = iw->plan;
     const uint64_t base = f->offset, slab_bytes = slab_size(p);
     uint8_t *slab = aligned_alloc(64, (slab_bytes + 63) / 64 * 64);
     if (!slab) die("out of memory: packing needs %llu MB", (unsigned long long)(slab_bytes >> 20));
@@ -138,7 +147,7 @@ void image_write(struct outfile *f, void *context)
             outfile_write(f, x, (size_t)w->cols * sizeof *x);
             free(x);
         }
-        else write_matrix(f, iw, w, slab, slab_bytes);
+        else write_matrix(f, iw, w, p->gpu != NULL, slab, slab_bytes);
         if (iw->progress) fprintf(stderr, "\rpacking weights %3u %%", (uint32_t)((f->offset - base) * 100 / p->image_bytes));
     }
     outfile_pad(f, base + p->image_bytes);
@@ -146,12 +155,22 @@ void image_write(struct outfile *f, void *context)
     free(slab);
 }
 
+void image_write(struct outfile *f, void *context)
+{
+    const struct image_writer *iw = context;
+    const uint64_t base = f->offset;
+    for (uint32_t i = 0; i < iw->n_plans; i++) {
+        outfile_pad(f, base + iw->offsets[i]);
+        write_image(f, iw, iw->plans[i]);
+    }
+}
+
 const char *image_hash(struct arena *a, const struct plan *p, const char *model_hash)
 {
     /* Text, so that neither padding nor byte order counts.  Changes whenever the packed layout does: the number. */
     const struct model *m = p->model;
     struct text t = { .arena = a };
-    text_printf(&t, "forgec weight image 2\n%s\n%u %u %u\n", model_hash, p->options.n_ctx, p->rope_block, m->n_rot);
+    text_printf(&t, "forgec weight image %s\n%s\n%u %u %u\n", p->gpu ? "gpu 1" : "2", model_hash, p->options.n_ctx, p->rope_block, m->n_rot);
     /* The model's YAML decides these, too. */
     text_printf(&t, "%d %a %a %a %a %a %a %u\n", (int)m->rope_scaling, m->rope_base, m->rope_factor, m->rope_factor_old, m->rope_attn_factor,
                 m->rope_beta_fast, m->rope_beta_slow, m->rope_n_ctx_orig);

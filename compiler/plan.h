@@ -35,6 +35,29 @@ struct group_plan {
     uint64_t      weight_bytes;             /* read per decoded token */
 };
 
+/* What a plan for a GPU knows of a group; see docs/gpu.md. */
+struct gpu_group {
+    uint32_t      gemv_rows, gemv_lanes;            /* decode: rows a run of lanes works on at once, lanes per row */
+    uint32_t      n_inline[MAX_BRANCHES];           /* of a branch's chain: what its product's kernel does; the rest (from the first operation on
+                                                     * whole heads) is done by attention or by kernels of their own */
+    struct buffer raw[MAX_BRANCHES];                /* f32: a branch's value before that rest */
+    bool          needs_acts, needs_floats;         /* decode: forms of the input in LDS */
+    bool          needs_f16, needs_bf16;            /* prefill: forms of its rows */
+    bool          sums16;
+    struct buffer stage_f16, stage_bf16;            /* prefill: where the input is normed or converted to, if its maker did not */
+    const struct group *heads;                      /* attention: the product that leaves it raw heads (qk-norm, RoPE, append are done here); or NULL */
+};
+struct gpu_plan {
+    struct gpu_group *groups;                       /* [n_groups] */
+    struct buffer    *f16, *bf16;                   /* [n_nodes]: prefill values kept in the form the products read */
+    uint32_t          digits;                       /* of activations in products: 1, or 2 for 16 bits */
+    uint32_t          gemm_stages;                  /* steps of a prefill product that are in LDS at once */
+    uint32_t          splits;                       /* groups per KV head in decode attention; the same in all layers */
+    uint64_t          logits;                       /* arena: [chunk][n_vocab] f32 */
+    uint64_t          parts_ml, zero, zero_bytes, sample_counters, sample_scratch;
+    uint64_t          scores;                       /* unfused attention: [n_head][chunk][n_ctx] f32 */
+};
+
 struct plan {
     const struct fused   *fused;
     const struct model   *model;
@@ -43,6 +66,7 @@ struct plan {
     uint32_t              chunk;            /* tokens per prefill step */
     struct buffer        *f32, *q8;         /* [n_nodes]: the forms in which a value is kept */
     struct group_plan    *groups;           /* [fused->n_groups] */
+    struct gpu_plan      *gpu;              /* NULL: a CPU */
     uint64_t              rope_offset;      /* arena: [chunk][n_rot] cos and sin of the step's positions */
     uint64_t              parts_offset;     /* arena: partial results of decode attention */
     uint64_t              scratch_offset, scratch_stride;   /* arena, per thread */
@@ -64,6 +88,18 @@ struct plan *plan_make(struct arena *a, const struct fused *f, const struct prof
 bool plan_takes_q8(const struct plan *p, const struct weight *w);
 /* A rotation whose tensor, if any, divides the frequencies of all; NULL when nothing rotates.  Dies when they differ: the image holds one table. */
 const struct node *plan_rope(const struct plan *p);
+uint64_t plan_align(uint64_t bytes, uint64_t to);
+/* Bytes of a matrix in the image, as the target's kernels read it. */
+uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w);
+/* The last group that needs the value in its place. */
+uint32_t plan_last_reader(const struct plan *p, const struct node *n);
+/* A value that leaves its kernel through the arena (the KV cache and the logits do not). */
+bool plan_needs_buffer(const struct plan *p, const struct node *n);
+/* "3.attn_norm" -> "attn_norm" */
+const char *plan_value_name(const struct node *n);
+/* plan_cpu.c, plan_gpu.c: buffers, arena and, on a GPU, kernels' shapes. */
+void plan_cpu(struct arena *a, struct plan *p);
+void plan_gpu(struct arena *a, struct plan *p);
 /* For people: groups, shapes, buffers, bytes, predicted time. */
 void plan_print(struct text *out, const struct plan *p);
 #endif

@@ -42,6 +42,10 @@ struct forge_launch {
 
 enum forge_gpu_api { FORGE_GPU_HIP, FORGE_GPU_CUDA };
 
+/* The runtime's side of a GPU program (runtime/gpu.h).  Only programs for a GPU name it, so the others are linked without it. */
+struct forge_gpu_runtime;
+extern const struct forge_gpu_runtime forge_gpu_runtime;
+
 struct forge_gpu_kernel { const char *name; uint32_t threads, lds_bytes; };      /* of a group */
 
 /* Launches of a step run in order on one stream; what one writes the next may read. */
@@ -57,6 +61,7 @@ struct forge_gpu_launch {
 };
 
 struct forge_gpu {
+    const struct forge_gpu_runtime *runtime;     /* &forge_gpu_runtime */
     uint32_t       api;                          /* enum forge_gpu_api */
     const char    *arch;                         /* "gfx1151", "sm_90": what the code object was compiled for */
     const uint8_t *code;                         /* ELF code object; CUDA: PTX text with its 0 */

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "gpu.h"
 #include "session.h"
 
 /* ---- read bandwidth ---- */
@@ -165,9 +166,25 @@ struct bench {
     int32_t *tokens;                 /* [n_ctx] random */
     float   *logits;
     double  *rates;                  /* [repetitions] */
-    double   memory_gb_s, cache_gb_s;   /* cache: a buffer of the weights' size, 0 when that is larger than the cache */
+    double   memory_gb_s, cache_gb_s;   /* GPU: of a large copy, and 0; cache: a buffer of the weights' size, 0 when that is larger than the cache */
     size_t   n_rows;
 };
+
+/* Generation on a GPU as it is in use: tokens drawn on the device and read by the host.  The text is the model's own, so it is forgotten again. */
+static enum forge_status draw_once(struct forge_engine *e, int32_t first, uint32_t n, struct forge_error *error)
+{
+    static const struct forge_sample_options greedy = { .top_p = 1, .repeat_penalty = 1 };
+    const struct forge_random random = { { 1, 2, 3, 4 } };
+    const uint32_t depth = e->n_past;
+    TRY(engine_draw_begin(e, &greedy, &random, first, n, error));
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t token;
+        if (e->stop != NULL && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
+        TRY(engine_draw_next(e, &token, error));
+    }
+    forge_rewind(e, depth);
+    return FORGE_OK;
+}
 
 static enum forge_status run_once(struct bench *b, bool prompt, uint32_t n, uint32_t depth, double *seconds, struct forge_error *error)
 {
@@ -177,6 +194,7 @@ static enum forge_status run_once(struct bench *b, bool prompt, uint32_t n, uint
     if (e->n_past < depth) TRY(forge_step(e, b->tokens + e->n_past, depth - e->n_past, 0, b->logits, error));
     const double start = seconds_now();
     if (prompt) TRY(forge_step(e, b->tokens + depth, n, 1, b->logits, error));
+    else if (engine_draws(e)) TRY(draw_once(e, b->tokens[depth], n, error));
     else
         for (uint32_t i = 0; i < n; i++) {
             if (e->stop != NULL && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
@@ -198,7 +216,7 @@ static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, 
 {
     const struct forge_program *p = b->engine->program;
     const char *format = b->options->output_format;
-    const uint32_t n_threads = pool_threads(b->engine->pool);
+    const uint32_t n_threads = engine_draws(b->engine) ? 1 : pool_threads(b->engine->pool);
     /* A decoded token reads the weights once and the cache of all tokens before it; a prompt shares the weights. */
     const double bytes = (double)p->read_bytes + (double)p->kv_bytes_per_token * (depth + (n - 1) * 0.5);
     const double gb_s = prompt ? 0 : r->mean * bytes * 1e-9;
@@ -292,6 +310,26 @@ static enum forge_status run_all(struct bench *b, const struct list *prompts, co
     return FORGE_OK;
 }
 
+static enum forge_status measure_bandwidth(struct bench *b, struct forge_error *error)
+{
+    const struct forge_program *p = b->engine->program;
+    if (engine_draws(b->engine)) return p->gpu->runtime->copy_bandwidth(b->engine, &b->memory_gb_s, error);
+    const size_t cache = last_cache_bytes();
+    b->memory_gb_s = memory_bandwidth(b->engine->pool, cache);
+    if (p->weights_bytes > 0 && p->weights_bytes < cache) b->cache_gb_s = bandwidth(b->engine->pool, (size_t)p->weights_bytes, false);
+    return FORGE_OK;
+}
+
+static void print_roof(const struct bench *b)
+{
+    const struct forge_engine *e = b->engine;
+    printf("\n%.2f MB read per token. ", (double)e->program->read_bytes * 1e-6);
+    if (engine_draws(e)) printf("Copy bandwidth of %s, read and written: %.1f GB/s", e->device_name, b->memory_gb_s);
+    else printf("Read bandwidth, %u threads: %.1f GB/s from memory", pool_threads(e->pool), b->memory_gb_s);
+    if (b->cache_gb_s > 0) printf(", %.1f GB/s from a buffer of the weights' size (the share is of this)", b->cache_gb_s);
+    printf(".\n");
+}
+
 enum forge_status bench_run(struct forge_engine *e, const struct forge_options *o, struct forge_error *error)
 {
     const struct forge_program *p = e->program;
@@ -318,19 +356,13 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
     status = check_lengths(&b, &prompts, &predicts, &depths, error);
     if (status != FORGE_OK) goto release;
 
-    const size_t cache = last_cache_bytes();
-    b.memory_gb_s = memory_bandwidth(e->pool, cache);
-    if (p->weights_bytes > 0 && p->weights_bytes < cache) b.cache_gb_s = bandwidth(e->pool, (size_t)p->weights_bytes, false);
+    status = measure_bandwidth(&b, error);
+    if (status != FORGE_OK) goto release;
     const bool json = strcmp(o->output_format, "json") == 0;
     if (json) printf("[");
     status = run_all(&b, &prompts, &predicts, &depths, error);
     if (json && status == FORGE_OK) printf("\n]\n");
-    if (strcmp(o->output_format, "md") == 0 && status == FORGE_OK) {
-        printf("\n%.2f MB read per token. Read bandwidth, %u threads: %.1f GB/s from memory", (double)p->read_bytes * 1e-6,
-               pool_threads(e->pool), b.memory_gb_s);
-        if (b.cache_gb_s > 0) printf(", %.1f GB/s from a buffer of the weights' size (the share is of this)", b.cache_gb_s);
-        printf(".\n");
-    }
+    if (strcmp(o->output_format, "md") == 0 && status == FORGE_OK) print_roof(&b);
     if (status == FORGE_OK) status = flush_stdout(error);
 release:
     free(b.rates);

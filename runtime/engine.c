@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "cpu_features.h"
+#include "gpu.h"
 #include "weights.h"
 
 /* From here on huge pages save more in address translation than zeroing whole 2 MiB pages costs at the first token. */
@@ -19,10 +20,22 @@ double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-enum forge_status program_choose(const struct forge_program **out, const char *target, struct forge_error *error)
+/* Why a program cannot run here, or FORGE_OK. */
+static enum forge_status program_try(const struct forge_program *program, bool try_gpu, struct forge_error *error)
 {
-    char missing[256] = "", names[256] = "";
+    char missing[256] = "";
+    if (!cpu_has_all(program->features, missing, sizeof missing))
+        return error_set(error, FORGE_WRONG_CPU, "target %s needs instructions this CPU lacks: %s", program->target, missing);
+    return program->gpu != NULL && try_gpu ? program->gpu->runtime->probe(program, error) : FORGE_OK;
+}
+
+enum forge_status program_choose(const struct forge_program **out, const char *target, bool try_gpu, struct forge_error *error)
+{
+    char names[256] = "";
     size_t used = 0;
+    enum forge_status status = FORGE_USAGE;
+    struct forge_error reason = { "" };
+    const struct forge_program *refused = NULL;          /* the first GPU program that cannot run */
     *out = NULL;
     for (uint32_t i = 0; i < forge_n_programs; i++) {
         const struct forge_program *program = forge_programs[i];
@@ -32,16 +45,21 @@ enum forge_status program_choose(const struct forge_program **out, const char *t
         const int n = used < sizeof names ? snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", program->target) : 0;
         if (n > 0) used += (size_t)n;
         if (target != NULL && strcmp(target, program->target) != 0) continue;
-        if (cpu_has_all(program->features, missing, sizeof missing)) {
+        status = program_try(program, try_gpu, error);
+        if (status == FORGE_OK) {
+            /* A slower target in the place of a GPU is never silent. */
             *out = program;
-            return FORGE_OK;
+            return refused == NULL ? error_set(error, FORGE_OK, "%s", "")
+                 : error_set(error, FORGE_OK, "%s runs instead of %s: %.400s", program->target, refused->target, reason.text);
         }
-        if (target != NULL)
-            return error_set(error, FORGE_WRONG_CPU, "target %s needs instructions this CPU lacks: %s", target, missing);
+        if (program->gpu != NULL && refused == NULL) {
+            refused = program;
+            reason = *error;
+        }
     }
-    if (target != NULL) return error_set(error, FORGE_USAGE, "no target '%s' in this program; it has %s", target, names);
     if (forge_n_programs == 0) return error_set(error, FORGE_FAILED, "this executable contains no program");
-    return error_set(error, FORGE_WRONG_CPU, "this CPU lacks instructions the program was built for (%s): %s", names, missing);
+    if (status == FORGE_USAGE) return error_set(error, FORGE_USAGE, "no target '%s' in this program; it has %s", target, names);
+    return status;
 }
 
 /* Zeroed memory; bytes may be 0. */
@@ -68,6 +86,7 @@ enum forge_status engine_open(struct forge_engine *e, const struct forge_program
     e->chunk = program->chunk;
     if (e->n_ctx > program->n_ctx)
         return error_set(error, FORGE_TOO_LONG, "context of %u tokens asked for, the program was built for %u", n_ctx, program->n_ctx);
+    if (program->gpu != NULL) return program->gpu->runtime->open(e, source, error);
     if (n_threads == 0 || n_threads > program->max_threads)
         return error_set(error, FORGE_USAGE, "%u threads asked for, the program was built for 1 to %u", n_threads, program->max_threads);
     TRY(pool_open(&e->pool, n_threads, error));
@@ -85,6 +104,7 @@ close:
 
 void engine_close(struct forge_engine *e)
 {
+    if (engine_draws(e)) e->program->gpu->runtime->close(e);
     if (e->mapped != NULL) munmap(e->mapped, e->mapped_bytes);
     if (e->kv != NULL) munmap(e->kv, (size_t)e->program->kv_bytes);
     if (e->arena != NULL) munmap(e->arena, (size_t)e->program->arena_bytes);
@@ -111,9 +131,15 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
     }
 }
 
-static void run_step(struct forge_engine *e, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits)
+static enum forge_status run_step(struct forge_engine *e, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+                                  struct forge_error *error)
 {
     const struct forge_program *p = e->program;
+    if (p->gpu != NULL) {
+        TRY(p->gpu->runtime->step(e, decode, tokens, n, n_logits, logits, error));
+        e->n_past += n;
+        return FORGE_OK;
+    }
     struct forge_args args = {
         .weights = e->weights, .arena = e->arena, .kv = e->kv, .tokens = tokens, .logits = logits,
         .n_tokens = n, .n_past = e->n_past, .n_logits = n_logits,
@@ -125,6 +151,7 @@ static void run_step(struct forge_engine *e, bool decode, const int32_t *tokens,
             if (list.launch[i].tail) list.n = i;
     pool_run(e->pool, run_launches, &list);
     e->n_past += n;
+    return FORGE_OK;
 }
 
 static enum forge_status check_room(const struct forge_engine *e, size_t n, struct forge_error *error)
@@ -140,22 +167,18 @@ enum forge_status forge_prefill(struct forge_engine *e, const int32_t *tokens, u
     if (e->chunk == 0) {
         for (uint32_t i = 0; i < n; i++) {
             const bool wanted = n - i <= n_logits;
-            run_step(e, true, tokens + i, 1, wanted, wanted ? logits + (size_t)(n_logits - (n - i)) * e->program->n_vocab : logits);
+            TRY(run_step(e, true, tokens + i, 1, wanted, wanted ? logits + (size_t)(n_logits - (n - i)) * e->program->n_vocab : logits, error));
         }
         return FORGE_OK;
     }
-    run_step(e, false, tokens, n, n_logits, logits);
-    return FORGE_OK;
+    return run_step(e, false, tokens, n, n_logits, logits, error);
 }
 
 enum forge_status forge_step(struct forge_engine *e, const int32_t *tokens, size_t n, uint32_t n_logits, float *logits,
                              struct forge_error *error)
 {
     TRY(check_room(e, n, error));
-    if (n == 1) {
-        run_step(e, true, tokens, 1, n_logits, logits);
-        return FORGE_OK;
-    }
+    if (n == 1) return run_step(e, true, tokens, 1, n_logits, logits, error);
     const size_t chunk = e->chunk > 0 ? e->chunk : 1;
     for (size_t at = 0; at < n;) {
         if (e->stop != NULL && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
@@ -163,7 +186,20 @@ enum forge_status forge_step(struct forge_engine *e, const int32_t *tokens, size
         TRY(forge_prefill(e, tokens + at, (uint32_t)part, part == left ? n_logits : 0, logits, error));
         at += part;
     }
-    return FORGE_OK;
+    return e->program->gpu != NULL && n_logits == 0 ? e->program->gpu->runtime->wait(e, error) : FORGE_OK;
+}
+
+bool engine_draws(const struct forge_engine *e) { return e->program != NULL && e->program->gpu != NULL; }
+
+enum forge_status engine_draw_begin(struct forge_engine *e, const struct forge_sample_options *options, const struct forge_random *random,
+                                    int32_t first, uint64_t limit, struct forge_error *error)
+{
+    return e->program->gpu->runtime->draw_begin(e, options, random, first, limit, error);
+}
+
+enum forge_status engine_draw_next(struct forge_engine *e, int32_t *token, struct forge_error *error)
+{
+    return e->program->gpu->runtime->draw_next(e, token, error);
 }
 
 void forge_rewind(struct forge_engine *e, uint32_t n_past)

@@ -14,10 +14,12 @@
 struct forge_weights_source {
     const char *path;            /* external weight file, or NULL */
     bool        random;          /* no file: finite noise, for timing only */
+    bool        progress;        /* of a long upload to a GPU, on a terminal */
 };
 
 struct forge_engine {
     const struct forge_program *program;
+    const char *device_name;     /* of the GPU it runs on; NULL: on the CPU, and all down to mapped_bytes is for the CPU only */
     struct forge_pool *pool;
     const uint8_t *weights;      /* [program->weights_bytes] */
     uint8_t  *arena, *kv;        /* anonymous mappings, program->arena_bytes and ->kv_bytes */
@@ -26,13 +28,16 @@ struct forge_engine {
     uint32_t  n_ctx;             /* <= program->n_ctx */
     uint32_t  n_past;            /* tokens in the KV cache */
     uint32_t  chunk;             /* most tokens of one prefill step; 0: prompts go through the decode kernels too */
+    bool      plain_launches;    /* GPU: no graphs */
     const volatile sig_atomic_t *stop;   /* nonzero ends a long prompt between two chunks; may be NULL */
 };
 
-/* The first program this CPU can run, or the one called target. Not found: FORGE_USAGE; missing instructions: FORGE_WRONG_CPU. */
-enum forge_status program_choose(const struct forge_program **out, const char *target, struct forge_error *error);
+/* The first program this machine can run, or the one called target.  A GPU program is tried by opening its GPU, which stays open for it; when
+ * that fails and a later program can run, FORGE_OK comes with a sentence in error that says which and why, to be shown.  try_gpu false: GPU programs count as runnable and nothing is opened.
+ * No such target: FORGE_USAGE.  None that runs: the last reason, FORGE_WRONG_CPU when it is missing instructions. */
+enum forge_status program_choose(const struct forge_program **out, const char *target, bool try_gpu, struct forge_error *error);
 
-/* Takes all memory and starts the threads. n_ctx 0: the program's own. */
+/* Takes all memory and starts the threads (n_threads is for the CPU only). n_ctx 0: the program's own. */
 enum forge_status engine_open(struct forge_engine *engine, const struct forge_program *program,
                               const struct forge_weights_source *source, uint32_t n_threads, uint32_t n_ctx,
                               struct forge_error *error);
@@ -51,6 +56,17 @@ enum forge_status forge_prefill(struct forge_engine *engine, const int32_t *toke
 
 /* Forgets the tokens from position n_past on. */
 void forge_rewind(struct forge_engine *engine, uint32_t n_past);
+
+/* Text drawn on the device, for programs on a GPU.  first < 0: the first token is drawn from the logits of the last step; else token first is
+ * decoded and the first draw follows it.  At most limit tokens are drawn, and no more than the context holds.  random is copied: the host takes
+ * one number from its own for every token with temp > 0.  Any other step ends the run and drops what was drawn ahead. */
+struct forge_sample_options;
+struct forge_random;
+bool engine_draws(const struct forge_engine *engine);
+enum forge_status engine_draw_begin(struct forge_engine *engine, const struct forge_sample_options *options, const struct forge_random *random,
+                                    int32_t first, uint64_t limit, struct forge_error *error);
+/* Then n_past is that of drawing token by token: the token itself is not in the context yet. */
+enum forge_status engine_draw_next(struct forge_engine *engine, int32_t *token, struct forge_error *error);
 
 double seconds_now(void);
 

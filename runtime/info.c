@@ -8,6 +8,30 @@ enum forge_status version_print(const struct forge_program *p, struct forge_erro
     return flush_stdout(error);
 }
 
+static void print_target(const struct forge_program *program, const struct forge_program *chosen)
+{
+    /* Whether a GPU is there is not asked here: --check does. */
+    printf("target         %s%s, needs", program->target, program == chosen && program->gpu == NULL ? " (runs here)" : "");
+    const char *const *feature = program->features;
+    const bool any = feature != NULL && *feature != NULL;
+    if (program->gpu != NULL) printf(" a GPU that is %s, through %s", program->gpu->arch, program->gpu->api == FORGE_GPU_HIP ? "HIP" : "CUDA");
+    else if (!any) printf(" nothing");
+    for (; any && *feature != NULL; feature++) printf(" %s", *feature);
+    printf("\n");
+}
+
+static void print_kernels(const struct forge_program *p)
+{
+    printf("kernels       ");
+    for (uint32_t i = 0; p->gpu != NULL && i < p->gpu->n_kernels; i++) printf(" %s", p->gpu->kernels[i].name);
+    for (uint32_t i = 0; p->gpu == NULL && i < p->n_decode; i++) {
+        bool seen = false;
+        for (uint32_t j = 0; j < i && !seen; j++) seen = p->decode[j].kernel == p->decode[i].kernel;
+        if (!seen) printf(" %s", p->decode[i].name);
+    }
+    printf("\n");
+}
+
 enum forge_status info_print(const struct forge_program *p, struct forge_error *error)
 {
     printf("model          %s\n", p->model_name);
@@ -21,23 +45,16 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
            (unsigned long long)p->kv_bytes_per_token);
     printf("activations    %llu bytes\n", (unsigned long long)p->arena_bytes);
     printf("KV cache       %llu bytes for %u tokens\n", (unsigned long long)p->kv_bytes, p->n_ctx);
-    printf("launches       %u per token, %u per prompt step of up to %u tokens\n", p->n_decode, p->n_prefill, p->chunk);
-    printf("threads        1 to %u\n", p->max_threads);
+    if (p->gpu == NULL) {
+        printf("launches       %u per token, %u per prompt step of up to %u tokens\n", p->n_decode, p->n_prefill, p->chunk);
+        printf("threads        1 to %u\n", p->max_threads);
+    } else {
+        printf("launches       %u per token and one to draw the next, %u per prompt step of up to %u tokens\n", p->gpu->n_decode, p->gpu->n_prefill, p->chunk);
+        printf("code           %llu bytes, waves of %u lanes\n", (unsigned long long)p->gpu->code_bytes, p->gpu->wave);
+    }
     printf("options        %s\n", p->options);
     printf("compiler       %s\n", p->compiler);
-    for (uint32_t i = 0; i < forge_n_programs; i++) {
-        printf("target         %s%s, needs", forge_programs[i]->target, forge_programs[i] == p ? " (runs here)" : "");
-        const char *const *feature = forge_programs[i]->features;
-        if (feature == NULL || *feature == NULL) printf(" nothing");
-        for (; feature != NULL && *feature != NULL; feature++) printf(" %s", *feature);
-        printf("\n");
-    }
-    printf("kernels       ");
-    for (uint32_t i = 0; i < p->n_decode; i++) {
-        bool seen = false;
-        for (uint32_t j = 0; j < i && !seen; j++) seen = p->decode[j].kernel == p->decode[i].kernel;
-        if (!seen) printf(" %s", p->decode[i].name);
-    }
-    printf("\n");
+    for (uint32_t i = 0; i < forge_n_programs; i++) print_target(forge_programs[i], p);
+    print_kernels(p);
     return flush_stdout(error);
 }

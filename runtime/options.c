@@ -65,11 +65,13 @@ static const struct option table[] = {
     { NULL, "--tokenize", NULL, "print the prompt's token ids and end", FLAG, 0, AT(tokenize), 0, 0, 0 },
     { NULL, "Program", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
     { "-m", "--model", "FILE", "weights from a file (forgec build --weights external)", TEXT, 0, AT(weights_path), 0, 0, 0 },
-    { "-t", "--threads", "N", "threads (default: physical cores, at most what the program was built for)", INTEGER, 0, AT(n_threads), 0, 1, FORGE_MAX_THREADS },
+    { "-t", "--threads", "N", "threads on a CPU (default: physical cores, at most what the program was built for)", INTEGER, 0, AT(n_threads), 0, 1, FORGE_MAX_THREADS },
     { "-ub", "--ubatch-size", "N", "prompt tokens per step; 0: prompts through the decode kernels", INTEGER, 0, AT(chunk), 0, 0, INT32_MAX },
     { NULL, "--target", "NAME", "which of the built targets runs (also FORGE_PROGRAM=NAME)", TEXT, 0, AT(target), 0, 0, 0 },
+    { NULL, "--no-graph", NULL, "GPU: launch kernels one by one (also FORGE_NO_GRAPH=1)", FLAG, 0, AT(no_graph), 0, 0, 0 },
     { "-q", "--quiet", NULL, "no numbers on stderr", FLAG, 0, AT(quiet), 0, 0, 0 },
     { "-v", "--verbose", NULL, "target, threads, seed, sampling on stderr", FLAG, 0, AT(verbose), 0, 0, 0 },
+    { NULL, "--check", NULL, "can this program run here? Driver, GPU, memory; loads no weights", FLAG, 0, AT(check), 0, 0, 0 },
     { NULL, "--info", NULL, "what this program was built from, and how", FLAG, 0, AT(info), 0, 0, 0 },
     { NULL, "--version", NULL, "model and compiler", FLAG, 0, AT(version), 0, 0, 0 },
     { "-h", "--help", NULL, "this text", FLAG, 0, AT(help), 0, 0, 0 },
@@ -189,10 +191,10 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
 {
     if (o->help)    { o->mode = MODE_HELP; return FORGE_OK; }
     if (o->version) { o->mode = MODE_VERSION; return FORGE_OK; }
-    if (o->bench + o->perplexity + o->chat + o->tokenize + o->info > 1)
-        return error_set(error, FORGE_USAGE, "--bench, --perplexity, --tokenize, --info and -i exclude each other");
+    if (o->bench + o->perplexity + o->chat + o->tokenize + o->check + o->info > 1)
+        return error_set(error, FORGE_USAGE, "--bench, --perplexity, --tokenize, --check, --info and -i exclude each other");
     o->mode = o->bench ? MODE_BENCH : o->perplexity ? MODE_PERPLEXITY : o->chat ? MODE_CHAT : o->tokenize ? MODE_TOKENIZE
-            : o->info ? MODE_INFO : MODE_RUN;
+            : o->check ? MODE_CHECK : o->info ? MODE_INFO : MODE_RUN;
     if ((o->prompt != NULL) + (o->prompt_file != NULL) + (o->tokens != NULL) > 1)
         return error_set(error, FORGE_USAGE, "-p, -f and --tokens exclude each other");
     if (o->mode == MODE_CHAT && o->tokens != NULL) return error_set(error, FORGE_USAGE, "--tokens does not go with -i");

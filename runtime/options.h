@@ -11,13 +11,13 @@
 #include "sample.h"
 #include "status.h"
 
-enum forge_mode { MODE_RUN, MODE_CHAT, MODE_BENCH, MODE_PERPLEXITY, MODE_TOKENIZE, MODE_INFO, MODE_VERSION, MODE_HELP };
+enum forge_mode { MODE_RUN, MODE_CHAT, MODE_BENCH, MODE_PERPLEXITY, MODE_TOKENIZE, MODE_CHECK, MODE_INFO, MODE_VERSION, MODE_HELP };
 
 enum { MAX_STOPS = 32, MAX_BIASES = 256, MAX_LIST = 16 };
 
 struct forge_options {
     enum forge_mode mode;
-    bool bench, perplexity, chat, tokenize, info, version, help;   /* as given; mode is what follows from them */
+    bool bench, perplexity, chat, tokenize, check, info, version, help;   /* as given; mode is what follows from them */
 
     const char *prompt, *prompt_file, *system, *tokens;            /* NULL: not given; strings point into argv */
     bool    escape, echo, single_turn, print_tokens, no_bos, no_special, ignore_eos, quiet, verbose;
@@ -33,7 +33,7 @@ struct forge_options {
     bool    seed_given, top_k_given, temp_given, top_p_given, min_p_given, repeat_penalty_given, repeat_last_n_given;
 
     const char *weights_path, *target, *logits_path;
-    bool    random_weights;
+    bool    random_weights, no_graph;
 
     const char *bench_prompt, *bench_predict, *bench_depth;        /* lists of numbers */
     int32_t bench_repeat;

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "session.h"
 #include "tokenize.h"
 
@@ -181,11 +182,17 @@ static enum forge_status print_prompt_tokens(const struct forge_options *o, cons
     return status;
 }
 
+static bool flag_of(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value != NULL && *value != 0 && strcmp(value, "0") != 0;
+}
+
 static enum forge_status run_engine(struct forge_options *o, const struct forge_program *p, struct forge_error *error)
 {
     struct forge_engine engine;
-    const struct forge_weights_source source = { o->weights_path, o->random_weights };
-    const uint32_t n_threads = o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(p->max_threads);
+    const struct forge_weights_source source = { o->weights_path, o->random_weights, !o->quiet };
+    const uint32_t n_threads = p->gpu != NULL ? 1 : o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(p->max_threads);
     const uint32_t n_ctx = o->mode == MODE_PERPLEXITY ? 0 : (uint32_t)o->n_ctx;
     if (o->random_weights && o->mode != MODE_BENCH) return error_set(error, FORGE_USAGE, "--random-weights goes with --bench only");
     if (o->chunk > 0 && (uint32_t)o->chunk > p->chunk)
@@ -193,10 +200,13 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
     TRY(engine_open(&engine, p, &source, n_threads, n_ctx, error));
     engine.stop = &interrupted;
     if (o->chunk >= 0) engine.chunk = (uint32_t)o->chunk;
+    engine.plain_launches = o->no_graph || flag_of("FORGE_NO_GRAPH");
     if (o->verbose) {
         const struct forge_sample_options *s = &o->sample;
-        fprintf(stderr, "%s, target %s, %u threads, context %u, seed %llu\n", p->model_name, p->target, n_threads, engine.n_ctx,
-                (unsigned long long)s->seed);
+        fprintf(stderr, "%s, target %s, ", p->model_name, p->target);
+        if (engine.device_name != NULL) fprintf(stderr, "%s, ", engine.device_name);
+        else fprintf(stderr, "%u threads, ", n_threads);
+        fprintf(stderr, "context %u, seed %llu\n", engine.n_ctx, (unsigned long long)s->seed);
         fprintf(stderr, "temp %g, top-k %d, top-p %g, min-p %g, repeat-penalty %g over %d, presence %g, frequency %g\n", (double)s->temp,
                 s->top_k, (double)s->top_p, (double)s->min_p, (double)s->repeat_penalty, s->repeat_last_n, (double)s->presence_penalty,
                 (double)s->frequency_penalty);
@@ -220,9 +230,11 @@ static enum forge_status run(int argc, char **argv, struct forge_error *error)
     const struct forge_program *program;
     const char *wanted = o->target != NULL ? o->target : getenv("FORGE_PROGRAM");
     if (o->target == NULL && wanted != NULL && *wanted == 0) wanted = NULL;      /* FORGE_PROGRAM= is none */
-    const enum forge_status chosen = program_choose(&program, wanted, error);
+    if (o->mode == MODE_CHECK) return check_run(wanted, error);
     /* What a program is can be told on a machine that cannot run it. */
     const bool about = o->mode == MODE_INFO || o->mode == MODE_VERSION;
+    const enum forge_status chosen = program_choose(&program, wanted, !about && o->mode != MODE_TOKENIZE, error);
+    if (chosen == FORGE_OK && error->text[0] != 0) fprintf(stderr, "%s\n", error->text);
     if (about && chosen == FORGE_WRONG_CPU) program = forge_programs[0];
     else if (chosen != FORGE_OK) return chosen;
     if (o->mode == MODE_INFO) return info_print(program, error);

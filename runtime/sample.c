@@ -101,6 +101,8 @@ void sampler_close(struct forge_sampler *s)
     free(s);
 }
 
+struct forge_random *sampler_random(struct forge_sampler *s) { return &s->random; }
+
 void sampler_accept(struct forge_sampler *s, int32_t token)
 {
     if (s->n_recent == 0 || token < 0 || (uint32_t)token >= s->n_vocab) return;

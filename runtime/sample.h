@@ -37,6 +37,10 @@ int32_t sampler_draw(struct forge_sampler *sampler, float *logits);
 /* Tells of a token that entered the context, prompt or drawn, for the penalties. */
 void sampler_accept(struct forge_sampler *sampler, int32_t token);
 
+/* What the next draw will use.  A draw takes one number when temp > 0, none otherwise. */
+struct forge_random;
+struct forge_random *sampler_random(struct forge_sampler *sampler);
+
 /* Index of the largest of n > 0 values, the first on a tie; NaN loses. */
 int32_t argmax(const float *x, size_t n);
 

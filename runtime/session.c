@@ -82,19 +82,44 @@ static enum forge_status print_token(struct forge_session *s, int32_t id, bool *
     return FORGE_OK;
 }
 
+/* The next token from the logits of the last step, or from the GPU, which drew it already. */
+static enum forge_status draw_token(struct forge_session *s, int32_t *id, struct forge_error *error)
+{
+    if (engine_draws(s->engine)) {
+        TRY(engine_draw_next(s->engine, id, error));
+        if (s->options->sample.temp > 0) random_next(sampler_random(s->sampler));
+    } else {
+        *id = sampler_draw(s->sampler, s->logits);
+    }
+    sampler_accept(s->sampler, *id);
+    s->n_drawn++;
+    return FORGE_OK;
+}
+
 enum forge_status session_generate(struct forge_session *s, int64_t n_predict, enum forge_ending *ending, struct forge_error *error)
 {
+    const bool ahead = engine_draws(s->engine);
     /* The file of weights is not read through at the start; what is broken in it shows here. */
     for (uint32_t i = 0; i < s->program->n_vocab && n_predict != 0; i++)
         if (isnan(s->logits[i])) return error_set(error, FORGE_BAD_WEIGHTS, "the model computes NaN: its weights are damaged");
     s->n_tail = 0;
     s->pending = -1;
     *ending = ENDED_LIMIT;
+    if (ahead && n_predict != 0)
+        TRY(engine_draw_begin(s->engine, &s->options->sample, sampler_random(s->sampler), -1, n_predict < 0 ? UINT64_MAX : (uint64_t)n_predict, error));
+    double start = 0;
     for (int64_t i = 0; n_predict < 0 || i < n_predict; i++) {
         if (*s->stop) { *ending = ENDED_INTERRUPT; break; }
-        const int32_t id = sampler_draw(s->sampler, s->logits);
-        sampler_accept(s->sampler, id);
-        s->n_drawn++;
+        int32_t id;
+        TRY(draw_token(s, &id, error));
+        if (ahead) {                                             /* steps run while tokens are printed: all time counts */
+            const double now = seconds_now();
+            if (i > 0) {
+                s->decode_seconds += now - start;
+                s->n_decoded++;
+            }
+            start = now;
+        }
         if (!s->options->ignore_eos && vocab_is_end(s->program->vocab, id)) { *ending = ENDED_TEXT; break; }
         bool stopped;
         s->pending = id;
@@ -102,10 +127,12 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, e
         if (stopped) { *ending = ENDED_STOP; break; }
         if (i + 1 == n_predict) break;
         if (s->engine->n_past == s->engine->n_ctx) { *ending = ENDED_CONTEXT; break; }
-        const double start = seconds_now();
-        TRY(forge_step(s->engine, &id, 1, 1, s->logits, error));
-        s->decode_seconds += seconds_now() - start;
-        s->n_decoded++;
+        if (!ahead) {
+            start = seconds_now();
+            TRY(forge_step(s->engine, &id, 1, 1, s->logits, error));
+            s->decode_seconds += seconds_now() - start;
+            s->n_decoded++;
+        }
         s->pending = -1;
     }
     return stream_end(&s->out, error);
@@ -120,5 +147,6 @@ void session_report(const struct forge_session *s)
         const double rate = (double)s->n_decoded / s->decode_seconds;
         fprintf(stderr, ", %.1f tok/s, %.2f GB/s of weights", rate, rate * (double)s->program->read_bytes * 1e-9);
     }
-    fprintf(stderr, "; %u threads\n", pool_threads(s->engine->pool));
+    if (s->engine->device_name != NULL) fprintf(stderr, "; %s\n", s->engine->device_name);
+    else fprintf(stderr, "; %u threads\n", pool_threads(s->engine->pool));
 }

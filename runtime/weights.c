@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -10,11 +12,23 @@
 
 #include "sample.h"
 
-enum { IMAGE_OFFSET = 4096, NOISE_BYTES = 8192 };
+enum { IMAGE_OFFSET = 4096, PATH_BYTES = 4096 + 16 };
+
+/* Bytes of the image that all programs of the executable share. */
+static uint64_t whole_image_bytes(void)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < forge_n_programs; i++) {
+        const uint64_t end = forge_programs[i]->weights_offset + forge_programs[i]->weights_bytes;
+        if (end > bytes) bytes = end;
+    }
+    return bytes;
+}
 
 static enum forge_status check_header(const struct forge_weights_header *h, uint64_t file_bytes, const struct forge_program *p,
                                       const char *path, struct forge_error *error)
 {
+    const uint64_t needed = whole_image_bytes();
     if (memcmp(h->magic, FORGE_WEIGHTS_MAGIC, sizeof h->magic) != 0)
         return error_set(error, FORGE_BAD_WEIGHTS, "%s is not a forgec weight file (a GGUF file has to be compiled first: forgec build)", path);
     /* Not a hash: nothing that belongs on a terminal. */
@@ -23,16 +37,17 @@ static enum forge_status check_header(const struct forge_weights_header *h, uint
     if (strcmp(h->weights_hash, p->weights_hash) != 0)
         return error_set(error, FORGE_BAD_WEIGHTS, "%s holds weights %s, the program was built for %s: another model, format or target",
                     path, h->weights_hash, p->weights_hash);
-    if (h->image_bytes != p->weights_bytes)
+    if (h->image_bytes != needed)
         return error_set(error, FORGE_BAD_WEIGHTS, "%s holds %llu bytes of weights, the program needs %llu", path,
-                    (unsigned long long)h->image_bytes, (unsigned long long)p->weights_bytes);
+                    (unsigned long long)h->image_bytes, (unsigned long long)needed);
     if (file_bytes < IMAGE_OFFSET || file_bytes - IMAGE_OFFSET < h->image_bytes)
         return error_set(error, FORGE_BAD_WEIGHTS, "%s is cut short: %llu bytes, %llu expected", path, (unsigned long long)file_bytes,
                     (unsigned long long)h->image_bytes + IMAGE_OFFSET);
     return FORGE_OK;
 }
 
-static enum forge_status map_file(struct forge_engine *e, const char *path, struct forge_error *error)
+/* Opens a weight file whose header is right. */
+static enum forge_status open_file(int *out, uint64_t *out_bytes, const char *path, const struct forge_program *p, struct forge_error *error)
 {
     enum forge_status status;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);     /* a FIFO without a writer is refused below, not waited for */
@@ -41,25 +56,115 @@ static enum forge_status map_file(struct forge_engine *e, const char *path, stru
     if (fstat(fd, &st) != 0) { status = error_set(error, FORGE_BAD_WEIGHTS, "cannot read %s: %s", path, strerror(errno)); goto close_fd; }
     if (!S_ISREG(st.st_mode)) { status = error_set(error, FORGE_BAD_WEIGHTS, "%s is not a regular file", path); goto close_fd; }
     const uint64_t bytes = (uint64_t)st.st_size;
-    if (bytes < sizeof(struct forge_weights_header)) {
+    struct forge_weights_header header;
+    if (bytes < sizeof header || pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header) {
         status = error_set(error, FORGE_BAD_WEIGHTS, "%s is not a forgec weight file: %llu bytes", path, (unsigned long long)bytes);
         goto close_fd;
     }
-    void *base = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (base == MAP_FAILED) { status = error_set(error, FORGE_NO_MEMORY, "cannot map %s: %s", path, strerror(errno)); goto close_fd; }
-    struct forge_weights_header header;
-    memcpy(&header, base, sizeof header);
-    status = check_header(&header, bytes, e->program, path, error);
-    if (status != FORGE_OK) {
-        munmap(base, (size_t)bytes);
-        goto close_fd;
-    }
-    e->mapped = base;
-    e->mapped_bytes = (size_t)bytes;
-    e->weights = (const uint8_t *)base + IMAGE_OFFSET;
+    status = check_header(&header, bytes, p, path, error);
+    if (status != FORGE_OK) goto close_fd;
+    *out = fd;
+    *out_bytes = bytes;
+    return FORGE_OK;
 close_fd:
     close(fd);
     return status;
+}
+
+static enum forge_status map_file(struct forge_engine *e, const char *path, struct forge_error *error)
+{
+    int fd;
+    uint64_t bytes;
+    TRY(open_file(&fd, &bytes, path, e->program, error));
+    void *base = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    const int reason = errno;
+    close(fd);
+    if (base == MAP_FAILED) return error_set(error, FORGE_NO_MEMORY, "cannot map %s: %s", path, strerror(reason));
+    e->mapped = base;
+    e->mapped_bytes = (size_t)bytes;
+    e->weights = (const uint8_t *)base + IMAGE_OFFSET + e->program->weights_offset;
+    return FORGE_OK;
+}
+
+/* The file this program runs from. */
+static bool own_path(char *path, size_t bytes)
+{
+    ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
+    if (n < 0) {                                                 /* no /proc: the name it was started by */
+        const char *started = (const char *)getauxval(AT_EXECFN);
+        n = started != NULL ? (ssize_t)strnlen(started, bytes) : 0;
+        if (n > 0 && (size_t)n < bytes) memcpy(path, started, (size_t)n);
+    }
+    if (n <= 0 || (size_t)n >= bytes) return false;
+    path[n] = 0;
+    return true;
+}
+
+/* forgec build --weights external writes PROGRAM.weights beside PROGRAM. */
+static enum forge_status external_path(char *path, size_t bytes, const struct forge_weights_source *source, struct forge_error *error)
+{
+    if (source->path != NULL) {
+        if (snprintf(path, bytes, "%s", source->path) < (int)bytes) return FORGE_OK;
+        return error_set(error, FORGE_BAD_WEIGHTS, "cannot open weights: %s", strerror(ENAMETOOLONG));
+    }
+    if (own_path(path, bytes - sizeof ".weights")) {
+        memcpy(path + strlen(path), ".weights", sizeof ".weights");
+        if (access(path, F_OK) == 0) return FORGE_OK;
+    }
+    return error_set(error, FORGE_BAD_WEIGHTS, "no weights in this executable and none beside it: give them with -m FILE");
+}
+
+/* Where an address of this executable lies in its file: the program headers tell. */
+static bool own_file_offset(const void *address, uint64_t *out)
+{
+    const ElfW(Phdr) *headers = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+    const size_t n = (size_t)getauxval(AT_PHNUM);
+    uintptr_t base = 0;
+    for (size_t i = 0; headers != NULL && i < n; i++)
+        if (headers[i].p_type == PT_PHDR) base = (uintptr_t)headers - (uintptr_t)headers[i].p_vaddr;
+    for (size_t i = 0; headers != NULL && i < n; i++) {
+        const uintptr_t from = base + (uintptr_t)headers[i].p_vaddr;
+        if (headers[i].p_type != PT_LOAD || (uintptr_t)address < from || (uintptr_t)address - from >= headers[i].p_filesz) continue;
+        *out = headers[i].p_offset + ((uintptr_t)address - from);
+        return true;
+    }
+    return false;
+}
+
+static enum forge_status locate_inside(struct forge_weights_file *out, const struct forge_program *p, struct forge_error *error)
+{
+    char path[PATH_BYTES];
+    if (!own_path(path, sizeof path) || !own_file_offset(forge_weights, &out->at))
+        return error_set(error, FORGE_BAD_WEIGHTS, "this executable does not find its own file, which has the weights");
+    out->at += p->weights_offset;
+    out->fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);      /* right even when the file was replaced since */
+    if (out->fd < 0) out->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (out->fd < 0) return error_set(error, FORGE_BAD_WEIGHTS, "cannot open weights %s: %s", path, strerror(errno));
+    return FORGE_OK;
+}
+
+enum forge_status weights_locate(struct forge_weights_file *out, const struct forge_weights_source *source, const struct forge_program *p,
+                                 struct forge_error *error)
+{
+    char path[PATH_BYTES];
+    uint64_t bytes;
+    if (source->path == NULL && forge_weights != NULL) return locate_inside(out, p, error);
+    TRY(external_path(path, sizeof path, source, error));
+    TRY(open_file(&out->fd, &bytes, path, p, error));
+    out->at = IMAGE_OFFSET + p->weights_offset;
+    return FORGE_OK;
+}
+
+/* Bytes 0x28 .. 0x37: in f16 0.03 to 0.5, in bf16, f32 and as an exponent byte small but far from denormal, so that every
+ * format is finite and no multiplication is slowed by a subnormal operand. */
+void weights_noise(uint8_t *out)
+{
+    struct forge_random random;
+    random_seed(&random, 1);
+    for (size_t i = 0; i < WEIGHTS_NOISE_BYTES; i += 8) {
+        const uint64_t word = (random_next(&random) & 0x0f0f0f0f0f0f0f0fu) + 0x2828282828282828u;
+        memcpy(out + i, &word, 8);
+    }
 }
 
 struct fill { uint8_t *to; size_t bytes; const uint8_t *noise; };
@@ -67,16 +172,14 @@ struct fill { uint8_t *to; size_t bytes; const uint8_t *noise; };
 static void fill_noise(void *context, uint32_t thread, uint32_t n_threads)
 {
     const struct fill *f = context;
-    const size_t blocks = (f->bytes + NOISE_BYTES - 1) / NOISE_BYTES;
+    const size_t blocks = (f->bytes + WEIGHTS_NOISE_BYTES - 1) / WEIGHTS_NOISE_BYTES;
     const size_t end = blocks * (thread + 1) / n_threads;
     for (size_t i = blocks * thread / n_threads; i < end; i++) {
-        const size_t at = i * NOISE_BYTES, left = f->bytes - at;
-        memcpy(f->to + at, f->noise, left < NOISE_BYTES ? left : NOISE_BYTES);
+        const size_t at = i * WEIGHTS_NOISE_BYTES, left = f->bytes - at;
+        memcpy(f->to + at, f->noise, left < WEIGHTS_NOISE_BYTES ? left : WEIGHTS_NOISE_BYTES);
     }
 }
 
-/* Bytes 0x28 .. 0x37: in f16 0.03 to 0.5, in bf16, f32 and as an exponent byte small but far from denormal, so that every
- * format is finite and no multiplication is slowed by a subnormal operand. */
 static enum forge_status map_noise(struct forge_engine *e, struct forge_error *error)
 {
     const size_t bytes = (size_t)e->program->weights_bytes;
@@ -84,13 +187,8 @@ static enum forge_status map_noise(struct forge_engine *e, struct forge_error *e
     if (base == MAP_FAILED)
         return error_set(error, FORGE_NO_MEMORY, "out of memory: %.1f MiB for random weights", (double)bytes / 1048576);
     madvise(base, bytes, MADV_HUGEPAGE);
-    uint8_t noise[NOISE_BYTES];
-    struct forge_random random;
-    random_seed(&random, 1);
-    for (size_t i = 0; i < NOISE_BYTES; i += 8) {
-        const uint64_t word = (random_next(&random) & 0x0f0f0f0f0f0f0f0fu) + 0x2828282828282828u;
-        memcpy(noise + i, &word, 8);
-    }
+    uint8_t noise[WEIGHTS_NOISE_BYTES];
+    weights_noise(noise);
     struct fill fill = { base, bytes, noise };
     pool_run(e->pool, fill_noise, &fill);
     e->mapped = base;
@@ -101,25 +199,12 @@ static enum forge_status map_noise(struct forge_engine *e, struct forge_error *e
 
 enum forge_status weights_open(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
 {
+    char path[PATH_BYTES];
     if (source->random) return map_noise(e, error);
-    if (source->path != NULL) {
-        TRY(map_file(e, source->path, error));
-    } else if (forge_weights != NULL) {
-        e->weights = forge_weights;
-    } else {
-        /* forgec build --weights external writes PROGRAM.weights beside PROGRAM. */
-        char path[4096 + 16];
-        ssize_t n = readlink("/proc/self/exe", path, 4096);
-        if (n < 0) {                                             /* no /proc: the name it was started by */
-            const char *started = (const char *)getauxval(AT_EXECFN);
-            n = started != NULL ? (ssize_t)strnlen(started, 4096) : 0;
-            if (n > 0) memcpy(path, started, (size_t)n);
-        }
-        if (n > 0 && n < 4096) {
-            memcpy(path + n, ".weights", sizeof ".weights");
-            if (access(path, F_OK) == 0) return map_file(e, path, error);
-        }
-        return error_set(error, FORGE_BAD_WEIGHTS, "no weights in this executable and none beside it: give them with -m FILE");
+    if (source->path == NULL && forge_weights != NULL) {
+        e->weights = forge_weights + e->program->weights_offset;
+        return FORGE_OK;
     }
-    return FORGE_OK;
+    TRY(external_path(path, sizeof path, source, error));
+    return map_file(e, path, error);
 }

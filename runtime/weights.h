@@ -7,4 +7,13 @@
 /* Sets weights (and mapped) of the engine; its pool is open. FORGE_BAD_WEIGHTS names what is wrong with the file. */
 enum forge_status weights_open(struct forge_engine *engine, const struct forge_weights_source *source, struct forge_error *error);
 
+/* The same image in its file: bytes [at, at + program->weights_bytes) of fd, to be read and not mapped.  The caller closes fd. */
+struct forge_weights_file { int fd; uint64_t at; };
+enum forge_status weights_locate(struct forge_weights_file *out, const struct forge_weights_source *source, const struct forge_program *program,
+                                 struct forge_error *error);
+
+enum { WEIGHTS_NOISE_BYTES = 8192 };
+/* What stands for weights with --random-weights, over and over: [WEIGHTS_NOISE_BYTES]. */
+void weights_noise(uint8_t *out);
+
 #endif

@@ -48,4 +48,9 @@
 #define ATTENTION_ML_BYTES(n_head, n_head_kv, head_dim, splits) \
     ((uint64_t)ATTENTION_GROUPS(n_head, n_head_kv, head_dim, splits) * ATTENTION_HEADS(n_head, n_head_kv, head_dim) * 8u)
 #define ATTENTION_COUNTER_BYTES(n_head, n_head_kv, head_dim) (4u * ATTENTION_UNITS(n_head, n_head_kv, head_dim))
+
+/* Attention by single ops (attention_unfused.h): the scores of a step of up to `rows` tokens, and LDS of the two kernels that use it. */
+#define SCORES_BYTES(n_head, rows, n_ctx) ((uint64_t)(n_head) * (rows) * (n_ctx) * 4u)
+#define SOFTMAX_LDS_BYTES(wave, threads) ((threads) / (wave) * 4u)
+#define WEIGHTED_SUM_LDS_BYTES(head_dim, threads) ((threads) / ATTENTION_LANES(head_dim) * (head_dim) * 4u)
 #endif

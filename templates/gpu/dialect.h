@@ -165,6 +165,12 @@ DEVICE uint32_t load_weights2(const void *p)  { return LOAD_WEIGHTS(uint16_t, p)
 #ifndef PIN_F32
 #define PIN_F32(x) PIN(x)
 #endif
+/* Before a loop whose arrays are to become registers. */
+#if defined(__AMDGCN__) || defined(__NVPTX__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL
+#endif
 /* Orders the memory accesses around it in the compiler only. */
 #define COMPILER_FENCE() __asm__ volatile("" ::: "memory")
 

@@ -48,7 +48,8 @@ enum {
 };
 STATIC_ASSERT(GEMM_TILES_T * 16 * GEMM_TOKEN_WAVES == GEMM_TOKENS, "each wave takes a multiple of 16 tokens");
 STATIC_ASSERT(GEMM_TILES_R * 16 * GEMM_ROW_WAVES == GEMM_ROWS, "each wave takes a multiple of 16 rows");
-STATIC_ASSERT(GEMM_X_COPIES * GEMM_THREADS == GEMM_TOKENS * 8 && GEMM_W_COPIES * GEMM_THREADS == GEMM_ROWS * 8, "each thread copies as much as the others");
+STATIC_ASSERT(GEMM_X_COPIES * GEMM_THREADS == GEMM_TOKENS * 8, "each thread copies as much of x as the others");
+STATIC_ASSERT(GEMM_W_COPIES * GEMM_THREADS == GEMM_ROWS * 8, "each thread copies as much of the weights as the others");
 STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
 STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
 
@@ -91,7 +92,8 @@ DEVICE void gemm_load(struct gemm_operands *o, const uint8_t *x, const uint8_t *
 }
 /* One step of 64 columns.  digits: planes of x; weight_digits: of the weights; the product of the two low ones is below the sum's rounding.
  * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
-DEVICE void gemm_multiply(struct gemm_tile *y, const uint8_t *x, const uint8_t *w, const uint32_t digits, const uint32_t weight_digits, const uint32_t bf16)
+DEVICE void gemm_multiply(struct gemm_tile *y, const uint8_t *x, const uint8_t *w, const uint32_t digits, const uint32_t weight_digits,
+                          const uint32_t bf16)
 {
     struct gemm_operands o[2];
     const uint32_t products = digits + weight_digits - 1, n_loads = 4 * products;
@@ -100,7 +102,8 @@ DEVICE void gemm_multiply(struct gemm_tile *y, const uint8_t *x, const uint8_t *
     UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
         const uint32_t p = n % products, m = n - GEMM_AHEAD;
         if (n < n_loads)
-            gemm_load(&o[n % 2], x + (p > 0 && p < digits ? GEMM_TOKENS * GEMM_ROW_LDS : 0), w + (p >= digits ? GEMM_ROWS * GEMM_ROW_LDS : 0), n / products * 2);
+            gemm_load(&o[n % 2], x + (p > 0 && p < digits ? GEMM_TOKENS * GEMM_ROW_LDS : 0), w + (p >= digits ? GEMM_ROWS * GEMM_ROW_LDS : 0),
+                      n / products * 2);
         if (n < GEMM_AHEAD) continue;
         UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
             UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
@@ -110,24 +113,21 @@ DEVICE void gemm_multiply(struct gemm_tile *y, const uint8_t *x, const uint8_t *
             }
     }
 }
-/* Token and row of this lane's element 0 of the wave's first tile.  All are below 2^30; knowing that, compilers see how far apart the addresses
- * of a lane's values are, and that they do not overlap. */
-DEVICE uint32_t gemm_token(const uint32_t first_t) { return (first_t + wave_id() / GEMM_ROW_WAVES * (GEMM_TILES_T * 16) + mma_row(0)) & 0x3fffffffu; }
-DEVICE uint32_t gemm_row_of(const uint32_t first_r, const uint32_t tiles) { return (first_r + wave_id() % GEMM_ROW_WAVES * (tiles * 16) + mma_col(0)) & 0x3fffffffu; }
-
-/* Hands on a wave's values, all of a token before the next token's, so that the loads of several sinks can be under way together.
- * whole: none lies beyond n_tokens or rows, so there are no branches between them.  y: [GEMM_TILES_T][GEMM_TILES_R] tiles; pairs of them with `pairs`. */
+/* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
+ * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
 DEVICE void gemm_hand_on(const struct forge_kernel_args a, const struct gemm_tile *y, const float scale, const uint32_t first_t, const uint32_t first_r,
-                         const uint32_t n_tokens, const uint32_t rows, const uint32_t whole, row_sink *sink, pair_sink *pairs)
+                         const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
 {
-    const uint32_t n = pairs ? 2 : 1, t0 = gemm_token(first_t), r0 = gemm_row_of(first_r, GEMM_TILES_R / n);
+    const uint32_t n = pairs ? 2 : 1, whole = rows % (GEMM_ROWS / n) == 0;
+    const uint32_t t0 = first_t + wave_id() / GEMM_ROW_WAVES * (GEMM_TILES_T * 16), r0 = first_r + wave_id() % GEMM_ROW_WAVES * (GEMM_TILES_R / n * 16);
     UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++)
         UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
-            const uint32_t t = t0 + (16 * i + (mma_row(mma_of_row(g, 0)) - mma_row(0)));
+            const uint32_t t = t0 + 16 * i + mma_row(mma_of_row(g, 0));
+            if (t >= n_tokens) continue;
             UNROLL for (uint32_t j = 0; j < GEMM_TILES_R; j += n)
                 UNROLL for (uint32_t m = 0; m < MMA_ACC / MMA_ROWS; m++) {
-                    const uint32_t e = mma_of_row(g, m), r = r0 + (16 * (j / n) + (mma_col(e) - mma_col(0)));
-                    if (!whole && (t >= n_tokens || r >= rows)) continue;
+                    const uint32_t e = mma_of_row(g, m), r = r0 + 16 * (j / n) + mma_col(e);
+                    if (!whole && r >= rows) continue;
                     if (pairs) pairs(a, t, r, y->acc[i][j].x[e] * scale, y->acc[i][j + n - 1].x[e] * scale);
                     else sink(a, t, r, y->acc[i][j].x[e] * scale);
                 }
@@ -155,7 +155,8 @@ DEVICE void F(gemm_begin_)(struct F(gemm_weights_) *n, uint8_t *slot, const stru
 DEVICE void F(gemm_end_)(const struct F(gemm_weights_) *n, uint8_t *slot, const struct gemm_w *w, const uint32_t step, const uint32_t units)
 {
     (void)w; (void)step; (void)units;
-    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++) copy_end(&n->c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++)
+        copy_end(&n->c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
 }
 #elif F(UNIT_COLS_) == 64
 enum { F(GEMM_COPIED_) = 0, F(GEMM_DIGITS_) = 1 };
@@ -225,10 +226,14 @@ DEVICE uint8_t *F(gemm_x_slot_)(const struct F(gemm_ahead_) *n, const struct gem
 {
     return n->x_slots + slot * (x->digits * GEMM_TOKENS * GEMM_ROW_LDS);
 }
-DEVICE uint8_t *F(gemm_w_slot_)(const struct F(gemm_ahead_) *n, const uint32_t slot) { return n->w_slots + slot * (F(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
+DEVICE uint8_t *F(gemm_w_slot_)(const struct F(gemm_ahead_) *n, const uint32_t slot)
+{
+    return n->w_slots + slot * (F(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS);
+}
 
 /* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
-DEVICE void F(gemm_start_)(struct F(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot, const uint32_t units)
+DEVICE void F(gemm_start_)(struct F(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
 {
     if (step < units) {
         gemm_x_begin(n->x, F(gemm_x_slot_)(n, x, slot), x, step);
@@ -282,9 +287,10 @@ DEVICE void F(gemm_tile_)(struct gemm_tile *y, const struct gemm_x *x, const str
  * each goes to sink(a, t, r, y), from one thread once.
  * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and zeros up to
  * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE; x_rest: byte distance of the plane of second digits, 0: there is none.
- * LDS: GEMM_LDS_BYTES from its start.  All GEMM_THREADS threads call it, after pdl_wait(). */
-DEVICE void F(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x, const uint32_t x_stride,
-                     const uint64_t x_rest, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
+ * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS threads
+ * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride, x_rest: constants. */
+DEVICE void F(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
+                     const uint32_t x_stride, const uint64_t x_rest, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
 {
     const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = F(ROW_BYTES_)(cols);
     const float scale = F(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
@@ -293,12 +299,11 @@ DEVICE void F(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const u
     const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_rest, x_stride, n_tokens - 1 - first_t, x_rest ? 2u : 1u };
     const struct gemm_w of = { w + (uint64_t)first_r * row_bytes, w, row_bytes, rows - 1 - first_r, 0 };
     F(gemm_tile_)(&y, &from, &of, (cols + 63) / 64);
-    if (first_t + GEMM_TOKENS <= n_tokens && first_r + GEMM_ROWS <= rows) gemm_hand_on(a, &y, scale, first_t, first_r, n_tokens, rows, 1, sink, 0);
-    else gemm_hand_on(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink, 0);
+    gemm_hand_on(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
 }
 /* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
-DEVICE void F(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols, const uint8_t *x,
-                          const uint32_t x_stride, const uint64_t x_rest, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
+DEVICE void F(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
+                          const uint8_t *x, const uint32_t x_stride, const uint64_t x_rest, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
 {
     STATIC_ASSERT(GEMM_TILES_R % 2 == 0, "a wave of a pair takes a multiple of 32 rows");
     const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
@@ -308,7 +313,6 @@ DEVICE void F(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
     const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_rest, x_stride, n_tokens - 1 - first_t, x_rest ? 2u : 1u };
     const struct gemm_w of = { gate + (uint64_t)first_r * row_bytes, up + (uint64_t)first_r * row_bytes, row_bytes, rows - 1 - first_r, 1 };
     F(gemm_tile_)(&y, &from, &of, (cols + 63) / 64);
-    if (first_t + GEMM_TOKENS <= n_tokens && first_r + GEMM_ROWS / 2 <= rows) gemm_hand_on(a, &y, scale, first_t, first_r, n_tokens, rows, 1, 0, sink);
-    else gemm_hand_on(a, &y, scale, first_t, first_r, n_tokens, rows, 0, 0, sink);
+    gemm_hand_on(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);
 }
 #undef F

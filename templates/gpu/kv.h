@@ -58,6 +58,7 @@ DEVICE void kv_fetch(struct kv_piece *piece, const uint8_t *plane, uint32_t kv_h
 DEVICE void kv_values(float x[8], const struct kv_piece *piece)
 {
     const float scale = f32_of_f16_bits(piece->scale);
+    UNROLL
     for (uint32_t i = 0; i < 8; i++) {
         if (KV_KIND == KV_KIND_f16)      x[i] = f32_of_f16_bits(piece->values[0][i / 2] >> 16 * (i % 2));
         else if (KV_KIND == KV_KIND_f32) x[i] = f32_of_bits(piece->values[i / 4][i % 4]);
@@ -72,6 +73,7 @@ DEVICE void kv_load(f32x4 x[2], const uint8_t *plane, uint32_t kv_head, uint32_t
     float value[8];
     kv_fetch(&piece, plane, kv_head, position, column, n_head_kv, n_ctx, head_dim);
     kv_values(value, &piece);
+    UNROLL
     for (uint32_t i = 0; i < 8; i++) x[i / 4][i % 4] = value[i];
 }
 
@@ -83,6 +85,7 @@ DEVICE void kv_load_f16(uint32_t h[4], const uint8_t *plane, uint32_t kv_head, u
     float value[8];
     kv_fetch(&piece, plane, kv_head, position, column, n_head_kv, n_ctx, head_dim);
     if (KV_KIND != KV_KIND_f16) kv_values(value, &piece);
+    UNROLL
     for (uint32_t i = 0; i < 4; i++) h[i] = KV_KIND == KV_KIND_f16 ? piece.values[0][i] : f16x2_bits(value[2 * i], value[2 * i + 1]);
 }
 
@@ -91,16 +94,21 @@ DEVICE void kv_load_f16(uint32_t h[4], const uint8_t *plane, uint32_t kv_head, u
 DEVICE void kv_encode(struct kv_piece *piece, const float x[8])
 {
     if (KV_KIND == KV_KIND_f16)
+        UNROLL
         for (uint32_t i = 0; i < 4; i++) piece->values[0][i] = f16x2_bits(x[2 * i], x[2 * i + 1]);
     if (KV_KIND == KV_KIND_f32)
+        UNROLL
         for (uint32_t i = 0; i < 8; i++) piece->values[i / 4][i % 4] = bits_of_f32(x[i]);
     if (KV_KIND != KV_KIND_q8_0) return;
     float top = 0.0f;
+    UNROLL
     for (uint32_t i = 0; i < 8; i++) top = max_f32(top, abs_f32(x[i]));
     piece->scale = f16_bits(lanes_max_f32(top, 4) * (1.0f / 127.0f));
     const float scale = f32_of_f16_bits(piece->scale), inverse = scale > 0.0f ? rcp_f32(scale) : 0.0f;
+    UNROLL
     for (uint32_t k = 0; k < 2; k++) {
         uint32_t codes = 0;
+        UNROLL
         for (uint32_t i = 0; i < 4; i++) codes |= ((uint32_t)(int32_t)round_f32(clamp_f32(x[4 * k + i] * inverse, 127.0f)) & 0xffu) << 8 * i;
         piece->values[0][k] = codes;
     }
@@ -129,6 +137,7 @@ DEVICE void kv_store_row(uint8_t *plane, uint32_t kv_head, uint32_t position, co
         const uint32_t mine = first + 8 * lane_id(), column = mine < head_dim ? mine : 0;
         struct kv_piece piece;
         float x[8];
+        UNROLL
         for (uint32_t i = 0; i < 8; i++) x[i] = row[column + i];
         kv_encode(&piece, x);
         if (mine < head_dim) kv_put(plane, kv_head, position, column, &piece, n_head_kv, n_ctx, head_dim);

@@ -136,8 +136,14 @@ DEVICE void mma_rows(uint32_t x[MMA_WORDS], const uint8_t *tile, const uint32_t 
     x[1] = v.y;
 #endif
 }
-DEVICE void mma_rows_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle) { mma_rows(f->x, tile, stride, piece, swizzle); }
-DEVICE void mma_rows_b(struct mma_b *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle) { mma_rows(f->x, tile, stride, piece, swizzle); }
+DEVICE void mma_rows_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    mma_rows(f->x, tile, stride, piece, swizzle);
+}
+DEVICE void mma_rows_b(struct mma_b *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    mma_rows(f->x, tile, stride, piece, swizzle);
+}
 DEVICE void mma_load_b_trans(struct mma_b *f, const uint8_t *tile, const uint32_t stride)
 {
     const uint32_t k = MMA_WORDS == 2 ? lane_id() / 16 * 4 : 0;
@@ -158,8 +164,9 @@ DEVICE void mma_load_b_swizzled(struct mma_b *f, const uint8_t *tile, const uint
 
 /* ---- the product ---- */
 #if defined(MMA_HOST)
-/* Element n of the k of an operand, row (or column) `index`, as lane `half` of two would see it, from the registers of all lanes. */
-static inline float mma_element(const uint32_t *words, const uint32_t operand, const uint32_t index, const uint32_t k, const uint32_t half, const uint32_t bf16)
+/* Element k of row (or column) `index` of operand A (0) or B (1), from the registers of all lanes; half: which of two equal copies. */
+static inline float mma_element(const uint32_t *words, const uint32_t operand, const uint32_t index, const uint32_t k, const uint32_t half,
+                                const uint32_t bf16)
 {
 #if defined(MMA_SYNC)
     const uint32_t lane = index % 8 * 4 + k % 8 / 2, word = operand ? 2 * (index / 8) + k / 8 : index / 8 + 2 * (k / 8);
@@ -240,7 +247,8 @@ DEVICE void mma_a_of_acc(struct mma_a *f, const struct mma_acc *c, uint8_t *scra
     (void)scratch;
     for (uint32_t n = 0; n < 4; n++) f->x[n] = f16x2_bits(c->x[2 * n], c->x[2 * n + 1]);
 #else
-    for (uint32_t e = 0; e < MMA_ACC; e++) *(uint16_t *)(void *)(scratch + mma_row(e) * MMA_SCRATCH_STRIDE + 2 * mma_col(e)) = (uint16_t)f16_bits(c->x[e]);
+    for (uint32_t e = 0; e < MMA_ACC; e++)
+        *(uint16_t *)(void *)(scratch + mma_row(e) * MMA_SCRATCH_STRIDE + 2 * mma_col(e)) = (uint16_t)f16_bits(c->x[e]);
     wave_barrier();
     mma_load_a(f, scratch, MMA_SCRATCH_STRIDE);
     wave_barrier();

@@ -23,6 +23,7 @@ DEVICE uint32_t pair_b(uint32_t i, const uint32_t n_rot, const uint32_t neox) { 
 /* x: [head_dim], global. */
 DEVICE void head_load(struct head *h, const float *x, const uint32_t head_dim, const uint32_t n_rot, const uint32_t neox)
 {
+    UNROLL
     for (uint32_t k = 0; k < head_pairs(head_dim); k++) {
         const uint32_t i = lane_id() + WAVE * k, inside = i < head_dim / 2;
         h->a[k] = inside ? ((const GLOBAL float *)x)[pair_a(i, n_rot, neox)] : 0.0f;
@@ -36,6 +37,7 @@ DEVICE void rotation_load(struct rotation *r, const float *hi, const float *lo, 
     if (n_rot == 0) return;
     const GLOBAL f32x2 *h = (const GLOBAL f32x2 *)(const void *)(hi + (uint64_t)(position / block) * n_rot);
     const GLOBAL f32x2 *l = (const GLOBAL f32x2 *)(const void *)(lo + (uint64_t)(position % block) * n_rot);
+    UNROLL
     for (uint32_t k = 0; k < head_pairs(head_dim); k++) {
         const uint32_t i = lane_id() + WAVE * k;
         if (i >= n_rot / 2) continue;
@@ -48,8 +50,10 @@ DEVICE void rotation_load(struct rotation *r, const float *hi, const float *lo, 
 DEVICE void head_norm(struct head *h, const struct head *weight, float eps, const uint32_t head_dim)
 {
     float sum = 0.0f;
+    UNROLL
     for (uint32_t k = 0; k < head_pairs(head_dim); k++) sum += h->a[k] * h->a[k] + h->b[k] * h->b[k];
     const float factor = rsqrt_f32(lanes_sum_f32(sum, WAVE) * (1.0f / (float)head_dim) + eps);
+    UNROLL
     for (uint32_t k = 0; k < head_pairs(head_dim); k++) {
         h->a[k] *= factor * weight->a[k];
         h->b[k] *= factor * weight->b[k];
@@ -58,6 +62,7 @@ DEVICE void head_norm(struct head *h, const struct head *weight, float eps, cons
 
 DEVICE void head_rotate(struct head *h, const struct rotation *r, const uint32_t head_dim, const uint32_t n_rot)
 {
+    UNROLL
     for (uint32_t k = 0; k < head_pairs(head_dim); k++) {
         if (lane_id() + WAVE * k >= n_rot / 2) continue;
         const float c = r->hi[k].x * r->lo[k].x - r->hi[k].y * r->lo[k].y, s = r->hi[k].y * r->lo[k].x + r->hi[k].x * r->lo[k].y;
@@ -70,6 +75,7 @@ DEVICE void head_rotate(struct head *h, const struct rotation *r, const uint32_t
 /* x: [head_dim], global or LDS. */
 DEVICE void head_store(float *x, const struct head *h, const uint32_t head_dim, const uint32_t n_rot, const uint32_t neox)
 {
+    UNROLL
     for (uint32_t k = 0; k < head_pairs(head_dim); k++) {
         const uint32_t i = lane_id() + WAVE * k;
         if (i >= head_dim / 2) continue;

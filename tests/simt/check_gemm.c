@@ -1,6 +1,6 @@
 /* check_gemm.c -- products of prefill (templates/gpu/gemm_tmpl.c) against sums in double: all formats, single and paired, one and two digits of
  * x, odd sizes, every value handed to the sink exactly once, nothing read beyond x and the weights (they end at an inaccessible page).
- * With compiler/pack_gpu.c and templates/ref/dequant.c; compile as it is, with -DSIMT_MMA_WMMA, with -DSIMT_MMA_MFMA -DWAVE=64, and with
+ * With compiler/pack_gpu.c, compiler/blocks.c, templates/ref/dequant.c; compile as it is, with -DSIMT_MMA_WMMA, with -DSIMT_MMA_MFMA -DWAVE=64, and with
  * other tiles (-DGEMM_TOKENS= -DGEMM_ROWS= -DGEMM_THREADS= -DGEMM_STAGES=). */
 #include <math.h>
 #include <stdio.h>
@@ -245,7 +245,7 @@ static bool compare(const struct format *f, const char *what, const float *y, co
 static bool check_case(const struct format *f, bool pair, uint32_t digits)
 {
     const uint32_t grain = f->block == 1 ? 4 : f->block, width_max = f->block == 256 ? 2 : 512 / grain;
-    c.rows = random_in(1, random_in(0, 1) ? 300 : 40);
+    c.rows = random_in(0, 3) ? random_in(1, random_in(0, 1) ? 300 : 40) : random_in(1, 2) * (GEMM_ROWS / 2);
     c.cols = grain * random_in(f->block == 256 ? 1 : 32 / grain, width_max);
     c.n_tokens = random_in(1, random_in(0, 1) ? 200 : 20);
     c.t0 = random_in(0, 2) ? 0 : random_in(0, c.n_tokens - 1);
@@ -267,13 +267,15 @@ static bool check_case(const struct format *f, bool pair, uint32_t digits)
     c.x = x.bytes;
     c.times = calloc(n_y + GUARD, 1);
     const struct forge_kernel_args args = { 0 };
-    simt_launch(pair ? f->pair : f->product, &args, (uint32_t)((c.rows + tile_rows - 1) / tile_rows), (c.n_tokens + GEMM_TOKENS - 1) / GEMM_TOKENS + random_in(0, 1),
-                GEMM_THREADS, WAVE, GEMM_LDS_BYTES(GEMM_TOKENS, GEMM_ROWS, GEMM_STAGES, digits, f->id == 0 ? 2 : 1, f->id == 1 || f->id == 30), n_cases++);
+    const uint32_t lds_bytes = GEMM_LDS_BYTES(GEMM_TOKENS, GEMM_ROWS, GEMM_STAGES, digits, f->id == 0 ? 2 : 1, f->id == 1 || f->id == 30);
+    simt_launch(pair ? f->pair : f->product, &args, (uint32_t)((c.rows + tile_rows - 1) / tile_rows),
+                (c.n_tokens + GEMM_TOKENS - 1) / GEMM_TOKENS + random_in(0, 1), GEMM_THREADS, WAVE, lds_bytes, n_cases++);
     bool ok = compare(f, pair ? "gate" : "product", c.y[0], value, exact[0], used[0]);
     if (pair) ok &= compare(f, "up", c.y[1], value, exact[1], used[1]);
     for (uint64_t i = 0; i < n_y + GUARD && ok; i++)
         if (c.times[i] != (i >= (uint64_t)c.t0 * c.rows && i < n_y)) {
-            printf("%s: %u rows, %u cols, %u tokens from %u: value %u was handed on %u times\n", f->name, c.rows, c.cols, c.n_tokens, c.t0, (uint32_t)i, c.times[i]);
+            printf("%s: %u rows, %u cols, %u tokens from %u: value %u was handed on %u times\n", f->name, c.rows, c.cols, c.n_tokens, c.t0, (uint32_t)i,
+                   c.times[i]);
             ok = false;
         }
     for (uint32_t i = 0; i < 2; i++) { free(exact[i]); free(used[i]); free(c.y[i]); room_free(&w[i]); }

@@ -1,0 +1,34 @@
+/* emit_gpu_kernel.h -- the kernels of an emitted GPU source, one per distinct text, and the launches that use them. */
+#ifndef FORGEC_EMIT_GPU_KERNEL_H
+#define FORGEC_EMIT_GPU_KERNEL_H
+#include "plan.h"
+#include "runtime/abi.h"
+
+struct gpu_kernel {
+    const char *name, *body;
+    uint32_t    threads, lds_bytes;
+    /* per launch, for the report */
+    const char *fuses;                   /* "rmsnorm, attn_q, attn_k, attn_v" */
+    uint64_t    weight_bytes;
+};
+struct gpu_launch {
+    const char *name;
+    uint32_t    kernel, layer, tail, grid_x, grid_tokens;
+    uint64_t    kv, weights[FORGE_GPU_MAX_WEIGHTS];
+    uint32_t    n_weights;
+    uint64_t    weight_bytes;            /* read */
+};
+/* An instance of the decode product's template. */
+struct gpu_gemv { const char *format; uint32_t rows, lanes; };
+
+struct gpu_kernels {
+    struct gpu_kernel *kernels;
+    struct gpu_launch *decode, *prefill, sample;
+    uint32_t           n_kernels, n_decode, n_prefill;
+    struct gpu_gemv   *gemvs;            /* distinct */
+    uint32_t           n_gemvs;
+    struct text        text;             /* the kernels themselves */
+};
+/* The kernels of plan p and their launches. */
+struct gpu_kernels *emit_gpu_kernels(struct arena *a, const struct plan *p);
+#endif

@@ -1,0 +1,55 @@
+#include "check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cpu_features.h"
+#include "gpu.h"
+#include "stream.h"
+
+void check_line(enum check_level level, const char *subject, const char *format, ...)
+{
+    static const char *const names[] = { "OK", "WARN", "FAIL" };
+    va_list args;
+    va_start(args, format);
+    printf("%-5s %-10s ", names[level], subject);
+    vprintf(format, args);
+    printf("\n");
+    va_end(args);
+}
+
+static enum forge_status check_cpu(const struct forge_program *p, struct forge_error *error)
+{
+    char missing[256] = "";
+    const double mib = 1.0 / 1048576;
+    const uint64_t needed = p->weights_bytes + p->kv_bytes + p->arena_bytes;
+    const uint64_t there = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (!cpu_has_all(p->features, missing, sizeof missing)) {
+        check_line(CHECK_FAIL, "processor", "lacks %s", missing);
+        return error_set(error, FORGE_WRONG_CPU, "target %s needs instructions this CPU lacks: %s", p->target, missing);
+    }
+    check_line(CHECK_OK, "processor", "has the instructions of %s", p->target);
+    check_line(needed > there ? CHECK_WARN : CHECK_OK, "memory", "%.0f MiB needed (weights %.0f, KV cache %.0f, activations %.0f), %.0f in this machine",
+               (double)needed * mib, (double)p->weights_bytes * mib, (double)p->kv_bytes * mib, (double)p->arena_bytes * mib, (double)there * mib);
+    return FORGE_OK;
+}
+
+enum forge_status check_run(const char *target, struct forge_error *error)
+{
+    enum forge_status status = FORGE_USAGE;
+    const char *runs = NULL;
+    for (uint32_t i = 0; i < forge_n_programs; i++) {
+        const struct forge_program *p = forge_programs[i];
+        if (target != NULL && strcmp(target, p->target) != 0) continue;
+        printf("%s\n", p->target);
+        const enum forge_status found = p->gpu != NULL ? p->gpu->runtime->check(p, error) : check_cpu(p, error);
+        if (found == FORGE_OK && runs == NULL) runs = p->target;
+        status = runs != NULL ? FORGE_OK : found;
+    }
+    if (status == FORGE_USAGE) return error_set(error, FORGE_USAGE, "no target '%s' in this program (--info lists them)", target != NULL ? target : "");
+    if (runs != NULL) printf("%s is the one that runs\n", runs);
+    const enum forge_status written = flush_stdout(error);
+    return status == FORGE_OK ? written : status;
+}

@@ -1,0 +1,16 @@
+/* check.h -- --check: can this program run here?  A line on stdout for everything that matters, nothing is loaded. */
+#ifndef FORGE_CHECK_H
+#define FORGE_CHECK_H
+
+#include "engine.h"
+
+enum check_level { CHECK_OK, CHECK_WARN, CHECK_FAIL };
+
+/* "WARN  kernel    6.12.1: ..." */
+__attribute__((format(printf, 3, 4)))
+void check_line(enum check_level level, const char *subject, const char *format, ...);
+
+/* Checks the programs of the executable, or the one called target, in their order.  FORGE_OK when one can run, else why the last one cannot. */
+enum forge_status check_run(const char *target, struct forge_error *error);
+
+#endif

@@ -1,0 +1,108 @@
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gpu_state.h"
+
+static const double SPIN_SECONDS = 20e-6, NAP_LEAST = 5e-6, NAP_MOST = 1e-3;
+static const double HANG_SECONDS = 120;          /* of one launch */
+
+/* ---- faults ---- */
+
+/* Launches are numbered: 1.. decode, then the draw, then prefill. */
+static const struct forge_gpu_launch *launch_of(const struct forge_gpu *p, uint32_t number)
+{
+    if (number == 0) return NULL;
+    if (number <= p->n_decode) return &p->decode[number - 1];
+    if (number == p->n_decode + 1) return &p->sample;
+    return number - p->n_decode - 2 < p->n_prefill ? &p->prefill[number - p->n_decode - 2] : NULL;
+}
+
+static void append(char *to, size_t bytes, const char *text)
+{
+    const size_t used = strlen(to), n = strlen(text);
+    memcpy(to + used, text, used + n < bytes ? n + 1 : bytes - used - 1);
+    to[bytes - 1] = 0;
+}
+
+/* "ffn_gate_up of layer 3".  No stdio: the handler of a signal calls it. */
+static void launch_name(char *out, size_t bytes)
+{
+    const struct forge_gpu_launch *l = the_gpu.mark != NULL ? launch_of(the_gpu.program->gpu, *the_gpu.mark) : NULL;
+    *out = 0;
+    if (l == NULL) { append(out, bytes, "none"); return; }
+    append(out, bytes, l->name);
+    if (l->layer == 0xffffffff) return;
+    char digits[12] = "";
+    size_t at = sizeof digits - 1;
+    uint32_t layer = l->layer;
+    do digits[--at] = (char)('0' + layer % 10);
+    while ((layer /= 10) > 0);
+    append(out, bytes, " of layer ");
+    append(out, bytes, digits + at);
+}
+
+void gpu_on_abort(int signal)
+{
+    char name[128], text[256] = "the GPU failed; the launch that ran last: ";
+    (void)signal;
+    launch_name(name, sizeof name);
+    append(text, sizeof text, name);
+    append(text, sizeof text, "\n");
+    if (write(STDERR_FILENO, text, strlen(text)) < 0) _exit(FORGE_DEVICE_FAULT);
+    _exit(FORGE_DEVICE_FAULT);
+}
+
+/* Every status that leaves this file passes here once launches run.  Nothing is tried again: the device's state is unknown. */
+enum forge_status gpu_with_launch(enum forge_status status, struct forge_error *error)
+{
+    char name[128], text[sizeof error->text];
+    if (status != FORGE_DEVICE_FAULT || error == NULL) return status;
+    launch_name(name, sizeof name);
+    memcpy(text, error->text, sizeof text);
+    return error_set(error, status, "%.300s; the launch that ran last: %s", text, name);
+}
+
+/* ---- waiting ---- */
+
+/* Called again and again from `since` on: first spins, then sleeps for a part of the time waited so far, so that waiting costs neither a core
+ * nor much of the answer's time. */
+enum forge_status gpu_wait_more(struct gpu *g, double since, struct forge_error *error)
+{
+    const double now = seconds_now(), waited = now - since;
+    if (waited < SPIN_SECONDS) return FORGE_OK;
+    if (*g->mark != g->seen_mark || g->seen_mark_at < since) {
+        g->seen_mark = *g->mark;
+        g->seen_mark_at = now;
+    } else if (now - g->seen_mark_at > HANG_SECONDS) {
+        return error_set(error, FORGE_DEVICE_FAULT, "the GPU has not answered for %.0f seconds", HANG_SECONDS);
+    }
+    double nap = waited / 32;
+    nap = nap < NAP_LEAST ? NAP_LEAST : nap > NAP_MOST ? NAP_MOST : nap;
+    const struct timespec t = { 0, (long)(nap * 1e9) };
+    nanosleep(&t, NULL);
+    return FORGE_OK;
+}
+
+enum forge_status gpu_wait_idle(struct gpu *g, struct forge_error *error)
+{
+    const double since = seconds_now();
+    for (;;) {
+        bool idle;
+        TRY(device_idle(&g->device, &idle, error));
+        if (idle) return FORGE_OK;
+        TRY(gpu_wait_more(g, since, error));
+    }
+}
+
+enum forge_status gpu_wait_event(struct gpu *g, void *event, struct forge_error *error)
+{
+    const double since = seconds_now();
+    for (;;) {
+        bool passed;
+        TRY(device_passed(&g->device, event, &passed, error));
+        if (passed) return FORGE_OK;
+        TRY(gpu_wait_more(g, since, error));
+    }
+}

@@ -1,0 +1,351 @@
+/* attention_prefill_tmpl.c -- attention of the tokens of a prefill step over the KV cache, with a streaming softmax.
+ * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135; Dao 2023, arXiv:2307.08691)
+ *
+ *   attention_prefill(a, out, ..)   causal: token t, at position n_past + t, attends positions 0 .. n_past + t
+ *   attention_prefill_all(..)       every token attends all positions of the cache and of the step
+ *
+ * The step's own K and V are in the cache already; nothing beyond position n_past + n_tokens - 1 is read.
+ * A group takes one KV head and some tokens, one after another from group_y() on; its rows are (token, query head) with heads varying fastest, so that
+ * K and V are read once for all heads that share them.  The latest tokens, which attend most, come first.
+ * Two ways to compute, by ATTENTION_PREFILL_EXACT(KV_KIND, digits): f16 products on the matrix unit, where each wave has 16 or 32 rows to itself;
+ * or f32 products, where threads / 16 neighbouring lanes have two rows.  LDS, grid and tokens of a group: attention_prefill_sizes.h. */
+#include "kv.h"
+#include "mma.h"
+#include "attention_prefill_sizes.h"
+
+#ifndef FORGE_ATTENTION_PREFILL
+#define FORGE_ATTENTION_PREFILL
+
+/* A score that takes no part: far below any real one, yet finite, so that differences of two of them are not NaN. */
+#define PREFILL_MASKED (-1e30f)
+#define PREFILL_LOG2E  1.44269504f
+
+/* Most a lane holds, over all head_dim: tiles of rows, tiles of 16 dimensions, tiles of 16 positions, pieces of 8 columns on their way. */
+enum { PREFILL_TILES = 2, PREFILL_DIMS = 16, PREFILL_SPANS = 4, PREFILL_PIECES = 16 };
+
+/* What a group works on. */
+struct prefill {
+    uint32_t n_head, n_head_kv, head_dim, n_ctx, threads;       /* constants, as are the next two lines */
+    uint32_t exact, causal, tiles, positions, heads, tokens;
+    uint32_t q_registers, stride, v_stride;                     /* bytes; exact: floats */
+    float    scale;                                             /* of scores, in units of log 2 */
+    uint32_t kv_head, first_head, n_heads;                      /* query heads of the group: n_heads from first_head on, n_heads <= heads */
+    uint32_t first_token, n_tokens, n_past;                     /* first_token: of the group */
+    uint32_t end;                                               /* positions some row of the group attends */
+};
+
+/* Where results go.  kind 0: rows of f32.  1, 2: rows of f16 or bf16 for a product (launch.h), second digits at `rest` if that is not 0. */
+struct prefill_out { uint8_t *rows; uint64_t stride, rest; uint32_t kind; };
+
+/* Row m of the group: its token, query head and whether there is such a row. */
+DEVICE uint32_t prefill_token(const struct prefill *p, uint32_t m) { return p->first_token + m / p->heads; }
+DEVICE uint32_t prefill_head(const struct prefill *p, uint32_t m)  { return p->first_head + m % p->heads; }
+DEVICE uint32_t prefill_has(const struct prefill *p, uint32_t m)
+{
+    return m / p->heads < p->tokens && prefill_token(p, m) < p->n_tokens && m % p->heads < p->n_heads;
+}
+/* The last position that row m attends. */
+DEVICE uint32_t prefill_last(const struct prefill *p, uint32_t m) { return p->causal ? p->n_past + prefill_token(p, m) : p->end - 1; }
+
+/* 0: the group has no tokens. */
+DEVICE uint32_t prefill_begin(struct prefill *p, const struct forge_kernel_args a)
+{
+    const uint32_t cuts = ATTENTION_PREFILL_CUTS(p->n_head, p->n_head_kv), per_kv = p->n_head / p->n_head_kv, cut = group_x() % cuts * p->heads;
+    const uint32_t t0 = first_token(a), n_tokens = a.step->n_tokens, groups = (n_tokens - t0 + p->tokens - 1) / p->tokens;
+    if (group_x() >= p->n_head_kv * cuts || group_y() >= groups) return 0;
+    p->kv_head = group_x() / cuts;
+    p->first_head = p->kv_head * per_kv + cut;
+    p->n_heads = per_kv - cut < p->heads ? per_kv - cut : p->heads;
+    p->first_token = t0 + (groups - 1 - group_y()) * p->tokens;
+    p->n_tokens = n_tokens;
+    p->n_past = a.step->n_past;
+    p->end = p->n_past + (p->causal && p->first_token + p->tokens < n_tokens ? p->first_token + p->tokens : n_tokens);
+    return 1;
+}
+
+/* ---- results ---- */
+DEVICE void prefill_put(const struct prefill_out *out, uint32_t t, uint32_t column, float x)
+{
+    uint8_t *row = out->rows + t * out->stride;
+    if (out->kind == 0) {
+        ((GLOBAL float *)(void *)row)[column] = x;
+        return;
+    }
+    ((GLOBAL uint16_t *)(void *)row)[column] = (uint16_t)(out->kind == 1 ? stage_f16(x) : stage_bf16(x));
+    if (out->rest) ((GLOBAL uint16_t *)(void *)(row + out->rest))[column] = (uint16_t)(out->kind == 1 ? stage_f16_rest(x) : stage_bf16_rest(x));
+}
+/* Columns column and column + 1; column is even. */
+DEVICE void prefill_put2(const struct prefill_out *out, uint32_t t, uint32_t column, float x, float y)
+{
+    uint8_t *row = out->rows + t * out->stride;
+    if (out->kind == 0) {
+        const f32x2 both = { x, y };
+        *(GLOBAL f32x2 *)(void *)(row + 4 * column) = both;
+        return;
+    }
+    *(GLOBAL uint32_t *)(void *)(row + 2 * column) = out->kind == 1 ? stage_f16(x) | stage_f16(y) << 16 : stage_bf16(x) | stage_bf16(y) << 16;
+    if (out->rest)
+        *(GLOBAL uint32_t *)(void *)(row + out->rest + 2 * column) = out->kind == 1 ? stage_f16_rest(x) | stage_f16_rest(y) << 16
+                                                                                    : stage_bf16_rest(x) | stage_bf16_rest(y) << 16;
+}
+/* A product reads its rows in units of 64 columns: the group of the last head writes the zeros. */
+DEVICE void prefill_pad(const struct prefill *p, const struct prefill_out *out)
+{
+    const uint32_t cols = p->n_head * p->head_dim, pad = (cols + 63) / 64 * 64 - cols;
+    if (pad == 0 || out->kind == 0 || p->first_head + p->n_heads < p->n_head) return;
+    for (uint32_t i = thread_x(); i < p->tokens * pad; i += p->threads)
+        if (p->first_token + i / pad < p->n_tokens) prefill_put(out, p->first_token + i / pad, cols + i % pad, 0.0f);
+}
+
+/* ---- K and V to LDS as f16 ---- */
+/* Piece i of a thread: 8 columns of a row, and with `pairs` also of the next row.  Neighbouring threads take neighbouring pieces of a row; pairs are neighbours
+ * along the rows, so that their transposed writes fall into different banks. */
+struct prefill_pieces { struct kv_piece piece[PREFILL_PIECES]; struct copy copy[PREFILL_PIECES]; };
+
+DEVICE uint32_t prefill_n_pieces(const struct prefill *p) { return (p->positions * (p->head_dim / 8) + p->threads - 1) / p->threads; }
+DEVICE uint32_t prefill_n_pairs(const struct prefill *p)  { return (p->positions / 2 * (p->head_dim / 8) + p->threads - 1) / p->threads; }
+
+DEVICE void prefill_fetch(struct kv_piece *piece, const struct prefill *p, const uint8_t *plane, uint32_t position, uint32_t column)
+{
+    const u32x4 zero = { 0, 0, 0, 0 };
+    piece->values[0] = zero;
+    piece->scale = 0;
+    if (position < p->end) kv_fetch(piece, plane, p->kv_head, position, column, p->n_head_kv, p->n_ctx, p->head_dim);
+}
+DEVICE u32x4 prefill_f16(const struct kv_piece *piece)
+{
+    float x[8];
+    if (KV_KIND == KV_KIND_f16) return piece->values[0];
+    kv_values(x, piece);
+    const u32x4 h = { f16x2_bits(x[0], x[1]), f16x2_bits(x[2], x[3]), f16x2_bits(x[4], x[5]), f16x2_bits(x[6], x[7]) };
+    return h;
+}
+
+/* The rows of positions first .. into LDS at `to`: begun, and ended when those bytes are free (where copies reach LDS by themselves, free from the beginning). */
+DEVICE void prefill_rows_begin(struct prefill_pieces *h, uint8_t *to, const struct prefill *p, const uint8_t *plane, uint32_t first)
+{
+    const uint32_t per_row = p->head_dim / 8;
+    UNROLL for (uint32_t i = 0; i < prefill_n_pieces(p); i++) {
+        const uint32_t n = thread_x() + i * p->threads, row = n / per_row, column = n % per_row * 8;
+        if (row >= p->positions) continue;
+        if (KV_KIND != KV_KIND_f16 || !COPIES_REACH_LDS) prefill_fetch(&h->piece[i], p, plane, first + row, column);
+        else copy_begin(&h->copy[i], to + row * p->stride + 2 * column, plane + kv_bytes(p->kv_head, first + row, column, p->n_ctx, p->head_dim), first + row < p->end);
+    }
+    copy_commit();
+}
+DEVICE void prefill_rows_end(const struct prefill_pieces *h, uint8_t *to, const struct prefill *p)
+{
+    const uint32_t per_row = p->head_dim / 8;
+    UNROLL for (uint32_t i = 0; i < prefill_n_pieces(p); i++) {
+        const uint32_t n = thread_x() + i * p->threads, row = n / per_row, column = n % per_row * 8;
+        if (row >= p->positions) continue;
+        if (KV_KIND != KV_KIND_f16 || !COPIES_REACH_LDS) *(u32x4 *)(void *)(to + row * p->stride + 2 * column) = prefill_f16(&h->piece[i]);
+        else copy_end(&h->copy[i], to + row * p->stride + 2 * column);
+    }
+}
+/* The same with dimensions as rows of LDS, for V where an operand is not transposed while it is read. */
+DEVICE void prefill_columns_begin(struct prefill_pieces *h, const struct prefill *p, const uint8_t *plane, uint32_t first)
+{
+    UNROLL for (uint32_t i = 0; i < prefill_n_pairs(p); i++) {
+        const uint32_t n = thread_x() + i * p->threads, row = n % (p->positions / 2) * 2, column = n / (p->positions / 2) * 8;
+        if (column >= p->head_dim) continue;
+        prefill_fetch(&h->piece[2 * i], p, plane, first + row, column);
+        prefill_fetch(&h->piece[2 * i + 1], p, plane, first + row + 1, column);
+    }
+}
+DEVICE void prefill_columns_end(const struct prefill_pieces *h, uint8_t *to, const struct prefill *p)
+{
+    UNROLL for (uint32_t i = 0; i < prefill_n_pairs(p); i++) {
+        const uint32_t n = thread_x() + i * p->threads, row = n % (p->positions / 2) * 2, column = n / (p->positions / 2) * 8;
+        if (column >= p->head_dim) continue;
+        const u32x4 x = prefill_f16(&h->piece[2 * i]), y = prefill_f16(&h->piece[2 * i + 1]);
+        UNROLL for (uint32_t k = 0; k < 4; k++) {
+            uint8_t *place = to + (column + 2 * k) * p->v_stride + 2 * row;
+            *(uint32_t *)(void *)place = byte_perm(x[k], y[k], 0x05040100u);
+            *(uint32_t *)(void *)(place + p->v_stride) = byte_perm(x[k], y[k], 0x07060302u);
+        }
+    }
+}
+DEVICE void prefill_v_begin(struct prefill_pieces *h, uint8_t *to, const struct prefill *p, const uint8_t *plane, uint32_t first)
+{
+    if (COPIES_REACH_LDS) prefill_rows_begin(h, to, p, plane, first);
+    else prefill_columns_begin(h, p, plane, first);
+}
+DEVICE void prefill_v_end(const struct prefill_pieces *h, uint8_t *to, const struct prefill *p)
+{
+    if (COPIES_REACH_LDS) prefill_rows_end(h, to, p);
+    else prefill_columns_end(h, to, p);
+}
+
+/* ---- the rows of a wave ---- */
+struct prefill_wave {
+    struct mma_acc o[PREFILL_TILES][PREFILL_DIMS];              /* sum of weight * v */
+    struct mma_acc s[PREFILL_TILES][PREFILL_SPANS];             /* scores, then weights, of one step */
+    struct mma_a   q[PREFILL_TILES][PREFILL_DIMS];              /* when Q is in registers */
+    float          max[PREFILL_TILES][MMA_ROWS];                /* of the scores so far, the same in all lanes of a row */
+    float          sum[PREFILL_TILES][MMA_ROWS];                /* of this lane's weights */
+    const uint8_t *q_lds;                                       /* when Q is in LDS: first row of the wave */
+};
+
+/* 16 rows of Q, from m on, times scale, as f16 rows of LDS, by one wave. */
+DEVICE void prefill_q_rows(uint8_t *to, const struct prefill *p, const uint8_t *q, const uint64_t q_stride, uint32_t m)
+{
+    const uint32_t per_row = p->head_dim / 8;
+    for (uint32_t i = lane_id(); i < 16 * per_row; i += WAVE) {
+        const uint32_t row = i / per_row, column = i % per_row * 8;
+        u32x4 h = { 0, 0, 0, 0 };
+        if (prefill_has(p, m + row)) {
+            const GLOBAL f32x4 *from = (const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m + row) * q_stride + (prefill_head(p, m + row) * p->head_dim + column) * 4);
+            const f32x4 x = from[0] * p->scale, y = from[1] * p->scale;
+            h.x = f16x2_bits(clamp_f32(x.x, 65504.0f), clamp_f32(x.y, 65504.0f));
+            h.y = f16x2_bits(clamp_f32(x.z, 65504.0f), clamp_f32(x.w, 65504.0f));
+            h.z = f16x2_bits(clamp_f32(y.x, 65504.0f), clamp_f32(y.y, 65504.0f));
+            h.w = f16x2_bits(clamp_f32(y.z, 65504.0f), clamp_f32(y.w, 65504.0f));
+        }
+        *(u32x4 *)(void *)(to + row * p->stride + 2 * column) = h;
+    }
+    wave_barrier();
+}
+/* lds_kv: the places of K and V, free until the barrier at the end. */
+DEVICE void prefill_wave_begin(struct prefill_wave *w, const struct prefill *p, uint8_t *lds_q, uint8_t *lds_kv, const uint8_t *q, const uint64_t q_stride)
+{
+    const uint32_t m = wave_id() * 16 * p->tiles;
+    uint8_t *mine = p->q_registers ? lds_kv + wave_id() * 16 * p->stride : lds_q + m * p->stride;
+    w->q_lds = mine;
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+        prefill_q_rows(p->q_registers ? mine : mine + 16 * t * p->stride, p, q, q_stride, m + 16 * t);
+        if (p->q_registers) {
+            UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++) mma_load_a(&w->q[t][d], mine + 32 * d, p->stride);
+            wave_barrier();
+        }
+        UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++) mma_zero(&w->o[t][d]);
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            w->max[t][g] = PREFILL_MASKED;
+            w->sum[t][g] = 0.0f;
+        }
+    }
+    if (p->q_registers) barrier();
+}
+
+/* s = Q K^T */
+DEVICE void prefill_scores(struct prefill_wave *w, const struct prefill *p, const uint8_t *k)
+{
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++) mma_zero(&w->s[t][j]);
+    UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++) {
+        struct mma_a a[PREFILL_TILES];
+        UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+            if (p->q_registers) a[t] = w->q[t][d];
+            else mma_load_a(&a[t], w->q_lds + 16 * t * p->stride + 32 * d, p->stride);
+        }
+        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++) {
+            struct mma_b b;
+            mma_load_b(&b, k + 16 * j * p->stride + 32 * d, p->stride);
+            UNROLL for (uint32_t t = 0; t < p->tiles; t++) mma_f16(&w->s[t][j], &a[t], &b);
+        }
+    }
+}
+
+/* Scores of positions that a row does not attend.  first: of the step's positions. */
+DEVICE void prefill_mask(struct prefill_wave *w, const struct prefill *p, uint32_t first)
+{
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            const uint32_t last = prefill_last(p, (wave_id() * p->tiles + t) * 16 + mma_row(mma_of_row(g, 0)));
+            UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) {
+                    const uint32_t e = mma_of_row(g, n);
+                    if (first + 16 * j + mma_col(e) > last) w->s[t][j].x[e] = PREFILL_MASKED;
+                }
+        }
+}
+
+/* Scores become weights 2^(s - max); sums so far move to the new maximum. */
+DEVICE void prefill_softmax(struct prefill_wave *w, const struct prefill *p)
+{
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            float top = w->max[t][g];
+            UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) top = max_f32(top, w->s[t][j].x[mma_of_row(g, n)]);
+            top = mma_rows_max(top);
+            const float factor = exp2_f32(w->max[t][g] - top);
+            float sum = w->sum[t][g] * factor;
+            w->max[t][g] = top;
+            UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) {
+                    const uint32_t e = mma_of_row(g, n);
+                    w->s[t][j].x[e] = exp2_f32(w->s[t][j].x[e] - top);
+                    sum += w->s[t][j].x[e];
+                }
+            w->sum[t][g] = sum;
+            UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) w->o[t][d].x[mma_of_row(g, n)] *= factor;
+        }
+}
+
+/* o += weights V */
+DEVICE void prefill_values(struct prefill_wave *w, const struct prefill *p, const uint8_t *v, uint8_t *scratch)
+{
+    UNROLL for (uint32_t j = 0; j < p->positions / 16; j++) {
+        struct mma_a a[PREFILL_TILES];
+        UNROLL for (uint32_t t = 0; t < p->tiles; t++) mma_a_of_acc(&a[t], &w->s[t][j], scratch);
+        UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++) {
+            struct mma_b b;
+            if (COPIES_REACH_LDS) mma_load_b_trans(&b, v + 16 * j * p->stride + 32 * d, p->stride);
+            else mma_load_b(&b, v + 16 * d * p->v_stride + 32 * j, p->v_stride);
+            UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+                mma_f16(&w->o[t][d], &a[t], &b);
+                mma_pin(&w->o[t][d]);
+            }
+        }
+    }
+}
+
+DEVICE void prefill_wave_end(const struct prefill_wave *w, const struct prefill *p, const struct prefill_out *out)
+{
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            const float inverse = rcp_f32(mma_rows_sum(w->sum[t][g]));
+            const uint32_t m = (wave_id() * p->tiles + t) * 16 + mma_row(mma_of_row(g, 0));
+            if (!prefill_has(p, m)) continue;
+            UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n += 2) {
+                    const uint32_t e = mma_of_row(g, n), column = prefill_head(p, m) * p->head_dim + 16 * d + mma_col(e);
+                    if (MMA_ACC > MMA_ROWS) prefill_put2(out, prefill_token(p, m), column, w->o[t][d].x[e] * inverse, w->o[t][d].x[(e + 1) % MMA_ACC] * inverse);
+                    else prefill_put(out, prefill_token(p, m), column, w->o[t][d].x[e] * inverse);
+                }
+        }
+}
+
+/* V of a step is on its way while its scores are computed, K of the next one while V is used. */
+DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
+{
+    const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
+    uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, WAVE, p->threads, COPIES_REACH_LDS);
+    uint8_t *lds_v = lds_k + p->positions * p->stride;
+    uint8_t *scratch = lds_k + ATTENTION_PREFILL_KV_BYTES(p->positions, p->head_dim, WAVE, p->threads, COPIES_REACH_LDS)
+                     + wave_id() * ATTENTION_PREFILL_SCRATCH_BYTES(COPIES_REACH_LDS);
+    struct prefill_pieces pieces_k, pieces_v;
+    struct prefill_wave w;
+    prefill_wave_begin(&w, p, lds_q, lds_k, q, q_stride);
+    prefill_rows_begin(&pieces_k, lds_k, p, k, 0);
+    prefill_rows_end(&pieces_k, lds_k, p);
+#pragma unroll 1
+    for (uint32_t first = 0; first < p->end; first += p->positions) {
+        copy_wait(0);
+        barrier();                               /* K is there; all waves are done with the V before */
+        prefill_v_begin(&pieces_v, lds_v, p, v, first);
+        prefill_scores(&w, p, lds_k);
+        prefill_v_end(&pieces_v, lds_v, p);
+        copy_wait(0);
+        barrier();                               /* V is there; all waves are done with K */
+        const uint32_t next = first + p->positions;
+        if (next < p->end) prefill_rows_begin(&pieces_k, lds_k, p, k, next);
+        if (next > (p->causal ? p->n_past + p->first_token + 1 : p->end)) prefill_mask(&w, p, first);
+        prefill_softmax(&w, p);
+        prefill_values(&w, p, lds_v, scratch);
+        if (next < p->end) prefill_rows_end(&pieces_k, lds_k, p);
+    }
+    prefill_wave_end(&w, p, out);
+}

@@ -1,0 +1,99 @@
+/* attention_unfused.h -- attention as four kernels, for `--fuse none`, decode and prefill alike: what the fused ones are compared with.
+ * Keys and values of the step are in the cache.  One group does head group_x() of the step's token at t: grid_x n_head, grid_y tokens.
+ * scores: [n_head][rows][n_ctx] f32, rows: tokens of a step at most; of each row the first n_past + n_tokens are used.
+ * Rows of K and V are read as in attention_decode_tmpl.c: by ATTENTION_LANES neighbouring lanes, 8 columns each. */
+#ifndef FORGE_ATTENTION_UNFUSED_H
+#define FORGE_ATTENTION_UNFUSED_H
+#include "kv.h"
+
+DEVICE uint32_t unfused_positions(const struct forge_kernel_args a) { return uniform(a.step->n_past) + uniform(a.step->n_tokens); }
+DEVICE float *unfused_row(float *scores, uint32_t t, const uint32_t rows, const uint32_t n_ctx) { return scores + ((uint64_t)group_x() * rows + t) * n_ctx; }
+/* First of this lane's columns; lanes beyond head_dim repeat the first ones and count for nothing. */
+DEVICE uint32_t unfused_column(const uint32_t head_dim)
+{
+    const uint32_t column = lane_id() % ATTENTION_LANES(head_dim) * 8;
+    return column < head_dim ? column : 0;
+}
+DEVICE uint32_t unfused_idle(const uint32_t head_dim) { return lane_id() % ATTENTION_LANES(head_dim) * 8 >= head_dim; }
+
+/* scores = scale * q . k.  q: the token's row, [n_head][head_dim]. */
+DEVICE void attention_scores(const struct forge_kernel_args a, float *scores, const float *q, uint32_t t, const uint32_t rows, const uint32_t n_head,
+                             const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t threads)
+{
+    const uint32_t lanes = ATTENTION_LANES(head_dim), slots = threads / lanes, column = unfused_column(head_dim), n_kv = unfused_positions(a);
+    float *row = unfused_row(scores, t, rows, n_ctx);
+    float mine[8];
+    for (uint32_t i = 0; i < 8; i++) mine[i] = unfused_idle(head_dim) ? 0.0f : q[group_x() * head_dim + column + i] * scale;
+    for (uint32_t first = 0; first < n_kv; first += slots) {
+        const uint32_t p = first + thread_x() / lanes;
+        f32x4 k[2];
+        float s = 0.0f;
+        kv_load(k, kv_k(a), group_x() / (n_head / n_head_kv), p < n_kv ? p : 0, column, n_head_kv, n_ctx, head_dim);
+        for (uint32_t i = 0; i < 8; i++) s += mine[i] * k[i / 4][i % 4];
+        s = lanes_sum_f32(s, lanes);
+        if (p < n_kv && lane_id() % lanes == 0) row[p] = s;
+    }
+}
+
+/* Positions after the token's own score minus infinity. */
+DEVICE void attention_mask(const struct forge_kernel_args a, float *scores, uint32_t t, const uint32_t rows, const uint32_t n_ctx, const uint32_t threads)
+{
+    float *row = unfused_row(scores, t, rows, n_ctx);
+    for (uint32_t p = uniform(a.step->n_past) + t + 1 + thread_x(); p < unfused_positions(a); p += threads) row[p] = -__builtin_inff();
+}
+
+/* Over all threads of the group, by LDS. */
+DEVICE float unfused_reduce(float x, const uint32_t maximum, const uint32_t threads)
+{
+    float *all = (float *)(void *)lds();
+    x = maximum ? lanes_max_f32(x, WAVE) : lanes_sum_f32(x, WAVE);
+    barrier();
+    if (lane_id() == 0) all[wave_id()] = x;
+    barrier();
+    x = all[0];
+    for (uint32_t w = 1; w < threads / WAVE; w++) x = maximum ? max_f32(x, all[w]) : x + all[w];
+    return x;
+}
+
+/* A row of scores becomes weights that add up to 1.  LDS: SOFTMAX_LDS_BYTES. */
+DEVICE void attention_softmax(const struct forge_kernel_args a, float *scores, uint32_t t, const uint32_t rows, const uint32_t n_ctx, const uint32_t threads)
+{
+    const uint32_t n_kv = unfused_positions(a);
+    float *row = unfused_row(scores, t, rows, n_ctx);
+    float top = -__builtin_inff(), sum = 0.0f;
+    for (uint32_t p = thread_x(); p < n_kv; p += threads) top = max_f32(top, row[p]);
+    top = unfused_reduce(top, 1, threads);
+    for (uint32_t p = thread_x(); p < n_kv; p += threads) {
+        const float e = exp2_f32((row[p] - top) * 1.44269504f);
+        row[p] = e;
+        sum += e;
+    }
+    const float factor = 1.0f / unfused_reduce(sum, 0, threads);
+    for (uint32_t p = thread_x(); p < n_kv; p += threads) row[p] *= factor;
+}
+
+/* out = sum of weight * v.  out: the token's row, [n_head][head_dim].  LDS: WEIGHTED_SUM_LDS_BYTES. */
+DEVICE void attention_weighted_sum(const struct forge_kernel_args a, float *out, const float *scores, uint32_t t, const uint32_t rows, const uint32_t n_head,
+                                   const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx, const uint32_t threads)
+{
+    const uint32_t lanes = ATTENTION_LANES(head_dim), slots = threads / lanes, slot = thread_x() / lanes, column = unfused_column(head_dim);
+    const uint32_t n_kv = unfused_positions(a);
+    const float *row = unfused_row((float *)scores, t, rows, n_ctx);
+    float *sums = (float *)(void *)lds(), acc[8];
+    for (uint32_t i = 0; i < 8; i++) acc[i] = 0.0f;
+    for (uint32_t p = slot; p < n_kv; p += slots) {
+        f32x4 v[2];
+        kv_load(v, kv_v(a, n_head_kv, n_ctx, head_dim), group_x() / (n_head / n_head_kv), p, column, n_head_kv, n_ctx, head_dim);
+        const float weight = row[p];
+        for (uint32_t i = 0; i < 8; i++) acc[i] += weight * v[i / 4][i % 4];
+    }
+    if (!unfused_idle(head_dim))
+        for (uint32_t i = 0; i < 8; i++) sums[slot * head_dim + column + i] = acc[i];
+    barrier();
+    for (uint32_t c = thread_x(); c < head_dim; c += threads) {
+        float sum = 0.0f;
+        for (uint32_t s = 0; s < slots; s++) sum += sums[s * head_dim + c];
+        out[group_x() * head_dim + c] = sum;
+    }
+}
+#endif
