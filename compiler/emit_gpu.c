@@ -90,7 +90,7 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
     put_launches(&t, "decode_launches", k->decode, k->n_decode);
     put_launches(&t, "prefill_launches", k->prefill, k->n_prefill);
     text_printf(&t, "extern const uint8_t %s[];\nstatic const struct forge_gpu gpu = {\n", emit_code_symbol(a, profile));
-    text_printf(&t, "    .api = %s, .arch = \"%s\", .code = %s, .code_bytes = %lluu, .wave = %u, .dependent_launch = %u, .graph = %u,\n",
+    text_printf(&t, "    .runtime = &forge_gpu_runtime, .api = %s, .arch = \"%s\", .code = %s, .code_bytes = %lluu, .wave = %u, .dependent_launch = %u, .graph = %u,\n",
                 strcmp(profile->api, "cuda") == 0 ? "FORGE_GPU_CUDA" : "FORGE_GPU_HIP", profile->arch, emit_code_symbol(a, profile), (ull)code_bytes, profile->wave, profile->dependent_launch, profile->graph);
     text_printf(&t, "    .n_kernels = %u, .n_decode = %u, .n_prefill = %u, .kernels = kernels, .decode = decode_launches, .prefill = prefill_launches,\n    .sample = ",
                 k->n_kernels, k->n_decode, k->n_prefill);

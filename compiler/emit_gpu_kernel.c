@@ -506,9 +506,10 @@ static void put_attention_prefill(struct emitter *e)
            "/* digits */ %u, %u);", (ull)out->offset, (ull)out->stride, p->gpu->digits > 1 && kind ? (ull)(p->chunk * out->stride) : 0, kind, (ull)q->offset, (ull)q->stride, n->heads, heads_kv,
         m->head_dim, p->options.n_ctx, f32_text(e->arena, 1 / sqrt((double)m->head_dim)), p->gpu->digits, t->gpu.attention_prefill_threads);
     e->launch.kv = p->kv_layer[n->inputs[1]->layer];
-    e->launch.grid_x = n->heads;
-    e->launch.grid_tokens = t->gpu.attention_prefill_tokens;
-    end_kernel(e, "attention_prefill", t->gpu.attention_prefill_threads, 1, ATTENTION_PREFILL_LDS_BYTES(m->head_dim, t->gpu.attention_prefill_tokens));
+    const uint32_t kv = (uint32_t)p->options.kv, digits = p->gpu->digits, threads = t->gpu.attention_prefill_threads, async = plan_copies_reach_lds(t);
+    e->launch.grid_x = ATTENTION_PREFILL_GROUPS(n->heads, heads_kv);
+    e->launch.grid_tokens = ATTENTION_PREFILL_TOKENS(kv, digits, n->heads, heads_kv, m->head_dim, t->wave, threads, async);
+    end_kernel(e, "attention_prefill", threads, 1, ATTENTION_PREFILL_LDS_BYTES(kv, digits, m->head_dim, t->wave, threads, async));
 }
 
 /* ---- the rest of the groups ---- */
@@ -603,20 +604,22 @@ static void put_attention_unfused(struct emitter *e)
     const struct plan *p = e->plan;
     const uint32_t threads = e->profile->gpu.attention_threads, heads_kv = n->inputs[1]->heads;
     const char *scores = arena_printf(e->arena, "FLOATS(%llu)", (ull)p->gpu->scores), *q = row_at(e, &p->f32[n->inputs[0]->index], "t"), *out = row_at(e, &p->f32[n->index], "t");
-    const char *sizes = arena_printf(e->arena, "/* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u, %u", n->heads, heads_kv, m->head_dim, p->options.n_ctx, threads);
-    static const char *const steps[] = { "scores", "mask", "softmax", "values" };
+    const char *heads = arena_printf(e->arena, "/* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u", n->heads, heads_kv, m->head_dim, p->options.n_ctx);
+    const char *rows = arena_printf(e->arena, "/* rows */ %u", p->chunk);
+    static const char *const steps[] = { "scores", "mask", "softmax", "weighted_sum" };
+    const uint32_t lds[] = { 0, 0, SOFTMAX_LDS_BYTES(e->profile->wave, threads), WEIGHTED_SUM_LDS_BYTES(m->head_dim, threads) };
     for (uint32_t i = 0; i < COUNT_OF(steps); i++) {
         begin_kernel(e);
         note_attention(e);
         put_token(e);
-        if (i == 0) put(e, "attention_scores(a, t, %s, %s, %s, %s);", scores, q, f32_text(e->arena, 1 / sqrt((double)m->head_dim)), sizes);
-        if (i == 1) put(e, "attention_mask(a, t, %s, %s);", scores, sizes);
-        if (i == 2) put(e, "attention_softmax(a, t, %s, %s);", scores, sizes);
-        if (i == 3) put(e, "attention_values(a, t, %s, %s, %s);", out, scores, sizes);
+        if (i == 0) put(e, "attention_scores(a, %s, %s, t, %s, %s, %s, %u);", scores, q, rows, heads, f32_text(e->arena, 1 / sqrt((double)m->head_dim)), threads);
+        if (i == 1) put(e, "attention_mask(a, %s, t, %s, /* n_ctx */ %u, %u);", scores, rows, p->options.n_ctx, threads);
+        if (i == 2) put(e, "attention_softmax(a, %s, t, %s, /* n_ctx */ %u, %u);", scores, rows, p->options.n_ctx, threads);
+        if (i == 3) put(e, "attention_weighted_sum(a, %s, %s, t, %s, %s, %u);", out, scores, rows, heads, threads);
         e->launch.kv = p->kv_layer[n->inputs[1]->layer];
         e->launch.grid_x = n->heads;
         e->launch.name = arena_printf(e->arena, "attention_%s", steps[i]);
-        end_kernel(e, e->launch.name, threads, 1, 1024);
+        end_kernel(e, e->launch.name, threads, 1, lds[i]);
     }
 }
 

@@ -100,6 +100,8 @@ const char *plan_value_name(const struct node *n);
 /* plan_cpu.c, plan_gpu.c: buffers, arena and, on a GPU, kernels' shapes. */
 void plan_cpu(struct arena *a, struct plan *p);
 void plan_gpu(struct arena *a, struct plan *p);
+/* Copies go from global memory to LDS without passing through registers. */
+bool plan_copies_reach_lds(const struct profile *t);
 /* For people: groups, shapes, buffers, bytes, predicted time. */
 void plan_print(struct text *out, const struct plan *p);
 #endif

@@ -240,11 +240,14 @@ static uint32_t splits_of(const struct plan *p)
     return splits < 1 ? 1 : splits > most ? most : splits;
 }
 
+/* Copies go from global memory to LDS without passing through registers (mma.h: COPIES_REACH_LDS). */
+bool plan_copies_reach_lds(const struct profile *t) { return strcmp(t->api, "cuda") == 0 || (t->mma && strcmp(t->mma, "nv") == 0); }
+
 void plan_gpu(struct arena *a, struct plan *p)
 {
     struct gpu_plan *gpu = p->gpu;
     if (p->fused->level == FUSE_NONE) limit_chunk(p);
-    gpu->gemm_stages = strcmp(p->profile->api, "cuda") == 0 ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS;
+    gpu->gemm_stages = plan_copies_reach_lds(p->profile) ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS;
     gpu->digits = p->options.exact ? 2 : p->profile->activation_digits;
     gpu->splits = splits_of(p);
     gpu->groups = arena_array(a, struct gpu_group, p->fused->n_groups);

@@ -199,9 +199,10 @@ DEVICE void acts_load(struct acts_unit *x, const uint8_t *x_lds, uint32_t unit, 
     const uint32_t cols = 64 * units, plane_bytes = 16 * ACTS_PLANE_UNITS(cols);
     const uint8_t *place = x_lds + 16 * unit;
 #pragma unroll
-    for (uint32_t digit = 0; digit < digits; digit++)
-#pragma unroll
-        for (uint32_t c = 0; c < 4; c++) x->q[digit][c] = *(const u32x4 *)(const void *)(place + ACTS_SCRATCH_BYTES + (4 * digit + c) * plane_bytes);
+    for (uint32_t c = 0; c < 4; c++) {
+        x->q[0][c] = *(const u32x4 *)(const void *)(place + ACTS_SCRATCH_BYTES + c * plane_bytes);
+        if (digits == 2) x->q[1][c] = *(const u32x4 *)(const void *)(place + ACTS_SCRATCH_BYTES + (4 + c) * plane_bytes);
+    }
     x->scale = *(const f32x4 *)(const void *)(place + ACTS_SCALES(cols, digits));
     if (sums16) x->sum16 = *(const f32x4 *)(const void *)(place + ACTS_SUMS(cols, digits));
 }

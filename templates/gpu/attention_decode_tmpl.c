@@ -161,15 +161,10 @@ DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct 
     }
 }
 
-DEVICE void decode_read_q(float q[8], const struct decode *d, uint32_t h)
+/* Columns column + 4 half .. + 3 of a query head; 0 in idle lanes. */
+DEVICE f32x4 decode_read_q(const struct decode *d, uint32_t h, const uint32_t half)
 {
-    const float *p = decode_q() + decode_q_place(d, h, lane_id() % d->lanes * 8);
-    const f32x4 low = *(const f32x4 *)(const void *)p, high = *(const f32x4 *)(const void *)(p + d->lanes * 4);
-    UNROLL
-    for (uint32_t i = 0; i < 4; i++) {
-        q[i] = low[i];
-        q[4 + i] = high[i];
-    }
+    return *(const f32x4 *)(const void *)(decode_q() + decode_q_place(d, h, lane_id() % d->lanes * 8 + 4 * half));
 }
 
 /* Adds x over lanes that differ in `mask`; of n > 1 values a lane keeps the half that its bit chooses. */
@@ -196,23 +191,26 @@ DEVICE uint32_t fold_first(uint32_t n, const uint32_t from, const uint32_t to)
     return first;
 }
 
-/* s[h]: scores of the rows that this lane keeps.  n: rows that exist. */
+/* s[h]: scores of the rows that this lane keeps.  n: rows that exist.  Half of the columns at a time, for the registers of q. */
 DEVICE void decode_scores(float s[DECODE_HEADS][DECODE_ROWS], const struct decode *d, const struct kv_piece *k, uint32_t n)
 {
-    float q[DECODE_HEADS][8];
     UNROLL
-    for (uint32_t h = 0; h < d->heads; h++) decode_read_q(q[h], d, h);
-    UNROLL
-    for (uint32_t r = 0; r < d->rows; r++) {
+    for (uint32_t half = 0; half < 2; half++) {
+        f32x4 q[DECODE_HEADS];
         UNROLL
-        for (uint32_t h = 0; h < d->heads; h++) s[h][r] = 0.0f;
-        if (r >= n) continue;
-        float x[8];
-        kv_values(x, &k[r]);
+        for (uint32_t h = 0; h < d->heads; h++) q[h] = decode_read_q(d, h, half);
         UNROLL
-        for (uint32_t h = 0; h < d->heads; h++)
+        for (uint32_t r = 0; r < d->rows; r++) {
+            float x[8];
+            if (r < n) kv_values(x, &k[r]);
             UNROLL
-            for (uint32_t i = 0; i < 8; i++) s[h][r] += q[h][i] * x[i];
+            for (uint32_t h = 0; h < d->heads; h++) {
+                if (half == 0) s[h][r] = 0.0f;
+                if (r >= n) continue;
+                UNROLL
+                for (uint32_t i = 0; i < 4; i++) s[h][r] += q[h][i] * x[4 * half + i];
+            }
+        }
     }
     UNROLL
     for (uint32_t mask = 1, left = d->rows; mask < d->lanes; mask *= 2) {
@@ -318,10 +316,9 @@ DEVICE void decode_begin(struct decode_state *state, const struct decode *d, uin
     if (!owner) return;
     UNROLL
     for (uint32_t h = 0; h < d->heads; h++) {
-        float q[8], s = 0.0f;
-        decode_read_q(q, d, h);
+        float s = 0.0f;
         UNROLL
-        for (uint32_t i = 0; i < 8; i++) s += q[i] * k[i];
+        for (uint32_t i = 0; i < 8; i++) s += decode_read_q(d, h, i / 4)[i % 4] * k[i];
         state->m[h] = lanes_sum_f32(s, d->lanes);
         state->l[h] = one ? 1.0f : 0.0f;
         UNROLL

@@ -349,3 +349,192 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
     }
     prefill_wave_end(&w, p, out);
 }
+
+/* ---- exact: f32 products ---- */
+enum { PREFILL_EXACT_SPANS = 4, PREFILL_EXACT_QUADS = 8 };      /* a lane's positions of a step, and its runs of 4 dimensions */
+
+/* Two neighbouring rows; lane l of prefill_lanes() has the scores of positions l, l + lanes, .. of a step and dimensions 4 (l + lanes j) .. + 3. */
+struct prefill_rows {
+    f32x4    o[2][PREFILL_EXACT_QUADS];
+    float    s[2][PREFILL_EXACT_SPANS];
+    float    max[2], sum[2];                     /* sum: of this lane's weights */
+    uint32_t row, lane;
+};
+DEVICE uint32_t prefill_lanes(const struct prefill *p) { return p->threads / (ATTENTION_PREFILL_EXACT_ROWS / 2); }
+
+DEVICE void prefill_f32_fetch(struct prefill_pieces *h, const struct prefill *p, const uint8_t *plane, uint32_t first)
+{
+    const uint32_t per_row = p->head_dim / 8;
+    UNROLL for (uint32_t i = 0; i < prefill_n_pieces(p); i++) {
+        const uint32_t n = thread_x() + i * p->threads, row = n / per_row;
+        h->piece[i].values[1] = (u32x4)(0u);
+        if (row < p->positions) prefill_fetch(&h->piece[i], p, plane, first + row, n % per_row * 8);
+    }
+}
+DEVICE void prefill_f32_put(float *to, const struct prefill_pieces *h, const struct prefill *p)
+{
+    const uint32_t per_row = p->head_dim / 8;
+    UNROLL for (uint32_t i = 0; i < prefill_n_pieces(p); i++) {
+        const uint32_t n = thread_x() + i * p->threads, row = n / per_row;
+        float x[8];
+        if (row >= p->positions) continue;
+        kv_values(x, &h->piece[i]);
+        const f32x4 low = { x[0], x[1], x[2], x[3] }, high = { x[4], x[5], x[6], x[7] };
+        f32x4 *place = (f32x4 *)(void *)(to + row * p->stride + n % per_row * 8);
+        place[0] = low;
+        place[1] = high;
+    }
+}
+DEVICE void prefill_f32_q(float *to, const struct prefill *p, const uint8_t *q, const uint64_t q_stride)
+{
+    const uint32_t per_row = p->head_dim / 4;
+    for (uint32_t n = thread_x(); n < ATTENTION_PREFILL_EXACT_ROWS * per_row; n += p->threads) {
+        const uint32_t m = n / per_row, column = n % per_row * 4;
+        f32x4 x = { 0, 0, 0, 0 };
+        if (prefill_has(p, m)) x = *(const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m) * q_stride + (prefill_head(p, m) * p->head_dim + column) * 4);
+        *(f32x4 *)(void *)(to + m * p->stride + column) = x * p->scale;
+    }
+}
+
+DEVICE void prefill_f32_scores(struct prefill_rows *r, const struct prefill *p, const float *q, const float *k, uint32_t first)
+{
+    const uint32_t spans = p->positions / prefill_lanes(p);
+    UNROLL for (uint32_t i = 0; i < spans; i++) r->s[0][i] = r->s[1][i] = 0.0f;
+#pragma unroll 4
+    for (uint32_t d = 0; d < p->head_dim; d += 4) {
+        const f32x4 q0 = *(const f32x4 *)(const void *)(q + r->row * p->stride + d), q1 = *(const f32x4 *)(const void *)(q + (r->row + 1) * p->stride + d);
+        UNROLL for (uint32_t i = 0; i < spans; i++) {
+            const f32x4 x = *(const f32x4 *)(const void *)(k + (r->lane + i * prefill_lanes(p)) * p->stride + d), y0 = q0 * x, y1 = q1 * x;
+            r->s[0][i] += (y0.x + y0.y) + (y0.z + y0.w);
+            r->s[1][i] += (y1.x + y1.y) + (y1.z + y1.w);
+        }
+    }
+    UNROLL for (uint32_t m = 0; m < 2; m++)
+        UNROLL for (uint32_t i = 0; i < spans; i++)
+            if (first + r->lane + i * prefill_lanes(p) > prefill_last(p, r->row + m)) r->s[m][i] = PREFILL_MASKED;
+}
+/* Weights also go to LDS, [rows][v_stride], for the lanes of the row. */
+DEVICE void prefill_f32_softmax(struct prefill_rows *r, const struct prefill *p, float *weights)
+{
+    const uint32_t spans = p->positions / prefill_lanes(p);
+    UNROLL for (uint32_t m = 0; m < 2; m++) {
+        float top = r->max[m];
+        UNROLL for (uint32_t i = 0; i < spans; i++) top = max_f32(top, r->s[m][i]);
+        top = lanes_max_f32(top, prefill_lanes(p));
+        const float factor = exp2_f32(r->max[m] - top);
+        r->max[m] = top;
+        r->sum[m] *= factor;
+        UNROLL for (uint32_t i = 0; i < spans; i++) {
+            const float e = exp2_f32(r->s[m][i] - top);
+            r->sum[m] += e;
+            weights[(r->row + m) * p->v_stride + r->lane + i * prefill_lanes(p)] = e;
+        }
+        UNROLL for (uint32_t j = 0; j * prefill_lanes(p) * 4 < p->head_dim; j++) r->o[m][j] *= factor;
+    }
+    wave_barrier();
+}
+DEVICE void prefill_f32_values(struct prefill_rows *r, const struct prefill *p, const float *weights, const float *v)
+{
+#pragma unroll 1
+    for (uint32_t n = 0; n < p->positions; n += 4) {
+        const f32x4 w0 = *(const f32x4 *)(const void *)(weights + r->row * p->v_stride + n);
+        const f32x4 w1 = *(const f32x4 *)(const void *)(weights + (r->row + 1) * p->v_stride + n);
+        UNROLL for (uint32_t i = 0; i < 4; i++)
+            UNROLL for (uint32_t j = 0; j * prefill_lanes(p) * 4 < p->head_dim; j++) {
+                const uint32_t d = 4 * (r->lane + j * prefill_lanes(p));
+                if (d >= p->head_dim) continue;
+                const f32x4 x = *(const f32x4 *)(const void *)(v + (n + i) * p->stride + d);
+                r->o[0][j] += w0[i] * x;
+                r->o[1][j] += w1[i] * x;
+            }
+    }
+    wave_barrier();
+}
+DEVICE void prefill_f32_end(const struct prefill_rows *r, const struct prefill *p, const struct prefill_out *out)
+{
+    UNROLL for (uint32_t m = 0; m < 2; m++) {
+        const float inverse = rcp_f32(lanes_sum_f32(r->sum[m], prefill_lanes(p)));
+        UNROLL for (uint32_t j = 0; j * prefill_lanes(p) * 4 < p->head_dim; j++) {
+            const uint32_t d = 4 * (r->lane + j * prefill_lanes(p)), column = prefill_head(p, r->row + m) * p->head_dim + d;
+            if (d >= p->head_dim || !prefill_has(p, r->row + m)) continue;
+            const f32x4 x = r->o[m][j] * inverse;
+            prefill_put2(out, prefill_token(p, r->row + m), column, x.x, x.y);
+            prefill_put2(out, prefill_token(p, r->row + m), column + 2, x.z, x.w);
+        }
+    }
+}
+
+/* K and V take turns in the same place. */
+DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
+{
+    const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
+    float *q_lds = (float *)(void *)lds(), *kv_lds = q_lds + ATTENTION_PREFILL_EXACT_ROWS * p->stride, *weights = kv_lds + p->positions * p->stride;
+    struct prefill_pieces pieces;
+    struct prefill_rows r;
+    r.lane = thread_x() % prefill_lanes(p);
+    r.row = thread_x() / prefill_lanes(p) * 2;
+    UNROLL for (uint32_t m = 0; m < 2; m++) {
+        r.max[m] = PREFILL_MASKED;
+        r.sum[m] = 0.0f;
+        UNROLL for (uint32_t j = 0; j < PREFILL_EXACT_QUADS; j++) r.o[m][j] = (f32x4)(0.0f);
+    }
+    prefill_f32_q(q_lds, p, q, q_stride);
+    prefill_f32_fetch(&pieces, p, k, 0);
+#pragma unroll 1
+    for (uint32_t first = 0; first < p->end; first += p->positions) {
+        prefill_f32_put(kv_lds, &pieces, p);
+        barrier();
+        prefill_f32_fetch(&pieces, p, v, first);
+        prefill_f32_scores(&r, p, q_lds, kv_lds, first);
+        barrier();
+        prefill_f32_put(kv_lds, &pieces, p);
+        prefill_f32_fetch(&pieces, p, k, first + p->positions);
+        prefill_f32_softmax(&r, p, weights);
+        barrier();
+        prefill_f32_values(&r, p, weights, kv_lds);
+        barrier();
+    }
+    prefill_f32_end(&r, p, out);
+}
+
+/* ---- the kernel's body ---- */
+/* causal: a constant, 1 or 0; the rest as below. */
+DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint64_t rest, const uint32_t kind,
+                                 const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
+                                 const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads, const uint32_t causal)
+{
+    const struct prefill_out to = { out, out_stride, rest, kind };
+    struct prefill p;
+    p.n_head = n_head, p.n_head_kv = n_head_kv, p.head_dim = head_dim, p.n_ctx = n_ctx, p.threads = threads, p.causal = causal;
+    p.exact = ATTENTION_PREFILL_EXACT(KV_KIND, digits);
+    p.tiles = ATTENTION_PREFILL_TILES(head_dim, WAVE, COPIES_REACH_LDS);
+    p.positions = ATTENTION_PREFILL_POSITIONS(KV_KIND, digits, head_dim, WAVE, COPIES_REACH_LDS);
+    p.heads = ATTENTION_PREFILL_HEADS(n_head, n_head_kv);
+    p.tokens = ATTENTION_PREFILL_TOKENS(KV_KIND, digits, n_head, n_head_kv, head_dim, WAVE, threads, COPIES_REACH_LDS);
+    p.q_registers = ATTENTION_PREFILL_Q_IN_REGISTERS(KV_KIND, digits, head_dim, WAVE, COPIES_REACH_LDS);
+    p.stride = p.exact ? ATTENTION_PREFILL_EXACT_STRIDE(head_dim) : ATTENTION_PREFILL_STRIDE(head_dim);
+    p.v_stride = p.exact ? ATTENTION_PREFILL_EXACT_STRIDE(p.positions) : ATTENTION_PREFILL_STRIDE(p.positions);
+    p.scale = scale * PREFILL_LOG2E;
+    if (!prefill_begin(&p, a)) return;
+    if (p.exact) prefill_f32(&p, a, &to, q, q_stride);
+    else prefill_matrix(&p, a, &to, q, q_stride);
+    prefill_pad(&p, &to);
+}
+
+/* out: rows of [n_head][head_dim], row t of the step at out + t out_stride: f32 (kind 0, rest unused), or f16 or bf16 for a product (kind 1, 2), zeros up to a
+ * multiple of 64 columns, their second digits `rest` bytes further (0: none).  q: rows f32 [n_head][head_dim], normed and rotated, row t at q + t q_stride.
+ * Strides in bytes, multiples of 16.  head_dim: a multiple of 16 up to 256 (q8_0: of 32).  scale: of q . k.  digits: 2 asks for f32 products.
+ * threads: 64, 128 or 256, all of the group.  All but pointers constants.  After pdl_wait(). */
+DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint64_t rest, const uint32_t kind,
+                              const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
+                              const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads)
+{
+    attention_prefill_of(a, out, out_stride, rest, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 1);
+}
+DEVICE void attention_prefill_all(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint64_t rest, const uint32_t kind,
+                                  const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
+                                  const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads)
+{
+    attention_prefill_of(a, out, out_stride, rest, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 0);
+}
+#endif

@@ -13,6 +13,9 @@
 #include <time.h>
 #include "../../compiler/pack_gpu.h"
 #include "../../templates/ref/dequant.h"
+#include "../../templates/gpu/dialect.h"
+#undef DEVICE                                    /* plain functions: inlined into each other, 16 formats take minutes to compile */
+#define DEVICE static __attribute__((unused))
 #include "../../templates/gpu/launch.h"
 #include "../../templates/gpu/acts.h"
 
@@ -228,7 +231,7 @@ static uint32_t random_u32(void)                 /* splitmix64 */
 static uint32_t random_below(uint32_t n) { return random_u32() % n; }
 static float random_f32(void) { return (float)(int32_t)random_u32() * 0x1p-31f; }      /* -1 .. 1 */
 
-/* n bytes that end where an unreadable page begins. */
+/* n bytes, a multiple of 16, that end where an unreadable page begins. */
 static uint8_t *guarded(size_t n)
 {
     const size_t page = 4096, all = (n + page - 1) / page * page;
@@ -335,7 +338,8 @@ static void check(const struct instance *in, uint64_t seed)
     if (now.mode == PAIR) now.rows[1] = now.rows[0];
     for (uint32_t m = 0; m < n; m++)
         if (now.rows[m]) matrix_make(m, in->quant, now.rows[m], now.cols);
-    float *row = (float *)(void *)guarded(4 * now.cols), *weight = (float *)(void *)guarded(4 * now.cols);
+    const size_t row_bytes = (4 * (size_t)now.cols + 15) / 16 * 16;
+    float *row = (float *)(void *)guarded(row_bytes), *weight = (float *)(void *)guarded(row_bytes);
     const float size = ldexpf(1, (int)random_below(40) - 20);
     const uint32_t zeros = random_below(4) == 0 ? random_below(now.cols / 32 + 1) : ~0u;
     for (uint32_t c = 0; c < now.cols; c++) {
@@ -365,8 +369,8 @@ static void check(const struct instance *in, uint64_t seed)
         guarded_free(matrix[m].packed, matrix[m].packed_bytes);
         free(matrix[m].values);
     }
-    guarded_free((uint8_t *)row, 4 * now.cols);
-    guarded_free((uint8_t *)weight, 4 * now.cols);
+    guarded_free((uint8_t *)row, row_bytes);
+    guarded_free((uint8_t *)weight, row_bytes);
 }
 
 /* A shape drawn at random: few rows with many slots and the reverse, few columns and many. */
@@ -393,7 +397,7 @@ int main(int argc, char **argv)
     random_state = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL);
     printf("seed %llu\n", (unsigned long long)random_state);
     for (uint32_t i = 0; i < n_instances; i++)
-        for (uint32_t k = 0; k < 16; k++) check_random(&instances[i], k);
+        for (uint32_t k = 0; k < 64; k++) check_random(&instances[i], k);
     if (n_failed) printf("%u of %u cases failed\n", n_failed, n_cases);
     else printf("check_gemv: %u cases passed\n", n_cases);
     return n_failed != 0;

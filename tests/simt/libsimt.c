@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,6 +260,13 @@ EXPORT int hipEventElapsedTime(float *milliseconds, void *from, void *to)
     return a->pending || b->pending ? NOT_READY : 0;
 }
 
+/* Modules find simt_barrier and its like in this library, which the runtime has opened for itself only. */
+static void show_to_modules(void)
+{
+    Dl_info self;
+    if (dladdr((void *)(uintptr_t)show_to_modules, &self) != 0) dlopen(self.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+}
+
 /* The size is not passed: an ELF file ends with its table of sections. */
 EXPORT int hipModuleLoadData(void **out, const void *image)
 {
@@ -270,6 +278,7 @@ EXPORT int hipModuleLoadData(void **out, const void *image)
     const int fd = memfd_create("module", MFD_CLOEXEC);
     if (m == NULL || fd < 0 || write(fd, image, bytes) != (ssize_t)bytes) { free(m); return NO_MEMORY; }
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    show_to_modules();
     m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     close(fd);
     const uint32_t *wave = m->library != NULL ? dlsym(m->library, "forge_simt_wave") : NULL;

@@ -1,0 +1,89 @@
+/* stage.h -- rows brought into the form the next kernel reads: 16-bit rows for the products of prefill, with or without RMS norm, and normed rows of f32.
+ * One token a group.  LDS: ACTS_SCRATCH_BYTES. */
+#ifndef FORGE_STAGE_H
+#define FORGE_STAGE_H
+#include "launch.h"
+#include "acts.h"
+
+/* 1 / sqrt(mean(x^2) + eps) over the row, the same in all threads; q: its first turns, as row_load() left them. */
+DEVICE float row_norm_factor(const struct row_quads *q, const float *x, const uint32_t cols, const float eps, const uint32_t threads)
+{
+    float squares = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < ROW_QUADS; i++) squares += q->v[i].x * q->v[i].x + q->v[i].y * q->v[i].y + q->v[i].z * q->v[i].z + q->v[i].w * q->v[i].w;
+#pragma unroll 1
+    for (uint32_t e = ROW_QUADS * threads + thread_x(); 4 * e < cols; e += threads) {
+        const f32x4 v = row_quad(x, e, cols);
+        squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
+    }
+    return rsqrt_f32(group_sum_f32(squares, lds(), threads) * (1.0f / (float)cols) + eps);
+}
+
+/* Columns 4 e .. of a row as f16 or bf16, and, with rest, what that leaves. */
+DEVICE void stage_put(uint8_t *out, const uint64_t rest, const f32x4 v, uint32_t e, const uint32_t bf16)
+{
+    const u32x2 high = { bf16 ? stage_bf16(v.x) | stage_bf16(v.y) << 16 : stage_f16(v.x) | stage_f16(v.y) << 16,
+                         bf16 ? stage_bf16(v.z) | stage_bf16(v.w) << 16 : stage_f16(v.z) | stage_f16(v.w) << 16 };
+    *(GLOBAL u32x2 *)(void *)(out + 8 * e) = high;
+    if (rest == 0) return;
+    const u32x2 low = { bf16 ? stage_bf16_rest(v.x) | stage_bf16_rest(v.y) << 16 : stage_f16_rest(v.x) | stage_f16_rest(v.y) << 16,
+                        bf16 ? stage_bf16_rest(v.z) | stage_bf16_rest(v.w) << 16 : stage_f16_rest(v.z) | stage_f16_rest(v.w) << 16 };
+    *(GLOBAL u32x2 *)(void *)(out + rest + 8 * e) = low;
+}
+/* Columns 4 e .. of a row of f32. */
+DEVICE void row_quad_put(float *row, const f32x4 v, uint32_t e, const uint32_t cols)
+{
+    if (4 * e + 4 <= cols) {
+        *((GLOBAL f32x4 *)row + e) = v;
+        return;
+    }
+    if (4 * e + 0 < cols) ((GLOBAL float *)row)[4 * e + 0] = v.x;
+    if (4 * e + 1 < cols) ((GLOBAL float *)row)[4 * e + 1] = v.y;
+    if (4 * e + 2 < cols) ((GLOBAL float *)row)[4 * e + 2] = v.z;
+}
+
+/* x [cols] f32, with norm 1: x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019, arXiv:1910.07467), weight [cols] or NULL, goes to out as f16 times 2^-6 or, with
+ * bf16, as bfloat16 (launch.h), zeros up to a multiple of 64 columns; second digits `rest` bytes further (0: none).
+ * x, weight, out, rest: multiples of 16 bytes.  All but pointers constants.  After pdl_wait(). */
+DEVICE void stage_rows(uint8_t *out, const uint64_t rest, const float *x, const float *weight, const uint32_t cols, const float eps, const uint32_t norm,
+                       const uint32_t bf16, const uint32_t threads)
+{
+    struct row_quads q, w;
+    float factor = 1.0f;
+    row_load(&q, x, 0, cols, threads);
+    if (norm) {
+        norm_weight_load(&w, weight, 0, cols, threads);
+        factor = row_norm_factor(&q, x, cols, eps, threads);
+    }
+#pragma unroll 1
+    for (uint32_t first = 0; first * threads < 16 * UNITS_OF(cols); first += ROW_QUADS) {
+        if (first > 0) {
+            row_load(&q, x, first, cols, threads);
+            if (norm) norm_weight_load(&w, weight, first, cols, threads);
+        }
+#pragma unroll
+        for (uint32_t i = 0; i < ROW_QUADS; i++) {
+            const uint32_t e = (first + i) * threads + thread_x();
+            if (e < 16 * UNITS_OF(cols)) stage_put(out, rest, norm ? q.v[i] * factor * w.v[i] : q.v[i], e, bf16);
+        }
+    }
+}
+
+/* The norm alone, in f32.  out: [cols], may be x. */
+DEVICE void norm_row(float *out, const float *x, const float *weight, const uint32_t cols, const float eps, const uint32_t threads)
+{
+    struct row_quads q, w;
+    row_load(&q, x, 0, cols, threads);
+    norm_weight_load(&w, weight, 0, cols, threads);
+    const float factor = row_norm_factor(&q, x, cols, eps, threads);
+#pragma unroll 1
+    for (uint32_t first = 0; first * threads * 4 < cols; first += ROW_QUADS) {
+        if (first > 0) {
+            row_load(&q, x, first, cols, threads);
+            norm_weight_load(&w, weight, first, cols, threads);
+        }
+#pragma unroll
+        for (uint32_t i = 0; i < ROW_QUADS; i++) row_quad_put(out, q.v[i] * factor * w.v[i], (first + i) * threads + thread_x(), cols);
+    }
+}
+#endif
