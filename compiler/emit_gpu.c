@@ -50,6 +50,7 @@ struct gpu_source emit_gpu(struct arena *a, const struct plan *p, const struct e
     for (uint32_t i = 0; i < COUNT_OF(always); i++) emit_paste(&paster, arena_printf(a, "templates/gpu/%s", always[i]), true);
     if (p->fused->level == FUSE_NONE) emit_paste(&paster, "templates/gpu/attention_unfused.h", true);
     put_formats(&paster, p, k);
+    if (strcmp(p->profile->api, "host") == 0) text_puts(&t, "const uint32_t forge_simt_wave = WAVE;           /* for tests/simt/libsimt.c */\n\n");
     text_append(&t, k->text.data, k->text.size);
     return (struct gpu_source){ { (const uint8_t *)t.data, t.size }, k };
 }

@@ -509,7 +509,7 @@ static void put_attention_prefill(struct emitter *e)
     const uint32_t kv = (uint32_t)p->options.kv, digits = p->gpu->digits, threads = t->gpu.attention_prefill_threads, async = plan_copies_reach_lds(t);
     e->launch.grid_x = ATTENTION_PREFILL_GROUPS(n->heads, heads_kv);
     e->launch.grid_tokens = ATTENTION_PREFILL_TOKENS(kv, digits, n->heads, heads_kv, m->head_dim, t->wave, threads, async);
-    end_kernel(e, "attention_prefill", threads, 1, ATTENTION_PREFILL_LDS_BYTES(kv, digits, m->head_dim, t->wave, threads, async));
+    end_kernel(e, "attention_chunk", threads, 1, ATTENTION_PREFILL_LDS_BYTES(kv, digits, m->head_dim, t->wave, threads, async));
 }
 
 /* ---- the rest of the groups ---- */
@@ -662,7 +662,7 @@ static void put_sample(struct emitter *e)
     e->launch.name = "sample";
     e->launch.layer = NO_LAYER;
     e->launch.grid_x = t->gpu.sample_groups;
-    end_kernel(e, "sample", t->gpu.sample_threads, 1, SAMPLE_LDS_BYTES(n_vocab));
+    end_kernel(e, "sample_token", t->gpu.sample_threads, 1, SAMPLE_LDS_BYTES(n_vocab));
     e->out->sample = e->out->decode[--e->out->n_decode];
 }
 

@@ -300,7 +300,6 @@ enum forge_status device_host_alloc(struct forge_device *d, void *out_host, void
     const unsigned flags = d->api == FORGE_GPU_HIP ? HOST_MAPPED | HIP_HOST_COHERENT : HOST_MAPPED;
     int code = d->call.host_alloc(&host, (size_t)bytes, flags);
     if (code != 0) return no_room(d, code, bytes, what, error);
-    memset(host, 0, (size_t)bytes);
     memcpy(out_host, &host, sizeof host);
     code = d->call.host_address(&address, host, 0);
     if (code != 0) return no_room(d, code, bytes, what, error);

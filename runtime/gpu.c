@@ -96,8 +96,11 @@ static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
     const uint64_t step_bytes = round_up(sizeof(struct forge_gpu_step), 64), tokens_bytes = round_up((p->chunk + 1u) * sizeof(int32_t), 64);
     const uint64_t ring_at = 4096, slots_at = ring_at + FORGE_GPU_RING * sizeof(uint64_t);
     const uint64_t staging_at = round_up(slots_at + SLOTS * (step_bytes + tokens_bytes), 4096);
+    const uint64_t logits_bytes = (p->chunk + 1u) * (uint64_t)p->n_vocab * sizeof(float), most = logits_bytes > p->weights_bytes ? logits_bytes : p->weights_bytes;
     uint8_t *address;
-    TRY(device_host_alloc(&g->device, &g->pinned, &address, staging_at + 2 * (uint64_t)STAGING_BYTES, "pinned buffers of the host", error));
+    g->staging_bytes = most < STAGING_BYTES ? round_up(most, WEIGHTS_NOISE_BYTES) : STAGING_BYTES;
+    TRY(device_host_alloc(&g->device, &g->pinned, &address, staging_at + 2 * g->staging_bytes, "pinned buffers of the host", error));
+    memset(g->pinned, 0, (size_t)staging_at);
     g->mark = (volatile uint32_t *)(void *)g->pinned;
     g->device_mark = (uint32_t *)(void *)address;
     g->ring = (volatile uint64_t *)(void *)(g->pinned + ring_at);
@@ -110,7 +113,7 @@ static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
         TRY(device_record(&g->device, g->slots[i].event, error));
     }
     for (uint64_t i = 0; i < 2; i++) {
-        g->staging[i] = g->pinned + staging_at + i * STAGING_BYTES;
+        g->staging[i] = g->pinned + staging_at + i * g->staging_bytes;
         TRY(device_event(&g->device, &g->staged[i], error));
         TRY(device_record(&g->device, g->staged[i], error));
     }
@@ -153,7 +156,7 @@ static enum forge_status upload_weights(struct gpu *g, struct forge_pool *pool, 
     const uint64_t bytes = g->program->weights_bytes;
     progress = progress && bytes >= PROGRESS_BYTES && isatty(STDERR_FILENO);
     for (uint64_t at = 0, i = 0; at < bytes; i++) {
-        const uint64_t left = bytes - at, part = left < STAGING_BYTES ? left : STAGING_BYTES;
+        const uint64_t left = bytes - at, part = left < g->staging_bytes ? left : g->staging_bytes;
         TRY(gpu_wait_event(g, g->staged[i % 2], error));
         struct reading r = { file->fd, file->at + at, g->staging[i % 2], (size_t)part, 0 };
         if (file->fd >= 0) pool_run(pool, read_part, &r);
@@ -176,7 +179,7 @@ static enum forge_status load_weights(struct gpu *g, const struct forge_weights_
     if (source->random) {
         uint8_t noise[WEIGHTS_NOISE_BYTES];
         weights_noise(noise);
-        for (size_t at = 0; at < STAGING_BYTES; at += sizeof noise)
+        for (size_t at = 0; at < g->staging_bytes; at += sizeof noise)
             for (int i = 0; i < 2; i++) memcpy(g->staging[i] + at, noise, sizeof noise);
     } else {
         TRY(weights_locate(&file, source, g->program, error));

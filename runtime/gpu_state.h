@@ -8,7 +8,7 @@
 #include "sample.h"
 
 enum {
-    STAGING_BYTES = 16 << 20,            /* two of these take turns, on the way of weights in and of logits out */
+    STAGING_BYTES = 16 << 20,            /* at most; two such buffers take turns, on the way of weights in and of logits out */
     SLOTS = 2,                           /* steps whose numbers are on their way */
 };
 
@@ -26,7 +26,8 @@ struct gpu {
     volatile uint32_t *mark;
     volatile uint64_t *ring;
     struct slot slots[SLOTS];
-    uint8_t *staging[2];
+    uint8_t *staging[2];                 /* [staging_bytes] */
+    uint64_t staging_bytes;
     void    *staged[2];                  /* events: the stream has passed the buffer */
     uint32_t *device_mark;
     uint64_t *device_ring;

@@ -82,18 +82,17 @@ static enum forge_status upload_step(struct gpu *g, uint32_t n_past, const int32
 /* Through the staging buffers; one is emptied while the other is filled. */
 static enum forge_status download_logits(struct gpu *g, uint32_t n_logits, float *logits, struct forge_error *error)
 {
-    const uint64_t bytes = (uint64_t)n_logits * g->program->n_vocab * sizeof *logits;
+    const uint64_t bytes = (uint64_t)n_logits * g->program->n_vocab * sizeof *logits, most = g->staging_bytes;
     const uint8_t *from = g->arena + g->program->gpu->logits_offset;
     uint8_t *to = (uint8_t *)(void *)logits;
-    for (uint64_t at = 0, i = 0, done = 0; done < bytes; i++) {
-        if (at < bytes) {
-            const uint64_t part = bytes - at < STAGING_BYTES ? bytes - at : STAGING_BYTES;
-            TRY(device_download(&g->device, g->staging[i % 2], from + at, part, error));
-            TRY(device_record(&g->device, g->staged[i % 2], error));
+    for (uint64_t at = 0, done = 0; done < bytes;) {
+        while (at < bytes && at - done < 2 * most) {             /* both buffers under way */
+            const uint64_t part = bytes - at < most ? bytes - at : most, k = at / most % 2;
+            TRY(device_download(&g->device, g->staging[k], from + at, part, error));
+            TRY(device_record(&g->device, g->staged[k], error));
             at += part;
-            if (i == 0 && at < bytes) continue;
         }
-        const uint64_t part = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES, k = done / STAGING_BYTES % 2;
+        const uint64_t part = bytes - done < most ? bytes - done : most, k = done / most % 2;
         TRY(gpu_wait_event(g, g->staged[k], error));
         memcpy(to + done, g->staging[k], (size_t)part);
         done += part;
@@ -210,7 +209,7 @@ static enum forge_status wait_draw(struct gpu *g, uint32_t *token, struct forge_
 
 static enum forge_status draw_next(struct forge_engine *e, struct gpu *g, int32_t *token, struct forge_error *error)
 {
-    uint32_t drawn;
+    uint32_t drawn = 0;
     TRY(queue_steps(e, g, error));
     if (g->queued == g->seen) return error_set(error, FORGE_TOO_LONG, "no token is left to draw: the context holds %u", e->n_ctx);
     TRY(wait_draw(g, &drawn, error));

@@ -191,8 +191,8 @@ DEVICE uint32_t fold_first(uint32_t n, const uint32_t from, const uint32_t to)
     return first;
 }
 
-/* s[h]: scores of the rows that this lane keeps.  n: rows that exist.  Half of the columns at a time, for the registers of q. */
-DEVICE void decode_scores(float s[DECODE_HEADS][DECODE_ROWS], const struct decode *d, const struct kv_piece *k, uint32_t n)
+/* s[h]: scores of the rows that this lane keeps, out of `rows`.  Half of the columns at a time, for the registers of q. */
+DEVICE void decode_scores(float s[DECODE_HEADS][DECODE_ROWS], const struct decode *d, const struct kv_piece *k, const uint32_t rows)
 {
     UNROLL
     for (uint32_t half = 0; half < 2; half++) {
@@ -200,58 +200,52 @@ DEVICE void decode_scores(float s[DECODE_HEADS][DECODE_ROWS], const struct decod
         UNROLL
         for (uint32_t h = 0; h < d->heads; h++) q[h] = decode_read_q(d, h, half);
         UNROLL
-        for (uint32_t r = 0; r < d->rows; r++) {
+        for (uint32_t r = 0; r < rows; r++) {
             float x[8];
-            if (r < n) kv_values(x, &k[r]);
+            kv_values(x, &k[r]);
             UNROLL
             for (uint32_t h = 0; h < d->heads; h++) {
                 if (half == 0) s[h][r] = 0.0f;
-                if (r >= n) continue;
                 UNROLL
                 for (uint32_t i = 0; i < 4; i++) s[h][r] += q[h][i] * x[4 * half + i];
             }
         }
     }
     UNROLL
-    for (uint32_t mask = 1, left = d->rows; mask < d->lanes; mask *= 2) {
+    for (uint32_t mask = 1, left = rows; mask < d->lanes; mask *= 2) {
         UNROLL
         for (uint32_t h = 0; h < d->heads; h++) fold(s[h], left, mask);
         left = left > 1 ? left / 2 : 1;
     }
 }
 
-/* Largest value over the lanes of a wave that keep different rows. */
-DEVICE float decode_max(float x, const struct decode *d)
+/* Scores become weights, in LDS at [slot][head][row]; the state moves to the new maximum.  limit: positions that exist; checked: some may not.
+ * Lanes that keep the same row leave its weight to the first of them when they sum. */
+DEVICE void decode_weights(struct decode_state *state, const struct decode *d, float s[DECODE_HEADS][DECODE_ROWS], uint32_t row, const uint32_t rows,
+                           uint32_t limit, const uint32_t checked)
 {
-    UNROLL
-    for (uint32_t mask = 1; mask < WAVE; mask *= 2)
-        if (mask < d->rows || mask >= d->lanes) x = max_f32(x, lane_xor_f32(x, mask));
-    return x;
-}
-
-/* Scores become weights, in LDS at [slot][head][row]; the state moves to the new maximum.  limit: positions that exist; checked: some may not. */
-DEVICE void decode_weights(struct decode_state *state, const struct decode *d, float s[DECODE_HEADS][DECODE_ROWS], uint32_t row, uint32_t limit,
-                           const uint32_t checked)
-{
-    const uint32_t kept = fold_left(d->rows, 1, d->lanes), first = fold_first(d->rows, 1, d->lanes);
-    float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * d->heads * d->rows + first;
+    const uint32_t kept = fold_left(rows, 1, d->lanes), first = fold_first(rows, 1, d->lanes), counts = lane_id() % d->lanes < rows;
+    float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * d->heads * rows + first;
     uint32_t exists[DECODE_ROWS];
     UNROLL
     for (uint32_t i = 0; i < kept; i++) exists[i] = !checked || decode_position(d, row + first + i) < limit;
     wave_barrier();
     UNROLL
     for (uint32_t h = 0; h < d->heads; h++) {
-        float top = ATTENTION_MASKED;
+        float top = state->m[h];
         UNROLL
         for (uint32_t i = 0; i < kept; i++) top = exists[i] ? max_f32(top, s[h][i]) : top;
-        const float m = max_f32(state->m[h], decode_max(top, d)), factor = exp2_f32(state->m[h] - m);
-        state->m[h] = m;
+        UNROLL
+        for (uint32_t mask = 1; mask < WAVE; mask *= 2)
+            if (mask < rows || mask >= d->lanes) top = max_f32(top, lane_xor_f32(top, mask));
+        const float factor = exp2_f32(state->m[h] - top);
+        state->m[h] = top;
         state->l[h] *= factor;
         UNROLL
         for (uint32_t i = 0; i < kept; i++) {
-            const float w = exists[i] ? exp2_f32(s[h][i] - m) : 0.0f;
-            weight[h * d->rows + i] = w;
-            state->l[h] += w;
+            const float w = exists[i] ? exp2_f32(s[h][i] - top) : 0.0f;
+            weight[h * rows + i] = w;
+            state->l[h] += counts ? w : 0.0f;
         }
         UNROLL
         for (uint32_t i = 0; i < 8; i++) state->acc[h][i] *= factor;
@@ -259,25 +253,34 @@ DEVICE void decode_weights(struct decode_state *state, const struct decode *d, f
     wave_barrier();
 }
 
-DEVICE void decode_values(struct decode_state *state, const struct decode *d, const struct kv_piece *v, uint32_t n)
+DEVICE void decode_values(struct decode_state *state, const struct decode *d, const struct kv_piece *v, const uint32_t rows)
 {
-    const float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * d->heads * d->rows;
+    const float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * d->heads * rows;
     UNROLL
-    for (uint32_t four = 0; four < d->rows; four += 4) {
-        f32x4 w[DECODE_HEADS];
+    for (uint32_t two = 0; two < rows; two += 2) {
+        f32x2 w[DECODE_HEADS];
         UNROLL
-        for (uint32_t h = 0; h < d->heads; h++) w[h] = *(const f32x4 *)(const void *)(weight + h * d->rows + four);
+        for (uint32_t h = 0; h < d->heads; h++) w[h] = *(const f32x2 *)(const void *)(weight + h * rows + two);
         UNROLL
-        for (uint32_t r = 0; r < 4; r++) {
-            if (four + r >= n) continue;
+        for (uint32_t r = 0; r < 2; r++) {
             float x[8];
-            kv_values(x, &v[four + r]);
+            kv_values(x, &v[two + r]);
             UNROLL
             for (uint32_t h = 0; h < d->heads; h++)
                 UNROLL
                 for (uint32_t i = 0; i < 8; i++) state->acc[h][i] += w[h][r] * x[i];
         }
     }
+}
+
+/* The last step of a split, which has at most `rows` rows left. */
+DEVICE void decode_last(struct decode_state *state, const struct kv_piece *k, const struct kv_piece *v, const struct decode *d, uint32_t row, const uint32_t rows,
+                        uint32_t limit)
+{
+    float s[DECODE_HEADS][DECODE_ROWS];
+    decode_scores(s, d, k, rows);
+    decode_weights(state, d, s, row, rows, limit, 1);
+    decode_values(state, d, v, rows);
 }
 
 /* Rows of a split, `count` for each slot; k and v hold the first step's.  Steps before the last are whole: nothing in them is checked. */
@@ -292,20 +295,19 @@ DEVICE void decode_run(struct decode_state *state, struct kv_piece *k, struct kv
         decode_scores(s, d, k, d->rows);
         COMPILER_FENCE();
         decode_fetch(k, k_plane, d, row + d->rows, 0, d->rows, limit);
-        decode_weights(state, d, s, row, limit, 0);
+        decode_weights(state, d, s, row, d->rows, limit, 0);
         decode_values(state, d, v, d->rows);
         COMPILER_FENCE();
         decode_fetch(v, v_plane, d, row + d->rows, 0, d->rows, limit);
     }
-    decode_scores(s, d, k, count - row);
-    decode_weights(state, d, s, row, limit, 1);
-    decode_values(state, d, v, count - row);
+    if (count - row <= 2)                     decode_last(state, k, v, d, row, 2, limit);
+    else if (d->rows > 4 && count - row <= 4) decode_last(state, k, v, d, row, 4, limit);
+    else                                      decode_last(state, k, v, d, row, d->rows, limit);
 }
 
 /* The state after the new token alone, in the owner; else empty.  k, v: this lane's columns of it. */
 DEVICE void decode_begin(struct decode_state *state, const struct decode *d, uint32_t owner, const float k[8], const float v[8])
 {
-    const uint32_t one = lane_id() < d->lanes && lane_id() % d->rows == 0;   /* of the lanes whose sums of weights are added up, one */
     UNROLL
     for (uint32_t h = 0; h < d->heads; h++) {
         state->m[h] = ATTENTION_MASKED;
@@ -320,7 +322,7 @@ DEVICE void decode_begin(struct decode_state *state, const struct decode *d, uin
         UNROLL
         for (uint32_t i = 0; i < 8; i++) s += decode_read_q(d, h, i / 4)[i % 4] * k[i];
         state->m[h] = lanes_sum_f32(s, d->lanes);
-        state->l[h] = one ? 1.0f : 0.0f;
+        state->l[h] = lane_id() == 0 ? 1.0f : 0.0f;
         UNROLL
         for (uint32_t i = 0; i < 8; i++) state->acc[h][i] = lane_id() < d->lanes ? v[i] : 0.0f;
     }
@@ -336,9 +338,7 @@ DEVICE void decode_publish(struct decode_state *state, const struct decode *d)
     wave_barrier();
     UNROLL
     for (uint32_t h = 0; h < d->heads; h++) {
-        UNROLL
-        for (uint32_t mask = 1; mask < WAVE; mask *= 2)
-            if (mask < d->rows || mask >= d->lanes) state->l[h] += lane_xor_f32(state->l[h], mask);
+        state->l[h] = lanes_sum_f32(state->l[h], WAVE);
         UNROLL
         for (uint32_t mask = d->lanes, left = 8; mask < WAVE; mask *= 2) {
             fold(state->acc[h], left, mask);
