@@ -18,7 +18,7 @@ static bool line_is(const char *line, size_t n, const char *text)
 /* Defaults for compiling a template alone; an emitted source sets these itself. */
 static bool is_default(const char *line, size_t n)
 {
-    static const char *const parameters[] = { "#ifndef FORMAT", "#ifndef KV", "#ifndef ROWS", "#ifndef LANES" };
+    static const char *const parameters[] = { "#ifndef FORMAT", "#ifndef KV", "#ifndef ROWS", "#ifndef LANES", "#ifndef GEMM_TOKENS", "#ifndef GEMM_ROWS", "#ifndef GEMM_THREADS" };
     for (uint32_t i = 0; i < COUNT_OF(parameters); i++) if (line_is(line, n, parameters[i])) return true;
     return false;
 }

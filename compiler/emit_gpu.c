@@ -11,8 +11,7 @@ static void put_parameters(struct text *t, const struct plan *p)
     const struct profile *profile = p->profile;
     if (profile->gpu.gemv_depth) text_printf(t, "#define DEPTH %u\n", profile->gpu.gemv_depth);
     text_printf(t, "#define KV %s\n", kv_type_name[p->options.kv]);
-    text_printf(t, "#define GEMM_TOKENS %u\n#define GEMM_ROWS %u\n#define GEMM_STAGES %u\n#define GEMM_THREADS %u\n\n", profile->gpu.gemm_tokens, profile->gpu.gemm_rows,
-                p->gpu->gemm_stages, profile->gpu.gemm_threads);
+    text_printf(t, "#define GEMM_STAGES %u\n\n", p->gpu->gemm_stages);
 }
 
 /* The formats of the matrices, and what each is read by. */
@@ -29,7 +28,11 @@ static void put_formats(struct paster *paster, const struct plan *p, const struc
         emit_paste(paster, arena_printf(a, "templates/gpu/formats/%s.h", format), true);
         text_printf(t, "#define FORMAT %s\n", format);
         emit_paste(paster, "templates/gpu/embed_tmpl.c", false);
-        emit_paste(paster, "templates/gpu/gemm_tmpl.c", false);
+        for (uint32_t i = 0; i < k->n_gemms; i++) {
+            if (strcmp(k->gemms[i].format, format)) continue;
+            text_printf(t, "#define GEMM_TOKENS %u\n#define GEMM_ROWS %u\n#define GEMM_THREADS %u\n", k->gemms[i].tokens, k->gemms[i].rows, k->gemms[i].threads);
+            emit_paste(paster, "templates/gpu/gemm_tmpl.c", false);
+        }
         for (uint32_t i = 0; i < k->n_gemvs; i++) {
             if (strcmp(k->gemvs[i].format, format)) continue;
             text_printf(t, "#define ROWS %u\n#define LANES %u\n", k->gemvs[i].rows, k->gemvs[i].lanes);
@@ -45,6 +48,7 @@ struct gpu_source emit_gpu(struct arena *a, const struct plan *p, const struct e
     struct gpu_kernels *k = emit_gpu_kernels(a, p);
     struct text t = { .arena = a };
     emit_banner(&t, p, o);
+    text_printf(&t, "/* weights: %s */\n", o->weights_hash);
     put_parameters(&t, p);
     struct paster paster = { .arena = a, .out = &t, .templates = o->templates };
     for (uint32_t i = 0; i < COUNT_OF(always); i++) emit_paste(&paster, arena_printf(a, "templates/gpu/%s", always[i]), true);
@@ -60,7 +64,7 @@ static void put_launch(struct text *t, const struct gpu_launch *l)
     text_printf(t, "{ \"%s\", %u, ", l->name, l->kernel);
     if (l->layer == NO_LAYER) text_puts(t, "0xffffffffu");
     else text_printf(t, "%u", l->layer);
-    text_printf(t, ", %u, %u, %u, %llu, {", l->tail, l->grid_x, l->grid_tokens, (unsigned long long)l->kv);
+    text_printf(t, ", %u, %u, %u, %u, %llu, {", l->tail, l->grid_x, l->grid_tokens, l->tokens_first, (unsigned long long)l->kv);
     for (uint32_t i = 0; i < l->n_weights; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->weights[i]);
     text_printf(t, "%s } }", l->n_weights ? "" : " 0");
 }

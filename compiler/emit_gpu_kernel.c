@@ -160,7 +160,6 @@ static void put_token(struct emitter *e)
 /* Where value y goes: f32 rows, the 16-bit rows of a following product, or the logits. */
 static void put_store(struct emitter *e, const struct buffer *f32, const struct buffer *f16, const struct buffer *bf16, bool logits)
 {
-    const uint64_t plane = (uint64_t)e->plan->chunk;
     if (logits) {
         put(e, "FLOAT_ROW(%llu, %llu, t - first_token(a))[r] = y;", (ull)e->plan->gpu->logits, (ull)e->model->n_vocab * 4);
         return;
@@ -172,8 +171,6 @@ static void put_store(struct emitter *e, const struct buffer *f32, const struct 
     }
     const char *kind = half == f16 ? "f16" : "bf16";
     put(e, "((uint16_t *)(void *)ROW(%llu, %llu, t))[r] = (uint16_t)stage_%s(y);", (ull)half->offset, (ull)half->stride, kind);
-    if (e->plan->gpu->digits > 1)
-        put(e, "((uint16_t *)(void *)ROW(%llu, %llu, t))[r] = (uint16_t)stage_%s_rest(y);", (ull)(half->offset + plane * half->stride), (ull)half->stride, kind);
 }
 
 /* The function for branch b's rows.  In a combined product its rows begin at row0. */
@@ -187,6 +184,7 @@ static const char *sink(struct emitter *e, const struct branch *b, uint32_t row0
     const char *role = b->matmul->weight->role;
     begin_body(e);
     if (row0) put(e, "r -= %u;", row0);
+    if (e->prefill && e->plan->options.exact) put(e, "t = first_token(a) + group_y();");
     for (uint32_t i = 0; up && i < up->n_chain; i++) put(e, "up += %s[r];", vector_of(e, up->chain[i]->weight));
     for (uint32_t i = 0; i < n; i++) {
         const struct node *c = b->chain[i];
@@ -277,11 +275,12 @@ static const char *gemv_name(struct emitter *e, const struct weight *w, uint32_t
     return arena_printf(e->arena, "%s_%ux%u", format, rows, e->gg->gemv_lanes);
 }
 
+/* In exact prefill, t is the group's token. */
 static void put_decode_input(struct emitter *e, uint64_t floats_at)
 {
     const struct node *in = e->group->input;
     const struct profile *t = e->profile;
-    const char *row = arena_printf(e->arena, "FLOATS(%llu)", (ull)e->plan->f32[in->index].offset);
+    const char *row = row_at(e, &e->plan->f32[in->index], e->prefill ? "first_token(a) + group_y()" : "0");
     const char *norm = e->group->norm ? arena_printf(e->arena, ", %s", vector_of(e, e->group->norm->weight)) : "";
     const char *eps = e->group->norm ? arena_printf(e->arena, ", %s", f32_text(e->arena, e->model->norm_eps)) : "", *of = e->group->norm ? "norm" : "row";
     if (e->gg->needs_acts)
@@ -304,6 +303,7 @@ static void note_products(struct emitter *e)
     }
 }
 
+/* Also prefill's where the program is exact: a token for each grid_y. */
 static void put_linear_decode(struct emitter *e)
 {
     const struct profile *t = e->profile;
@@ -338,8 +338,9 @@ static void put_linear_decode(struct emitter *e)
             i ? "0" : "&first", w, up ? ", " : "", up ? w2 : "", (ull)runs[i].rows, g->input->cols, x, digits, slots, runs[i].sink);
     }
     e->launch.grid_x = groups;
+    e->launch.grid_tokens = e->prefill;
     const uint64_t lds = floats_at + (e->gg->needs_floats ? FLOATS_BYTES((uint64_t)g->input->cols) : 0);
-    end_kernel(e, g->name, t->gpu.gemv_threads, t->gpu.gemv_groups, (uint32_t)lds);
+    end_kernel(e, e->prefill ? arena_printf(e->arena, "%s_prefill", g->name) : g->name, t->gpu.gemv_threads, t->gpu.gemv_groups, (uint32_t)lds);
 }
 
 /* ---- products in prefill ---- */
@@ -352,45 +353,75 @@ static void put_stage_kernel(struct emitter *e, const struct buffer *stage, bool
     text_printf(&e->note, " * %srows of %u columns as %s for %s\n", g->norm ? "normed " : "", g->input->cols, bf16 ? "bf16" : "f16", g->name);
     put_token(e);
     put(e, "stage_rows(ROW(%llu, %llu, t), /* rest */ %llu, %s, %s, /* cols */ %u, %s, /* norm */ %u, /* bf16 */ %u, %u);", (ull)stage->offset, (ull)stage->stride,
-        e->plan->gpu->digits > 1 ? (ull)(e->plan->chunk * stage->stride) : 0, row_at(e, x, "t"), g->norm ? vector_of(e, g->norm->weight) : "0", g->input->cols,
+        0ull, row_at(e, x, "t"), g->norm ? vector_of(e, g->norm->weight) : "0", g->input->cols,
         f32_text(e->arena, e->model->norm_eps), g->norm != NULL, bf16, e->profile->gpu.stage_threads);
     e->launch.name = arena_printf(e->arena, "%s_in", g->name);
     end_kernel(e, e->launch.name, e->profile->gpu.stage_threads, 1, STAGE_LDS_BYTES);
 }
 
+/* The tile of a product: of more tiles than compute units, several groups share one; of fewer, a group has one to itself. */
+struct gemm_shape { uint32_t tokens, rows, threads, groups; };
+static struct gemm_shape gemm_shape(struct emitter *e, const struct run *runs, uint32_t n)
+{
+    const struct profile *t = e->profile;
+    const uint32_t tokens = (e->plan->chunk + t->gpu.gemm_tokens - 1) / t->gpu.gemm_tokens;
+    uint64_t tiles = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t rows = e->group->branches[runs[i].first].partner >= 0 ? t->gpu.gemm_rows / 2 : t->gpu.gemm_rows;
+        tiles += (runs[i].rows + rows - 1) / rows * tokens;
+    }
+    const bool many = tiles > t->compute_units;
+    return (struct gemm_shape){ t->gpu.gemm_tokens, t->gpu.gemm_rows, many ? t->gpu.gemm_threads : t->gpu.gemm_few_threads, many ? t->gpu.gemm_groups : 1 };
+}
+
+static const char *gemm_name(struct emitter *e, const struct weight *w, const struct gemm_shape *s)
+{
+    struct gpu_kernels *k = e->out;
+    const char *format = format_of(e, w);
+    uint32_t i = 0;
+    while (i < k->n_gemms && (strcmp(k->gemms[i].format, format) || k->gemms[i].tokens != s->tokens || k->gemms[i].rows != s->rows || k->gemms[i].threads != s->threads)) i++;
+    if (i == k->n_gemms) k->gemms[k->n_gemms++] = (struct gpu_gemm){ format, s->tokens, s->rows, s->threads };
+    return arena_printf(e->arena, "%s_%ux%u_%u", format, s->tokens, s->rows, s->threads);
+}
+
+static uint32_t gemm_lds(struct emitter *e, const struct weight *w, const struct gemm_shape *s)
+{
+    const uint32_t id = w->tensor->quant->id;
+    return GEMM_LDS_BYTES(s->tokens, s->rows, e->plan->gpu->gemm_stages, 1u, id == QUANT_F32 ? 2u : 1u, id == QUANT_F16 || id == QUANT_BF16);
+}
+
 static void put_linear_prefill(struct emitter *e)
 {
     const struct group *g = e->group;
-    const struct profile *t = e->profile;
     struct run runs[MAX_BRANCHES];
     if (e->gg->stage_f16.exists) put_stage_kernel(e, &e->gg->stage_f16, false);
     if (e->gg->stage_bf16.exists) put_stage_kernel(e, &e->gg->stage_bf16, true);
     begin_kernel(e);
     note_products(e);
     const uint32_t n = runs_of(e, runs);
+    const struct gemm_shape shape = gemm_shape(e, runs, n);
     uint32_t tile = 0, lds = 0;
     put_start(e);
-    put(e, "const uint32_t t0 = first_token(a), tile = group_x();");
+    put(e, "const uint32_t t0 = first_token(a), tile = group_y();");
     for (uint32_t i = 0; i < n; i++) {
         const struct weight *w = runs[i].weight;
         const struct branch *b = &g->branches[runs[i].first];
         const struct branch *up = b->partner >= 0 ? &g->branches[b->partner] : NULL;
         const struct buffer *x = is_bf16(w) ? (e->gg->stage_bf16.exists ? &e->gg->stage_bf16 : &e->plan->gpu->bf16[g->input->index])
                                             : (e->gg->stage_f16.exists ? &e->gg->stage_f16 : &e->plan->gpu->f16[g->input->index]);
-        const uint32_t rows = up ? t->gpu.gemm_rows / 2 : t->gpu.gemm_rows, tiles = (uint32_t)((runs[i].rows + rows - 1) / rows);
+        const uint32_t rows = up ? shape.rows / 2 : shape.rows, tiles = (uint32_t)((runs[i].rows + rows - 1) / rows);
         const char *slot = arena_printf(e->arena, "WEIGHT(%u)", slot_of(e, w)), *slot2 = up ? arena_printf(e->arena, ", WEIGHT(%u)", slot_of(e, up->matmul->weight)) : "";
         const char *when = n == 1 ? "" : i + 1 < n ? arena_printf(e->arena, "%sif (tile < %u) ", i ? "else " : "", tile + tiles) : "else ";
-        put(e, "%sgemm_%s%s(a, %s%s, /* rows */ %llu, /* cols */ %u, BUFFER(%llu), /* stride */ %llu, /* rest */ %llu, tile%s, t0, a.step->n_tokens, %s);", when, up ? "pair_" : "", format_of(e, w),
-            slot, slot2, (ull)runs[i].rows, g->input->cols, (ull)x->offset, (ull)x->stride, e->plan->gpu->digits > 1 ? (ull)(e->plan->chunk * x->stride) : 0,
-            tile ? arena_printf(e->arena, " - %u", tile) : "", runs[i].sink);
+        put(e, "%sgemm_%s%s(a, %s%s, /* rows */ %llu, /* cols */ %u, BUFFER(%llu), /* stride */ %llu, /* rest */ 0, tile%s, t0, a.step->n_tokens, %s);", when, up ? "pair_" : "",
+            gemm_name(e, w, &shape), slot, slot2, (ull)runs[i].rows, g->input->cols, (ull)x->offset, (ull)x->stride, tile ? arena_printf(e->arena, " - %u", tile) : "", runs[i].sink);
         tile += tiles;
-        const uint32_t id = w->tensor->quant->id;
-        const uint32_t bytes = GEMM_LDS_BYTES(t->gpu.gemm_tokens, t->gpu.gemm_rows, e->plan->gpu->gemm_stages, e->plan->gpu->digits, id == QUANT_F32 ? 2u : 1u, id == QUANT_F16 || id == QUANT_BF16);
+        const uint32_t bytes = gemm_lds(e, w, &shape);
         if (bytes > lds) lds = bytes;
     }
     e->launch.grid_x = tile;
-    e->launch.grid_tokens = t->gpu.gemm_tokens;
-    end_kernel(e, arena_printf(e->arena, "%s_prefill", g->name), t->gpu.gemm_threads, 1, lds);
+    e->launch.grid_tokens = shape.tokens;
+    e->launch.tokens_first = 1;
+    end_kernel(e, arena_printf(e->arena, "%s_prefill", g->name), shape.threads, shape.groups, lds);
 }
 
 /* ---- heads ---- */
@@ -498,15 +529,15 @@ static void put_attention_prefill(struct emitter *e)
     const struct heads h = from ? heads_of(e, from, n) : (struct heads){ 0 };
     const struct buffer *q = from ? raw_of(e, from, h.q) : &p->f32[n->inputs[0]->index];
     const struct buffer *f16 = &p->gpu->f16[n->index], *bf16 = &p->gpu->bf16[n->index], *out = f16->exists ? f16 : bf16->exists ? bf16 : &p->f32[n->index];
+    const uint32_t kv = (uint32_t)p->options.kv, digits = p->options.exact ? 2 : 1, threads = t->gpu.attention_prefill_threads, async = plan_copies_reach_lds(t);
     const uint32_t heads_kv = n->inputs[1]->heads, kind = out == f16 ? 1 : out == bf16 ? 2 : 0;
     begin_kernel(e);
     note_attention(e);
     put_start(e);
     put(e, "attention_prefill(a, BUFFER(%llu), /* stride */ %llu, /* rest */ %llu, /* as */ %u, BUFFER(%llu), /* stride */ %llu, /* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u, %s, "
-           "/* digits */ %u, %u);", (ull)out->offset, (ull)out->stride, p->gpu->digits > 1 && kind ? (ull)(p->chunk * out->stride) : 0, kind, (ull)q->offset, (ull)q->stride, n->heads, heads_kv,
-        m->head_dim, p->options.n_ctx, f32_text(e->arena, 1 / sqrt((double)m->head_dim)), p->gpu->digits, t->gpu.attention_prefill_threads);
+           "/* digits */ %u, %u);", (ull)out->offset, (ull)out->stride, 0ull, kind, (ull)q->offset, (ull)q->stride, n->heads, heads_kv,
+        m->head_dim, p->options.n_ctx, f32_text(e->arena, 1 / sqrt((double)m->head_dim)), digits, threads);
     e->launch.kv = p->kv_layer[n->inputs[1]->layer];
-    const uint32_t kv = (uint32_t)p->options.kv, digits = p->gpu->digits, threads = t->gpu.attention_prefill_threads, async = plan_copies_reach_lds(t);
     e->launch.grid_x = ATTENTION_PREFILL_GROUPS(n->heads, heads_kv);
     e->launch.grid_tokens = ATTENTION_PREFILL_TOKENS(kv, digits, n->heads, heads_kv, m->head_dim, t->wave, threads, async);
     end_kernel(e, "attention_chunk", threads, 1, ATTENTION_PREFILL_LDS_BYTES(kv, digits, m->head_dim, t->wave, threads, async));
@@ -632,7 +663,7 @@ static void put_group(struct emitter *e)
     case GROUP_NORM:   put_norm(e); break;
     case GROUP_MAP:    put_map(e); break;
     case GROUP_LINEAR: {
-        if (e->prefill) put_linear_prefill(e);
+        if (e->prefill && !e->plan->options.exact) put_linear_prefill(e);
         else put_linear_decode(e);
         bool taken = false;                              /* by attention */
         for (uint32_t i = e->index; i < e->plan->fused->n_groups; i++) taken |= e->plan->gpu->groups[i].heads == e->group;
@@ -675,6 +706,7 @@ struct gpu_kernels *emit_gpu_kernels(struct arena *a, const struct plan *p)
     k->decode = arena_array(a, struct gpu_launch, most);
     k->prefill = arena_array(a, struct gpu_launch, most);
     k->gemvs = arena_array(a, struct gpu_gemv, most);
+    k->gemms = arena_array(a, struct gpu_gemm, most);
     k->text = (struct text){ .arena = a };
     struct emitter e = { .arena = a, .plan = p, .model = p->model, .profile = p->profile, .out = k, .functions = arena_array(a, struct gpu_function, 2 * most) };
     uint32_t last_store = 0;

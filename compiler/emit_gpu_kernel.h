@@ -13,20 +13,23 @@ struct gpu_kernel {
 };
 struct gpu_launch {
     const char *name;
-    uint32_t    kernel, layer, tail, grid_x, grid_tokens;
+    uint32_t    kernel, layer, tail, grid_x, grid_tokens, tokens_first;
     uint64_t    kv, weights[FORGE_GPU_MAX_WEIGHTS];
     uint32_t    n_weights;
     uint64_t    weight_bytes;            /* read */
 };
 /* An instance of the decode product's template. */
 struct gpu_gemv { const char *format; uint32_t rows, lanes; };
+/* And of the prefill product's. */
+struct gpu_gemm { const char *format; uint32_t tokens, rows, threads; };
 
 struct gpu_kernels {
     struct gpu_kernel *kernels;
     struct gpu_launch *decode, *prefill, sample;
     uint32_t           n_kernels, n_decode, n_prefill;
     struct gpu_gemv   *gemvs;            /* distinct */
-    uint32_t           n_gemvs;
+    struct gpu_gemm   *gemms;
+    uint32_t           n_gemvs, n_gemms;
     struct text        text;             /* the kernels themselves */
 };
 /* The kernels of plan p and their launches. */

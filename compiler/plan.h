@@ -50,7 +50,7 @@ struct gpu_group {
 struct gpu_plan {
     struct gpu_group *groups;                       /* [n_groups] */
     struct buffer    *f16, *bf16;                   /* [n_nodes]: prefill values kept in the form the products read */
-    uint32_t          digits;                       /* of activations in products: 1, or 2 for 16 bits */
+    uint32_t          digits;                       /* of activations in decode's integer products: 8 bits each; 3, as exact as floats, with --exact */
     uint32_t          gemm_stages;                  /* steps of a prefill product that are in LDS at once */
     uint32_t          splits;                       /* groups per KV head in decode attention; the same in all layers */
     uint64_t          logits;                       /* arena: [chunk][n_vocab] f32 */

@@ -1,5 +1,5 @@
 /* plan_gpu.c -- values and kernel shapes of a GPU program.  In decode every value is one f32 row; in prefill, what only products read is kept in
- * the 16-bit form they read.  Places of both never matter at the same time, but a row is small: they have places of their own. */
+ * the 16-bit form they read, unless the program is exact: then prefill's products are decode's, a token a group.  Places of both never matter at the same time, but a row is small: they have places of their own. */
 #include "plan.h"
 #include "plan_arena.h"
 #include "../templates/gpu/attention_sizes.h"
@@ -18,7 +18,7 @@ static bool takes_floats(const struct weight *w) { return w->tensor->quant->bloc
 static bool needs_sums16(const struct weight *w)
 {
     const uint32_t id = w->tensor->quant->id;
-    return id == QUANT_Q2_K || id == QUANT_Q3_K || id == QUANT_Q6_K;
+    return id == QUANT_Q2_K;
 }
 
 /* What a lane does, in halves of a unit of columns, when a row is shared by `lanes` of them; a group of rows costs one half more for its sum. */
@@ -118,7 +118,7 @@ static struct buffer rows_of(uint32_t cols, uint32_t bytes)
 /* In prefill, all readers are products that want this value as it is, in one 16-bit form; and its maker can write that form. */
 static bool keep_as_stage(const struct plan *p, const struct node *n, bool *bf16)
 {
-    if (p->fused->level == FUSE_NONE || !n->n_readers) return false;
+    if (p->fused->level == FUSE_NONE || p->options.exact || !n->n_readers) return false;
     const enum group_kind maker = p->fused->groups[n->group].kind;
     if (maker != GROUP_LINEAR && maker != GROUP_ATTENTION) return false;
     if (maker == GROUP_LINEAR && n->cols % 64) return false;             /* the padding of its rows would stay unwritten */
@@ -138,14 +138,14 @@ static void add_stages(struct arena *a, struct plan *p, struct arena_plan *ap, u
     const struct group *g = &p->fused->groups[i];
     struct gpu_group *gg = &p->gpu->groups[i];
     const struct node *x = g->input;
-    if (g->kind != GROUP_LINEAR) return;
+    if (g->kind != GROUP_LINEAR || p->options.exact) return;
     if (gg->needs_f16 && (g->norm || !p->gpu->f16[x->index].exists)) {
         gg->stage_f16 = rows_of(x->cols, 2);
-        arena_add(ap, arena_printf(a, "%s in f16", g->name), &gg->stage_f16, i, i, (uint64_t)p->chunk * p->gpu->digits);
+        arena_add(ap, arena_printf(a, "%s in f16", g->name), &gg->stage_f16, i, i, p->chunk);
     }
     if (gg->needs_bf16 && (g->norm || !p->gpu->bf16[x->index].exists)) {
         gg->stage_bf16 = rows_of(x->cols, 2);
-        arena_add(ap, arena_printf(a, "%s in bf16", g->name), &gg->stage_bf16, i, i, (uint64_t)p->chunk * p->gpu->digits);
+        arena_add(ap, arena_printf(a, "%s in bf16", g->name), &gg->stage_bf16, i, i, p->chunk);
     }
 }
 
@@ -180,7 +180,7 @@ static void plan_values(struct arena *a, struct plan *p, struct arena_plan *ap)
             if (!stage) continue;
             struct buffer *b = bf16 ? &p->gpu->bf16[k] : &p->gpu->f16[k];
             *b = rows_of(n->cols, 2);
-            arena_add(ap, arena_printf(a, "%s in %s", plan_value_name(n), bf16 ? "bf16" : "f16"), b, i, plan_last_reader(p, n), (uint64_t)p->chunk * p->gpu->digits);
+            arena_add(ap, arena_printf(a, "%s in %s", plan_value_name(n), bf16 ? "bf16" : "f16"), b, i, plan_last_reader(p, n), p->chunk);
         }
     }
 }
@@ -248,7 +248,7 @@ void plan_gpu(struct arena *a, struct plan *p)
     struct gpu_plan *gpu = p->gpu;
     if (p->fused->level == FUSE_NONE) limit_chunk(p);
     gpu->gemm_stages = plan_copies_reach_lds(p->profile) ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS;
-    gpu->digits = p->options.exact ? 2 : p->profile->activation_digits;
+    gpu->digits = p->options.exact ? 3 : p->profile->activation_digits;
     gpu->splits = splits_of(p);
     gpu->groups = arena_array(a, struct gpu_group, p->fused->n_groups);
     gpu->f16 = arena_array(a, struct buffer, p->fused->graph->n_nodes);

@@ -53,9 +53,10 @@ struct profile {
         uint32_t gemv_depth;                        /* units per lane, row and step; 0: the template's choice */
         uint32_t attention_splits;                  /* groups wanted for decode's attention in all: a KV head is split into ceil(this / n_head_kv) */
         uint32_t attention_threads;
-        uint32_t attention_prefill_threads, attention_prefill_tokens;    /* tokens: rows of a query tile */
-        uint32_t gemm_tokens, gemm_rows, gemm_cols; /* tile of a group; cols: the depth of a step, 64 in gemm_tmpl.c */
-        uint32_t gemm_threads;
+        uint32_t attention_prefill_threads;
+        uint32_t gemm_tokens, gemm_rows;            /* tile of a group */
+        uint32_t gemm_threads, gemm_groups;         /* of a group, and groups per compute unit, where there are more tiles than compute units */
+        uint32_t gemm_few_threads;                  /* of a group alone on its compute unit, where there are not */
         uint32_t stage_threads;                     /* rows prepared for prefill's products */
         uint32_t sample_groups, sample_threads;
         uint32_t prefill_chunk;                     /* = tile.prefill_chunk */

@@ -56,6 +56,7 @@ struct forge_gpu_launch {
     uint32_t    tail;                            /* 1: only the last n_logits tokens matter; with n_logits == 0 the step ends before it */
     uint32_t    grid_x;                          /* groups */
     uint32_t    grid_tokens;                     /* > 0: grid_y = ceil(tokens / grid_tokens), tokens = n_logits in tail launches, else n_tokens; 0: grid_y = 1 */
+    uint32_t    tokens_first;                    /* 1: the two dimensions of the grid change places: groups that run together share grid_x's part, weights */
     uint64_t    kv;                              /* byte offset of its layer in the KV cache */
     uint64_t    weight[FORGE_GPU_MAX_WEIGHTS];   /* byte offsets of its tensors in the weight image */
 };

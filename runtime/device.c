@@ -150,6 +150,8 @@ enum forge_status device_library(struct forge_device *d, uint32_t api, struct fo
     memset(d, 0, sizeof *d);
     d->api = api;
     if (api >= sizeof backends / sizeof *backends) return error_set(error, FORGE_FAILED, "unknown GPU interface %u", api);
+    /* Kernels are loaded with their module: not while a graph is captured, where loading is forbidden. */
+    if (api == FORGE_GPU_CUDA) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     TRY(open_library(d, &backends[api], error));
     enum forge_status status = find_symbols(d, &backends[api], error);
     if (status == FORGE_OK) {
@@ -265,12 +267,38 @@ void device_close(struct forge_device *d)
 
 /* ---- memory ---- */
 
+bool device_file(const struct forge_device *d, const char *name, char *out, size_t bytes)
+{
+    char path[128];
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/%s", d->pci, name);
+    FILE *file = d->pci[0] != 0 ? fopen(path, "re") : NULL;
+    if (file == NULL) return false;
+    const bool ok = fgets(out, (int)bytes, file) != NULL;
+    fclose(file);
+    if (ok) out[strcspn(out, "\n")] = 0;
+    return ok;
+}
+
+uint64_t device_file_number(const struct forge_device *d, const char *name)
+{
+    char text[64];
+    return device_file(d, name, text, sizeof text) ? strtoull(text, NULL, 10) : 0;
+}
+
 enum forge_status device_memory(struct forge_device *d, uint64_t *free, uint64_t *total, struct forge_error *error)
 {
     size_t free_bytes = 0, total_bytes = 0;
     CALL(d, "asking for the GPU's memory", memory(&free_bytes, &total_bytes));
     *free = free_bytes;
     *total = total_bytes;
+    if (d->integrated && d->api == FORGE_GPU_HIP) {
+        /* Some releases of ROCm count only what the firmware set aside; allocations come from all that the kernel lets the GPU have. */
+        const uint64_t shared = device_file_number(d, "mem_info_gtt_total"), used = device_file_number(d, "mem_info_gtt_used");
+        if (shared > used && shared - used > *free) {
+            *free = shared - used;
+            *total = shared;
+        }
+    }
     return FORGE_OK;
 }
 

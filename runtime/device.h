@@ -82,6 +82,10 @@ enum forge_status device_select(struct forge_device *device, const char *arch, s
 /* Gives the stream back; the library stays, drivers do not stand being unloaded. */
 void device_close(struct forge_device *device);
 
+/* A line of what the kernel tells about the device under /sys: false when there is no such file; as a number: 0. */
+bool device_file(const struct forge_device *device, const char *name, char *out, size_t bytes);
+uint64_t device_file_number(const struct forge_device *device, const char *name);
+
 enum forge_status device_memory(struct forge_device *device, uint64_t *free, uint64_t *total, struct forge_error *error);
 /* bytes > 0; what: for the message.  Address NULL is allowed in free functions. */
 enum forge_status device_alloc(struct forge_device *device, void *out_address, uint64_t bytes, const char *what, struct forge_error *error);

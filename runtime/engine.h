@@ -33,7 +33,8 @@ struct forge_engine {
 };
 
 /* The first program this machine can run, or the one called target.  A GPU program is tried by opening its GPU, which stays open for it; when
- * that fails and a later program can run, FORGE_OK comes with a sentence in error that says which and why, to be shown.  try_gpu false: GPU programs count as runnable and nothing is opened.
+ * that fails and a later program can run, FORGE_OK comes with a sentence in error that says which and why, to be shown.
+ * try_gpu false: GPU programs count as runnable and nothing is opened.
  * No such target: FORGE_USAGE.  None that runs: the last reason, FORGE_WRONG_CPU when it is missing instructions. */
 enum forge_status program_choose(const struct forge_program **out, const char *target, bool try_gpu, struct forge_error *error);
 

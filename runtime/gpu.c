@@ -130,6 +130,7 @@ static enum forge_status take_memory(struct gpu *g, struct forge_error *error)
     if (p->kv_bytes > 0) TRY(device_alloc(d, &g->kv, p->kv_bytes, "KV cache", error));
     TRY(device_alloc(d, &g->step, sizeof *g->step, "step", error));
     TRY(device_alloc(d, &g->history, history_bytes(p), "tokens", error));
+    if (p->kv_bytes > 0) TRY(device_clear(d, g->kv, p->kv_bytes, error));        /* a masked product with what was there before could be NaN */
     if (p->gpu->zero_bytes > 0) TRY(device_clear(d, g->arena + p->gpu->zero_offset, p->gpu->zero_bytes, error));
     return device_clear(d, g->history, history_bytes(p), error);
 }

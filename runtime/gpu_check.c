@@ -13,24 +13,6 @@
 #define BAD_FIRMWARE "20251125"
 enum { BAD_MES = 0x83, NEWEST_HIP = 7 };
 
-static bool read_line(const char *directory, const char *name, char *out, size_t bytes)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    FILE *file = fopen(path, "re");
-    if (file == NULL) return false;
-    const bool ok = fgets(out, (int)bytes, file) != NULL;
-    fclose(file);
-    if (ok) out[strcspn(out, "\n")] = 0;
-    return ok;
-}
-
-static double read_mib(const char *directory, const char *name)
-{
-    char text[64];
-    return read_line(directory, name, text, sizeof text) ? (double)strtoull(text, NULL, 10) / 1048576 : 0;
-}
-
 static void check_kernel(const struct forge_device *d)
 {
     struct utsname system;
@@ -61,10 +43,10 @@ static bool bad_firmware_installed(void)
     return bad;
 }
 
-static void check_firmware(const struct forge_device *d, const char *directory)
+static void check_firmware(const struct forge_device *d)
 {
     char version[64] = "";
-    const bool known = read_line(directory, "fw_version/mes_fw_version", version, sizeof version);
+    const bool known = device_file(d, "fw_version/mes_fw_version", version, sizeof version);
     const unsigned long mes = strtoul(version, NULL, 16);
     if (known && mes == BAD_MES && strcmp(d->arch, "gfx1151") == 0)
         check_line(CHECK_WARN, "firmware", "MES 0x%lx is known to fault: install a newer linux-firmware", mes);
@@ -75,10 +57,10 @@ static void check_firmware(const struct forge_device *d, const char *directory)
 }
 
 /* What the GPU may take of the system's memory is a limit of the kernel, small by default. */
-static void check_shared_memory(const struct forge_device *d, const char *directory, const struct forge_program *p)
+static void check_shared_memory(const struct forge_device *d, const struct forge_program *p)
 {
-    const double vram = read_mib(directory, "mem_info_vram_total"), gtt = read_mib(directory, "mem_info_gtt_total");
-    const double needed = (double)gpu_bytes_needed(p) / 1048576;
+    const double mib = 1.0 / 1048576, needed = (double)gpu_bytes_needed(p) * mib;
+    const double vram = (double)device_file_number(d, "mem_info_vram_total") * mib, gtt = (double)device_file_number(d, "mem_info_gtt_total") * mib;
     if (!d->integrated || vram + gtt <= 0) return;
     if (needed > vram && needed > gtt * 0.95)
         check_line(CHECK_WARN, "GTT", "%.0f MiB of system memory for the GPU, and %.0f of VRAM: boot with ttm.pages_limit=%.0f ttm.page_pool_size=%.0f", gtt, vram,
@@ -89,14 +71,12 @@ static void check_shared_memory(const struct forge_device *d, const char *direct
 
 static void check_amd(const struct forge_device *d, const struct forge_program *p)
 {
-    char directory[96];
     const char *override = getenv("HSA_OVERRIDE_GFX_VERSION");
-    snprintf(directory, sizeof directory, "/sys/bus/pci/devices/%s", d->pci);
     if (override != NULL)
-        check_line(CHECK_WARN, "override", "HSA_OVERRIDE_GFX_VERSION=%.20s: the code is for one architecture exactly, another name for the GPU crashes it", override);
+        check_line(CHECK_WARN, "override", "HSA_OVERRIDE_GFX_VERSION=%.20s: the code is for one architecture exactly, on another it crashes", override);
     check_kernel(d);
-    check_firmware(d, directory);
-    check_shared_memory(d, directory, p);
+    check_firmware(d);
+    check_shared_memory(d, p);
 }
 
 static enum forge_status failed(const char *subject, enum forge_status status, const struct forge_error *error)
@@ -116,8 +96,8 @@ static enum forge_status check_open(struct forge_device *d, const struct forge_p
     enum forge_status status = device_select(d, p->gpu->arch, error);
     if (status != FORGE_OK) return failed("GPU", status, error);
     const bool other = d->arch[0] != 0 && strcmp(d->arch, p->gpu->arch) != 0;
-    check_line(other ? CHECK_WARN : CHECK_OK, "GPU", "%d of %d: %s, %s%s%s%s", d->index + 1, d->n_devices, d->name, d->arch[0] != 0 ? d->arch : "architecture not told",
-               other ? "; the program was built for " : "", other ? p->gpu->arch : "", other ? " and runs, tuned for that" : "");
+    check_line(other ? CHECK_WARN : CHECK_OK, "GPU", "%d of %d: %s, %s%s%s%s", d->index + 1, d->n_devices, d->name,
+               d->arch[0] != 0 ? d->arch : "architecture not told", other ? "; the program was built for " : "", other ? p->gpu->arch : "", other ? " and runs, tuned for that" : "");
     if (d->api == FORGE_GPU_HIP) check_amd(d, p);
 
     status = gpu_check_memory(d, p, error);

@@ -16,6 +16,7 @@ static void print_target(const struct forge_program *program, const struct forge
     const bool any = feature != NULL && *feature != NULL;
     if (program->gpu != NULL) printf(" a GPU that is %s, through %s", program->gpu->arch, program->gpu->api == FORGE_GPU_HIP ? "HIP" : "CUDA");
     else if (!any) printf(" nothing");
+    if (program->gpu != NULL && any) printf(", and");
     for (; any && *feature != NULL; feature++) printf(" %s", *feature);
     printf("\n");
 }

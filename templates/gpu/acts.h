@@ -65,23 +65,24 @@ DEVICE uint32_t bytes_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
     return byte_perm(byte_perm(a, b, 0x04000400), byte_perm(c, d, 0x04000400), 0x05040100);
 }
 
-/* Columns 4 e .. of the row become digits: d = max|x| / 127 (32639 with two digits: the largest whose high digit fits), q = x / d to nearest even.  Eight lanes
+/* Columns 4 e .. of the row become digits: d = max|x| / 127 (32639 with two digits, 8355711 with three: the largest whose high digit fits), q = x / d to nearest even.  Eight lanes
  * share a block of 32 columns.  A block below 1e-30, whose 1 / d could overflow, counts as zero. */
 DEVICE void acts_put(uint8_t *x_lds, f32x4 v, uint32_t e, const uint32_t cols, const uint32_t digits, const uint32_t sums16)
 {
-    const float most = digits == 2 ? 32639.0f : 127.0f;
+    const float most = digits == 3 ? 8355711.0f : digits == 2 ? 32639.0f : 127.0f;
     const float top = lanes_max_f32(max_f32(max_f32(abs_f32(v.x), abs_f32(v.y)), max_f32(abs_f32(v.z), abs_f32(v.w))), 8);
     const uint32_t zero = top < 1e-30f;
     const float d = zero ? 0.0f : top * (1.0f / most), to_q = zero ? 0.0f : most * rcp_f32(top);
     const float x = round_f32(v.x * to_q), y = round_f32(v.y * to_q), z = round_f32(v.z * to_q), w = round_f32(v.w * to_q);
-    const float sum4 = lanes_sum_f32((x + y) + (z + w), 4), sum8 = sum4 + lane_xor_f32(sum4, 4);     /* whole numbers below 2^24: exact */
+    const float sum4 = lanes_sum_f32((x + y) + (z + w), 4), sum8 = sum4 + lane_xor_f32(sum4, 4);     /* whole numbers; up to two digits below 2^24: exact */
     if (e >= 16 * ACTS_UNITS(cols)) return;
 
     const uint32_t qx = (uint32_t)(int32_t)x, qy = (uint32_t)(int32_t)y, qz = (uint32_t)(int32_t)z, qw = (uint32_t)(int32_t)w;
     const uint32_t unit = e / 16, plane_bytes = 16 * ACTS_PLANE_UNITS(cols);
     uint8_t *place = x_lds + ACTS_SCRATCH_BYTES + e / 4 % 4 * plane_bytes + 16 * unit + 4 * (e % 4);
     *(uint32_t *)(void *)place = bytes_of(qx, qy, qz, qw);
-    if (digits == 2) *(uint32_t *)(void *)(place + 4 * plane_bytes) = bytes_of((qx + 128) >> 8, (qy + 128) >> 8, (qz + 128) >> 8, (qw + 128) >> 8);
+    if (digits > 1) *(uint32_t *)(void *)(place + 4 * plane_bytes) = bytes_of((qx + 128) >> 8, (qy + 128) >> 8, (qz + 128) >> 8, (qw + 128) >> 8);
+    if (digits > 2) *(uint32_t *)(void *)(place + 8 * plane_bytes) = bytes_of((qx + 32896) >> 16, (qy + 32896) >> 16, (qz + 32896) >> 16, (qw + 32896) >> 16);
     float *scale = (float *)(void *)(x_lds + ACTS_SCALES(cols, digits)) + 4 * unit, *sums = (float *)(void *)(x_lds + ACTS_SUMS(cols, digits)) + 4 * unit;
     if (e % 8 == 0) {
         scale[e / 8 % 2] = d;
@@ -201,7 +202,8 @@ DEVICE void acts_load(struct acts_unit *x, const uint8_t *x_lds, uint32_t unit, 
 #pragma unroll
     for (uint32_t c = 0; c < 4; c++) {
         x->q[0][c] = *(const u32x4 *)(const void *)(place + ACTS_SCRATCH_BYTES + c * plane_bytes);
-        if (digits == 2) x->q[1][c] = *(const u32x4 *)(const void *)(place + ACTS_SCRATCH_BYTES + (4 + c) * plane_bytes);
+        if (digits > 1) x->q[1][c] = *(const u32x4 *)(const void *)(place + ACTS_SCRATCH_BYTES + (4 + c) * plane_bytes);
+        if (digits > 2) x->q[2][c] = *(const u32x4 *)(const void *)(place + ACTS_SCRATCH_BYTES + (8 + c) * plane_bytes);
     }
     x->scale = *(const f32x4 *)(const void *)(place + ACTS_SCALES(cols, digits));
     if (sums16) x->sum16 = *(const f32x4 *)(const void *)(place + ACTS_SUMS(cols, digits));

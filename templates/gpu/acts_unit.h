@@ -4,9 +4,9 @@
 #define FORGE_ACTS_UNIT_H
 #include "dialect.h"
 
-/* 64 activations.  One digit: x = d q.  Two: x = d (256 q[1] + q[0]), both int8.  d: one scale per block of 32 columns. */
+/* 64 activations.  One digit: x = d q.  Two: x = d (256 q[1] + q[0]), three: x = d (65536 q[2] + 256 q[1] + q[0]), all int8.  d: one scale per block of 32 columns. */
 struct acts_unit {
-    u32x4 q[2][4];                               /* [digit][columns 16c .. 16c+15], int8 */
+    u32x4 q[3][4];                               /* [digit][columns 16c .. 16c+15], int8 */
     f32x4 scale;                                 /* d0, d1, s0, s1: s_b = d_b * (sum of block b's quantised x) */
     f32x4 sum16;                                 /* [i] = d * (sum of columns 16i .. 16i+15); read by formats with SUMS16 only */
 };
@@ -32,17 +32,19 @@ DEVICE void pin8(u32x2 *v)
 
 /* ---- integer products ---- */
 DEVICE int32_t dot16(const u32x4 w, const u32x4 x, const int32_t c) { return dot4(w.w, x.w, dot4(w.z, x.z, dot4(w.y, x.y, dot4(w.x, x.x, c)))); }
-/* Sum over 16 columns (piece c of the unit), or the 32 columns of block b, of int8 codes times quantised x: with two digits 256 high + low.
- * |code| <= 128 and |256 high + low| <= 32896: below 32 * 128 * 32896 < 2^28. */
-DEVICE int32_t dot_piece(const u32x4 w, const struct acts_unit *x, const uint32_t c, const uint32_t digits)
+/* Sum over 16 columns (piece c of the unit), or the 32 columns of block b, of int8 codes times quantised x.
+ * |code| <= 128 and |256 q[1] + q[0]| <= 32896: below 32 * 128 * 32896 < 2^28. */
+DEVICE float dot_piece(const u32x4 w, const struct acts_unit *x, const uint32_t c, const uint32_t digits)
 {
-    const int32_t low = dot16(w, x->q[0][c], 0);
-    return digits == 1 ? low : low + 256 * dot16(w, x->q[1][c], 0);
+    int32_t low = dot16(w, x->q[0][c], 0);
+    if (digits > 1) low += 256 * dot16(w, x->q[1][c], 0);
+    return digits > 2 ? (float)low + 65536.0f * (float)dot16(w, x->q[2][c], 0) : (float)low;
 }
-DEVICE int32_t dot_block(const u32x4 w0, const u32x4 w1, const struct acts_unit *x, const uint32_t b, const uint32_t digits)
+DEVICE float dot_block(const u32x4 w0, const u32x4 w1, const struct acts_unit *x, const uint32_t b, const uint32_t digits)
 {
-    const int32_t low = dot16(w1, x->q[0][2 * b + 1], dot16(w0, x->q[0][2 * b], 0));
-    return digits == 1 ? low : low + 256 * dot16(w1, x->q[1][2 * b + 1], dot16(w0, x->q[1][2 * b], 0));
+    int32_t low = dot16(w1, x->q[0][2 * b + 1], dot16(w0, x->q[0][2 * b], 0));
+    if (digits > 1) low += 256 * dot16(w1, x->q[1][2 * b + 1], dot16(w0, x->q[1][2 * b], 0));
+    return digits > 2 ? (float)low + 65536.0f * (float)dot16(w1, x->q[2][2 * b + 1], dot16(w0, x->q[2][2 * b], 0)) : (float)low;
 }
 
 /* ---- codes: 16 of them, one a byte ---- */

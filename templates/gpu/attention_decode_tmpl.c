@@ -15,9 +15,11 @@
 #ifndef ATTENTION_AHEAD                          /* rows of K per lane asked for before n_past is known */
 #define ATTENTION_AHEAD 2
 #endif
-#define ATTENTION_MASKED (-1e30f)                /* below any score, yet finite: differences of two of them are not NaN */
+/* Finite, so that no difference is NaN: a maximum of nothing lies below any score, what is no score so far below it that its weight is 0. */
+#define ATTENTION_NOTHING (-1e30f)
+#define ATTENTION_MASKED  (-2e30f)
 
-enum { DECODE_HEADS = 8, DECODE_ROWS = ATTENTION_MAX_ROWS };
+enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS };   /* heads of a group; scored at once; rows in flight per lane */
 
 /* Constants of the launch, then what this lane works on. */
 struct decode {
@@ -48,7 +50,7 @@ DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t 
     d->lanes = ATTENTION_LANES(head_dim);
     d->slots = WAVE / d->lanes;
     d->waves = threads / WAVE;
-    d->rows = KV_KIND == KV_KIND_f32 || d->heads > 4 ? 4 : 8;
+    d->rows = (d->heads > 4 ? 4 : 8) / (KV_KIND == KV_KIND_f32 ? 2 : 1);     /* what registers hold besides the sums of the heads */
     d->part = group_x() / splits;
     d->split = group_x() % splits;
     d->kv_head = d->part / d->cuts;
@@ -119,11 +121,11 @@ DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, co
         UNROLL
         for (uint32_t k = 0; k < head_pairs(d->head_dim); k++) {
             const uint32_t pair = lane_id() + WAVE * k;
-            if (pair >= d->head_dim / 2) continue;
+            if (!pair_exists(k, d->head_dim / 2)) continue;
             q[decode_q_place(d, h, pair_a(pair, n_rot, neox))] = x->a[k] * scale;
             q[decode_q_place(d, h, pair_b(pair, n_rot, neox))] = x->b[k] * scale;
         }
-        for (uint32_t c = d->head_dim + lane_id(); c < d->lanes * 8; c += WAVE) q[decode_q_place(d, h, c)] = 0.0f;
+        for (uint32_t c = lane_id(); c < d->lanes * 8 - d->head_dim; c += WAVE) q[decode_q_place(d, h, d->head_dim + c)] = 0.0f;
     }
 }
 
@@ -191,20 +193,22 @@ DEVICE uint32_t fold_first(uint32_t n, const uint32_t from, const uint32_t to)
     return first;
 }
 
-/* s[h]: scores of the rows that this lane keeps, out of `rows`.  Half of the columns at a time, for the registers of q. */
-DEVICE void decode_scores(float s[DECODE_HEADS][DECODE_ROWS], const struct decode *d, const struct kv_piece *k, const uint32_t rows)
+/* s[i]: scores of head `head` + i of the rows that this lane keeps, out of `rows`; heads first .. first + DECODE_SCORED - 1, as far as there are.
+ * Half of the columns at a time, for the registers of q. */
+DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct decode *d, const struct kv_piece *k, const uint32_t rows, const uint32_t head)
 {
+    const uint32_t heads = d->heads - head < DECODE_SCORED ? d->heads - head : DECODE_SCORED;
     UNROLL
     for (uint32_t half = 0; half < 2; half++) {
-        f32x4 q[DECODE_HEADS];
+        f32x4 q[DECODE_SCORED];
         UNROLL
-        for (uint32_t h = 0; h < d->heads; h++) q[h] = decode_read_q(d, h, half);
+        for (uint32_t h = 0; h < heads; h++) q[h] = decode_read_q(d, head + h, half);
         UNROLL
         for (uint32_t r = 0; r < rows; r++) {
             float x[8];
             kv_values(x, &k[r]);
             UNROLL
-            for (uint32_t h = 0; h < d->heads; h++) {
+            for (uint32_t h = 0; h < heads; h++) {
                 if (half == 0) s[h][r] = 0.0f;
                 UNROLL
                 for (uint32_t i = 0; i < 4; i++) s[h][r] += q[h][i] * x[4 * half + i];
@@ -214,27 +218,29 @@ DEVICE void decode_scores(float s[DECODE_HEADS][DECODE_ROWS], const struct decod
     UNROLL
     for (uint32_t mask = 1, left = rows; mask < d->lanes; mask *= 2) {
         UNROLL
-        for (uint32_t h = 0; h < d->heads; h++) fold(s[h], left, mask);
+        for (uint32_t h = 0; h < heads; h++) fold(s[h], left, mask);
         left = left > 1 ? left / 2 : 1;
     }
 }
 
-/* Scores become weights, in LDS at [slot][head][row]; the state moves to the new maximum.  limit: positions that exist; checked: some may not.
+/* Their weights, in LDS at [slot][head][row]; the state moves to the new maximum.  limit: positions that exist; checked: some may not.
  * Lanes that keep the same row leave its weight to the first of them when they sum. */
-DEVICE void decode_weights(struct decode_state *state, const struct decode *d, float s[DECODE_HEADS][DECODE_ROWS], uint32_t row, const uint32_t rows,
-                           uint32_t limit, const uint32_t checked)
+DEVICE void decode_weights(struct decode_state *state, const struct decode *d, float s[DECODE_SCORED][DECODE_ROWS], uint32_t row, const uint32_t rows,
+                           const uint32_t head, uint32_t limit, const uint32_t checked)
 {
     const uint32_t kept = fold_left(rows, 1, d->lanes), first = fold_first(rows, 1, d->lanes), counts = lane_id() % d->lanes < rows;
     float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * d->heads * rows + first;
     uint32_t exists[DECODE_ROWS];
     UNROLL
     for (uint32_t i = 0; i < kept; i++) exists[i] = !checked || decode_position(d, row + first + i) < limit;
-    wave_barrier();
     UNROLL
-    for (uint32_t h = 0; h < d->heads; h++) {
-        float top = state->m[h];
+    for (uint32_t h = head; h < d->heads && h < head + DECODE_SCORED; h++) {
+        float top = state->m[h], score[DECODE_ROWS];
         UNROLL
-        for (uint32_t i = 0; i < kept; i++) top = exists[i] ? max_f32(top, s[h][i]) : top;
+        for (uint32_t i = 0; i < kept; i++) {
+            score[i] = exists[i] ? s[h - head][i] : ATTENTION_MASKED;
+            top = max_f32(top, score[i]);
+        }
         UNROLL
         for (uint32_t mask = 1; mask < WAVE; mask *= 2)
             if (mask < rows || mask >= d->lanes) top = max_f32(top, lane_xor_f32(top, mask));
@@ -243,14 +249,27 @@ DEVICE void decode_weights(struct decode_state *state, const struct decode *d, f
         state->l[h] *= factor;
         UNROLL
         for (uint32_t i = 0; i < kept; i++) {
-            const float w = exists[i] ? exp2_f32(s[h][i] - top) : 0.0f;
+            const float w = exp2_f32(score[i] - top);
             weight[h * rows + i] = w;
             state->l[h] += counts ? w : 0.0f;
         }
         UNROLL
         for (uint32_t i = 0; i < 8; i++) state->acc[h][i] *= factor;
     }
+}
+
+/* Scores and weights of all heads, a few at a time for the registers. */
+DEVICE void decode_score(struct decode_state *state, const struct decode *d, const struct kv_piece *k, uint32_t row, const uint32_t rows, uint32_t limit,
+                         const uint32_t checked)
+{
     wave_barrier();
+    UNROLL
+    for (uint32_t head = 0; head < d->heads; head += DECODE_SCORED) {
+        float s[DECODE_SCORED][DECODE_ROWS];
+        decode_scores(s, d, k, rows, head);
+        decode_weights(state, d, s, row, rows, head, limit, checked);
+        COMPILER_FENCE();
+    }
 }
 
 DEVICE void decode_values(struct decode_state *state, const struct decode *d, const struct kv_piece *v, const uint32_t rows)
@@ -277,9 +296,8 @@ DEVICE void decode_values(struct decode_state *state, const struct decode *d, co
 DEVICE void decode_last(struct decode_state *state, const struct kv_piece *k, const struct kv_piece *v, const struct decode *d, uint32_t row, const uint32_t rows,
                         uint32_t limit)
 {
-    float s[DECODE_HEADS][DECODE_ROWS];
-    decode_scores(s, d, k, rows);
-    decode_weights(state, d, s, row, rows, limit, 1);
+    decode_score(state, d, k, row, rows, limit, 1);
+    wave_barrier();
     decode_values(state, d, v, rows);
 }
 
@@ -287,15 +305,13 @@ DEVICE void decode_last(struct decode_state *state, const struct kv_piece *k, co
 DEVICE void decode_run(struct decode_state *state, struct kv_piece *k, struct kv_piece *v, const uint8_t *k_plane, const uint8_t *v_plane,
                        const struct decode *d, uint32_t count, uint32_t limit)
 {
-    float s[DECODE_HEADS][DECODE_ROWS];
     uint32_t row = 0;
     if (count == 0) return;
 #pragma clang loop unroll(disable)
     for (; row + d->rows < count; row += d->rows) {
-        decode_scores(s, d, k, d->rows);
-        COMPILER_FENCE();
+        decode_score(state, d, k, row, d->rows, limit, 0);
         decode_fetch(k, k_plane, d, row + d->rows, 0, d->rows, limit);
-        decode_weights(state, d, s, row, d->rows, limit, 0);
+        wave_barrier();
         decode_values(state, d, v, d->rows);
         COMPILER_FENCE();
         decode_fetch(v, v_plane, d, row + d->rows, 0, d->rows, limit);
@@ -310,7 +326,7 @@ DEVICE void decode_begin(struct decode_state *state, const struct decode *d, uin
 {
     UNROLL
     for (uint32_t h = 0; h < d->heads; h++) {
-        state->m[h] = ATTENTION_MASKED;
+        state->m[h] = ATTENTION_NOTHING;
         state->l[h] = 0.0f;
         UNROLL
         for (uint32_t i = 0; i < 8; i++) state->acc[h][i] = 0.0f;
@@ -347,10 +363,12 @@ DEVICE void decode_publish(struct decode_state *state, const struct decode *d)
         if (!decode_lane_idle(d))
             UNROLL
             for (uint32_t i = 0; i < kept; i++) sum[h * d->head_dim + d->column + first + i] = state->acc[h][i];
-        if (lane_id() == 0) {
-            ml[2 * h] = state->m[h];
-            ml[2 * h + 1] = state->l[h];
-        }
+    }
+    if (lane_id() != 0) return;
+    UNROLL
+    for (uint32_t h = 0; h < d->heads; h++) {
+        ml[2 * h] = state->m[h];
+        ml[2 * h + 1] = state->l[h];
     }
 }
 
@@ -367,7 +385,7 @@ DEVICE void decode_add(f32x4 *x, float *x_m, float *x_l, const f32x4 part, float
 DEVICE void decode_sum_waves(f32x4 *x, float *m, float *l, const struct decode *d, uint32_t h, uint32_t column)
 {
     const float *ml = decode_ml(d) + 2 * h;
-    *m = ATTENTION_MASKED;
+    *m = ATTENTION_NOTHING;
     UNROLL
     for (uint32_t w = 0; w < d->waves; w++) *m = max_f32(*m, ml[w * d->heads * 2]);
     *l = 0.0f;
@@ -387,28 +405,29 @@ DEVICE void decode_write(float *out, const struct decode *d, uint32_t h, uint32_
     *(GLOBAL f32x4 *)(void *)(out + (uint64_t)(d->first + h) * d->head_dim + column) = x * (1.0f / l);
 }
 
-/* All parts of four columns, in batches whose loads are in flight together.  m and l are read past the caches: their address may be the same in all
- * lanes, and the scalar cache of AMD would keep what it saw before. */
+/* All parts of four columns, in batches whose loads are in flight together.  The place of m and l may be the same in all lanes; it is kept out of the
+ * scalar registers, whose cache on AMD would keep what it saw before. */
 DEVICE void decode_merge(float *out, const float *parts, const float *parts_ml, const struct decode *d, uint32_t n, uint32_t h, uint32_t column)
 {
-    enum { BATCH = 8 };
+    enum { BATCH = 16 };
     f32x4 x = { 0.0f, 0.0f, 0.0f, 0.0f };
-    float x_m = ATTENTION_MASKED, x_l = 0.0f;
+    float x_m = ATTENTION_NOTHING, x_l = 0.0f;
+    uint32_t first = d->part * d->splits * d->heads + h;
+    PIN(first);
     for (uint32_t base = 0; base < d->splits; base += BATCH) {
         f32x4 part[BATCH];
-        float m[BATCH], l[BATCH];
+        f32x2 ml[BATCH];
         UNROLL
         for (uint32_t k = 0; k < BATCH; k++) {
             if (base + k >= d->splits) continue;
-            const uint32_t at = (d->part * d->splits + (base + k < n ? base + k : 0)) * d->heads + h;
+            const uint32_t at = first + (base + k < n ? base + k : 0) * d->heads;
             part[k] = *(const GLOBAL f32x4 *)(const void *)(parts + (uint64_t)at * d->head_dim + column);
-            m[k] = load_shared_f32(parts_ml + 2 * (uint64_t)at);
-            l[k] = load_shared_f32(parts_ml + 2 * (uint64_t)at + 1);
+            ml[k] = *(const GLOBAL f32x2 *)(const void *)(parts_ml + 2 * (uint64_t)at);
         }
         UNROLL
         for (uint32_t k = 0; k < BATCH; k++) {
             if (base + k >= d->splits || base + k >= n) continue;
-            decode_add(&x, &x_m, &x_l, part[k], m[k], l[k]);
+            decode_add(&x, &x_m, &x_l, part[k], ml[k].x, ml[k].y);
         }
     }
     decode_write(out, d, h, column, x, x_l);
@@ -430,8 +449,8 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
         }
         *(GLOBAL f32x4 *)(void *)(parts + (uint64_t)at * d->head_dim + column) = x;
         if (column) continue;
-        store_shared_f32(parts_ml + 2 * (uint64_t)at, m);
-        store_shared_f32(parts_ml + 2 * (uint64_t)at + 1, l);
+        const f32x2 ml = { m, l };
+        *(GLOBAL f32x2 *)(void *)(parts_ml + 2 * (uint64_t)at) = ml;
     }
     if (n == 1 || !last_to_arrive(counters + d->part, n, (uint32_t *)(void *)(decode_ml(d) + d->waves * d->heads * 2))) return;
     for (uint32_t i = thread_x(); i < items; i += d->threads) decode_merge(out, parts, parts_ml, d, n, 4 * i / d->head_dim, 4 * i % d->head_dim);
@@ -461,21 +480,19 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     const uint32_t owner = k_new && d.split == 0 && d.wave == d.waves - 1, ahead = ATTENTION_AHEAD < d.rows ? ATTENTION_AHEAD : d.rows;
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
     pdl_wait();
+    const uint32_t n_past = a.step->n_past;
     decode_load_inputs(&in, &d, q, k_new, v_new, owner, n_rot, neox);
     decode_fetch(k, k_plane, &d, 0, 0, ahead, n_ctx);
-    COMPILER_FENCE();
+    mark(a);
 
-    const uint32_t n_past = uniform(a.step->n_past), limit = k_new ? n_past : n_past + 1, unit = d.waves * d.slots;
+    const uint32_t limit = k_new ? n_past : n_past + 1, unit = d.waves * d.slots;
     const uint32_t blocks = (limit + unit - 1) / unit, count = blocks > d.split ? (blocks - d.split + splits - 1) / splits : 0;
     const uint32_t n = blocks == 0 ? 1 : blocks < splits ? blocks : splits;
-    mark(a);
     if (d.split >= n) return;
     rotation_load(&r, rope_hi, rope_lo, n_past, block, head_dim, n_rot);
     COMPILER_FENCE();
-    if (count) {
-        decode_fetch(k, k_plane, &d, 0, ahead, d.rows, limit);
-        decode_fetch(v, v_plane, &d, 0, 0, d.rows, limit);
-    }
+    decode_fetch(k, k_plane, &d, 0, ahead, d.rows, limit);
+    decode_fetch(v, v_plane, &d, 0, 0, d.rows, limit);
     COMPILER_FENCE();
 
     decode_finish_q(&in, &d, &r, q_norm != 0, eps, scale * 1.44269504f, n_rot, neox);

@@ -15,13 +15,14 @@
 
 /* Tiles of 16 rows of a wave: with 2 each K and V that a wave reads from LDS serves twice, if registers hold both sums. */
 #define ATTENTION_PREFILL_TILES(head_dim, wave, async) (((async) || (wave) == 64u) && (head_dim) <= 128u ? 2u : 1u)
-/* Rows of a group, and positions whose K and V it takes at a time. */
+/* Rows of a group, and positions whose K and V it takes at a time: as many as registers hold, and on AMD LDS. */
 #define ATTENTION_PREFILL_EXACT_ROWS 32u
 #define ATTENTION_PREFILL_ROWS(kind, digits, head_dim, wave, threads, async) \
     (ATTENTION_PREFILL_EXACT(kind, digits) ? ATTENTION_PREFILL_EXACT_ROWS : (threads) / (wave) * 16u * ATTENTION_PREFILL_TILES(head_dim, wave, async))
 #define ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async) \
     (ATTENTION_PREFILL_EXACT(kind, digits) ? ((head_dim) > 128u ? 16u : 32u) \
-     : (async) ? ((kind) == KV_KIND_f16 ? 64u : 32u) : (wave) == 32u && (head_dim) > 128u ? 16u : 32u)
+     : (async) ? ((kind) == KV_KIND_f16 && ((head_dim) <= 64u || (head_dim) > 128u) ? 64u : 32u) \
+     : (wave) == 32u && (head_dim) > 128u ? 16u : 32u)
 
 /* The launch: grid_x groups, and tokens of a group (grid_y = ceil(tokens / these)). */
 #define ATTENTION_PREFILL_GROUPS(n_head, n_head_kv) ((n_head_kv) * ATTENTION_PREFILL_CUTS(n_head, n_head_kv))
@@ -31,20 +32,21 @@
 /* Registers of a lane for the sums of a wave and for Q: Q stays there when there is room, else in LDS (mma.h: MMA_ACC, MMA_WORDS). */
 #define ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, wave, async) \
     (ATTENTION_PREFILL_TILES(head_dim, wave, async) * (256u / (wave) * ((head_dim) + ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async)) / 16u \
-     + ((async) ? 4u : (wave) == 64u ? 2u : 8u) * (head_dim) / 16u) <= 176u)
+     + ((async) ? 4u : (wave) == 64u ? 2u : 8u) * (head_dim) / 16u) <= 160u)
 
 /* LDS rows of f16: of one position or query, and, where V is transposed (no asynchronous copies), of one dimension; an odd number of 16-byte pieces. */
 #define ATTENTION_PREFILL_STRIDE(n) ((n) * 2u + 16u)
-#define ATTENTION_PREFILL_V_BYTES(positions, head_dim, async) \
-    ((async) ? (positions) * ATTENTION_PREFILL_STRIDE(head_dim) : (head_dim) * ATTENTION_PREFILL_STRIDE(positions))
-#define ATTENTION_PREFILL_MOST(a, b) ((a) > (b) ? (a) : (b))
-/* Q of one wave's 16 rows passes through the places of K and V when it goes on to registers. */
+#define ATTENTION_PREFILL_K_V_BYTES(positions, head_dim, async) \
+    ((positions) * ATTENTION_PREFILL_STRIDE(head_dim) \
+     + ((async) ? (positions) * ATTENTION_PREFILL_STRIDE(head_dim) : (head_dim) * ATTENTION_PREFILL_STRIDE(positions)))
+/* Q, when it stays in LDS; else 16 rows of each wave pass through the places of K and V on their way to registers. */
 #define ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, wave, threads, async) \
     (ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, wave, async) \
      ? 0u : ATTENTION_PREFILL_ROWS(kind, digits, head_dim, wave, threads, async) * ATTENTION_PREFILL_STRIDE(head_dim))
-#define ATTENTION_PREFILL_KV_BYTES(positions, head_dim, wave, threads, async) \
-    (ATTENTION_PREFILL_MOST((positions) * ATTENTION_PREFILL_STRIDE(head_dim) + ATTENTION_PREFILL_V_BYTES(positions, head_dim, async), \
-                            (threads) / (wave) * 16u * ATTENTION_PREFILL_STRIDE(head_dim)))
+#define ATTENTION_PREFILL_MOST(a, b) ((a) > (b) ? (a) : (b))
+#define ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, wave, threads, async) \
+    (ATTENTION_PREFILL_MOST(ATTENTION_PREFILL_K_V_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async), head_dim, async), \
+        ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, wave, async) ? (threads) / (wave) * 16u * ATTENTION_PREFILL_STRIDE(head_dim) : 0u))
 /* Of a wave: where the weights of the softmax become an operand (mma.h: MMA_SCRATCH_BYTES). */
 #define ATTENTION_PREFILL_SCRATCH_BYTES(async) ((async) ? 0u : 768u)
 
@@ -58,6 +60,6 @@
     (ATTENTION_PREFILL_EXACT(kind, digits) \
      ? ATTENTION_PREFILL_EXACT_LDS_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async), head_dim) \
      : ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, wave, threads, async) \
-       + ATTENTION_PREFILL_KV_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async), head_dim, wave, threads, async) \
+       + ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, wave, threads, async) \
        + (threads) / (wave) * ATTENTION_PREFILL_SCRATCH_BYTES(async))
 #endif

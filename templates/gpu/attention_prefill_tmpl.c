@@ -98,12 +98,25 @@ DEVICE void prefill_pad(const struct prefill *p, const struct prefill_out *out)
 }
 
 /* ---- K and V to LDS as f16 ---- */
-/* Piece i of a thread: 8 columns of a row, and with `pairs` also of the next row.  Neighbouring threads take neighbouring pieces of a row; pairs are neighbours
- * along the rows, so that their transposed writes fall into different banks. */
+/* A piece is 8 columns of a row.  Neighbouring threads take neighbouring pieces of a row, from turn to turn the same columns of later rows, so that a turn
+ * adds a constant to the addresses; the lanes of a row are a power of two, a few idle.  With dimensions as rows of LDS, neighbours take neighbouring pairs of rows:
+ * their writes fall into different banks. */
 struct prefill_pieces { struct kv_piece piece[PREFILL_PIECES]; struct copy copy[PREFILL_PIECES]; };
 
-DEVICE uint32_t prefill_n_pieces(const struct prefill *p) { return (p->positions * (p->head_dim / 8) + p->threads - 1) / p->threads; }
-DEVICE uint32_t prefill_n_pairs(const struct prefill *p)  { return (p->positions / 2 * (p->head_dim / 8) + p->threads - 1) / p->threads; }
+DEVICE uint32_t prefill_row_lanes(const struct prefill *p)
+{
+    return p->head_dim <= 16 ? 2 : p->head_dim <= 32 ? 4 : p->head_dim <= 64 ? 8 : p->head_dim <= 128 ? 16 : 32;
+}
+DEVICE uint32_t prefill_row(const struct prefill *p, const uint32_t turn) { return thread_x() / prefill_row_lanes(p) + turn * (p->threads / prefill_row_lanes(p)); }
+DEVICE uint32_t prefill_column(const struct prefill *p)                   { return thread_x() % prefill_row_lanes(p) * 8; }
+DEVICE uint32_t prefill_turns(const struct prefill *p) { return (p->positions * prefill_row_lanes(p) + p->threads - 1) / p->threads; }
+DEVICE uint32_t prefill_has_piece(const struct prefill *p, const uint32_t turn)
+{
+    return (p->threads <= p->positions * prefill_row_lanes(p) || prefill_row(p, turn) < p->positions) && prefill_column(p) < p->head_dim;
+}
+DEVICE uint32_t prefill_pair_row(const struct prefill *p)                         { return thread_x() % (p->positions / 2) * 2; }
+DEVICE uint32_t prefill_pair_column(const struct prefill *p, const uint32_t turn) { return (thread_x() / (p->positions / 2) + turn * (p->threads / (p->positions / 2))) * 8; }
+DEVICE uint32_t prefill_pair_turns(const struct prefill *p) { return (p->positions / 2 * (p->head_dim / 8) + p->threads - 1) / p->threads; }
 
 DEVICE void prefill_fetch(struct kv_piece *piece, const struct prefill *p, const uint8_t *plane, uint32_t position, uint32_t column)
 {
@@ -124,10 +137,9 @@ DEVICE u32x4 prefill_f16(const struct kv_piece *piece)
 /* The rows of positions first .. into LDS at `to`: begun, and ended when those bytes are free (where copies reach LDS by themselves, free from the beginning). */
 DEVICE void prefill_rows_begin(struct prefill_pieces *h, uint8_t *to, const struct prefill *p, const uint8_t *plane, uint32_t first)
 {
-    const uint32_t per_row = p->head_dim / 8;
-    UNROLL for (uint32_t i = 0; i < prefill_n_pieces(p); i++) {
-        const uint32_t n = thread_x() + i * p->threads, row = n / per_row, column = n % per_row * 8;
-        if (row >= p->positions) continue;
+    UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++) {
+        const uint32_t row = prefill_row(p, i), column = prefill_column(p);
+        if (!prefill_has_piece(p, i)) continue;
         if (KV_KIND != KV_KIND_f16 || !COPIES_REACH_LDS) prefill_fetch(&h->piece[i], p, plane, first + row, column);
         else copy_begin(&h->copy[i], to + row * p->stride + 2 * column, plane + kv_bytes(p->kv_head, first + row, column, p->n_ctx, p->head_dim), first + row < p->end);
     }
@@ -135,19 +147,18 @@ DEVICE void prefill_rows_begin(struct prefill_pieces *h, uint8_t *to, const stru
 }
 DEVICE void prefill_rows_end(const struct prefill_pieces *h, uint8_t *to, const struct prefill *p)
 {
-    const uint32_t per_row = p->head_dim / 8;
-    UNROLL for (uint32_t i = 0; i < prefill_n_pieces(p); i++) {
-        const uint32_t n = thread_x() + i * p->threads, row = n / per_row, column = n % per_row * 8;
-        if (row >= p->positions) continue;
-        if (KV_KIND != KV_KIND_f16 || !COPIES_REACH_LDS) *(u32x4 *)(void *)(to + row * p->stride + 2 * column) = prefill_f16(&h->piece[i]);
-        else copy_end(&h->copy[i], to + row * p->stride + 2 * column);
+    UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++) {
+        uint8_t *place = to + prefill_row(p, i) * p->stride + 2 * prefill_column(p);
+        if (!prefill_has_piece(p, i)) continue;
+        if (KV_KIND != KV_KIND_f16 || !COPIES_REACH_LDS) *(u32x4 *)(void *)place = prefill_f16(&h->piece[i]);
+        else copy_end(&h->copy[i], place);
     }
 }
 /* The same with dimensions as rows of LDS, for V where an operand is not transposed while it is read. */
 DEVICE void prefill_columns_begin(struct prefill_pieces *h, const struct prefill *p, const uint8_t *plane, uint32_t first)
 {
-    UNROLL for (uint32_t i = 0; i < prefill_n_pairs(p); i++) {
-        const uint32_t n = thread_x() + i * p->threads, row = n % (p->positions / 2) * 2, column = n / (p->positions / 2) * 8;
+    UNROLL for (uint32_t i = 0; i < prefill_pair_turns(p); i++) {
+        const uint32_t row = prefill_pair_row(p), column = prefill_pair_column(p, i);
         if (column >= p->head_dim) continue;
         prefill_fetch(&h->piece[2 * i], p, plane, first + row, column);
         prefill_fetch(&h->piece[2 * i + 1], p, plane, first + row + 1, column);
@@ -155,12 +166,12 @@ DEVICE void prefill_columns_begin(struct prefill_pieces *h, const struct prefill
 }
 DEVICE void prefill_columns_end(const struct prefill_pieces *h, uint8_t *to, const struct prefill *p)
 {
-    UNROLL for (uint32_t i = 0; i < prefill_n_pairs(p); i++) {
-        const uint32_t n = thread_x() + i * p->threads, row = n % (p->positions / 2) * 2, column = n / (p->positions / 2) * 8;
+    UNROLL for (uint32_t i = 0; i < prefill_pair_turns(p); i++) {
+        const uint32_t column = prefill_pair_column(p, i);
         if (column >= p->head_dim) continue;
         const u32x4 x = prefill_f16(&h->piece[2 * i]), y = prefill_f16(&h->piece[2 * i + 1]);
         UNROLL for (uint32_t k = 0; k < 4; k++) {
-            uint8_t *place = to + (column + 2 * k) * p->v_stride + 2 * row;
+            uint8_t *place = to + (column + 2 * k) * p->v_stride + 2 * prefill_pair_row(p);
             *(uint32_t *)(void *)place = byte_perm(x[k], y[k], 0x05040100u);
             *(uint32_t *)(void *)(place + p->v_stride) = byte_perm(x[k], y[k], 0x07060302u);
         }
@@ -180,7 +191,8 @@ DEVICE void prefill_v_end(const struct prefill_pieces *h, uint8_t *to, const str
 /* ---- the rows of a wave ---- */
 struct prefill_wave {
     struct mma_acc o[PREFILL_TILES][PREFILL_DIMS];              /* sum of weight * v */
-    struct mma_acc s[PREFILL_TILES][PREFILL_SPANS];             /* scores, then weights, of one step */
+    struct mma_acc s[PREFILL_TILES][PREFILL_SPANS];             /* scores of one step */
+    struct mma_a   weights[PREFILL_TILES][PREFILL_SPANS];       /* of the same */
     struct mma_a   q[PREFILL_TILES][PREFILL_DIMS];              /* when Q is in registers */
     float          max[PREFILL_TILES][MMA_ROWS];                /* of the scores so far, the same in all lanes of a row */
     float          sum[PREFILL_TILES][MMA_ROWS];                /* of this lane's weights */
@@ -227,43 +239,53 @@ DEVICE void prefill_wave_begin(struct prefill_wave *w, const struct prefill *p, 
     if (p->q_registers) barrier();
 }
 
+/* Operands are loaded PREFILL_AHEAD products before their use; sums are pinned, lest the compiler load all of them first, which takes more registers than there are. */
+enum { PREFILL_AHEAD = COPIES_REACH_LDS ? 1 : 2 };
+
 /* s = Q K^T */
 DEVICE void prefill_scores(struct prefill_wave *w, const struct prefill *p, const uint8_t *k)
 {
+    struct mma_a a[PREFILL_AHEAD + 1][PREFILL_TILES];
+    struct mma_b b[PREFILL_AHEAD + 1];
+    const uint32_t spans = p->positions / 16, n_loads = spans * (p->head_dim / 16);
     UNROLL for (uint32_t t = 0; t < p->tiles; t++)
-        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++) mma_zero(&w->s[t][j]);
-    UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++) {
-        struct mma_a a[PREFILL_TILES];
-        UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
-            if (p->q_registers) a[t] = w->q[t][d];
-            else mma_load_a(&a[t], w->q_lds + 16 * t * p->stride + 32 * d, p->stride);
+        UNROLL for (uint32_t j = 0; j < spans; j++) mma_zero(&w->s[t][j]);
+    UNROLL for (uint32_t n = 0; n < n_loads + PREFILL_AHEAD; n++) {
+        if (n < n_loads) {
+            const uint32_t d = n / spans, j = n % spans;
+            UNROLL for (uint32_t t = 0; t < p->tiles && j == 0 && !p->q_registers; t++)
+                mma_load_a(&a[d % (PREFILL_AHEAD + 1)][t], w->q_lds + 16 * t * p->stride + 32 * d, p->stride);
+            mma_load_b(&b[n % (PREFILL_AHEAD + 1)], k + 16 * j * p->stride + 32 * d, p->stride);
         }
-        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++) {
-            struct mma_b b;
-            mma_load_b(&b, k + 16 * j * p->stride + 32 * d, p->stride);
-            UNROLL for (uint32_t t = 0; t < p->tiles; t++) mma_f16(&w->s[t][j], &a[t], &b);
+        if (n < PREFILL_AHEAD) continue;
+        const uint32_t m = n - PREFILL_AHEAD, d = m / spans;
+        UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+            mma_f16(&w->s[t][m % spans], p->q_registers ? &w->q[t][d] : &a[d % (PREFILL_AHEAD + 1)][t], &b[m % (PREFILL_AHEAD + 1)]);
+            mma_pin(&w->s[t][m % spans]);
         }
     }
 }
 
-/* Scores of positions that a row does not attend.  first: of the step's positions. */
+/* Scores of positions that a row does not attend.  first: of the step's positions.  The pin keeps what only this needs out of the registers of the loop. */
 DEVICE void prefill_mask(struct prefill_wave *w, const struct prefill *p, uint32_t first)
 {
+    uint32_t m = wave_id() * 16 * p->tiles;
+    PIN(m);
     UNROLL for (uint32_t t = 0; t < p->tiles; t++)
         UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
-            const uint32_t last = prefill_last(p, (wave_id() * p->tiles + t) * 16 + mma_row(mma_of_row(g, 0)));
+            const int32_t last = (int32_t)(prefill_last(p, m + 16 * t + mma_row(mma_of_row(g, 0))) - first - mma_col(0));
             UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
                 UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) {
                     const uint32_t e = mma_of_row(g, n);
-                    if (first + 16 * j + mma_col(e) > last) w->s[t][j].x[e] = PREFILL_MASKED;
+                    if ((int32_t)(16 * j + (mma_col(e) - mma_col(0))) > last) w->s[t][j].x[e] = PREFILL_MASKED;
                 }
         }
 }
 
-/* Scores become weights 2^(s - max); sums so far move to the new maximum. */
-DEVICE void prefill_softmax(struct prefill_wave *w, const struct prefill *p)
+/* Weights 2^(s - max), at once as operands, which take less room; sums so far move to the new maximum. */
+DEVICE void prefill_softmax(struct prefill_wave *w, const struct prefill *p, uint8_t *scratch)
 {
-    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
         UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
             float top = w->max[t][g];
             UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
@@ -282,22 +304,26 @@ DEVICE void prefill_softmax(struct prefill_wave *w, const struct prefill *p)
             UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)
                 UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) w->o[t][d].x[mma_of_row(g, n)] *= factor;
         }
+        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++) mma_a_of_acc(&w->weights[t][j], &w->s[t][j], scratch);
+    }
 }
 
 /* o += weights V */
-DEVICE void prefill_values(struct prefill_wave *w, const struct prefill *p, const uint8_t *v, uint8_t *scratch)
+DEVICE void prefill_values(struct prefill_wave *w, const struct prefill *p, const uint8_t *v)
 {
-    UNROLL for (uint32_t j = 0; j < p->positions / 16; j++) {
-        struct mma_a a[PREFILL_TILES];
-        UNROLL for (uint32_t t = 0; t < p->tiles; t++) mma_a_of_acc(&a[t], &w->s[t][j], scratch);
-        UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++) {
-            struct mma_b b;
-            if (COPIES_REACH_LDS) mma_load_b_trans(&b, v + 16 * j * p->stride + 32 * d, p->stride);
-            else mma_load_b(&b, v + 16 * d * p->v_stride + 32 * j, p->v_stride);
-            UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
-                mma_f16(&w->o[t][d], &a[t], &b);
-                mma_pin(&w->o[t][d]);
-            }
+    struct mma_b b[PREFILL_AHEAD + 1];
+    const uint32_t dims = p->head_dim / 16, n_loads = p->positions / 16 * dims;
+    UNROLL for (uint32_t n = 0; n < n_loads + PREFILL_AHEAD; n++) {
+        if (n < n_loads) {
+            const uint32_t j = n / dims, d = n % dims;
+            if (COPIES_REACH_LDS) mma_load_b_trans(&b[n % (PREFILL_AHEAD + 1)], v + 16 * j * p->stride + 32 * d, p->stride);
+            else mma_load_b(&b[n % (PREFILL_AHEAD + 1)], v + 16 * d * p->v_stride + 32 * j, p->v_stride);
+        }
+        if (n < PREFILL_AHEAD) continue;
+        const uint32_t m = n - PREFILL_AHEAD;
+        UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+            mma_f16(&w->o[t][m % dims], &w->weights[t][m / dims], &b[m % (PREFILL_AHEAD + 1)]);
+            mma_pin(&w->o[t][m % dims]);
         }
     }
 }
@@ -324,7 +350,7 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
     const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
     uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, WAVE, p->threads, COPIES_REACH_LDS);
     uint8_t *lds_v = lds_k + p->positions * p->stride;
-    uint8_t *scratch = lds_k + ATTENTION_PREFILL_KV_BYTES(p->positions, p->head_dim, WAVE, p->threads, COPIES_REACH_LDS)
+    uint8_t *scratch = lds_k + ATTENTION_PREFILL_KV_BYTES(KV_KIND, 1u, p->head_dim, WAVE, p->threads, COPIES_REACH_LDS)
                      + wave_id() * ATTENTION_PREFILL_SCRATCH_BYTES(COPIES_REACH_LDS);
     struct prefill_pieces pieces_k, pieces_v;
     struct prefill_wave w;
@@ -343,8 +369,8 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
         const uint32_t next = first + p->positions;
         if (next < p->end) prefill_rows_begin(&pieces_k, lds_k, p, k, next);
         if (next > (p->causal ? p->n_past + p->first_token + 1 : p->end)) prefill_mask(&w, p, first);
-        prefill_softmax(&w, p);
-        prefill_values(&w, p, lds_v, scratch);
+        prefill_softmax(&w, p, scratch);
+        prefill_values(&w, p, lds_v);
         if (next < p->end) prefill_rows_end(&pieces_k, lds_k, p);
     }
     prefill_wave_end(&w, p, out);
@@ -364,23 +390,19 @@ DEVICE uint32_t prefill_lanes(const struct prefill *p) { return p->threads / (AT
 
 DEVICE void prefill_f32_fetch(struct prefill_pieces *h, const struct prefill *p, const uint8_t *plane, uint32_t first)
 {
-    const uint32_t per_row = p->head_dim / 8;
-    UNROLL for (uint32_t i = 0; i < prefill_n_pieces(p); i++) {
-        const uint32_t n = thread_x() + i * p->threads, row = n / per_row;
+    UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++) {
         h->piece[i].values[1] = (u32x4)(0u);
-        if (row < p->positions) prefill_fetch(&h->piece[i], p, plane, first + row, n % per_row * 8);
+        if (prefill_has_piece(p, i)) prefill_fetch(&h->piece[i], p, plane, first + prefill_row(p, i), prefill_column(p));
     }
 }
 DEVICE void prefill_f32_put(float *to, const struct prefill_pieces *h, const struct prefill *p)
 {
-    const uint32_t per_row = p->head_dim / 8;
-    UNROLL for (uint32_t i = 0; i < prefill_n_pieces(p); i++) {
-        const uint32_t n = thread_x() + i * p->threads, row = n / per_row;
+    UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++) {
         float x[8];
-        if (row >= p->positions) continue;
+        if (!prefill_has_piece(p, i)) continue;
         kv_values(x, &h->piece[i]);
         const f32x4 low = { x[0], x[1], x[2], x[3] }, high = { x[4], x[5], x[6], x[7] };
-        f32x4 *place = (f32x4 *)(void *)(to + row * p->stride + n % per_row * 8);
+        f32x4 *place = (f32x4 *)(void *)(to + prefill_row(p, i) * p->stride + prefill_column(p));
         place[0] = low;
         place[1] = high;
     }
@@ -524,7 +546,7 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
 /* out: rows of [n_head][head_dim], row t of the step at out + t out_stride: f32 (kind 0, rest unused), or f16 or bf16 for a product (kind 1, 2), zeros up to a
  * multiple of 64 columns, their second digits `rest` bytes further (0: none).  q: rows f32 [n_head][head_dim], normed and rotated, row t at q + t q_stride.
  * Strides in bytes, multiples of 16.  head_dim: a multiple of 16 up to 256 (q8_0: of 32).  scale: of q . k.  digits: 2 asks for f32 products.
- * threads: 64, 128 or 256, all of the group.  All but pointers constants.  After pdl_wait(). */
+ * threads: 128 or 256, all of the group; 128 where gfx11 has more than 128 dimensions.  All but pointers constants.  After pdl_wait(). */
 DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint64_t rest, const uint32_t kind,
                               const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
                               const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads)

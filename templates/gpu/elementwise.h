@@ -10,14 +10,19 @@ DEVICE float elementwise_f32(float x, float y, const uint32_t what)
 {
     return what == ELEMENTWISE_ADD ? x + y : what == ELEMENTWISE_SILU ? silu_f32(x) * y : gelu_f32(x) * y;
 }
-/* Loads of several turns are under way together. */
 DEVICE void elementwise_row(float *out, const float *x, const float *y, const uint32_t what, const uint32_t cols, const uint32_t threads)
 {
-#pragma unroll 4
-    for (uint32_t e = thread_x(); 4 * e < cols; e += threads) {
-        const f32x4 v = row_quad(x, e, cols), w = row_quad(y, e, cols);
-        const f32x4 z = { elementwise_f32(v.x, w.x, what), elementwise_f32(v.y, w.y, what), elementwise_f32(v.z, w.z, what), elementwise_f32(v.w, w.w, what) };
-        row_quad_put(out, z, e, cols);
+#pragma unroll 1
+    for (uint32_t first = 0; 4 * first * threads < cols; first += ROW_QUADS) {
+        struct row_quads v, w;
+        row_load(&v, x, first, cols, threads);
+        row_load(&w, y, first, cols, threads);
+#pragma unroll
+        for (uint32_t i = 0; i < ROW_QUADS; i++) {
+            f32x4 z;
+            for (uint32_t k = 0; k < 4; k++) z[k] = elementwise_f32(v.v[i][k], w.v[i][k], what);
+            row_quad_put(out, z, (first + i) * threads + thread_x(), cols);
+        }
     }
 }
 

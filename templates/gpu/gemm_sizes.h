@@ -6,9 +6,13 @@
 #define GEMM_STEP_COLS 64
 #define GEMM_ROW_LDS   128
 
-/* Weights of a format in LDS: float formats (f16, bf16) are copied, stage by stage; the others are decoded one step ahead, into two slots at
- * most.  f32 weights take two planes, a high and a low f16. */
-#define GEMM_WEIGHT_SLOTS(stages, copied) ((copied) || (stages) < 2 ? (stages) : 2)
+/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
+#ifndef GEMM_UNIT_STEPS
+#define GEMM_UNIT_STEPS 1
+#endif
+/* Weights of a format in LDS: float formats (f16, bf16) are copied, stage by stage; the others are decoded GEMM_UNIT_STEPS ahead, while as many
+ * slots are read.  f32 weights take two planes, a high and a low f16. */
+#define GEMM_WEIGHT_SLOTS(stages, copied) ((copied) || (stages) < 2 ? (stages) : 2 * GEMM_UNIT_STEPS)
 
 /* LDS bytes of a group.  tokens, rows: of its tile; stages: slots of the ring (GEMM_STAGES); digits: 1 or 2 planes of x;
  * weight_digits: 2 for f32, else 1; copied: 1 for f16 and bf16, else 0. */

@@ -1,5 +1,7 @@
-/* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format with FORMAT defined and
- * formats/FORMAT.h included before; gives gemm_FORMAT and, for the two matrices of a GLU, gemm_pair_FORMAT.
+/* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format and shape of a group's tile,
+ * with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the end) and formats/FORMAT.h included before; gives
+ * gemm_FORMAT_<tokens>x<rows>_<threads> and, for the two matrices of a GLU, gemm_pair_FORMAT_<tokens>x<rows>_<threads>.
+ * GEMM_STAGES and GEMM_TOKEN_TILE belong to the program.
  *
  * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
  * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous copies on sm_90
@@ -9,13 +11,6 @@
 #define FORMAT q8_0
 #include "formats/q8_0.h"
 #endif
-#include "launch.h"
-#include "mma.h"
-#include "gemm_sizes.h"
-
-#ifndef FORGE_GEMM_COMMON
-#define FORGE_GEMM_COMMON
-/* The tile of a group.  GEMM_TOKEN_WAVES: into how many parts its tokens are split among the waves; the rows take the rest. */
 #ifndef GEMM_TOKENS
 #define GEMM_TOKENS 128
 #endif
@@ -23,41 +18,41 @@
 #define GEMM_ROWS 128
 #endif
 #ifndef GEMM_THREADS
-#define GEMM_THREADS 256
+#define GEMM_THREADS 128
 #endif
+#include "launch.h"
+#include "mma.h"
+#include "gemm_sizes.h"
+
+#ifndef FORGE_GEMM_COMMON
+#define FORGE_GEMM_COMMON
 #ifndef GEMM_STAGES
 #define GEMM_STAGES (COPIES_REACH_LDS ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS)
 #endif
-#ifndef GEMM_TOKEN_WAVES
-#define GEMM_TOKEN_WAVES (GEMM_THREADS / WAVE >= 4 ? 2 : 1)
-#endif
-/* Which GEMM_TOKENS tokens a group takes. */
+/* Which GEMM_TOKENS tokens a group takes.  As x, so that groups that run together share rows of weights. */
 #ifndef GEMM_TOKEN_TILE
-#define GEMM_TOKEN_TILE group_y()
+#define GEMM_TOKEN_TILE group_x()
 #endif
-
-enum {
-    GEMM_ROW_WAVES = GEMM_THREADS / WAVE / GEMM_TOKEN_WAVES,
-    GEMM_TILES_T   = GEMM_TOKENS / 16 / GEMM_TOKEN_WAVES,            /* 16 x 16 tiles of a wave: along tokens, along rows */
-    GEMM_TILES_R   = GEMM_ROWS / 16 / GEMM_ROW_WAVES,
-    GEMM_X_COPIES  = GEMM_TOKENS * 8 / GEMM_THREADS,                 /* 16-byte pieces a thread brings per step and plane */
-    GEMM_W_COPIES  = GEMM_ROWS * 8 / GEMM_THREADS,
-    GEMM_W_UNITS   = (GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS,  /* rows a thread decodes per step, if it has any */
-    /* 1: a lane's registers hold operands twice beside the sums, so that one set is loaded while the other is multiplied */
-    GEMM_AHEAD     = 2 * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R <= 192,
-};
-STATIC_ASSERT(GEMM_TILES_T * 16 * GEMM_TOKEN_WAVES == GEMM_TOKENS, "each wave takes a multiple of 16 tokens");
-STATIC_ASSERT(GEMM_TILES_R * 16 * GEMM_ROW_WAVES == GEMM_ROWS, "each wave takes a multiple of 16 rows");
-STATIC_ASSERT(GEMM_X_COPIES * GEMM_THREADS == GEMM_TOKENS * 8, "each thread copies as much of x as the others");
-STATIC_ASSERT(GEMM_W_COPIES * GEMM_THREADS == GEMM_ROWS * 8, "each thread copies as much of the weights as the others");
 STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
 STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
+
+/* What follows from the shape.  GEMM_GROUP: four waves multiply together.  GEMM_TOKEN_WAVES: into how many parts the tokens are split among the waves;
+ * the rows take the rest. */
+#define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
+#define GEMM_TOKEN_WAVES (GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_THREADS / WAVE >= 4 ? 2 : 1)
+#define GEMM_ROW_WAVES   (GEMM_THREADS / WAVE / GEMM_TOKEN_WAVES)
+#define GEMM_TILES_T     (GEMM_TOKENS / 16 / GEMM_TOKEN_WAVES)            /* 16 x 16 tiles of a wave: along tokens, along rows */
+#define GEMM_TILES_R     (GEMM_ROWS / 16 / GEMM_ROW_WAVES)
+#define GEMM_X_COPIES    (GEMM_TOKENS * 8 / GEMM_THREADS)                 /* 16-byte pieces a thread brings per step and plane */
+#define GEMM_W_COPIES    (GEMM_ROWS * 8 / GEMM_THREADS)
+#define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
+/* 1: a lane's registers hold operands twice beside the sums, so that one set is loaded while the other is multiplied. */
+#define GEMM_AHEAD       (2 * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R <= 192)
 
 /* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
 struct gemm_x { const uint8_t *x; uint64_t rest; uint32_t stride, last, digits; };
 /* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix, so that neighbouring 16 x 16 tiles of a wave are gate and up. */
 struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
-struct gemm_tile { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
 
 DEVICE uint32_t min_u32(uint32_t x, uint32_t y) { return x < y ? x : y; }
 DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
@@ -65,8 +60,24 @@ DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
     const uint8_t *from = w->pair && row / 16 % 2 ? w->up : w->w;
     return from + min_u32(w->pair ? row / 32 * 16 + row % 16 : row, w->last) * w->row_bytes;
 }
+/* Names of a format, and of a format and shape. */
+#define GEMM_JOIN2(name, format) name##format
+#define GEMM_JOIN(name, format)  GEMM_JOIN2(name, format)
+#define GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads) name##format##_##tokens##x##rows##_##threads
+#define GEMM_JOIN_SHAPE(name, format, tokens, rows, threads)  GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads)
+#define GEMM_IS_BF16_bf16 1
+#endif
+#define F(name) GEMM_JOIN(name, FORMAT)
+#define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
+
+STATIC_ASSERT(GEMM_TILES_T * 16 * GEMM_TOKEN_WAVES == GEMM_TOKENS, "each wave takes a multiple of 16 tokens");
+STATIC_ASSERT(GEMM_TILES_R * 16 * GEMM_ROW_WAVES == GEMM_ROWS, "each wave takes a multiple of 16 rows");
+STATIC_ASSERT(GEMM_X_COPIES * GEMM_THREADS == GEMM_TOKENS * 8, "each thread copies as much of x as the others");
+STATIC_ASSERT(GEMM_W_COPIES * GEMM_THREADS == GEMM_ROWS * 8, "each thread copies as much of the weights as the others");
+
+struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
 /* The pieces of x this thread brings for a step. */
-DEVICE void gemm_x_begin(struct copy *c, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
+DEVICE void G(gemm_x_begin_)(struct copy *c, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
 {
     UNROLL for (uint32_t d = 0; d < x->digits; d++)
         UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) {
@@ -75,7 +86,7 @@ DEVICE void gemm_x_begin(struct copy *c, uint8_t *slot, const struct gemm_x *x, 
                        x->x + d * x->rest + (min_u32(row, x->last) * x->stride + (step * 8 + piece) * 16), 1);
         }
 }
-DEVICE void gemm_x_end(const struct copy *c, uint8_t *slot, const struct gemm_x *x)
+DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot, const struct gemm_x *x)
 {
     UNROLL for (uint32_t d = 0; d < x->digits; d++)
         UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
@@ -83,26 +94,33 @@ DEVICE void gemm_x_end(const struct copy *c, uint8_t *slot, const struct gemm_x 
                      + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
 }
 
-struct gemm_operands { struct mma_a a[GEMM_TILES_T]; struct mma_b b[GEMM_TILES_R]; };
+/* The first token of this wave's tiles i, in the group's tile. */
+DEVICE uint32_t G(gemm_token_)(const uint32_t i)
+{
+    if (GEMM_GROUP) return (wave_id() / MMA_GROUP_WAVES * GEMM_TILES_T + i) * MMA_GROUP_A + wave_id() % MMA_GROUP_WAVES * 16;
+    return (wave_id() / GEMM_ROW_WAVES * GEMM_TILES_T + i) * 16;
+}
+
+struct G(gemm_operands_) { struct mma_a a[GEMM_TILES_T]; struct mma_b b[GEMM_TILES_R]; };
 /* A wave's operands of 16 columns (pieces `piece` and the next) from its rows of x and of weights. */
-DEVICE void gemm_load(struct gemm_operands *o, const uint8_t *x, const uint8_t *w, const uint32_t piece)
+DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const uint8_t *w, const uint32_t piece)
 {
     UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
 }
 /* One step of 64 columns.  digits: planes of x; weight_digits: of the weights; the product of the two low ones is below the sum's rounding.
  * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
-DEVICE void gemm_multiply(struct gemm_tile *y, const uint8_t *x, const uint8_t *w, const uint32_t digits, const uint32_t weight_digits,
+DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t digits, const uint32_t weight_digits,
                           const uint32_t bf16)
 {
-    struct gemm_operands o[2];
+    struct G(gemm_operands_) o[2];
     const uint32_t products = digits + weight_digits - 1, n_loads = 4 * products;
     x += wave_id() / GEMM_ROW_WAVES * (GEMM_TILES_T * 16 * GEMM_ROW_LDS);
     w += wave_id() % GEMM_ROW_WAVES * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
     UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
         const uint32_t p = n % products, m = n - GEMM_AHEAD;
         if (n < n_loads)
-            gemm_load(&o[n % 2], x + (p > 0 && p < digits ? GEMM_TOKENS * GEMM_ROW_LDS : 0), w + (p >= digits ? GEMM_ROWS * GEMM_ROW_LDS : 0),
+            G(gemm_load_)(&o[n % 2], x + (p > 0 && p < digits ? GEMM_TOKENS * GEMM_ROW_LDS : 0), w + (p >= digits ? GEMM_ROWS * GEMM_ROW_LDS : 0),
                       n / products * 2);
         if (n < GEMM_AHEAD) continue;
         UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
@@ -113,16 +131,33 @@ DEVICE void gemm_multiply(struct gemm_tile *y, const uint8_t *x, const uint8_t *
             }
     }
 }
+/* The same by four waves at once, on their way after it. */
+DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t digits, const uint32_t weight_digits,
+                                    const uint32_t bf16)
+{
+    x += wave_id() / MMA_GROUP_WAVES * (GEMM_TILES_T * MMA_GROUP_A * GEMM_ROW_LDS);
+    mma_group_begin();
+    UNROLL for (uint32_t p = 0; p < digits + weight_digits - 1; p++)
+        UNROLL for (uint32_t k = 0; k < 4; k++)
+            UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r += 8) {
+                    const uint8_t *a = x + (p > 0 && p < digits ? GEMM_TOKENS * GEMM_ROW_LDS : 0) + t * (MMA_GROUP_A * GEMM_ROW_LDS);
+                    const uint8_t *b = w + (p >= digits ? GEMM_ROWS * GEMM_ROW_LDS : 0) + r * (16 * GEMM_ROW_LDS);
+                    if (bf16) mma_group_bf16(&y->acc[t][r], a, b, 2 * k);
+                    else mma_group_f16(&y->acc[t][r], a, b, 2 * k);
+                }
+    mma_group_commit();
+}
 /* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
  * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
-DEVICE void gemm_hand_on(const struct forge_kernel_args a, const struct gemm_tile *y, const float scale, const uint32_t first_t, const uint32_t first_r,
+DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t, const uint32_t first_r,
                          const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
 {
     const uint32_t n = pairs ? 2 : 1, whole = rows % (GEMM_ROWS / n) == 0;
-    const uint32_t t0 = first_t + wave_id() / GEMM_ROW_WAVES * (GEMM_TILES_T * 16), r0 = first_r + wave_id() % GEMM_ROW_WAVES * (GEMM_TILES_R / n * 16);
+    const uint32_t r0 = first_r + wave_id() % GEMM_ROW_WAVES * (GEMM_TILES_R / n * 16);
     UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++)
         UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
-            const uint32_t t = t0 + 16 * i + mma_row(mma_of_row(g, 0));
+            const uint32_t t = first_t + G(gemm_token_)(i) + mma_row(mma_of_row(g, 0));
             if (t >= n_tokens) continue;
             UNROLL for (uint32_t j = 0; j < GEMM_TILES_R; j += n)
                 UNROLL for (uint32_t m = 0; m < MMA_ACC / MMA_ROWS; m++) {
@@ -133,68 +168,101 @@ DEVICE void gemm_hand_on(const struct forge_kernel_args a, const struct gemm_til
                 }
         }
 }
-#endif
 
-#define GEMM_JOIN2(name, format) name##format
-#define GEMM_JOIN(name, format)  GEMM_JOIN2(name, format)
-#define F(name)                  GEMM_JOIN(name, FORMAT)
-#define GEMM_IS_BF16_bf16 1
+#if F(GEMM_IS_BF16_)
+enum { G(GEMM_BF16_) = 1 };
+#else
+enum { G(GEMM_BF16_) = 0 };
+#endif
+/* COPIED: the weights are copied as they are; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ before its own a step's
+ * weights begin to be decoded. */
+#if F(UNIT_COLS_) == 8
+enum { G(GEMM_COPIED_) = 1, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = 1 };
+#elif F(UNIT_COLS_) == 64
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = GEMM_STAGES < 2 ? 1 : GEMM_UNIT_STEPS };
+#else
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 2, G(GEMM_LEAD_) = 1 };
+#endif
+enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_)) };
+DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return slots + slot * (G(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
 
 #if F(UNIT_COLS_) == 8
-enum { F(GEMM_COPIED_) = 1, F(GEMM_DIGITS_) = 1 };
-struct F(gemm_weights_) { struct copy c[GEMM_W_COPIES]; };
-/* 16-bit rows as they are: begin starts the copies of a step, end completes them. */
-DEVICE void F(gemm_begin_)(struct F(gemm_weights_) *n, uint8_t *slot, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+struct G(gemm_weights_) { struct copy c[GEMM_W_COPIES]; };
+/* 16-bit rows as they are: begin starts the copies of a step, into slot `slot`, end completes them. */
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
 {
-    (void)units;
+    if (step >= units) return;
     UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++) {
         const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
-        copy_begin(&n->c[i], slot + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
+        copy_begin(&n->c[i], G(gemm_w_slot_)(slots, slot) + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
     }
 }
-DEVICE void F(gemm_end_)(const struct F(gemm_weights_) *n, uint8_t *slot, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
 {
-    (void)w; (void)step; (void)units;
+    (void)w;
+    if (step >= units) return;
     UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++)
-        copy_end(&n->c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+        copy_end(&n->c[i], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_))
+                 + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
 }
 #elif F(UNIT_COLS_) == 64
-enum { F(GEMM_COPIED_) = 0, F(GEMM_DIGITS_) = 1 };
-struct F(gemm_weights_) { struct F(unit_) u[GEMM_W_UNITS]; };
-/* Packed units: begin loads those of a step, end decodes them. */
-DEVICE void F(gemm_begin_)(struct F(gemm_weights_) *n, uint8_t *slot, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+struct G(gemm_weights_) { struct F(unit_) u[GEMM_W_UNITS]; };
+/* Packed units: begin loads those of a turn, end decodes them.  They stay packed until then: a pin where they are loaded would wait on AMD.
+ * LEAD turns bring as many steps, of half the rows each when there are two, so that lanes 2l and 2l + 1 load 32 bytes from one row. */
+DEVICE uint32_t G(gemm_unit_row_)(const uint32_t turn, const uint32_t i)
 {
-    (void)slot;
-    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
-        if (thread_x() + i * GEMM_THREADS < GEMM_ROWS) {
-            F(load_)(&n->u[i], gemm_row(w, thread_x() + i * GEMM_THREADS), step, units);
-            F(pin_)(&n->u[i]);
-        }
+    return thread_x() / G(GEMM_LEAD_) + (turn % G(GEMM_LEAD_) * GEMM_W_UNITS + i) * (GEMM_THREADS / G(GEMM_LEAD_));
 }
-DEVICE void F(gemm_end_)(const struct F(gemm_weights_) *n, uint8_t *slot, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_LEAD_) * G(GEMM_LEAD_) + thread_x() % G(GEMM_LEAD_); }
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t slot,
+                           const uint32_t units)
 {
-    (void)w; (void)units;
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)slots; (void)slot;
     UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
-        if (thread_x() + i * GEMM_THREADS < GEMM_ROWS) {
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
+}
+/* A decoded unit to its row.  Of two lanes that write the same row of two slots, one begins in the middle: else both would want the same banks. */
+DEVICE void G(gemm_store_)(uint8_t *slot, const uint32_t h[32], const uint32_t row)
+{
+    const uint32_t swap = G(GEMM_LEAD_) == 2 && thread_x() % 2;
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 low = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        const u32x4 high = { h[4 * n + 16], h[4 * n + 17], h[4 * n + 18], h[4 * n + 19] };
+        u32x4 first = low, second = high;
+        if (swap) {
+            first = high;
+            second = low;
+        }
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 * swap, 1)) = first;
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 ^ 4 * swap, 1)) = second;
+    }
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t units)
+{
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)w;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) {
             uint32_t h[32];
+            F(pin_)(&n->u[i]);
             F(decode_)(h, &n->u[i], step);
-            UNROLL for (uint32_t piece = 0; piece < 8; piece++) {
-                const u32x4 v = { h[4 * piece], h[4 * piece + 1], h[4 * piece + 2], h[4 * piece + 3] };
-                *(u32x4 *)(void *)(slot + lds_piece(thread_x() + i * GEMM_THREADS, GEMM_ROW_LDS, piece, 1)) = v;
-            }
+            G(gemm_store_)(G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), h, G(gemm_unit_row_)(turn, i));
         }
 }
 #else
-enum { F(GEMM_COPIED_) = 0, F(GEMM_DIGITS_) = 2 };
-struct F(gemm_weights_) { uint32_t none; };
+struct G(gemm_weights_) { uint32_t none; };
 /* f32: split into a high and a low f16 on the way.  Loaded when needed: these matrices are rare and small. */
-DEVICE void F(gemm_begin_)(struct F(gemm_weights_) *n, uint8_t *slot, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
 {
-    (void)n; (void)slot; (void)w; (void)step; (void)units;
+    (void)n; (void)slots; (void)w; (void)step; (void)slot; (void)units;
 }
-DEVICE void F(gemm_end_)(const struct F(gemm_weights_) *n, uint8_t *slot, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
 {
     (void)n;
+    if (step >= units) return;
     for (uint32_t i = 0; i < GEMM_W_COPIES * 2; i++) {
         const uint32_t part = thread_x() % 16, row = thread_x() / 16 + i * (GEMM_THREADS / 16);
         struct F(unit_) u;
@@ -202,83 +270,76 @@ DEVICE void F(gemm_end_)(const struct F(gemm_weights_) *n, uint8_t *slot, const 
         F(load_)(&u, gemm_row(w, row), step * 16 + part, units * 16);
         F(decode_)(h, &u, step * 16 + part);
         F(decode_rest_)(rest, &u, step * 16 + part);
-        uint8_t *to = slot + lds_piece(row, GEMM_ROW_LDS, part / 2, 1) + part % 2 * 8;
+        uint8_t *to = G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)) + lds_piece(row, GEMM_ROW_LDS, part / 2, 1) + part % 2 * 8;
         const u32x2 high = { h[0], h[1] }, low = { rest[0], rest[1] };
         *(u32x2 *)(void *)to = high;
         *(u32x2 *)(void *)(to + GEMM_ROWS * GEMM_ROW_LDS) = low;
     }
 }
 #endif
-#if F(GEMM_IS_BF16_)
-enum { F(GEMM_BF16_) = 1 };
-#else
-enum { F(GEMM_BF16_) = 0 };
-#endif
 
 /* What is on its way, and where the slots are. */
-struct F(gemm_ahead_) {
+struct G(gemm_ahead_) {
     struct copy x[2 * GEMM_X_COPIES];
-    struct F(gemm_weights_) w;
+    struct G(gemm_weights_) w;
     uint8_t *x_slots, *w_slots;
 };
 /* Slots are numbered round the ring: the slot of a step is its number modulo the slots. */
-DEVICE uint8_t *F(gemm_x_slot_)(const struct F(gemm_ahead_) *n, const struct gemm_x *x, const uint32_t slot)
+DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const struct gemm_x *x, const uint32_t slot)
 {
     return n->x_slots + slot * (x->digits * GEMM_TOKENS * GEMM_ROW_LDS);
 }
-DEVICE uint8_t *F(gemm_w_slot_)(const struct F(gemm_ahead_) *n, const uint32_t slot)
-{
-    return n->w_slots + slot * (F(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS);
-}
-
 /* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
-DEVICE void F(gemm_start_)(struct F(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
                            const uint32_t units)
 {
     if (step < units) {
-        gemm_x_begin(n->x, F(gemm_x_slot_)(n, x, slot), x, step);
-        if (F(GEMM_COPIED_)) F(gemm_begin_)(&n->w, F(gemm_w_slot_)(n, slot), w, step, units);
+        G(gemm_x_begin_)(n->x, G(gemm_x_slot_)(n, x, slot), x, step);
+        if (G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, step, slot, units);
     }
     copy_commit();
 }
-/* Takes what came through registers for `step` to LDS and loads the step after it. */
-DEVICE void F(gemm_pass_)(struct F(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+/* Takes what came through registers in turn `turn` to LDS and loads what the next one takes: x of step `turn`, weights as gemm_end_ says. */
+DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t turn,
+                          const uint32_t units)
 {
-    const uint32_t x_slot = step % GEMM_STAGES, w_slot = step % GEMM_WEIGHT_SLOTS(GEMM_STAGES, F(GEMM_COPIED_));
-    if (step < units) {
-        if (!COPIES_REACH_LDS) gemm_x_end(n->x, F(gemm_x_slot_)(n, x, x_slot), x);
-        if (!COPIES_REACH_LDS || !F(GEMM_COPIED_)) F(gemm_end_)(&n->w, F(gemm_w_slot_)(n, w_slot), w, step, units);
-    }
-    if (step + 1 < units) {
-        if (!COPIES_REACH_LDS) gemm_x_begin(n->x, n->x_slots, x, step + 1);
-        if (!COPIES_REACH_LDS || !F(GEMM_COPIED_)) F(gemm_begin_)(&n->w, n->w_slots, w, step + 1, units);
-    }
+    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, x, step % GEMM_STAGES), x);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
+    if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_slots, x, step + 1);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
 }
 /* The tile of products, not yet unscaled. */
-DEVICE void F(gemm_tile_)(struct gemm_tile *y, const struct gemm_x *x, const struct gemm_w *w, const uint32_t units)
+DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const struct gemm_w *w, const uint32_t units)
 {
-    struct F(gemm_ahead_) n;
+    struct G(gemm_ahead_) n;
     n.x_slots = lds();
     n.w_slots = lds() + GEMM_STAGES * x->digits * GEMM_TOKENS * GEMM_ROW_LDS;
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
-    if (!COPIES_REACH_LDS || !F(GEMM_COPIED_)) F(gemm_begin_)(&n.w, n.w_slots, w, 0, units);
-    if (!COPIES_REACH_LDS) gemm_x_begin(n.x, n.x_slots, x, 0);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n.w, n.w_slots, w, 0, 0, units);
+    if (!COPIES_REACH_LDS) G(gemm_x_begin_)(n.x, n.x_slots, x, 0);
     else
-        UNROLL for (uint32_t s = 0; s + 1 < GEMM_STAGES; s++) F(gemm_start_)(&n, x, w, s, s, units);
-    F(gemm_pass_)(&n, x, w, 0, units);
+        UNROLL for (uint32_t s = 0; s + 1 < GEMM_STAGES; s++) G(gemm_start_)(&n, x, w, s, s, units);
+    if (G(GEMM_LEAD_) == 2) {                    /* a turn of weights alone */
+        G(gemm_end_)(&n.w, n.w_slots, w, 0, units);
+        G(gemm_begin_)(&n.w, n.w_slots, w, 1, 0, units);
+    }
+    G(gemm_pass_)(&n, x, w, 0, G(GEMM_LEAD_) - 1, units);
     uint32_t slot = 0;
 #pragma clang loop unroll(disable)
     for (uint32_t s = 0; s < units; s++) {
-        const uint32_t w_slot = F(GEMM_COPIED_) ? slot : s % GEMM_WEIGHT_SLOTS(GEMM_STAGES, 0);
+        const uint8_t *x_now = G(gemm_x_slot_)(&n, x, slot), *w_now = G(gemm_w_slot_)(n.w_slots, G(GEMM_COPIED_) ? slot : s % G(GEMM_SLOTS_));
         if (COPIES_REACH_LDS) copy_wait(GEMM_STAGES >= 2 ? GEMM_STAGES - 2 : 0);
+        if (GEMM_GROUP) mma_group_written();
         barrier();
-        if (COPIES_REACH_LDS) F(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
-        if (GEMM_STAGES > 1) F(gemm_pass_)(&n, x, w, s + 1, units);
-        gemm_multiply(y, F(gemm_x_slot_)(&n, x, slot), F(gemm_w_slot_)(&n, w_slot), x->digits, F(GEMM_DIGITS_), F(GEMM_BF16_));
+        if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, x->digits, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (COPIES_REACH_LDS) G(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
+        if (GEMM_STAGES > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
+        if (GEMM_GROUP) mma_group_wait();
+        else G(gemm_multiply_)(y, x_now, w_now, x->digits, G(GEMM_DIGITS_), G(GEMM_BF16_));
         if (GEMM_STAGES == 1) {
             barrier();
-            F(gemm_pass_)(&n, x, w, s + 1, units);
+            G(gemm_pass_)(&n, x, w, s + 1, s + 1, units);
         }
         slot = slot + 1 == GEMM_STAGES ? 0 : slot + 1;
     }
@@ -289,30 +350,34 @@ DEVICE void F(gemm_tile_)(struct gemm_tile *y, const struct gemm_x *x, const str
  * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE; x_rest: byte distance of the plane of second digits, 0: there is none.
  * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS threads
  * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride, x_rest: constants. */
-DEVICE void F(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
+DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
                      const uint32_t x_stride, const uint64_t x_rest, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
 {
     const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = F(ROW_BYTES_)(cols);
-    const float scale = F(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
     if (first_t >= n_tokens) return;
-    struct gemm_tile y;
+    struct G(gemm_tile_) y;
     const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_rest, x_stride, n_tokens - 1 - first_t, x_rest ? 2u : 1u };
     const struct gemm_w of = { w + (uint64_t)first_r * row_bytes, w, row_bytes, rows - 1 - first_r, 0 };
-    F(gemm_tile_)(&y, &from, &of, (cols + 63) / 64);
-    gemm_hand_on(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
 }
 /* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
-DEVICE void F(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
+DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
                           const uint8_t *x, const uint32_t x_stride, const uint64_t x_rest, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
 {
     STATIC_ASSERT(GEMM_TILES_R % 2 == 0, "a wave of a pair takes a multiple of 32 rows");
     const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
-    const float scale = F(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
     if (first_t >= n_tokens) return;
-    struct gemm_tile y;
+    struct G(gemm_tile_) y;
     const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_rest, x_stride, n_tokens - 1 - first_t, x_rest ? 2u : 1u };
     const struct gemm_w of = { gate + (uint64_t)first_r * row_bytes, up + (uint64_t)first_r * row_bytes, row_bytes, rows - 1 - first_r, 1 };
-    F(gemm_tile_)(&y, &from, &of, (cols + 63) / 64);
-    gemm_hand_on(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);
 }
 #undef F
+#undef G
+#undef GEMM_TOKENS
+#undef GEMM_ROWS
+#undef GEMM_THREADS

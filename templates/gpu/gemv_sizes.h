@@ -16,7 +16,7 @@
 #define ACTS_PLANE_UNITS(cols) ((ACTS_UNITS(cols) + 6u) / 8u * 8u + 2u)
 #define ACTS_SCALES(cols, digits) (ACTS_SCRATCH_BYTES + 64u * (digits) * ACTS_PLANE_UNITS(cols))
 #define ACTS_SUMS(cols, digits) (ACTS_SCALES(cols, digits) + 16u * (ACTS_UNITS(cols) + 1u))
-/* digits: 1 or 2; sums16: 1 when a format that reads the row has SUMS16, else 0. */
+/* digits: 1, 2 or 3; sums16: 1 when a format that reads the row has SUMS16, else 0. */
 #define ACTS_BYTES(cols, digits, sums16) (ACTS_SUMS(cols, digits) + 16u * (sums16) * (ACTS_UNITS(cols) + 1u))
 
 #define FLOATS_PLANE_BYTES(cols) (128u * ACTS_UNITS(cols) + 64u)

@@ -11,7 +11,7 @@
 #define FORMAT q8_0
 #include "formats/q8_0.h"
 #endif
-#ifndef ROWS                                     /* rows a slot works on at a time: 1, 2, 4, .. LANES */
+#ifndef ROWS                                     /* rows a slot works on at a time: 1 .. LANES */
 #define ROWS 2
 #endif
 #ifndef LANES                                    /* lanes of a slot: 8, 16, .. WAVE */
@@ -35,20 +35,19 @@ DEVICE uint32_t gemv_slot(const uint32_t groups, const uint32_t lanes)
     return lanes == WAVE ? slot : slot + lane_id() / lanes;
 }
 
-/* Matrices of one format and shape of row.  paired 0: their row groups follow one another.  1: w[0] and w[1] have rows[0] rows each, half of every row group is of either. */
+/* One matrix of `rows` rows, or with paired 1 two of them, of which every row group has half. */
 struct gemv_matrices {
-    const uint8_t *w[3];
-    uint32_t       rows[3];
-    uint32_t       paired;
+    const uint8_t *w, *w_pair;
+    uint32_t       rows, paired;
 };
 #endif
 
 #define G(name) GEMV_PASTE(name, FORMAT, ROWS, LANES)
 #define X(name) GEMV_OF(name, FORMAT)
 
-/* Loads of 16 bytes that a lane has under way per buffer, at least. */
+/* At least 4 loads under way per buffer and lane, 8 of floats, which need little else; more than 4 units of a row ask for too many activations at once. */
 #ifndef DEPTH
-#define DEPTH ((X(UNIT_COLS) == 64 ? 4 : 8) + ROWS * X(LOADS) - 1) / (ROWS * X(LOADS))
+#define DEPTH (X(UNIT_COLS) == 64 ? (3 + ROWS * X(LOADS)) / (ROWS * X(LOADS)) : ROWS < 2 ? 4 : (7 + ROWS) / ROWS)
 #endif
 
 /* The registers of one step. */
@@ -69,48 +68,27 @@ struct G(gemv_state) {
 DEVICE uint32_t G(gemv_steps)(const uint32_t cols) { return (GEMV_UNITS(cols) + LANES * (DEPTH) - 1) / (LANES * (DEPTH)); }
 DEVICE uint32_t G(gemv_depth)(const uint32_t cols) { return ((GEMV_UNITS(cols) + LANES - 1) / LANES + G(gemv_steps)(cols) - 1) / G(gemv_steps)(cols); }
 
-/* Row groups in all. */
 DEVICE uint32_t G(gemv_groups)(const struct gemv_matrices *m)
 {
     const uint32_t each = m->paired ? ROWS / 2 : ROWS;
-    uint32_t n = (m->rows[0] + each - 1) / each;
-    if (!m->paired) n += (m->rows[1] + ROWS - 1) / ROWS + (m->rows[2] + ROWS - 1) / ROWS;
-    return n;
-}
-
-/* Which matrix row group *group is of; it becomes the number within that matrix. */
-DEVICE uint32_t G(gemv_matrix)(const struct gemv_matrices *m, uint32_t *group)
-{
-    const uint32_t first = (m->rows[0] + ROWS - 1) / ROWS, second = (m->rows[1] + ROWS - 1) / ROWS;
-    if (m->paired || m->rows[1] == 0 || *group < first) return 0;
-    *group -= first;
-    if (m->rows[2] == 0 || *group < second) return 1;
-    *group -= second;
-    return 2;
-}
-
-DEVICE const uint8_t *G(gemv_row)(const struct gemv_matrices *m, uint32_t matrix, uint32_t row, const uint32_t cols)
-{
-    const uint8_t *w = matrix == 0 ? m->w[0] : matrix == 1 ? m->w[1] : m->w[2];
-    const uint32_t rows = m->paired || matrix == 0 ? m->rows[0] : matrix == 1 ? m->rows[1] : m->rows[2];
-    return w + (uint64_t)(row < rows ? row : rows - 1) * X(ROW_BYTES)(cols);
+    return (m->rows + each - 1) / each;
 }
 
 /* The step of a slot at row group `group` from unit `unit` on.  Beyond the last row group all lanes read one place, which costs next to nothing. */
 DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint32_t group, uint32_t unit, uint32_t lane, const uint32_t cols)
 {
     const uint32_t units = GEMV_UNITS(cols), depth = G(gemv_depth)(cols), groups = G(gemv_groups)(m), each = m->paired ? ROWS / 2 : ROWS;
-    const uint32_t live = group < groups;
-    uint32_t inner = live ? group : groups - 1;
-    const uint32_t matrix = G(gemv_matrix)(m, &inner), at = unit + (live ? lane : 0);
+    const uint32_t live = group < groups, first_row = (live ? group : groups - 1) * each, at = unit + (live ? lane : 0);
+    __builtin_assume(at < units + LANES);           /* then places within a row do not wrap: constants go into the load instructions */
 #pragma unroll
     for (uint32_t r = 0; r < ROWS; r++) {
-        const uint8_t *row = G(gemv_row)(m, m->paired ? r / each : matrix, inner * each + r % each, cols);
+        const uint32_t i = first_row + r % each;
+        const uint8_t *row = (r < each ? m->w : m->w_pair) + (uint64_t)(i < m->rows ? i : m->rows - 1) * X(ROW_BYTES)(cols);
 #pragma unroll
         for (uint32_t d = 0; d < DEPTH; d++) {
-            uint32_t i = at + d * LANES;
-            if (units % (LANES * depth) != 0 && i >= units) i = units - 1;
-            if (d < depth) X(load)(&s->u[r][d], row, i, units);
+            uint32_t u = at + d * LANES;
+            if (units % (LANES * depth) != 0 && u >= units) u = units - 1;
+            if (d < depth) X(load)(&s->u[r][d], row, u, units);
         }
     }
 }
@@ -176,27 +154,20 @@ DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const stru
 }
 
 /* The rows that are summed and not yet stored go to the sinks: one lane each. */
-DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride, row_sink *sink0,
-                          row_sink *sink1, row_sink *sink2, pair_sink *sink_pair)
+DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride, row_sink *sink,
+                          pair_sink *sink_pair)
 {
-    const uint32_t each = m->paired ? ROWS / 2 : ROWS, i = k->lane / each;
-    uint32_t group = k->group + i * stride;
-    if (i < k->count && group < G(gemv_groups)(m)) {
-        const uint32_t matrix = G(gemv_matrix)(m, &group), row = group * each + k->lane % each;
-        if (m->paired) {
-            if (row < m->rows[0]) sink_pair(a, 0, row, k->y, k->up);
-        } else if (matrix == 0) {
-            if (row < m->rows[0]) sink0(a, 0, row, k->y);
-        } else if (matrix == 1) {
-            if (row < m->rows[1]) sink1(a, 0, row, k->y);
-        } else if (row < m->rows[2]) sink2(a, 0, row, k->y);
+    const uint32_t each = m->paired ? ROWS / 2 : ROWS, i = k->lane / each, row = (k->group + i * stride) * each + k->lane % each;
+    if (i < k->count && row < m->rows) {
+        if (m->paired) sink_pair(a, 0, row, k->y, k->up);
+        else sink(a, 0, row, k->y);
     }
     k->group += k->count * stride;
     k->count = 0;
 }
 
 DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(first) *f, const struct gemv_matrices *m, const uint32_t cols, const uint8_t *x_lds,
-                            const uint32_t digits, uint32_t slot, const uint32_t stride, row_sink *sink0, row_sink *sink1, row_sink *sink2, pair_sink *sink_pair)
+                            const uint32_t digits, uint32_t slot, const uint32_t stride, row_sink *sink, pair_sink *sink_pair)
 {
     const uint32_t groups = G(gemv_groups)(m), rounds = groups / stride, rest = groups % stride, batch = LANES / (m->paired ? ROWS / 2 : ROWS);
     /* The slots of a wave are consecutive modulo stride: some one of them has a row group in the last, incomplete round when the first has, or when they wrap. */
@@ -213,13 +184,13 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
         for (uint32_t pairs = left / 2; pairs > 0; pairs--) {
             G(gemv_next)(&k, &odd, m, cols, stride);
             G(gemv_step)(&k, &even, m, x_lds, cols, digits);
-            if (batch == 1 && k.count == 1) G(gemv_store)(a, &k, m, stride, sink0, sink1, sink2, sink_pair);
+            if (batch % 2 && rounds + (rest > 0) > batch && k.count == batch) G(gemv_store)(a, &k, m, stride, sink, sink_pair);
             G(gemv_next)(&k, &even, m, cols, stride);
             G(gemv_step)(&k, &odd, m, x_lds, cols, digits);
-            if (rounds + (rest > 0) > batch && k.count == batch) G(gemv_store)(a, &k, m, stride, sink0, sink1, sink2, sink_pair);
+            if (rounds + (rest > 0) > batch && k.count == batch) G(gemv_store)(a, &k, m, stride, sink, sink_pair);
         }
         if (left % 2) G(gemv_step)(&k, &even, m, x_lds, cols, digits);
-        G(gemv_store)(a, &k, m, stride, sink0, sink1, sink2, sink_pair);
+        G(gemv_store)(a, &k, m, stride, sink, sink_pair);
     }
     return slot < rest ? slot + stride - rest : slot - rest;
 }
@@ -233,37 +204,22 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
 /* The first step of gemv, or with w_pair not NULL of gemv_pair. */
 DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w_pair, const uint32_t rows, const uint32_t cols, uint32_t slot)
 {
-    const struct gemv_matrices m = { { w, w_pair, w_pair }, { rows, 0, 0 }, w_pair ? 1u : 0u };
+    const struct gemv_matrices m = { w, w_pair, rows, w_pair ? 1u : 0u };
     G(gemv_load)(f, &m, slot, 0, LANES == WAVE ? lane_id() : lane_id() % LANES, cols);
 }
 DEVICE uint32_t G(gemv)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *w, const uint32_t rows, const uint32_t cols,
                         const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, row_sink *sink)
 {
-    const struct gemv_matrices m = { { w, w, w }, { rows, 0, 0 }, 0 };
-    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, sink, sink, sink, (pair_sink *)0);
+    const struct gemv_matrices m = { w, w, rows, 0 };
+    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, sink, (pair_sink *)0);
 }
 
 /* Two matrices of one shape, ROWS / 2 rows of each at a time: the two values of a row go to the sink together. */
 DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *gate, const uint8_t *up, const uint32_t rows,
                              const uint32_t cols, const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, pair_sink *sink)
 {
-    const struct gemv_matrices m = { { gate, up, up }, { rows, 0, 0 }, 1 };
-    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, (row_sink *)0, (row_sink *)0, (row_sink *)0, sink);
-}
-
-/* Two or three matrices (rows2 = 0: two) of one format and row length, as one: no slot waits at the seams, and there is one loop.  rows0, rows1 > 0. */
-DEVICE void G(gemv_joined_begin)(struct G(first) *f, const uint8_t *w0, const uint8_t *w1, const uint8_t *w2, const uint32_t rows0, const uint32_t rows1,
-                                 const uint32_t rows2, const uint32_t cols, uint32_t slot)
-{
-    const struct gemv_matrices m = { { w0, w1, w2 }, { rows0, rows1, rows2 }, 0 };
-    G(gemv_load)(f, &m, slot, 0, LANES == WAVE ? lane_id() : lane_id() % LANES, cols);
-}
-DEVICE uint32_t G(gemv_joined)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *w0, const uint8_t *w1, const uint8_t *w2,
-                               const uint32_t rows0, const uint32_t rows1, const uint32_t rows2, const uint32_t cols, const uint8_t *x_lds,
-                               const uint32_t digits, uint32_t slot, const uint32_t stride, row_sink *sink0, row_sink *sink1, row_sink *sink2)
-{
-    const struct gemv_matrices m = { { w0, w1, w2 }, { rows0, rows1, rows2 }, 0 };
-    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, sink0, sink1, sink2, (pair_sink *)0);
+    const struct gemv_matrices m = { gate, up, rows, 1 };
+    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, (row_sink *)0, sink);
 }
 
 #undef G

@@ -29,12 +29,6 @@
 #if !defined(__AMDGCN__) && !defined(__NVPTX__)
 #define MMA_HOST
 #endif
-/* Before a loop whose arrays are to become registers. */
-#if defined(MMA_HOST)
-#define UNROLL
-#else
-#define UNROLL _Pragma("unroll")
-#endif
 #define MMA_ACC (256 / WAVE)                     /* elements of an accumulator tile in a lane */
 #ifdef MMA_MFMA
 STATIC_ASSERT(WAVE == 64, "MFMA is spread over 64 lanes");
@@ -225,6 +219,75 @@ DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_
     const mma_f32s d = MMA_BF16(__builtin_bit_cast(mma_bf16s, *a), __builtin_bit_cast(mma_bf16s, *b), __builtin_bit_cast(mma_f32s, *c));
     *c = __builtin_bit_cast(struct mma_acc, d);
 }
+#endif
+
+/* ---- products of four waves at once, straight from LDS ---- */
+/* sm_90a, wgmma m64n128k16 (PTX ISA "Asynchronous warpgroup level matrix instructions"): waves 4n .. 4n + 3 of a group multiply 64 rows of A by 128 of B;
+ * wave w has rows 16 (w % 4) .. of the result, as eight tiles of 16 x 16 side by side that look like those of mma.sync.  Both operands are swizzled
+ * rows (SWIZZLED_ROW_BYTES) and begin at multiples of 1024 bytes.
+ * What the group wrote to LDS is seen after mma_group_written() in every thread that wrote and a barrier(); mma_group_begin(), products,
+ * mma_group_commit(); the sums and the operands' LDS are the caller's again after mma_group_wait(). */
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || defined(SIMT_MMA_GROUP)
+enum { MMA_GROUP = 1 };
+#else
+enum { MMA_GROUP = 0 };
+#endif
+enum { MMA_GROUP_WAVES = 4, MMA_GROUP_A = 64, MMA_GROUP_B = 128 };   /* rows of A and of B */
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+/* Matrix descriptor: address / 16; 1, unused with swizzled rows; bytes / 16 from 8 rows to the next 8; 1 << 62: rows of 128 bytes, swizzled. */
+DEVICE uint64_t mma_group_rows(const uint8_t *rows, const uint32_t piece)
+{
+    return (uint64_t)(lds_address(rows) >> 4) + piece + (1u << 16) + ((uint64_t)(8 * SWIZZLED_ROW_BYTES / 16) << 32) + ((uint64_t)1 << 62);
+}
+#define MMA_GROUP_REGISTERS(c, i) \
+    "+f"((c)[i].x[0]), "+f"((c)[i].x[1]), "+f"((c)[i].x[2]), "+f"((c)[i].x[3]), "+f"((c)[i].x[4]), "+f"((c)[i].x[5]), "+f"((c)[i].x[6]), "+f"((c)[i].x[7])
+#define MMA_GROUP_ANY(type, c, a, b) \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" \
+         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," \
+         "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31," \
+         "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47," \
+         "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63" \
+         "}, %64, %65, p, 1, 1, 0, 0; }" \
+        : MMA_GROUP_REGISTERS(c, 0), MMA_GROUP_REGISTERS(c, 1), MMA_GROUP_REGISTERS(c, 2), MMA_GROUP_REGISTERS(c, 3), \
+          MMA_GROUP_REGISTERS(c, 4), MMA_GROUP_REGISTERS(c, 5), MMA_GROUP_REGISTERS(c, 6), MMA_GROUP_REGISTERS(c, 7) : "l"(a), "l"(b), "r"(1))
+DEVICE void mma_group_written(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+DEVICE void mma_group_begin(void)   { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+DEVICE void mma_group_commit(void)  { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+DEVICE void mma_group_wait(void)    { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+/* c[8]: this wave's tiles; a, b: the first rows; piece: even, the first of the two that hold these 16 k. */
+DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
+{
+    MMA_GROUP_ANY("f16", c, mma_group_rows(a, piece), mma_group_rows(b, piece));
+}
+DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
+{
+    MMA_GROUP_ANY("bf16", c, mma_group_rows(a, piece), mma_group_rows(b, piece));
+}
+#else
+DEVICE void mma_group_written(void) { }
+DEVICE void mma_group_begin(void)   { }
+DEVICE void mma_group_commit(void)  { }
+DEVICE void mma_group_wait(void)    { }
+#if defined(SIMT_MMA_GROUP)
+static inline void mma_group_any(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece, const uint32_t bf16)
+{
+    for (uint32_t e = 0; e < 8 * MMA_ACC; e++)
+        for (uint32_t k = 0; k < 16; k++) {
+            const uint32_t i = 16 * (wave_id() % 4) + mma_row(e % MMA_ACC), j = 16 * (e / MMA_ACC) + mma_col(e % MMA_ACC);
+            uint16_t x, y;
+            __builtin_memcpy(&x, a + lds_piece(i, SWIZZLED_ROW_BYTES, piece + k / 8, 1) + k % 8 * 2, 2);
+            __builtin_memcpy(&y, b + lds_piece(j, SWIZZLED_ROW_BYTES, piece + k / 8, 1) + k % 8 * 2, 2);
+            c[e / MMA_ACC].x[e % MMA_ACC] += bf16 ? f32_of_bf16_bits(x) * f32_of_bf16_bits(y) : f32_of_f16_bits(x) * f32_of_f16_bits(y);
+        }
+}
+#else
+DEVICE void mma_group_any(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece, const uint32_t bf16)
+{
+    (void)c; (void)a; (void)b; (void)piece; (void)bf16;
+}
+#endif
+DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)  { mma_group_any(c, a, b, piece, 0); }
+DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece) { mma_group_any(c, a, b, piece, 1); }
 #endif
 
 /* The sum is finished here: its products are not sunk below what follows, which would keep their operands' registers taken. */

@@ -16,6 +16,8 @@ struct head { float a[HEAD_PAIRS], b[HEAD_PAIRS]; };
 struct rotation { f32x2 hi[HEAD_PAIRS], lo[HEAD_PAIRS]; };
 
 DEVICE uint32_t head_pairs(const uint32_t head_dim) { return (head_dim / 2 + WAVE - 1) / WAVE; }
+/* Is pair lane + WAVE * k one of n?  A constant where it is one for every lane: loads are then not conditional. */
+DEVICE uint32_t pair_exists(const uint32_t k, const uint32_t n) { return WAVE * (k + 1) <= n || lane_id() + WAVE * k < n; }
 /* The two dimensions of pair i. */
 DEVICE uint32_t pair_a(uint32_t i, const uint32_t n_rot, const uint32_t neox) { return neox && i < n_rot / 2 ? i : 2 * i; }
 DEVICE uint32_t pair_b(uint32_t i, const uint32_t n_rot, const uint32_t neox) { return neox && i < n_rot / 2 ? i + n_rot / 2 : 2 * i + 1; }
@@ -25,9 +27,10 @@ DEVICE void head_load(struct head *h, const float *x, const uint32_t head_dim, c
 {
     UNROLL
     for (uint32_t k = 0; k < head_pairs(head_dim); k++) {
-        const uint32_t i = lane_id() + WAVE * k, inside = i < head_dim / 2;
-        h->a[k] = inside ? ((const GLOBAL float *)x)[pair_a(i, n_rot, neox)] : 0.0f;
-        h->b[k] = inside ? ((const GLOBAL float *)x)[pair_b(i, n_rot, neox)] : 0.0f;
+        const uint32_t exists = pair_exists(k, head_dim / 2), i = exists ? lane_id() + WAVE * k : 0;
+        const float a = ((const GLOBAL float *)x)[pair_a(i, n_rot, neox)], b = ((const GLOBAL float *)x)[pair_b(i, n_rot, neox)];
+        h->a[k] = exists ? a : 0.0f;
+        h->b[k] = exists ? b : 0.0f;
     }
 }
 
@@ -39,8 +42,7 @@ DEVICE void rotation_load(struct rotation *r, const float *hi, const float *lo, 
     const GLOBAL f32x2 *l = (const GLOBAL f32x2 *)(const void *)(lo + (uint64_t)(position % block) * n_rot);
     UNROLL
     for (uint32_t k = 0; k < head_pairs(head_dim); k++) {
-        const uint32_t i = lane_id() + WAVE * k;
-        if (i >= n_rot / 2) continue;
+        const uint32_t i = pair_exists(k, n_rot / 2) ? lane_id() + WAVE * k : 0;
         r->hi[k] = h[i];
         r->lo[k] = l[i];
     }
@@ -64,7 +66,7 @@ DEVICE void head_rotate(struct head *h, const struct rotation *r, const uint32_t
 {
     UNROLL
     for (uint32_t k = 0; k < head_pairs(head_dim); k++) {
-        if (lane_id() + WAVE * k >= n_rot / 2) continue;
+        if (!pair_exists(k, n_rot / 2)) continue;
         const float c = r->hi[k].x * r->lo[k].x - r->hi[k].y * r->lo[k].y, s = r->hi[k].y * r->lo[k].x + r->hi[k].x * r->lo[k].y;
         const float a = h->a[k], b = h->b[k];
         h->a[k] = a * c - b * s;
@@ -78,7 +80,7 @@ DEVICE void head_store(float *x, const struct head *h, const uint32_t head_dim, 
     UNROLL
     for (uint32_t k = 0; k < head_pairs(head_dim); k++) {
         const uint32_t i = lane_id() + WAVE * k;
-        if (i >= head_dim / 2) continue;
+        if (!pair_exists(k, head_dim / 2)) continue;
         x[pair_a(i, n_rot, neox)] = h->a[k];
         x[pair_b(i, n_rot, neox)] = h->b[k];
     }

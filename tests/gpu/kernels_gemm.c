@@ -1,68 +1,78 @@
 /* kernels_gemm.c -- products of all formats at the sizes of an 8B model: single, with two digits of x, and paired.  For tests/gpu/compile.sh,
- * which shows registers and spills; sizes by -DGEMM_THREADS= and so on, groups of a compute unit by -DGROUPS=. */
+ * which shows registers and spills; shapes by -DTILE_TOKENS= and so on, groups of a compute unit by -DGROUPS=. */
+/* The shape of the instances; other ones by -D. */
+#ifndef TILE_TOKENS
+#define TILE_TOKENS 128
+#endif
+#ifndef TILE_ROWS
+#define TILE_ROWS 128
+#endif
+#ifndef TILE_THREADS
+#define TILE_THREADS 128
+#endif
 #include "templates/gpu/formats/f32.h"
 #define FORMAT f32
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/f16.h"
 #define FORMAT f16
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/bf16.h"
 #define FORMAT bf16
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q8_0.h"
 #define FORMAT q8_0
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q4_0.h"
 #define FORMAT q4_0
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q4_1.h"
 #define FORMAT q4_1
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q5_0.h"
 #define FORMAT q5_0
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q5_1.h"
 #define FORMAT q5_1
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q2_K.h"
 #define FORMAT q2_K
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q3_K.h"
 #define FORMAT q3_K
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q4_K.h"
 #define FORMAT q4_K
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q5_K.h"
 #define FORMAT q5_K
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q6_K.h"
 #define FORMAT q6_K
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/iq4_nl.h"
 #define FORMAT iq4_nl
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/iq4_xs.h"
 #define FORMAT iq4_xs
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/mxfp4.h"
 #define FORMAT mxfp4
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 
 #ifndef GROUPS
@@ -78,25 +88,29 @@ DEVICE void store_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r,
 {
     ((uint16_t *)(void *)ROW(OUT, 2 * HIDDEN, t))[r] = (uint16_t)stage_f16(silu_f32(gate) * up);
 }
-#define PRODUCTS(format) \
-    KERNEL(GEMM_THREADS, GROUPS) product_##format(const struct forge_kernel_args a) \
+#define PRODUCTS2(format, shape) \
+    KERNEL(TILE_THREADS, GROUPS) product_##format(const struct forge_kernel_args a) \
     { \
         pdl_launch(); \
         pdl_wait(); \
-        gemm_##format(a, WEIGHT(0), COLS, COLS, BUFFER(0), X_STRIDE, 0, group_x(), 0, a.step->n_tokens, store_row); \
+        gemm_##format##_##shape(a, WEIGHT(0), COLS, COLS, BUFFER(0), X_STRIDE, 0, group_y(), 0, a.step->n_tokens, store_row); \
     } \
-    KERNEL(GEMM_THREADS, GROUPS) exact_##format(const struct forge_kernel_args a) \
+    KERNEL(TILE_THREADS, GROUPS) exact_##format(const struct forge_kernel_args a) \
     { \
         pdl_launch(); \
         pdl_wait(); \
-        gemm_##format(a, WEIGHT(0), COLS, COLS, BUFFER(0), X_STRIDE, X_REST, group_x(), 0, a.step->n_tokens, store_row); \
+        gemm_##format##_##shape(a, WEIGHT(0), COLS, COLS, BUFFER(0), X_STRIDE, X_REST, group_y(), 0, a.step->n_tokens, store_row); \
     } \
-    KERNEL(GEMM_THREADS, GROUPS) pair_##format(const struct forge_kernel_args a) \
+    KERNEL(TILE_THREADS, GROUPS) pair_##format(const struct forge_kernel_args a) \
     { \
         pdl_launch(); \
         pdl_wait(); \
-        gemm_pair_##format(a, WEIGHT(0), WEIGHT(1), HIDDEN, COLS, BUFFER(0), X_STRIDE, 0, group_x(), 0, a.step->n_tokens, store_pair); \
+        gemm_pair_##format##_##shape(a, WEIGHT(0), WEIGHT(1), HIDDEN, COLS, BUFFER(0), X_STRIDE, 0, group_y(), 0, a.step->n_tokens, store_pair); \
     }
+#define PRODUCTS1(format, shape)      PRODUCTS2(format, shape)
+#define SHAPE2(tokens, rows, threads) tokens##x##rows##_##threads
+#define SHAPE(tokens, rows, threads)  SHAPE2(tokens, rows, threads)
+#define PRODUCTS(format)              PRODUCTS1(format, SHAPE(TILE_TOKENS, TILE_ROWS, TILE_THREADS))
 PRODUCTS(f32)
 PRODUCTS(f16)
 PRODUCTS(bf16)

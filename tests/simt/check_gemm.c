@@ -1,7 +1,7 @@
 /* check_gemm.c -- products of prefill (templates/gpu/gemm_tmpl.c) against sums in double: all formats, single and paired, one and two digits of
  * x, odd sizes, every value handed to the sink exactly once, nothing read beyond x and the weights (they end at an inaccessible page).
  * With compiler/pack_gpu.c, compiler/blocks.c, templates/ref/dequant.c; compile as it is, with -DSIMT_MMA_WMMA, with -DSIMT_MMA_MFMA -DWAVE=64, and with
- * other tiles (-DGEMM_TOKENS= -DGEMM_ROWS= -DGEMM_THREADS= -DGEMM_STAGES=). */
+ * other tiles (-DTILE_TOKENS= -DTILE_ROWS= -DTILE_THREADS= -DGEMM_STAGES=).  q4_K and bf16 come in a second shape besides. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,73 +11,91 @@
 #include "templates/ref/dequant.h"
 #include "tests/simt/simt.h"
 
+/* The shape of the instances; other ones by -D. */
+#ifndef TILE_TOKENS
+#define TILE_TOKENS 128
+#endif
+#ifndef TILE_ROWS
+#define TILE_ROWS 128
+#endif
+#ifndef TILE_THREADS
+#define TILE_THREADS 128
+#endif
 #include "templates/gpu/formats/f32.h"
 #define FORMAT f32
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/f16.h"
 #define FORMAT f16
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/bf16.h"
 #define FORMAT bf16
+#include "tests/gpu/gemm_instance.h"
+#define GEMM_TOKENS 64
+#define GEMM_ROWS 128
+#define GEMM_THREADS 256
 #include "templates/gpu/gemm_tmpl.c"
 #undef FORMAT
 #include "templates/gpu/formats/q8_0.h"
 #define FORMAT q8_0
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q4_0.h"
 #define FORMAT q4_0
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q4_1.h"
 #define FORMAT q4_1
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q5_0.h"
 #define FORMAT q5_0
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q5_1.h"
 #define FORMAT q5_1
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q2_K.h"
 #define FORMAT q2_K
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q3_K.h"
 #define FORMAT q3_K
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q4_K.h"
 #define FORMAT q4_K
+#include "tests/gpu/gemm_instance.h"
+#define GEMM_TOKENS 64
+#define GEMM_ROWS 128
+#define GEMM_THREADS 256
 #include "templates/gpu/gemm_tmpl.c"
 #undef FORMAT
 #include "templates/gpu/formats/q5_K.h"
 #define FORMAT q5_K
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/q6_K.h"
 #define FORMAT q6_K
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/iq4_nl.h"
 #define FORMAT iq4_nl
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/iq4_xs.h"
 #define FORMAT iq4_xs
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 #include "templates/gpu/formats/mxfp4.h"
 #define FORMAT mxfp4
-#include "templates/gpu/gemm_tmpl.c"
+#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 
 #ifndef CASES
-#define CASES 8                                  /* of each format */
+#define CASES 4                                  /* of each format */
 #endif
 enum { PAGE = 4096, GUARD = 64 };
 
@@ -103,15 +121,19 @@ DEVICE void sink_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r, 
     c.y[1][(uint64_t)t * c.rows + r] = up;
     c.times[(uint64_t)t * c.rows + r]++;
 }
-#define KERNELS(format) \
-    static void product_##format(const struct forge_kernel_args a) \
+#define KERNELS2(format, shape) \
+    static void product_##format##_##shape(const struct forge_kernel_args a) \
     { \
-        gemm_##format(a, c.w[0], c.rows, c.cols, c.x, c.x_stride, c.x_rest, group_x(), c.t0, c.n_tokens, sink_row); \
+        gemm_##format##_##shape(a, c.w[0], c.rows, c.cols, c.x, c.x_stride, c.x_rest, group_y(), c.t0, c.n_tokens, sink_row); \
     } \
-    static void pair_##format(const struct forge_kernel_args a) \
+    static void pair_##format##_##shape(const struct forge_kernel_args a) \
     { \
-        gemm_pair_##format(a, c.w[0], c.w[1], c.rows, c.cols, c.x, c.x_stride, c.x_rest, group_x(), c.t0, c.n_tokens, sink_pair); \
+        gemm_pair_##format##_##shape(a, c.w[0], c.w[1], c.rows, c.cols, c.x, c.x_stride, c.x_rest, group_y(), c.t0, c.n_tokens, sink_pair); \
     }
+#define KERNELS1(format, shape)                  KERNELS2(format, shape)
+#define SHAPE2(tokens, rows, threads)            tokens##x##rows##_##threads
+#define SHAPE(tokens, rows, threads)             SHAPE2(tokens, rows, threads)
+#define KERNELS(format)                          KERNELS1(format, SHAPE(TILE_TOKENS, TILE_ROWS, TILE_THREADS))
 /* What the kernel has in LDS for 64 columns of a row; f32 keeps the weight itself, to 2^-22. */
 #define DECODED(format) \
     static void decoded_##format(float *w, const uint8_t *row, uint32_t units) \
@@ -130,21 +152,30 @@ QUANTISED(DECODED)
 KERNELS(f32)
 KERNELS(f16)
 KERNELS(bf16)
+KERNELS2(bf16, 64x128_256)
+KERNELS2(q4_K, 64x128_256)
 
 struct format {
     const char *name;
     uint32_t id, block, bytes, scale_at[2];      /* scale_at: f16 scales in a block; ~0: none.  GGML ids and blocks: compiler/quant.def */
+    uint32_t tokens, tile_rows, threads;
     simt_kernel *product, *pair;
     void (*decoded)(float *w, const uint8_t *row, uint32_t units);
 };
-#define FLOAT_FORMAT(n, id, bytes) { #n, id, 1, bytes, { ~0u, ~0u }, product_##n, pair_##n, 0 }
-#define QUANT_FORMAT(n, id, block, bytes, d, m) { #n, id, block, bytes, { d, m }, product_##n, pair_##n, decoded_##n }
+#define KERNELS_OF2(n, shape) product_##n##_##shape, pair_##n##_##shape
+#define KERNELS_OF(n, shape)  KERNELS_OF2(n, shape)
+#define SHAPED(n, t, r, th)   t, r, th, KERNELS_OF(n, SHAPE(t, r, th))
+#define TILE(n)               SHAPED(n, TILE_TOKENS, TILE_ROWS, TILE_THREADS)
+#define FLOAT_FORMAT(n, id, bytes) { #n, id, 1, bytes, { ~0u, ~0u }, TILE(n), 0 }
+#define QUANT_FORMAT(n, id, block, bytes, d, m) { #n, id, block, bytes, { d, m }, TILE(n), decoded_##n }
 static const struct format formats[] = {
     FLOAT_FORMAT(f32, 0, 4), FLOAT_FORMAT(f16, 1, 2), FLOAT_FORMAT(bf16, 30, 2),
     QUANT_FORMAT(q4_0, 2, 32, 18, 0, ~0u), QUANT_FORMAT(q4_1, 3, 32, 20, 0, 2), QUANT_FORMAT(q5_0, 6, 32, 22, 0, ~0u), QUANT_FORMAT(q5_1, 7, 32, 24, 0, 2),
     QUANT_FORMAT(q8_0, 8, 32, 34, 0, ~0u), QUANT_FORMAT(q2_K, 10, 256, 84, 80, 82), QUANT_FORMAT(q3_K, 11, 256, 110, 108, ~0u),
     QUANT_FORMAT(q4_K, 12, 256, 144, 0, 2), QUANT_FORMAT(q5_K, 13, 256, 176, 0, 2), QUANT_FORMAT(q6_K, 14, 256, 210, 208, ~0u),
     QUANT_FORMAT(iq4_nl, 20, 32, 18, 0, ~0u), QUANT_FORMAT(iq4_xs, 23, 256, 136, 0, ~0u), QUANT_FORMAT(mxfp4, 39, 32, 17, ~0u, ~0u),
+    { "bf16, second shape", 30, 1, 2, { ~0u, ~0u }, SHAPED(bf16, 64, 128, 256), 0 },
+    { "q4_K, second shape", 12, 256, 144, { 0, 2 }, SHAPED(q4_K, 64, 128, 256), decoded_q4_K },
 };
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
@@ -245,13 +276,13 @@ static bool compare(const struct format *f, const char *what, const float *y, co
 static bool check_case(const struct format *f, bool pair, uint32_t digits)
 {
     const uint32_t grain = f->block == 1 ? 4 : f->block, width_max = f->block == 256 ? 2 : 512 / grain;
-    c.rows = random_in(0, 3) ? random_in(1, random_in(0, 1) ? 300 : 40) : random_in(1, 2) * (GEMM_ROWS / 2);
+    c.rows = random_in(0, 3) ? random_in(1, random_in(0, 1) ? 300 : 40) : random_in(1, 2) * (f->tile_rows / 2);
     c.cols = grain * random_in(f->block == 256 ? 1 : 32 / grain, width_max);
     c.n_tokens = random_in(1, random_in(0, 1) ? 200 : 20);
     c.t0 = random_in(0, 2) ? 0 : random_in(0, c.n_tokens - 1);
     c.x_stride = UNITS_OF(c.cols) * 128 + 16 * random_in(0, 3);
     c.x_rest = digits == 2 ? (uint64_t)c.n_tokens * c.x_stride + 16 * random_in(0, 3) : 0;
-    const uint64_t width = UNITS_OF(c.cols) * 64, n_y = (uint64_t)c.n_tokens * c.rows, tile_rows = pair ? GEMM_ROWS / 2 : GEMM_ROWS;
+    const uint64_t width = UNITS_OF(c.cols) * 64, n_y = (uint64_t)c.n_tokens * c.rows, tile_rows = pair ? f->tile_rows / 2 : f->tile_rows;
     struct room x, w[2];
     float *exact[2], *used[2];
     double *value = malloc(c.n_tokens * width * sizeof *value);
@@ -267,9 +298,9 @@ static bool check_case(const struct format *f, bool pair, uint32_t digits)
     c.x = x.bytes;
     c.times = calloc(n_y + GUARD, 1);
     const struct forge_kernel_args args = { 0 };
-    const uint32_t lds_bytes = GEMM_LDS_BYTES(GEMM_TOKENS, GEMM_ROWS, GEMM_STAGES, digits, f->id == 0 ? 2 : 1, f->id == 1 || f->id == 30);
-    simt_launch(pair ? f->pair : f->product, &args, (uint32_t)((c.rows + tile_rows - 1) / tile_rows),
-                (c.n_tokens + GEMM_TOKENS - 1) / GEMM_TOKENS + random_in(0, 1), GEMM_THREADS, WAVE, lds_bytes, n_cases++);
+    const uint32_t lds_bytes = GEMM_LDS_BYTES(f->tokens, f->tile_rows, GEMM_STAGES, digits, f->id == 0 ? 2 : 1, f->id == 1 || f->id == 30);
+    simt_launch(pair ? f->pair : f->product, &args, (c.n_tokens + f->tokens - 1) / f->tokens + random_in(0, 1),
+                (uint32_t)((c.rows + tile_rows - 1) / tile_rows), f->threads, WAVE, lds_bytes, n_cases++);
     bool ok = compare(f, pair ? "gate" : "product", c.y[0], value, exact[0], used[0]);
     if (pair) ok &= compare(f, "up", c.y[1], value, exact[1], used[1]);
     for (uint64_t i = 0; i < n_y + GUARD && ok; i++)
@@ -288,7 +319,7 @@ int main(void)
 {
     bool ok = true;
     for (uint32_t i = 0; i < CASES; i++)
-        for (uint32_t f = 0; f < sizeof formats / sizeof *formats; f++) ok &= check_case(&formats[f], i % 2, 1 + i / 2 % 2);
+        for (uint32_t f = 0; f < sizeof formats / sizeof *formats; f++) ok &= check_case(&formats[f], i % 2, 1 + (i / 2 + f) % 2);
     printf("check_gemm: %u cases %s\n", n_cases, ok ? "passed" : "run, with failures");
     return ok ? 0 : 1;
 }

@@ -19,8 +19,8 @@
 #include "../../templates/gpu/launch.h"
 #include "../../templates/gpu/acts.h"
 
-/* chain: a second matrix begins at the slot where the first one ended */
-enum mode { PLAIN, PAIR, JOINED, CHAIN, MODES };
+/* chain: the next matrix begins at the slot where the last one ended */
+enum mode { PLAIN, PAIR, CHAIN, MODES };
 enum { MAX_ROWS = 300, MAX_COLS = 16384, MAX_MATRICES = 3 };
 
 /* The case at work, for the kernels. */
@@ -126,18 +126,15 @@ static void GEMV_PASTE(kernel, FORMAT_, ROWS_, LANES_)(const struct forge_kernel
     const uint32_t s0 = gemv_slot(now.groups, LANES_), rows0 = now.rows[0], rows1 = now.rows[1], rows2 = now.rows[2], cols = now.cols; \
     uint8_t *x = lds(); \
     struct GEMV_PASTE(first, FORMAT_, ROWS_, LANES_) f; \
-    if (now.begin && now.mode == JOINED) GEMV_PASTE(gemv_joined_begin, FORMAT_, ROWS_, LANES_)(&f, now.w[0], now.w[1], now.w[2], rows0, rows1, rows2, cols, s0); \
-    else if (now.begin) GEMV_PASTE(gemv_begin, FORMAT_, ROWS_, LANES_)(&f, now.w[0], now.mode == PAIR ? now.w[1] : NULL, rows0, cols, s0); \
+    if (now.begin) GEMV_PASTE(gemv_begin, FORMAT_, ROWS_, LANES_)(&f, now.w[0], now.mode == PAIR ? now.w[1] : NULL, rows0, cols, s0); \
     fill(x, digits, sums16); \
     if (group_x() == 0 && thread_x() == 0) { \
         if (digits) read_acts(x, digits, sums16); \
         else read_floats(x); \
     } \
     const struct GEMV_PASTE(first, FORMAT_, ROWS_, LANES_) *begun = now.begin ? &f : NULL; \
-    if (now.mode == JOINED) { \
-        GEMV_PASTE(gemv_joined, FORMAT_, ROWS_, LANES_)(a, begun, now.w[0], now.w[1], now.w[2], rows0, rows1, rows2, cols, x, digits, s0, stride, sink0, sink1, sink2); \
-    } else if (now.mode == PAIR) { \
-        if (ROWS_ > 1) GEMV_PASTE(gemv_pair, FORMAT_, ROWS_, LANES_)(a, begun, now.w[0], now.w[1], rows0, cols, x, digits, s0, stride, sink_pair); \
+    if (now.mode == PAIR) { \
+        if (ROWS_ % 2 == 0) GEMV_PASTE(gemv_pair, FORMAT_, ROWS_, LANES_)(a, begun, now.w[0], now.w[1], rows0, cols, x, digits, s0, stride, sink_pair); \
     } else { \
         uint32_t s = GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, begun, now.w[0], rows0, cols, x, digits, s0, stride, sink0); \
         if (now.mode == CHAIN) s = GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, NULL, now.w[1], rows1, cols, x, digits, s, stride, sink1); \
@@ -291,7 +288,7 @@ static uint32_t n_cases, n_failed;
 
 static void describe(const struct instance *in, uint64_t seed, uint32_t order, const char *what)
 {
-    static const char *const modes[MODES] = { "plain", "pair", "joined", "chain" };
+    static const char *const modes[MODES] = { "plain", "pair", "chain" };
     printf("FAILED %s: %s rows %u %u %u cols %u digits %u norm %u begin %u threads %u groups %u wave %u order %u seed %llu: %s\n", in->name, modes[now.mode], now.rows[0],
            now.rows[1], now.rows[2], now.cols, now.digits, now.norm, now.begin, now.threads, now.groups, WAVE, order, (unsigned long long)seed, what);
     n_failed++;
@@ -337,7 +334,7 @@ static void check(const struct instance *in, uint64_t seed)
     double squares = 0;
     if (now.mode == PAIR) now.rows[1] = now.rows[0];
     for (uint32_t m = 0; m < n; m++)
-        if (now.rows[m]) matrix_make(m, in->quant, now.rows[m], now.cols);
+        matrix_make(m, in->quant, now.rows[m], now.cols);
     const size_t row_bytes = (4 * (size_t)now.cols + 15) / 16 * 16;
     float *row = (float *)(void *)guarded(row_bytes), *weight = (float *)(void *)guarded(row_bytes);
     const float size = ldexpf(1, (int)random_below(40) - 20);
@@ -363,9 +360,8 @@ static void check(const struct instance *in, uint64_t seed)
     n_cases++;
     if (acts_wrong(x, digits)) describe(in, seed, order, "the activations in LDS");
     for (uint32_t m = 0; m < n; m++) {
-        const char *what = now.rows[m] ? rows_wrong(m, x, digits) : NULL;
+        const char *what = rows_wrong(m, x, digits);
         if (what) describe(in, seed, order, what);
-        if (!now.rows[m]) continue;
         guarded_free(matrix[m].packed, matrix[m].packed_bytes);
         free(matrix[m].values);
     }
@@ -379,9 +375,8 @@ static void check_random(const struct instance *in, uint32_t number)
     const uint64_t seed = random_state;
     const uint32_t block = blocks[block_of(in->quant)].cols, limits[4] = { 3, 9, 40, 100 };
     now.mode = number % MODES;
-    if (now.mode == PAIR && in->rows == 1) now.mode = PLAIN;
+    if (now.mode == PAIR && in->rows % 2) now.mode = PLAIN;
     for (uint32_t m = 0; m < MAX_MATRICES; m++) now.rows[m] = 1 + random_below(limits[random_below(4)]);
-    if (now.mode == JOINED && random_below(2)) now.rows[2] = 0;
     const uint32_t most = random_below(3) ? 512 : random_below(4) ? 2048 : 5000;
     now.cols = block == 1 ? 1 + random_below(most) : block * (1 + random_below(most / block));
     now.digits = 1 + random_below(2);
@@ -418,6 +413,14 @@ CHECK_KERNEL(FORMAT, 4, 8)
 #define LANES 16
 #include "../../templates/gpu/gemv_tmpl.c"
 CHECK_KERNEL(FORMAT, 1, 16)
+#define ROWS 3
+#define LANES 16
+#include "../../templates/gpu/gemv_tmpl.c"
+CHECK_KERNEL(FORMAT, 3, 16)
+#define ROWS 3
+#define LANES 32
+#include "../../templates/gpu/gemv_tmpl.c"
+CHECK_KERNEL(FORMAT, 3, 32)
 #define ROWS 8
 #define LANES 8
 #define DEPTH 3

@@ -116,13 +116,10 @@ KERNEL(THREADS, 1) fake_sample(const struct forge_kernel_args a)
 #ifndef FAKE_GPU_API
 #define FAKE_GPU_API FORGE_GPU_HIP
 #endif
-#ifndef FAKE_GRAPH
-#define FAKE_GRAPH 1
-#endif
 
 #define INCLUDE_FILE(symbol, path) \
-    __asm__(".section .rodata\n.balign 4096\n.globl " #symbol "\n" #symbol ":\n.incbin \"" path "\"\n.globl " #symbol "_end\n" #symbol "_end:\n.byte 0\n.previous\n"); \
-    extern const uint8_t symbol[], symbol##_end[]
+    __asm__(".section .rodata\n.balign 4096\n.globl " #symbol "\n" #symbol ":\n.incbin \"" path "\"\n.previous\n"); \
+    extern const uint8_t symbol[]
 INCLUDE_FILE(fake_module, FAKE_MODULE);
 #ifdef FAKE_IMAGE
 INCLUDE_FILE(fake_image, FAKE_IMAGE);
@@ -144,8 +141,9 @@ static const struct forge_gpu_launch gpu_prefill[] = {
     { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .grid_tokens = 1, .kv = 64, .weight = { 7 } },
     { .name = "head", .kernel = 1, .layer = 0xffffffff, .tail = 1, .grid_x = 3, .grid_tokens = 1, .kv = 64, .weight = { 0, 1 } },
 };
-static struct forge_gpu gpu = {
-    .runtime = &forge_gpu_runtime, .api = FAKE_GPU_API, .arch = FAKE_GPU_ARCH, .code = fake_module, .wave = 32, .graph = FAKE_GRAPH, .n_kernels = 3, .n_decode = 2, .n_prefill = 2,
+static const struct forge_gpu gpu = {
+    .runtime = &forge_gpu_runtime, .api = FAKE_GPU_API, .arch = FAKE_GPU_ARCH, .code = fake_module, .wave = 32,
+    .dependent_launch = FAKE_GPU_API == FORGE_GPU_CUDA, .graph = 1, .n_kernels = 3, .n_decode = 2, .n_prefill = 2,
     .kernels = kernels, .decode = gpu_decode, .prefill = gpu_prefill,
     .sample = { .name = "sample", .kernel = 2, .layer = 0xffffffff, .grid_x = 3 }, .logits_offset = LOGITS_AT, .zero_offset = 0, .zero_bytes = 64,
 };

@@ -22,7 +22,7 @@
 
 #include "simt.h"
 
-enum { INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, NO_BINARY = 209, NOT_FOUND = 500, NOT_READY = 600, LAUNCH_FAILURE = 719, NOT_SUPPORTED = 801 };
+enum { INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, NO_BINARY = 209, NOT_FOUND = 500, NOT_READY = 600, LAUNCH_FAILURE = 719 };
 enum { GUARD_BYTES = 256, GUARD = 0xa5 };
 
 #define EXPORT __attribute__((visibility("default")))
@@ -312,14 +312,22 @@ EXPORT int hipModuleGetFunction(void **out, void *module, const char *name)
     return 0;
 }
 
+/* size: of the grid in groups, then of a group in threads, x y z. */
+int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, void *stream, const void *args, size_t bytes);
+int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, void *stream, const void *args, size_t bytes)
+{
+    struct op op = { .kind = LAUNCH, .function = function, .grid_x = size[0], .grid_y = size[1], .threads = size[3], .lds = shared_bytes };
+    if (size[0] == 0 || size[1] == 0 || size[2] != 1 || size[3] == 0 || size[4] != 1 || size[5] != 1 || bytes != sizeof op.args) return INVALID;
+    memcpy(&op.args, args, sizeof op.args);
+    return put(stream, &op);
+}
+
 EXPORT int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                                  unsigned shared_bytes, void *stream, void **parameters, void **extra)
 {
-    struct op op = { .kind = LAUNCH, .function = function, .grid_x = grid_x, .grid_y = grid_y, .threads = block_x, .lds = shared_bytes };
-    if (grid_x == 0 || grid_y == 0 || grid_z != 1 || block_x == 0 || block_y != 1 || block_z != 1 || shared_bytes > 65536 || parameters != NULL) return INVALID;
-    if (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3 || *(const size_t *)extra[3] != sizeof op.args) return INVALID;
-    memcpy(&op.args, extra[1], sizeof op.args);
-    return put(stream, &op);
+    const unsigned size[] = { grid_x, grid_y, grid_z, block_x, block_y, block_z };
+    if (shared_bytes > 65536 || parameters != NULL || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3) return INVALID;
+    return simt_put_launch(function, size, shared_bytes, stream, extra[1], *(const size_t *)extra[3]);
 }
 
 EXPORT int hipStreamBeginCapture(void *stream, int mode)

@@ -1,10 +1,10 @@
 #!/bin/sh
 # The GPU side of the runtime, tried on tests/simt/fake_gpu_program.c with libsimt.so in the place of libamdhip64.
-#   run_gpu.sh PROGRAM EXTERNAL LIBSIMT IMAGE EXTERNAL-BYTES
+#   run_gpu.sh PROGRAM EXTERNAL LIBSIMT IMAGE EXTERNAL-BYTES CUDA
 # PROGRAM: the GPU program and the CPU one, IMAGE inside.  EXTERNAL: -DFAKE_GPU_ONLY -DFAKE_IMAGE_BYTES=EXTERNAL-BYTES, no image inside.
-# All print the same text for equal flags.
-program=$1 external=$2 image=$4
-export FORGE_HIP_LIBRARY="$3"
+# CUDA: PROGRAM with -DFAKE_GPU_API=FORGE_GPU_CUDA -DFAKE_GPU_ARCH='"sm_90"'.  All print the same text for equal flags.
+program=$1 external=$2 image=$4 cuda=$6
+export FORGE_HIP_LIBRARY="$3" FORGE_CUDA_LIBRARY="$3"
 unset FORGE_PROGRAM FORGE_NO_GRAPH FORGE_SIMT_DEFER HSA_OVERRIDE_GFX_VERSION
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -116,6 +116,17 @@ check abort 10 env FORGE_SIMT_ABORT=5 "$program" -q -p Once --temp 0 -n 20; err_
 check instead 0 env FORGE_SIMT_DEVICES=0 "$program" -q -p Once -n 8 --temp 0; out_is "$greedy"; err_has "fake runs instead of simt: no AMD GPU found"
 check instead-memory 0 env FORGE_SIMT_MEMORY=1000000 "$program" -q -p Once -n 8 --temp 0; out_is "$greedy"; err_has "fake runs instead of simt"
 check no-instead 8 env FORGE_SIMT_DEVICES=0 "$program" -q -p Once --target simt; err_has "no AMD GPU found"
+
+# the same through the names of libcuda
+check cuda 0 env FAKE_WEIGHTS="$image" "$cuda" -q -p Once -n 8 --temp 0; out_is "$greedy"; err_empty
+check cuda-plain 0 env FORGE_SIMT_DEFER=1 "$cuda" -q -p Once -n 8 --temp 0 --no-graph; out_is "$greedy"; err_empty
+check cuda-check 0 "$cuda" --check; out_has "CUDA 12.8"; out_has "sm_90 is the one that runs"
+check cuda-bench 0 "$cuda" --bench -p 64 -n 8 -r 1; out_has "tg8"
+check cuda-older 9 env FORGE_SIMT_SM=89 "$cuda" -p x --target sm_90; err_has "sm_89"
+check cuda-newer 0 env FORGE_SIMT_SM=100 "$cuda" -q -p Once -n 8 --temp 0; out_is "$greedy"; err_empty
+check cuda-driver 8 env FORGE_SIMT_CUDA=12020 "$cuda" -p x --target sm_90; err_has "12.3 is needed"
+check cuda-none 8 env FORGE_CUDA_LIBRARY="$tmp/none" "$cuda" -p x --target sm_90; err_has "NVIDIA"
+check cuda-fault 10 env FORGE_SIMT_FAULT=5 "$cuda" -q -p Once --temp 0 -n 20; err_has "the launch that ran last: append of layer 3"
 
 # about it
 check check 0 "$program" --check; out_has "OK    memory"; out_has "simt is the one that runs"; err_empty

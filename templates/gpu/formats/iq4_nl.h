@@ -25,7 +25,7 @@ DEVICE float dot_iq4_nl(const struct unit_iq4_nl *u, const struct acts_unit *x, 
     u32x4 c0[2], c1[2];
     table_codes(c0, u->q[0], table_iq4_nl());
     table_codes(c1, u->q[1], table_iq4_nl());
-    const float p0 = (float)dot_block(c0[0], c0[1], x, 0, digits), p1 = (float)dot_block(c1[0], c1[1], x, 1, digits);
+    const float p0 = dot_block(c0[0], c0[1], x, 0, digits), p1 = dot_block(c1[0], c1[1], x, 1, digits);
     return p0 * (f32_of_f16_bits(u->scales) * x->scale.x) + p1 * (f32_of_f16_bits(u->scales >> 16) * x->scale.y);
 }
 /* The exact weight, rounded once. */

@@ -30,7 +30,7 @@ DEVICE float dot_iq4_xs(const struct unit_iq4_xs *u, const struct acts_unit *x, 
     u32x4 c0[2], c1[2];
     table_codes(c0, u->q[0], table_iq4_xs());
     table_codes(c1, u->q[1], table_iq4_xs());
-    const float p0 = (float)dot_block(c0[0], c0[1], x, 0, digits), p1 = (float)dot_block(c1[0], c1[1], x, 1, digits);
+    const float p0 = dot_block(c0[0], c0[1], x, 0, digits), p1 = dot_block(c1[0], c1[1], x, 1, digits);
     return f32_of_f16_bits(u->head.x) * (p0 * (scale_iq4_xs(u, unit, 0) * x->scale.x) + p1 * (scale_iq4_xs(u, unit, 1) * x->scale.y));
 }
 /* d (sc - 32) is rounded to f16: within 2^-10 of the weight. */

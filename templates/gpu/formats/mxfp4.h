@@ -27,7 +27,7 @@ DEVICE float dot_mxfp4(const struct unit_mxfp4 *u, const struct acts_unit *x, co
     u32x4 c0[2], c1[2];
     table_codes(c0, u->q[0], table_mxfp4());
     table_codes(c1, u->q[1], table_mxfp4());
-    const float p0 = (float)dot_block(c0[0], c0[1], x, 0, digits), p1 = (float)dot_block(c1[0], c1[1], x, 1, digits);
+    const float p0 = dot_block(c0[0], c0[1], x, 0, digits), p1 = dot_block(c1[0], c1[1], x, 1, digits);
     return p0 * (scale_mxfp4(u, 0) * x->scale.x) + p1 * (scale_mxfp4(u, 1) * x->scale.y);
 }
 /* The exact weight, rounded once; for scales from 2^-31 to 2^8. */

@@ -23,7 +23,7 @@ DEVICE float dot_q2_K(const struct unit_q2_K *u, const struct acts_unit *x, cons
     const uint32_t sc = u->scales & 0x0f0f0f0fu, m = u->scales >> 4 & 0x0f0f0f0fu;
     float p[4];
 #pragma unroll
-    for (uint32_t c = 0; c < 4; c++) p[c] = byte_f32(sc, c) * (float)dot_piece(bit_pairs(u->pairs, c, 0), x, c, digits);
+    for (uint32_t c = 0; c < 4; c++) p[c] = byte_f32(sc, c) * dot_piece(bit_pairs(u->pairs, c, 0), x, c, digits);
     const float product = x->scale.x * (p[0] + p[1]) + x->scale.y * (p[2] + p[3]);
     const float minimum = byte_f32(m, 0) * x->sum16.x + byte_f32(m, 1) * x->sum16.y + byte_f32(m, 2) * x->sum16.z + byte_f32(m, 3) * x->sum16.w;
     return f32_of_f16_bits(u->d) * product - f32_of_f16_bits(u->d >> 16) * minimum;

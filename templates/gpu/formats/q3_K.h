@@ -27,7 +27,7 @@ DEVICE float dot_q3_K(const struct unit_q3_K *u, const struct acts_unit *x, cons
     const uint32_t bits = super_bits(u->head, unit);
     float p[4];
 #pragma unroll
-    for (uint32_t c = 0; c < 4; c++) p[c] = (six_bits_f32(bits, 6 * c) - 32.0f) * (float)dot_piece(codes_q3_K(u, c), x, c, digits);
+    for (uint32_t c = 0; c < 4; c++) p[c] = (six_bits_f32(bits, 6 * c) - 32.0f) * dot_piece(codes_q3_K(u, c), x, c, digits);
     return 0.03125f * f32_of_f16_bits(u->head.x) * (x->scale.x * (p[0] + p[1]) + x->scale.y * (p[2] + p[3]));
 }
 /* d (sc - 32) is rounded to f16: within 2^-10 of the weight. */

@@ -20,8 +20,8 @@ DEVICE void pin_q4_0(struct unit_q4_0 *u) { pin16(&u->q[0]); pin16(&u->q[1]); PI
 DEVICE float dot_q4_0(const struct unit_q4_0 *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
 {
     (void)unit;
-    const float p0 = (float)dot_block(low_nibbles_up(u->q[0]), high_nibbles_up(u->q[0]), x, 0, digits);       /* of 16 code */
-    const float p1 = (float)dot_block(low_nibbles_up(u->q[1]), high_nibbles_up(u->q[1]), x, 1, digits);
+    const float p0 = dot_block(low_nibbles_up(u->q[0]), high_nibbles_up(u->q[0]), x, 0, digits);       /* of 16 code */
+    const float p1 = dot_block(low_nibbles_up(u->q[1]), high_nibbles_up(u->q[1]), x, 1, digits);
     return 0.0625f * (p0 * (f32_of_f16_bits(u->scales) * x->scale.x) + p1 * (f32_of_f16_bits(u->scales >> 16) * x->scale.y));
 }
 /* The exact weight, rounded once. */

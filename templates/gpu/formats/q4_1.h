@@ -20,8 +20,8 @@ DEVICE void pin_q4_1(struct unit_q4_1 *u) { pin16(&u->q[0]); pin16(&u->q[1]); pi
 DEVICE float dot_q4_1(const struct unit_q4_1 *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
 {
     (void)unit;
-    const float p0 = (float)dot_block(low_nibbles(u->q[0]), high_nibbles(u->q[0]), x, 0, digits);
-    const float p1 = (float)dot_block(low_nibbles(u->q[1]), high_nibbles(u->q[1]), x, 1, digits);
+    const float p0 = dot_block(low_nibbles(u->q[0]), high_nibbles(u->q[0]), x, 0, digits);
+    const float p1 = dot_block(low_nibbles(u->q[1]), high_nibbles(u->q[1]), x, 1, digits);
     return p0 * (f32_of_f16_bits(u->scales.x) * x->scale.x) + p1 * (f32_of_f16_bits(u->scales.y) * x->scale.y)
          + (f32_of_f16_bits(u->scales.x >> 16) * x->scale.z + f32_of_f16_bits(u->scales.y >> 16) * x->scale.w);
 }

@@ -27,8 +27,8 @@ DEVICE u32x4 codes_q5_0(const struct unit_q5_0 *u, const uint32_t c)
 DEVICE float dot_q5_0(const struct unit_q5_0 *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
 {
     (void)unit;
-    const float p0 = (float)dot_block(codes_q5_0(u, 0), codes_q5_0(u, 1), x, 0, digits);
-    const float p1 = (float)dot_block(codes_q5_0(u, 2), codes_q5_0(u, 3), x, 1, digits);
+    const float p0 = dot_block(codes_q5_0(u, 0), codes_q5_0(u, 1), x, 0, digits);
+    const float p1 = dot_block(codes_q5_0(u, 2), codes_q5_0(u, 3), x, 1, digits);
     return 0.125f * (p0 * (f32_of_f16_bits(u->scales) * x->scale.x) + p1 * (f32_of_f16_bits(u->scales >> 16) * x->scale.y));
 }
 /* The exact weight, rounded once. */

@@ -27,8 +27,8 @@ DEVICE u32x4 codes_q5_K(const struct unit_q5_K *u, const uint32_t c)
 DEVICE float dot_q5_K(const struct unit_q5_K *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
 {
     const uint32_t bits = super_bits(u->head, unit);
-    const float p0 = (float)dot_block(codes_q5_K(u, 0), codes_q5_K(u, 1), x, 0, digits);
-    const float p1 = (float)dot_block(codes_q5_K(u, 2), codes_q5_K(u, 3), x, 1, digits);
+    const float p0 = dot_block(codes_q5_K(u, 0), codes_q5_K(u, 1), x, 0, digits);
+    const float p1 = dot_block(codes_q5_K(u, 2), codes_q5_K(u, 3), x, 1, digits);
     const float product = p0 * (six_bits_f32(bits, 0) * x->scale.x) + p1 * (six_bits_f32(bits, 12) * x->scale.y);
     const float minimum = six_bits_f32(bits, 6) * x->scale.z + six_bits_f32(bits, 18) * x->scale.w;
     return f32_of_f16_bits(u->head.x) * product - f32_of_f16_bits(u->head.x >> 16) * minimum;

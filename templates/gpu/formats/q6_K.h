@@ -29,7 +29,7 @@ DEVICE float dot_q6_K(const struct unit_q6_K *u, const struct acts_unit *x, cons
     (void)unit;
     float p[4];
 #pragma unroll
-    for (uint32_t c = 0; c < 4; c++) p[c] = int8_f32(u->scales, c) * (float)dot_piece(codes_q6_K(u, c), x, c, digits);
+    for (uint32_t c = 0; c < 4; c++) p[c] = int8_f32(u->scales, c) * dot_piece(codes_q6_K(u, c), x, c, digits);
     return 0.25f * f32_of_f16_bits(u->d) * (x->scale.x * (p[0] + p[1]) + x->scale.y * (p[2] + p[3]));
 }
 /* d sc is rounded to f16: within 2^-10 of the weight. */

@@ -25,7 +25,7 @@ DEVICE void pin_q8_0(struct unit_q8_0 *u)
 DEVICE float dot_q8_0(const struct unit_q8_0 *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
 {
     (void)unit;
-    const float p0 = (float)dot_block(u->q[0], u->q[1], x, 0, digits), p1 = (float)dot_block(u->q[2], u->q[3], x, 1, digits);
+    const float p0 = dot_block(u->q[0], u->q[1], x, 0, digits), p1 = dot_block(u->q[2], u->q[3], x, 1, digits);
     return p0 * (f32_of_f16_bits(u->scales) * x->scale.x) + p1 * (f32_of_f16_bits(u->scales >> 16) * x->scale.y);
 }
 /* The exact weight, rounded once. */

@@ -1,0 +1,505 @@
+/* attention_decode_tmpl.c -- attention of one token over the KV cache, the positions split among groups.
+ * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2023, "Flash-Decoding for long-context inference")
+ *
+ * A group has the query heads of one KV head (or a cut of them, attention_sizes.h) and every splits-th block of positions, so that the launch does not depend
+ * on the context and the first rows of K can be asked for before the context is known.  A row of K or V is read by `lanes` neighbouring
+ * lanes, 8 columns each; a wave reads `slots` rows at once and keeps up to `rows` such loads of K, and of V, in flight.
+ * The dot products are added up across lanes by halves: each exchange also halves the rows that a lane still works on, so a lane
+ * ends with the score of one row, computes its weight once and hands it round in LDS.
+ * Maximum and sums run per wave; waves meet in LDS at the end, groups in the arena, where the last one merges.
+ *
+ * The time is latency: everything that can be asked for together is. Order: q, new k and v, K rows that need no context | n_past | rotations,
+ * K, V | heads finished while these are on their way | scores, weights, values. */
+#include "rope.h"
+
+#ifndef ATTENTION_AHEAD                          /* rows of K per lane asked for before n_past is known */
+#define ATTENTION_AHEAD 2
+#endif
+/* Finite, so that no difference is NaN: a maximum of nothing lies below any score, what is no score so far below it that its weight is 0. */
+#define ATTENTION_NOTHING (-1e30f)
+#define ATTENTION_MASKED  (-2e30f)
+
+enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS };   /* heads of a group; scored at once; rows in flight per lane */
+
+/* Constants of the launch, then what this lane works on. */
+struct decode {
+    uint32_t head_dim, n_head_kv, n_ctx, splits, threads;
+    uint32_t group, cuts, heads;                 /* query heads of a KV head, its cuts, query heads of this group */
+    uint32_t lanes, slots, waves, rows;
+    uint32_t part, kv_head, first, split;        /* part: KV head and cut; first: query head */
+    uint32_t wave, slot, column;                 /* slot: row of a block of waves * slots; column: first of 8, 0 in idle lanes */
+};
+
+/* Running softmax of a wave: the maximum, this lane's share of the sum of weights, and its 8 columns of the sum of weight * v over the slot's rows. */
+struct decode_state { float m[DECODE_HEADS], l[DECODE_HEADS], acc[DECODE_HEADS][8]; };
+
+/* What is loaded before it is needed: heads of this wave, the new key and value. */
+struct decode_inputs { struct head q[DECODE_HEADS], k, q_norm, k_norm; float v[8]; };
+
+DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
+                        const uint32_t splits, const uint32_t threads)
+{
+    d->head_dim = head_dim;
+    d->n_head_kv = n_head_kv;
+    d->n_ctx = n_ctx;
+    d->splits = splits;
+    d->threads = threads;
+    d->group = n_head / n_head_kv;
+    d->cuts = ATTENTION_CUTS(n_head, n_head_kv, head_dim);
+    d->heads = ATTENTION_HEADS(n_head, n_head_kv, head_dim);
+    d->lanes = ATTENTION_LANES(head_dim);
+    d->slots = WAVE / d->lanes;
+    d->waves = threads / WAVE;
+    d->rows = (d->heads > 4 ? 4 : 8) / (KV_KIND == KV_KIND_f32 ? 2 : 1);     /* what registers hold besides the sums of the heads */
+    d->part = group_x() / splits;
+    d->split = group_x() % splits;
+    d->kv_head = d->part / d->cuts;
+    d->first = d->kv_head * d->group + d->part % d->cuts * d->heads;
+    d->wave = wave_id();
+    d->slot = d->wave * d->slots + lane_id() / d->lanes;
+    const uint32_t column = lane_id() % d->lanes * 8;
+    d->column = column < head_dim ? column : 0;
+}
+
+DEVICE uint32_t decode_lane_idle(const struct decode *d) { return lane_id() % d->lanes * 8 >= d->head_dim; }
+/* The last cut may have fewer heads: it works on its last one again and writes it once. */
+DEVICE uint32_t decode_head(const struct decode *d, uint32_t h)
+{
+    const uint32_t head = d->first + h, last = (d->kv_head + 1) * d->group - 1;
+    return head < last ? head : last;
+}
+/* Row `row` of this lane's slot: blocks of waves * slots positions go to the splits in turn. */
+DEVICE uint32_t decode_position(const struct decode *d, uint32_t row) { return (row * d->splits + d->split) * (d->waves * d->slots) + d->slot; }
+
+/* ---- LDS: q [heads][2][lanes][4], then per wave [heads][head_dim] or weights [slots][heads][rows], then per wave and head m and l, then a flag ---- */
+DEVICE float *decode_q(void) { return (float *)(void *)lds(); }
+DEVICE float *decode_wave(const struct decode *d, uint32_t wave)
+{
+    return decode_q() + d->heads * d->lanes * 8 + wave * ATTENTION_WAVE_FLOATS(d->heads, d->head_dim, WAVE);
+}
+DEVICE float *decode_ml(const struct decode *d) { return decode_wave(d, d->waves); }
+/* Columns c .. c + 3 of a head in LDS: first and second fours of the lanes apart, so that lanes read neighbouring 16 bytes. */
+DEVICE uint32_t decode_q_place(const struct decode *d, uint32_t h, uint32_t c) { return h * d->lanes * 8 + c / 4 % 2 * d->lanes * 4 + c / 8 * 4 + c % 4; }
+
+/* ---- prologue ---- */
+
+DEVICE void decode_load_norms(struct decode_inputs *in, const struct decode *d, const float *q_norm, const float *k_norm, uint32_t owner,
+                              const uint32_t n_rot, const uint32_t neox)
+{
+    if (q_norm) head_load(&in->q_norm, q_norm, d->head_dim, n_rot, neox);
+    if (owner && k_norm) head_load(&in->k_norm, k_norm, d->head_dim, n_rot, neox);
+}
+
+/* Waves take the heads in turn; the owner also takes the new key and value. */
+DEVICE void decode_load_inputs(struct decode_inputs *in, const struct decode *d, const float *q, const float *k_new, const float *v_new, uint32_t owner,
+                               const uint32_t n_rot, const uint32_t neox)
+{
+    UNROLL
+    for (uint32_t i = 0; i * d->waves < d->heads; i++) {
+        const uint32_t head = decode_head(d, d->wave + i * d->waves);
+        head_load(&in->q[i], q + (uint64_t)head * d->head_dim, d->head_dim, n_rot, neox);
+    }
+    if (!owner) return;
+    head_load(&in->k, k_new + (uint64_t)d->kv_head * d->head_dim, d->head_dim, n_rot, neox);
+    const GLOBAL f32x4 *v = (const GLOBAL f32x4 *)(const void *)(v_new + (uint64_t)d->kv_head * d->head_dim + d->column);
+    UNROLL
+    for (uint32_t i = 0; i < 8; i++) in->v[i] = v[i / 4][i % 4];
+}
+
+/* Norm, rotation and scale of this wave's query heads, into LDS; idle lanes' columns become 0. */
+DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, const struct rotation *r, uint32_t normed, float eps, float scale,
+                            const uint32_t n_rot, const uint32_t neox)
+{
+    float *q = decode_q();
+    UNROLL
+    for (uint32_t i = 0; i * d->waves < d->heads; i++) {
+        const uint32_t h = d->wave + i * d->waves;
+        struct head *x = &in->q[i];
+        if (normed) head_norm(x, &in->q_norm, eps, d->head_dim);
+        head_rotate(x, r, d->head_dim, n_rot);
+        if (h >= d->heads) continue;
+        UNROLL
+        for (uint32_t k = 0; k < head_pairs(d->head_dim); k++) {
+            const uint32_t pair = lane_id() + WAVE * k;
+            if (!pair_exists(k, d->head_dim / 2)) continue;
+            q[decode_q_place(d, h, pair_a(pair, n_rot, neox))] = x->a[k] * scale;
+            q[decode_q_place(d, h, pair_b(pair, n_rot, neox))] = x->b[k] * scale;
+        }
+        for (uint32_t c = lane_id(); c < d->lanes * 8 - d->head_dim; c += WAVE) q[decode_q_place(d, h, d->head_dim + c)] = 0.0f;
+    }
+}
+
+/* The owner's new key, normed, rotated and rounded as the cache rounds it; key and value are stored.  k, v: this lane's 8 columns, as read back. */
+DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], const struct forge_kernel_args a, const struct decode *d, const struct rotation *r,
+                          uint32_t position, uint32_t normed, float eps, const uint32_t n_rot, const uint32_t neox)
+{
+    float *row = decode_wave(d, d->wave);
+    struct kv_piece k_piece, v_piece;
+    if (normed) head_norm(&in->k, &in->k_norm, eps, d->head_dim);
+    head_rotate(&in->k, r, d->head_dim, n_rot);
+    head_store(row, &in->k, d->head_dim, n_rot, neox);
+    wave_barrier();
+    UNROLL
+    for (uint32_t i = 0; i < 8; i++) k[i] = row[d->column + i];
+    wave_barrier();
+    kv_encode(&k_piece, k);
+    kv_encode(&v_piece, in->v);
+    kv_values(k, &k_piece);
+    kv_values(v, &v_piece);
+    if (lane_id() >= d->lanes || decode_lane_idle(d) || d->part % d->cuts != 0) return;
+    kv_put(kv_k(a), d->kv_head, position, d->column, &k_piece, d->n_head_kv, d->n_ctx, d->head_dim);
+    kv_put(kv_v(a, d->n_head_kv, d->n_ctx, d->head_dim), d->kv_head, position, d->column, &v_piece, d->n_head_kv, d->n_ctx, d->head_dim);
+}
+
+/* ---- a step over `rows` rows of each slot ---- */
+
+/* Rows from .. to - 1 of the step that begins with row `row`; those at `limit` or beyond read row 0. */
+DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct decode *d, uint32_t row, const uint32_t from, const uint32_t to, uint32_t limit)
+{
+    UNROLL
+    for (uint32_t r = from; r < to; r++) {
+        const uint32_t position = decode_position(d, row + r);
+        kv_fetch(&x[r], plane, d->kv_head, position < limit ? position : 0, d->column, d->n_head_kv, d->n_ctx, d->head_dim);
+    }
+}
+
+/* Columns column + 4 half .. + 3 of a query head; 0 in idle lanes. */
+DEVICE f32x4 decode_read_q(const struct decode *d, uint32_t h, const uint32_t half)
+{
+    return *(const f32x4 *)(const void *)(decode_q() + decode_q_place(d, h, lane_id() % d->lanes * 8 + 4 * half));
+}
+
+/* Adds x over lanes that differ in `mask`; of n > 1 values a lane keeps the half that its bit chooses. */
+DEVICE void fold(float *x, const uint32_t n, const uint32_t mask)
+{
+    const uint32_t upper = lane_id() & mask;
+    if (n == 1) x[0] += lane_xor_f32(x[0], mask);
+    UNROLL
+    for (uint32_t i = 0; i < n / 2; i++) {
+        const float low = x[i], high = x[i + n / 2], keep = upper ? high : low, give = upper ? low : high;
+        x[i] = keep + lane_xor_f32(give, mask);
+    }
+}
+/* How many of n values folds over the masks from .. below to leave in a lane, and the first of them. */
+DEVICE uint32_t fold_left(const uint32_t n, const uint32_t from, const uint32_t to) { return to / from < n ? n / (to / from) : 1; }
+DEVICE uint32_t fold_first(uint32_t n, const uint32_t from, const uint32_t to)
+{
+    uint32_t first = 0;
+    UNROLL
+    for (uint32_t mask = from; mask < to; mask *= 2) {
+        n /= 2;
+        if (lane_id() & mask) first += n;
+    }
+    return first;
+}
+
+/* s[i]: scores of head `head` + i of the rows that this lane keeps, out of `rows`; heads first .. first + DECODE_SCORED - 1, as far as there are.
+ * Half of the columns at a time, for the registers of q. */
+DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct decode *d, const struct kv_piece *k, const uint32_t rows, const uint32_t head)
+{
+    const uint32_t heads = d->heads - head < DECODE_SCORED ? d->heads - head : DECODE_SCORED;
+    UNROLL
+    for (uint32_t half = 0; half < 2; half++) {
+        f32x4 q[DECODE_SCORED];
+        UNROLL
+        for (uint32_t h = 0; h < heads; h++) q[h] = decode_read_q(d, head + h, half);
+        UNROLL
+        for (uint32_t r = 0; r < rows; r++) {
+            float x[8];
+            kv_values(x, &k[r]);
+            UNROLL
+            for (uint32_t h = 0; h < heads; h++) {
+                if (half == 0) s[h][r] = 0.0f;
+                UNROLL
+                for (uint32_t i = 0; i < 4; i++) s[h][r] += q[h][i] * x[4 * half + i];
+            }
+        }
+    }
+    UNROLL
+    for (uint32_t mask = 1, left = rows; mask < d->lanes; mask *= 2) {
+        UNROLL
+        for (uint32_t h = 0; h < heads; h++) fold(s[h], left, mask);
+        left = left > 1 ? left / 2 : 1;
+    }
+}
+
+/* Their weights, in LDS at [slot][head][row]; the state moves to the new maximum.  limit: positions that exist; checked: some may not.
+ * Lanes that keep the same row leave its weight to the first of them when they sum. */
+DEVICE void decode_weights(struct decode_state *state, const struct decode *d, float s[DECODE_SCORED][DECODE_ROWS], uint32_t row, const uint32_t rows,
+                           const uint32_t head, uint32_t limit, const uint32_t checked)
+{
+    const uint32_t kept = fold_left(rows, 1, d->lanes), first = fold_first(rows, 1, d->lanes), counts = lane_id() % d->lanes < rows;
+    float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * d->heads * rows + first;
+    uint32_t exists[DECODE_ROWS];
+    UNROLL
+    for (uint32_t i = 0; i < kept; i++) exists[i] = !checked || decode_position(d, row + first + i) < limit;
+    UNROLL
+    for (uint32_t h = head; h < d->heads && h < head + DECODE_SCORED; h++) {
+        float top = state->m[h], score[DECODE_ROWS];
+        UNROLL
+        for (uint32_t i = 0; i < kept; i++) {
+            score[i] = exists[i] ? s[h - head][i] : ATTENTION_MASKED;
+            top = max_f32(top, score[i]);
+        }
+        UNROLL
+        for (uint32_t mask = 1; mask < WAVE; mask *= 2)
+            if (mask < rows || mask >= d->lanes) top = max_f32(top, lane_xor_f32(top, mask));
+        const float factor = exp2_f32(state->m[h] - top);
+        state->m[h] = top;
+        state->l[h] *= factor;
+        UNROLL
+        for (uint32_t i = 0; i < kept; i++) {
+            const float w = exp2_f32(score[i] - top);
+            weight[h * rows + i] = w;
+            state->l[h] += counts ? w : 0.0f;
+        }
+        UNROLL
+        for (uint32_t i = 0; i < 8; i++) state->acc[h][i] *= factor;
+    }
+}
+
+/* Scores and weights of all heads, a few at a time for the registers. */
+DEVICE void decode_score(struct decode_state *state, const struct decode *d, const struct kv_piece *k, uint32_t row, const uint32_t rows, uint32_t limit,
+                         const uint32_t checked)
+{
+    wave_barrier();
+    UNROLL
+    for (uint32_t head = 0; head < d->heads; head += DECODE_SCORED) {
+        float s[DECODE_SCORED][DECODE_ROWS];
+        decode_scores(s, d, k, rows, head);
+        decode_weights(state, d, s, row, rows, head, limit, checked);
+        COMPILER_FENCE();
+    }
+}
+
+DEVICE void decode_values(struct decode_state *state, const struct decode *d, const struct kv_piece *v, const uint32_t rows)
+{
+    const float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * d->heads * rows;
+    UNROLL
+    for (uint32_t two = 0; two < rows; two += 2) {
+        f32x2 w[DECODE_HEADS];
+        UNROLL
+        for (uint32_t h = 0; h < d->heads; h++) w[h] = *(const f32x2 *)(const void *)(weight + h * rows + two);
+        UNROLL
+        for (uint32_t r = 0; r < 2; r++) {
+            float x[8];
+            kv_values(x, &v[two + r]);
+            UNROLL
+            for (uint32_t h = 0; h < d->heads; h++)
+                UNROLL
+                for (uint32_t i = 0; i < 8; i++) state->acc[h][i] += w[h][r] * x[i];
+        }
+    }
+}
+
+/* The last step of a split, which has at most `rows` rows left. */
+DEVICE void decode_last(struct decode_state *state, const struct kv_piece *k, const struct kv_piece *v, const struct decode *d, uint32_t row, const uint32_t rows,
+                        uint32_t limit)
+{
+    decode_score(state, d, k, row, rows, limit, 1);
+    wave_barrier();
+    decode_values(state, d, v, rows);
+}
+
+/* Rows of a split, `count` for each slot; k and v hold the first step's.  Steps before the last are whole: nothing in them is checked. */
+DEVICE void decode_run(struct decode_state *state, struct kv_piece *k, struct kv_piece *v, const uint8_t *k_plane, const uint8_t *v_plane,
+                       const struct decode *d, uint32_t count, uint32_t limit)
+{
+    uint32_t row = 0;
+    if (count == 0) return;
+#pragma clang loop unroll(disable)
+    for (; row + d->rows < count; row += d->rows) {
+        decode_score(state, d, k, row, d->rows, limit, 0);
+        decode_fetch(k, k_plane, d, row + d->rows, 0, d->rows, limit);
+        wave_barrier();
+        decode_values(state, d, v, d->rows);
+        COMPILER_FENCE();
+        decode_fetch(v, v_plane, d, row + d->rows, 0, d->rows, limit);
+    }
+    if (count - row <= 2)                     decode_last(state, k, v, d, row, 2, limit);
+    else if (d->rows > 4 && count - row <= 4) decode_last(state, k, v, d, row, 4, limit);
+    else                                      decode_last(state, k, v, d, row, d->rows, limit);
+}
+
+/* The state after the new token alone, in the owner; else empty.  k, v: this lane's columns of it. */
+DEVICE void decode_begin(struct decode_state *state, const struct decode *d, uint32_t owner, const float k[8], const float v[8])
+{
+    UNROLL
+    for (uint32_t h = 0; h < d->heads; h++) {
+        state->m[h] = ATTENTION_NOTHING;
+        state->l[h] = 0.0f;
+        UNROLL
+        for (uint32_t i = 0; i < 8; i++) state->acc[h][i] = 0.0f;
+    }
+    if (!owner) return;
+    UNROLL
+    for (uint32_t h = 0; h < d->heads; h++) {
+        float s = 0.0f;
+        UNROLL
+        for (uint32_t i = 0; i < 8; i++) s += decode_read_q(d, h, i / 4)[i % 4] * k[i];
+        state->m[h] = lanes_sum_f32(s, d->lanes);
+        state->l[h] = lane_id() == 0 ? 1.0f : 0.0f;
+        UNROLL
+        for (uint32_t i = 0; i < 8; i++) state->acc[h][i] = lane_id() < d->lanes ? v[i] : 0.0f;
+    }
+}
+
+/* ---- merging ---- */
+
+/* The wave's sums into LDS: over its slots by halves, so that each slot writes other columns. */
+DEVICE void decode_publish(struct decode_state *state, const struct decode *d)
+{
+    const uint32_t kept = fold_left(8, d->lanes, WAVE), first = fold_first(8, d->lanes, WAVE);
+    float *sum = decode_wave(d, d->wave), *ml = decode_ml(d) + d->wave * d->heads * 2;
+    wave_barrier();
+    UNROLL
+    for (uint32_t h = 0; h < d->heads; h++) {
+        state->l[h] = lanes_sum_f32(state->l[h], WAVE);
+        UNROLL
+        for (uint32_t mask = d->lanes, left = 8; mask < WAVE; mask *= 2) {
+            fold(state->acc[h], left, mask);
+            left = left > 1 ? left / 2 : 1;
+        }
+        if (!decode_lane_idle(d))
+            UNROLL
+            for (uint32_t i = 0; i < kept; i++) sum[h * d->head_dim + d->column + first + i] = state->acc[h][i];
+    }
+    if (lane_id() != 0) return;
+    UNROLL
+    for (uint32_t h = 0; h < d->heads; h++) {
+        ml[2 * h] = state->m[h];
+        ml[2 * h + 1] = state->l[h];
+    }
+}
+
+/* Adds a part with maximum m and total l to x; factors of what was there and of the part are exp2 of the distance to the new maximum. */
+DEVICE void decode_add(f32x4 *x, float *x_m, float *x_l, const f32x4 part, float m, float l)
+{
+    const float top = max_f32(*x_m, m), keep = exp2_f32(*x_m - top), add = exp2_f32(m - top);
+    *x = *x * keep + part * add;
+    *x_l = *x_l * keep + l * add;
+    *x_m = top;
+}
+
+/* Four columns of head h of the group, all waves together. */
+DEVICE void decode_sum_waves(f32x4 *x, float *m, float *l, const struct decode *d, uint32_t h, uint32_t column)
+{
+    const float *ml = decode_ml(d) + 2 * h;
+    *m = ATTENTION_NOTHING;
+    UNROLL
+    for (uint32_t w = 0; w < d->waves; w++) *m = max_f32(*m, ml[w * d->heads * 2]);
+    *l = 0.0f;
+    UNROLL
+    for (uint32_t i = 0; i < 4; i++) (*x)[i] = 0.0f;
+    UNROLL
+    for (uint32_t w = 0; w < d->waves; w++) {
+        const float factor = exp2_f32(ml[w * d->heads * 2] - *m);
+        *x += *(const f32x4 *)(const void *)(decode_wave(d, w) + h * d->head_dim + column) * factor;
+        *l += ml[w * d->heads * 2 + 1] * factor;
+    }
+}
+
+DEVICE void decode_write(float *out, const struct decode *d, uint32_t h, uint32_t column, const f32x4 x, float l)
+{
+    if (d->first + h >= (d->kv_head + 1) * d->group) return;
+    *(GLOBAL f32x4 *)(void *)(out + (uint64_t)(d->first + h) * d->head_dim + column) = x * (1.0f / l);
+}
+
+/* All parts of four columns, in batches whose loads are in flight together.  The place of m and l may be the same in all lanes; it is kept out of the
+ * scalar registers, whose cache on AMD would keep what it saw before. */
+DEVICE void decode_merge(float *out, const float *parts, const float *parts_ml, const struct decode *d, uint32_t n, uint32_t h, uint32_t column)
+{
+    enum { BATCH = 16 };
+    f32x4 x = { 0.0f, 0.0f, 0.0f, 0.0f };
+    float x_m = ATTENTION_NOTHING, x_l = 0.0f;
+    uint32_t first = d->part * d->splits * d->heads + h;
+    PIN(first);
+    for (uint32_t base = 0; base < d->splits; base += BATCH) {
+        f32x4 part[BATCH];
+        f32x2 ml[BATCH];
+        UNROLL
+        for (uint32_t k = 0; k < BATCH; k++) {
+            if (base + k >= d->splits) continue;
+            const uint32_t at = first + (base + k < n ? base + k : 0) * d->heads;
+            part[k] = *(const GLOBAL f32x4 *)(const void *)(parts + (uint64_t)at * d->head_dim + column);
+            ml[k] = *(const GLOBAL f32x2 *)(const void *)(parts_ml + 2 * (uint64_t)at);
+        }
+        UNROLL
+        for (uint32_t k = 0; k < BATCH; k++) {
+            if (base + k >= d->splits || base + k >= n) continue;
+            decode_add(&x, &x_m, &x_l, part[k], ml[k].x, ml[k].y);
+        }
+    }
+    decode_write(out, d, h, column, x, x_l);
+}
+
+/* n: groups of this part that have positions. */
+DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *counters, const struct decode *d, uint32_t n)
+{
+    const uint32_t items = d->heads * d->head_dim / 4;
+    barrier();
+    for (uint32_t i = thread_x(); i < items; i += d->threads) {
+        const uint32_t h = 4 * i / d->head_dim, column = 4 * i % d->head_dim, at = (d->part * d->splits + d->split) * d->heads + h;
+        f32x4 x;
+        float m, l;
+        decode_sum_waves(&x, &m, &l, d, h, column);
+        if (n == 1) {
+            decode_write(out, d, h, column, x, l);
+            continue;
+        }
+        *(GLOBAL f32x4 *)(void *)(parts + (uint64_t)at * d->head_dim + column) = x;
+        if (column) continue;
+        const f32x2 ml = { m, l };
+        *(GLOBAL f32x2 *)(void *)(parts_ml + 2 * (uint64_t)at) = ml;
+    }
+    if (n == 1 || !last_to_arrive(counters + d->part, n, (uint32_t *)(void *)(decode_ml(d) + d->waves * d->heads * 2))) return;
+    for (uint32_t i = thread_x(); i < items; i += d->threads) decode_merge(out, parts, parts_ml, d, n, 4 * i / d->head_dim, 4 * i % d->head_dim);
+}
+
+/* A whole kernel but its first line: calls pdl_launch(), pdl_wait() and mark() itself.
+ * out: [n_head][head_dim] f32.  q: [n_head][head_dim], k_new, v_new: [n_head_kv][head_dim] f32, as projected (bias added).  The heads are normed
+ * where q_norm, k_norm ([head_dim], NULL: none) say so, rotated (rope.h; n_rot 0: not), and k and v appended to the cache at position n_past.
+ * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.
+ * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not needed with
+ * one split.  grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
+DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const float *q, const float *k_new, const float *v_new,
+                             const float *q_norm, const float *k_norm, const float eps,
+                             const float *rope_hi, const float *rope_lo, const uint32_t n_rot, const uint32_t neox, const uint32_t block,
+                             float *parts, float *parts_ml, uint32_t *counters, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
+                             const uint32_t n_ctx, const float scale, const uint32_t splits, const uint32_t threads)
+{
+    const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, n_ctx, head_dim);
+    struct decode d;
+    struct decode_inputs in;
+    struct decode_state state;
+    struct rotation r;
+    struct kv_piece k[DECODE_ROWS], v[DECODE_ROWS];
+    float k_mine[8], v_mine[8];
+    pdl_launch();
+    decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, threads);
+    const uint32_t owner = k_new && d.split == 0 && d.wave == d.waves - 1, ahead = ATTENTION_AHEAD < d.rows ? ATTENTION_AHEAD : d.rows;
+    decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
+    pdl_wait();
+    const uint32_t n_past = a.step->n_past;
+    decode_load_inputs(&in, &d, q, k_new, v_new, owner, n_rot, neox);
+    decode_fetch(k, k_plane, &d, 0, 0, ahead, n_ctx);
+    mark(a);
+
+    const uint32_t limit = k_new ? n_past : n_past + 1, unit = d.waves * d.slots;
+    const uint32_t blocks = (limit + unit - 1) / unit, count = blocks > d.split ? (blocks - d.split + splits - 1) / splits : 0;
+    const uint32_t n = blocks == 0 ? 1 : blocks < splits ? blocks : splits;
+    if (d.split >= n) return;
+    rotation_load(&r, rope_hi, rope_lo, n_past, block, head_dim, n_rot);
+    COMPILER_FENCE();
+    decode_fetch(k, k_plane, &d, 0, ahead, d.rows, limit);
+    decode_fetch(v, v_plane, &d, 0, 0, d.rows, limit);
+    COMPILER_FENCE();
+
+    decode_finish_q(&in, &d, &r, q_norm != 0, eps, scale * 1.44269504f, n_rot, neox);
+    if (owner) decode_append(&in, k_mine, v_mine, a, &d, &r, n_past, k_norm != 0, eps, n_rot, neox);
+    barrier();
+    decode_begin(&state, &d, owner, k_mine, v_mine);
+    decode_run(&state, k, v, k_plane, v_plane, &d, count, limit);
+    decode_publish(&state, &d);
+    decode_finish(out, parts, parts_ml, counters, &d, n);
+}
