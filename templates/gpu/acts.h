@@ -14,6 +14,14 @@
 /* A thread's part of a row: entry i is columns 4 e .. 4 e + 3, e = i * threads + thread. */
 struct row_quads { f32x4 v[ROW_QUADS]; };
 
+/* thread_x(), which the compiler then knows to be below `threads`: where a turn is complete it needs no comparisons. */
+DEVICE uint32_t row_thread(const uint32_t threads)
+{
+    const uint32_t thread = thread_x();
+    __builtin_assume(thread < threads);
+    return thread;
+}
+
 DEVICE f32x4 row_quad(const float *row, uint32_t e, const uint32_t cols)
 {
     f32x4 v = { 0, 0, 0, 0 };
@@ -29,7 +37,7 @@ DEVICE void row_load(struct row_quads *q, const float *row, uint32_t first, cons
 {
 #pragma unroll
     for (uint32_t i = 0; i < ROW_QUADS; i++) {
-        if ((first + i) * threads * 4 < cols) q->v[i] = row_quad(row, (first + i) * threads + thread_x(), cols);
+        if ((first + i) * threads * 4 < cols) q->v[i] = row_quad(row, (first + i) * threads + row_thread(threads), cols);
         else q->v[i] = (f32x4)(0.0f);
     }
 }
@@ -50,12 +58,16 @@ DEVICE void norm_begin(struct row_quads *q, const float *weight, const uint32_t 
 /* The sum of x over all threads, the same bits in each.  scratch: ACTS_SCRATCH_BYTES, read until the next barrier(). */
 DEVICE float group_sum_f32(float x, uint8_t *scratch, const uint32_t threads)
 {
+    const uint32_t waves = threads / WAVE, fours = waves / 4;
+    const f32x4 *sums4 = (const f32x4 *)(const void *)scratch;
     float *sums = (float *)(void *)scratch, sum = 0;
     x = lanes_sum_f32(x, WAVE);
     if (lane_id() == 0) sums[wave_id()] = x;
     barrier();
 #pragma unroll
-    for (uint32_t i = 0; i < threads / WAVE; i++) sum += sums[i];
+    for (uint32_t i = 0; i < fours; i++) sum += (sums4[i].x + sums4[i].y) + (sums4[i].z + sums4[i].w);
+#pragma unroll
+    for (uint32_t i = 4 * fours; i < waves; i++) sum += sums[i];
     return sum;
 }
 
@@ -65,14 +77,14 @@ DEVICE uint32_t bytes_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
     return byte_perm(byte_perm(a, b, 0x04000400), byte_perm(c, d, 0x04000400), 0x05040100);
 }
 
-/* Columns 4 e .. of the row become digits: d = max|x| / 127 (32639 with two digits, 8355711 with three: the largest whose high digit fits), q = x / d to nearest even.  Eight lanes
+/* Columns 4 e .. of the row become digits: d = max|x| / 127 (32639 with two digits: the largest whose high digit fits; 8355000 with three, as x / d is rounded above, too), q = x / d to nearest even.  Eight lanes
  * share a block of 32 columns.  A block below 1e-30, whose 1 / d could overflow, counts as zero. */
 DEVICE void acts_put(uint8_t *x_lds, f32x4 v, uint32_t e, const uint32_t cols, const uint32_t digits, const uint32_t sums16)
 {
-    const float most = digits == 3 ? 8355711.0f : digits == 2 ? 32639.0f : 127.0f;
+    const float most = digits == 3 ? 8355000.0f : digits == 2 ? 32639.0f : 127.0f;
     const float top = lanes_max_f32(max_f32(max_f32(abs_f32(v.x), abs_f32(v.y)), max_f32(abs_f32(v.z), abs_f32(v.w))), 8);
     const uint32_t zero = top < 1e-30f;
-    const float d = zero ? 0.0f : top * (1.0f / most), to_q = zero ? 0.0f : most * rcp_f32(top);
+    const float to_q_or_inf = most * rcp_f32(top), to_q = zero ? 0.0f : to_q_or_inf, d = zero ? 0.0f : top * (1.0f / most);
     const float x = round_f32(v.x * to_q), y = round_f32(v.y * to_q), z = round_f32(v.z * to_q), w = round_f32(v.w * to_q);
     const float sum4 = lanes_sum_f32((x + y) + (z + w), 4), sum8 = sum4 + lane_xor_f32(sum4, 4);     /* whole numbers; up to two digits below 2^24: exact */
     if (e >= 16 * ACTS_UNITS(cols)) return;
@@ -118,7 +130,7 @@ DEVICE void row_put(uint8_t *x_lds, const struct row_quads *q, float factor, con
 {
 #pragma unroll
     for (uint32_t i = 0; i < ROW_QUADS; i++) {
-        const uint32_t e = (first + i) * threads + thread_x();
+        const uint32_t e = (first + i) * threads + row_thread(threads);
         if ((first + i) * threads >= 16 * ACTS_UNITS(cols)) continue;
         const f32x4 v = w ? q->v[i] * factor * w->v[i] : q->v[i] * factor;
         if (digits == 0) floats_put(x_lds, v, e, cols);
@@ -150,7 +162,7 @@ DEVICE void norm_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *
 #pragma unroll
     for (uint32_t i = 0; i < ROW_QUADS; i++) squares += q->v[i].x * q->v[i].x + q->v[i].y * q->v[i].y + q->v[i].z * q->v[i].z + q->v[i].w * q->v[i].w;
 #pragma unroll 1
-    for (uint32_t e = ROW_QUADS * threads + thread_x(); 4 * e < cols; e += threads) {
+    for (uint32_t e = ROW_QUADS * threads + row_thread(threads); 4 * e < cols; e += threads) {
         const f32x4 v = row_quad(row, e, cols);
         squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
     }

@@ -19,13 +19,13 @@
 #define ATTENTION_NOTHING (-1e30f)
 #define ATTENTION_MASKED  (-2e30f)
 
-enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS };   /* heads of a group; scored at once; rows in flight per lane */
+enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS };   /* most heads of a group; scored at once; rows in flight */
 
 /* Constants of the launch, then what this lane works on. */
 struct decode {
     uint32_t head_dim, n_head_kv, n_ctx, splits, threads;
     uint32_t group, cuts, heads;                 /* query heads of a KV head, its cuts, query heads of this group */
-    uint32_t lanes, slots, waves, rows;
+    uint32_t lanes, slots, waves, rows, scored;  /* rows: in flight; scored: heads at once */
     uint32_t part, kv_head, first, split;        /* part: KV head and cut; first: query head */
     uint32_t wave, slot, column;                 /* slot: row of a block of waves * slots; column: first of 8, 0 in idle lanes */
 };
@@ -51,6 +51,7 @@ DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t 
     d->slots = WAVE / d->lanes;
     d->waves = threads / WAVE;
     d->rows = (d->heads > 4 ? 4 : 8) / (KV_KIND == KV_KIND_f32 ? 2 : 1);     /* what registers hold besides the sums of the heads */
+    d->scored = d->heads > 4 ? 2 : 4;
     d->part = group_x() / splits;
     d->split = group_x() % splits;
     d->kv_head = d->part / d->cuts;
@@ -193,11 +194,11 @@ DEVICE uint32_t fold_first(uint32_t n, const uint32_t from, const uint32_t to)
     return first;
 }
 
-/* s[i]: scores of head `head` + i of the rows that this lane keeps, out of `rows`; heads first .. first + DECODE_SCORED - 1, as far as there are.
+/* s[i]: scores of head `head` + i of the rows that this lane keeps, out of `rows`; heads head .. head + scored - 1, as far as there are.
  * Half of the columns at a time, for the registers of q. */
 DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct decode *d, const struct kv_piece *k, const uint32_t rows, const uint32_t head)
 {
-    const uint32_t heads = d->heads - head < DECODE_SCORED ? d->heads - head : DECODE_SCORED;
+    const uint32_t heads = d->heads - head < d->scored ? d->heads - head : d->scored;
     UNROLL
     for (uint32_t half = 0; half < 2; half++) {
         f32x4 q[DECODE_SCORED];
@@ -234,7 +235,7 @@ DEVICE void decode_weights(struct decode_state *state, const struct decode *d, f
     UNROLL
     for (uint32_t i = 0; i < kept; i++) exists[i] = !checked || decode_position(d, row + first + i) < limit;
     UNROLL
-    for (uint32_t h = head; h < d->heads && h < head + DECODE_SCORED; h++) {
+    for (uint32_t h = head; h < d->heads && h < head + d->scored; h++) {
         float top = state->m[h], score[DECODE_ROWS];
         UNROLL
         for (uint32_t i = 0; i < kept; i++) {
@@ -264,7 +265,7 @@ DEVICE void decode_score(struct decode_state *state, const struct decode *d, con
 {
     wave_barrier();
     UNROLL
-    for (uint32_t head = 0; head < d->heads; head += DECODE_SCORED) {
+    for (uint32_t head = 0; head < d->heads; head += d->scored) {
         float s[DECODE_SCORED][DECODE_ROWS];
         decode_scores(s, d, k, rows, head);
         decode_weights(state, d, s, row, rows, head, limit, checked);

@@ -29,6 +29,9 @@
 #define ATTENTION_PREFILL_TOKENS(kind, digits, n_head, n_head_kv, head_dim, wave, threads, async) \
     (ATTENTION_PREFILL_ROWS(kind, digits, head_dim, wave, threads, async) / ATTENTION_PREFILL_HEADS(n_head, n_head_kv))
 
+/* Groups of a compute unit at once, for KERNEL(): 256 registers a lane.  With more gfx942 would keep sums where only its matrix unit reaches them. */
+#define ATTENTION_PREFILL_RESIDENT(wave, threads) ((wave) * 8u / (threads))
+
 /* Registers of a lane for the sums of a wave and for Q: Q stays there when there is room, else in LDS (mma.h: MMA_ACC, MMA_WORDS). */
 #define ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, wave, async) \
     (ATTENTION_PREFILL_TILES(head_dim, wave, async) * (256u / (wave) * ((head_dim) + ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async)) / 16u \

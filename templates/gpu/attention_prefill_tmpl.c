@@ -9,122 +9,13 @@
  * K and V are read once for all heads that share them.  The latest tokens, which attend most, come first.
  * Two ways to compute, by ATTENTION_PREFILL_EXACT(KV_KIND, digits): f16 products on the matrix unit, where each wave has 16 or 32 rows to itself;
  * or f32 products, where threads / 16 neighbouring lanes have two rows.  LDS, grid and tokens of a group: attention_prefill_sizes.h. */
-#include "kv.h"
-#include "mma.h"
-#include "attention_prefill_sizes.h"
+#include "attention_prefill.h"
+#include "attention_prefill_exact.h"
 
 #ifndef FORGE_ATTENTION_PREFILL
 #define FORGE_ATTENTION_PREFILL
 
-/* A score that takes no part: far below any real one, yet finite, so that differences of two of them are not NaN. */
-#define PREFILL_MASKED (-1e30f)
-#define PREFILL_LOG2E  1.44269504f
-
-/* Most a lane holds, over all head_dim: tiles of rows, tiles of 16 dimensions, tiles of 16 positions, pieces of 8 columns on their way. */
-enum { PREFILL_TILES = 2, PREFILL_DIMS = 16, PREFILL_SPANS = 4, PREFILL_PIECES = 16 };
-
-/* What a group works on. */
-struct prefill {
-    uint32_t n_head, n_head_kv, head_dim, n_ctx, threads;       /* constants, as are the next two lines */
-    uint32_t exact, causal, tiles, positions, heads, tokens;
-    uint32_t q_registers, stride, v_stride;                     /* bytes; exact: floats */
-    float    scale;                                             /* of scores, in units of log 2 */
-    uint32_t kv_head, first_head, n_heads;                      /* query heads of the group: n_heads from first_head on, n_heads <= heads */
-    uint32_t first_token, n_tokens, n_past;                     /* first_token: of the group */
-    uint32_t end;                                               /* positions some row of the group attends */
-};
-
-/* Where results go.  kind 0: rows of f32.  1, 2: rows of f16 or bf16 for a product (launch.h), second digits at `rest` if that is not 0. */
-struct prefill_out { uint8_t *rows; uint64_t stride, rest; uint32_t kind; };
-
-/* Row m of the group: its token, query head and whether there is such a row. */
-DEVICE uint32_t prefill_token(const struct prefill *p, uint32_t m) { return p->first_token + m / p->heads; }
-DEVICE uint32_t prefill_head(const struct prefill *p, uint32_t m)  { return p->first_head + m % p->heads; }
-DEVICE uint32_t prefill_has(const struct prefill *p, uint32_t m)
-{
-    return m / p->heads < p->tokens && prefill_token(p, m) < p->n_tokens && m % p->heads < p->n_heads;
-}
-/* The last position that row m attends. */
-DEVICE uint32_t prefill_last(const struct prefill *p, uint32_t m) { return p->causal ? p->n_past + prefill_token(p, m) : p->end - 1; }
-
-/* 0: the group has no tokens. */
-DEVICE uint32_t prefill_begin(struct prefill *p, const struct forge_kernel_args a)
-{
-    const uint32_t cuts = ATTENTION_PREFILL_CUTS(p->n_head, p->n_head_kv), per_kv = p->n_head / p->n_head_kv, cut = group_x() % cuts * p->heads;
-    const uint32_t t0 = first_token(a), n_tokens = a.step->n_tokens, groups = (n_tokens - t0 + p->tokens - 1) / p->tokens;
-    if (group_x() >= p->n_head_kv * cuts || group_y() >= groups) return 0;
-    p->kv_head = group_x() / cuts;
-    p->first_head = p->kv_head * per_kv + cut;
-    p->n_heads = per_kv - cut < p->heads ? per_kv - cut : p->heads;
-    p->first_token = t0 + (groups - 1 - group_y()) * p->tokens;
-    p->n_tokens = n_tokens;
-    p->n_past = a.step->n_past;
-    p->end = p->n_past + (p->causal && p->first_token + p->tokens < n_tokens ? p->first_token + p->tokens : n_tokens);
-    return 1;
-}
-
-/* ---- results ---- */
-DEVICE void prefill_put(const struct prefill_out *out, uint32_t t, uint32_t column, float x)
-{
-    uint8_t *row = out->rows + t * out->stride;
-    if (out->kind == 0) {
-        ((GLOBAL float *)(void *)row)[column] = x;
-        return;
-    }
-    ((GLOBAL uint16_t *)(void *)row)[column] = (uint16_t)(out->kind == 1 ? stage_f16(x) : stage_bf16(x));
-    if (out->rest) ((GLOBAL uint16_t *)(void *)(row + out->rest))[column] = (uint16_t)(out->kind == 1 ? stage_f16_rest(x) : stage_bf16_rest(x));
-}
-/* Columns column and column + 1; column is even. */
-DEVICE void prefill_put2(const struct prefill_out *out, uint32_t t, uint32_t column, float x, float y)
-{
-    uint8_t *row = out->rows + t * out->stride;
-    if (out->kind == 0) {
-        const f32x2 both = { x, y };
-        *(GLOBAL f32x2 *)(void *)(row + 4 * column) = both;
-        return;
-    }
-    *(GLOBAL uint32_t *)(void *)(row + 2 * column) = out->kind == 1 ? stage_f16(x) | stage_f16(y) << 16 : stage_bf16(x) | stage_bf16(y) << 16;
-    if (out->rest)
-        *(GLOBAL uint32_t *)(void *)(row + out->rest + 2 * column) = out->kind == 1 ? stage_f16_rest(x) | stage_f16_rest(y) << 16
-                                                                                    : stage_bf16_rest(x) | stage_bf16_rest(y) << 16;
-}
-/* A product reads its rows in units of 64 columns: the group of the last head writes the zeros. */
-DEVICE void prefill_pad(const struct prefill *p, const struct prefill_out *out)
-{
-    const uint32_t cols = p->n_head * p->head_dim, pad = (cols + 63) / 64 * 64 - cols;
-    if (pad == 0 || out->kind == 0 || p->first_head + p->n_heads < p->n_head) return;
-    for (uint32_t i = thread_x(); i < p->tokens * pad; i += p->threads)
-        if (p->first_token + i / pad < p->n_tokens) prefill_put(out, p->first_token + i / pad, cols + i % pad, 0.0f);
-}
-
 /* ---- K and V to LDS as f16 ---- */
-/* A piece is 8 columns of a row.  Neighbouring threads take neighbouring pieces of a row, from turn to turn the same columns of later rows, so that a turn
- * adds a constant to the addresses; the lanes of a row are a power of two, a few idle.  With dimensions as rows of LDS, neighbours take neighbouring pairs of rows:
- * their writes fall into different banks. */
-struct prefill_pieces { struct kv_piece piece[PREFILL_PIECES]; struct copy copy[PREFILL_PIECES]; };
-
-DEVICE uint32_t prefill_row_lanes(const struct prefill *p)
-{
-    return p->head_dim <= 16 ? 2 : p->head_dim <= 32 ? 4 : p->head_dim <= 64 ? 8 : p->head_dim <= 128 ? 16 : 32;
-}
-DEVICE uint32_t prefill_row(const struct prefill *p, const uint32_t turn) { return thread_x() / prefill_row_lanes(p) + turn * (p->threads / prefill_row_lanes(p)); }
-DEVICE uint32_t prefill_column(const struct prefill *p)                   { return thread_x() % prefill_row_lanes(p) * 8; }
-DEVICE uint32_t prefill_turns(const struct prefill *p) { return (p->positions * prefill_row_lanes(p) + p->threads - 1) / p->threads; }
-DEVICE uint32_t prefill_has_piece(const struct prefill *p, const uint32_t turn)
-{
-    return (p->threads <= p->positions * prefill_row_lanes(p) || prefill_row(p, turn) < p->positions) && prefill_column(p) < p->head_dim;
-}
-DEVICE uint32_t prefill_pair_row(const struct prefill *p)                         { return thread_x() % (p->positions / 2) * 2; }
-DEVICE uint32_t prefill_pair_column(const struct prefill *p, const uint32_t turn) { return (thread_x() / (p->positions / 2) + turn * (p->threads / (p->positions / 2))) * 8; }
-DEVICE uint32_t prefill_pair_turns(const struct prefill *p) { return (p->positions / 2 * (p->head_dim / 8) + p->threads - 1) / p->threads; }
-
-DEVICE void prefill_fetch(struct kv_piece *piece, const struct prefill *p, const uint8_t *plane, uint32_t position, uint32_t column)
-{
-    const u32x4 zero = { 0, 0, 0, 0 };
-    piece->values[0] = zero;
-    piece->scale = 0;
-    if (position < p->end) kv_fetch(piece, plane, p->kv_head, position, column, p->n_head_kv, p->n_ctx, p->head_dim);
-}
 DEVICE u32x4 prefill_f16(const struct kv_piece *piece)
 {
     float x[8];
@@ -154,6 +45,11 @@ DEVICE void prefill_rows_end(const struct prefill_pieces *h, uint8_t *to, const 
         else copy_end(&h->copy[i], place);
     }
 }
+/* With dimensions as rows of LDS, neighbouring threads take neighbouring pairs of rows: their writes fall into different banks. */
+DEVICE uint32_t prefill_pair_row(const struct prefill *p)                         { return thread_x() % (p->positions / 2) * 2; }
+DEVICE uint32_t prefill_pair_column(const struct prefill *p, const uint32_t turn) { return (thread_x() / (p->positions / 2) + turn * (p->threads / (p->positions / 2))) * 8; }
+DEVICE uint32_t prefill_pair_turns(const struct prefill *p) { return (p->positions / 2 * (p->head_dim / 8) + p->threads - 1) / p->threads; }
+
 /* The same with dimensions as rows of LDS, for V where an operand is not transposed while it is read. */
 DEVICE void prefill_columns_begin(struct prefill_pieces *h, const struct prefill *p, const uint8_t *plane, uint32_t first)
 {
@@ -374,149 +270,6 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
         if (next < p->end) prefill_rows_end(&pieces_k, lds_k, p);
     }
     prefill_wave_end(&w, p, out);
-}
-
-/* ---- exact: f32 products ---- */
-enum { PREFILL_EXACT_SPANS = 4, PREFILL_EXACT_QUADS = 8 };      /* a lane's positions of a step, and its runs of 4 dimensions */
-
-/* Two neighbouring rows; lane l of prefill_lanes() has the scores of positions l, l + lanes, .. of a step and dimensions 4 (l + lanes j) .. + 3. */
-struct prefill_rows {
-    f32x4    o[2][PREFILL_EXACT_QUADS];
-    float    s[2][PREFILL_EXACT_SPANS];
-    float    max[2], sum[2];                     /* sum: of this lane's weights */
-    uint32_t row, lane;
-};
-DEVICE uint32_t prefill_lanes(const struct prefill *p) { return p->threads / (ATTENTION_PREFILL_EXACT_ROWS / 2); }
-
-DEVICE void prefill_f32_fetch(struct prefill_pieces *h, const struct prefill *p, const uint8_t *plane, uint32_t first)
-{
-    UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++) {
-        h->piece[i].values[1] = (u32x4)(0u);
-        if (prefill_has_piece(p, i)) prefill_fetch(&h->piece[i], p, plane, first + prefill_row(p, i), prefill_column(p));
-    }
-}
-DEVICE void prefill_f32_put(float *to, const struct prefill_pieces *h, const struct prefill *p)
-{
-    UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++) {
-        float x[8];
-        if (!prefill_has_piece(p, i)) continue;
-        kv_values(x, &h->piece[i]);
-        const f32x4 low = { x[0], x[1], x[2], x[3] }, high = { x[4], x[5], x[6], x[7] };
-        f32x4 *place = (f32x4 *)(void *)(to + prefill_row(p, i) * p->stride + prefill_column(p));
-        place[0] = low;
-        place[1] = high;
-    }
-}
-DEVICE void prefill_f32_q(float *to, const struct prefill *p, const uint8_t *q, const uint64_t q_stride)
-{
-    const uint32_t per_row = p->head_dim / 4;
-    for (uint32_t n = thread_x(); n < ATTENTION_PREFILL_EXACT_ROWS * per_row; n += p->threads) {
-        const uint32_t m = n / per_row, column = n % per_row * 4;
-        f32x4 x = { 0, 0, 0, 0 };
-        if (prefill_has(p, m)) x = *(const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m) * q_stride + (prefill_head(p, m) * p->head_dim + column) * 4);
-        *(f32x4 *)(void *)(to + m * p->stride + column) = x * p->scale;
-    }
-}
-
-DEVICE void prefill_f32_scores(struct prefill_rows *r, const struct prefill *p, const float *q, const float *k, uint32_t first)
-{
-    const uint32_t spans = p->positions / prefill_lanes(p);
-    UNROLL for (uint32_t i = 0; i < spans; i++) r->s[0][i] = r->s[1][i] = 0.0f;
-#pragma unroll 4
-    for (uint32_t d = 0; d < p->head_dim; d += 4) {
-        const f32x4 q0 = *(const f32x4 *)(const void *)(q + r->row * p->stride + d), q1 = *(const f32x4 *)(const void *)(q + (r->row + 1) * p->stride + d);
-        UNROLL for (uint32_t i = 0; i < spans; i++) {
-            const f32x4 x = *(const f32x4 *)(const void *)(k + (r->lane + i * prefill_lanes(p)) * p->stride + d), y0 = q0 * x, y1 = q1 * x;
-            r->s[0][i] += (y0.x + y0.y) + (y0.z + y0.w);
-            r->s[1][i] += (y1.x + y1.y) + (y1.z + y1.w);
-        }
-    }
-    UNROLL for (uint32_t m = 0; m < 2; m++)
-        UNROLL for (uint32_t i = 0; i < spans; i++)
-            if (first + r->lane + i * prefill_lanes(p) > prefill_last(p, r->row + m)) r->s[m][i] = PREFILL_MASKED;
-}
-/* Weights also go to LDS, [rows][v_stride], for the lanes of the row. */
-DEVICE void prefill_f32_softmax(struct prefill_rows *r, const struct prefill *p, float *weights)
-{
-    const uint32_t spans = p->positions / prefill_lanes(p);
-    UNROLL for (uint32_t m = 0; m < 2; m++) {
-        float top = r->max[m];
-        UNROLL for (uint32_t i = 0; i < spans; i++) top = max_f32(top, r->s[m][i]);
-        top = lanes_max_f32(top, prefill_lanes(p));
-        const float factor = exp2_f32(r->max[m] - top);
-        r->max[m] = top;
-        r->sum[m] *= factor;
-        UNROLL for (uint32_t i = 0; i < spans; i++) {
-            const float e = exp2_f32(r->s[m][i] - top);
-            r->sum[m] += e;
-            weights[(r->row + m) * p->v_stride + r->lane + i * prefill_lanes(p)] = e;
-        }
-        UNROLL for (uint32_t j = 0; j * prefill_lanes(p) * 4 < p->head_dim; j++) r->o[m][j] *= factor;
-    }
-    wave_barrier();
-}
-DEVICE void prefill_f32_values(struct prefill_rows *r, const struct prefill *p, const float *weights, const float *v)
-{
-#pragma unroll 1
-    for (uint32_t n = 0; n < p->positions; n += 4) {
-        const f32x4 w0 = *(const f32x4 *)(const void *)(weights + r->row * p->v_stride + n);
-        const f32x4 w1 = *(const f32x4 *)(const void *)(weights + (r->row + 1) * p->v_stride + n);
-        UNROLL for (uint32_t i = 0; i < 4; i++)
-            UNROLL for (uint32_t j = 0; j * prefill_lanes(p) * 4 < p->head_dim; j++) {
-                const uint32_t d = 4 * (r->lane + j * prefill_lanes(p));
-                if (d >= p->head_dim) continue;
-                const f32x4 x = *(const f32x4 *)(const void *)(v + (n + i) * p->stride + d);
-                r->o[0][j] += w0[i] * x;
-                r->o[1][j] += w1[i] * x;
-            }
-    }
-    wave_barrier();
-}
-DEVICE void prefill_f32_end(const struct prefill_rows *r, const struct prefill *p, const struct prefill_out *out)
-{
-    UNROLL for (uint32_t m = 0; m < 2; m++) {
-        const float inverse = rcp_f32(lanes_sum_f32(r->sum[m], prefill_lanes(p)));
-        UNROLL for (uint32_t j = 0; j * prefill_lanes(p) * 4 < p->head_dim; j++) {
-            const uint32_t d = 4 * (r->lane + j * prefill_lanes(p)), column = prefill_head(p, r->row + m) * p->head_dim + d;
-            if (d >= p->head_dim || !prefill_has(p, r->row + m)) continue;
-            const f32x4 x = r->o[m][j] * inverse;
-            prefill_put2(out, prefill_token(p, r->row + m), column, x.x, x.y);
-            prefill_put2(out, prefill_token(p, r->row + m), column + 2, x.z, x.w);
-        }
-    }
-}
-
-/* K and V take turns in the same place. */
-DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
-{
-    const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
-    float *q_lds = (float *)(void *)lds(), *kv_lds = q_lds + ATTENTION_PREFILL_EXACT_ROWS * p->stride, *weights = kv_lds + p->positions * p->stride;
-    struct prefill_pieces pieces;
-    struct prefill_rows r;
-    r.lane = thread_x() % prefill_lanes(p);
-    r.row = thread_x() / prefill_lanes(p) * 2;
-    UNROLL for (uint32_t m = 0; m < 2; m++) {
-        r.max[m] = PREFILL_MASKED;
-        r.sum[m] = 0.0f;
-        UNROLL for (uint32_t j = 0; j < PREFILL_EXACT_QUADS; j++) r.o[m][j] = (f32x4)(0.0f);
-    }
-    prefill_f32_q(q_lds, p, q, q_stride);
-    prefill_f32_fetch(&pieces, p, k, 0);
-#pragma unroll 1
-    for (uint32_t first = 0; first < p->end; first += p->positions) {
-        prefill_f32_put(kv_lds, &pieces, p);
-        barrier();
-        prefill_f32_fetch(&pieces, p, v, first);
-        prefill_f32_scores(&r, p, q_lds, kv_lds, first);
-        barrier();
-        prefill_f32_put(kv_lds, &pieces, p);
-        prefill_f32_fetch(&pieces, p, k, first + p->positions);
-        prefill_f32_softmax(&r, p, weights);
-        barrier();
-        prefill_f32_values(&r, p, weights, kv_lds);
-        barrier();
-    }
-    prefill_f32_end(&r, p, out);
 }
 
 /* ---- the kernel's body ---- */

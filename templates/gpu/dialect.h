@@ -80,7 +80,7 @@ DEVICE uint32_t wave_id(void) { return uniform(thread_x() / WAVE); }
 
 /* ---- LDS (shared memory): all of it is dynamic; plan.c knows the bytes, kernels divide it by constants ---- */
 #if defined(__HIP__) || defined(__CUDA__)
-extern "C" { extern __attribute__((shared, aligned(128))) uint8_t forge_lds[]; }
+extern "C" { extern __attribute__((shared, aligned(1024))) uint8_t forge_lds[]; }
 DEVICE uint8_t *lds(void) { return forge_lds; }
 #else
 extern uint8_t simt_lds[];

@@ -10,14 +10,15 @@
 #ifndef GEMM_UNIT_STEPS
 #define GEMM_UNIT_STEPS 1
 #endif
-/* Weights of a format in LDS: float formats (f16, bf16) are copied, stage by stage; the others are decoded GEMM_UNIT_STEPS ahead, while as many
- * slots are read.  f32 weights take two planes, a high and a low f16. */
-#define GEMM_WEIGHT_SLOTS(stages, copied) ((copied) || (stages) < 2 ? (stages) : 2 * GEMM_UNIT_STEPS)
+/* Slots of weights: float formats (f16, bf16) are copied, stage by stage; packed units are decoded GEMM_UNIT_STEPS steps ahead, while as many slots are
+ * read; f32 one step ahead.  f32 weights take two planes, a high and a low f16. */
+#define GEMM_WEIGHT_SLOTS(stages, copied, weight_digits) \
+    ((copied) || (stages) < 2 ? (stages) : (weight_digits) == 2 ? 2 : 2 * GEMM_UNIT_STEPS)
 
 /* LDS bytes of a group.  tokens, rows: of its tile; stages: slots of the ring (GEMM_STAGES); digits: 1 or 2 planes of x;
  * weight_digits: 2 for f32, else 1; copied: 1 for f16 and bf16, else 0. */
 #define GEMM_LDS_BYTES(tokens, rows, stages, digits, weight_digits, copied) \
-    (GEMM_ROW_LDS * ((stages) * (digits) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied) * (weight_digits) * (rows)))
+    (GEMM_ROW_LDS * ((stages) * (digits) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied, weight_digits) * (weight_digits) * (rows)))
 
 /* Stages where copies go to LDS by themselves (sm_90), and where they pass through registers (AMD; 2 halves the barriers, if LDS allows). */
 #define GEMM_STAGES_ASYNC     3

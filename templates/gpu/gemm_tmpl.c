@@ -5,7 +5,8 @@
  *
  * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
  * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous copies on sm_90
- * (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one step ahead.
+ * (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one or two steps ahead.
+ * sm_90a: where the shape allows (GEMM_GROUP), four waves multiply at once from LDS, and decode meanwhile.
  * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
 #ifndef FORMAT
 #define FORMAT q8_0
@@ -148,6 +149,12 @@ DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, c
                 }
     mma_group_commit();
 }
+DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
+{
+    mma_group_wait();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
+}
 /* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
  * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
 DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t, const uint32_t first_r,
@@ -183,7 +190,7 @@ enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = GEMM_STAGES < 2
 #else
 enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 2, G(GEMM_LEAD_) = 1 };
 #endif
-enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_)) };
+enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_)) };
 DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return slots + slot * (G(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
 
 #if F(UNIT_COLS_) == 8
@@ -335,7 +342,7 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
         if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, x->digits, G(GEMM_DIGITS_), G(GEMM_BF16_));
         if (COPIES_REACH_LDS) G(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
         if (GEMM_STAGES > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
-        if (GEMM_GROUP) mma_group_wait();
+        if (GEMM_GROUP) G(gemm_wait_group_)(y);
         else G(gemm_multiply_)(y, x_now, w_now, x->digits, G(GEMM_DIGITS_), G(GEMM_BF16_));
         if (GEMM_STAGES == 1) {
             barrier();

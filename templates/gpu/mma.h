@@ -11,7 +11,8 @@
  *     D r: i = 2 r + l / 16, j = l % 16.
  *   gfx942, MFMA 16x16x16 (AMD "CDNA3 Instruction Set Architecture"): A row l % 16, k = 4 (l / 16) .. + 3; B column l % 16 likewise;
  *     D r: i = 4 (l / 16) + r, j = l % 16.
- * The host has all three: the first, with SIMT_MMA_WMMA the second, with SIMT_MMA_MFMA and WAVE 64 the third. */
+ * The host has all three: the first, with SIMT_MMA_WMMA the second, with SIMT_MMA_MFMA and WAVE 64 the third.  With SIMT_MMA_GROUP it has the first and
+ * the products of four waves (below), as a compilation for sm_90a has. */
 #ifndef FORGE_MMA_H
 #define FORGE_MMA_H
 #include "dialect.h"
@@ -226,7 +227,7 @@ DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_
  * wave w has rows 16 (w % 4) .. of the result, as eight tiles of 16 x 16 side by side that look like those of mma.sync.  Both operands are swizzled
  * rows (SWIZZLED_ROW_BYTES) and begin at multiples of 1024 bytes.
  * What the group wrote to LDS is seen after mma_group_written() in every thread that wrote and a barrier(); mma_group_begin(), products,
- * mma_group_commit(); the sums and the operands' LDS are the caller's again after mma_group_wait(). */
+ * mma_group_commit(); the sums and the operands' LDS are the caller's again after mma_group_wait() and mma_group_sum(). */
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) || defined(SIMT_MMA_GROUP)
 enum { MMA_GROUP = 1 };
 #else
@@ -254,6 +255,11 @@ DEVICE void mma_group_written(void) { asm volatile("fence.proxy.async.shared::ct
 DEVICE void mma_group_begin(void)   { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void mma_group_commit(void)  { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 DEVICE void mma_group_wait(void)    { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+/* After the wait, for each tile: its sum is not read or moved before here. */
+DEVICE void mma_group_sum(struct mma_acc *c)
+{
+    for (uint32_t e = 0; e < MMA_ACC; e++) PIN_F32(c->x[e]);
+}
 /* c[8]: this wave's tiles; a, b: the first rows; piece: even, the first of the two that hold these 16 k. */
 DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
 {
@@ -268,6 +274,7 @@ DEVICE void mma_group_written(void) { }
 DEVICE void mma_group_begin(void)   { }
 DEVICE void mma_group_commit(void)  { }
 DEVICE void mma_group_wait(void)    { }
+DEVICE void mma_group_sum(struct mma_acc *c) { (void)c; }
 #if defined(SIMT_MMA_GROUP)
 static inline void mma_group_any(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece, const uint32_t bf16)
 {

@@ -122,7 +122,8 @@ static bool compare(const double *k, const double *v)
             const uint64_t plane = (uint64_t)(h / per_kv) * c.n_ctx * c.head_dim;
             reference(y, (const float *)(const void *)(c.q + t * c.q_stride) + h * c.head_dim, k + plane, v + plane, t);
             for (uint32_t d = 0; d < c.head_dim; d++) {
-                const double got = output(t, h * c.head_dim + d), bound = (exact ? 1e-5 : 2e-3) * largest + rounded * fabs(y[d]) + (c.kind == 1 ? 2e-6 : 0) + (c.kind == 2 && c.rest ? 0x1p-16 * fabs(y[d]) : 0);
+                const double got = output(t, h * c.head_dim + d);
+                const double bound = (exact ? 1e-5 : 2e-3) * largest + rounded * fabs(y[d]) + (c.kind == 1 ? 2e-6 : 0) + (c.kind == 2 && c.rest ? 0x1p-16 * fabs(y[d]) : 0);
                 if (!(fabs(got - y[d]) <= bound)) return fail("attention", t, h * c.head_dim + d, got, y[d]);
             }
         }

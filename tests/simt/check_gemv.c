@@ -33,7 +33,8 @@ static struct {
 
 static struct { float y; uint32_t calls; } result[MAX_MATRICES][MAX_ROWS];
 static float seen[MAX_COLS];                     /* the activations as LDS has them */
-static uint32_t wrong_acts;
+static uint32_t wrong_acts, wrong_slots;
+_Static_assert(ACTS_BYTES(28672, 1, 1) <= 65536 && ACTS_BYTES(28672, 2, 0) <= 65536, "the longest rows fit in a group's LDS on AMD");
 
 static void put(uint32_t matrix, uint32_t t, uint32_t r, float y)
 {
@@ -137,6 +138,7 @@ static void GEMV_PASTE(kernel, FORMAT_, ROWS_, LANES_)(const struct forge_kernel
         if (ROWS_ % 2 == 0) GEMV_PASTE(gemv_pair, FORMAT_, ROWS_, LANES_)(a, begun, now.w[0], now.w[1], rows0, cols, x, digits, s0, stride, sink_pair); \
     } else { \
         uint32_t s = GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, begun, now.w[0], rows0, cols, x, digits, s0, stride, sink0); \
+        wrong_slots += (s + (rows0 + ROWS_ - 1) / ROWS_) % stride != s0 || s >= stride; \
         if (now.mode == CHAIN) s = GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, NULL, now.w[1], rows1, cols, x, digits, s, stride, sink1); \
         if (now.mode == CHAIN) GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, NULL, now.w[2], rows2, cols, x, digits, s, stride, sink2); \
     } \
@@ -353,12 +355,13 @@ static void check(const struct instance *in, uint64_t seed)
     now.row = row;
     now.norm_weight = weight;
     memset(result, 0, sizeof result);
-    wrong_acts = 0;
+    wrong_acts = wrong_slots = 0;
     struct forge_kernel_args args = { 0 };
     simt_launch(in->kernel, &args, now.groups, 1, now.threads, WAVE, digits ? ACTS_BYTES(now.cols, digits, in->sums16) : FLOATS_BYTES(now.cols), order);
 
     n_cases++;
     if (acts_wrong(x, digits)) describe(in, seed, order, "the activations in LDS");
+    if (wrong_slots) describe(in, seed, order, "the slot to go on with");
     for (uint32_t m = 0; m < n; m++) {
         const char *what = rows_wrong(m, x, digits);
         if (what) describe(in, seed, order, what);

@@ -1,0 +1,112 @@
+/* attention_prefill.h -- what both ways of attention_prefill_tmpl.c share: which tokens and heads a group has, where its results go, how K and V are fetched. */
+#ifndef FORGE_ATTENTION_PREFILL_H
+#define FORGE_ATTENTION_PREFILL_H
+#include "kv.h"
+#include "mma.h"
+#include "attention_prefill_sizes.h"
+
+/* A score that takes no part: far below any real one, yet finite, so that differences of two of them are not NaN. */
+#define PREFILL_MASKED (-1e30f)
+#define PREFILL_LOG2E  1.44269504f
+
+/* Most a lane holds, over all head_dim: tiles of rows, tiles of 16 dimensions, tiles of 16 positions, pieces of 8 columns on their way. */
+enum { PREFILL_TILES = 2, PREFILL_DIMS = 16, PREFILL_SPANS = 4, PREFILL_PIECES = 16 };
+
+/* What a group works on. */
+struct prefill {
+    uint32_t n_head, n_head_kv, head_dim, n_ctx, threads;       /* constants, as are the next two lines */
+    uint32_t exact, causal, tiles, positions, heads, tokens;
+    uint32_t q_registers, stride, v_stride;                     /* bytes; exact: floats */
+    float    scale;                                             /* of scores, in units of log 2 */
+    uint32_t kv_head, first_head, n_heads;                      /* query heads of the group: n_heads from first_head on, n_heads <= heads */
+    uint32_t first_token, n_tokens, n_past;                     /* first_token: of the group */
+    uint32_t end;                                               /* positions some row of the group attends */
+};
+
+/* Where results go.  kind 0: rows of f32.  1, 2: rows of f16 or bf16 for a product (launch.h), second digits at `rest` if that is not 0. */
+struct prefill_out { uint8_t *rows; uint64_t stride, rest; uint32_t kind; };
+
+/* Row m of the group: its token, query head and whether there is such a row. */
+DEVICE uint32_t prefill_token(const struct prefill *p, uint32_t m) { return p->first_token + m / p->heads; }
+DEVICE uint32_t prefill_head(const struct prefill *p, uint32_t m)  { return p->first_head + m % p->heads; }
+DEVICE uint32_t prefill_has(const struct prefill *p, uint32_t m)
+{
+    return m / p->heads < p->tokens && prefill_token(p, m) < p->n_tokens && m % p->heads < p->n_heads;
+}
+/* The last position that row m attends. */
+DEVICE uint32_t prefill_last(const struct prefill *p, uint32_t m) { return p->causal ? p->n_past + prefill_token(p, m) : p->end - 1; }
+
+/* 0: the group has no tokens. */
+DEVICE uint32_t prefill_begin(struct prefill *p, const struct forge_kernel_args a)
+{
+    const uint32_t cuts = ATTENTION_PREFILL_CUTS(p->n_head, p->n_head_kv), per_kv = p->n_head / p->n_head_kv, cut = group_x() % cuts * p->heads;
+    const uint32_t t0 = first_token(a), n_tokens = a.step->n_tokens, groups = (n_tokens - t0 + p->tokens - 1) / p->tokens;
+    if (group_x() >= p->n_head_kv * cuts || group_y() >= groups) return 0;
+    p->kv_head = group_x() / cuts;
+    p->first_head = p->kv_head * per_kv + cut;
+    p->n_heads = per_kv - cut < p->heads ? per_kv - cut : p->heads;
+    p->first_token = t0 + (groups - 1 - group_y()) * p->tokens;
+    p->n_tokens = n_tokens;
+    p->n_past = a.step->n_past;
+    p->end = p->n_past + (p->causal && p->first_token + p->tokens < n_tokens ? p->first_token + p->tokens : n_tokens);
+    return 1;
+}
+
+/* ---- results ---- */
+DEVICE void prefill_put(const struct prefill_out *out, uint32_t t, uint32_t column, float x)
+{
+    uint8_t *row = out->rows + t * out->stride;
+    if (out->kind == 0) {
+        ((GLOBAL float *)(void *)row)[column] = x;
+        return;
+    }
+    ((GLOBAL uint16_t *)(void *)row)[column] = (uint16_t)(out->kind == 1 ? stage_f16(x) : stage_bf16(x));
+    if (out->rest) ((GLOBAL uint16_t *)(void *)(row + out->rest))[column] = (uint16_t)(out->kind == 1 ? stage_f16_rest(x) : stage_bf16_rest(x));
+}
+/* Columns column and column + 1; column is even. */
+DEVICE void prefill_put2(const struct prefill_out *out, uint32_t t, uint32_t column, float x, float y)
+{
+    uint8_t *row = out->rows + t * out->stride;
+    if (out->kind == 0) {
+        const f32x2 both = { x, y };
+        *(GLOBAL f32x2 *)(void *)(row + 4 * column) = both;
+        return;
+    }
+    *(GLOBAL uint32_t *)(void *)(row + 2 * column) = out->kind == 1 ? stage_f16(x) | stage_f16(y) << 16 : stage_bf16(x) | stage_bf16(y) << 16;
+    if (out->rest)
+        *(GLOBAL uint32_t *)(void *)(row + out->rest + 2 * column) = out->kind == 1 ? stage_f16_rest(x) | stage_f16_rest(y) << 16
+                                                                                    : stage_bf16_rest(x) | stage_bf16_rest(y) << 16;
+}
+/* A product reads its rows in units of 64 columns: the group of the last head writes the zeros. */
+DEVICE void prefill_pad(const struct prefill *p, const struct prefill_out *out)
+{
+    const uint32_t cols = p->n_head * p->head_dim, pad = (cols + 63) / 64 * 64 - cols;
+    if (pad == 0 || out->kind == 0 || p->first_head + p->n_heads < p->n_head) return;
+    for (uint32_t i = thread_x(); i < p->tokens * pad; i += p->threads)
+        if (p->first_token + i / pad < p->n_tokens) prefill_put(out, p->first_token + i / pad, cols + i % pad, 0.0f);
+}
+
+/* ---- K and V on their way to LDS ---- */
+/* A piece is 8 columns of a row.  Neighbouring threads take neighbouring pieces of a row, from turn to turn the same columns of later rows, so that a turn adds
+ * a constant to the addresses; the lanes of a row are a power of two, a few idle. */
+struct prefill_pieces { struct kv_piece piece[PREFILL_PIECES]; struct copy copy[PREFILL_PIECES]; };
+
+DEVICE uint32_t prefill_row_lanes(const struct prefill *p)
+{
+    return p->head_dim <= 16 ? 2 : p->head_dim <= 32 ? 4 : p->head_dim <= 64 ? 8 : p->head_dim <= 128 ? 16 : 32;
+}
+DEVICE uint32_t prefill_row(const struct prefill *p, const uint32_t turn) { return thread_x() / prefill_row_lanes(p) + turn * (p->threads / prefill_row_lanes(p)); }
+DEVICE uint32_t prefill_column(const struct prefill *p)                   { return thread_x() % prefill_row_lanes(p) * 8; }
+DEVICE uint32_t prefill_turns(const struct prefill *p) { return (p->positions * prefill_row_lanes(p) + p->threads - 1) / p->threads; }
+DEVICE uint32_t prefill_has_piece(const struct prefill *p, const uint32_t turn)
+{
+    return (p->threads <= p->positions * prefill_row_lanes(p) || prefill_row(p, turn) < p->positions) && prefill_column(p) < p->head_dim;
+}
+DEVICE void prefill_fetch(struct kv_piece *piece, const struct prefill *p, const uint8_t *plane, uint32_t position, uint32_t column)
+{
+    const u32x4 zero = { 0, 0, 0, 0 };
+    piece->values[0] = zero;
+    piece->scale = 0;
+    if (position < p->end) kv_fetch(piece, plane, p->kv_head, position, column, p->n_head_kv, p->n_ctx, p->head_dim);
+}
+#endif
