@@ -232,6 +232,7 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
     for (uint32_t i = 0; i < n; i++) {
         targets[i].profile = profile_load(a, o->n_targets ? o->targets[i] : "native", o->targets_dir);
         targets[i].plan = plan_make(a, fused, targets[i].profile, &o->plan);
+        if (o->is_static && targets[i].plan->gpu) die("--static: a program for %s opens the GPU driver's library at run time, which a static one cannot", targets[i].profile->name);
         if (strcmp(targets[i].profile->elf_machine, targets[0].profile->elf_machine))
             die("targets %s and %s are different machines; one executable holds one", targets[0].profile->name, targets[i].profile->name);
         for (uint32_t k = 0; k < i; k++)

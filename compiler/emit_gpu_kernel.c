@@ -540,7 +540,7 @@ static void put_attention_prefill(struct emitter *e)
     e->launch.kv = p->kv_layer[n->inputs[1]->layer];
     e->launch.grid_x = ATTENTION_PREFILL_GROUPS(n->heads, heads_kv);
     e->launch.grid_tokens = ATTENTION_PREFILL_TOKENS(kv, digits, n->heads, heads_kv, m->head_dim, t->wave, threads, async);
-    end_kernel(e, "attention_chunk", threads, 1, ATTENTION_PREFILL_LDS_BYTES(kv, digits, m->head_dim, t->wave, threads, async));
+    end_kernel(e, "attention_chunk", threads, ATTENTION_PREFILL_RESIDENT(t->wave, threads), ATTENTION_PREFILL_LDS_BYTES(kv, digits, m->head_dim, t->wave, threads, async));
 }
 
 /* ---- the rest of the groups ---- */
@@ -554,6 +554,7 @@ static void put_embed(struct emitter *e)
     text_printf(&e->note, " * token_embd: rows of %u %s\n", (uint32_t)w->cols, w->tensor->quant->name);
     put_token(e);
     put(e, "embed_row_%s(%s, WEIGHT(%u), a.step->history[a.step->n_past + t], /* cols */ %u, %u);", format_of(e, w), row_at(e, f, "t"), slot_of(e, w), (uint32_t)w->cols, threads);
+    e->launch.grid_x = ((uint32_t)w->cols + threads - 1) / threads;
     end_kernel(e, e->group->name, threads, 1, 0);
 }
 

@@ -219,6 +219,7 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
         argv[count++] = files[n - 1].name;
     }
     argv[count++] = "-lm";
+    if (input->profile->kind == TARGET_GPU) argv[count++] = "-ldl";       /* the driver's library; in libc itself since glibc 2.34 */
     argv[count++] = "-o";
     char *temporary = tc->lld || dry_run ? NULL : linker_file(a);
     argv[count++] = temporary ? temporary : "-";

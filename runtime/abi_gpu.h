@@ -22,7 +22,7 @@ struct forge_gpu_step {
     uint32_t n_past;                             /* tokens in the KV cache before this step */
     uint32_t n_tokens;                           /* of this step; decode: 1 */
     uint32_t n_logits;                           /* logits wanted for the last n_logits of them; decode: 1 */
-    uint32_t n_drawn;                            /* tokens drawn since the host last wrote this */
+    uint32_t n_drawn;                            /* tokens drawn so far; goes on from run to run, so that no entry of the ring repeats */
     int32_t *history;                            /* [n_ctx + 1] device: token at each position; a step reads history[n_past ..], a draw writes
                                                   * history[n_past + 1] and then increments n_past */
     uint64_t *ring;                              /* [FORGE_GPU_RING] host memory seen by the device: draw number i (from 1) as i << 32 | token at i % RING */

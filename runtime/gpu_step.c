@@ -22,7 +22,10 @@ static enum forge_status launch(struct gpu *g, const struct forge_gpu_launch *l,
     memcpy(args.weight, l->weight, sizeof args.weight);
     const uint32_t tokens = n_tokens == 0 ? 1 : l->tail ? n_logits : n_tokens;
     const uint32_t grid_y = l->grid_tokens > 0 ? (tokens + l->grid_tokens - 1) / l->grid_tokens : 1;
-    return device_launch(&g->device, g->functions[l->kernel], l->tokens_first ? grid_y : l->grid_x, l->tokens_first ? l->grid_x : grid_y, kernel->threads, kernel->lds_bytes, &args, p->dependent_launch > 0, error);
+    const uint32_t x = l->tokens_first ? grid_y : l->grid_x, y = l->tokens_first ? l->grid_x : grid_y;
+    /* Prefill's groups fill the device for long: groups of the next kernel that come early would only take their place. */
+    const bool dependent = p->dependent_launch > 0 && n_tokens == 0;
+    return device_launch(&g->device, g->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args, dependent, error);
 }
 
 static enum forge_status launch_draw(struct gpu *g, struct forge_error *error)

@@ -77,8 +77,9 @@ DEVICE uint32_t bytes_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
     return byte_perm(byte_perm(a, b, 0x04000400), byte_perm(c, d, 0x04000400), 0x05040100);
 }
 
-/* Columns 4 e .. of the row become digits: d = max|x| / 127 (32639 with two digits: the largest whose high digit fits; 8355000 with three, as x / d is rounded above, too), q = x / d to nearest even.  Eight lanes
- * share a block of 32 columns.  A block below 1e-30, whose 1 / d could overflow, counts as zero. */
+/* Columns 4 e .. of the row become digits, q = x / d to nearest even.  Eight lanes share a block of 32 columns.  d = max|x| / 127; with two digits / 32639, the
+ * largest whose high digit fits; with three / 8355000: x / d is itself rounded, to a whole number more than that at worst.
+ * A block below 1e-30, whose 1 / d could overflow, counts as zero. */
 DEVICE void acts_put(uint8_t *x_lds, f32x4 v, uint32_t e, const uint32_t cols, const uint32_t digits, const uint32_t sums16)
 {
     const float most = digits == 3 ? 8355000.0f : digits == 2 ? 32639.0f : 127.0f;

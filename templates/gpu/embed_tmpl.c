@@ -13,7 +13,6 @@
 #define EMBED_JOIN2(name, format) name##format
 #define EMBED_JOIN(name, format)  EMBED_JOIN2(name, format)
 
-enum { EMBED_TURNS = 4 };                        /* columns of a thread that are on their way together */
 
 /* 1 in column c of the unit, 0 elsewhere, with scales of 1. */
 DEVICE void acts_one(struct acts_unit *x, uint32_t c)
@@ -46,24 +45,14 @@ DEVICE float F(embed_)(const struct F(unit_) *u, uint32_t c, const uint32_t unit
 #endif
 }
 
-/* out: [cols] f32.  table: packed rows of cols weights, one per token.  One token a group.  cols, threads: constants. */
+/* out: [cols] f32.  table: packed rows of cols weights, one per token.  A thread unpacks one column: grid_x = ceil(cols / threads).  cols, threads: constants. */
 DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token, const uint32_t cols, const uint32_t threads)
 {
     const uint8_t *row = table + (uint64_t)(uint32_t)token * F(ROW_BYTES_)(cols);
-    const uint32_t units = (cols + F(UNIT_COLS_) - 1) / F(UNIT_COLS_);
-#pragma unroll 1
-    for (uint32_t first = 0; first < cols; first += EMBED_TURNS * threads) {
-        struct F(unit_) u[EMBED_TURNS];
-#pragma unroll
-        for (uint32_t i = 0; i < EMBED_TURNS; i++) {
-            const uint32_t column = first + i * threads + thread_x();
-            F(load_)(&u[i], row, column < cols ? column / F(UNIT_COLS_) : 0, units);
-        }
-#pragma unroll
-        for (uint32_t i = 0; i < EMBED_TURNS; i++) {
-            const uint32_t column = first + i * threads + thread_x();
-            if (column < cols) ((GLOBAL float *)out)[column] = F(embed_)(&u[i], column % F(UNIT_COLS_), column / F(UNIT_COLS_));
-        }
-    }
+    const uint32_t units = (cols + F(UNIT_COLS_) - 1) / F(UNIT_COLS_), column = group_x() * threads + thread_x();
+    struct F(unit_) u;
+    if (column >= cols) return;
+    F(load_)(&u, row, column / F(UNIT_COLS_), units);
+    ((GLOBAL float *)out)[column] = F(embed_)(&u, column % F(UNIT_COLS_), column / F(UNIT_COLS_));
 }
 #undef F

@@ -157,8 +157,8 @@ DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
 }
 /* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
  * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
-DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t, const uint32_t first_r,
-                         const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
+DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t,
+                             const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
 {
     const uint32_t n = pairs ? 2 : 1, whole = rows % (GEMM_ROWS / n) == 0;
     const uint32_t r0 = first_r + wave_id() % GEMM_ROW_WAVES * (GEMM_TILES_R / n * 16);

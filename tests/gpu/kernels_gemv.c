@@ -30,7 +30,8 @@ DEVICE void glu_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, fl
     else floats_of_norm(lds(), FLOATS(0), VECTOR(slot), cols, 1e-5f, GEMV_THREADS)
 
 /* down: one matrix, long rows; gate_up: a pair after a norm; qkv: two matrices, one after the other. */
-#define KERNELS(format, digits) \
+#define KERNELS(format, digits) KERNELS2(format, digits)
+#define KERNELS2(format, digits) \
 KERNEL(GEMV_THREADS, GEMV_GROUPS) down_##format##_##digits(const struct forge_kernel_args a) \
 { \
     pdl_launch(); \
@@ -53,8 +54,9 @@ KERNEL(GEMV_THREADS, GEMV_GROUPS) qkv_##format##_##digits(const struct forge_ker
     NORM_TO_LDS(format, 4096, digits, 2); \
     slot = N(gemv, format)(a, &f, WEIGHT(0), 5120, 4096, lds(), digits, slot, STRIDE, store_row); \
     N(gemv, format)(a, 0, WEIGHT(1), 1024, 4096, lds(), digits, slot, STRIDE, add_row); \
-}
-#define PAIR_KERNELS(format, digits) \
+} \
+PAIR_KERNEL(format, digits)
+#define PAIR_KERNEL(format, digits) \
 KERNEL(GEMV_THREADS, GEMV_GROUPS) gate_up_##format##_##digits(const struct forge_kernel_args a) \
 { \
     pdl_launch(); \
@@ -67,8 +69,13 @@ KERNEL(GEMV_THREADS, GEMV_GROUPS) gate_up_##format##_##digits(const struct forge
     N(gemv_pair, format)(a, &f, WEIGHT(0), WEIGHT(1), 14336, 4096, lds(), digits, slot, STRIDE, glu_row); \
 }
 #if GEMV_ROWS % 2
-#undef PAIR_KERNELS
-#define PAIR_KERNELS(format, digits)
+#undef PAIR_KERNEL
+#define PAIR_KERNEL(format, digits)
+#endif
+#ifdef GEMV_DIGITS
+#define ALL_DIGITS(format) KERNELS(format, GEMV_DIGITS)
+#else
+#define ALL_DIGITS(format) KERNELS(format, 1) KERNELS(format, 2)
 #endif
 
 #if !defined(ONLY) || defined(ONLY_f32)
@@ -81,7 +88,6 @@ KERNEL(GEMV_THREADS, GEMV_GROUPS) gate_up_##format##_##digits(const struct forge
 #include "templates/gpu/formats/f32.h"
 #include "templates/gpu/gemv_tmpl.c"
 KERNELS(f32, 1)
-PAIR_KERNELS(f32, 1)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_f16)
@@ -94,7 +100,6 @@ PAIR_KERNELS(f32, 1)
 #include "templates/gpu/formats/f16.h"
 #include "templates/gpu/gemv_tmpl.c"
 KERNELS(f16, 1)
-PAIR_KERNELS(f16, 1)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_bf16)
@@ -107,7 +112,6 @@ PAIR_KERNELS(f16, 1)
 #include "templates/gpu/formats/bf16.h"
 #include "templates/gpu/gemv_tmpl.c"
 KERNELS(bf16, 1)
-PAIR_KERNELS(bf16, 1)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_q4_0)
@@ -119,10 +123,7 @@ PAIR_KERNELS(bf16, 1)
 #endif
 #include "templates/gpu/formats/q4_0.h"
 #include "templates/gpu/gemv_tmpl.c"
-KERNELS(q4_0, 1)
-PAIR_KERNELS(q4_0, 1)
-KERNELS(q4_0, 2)
-PAIR_KERNELS(q4_0, 2)
+ALL_DIGITS(q4_0)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_q4_1)
@@ -134,10 +135,7 @@ PAIR_KERNELS(q4_0, 2)
 #endif
 #include "templates/gpu/formats/q4_1.h"
 #include "templates/gpu/gemv_tmpl.c"
-KERNELS(q4_1, 1)
-PAIR_KERNELS(q4_1, 1)
-KERNELS(q4_1, 2)
-PAIR_KERNELS(q4_1, 2)
+ALL_DIGITS(q4_1)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_q5_0)
@@ -149,10 +147,7 @@ PAIR_KERNELS(q4_1, 2)
 #endif
 #include "templates/gpu/formats/q5_0.h"
 #include "templates/gpu/gemv_tmpl.c"
-KERNELS(q5_0, 1)
-PAIR_KERNELS(q5_0, 1)
-KERNELS(q5_0, 2)
-PAIR_KERNELS(q5_0, 2)
+ALL_DIGITS(q5_0)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_q5_1)
@@ -164,10 +159,7 @@ PAIR_KERNELS(q5_0, 2)
 #endif
 #include "templates/gpu/formats/q5_1.h"
 #include "templates/gpu/gemv_tmpl.c"
-KERNELS(q5_1, 1)
-PAIR_KERNELS(q5_1, 1)
-KERNELS(q5_1, 2)
-PAIR_KERNELS(q5_1, 2)
+ALL_DIGITS(q5_1)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_q8_0)
@@ -179,10 +171,7 @@ PAIR_KERNELS(q5_1, 2)
 #endif
 #include "templates/gpu/formats/q8_0.h"
 #include "templates/gpu/gemv_tmpl.c"
-KERNELS(q8_0, 1)
-PAIR_KERNELS(q8_0, 1)
-KERNELS(q8_0, 2)
-PAIR_KERNELS(q8_0, 2)
+ALL_DIGITS(q8_0)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_q2_K)
@@ -194,10 +183,7 @@ PAIR_KERNELS(q8_0, 2)
 #endif
 #include "templates/gpu/formats/q2_K.h"
 #include "templates/gpu/gemv_tmpl.c"
-KERNELS(q2_K, 1)
-PAIR_KERNELS(q2_K, 1)
-KERNELS(q2_K, 2)
-PAIR_KERNELS(q2_K, 2)
+ALL_DIGITS(q2_K)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_q3_K)
@@ -209,10 +195,7 @@ PAIR_KERNELS(q2_K, 2)
 #endif
 #include "templates/gpu/formats/q3_K.h"
 #include "templates/gpu/gemv_tmpl.c"
-KERNELS(q3_K, 1)
-PAIR_KERNELS(q3_K, 1)
-KERNELS(q3_K, 2)
-PAIR_KERNELS(q3_K, 2)
+ALL_DIGITS(q3_K)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_q4_K)
@@ -224,10 +207,7 @@ PAIR_KERNELS(q3_K, 2)
 #endif
 #include "templates/gpu/formats/q4_K.h"
 #include "templates/gpu/gemv_tmpl.c"
-KERNELS(q4_K, 1)
-PAIR_KERNELS(q4_K, 1)
-KERNELS(q4_K, 2)
-PAIR_KERNELS(q4_K, 2)
+ALL_DIGITS(q4_K)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_q5_K)
@@ -239,10 +219,7 @@ PAIR_KERNELS(q4_K, 2)
 #endif
 #include "templates/gpu/formats/q5_K.h"
 #include "templates/gpu/gemv_tmpl.c"
-KERNELS(q5_K, 1)
-PAIR_KERNELS(q5_K, 1)
-KERNELS(q5_K, 2)
-PAIR_KERNELS(q5_K, 2)
+ALL_DIGITS(q5_K)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_q6_K)
@@ -254,10 +231,7 @@ PAIR_KERNELS(q5_K, 2)
 #endif
 #include "templates/gpu/formats/q6_K.h"
 #include "templates/gpu/gemv_tmpl.c"
-KERNELS(q6_K, 1)
-PAIR_KERNELS(q6_K, 1)
-KERNELS(q6_K, 2)
-PAIR_KERNELS(q6_K, 2)
+ALL_DIGITS(q6_K)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_iq4_nl)
@@ -269,10 +243,7 @@ PAIR_KERNELS(q6_K, 2)
 #endif
 #include "templates/gpu/formats/iq4_nl.h"
 #include "templates/gpu/gemv_tmpl.c"
-KERNELS(iq4_nl, 1)
-PAIR_KERNELS(iq4_nl, 1)
-KERNELS(iq4_nl, 2)
-PAIR_KERNELS(iq4_nl, 2)
+ALL_DIGITS(iq4_nl)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_iq4_xs)
@@ -284,10 +255,7 @@ PAIR_KERNELS(iq4_nl, 2)
 #endif
 #include "templates/gpu/formats/iq4_xs.h"
 #include "templates/gpu/gemv_tmpl.c"
-KERNELS(iq4_xs, 1)
-PAIR_KERNELS(iq4_xs, 1)
-KERNELS(iq4_xs, 2)
-PAIR_KERNELS(iq4_xs, 2)
+ALL_DIGITS(iq4_xs)
 #undef FORMAT
 #endif
 #if !defined(ONLY) || defined(ONLY_mxfp4)
@@ -299,9 +267,6 @@ PAIR_KERNELS(iq4_xs, 2)
 #endif
 #include "templates/gpu/formats/mxfp4.h"
 #include "templates/gpu/gemv_tmpl.c"
-KERNELS(mxfp4, 1)
-PAIR_KERNELS(mxfp4, 1)
-KERNELS(mxfp4, 2)
-PAIR_KERNELS(mxfp4, 2)
+ALL_DIGITS(mxfp4)
 #undef FORMAT
 #endif
