@@ -8,7 +8,7 @@
 #define SUMS16_q6_K 0
 #define LOADS_q6_K 5
 
-struct unit_q6_K { u32x4 q[2], pairs; uint32_t scales, d; };        /* upper four bits of the two blocks; lower two bits; 4 x int8; f16 */
+struct unit_q6_K { u32x4 q[2], pairs; uint32_t scales, d; };        /* upper four bits of the two blocks; lower two bits; 4 x int8; f16 of two superblocks */
 
 DEVICE void load_q6_K(struct unit_q6_K *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
 {
@@ -16,8 +16,10 @@ DEVICE void load_q6_K(struct unit_q6_K *u, const uint8_t *row, const uint32_t un
     u->q[1] = load_weights16(row + (units + unit) * 16);
     u->pairs  = load_weights16(row + (2 * units + unit) * 16);
     u->scales = load_weights4(row + units * 48 + unit * 4);
-    u->d      = load_weights2(row + units * 48 + PLANE_BYTES(units * 4) + unit / 4 * 2);
+    u->d      = load_weights4(row + units * 48 + PLANE_BYTES(units * 4) + unit / 8 * 4);
 }
+/* Loaded as a pair: a 16-bit load would be widened, and so waited for, before its use. */
+DEVICE float d_q6_K(const struct unit_q6_K *u, const uint32_t unit) { return f32_of_f16_bits(u->d >> (unit * 4 & 16u)); }
 DEVICE void pin_q6_K(struct unit_q6_K *u) { pin16(&u->q[0]); pin16(&u->q[1]); pin16(&u->pairs); PIN(u->scales); PIN(u->d); }
 /* Columns 16c .. 16c+15 as 4 (code - 32), signed. */
 DEVICE u32x4 codes_q6_K(const struct unit_q6_K *u, const uint32_t c)
@@ -26,17 +28,15 @@ DEVICE u32x4 codes_q6_K(const struct unit_q6_K *u, const uint32_t c)
 }
 DEVICE float dot_q6_K(const struct unit_q6_K *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
 {
-    (void)unit;
     float p[4];
 #pragma unroll
     for (uint32_t c = 0; c < 4; c++) p[c] = int8_f32(u->scales, c) * dot_piece(codes_q6_K(u, c), x, c, digits);
-    return 0.25f * f32_of_f16_bits(u->d) * (x->scale.x * (p[0] + p[1]) + x->scale.y * (p[2] + p[3]));
+    return 0.25f * d_q6_K(u, unit) * (x->scale.x * (p[0] + p[1]) + x->scale.y * (p[2] + p[3]));
 }
 /* d sc is rounded to f16: within 2^-10 of the weight. */
 DEVICE void decode_q6_K(uint32_t h[32], const struct unit_q6_K *u, const uint32_t unit)
 {
-    (void)unit;
-    const float d256 = 256.0f * f32_of_f16_bits(u->d);
+    const float d256 = 256.0f * d_q6_K(u, unit);
 #pragma unroll
     for (uint32_t c = 0; c < 4; c++)
         decode16(h + 8 * c, codes_q6_K(u, c) ^ 0x80808080u, 128.0f, 0.25f / 256.0f, splat_f16(d256 * int8_f32(u->scales, c)));
