@@ -12,13 +12,18 @@ static const char *const level_name[] = { [FUSE_NONE] = "none", [FUSE_LAYER] = "
 
 struct candidate {
     const char *name, *path;
-    uint32_t    launches, launches_prefill;
-    uint64_t    read_bytes;               /* of weights, per decoded token */
-    double      decode[MAX_ROUNDS], prefill[MAX_ROUNDS], share[MAX_ROUNDS];
+    uint32_t    launches, launches_prefill;       /* of a GPU: with the one that draws the token */
+    uint64_t    weight_bytes, weight_floor;       /* read per decoded token: as packed; as in the file */
+    uint64_t    value_bytes;              /* what kernels leave for others, per decoded token */
+    uint64_t    score_bytes;              /* of that for every token before it: attention that keeps its scores */
+    double      kv_bytes;                 /* KV cache read per decoded token, the mean over those of a round */
+    double      decode[MAX_ROUNDS], prefill[MAX_ROUNDS], share[MAX_ROUNDS], bandwidth[MAX_ROUNDS];
     uint32_t    n_decode, n_prefill;
-    double      decode_median, prefill_median, share_median;
-    double      max_abs, max_abs_relative;        /* logits against the first candidate's */
+    double      decode_median, prefill_median, share_median, bandwidth_median;
+    double      max_abs, max_abs_relative;        /* logits against the first candidate's, prompt and one-token kernels */
 };
+
+struct setup { const struct model *model; struct runner runner; const struct profile *profile; uint32_t n_prompt, n_gen, rounds, n_threads, n_tokens; };
 
 static int by_value(const void *a, const void *b)
 {
@@ -46,11 +51,72 @@ static void read_info(struct arena *a, const struct runner *r, struct candidate 
 {
     static const char *const arguments[] = { "--info", NULL };
     const struct bytes info = program_run(a, r, c->path, arguments);
+    const char *launches = line_of(info, "launches ");
     unsigned long long bytes = 0;
-    if (sscanf(line_of(info, "launches "), "launches %u per token, %u", &c->launches, &c->launches_prefill) != 2 ||
+    const bool draws = sscanf(launches, "launches %u per token and one to draw the next, %u", &c->launches, &c->launches_prefill) == 2;
+    if ((!draws && sscanf(launches, "launches %u per token, %u", &c->launches, &c->launches_prefill) != 2) ||
         sscanf(line_of(info, "read per token "), "read per token %llu", &bytes) != 1)
         die("the program's --info is not as expected; this is a mistake in forgec, please report it");
-    c->read_bytes = bytes;
+    c->launches += draws;
+    c->weight_bytes = bytes;
+}
+
+/* ---- what the plan tells of values between kernels ---- */
+
+/* Kernels other than its own that read a value. */
+static uint32_t reading_groups(const struct node *n)
+{
+    uint32_t seen[MAX_BRANCHES * 4], count = 0;
+    for (uint32_t i = 0; i < n->n_readers; i++) {
+        const struct node *r = n->readers[i];
+        const bool recomputed = r->group == NO_GROUP;                 /* a norm that each of its readers computes */
+        for (uint32_t k = 0; k < (recomputed ? r->n_readers : 1); k++) {
+            const uint32_t group = recomputed ? r->readers[k]->group : r->group;
+            uint32_t j = 0;
+            while (j < count && seen[j] != group) j++;
+            if (j == count && group != n->group && count < COUNT_OF(seen)) seen[count++] = group;
+        }
+    }
+    return count;
+}
+
+static bool is_taken_by_attention(const struct plan *p, const struct group *g)
+{
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) if (p->gpu->groups[i].heads == g) return true;
+    return false;
+}
+
+/* Of a GPU: heads between their product and what norms, rotates and stores them. */
+static uint64_t raw_heads_bytes(const struct plan *p)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; p->gpu && i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        for (uint32_t k = 0; g->kind == GROUP_LINEAR && k < g->n_branches; k++) {
+            const enum op last = g->branches[k].result->op;
+            const bool is_cached = last == OP_store_k || last == OP_store_v;
+            if (p->gpu->groups[i].raw[k].exists && (is_cached || !is_taken_by_attention(p, g))) bytes += 2ull * 4 * p->gpu->groups[i].raw[k].cols;
+        }
+    }
+    return bytes;
+}
+
+/* Written once and read once by each kernel that needs it; that lanes and groups read it several times is the caches' matter. */
+static void read_plan(struct candidate *c, const struct plan *p)
+{
+    const struct graph *graph = p->fused->graph;
+    c->value_bytes = 2ull * 4 * p->model->n_vocab + raw_heads_bytes(p);
+    for (uint32_t i = 0; i < graph->n_nodes; i++)
+        if (plan_needs_buffer(p, graph->nodes[i])) c->value_bytes += 4ull * graph->nodes[i]->cols * (1 + reading_groups(graph->nodes[i]));
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        /* scores, mask, softmax, weighted sum: three of them write, three read */
+        if (p->gpu && p->fused->level == FUSE_NONE && g->kind == GROUP_ATTENTION) c->score_bytes += 6ull * 4 * g->node->heads;
+        for (uint32_t k = 0; k < g->n_branches; k++) {
+            const struct weight *w = g->branches[k].matmul ? g->branches[k].matmul->weight : NULL;
+            if (w) c->weight_floor += w->rows * (w->cols / w->tensor->quant->block_weights) * w->tensor->quant->block_bytes;
+        }
+    }
 }
 
 static double number(const cJSON *row, const char *key)
@@ -60,17 +126,20 @@ static double number(const cJSON *row, const char *key)
     return item->valuedouble;
 }
 
-static void measure(struct arena *a, const struct runner *r, struct candidate *c, uint32_t n_prompt, uint32_t n_gen, uint32_t n_threads)
+static void measure(struct arena *a, const struct setup *s, struct candidate *c)
 {
-    const char *arguments[16] = { "--bench", "-o", "json", "-r", "1", "-p", arena_printf(a, "%u", n_prompt), "-n", arena_printf(a, "%u", n_gen) };
-    if (n_threads) { arguments[9] = "-t"; arguments[10] = arena_printf(a, "%u", n_threads); }
-    const struct bytes out = program_run(a, r, c->path, arguments);
+    const char *arguments[16] = { "--bench", "-o", "json", "-r", "1", "-p", arena_printf(a, "%u", s->n_prompt), "-n", arena_printf(a, "%u", s->n_gen) };
+    if (s->n_threads) { arguments[9] = "-t"; arguments[10] = arena_printf(a, "%u", s->n_threads); }
+    const struct bytes out = program_run(a, &s->runner, c->path, arguments);
     cJSON *rows = cJSON_ParseWithLength((const char *)out.data, out.size);
     if (!cJSON_IsArray(rows)) die("the program's --bench wrote no JSON list; this is a mistake in forgec, please report it");
     const cJSON *row;
     cJSON_ArrayForEach(row, rows) {
         if (number(row, "n_prompt") > 0) c->prefill[c->n_prefill++] = number(row, "median_ts");
         else {
+            const double cache = number(row, "cache_gb_s");
+            c->kv_bytes = number(row, "bytes_per_token") - (double)c->weight_bytes;
+            c->bandwidth[c->n_decode] = cache > 0 ? cache : number(row, "memory_gb_s");
             c->share[c->n_decode] = number(row, "share_percent");
             c->decode[c->n_decode++] = number(row, "median_ts");
         }
@@ -82,37 +151,54 @@ static void measure(struct arena *a, const struct runner *r, struct candidate *c
 
 static double ratio(double x, double first) { return first > 0 ? x / first : 0; }
 
-static void print_table(const struct candidate *c, uint32_t n, uint32_t n_prompt)
+static double all_bytes(const struct candidate *c, uint32_t n_gen)
+{
+    return (double)c->weight_bytes + c->kv_bytes + (double)c->value_bytes + (double)c->score_bytes * (n_gen + 1) / 2;
+}
+static double floor_bytes(const struct candidate *c) { return (double)c->weight_floor + c->kv_bytes; }
+
+static void print_table(const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
 {
     char prefill[32];
-    snprintf(prefill, sizeof prefill, "prefill-%u tok/s", n_prompt);
-    printf("%-6s %9s %14s %13s %6s %10s %21s %6s %20s\n", "fuse", "launches", "weights/token", "decode tok/s", "ratio", "bandwidth", prefill, "ratio", "largest logit diff.");
+    snprintf(prefill, sizeof prefill, "prefill-%u tok/s", s->n_prompt);
+    printf("%s on %s: %u rounds in turns\n", o->build.model_path, s->runner.target, s->rounds);
+    printf("%-6s %9s %10s %8s %13s %6s %10s %21s %6s %20s\n", "fuse", "launches", "MB/token", "x floor", "decode tok/s", "ratio", "bandwidth", prefill, "ratio", "largest logit diff.");
     for (uint32_t i = 0; i < n; i++) {
-        printf("%-6s %9u %11.2f MB %13.1f %6.2f %8.1f %% %21.1f %6.2f ", c[i].name, c[i].launches, (double)c[i].read_bytes * 1e-6, c[i].decode_median,
-               ratio(c[i].decode_median, c[0].decode_median), c[i].share_median, c[i].prefill_median, ratio(c[i].prefill_median, c[0].prefill_median));
+        printf("%-6s %9u %10.3f %8.3f %13.1f %6.2f %8.1f %% %21.1f %6.2f ", c[i].name, c[i].launches, all_bytes(&c[i], s->n_gen) * 1e-6, ratio(all_bytes(&c[i], s->n_gen), floor_bytes(&c[i])),
+               c[i].decode_median, ratio(c[i].decode_median, c[0].decode_median), c[i].share_median, c[i].prefill_median, ratio(c[i].prefill_median, c[0].prefill_median));
         if (i) printf("%20.2e\n", c[i].max_abs);
         else printf("%20s\n", "-");
     }
-    puts("Medians; bandwidth: share of what the same run measured the memory or cache to give.");
+    const bool gpu = s->profile->kind == TARGET_GPU;
+    printf("Medians.  launches: per decoded token%s.  floor: weights as in the file, %.3f MB, and the KV cache of the tokens before, %.3f MB\n"
+           "(mean of %u tokens from an empty context); MB/token adds padding and values between kernels.  bandwidth: share that weights and\n"
+           "KV cache make of the %.1f GB/s that the same run measured (%s).\n",
+           gpu ? ", with the one that draws it" : "", (double)c[0].weight_floor * 1e-6, c[0].kv_bytes * 1e-6, s->n_gen, c[n - 1].bandwidth_median,
+           gpu ? "a large copy on the device, read and written" : "reading memory, or a buffer of the weights' size that fits the cache");
 }
 
-static void print_json(const struct compare_options *o, const struct runner *r, const struct candidate *c, uint32_t n, uint32_t n_prompt, uint32_t n_gen, uint32_t rounds)
+static void print_json(const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
 {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "model", o->build.model_path);
-    cJSON_AddStringToObject(root, "target", r->target);
-    cJSON_AddNumberToObject(root, "n_prompt", n_prompt);
-    cJSON_AddNumberToObject(root, "n_gen", n_gen);
-    cJSON_AddNumberToObject(root, "rounds", rounds);
+    cJSON_AddStringToObject(root, "target", s->runner.target);
+    cJSON_AddNumberToObject(root, "n_prompt", s->n_prompt);
+    cJSON_AddNumberToObject(root, "n_gen", s->n_gen);
+    cJSON_AddNumberToObject(root, "rounds", s->rounds);
     cJSON *list = cJSON_AddArrayToObject(root, "levels");
     for (uint32_t i = 0; i < n; i++) {
         cJSON *row = cJSON_CreateObject();
         cJSON_AddStringToObject(row, "fuse", c[i].name);
         cJSON_AddNumberToObject(row, "launches_per_token", c[i].launches);
         cJSON_AddNumberToObject(row, "launches_per_prompt_step", c[i].launches_prefill);
-        cJSON_AddNumberToObject(row, "weight_bytes_per_token", (double)c[i].read_bytes);
+        cJSON_AddNumberToObject(row, "weight_bytes_per_token", (double)c[i].weight_bytes);
+        cJSON_AddNumberToObject(row, "kv_bytes_per_token", c[i].kv_bytes);
+        cJSON_AddNumberToObject(row, "bytes_per_token", all_bytes(&c[i], s->n_gen));
+        cJSON_AddNumberToObject(row, "floor_bytes_per_token", floor_bytes(&c[i]));
+        cJSON_AddNumberToObject(row, "bytes_to_floor", ratio(all_bytes(&c[i], s->n_gen), floor_bytes(&c[i])));
         cJSON_AddNumberToObject(row, "decode_tok_s", c[i].decode_median);
         cJSON_AddNumberToObject(row, "decode_ratio", ratio(c[i].decode_median, c[0].decode_median));
+        cJSON_AddNumberToObject(row, "bandwidth_gb_s", c[i].bandwidth_median);
         cJSON_AddNumberToObject(row, "bandwidth_percent", c[i].share_median);
         cJSON_AddNumberToObject(row, "prefill_tok_s", c[i].prefill_median);
         cJSON_AddNumberToObject(row, "prefill_ratio", ratio(c[i].prefill_median, c[0].prefill_median));
@@ -127,47 +213,74 @@ static void print_json(const struct compare_options *o, const struct runner *r, 
     cJSON_Delete(root);
 }
 
-int compare(struct arena *a, const struct compare_options *o)
+/* ---- all of it ---- */
+
+/* Prompt kernels, then one-token kernels. */
+static const float *logits_of(struct arena *a, const struct setup *s, const struct candidate *c, const int32_t *tokens, bool decode)
+{
+    static const char *const through_decode[] = { "-ub", "0", NULL };
+    return program_logits(a, &s->runner, c->path, tokens, s->n_tokens, s->model->n_vocab, decode ? through_decode : NULL);
+}
+
+static void compare_logits(struct arena *a, const struct setup *s, struct candidate *c, const int32_t *tokens, const float *first[2])
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        const float *logits = logits_of(a, s, c, tokens, i == 1);
+        if (!first[i]) first[i] = logits;
+        const struct logits_difference d = logits_compare(a, first[i], logits, s->n_tokens, s->model->n_vocab);
+        if (d.max_abs >= c->max_abs) {
+            c->max_abs = d.max_abs;
+            c->max_abs_relative = d.largest > 0 ? d.max_abs / d.largest : 0;
+        }
+        if (d.n_not_finite) warn("--fuse %s: %llu logits are not finite", c->name, (unsigned long long)d.n_not_finite);
+    }
+}
+
+static struct setup prepare(struct arena *a, const struct compare_options *o)
 {
     const struct build_options *b = &o->build;
-    const struct model *m = model_describe(a, gguf_open(a, b->model_path, false), b->models_dir);
-    const uint32_t n_ctx = plan_context(m, &b->plan);
-    const uint32_t n_prompt = o->n_prompt ? o->n_prompt : n_ctx < 128 ? n_ctx : 128, n_gen = o->n_gen ? o->n_gen : n_ctx < 64 ? n_ctx : 64;
-    const uint32_t rounds = o->rounds ? o->rounds : 5, n_tokens = n_ctx < LOGIT_TOKENS ? n_ctx : LOGIT_TOKENS;
-    if (n_prompt > n_ctx || n_gen > n_ctx) die("-p %u and -n %u: the context holds %u; give fewer, or a larger --ctx", n_prompt, n_gen, n_ctx);
-    if (rounds > MAX_ROUNDS) die("-r %u: at most %d rounds", rounds, MAX_ROUNDS);
+    struct setup s = { .model = model_describe(a, gguf_open(a, b->model_path, false), b->models_dir), .n_threads = o->n_threads, .rounds = o->rounds ? o->rounds : 5 };
+    const uint32_t n_ctx = plan_context(s.model, &b->plan);
+    s.n_prompt = o->n_prompt ? o->n_prompt : n_ctx < 128 ? n_ctx : 128;
+    s.n_gen = o->n_gen ? o->n_gen : n_ctx < 64 ? n_ctx : 64;
+    s.n_tokens = n_ctx < LOGIT_TOKENS ? n_ctx : LOGIT_TOKENS;
+    if (s.n_prompt > n_ctx || s.n_gen > n_ctx) die("-p %u and -n %u: the context holds %u; give fewer, or a larger --ctx", s.n_prompt, s.n_gen, n_ctx);
+    if (s.rounds > MAX_ROUNDS) die("-r %u: at most %d rounds", s.rounds, MAX_ROUNDS);
     if (b->n_targets > 1) die("compare takes one target; a program of several runs only the best of them");
-    const struct runner r = runner_find(a, profile_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir), false);
+    s.profile = profile_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir);
+    s.runner = runner_find(a, s.profile, false);
+    return s;
+}
 
+int compare(struct arena *a, const struct compare_options *o)
+{
+    const struct setup s = prepare(a, o);
     static struct candidate candidates[COUNT_OF(o->levels)];
     const uint32_t n = o->n_levels ? o->n_levels : (uint32_t)COUNT_OF(o->levels);
     struct workplace *w = workplace_open(a);
-    const int32_t *tokens = tokens_random(a, n_tokens, m->n_vocab, 1);
-    const float *first = NULL;
+    const int32_t *tokens = tokens_random(a, s.n_tokens, s.model->n_vocab, 1);
+    const float *first[2] = { NULL };
     for (uint32_t i = 0; i < n; i++) {
         struct candidate *c = &candidates[i];
-        struct build_options options = *b;
+        struct build_options options = o->build;
         options.fuse = o->n_levels ? o->levels[i] : (enum fuse_level)i;
         *c = (struct candidate){ .name = level_name[options.fuse] };
+        read_plan(c, plan_make(a, fuse(a, graph_build(a, s.model), options.fuse), s.profile, &options.plan));
         c->path = program_build(a, w, &options, arena_printf(a, "%u-%s", i, c->name));
-        read_info(a, &r, c);
-        const float *logits = program_logits(a, &r, c->path, tokens, n_tokens, m->n_vocab, NULL);
-        if (!first) first = logits;
-        const struct logits_difference d = logits_compare(a, first, logits, n_tokens, m->n_vocab);
-        c->max_abs = d.max_abs;
-        c->max_abs_relative = d.largest > 0 ? d.max_abs / d.largest : 0;
-        if (d.n_not_finite) warn("--fuse %s: %llu logits are not finite", c->name, (unsigned long long)d.n_not_finite);
+        read_info(a, &s.runner, c);
+        compare_logits(a, &s, c, tokens, first);
     }
-    for (uint32_t round = 0; round < rounds; round++)
-        for (uint32_t i = 0; i < n; i++) measure(a, &r, &candidates[i], n_prompt, n_gen, o->n_threads);
+    for (uint32_t round = 0; round < s.rounds; round++)
+        for (uint32_t i = 0; i < n; i++) measure(a, &s, &candidates[i]);
     workplace_close(w);
     for (uint32_t i = 0; i < n; i++) {
         struct candidate *c = &candidates[i];
         c->decode_median = median(c->decode, c->n_decode);
         c->prefill_median = median(c->prefill, c->n_prefill);
         c->share_median = median(c->share, c->n_decode);
+        c->bandwidth_median = median(c->bandwidth, c->n_decode);
     }
-    if (o->json) print_json(o, &r, candidates, n, n_prompt, n_gen, rounds);
-    else print_table(candidates, n, n_prompt);
+    if (o->json) print_json(o, &s, candidates, n);
+    else print_table(o, &s, candidates, n);
     return 0;
 }

@@ -100,14 +100,14 @@ static void begin_body(struct emitter *e)
     e->depth = 1;
 }
 
-/* DEVICE void NAME(parameters) { body }: the name of it, or of the same text under another name. */
-static const char *function(struct emitter *e, const char *name, const char *parameters)
+/* DEVICE type NAME(parameters) { body }: the name of it, or of the same text under another name. */
+static const char *function(struct emitter *e, const char *name, const char *type, const char *parameters)
 {
     const char *body = arena_printf(e->arena, "(%s)\n{\n%s}\n\n", parameters, text_str(&e->body));
     for (uint32_t i = 0; i < e->n_functions; i++) if (strcmp(e->functions[i].body, body) == 0) return e->functions[i].name;
     name = free_name(e, name);
     e->functions[e->n_functions++] = (struct gpu_function){ name, body };
-    text_printf(&e->out->text, "DEVICE void %s%s", name, body);
+    text_printf(&e->out->text, "DEVICE %s %s%s", type, name, body);
     return name;
 }
 
@@ -173,11 +173,43 @@ static void put_store(struct emitter *e, const struct buffer *f32, const struct 
     put(e, "((uint16_t *)(void *)ROW(%llu, %llu, t))[r] = (uint16_t)stage_%s(y);", (ull)half->offset, (ull)half->stride, kind);
 }
 
+/* The decode product's template does it: in decode, and in all of an exact program. */
+static bool by_gemv(const struct emitter *e) { return !e->prefill || e->plan->options.exact; }
+
+static bool has_addend(const struct emitter *e, const struct branch *b)
+{
+    const uint32_t n = e->gg->n_inline[b - e->group->branches];
+    for (uint32_t i = 0; i < n; i++) if (b->chain[i]->op != OP_bias && b->chain[i]->op != OP_add) return false;
+    return n > 0;
+}
+
+/* Biases and residuals are sums: decode's products ask for them early.  The function that gives them for branch b, or NULL. */
+static const char *addend(struct emitter *e, const struct branch *b, uint32_t row0)
+{
+    if (!has_addend(e, b)) return NULL;
+    const struct text kernel_body = e->body;
+    const uint32_t depth = e->depth, n = e->gg->n_inline[b - e->group->branches];
+    begin_body(e);
+    if (row0) put(e, "r -= %u;", row0);
+    if (e->prefill) put(e, "t = first_token(a) + group_y();");
+    struct text sum = { .arena = e->arena };
+    for (uint32_t i = 0; i < n; i++) {
+        const struct node *c = b->chain[i], *other = c->op == OP_add ? (c->inputs[0] == (i ? b->chain[i - 1] : b->matmul) ? c->inputs[1] : c->inputs[0]) : NULL;
+        text_printf(&sum, "%s%s[r]", i ? " + " : "", other ? row_at(e, &e->plan->f32[other->index], "t") : vector_of(e, c->weight));
+    }
+    put(e, "return %s;", text_str(&sum));
+    const char *name = function(e, arena_printf(e->arena, "%s_addend", b->matmul->weight->role), "float", "const struct forge_kernel_args a, uint32_t t, uint32_t r");
+    e->body = kernel_body;
+    e->depth = depth;
+    return name;
+}
+
 /* The function for branch b's rows.  In a combined product its rows begin at row0. */
 static const char *sink(struct emitter *e, const struct branch *b, uint32_t row0)
 {
     const struct group *g = e->group;
     const uint32_t k = (uint32_t)(b - g->branches), n = e->gg->n_inline[k];
+    const bool added = by_gemv(e) && has_addend(e, b);                      /* already */
     const struct branch *up = b->partner >= 0 ? &g->branches[b->partner] : NULL;
     const struct text kernel_body = e->body;
     const uint32_t depth = e->depth;
@@ -186,7 +218,7 @@ static const char *sink(struct emitter *e, const struct branch *b, uint32_t row0
     if (row0) put(e, "r -= %u;", row0);
     if (e->prefill && e->plan->options.exact) put(e, "t = first_token(a) + group_y();");
     for (uint32_t i = 0; up && i < up->n_chain; i++) put(e, "up += %s[r];", vector_of(e, up->chain[i]->weight));
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && !added; i++) {
         const struct node *c = b->chain[i];
         switch (c->op) {
         case OP_bias: put(e, "y += %s[r];", vector_of(e, c->weight)); break;
@@ -203,7 +235,7 @@ static const char *sink(struct emitter *e, const struct branch *b, uint32_t row0
     const uint32_t result = b->result->index;
     if (n < b->n_chain) put_store(e, &e->gg->raw[k], &(struct buffer){ 0 }, &(struct buffer){ 0 }, false);
     else put_store(e, &e->plan->f32[result], &e->plan->gpu->f16[result], &e->plan->gpu->bf16[result], b->result == e->plan->fused->graph->output);
-    const char *name = function(e, arena_printf(e->arena, "%s_%s", role, e->prefill ? "rows" : "row"),
+    const char *name = function(e, arena_printf(e->arena, "%s_%s", role, e->prefill ? "rows" : "row"), "void",
                                 up ? "const struct forge_kernel_args a, uint32_t t, uint32_t r, float y, float up" : "const struct forge_kernel_args a, uint32_t t, uint32_t r, float y");
     e->body = kernel_body;
     e->depth = depth;
@@ -211,37 +243,48 @@ static const char *sink(struct emitter *e, const struct branch *b, uint32_t row0
 }
 
 /* Matrices of one format that lie one behind the other are one product: branches first .. last - 1, whose rows go to their own functions. */
-struct run { uint32_t first, last; uint64_t rows; const struct weight *weight; const char *sink; };
+struct run { uint32_t first, last; uint64_t rows; const struct weight *weight; const char *sink, *addend; };
 
 static bool follows(const struct emitter *e, const struct weight *a, const struct weight *b)
 {
     return a->tensor->quant->id == b->tensor->quant->id && a->cols == b->cols && e->plan->weight_offset[b->index] == e->plan->weight_offset[a->index] + plan_weight_bytes(e->plan, a);
 }
 
-static const char *combined_sink(struct emitter *e, const struct run *r)
+/* One function that picks the branch's by the row; name: what it is called. */
+static const char *combined(struct emitter *e, const struct run *r, const char *const names[], const char *name, bool gives)
 {
-    const struct group *g = e->group;
-    const char *names[MAX_BRANCHES], *name = "";
-    uint64_t row0 = 0;
-    for (uint32_t i = r->first; i < r->last; i++) {
-        names[i] = sink(e, &g->branches[i], (uint32_t)row0);
-        row0 += g->branches[i].matmul->weight->rows;
-        name = i == r->first ? g->branches[i].matmul->weight->role : arena_printf(e->arena, "%s_%s", name, g->branches[i].matmul->weight->role);
-    }
     if (r->last - r->first == 1) return names[r->first];
     const struct text kernel_body = e->body;
     const uint32_t depth = e->depth;
+    const char *value = gives ? "return " : "", *y = gives ? "" : ", y";
+    uint64_t row0 = 0;
     begin_body(e);
-    row0 = 0;
     for (uint32_t i = r->first; i < r->last; i++) {
-        row0 += g->branches[i].matmul->weight->rows;
-        if (i + 1 < r->last) put(e, "%sif (r < %llu) %s(a, t, r, y);", i > r->first ? "else " : "", (ull)row0, names[i]);
-        else put(e, "else %s(a, t, r, y);", names[i]);
+        row0 += e->group->branches[i].matmul->weight->rows;
+        const char *call = names[i] ? arena_printf(e->arena, "%s%s(a, t, r%s);", value, names[i], y) : "return 0.0f;";
+        if (i + 1 < r->last) put(e, "%sif (r < %llu) %s", i > r->first && !gives ? "else " : "", (ull)row0, call);
+        else put(e, "%s%s", gives ? "" : "else ", call);
     }
-    const char *s = function(e, arena_printf(e->arena, "%s_%s", e->group->name, e->prefill ? "rows" : "row"), "const struct forge_kernel_args a, uint32_t t, uint32_t r, float y");
+    const char *s = function(e, name, gives ? "float" : "void", gives ? "const struct forge_kernel_args a, uint32_t t, uint32_t r" : "const struct forge_kernel_args a, uint32_t t, uint32_t r, float y");
     e->body = kernel_body;
     e->depth = depth;
     return s;
+}
+
+static void put_sinks(struct emitter *e, struct run *r)
+{
+    const struct group *g = e->group;
+    const char *sinks[MAX_BRANCHES], *addends[MAX_BRANCHES];
+    uint64_t row0 = 0;
+    bool any = false;
+    for (uint32_t i = r->first; i < r->last; i++) {
+        sinks[i] = sink(e, &g->branches[i], (uint32_t)row0);
+        addends[i] = by_gemv(e) ? addend(e, &g->branches[i], (uint32_t)row0) : NULL;
+        any |= addends[i] != NULL;
+        row0 += g->branches[i].matmul->weight->rows;
+    }
+    r->sink = combined(e, r, sinks, arena_printf(e->arena, "%s_%s", g->name, e->prefill ? "rows" : "row"), false);
+    r->addend = any ? combined(e, r, addends, arena_printf(e->arena, "%s_addend", g->name), true) : NULL;
 }
 
 /* The products of the group, partners left out; returns how many. */
@@ -259,7 +302,7 @@ static uint32_t runs_of(struct emitter *e, struct run runs[MAX_BRANCHES])
         }
         else runs[n++] = (struct run){ .first = i, .last = i + 1, .rows = b->matmul->weight->rows, .weight = b->matmul->weight };
     }
-    for (uint32_t i = 0; i < n; i++) runs[i].sink = combined_sink(e, &runs[i]);
+    for (uint32_t i = 0; i < n; i++) put_sinks(e, &runs[i]);
     return n;
 }
 
@@ -275,18 +318,23 @@ static const char *gemv_name(struct emitter *e, const struct weight *w, uint32_t
     return arena_printf(e->arena, "%s_%ux%u", format, rows, e->gg->gemv_lanes);
 }
 
-/* In exact prefill, t is the group's token. */
+/* The row of the step's token, in exact prefill of the group's, into LDS. */
 static void put_decode_input(struct emitter *e, uint64_t floats_at)
 {
     const struct node *in = e->group->input;
-    const struct profile *t = e->profile;
-    const char *row = row_at(e, &e->plan->f32[in->index], e->prefill ? "first_token(a) + group_y()" : "0");
-    const char *norm = e->group->norm ? arena_printf(e->arena, ", %s", vector_of(e, e->group->norm->weight)) : "";
-    const char *eps = e->group->norm ? arena_printf(e->arena, ", %s", f32_text(e->arena, e->model->norm_eps)) : "", *of = e->group->norm ? "norm" : "row";
-    if (e->gg->needs_acts)
-        put(e, "acts_of_%s(lds(), %s%s, /* cols */ %u%s, /* digits */ %u, /* sums16 */ %u, %u);", of, row, norm, in->cols, eps, e->plan->gpu->digits, e->gg->sums16, t->gpu.gemv_threads);
-    if (e->gg->needs_floats)
-        put(e, "floats_of_%s(lds() + %llu, %s%s, /* cols */ %u%s, %u);", of, (ull)floats_at, row, norm, in->cols, eps, t->gpu.gemv_threads);
+    const uint32_t threads = e->profile->gpu.gemv_threads;
+    const struct weight *norm = e->group->norm ? e->group->norm->weight : NULL;
+    const char *row = row_at(e, &e->plan->f32[in->index], e->prefill ? "first_token(a) + group_y()" : "0"), *eps = f32_text(e->arena, e->model->norm_eps);
+    if (e->group->norm) put(e, "row_begin(&row, %s, /* cols */ %u, %u);", row, in->cols, threads);
+    for (uint32_t form = 0; form < 2; form++) {
+        if (form == 0 ? !e->gg->needs_acts : !e->gg->needs_floats) continue;
+        const char *to = form == 0 || !floats_at ? "lds()" : arena_printf(e->arena, "lds() + %llu", (ull)floats_at);
+        const uint32_t digits = form == 0 ? e->plan->gpu->digits : 0, sums16 = form == 0 && e->gg->sums16;
+        if (e->group->norm)
+            put(e, "norm_to_lds(%s, &row, %s, &norm_weight, %s, /* cols */ %u, %s, /* digits */ %u, /* sums16 */ %u, %u);", to, row, vector_of(e, norm), in->cols, eps, digits, sums16, threads);
+        else if (digits) put(e, "acts_of_row(%s, %s, /* cols */ %u, /* digits */ %u, /* sums16 */ %u, %u);", to, row, in->cols, digits, sums16, threads);
+        else put(e, "floats_of_row(%s, %s, /* cols */ %u, %u);", to, row, in->cols, threads);
+    }
 }
 
 static void note_products(struct emitter *e)
@@ -329,13 +377,18 @@ static void put_linear_decode(struct emitter *e)
             first_name = name;
             put(e, "struct first_%s first;", first_name);
             put(e, "gemv_begin_%s(&first, %s, %s, /* rows */ %llu, /* cols */ %u, slot);", name, w, w2, (ull)runs[i].rows, g->input->cols);
+            if (g->norm) {
+                put(e, "struct row_quads norm_weight, row;");
+                put(e, "norm_begin(&norm_weight, %s, /* cols */ %u, %u);", vector_of(e, g->norm->weight), g->input->cols, t->gpu.gemv_threads);
+            }
             put(e, "pdl_wait();");
             put(e, "mark(a);");
             put_decode_input(e, floats_at);
         }
         const char *x = is_float(runs[i].weight) && floats_at ? arena_printf(e->arena, "lds() + %llu", (ull)floats_at) : "lds()";
-        put(e, "%sgemv_%s%s(a, %s, %s%s%s, /* rows */ %llu, /* cols */ %u, %s, /* digits */ %u, slot, /* stride */ %u, %s);", n > 1 ? "slot = " : "", up ? "pair_" : "", name,
-            i ? "0" : "&first", w, up ? ", " : "", up ? w2 : "", (ull)runs[i].rows, g->input->cols, x, digits, slots, runs[i].sink);
+        put(e, "%sgemv_%s%s(a, %s, %s%s%s, /* rows */ %llu, /* cols */ %u, %s, /* digits */ %u, slot, /* stride */ %u, %s%s%s);", n > 1 ? "slot = " : "", up ? "pair_" : "", name,
+            i ? "0" : "&first", w, up ? ", " : "", up ? w2 : "", (ull)runs[i].rows, g->input->cols, x, digits, slots, up ? "" : runs[i].addend ? runs[i].addend : "/* addend */ 0", up ? "" : ", ",
+            runs[i].sink);
     }
     e->launch.grid_x = groups;
     e->launch.grid_tokens = e->prefill;

@@ -11,7 +11,8 @@ struct forge_kernel_args {
     uint8_t           *kv;                       /* KV cache */
     struct forge_gpu_step *step;
     uint64_t           kv_layer;                 /* byte offset of the launch's layer in the KV cache */
-    uint32_t           mark;                     /* number of the launch, written to *step->mark by group 0: names the kernel after a fault */
+    uint32_t          *mark_at;                  /* host memory seen by the device, where group 0 writes mark */
+    uint32_t           mark;                     /* number of the launch: names the kernel after a fault */
     uint32_t           first;                    /* 1: tail launch: only the last n_logits tokens matter (first_token) */
     uint64_t           weight[FORGE_GPU_MAX_WEIGHTS];
 };
@@ -26,7 +27,6 @@ struct forge_gpu_step {
     int32_t *history;                            /* [n_ctx + 1] device: token at each position; a step reads history[n_past ..], a draw writes
                                                   * history[n_past + 1] and then increments n_past */
     uint64_t *ring;                              /* [FORGE_GPU_RING] host memory seen by the device: draw number i (from 1) as i << 32 | token at i % RING */
-    uint32_t *mark;                              /* host memory seen by the device: number of the launch that ran last */
     /* sampling; meanings as in runtime/sample.h */
     float    temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int32_t  top_k, repeat_last_n;

@@ -205,7 +205,6 @@ static enum forge_status gpu_open(struct forge_engine *e, const struct forge_wei
     }
     g->sampling.history = g->history;
     g->sampling.ring = g->device_ring;
-    g->sampling.mark = g->device_mark;
     e->device_name = g->device.name;
     /* Short sleeps are rounded up to this, and it is 50 us otherwise. */
     prctl(PR_SET_TIMERSLACK, 1000);

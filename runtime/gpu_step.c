@@ -17,14 +17,15 @@ static enum forge_status launch(struct gpu *g, const struct forge_gpu_launch *l,
     const struct forge_gpu *p = g->program->gpu;
     const struct forge_gpu_kernel *kernel = &p->kernels[l->kernel];
     struct forge_kernel_args args = {
-        .weights = g->weights, .arena = g->arena, .kv = g->kv, .step = g->step, .kv_layer = l->kv, .mark = number, .first = n_tokens > 0 && l->tail > 0,
+        .weights = g->weights, .arena = g->arena, .kv = g->kv, .step = g->step, .kv_layer = l->kv, .mark_at = g->device_mark, .mark = number, .first = n_tokens > 0 && l->tail > 0,
     };
     memcpy(args.weight, l->weight, sizeof args.weight);
     const uint32_t tokens = n_tokens == 0 ? 1 : l->tail ? n_logits : n_tokens;
     const uint32_t grid_y = l->grid_tokens > 0 ? (tokens + l->grid_tokens - 1) / l->grid_tokens : 1;
     const uint32_t x = l->tokens_first ? grid_y : l->grid_x, y = l->tokens_first ? l->grid_x : grid_y;
-    /* Prefill's groups fill the device for long: groups of the next kernel that come early would only take their place. */
-    const bool dependent = p->dependent_launch > 0 && n_tokens == 0;
+    /* Prefill's groups fill the device for long: groups of the next kernel that come early would only take their place.  The first launch of a decode step
+     * (number 1) waits for all that was before: the others may then read what earlier steps wrote before they wait (load_settled). */
+    const bool dependent = p->dependent_launch > 0 && n_tokens == 0 && number > 1;
     return device_launch(&g->device, g->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args, dependent, error);
 }
 

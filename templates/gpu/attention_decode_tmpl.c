@@ -8,8 +8,9 @@
  * ends with the score of one row, computes its weight once and hands it round in LDS.
  * Maximum and sums run per wave; waves meet in LDS at the end, groups in the arena, where the last one merges.
  *
- * The time is latency: everything that can be asked for together is. Order: q, new k and v, K rows that need no context | n_past | rotations,
- * K, V | heads finished while these are on their way | scores, weights, values. */
+ * The time is latency: everything that can be asked for together is.  Where kernels begin before their predecessor has ended (sm_90) only q and the new
+ * k and v wait for it: norms, n_past, rotations, K and V are asked for before.  Elsewhere: q, new k and v, K rows that need no context | n_past |
+ * rotations, K, V.  Heads are finished while rows are on their way; then scores, weights, values. */
 #include "rope.h"
 
 #ifndef ATTENTION_AHEAD                          /* rows of K per lane asked for before n_past is known */
@@ -32,6 +33,9 @@ struct decode {
 
 /* Running softmax of a wave: the maximum, this lane's share of the sum of weights, and its 8 columns of the sum of weight * v over the slot's rows. */
 struct decode_state { float m[DECODE_HEADS], l[DECODE_HEADS], acc[DECODE_HEADS][8]; };
+
+/* Positions limit .. are not there; a slot has `count` rows; n groups of this part have positions. */
+struct decode_range { uint32_t limit, count, n; };
 
 /* What is loaded before it is needed: heads of this wave, the new key and value. */
 struct decode_inputs { struct head q[DECODE_HEADS], k, q_norm, k_norm; float v[8]; };
@@ -162,6 +166,30 @@ DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct 
         const uint32_t position = decode_position(d, row + r);
         kv_fetch(&x[r], plane, d->kv_head, position < limit ? position : 0, d->column, d->n_head_kv, d->n_ctx, d->head_dim);
     }
+}
+
+/* What follows from the context, and the first step's rows and this position's rotation asked for; K rows that need no context first.  A load that may not be
+ * needed is left out only where loads are not waited for in order: there the count of those in flight has to be known. */
+DEVICE void decode_ask(struct decode_range *range, struct kv_piece *k, struct kv_piece *v, struct rotation *r, const uint8_t *k_plane, const uint8_t *v_plane,
+                       const struct decode *d, uint32_t n_past, const uint32_t appends, const float *rope_hi, const float *rope_lo, const uint32_t n_rot,
+                       const uint32_t block)
+{
+    const uint32_t ahead = ATTENTION_AHEAD < d->rows ? ATTENTION_AHEAD : d->rows, unit = d->waves * d->slots;
+    decode_fetch(k, k_plane, d, 0, 0, ahead, d->n_ctx);
+    const uint32_t limit = appends ? n_past : n_past + 1, blocks = (limit + unit - 1) / unit;
+    range->limit = limit;
+    range->count = blocks > d->split ? (blocks - d->split + d->splits - 1) / d->splits : 0;
+    range->n = blocks == 0 ? 1 : blocks < d->splits ? blocks : d->splits;
+    rotation_load(r, rope_hi, rope_lo, n_past, block, d->head_dim, n_rot);
+    COMPILER_FENCE();
+    UNROLL
+    for (uint32_t from = 0; from < d->rows; from += from ? from : 2) {
+        const uint32_t to = from ? 2 * from : 2;
+        if (DEPENDENT_LAUNCH && from >= range->count) continue;
+        decode_fetch(k, k_plane, d, 0, from > ahead ? from : ahead, to, limit);
+        decode_fetch(v, v_plane, d, 0, from, to, limit);
+    }
+    COMPILER_FENCE();
 }
 
 /* Columns column + 4 half .. + 3 of a query head; 0 in idle lanes. */
@@ -476,31 +504,29 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     struct rotation r;
     struct kv_piece k[DECODE_ROWS], v[DECODE_ROWS];
     float k_mine[8], v_mine[8];
+    struct decode_range range;
+    uint32_t n_past = 0;
     pdl_launch();
     decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, threads);
-    const uint32_t owner = k_new && d.split == 0 && d.wave == d.waves - 1, ahead = ATTENTION_AHEAD < d.rows ? ATTENTION_AHEAD : d.rows;
+    const uint32_t owner = k_new && d.split == 0 && d.wave == d.waves - 1;
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
+    if (DEPENDENT_LAUNCH) {
+        n_past = load_settled4(&a.step->n_past);
+        decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
+    }
     pdl_wait();
-    const uint32_t n_past = a.step->n_past;
+    if (!DEPENDENT_LAUNCH) n_past = load_settled4(&a.step->n_past);
     decode_load_inputs(&in, &d, q, k_new, v_new, owner, n_rot, neox);
-    decode_fetch(k, k_plane, &d, 0, 0, ahead, n_ctx);
+    if (!DEPENDENT_LAUNCH) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
     mark(a);
-
-    const uint32_t limit = k_new ? n_past : n_past + 1, unit = d.waves * d.slots;
-    const uint32_t blocks = (limit + unit - 1) / unit, count = blocks > d.split ? (blocks - d.split + splits - 1) / splits : 0;
-    const uint32_t n = blocks == 0 ? 1 : blocks < splits ? blocks : splits;
-    if (d.split >= n) return;
-    rotation_load(&r, rope_hi, rope_lo, n_past, block, head_dim, n_rot);
-    COMPILER_FENCE();
-    decode_fetch(k, k_plane, &d, 0, ahead, d.rows, limit);
-    decode_fetch(v, v_plane, &d, 0, 0, d.rows, limit);
+    if (d.split >= range.n) return;
     COMPILER_FENCE();
 
     decode_finish_q(&in, &d, &r, q_norm != 0, eps, scale * 1.44269504f, n_rot, neox);
     if (owner) decode_append(&in, k_mine, v_mine, a, &d, &r, n_past, k_norm != 0, eps, n_rot, neox);
     barrier();
     decode_begin(&state, &d, owner, k_mine, v_mine);
-    decode_run(&state, k, v, k_plane, v_plane, &d, count, limit);
+    decode_run(&state, k, v, k_plane, v_plane, &d, range.count, range.limit);
     decode_publish(&state, &d);
-    decode_finish(out, parts, parts_ml, counters, &d, n);
+    decode_finish(out, parts, parts_ml, counters, &d, range.n);
 }

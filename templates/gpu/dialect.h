@@ -108,11 +108,19 @@ DEVICE void wave_barrier(void) { uint32_t nothing = 0; simt_share(&nothing, size
 /* ---- dependent launch: weights may be loaded before, everything an earlier kernel wrote only after pdl_wait().  Every thread calls
  * both once; nothing is written to global memory before the wait.  No-ops but on NVIDIA. ---- */
 #if defined(__NVPTX__) && !defined(FORGE_NO_PDL)
+#define DEPENDENT_LAUNCH 1
 DEVICE void pdl_launch(void) { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 DEVICE void pdl_wait(void)   { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 #else
 DEVICE void pdl_launch(void) { }
 DEVICE void pdl_wait(void)   { }
+#endif
+/* Constant: is there time before pdl_wait()?  If not, what an earlier kernel wrote is asked for first, because it is needed first and AMD's loads are
+ * waited for in order.  The host has one of either kind. */
+#if !defined(DEPENDENT_LAUNCH) && (defined(__AMDGCN__) || defined(__NVPTX__))
+#define DEPENDENT_LAUNCH 0
+#elif !defined(DEPENDENT_LAUNCH)
+#define DEPENDENT_LAUNCH (WAVE == 32)
 #endif
 
 /* ---- memory ---- */
@@ -152,6 +160,39 @@ DEVICE u32x4    load_weights16(const void *p) { return LOAD_WEIGHTS(u32x4, p); }
 DEVICE u32x2    load_weights8(const void *p)  { return LOAD_WEIGHTS(u32x2, p); }
 DEVICE uint32_t load_weights4(const void *p)  { return LOAD_WEIGHTS(uint32_t, p); }
 DEVICE uint32_t load_weights2(const void *p)  { return LOAD_WEIGHTS(uint16_t, p); }
+#endif
+/* What an earlier step wrote: may be loaded before pdl_wait(), because the first launch of a step waits for all of the step before (runtime/gpu_step.c).
+ * Past the L1, which may hold the bytes as they were before. */
+#if defined(__NVPTX__)
+DEVICE u32x4 load_settled16(const void *p)
+{
+    u32x4 v;
+    asm volatile("ld.global.cg.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+    return v;
+}
+DEVICE u32x2 load_settled8(const void *p)
+{
+    u32x2 v;
+    asm volatile("ld.global.cg.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+    return v;
+}
+DEVICE uint32_t load_settled4(const void *p)
+{
+    uint32_t v;
+    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(v) : "l"(p));
+    return v;
+}
+DEVICE uint32_t load_settled2(const void *p)
+{
+    uint16_t v;
+    asm volatile("ld.global.cg.u16 %0, [%1];" : "=h"(v) : "l"(p));
+    return v;
+}
+#else
+DEVICE u32x4    load_settled16(const void *p) { return *(const GLOBAL u32x4 *)p; }
+DEVICE u32x2    load_settled8(const void *p)  { return *(const GLOBAL u32x2 *)p; }
+DEVICE uint32_t load_settled4(const void *p)  { return *(const GLOBAL uint32_t *)p; }
+DEVICE uint32_t load_settled2(const void *p)  { return *(const GLOBAL uint16_t *)p; }
 #endif
 /* Keeps a load where it stands: neither sunk to its use nor merged with a later one.  x: any 32-bit register value. */
 #if defined(__AMDGCN__)

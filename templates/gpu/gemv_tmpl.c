@@ -63,6 +63,7 @@ struct G(gemv_state) {
     uint32_t group, count;                       /* row groups group, group + stride, .. (count of them) are summed and not yet stored */
     float    sum[ROWS];                          /* this lane's part of the rows at work */
     float    y, up;                              /* lane i has row i of those summed; up: of the second matrix, paired */
+    float    more;                               /* what is added to that row */
 };
 
 #define GEMV_UNITS(cols) (64 * ACTS_UNITS(cols) / X(UNIT_COLS))
@@ -156,21 +157,37 @@ DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const stru
     k->count++;
 }
 
+/* The row that this lane stores of the row groups that come next. */
+DEVICE uint32_t G(gemv_own_row)(const struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride)
+{
+    const uint32_t each = m->paired ? ROWS / 2 : ROWS;
+    return (k->group + k->lane / each * stride) * each + k->lane % each;
+}
+
+/* What is added to the lane's row, before its sum is there: so its latency is not seen. */
+DEVICE void G(gemv_add)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride, row_addend *addend)
+{
+    const uint32_t row = G(gemv_own_row)(k, m, stride);
+    k->more = 0;
+    if (addend && row < m->rows) k->more = addend(a, 0, row);
+}
+
 /* The rows that are summed and not yet stored go to the sink, one lane each.  Many at a time: on AMD a load in the sink waits for all loads before it. */
 DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride, row_sink *sink,
                           pair_sink *sink_pair)
 {
-    const uint32_t each = m->paired ? ROWS / 2 : ROWS, i = k->lane / each, row = (k->group + i * stride) * each + k->lane % each;
-    if (i < k->count && row < m->rows) {
+    const uint32_t row = G(gemv_own_row)(k, m, stride);
+    if (k->lane / (m->paired ? ROWS / 2 : ROWS) < k->count && row < m->rows) {
         if (m->paired) sink_pair(a, 0, row, k->y, k->up);
-        else sink(a, 0, row, k->y);
+        else sink(a, 0, row, k->y + k->more);
     }
     k->group += k->count * stride;
     k->count = 0;
 }
 
 DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(first) *f, const struct gemv_matrices *m, const uint32_t cols,
-                            const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, row_sink *sink, pair_sink *sink_pair)
+                            const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, row_addend *addend, row_sink *sink,
+                            pair_sink *sink_pair)
 {
     const uint32_t groups = G(gemv_groups)(m), rounds = groups / stride, rest = groups % stride, batch = LANES / (m->paired ? ROWS / 2 : ROWS);
     /* The slots of a wave are consecutive modulo stride: one of them has a row group in the last, incomplete round when the first has, or when they wrap. */
@@ -178,7 +195,8 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
     const uint32_t left = uniform((rounds + (rest > 0 && (first < rest || first + WAVE / LANES > stride))) * G(gemv_steps)(cols));      /* steps */
     if (left > 0) {
         struct G(first) even, odd;
-        struct G(gemv_state) k = { LANES == WAVE ? lane_id() : lane_id() % LANES, slot, 0, 0, slot, 0, { 0 }, 0, 0 };
+        struct G(gemv_state) k = { LANES == WAVE ? lane_id() : lane_id() % LANES, slot, 0, 0, slot, 0, { 0 }, 0, 0, 0 };
+        G(gemv_add)(a, &k, m, stride, addend);
         if (f) even = *f;
         else G(gemv_load)(&even, m, slot, 0, k.lane, cols);
         k.next_unit = LANES * G(gemv_depth)(cols);
@@ -187,10 +205,16 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
         for (uint32_t pairs = left / 2; pairs > 0; pairs--) {
             G(gemv_next)(&k, &odd, m, cols, stride);
             G(gemv_step)(&k, &even, m, x_lds, cols, digits);
-            if (batch % 2 && rounds + (rest > 0) > batch && k.count == batch) G(gemv_store)(a, &k, m, stride, sink, sink_pair);
+            if (batch % 2 && rounds + (rest > 0) > batch && k.count == batch) {
+                G(gemv_store)(a, &k, m, stride, sink, sink_pair);
+                G(gemv_add)(a, &k, m, stride, addend);
+            }
             G(gemv_next)(&k, &even, m, cols, stride);
             G(gemv_step)(&k, &odd, m, x_lds, cols, digits);
-            if (rounds + (rest > 0) > batch && k.count == batch) G(gemv_store)(a, &k, m, stride, sink, sink_pair);
+            if (rounds + (rest > 0) > batch && k.count == batch) {
+                G(gemv_store)(a, &k, m, stride, sink, sink_pair);
+                G(gemv_add)(a, &k, m, stride, addend);
+            }
         }
         if (left % 2) G(gemv_step)(&k, &even, m, x_lds, cols, digits);
         G(gemv_store)(a, &k, m, stride, sink, sink_pair);
@@ -202,7 +226,7 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
  * cols, rows, digits, stride: constants.  x_lds: the row as acts.h puts it there, with the same cols and digits, with sums16 when SUMS16_<FORMAT>.
  * slot: from gemv_slot(); stride: all slots of the grid, groups * threads / LANES.
  * f: what gemv_begin loaded for the same slot and matrices, before pdl_wait() if one likes, or NULL.
- * Each row's value goes to the sink once, with t = 0, from one lane.
+ * Each row's value goes to the sink once, with t = 0, from one lane; addend, which may be NULL, is asked for what is added to it before.
  * Result: the slot to go on with in the next matrix, so that its row groups begin where this one's ended. */
 
 /* The first step of gemv, or with w_pair not NULL of gemv_pair. */
@@ -212,10 +236,10 @@ DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w
     G(gemv_load)(f, &m, slot, 0, LANES == WAVE ? lane_id() : lane_id() % LANES, cols);
 }
 DEVICE uint32_t G(gemv)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *w, const uint32_t rows, const uint32_t cols,
-                        const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, row_sink *sink)
+                        const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, row_addend *addend, row_sink *sink)
 {
     const struct gemv_matrices m = { w, w, rows, 0 };
-    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, sink, (pair_sink *)0);
+    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, addend, sink, (pair_sink *)0);
 }
 
 /* Two matrices of one shape, ROWS / 2 rows of each at a time: the two values of a row go to the sink together. */
@@ -223,7 +247,7 @@ DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(fi
                              const uint32_t cols, const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, pair_sink *sink)
 {
     const struct gemv_matrices m = { gate, up, rows, 1 };
-    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, (row_sink *)0, sink);
+    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, (row_addend *)0, (row_sink *)0, sink);
 }
 
 #undef G

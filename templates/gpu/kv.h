@@ -45,14 +45,14 @@ DEVICE void kv_fetch(struct kv_piece *piece, const uint8_t *plane, uint32_t kv_h
 {
     const uint8_t *p = plane + kv_bytes(kv_head, position, column, n_ctx, head_dim);
     if (KV_KIND == KV_KIND_q8_0) {
-        const u32x2 codes = *(const GLOBAL u32x2 *)(const void *)p;
+        const u32x2 codes = load_settled8(p);
         piece->values[0].x = codes.x;
         piece->values[0].y = codes.y;
-        piece->scale = *(const GLOBAL uint16_t *)(const void *)(plane + kv_scale_bytes(kv_head, position, column, n_head_kv, n_ctx, head_dim));
+        piece->scale = load_settled2(plane + kv_scale_bytes(kv_head, position, column, n_head_kv, n_ctx, head_dim));
         return;
     }
-    piece->values[0] = *(const GLOBAL u32x4 *)(const void *)p;
-    if (KV_KIND == KV_KIND_f32) piece->values[1] = *(const GLOBAL u32x4 *)(const void *)(p + 16);
+    piece->values[0] = load_settled16(p);
+    if (KV_KIND == KV_KIND_f32) piece->values[1] = load_settled16(p + 16);
 }
 
 DEVICE void kv_values(float x[8], const struct kv_piece *piece)

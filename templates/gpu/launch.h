@@ -5,7 +5,9 @@
 
 /* What is done with one value of a product: token t of the step, row r of the matrix (the column of the result).  Emitted per kernel, inlined. */
 typedef void row_sink(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y);
-/* The same for row r of two matrices at once: gate and up of a GLU. */
+/* What is added to it before; asked for early, while the product is still on its way. */
+typedef float row_addend(const struct forge_kernel_args a, uint32_t t, uint32_t r);
+/* The same as row_sink for row r of two matrices at once: gate and up of a GLU. */
 typedef void pair_sink(const struct forge_kernel_args a, uint32_t t, uint32_t r, float gate, float up);
 
 /* Tail launches of a prefill step work on its last n_logits tokens only. */
@@ -14,7 +16,7 @@ DEVICE uint32_t first_token(const struct forge_kernel_args a) { return a.first ?
 /* After pdl_wait(): tells the host which launch runs, for the message after a fault. */
 DEVICE void mark(const struct forge_kernel_args a)
 {
-    if (group_x() == 0 && group_y() == 0 && thread_x() == 0) *(volatile GLOBAL uint32_t *)a.step->mark = a.mark;
+    if (group_x() == 0 && group_y() == 0 && thread_x() == 0) *(volatile GLOBAL uint32_t *)a.mark_at = a.mark;
 }
 
 /* Activations of prefill's products are f16 times 2^-6: range 4 million, resolution 4e-6. */

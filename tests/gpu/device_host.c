@@ -262,7 +262,7 @@ static struct forge_sample_options random_options(void)
 static void upload_step(const struct forge_sample_options *o, uint32_t n_past)
 {
     struct forge_gpu_step s = { .n_past = n_past, .n_tokens = 1, .n_logits = 1, .history = on_device(gpu.history), .ring = on_device(gpu.shared_device),
-        .mark = on_device(gpu.shared_device + MARK_OFFSET), .temp = o->temp, .top_p = o->top_p, .min_p = o->min_p, .repeat_penalty = o->repeat_penalty,
+        .temp = o->temp, .top_p = o->top_p, .min_p = o->min_p, .repeat_penalty = o->repeat_penalty,
         .presence_penalty = o->presence_penalty, .frequency_penalty = o->frequency_penalty, .top_k = o->top_k, .repeat_last_n = o->repeat_last_n };
     struct forge_random random;
     random_seed(&random, o->seed);
@@ -278,7 +278,7 @@ static void print_options(const char *name, const struct forge_sample_options *o
 
 static struct forge_kernel_args sample_args(void)
 {
-    return (struct forge_kernel_args){ .arena = on_device(gpu.arena), .step = on_device(gpu.step), .mark = 3 };
+    return (struct forge_kernel_args){ .arena = on_device(gpu.arena), .step = on_device(gpu.step), .mark_at = on_device(gpu.shared_device + MARK_OFFSET), .mark = 3 };
 }
 
 /* One draw on both; 1 after a difference. */

@@ -17,7 +17,7 @@
 #endif
 #define STRIDE (132 * GEMV_GROUPS * GEMV_THREADS / GEMV_LANES)
 
-DEVICE void add_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y) { FLOATS(1 << 20)[t + r] += y; }
+DEVICE float residual(const struct forge_kernel_args a, uint32_t t, uint32_t r) { return FLOATS(1 << 20)[t + r]; }
 DEVICE void store_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y) { FLOATS(1 << 20)[t + r] = y; }
 DEVICE void glu_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float gate, float up) { FLOATS(1 << 20)[t + r] = silu_f32(gate) * up; }
 
@@ -41,7 +41,7 @@ KERNEL(GEMV_THREADS, GEMV_GROUPS) down_##format##_##digits(const struct forge_ke
     pdl_wait(); \
     mark(a); \
     ROW_TO_LDS(format, 14336, digits); \
-    N(gemv, format)(a, &f, WEIGHT(0), 4096, 14336, lds(), digits, slot, STRIDE, add_row); \
+    N(gemv, format)(a, &f, WEIGHT(0), 4096, 14336, lds(), digits, slot, STRIDE, residual, store_row); \
 } \
 KERNEL(GEMV_THREADS, GEMV_GROUPS) qkv_##format##_##digits(const struct forge_kernel_args a) \
 { \
@@ -52,8 +52,8 @@ KERNEL(GEMV_THREADS, GEMV_GROUPS) qkv_##format##_##digits(const struct forge_ker
     pdl_wait(); \
     mark(a); \
     NORM_TO_LDS(format, 4096, digits, 2); \
-    slot = N(gemv, format)(a, &f, WEIGHT(0), 5120, 4096, lds(), digits, slot, STRIDE, store_row); \
-    N(gemv, format)(a, 0, WEIGHT(1), 1024, 4096, lds(), digits, slot, STRIDE, add_row); \
+    slot = N(gemv, format)(a, &f, WEIGHT(0), 5120, 4096, lds(), digits, slot, STRIDE, 0, store_row); \
+    N(gemv, format)(a, 0, WEIGHT(1), 1024, 4096, lds(), digits, slot, STRIDE, residual, store_row); \
 } \
 PAIR_KERNEL(format, digits)
 #define PAIR_KERNEL(format, digits) \

@@ -260,11 +260,11 @@ static void set_up(uint32_t tokens, uint32_t filled)
     memset(&step, 0, sizeof step);
     step.n_past = s.n_past;
     step.n_tokens = step.n_logits = s.n_tokens = tokens;
-    step.mark = &mark_place;
     memset(&args, 0, sizeof args);
     args.kv = cache - LAYER;
     args.kv_layer = LAYER;
     args.step = &step;
+    args.mark_at = &mark_place;
     args.mark = ++n_cases;
     s.scale = 1.0f / sqrtf((float)s.head_dim);
     s.eps = 1e-6f;

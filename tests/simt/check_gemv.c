@@ -44,7 +44,9 @@ static void put(uint32_t matrix, uint32_t t, uint32_t r, float y)
     result[matrix][r].y = y;
     result[matrix][r].calls++;
 }
-static void sink0(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y) { (void)a; put(0, t, r, y); }
+/* Given to the product and taken from what it gives. */
+static float addend0(const struct forge_kernel_args a, uint32_t t, uint32_t r) { (void)a; return now.begin ? (float)((t + r) % 7) : 0; }
+static void sink0(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y) { put(0, t, r, y - addend0(a, t, r)); }
 static void sink1(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y) { (void)a; put(1, t, r, y); }
 static void sink2(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y) { (void)a; put(2, t, r, y); }
 static void sink_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r, float gate, float up) { (void)a; put(0, t, r, gate); put(1, t, r, up); }
@@ -141,10 +143,10 @@ static void GEMV_PASTE(kernel, FORMAT_, ROWS_, LANES_)(const struct forge_kernel
     if (now.mode == PAIR) { \
         if (ROWS_ % 2 == 0) GEMV_PASTE(gemv_pair, FORMAT_, ROWS_, LANES_)(a, begun, now.w[0], now.w[1], rows0, cols, x, digits, s0, stride, sink_pair); \
     } else { \
-        uint32_t s = GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, begun, now.w[0], rows0, cols, x, digits, s0, stride, sink0); \
+        uint32_t s = GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, begun, now.w[0], rows0, cols, x, digits, s0, stride, addend0, sink0); \
         wrong_slots += (s + (rows0 + ROWS_ - 1) / ROWS_) % stride != s0 || s >= stride; \
-        if (now.mode == CHAIN) s = GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, NULL, now.w[1], rows1, cols, x, digits, s, stride, sink1); \
-        if (now.mode == CHAIN) GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, NULL, now.w[2], rows2, cols, x, digits, s, stride, sink2); \
+        if (now.mode == CHAIN) s = GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, NULL, now.w[1], rows1, cols, x, digits, s, stride, NULL, sink1); \
+        if (now.mode == CHAIN) GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, NULL, now.w[2], rows2, cols, x, digits, s, stride, NULL, sink2); \
     } \
 } \
 __attribute__((constructor)) static void GEMV_PASTE(add, FORMAT_, ROWS_, LANES_)(void) \
@@ -326,11 +328,11 @@ static const char *rows_wrong(uint32_t m, const double *x, uint32_t digits)
             scale += fabs((double)w[c] * seen[c]);
         }
         if (result[m][r].calls != 1) return "a row was not stored once";
-        if (!(fabs(result[m][r].y - exact) <= 1e-5 * scale + 1e-30)) return "a product is off";
+        if (!(fabs(result[m][r].y - exact) <= 1e-5 * scale + (now.begin && m == 0 ? 2e-6 : 1e-30))) return "a product is off";
         off += (exact - given) * (exact - given);
         size += scale * scale;
     }
-    return sqrt(off / (size + 1e-60)) > (digits == 1 ? 1e-2 : digits == 2 ? 1e-4 : 1e-6) ? "the activations are coarse" : NULL;
+    return sqrt(off / (size + (now.begin ? 1e-6 : 1e-60))) > (digits == 1 ? 1e-2 : digits == 2 ? 1e-4 : 1e-6) ? "the activations are coarse" : NULL;
 }
 
 static void check(const struct instance *in, uint64_t seed)

@@ -146,7 +146,7 @@ static struct forge_gpu_step *begin_step(const struct test_case *t, int32_t *his
     const struct forge_sample_options *o = &t->o;
     struct forge_gpu_step *s = (struct forge_gpu_step *)(void *)guarded(sizeof *s);
     *s = (struct forge_gpu_step){ .n_past = t->n_prompt / 3, .n_tokens = t->n_prompt - t->n_prompt / 3, .n_logits = 1 + t->n_prompt % 2, .history = history,
-        .ring = ring, .mark = mark, .temp = o->temp, .top_p = o->top_p, .min_p = o->min_p, .repeat_penalty = o->repeat_penalty,
+        .ring = ring, .temp = o->temp, .top_p = o->top_p, .min_p = o->min_p, .repeat_penalty = o->repeat_penalty,
         .presence_penalty = o->presence_penalty, .frequency_penalty = o->frequency_penalty, .top_k = o->top_k, .repeat_last_n = o->repeat_last_n,
         .n_biases = (uint32_t)o->n_biases };
     struct forge_random random;
@@ -165,7 +165,7 @@ static int check_draw(struct test_case *t, uint32_t draw, struct forge_sampler *
     memset(at.scratch, 0xff, SAMPLE_SCRATCH_BYTES(n, t->groups));
     const int32_t want = sampler_draw(sampler, host_logits);
     struct forge_random before_draw = { { step->random[0], step->random[1], step->random[2], step->random[3] } };
-    const struct forge_kernel_args args = { .step = step, .mark = 7 };
+    const struct forge_kernel_args args = { .step = step, .mark_at = mark, .mark = 7 };
     simt_launch(kernel, &args, t->groups, 1, t->threads, WAVE, SAMPLE_LDS_BYTES(n), below(4) ? (uint32_t)rnd() | 1u : 0);
     n_draws++;
     const int32_t got = position <= t->n_ctx ? step->history[position] : (int32_t)(uint32_t)step->ring[(draw + 1) % FORGE_GPU_RING];
