@@ -8,6 +8,7 @@
 #include "report.h"
 #include "vocab.h"
 #include "weights_file.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -55,7 +56,7 @@ static const char *default_name(struct arena *a, const char *model_path, const c
 static void write_text(struct arena *a, const char *path, struct bytes text)
 {
     if (strcmp(path, "-") == 0) {
-        if (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout)) die("cannot write to standard output");
+        if (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout)) die("cannot write to standard output: %s", strerror(errno));
         return;
     }
     file_write(a, path, text);

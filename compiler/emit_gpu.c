@@ -11,7 +11,7 @@ static void put_parameters(struct text *t, const struct plan *p)
     const struct profile *profile = p->profile;
     if (profile->gpu.gemv_depth) text_printf(t, "#define DEPTH %u\n", profile->gpu.gemv_depth);
     text_printf(t, "#define KV %s\n", kv_type_name[p->options.kv]);
-    text_printf(t, "#define GEMM_STAGES %u\n\n", p->gpu->gemm_stages);
+    text_printf(t, "#define GEMM_STAGES %u\n#define GEMM_UNIT_STEPS %u\n\n", p->gpu->gemm_stages, profile->gpu.gemm_unit_steps);
 }
 
 /* The formats of the matrices, and what each is read by. */
@@ -64,7 +64,7 @@ static void put_launch(struct text *t, const struct gpu_launch *l)
     text_printf(t, "{ \"%s\", %u, ", l->name, l->kernel);
     if (l->layer == NO_LAYER) text_puts(t, "0xffffffffu");
     else text_printf(t, "%u", l->layer);
-    text_printf(t, ", %u, %u, %u, %u, %llu, {", l->tail, l->grid_x, l->grid_tokens, l->tokens_first, (unsigned long long)l->kv);
+    text_printf(t, ", %u, %u, %u, %u, %u, %llu, {", l->tail, l->grid_x, l->grid_tokens, l->tokens_first, l->cluster, (unsigned long long)l->kv);
     for (uint32_t i = 0; i < l->n_weights; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->weights[i]);
     text_printf(t, "%s } }", l->n_weights ? "" : " 0");
 }

@@ -124,7 +124,7 @@ static void end_kernel(struct emitter *e, const char *name, uint32_t threads, ui
     struct gpu_kernels *k = e->out;
     const char *body = text_str(&e->body);
     if (lds_bytes > e->profile->lds_bytes)
-        die("%s: kernel %s needs %u bytes of LDS, %s has %u for a group; this model is too wide for forgec's kernels on it", e->model->gguf->path, name, lds_bytes,
+        die("%s: kernel %s needs %u bytes of LDS, %s has %u for a group; this model is too wide for forgec's kernels on it; a CPU target takes it", e->model->gguf->path, name, lds_bytes,
             e->profile->name, e->profile->lds_bytes);
     uint32_t i = 0;
     while (i < k->n_kernels && (strcmp(k->kernels[i].body, body) || k->kernels[i].threads != threads || k->kernels[i].lds_bytes != lds_bytes)) i++;
@@ -370,7 +370,7 @@ static void put_linear_decode(struct emitter *e)
         const struct branch *b = &g->branches[runs[i].first];
         const struct branch *up = b->partner >= 0 ? &g->branches[b->partner] : NULL;
         const bool pair = up && up->matmul->weight->tensor->quant->id == b->matmul->weight->tensor->quant->id;
-        if (up && !pair) die("%s: %s and %s have different formats; forgec's GPU kernels need gate and up in one (quantise them alike)", e->model->gguf->path, b->matmul->weight->name, up->matmul->weight->name);
+        if (up && !pair) die("%s: %s and %s have different formats; forgec's fused GPU kernels need them in one (quantise them alike, or build with --fuse none)", e->model->gguf->path, b->matmul->weight->name, up->matmul->weight->name);
         const char *name = gemv_name(e, runs[i].weight, e->gg->gemv_rows);
         const char *w = arena_printf(e->arena, "WEIGHT(%u)", slot_of(e, runs[i].weight)), *w2 = up ? arena_printf(e->arena, "WEIGHT(%u)", slot_of(e, up->matmul->weight)) : "0";
         if (i == 0) {
@@ -440,7 +440,7 @@ static const char *gemm_name(struct emitter *e, const struct weight *w, const st
 static uint32_t gemm_lds(struct emitter *e, const struct weight *w, const struct gemm_shape *s)
 {
     const uint32_t id = w->tensor->quant->id;
-    return GEMM_LDS_BYTES(s->tokens, s->rows, e->plan->gpu->gemm_stages, 1u, id == QUANT_F32 ? 2u : 1u, id == QUANT_F16 || id == QUANT_BF16);
+    return GEMM_LDS_BYTES(s->tokens, s->rows, e->plan->gpu->gemm_stages, 1u, id == QUANT_F32 ? 2u : 1u, id == QUANT_F16 || id == QUANT_BF16, e->profile->gpu.gemm_unit_steps);
 }
 
 static void put_linear_prefill(struct emitter *e)
@@ -538,7 +538,7 @@ static void put_attention_decode(struct emitter *e)
     const struct plan *p = e->plan;
     const struct group *from = e->gg->heads;
     const struct heads h = from ? heads_of(e, from, n) : (struct heads){ 0 };
-    const uint32_t heads_kv = n->inputs[1]->heads, splits = p->gpu->splits;
+    const uint32_t heads_kv = n->inputs[1]->heads, splits = p->gpu->splits, cluster = t->cluster && splits > 1 && splits <= ATTENTION_MAX_CLUSTER;
     begin_kernel(e);
     note_attention(e);
     if (from) text_printf(&e->note, " * before it%s%s the KV append of this token\n", h.q_norm || h.k_norm ? " the head norms," : "", h.q_rope ? " the rotations," : "");
@@ -546,11 +546,13 @@ static void put_attention_decode(struct emitter *e)
     const char *k = from ? row_at(e, raw_of(e, from, h.k), "0") : "0", *v = from ? row_at(e, raw_of(e, from, h.v), "0") : "0";
     put(e, "attention_decode(a, %s, /* q, k, v */ %s, %s, %s,", row_at(e, &p->f32[n->index], "0"), q, k, v);
     put(e, "    /* norms */ %s, %s, %s, %s,", vector_of(e, h.q_norm), vector_of(e, h.k_norm), f32_text(e->arena, m->norm_eps), rope_args(e, h.q_rope));
-    put(e, "    /* parts */ FLOATS(%llu), FLOATS(%llu), (uint32_t *)(void *)BUFFER(%llu), /* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u, %s, /* splits */ %u, %u);", (ull)p->parts_offset,
-        (ull)p->gpu->parts_ml, (ull)p->gpu->zero, n->heads, heads_kv, m->head_dim, p->options.n_ctx, f32_text(e->arena, 1 / sqrt((double)m->head_dim)), splits, t->gpu.attention_threads);
+    put(e, "    /* parts */ FLOATS(%llu), FLOATS(%llu), (uint32_t *)(void *)BUFFER(%llu), /* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u, %s, /* splits */ %u, %u, /* cluster */ %u);", (ull)p->parts_offset,
+        (ull)p->gpu->parts_ml, (ull)p->gpu->zero, n->heads, heads_kv, m->head_dim, p->options.n_ctx, f32_text(e->arena, 1 / sqrt((double)m->head_dim)), splits, t->gpu.attention_threads,
+        cluster);
     e->launch.kv = p->kv_layer[n->inputs[1]->layer];
     e->launch.grid_x = ATTENTION_GROUPS(n->heads, heads_kv, m->head_dim, splits);
-    end_kernel(e, e->group->name, t->gpu.attention_threads, 1, ATTENTION_LDS_BYTES(n->heads, heads_kv, m->head_dim, t->wave, t->gpu.attention_threads));
+    e->launch.cluster = cluster ? splits : 0;
+    end_kernel(e, e->group->name, t->gpu.attention_threads, 1, ATTENTION_LDS_BYTES(n->heads, heads_kv, m->head_dim, t->wave, t->gpu.attention_threads, splits, cluster));
 }
 
 /* Heads of a chunk: normed, rotated and stored in one go. */
@@ -704,7 +706,7 @@ static void put_attention_unfused(struct emitter *e)
         e->launch.kv = p->kv_layer[n->inputs[1]->layer];
         e->launch.grid_x = n->heads;
         e->launch.name = arena_printf(e->arena, "attention_%s", steps[i]);
-        end_kernel(e, e->launch.name, threads, 1, lds[i]);
+        end_kernel(e, arena_printf(e->arena, "attn_%s", steps[i]), threads, 1, lds[i]);
     }
 }
 

@@ -13,7 +13,7 @@ struct gpu_kernel {
 };
 struct gpu_launch {
     const char *name;
-    uint32_t    kernel, layer, tail, grid_x, grid_tokens, tokens_first;
+    uint32_t    kernel, layer, tail, grid_x, grid_tokens, tokens_first, cluster;
     uint64_t    kv, weights[FORGE_GPU_MAX_WEIGHTS];
     uint32_t    n_weights;
     uint64_t    weight_bytes;            /* read */

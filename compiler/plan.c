@@ -2,6 +2,7 @@
 #include "plan.h"
 #include "pack.h"
 #include "pack_gpu.h"
+#include "../templates/gpu/sample_sizes.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -31,8 +32,12 @@ static void fill_options(struct plan *p, const struct plan_options *o)
     const uint32_t chunk = p->gpu ? p->profile->gpu.prefill_chunk : p->profile->tile.prefill_chunk;
     p->chunk = chunk < p->options.n_ctx ? chunk : p->options.n_ctx;
     if (p->options.kv == KV_TYPE_Q8_0 && p->model->head_dim % 32) die("--kv q8_0 needs a head size that is a multiple of 32; this model has %u", p->model->head_dim);
+    if (p->gpu && p->model->head_dim > 256) die("%s: a head size of %u is beyond what the GPU kernels are made for (256); a CPU target takes it", p->model->gguf->path, p->model->head_dim);
+    if (p->gpu && p->model->n_vocab > SAMPLE_MAX_VOCAB)
+        die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it", p->model->gguf->path, p->model->n_vocab, SAMPLE_MAX_VOCAB);
     const uint32_t unit = p->gpu ? 16 : 8;
-    if (p->model->head_dim % unit) die("%s: a head size of %u is no multiple of %u, which the %s kernels need", p->model->gguf->path, p->model->head_dim, unit, p->gpu ? "GPU" : "CPU");
+    if (p->model->head_dim % unit) die("%s: a head size of %u is no multiple of %u, which the %s kernels need%s", p->model->gguf->path, p->model->head_dim, unit, p->gpu ? "GPU" : "CPU",
+                                      p->gpu && p->model->head_dim % 8 == 0 ? "; a CPU target takes it" : "");
 }
 
 static void plan_kv(struct arena *a, struct plan *p)

@@ -134,7 +134,7 @@ static const struct tile_key { const char *name; size_t offset; uint32_t least, 
     TILE(gemv_threads, 32, 1024, 32),            TILE(gemv_groups, 1, 32, 1),               TILE(gemv_rows, 1, 64, 1),
     TILE(gemv_lanes, 4, 64, 4),                  TILE(gemv_depth, 0, 32, 1),                TILE(attention_splits, 1, 4096, 1),
     TILE(attention_threads, 32, 1024, 32),       TILE(attention_prefill_threads, 32, 1024, 32),
-    TILE(gemm_tokens, 16, 512, 16),              TILE(gemm_rows, 16, 512, 16),              TILE(gemm_groups, 1, 8, 1),
+    TILE(gemm_tokens, 16, 512, 16),              TILE(gemm_rows, 16, 512, 16),              TILE(gemm_groups, 1, 8, 1),               TILE(gemm_unit_steps, 1, 2, 1),
     TILE(gemm_threads, 32, 1024, 32),            TILE(gemm_few_threads, 32, 1024, 32),      TILE(stage_threads, 32, 1024, 32),         TILE(sample_groups, 1, 1024, 1),
     TILE(sample_threads, 32, 1024, 32),          TILE(prefill_chunk, 1, 4096, 1),
 #undef TILE
@@ -199,7 +199,7 @@ static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
 static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const keys[] = { COMMON_KEYS, "api", "arch", "wave", "compute_units", "simds", "waves", "registers", "lds", "memory",
-                                        "bandwidth_peak", "launch", "activation_digits", "load_hint", "dependent_launch", "graph", "instructions", "mma", NULL };
+                                        "bandwidth_peak", "launch", "activation_digits", "load_hint", "dependent_launch", "cluster", "graph", "instructions", "mma", NULL };
     static const char *const apis[] = { "hip", "cuda", "host", NULL }, *const hints[] = { "plain", "stream", NULL };
     static const char *const layouts[] = { "nv", "wmma", "mfma", NULL };
     yaml_only(y, keys);
@@ -224,6 +224,7 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
     if ((v = yaml_get(y, "activation_digits"))) p->activation_digits = small(v, 1, 2);
     if ((v = yaml_get(y, "load_hint")))         p->load_hint = one_of(a, v, hints);
     if ((v = yaml_get(y, "dependent_launch")))  p->dependent_launch = yaml_bool(v);
+    if ((v = yaml_get(y, "cluster")))           p->cluster = yaml_bool(v);
     if ((v = yaml_get(y, "graph")))             p->graph = yaml_bool(v);
     if ((v = yaml_get(y, "instructions")))      apply_instructions(a, p, v);
     if ((v = yaml_get(y, "mma")))               p->mma = one_of(a, v, layouts);
@@ -337,6 +338,7 @@ static void check_gpu(struct profile *p)
     if (rows & (rows - 1) || rows > lanes) die("%s: gemv_rows is %u; it must be a power of two up to gemv_lanes, %u", p->path, rows, lanes);
     if (waves > p->simds * p->waves)
         die("%s: gemv_groups of gemv_threads are %u waves; a compute unit holds %u", p->path, waves, p->simds * p->waves);
+    if (p->cluster && strcmp(p->api, "cuda")) die("%s: cluster is for the api cuda", p->path);
     if (p->mma && strcmp(p->api, "host")) die("%s: mma is for the api host; %s has one layout", p->path, p->arch);
     if (p->mma && (p->wave == 64) != !strcmp(p->mma, "mfma")) die("%s: mma is %s; with waves of 64 lanes it is mfma, with 32 nv or wmma", p->path, p->mma);
     const char *prefix = !strcmp(p->api, "hip") ? "gfx" : !strcmp(p->api, "cuda") ? "sm_" : "";

@@ -43,6 +43,7 @@ struct profile {
     uint32_t    activation_digits;    /* of decode's integer products: 1 = 8 bits, 2 = 16 bits */
     const char *load_hint;            /* for weights: "plain", "stream" (not kept in caches) */
     bool        dependent_launch;     /* kernels start early and wait for their predecessor themselves (pdl_wait) */
+    bool        cluster;              /* groups of a launch can reach each other's LDS */
     bool        graph;                /* decode is captured and replayed */
     const char *mma;                  /* api host: layout of matrix fragments: "nv", "wmma", "mfma" */
     const char *dot[PROFILE_MAX_FLAGS + 1];         /* NULL-terminated: the instructions that integer products must show in the */
@@ -56,6 +57,7 @@ struct profile {
         uint32_t attention_prefill_threads;
         uint32_t gemm_tokens, gemm_rows;            /* tile of a group */
         uint32_t gemm_threads, gemm_groups;         /* of a group, and groups per compute unit, where there are more tiles than compute units */
+        uint32_t gemm_unit_steps;                   /* of 64 columns whose packed weights a group loads and decodes together */
         uint32_t gemm_few_threads;                  /* of a group alone on its compute unit, where there are not */
         uint32_t stage_threads;                     /* rows prepared for prefill's products */
         uint32_t sample_groups, sample_threads;

@@ -39,7 +39,7 @@ struct runner runner_find(struct arena *a, const struct profile *p, bool emulati
     const char *why = profile_unsupported_here(a, p);
     if (!why) return r;
     struct utsname here;
-    if (uname(&here) || strcmp(here.machine, p->elf_machine) == 0) die("a program for %s cannot run here: %s", p->name, why);
+    if (p->kind == TARGET_GPU || uname(&here) || strcmp(here.machine, p->elf_machine) == 0) die("a program for %s cannot run here: %s", p->name, why);
     if (!emulation) die("a program for %s cannot run here: %s; speeds under an emulator would mean nothing", p->name, why);
     r.emulator = arena_printf(a, "qemu-%s", p->elf_machine);
     if (!spawn_find(a, r.emulator))
@@ -64,6 +64,18 @@ const char *program_build(struct arena *a, struct workplace *w, const struct bui
     return o.out_path;
 }
 
+/* What a program said, as one line. */
+static const char *one_line(struct arena *a, const char *messages)
+{
+    struct text t = { .arena = a };
+    for (const char *p = messages; *p; ) {
+        const size_t n = strcspn(p, "\r\n");
+        if (n) text_printf(&t, "%s%.*s", t.size ? "; " : "", (int)n, p);
+        p += n + (p[n] != 0);
+    }
+    return t.size ? text_str(&t) : "it said nothing";
+}
+
 struct bytes program_run(struct arena *a, const struct runner *r, const char *path, const char *const *arguments)
 {
     enum { MOST = 48 };
@@ -84,15 +96,16 @@ struct bytes program_run(struct arena *a, const struct runner *r, const char *pa
     struct spawn_job job = { .argv = argv };
     spawn_run(a, &(struct spawn_options){ .jobs = 1 }, &job, 1);
     if (job.status == -1) die("cannot run %s: %s", argv[0], strerror(job.start_errno));
-    if (job.status > 128) die("the program for %s was ended by signal %d: %s", r->target, job.status - 128, job.messages);
-    if (job.status) die("the program for %s failed with exit code %d: %s", r->target, job.status, job.messages);
+    if (job.status > 128) die("the program for %s was ended by signal %d: %s", r->target, job.status - 128, one_line(a, job.messages));
+    if (job.status) die("the program for %s failed with exit code %d: %s", r->target, job.status, one_line(a, job.messages));
     return job.output;
 }
 
 const float *program_logits(struct arena *a, const struct runner *r, const char *path, const int32_t *tokens, uint32_t n, uint32_t n_vocab,
                             const char *const *extra)
 {
-    const char *arguments[16] = { "--tokens", tokens_text(a, tokens, n), "--logits", "/dev/stdout", "--print-tokens", "-n", "0" };
+    /* Not /dev/stdout: a program that fails may remove what it wrote. */
+    const char *arguments[16] = { "--tokens", tokens_text(a, tokens, n), "--logits", "/proc/self/fd/1", "--print-tokens", "-n", "0" };
     size_t count = 7;
     for (; extra && *extra && count + 1 < COUNT_OF(arguments); extra++) arguments[count++] = *extra;
     const struct bytes out = program_run(a, r, path, arguments);

@@ -14,7 +14,8 @@ struct runner {
     const char *emulator;         /* "qemu-aarch64", or NULL: directly */
     const char *sysroot;          /* for its dynamic linker, or NULL */
 };
-/* Dies saying what is missing when such programs can run here neither directly nor, if emulation is true, in an emulator. */
+/* Dies saying what is missing when such programs can run here neither directly nor, if emulation is true, in an emulator
+ * (of another machine's CPU: there is none of GPUs). */
 struct runner runner_find(struct arena *a, const struct profile *p, bool emulation);
 
 /* Builds with options but for the place, name and closing line.  name: unique in the workplace.  Returns the path. */

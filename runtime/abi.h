@@ -57,6 +57,7 @@ struct forge_gpu_launch {
     uint32_t    grid_x;                          /* groups */
     uint32_t    grid_tokens;                     /* > 0: grid_y = ceil(tokens / grid_tokens), tokens = n_logits in tail launches, else n_tokens; 0: grid_y = 1 */
     uint32_t    tokens_first;                    /* 1: the two dimensions of the grid change places: groups that run together share grid_x's part, weights */
+    uint32_t    cluster;                         /* > 1: so many groups, neighbours in x, run together and reach each other's LDS (CUDA only); grid_x: a multiple */
     uint64_t    kv;                              /* byte offset of its layer in the KV cache */
     uint64_t    weight[FORGE_GPU_MAX_WEIGHTS];   /* byte offsets of its tensors in the weight image */
 };

@@ -17,11 +17,11 @@ enum {
     CUDA_FUNCTION_SHARED_BYTES = 8, CUDA_SHARED_BYTES_FREE = 48 << 10,        /* more has to be asked for, function by function */
     JIT_ERROR_LOG = 5, JIT_ERROR_LOG_BYTES = 6,
     EXTRA_POINTER = 1, EXTRA_SIZE = 2, HIP_EXTRA_END = 3, CUDA_EXTRA_END = 0,
-    LAUNCH_ATTRIBUTE_PROGRAMMATIC_SERIALIZATION = 6,
+    LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4, LAUNCH_ATTRIBUTE_PROGRAMMATIC_SERIALIZATION = 6,
 };
 
 /* CUlaunchAttribute and CUlaunchConfig of cuda.h. */
-struct device_launch_attribute { uint32_t id, pad; union { int32_t allowed; uint8_t bytes[64]; } value; };
+struct device_launch_attribute { uint32_t id, pad; union { int32_t allowed; uint32_t cluster[3]; uint8_t bytes[64]; } value; };
 struct device_launch_config {
     uint32_t grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
     void    *stream;
@@ -439,15 +439,18 @@ enum forge_status device_function(struct forge_device *d, void **out, void *modu
 }
 
 enum forge_status device_launch(struct forge_device *d, void *function, uint32_t grid_x, uint32_t grid_y, uint32_t threads, uint32_t lds_bytes,
-                                const struct forge_kernel_args *args, bool dependent, struct forge_error *error)
+                                const struct forge_kernel_args *args, bool dependent, uint32_t cluster, struct forge_error *error)
 {
     size_t bytes = sizeof *args;
     void *extra[] = { (void *)EXTRA_POINTER, (void *)(uintptr_t)args, (void *)EXTRA_SIZE, &bytes,
                       d->api == FORGE_GPU_HIP ? (void *)HIP_EXTRA_END : (void *)CUDA_EXTRA_END };
-    if (dependent && d->api == FORGE_GPU_CUDA) {
-        struct device_launch_attribute early = { .id = LAUNCH_ATTRIBUTE_PROGRAMMATIC_SERIALIZATION, .value.allowed = 1 };
-        const struct device_launch_config config = { grid_x, grid_y, 1, threads, 1, 1, lds_bytes, d->stream, &early, 1 };
-        CALL(d, "launching a kernel", launch_dependent(&config, function, NULL, extra));
+    struct device_launch_attribute attributes[2];
+    uint32_t n = 0;
+    if (dependent) attributes[n++] = (struct device_launch_attribute){ .id = LAUNCH_ATTRIBUTE_PROGRAMMATIC_SERIALIZATION, .value.allowed = 1 };
+    if (cluster > 1) attributes[n++] = (struct device_launch_attribute){ .id = LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.cluster = { cluster, 1, 1 } };
+    if (n > 0 && d->api == FORGE_GPU_CUDA) {
+        const struct device_launch_config config = { grid_x, grid_y, 1, threads, 1, 1, lds_bytes, d->stream, attributes, n };
+        CALL(d, "launching a kernel", launch_with(&config, function, NULL, extra));
     } else {
         CALL(d, "launching a kernel", launch(function, grid_x, grid_y, 1, threads, 1, 1, lds_bytes, d->stream, NULL, extra));
     }

@@ -50,7 +50,7 @@ struct driver {
     int (*function_set)(void *function, int attribute, int value);       /* CUDA */
     int (*launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                   unsigned shared_bytes, void *stream, void **parameters, void **extra);
-    int (*launch_dependent)(const struct device_launch_config *config, void *function, void **parameters, void **extra);   /* CUDA */
+    int (*launch_with)(const struct device_launch_config *config, void *function, void **parameters, void **extra);   /* CUDA */
     int (*capture_begin)(void *stream, int mode);
     int (*capture_end)(void *stream, void **graph);
     int (*graph_make)(void **exec, void *graph, void **node, char *log, size_t log_bytes);                 /* HIP */
@@ -113,9 +113,9 @@ enum forge_status device_module(struct forge_device *device, void **out, const u
 void device_module_free(struct forge_device *device, void *module);
 /* lds_bytes: of dynamic LDS that launches will ask for. */
 enum forge_status device_function(struct forge_device *device, void **out, void *module, const char *name, uint32_t lds_bytes, struct forge_error *error);
-/* dependent: the kernel may begin before the one before it has ended, and waits by itself (CUDA only). */
+/* dependent: the kernel may begin before the one before it has ended, and waits by itself; cluster: groups that run together, 0 or 1: none (CUDA only). */
 enum forge_status device_launch(struct forge_device *device, void *function, uint32_t grid_x, uint32_t grid_y, uint32_t threads, uint32_t lds_bytes,
-                                const struct forge_kernel_args *args, bool dependent, struct forge_error *error);
+                                const struct forge_kernel_args *args, bool dependent, uint32_t cluster, struct forge_error *error);
 
 /* What is put on the stream between the two is not run but becomes a graph. */
 enum forge_status device_capture_begin(struct forge_device *device, struct forge_error *error);

@@ -26,7 +26,7 @@ static enum forge_status launch(struct gpu *g, const struct forge_gpu_launch *l,
     /* Prefill's groups fill the device for long: groups of the next kernel that come early would only take their place.  The first launch of a decode step
      * (number 1) waits for all that was before: the others may then read what earlier steps wrote before they wait (load_settled). */
     const bool dependent = p->dependent_launch > 0 && n_tokens == 0 && number > 1;
-    return device_launch(&g->device, g->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args, dependent, error);
+    return device_launch(&g->device, g->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args, dependent, l->cluster, error);
 }
 
 static enum forge_status launch_draw(struct gpu *g, struct forge_error *error)

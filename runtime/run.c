@@ -106,7 +106,8 @@ static enum forge_status write_logits(struct forge_session *s, const int32_t *to
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return error_set(error, FORGE_BAD_OUTPUT, "cannot write %s: %s", path, strerror(errno));
     struct stat st;
-    const bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    /* A file by its own name may be taken away again; not what /dev/stdout stands for. */
+    const bool regular = lstat(path, &st) == 0 && S_ISREG(st.st_mode);
     float *logits = malloc((chunk < n ? chunk : n) * n_vocab * sizeof *logits);
     if (logits == NULL) { status = error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %zu logits", chunk, n_vocab); goto close_fd; }
     for (size_t at = 0; at < n && status == FORGE_OK;) {

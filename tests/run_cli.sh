@@ -1,8 +1,14 @@
 #!/bin/sh
-# The command line of a compiled program, tried on tests/fake_program.c.
-#   run_cli.sh FAKE FAKE_EXTERNAL     (the second built with -DFAKE_EXTERNAL)
+# The command line of a compiled program, tried on tests/fake_program.c, and that of forgec for GPUs.
+#   run_cli.sh FAKE FAKE_EXTERNAL [FORGEC MAKE_GGUF [LIBSIMT]]
+# FAKE_EXTERNAL: built with -DFAKE_EXTERNAL.  LIBSIMT: the emulator of lanes as libamdhip64; without it, what needs a device is left out.
 fake=$1
 external=$2
+forgec=${3-}
+make_gguf=${4-}
+simt=${5-}
+here=$(cd "$(dirname "$0")" && pwd)
+unset FORGE_HIP_LIBRARY FORGE_CUDA_LIBRARY FORGE_PROGRAM
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 failed=0
@@ -218,6 +224,116 @@ name=interrupt-text; tests=$((tests + 1))
 interrupt 0.5 env FORGE_SLOW=1 "$fake" -q -p x --ignore-eos > "$tmp/out" 2> "$tmp/err"; code=$?
 [ $code -eq 130 ] || bad "exit code $code, wanted 130 while generating"
 [ -s "$tmp/out" ] || bad "no text before the interrupt"
+
+# ---- forgec for GPUs ----
+model() { name="make $*"; "$make_gguf" --layers 1 --vocab 300 --embd 64 --ff 64 --heads 2 --kv-heads 1 --head-dim 32 --ctx 256 "$@" > /dev/null 2> "$tmp/err" || bad "make_gguf"; }
+# One line on stderr, nothing on stdout, nothing left behind: refuse NAME CODE TEXT COMMAND...
+refuse() {
+    label=$1 code=$2 text=$3
+    shift 3
+    check "$label" "$code" "$@"; err_has "$text"
+    [ "$(wc -l < "$tmp/err")" -eq 1 ] || bad "not one line"
+    [ ! -s "$tmp/out" ] || bad "something on stdout"
+    [ -z "$(ls -A "$tmp/o")" ] || { bad "left behind: $(ls -A "$tmp/o")"; rm -rf "$tmp/o"; mkdir "$tmp/o"; }
+}
+
+gpu_refusals() {
+    refuse gpu-unknown 1 "unknown target gfx9999" "$forgec" build "$m" -t gfx9999 -o "$o"
+    refuse gpu-base 1 "only targets that inherit this one" "$forgec" build "$m" -t gpu -o "$o"
+    refuse gpu-twice 1 "give each once" "$forgec" build "$m" -t gfx1151,gfx1151 -o "$o"
+    refuse gpu-machines 1 "different machines" "$forgec" build "$m" -t aarch64,gfx1151 -o "$o"
+    refuse gpu-static 1 "--static" "$forgec" build "$m" -t gfx1151 --static -o "$o"
+    refuse gpu-sources 1 "takes one target" "$forgec" build "$m" -t gfx1100,gfx1151 --emit source -o "$o"
+    refuse gpu-stdout 1 "give -o FILE" "$forgec" build "$m" -t gfx1151 -o -
+    refuse gpu-device-file 1 "is a device" "$forgec" build "$m" -t sm_90 -o /dev/full
+    refuse gpu-directory 1 "No such file" "$forgec" build "$m" -t sm_90 -o "$tmp/o/none/x"
+    refuse gpu-output-limit 1 "File too large" sh -c 'ulimit -f 60; exec "$@"' sh "$forgec" build "$m" -t sm_90 --no-cache -o "$o"
+    refuse gpu-header 1 "do not fit" "$forgec" build "$tmp/header.gguf" -t sm_90 -o "$o"
+    refuse gpu-head-size 1 "head size of 24" "$forgec" build "$tmp/head24.gguf" -t gfx942 -o "$o"
+    refuse gpu-wide 1 "bytes of LDS" "$forgec" build "$tmp/wide.gguf" -t gfx1151 --weights none -o "$o"
+    refuse gpu-head-wide 1 "head size of 512" "$forgec" build "$tmp/head512.gguf" -t gfx1100 -o "$o"
+    refuse gpu-no-clang 1 "apt-get install" "$forgec" build "$m" -t gfx1151 --clang /bin/false -o "$o"
+    refuse gpu-compare-targets 1 "one target" "$forgec" compare "$m" -t gfx1151,sm_90
+    refuse gpu-compare-long 1 "the context holds" "$forgec" compare "$m" -t gfx1151 -p 1000
+    refuse gpu-compare-level 2 "none of none, layer" "$forgec" compare "$m" -t gfx1151 --fuse all
+    refuse gpu-compare-keeps 2 "keeps no program" "$forgec" compare "$m" -t gfx1151 --weights none
+    refuse gpu-verify-header 1 "do not fit" "$forgec" verify "$tmp/header.gguf" -t gfx1151
+    refuse gpu-library 1 "FORGE_HIP_LIBRARY" env FORGE_HIP_LIBRARY=/none/lib.so "$forgec" verify "$m" -t "$here/simt/simt32.yaml"
+    refuse gpu-library-empty 1 "FORGE_HIP_LIBRARY" env FORGE_HIP_LIBRARY= "$forgec" verify "$m" -t "$here/simt/simt32.yaml"
+    [ -e /dev/kfd ] || for command in verify compare; do refuse "gpu-$command-absent" 1 "cannot run here: no /dev/kfd" "$forgec" $command "$m" -t gfx1151; done
+}
+
+gpu_emits() {
+    for kind in graph plan source asm; do
+        check "gpu-emit-$kind" 0 "$forgec" build "$m" -t sm_90 --emit $kind -o -; err_empty; [ -s "$tmp/out" ] || bad "nothing on stdout"
+        [ ! -c /dev/full ] || { tests=$((tests + 1)); "$forgec" build "$m" -t sm_90 --emit $kind -o - > /dev/full 2> "$tmp/err"; [ $? -eq 1 ] || bad "exit code, wanted 1"; }
+    done
+    name=gpu-interrupt; tests=$((tests + 1))
+    interrupt 0.2 "$forgec" build "$m" -t sm_90 --no-cache -o "$o" > "$tmp/out" 2> "$tmp/err"; code=$?
+    [ $code -eq 130 ] || bad "exit code $code, wanted 130"
+    [ -z "$(ls -A "$tmp/o")" ] || bad "left behind: $(ls -A "$tmp/o")"
+    check gpu-dry-run 0 "$forgec" build "$m" -t sm_90 '-###' -o "$o"; err_has "--cuda-gpu-arch=sm_90"; [ ! -e "$o" ] || bad "a file"
+    check gpu-header-none 0 "$forgec" build "$tmp/header.gguf" -t sm_90 --weights none -q -o "$o"; err_empty
+    check gpu-no-library 8 env FORGE_CUDA_LIBRARY=/none/lib.so "$o" --bench --random-weights; err_has "/none/lib.so"
+    check gpu-ctx-huge 0 "$forgec" build "$m" -t sm_90 --ctx 16777216 -q -o "$o"; err_empty
+    check gpu-and-cpu 0 "$forgec" build "$tmp/header.gguf" -t sm_90,x86-64-v3 --weights none -q -o "$o"; err_empty
+    rm -f "$o"
+}
+
+# With the emulator as the device.
+gpu_runs() {
+    t=$here/simt/simt32.yaml lib="FORGE_HIP_LIBRARY=$simt"
+    check simt-two 0 "$forgec" build "$m" -t "$t,x86-64-v3" -q -o "$o"; err_empty
+    check simt-two-cpu 0 env FORGE_HIP_LIBRARY=/none/lib.so "$o" -q -p a -n 4 --temp 0; err_has "x86-64-v3 runs instead of simt32: "; err_has "/none/lib.so"; text=$(cat "$tmp/out")
+    check simt-two-gpu 0 env "$lib" "$o" -p a -n 4 --temp 0; out_is "$text"; err_has "emulator of lanes"
+    check simt-two-small 0 env "$lib" FORGE_SIMT_MEMORY=100000 "$o" -q -p a -n 4 --temp 0; out_is "$text"; err_has "x86-64-v3 runs instead of simt32: "; err_has "free"
+    check simt-two-chosen 0 env "$lib" "$o" -q --target x86-64-v3 -p a -n 4 --temp 0; out_is "$text"; err_empty
+    check simt-two-insist 8 env FORGE_HIP_LIBRARY=/none/lib.so "$o" --target simt32 -p a; err_has "/none/lib.so"
+    check simt-two-unknown 2 "$o" --target sm_90 -p a; err_has "simt32, x86-64-v3"
+    check simt-external 0 "$forgec" build "$m" -t "x86-64-v3,$t" --weights external -q -o "$o"; err_empty
+    check simt-external-first 0 env "$lib" "$o" -q -p a -n 4 --temp 0; out_is "$text"; err_empty
+    for place in "$o.weights" "$tmp/o/moved"; do
+        [ -e "$place" ] || mv "$o.weights" "$place"
+        check simt-external-gpu 0 env "$lib" "$o" -q --target simt32 -p a -n 4 --temp 0 -m "$place"; out_is "$text"; err_empty
+        check simt-external-cpu 0 "$o" -q --target x86-64-v3 -p a -n 4 --temp 0 -m "$place"; out_is "$text"; err_empty
+    done
+    check simt-external-none 4 env "$lib" "$o" --target simt32 -p a; err_has "-m FILE"
+    rm -f "$o" "$tmp/o/moved"
+    check simt-verify 0 env "$lib" "$forgec" verify "$m" -t "$t,x86-64-v3" --tokens 5; out_has "simt32"; out_has "x86-64-v3"; err_empty
+    check simt-verify-one 0 env "$lib" "$forgec" verify "$m" -t "$t" --ctx 1 --kv q8_0 --json; out_has '"ok":	true'; err_empty
+    check simt-compare 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse layer,layer -p 4 -n 2 -r 1; err_empty
+    out_has "x floor"; out_has "0.00e+00"; out_has "with the one that draws it"
+    check simt-compare-json 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse none,layer -p 4 -n 2 -r 2 --json; err_empty
+    if command -v python3 > /dev/null; then
+        python3 -c '
+import json, sys
+none, layer = json.load(sys.stdin)["levels"]
+for row in none, layer:
+    assert row["decode_tok_s"] > 0 and row["prefill_tok_s"] > 0 and row["bandwidth_gb_s"] > 0, row
+    assert row["bytes_to_floor"] > 1 and row["bytes_per_token"] > row["weight_bytes_per_token"] + row["kv_bytes_per_token"], row
+assert layer["launches_per_token"] == 8 < none["launches_per_token"], (layer, none)
+assert layer["bytes_per_token"] < none["bytes_per_token"] and layer["floor_bytes_per_token"] == none["floor_bytes_per_token"]
+assert layer["logits_max_abs_relative"] < 0.02
+' < "$tmp/out" 2> "$tmp/err" || bad "not the JSON of two levels"
+    fi
+    refuse simt-compare-threads 1 "failed with exit code 2" env "$lib" "$forgec" compare "$m" -t "$t" --fuse layer --threads 1000
+    [ ! -e /dev/stdout ] || [ -L /dev/stdout ] || bad "/dev/stdout is no link any more"
+}
+
+if [ -n "$forgec" ]; then
+    m=$tmp/m.gguf o=$tmp/o/model
+    mkdir "$tmp/o"
+    export TMPDIR="$tmp/o"
+    model -o "$m"
+    model --header-only -o "$tmp/header.gguf"
+    model --head-dim 24 -o "$tmp/head24.gguf"
+    model --head-dim 512 -o "$tmp/head512.gguf"
+    model --embd 65536 --header-only -o "$tmp/wide.gguf"
+    gpu_refusals
+    gpu_emits
+    if [ -n "$simt" ]; then gpu_runs; fi
+    [ -z "$(ls -A "$tmp/o")" ] || { name=left; bad "left behind: $(ls -A "$tmp/o")"; }
+fi
 
 echo "$tests tests, $failed failed"
 [ $failed -eq 0 ]

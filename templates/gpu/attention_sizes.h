@@ -37,10 +37,17 @@
 #define ATTENTION_WAVE_FLOATS(heads, head_dim, wave) \
     ((heads) * ((head_dim) > (wave) / ATTENTION_LANES(head_dim) * ATTENTION_MAX_ROWS \
                 ? (head_dim) : (wave) / ATTENTION_LANES(head_dim) * ATTENTION_MAX_ROWS))
-#define ATTENTION_LDS_FLOATS(heads, head_dim, wave, threads) \
-    ((heads) * ATTENTION_LANES(head_dim) * 8u + (threads) / (wave) * (ATTENTION_WAVE_FLOATS(heads, head_dim, wave) + 2u * (heads)) + 4u)
-#define ATTENTION_LDS_BYTES(n_head, n_head_kv, head_dim, wave, threads) \
-    (4u * ATTENTION_LDS_FLOATS(ATTENTION_HEADS(n_head, n_head_kv, head_dim), head_dim, wave, threads))
+/* Splits that can be a cluster, each of which merges a share of the fours of columns and gets that share from every split, with maxima and totals. */
+#define ATTENTION_MAX_CLUSTER 8u
+#define ATTENTION_SHARE(heads, head_dim, splits) (((heads) * (head_dim) / 4u + (splits) - 1u) / (splits))
+#define ATTENTION_RECEIVED_FLOATS(heads, head_dim, splits, cluster) \
+    ((cluster) ? (splits) * (4u * ATTENTION_SHARE(heads, head_dim, splits) + 2u * (heads)) : 0u)
+#define ATTENTION_LDS_FLOATS(heads, head_dim, wave, threads, splits, cluster) \
+    ((heads) * ATTENTION_LANES(head_dim) * 8u + (threads) / (wave) * (ATTENTION_WAVE_FLOATS(heads, head_dim, wave) + 2u * (heads)) \
+     + ATTENTION_RECEIVED_FLOATS(heads, head_dim, splits, cluster) + 4u)
+/* cluster: 1 if the splits are one. */
+#define ATTENTION_LDS_BYTES(n_head, n_head_kv, head_dim, wave, threads, splits, cluster) \
+    (4u * ATTENTION_LDS_FLOATS(ATTENTION_HEADS(n_head, n_head_kv, head_dim), head_dim, wave, threads, splits, cluster))
 
 /* In the arena: sums of the splits, their maxima and totals, and the counters (zero before the first launch). */
 #define ATTENTION_PARTS_BYTES(n_head, n_head_kv, head_dim, splits) \

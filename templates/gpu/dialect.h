@@ -83,8 +83,9 @@ DEVICE uint32_t wave_id(void) { return uniform(thread_x() / WAVE); }
 extern "C" { extern __attribute__((shared, aligned(1024))) uint8_t forge_lds[]; }
 DEVICE uint8_t *lds(void) { return forge_lds; }
 #else
-extern uint8_t simt_lds[];
-DEVICE uint8_t *lds(void) { return simt_lds; }
+uint32_t simt_cluster_rank(void);
+uint8_t *simt_lds(uint32_t rank);
+DEVICE uint8_t *lds(void) { return simt_lds(simt_cluster_rank()); }
 #endif
 
 /* ---- barriers ---- */
@@ -103,6 +104,50 @@ void simt_barrier(void);
 const void *simt_share(const void *mine, uint32_t bytes);      /* a wave's lanes give `bytes` each: [WAVE][bytes], valid until the next call */
 DEVICE void barrier(void) { simt_barrier(); }
 DEVICE void wave_barrier(void) { uint32_t nothing = 0; simt_share(&nothing, sizeof nothing); }
+#endif
+
+/* ---- clusters: groups, neighbours in x, that run together and write each other's LDS; launched as such (forge_gpu_launch.cluster), NVIDIA only.
+ * cluster_arrive() once by every thread, early; cluster_started() before the first store to another group; what was stored is seen after
+ * cluster_barrier().  p: in this group's LDS, stored at the same place of group `rank` of the cluster, by 8 or 16 bytes. ---- */
+#if defined(__NVPTX__)
+DEVICE uint32_t cluster_rank(void)
+{
+    uint32_t rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+DEVICE void cluster_arrive(void)  { asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
+DEVICE void cluster_started(void) { asm volatile("barrier.cluster.wait;" ::: "memory"); }
+DEVICE void cluster_barrier(void) { asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory"); }
+DEVICE uint32_t cluster_address(const void *p, uint32_t rank)
+{
+    uint32_t at;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"((uint32_t)(uint64_t)(const __attribute__((address_space(3))) uint8_t *)p), "r"(rank));
+    return at;
+}
+DEVICE void cluster_store16(void *p, uint32_t rank, const f32x4 x)
+{
+    asm volatile("st.shared::cluster.v4.f32 [%0], {%1,%2,%3,%4};" :: "r"(cluster_address(p, rank)), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w) : "memory");
+}
+DEVICE void cluster_store8(void *p, uint32_t rank, const f32x2 x)
+{
+    asm volatile("st.shared::cluster.v2.f32 [%0], {%1,%2};" :: "r"(cluster_address(p, rank)), "f"(x.x), "f"(x.y) : "memory");
+}
+#else
+DEVICE void cluster_arrive(void)  { }
+DEVICE void cluster_started(void) { }
+#if defined(__AMDGCN__)                          /* never called: a target says whether it has clusters */
+DEVICE uint32_t cluster_rank(void) { return 0; }
+DEVICE void cluster_barrier(void)  { barrier(); }
+DEVICE uint8_t *cluster_lds(uint32_t rank) { (void)rank; return lds(); }
+#else
+void simt_cluster_barrier(void);
+DEVICE uint32_t cluster_rank(void) { return simt_cluster_rank(); }
+DEVICE void cluster_barrier(void)  { simt_cluster_barrier(); }
+DEVICE uint8_t *cluster_lds(uint32_t rank) { return simt_lds(rank); }
+#endif
+DEVICE void cluster_store16(void *p, uint32_t rank, const f32x4 x) { *(f32x4 *)(void *)(cluster_lds(rank) + ((uint8_t *)p - lds())) = x; }
+DEVICE void cluster_store8(void *p, uint32_t rank, const f32x2 x)  { *(f32x2 *)(void *)(cluster_lds(rank) + ((uint8_t *)p - lds())) = x; }
 #endif
 
 /* ---- dependent launch: weights may be loaded before, everything an earlier kernel wrote only after pdl_wait().  Every thread calls

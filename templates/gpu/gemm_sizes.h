@@ -6,19 +6,15 @@
 #define GEMM_STEP_COLS 64
 #define GEMM_ROW_LDS   128
 
-/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
-#ifndef GEMM_UNIT_STEPS
-#define GEMM_UNIT_STEPS 1
-#endif
-/* Slots of weights: float formats (f16, bf16) are copied, stage by stage; packed units are decoded GEMM_UNIT_STEPS steps ahead, while as many slots are
+/* Slots of weights: float formats (f16, bf16) are copied, stage by stage; packed units are decoded unit_steps (1 or 2) steps ahead, while as many slots are
  * read; f32 one step ahead.  f32 weights take two planes, a high and a low f16. */
-#define GEMM_WEIGHT_SLOTS(stages, copied, weight_digits) \
-    ((copied) || (stages) < 2 ? (stages) : (weight_digits) == 2 ? 2 : 2 * GEMM_UNIT_STEPS)
+#define GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) \
+    ((copied) || (stages) < 2 ? (stages) : (weight_digits) == 2 ? 2 : 2 * (unit_steps))
 
 /* LDS bytes of a group.  tokens, rows: of its tile; stages: slots of the ring (GEMM_STAGES); digits: 1 or 2 planes of x;
- * weight_digits: 2 for f32, else 1; copied: 1 for f16 and bf16, else 0. */
-#define GEMM_LDS_BYTES(tokens, rows, stages, digits, weight_digits, copied) \
-    (GEMM_ROW_LDS * ((stages) * (digits) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied, weight_digits) * (weight_digits) * (rows)))
+ * weight_digits: 2 for f32, else 1; copied: 1 for f16 and bf16, else 0; unit_steps: GEMM_UNIT_STEPS. */
+#define GEMM_LDS_BYTES(tokens, rows, stages, digits, weight_digits, copied, unit_steps) \
+    (GEMM_ROW_LDS * ((stages) * (digits) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) * (weight_digits) * (rows)))
 
 /* Stages where copies go to LDS by themselves (sm_90), and where they pass through registers (AMD; 2 halves the barriers, if LDS allows). */
 #define GEMM_STAGES_ASYNC     3

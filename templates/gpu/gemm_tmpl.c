@@ -30,6 +30,10 @@
 #ifndef GEMM_STAGES
 #define GEMM_STAGES (COPIES_REACH_LDS ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS)
 #endif
+/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
+#ifndef GEMM_UNIT_STEPS
+#define GEMM_UNIT_STEPS 1
+#endif
 /* Which GEMM_TOKENS tokens a group takes.  As x, so that groups that run together share rows of weights. */
 #ifndef GEMM_TOKEN_TILE
 #define GEMM_TOKEN_TILE group_x()
@@ -190,7 +194,7 @@ enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = GEMM_STAGES < 2
 #else
 enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 2, G(GEMM_LEAD_) = 1 };
 #endif
-enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_)) };
+enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_), GEMM_UNIT_STEPS) };
 DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return slots + slot * (G(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
 
 #if F(UNIT_COLS_) == 8

@@ -2,7 +2,7 @@
  *
  *   test_golden FORGEC DATA reference              the interpreter of forgec verify, no program built
  *   test_golden FORGEC DATA models|quants [I/N]    this machine: both fusion levels, exact and default, threads, chunks; part I of N
- *   test_golden FORGEC DATA target NAME [I/N]      one model per weight format; exit code 77 where NAME cannot run
+ *   test_golden FORGEC DATA target NAME [I/N [LEVEL]]      one model per weight format, fused as LEVEL (layer); exit code 77 where NAME cannot run
  *   test_golden FORGEC FILE verify NAME            forgec verify of FILE, exact and default; 77 as above
  *
  * DATA holds manifest.json; its entries name the files.  $GOLDEN_ONLY: entries whose id contains this text. */
@@ -188,7 +188,7 @@ static const char *way_name(const struct built *b, struct way w)
 /* Logits of all positions, or NULL. */
 static const float *logits_of(const struct built *b, struct way w)
 {
-    const char *arguments[16] = { "-q", "--tokens", arena_printf(b->arena, "@%s", b->entry->tokens_path), "--print-tokens", "-n", "0", "--logits", "/dev/stdout",
+    const char *arguments[16] = { "-q", "--tokens", arena_printf(b->arena, "@%s", b->entry->tokens_path), "--print-tokens", "-n", "0", "--logits", "/proc/self/fd/1",
                                   "-t", w.threads };
     if (w.chunk) { arguments[10] = "-ub"; arguments[11] = w.chunk; }
     struct bytes out;
@@ -349,7 +349,7 @@ static bool can_run(const char *target)
     return true;
 }
 
-static void run_target(const cJSON *manifest, const char *target, struct part part)
+static void run_target(const cJSON *manifest, const char *target, struct part part, const char *fuse)
 {
     static const char *const sets[] = { "quants", "models" };
     const char *seen[64];
@@ -375,8 +375,8 @@ static void run_target(const cJSON *manifest, const char *target, struct part pa
                 is_new = true;
             }
             if (!is_new || n_models++ % part.n != part.index) continue;
-            check_program(e, target, "layer", true, some_ways, COUNT_OF(some_ways));
-            check_program(e, target, "layer", false, some_ways, COUNT_OF(some_ways));
+            check_program(e, target, fuse, true, some_ways, COUNT_OF(some_ways));
+            check_program(e, target, fuse, false, some_ways, COUNT_OF(some_ways));
         }
     }
     printf("%zu formats in %u models, part %u of %u\n", n_seen, n_models, part.index + 1, part.n);
@@ -419,7 +419,7 @@ int main(int argc, char **argv)
         cJSON *manifest = cJSON_ParseWithLength((const char *)text.data, text.size);
         if (!manifest) die("%s/manifest.json is no JSON", test.data);
         if (strcmp(suite, "reference") == 0) run_reference(manifest);
-        else if (strcmp(suite, "target") == 0) run_target(manifest, argument ? argument : "native", parse_part(argc > 5 ? argv[5] : NULL));
+        else if (strcmp(suite, "target") == 0) run_target(manifest, argument ? argument : "native", parse_part(argc > 5 ? argv[5] : NULL), argc > 6 ? argv[6] : "layer");
         else if (strcmp(suite, "models") == 0 || strcmp(suite, "quants") == 0) run_native(manifest, suite, parse_part(argument));
         else die("unknown suite %s", suite);
         cJSON_Delete(manifest);

@@ -2,24 +2,31 @@
 #include "templates/gpu/attention_decode_tmpl.c"
 #include "templates/gpu/attention_unfused.h"
 
-/* Name; query heads, KV heads, dimensions; norms; rotated dimensions, pairs; splits, threads. */
-#define DECODE(name, n_head, n_head_kv, head_dim, norms, n_rot, neox, splits, threads) \
+/* Name; query heads, KV heads, dimensions; norms; rotated dimensions, pairs; splits, threads; are the splits a cluster? */
+#define DECODE(name, n_head, n_head_kv, head_dim, norms, n_rot, neox, splits, threads, cluster) \
     KERNEL(threads, 1) name(const struct forge_kernel_args a) \
     { \
         attention_decode(a, FLOATS(0), FLOATS(65536), FLOATS(131072), FLOATS(196608), norms ? VECTOR(0) : 0, norms ? VECTOR(1) : 0, 1e-6f, \
                          n_rot ? VECTOR(2) : 0, n_rot ? VECTOR(3) : 0, n_rot, neox, 256, FLOATS(262144), FLOATS(524288), (uint32_t *)(void *)BUFFER(786432), \
-                         n_head, n_head_kv, head_dim, 8192, 0.0883883f, splits, threads); \
+                         n_head, n_head_kv, head_dim, 8192, 0.0883883f, splits, threads, cluster); \
     }
 
-DECODE(llama_1b,  32,  8,  64, 0,  64, 0,  8, 256)
-DECODE(llama_8b,  32,  8, 128, 0, 128, 0, 16, 256)
-DECODE(qwen3_8b,  32,  8, 128, 1, 128, 1, 16, 256)
-DECODE(qwen2_7b,  28,  4, 128, 0, 128, 1, 16, 256)
-DECODE(llama_70b, 64,  8, 128, 0, 128, 0, 16, 256)
-DECODE(qwen3_32b, 64,  8, 128, 1, 128, 1, 16, 256)
-DECODE(phi_2,     32, 32,  96, 0,  32, 1,  4, 128)
-DECODE(gemma_2b,   8,  1, 256, 0, 256, 1, 16, 256)
-DECODE(tiny,       4,  4,  32, 0,   0, 0,  1,  64)
+DECODE(llama_1b,  32,  8,  64, 0,  64, 0,  8, 256, 0)
+DECODE(llama_8b,  32,  8, 128, 0, 128, 0, 16, 256, 0)
+DECODE(qwen3_8b,  32,  8, 128, 1, 128, 1, 16, 256, 0)
+DECODE(qwen2_7b,  28,  4, 128, 0, 128, 1, 16, 256, 0)
+DECODE(llama_70b, 64,  8, 128, 0, 128, 0, 16, 256, 0)
+DECODE(qwen3_32b, 64,  8, 128, 1, 128, 1, 16, 256, 0)
+DECODE(phi_2,     32, 32,  96, 0,  32, 1,  4, 128, 0)
+DECODE(gemma_2b,   8,  1, 256, 0, 256, 1, 16, 256, 0)
+#ifdef __NVPTX__
+DECODE(llama_1b_cluster,  32,  8,  64, 0,  64, 0,  8, 256, 1)
+DECODE(llama_8b_cluster,  32,  8, 128, 0, 128, 0,  8, 256, 1)
+DECODE(qwen3_8b_cluster,  32,  8, 128, 1, 128, 1,  8, 256, 1)
+DECODE(llama_70b_cluster, 64,  8, 128, 0, 128, 0,  8, 256, 1)
+DECODE(gemma_2b_cluster,   8,  1, 256, 0, 256, 1,  8, 256, 1)
+#endif
+DECODE(tiny,       4,  4,  32, 0,   0, 0,  1,  64, 0)
 
 KERNEL(256, 1) finish_rows(const struct forge_kernel_args a)
 {

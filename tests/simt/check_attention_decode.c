@@ -17,7 +17,7 @@ static uint32_t n_cases, n_failed;
 
 /* One shape; set before a kernel runs. */
 static struct shape {
-    uint32_t n_head, n_head_kv, head_dim, n_ctx, n_rot, neox, block, splits, threads, n_past, n_tokens;
+    uint32_t n_head, n_head_kv, head_dim, n_ctx, n_rot, neox, block, splits, threads, cluster, n_past, n_tokens;
     uint32_t normed, appends;                    /* q and k norms; the kernel appends k and v */
     float    scale, eps;
 } s;
@@ -160,9 +160,9 @@ static void rope_tables(void)
 static void fail(const char *what, double got, double want, uint32_t head, uint32_t d)
 {
     if (n_failed++ > 20) return;
-    printf("FAILED %s: kv %s heads %u/%u dim %u rot %u%s norm %u ctx %u past %u tokens %u splits %u threads %u appends %u: head %u [%u] is %g, should be %g\n", what,
+    printf("FAILED %s: kv %s heads %u/%u dim %u rot %u%s norm %u ctx %u past %u tokens %u splits %u threads %u cluster %u appends %u: head %u [%u] is %g, should be %g\n", what,
            kind_name[kind], s.n_head, s.n_head_kv, s.head_dim, s.n_rot, s.neox ? " neox" : "", s.normed, s.n_ctx, s.n_past, s.n_tokens, s.splits, s.threads,
-           s.appends, head, d, got, want);
+           s.cluster, s.appends, head, d, got, want);
 }
 /* Rounding of the cache around x: half a step, and the error of the float that was rounded. */
 static double cache_tolerance(double x, double block_max)
@@ -200,7 +200,7 @@ static void decode_kernel(const struct forge_kernel_args a)
 {
     attention_decode(a, floats(OUT), floats(Q), or_null(s.appends, K_NEW), or_null(s.appends, V_NEW), or_null(s.normed, Q_NORM), or_null(s.normed, K_NORM), s.eps,
                      or_null(s.n_rot, HI), or_null(s.n_rot, LO), s.n_rot, s.neox, s.block, floats(PARTS), floats(ML), (uint32_t *)(void *)floats(COUNTERS),
-                     s.n_head, s.n_head_kv, s.head_dim, s.n_ctx, s.scale, s.splits, s.threads);
+                     s.n_head, s.n_head_kv, s.head_dim, s.n_ctx, s.scale, s.splits, s.threads, s.cluster);
 }
 static void finish_kernel(const struct forge_kernel_args a)
 {
@@ -302,8 +302,9 @@ static void decode_case(uint32_t steps)
         memset(floats(OUT), 0xff, buffer[OUT].bytes);
         if (s.splits > 1) memset(floats(PARTS), 0xff, buffer[PARTS].bytes);
         if (s.splits > 1) memset(floats(ML), 0xff, buffer[ML].bytes);
-        simt_launch(decode_kernel, &args, ATTENTION_GROUPS(s.n_head, s.n_head_kv, s.head_dim, s.splits), 1, s.threads, WAVE,
-                    ATTENTION_LDS_BYTES(s.n_head, s.n_head_kv, s.head_dim, WAVE, s.threads), draw_below(3) ? draw_u32() : 0);
+        simt_launch_clusters(decode_kernel, &args, ATTENTION_GROUPS(s.n_head, s.n_head_kv, s.head_dim, s.splits), 1, s.threads, WAVE,
+                             ATTENTION_LDS_BYTES(s.n_head, s.n_head_kv, s.head_dim, WAVE, s.threads, s.splits, s.cluster),
+                             draw_below(3) ? draw_u32() : 0, s.cluster ? s.splits : 1);
         for (uint32_t h = 0; h < s.n_head_kv && s.appends; h++) {
             double want[HEAD_DIM_MAX];
             finish_ref(want, floats(K_NEW) + (size_t)h * s.head_dim, or_null(s.normed, K_NORM), s.n_past);
@@ -403,6 +404,7 @@ static void draw_shape(uint32_t group, uint32_t head_dim)
     s.splits = (const uint32_t[]){ 1, 2, 3, 4, 8, 16, 19 }[draw_below(7)];
     s.threads = WAVE * (1 + draw_below(8));
     if (draw_below(2)) s.threads = 256;
+    s.cluster = s.splits > 1 && s.splits <= ATTENTION_MAX_CLUSTER && draw_below(2);
 }
 
 int main(void)

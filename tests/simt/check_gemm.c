@@ -299,7 +299,7 @@ static bool check_case(const struct format *f, bool pair, uint32_t digits)
     c.x = x.bytes;
     c.times = calloc(n_y + GUARD, 1);
     const struct forge_kernel_args args = { 0 };
-    const uint32_t lds_bytes = GEMM_LDS_BYTES(f->tokens, f->tile_rows, GEMM_STAGES, digits, f->id == 0 ? 2 : 1, f->id == 1 || f->id == 30);
+    const uint32_t lds_bytes = GEMM_LDS_BYTES(f->tokens, f->tile_rows, GEMM_STAGES, digits, f->id == 0 ? 2 : 1, f->id == 1 || f->id == 30, GEMM_UNIT_STEPS);
     simt_launch(pair ? f->pair : f->product, &args, (c.n_tokens + f->tokens - 1) / f->tokens + random_in(0, 1),
                 (uint32_t)((c.rows + tile_rows - 1) / tile_rows), f->threads, WAVE, lds_bytes, n_cases++);
     bool ok = compare(f, pair ? "gate" : "product", c.y[0], value, exact[0], used[0]);

@@ -135,7 +135,7 @@ static const struct forge_gpu_kernel kernels[] = {
 };
 static const struct forge_gpu_launch gpu_decode[] = {
     { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .kv = 64, .weight = { 7 } },
-    { .name = "head", .kernel = 1, .layer = 0xffffffff, .grid_x = 3, .kv = 64 },
+    { .name = "head", .kernel = 1, .layer = 0xffffffff, .grid_x = 3, .cluster = 3, .kv = 64 },
 };
 static const struct forge_gpu_launch gpu_prefill[] = {
     { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .grid_tokens = 1, .kv = 64, .weight = { 7 } },

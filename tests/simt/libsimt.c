@@ -99,7 +99,7 @@ enum kind { COPY, CLEAR, LAUNCH, RECORD };
 struct op {
     enum kind kind;
     void *to; const void *from; size_t n; uint8_t value;
-    const struct function *function; uint32_t grid_x, grid_y, threads, lds; struct forge_kernel_args args;
+    const struct function *function; uint32_t grid_x, grid_y, threads, lds, cluster; struct forge_kernel_args args;
     struct event *event;
 };
 struct list { struct op *op; size_t n, capacity; };
@@ -121,8 +121,8 @@ static void run_launch(const struct op *op)
     if (n_launches == number_of("FORGE_SIMT_ABORT", 0)) abort();
     if (n_launches == number_of("FORGE_SIMT_FAULT", 0)) failure = LAUNCH_FAILURE;
     if (failure != 0) return;
-    simt_launch(op->function->kernel, &op->args, op->grid_x, op->grid_y, op->threads, op->function->module->wave, op->lds,
-                (uint32_t)number_of("FORGE_SIMT_SEED", 0));
+    simt_launch_clusters(op->function->kernel, &op->args, op->grid_x, op->grid_y, op->threads, op->function->module->wave, op->lds,
+                         (uint32_t)number_of("FORGE_SIMT_SEED", 0), op->cluster);
 }
 
 static void run_op(const struct op *op)
@@ -312,12 +312,14 @@ EXPORT int hipModuleGetFunction(void **out, void *module, const char *name)
     return 0;
 }
 
-/* size: of the grid in groups, then of a group in threads, x y z. */
-int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, void *stream, const void *args, size_t bytes);
-int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, void *stream, const void *args, size_t bytes)
+/* size: of the grid in groups, then of a group in threads, x y z.  cluster: groups of one, 1: none. */
+int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, unsigned cluster, void *stream, const void *args, size_t bytes);
+int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, unsigned cluster, void *stream, const void *args, size_t bytes)
 {
-    struct op op = { .kind = LAUNCH, .function = function, .grid_x = size[0], .grid_y = size[1], .threads = size[3], .lds = shared_bytes };
+    struct op op = { .kind = LAUNCH, .function = function, .grid_x = size[0], .grid_y = size[1], .threads = size[3], .lds = shared_bytes,
+                     .cluster = cluster };
     if (size[0] == 0 || size[1] == 0 || size[2] != 1 || size[3] == 0 || size[4] != 1 || size[5] != 1 || bytes != sizeof op.args) return INVALID;
+    if (cluster == 0 || cluster > SIMT_MAX_CLUSTER || size[0] % cluster != 0) return INVALID;
     memcpy(&op.args, args, sizeof op.args);
     return put(stream, &op);
 }
@@ -327,7 +329,7 @@ EXPORT int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_
 {
     const unsigned size[] = { grid_x, grid_y, grid_z, block_x, block_y, block_z };
     if (shared_bytes > 65536 || parameters != NULL || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3) return INVALID;
-    return simt_put_launch(function, size, shared_bytes, stream, extra[1], *(const size_t *)extra[3]);
+    return simt_put_launch(function, size, shared_bytes, 1, stream, extra[1], *(const size_t *)extra[3]);
 }
 
 EXPORT int hipStreamBeginCapture(void *stream, int mode)

@@ -16,7 +16,7 @@ int hipMemcpyDtoHAsync(void *, const void *, size_t, void *), hipMemcpyDtoDAsync
 int hipStreamCreateWithFlags(void **, unsigned), hipStreamQuery(void *), hipStreamDestroy(void *), hipEventCreateWithFlags(void **, unsigned);
 int hipEventRecord(void *, void *), hipEventQuery(void *), hipEventElapsedTime(float *, void *, void *), hipEventDestroy(void *);
 int hipModuleLoadData(void **, const void *), hipModuleUnload(void *), hipModuleGetFunction(void **, void *, const char *);
-int simt_put_launch(void *, const unsigned *, unsigned, void *, const void *, size_t), hipStreamBeginCapture(void *, int), hipStreamEndCapture(void *, void **);
+int simt_put_launch(void *, const unsigned *, unsigned, unsigned, void *, const void *, size_t), hipStreamBeginCapture(void *, int), hipStreamEndCapture(void *, void **);
 int hipGraphInstantiate(void **, void *, void **, char *, size_t), hipGraphLaunch(void *, void *), hipGraphDestroy(void *), hipGraphExecDestroy(void *);
 
 #define SAME(cuda, hip, parameters, arguments) EXPORT int cuda parameters; EXPORT int cuda parameters { return hip arguments; }
@@ -106,29 +106,34 @@ EXPORT int cuFuncSetAttribute(void *function, int attribute, int value)
     return 0;
 }
 
-static int launch(void *function, const unsigned *size, unsigned bytes, void *stream, void **parameters, void **extra)
+static int launch(void *function, const unsigned *size, unsigned bytes, unsigned cluster, void *stream, void **parameters, void **extra)
 {
     int allowed = SHARED_BYTES_FREE;
     for (size_t i = 0; i < MAX_FUNCTIONS && shared[i].function != NULL; i++)
         if (shared[i].function == function && shared[i].bytes > allowed) allowed = shared[i].bytes;
     if ((int)bytes > allowed || parameters != NULL || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != NULL) return INVALID;
-    return simt_put_launch(function, size, bytes, stream, extra[1], *(const size_t *)extra[3]);
+    return simt_put_launch(function, size, bytes, cluster, stream, extra[1], *(const size_t *)extra[3]);
 }
 
 EXPORT int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned bytes, void *s, void **p, void **extra);
 EXPORT int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned bytes, void *s, void **p, void **extra)
 {
     const unsigned size[6] = { gx, gy, gz, bx, by, bz };
-    return launch(f, size, bytes, s, p, extra);
+    return launch(f, size, bytes, 1, s, p, extra);
 }
 
 /* CUlaunchConfig and CUlaunchAttribute. */
-struct attribute { int id; char pad[4]; union { int allowed; char bytes[64]; } value; };
+struct attribute { int id; char pad[4]; union { int allowed; unsigned cluster[3]; char bytes[64]; } value; };
 struct config { unsigned size[6], shared_bytes; void *stream; const struct attribute *attributes; unsigned n_attributes; };
 
 EXPORT int cuLaunchKernelEx(const struct config *c, void *function, void **parameters, void **extra);
 EXPORT int cuLaunchKernelEx(const struct config *c, void *function, void **parameters, void **extra)
 {
-    if (c->n_attributes != 1 || c->attributes[0].id != 6 || c->attributes[0].value.allowed != 1) return INVALID;
-    return launch(function, c->size, c->shared_bytes, c->stream, parameters, extra);
+    unsigned cluster = 1;
+    for (unsigned i = 0; i < c->n_attributes; i++) {
+        const struct attribute *a = &c->attributes[i];
+        if (a->id == 4 && a->value.cluster[1] == 1 && a->value.cluster[2] == 1) cluster = a->value.cluster[0];
+        else if (a->id != 6 || a->value.allowed != 1) return INVALID;
+    }
+    return launch(function, c->size, c->shared_bytes, cluster, c->stream, parameters, extra);
 }

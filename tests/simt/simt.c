@@ -1,4 +1,7 @@
 /* simt.c -- lanes as fibers. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE                              /* MAP_ANONYMOUS */
+#endif
 #include "simt.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,8 +12,8 @@
 #include <ucontext.h>
 #endif
 
-enum { STACK_BYTES = 256 << 10, SHARE_BYTES = 128, MAX_WAVES = SIMT_MAX_THREADS / 32 };
-enum state { READY, AT_BARRIER, AT_SHARE, DONE };
+enum { STACK_BYTES = 256 << 10, SHARE_BYTES = 128, MAX_LANES = SIMT_MAX_THREADS * SIMT_MAX_CLUSTER, MAX_WAVES = MAX_LANES / 32 };
+enum state { READY, AT_BARRIER, AT_CLUSTER, AT_SHARE, DONE };
 
 struct lane {
 #if defined(__x86_64__)
@@ -22,14 +25,14 @@ struct lane {
     uint32_t   shares;                    /* wave operations so far */
 };
 
-_Alignas(128) uint8_t simt_lds[SIMT_LDS_BYTES];
-
+/* lanes: of the groups of a cluster, one after another; x: the first group's. */
 static struct {
     simt_kernel *kernel;
     const struct forge_kernel_args *args;
-    uint32_t threads, wave, x, y, current;
-    struct lane lanes[SIMT_MAX_THREADS];
+    uint32_t threads, wave, groups, x, y, current;
+    struct lane lanes[MAX_LANES];
     uint8_t *stacks;
+    _Alignas(1024) uint8_t lds[SIMT_MAX_CLUSTER][SIMT_LDS_BYTES];
     _Alignas(16) uint8_t shared[MAX_WAVES][2][64 * SHARE_BYTES];
 #if defined(__x86_64__)
     void *scheduler;
@@ -52,9 +55,12 @@ static void resume(struct lane *l) { swapcontext(&m.scheduler, &l->context); }
 static void yield(struct lane *l)  { swapcontext(&l->context, &m.scheduler); }
 #endif
 
-uint32_t simt_thread(void)  { return m.current; }
-uint32_t simt_group_x(void) { return m.x; }
-uint32_t simt_group_y(void) { return m.y; }
+uint32_t simt_thread(void)       { return m.current % m.threads; }
+uint32_t simt_group_x(void)      { return m.x + m.current / m.threads; }
+uint32_t simt_group_y(void)      { return m.y; }
+uint32_t simt_cluster_rank(void) { return m.current / m.threads; }
+uint8_t *simt_lds(uint32_t rank);
+uint8_t *simt_lds(uint32_t rank) { return m.lds[rank]; }
 
 static void wait_in(enum state state)
 {
@@ -63,8 +69,9 @@ static void wait_in(enum state state)
     yield(l);
 }
 
-void simt_barrier(void);
+void simt_barrier(void), simt_cluster_barrier(void);
 void simt_barrier(void) { wait_in(AT_BARRIER); }
+void simt_cluster_barrier(void) { wait_in(AT_CLUSTER); }
 
 /* Two areas take turns: a lane can be one operation ahead of a lane that still reads. */
 const void *simt_share(const void *mine, uint32_t bytes);
@@ -117,35 +124,51 @@ static bool release_wave(uint32_t first)
     if (!waiting || waiting + done < m.wave) return false;
     for (uint32_t i = first; i < first + m.wave; i++) {
         if (m.lanes[i].state != AT_SHARE) continue;
-        if (done) { fprintf(stderr, "simt: wave %u of group %u,%u: %u lanes ended, the others wait in a wave operation\n", first / m.wave, m.x, m.y, done); abort(); }
+        if (done) {
+            fprintf(stderr, "simt: wave %u of group %u,%u: %u lanes ended, the others wait in a wave operation\n", first % m.threads / m.wave,
+                    m.x + first / m.threads, m.y, done);
+            abort();
+        }
         m.lanes[i].state = READY;
     }
     return true;
 }
 
-static bool release_barrier(void)
+/* Lanes first .. first + n - 1, when all of them wait in this state; of a cluster, those that have not ended. */
+static bool release_barrier(enum state state, uint32_t first, uint32_t n)
 {
     uint32_t waiting = 0, done = 0;
-    for (uint32_t i = 0; i < m.threads; i++) {
-        waiting += m.lanes[i].state == AT_BARRIER;
+    for (uint32_t i = first; i < first + n; i++) {
+        waiting += m.lanes[i].state == state;
         done += m.lanes[i].state == DONE;
     }
-    if (!waiting || waiting + done < m.threads) return false;
-    if (done) { fprintf(stderr, "simt: group %u,%u: %u lanes ended, the others wait at a barrier\n", m.x, m.y, done); abort(); }
-    for (uint32_t i = 0; i < m.threads; i++) m.lanes[i].state = READY;
+    if (!waiting || waiting + done < n) return false;
+    if (done && state == AT_BARRIER) {
+        fprintf(stderr, "simt: group %u,%u: %u lanes ended, the others wait at a barrier\n", m.x + first / m.threads, m.y, done);
+        abort();
+    }
+    for (uint32_t i = first; i < first + n; i++)
+        if (m.lanes[i].state == state) m.lanes[i].state = READY;
     return true;
+}
+
+static bool release_barriers(void)
+{
+    bool released = false;
+    for (uint32_t g = 0; g < m.groups; g++) released |= release_barrier(AT_BARRIER, g * m.threads, m.threads);
+    return released || release_barrier(AT_CLUSTER, 0, m.groups * m.threads);
 }
 
 static uint32_t draw(uint32_t *seed) { *seed ^= *seed << 13; *seed ^= *seed >> 17; *seed ^= *seed << 5; return *seed; }
 
-static void run_group(uint32_t *seed)
+static void run_cluster(uint32_t *seed)
 {
-    for (uint32_t i = 0; i < m.threads; i++) lane_start(i);
-    const uint32_t turn = *seed ? draw(seed) % (m.threads / m.wave) : 0;
-    for (uint32_t n_done = 0; n_done < m.threads; ) {
+    const uint32_t n = m.threads * m.groups, turn = *seed ? draw(seed) % (n / m.wave) : 0;
+    for (uint32_t i = 0; i < n; i++) lane_start(i);
+    for (uint32_t n_done = 0; n_done < n; ) {
         bool ran = false;
-        for (uint32_t w = 0; w < m.threads / m.wave; w++) {
-            const uint32_t first = (w + turn) % (m.threads / m.wave) * m.wave;
+        for (uint32_t w = 0; w < n / m.wave; w++) {
+            const uint32_t first = (w + turn) % (n / m.wave) * m.wave;
             do {
                 for (uint32_t k = 0; k < m.wave; k++) {
                     const uint32_t i = first + (*seed & 1 ? m.wave - 1 - k : k);
@@ -157,35 +180,48 @@ static void run_group(uint32_t *seed)
                 }
             } while (release_wave(first));
         }
-        if (!ran && !release_barrier() && n_done < m.threads) {
+        if (!ran && !release_barriers() && n_done < n) {
             fprintf(stderr, "simt: group %u,%u: deadlock: lane 0 of each wave is in state", m.x, m.y);
-            for (uint32_t i = 0; i < m.threads; i += m.wave) fprintf(stderr, " %d", (int)m.lanes[i].state);
-            fprintf(stderr, " (0 ready, 1 barrier, 2 wave operation, 3 ended)\n");
+            for (uint32_t i = 0; i < n; i += m.wave) fprintf(stderr, " %d", (int)m.lanes[i].state);
+            fprintf(stderr, " (0 ready, 1 barrier, 2 barrier of the cluster, 3 wave operation, 4 ended)\n");
             abort();
         }
     }
 }
 
-void simt_launch(simt_kernel *kernel, const struct forge_kernel_args *args, uint32_t grid_x, uint32_t grid_y, uint32_t threads, uint32_t wave,
-                 uint32_t lds_bytes, uint32_t seed)
+void simt_launch_clusters(simt_kernel *kernel, const struct forge_kernel_args *args, uint32_t grid_x, uint32_t grid_y, uint32_t threads, uint32_t wave,
+                          uint32_t lds_bytes, uint32_t seed, uint32_t cluster)
 {
-    if (threads > SIMT_MAX_THREADS || threads % wave || lds_bytes > SIMT_LDS_BYTES) { fprintf(stderr, "simt: %u threads, wave %u, %u bytes of LDS\n", threads, wave, lds_bytes); abort(); }
+    if (threads > SIMT_MAX_THREADS || threads % wave || lds_bytes > SIMT_LDS_BYTES || cluster > SIMT_MAX_CLUSTER || grid_x % cluster) {
+        fprintf(stderr, "simt: %u threads, wave %u, %u bytes of LDS, clusters of %u\n", threads, wave, lds_bytes, cluster);
+        abort();
+    }
     if (!m.stacks) {
-        m.stacks = mmap(NULL, (size_t)SIMT_MAX_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        m.stacks = mmap(NULL, (size_t)MAX_LANES * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (m.stacks == MAP_FAILED) { perror("simt"); abort(); }
     }
     m.kernel = kernel;
     m.args = args;
     m.threads = threads;
     m.wave = wave;
-    const uint32_t n = grid_x * grid_y, turn = seed ? draw(&seed) % n : 0;
+    m.groups = cluster;
+    const uint32_t n = grid_x / cluster * grid_y, turn = seed ? draw(&seed) % n : 0;
     for (uint32_t g = 0; g < n; g++) {
         const uint32_t i = (g + turn) % n;
-        m.x = i % grid_x;
-        m.y = i / grid_x;
-        memset(simt_lds, SIMT_POISON, sizeof simt_lds);
-        run_group(&seed);
-        for (uint32_t k = lds_bytes; k < SIMT_LDS_BYTES; k++)
-            if (simt_lds[k] != SIMT_POISON) { fprintf(stderr, "simt: group %u,%u wrote LDS byte %u of %u\n", m.x, m.y, k, lds_bytes); abort(); }
+        m.x = i % (grid_x / cluster) * cluster;
+        m.y = i / (grid_x / cluster);
+        memset(m.lds, SIMT_POISON, cluster * sizeof *m.lds);
+        run_cluster(&seed);
+        for (uint32_t k = 0; k < cluster * SIMT_LDS_BYTES; k++)
+            if (k % SIMT_LDS_BYTES >= lds_bytes && m.lds[k / SIMT_LDS_BYTES][k % SIMT_LDS_BYTES] != SIMT_POISON) {
+                fprintf(stderr, "simt: group %u,%u wrote LDS byte %u of %u\n", m.x + k / SIMT_LDS_BYTES, m.y, k % SIMT_LDS_BYTES, lds_bytes);
+                abort();
+            }
     }
+}
+
+void simt_launch(simt_kernel *kernel, const struct forge_kernel_args *args, uint32_t grid_x, uint32_t grid_y, uint32_t threads, uint32_t wave,
+                 uint32_t lds_bytes, uint32_t seed)
+{
+    simt_launch_clusters(kernel, args, grid_x, grid_y, threads, wave, lds_bytes, seed, 1);
 }

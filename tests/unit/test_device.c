@@ -221,7 +221,7 @@ static void code_and_graphs(void **state)
 
     struct forge_kernel_args args = { .arena = arena, .mark = 2 };
     args.weight[11] = 5;
-    WORKS(device_launch(&d, function, 3, 2, 64, 512, &args, true, &error));
+    WORKS(device_launch(&d, function, 3, 2, 64, 512, &args, true, 3, &error));
     read_words(&d, host, arena);
     for (uint32_t i = 0; i < WORDS; i++) assert_int_equal(host[i], 2000 + i / 192 * 100 + i / 64 % 3 * 10 + (i % 64 == 63 ? 5 : 0));
 
@@ -230,9 +230,9 @@ static void code_and_graphs(void **state)
     WORKS(device_capture_begin(&d, &error));
     args.mark = 1;
     args.weight[11] = 0;
-    WORKS(device_launch(&d, function, 3, 2, 64, 0, &args, false, &error));
+    WORKS(device_launch(&d, function, 3, 2, 64, 0, &args, false, 0, &error));
     args.mark = 3;
-    WORKS(device_launch(&d, function, 3, 2, 64, 0, &args, false, &error));
+    WORKS(device_launch(&d, function, 3, 2, 64, 0, &args, false, 0, &error));
     WORKS(device_capture_end(&d, &graph, &error));
     args.mark = 7;
     read_words(&d, host, arena);
@@ -262,8 +262,8 @@ static void faults(void **state)
     WORKS(device_alloc(&d, &arena, WORDS * 4, "test", &error));
     const struct forge_kernel_args args = { .arena = arena };
     setenv("FORGE_SIMT_FAULT", "9", 1);                              /* 7 launches ran in the tests before */
-    WORKS(device_launch(&d, function, 3, 2, 64, 0, &args, false, &error));
-    assert_int_equal(device_launch(&d, function, 3, 2, 64, 0, &args, false, &error), FORGE_DEVICE_FAULT);
+    WORKS(device_launch(&d, function, 3, 2, 64, 0, &args, false, 0, &error));
+    assert_int_equal(device_launch(&d, function, 3, 2, 64, 0, &args, false, 0, &error), FORGE_DEVICE_FAULT);
     assert_non_null(strstr(error.text, "launching a kernel: unspecified launch failure (719)"));
     assert_int_equal(device_idle(&d, &idle, &error), FORGE_DEVICE_FAULT);
     assert_int_equal(device_clear(&d, arena, 4, &error), FORGE_DEVICE_FAULT);

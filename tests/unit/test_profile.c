@@ -79,6 +79,7 @@ static void known_gpus(void **state)
     assert_int_equal(p->lds_bytes, 232448);
     assert_int_equal(p->gpu.gemv_threads, 512);
     assert_true(p->dependent_launch);
+    assert_true(p->cluster);
     assert_true(p->bandwidth_gb_s > 4590 && p->bandwidth_gb_s < 4610);
     p = profile_load(a, FORGEC_SOURCE_DIR "/tests/simt/simt64.yaml", NULL);
     assert_string_equal(p->api, "host");
@@ -196,6 +197,7 @@ static void bad_files(void **state)
         { "inherits: gfx942\ntiles: {stage_threads: 96}\n", "not a multiple of the wave's 64 lanes" },
         { "inherits: gfx942\nwave: 48\n", "must be 32 or 64" },
         { "inherits: gfx942\nmma: mfma\n", "mma is for the api host" },
+        { "inherits: gfx942\ncluster: true\n", "cluster is for the api cuda" },
         { "inherits: gfx942\narch: sm_90\n", "begin with gfx" },
         { "inherits: gfx942\ngraph: maybe\n", ":2:8: " },
         { "inherits: gfx942\nactivation_digits: 3\n", "out of range (1 to 2)" },
