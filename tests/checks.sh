@@ -49,7 +49,14 @@ asan)
     echo "int main(void) { return 0; }" | "$clang" -x c -fsanitize=address -o "$dir/asan.probe" -
     "$dir/asan.probe" || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"      # LeakSanitizer does not work where ptrace is not allowed
     build "$dir/asan" -DFORGEC_SANITIZE=address,undefined
-    run_tests "$dir/asan" -E '^golden_[mpqxa]|^mxfp4|^compare' || failed=1      # those spend their time in clang, and on programs without sanitizers
+    # The others spend their time in clang, and on programs and kernels without sanitizers.
+    run_tests "$dir/asan" -E '^golden_[mpqxas]|^mxfp4|^compare|^isa_|^no_gpu|^simt_[^r]' || failed=1
+    for target in gfx1100 gfx942 sm_90; do
+        for options in '' '--exact --kv q8_0' '--fuse none'; do
+            # shellcheck disable=SC2086  # options are words
+            "$dir/asan/forgec" build "$model" -q -t $target --emit plan -o "$dir/asan.plan" $options || { echo "FAILED: build for $target $options"; failed=1; }
+        done
+    done
     head -c 1500 "$root/LICENSE" >"$dir/asan.prompt"
     undefined='-O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
     try_all() {

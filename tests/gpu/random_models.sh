@@ -3,7 +3,7 @@
 # machine) computes for them, as a folder that build_device.sh takes: GOLDEN=DIR build_device.sh ...
 set -eu
 [ $# -ge 3 ] || { echo "usage: random_models.sh FORGEC MAKE_GGUF DIR [SEED]" >&2; exit 2; }
-forgec=$1 make_gguf=$2 dir=$3 seed=${4:-$(date +%s)}
+forgec=$1 make_gguf=$2 dir=$3 seed=${4:-$(($(date +%s) % 60000000 + 1))}
 mkdir -p "$dir"
 echo "{" >"$dir/manifest.json"
 
@@ -37,7 +37,10 @@ END
 }
 
 # of each seed another shape: heads, head size, groups, widths
-pick() { seed=$((seed * 1103515245 % 2147483648 + 12345)); set -- $(echo "$@" | cut -d' ' -f$((seed / 65536 % $# + 1))); echo "$1"; }
+pick() {                # one of the arguments, by the seed
+    shift $((seed / 7 % $#))
+    echo "$1"
+}
 model long-llama llama 8100 8192 640 --layers 2 --embd 256 --ff 512 --heads 8 --kv-heads 2 --head-dim 64 --type Q4_K_M --untied
 model long-qwen3 qwen3 4500 6000 512 --layers 2 --embd 192 --ff 448 --heads 6 --kv-heads 3 --head-dim 128 --type Q8_0 --tied
 model wide-llama llama 700 1024 1024 --layers 1 --embd 2304 --ff 1280 --heads 4 --kv-heads 2 --head-dim 128 --type Q6_K --tied

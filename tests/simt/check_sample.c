@@ -126,7 +126,7 @@ static int is_near_border(const struct forge_sample_options *o, const float *log
     return found;
 }
 
-static uint32_t n_cases, n_failed, n_differ, n_draws;
+static uint32_t n_cases, n_failed, n_differ, n_draws, mark_word;
 
 static void fail(const struct test_case *t, uint32_t draw, const char *what)
 {
@@ -141,7 +141,7 @@ static int same_logits(const float *device, const float *host, uint32_t n)
     return 1;
 }
 
-static struct forge_gpu_step *begin_step(const struct test_case *t, int32_t *history, uint64_t *ring, uint32_t *mark)
+static struct forge_gpu_step *begin_step(const struct test_case *t, int32_t *history, uint64_t *ring)
 {
     const struct forge_sample_options *o = &t->o;
     struct forge_gpu_step *s = (struct forge_gpu_step *)(void *)guarded(sizeof *s);
@@ -165,7 +165,7 @@ static int check_draw(struct test_case *t, uint32_t draw, struct forge_sampler *
     memset(at.scratch, 0xff, SAMPLE_SCRATCH_BYTES(n, t->groups));
     const int32_t want = sampler_draw(sampler, host_logits);
     struct forge_random before_draw = { { step->random[0], step->random[1], step->random[2], step->random[3] } };
-    const struct forge_kernel_args args = { .step = step, .mark_at = mark, .mark = 7 };
+    const struct forge_kernel_args args = { .step = step, .mark_at = &mark_word, .mark = 7 };
     simt_launch(kernel, &args, t->groups, 1, t->threads, WAVE, SAMPLE_LDS_BYTES(n), below(4) ? (uint32_t)rnd() | 1u : 0);
     n_draws++;
     const int32_t got = position <= t->n_ctx ? step->history[position] : (int32_t)(uint32_t)step->ring[(draw + 1) % FORGE_GPU_RING];
@@ -195,13 +195,13 @@ static void check_case(struct test_case *t, uint32_t draws)
     const size_t scratch_bytes = SAMPLE_SCRATCH_BYTES(t->n_vocab, t->groups);
     uint8_t *history = guarded(history_bytes), *logits = guarded(logits_bytes), *scratch = guarded(scratch_bytes);
     static uint64_t ring[FORGE_GPU_RING];
-    uint32_t mark_word = 0;
+    mark_word = 0;
     for (uint32_t i = 0; i < t->n_prompt; i++) {
         const int32_t token = (int32_t)below(t->n_vocab < 12 ? t->n_vocab : below(2) ? 12 : t->n_vocab);
         ((int32_t *)(void *)history)[i] = token;
         sampler_accept(sampler, token);
     }
-    struct forge_gpu_step *step = begin_step(t, (int32_t *)(void *)history, ring, &mark_word);
+    struct forge_gpu_step *step = begin_step(t, (int32_t *)(void *)history, ring);
     at.n_vocab = t->n_vocab;
     at.n_ctx = t->n_ctx;
     at.groups = t->groups;
