@@ -120,8 +120,8 @@ static enum forge_status check_version(struct forge_device *d, struct forge_erro
     } else {
         d->version_major = version / 1000;
         snprintf(d->version_text, sizeof d->version_text, "CUDA %d.%d", d->version_major, version % 1000 / 10);
-        if (version < 12030)
-            return error_set(error, FORGE_NO_DEVICE, "the NVIDIA driver is for %s: too old, 12.3 is needed (driver 545 or newer)", d->version_text);
+        if (version < 12050)
+            return error_set(error, FORGE_NO_DEVICE, "the NVIDIA driver is for %s: too old, 12.5 is needed (driver 555 or newer)", d->version_text);
     }
     return FORGE_OK;
 }

@@ -124,7 +124,7 @@ check cuda-check 0 "$cuda" --check; out_has "CUDA 12.8"; out_has "sm_90 is the o
 check cuda-bench 0 "$cuda" --bench -p 64 -n 8 -r 1; out_has "tg8"
 check cuda-older 9 env FORGE_SIMT_SM=89 "$cuda" -p x --target sm_90; err_has "sm_89"
 check cuda-newer 0 env FORGE_SIMT_SM=100 "$cuda" -q -p Once -n 8 --temp 0; out_is "$greedy"; err_empty
-check cuda-driver 8 env FORGE_SIMT_CUDA=12020 "$cuda" -p x --target sm_90; err_has "12.3 is needed"
+check cuda-driver 8 env FORGE_SIMT_CUDA=12040 "$cuda" -p x --target sm_90; err_has "12.5 is needed"
 check cuda-none 8 env FORGE_CUDA_LIBRARY="$tmp/none" "$cuda" -p x --target sm_90; err_has "NVIDIA"
 check cuda-fault 10 env FORGE_SIMT_FAULT=5 "$cuda" -q -p Once --temp 0 -n 20; err_has "the launch that ran last: append of layer 3"
 
