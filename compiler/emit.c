@@ -6,6 +6,7 @@
 #include "resource.h"
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- templates, pasted once each ---- */
@@ -74,6 +75,24 @@ const char *emit_format_name(struct arena *a, const struct quant_info *q)
     char *name = arena_strdup(a, q->name);
     for (char *c = name; *c && (c == name || q->name[0] != 'Q'); c++) *c = (char)tolower((unsigned char)*c);
     return name;
+}
+
+/* ---- pieces of functions ---- */
+
+const char *emit_float(struct arena *a, double x)
+{
+    const char *s = arena_printf(a, "%.9g", (double)(float)x);
+    return arena_printf(a, "%s%sf", s, strpbrk(s, ".en") ? "" : ".0");
+}
+
+void emit_line(struct text *body, uint32_t *depth, const char *kernel, const char *fmt, va_list args)
+{
+    char line[1024];
+    const int n = vsnprintf(line, sizeof line, fmt, args);
+    if (n < 1 || (size_t)n >= sizeof line) die("kernel %s has a line of %d characters; this is a mistake in forgec, please report it", kernel, n);
+    if (line[0] == '}') --*depth;
+    text_printf(body, "%*s%s\n", (int)(4 * *depth), "", line);
+    if (line[n - 1] == '{') ++*depth;
 }
 
 /* ---- text that came from the model ---- */

@@ -2,6 +2,7 @@
  * into the 16-bit form the matrix units read, and what works on whole heads follows in a kernel of its own. */
 #include "emit_gpu_kernel.h"
 #include "emit_kernel.h"
+#include "emit_parts.h"
 #include "../templates/gpu/attention_prefill_sizes.h"
 #include "../templates/gpu/attention_sizes.h"
 #include "../templates/gpu/gemm_sizes.h"
@@ -38,12 +39,6 @@ struct emitter {
 
 /* ---- small pieces ---- */
 
-static const char *f32_text(struct arena *a, double x)
-{
-    const char *s = arena_printf(a, "%.9g", (double)(float)x);
-    return arena_printf(a, "%s%sf", s, strpbrk(s, ".en") ? "" : ".0");
-}
-
 static uint32_t slot_at(struct emitter *e, uint64_t offset)
 {
     for (uint32_t i = 0; i < e->launch.n_weights; i++) if (e->launch.weights[i] == offset) return i;
@@ -63,14 +58,9 @@ static void put(struct emitter *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static void put(struct emitter *e, const char *fmt, ...)
 {
     va_list args;
-    char line[1024];
     va_start(args, fmt);
-    const int n = vsnprintf(line, sizeof line, fmt, args);
+    emit_line(&e->body, &e->depth, e->group->name, fmt, args);
     va_end(args);
-    if (n < 1 || (size_t)n >= sizeof line) die("kernel %s has a line of %d characters; this is a mistake in forgec, please report it", e->group->name, n);
-    if (line[0] == '}') e->depth--;
-    text_printf(&e->body, "%*s%s\n", (int)(4 * e->depth), "", line);
-    if (line[n - 1] == '{') e->depth++;
 }
 
 static const char *row_at(struct emitter *e, const struct buffer *b, const char *t)
@@ -324,7 +314,7 @@ static void put_decode_input(struct emitter *e, uint64_t floats_at)
     const struct node *in = e->group->input;
     const uint32_t threads = e->profile->gpu.gemv_threads;
     const struct weight *norm = e->group->norm ? e->group->norm->weight : NULL;
-    const char *row = row_at(e, &e->plan->f32[in->index], e->prefill ? "first_token(a) + group_y()" : "0"), *eps = f32_text(e->arena, e->model->norm_eps);
+    const char *row = row_at(e, &e->plan->f32[in->index], e->prefill ? "first_token(a) + group_y()" : "0"), *eps = emit_float(e->arena, e->model->norm_eps);
     if (e->group->norm) put(e, "row_begin(&row, %s, /* cols */ %u, %u);", row, in->cols, threads);
     for (uint32_t form = 0; form < 2; form++) {
         if (form == 0 ? !e->gg->needs_acts : !e->gg->needs_floats) continue;
@@ -407,7 +397,7 @@ static void put_stage_kernel(struct emitter *e, const struct buffer *stage, bool
     put_token(e);
     put(e, "stage_rows(ROW(%llu, %llu, t), /* rest */ %llu, %s, %s, /* cols */ %u, %s, /* norm */ %u, /* bf16 */ %u, %u);", (ull)stage->offset, (ull)stage->stride,
         0ull, row_at(e, x, "t"), g->norm ? vector_of(e, g->norm->weight) : "0", g->input->cols,
-        f32_text(e->arena, e->model->norm_eps), g->norm != NULL, bf16, e->profile->gpu.stage_threads);
+        emit_float(e->arena, e->model->norm_eps), g->norm != NULL, bf16, e->profile->gpu.stage_threads);
     e->launch.name = arena_printf(e->arena, "%s_in", g->name);
     end_kernel(e, e->launch.name, e->profile->gpu.stage_threads, 1, STAGE_LDS_BYTES);
 }
@@ -545,14 +535,15 @@ static void put_attention_decode(struct emitter *e)
     const char *q = row_at(e, from ? raw_of(e, from, h.q) : &p->f32[n->inputs[0]->index], "0");
     const char *k = from ? row_at(e, raw_of(e, from, h.k), "0") : "0", *v = from ? row_at(e, raw_of(e, from, h.v), "0") : "0";
     put(e, "attention_decode(a, %s, /* q, k, v */ %s, %s, %s,", row_at(e, &p->f32[n->index], "0"), q, k, v);
-    put(e, "    /* norms */ %s, %s, %s, %s,", vector_of(e, h.q_norm), vector_of(e, h.k_norm), f32_text(e->arena, m->norm_eps), rope_args(e, h.q_rope));
+    put(e, "    /* norms */ %s, %s, %s, %s,", vector_of(e, h.q_norm), vector_of(e, h.k_norm), emit_float(e->arena, m->norm_eps), rope_args(e, h.q_rope));
     put(e, "    /* parts */ FLOATS(%llu), FLOATS(%llu), (uint32_t *)(void *)BUFFER(%llu), /* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u, %s, /* splits */ %u, %u, /* cluster */ %u);", (ull)p->parts_offset,
-        (ull)p->gpu->parts_ml, (ull)p->gpu->zero, n->heads, heads_kv, m->head_dim, p->options.n_ctx, f32_text(e->arena, 1 / sqrt((double)m->head_dim)), splits, t->gpu.attention_threads,
+        (ull)p->gpu->parts_ml, (ull)p->gpu->zero, n->heads, heads_kv, m->head_dim, p->options.n_ctx, emit_float(e->arena, 1 / sqrt((double)m->head_dim)), splits, t->gpu.attention_threads,
         cluster);
     e->launch.kv = p->kv_layer[n->inputs[1]->layer];
     e->launch.grid_x = ATTENTION_GROUPS(n->heads, heads_kv, m->head_dim, splits);
     e->launch.cluster = cluster ? splits : 0;
-    end_kernel(e, e->group->name, t->gpu.attention_threads, 1, ATTENTION_LDS_BYTES(n->heads, heads_kv, m->head_dim, t->wave, t->gpu.attention_threads, splits, cluster));
+    end_kernel(e, e->group->name, t->gpu.attention_threads, ATTENTION_RESIDENT(plan_copies_reach_lds(t), (uint32_t)p->options.kv, m->head_dim, t->gpu.attention_threads),
+               ATTENTION_LDS_BYTES(n->heads, heads_kv, m->head_dim, t->wave, t->gpu.attention_threads, splits, cluster));
 }
 
 /* Heads of a chunk: normed, rotated and stored in one go. */
@@ -566,7 +557,7 @@ static void put_heads_prefill(struct emitter *e, const struct group *from)
     text_printf(&e->note, " *%s%s KV append\n", h.q_norm || h.k_norm ? " head norms," : "", h.q_rope ? " rotations," : "");
     put_token(e);
     put(e, "qkv_finish(a, t, %s, %s, %s,", row_at(e, raw_of(e, from, h.q), "t"), row_at(e, raw_of(e, from, h.k), "t"), row_at(e, raw_of(e, from, h.v), "t"));
-    put(e, "    /* norms */ %s, %s, %s, %s, /* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u, %u);", vector_of(e, h.q_norm), vector_of(e, h.k_norm), f32_text(e->arena, m->norm_eps),
+    put(e, "    /* norms */ %s, %s, %s, %s, /* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u, %u);", vector_of(e, h.q_norm), vector_of(e, h.k_norm), emit_float(e->arena, m->norm_eps),
         rope_args(e, h.q_rope), n->heads, heads_kv, m->head_dim, e->plan->options.n_ctx, threads);
     e->launch.kv = e->plan->kv_layer[n->inputs[1]->layer];
     e->launch.grid_x = HEAD_GROUPS(n->heads + 2 * heads_kv, e->profile->wave, threads);
@@ -591,7 +582,7 @@ static void put_attention_prefill(struct emitter *e)
     put_start(e);
     put(e, "attention_prefill(a, BUFFER(%llu), /* stride */ %llu, /* rest */ %llu, /* as */ %u, BUFFER(%llu), /* stride */ %llu, /* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u, %s, "
            "/* digits */ %u, %u);", (ull)out->offset, (ull)out->stride, 0ull, kind, (ull)q->offset, (ull)q->stride, n->heads, heads_kv,
-        m->head_dim, p->options.n_ctx, f32_text(e->arena, 1 / sqrt((double)m->head_dim)), digits, threads);
+        m->head_dim, p->options.n_ctx, emit_float(e->arena, 1 / sqrt((double)m->head_dim)), digits, threads);
     e->launch.kv = p->kv_layer[n->inputs[1]->layer];
     e->launch.grid_x = ATTENTION_PREFILL_GROUPS(n->heads, heads_kv);
     e->launch.grid_tokens = ATTENTION_PREFILL_TOKENS(kv, digits, n->heads, heads_kv, m->head_dim, t->wave, threads, async);
@@ -620,7 +611,7 @@ static void put_norm(struct emitter *e)
     begin_kernel(e);
     put_token(e);
     put(e, "norm_row(%s, %s, %s, /* cols */ %u, %s, %u);", row_at(e, &e->plan->f32[n->index], "t"), row_at(e, &e->plan->f32[e->group->input->index], "t"), vector_of(e, n->weight), n->cols,
-        f32_text(e->arena, e->model->norm_eps), threads);
+        emit_float(e->arena, e->model->norm_eps), threads);
     end_kernel(e, e->group->name, threads, 1, STAGE_LDS_BYTES);
 }
 
@@ -641,7 +632,7 @@ static void put_operation(struct emitter *e, const struct node *n, const struct 
     case OP_glu_silu: put(e, "glu_silu_row(%s, %s, %s, /* cols */ %u, %u);", to, from, row_at(e, second, "t"), n->cols, threads); break;
     case OP_glu_gelu: put(e, "glu_gelu_row(%s, %s, %s, /* cols */ %u, %u);", to, from, row_at(e, second, "t"), n->cols, threads); break;
     case OP_headnorm:
-        put(e, "headnorm_row(%s, %s, %s, %s, /* heads */ %u, /* head_dim */ %u, %u);", to, from, vector_of(e, n->weight), f32_text(e->arena, m->norm_eps), heads, m->head_dim, threads);
+        put(e, "headnorm_row(%s, %s, %s, %s, /* heads */ %u, /* head_dim */ %u, %u);", to, from, vector_of(e, n->weight), emit_float(e->arena, m->norm_eps), heads, m->head_dim, threads);
         break;
     case OP_rope: {
         const char *tables = arena_printf(e->arena, "VECTOR(%u), VECTOR(%u)", slot_at(e, e->plan->rope_hi), slot_at(e, e->plan->rope_lo));
@@ -699,7 +690,7 @@ static void put_attention_unfused(struct emitter *e)
         begin_kernel(e);
         note_attention(e);
         put_token(e);
-        if (i == 0) put(e, "attention_scores(a, %s, %s, t, %s, %s, %s, %u);", scores, q, rows, heads, f32_text(e->arena, 1 / sqrt((double)m->head_dim)), threads);
+        if (i == 0) put(e, "attention_scores(a, %s, %s, t, %s, %s, %s, %u);", scores, q, rows, heads, emit_float(e->arena, 1 / sqrt((double)m->head_dim)), threads);
         if (i == 1) put(e, "attention_mask(a, %s, t, %s, /* n_ctx */ %u, %u);", scores, rows, p->options.n_ctx, threads);
         if (i == 2) put(e, "attention_softmax(a, %s, t, %s, /* n_ctx */ %u, %u);", scores, rows, p->options.n_ctx, threads);
         if (i == 3) put(e, "attention_weighted_sum(a, %s, %s, t, %s, %s, %u);", out, scores, rows, heads, threads);

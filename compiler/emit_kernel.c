@@ -1,6 +1,7 @@
 /* emit_kernel.c -- group -> function text.  A group becomes a decode function (one token, rows shared out among the threads) and
  * a prefill function (a chunk of tokens); where prefill needs its input normed or quantised first, one more function does that. */
 #include "emit_kernel.h"
+#include "emit_parts.h"
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,12 +31,6 @@ typedef unsigned long long ull;
 
 /* ---- small pieces ---- */
 
-static const char *f32_text(struct arena *a, double x)
-{
-    const char *s = arena_printf(a, "%.9g", (double)(float)x);
-    return arena_printf(a, "%s%sf", s, strpbrk(s, ".en") ? "" : ".0");
-}
-
 /* Index of w among the launch's weights. */
 static uint32_t weight_slot(struct emitter *e, uint64_t offset)
 {
@@ -52,14 +47,9 @@ static void put(struct emitter *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static void put(struct emitter *e, const char *fmt, ...)
 {
     va_list args;
-    char line[1024];
     va_start(args, fmt);
-    const int n = vsnprintf(line, sizeof line, fmt, args);
+    emit_line(&e->body, &e->depth, e->group->name, fmt, args);
     va_end(args);
-    if (n < 1 || (size_t)n >= sizeof line) die("kernel %s has a line of %d characters; this is a mistake in forgec, please report it", e->group->name, n);
-    if (line[0] == '}') e->depth--;
-    text_printf(&e->body, "%*s%s\n", (int)(4 * e->depth), "", line);
-    if (line[n - 1] == '{') e->depth++;
 }
 
 static const char *format_of(struct emitter *e, const struct weight *w) { return emit_format_name(e->arena, w->tensor->quant); }
@@ -101,7 +91,7 @@ static void put_chain(struct emitter *e, const struct branch *b, uint32_t unit, 
         switch (c->op) {
         case OP_bias: put(e, "add_bias(y, VECTOR(%u) + r, %s);", slot_of(e, c->weight), n); break;
         case OP_headnorm:
-            put_heads(e, unit, n, arena_printf(a, "rmsnorm($y, $y, VECTOR(%u), %u, %s);", slot_of(e, c->weight), head_dim, f32_text(a, m->norm_eps)));
+            put_heads(e, unit, n, arena_printf(a, "rmsnorm($y, $y, VECTOR(%u), %u, %s);", slot_of(e, c->weight), head_dim, emit_float(a, m->norm_eps)));
             break;
         case OP_rope:
             put_heads(e, unit, n, arena_printf(a, "rope_apply($y, FLOAT_ROW(BUFFER(%lluu), %u, %s), /* n_rot */ %u, /* head_dim */ %u, /* neox */ %u);",
@@ -152,7 +142,7 @@ static void put_stage(struct emitter *e)
     if (e->group->norm) {
         const struct weight *w = e->group->norm->weight;
         const char *vector = w ? arena_printf(e->arena, "VECTOR(%u)", slot_of(e, w)) : "0";
-        put(e, "rmsnorm(xf, x, %s, %u, %s);", vector, cols, f32_text(e->arena, e->model->norm_eps));
+        put(e, "rmsnorm(xf, x, %s, %u, %s);", vector, cols, emit_float(e->arena, e->model->norm_eps));
     }
     if (e->gp->needs_q8) put(e, "quantize_row(xq, %s, %u);", e->group->norm ? "xf" : "x", cols);
 }
@@ -348,7 +338,7 @@ static void put_norm(struct emitter *e)
     put(e, "const struct span s = share(a->n_tokens - t0, thread, n_threads);");
     put(e, "for (uint32_t t = t0 + s.first; t < t0 + s.last; t++)");
     put(e, "    rmsnorm(FLOAT_ROW(BUFFER(%lluu), %lluu, t), FLOAT_ROW(BUFFER(%lluu), %lluu, t), %s, %u, %s);", (ull)y->offset, (ull)y->stride, (ull)x->offset, (ull)x->stride,
-        n->weight ? arena_printf(e->arena, "VECTOR(%u)", slot_of(e, n->weight)) : "0", n->cols, f32_text(e->arena, e->model->norm_eps));
+        n->weight ? arena_printf(e->arena, "VECTOR(%u)", slot_of(e, n->weight)) : "0", n->cols, emit_float(e->arena, e->model->norm_eps));
 }
 
 /* Operations on finished values: pieces of one unit of rows of one token. */
@@ -405,7 +395,7 @@ static struct attention_text attention_text(struct emitter *e)
     at.width = at.group * m->head_dim;
     at.k_head = arena_printf(e->arena, "kv_k_%s(a->kv + l->kv, h, %u, %u)", at.kv, m->head_dim, n_ctx);
     at.v_head = arena_printf(e->arena, "kv_v_%s(a->kv + l->kv, h, %u, %u, %u)", at.kv, at.heads_kv, m->head_dim, n_ctx);
-    at.sizes = arena_printf(e->arena, "/* group */ %u, /* head_dim */ %u, %s, /* cap */ 0", at.group, m->head_dim, f32_text(e->arena, 1 / sqrt((double)m->head_dim)));
+    at.sizes = arena_printf(e->arena, "/* group */ %u, /* head_dim */ %u, %s, /* cap */ 0", at.group, m->head_dim, emit_float(e->arena, 1 / sqrt((double)m->head_dim)));
     e->launch.kv = e->plan->kv_layer[n->inputs[1]->layer];
     return at;
 }

@@ -107,7 +107,7 @@ kernels)
         level=$1 runner=$2; shift 2
         echo "-- $simd $level $*"
         for check in matmul ops; do
-            if [ $check = matmul ]; then sources='compiler/pack.c templates/ref/dequant.c'; else sources=templates/ref/ops.c; fi
+            if [ $check = matmul ]; then sources='compiler/pack.c compiler/blocks.c templates/ref/dequant.c'; else sources=templates/ref/ops.c; fi
             # shellcheck disable=SC2086  # sources are words
             "$clang" -std=c11 "$level" -ffp-contract=off -Wno-psabi -Wno-pass-failed "-DFORGE_SIMD_$simd" "$@" -I compiler -I templates/cpu -I templates/ref \
                 "tests/kernel/check_$check.c" $sources -o "$dir/check_$check.$simd" -lm
