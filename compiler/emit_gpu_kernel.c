@@ -542,7 +542,7 @@ static void put_attention_decode(struct emitter *e)
     e->launch.kv = p->kv_layer[n->inputs[1]->layer];
     e->launch.grid_x = ATTENTION_GROUPS(n->heads, heads_kv, m->head_dim, splits);
     e->launch.cluster = cluster ? splits : 0;
-    end_kernel(e, e->group->name, t->gpu.attention_threads, ATTENTION_RESIDENT(plan_copies_reach_lds(t), (uint32_t)p->options.kv, m->head_dim, t->gpu.attention_threads),
+    end_kernel(e, e->group->name, t->gpu.attention_threads, 1,
                ATTENTION_LDS_BYTES(n->heads, heads_kv, m->head_dim, t->wave, t->gpu.attention_threads, splits, cluster));
 }
 

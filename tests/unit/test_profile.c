@@ -188,7 +188,7 @@ static void bad_files(void **state)
         { "inherits: gfx1151\nsimd: avx2\n", ":2:1: " },
         { "inherits: x86-64-v3\narch: gfx1151\n", ":2:1: " },
         { "inherits: gfx1151\nkind: cpu\n", ":2:7: cpu inherits a target of the other kind" },
-        { "inherits: gfx1151\ntiles: {gemm_groups: 2}\n", "gemm_groups" },
+        { "inherits: gfx1151\ntiles: {attention_block: 64}\n", "attention_block" },
         { "inherits: gfx1151\ntiles: {gemm_rows: 24}\n", "multiple of 16" },
         { "inherits: gfx1151\ntiles: {gemv_lanes: 12}\n", "power of two" },
         { "inherits: gfx1151\ntiles: {gemv_lanes: 64}\n", "up to the wave's 32 lanes" },
@@ -227,7 +227,7 @@ static void unknown_name_lists_the_others(void **state)
     die_handler = on_die;
     if (!setjmp(escape)) profile_load(a, "pentium", NULL);
     die_handler = NULL;
-    assert_non_null(strstr(message, "aarch64, gfx1100, gfx1151, gfx942, portable, sm_90, x86-64-v3, x86-64-v4"));
+    assert_non_null(strstr(message, "aarch64, gfx1100, gfx1151, gfx942, portable, sm_90, sm_90a, x86-64-v3, x86-64-v4"));
     arena_destroy(a);
 }
 
