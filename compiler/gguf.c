@@ -428,7 +428,8 @@ static void take_tensors(struct reader *r, struct gguf *g, uint64_t alignment, b
         } else if (!header_only || begin > INT64_MAX) {
             r->name = t->name;
             r->name_size = strlen(t->name);
-            if (!room) fail(r, t->offset, "the file has only a header; --weights none builds without the weights");
+            if (!room)
+                fail(r, t->offset, "%" PRIu64 " bytes of data do not fit in the 0 bytes behind the header; " DAMAGED ", or only a header: --weights none builds without the weights", t->bytes);
             fail(r, t->offset, "%" PRIu64 " bytes of data at offset %" PRIu64 " do not fit in the %" PRIu64 " bytes behind the header; " DAMAGED,
                  t->bytes, begin, room);
         }

@@ -304,8 +304,10 @@ EXPORT int hipModuleGetFunction(void **out, void *module, const char *name)
 {
     const struct module *m = module;
     void *address = dlsym(m->library, name);
-    struct function *f = address != NULL ? calloc(1, sizeof *f) : NULL;      /* lives as long as the process */
-    if (f == NULL) return NOT_FOUND;
+    static struct function functions[4096];                                  /* they live as long as the process */
+    static uint32_t n_functions;
+    if (address == NULL || n_functions == 4096) return NOT_FOUND;
+    struct function *f = &functions[n_functions++];
     memcpy(&f->kernel, &address, sizeof address);
     f->module = m;
     *out = f;

@@ -1,6 +1,7 @@
 /* Kernels through cc_compile for every GPU target and what code_object.c reads from the results, whole and damaged. */
 #include "../../compiler/cc.h"
 #include "../../compiler/code_object.h"
+#include "../../runtime/abi_gpu.h"
 #include "die_capture.h"
 #include <elf.h>
 #include <setjmp.h>
@@ -67,7 +68,7 @@ static void kernels_are_found(void **state)
         assert_int_equal(k[1].threads, 128);
         for (size_t i = 0; i < n; i++) {
             assert_int_equal(k[i].wave, p->wave);
-            assert_int_equal(k[i].kernarg_bytes, 144);
+            assert_int_equal(k[i].kernarg_bytes, sizeof(struct forge_kernel_args));
             assert_int_equal(k[i].scratch_bytes + k[i].vgpr_spills + k[i].lds_bytes + k[i].dynamic_stack, 0);
             if (strcmp(p->api, "cuda")) assert_in_range(k[i].vgprs, 1, 32);
         }
