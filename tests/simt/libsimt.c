@@ -274,9 +274,11 @@ EXPORT int hipModuleLoadData(void **out, const void *image)
     const Elf64_Ehdr *elf = image;
     if (memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_type != ET_DYN) return NO_BINARY;
     const size_t bytes = elf->e_shoff + (size_t)elf->e_shnum * elf->e_shentsize;
-    struct module *m = calloc(1, sizeof *m);
+    static struct module modules[256];                                       /* they live as long as the process, also after a fault */
+    static uint32_t n_modules;
+    struct module *m = &modules[n_modules];
     const int fd = memfd_create("module", MFD_CLOEXEC);
-    if (m == NULL || fd < 0 || write(fd, image, bytes) != (ssize_t)bytes) { free(m); return NO_MEMORY; }
+    if (n_modules == 256 || fd < 0 || write(fd, image, bytes) != (ssize_t)bytes) return NO_MEMORY;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     show_to_modules();
     m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -284,10 +286,10 @@ EXPORT int hipModuleLoadData(void **out, const void *image)
     const uint32_t *wave = m->library != NULL ? dlsym(m->library, "forge_simt_wave") : NULL;
     if (wave == NULL) {
         fprintf(stderr, "libsimt: %s\n", m->library != NULL ? "the module has no forge_simt_wave" : dlerror());
-        free(m);
         return NO_BINARY;
     }
     m->wave = *wave;
+    n_modules++;
     *out = m;
     return 0;
 }
@@ -296,7 +298,6 @@ EXPORT int hipModuleUnload(void *module)
 {
     struct module *m = module;
     dlclose(m->library);
-    free(m);
     return 0;
 }
 
