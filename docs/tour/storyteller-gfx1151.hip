@@ -8,6 +8,7 @@
 /* weights: f2a38366620faa575f429e3a14f065a3 */
 #define KV f16
 #define GEMM_STAGES 1
+#define GEMM_UNIT_STEPS 1
 
 /* ---- begin templates/gpu/launch.h ---- */
 /* launch.h -- what every emitted GPU kernel uses: where its work begins, and where the rows of a product go. */
@@ -1160,10 +1161,17 @@ DEVICE void glu_gelu_row(float *out, const float *gate, const float *up, const u
 #define ATTENTION_WAVE_FLOATS(heads, head_dim, wave) \
     ((heads) * ((head_dim) > (wave) / ATTENTION_LANES(head_dim) * ATTENTION_MAX_ROWS \
                 ? (head_dim) : (wave) / ATTENTION_LANES(head_dim) * ATTENTION_MAX_ROWS))
-#define ATTENTION_LDS_FLOATS(heads, head_dim, wave, threads) \
-    ((heads) * ATTENTION_LANES(head_dim) * 8u + (threads) / (wave) * (ATTENTION_WAVE_FLOATS(heads, head_dim, wave) + 2u * (heads)) + 4u)
-#define ATTENTION_LDS_BYTES(n_head, n_head_kv, head_dim, wave, threads) \
-    (4u * ATTENTION_LDS_FLOATS(ATTENTION_HEADS(n_head, n_head_kv, head_dim), head_dim, wave, threads))
+/* Splits that can be a cluster, each of which merges a share of the fours of columns and gets that share from every split, with maxima and totals. */
+#define ATTENTION_MAX_CLUSTER 8u
+#define ATTENTION_SHARE(heads, head_dim, splits) (((heads) * (head_dim) / 4u + (splits) - 1u) / (splits))
+#define ATTENTION_RECEIVED_FLOATS(heads, head_dim, splits, cluster) \
+    ((cluster) ? (splits) * (4u * ATTENTION_SHARE(heads, head_dim, splits) + 2u * (heads)) : 0u)
+#define ATTENTION_LDS_FLOATS(heads, head_dim, wave, threads, splits, cluster) \
+    ((heads) * ATTENTION_LANES(head_dim) * 8u + (threads) / (wave) * (ATTENTION_WAVE_FLOATS(heads, head_dim, wave) + 2u * (heads)) \
+     + ATTENTION_RECEIVED_FLOATS(heads, head_dim, splits, cluster) + 4u)
+/* cluster: 1 if the splits are one. */
+#define ATTENTION_LDS_BYTES(n_head, n_head_kv, head_dim, wave, threads, splits, cluster) \
+    (4u * ATTENTION_LDS_FLOATS(ATTENTION_HEADS(n_head, n_head_kv, head_dim), head_dim, wave, threads, splits, cluster))
 
 /* In the arena: sums of the splits, their maxima and totals, and the counters (zero before the first launch). */
 #define ATTENTION_PARTS_BYTES(n_head, n_head_kv, head_dim, splits) \
@@ -1482,7 +1490,8 @@ DEVICE void rope_row(float *out, const float *x, const float *hi, const float *l
  * lanes, 8 columns each; a wave reads `slots` rows at once and keeps up to `rows` such loads of K, and of V, in flight.
  * The dot products are added up across lanes by halves: each exchange also halves the rows that a lane still works on, so a lane
  * ends with the score of one row, computes its weight once and hands it round in LDS.
- * Maximum and sums run per wave; waves meet in LDS at the end, groups in the arena, where the last one merges.
+ * Maximum and sums run per wave; waves meet in LDS at the end, groups in the arena, where the last one merges, or, where the splits of a part are a
+ * cluster, in each other's LDS, where each merges a share.
  *
  * The time is latency: everything that can be asked for together is.  Where kernels begin before their predecessor has ended (sm_90) only q and the new
  * k and v wait for it: norms, n_past, rotations, K and V are asked for before.  Elsewhere: q, new k and v, K rows that need no context | n_past |
@@ -1499,7 +1508,7 @@ enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS }; 
 
 /* Constants of the launch, then what this lane works on. */
 struct decode {
-    uint32_t head_dim, n_head_kv, n_ctx, splits, threads;
+    uint32_t head_dim, n_head_kv, n_ctx, splits, threads, cluster;
     uint32_t group, cuts, heads;                 /* query heads of a KV head, its cuts, query heads of this group */
     uint32_t lanes, slots, waves, rows, scored;  /* rows: in flight; scored: heads at once */
     uint32_t part, kv_head, first, split;        /* part: KV head and cut; first: query head */
@@ -1516,13 +1525,14 @@ struct decode_range { uint32_t limit, count, n; };
 struct decode_inputs { struct head q[DECODE_HEADS], k, q_norm, k_norm; float v[8]; };
 
 DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
-                        const uint32_t splits, const uint32_t threads)
+                        const uint32_t splits, const uint32_t threads, const uint32_t cluster)
 {
     d->head_dim = head_dim;
     d->n_head_kv = n_head_kv;
     d->n_ctx = n_ctx;
     d->splits = splits;
     d->threads = threads;
+    d->cluster = cluster;
     d->group = n_head / n_head_kv;
     d->cuts = ATTENTION_CUTS(n_head, n_head_kv, head_dim);
     d->heads = ATTENTION_HEADS(n_head, n_head_kv, head_dim);
@@ -1551,13 +1561,20 @@ DEVICE uint32_t decode_head(const struct decode *d, uint32_t h)
 /* Row `row` of this lane's slot: blocks of waves * slots positions go to the splits in turn. */
 DEVICE uint32_t decode_position(const struct decode *d, uint32_t row) { return (row * d->splits + d->split) * (d->waves * d->slots) + d->slot; }
 
-/* ---- LDS: q [heads][2][lanes][4], then per wave [heads][head_dim] or weights [slots][heads][rows], then per wave and head m and l, then a flag ---- */
+/* ---- LDS: q [heads][2][lanes][4]; per wave [heads][head_dim] or weights [slots][heads][rows]; from the splits of a cluster [splits][share][4] and
+ * [splits][heads] m and l; per wave and head m and l; a flag ---- */
 DEVICE float *decode_q(void) { return (float *)(void *)lds(); }
 DEVICE float *decode_wave(const struct decode *d, uint32_t wave)
 {
     return decode_q() + d->heads * d->lanes * 8 + wave * ATTENTION_WAVE_FLOATS(d->heads, d->head_dim, WAVE);
 }
-DEVICE float *decode_ml(const struct decode *d) { return decode_wave(d, d->waves); }
+DEVICE uint32_t decode_share(const struct decode *d) { return ATTENTION_SHARE(d->heads, d->head_dim, d->splits); }
+DEVICE float *decode_received(const struct decode *d, uint32_t split, uint32_t place) { return decode_wave(d, d->waves) + 4 * (split * decode_share(d) + place); }
+DEVICE float *decode_received_ml(const struct decode *d, uint32_t split, uint32_t h) { return decode_received(d, d->splits, 0) + 2 * (split * d->heads + h); }
+DEVICE float *decode_ml(const struct decode *d)
+{
+    return decode_wave(d, d->waves) + ATTENTION_RECEIVED_FLOATS(d->heads, d->head_dim, d->splits, d->cluster);
+}
 /* Columns c .. c + 3 of a head in LDS: first and second fours of the lanes apart, so that lanes read neighbouring 16 bytes. */
 DEVICE uint32_t decode_q_place(const struct decode *d, uint32_t h, uint32_t c) { return h * d->lanes * 8 + c / 4 % 2 * d->lanes * 4 + c / 8 * 4 + c % 4; }
 
@@ -1876,30 +1893,43 @@ DEVICE void decode_publish(struct decode_state *state, const struct decode *d)
     }
 }
 
-/* Adds a part with maximum m and total l to x; factors of what was there and of the part are exp2 of the distance to the new maximum. */
-DEVICE void decode_add(f32x4 *x, float *x_m, float *x_l, const f32x4 part, float m, float l)
+/* Joins parts 0 .. n - 1 of `most` to x, whose maximum is m and total l: all are weighed by exp2 of their distance to the common maximum. */
+DEVICE void decode_join(f32x4 *x, float *m, float *l, const f32x4 *part, const f32x2 *ml, const uint32_t most, uint32_t n)
 {
-    const float top = max_f32(*x_m, m), keep = exp2_f32(*x_m - top), add = exp2_f32(m - top);
-    *x = *x * keep + part * add;
-    *x_l = *x_l * keep + l * add;
-    *x_m = top;
+    float top = *m;
+    UNROLL
+    for (uint32_t k = 0; k < most; k++) top = max_f32(top, k < n ? ml[k].x : ATTENTION_NOTHING);
+    const float keep = exp2_f32(*m - top);
+    *x = *x * keep;
+    *l = *l * keep;
+    *m = top;
+    UNROLL
+    for (uint32_t k = 0; k < most; k++) {
+        const float factor = k < n ? exp2_f32(ml[k].x - top) : 0.0f;
+        *x += part[k] * factor;
+        *l += ml[k].y * factor;
+    }
 }
 
 /* Four columns of head h of the group, all waves together. */
 DEVICE void decode_sum_waves(f32x4 *x, float *m, float *l, const struct decode *d, uint32_t h, uint32_t column)
 {
-    const float *ml = decode_ml(d) + 2 * h;
+    enum { BATCH = 8 };
     *m = ATTENTION_NOTHING;
-    UNROLL
-    for (uint32_t w = 0; w < d->waves; w++) *m = max_f32(*m, ml[w * d->heads * 2]);
     *l = 0.0f;
     UNROLL
     for (uint32_t i = 0; i < 4; i++) (*x)[i] = 0.0f;
     UNROLL
-    for (uint32_t w = 0; w < d->waves; w++) {
-        const float factor = exp2_f32(ml[w * d->heads * 2] - *m);
-        *x += *(const f32x4 *)(const void *)(decode_wave(d, w) + h * d->head_dim + column) * factor;
-        *l += ml[w * d->heads * 2 + 1] * factor;
+    for (uint32_t base = 0; base < d->waves; base += BATCH) {
+        const uint32_t most = d->waves - base < BATCH ? d->waves - base : BATCH;
+        f32x4 part[BATCH];
+        f32x2 ml[BATCH];
+        UNROLL
+        for (uint32_t k = 0; k < most; k++) {
+            ml[k] = *(const f32x2 *)(const void *)(decode_ml(d) + 2 * ((base + k) * d->heads + h));
+            part[k] = *(const f32x4 *)(const void *)(decode_wave(d, base + k) + h * d->head_dim + column);
+        }
+        decode_join(x, m, l, part, ml, most, most);
     }
 }
 
@@ -1918,23 +1948,46 @@ DEVICE void decode_merge(float *out, const float *parts, const float *parts_ml, 
     float x_m = ATTENTION_NOTHING, x_l = 0.0f;
     uint32_t first = d->part * d->splits * d->heads + h;
     PIN(first);
-    for (uint32_t base = 0; base < d->splits; base += BATCH) {
+    for (uint32_t base = 0; base < n; base += BATCH) {
+        const uint32_t most = d->splits < BATCH ? d->splits : BATCH;
         f32x4 part[BATCH];
         f32x2 ml[BATCH];
         UNROLL
-        for (uint32_t k = 0; k < BATCH; k++) {
-            if (base + k >= d->splits) continue;
+        for (uint32_t k = 0; k < most; k++) {
             const uint32_t at = first + (base + k < n ? base + k : 0) * d->heads;
             part[k] = *(const GLOBAL f32x4 *)(const void *)(parts + (uint64_t)at * d->head_dim + column);
             ml[k] = *(const GLOBAL f32x2 *)(const void *)(parts_ml + 2 * (uint64_t)at);
         }
-        UNROLL
-        for (uint32_t k = 0; k < BATCH; k++) {
-            if (base + k >= d->splits || base + k >= n) continue;
-            decode_add(&x, &x_m, &x_l, part[k], ml[k].x, ml[k].y);
-        }
+        decode_join(&x, &x_m, &x_l, part, ml, most, n - base);
     }
     decode_write(out, d, h, column, x, x_l);
+}
+
+/* Item i, fours of columns of the heads one after another, goes to group i % splits of the cluster; m and l of its head go with the first items. */
+DEVICE void decode_send(const struct decode *d, uint32_t i, uint32_t h, uint32_t column, const f32x4 x, float m, float l)
+{
+    const f32x2 ml = { m, l };
+    cluster_store16(decode_received(d, d->split, i / d->splits), i % d->splits, x);
+    for (uint32_t rank = column / 4; rank < d->splits; rank += d->head_dim / 4) cluster_store8(decode_received_ml(d, d->split, h), rank, ml);
+}
+
+/* This group's share of what the first n splits of the cluster sent. */
+DEVICE void decode_collect(float *out, const struct decode *d, uint32_t n)
+{
+    for (uint32_t place = thread_x(); place < decode_share(d); place += d->threads) {
+        const uint32_t i = place * d->splits + d->split, h = 4 * i / d->head_dim, column = 4 * i % d->head_dim;
+        f32x4 x = { 0.0f, 0.0f, 0.0f, 0.0f }, part[ATTENTION_MAX_CLUSTER];
+        f32x2 ml[ATTENTION_MAX_CLUSTER];
+        float m = ATTENTION_NOTHING, l = 0.0f;
+        if (i >= d->heads * d->head_dim / 4) continue;
+        UNROLL
+        for (uint32_t s = 0; s < d->splits; s++) {
+            part[s] = *(const f32x4 *)(const void *)decode_received(d, s < n ? s : 0, place);
+            ml[s] = *(const f32x2 *)(const void *)decode_received_ml(d, s < n ? s : 0, h);
+        }
+        decode_join(&x, &m, &l, part, ml, d->splits, n);
+        decode_write(out, d, h, column, x, l);
+    }
 }
 
 /* n: groups of this part that have positions. */
@@ -1947,8 +2000,9 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
         f32x4 x;
         float m, l;
         decode_sum_waves(&x, &m, &l, d, h, column);
-        if (n == 1) {
-            decode_write(out, d, h, column, x, l);
+        if (n == 1 || d->cluster) {
+            if (n == 1) decode_write(out, d, h, column, x, l);
+            else decode_send(d, i, h, column, x, m, l);
             continue;
         }
         *(GLOBAL f32x4 *)(void *)(parts + (uint64_t)at * d->head_dim + column) = x;
@@ -1956,7 +2010,7 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
         const f32x2 ml = { m, l };
         *(GLOBAL f32x2 *)(void *)(parts_ml + 2 * (uint64_t)at) = ml;
     }
-    if (n == 1 || !last_to_arrive(counters + d->part, n, (uint32_t *)(void *)(decode_ml(d) + d->waves * d->heads * 2))) return;
+    if (n == 1 || d->cluster || !last_to_arrive(counters + d->part, n, (uint32_t *)(void *)(decode_ml(d) + d->waves * d->heads * 2))) return;
     for (uint32_t i = thread_x(); i < items; i += d->threads) decode_merge(out, parts, parts_ml, d, n, 4 * i / d->head_dim, 4 * i % d->head_dim);
 }
 
@@ -1965,12 +2019,14 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
  * where q_norm, k_norm ([head_dim], NULL: none) say so, rotated (rope.h; n_rot 0: not), and k and v appended to the cache at position n_past.
  * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.
  * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not needed with
- * one split.  grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
+ * one split or a cluster.  cluster 1: launched as clusters of `splits` groups, at most ATTENTION_MAX_CLUSTER.
+ * grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
 DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const float *q, const float *k_new, const float *v_new,
                              const float *q_norm, const float *k_norm, const float eps,
                              const float *rope_hi, const float *rope_lo, const uint32_t n_rot, const uint32_t neox, const uint32_t block,
                              float *parts, float *parts_ml, uint32_t *counters, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
-                             const uint32_t n_ctx, const float scale, const uint32_t splits, const uint32_t threads)
+                             const uint32_t n_ctx, const float scale, const uint32_t splits, const uint32_t threads,
+                             const uint32_t cluster)
 {
     const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, n_ctx, head_dim);
     struct decode d;
@@ -1982,7 +2038,8 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     struct decode_range range;
     uint32_t n_past = 0;
     pdl_launch();
-    decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, threads);
+    if (cluster) cluster_arrive();
+    decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, threads, cluster);
     const uint32_t owner = k_new && d.split == 0 && d.wave == d.waves - 1;
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
     if (DEPENDENT_LAUNCH) {
@@ -1994,16 +2051,22 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     decode_load_inputs(&in, &d, q, k_new, v_new, owner, n_rot, neox);
     if (!DEPENDENT_LAUNCH) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
     mark(a);
-    if (d.split >= range.n) return;
+    if (cluster) cluster_started();
+    if (d.split >= range.n && (!cluster || range.n == 1)) return;
     COMPILER_FENCE();
 
-    decode_finish_q(&in, &d, &r, q_norm != 0, eps, scale * 1.44269504f, n_rot, neox);
-    if (owner) decode_append(&in, k_mine, v_mine, a, &d, &r, n_past, k_norm != 0, eps, n_rot, neox);
-    barrier();
-    decode_begin(&state, &d, owner, k_mine, v_mine);
-    decode_run(&state, k, v, k_plane, v_plane, &d, range.count, range.limit);
-    decode_publish(&state, &d);
-    decode_finish(out, parts, parts_ml, counters, &d, range.n);
+    if (!cluster || d.split < range.n) {
+        decode_finish_q(&in, &d, &r, q_norm != 0, eps, scale * 1.44269504f, n_rot, neox);
+        if (owner) decode_append(&in, k_mine, v_mine, a, &d, &r, n_past, k_norm != 0, eps, n_rot, neox);
+        barrier();
+        decode_begin(&state, &d, owner, k_mine, v_mine);
+        decode_run(&state, k, v, k_plane, v_plane, &d, range.count, range.limit);
+        decode_publish(&state, &d);
+        decode_finish(out, parts, parts_ml, counters, &d, range.n);
+    }
+    if (!cluster || range.n == 1) return;
+    cluster_barrier();
+    decode_collect(out, &d, range.n);
 }
 /* ---- end templates/gpu/attention_decode_tmpl.c ---- */
 
@@ -3861,19 +3924,15 @@ DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token,
 #define GEMM_STEP_COLS 64
 #define GEMM_ROW_LDS   128
 
-/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
-#ifndef GEMM_UNIT_STEPS
-#define GEMM_UNIT_STEPS 1
-#endif
-/* Slots of weights: float formats (f16, bf16) are copied, stage by stage; packed units are decoded GEMM_UNIT_STEPS steps ahead, while as many slots are
+/* Slots of weights: float formats (f16, bf16) are copied, stage by stage; packed units are decoded unit_steps (1 or 2) steps ahead, while as many slots are
  * read; f32 one step ahead.  f32 weights take two planes, a high and a low f16. */
-#define GEMM_WEIGHT_SLOTS(stages, copied, weight_digits) \
-    ((copied) || (stages) < 2 ? (stages) : (weight_digits) == 2 ? 2 : 2 * GEMM_UNIT_STEPS)
+#define GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) \
+    ((copied) || (stages) < 2 ? (stages) : (weight_digits) == 2 ? 2 : 2 * (unit_steps))
 
 /* LDS bytes of a group.  tokens, rows: of its tile; stages: slots of the ring (GEMM_STAGES); digits: 1 or 2 planes of x;
- * weight_digits: 2 for f32, else 1; copied: 1 for f16 and bf16, else 0. */
-#define GEMM_LDS_BYTES(tokens, rows, stages, digits, weight_digits, copied) \
-    (GEMM_ROW_LDS * ((stages) * (digits) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied, weight_digits) * (weight_digits) * (rows)))
+ * weight_digits: 2 for f32, else 1; copied: 1 for f16 and bf16, else 0; unit_steps: GEMM_UNIT_STEPS. */
+#define GEMM_LDS_BYTES(tokens, rows, stages, digits, weight_digits, copied, unit_steps) \
+    (GEMM_ROW_LDS * ((stages) * (digits) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) * (weight_digits) * (rows)))
 
 /* Stages where copies go to LDS by themselves (sm_90), and where they pass through registers (AMD; 2 halves the barriers, if LDS allows). */
 #define GEMM_STAGES_ASYNC     3
@@ -3886,6 +3945,10 @@ DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token,
 #define FORGE_GEMM_COMMON
 #ifndef GEMM_STAGES
 #define GEMM_STAGES (COPIES_REACH_LDS ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS)
+#endif
+/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
+#ifndef GEMM_UNIT_STEPS
+#define GEMM_UNIT_STEPS 1
 #endif
 /* Which GEMM_TOKENS tokens a group takes.  As x, so that groups that run together share rows of weights. */
 #ifndef GEMM_TOKEN_TILE
@@ -4047,7 +4110,7 @@ enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = GEMM_STAGES < 2
 #else
 enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 2, G(GEMM_LEAD_) = 1 };
 #endif
-enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_)) };
+enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_), GEMM_UNIT_STEPS) };
 DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return slots + slot * (G(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
 
 #if F(UNIT_COLS_) == 8
@@ -5067,7 +5130,7 @@ KERNEL(256, 1) attention(const struct forge_kernel_args a)
 {
     attention_decode(a, FLOAT_ROW(524288, 1024, 0), /* q, k, v */ FLOAT_ROW(786432, 1024, 0), FLOAT_ROW(1310720, 512, 0), FLOAT_ROW(1572864, 512, 0),
         /* norms */ 0, 0, 9.99999975e-06f, VECTOR(1), VECTOR(0), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
-        /* parts */ FLOATS(2621440), FLOATS(2641920), (uint32_t *)(void *)BUFFER(2642688), /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, 256);
+        /* parts */ FLOATS(2621440), FLOATS(2641920), (uint32_t *)(void *)BUFFER(2642688), /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, 256, /* cluster */ 0);
 }
 
 DEVICE void attn_output_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
