@@ -27,7 +27,7 @@ _forgec()
     fi
     if [[ $cur == -* ]]; then
         local common="--help --templates --targets --models"
-        local make="-t --target --fuse --ctx --kv --threads --exact --static --save-temps --clang --no-cache -j -v -###"
+        local make="-t --target --fuse --ctx --kv --threads --exact --static --allow-spills --save-temps --clang --no-cache -j -v -###"
         case $command in
             build)   COMPREPLY=($(compgen -W "$common $make -o --emit --weights" -- "$cur")) ;;
             cc)      COMPREPLY=($(compgen -W "$common $make -o --weights" -- "$cur")) ;;
