@@ -13,9 +13,6 @@
 #include <string.h>
 
 typedef unsigned long long ull;
-#ifndef STAGE_LDS_BYTES
-enum { STAGE_LDS_BYTES = 256 };
-#endif
 
 struct gpu_function { const char *name, *body; };
 
@@ -338,6 +335,7 @@ static void note_products(struct emitter *e)
         for (uint32_t k = 0; k < e->gg->n_inline[i]; k++) text_printf(&e->note, ", %s", op_info[b->chain[k]->op].name);
         text_puts(&e->note, "\n");
         e->launch.weight_bytes += plan_weight_bytes(e->plan, w);
+        e->launch.flops += 2 * w->rows * w->cols;
     }
 }
 
@@ -353,19 +351,17 @@ static void put_linear_decode(struct emitter *e)
     begin_kernel(e);
     note_products(e);
     const uint32_t n = runs_of(e, runs);
-    const char *first_name = NULL;
     put(e, "pdl_launch();");
     put(e, "uint32_t slot = gemv_slot(/* groups */ %u, /* lanes */ %u);", groups, lanes);
     for (uint32_t i = 0; i < n; i++) {
         const struct branch *b = &g->branches[runs[i].first];
         const struct branch *up = b->partner >= 0 ? &g->branches[b->partner] : NULL;
-        const bool pair = up && up->matmul->weight->tensor->quant->id == b->matmul->weight->tensor->quant->id;
-        if (up && !pair) die("%s: %s and %s have different formats; forgec's fused GPU kernels need them in one (quantise them alike, or build with --fuse none)", e->model->gguf->path, b->matmul->weight->name, up->matmul->weight->name);
+        if (up && up->matmul->weight->tensor->quant->id != b->matmul->weight->tensor->quant->id)
+            die("%s: %s and %s have different formats; forgec's fused GPU kernels need them in one (quantise them alike, or build with --fuse none)", e->model->gguf->path, b->matmul->weight->name, up->matmul->weight->name);
         const char *name = gemv_name(e, runs[i].weight, e->gg->gemv_rows);
         const char *w = arena_printf(e->arena, "WEIGHT(%u)", slot_of(e, runs[i].weight)), *w2 = up ? arena_printf(e->arena, "WEIGHT(%u)", slot_of(e, up->matmul->weight)) : "0";
         if (i == 0) {
-            first_name = name;
-            put(e, "struct first_%s first;", first_name);
+            put(e, "struct first_%s first;", name);
             put(e, "gemv_begin_%s(&first, %s, %s, /* rows */ %llu, /* cols */ %u, slot);", name, w, w2, (ull)runs[i].rows, g->input->cols);
             if (g->norm) {
                 put(e, "struct row_quads norm_weight, row;");
@@ -399,7 +395,7 @@ static void put_stage_kernel(struct emitter *e, const struct buffer *stage, bool
         0ull, row_at(e, x, "t"), g->norm ? vector_of(e, g->norm->weight) : "0", g->input->cols,
         emit_float(e->arena, e->model->norm_eps), g->norm != NULL, bf16, e->profile->gpu.stage_threads);
     e->launch.name = arena_printf(e->arena, "%s_in", g->name);
-    end_kernel(e, e->launch.name, e->profile->gpu.stage_threads, 1, STAGE_LDS_BYTES);
+    end_kernel(e, e->launch.name, e->profile->gpu.stage_threads, 1, ACTS_SCRATCH_BYTES);
 }
 
 /* The tile of a product: of more tiles than compute units, several groups share one; of fewer, a group has one to itself. */
@@ -612,7 +608,7 @@ static void put_norm(struct emitter *e)
     put_token(e);
     put(e, "norm_row(%s, %s, %s, /* cols */ %u, %s, %u);", row_at(e, &e->plan->f32[n->index], "t"), row_at(e, &e->plan->f32[e->group->input->index], "t"), vector_of(e, n->weight), n->cols,
         emit_float(e->arena, e->model->norm_eps), threads);
-    end_kernel(e, e->group->name, threads, 1, STAGE_LDS_BYTES);
+    end_kernel(e, e->group->name, threads, 1, ACTS_SCRATCH_BYTES);
 }
 
 /* One operation on finished rows: from x to y. */

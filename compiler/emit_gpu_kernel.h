@@ -7,16 +7,14 @@
 struct gpu_kernel {
     const char *name, *body;
     uint32_t    threads, lds_bytes;
-    /* per launch, for the report */
-    const char *fuses;                   /* "rmsnorm, attn_q, attn_k, attn_v" */
-    uint64_t    weight_bytes;
 };
 struct gpu_launch {
     const char *name;
     uint32_t    kernel, layer, tail, grid_x, grid_tokens, tokens_first, cluster;
     uint64_t    kv, weights[FORGE_GPU_MAX_WEIGHTS];
     uint32_t    n_weights;
-    uint64_t    weight_bytes;            /* read */
+    uint64_t    weight_bytes;            /* read; padding included */
+    uint64_t    flops;                   /* of its products, for one token */
 };
 /* An instance of the decode product's template. */
 struct gpu_gemv { const char *format; uint32_t rows, lanes; };

@@ -121,8 +121,7 @@ static bool keep_as_stage(const struct plan *p, const struct node *n, bool *bf16
     if (p->fused->level == FUSE_NONE || p->options.exact || !n->n_readers) return false;
     const enum group_kind maker = p->fused->groups[n->group].kind;
     if (maker != GROUP_LINEAR && maker != GROUP_ATTENTION) return false;
-    if (maker == GROUP_LINEAR && n->cols % 64) return false;             /* the padding of its rows would stay unwritten */
-    if (maker == GROUP_ATTENTION && n->cols % 64) return false;
+    if (n->cols % 64) return false;                                      /* the padding of its rows would stay unwritten */
     for (uint32_t i = 0; i < n->n_readers; i++) {
         const struct node *r = n->readers[i];
         if (r->op != OP_matmul || p->fused->groups[r->group].norm) return false;

@@ -11,8 +11,8 @@ static const struct kernel_resources *resources_of(const char *name, const struc
     return NULL;
 }
 
-/* Launches of one kernel in a list, and the weight bytes they read together. */
-struct use { uint32_t launches, grid_x, grid_tokens; uint64_t bytes; };
+/* Launches of one kernel in a list, and the weight bytes they read and what they compute with them, together. */
+struct use { uint32_t launches, grid_x, grid_tokens; uint64_t bytes, flops; };
 static struct use use_of(const struct gpu_launch *list, uint32_t n, uint32_t kernel)
 {
     struct use u = { 0 };
@@ -22,6 +22,7 @@ static struct use use_of(const struct gpu_launch *list, uint32_t n, uint32_t ker
         u.grid_x = list[i].grid_x;
         u.grid_tokens = list[i].grid_tokens;
         u.bytes += list[i].weight_bytes;
+        u.flops += list[i].flops;
     }
     return u;
 }
@@ -30,7 +31,7 @@ static double micros(const struct plan *p, uint64_t bytes) { return p->profile->
 
 static void print_list(struct text *out, const struct plan *p, const struct gpu_kernels *k, const struct gpu_launch *list, uint32_t n, const struct kernel_resources *r, size_t n_r)
 {
-    text_puts(out, "#   kernel                         launches  groups      threads  VGPR AGPR SGPR  LDS bytes  waves/SIMD  spills  weight bytes  each, us\n");
+    text_puts(out, "#   kernel                         launches  groups      threads  VGPR AGPR SGPR  LDS bytes  waves/SIMD  spills  weight bytes  flops/token  each, us\n");
     for (uint32_t i = 0; i < k->n_kernels; i++) {
         const struct use u = use_of(list, n, i);
         const struct gpu_kernel *kernel = &k->kernels[i];
@@ -44,8 +45,8 @@ static void print_list(struct text *out, const struct plan *p, const struct gpu_
             snprintf(waves, sizeof waves, "%u", code_object_waves(p->profile, use->vgprs));
             snprintf(spills, sizeof spills, "%u", use->vgpr_spills);
         }
-        text_printf(out, "    %-30s %8u  %-11s %7u  %s  %9u  %10s  %6s  %12llu  %8.2f\n", kernel->name, u.launches, grid, kernel->threads, registers, kernel->lds_bytes, waves, spills,
-                    (ull)(u.bytes / u.launches), micros(p, u.bytes / u.launches));
+        text_printf(out, "    %-30s %8u  %-11s %7u  %s  %9u  %10s  %6s  %12llu  %11llu  %8.2f\n", kernel->name, u.launches, grid, kernel->threads, registers, kernel->lds_bytes, waves, spills,
+                    (ull)(u.bytes / u.launches), (ull)(u.flops / u.launches), micros(p, u.bytes / u.launches));
     }
 }
 

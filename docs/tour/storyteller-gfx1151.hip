@@ -317,6 +317,13 @@ DEVICE uint32_t load_settled2(const void *p)  { return *(const GLOBAL uint16_t *
 /* Orders the memory accesses around it in the compiler only. */
 #define COMPILER_FENCE() __asm__ volatile("" ::: "memory")
 
+/* To memory of the host, without waiting until it has arrived: a volatile store would, on AMD. */
+#if defined(__AMDGCN__)
+DEVICE void store_host_u32(uint32_t *p, uint32_t x) { __hip_atomic_store((GLOBAL uint32_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
+#else
+DEVICE void store_host_u32(uint32_t *p, uint32_t x) { *(volatile GLOBAL uint32_t *)p = x; }
+#endif
+
 /* Data that other groups of the same launch wrote: past the caches that are not coherent.  4-byte aligned, 16 for load_shared16. */
 #if defined(__AMDGCN__)
 DEVICE float load_shared_f32(const float *p)
@@ -558,7 +565,7 @@ DEVICE uint32_t first_token(const struct forge_kernel_args a) { return a.first ?
 /* After pdl_wait(): tells the host which launch runs, for the message after a fault. */
 DEVICE void mark(const struct forge_kernel_args a)
 {
-    if (group_x() == 0 && group_y() == 0 && thread_x() == 0) *(volatile GLOBAL uint32_t *)a.mark_at = a.mark;
+    if (group_x() == 0 && group_y() == 0 && thread_x() == 0) store_host_u32(a.mark_at, a.mark);
 }
 
 /* Activations of prefill's products are f16 times 2^-6: range 4 million, resolution 4e-6. */
@@ -5243,7 +5250,7 @@ KERNEL(512, 1) sample_token(const struct forge_kernel_args a)
     sample(a, FLOATS(2644224) + (uint64_t)(a.step->n_logits - 1) * 4096, /* n_vocab */ 4096, /* n_ctx */ 1024, BUFFER(2643200), (uint32_t *)(void *)BUFFER(2642944), /* groups */ 64, 512);
 }
 
-/* attn_qkv_in: 256 threads, 256 bytes of LDS
+/* attn_qkv_in: 256 threads, 128 bytes of LDS
  * normed rows of 256 columns as f16 for attn_qkv
  */
 KERNEL(256, 1) attn_qkv_in(const struct forge_kernel_args a)
@@ -5312,7 +5319,7 @@ KERNEL(256, 1) attn_output_prefill(const struct forge_kernel_args a)
     gemm_q8_0_128x128_256(a, WEIGHT(0), /* rows */ 256, /* cols */ 256, BUFFER(2359296), /* stride */ 512, /* rest */ 0, tile, t0, a.step->n_tokens, attn_output_rows);
 }
 
-/* ffn_gate_up_in: 256 threads, 256 bytes of LDS
+/* ffn_gate_up_in: 256 threads, 128 bytes of LDS
  * normed rows of 256 columns as f16 for ffn_gate_up
  */
 KERNEL(256, 1) ffn_gate_up_in(const struct forge_kernel_args a)

@@ -260,6 +260,13 @@ DEVICE uint32_t load_settled2(const void *p)  { return *(const GLOBAL uint16_t *
 /* Orders the memory accesses around it in the compiler only. */
 #define COMPILER_FENCE() __asm__ volatile("" ::: "memory")
 
+/* To memory of the host, without waiting until it has arrived: a volatile store would, on AMD. */
+#if defined(__AMDGCN__)
+DEVICE void store_host_u32(uint32_t *p, uint32_t x) { __hip_atomic_store((GLOBAL uint32_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
+#else
+DEVICE void store_host_u32(uint32_t *p, uint32_t x) { *(volatile GLOBAL uint32_t *)p = x; }
+#endif
+
 /* Data that other groups of the same launch wrote: past the caches that are not coherent.  4-byte aligned, 16 for load_shared16. */
 #if defined(__AMDGCN__)
 DEVICE float load_shared_f32(const float *p)

@@ -16,7 +16,7 @@ DEVICE uint32_t first_token(const struct forge_kernel_args a) { return a.first ?
 /* After pdl_wait(): tells the host which launch runs, for the message after a fault. */
 DEVICE void mark(const struct forge_kernel_args a)
 {
-    if (group_x() == 0 && group_y() == 0 && thread_x() == 0) *(volatile GLOBAL uint32_t *)a.mark_at = a.mark;
+    if (group_x() == 0 && group_y() == 0 && thread_x() == 0) store_host_u32(a.mark_at, a.mark);
 }
 
 /* Activations of prefill's products are f16 times 2^-6: range 4 million, resolution 4e-6. */
