@@ -391,8 +391,8 @@ static void put_stage_kernel(struct emitter *e, const struct buffer *stage, bool
     begin_kernel(e);
     text_printf(&e->note, " * %srows of %u columns as %s for %s\n", g->norm ? "normed " : "", g->input->cols, bf16 ? "bf16" : "f16", g->name);
     put_token(e);
-    put(e, "stage_rows(ROW(%llu, %llu, t), /* rest */ %llu, %s, %s, /* cols */ %u, %s, /* norm */ %u, /* bf16 */ %u, %u);", (ull)stage->offset, (ull)stage->stride,
-        0ull, row_at(e, x, "t"), g->norm ? vector_of(e, g->norm->weight) : "0", g->input->cols,
+    put(e, "stage_rows(ROW(%llu, %llu, t), %s, %s, /* cols */ %u, %s, /* norm */ %u, /* bf16 */ %u, %u);", (ull)stage->offset, (ull)stage->stride,
+        row_at(e, x, "t"), g->norm ? vector_of(e, g->norm->weight) : "0", g->input->cols,
         emit_float(e->arena, e->model->norm_eps), g->norm != NULL, bf16, e->profile->gpu.stage_threads);
     e->launch.name = arena_printf(e->arena, "%s_in", g->name);
     end_kernel(e, e->launch.name, e->profile->gpu.stage_threads, 1, ACTS_SCRATCH_BYTES);
@@ -426,7 +426,7 @@ static const char *gemm_name(struct emitter *e, const struct weight *w, const st
 static uint32_t gemm_lds(struct emitter *e, const struct weight *w, const struct gemm_shape *s)
 {
     const uint32_t id = w->tensor->quant->id;
-    return GEMM_LDS_BYTES(s->tokens, s->rows, e->plan->gpu->gemm_stages, 1u, id == QUANT_F32 ? 2u : 1u, id == QUANT_F16 || id == QUANT_BF16, e->profile->gpu.gemm_unit_steps);
+    return GEMM_LDS_BYTES(s->tokens, s->rows, e->plan->gpu->gemm_stages, id == QUANT_F32 ? 2u : 1u, id == QUANT_F16 || id == QUANT_BF16, e->profile->gpu.gemm_unit_steps);
 }
 
 static void put_linear_prefill(struct emitter *e)
@@ -451,7 +451,7 @@ static void put_linear_prefill(struct emitter *e)
         const uint32_t rows = up ? shape.rows / 2 : shape.rows, tiles = (uint32_t)((runs[i].rows + rows - 1) / rows);
         const char *slot = arena_printf(e->arena, "WEIGHT(%u)", slot_of(e, w)), *slot2 = up ? arena_printf(e->arena, ", WEIGHT(%u)", slot_of(e, up->matmul->weight)) : "";
         const char *when = n == 1 ? "" : i + 1 < n ? arena_printf(e->arena, "%sif (tile < %u) ", i ? "else " : "", tile + tiles) : "else ";
-        put(e, "%sgemm_%s%s(a, %s%s, /* rows */ %llu, /* cols */ %u, BUFFER(%llu), /* stride */ %llu, /* rest */ 0, tile%s, t0, a.step->n_tokens, %s);", when, up ? "pair_" : "",
+        put(e, "%sgemm_%s%s(a, %s%s, /* rows */ %llu, /* cols */ %u, BUFFER(%llu), /* stride */ %llu, tile%s, t0, a.step->n_tokens, %s);", when, up ? "pair_" : "",
             gemm_name(e, w, &shape), slot, slot2, (ull)runs[i].rows, g->input->cols, (ull)x->offset, (ull)x->stride, tile ? arena_printf(e->arena, " - %u", tile) : "", runs[i].sink);
         tile += tiles;
         const uint32_t bytes = gemm_lds(e, w, &shape);
@@ -576,8 +576,8 @@ static void put_attention_prefill(struct emitter *e)
     begin_kernel(e);
     note_attention(e);
     put_start(e);
-    put(e, "attention_prefill(a, BUFFER(%llu), /* stride */ %llu, /* rest */ %llu, /* as */ %u, BUFFER(%llu), /* stride */ %llu, /* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u, %s, "
-           "/* digits */ %u, %u);", (ull)out->offset, (ull)out->stride, 0ull, kind, (ull)q->offset, (ull)q->stride, n->heads, heads_kv,
+    put(e, "attention_prefill(a, BUFFER(%llu), /* stride */ %llu, /* as */ %u, BUFFER(%llu), /* stride */ %llu, /* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u, %s, "
+           "/* digits */ %u, %u);", (ull)out->offset, (ull)out->stride, kind, (ull)q->offset, (ull)q->stride, n->heads, heads_kv,
         m->head_dim, p->options.n_ctx, emit_float(e->arena, 1 / sqrt((double)m->head_dim)), digits, threads);
     e->launch.kv = p->kv_layer[n->inputs[1]->layer];
     e->launch.grid_x = ATTENTION_PREFILL_GROUPS(n->heads, heads_kv);

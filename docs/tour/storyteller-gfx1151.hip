@@ -572,11 +572,9 @@ DEVICE void mark(const struct forge_kernel_args a)
 #define STAGE_SCALE 0.015625f
 #define STAGE_UNSCALE 64.0f
 DEVICE float clamp_f32(float x, const float limit) { return x > limit ? limit : x < -limit ? -limit : x; }
-/* The stored form of x and, for a second digit, what it leaves. */
+/* The stored form of x. */
 DEVICE uint32_t stage_f16(float x) { return f16_bits(clamp_f32(x * STAGE_SCALE, 65504.0f)); }
-DEVICE uint32_t stage_f16_rest(float x) { const float s = clamp_f32(x * STAGE_SCALE, 65504.0f); return f16_bits(s - f32_of_f16_bits(f16_bits(s))); }
 DEVICE uint32_t stage_bf16(float x) { return bf16_bits(x); }
-DEVICE uint32_t stage_bf16_rest(float x) { return bf16_bits(x - f32_of_bf16_bits(bf16_bits(x))); }
 #endif
 /* ---- end templates/gpu/launch.h ---- */
 
@@ -998,16 +996,12 @@ DEVICE float row_norm_factor(const struct row_quads *q, const float *x, const ui
     return rsqrt_f32(group_sum_f32(squares, lds(), threads) * (1.0f / (float)cols) + eps);
 }
 
-/* Columns 4 e .. of a row as f16 or bf16, and, with rest, what that leaves. */
-DEVICE void stage_put(uint8_t *out, const uint64_t rest, const f32x4 v, uint32_t e, const uint32_t bf16)
+/* Columns 4 e .. of a row as f16 or bf16. */
+DEVICE void stage_put(uint8_t *out, const f32x4 v, uint32_t e, const uint32_t bf16)
 {
     const u32x2 high = { bf16 ? stage_bf16(v.x) | stage_bf16(v.y) << 16 : stage_f16(v.x) | stage_f16(v.y) << 16,
                          bf16 ? stage_bf16(v.z) | stage_bf16(v.w) << 16 : stage_f16(v.z) | stage_f16(v.w) << 16 };
     *(GLOBAL u32x2 *)(void *)(out + 8 * e) = high;
-    if (rest == 0) return;
-    const u32x2 low = { bf16 ? stage_bf16_rest(v.x) | stage_bf16_rest(v.y) << 16 : stage_f16_rest(v.x) | stage_f16_rest(v.y) << 16,
-                        bf16 ? stage_bf16_rest(v.z) | stage_bf16_rest(v.w) << 16 : stage_f16_rest(v.z) | stage_f16_rest(v.w) << 16 };
-    *(GLOBAL u32x2 *)(void *)(out + rest + 8 * e) = low;
 }
 /* Columns 4 e .. of a row of f32. */
 DEVICE void row_quad_put(float *row, const f32x4 v, uint32_t e, const uint32_t cols)
@@ -1022,9 +1016,9 @@ DEVICE void row_quad_put(float *row, const f32x4 v, uint32_t e, const uint32_t c
 }
 
 /* x [cols] f32, with norm 1: x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019, arXiv:1910.07467), weight [cols] or NULL, goes to out as f16 times 2^-6 or, with
- * bf16, as bfloat16 (launch.h), zeros up to a multiple of 64 columns; second digits `rest` bytes further (0: none).
- * x, weight, out, rest: multiples of 16 bytes.  All but pointers constants.  After pdl_wait(). */
-DEVICE void stage_rows(uint8_t *out, const uint64_t rest, const float *x, const float *weight, const uint32_t cols, const float eps, const uint32_t norm,
+ * bf16, as bfloat16 (launch.h), zeros up to a multiple of 64 columns.
+ * x, weight, out: multiples of 16 bytes.  All but pointers constants.  After pdl_wait(). */
+DEVICE void stage_rows(uint8_t *out, const float *x, const float *weight, const uint32_t cols, const float eps, const uint32_t norm,
                        const uint32_t bf16, const uint32_t threads)
 {
     struct row_quads q, w;
@@ -1043,7 +1037,7 @@ DEVICE void stage_rows(uint8_t *out, const uint64_t rest, const float *x, const 
 #pragma unroll
         for (uint32_t i = 0; i < ROW_QUADS; i++) {
             const uint32_t e = (first + i) * threads + thread_x();
-            if (e < 16 * UNITS_OF(cols)) stage_put(out, rest, norm ? q.v[i] * factor * w.v[i] : q.v[i], e, bf16);
+            if (e < 16 * UNITS_OF(cols)) stage_put(out, norm ? q.v[i] * factor * w.v[i] : q.v[i], e, bf16);
         }
     }
 }
@@ -2578,8 +2572,8 @@ struct prefill {
     uint32_t end;                                               /* positions some row of the group attends */
 };
 
-/* Where results go.  kind 0: rows of f32.  1, 2: rows of f16 or bf16 for a product (launch.h), second digits at `rest` if that is not 0. */
-struct prefill_out { uint8_t *rows; uint64_t stride, rest; uint32_t kind; };
+/* Where results go.  kind 0: rows of f32.  1, 2: rows of f16 or bf16 for a product (launch.h). */
+struct prefill_out { uint8_t *rows; uint64_t stride; uint32_t kind; };
 
 /* Row m of the group: its token, query head and whether there is such a row. */
 DEVICE uint32_t prefill_token(const struct prefill *p, uint32_t m) { return p->first_token + m / p->heads; }
@@ -2616,7 +2610,6 @@ DEVICE void prefill_put(const struct prefill_out *out, uint32_t t, uint32_t colu
         return;
     }
     ((GLOBAL uint16_t *)(void *)row)[column] = (uint16_t)(out->kind == 1 ? stage_f16(x) : stage_bf16(x));
-    if (out->rest) ((GLOBAL uint16_t *)(void *)(row + out->rest))[column] = (uint16_t)(out->kind == 1 ? stage_f16_rest(x) : stage_bf16_rest(x));
 }
 /* Columns column and column + 1; column is even. */
 DEVICE void prefill_put2(const struct prefill_out *out, uint32_t t, uint32_t column, float x, float y)
@@ -2628,9 +2621,6 @@ DEVICE void prefill_put2(const struct prefill_out *out, uint32_t t, uint32_t col
         return;
     }
     *(GLOBAL uint32_t *)(void *)(row + 2 * column) = out->kind == 1 ? stage_f16(x) | stage_f16(y) << 16 : stage_bf16(x) | stage_bf16(y) << 16;
-    if (out->rest)
-        *(GLOBAL uint32_t *)(void *)(row + out->rest + 2 * column) = out->kind == 1 ? stage_f16_rest(x) | stage_f16_rest(y) << 16
-                                                                                    : stage_bf16_rest(x) | stage_bf16_rest(y) << 16;
 }
 /* A product reads its rows in units of 64 columns: the group of the last head writes the zeros. */
 DEVICE void prefill_pad(const struct prefill *p, const struct prefill_out *out)
@@ -3079,11 +3069,11 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
 
 /* ---- the kernel's body ---- */
 /* causal: a constant, 1 or 0; the rest as below. */
-DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint64_t rest, const uint32_t kind,
+DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                                  const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
                                  const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads, const uint32_t causal)
 {
-    const struct prefill_out to = { out, out_stride, rest, kind };
+    const struct prefill_out to = { out, out_stride, kind };
     struct prefill p;
     p.n_head = n_head, p.n_head_kv = n_head_kv, p.head_dim = head_dim, p.n_ctx = n_ctx, p.threads = threads, p.causal = causal;
     p.exact = ATTENTION_PREFILL_EXACT(KV_KIND, digits);
@@ -3101,21 +3091,21 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
     prefill_pad(&p, &to);
 }
 
-/* out: rows of [n_head][head_dim], row t of the step at out + t out_stride: f32 (kind 0, rest unused), or f16 or bf16 for a product (kind 1, 2), zeros up to a
- * multiple of 64 columns, their second digits `rest` bytes further (0: none).  q: rows f32 [n_head][head_dim], normed and rotated, row t at q + t q_stride.
+/* out: rows of [n_head][head_dim], row t of the step at out + t out_stride: f32 (kind 0), or f16 or bf16 for a product (kind 1, 2), zeros up to a
+ * multiple of 64 columns.  q: rows f32 [n_head][head_dim], normed and rotated, row t at q + t q_stride.
  * Strides in bytes, multiples of 16.  head_dim: a multiple of 16 up to 256 (q8_0: of 32).  scale: of q . k.  digits: 2 asks for f32 products.
  * threads: 128 or 256, all of the group; 128 where gfx11 has more than 128 dimensions.  All but pointers constants.  After pdl_wait(). */
-DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint64_t rest, const uint32_t kind,
+DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                               const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
                               const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads)
 {
-    attention_prefill_of(a, out, out_stride, rest, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 1);
+    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 1);
 }
-DEVICE void attention_prefill_all(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint64_t rest, const uint32_t kind,
+DEVICE void attention_prefill_all(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                                   const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
                                   const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads)
 {
-    attention_prefill_of(a, out, out_stride, rest, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 0);
+    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 0);
 }
 #endif
 /* ---- end templates/gpu/attention_prefill_tmpl.c ---- */
@@ -3936,10 +3926,10 @@ DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token,
 #define GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) \
     ((copied) || (stages) < 2 ? (stages) : (weight_digits) == 2 ? 2 : 2 * (unit_steps))
 
-/* LDS bytes of a group.  tokens, rows: of its tile; stages: slots of the ring (GEMM_STAGES); digits: 1 or 2 planes of x;
+/* LDS bytes of a group.  tokens, rows: of its tile; stages: slots of the ring (GEMM_STAGES);
  * weight_digits: 2 for f32, else 1; copied: 1 for f16 and bf16, else 0; unit_steps: GEMM_UNIT_STEPS. */
-#define GEMM_LDS_BYTES(tokens, rows, stages, digits, weight_digits, copied, unit_steps) \
-    (GEMM_ROW_LDS * ((stages) * (digits) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) * (weight_digits) * (rows)))
+#define GEMM_LDS_BYTES(tokens, rows, stages, weight_digits, copied, unit_steps) \
+    (GEMM_ROW_LDS * ((stages) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) * (weight_digits) * (rows)))
 
 /* Stages where copies go to LDS by themselves (sm_90), and where they pass through registers (AMD; 2 halves the barriers, if LDS allows). */
 #define GEMM_STAGES_ASYNC     3
@@ -3978,7 +3968,7 @@ STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers ar
 #define GEMM_AHEAD       (2 * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R <= 192)
 
 /* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
-struct gemm_x { const uint8_t *x; uint64_t rest; uint32_t stride, last, digits; };
+struct gemm_x { const uint8_t *x; uint32_t stride, last; };
 /* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix, so that neighbouring 16 x 16 tiles of a wave are gate and up. */
 struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
 
@@ -4007,19 +3997,15 @@ struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
 /* The pieces of x this thread brings for a step. */
 DEVICE void G(gemm_x_begin_)(struct copy *c, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
 {
-    UNROLL for (uint32_t d = 0; d < x->digits; d++)
-        UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) {
-            const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
-            copy_begin(&c[d * GEMM_X_COPIES + i], slot + d * (GEMM_TOKENS * GEMM_ROW_LDS) + lds_piece(row, GEMM_ROW_LDS, piece, 1),
-                       x->x + d * x->rest + (min_u32(row, x->last) * x->stride + (step * 8 + piece) * 16), 1);
-        }
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) {
+        const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
+        copy_begin(&c[i], slot + lds_piece(row, GEMM_ROW_LDS, piece, 1), x->x + (min_u32(row, x->last) * x->stride + (step * 8 + piece) * 16), 1);
+    }
 }
-DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot, const struct gemm_x *x)
+DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot)
 {
-    UNROLL for (uint32_t d = 0; d < x->digits; d++)
-        UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
-            copy_end(&c[d * GEMM_X_COPIES + i], slot + d * (GEMM_TOKENS * GEMM_ROW_LDS)
-                     + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        copy_end(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
 }
 
 /* The first token of this wave's tiles i, in the group's tile. */
@@ -4036,20 +4022,17 @@ DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const u
     UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
 }
-/* One step of 64 columns.  digits: planes of x; weight_digits: of the weights; the product of the two low ones is below the sum's rounding.
+/* One step of 64 columns.  weight_digits: planes of the weights.
  * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
-DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t digits, const uint32_t weight_digits,
-                          const uint32_t bf16)
+DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
 {
     struct G(gemm_operands_) o[2];
-    const uint32_t products = digits + weight_digits - 1, n_loads = 4 * products;
+    const uint32_t n_loads = 4 * weight_digits;
     x += wave_id() / GEMM_ROW_WAVES * (GEMM_TILES_T * 16 * GEMM_ROW_LDS);
     w += wave_id() % GEMM_ROW_WAVES * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
     UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
-        const uint32_t p = n % products, m = n - GEMM_AHEAD;
-        if (n < n_loads)
-            G(gemm_load_)(&o[n % 2], x + (p > 0 && p < digits ? GEMM_TOKENS * GEMM_ROW_LDS : 0), w + (p >= digits ? GEMM_ROWS * GEMM_ROW_LDS : 0),
-                      n / products * 2);
+        const uint32_t plane = n % weight_digits, m = n - GEMM_AHEAD;
+        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), n / weight_digits * 2);
         if (n < GEMM_AHEAD) continue;
         UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
             UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
@@ -4060,17 +4043,16 @@ DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const u
     }
 }
 /* The same by four waves at once, on their way after it. */
-DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t digits, const uint32_t weight_digits,
-                                    const uint32_t bf16)
+DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
 {
     x += wave_id() / MMA_GROUP_WAVES * (GEMM_TILES_T * MMA_GROUP_A * GEMM_ROW_LDS);
     mma_group_begin();
-    UNROLL for (uint32_t p = 0; p < digits + weight_digits - 1; p++)
+    UNROLL for (uint32_t plane = 0; plane < weight_digits; plane++)
         UNROLL for (uint32_t k = 0; k < 4; k++)
             UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
                 UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r += 8) {
-                    const uint8_t *a = x + (p > 0 && p < digits ? GEMM_TOKENS * GEMM_ROW_LDS : 0) + t * (MMA_GROUP_A * GEMM_ROW_LDS);
-                    const uint8_t *b = w + (p >= digits ? GEMM_ROWS * GEMM_ROW_LDS : 0) + r * (16 * GEMM_ROW_LDS);
+                    const uint8_t *a = x + t * (MMA_GROUP_A * GEMM_ROW_LDS);
+                    const uint8_t *b = w + plane * (GEMM_ROWS * GEMM_ROW_LDS) + r * (16 * GEMM_ROW_LDS);
                     if (bf16) mma_group_bf16(&y->acc[t][r], a, b, 2 * k);
                     else mma_group_f16(&y->acc[t][r], a, b, 2 * k);
                 }
@@ -4214,21 +4196,18 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
 
 /* What is on its way, and where the slots are. */
 struct G(gemm_ahead_) {
-    struct copy x[2 * GEMM_X_COPIES];
+    struct copy x[GEMM_X_COPIES];
     struct G(gemm_weights_) w;
     uint8_t *x_slots, *w_slots;
 };
 /* Slots are numbered round the ring: the slot of a step is its number modulo the slots. */
-DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const struct gemm_x *x, const uint32_t slot)
-{
-    return n->x_slots + slot * (x->digits * GEMM_TOKENS * GEMM_ROW_LDS);
-}
+DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const uint32_t slot) { return n->x_slots + slot * (GEMM_TOKENS * GEMM_ROW_LDS); }
 /* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
 DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
                            const uint32_t units)
 {
     if (step < units) {
-        G(gemm_x_begin_)(n->x, G(gemm_x_slot_)(n, x, slot), x, step);
+        G(gemm_x_begin_)(n->x, G(gemm_x_slot_)(n, slot), x, step);
         if (G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, step, slot, units);
     }
     copy_commit();
@@ -4237,7 +4216,7 @@ DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, con
 DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t turn,
                           const uint32_t units)
 {
-    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, x, step % GEMM_STAGES), x);
+    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
     if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_slots, x, step + 1);
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
@@ -4247,7 +4226,7 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
 {
     struct G(gemm_ahead_) n;
     n.x_slots = lds();
-    n.w_slots = lds() + GEMM_STAGES * x->digits * GEMM_TOKENS * GEMM_ROW_LDS;
+    n.w_slots = lds() + GEMM_STAGES * GEMM_TOKENS * GEMM_ROW_LDS;
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n.w, n.w_slots, w, 0, 0, units);
@@ -4262,15 +4241,15 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
     uint32_t slot = 0;
 #pragma clang loop unroll(disable)
     for (uint32_t s = 0; s < units; s++) {
-        const uint8_t *x_now = G(gemm_x_slot_)(&n, x, slot), *w_now = G(gemm_w_slot_)(n.w_slots, G(GEMM_COPIED_) ? slot : s % G(GEMM_SLOTS_));
+        const uint8_t *x_now = G(gemm_x_slot_)(&n, slot), *w_now = G(gemm_w_slot_)(n.w_slots, G(GEMM_COPIED_) ? slot : s % G(GEMM_SLOTS_));
         if (COPIES_REACH_LDS) copy_wait(GEMM_STAGES >= 2 ? GEMM_STAGES - 2 : 0);
         if (GEMM_GROUP) mma_group_written();
         barrier();
-        if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, x->digits, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
         if (COPIES_REACH_LDS) G(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
         if (GEMM_STAGES > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
         if (GEMM_GROUP) G(gemm_wait_group_)(y);
-        else G(gemm_multiply_)(y, x_now, w_now, x->digits, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        else G(gemm_multiply_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
         if (GEMM_STAGES == 1) {
             barrier();
             G(gemm_pass_)(&n, x, w, s + 1, s + 1, units);
@@ -4281,31 +4260,31 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
 /* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below rows;
  * each goes to sink(a, t, r, y), from one thread once.
  * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and zeros up to
- * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE; x_rest: byte distance of the plane of second digits, 0: there is none.
+ * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
  * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS threads
- * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride, x_rest: constants. */
+ * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride: constants. */
 DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
-                     const uint32_t x_stride, const uint64_t x_rest, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
+                     const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
 {
     const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = F(ROW_BYTES_)(cols);
     const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
     if (first_t >= n_tokens) return;
     struct G(gemm_tile_) y;
-    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_rest, x_stride, n_tokens - 1 - first_t, x_rest ? 2u : 1u };
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
     const struct gemm_w of = { w + (uint64_t)first_r * row_bytes, w, row_bytes, rows - 1 - first_r, 0 };
     G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
     G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
 }
 /* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
 DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
-                          const uint8_t *x, const uint32_t x_stride, const uint64_t x_rest, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
+                          const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
 {
     STATIC_ASSERT(GEMM_TILES_R % 2 == 0, "a wave of a pair takes a multiple of 32 rows");
     const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
     const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
     if (first_t >= n_tokens) return;
     struct G(gemm_tile_) y;
-    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_rest, x_stride, n_tokens - 1 - first_t, x_rest ? 2u : 1u };
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
     const struct gemm_w of = { gate + (uint64_t)first_r * row_bytes, up + (uint64_t)first_r * row_bytes, row_bytes, rows - 1 - first_r, 1 };
     G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
     G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);
@@ -5259,7 +5238,7 @@ KERNEL(256, 1) attn_qkv_in(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(524288, 512, t), /* rest */ 0, FLOAT_ROW(0, 1024, t), VECTOR(0), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(524288, 512, t), FLOAT_ROW(0, 1024, t), VECTOR(0), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 /* attn_qkv_prefill: 256 threads, 32768 bytes of LDS; weights 139264 bytes
@@ -5274,7 +5253,7 @@ KERNEL(256, 1) attn_qkv_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_128x128_256(a, WEIGHT(0), /* rows */ 512, /* cols */ 256, BUFFER(524288), /* stride */ 512, /* rest */ 0, tile, t0, a.step->n_tokens, attn_qkv_row);
+    gemm_q8_0_128x128_256(a, WEIGHT(0), /* rows */ 512, /* cols */ 256, BUFFER(524288), /* stride */ 512, tile, t0, a.step->n_tokens, attn_qkv_row);
 }
 
 /* heads_prefill: 256 threads, 2048 bytes of LDS
@@ -5298,7 +5277,7 @@ KERNEL(128, 2) attention_chunk(const struct forge_kernel_args a)
     pdl_launch();
     pdl_wait();
     mark(a);
-    attention_prefill(a, BUFFER(2359296), /* stride */ 512, /* rest */ 0, /* as */ 1, BUFFER(786432), /* stride */ 1024, /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* digits */ 1, 128);
+    attention_prefill(a, BUFFER(2359296), /* stride */ 512, /* as */ 1, BUFFER(786432), /* stride */ 1024, /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* digits */ 1, 128);
 }
 
 DEVICE void attn_output_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -5316,7 +5295,7 @@ KERNEL(256, 1) attn_output_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_128x128_256(a, WEIGHT(0), /* rows */ 256, /* cols */ 256, BUFFER(2359296), /* stride */ 512, /* rest */ 0, tile, t0, a.step->n_tokens, attn_output_rows);
+    gemm_q8_0_128x128_256(a, WEIGHT(0), /* rows */ 256, /* cols */ 256, BUFFER(2359296), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
 }
 
 /* ffn_gate_up_in: 256 threads, 128 bytes of LDS
@@ -5328,7 +5307,7 @@ KERNEL(256, 1) ffn_gate_up_in(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(0, 512, t), /* rest */ 0, FLOAT_ROW(525312, 1024, t), VECTOR(0), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(0, 512, t), FLOAT_ROW(525312, 1024, t), VECTOR(0), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 DEVICE void ffn_gate_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y, float up)
@@ -5348,7 +5327,7 @@ KERNEL(256, 1) ffn_gate_up_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_pair_q8_0_128x128_256(a, WEIGHT(0), WEIGHT(1), /* rows */ 768, /* cols */ 256, BUFFER(0), /* stride */ 512, /* rest */ 0, tile, t0, a.step->n_tokens, ffn_gate_rows);
+    gemm_pair_q8_0_128x128_256(a, WEIGHT(0), WEIGHT(1), /* rows */ 768, /* cols */ 256, BUFFER(0), /* stride */ 512, tile, t0, a.step->n_tokens, ffn_gate_rows);
 }
 
 DEVICE void ffn_down_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -5366,7 +5345,7 @@ KERNEL(256, 1) ffn_down_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_128x128_256(a, WEIGHT(0), /* rows */ 256, /* cols */ 768, BUFFER(1052672), /* stride */ 1536, /* rest */ 0, tile, t0, a.step->n_tokens, ffn_down_rows);
+    gemm_q8_0_128x128_256(a, WEIGHT(0), /* rows */ 256, /* cols */ 768, BUFFER(1052672), /* stride */ 1536, tile, t0, a.step->n_tokens, ffn_down_rows);
 }
 
 /* token_embd_prefill: 256 threads, 32768 bytes of LDS; weights 1114112 bytes
@@ -5379,6 +5358,6 @@ KERNEL(256, 1) token_embd_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_128x128_256(a, WEIGHT(0), /* rows */ 4096, /* cols */ 256, BUFFER(524288), /* stride */ 512, /* rest */ 0, tile, t0, a.step->n_tokens, token_embd_row);
+    gemm_q8_0_128x128_256(a, WEIGHT(0), /* rows */ 4096, /* cols */ 256, BUFFER(524288), /* stride */ 512, tile, t0, a.step->n_tokens, token_embd_row);
 }
 

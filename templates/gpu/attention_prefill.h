@@ -23,8 +23,8 @@ struct prefill {
     uint32_t end;                                               /* positions some row of the group attends */
 };
 
-/* Where results go.  kind 0: rows of f32.  1, 2: rows of f16 or bf16 for a product (launch.h), second digits at `rest` if that is not 0. */
-struct prefill_out { uint8_t *rows; uint64_t stride, rest; uint32_t kind; };
+/* Where results go.  kind 0: rows of f32.  1, 2: rows of f16 or bf16 for a product (launch.h). */
+struct prefill_out { uint8_t *rows; uint64_t stride; uint32_t kind; };
 
 /* Row m of the group: its token, query head and whether there is such a row. */
 DEVICE uint32_t prefill_token(const struct prefill *p, uint32_t m) { return p->first_token + m / p->heads; }
@@ -61,7 +61,6 @@ DEVICE void prefill_put(const struct prefill_out *out, uint32_t t, uint32_t colu
         return;
     }
     ((GLOBAL uint16_t *)(void *)row)[column] = (uint16_t)(out->kind == 1 ? stage_f16(x) : stage_bf16(x));
-    if (out->rest) ((GLOBAL uint16_t *)(void *)(row + out->rest))[column] = (uint16_t)(out->kind == 1 ? stage_f16_rest(x) : stage_bf16_rest(x));
 }
 /* Columns column and column + 1; column is even. */
 DEVICE void prefill_put2(const struct prefill_out *out, uint32_t t, uint32_t column, float x, float y)
@@ -73,9 +72,6 @@ DEVICE void prefill_put2(const struct prefill_out *out, uint32_t t, uint32_t col
         return;
     }
     *(GLOBAL uint32_t *)(void *)(row + 2 * column) = out->kind == 1 ? stage_f16(x) | stage_f16(y) << 16 : stage_bf16(x) | stage_bf16(y) << 16;
-    if (out->rest)
-        *(GLOBAL uint32_t *)(void *)(row + out->rest + 2 * column) = out->kind == 1 ? stage_f16_rest(x) | stage_f16_rest(y) << 16
-                                                                                    : stage_bf16_rest(x) | stage_bf16_rest(y) << 16;
 }
 /* A product reads its rows in units of 64 columns: the group of the last head writes the zeros. */
 DEVICE void prefill_pad(const struct prefill *p, const struct prefill_out *out)

@@ -274,11 +274,11 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
 
 /* ---- the kernel's body ---- */
 /* causal: a constant, 1 or 0; the rest as below. */
-DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint64_t rest, const uint32_t kind,
+DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                                  const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
                                  const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads, const uint32_t causal)
 {
-    const struct prefill_out to = { out, out_stride, rest, kind };
+    const struct prefill_out to = { out, out_stride, kind };
     struct prefill p;
     p.n_head = n_head, p.n_head_kv = n_head_kv, p.head_dim = head_dim, p.n_ctx = n_ctx, p.threads = threads, p.causal = causal;
     p.exact = ATTENTION_PREFILL_EXACT(KV_KIND, digits);
@@ -296,20 +296,20 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
     prefill_pad(&p, &to);
 }
 
-/* out: rows of [n_head][head_dim], row t of the step at out + t out_stride: f32 (kind 0, rest unused), or f16 or bf16 for a product (kind 1, 2), zeros up to a
- * multiple of 64 columns, their second digits `rest` bytes further (0: none).  q: rows f32 [n_head][head_dim], normed and rotated, row t at q + t q_stride.
+/* out: rows of [n_head][head_dim], row t of the step at out + t out_stride: f32 (kind 0), or f16 or bf16 for a product (kind 1, 2), zeros up to a
+ * multiple of 64 columns.  q: rows f32 [n_head][head_dim], normed and rotated, row t at q + t q_stride.
  * Strides in bytes, multiples of 16.  head_dim: a multiple of 16 up to 256 (q8_0: of 32).  scale: of q . k.  digits: 2 asks for f32 products.
  * threads: 128 or 256, all of the group; 128 where gfx11 has more than 128 dimensions.  All but pointers constants.  After pdl_wait(). */
-DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint64_t rest, const uint32_t kind,
+DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                               const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
                               const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads)
 {
-    attention_prefill_of(a, out, out_stride, rest, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 1);
+    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 1);
 }
-DEVICE void attention_prefill_all(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint64_t rest, const uint32_t kind,
+DEVICE void attention_prefill_all(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                                   const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
                                   const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads)
 {
-    attention_prefill_of(a, out, out_stride, rest, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 0);
+    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 0);
 }
 #endif

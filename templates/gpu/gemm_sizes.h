@@ -11,10 +11,10 @@
 #define GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) \
     ((copied) || (stages) < 2 ? (stages) : (weight_digits) == 2 ? 2 : 2 * (unit_steps))
 
-/* LDS bytes of a group.  tokens, rows: of its tile; stages: slots of the ring (GEMM_STAGES); digits: 1 or 2 planes of x;
+/* LDS bytes of a group.  tokens, rows: of its tile; stages: slots of the ring (GEMM_STAGES);
  * weight_digits: 2 for f32, else 1; copied: 1 for f16 and bf16, else 0; unit_steps: GEMM_UNIT_STEPS. */
-#define GEMM_LDS_BYTES(tokens, rows, stages, digits, weight_digits, copied, unit_steps) \
-    (GEMM_ROW_LDS * ((stages) * (digits) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) * (weight_digits) * (rows)))
+#define GEMM_LDS_BYTES(tokens, rows, stages, weight_digits, copied, unit_steps) \
+    (GEMM_ROW_LDS * ((stages) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) * (weight_digits) * (rows)))
 
 /* Stages where copies go to LDS by themselves (sm_90), and where they pass through registers (AMD; 2 halves the barriers, if LDS allows). */
 #define GEMM_STAGES_ASYNC     3

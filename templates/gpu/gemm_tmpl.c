@@ -55,7 +55,7 @@ STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers ar
 #define GEMM_AHEAD       (2 * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R <= 192)
 
 /* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
-struct gemm_x { const uint8_t *x; uint64_t rest; uint32_t stride, last, digits; };
+struct gemm_x { const uint8_t *x; uint32_t stride, last; };
 /* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix, so that neighbouring 16 x 16 tiles of a wave are gate and up. */
 struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
 
@@ -84,19 +84,15 @@ struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
 /* The pieces of x this thread brings for a step. */
 DEVICE void G(gemm_x_begin_)(struct copy *c, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
 {
-    UNROLL for (uint32_t d = 0; d < x->digits; d++)
-        UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) {
-            const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
-            copy_begin(&c[d * GEMM_X_COPIES + i], slot + d * (GEMM_TOKENS * GEMM_ROW_LDS) + lds_piece(row, GEMM_ROW_LDS, piece, 1),
-                       x->x + d * x->rest + (min_u32(row, x->last) * x->stride + (step * 8 + piece) * 16), 1);
-        }
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) {
+        const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
+        copy_begin(&c[i], slot + lds_piece(row, GEMM_ROW_LDS, piece, 1), x->x + (min_u32(row, x->last) * x->stride + (step * 8 + piece) * 16), 1);
+    }
 }
-DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot, const struct gemm_x *x)
+DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot)
 {
-    UNROLL for (uint32_t d = 0; d < x->digits; d++)
-        UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
-            copy_end(&c[d * GEMM_X_COPIES + i], slot + d * (GEMM_TOKENS * GEMM_ROW_LDS)
-                     + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        copy_end(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
 }
 
 /* The first token of this wave's tiles i, in the group's tile. */
@@ -113,20 +109,17 @@ DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const u
     UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
 }
-/* One step of 64 columns.  digits: planes of x; weight_digits: of the weights; the product of the two low ones is below the sum's rounding.
+/* One step of 64 columns.  weight_digits: planes of the weights.
  * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
-DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t digits, const uint32_t weight_digits,
-                          const uint32_t bf16)
+DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
 {
     struct G(gemm_operands_) o[2];
-    const uint32_t products = digits + weight_digits - 1, n_loads = 4 * products;
+    const uint32_t n_loads = 4 * weight_digits;
     x += wave_id() / GEMM_ROW_WAVES * (GEMM_TILES_T * 16 * GEMM_ROW_LDS);
     w += wave_id() % GEMM_ROW_WAVES * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
     UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
-        const uint32_t p = n % products, m = n - GEMM_AHEAD;
-        if (n < n_loads)
-            G(gemm_load_)(&o[n % 2], x + (p > 0 && p < digits ? GEMM_TOKENS * GEMM_ROW_LDS : 0), w + (p >= digits ? GEMM_ROWS * GEMM_ROW_LDS : 0),
-                      n / products * 2);
+        const uint32_t plane = n % weight_digits, m = n - GEMM_AHEAD;
+        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), n / weight_digits * 2);
         if (n < GEMM_AHEAD) continue;
         UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
             UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
@@ -137,17 +130,16 @@ DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const u
     }
 }
 /* The same by four waves at once, on their way after it. */
-DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t digits, const uint32_t weight_digits,
-                                    const uint32_t bf16)
+DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
 {
     x += wave_id() / MMA_GROUP_WAVES * (GEMM_TILES_T * MMA_GROUP_A * GEMM_ROW_LDS);
     mma_group_begin();
-    UNROLL for (uint32_t p = 0; p < digits + weight_digits - 1; p++)
+    UNROLL for (uint32_t plane = 0; plane < weight_digits; plane++)
         UNROLL for (uint32_t k = 0; k < 4; k++)
             UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
                 UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r += 8) {
-                    const uint8_t *a = x + (p > 0 && p < digits ? GEMM_TOKENS * GEMM_ROW_LDS : 0) + t * (MMA_GROUP_A * GEMM_ROW_LDS);
-                    const uint8_t *b = w + (p >= digits ? GEMM_ROWS * GEMM_ROW_LDS : 0) + r * (16 * GEMM_ROW_LDS);
+                    const uint8_t *a = x + t * (MMA_GROUP_A * GEMM_ROW_LDS);
+                    const uint8_t *b = w + plane * (GEMM_ROWS * GEMM_ROW_LDS) + r * (16 * GEMM_ROW_LDS);
                     if (bf16) mma_group_bf16(&y->acc[t][r], a, b, 2 * k);
                     else mma_group_f16(&y->acc[t][r], a, b, 2 * k);
                 }
@@ -291,21 +283,18 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
 
 /* What is on its way, and where the slots are. */
 struct G(gemm_ahead_) {
-    struct copy x[2 * GEMM_X_COPIES];
+    struct copy x[GEMM_X_COPIES];
     struct G(gemm_weights_) w;
     uint8_t *x_slots, *w_slots;
 };
 /* Slots are numbered round the ring: the slot of a step is its number modulo the slots. */
-DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const struct gemm_x *x, const uint32_t slot)
-{
-    return n->x_slots + slot * (x->digits * GEMM_TOKENS * GEMM_ROW_LDS);
-}
+DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const uint32_t slot) { return n->x_slots + slot * (GEMM_TOKENS * GEMM_ROW_LDS); }
 /* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
 DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
                            const uint32_t units)
 {
     if (step < units) {
-        G(gemm_x_begin_)(n->x, G(gemm_x_slot_)(n, x, slot), x, step);
+        G(gemm_x_begin_)(n->x, G(gemm_x_slot_)(n, slot), x, step);
         if (G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, step, slot, units);
     }
     copy_commit();
@@ -314,7 +303,7 @@ DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, con
 DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t turn,
                           const uint32_t units)
 {
-    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, x, step % GEMM_STAGES), x);
+    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
     if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_slots, x, step + 1);
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
@@ -324,7 +313,7 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
 {
     struct G(gemm_ahead_) n;
     n.x_slots = lds();
-    n.w_slots = lds() + GEMM_STAGES * x->digits * GEMM_TOKENS * GEMM_ROW_LDS;
+    n.w_slots = lds() + GEMM_STAGES * GEMM_TOKENS * GEMM_ROW_LDS;
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n.w, n.w_slots, w, 0, 0, units);
@@ -339,15 +328,15 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
     uint32_t slot = 0;
 #pragma clang loop unroll(disable)
     for (uint32_t s = 0; s < units; s++) {
-        const uint8_t *x_now = G(gemm_x_slot_)(&n, x, slot), *w_now = G(gemm_w_slot_)(n.w_slots, G(GEMM_COPIED_) ? slot : s % G(GEMM_SLOTS_));
+        const uint8_t *x_now = G(gemm_x_slot_)(&n, slot), *w_now = G(gemm_w_slot_)(n.w_slots, G(GEMM_COPIED_) ? slot : s % G(GEMM_SLOTS_));
         if (COPIES_REACH_LDS) copy_wait(GEMM_STAGES >= 2 ? GEMM_STAGES - 2 : 0);
         if (GEMM_GROUP) mma_group_written();
         barrier();
-        if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, x->digits, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
         if (COPIES_REACH_LDS) G(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
         if (GEMM_STAGES > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
         if (GEMM_GROUP) G(gemm_wait_group_)(y);
-        else G(gemm_multiply_)(y, x_now, w_now, x->digits, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        else G(gemm_multiply_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
         if (GEMM_STAGES == 1) {
             barrier();
             G(gemm_pass_)(&n, x, w, s + 1, s + 1, units);
@@ -358,31 +347,31 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
 /* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below rows;
  * each goes to sink(a, t, r, y), from one thread once.
  * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and zeros up to
- * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE; x_rest: byte distance of the plane of second digits, 0: there is none.
+ * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
  * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS threads
- * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride, x_rest: constants. */
+ * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride: constants. */
 DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
-                     const uint32_t x_stride, const uint64_t x_rest, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
+                     const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
 {
     const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = F(ROW_BYTES_)(cols);
     const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
     if (first_t >= n_tokens) return;
     struct G(gemm_tile_) y;
-    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_rest, x_stride, n_tokens - 1 - first_t, x_rest ? 2u : 1u };
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
     const struct gemm_w of = { w + (uint64_t)first_r * row_bytes, w, row_bytes, rows - 1 - first_r, 0 };
     G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
     G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
 }
 /* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
 DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
-                          const uint8_t *x, const uint32_t x_stride, const uint64_t x_rest, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
+                          const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
 {
     STATIC_ASSERT(GEMM_TILES_R % 2 == 0, "a wave of a pair takes a multiple of 32 rows");
     const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
     const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
     if (first_t >= n_tokens) return;
     struct G(gemm_tile_) y;
-    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_rest, x_stride, n_tokens - 1 - first_t, x_rest ? 2u : 1u };
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
     const struct gemm_w of = { gate + (uint64_t)first_r * row_bytes, up + (uint64_t)first_r * row_bytes, row_bytes, rows - 1 - first_r, 1 };
     G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
     G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);

@@ -23,9 +23,7 @@ DEVICE void mark(const struct forge_kernel_args a)
 #define STAGE_SCALE 0.015625f
 #define STAGE_UNSCALE 64.0f
 DEVICE float clamp_f32(float x, const float limit) { return x > limit ? limit : x < -limit ? -limit : x; }
-/* The stored form of x and, for a second digit, what it leaves. */
+/* The stored form of x. */
 DEVICE uint32_t stage_f16(float x) { return f16_bits(clamp_f32(x * STAGE_SCALE, 65504.0f)); }
-DEVICE uint32_t stage_f16_rest(float x) { const float s = clamp_f32(x * STAGE_SCALE, 65504.0f); return f16_bits(s - f32_of_f16_bits(f16_bits(s))); }
 DEVICE uint32_t stage_bf16(float x) { return bf16_bits(x); }
-DEVICE uint32_t stage_bf16_rest(float x) { return bf16_bits(x - f32_of_bf16_bits(bf16_bits(x))); }
 #endif

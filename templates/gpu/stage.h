@@ -19,16 +19,12 @@ DEVICE float row_norm_factor(const struct row_quads *q, const float *x, const ui
     return rsqrt_f32(group_sum_f32(squares, lds(), threads) * (1.0f / (float)cols) + eps);
 }
 
-/* Columns 4 e .. of a row as f16 or bf16, and, with rest, what that leaves. */
-DEVICE void stage_put(uint8_t *out, const uint64_t rest, const f32x4 v, uint32_t e, const uint32_t bf16)
+/* Columns 4 e .. of a row as f16 or bf16. */
+DEVICE void stage_put(uint8_t *out, const f32x4 v, uint32_t e, const uint32_t bf16)
 {
     const u32x2 high = { bf16 ? stage_bf16(v.x) | stage_bf16(v.y) << 16 : stage_f16(v.x) | stage_f16(v.y) << 16,
                          bf16 ? stage_bf16(v.z) | stage_bf16(v.w) << 16 : stage_f16(v.z) | stage_f16(v.w) << 16 };
     *(GLOBAL u32x2 *)(void *)(out + 8 * e) = high;
-    if (rest == 0) return;
-    const u32x2 low = { bf16 ? stage_bf16_rest(v.x) | stage_bf16_rest(v.y) << 16 : stage_f16_rest(v.x) | stage_f16_rest(v.y) << 16,
-                        bf16 ? stage_bf16_rest(v.z) | stage_bf16_rest(v.w) << 16 : stage_f16_rest(v.z) | stage_f16_rest(v.w) << 16 };
-    *(GLOBAL u32x2 *)(void *)(out + rest + 8 * e) = low;
 }
 /* Columns 4 e .. of a row of f32. */
 DEVICE void row_quad_put(float *row, const f32x4 v, uint32_t e, const uint32_t cols)
@@ -43,9 +39,9 @@ DEVICE void row_quad_put(float *row, const f32x4 v, uint32_t e, const uint32_t c
 }
 
 /* x [cols] f32, with norm 1: x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019, arXiv:1910.07467), weight [cols] or NULL, goes to out as f16 times 2^-6 or, with
- * bf16, as bfloat16 (launch.h), zeros up to a multiple of 64 columns; second digits `rest` bytes further (0: none).
- * x, weight, out, rest: multiples of 16 bytes.  All but pointers constants.  After pdl_wait(). */
-DEVICE void stage_rows(uint8_t *out, const uint64_t rest, const float *x, const float *weight, const uint32_t cols, const float eps, const uint32_t norm,
+ * bf16, as bfloat16 (launch.h), zeros up to a multiple of 64 columns.
+ * x, weight, out: multiples of 16 bytes.  All but pointers constants.  After pdl_wait(). */
+DEVICE void stage_rows(uint8_t *out, const float *x, const float *weight, const uint32_t cols, const float eps, const uint32_t norm,
                        const uint32_t bf16, const uint32_t threads)
 {
     struct row_quads q, w;
@@ -64,7 +60,7 @@ DEVICE void stage_rows(uint8_t *out, const uint64_t rest, const float *x, const 
 #pragma unroll
         for (uint32_t i = 0; i < ROW_QUADS; i++) {
             const uint32_t e = (first + i) * threads + thread_x();
-            if (e < 16 * UNITS_OF(cols)) stage_put(out, rest, norm ? q.v[i] * factor * w.v[i] : q.v[i], e, bf16);
+            if (e < 16 * UNITS_OF(cols)) stage_put(out, norm ? q.v[i] * factor * w.v[i] : q.v[i], e, bf16);
         }
     }
 }

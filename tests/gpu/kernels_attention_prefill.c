@@ -21,23 +21,23 @@
 #include "templates/gpu/embed_tmpl.c"
 #undef FORMAT
 
-#define ATTENTION(name, n_head, n_head_kv, head_dim, digits, as, rest) \
+#define ATTENTION(name, n_head, n_head_kv, head_dim, digits, as) \
     KERNEL(THREADS, ATTENTION_PREFILL_RESIDENT(WAVE, THREADS)) name(const struct forge_kernel_args a) \
     { \
         pdl_launch(); \
         pdl_wait(); \
-        attention_prefill(a, BUFFER(0), 8192, rest, as, BUFFER(1 << 24), 16384, n_head, n_head_kv, head_dim, 4096, 0.088388348f, digits, THREADS); \
+        attention_prefill(a, BUFFER(0), 8192, as, BUFFER(1 << 24), 16384, n_head, n_head_kv, head_dim, 4096, 0.088388348f, digits, THREADS); \
     }
-ATTENTION(prefill_32, 32, 8, 32, 1, 1, 0)
-ATTENTION(prefill_64, 32, 8, 64, 1, 1, 0)
-ATTENTION(prefill_80, 32, 32, 80, 1, 1, 0)
-ATTENTION(prefill_96, 32, 32, 96, 1, 1, 0)
-ATTENTION(prefill_128, 32, 8, 128, 1, 1, 0)
+ATTENTION(prefill_32, 32, 8, 32, 1, 1)
+ATTENTION(prefill_64, 32, 8, 64, 1, 1)
+ATTENTION(prefill_80, 32, 32, 80, 1, 1)
+ATTENTION(prefill_96, 32, 32, 96, 1, 1)
+ATTENTION(prefill_128, 32, 8, 128, 1, 1)
 #if THREADS == 128
-ATTENTION(prefill_256, 8, 4, 256, 1, 2, 0)
+ATTENTION(prefill_256, 8, 4, 256, 1, 2)
 #endif
-ATTENTION(exact_128, 32, 8, 128, 2, 1, 1 << 23)
-ATTENTION(exact_256, 8, 4, 256, 2, 0, 0)
+ATTENTION(exact_128, 32, 8, 128, 2, 1)
+ATTENTION(exact_256, 8, 4, 256, 2, 0)
 
 #define ROWS(name, call) \
     KERNEL(256, 1) name(const struct forge_kernel_args a) \
@@ -47,8 +47,8 @@ ATTENTION(exact_256, 8, 4, 256, 2, 0, 0)
         const uint32_t t = first_token(a) + group_y(); \
         call; \
     }
-ROWS(stage_plain, stage_rows(ROW(0, 8192, t), 0, FLOAT_ROW(1 << 24, 16384, t), 0, 4096, 0.0f, 0, 0, 256))
-ROWS(stage_norm, stage_rows(ROW(0, 8192, t), 1 << 23, FLOAT_ROW(1 << 24, 16384, t), VECTOR(0), 4096, 1e-5f, 1, 1, 256))
+ROWS(stage_plain, stage_rows(ROW(0, 8192, t), FLOAT_ROW(1 << 24, 16384, t), 0, 4096, 0.0f, 0, 0, 256))
+ROWS(stage_norm, stage_rows(ROW(0, 8192, t), FLOAT_ROW(1 << 24, 16384, t), VECTOR(0), 4096, 1e-5f, 1, 1, 256))
 ROWS(norm, norm_row(FLOAT_ROW(0, 57344, t), FLOAT_ROW(1 << 24, 57344, t), VECTOR(0), 14336, 1e-5f, 256))
 ROWS(glu, glu_silu_row(FLOAT_ROW(0, 57344, t), FLOAT_ROW(1 << 24, 57344, t), FLOAT_ROW(1 << 25, 57344, t), 14336, 256))
 ROWS(embed_f16, embed_row_f16(FLOAT_ROW(0, 16384, t), WEIGHT(0), a.step->history[a.step->n_past + t], 4096, 256))

@@ -1,4 +1,4 @@
-/* kernels_gemm.c -- products of all formats at the sizes of an 8B model: single, with two digits of x, and paired.  For tests/gpu/compile.sh,
+/* kernels_gemm.c -- products of all formats at the sizes of an 8B model: single and paired.  For tests/gpu/compile.sh,
  * which shows registers and spills; shapes by -DTILE_TOKENS= and so on, groups of a compute unit by -DGROUPS=. */
 /* The shape of the instances; other ones by -D. */
 #ifndef TILE_TOKENS
@@ -10,75 +10,13 @@
 #ifndef TILE_THREADS
 #define TILE_THREADS 128
 #endif
-#include "templates/gpu/formats/f32.h"
-#define FORMAT f32
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/f16.h"
-#define FORMAT f16
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/bf16.h"
-#define FORMAT bf16
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q8_0.h"
-#define FORMAT q8_0
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q4_0.h"
-#define FORMAT q4_0
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q4_1.h"
-#define FORMAT q4_1
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q5_0.h"
-#define FORMAT q5_0
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q5_1.h"
-#define FORMAT q5_1
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q2_K.h"
-#define FORMAT q2_K
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q3_K.h"
-#define FORMAT q3_K
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q4_K.h"
-#define FORMAT q4_K
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q5_K.h"
-#define FORMAT q5_K
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q6_K.h"
-#define FORMAT q6_K
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/iq4_nl.h"
-#define FORMAT iq4_nl
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/iq4_xs.h"
-#define FORMAT iq4_xs
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/mxfp4.h"
-#define FORMAT mxfp4
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
+#define EACH_FORMAT "tests/gpu/gemm_instance.h"
+#include "tests/gpu/each_format.h"
 
 #ifndef GROUPS
 #define GROUPS 1
 #endif
-enum { COLS = 4096, X_STRIDE = 2 * COLS, X_REST = 512 * X_STRIDE, OUT = 2 * X_REST, HIDDEN = 14336 };
+enum { COLS = 4096, X_STRIDE = 2 * COLS, OUT = 512 * X_STRIDE, HIDDEN = 14336 };
 
 DEVICE void store_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
@@ -93,19 +31,13 @@ DEVICE void store_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r,
     { \
         pdl_launch(); \
         pdl_wait(); \
-        gemm_##format##_##shape(a, WEIGHT(0), COLS, COLS, BUFFER(0), X_STRIDE, 0, group_y(), 0, a.step->n_tokens, store_row); \
-    } \
-    KERNEL(TILE_THREADS, GROUPS) exact_##format(const struct forge_kernel_args a) \
-    { \
-        pdl_launch(); \
-        pdl_wait(); \
-        gemm_##format##_##shape(a, WEIGHT(0), COLS, COLS, BUFFER(0), X_STRIDE, X_REST, group_y(), 0, a.step->n_tokens, store_row); \
+        gemm_##format##_##shape(a, WEIGHT(0), COLS, COLS, BUFFER(0), X_STRIDE, group_y(), 0, a.step->n_tokens, store_row); \
     } \
     KERNEL(TILE_THREADS, GROUPS) pair_##format(const struct forge_kernel_args a) \
     { \
         pdl_launch(); \
         pdl_wait(); \
-        gemm_pair_##format##_##shape(a, WEIGHT(0), WEIGHT(1), HIDDEN, COLS, BUFFER(0), X_STRIDE, 0, group_y(), 0, a.step->n_tokens, store_pair); \
+        gemm_pair_##format##_##shape(a, WEIGHT(0), WEIGHT(1), HIDDEN, COLS, BUFFER(0), X_STRIDE, group_y(), 0, a.step->n_tokens, store_pair); \
     }
 #define PRODUCTS1(format, shape)      PRODUCTS2(format, shape)
 #define SHAPE2(tokens, rows, threads) tokens##x##rows##_##threads

@@ -1,16 +1,12 @@
-/* check_gemm.c -- products of prefill (templates/gpu/gemm_tmpl.c) against sums in double: all formats, single and paired, one and two digits of
- * x, odd sizes, every value handed to the sink exactly once, nothing read beyond x and the weights (they end at an inaccessible page).
+/* check_gemm.c -- products of prefill (templates/gpu/gemm_tmpl.c) against sums in double: all formats, single and paired, odd sizes,
+ * every value handed to the sink exactly once, nothing read beyond x and the weights (they end at an inaccessible page).
  * With compiler/pack_gpu.c, compiler/blocks.c, templates/ref/dequant.c; compile as it is, with -DSIMT_MMA_GROUP, -DSIMT_MMA_WMMA,
  * -DSIMT_MMA_MFMA -DWAVE=64, with -DGEMM_UNIT_STEPS=2, and with other tiles (-DTILE_TOKENS= -DTILE_ROWS= -DTILE_THREADS= -DGEMM_STAGES=).
  * q4_K and bf16 come in a second shape besides. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include "compiler/pack_gpu.h"
 #include "templates/ref/dequant.h"
-#include "tests/simt/simt.h"
+#include "tests/simt/check.h"
 
 /* The shape of the instances; other ones by -D. */
 #ifndef TILE_TOKENS
@@ -22,88 +18,29 @@
 #ifndef TILE_THREADS
 #define TILE_THREADS 128
 #endif
-#include "templates/gpu/formats/f32.h"
-#define FORMAT f32
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/f16.h"
-#define FORMAT f16
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/bf16.h"
+#define EACH_FORMAT "tests/gpu/gemm_instance.h"
+#include "tests/gpu/each_format.h"
 #define FORMAT bf16
-#include "tests/gpu/gemm_instance.h"
 #define GEMM_TOKENS 64
 #define GEMM_ROWS 128
 #define GEMM_THREADS 256
 #include "templates/gpu/gemm_tmpl.c"
 #undef FORMAT
-#include "templates/gpu/formats/q8_0.h"
-#define FORMAT q8_0
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q4_0.h"
-#define FORMAT q4_0
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q4_1.h"
-#define FORMAT q4_1
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q5_0.h"
-#define FORMAT q5_0
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q5_1.h"
-#define FORMAT q5_1
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q2_K.h"
-#define FORMAT q2_K
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q3_K.h"
-#define FORMAT q3_K
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q4_K.h"
 #define FORMAT q4_K
-#include "tests/gpu/gemm_instance.h"
 #define GEMM_TOKENS 64
 #define GEMM_ROWS 128
 #define GEMM_THREADS 256
 #include "templates/gpu/gemm_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/q5_K.h"
-#define FORMAT q5_K
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/q6_K.h"
-#define FORMAT q6_K
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/iq4_nl.h"
-#define FORMAT iq4_nl
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/iq4_xs.h"
-#define FORMAT iq4_xs
-#include "tests/gpu/gemm_instance.h"
-#undef FORMAT
-#include "templates/gpu/formats/mxfp4.h"
-#define FORMAT mxfp4
-#include "tests/gpu/gemm_instance.h"
 #undef FORMAT
 
 #ifndef CASES
 #define CASES 4                                  /* of each format */
 #endif
-enum { PAGE = 4096, GUARD = 64 };
+enum { GUARD = 64 };
 
 /* The case under test; kernels read it as they would read constants. */
 static struct {
     uint32_t rows, cols, n_tokens, t0, x_stride;
-    uint64_t x_rest;
     const uint8_t *x, *w[2];
     float    *y[2];                              /* [n_tokens][rows]; y[1]: up of a pair */
     uint8_t  *times;                             /* [n_tokens][rows]: how often the sink was called */
@@ -125,11 +62,11 @@ DEVICE void sink_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r, 
 #define KERNELS2(format, shape) \
     static void product_##format##_##shape(const struct forge_kernel_args a) \
     { \
-        gemm_##format##_##shape(a, c.w[0], c.rows, c.cols, c.x, c.x_stride, c.x_rest, group_y(), c.t0, c.n_tokens, sink_row); \
+        gemm_##format##_##shape(a, c.w[0], c.rows, c.cols, c.x, c.x_stride, group_y(), c.t0, c.n_tokens, sink_row); \
     } \
     static void pair_##format##_##shape(const struct forge_kernel_args a) \
     { \
-        gemm_pair_##format##_##shape(a, c.w[0], c.w[1], c.rows, c.cols, c.x, c.x_stride, c.x_rest, group_y(), c.t0, c.n_tokens, sink_pair); \
+        gemm_pair_##format##_##shape(a, c.w[0], c.w[1], c.rows, c.cols, c.x, c.x_stride, group_y(), c.t0, c.n_tokens, sink_pair); \
     }
 #define KERNELS1(format, shape)                  KERNELS2(format, shape)
 #define SHAPE2(tokens, rows, threads)            tokens##x##rows##_##threads
@@ -179,27 +116,6 @@ static const struct format formats[] = {
     { "q4_K, second shape", 12, 256, 144, { 0, 2 }, SHAPED(q4_K, 64, 128, 256), decoded_q4_K },
 };
 
-static uint64_t seed = 0x9e3779b97f4a7c15u;
-static uint32_t n_cases;
-static uint32_t random_u32(void) { seed = seed * 6364136223846793005u + 1442695040888963407u; return (uint32_t)(seed >> 32); }
-static uint32_t random_in(uint32_t low, uint32_t high) { return low + random_u32() % (high - low + 1); }
-static float    random_f32(void) { return (float)(int32_t)random_u32() * (1.0f / 2147483648.0f); }           /* -1 .. 1 */
-
-/* Bytes that end where an inaccessible page begins; all NaN at first. */
-struct room { uint8_t *map, *bytes; uint64_t map_bytes; };
-static struct room room_new(uint64_t bytes)
-{
-    struct room r;
-    const uint64_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
-    r.map_bytes = pages + PAGE;
-    r.map = mmap(NULL, r.map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (r.map == MAP_FAILED || mprotect(r.map + pages, PAGE, PROT_NONE)) { perror("check_gemm"); exit(1); }
-    memset(r.map, SIMT_POISON, pages);
-    r.bytes = r.map + pages - bytes;
-    return r;
-}
-static void room_free(struct room *r) { munmap(r->map, r->map_bytes); }
-
 /* Random rows in GGUF's form. */
 static void random_blocks(uint8_t *out, const struct format *f, uint64_t n_blocks)
 {
@@ -233,20 +149,17 @@ static void weights_new(struct room *packed, float *exact, float *used, const st
     }
     free(file);
 }
-/* x: two planes of rows; value: [n_tokens][width] what they mean together. */
-static void activations_new(struct room *x, double *value, bool bf16, uint32_t digits)
+/* value: [n_tokens][width], what x means. */
+static void activations_new(struct room *x, double *value, bool bf16)
 {
     const uint32_t width = UNITS_OF(c.cols) * 64;
-    *x = room_new((digits - 1) * c.x_rest + (uint64_t)(c.n_tokens - 1) * c.x_stride + 2 * width);
+    *x = room_new((uint64_t)(c.n_tokens - 1) * c.x_stride + 2 * width);
     for (uint32_t t = 0; t < c.n_tokens; t++)
         for (uint32_t k = 0; k < width; k++) {
-            value[(uint64_t)t * width + k] = 0.0;
-            for (uint32_t d = 0; d < digits; d++) {
-                const float v = k < c.cols ? random_f32() * (d ? 0.001f : 1.0f) : 0.0f;
-                const uint16_t bits = (uint16_t)(bf16 ? bf16_bits(v) : f16_bits(v * STAGE_SCALE));
-                memcpy(x->bytes + d * c.x_rest + (uint64_t)t * c.x_stride + 2 * k, &bits, 2);
-                value[(uint64_t)t * width + k] += bf16 ? (double)f32_of_bf16_bits(bits) : (double)f32_of_f16_bits(bits) * 64.0;
-            }
+            const float v = k < c.cols ? random_f32() : 0.0f;
+            const uint16_t bits = (uint16_t)(bf16 ? bf16_bits(v) : f16_bits(v * STAGE_SCALE));
+            memcpy(x->bytes + (uint64_t)t * c.x_stride + 2 * k, &bits, 2);
+            value[(uint64_t)t * width + k] = bf16 ? (double)f32_of_bf16_bits(bits) : (double)f32_of_f16_bits(bits) * 64.0;
         }
 }
 /* used: to 1e-5 of the sum of magnitudes; exact: to 2^-9 of the largest weight's product, as random roundings add up. */
@@ -267,14 +180,14 @@ static bool compare(const struct format *f, const char *what, const float *y, co
             }
             const double got = (double)y[(uint64_t)t * c.rows + r];
             if (!(fabs(got - sum) <= 1e-5 * size + 1e-7) || !(fabs(got - file) <= 0x1p-9 * largest * sqrt(squares) + 1e-5 * size + 1e-7)) {
-                printf("%s %s: %u rows, %u cols, %u tokens from %u, stride %u, %s: y[%u][%u] is %g, not %g (file: %g)\n", f->name, what, c.rows, c.cols,
-                       c.n_tokens, c.t0, c.x_stride, c.x_rest ? "two digits" : "one digit", t, r, got, sum, file);
+                printf("%s %s: %u rows, %u cols, %u tokens from %u, stride %u: y[%u][%u] is %g, not %g (file: %g)\n", f->name, what, c.rows, c.cols,
+                       c.n_tokens, c.t0, c.x_stride, t, r, got, sum, file);
                 return false;
             }
         }
     return true;
 }
-static bool check_case(const struct format *f, bool pair, uint32_t digits)
+static bool check_case(const struct format *f, bool pair)
 {
     const uint32_t grain = f->block == 1 ? 4 : f->block, width_max = f->block == 256 ? 2 : 512 / grain;
     c.rows = random_in(0, 3) ? random_in(1, random_in(0, 1) ? 300 : 40) : random_in(1, 2) * (f->tile_rows / 2);
@@ -282,7 +195,6 @@ static bool check_case(const struct format *f, bool pair, uint32_t digits)
     c.n_tokens = random_in(1, random_in(0, 1) ? 200 : 20);
     c.t0 = random_in(0, 2) ? 0 : random_in(0, c.n_tokens - 1);
     c.x_stride = UNITS_OF(c.cols) * 128 + 16 * random_in(0, 3);
-    c.x_rest = digits == 2 ? (uint64_t)c.n_tokens * c.x_stride + 16 * random_in(0, 3) : 0;
     const uint64_t width = UNITS_OF(c.cols) * 64, n_y = (uint64_t)c.n_tokens * c.rows, tile_rows = pair ? f->tile_rows / 2 : f->tile_rows;
     struct room x, w[2];
     float *exact[2], *used[2];
@@ -295,11 +207,11 @@ static bool check_case(const struct format *f, bool pair, uint32_t digits)
         c.y[i] = malloc(n_y * sizeof(float));
         memset(c.y[i], SIMT_POISON, n_y * sizeof(float));
     }
-    activations_new(&x, value, f->id == 30, digits);
+    activations_new(&x, value, f->id == 30);
     c.x = x.bytes;
     c.times = calloc(n_y + GUARD, 1);
     const struct forge_kernel_args args = { 0 };
-    const uint32_t lds_bytes = GEMM_LDS_BYTES(f->tokens, f->tile_rows, GEMM_STAGES, digits, f->id == 0 ? 2 : 1, f->id == 1 || f->id == 30, GEMM_UNIT_STEPS);
+    const uint32_t lds_bytes = GEMM_LDS_BYTES(f->tokens, f->tile_rows, GEMM_STAGES, f->id == 0 ? 2 : 1, f->id == 1 || f->id == 30, GEMM_UNIT_STEPS);
     simt_launch(pair ? f->pair : f->product, &args, (c.n_tokens + f->tokens - 1) / f->tokens + random_in(0, 1),
                 (uint32_t)((c.rows + tile_rows - 1) / tile_rows), f->threads, WAVE, lds_bytes, n_cases++);
     bool ok = compare(f, pair ? "gate" : "product", c.y[0], value, exact[0], used[0]);
@@ -320,7 +232,7 @@ int main(void)
 {
     bool ok = true;
     for (uint32_t i = 0; i < CASES; i++)
-        for (uint32_t f = 0; f < sizeof formats / sizeof *formats; f++) ok &= check_case(&formats[f], i % 2, 1 + (i / 2 + f) % 2);
+        for (uint32_t f = 0; f < sizeof formats / sizeof *formats; f++) ok &= check_case(&formats[f], i % 2);
     printf("check_gemm: %u cases %s\n", n_cases, ok ? "passed" : "run, with failures");
     return ok ? 0 : 1;
 }

@@ -2,86 +2,19 @@
  * against double arithmetic and templates/ref/dequant.c.  Outputs are poisoned and must be written exactly where they should be; inputs end at an inaccessible page.
  * With compiler/pack_gpu.c and templates/ref/dequant.c; compile as it is and with -DWAVE=64. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include "compiler/pack_gpu.h"
 #include "templates/ref/dequant.h"
-#include "tests/simt/simt.h"
+#include "tests/simt/check.h"
 #include "templates/gpu/elementwise.h"
 
-#include "templates/gpu/formats/f32.h"
-#define FORMAT f32
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/f16.h"
-#define FORMAT f16
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/bf16.h"
-#define FORMAT bf16
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/q8_0.h"
-#define FORMAT q8_0
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/q4_0.h"
-#define FORMAT q4_0
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/q4_1.h"
-#define FORMAT q4_1
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/q5_0.h"
-#define FORMAT q5_0
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/q5_1.h"
-#define FORMAT q5_1
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/q2_K.h"
-#define FORMAT q2_K
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/q3_K.h"
-#define FORMAT q3_K
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/q4_K.h"
-#define FORMAT q4_K
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/q5_K.h"
-#define FORMAT q5_K
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/q6_K.h"
-#define FORMAT q6_K
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/iq4_nl.h"
-#define FORMAT iq4_nl
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/iq4_xs.h"
-#define FORMAT iq4_xs
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
-#include "templates/gpu/formats/mxfp4.h"
-#define FORMAT mxfp4
-#include "templates/gpu/embed_tmpl.c"
-#undef FORMAT
+#define EACH_FORMAT "templates/gpu/embed_tmpl.c"
+#include "tests/gpu/each_format.h"
 
-enum { PAGE = 4096, GUARD = 64 };
+enum { GUARD = 64 };
 
 /* The case under test; kernels read it as they would read constants. */
 static struct {
     uint32_t cols, n_tokens, threads, norm, bf16, what, x_stride, out_stride;
-    uint64_t rest;
     float    eps;
     const uint8_t *x, *y, *table;
     const float   *weight;
@@ -97,7 +30,7 @@ static float *floats_out(uint32_t t)  { return (float *)(void *)row_out(t); }
 static void kernel_stage(const struct forge_kernel_args a)
 {
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(row_out(t), c.rest, row_x(t), c.weight, c.cols, c.eps, c.norm, c.bf16, c.threads);
+    stage_rows(row_out(t), row_x(t), c.weight, c.cols, c.eps, c.norm, c.bf16, c.threads);
 }
 static void kernel_norm(const struct forge_kernel_args a)
 {
@@ -131,26 +64,6 @@ static const struct format formats[] = {
     FORMAT_ROW(iq4_nl, 20, 32, 18, 0, ~0u), FORMAT_ROW(iq4_xs, 23, 256, 136, 0, ~0u), FORMAT_ROW(mxfp4, 39, 32, 17, ~0u, ~0u),
 };
 
-static uint64_t seed = 0x2545f4914f6cdd1du;
-static uint32_t n_cases;
-static uint32_t random_u32(void) { seed = seed * 6364136223846793005u + 1442695040888963407u; return (uint32_t)(seed >> 32); }
-static uint32_t random_in(uint32_t low, uint32_t high) { return low + random_u32() % (high - low + 1); }
-static float    random_f32(void) { return (float)(int32_t)random_u32() * (1.0f / 2147483648.0f); }           /* -1 .. 1 */
-
-/* Bytes that end where an inaccessible page begins; all NaN at first. */
-struct room { uint8_t *map, *bytes; uint64_t map_bytes; };
-static struct room room_new(uint64_t bytes)
-{
-    struct room r;
-    const uint64_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
-    r.map_bytes = pages + PAGE;
-    r.map = mmap(NULL, r.map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (r.map == MAP_FAILED || mprotect(r.map + pages, PAGE, PROT_NONE)) { perror("check_stage"); exit(1); }
-    memset(r.map, SIMT_POISON, pages);
-    r.bytes = r.map + pages - bytes;
-    return r;
-}
-static void room_free(struct room *r) { munmap(r->map, r->map_bytes); }
 /* Rows of floats at stride; size: largest magnitude. */
 static struct room rows_new(uint32_t rows, uint32_t stride, float size)
 {
@@ -161,15 +74,15 @@ static struct room rows_new(uint32_t rows, uint32_t stride, float size)
 }
 static bool fail(const char *what, uint32_t t, uint32_t k, double got, double want)
 {
-    printf("%s: %u cols, %u tokens, %u threads, norm %u, weight %u, bf16 %u, rest %u: [%u][%u] is %.9g, not %.9g\n", what, c.cols, c.n_tokens, c.threads, c.norm, c.weight != NULL,
-           c.bf16, c.rest != 0, t, k, got, want);
+    printf("%s: %u cols, %u tokens, %u threads, norm %u, weight %u, bf16 %u: [%u][%u] is %.9g, not %.9g\n", what, c.cols, c.n_tokens, c.threads, c.norm, c.weight != NULL,
+           c.bf16, t, k, got, want);
     return false;
 }
 /* Nothing written in rows before t0, and in no row beyond `bytes`. */
 static bool untouched(const char *what, const uint8_t *out, uint64_t total, uint32_t t0, uint32_t bytes)
 {
     for (uint64_t i = 0; i < total; i++) {
-        const uint64_t t = i % (c.rest ? c.rest : total) / c.out_stride, at = i % (c.rest ? c.rest : total) % c.out_stride;
+        const uint64_t t = i / c.out_stride, at = i % c.out_stride;
         if ((t < t0 || t >= c.n_tokens || at >= bytes) && out[i] != SIMT_POISON) return fail(what, (uint32_t)t, (uint32_t)at, out[i], SIMT_POISON);
     }
     return true;
@@ -193,10 +106,9 @@ static bool check_rows(uint32_t what)            /* 0: staged, 1: normed, 2: ele
     c.eps = 1e-5f;
     c.x_stride = (c.cols * 4 + 15) / 16 * 16 + 16 * random_in(0, 2);
     c.out_stride = (c.cols + 63) / 64 * (what ? 256 : 128) + 16 * random_in(0, 2);
-    c.rest = what == 0 && random_in(0, 1) ? (uint64_t)(c.n_tokens + 1) * c.out_stride : 0;
     const float size = what == 0 && random_in(0, 3) == 0 ? 1e5f : 4.0f;
     struct room x = rows_new(c.n_tokens, c.x_stride, size), y = rows_new(c.n_tokens, c.x_stride, 2.0f), w = rows_new(1, (c.cols * 4 + 15) / 16 * 16, 2.0f);
-    const uint64_t total = (uint64_t)(c.n_tokens + 1) * c.out_stride * (c.rest ? 2 : 1);
+    const uint64_t total = (uint64_t)(c.n_tokens + 1) * c.out_stride;
     struct room out = room_new(total);
     c.x = x.bytes, c.y = y.bytes, c.out = out.bytes;
     c.weight = what == 2 || random_in(0, 3) ? (const float *)(const void *)w.bytes : NULL;
@@ -222,11 +134,9 @@ static bool check_rows(uint32_t what)            /* 0: staged, 1: normed, 2: ele
                 got = (double)floats_out(t)[k];
                 bound = 2e-6 * fabs(want) + 1e-6;
             } else {
-                for (uint32_t d = 0; d < (c.rest ? 2 : 1); d++) {
-                    const uint32_t bits = ((const uint16_t *)(const void *)(row_out(t) + d * c.rest))[k];
-                    got += c.bf16 ? (double)f32_of_bf16_bits(bits) : 64.0 * (double)f32_of_f16_bits(bits);
-                }
-                bound = c.bf16 ? (c.rest ? 0x1p-16 : 0x1p-8) * fabs(want) : (c.rest ? 0x1p-20 : 0x1p-11) * fabs(want) + 0x1p-18;
+                const uint32_t bits = ((const uint16_t *)(const void *)row_out(t))[k];
+                got = c.bf16 ? (double)f32_of_bf16_bits(bits) : 64.0 * (double)f32_of_f16_bits(bits);
+                bound = c.bf16 ? 0x1p-8 * fabs(want) : 0x1p-11 * fabs(want) + 0x1p-18;
                 bound += 2e-6 * fabs(want);
                 if (k >= c.cols) bound = 0;
             }
@@ -261,7 +171,7 @@ static bool check_embed(const struct format *f)
     c.n_tokens = random_in(1, 4);
     c.threads = 64u << random_in(0, 2);
     c.out_stride = (c.cols * 4 + 15) / 16 * 16 + 16 * random_in(0, 2);
-    c.rest = 0, c.norm = 0, c.bf16 = 0, c.weight = NULL;
+    c.norm = 0, c.bf16 = 0, c.weight = NULL;
     const uint64_t file_row = c.cols / f->block * f->bytes;
     uint8_t *file = malloc(rows * file_row);
     float *want = malloc(c.cols * sizeof *want);
