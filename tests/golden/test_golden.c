@@ -349,17 +349,22 @@ static bool can_run(const char *target)
     return true;
 }
 
+/* Programs of GPUs keep 16 bits of each activation; the manifest's bounds are those of 8.  Measured over all formats: at most 2.5e-5. */
+static const double gpu_mean_kl = 1e-4;
+
 static void run_target(const cJSON *manifest, const char *target, struct part part, const char *fuse)
 {
     static const char *const sets[] = { "quants", "models" };
+    const bool gpu = profile_load(test.arena, target, NULL)->kind == TARGET_GPU;
     const char *seen[64];
     size_t n_seen = 0;
     uint32_t n_models = 0;
     for (size_t s = 0; s < COUNT_OF(sets); s++) {
         uint32_t n;
-        const struct entry *entries = read_set(manifest, sets[s], &n);
+        struct entry *entries = read_set(manifest, sets[s], &n);
         for (uint32_t i = 0; i < n; i++) {
-            const struct entry *e = &entries[i];
+            struct entry *e = &entries[i];
+            if (gpu) e->mean_kl = fmin(e->mean_kl, gpu_mean_kl);
             const char *formats[16];
             size_t n_formats = 0;
             const cJSON *type;
