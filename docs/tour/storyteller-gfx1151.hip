@@ -591,7 +591,7 @@ DEVICE uint32_t stage_bf16(float x) { return bf16_bits(x); }
  * All offsets are multiples of 16.
  *
  * acts:   128 bytes of scratch, then [digit][c 0..3][units of a plane][16]: 16 int8 of columns 64 unit + 16 c .., then [units + 1][4] f32
- *         {d0, d1, s0, s1}, then with sums16 [units + 1][4] f32.  The entry past the last unit has scale 0: lanes without a unit take it.
+ *         {d0, d1, s0, s1}, then with sums16 [units + 1][4] f32.  All of the entry past the last unit is 0: lanes without a unit take it.
  * floats: 128 bytes of scratch, then two planes [pieces + 4][4] f32: columns 8 piece .. + 3 in the first, + 4 .. + 7 in the second.  Those of the piece
  *         past the last are 0.
  *
@@ -856,6 +856,7 @@ DEVICE void row_put_end(uint8_t *x_lds, const uint32_t cols, const uint32_t digi
 {
     const f32x4 zero = { 0, 0, 0, 0 };
     const uint32_t units = ACTS_UNITS(cols);
+    if (thread_x() < 4 * digits) *(f32x4 *)(void *)(x_lds + ACTS_SCRATCH_BYTES + 16 * (thread_x() * ACTS_PLANE_UNITS(cols) + units)) = zero;
     if (thread_x() != 0) return;
     if (digits == 0) {
         *(f32x4 *)(void *)(x_lds + ACTS_SCRATCH_BYTES + 128 * units) = zero;

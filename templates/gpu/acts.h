@@ -115,6 +115,7 @@ DEVICE void row_put_end(uint8_t *x_lds, const uint32_t cols, const uint32_t digi
 {
     const f32x4 zero = { 0, 0, 0, 0 };
     const uint32_t units = ACTS_UNITS(cols);
+    if (thread_x() < 4 * digits) *(f32x4 *)(void *)(x_lds + ACTS_SCRATCH_BYTES + 16 * (thread_x() * ACTS_PLANE_UNITS(cols) + units)) = zero;
     if (thread_x() != 0) return;
     if (digits == 0) {
         *(f32x4 *)(void *)(x_lds + ACTS_SCRATCH_BYTES + 128 * units) = zero;

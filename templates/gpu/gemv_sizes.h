@@ -2,7 +2,7 @@
  * All offsets are multiples of 16.
  *
  * acts:   128 bytes of scratch, then [digit][c 0..3][units of a plane][16]: 16 int8 of columns 64 unit + 16 c .., then [units + 1][4] f32
- *         {d0, d1, s0, s1}, then with sums16 [units + 1][4] f32.  The entry past the last unit has scale 0: lanes without a unit take it.
+ *         {d0, d1, s0, s1}, then with sums16 [units + 1][4] f32.  All of the entry past the last unit is 0: lanes without a unit take it.
  * floats: 128 bytes of scratch, then two planes [pieces + 4][4] f32: columns 8 piece .. + 3 in the first, + 4 .. + 7 in the second.  Those of the piece
  *         past the last are 0.
  *
