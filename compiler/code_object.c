@@ -1,98 +1,16 @@
 /* code_object.c -- AMD's kernel metadata (an ELF note in MessagePack), PTX text, and ptxas -v. */
 #include "code_object.h"
+#include "msgpack.h"
 #include <elf.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MACHINE_AMDGPU = 224, NOTE_METADATA = 32, NEST_MAX = 16 };      /* ELF e_machine and note type, LLVM's AMDGPUUsage */
+enum { MACHINE_AMDGPU = 224 };      /* ELF e_machine, LLVM's AMDGPUUsage */
 
-/* ---- a checked cursor ---- */
-
-struct cursor { const uint8_t *at, *end; bool failed; };
-
-/* The next n bytes; NULL past the end, and the cursor stays failed. */
-static const uint8_t *take(struct cursor *c, uint64_t n)
-{
-    if (c->failed || n > (uint64_t)(c->end - c->at)) {
-        c->failed = true;
-        return NULL;
-    }
-    const uint8_t *bytes = c->at;
-    c->at += n;
-    return bytes;
-}
-
-static uint64_t take_big_endian(struct cursor *c, uint32_t n)
-{
-    const uint8_t *bytes = take(c, n);
-    uint64_t       value = 0;
-    for (uint32_t i = 0; bytes && i < n; i++) value = value << 8 | bytes[i];
-    return value;
-}
-
-static struct cursor part(struct bytes whole, uint64_t offset, uint64_t size)
+static struct msgpack part(struct bytes whole, uint64_t offset, uint64_t size)
 {
     const bool inside = offset <= whole.size && size <= whole.size - offset;
-    return inside ? (struct cursor){ .at = whole.data + offset, .end = whole.data + offset + size } : (struct cursor){ .failed = true };
-}
-
-/* ---- MessagePack (github.com/msgpack/msgpack/blob/master/spec.md), as far as the metadata uses it ---- */
-
-enum item_kind { ITEM_OTHER, ITEM_BOOL, ITEM_INT, ITEM_STRING, ITEM_ARRAY, ITEM_MAP };            /* INT: not negative */
-struct item { enum item_kind kind; uint64_t value; const char *text; };      /* value: number, length, or count of elements or pairs */
-
-static struct item take_string(struct cursor *c, uint64_t size)
-{
-    return (struct item){ ITEM_STRING, size, (const char *)take(c, size) };
-}
-
-static struct item take_other(struct cursor *c, uint64_t size)
-{
-    take(c, size);
-    return (struct item){ .kind = ITEM_OTHER };
-}
-
-/* The head of the next item, with its bytes if it is no array or map. */
-static struct item take_item(struct cursor *c)
-{
-    const uint8_t *head = take(c, 1);
-    if (!head) return take_other(c, 0);
-    const uint8_t h = *head;
-    if (h < 0x80) return (struct item){ .kind = ITEM_INT, .value = h };
-    if (h < 0x90) return (struct item){ .kind = ITEM_MAP, .value = h & 15 };
-    if (h < 0xa0) return (struct item){ .kind = ITEM_ARRAY, .value = h & 15 };
-    if (h < 0xc0) return take_string(c, h & 31);
-    if (h >= 0xe0) return take_other(c, 0);                                                                   /* negative */
-    switch (h) {
-    case 0xc0: return take_other(c, 0);                                                                       /* nil */
-    case 0xc2: case 0xc3: return (struct item){ .kind = ITEM_BOOL, .value = h & 1 };
-    case 0xc4: case 0xc5: case 0xc6: return take_other(c, take_big_endian(c, 1u << (h - 0xc4)));              /* bytes */
-    case 0xc7: case 0xc8: case 0xc9: return take_other(c, take_big_endian(c, 1u << (h - 0xc7)) + 1);          /* typed bytes */
-    case 0xca: case 0xcb: return take_other(c, h == 0xca ? 4 : 8);                                            /* floats */
-    case 0xcc: case 0xcd: case 0xce: case 0xcf: return (struct item){ .kind = ITEM_INT, .value = take_big_endian(c, 1u << (h - 0xcc)) };
-    case 0xd0: case 0xd1: case 0xd2: case 0xd3: return take_other(c, 1u << (h - 0xd0));                       /* signed */
-    case 0xd4: case 0xd5: case 0xd6: case 0xd7: case 0xd8: return take_other(c, (1u << (h - 0xd4)) + 1u);     /* typed bytes */
-    case 0xd9: case 0xda: case 0xdb: return take_string(c, take_big_endian(c, 1u << (h - 0xd9)));
-    case 0xdc: case 0xdd: return (struct item){ .kind = ITEM_ARRAY, .value = take_big_endian(c, h == 0xdc ? 2 : 4) };
-    case 0xde: case 0xdf: return (struct item){ .kind = ITEM_MAP, .value = take_big_endian(c, h == 0xde ? 2 : 4) };
-    default:
-        c->failed = true;
-        return take_other(c, 0);
-    }
-}
-
-/* Passes over what an item's head promises.  Every element is a byte at least, so a wrong count ends at the end of the note. */
-static void skip_elements(struct cursor *c, struct item item, uint32_t depth)
-{
-    if (item.kind != ITEM_ARRAY && item.kind != ITEM_MAP) return;
-    if (depth == NEST_MAX) c->failed = true;
-    const uint64_t n = item.kind == ITEM_MAP ? 2 * item.value : item.value;
-    for (uint64_t i = 0; i < n && !c->failed; i++) skip_elements(c, take_item(c), depth + 1);
-}
-
-static bool is_text(struct item item, const char *text)
-{
-    return item.kind == ITEM_STRING && item.text && item.value == strlen(text) && !memcmp(item.text, text, item.value);
+    return inside ? (struct msgpack){ .at = whole.data + offset, .end = whole.data + offset + size } : (struct msgpack){ .failed = true };
 }
 
 /* ---- AMD ---- */
@@ -108,33 +26,33 @@ static const struct { const char *key; size_t offset; } numbers[] = {
 };
 
 /* One map of amdhsa.kernels. */
-static void read_kernel(struct arena *a, struct cursor *c, struct kernel_resources *k)
+static void read_kernel(struct arena *a, struct msgpack *c, struct kernel_resources *k)
 {
-    const struct item map = take_item(c);
-    if (map.kind != ITEM_MAP) c->failed = true;
+    const struct msgpack_item map = msgpack_next(c);
+    if (map.kind != MSGPACK_MAP) c->failed = true;
     for (uint64_t i = 0; i < map.value && !c->failed; i++) {
-        const struct item key = take_item(c), value = take_item(c);
-        skip_elements(c, value, 2);
+        const struct msgpack_item key = msgpack_next(c), value = msgpack_next(c);
+        msgpack_skip(c, value, 2);
         if (c->failed) return;
         for (size_t j = 0; j < COUNT_OF(numbers); j++) {
-            if (!is_text(key, numbers[j].key)) continue;
-            if (value.kind != ITEM_INT || value.value > UINT32_MAX) c->failed = true;
+            if (!msgpack_is(key, numbers[j].key)) continue;
+            if (value.kind != MSGPACK_INT || value.value > UINT32_MAX) c->failed = true;
             *(uint32_t *)(void *)((char *)k + numbers[j].offset) = (uint32_t)value.value;
         }
-        if (is_text(key, ".name") && value.kind == ITEM_STRING) k->name = arena_strndup(a, value.text, value.value);
-        if (is_text(key, ".uses_dynamic_stack")) k->dynamic_stack = value.kind == ITEM_BOOL && value.value;
+        if (msgpack_is(key, ".name") && value.kind == MSGPACK_STRING) k->name = arena_strndup(a, value.text, value.value);
+        if (msgpack_is(key, ".uses_dynamic_stack")) k->dynamic_stack = value.kind == MSGPACK_BOOL && value.value;
     }
     if (!k->name || !*k->name) c->failed = true;
 }
 
-static struct kernel_resources *read_metadata(struct arena *a, struct cursor c, size_t *n)
+static struct kernel_resources *read_metadata(struct arena *a, struct msgpack c, size_t *n)
 {
-    const struct item root = take_item(&c);
-    if (root.kind != ITEM_MAP) return NULL;
+    const struct msgpack_item root = msgpack_next(&c);
+    if (root.kind != MSGPACK_MAP) return NULL;
     for (uint64_t i = 0; i < root.value && !c.failed; i++) {
-        const struct item key = take_item(&c), value = take_item(&c);
-        if (!is_text(key, "amdhsa.kernels") || value.kind != ITEM_ARRAY || value.value > (uint64_t)(c.end - c.at)) {
-            skip_elements(&c, value, 1);
+        const struct msgpack_item key = msgpack_next(&c), value = msgpack_next(&c);
+        if (!msgpack_is(key, "amdhsa.kernels") || value.kind != MSGPACK_ARRAY || value.value > (uint64_t)(c.end - c.at)) {
+            msgpack_skip(&c, value, 1);
             continue;
         }
         struct kernel_resources *kernels = arena_array(a, struct kernel_resources, value.value + 1);
@@ -146,22 +64,6 @@ static struct kernel_resources *read_metadata(struct arena *a, struct cursor c, 
     return NULL;
 }
 
-/* The metadata among the notes of a segment; failed when there is none. */
-static struct cursor find_metadata(struct cursor c)
-{
-    for (Elf64_Nhdr note; !c.failed; ) {
-        const uint8_t *head = take(&c, sizeof note);
-        if (!head) break;
-        memcpy(&note, head, sizeof note);
-        const uint8_t *name = take(&c, ((uint64_t)note.n_namesz + 3) & ~3ull);
-        const uint8_t *data = take(&c, note.n_descsz);
-        if (data && note.n_type == NOTE_METADATA && note.n_namesz == 7 && !memcmp(name, "AMDGPU", 7))
-            return (struct cursor){ .at = data, .end = data + note.n_descsz };
-        take(&c, -(uint64_t)note.n_descsz & 3);
-    }
-    return (struct cursor){ .failed = true };
-}
-
 static struct kernel_resources *read_elf(struct arena *a, struct bytes object, size_t *n)
 {
     Elf64_Ehdr ehdr;
@@ -169,14 +71,14 @@ static struct kernel_resources *read_elf(struct arena *a, struct bytes object, s
     memcpy(&ehdr, object.data, sizeof ehdr);
     if (ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_ident[EI_DATA] != ELFDATA2LSB || ehdr.e_machine != MACHINE_AMDGPU) return NULL;
     if (ehdr.e_phentsize != sizeof(Elf64_Phdr)) return NULL;
-    struct cursor headers = part(object, ehdr.e_phoff, (uint64_t)ehdr.e_phnum * sizeof(Elf64_Phdr));
+    struct msgpack headers = part(object, ehdr.e_phoff, (uint64_t)ehdr.e_phnum * sizeof(Elf64_Phdr));
     for (uint32_t i = 0; i < ehdr.e_phnum; i++) {
         Elf64_Phdr     phdr;
-        const uint8_t *bytes = take(&headers, sizeof phdr);
+        const uint8_t *bytes = msgpack_bytes(&headers, sizeof phdr);
         if (!bytes) return NULL;
         memcpy(&phdr, bytes, sizeof phdr);
         if (phdr.p_type != PT_NOTE) continue;
-        const struct cursor metadata = find_metadata(part(object, phdr.p_offset, phdr.p_filesz));
+        const struct msgpack metadata = msgpack_metadata(part(object, phdr.p_offset, phdr.p_filesz));
         if (!metadata.failed) return read_metadata(a, metadata, n);
     }
     return NULL;

@@ -1,5 +1,6 @@
 /* compare.c -- rounds alternate between the builds, so that what else the machine does meets all of them alike. */
 #include "compare.h"
+#include "counters.h"
 #include "program.h"
 #include "reference.h"
 #include <cjson/cJSON.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ROUNDS = 100, LOGIT_TOKENS = 32 };
+enum { MAX_ROUNDS = 100, LOGIT_TOKENS = 32, SIMULATED_TOKENS = 8 };
 static const char *const level_name[] = { [FUSE_NONE] = "none", [FUSE_LAYER] = "layer" };
 
 struct candidate {
@@ -15,11 +16,13 @@ struct candidate {
     uint32_t    launches, launches_prefill;       /* of a GPU: with the one that draws the token */
     uint64_t    weight_bytes, weight_floor;       /* read per decoded token: as packed; as in the file */
     uint64_t    value_bytes;              /* what kernels leave for others, per decoded token */
+    uint64_t    kv_per_token;             /* bytes a position has in the KV cache */
     uint64_t    score_bytes;              /* of that for every token before it: attention that keeps its scores */
     double      kv_bytes;                 /* KV cache read per decoded token, the mean over those of a round */
     double      decode[MAX_ROUNDS], prefill[MAX_ROUNDS], share[MAX_ROUNDS], bandwidth[MAX_ROUNDS];
     uint32_t    n_decode, n_prefill;
     double      decode_median, prefill_median, share_median, bandwidth_median;
+    struct counters counters;     /* simulated: of all decoded tokens */
     double      max_abs, max_abs_relative;        /* logits against the first candidate's, prompt and one-token kernels */
 };
 
@@ -105,6 +108,7 @@ static uint64_t raw_heads_bytes(const struct plan *p)
 static void read_plan(struct candidate *c, const struct plan *p)
 {
     const struct graph *graph = p->fused->graph;
+    c->kv_per_token = p->kv_bytes_per_token;
     c->value_bytes = 2ull * 4 * p->model->n_vocab + raw_heads_bytes(p);
     for (uint32_t i = 0; i < graph->n_nodes; i++)
         if (plan_needs_buffer(p, graph->nodes[i])) c->value_bytes += 4ull * graph->nodes[i]->cols * (1 + reading_groups(graph->nodes[i]));
@@ -177,6 +181,15 @@ static void print_table(const struct compare_options *o, const struct setup *s, 
            gpu ? "a large copy on the device, read and written" : "reading memory, or a buffer of the weights' size that fits the cache");
 }
 
+static void print_tree(cJSON *root)
+{
+    char *text = cJSON_Print(root);
+    if (!text) die("out of memory for the report");
+    puts(text);
+    cJSON_free(text);
+    cJSON_Delete(root);
+}
+
 static void print_json(const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
 {
     cJSON *root = cJSON_CreateObject();
@@ -206,26 +219,79 @@ static void print_json(const struct compare_options *o, const struct setup *s, c
         cJSON_AddNumberToObject(row, "logits_max_abs_relative", c[i].max_abs_relative);
         cJSON_AddItemToArray(list, row);
     }
-    char *text = cJSON_Print(root);
-    if (!text) die("out of memory for the report");
-    puts(text);
-    cJSON_free(text);
-    cJSON_Delete(root);
+    print_tree(root);
+}
+
+/* ---- the report of the simulator's counters, per decoded token ---- */
+
+/* What kernels read by the plan: weights as packed, the KV cache of the tokens before, values of other kernels (half of those bytes are written). */
+static double planned_reads(const struct setup *s, const struct candidate *c)
+{
+    const double past = (s->n_tokens - 1) / 2.0, kv = (double)c->kv_per_token * past;
+    return (double)c->weight_bytes + kv + ((double)c->value_bytes + (double)c->score_bytes * (past + 1)) / 2;
+}
+
+static void print_simulated(const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
+{
+    printf("%s on %s, in the simulator: %u tokens decoded, numbers of one token\n", o->build.model_path, s->runner.target, s->n_tokens);
+    printf("%-6s %9s %13s %7s %8s %8s %10s %10s %10s %9s %10s %10s %20s\n", "fuse", "launches", "instructions", "VALU", "matrix", "idle", "loads, MB", "unique, MB", "plan, MB", "lines",
+           "conflicts", "in flight", "largest logit diff.");
+    for (uint32_t i = 0; i < n; i++) {
+        const struct counters *k = &c[i].counters;
+        printf("%-6s %9.1f %13.0f %5.1f %% %6.1f %% %6.1f %% %10.3f %10.3f %10.3f %8.2fx %10.2f %10.0f ", c[i].name, k->launches / s->n_tokens, k->instructions / s->n_tokens,
+               100 * ratio(k->valu, k->instructions), 100 * ratio(k->matrix, k->instructions), 100 * k->idle_lanes, k->loaded_bytes / s->n_tokens * 1e-6,
+               k->unique_bytes / s->n_tokens * 1e-6, planned_reads(s, &c[i]) * 1e-6, ratio(k->line_bytes, k->loaded_bytes), ratio(k->lds_conflicts, k->lds_accesses), k->loads_in_flight);
+        if (i) printf("%20.2e\n", c[i].max_abs);
+        else printf("%20s\n", "-");
+    }
+    printf("instructions: of waves.  idle: lanes switched off in vector instructions.  loads: by lanes; unique: lines of 64 bytes that a launch reads at least once;\n"
+           "plan: weights, KV cache and values of other kernels.  lines: bytes of the 128-byte lines that loads touch, to bytes loaded.  conflicts: LDS cycles that\n"
+           "bank conflicts add to an access.  in flight: most loads of a wave before a wait.  Nothing here is a time.\n");
+}
+
+static void print_simulated_json(const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "model", o->build.model_path);
+    cJSON_AddStringToObject(root, "target", s->runner.target);
+    cJSON_AddBoolToObject(root, "simulated", true);
+    cJSON_AddNumberToObject(root, "n_tokens", s->n_tokens);
+    cJSON *list = cJSON_AddArrayToObject(root, "levels");
+    for (uint32_t i = 0; i < n; i++) {
+        const struct counters *k = &c[i].counters;
+        const struct { const char *key; double value; } rows[] = {
+            { "launches", k->launches }, { "instructions", k->instructions }, { "instructions_valu", k->valu }, { "instructions_matrix", k->matrix }, { "loaded_bytes", k->loaded_bytes },
+            { "stored_bytes", k->stored_bytes }, { "unique_bytes", k->unique_bytes }, { "line_bytes", k->line_bytes }, { "lds_accesses", k->lds_accesses }, { "lds_conflicts", k->lds_conflicts },
+        };
+        cJSON *row = cJSON_CreateObject();
+        cJSON_AddStringToObject(row, "fuse", c[i].name);
+        for (size_t j = 0; j < COUNT_OF(rows); j++) cJSON_AddNumberToObject(row, rows[j].key, rows[j].value / s->n_tokens);
+        cJSON_AddNumberToObject(row, "planned_bytes", planned_reads(s, &c[i]));
+        cJSON_AddNumberToObject(row, "idle_lanes", k->idle_lanes);
+        cJSON_AddNumberToObject(row, "loads_in_flight_most", k->loads_in_flight);
+        cJSON_AddNumberToObject(row, "logits_max_abs", c[i].max_abs);
+        cJSON_AddItemToArray(list, row);
+    }
+    print_tree(root);
 }
 
 /* ---- all of it ---- */
 
-/* Prompt kernels, then one-token kernels. */
-static const float *logits_of(struct arena *a, const struct setup *s, const struct candidate *c, const int32_t *tokens, bool decode)
+/* Prompt kernels, then one-token kernels.  counters_path: where the simulator counts the latter; or NULL. */
+static const float *logits_of(struct arena *a, const struct setup *s, struct candidate *c, const int32_t *tokens, bool decode, const char *counters_path)
 {
     static const char *const through_decode[] = { "-ub", "0", NULL };
-    return program_logits(a, &s->runner, c->path, tokens, s->n_tokens, s->model->n_vocab, decode ? through_decode : NULL);
+    struct runner runner = s->runner;
+    if (decode) runner.counters = counters_path;
+    const float *logits = program_logits(a, &runner, c->path, tokens, s->n_tokens, s->model->n_vocab, decode ? through_decode : NULL);
+    if (runner.counters) c->counters = counters_read(a, counters_path);
+    return logits;
 }
 
-static void compare_logits(struct arena *a, const struct setup *s, struct candidate *c, const int32_t *tokens, const float *first[2])
+static void compare_logits(struct arena *a, const struct setup *s, struct candidate *c, const int32_t *tokens, const float *first[2], const char *counters_path)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        const float *logits = logits_of(a, s, c, tokens, i == 1);
+        const float *logits = logits_of(a, s, c, tokens, i == 1, counters_path);
         if (!first[i]) first[i] = logits;
         const struct logits_difference d = logits_compare(a, first[i], logits, s->n_tokens, s->model->n_vocab);
         if (d.max_abs >= c->max_abs) {
@@ -243,12 +309,13 @@ static struct setup prepare(struct arena *a, const struct compare_options *o)
     const uint32_t n_ctx = plan_context(s.model, &b->plan);
     s.n_prompt = o->n_prompt ? o->n_prompt : n_ctx < 128 ? n_ctx : 128;
     s.n_gen = o->n_gen ? o->n_gen : n_ctx < 64 ? n_ctx : 64;
-    s.n_tokens = n_ctx < LOGIT_TOKENS ? n_ctx : LOGIT_TOKENS;
+    const uint32_t usual = o->simulate ? SIMULATED_TOKENS : LOGIT_TOKENS;
+    s.n_tokens = n_ctx < usual ? n_ctx : usual;
     if (s.n_prompt > n_ctx || s.n_gen > n_ctx) die("-p %u and -n %u: the context holds %u; give fewer, or a larger --ctx", s.n_prompt, s.n_gen, n_ctx);
     if (s.rounds > MAX_ROUNDS) die("-r %u: at most %d rounds", s.rounds, MAX_ROUNDS);
     if (b->n_targets > 1) die("compare takes one target; a program of several runs only the best of them");
     s.profile = profile_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir);
-    s.runner = runner_find(a, s.profile, false);
+    s.runner = o->simulate ? runner_simulate(a, s.profile) : runner_find(a, s.profile, false);
     return s;
 }
 
@@ -268,7 +335,13 @@ int compare(struct arena *a, const struct compare_options *o)
         read_plan(c, plan_make(a, fuse(a, graph_build(a, s.model), options.fuse), s.profile, &options.plan));
         c->path = program_build(a, w, &options, arena_printf(a, "%u-%s", i, c->name));
         read_info(a, &s.runner, c);
-        compare_logits(a, &s, c, tokens, first);
+        compare_logits(a, &s, c, tokens, first, o->simulate ? workplace_path(a, w, arena_printf(a, "%u-counters", i)) : NULL);
+    }
+    if (o->simulate) {
+        workplace_close(w);
+        if (o->json) print_simulated_json(o, &s, candidates, n);
+        else print_simulated(o, &s, candidates, n);
+        return 0;
     }
     for (uint32_t round = 0; round < s.rounds; round++)
         for (uint32_t i = 0; i < n; i++) measure(a, &s, &candidates[i]);

@@ -11,6 +11,7 @@ struct compare_options {
     uint32_t rounds;              /* 0: 5 */
     uint32_t n_threads;           /* 0: the program's default */
     bool     json;
+    bool     simulate;            /* AMD GPUs: counters of the simulator instead of times */
 };
 /* Builds, measures in alternating rounds and prints a table to stdout.  Returns 0; dies when it cannot build or run. */
 int compare(struct arena *a, const struct compare_options *o);

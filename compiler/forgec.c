@@ -40,7 +40,7 @@ static const char build_usage[] =
     "      --fuse LEVEL       layer (default) or none: one kernel per operation\n"
     "      --ctx N            longest context (default: the model's, at most 8192)\n"
     "      --kv TYPE          KV cache as f16 (default), f32 or q8_0\n"
-    "      --exact            activations in float instead of int8; KV cache f32\n"
+    "      --exact            activations in float (GPU: 24 bits in integer products); KV cache f32\n"
     "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n"
     "      --threads N        most threads the program can use (default 64)\n"
     "      --static           no dynamic libraries\n"
@@ -62,20 +62,23 @@ static const char cc_usage[] =
     "weights of the model for it. Target, context and fusion must be the ones it was emitted with.\n";
 
 static const char verify_usage[] =
-    "usage: forgec verify MODEL.gguf [options of forgec build] [--tokens N] [--seed S] [--json]\n"
+    "usage: forgec verify MODEL.gguf [options of forgec build] [--simulate] [--tokens N] [--seed S] [--json]\n"
     "\n"
     "Builds the program into a temporary directory, runs it on random tokens and compares the logits of\n"
     "every position, once through the prompt kernels and once token by token, with an interpreter that\n"
     "reads the GGUF plainly. Programs for another machine run in qemu where it is installed, those for\n"
-    "a GPU only where that GPU is.\n"
+    "a GPU only where that GPU is, or with --simulate.\n"
     "\n"
-    "      --tokens N         random tokens (default 32)\n"
+    "      --simulate         gfx1100, gfx1151, gfx942: run the machine code in forgec's simulator, with its\n"
+    "                         checks of every access (slow: for small models; no AMD GPU or driver is needed)\n"
+    "      --tokens N         random tokens (default 32, with --simulate 8)\n"
     "      --seed S           of the random tokens (default 1)\n"
     "      --json             the report as JSON\n"
     "exit codes: 0 within bounds, 1 not (or it could not be built or run), 2 wrong usage\n";
 
 static const char compare_usage[] =
-    "usage: forgec compare MODEL.gguf [options of forgec build] [--fuse none,layer] [-p N] [-n N] [-r R] [--threads N] [--json]\n"
+    "usage: forgec compare MODEL.gguf [options of forgec build] [--fuse none,layer] [-p N] [-n N] [-r R] [--threads N]\n"
+    "                      [--simulate] [--json]\n"
     "\n"
     "Builds the model once per fusion level and runs the programs' --bench in turns, on the target's CPU\n"
     "or GPU: tok/s, launches and bytes per token, share of the bandwidth, how far the logits are apart.\n"
@@ -84,6 +87,9 @@ static const char compare_usage[] =
     "  -p N, -n N             tokens of the prompt and tokens generated (default 128 and 64)\n"
     "  -r R                   rounds; the table shows medians (default 5)\n"
     "      --threads N        threads the programs run with (default: theirs)\n"
+    "      --simulate         gfx1100, gfx1151, gfx942: no times, but what forgec's simulator counts while 8\n"
+    "                         tokens are decoded: instructions, bytes, coalescing, bank conflicts (without -p,\n"
+    "                         -n, -r and --threads)\n"
     "      --json             the table as JSON\n";
 
 _Noreturn static void usage_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
@@ -258,6 +264,7 @@ static int command_verify(struct arena *a, int argc, char **argv)
 {
     struct verify_options o = { .seed = 1 };
     o.json = take_flag(&argc, argv, "--json");
+    o.simulate = take_flag(&argc, argv, "--simulate");
     o.n_tokens = take_count(&argc, argv, "--tokens", 8192);
     const uint32_t seed = take_count(&argc, argv, "--seed", UINT32_MAX);
     if (seed) o.seed = seed;
@@ -270,10 +277,12 @@ static int command_compare(struct arena *a, int argc, char **argv)
     static const char *const names[] = { "none", "layer", NULL };
     struct compare_options o = { 0 };
     o.json = take_flag(&argc, argv, "--json");
+    o.simulate = take_flag(&argc, argv, "--simulate");
     o.n_prompt = take_count(&argc, argv, "-p", 1u << 24);
     o.n_gen = take_count(&argc, argv, "-n", 1u << 24);
     o.rounds = take_count(&argc, argv, "-r", 100);
     o.n_threads = take_count(&argc, argv, "--threads", 1024);
+    if (o.simulate && (o.n_prompt || o.n_gen || o.rounds || o.n_threads)) usage_error("-p, -n, -r and --threads are for measured times: not with --simulate");
     const char *levels = take_value(&argc, argv, "--fuse");
     for (const char *p = levels; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
         if (o.n_levels == COUNT_OF(o.levels)) usage_error("--fuse: at most %zu levels", COUNT_OF(o.levels));

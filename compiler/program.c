@@ -9,8 +9,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { MAX_PROGRAMS = 16 };
-struct workplace { const char *directory; const char *paths[MAX_PROGRAMS]; uint32_t n_paths; };
+enum { MAX_FILES = 32 };
+struct workplace { const char *directory; const char *paths[MAX_FILES]; uint32_t n_paths; };
 
 struct workplace *workplace_open(struct arena *a)
 {
@@ -21,6 +21,15 @@ struct workplace *workplace_open(struct arena *a)
     w->directory = name;
     cleanup_unlink_at_exit(name);             /* before its files: they go first, last come first gone */
     return w;
+}
+
+const char *workplace_path(struct arena *a, struct workplace *w, const char *name)
+{
+    if (w->n_paths == MAX_FILES) die("more than %d files in one workplace; this is a mistake in forgec, please report it", MAX_FILES);
+    const char *path = arena_printf(a, "%s/%s", w->directory, name);
+    w->paths[w->n_paths++] = path;
+    cleanup_unlink_at_exit(path);
+    return path;
 }
 
 void workplace_close(struct workplace *w)
@@ -51,15 +60,39 @@ struct runner runner_find(struct arena *a, const struct profile *p, bool emulati
     return r;
 }
 
+/* $FORGEC_GFXSIM, or beside forgec, as it is built, or where `cmake --install` puts it. */
+static const char *simulator_find(struct arena *a)
+{
+    const char *given = getenv("FORGEC_GFXSIM");
+    if (given && *given) {
+        if (!file_exists(given)) die("FORGEC_GFXSIM=%s: there is no such file", given);
+        return given;
+    }
+    char self[4096];
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0) die("cannot tell where forgec lies: %s; set FORGEC_GFXSIM to libgfxsim.so", strerror(errno));
+    self[n] = 0;
+    *strrchr(self, '/') = 0;
+    static const char *const places[] = { "", "/../" FORGEC_LIBDIR };
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        const char *path = arena_printf(a, "%s%s/libgfxsim.so", self, places[i]);
+        if (file_exists(path)) return path;
+    }
+    die("there is no libgfxsim.so in %s or %s/../%s: it is built and installed with forgec on x86-64; FORGEC_GFXSIM=FILE says where it is", self, self, FORGEC_LIBDIR);
+}
+
+struct runner runner_simulate(struct arena *a, const struct profile *p)
+{
+    if (p->kind != TARGET_GPU || strncmp(p->arch, "gfx", 3) != 0) die("--simulate: the simulator executes code for AMD GPUs, and %s is none; see forgec targets", p->name);
+    return (struct runner){ .target = p->name, .simulator = simulator_find(a), .arch = p->arch };
+}
+
 const char *program_build(struct arena *a, struct workplace *w, const struct build_options *options, const char *name)
 {
     struct build_options o = *options;
     o.emit = EMIT_EXE;
     o.weights = WEIGHTS_EMBED;
-    o.out_path = arena_printf(a, "%s/%s", w->directory, name);
-    if (w->n_paths == MAX_PROGRAMS) die("more than %d programs in one workplace; this is a mistake in forgec, please report it", MAX_PROGRAMS);
-    w->paths[w->n_paths++] = o.out_path;
-    cleanup_unlink_at_exit(o.out_path);
+    o.out_path = workplace_path(a, w, name);
     build(a, &o);
     return o.out_path;
 }
@@ -84,6 +117,12 @@ struct bytes program_run(struct arena *a, const struct runner *r, const char *pa
     if (r->emulator) {
         argv[n++] = r->emulator;
         if (r->sysroot) { argv[n++] = "-L"; argv[n++] = r->sysroot; }
+    }
+    if (r->simulator) {
+        argv[n++] = "env";
+        argv[n++] = arena_printf(a, "FORGE_HIP_LIBRARY=%s", r->simulator);
+        argv[n++] = arena_printf(a, "FORGE_GFXSIM_CHIP=%s", r->arch);
+        if (r->counters) argv[n++] = arena_printf(a, "FORGE_GFXSIM_STATS=%s", r->counters);
     }
     argv[n++] = path;
     argv[n++] = "--target";

@@ -7,16 +7,23 @@
 struct workplace;
 struct workplace *workplace_open(struct arena *a);
 void              workplace_close(struct workplace *w);
+/* A path in it, for a file that goes with it.  name: unique. */
+const char       *workplace_path(struct arena *a, struct workplace *w, const char *name);
 
 /* How programs of a target run here. */
 struct runner {
     const char *target;
     const char *emulator;         /* "qemu-aarch64", or NULL: directly */
     const char *sysroot;          /* for its dynamic linker, or NULL */
+    const char *simulator;        /* libgfxsim.so, in the place of AMD's HIP library; or NULL */
+    const char *counters;         /* simulator: file it writes its counters to, or NULL */
+    const char *arch;             /* simulator: the chip */
 };
 /* Dies saying what is missing when such programs can run here neither directly nor, if emulation is true, in an emulator
  * (of another machine's CPU: there is none of GPUs). */
 struct runner runner_find(struct arena *a, const struct profile *p, bool emulation);
+/* In the simulator of AMD GPUs (docs/simulator.md).  Dies for other targets, and where the simulator is not installed. */
+struct runner runner_simulate(struct arena *a, const struct profile *p);
 
 /* Builds with options but for the place, name and closing line.  name: unique in the workplace.  Returns the path. */
 const char *program_build(struct arena *a, struct workplace *w, const struct build_options *options, const char *name);

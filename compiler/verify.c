@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TOKENS_DEFAULT = 32, GREEDY_MOST = 16 };
+enum { TOKENS_DEFAULT = 32, GREEDY_MOST = 16, TOKENS_SIMULATED = 8, GREEDY_SIMULATED = 4 };
 
 /* Where the bounds come from.
  * --exact: float arithmetic in another order; 1e-4 of the largest logit is 10 to 50 times what small models show and far below
@@ -38,7 +38,7 @@ static bool within(const struct bound *b, const struct logits_difference *d)
 }
 
 struct result {                       /* of one target */
-    const char *target, *emulator;
+    const char *target, *place;       /* place: what it ran in; NULL: this machine */
     struct logits_difference prefill, decode, paths;
     uint32_t n_greedy, greedy_reference;      /* generated; equal to the reference's choice */
     int32_t  greedy_broken;           /* first token that is not what the program's own logits say; -1 none */
@@ -63,7 +63,7 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
 {
     static const char *const through_decode[] = { "-ub", "0", NULL };
     const uint32_t n_vocab = g->model->n_vocab;
-    struct result r = { .target = runner->target, .emulator = runner->emulator, .greedy_broken = -1 };
+    struct result r = { .target = runner->target, .place = runner->simulator ? "the simulator" : runner->emulator, .greedy_broken = -1 };
     int32_t *tokens = arena_array(a, int32_t, n_prompt + n_greedy);
     for (uint32_t i = 0; i < n_prompt; i++) tokens[i] = prompt[i];
     if (n_greedy) {
@@ -107,7 +107,7 @@ static void print_row(const char *name, const struct logits_difference *d, const
 
 static void print_result(const struct result *r, const struct bound *bound)
 {
-    printf("\n%s%s%s\n", r->target, r->emulator ? " in " : "", r->emulator ? r->emulator : "");
+    printf("\n%s%s%s\n", r->target, r->place ? " in " : "", r->place ? r->place : "");
     printf("  %-18s %9s %10s %9s %9s   %-4s %7s\n", "against reference", "max abs", "rms/std", "mean KL", "worst KL", "pos.", "argmax");
     print_row("prefill", &r->prefill, bound);
     print_row("decode", &r->decode, bound);
@@ -148,7 +148,8 @@ static void print_json(const struct verify_options *o, const struct model *m, co
         const struct result *r = &results[i];
         cJSON *t = cJSON_CreateObject();
         cJSON_AddStringToObject(t, "target", r->target);
-        cJSON_AddBoolToObject(t, "emulated", r->emulator != NULL);
+        cJSON_AddBoolToObject(t, "emulated", r->place != NULL);
+        cJSON_AddBoolToObject(t, "simulated", o->simulate);
         cJSON_AddBoolToObject(t, "ok", r->ok);
         cJSON_AddNumberToObject(t, "n_positions", r->prefill.n);
         cJSON_AddNumberToObject(t, "n_greedy", r->n_greedy);
@@ -166,6 +167,16 @@ static void print_json(const struct verify_options *o, const struct model *m, co
     cJSON_Delete(root);
 }
 
+static void print_scope(const struct verify_options *o, const struct model *m, uint32_t n_positions)
+{
+    printf("\nchecked: logits at every position, prompt and one-token kernels, greedy choice%s.\n", o->simulate ? ";\n"
+           "  by executing the chip's instructions: bounds, alignment, values never written, waits for loads, races in LDS and between\n"
+           "  groups, stale caches" : "");
+    printf("not checked: the tokenizer, positions beyond %u, %sand the reading of the model\n"
+           "that program and reference share (GGUF keys, models/%s.yaml)%s.\n", n_positions, o->simulate ? "" : "other thread counts than the default, ", m->architecture,
+           o->simulate ? "; time; AMD's driver and firmware;\nwhat docs/simulator.md lists as not modelled" : "");
+}
+
 int verify(struct arena *a, const struct verify_options *o)
 {
     const struct build_options *b = &o->build;
@@ -173,13 +184,17 @@ int verify(struct arena *a, const struct verify_options *o)
     const struct model *m = model_describe(a, file, b->models_dir);
     const struct graph *g = graph_build(a, m);
     const uint32_t n_ctx = plan_context(m, &b->plan);
-    const uint32_t n_prompt = o->n_tokens ? o->n_tokens : n_ctx < TOKENS_DEFAULT ? n_ctx : TOKENS_DEFAULT;
+    const uint32_t usual = o->simulate ? TOKENS_SIMULATED : TOKENS_DEFAULT, most_greedy = o->simulate ? GREEDY_SIMULATED : GREEDY_MOST;
+    const uint32_t n_prompt = o->n_tokens ? o->n_tokens : n_ctx < usual ? n_ctx : usual;
     if (n_prompt > n_ctx) die("--tokens %u is more than the context of %u; give fewer, or a larger --ctx", n_prompt, n_ctx);
-    const uint32_t n_greedy = n_ctx - n_prompt < GREEDY_MOST ? n_ctx - n_prompt : GREEDY_MOST;
+    const uint32_t n_greedy = n_ctx - n_prompt < most_greedy ? n_ctx - n_prompt : most_greedy;
 
     struct runner runners[COUNT_OF(b->targets)];
     const uint32_t n = b->n_targets ? b->n_targets : 1;
-    for (uint32_t i = 0; i < n; i++) runners[i] = runner_find(a, profile_load(a, b->n_targets ? b->targets[i] : "native", b->targets_dir), true);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct profile *p = profile_load(a, b->n_targets ? b->targets[i] : "native", b->targets_dir);
+        runners[i] = o->simulate ? runner_simulate(a, p) : runner_find(a, p, true);
+    }
 
     struct workplace *w = workplace_open(a);
     const char *program = program_build(a, w, b, "program");
@@ -198,9 +213,6 @@ int verify(struct arena *a, const struct verify_options *o)
     }
     workplace_close(w);
     if (o->json) print_json(o, m, formats, &bound, results, n, n_prompt, ok);
-    else
-        printf("\nchecked: logits at every position, prompt and one-token kernels, greedy choice.\n"
-               "not checked: the tokenizer, positions beyond %u, other thread counts than the default, and the reading of the model\n"
-               "that program and reference share (GGUF keys, models/%s.yaml).\n", n_prompt + n_greedy, m->architecture);
+    else print_scope(o, m, n_prompt + n_greedy);
     return ok ? 0 : 1;
 }
