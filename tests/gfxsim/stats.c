@@ -1,0 +1,154 @@
+/* stats.c -- counters of launches, and what else is counted with them.
+ *
+ * FORGE_GFXSIM_STATS=FILE: at the end of the process FILE gets one JSON object, {"kernels": [...]}: for each kernel of each chip the sum over its launches
+ * (loads_in_flight_most: the most of them), how many these were, and grid, threads and dynamic LDS of the last one. */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/gfxsim/gfxsim.h"
+
+uint64_t setting(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL && *text != 0 ? strtoull(text, NULL, 0) : otherwise;
+}
+
+/* Lines that the accesses of the lanes of mask touch, each counted once. */
+uint32_t lines_touched(const uint64_t *address, uint64_t mask, uint32_t bytes, uint32_t line_bytes)
+{
+    uint64_t line[2 * MAX_LANES];                /* no access is wider than a line */
+    uint32_t n = 0;
+    for (uint64_t m = mask; m != 0; m &= m - 1) {
+        const uint64_t first = address[__builtin_ctzll(m)];
+        for (uint64_t at = first / line_bytes; at <= (first + bytes - 1) / line_bytes; at++) {
+            uint32_t k = n;
+            while (k > 0 && line[k - 1] != at) k--;              /* neighbours are found first */
+            if (k == 0) line[n++] = at;
+        }
+    }
+    return n;
+}
+
+/* ---- one row for each kernel ---- */
+
+struct row {
+    struct row *next;
+    char       *name;
+    const char *chip;
+    uint64_t    launches;
+    uint32_t    grid[3], threads[3], dynamic_lds, static_lds, vgprs, agprs, scratch_bytes, wave;
+    struct counters sum;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct row *rows, **end = &rows;          /* in the order of their first launches */
+
+static const char *const class_names[N_CLASSES] = {
+    [CLASS_SALU] = "salu", [CLASS_BRANCH] = "branch", [CLASS_WAIT] = "wait", [CLASS_BARRIER] = "barrier", [CLASS_SMEM] = "smem", [CLASS_VALU] = "valu",
+    [CLASS_TRANS] = "trans", [CLASS_DOT] = "dot", [CLASS_MATRIX] = "matrix", [CLASS_LDS] = "lds", [CLASS_GLOBAL_LOAD] = "global_load",
+    [CLASS_GLOBAL_STORE] = "global_store", [CLASS_ATOMIC] = "atomic", [CLASS_SCRATCH] = "scratch", [CLASS_OTHER] = "other",
+};
+static const char *const width_names[5] = { "1", "2", "4", "8", "16" };
+
+static void print_text(FILE *f, const char *s)
+{
+    fputc('"', f);
+    for (; *s != 0; s++) {
+        if (*s == '"' || *s == '\\') fprintf(f, "\\%c", *s);
+        else if ((unsigned char)*s < ' ') fprintf(f, "\\u%04x", (unsigned)*s);
+        else fputc(*s, f);
+    }
+    fputc('"', f);
+}
+
+static void print_numbers(FILE *f, const char *name, const char *const *names, const uint64_t *values, uint32_t n)
+{
+    fprintf(f, ",\n     \"%s\": {", name);
+    for (uint32_t k = 0; k < n; k++) fprintf(f, "%s\"%s\": %" PRIu64, k > 0 ? ", " : "", names[k], values[k]);
+    fputc('}', f);
+}
+
+static void print_row(FILE *f, const struct row *r)
+{
+    const struct counters *c = &r->sum;
+    fputs("    {\"name\": ", f);
+    print_text(f, r->name);
+    fprintf(f, ", \"chip\": \"%s\", \"launches\": %" PRIu64 ",\n     \"grid\": [%u, %u, %u], \"threads\": [%u, %u, %u], \"wave\": %u", r->chip, r->launches, r->grid[0],
+            r->grid[1], r->grid[2], r->threads[0], r->threads[1], r->threads[2], r->wave);
+    fprintf(f, ", \"vgprs\": %u, \"agprs\": %u, \"static_lds\": %u, \"dynamic_lds\": %u, \"scratch_bytes\": %u", r->vgprs, r->agprs, r->static_lds, r->dynamic_lds,
+            r->scratch_bytes);
+    print_numbers(f, "instructions", class_names, c->instructions, N_CLASSES);
+    print_numbers(f, "lanes_idle", class_names, c->lanes_idle, N_CLASSES);
+    print_numbers(f, "load_accesses", width_names, c->load_accesses, 5);
+    print_numbers(f, "store_accesses", width_names, c->store_accesses, 5);
+    const struct { const char *name; uint64_t value; } single[] = {
+        { "loaded_bytes", c->loaded_bytes }, { "stored_bytes", c->stored_bytes }, { "scalar_bytes", c->scalar_bytes }, { "load_lines", c->load_lines },
+        { "store_lines", c->store_lines }, { "unique_bytes", c->unique_bytes }, { "lds_loads", c->lds_loads }, { "lds_stores", c->lds_stores },
+        { "lds_conflicts", c->lds_conflicts }, { "loads_in_flight_most", c->loads_in_flight_most }, { "barriers", c->barriers }, { "waves", c->waves },
+        { "groups", c->groups },
+    };
+    for (size_t k = 0; k < sizeof single / sizeof *single; k++)
+        fprintf(f, ",%s\"%s\": %" PRIu64, k % 6 == 0 ? "\n     " : " ", single[k].name, single[k].value);
+    fputc('}', f);
+}
+
+static void write_file(void)
+{
+    const char *path = getenv("FORGE_GFXSIM_STATS");
+    char part[4096];
+    if (path == NULL || *path == 0 || snprintf(part, sizeof part, "%s.%d.part", path, (int)getpid()) >= (int)sizeof part) return;
+    FILE *f = fopen(part, "w");
+    if (f == NULL) { perror(part); return; }
+    fputs("{\"kernels\": [\n", f);
+    for (const struct row *r = rows; r != NULL; r = r->next) {
+        print_row(f, r);
+        fputs(r->next != NULL ? ",\n" : "\n", f);
+    }
+    fputs("]}\n", f);
+    const bool bad = ferror(f) != 0;
+    if (fclose(f) == 0 && !bad && rename(part, path) == 0) return;
+    perror(path);
+    unlink(part);
+}
+
+static struct row *row_of(const struct launch *l)
+{
+    for (struct row *r = rows; r != NULL; r = r->next)
+        if (r->chip == l->chip->name && strcmp(r->name, l->kernel->name) == 0) return r;
+    struct row *r = calloc(1, sizeof *r);
+    if (r == NULL || (r->name = strdup(l->kernel->name)) == NULL) abort();       /* the module may be unloaded before the end */
+    r->chip = l->chip->name;
+    if (rows == NULL) atexit(write_file);
+    *end = r;
+    end = &r->next;
+    return r;
+}
+
+static void add(struct counters *to, const struct counters *from)
+{
+    _Static_assert(sizeof *to % sizeof(uint64_t) == 0, "nothing but numbers of 64 bits");
+    const uint64_t most = to->loads_in_flight_most > from->loads_in_flight_most ? to->loads_in_flight_most : from->loads_in_flight_most;
+    uint64_t a[sizeof *to / 8], b[sizeof *to / 8];
+    memcpy(a, to, sizeof *to);
+    memcpy(b, from, sizeof *from);
+    for (size_t k = 0; k < sizeof *to / 8; k++) a[k] += b[k];
+    memcpy(to, a, sizeof *to);
+    to->loads_in_flight_most = most;
+}
+
+void stats_launch(const struct launch *l)
+{
+    pthread_mutex_lock(&lock);
+    struct row *r = row_of(l);
+    const struct kernel *k = l->kernel;
+    r->launches++;
+    memcpy(r->grid, l->grid, sizeof r->grid);
+    memcpy(r->threads, l->threads, sizeof r->threads);
+    r->dynamic_lds = l->dynamic_lds, r->static_lds = k->lds_bytes, r->vgprs = k->vgprs, r->agprs = k->agprs, r->scratch_bytes = k->scratch_bytes, r->wave = k->wave;
+    add(&r->sum, &l->counters);
+    pthread_mutex_unlock(&lock);
+}
