@@ -577,6 +577,9 @@ static bool close_enough(int64_t got, int64_t want, uint64_t ulp, int64_t least_
     return (uint64_t)(got > want ? got - want : want - got) <= ulp;
 }
 
+/* A sum between the greatest denormal and the least normal number: whether it is rounded before it is flushed, the documents do not say. */
+static bool is_least_or_flushed(uint32_t got, uint32_t want) { return !parsed.keeps_denormals && (want & INT32_MAX) == 0x800000 && got == (want & 0x80000000); }
+
 static bool same(const struct slot *slot, const uint32_t *got, const uint32_t *want, uint64_t ulp)
 {
     if (memcmp(got, want, 4 * slot->words) == 0) return true;
@@ -584,7 +587,7 @@ static bool same(const struct slot *slot, const uint32_t *got, const uint32_t *w
         const uint64_t g = got[k] | (uint64_t)got[(k + 1) % SLOT_WORDS] << 32, e = want[k] | (uint64_t)want[(k + 1) % SLOT_WORDS] << 32;
         bool equal = got[k] == want[k];
         switch (slot->type) {
-        case 'f': case 'p': case 'y': equal |= is_nan32(got[k]) && is_nan32(want[k]);
+        case 'f': case 'p': case 'y': equal |= (is_nan32(got[k]) && is_nan32(want[k])) || is_least_or_flushed(got[k], want[k]);
                             equal |= ulp != 0 && !is_nan32(got[k]) && close_enough((int32_t)got[k], (int32_t)want[k], ulp, INT32_MIN); break;
         case 'd': equal |= (g == e) || (is_nan64(g) && is_nan64(e)) || (ulp != 0 && !is_nan64(g) && close_enough((int64_t)g, (int64_t)e, ulp, INT64_MIN)); k++; break;
         case 'h': equal |= is_nan16((uint16_t)g) && is_nan16((uint16_t)e) && got[k] >> 16 == want[k] >> 16; break;
@@ -673,7 +676,9 @@ static uint8_t memory_want[MOST_WAVES * REGION];
 
 static void make_inputs(const struct test *t, uint32_t n)
 {
-    random_state = 0x1234567 + (uint64_t)t->line * 7919 + strlen(t->text);
+    random_state = 0xcbf29ce484222325;           /* FNV-1a: the same values wherever the test stands */
+    for (const char *c = t->text; *c != 0; c++) random_state = (random_state ^ (uint8_t)*c) * 0x100000001b3;
+    for (const char *c = t->types; *c != 0; c++) random_state = (random_state ^ (uint8_t)*c) * 0x100000001b3;
     memset(host.in_v, 0, (size_t)n * lanes * 128);
     for (uint32_t k = 0; parsed.uses_memory && k < n * REGION; k += 8) {
         const uint64_t word = random64() << 1 ^ random64();

@@ -279,29 +279,27 @@ static uint64_t word_undefined(const struct wave *w, const struct operand *o, ui
     return w->v_state[o->reg + word] & REG_UNDEFINED ? w->undefined[o->reg + word] : 0;
 }
 
-/* a * b + c, or a & b | c: a factor that is a defined zero makes the product defined.  Kernels rely on that where the scale of what lies behind the
- * end is zero.  What is undefined must be finite; poison is NaN in f32 (memory.c, lds.c), so the result tells, but for values made up otherwise. */
+/* a * b + c, or a & b | c, of integers: a factor that is a defined zero makes the product defined, whatever the other one is.  Not so of floats: what was
+ * never written may be a NaN. */
 static bool is_product(const struct op_info *op)
 {
-    static const char *const prefixes[] = { "v_mul_", "v_mad_", "v_and_", "v_fma_f32", "v_fma_mix_f32", "v_fmac_f32", "v_pk_mul_f32", "v_pk_fma_f32", "v_dot4", "v_dot8" };
-    if (op->dst != T_F32 && op->dst != T_PKF32 && op->dst != T_B32 && op->dst != T_U32 && op->dst != T_I32) return false;
+    static const char *const prefixes[] = { "v_mul_", "v_mad_", "v_and_", "v_dot4", "v_dot8" };
+    if (op->dst != T_B32 && op->dst != T_U32 && op->dst != T_I32) return false;
     for (size_t k = 0; k < sizeof prefixes / sizeof prefixes[0]; k++)
         if (!strncmp(op->name, prefixes[k], strlen(prefixes[k]))) return true;
     return false;
 }
 
-/* Lanes of word `at` in which a product is defined, though a factor is not: undefined[k] is what source k gives to that word. */
-static uint64_t absorbed(const struct inst *i, const struct sources *s, const uint32_t *rows, uint32_t n, uint32_t at, const uint64_t undefined[3])
+/* Lanes in which a product is defined, though a factor is not: undefined[k] is what source k gives. */
+static uint64_t absorbed(const struct sources *s, uint32_t n, const uint64_t undefined[3])
 {
-    const bool     real = float_result(i->op->dst);
-    const uint32_t magnitude = real ? 0x7fffffffu : ~0u, *a = s->rows[0] + at * n, *b = s->rows[1] + at * n;
-    uint64_t       zero_a = 0, zero_b = 0, nan = 0;
+    const uint32_t *a = s->rows[0], *b = s->rows[1];
+    uint64_t        zero_a = 0, zero_b = 0;
     for (uint32_t l = 0; l < n; l++) {
-        zero_a |= (uint64_t)((a[l] & magnitude) == 0) << l;
-        zero_b |= (uint64_t)((b[l] & magnitude) == 0) << l;
-        nan |= (uint64_t)(real && (rows[at * n + l] & magnitude) > 0x7f800000u) << l;
+        zero_a |= (uint64_t)(a[l] == 0) << l;
+        zero_b |= (uint64_t)(b[l] == 0) << l;
     }
-    return ((zero_a & ~undefined[0]) | (zero_b & ~undefined[1])) & ~undefined[2] & ~nan;
+    return ((zero_a & ~undefined[0]) | (zero_b & ~undefined[1])) & ~undefined[2];
 }
 
 /* vgpr_write of the destination, each of two words with what is undefined of it. */
@@ -319,7 +317,7 @@ static void destination_write(struct wave *w, const struct inst *i, const struct
                 if (reaches(i, reach, k, from, to)) sources[k] |= word_undefined(w, &i->src[k], from);
         if (i->op->traits & TRAIT_READS_DST) sources[2] |= word_undefined(w, &i->dst[0], to);
         parts[to] = sources[0] | sources[1] | sources[2] | sources[3];
-        if (product) parts[to] &= ~absorbed(i, s, rows, w->lanes, to, sources);
+        if (product) parts[to] &= ~absorbed(s, w->lanes, sources);
     }
     for (uint32_t to = 0; to < words; to++) vgpr_write(w, i->dst[0].reg + to, 1, rows + to * w->lanes, mask, parts[to]);
 }

@@ -30,7 +30,7 @@ entries() {
             if (f["positions"] ~ /^last/) { split(f["positions"], word, /[ (]/); first = f["n_positions"] - word[2] }
             abs = b["f32_math_max_abs"] != "" ? b["f32_math_max_abs"] : b["f32_max_abs"] != "" ? b["f32_max_abs"] : 0
             kl = b["mean_kl"] != "" ? b["mean_kl"] : b["llamacpp_class_mean_kl"] != "" ? b["llamacpp_class_mean_kl"] : 5e-5
-            if (kl > 1e-4) kl = 1e-4                    # those bounds are of 8-bit activations, GPUs keep 16 bits
+            if (kl > 1e-3) kl = 1e-4                    # quantised: those bounds are of 8-bit activations, GPUs keep 16 bits
             print f["id"], dir "/" f["model"], dir "/" f["tokens"], dir "/" f["logits"], dir "/" f["greedy"], f["n_positions"], f["n_vocab"],
                   f["n_ctx"] != "" ? f["n_ctx"] : 256, first, step, abs, kl
         }
