@@ -1,10 +1,11 @@
 /* test_instructions.c -- every instruction that compiled kernels use, one kernel each, against what the ISA documents say of it (instructions.def).
  *
- *   test_instructions LIBRARY CHIP [-o opcodes.txt] [-k NAME] [-r RECORDS] [-s KEPT.s] [-1] [-v]
+ *   test_instructions LIBRARY CHIP [-o opcodes.txt] [-k NAME] [-r RECORDS] [-s KEPT.s] [-n SHOWN] [-1] [-v]
  *
  * LIBRARY is libgfxsim.so or whatever else has the functions of runtime/hip.def.  One assembler file holds all kernels; clang makes the code object.
  * A kernel begins with everything an instruction may read (the record of its wave: registers, exec, vcc, scc, m0) and stores everything it may write,
- * so a test also says what must stay as it was.  -o: names that must have a test; -k: only tests whose text has NAME in it; -1: in one process.
+ * so a test also says what must stay as it was.  -o: names that must have a test; -k: only tests whose text has NAME in it; -1: in one process;
+ * -n: how many differences of a test are shown (2).
  * Exit code 0: all as expected, and no name without a test. */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -114,34 +115,35 @@ static void store(struct wave *w, const void *from, uint64_t offset, uint32_t by
 
 #define PASTE2(a, b) a##b
 #define PASTE(a, b) PASTE2(a, b)
-#define TEST2(id, chips_, flags_, text_, types_, ...)                                                                                                          \
-    static void PASTE(expect_, id)(struct wave *w) { __VA_ARGS__; }                                                                                            \
-    static const struct test PASTE(test_, id) = { text_, types_, PASTE(expect_, id), chips_, flags_, __LINE__ };                                               \
+#define TEST2(id, chips_, flags_, text_, types_, ...)                                                                                                        \
+    static void PASTE(expect_, id)(struct wave *w) { __VA_ARGS__; }                                                                                          \
+    static const struct test PASTE(test_, id) = { text_, types_, PASTE(expect_, id), chips_, flags_, __LINE__ };                                             \
     static const struct test *const PASTE(test_at_, id) __attribute__((used, section("instruction_tests"))) = &PASTE(test_, id);
 #define TEST(...) TEST2(__VA_ARGS__)
-#define SOURCES(n)                                                                                                                                             \
-    union value a = take(w, 1, n), b = take(w, 2, n), c = take(w, 3, n), d = take(w, 0, n), s = take_scalar(w, 0), t = take_scalar(w, 1), u = take_scalar(w, 2); \
+#define SOURCES(n)                                                                                                                                           \
+    union value a = take(w, 1, n), b = take(w, 2, n), c = take(w, 3, n), d = take(w, 0, n), s = take_scalar(w, 0), t = take_scalar(w, 1),                    \
+         u = take_scalar(w, 2);                                                                                                                              \
     const uint32_t cc = w->vcc >> n & 1; (void)a; (void)b; (void)c; (void)s; (void)t; (void)u; (void)cc;
 #define EACH_LANE(n) for (int n = 0; n < (int)w->lanes; n++) if (active(w, n))
 /* d of each active lane from a, b, c, s, t, u; cc: its bit of vcc */
 #define LANE_(flags, chips, text, types, ...) TEST(__COUNTER__, chips, flags, text, types, EACH_LANE(n) { SOURCES(n) __VA_ARGS__; put(w, (uint32_t)n, d); })
 #define LANE(chips, text, types, ...) LANE_(0, chips, text, types, __VA_ARGS__)
 /* k of each active lane, zeros elsewhere, to the mask dst; d as well where the text has it */
-#define MASK(chips, dst, text, types, ...)                                                                                                                     \
-    TEST(__COUNTER__, chips, 0, text, types, uint64_t mask = 0;                                                                                                \
+#define MASK(chips, dst, text, types, ...)                                                                                                                   \
+    TEST(__COUNTER__, chips, 0, text, types, uint64_t mask = 0;                                                                                              \
          EACH_LANE(n) { SOURCES(n) bool k = false; __VA_ARGS__; mask |= (uint64_t)k << n; put(w, (uint32_t)n, d); } w->dst = mask;)
 /* r, scc, vcc, exec from s, t, u */
-#define SCALAR(chips, text, types, ...)                                                                                                                        \
-    TEST(__COUNTER__, chips, MANY, text, types, union value s = take_scalar(w, 0), t = take_scalar(w, 1), u = take_scalar(w, 2), r = w->s[3];                   \
-         uint64_t exec = w->exec, vcc = w->vcc; uint32_t scc = w->scc; (void)s; (void)t; (void)u; __VA_ARGS__;                                                  \
+#define SCALAR(chips, text, types, ...)                                                                                                                      \
+    TEST(__COUNTER__, chips, MANY, text, types, union value s = take_scalar(w, 0), t = take_scalar(w, 1), u = take_scalar(w, 2), r = w->s[3];                \
+         uint64_t exec = w->exec, vcc = w->vcc; uint32_t scc = w->scc; (void)s; (void)t; (void)u; __VA_ARGS__;                                               \
          w->s[3] = r; w->scc = scc; w->exec = exec & low_mask(w->lanes); w->vcc = vcc & low_mask(w->lanes);)
 /* anything: the body works on *w */
 #define WAVE(chips, flags, text, types, ...) TEST(__COUNTER__, chips, flags, text, types, __VA_ARGS__)
 /* a comes from lane `from`; 0 where there is none or it is not in exec (DPP) */
-#define DPP_(chips, keep, text, types, from, ...)                                                                                                              \
-    WAVE(chips, 0, text, types, EACH_LANE(n) {                                                                                                                 \
-        SOURCES(n) const int source = from; a = active(w, source) ? take(w, 1, (uint32_t)source) : (union value){ .q = 0 };                                     \
-        if (keep && !active(w, source)) continue;                                                                                                              \
+#define DPP_(chips, keep, text, types, from, ...)                                                                                                            \
+    WAVE(chips, 0, text, types, EACH_LANE(n) {                                                                                                               \
+        SOURCES(n) const int source = from; a = active(w, source) ? take(w, 1, (uint32_t)source) : (union value){ .q = 0 };                                  \
+        if (keep && !active(w, source)) continue;                                                                                                            \
         __VA_ARGS__; put(w, (uint32_t)n, d); })
 #define DPP(chips, text, types, from, ...) DPP_(chips, false, text, types, from, __VA_ARGS__)
 #define DPP_KEEP(chips, text, types, from, ...) DPP_(chips, true, text, types, from, __VA_ARGS__)
@@ -317,6 +319,7 @@ static void emit_epilogue(FILE *f, const struct test *t, const struct parsed *p)
         fprintf(f, "  v_mov_b32_e32 v%u, s%u\n", v, word < 6 ? from[word] : R_FIRST + word - 6);
         if (k % 4 == 3) fprintf(f, "  global_store_dwordx4 v1, v[%u:%u], s[10:11] offset:%u\n", v - 3, v, 4 * k - 12);
     }
+    if (!g9 && (t->flags & SCRATCH) == 0) fputs("  s_nop 0\n  s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)\n", f);       /* as LLVM ends kernels */
     fputs("  s_endpgm\n", f);
 }
 
@@ -329,8 +332,8 @@ static void emit_descriptor(FILE *f, const struct test *t, const struct parsed *
     fprintf(f, "  .amdhsa_kernarg_size 40\n  .amdhsa_user_sgpr_count %u\n  .amdhsa_user_sgpr_kernarg_segment_ptr 1\n  .amdhsa_enable_private_segment %d\n",
             g9 ? 2 : 15, (t->flags & SCRATCH) != 0);
     fprintf(f, "  .amdhsa_next_free_vgpr 64\n  .amdhsa_next_free_sgpr 72\n%s", g9 ? "  .amdhsa_accum_offset 56\n" : "  .amdhsa_wavefront_size32 1\n");
-    fprintf(f, "  .amdhsa_float_denorm_mode_32 %d\n  .amdhsa_float_denorm_mode_16_64 3\n  .amdhsa_dx10_clamp 1\n  .amdhsa_ieee_mode 1\n.end_amdhsa_kernel\n.text\n",
-            p->keeps_denormals ? 3 : 0);
+    fprintf(f, "  .amdhsa_float_denorm_mode_32 %d\n  .amdhsa_float_denorm_mode_16_64 3\n  .amdhsa_dx10_clamp 1\n  .amdhsa_ieee_mode 1\n"
+               ".end_amdhsa_kernel\n.text\n", p->keeps_denormals ? 3 : 0);
 }
 
 static void emit_metadata(FILE *f)
@@ -386,7 +389,8 @@ static uint32_t below(uint32_t n) { return (uint32_t)((random64() >> 20) % n); }
 
 static uint32_t random_int(void)
 {
-    static const uint32_t edges[] = { 0, 1, 2, 0xffffffff, 0xfffffffe, 0x80000000, 0x80000001, 0x7fffffff, 0x7ffffffe, 0xff, 0x100, 0xffff, 0x10000, 0x8000, 0x7fff,
+    static const uint32_t edges[] = { 0, 1, 2, 0xffffffff, 0xfffffffe, 0x80000000, 0x80000001, 0x7fffffff, 0x7ffffffe, 0xff, 0x100, 0xffff, 0x10000,
+         0x8000, 0x7fff,
                                       0xffffff, 0x800000, 0x7fffff, 0x1000000, 0xffff0000, 0x80008000, 0x01010101, 0x80808080, 0x7f7f7f7f };
     const uint32_t kind = below(4);
     return kind == 0 ? PICK(edges) : kind == 1 ? below(70) : (uint32_t)(random64() >> 7);
@@ -412,7 +416,8 @@ static uint64_t random_double(void)
                                       0x47effffff0000000, 0x36a0000000000000, 0x380fffffffffffff, 0x3810000000000000 };
     const uint32_t kind = below(4);
     if (kind == 0) return PICK(edges);
-    return kind == 1 ? random64() << 1 ^ random64() >> 3 : ((random64() & 0x800fffffffffffff) | (uint64_t)(1023 - 40 + below(80)) << 52) ^ (random64() & 1) << 63;
+    if (kind == 1) return random64() << 1 ^ random64() >> 3;
+    return ((random64() & 0x800fffffffffffff) | (uint64_t)(1023 - 40 + below(80)) << 52) ^ (random64() & 1) << 63;
 }
 
 static uint16_t random_half(void)
@@ -512,7 +517,8 @@ static void open_library(const char *path)
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) die(dlerror());
 #define FIND(name) *(void **)&hip.name = dlsym(library, #name); if (hip.name == NULL) die("no " #name)
-    FIND(hipInit); FIND(hipMalloc); FIND(hipMemcpyHtoDAsync); FIND(hipMemcpyDtoHAsync); FIND(hipModuleLoadData); FIND(hipModuleGetFunction); FIND(hipStreamQuery);
+    FIND(hipInit); FIND(hipMalloc); FIND(hipMemcpyHtoDAsync); FIND(hipMemcpyDtoHAsync); FIND(hipModuleLoadData); FIND(hipModuleGetFunction);
+         FIND(hipStreamQuery);
     FIND(hipModuleLaunchKernel);
 #undef FIND
 }
@@ -589,7 +595,8 @@ static bool same(const struct slot *slot, const uint32_t *got, const uint32_t *w
         switch (slot->type) {
         case 'f': case 'p': case 'y': equal |= (is_nan32(got[k]) && is_nan32(want[k])) || is_least_or_flushed(got[k], want[k]);
                             equal |= ulp != 0 && !is_nan32(got[k]) && close_enough((int32_t)got[k], (int32_t)want[k], ulp, INT32_MIN); break;
-        case 'd': equal |= (g == e) || (is_nan64(g) && is_nan64(e)) || (ulp != 0 && !is_nan64(g) && close_enough((int64_t)g, (int64_t)e, ulp, INT64_MIN)); k++; break;
+        case 'd': equal |= (g == e) || (is_nan64(g) && is_nan64(e)) || (ulp != 0 && !is_nan64(g) && close_enough((int64_t)g, (int64_t)e, ulp, INT64_MIN));
+             k++; break;
         case 'h': equal |= is_nan16((uint16_t)g) && is_nan16((uint16_t)e) && got[k] >> 16 == want[k] >> 16; break;
         case 'k': equal |= (is_nan16((uint16_t)g) ? is_nan16((uint16_t)e) : (uint16_t)g == (uint16_t)e)
                            && (is_nan16((uint16_t)(g >> 16)) ? is_nan16((uint16_t)(e >> 16)) : (uint16_t)(g >> 16) == (uint16_t)(e >> 16)); break;
@@ -664,7 +671,8 @@ static void compare_memory(const struct wave *was, const uint8_t *got, const uin
     for (uint32_t at = 0; at < REGION; at += 4) {
         if (memcmp(got + at, want + at, 4) == 0) continue;
         if ((*bad)++ < most_shown)
-            fprintf(stderr, "  %s: byte %u of memory: is %08x, should be %08x\n", was->test->text, at, *(const uint32_t *)(got + at), *(const uint32_t *)(want + at)),
+            fprintf(stderr, "  %s: byte %u of memory: is %08x, should be %08x\n", was->test->text, at, *(const uint32_t *)(got + at),
+                 *(const uint32_t *)(want + at)),
             print_inputs(was, -1);
         return;
     }
@@ -700,7 +708,8 @@ static uint32_t run_test(uint32_t k, int *error)
     const struct test *t = tests[k];
     uint32_t bad = 0;
     parse_types(t, &parsed);
-    const uint32_t wanted = (t->flags & MANY) != 0 ? 4 * records : parsed.uses_memory ? records / 4 : records, n = wanted > MOST_WAVES ? MOST_WAVES : wanted & ~1u;
+    const uint32_t wanted = (t->flags & MANY) != 0 ? 4 * records : parsed.uses_memory ? records / 4 : records,
+         n = wanted > MOST_WAVES ? MOST_WAVES : wanted & ~1u;
     make_inputs(t, n);
     each_buffer(upload, n);
     *error = launch(k, n, (t->flags & TWO_WAVES) != 0 ? 2 : 1);
@@ -728,7 +737,8 @@ static void run_tests(bool until_failure)
         int error = 0;
         const uint32_t bad = run_test(k, &error);
         if (bad == 0) progress->n_passed++;
-        else progress->n_failed++, fprintf(stderr, "FAILED (instructions.def:%d) %s: %s %u\n", tests[k]->line, tests[k]->text, error ? "HIP error" : "differing values:", error ? (unsigned)error : bad);
+        else progress->n_failed++, fprintf(stderr, "FAILED (instructions.def:%d) %s: %s %u\n", tests[k]->line, tests[k]->text,
+             error ? "HIP error" : "differing values:", error ? (unsigned)error : bad);
         if (verbose && bad == 0) printf("ok      %s\n", tests[k]->text), fflush(stdout);
         if (error != 0 && until_failure) exit(3);       /* a failed launch stays with the process */
     }
@@ -762,7 +772,7 @@ static void run_in_children(const char *code_path)
 static bool is_tested(const char *name)
 {
     const size_t n = strlen(name);
-    if (strcmp(name, "s_endpgm") == 0 || strcmp(name, "s_waitcnt") == 0 || (!g9 && strcmp(name, "s_waitcnt_vscnt") == 0)) return true;
+    if (strcmp(name, "s_endpgm") == 0 || strcmp(name, "s_waitcnt") == 0 || (!g9 && strcmp(name, "s_sendmsg") == 0)) return true;
     for (uint32_t k = 0; k < n_tests; k++)
         for (const char *at = tests[k]->text; (at = strstr(at, name)) != NULL; at += n)
             if ((at == tests[k]->text || at[-1] == ' ') && !is_word(at[n])) return true;
