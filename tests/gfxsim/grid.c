@@ -346,6 +346,7 @@ static void report_stuck(struct run *r, enum finding kind, const char *why)
             if (pass == 0 && i + 1 == r->n_slots && first != NULL)
                 report(first, next_inst(first, false), kind, -1, "%s; %u of %u groups have ended, %u are resident", why, r->ended, r->n_groups, r->n_slots);
         }
+    if (first == NULL) fprintf(stderr, "gfxsim: %s: %s\n", r->launch->kernel->name, why);
     if (n > WAVES_SHOWN) fprintf(stderr, "gfxsim:   and %u more waves\n", n - WAVES_SHOWN);
     __atomic_store_n(&r->launch->failed, LAUNCH_FAILURE, __ATOMIC_RELAXED);        /* it would never end, even where this is no finding */
 }
