@@ -72,6 +72,9 @@ missing() {
     [ "$1" = test ] || return 0
     if ! find_clang; then want libclang-rt
     else has_clang_runtime || want "libclang-rt-$clang_version-dev"; fi
+    has c++ || want g++                          # the examples of embedding in C++
+    has qemu-system-aarch64 || want qemu-system-arm                 # images without an operating system
+    has qemu-system-riscv64 || want qemu-system-misc
     if [ "$(uname -m)" = x86_64 ]; then         # programs for aarch64 are built here and run in qemu
         has qemu-aarch64 || want qemu-user
         has aarch64-linux-gnu-gcc || want gcc-aarch64-linux-gnu

@@ -4,6 +4,7 @@
 #include "code_object.h"
 #include "emit.h"
 #include "image.h"
+#include "library.h"
 #include "link.h"
 #include "report.h"
 #include "vocab.h"
@@ -226,13 +227,20 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     step(o, "link", since);
 }
 
+enum { LIBRARY_WORKERS = 8 };     /* parts into which a library cuts each kernel, unless --threads says otherwise */
+
 /* Profiles and plans; their programs share one executable. */
 static uint32_t plan_targets(struct arena *a, const struct build_options *o, const struct fused *fused, struct target targets[])
 {
     const uint32_t n = o->n_targets ? o->n_targets : 1;
+    struct plan_options options = o->plan;
+    if (library_wanted(o) && !options.max_threads) options.max_threads = LIBRARY_WORKERS;
     for (uint32_t i = 0; i < n; i++) {
         targets[i].profile = profile_load(a, o->n_targets ? o->targets[i] : "native", o->targets_dir);
-        targets[i].plan = plan_make(a, fused, targets[i].profile, &o->plan);
+        if (library_wanted(o)) library_check(a, o, targets[i].profile);
+        const char *no_executable = o->emit == EMIT_EXE ? profile_no_executable(a, targets[i].profile) : NULL;
+        if (no_executable) die("%s", no_executable);
+        targets[i].plan = plan_make(a, fused, targets[i].profile, &options);
         if (o->is_static && targets[i].plan->gpu) die("--static: a program for %s opens the GPU driver's library at run time, which a static one cannot", targets[i].profile->name);
         if (strcmp(targets[i].profile->elf_machine, targets[0].profile->elf_machine))
             die("targets %s and %s are different machines; one executable holds one", targets[0].profile->name, targets[i].profile->name);
@@ -257,19 +265,21 @@ static void emit_target(struct arena *a, const struct build_options *o, struct t
     *(gpu ? &t->gpu.kernels : &t->source) = edited;
 }
 
+static bool is_binary(const struct build_options *o) { return o->emit == EMIT_EXE || library_wanted(o); }
+
 /* Where the product goes; never over the model or the edited source. */
 static const char *out_path(struct arena *a, const struct build_options *o, const char *suffix)
 {
-    const char *path = o->out_path ? o->out_path : default_name(a, o->model_path, suffix);
+    const char *path = o->out_path ? o->out_path : library_wanted(o) ? library_default_path(a, o) : default_name(a, o->model_path, suffix);
     if (file_is_same(path, o->model_path) || (o->source && file_is_same(path, o->source))) die("%s: the output would replace the input; choose another -o", path);
-    if (o->emit == EMIT_EXE && strcmp(path, "-") == 0) die("a program cannot be written to standard output; give -o FILE");
+    if (is_binary(o) && strcmp(path, "-") == 0) die("a %s cannot be written to standard output; give -o FILE", o->emit == EMIT_EXE ? "program" : "library");
     return path;
 }
 
 const char *build(struct arena *a, const struct build_options *o)
 {
     double since = seconds();
-    const struct gguf *file = gguf_open(a, o->model_path, o->weights == WEIGHTS_NONE || o->emit != EMIT_EXE);
+    const struct gguf *file = gguf_open(a, o->model_path, o->weights == WEIGHTS_NONE || !is_binary(o));
     step(o, "gguf", since);
     struct model *model = model_describe(a, file, o->models_dir);
     struct graph *graph = graph_build(a, model);
@@ -294,7 +304,7 @@ const char *build(struct arena *a, const struct build_options *o)
         eo[i] = (struct emit_options){ .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash, .has_vocab = vocab.data != NULL,
                                        .weights_offset = targets[i].weights_offset, .options = options_text(a, o, targets[i].plan),
                                        .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
-                                       .compile_command = cc_line(a, targets[i].profile, gpu_kind(&targets[i]), kernels_name(a, targets[i].profile)) };
+                                       .compile_command = cc_line(a, targets[i].profile, targets[i].plan->gpu ? CC_DEVICE : library_wanted(o) ? CC_EMBED_KERNELS : CC_KERNELS, kernels_name(a, targets[i].profile)) };
         emit_target(a, o, &targets[i], &eo[i]);
     }
     step(o, "emit", since);
@@ -305,6 +315,16 @@ const char *build(struct arena *a, const struct build_options *o)
                               .profile = targets[0].profile, .flags = flags };
         cc_compile(a, tc, &job, 1);
         if (!o->cc.spawn.dry_run) write_text(a, out, job.object);
+    }
+    else if (library_wanted(o)) {
+        compile_kernels(a, o, tc, targets, n, eo);
+        since = seconds();
+        const struct library_input input = { .options = o, .plan = targets[0].plan, .source = targets[0].source, .code = targets[0].code,
+                                             .n_kernels = gpu ? targets[0].gpu.list->n_kernels : 0, .vocab = vocab, .weights_hash = weights_hash,
+                                             .weights_bytes = weights_bytes, .writer = &writer };
+        const char *header = library_build(a, tc, &input, out);
+        step(o, "library", since);
+        if (!o->quiet && !o->cc.spawn.dry_run) fprintf(stderr, "forgec: wrote %s\n", header);
     }
     else {
         compile_kernels(a, o, tc, targets, n, eo);

@@ -4,11 +4,11 @@
 #include "cc.h"
 #include "plan.h"
 
-enum emit_kind { EMIT_EXE, EMIT_SOURCE, EMIT_ASM, EMIT_PLAN, EMIT_GRAPH };
+enum emit_kind { EMIT_EXE, EMIT_SOURCE, EMIT_ASM, EMIT_PLAN, EMIT_GRAPH, EMIT_OBJ, EMIT_LIB, EMIT_SHARED };
 enum weights_kind { WEIGHTS_EMBED, WEIGHTS_EXTERNAL, WEIGHTS_NONE };
 
 struct build_options {
-    const char         *model_path, *out_path;        /* out_path NULL: named after the model; "-": stdout for text */
+    const char         *model_path, *out_path;        /* out_path NULL: named after the model, libraries after the prefix; "-": stdout for text */
     const char         *targets[8];
     uint32_t            n_targets;                    /* 0: this machine */
     enum emit_kind      emit;
@@ -16,12 +16,13 @@ struct build_options {
     enum weights_kind   weights;
     struct plan_options plan;
     struct cc_options   cc;
+    const char         *prefix;                       /* of a library's names; NULL: "model" */
     const char         *source;                       /* `forgec cc`: compile this file in place of the emitted source */
     const char         *templates_dir, *targets_dir, *models_dir;
     bool                is_static, quiet;
     bool                allow_spills;                 /* GPU kernels that keep registers in memory are no error */
 };
 
-/* Runs the pipeline and writes the product.  Returns its path.  Dies on the first error. */
+/* Runs the pipeline and writes the product.  Returns its path; the one of a library's header is printed, unless o->quiet.  Dies on the first error. */
 const char *build(struct arena *a, const struct build_options *o);
 #endif

@@ -198,7 +198,34 @@ struct bytes cc_expand(struct arena *a, const char *override_dir, const char *pa
     return (struct bytes){ (const uint8_t *)text_str(&e.out), e.out.size };
 }
 
-struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, size_t extra, size_t *n_jobs)
+static bool is_embed(enum cc_kind kind)
+{
+    return kind == CC_EMBED || kind == CC_EMBED_KERNELS || kind == CC_EMBED_HOSTED;
+}
+
+static bool in_list(const char *const *list, const char *name)
+{
+    for (; *list; list++) if (!strcmp(*list, name)) return true;
+    return false;
+}
+
+/* What drives a GPU, in a library. */
+static bool embed_is_hosted(const char *path)
+{
+    static const char *const hosted[] = { "runtime/embed/gpu.c", "runtime/gpu_memory.c", "runtime/gpu_step.c", "runtime/gpu_wait.c", "runtime/device.c", "runtime/status.c", NULL };
+    return in_list(hosted, path);
+}
+
+/* The sources of a model as a library: those of its own folder and what it shares with programs. */
+static bool embed_takes(const char *path, const struct profile *profile)
+{
+    static const char *const shared[] = { "runtime/tokenize.c", "runtime/pretokenize.c", "runtime/xxh3.c", NULL };
+    if (embed_is_hosted(path)) return profile->kind == TARGET_GPU;
+    if (!strcmp(path, "runtime/embed/cpu.c")) return profile->kind == TARGET_CPU;
+    return !strncmp(path, "runtime/embed/", 14) || in_list(shared, path);
+}
+
+static struct cc_job *source_jobs(struct arena *a, struct toolchain *tc, const struct cc_job *like, size_t extra, size_t *n_jobs)
 {
     const char **paths = resource_list(a, tc->options.runtime_dir, "runtime/");
     size_t       count = 0;
@@ -208,10 +235,33 @@ struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const stru
     for (size_t i = 0; i < count; i++) {
         const size_t length = strlen(paths[i]);
         if (length < 2 || strcmp(paths[i] + length - 2, ".c") != 0) continue;
-        jobs[(*n_jobs)++] = (struct cc_job){ .name = paths[i], .source = cc_expand(a, tc->options.runtime_dir, paths[i]),
-                                             .kind = CC_RUNTIME, .profile = profile };
+        if (is_embed(like->kind) ? !embed_takes(paths[i], like->profile) : !strncmp(paths[i], "runtime/embed/", 14)) continue;
+        struct cc_job *job = &jobs[(*n_jobs)++];
+        *job = *like;
+        job->name = paths[i];
+        if (is_embed(like->kind) && embed_is_hosted(paths[i])) job->kind = CC_EMBED_HOSTED;
+        job->source = cc_expand(a, tc->options.runtime_dir, paths[i]);
+        if (is_embed(like->kind)) job->source = cc_hidden(a, job->source);
     }
     return jobs;
+}
+
+struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, size_t extra, size_t *n_jobs)
+{
+    return source_jobs(a, tc, &(struct cc_job){ .kind = CC_RUNTIME, .profile = profile }, extra, n_jobs);
+}
+
+struct cc_job *cc_embed_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs)
+{
+    return source_jobs(a, tc, &(struct cc_job){ .kind = CC_EMBED, .profile = profile, .flags = flags }, extra, n_jobs);
+}
+
+struct bytes cc_hidden(struct arena *a, struct bytes source)
+{
+    struct text t = { .arena = a };
+    text_puts(&t, "#pragma GCC visibility push(hidden)\n#line 1\n");
+    text_append(&t, (const char *)source.data, source.size);
+    return (struct bytes){ (const uint8_t *)t.data, t.size };
 }
 
 /* ---- compiling ---- */
@@ -221,6 +271,14 @@ static const char *const common_flags[] = {
     "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-math-errno", "-fno-ident", "-Wno-psabi", NULL };
 static const char *const kernel_flags[] = { "-O3", "-ffp-contract=fast", NULL };
 static const char *const runtime_flags[] = { "-O2", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", NULL };
+static const char *const embed_runtime_flags[] = { "-O2", "-DFORGE_FREESTANDING", "-DEMBED_PUBLIC=", NULL };
+/* POSIX and no more: _GNU_SOURCE would rename functions (strtol) to those of the newest glibc. */
+static const char *const embed_hosted_flags[] = { "-O2", "-DFORGE_LIBRARY", "-D_POSIX_C_SOURCE=200809L", NULL };
+/* No header of a C library can be reached; no tables but those that code and data need. */
+static const char *const embed_alone_flags[] = { "-ffreestanding", "-nostdlibinc", NULL };
+static const char *const embed_flags[] = {
+    "-std=c11", "-fPIC", "-fvisibility=hidden", "-fno-common", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
+    "-fno-unwind-tables", "-fno-math-errno", "-fno-ident", "-fno-addrsig", "-Wno-psabi", NULL };
 
 struct argv { const char *item[ARGV_MAX + 1]; size_t count; };
 
@@ -276,9 +334,13 @@ static void argv_add_flags(struct arena *a, struct argv *v, const struct profile
         if (is_api(profile, "host") && !assembly) argv_add_list(v, (const char *const[]){ "-shared", "-fuse-ld=lld", "-lm", NULL });
         return;
     }
-    argv_add_list(v, common_flags);
-    argv_add_list(v, kind == CC_KERNELS ? kernel_flags : runtime_flags);
-    if (kind == CC_KERNELS && profile->kind == TARGET_CPU) argv_add_list(v, profile->cflags);
+    const bool kernels = kind == CC_KERNELS || kind == CC_EMBED_KERNELS;
+    argv_add_list(v, is_embed(kind) ? embed_flags : common_flags);
+    if (is_embed(kind) && kind != CC_EMBED_HOSTED) argv_add_list(v, embed_alone_flags);
+    /* ld -r joins sections and keeps no record of the alignment that relaxation has to restore */
+    if (is_embed(kind) && !strncmp(profile->triple, "riscv", 5)) argv_add(v, "-mno-relax");
+    argv_add_list(v, kernels ? kernel_flags : kind == CC_EMBED ? embed_runtime_flags : kind == CC_EMBED_HOSTED ? embed_hosted_flags : runtime_flags);
+    if ((kernels || is_embed(kind)) && profile->kind == TARGET_CPU) argv_add_list(v, profile->cflags);
     argv_add_list(v, flags);
     argv_add(v, "-c");
 }
@@ -336,7 +398,7 @@ static const char *job_missing(struct arena *a, const struct toolchain *tc, cons
 {
     if (job->kind == CC_DEVICE && !is_api(job->profile, "cuda") && !tc->lld)
         return arena_printf(a, "kernels for %s are linked with LLVM's lld, which %s does not find (%s)", job->profile->arch, tc->clang, CLANG_INSTALL);
-    return cc_target_missing(a, job->profile);
+    return is_embed(job->kind) && job->kind != CC_EMBED_HOSTED ? NULL : cc_target_missing(a, job->profile);
 }
 
 static const char *job_object_name(struct arena *a, const struct toolchain *tc, const struct cc_job *job)

@@ -166,12 +166,25 @@ static void emit_features(struct text *t, const struct profile *profile)
     text_puts(t, " 0 };\n");
 }
 
+static void emit_tensors(struct arena *a, struct text *t, const struct plan *p)
+{
+    const struct plan_tensor *list = plan_tensors(a, p);
+    text_printf(t, "static const struct forge_tensor tensors[%u] = {\n", p->n_tensors);
+    for (uint32_t i = 0; i < p->n_tensors; i++) {
+        text_puts(t, "    { ");
+        emit_string(t, list[i].name);
+        text_printf(t, ", %lluu, %lluu },\n", (unsigned long long)list[i].offset, (unsigned long long)list[i].bytes);
+    }
+    text_puts(t, "};\n");
+}
+
 void emit_program(struct arena *a, struct text *t, const struct plan *p, const struct emit_options *o, const char *launches)
 {
     const struct model *m = p->model;
     const struct profile *profile = p->profile;
     struct gguf_string chat = { 0 };
     const bool has_chat = gguf_get_string(m->gguf, "tokenizer.chat_template", &chat);
+    emit_tensors(a, t, p);
     emit_features(t, profile);
     if (o->has_vocab) text_puts(t, "extern const uint8_t forge_vocab[];\n");
     text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, profile), emit_symbol(a, profile));
@@ -180,8 +193,9 @@ void emit_program(struct arena *a, struct text *t, const struct plan *p, const s
     text_printf(t, "    %s\n", launches);
     text_printf(t, "    .arena_bytes = %lluu, .kv_bytes = %lluu, .weights_bytes = %lluu, .weights_offset = %lluu,\n", (unsigned long long)p->arena_bytes, (unsigned long long)p->kv_bytes,
                 (unsigned long long)p->image_bytes, (unsigned long long)o->weights_offset);
-    text_printf(t, "    .read_bytes = %lluu, .kv_bytes_per_token = %lluu, .n_parameters = %lluu,\n", (unsigned long long)p->read_bytes,
-                (unsigned long long)p->kv_bytes_per_token, (unsigned long long)m->n_parameters);
+    text_printf(t, "    .hashes_offset = %lluu, .n_tensors = %u, .tensors = tensors,\n", (unsigned long long)p->image_hashes, p->n_tensors);
+    text_printf(t, "    .read_bytes = %lluu, .kv_bytes_per_token = %lluu, .kv_row_bytes = %lluu, .n_parameters = %lluu,\n", (unsigned long long)p->read_bytes,
+                (unsigned long long)p->kv_bytes_per_token, (unsigned long long)p->kv_row_bytes, (unsigned long long)m->n_parameters);
     const struct { const char *field, *value; } strings[] = {
         { "model_name", m->name }, { "architecture", m->architecture }, { "formats", model_formats(a, m) }, { "model_hash", o->model_hash },
         { "weights_hash", o->weights_hash }, { "target", profile->name }, { "options", o->options }, { "compiler", o->compiler },

@@ -1,7 +1,9 @@
 /* forgec.c -- the command line: options, help, one function per command. */
 #include "build.h"
 #include "compare.h"
+#include "emit_header.h"
 #include "inspect.h"
+#include "library.h"
 #include "model.h"
 #include "resource.h"
 #include "verify.h"
@@ -19,7 +21,7 @@
 static const char usage[] =
     "usage: forgec COMMAND ...        (forgec COMMAND --help tells more)\n"
     "\n"
-    "  build MODEL.gguf      compile a model into a standalone program\n"
+    "  build MODEL.gguf      compile a model into a standalone program or a library\n"
     "  cc SOURCE.c MODEL     the same with an edited emitted source\n"
     "  verify MODEL.gguf     build it, run it, hold its logits against a plain reading of the model\n"
     "  compare MODEL.gguf    speed with and without fusion, measured in turns\n"
@@ -36,13 +38,16 @@ static const char build_usage[] =
     "                         of several the program runs the first that works where it is started,\n"
     "                         and says when a GPU among them does not\n"
     "  -o FILE                output; \"-\" is standard output for text\n"
-    "      --emit KIND        exe (default), source, asm, plan or graph\n"
+    "      --emit KIND        exe (default), source, asm, plan or graph; as a library for C programs,\n"
+    "                         with a header beside it: obj, lib (static) or shared\n"
+    "      --prefix NAME      of a library's functions, header and default output (default: model)\n"
     "      --fuse LEVEL       layer (default) or none: one kernel per operation\n"
     "      --ctx N            longest context (default: the model's, at most 8192)\n"
     "      --kv TYPE          KV cache as f16 (default), f32 or q8_0\n"
     "      --exact            activations in float (GPU: 24 bits in integer products); KV cache f32\n"
     "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n"
-    "      --threads N        most threads the program can use (default 64)\n"
+    "      --threads N        most threads the program can use (default 64); of a library: parts that\n"
+    "                         each kernel is cut into (default 8)\n"
     "      --static           no dynamic libraries\n"
     "      --allow-spills     GPU: kernels that keep registers in memory are no error\n"
     "      --save-temps DIR   keep every source and object\n"
@@ -139,7 +144,7 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 /* ---- build and cc ---- */
 
 enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS,
-       OPT_MODELS, OPT_DRY_RUN, OPT_HELP };
+       OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_HELP };
 
 static const struct option build_options_table[] = {
     { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
@@ -151,14 +156,14 @@ static const struct option build_options_table[] = {
     { "no-cache", no_argument, NULL, OPT_NO_CACHE },     { "templates", required_argument, NULL, OPT_TEMPLATES },
     { "targets", required_argument, NULL, OPT_TARGETS }, { "models", required_argument, NULL, OPT_MODELS },
     { "jobs", required_argument, NULL, 'j' },            { "verbose", no_argument, NULL, 'v' },
-    { "quiet", no_argument, NULL, 'q' },                 { "help", no_argument, NULL, OPT_HELP },
+    { "quiet", no_argument, NULL, 'q' },                 { "prefix", required_argument, NULL, OPT_PREFIX }, { "help", no_argument, NULL, OPT_HELP },
     { NULL, 0, NULL, 0 },
 };
 
 /* Reads the options into o; returns the index of the first operand in argv. */
 static int parse_build(struct arena *a, int argc, char **argv, struct build_options *o, const char *help)
 {
-    static const char *const emits[] = { "exe", "source", "asm", "plan", "graph", NULL }, *const fuses[] = { "none", "layer", NULL },
+    static const char *const emits[] = { "exe", "source", "asm", "plan", "graph", "obj", "lib", "shared", NULL }, *const fuses[] = { "none", "layer", NULL },
                       *const places[] = { "embed", "external", "none", NULL }, *const kvs[] = { "f16", "f32", "q8_0", NULL };
     bool kv_given = false;
     o->fuse = FUSE_LAYER;
@@ -186,9 +191,13 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_TEMPLATES: o->templates_dir = optarg; break;
         case OPT_TARGETS: o->targets_dir = optarg; break;
         case OPT_MODELS: o->models_dir = optarg; break;
+        case OPT_PREFIX: o->prefix = optarg; break;
         default: exit(2);
         }
     if (o->plan.exact && !kv_given) o->plan.kv = KV_TYPE_F32;
+    if (o->prefix && !library_wanted(o)) usage_error("--prefix is for --emit obj, lib and shared");
+    const char *wrong = o->prefix ? library_prefix_wrong(a, o->prefix) : NULL;
+    if (wrong) usage_error("--prefix: %s", wrong);
     return optind;
 }
 

@@ -1,14 +1,16 @@
-/* image.c -- GGUF tensors -> weight image. */
+/* image.c -- GGUF tensors -> weight image: packed tensors in the plan's order, their hashes behind them. */
 #include "image.h"
 #include "cache.h"
 #include "pack.h"
 #include "pack_gpu.h"
+#include "runtime/abi.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 enum { SLAB = 16 << 20 };       /* bytes packed between two writes */
 
@@ -19,6 +21,25 @@ struct slab_job {
     uint64_t             first, n;      /* groups */
     bool                 gpu;
 };
+
+/* The image on its way into the file; hash: of the bytes written since it was reset. */
+struct stream { struct outfile *file; uint64_t base; XXH3_state_t *hash; };
+
+static void put(struct stream *s, const void *bytes, size_t n)
+{
+    outfile_write(s->file, bytes, n);
+    XXH3_64bits_update(s->hash, bytes, n);
+}
+
+/* Zeros up to an offset of the image, of a tensor or before one. */
+static void put_zeros(struct stream *s, uint64_t to)
+{
+    static const uint8_t zeros[4096];
+    while (s->file->offset - s->base < to) {
+        const uint64_t left = to - (s->file->offset - s->base);
+        put(s, zeros, left < sizeof zeros ? (size_t)left : sizeof zeros);
+    }
+}
 
 /* A group is what the target packs as one: 16 rows for a CPU, a row for a GPU. */
 static uint64_t group_rows(bool gpu) { return gpu ? 1 : PACK_ROWS; }
@@ -55,7 +76,7 @@ static void pack_parallel(uint8_t *out, const struct weight *w, bool gpu, const 
     for (uint32_t i = 0; i < parts; i++) if (started[i]) pthread_join(thread[i], NULL);
 }
 
-static void write_matrix(struct outfile *f, const struct image_writer *iw, const struct weight *w, bool gpu, uint8_t *slab, uint64_t slab_bytes)
+static void write_matrix(struct stream *s, const struct image_writer *iw, const struct weight *w, bool gpu, uint8_t *slab, uint64_t slab_bytes)
 {
     const uint64_t group_bytes = group_size(gpu, w), groups = (w->rows + group_rows(gpu) - 1) / group_rows(gpu);
     const uint8_t *rows = w->tensor->data + w->row0 * row_size(w);
@@ -64,11 +85,11 @@ static void write_matrix(struct outfile *f, const struct image_writer *iw, const
         const uint64_t n = groups - g < per_slab ? groups - g : per_slab;
         const bool small = n * group_bytes < 1 << 18;
         pack_parallel(slab, w, gpu, rows, g, n, small ? 1 : iw->jobs);
-        outfile_write(f, slab, n * group_bytes);
+        put(s, slab, n * group_bytes);
     }
 }
 
-static void write_rope(struct outfile *f, const struct plan *p, uint64_t base)
+static void write_rope(struct stream *s, const struct plan *p)
 {
     const struct model *m = p->model;
     const uint32_t half = m->n_rot / 2;
@@ -86,35 +107,17 @@ static void write_rope(struct outfile *f, const struct plan *p, uint64_t base)
     const double magnitude = model_rope_frequencies(m, factors, freq);
     for (uint32_t b = 0; b < p->rope_block; b++) {
         for (uint32_t i = 0; i < half; i++) { row[2 * i] = (float)cos(b * freq[i]); row[2 * i + 1] = (float)sin(b * freq[i]); }
-        outfile_write(f, row, 2 * half * sizeof *row);
+        put(s, row, 2 * half * sizeof *row);
     }
-    outfile_pad(f, base + p->rope_hi);
+    put_zeros(s, p->rope_hi);
     for (uint32_t h = 0; h <= p->options.n_ctx / p->rope_block; h++) {
         const double position = (double)h * p->rope_block;
         for (uint32_t i = 0; i < half; i++) { row[2 * i] = (float)(magnitude * cos(position * freq[i])); row[2 * i + 1] = (float)(magnitude * sin(position * freq[i])); }
-        outfile_write(f, row, 2 * half * sizeof *row);
+        put(s, row, 2 * half * sizeof *row);
     }
     free(freq);
     free(row);
     free(factors);
-}
-
-static const struct plan *sorting;
-static int by_offset(const void *a, const void *b)
-{
-    const uint64_t x = sorting->weight_offset[*(const uint32_t *)a], y = sorting->weight_offset[*(const uint32_t *)b];
-    return x < y ? -1 : x > y;
-}
-
-/* Weights that are in the image, in its order. */
-static uint32_t *image_order(struct arena *a, const struct plan *p, uint32_t *count)
-{
-    uint32_t *order = arena_array(a, uint32_t, p->model->n_weights);
-    *count = 0;
-    for (uint32_t i = 0; i < p->model->n_weights; i++) if (p->weight_offset[i] != UINT64_MAX) order[(*count)++] = i;
-    sorting = p;
-    qsort(order, *count, sizeof *order, by_offset);
-    return order;
 }
 
 static uint64_t slab_size(const struct plan *p)
@@ -129,29 +132,51 @@ static uint64_t slab_size(const struct plan *p)
     return bytes;
 }
 
+static void write_vector(struct stream *s, const struct weight *w)
+{
+    float *x = malloc((size_t)w->cols * sizeof *x);
+    if (!x) die("out of memory for tensor %s", w->name);
+    weight_to_float(x, w, 0, 1);
+    put(s, x, (size_t)w->cols * sizeof *x);
+    free(x);
+}
+
+static void write_hashes(struct stream *s, const struct plan *p, const uint64_t *hashes)
+{
+    struct forge_hashes head = { .n = p->n_tensors };
+    memcpy(head.magic, FORGE_HASHES_MAGIC, sizeof head.magic);
+    put_zeros(s, p->image_hashes);
+    XXH3_64bits_reset(s->hash);
+    put(s, &head, sizeof head);
+    put(s, hashes, p->n_tensors * sizeof *hashes);
+    const uint64_t all = XXH3_64bits_digest(s->hash);
+    put(s, &all, sizeof all);
+    put_zeros(s, p->image_bytes);
+}
+
 static void write_image(struct outfile *f, const struct image_writer *iw, const struct plan *p)
 {
-    const uint64_t base = f->offset, slab_bytes = slab_size(p);
+    const uint64_t slab_bytes = slab_size(p);
     uint8_t *slab = aligned_alloc(64, (slab_bytes + 63) / 64 * 64);
     if (!slab) die("out of memory: packing needs %llu MB", (unsigned long long)(slab_bytes >> 20));
-    uint32_t n;
-    const uint32_t *order = image_order(iw->arena, p, &n);
-    write_rope(f, p, base);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct weight *w = &p->model->weights[order[i]];
-        outfile_pad(f, base + p->weight_offset[order[i]]);
-        if (w->is_vector) {
-            float *x = malloc((size_t)w->cols * sizeof *x);
-            if (!x) die("out of memory for tensor %s", w->name);
-            weight_to_float(x, w, 0, 1);
-            outfile_write(f, x, (size_t)w->cols * sizeof *x);
-            free(x);
-        }
-        else write_matrix(f, iw, w, p->gpu != NULL, slab, slab_bytes);
-        if (iw->progress) fprintf(stderr, "\rpacking weights %3u %%", (uint32_t)((f->offset - base) * 100 / p->image_bytes));
+    struct stream s = { f, f->offset, XXH3_createState() };
+    if (!s.hash) die("out of memory");
+    const struct plan_tensor *tensors = plan_tensors(iw->arena, p);
+    uint64_t *hashes = arena_array(iw->arena, uint64_t, p->n_tensors + 1u);
+    for (uint32_t i = 0; i < p->n_tensors; i++) {
+        const struct weight *w = tensors[i].weight;
+        put_zeros(&s, tensors[i].offset);
+        XXH3_64bits_reset(s.hash);
+        if (!w) write_rope(&s, p);
+        else if (w->is_vector) write_vector(&s, w);
+        else write_matrix(&s, iw, w, p->gpu != NULL, slab, slab_bytes);
+        put_zeros(&s, tensors[i].offset + tensors[i].bytes);
+        hashes[i] = XXH3_64bits_digest(s.hash);
+        if (iw->progress) fprintf(stderr, "\rpacking weights %3u %%", (uint32_t)((f->offset - s.base) * 100 / p->image_bytes));
     }
-    outfile_pad(f, base + p->image_bytes);
+    write_hashes(&s, p, hashes);
     if (iw->progress) fprintf(stderr, "\r                     \r");
+    XXH3_freeState(s.hash);
     free(slab);
 }
 
@@ -170,7 +195,7 @@ const char *image_hash(struct arena *a, const struct plan *p, const char *model_
     /* Text, so that neither padding nor byte order counts.  Changes whenever the packed layout does: the number. */
     const struct model *m = p->model;
     struct text t = { .arena = a };
-    text_printf(&t, "forgec weight image %s\n%s\n%u %u %u\n", p->gpu ? "gpu 1" : "2", model_hash, p->options.n_ctx, p->rope_block, m->n_rot);
+    text_printf(&t, "forgec weight image %s\n%s\n%u %u %u\n", p->gpu ? "gpu 2" : "3", model_hash, p->options.n_ctx, p->rope_block, m->n_rot);
     /* The model's YAML decides these, too. */
     text_printf(&t, "%d %a %a %a %a %a %a %u\n", (int)m->rope_scaling, m->rope_base, m->rope_factor, m->rope_factor_old, m->rope_attn_factor,
                 m->rope_beta_fast, m->rope_beta_slow, m->rope_n_ctx_orig);

@@ -1,4 +1,4 @@
-/* image.h -- the weight image: rotation tables, vectors as f32 and packed matrices, in the plan's order, streamed. */
+/* image.h -- the weight image: rotation tables, vectors as f32 and packed matrices, in the plan's order, and their hashes, streamed. */
 #ifndef FORGEC_IMAGE_H
 #define FORGEC_IMAGE_H
 #include "plan.h"

@@ -126,7 +126,7 @@ static struct link_object weights_object(struct arena *a, const struct link_inpu
     const struct object_shape shape = {
         .section = input->weights_bytes ? WEIGHTS_SECTION : ".rodata.forge_no_weights", .data = { placeholder, 1 },
         .align = input->weights_bytes ? input->profile->page_bytes : 1, .symbol = "forge_weights_image",
-        .pointer = "forge_weights", .pointer_null = !input->weights_bytes };
+        .pointer = input->soname ? NULL : "forge_weights", .pointer_null = !input->weights_bytes };
     return (struct link_object){ "forge_weights.o", object_make(a, machine_of(input->profile), &shape) };
 }
 
@@ -185,7 +185,7 @@ static char *linker_file(struct arena *a)
 static void check_linked(const struct toolchain *tc, const struct spawn_job *job)
 {
     if (job->messages && job->messages[0]) fputs(job->messages, stderr);
-    if (job->status < 0) die("cannot start %s: %s", tc->clang, strerror(job->start_errno));
+    if (job->status < 0) die("cannot start %s: %s", job->argv[0], strerror(job->start_errno));
     if (!job->status) return;
     const bool no_library = job->messages && (strstr(job->messages, "crt1.o") || strstr(job->messages, "-lc") || strstr(job->messages, "-lgcc"));
     die("clang could not link (exit code %d)%s%s", job->status,
@@ -198,6 +198,7 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
 {
     static const char *const flags[] = { "-pthread", "-Wl,--build-id=none", "-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,-z,relro", "-Wl,-z,now",
                                          "-Wl,-z,noexecstack", "-Wl,--as-needed", "-Wl,--hash-style=gnu", "-Wl,-O2", NULL };
+    static const char *const library_flags[] = { "-nostartfiles", "-Wl,-Bsymbolic", "-Wl,-z,defs", NULL };
     const bool                dry_run = tc->options.spawn.dry_run;
     const size_t              n = input->n_objects + 2;
     const struct spawn_file  *files = link_files(a, tc, input);
@@ -206,7 +207,10 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
     argv[count++] = tc->clang;
     argv[count++] = arena_printf(a, "--target=%s", input->profile->triple);
     if (tc->lld) argv[count++] = "-fuse-ld=lld";
-    argv[count++] = input->is_static ? "-static-pie" : "-pie";
+    argv[count++] = input->soname ? "-shared" : input->is_static ? "-static-pie" : "-pie";
+    /* a library has nothing to start, its functions call each other directly, and what it lacks is an error here already */
+    for (size_t i = 0; input->soname && library_flags[i]; i++) argv[count++] = library_flags[i];
+    if (input->soname) argv[count++] = arena_printf(a, "-Wl,-soname,%s", input->soname);
     for (size_t i = 0; flags[i]; i++) argv[count++] = flags[i];
     argv[count++] = arena_printf(a, "-Wl,-z,max-page-size=%u", input->profile->page_bytes);
     const struct cache_key key = link_key(a, tc, input, argv, count, files);
@@ -218,7 +222,7 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
         argv[count++] = "-T";
         argv[count++] = files[n - 1].name;
     }
-    argv[count++] = "-lm";
+    if (!input->soname) argv[count++] = "-lm";
     if (input->profile->kind == TARGET_GPU) argv[count++] = "-ldl";       /* the driver's library; in libc itself since glibc 2.34 */
     argv[count++] = "-o";
     char *temporary = tc->lld || dry_run ? NULL : linker_file(a);
@@ -235,6 +239,39 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
     }
     cache_put(tc->cache, a, key, linked);
     return linked;
+}
+
+struct bytes link_relocatable(struct arena *a, struct toolchain *tc, const struct link_object *objects, size_t n_objects)
+{
+    const bool dry_run = tc->options.spawn.dry_run;
+    if (!tc->lld) die("objects are joined with LLVM's lld, which %s does not find (on Debian or Ubuntu: apt-get install lld-19)", tc->clang);
+    struct spawn_file *files = arena_array(a, struct spawn_file, n_objects);
+    const char       **argv = arena_array(a, const char *, n_objects + 5);
+    struct bytes      *parts = arena_array(a, struct bytes, n_objects + 2);
+    size_t             count = 0;
+    argv[count++] = tc->lld;
+    argv[count++] = "-r";
+    parts[0] = bytes_of("relocatable 1");
+    parts[1] = bytes_of(tc->lld_identity);
+    for (size_t i = 0; i < n_objects; i++) {
+        files[i] = (struct spawn_file){ cc_object_name(a, tc, objects[i].name), objects[i].data };
+        if (tc->options.save_temps && !dry_run) file_write(a, files[i].name, files[i].data);
+        argv[count++] = files[i].name;
+        parts[i + 2] = objects[i].data;
+    }
+    argv[count++] = "-o";
+    argv[count++] = "-";
+    const struct cache_key key = cache_key_of(parts, n_objects + 2);
+    struct bytes joined;
+    if (!dry_run && cache_get(tc->cache, a, key, &joined)) return joined;
+    struct spawn_job job = { .argv = argv, .files = files, .n_files = n_objects };
+    spawn_run(a, &tc->options.spawn, &job, 1);
+    if (dry_run) return (struct bytes){ NULL, 0 };
+    if (job.messages && job.messages[0]) fputs(job.messages, stderr);
+    if (job.status < 0) die("cannot start %s: %s", tc->lld, strerror(job.start_errno));
+    if (job.status) die("lld could not join the objects (exit code %d)", job.status);
+    cache_put(tc->cache, a, key, job.output);
+    return job.output;
 }
 
 /* ---- the weights ---- */

@@ -16,10 +16,15 @@ struct link_input {
     const struct link_object *objects;
     size_t                    n_objects;
     bool                      is_static;          /* --static: needs no library at all at run time */
+    const char               *soname;             /* NULL: an executable.  Else a shared library of that name, whose one object refers to
+                                                   * forge_weights_image (a name for the linker only) unless weights_bytes is 0 */
     uint64_t                  weights_bytes;      /* 0: no image inside, forge_weights is NULL */
 };
 /* Writes exactly input->weights_bytes bytes with outfile_write. */
 typedef void link_write_weights(struct outfile *f, void *context);
+
+/* All objects as one relocatable object (through the cache), for any machine.  Empty in a dry run. */
+struct bytes link_relocatable(struct arena *a, struct toolchain *tc, const struct link_object *objects, size_t n_objects);
 
 /* Links (through the cache) and writes out_path, mode 0755, atomically.  `forge_weights` (runtime/abi.h) is defined here.
  * Dies with the linker's messages on stderr; out_path is then as it was before. */

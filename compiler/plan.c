@@ -2,8 +2,10 @@
 #include "plan.h"
 #include "pack.h"
 #include "pack_gpu.h"
+#include "runtime/abi.h"
 #include "../templates/gpu/sample_sizes.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const kv_type_name[] = { [KV_TYPE_F16] = "f16", [KV_TYPE_F32] = "f32", [KV_TYPE_Q8_0] = "q8_0" };
@@ -51,9 +53,12 @@ static void plan_kv(struct arena *a, struct plan *p)
         p->kv_layer[l] = at;
         at += plan_align(2 * row * heads * plan_align(p->options.n_ctx, 16), p->gpu ? 256 : 64);
         p->kv_bytes_per_token += 2 * row * heads;
+        p->kv_row_bytes = row;
         if (at > 1ull << 46) die("a KV cache for %u tokens would take more than 64 TB; choose a smaller --ctx", p->options.n_ctx);
     }
     p->kv_layer[m->n_layer] = p->kv_bytes = at;
+    /* a GPU keeps rows without gaps, and the scales of q8_0 behind all codes (templates/gpu/kv.h): then the cache is no runs of whole rows */
+    if (p->gpu && (p->options.kv == KV_TYPE_Q8_0 || p->options.n_ctx % 16)) p->kv_row_bytes = 0;
 }
 
 /* ---- the weight image, in the order in which a token reads it ---- */
@@ -64,13 +69,18 @@ uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w)
     return p->gpu ? w->rows * pack_gpu_row_bytes(id, w->cols) : pack_bytes(id, w->rows, w->cols);
 }
 
+/* Vectors are f32, whole vectors of the machine. */
+static uint64_t stored_bytes(const struct plan *p, const struct weight *w)
+{
+    return w->is_vector ? plan_align(w->cols, 16) * 4 : plan_weight_bytes(p, w);
+}
+
 static void place_weight(struct plan *p, const struct weight *w)
 {
     uint64_t *at = &p->weight_offset[w->index];
     if (*at != UINT64_MAX) return;
     *at = p->image_bytes;
-    const uint64_t bytes = w->is_vector ? plan_align(w->cols, 16) * 4 : plan_weight_bytes(p, w);
-    p->image_bytes = plan_align(p->image_bytes + bytes, p->gpu ? 128 : 64);
+    p->image_bytes = plan_align(p->image_bytes + stored_bytes(p, w), p->gpu ? 128 : 64);
 }
 
 const struct node *plan_rope(const struct plan *p)
@@ -109,6 +119,32 @@ static void plan_image(struct arena *a, struct plan *p)
         }
         p->read_bytes += p->groups[i].weight_bytes;
     }
+    for (uint32_t i = 0; i < m->n_weights; i++) p->n_tensors += p->weight_offset[i] != UINT64_MAX;
+    p->n_tensors += row > 0;
+    p->image_hashes = p->image_bytes;
+    p->image_bytes = plan_align(p->image_hashes + FORGE_HASHES_BYTES(p->n_tensors), p->gpu ? 128 : 64);
+}
+
+static int by_offset(const void *x, const void *y)
+{
+    const uint64_t a = ((const struct plan_tensor *)x)->offset, b = ((const struct plan_tensor *)y)->offset;
+    return a < b ? -1 : a > b;
+}
+
+const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p)
+{
+    const struct model *m = p->model;
+    struct plan_tensor *list = arena_array(a, struct plan_tensor, p->n_tensors + 1u);
+    const uint64_t row = (uint64_t)m->n_rot * 4;
+    uint32_t n = 0;
+    if (row) list[n++] = (struct plan_tensor){ "rotation tables", NULL, 0, p->rope_hi + (p->options.n_ctx / p->rope_block + 1) * row };
+    for (uint32_t i = 0; i < m->n_weights; i++) {
+        const struct weight *w = &m->weights[i];
+        if (p->weight_offset[i] == UINT64_MAX) continue;
+        list[n++] = (struct plan_tensor){ w->name, w, p->weight_offset[i], stored_bytes(p, w) };
+    }
+    qsort(list, n, sizeof *list, by_offset);
+    return list;
 }
 
 /* ---- values ---- */

@@ -73,10 +73,12 @@ struct plan {
     uint64_t              scratch_y;        /* offset in the scratch of row results (after staging rows or GEMM panels) */
     uint64_t              arena_bytes;
     uint64_t             *kv_layer;         /* [n_layer + 1] byte offsets in the KV cache */
-    uint64_t              kv_bytes, kv_bytes_per_token;
+    uint64_t              kv_bytes, kv_bytes_per_token, kv_row_bytes;     /* row: one position of one head, of K as of V */
     uint64_t             *weight_offset;    /* [n_weights] in the image; image order = order of first use */
     uint64_t              rope_hi, rope_lo; /* image: rotation tables */
     uint32_t              rope_block;       /* positions per row of rope_hi */
+    uint32_t              n_tensors;        /* plan_tensors */
+    uint64_t              image_hashes;     /* image: behind the tensors, their hashes (runtime/abi.h) */
     uint64_t              image_bytes;
     uint64_t              read_bytes;       /* of the image, per decoded token */
 };
@@ -91,6 +93,9 @@ const struct node *plan_rope(const struct plan *p);
 uint64_t plan_align(uint64_t bytes, uint64_t to);
 /* Bytes of a matrix in the image, as the target's kernels read it. */
 uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w);
+/* What the image holds, in its order: the rotation tables, then tensors as packed; [p->n_tensors], and nothing but zeros between them. */
+struct plan_tensor { const char *name; const struct weight *weight; uint64_t offset, bytes; };      /* weight NULL: the rotation tables */
+const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p);
 /* The last group that needs the value in its place. */
 uint32_t plan_last_reader(const struct plan *p, const struct node *n);
 /* A value that leaves its kernel through the arena (the KV cache and the logits do not). */

@@ -187,7 +187,7 @@ static void apply_instructions(struct arena *a, struct profile *p, const struct 
 
 static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
-    static const char *const keys[] = { COMMON_KEYS, "simd", "cache", NULL };
+    static const char *const keys[] = { COMMON_KEYS, "system", "simd", "cache", NULL };
     static const char *const simds[] = { "c", "avx2", "avx512", "neon", NULL };
     yaml_only(y, keys);
     const struct yaml *v;
@@ -234,8 +234,8 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
 static void apply(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const kinds[] = { "cpu", "gpu", NULL };
-    static const char *const machines[] = { "x86_64", "aarch64", "host", NULL };
-    const struct yaml *v;
+    static const char *const machines[] = { "x86_64", "aarch64", "riscv64", "riscv32", "arm", "host", NULL }, *const systems[] = { "linux", "none", NULL };
+    const struct yaml *v, *system = yaml_get(y, "system");
     if ((v = yaml_get(y, "base")))        yaml_bool(v);          /* profile_names reads it */
     if ((v = yaml_get(y, "kind"))) {
         const enum target_kind kind = one_of(a, v, kinds) == kinds[1] ? TARGET_GPU : TARGET_CPU;
@@ -243,11 +243,12 @@ static void apply(struct arena *a, struct profile *p, const struct yaml *y)
         p->kind = kind;
     }
     if ((v = yaml_get(y, "description"))) p->description = arena_strdup(a, yaml_string(v));
+    if (system) p->bare = one_of(a, system, systems) == systems[1];
     if ((v = yaml_get(y, "machine"))) {
         p->elf_machine = one_of(a, v, machines);
         if (!strcmp(p->elf_machine, "host")) p->elf_machine = profile_host_machine();
-        p->triple = arena_printf(a, "%s-linux-gnu", p->elf_machine);
     }
+    if ((v || system) && p->elf_machine)  p->triple = arena_printf(a, "%s-%s", p->elf_machine, p->bare ? "none-elf" : "linux-gnu");
     if ((v = yaml_get(y, "triple")))      p->triple = arena_strdup(a, yaml_string(v));
     if ((v = yaml_get(y, "cflags")))      words(a, v, p->cflags);
     if ((v = yaml_get(y, "features")))    words(a, v, p->features);
@@ -319,7 +320,7 @@ static const char *missing_key(struct arena *a, struct profile *p)
 {
     if (!p->elf_machine) return "machine";
     if (p->kind == TARGET_CPU && !p->simd) return "simd";
-    if (!p->page_bytes) return "page";
+    if (!p->page_bytes && !p->bare) return "page";
     if (p->kind == TARGET_GPU) return missing_gpu_key(a, p);
     return !p->tile.gemm_tokens ? "tiles: gemm_tokens" : !p->tile.gemm_groups ? "tiles: gemm_groups"
          : !p->tile.prefill_chunk ? "tiles: prefill_chunk" : !p->tile.attention_block ? "tiles: attention_block" : NULL;
@@ -369,6 +370,12 @@ struct profile *profile_load(struct arena *a, const char *name, const char *dire
     return p;
 }
 
+static int compare_names(const void *x, const void *y)
+{
+    const char *const *a = x, *const *b = y;
+    return strcmp(*a, *b);
+}
+
 const char **profile_names(struct arena *a, const char *directory)
 {
     const char **paths = resource_list(a, directory, "targets/");
@@ -384,6 +391,7 @@ const char **profile_names(struct arena *a, const char *directory)
         paths[kept++] = name;
     }
     paths[kept] = NULL;
+    qsort(paths, kept, sizeof *paths, compare_names);        /* as file names "a-b.yaml" comes before "a.yaml" */
     return paths;
 }
 
@@ -448,6 +456,7 @@ static const char *nvidia_unsupported(struct arena *a)
 
 const char *profile_unsupported_here(struct arena *a, const struct profile *p)
 {
+    if (p->bare) return "bare metal: forgec makes objects for it";
     if (strcmp(p->elf_machine, profile_host_machine()) != 0) return arena_printf(a, "this machine is %s, the target %s", profile_host_machine(), p->elf_machine);
     char missing[512];
     if (!cpu_has_all(p->features, missing, sizeof missing)) return arena_printf(a, "this CPU has no %s", missing);
@@ -456,4 +465,9 @@ const char *profile_unsupported_here(struct arena *a, const struct profile *p)
     if (!strcmp(p->api, "cuda")) return nvidia_unsupported(a);
     const char *named = named_library(a, "FORGE_HIP_LIBRARY");
     return named && !*named ? "FORGE_HIP_LIBRARY does not name the library that stands for a device" : named;
+}
+
+const char *profile_no_executable(struct arena *a, const struct profile *p)
+{
+    return p->bare ? arena_printf(a, "target %s has no operating system that could start an executable; build an object for your firmware with --emit obj or lib", p->name) : NULL;
 }

@@ -13,10 +13,12 @@ struct profile {
     enum target_kind kind;
     const char      *simd;            /* CPU: templates/cpu/simd_<simd>.h: "c", "avx2", "avx512", "neon" */
     const char      *triple;          /* of the program (GPU: of its host side): clang --target=..., e.g. "x86_64-linux-gnu" */
-    const char      *elf_machine;     /* of the program: "x86_64", "aarch64" */
-    const char      *cflags[PROFILE_MAX_FLAGS + 1];     /* NULL-terminated, for the kernels: "-march=x86-64-v4", ... */
+    const char      *elf_machine;     /* of the program: "x86_64", "aarch64"; objects also "riscv64", "riscv32", "arm" */
+    bool             bare;            /* CPU; `system: none`: neither an operating system nor a C library, so objects but no executables */
+    const char      *cflags[PROFILE_MAX_FLAGS + 1];     /* NULL-terminated, for the kernels: "-march=x86-64-v4", ...; where bare for all
+                                       * sources, as they choose the calling convention */
     const char      *features[PROFILE_MAX_FLAGS + 1];   /* NULL-terminated names as in runtime/cpu_features.def; checked at start */
-    uint32_t         page_bytes;      /* largest page size the ELF file must be aligned to */
+    uint32_t         page_bytes;      /* largest page size the ELF file must be aligned to; bare: may be 0 */
     struct {                          /* CPU; prefill_chunk: both kinds */
         uint32_t gemm_tokens;         /* tokens per register tile of the prefill GEMM */
         uint32_t gemm_groups;         /* 16-row groups per register tile */
@@ -75,4 +77,6 @@ const char *profile_host_machine(void);
 /* Can a program built for p run here?  NULL if so, else the reason ("this CPU has no avx512vnni", "no /dev/kfd: ...").  GPUs: whether the
  * driver's library and device are there; $FORGE_HIP_LIBRARY and $FORGE_CUDA_LIBRARY name another library, which then stands for the device. */
 const char *profile_unsupported_here(struct arena *a, const struct profile *p);
+/* Why no executable can be built for p, or NULL. */
+const char *profile_no_executable(struct arena *a, const struct profile *p);
 #endif

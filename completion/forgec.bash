@@ -12,14 +12,14 @@ _forgec()
         esac
     done
     case $prev in
-        --emit)        COMPREPLY=($(compgen -W "exe source asm plan graph" -- "$cur")); return ;;
+        --emit)        COMPREPLY=($(compgen -W "exe source asm plan graph obj lib shared" -- "$cur")); return ;;
         --fuse)        COMPREPLY=($(compgen -W "none layer" -- "$cur")); return ;;
         --weights)     COMPREPLY=($(compgen -W "embed external none" -- "$cur")); return ;;
         --kv)          COMPREPLY=($(compgen -W "f16 f32 q8_0" -- "$cur")); return ;;
         -t|--target)   COMPREPLY=($(compgen -W "native $(forgec targets --names 2>/dev/null)" -- "$cur")); return ;;
         --save-temps|--templates|--targets|--models) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         -o|--clang)    COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        --ctx|--threads|-j) return ;;
+        --ctx|--threads|--prefix|-j) return ;;
     esac
     if [[ -z $command ]]; then
         COMPREPLY=($(compgen -W "build compare verify inspect targets models formats cc --help --version" -- "$cur"))
@@ -29,7 +29,7 @@ _forgec()
         local common="--help --templates --targets --models"
         local make="-t --target --fuse --ctx --kv --threads --exact --static --allow-spills --save-temps --clang --no-cache -j -v -###"
         case $command in
-            build)   COMPREPLY=($(compgen -W "$common $make -o --emit --weights" -- "$cur")) ;;
+            build)   COMPREPLY=($(compgen -W "$common $make -o --emit --prefix --weights" -- "$cur")) ;;
             cc)      COMPREPLY=($(compgen -W "$common $make -o --weights" -- "$cur")) ;;
             verify)  COMPREPLY=($(compgen -W "$common $make --tokens --seed --json" -- "$cur")) ;;
             compare) COMPREPLY=($(compgen -W "$common $make -p -n -r --json" -- "$cur")) ;;

@@ -6,7 +6,7 @@
 #include "abi_gpu.h"
 
 enum {
-    FORGE_ABI_VERSION = 2,
+    FORGE_ABI_VERSION = 3,
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
 
@@ -80,6 +80,14 @@ struct forge_gpu {
     uint64_t       zero_offset, zero_bytes;      /* arena: counters, zero before the first launch */
 };
 
+/* A tensor of the weight image; name: as in the GGUF. */
+struct forge_tensor { const char *name; uint64_t offset, bytes; };
+
+/* Behind the tensors of every image: this, the XXH3-64 of each tensor's bytes, XXH3-64 of all that.  Packing makes them, so they are not in the program. */
+#define FORGE_HASHES_MAGIC "FORGEH01"
+#define FORGE_HASHES_BYTES(n) (sizeof(struct forge_hashes) + 8 * (uint64_t)(n) + 8)
+struct forge_hashes { char magic[8]; uint64_t n; };
+
 /* Sampling defaults from general.sampling.*; negative = not given. */
 struct forge_sampling { float temp, top_p, min_p, repeat_penalty; int32_t top_k; int32_t repeat_last_n; };
 
@@ -94,6 +102,7 @@ struct forge_program {
     uint64_t    arena_bytes, kv_bytes, weights_bytes;
     uint64_t    read_bytes;                      /* weight bytes read per decoded token */
     uint64_t    kv_bytes_per_token;              /* KV bytes one position holds */
+    uint64_t    kv_row_bytes;                    /* of K or V of one position and head: the cache is rows of n_ctx rounded up to 16 positions; 0: unknown */
     uint64_t    n_parameters;
     const char *model_name;                      /* general.name, printable ASCII */
     const char *architecture;
@@ -105,6 +114,9 @@ struct forge_program {
     const char *compiler;                        /* "forgec 0.1.0, clang 19.1.7" */
     const struct forge_gpu *gpu;                 /* NULL: runs on the CPU by decode and prefill above, which a GPU program leaves empty */
     uint64_t    weights_offset;                  /* of its image in the executable's or file's weights, a multiple of 4096 */
+    uint64_t    hashes_offset;                   /* of struct forge_hashes in its image, a multiple of 64 */
+    uint32_t    n_tensors;                       /* 0: no hashes */
+    const struct forge_tensor *tensors;          /* [n_tensors] of its image, in their order there */
     const char *const *features;                 /* CPU features it needs (runtime/cpu_features.def), NULL-terminated */
     const uint8_t *vocab;                        /* vocabulary image (runtime/vocab.h), or NULL: token ids only */
     const char *chat_template;                   /* tokenizer.chat_template or NULL */
@@ -116,6 +128,7 @@ extern const struct forge_program *const forge_programs[];
 extern const uint32_t forge_n_programs;
 /* The weight image, NULL when it is external (-m FILE) or absent. */
 extern const uint8_t *const forge_weights;
+
 /* Magic at the start of an external weight file: 64-byte header, then the image at offset 4096. */
 #define FORGE_WEIGHTS_MAGIC "FORGEW01"
 struct forge_weights_header { char magic[8]; uint64_t image_bytes; char weights_hash[33]; char reserved[15]; };

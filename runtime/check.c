@@ -8,6 +8,7 @@
 #include "cpu_features.h"
 #include "gpu.h"
 #include "stream.h"
+#include "weights.h"
 
 void check_line(enum check_level level, const char *subject, const char *format, ...)
 {
@@ -36,15 +37,44 @@ static enum forge_status check_cpu(const struct forge_program *p, struct forge_e
     return FORGE_OK;
 }
 
-enum forge_status check_run(const char *target, struct forge_error *error)
+static enum forge_status check_weights(const struct forge_program *p, const struct forge_weights_source *source, struct forge_error *error)
 {
+    struct forge_pool *pool;
+    if (!weights_are_somewhere(source)) {                        /* no failure: --bench --random-weights runs without */
+        check_line(CHECK_WARN, "weights", "none in this executable and none beside it: text needs -m FILE");
+        return FORGE_OK;
+    }
+    if (p->n_tensors == 0) {
+        check_line(CHECK_WARN, "weights", "the program has no hashes to verify them by");
+        return FORGE_OK;
+    }
+    TRY(pool_open(&pool, threads_default(FORGE_MAX_THREADS), error));
+    const enum forge_status status = weights_verify(p, source, pool, error);
+    pool_close(pool);
+    if (status == FORGE_OK) check_line(CHECK_OK, "weights", "%u tensors are what forgec wrote, by their hashes", p->n_tensors);
+    else check_line(CHECK_FAIL, "weights", "%s", error->text);
+    return status;
+}
+
+/* Everything about one program is told, but the first failure counts. */
+static enum forge_status check_program(const struct forge_program *p, const struct forge_weights_source *source, struct forge_error *error)
+{
+    struct forge_error second = { "" };
+    const enum forge_status machine = p->gpu != NULL ? p->gpu->runtime->check(p, error) : check_cpu(p, error);
+    const enum forge_status weights = check_weights(p, source, machine == FORGE_OK ? error : &second);
+    return machine != FORGE_OK ? machine : weights;
+}
+
+enum forge_status check_run(const char *target, const char *weights_path, struct forge_error *error)
+{
+    const struct forge_weights_source source = { .path = weights_path };
     enum forge_status status = FORGE_USAGE;
     const char *runs = NULL;
     for (uint32_t i = 0; i < forge_n_programs; i++) {
         const struct forge_program *p = forge_programs[i];
         if (target != NULL && strcmp(target, p->target) != 0) continue;
         printf("%s\n", p->target);
-        const enum forge_status found = p->gpu != NULL ? p->gpu->runtime->check(p, error) : check_cpu(p, error);
+        const enum forge_status found = check_program(p, &source, error);
         if (found == FORGE_OK && runs == NULL) runs = p->target;
         status = runs != NULL ? FORGE_OK : found;
     }

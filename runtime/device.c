@@ -1,8 +1,8 @@
 #include "device.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,10 +97,12 @@ static enum forge_status open_library(struct forge_device *d, const struct backe
     return error_set(error, FORGE_NO_DEVICE, "%s", b->missing);
 }
 
-static enum forge_status find_symbols(struct forge_device *d, const struct backend *b, struct forge_error *error)
+static void *symbol_of_library(void *library, const char *name) { return dlsym(library, name); }
+
+static enum forge_status find_symbols(struct forge_device *d, const struct backend *b, device_symbol *symbol, void *context, struct forge_error *error)
 {
     for (size_t i = 0; i < b->n_symbols; i++) {
-        void *address = dlsym(d->library, b->symbols[i].name);
+        void *address = symbol(context, b->symbols[i].name);
         if (address == NULL)
             return error_set(error, FORGE_NO_DEVICE, "%s has no %s: it is too old or another library", d->library_name, b->symbols[i].name);
         memcpy((char *)&d->call + b->symbols[i].at, &address, sizeof address);
@@ -145,15 +147,10 @@ static enum forge_status no_device(const struct forge_device *d, int code, struc
     return error_set(error, FORGE_NO_DEVICE, "no %s GPU found by %s, %s%s%s", backends[d->api].maker, d->library_name, d->version_text, code_note, why);
 }
 
-enum forge_status device_library(struct forge_device *d, uint32_t api, struct forge_error *error)
+/* With its functions: a version that is known and at least one device. */
+static enum forge_status begin(struct forge_device *d, device_symbol *symbol, void *context, struct forge_error *error)
 {
-    memset(d, 0, sizeof *d);
-    d->api = api;
-    if (api >= sizeof backends / sizeof *backends) return error_set(error, FORGE_FAILED, "unknown GPU interface %u", api);
-    /* Kernels are loaded with their module: not while a graph is captured, where loading is forbidden. */
-    if (api == FORGE_GPU_CUDA) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    TRY(open_library(d, &backends[api], error));
-    enum forge_status status = find_symbols(d, &backends[api], error);
+    enum forge_status status = find_symbols(d, &backends[d->api], symbol, context, error);
     if (status == FORGE_OK) {
         int code = d->call.init(0);
         if (check_version(d, error) == FORGE_NO_DEVICE) status = FORGE_NO_DEVICE;
@@ -164,41 +161,70 @@ enum forge_status device_library(struct forge_device *d, uint32_t api, struct fo
     return status;
 }
 
+enum forge_status device_library(struct forge_device *d, uint32_t api, struct forge_error *error)
+{
+    memset(d, 0, sizeof *d);
+    d->api = api;
+    if (api >= sizeof backends / sizeof *backends) return error_set(error, FORGE_FAILED, "unknown GPU interface %u", api);
+#ifndef FORGE_LIBRARY                            /* a library leaves the environment alone and captures nothing before all kernels have run (embed/gpu.c) */
+    /* Kernels are loaded with their module: not while a graph is captured, where loading is forbidden. */
+    if (api == FORGE_GPU_CUDA) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+#endif
+    TRY(open_library(d, &backends[api], error));
+    return begin(d, symbol_of_library, d->library, error);
+}
+
+enum forge_status device_functions(struct forge_device *d, uint32_t api, device_symbol *symbol, void *context, struct forge_error *error)
+{
+    memset(d, 0, sizeof *d);
+    d->api = api;
+    if (api >= sizeof backends / sizeof *backends) return error_set(error, FORGE_FAILED, "unknown GPU interface %u", api);
+    d->library = d;                              /* not NULL: open */
+    d->given = true;
+    snprintf(d->library_name, sizeof d->library_name, "the %s library given", backends[api].maker);
+    return begin(d, symbol, context, error);
+}
+
 /* ---- which device ---- */
 
-static bool read_number(const char *path, const char *key, uint64_t *out)
+/* The beginning of a small file of the kernel, as text. */
+static bool file_text(const char *path, char *out, size_t bytes)
 {
-    char line[256];
-    FILE *file = fopen(path, "re");
-    bool found = false;
-    if (file == NULL) return false;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t n = 0;
+    if (fd < 0) return false;
+    for (ssize_t part; n + 1 < bytes && (part = read(fd, out + n, bytes - 1 - n)) > 0;) n += (size_t)part;
+    close(fd);
+    out[n] = 0;
+    return n > 0;
+}
+
+/* "key 123" in a line of its own. */
+static bool read_number(const char *text, const char *key, uint64_t *out)
+{
     const size_t n = strlen(key);
-    while (!found && fgets(line, sizeof line, file) != NULL)
+    for (const char *line = text; line != NULL && *line != 0; line = strchr(line, '\n'), line += line != NULL)
         if (strncmp(line, key, n) == 0 && line[n] == ' ') {
             *out = strtoull(line + n, NULL, 10);
-            found = true;
+            return true;
         }
-    fclose(file);
-    return found;
+    return false;
 }
 
 void device_gfx_at(char *out, size_t bytes, const char *directory, uint32_t domain, uint32_t bus, uint32_t slot)
 {
-    DIR *nodes = opendir(directory);
+    enum { MOST_NODES = 128 };                   /* CPUs count as well */
     *out = 0;
-    if (nodes == NULL) return;
-    for (const struct dirent *entry; (entry = readdir(nodes)) != NULL;) {
-        char path[512];
+    for (uint32_t node = 0; node < MOST_NODES; node++) {
+        char path[512], text[4096];
         uint64_t version = 0, place = 0, at_domain = 0;
-        if (entry->d_name[0] == '.') continue;
-        snprintf(path, sizeof path, "%s/%s/properties", directory, entry->d_name);
-        if (!read_number(path, "gfx_target_version", &version) || version == 0 || !read_number(path, "location_id", &place)) continue;
-        read_number(path, "domain", &at_domain);                 /* older kernels have none */
+        snprintf(path, sizeof path, "%s/%u/properties", directory, (unsigned)node);
+        if (!file_text(path, text, sizeof text) || !read_number(text, "gfx_target_version", &version) || version == 0 || !read_number(text, "location_id", &place)) continue;
+        read_number(text, "domain", &at_domain);                 /* older kernels have none */
         if (at_domain != domain || place >> 8 != bus || (place >> 3 & 31) != slot) continue;
         /* 90402 is gfx942, 90010 gfx90a: minor and stepping are hexadecimal digits in the name. */
         snprintf(out, bytes, "gfx%u%x%x", (unsigned)(version / 10000), (unsigned)(version / 100 % 100), (unsigned)(version % 100));
     }
-    closedir(nodes);
 }
 
 static int attribute(const struct forge_device *d, int hip, int cuda, int otherwise)
@@ -214,7 +240,7 @@ static void describe(struct forge_device *d)
     const int domain = attribute(d, HIP_PCI_DOMAIN, CUDA_PCI_DOMAIN, 0), bus = attribute(d, HIP_PCI_BUS, CUDA_PCI_BUS, -1),
               slot = attribute(d, HIP_PCI_SLOT, CUDA_PCI_SLOT, -1);
     d->arch[0] = d->pci[0] = 0;
-    if (bus >= 0 && slot >= 0) snprintf(d->pci, sizeof d->pci, "%04x:%02x:%02x.0", (unsigned)domain, (unsigned)bus, (unsigned)slot);
+    if (bus >= 0 && slot >= 0 && !d->given) snprintf(d->pci, sizeof d->pci, "%04x:%02x:%02x.0", (unsigned)domain, (unsigned)bus, (unsigned)slot);
     if (d->api == FORGE_GPU_CUDA)
         snprintf(d->arch, sizeof d->arch, "sm_%d%d", attribute(d, 0, CUDA_MAJOR, 0), attribute(d, 0, CUDA_MINOR, 0));
     else if (d->pci[0] != 0)
@@ -244,15 +270,18 @@ static enum forge_status choose(struct forge_device *d, const char *arch, struct
     return error_set(error, FORGE_WRONG_GPU, "the program was built for %s, this machine has %s: build it again with -t %s", arch, seen, d->arch);
 }
 
+enum forge_status device_current(struct forge_device *d, struct forge_error *error)
+{
+    if (d->api == FORGE_GPU_HIP) CALL(d, "choosing the GPU", set_device(d->index));
+    else CALL(d, "opening the GPU", context_set(d->context));
+    return FORGE_OK;
+}
+
 enum forge_status device_select(struct forge_device *d, const char *arch, struct forge_error *error)
 {
     TRY(choose(d, arch, error));
-    if (d->api == FORGE_GPU_HIP) {
-        CALL(d, "choosing the GPU", set_device(d->index));
-    } else {
-        CALL(d, "opening the GPU", context_retain(&d->context, d->index));
-        CALL(d, "opening the GPU", context_set(d->context));
-    }
+    if (d->api == FORGE_GPU_CUDA) CALL(d, "opening the GPU", context_retain(&d->context, d->index));
+    TRY(device_current(d, error));
     CALL(d, "creating a stream", stream_create(&d->stream, STREAM_NON_BLOCKING));
     return FORGE_OK;
 }
@@ -271,12 +300,9 @@ bool device_file(const struct forge_device *d, const char *name, char *out, size
 {
     char path[128];
     snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/%s", d->pci, name);
-    FILE *file = d->pci[0] != 0 ? fopen(path, "re") : NULL;
-    if (file == NULL) return false;
-    const bool ok = fgets(out, (int)bytes, file) != NULL;
-    fclose(file);
-    if (ok) out[strcspn(out, "\n")] = 0;
-    return ok;
+    if (d->pci[0] == 0 || !file_text(path, out, bytes)) return false;
+    out[strcspn(out, "\n")] = 0;
+    return true;
 }
 
 uint64_t device_file_number(const struct forge_device *d, const char *name)

@@ -66,6 +66,7 @@ struct forge_device {
     struct driver call;
     uint32_t api;                    /* enum forge_gpu_api */
     void    *library;                /* NULL: not open */
+    bool     given;                  /* its functions came from device_functions: nothing is known of it but what they say */
     char     library_name[256], version_text[32];
     int      version_major;
     int      n_devices, index;       /* index: the one chosen, from 0 */
@@ -77,8 +78,13 @@ struct forge_device {
 
 /* Opens the driver's library and counts devices.  FORGE_NO_DEVICE says what is missing and how to get it. */
 enum forge_status device_library(struct forge_device *device, uint32_t api, struct forge_error *error);
+/* The same with functions that the caller finds: symbol(context, "hipInit"); NULL: it has none of that name. */
+typedef void *device_symbol(void *context, const char *name);
+enum forge_status device_functions(struct forge_device *device, uint32_t api, device_symbol *symbol, void *context, struct forge_error *error);
 /* Takes the first device of the architecture a program was built for: "gfx1151", "sm_90".  FORGE_WRONG_GPU names what is there. */
 enum forge_status device_select(struct forge_device *device, const char *arch, struct forge_error *error);
+/* The calling thread works with this device from now on: drivers keep that per thread.  Only for those who call from more than one. */
+enum forge_status device_current(struct forge_device *device, struct forge_error *error);
 /* Gives the stream back; the library stays, drivers do not stand being unloaded. */
 void device_close(struct forge_device *device);
 

@@ -15,11 +15,13 @@ struct forge_weights_source {
     const char *path;            /* external weight file, or NULL */
     bool        random;          /* no file: finite noise, for timing only */
     bool        progress;        /* of a long upload to a GPU, on a terminal */
+    bool        verify;          /* every tensor by its hash; noise has none */
 };
 
 struct forge_engine {
     const struct forge_program *program;
     const char *device_name;     /* of the GPU it runs on; NULL: on the CPU, and all down to mapped_bytes is for the CPU only */
+    struct gpu *gpu;             /* its state there (gpu_state.h) */
     struct forge_pool *pool;
     const uint8_t *weights;      /* [program->weights_bytes] */
     uint8_t  *arena, *kv;        /* anonymous mappings, program->arena_bytes and ->kv_bytes */

@@ -1,4 +1,4 @@
-/* gpu_state.h -- what the files of the GPU engine share: gpu.c (opening, weights), gpu_wait.c (waiting, faults), gpu_step.c (steps and draws),
+/* gpu_state.h -- what the files of the GPU engine share: gpu.c (opening, weights), gpu_memory.c, gpu_wait.c (waiting, faults), gpu_step.c (steps and draws),
  * gpu_check.c (--check). */
 #ifndef FORGE_GPU_STATE_H
 #define FORGE_GPU_STATE_H
@@ -46,14 +46,14 @@ struct gpu {
     double   seen_mark_at;
 };
 
-/* One in a process: the handler of SIGABRT has to find the mark. */
-extern struct gpu the_gpu;
-
-/* gpu.c */
+/* gpu_memory.c */
 uint64_t gpu_bytes_needed(const struct forge_program *program);
 enum forge_status gpu_check_memory(struct forge_device *device, const struct forge_program *program, struct forge_error *error);
 /* functions: [n_kernels].  The caller frees the module, also after a failure. */
 enum forge_status gpu_load_code(struct forge_device *device, const struct forge_gpu *gpu, void **module, void **functions, struct forge_error *error);
+/* All but code and functions; the weights are not in it yet.  After a failure gpu_give_memory, which also gives code and device back. */
+enum forge_status gpu_take_memory(struct gpu *gpu, struct forge_error *error);
+void gpu_give_memory(struct gpu *gpu);
 
 /* gpu_wait.c: waits until the stream has ended its work, or has come to an event, without burning a core. */
 enum forge_status gpu_wait_idle(struct gpu *gpu, struct forge_error *error);
@@ -61,9 +61,9 @@ enum forge_status gpu_wait_event(struct gpu *gpu, void *event, struct forge_erro
 /* Between two looks at something awaited since then: spins, then sleeps.  Fails when one launch takes minutes. */
 enum forge_status gpu_wait_more(struct gpu *gpu, double since, struct forge_error *error);
 /* Every status of a step passes here: a fault's sentence gets the launch that ran last. */
-enum forge_status gpu_with_launch(enum forge_status status, struct forge_error *error);
-/* AMD's runtime ends the process when a kernel faults; this handler of SIGABRT says which. */
-void gpu_on_abort(int signal);
+enum forge_status gpu_with_launch(const struct gpu *gpu, enum forge_status status, struct forge_error *error);
+/* "ffn_gate_up of layer 3", the launch that ran last. */
+void gpu_launch_name(const struct gpu *gpu, char *out, size_t bytes);
 
 /* gpu_step.c and gpu_check.c: members of forge_gpu_runtime. */
 enum forge_status gpu_step(struct forge_engine *engine, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,

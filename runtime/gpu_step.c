@@ -107,20 +107,19 @@ static enum forge_status download_logits(struct gpu *g, uint32_t n_logits, float
 enum forge_status gpu_step(struct forge_engine *e, bool is_decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
                                   struct forge_error *error)
 {
-    struct gpu *g = &the_gpu;
+    struct gpu *g = e->gpu;
     enum forge_status status = upload_step(g, e->n_past, tokens, n, is_decode ? 1 : n_logits, error);
     if (status == FORGE_OK) status = is_decode ? decode(g, false, e->plain_launches, error) : launch_prefill(g, n, n_logits, error);
     g->last_past = e->n_past;
     g->last_tokens = n;
     g->last_logits = is_decode ? 1 : n_logits;
     if (status == FORGE_OK && n_logits > 0) status = download_logits(g, n_logits, logits, error);
-    return gpu_with_launch(status, error);
+    return gpu_with_launch(g, status, error);
 }
 
 enum forge_status gpu_wait(struct forge_engine *e, struct forge_error *error)
 {
-    (void)e;
-    return gpu_with_launch(gpu_wait_idle(&the_gpu, error), error);
+    return gpu_with_launch(e->gpu, gpu_wait_idle(e->gpu, error), error);
 }
 
 /* ---- drawing ahead ---- */
@@ -182,10 +181,10 @@ static enum forge_status draw_begin(struct forge_engine *e, struct gpu *g, int32
 enum forge_status gpu_draw_begin(struct forge_engine *e, const struct forge_sample_options *options, const struct forge_random *random,
                                         int32_t first, uint64_t limit, struct forge_error *error)
 {
-    struct gpu *g = &the_gpu;
+    struct gpu *g = e->gpu;
     set_sampling(g, options, random);
     g->run_limit = limit;
-    return gpu_with_launch(draw_begin(e, g, first, error), error);
+    return gpu_with_launch(g, draw_begin(e, g, first, error), error);
 }
 
 /* The entry of draw g->seen + 1.  The stream is asked now and then: after a fault no entry comes. */
@@ -227,7 +226,7 @@ static enum forge_status draw_next(struct forge_engine *e, struct gpu *g, int32_
 
 enum forge_status gpu_draw_next(struct forge_engine *e, int32_t *token, struct forge_error *error)
 {
-    return gpu_with_launch(draw_next(e, &the_gpu, token, error), error);
+    return gpu_with_launch(e->gpu, draw_next(e, e->gpu, token, error), error);
 }
 
 /* ---- measuring ---- */
@@ -251,10 +250,9 @@ static enum forge_status time_copies(struct gpu *g, uint8_t *to, const uint8_t *
 
 enum forge_status gpu_copy_bandwidth(struct forge_engine *e, double *gb_s, struct forge_error *error)
 {
-    struct gpu *g = &the_gpu;
+    struct gpu *g = e->gpu;
     uint8_t *from = NULL, *to = NULL;
     uint64_t free, total;
-    (void)e;
     *gb_s = 0;
     TRY(device_memory(&g->device, &free, &total, error));
     const uint64_t bytes = free / 4 < 1u << 29 ? free / 4 / 4096 * 4096 : 1u << 29;

@@ -1,7 +1,5 @@
-#include <signal.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "gpu_state.h"
 
@@ -26,10 +24,10 @@ static void append(char *to, size_t bytes, const char *text)
     to[bytes - 1] = 0;
 }
 
-/* "ffn_gate_up of layer 3".  No stdio: the handler of a signal calls it. */
-static void launch_name(char *out, size_t bytes)
+/* No stdio: the handler of a signal calls it. */
+void gpu_launch_name(const struct gpu *g, char *out, size_t bytes)
 {
-    const struct forge_gpu_launch *l = the_gpu.mark != NULL ? launch_of(the_gpu.program->gpu, *the_gpu.mark) : NULL;
+    const struct forge_gpu_launch *l = g->mark != NULL ? launch_of(g->program->gpu, *g->mark) : NULL;
     *out = 0;
     if (l == NULL) { append(out, bytes, "none"); return; }
     append(out, bytes, l->name);
@@ -43,23 +41,12 @@ static void launch_name(char *out, size_t bytes)
     append(out, bytes, digits + at);
 }
 
-void gpu_on_abort(int signal)
-{
-    char name[128], text[256] = "the GPU failed; the launch that ran last: ";
-    (void)signal;
-    launch_name(name, sizeof name);
-    append(text, sizeof text, name);
-    append(text, sizeof text, "\n");
-    if (write(STDERR_FILENO, text, strlen(text)) < 0) _exit(FORGE_DEVICE_FAULT);
-    _exit(FORGE_DEVICE_FAULT);
-}
-
 /* Every status that leaves this file passes here once launches run.  Nothing is tried again: the device's state is unknown. */
-enum forge_status gpu_with_launch(enum forge_status status, struct forge_error *error)
+enum forge_status gpu_with_launch(const struct gpu *g, enum forge_status status, struct forge_error *error)
 {
     char name[128], text[sizeof error->text];
     if (status != FORGE_DEVICE_FAULT || error == NULL) return status;
-    launch_name(name, sizeof name);
+    gpu_launch_name(g, name, sizeof name);
     memcpy(text, error->text, sizeof text);
     return error_set(error, status, "%.300s; the launch that ran last: %s", text, name);
 }

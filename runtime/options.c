@@ -65,13 +65,14 @@ static const struct option table[] = {
     { NULL, "--tokenize", NULL, "print the prompt's token ids and end", FLAG, 0, AT(tokenize), 0, 0, 0 },
     { NULL, "Program", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
     { "-m", "--model", "FILE", "weights from a file (forgec build --weights external)", TEXT, 0, AT(weights_path), 0, 0, 0 },
+    { NULL, "--verify-weights", "MODE", "load: compare all weights with their hashes at the start; none (default)", TEXT, 0, AT(verify_weights), 0, 0, 0 },
     { "-t", "--threads", "N", "threads on a CPU (default: physical cores, at most what the program was built for)", INTEGER, 0, AT(n_threads), 0, 1, FORGE_MAX_THREADS },
     { "-ub", "--ubatch-size", "N", "prompt tokens per step; 0: prompts through the decode kernels", INTEGER, 0, AT(chunk), 0, 0, INT32_MAX },
     { NULL, "--target", "NAME", "which of the built targets runs (also FORGE_PROGRAM=NAME)", TEXT, 0, AT(target), 0, 0, 0 },
     { NULL, "--no-graph", NULL, "GPU: launch kernels one by one (also FORGE_NO_GRAPH=1)", FLAG, 0, AT(no_graph), 0, 0, 0 },
     { "-q", "--quiet", NULL, "no numbers on stderr", FLAG, 0, AT(quiet), 0, 0, 0 },
     { "-v", "--verbose", NULL, "target, threads, seed, sampling on stderr", FLAG, 0, AT(verbose), 0, 0, 0 },
-    { NULL, "--check", NULL, "can this program run here? Driver, GPU, memory; loads no weights", FLAG, 0, AT(check), 0, 0, 0 },
+    { NULL, "--check", NULL, "can this program run here? Driver, GPU, memory, weights undamaged", FLAG, 0, AT(check), 0, 0, 0 },
     { NULL, "--info", NULL, "what this program was built from, and how", FLAG, 0, AT(info), 0, 0, 0 },
     { NULL, "--version", NULL, "model and compiler", FLAG, 0, AT(version), 0, 0, 0 },
     { "-h", "--help", NULL, "this text", FLAG, 0, AT(help), 0, 0, 0 },
@@ -200,6 +201,10 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
     if (o->mode == MODE_CHAT && o->tokens != NULL) return error_set(error, FORGE_USAGE, "--tokens does not go with -i");
     if (o->mode == MODE_RUN && o->system != NULL) return error_set(error, FORGE_USAGE, "--system-prompt goes with -i only");
     if (o->random_weights && o->weights_path != NULL) return error_set(error, FORGE_USAGE, "-m and --random-weights exclude each other");
+    if (strcmp(o->verify_weights, "none") != 0 && strcmp(o->verify_weights, "load") != 0)
+        return error_set(error, FORGE_USAGE, "--verify-weights: '%s' is not none or load", o->verify_weights);
+    if (o->random_weights && strcmp(o->verify_weights, "none") != 0)
+        return error_set(error, FORGE_USAGE, "--verify-weights: there is nothing to verify in --random-weights");
     if (o->logits_path != NULL && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--logits goes with a prompt only");
     if (strcmp(o->output_format, "md") != 0 && strcmp(o->output_format, "json") != 0 && strcmp(o->output_format, "csv") != 0)
         return error_set(error, FORGE_USAGE, "--output: '%s' is not md, json or csv", o->output_format);
@@ -213,6 +218,7 @@ enum forge_status options_parse(struct forge_options *o, int argc, char **argv, 
     o->chunk = -1;
     o->bench_repeat = 5;
     o->output_format = "md";
+    o->verify_weights = "none";
     const bool bench = bench_given(argc, argv);
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *equals = equals_of(name);

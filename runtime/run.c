@@ -192,7 +192,7 @@ static bool flag_of(const char *variable)
 static enum forge_status run_engine(struct forge_options *o, const struct forge_program *p, struct forge_error *error)
 {
     struct forge_engine engine;
-    const struct forge_weights_source source = { o->weights_path, o->random_weights, !o->quiet };
+    const struct forge_weights_source source = { o->weights_path, o->random_weights, !o->quiet, strcmp(o->verify_weights, "load") == 0 };
     const uint32_t n_threads = p->gpu != NULL ? 1 : o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(p->max_threads);
     const uint32_t n_ctx = o->mode == MODE_PERPLEXITY ? 0 : (uint32_t)o->n_ctx;
     if (o->random_weights && o->mode != MODE_BENCH) return error_set(error, FORGE_USAGE, "--random-weights goes with --bench only");
@@ -231,7 +231,7 @@ static enum forge_status run(int argc, char **argv, struct forge_error *error)
     const struct forge_program *program;
     const char *wanted = o->target != NULL ? o->target : getenv("FORGE_PROGRAM");
     if (o->target == NULL && wanted != NULL && *wanted == 0) wanted = NULL;      /* FORGE_PROGRAM= is none */
-    if (o->mode == MODE_CHECK) return check_run(wanted, error);
+    if (o->mode == MODE_CHECK) return check_run(wanted, o->weights_path, error);
     /* What a program is can be told on a machine that cannot run it. */
     const bool about = o->mode == MODE_INFO || o->mode == MODE_VERSION;
     const enum forge_status chosen = program_choose(&program, wanted, !about && o->mode != MODE_TOKENIZE, error);

@@ -4,7 +4,11 @@
 #define FORGE_VOCAB_H
 #include <stddef.h>
 #include <stdint.h>
+#ifdef FORGE_FREESTANDING
+#include "embed/freestanding.h"
+#else
 #include <string.h>
+#endif
 
 #define FORGE_VOCAB_MAGIC "FORGEV01"
 #define FORGE_VOCAB_NONE  0xffffffffu      /* no token, free hash slot */

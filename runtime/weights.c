@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hashes.h"
 #include "sample.h"
 
 enum { IMAGE_OFFSET = 4096, PATH_BYTES = 4096 + 16 };
@@ -101,16 +103,26 @@ static bool own_path(char *path, size_t bytes)
 }
 
 /* forgec build --weights external writes PROGRAM.weights beside PROGRAM. */
+static bool beside_path(char *path, size_t bytes)
+{
+    if (!own_path(path, bytes - sizeof ".weights")) return false;
+    memcpy(path + strlen(path), ".weights", sizeof ".weights");
+    return access(path, F_OK) == 0;
+}
+
+bool weights_are_somewhere(const struct forge_weights_source *source)
+{
+    char path[PATH_BYTES];
+    return source->path != NULL || forge_weights != NULL || beside_path(path, sizeof path);
+}
+
 static enum forge_status external_path(char *path, size_t bytes, const struct forge_weights_source *source, struct forge_error *error)
 {
     if (source->path != NULL) {
         if (snprintf(path, bytes, "%s", source->path) < (int)bytes) return FORGE_OK;
         return error_set(error, FORGE_BAD_WEIGHTS, "cannot open weights: %s", strerror(ENAMETOOLONG));
     }
-    if (own_path(path, bytes - sizeof ".weights")) {
-        memcpy(path + strlen(path), ".weights", sizeof ".weights");
-        if (access(path, F_OK) == 0) return FORGE_OK;
-    }
+    if (beside_path(path, bytes)) return FORGE_OK;
     return error_set(error, FORGE_BAD_WEIGHTS, "no weights in this executable and none beside it: give them with -m FILE");
 }
 
@@ -197,14 +209,70 @@ static enum forge_status map_noise(struct forge_engine *e, struct forge_error *e
     return FORGE_OK;
 }
 
+/* ---- are they what forgec wrote? ---- */
+
+struct verification {
+    const struct forge_program *program;
+    const uint8_t  *image;
+    const uint64_t *hashes;                      /* [program->n_tensors] */
+    _Atomic uint32_t next;                       /* tensor that no thread has taken */
+    _Atomic uint32_t damaged;                    /* the first one known to differ; n_tensors: none */
+};
+
+static void verify_part(void *context, uint32_t thread, uint32_t n_threads)
+{
+    struct verification *v = context;
+    (void)thread, (void)n_threads;
+    /* Tensors are taken in order, so all before the first damaged one are looked at whatever the number of threads. */
+    for (uint32_t i; (i = v->next++) < v->damaged;) {
+        if (tensor_is_intact(&v->program->tensors[i], v->image, v->hashes[i])) continue;
+        uint32_t first = v->damaged;
+        while (i < first && !atomic_compare_exchange_weak(&v->damaged, &first, i)) { }
+    }
+}
+
+/* path and at: the file, and where in it the image begins. */
+static enum forge_status verify_image(const struct forge_program *p, const uint8_t *image, struct forge_pool *pool, const char *path, uint64_t at, struct forge_error *error)
+{
+    typedef unsigned long long ull;
+    if (p->n_tensors == 0) return error_set(error, FORGE_BAD_WEIGHTS, "this program has no hashes to verify its weights by");
+    struct verification v = { .program = p, .image = image, .hashes = hashes_of(p, image), .damaged = p->n_tensors };
+    if (v.hashes == NULL)
+        return error_set(error, FORGE_BAD_WEIGHTS, "the hashes of the weights are damaged (%llu bytes at offset %llu): copy or build the file again: %s",
+                         (ull)FORGE_HASHES_BYTES(p->n_tensors), (ull)(at + p->hashes_offset), path);
+    pool_run(pool, verify_part, &v);
+    if (v.damaged == p->n_tensors) return FORGE_OK;
+    const struct forge_tensor *t = &p->tensors[v.damaged];
+    return error_set(error, FORGE_BAD_WEIGHTS, "tensor %s is damaged (%llu bytes at offset %llu): copy or build the file again: %s", t->name, (ull)t->bytes,
+                     (ull)(at + t->offset), path);
+}
+
+static enum forge_status open_inside(struct forge_engine *e, bool verify, struct forge_error *error)
+{
+    char path[PATH_BYTES];
+    uint64_t at = 0;
+    e->weights = forge_weights + e->program->weights_offset;
+    if (!verify) return FORGE_OK;
+    if (!own_path(path, sizeof path)) memcpy(path, "this program", sizeof "this program");
+    own_file_offset(e->weights, &at);
+    return verify_image(e->program, e->weights, e->pool, path, at, error);
+}
+
 enum forge_status weights_open(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
 {
     char path[PATH_BYTES];
     if (source->random) return map_noise(e, error);
-    if (source->path == NULL && forge_weights != NULL) {
-        e->weights = forge_weights + e->program->weights_offset;
-        return FORGE_OK;
-    }
+    if (source->path == NULL && forge_weights != NULL) return open_inside(e, source->verify, error);
     TRY(external_path(path, sizeof path, source, error));
-    return map_file(e, path, error);
+    TRY(map_file(e, path, error));
+    return source->verify ? verify_image(e->program, e->weights, e->pool, path, IMAGE_OFFSET + e->program->weights_offset, error) : FORGE_OK;
+}
+
+enum forge_status weights_verify(const struct forge_program *p, const struct forge_weights_source *source, struct forge_pool *pool, struct forge_error *error)
+{
+    struct forge_engine e = { .program = p, .pool = pool };
+    const struct forge_weights_source files = { .path = source->path, .verify = true };
+    const enum forge_status status = weights_open(&e, &files, error);
+    if (e.mapped != NULL) munmap(e.mapped, e.mapped_bytes);
+    return status;
 }

@@ -5,7 +5,7 @@
 #   tsan         ThreadSanitizer: the threaded unit tests, then a compiled program with 2 to 4 threads
 #   kernels      tests/kernel for every instruction set this machine or qemu runs, optimised, and unoptimised with ASan and UBSan
 #   fuzz         builds the libFuzzer targets
-#   fuzz_NAME    runs one of them for FUZZ_SECONDS (60) on the seeds of tests/data
+#   fuzz_NAME    runs one of them for FUZZ_SECONDS (30) on the seeds of tests/data
 set -eu
 kind=$1 clang=$3
 mkdir -p "$2"
@@ -151,7 +151,7 @@ fuzz_*)
         done ;;
     esac
     cd "$root"
-    "$dir/fuzz/$kind" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=20 -rss_limit_mb=3000 -max_len=32768 -print_final_stats=1 \
+    "$dir/fuzz/$kind" -max_total_time="${FUZZ_SECONDS:-30}" -timeout=20 -rss_limit_mb=3000 -max_len=32768 -print_final_stats=1 \
         -artifact_prefix="$work/" "$work/corpus" "$work/seeds" >"$work.log" 2>&1 || { tail -60 "$work.log"; ls "$work"; exit 1; }
     grep -E 'stat::number_of_executed_units|stat::peak_rss|DONE' "$work.log"
     ;;

@@ -172,6 +172,11 @@ weights FORGEW01 '\001\000\020\000\000\000\000\000' $hash 1048577
 check weights-size 4 "$external" -p x -m "$tmp/w"; err_has 1048577
 weights FORGEW01 '\000\000\020\000\000\000\000\000' $hash 1048575
 check weights-cut 4 "$external" -p x -m "$tmp/w"; err_has "cut short"
+check verify-mode 2 "$fake" -p x --verify-weights lazy; err_has "'lazy' is not none or load"
+check verify-none 0 "$fake" -q -p Once -n 12 --temp 0 --verify-weights none; out_is "$greedy"
+check verify-no-hashes 4 "$fake" -p x --verify-weights load; err_has "no hashes"
+check verify-random 2 "$external" --bench --random-weights --verify-weights load; err_has "nothing to verify"
+check check-no-hashes 0 "$fake" --check; out_has "WARN  weights"
 
 # chat
 printf 'Hello\n\nAgain\n' > "$tmp/turns"; stdin=$tmp/turns

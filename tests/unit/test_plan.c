@@ -101,7 +101,16 @@ static void check_image(const struct plan *p)
         assert_true(at >= end);
         end = at + (w->is_vector ? (w->cols + 15) / 16 * 16 * 4 : pack_bytes(w->tensor->quant->id, w->rows, w->cols));
     }
-    assert_true(end <= p->image_bytes && p->image_bytes - end < 64);
+    assert_true(end <= p->image_hashes && p->image_hashes - end < 64);
+    assert_true(p->image_bytes >= p->image_hashes + 24 + 8 * p->n_tensors && p->image_bytes - p->image_hashes < 24 + 8 * p->n_tensors + 64);
+    const struct plan_tensor *tensors = plan_tensors(a, p);
+    assert_int_equal(p->n_tensors, n + 1);
+    assert_true(!tensors[0].weight && tensors[0].offset == 0 && tensors[0].bytes == p->rope_hi + (p->options.n_ctx / p->rope_block + 1) * row);
+    for (uint32_t i = 1; i <= n; i++) {
+        assert_ptr_equal(tensors[i].weight, &m->weights[order[i - 1]]);
+        assert_true(tensors[i].offset == p->weight_offset[order[i - 1]] && tensors[i].offset >= tensors[i - 1].offset + tensors[i - 1].bytes);
+    }
+    assert_true(tensors[n].offset + tensors[n].bytes == end);
     for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
         const struct node *node = p->fused->graph->nodes[i];
         if (node->weight && node->op != OP_rope) assert_true(p->weight_offset[node->weight->index] != UINT64_MAX);

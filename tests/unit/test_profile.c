@@ -46,6 +46,35 @@ static void known_targets(void **state)
     arena_destroy(a);
 }
 
+/* Bare metal: other triples, flags that choose the calling convention, no executables. */
+static void bare_targets(void **state)
+{
+    (void)state;
+    static const struct { const char *name, *machine, *triple, *simd, *flag; } rows[] = {
+        { "aarch64-none", "aarch64", "aarch64-none-elf",            "neon", "-march=armv8-a" },
+        { "riscv64",      "riscv64", "riscv64-none-elf",            "c",    "-march=rv64gc" },
+        { "riscv64-v",    "riscv64", "riscv64-none-elf",            "c",    "-march=rv64gcv" },
+        { "cortex-m7",    "arm",     "thumbv7em-none-eabihf",       "c",    "-mcpu=cortex-m7" },
+        { "cortex-m55",   "arm",     "thumbv8.1m.main-none-eabihf", "c",    "-mcpu=cortex-m55" },
+    };
+    struct arena *a = arena_create();
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct profile *p = profile_load(a, rows[i].name, NULL);
+        assert_true(p->bare);
+        assert_string_equal(p->elf_machine, rows[i].machine);
+        assert_string_equal(p->triple, rows[i].triple);
+        assert_string_equal(p->simd, rows[i].simd);
+        assert_string_equal(p->cflags[0], rows[i].flag);
+        assert_null(p->features[0]);
+        assert_non_null(strstr(profile_unsupported_here(a, p), "bare metal"));
+        assert_non_null(strstr(profile_no_executable(a, p), rows[i].name));
+    }
+    const struct profile *linux_one = profile_load(a, "aarch64", NULL);
+    assert_false(linux_one->bare);
+    assert_null(profile_no_executable(a, linux_one));
+    arena_destroy(a);
+}
+
 static void known_gpus(void **state)
 {
     (void)state;
@@ -183,6 +212,11 @@ static void bad_files(void **state)
         { "inherits: x86-64-v3\npage: {value: 3, unit: KiB, source: x}\n", "power of two" },
         { "inherits: x86-64-v3\ncflags: -O3\n", "expected a list" },
         { "inherits: cpu\n", "no machine" },
+        { "inherits: x86-64-v3\nsystem: none\n", "" },
+        { "inherits: x86-64-v3\nsystem: windows\n", "known: linux, none" },
+        { "inherits: cpu\nmachine: riscv32\nsystem: none\nsimd: c\n", "" },
+        { "inherits: cpu\nmachine: mips\n", "known: x86_64, aarch64, riscv64, riscv32, arm, host" },
+        { "inherits: gfx1151\nsystem: none\n", ":2:1: " },
         { "inherits: gfx1151\ntiles: {gemv_rows: 4}\n", "" },
         { "inherits: gfx11\n", "no tiles: gemv_threads" },
         { "inherits: gfx1151\nsimd: avx2\n", ":2:1: " },
@@ -227,7 +261,7 @@ static void unknown_name_lists_the_others(void **state)
     die_handler = on_die;
     if (!setjmp(escape)) profile_load(a, "pentium", NULL);
     die_handler = NULL;
-    assert_non_null(strstr(message, "aarch64, gfx1100, gfx1151, gfx942, portable, sm_90, sm_90a, x86-64-v3, x86-64-v4"));
+    assert_non_null(strstr(message, "aarch64, aarch64-none, cortex-m55, cortex-m7, gfx1100, gfx1151, gfx942, portable, riscv64, riscv64-v, sm_90, sm_90a, x86-64-v3, x86-64-v4"));
     arena_destroy(a);
 }
 
@@ -235,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_targets),
+        cmocka_unit_test(bare_targets),
         cmocka_unit_test(known_gpus),
         cmocka_unit_test(gpus_here),
         cmocka_unit_test(all_names_load),

@@ -1,0 +1,26 @@
+#!/bin/sh
+# build.sh [STORY.gguf [OTHER.gguf [DIR]]] -- the examples in DIR, without make: two static libraries, and four programs of one compiler call each.
+# OTHER, which two.c needs, may be any other model; without one it is the story's with a short context.  FORGEC, CC, CXX, CFLAGS: tools and flags to use.
+# FORGEC_OPTIONS: options for forgec.  TARGET: another machine than this one (CC and CXX must make programs for it).
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+story=${1:-$here/../storyteller/storyteller-7m-q8_0.gguf} other=${2:-} out=${3:-embed-examples}
+forgec=${FORGEC:-forgec} cc=${CC:-cc} cxx=${CXX:-c++} target=${TARGET:-native}
+flags="-O2 -Wall -Wextra ${CFLAGS:-}"
+mkdir -p "$out"
+
+# 1. the models: a library and a header each
+# shellcheck disable=SC2086  # options are words
+"$forgec" build "$story" -q -t "$target" --emit lib --prefix story -o "$out/libstory.a" ${FORGEC_OPTIONS:-}
+# shellcheck disable=SC2086
+if [ -n "$other" ]; then "$forgec" build "$other" -q -t "$target" --emit lib --prefix other -o "$out/libother.a" ${FORGEC_OPTIONS:-}
+else "$forgec" build "$story" -q -t "$target" --ctx 256 --emit lib --prefix other -o "$out/libother.a" ${FORGEC_OPTIONS:-}; fi
+
+# 2. the programs
+# shellcheck disable=SC2086
+{
+    "$cc"  $flags -std=c11   -I "$out" "$here/host.c"   -L "$out" -lstory -o "$out/host"
+    "$cxx" $flags -std=c++17 -I "$out" "$here/host.cpp" -L "$out" -lstory -o "$out/host_cpp"
+    "$cc"  $flags -std=c11   -I "$out" "$here/pool.c"   -L "$out" -lstory -pthread -o "$out/pool"
+    "$cc"  $flags -std=c11   -I "$out" "$here/two.c"    -L "$out" -lstory -lother -pthread -o "$out/two"
+}

@@ -1,0 +1,153 @@
+/* model.h -- a language model as a library.  What forgec generates is this text with `model` and `MODEL` replaced by the prefix (--prefix) and
+ * with the constants of one model; C99 and C++.
+ *
+ *     static unsigned char workspace[MODEL_WORKSPACE_BYTES] __attribute__((aligned(MODEL_ALIGN)));
+ *     static float logits[MODEL_N_VOCAB];
+ *     struct model *m;
+ *     if (model_open(&m, workspace, sizeof workspace, NULL) != MODEL_OK) ...
+ *     model_prefill(m, prompt, n_prompt, logits);
+ *     while (!model_is_end(token = model_sample(m, logits, NULL))) { put(token); model_step(m, token, logits); }
+ *
+ * Everything a model needs lies in the workspace the caller gives; nothing is allocated, printed, opened or aborted, there are no variables outside the
+ * workspace, and no threads but those of the caller's parallel_for.  Several models, and several instances of one, live side by side; one instance is
+ * used by one thread at a time.  Functions return MODEL_OK, MODEL_MORE or a negative enum model_status, and then change nothing, unless their
+ * comment says otherwise.
+ *
+ * A GPU object is for programs on Linux and needs their C library (and -ldl before glibc 2.34).  Its host memory lies in the workspace, too; pinned and
+ * device memory (MODEL_DEVICE_BYTES, the weights in it, for each instance) come from the device's library, which model_open opens with the first GPU
+ * that fits; that library may read its environment, open files, start threads and, AMD's, end the process when a kernel faults.  An instance works on
+ * any thread, one at a time.  After MODEL_DEVICE_FAILED only model_close may be called.
+ *
+ * A CPU object needs memcpy, memmove and memset from the program it is linked into, and no other symbol.  It is position-independent, its weights
+ * are read-only and can be used where they lie (flash).  Floating point is used as the target's calling convention has it; the rounding mode is the default
+ * one, and results do not depend on how many threads parallel_for has. */
+#ifndef MODEL_H
+#define MODEL_H
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* @constants: written by forgec; the values here are placeholders */
+#define MODEL_ABI_VERSION      1u
+#define MODEL_BUILD_HASH       ""                /* changes with the model, the options and forgec */
+#define MODEL_NAME             ""
+#define MODEL_TARGET           ""
+#define MODEL_N_VOCAB          1u
+#define MODEL_N_CTX            1u                /* most tokens of a context */
+#define MODEL_CHUNK            1u                /* most tokens computed at once by a prefill */
+#define MODEL_ALIGN            64u               /* of the workspace, and of weights the caller passes */
+#define MODEL_WORKSPACE_BYTES  ((size_t)64)      /* all memory of an instance, the KV cache in it (GPU: MODEL_DEVICE_BYTES) */
+#define MODEL_KV_BYTES         ((size_t)64)      /* of the KV cache of a full context */
+#define MODEL_STATE_BYTES      ((size_t)64)      /* most that model_save writes */
+#define MODEL_WEIGHTS_BYTES    ((uint64_t)64)
+#define MODEL_WEIGHTS_EMBEDDED 1                 /* 0: the caller passes them */
+#define MODEL_N_TENSORS        1u                /* of the weights, each with a hash */
+#define MODEL_STACK_BYTES      ((size_t)4096)    /* most stack any call uses, measured and rounded up; parallel_for's jobs as well; GPU: beside the device's library */
+#define MODEL_WORKERS          8u                /* jobs a parallel_for gets at once */
+#define MODEL_TILES            1u                /* tiles of one decoded token (model_step_budget) */
+#define MODEL_DEVICE_BYTES     ((uint64_t)0)     /* GPU: of its memory an instance takes, the KV cache in it; 0 on a CPU */
+#define MODEL_HAS_TOKENIZER    1
+#define MODEL_ENCODE_SCRATCH(n) ((size_t)(n) * 116 + 8448)    /* bytes of scratch model_encode needs for n bytes of text */
+/* @end */
+
+enum model_status {
+    MODEL_OK            = 0,
+    MODEL_MORE          = 1,                     /* model_step_budget: tiles are left */
+    MODEL_BAD_ARGUMENT  = -1,                    /* a null pointer, a token outside the vocabulary, n == 0, a wrong options size ... */
+    MODEL_BAD_WORKSPACE = -2,                    /* too small or not aligned */
+    MODEL_BAD_WEIGHTS   = -3,                    /* missing, of another size, or damaged */
+    MODEL_CONTEXT_FULL  = -4,                    /* the tokens do not fit behind those that are there */
+    MODEL_BUSY          = -5,                    /* a step was begun and is not finished */
+    MODEL_NOT_BUSY      = -6,
+    MODEL_NO_TOKENIZER  = -7,
+    MODEL_NO_ROOM       = -8,                    /* the output or the scratch is too small */
+    MODEL_BAD_STATE     = -9,                    /* model_restore: not a state of this model, or damaged */
+    MODEL_NO_DEVICE     = -10,                   /* GPU: no library, no GPU, or another one */
+    MODEL_DEVICE_FAILED = -11,
+    MODEL_NO_MEMORY     = -12                    /* GPU */
+};
+
+struct model;                                    /* lies at the beginning of the workspace */
+
+/* Runs run(job, i) for every i below n, in any order and as many at once as it likes, and returns when all have returned. */
+typedef void model_job(void *job, uint32_t i);
+typedef void model_parallel_for(void *context, uint32_t n, model_job *run, void *job);
+
+enum model_verify { MODEL_VERIFY_NONE, MODEL_VERIFY_OPEN /* all weights, in model_open */ };
+
+/* Zero is the default everywhere. */
+struct model_options {
+    uint32_t size;                               /* sizeof(struct model_options): later versions add members at the end */
+    uint32_t verify;                             /* enum model_verify */
+    const void *weights;                         /* MODEL_WEIGHTS_BYTES, aligned, untouched as long as the instance lives; NULL: the embedded ones */
+    uint64_t weights_bytes;
+    model_parallel_for *parallel_for;            /* NULL: all jobs on the calling thread */
+    void *parallel_context;
+    void *(*device_symbol)(void *context, const char *name);     /* GPU: functions of the device library; NULL: it is opened by name */
+    void *device_context;
+};
+
+/* Makes an instance in the workspace (MODEL_WORKSPACE_BYTES, MODEL_ALIGN).  options may be NULL.  An empty context. */
+int model_open(struct model **out, void *workspace, size_t bytes, const struct model_options *options);
+/* CPU: nothing to do.  GPU: gives the device's memory back (but when a launch hangs, which would hang this too).  NULL is allowed. */
+void model_close(struct model *m);
+
+/* Appends n tokens; logits, if not NULL: MODEL_N_VOCAB values after the last of them. */
+int model_prefill(struct model *m, const int32_t *tokens, uint32_t n, float *logits);
+/* Appends one token. */
+int model_step(struct model *m, int32_t token, float *logits);
+
+/* The same in pieces, so that a watchdog can be fed and other work done between them.  After model_begin nothing else may be called for this instance but
+ * model_step_budget, until that returns something else than MODEL_MORE, or model_cancel, which forgets what was begun.  tokens and logits stay
+ * valid until then. */
+int model_begin(struct model *m, const int32_t *tokens, uint32_t n, float *logits);
+/* Computes at most n_tiles > 0 tiles: the part of one of the MODEL_WORKERS in one kernel; on a GPU a decoded token or up to MODEL_CHUNK tokens of a prefill.
+ * MODEL_OK: the step is done. */
+int model_step_budget(struct model *m, uint32_t n_tiles);
+void model_cancel(struct model *m);
+
+uint32_t model_n_past(const struct model *m);    /* tokens in the context */
+/* Forgets the tokens from position n_past on. */
+int model_reset(struct model *m, uint32_t n_past);
+
+/* The context with its KV cache as bytes, of use to this very build (MODEL_BUILD_HASH) on any machine of the target.
+ * model_save writes at most MODEL_STATE_BYTES, fewer for a short context, and sets *written.  model_restore: MODEL_BAD_STATE leaves an empty context. */
+int model_save(struct model *m, void *out, size_t capacity, size_t *written);
+int model_restore(struct model *m, const void *state, size_t bytes);
+
+/* Zero is the default everywhere: the likeliest token, no penalties. */
+struct model_sampling {
+    uint32_t size;
+    float    temperature;                        /* 0: the likeliest token */
+    int32_t  top_k;                              /* 0: all */
+    float    top_p;                              /* 0 or 1: all */
+    float    min_p;
+    float    repeat_penalty;                     /* 0 or 1: none */
+    int32_t  repeat_last_n;                      /* tokens of the context the penalty looks at, at most 64 */
+    uint64_t seed;                               /* 0: goes on with the instance's random numbers */
+};
+/* The next token, from logits [MODEL_N_VOCAB], which it may change.  Negative: enum model_status. */
+int32_t model_sample(struct model *m, float *logits, const struct model_sampling *sampling);
+
+/* Text to tokens as the model's tokenizer has it.  flags: MODEL_ADD_BOS as the model asks for it, MODEL_SPECIAL: texts of control tokens become those.
+ * Returns how many there are, or a negative status.  scratch: MODEL_ENCODE_SCRATCH(n) bytes, aligned to 8; touched as far as needed. */
+enum { MODEL_SPECIAL = 1, MODEL_ADD_BOS = 2 };
+int64_t model_encode(const char *text, size_t n, uint32_t flags, int32_t *out, size_t capacity, void *scratch, size_t scratch_bytes);
+/* The bytes of one token (perhaps a part of a UTF-8 sequence); how many there are, of which at most capacity are written. */
+int64_t model_decode(int32_t token, char *out, size_t capacity);
+int32_t model_bos(void);                         /* -1: none */
+int32_t model_eos(void);
+int     model_is_end(int32_t token);             /* ends the text; negative values count as the end */
+
+/* Compares the hash of tensors *at, *at + 1, ... with those of the build, n at most; sets *at to the next one.  MODEL_MORE: some are left; MODEL_BAD_WEIGHTS:
+ * *name, if name is not NULL, is the tensor that differs, the one before *at; or the hashes themselves are damaged, and none is left. */
+int model_verify(struct model *m, uint32_t *at, uint32_t n, const char **name);
+
+const char *model_strerror(int status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
