@@ -31,8 +31,8 @@ _forgec()
         case $command in
             build)   COMPREPLY=($(compgen -W "$common $make -o --emit --prefix --weights" -- "$cur")) ;;
             cc)      COMPREPLY=($(compgen -W "$common $make -o --weights" -- "$cur")) ;;
-            verify)  COMPREPLY=($(compgen -W "$common $make --tokens --seed --json" -- "$cur")) ;;
-            compare) COMPREPLY=($(compgen -W "$common $make -p -n -r --json" -- "$cur")) ;;
+            verify)  COMPREPLY=($(compgen -W "$common $make --simulate --tokens --seed --json" -- "$cur")) ;;
+            compare) COMPREPLY=($(compgen -W "$common $make --simulate -p -n -r --json" -- "$cur")) ;;
             inspect) COMPREPLY=($(compgen -W "--help --json" -- "$cur")) ;;
             *)       COMPREPLY=($(compgen -W "--help" -- "$cur")) ;;
         esac
