@@ -102,8 +102,8 @@ for model in "$golden"/*.gguf; do
     case $target,${model##*/} in
     *-0000[2-9]-of-*)       continue ;;                 # parts of the first
     gfx1100,*|gfx942,*)     ;;
-    *,q-*|*,qwen*)          ;;                          # gfx1151 has gfx1100's instructions, sm_90 no spills that forgec could see: a model per format
-    *)                      continue ;;
+    sm_*,q-*|sm_*,qwen*)    ;;                          # no spills that forgec could see: a model per format
+    *)                      continue ;;                 # gfx1151 has gfx1100's instructions and registers
     esac
     compiles "$model"
 done
