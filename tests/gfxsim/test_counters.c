@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TOKENS = 3 };
+#define TOKENS 3u
 
 static double number(const cJSON *o, const char *key)
 {
