@@ -101,7 +101,7 @@ compiles "$dir/1b.gguf" --weights none --fuse none --kv f32
 for model in "$golden"/*.gguf; do
     case $target,${model##*/} in
     *-0000[2-9]-of-*)       continue ;;                 # parts of the first
-    gfx1100,*|gfx942,*)     ;;
+    gfx1100,q-*|gfx942,q-*|gfx1100,qwen*|gfx942,qwen*) ;;       # every format and architecture
     sm_*,q-*|sm_*,qwen*)    ;;                          # no spills that forgec could see: a model per format
     *)                      continue ;;                 # gfx1151 has gfx1100's instructions and registers
     esac
