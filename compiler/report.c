@@ -57,7 +57,9 @@ void report_print(struct text *out, const struct plan *p, const struct gpu_kerne
                 kv_type_name[p->options.kv], p->chunk, 8 * p->gpu->digits);
     text_printf(out, "# weights %.3f MB, read per token %.3f MB; KV cache %.3f MB (%llu bytes per token); arena %.3f MB\n", (double)p->image_bytes / 1e6, (double)p->read_bytes / 1e6,
                 (double)p->kv_bytes / 1e6, (ull)p->kv_bytes_per_token, (double)p->arena_bytes / 1e6);
-    text_printf(out, "# decode: %u launches per token, %llu floating-point operations in products\n", k->n_decode + 1, 2ull * p->model->n_parameters);
+    uint64_t flops = 0;
+    for (uint32_t i = 0; i < k->n_decode; i++) flops += k->decode[i].flops;
+    text_printf(out, "# decode: %u launches per token, %llu floating-point operations in products\n", k->n_decode + 1, (ull)flops);
     print_list(out, p, k, k->decode, k->n_decode, resources, n_resources);
     text_printf(out, "# prefill: %u launches per chunk\n", k->n_prefill);
     print_list(out, p, k, k->prefill, k->n_prefill, resources, n_resources);
