@@ -1,4 +1,5 @@
 #include "sample.h"
+#include "random.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,31 +22,8 @@ struct forge_sampler {
     struct forge_bias *biases;
 };
 
-static uint64_t rotate_left(uint64_t x, int k) { return x << k | x >> (64 - k); }
-
-void random_seed(struct forge_random *random, uint64_t seed)
-{
-    for (int i = 0; i < 4; i++) {
-        uint64_t z = seed += 0x9e3779b97f4a7c15u;
-        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-        random->s[i] = z ^ z >> 31;
-    }
-}
-
-uint64_t random_next(struct forge_random *random)
-{
-    uint64_t *s = random->s;
-    const uint64_t result = rotate_left(s[1] * 5, 7) * 9, t = s[1] << 17;
-    s[2] ^= s[0];
-    s[3] ^= s[1];
-    s[1] ^= s[2];
-    s[0] ^= s[3];
-    s[2] ^= t;
-    s[3] = rotate_left(s[3], 45);
-    return result;
-}
-
+void random_seed(struct forge_random *random, uint64_t seed) { xoshiro_seed(random->s, seed); }
+uint64_t random_next(struct forge_random *random) { return xoshiro_next(random->s); }
 double random_unit(struct forge_random *random) { return (double)(random_next(random) >> 11) * 0x1p-53; }
 
 int32_t argmax(const float *x, size_t n)

@@ -1,5 +1,6 @@
 /* embed.c -- a model in the caller's workspace: what there is to check and to keep, whatever computes.  Steps are computed by cpu.c or gpu.c. */
 #include "instance.h"
+#include "../random.h"
 #include "../hashes.h"
 #include "freestanding.h"
 
@@ -42,7 +43,7 @@ EMBED_PUBLIC int model_open(struct model **out, void *workspace, size_t bytes, c
     int status = options_take(m, options);
     if (status != MODEL_OK) return status;
     m->tokens = (void *)((uint8_t *)workspace + EMBED_STATE_BYTES);
-    embed_random_seed(m->random, 0);
+    xoshiro_seed(m->random, 0);
     m->magic = EMBED_OPEN;
     if (options != NULL && options->verify == MODEL_VERIFY_OPEN && verify_all(m) != MODEL_OK) status = MODEL_BAD_WEIGHTS;
     if (status == MODEL_OK) status = embed_engine_open(m, (uint8_t *)m->tokens + (size_t)EMBED_UP(4 * (uint64_t)p->n_ctx), options);

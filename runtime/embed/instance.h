@@ -97,6 +97,4 @@ struct embed_runs { uint64_t n, stride, used; };
 int  embed_kv_read(struct model *m, const struct embed_runs *runs, uint8_t *to);
 int  embed_kv_write(struct model *m, const struct embed_runs *runs, const uint8_t *from);
 
-/* xoshiro256** 1.0, seeded by splitmix64, as in runtime/sample.c. */
-void embed_random_seed(uint64_t state[4], uint64_t seed);
 #endif

@@ -3,6 +3,7 @@
  * bound is found by radix selection, one byte of the logit at a time.  Probabilities are fixed-point, so sums do not depend on their
  * order and a draw is the same on every machine that has the same logits.  Needs no libm and no arithmetic in double. */
 #include "instance.h"
+#include "../random.h"
 #include "freestanding.h"
 
 #ifdef __clang__
@@ -13,37 +14,13 @@
 
 /* ---- random numbers ---- */
 
-static uint64_t rotate_left(uint64_t x, int k) { return x << k | x >> (64 - k); }
-
-void embed_random_seed(uint64_t state[4], uint64_t seed)
-{
-    for (int i = 0; i < 4; i++) {
-        uint64_t z = seed += 0x9e3779b97f4a7c15u;
-        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-        state[i] = z ^ z >> 31;
-    }
-}
-
-static uint64_t random_next(uint64_t s[4])
-{
-    const uint64_t result = rotate_left(s[1] * 5, 7) * 9, t = s[1] << 17;
-    s[2] ^= s[0];
-    s[3] ^= s[1];
-    s[1] ^= s[2];
-    s[0] ^= s[3];
-    s[2] ^= t;
-    s[3] = rotate_left(s[3], 45);
-    return result;
-}
-
 /* x * fraction / 2^32, rounded down. */
 static uint64_t scale_32(uint64_t x, uint32_t fraction) { return (x >> 32) * fraction + ((x & 0xffffffffu) * fraction >> 32); }
 
 /* A number below n, n < 2^63: the upper half of the product with 64 random bits. */
 static uint64_t random_below(uint64_t s[4], uint64_t n)
 {
-    const uint64_t r = random_next(s);
+    const uint64_t r = xoshiro_next(s);
     const uint64_t low = scale_32(n, (uint32_t)r), high = r >> 32;
     const uint64_t middle = (n & 0xffffffffu) * high;
     return (n >> 32) * high + (((middle & 0xffffffffu) + (low & 0xffffffffu)) >> 32) + (middle >> 32) + (low >> 32);
@@ -230,7 +207,7 @@ EMBED_PUBLIC int32_t model_sample(struct model *m, float *logits, const struct m
     if (logits == NULL || (sampling != NULL && !sampling_valid(sampling))) return MODEL_BAD_ARGUMENT;
     const uint32_t n = m->program->n_vocab;
     if (sampling == NULL) return (int32_t)argmax(logits, n);
-    if (sampling->seed != 0) embed_random_seed(m->random, sampling->seed);
+    if (sampling->seed != 0) xoshiro_seed(m->random, sampling->seed);
     penalise(m, logits, sampling);
     const uint32_t first = argmax(logits, n);
     const struct sampler s = { m->mass, logits, n, logits[first] };

@@ -14,7 +14,7 @@ static uint32_t failures;
 #define CHECK(condition, ...) do { if (!(condition)) { failures++; fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); fprintf(stderr, __VA_ARGS__); fputc('\n', stderr); } } while (0)
 
 static uint64_t seeds[4];
-static double unit(void) { return (double)(random_next(seeds) >> 11) * 0x1p-53; }
+static double unit(void) { return (double)(xoshiro_next(seeds) >> 11) * 0x1p-53; }
 
 /* ---- the definition ---- */
 
@@ -176,8 +176,8 @@ int main(void)
     model.magic = EMBED_OPEN;
     model.program = &program;
     model.tokens = history;
-    embed_random_seed(model.random, 1);
-    embed_random_seed(seeds, 7);
+    xoshiro_seed(model.random, 1);
+    xoshiro_seed(seeds, 7);
     test_exp();
     test_kept();
     test_draws();
