@@ -2,6 +2,7 @@
 # setup.sh -- from a fresh Debian 12, Debian 13 or Ubuntu 24.04 to a story, or to a run of all tests.
 #   ./setup.sh story       install what is missing, build forgec, compile the bundled model, print a story
 #   ./setup.sh test        install what is missing, build forgec in several ways, run all tests
+#   ./setup.sh test full   the same with every combination of formats, fusion, modes and targets, and longer fuzzing: before a release
 #   ./setup.sh packages    install what both need, and nothing else
 # Packages are installed with apt-get, as root or through sudo; where nothing is missing neither is asked for, and no network.
 # Elsewhere than on Debian and Ubuntu the script says what is missing.  Only the story goes to stdout of `story`.
@@ -150,21 +151,23 @@ build_forgec() {
 }
 
 # Everything is one ctest run, so that its summary is the last word; FORGEC_CHECKS adds clang, sanitizers and fuzzers to it.
-tests() {
+tests() {       # DIR [CMAKE-OPTIONS...]
+    out=$1; shift
     install_missing test
     install_hip
-    export XDG_CACHE_HOME="$PWD/build/test/cache"
-    timed "configuring (gcc, warnings are errors)" cmake -S . -B build/test -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=gcc -DFORGEC_TESTS=ON \
-        -DFORGEC_WERROR=ON -DFORGEC_CHECKS=ON
-    timed "building" cmake --build build/test --parallel "$jobs"
+    export XDG_CACHE_HOME="$PWD/$out/cache"
+    timed "configuring (gcc, warnings are errors)" cmake -S . -B "$out" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=gcc -DFORGEC_TESTS=ON \
+        -DFORGEC_WERROR=ON -DFORGEC_CHECKS=ON "$@"
+    timed "building" cmake --build "$out" --parallel "$jobs"
     say "testing"
-    cd build/test
+    cd "$out"
     exec ctest --parallel "$jobs" --output-on-failure --no-tests=error
 }
 
-case ${1-} in
+case "$*" in
     story) story ;;
-    test) tests ;;
+    test) tests build/test ;;
+    'test full') tests build/full -DFORGEC_FULL=ON ;;
     packages) install_missing test; install_hip; say "nothing is missing" ;;
-    *) sed -n '2,7s/^# \{0,1\}//p' "$0"; [ "${1-}" = --help ] || exit 2 ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "$0"; [ "${1-}" = --help ] || exit 2 ;;
 esac
