@@ -2,6 +2,7 @@
 #include "blocks.h"
 #include "gguf.h"
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 struct block_shape block_shape(uint32_t quant_id)
@@ -102,4 +103,81 @@ uint32_t block_six_bits(uint8_t v[16], uint32_t quant_id, const uint8_t *b)
     }
     default: assert(0 && "a format with six-bit scales"); return 0;
     }
+}
+
+/* ---- what no weight may be ---- */
+
+/* Where a block has numbers with an exponent of their own, and how they look when all bits of that are 1: NaN, or infinity when no lower bit is. */
+struct exponent_places { uint32_t n, bytes, at[2], mask; };
+static struct exponent_places exponents_of(uint32_t quant_id)
+{
+    switch (quant_id) {
+    case QUANT_F32:    return (struct exponent_places){ 1, 4, { 0 }, 0x7f800000 };
+    case QUANT_F16:    return (struct exponent_places){ 1, 2, { 0 }, 0x7c00 };
+    case QUANT_BF16:   return (struct exponent_places){ 1, 2, { 0 }, 0x7f80 };
+    case QUANT_Q8_0: case QUANT_Q4_0: case QUANT_Q5_0: case QUANT_IQ4_NL: case QUANT_IQ4_XS: return (struct exponent_places){ 1, 2, { 0 }, 0x7c00 };
+    case QUANT_Q4_1: case QUANT_Q5_1: case QUANT_Q4_K: case QUANT_Q5_K: return (struct exponent_places){ 2, 2, { 0, 2 }, 0x7c00 };
+    case QUANT_Q2_K:   return (struct exponent_places){ 2, 2, { 80, 82 }, 0x7c00 };
+    case QUANT_Q3_K:   return (struct exponent_places){ 1, 2, { 108 }, 0x7c00 };
+    case QUANT_Q6_K:   return (struct exponent_places){ 1, 2, { 208 }, 0x7c00 };
+    case QUANT_MXFP4:  return (struct exponent_places){ 1, 1, { 0 }, 0xff };            /* E8M0: 255 is NaN, and there is no infinity */
+    default:           assert(0 && "a weight format of quant.def"); return (struct exponent_places){ 0 };
+    }
+}
+static uint32_t number_at(const uint8_t *p, uint32_t bytes)
+{
+    uint32_t v = 0;
+    for (uint32_t i = 0; i < bytes; i++) v |= (uint32_t)p[i] << 8 * i;
+    return v;
+}
+static uint32_t first_bad(const struct exponent_places *e, const uint8_t *block)          /* e->n: none */
+{
+    for (uint32_t i = 0; i < e->n; i++)
+        if ((number_at(block + e->at[i], e->bytes) & e->mask) == e->mask) return i;
+    return e->n;
+}
+
+/* Added to the bits without the sign, one in the exponent's place reaches the sign's when all bits of the exponent are 1.  Loops that vectorise. */
+static bool any_bad_32(const uint8_t *p, uint64_t n)
+{
+    uint32_t bad = 0;
+    for (uint64_t i = 0; i < n; i++) bad |= (u32_at(p + 4 * i) & 0x7fffffffu) + 0x00800000u;
+    return bad >> 31;
+}
+static bool any_bad_16(const uint8_t *p, uint64_t n, uint16_t one)
+{
+    uint16_t bad = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        uint16_t v;
+        memcpy(&v, p + 2 * i, 2);
+        bad |= (uint16_t)((v & 0x7fff) + one);
+    }
+    return bad >> 15;
+}
+static bool any_bad(uint32_t quant_id, const uint8_t *blocks, uint64_t n)
+{
+    switch (quant_id) {
+    case QUANT_F32:  return any_bad_32(blocks, n);
+    case QUANT_F16:  return any_bad_16(blocks, n, 0x0400);
+    case QUANT_BF16: return any_bad_16(blocks, n, 0x0080);
+    default:         return true;                /* one number or two in a block: asked one by one */
+    }
+}
+uint64_t blocks_not_finite(uint32_t quant_id, const uint8_t *blocks, uint64_t n)
+{
+    enum { RUN = 4096 };
+    const struct exponent_places e = exponents_of(quant_id);
+    const uint64_t bytes = block_shape(quant_id).bytes;
+    for (uint64_t from = 0; from < n; from += RUN) {
+        const uint64_t run = n - from < RUN ? n - from : RUN;
+        if (!any_bad(quant_id, blocks + from * bytes, run)) continue;
+        for (uint64_t i = from; i < from + run; i++) if (first_bad(&e, blocks + i * bytes) < e.n) return i;
+    }
+    return n;
+}
+const char *block_not_finite_name(uint32_t quant_id, const uint8_t *block)
+{
+    const struct exponent_places e = exponents_of(quant_id);
+    const uint32_t i = first_bad(&e, block), below = quant_id == QUANT_F32 ? 0x007fffff : quant_id == QUANT_BF16 ? 0x007f : 0x03ff;
+    return quant_id != QUANT_MXFP4 && i < e.n && (number_at(block + e.at[i], e.bytes) & below) == 0 ? "infinity" : "NaN";
 }

@@ -10,4 +10,8 @@ struct block_shape block_shape(uint32_t quant_id);
 void block_codes(uint32_t c[8], uint32_t quant_id, const uint8_t *block, uint32_t i);
 /* The six-bit values of a block, in column order; scales before minimums.  Returns how many.  Q3_K, Q4_K, Q5_K, IQ4_XS. */
 uint32_t block_six_bits(uint8_t v[16], uint32_t quant_id, const uint8_t *block);
+/* Index of the first of n blocks, one behind the other, that has a scale or minimum, or as a float is a value, that is NaN or infinite; n: none has. */
+uint64_t blocks_not_finite(uint32_t quant_id, const uint8_t *blocks, uint64_t n);
+/* "NaN" or "infinity": what makes such a block one. */
+const char *block_not_finite_name(uint32_t quant_id, const uint8_t *block);
 #endif

@@ -1,5 +1,6 @@
 /* image.c -- GGUF tensors -> weight image: packed tensors in the plan's order, their hashes behind them. */
 #include "image.h"
+#include "blocks.h"
 #include "cache.h"
 #include "pack.h"
 #include "pack_gpu.h"
@@ -20,6 +21,7 @@ struct slab_job {
     const uint8_t       *rows;
     uint64_t             first, n;      /* groups */
     bool                 gpu;
+    uint64_t             bad;           /* block of the matrix that is not finite; UINT64_MAX: none */
 };
 
 /* The image on its way into the file; hash: of the bytes written since it was reset. */
@@ -49,17 +51,45 @@ static uint64_t group_size(bool gpu, const struct weight *w)
 }
 static uint64_t row_size(const struct weight *w) { return w->cols / w->tensor->quant->block_weights * w->tensor->quant->block_bytes; }
 
+static uint64_t row_blocks(const struct weight *w) { return w->cols / w->tensor->quant->block_weights; }
+
+/* NaN or an infinity among the weights would be in every logit, so no program is made of them.  block: of the weight, rows one behind the other. */
+static void die_not_finite(const struct image_writer *iw, const struct weight *w, const uint8_t *blocks, uint64_t block)
+{
+    const struct quant_info *q = w->tensor->quant;
+    const uint64_t row = w->row0 + block / row_blocks(w), first = block % row_blocks(w) * q->block_weights;
+    const char *name = block_not_finite_name(q->id, blocks + block * q->block_bytes), *path = iw->plans[0]->model->gguf->path;
+    const char *remedy = "weights must be finite: the file is damaged or was converted wrongly, get or convert it again";
+    typedef unsigned long long ull;
+    if (iw->progress) fprintf(stderr, "\r                     \r");
+    if (w->is_vector) die("%s: tensor %s, element %llu is %s; %s", path, w->name, (ull)(w->row0 + first), name, remedy);
+    if (q->block_weights == 1) die("%s: tensor %s, row %llu, column %llu is %s; %s", path, w->name, (ull)row, (ull)first, name, remedy);
+    die("%s: tensor %s, row %llu, block %llu (%s, columns %llu to %llu): a scale is %s; %s", path, w->name, (ull)row, (ull)(first / q->block_weights), q->name,
+        (ull)first, (ull)(first + q->block_weights - 1), name, remedy);
+}
+
+/* Group by group: what was looked at is still in the cache when it is packed. */
 static void *pack_slab(void *argument)
 {
-    const struct slab_job *j = argument;
+    struct slab_job *j = argument;
     const uint32_t id = j->w->tensor->quant->id;
-    if (j->gpu) pack_gpu_rows(j->out, id, j->rows + j->first * row_size(j->w), j->w->cols, j->n);
-    else pack_rows(j->out, id, j->rows, j->w->rows, j->w->cols, j->first, j->n);
+    const uint64_t group_bytes = group_size(j->gpu, j->w), per_group = group_rows(j->gpu);
+    for (uint64_t i = 0; i < j->n; i++) {
+        const uint64_t row = (j->first + i) * per_group, left = j->w->rows - row, n = (left < per_group ? left : per_group) * row_blocks(j->w);
+        const uint8_t *rows = j->rows + row * row_size(j->w);
+        const uint64_t bad = blocks_not_finite(id, rows, n);
+        if (bad < n) {
+            j->bad = row * row_blocks(j->w) + bad;
+            break;
+        }
+        if (j->gpu) pack_gpu_rows(j->out + i * group_bytes, id, rows, j->w->cols, 1);
+        else pack_rows(j->out + i * group_bytes, id, j->rows, j->w->rows, j->w->cols, j->first + i, 1);
+    }
     return NULL;
 }
 
-/* Groups first .. first + n - 1 with up to `jobs` threads; a thread that cannot be started is done without. */
-static void pack_parallel(uint8_t *out, const struct weight *w, bool gpu, const uint8_t *rows, uint64_t first, uint64_t n, uint32_t jobs)
+/* Groups first .. first + n - 1 with up to `jobs` threads; a thread that cannot be started is done without.  Returns slab_job's bad, the lowest. */
+static uint64_t pack_parallel(uint8_t *out, const struct weight *w, bool gpu, const uint8_t *rows, uint64_t first, uint64_t n, uint32_t jobs)
 {
     enum { MOST = 64 };
     struct slab_job job[MOST];
@@ -69,11 +99,13 @@ static void pack_parallel(uint8_t *out, const struct weight *w, bool gpu, const 
     const uint32_t parts = jobs < 1 ? 1 : jobs > MOST ? MOST : jobs;
     for (uint32_t i = 0; i < parts; i++) {
         const uint64_t from = n * i / parts, to = n * (i + 1) / parts;
-        job[i] = (struct slab_job){ out + from * group_bytes, w, rows, first + from, to - from, gpu };
+        job[i] = (struct slab_job){ out + from * group_bytes, w, rows, first + from, to - from, gpu, UINT64_MAX };
         if (i + 1 < parts) started[i] = pthread_create(&thread[i], NULL, pack_slab, &job[i]) == 0;
         if (!started[i]) pack_slab(&job[i]);
     }
     for (uint32_t i = 0; i < parts; i++) if (started[i]) pthread_join(thread[i], NULL);
+    for (uint32_t i = 0; i < parts; i++) if (job[i].bad != UINT64_MAX) return job[i].bad;
+    return UINT64_MAX;
 }
 
 static void write_matrix(struct stream *s, const struct image_writer *iw, const struct weight *w, bool gpu, uint8_t *slab, uint64_t slab_bytes)
@@ -84,7 +116,8 @@ static void write_matrix(struct stream *s, const struct image_writer *iw, const 
     for (uint64_t g = 0; g < groups; g += per_slab) {
         const uint64_t n = groups - g < per_slab ? groups - g : per_slab;
         const bool small = n * group_bytes < 1 << 18;
-        pack_parallel(slab, w, gpu, rows, g, n, small ? 1 : iw->jobs);
+        const uint64_t bad = pack_parallel(slab, w, gpu, rows, g, n, small ? 1 : iw->jobs);
+        if (bad != UINT64_MAX) die_not_finite(iw, w, rows, bad);
         put(s, slab, n * group_bytes);
     }
 }
@@ -102,7 +135,8 @@ static void write_rope(struct stream *s, const struct plan *p)
         if (!factors) die("out of memory for the rotation tables");
         weight_to_float(factors, rope->weight, 0, 1);
         for (uint32_t k = 0; k < half; k++)
-            if (!(factors[k] > 0) || isinf(factors[k])) die("%s: tensor %s holds %g; frequency divisors must be above 0", m->gguf->path, rope->weight->name, (double)factors[k]);
+            if (!(factors[k] > 0) || isinf(factors[k]))
+                die("%s: tensor %s, element %u is %g; frequency divisors must be finite and above 0", m->gguf->path, rope->weight->name, k, (double)factors[k]);
     }
     const double magnitude = model_rope_frequencies(m, factors, freq);
     for (uint32_t b = 0; b < p->rope_block; b++) {
@@ -132,8 +166,11 @@ static uint64_t slab_size(const struct plan *p)
     return bytes;
 }
 
-static void write_vector(struct stream *s, const struct weight *w)
+static void write_vector(struct stream *s, const struct image_writer *iw, const struct weight *w)
 {
+    const uint8_t *blocks = w->tensor->data + w->row0 * w->tensor->quant->block_bytes;
+    const uint64_t bad = blocks_not_finite(w->tensor->quant->id, blocks, row_blocks(w));
+    if (bad < row_blocks(w)) die_not_finite(iw, w, blocks, bad);
     float *x = malloc((size_t)w->cols * sizeof *x);
     if (!x) die("out of memory for tensor %s", w->name);
     weight_to_float(x, w, 0, 1);
@@ -168,7 +205,7 @@ static void write_image(struct outfile *f, const struct image_writer *iw, const 
         put_zeros(&s, tensors[i].offset);
         XXH3_64bits_reset(s.hash);
         if (!w) write_rope(&s, p);
-        else if (w->is_vector) write_vector(&s, w);
+        else if (w->is_vector) write_vector(&s, iw, w);
         else write_matrix(&s, iw, w, p->gpu != NULL, slab, slab_bytes);
         put_zeros(&s, tensors[i].offset + tensors[i].bytes);
         hashes[i] = XXH3_64bits_digest(s.hash);

@@ -1,0 +1,189 @@
+/* test_image.c -- what may not get into a weight image: NaN and infinities, in every place of every format where a block has a number with an exponent. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "../../compiler/image.h"
+#include "../../compiler/plan.h"
+#include "die_capture.h"
+#include "tiny_model.h"
+
+enum { N_EMBD = 256, N_VOCAB = 100 };
+
+static struct arena *a;
+
+static int setup(void **state) { (void)state; a = arena_create(); return 0; }
+static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
+
+/* ggml-common.h: where the scales of a block lie; kind: the bytes of the number, but for BRAIN. */
+struct place_of_scale { uint32_t id, kind, at; };
+enum { E8M0 = 1, HALF = 2, BRAIN = 3, SINGLE = 4 };
+static const struct place_of_scale scales[] = {
+    { QUANT_F32, SINGLE, 0 }, { QUANT_F16, HALF, 0 },    { QUANT_BF16, BRAIN, 0 }, { QUANT_Q8_0, HALF, 0 },   { QUANT_Q4_0, HALF, 0 },
+    { QUANT_Q4_1, HALF, 0 },  { QUANT_Q4_1, HALF, 2 },   { QUANT_Q5_0, HALF, 0 },  { QUANT_Q5_1, HALF, 0 },   { QUANT_Q5_1, HALF, 2 },
+    { QUANT_Q2_K, HALF, 80 }, { QUANT_Q2_K, HALF, 82 },  { QUANT_Q3_K, HALF, 108 }, { QUANT_Q4_K, HALF, 0 },  { QUANT_Q4_K, HALF, 2 },
+    { QUANT_Q5_K, HALF, 0 },  { QUANT_Q5_K, HALF, 2 },   { QUANT_Q6_K, HALF, 208 }, { QUANT_IQ4_NL, HALF, 0 }, { QUANT_IQ4_XS, HALF, 0 },
+    { QUANT_MXFP4, E8M0, 0 },
+};
+struct bits { uint32_t kind, bits; const char *name; };
+static const struct bits bad_bits[] = {
+    { HALF, 0x7e00, "NaN" },        { HALF, 0xfc01, "NaN" },        { HALF, 0x7c00, "infinity" },        { HALF, 0xfc00, "infinity" },
+    { BRAIN, 0x7fc0, "NaN" },       { BRAIN, 0xff81, "NaN" },       { BRAIN, 0x7f80, "infinity" },       { BRAIN, 0xff80, "infinity" },
+    { SINGLE, 0x7fc00000, "NaN" },  { SINGLE, 0xff800001, "NaN" },  { SINGLE, 0x7f800000, "infinity" },  { SINGLE, 0xff800000, "infinity" },
+    { E8M0, 0xff, "NaN" },
+};
+/* The largest that are finite, and what has the bits of an exponent in another place. */
+static const struct bits good_bits[] = {
+    { HALF, 0x7bff, NULL }, { HALF, 0xfbff, NULL }, { HALF, 0x03ff, NULL }, { HALF, 0x8000, NULL }, { BRAIN, 0x7f7f, NULL }, { BRAIN, 0xff7f, NULL },
+    { BRAIN, 0x807f, NULL }, { SINGLE, 0x7f7fffff, NULL }, { SINGLE, 0xff7fffff, NULL }, { SINGLE, 0x807fffff, NULL }, { E8M0, 0xfe, NULL },
+};
+static uint32_t width(uint32_t kind) { return kind == BRAIN ? 2 : kind; }
+
+/* A model whose tensors are all 0x77: codes of any value, scales and floats large and finite; f32 vectors 0x77777777, too. */
+static struct model *filled_model(uint32_t quant)
+{
+    struct tiny shape = { "llama", N_EMBD, 256, 4, 2, 64, N_VOCAB, quant, 1, NULL, 0, NULL };
+    struct model *m = tiny_model(a, &shape);
+    for (uint64_t i = 0; i < m->gguf->n_tensors; i++) {
+        struct gguf_tensor *t = &m->gguf->tensors[i];
+        uint8_t *data = arena_alloc(a, t->bytes);
+        memset(data, 0x77, t->bytes);
+        t->data = data;
+    }
+    return m;
+}
+
+static uint8_t *data_of(const struct model *m, const char *name)
+{
+    const struct gguf_tensor *t = gguf_tensor_find(m->gguf, name);
+    assert_non_null(t);
+    return (uint8_t *)(uintptr_t)t->data;
+}
+
+static struct image_writer writer_of(const struct model *m, const char *target)
+{
+    const struct plan_options options = { .n_ctx = 32, .max_threads = 2 };
+    struct plan *p = plan_make(a, fuse(a, graph_build(a, m), FUSE_LAYER), profile_load(a, target, NULL), &options);
+    return (struct image_writer){ .arena = a, .plans = { p }, .n_plans = 1, .jobs = 2 };
+}
+
+static struct outfile file;                      /* of the last image; open after a death */
+
+static void image_make(struct image_writer *w)
+{
+    file = outfile_open(a, "/tmp/forgec-test-image", 0600);
+    image_write(&file, w);
+    assert_int_equal(file.offset, w->plans[0]->image_bytes);
+    outfile_discard(&file);
+}
+
+/* Puts the bits there, makes an image, and puts back what was there.  text: of the message; NULL: it must succeed. */
+static void image_with(struct image_writer *w, uint8_t *at, uint32_t bytes, uint32_t bits, const char *text)
+{
+    uint8_t was[4];
+    memcpy(was, at, bytes);
+    memcpy(at, &bits, bytes);
+    if (text == NULL) image_make(w);
+    else {
+        assert_dies(image_make(w), text);
+        close(file.fd);
+    }
+    memcpy(at, was, bytes);
+}
+
+static const char *place_text(uint32_t quant, const char *tensor, uint64_t row, uint64_t block, const char *what)
+{
+    const struct quant_info *q = quant_find(quant);
+    typedef unsigned long long ull;
+    return q->block_weights == 1 ? arena_printf(a, "tensor %s, row %llu, column %llu is %s; weights must be finite", tensor, (ull)row, (ull)block, what)
+        : arena_printf(a, "tensor %s, row %llu, block %llu (%s, columns %llu to %llu): a scale is %s; weights must be finite", tensor, (ull)row, (ull)block,
+                       q->name, (ull)(block * q->block_weights), (ull)((block + 1) * q->block_weights - 1), what);
+}
+
+static void check_scale(struct image_writer *w, const struct place_of_scale *s)
+{
+    static const struct { const char *tensor; uint64_t row; bool last; } where[] = {
+        { "token_embd.weight", 0, false }, { "token_embd.weight", N_VOCAB - 1, true }, { "blk.0.ffn_up.weight", 37, true },
+    };
+    const struct quant_info *q = quant_find(s->id);
+    const uint64_t n_blocks = N_EMBD / q->block_weights;
+    for (size_t k = 0; k < COUNT_OF(where); k++) {
+        const uint64_t block = where[k].last ? n_blocks - 1 : 0;
+        uint8_t *at = data_of(w->plans[0]->model, where[k].tensor) + (where[k].row * n_blocks + block) * q->block_bytes + s->at;
+        for (size_t i = 0; i < COUNT_OF(bad_bits); i++)
+            if (bad_bits[i].kind == s->kind) image_with(w, at, width(s->kind), bad_bits[i].bits, place_text(s->id, where[k].tensor, where[k].row, block, bad_bits[i].name));
+        for (size_t i = 0; i < COUNT_OF(good_bits); i++)
+            if (good_bits[i].kind == s->kind) image_with(w, at, width(s->kind), good_bits[i].bits, NULL);
+    }
+}
+
+static void every_format_and_place(void **state)
+{
+    (void)state;
+    static const char *const targets[] = { "portable", "gfx1151" };
+    static const uint32_t ids[] = {
+#define QUANT(name, id, weights, bytes) id,
+#include "../../compiler/quant.def"
+#undef QUANT
+    };
+    for (size_t f = 0; f < COUNT_OF(ids); f++)
+        for (size_t t = 0; t < COUNT_OF(targets); t++) {
+            uint32_t n = 0;
+            struct image_writer w = writer_of(filled_model(ids[f]), targets[t]);
+            image_make(&w);
+            for (size_t i = 0; i < COUNT_OF(scales); i++)
+                if (scales[i].id == ids[f]) { check_scale(&w, &scales[i]); n++; }
+            assert_true(n > 0);
+        }
+}
+
+/* Wherever a value stands: loops over floats look at many at once. */
+static void every_column(void **state)
+{
+    (void)state;
+    static const struct place_of_scale floats[] = { { QUANT_F32, SINGLE, 0 }, { QUANT_F16, HALF, 0 }, { QUANT_BF16, BRAIN, 0 } };
+    for (size_t f = 0; f < COUNT_OF(floats); f++) {
+        struct image_writer w = writer_of(filled_model(floats[f].id), "portable");
+        uint8_t *row = data_of(w.plans[0]->model, "blk.0.attn_output.weight") + (uint64_t)5 * N_EMBD * width(floats[f].kind);
+        const uint32_t bits = floats[f].kind == SINGLE ? 0xff800000 : floats[f].kind == HALF ? 0x7c01 : 0xffc0;
+        for (uint32_t c = 0; c < N_EMBD; c += 3)
+            image_with(&w, row + c * width(floats[f].kind), width(floats[f].kind), bits,
+                       place_text(floats[f].id, "blk.0.attn_output.weight", 5, c, floats[f].kind == SINGLE ? "infinity" : "NaN"));
+    }
+}
+
+static void vectors(void **state)
+{
+    (void)state;
+    struct image_writer w = writer_of(filled_model(QUANT_Q8_0), "portable");
+    uint8_t *norm = data_of(w.plans[0]->model, "output_norm.weight");
+    image_with(&w, norm + (N_EMBD - 1) * 4, 4, 0x7fc00000, "tiny: tensor output_norm.weight, element 255 is NaN; weights must be finite");
+    image_with(&w, norm, 4, 0xff800000, "tensor output_norm.weight, element 0 is infinity");
+    image_with(&w, norm, 4, 0x7f7fffff, NULL);
+}
+
+/* The first of several is named, however many threads pack. */
+static void the_first_is_named(void **state)
+{
+    (void)state;
+    struct image_writer w = writer_of(filled_model(QUANT_F32), "portable");
+    uint32_t *rows = (uint32_t *)(void *)data_of(w.plans[0]->model, "token_embd.weight");
+    for (uint32_t r = 20; r < N_VOCAB; r++) rows[r * N_EMBD + 3] = 0x7fc00000;
+    for (w.jobs = 1; w.jobs < 8; w.jobs++) {
+        assert_dies(image_make(&w), "tensor token_embd.weight, row 20, column 3 is NaN");
+        close(file.fd);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_format_and_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_column, setup, teardown),
+        cmocka_unit_test_setup_teardown(vectors, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_first_is_named, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
