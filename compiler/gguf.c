@@ -21,7 +21,7 @@
 
 enum {
     KEY_SIZE_MAX = 65535,              /* docs/gguf.md: at most 2^16 - 1 bytes */
-    TENSOR_NAME_MAX = 127,             /* ggml itself stops at 63 (GGML_MAX_NAME) */
+    TENSOR_NAME_MAX = 64,              /* docs/gguf.md: at most 64 bytes */
     ARRAY_DEPTH_MAX = 8,
     SHARDS_MAX = 65535,                /* split.count is u16 */
     PAIR_BYTES_MIN = 8 + 1 + 4 + 1,    /* key length, key, value type, smallest value */
@@ -518,12 +518,26 @@ static bool ends_with(const char *s, const char *end)
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
+/* A file that says it stands alone must not say that it is a later part, or that others hold tensors of it. */
+static void refuse_lost_shard(const struct gguf *g, uint64_t count)
+{
+    uint64_t number, tensors;
+    if (gguf_get_u64(g, "split.no", &number) && number)
+        die("%s: key \"split.no\": shard number %" PRIu64 " though \"split.count\" is %" PRIu64 "; split the model again", g->path, number, count);
+    if (gguf_get_u64(g, "split.tensors.count", &tensors) && tensors != g->n_tensors)
+        die("%s: key \"split.tensors.count\": %" PRIu64 " tensors are claimed, this file holds %" PRIu64 " and names no other; split the model again",
+            g->path, tensors, g->n_tensors);
+}
+
 /* split.count, 0 when the file is not a shard; *number is its split.no. */
 static uint64_t shard_count(const struct gguf *g, uint64_t *number)
 {
     uint64_t count = 0;
     *number = 0;
-    if (!gguf_get_u64(g, "split.count", &count) || count <= 1) return 0;
+    if (!gguf_get_u64(g, "split.count", &count) || count <= 1) {
+        refuse_lost_shard(g, count);
+        return 0;
+    }
     if (count > SHARDS_MAX) die("%s: key \"split.count\": %" PRIu64 " shards are more than %d; " DAMAGED, g->path, count, SHARDS_MAX);
     if (!gguf_get_u64(g, "split.no", number))
         die("%s: key \"split.no\" is missing though \"split.count\" is %" PRIu64 "; split the model again", g->path, count);

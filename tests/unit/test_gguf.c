@@ -242,17 +242,17 @@ static void tensor_refusals(void **state)
         assert_dies(parse(false), rows[i].part);
         assert_dies(parse(true), "t.gguf: tensor \"blk.0.x\": byte ");
     }
-    char name[130];
+    char name[66];
     memset(name, 'n', sizeof name);
-    name[127] = '\0';
+    name[64] = '\0';
     start(3, 1, 0);
     put_tensor(name, QUANT_F32, 1, 1, 0);
     assert_non_null(gguf_tensor_find(parse(true), name));
-    name[127] = 'n';
-    name[128] = '\0';
+    name[64] = 'n';
+    name[65] = '\0';
     start(3, 1, 0);
     put_tensor(name, QUANT_F32, 1, 1, 0);
-    assert_dies(parse(true), "the name has 128 bytes, at most 127");
+    assert_dies(parse(true), "the name has 65 bytes, at most 64");
     static const char *const bad_names[] = { "", "a\nb", "a\x1b[31m", "caf\xc3\xa9", "a\x7f" };
     for (size_t i = 0; i < COUNT_OF(bad_names); i++) {
         start(3, 1, 0);
@@ -399,6 +399,29 @@ static void shards_open_from_the_first(void **state)
 }
 
 /* The canonical (big-endian) form, as xxhsum -H2 prints it. */
+/* A file with one part says so in every key. */
+static void lone_file_is_no_later_shard(void **state)
+{
+    (void)state;
+    static const struct { int32_t number, count, tensors; const char *part; } rows[] = {       /* -1: no such key */
+        { 0, 1, 1, NULL }, { 0, 0, 1, NULL }, { 0, -1, -1, NULL }, { -1, 1, -1, NULL },
+        { 5, 1, 1, "key \"split.no\": shard number 5 though \"split.count\" is 1" },
+        { 1, 0, 1, "key \"split.no\": shard number 1" }, { 2, -1, -1, "key \"split.no\": shard number 2" },
+        { 0, 1, 7, "key \"split.tensors.count\": 7 tensors are claimed, this file holds 1" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        start(3, 1, (uint64_t)((rows[i].number >= 0) + (rows[i].count >= 0) + (rows[i].tensors >= 0)));
+        if (rows[i].number >= 0)  PUT_SCALAR("split.no", GGUF_U16, uint16_t, (uint16_t)rows[i].number);
+        if (rows[i].count >= 0)   PUT_SCALAR("split.count", GGUF_U16, uint16_t, (uint16_t)rows[i].count);
+        if (rows[i].tensors >= 0) PUT_SCALAR("split.tensors.count", GGUF_I32, int32_t, rows[i].tensors);
+        put_tensor("x", QUANT_F32, 1, 8, 0);
+        pad(32);
+        put_zeros(32);
+        if (rows[i].part) assert_dies(parse(false), rows[i].part);
+        else assert_int_equal(parse(false)->n_tensors, 1);
+    }
+}
+
 static void hash_is_stable(void **state)
 {
     (void)state;
@@ -459,7 +482,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_value_type),          cmocka_unit_test(nested_arrays_are_skipped), cmocka_unit_test(tensors_and_alignment),
         cmocka_unit_test(header_only_needs_no_data), cmocka_unit_test(tensor_refusals),           cmocka_unit_test(many_tensors_are_found),
         cmocka_unit_test(quant_tables),              cmocka_unit_test(every_truncation_is_refused), cmocka_unit_test(bad_files),
-        cmocka_unit_test(shards_open_from_the_first), cmocka_unit_test(hash_is_stable),           cmocka_unit_test(inspect_shows_no_raw_text),
+        cmocka_unit_test(shards_open_from_the_first), cmocka_unit_test(lone_file_is_no_later_shard),
+        cmocka_unit_test(hash_is_stable),           cmocka_unit_test(inspect_shows_no_raw_text),
     };
     const int failed = cmocka_run_group_tests(tests, setup, teardown);
     free(exact);
