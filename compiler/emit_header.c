@@ -168,8 +168,7 @@ static bool put_constant(struct text *t, const char *line, const char *end, cons
 static void put_head(struct arena *a, struct text *t, const struct library *l)
 {
     const struct model *m = l->plan->model;
-    const char *name = m->name ? m->name : "a model";
-    text_printf(t, "/* %s.h -- %s for %s: link %s.  " HEADER_MARK " " FORGEC_VERSION "; C99 and C++.\n", l->prefix, printable(a, name, strlen(name)), l->plan->profile->name,
+    text_printf(t, "/* %s.h -- %s for %s: link %s.  " HEADER_MARK " " FORGEC_VERSION "; C99 and C++.\n", l->prefix, m->name ? m->name : "a model", l->plan->profile->name,
                 printable(a, l->product, strlen(l->product)));
     if (l->weights_file)
         text_printf(t, " * Its weights, which the program passes in struct %s_options, are in %s behind the first 4096 bytes.\n", l->prefix,

@@ -121,25 +121,6 @@ static void print_table(struct arena *a, const struct gguf *g)
 
 /* ---- JSON ---- */
 
-/* One code point of UTF-8 at s (RFC 3629: shortest form, no surrogates); *used bytes; U+FFFD for a wrong byte. */
-static uint32_t utf8_next(const unsigned char *s, uint64_t n, uint32_t *used)
-{
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    const uint32_t length = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-                          : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    *used = 1;
-    if (length == 1) return s[0];
-    if (length == 0 || length > n) return 0xfffd;
-    uint32_t c = s[0] & (0x7fu >> length);
-    for (uint32_t i = 1; i < length; i++) {
-        if ((s[i] & 0xc0) != 0x80) return 0xfffd;
-        c = c << 6 | (s[i] & 0x3fu);
-    }
-    if (c < least[length] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return 0xfffd;
-    *used = length;
-    return c;
-}
-
 /* A JSON string literal in ASCII.  Written here, not by cJSON, which passes on any byte and stops at a NUL. */
 static const char *json_literal(struct arena *a, const char *bytes, uint64_t n)
 {
@@ -147,7 +128,7 @@ static const char *json_literal(struct arena *a, const char *bytes, uint64_t n)
     text_puts(&t, "\"");
     for (uint64_t i = 0; i < n;) {
         uint32_t used;
-        const uint32_t c = utf8_next((const unsigned char *)bytes + i, n - i, &used);
+        const uint32_t c = utf8_next(bytes + i, n - i, &used);
         if (c == '"' || c == '\\') text_printf(&t, "\\%c", (char)c);
         else if (c >= 0x20 && c < 0x7f) text_printf(&t, "%c", (char)c);
         else if (c < 0x10000) text_printf(&t, "\\u%04" PRIx32, c);

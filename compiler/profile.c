@@ -81,6 +81,14 @@ static void words(struct arena *a, const struct yaml *y, const char *out[PROFILE
     out[y->count] = NULL;
 }
 
+/* yaml.c lets line ends and tabs through; here they would break a table. */
+static const char *line_of(struct arena *a, const struct yaml *y)
+{
+    const char *s = yaml_string(y);
+    if (strpbrk(s, "\n\t")) die_at(y->at, "one line without tabs is needed here");
+    return arena_strdup(a, s);
+}
+
 static uint32_t small(const struct yaml *y, uint64_t least, uint64_t most)
 {
     const uint64_t value = yaml_u64(y);
@@ -98,6 +106,110 @@ static const char *one_of(struct arena *a, const struct yaml *y, const char *con
         text_printf(&list, "%s%s", i ? ", " : "", known[i]);
     }
     die_at(y->at, "unknown value %s; known: %s", printable(a, word, strlen(word)), text_str(&list));
+}
+
+/* ---- clang's flags: a profile chooses instructions and mathematics; nothing in it names a file, loads code or takes the next word ---- */
+
+static const char *const machine_values[] = { "abi", "arch", "branch-protection", "cmodel", "cpu", "float-abi", "fpmath", "fpu", "prefer-vector-width",
+                                              "recip", "rvv-vector-bits", "stack-alignment", "sve-vector-bits", "tune", NULL };
+/* Their words begin like a machine's but are not: -mllvm and -mmlir hand the next word on, the others name files or systems. */
+static const char *const machine_refused[] = { "link", "llvm", "mlir", "no-link", "odule", "thread-model", NULL };
+static const char *const code_words[] = { "associative-math", "asynchronous-unwind-tables", "data-sections", "fast-math", "finite-math-only", "function-sections",
+                                          "math-errno", "omit-frame-pointer", "pic", "PIC", "reciprocal-math", "ropi", "rwpi", "short-enums", "short-wchar",
+                                          "signed-zeros", "slp-vectorize", "stack-protector", "strict-aliasing", "trapping-math", "unroll-loops",
+                                          "unwind-tables", "vectorize", NULL };
+static const char *const contract_values[] = { "fast", "off", "on", NULL };
+
+#define LETTERS_SMALL "abcdefghijklmnopqrstuvwxyz"
+#define LETTERS       LETTERS_SMALL "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS        "0123456789"
+
+static bool is_of(const char *s, size_t n, const char *characters) { return n && strspn(s, characters) >= n; }
+
+/* Is the word of n bytes at s in the list? */
+static bool is_in(const char *const *list, const char *s, size_t n)
+{
+    for (; *list; list++)
+        if (strlen(*list) == n && !strncmp(*list, s, n)) return true;
+    return false;
+}
+
+static bool is_machine_flag(const char *s)                   /* s: behind "-m" */
+{
+    const char *value = strchr(s, '=');
+    if (value) return is_in(machine_values, s, (size_t)(value - s)) && is_of(value + 1, strlen(value + 1), LETTERS DIGITS "+-._,:!");
+    for (const char *const *p = machine_refused; *p; p++)
+        if (!strncmp(s, *p, strlen(*p))) return false;
+    return is_of(s, strlen(s), LETTERS_SMALL DIGITS ".-");
+}
+
+static bool is_code_flag(const char *s)                      /* behind "-f" */
+{
+    const bool off = !strncmp(s, "no-", 3);
+    if (!strncmp(s, "fp-contract=", 12)) return is_in(contract_values, s + 12, strlen(s + 12));
+    if (!strncmp(s, "fixed-", 6)) return is_of(s + 6, strlen(s + 6), LETTERS_SMALL DIGITS);
+    return is_in(code_words, s + (off ? 3 : 0), strlen(s + (off ? 3 : 0)));
+}
+
+static bool is_definition(const char *s)                     /* behind "-D" */
+{
+    const char  *value = strchr(s, '=');
+    const size_t n = value ? (size_t)(value - s) : strlen(s);
+    return is_of(s, n, LETTERS DIGITS "_") && !strchr(DIGITS, *s) && (!value || is_of(value + 1, strlen(value + 1), LETTERS DIGITS "_."));
+}
+
+static bool is_flag(const char *s)
+{
+    if (!strncmp(s, "-m", 2))     return is_machine_flag(s + 2);
+    if (!strncmp(s, "-f", 2))     return is_code_flag(s + 2);
+    if (!strncmp(s, "-D", 2))     return is_definition(s + 2);
+    if (!strncmp(s, "-Wno-", 5))  return is_of(s + 5, strlen(s + 5), LETTERS_SMALL DIGITS "-");
+    return false;
+}
+
+static void list_words(struct text *t, const char *const *words_of)
+{
+    for (size_t i = 0; words_of[i]; i++) text_printf(t, "%s%s", i ? ", " : "", words_of[i]);
+}
+
+static void check_flags(struct arena *a, const struct yaml *y)
+{
+    for (uint32_t i = 0; i < y->count; i++) {
+        const char *word = y->items[i]->scalar;
+        if (is_flag(word)) continue;
+        struct text t = { .arena = a };
+        text_puts(&t, "-mNAME, -mNAME=VALUE with ");
+        list_words(&t, machine_values);
+        text_puts(&t, "; -DNAME, -DNAME=WORD; -Wno-NAME; -ffp-contract=VALUE, -ffixed-REGISTER and -fNAME, -fno-NAME with ");
+        list_words(&t, code_words);
+        die_at(y->items[i]->at, "the flag %s is not taken from a target; those are: %s", printable(a, word, strlen(word)), text_str(&t));
+    }
+}
+
+/* x86_64-linux-gnu, thumbv7em-none-eabihf: words of a file name and of an argument, too. */
+static const char *triple_of(struct arena *a, const struct yaml *y)
+{
+    const char *s = yaml_string(y);
+    const size_t n = strlen(s);
+    if (n > NAME_MAX_LENGTH || !is_of(s, n, LETTERS DIGITS "._-") || !is_of(s, 1, LETTERS) || !strchr(s, '-'))
+        die_at(y->at, "%s is no triple; one is MACHINE-SYSTEM-ABI, such as thumbv7em-none-eabihf", printable(a, s, n));
+    return arena_strdup(a, s);
+}
+
+static void check_features(struct arena *a, const struct yaml *y)
+{
+#define X86(name, gcc) #name,
+#define X86_BIT(name, leaf, subleaf, reg, bit, needs) #name,
+#define ARM(name, bit) #name,
+#define ARM2(name, bit) #name,
+    static const char *const known[] = {
+#include "runtime/cpu_features.def"
+        NULL };
+#undef X86
+#undef X86_BIT
+#undef ARM
+#undef ARM2
+    for (uint32_t i = 0; i < y->count; i++) one_of(a, y->items[i], known);
 }
 
 /* ---- one file over its parent's values ---- */
@@ -242,16 +354,16 @@ static void apply(struct arena *a, struct profile *p, const struct yaml *y)
         if (kind != p->kind && yaml_get(y, "inherits")) die_at(v->at, "%s inherits a target of the other kind", yaml_string(v));
         p->kind = kind;
     }
-    if ((v = yaml_get(y, "description"))) p->description = arena_strdup(a, yaml_string(v));
+    if ((v = yaml_get(y, "description"))) p->description = line_of(a, v);
     if (system) p->bare = one_of(a, system, systems) == systems[1];
     if ((v = yaml_get(y, "machine"))) {
         p->elf_machine = one_of(a, v, machines);
         if (!strcmp(p->elf_machine, "host")) p->elf_machine = profile_host_machine();
     }
     if ((v || system) && p->elf_machine)  p->triple = arena_printf(a, "%s-%s", p->elf_machine, p->bare ? "none-elf" : "linux-gnu");
-    if ((v = yaml_get(y, "triple")))      p->triple = arena_strdup(a, yaml_string(v));
-    if ((v = yaml_get(y, "cflags")))      words(a, v, p->cflags);
-    if ((v = yaml_get(y, "features")))    words(a, v, p->features);
+    if ((v = yaml_get(y, "triple")))      p->triple = triple_of(a, v);
+    if ((v = yaml_get(y, "cflags")))      { words(a, v, p->cflags); check_flags(a, v); }
+    if ((v = yaml_get(y, "features")))    { words(a, v, p->features); check_features(a, v); }
     if ((v = yaml_get(y, "page"))) {
         const uint64_t page = whole_bytes(a, v);
         if (page < 4096 || page > 1u << 21 || (page & (page - 1))) die_at(v->at, "a page is a power of two from 4096 B to 2 MiB");

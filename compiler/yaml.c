@@ -63,11 +63,17 @@ static void refuse_decoration(struct builder *b, const yaml_char_t *anchor, cons
     if (tag) fail(b, b->event.start_mark, "tags (%.60s) are not read here; remove it", (const char *)tag);
 }
 
-static const char *copy_scalar(struct builder *b)
+/* Nothing that a terminal obeys or hides comes out of a file; only values have line ends and tabs. */
+static const char *copy_scalar(struct builder *b, bool key)
 {
     const char  *text = (const char *)b->event.data.scalar.value;
     const size_t size = b->event.data.scalar.length;
-    if (memchr(text, 0, size)) fail(b, b->event.start_mark, "this text contains a NUL byte; remove it");
+    uint32_t used;
+    for (size_t i = 0; i < size; i += used) {
+        const uint32_t c = utf8_next(text + i, size - i, &used);
+        if (is_visible(c) || (!key && (c == '\n' || c == '\t'))) continue;
+        fail(b, b->event.start_mark, "this text contains U+%04" PRIX32 ", a control or another character that does not show; remove it", c);
+    }
     return arena_strndup(b->arena, text, size);
 }
 
@@ -130,7 +136,7 @@ static void build_map(struct builder *b, struct yaml *y, uint32_t depth)
             fail(b, b->event.start_mark, "aliases (*%.60s) are not read here; write the key out", (const char *)b->event.data.alias.anchor);
         if (b->event.type != YAML_SCALAR_EVENT) fail(b, b->event.start_mark, "a key must be a word, not a list or a map");
         refuse_decoration(b, b->event.data.scalar.anchor, b->event.data.scalar.tag);
-        const char *key = copy_scalar(b);
+        const char *key = copy_scalar(b, true);
         if (!*key) fail(b, b->event.start_mark, "this key is empty; give it a name");
         grow(b, y);
         y->keys[y->count] = key;
@@ -161,7 +167,7 @@ static struct yaml *build_node(struct builder *b, uint32_t depth)
     switch (b->event.type) {
     case YAML_SCALAR_EVENT:
         refuse_decoration(b, b->event.data.scalar.anchor, b->event.data.scalar.tag);
-        y->scalar = copy_scalar(b);
+        y->scalar = copy_scalar(b, false);
         y->quoted = b->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
         y->kind = !y->quoted && is_null_word(y->scalar) ? YAML_NULL : YAML_SCALAR;
         return y;

@@ -104,7 +104,7 @@ struct forge_program {
     uint64_t    kv_bytes_per_token;              /* KV bytes one position holds */
     uint64_t    kv_row_bytes;                    /* of K or V of one position and head: the cache is rows of n_ctx rounded up to 16 positions; 0: unknown */
     uint64_t    n_parameters;
-    const char *model_name;                      /* general.name, printable ASCII */
+    const char *model_name;                      /* general.name: UTF-8 that a terminal shows; the rest as \xHH */
     const char *architecture;
     const char *formats;                         /* "Q8_0 57, F32 17" */
     const char *model_hash;                      /* XXH3-128 of the GGUF, hex */

@@ -103,7 +103,11 @@ static void printable_is_safe(void **state)
     assert_string_equal(printable(a, "a\nb\0c\x1b[", 7), "a\\x0Ab\\x00c\\x1B[");
     assert_string_equal(printable(a, "\"'\\", 3), "\\x22\\x27\\x5C");
     assert_string_equal(printable(a, "*/ /* ?" "?/", 9), "*\\x2F /\\x2A ?\\x3F/");
-    assert_string_equal(printable(a, "\xc3\xa9\x7f", 3), "\\xC3\\xA9\\x7F");
+    assert_string_equal(printable(a, "B\xc3\xa4r \xe6\x9e\x97 \xf0\x9f\x90\xbb\x7f", 14), "B\xc3\xa4r \xe6\x9e\x97 \xf0\x9f\x90\xbb\\x7F");
+    assert_string_equal(printable(a, "\xc2\x9b" "31m\xe2\x80\xae" "x\xe2\x80\x8b\xe2\x80\xa8\xe2\x81\xa6", 18),
+                        "\\xC2\\x9B31m\\xE2\\x80\\xAEx\\xE2\\x80\\x8B\\xE2\\x80\\xA8\\xE2\\x81\\xA6");
+    assert_string_equal(printable(a, "\xe4\xc0\x80\xed\xa0\x80\xe6\x9e", 8), "\\xE4\\xC0\\x80\\xED\\xA0\\x80\\xE6\\x9E");
+    assert_string_equal(printable(a, "\xef\xbf\xbd", 3), "\xef\xbf\xbd");
     assert_string_equal(printable(a, NULL, 0), "");
     char full[300];
     memset(full, 'x', sizeof full);
@@ -114,12 +118,17 @@ static void printable_is_safe(void **state)
     memset(full, 1, sizeof full);
     cut = printable(a, full, sizeof full);
     assert_true(strlen(cut) <= 200 && strstr(cut, "\\x01..."));
+    for (size_t i = 0; i + 1 < sizeof full; i += 2) memcpy(full + i, "\xc3\xa4", 2);
+    cut = printable(a, full, sizeof full);             /* never half a letter */
+    assert_true(strlen(cut) <= 200 && strstr(cut, "\xc3\xa4..."));
 }
 
 static void messages_have_one_line_and_a_place(void **state)
 {
     (void)state;
     assert_dies(die("a\nb\r%c", 27), "a?b??");
+    assert_dies(die("%s", "x\xc2\x9by\xe2\x80\xaez \xe4 B\xc3\xa4r"), "x?y?z ? B\xc3\xa4r");
+    assert_dies(die_at((struct place){ "f\xe2\x80\xae.yaml", 3, 7 }, "bad"), "f?.yaml:3:7: bad");
     assert_dies(die_at((struct place){ "f.yaml", 3, 7 }, "bad"), "f.yaml:3:7: bad");
     assert_dies(die_at((struct place){ "f.yaml", 3, 0 }, "bad"), "f.yaml:3: bad");
     assert_dies(die_at((struct place){ "f.yaml", 0, 0 }, "bad"), "f.yaml: bad");

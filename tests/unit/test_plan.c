@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "../../compiler/emit.h"
+#include "../../compiler/emit_header.h"
 #include "../../compiler/image.h"
 #include "../../compiler/pack.h"
 #include "../../compiler/plan.h"
@@ -221,6 +222,7 @@ static void image_hashes(void **state)
 
 static void put_name(struct text *t) { tiny_key(t, "general.name", GGUF_STRING); tiny_string(t, "*/ int x; /* \"\\\n?\?/"); }
 static void put_template(struct text *t) { tiny_key(t, "tokenizer.chat_template", GGUF_STRING); tiny_string(t, "\"};\n\\\x01\xff?\?/"); }
+static void put_bear(struct text *t) { tiny_key(t, "general.name", GGUF_STRING); tiny_string(t, "B\xc3\xa4r */ \xe2\x80\xae\xff"); }
 static void put_nan(struct text *t) { tiny_pair_f32(t, "general.sampling.temp", NAN); }
 static void put_huge(struct text *t) { tiny_pair_f32(t, "general.sampling.top_p", 3e38f); }
 static void put_large(struct text *t) { tiny_key(t, "general.sampling.top_k", GGUF_U64); tiny_u64(t, UINT64_MAX); }
@@ -248,6 +250,24 @@ static void metadata_cannot_leave_its_place(void **state)
     assert_dies(emitted(put_words), "general.sampling.top_k");
 }
 
+/* Letters stay, what no terminal shows is escaped, once: in the source, in what a program prints, in a library's header. */
+static void names_keep_their_letters(void **state)
+{
+    (void)state;
+    static const char comment[] = "B\xc3\xa4r *\\x2F \\xE2\\x80\\xAE\\xFF for portable";
+    const char *text = emitted(put_bear);
+    assert_int_equal(strncmp(text + 3, comment, strlen(comment)), 0);
+    assert_non_null(strstr(text, ".model_name = \"B\\303\\244r *\\134x2F \\134xE2"));
+    struct tiny s = tiny_llama;
+    s.extra = put_bear;
+    s.n_extra = 1;
+    const struct plan *p = plan_of(tiny_model(a, &s), FUSE_LAYER, (struct plan_options){ 0 });
+    const struct library l = { .plan = p, .prefix = "bear", .product = "bear.o", .embedded = true, .build_hash = "0" };
+    const char *header = (const char *)emit_header(a, &l).data;
+    assert_non_null(strstr(header, arena_printf(a, "bear.h -- %s", comment)));
+    assert_non_null(strstr(header, "\"B\\303\\244r *\\134x2F"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +277,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(image_hashes, setup, teardown),
         cmocka_unit_test_setup_teardown(metadata_cannot_leave_its_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(names_keep_their_letters, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 static jmp_buf escape;
-static char    message[1024];
+static char    message[2048];
 
 static void on_die(const char *text)
 {
@@ -211,6 +211,15 @@ static void bad_files(void **state)
         { "inherits: x86-64-v3\nbandwidth: {value: nan, unit: GB/s, source: x}\n", "nan" },
         { "inherits: x86-64-v3\npage: {value: 3, unit: KiB, source: x}\n", "power of two" },
         { "inherits: x86-64-v3\ncflags: -O3\n", "expected a list" },
+        { "inherits: x86-64-v3\ntriple: x86_64-linux-musl\n", "" },
+        { "inherits: x86-64-v3\ntriple: ../x-y\n", ":2:9: ../x-y is no triple" },
+        { "inherits: x86-64-v3\ntriple: \"x86_64-linux gnu\"\n", "is no triple" },
+        { "inherits: x86-64-v3\ntriple: x86\n", "is no triple" },
+        { "inherits: x86-64-v3\nfeatures: [avx2, \"a\\\"b\"]\n", ":2:18: unknown value a\\x22b; known: sse4_2, popcnt" },
+        { "inherits: x86-64-v3\nfeatures: [asimd]\n", "" },
+        { "inherits: x86-64-v3\ndescription: \"a\\nb\"\n", ":2:14: one line" },
+        { "inherits: x86-64-v3\ndescription: \"a\\x9bb\"\n", ":2:14: this text contains U+009B" },
+        { "inherits: x86-64-v3\n\xe2\x80\xaetiles: {}\n", ":2:1: this text contains U+202E" },
         { "inherits: cpu\n", "no machine" },
         { "inherits: x86-64-v3\nsystem: none\n", "" },
         { "inherits: x86-64-v3\nsystem: windows\n", "known: linux, none" },
@@ -253,6 +262,38 @@ static void bad_files(void **state)
     arena_destroy(a);
 }
 
+/* A profile comes from anywhere: what reaches clang, the emitted source and the terminal is of a few plain forms. */
+static void flags_are_of_a_few_forms(void **state)
+{
+    (void)state;
+    static const char *const good[] = {
+        "-march=armv8.2-a+dotprod+fp16", "-mtune=native", "-mno-relax", "-msse4.2", "-mavx10.1-256", "-mprefer-vector-width=512", "-mcpu=cortex-m55",
+        "-mrecip=all:1,!sqrt", "-ffast-math", "-fno-math-errno", "-ffp-contract=off", "-ffixed-r9", "-fno-slp-vectorize", "-fPIC", "-Wno-pass-failed",
+        "-DX", "-DX_1=0x10", "-D_X=1.5f", "-DX=name",
+    };
+    static const char *const bad[] = {
+        "-fplugin=x.so", "-fpass-plugin=x.so", "-fplugin-arg-a-b", "-fmodules-cache-path=x", "-fprofile-use=x", "-fprofile-generate=x", "-foffload=x",
+        "-fcrash-diagnostics-dir=x", "-ffile-prefix-map=a=b", "-fopenmp", "-fsanitize=address", "-flto", "-fuse-ld=x", "-fno-fast-mathx", "-f", "-fno-",
+        "-ffp-contract=x.so", "-ffixed-", "-mllvm", "-mllvm=-load=x.so", "-mmlir", "-mlink-builtin-bitcode", "-mno-link-builtin-bitcode-postopt",
+        "-mthread-model", "-module-dependency-dir", "-mlinker-version=1", "-mtargetos=x", "-m", "-march=", "-march=a/b", "-march=a b", "-march=a\tb", "-march=\\u00e4",
+        "-MD", "-MF", "-include", "-imacros", "-I.", "-isystem", "-o", "-O3", "-c", "-S", "-x", "-Xclang", "-Xclang=-load", "-Wa,-o,x", "-Wl,-o,x", "-Wp,-MD,x", "-Wall",
+        "-Wno-a,b", "-Wno-", "-B.", "-specs=x", "--config=x", "-ivfsoverlay", "-save-temps", "-v", "@file", "x.c", "-", "--", "-D", "-D=1", "-D1X", "-DX=", "-DX=a b",
+        "-DA=1 */ int x; /*", "-DX=\\\"", "-DX(a)=a", "-U__x86_64__", "-T x", "-###", "-working-directory=/",
+    };
+    struct arena *a = arena_create();
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        const char *said = verdict(a, arena_printf(a, "inherits: x86-64-v3\ncflags: [\"-mavx2\", \"%s\"]\n", good[i]));
+        if (said[0]) fail_msg("%s gives: %s", good[i], said);
+        said = verdict(a, arena_printf(a, "inherits: gfx1151\ncflags: [\"%s\"]\n", good[i]));
+        if (said[0]) fail_msg("%s gives: %s", good[i], said);
+    }
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        const char *said = verdict(a, arena_printf(a, "inherits: x86-64-v3\ncflags: [\"-mavx2\", \"%s\"]\n", bad[i]));
+        if (!strstr(said, ":2:20: the flag ") || !strstr(said, "-DNAME=WORD")) fail_msg("%s gives: %s", bad[i], said);
+    }
+    arena_destroy(a);
+}
+
 static void unknown_name_lists_the_others(void **state)
 {
     (void)state;
@@ -276,6 +317,7 @@ int main(void)
         cmocka_unit_test(native_runs_here),
         cmocka_unit_test(foreign_machine_is_named),
         cmocka_unit_test(bad_files),
+        cmocka_unit_test(flags_are_of_a_few_forms),
         cmocka_unit_test(unknown_name_lists_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,7 +98,12 @@ static void refusals_name_the_place(void **state)
     assert_dies(parse("\"\": 3\n"), "this key is empty");
     assert_dies(parse("a: [1, 2\n"), "t.yaml:2:1: not valid YAML");
     assert_dies(parse("a: b: c\n"), "t.yaml:1:5: not valid YAML");
-    assert_dies(parse("a: \"x\\0y\"\n"), "NUL byte");
+    assert_dies(parse("a: \"x\\0y\"\n"), "t.yaml:1:4: this text contains U+0000, a control");
+    assert_dies(parse("\"a\\x9b31m\": 1\n"), "t.yaml:1:1: this text contains U+009B");
+    assert_dies(parse("a\xe2\x80\xaez: 1\n"), "t.yaml:1:1: this text contains U+202E");
+    assert_dies(parse("a: [x, \xe2\x80\x8b]\n"), "t.yaml:1:8: this text contains U+200B");
+    assert_dies(parse("\"a\\nb\": 1\n"), "t.yaml:1:1: this text contains U+000A");
+    assert_string_equal(yaml_get(parse("a: \"x\\n\\ty B\xc3\xa4r\"\n"), "a")->scalar, "x\n\ty B\xc3\xa4r");
     assert_dies(parse("a: \xff\n"), "UTF-8");
     assert_dies(yaml_parse(a, "t.yaml", "a: \0", 4), "t.yaml");
 }
