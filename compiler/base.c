@@ -303,9 +303,12 @@ void cleanup_forget(const char *path)
     }
 }
 
+static bool stderr_is_terminal;
+
 static void on_signal(int number)
 {
     cleanup_run();
+    if (number == SIGINT && stderr_is_terminal && write(STDERR_FILENO, "\n", 1) < 0) { }     /* after the terminal's ^C */
     _exit(128 + number);
 }
 
@@ -314,6 +317,7 @@ static const int cleanup_signals[] = { SIGINT, SIGTERM, SIGHUP };
 void cleanup_install_signals(void)
 {
     struct sigaction action = { .sa_handler = on_signal }, old;
+    stderr_is_terminal = isatty(STDERR_FILENO);
     sigfillset(&action.sa_mask);
     for (size_t i = 0; i < COUNT_OF(cleanup_signals); i++) {
         if (sigaction(cleanup_signals[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN) continue;   /* nohup */

@@ -57,7 +57,7 @@ static const char *default_name(struct arena *a, const char *model_path, const c
 static void write_text(struct arena *a, const char *path, struct bytes text)
 {
     if (strcmp(path, "-") == 0) {
-        if (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout)) die("cannot write to standard output: %s", strerror(errno));
+        fwrite(text.data, 1, text.size, stdout);           /* main() tells what went wrong */
         return;
     }
     file_write(a, path, text);
@@ -127,7 +127,7 @@ static const char *write_plan(struct arena *a, const struct build_options *o, st
     struct text t = { .arena = a };
     for (uint32_t i = 0; i < n; i++) {
         if (targets[i].plan->gpu) put_gpu_plan(a, o, &targets[i], &t);
-        else plan_print(&t, targets[i].plan);
+        else plan_print(a, &t, targets[i].plan);
         fuse_print(&t, targets[i].plan->fused);
     }
     const char *path = o->out_path ? o->out_path : "-";
@@ -324,7 +324,7 @@ const char *build(struct arena *a, const struct build_options *o)
                                              .weights_bytes = weights_bytes, .writer = &writer };
         const char *header = library_build(a, tc, &input, out);
         step(o, "library", since);
-        if (!o->quiet && !o->cc.spawn.dry_run) fprintf(stderr, "forgec: wrote %s\n", header);
+        if (!o->quiet && !o->cc.spawn.dry_run) library_announce(a, o, out, header);
     }
     else {
         compile_kernels(a, o, tc, targets, n, eo);

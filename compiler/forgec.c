@@ -9,10 +9,12 @@
 #include "verify.h"
 #include <errno.h>
 #include <getopt.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef FORGEC_VERSION
 #define FORGEC_VERSION "0"
@@ -26,48 +28,63 @@ static const char usage[] =
     "  verify MODEL.gguf     build it, run it, hold its logits against a plain reading of the model\n"
     "  compare MODEL.gguf    speed with and without fusion, measured in turns\n"
     "  inspect MODEL.gguf    show metadata and tensors   [--json]\n"
-    "  targets               list the machines forgec builds for\n"
-    "  models                list the architectures it knows\n"
+    "  targets               list the machines forgec builds for   [NAME --print]\n"
+    "  models                list the architectures it knows   [NAME --print]\n"
     "  formats               list the weight formats it reads\n"
     "  --version, --help\n";
+
+/* Options of build and cc only, then those that verify and compare take as well: a help lists all that its command takes. */
+#define PRODUCT_OPTIONS \
+    "  -o FILE                output; \"-\" is standard output for text\n" \
+    "      --emit KIND        exe (default), source, asm, plan or graph; as a library for C programs,\n" \
+    "                         with a header beside it: obj, lib (static) or shared\n" \
+    "      --prefix NAME      of a library's functions, header and default output (default: model)\n" \
+    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n"
+#define BUILD_OPTIONS \
+    "  -t, --target T[,T2]    machine to build for (forgec targets; default: this machine);\n" \
+    "                         of several the program runs the first that works where it is started,\n" \
+    "                         and says when a GPU among them does not\n"
+#define MODEL_OPTIONS \
+    "      --ctx N            longest context (default: the model's, at most 8192)\n" \
+    "      --kv TYPE          KV cache as f16 (default), f32 or q8_0\n" \
+    "      --exact            activations in float (GPU: 24 bits in integer products); KV cache f32\n" \
+    "      --static           no dynamic libraries\n" \
+    "      --allow-spills     GPU: kernels that keep registers in memory are no error\n" \
+    "      --save-temps DIR   keep every source and object\n" \
+    "      --clang PATH       clang to drive (default: $FORGEC_CLANG, clang-19, newer ones)\n" \
+    "      --no-cache         compile everything again\n" \
+    "      --templates DIR, --targets DIR, --models DIR\n" \
+    "                         files that replace the built-in ones of the same name\n" \
+    "  -j N                   compile and pack with N jobs (default: all processors)\n"
+#define FUSE_OPTION "      --fuse LEVEL       layer (default) or none: one kernel per operation\n"
+#define THREADS_OPTION \
+    "      --threads N        CPU: most threads the program can use (default 64); of a library: parts\n" \
+    "                         that each kernel is cut into (default 8)\n"
+#define PRINT_OPTIONS \
+    "  -v                     print commands and times;  -###  print the commands only\n" \
+    "  -q, --quiet            no progress, no closing line\n"
 
 static const char build_usage[] =
     "usage: forgec build MODEL.gguf [options]\n"
     "\n"
-    "  -t, --target T[,T2]    machine to build for (forgec targets; default: this machine);\n"
-    "                         of several the program runs the first that works where it is started,\n"
-    "                         and says when a GPU among them does not\n"
-    "  -o FILE                output; \"-\" is standard output for text\n"
-    "      --emit KIND        exe (default), source, asm, plan or graph; as a library for C programs,\n"
-    "                         with a header beside it: obj, lib (static) or shared\n"
-    "      --prefix NAME      of a library's functions, header and default output (default: model)\n"
-    "      --fuse LEVEL       layer (default) or none: one kernel per operation\n"
-    "      --ctx N            longest context (default: the model's, at most 8192)\n"
-    "      --kv TYPE          KV cache as f16 (default), f32 or q8_0\n"
-    "      --exact            activations in float (GPU: 24 bits in integer products); KV cache f32\n"
-    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n"
-    "      --threads N        most threads the program can use (default 64); of a library: parts that\n"
-    "                         each kernel is cut into (default 8)\n"
-    "      --static           no dynamic libraries\n"
-    "      --allow-spills     GPU: kernels that keep registers in memory are no error\n"
-    "      --save-temps DIR   keep every source and object\n"
-    "      --clang PATH       clang to drive (default: $FORGEC_CLANG, clang-19, newer ones)\n"
-    "      --no-cache         compile everything again\n"
-    "      --templates DIR, --targets DIR, --models DIR\n"
-    "                         files that replace the built-in ones of the same name\n"
-    "  -j N                   compile and pack with N jobs (default: all processors)\n"
-    "  -v                     print commands and times;  -###  print the commands only\n"
-    "  -q, --quiet            no progress, no closing line\n"
+    BUILD_OPTIONS PRODUCT_OPTIONS FUSE_OPTION MODEL_OPTIONS THREADS_OPTION PRINT_OPTIONS
     "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
 
 static const char cc_usage[] =
-    "usage: forgec cc SOURCE.c MODEL.gguf [options of forgec build]\n"
+    "usage: forgec cc SOURCE.c MODEL.gguf [options]\n"
     "\n"
     "Compiles an edited source that `forgec build MODEL.gguf --emit source` wrote and packs the\n"
-    "weights of the model for it. Target, context and fusion must be the ones it was emitted with.\n";
+    "weights of the model for it. Target, context and fusion must be the ones it was emitted with.\n"
+    "\n"
+    BUILD_OPTIONS
+    "  -o FILE                output\n"
+    "      --emit KIND        exe (default) or asm\n"
+    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n"
+    FUSE_OPTION MODEL_OPTIONS THREADS_OPTION PRINT_OPTIONS
+    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
 
 static const char verify_usage[] =
-    "usage: forgec verify MODEL.gguf [options of forgec build] [--simulate] [--tokens N] [--seed S] [--json]\n"
+    "usage: forgec verify MODEL.gguf [options]\n"
     "\n"
     "Builds the program into a temporary directory, runs it on random tokens and compares the logits of\n"
     "every position, once through the prompt kernels and once token by token, with an interpreter that\n"
@@ -79,11 +96,12 @@ static const char verify_usage[] =
     "      --tokens N         random tokens (default 32, with --simulate 8)\n"
     "      --seed S           of the random tokens (default 1)\n"
     "      --json             the report as JSON\n"
-    "exit codes: 0 within bounds, 1 not (or it could not be built or run), 2 wrong usage\n";
+    BUILD_OPTIONS FUSE_OPTION MODEL_OPTIONS THREADS_OPTION
+    "  -v                     print commands and times\n"
+    "exit codes: 0 within bounds, 1 not (or it could not be built or run), 2 wrong usage, 130 interrupted\n";
 
 static const char compare_usage[] =
-    "usage: forgec compare MODEL.gguf [options of forgec build] [--fuse none,layer] [-p N] [-n N] [-r R] [--threads N]\n"
-    "                      [--simulate] [--json]\n"
+    "usage: forgec compare MODEL.gguf [options]\n"
     "\n"
     "Builds the model once per fusion level and runs the programs' --bench in turns, on the target's CPU\n"
     "or GPU: tok/s, launches and bytes per token, share of the bandwidth, how far the logits are apart.\n"
@@ -91,11 +109,18 @@ static const char compare_usage[] =
     "      --fuse LIST        levels, the first is the one others are compared with (default none,layer)\n"
     "  -p N, -n N             tokens of the prompt and tokens generated (default 128 and 64)\n"
     "  -r R                   rounds; the table shows medians (default 5)\n"
-    "      --threads N        threads the programs run with (default: theirs)\n"
+    "      --threads N        CPU: threads the programs run with (default: theirs)\n"
     "      --simulate         gfx1100, gfx1151, gfx942: no times, but what forgec's simulator counts while 8\n"
     "                         tokens are decoded: instructions, bytes, coalescing, bank conflicts (without -p,\n"
     "                         -n, -r and --threads)\n"
-    "      --json             the table as JSON\n";
+    "      --json             the table as JSON\n"
+    "  -t, --target T         machine to build for and to run on (forgec targets; default: this machine)\n"
+    MODEL_OPTIONS
+    "  -v                     print commands and times\n"
+    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
+
+/* The command that is running, for messages; NULL before it is known. */
+static const char *command;
 
 _Noreturn static void usage_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
 _Noreturn static void usage_error(const char *fmt, ...)
@@ -104,7 +129,7 @@ _Noreturn static void usage_error(const char *fmt, ...)
     va_start(args, fmt);
     fputs("forgec: ", stderr);
     vfprintf(stderr, fmt, args);
-    fputs("; see forgec --help\n", stderr);
+    fprintf(stderr, "; see forgec %s%s--help\n", command ? command : "", command ? " " : "");
     va_end(args);
     exit(2);
 }
@@ -118,6 +143,24 @@ static uint32_t parse_count(const char *option, const char *text, uint32_t most)
     const unsigned long n = strtoul(text, &end, 10);
     if (errno || end == text || *end || *text == '-' || n < 1 || n > most) usage_error("%s: \"%s\" is no number from 1 to %u", option, text, most);
     return (uint32_t)n;
+}
+
+/* What getopt_long (with opterr 0 and a ':' in front of the short options) did not take, in the words of the other errors. */
+_Noreturn static void option_error(int c, char *const *argv, const struct option *table)
+{
+    const char *word = argv[optind - 1];
+    bool known = false;
+    uint32_t n_meant = 0;
+    for (const struct option *o = table; o->name; o++) {
+        known |= optopt && o->val == optopt;
+        n_meant += strncmp(word, "--", 2) == 0 && strncmp(o->name, word + 2, strcspn(word + 2, "=")) == 0;
+    }
+    if (c == ':' && strncmp(word, "--", 2)) usage_error("-%c needs a value", optopt);
+    if (c == ':') usage_error("%s needs a value", word);
+    if (optopt && known) usage_error("%.*s takes no value", (int)strcspn(word, "="), word);
+    if (optopt) usage_error("unknown option -%c", optopt);
+    if (n_meant > 1) usage_error("%.*s is the beginning of several options", (int)strcspn(word, "="), word);
+    usage_error("unknown option %.*s", (int)strcspn(word, "="), word);
 }
 
 /* Index of text among the names. */
@@ -160,6 +203,14 @@ static const struct option build_options_table[] = {
     { NULL, 0, NULL, 0 },
 };
 
+/* An option that none of the targets has a use for is a mistake. */
+static void refuse_unless(struct arena *a, const struct build_options *o, enum target_kind kind, const char *option, const char *what)
+{
+    for (uint32_t i = 0; i < o->n_targets; i++) if (profile_load(a, o->targets[i], o->targets_dir)->kind == kind) return;
+    if (!o->n_targets && kind == TARGET_CPU) return;                   /* native is one */
+    usage_error("%s is for a %s, and %s is none", option, what, o->n_targets ? o->targets[0] : "this machine's target");
+}
+
 /* Reads the options into o; returns the index of the first operand in argv. */
 static int parse_build(struct arena *a, int argc, char **argv, struct build_options *o, const char *help)
 {
@@ -168,7 +219,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
     bool kv_given = false;
     o->fuse = FUSE_LAYER;
     for (int i = 1; i < argc; i++) if (strcmp(argv[i], "-###") == 0) { o->cc.spawn.dry_run = true; argv[i] = arena_strdup(a, "-v"); }
-    for (int c; (c = getopt_long(argc, argv, "t:o:j:vqh", build_options_table, NULL)) != -1; )
+    for (int c; (c = getopt_long(argc, argv, ":t:o:j:vqh", build_options_table, NULL)) != -1; )
         switch (c) {
         case 't': parse_targets(a, o, optarg); break;
         case 'o': o->out_path = optarg; break;
@@ -192,12 +243,14 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_TARGETS: o->targets_dir = optarg; break;
         case OPT_MODELS: o->models_dir = optarg; break;
         case OPT_PREFIX: o->prefix = optarg; break;
-        default: exit(2);
+        default: option_error(c, argv, build_options_table);
         }
     if (o->plan.exact && !kv_given) o->plan.kv = KV_TYPE_F32;
     if (o->prefix && !library_wanted(o)) usage_error("--prefix is for --emit obj, lib and shared");
     const char *wrong = o->prefix ? library_prefix_wrong(a, o->prefix) : NULL;
     if (wrong) usage_error("--prefix: %s", wrong);
+    if (o->plan.max_threads) refuse_unless(a, o, TARGET_CPU, "--threads", "CPU");
+    if (o->allow_spills) refuse_unless(a, o, TARGET_GPU, "--allow-spills", "GPU");
     return optind;
 }
 
@@ -216,7 +269,8 @@ static int command_cc(struct arena *a, int argc, char **argv)
 {
     struct build_options o = { 0 };
     const int first = parse_build(a, argc, argv, &o, cc_usage);
-    if (argc - first != 2) usage_error("cc takes a source and a model");
+    if (argc - first != 2) usage_error("cc takes a source and a model, got %d", argc - first);
+    if (o.emit != EMIT_EXE && o.emit != EMIT_ASM) usage_error("cc makes a program (--emit exe) or its assembler (asm)");
     o.source = argv[first];
     o.model_path = argv[first + 1];
     const char *out = build(a, &o);
@@ -298,6 +352,7 @@ static int command_compare(struct arena *a, int argc, char **argv)
         o.levels[o.n_levels++] = (enum fuse_level)parse_choice("--fuse", arena_strndup(a, p, strcspn(p, ",")), names);
     }
     parse_one_model(a, argc, argv, &o.build, compare_usage);
+    if (o.n_threads) refuse_unless(a, &o.build, TARGET_CPU, "--threads", "CPU");
     return compare(a, &o);
 }
 
@@ -307,33 +362,76 @@ static int command_inspect(struct arena *a, int argc, char **argv)
 {
     static const struct option table[] = { { "json", no_argument, NULL, 'J' }, { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
     bool json = false;
-    for (int c; (c = getopt_long(argc, argv, "h", table, NULL)) != -1; )
+    for (int c; (c = getopt_long(argc, argv, ":h", table, NULL)) != -1; )
         switch (c) {
         case 'J': json = true; break;
-        case 'h': fputs("usage: forgec inspect MODEL.gguf [--json]\n", stdout); return 0;
-        default: return 2;
+        case 'h': fputs("usage: forgec inspect MODEL.gguf [--json]\n\nShows metadata and tensors.\n\n      --json             as JSON\n", stdout); return 0;
+        default: option_error(c, argv, table);
         }
-    if (argc - optind != 1) usage_error("inspect takes one file");
+    if (argc - optind != 1) usage_error("inspect takes one file, got %d", argc - optind);
     inspect_print(a, gguf_open(a, argv[optind], true), json);
     return 0;
 }
 
-/* Lists take no operands; --help prints text. */
-static bool list_help(int argc, char **argv, const char *text)
+/* targets and models: what is built in and, with --targets DIR or --models DIR, in a folder of the user's in front of it. */
+struct list_options { const char *directory, *name; bool names_only; };
+
+/* folder_option: "targets" or "models", for a folder's files.  False after --help. */
+static bool parse_list(int argc, char **argv, const char *folder_option, bool with_names, const char *help, struct list_options *o)
 {
-    const bool wanted = argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
-    if (wanted) fputs(text, stdout);
-    else if (argc > 1) usage_error("%s takes no operands", argv[0]);
-    return wanted;
+    const struct option table[] = { { folder_option, required_argument, NULL, 'D' }, { "print", no_argument, NULL, 'p' }, { "help", no_argument, NULL, 'h' },
+                                    { with_names ? "names" : NULL, no_argument, NULL, 'n' }, { NULL, 0, NULL, 0 } };
+    bool print = false;
+    for (int c; (c = getopt_long(argc, argv, ":h", table, NULL)) != -1; )
+        switch (c) {
+        case 'D': o->directory = optarg; break;
+        case 'p': print = true; break;
+        case 'n': o->names_only = true; break;
+        case 'h': fputs(help, stdout); return false;
+        default: option_error(c, argv, table);
+        }
+    if (argc - optind > 1 || (argc - optind == 1 && !print)) usage_error("%s takes no operands, but one NAME with --print", command);
+    if (print && argc == optind) usage_error("--print needs the NAME of what to print");
+    if (print && o->names_only) usage_error("--print and --names exclude each other");
+    o->name = argv[optind];
+    return true;
+}
+
+/* The file behind a name, as it is read. */
+static int print_file(struct arena *a, const struct list_options *o, const char *folder)
+{
+    struct bytes text;
+    const char *path = arena_printf(a, "%s/%s.yaml", folder, o->name);
+    if (strchr(o->name, '/') || !resource_find(a, o->directory, path, &text)) {
+        struct text known = { .arena = a };
+        for (const char **p = resource_list(a, o->directory, arena_printf(a, "%s/", folder)); *p; p++) {
+            const char *file = *p + strlen(folder) + 1;
+            const size_t n = strlen(file);
+            if (n > 5 && strcmp(file + n - 5, ".yaml") == 0) text_printf(&known, "%s%.*s", known.size ? ", " : "", (int)(n - 5), file);
+        }
+        die("there is no %s: --print shows one of %s", printable(a, path, strlen(path)), text_str(&known));
+    }
+    fwrite(text.data, 1, text.size, stdout);
+    return 0;
 }
 
 static int command_targets(struct arena *a, int argc, char **argv)
 {
-    const bool names_only = argc == 2 && strcmp(argv[1], "--names") == 0;      /* for shell completion */
-    if (!names_only && list_help(argc, argv, "usage: forgec targets [--names]\n\nLists the machines forgec builds for and whether their programs run here; --names: only their names.\n")) return 0;
-    for (const char **name = profile_names(a, NULL); *name; name++) {
-        if (names_only) { puts(*name); continue; }
-        const struct profile *p = profile_load(a, *name, NULL);
+    static const char help[] =
+        "usage: forgec targets [--targets DIR] [--names]\n"
+        "       forgec targets NAME --print [--targets DIR]\n"
+        "\n"
+        "Lists the machines forgec builds for and whether their programs run here.\n"
+        "\n"
+        "      --names            only their names\n"
+        "      --targets DIR      files that replace the built-in ones of the same name, and others\n"
+        "      --print            the file of one, as docs/target.md describes it\n";
+    struct list_options o = { 0 };
+    if (!parse_list(argc, argv, "targets", true, help, &o)) return 0;
+    if (o.name) return print_file(a, &o, "targets");
+    for (const char **name = profile_names(a, o.directory); *name; name++) {
+        if (o.names_only) { puts(*name); continue; }
+        const struct profile *p = profile_load(a, *name, o.directory);
         const char *why = profile_unsupported_here(a, p);
         printf("%-12s %s%s%s%s\n", p->name, p->description, why ? "  (does not run here: " : "", why ? why : "", why ? ")" : "");
     }
@@ -342,15 +440,29 @@ static int command_targets(struct arena *a, int argc, char **argv)
 
 static int command_models(struct arena *a, int argc, char **argv)
 {
-    if (list_help(argc, argv, "usage: forgec models\n\nLists the architectures (general.architecture) that forgec compiles.\n")) return 0;
-    for (const char **name = model_names(a, NULL); *name; name++) puts(*name);
+    static const char help[] =
+        "usage: forgec models [--models DIR]\n"
+        "       forgec models NAME --print [--models DIR]\n"
+        "\n"
+        "Lists the architectures (general.architecture) that forgec compiles.\n"
+        "\n"
+        "      --models DIR       files that replace the built-in ones of the same name, and others\n"
+        "      --print            the file of one, as docs/architecture.md describes it\n";
+    struct list_options o = { 0 };
+    if (!parse_list(argc, argv, "models", false, help, &o)) return 0;
+    if (o.name) return print_file(a, &o, "models");
+    for (const char **name = model_names(a, o.directory); *name; name++) puts(*name);
     return 0;
 }
 
 static int command_formats(struct arena *a, int argc, char **argv)
 {
     (void)a;
-    if (list_help(argc, argv, "usage: forgec formats\n\nLists the weight formats that forgec reads.\n")) return 0;
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        fputs("usage: forgec formats\n\nLists the weight formats that forgec reads.\n", stdout);
+        return 0;
+    }
+    if (argc > 1) usage_error("formats takes no operands");
     printf("%-8s %4s %14s %12s %12s\n", "name", "id", "weights/block", "bytes/block", "bits/weight");
     for (uint32_t id = 0; id < 256; id++) {
         const struct quant_info *q = quant_find(id);
@@ -364,6 +476,18 @@ static const struct { const char *name; int (*run)(struct arena *, int, char **)
     { "models", command_models }, { "formats", command_formats },
 };
 
+/* False where not all could be written; why is said, unless a reader like `head` has simply gone. */
+static bool flush_stdout(void)
+{
+    errno = 0;                    /* of a failure before this one nothing is known */
+    if (!fflush(stdout) && !ferror(stdout)) return true;
+    const int why = errno;
+    struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    const bool reader_is_gone = poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+    if (!reader_is_gone) fprintf(stderr, "forgec: error: cannot write to standard output: %s\n", why ? strerror(why) : "write error");
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -375,10 +499,11 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < COUNT_OF(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0) {
             struct arena *a = arena_create();
+            command = commands[i].name;
+            opterr = 0;                /* option_error() says it */
             const int code = commands[i].run(a, argc - 1, argv + 1);
             arena_destroy(a);
-            if (fflush(stdout) || ferror(stdout)) { fprintf(stderr, "forgec: error: cannot write to standard output: %s\n", strerror(errno)); return 1; }
-            return code;
+            return flush_stdout() ? code : 1;
         }
     usage_error("unknown command \"%s\"", argv[1]);
 }

@@ -2,7 +2,6 @@
 #include "inspect.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -245,6 +244,4 @@ void inspect_print(struct arena *a, const struct gguf *g, bool json)
 {
     if (json) print_json(a, g);
     else print_table(a, g);
-    errno = 0;
-    if (fflush(stdout) != 0 || ferror(stdout)) die("cannot write to stdout: %s; free some space or check the reader", errno ? strerror(errno) : "write error");
 }

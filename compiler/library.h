@@ -25,4 +25,6 @@ void library_check(struct arena *a, const struct build_options *o, const struct 
 const char *library_default_path(struct arena *a, const struct build_options *o);
 /* Writes the product out, with --weights external its weights, and then the header beside it, whose path it returns: all or none of them. */
 const char *library_build(struct arena *a, struct toolchain *tc, const struct library_input *in, const char *out);
+/* Says on stderr what lies beside the product, and of a shared library how programs find it. */
+void library_announce(struct arena *a, const struct build_options *o, const char *out, const char *header);
 #endif

@@ -214,27 +214,51 @@ static double predicted_us(const struct plan *p, uint64_t bytes)
     return p->profile->bandwidth_gb_s > 0 ? (double)bytes / (p->profile->bandwidth_gb_s * 1e3) : 0;
 }
 
-void plan_print(struct text *out, const struct plan *p)
+/* Kernels that are the same but for their layer. */
+struct plan_row { const char *name; uint32_t launches, rows; uint64_t units, weight_bytes, kv_bytes; };
+
+static struct plan_row row_of(const struct plan *p, uint32_t index)
+{
+    const struct group *g = &p->fused->groups[index];
+    const struct group_plan *gp = &p->groups[index];
+    struct plan_row row = { .name = g->name, .launches = 1, .rows = gp->unit_rows[0], .weight_bytes = gp->weight_bytes };
+    for (uint32_t k = 0; k < g->n_branches; k++)
+        if (!g->branches[k].is_partner) row.units += (g->branches[k].result->cols + gp->unit_rows[k] - 1) / gp->unit_rows[k];
+    if (g->kind == GROUP_ATTENTION) row.kv_bytes = p->kv_layer[g->layer + 1] - p->kv_layer[g->layer];
+    return row;
+}
+
+static bool same_row(const struct plan_row *x, const struct plan_row *y)
+{
+    return strcmp(x->name, y->name) == 0 && x->rows == y->rows && x->units == y->units && x->weight_bytes == y->weight_bytes && x->kv_bytes == y->kv_bytes;
+}
+
+void plan_print(struct arena *a, struct text *out, const struct plan *p)
 {
     text_printf(out, "# %s for %s: context %u, KV %s, up to %u threads, prefill in chunks of %u tokens%s\n", p->model->name, p->profile->name,
                 p->options.n_ctx, kv_type_name[p->options.kv], p->options.max_threads, p->chunk, p->options.exact ? ", float activations" : "");
     text_printf(out, "# weights %.3f MB, read per token %.3f MB; KV cache %.3f MB (%llu bytes per token); arena %.3f MB\n", (double)p->image_bytes / 1e6,
                 (double)p->read_bytes / 1e6, (double)p->kv_bytes / 1e6, (unsigned long long)p->kv_bytes_per_token, (double)p->arena_bytes / 1e6);
-    text_puts(out, "#     kernel                         units x rows   weight bytes   time at profile bandwidth\n");
-    double total = 0;
+    text_printf(out, "# decode: %u launches per token\n", p->fused->n_groups);
+    text_puts(out, "#   kernel                         launches  units x rows  weight bytes  KV bytes, full context  each, us\n");
+    struct plan_row *rows = arena_array(a, struct plan_row, p->fused->n_groups);
+    uint32_t n = 0;
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
-        const struct group *g = &p->fused->groups[i];
-        const struct group_plan *gp = &p->groups[i];
-        uint64_t units = 0;
-        for (uint32_t k = 0; k < g->n_branches; k++)
-            if (!g->branches[k].is_partner) units += (g->branches[k].result->cols + gp->unit_rows[k] - 1) / gp->unit_rows[k];
-        const double us = predicted_us(p, gp->weight_bytes);
-        total += us;
-        char name[64];
-        if (g->layer == NO_LAYER) snprintf(name, sizeof name, "%s", g->name);
-        else snprintf(name, sizeof name, "%u.%s", g->layer, g->name);
-        text_printf(out, "%5u %-30s %6llu x %-4u %14llu %10.2f us\n", i, name, (unsigned long long)units, gp->unit_rows[0], (unsigned long long)gp->weight_bytes, us);
+        const struct plan_row row = row_of(p, i);
+        uint32_t k = 0;
+        while (k < n && !same_row(&rows[k], &row)) k++;
+        if (k == n) rows[n++] = row;
+        else rows[k].launches++;
     }
-    if (total > 0) text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s when every weight comes from memory at %.0f GB/s\n",
-                               total, 1e6 / total, p->profile->bandwidth_gb_s);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct plan_row *r = &rows[i];
+        char units[32] = "-";
+        if (r->units) snprintf(units, sizeof units, "%llu x %u", (unsigned long long)r->units, r->rows);
+        text_printf(out, "    %-30s %8u  %12s  %12llu  %22llu  %8.2f\n", r->name, r->launches, units, (unsigned long long)r->weight_bytes,
+                    (unsigned long long)r->kv_bytes, predicted_us(p, r->weight_bytes + r->kv_bytes));
+    }
+    const double empty = predicted_us(p, p->read_bytes), full = predicted_us(p, p->read_bytes + p->kv_bytes);
+    if (empty > 0)
+        text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, %.0f us = %.1f tok/s with a full one,\n"
+                         "# when every byte comes from memory at %.0f GB/s\n", empty, 1e6 / empty, full, 1e6 / full, p->profile->bandwidth_gb_s);
 }

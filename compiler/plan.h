@@ -107,6 +107,6 @@ void plan_cpu(struct arena *a, struct plan *p);
 void plan_gpu(struct arena *a, struct plan *p);
 /* Copies go from global memory to LDS without passing through registers. */
 bool plan_copies_reach_lds(const struct profile *t);
-/* For people: groups, shapes, buffers, bytes, predicted time. */
-void plan_print(struct text *out, const struct plan *p);
+/* For people, of a CPU: kernels with their launches per token, shapes, bytes, predicted time. */
+void plan_print(struct arena *a, struct text *out, const struct plan *p);
 #endif

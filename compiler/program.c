@@ -42,12 +42,16 @@ void workplace_close(struct workplace *w)
     cleanup_forget(w->directory);
 }
 
+/* Has the simulator such a chip? */
+static bool is_simulated(const struct profile *p) { return p->kind == TARGET_GPU && strncmp(p->arch, "gfx", 3) == 0; }
+
 struct runner runner_find(struct arena *a, const struct profile *p, bool emulation)
 {
     struct runner r = { .target = p->name };
     const char *why = profile_unsupported_here(a, p);
     if (!why) return r;
     struct utsname here;
+    if (is_simulated(p)) die("a program for %s cannot run here: %s; --simulate executes its machine code on this CPU", p->name, why);
     if (p->kind == TARGET_GPU || uname(&here) || strcmp(here.machine, p->elf_machine) == 0) die("a program for %s cannot run here: %s", p->name, why);
     if (!emulation) die("a program for %s cannot run here: %s; speeds under an emulator would mean nothing", p->name, why);
     r.emulator = arena_printf(a, "qemu-%s", p->elf_machine);
@@ -83,7 +87,7 @@ static const char *simulator_find(struct arena *a)
 
 struct runner runner_simulate(struct arena *a, const struct profile *p)
 {
-    if (p->kind != TARGET_GPU || strncmp(p->arch, "gfx", 3) != 0) die("--simulate: the simulator executes code for AMD GPUs, and %s is none; see forgec targets", p->name);
+    if (!is_simulated(p)) die("--simulate: the simulator executes code for AMD GPUs, and %s is none; see forgec targets", p->name);
     return (struct runner){ .target = p->name, .simulator = simulator_find(a), .arch = p->arch };
 }
 

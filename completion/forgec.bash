@@ -1,7 +1,7 @@
 # bash completion for forgec
 _forgec()
 {
-    local cur prev command word
+    local cur prev command word before
     cur=${COMP_WORDS[COMP_CWORD]}
     prev=${COMP_WORDS[COMP_CWORD-1]}
     COMPREPLY=()
@@ -12,35 +12,42 @@ _forgec()
         esac
     done
     case $prev in
-        --emit)        COMPREPLY=($(compgen -W "exe source asm plan graph obj lib shared" -- "$cur")); return ;;
+        --emit)        word="exe source asm plan graph obj lib shared"; [[ $command != cc ]] || word="exe asm"
+                       COMPREPLY=($(compgen -W "$word" -- "$cur")); return ;;
         --fuse)        COMPREPLY=($(compgen -W "none layer" -- "$cur")); return ;;
         --weights)     COMPREPLY=($(compgen -W "embed external none" -- "$cur")); return ;;
         --kv)          COMPREPLY=($(compgen -W "f16 f32 q8_0" -- "$cur")); return ;;
-        -t|--target)   COMPREPLY=($(compgen -W "native $(forgec targets --names 2>/dev/null)" -- "$cur")); return ;;
+        -t|--target)   before=; [[ $cur != *,* ]] || before=${cur%,*},
+                       COMPREPLY=($(compgen -P "$before" -W "native $(forgec targets --names 2>/dev/null)" -- "${cur##*,}")
+                                  $(compgen -f -X '!*.yaml' -- "$cur")); return ;;
         --save-temps|--templates|--targets|--models) COMPREPLY=($(compgen -d -- "$cur")); return ;;
-        -o|--clang)    COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        --ctx|--threads|--prefix|-j) return ;;
+        -o|--output|--clang|--source) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --ctx|--threads|--prefix|--tokens|--seed|--ignore-key|-j|--jobs|-p|-n|-r) return ;;
     esac
     if [[ -z $command ]]; then
         COMPREPLY=($(compgen -W "build compare verify inspect targets models formats cc --help --version" -- "$cur"))
         return
     fi
     if [[ $cur == -* ]]; then
-        local common="--help --templates --targets --models"
-        local make="-t --target --fuse --ctx --kv --threads --exact --static --allow-spills --save-temps --clang --no-cache -j -v -###"
+        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --threads --exact --static --allow-spills --save-temps --clang --no-cache -j -v"
         case $command in
-            build)   COMPREPLY=($(compgen -W "$common $make -o --emit --prefix --weights" -- "$cur")) ;;
-            cc)      COMPREPLY=($(compgen -W "$common $make -o --weights" -- "$cur")) ;;
-            verify)  COMPREPLY=($(compgen -W "$common $make --simulate --tokens --seed --json" -- "$cur")) ;;
-            compare) COMPREPLY=($(compgen -W "$common $make --simulate -p -n -r --json" -- "$cur")) ;;
+            build)   COMPREPLY=($(compgen -W "$make -o --emit --prefix --weights -### -q --quiet" -- "$cur")) ;;
+            cc)      COMPREPLY=($(compgen -W "$make -o --emit --weights -### -q --quiet" -- "$cur")) ;;
+            verify)  COMPREPLY=($(compgen -W "$make --simulate --tokens --seed --json" -- "$cur")) ;;
+            compare) COMPREPLY=($(compgen -W "$make --simulate -p -n -r --json" -- "$cur")) ;;
             inspect) COMPREPLY=($(compgen -W "--help --json" -- "$cur")) ;;
+            targets) COMPREPLY=($(compgen -W "--help --names --print --targets" -- "$cur")) ;;
+            models)  COMPREPLY=($(compgen -W "--help --print --models" -- "$cur")) ;;
             *)       COMPREPLY=($(compgen -W "--help" -- "$cur")) ;;
         esac
         return
     fi
     case $command in
-        cc) COMPREPLY=($(compgen -f -X '!*.[cC]' -- "$cur") $(compgen -d -- "$cur")) ;;
-        *)  COMPREPLY=($(compgen -f -X '!*.gguf' -- "$cur") $(compgen -d -- "$cur")) ;;
+        cc)      COMPREPLY=($(for word in c C hip gguf; do compgen -f -X "!*.$word" -- "$cur"; done) $(compgen -d -- "$cur")) ;;
+        targets) COMPREPLY=($(compgen -W "$(forgec targets --names 2>/dev/null)" -- "$cur")) ;;
+        models)  COMPREPLY=($(compgen -W "$(forgec models 2>/dev/null)" -- "$cur")) ;;
+        formats) ;;
+        *)       COMPREPLY=($(compgen -f -X '!*.gguf' -- "$cur") $(compgen -d -- "$cur")) ;;
     esac
 }
 complete -o filenames -F _forgec forgec

@@ -451,6 +451,7 @@ static char *inspect_output(bool json)
     const int saved = dup(1);
     dup2(fileno(file), 1);
     inspect_print(a, g, json);
+    fflush(stdout);
     dup2(saved, 1);
     close(saved);
     rewind(file);
