@@ -65,6 +65,16 @@ static const char *row_at(struct emitter *e, const struct buffer *b, const char 
     return arena_printf(e->arena, "FLOAT_ROW(%llu, %llu, %s)", (ull)b->offset, (ull)b->stride, t);
 }
 
+/* The finished row of token t.  Logits, the graph's output, lie apart from the other values, their rows counted from the first token that has them; keys and values
+ * that go into the cache have none: "". */
+static const char *value_row(struct emitter *e, const struct node *n)
+{
+    if (n == e->plan->fused->graph->output)
+        return arena_printf(e->arena, "FLOAT_ROW(%llu, %llu, t - first_token(a))", (ull)e->plan->gpu->logits, (ull)e->model->n_vocab * 4);
+    const struct buffer *b = &e->plan->f32[n->index];
+    return b->exists ? row_at(e, b, "t") : "";
+}
+
 /* ---- functions and kernels, each text once ---- */
 
 static bool name_taken(const struct emitter *e, const char *name)
@@ -144,16 +154,13 @@ static void put_token(struct emitter *e)
 
 /* ---- what happens to a product's value: row r of token t ---- */
 
-/* Where value y goes: f32 rows, the 16-bit rows of a following product, or the logits. */
-static void put_store(struct emitter *e, const struct buffer *f32, const struct buffer *f16, const struct buffer *bf16, bool logits)
+/* Where y goes when it is the value n: f32 rows, the 16-bit rows of a following product, or the logits. */
+static void put_store(struct emitter *e, const struct node *n)
 {
-    if (logits) {
-        put(e, "FLOAT_ROW(%llu, %llu, t - first_token(a))[r] = y;", (ull)e->plan->gpu->logits, (ull)e->model->n_vocab * 4);
-        return;
-    }
+    const struct buffer *f16 = &e->plan->gpu->f16[n->index], *bf16 = &e->plan->gpu->bf16[n->index];
     const struct buffer *half = e->prefill && f16->exists ? f16 : e->prefill && bf16->exists ? bf16 : NULL;
     if (!half) {
-        put(e, "FLOAT_ROW(%llu, %llu, t)[r] = y;", (ull)f32->offset, (ull)f32->stride);
+        put(e, "%s[r] = y;", value_row(e, n));
         return;
     }
     const char *kind = half == f16 ? "f16" : "bf16";
@@ -219,9 +226,8 @@ static const char *sink(struct emitter *e, const struct branch *b, uint32_t row0
         default: die("%s after a matmul: forgec has no GPU kernel for it; this is a mistake in forgec, please report it", op_info[c->op].name);
         }
     }
-    const uint32_t result = b->result->index;
-    if (n < b->n_chain) put_store(e, &e->gg->raw[k], &(struct buffer){ 0 }, &(struct buffer){ 0 }, false);
-    else put_store(e, &e->plan->f32[result], &e->plan->gpu->f16[result], &e->plan->gpu->bf16[result], b->result == e->plan->fused->graph->output);
+    if (n < b->n_chain) put(e, "%s[r] = y;", row_at(e, &e->gg->raw[k], "t"));
+    else put_store(e, b->result);
     const char *name = function(e, arena_printf(e->arena, "%s_%s", role, e->prefill ? "rows" : "row"), "void",
                                 up ? "const struct forge_kernel_args a, uint32_t t, uint32_t r, float y, float up" : "const struct forge_kernel_args a, uint32_t t, uint32_t r, float y");
     e->body = kernel_body;
@@ -611,14 +617,13 @@ static void put_norm(struct emitter *e)
     end_kernel(e, e->group->name, threads, 1, ACTS_SCRATCH_BYTES);
 }
 
-/* One operation on finished rows: from x to y. */
-static void put_operation(struct emitter *e, const struct node *n, const struct buffer *x, const struct buffer *y)
+/* One operation on finished rows, of token t: from one row to another (value_row); what stores into the cache writes no row. */
+static void put_operation(struct emitter *e, const struct node *n, const char *from, const char *to)
 {
     const struct model *m = e->model;
     const uint32_t threads = e->profile->gpu.stage_threads, n_ctx = e->plan->options.n_ctx, heads = n->cols / m->head_dim;
     const bool of_heads = n->op == OP_headnorm || n->op == OP_rope || n->op == OP_store_k || n->op == OP_store_v;
     const struct buffer *second = op_info[n->op].n_values > 1 ? &e->plan->f32[n->inputs[1]->index] : NULL;
-    const char *from = row_at(e, x, "t"), *to = y->exists ? row_at(e, y, "t") : "";
     begin_kernel(e);
     text_printf(&e->note, " * %s of %u columns\n", op_info[n->op].name, n->cols);
     put_token(e);
@@ -653,7 +658,7 @@ static void put_operation(struct emitter *e, const struct node *n, const struct 
 static void put_map(struct emitter *e)
 {
     const struct node *n = e->group->branches[0].chain[0];
-    put_operation(e, n, &e->plan->f32[n->inputs[0]->index], &e->plan->f32[n->index]);
+    put_operation(e, n, value_row(e, n->inputs[0]), value_row(e, n));
 }
 
 /* What a product left to be done on whole heads, where attention does not do it: one kernel for each operation. */
@@ -662,11 +667,10 @@ static void put_left_over(struct emitter *e)
     const struct group *g = e->group;
     for (uint32_t k = 0; k < g->n_branches; k++) {
         const struct branch *b = &g->branches[k];
-        const struct buffer *x = &e->gg->raw[k];
+        const char *x = row_at(e, &e->gg->raw[k], "t"), *y = value_row(e, b->result);
         for (uint32_t i = e->gg->n_inline[k]; i < b->n_chain; i++) {
-            const struct buffer *y = &e->plan->f32[b->result->index];
             put_operation(e, b->chain[i], x, y);
-            if (y->exists) x = y;
+            if (*y) x = y;
         }
     }
 }

@@ -57,12 +57,18 @@ static const struct mix mixes[] = {
 };
 enum { N_MIXES = sizeof mixes / sizeof *mixes };
 
+/* Tensors that a block may lack, by the roles they have in models/transformer.yaml. */
+enum optional { OUTPUT_BIAS, ROPE_FREQS, ATTN_Q_BIAS, ATTN_K_BIAS, ATTN_V_BIAS, ATTN_Q_NORM, ATTN_K_NORM, ATTN_OUTPUT_BIAS, FFN_GATE_BIAS, FFN_UP_BIAS, FFN_DOWN_BIAS, N_OPTIONAL };
+static const char *const optional_names[N_OPTIONAL] = { "output_bias", "rope_freqs", "attn_q_bias", "attn_k_bias", "attn_v_bias", "attn_q_norm", "attn_k_norm", "attn_output_bias",
+    "ffn_gate_bias", "ffn_up_bias", "ffn_down_bias" };
+
 static struct options {
     struct shape      shape;
     const struct mix *mix;
     bool              pure, header_only, tokenizer;
     uint64_t          seed;
     const char       *out;
+    uint32_t          with;          /* 1 << enum optional */
 } opt;
 
 static void die(const char *format, ...)
@@ -194,35 +200,42 @@ static void add(const char *role, const char *ending, int64_t layer, uint64_t co
     t->quant = rows ? matrix_quant(role, (uint32_t)layer, cols) : (uint32_t)QUANT_F32;
 }
 
+static bool has(enum optional o) { return opt.with >> o & 1; }
+static void add_bias(enum optional o, const char *role, int64_t layer, uint64_t cols)
+{
+    if (has(o)) add(role, ".bias", layer, cols, 0, FILL_BIAS);
+}
+
 static void list_tensors(void)
 {
     const struct shape *s = &opt.shape;
     const uint64_t n_q = (uint64_t)s->n_head * s->head_dim, n_kv = (uint64_t)s->n_head_kv * s->head_dim;
-    tensors = allocate((s->n_layer * 14u + 4u) * sizeof *tensors);
+    tensors = allocate((s->n_layer * (9u + N_OPTIONAL) + 5u) * sizeof *tensors);
     add("token_embd", ".weight", -1, s->n_embd, s->n_vocab, FILL_WEIGHTS);
-    if (s->llama3_rope) add("rope_freqs", ".weight", -1, s->head_dim / 2, 0, FILL_ROPE_FREQS);
+    if (has(ROPE_FREQS)) add("rope_freqs", ".weight", -1, s->head_dim / 2, 0, FILL_ROPE_FREQS);
     for (uint32_t l = 0; l < s->n_layer; l++) {
         add("attn_norm", ".weight", l, s->n_embd, 0, FILL_NORM);
         add("attn_q", ".weight", l, s->n_embd, n_q, FILL_WEIGHTS);
         add("attn_k", ".weight", l, s->n_embd, n_kv, FILL_WEIGHTS);
         add("attn_v", ".weight", l, s->n_embd, n_kv, FILL_WEIGHTS);
-        if (strcmp(s->arch, "qwen2") == 0) {
-            add("attn_q", ".bias", l, n_q, 0, FILL_BIAS);
-            add("attn_k", ".bias", l, n_kv, 0, FILL_BIAS);
-            add("attn_v", ".bias", l, n_kv, 0, FILL_BIAS);
-        }
-        if (strcmp(s->arch, "qwen3") == 0) {
-            add("attn_q_norm", ".weight", l, s->head_dim, 0, FILL_NORM);
-            add("attn_k_norm", ".weight", l, s->head_dim, 0, FILL_NORM);
-        }
+        add_bias(ATTN_Q_BIAS, "attn_q", l, n_q);
+        add_bias(ATTN_K_BIAS, "attn_k", l, n_kv);
+        add_bias(ATTN_V_BIAS, "attn_v", l, n_kv);
+        if (has(ATTN_Q_NORM)) add("attn_q_norm", ".weight", l, s->head_dim, 0, FILL_NORM);
+        if (has(ATTN_K_NORM)) add("attn_k_norm", ".weight", l, s->head_dim, 0, FILL_NORM);
         add("attn_output", ".weight", l, n_q, s->n_embd, FILL_WEIGHTS);
+        add_bias(ATTN_OUTPUT_BIAS, "attn_output", l, s->n_embd);
         add("ffn_norm", ".weight", l, s->n_embd, 0, FILL_NORM);
         add("ffn_gate", ".weight", l, s->n_embd, s->n_ff, FILL_WEIGHTS);
+        add_bias(FFN_GATE_BIAS, "ffn_gate", l, s->n_ff);
         add("ffn_up", ".weight", l, s->n_embd, s->n_ff, FILL_WEIGHTS);
+        add_bias(FFN_UP_BIAS, "ffn_up", l, s->n_ff);
         add("ffn_down", ".weight", l, s->n_ff, s->n_embd, FILL_WEIGHTS);
+        add_bias(FFN_DOWN_BIAS, "ffn_down", l, s->n_embd);
     }
     add("output_norm", ".weight", -1, s->n_embd, 0, FILL_NORM);
     if (!s->tied) add("output", ".weight", -1, s->n_embd, s->n_vocab, FILL_WEIGHTS);
+    add_bias(OUTPUT_BIAS, "output", -1, s->n_vocab);
 }
 
 static uint64_t row_bytes(const struct tensor *t)
@@ -462,6 +475,9 @@ static void usage(FILE *to)
     for (int i = 0; i < N_MIXES; i++) fprintf(to, "%s%s", i == 12 ? "\n                    " : " ", mixes[i].name);
     fputs(" (default Q8_0)\n"
           "  --pure            the one format in all matrices\n"
+          "  --with LIST       more tensors, of:", to);
+    for (int i = 0; i < N_OPTIONAL; i++) fprintf(to, "%s%s", i % 6 == 3 ? "\n                    " : " ", optional_names[i]);
+    fputs("\n"
           "  --tokenizer none  no vocabulary (default: byte-level BPE of words of small letters)\n"
           "  --header-only     no tensor data\n"
           "  --seed N          (default 1)\n"
@@ -476,16 +492,29 @@ static uint32_t number(const char *name, const char *text)
     return (uint32_t)n;
 }
 
+/* "output_bias,attn_q_norm" */
+static void parse_with(const char *list)
+{
+    while (*list) {
+        const size_t n = strcspn(list, ",");
+        int k = 0;
+        while (k < N_OPTIONAL && (strlen(optional_names[k]) != n || memcmp(optional_names[k], list, n))) k++;
+        if (k == N_OPTIONAL) die("--with: no tensor \"%.*s\"; see --help", (int)n, list);
+        opt.with |= 1u << k;
+        list += n + (list[n] == ',');
+    }
+}
+
 static void parse(int argc, char **argv)
 {
     enum { SHAPE = 1, ARCH, LAYERS, EMBD, FF, HEADS, KV_HEADS, HEAD_DIM, VOCAB, TIED, UNTIED, CTX, ROPE_BASE, TYPE, PURE, TOKENIZER,
-           HEADER_ONLY, SEED, SELF_TEST };
+           HEADER_ONLY, SEED, SELF_TEST, WITH };
     static const struct option table[] = {
         { "shape", 1, 0, SHAPE }, { "arch", 1, 0, ARCH }, { "layers", 1, 0, LAYERS }, { "embd", 1, 0, EMBD }, { "ff", 1, 0, FF },
         { "heads", 1, 0, HEADS }, { "kv-heads", 1, 0, KV_HEADS }, { "head-dim", 1, 0, HEAD_DIM }, { "vocab", 1, 0, VOCAB },
         { "tied", 0, 0, TIED }, { "untied", 0, 0, UNTIED }, { "ctx", 1, 0, CTX }, { "rope-base", 1, 0, ROPE_BASE }, { "type", 1, 0, TYPE },
         { "pure", 0, 0, PURE }, { "tokenizer", 1, 0, TOKENIZER }, { "header-only", 0, 0, HEADER_ONLY }, { "seed", 1, 0, SEED },
-        { "self-test", 0, 0, SELF_TEST }, { "help", 0, 0, 'h' }, { 0, 0, 0, 0 } };
+        { "self-test", 0, 0, SELF_TEST }, { "with", 1, 0, WITH }, { "help", 0, 0, 'h' }, { 0, 0, 0, 0 } };
     struct shape *s = &opt.shape;
     *s = shapes[0];
     opt.mix = &mixes[7];
@@ -535,12 +564,16 @@ static void parse(int argc, char **argv)
         case HEADER_ONLY: opt.header_only = true; break;
         case SEED: opt.seed = number(name, optarg); break;
         case SELF_TEST: exit(self_test());
+        case WITH: parse_with(optarg); break;
         case 'o': opt.out = optarg; break;
         case 'h': usage(stdout); exit(0);
         default: usage(stderr); exit(2);
         }
     }
     if (!opt.out || optind != argc) { usage(stderr); exit(2); }
+    if (s->llama3_rope) opt.with |= 1u << ROPE_FREQS;
+    if (strcmp(s->arch, "qwen2") == 0) opt.with |= 1u << ATTN_Q_BIAS | 1u << ATTN_K_BIAS | 1u << ATTN_V_BIAS;
+    if (strcmp(s->arch, "qwen3") == 0) opt.with |= 1u << ATTN_Q_NORM | 1u << ATTN_K_NORM;
     if (size_given && !head_dim_given) s->head_dim = s->n_embd / s->n_head;
     if (s->n_head_kv > s->n_head) s->n_head_kv = s->n_head;
     if (s->head_dim == 0 || s->n_head % s->n_head_kv) die("%u heads of %u, %u for keys and values: no such attention", s->n_head, s->head_dim, s->n_head_kv);
