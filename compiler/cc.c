@@ -27,6 +27,15 @@ static const char *first_line(struct arena *a, const char *s)
 
 struct clang_facts { const char *identity, *lld; };     /* lld: path or "" */
 
+/* A machine short of processes or memory must not decide which clang and which linker make the bytes: no answer is no "no". */
+static void refuse_no_answer(const struct spawn_job *job)
+{
+    const int e = job->start_errno;
+    if (job->status > 128) die("%s %s: ended by signal %d; try again, or choose another with --clang", job->argv[0], job->argv[1], job->status - 128);
+    if (job->status == -1 && (e == EAGAIN || e == ENOMEM || e == EMFILE || e == ENFILE))
+        die("cannot start %s: %s; try again when fewer programs run", job->argv[0], strerror(e));
+}
+
 /* Asks clang what it is, or the cache what this very file said last time. */
 static struct clang_facts clang_ask(struct arena *a, struct cache *cache, const char *clang)
 {
@@ -42,7 +51,11 @@ static struct clang_facts clang_ask(struct arena *a, struct cache *cache, const 
     const char *const version_argv[] = { clang, "--version", NULL }, *const lld_argv[] = { clang, "--print-prog-name=ld.lld", NULL };
     struct spawn_job jobs[] = { { .argv = version_argv }, { .argv = lld_argv } };
     spawn_run(a, &(struct spawn_options){ .jobs = 2 }, jobs, COUNT_OF(jobs));
-    if (jobs[0].status || !jobs[0].output.size) return (struct clang_facts){ "", "" };
+    refuse_no_answer(&jobs[0]);
+    if (jobs[0].status || !strstr((const char *)jobs[0].output.data, "clang version ")) return (struct clang_facts){ "", "" };
+    refuse_no_answer(&jobs[1]);
+    if (jobs[1].status) die("%s %s: %s, so forgec cannot tell which linker it has; repair it or choose another with --clang", clang, lld_argv[1],
+                            jobs[1].status < 0 ? strerror(jobs[1].start_errno) : arena_printf(a, "exit code %d", jobs[1].status));
     struct clang_facts facts = { first_line(a, (const char *)jobs[0].output.data), "" };
     if (!jobs[1].status && jobs[1].output.size && jobs[1].output.data[0] == '/') {
         facts.lld = first_line(a, (const char *)jobs[1].output.data);

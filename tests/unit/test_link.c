@@ -243,6 +243,25 @@ static void failures_leave_nothing(void **state)
     die_handler = NULL;
 }
 
+/* A clang that cannot say now which linker it has is an error, not a clang without lld: the bytes would differ. */
+static void no_answer_is_an_error(void **state)
+{
+    struct scratch *s = *state;
+    struct arena   *a = s->arena;
+    static const char *const ends[][2] = { { "kill -9 $$", "ended by signal 9" }, { "exit 3", "exit code 3" } };
+    const char *clang = tools(a)->clang;
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        const char *wrapper = arena_printf(a, "%s/clang%zu", s->directory, i);
+        file_write(a, wrapper, bytes_of(arena_printf(a, "#!/bin/sh\n[ \"$1\" = --version ] || %s\nexec %s \"$@\"\n", ends[i][0], clang)));
+        assert_int_equal(chmod(wrapper, 0755), 0);
+        die_handler = on_die;
+        message[0] = 0;
+        if (!setjmp(escape)) toolchain_open(a, &(struct cc_options){ .clang = wrapper });
+        die_handler = NULL;
+        assert_non_null(strstr(message, ends[i][1]));
+    }
+}
+
 static void external_weights(void **state)
 {
     struct scratch *s = *state;
@@ -296,6 +315,7 @@ int main(void)
         cmocka_unit_test(other_machine),
         cmocka_unit_test(six_gigabytes),
         cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(no_answer_is_an_error),
         cmocka_unit_test(external_weights),
         cmocka_unit_test(includes_are_pasted),
         cmocka_unit_test(runtime_compiles),
