@@ -61,6 +61,14 @@ bool     is_visible(uint32_t codepoint);
 /* ---- files ---- */
 struct bytes { const uint8_t *data; size_t size; };
 struct bytes bytes_of(const char *s);                /* without the NUL */
+/* No output may replace what is read.  Remembers an input (file_read does not); outfile_open dies when it would replace one, by
+ * device and inode, whatever the paths. */
+void input_remember(struct arena *a, const char *path);
+/* Dies when path is an input or an announced output. */
+void output_check(struct arena *a, const char *path);
+/* Checks and announces an output before it is opened, so that a wrong path is told at once. */
+void output_claim(struct arena *a, const char *path);
+void outputs_forget(struct arena *a);                /* those of a former build with this arena */
 /* Whole file into the arena.  Dies with the path and the reason. */
 struct bytes file_read(struct arena *a, const char *path);
 bool         file_exists(const char *path);
@@ -77,6 +85,12 @@ void outfile_write(struct outfile *f, const void *data, size_t n);      /* dies 
 void outfile_pad(struct outfile *f, uint64_t offset);                   /* zeros up to offset (sparse where possible) */
 void outfile_commit(struct outfile *f);                                 /* close, rename */
 void outfile_discard(struct outfile *f);
+/* Files of one product, in one directory.  All are written first; the commit then renames them, the last opened first, so that the
+ * product itself is opened first.  Whatever fails, in the commit too, the files that were there before are left as they were. */
+enum { OUTSET_MAX = 4 };
+struct outset { struct outfile file[OUTSET_MAX]; size_t n; };
+struct outfile *outset_open(struct arena *a, struct outset *s, const char *path, unsigned mode);
+void            outset_commit(struct arena *a, struct outset *s);
 /* A whole file by these steps. */
 void file_write(struct arena *a, const char *path, struct bytes data);
 /* mkdir -p; dies on failure. */

@@ -99,11 +99,19 @@ static void check_kernels(struct arena *a, const struct build_options *o, const 
 
 /* ---- graph and plan ---- */
 
+/* Where a text goes that nobody needs as a file. */
+static const char *text_path(struct arena *a, const struct build_options *o)
+{
+    if (!o->out_path || strcmp(o->out_path, "-") == 0) return "-";
+    output_claim(a, o->out_path);
+    return o->out_path;
+}
+
 static const char *write_graph(struct arena *a, const struct build_options *o, const struct graph *graph)
 {
+    const char *path = text_path(a, o);
     struct text t = { .arena = a };
     graph_print(&t, graph);
-    const char *path = o->out_path ? o->out_path : "-";
     write_text(a, path, (struct bytes){ (const uint8_t *)t.data, t.size });
     return path;
 }
@@ -124,13 +132,13 @@ static void put_gpu_plan(struct arena *a, const struct build_options *o, struct 
 
 static const char *write_plan(struct arena *a, const struct build_options *o, struct target *targets, uint32_t n)
 {
+    const char *path = text_path(a, o);
     struct text t = { .arena = a };
     for (uint32_t i = 0; i < n; i++) {
         if (targets[i].plan->gpu) put_gpu_plan(a, o, &targets[i], &t);
         else plan_print(a, &t, targets[i].plan);
         fuse_print(&t, targets[i].plan->fused);
     }
-    const char *path = o->out_path ? o->out_path : "-";
     write_text(a, path, (struct bytes){ (const uint8_t *)t.data, t.size });
     return path;
 }
@@ -218,12 +226,11 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     writer->progress = !o->quiet && !o->cc.spawn.verbose && isatty(2);
     const struct link_input input = { .profile = first, .objects = objects, .n_objects = n_objects, .is_static = o->is_static,
                                       .weights_bytes = o->weights == WEIGHTS_EMBED ? weights_bytes : 0 };
-    link_executable(a, tc, &input, out, image_write, writer);
-    if (o->weights == WEIGHTS_EXTERNAL && !o->cc.spawn.dry_run) {
-        cleanup_unlink_at_exit(out);                       /* of no use without its weights */
-        weights_file_write(a, weights_file_path(a, out), weights_hash, weights_bytes, image_write, writer);
-        cleanup_forget(out);
-    }
+    struct outset set = { .n = 0 };
+    link_executable(a, tc, &input, &set, out, image_write, writer);
+    if (o->weights == WEIGHTS_EXTERNAL && !o->cc.spawn.dry_run)
+        weights_file_write(a, &set, weights_file_path(a, out), weights_hash, weights_bytes, image_write, writer);
+    outset_commit(a, &set);
     step(o, "link", since);
 }
 
@@ -267,18 +274,23 @@ static void emit_target(struct arena *a, const struct build_options *o, struct t
 
 static bool is_binary(const struct build_options *o) { return o->emit == EMIT_EXE || library_wanted(o); }
 
-/* Where the product goes; never over the model or the edited source. */
+/* Where the product goes; neither it nor what lies beside it may replace an input. */
 static const char *out_path(struct arena *a, const struct build_options *o, const char *suffix)
 {
     const char *path = o->out_path ? o->out_path : library_wanted(o) ? library_default_path(a, o) : default_name(a, o->model_path, suffix);
-    if (file_is_same(path, o->model_path) || (o->source && file_is_same(path, o->source))) die("%s: the output would replace the input; choose another -o", path);
     if (is_binary(o) && strcmp(path, "-") == 0) die("a %s cannot be written to standard output; give -o FILE", o->emit == EMIT_EXE ? "program" : "library");
+    if (strcmp(path, "-") != 0) output_claim(a, path);
+    if (is_binary(o) && o->weights == WEIGHTS_EXTERNAL) output_claim(a, weights_file_path(a, path));
+    if (library_wanted(o)) library_claim(a, o, path);
     return path;
 }
 
 const char *build(struct arena *a, const struct build_options *o)
 {
     double since = seconds();
+    outputs_forget(a);
+    input_remember(a, "/proc/self/exe");                /* forgec itself */
+    if (o->source) input_remember(a, o->source);
     const struct gguf *file = gguf_open(a, o->model_path, o->weights == WEIGHTS_NONE || !is_binary(o));
     step(o, "gguf", since);
     struct model *model = model_describe(a, file, o->models_dir);

@@ -89,8 +89,10 @@ static bool toolchain_try(struct arena *a, struct toolchain *tc, const char *nam
     tc->clang = path;
     tc->clang_version = version;
     tc->clang_identity = facts.identity;
+    input_remember(a, path);
     tc->lld = facts.lld[0] ? facts.lld : NULL;
     tc->lld_identity = cc_file_identity(a, tc->lld);
+    if (tc->lld) input_remember(a, tc->lld);
     return true;
 }
 
@@ -391,6 +393,12 @@ const char *cc_line(struct arena *a, const struct profile *profile, enum cc_kind
     return spawn_line(a, &(struct spawn_job){ .argv = v.item });
 }
 
+void cc_save(struct arena *a, const char *path, struct bytes data)
+{
+    output_check(a, path);
+    file_write(a, path, data);
+}
+
 /* Source, flags, compiler and, standing for the C library's headers, the first of them. */
 static struct cache_key job_key(struct arena *a, const struct toolchain *tc, const struct cc_job *job, const struct argv *v)
 {
@@ -429,6 +437,10 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
     struct cache_key  *keys = arena_array(a, struct cache_key, n_jobs);
     size_t            *owner = arena_array(a, size_t, n_jobs), n_spawns = 0;
 
+    for (size_t i = 0; temps && i < n_jobs; i++) {          /* before the first is written */
+        output_check(a, arena_printf(a, "%s/%s", temps, base_name(jobs[i].name)));
+        output_check(a, job_object_name(a, tc, &jobs[i]));
+    }
     for (size_t i = 0; i < n_jobs; i++) {
         struct cc_job *job = &jobs[i];
         struct argv   *v = &argvs[i];
@@ -442,7 +454,7 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
         argv_add_list(v, (const char *const[]){ "-", "-o", "-", NULL });
         v->item[v->count] = NULL;
         const char *source_path = temps ? arena_printf(a, "%s/%s", temps, base) : job->name;
-        if (temps && !o->spawn.dry_run) file_write(a, source_path, job->source);
+        if (temps && !o->spawn.dry_run) cc_save(a, source_path, job->source);
         keys[i] = job_key(a, tc, job, v);
         if (!o->spawn.dry_run && cache_get(tc->cache, a, keys[i], &job->object)) continue;
         inputs[i] = (struct spawn_file){ source_path, job->source };
@@ -459,5 +471,5 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
         job->object = spawns[s].output;
         cache_put(tc->cache, a, keys[owner[s]], job->object);
     }
-    for (size_t i = 0; temps && i < n_jobs; i++) file_write(a, job_object_name(a, tc, &jobs[i]), jobs[i].object);
+    for (size_t i = 0; temps && i < n_jobs; i++) cc_save(a, job_object_name(a, tc, &jobs[i]), jobs[i].object);
 }

@@ -59,6 +59,8 @@ struct bytes cc_hidden(struct arena *a, struct bytes source);
 /* The embedded file path ("runtime/run.c") with every #include "..." of an embedded file replaced by its text, #line kept right.  An
  * include is looked for beside the file that has it ("../" leads up), then by its own name. */
 struct bytes cc_expand(struct arena *a, const char *override_dir, const char *path);
+/* A file of --save-temps.  Dies rather than replace the product or an input. */
+void cc_save(struct arena *a, const char *path, struct bytes data);
 /* "runtime/run.c" -> "run.o", in the directory of --save-temps if there is one: the name -v prints.  For CC_DEVICE the ending is co, ptx or so. */
 const char *cc_object_name(struct arena *a, const struct toolchain *tc, const char *job_name);
 /* "clang ..." line that compiles a source of that kind by hand, for the head of an emitted file ("model.c" -> "model.o", "model.co", ...). */

@@ -489,6 +489,7 @@ static struct shard map_file(struct arena *a, const char *path)
         close(fd);
         die("%s: is not a regular file; give a .gguf file", path);
     }
+    input_remember(a, path);
     file.size = (size_t)st.st_size;
     if (file.size) {
         void *data = mmap(NULL, file.size, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -46,15 +46,25 @@ static const char *base_name(const char *path)
 
 /* ---- the header ---- */
 
-/* NAME.h and NAME.pc beside the product.  Dies rather than replace a file that forgec did not write. */
+/* NAME.h and NAME.pc beside the product. */
 static const char *beside(struct arena *a, const struct build_options *o, const char *out, const char *suffix)
 {
-    const char *path = arena_printf(a, "%.*s%s%s", (int)(base_name(out) - out), out, prefix_of(o), suffix);
-    if (strcmp(path, out) == 0 || file_is_same(path, out) || file_is_same(path, o->model_path)) die("%s would be the name of two files; choose another -o or --prefix", path);
-    if (!file_exists(path)) return path;
+    return arena_printf(a, "%.*s%s%s", (int)(base_name(out) - out), out, prefix_of(o), suffix);
+}
+
+/* Dies rather than replace a file that forgec did not write. */
+static void claim_beside(struct arena *a, const char *path)
+{
+    output_claim(a, path);
+    if (!file_exists(path)) return;
     const struct bytes old = file_read(a, path);
     if (!memmem(old.data, old.size, HEADER_MARK, strlen(HEADER_MARK))) die("%s was not written by forgec and will not be replaced; choose another -o or --prefix", path);
-    return path;
+}
+
+void library_claim(struct arena *a, const struct build_options *o, const char *out)
+{
+    claim_beside(a, beside(a, o, out, ".h"));
+    if (o->emit != EMIT_OBJ) claim_beside(a, beside(a, o, out, ".pc"));
 }
 
 /* Of everything that decides what the library computes and how its state looks. */
@@ -119,7 +129,7 @@ static void write_object(struct outfile *f, const struct library_input *in, cons
         die("%s: %llu bytes were announced, %llu written", f->path, (unsigned long long)object->file_bytes, (unsigned long long)(f->offset - begin));
 }
 
-static void write_product(struct arena *a, struct toolchain *tc, const struct library_input *in, const struct objfile *object, const char *out)
+static void write_product(struct arena *a, struct toolchain *tc, const struct library_input *in, const struct objfile *object, struct outset *set, const char *out)
 {
     const struct build_options *o = in->options;
     const char *member = arena_printf(a, "%s.o", prefix_of(o));
@@ -127,14 +137,18 @@ static void write_product(struct arena *a, struct toolchain *tc, const struct li
         const struct link_object objects[] = { { member, object->head } };
         const struct link_input input = { .profile = in->plan->profile, .objects = objects, .n_objects = 1, .soname = base_name(out),
                                           .weights_bytes = o->weights == WEIGHTS_EMBED ? in->weights_bytes : 0 };
-        link_executable(a, tc, &input, out, image_write, in->writer);
+        link_executable(a, tc, &input, set, out, image_write, in->writer);
         return;
     }
-    struct outfile f = outfile_open(a, out, 0666);
-    if (o->emit == EMIT_LIB) archive_begin(&f, a, member, object->file_bytes, library_symbols(a, prefix_of(o)));
-    write_object(&f, in, object);
-    if (o->emit == EMIT_LIB) archive_end(&f);
-    outfile_commit(&f);
+    struct outfile *f = outset_open(a, set, out, 0666);
+    if (o->emit == EMIT_LIB) archive_begin(f, a, member, object->file_bytes, library_symbols(a, prefix_of(o)));
+    write_object(f, in, object);
+    if (o->emit == EMIT_LIB) archive_end(f);
+}
+
+static void write_text(struct arena *a, struct outset *set, const char *path, struct bytes text)
+{
+    outfile_write(outset_open(a, set, path, 0666), text.data, text.size);
 }
 
 const char *library_build(struct arena *a, struct toolchain *tc, const struct library_input *in, const char *out)
@@ -157,20 +171,12 @@ const char *library_build(struct arena *a, struct toolchain *tc, const struct li
 
     in->writer->jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     in->writer->progress = !o->quiet && !o->cc.spawn.verbose && isatty(2);
-    struct outfile h = outfile_open(a, header, 0666);        /* what can fail with it fails before there is a product */
-    outfile_write(&h, text.data, text.size);
-    struct outfile c = { 0 };
-    if (pc) {
-        const struct bytes pc_text = emit_pc(a, prefix_of(o), in->plan->profile->name, base_name(out), in->code.data && o->emit == EMIT_LIB ? "-ldl" : NULL);
-        c = outfile_open(a, pc, 0666);
-        outfile_write(&c, pc_text.data, pc_text.size);
-    }
-    write_product(a, tc, in, &object, out);
-    cleanup_unlink_at_exit(out);                             /* of no use without what follows */
-    if (external) weights_file_write(a, weights, in->weights_hash, in->weights_bytes, image_write, in->writer);
-    outfile_commit(&h);
-    if (pc) outfile_commit(&c);
-    cleanup_forget(out);
+    struct outset set = { .n = 0 };
+    write_product(a, tc, in, &object, &set, out);
+    write_text(a, &set, header, text);
+    if (pc) write_text(a, &set, pc, emit_pc(a, prefix_of(o), in->plan->profile->name, base_name(out), in->code.data && o->emit == EMIT_LIB ? "-ldl" : NULL));
+    if (external) weights_file_write(a, &set, weights, in->weights_hash, in->weights_bytes, image_write, in->writer);
+    outset_commit(a, &set);
     return header;
 }
 

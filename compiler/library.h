@@ -23,6 +23,8 @@ bool library_wanted(const struct build_options *o);
 void library_check(struct arena *a, const struct build_options *o, const struct profile *p);
 /* "model.o", "libmodel.a", "libmodel.so" */
 const char *library_default_path(struct arena *a, const struct build_options *o);
+/* Announces (output_claim) what will lie beside the product out.  Dies rather than replace a file that forgec did not write. */
+void library_claim(struct arena *a, const struct build_options *o, const char *out);
 /* Writes the product out, with --weights external its weights, and then the header beside it, whose path it returns: all or none of them. */
 const char *library_build(struct arena *a, struct toolchain *tc, const struct library_input *in, const char *out);
 /* Says on stderr what lies beside the product, and of a shared library how programs find it. */

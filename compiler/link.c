@@ -148,7 +148,7 @@ static struct spawn_file *link_files(struct arena *a, const struct toolchain *tc
     const char *temps = tc->options.save_temps;
     files[n - 1] = (struct spawn_file){ temps ? arena_printf(a, "%s/forge_weights.ld", temps) : "forge_weights.ld", bytes_of(script) };
     for (size_t i = 0; i < n && temps && !tc->options.spawn.dry_run; i++)        /* so that a printed line can be run again */
-        file_write(a, files[i].name, files[i].data);
+        cc_save(a, files[i].name, files[i].data);
     return files;
 }
 
@@ -255,7 +255,7 @@ struct bytes link_relocatable(struct arena *a, struct toolchain *tc, const struc
     parts[1] = bytes_of(tc->lld_identity);
     for (size_t i = 0; i < n_objects; i++) {
         files[i] = (struct spawn_file){ cc_object_name(a, tc, objects[i].name), objects[i].data };
-        if (tc->options.save_temps && !dry_run) file_write(a, files[i].name, files[i].data);
+        if (tc->options.save_temps && !dry_run) cc_save(a, files[i].name, files[i].data);
         argv[count++] = files[i].name;
         parts[i + 2] = objects[i].data;
     }
@@ -324,17 +324,16 @@ static bool weights_move(uint8_t *elf, uint64_t size, uint64_t offset, uint64_t 
     return true;
 }
 
-void link_executable(struct arena *a, struct toolchain *tc, const struct link_input *input, const char *out_path,
+void link_executable(struct arena *a, struct toolchain *tc, const struct link_input *input, struct outset *set, const char *out_path,
                      link_write_weights *write_weights, void *context)
 {
     const char *missing = cc_target_missing(a, input->profile);
     if (missing) die("%s", missing);
     struct bytes linked = link_run(a, tc, input);
     if (tc->options.spawn.dry_run) return;
-    struct outfile f = outfile_open(a, out_path, 0777);
+    struct outfile *f = outset_open(a, set, out_path, 0777);
     if (!input->weights_bytes) {
-        outfile_write(&f, linked.data, linked.size);
-        outfile_commit(&f);
+        outfile_write(f, linked.data, linked.size);
         return;
     }
     const uint64_t offset = round_up(linked.size, input->profile->page_bytes);
@@ -342,11 +341,10 @@ void link_executable(struct arena *a, struct toolchain *tc, const struct link_in
     memcpy(image, linked.data, linked.size);
     if (!weights_move(image, linked.size, offset, input->weights_bytes))
         die("the linker did not give the weights a segment of their own; forgec needs lld (on Debian or Ubuntu: apt-get install lld-19)");
-    outfile_write(&f, image, linked.size);
-    outfile_pad(&f, offset);
-    write_weights(&f, context);
-    if (f.offset != offset + input->weights_bytes)
+    outfile_write(f, image, linked.size);
+    outfile_pad(f, offset);
+    write_weights(f, context);
+    if (f->offset != offset + input->weights_bytes)
         die("%s: %llu bytes of weights were announced, %llu written", out_path, (unsigned long long)input->weights_bytes,
-            (unsigned long long)(f.offset - offset));
-    outfile_commit(&f);
+            (unsigned long long)(f->offset - offset));
 }

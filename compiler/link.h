@@ -26,8 +26,8 @@ typedef void link_write_weights(struct outfile *f, void *context);
 /* All objects as one relocatable object (through the cache), for any machine.  Empty in a dry run. */
 struct bytes link_relocatable(struct arena *a, struct toolchain *tc, const struct link_object *objects, size_t n_objects);
 
-/* Links (through the cache) and writes out_path, mode 0755, atomically.  `forge_weights` (runtime/abi.h) is defined here.
- * Dies with the linker's messages on stderr; out_path is then as it was before. */
-void link_executable(struct arena *a, struct toolchain *tc, const struct link_input *input, const char *out_path,
+/* Links (through the cache) and writes out_path, mode 0755, as a file of the set.  `forge_weights` (runtime/abi.h) is defined here.
+ * Dies with the linker's messages on stderr. */
+void link_executable(struct arena *a, struct toolchain *tc, const struct link_input *input, struct outset *set, const char *out_path,
                      link_write_weights *write_weights, void *context);
 #endif

@@ -395,6 +395,7 @@ static void load_into(struct arena *a, struct profile *p, const char *name, stru
     const size_t length = strlen(name);
     if (depth == 0 && length > 5 && !strcmp(name + length - 5, ".yaml")) {
         p->path = name;
+        input_remember(a, name);
         text = file_read(a, name);
         const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
         p->name = arena_strndup(a, base, strlen(base) - 5);

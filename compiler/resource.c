@@ -21,6 +21,7 @@ bool resource_find(struct arena *a, const char *override_dir, const char *path, 
 {
     const char *file = override_path(a, override_dir, path);
     if (file && file_exists(file)) {
+        input_remember(a, file);
         *out = file_read(a, file);
         return true;
     }

@@ -5,8 +5,8 @@
 
 /* "OUT.weights" */
 const char *weights_file_path(struct arena *a, const char *out_path);
-/* struct forge_weights_header (runtime/abi.h), zeros up to offset 4096, then image_bytes bytes from write_weights.  Atomic.
- * weights_hash: 32 hex digits. */
-void weights_file_write(struct arena *a, const char *path, const char *weights_hash, uint64_t image_bytes,
+/* struct forge_weights_header (runtime/abi.h), zeros up to offset 4096, then image_bytes bytes from write_weights; a file of
+ * the set.  weights_hash: 32 hex digits. */
+void weights_file_write(struct arena *a, struct outset *set, const char *path, const char *weights_hash, uint64_t image_bytes,
                         link_write_weights *write_weights, void *context);
 #endif

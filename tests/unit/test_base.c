@@ -266,12 +266,103 @@ static void directory_make_makes_parents(void **state)
     assert_dies(directory_make(a, in_directory("plain/x")), "is not a directory");
 }
 
+static void write_pair(const char *product, const char *weights, char content)
+{
+    struct outset set = { .n = 0 };
+    outfile_write(outset_open(a, &set, product, 0755), &content, 1);
+    outfile_write(outset_open(a, &set, weights, 0644), &content, 1);
+    outset_commit(a, &set);
+}
+
+static char content_of(const char *path) { return (char)file_read(a, path).data[0]; }
+
+static void outset_is_all_or_nothing(void **state)
+{
+    (void)state;
+    const char *product = in_directory("pair"), *weights = in_directory("pair.weights");
+    write_pair(product, weights, '1');
+    write_pair(product, weights, '2');
+    assert_int_equal(content_of(product), '2');
+    assert_int_equal(content_of(weights), '2');
+    assert_int_equal(count_files("pair"), 2);
+
+    /* The product, renamed last, cannot be: the old weights come back, and what was not there goes. */
+    static struct outset set;
+    set.n = 0;
+    const char *blocked = in_directory("pair-blocked"), *fresh = in_directory("pair-fresh");
+    outset_open(a, &set, blocked, 0644);
+    outset_open(a, &set, fresh, 0644);
+    outfile_write(outset_open(a, &set, weights, 0644), "3", 1);
+    assert_int_equal(mkdir(blocked, 0777), 0);
+    assert_dies(outset_commit(a, &set), "pair-blocked: cannot rename the finished file into place: Is a directory");
+    assert_int_equal(content_of(weights), '2');
+    assert_false(file_exists(fresh));
+    assert_int_equal(rmdir(blocked), 0);
+    assert_int_equal(count_files("pair"), 2);
+    assert_int_equal(count_files("tmp"), 0);
+}
+
+/* Whoever renames last, both files are from one of the two. */
+static void outsets_do_not_mix(void **state)
+{
+    (void)state;
+    const char *product = in_directory("both"), *weights = in_directory("both.weights");
+    for (int round = 0; round < 200; round++) {
+        int go[2];
+        char ready;
+        assert_int_equal(pipe(go), 0);
+        for (char content = '1'; content <= '2'; content++)
+            if (fork() == 0) {
+                close(go[1]);
+                if (read(go[0], &ready, 1) != 0) _exit(1);
+                write_pair(product, weights, content);
+                _exit(0);
+            }
+        close(go[0]);
+        close(go[1]);
+        for (int i = 0, status; i < 2; i++) {
+            wait(&status);
+            assert_int_equal(status, 0);
+        }
+        assert_int_equal(content_of(product), content_of(weights));
+    }
+    assert_int_equal(count_files("both"), 2);
+}
+
+static void an_output_replaces_no_input(void **state)
+{
+    (void)state;
+    const char *input = in_directory("in"), *hard = in_directory("in-hard"), *soft = in_directory("in-soft"), *other = in_directory("in-other");
+    file_write(a, input, bytes_of("model"));
+    assert_int_equal(link(input, hard), 0);
+    assert_int_equal(symlink(input, soft), 0);
+    struct arena *b = arena_create();
+    file_write(b, other, bytes_of("x"));
+    input_remember(b, input);
+    const char *const wrong[] = { input, hard, soft, arena_printf(a, "%s/../%s/in", directory, strrchr(directory, '/') + 1) };
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        assert_dies(outfile_open(b, wrong[i], 0644), "the output would replace the input");
+        assert_dies(output_claim(b, wrong[i]), "the output would replace the input");
+    }
+    file_write(b, other, bytes_of("y"));
+    output_claim(b, other);
+    output_claim(b, in_directory("in-new"));
+    assert_dies(output_claim(b, in_directory("./in-new")), "would be the name of two outputs");
+    assert_dies(output_claim(b, other), "would be the name of two outputs");
+    outputs_forget(b);
+    output_check(b, other);
+    assert_string_equal((const char *)file_read(a, hard).data, "model");
+    assert_int_equal(count_files("tmp"), 0);
+    arena_destroy(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arena_gives_zeroed_aligned_memory), cmocka_unit_test(arena_dies_on_overflow),
         cmocka_unit_test(text_grows),                        cmocka_unit_test(printable_is_safe),
         cmocka_unit_test(messages_have_one_line_and_a_place), cmocka_unit_test(outfile_appears_only_when_committed),
+        cmocka_unit_test(outset_is_all_or_nothing), cmocka_unit_test(outsets_do_not_mix), cmocka_unit_test(an_output_replaces_no_input),
         cmocka_unit_test(die_removes_temporaries),           cmocka_unit_test(signal_removes_temporaries),
         cmocka_unit_test(file_errors_name_path_and_reason),  cmocka_unit_test(short_disk_leaves_nothing_behind),
         cmocka_unit_test(directory_make_makes_parents),

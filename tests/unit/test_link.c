@@ -89,13 +89,20 @@ static struct link_object compile(struct arena *a, struct toolchain *tc, const s
     return (struct link_object){ "program.o", job.object };
 }
 
+static void link_one(struct arena *a, struct toolchain *tc, const struct link_input *input, const char *out, link_write_weights *write, void *context)
+{
+    struct outset set = { .n = 0 };
+    link_executable(a, tc, input, &set, out, write, context);
+    outset_commit(a, &set);
+}
+
 static void build(struct arena *a, const char *target, bool is_static, uint64_t n, const char *out)
 {
     struct toolchain *tc = tools(a);
     struct profile   *p = profile_load(a, target, NULL);
     const struct link_object objects[] = { compile(a, tc, p), link_data_object(a, p, "forge_vocab", (struct bytes){ (const uint8_t *)"vocab", 5 }) };
     const struct link_input  input = { .profile = p, .objects = objects, .n_objects = 2, .is_static = is_static, .weights_bytes = n };
-    link_executable(a, tc, &input, out, write_pattern, &n);
+    link_one(a, tc, &input, out, write_pattern, &n);
 }
 
 static const char *run_program(struct arena *a, const char *const *argv)
@@ -204,7 +211,7 @@ static void six_gigabytes(void **state)
     const struct link_object objects[] = { compile(a, tc, p), link_data_object(a, p, "forge_vocab", (struct bytes){ (const uint8_t *)"vocab", 5 }) };
     for (int is_static = 0; is_static < 2; is_static++) {
         const struct link_input input = { .profile = p, .objects = objects, .n_objects = 2, .is_static = is_static, .weights_bytes = n };
-        link_executable(a, tc, &input, out, write_huge, &n);
+        link_one(a, tc, &input, out, write_huge, &n);
         assert_string_equal(run_program(a, (const char *const[]){ out, arena_printf(a, "%llu", (unsigned long long)n), NULL }),
                             arena_printf(a, "%llu 0 8 0 a 1.414\n", (unsigned long long)(5 * n)));
         unlink(out);
@@ -235,7 +242,7 @@ static void failures_leave_nothing(void **state)
     struct link_input input = { .profile = p, .objects = objects, .n_objects = 2, .weights_bytes = 10 };
     const char *out = arena_printf(a, "%s/absent", s->directory);
     die_handler = on_die;
-    if (!setjmp(escape)) link_executable(a, tc, &input, out, write_too_little, NULL);
+    if (!setjmp(escape)) link_one(a, tc, &input, out, write_too_little, NULL);
     assert_non_null(strstr(message, "10 bytes of weights were announced, 1 written"));
     assert_false(file_exists(out));
     if (!setjmp(escape)) toolchain_open(a, &(struct cc_options){ .clang = "/bin/true" });
@@ -268,7 +275,10 @@ static void external_weights(void **state)
     struct arena   *a = s->arena;
     uint64_t        n = SMALL;
     const char     *path = weights_file_path(a, arena_printf(a, "%s/model", s->directory));
-    weights_file_write(a, path, "0123456789abcdef0123456789abcdef", n, write_pattern, &n);
+    struct outset   set = { .n = 0 };
+    weights_file_write(a, &set, path, "0123456789abcdef0123456789abcdef", n, write_pattern, &n);
+    assert_false(file_exists(path));
+    outset_commit(a, &set);
     const struct bytes file = file_read(a, path);
     struct forge_weights_header header;
     assert_int_equal(file.size, 4096 + SMALL);
