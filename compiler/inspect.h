@@ -4,6 +4,6 @@
 #include "gguf.h"
 
 /* To stdout.  json: one object with "file", "keys", "tensors" and "types"; integers are exact to 64 bits, arrays are cut to
- * their first items, strings are ASCII (\uXXXX for the rest, U+FFFD for bytes that are not UTF-8).  Dies if stdout fails. */
+ * their first items, strings are ASCII (\uXXXX for the rest, U+FFFD for bytes that are not UTF-8).  stdout is not flushed. */
 void inspect_print(struct arena *a, const struct gguf *g, bool json);
 #endif

@@ -86,6 +86,36 @@ static const char *const aliases[][2] = {
     { "--simple-io", NULL },
 };
 
+/* What llama.cpp's programs have and these need not: all layers are where the program was built to run, weights are mapped as they lie. */
+enum value { NO_VALUE, ONE_VALUE, MAYBE_VALUE };
+static const struct { const char *name; enum value value; } meaningless[] = {
+    { "-ngl", ONE_VALUE }, { "--gpu-layers", ONE_VALUE }, { "--n-gpu-layers", ONE_VALUE }, { "-fa", MAYBE_VALUE }, { "--flash-attn", MAYBE_VALUE },
+    { "--mlock", NO_VALUE }, { "--mmap", NO_VALUE }, { "--no-mmap", NO_VALUE }, { "-nkvo", NO_VALUE }, { "--no-kv-offload", NO_VALUE },
+    { "-b", ONE_VALUE }, { "--batch-size", ONE_VALUE }, { "-tb", ONE_VALUE }, { "--threads-batch", ONE_VALUE },
+};
+
+/* on, off and the like: older versions of llama.cpp have -fa without them. */
+static bool is_switch(const char *text)
+{
+    static const char *const words[] = { "on", "off", "auto", "true", "false", "enabled", "disabled", "0", "1", "-1" };
+    for (size_t i = 0; text != NULL && i < sizeof words / sizeof words[0]; i++) if (strcmp(text, words[i]) == 0) return true;
+    return false;
+}
+
+/* If argv[*i] is such a flag, it is noted and *i stands at the last argument that belongs to it. */
+static bool take_meaningless(struct forge_options *o, int argc, char **argv, int *i, size_t n, bool has_value)
+{
+    for (size_t k = 0; k < sizeof meaningless / sizeof meaningless[0]; k++) {
+        if (strlen(meaningless[k].name) != n || memcmp(meaningless[k].name, argv[*i], n) != 0) continue;
+        if (o->n_ignored < MAX_IGNORED) o->ignored[o->n_ignored++] = meaningless[k].name;
+        const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
+        const enum value value = has_value ? NO_VALUE : meaningless[k].value;
+        if ((value == ONE_VALUE && next != NULL) || (value == MAYBE_VALUE && is_switch(next))) ++*i;
+        return true;
+    }
+    return false;
+}
+
 static const struct option *find_option(const char *name, size_t n, bool bench)
 {
     for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
@@ -225,7 +255,7 @@ enum forge_status options_parse(struct forge_options *o, int argc, char **argv, 
         const size_t n = equals != NULL ? (size_t)(equals - name) : strlen(name);
         bool ignored = false;
         for (size_t k = 0; k < sizeof aliases / sizeof aliases[0]; k++) ignored |= aliases[k][1] == NULL && strcmp(aliases[k][0], name) == 0;
-        if (ignored) continue;
+        if (ignored || take_meaningless(o, argc, argv, &i, n, equals != NULL)) continue;
         const struct option *option = find_option(name, n, bench);
         if (option == NULL) {
             if (name[0] == '-') return error_set(error, FORGE_USAGE, "unknown option %s%s (--help lists all)", name,

@@ -13,7 +13,7 @@
 
 enum forge_mode { MODE_RUN, MODE_CHAT, MODE_BENCH, MODE_PERPLEXITY, MODE_TOKENIZE, MODE_CHECK, MODE_INFO, MODE_VERSION, MODE_HELP };
 
-enum { MAX_STOPS = 32, MAX_BIASES = 256, MAX_LIST = 16 };
+enum { MAX_STOPS = 32, MAX_BIASES = 256, MAX_LIST = 16, MAX_IGNORED = 16 };
 
 struct forge_options {
     enum forge_mode mode;
@@ -34,6 +34,9 @@ struct forge_options {
 
     const char *weights_path, *verify_weights, *target, *logits_path;
     bool    random_weights, no_graph;
+
+    const char *ignored[MAX_IGNORED]; /* flags of llama.cpp's programs that mean nothing here */
+    size_t      n_ignored;
 
     const char *bench_prompt, *bench_predict, *bench_depth;        /* lists of numbers */
     int32_t bench_repeat;

@@ -17,16 +17,20 @@
 #include "tokenize.h"
 
 static volatile sig_atomic_t interrupted;
+static bool stderr_is_terminal;
 
 /* The first Ctrl-C ends the work at the next token; a second one does not wait for it. */
 static void on_interrupt(int signal)
 {
     (void)signal;
-    if (interrupted++) _exit(FORGE_INTERRUPTED);
+    if (!interrupted++) return;
+    if (stderr_is_terminal && write(STDERR_FILENO, "\n", 1) < 0) { }            /* after the terminal's ^C */
+    _exit(FORGE_INTERRUPTED);
 }
 
 static void install_signals(void)
 {
+    stderr_is_terminal = isatty(STDERR_FILENO);
     struct sigaction action = { .sa_handler = on_interrupt };    /* no SA_RESTART: a read of the prompt must end */
     sigaction(SIGINT, &action, NULL);
     action.sa_handler = SIG_IGN;                                 /* a closed pipe is an error of write, with its own exit code */
@@ -51,6 +55,9 @@ static uint64_t fresh_seed(void)
     return (uint32_t)(t.tv_nsec ^ t.tv_sec);
 }
 
+/* How many tokens to generate: -1 until the end of the text or the context. */
+static int64_t tokens_wanted(const struct forge_options *o) { return o->n_predict != INT32_MIN ? o->n_predict : o->logits_path != NULL ? 0 : -1; }
+
 static enum forge_status prepare_options(struct forge_options *o, const struct forge_program *p, struct forge_error *error)
 {
     options_sampling_defaults(o, &p->sampling);
@@ -65,8 +72,10 @@ static enum forge_status prepare_options(struct forge_options *o, const struct f
         if (strlen(o->stops[i]) != n) return error_set(error, FORGE_USAGE, "--reverse-prompt: \\0 cannot be part of the text");
     }
     if (o->escape && o->system != NULL) unescape((char *)(uintptr_t)o->system);
-    if (p->vocab == NULL && o->mode == MODE_RUN && !o->print_tokens)
+    if (p->vocab == NULL && o->mode == MODE_RUN && o->tokens == NULL)
         return error_set(error, FORGE_USAGE, "the model has no tokenizer: give token ids with --tokens and --print-tokens");
+    if (p->vocab == NULL && o->mode == MODE_RUN && !o->print_tokens && tokens_wanted(o) != 0)
+        return error_set(error, FORGE_USAGE, "the model has no tokenizer: --print-tokens prints ids in place of text");
     return FORGE_OK;
 }
 
@@ -132,6 +141,7 @@ static enum forge_status complete(struct forge_session *s, const struct forge_to
                                   struct forge_error *error)
 {
     const struct forge_options *o = s->options;
+    if (tokens->n == 0 && o->tokens != NULL) return error_set(error, FORGE_USAGE, "--tokens: the list is empty");
     if (tokens->n == 0)
         return error_set(error, FORGE_USAGE, "the prompt is empty and the model has no token that begins a text");
     if (tokens->n > s->engine->n_ctx)
@@ -140,7 +150,7 @@ static enum forge_status complete(struct forge_session *s, const struct forge_to
     if (o->logits_path != NULL) TRY(write_logits(s, tokens->ids, tokens->n, error));
     else TRY(session_prompt(s, tokens->ids, tokens->n, error));
 
-    const int64_t n_predict = o->n_predict != INT32_MIN ? o->n_predict : o->logits_path != NULL ? 0 : -1;
+    const int64_t n_predict = tokens_wanted(o);
     enum forge_ending ending;
     TRY(session_generate(s, n_predict, &ending, error));
     if ((n_predict != 0 && isatty(STDOUT_FILENO) && s->out.last != '\n') || (o->print_tokens && s->n_printed > 0))
@@ -189,12 +199,30 @@ static bool flag_of(const char *variable)
     return value != NULL && *value != 0 && strcmp(value, "0") != 0;
 }
 
+/* Was the program built for a GPU (or for a CPU), perhaps among others? */
+static bool built_for(bool gpu)
+{
+    for (uint32_t i = 0; i < forge_n_programs; i++) if ((forge_programs[i]->gpu != NULL) == gpu) return true;
+    return false;
+}
+
+/* Options without a meaning in this program: said, or refused. */
+static enum forge_status check_meaning(const struct forge_options *o, struct forge_error *error)
+{
+    if (o->no_graph && !built_for(true)) return error_set(error, FORGE_USAGE, "--no-graph: this program was built for no GPU");
+    if (o->n_threads > 0 && !built_for(false)) fprintf(stderr, "--threads means nothing here: this program computes on the GPU\n");
+    for (size_t i = 0; i < o->n_ignored; i++) fprintf(stderr, i > 0 ? ", %s" : "%s", o->ignored[i]);
+    if (o->n_ignored > 0) fprintf(stderr, ": llama.cpp's, and without a meaning here\n");
+    return FORGE_OK;
+}
+
 static enum forge_status run_engine(struct forge_options *o, const struct forge_program *p, struct forge_error *error)
 {
     struct forge_engine engine;
     const struct forge_weights_source source = { o->weights_path, o->random_weights, !o->quiet, strcmp(o->verify_weights, "load") == 0 };
     const uint32_t n_threads = p->gpu != NULL ? 1 : o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(p->max_threads);
     const uint32_t n_ctx = o->mode == MODE_PERPLEXITY ? 0 : (uint32_t)o->n_ctx;
+    TRY(check_meaning(o, error));
     if (o->random_weights && o->mode != MODE_BENCH) return error_set(error, FORGE_USAGE, "--random-weights goes with --bench only");
     if (o->chunk > 0 && (uint32_t)o->chunk > p->chunk)
         return error_set(error, FORGE_USAGE, "--ubatch-size: %d, the program was built for up to %u", o->chunk, p->chunk);
@@ -252,7 +280,7 @@ int main(int argc, char **argv)
     const enum forge_status status = run(argc, argv, &error);
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL, *name = argc == 0 ? "program" : slash != NULL ? slash + 1 : argv[0];
     if (status == FORGE_INTERRUPTED) {
-        if (isatty(STDERR_FILENO)) fprintf(stderr, "\n");        /* after the terminal's ^C */
-    } else if (status != FORGE_OK) fprintf(stderr, "%s: %s\n", name, error.text);
+        if (stderr_is_terminal) fprintf(stderr, "\n");           /* after the terminal's ^C */
+    } else if (status != FORGE_OK && error.text[0] != 0) fprintf(stderr, "%s: %s\n", name, error.text);
     return (int)status;
 }

@@ -16,6 +16,7 @@ enum forge_status write_all(int fd, const void *bytes, size_t n, const char *nam
             poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1);
             continue;
         }
+        if (written < 0 && errno == EPIPE && fd == STDOUT_FILENO) return error_set(error, FORGE_BAD_OUTPUT, "%s", "");
         if (written < 0) return error_set(error, FORGE_BAD_OUTPUT, "cannot write to %s: %s", name, strerror(errno));
         at += written;
         n -= (size_t)written;
@@ -27,7 +28,10 @@ enum forge_status flush_stdout(struct forge_error *error)
 {
     const bool failed = ferror(stdout) != 0;                    /* in an earlier printf, whose errno is gone */
     if (fflush(stdout) == 0 && !failed) return FORGE_OK;
-    return error_set(error, FORGE_BAD_OUTPUT, failed ? "cannot write to stdout" : "cannot write to stdout: %s", strerror(errno));
+    const int why = errno;
+    struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    if (poll(&out, 1, 0) == 1 && (out.revents & POLLERR)) return error_set(error, FORGE_BAD_OUTPUT, "%s", "");
+    return error_set(error, FORGE_BAD_OUTPUT, failed ? "cannot write to stdout" : "cannot write to stdout: %s", strerror(why));
 }
 
 void stream_open(struct forge_stream *s, int fd) { *s = (struct forge_stream){ .fd = fd }; }

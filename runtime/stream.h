@@ -23,10 +23,10 @@ enum forge_status stream_write(struct forge_stream *stream, const char *bytes, s
 /* The end of the text: an unfinished sequence becomes U+FFFD. */
 enum forge_status stream_end(struct forge_stream *stream, struct forge_error *error);
 
-/* write(2) until all is out. */
+/* write(2) until all is out. FORGE_BAD_OUTPUT has no sentence where fd is stdout and its reader has gone: `| head` is no error to tell. */
 enum forge_status write_all(int fd, const void *bytes, size_t n, const char *name, struct forge_error *error);
 
-/* What was printed with stdio is out, all of it. */
+/* What was printed with stdio is out, all of it; else as write_all. */
 enum forge_status flush_stdout(struct forge_error *error);
 
 #endif

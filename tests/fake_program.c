@@ -82,22 +82,24 @@ static const struct forge_vocab_header vocab = { .n_tokens = N_VOCAB, .max_token
 
 static const char *const features[] = { FAKE_FEATURES, NULL };
 
-static const struct forge_program fake = {
-    .abi_version = FORGE_ABI_VERSION, .n_vocab = N_VOCAB, .n_ctx = N_CTX, .n_embd = 8, .n_layer = 4, .chunk = CHUNK,
-    .max_threads = MAX_THREADS, .n_decode = N_LAUNCHES, .n_prefill = N_LAUNCHES, .decode = launches, .prefill = launches,
-    .arena_bytes = sizeof(struct arena), .kv_bytes = N_CTX * 4, .weights_bytes = 1 << 20, .read_bytes = 1 << 20,
-    .kv_bytes_per_token = 4, .n_parameters = 1000000, .model_name = "fake \"model\"", .architecture = "fake", .formats = "F32 1",
-    .model_hash = "0123456789abcdef0123456789abcdef", .weights_hash = "fedcba9876543210fedcba9876543210", .target = "fake",
-    .options = "--fuse layer", .compiler = "by hand", .features = features, .vocab = (const uint8_t *)&vocab,
-#ifdef FAKE_CHAT
-    .chat_template = FAKE_CHAT,
+#ifndef FAKE_CHAT
+#define FAKE_CHAT NULL
 #endif
-    .sampling = { -1, -1, -1, -1, -1, -1 },
-};
+/* "mute" has no tokenizer. */
+#define FAKE(name, tokenizer) { \
+    .abi_version = FORGE_ABI_VERSION, .n_vocab = N_VOCAB, .n_ctx = N_CTX, .n_embd = 8, .n_layer = 4, .chunk = CHUNK, \
+    .max_threads = MAX_THREADS, .n_decode = N_LAUNCHES, .n_prefill = N_LAUNCHES, .decode = launches, .prefill = launches, \
+    .arena_bytes = sizeof(struct arena), .kv_bytes = N_CTX * 4, .weights_bytes = 1 << 20, .read_bytes = 1 << 20, \
+    .kv_bytes_per_token = 4, .n_parameters = 1000000, .model_name = "fake \"model\"", .architecture = "fake", .formats = "F32 1", \
+    .model_hash = "0123456789abcdef0123456789abcdef", .weights_hash = "fedcba9876543210fedcba9876543210", .target = name, \
+    .options = "--fuse layer", .compiler = "by hand", .features = features, .vocab = tokenizer, .chat_template = FAKE_CHAT, \
+    .sampling = { -1, -1, -1, -1, -1, -1 }, \
+}
+static const struct forge_program fake = FAKE("fake", (const uint8_t *)&vocab), mute = FAKE("mute", NULL);
 static const struct forge_program other = { .abi_version = FORGE_ABI_VERSION, .target = "elsewhere", .features = (const char *const[]){ "no-such-feature", NULL } };
 
-const struct forge_program *const forge_programs[] = { &other, &fake };
-const uint32_t forge_n_programs = 2;
+const struct forge_program *const forge_programs[] = { &other, &fake, &mute };
+const uint32_t forge_n_programs = 3;
 #ifdef FAKE_EXTERNAL
 const uint8_t *const forge_weights = NULL;
 #else

@@ -68,6 +68,11 @@ stdin=$tmp/prompt; check stdin 0 "$fake" -q -n 12 --temp 0; out_is "$greedy"; st
 check context-default 0 "$fake" -q -p Once -n 12 --temp 0 -c 0; out_is "$greedy"
 check prompt-as-option 0 "$fake" -q -p --bench -n 3 --temp 0 --echo; out_has "--bench"
 check llama-flags 0 "$fake" -q -p Once --n-predict 12 --temperature 0 -no-cnv --color --no-warmup --simple-io; out_is "$greedy"
+check llama-meaningless 0 "$fake" -q -ngl 99 -fa on --mlock --no-mmap -b 512 --threads-batch 4 -p Once -n 12 --temp 0; out_is "$greedy"
+[ "$(cat "$tmp/err")" = "-ngl, -fa, --mlock, --no-mmap, -b, --threads-batch: llama.cpp's, and without a meaning here" ] || bad "not the one line"
+check llama-flag-forms 0 "$fake" -q --n-gpu-layers=99 --flash-attn -fa -p Once -n 12 --temp 0 --flash-attn auto; out_is "$greedy"; err_has "--n-gpu-layers, --flash-attn, -fa, --flash-attn:"
+check llama-flag-alone 2 "$fake" -q on -p Once; err_has "unexpected argument 'on'"
+check no-graph-cpu 2 "$fake" -p x -n 1 --no-graph; err_has "built for no GPU"
 check escape 0 "$fake" -q -e -p '\x4fnc\x65' -n 12 --temp 0; out_is "$greedy"
 check seed 0 "$fake" -q -p Once -s 5 -n 40; seeded=$(cat "$tmp/out")
 check seed-again 0 "$fake" -q -p Once -s 5 -n 40; out_is "$seeded"
@@ -91,7 +96,13 @@ out_is "$(printf %s "$greedy" | head -c 3 | od -An -tu1 | tr -s ' ' | sed 's/^ /
 echo "256 79,110 99 101" > "$tmp/ids"
 check tokens-file 0 "$fake" -q --tokens "@$tmp/ids" -n 3 --temp 0 --print-tokens; out_is "$ids"
 check tokens-range 2 "$fake" --tokens "1 300"; err_has "below 300"
-check tokens-none 2 "$fake" --tokens "" -n 1; err_has "empty"
+check tokens-none 2 "$fake" --tokens "" -n 1; err_has "--tokens: the list is empty"
+check mute-text 2 "$fake" --target mute -p x; err_has "give token ids with --tokens"
+check mute-ids 2 "$fake" --target mute --tokens 1,2 -n 1; err_has "--print-tokens prints ids"
+check mute-print 0 "$fake" -q --target mute --tokens "256 79 110 99 101" -n 3 --temp 0 --print-tokens; out_is "$ids"
+check mute-logits 0 "$fake" -q --target mute --tokens 1,2 --logits "$tmp/l1"; [ "$(wc -c < "$tmp/l1")" -eq $((2 * 300 * 4)) ] || bad "size of the logits"
+check mute-logits-none 0 "$fake" -q --target mute --tokens 1,2 --logits "$tmp/l1" -n 0; out_is ""; err_empty
+check mute-logits-text 2 "$fake" -q --target mute --tokens 1,2 --logits "$tmp/l1" -n 1; err_has "--print-tokens prints ids"
 
 # odd prompts
 check empty 0 "$fake" -q -p "" -n 3
@@ -206,6 +217,13 @@ done
 name=pipe; tests=$((tests + 1))
 { "$fake" -q -p x --ignore-eos -n 900 2> "$tmp/err"; echo $? > "$tmp/code"; } | head -c 10 > /dev/null
 [ "$(cat "$tmp/code")" -eq 7 ] || bad "exit code $(cat "$tmp/code"), wanted 7"
+[ ! -s "$tmp/err" ] || bad "a message, though the reader has gone on purpose"
+for mode in "--help" "--info" "--tokenize -p x" "--bench -p 8 -n 4 -r 1"; do
+    name="pipe $mode"; tests=$((tests + 1))
+    { sleep 0.1; "$fake" $mode 2> "$tmp/err"; echo $? > "$tmp/code"; } | true
+    [ "$(cat "$tmp/code")" -eq 7 ] || bad "exit code $(cat "$tmp/code"), wanted 7"
+    [ ! -s "$tmp/err" ] || bad "a message"
+done
 name=closed; tests=$((tests + 1))
 "$fake" -q -p x -n 4 >&- 2> "$tmp/err"; [ $? -eq 7 ] || bad "exit code, wanted 7"
 
@@ -292,6 +310,7 @@ gpu_runs() {
     check simt-two-cpu 0 env FORGE_HIP_LIBRARY=/none/lib.so "$o" -q -p a -n 4 --temp 0; err_has "x86-64-v3 runs instead of simt32: "; err_has "/none/lib.so"; text=$(cat "$tmp/out")
     check simt-two-gpu 0 env "$lib" "$o" -p a -n 4 --temp 0; out_is "$text"; err_has "emulator of lanes"
     check simt-two-small 0 env "$lib" FORGE_SIMT_MEMORY=100000 "$o" -q -p a -n 4 --temp 0; out_is "$text"; err_has "x86-64-v3 runs instead of simt32: "; err_has "free"
+    check simt-two-threads 0 env "$lib" "$o" -q -p a -n 4 --temp 0 -t 2 --no-graph; out_is "$text"; err_empty
     check simt-two-chosen 0 env "$lib" "$o" -q --target x86-64-v3 -p a -n 4 --temp 0; out_is "$text"; err_empty
     check simt-two-insist 8 env FORGE_HIP_LIBRARY=/none/lib.so "$o" --target simt32 -p a; err_has "/none/lib.so"
     check simt-two-unknown 2 "$o" --target sm_90 -p a; err_has "simt32, x86-64-v3"
@@ -304,6 +323,9 @@ gpu_runs() {
     done
     check simt-external-none 4 env "$lib" "$o" --target simt32 -p a; err_has "-m FILE"
     rm -f "$o" "$tmp/o/moved"
+    check simt-one 0 "$forgec" build "$m" -t "$t" -q -o "$o"; err_empty
+    check simt-one-threads 0 env "$lib" "$o" -q -p a -n 4 --temp 0 -t 2; out_is "$text"; err_has "--threads means nothing here"
+    rm -f "$o"
     check simt-verify 0 env "$lib" "$forgec" verify "$m" -t "$t,x86-64-v3" --tokens 5; out_has "simt32"; out_has "x86-64-v3"; err_empty
     check simt-verify-one 0 env "$lib" "$forgec" verify "$m" -t "$t" --ctx 1 --kv q8_0 --json; out_has '"ok":	true'; err_empty
     check simt-compare 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse layer,layer -p 4 -n 2 -r 1; err_empty
@@ -321,7 +343,7 @@ assert layer["bytes_per_token"] < none["bytes_per_token"] and layer["floor_bytes
 assert layer["logits_max_abs_relative"] < 0.02
 ' < "$tmp/out" 2> "$tmp/err" || bad "not the JSON of two levels"
     fi
-    refuse simt-compare-threads 1 "failed with exit code 2" env "$lib" "$forgec" compare "$m" -t "$t" --fuse layer --threads 1000
+    refuse simt-compare-threads 2 "--threads is for a CPU" env "$lib" "$forgec" compare "$m" -t "$t" --fuse layer --threads 2
     [ ! -e /dev/stdout ] || [ -L /dev/stdout ] || bad "/dev/stdout is no link any more"
 }
 
