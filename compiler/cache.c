@@ -1,4 +1,6 @@
-/* cache.c -- one file per entry, DIR/ab/abcd...: a 32-byte header (magic, size, hash of the data), then the data. */
+/* cache.c -- one file per entry, DIR/ab/abcd...: a 32-byte header (magic, size, hash of the data), then the data.
+ * What lies here becomes a program, so nothing counts that another user could have written: DIR, its folders and the entries are the user's own,
+ * nobody else may write them, and none is a symbolic link.  Files are opened from their folder, so that none is exchanged in between. */
 #include "cache.h"
 #include <dirent.h>
 #include <errno.h>
@@ -60,10 +62,56 @@ const char *cache_key_hex(struct arena *a, struct cache_key key)
     return arena_printf(a, "%016llx%016llx", (unsigned long long)key.high, (unsigned long long)key.low);
 }
 
-static const char *entry_path(const struct cache *c, struct arena *a, struct cache_key key)
+/* Says so once; from then on every look-up misses and every store does nothing. */
+static void refuse(struct cache *c, struct arena *a, const char *folder, const char *why)
 {
-    const char *hex = cache_key_hex(a, key);
-    return arena_printf(a, "%s/%.2s/%s", c->directory, hex, hex);
+    warn("%s %s: nothing is kept there or taken from it; remove it, or give another place by XDG_CACHE_HOME", arena_printf(a, "%s%s%s", c->directory,
+         *folder ? "/" : "", folder), why);
+    c->directory = NULL;
+}
+
+/* NULL when nobody else can have written it. */
+static const char *not_ours(const struct stat *st)
+{
+    return st->st_uid != geteuid() ? "belongs to another user" : st->st_mode & (S_IWGRP | S_IWOTH) ? "can be written by others" : NULL;
+}
+
+/* A descriptor of that name in `at`, -1 where there is none; refuses what is not the user's own.  make: where it is missing. */
+static int open_own(struct cache *c, struct arena *a, int at, const char *name, const char *folder, bool make)
+{
+    if (make && mkdirat(at, name, 0700) && errno != EEXIST) return -1;
+    const int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0) {
+        if (!fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) && !S_ISDIR(st.st_mode)) refuse(c, a, folder, S_ISLNK(st.st_mode) ? "is a symbolic link" : "is not a directory");
+        return -1;
+    }
+    const char *why = fstat(fd, &st) ? "cannot be examined" : not_ours(&st);
+    if (!why) return fd;
+    refuse(c, a, folder, why);
+    close(fd);
+    return -1;
+}
+
+static bool make_parents(struct arena *a, const char *path)
+{
+    char *copy = arena_strdup(a, path);
+    for (char *slash = copy; (slash = strchr(slash + 1, '/')); *slash = '/') {
+        *slash = 0;
+        if (mkdir(copy, 0700) && errno != EEXIST) return false;
+    }
+    return true;
+}
+
+/* The folder DIR/name, -1 where there is none. */
+static int open_folder(struct cache *c, struct arena *a, const char *name, bool make)
+{
+    if (make && !make_parents(a, c->directory)) return -1;
+    const int top = open_own(c, a, AT_FDCWD, c->directory, "", make);
+    if (top < 0) return -1;
+    const int fd = open_own(c, a, top, name, name, make);
+    close(top);
+    return fd;
 }
 
 static bool read_all(int fd, void *data, size_t size)
@@ -88,105 +136,117 @@ static bool write_all(int fd, const void *data, size_t size)
     return true;
 }
 
+static bool read_entry(struct arena *a, int fd, struct bytes *out)
+{
+    struct stat         st;
+    struct entry_header header;
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || not_ours(&st) || st.st_size < (off_t)sizeof header || !read_all(fd, &header, sizeof header) ||
+        memcmp(header.magic, entry_magic, sizeof entry_magic) || header.size != (uint64_t)st.st_size - sizeof header) return false;
+    uint8_t *data = arena_alloc(a, header.size + 1);
+    if (!read_all(fd, data, header.size)) return false;
+    const XXH128_hash_t hash = XXH3_128bits(data, header.size);
+    *out = (struct bytes){ data, header.size };
+    return hash.high64 == header.hash_high && hash.low64 == header.hash_low;
+}
+
 bool cache_get(struct cache *c, struct arena *a, struct cache_key key, struct bytes *out)
 {
     if (!c->directory) return false;
-    const char *path = entry_path(c, a, key);
-    const int   fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    struct stat         st;
-    struct entry_header header;
-    bool good = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof header && read_all(fd, &header, sizeof header) &&
-                !memcmp(header.magic, entry_magic, sizeof entry_magic) && header.size == (uint64_t)st.st_size - sizeof header;
-    if (good) {
-        uint8_t *data = arena_alloc(a, header.size + 1);
-        good = read_all(fd, data, header.size);
-        const XXH128_hash_t hash = XXH3_128bits(data, good ? header.size : 0);
-        good = good && hash.high64 == header.hash_high && hash.low64 == header.hash_low;
-        *out = (struct bytes){ data, header.size };
-    }
+    const char *hex = cache_key_hex(a, key);
+    const int   folder = open_folder(c, a, arena_strndup(a, hex, 2), false);
+    if (folder < 0) return false;
+    const int  fd = openat(folder, hex, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const bool good = fd >= 0 && read_entry(a, fd, out);
     /* the time of last use decides what goes first */
     if (good) futimens(fd, NULL);
-    close(fd);
-    if (!good) unlink(path);
+    else      unlinkat(folder, hex, 0);
+    if (fd >= 0) close(fd);
+    close(folder);
     return good;
 }
 
-static bool make_directories(struct arena *a, const char *path)
-{
-    char *copy = arena_strdup(a, path);
-    for (char *slash = strchr(copy + 1, '/');; slash = strchr(slash + 1, '/')) {
-        if (slash) *slash = 0;
-        if (mkdir(copy, 0700) && errno != EEXIST) return false;
-        if (!slash) return true;
-        *slash = '/';
-    }
-}
-
-struct old_entry { const char *path; uint64_t size; struct timespec used; };
+struct old_entry { const char *name; uint64_t size; struct timespec used; };      /* the name's first two letters are its folder's */
 
 static int older_first(const void *x, const void *y)
 {
     const struct old_entry *l = x, *r = y;
     if (l->used.tv_sec != r->used.tv_sec) return l->used.tv_sec < r->used.tv_sec ? -1 : 1;
     if (l->used.tv_nsec != r->used.tv_nsec) return l->used.tv_nsec < r->used.tv_nsec ? -1 : 1;
-    return 0;
+    return strcmp(l->name, r->name);
+}
+
+struct old_list { struct old_entry *items; size_t count, capacity; uint64_t bytes; };
+
+static void list_entry(struct arena *a, struct old_list *list, int folder, const char *name)
+{
+    struct stat st;
+    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode)) return;
+    if (strstr(name, ".tmp")) {                          /* left by a killed process */
+        if (time(NULL) - st.st_mtime > STALE_TEMPORARY_SECONDS) unlinkat(folder, name, 0);
+        return;
+    }
+    if (list->count == list->capacity) {
+        struct old_entry *grown = arena_array(a, struct old_entry, list->capacity = list->capacity ? 2 * list->capacity : 256);
+        if (list->count) memcpy(grown, list->items, list->count * sizeof *grown);
+        list->items = grown;
+    }
+    list->items[list->count++] = (struct old_entry){ arena_strdup(a, name), (uint64_t)st.st_size, st.st_mtim };
+    list->bytes += (uint64_t)st.st_size;
 }
 
 /* Removes what was used longest ago until a quarter of the limit is free, once the limit is passed. */
 static void trim(struct cache *c, struct arena *a)
 {
-    size_t   count = 0, capacity = 256;
-    uint64_t total = 0;
-    struct old_entry *list = arena_array(a, struct old_entry, capacity);
-    for (unsigned folder = 0; folder < 256; folder++) {
-        const char *directory = arena_printf(a, "%s/%02x", c->directory, folder);
-        DIR        *stream = opendir(directory);
-        if (!stream) continue;
-        for (struct dirent *entry; (entry = readdir(stream));) {
-            if (entry->d_name[0] == '.') continue;
-            struct stat st;
-            const char *path = arena_printf(a, "%s/%s", directory, entry->d_name);
-            if (lstat(path, &st) || !S_ISREG(st.st_mode)) continue;
-            if (strstr(entry->d_name, ".tmp")) {         /* left by a killed process */
-                if (time(NULL) - st.st_mtime > STALE_TEMPORARY_SECONDS) unlink(path);
-                continue;
-            }
-            if (count == capacity) {
-                struct old_entry *grown = arena_array(a, struct old_entry, capacity * 2);
-                memcpy(grown, list, count * sizeof *list);
-                list = grown;
-                capacity *= 2;
-            }
-            list[count++] = (struct old_entry){ path, (uint64_t)st.st_size, st.st_mtim };
-            total += (uint64_t)st.st_size;
+    struct old_list list = { 0 };
+    for (unsigned number = 0; number < 256 && c->directory; number++) {
+        const char *name = arena_printf(a, "%02x", number);
+        const int   folder = open_folder(c, a, name, false);
+        DIR        *stream = folder < 0 ? NULL : fdopendir(folder);
+        if (!stream) {
+            if (folder >= 0) close(folder);
+            continue;
         }
+        for (struct dirent *entry; (entry = readdir(stream)); )
+            if (!strncmp(entry->d_name, name, 2)) list_entry(a, &list, folder, entry->d_name);
         closedir(stream);
     }
-    if (total <= c->limit_bytes) return;
-    qsort(list, count, sizeof *list, older_first);
-    for (size_t i = 0; i < count && total > c->limit_bytes / 4 * 3; i++)
-        if (!unlink(list[i].path)) total -= list[i].size;
+    if (list.bytes <= c->limit_bytes) return;
+    qsort(list.items, list.count, sizeof *list.items, older_first);
+    for (size_t i = 0; i < list.count && list.bytes > c->limit_bytes / 4 * 3 && c->directory; i++) {
+        const int folder = open_folder(c, a, arena_strndup(a, list.items[i].name, 2), false);
+        if (folder < 0) continue;
+        if (!unlinkat(folder, list.items[i].name, 0)) list.bytes -= list.items[i].size;
+        close(folder);
+    }
 }
 
-void cache_put(struct cache *c, struct arena *a, struct cache_key key, struct bytes data)
+static void write_entry(struct cache *c, struct arena *a, int folder, const char *hex, struct bytes data)
 {
-    if (!c->directory) return;
-    const char *path = entry_path(c, a, key);
-    if (!make_directories(a, arena_strndup(a, path, strlen(path) - 33))) return;
-    if (!c->trimmed) {
-        c->trimmed = true;
-        trim(c, a);
-    }
-    char *temporary = arena_printf(a, "%s.tmpXXXXXX", path);
-    const int fd = mkostemp(temporary, O_CLOEXEC);
+    static unsigned count;
+    const char *temporary = arena_printf(a, "%s.tmp%ld-%u", hex, (long)getpid(), count++);
+    const char *path = arena_printf(a, "%s/%.2s/%s", c->directory, hex, temporary);
+    const int   fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) return;
-    cleanup_unlink_at_exit(temporary);
+    cleanup_unlink_at_exit(path);
     const XXH128_hash_t hash = XXH3_128bits(data.data, data.size);
     struct entry_header header = { .size = data.size, .hash_high = hash.high64, .hash_low = hash.low64 };
     memcpy(header.magic, entry_magic, sizeof header.magic);
     bool good = write_all(fd, &header, sizeof header) && write_all(fd, data.data, data.size);
     if (close(fd)) good = false;
-    if (!good || rename(temporary, path)) unlink(temporary);
-    cleanup_forget(temporary);
+    if (!good || renameat(folder, temporary, folder, hex)) unlinkat(folder, temporary, 0);
+    cleanup_forget(path);
+}
+
+void cache_put(struct cache *c, struct arena *a, struct cache_key key, struct bytes data)
+{
+    if (!c->directory) return;
+    const char *hex = cache_key_hex(a, key);
+    const int   folder = open_folder(c, a, arena_strndup(a, hex, 2), true);
+    if (folder < 0) return;
+    if (!c->trimmed) {
+        c->trimmed = true;
+        trim(c, a);
+    }
+    if (c->directory) write_entry(c, a, folder, hex, data);
+    close(folder);
 }

@@ -118,6 +118,92 @@ static void works_without_directory(void **state)
     arena_destroy(a);
 }
 
+/* What is written to stderr while a look-up and a store are tried. */
+static char said[2048];
+static bool works(struct arena *a, const char *directory)
+{
+    struct cache *c = cache_open_at(a, directory, 1 << 20);
+    struct bytes  out;
+    char          path[] = "/tmp/forgec-test-XXXXXX";
+    fflush(stderr);
+    const int file = mkstemp(path), saved = dup(2);
+    assert_true(file >= 0);
+    dup2(file, 2);
+    cache_put(c, a, key_of("y"), bytes_of("hello"));
+    cache_put(c, a, key_of("x"), bytes_of("hello"));
+    const bool found = cache_get(c, a, key_of("x"), &out);
+    dup2(saved, 2);
+    close(saved);
+    const ssize_t n = pread(file, said, sizeof said - 1, 0);
+    said[n > 0 ? n : 0] = 0;
+    close(file);
+    unlink(path);
+    return found;
+}
+
+static void directories_of_others_are_refused(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    const char   *directory = scratch_make(), *cache = arena_printf(a, "%s/c", directory), *hex = cache_key_hex(a, key_of("x"));
+    const char   *folder = arena_printf(a, "%s/%.2s", cache, hex), *link = arena_printf(a, "%s/link", directory);
+    static const mode_t open_modes[] = { 0770, 0707, 0777, 01777, 0720 };
+    assert_true(works(a, cache));
+    assert_string_equal(said, "");
+    for (size_t i = 0; i < 2 * COUNT_OF(open_modes); i++) {
+        const char *which = i % 2 ? folder : cache;
+        assert_int_equal(chmod(which, open_modes[i / 2]), 0);
+        assert_false(works(a, cache));
+        assert_non_null(strstr(said, arena_printf(a, "warning: %s can be written by others", which)));
+        assert_int_equal(strchr(said, '\n') - said, strlen(said) - 1);          /* once */
+        assert_int_equal(chmod(which, 0755), 0);
+        assert_true(works(a, cache));
+    }
+    assert_int_equal(symlink("c", link), 0);
+    assert_false(works(a, link));
+    assert_non_null(strstr(said, "is a symbolic link"));
+    assert_int_equal(rename(folder, arena_printf(a, "%s/away", directory)), 0);
+    assert_int_equal(symlink("../away", folder), 0);
+    assert_false(works(a, cache));
+    assert_non_null(strstr(said, "is a symbolic link"));
+    assert_int_equal(unlink(folder), 0);
+    if (geteuid() == 0) {                               /* only root can give directories away */
+        assert_int_equal(chown(cache, 12345, 0), 0);
+        assert_false(works(a, cache));
+        assert_non_null(strstr(said, "belongs to another user"));
+        assert_int_equal(chown(cache, 0, 0), 0);
+    }
+    assert_true(works(a, cache));
+    scratch_remove(directory);
+    arena_destroy(a);
+}
+
+static void entries_of_others_are_misses(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    const char   *directory = scratch_make(), *hex = cache_key_hex(a, key_of("x"));
+    const char   *path = arena_printf(a, "%s/%.2s/%s", directory, hex, hex), *away = arena_printf(a, "%s/away", directory);
+    struct cache *c = cache_open_at(a, directory, 1 << 20);
+    struct bytes  out;
+    for (int i = 0; i < 5; i++) {
+        cache_put(c, a, key_of("x"), bytes_of("hello"));
+        assert_true(cache_get(c, a, key_of("x"), &out));
+        if (i == 0) assert_int_equal(chmod(path, 0620), 0);
+        if (i == 1) assert_int_equal(chmod(path, 0602), 0);
+        if (i == 2) { assert_int_equal(rename(path, away), 0); assert_int_equal(symlink(away, path), 0); }
+        if (i == 3) { assert_int_equal(unlink(path), 0); assert_int_equal(mkfifo(path, 0600), 0); }      /* must not wait for a writer */
+        if (i == 4 && geteuid() == 0) assert_int_equal(chown(path, 12345, 0), 0);
+        if (i == 4 && geteuid() != 0) break;
+        assert_false(cache_get(c, a, key_of("x"), &out));
+        struct stat st;
+        assert_int_not_equal(lstat(path, &st), 0);
+    }
+    assert_true(file_exists(away));
+    scratch_remove(directory);
+    arena_destroy(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +211,8 @@ int main(void)
         cmocka_unit_test(round_trip_and_damage),
         cmocka_unit_test(limit_removes_oldest),
         cmocka_unit_test(works_without_directory),
+        cmocka_unit_test(directories_of_others_are_refused),
+        cmocka_unit_test(entries_of_others_are_misses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
