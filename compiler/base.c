@@ -450,31 +450,52 @@ bool file_is_same(const char *path, const char *other)
 
 struct bytes bytes_of(const char *s) { return (struct bytes){ (const uint8_t *)s, strlen(s) }; }
 
-struct bytes file_read(struct arena *a, const char *path)
+static const char *kind_of(mode_t mode)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) die_errno(path, "open", errno);
-    struct stat st;
-    int error = 0;
-    if (fstat(fd, &st) != 0) error = errno;
-    else if (S_ISDIR(st.st_mode)) error = EISDIR;
-    if (error) { close(fd); die_errno(path, "read", error); }
+    return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
 
+int file_open(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);       /* does not wait for who writes into a pipe */
+    const int error = errno;
+    struct stat st;
+    const bool known = fd >= 0 ? fstat(fd, &st) == 0 : error == ENXIO && stat(path, &st) == 0;      /* ENXIO: a socket */
+    if (fd < 0 && !known) die_errno(path, "open", error);
+    if (fd >= 0 && known && S_ISREG(st.st_mode)) return fd;
+    if (fd >= 0) close(fd);
+    die("%s: is %s, not a regular file; give the path of one", path, known ? kind_of(st.st_mode) : "unknown");
+}
+
+static _Noreturn void die_large(const char *path, size_t most)
+{
+    die("%s: has more than %zu bytes, which is more than forgec reads of such a file; check the path", path, most);
+}
+
+struct bytes file_read_most(struct arena *a, const char *path, size_t most)
+{
+    const int fd = file_open(path);
     struct text t = { .arena = a };
-    /* A size is a hint only: pipes have none, and the file may grow; the last byte is room to see the end. */
-    text_reserve(&t, S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 1 : 4096);
+    struct stat st;
+    /* The size is a hint only: files of /proc have none, and any may grow; the last byte is room to see the end. */
+    const off_t expected = fstat(fd, &st) == 0 ? st.st_size : 0;
+    if ((uint64_t)expected > most) { close(fd); die_large(path, most); }
+    text_reserve(&t, expected > 0 ? (size_t)expected + 1 : 4096);
     for (;;) {
         if (t.capacity - t.size < 2) text_reserve(&t, t.size);
         const ssize_t n = read(fd, t.data + t.size, t.capacity - t.size - 1);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) { error = errno; close(fd); die_errno(path, "read", error); }
+        if (n < 0) { const int error = errno; close(fd); die_errno(path, "read", error); }
         if (n == 0) break;
         t.size += (size_t)n;
+        if (t.size > most) { close(fd); die_large(path, most); }
     }
     close(fd);
     t.data[t.size] = '\0';
     return (struct bytes){ .data = (const uint8_t *)t.data, .size = t.size };
 }
+
+struct bytes file_read(struct arena *a, const char *path) { return file_read_most(a, path, FILE_MOST); }
 
 /* ---- inputs and outputs ---- */
 

@@ -69,8 +69,12 @@ void output_check(struct arena *a, const char *path);
 /* Checks and announces an output before it is opened, so that a wrong path is told at once. */
 void output_claim(struct arena *a, const char *path);
 void outputs_forget(struct arena *a);                /* those of a former build with this arena */
-/* Whole file into the arena.  Dies with the path and the reason. */
+/* Opens a regular file to read it.  Dies where it is none: a pipe may never end, nor does /dev/zero. */
+int          file_open(const char *path);
+/* Whole file into the arena, of at most `most` bytes or FILE_MOST.  Dies with the path and the reason. */
+struct bytes file_read_most(struct arena *a, const char *path, size_t most);
 struct bytes file_read(struct arena *a, const char *path);
+#define FILE_MOST ((size_t)256 << 20)                /* sources, tables, linked programs without their weights */
 bool         file_exists(const char *path);
 /* Do both exist and are one file, by whatever paths? */
 bool         file_is_same(const char *path, const char *other);

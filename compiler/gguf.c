@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -481,13 +480,12 @@ static void index_tensors(struct arena *a, struct gguf *g)
 static struct shard map_file(struct arena *a, const char *path)
 {
     struct shard file = { .path = arena_strdup(a, path) };
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) die("%s: cannot open: %s; check the path and its permissions", path, strerror(errno));
+    const int fd = file_open(path);
     struct stat st;
-    const int known = fstat(fd, &st);
-    if (known != 0 || !S_ISREG(st.st_mode)) {
+    if (fstat(fd, &st) != 0) {
+        const int error = errno;
         close(fd);
-        die("%s: is not a regular file; give a .gguf file", path);
+        die("%s: cannot read: %s", path, strerror(error));
     }
     input_remember(a, path);
     file.size = (size_t)st.st_size;

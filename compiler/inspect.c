@@ -1,7 +1,6 @@
 /* inspect.c -- `forgec inspect`: metadata and tensors of a GGUF file.  Text from the file never reaches a terminal raw. */
 #include "inspect.h"
 
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -50,198 +49,254 @@ static struct gguf_value item_value(const struct gguf_value *v, uint64_t i)
 
 /* ---- table ---- */
 
-static void put_scalar(struct text *t, const struct gguf_value *v)
+static void print_scalar(struct arena *a, const struct gguf_value *v)
 {
-    if (v->type == GGUF_STRING) text_printf(t, "\"%s\"", printable(t->arena, v->string.data, v->string.size));
-    else if (v->type == GGUF_BOOL) text_puts(t, v->b ? "true" : "false");
-    else if (v->type == GGUF_F32) text_printf(t, "%.9g", v->f);
-    else if (v->type == GGUF_F64) text_printf(t, "%.17g", v->f);
-    else if (gguf_type_is_signed(v->type)) text_printf(t, "%" PRId64, v->i);
-    else text_printf(t, "%" PRIu64, v->u);
+    if (v->type == GGUF_STRING) printf("\"%s\"", printable(a, v->string.data, v->string.size));
+    else if (v->type == GGUF_BOOL) fputs(v->b ? "true" : "false", stdout);
+    else if (v->type == GGUF_F32) printf("%.9g", v->f);
+    else if (v->type == GGUF_F64) printf("%.17g", v->f);
+    else if (gguf_type_is_signed(v->type)) printf("%" PRId64, v->i);
+    else printf("%" PRIu64, v->u);
 }
 
-static void put_value(struct text *t, const struct gguf_value *v)
+static uint64_t items_shown(const struct gguf_value *v)
 {
-    if (v->type != GGUF_ARRAY) { put_scalar(t, v); return; }
-    text_puts(t, "[");
-    const uint64_t shown = v->item_type == GGUF_ARRAY ? 0 : v->count < ITEMS_SHOWN ? v->count : ITEMS_SHOWN;
+    return v->item_type == GGUF_ARRAY ? 0 : v->count < ITEMS_SHOWN ? v->count : ITEMS_SHOWN;
+}
+
+static void print_value(struct arena *a, const struct gguf_value *v)
+{
+    if (v->type != GGUF_ARRAY) { print_scalar(a, v); return; }
+    putchar('[');
+    const uint64_t shown = items_shown(v);
     for (uint64_t i = 0; i < shown; i++) {
         const struct gguf_value x = item_value(v, i);
-        if (i) text_puts(t, ", ");
-        put_scalar(t, &x);
+        if (i) fputs(", ", stdout);
+        print_scalar(a, &x);
     }
-    if (shown < v->count) text_puts(t, shown ? ", ..." : "...");
-    text_puts(t, "]");
+    if (shown < v->count) fputs(shown ? ", ..." : "...", stdout);
+    putchar(']');
 }
 
-static const char *shape(struct arena *a, const struct gguf_tensor *t, const char *separator)
+struct shape { char text[96]; };        /* four numbers of 20 digits, three separators of up to 3 bytes */
+
+static struct shape shape_of(const struct gguf_tensor *t, const char *separator)
 {
-    struct text s = { .arena = a };
-    for (uint32_t i = 0; i < t->n_dims; i++) text_printf(&s, "%s%" PRIu64, i ? separator : "", t->ne[i]);
-    return text_str(&s);
+    struct shape s = { "" };
+    for (uint32_t i = 0; i < t->n_dims; i++) {
+        const size_t used = strlen(s.text);
+        snprintf(s.text + used, sizeof s.text - used, "%s%" PRIu64, i ? separator : "", t->ne[i]);
+    }
+    return s;
 }
 
+static void print_pair(struct arena *a, const struct gguf_pair *pair)
+{
+    const struct gguf_value *v = &pair->value;
+    const char *type = v->type != GGUF_ARRAY ? gguf_type_name(v->type) : arena_printf(a, "%s[%" PRIu64 "]", gguf_type_name(v->item_type), v->count);
+    printf("  %-44s %-16s ", printable(a, pair->key, strlen(pair->key)), type);
+    print_value(a, v);
+    putchar('\n');
+}
+
+static void print_tensor(struct arena *a, const struct gguf_tensor *t)
+{
+    printf("  %-44s %-7s %-24s %14" PRIu64 " bytes%s\n", printable(a, t->name, strlen(t->name)), t->quant->name, shape_of(t, " x ").text, t->bytes,
+           t->data ? "" : " (not in the file)");
+}
+
+/* What one line takes from an arena goes with it: a file may have millions. */
 static void print_table(struct arena *a, const struct gguf *g)
 {
-    struct text t = { .arena = a };
     struct type_total totals[QUANT_IDS] = { { 0 } };
     const struct type_total all = count_types(g, totals);
-    text_printf(&t, "%s: GGUF version %" PRIu32 ", %" PRIu32 " file%s, %" PRIu64 " bytes, alignment %" PRIu64 "\n",
-                printable(a, g->path, strlen(g->path)), g->version, g->n_shards, g->n_shards == 1 ? "" : "s", g->file_bytes, g->alignment);
-
-    text_printf(&t, "\nkeys: %" PRIu64 "\n", g->n_pairs);
+    printf("%s: GGUF version %" PRIu32 ", %" PRIu32 " file%s, %" PRIu64 " bytes, alignment %" PRIu64 "\n",
+           printable(a, g->path, strlen(g->path)), g->version, g->n_shards, g->n_shards == 1 ? "" : "s", g->file_bytes, g->alignment);
+    printf("\nkeys: %" PRIu64 "\n", g->n_pairs);
     for (uint64_t i = 0; i < g->n_pairs; i++) {
-        const struct gguf_pair *pair = &g->pairs[i];
-        const struct gguf_value *v = &pair->value;
-        const char *type = v->type != GGUF_ARRAY ? gguf_type_name(v->type)
-                                                 : arena_printf(a, "%s[%" PRIu64 "]", gguf_type_name(v->item_type), v->count);
-        text_printf(&t, "  %-44s %-16s ", printable(a, pair->key, strlen(pair->key)), type);
-        put_value(&t, v);
-        text_puts(&t, "\n");
+        struct arena *line = arena_create();
+        print_pair(line, &g->pairs[i]);
+        arena_destroy(line);
     }
-
-    text_printf(&t, "\ntensors: %" PRIu64 "\n", g->n_tensors);
+    printf("\ntensors: %" PRIu64 "\n", g->n_tensors);
     for (uint64_t i = 0; i < g->n_tensors; i++) {
-        const struct gguf_tensor *x = &g->tensors[i];
-        text_printf(&t, "  %-44s %-7s %-24s %14" PRIu64 " bytes%s\n", printable(a, x->name, strlen(x->name)), x->quant->name,
-                    shape(a, x, " x "), x->bytes, x->data ? "" : " (not in the file)");
+        struct arena *line = arena_create();
+        print_tensor(line, &g->tensors[i]);
+        arena_destroy(line);
     }
-
-    text_puts(&t, "\ntypes:\n");
+    fputs("\ntypes:\n", stdout);
     for (uint32_t id = 0; id < QUANT_IDS; id++)
         if (totals[id].tensors)
-            text_printf(&t, "  %-7s %6" PRIu64 " tensors %16" PRIu64 " weights %16" PRIu64 " bytes\n", quant_find(id)->name,
-                        totals[id].tensors, totals[id].weights, totals[id].bytes);
-    text_printf(&t, "  all     %6" PRIu64 " tensors %16" PRIu64 " weights %16" PRIu64 " bytes", all.tensors, all.weights, all.bytes);
-    if (all.weights) text_printf(&t, ", %.3f bits per weight", 8 * (double)all.bytes / (double)all.weights);
-    text_printf(&t, "\nparameters: %" PRIu64 "\n", all.weights);
-    fputs(text_str(&t), stdout);
+            printf("  %-7s %6" PRIu64 " tensors %16" PRIu64 " weights %16" PRIu64 " bytes\n", quant_find(id)->name, totals[id].tensors,
+                   totals[id].weights, totals[id].bytes);
+    printf("  all     %6" PRIu64 " tensors %16" PRIu64 " weights %16" PRIu64 " bytes", all.tensors, all.weights, all.bytes);
+    if (all.weights) printf(", %.3f bits per weight", 8 * (double)all.bytes / (double)all.weights);
+    printf("\nparameters: %" PRIu64 "\n", all.weights);
 }
 
-/* ---- JSON ---- */
+/* ---- JSON, written as it comes: lines and tabs as cJSON has them, which reads it in tests ---- */
 
-/* A JSON string literal in ASCII.  Written here, not by cJSON, which passes on any byte and stops at a NUL. */
-static const char *json_literal(struct arena *a, const char *bytes, uint64_t n)
+struct json { uint32_t depth; bool begun; };       /* begun: the innermost object or list has something */
+
+static void json_tabs(uint32_t n) { while (n--) putchar('\t'); }
+
+static void json_begin(struct json *j, char bracket)
 {
-    struct text t = { .arena = a };
-    text_puts(&t, "\"");
+    putchar(bracket);
+    if (bracket == '{') putchar('\n');
+    j->depth++;
+    j->begun = false;
+}
+
+static void json_end(struct json *j, char bracket)
+{
+    if (bracket == '}') {
+        if (j->begun) putchar('\n');
+        json_tabs(j->depth - 1);
+    }
+    putchar(bracket);
+    j->depth--;
+    j->begun = true;
+}
+
+static void json_key(struct json *j, const char *key)      /* a word */
+{
+    if (j->begun) fputs(",\n", stdout);
+    json_tabs(j->depth);
+    printf("\"%s\":\t", key);
+    j->begun = true;
+}
+
+static void json_item(struct json *j)
+{
+    if (j->begun) fputs(", ", stdout);
+    j->begun = true;
+}
+
+/* In ASCII, whatever the bytes: wrong UTF-8 is U+FFFD. */
+static void json_text(const char *bytes, uint64_t n)
+{
+    putchar('"');
     for (uint64_t i = 0; i < n;) {
         uint32_t used;
         const uint32_t c = utf8_next(bytes + i, n - i, &used);
-        if (c == '"' || c == '\\') text_printf(&t, "\\%c", (char)c);
-        else if (c >= 0x20 && c < 0x7f) text_printf(&t, "%c", (char)c);
-        else if (c < 0x10000) text_printf(&t, "\\u%04" PRIx32, c);
-        else text_printf(&t, "\\u%04" PRIx32 "\\u%04" PRIx32, 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + ((c - 0x10000) & 0x3ff));
+        if (c == '"' || c == '\\') printf("\\%c", (char)c);
+        else if (c >= 0x20 && c < 0x7f) putchar((int)c);
+        else if (c < 0x10000) printf("\\u%04" PRIx32, c);
+        else printf("\\u%04" PRIx32 "\\u%04" PRIx32, 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + ((c - 0x10000) & 0x3ff));
         i += used;
     }
-    text_puts(&t, "\"");
-    return text_str(&t);
+    putchar('"');
 }
 
-static cJSON *need(cJSON *item)
-{
-    if (!item) die("out of memory while writing JSON");
-    return item;
-}
+static void json_word(struct json *j, const char *key, const char *s) { json_key(j, key); json_text(s, strlen(s)); }
+static void json_u64(struct json *j, const char *key, uint64_t n) { json_key(j, key); printf("%" PRIu64, n); }
+static void json_bool(struct json *j, const char *key, bool b) { json_key(j, key); fputs(b ? "true" : "false", stdout); }
 
-static cJSON *json_text(struct arena *a, const char *s, uint64_t n) { return need(cJSON_CreateRaw(json_literal(a, s, n))); }
-
-/* cJSON's own numbers are doubles: exact only to 2^53. */
-static cJSON *json_u64(struct arena *a, uint64_t n) { return need(cJSON_CreateRaw(arena_printf(a, "%" PRIu64, n))); }
-
-static void add(cJSON *object, const char *key, cJSON *value) { cJSON_AddItemToObject(object, key, value); }
-
-static cJSON *json_value(struct arena *a, const struct gguf_value *v)
+static void json_value(struct json *j, const struct gguf_value *v)
 {
     switch (v->type) {
-    case GGUF_STRING: return json_text(a, v->string.data, v->string.size);
-    case GGUF_BOOL:   return need(cJSON_CreateBool(v->b));
-    case GGUF_F32:    return need(isfinite(v->f) ? cJSON_CreateRaw(arena_printf(a, "%.9g", v->f)) : cJSON_CreateNull());
-    case GGUF_F64:    return need(isfinite(v->f) ? cJSON_CreateRaw(arena_printf(a, "%.17g", v->f)) : cJSON_CreateNull());
-    case GGUF_I8: case GGUF_I16: case GGUF_I32: case GGUF_I64: return need(cJSON_CreateRaw(arena_printf(a, "%" PRId64, v->i)));
-    case GGUF_U8: case GGUF_U16: case GGUF_U32: case GGUF_U64: return json_u64(a, v->u);
+    case GGUF_STRING: json_text(v->string.data, v->string.size); return;
+    case GGUF_BOOL:   fputs(v->b ? "true" : "false", stdout); return;
+    case GGUF_F32:    if (isfinite(v->f)) printf("%.9g", v->f); else fputs("null", stdout); return;
+    case GGUF_F64:    if (isfinite(v->f)) printf("%.17g", v->f); else fputs("null", stdout); return;
+    case GGUF_I8: case GGUF_I16: case GGUF_I32: case GGUF_I64: printf("%" PRId64, v->i); return;
+    case GGUF_U8: case GGUF_U16: case GGUF_U32: case GGUF_U64: printf("%" PRIu64, v->u); return;
     case GGUF_ARRAY:  break;
     }
-    cJSON *array = need(cJSON_CreateArray());
-    for (uint64_t i = 0; i < v->count && i < ITEMS_SHOWN && v->item_type != GGUF_ARRAY; i++) {
+    json_begin(j, '[');
+    for (uint64_t i = 0; i < items_shown(v); i++) {
         const struct gguf_value x = item_value(v, i);
-        cJSON_AddItemToArray(array, json_value(a, &x));
+        json_item(j);
+        json_value(j, &x);
     }
-    return array;
+    json_end(j, ']');
 }
 
-static cJSON *json_keys(struct arena *a, const struct gguf *g)
+static void json_pair(struct json *j, const struct gguf_pair *pair)
 {
-    cJSON *keys = need(cJSON_CreateArray());
-    for (uint64_t i = 0; i < g->n_pairs; i++) {
-        const struct gguf_pair *pair = &g->pairs[i];
-        const struct gguf_value *v = &pair->value;
-        cJSON *one = need(cJSON_CreateObject());
-        add(one, "key", json_text(a, pair->key, strlen(pair->key)));
-        add(one, "type", json_text(a, gguf_type_name(v->type), strlen(gguf_type_name(v->type))));
-        if (v->type == GGUF_ARRAY) {
-            add(one, "item_type", json_text(a, gguf_type_name(v->item_type), strlen(gguf_type_name(v->item_type))));
-            add(one, "count", json_u64(a, v->count));
-        }
-        add(one, v->type == GGUF_ARRAY ? "first" : "value", json_value(a, v));
-        cJSON_AddItemToArray(keys, one);
+    const struct gguf_value *v = &pair->value;
+    json_begin(j, '{');
+    json_word(j, "key", pair->key);
+    json_word(j, "type", gguf_type_name(v->type));
+    if (v->type == GGUF_ARRAY) {
+        json_word(j, "item_type", gguf_type_name(v->item_type));
+        json_u64(j, "count", v->count);
     }
-    return keys;
+    json_key(j, v->type == GGUF_ARRAY ? "first" : "value");
+    json_value(j, v);
+    json_end(j, '}');
 }
 
-static cJSON *json_tensors(struct arena *a, const struct gguf *g)
+static void json_tensor(struct json *j, const struct gguf_tensor *t)
 {
-    cJSON *tensors = need(cJSON_CreateArray());
-    for (uint64_t i = 0; i < g->n_tensors; i++) {
-        const struct gguf_tensor *t = &g->tensors[i];
-        cJSON *one = need(cJSON_CreateObject());
-        add(one, "name", json_text(a, t->name, strlen(t->name)));
-        add(one, "type", json_text(a, t->quant->name, strlen(t->quant->name)));
-        add(one, "shape", need(cJSON_CreateRaw(arena_printf(a, "[%s]", shape(a, t, ", ")))));
-        add(one, "bytes", json_u64(a, t->bytes));
-        add(one, "shard", json_u64(a, t->shard));
-        add(one, "present", need(cJSON_CreateBool(t->data != NULL)));
-        cJSON_AddItemToArray(tensors, one);
-    }
-    return tensors;
+    json_begin(j, '{');
+    json_word(j, "name", t->name);
+    json_word(j, "type", t->quant->name);
+    json_key(j, "shape");
+    printf("[%s]", shape_of(t, ", ").text);
+    json_u64(j, "bytes", t->bytes);
+    json_u64(j, "shard", t->shard);
+    json_bool(j, "present", t->data != NULL);
+    json_end(j, '}');
 }
 
-static cJSON *json_total(struct arena *a, const struct type_total *total)
+static void json_total(struct json *j, const char *key, const struct type_total *total)
 {
-    cJSON *one = need(cJSON_CreateObject());
-    add(one, "tensors", json_u64(a, total->tensors));
-    add(one, "weights", json_u64(a, total->weights));
-    add(one, "bytes", json_u64(a, total->bytes));
-    return one;
+    json_key(j, key);
+    json_begin(j, '{');
+    json_u64(j, "tensors", total->tensors);
+    json_u64(j, "weights", total->weights);
+    json_u64(j, "bytes", total->bytes);
+    json_end(j, '}');
 }
 
-static void print_json(struct arena *a, const struct gguf *g)
+static void json_file(struct json *j, const struct gguf *g)
+{
+    json_key(j, "file");
+    json_begin(j, '{');
+    json_word(j, "path", g->path);
+    json_u64(j, "version", g->version);
+    json_u64(j, "shards", g->n_shards);
+    json_u64(j, "bytes", g->file_bytes);
+    json_u64(j, "alignment", g->alignment);
+    json_end(j, '}');
+}
+
+static void print_json(const struct gguf *g)
 {
     struct type_total totals[QUANT_IDS] = { { 0 } };
     const struct type_total all = count_types(g, totals);
-    cJSON *root = need(cJSON_CreateObject()), *file = need(cJSON_CreateObject()), *types = need(cJSON_CreateObject());
-    add(file, "path", json_text(a, g->path, strlen(g->path)));
-    add(file, "version", json_u64(a, g->version));
-    add(file, "shards", json_u64(a, g->n_shards));
-    add(file, "bytes", json_u64(a, g->file_bytes));
-    add(file, "alignment", json_u64(a, g->alignment));
+    struct json j = { 0 };
+    json_begin(&j, '{');
+    json_file(&j, g);
+    json_key(&j, "keys");
+    json_begin(&j, '[');
+    for (uint64_t i = 0; i < g->n_pairs; i++) {
+        json_item(&j);
+        json_pair(&j, &g->pairs[i]);
+    }
+    json_end(&j, ']');
+    json_key(&j, "tensors");
+    json_begin(&j, '[');
+    for (uint64_t i = 0; i < g->n_tensors; i++) {
+        json_item(&j);
+        json_tensor(&j, &g->tensors[i]);
+    }
+    json_end(&j, ']');
+    json_key(&j, "types");
+    json_begin(&j, '{');
     for (uint32_t id = 0; id < QUANT_IDS; id++)
-        if (totals[id].tensors) add(types, quant_find(id)->name, json_total(a, &totals[id]));
-    add(root, "file", file);
-    add(root, "keys", json_keys(a, g));
-    add(root, "tensors", json_tensors(a, g));
-    add(root, "types", types);
-    add(root, "total", json_total(a, &all));
-    add(root, "parameters", json_u64(a, all.weights));
-    char *text = cJSON_Print(root);
-    cJSON_Delete(root);
-    if (!text) die("out of memory while writing JSON");
-    puts(text);
-    cJSON_free(text);
+        if (totals[id].tensors) json_total(&j, quant_find(id)->name, &totals[id]);
+    json_end(&j, '}');
+    json_total(&j, "total", &all);
+    json_u64(&j, "parameters", all.weights);
+    json_end(&j, '}');
+    putchar('\n');
 }
 
 void inspect_print(struct arena *a, const struct gguf *g, bool json)
 {
-    if (json) print_json(a, g);
+    if (json) print_json(g);
     else print_table(a, g);
 }

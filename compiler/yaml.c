@@ -13,7 +13,7 @@
 #  error "<yaml.h> is not libyaml's: put compiler/ on the path with -iquote, not -I"
 #endif
 
-enum { DEPTH_MAX = 32, SIZE_MAX_BYTES = 1 << 20 };
+enum { DEPTH_MAX = 32 };
 
 struct builder {
     struct arena *arena;
@@ -189,7 +189,7 @@ static struct yaml *build_node(struct builder *b, uint32_t depth)
 struct yaml *yaml_parse(struct arena *a, const char *name, const char *text, size_t size)
 {
     struct builder b = { .arena = a, .name = name };
-    if (size > SIZE_MAX_BYTES) die("%s: %zu bytes are more than the %d that forgec reads; split the file", name, size, SIZE_MAX_BYTES);
+    if (size > YAML_MOST_BYTES) die("%s: %zu bytes are more than the %d that forgec reads; split the file", name, size, YAML_MOST_BYTES);
     if (!yaml_parser_initialize(&b.parser)) die("out of memory reading %s", name);
     yaml_parser_set_input_string(&b.parser, (const unsigned char *)text, size);
     yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);

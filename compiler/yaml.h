@@ -15,6 +15,8 @@ struct yaml {
     struct place  *key_places;
     struct yaml  **items;           /* values */
 };
+/* Of a file; such files are read with this limit (file_read_most). */
+enum { YAML_MOST_BYTES = 1 << 20 };
 /* Parses text (not NUL-terminated); name is used in messages.  Duplicate keys die. */
 struct yaml *yaml_parse(struct arena *a, const char *name, const char *text, size_t size);
 /* NULL when absent or y is not a map. */

@@ -10,7 +10,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -218,16 +220,38 @@ static void file_errors_name_path_and_reason(void **state)
 {
     (void)state;
     assert_dies(file_read(a, "/nowhere/x"), "/nowhere/x: cannot open: No such file");
-    assert_dies(file_read(a, directory), "Is a directory");
+    assert_dies(file_read(a, directory), "is a directory, not a regular file");
     assert_dies(outfile_open(a, directory, 0644), "is a directory");
     assert_dies(outfile_open(a, "/nowhere/x", 0644), "/nowhere/x: cannot create");
     assert_dies(outfile_open(a, "/dev/null", 0644), "not a regular file");
     static struct outfile full = { .path = "full", .temporary = "full.tmp" };
     full.fd = open("/dev/full", O_WRONLY);             /* writes to it fail with ENOSPC */
     assert_dies(outfile_write(&full, "x", 1), "full: cannot write: No space left on device; free some space");
-    const struct bytes empty = file_read(a, "/dev/null");
-    assert_int_equal(empty.size, 0);
-    assert_non_null(empty.data);
+    const struct bytes status = file_read(a, "/proc/self/status");          /* of no size by its own account */
+    assert_memory_equal(status.data, "Name:", 5);
+}
+
+/* None of them may block, or be read until memory ends. */
+static void only_regular_files_are_read(void **state)
+{
+    (void)state;
+    const char *pipe_path = in_directory("pipe"), *socket_path = in_directory("socket"), *grown = in_directory("grown");
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_path);
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    assert_dies(file_read(a, pipe_path), "/pipe: is a pipe, not a regular file");
+    assert_dies(file_read(a, socket_path), "/socket: is a socket, not a regular file");
+    assert_dies(file_read(a, "/dev/zero"), "/dev/zero: is a device, not a regular file");
+    assert_dies(file_read(a, "/dev/null"), "/dev/null: is a device, not a regular file");
+    close(fd);
+    file_write(a, grown, bytes_of("12345"));
+    assert_int_equal(file_read_most(a, grown, 5).size, 5);
+    assert_dies(file_read_most(a, grown, 4), "/grown: has more than 4 bytes");
+    assert_dies(file_read_most(a, "/proc/self/status", 20), "has more than 20 bytes");
+    assert_int_equal(truncate(grown, (off_t)1 << 40), 0);
+    assert_dies(file_read(a, grown), "has more than 268435456 bytes");
 }
 
 /* ulimit -f stands in for a small disk: the write fails in the middle of a block. */
@@ -365,6 +389,7 @@ int main(void)
         cmocka_unit_test(outset_is_all_or_nothing), cmocka_unit_test(outsets_do_not_mix), cmocka_unit_test(an_output_replaces_no_input),
         cmocka_unit_test(die_removes_temporaries),           cmocka_unit_test(signal_removes_temporaries),
         cmocka_unit_test(file_errors_name_path_and_reason),  cmocka_unit_test(short_disk_leaves_nothing_behind),
+        cmocka_unit_test(only_regular_files_are_read),
         cmocka_unit_test(directory_make_makes_parents),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -9,9 +9,13 @@
 #include "../../compiler/gguf.h"
 #include "../../compiler/inspect.h"
 #include "die_capture.h"
+#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct arena *a;
@@ -395,7 +399,17 @@ static void shards_open_from_the_first(void **state)
     unlink(paths[1]);
     rmdir(directory);
     assert_dies(gguf_open(a, paths[0], false), "cannot open: No such file");
-    assert_dies(gguf_open(a, "/tmp", false), "not a regular file");
+    assert_dies(gguf_open(a, "/tmp", false), "/tmp: is a directory, not a regular file");
+    assert_dies(gguf_open(a, "/dev/zero", false), "/dev/zero: is a device, not a regular file");
+    char folder[] = "/tmp/forgec-test-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    const char *pipe_path = arena_printf(a, "%s/m.gguf", folder);
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);                /* nobody ever writes into it */
+    const bool refused = DIES(gguf_open(a, pipe_path, false));
+    unlink(pipe_path);
+    rmdir(folder);
+    assert_true(refused);
+    assert_non_null(strstr(die_text, "is a pipe, not a regular file"));
 }
 
 /* The canonical (big-endian) form, as xxhsum -H2 prints it. */
@@ -473,7 +487,42 @@ static void inspect_shows_no_raw_text(void **state)
     assert_non_null(strstr(json, "\"a\\u0000\\u001b[31m\\ufffd\\u00e9\\\"\\\\\""));
     assert_non_null(strstr(json, "18446744073709551615"));
     assert_non_null(strstr(json, "null"));
+    assert_int_equal(strncmp(json, "{\n\t\"file\":\t{\n\t\t\"path\":\t\"t.gguf\",\n", 33), 0);
+    assert_non_null(strstr(json, "\t\t\t\"count\":\t100,\n\t\t\t\"first\":\t[-2, -2, -2, -2, -2, -2, -2, -2]\n\t\t}],\n\t\"tensors\":\t[{\n\t\t\t\"name\":\t\"w\",\n"
+                                 "\t\t\t\"type\":\t\"F16\",\n\t\t\t\"shape\":\t[16, 2],\n\t\t\t\"bytes\":\t64,\n\t\t\t\"shard\":\t0,\n\t\t\t\"present\":\ttrue\n\t\t}],\n\t\"types\":\t{\n"));
+    cJSON *tree = cJSON_Parse(json);                   /* any reader's JSON, laid out as this one's writer does */
+    assert_non_null(tree);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "keys")), 4);
+    cJSON_Delete(tree);
     for (const char *s = json; *s; s++) assert_true((*s >= 0x20 && *s < 0x7f) || *s == '\n' || *s == '\t');
+}
+
+/* Bytes by which the memory of this process grows while all keys are written as JSON. */
+static uint64_t json_growth(const struct gguf *g)
+{
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    inspect_print(a, g, true);
+    getrusage(RUSAGE_SELF, &after);
+    return (uint64_t)(after.ru_maxrss - before.ru_maxrss) * 1024;
+}
+
+static void inspect_json_takes_no_memory(void **state)
+{
+    (void)state;
+    enum { COUNT = 50000 };
+    start(3, 0, COUNT);
+    for (uint64_t i = 0; i < COUNT; i++) PUT_SCALAR(arena_printf(a, "key.%" PRIu64, i), GGUF_U32, uint32_t, (uint32_t)i);
+    const struct gguf *g = parse(false);
+    fflush(stdout);
+    const int saved = dup(1), nowhere = open("/dev/null", O_WRONLY);
+    dup2(nowhere, 1);
+    const uint64_t growth = json_growth(g);
+    fflush(stdout);
+    dup2(saved, 1);
+    close(saved);
+    close(nowhere);
+    if (growth > 2 * out.size) fail_msg("%" PRIu64 " bytes more for a file of %zu", growth, out.size);
 }
 
 int main(int argc, char **argv)
@@ -485,6 +534,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(quant_tables),              cmocka_unit_test(every_truncation_is_refused), cmocka_unit_test(bad_files),
         cmocka_unit_test(shards_open_from_the_first), cmocka_unit_test(lone_file_is_no_later_shard),
         cmocka_unit_test(hash_is_stable),           cmocka_unit_test(inspect_shows_no_raw_text),
+        cmocka_unit_test(inspect_json_takes_no_memory),
     };
     const int failed = cmocka_run_group_tests(tests, setup, teardown);
     free(exact);

@@ -1,9 +1,11 @@
 /* The targets in targets/ (YAML) as structs, and what malformed ones get. */
 #include "profile.h"
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 /* cmocka.h needs the above */
 #include <cmocka.h>
@@ -294,6 +296,32 @@ static void flags_are_of_a_few_forms(void **state)
     arena_destroy(a);
 }
 
+static void a_profile_is_a_small_regular_file(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/forgec-test-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    struct arena *a = arena_create();
+    const char *path = arena_printf(a, "%s/x.yaml", folder);
+    for (int i = 0; i < 3; i++) {
+        if (i == 0) assert_int_equal(mkfifo(path, 0600), 0);             /* nobody ever writes into it */
+        if (i == 1) assert_int_equal(symlink("/dev/zero", path), 0);
+        if (i == 2) {
+            close(open(path, O_CREAT | O_WRONLY, 0600));
+            assert_int_equal(truncate(path, (off_t)1 << 40), 0);
+        }
+        message[0] = 0;
+        die_handler = on_die;
+        if (!setjmp(escape)) profile_load(a, path, NULL);
+        die_handler = NULL;
+        unlink(path);
+        static const char *const parts[] = { "is a pipe, not a regular file", "is a device, not a regular file", "has more than 1048576 bytes" };
+        if (!strstr(message, parts[i])) fail_msg("%s", message);
+    }
+    rmdir(folder);
+    arena_destroy(a);
+}
+
 static void unknown_name_lists_the_others(void **state)
 {
     (void)state;
@@ -318,6 +346,7 @@ int main(void)
         cmocka_unit_test(foreign_machine_is_named),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(flags_are_of_a_few_forms),
+        cmocka_unit_test(a_profile_is_a_small_regular_file),
         cmocka_unit_test(unknown_name_lists_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
