@@ -2,6 +2,7 @@
 #include "build.h"
 #include "cache.h"
 #include "code_object.h"
+#include "edited.h"
 #include "emit.h"
 #include "image.h"
 #include "library.h"
@@ -22,6 +23,7 @@ struct target {                     /* one program of the product */
     struct gpu_source gpu;          /* its kernels; then source describes them, once code is known */
     struct bytes      code;
     uint64_t          weights_offset;
+    const char       *edited;         /* hash of the source that o->source has in the place of what forgec emits; NULL: it is that */
 };
 
 static double seconds(void)
@@ -75,7 +77,20 @@ static const char *kernels_name(struct arena *a, const struct profile *p)
 {
     return p->kind == TARGET_GPU ? arena_printf(a, "model-%s.hip", p->name) : "model.c";
 }
-static enum cc_kind gpu_kind(const struct target *t) { return t->plan->gpu ? CC_DEVICE : CC_KERNELS; }
+
+/* Whose text is in what clang compiles for the target, besides forgec's. */
+static const char *user_text(struct arena *a, const struct build_options *o, const struct target *t, const char *name)
+{
+    return t->edited ? o->source : o->templates_dir ? arena_printf(a, "%s with the templates of %s", name, o->templates_dir) : NULL;
+}
+
+static struct cc_job kernels_job(struct arena *a, const struct build_options *o, const struct target *t)
+{
+    const char *name = kernels_name(a, t->profile);
+    const bool gpu = t->plan->gpu != NULL;
+    return (struct cc_job){ .name = name, .source = gpu ? t->gpu.kernels : t->source, .kind = gpu ? CC_DEVICE : CC_KERNELS,
+                            .profile = t->profile, .user_text = user_text(a, o, t, name) };
+}
 
 /* PTX is text that the driver reads up to its 0. */
 static struct bytes code_with_end(struct arena *a, struct bytes code)
@@ -123,7 +138,7 @@ static void put_gpu_plan(struct arena *a, const struct build_options *o, struct 
     const struct emit_options eo = { .templates = o->templates_dir, .model_hash = "-", .weights_hash = "-", .options = options_text(a, o, target->plan), .compiler = "forgec " FORGEC_VERSION,
                                      .compile_command = "-" };
     target->gpu = emit_gpu(a, target->plan, &eo);
-    struct cc_job job = { .name = kernels_name(a, target->profile), .source = target->gpu.kernels, .kind = CC_DEVICE, .profile = target->profile };
+    struct cc_job job = kernels_job(a, o, target);
     cc_compile(a, tc, &job, 1);
     if (o->cc.spawn.dry_run) return;
     target->code = code_with_end(a, job.object);
@@ -179,7 +194,7 @@ static void compile_kernels(struct arena *a, const struct build_options *o, stru
     size_t n_jobs = 0;
     for (uint32_t i = 0; i < n; i++)
         if (targets[i].plan->gpu)
-            jobs[n_jobs++] = (struct cc_job){ .name = kernels_name(a, targets[i].profile), .source = targets[i].gpu.kernels, .kind = CC_DEVICE, .profile = targets[i].profile };
+            jobs[n_jobs++] = kernels_job(a, o, &targets[i]);
     if (!n_jobs) return;
     const double since = seconds();
     progress(o, arena_printf(a, "compiling kernels for %s", jobs[0].profile->name));
@@ -207,9 +222,10 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     for (uint32_t i = 0; i < n; i++) {
         symbols[i] = emit_symbol(a, targets[i].profile);
         jobs[n_jobs++] = (struct cc_job){ .name = n == 1 ? "model.c" : arena_printf(a, "model-%s.c", targets[i].profile->name), .source = targets[i].source,
-                                          .kind = targets[i].plan->gpu ? CC_RUNTIME : CC_KERNELS, .profile = targets[i].profile };
+                                          .kind = targets[i].plan->gpu ? CC_RUNTIME : CC_KERNELS, .profile = targets[i].profile,
+                                          .user_text = targets[i].plan->gpu ? NULL : user_text(a, o, &targets[i], "model.c") };
     }
-    jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_table(a, symbols, n), .kind = CC_RUNTIME, .profile = first };
+    jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_programs(a, symbols, n, targets[0].edited), .kind = CC_RUNTIME, .profile = first };
     progress(o, arena_printf(a, "compiling %zu sources for %s", n_jobs, first->name));
     cc_compile(a, tc, jobs, n_jobs);
     progress(o, "");
@@ -260,16 +276,19 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
     return n;
 }
 
+/* An edited source takes the place of the emitted one unless it is the same. */
 static void emit_target(struct arena *a, const struct build_options *o, struct target *t, const struct emit_options *eo)
 {
     const bool gpu = t->plan->gpu != NULL;
     if (gpu) t->gpu = emit_gpu(a, t->plan, eo);
-    else if (!o->source) t->source = emit(a, t->plan, eo);
+    else t->source = emit(a, t->plan, eo);
     if (!o->source) return;
+    struct bytes *source = gpu ? &t->gpu.kernels : &t->source;
     const struct bytes edited = file_read(a, o->source);
-    if (!memmem(edited.data, edited.size, eo->weights_hash, strlen(eo->weights_hash)))
-        die("%s was not emitted from %s with these options; emit it again with --emit source and edit that", o->source, o->model_path);
-    *(gpu ? &t->gpu.kernels : &t->source) = edited;
+    edited_check(a, o->source, edited, t->plan, eo);
+    if (edited.size == source->size && memcmp(edited.data, source->data, edited.size) == 0) return;
+    t->edited = edited_hash(a, edited);
+    *source = edited_for_clang(a, o->source, edited);
 }
 
 static bool is_binary(const struct build_options *o) { return o->emit == EMIT_EXE || library_wanted(o); }
@@ -323,8 +342,8 @@ const char *build(struct arena *a, const struct build_options *o)
     if (o->emit == EMIT_SOURCE) write_text(a, out, gpu ? targets[0].gpu.kernels : targets[0].source);
     else if (o->emit == EMIT_ASM) {
         static const char *const flags[] = { "-S", NULL };
-        struct cc_job job = { .name = kernels_name(a, targets[0].profile), .source = gpu ? targets[0].gpu.kernels : targets[0].source, .kind = gpu_kind(&targets[0]),
-                              .profile = targets[0].profile, .flags = flags };
+        struct cc_job job = kernels_job(a, o, &targets[0]);
+        job.flags = flags;
         cc_compile(a, tc, &job, 1);
         if (!o->cc.spawn.dry_run) write_text(a, out, job.object);
     }

@@ -427,6 +427,47 @@ static const char *job_object_name(struct arena *a, const struct toolchain *tc, 
     return object_name(a, tc->options.save_temps, job->name, object_ending(job->profile, job->kind));
 }
 
+/* ---- what clang said ---- */
+
+/* The first line with an error, else the first line; "<stdin>" becomes the job's name. */
+static const char *first_message(struct arena *a, const struct cc_job *job, const char *messages)
+{
+    static const char input[] = "<stdin>:";
+    const char *error = strstr(messages, "error: ");
+    while (error && error > messages && error[-1] != '\n') error--;
+    const char *line = first_line(a, error ? error : messages);
+    const bool of_input = !strncmp(line, input, sizeof input - 1);
+    if (of_input) line = arena_printf(a, "%s:%s", job->name, line + sizeof input - 1);
+    return printable(a, line, strlen(line));
+}
+
+/* Of the machine, not of the source: a full disk, a missing header of the C library. */
+static bool is_of_machine(const char *message)
+{
+    static const char *const signs[] = { "file not found", "No space left", "unable to ", "cannot open", "Cannot allocate memory", NULL };
+    for (size_t i = 0; signs[i]; i++) if (strstr(message, signs[i])) return true;
+    return false;
+}
+
+static void check_compiled(struct arena *a, const struct toolchain *tc, const struct cc_job *job, const struct spawn_job *spawn)
+{
+    static const char report[] = "forgec wrote this source, so it is a mistake in forgec: please report it with the file, which "
+                                 "--save-temps DIR keeps (-v: all that clang says)";
+    const char *messages = spawn->messages ? spawn->messages : "", *name = job->user_text ? job->user_text : job->name;
+    if (spawn->status < 0) die("cannot start %s: %s", tc->clang, strerror(spawn->start_errno));
+    if ((job->user_text || tc->options.spawn.verbose) && *messages) fputs(messages, stderr);
+    if (spawn->status > 128) die("clang was ended by signal %d while it compiled %s", spawn->status - 128, name);
+    if (job->user_text) {
+        if (spawn->status) die("clang could not compile %s (exit code %d)", name, spawn->status);
+        return;
+    }
+    if (!spawn->status && !*messages) return;
+    const char *message = *messages ? first_message(a, job, messages) : "it said nothing";
+    if (!spawn->status) warn("clang says: %s; %s", message, report);
+    else if (is_of_machine(message)) die("clang could not compile %s: %s", name, message);
+    else die("clang could not compile %s: %s; %s", name, message, report);
+}
+
 void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size_t n_jobs)
 {
     const struct cc_options *o = &tc->options;
@@ -465,9 +506,7 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
     if (o->spawn.dry_run) return;
     for (size_t s = 0; s < n_spawns; s++) {
         struct cc_job *job = &jobs[owner[s]];
-        if (spawns[s].messages && spawns[s].messages[0]) fputs(spawns[s].messages, stderr);
-        if (spawns[s].status < 0) die("cannot start %s: %s", tc->clang, strerror(spawns[s].start_errno));
-        if (spawns[s].status) die("clang could not compile %s (exit code %d)", job->name, spawns[s].status);
+        check_compiled(a, tc, job, &spawns[s]);
         job->object = spawns[s].output;
         cache_put(tc->cache, a, keys[owner[s]], job->object);
     }

@@ -269,3 +269,14 @@ struct bytes emit_table(struct arena *a, const char *const *symbols, size_t n)
     text_printf(&t, " };\nconst uint32_t forge_n_programs = %zu;\n", n);
     return (struct bytes){ (const uint8_t *)t.data, t.size };
 }
+
+struct bytes emit_programs(struct arena *a, const char *const *symbols, size_t n, const char *edited)
+{
+    struct text t = { .arena = a };
+    const struct bytes table = emit_table(a, symbols, n);
+    text_append(&t, (const char *)table.data, table.size);
+    text_puts(&t, "const char *const forge_edited_source = ");
+    emit_string(&t, edited);
+    text_puts(&t, ";\n");
+    return (struct bytes){ (const uint8_t *)t.data, t.size };
+}

@@ -26,4 +26,6 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
 const char *emit_code_symbol(struct arena *a, const struct profile *p);
 /* The table of programs that the runtime looks for, best first. */
 struct bytes emit_table(struct arena *a, const char *const *symbols, size_t n);
+/* The same for an executable, which also tells the hash of its edited source; NULL: none was edited. */
+struct bytes emit_programs(struct arena *a, const char *const *symbols, size_t n, const char *edited);
 #endif

@@ -74,7 +74,9 @@ static const char cc_usage[] =
     "usage: forgec cc SOURCE.c MODEL.gguf [options]\n"
     "\n"
     "Compiles an edited source that `forgec build MODEL.gguf --emit source` wrote and packs the\n"
-    "weights of the model for it. Target, context and fusion must be the ones it was emitted with.\n"
+    "weights of the model for it. Target, context and fusion must be the ones it was emitted with; the\n"
+    "head of the source tells them. The program's --info tells that it was edited; forgec verify --source\n"
+    "holds it against the model.\n"
     "\n"
     BUILD_OPTIONS
     "  -o FILE                output\n"
@@ -93,6 +95,7 @@ static const char verify_usage[] =
     "\n"
     "      --simulate         gfx1100, gfx1151, gfx942: run the machine code in forgec's simulator, with its\n"
     "                         checks of every access (slow: for small models; no AMD GPU or driver is needed)\n"
+    "      --source FILE      of the program: one that --emit source wrote and you edited (forgec cc)\n"
     "      --tokens N         random tokens (default 32, with --simulate 8)\n"
     "      --seed S           of the random tokens (default 1)\n"
     "      --json             the report as JSON\n"
@@ -331,6 +334,7 @@ static int command_verify(struct arena *a, int argc, char **argv)
     o.n_tokens = take_count(&argc, argv, "--tokens", 8192);
     const uint32_t seed = take_count(&argc, argv, "--seed", UINT32_MAX);
     if (seed) o.seed = seed;
+    o.build.source = take_value(&argc, argv, "--source");
     parse_one_model(a, argc, argv, &o.build, verify_usage);
     return verify(a, &o);
 }

@@ -91,7 +91,8 @@ static struct cc_job *library_jobs(struct arena *a, struct toolchain *tc, const 
     const struct profile *p = in->plan->profile;
     struct cc_job *jobs = cc_embed_jobs(a, tc, p, library_defines(a, prefix_of(o)), 2, n);
     /* a GPU's is tables only */
-    jobs[(*n)++] = (struct cc_job){ .name = "model.c", .source = cc_hidden(a, in->source), .kind = in->code.data ? CC_EMBED : CC_EMBED_KERNELS, .profile = p };
+    jobs[(*n)++] = (struct cc_job){ .name = "model.c", .source = cc_hidden(a, in->source), .kind = in->code.data ? CC_EMBED : CC_EMBED_KERNELS, .profile = p,
+                                    .user_text = o->templates_dir && !in->code.data ? arena_printf(a, "model.c with the templates of %s", o->templates_dir) : NULL };
     jobs[(*n)++] = (struct cc_job){ .name = "tables.c", .kind = CC_EMBED, .profile = p,
                                     .source = cc_hidden(a, emit_library_tables(a, emit_symbol(a, p), o->weights == WEIGHTS_EMBED)) };
     return jobs;

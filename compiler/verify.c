@@ -137,6 +137,7 @@ static void print_json(const struct verify_options *o, const struct model *m, co
 {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "model", o->build.model_path);
+    if (o->build.source) cJSON_AddStringToObject(root, "source", o->build.source);
     cJSON_AddStringToObject(root, "architecture", m->architecture);
     cJSON_AddStringToObject(root, "formats", formats);
     cJSON_AddBoolToObject(root, "ok", ok);
@@ -204,7 +205,8 @@ int verify(struct arena *a, const struct verify_options *o)
     struct result results[COUNT_OF(b->targets)];
     bool ok = true;
     if (!o->json)
-        printf("%s: %s, %.1f M parameters, %s\n%u random tokens (seed %llu), then %u greedy ones; bound: %s\n", b->model_path, m->architecture,
+        printf("%s%s%s: %s, %.1f M parameters, %s\n%u random tokens (seed %llu), then %u greedy ones; bound: %s\n", b->model_path,
+               b->source ? " with " : "", b->source ? b->source : "", m->architecture,
                (double)m->n_parameters * 1e-6, formats, n_prompt, (unsigned long long)o->seed, n_greedy, bound.text);
     for (uint32_t i = 0; i < n; i++) {
         results[i] = check_target(a, g, program, &runners[i], &bound, prompt, n_prompt, n_greedy);

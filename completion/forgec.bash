@@ -33,7 +33,7 @@ _forgec()
         case $command in
             build)   COMPREPLY=($(compgen -W "$make -o --emit --prefix --weights -### -q --quiet" -- "$cur")) ;;
             cc)      COMPREPLY=($(compgen -W "$make -o --emit --weights -### -q --quiet" -- "$cur")) ;;
-            verify)  COMPREPLY=($(compgen -W "$make --simulate --tokens --seed --json" -- "$cur")) ;;
+            verify)  COMPREPLY=($(compgen -W "$make --simulate --source --tokens --seed --json" -- "$cur")) ;;
             compare) COMPREPLY=($(compgen -W "$make --simulate -p -n -r --json" -- "$cur")) ;;
             inspect) COMPREPLY=($(compgen -W "--help --json" -- "$cur")) ;;
             targets) COMPREPLY=($(compgen -W "--help --names --print --targets" -- "$cur")) ;;

@@ -30,6 +30,7 @@ complete -c forgec -n "$product" -l weights -x -a "embed external none" -d "Wher
 complete -c forgec -n "$product" -s o -r -d "Output"
 complete -c forgec -n "__fish_seen_subcommand_from inspect verify compare" -l json -d "As JSON"
 complete -c forgec -n "__fish_seen_subcommand_from verify compare" -l simulate -d "An AMD GPU on this CPU"
+complete -c forgec -n "__fish_seen_subcommand_from verify" -l source -r -d "An edited source"
 complete -c forgec -n "__fish_seen_subcommand_from verify" -l tokens -x -d "Random tokens"
 complete -c forgec -n "__fish_seen_subcommand_from verify" -l seed -x -d "Of the random tokens"
 complete -c forgec -n "__fish_seen_subcommand_from compare" -s p -x -d "Prompt tokens"

@@ -126,6 +126,8 @@ struct forge_program {
 /* Defined by the emitted link table: the programs of this executable, best first. */
 extern const struct forge_program *const forge_programs[];
 extern const uint32_t forge_n_programs;
+/* XXH3-128 in hex of the source that a person edited before it was compiled (forgec cc); NULL: all is as forgec emits it.  Executables only. */
+extern const char *const forge_edited_source;
 /* The weight image, NULL when it is external (-m FILE) or absent. */
 extern const uint8_t *const forge_weights;
 

@@ -4,7 +4,7 @@
 
 enum forge_status version_print(const struct forge_program *p, struct forge_error *error)
 {
-    printf("%s (%s), %s\n", p->model_name, p->target, p->compiler);
+    printf("%s (%s), %s%s\n", p->model_name, p->target, p->compiler, forge_edited_source != NULL ? ", edited source" : "");
     return flush_stdout(error);
 }
 
@@ -55,6 +55,7 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
     }
     printf("options        %s\n", p->options);
     printf("compiler       %s\n", p->compiler);
+    if (forge_edited_source != NULL) printf("edited source  %s: not what forgec emits\n", forge_edited_source);
     for (uint32_t i = 0; i < forge_n_programs; i++) print_target(forge_programs[i], p);
     print_kernels(p);
     return flush_stdout(error);

@@ -100,6 +100,7 @@ static const struct forge_program other = { .abi_version = FORGE_ABI_VERSION, .t
 
 const struct forge_program *const forge_programs[] = { &other, &fake, &mute };
 const uint32_t forge_n_programs = 3;
+const char *const forge_edited_source = "00112233445566778899aabbccddeeff";
 #ifdef FAKE_EXTERNAL
 const uint8_t *const forge_weights = NULL;
 #else

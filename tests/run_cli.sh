@@ -31,7 +31,7 @@ err_empty() { [ ! -s "$tmp/err" ] || bad "stderr is not empty"; }
 
 check help 0 "$fake" --help; out_has "Exit codes"; out_has "130"; err_empty
 check version 0 "$fake" --version; out_has "by hand"
-check info 0 "$fake" --info; out_has "fedcba98"; out_has "no-such-feature"
+check info 0 "$fake" --info; out_has "fedcba98"; out_has "no-such-feature"; out_has "edited source  00112233445566778899aabbccddeeff"
 
 # usage
 check unknown 2 "$fake" --nonsense; err_has "--nonsense"
