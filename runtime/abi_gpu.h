@@ -26,7 +26,7 @@ struct forge_gpu_step {
     uint32_t n_drawn;                            /* tokens drawn so far; goes on from run to run, so that no entry of the ring repeats */
     int32_t *history;                            /* [n_ctx + 1] device: token at each position; a step reads history[n_past ..], a draw writes
                                                   * history[n_past + 1] and then increments n_past */
-    uint64_t *ring;                              /* [FORGE_GPU_RING] host memory seen by the device: draw number i (from 1) as i << 32 | token at i % RING */
+    uint64_t *ring;                              /* [FORGE_GPU_RING] host memory seen by the device: draw number i (from 1) as i << 32 | token at i % RING; FORGE_GPU_NOT_FINITE: no token */
     /* sampling; meanings as in runtime/sample.h */
     float    temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int32_t  top_k, repeat_last_n;
@@ -35,4 +35,5 @@ struct forge_gpu_step {
     struct { int32_t id; float bias; } biases[256];
 };
 enum { FORGE_GPU_RING = 1024 };
+#define FORGE_GPU_NOT_FINITE 0xffffffffu         /* in the place of a token: the model's logits, before biases and penalties, were not all finite; history gets 0 */
 #endif

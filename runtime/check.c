@@ -51,7 +51,7 @@ static enum forge_status check_weights(const struct forge_program *p, const stru
     TRY(pool_open(&pool, threads_default(FORGE_MAX_THREADS), error));
     const enum forge_status status = weights_verify(p, source, pool, error);
     pool_close(pool);
-    if (status == FORGE_OK) check_line(CHECK_OK, "weights", "%u tensors are what forgec wrote, by their hashes", p->n_tensors);
+    if (status == FORGE_OK) check_line(CHECK_OK, "weights", "%u tensors are what forgec wrote, by their hashes: finite numbers", p->n_tensors);
     else check_line(CHECK_FAIL, "weights", "%s", error->text);
     return status;
 }

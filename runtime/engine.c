@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "cpu_features.h"
+#include "finite.h"
 #include "gpu.h"
 #include "weights.h"
 
@@ -131,6 +132,21 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
     }
 }
 
+/* logits: [n_logits][n_vocab] of the last tokens of the context.  Every step passes here: what is drawn, scored or written from NaN looks like any other result. */
+static enum forge_status check_logits(const struct forge_engine *e, const float *logits, uint32_t n_logits, struct forge_error *error)
+{
+    const size_t n_vocab = e->program->n_vocab;
+    char what[64];
+    for (uint32_t i = 0; i < n_logits; i++) {
+        const float *row = logits + i * n_vocab;
+        const size_t bad = first_not_finite(row, n_vocab);
+        if (bad == n_vocab) continue;
+        snprintf(what, sizeof what, "%s of token %zu", finite_bits(row[bad]) > 0x7f800000u ? "NaN" : row[bad] > 0 ? "+infinity" : "-infinity", bad);
+        return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT, e->n_past - n_logits + i + 1, what);
+    }
+    return FORGE_OK;
+}
+
 static enum forge_status run_step(struct forge_engine *e, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
                                   struct forge_error *error)
 {
@@ -138,7 +154,7 @@ static enum forge_status run_step(struct forge_engine *e, bool decode, const int
     if (p->gpu != NULL) {
         TRY(p->gpu->runtime->step(e, decode, tokens, n, n_logits, logits, error));
         e->n_past += n;
-        return FORGE_OK;
+        return check_logits(e, logits, n_logits, error);
     }
     struct forge_args args = {
         .weights = e->weights, .arena = e->arena, .kv = e->kv, .tokens = tokens, .logits = logits,
@@ -151,7 +167,7 @@ static enum forge_status run_step(struct forge_engine *e, bool decode, const int
             if (list.launch[i].tail) list.n = i;
     pool_run(e->pool, run_launches, &list);
     e->n_past += n;
-    return FORGE_OK;
+    return check_logits(e, logits, n_logits, error);
 }
 
 static enum forge_status check_room(const struct forge_engine *e, size_t n, struct forge_error *error)

@@ -49,6 +49,7 @@ void engine_close(struct forge_engine *engine);
 /* Appends n > 0 tokens to the context and writes logits of the last n_logits of them, [n_logits][n_vocab] f32.
  * n_logits is at most 1 unless n <= chunk. One token runs the decode launches, more the prefill launches.
  * FORGE_TOO_LONG: n_past + n > n_ctx, nothing done. FORGE_INTERRUPTED: *stop was set between two chunks.
+ * FORGE_BAD_WEIGHTS: some of these logits are NaN or infinite; the tokens are in the context nonetheless.
  * Tokens must be < n_vocab. */
 enum forge_status forge_step(struct forge_engine *engine, const int32_t *tokens, size_t n,
                              uint32_t n_logits, float *logits, struct forge_error *error);
@@ -68,7 +69,7 @@ struct forge_random;
 bool engine_draws(const struct forge_engine *engine);
 enum forge_status engine_draw_begin(struct forge_engine *engine, const struct forge_sample_options *options, const struct forge_random *random,
                                     int32_t first, uint64_t limit, struct forge_error *error);
-/* Then n_past is that of drawing token by token: the token itself is not in the context yet. */
+/* Then n_past is that of drawing token by token: the token itself is not in the context yet.  FORGE_BAD_WEIGHTS: the logits to draw from are not finite. */
 enum forge_status engine_draw_next(struct forge_engine *engine, int32_t *token, struct forge_error *error);
 
 double seconds_now(void);

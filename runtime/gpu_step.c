@@ -2,6 +2,7 @@
  * tokens ahead of the host, which reads them from a ring in its own memory; nothing waits for the host between two tokens. */
 #include <string.h>
 
+#include "finite.h"
 #include "gpu_state.h"
 
 /* Steps put on the stream before the token of the first has been read: as many as take AHEAD_SECONDS, which is longer than a terminal or a
@@ -216,6 +217,8 @@ static enum forge_status draw_next(struct forge_engine *e, struct gpu *g, int32_
     TRY(queue_steps(e, g, error));
     if (g->queued == g->seen) return error_set(error, FORGE_TOO_LONG, "no token is left to draw: the context holds %u", e->n_ctx);
     TRY(wait_draw(g, &drawn, error));
+    if (drawn == FORGE_GPU_NOT_FINITE)
+        return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT, g->run_base + (g->seen + 1 - g->run_first), "seen by the draw on the GPU");
     if (drawn >= e->program->n_vocab)
         return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, the vocabulary has %u", drawn, e->program->n_vocab);
     g->seen++;

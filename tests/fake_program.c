@@ -8,6 +8,7 @@
 #include "../runtime/abi.h"
 #include "../runtime/tokenize.h"
 #include "../runtime/vocab.h"
+#include "fake_spoil.h"
 
 #ifndef FAKE_FEATURES
 #define FAKE_FEATURES NULL
@@ -66,7 +67,7 @@ static void head(const struct forge_args *a, const struct forge_launch *launch, 
             if ((v >= 'a' && v <= 'z') || v == ' ') x += 6;
             if (v >= 128 && v != BAR) x -= 20;
             if (v == END && at > 200) x += 30;                    /* texts end */
-            a->logits[(size_t)l * N_VOCAB + v] = x;
+            a->logits[(size_t)l * N_VOCAB + v] = fake_spoiled(x, at, v);
         }
     }
 }

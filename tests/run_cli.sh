@@ -127,6 +127,35 @@ mkfifo "$tmp/gone"; head -c 10 < "$tmp/gone" > /dev/null &
 check logits-reader-gone 7 "$fake" -q -p "$(head -c 150 "$tmp/long")" --logits "$tmp/gone"; [ -p "$tmp/gone" ] || bad "a pipe was removed"
 check logits-directory 7 "$fake" -p x --logits "$tmp/none/l"
 
+# logits that are not finite: at any step, whatever is done with them
+finite_text="are not finite"
+spoil() { # NAME BITS-WHAT POSITION COMMAND...: every kind of number that is none, at that position
+    label=$1 tokens=$2
+    shift 2
+    for bits in 7fc00000:NaN 7f800000:+infinity ff800000:-infinity; do
+        for token in 0 299; do
+            check "$label $bits of $token" 4 env "FAKE_SPOIL=$((tokens - 1)):$token:${bits%:*}" "$@"
+            err_has "the logits after $tokens tokens of context are not finite (${bits#*:} of token $token)"; err_has "--kv f32"
+            [ "$(grep -c "$finite_text" "$tmp/err")" -eq 1 ] || bad "not one line"
+        done
+    done
+}
+printf Hello > "$tmp/hello"; printf 'Hello\nAgain\n' > "$tmp/turns"
+for n in 0 2 64; do spoil "spoil-prompt ubatch $n" 5 "$fake" -q -p Once -n 3 --temp 0 -ub $n; out_is ""; done
+spoil spoil-text 9 "$fake" -q -p Once -n 12 --temp 0; out_is "$(printf %s "$greedy" | cut -c1-4)"
+spoil spoil-drawn 9 "$fake" -q -p Once -n 12 -s 3 -t 3
+spoil spoil-last 16 "$fake" -q -p Once -n 12 --temp 0 -l 0-inf; out_is "$(printf %s "$greedy" | cut -c1-11)"
+check spoil-later 0 env FAKE_SPOIL=16:0:7fc00000 "$fake" -q -p Once -n 12 --temp 0; out_is "$greedy"
+stdin=$tmp/hello; spoil spoil-chat 9 "$fake" -q -i -n 12 --temp 0; stdin=$tmp/turns; spoil spoil-chat-later 20 "$fake" -q -i -n 6 --temp 0; stdin=
+for n in 0 7 64; do
+    spoil "spoil-logits ubatch $n" 100 "$fake" -q -p "$(head -c 150 "$tmp/long")" --logits "$tmp/spoiled" -ub $n; [ ! -e "$tmp/spoiled" ] || bad "a file of logits is left"
+done
+spoil spoil-bench 70 "$fake" --bench -p 8 -n 8 -r 1 -d 64; spoil spoil-bench-prompt 64 "$fake" --bench -p 64 -n 0 -r 1
+head -c 600 /dev/zero | tr '\0' ab > "$tmp/text"
+for n in 0 7; do spoil "spoil-perplexity ubatch $n" 50 "$fake" -q --perplexity -f "$tmp/text" -c 64 -ub $n; out_is ""; done
+# The last logits of a piece score nothing, but they are computed; those of its first half are not.
+check spoil-unscored 0 env FAKE_SPOIL=20:0:7fc00000 "$fake" -q --perplexity -f "$tmp/text" -c 64; out_has "PPL = "
+
 # perplexity
 head -c 5000 /dev/zero | tr '\0' ab > "$tmp/text"
 check perplexity 0 "$fake" --perplexity -f "$tmp/text"; out_has "PPL = "; err_has "[9/9]"; ppl=$(cat "$tmp/out")

@@ -1,6 +1,7 @@
 /* embed.c -- a model in the caller's workspace: what there is to check and to keep, whatever computes.  Steps are computed by cpu.c or gpu.c. */
 #include "instance.h"
 #include "../random.h"
+#include "../finite.h"
 #include "../hashes.h"
 #include "freestanding.h"
 
@@ -67,9 +68,9 @@ static int step_begin(struct model *m, const int32_t *tokens, uint32_t n, float 
     if (ready != MODEL_OK) return ready;
     const struct forge_program *p = m->program;
     if (tokens == NULL || n == 0) return MODEL_BAD_ARGUMENT;
+    if (n > p->n_ctx - m->n_past) return MODEL_CONTEXT_FULL;         /* before they are read: n may be anything */
     for (uint32_t i = 0; i < n; i++)
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= p->n_vocab) return MODEL_BAD_ARGUMENT;
-    if (n > p->n_ctx - m->n_past) return MODEL_CONTEXT_FULL;
     memcpy(m->tokens + m->n_past, tokens, n * sizeof *tokens);
     m->step = (struct embed_step){ .n_tokens = n, .logits = logits, .busy = true };
     m->step.args = (struct forge_args){ .weights = m->weights, .arena = m->arena, .kv = m->kv, .logits = logits, .n_past = m->n_past };
@@ -77,10 +78,21 @@ static int step_begin(struct model *m, const int32_t *tokens, uint32_t n, float 
     return MODEL_OK;
 }
 
+/* Logits that nobody can use: what led to them may be in the KV cache, so the context goes with them. */
+static int step_run(struct model *m, uint64_t n_tiles)
+{
+    const struct embed_step *s = &m->step;
+    const int status = embed_step_run(m, n_tiles);
+    if (status != MODEL_OK || s->logits == NULL || first_not_finite(s->logits, m->program->n_vocab) == m->program->n_vocab) return status;
+    m->n_past = 0;
+    const int cleared = embed_kv_clear(m);
+    return cleared != MODEL_OK ? cleared : MODEL_NOT_FINITE;
+}
+
 EMBED_PUBLIC int model_prefill(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
 {
     const int status = step_begin(m, tokens, n, logits);
-    return status != MODEL_OK ? status : embed_step_run(m, UINT64_MAX);
+    return status != MODEL_OK ? status : step_run(m, UINT64_MAX);
 }
 
 EMBED_PUBLIC int model_step(struct model *m, int32_t token, float *logits) { return model_prefill(m, &token, 1, logits); }
@@ -92,7 +104,7 @@ EMBED_PUBLIC int model_step_budget(struct model *m, uint32_t n_tiles)
     const int ready = embed_ready(m);
     if (ready == MODEL_OK) return MODEL_NOT_BUSY;
     if (ready != MODEL_BUSY) return ready;
-    return n_tiles == 0 ? MODEL_BAD_ARGUMENT : embed_step_run(m, n_tiles);
+    return n_tiles == 0 ? MODEL_BAD_ARGUMENT : step_run(m, n_tiles);
 }
 
 EMBED_PUBLIC void model_cancel(struct model *m)
@@ -151,6 +163,7 @@ EMBED_PUBLIC const char *model_strerror(int status)
     case MODEL_NO_DEVICE:     return "no GPU for this model, or no library for it";
     case MODEL_DEVICE_FAILED: return "the GPU reported an error";
     case MODEL_NO_MEMORY:     return "the GPU is out of memory";
+    case MODEL_NOT_FINITE:    return "the logits are not finite: the weights are damaged, or the model overflows";
     default:                  return "unknown status";
     }
 }

@@ -180,3 +180,12 @@ int embed_kv_write(struct model *m, const struct embed_runs *runs, const uint8_t
     struct embed_gpu *g = m->device;
     return running(m, copy_runs(&g->gpu, runs, NULL, from));
 }
+
+/* A product that is masked away with what is behind the context could be NaN. */
+int embed_kv_clear(struct model *m)
+{
+    struct embed_gpu *g = m->device;
+    enum forge_status status = device_current(&g->gpu.device, NULL);
+    if (status == FORGE_OK && m->program->kv_bytes > 0) status = device_clear(&g->gpu.device, g->gpu.kv, m->program->kv_bytes, NULL);
+    return running(m, status);
+}

@@ -96,5 +96,7 @@ int  embed_step_run(struct model *m, uint64_t n_tiles);
 struct embed_runs { uint64_t n, stride, used; };
 int  embed_kv_read(struct model *m, const struct embed_runs *runs, uint8_t *to);
 int  embed_kv_write(struct model *m, const struct embed_runs *runs, const uint8_t *from);
+/* After NaN: nothing of what the cache holds may come to later tokens. */
+int  embed_kv_clear(struct model *m);
 
 #endif

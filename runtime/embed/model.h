@@ -66,7 +66,8 @@ enum model_status {
     MODEL_BAD_STATE     = -9,                    /* model_restore: not a state of this model, or damaged */
     MODEL_NO_DEVICE     = -10,                   /* GPU: no library, no GPU, or another one */
     MODEL_DEVICE_FAILED = -11,
-    MODEL_NO_MEMORY     = -12                    /* GPU */
+    MODEL_NO_MEMORY     = -12,                   /* GPU */
+    MODEL_NOT_FINITE    = -13                    /* logits with NaN or infinities: damaged weights, or a model that overflows */
 };
 
 struct model;                                    /* lies at the beginning of the workspace */
@@ -94,7 +95,7 @@ int model_open(struct model **out, void *workspace, size_t bytes, const struct m
 /* CPU: nothing to do.  GPU: gives the device's memory back (but when a launch hangs, which would hang this too).  NULL is allowed. */
 void model_close(struct model *m);
 
-/* Appends n tokens; logits, if not NULL: MODEL_N_VOCAB values after the last of them. */
+/* Appends n tokens; logits, if not NULL: MODEL_N_VOCAB values after the last of them, all of them finite, or else MODEL_NOT_FINITE and an empty context. */
 int model_prefill(struct model *m, const int32_t *tokens, uint32_t n, float *logits);
 /* Appends one token. */
 int model_step(struct model *m, int32_t token, float *logits);
@@ -128,7 +129,8 @@ struct model_sampling {
     int32_t  repeat_last_n;                      /* tokens of the context the penalty looks at, at most 64 */
     uint64_t seed;                               /* 0: goes on with the instance's random numbers */
 };
-/* The next token, from logits [MODEL_N_VOCAB], which it may change.  Negative: enum model_status. */
+/* The next token, from logits [MODEL_N_VOCAB], which it may change.  -INFINITY forbids a token.  Negative: enum model_status; MODEL_NOT_FINITE for a NaN, an
+ * infinity, or when all are forbidden. */
 int32_t model_sample(struct model *m, float *logits, const struct model_sampling *sampling);
 
 /* Text to tokens as the model's tokenizer has it.  flags: MODEL_ADD_BOS as the model asks for it, MODEL_SPECIAL: texts of control tokens become those.

@@ -3,6 +3,7 @@
  * bound is found by radix selection, one byte of the logit at a time.  Probabilities are fixed-point, so sums do not depend on their
  * order and a draw is the same on every machine that has the same logits.  Needs no libm and no arithmetic in double. */
 #include "instance.h"
+#include "../finite.h"
 #include "../random.h"
 #include "freestanding.h"
 
@@ -155,13 +156,25 @@ static struct kept keep(const struct sampler *s, const struct model_sampling *o)
 
 /* ---- drawing ---- */
 
-/* The likeliest, the lowest id on a tie; NaN loses. */
+/* The likeliest, the lowest id on a tie. */
 static uint32_t argmax(const float *x, uint32_t n)
 {
     uint32_t best = 0;
     for (uint32_t i = 0; i < n; i++)
-        if (x[i] > x[best] || x[best] != x[best]) best = i;
+        if (x[i] > x[best]) best = i;
     return best;
+}
+
+/* No NaN, no infinity but those that forbid tokens, and something that is not forbidden. */
+static bool drawable(const float *x, uint32_t n)
+{
+    uint32_t forbidden = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (finite_bits(x[i]) < 0x7f800000u) continue;
+        if (finite_bits(x[i]) > 0x7f800000u || x[i] > 0) return false;
+        forbidden++;
+    }
+    return forbidden < n;
 }
 
 static int32_t draw(const struct sampler *s, struct kept kept, float scale, uint64_t state[4], uint32_t first)
@@ -206,6 +219,7 @@ EMBED_PUBLIC int32_t model_sample(struct model *m, float *logits, const struct m
     if (ready != MODEL_OK) return ready;
     if (logits == NULL || (sampling != NULL && !sampling_valid(sampling))) return MODEL_BAD_ARGUMENT;
     const uint32_t n = m->program->n_vocab;
+    if (!drawable(logits, n)) return MODEL_NOT_FINITE;
     if (sampling == NULL) return (int32_t)argmax(logits, n);
     if (sampling->seed != 0) xoshiro_seed(m->random, sampling->seed);
     penalise(m, logits, sampling);

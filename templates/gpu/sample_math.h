@@ -16,6 +16,7 @@ DEVICE uint32_t sample_key_of(float x)           /* 0: NaN */
     return u >> 31 ? ~u : u | 0x80000000u;
 }
 #define SAMPLE_KEY_INFINITE 0xff800000u          /* of +inf */
+#define SAMPLE_NOT_FINITE   0xffffffffffffffffu  /* above every key: stands for logits of which some are NaN or infinite */
 #define SAMPLE_KEY_NEGATIVE 0x007fffffu          /* of -inf: what is greater counts */
 DEVICE float    sample_value_of(uint64_t key)       { const uint32_t u = (uint32_t)(key >> 24); return f32_of_bits(u >> 31 ? u & 0x7fffffffu : ~u); }
 DEVICE uint64_t sample_key(float x, uint32_t id)    { return (uint64_t)sample_key_of(x) << 24 | (0xffffffu - id); }

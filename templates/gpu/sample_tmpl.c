@@ -125,6 +125,11 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
                            uint32_t s)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
+    uint32_t bad = 0;                            /* a bias may be infinite, what the model computes may not */
+    for (uint32_t i = 0; i < segment / WAVE; i++) {
+        const uint32_t beyond = s * segment + i * WAVE + lane_id() >= n_vocab;
+        bad |= !beyond && (bits_of_f32(x[i]) & 0x7fffffffu) >= 0x7f800000u;
+    }
     const uint32_t penalties = step->repeat_last_n != 0 && (step->repeat_penalty != 1.0f || step->presence_penalty != 0 || step->frequency_penalty != 0);
     if (step->n_biases > 0 || penalties) {
         float was[SAMPLE_MAX_SEGMENT / WAVE];
@@ -139,7 +144,7 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
         const uint64_t key = sample_key(x[i], s * segment + i * WAVE + lane_id());
         best = key > best ? key : best;
     }
-    best = sample_wave_max(best);
+    best = sample_wave_max(bad ? SAMPLE_NOT_FINITE : best);
     double sum = 0;
     if (step->temp > 0 && (step->top_k <= 0 || step->top_k >= (int32_t)n_vocab))
         sum = sample_segment_sum(x, segment, -__builtin_inff(), sample_value_of(best), step->top_p < 1 ? 1.0 : 1.0 / (double)step->temp);
@@ -476,6 +481,7 @@ DEVICE uint32_t sample_draw(struct sample_step *step, const float *logits, uint8
 {
     const uint64_t best = sample_best(scratch, n_vocab, threads);
     const uint32_t value = (uint32_t)(best >> 24);
+    if (value > SAMPLE_KEY_INFINITE) return FORGE_GPU_NOT_FINITE;
     if (!(step->temp > 0) || value <= SAMPLE_KEY_NEGATIVE || value >= SAMPLE_KEY_INFINITE) return sample_id_of(best);
     struct sample_chain c;
     c.best = sample_value_of(best);
@@ -489,11 +495,12 @@ DEVICE uint32_t sample_draw(struct sample_step *step, const float *logits, uint8
     return token != SAMPLE_NOTHING ? token : sample_slowly(&c, logits, best, n_vocab, threads);
 }
 
-/* The token goes to its position, the random numbers and the counts of *step go on, and the host is told last. */
+/* The token goes to its position, the random numbers and the counts of *step go on, and the host is told last.  Steps that are on the stream already read the
+ * history: it gets a token whatever was drawn. */
 DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step *was, uint32_t token, const uint32_t n_ctx)
 {
     const uint32_t at = was->n_past + was->n_tokens, number = was->n_drawn + 1;
-    if (at <= n_ctx) ((GLOBAL int32_t *)was->history)[at] = (int32_t)token;
+    if (at <= n_ctx) ((GLOBAL int32_t *)was->history)[at] = token == FORGE_GPU_NOT_FINITE ? 0 : (int32_t)token;
     step->n_past = at;
     step->n_tokens = 1;
     step->n_logits = 1;
@@ -506,7 +513,7 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
 }
 
 /* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token; the random state goes on
- * as in sample.c, which does not draw when temp <= 0.  To be called after pdl_wait() by all threads.
+ * as in sample.c, which does not draw when temp <= 0; logits that are NaN or infinite before biases and penalties: FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
  * logits: [n_vocab <= SAMPLE_MAX_VOCAB] f32 in the arena, changed by biases and penalties.  scratch: SAMPLE_SCRATCH_BYTES of the arena, 16-byte aligned.
  * counters: SAMPLE_COUNTERS u32, 0 before and after.  The launch has `groups` groups of `threads` threads; best is
  * groups threads / WAVE >= SAMPLE_SEGMENTS(n_vocab).  At most 1024 threads; 512 need no more registers than there are.  LDS: SAMPLE_LDS_BYTES(n_vocab). */

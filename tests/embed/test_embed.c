@@ -4,7 +4,9 @@
  * test_embed GOLDEN_DIR DELTA_WEIGHTS [KAPPA_EXECUTABLE] */
 #include "embed_help.h"
 #include <math.h>
+#include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 enum { PROMPT = 48, GREEDY = 40, MORE = ALPHA_MORE };
 
@@ -288,6 +290,21 @@ static void test_errors(const struct library *l)
     instance_close(&i);
 }
 
+/* A number of tokens that cannot fit is refused before one is read: behind the only one there is no memory. */
+static void test_room(const struct library *l)
+{
+    struct instance i = instance_open(l, NULL);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0, "no guarded memory");
+    int32_t *const token = (int32_t *)(void *)(pages + page) - 1;
+    *token = i.prompt[0];
+    CHECK(l->prefill(i.m, token, l->n_ctx + 1, NULL) == ALPHA_CONTEXT_FULL && l->prefill(i.m, token, UINT32_MAX, i.logits) == ALPHA_CONTEXT_FULL, "-");
+    CHECK(l->prefill(i.m, token, 1, NULL) == 0 && l->begin(i.m, token, l->n_ctx, NULL) == ALPHA_CONTEXT_FULL && l->n_past(i.m) == 1, "-");
+    munmap(pages, 2 * page);
+    instance_close(&i);
+}
+
 /* What was begun and cancelled leaves no trace. */
 static void test_cancel(const struct library *l)
 {
@@ -330,8 +347,8 @@ static void test_sampling_errors(const struct library *l)
 
 static void test_strerror(const struct library *l)
 {
-    for (int s = 1; s >= -12; s--) CHECK(strlen(l->strerror(s)) > 3 && strcmp(l->strerror(s), "unknown status") != 0, "%d", s);
-    CHECK(strcmp(l->strerror(-13), "unknown status") == 0 && strcmp(l->strerror(99), "unknown status") == 0, "-");
+    for (int s = 1; s >= -13; s--) CHECK(strlen(l->strerror(s)) > 3 && strcmp(l->strerror(s), "unknown status") != 0, "%d", s);
+    CHECK(strcmp(l->strerror(-14), "unknown status") == 0 && strcmp(l->strerror(99), "unknown status") == 0, "-");
 }
 
 /* ---- text ---- */
@@ -388,6 +405,26 @@ static void test_text(const struct library *l)
 }
 
 /* ---- weights ---- */
+
+/* NaN is told by the step that computes it, in whatever pieces, and leaves nothing behind. */
+static void test_not_finite(const struct library *l)
+{
+    struct instance i = instance_open(l, NULL);
+    uint8_t *good = malloc(delta_bytes);
+    memcpy(good, delta_weights, delta_bytes);
+    memset(delta_weights, 0xff, delta_bytes);
+    CHECK(l->prefill(i.m, i.prompt, 5, NULL) == 0 && l->n_past(i.m) == 5, "logits nobody asked for");
+    CHECK(l->step(i.m, i.prompt[5], i.logits) == ALPHA_NOT_FINITE && l->n_past(i.m) == 0, "-");
+    CHECK(l->sample(i.m, i.logits, NULL) == ALPHA_NOT_FINITE, "-");
+    CHECK(l->prefill(i.m, i.prompt, PROMPT, i.logits) == ALPHA_NOT_FINITE && l->n_past(i.m) == 0, "-");
+    int status = l->begin(i.m, i.prompt, 3, i.logits);
+    while (status == 0 || status == MORE) status = l->step_budget(i.m, 7);
+    CHECK(status == ALPHA_NOT_FINITE && l->step_budget(i.m, 1) == ALPHA_NOT_BUSY, "%s", l->strerror(status));
+    memcpy(delta_weights, good, delta_bytes);
+    CHECK(l->prefill(i.m, i.prompt, PROMPT, i.logits) == 0 && l->sample(i.m, i.logits, NULL) == i.greedy[0], "after good weights came back");
+    free(good);
+    instance_close(&i);
+}
 
 static void test_verify(const struct library *l)
 {
@@ -514,12 +551,14 @@ int main(int argc, char **argv)
         test_full_state(l);
         test_open_errors(l);
         test_errors(l);
+        test_room(l);
         test_cancel(l);
         test_sampling_errors(l);
         test_strerror(l);
         test_text(l);
         test_stack(l);
     }
+    test_not_finite(&delta_library);
     test_verify(&delta_library);
     const unsigned n = atomic_load(&failures);
     printf("test_embed: %u failure%s\n", n, n == 1 ? "" : "s");

@@ -332,6 +332,23 @@ static void test_driver(void)
     }
 }
 
+/* NaN is told by the step that computes it, and the context is empty. */
+static void test_not_finite(void)
+{
+    const struct library *l = &zeta_library;
+    enum { END = 1 << 14 };                      /* of the image: what is used last */
+    uint8_t *bad = aligned_memory(zeta_bytes);
+    memcpy(bad, zeta_weights, zeta_bytes - END);
+    memset(bad + zeta_bytes - END, 0xff, END);
+    const struct gamma_options o = { .size = sizeof o, .weights = bad, .weights_bytes = zeta_bytes };
+    struct instance i = opened(l, &o);
+    CHECK(l->prefill(i.m, prompt, 3, NULL) == 0 && l->n_past(i.m) == 3, "-");
+    CHECK(l->step(i.m, prompt[3], i.logits) == ZETA_NOT_FINITE && l->n_past(i.m) == 0, "-");
+    CHECK(l->prefill(i.m, prompt, 2, i.logits) == ZETA_NOT_FINITE && l->sample(i.m, i.logits, NULL) == ZETA_NOT_FINITE, "-");
+    instance_free(&i);
+    free(bad);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 4) { fputs("usage: test_embed_gpu GOLDEN_DIR LIBGFXSIM.so ZETA_WEIGHTS\n", stderr); return 2; }
@@ -357,6 +374,7 @@ int main(int argc, char **argv)
     test_state(&omega_library, &gamma_library);
     test_missing();
     test_arguments();
+    test_not_finite();
     test_driver();
     const unsigned n = atomic_load(&failures);
     printf("test_embed_gpu: %u failure%s\n", n, n == 1 ? "" : "s");

@@ -57,7 +57,7 @@ struct test_case {
 };
 
 static const char *const kinds[] = { "normal", "ties", "equal", "nan", "half -inf", "all nan", "all -inf", "an inf", "huge", "peak", "narrow", "zeros",
-                                     "falling", "flat" };
+                                     "falling", "flat", "one nan", "one -inf", "last nan" };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 static void fill(float *x, uint32_t n, uint32_t kind)
@@ -80,6 +80,9 @@ static void fill(float *x, uint32_t n, uint32_t kind)
         case 11: x[i] = below(2) ? 0.0f : below(2) ? -0.0f : -real(); break;
         case 12: x[i] = 9 - 0.01f * (float)i; break;
         case 13: x[i] = g * 0.01f; break;
+        case 14: x[i] = i == n / 2 ? NAN : g; break;
+        case 15: x[i] = i == n / 5 ? -inf : g; break;
+        case 16: x[i] = i == n - 1 ? -NAN : g; break;
         default: x[i] = g;
         }
     }
@@ -126,7 +129,7 @@ static int is_near_border(const struct forge_sample_options *o, const float *log
     return found;
 }
 
-static uint32_t n_cases, n_failed, n_differ, n_draws, mark_word;
+static uint32_t n_cases, n_failed, n_differ, n_draws, n_not_finite, mark_word;
 
 static void fail(const struct test_case *t, uint32_t draw, const char *what)
 {
@@ -156,6 +159,13 @@ static struct forge_gpu_step *begin_step(const struct test_case *t, int32_t *his
     return s;
 }
 
+static int all_finite(const float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) return 0;
+    return 1;
+}
+
 /* One draw on both; false when the sequence cannot go on. */
 static int check_draw(struct test_case *t, uint32_t draw, struct forge_sampler *sampler, struct forge_gpu_step *step, float *host_logits)
 {
@@ -163,17 +173,23 @@ static int check_draw(struct test_case *t, uint32_t draw, struct forge_sampler *
     fill(host_logits, n, t->kind);
     memcpy(at.logits, host_logits, n * sizeof(float));
     memset(at.scratch, 0xff, SAMPLE_SCRATCH_BYTES(n, t->groups));
+    const int finite = all_finite(host_logits, n);
+    n_not_finite += !finite;
     const int32_t want = sampler_draw(sampler, host_logits);
     struct forge_random before_draw = { { step->random[0], step->random[1], step->random[2], step->random[3] } };
     const struct forge_kernel_args args = { .step = step, .mark_at = &mark_word, .mark = 7 };
     simt_launch(kernel, &args, t->groups, 1, t->threads, WAVE, SAMPLE_LDS_BYTES(n), below(4) ? (uint32_t)rnd() | 1u : 0);
     n_draws++;
-    const int32_t got = position <= t->n_ctx ? step->history[position] : (int32_t)(uint32_t)step->ring[(draw + 1) % FORGE_GPU_RING];
+    const uint32_t told = (uint32_t)step->ring[(draw + 1) % FORGE_GPU_RING];
+    const int32_t got = position <= t->n_ctx ? step->history[position] : (int32_t)told;
     if (!same_logits(at.logits, host_logits, n)) { fail(t, draw, "adjusted logits differ"); return 0; }
     const int advanced = step->n_past == position && step->n_tokens == 1 && step->n_logits == 1 && step->n_drawn == draw + 1;
     if (!advanced) { fail(t, draw, "the step is not advanced"); return 0; }
-    if (step->ring[(draw + 1) % FORGE_GPU_RING] != ((uint64_t)(draw + 1) << 32 | (uint32_t)got)) { fail(t, draw, "wrong entry of the ring"); return 0; }
+    if (step->ring[(draw + 1) % FORGE_GPU_RING] >> 32 != draw + 1 || (finite && told != (uint32_t)got)) { fail(t, draw, "wrong entry of the ring"); return 0; }
     if (at.counter != 0) { fail(t, draw, "the counter is not 0"); return 0; }
+    if ((told == FORGE_GPU_NOT_FINITE) == finite) { fail(t, draw, finite ? "finite logits are refused" : "logits that are not finite are drawn from"); return 0; }
+    if (!finite && position <= t->n_ctx && got != 0) { fail(t, draw, "no token for the steps that follow"); return 0; }
+    if (!finite) return 0;
     if (memcmp(step->random, sampler->random.s, sizeof step->random)) { fail(t, draw, "the random state differs"); return 0; }
     if (got == want) return 1;
     char text[80];
@@ -296,8 +312,8 @@ int main(int argc, char **argv)
             check_case(&t, 1);
         }
     check_large();
-    printf("%u draws, %u differ near a border, %u failed\n", n_draws, n_differ, n_failed);
-    if (n_failed || n_differ * 1000 > n_draws) return 1;
+    printf("%u draws, %u of logits that are not finite, %u differ near a border, %u failed\n", n_draws, n_not_finite, n_differ, n_failed);
+    if (n_failed || n_not_finite == 0 || n_differ * 1000 > n_draws) return 1;
     printf("check_sample: %u cases passed\n", n_cases);
     return 0;
 }

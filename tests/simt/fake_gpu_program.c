@@ -17,6 +17,7 @@
 
 #include "../../templates/gpu/launch.h"
 #include "../../templates/gpu/sample_tmpl.c"
+#include "../fake_spoil.h"
 
 /* Arena: [0, 4096) counters and a word that must be zero at first, then logits, then the sampler's scratch. */
 #define LOGITS_AT 4096u
@@ -85,7 +86,7 @@ KERNEL(THREADS, 1) fake_head(const struct forge_kernel_args a)
         if ((v >= 'a' && v <= 'z') || v == ' ') x += 6;
         if (v >= 128 && v != 258) x -= 20;
         if (v == 257 && at > 200) x += 30;
-        FLOATS(LOGITS_AT)[l * FAKE_VOCAB + v] = x;
+        FLOATS(LOGITS_AT)[l * FAKE_VOCAB + v] = fake_spoiled(x, at, v);
     }
 }
 

@@ -55,6 +55,7 @@ for s in 1 2 3 4; do
     same "seed $s presence" -p Once -n 60 -s $s --presence-penalty 0.7 --frequency-penalty 0.3 --repeat-last-n -1
     same "seed $s bias" -p Once -n 30 -s $s -l 101+5 -l 97-inf -l 32-2.5
 done
+check greedy-alone 0 "$program" --target simt -q -p Once -n 8 --temp 0; greedy=$(cat "$tmp/out")
 long=$(head -c 300 /dev/zero | tr '\0' x)
 for n in 0 1 2 63 64; do same "ubatch $n" -p "$long" -n 12 --temp 0 -ub $n; done
 check environment 0 env FORGE_NO_GRAPH=1 "$program" -q -p Once -n 8 --temp 0; greedy=$(cat "$tmp/out"); err_empty
@@ -75,6 +76,26 @@ done
 same logits-text -p "$long" --logits "$tmp/l2" -n 20 -s 5
 head -c 5000 /dev/zero | tr '\0' ab > "$tmp/text"
 same perplexity --perplexity -f "$tmp/text" -c 512
+
+# logits that are not finite: those the host reads, and those it never sees, wherever they stand
+spoiled() { # NAME TOKENS ARGUMENTS...
+    label="$1 $number $way" tokens=$2
+    shift 2
+    check "$label" 4 env "$way" "FAKE_SPOIL=$((tokens - 1)):$number" "$program" --target simt -q "$@"
+    err_has "the logits after $tokens tokens of context are not finite"; [ "$(wc -l < "$tmp/err")" -eq 1 ] || bad "not one line"
+}
+for number in 0:7fc00000 299:7f800000 150:ff800000 299:ffc00001; do
+    for way in FORGE_SIMT_DEFER=1 FORGE_NO_GRAPH=1; do
+        spoiled spoil-draw 9 -p Once -n 8 --temp 0; out_is "$(printf %s "$greedy" | cut -c1-4)"
+        spoiled spoil-draw-random 9 -p Once -n 8 -s 3
+        spoiled spoil-draw-slow 9 -p Once -n 8 -s 3 --top-k 0 --top-p 0.9 --min-p 0 --repeat-penalty 1.3
+        spoiled spoil-draw-by-id 9 -p Once -n 8 -s 3 --top-k 0 --top-p 1 -l 0-inf -l 299-inf -l 150-inf
+    done
+    spoiled spoil-prompt 5 -p Once -n 8 --temp 0; out_is ""
+    spoiled spoil-logits 60 -p "$long" --logits "$tmp/l2"; [ ! -e "$tmp/l2" ] || bad "a file of logits is left"
+    spoiled spoil-perplexity 400 --perplexity -f "$tmp/text" -c 512
+    spoiled spoil-bench 20 --bench -p 0 -n 24 -r 1
+done
 
 # bench
 check bench 0 "$program" --bench -p 64 -n 8 -r 2 -d 0,10; out_has "pp64 @ d10"; out_has "tg8"; out_has "Copy bandwidth of emulator of lanes"; err_empty
