@@ -1,0 +1,93 @@
+#!/bin/bash
+# docs_commands.sh BUILD CMAKE -- runs the commands of README.md, docs/embedding.md and docs/tour/README.md, in order, in a copy of the tree, and holds
+# what the tour shows against what they wrote.  BUILD: a finished build of this tree, CMAKE: the cmake that made it.
+# Commands are the lines of fenced blocks without a language; `text` blocks are patterns or output.  What stands in for what a test has not:
+#   ./setup.sh test     is left out: this is one of its tests
+#   cmake --build       builds the named targets in BUILD, where nothing is left to do, and puts the products where the page expects them
+#   MODEL.gguf          the bundled model
+#   "on the machine with the GPU" in a comment: exit code 8 with its sentence will do, where there is none
+#   apt-get, sudo       install nothing: what setup.sh asks for is here, or this test fails
+#   clang-19, ld.lld-19 where there is only another version: that one
+build=$1 cmake=$2
+root=$(cd "$(dirname "$0")/.." && pwd)
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+tree=$tmp/tree
+failed=0
+fail() { echo "FAILED $*"; failed=1; }
+[ "$(uname -m)" = x86_64 ] || { echo "skipped: the commands are those of a PC (-t x86-64-v4, --simulate)"; exit 77; }
+
+mkdir -p "$tree/build" "$tmp/bin"
+(cd "$root" && tar -cf - --exclude=./tests/data --exclude=./build --exclude=./.git .) | tar -xf - -C "$tree" || exit 1
+mkdir -p "$tree/tests/data"
+
+# ---- stand-ins ----
+cat > "$tmp/bin/cmake" <<END
+#!/bin/bash
+set -e
+case "\$*" in
+--version | "--preset release") exec "$cmake" "\$@" ;;
+"--build build/release "*) ;;
+*) echo "docs_commands.sh has no stand-in for cmake \$*" >&2; exit 1 ;;
+esac
+shift 2
+[ "\$1" = --target ] || { echo "a reader waits for all tests to be built: name the targets" >&2; exit 1; }
+"$cmake" --build "$build" "\$@"
+cp "$build/forgec" build/release/
+[ "\$2" != product ] || cp "$build/libgfxsim.so" build/release/
+END
+printf '#!/bin/sh\necho "a test installs nothing" >&2\nexit 1\n' > "$tmp/bin/apt-get"
+cp "$tmp/bin/apt-get" "$tmp/bin/sudo"
+chmod +x "$tmp/bin/"*
+newest() { for v in '' -19 -20 -21 -22 -23 -24 -25; do if command -v "$1$v" > /dev/null && [ -z "$v" ]; then continue; fi; command -v "$1$v" && return; done; command -v "$1"; }
+for tool in clang ld.lld; do command -v $tool-19 > /dev/null || ln -s "$(newest $tool)" "$tmp/bin/$tool-19"; done
+for folder in . examples/appliance; do ln -s "$tree/examples/storyteller/storyteller-7m-q8_0.gguf" "$tree/$folder/MODEL.gguf"; done
+
+# ---- the commands of a page as a script, every line with its place ----
+commands_of() {
+    awk -v page="$1" '
+        /^```/ { inside = !inside; commands = inside && $0 == "```"; next }
+        commands && NF {
+            line = $0
+            if (line ~ /^\.\/setup\.sh test/) next
+            if (line ~ /# on the machine with the GPU/) line = "with_gpu " line
+            printf "at=%s:%d; what=%s\n%s\n", page, NR, quoted($0), line
+        }
+        function quoted(s) { gsub(/\047/, "\047\\\047\047", s); return "\047" s "\047" }
+    ' "$root/$1"
+}
+run_page() {
+    {
+        cat <<'END'
+set -eE -o pipefail
+trap 'echo "FAILED $at: $what" >&3' ERR
+with_gpu() {
+    "$@" && return
+    code=$?
+    [ $code -eq 8 ] || { echo "exit code $code, 0 or 8 wanted"; return 1; }
+}
+END
+        commands_of "$1"
+    } > "$tmp/script"
+    [ "$(grep -c '^at=' "$tmp/script")" -ge "$2" ] || fail "$1: fewer than $2 commands found"
+    (cd "$tree" && PATH=$tmp/bin:$PATH bash "$tmp/script" < /dev/null 3> "$tmp/failed" > "$tmp/log" 2>&1) || { cat "$tmp/failed"; tail -n 20 "$tmp/log"; fail "$1"; }
+    echo "$1: $(grep -c '^at=' "$tmp/script") commands"
+}
+run_page README.md 15
+export PATH=$tree/build/release:$PATH                  # README says so
+run_page docs/embedding.md 4
+run_page docs/tour/README.md 6
+
+# ---- the tour: its file is what forgec emits, and what the page quotes is in what the commands wrote ----
+tour=docs/tour/storyteller-gfx1151.hip
+plain() { sed '1s/, by forgec.*//' "$1"; }             # the versions of forgec and clang are the reader's
+cmp -s <(plain "$root/$tour") <(plain "$tree/$tour") ||
+    fail "$tour is not what forgec emits: M=examples/storyteller/storyteller-7m-q8_0.gguf; forgec build \$M -t gfx1151 --emit source -o $tour"
+cat "$tree/$tour" "$tree/parts/model.c" > "$tmp/shown" || fail "the tour's commands left no parts/model.c"
+awk '/^```/ { inside = $0 == "```c"; next } inside' "$root/docs/tour/README.md" | grep -vxFf "$tmp/shown" > "$tmp/stale" && { fail "docs/tour/README.md shows code that forgec does not emit:"; cat "$tmp/stale"; }
+# registers are clang's: the report is held against the page where clang is the one of the stored file
+if [ "$(head -n 1 "$root/$tour")" = "$(head -n 1 "$tree/$tour")" ]; then
+    (cd "$tree" && forgec build examples/storyteller/storyteller-7m-q8_0.gguf -t gfx1151 --emit plan -q -o "$tmp/plan") || fail "--emit plan"
+    diff <(awk '/^```/ { inside = $0 == "```text"; next } inside' "$root/docs/tour/README.md") <(sed '/^ *0  embed:/,$d' "$tmp/plan") || fail "docs/tour/README.md shows another report"
+fi
+exit $failed
