@@ -1,4 +1,4 @@
-/* build.c -- every stage in order; nothing else calls a stage. */
+/* build.c -- every stage in order.  verify.c and compare.c call the first of them for what they hold the program against. */
 #include "build.h"
 #include "cache.h"
 #include "code_object.h"

@@ -24,7 +24,7 @@ static bool is_default(const char *line, size_t n)
     return false;
 }
 
-/* "templates/cpu/gemv_tmpl.c", "../dialect.h" -> "templates/dialect.h" */
+/* "templates/cpu/gemv_tmpl.c", "../gpu/dialect.h" -> "templates/gpu/dialect.h" */
 static const char *resolve(struct arena *a, const char *from, const char *name, size_t n)
 {
     size_t folder = (size_t)(strrchr(from, '/') - from);

@@ -11,7 +11,7 @@ struct profile {
     const char      *description;
     const char      *path;            /* for messages */
     enum target_kind kind;
-    const char      *simd;            /* CPU: templates/cpu/simd_<simd>.h: "c", "avx2", "avx512", "neon" */
+    const char      *simd;            /* CPU: templates/cpu/dot_<simd>.h: "c", "avx2", "avx512", "neon" */
     const char      *triple;          /* of the program (GPU: of its host side): clang --target=..., e.g. "x86_64-linux-gnu" */
     const char      *elf_machine;     /* of the program: "x86_64", "aarch64"; objects also "riscv64", "riscv32", "arm" */
     bool             bare;            /* CPU; `system: none`: neither an operating system nor a C library, so objects but no executables */

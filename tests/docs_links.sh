@@ -1,0 +1,57 @@
+#!/bin/bash
+# docs_links.sh [BUILD CMAKE] -- links and names of files in the documentation lead somewhere: in this tree and, with a finished BUILD, in the tree that
+# `cmake --install` makes of it.
+root=$(cd "$(dirname "$0")/.." && pwd)
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+failed=0 links=0 names=0
+fail() { echo "FAILED $*"; failed=1; }
+
+# Headings of a page as the anchors that GitHub makes of them.
+anchors() {
+    grep -o '<a id="[^"]*">' "$1" | sed 's/<a id="//; s/">//'
+    awk '/^```/ { inside = !inside } !inside && /^#+ /' "$1" | sed 's/^#* //; s/\[\([^]]*\)\]([^)]*)/\1/g' | tr 'A-Z' 'a-z' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
+}
+# Every link of every page below FOLDER: an existing file or folder and, behind #, a heading of it.
+check_links() {
+    while IFS= read -r page; do
+        while IFS= read -r link; do
+            links=$((links + 1))
+            case $link in http://* | https://* | mailto:*) continue ;; esac
+            file=${link%%#*} anchor=
+            case $link in *'#'*) anchor=${link#*#} ;; esac
+            target=$page
+            [ -z "$file" ] || target=$(dirname "$page")/$file
+            [ -e "$target" ] || { fail "$page: $link leads nowhere"; continue; }
+            [ -z "$anchor" ] || anchors "$target" | grep -qxF -e "$anchor" || fail "$page: there is no heading #$anchor in $file"
+        done < <(awk '/^```/ { inside = !inside; next } !inside' "$page" | sed 's/`[^`]*`//g' | grep -oE '\]\([^) ]+\)' | sed 's/^](//; s/)$//')
+    done < <(find "$1" -name build -prune -o -name '*.md' -print | sort)
+}
+
+check_links "$root"
+[ $links -ge 45 ] || fail "only $links links were found"
+
+# ---- files of this tree that pages and comments name by their path; NAME.yaml stands for any, and docs/gguf.md is ggml's ----
+cd "$root" || exit 1
+while IFS=: read -r page name; do
+    names=$((names + 1))
+    case $name in docs/gguf.md) continue ;; */README.md) ;; *[A-Z][A-Z]*) continue ;; esac
+    compgen -G "$name" > /dev/null || fail "$page names $name, which does not exist"
+done < <(find README.md setup.sh docs compiler runtime templates models targets examples cmake tests/*.sh -type f \
+             \( -name '*.md' -o -name '*.[ch]' -o -name '*.def' -o -name '*.yaml' -o -name '*.sh' -o -name '*.1' \) ! -name 'docs_*' ! -name run_forgec.sh -print0 |
+         xargs -0 grep -oE '(^|[ (`"])(compiler|runtime|templates|models|targets|docs|examples|cmake|completion|tests)/[A-Za-z0-9_./*-]+\.(c|h|def|inc|md|yaml|sh|ld|hip|cmake|txt)([^A-Za-z0-9_]|$)' |
+         sed -E 's/:[ (`"]/:/; s/[^A-Za-z0-9_]$//')
+[ $names -ge 100 ] || fail "only $names names were found"
+
+# ---- every stage of the compiler has its place on the page of the pipeline ----
+for file in compiler/*.c; do grep -q "[\`/]${file#compiler/}\`" docs/pipeline.md || fail "docs/pipeline.md does not say what ${file#compiler/} is"; done
+
+# ---- the installed documentation ----
+if [ $# -gt 0 ]; then
+    "$2" --install "$1" --prefix "$tmp/installed" > "$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+    before=$links
+    check_links "$tmp/installed"
+    [ $((links - before)) -ge 45 ] || fail "only $((links - before)) links were found in the installed pages"
+fi
+echo "$links links, $names names of files"
+exit $failed
