@@ -144,36 +144,48 @@ static const char *take_name(struct reader *r, uint64_t size_max)
     return arena_strndup(r->arena, s.data, s.size);
 }
 
-/* ---- hashed names: open addressing, index + 1 in each slot ---- */
+/* ---- names, sorted: whoever chose them, a look-up takes log n steps ---- */
 
-struct table { uint32_t *slots; uint64_t mask; };
-
-static struct table table_create(struct arena *a, uint64_t count)
-{
-    uint64_t size = 16;
-    while (size < 2 * count) size *= 2;
-    return (struct table){ .slots = arena_array(a, uint32_t, size), .mask = size - 1 };
-}
+struct name { const char *text; uint32_t index; };        /* of a pair or a tensor */
+struct names { struct name *sorted; uint64_t count; };
 
 struct gguf_index {
-    struct table   pairs, tensors;
+    struct names   pairs, tensors;
     struct shard  *shards;            /* [n_shards] */
 };
 
-static uint32_t *pair_slot(const struct gguf *g, const char *key)
+enum { NO_NAME = UINT32_MAX };
+
+static struct names names_create(struct arena *a, uint64_t count)
 {
-    const struct table *t = &g->index->pairs;
-    uint64_t i = XXH3_64bits(key, strlen(key)) & t->mask;
-    while (t->slots[i] && strcmp(g->pairs[t->slots[i] - 1].key, key) != 0) i = (i + 1) & t->mask;
-    return &t->slots[i];
+    return (struct names){ .sorted = arena_array(a, struct name, count), .count = count };
 }
 
-static uint32_t *tensor_slot(const struct gguf *g, const char *name)
+static int compare_names(const void *a, const void *b)
 {
-    const struct table *t = &g->index->tensors;
-    uint64_t i = XXH3_64bits(name, strlen(name)) & t->mask;
-    while (t->slots[i] && strcmp(g->tensors[t->slots[i] - 1].name, name) != 0) i = (i + 1) & t->mask;
-    return &t->slots[i];
+    const struct name *x = a, *y = b;
+    const int order = strcmp(x->text, y->text);
+    return order ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+/* Sorts; returns where in it the first repetition in the file stands, behind the name that it repeats, or NULL. */
+static const struct name *names_sort(struct names *names)
+{
+    const struct name *again = NULL;
+    if (names->count) qsort(names->sorted, names->count, sizeof *names->sorted, compare_names);
+    for (uint64_t i = 1; i < names->count; i++) {
+        const struct name *x = &names->sorted[i];
+        if (!strcmp(x[-1].text, x->text) && (!again || x->index < again->index)) again = x;
+    }
+    return again;
+}
+
+static int compare_text(const void *key, const void *name) { return strcmp(key, ((const struct name *)name)->text); }
+
+static uint32_t names_find(const struct names *names, const char *text)
+{
+    const struct name *found = names->count ? bsearch(text, names->sorted, names->count, sizeof *found, compare_text) : NULL;
+    return found ? found->index : NO_NAME;
 }
 
 /* ---- values ---- */
@@ -296,7 +308,7 @@ static uint64_t alignment_of(struct reader *r, const struct gguf *g)
 {
     const struct gguf_value *v = gguf_find(g, "general.alignment");
     if (!v) return ALIGNMENT_DEFAULT;
-    const uint64_t at = g->pairs[*pair_slot(g, "general.alignment") - 1].offset;
+    const uint64_t at = g->pairs[names_find(&g->index->pairs, "general.alignment")].offset;
     r->name = "general.alignment";
     r->name_size = strlen(r->name);
     if (v->type != GGUF_U32) fail(r, at, "the type is %s, u32 is needed; convert the model again", gguf_type_name(v->type));
@@ -310,7 +322,7 @@ static void take_pairs(struct reader *r, struct gguf *g)
 {
     r->kind = "key";
     g->pairs = arena_array(r->arena, struct gguf_pair, g->n_pairs);
-    g->index->pairs = table_create(r->arena, g->n_pairs);
+    g->index->pairs = names_create(r->arena, g->n_pairs);
     for (uint64_t i = 0; i < g->n_pairs; i++) {
         struct gguf_pair *pair = &g->pairs[i];
         r->number = i;
@@ -319,11 +331,14 @@ static void take_pairs(struct reader *r, struct gguf *g)
         pair->key = take_name(r, KEY_SIZE_MAX);
         r->name = pair->key;
         r->name_size = strlen(pair->key);
-        uint32_t *slot = pair_slot(g, pair->key);
-        if (*slot)
-            fail(r, pair->offset, "the key was already given at byte %" PRIu64 "; convert the model again", g->pairs[*slot - 1].offset);
-        *slot = (uint32_t)i + 1;
+        g->index->pairs.sorted[i] = (struct name){ pair->key, (uint32_t)i };
         take_value(r, &pair->value);
+    }
+    const struct name *again = names_sort(&g->index->pairs);
+    if (again) {
+        r->name = again->text;
+        r->name_size = strlen(again->text);
+        fail(r, g->pairs[again->index].offset, "the key was already given at byte %" PRIu64 "; convert the model again", g->pairs[again[-1].index].offset);
     }
     r->name = NULL;
 }
@@ -437,7 +452,7 @@ static void take_tensors(struct reader *r, struct gguf *g, uint64_t alignment, b
     r->name = NULL;
 }
 
-/* One file, without its siblings; tensors are not hashed yet. */
+/* One file, without its siblings; tensors are not indexed yet. */
 static struct gguf *parse_shard(struct arena *a, struct shard file, bool header_only)
 {
     struct reader r = { .arena = a, .file = file };
@@ -462,17 +477,14 @@ static struct gguf *parse_shard(struct arena *a, struct shard file, bool header_
 
 static void index_tensors(struct arena *a, struct gguf *g)
 {
-    g->index->tensors = table_create(a, g->n_tensors);
-    for (uint64_t i = 0; i < g->n_tensors; i++) {
-        const struct gguf_tensor *t = &g->tensors[i];
-        uint32_t *slot = tensor_slot(g, t->name);
-        if (*slot) {
-            const struct gguf_tensor *first = &g->tensors[*slot - 1];
-            die("%s: tensor \"%s\": byte %" PRIu64 ": this name was already given at byte %" PRIu64 " of %s; convert the model again",
-                g->index->shards[t->shard].path, t->name, t->offset, first->offset, g->index->shards[first->shard].path);
-        }
-        *slot = (uint32_t)i + 1;
-    }
+    struct names *names = &g->index->tensors;
+    *names = names_create(a, g->n_tensors);
+    for (uint64_t i = 0; i < g->n_tensors; i++) names->sorted[i] = (struct name){ g->tensors[i].name, (uint32_t)i };
+    const struct name *again = names_sort(names);
+    if (!again) return;
+    const struct gguf_tensor *t = &g->tensors[again->index], *first = &g->tensors[again[-1].index];
+    die("%s: tensor \"%s\": byte %" PRIu64 ": this name was already given at byte %" PRIu64 " of %s; convert the model again",
+        g->index->shards[t->shard].path, t->name, t->offset, first->offset, g->index->shards[first->shard].path);
 }
 
 /* ---- shards: NAME-00001-of-00003.gguf holds the metadata, the others only tensors ---- */
@@ -625,8 +637,8 @@ struct gguf *gguf_parse(struct arena *a, const char *name, const uint8_t *data, 
 
 static const struct gguf_pair *find_pair(const struct gguf *g, const char *key)
 {
-    const uint32_t slot = *pair_slot(g, key);
-    return slot ? &g->pairs[slot - 1] : NULL;
+    const uint32_t i = names_find(&g->index->pairs, key);
+    return i != NO_NAME ? &g->pairs[i] : NULL;
 }
 
 const struct gguf_value *gguf_find(const struct gguf *g, const char *key)
@@ -637,8 +649,8 @@ const struct gguf_value *gguf_find(const struct gguf *g, const char *key)
 
 const struct gguf_tensor *gguf_tensor_find(const struct gguf *g, const char *name)
 {
-    const uint32_t slot = *tensor_slot(g, name);
-    return slot ? &g->tensors[slot - 1] : NULL;
+    const uint32_t i = names_find(&g->index->tensors, name);
+    return i != NO_NAME ? &g->tensors[i] : NULL;
 }
 
 static _Noreturn void die_pair(const struct gguf *g, const struct gguf_pair *pair, const char *what)

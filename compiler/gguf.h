@@ -53,7 +53,7 @@ struct gguf {
     struct gguf_pair   *pairs;           /* [n_pairs], of the first shard */
     struct gguf_tensor *tensors;         /* [n_tensors], of all shards in file order */
     uint64_t            alignment;       /* of the first shard */
-    struct gguf_index  *index;           /* hash tables and mappings; gguf.c only */
+    struct gguf_index  *index;           /* sorted names and mappings; gguf.c only */
 };
 
 /* Maps path (and its sibling shards) and checks every value before it is used; dies with file, key or tensor, byte offset
@@ -63,7 +63,7 @@ struct gguf *gguf_open(struct arena *a, const char *path, bool header_only);
 struct gguf *gguf_parse(struct arena *a, const char *name, const uint8_t *data, size_t size, bool header_only);
 
 const struct gguf_value  *gguf_find(const struct gguf *g, const char *key);             /* NULL when absent */
-const struct gguf_tensor *gguf_tensor_find(const struct gguf *g, const char *name);    /* NULL when absent; hashed */
+const struct gguf_tensor *gguf_tensor_find(const struct gguf *g, const char *name);    /* NULL when absent; log n steps */
 /* Typed access; false when absent; dies when the type is another (any integer type is taken for u64 if non-negative). */
 bool gguf_get_u64(const struct gguf *g, const char *key, uint64_t *out);
 bool gguf_get_f64(const struct gguf *g, const char *key, double *out);                 /* F32 or F64 only; dies on NaN and infinities */

@@ -5,6 +5,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
 
 #define NONE FORGE_VOCAB_NONE
 
@@ -118,6 +122,7 @@ struct build {
     struct piece             *symbols;             /* [n_symbols], capacity max_symbols */
     uint32_t                  max_symbols;
     uint32_t                 *slots, n_slots;      /* symbol by text; the last of equal tokens wins */
+    uint64_t                  seed;                /* of the hashes behind slots: drawn anew, as files may choose texts that collide; no output depends on it */
     uint8_t                  *attr;                /* [n_tokens] */
     uint32_t                 *score;               /* [n_tokens], SentencePiece */
     struct forge_merge       *merges;
@@ -128,10 +133,24 @@ struct build {
 
 static bool piece_equal(struct piece x, struct piece y) { return x.n == y.n && memcmp(x.text, y.text, x.n) == 0; }
 
+static uint64_t random_seed(void)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed) return seed;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_nsec * 0x9e3779b97f4a7c15u ^ (uint64_t)now.tv_sec ^ (uint64_t)getpid() << 32;
+}
+
+static uint32_t seeded_slot(const struct build *b, const void *key, size_t n, uint32_t slots)
+{
+    return (uint32_t)(((XXH3_64bits_withSeed(key, n, b->seed) >> 32) * slots) >> 32);
+}
+
 /* The slot that holds this text, or the free one where it belongs. */
 static uint32_t symbol_slot(const struct build *b, struct piece p)
 {
-    uint32_t slot = forge_hash_slot(forge_hash_text(p.text, p.n), b->n_slots);
+    uint32_t slot = seeded_slot(b, p.text, p.n, b->n_slots);
     while (b->slots[slot] != NONE && !piece_equal(b->symbols[b->slots[slot]], p))
         slot = slot + 1 < b->n_slots ? slot + 1 : 0;
     return slot;
@@ -332,7 +351,7 @@ static void read_merges(struct build *b, const struct gguf_value *merges)
         m.left   = symbol_intern(b, left);
         m.right  = symbol_intern(b, right);
         m.result = symbol_intern(b, (struct piece){ whole, left.n + right.n });
-        uint32_t slot = forge_hash_slot(forge_hash_pair(m.left, m.right), n_slots);
+        uint32_t slot = seeded_slot(b, (const uint32_t[]){ m.left, m.right }, 8, n_slots);
         while (slots[slot] != NONE && !(b->merges[slots[slot]].left == m.left && b->merges[slots[slot]].right == m.right))
             slot = slot + 1 < n_slots ? slot + 1 : 0;
         if (slots[slot] != NONE) continue;
@@ -470,25 +489,64 @@ static void list_specials(struct build *b)
 
 /* ---- the image ---- */
 
-/* Three of four slots used: short probes, little space. */
-static uint32_t slots_for(uint32_t n) { return n + n / 3 + 1; }
+/* An entry a bucket on average. */
+static uint32_t buckets_for(uint32_t n) { return n + 1; }
 
-static void fill_slots(const struct build *b, uint32_t *token_slot, uint32_t *merge_slot)
+struct entry { uint32_t bucket, index; };          /* index: token or rank */
+
+static int by_token_bucket(const void *x, const void *y)
+{
+    const struct entry *l = x, *r = y;
+    if (l->bucket != r->bucket) return l->bucket < r->bucket ? -1 : 1;
+    const struct piece p = sorting->symbols[l->index], q = sorting->symbols[r->index];
+    return forge_text_order(p.text, p.n, q.text, q.n);
+}
+
+static int by_merge_bucket(const void *x, const void *y)
+{
+    const struct entry *l = x, *r = y;
+    if (l->bucket != r->bucket) return l->bucket < r->bucket ? -1 : 1;
+    const struct forge_merge *p = &sorting->merges[l->index], *q = &sorting->merges[r->index];
+    return p->left != q->left ? (p->left < q->left ? -1 : 1) : p->right < q->right ? -1 : p->right > q->right;
+}
+
+/* entries: [n], sorted. */
+static void write_buckets(const struct entry *entries, uint32_t n, uint32_t n_buckets, uint32_t *bucket, uint32_t *order)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < n_buckets; i++) {
+        bucket[i] = at;
+        while (at < n && entries[at].bucket == i) at++;
+    }
+    bucket[n_buckets] = n;
+    for (uint32_t i = 0; i < n; i++) order[i] = entries[i].index;
+}
+
+static void write_tokens(const struct build *b, uint32_t *bucket, uint32_t *order)
 {
     const struct forge_vocab_header *h = &b->h;
-    memset(token_slot, 0xff, 4ull * h->token_slots);
-    memset(merge_slot, 0xff, 4ull * h->merge_slots);
+    struct entry *entries = arena_array(b->arena, struct entry, h->n_tokens);
+    uint32_t      n = 0;
     for (uint32_t i = 0; i < h->n_tokens; i++) {
-        if (b->slots[symbol_slot(b, b->symbols[i])] != i) continue;          /* a later token has the same text */
-        uint32_t slot = forge_hash_slot(forge_hash_text(b->symbols[i].text, b->symbols[i].n), h->token_slots);
-        while (token_slot[slot] != NONE) slot = slot + 1 < h->token_slots ? slot + 1 : 0;
-        token_slot[slot] = i;
+        const struct piece p = b->symbols[i];
+        if (b->slots[symbol_slot(b, p)] != i) continue;                      /* a later token has the same text */
+        entries[n++] = (struct entry){ forge_hash_bucket(forge_hash_text(p.text, p.n), h->token_buckets), i };
     }
-    for (uint32_t i = 0; i < h->n_merges; i++) {
-        uint32_t slot = forge_hash_slot(forge_hash_pair(b->merges[i].left, b->merges[i].right), h->merge_slots);
-        while (merge_slot[slot] != NONE) slot = slot + 1 < h->merge_slots ? slot + 1 : 0;
-        merge_slot[slot] = i;
-    }
+    sorting = b;
+    qsort(entries, n, sizeof *entries, by_token_bucket);
+    memset(order, 0xff, 4ull * h->n_tokens);
+    write_buckets(entries, n, h->token_buckets, bucket, order);
+}
+
+static void write_merges(const struct build *b, uint32_t *bucket, uint32_t *order)
+{
+    const struct forge_vocab_header *h = &b->h;
+    struct entry *entries = arena_array(b->arena, struct entry, h->n_merges);
+    for (uint32_t i = 0; i < h->n_merges; i++)
+        entries[i] = (struct entry){ forge_hash_bucket(forge_hash_pair(b->merges[i].left, b->merges[i].right), h->merge_buckets), i };
+    sorting = b;
+    if (h->n_merges) qsort(entries, h->n_merges, sizeof *entries, by_merge_bucket);
+    write_buckets(entries, h->n_merges, h->merge_buckets, bucket, order);
 }
 
 static struct bytes write_image(struct build *b)
@@ -497,8 +555,8 @@ static struct bytes write_image(struct build *b)
     uint64_t                   text = 0;
     for (uint32_t i = 0; i < h->n_symbols; i++) text += b->symbols[i].n;
     memcpy(h->magic, FORGE_VOCAB_MAGIC, 8);
-    h->token_slots = slots_for(h->n_tokens);
-    h->merge_slots = slots_for(h->n_merges);
+    h->token_buckets = buckets_for(h->n_tokens);
+    h->merge_buckets = buckets_for(h->n_merges);
     const struct forge_vocab_layout l = forge_vocab_layout(h);
     if (l.text + text > INT32_MAX) die("%s: a vocabulary of %" PRIu64 " bytes; 2 GiB is the most", b->gguf->path, l.text + text);
     h->bytes = (uint32_t)(l.text + text);
@@ -518,7 +576,8 @@ static struct bytes write_image(struct build *b)
         at += b->symbols[i].n;
     }
     offset[h->n_symbols] = at;
-    fill_slots(b, (uint32_t *)(void *)(image + l.token_slot), (uint32_t *)(void *)(image + l.merge_slot));
+    write_tokens(b, (uint32_t *)(void *)(image + l.token_bucket), (uint32_t *)(void *)(image + l.token_order));
+    write_merges(b, (uint32_t *)(void *)(image + l.merge_bucket), (uint32_t *)(void *)(image + l.merge_order));
     if (h->n_merges)  memcpy(image + l.merge, b->merges, sizeof b->merges[0] * h->n_merges);
     if (h->n_special) memcpy(image + l.special, b->special, 4ull * h->n_special);
     if (h->n_special) memcpy(image + l.special_sorted, b->special_sorted, 4ull * h->n_special);
@@ -532,6 +591,7 @@ struct bytes vocab_build(struct arena *a, const struct gguf *g, uint32_t n_vocab
     struct build *b = arena_new(a, struct build);
     b->arena = a;
     b->gguf  = g;
+    b->seed  = random_seed();
     if (!read_kind(b)) return (struct bytes){ NULL, 0 };
     const struct gguf_value *merges = find_array(g, "tokenizer.ggml.merges", true);
     if (b->h.kind == FORGE_VOCAB_SPM) merges = NULL;

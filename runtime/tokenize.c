@@ -9,7 +9,7 @@
 
 struct vocab {
     const struct forge_vocab_header *h;
-    const uint32_t           *byte_symbol, *byte_token, *text_offset, *token_slot, *merge_slot, *special, *special_sorted, *score;
+    const uint32_t           *byte_symbol, *byte_token, *text_offset, *token_bucket, *token_order, *merge_bucket, *merge_order, *special, *special_sorted, *score;
     const struct forge_merge *merge;
     const uint8_t            *special_first, *attr, *text;
 };
@@ -20,12 +20,13 @@ static struct vocab vocab_view(const uint8_t *image)
     const struct forge_vocab_layout  l = forge_vocab_layout(h);
     const struct vocab v = {
         .h = h,
-        .byte_symbol = (const void *)(image + l.byte_symbol),   .byte_token     = (const void *)(image + l.byte_token),
-        .text_offset = (const void *)(image + l.text_offset),   .token_slot     = (const void *)(image + l.token_slot),
-        .merge_slot  = (const void *)(image + l.merge_slot),    .special        = (const void *)(image + l.special),
-        .score       = (const void *)(image + l.score),         .special_sorted = (const void *)(image + l.special_sorted),
-        .merge       = (const void *)(image + l.merge),         .special_first  = image + l.special_first,
-        .attr        = image + l.attr,                          .text           = image + l.text,
+        .byte_symbol  = (const void *)(image + l.byte_symbol),  .byte_token     = (const void *)(image + l.byte_token),
+        .text_offset  = (const void *)(image + l.text_offset),  .score          = (const void *)(image + l.score),
+        .token_bucket = (const void *)(image + l.token_bucket), .token_order    = (const void *)(image + l.token_order),
+        .merge_bucket = (const void *)(image + l.merge_bucket), .merge_order    = (const void *)(image + l.merge_order),
+        .special      = (const void *)(image + l.special),      .special_sorted = (const void *)(image + l.special_sorted),
+        .merge        = (const void *)(image + l.merge),        .special_first  = image + l.special_first,
+        .attr         = image + l.attr,                         .text           = image + l.text,
     };
     return v;
 }
@@ -40,11 +41,16 @@ static const uint8_t *symbol_text(const struct vocab *v, uint32_t symbol, size_t
 static uint32_t token_find(const struct vocab *v, const uint8_t *text, size_t n)
 {
     if (n == 0 || n > v->h->max_token_bytes) return NONE;
-    uint32_t slot = forge_hash_slot(forge_hash_text(text, n), v->h->token_slots);
-    for (uint32_t id; (id = v->token_slot[slot]) != NONE; slot = slot + 1 < v->h->token_slots ? slot + 1 : 0) {
+    const uint32_t bucket = forge_hash_bucket(forge_hash_text(text, n), v->h->token_buckets);
+    uint32_t low = v->token_bucket[bucket], high = v->token_bucket[bucket + 1];
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2, id = v->token_order[middle];
         size_t         length;
-        const uint8_t *t = symbol_text(v, id, &length);
-        if (length == n && memcmp(t, text, n) == 0) return id;
+        const uint8_t *t     = symbol_text(v, id, &length);
+        const int      order = forge_text_order(text, n, t, length);
+        if (order == 0) return id;
+        if (order < 0) high = middle;
+        else           low = middle + 1;
     }
     return NONE;
 }
@@ -53,9 +59,16 @@ static uint32_t token_find(const struct vocab *v, const uint8_t *text, size_t n)
 static uint32_t merge_find(const struct vocab *v, uint32_t left, uint32_t right)
 {
     if (v->h->n_merges == 0) return NONE;
-    uint32_t slot = forge_hash_slot(forge_hash_pair(left, right), v->h->merge_slots);
-    for (uint32_t rank; (rank = v->merge_slot[slot]) != NONE; slot = slot + 1 < v->h->merge_slots ? slot + 1 : 0)
-        if (v->merge[rank].left == left && v->merge[rank].right == right) return rank;
+    const uint64_t pair   = (uint64_t)left << 32 | right;
+    const uint32_t bucket = forge_hash_bucket(forge_hash_pair(left, right), v->h->merge_buckets);
+    uint32_t low = v->merge_bucket[bucket], high = v->merge_bucket[bucket + 1];
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2, rank = v->merge_order[middle];
+        const uint64_t found  = (uint64_t)v->merge[rank].left << 32 | v->merge[rank].right;
+        if (found == pair) return rank;
+        if (pair < found) high = middle;
+        else              low = middle + 1;
+    }
     return NONE;
 }
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #endif
 
-#define FORGE_VOCAB_MAGIC "FORGEV01"
-#define FORGE_VOCAB_NONE  0xffffffffu      /* no token, free hash slot */
+#define FORGE_VOCAB_MAGIC "FORGEV02"
+#define FORGE_VOCAB_NONE  0xffffffffu      /* no token, no merge */
 
 enum forge_vocab_kind { FORGE_VOCAB_BPE = 1, FORGE_VOCAB_SPM = 2 };
 
@@ -45,7 +45,7 @@ struct forge_vocab_header {
     uint32_t n_symbols;                    /* tokens, then texts that only occur in merges */
     uint32_t n_merges;
     uint32_t n_special;
-    uint32_t token_slots, merge_slots;     /* hash table sizes */
+    uint32_t token_buckets, merge_buckets; /* of the two tables below */
     uint32_t max_token_bytes;
     uint8_t  kind, pre;
     uint16_t flags;
@@ -64,9 +64,11 @@ struct forge_merge { uint32_t left, right, result; };     /* symbols; the index 
     SECTION(byte_token,     4 * 256)                 /* token whose text is this one raw byte */                          \
     SECTION(special_first,  256)                     /* 1: a special token starts with this byte; 2: a user-defined one */\
     SECTION(text_offset,    4 * ((h)->n_symbols + 1ull))                                                                  \
-    SECTION(token_slot,     4ull * (h)->token_slots) /* token by text, linear probing */                                  \
+    SECTION(token_bucket,   4 * ((h)->token_buckets + 1ull)) /* where each bucket begins in token_order; then the end */  \
+    SECTION(token_order,    4ull * (h)->n_tokens)    /* tokens by the bucket of their text, in it by forge_text_order */  \
     SECTION(merge,          12ull * (h)->n_merges)   /* struct forge_merge, by rank */                                    \
-    SECTION(merge_slot,     4ull * (h)->merge_slots) /* rank by (left, right), linear probing */                          \
+    SECTION(merge_bucket,   4 * ((h)->merge_buckets + 1ull))                                                              \
+    SECTION(merge_order,    4ull * (h)->n_merges)    /* ranks by the bucket of (left, right), in it by left, then right */\
     SECTION(special,        4ull * (h)->n_special)   /* tokens, longest text first */                                     \
     SECTION(special_sorted, 4ull * (h)->n_special)   /* indices into special, by text */                                  \
     SECTION(score,          (h)->kind == FORGE_VOCAB_SPM ? 4ull * (h)->n_tokens : 0)   /* ascending = merged earlier */   \
@@ -89,7 +91,8 @@ static inline struct forge_vocab_layout forge_vocab_layout(const struct forge_vo
     return l;
 }
 
-/* FNV-1a over 64 bits, then a multiply-xor mix: the slot comes from the high half. */
+/* A hash only chooses a bucket, mostly of one or two entries; in it the search is binary, so that texts chosen to collide cost log n steps.
+ * FNV-1a over 64 bits, then a multiply-xor mix: the bucket comes from the high half. */
 static inline uint64_t forge_hash_mix(uint64_t h)
 {
     h = (h ^ (h >> 32)) * 0x9e3779b97f4a7c15u;
@@ -105,10 +108,15 @@ static inline uint64_t forge_hash_pair(uint32_t left, uint32_t right)
 {
     return forge_hash_mix(((uint64_t)left << 32 | right) * 0xd6e8feb86659fd93u);
 }
-/* First slot to probe, < slots. */
-static inline uint32_t forge_hash_slot(uint64_t hash, uint32_t slots)
+/* < buckets */
+static inline uint32_t forge_hash_bucket(uint64_t hash, uint32_t buckets)
 {
-    return (uint32_t)(((hash >> 32) * slots) >> 32);
+    return (uint32_t)(((hash >> 32) * buckets) >> 32);
+}
+/* Below, at or above 0: shorter texts first, then by bytes. */
+static inline int forge_text_order(const uint8_t *x, size_t n, const uint8_t *y, size_t m)
+{
+    return n != m ? (n < m ? -1 : 1) : memcmp(x, y, n);
 }
 
 /* GPT-2's byte alphabet: printable Latin-1 bytes stand for themselves, the other 68 for U+0100 .. U+0143 in order.

@@ -16,7 +16,9 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 static struct arena *a;
 static const char   *data_directory = "tests/data";
@@ -279,6 +281,42 @@ static void many_tensors_are_found(void **state)
     assert_null(gguf_tensor_find(g, "blk.3000.w"));
 }
 
+/* COUNT names of 8 letters; chosen: such that a hash table without a seed would keep all of them in a thirty-second of itself. */
+enum { CHOSEN_COUNT = 40000 };
+static const char **names_of_letters(bool chosen)
+{
+    const char **names = arena_array(a, const char *, CHOSEN_COUNT);
+    uint64_t number = 0;
+    for (uint32_t n = 0; n < CHOSEN_COUNT; number++) {
+        char name[9] = "";
+        for (uint64_t i = 0, x = number; i < 8; i++, x /= 26) name[i] = (char)('a' + x % 26);
+        if (!chosen || XXH3_64bits(name, 8) % 131072 < 4096) names[n++] = arena_strndup(a, name, 8);
+    }
+    return names;
+}
+
+/* Seconds to open a file with these keys and tensors and to find each. */
+static double seconds_with(const char **names)
+{
+    start(3, CHOSEN_COUNT, CHOSEN_COUNT);
+    for (uint32_t i = 0; i < CHOSEN_COUNT; i++) PUT_SCALAR(names[i], GGUF_U8, uint8_t, 1);
+    for (uint32_t i = 0; i < CHOSEN_COUNT; i++) put_tensor(names[i], QUANT_F32, 1, 8, 32 * i);
+    const clock_t begin = clock();
+    const struct gguf *g = parse(true);
+    for (uint32_t i = 0; i < CHOSEN_COUNT; i++) {
+        assert_ptr_equal(gguf_find(g, names[i]), &g->pairs[i].value);
+        assert_ptr_equal(gguf_tensor_find(g, names[i]), &g->tensors[i]);
+    }
+    return (double)(clock() - begin) / CLOCKS_PER_SEC;
+}
+
+static void chosen_names_cost_no_more(void **state)
+{
+    (void)state;
+    const double usual = seconds_with(names_of_letters(false)), chosen = seconds_with(names_of_letters(true));
+    if (chosen > 5 * usual + 0.3) fail_msg("%.2f s, with other names %.2f s", chosen, usual);
+}
+
 static void quant_tables(void **state)
 {
     (void)state;
@@ -530,8 +568,8 @@ int main(int argc, char **argv)
     if (argc > 1) data_directory = argv[1];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_value_type),          cmocka_unit_test(nested_arrays_are_skipped), cmocka_unit_test(tensors_and_alignment),
-        cmocka_unit_test(header_only_needs_no_data), cmocka_unit_test(tensor_refusals),           cmocka_unit_test(many_tensors_are_found),
-        cmocka_unit_test(quant_tables),              cmocka_unit_test(every_truncation_is_refused), cmocka_unit_test(bad_files),
+        cmocka_unit_test(header_only_needs_no_data), cmocka_unit_test(tensor_refusals),           cmocka_unit_test(many_tensors_are_found), cmocka_unit_test(chosen_names_cost_no_more),
+               cmocka_unit_test(quant_tables),              cmocka_unit_test(every_truncation_is_refused), cmocka_unit_test(bad_files),
         cmocka_unit_test(shards_open_from_the_first), cmocka_unit_test(lone_file_is_no_later_shard),
         cmocka_unit_test(hash_is_stable),           cmocka_unit_test(inspect_shows_no_raw_text),
         cmocka_unit_test(inspect_json_takes_no_memory),

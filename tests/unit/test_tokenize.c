@@ -401,11 +401,67 @@ static void odd_vocabularies(void **state)
     arena_destroy(a);
 }
 
+/* ---- texts chosen to collide ---- */
+
+enum { CHOSEN_COUNT = 40000 };
+
+/* A vocabulary of so many texts of 8 letters; chosen: whose hashes all lie in a thirty-second of their range. */
+static const struct gguf *gguf_of_letters(struct arena *a, bool chosen, const char *model)
+{
+    struct text tokens = { .arena = a }, merges = { .arena = a };
+    text_puts(&tokens, TOKENS ":");
+    text_puts(&merges, "tokenizer.ggml.merges:");
+    uint64_t number = 0;
+    for (uint32_t n = 0; n < CHOSEN_COUNT; number++) {
+        char name[10] = "";
+        for (uint64_t i = 0, x = number; i < 8; i++, x /= 26) name[i] = (char)('a' + x % 26);
+        if (chosen && forge_hash_text((const uint8_t *)name, 8) >> 59) continue;
+        text_printf(&tokens, "%s%s", n ? "|" : "", name);
+        text_printf(&merges, "%s%.3s %s", n++ ? "|" : "", name, name + 3);
+    }
+    return GGUF(model, "tokenizer.ggml.pre=gpt-2", text_str(&tokens), text_str(&merges));
+}
+
+/* Seconds to build the vocabulary and to find every token. */
+static double seconds_with(struct arena *a, const struct gguf *g)
+{
+    const struct gguf_value *tokens = gguf_find(g, TOKENS);
+    const clock_t            begin  = clock();
+    const uint8_t           *v      = vocab_build(a, g, 0).data;
+    for (uint32_t i = 0; i < CHOSEN_COUNT; i++) assert_int_equal(forge_vocab_find(v, tokens->strings[i].data, 8), i);
+    return (double)(clock() - begin) / CLOCKS_PER_SEC;
+}
+
+static void chosen_texts_cost_no_more(void **state)
+{
+    (void)state;
+    static const char *const models[] = { MODEL "=llama", MODEL "=gpt2" };
+    for (size_t i = 0; i < COUNT_OF(models); i++) {
+        struct arena *a = arena_create();
+        const double  usual = seconds_with(a, gguf_of_letters(a, false, models[i])), chosen = seconds_with(a, gguf_of_letters(a, true, models[i]));
+        if (chosen > 5 * usual + 0.3) fail_msg("%s: %.2f s, with other texts %.2f s", models[i], chosen, usual);
+        arena_destroy(a);
+    }
+}
+
+/* The seed of the compiler's own tables is another in each run; what it writes is not. */
+static void images_are_reproducible(void **state)
+{
+    (void)state;
+    struct arena      *a = arena_create();
+    const struct gguf *g = gguf_of_letters(a, false, MODEL "=gpt2");
+    const struct bytes x = vocab_build(a, g, 0), y = vocab_build(a, g, 0);
+    assert_int_equal(x.size, y.size);
+    assert_memory_equal(x.data, y.data, x.size);
+    arena_destroy(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_cases), cmocka_unit_test(pairs), cmocka_unit_test(accessors), cmocka_unit_test(refusals),
-        cmocka_unit_test(odd_vocabularies), cmocka_unit_test(long_texts), cmocka_unit_test(speed),
+        cmocka_unit_test(odd_vocabularies), cmocka_unit_test(chosen_texts_cost_no_more), cmocka_unit_test(images_are_reproducible),
+        cmocka_unit_test(long_texts), cmocka_unit_test(speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
