@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#define GGUF_PREFIX 0
+#include "mutate_gguf.h"
 
 static jmp_buf jump;
 

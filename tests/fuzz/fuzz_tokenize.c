@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#define GGUF_PREFIX 1
+#include "mutate_gguf.h"
 
 static const char *const names[8] = { "fairytale", "tiny-gemma3-a", "tiny-phi3-a", "tiny-gpt-oss-a", "tiny-llama-a", "tiny-granite-a",
                                       "tiny-qwen2-a", "tiny-glm4-a" };

@@ -1,0 +1,196 @@
+/* fuzz_compile.c -- libFuzzer: any GGUF file goes through every stage from gguf to emit and pack, for a CPU and a GPU, or ends in one error message.
+ * What is accepted keeps what the stages promise each other: the graph's text reads back, places in arena and image do not collide, sources hold no bytes of
+ * the file as they are, and the same input gives the same bytes.
+ * The first bytes choose (enum choice), the rest is the file.  Seeds: files of tests/data, long ones cut: their weights may be missing. */
+#include "../../compiler/emit.h"
+#include "../../compiler/emit_header.h"
+#include "../../compiler/image.h"
+#include "../../compiler/pack.h"
+#include "../../compiler/pack_gpu.h"
+#include "../../compiler/vocab.h"
+#include "../../runtime/abi.h"
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum choice { CPU, GPU, FLAGS, CONTEXT, KV_TYPE, THREADS, N_CHOICES };
+enum { EXACT = 1, UNFUSED = 2, TWICE = 4, IMAGE = 8, HEADER_ONLY = 16 };
+#define GGUF_PREFIX N_CHOICES
+#include "mutate_gguf.h"
+#include "plan_check.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static jmp_buf jump;
+
+static void on_die(const char *message)
+{
+    if (strchr(message, '\n') || !*message) abort();      /* the contract: one line */
+    longjmp(jump, 1);
+}
+
+static void same(struct bytes x, struct bytes y) { if (x.size != y.size || (x.size && memcmp(x.data, y.data, x.size) != 0)) abort(); }
+
+/* ---- graph ---- */
+
+static struct bytes graph_text(struct arena *a, const struct graph *g)
+{
+    struct text t = { .arena = a };
+    graph_print(&t, g);
+    return (struct bytes){ (const uint8_t *)text_str(&t), t.size };
+}
+
+static void check_graph(struct arena *a, const struct model *m, const struct graph *g)
+{
+    const struct bytes text = graph_text(a, g);
+    same(text, graph_text(a, graph_parse(a, m, "graph", (const char *)text.data)));
+}
+
+/* ---- weights ---- */
+
+enum { PACK_MOST = 1 << 16 };
+
+/* Some rows of every matrix whose weights are there, into memory of exactly the size that was promised. */
+static void pack_some(const struct plan *p, const struct weight *w)
+{
+    const uint32_t id = w->tensor->quant->id;
+    const uint64_t row = w->cols / w->tensor->quant->block_weights * w->tensor->quant->block_bytes;
+    const uint64_t bytes = p->gpu ? pack_gpu_row_bytes(id, w->cols) : pack_group_bytes(id, w->cols);
+    if (!w->tensor->data || bytes > PACK_MOST || w->cols > PACK_MOST) return;
+    uint8_t *out = malloc((size_t)bytes);
+    float *floats = malloc((size_t)w->cols * sizeof *floats);
+    if (!out || !floats) abort();
+    if (w->is_vector) weight_to_float(floats, w, 0, 1);
+    else {
+        weight_to_float(floats, w, w->rows - 1, 1);
+        const uint8_t *rows = w->tensor->data + w->row0 * row;
+        if (p->gpu) pack_gpu_rows(out, id, rows + (w->rows - 1) * row, w->cols, 1);
+        else pack_rows(out, id, rows, w->rows, w->cols, (w->rows - 1) / PACK_ROWS, 1);
+    }
+    free(out);
+    free(floats);
+}
+
+static void write_image(struct arena *a, const struct plan *p)
+{
+    static int fd = -1;
+    for (uint32_t i = 0; i < p->model->n_weights; i++) if (!p->model->weights[i].tensor->data) return;
+    if (p->image_bytes > PACK_MOST * 8) return;
+    if (fd < 0) fd = memfd_create("image", MFD_CLOEXEC);
+    if (fd < 0 || lseek(fd, 0, SEEK_SET) != 0) abort();
+    struct outfile f = { .fd = fd, .path = "image", .temporary = "image" };
+    struct image_writer w = { .arena = a, .plans = { p }, .n_plans = 1, .jobs = 1 };
+    image_write(&f, &w);
+    if (f.offset != p->image_bytes) abort();
+}
+
+/* ---- sources ---- */
+
+/* A file's text cannot end the banner, nor put bytes there that a terminal obeys. */
+static void check_text(struct bytes t)
+{
+    for (size_t i = 0; i < t.size; i++) if ((t.data[i] < ' ' && t.data[i] != '\n') || t.data[i] == 0x7f) abort();
+    if (t.size < 2 || memcmp(t.data, "/*", 2) != 0) return;
+    const uint8_t *end = memmem(t.data + 2, t.size - 2, "*/", 2), *last = memmem(t.data, t.size, "compile alone:", 14), *again = memmem(t.data + 2, t.size - 2, "/*", 2);
+    if (!end || (last && end < last) || (again && again < end)) abort();
+}
+
+static struct bytes sources(struct arena *a, const struct plan *p, bool has_vocab)
+{
+    const struct emit_options eo = { .model_hash = "0123", .weights_hash = image_hash(a, p, "0123"), .options = "-", .compiler = "forgec", .compile_command = "-", .has_vocab = has_vocab };
+    struct text t = { .arena = a };
+    if (!p->gpu) {
+        const struct bytes source = emit(a, p, &eo);
+        check_text(source);
+        return source;
+    }
+    const struct gpu_source source = emit_gpu(a, p, &eo);
+    const struct bytes program = emit_gpu_program(a, p, &eo, &source, 1000);
+    check_text(source.kernels);
+    check_text(program);
+    text_append(&t, (const char *)source.kernels.data, source.kernels.size);
+    text_append(&t, (const char *)program.data, program.size);
+    return (struct bytes){ (const uint8_t *)t.data, t.size };
+}
+
+static void check_plan_text(struct arena *a, const struct plan *p)
+{
+    struct text t = { .arena = a };
+    if (!p->gpu) plan_print(a, &t, p);                     /* a GPU's report needs compiled code */
+    fuse_print(&t, p->fused);
+    for (size_t i = 0; i < t.size; i++) if ((unsigned char)t.data[i] < ' ' && t.data[i] != '\n') abort();
+}
+
+/* ---- the pipeline ---- */
+
+static const char *target(struct arena *a, enum target_kind kind, uint32_t number)
+{
+    const char **names = profile_names(a, NULL);
+    const char *of_kind[64];
+    uint32_t n = 0;
+    for (; *names; names++) if ((profile_load(a, *names, NULL)->kind == kind) && n < COUNT_OF(of_kind)) of_kind[n++] = *names;
+    return of_kind[number % n];
+}
+
+static struct plan_options options_of(const uint8_t *choice)
+{
+    static const uint32_t contexts[] = { 0, 1, 2, 15, 16, 17, 31, 64, 100, 127, 128, 129, 1000, 4096, 8192, 131072, 1u << 24, (1u << 24) + 1, UINT32_MAX };
+    return (struct plan_options){ .n_ctx = contexts[choice[CONTEXT] % COUNT_OF(contexts)], .kv = (enum kv_type)(choice[KV_TYPE] % 3), .exact = choice[FLAGS] & EXACT,
+                                  .max_threads = choice[THREADS] & 15 };
+}
+
+static void compile_for(struct arena *a, const struct fused *fused, const char *name, const uint8_t *choice, bool has_vocab)
+{
+    const struct plan_options o = options_of(choice);
+    const struct profile *profile = profile_load(a, name, NULL);
+    const struct plan *p = plan_make(a, fused, profile, &o);
+    plan_check(a, p);
+    check_plan_text(a, p);
+    const struct bytes text = sources(a, p, has_vocab);
+    if (choice[FLAGS] & TWICE) same(text, sources(a, plan_make(a, fused, profile, &o), has_vocab));
+    for (uint32_t i = 0; i < p->model->n_weights; i++) pack_some(p, &p->model->weights[i]);
+    const struct library library = { .plan = p, .prefix = "model", .product = "model.o", .embedded = true, .has_vocab = has_vocab, .build_hash = "0123", .n_kernels = 7 };
+    if (choice[FLAGS] & IMAGE) {
+        check_text(emit_header(a, &library));
+        write_image(a, p);
+    }
+}
+
+/* Names are read once: reading all profiles takes longer than the pipeline. */
+static const char *name_of(enum target_kind kind, uint32_t number)
+{
+    static const char *names[2][16];
+    static struct arena *kept;
+    const char **name = &names[kind][number % 16];
+    if (!kept) kept = arena_create();
+    if (!*name) *name = target(kept, kind, number % 16);
+    return *name;
+}
+
+static void compile(struct arena *a, const uint8_t *data, size_t size)
+{
+    const uint8_t *choice = data;
+    const struct gguf *file = gguf_parse(a, "fuzz.gguf", data + N_CHOICES, size - N_CHOICES, choice[FLAGS] & HEADER_ONLY);
+    const struct model *model = model_describe(a, file, NULL);
+    const struct graph *graph = graph_build(a, model);
+    check_graph(a, model, graph);
+    const struct fused *fused = fuse(a, graph, choice[FLAGS] & UNFUSED ? FUSE_NONE : FUSE_LAYER);
+    const struct bytes vocab = vocab_build(a, file, model->n_vocab);
+    for (enum target_kind kind = TARGET_CPU; kind <= TARGET_GPU; kind++)
+        compile_for(a, fused, name_of(kind, choice[kind == TARGET_CPU ? CPU : GPU]), choice, vocab.data != NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < N_CHOICES) return 0;
+    for (enum target_kind kind = TARGET_CPU; kind <= TARGET_GPU; kind++) name_of(kind, data[kind == TARGET_CPU ? CPU : GPU]);      /* none of them may die */
+    struct arena *volatile a = arena_create();
+    die_handler = on_die;
+    if (setjmp(jump) == 0) compile(a, data, size);
+    die_handler = NULL;
+    arena_destroy(a);
+    return 0;
+}
