@@ -1,6 +1,9 @@
 /* compare.c -- rounds alternate between the builds, so that what else the machine does meets all of them alike. */
 #include "compare.h"
 #include "counters.h"
+#include "emit_gpu_kernel.h"
+#include "emit_kernel.h"
+#include "pairs.h"
 #include "program.h"
 #include "reference.h"
 #include <cjson/cJSON.h>
@@ -8,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ROUNDS = 100, LOGIT_TOKENS = 32, SIMULATED_TOKENS = 8 };
+#define MIN_TIME 0.5
+enum { ROUNDS = 7, MAX_ROUNDS = 100, LOGIT_TOKENS = 32, SIMULATED_TOKENS = 8 };
 static const char *const level_name[] = { [FUSE_NONE] = "none", [FUSE_LAYER] = "layer" };
 
 struct candidate {
@@ -22,49 +26,14 @@ struct candidate {
     double      decode[MAX_ROUNDS], prefill[MAX_ROUNDS], share[MAX_ROUNDS], bandwidth[MAX_ROUNDS];
     uint32_t    n_decode, n_prefill;
     double      decode_median, prefill_median, share_median, bandwidth_median;
+    struct pairs decode_pairs, prefill_pairs;     /* with the first candidate */
     struct counters counters;     /* simulated: of all decoded tokens */
     double      max_abs, max_abs_relative;        /* logits against the first candidate's, prompt and one-token kernels */
 };
 
-struct setup { const struct model *model; struct runner runner; const struct profile *profile; uint32_t n_prompt, n_gen, rounds, n_threads, n_tokens; };
+struct setup { const struct model *model; struct runner runner; const struct profile *profile; uint32_t n_prompt, n_gen, rounds, n_threads, n_tokens; double min_time; };
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, uint32_t n)
-{
-    if (!n) return 0;
-    qsort(x, n, sizeof *x, by_value);
-    return (x[(n - 1) / 2] + x[n / 2]) / 2;
-}
-
-/* ---- what the program tells about itself ---- */
-
-static const char *line_of(struct bytes text, const char *start)
-{
-    const char *at = strstr((const char *)text.data, start);
-    if (!at) die("the program's --info has no line \"%s\"; this is a mistake in forgec, please report it", start);
-    return at;
-}
-
-static void read_info(struct arena *a, const struct runner *r, struct candidate *c)
-{
-    static const char *const arguments[] = { "--info", NULL };
-    const struct bytes info = program_run(a, r, c->path, arguments);
-    const char *launches = line_of(info, "launches ");
-    unsigned long long bytes = 0;
-    const bool draws = sscanf(launches, "launches %u per token and one to draw the next, %u", &c->launches, &c->launches_prefill) == 2;
-    if ((!draws && sscanf(launches, "launches %u per token, %u", &c->launches, &c->launches_prefill) != 2) ||
-        sscanf(line_of(info, "read per token "), "read per token %llu", &bytes) != 1)
-        die("the program's --info is not as expected; this is a mistake in forgec, please report it");
-    c->launches += draws;
-    c->weight_bytes = bytes;
-}
-
-/* ---- what the plan tells of values between kernels ---- */
+/* ---- what the plan tells: launches, and values between kernels ---- */
 
 /* Kernels other than its own that read a value. */
 static uint32_t reading_groups(const struct node *n)
@@ -104,10 +73,26 @@ static uint64_t raw_heads_bytes(const struct plan *p)
     return bytes;
 }
 
+static void count_launches(struct arena *a, struct candidate *c, const struct plan *p)
+{
+    if (p->gpu) {
+        const struct gpu_kernels *k = emit_gpu_kernels(a, p);
+        c->launches = k->n_decode + 1;
+        c->launches_prefill = k->n_prefill;
+        return;
+    }
+    struct text unread = { .arena = a };
+    const struct emitted_kernels k = emit_kernels(a, &unread, p);
+    c->launches = k.n_decode;
+    c->launches_prefill = k.n_prefill;
+}
+
 /* Written once and read once by each kernel that needs it; that lanes and groups read it several times is the caches' matter. */
-static void read_plan(struct candidate *c, const struct plan *p)
+static void read_plan(struct arena *a, struct candidate *c, const struct plan *p)
 {
     const struct graph *graph = p->fused->graph;
+    count_launches(a, c, p);
+    c->weight_bytes = p->read_bytes;
     c->kv_per_token = p->kv_bytes_per_token;
     c->value_bytes = 2ull * 4 * p->model->n_vocab + raw_heads_bytes(p);
     for (uint32_t i = 0; i < graph->n_nodes; i++)
@@ -132,8 +117,9 @@ static double number(const cJSON *row, const char *key)
 
 static void measure(struct arena *a, const struct setup *s, struct candidate *c)
 {
-    const char *arguments[16] = { "--bench", "-o", "json", "-r", "1", "-p", arena_printf(a, "%u", s->n_prompt), "-n", arena_printf(a, "%u", s->n_gen) };
-    if (s->n_threads) { arguments[9] = "-t"; arguments[10] = arena_printf(a, "%u", s->n_threads); }
+    const char *arguments[16] = { "--bench", "-o", "json", "-r", "1", "--min-time", arena_printf(a, "%g", s->min_time),
+                                  "-p", arena_printf(a, "%u", s->n_prompt), "-n", arena_printf(a, "%u", s->n_gen) };
+    if (s->n_threads) { arguments[11] = "-t"; arguments[12] = arena_printf(a, "%u", s->n_threads); }
     const struct bytes out = program_run(a, &s->runner, c->path, arguments);
     cJSON *rows = cJSON_ParseWithLength((const char *)out.data, out.size);
     if (!cJSON_IsArray(rows)) die("the program's --bench wrote no JSON list; this is a mistake in forgec, please report it");
@@ -161,24 +147,39 @@ static double all_bytes(const struct candidate *c, uint32_t n_gen)
 }
 static double floor_bytes(const struct candidate *c) { return (double)c->weight_floor + c->kv_bytes; }
 
+static void print_pairs(const char *what, const struct pairs *p)
+{
+    printf("  %s %.2f (%.2f to %.2f)%s%s", what, p->median, p->least, p->most, p->distinguishable ? "" : ", ", p->distinguishable ? "" : pairs_verdict(p));
+}
+
 static void print_table(const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
 {
     char prefill[32];
     snprintf(prefill, sizeof prefill, "prefill-%u tok/s", s->n_prompt);
-    printf("%s on %s: %u rounds in turns\n", o->build.model_path, s->runner.target, s->rounds);
-    printf("%-6s %9s %10s %8s %13s %6s %10s %21s %6s %20s\n", "fuse", "launches", "MB/token", "x floor", "decode tok/s", "ratio", "bandwidth", prefill, "ratio", "largest logit diff.");
+    printf("%s on %s: %u round%s in turns, each of at least %g s\n", o->build.model_path, s->runner.target, s->rounds,
+           s->rounds > 1 ? "s" : "", s->min_time);
+    printf("%-6s %9s %10s %8s %13s %10s %21s %20s\n", "fuse", "launches", "MB/token", "x floor", "decode tok/s", "bandwidth", prefill, "largest logit diff.");
     for (uint32_t i = 0; i < n; i++) {
-        printf("%-6s %9u %10.3f %8.3f %13.1f %6.2f %8.1f %% %21.1f %6.2f ", c[i].name, c[i].launches, all_bytes(&c[i], s->n_gen) * 1e-6, ratio(all_bytes(&c[i], s->n_gen), floor_bytes(&c[i])),
-               c[i].decode_median, ratio(c[i].decode_median, c[0].decode_median), c[i].share_median, c[i].prefill_median, ratio(c[i].prefill_median, c[0].prefill_median));
+        const double bytes = all_bytes(&c[i], s->n_gen);
+        printf("%-6s %9u %10.3f %8.3f %13.1f %8.1f %% %21.1f ", c[i].name, c[i].launches, bytes * 1e-6, ratio(bytes, floor_bytes(&c[i])),
+               c[i].decode_median, c[i].share_median, c[i].prefill_median);
         if (i) printf("%20.2e\n", c[i].max_abs);
         else printf("%20s\n", "-");
     }
+    for (uint32_t i = 1; i < n; i++) {
+        printf("%s to %s:", c[i].name, c[0].name);
+        print_pairs("decode", &c[i].decode_pairs);
+        printf(";");
+        print_pairs("prefill", &c[i].prefill_pairs);
+        printf("\n");
+    }
     const bool gpu = s->profile->kind == TARGET_GPU;
-    printf("Medians.  launches: per decoded token%s.  floor: weights as in the file, %.3f MB, and the KV cache of the tokens before, %.3f MB\n"
-           "(mean of %u tokens from an empty context); MB/token adds padding and values between kernels.  bandwidth: share that weights and\n"
-           "KV cache make of the %.1f GB/s that the same run measured (%s).\n",
-           gpu ? ", with the one that draws it" : "", (double)c[0].weight_floor * 1e-6, c[0].kv_bytes * 1e-6, s->n_gen, c[n - 1].bandwidth_median,
-           gpu ? "a large copy on the device, read and written" : "reading memory, or a buffer of the weights' size that fits the cache");
+    printf("Speeds are medians, ratios the median (least to most) of those of one round; not distinguishable: equal programs scatter so in 5 %%\n"
+           "of measurements or more (sign test; it takes %d rounds).  launches: per decoded token%s.  floor: weights as in the file, %.3f MB,\n"
+           "and the KV cache of the tokens before, %.3f MB (mean of %u tokens from an empty context); MB/token adds padding and values between\n"
+           "kernels.  bandwidth: share that weights and KV cache make of the %.1f GB/s that the same run measured (%s).\n",
+           PAIRS_LEAST, gpu ? ", with the one that draws it" : "", (double)c[0].weight_floor * 1e-6, c[0].kv_bytes * 1e-6, s->n_gen,
+           c[n - 1].bandwidth_median, gpu ? "a large copy on the device, read and written" : "reading memory, or a buffer of the weights' size that fits the cache");
 }
 
 static void print_tree(cJSON *root)
@@ -190,7 +191,15 @@ static void print_tree(cJSON *root)
     cJSON_Delete(root);
 }
 
-static void print_json(const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
+static void json_pairs(struct arena *a, cJSON *row, const char *what, const struct pairs *p)
+{
+    cJSON_AddNumberToObject(row, arena_printf(a, "%s_ratio", what), p->median);
+    cJSON_AddNumberToObject(row, arena_printf(a, "%s_ratio_min", what), p->least);
+    cJSON_AddNumberToObject(row, arena_printf(a, "%s_ratio_max", what), p->most);
+    cJSON_AddStringToObject(row, arena_printf(a, "%s_verdict", what), pairs_verdict(p));
+}
+
+static void print_json(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
 {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "model", o->build.model_path);
@@ -198,6 +207,7 @@ static void print_json(const struct compare_options *o, const struct setup *s, c
     cJSON_AddNumberToObject(root, "n_prompt", s->n_prompt);
     cJSON_AddNumberToObject(root, "n_gen", s->n_gen);
     cJSON_AddNumberToObject(root, "rounds", s->rounds);
+    cJSON_AddNumberToObject(root, "min_time_s", s->min_time);
     cJSON *list = cJSON_AddArrayToObject(root, "levels");
     for (uint32_t i = 0; i < n; i++) {
         cJSON *row = cJSON_CreateObject();
@@ -210,11 +220,11 @@ static void print_json(const struct compare_options *o, const struct setup *s, c
         cJSON_AddNumberToObject(row, "floor_bytes_per_token", floor_bytes(&c[i]));
         cJSON_AddNumberToObject(row, "bytes_to_floor", ratio(all_bytes(&c[i], s->n_gen), floor_bytes(&c[i])));
         cJSON_AddNumberToObject(row, "decode_tok_s", c[i].decode_median);
-        cJSON_AddNumberToObject(row, "decode_ratio", ratio(c[i].decode_median, c[0].decode_median));
+        json_pairs(a, row, "decode", &c[i].decode_pairs);
         cJSON_AddNumberToObject(row, "bandwidth_gb_s", c[i].bandwidth_median);
         cJSON_AddNumberToObject(row, "bandwidth_percent", c[i].share_median);
         cJSON_AddNumberToObject(row, "prefill_tok_s", c[i].prefill_median);
-        cJSON_AddNumberToObject(row, "prefill_ratio", ratio(c[i].prefill_median, c[0].prefill_median));
+        json_pairs(a, row, "prefill", &c[i].prefill_pairs);
         cJSON_AddNumberToObject(row, "logits_max_abs", c[i].max_abs);
         cJSON_AddNumberToObject(row, "logits_max_abs_relative", c[i].max_abs_relative);
         cJSON_AddItemToArray(list, row);
@@ -305,7 +315,8 @@ static void compare_logits(struct arena *a, const struct setup *s, struct candid
 static struct setup prepare(struct arena *a, const struct compare_options *o)
 {
     const struct build_options *b = &o->build;
-    struct setup s = { .model = model_describe(a, gguf_open(a, b->model_path, false), b->models_dir), .n_threads = o->n_threads, .rounds = o->rounds ? o->rounds : 5 };
+    struct setup s = { .model = model_describe(a, gguf_open(a, b->model_path, false), b->models_dir), .n_threads = o->n_threads,
+                       .rounds = o->rounds ? o->rounds : ROUNDS, .min_time = o->min_time > 0 ? o->min_time : MIN_TIME };
     const uint32_t n_ctx = plan_context(s.model, &b->plan);
     s.n_prompt = o->n_prompt ? o->n_prompt : n_ctx < 128 ? n_ctx : 128;
     s.n_gen = o->n_gen ? o->n_gen : n_ctx < 64 ? n_ctx : 64;
@@ -317,6 +328,23 @@ static struct setup prepare(struct arena *a, const struct compare_options *o)
     s.profile = profile_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir);
     s.runner = o->simulate ? runner_simulate(a, s.profile) : runner_find(a, s.profile, false);
     return s;
+}
+
+/* Pairs first: medians sort. */
+static void summarise(struct candidate *candidates, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct candidate *c = &candidates[i];
+        c->decode_pairs = pairs_of(c->decode, candidates[0].decode, c->n_decode);
+        c->prefill_pairs = pairs_of(c->prefill, candidates[0].prefill, c->n_prefill);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct candidate *c = &candidates[i];
+        c->decode_median = median_of(c->decode, c->n_decode);
+        c->prefill_median = median_of(c->prefill, c->n_prefill);
+        c->share_median = median_of(c->share, c->n_decode);
+        c->bandwidth_median = median_of(c->bandwidth, c->n_decode);
+    }
 }
 
 int compare(struct arena *a, const struct compare_options *o)
@@ -332,9 +360,8 @@ int compare(struct arena *a, const struct compare_options *o)
         struct build_options options = o->build;
         options.fuse = o->n_levels ? o->levels[i] : (enum fuse_level)i;
         *c = (struct candidate){ .name = level_name[options.fuse] };
-        read_plan(c, plan_make(a, fuse(a, graph_build(a, s.model), options.fuse), s.profile, &options.plan));
+        read_plan(a, c, plan_make(a, fuse(a, graph_build(a, s.model), options.fuse), s.profile, &options.plan));
         c->path = program_build(a, w, &options, arena_printf(a, "%u-%s", i, c->name));
-        read_info(a, &s.runner, c);
         compare_logits(a, &s, c, tokens, first, o->simulate ? workplace_path(a, w, arena_printf(a, "%u-counters", i)) : NULL);
     }
     if (o->simulate) {
@@ -343,17 +370,11 @@ int compare(struct arena *a, const struct compare_options *o)
         else print_simulated(o, &s, candidates, n);
         return 0;
     }
-    for (uint32_t round = 0; round < s.rounds; round++)
-        for (uint32_t i = 0; i < n; i++) measure(a, &s, &candidates[i]);
+    for (uint32_t round = 0; round < s.rounds; round++)          /* there and back: who comes first has no advantage in the sum */
+        for (uint32_t i = 0; i < n; i++) measure(a, &s, &candidates[round % 2 ? n - 1 - i : i]);
     workplace_close(w);
-    for (uint32_t i = 0; i < n; i++) {
-        struct candidate *c = &candidates[i];
-        c->decode_median = median(c->decode, c->n_decode);
-        c->prefill_median = median(c->prefill, c->n_prefill);
-        c->share_median = median(c->share, c->n_decode);
-        c->bandwidth_median = median(c->bandwidth, c->n_decode);
-    }
-    if (o->json) print_json(o, &s, candidates, n);
+    summarise(candidates, n);
+    if (o->json) print_json(a, o, &s, candidates, n);
     else print_table(o, &s, candidates, n);
     return 0;
 }

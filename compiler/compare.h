@@ -8,7 +8,8 @@ struct compare_options {
     enum fuse_level levels[2];
     uint32_t n_levels;            /* 0: none and layer */
     uint32_t n_prompt, n_gen;     /* 0: 128 and 64, or what the context holds */
-    uint32_t rounds;              /* 0: 5 */
+    uint32_t rounds;              /* 0: 7 */
+    double   min_time;            /* seconds that a program decodes, and reads prompts, in a round; 0: 0.5 */
     uint32_t n_threads;           /* 0: the program's default */
     bool     json;
     bool     simulate;            /* AMD GPUs: counters of the simulator instead of times */

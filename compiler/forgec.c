@@ -111,11 +111,13 @@ static const char compare_usage[] =
     "\n"
     "      --fuse LIST        levels, the first is the one others are compared with (default none,layer)\n"
     "  -p N, -n N             tokens of the prompt and tokens generated (default 128 and 64)\n"
-    "  -r R                   rounds; the table shows medians (default 5)\n"
+    "  -r R                   rounds, in alternating order; the table shows medians (default 7; with less than 6\n"
+    "                         nothing is distinguishable)\n"
+    "      --min-time S       seconds that a program takes at least in a round, for each speed (default 0.5)\n"
     "      --threads N        CPU: threads the programs run with (default: theirs)\n"
     "      --simulate         gfx1100, gfx1151, gfx942: no times, but what forgec's simulator counts while 8\n"
     "                         tokens are decoded: instructions, bytes, coalescing, bank conflicts (without -p,\n"
-    "                         -n, -r and --threads)\n"
+    "                         -n, -r, --min-time and --threads)\n"
     "      --json             the table as JSON\n"
     "  -t, --target T         machine to build for and to run on (forgec targets; default: this machine)\n"
     MODEL_OPTIONS
@@ -316,6 +318,16 @@ static uint32_t take_count(int *argc, char **argv, const char *name, uint32_t mo
     return text ? parse_count(name, text, most) : 0;
 }
 
+/* 0 when absent. */
+static double take_seconds(int *argc, char **argv, const char *name)
+{
+    const char *text = take_value(argc, argv, name);
+    char *end;
+    const double seconds = text ? strtod(text, &end) : 0;
+    if (text && (end == text || *end || !(seconds >= 1e-3 && seconds <= 3600))) usage_error("%s: \"%s\" is no number of seconds from 0.001 to 3600", name, text);
+    return seconds;
+}
+
 static void parse_one_model(struct arena *a, int argc, char **argv, struct build_options *o, const char *help)
 {
     const int first = parse_build(a, argc, argv, o, help);
@@ -349,7 +361,9 @@ static int command_compare(struct arena *a, int argc, char **argv)
     o.n_gen = take_count(&argc, argv, "-n", 1u << 24);
     o.rounds = take_count(&argc, argv, "-r", 100);
     o.n_threads = take_count(&argc, argv, "--threads", 1024);
-    if (o.simulate && (o.n_prompt || o.n_gen || o.rounds || o.n_threads)) usage_error("-p, -n, -r and --threads are for measured times: not with --simulate");
+    o.min_time = take_seconds(&argc, argv, "--min-time");
+    if (o.simulate && (o.n_prompt || o.n_gen || o.rounds || o.n_threads || o.min_time > 0))
+        usage_error("-p, -n, -r, --min-time and --threads are for measured times: not with --simulate");
     const char *levels = take_value(&argc, argv, "--fuse");
     for (const char *p = levels; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
         if (o.n_levels == COUNT_OF(o.levels)) usage_error("--fuse: at most %zu levels", COUNT_OF(o.levels));

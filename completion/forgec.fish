@@ -36,6 +36,7 @@ complete -c forgec -n "__fish_seen_subcommand_from verify" -l seed -x -d "Of the
 complete -c forgec -n "__fish_seen_subcommand_from compare" -s p -x -d "Prompt tokens"
 complete -c forgec -n "__fish_seen_subcommand_from compare" -s n -x -d "Generated tokens"
 complete -c forgec -n "__fish_seen_subcommand_from compare" -s r -x -d "Rounds"
+complete -c forgec -n "__fish_seen_subcommand_from compare" -l min-time -x -d "Seconds of a round"
 complete -c forgec -n "__fish_seen_subcommand_from targets" -l names -d "Only their names"
 complete -c forgec -n "__fish_seen_subcommand_from targets models" -l print -d "The file of one"
 complete -c forgec -n "__fish_seen_subcommand_from targets" -f -a "(forgec targets --names 2>/dev/null)"

@@ -265,8 +265,13 @@ static enum forge_status run_test(struct bench *b, bool prompt, uint32_t n, uint
     double seconds;
     TRY(run_once(b, prompt, prompt || n < 16 ? n : 16, depth, &seconds, error));
     for (size_t i = 0; i < repetitions; i++) {
-        TRY(run_once(b, prompt, n, depth, &seconds, error));
-        b->rates[i] = n / seconds;
+        double all = 0, runs = 0;
+        do {
+            TRY(run_once(b, prompt, n, depth, &seconds, error));
+            all += seconds;
+            runs++;
+        } while (all < (double)b->options->bench_min_time);
+        b->rates[i] = runs * n / all;
     }
     const struct numbers r = numbers_of(b->rates, repetitions);
     print_row(b, prompt, n, depth, &r);

@@ -54,6 +54,7 @@ static const struct option table[] = {
     { "-n", "--n-gen", "N,..", "  tokens generated (default 128)", TEXT, BENCH_ONLY, AT(bench_predict), 0, 0, 0 },
     { "-d", "--n-depth", "N,..", "  tokens already in the context (default 0)", TEXT, BENCH_ONLY, AT(bench_depth), 0, 0, 0 },
     { "-r", "--repetitions", "N", "  repetitions (default 5)", INTEGER, BENCH_ONLY, AT(bench_repeat), 0, 1, 10000 },
+    { NULL, "--min-time", "S", "  seconds that each repetition takes at least (default 0: one run)", REAL, BENCH_ONLY, AT(bench_min_time), 0, 0, 3600 },
     { "-o", "--output", "FORM", "  md, json or csv (default md)", TEXT, BENCH_ONLY, AT(output_format), 0, 0, 0 },
     { NULL, "--random-weights", NULL, "  noise in place of weights", FLAG, BENCH_ONLY, AT(random_weights), 0, 0, 0 },
     { NULL, "--perplexity", NULL, "of the text in -f FILE, -p or stdin, in pieces of -c tokens (default 512)", FLAG, 0, AT(perplexity), 0, 0, 0 },

@@ -40,6 +40,7 @@ struct forge_options {
 
     const char *bench_prompt, *bench_predict, *bench_depth;        /* lists of numbers */
     int32_t bench_repeat;
+    float   bench_min_time;                                        /* seconds */
     const char *output_format;        /* md, json, csv */
 };
 

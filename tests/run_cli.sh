@@ -169,6 +169,10 @@ check bench 0 "$fake" --bench -p 64 -n 8 -r 2 -d 0,10; out_has "pp64 @ d10"; out
 check bench-json 0 "$fake" --bench -p 64 -n 8 -r 1 -o json; out_has '"n_gen": 8'
 if command -v python3 > /dev/null; then python3 -m json.tool < "$tmp/out" > /dev/null || bad "not JSON"; fi
 check bench-csv 0 "$fake" --bench -p 64 -n 0 -r 1 -o csv; [ "$(wc -l < "$tmp/out")" -eq 2 ] || bad "two lines wanted"
+begin=$(date +%s%N)
+check bench-min-time 0 "$fake" --bench -p 8 -n 0 -r 2 --min-time 0.1; out_has "pp8"
+[ $(($(date +%s%N) - begin)) -ge 200000000 ] || bad "two repetitions of 0.1 s took less than 0.2 s"
+check bench-min-time-bad 2 "$fake" --bench -p 8 -n 0 --min-time -1; err_has "--min-time"
 check bench-long 6 "$fake" --bench -p 2000 -r 1; err_has 2000
 check bench-long-first 6 "$fake" --bench -p 8 -n 0 -r 1 -d 0,2000 -o json; err_has 2000; out_is ""
 for form in json csv; do
@@ -307,6 +311,8 @@ gpu_refusals() {
     refuse gpu-no-clang 1 "apt-get install" "$forgec" build "$m" -t gfx1151 --clang /bin/false -o "$o"
     refuse gpu-compare-targets 1 "one target" "$forgec" compare "$m" -t gfx1151,sm_90
     refuse gpu-compare-long 1 "the context holds" "$forgec" compare "$m" -t gfx1151 -p 1000
+    refuse gpu-compare-min-time 2 "no number of seconds" "$forgec" compare "$m" -t gfx1151 --min-time 0
+    refuse gpu-compare-simulated 2 "not with --simulate" "$forgec" compare "$m" -t gfx1151 --simulate --min-time 1
     refuse gpu-compare-level 2 "none of none, layer" "$forgec" compare "$m" -t gfx1151 --fuse all
     refuse gpu-compare-keeps 2 "keeps no program" "$forgec" compare "$m" -t gfx1151 --weights none
     refuse gpu-verify-header 1 "do not fit" "$forgec" verify "$tmp/header.gguf" -t gfx1151
@@ -357,9 +363,10 @@ gpu_runs() {
     rm -f "$o"
     check simt-verify 0 env "$lib" "$forgec" verify "$m" -t "$t,x86-64-v3" --tokens 5; out_has "simt32"; out_has "x86-64-v3"; err_empty
     check simt-verify-one 0 env "$lib" "$forgec" verify "$m" -t "$t" --ctx 1 --kv q8_0 --json; out_has '"ok":	true'; err_empty
-    check simt-compare 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse layer,layer -p 4 -n 2 -r 1; err_empty
+    check simt-compare 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse layer,layer -p 4 -n 2 -r 2 --min-time 0.01; err_empty
     out_has "x floor"; out_has "0.00e+00"; out_has "with the one that draws it"
-    check simt-compare-json 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse none,layer -p 4 -n 2 -r 2 --json; err_empty
+    out_has "2 rounds in turns, each of at least 0.01 s"; out_has "layer to layer:  decode "; out_has "), not distinguishable;  prefill "
+    check simt-compare-json 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse none,layer -p 4 -n 2 -r 6 --min-time 0.001 --json; err_empty
     if command -v python3 > /dev/null; then
         python3 -c '
 import json, sys
@@ -367,6 +374,8 @@ none, layer = json.load(sys.stdin)["levels"]
 for row in none, layer:
     assert row["decode_tok_s"] > 0 and row["prefill_tok_s"] > 0 and row["bandwidth_gb_s"] > 0, row
     assert row["bytes_to_floor"] > 1 and row["bytes_per_token"] > row["weight_bytes_per_token"] + row["kv_bytes_per_token"], row
+    for ratio in "decode_ratio", "prefill_ratio": assert row[ratio + "_min"] <= row[ratio] <= row[ratio + "_max"], row
+    for what in "decode", "prefill": assert (row[what + "_verdict"] == "not distinguishable") == (row[what + "_ratio_min"] <= 1 <= row[what + "_ratio_max"]), row
 assert layer["launches_per_token"] == 8 < none["launches_per_token"], (layer, none)
 assert layer["bytes_per_token"] < none["bytes_per_token"] and layer["floor_bytes_per_token"] == none["floor_bytes_per_token"]
 assert layer["logits_max_abs_relative"] < 0.02
