@@ -233,22 +233,28 @@ static bool same_row(const struct plan_row *x, const struct plan_row *y)
     return strcmp(x->name, y->name) == 0 && x->rows == y->rows && x->units == y->units && x->weight_bytes == y->weight_bytes && x->kv_bytes == y->kv_bytes;
 }
 
+static void add_row(struct plan_row *rows, uint32_t *n, const struct plan_row *row)
+{
+    for (uint32_t i = 0; i < *n; i++) if (same_row(&rows[i], row)) { rows[i].launches++; return; }
+    rows[(*n)++] = *row;
+}
+
 void plan_print(struct arena *a, struct text *out, const struct plan *p)
 {
     text_printf(out, "# %s for %s: context %u, KV %s, up to %u threads, prefill in chunks of %u tokens%s\n", p->model->name, p->profile->name,
                 p->options.n_ctx, kv_type_name[p->options.kv], p->options.max_threads, p->chunk, p->options.exact ? ", float activations" : "");
     text_printf(out, "# weights %.3f MB, read per token %.3f MB; KV cache %.3f MB (%llu bytes per token); arena %.3f MB\n", (double)p->image_bytes / 1e6,
                 (double)p->read_bytes / 1e6, (double)p->kv_bytes / 1e6, (unsigned long long)p->kv_bytes_per_token, (double)p->arena_bytes / 1e6);
-    text_printf(out, "# decode: %u launches per token\n", p->fused->n_groups);
+    uint32_t n_merges = 0;                    /* the launches behind attention, in the order of emit_kernel.c */
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) n_merges += p->fused->groups[i].kind == GROUP_ATTENTION;
+    text_printf(out, "# decode: %u launches per token\n", p->fused->n_groups + n_merges);
     text_puts(out, "#   kernel                         launches  units x rows  weight bytes  KV bytes, full context  each, us\n");
-    struct plan_row *rows = arena_array(a, struct plan_row, p->fused->n_groups);
+    struct plan_row *rows = arena_array(a, struct plan_row, p->fused->n_groups + n_merges);
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct plan_row row = row_of(p, i);
-        uint32_t k = 0;
-        while (k < n && !same_row(&rows[k], &row)) k++;
-        if (k == n) rows[n++] = row;
-        else rows[k].launches++;
+        add_row(rows, &n, &row);
+        if (p->fused->groups[i].kind == GROUP_ATTENTION) add_row(rows, &n, &(struct plan_row){ .name = "attention_merge", .launches = 1 });
     }
     for (uint32_t i = 0; i < n; i++) {
         const struct plan_row *r = &rows[i];
@@ -257,6 +263,7 @@ void plan_print(struct arena *a, struct text *out, const struct plan *p)
         text_printf(out, "    %-30s %8u  %12s  %12llu  %22llu  %8.2f\n", r->name, r->launches, units, (unsigned long long)r->weight_bytes,
                     (unsigned long long)r->kv_bytes, predicted_us(p, r->weight_bytes + r->kv_bytes));
     }
+    if (n_merges) text_puts(out, "# attention_merge: nothing to do where the threads divide the KV heads evenly\n");
     const double empty = predicted_us(p, p->read_bytes), full = predicted_us(p, p->read_bytes + p->kv_bytes);
     if (empty > 0)
         text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, %.0f us = %.1f tok/s with a full one,\n"

@@ -78,6 +78,22 @@ export PATH=$tree/build/release:$PATH                  # README says so
 run_page docs/embedding.md 4
 run_page docs/tour/README.md 6
 
+# ---- output that other pages quote ----
+# shown PAGE NAME: what the command wrote to $tmp/shown holds every line of a block of the page that begins with NAME
+shown() {
+    awk -v first="$2" '/^```/ { inside = !inside; wanted = 0; next } inside && index($0, first) == 1 { wanted = found = 1 } wanted; END { exit !found }' "$root/$1" > "$tmp/quoted" ||
+        { fail "$1 has no block with $2"; return; }
+    grep -vxFf "$tmp/shown" "$tmp/quoted" && fail "$1 shows what forgec does not print"
+}
+model=$root/examples/storyteller/storyteller-7m-q8_0.gguf
+forgec build "$model" --emit graph -o "$tmp/shown" -q && shown docs/graph.md '%0.attn_norm'
+forgec build "$model" --emit plan -o "$tmp/shown" -q && shown docs/pipeline.md '   0  embed: embed'
+mkdir "$tmp/my-models"
+sed 's/glu_silu %gate_bias, %up_bias/glu_silu %gate_bias, %upp/' "$root/models/transformer.yaml" > "$tmp/my-models/transformer.yaml"
+(cd "$tmp" && forgec build "$model" --models my-models --emit graph 2> "$tmp/shown" && fail "%upp is no error"); shown docs/graph.md 'forgec: error: my-models'
+printf 'inherits: x86-64-v3\ndescription: my Core i7-4790\ntiles: {prefill_chnk: 64}\n' > "$tmp/haswell.yaml"
+(cd "$tmp" && forgec build "$model" -t haswell.yaml --emit plan 2> "$tmp/shown" && fail "prefill_chnk is no error"); shown docs/target.md 'forgec: error: haswell.yaml'
+
 # ---- the tour: its file is what forgec emits, and what the page quotes is in what the commands wrote ----
 tour=docs/tour/storyteller-gfx1151.hip
 plain() { sed '1s/, by forgec.*//' "$1"; }             # the versions of forgec and clang are the reader's

@@ -83,6 +83,7 @@ sed '/^ *0  /,$d' "$tmp/out" > "$tmp/plan"                                      
 [ "$(grep -c ' attn_qkv ' "$tmp/plan")" -eq 1 ] || bad "one line for attn_qkv wanted"
 layers=$("$forgec" inspect "$model" | awk '/block_count/ { print $3 }')
 [ "$(awk '$1 == "attention" { print $2 }' "$tmp/plan")" = "$layers" ] || bad "attention of $layers layers wanted"
+[ "$(awk '$1 == "attention_merge" { print $2 }' "$tmp/plan")" = "$layers" ] || bad "attention_merge of $layers layers wanted"
 total=$(sed -n 's/.*KV cache \([0-9.]*\) MB.*/\1/p' "$tmp/plan")
 awk -v total="$total" '$1 == "attention" { d = $2 * $5 / 1e6 - total; exit !(d < 0.001 && d > -0.001) }' "$tmp/plan" || bad "attention's bytes are not the KV cache of $total MB"
 out_has "with an empty context"

@@ -97,7 +97,7 @@ struct forge_gpu_step {
     uint32_t n_drawn;                            /* tokens drawn so far; goes on from run to run, so that no entry of the ring repeats */
     int32_t *history;                            /* [n_ctx + 1] device: token at each position; a step reads history[n_past ..], a draw writes
                                                   * history[n_past + 1] and then increments n_past */
-    uint64_t *ring;                              /* [FORGE_GPU_RING] host memory seen by the device: draw number i (from 1) as i << 32 | token at i % RING */
+    uint64_t *ring;                              /* [FORGE_GPU_RING] host memory seen by the device: draw number i (from 1) as i << 32 | token at i % RING; FORGE_GPU_NOT_FINITE: no token */
     /* sampling; meanings as in runtime/sample.h */
     float    temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int32_t  top_k, repeat_last_n;
@@ -106,6 +106,7 @@ struct forge_gpu_step {
     struct { int32_t id; float bias; } biases[256];
 };
 enum { FORGE_GPU_RING = 1024 };
+#define FORGE_GPU_NOT_FINITE 0xffffffffu         /* in the place of a token: the model's logits, before biases and penalties, were not all finite; history gets 0 */
 #endif
 /* ---- end runtime/abi_gpu.h ---- */
 
@@ -3146,6 +3147,7 @@ DEVICE uint32_t sample_key_of(float x)           /* 0: NaN */
     return u >> 31 ? ~u : u | 0x80000000u;
 }
 #define SAMPLE_KEY_INFINITE 0xff800000u          /* of +inf */
+#define SAMPLE_NOT_FINITE   0xffffffffffffffffu  /* above every key: stands for logits of which some are NaN or infinite */
 #define SAMPLE_KEY_NEGATIVE 0x007fffffu          /* of -inf: what is greater counts */
 DEVICE float    sample_value_of(uint64_t key)       { const uint32_t u = (uint32_t)(key >> 24); return f32_of_bits(u >> 31 ? u & 0x7fffffffu : ~u); }
 DEVICE uint64_t sample_key(float x, uint32_t id)    { return (uint64_t)sample_key_of(x) << 24 | (0xffffffu - id); }
@@ -3405,6 +3407,11 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
                            uint32_t s)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
+    uint32_t bad = 0;                            /* a bias may be infinite, what the model computes may not */
+    for (uint32_t i = 0; i < segment / WAVE; i++) {
+        const uint32_t beyond = s * segment + i * WAVE + lane_id() >= n_vocab;
+        bad |= !beyond && (bits_of_f32(x[i]) & 0x7fffffffu) >= 0x7f800000u;
+    }
     const uint32_t penalties = step->repeat_last_n != 0 && (step->repeat_penalty != 1.0f || step->presence_penalty != 0 || step->frequency_penalty != 0);
     if (step->n_biases > 0 || penalties) {
         float was[SAMPLE_MAX_SEGMENT / WAVE];
@@ -3419,7 +3426,7 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
         const uint64_t key = sample_key(x[i], s * segment + i * WAVE + lane_id());
         best = key > best ? key : best;
     }
-    best = sample_wave_max(best);
+    best = sample_wave_max(bad ? SAMPLE_NOT_FINITE : best);
     double sum = 0;
     if (step->temp > 0 && (step->top_k <= 0 || step->top_k >= (int32_t)n_vocab))
         sum = sample_segment_sum(x, segment, -__builtin_inff(), sample_value_of(best), step->top_p < 1 ? 1.0 : 1.0 / (double)step->temp);
@@ -3756,6 +3763,7 @@ DEVICE uint32_t sample_draw(struct sample_step *step, const float *logits, uint8
 {
     const uint64_t best = sample_best(scratch, n_vocab, threads);
     const uint32_t value = (uint32_t)(best >> 24);
+    if (value > SAMPLE_KEY_INFINITE) return FORGE_GPU_NOT_FINITE;
     if (!(step->temp > 0) || value <= SAMPLE_KEY_NEGATIVE || value >= SAMPLE_KEY_INFINITE) return sample_id_of(best);
     struct sample_chain c;
     c.best = sample_value_of(best);
@@ -3769,11 +3777,12 @@ DEVICE uint32_t sample_draw(struct sample_step *step, const float *logits, uint8
     return token != SAMPLE_NOTHING ? token : sample_slowly(&c, logits, best, n_vocab, threads);
 }
 
-/* The token goes to its position, the random numbers and the counts of *step go on, and the host is told last. */
+/* The token goes to its position, the random numbers and the counts of *step go on, and the host is told last.  Steps that are on the stream already read the
+ * history: it gets a token whatever was drawn. */
 DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step *was, uint32_t token, const uint32_t n_ctx)
 {
     const uint32_t at = was->n_past + was->n_tokens, number = was->n_drawn + 1;
-    if (at <= n_ctx) ((GLOBAL int32_t *)was->history)[at] = (int32_t)token;
+    if (at <= n_ctx) ((GLOBAL int32_t *)was->history)[at] = token == FORGE_GPU_NOT_FINITE ? 0 : (int32_t)token;
     step->n_past = at;
     step->n_tokens = 1;
     step->n_logits = 1;
@@ -3786,7 +3795,7 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
 }
 
 /* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token; the random state goes on
- * as in sample.c, which does not draw when temp <= 0.  To be called after pdl_wait() by all threads.
+ * as in sample.c, which does not draw when temp <= 0; logits that are NaN or infinite before biases and penalties: FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
  * logits: [n_vocab <= SAMPLE_MAX_VOCAB] f32 in the arena, changed by biases and penalties.  scratch: SAMPLE_SCRATCH_BYTES of the arena, 16-byte aligned.
  * counters: SAMPLE_COUNTERS u32, 0 before and after.  The launch has `groups` groups of `threads` threads; best is
  * groups threads / WAVE >= SAMPLE_SEGMENTS(n_vocab).  At most 1024 threads; 512 need no more registers than there are.  LDS: SAMPLE_LDS_BYTES(n_vocab). */
