@@ -16,20 +16,82 @@ static bool in_identifier(char c) { return isalnum((unsigned char)c) || c == '_'
 
 /* ---- names ---- */
 
+static bool is_one_of(const char *const *list, size_t n, const char *word, size_t length)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strlen(list[i]) == length && memcmp(list[i], word, length) == 0) return true;
+    return false;
+}
+
+/* Keywords of C11 to C23, C++11 to C++26 and GNU C; those with an underscore in front are reserved anyway. */
+static bool is_keyword(const char *s)
+{
+    static const char *const words[] = { "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
+        "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const", "const_cast", "consteval", "constexpr",
+        "constinit", "continue", "contract_assert", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export",
+        "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq",
+        "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "restrict", "return", "short",
+        "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true", "try",
+        "typedef", "typeid", "typename", "typeof", "typeof_unqual", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor",
+        "xor_eq" };
+    return is_one_of(words, COUNT_OF(words), s, strlen(s));
+}
+
+/* Macros and types of the headers that a program has beside this one; `linux`, `unix` and `i386` are macros of GNU C without any header. */
+static bool is_header_name(const char *s)
+{
+    static const char *const names[] = { "BUFSIZ", "EOF", "HUGE_VAL", "HUGE_VALF", "HUGE_VALL", "I", "INFINITY", "MB_CUR_MAX", "NAN", "NDEBUG", "NULL", "RAND_MAX",
+        "assert", "complex", "environ", "errno", "i386", "imaginary", "linux", "main", "math_errhandling", "max_align_t", "noreturn", "nullptr_t", "offsetof",
+        "ptrdiff_t", "setjmp", "size_t", "ssize_t", "stderr", "stdin", "stdout", "unix", "unreachable", "va_arg", "va_copy", "va_end", "va_list", "va_start" };
+    static const char *const families[] = { "INT", "UINT", "PTRDIFF", "SIG_ATOMIC", "SIZE", "WCHAR", "WINT", "RSIZE" }, *const ends[] = { "_MAX", "_MIN", "_WIDTH", "_C" };
+    const size_t n = strlen(s);
+    if (is_one_of(names, COUNT_OF(names), s, n)) return true;
+    if (n > 5 && (!strncmp(s, "int", 3) || !strncmp(s, "uint", 4)) && !strcmp(s + n - 2, "_t")) return true;
+    for (size_t i = 0; i < COUNT_OF(families); i++)
+        for (size_t k = 0; k < COUNT_OF(ends); k++)
+            if (!strncmp(s, families[i], strlen(families[i])) && n > strlen(ends[k]) && !strcmp(s + n - strlen(ends[k]), ends[k])) return true;
+    return false;
+}
+
+/* What C libraries have functions of these names of: sem_open, aio_cancel, gai_strerror ... */
+static bool is_library_family(const char *s)
+{
+    static const char *const families[] = { "aio", "dbm", "fts", "gai", "iconv", "io", "mq", "pthread", "res", "sem", "shm" };
+    return is_one_of(families, COUNT_OF(families), s, strlen(s));
+}
+
+/* A name that functions of the library would share with the runtime they are compiled in, or NULL. */
+static const char *runtime_name(struct arena *a, const char *prefix)
+{
+    const char **paths = resource_list(a, NULL, "runtime/");
+    for (size_t i = 0; embed_api[i]; i++) {
+        const char *name = arena_printf(a, "%s_%s", prefix, embed_api[i]);
+        const size_t n = strlen(name);
+        for (size_t f = 0; paths[f]; f++) {
+            const struct bytes text = resource_get(a, NULL, paths[f]);
+            const char *start = (const char *)text.data, *end = start + text.size;
+            for (const char *at = start; (at = memmem(at, (size_t)(end - at), name, n)) != NULL; at += n)
+                if ((at == start || !in_identifier(at[-1])) && (at + n == end || !in_identifier(at[n]))) return name;
+        }
+    }
+    return NULL;
+}
+
 const char *library_prefix_wrong(struct arena *a, const char *prefix)
 {
-    /* `struct PREFIX` and the function PREFIX_open must be possible in C and C++ */
-    static const char *const taken[] = { "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const", "constexpr", "continue", "default",
-        "delete", "do", "double", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new",
-        "not", "nullptr", "operator", "or", "private", "protected", "public", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template",
-        "this", "throw", "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "xor" };
+    /* `struct PREFIX`, the function PREFIX_open and the macro PREFIX_OK must be possible in C and C++, whatever else a program includes. */
     const size_t n = strlen(prefix);
     bool good = n > 0 && !isdigit((unsigned char)prefix[0]);
     for (size_t i = 0; i < n; i++) good = good && in_identifier(prefix[i]);
     if (!good) return arena_printf(a, "\"%s\" is no C identifier", printable(a, prefix, n));
     if (n > PREFIX_MOST) return arena_printf(a, "%zu characters are too many (%d at most)", n, PREFIX_MOST);
-    for (size_t i = 0; i < COUNT_OF(taken); i++) if (strcmp(prefix, taken[i]) == 0) return arena_printf(a, "\"%s\" is a word of C or C++", prefix);
-    return NULL;
+    if (prefix[0] == '_') return arena_printf(a, "\"%s\": names that begin with an underscore belong to the compiler and its libraries", prefix);
+    if (strstr(prefix, "__") || prefix[n - 1] == '_') return arena_printf(a, "\"%s\": names with two underscores in a row belong to C++ compilers", prefix);
+    if (is_keyword(prefix)) return arena_printf(a, "\"%s\" is a word of C or C++", prefix);
+    if (is_header_name(prefix)) return arena_printf(a, "\"%s\" is a name of C's headers", prefix);
+    if (is_library_family(prefix)) return arena_printf(a, "\"%s\": the C library has functions whose names begin so", prefix);
+    const char *taken = strcmp(prefix, "model") ? runtime_name(a, prefix) : NULL;
+    return taken ? arena_printf(a, "\"%s\": forgec's own runtime has the name %s", prefix, taken) : NULL;
 }
 
 static const char **api_list(struct arena *a, const char *fmt_prefix, const char *prefix, bool defines)

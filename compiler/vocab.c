@@ -15,7 +15,7 @@
 /* ---- pre-tokenizers by the name in tokenizer.ggml.pre ---- */
 
 enum pre_option {
-    IGNORE_MERGES = 1, ADD_BOS = 2, KEEP_SPACES = 4,       /* KEEP_SPACES: detokenising leaves " ." alone */
+    IGNORE_MERGES = 1, ADD_BOS = 2,
     NO_BOS = 8,                                            /* no default BOS id */
     MASK_LSTRIP = 16,                                      /* "<mask>" swallows the blanks to its left */
 };
@@ -34,15 +34,15 @@ static const struct pre_name { const char *name; enum forge_pre pre; uint32_t op
     { "smaug-bpe",        FORGE_PRE_LLAMA3,         0 },
     { "glm4",             FORGE_PRE_LLAMA3,         NO_BOS },
     { "chatglm-bpe",      FORGE_PRE_LLAMA3,         NO_BOS },
-    { "qwen2",            FORGE_PRE_QWEN2,          KEEP_SPACES },
-    { "deepseek-r1-qwen", FORGE_PRE_QWEN2,          KEEP_SPACES },
-    { "kormo",            FORGE_PRE_QWEN2,          KEEP_SPACES },
-    { "hunyuan",          FORGE_PRE_QWEN2,          KEEP_SPACES },
-    { "solar-open",       FORGE_PRE_QWEN2,          KEEP_SPACES },
-    { "grok-2",           FORGE_PRE_QWEN2,          KEEP_SPACES },
+    { "qwen2",            FORGE_PRE_QWEN2,          0 },
+    { "deepseek-r1-qwen", FORGE_PRE_QWEN2,          0 },
+    { "kormo",            FORGE_PRE_QWEN2,          0 },
+    { "hunyuan",          FORGE_PRE_QWEN2,          0 },
+    { "solar-open",       FORGE_PRE_QWEN2,          0 },
+    { "grok-2",           FORGE_PRE_QWEN2,          0 },
     { "megrez",           FORGE_PRE_QWEN2,          0 },
     { "stablelm2",        FORGE_PRE_QWEN2,          0 },
-    { "qwen35",           FORGE_PRE_QWEN35,         KEEP_SPACES },
+    { "qwen35",           FORGE_PRE_QWEN35,         0 },
     { "gpt-2",            FORGE_PRE_GPT2,           0 },
     { "phi-2",            FORGE_PRE_GPT2,           0 },
     { "gigachat",         FORGE_PRE_GPT2,           0 },
@@ -57,25 +57,25 @@ static const struct pre_name { const char *name; enum forge_pre pre; uint32_t op
     { "mpt",              FORGE_PRE_GPT2,           0 },
     { "olmo",             FORGE_PRE_GPT2,           0 },
     { "jais",             FORGE_PRE_GPT2,           0 },
-    { "trillion",         FORGE_PRE_GPT2,           KEEP_SPACES },
-    { "granite-docling",  FORGE_PRE_GPT2,           KEEP_SPACES },
+    { "trillion",         FORGE_PRE_GPT2,           0 },
+    { "granite-docling",  FORGE_PRE_GPT2,           0 },
     { "starcoder",        FORGE_PRE_STARCODER,      0 },
     { "refact",           FORGE_PRE_STARCODER,      0 },
-    { "command-r",        FORGE_PRE_STARCODER,      KEEP_SPACES },
-    { "smollm",           FORGE_PRE_STARCODER,      KEEP_SPACES },
+    { "command-r",        FORGE_PRE_STARCODER,      0 },
+    { "smollm",           FORGE_PRE_STARCODER,      0 },
     { "codeshell",        FORGE_PRE_STARCODER,      0 },
     { "exaone",           FORGE_PRE_STARCODER,      0 },
     { "minerva-7b",       FORGE_PRE_STARCODER,      0 },
     { "falcon",           FORGE_PRE_FALCON,         0 },
-    { "deepseek-llm",     FORGE_PRE_DEEPSEEK_LLM,   KEEP_SPACES },
-    { "deepseek-coder",   FORGE_PRE_DEEPSEEK_CODER, KEEP_SPACES },
-    { "deepseek-v3",      FORGE_PRE_DEEPSEEK3,      KEEP_SPACES },
-    { "hunyuan-dense",    FORGE_PRE_DEEPSEEK3,      KEEP_SPACES },
-    { "gpt-4o",           FORGE_PRE_GPT4O,          KEEP_SPACES },
-    { "llama4",           FORGE_PRE_GPT4O,          KEEP_SPACES },
-    { "kanana2",          FORGE_PRE_GPT4O,          KEEP_SPACES },
-    { "minimax-m2",       FORGE_PRE_GPT4O,          KEEP_SPACES },
-    { "tekken",           FORGE_PRE_TEKKEN,         IGNORE_MERGES | ADD_BOS | KEEP_SPACES },
+    { "deepseek-llm",     FORGE_PRE_DEEPSEEK_LLM,   0 },
+    { "deepseek-coder",   FORGE_PRE_DEEPSEEK_CODER, 0 },
+    { "deepseek-v3",      FORGE_PRE_DEEPSEEK3,      0 },
+    { "hunyuan-dense",    FORGE_PRE_DEEPSEEK3,      0 },
+    { "gpt-4o",           FORGE_PRE_GPT4O,          0 },
+    { "llama4",           FORGE_PRE_GPT4O,          0 },
+    { "kanana2",          FORGE_PRE_GPT4O,          0 },
+    { "minimax-m2",       FORGE_PRE_GPT4O,          0 },
+    { "tekken",           FORGE_PRE_TEKKEN,         IGNORE_MERGES | ADD_BOS },
 };
 
 /* ---- tokens that are recognised by their text ---- */
@@ -261,8 +261,7 @@ static void set_defaults(struct build *b)
         h->pre   = (uint8_t)b->pre->pre;
         h->bos   = o & NO_BOS ? -1 : 11;
         h->eos   = 11;
-        h->flags = (uint16_t)((o & ADD_BOS ? FORGE_VOCAB_ADD_BOS : 0) | (o & IGNORE_MERGES ? FORGE_VOCAB_IGNORE_MERGES : 0)
-                              | (o & KEEP_SPACES ? 0 : FORGE_VOCAB_CLEAN_SPACES));
+        h->flags = (uint16_t)((o & ADD_BOS ? FORGE_VOCAB_ADD_BOS : 0) | (o & IGNORE_MERGES ? FORGE_VOCAB_IGNORE_MERGES : 0));
     }
     get_flag(b, "add_space_prefix", FORGE_VOCAB_SPACE_PREFIX);
     get_flag(b, "add_bos_token", FORGE_VOCAB_ADD_BOS);

@@ -391,13 +391,10 @@ int64_t forge_tokenize(const uint8_t *vocab, const char *text, size_t n, uint32_
 
 /* ---- tokens to text ---- */
 
-struct sink { uint8_t *data; size_t n, capacity; bool skip_blank; };    /* n may pass capacity */
+struct sink { uint8_t *data; size_t n, capacity; };    /* n may pass capacity */
 
 static void put(struct sink *k, uint8_t byte)
 {
-    const bool skip = k->skip_blank && byte == ' ';
-    k->skip_blank = false;
-    if (skip) return;
     if (k->n < k->capacity) k->data[k->n] = byte;
     k->n++;
 }
@@ -466,48 +463,6 @@ size_t forge_token_text(const uint8_t *vocab, int32_t id, bool special, char *ou
     struct sink        k = { .data = (uint8_t *)out, .capacity = capacity };
     put_token(&v, id, special, &k);
     return k.n;
-}
-
-/* Drops the blank in " ?" " !" " ." " ,"; then both in " ' "; then the one in " 's" " 'm" " 're" " 've", as
- * clean_up_tokenization_spaces does.  In place; returns the new length. */
-static size_t clean_spaces(char *t, size_t n)
-{
-    size_t w = n ? 1 : 0;
-    for (size_t i = 1; i < n; i++) {
-        const char c = t[i];
-        if (t[i - 1] == ' ' && (c == '?' || c == '!' || c == '.' || c == ',')) w--;
-        t[w++] = c;
-    }
-    n = w;
-    w = n ? 1 : 0;
-    for (size_t i = 1; i < n; i++) {
-        if (t[i] == '\'' && i + 1 < n && t[i - 1] == ' ' && t[i + 1] == ' ') {
-            t[w - 1] = '\'';
-            t[++i]   = '\0';                                /* so that it does not count as a blank again */
-        } else {
-            t[w++] = t[i];
-        }
-    }
-    n = w;
-    w = n ? 1 : 0;
-    for (size_t i = 1; i < n; i++) {
-        const char c = t[i], c1 = i + 1 < n ? t[i + 1] : 0, c2 = i + 2 < n ? t[i + 2] : 0;
-        if (t[i - 1] == ' ' && c == '\'' && (c1 == 's' || c1 == 'm' || ((c1 == 'r' || c1 == 'v') && c2 == 'e'))) w--;
-        t[w++] = c;
-    }
-    return w;
-}
-
-int64_t forge_detokenize(const uint8_t *vocab, const int32_t *ids, size_t n, char *out, size_t capacity)
-{
-    const struct vocab v = vocab_view(vocab);
-    struct sink        k = { .data = (uint8_t *)out, .capacity = capacity };
-    for (size_t i = 0; i < n; i++) {
-        k.skip_blank = i == 0 && v.h->flags & FORGE_VOCAB_SPACE_PREFIX;
-        put_token(&v, ids[i], true, &k);
-    }
-    if (k.n > capacity) return FORGE_TOK_NO_ROOM;
-    return (int64_t)(v.h->flags & FORGE_VOCAB_CLEAN_SPACES ? clean_spaces(out, k.n) : k.n);
 }
 
 /* ---- accessors ---- */

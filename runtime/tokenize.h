@@ -1,4 +1,4 @@
-/* tokenize.h -- text to token ids and back, with the results of llama.cpp's llama_tokenize and llama_detokenize.
+/* tokenize.h -- text to token ids and back, with the results of llama.cpp's llama_tokenize and llama_token_to_piece.
  * vocab: an image made by compiler/vocab.c, aligned to 4 bytes, trusted.  Nothing is allocated, parsed or built. */
 #ifndef FORGE_TOKENIZE_H
 #define FORGE_TOKENIZE_H
@@ -28,9 +28,6 @@ int64_t forge_tokenize(const uint8_t *vocab, const char *text, size_t n, uint32_
 /* The bytes of one token, which may be a part of a UTF-8 sequence; control tokens are empty unless special.
  * At most capacity bytes are written; returns how many there are.  0 for an id that is no token. */
 size_t forge_token_text(const uint8_t *vocab, int32_t id, bool special, char *out, size_t capacity);
-/* The text of n tokens, control tokens included: without the blank that SentencePiece put in front of the first, and
- * without blanks before punctuation where the vocabulary says so.  Returns its bytes or FORGE_TOK_NO_ROOM. */
-int64_t forge_detokenize(const uint8_t *vocab, const int32_t *ids, size_t n, char *out, size_t capacity);
 
 uint32_t forge_vocab_n_tokens(const uint8_t *vocab);
 int32_t  forge_vocab_bos(const uint8_t *vocab);               /* -1: none; so for the next four */

@@ -27,7 +27,6 @@ enum forge_vocab_flag {
     FORGE_VOCAB_ADD_EOS       = 2,
     FORGE_VOCAB_SPACE_PREFIX  = 4,         /* SentencePiece: a blank before text that follows a special token */
     FORGE_VOCAB_IGNORE_MERGES = 8,         /* a word that is a token stays whole */
-    FORGE_VOCAB_CLEAN_SPACES  = 16,        /* detokenising drops the blank in " ." and the like */
 };
 
 /* Per token; a token of type "unused" or "undefined" has none of the first five. */
