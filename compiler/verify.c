@@ -4,6 +4,7 @@
 #include "program.h"
 #include "reference.h"
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -56,6 +57,18 @@ static uint32_t parse_tokens(const struct bytes out, int32_t *tokens, uint32_t m
         p = end;
     }
     return n;
+}
+
+/* A program ends where its logits are not finite; whether the file says so is known before one is built.  One token: what overflows does so for any, mostly. */
+static void reference_must_be_finite(struct arena *a, const struct graph *g, int32_t token)
+{
+    const uint32_t n_vocab = g->model->n_vocab;
+    float *logits = arena_array(a, float, n_vocab);
+    reference_logits(a, g, &token, 1, logits);
+    for (uint32_t v = 0; v < n_vocab; v++)
+        if (!isfinite(logits[v]))
+            die("%s: a plain reading gives no finite logits either (%s of token %u after token %d): weights or hyperparameters of the file overflow", g->model->gguf->path,
+                isnan(logits[v]) ? "NaN" : "infinity", v, token);
 }
 
 static struct result check_target(struct arena *a, const struct graph *g, const char *program, const struct runner *runner, const struct bound *bound,
@@ -200,6 +213,7 @@ int verify(struct arena *a, const struct verify_options *o)
     struct workplace *w = workplace_open(a);
     const char *program = program_build(a, w, b, "program");
     const int32_t *prompt = tokens_random(a, n_prompt, m->n_vocab, o->seed);
+    reference_must_be_finite(a, g, prompt[0]);
     const struct bound bound = bound_of(a, m, &b->plan);
     const char *formats = model_formats(a, m);
     struct result results[COUNT_OF(b->targets)];
