@@ -121,7 +121,7 @@ static void end_kernel(struct emitter *e, const char *name, uint32_t threads, ui
     struct gpu_kernels *k = e->out;
     const char *body = text_str(&e->body);
     if (lds_bytes > e->profile->lds_bytes)
-        die("%s: kernel %s needs %u bytes of LDS, %s has %u for a group; this model is too wide for forgec's kernels on it; a CPU target takes it", e->model->gguf->path, name, lds_bytes,
+        die("%s: kernel %s needs %u bytes of LDS, %s has %u for a group; this model is too wide for forgec's kernels on it, or the target's tiles are too large; a CPU target takes it", e->model->gguf->path, name, lds_bytes,
             e->profile->name, e->profile->lds_bytes);
     uint32_t i = 0;
     while (i < k->n_kernels && (strcmp(k->kernels[i].body, body) || k->kernels[i].threads != threads || k->kernels[i].lds_bytes != lds_bytes)) i++;

@@ -1,6 +1,7 @@
 /* profile.c -- targets/NAME.yaml, with what it inherits, as struct profile. */
 #include "profile.h"
 #include "resource.h"
+#include "../templates/gpu/gemm_sizes.h"
 #include "runtime/cpu_features.h"
 #include "yaml.h"
 #include <dirent.h>
@@ -224,8 +225,8 @@ static void apply_cpu_tiles(struct profile *p, const struct yaml *y)
     if ((v = yaml_get(y, "gemm_groups")))     p->tile.gemm_groups = small(v, 1, 16);
     if ((v = yaml_get(y, "prefill_chunk")))   p->tile.prefill_chunk = small(v, 1, 4096);
     if ((v = yaml_get(y, "attention_block"))) {
-        p->tile.attention_block = small(v, 16, 4096);
-        if (p->tile.attention_block % 16) die_at(v->at, "attention_block is %u; it must be a multiple of 16", p->tile.attention_block);
+        p->tile.attention_block = small(v, 64, 4096);
+        if (p->tile.attention_block % 64) die_at(v->at, "attention_block is %u; it must be a multiple of 64", p->tile.attention_block);
     }
 }
 
@@ -251,6 +252,7 @@ static const struct tile_key { const char *name; size_t offset; uint32_t least, 
     TILE(sample_threads, 32, 1024, 32),          TILE(prefill_chunk, 1, 4096, 1),
 #undef TILE
 };
+_Static_assert(COUNT_OF(gpu_tiles) <= PROFILE_MAX_TILES, "a place for each tile");
 
 static uint32_t *tile_value(struct profile *p, const struct tile_key *key)
 {
@@ -269,6 +271,7 @@ static void apply_gpu_tiles(struct profile *p, const struct yaml *y)
         const struct yaml     *v = yaml_get(y, key->name);
         if (!v) continue;
         const uint32_t value = *tile_value(p, key) = small(v, key->least, key->most);
+        p->gpu_at[i] = v->at;
         if (value % key->multiple) die_at(v->at, "%s is %u; it must be a multiple of %u", key->name, value, key->multiple);
     }
     p->tile.prefill_chunk = p->gpu.prefill_chunk;
@@ -303,7 +306,10 @@ static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
     static const char *const simds[] = { "c", "avx2", "avx512", "neon", NULL };
     yaml_only(y, keys);
     const struct yaml *v;
-    if ((v = yaml_get(y, "simd")))  p->simd = one_of(a, v, simds);
+    if ((v = yaml_get(y, "simd"))) {
+        p->simd = one_of(a, v, simds);
+        p->simd_at = v->at;
+    }
     if ((v = yaml_get(y, "tiles"))) apply_cpu_tiles(p, v);
     if ((v = yaml_get(y, "cache"))) apply_cache(a, p, v);
 }
@@ -324,6 +330,7 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
     if ((v = yaml_get(y, "wave"))) {
         p->wave = small(v, 32, 64);
         if (p->wave != 32 && p->wave != 64) die_at(v->at, "wave is %u; it must be 32 or 64", p->wave);
+        p->wave_at = v->at;
     }
     if ((v = yaml_get(y, "compute_units")))     p->compute_units = whole(a, v, unit_units, 1, 4096);
     if ((v = yaml_get(y, "simds")))             p->simds = whole(a, v, simd_units, 1, 64);
@@ -439,24 +446,107 @@ static const char *missing_key(struct arena *a, struct profile *p)
          : !p->tile.prefill_chunk ? "tiles: prefill_chunk" : !p->tile.attention_block ? "tiles: attention_block" : NULL;
 }
 
-/* What must hold between keys that may stand in different files. */
+/* ---- what must hold between keys that may stand in different files: what templates/gpu asserts or takes for granted ---- */
+
+static const struct place *place_of_tile(const struct profile *p, const char *name)
+{
+    size_t i = 0;
+    while (strcmp(gpu_tiles[i].name, name)) i++;
+    return &p->gpu_at[i];
+}
+
+/* Of two or three values that do not go together, the place of the first that the target's own file gives: the others are inherited. */
+static struct place at_tiles(const struct profile *p, const char *name, const char *with, const char *and)
+{
+    const char *const names[] = { name, with, and };
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct place *at = names[i] ? place_of_tile(p, names[i]) : NULL;
+        if (at && at->file && !strcmp(at->file, p->path)) return *at;
+    }
+    return *place_of_tile(p, name);
+}
+
+static bool is_power(uint32_t n) { return (n & (n - 1)) == 0; }
+
+/* Threads of groups: whole waves, and no more than a compute unit holds.  groups: of them at once. */
+static void check_threads(const struct profile *p, const char *name, uint32_t threads, const char *groups_name, uint32_t groups)
+{
+    const uint32_t waves = threads * groups / p->wave, most = p->simds * p->waves;
+    if (threads % p->wave) die_at(at_tiles(p, name, NULL, NULL), "%s is %u, not a multiple of the wave's %u lanes", name, threads, p->wave);
+    if (waves > most && groups > 1)
+        die_at(at_tiles(p, name, groups_name, NULL), "%u groups of %s, %u, are %u waves; a compute unit holds %u", groups, name, threads, waves, most);
+    if (waves > most) die_at(at_tiles(p, name, NULL, NULL), "%s is %u, which are %u waves; a compute unit holds %u", name, threads, waves, most);
+}
+
+static void check_gemv(const struct profile *p)
+{
+    const uint32_t lanes = p->gpu.gemv_lanes, rows = p->gpu.gemv_rows;
+    if (!is_power(lanes) || lanes > p->wave)
+        die_at(at_tiles(p, "gemv_lanes", NULL, NULL), "gemv_lanes is %u; it must be a power of two up to the wave's %u lanes", lanes, p->wave);
+    if (!is_power(rows) || rows > lanes) die_at(at_tiles(p, "gemv_rows", "gemv_lanes", NULL), "gemv_rows is %u; it must be a power of two up to gemv_lanes, %u", rows, lanes);
+}
+
+/* gemm_tmpl.c: how the waves of a group share its tile, and how its threads bring what the tile reads. */
+static void check_gemm_waves(const struct profile *p, const char *name, uint32_t threads)
+{
+    const uint32_t tokens = p->gpu.gemm_tokens, rows = p->gpu.gemm_rows, waves = threads / p->wave;
+    const bool joined = !strcmp(p->api, "cuda") && !strcmp(p->arch, "sm_90a") && threads % 128 == 0 && tokens % (threads / 2) == 0 && rows % 128 == 0;
+    const uint32_t across = joined ? waves : waves >= 4 ? 2 : 1, down = waves / across;      /* parts of the tokens, of the rows */
+    if (down * across != waves) die_at(at_tiles(p, name, NULL, NULL), "%s is %u, which are %u waves; 4 or more must be an even number", name, threads, waves);
+    if (tokens % (16 * across))
+        die_at(at_tiles(p, name, "gemm_tokens", NULL), "gemm_tokens, %u, are shared by %u of the waves of %s, %u; each must get a multiple of 16", tokens, across, name, threads);
+    if (rows % (32 * down))
+        die_at(at_tiles(p, name, "gemm_rows", NULL), "gemm_rows, %u, are shared by %u of the waves of %s, %u; each must get a multiple of 32", rows, down, name, threads);
+    if (tokens * 8 % threads) die_at(at_tiles(p, name, "gemm_tokens", NULL), "%s is %u; 8 times gemm_tokens, %u, must be a multiple of it", name, threads, tokens);
+    if (rows * 8 % threads) die_at(at_tiles(p, name, "gemm_rows", NULL), "%s is %u; 8 times gemm_rows, %u, must be a multiple of it", name, threads, rows);
+}
+
+static void check_gemm(const struct profile *p)
+{
+    const bool cuda = !strcmp(p->api, "cuda") || (p->mma && !strcmp(p->mma, "nv"));
+    const uint32_t stages = cuda ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS, tokens = p->gpu.gemm_tokens, rows = p->gpu.gemm_rows;
+    check_gemm_waves(p, "gemm_threads", p->gpu.gemm_threads);
+    check_gemm_waves(p, "gemm_few_threads", p->gpu.gemm_few_threads);
+    for (uint32_t copied = 0; copied < 2; copied++) {
+        const uint32_t bytes = GEMM_LDS_BYTES(tokens, rows, stages, 1u, copied, p->gpu.gemm_unit_steps);
+        if (bytes > p->lds_bytes)
+            die_at(at_tiles(p, "gemm_rows", "gemm_tokens", "gemm_unit_steps"), "a tile of gemm_tokens, %u, and gemm_rows, %u, needs %u bytes of LDS; a group has %u", tokens, rows, bytes, p->lds_bytes);
+    }
+}
+
+/* attention_prefill_sizes.h: 256 registers a lane; its exact form gives each pair of 32 rows to a sixteenth of the threads. */
+static void check_attention(const struct profile *p)
+{
+    const uint32_t threads = p->gpu.attention_prefill_threads, most = 8 * p->wave;
+    if (!is_power(threads) || threads > most)
+        die_at(at_tiles(p, "attention_prefill_threads", NULL, NULL), "attention_prefill_threads is %u; it must be a power of two up to %u", threads, most);
+}
+
 static void check_gpu(struct profile *p)
 {
-    for (size_t i = 0; i < COUNT_OF(gpu_tiles); i++) {
-        const uint32_t value = *tile_value(p, &gpu_tiles[i]);
-        if (gpu_tiles[i].multiple == 32 && value % p->wave) die("%s: %s is %u, not a multiple of the wave's %u lanes", p->path, gpu_tiles[i].name, value, p->wave);
-    }
-    const uint32_t lanes = p->gpu.gemv_lanes, waves = p->gpu.gemv_threads * p->gpu.gemv_groups / p->wave;
-    const uint32_t rows = p->gpu.gemv_rows;
-    if (lanes & (lanes - 1) || lanes > p->wave) die("%s: gemv_lanes is %u; it must be a power of two up to the wave's %u lanes", p->path, lanes, p->wave);
-    if (rows & (rows - 1) || rows > lanes) die("%s: gemv_rows is %u; it must be a power of two up to gemv_lanes, %u", p->path, rows, lanes);
-    if (waves > p->simds * p->waves)
-        die("%s: gemv_groups of gemv_threads are %u waves; a compute unit holds %u", p->path, waves, p->simds * p->waves);
+    const char *prefix = !strcmp(p->api, "hip") ? "gfx" : !strcmp(p->api, "cuda") ? "sm_" : "";
+    if (strncmp(p->arch, prefix, strlen(prefix))) die("%s: arch %s is not one of the api %s, whose names begin with %s", p->path, p->arch, p->api, prefix);
+    const uint32_t lanes = !strcmp(p->arch, "gfx942") ? 64 : 32;              /* dialect.h: WAVE */
+    if (strcmp(p->api, "host") && p->wave != lanes) die_at(p->wave_at, "wave is %u; the kernels for %s have waves of %u lanes", p->wave, p->arch, lanes);
+    check_threads(p, "gemv_threads", p->gpu.gemv_threads, "gemv_groups", p->gpu.gemv_groups);
+    check_threads(p, "gemm_threads", p->gpu.gemm_threads, "gemm_groups", p->gpu.gemm_groups);
+    check_threads(p, "gemm_few_threads", p->gpu.gemm_few_threads, NULL, 1);
+    check_threads(p, "attention_threads", p->gpu.attention_threads, NULL, 1);
+    check_threads(p, "attention_prefill_threads", p->gpu.attention_prefill_threads, NULL, 1);
+    check_threads(p, "stage_threads", p->gpu.stage_threads, NULL, 1);
+    check_threads(p, "sample_threads", p->gpu.sample_threads, NULL, 1);
+    check_gemv(p);
+    check_gemm(p);
+    check_attention(p);
     if (p->cluster && strcmp(p->api, "cuda")) die("%s: cluster is for the api cuda", p->path);
     if (p->mma && strcmp(p->api, "host")) die("%s: mma is for the api host; %s has one layout", p->path, p->arch);
     if (p->mma && (p->wave == 64) != !strcmp(p->mma, "mfma")) die("%s: mma is %s; with waves of 64 lanes it is mfma, with 32 nv or wmma", p->path, p->mma);
-    const char *prefix = !strcmp(p->api, "hip") ? "gfx" : !strcmp(p->api, "cuda") ? "sm_" : "";
-    if (strncmp(p->arch, prefix, strlen(prefix))) die("%s: arch %s is not one of the api %s, whose names begin with %s", p->path, p->arch, p->api, prefix);
+}
+
+static void check_cpu(const struct profile *p)
+{
+    const char *machine = p->simd[0] == 'a' ? "x86_64" : p->simd[0] == 'n' ? "aarch64" : p->elf_machine;      /* avx2, avx512; neon; c */
+    if (strcmp(machine, p->elf_machine)) die_at(p->simd_at, "simd is %s, which is of %s; the machine is %s", p->simd, machine, p->elf_machine);
 }
 
 static struct profile *load(struct arena *a, const char *name, const char *directory)
@@ -480,6 +570,7 @@ struct profile *profile_load(struct arena *a, const char *name, const char *dire
     const char     *missing = missing_key(a, p);
     if (missing) die("%s: no %s; only targets that inherit this one and add it can be built for", p->path, missing);
     if (p->kind == TARGET_GPU) check_gpu(p);
+    else                       check_cpu(p);
     return p;
 }
 

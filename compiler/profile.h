@@ -4,7 +4,7 @@
 #include "base.h"
 
 enum target_kind { TARGET_CPU, TARGET_GPU };
-enum { PROFILE_MAX_FLAGS = 16 };
+enum { PROFILE_MAX_FLAGS = 16, PROFILE_MAX_TILES = 24 };
 
 struct profile {
     const char      *name;            /* "x86-64-v4" */
@@ -18,12 +18,13 @@ struct profile {
     const char      *cflags[PROFILE_MAX_FLAGS + 1];     /* NULL-terminated, for the kernels: "-march=x86-64-v4", ...; where bare for all
                                        * sources, as they choose the calling convention */
     const char      *features[PROFILE_MAX_FLAGS + 1];   /* NULL-terminated names as in runtime/cpu_features.def; checked at start */
+    struct place     simd_at;         /* where it stands; for messages */
     uint32_t         page_bytes;      /* largest page size the ELF file must be aligned to; bare: may be 0 */
     struct {                          /* CPU; prefill_chunk: both kinds */
         uint32_t gemm_tokens;         /* tokens per register tile of the prefill GEMM */
         uint32_t gemm_groups;         /* 16-row groups per register tile */
         uint32_t prefill_chunk;       /* tokens per prefill step */
-        uint32_t attention_block;     /* KV positions per streaming-softmax block, multiple of 16 */
+        uint32_t attention_block;     /* KV positions per streaming-softmax block, multiple of 64 */
     } tile;
     struct { uint64_t l1d_bytes, l2_bytes, l3_bytes; } cache;
     double bandwidth_gb_s;            /* what reading memory reaches, from the YAML; predictions only; 0 = unknown */
@@ -32,6 +33,7 @@ struct profile {
     const char *api;                  /* "hip", "cuda"; "host": C for the lanes of tests/simt */
     const char *arch;                 /* "gfx1151", "sm_90", "simt" */
     uint32_t    wave;                 /* lanes of a wave: 32 or 64 */
+    struct place wave_at;             /* for messages */
     uint32_t    compute_units;        /* CUs (RDNA: half a WGP each) or SMs */
     uint32_t    simds;                /* of a compute unit; sm_90: its quadrants */
     uint32_t    waves;                /* most waves of a SIMD at once */
@@ -65,6 +67,7 @@ struct profile {
         uint32_t sample_groups, sample_threads;
         uint32_t prefill_chunk;                     /* = tile.prefill_chunk */
     } gpu;
+    struct place gpu_at[PROFILE_MAX_TILES];         /* where those values stand, in the order of profile.c's table; for messages */
 };
 
 /* name: a built-in profile, "native" (this machine), or a path ending in .yaml.  Unknown keys, wrong types and unknown

@@ -1,0 +1,77 @@
+#!/bin/sh
+# run_tiles.sh FORGEC MODEL [full]: the tiles of targets, at the ends of their ranges, beyond and between.  The reader refuses a value in one line with
+# its place, or what forgec emits from it is a program: no assertion of a template fails.  full: all targets and values, compiled to machine code.
+forgec=$1 model=$2 full=$3
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+failed=0 count=0 taken=0
+clang=${FORGEC_CLANG:-clang-19}
+
+bad() { failed=$((failed + 1)); printf 'FAILED %s, tiles {%s}: %s\n' "$target" "$tiles" "$1"; head -c 2000 "$work/err"; }
+
+# The emitted source says how to compile it; its assertions need no code.
+compiles() {
+    command=$(sed -n 's/^ \* compile alone: clang //p' "$work/source" | sed 's/ -[cS] / /g; s/ -o [^ ]*//; s/ [^ ]*$//')
+    # shellcheck disable=SC2086
+    "$clang" $command -fsyntax-only -w "$work/source" >"$work/err" 2>&1
+}
+
+# tile "KEY: VALUE, ...": refused or good
+tile() {
+    tiles=$1
+    count=$((count + 1))
+    printf 'inherits: %s\ntiles: {%s}\n' "$target" "$tiles" >"$work/t.yaml"
+    "$forgec" build -q "$model" -t "$work/t.yaml" --emit source -o "$work/source" >"$work/out" 2>"$work/err"
+    code=$?
+    if [ $code -eq 0 ]; then
+        taken=$((taken + 1))
+        compiles || bad "taken, but what is emitted does not compile"
+    elif [ $code -ne 1 ] || [ "$(grep -c '^forgec: error: ' "$work/err")" -ne 1 ]; then bad "exit code $code, not one line"
+    elif ! grep -q "t\.yaml:2:[0-9]*: " "$work/err" && ! grep -q ' bytes of LDS, ' "$work/err"; then bad "refused without a place"      # LDS: also the model's
+    fi
+}
+
+# each KEY VALUES...
+each() { key=$1; shift; for value; do tile "$key: $value"; done; }
+
+cpu() {
+    each gemm_tokens 3 4 5 12 64 65
+    each gemm_groups 0 1 16 17
+    each prefill_chunk 0 1 4096 4097
+    each attention_block 16 32 48 64 80 96 128 4096 4160
+}
+gemm() {
+    each gemm_tokens 8 16 48 64 96 256 512 528
+    each gemm_rows 16 32 48 64 96 256 512
+    each gemm_threads 32 64 96 160 256 512 1024
+    each gemm_few_threads 32 96 160 512 1024
+    for tiles in "gemm_tokens: 32, gemm_rows: 32, gemm_threads: 32, gemm_few_threads: 64" "gemm_tokens: 64, gemm_rows: 192, gemm_threads: 128, gemm_few_threads: 192" \
+        "gemm_tokens: 16, gemm_rows: 64, gemm_threads: 128, gemm_few_threads: 128" "gemm_tokens: 192, gemm_rows: 64, gemm_threads: 192, gemm_few_threads: 64"; do tile "$tiles"; done
+}
+gpu() {
+    gemm
+    each gemm_groups 0 1 8 9
+    each gemm_unit_steps 0 1 2 3
+    each gemv_threads 16 32 96 1024 1056
+    each gemv_groups 0 1 32 33
+    each gemv_rows 0 1 2 3 8 16 32 64
+    each gemv_lanes 2 4 8 12 16 32 64
+    each gemv_depth 0 1 32 33
+    each attention_splits 0 1 4096 4097
+    each attention_threads 32 64 96 1024
+    each attention_prefill_threads 32 64 96 128 256 512 1024
+    each stage_threads 32 64 96 1024
+    each sample_groups 0 1 1024 1025
+    each sample_threads 32 64 96 1024
+    each prefill_chunk 0 1 4096 4097
+}
+
+if [ -n "$full" ]; then
+    for target in portable x86-64-v3 x86-64-v4 aarch64 cortex-m7; do cpu; done
+    for target in gfx1151 gfx942 sm_90 sm_90a; do gpu; done
+else
+    target=x86-64-v3; cpu
+    for target in gfx1151 sm_90a; do gemm; each attention_prefill_threads 96 256 512; each gemv_rows 1 3; done
+fi
+echo "$count tiles, $taken taken, $failed failed"
+[ $failed -eq 0 ] && [ $taken -gt 0 ] && [ $taken -lt $count ]
