@@ -4,6 +4,7 @@
 # Commands are the lines of fenced blocks without a language; `text` blocks are patterns or output.  What stands in for what a test has not:
 #   ./setup.sh test     is left out: this is one of its tests
 #   cmake --build       builds the named targets in BUILD, where nothing is left to do, and puts the products where the page expects them
+#   forgec compare      one round in place of seven
 #   MODEL.gguf          the bundled model
 #   "on the machine with the GPU" in a comment: exit code 8 with its sentence will do, where there is none
 #   apt-get, sudo       install nothing: what setup.sh asks for is here, or this test fails
@@ -50,6 +51,7 @@ commands_of() {
         commands && NF {
             line = $0
             if (line ~ /^\.\/setup\.sh test/) next
+            sub(/^forgec compare /, "&-r 1 ", line)
             if (line ~ /# on the machine with the GPU/) line = "with_gpu " line
             printf "at=%s:%d; what=%s\n%s\n", page, NR, quoted($0), line
         }
@@ -83,6 +85,7 @@ run_page docs/tour/README.md 6
 shown() {
     awk -v first="$2" '/^```/ { inside = !inside; wanted = 0; next } inside && index($0, first) == 1 { wanted = found = 1 } wanted; END { exit !found }' "$root/$1" > "$tmp/quoted" ||
         { fail "$1 has no block with $2"; return; }
+    sed -i -E 's/(\.yaml:)[0-9]+:/\1LINE:/' "$tmp/shown" "$tmp/quoted"          # built-in files grow
     grep -vxFf "$tmp/shown" "$tmp/quoted" && fail "$1 shows what forgec does not print"
 }
 model=$root/examples/storyteller/storyteller-7m-q8_0.gguf
