@@ -50,6 +50,9 @@ void cleanup_unlink_at_exit(const char *path);       /* file or (by then) empty 
 void cleanup_forget(const char *path);
 /* SIGINT, SIGTERM and SIGHUP remove those files and end the process with 128 + signal; an ignored signal stays ignored. */
 void cleanup_install_signals(void);
+/* The file path is mapped at data.  When somebody cuts it short while forgec reads it, that is an error like others (SIGBUS, once the
+ * signals are installed), in any thread.  The mapping stays to the end. */
+void mapping_remember(const char *path, const void *data, size_t size);
 /* Text from a file, made safe for a terminal, a C comment, a C string or a message: letters of any script stay; what is not visible (below), wrong
  * UTF-8, quotes, backslashes and "*" followed by "/" become \xHH, byte by byte; cut to 200 bytes with "...". */
 const char *printable(struct arena *a, const char *bytes, size_t n);

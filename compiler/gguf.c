@@ -507,6 +507,7 @@ static struct shard map_file(struct arena *a, const char *path)
         close(fd);
         if (data == MAP_FAILED) die("%s: cannot map %zu bytes: %s; check ulimit -v", path, file.size, strerror(error));
         file.data = data;
+        mapping_remember(path, data, file.size);
     } else {
         close(fd);
     }

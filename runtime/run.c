@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "ending.h"
+#include "outfile.h"
 #include "session.h"
 #include "tokenize.h"
 
@@ -25,6 +26,7 @@ static void on_interrupt(int signal)
     (void)signal;
     if (!interrupted++) return;
     if (stderr_is_terminal && write(STDERR_FILENO, "\n", 1) < 0) { }            /* after the terminal's ^C */
+    ending_run();
     _exit(FORGE_INTERRUPTED);
 }
 
@@ -111,29 +113,25 @@ static enum forge_status write_logits(struct forge_session *s, const int32_t *to
 {
     const char *path = s->options->logits_path;
     const size_t n_vocab = s->program->n_vocab, chunk = s->engine->chunk > 0 ? s->engine->chunk : 1;
+    struct forge_outfile file;
+    TRY(outfile_open(&file, path, error));
     enum forge_status status = FORGE_OK;
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return error_set(error, FORGE_BAD_OUTPUT, "cannot write %s: %s", path, strerror(errno));
-    struct stat st;
-    /* A file by its own name may be taken away again; not what /dev/stdout stands for. */
-    const bool regular = lstat(path, &st) == 0 && S_ISREG(st.st_mode);
     float *logits = malloc((chunk < n ? chunk : n) * n_vocab * sizeof *logits);
-    if (logits == NULL) { status = error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %zu logits", chunk, n_vocab); goto close_fd; }
+    if (logits == NULL) { status = error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %zu logits", chunk, n_vocab); goto close_file; }
     for (size_t at = 0; at < n && status == FORGE_OK;) {
         const size_t part = n - at < chunk ? n - at : chunk;
         if (interrupted) { status = error_set(error, FORGE_INTERRUPTED, "interrupted"); break; }
         status = n == 1 ? forge_step(s->engine, tokens, 1, 1, logits, error)
                         : forge_prefill(s->engine, tokens + at, (uint32_t)part, (uint32_t)part, logits, error);
-        if (status == FORGE_OK) status = write_all(fd, logits, part * n_vocab * sizeof *logits, path, error);
+        if (status == FORGE_OK) status = write_all(file.fd, logits, part * n_vocab * sizeof *logits, path, error);
         for (size_t i = 0; i < part; i++) sampler_accept(s->sampler, tokens[at + i]);
         at += part;
         if (at == n) memcpy(s->logits, logits + (part - 1) * n_vocab, n_vocab * sizeof *logits);
     }
     free(logits);
-close_fd:
-    if (close(fd) != 0 && status == FORGE_OK) status = error_set(error, FORGE_BAD_OUTPUT, "cannot write %s: %s", path, strerror(errno));
+close_file:
+    status = outfile_close(&file, status, error);
     if (status == FORGE_OK) s->n_prompt += n;
-    else if (regular) unlink(path);                              /* never a device */
     return status;
 }
 
@@ -276,9 +274,10 @@ int main(int argc, char **argv)
 {
     struct forge_error error = { "" };
     hold_standard_streams();
-    install_signals();
-    const enum forge_status status = run(argc, argv, &error);
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL, *name = argc == 0 ? "program" : slash != NULL ? slash + 1 : argv[0];
+    install_signals();
+    ending_install(name);
+    const enum forge_status status = run(argc, argv, &error);
     if (status == FORGE_INTERRUPTED) {
         if (stderr_is_terminal) fprintf(stderr, "\n");           /* after the terminal's ^C */
     } else if (status != FORGE_OK && error.text[0] != 0) fprintf(stderr, "%s: %s\n", name, error.text);

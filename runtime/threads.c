@@ -214,9 +214,10 @@ enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct 
         pool->allowed = NULL;
     }
 
-    /* Signals are the main thread's business. */
+    /* Signals are the main thread's business; but a fault comes to the thread that makes it. */
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     /* No worker looks at these before the first barrier, which comes after the last thread exists. */
     pool->n_threads = n_threads;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ending.h"
 #include "hashes.h"
 #include "sample.h"
 
@@ -84,6 +85,7 @@ static enum forge_status map_file(struct forge_engine *e, const char *path, stru
     if (base == MAP_FAILED) return error_set(error, FORGE_NO_MEMORY, "cannot map %s: %s", path, strerror(reason));
     e->mapped = base;
     e->mapped_bytes = (size_t)bytes;
+    ending_watch(base, e->mapped_bytes, path);
     e->weights = (const uint8_t *)base + IMAGE_OFFSET + e->program->weights_offset;
     return FORGE_OK;
 }
@@ -252,8 +254,9 @@ static enum forge_status open_inside(struct forge_engine *e, bool verify, struct
     char path[PATH_BYTES];
     uint64_t at = 0;
     e->weights = forge_weights + e->program->weights_offset;
-    if (!verify) return FORGE_OK;
     if (!own_path(path, sizeof path)) memcpy(path, "this program", sizeof "this program");
+    ending_watch(e->weights, e->program->weights_bytes, path);
+    if (!verify) return FORGE_OK;
     own_file_offset(e->weights, &at);
     return verify_image(e->program, e->weights, e->pool, path, at, error);
 }
@@ -273,6 +276,7 @@ enum forge_status weights_verify(const struct forge_program *p, const struct for
     struct forge_engine e = { .program = p, .pool = pool };
     const struct forge_weights_source files = { .path = source->path, .verify = true };
     const enum forge_status status = weights_open(&e, &files, error);
+    ending_watch(NULL, 0, NULL);
     if (e.mapped != NULL) munmap(e.mapped, e.mapped_bytes);
     return status;
 }

@@ -125,6 +125,15 @@ check logits-report 0 "$fake" -p Once --logits "$tmp/l2"; err_has "prompt 5 toke
 check logits-limit 7 sh -c 'ulimit -f 1; exec "$@"' sh "$fake" -q -p Once --logits "$tmp/l3"; [ ! -e "$tmp/l3" ] || bad "file left"
 mkfifo "$tmp/gone"; head -c 10 < "$tmp/gone" > /dev/null &
 check logits-reader-gone 7 "$fake" -q -p "$(head -c 150 "$tmp/long")" --logits "$tmp/gone"; [ -p "$tmp/gone" ] || bad "a pipe was removed"
+# whole or as before: what is no plain file is written in place, the file's permissions stay
+printf old > "$tmp/l4"; chmod 640 "$tmp/l4"
+check logits-kept 7 sh -c 'ulimit -f 1; exec "$@"' sh "$fake" -q -p Once --logits "$tmp/l4"; [ "$(cat "$tmp/l4")" = old ] || bad "the old file has changed"
+check logits-again 0 "$fake" -q -p Once --logits "$tmp/l4"; cmp -s "$tmp/l4" "$tmp/l2" || bad "differ"
+case $(ls -l "$tmp/l4") in -rw-r-----*) ;; *) bad "its permissions have changed" ;; esac
+ln -s l4 "$tmp/l5"
+check logits-link 0 "$fake" -q -p x --logits "$tmp/l5"; [ -h "$tmp/l5" ] && [ "$(wc -c < "$tmp/l4")" -eq $((2 * 300 * 4)) ] || bad "not through the link"
+for path in /dev/stdout /proc/self/fd/1; do check "logits $path" 0 "$fake" -q -p Once --logits $path; cmp -s "$tmp/out" "$tmp/l2" || bad "differ"; done
+[ "$(echo "$tmp"/l*.tmp*)" = "$tmp/l*.tmp*" ] || bad "temporary files left"
 check logits-directory 7 "$fake" -p x --logits "$tmp/none/l"
 
 # logits that are not finite: at any step, whatever is done with them
