@@ -55,7 +55,7 @@ gpu() {
     each gemv_threads 16 32 96 1024 1056
     each gemv_groups 0 1 32 33
     each gemv_rows 0 1 2 3 8 16 32 64
-    each gemv_lanes 2 4 8 12 16 32 64
+    each gemv_lanes 4 8 12 16 32 64
     each gemv_depth 0 1 32 33
     each attention_splits 0 1 4096 4097
     each attention_threads 32 64 96 1024
