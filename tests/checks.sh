@@ -149,6 +149,14 @@ fuzz_*)
         done
         length=65536 ASAN_OPTIONS=detect_leaks=0          # what die() leaves behind is no leak: a process ends there
         export ASAN_OPTIONS ;;
+    fuzz_profile)       # the first byte: a target, llama.yaml, or an unrolled graph
+        for file in "$root"/targets/*.yaml; do { printf '\0'; cat "$file"; } >"$work/seeds/$(basename "$file")"; done
+        { printf '\1'; cat "$root/models/llama.yaml"; } >"$work/seeds/llama"
+        { printf '\1'; sed 's/^architecture:.*/architecture: llama/' "$root/models/qwen3.yaml"; } >"$work/seeds/qwen3"
+        { printf '\1architecture: llama\nrope: normal\n'; grep -v '^#' "$root/models/transformer.yaml"; } >"$work/seeds/transformer"
+        { printf '\2'; "$dir/fuzz/forgec" build "$root/tests/data/bad/ok-base.gguf" --emit graph; } >"$work/seeds/graph"
+        TMPDIR=$work ASAN_OPTIONS=detect_leaks=0
+        export TMPDIR ASAN_OPTIONS ;;
     fuzz_yaml)  cp "$root"/models/*.yaml "$root"/targets/*.yaml "$work/seeds" ;;
     fuzz_tokenize)      # its first byte says what follows: a text for vocabulary (byte / 4), or from 0x80 on a GGUF file
         for file in "$root"/tests/data/tokenizers/*.inp "$root"/docs/*.md; do

@@ -65,7 +65,7 @@ static const char *const optional_names[N_OPTIONAL] = { "output_bias", "rope_fre
 static struct options {
     struct shape      shape;
     const struct mix *mix;
-    bool              pure, header_only, tokenizer;
+    bool              pure, each, header_only, tokenizer;
     uint64_t          seed;
     const char       *out;
     uint32_t          with;          /* 1 << enum optional */
@@ -137,6 +137,21 @@ static uint32_t n_tensors;
 static uint32_t n_attn_v;            /* attn_v tensors so far: llama-quantize counts them */
 
 static bool more_bits(uint32_t i, uint32_t n) { return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2; }
+/* --each: a format after the other, as matrices come; ffn_up as ffn_gate before it: one kernel on GPUs. */
+static uint32_t next_quant(const char *role)
+{
+    static uint32_t at, last;
+    if (strcmp(role, "ffn_up") == 0) return last;
+    for (;; at++) {
+        const uint32_t k = at % N_MIXES;
+        bool had = false;                /* a format that an earlier mix stands for */
+        for (uint32_t i = 0; i < k && !had; i++) had = mixes[i].quant == mixes[k].quant;
+        if (had) continue;
+        at++;
+        return last = mixes[k].quant;
+    }
+}
+
 static bool is_mix(const char *name) { return strcmp(opt.mix->name, name) == 0; }
 
 /* llama_tensor_get_type() in llama-quant.cpp (ggml-org/llama.cpp), for dense models without an importance matrix. */
@@ -144,7 +159,8 @@ static uint32_t matrix_quant(const char *role, uint32_t layer, uint64_t cols)
 {
     const struct shape *s = &opt.shape;
     const bool output = strcmp(role, "output") == 0 || (s->tied && strcmp(role, "token_embd") == 0);
-    uint32_t quant = opt.mix->quant;
+    uint32_t quant = opt.each ? next_quant(role) : opt.mix->quant;
+    if (opt.each && cols % quant_row_find(quant)->block_weights == 0) return quant;
     if (quant_row_find(quant)->block_weights == 1) return quant;
     if (!opt.pure) {
         const uint32_t gqa = s->n_head / s->n_head_kv;
@@ -475,6 +491,7 @@ static void usage(FILE *to)
     for (int i = 0; i < N_MIXES; i++) fprintf(to, "%s%s", i == 12 ? "\n                    " : " ", mixes[i].name);
     fputs(" (default Q8_0)\n"
           "  --pure            the one format in all matrices\n"
+          "  --each            every format in turn, as matrices come; ffn_up as ffn_gate\n"
           "  --with LIST       more tensors, of:", to);
     for (int i = 0; i < N_OPTIONAL; i++) fprintf(to, "%s%s", i % 6 == 3 ? "\n                    " : " ", optional_names[i]);
     fputs("\n"
@@ -507,13 +524,13 @@ static void parse_with(const char *list)
 
 static void parse(int argc, char **argv)
 {
-    enum { SHAPE = 1, ARCH, LAYERS, EMBD, FF, HEADS, KV_HEADS, HEAD_DIM, VOCAB, TIED, UNTIED, CTX, ROPE_BASE, TYPE, PURE, TOKENIZER,
+    enum { SHAPE = 1, ARCH, LAYERS, EMBD, FF, HEADS, KV_HEADS, HEAD_DIM, VOCAB, TIED, UNTIED, CTX, ROPE_BASE, TYPE, PURE, EACH, TOKENIZER,
            HEADER_ONLY, SEED, SELF_TEST, WITH };
     static const struct option table[] = {
         { "shape", 1, 0, SHAPE }, { "arch", 1, 0, ARCH }, { "layers", 1, 0, LAYERS }, { "embd", 1, 0, EMBD }, { "ff", 1, 0, FF },
         { "heads", 1, 0, HEADS }, { "kv-heads", 1, 0, KV_HEADS }, { "head-dim", 1, 0, HEAD_DIM }, { "vocab", 1, 0, VOCAB },
         { "tied", 0, 0, TIED }, { "untied", 0, 0, UNTIED }, { "ctx", 1, 0, CTX }, { "rope-base", 1, 0, ROPE_BASE }, { "type", 1, 0, TYPE },
-        { "pure", 0, 0, PURE }, { "tokenizer", 1, 0, TOKENIZER }, { "header-only", 0, 0, HEADER_ONLY }, { "seed", 1, 0, SEED },
+        { "pure", 0, 0, PURE }, { "each", 0, 0, EACH }, { "tokenizer", 1, 0, TOKENIZER }, { "header-only", 0, 0, HEADER_ONLY }, { "seed", 1, 0, SEED },
         { "self-test", 0, 0, SELF_TEST }, { "with", 1, 0, WITH }, { "help", 0, 0, 'h' }, { 0, 0, 0, 0 } };
     struct shape *s = &opt.shape;
     *s = shapes[0];
@@ -557,6 +574,7 @@ static void parse(int argc, char **argv)
             break;
         }
         case PURE: opt.pure = true; break;
+        case EACH: opt.each = true; break;
         case TOKENIZER:
             opt.tokenizer = strcmp(optarg, "none") != 0;
             if (opt.tokenizer && strcmp(optarg, "bpe")) die("--tokenizer is bpe or none");
