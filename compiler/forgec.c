@@ -96,7 +96,7 @@ static const char verify_usage[] =
     "      --simulate         gfx1100, gfx1151, gfx942: run the machine code in forgec's simulator, with its\n"
     "                         checks of every access (slow: for small models; no AMD GPU or driver is needed)\n"
     "      --source FILE      of the program: one that --emit source wrote and you edited (forgec cc)\n"
-    "      --tokens N         random tokens (default 32, with --simulate 8)\n"
+    "      --tokens N         random tokens (default 320, of large models down to 32; with --simulate 8)\n"
     "      --seed S           of the random tokens (default 1)\n"
     "      --json             the report as JSON\n"
     BUILD_OPTIONS FUSE_OPTION MODEL_OPTIONS THREADS_OPTION

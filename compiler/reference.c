@@ -11,6 +11,7 @@
 struct interpreter {
     const struct model *model;
     const int32_t      *tokens;
+    struct rounding     rounding;
     uint32_t            n;
     float             **values;       /* [n_nodes]: [n][cols], NULL once nobody reads them any more */
     uint32_t           *unread;       /* [n_nodes] readers still to come */
@@ -50,6 +51,50 @@ static void in_parts(uint64_t n_items, part_work *work, const void *context)
     for (uint64_t i = 0; i < n; i++) if (parts[i].started) pthread_join(parts[i].thread, NULL);
 }
 
+/* ---- what programs round on purpose ---- */
+
+/* x to the nearest float of `bits` significant bits, ties to even; numbers below 2^least are multiples of 2^(least + 1 - bits). */
+static float round_bits(float x, int bits, int least)
+{
+    int exponent;
+    if (x == 0 || !isfinite(x)) return x;
+    frexpf(x, &exponent);
+    const int step = (exponent - 1 > least ? exponent - 1 : least) + 1 - bits;
+    return (float)ldexp(nearbyint(ldexp((double)x, -step)), step);
+}
+static float round_f16(float x)  { return round_bits(x, 11, -14); }
+static float round_bf16(float x) { return round_bits(x, 8, -126); }
+
+/* 32 activations, or those left in the row: float arithmetic, as in templates/cpu/quantize.h and templates/gpu/acts.h. */
+static void round_block(float *x, uint32_t n, uint32_t steps)
+{
+    float top = 0;
+    for (uint32_t i = 0; i < n; i++) top = fmaxf(top, fabsf(x[i]));
+    const float least = steps == 127 ? 0x1p-100f : 1e-30f, inverse = top < least ? 0 : (float)steps / top, d = top < least ? 0 : top * (1.0f / (float)steps);
+    for (uint32_t i = 0; i < n; i++) x[i] = nearbyintf(x[i] * inverse) * d;
+}
+
+/* A row of x as matmuls with w read it. */
+static void round_row(float *x, uint32_t cols, const struct weight *w, const struct rounding *r)
+{
+    const uint32_t id = w->tensor->quant->id;
+    if (r->halves) for (uint32_t c = 0; c < cols; c++) x[c] = id == QUANT_BF16 ? round_bf16(x[c]) : round_f16(x[c]);
+    if (!r->steps || id == QUANT_F32 || id == QUANT_F16 || id == QUANT_BF16) return;
+    for (uint32_t c = 0; c < cols; c += 32) round_block(x + c, cols - c < 32 ? cols - c : 32, r->steps);
+}
+
+/* Values of K or V as the cache keeps them (kv_tmpl.c, kv.h); q8_0: blocks of 32, codes made with the rounded scale. */
+static void round_cache(float *x, uint64_t n, enum kv_type kv)
+{
+    if (kv == KV_TYPE_F16) for (uint64_t i = 0; i < n; i++) x[i] = round_f16(x[i]);
+    for (uint64_t b = 0; kv == KV_TYPE_Q8_0 && b < n; b += 32) {
+        float top = 0;
+        for (uint32_t i = 0; i < 32; i++) top = fmaxf(top, fabsf(x[b + i]));
+        const float d = round_f16(top / 127), inverse = d > 0 ? 1 / d : 0;
+        for (uint32_t i = 0; i < 32; i++) x[b + i] = nearbyintf(fmaxf(-127, fminf(127, x[b + i] * inverse))) * d;
+    }
+}
+
 /* ---- operations ---- */
 
 struct matmul { float *y; const double *x; const struct weight *w; uint32_t n; };      /* x: [cols][n], so that tokens are adjacent */
@@ -75,11 +120,16 @@ static void matmul_rows(const void *context, uint64_t first, uint64_t end)
     free(row);
 }
 
-static void matmul(float *y, const float *x, const struct weight *w, uint32_t n)
+static void matmul(float *y, const float *x, const struct weight *w, uint32_t n, const struct rounding *rounding)
 {
     double *turned = take((size_t)w->cols * n, sizeof *turned);
-    for (uint32_t t = 0; t < n; t++)
-        for (uint64_t c = 0; c < w->cols; c++) turned[c * n + t] = (double)x[t * w->cols + c];
+    float *row = take((size_t)w->cols, sizeof *row);
+    for (uint32_t t = 0; t < n; t++) {
+        memcpy(row, x + t * w->cols, (size_t)w->cols * sizeof *row);
+        round_row(row, (uint32_t)w->cols, w, rounding);
+        for (uint64_t c = 0; c < w->cols; c++) turned[c * n + t] = (double)row[c];
+    }
+    free(row);
     const struct matmul m = { y, turned, w, n };
     in_parts(w->rows, matmul_rows, &m);
     free(turned);
@@ -134,7 +184,7 @@ static void run(const struct interpreter *in, const struct node *node, float *y)
         for (uint64_t h = 0; h < (uint64_t)n * node->heads; h++) rmsnorm_ref(y + h * head_dim, x[0] + h * head_dim, vector, head_dim, in->model->norm_eps);
         break;
     case OP_matmul:
-        matmul(y, x[0], w, n);
+        matmul(y, x[0], w, n, &in->rounding);
         break;
     case OP_bias:
         for (uint32_t t = 0; t < n; t++) add_ref(y + (uint64_t)t * cols, x[0] + (uint64_t)t * cols, vector, cols);
@@ -146,6 +196,7 @@ static void run(const struct interpreter *in, const struct node *node, float *y)
     case OP_store_k:
     case OP_store_v:
         memcpy(y, x[0], (size_t)n * cols * sizeof *y);
+        if (in->rounding.cache) round_cache(y, (uint64_t)n * cols, in->rounding.kv);
         break;
     case OP_attention: {
         const struct attention a = { y, x[0], x[1], x[2], n, node->heads, node->inputs[1]->heads, head_dim };
@@ -167,9 +218,9 @@ static void run(const struct interpreter *in, const struct node *node, float *y)
     free(vector);
 }
 
-void reference_logits(struct arena *a, const struct graph *g, const int32_t *tokens, uint32_t n, float *logits)
+void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n, float *logits)
 {
-    struct interpreter in = { .model = g->model, .tokens = tokens, .n = n, .values = arena_array(a, float *, g->n_nodes),
+    struct interpreter in = { .model = g->model, .tokens = tokens, .rounding = *rounding, .n = n, .values = arena_array(a, float *, g->n_nodes),
                               .unread = arena_array(a, uint32_t, g->n_nodes) };
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct node *node = g->nodes[i];
@@ -226,6 +277,7 @@ struct logits_difference logits_compare(struct arena *a, const float *truth, con
         d.kl[t] = fmax(0, kl);                     /* rounding may leave -1e-17 */
         d.mean_kl += d.kl[t] / n;
         d.max_abs = fmax(d.max_abs, d.max_abs_at[t]);
+        d.least = t ? fmin(d.least, d.max_abs_at[t]) : d.max_abs_at[t];
         d.argmax_agree += logits_argmax(x, n_vocab) == logits_argmax(y, n_vocab);
         if (d.kl[t] > d.worst_kl) { d.worst_kl = d.kl[t]; d.worst_position = t; }
     }

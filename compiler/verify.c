@@ -1,45 +1,18 @@
 /* verify.c -- three questions: do prefill and decode give the reference's logits, do they agree with each other, and does
  * greedy decoding follow from them? */
 #include "verify.h"
+#include "bounds.h"
 #include "program.h"
-#include "reference.h"
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TOKENS_DEFAULT = 32, GREEDY_MOST = 16, TOKENS_SIMULATED = 8, GREEDY_SIMULATED = 4 };
-
-/* Where the bounds come from.
- * --exact: float arithmetic in another order; 1e-4 of the largest logit is 10 to 50 times what small models show and far below
- *   the smallest mistake in a model's wiring.
- * int8 activations (or an int8 KV cache): llama.cpp's own mean KL on random weights, the least forgiving kind, reaches 8e-3
- *   over all formats; 2e-2 leaves room for deeper models, and a wrong scale, row or position gives 0.1 to 10.
- * Neither: F16 and BF16 weights with an F16 cache; llama.cpp shows up to 4e-4 (BF16). */
-static const double bound_exact = 1e-4, bound_int8_kl = 2e-2, bound_float_kl = 1e-3;
-
-struct bound { bool is_exact; double value; const char *text; };
-
-static struct bound bound_of(struct arena *a, const struct model *m, const struct plan_options *o)
-{
-    if (o->exact && o->kv == KV_TYPE_F32) return (struct bound){ true, bound_exact, "largest difference at most 1e-4 of the largest logit (--exact)" };
-    bool int8 = o->kv == KV_TYPE_Q8_0;
-    for (uint32_t i = 0; i < m->n_weights && !int8; i++) {
-        const uint32_t id = m->weights[i].tensor->quant->id;
-        int8 = !o->exact && !m->weights[i].is_vector && id != QUANT_F32 && id != QUANT_F16 && id != QUANT_BF16;
-    }
-    const double value = int8 ? bound_int8_kl : bound_float_kl;
-    return (struct bound){ false, value, arena_printf(a, "mean KL at most %g (%s)", value, int8 ? "int8 activations or cache" : "float activations, f16 cache") };
-}
-
-static bool within(const struct bound *b, const struct logits_difference *d)
-{
-    if (d->n_not_finite) return false;
-    return b->is_exact ? d->max_abs <= b->value * d->largest : d->mean_kl <= b->value;
-}
+enum { TOKENS_LEAST = 32, TOKENS_MOST = 320, GREEDY_MOST = 16, TOKENS_SIMULATED = 8, GREEDY_SIMULATED = 4 };
 
 struct result {                       /* of one target */
     const char *target, *place;       /* place: what it ran in; NULL: this machine */
+    struct bound bound_prefill, bound_decode;
     struct logits_difference prefill, decode, paths;
     uint32_t n_greedy, greedy_reference;      /* generated; equal to the reference's choice */
     int32_t  greedy_broken;           /* first token that is not what the program's own logits say; -1 none */
@@ -64,19 +37,28 @@ static void reference_must_be_finite(struct arena *a, const struct graph *g, int
 {
     const uint32_t n_vocab = g->model->n_vocab;
     float *logits = arena_array(a, float, n_vocab);
-    reference_logits(a, g, &token, 1, logits);
+    reference_logits(a, g, &(struct rounding){ 0, false, false, KV_TYPE_F32 }, &token, 1, logits);
     for (uint32_t v = 0; v < n_vocab; v++)
         if (!isfinite(logits[v]))
             die("%s: a plain reading gives no finite logits either (%s of token %u after token %d): weights or hyperparameters of the file overflow", g->model->gguf->path,
                 isnan(logits[v]) ? "NaN" : "infinity", v, token);
 }
 
-static struct result check_target(struct arena *a, const struct graph *g, const char *program, const struct runner *runner, const struct bound *bound,
-                                  const int32_t *prompt, uint32_t n_prompt, uint32_t n_greedy)
+/* What the program should compute. */
+static const float *truth_of(struct arena *a, const struct graph *g, const struct rounding *r, const int32_t *tokens, uint32_t n)
+{
+    float *logits = arena_array(a, float, (size_t)n * g->model->n_vocab);
+    reference_logits(a, g, r, tokens, n, logits);
+    return logits;
+}
+
+static struct result check_target(struct arena *a, const struct graph *g, const char *program, const struct runner *runner, const struct profile *profile,
+                                  const struct plan_options *plan, const int32_t *prompt, uint32_t n_prompt, uint32_t n_greedy)
 {
     static const char *const through_decode[] = { "-ub", "0", NULL };
     const uint32_t n_vocab = g->model->n_vocab;
-    struct result r = { .target = runner->target, .place = runner->simulator ? "the simulator" : runner->emulator, .greedy_broken = -1 };
+    struct result r = { .target = runner->target, .place = runner->simulator ? "the simulator" : runner->emulator, .greedy_broken = -1,
+                        .bound_prefill = bound_find(g->model, profile, plan, true), .bound_decode = bound_find(g->model, profile, plan, false) };
     int32_t *tokens = arena_array(a, int32_t, n_prompt + n_greedy);
     for (uint32_t i = 0; i < n_prompt; i++) tokens[i] = prompt[i];
     if (n_greedy) {
@@ -90,9 +72,9 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
     const uint32_t n = n_prompt + n_greedy;
     const float *prefill = program_logits(a, runner, program, tokens, n, n_vocab, NULL);
     const float *decode = program_logits(a, runner, program, tokens, n, n_vocab, through_decode);
-    float *truth = arena_array(a, float, (size_t)n * n_vocab);
-    reference_logits(a, g, tokens, n, truth);
-    r.prefill = logits_compare(a, truth, prefill, n, n_vocab);
+    const float *truth = truth_of(a, g, &r.bound_decode.rounding, tokens, n);
+    const bool one_truth = r.bound_prefill.rounding.halves == r.bound_decode.rounding.halves;
+    r.prefill = logits_compare(a, one_truth ? truth : truth_of(a, g, &r.bound_prefill.rounding, tokens, n), prefill, n, n_vocab);
     r.decode = logits_compare(a, truth, decode, n, n_vocab);
     r.paths = logits_compare(a, decode, prefill, n, n_vocab);
     for (uint32_t i = 0; i < n_greedy; i++) {
@@ -104,36 +86,46 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
         const double lead = (double)own[logits_argmax(own, n_vocab)] - (double)own[drawn];
         if (r.greedy_broken < 0 && lead > 4 * r.paths.max_abs + 1e-6) r.greedy_broken = (int32_t)i;
     }
-    r.ok = within(bound, &r.prefill) && within(bound, &r.decode) && within(bound, &r.paths) && r.greedy_broken < 0;
+    r.ok = bound_holds(&r.bound_prefill, &r.prefill) && bound_holds(&r.bound_decode, &r.decode) && r.greedy_broken < 0;
     return r;
 }
 
 /* ---- the report ---- */
 
+/* bound: NULL where the row is only told. */
 static void print_row(const char *name, const struct logits_difference *d, const struct bound *bound)
 {
-    printf("  %-18s %9.2e %10.2e %9.2e %9.2e @ %-4u %5.1f %%", name, d->max_abs, d->rms_relative, d->mean_kl, d->worst_kl, d->worst_position,
+    printf("  %-18s %9.2e %9.2e %10.2e %9.2e %9.2e @ %-4u %5.1f %%", name, d->max_abs, d->least, d->rms_relative, d->mean_kl, d->worst_kl, d->worst_position,
            d->n ? 100.0 * d->argmax_agree / d->n : 0);
     if (d->n_not_finite) printf("  %llu logits are not finite", (unsigned long long)d->n_not_finite);
-    puts(within(bound, d) ? "" : "  OUT OF BOUNDS");
+    puts(!bound || bound_holds(bound, d) ? "" : "  OUT OF BOUNDS");
 }
 
-static void print_result(const struct result *r, const struct bound *bound)
+static void print_bound(const char *name, const struct logits_difference *d, const struct bound *b)
+{
+    printf("  %-18s %9.2e %9.2e %10s %9.2e  %s\n", name, b->most * d->largest, b->least * d->largest, "", b->mean_kl, b->name);
+}
+
+static void print_result(const struct result *r)
 {
     printf("\n%s%s%s\n", r->target, r->place ? " in " : "", r->place ? r->place : "");
-    printf("  %-18s %9s %10s %9s %9s   %-4s %7s\n", "against reference", "max abs", "rms/std", "mean KL", "worst KL", "pos.", "argmax");
-    print_row("prefill", &r->prefill, bound);
-    print_row("decode", &r->decode, bound);
-    print_row("prefill to decode", &r->paths, bound);
+    printf("  %-18s %9s %9s %10s %9s %9s   %-4s %7s\n", "against reference", "max abs", "at best", "rms/std", "mean KL", "worst KL", "pos.", "argmax");
+    print_row("prefill", &r->prefill, &r->bound_prefill);
+    print_bound("  at most", &r->prefill, &r->bound_prefill);
+    print_row("decode", &r->decode, &r->bound_decode);
+    print_bound("  at most", &r->decode, &r->bound_decode);
+    print_row("prefill to decode", &r->paths, NULL);
     if (r->n_greedy) printf("  greedy: %u of %u tokens are the reference's choice\n", r->greedy_reference, r->n_greedy);
     if (r->greedy_broken >= 0) printf("  greedy: token %d does not follow from the program's own logits\n", r->greedy_broken);
     printf("  %s\n", r->ok ? "ok" : "FAILED");
 }
 
-static void json_difference(cJSON *parent, const char *name, const struct logits_difference *d)
+/* bound: or NULL. */
+static void json_difference(cJSON *parent, const char *name, const struct logits_difference *d, const struct bound *bound)
 {
     cJSON *o = cJSON_AddObjectToObject(parent, name);
     cJSON_AddNumberToObject(o, "max_abs", d->max_abs);
+    cJSON_AddNumberToObject(o, "max_abs_at_best", d->least);
     cJSON_AddNumberToObject(o, "rms", d->rms);
     cJSON_AddNumberToObject(o, "rms_relative", d->rms_relative);
     cJSON_AddNumberToObject(o, "mean_kl", d->mean_kl);
@@ -142,10 +134,17 @@ static void json_difference(cJSON *parent, const char *name, const struct logits
     cJSON_AddNumberToObject(o, "argmax_agree", d->argmax_agree);
     cJSON_AddNumberToObject(o, "largest_logit", d->largest);
     cJSON_AddNumberToObject(o, "not_finite", (double)d->n_not_finite);
+    if (bound) {
+        cJSON *at_most = cJSON_AddObjectToObject(o, "bound");
+        cJSON_AddStringToObject(at_most, "name", bound->name);
+        cJSON_AddNumberToObject(at_most, "max_abs", bound->most * d->largest);
+        cJSON_AddNumberToObject(at_most, "max_abs_at_best", bound->least * d->largest);
+        cJSON_AddNumberToObject(at_most, "mean_kl", bound->mean_kl);
+    }
     cJSON_AddItemToObject(o, "kl", cJSON_CreateDoubleArray(d->kl, (int)d->n));
 }
 
-static void print_json(const struct verify_options *o, const struct model *m, const char *formats, const struct bound *bound, const struct result *results,
+static void print_json(const struct verify_options *o, const struct model *m, const char *formats, const struct result *results,
                        uint32_t n_results, uint32_t n_prompt, bool ok)
 {
     cJSON *root = cJSON_CreateObject();
@@ -154,7 +153,6 @@ static void print_json(const struct verify_options *o, const struct model *m, co
     cJSON_AddStringToObject(root, "architecture", m->architecture);
     cJSON_AddStringToObject(root, "formats", formats);
     cJSON_AddBoolToObject(root, "ok", ok);
-    cJSON_AddStringToObject(root, "bound", bound->text);
     cJSON_AddNumberToObject(root, "n_random_tokens", n_prompt);
     cJSON_AddNumberToObject(root, "seed", (double)o->seed);
     cJSON *list = cJSON_AddArrayToObject(root, "targets");
@@ -169,9 +167,9 @@ static void print_json(const struct verify_options *o, const struct model *m, co
         cJSON_AddNumberToObject(t, "n_greedy", r->n_greedy);
         cJSON_AddNumberToObject(t, "greedy_as_reference", r->greedy_reference);
         cJSON_AddBoolToObject(t, "greedy_follows_logits", r->greedy_broken < 0);
-        json_difference(t, "prefill", &r->prefill);
-        json_difference(t, "decode", &r->decode);
-        json_difference(t, "prefill_to_decode", &r->paths);
+        json_difference(t, "prefill", &r->prefill, &r->bound_prefill);
+        json_difference(t, "decode", &r->decode, &r->bound_decode);
+        json_difference(t, "prefill_to_decode", &r->paths, NULL);
         cJSON_AddItemToArray(list, t);
     }
     char *text = cJSON_Print(root);
@@ -191,6 +189,13 @@ static void print_scope(const struct verify_options *o, const struct model *m, u
            o->simulate ? "; time; AMD's driver and firmware;\nwhat docs/simulator.md lists as not modelled" : "");
 }
 
+/* Beyond one chunk, and beyond what attention does in one part; large models fewer: the reference computes some 1e9 products a second and core. */
+static uint32_t usual_tokens(const struct model *m)
+{
+    const uint64_t affordable = 160000000000ull / (m->n_parameters ? m->n_parameters : 1);
+    return affordable < TOKENS_LEAST ? TOKENS_LEAST : affordable > TOKENS_MOST ? TOKENS_MOST : (uint32_t)affordable;
+}
+
 int verify(struct arena *a, const struct verify_options *o)
 {
     const struct build_options *b = &o->build;
@@ -198,15 +203,16 @@ int verify(struct arena *a, const struct verify_options *o)
     const struct model *m = model_describe(a, file, b->models_dir);
     const struct graph *g = graph_build(a, m);
     const uint32_t n_ctx = plan_context(m, &b->plan);
-    const uint32_t usual = o->simulate ? TOKENS_SIMULATED : TOKENS_DEFAULT, most_greedy = o->simulate ? GREEDY_SIMULATED : GREEDY_MOST;
+    const uint32_t usual = o->simulate ? TOKENS_SIMULATED : usual_tokens(m), most_greedy = o->simulate ? GREEDY_SIMULATED : GREEDY_MOST;
     const uint32_t n_prompt = o->n_tokens ? o->n_tokens : n_ctx < usual ? n_ctx : usual;
     if (n_prompt > n_ctx) die("--tokens %u is more than the context of %u; give fewer, or a larger --ctx", n_prompt, n_ctx);
     const uint32_t n_greedy = n_ctx - n_prompt < most_greedy ? n_ctx - n_prompt : most_greedy;
 
     struct runner runners[COUNT_OF(b->targets)];
+    const struct profile *profiles[COUNT_OF(b->targets)];
     const uint32_t n = b->n_targets ? b->n_targets : 1;
     for (uint32_t i = 0; i < n; i++) {
-        const struct profile *p = profile_load(a, b->n_targets ? b->targets[i] : "native", b->targets_dir);
+        const struct profile *p = profiles[i] = profile_load(a, b->n_targets ? b->targets[i] : "native", b->targets_dir);
         runners[i] = o->simulate ? runner_simulate(a, p) : runner_find(a, p, true);
     }
 
@@ -214,21 +220,19 @@ int verify(struct arena *a, const struct verify_options *o)
     const char *program = program_build(a, w, b, "program");
     const int32_t *prompt = tokens_random(a, n_prompt, m->n_vocab, o->seed);
     reference_must_be_finite(a, g, prompt[0]);
-    const struct bound bound = bound_of(a, m, &b->plan);
     const char *formats = model_formats(a, m);
     struct result results[COUNT_OF(b->targets)];
     bool ok = true;
     if (!o->json)
-        printf("%s%s%s: %s, %.1f M parameters, %s\n%u random tokens (seed %llu), then %u greedy ones; bound: %s\n", b->model_path,
-               b->source ? " with " : "", b->source ? b->source : "", m->architecture,
-               (double)m->n_parameters * 1e-6, formats, n_prompt, (unsigned long long)o->seed, n_greedy, bound.text);
+        printf("%s%s%s: %s, %.1f M parameters, %s\n%u random tokens (seed %llu), then %u greedy ones\n", b->model_path, b->source ? " with " : "",
+               b->source ? b->source : "", m->architecture, (double)m->n_parameters * 1e-6, formats, n_prompt, (unsigned long long)o->seed, n_greedy);
     for (uint32_t i = 0; i < n; i++) {
-        results[i] = check_target(a, g, program, &runners[i], &bound, prompt, n_prompt, n_greedy);
+        results[i] = check_target(a, g, program, &runners[i], profiles[i], &b->plan, prompt, n_prompt, n_greedy);
         ok = ok && results[i].ok;
-        if (!o->json) print_result(&results[i], &bound);
+        if (!o->json) print_result(&results[i]);
     }
     workplace_close(w);
-    if (o->json) print_json(o, m, formats, &bound, results, n, n_prompt, ok);
+    if (o->json) print_json(o, m, formats, results, n, n_prompt, ok);
     else print_scope(o, m, n_prompt + n_greedy);
     return ok ? 0 : 1;
 }

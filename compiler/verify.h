@@ -5,7 +5,7 @@
 
 struct verify_options {
     struct build_options build;
-    uint32_t n_tokens;            /* random tokens; 0: 32 (simulated: 8), or what the context holds */
+    uint32_t n_tokens;            /* random tokens; 0: 320, of large models down to 32 (simulated: 8), or what the context holds */
     bool     simulate;            /* AMD GPUs: in the simulator (docs/simulator.md) */
     uint64_t seed;
     bool     json;
