@@ -8,7 +8,8 @@
  *
  * DATA holds manifest.json; its entries name the files.  Every position is held against the interpreter, which rounds as the program does
  * (compiler/bounds.c), and the interpreter against the stored logits.  Beside the stored prompt each model has a long one.
- * $GOLDEN_MEASURE: prints what the bounds are made of.  $GOLDEN_ONLY: entries whose id contains this text; $GOLDEN_LONG: positions of long prompts, at most. */
+ * $GOLDEN_MEASURE: prints what the bounds are made of.  $GOLDEN_ONLY: entries whose id contains this text; $GOLDEN_LONG: positions of long prompts, at most.
+ * $GOLDEN_TEMPLATES: templates instead of the built-in ones (tests/mutants.sh). */
 #include "compiler/base.h"
 #include "compiler/bounds.h"
 #include "compiler/graph.h"
@@ -237,8 +238,13 @@ static bool build_program(struct built *b, struct entry *e, const char *target, 
     *b = (struct built){ .arena = arena_create(), .entry = e, .path = arena_printf(test.arena, "%s/program", test.work),
                          .name = arena_printf(test.arena, "%s %s --fuse %s%s", e->id, target, fuse, exact ? " --exact" : ""),
                          .plan = { .exact = exact, .kv = exact ? KV_TYPE_F32 : KV_TYPE_F16 } };
-    const char *argv[] = { test.forgec, "build", e->model, "-o", b->path, "-t", target, "--fuse", fuse, "--ctx", arena_printf(b->arena, "%u", e->n_ctx), "-q",
-                           exact ? "--exact" : NULL, NULL };
+    const char *argv[20] = { test.forgec, "build", e->model, "-o", b->path, "-t", target, "--fuse", fuse, "--ctx", arena_printf(b->arena, "%u", e->n_ctx), "-q" };
+    size_t n = 12;
+    if (exact) argv[n++] = "--exact";
+    if (getenv("GOLDEN_TEMPLATES")) {
+        argv[n++] = "--templates";
+        argv[n++] = getenv("GOLDEN_TEMPLATES");
+    }
     struct bytes out;
     return spawn(b->arena, argv, b->name, &out);
 }
@@ -544,9 +550,10 @@ static void run_target(const cJSON *manifest, const char *target, struct part pa
 static void run_verify(const char *file, const char *target)
 {
     static const char *const fuses[] = { "none", "layer" };
+    const char *tokens = arena_printf(test.arena, "%u", test.longest < 32 ? 32 : test.longest < 320 ? test.longest : 320);
     for (int exact = 0; exact < 2; exact++)
         for (size_t f = 0; f < COUNT_OF(fuses); f++) {
-            const char *argv[] = { test.forgec, "verify", file, "-t", target, "--fuse", fuses[f], "--ctx", "512", exact ? "--exact" : NULL, NULL };
+            const char *argv[] = { test.forgec, "verify", file, "-t", target, "--fuse", fuses[f], "--ctx", "512", "--tokens", tokens, exact ? "--exact" : NULL, NULL };
             struct spawn_job job = { .argv = argv };
             spawn_run(test.arena, &(struct spawn_options){ .jobs = 1 }, &job, 1);
             check(job.status == 0, spawn_line(test.arena, &job), "exit code %d", job.status);
