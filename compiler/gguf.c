@@ -154,7 +154,7 @@ struct gguf_index {
     struct shard  *shards;            /* [n_shards] */
 };
 
-enum { NO_NAME = UINT32_MAX };
+#define NO_NAME UINT32_MAX
 
 static struct names names_create(struct arena *a, uint64_t count)
 {
