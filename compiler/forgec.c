@@ -124,6 +124,13 @@ static const char compare_usage[] =
     "  -v                     print commands and times\n"
     "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
 
+static const char inspect_usage[] =
+    "usage: forgec inspect MODEL.gguf [--json]\n"
+    "\n"
+    "Shows metadata and tensors.\n"
+    "\n"
+    "      --json             as JSON\n";
+
 /* The command that is running, for messages; NULL before it is known. */
 static const char *command;
 
@@ -383,7 +390,7 @@ static int command_inspect(struct arena *a, int argc, char **argv)
     for (int c; (c = getopt_long(argc, argv, ":h", table, NULL)) != -1; )
         switch (c) {
         case 'J': json = true; break;
-        case 'h': fputs("usage: forgec inspect MODEL.gguf [--json]\n\nShows metadata and tensors.\n\n      --json             as JSON\n", stdout); return 0;
+        case 'h': fputs(inspect_usage, stdout); return 0;
         default: option_error(c, argv, table);
         }
     if (argc - optind != 1) usage_error("inspect takes one file, got %d", argc - optind);
@@ -397,8 +404,8 @@ struct list_options { const char *directory, *name; bool names_only; };
 /* folder_option: "targets" or "models", for a folder's files.  False after --help. */
 static bool parse_list(int argc, char **argv, const char *folder_option, bool with_names, const char *help, struct list_options *o)
 {
-    const struct option table[] = { { folder_option, required_argument, NULL, 'D' }, { "print", no_argument, NULL, 'p' }, { "help", no_argument, NULL, 'h' },
-                                    { with_names ? "names" : NULL, no_argument, NULL, 'n' }, { NULL, 0, NULL, 0 } };
+    const struct option table[] = { { folder_option, required_argument, NULL, 'D' }, { "print", no_argument, NULL, 'p' },
+                                    { "help", no_argument, NULL, 'h' }, { with_names ? "names" : NULL, no_argument, NULL, 'n' }, { NULL, 0, NULL, 0 } };
     bool print = false;
     for (int c; (c = getopt_long(argc, argv, ":h", table, NULL)) != -1; )
         switch (c) {

@@ -187,6 +187,6 @@ void library_announce(struct arena *a, const struct build_options *o, const char
     if (o->emit != EMIT_OBJ) fprintf(stderr, "forgec: wrote %.*s%s.pc\n", (int)(base_name(out) - out), out, prefix_of(o));
     if (o->emit != EMIT_SHARED) return;
     const char *folder = base_name(out) == out ? "." : arena_strndup(a, out, (size_t)(base_name(out) - out - 1));
-    fprintf(stderr, "forgec: programs look for %s when they start: link them with -Wl,-rpath,%s, set LD_LIBRARY_PATH, or install it where the system keeps libraries\n", base_name(out),
-            *folder ? folder : "/");
+    fprintf(stderr, "forgec: programs look for %s when they start: link them with -Wl,-rpath,%s, set LD_LIBRARY_PATH, or install it where the "
+                    "system keeps libraries\n", base_name(out), *folder ? folder : "/");
 }

@@ -230,7 +230,8 @@ static struct plan_row row_of(const struct plan *p, uint32_t index)
 
 static bool same_row(const struct plan_row *x, const struct plan_row *y)
 {
-    return strcmp(x->name, y->name) == 0 && x->rows == y->rows && x->units == y->units && x->weight_bytes == y->weight_bytes && x->kv_bytes == y->kv_bytes;
+    return strcmp(x->name, y->name) == 0 && x->rows == y->rows && x->units == y->units && x->weight_bytes == y->weight_bytes &&
+           x->kv_bytes == y->kv_bytes;
 }
 
 static void add_row(struct plan_row *rows, uint32_t *n, const struct plan_row *row)
@@ -266,6 +267,6 @@ void plan_print(struct arena *a, struct text *out, const struct plan *p)
     if (n_merges) text_puts(out, "# attention_merge: nothing to do where the threads divide the KV heads evenly\n");
     const double empty = predicted_us(p, p->read_bytes), full = predicted_us(p, p->read_bytes + p->kv_bytes);
     if (empty > 0)
-        text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, %.0f us = %.1f tok/s with a full one,\n"
-                         "# when every byte comes from memory at %.0f GB/s\n", empty, 1e6 / empty, full, 1e6 / full, p->profile->bandwidth_gb_s);
+        text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, %.0f us = %.1f tok/s with a full "
+                         "one,\n# when every byte comes from memory at %.0f GB/s\n", empty, 1e6 / empty, full, 1e6 / full, p->profile->bandwidth_gb_s);
 }

@@ -90,7 +90,8 @@ static const char *const aliases[][2] = {
 /* What llama.cpp's programs have and these need not: all layers are where the program was built to run, weights are mapped as they lie. */
 enum value { NO_VALUE, ONE_VALUE, MAYBE_VALUE };
 static const struct { const char *name; enum value value; } meaningless[] = {
-    { "-ngl", ONE_VALUE }, { "--gpu-layers", ONE_VALUE }, { "--n-gpu-layers", ONE_VALUE }, { "-fa", MAYBE_VALUE }, { "--flash-attn", MAYBE_VALUE },
+    { "-ngl", ONE_VALUE }, { "--gpu-layers", ONE_VALUE }, { "--n-gpu-layers", ONE_VALUE },
+    { "-fa", MAYBE_VALUE }, { "--flash-attn", MAYBE_VALUE },
     { "--mlock", NO_VALUE }, { "--mmap", NO_VALUE }, { "--no-mmap", NO_VALUE }, { "-nkvo", NO_VALUE }, { "--no-kv-offload", NO_VALUE },
     { "-b", ONE_VALUE }, { "--batch-size", ONE_VALUE }, { "-tb", ONE_VALUE }, { "--threads-batch", ONE_VALUE },
 };

@@ -58,7 +58,10 @@ static uint64_t fresh_seed(void)
 }
 
 /* How many tokens to generate: -1 until the end of the text or the context. */
-static int64_t tokens_wanted(const struct forge_options *o) { return o->n_predict != INT32_MIN ? o->n_predict : o->logits_path != NULL ? 0 : -1; }
+static int64_t tokens_wanted(const struct forge_options *o)
+{
+    return o->n_predict != INT32_MIN ? o->n_predict : o->logits_path != NULL ? 0 : -1;
+}
 
 static enum forge_status prepare_options(struct forge_options *o, const struct forge_program *p, struct forge_error *error)
 {
