@@ -291,13 +291,14 @@ static void cleanup_run_and_forget(void)
 
 void cleanup_unlink_at_exit(const char *path)
 {
-    for (size_t i = 0; i < CLEANUP_MAX; i++) {
+    char *copy = strdup(path);
+    for (size_t i = 0; copy && i < CLEANUP_MAX; i++) {
         if (cleanup_path[i]) continue;
-        char *copy = strdup(path);
-        if (!copy) die_memory(strlen(path));
         cleanup_path[i] = copy;
         return;
     }
+    if (unlink(path)) rmdir(path);                    /* nobody else will */
+    if (!copy) die_memory(strlen(path));
     die("%s: more than %d temporary files at once; this is a mistake in forgec, please report it", path, CLEANUP_MAX);
 }
 
@@ -503,10 +504,14 @@ int file_open(const char *path)
     const int error = errno;
     struct stat st;
     const bool known = fd >= 0 ? fstat(fd, &st) == 0 : error == ENXIO && stat(path, &st) == 0;      /* ENXIO: a socket */
-    if (fd < 0 && !known) die_errno(path, "open", error);
-    if (fd >= 0 && known && S_ISREG(st.st_mode)) return fd;
+    if (!known) {
+        const int why = fd < 0 ? error : errno;
+        if (fd >= 0) close(fd);
+        die_errno(path, fd < 0 ? "open" : "examine", why);
+    }
+    if (fd >= 0 && S_ISREG(st.st_mode)) return fd;
     if (fd >= 0) close(fd);
-    die("%s: is %s, not a regular file; give the path of one", path, known ? kind_of(st.st_mode) : "unknown");
+    die("%s: is %s, not a regular file; give the path of one", path, kind_of(st.st_mode));
 }
 
 static _Noreturn void die_large(const char *path, size_t most)

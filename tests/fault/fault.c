@@ -86,6 +86,7 @@ int open64(const char *path, int flags, ...) { MODE(flags) return open_any("open
     }
 FUNCTION(FILE *, NULL, fopen, open, EMFILE, (const char *restrict path, const char *restrict mode), (path, mode))
 FUNCTION(FILE *, NULL, fopen64, open, EMFILE, (const char *restrict path, const char *restrict mode), (path, mode))
+FUNCTION(char *, NULL, strdup, strdup, ENOMEM, (const char *s), (s))
 FUNCTION(int, -1, mkostemp, open, EMFILE, (char *path, int flags), (path, flags))
 FUNCTION(int, -1, mkostemp64, open, EMFILE, (char *path, int flags), (path, flags))
 FUNCTION(int, -1, memfd_create, open, EMFILE, (const char *name, unsigned flags), (name, flags))
