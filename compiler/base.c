@@ -318,6 +318,7 @@ static bool stderr_is_terminal;
 /* ---- errors ---- */
 
 void (*die_handler)(const char *message);
+void (*warn_handler)(const char *message);
 
 enum { MESSAGE_MAX = 8192 };
 
@@ -389,6 +390,13 @@ void warn(const char *fmt, ...)
     va_start(args, fmt);
     format_message(message, (struct place){ 0 }, fmt, args);
     va_end(args);
+    /* verify and compare build a model several times: what is said stays said. */
+    enum { KEPT = 32 };
+    static char *said[KEPT];
+    static size_t n_said;
+    if (warn_handler) { warn_handler(message); return; }
+    for (size_t i = 0; i < n_said; i++) if (strcmp(said[i], message) == 0) return;
+    if (n_said < KEPT && (said[n_said] = strdup(message)) != NULL) n_said++;
     fprintf(stderr, "forgec: warning: %s\n", message);
 }
 

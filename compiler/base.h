@@ -42,9 +42,12 @@ struct place {              /* file may be NULL; line and column start at 1, 0 =
 };
 _Noreturn void die(const char *fmt, ...) PRINTF_LIKE(1, 2);
 _Noreturn void die_at(struct place at, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* One line on stderr, whether or not -q is given; the same text once only. */
 void           warn(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Tests and fuzzers: when set, die() hands its message here instead of printing and exiting; it must not return. */
 extern void (*die_handler)(const char *message);
+/* The same for warn(), which then prints nothing; it returns. */
+extern void (*warn_handler)(const char *message);
 /* Run by die() and on SIGINT/SIGTERM before the process ends (temporary files).  Async-signal-safe work only. */
 void cleanup_unlink_at_exit(const char *path);       /* file or (by then) empty directory; copied; at most 64 at once */
 void cleanup_forget(const char *path);

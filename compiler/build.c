@@ -67,8 +67,10 @@ static void write_text(struct arena *a, const char *path, struct bytes text)
 
 static const char *options_text(struct arena *a, const struct build_options *o, const struct plan *p)
 {
-    return arena_printf(a, "--fuse %s --ctx %u --kv %s%s", o->fuse == FUSE_NONE ? "none" : "layer", p->options.n_ctx, kv_type_name[p->options.kv],
-                        p->options.exact ? " --exact" : "");
+    struct text t = { .arena = a };
+    text_printf(&t, "--fuse %s --ctx %u --kv %s%s", o->fuse == FUSE_NONE ? "none" : "layer", p->options.n_ctx, kv_type_name[p->options.kv], p->options.exact ? " --exact" : "");
+    for (uint32_t i = 0; i < p->model->n_ignored; i++) text_printf(&t, " --ignore-key %s", p->model->ignored[i].key);
+    return text_str(&t);
 }
 
 /* ---- kernels ---- */
@@ -304,6 +306,12 @@ static const char *out_path(struct arena *a, const struct build_options *o, cons
     return path;
 }
 
+struct model *build_model(struct arena *a, const struct build_options *o, const struct gguf *file)
+{
+    const struct model_options options = { .directory = o->models_dir, .n_ctx = o->plan.n_ctx, .ignored = o->ignored_keys, .n_ignored = o->n_ignored_keys };
+    return model_describe(a, file, &options);
+}
+
 const char *build(struct arena *a, const struct build_options *o)
 {
     double since = seconds();
@@ -312,7 +320,7 @@ const char *build(struct arena *a, const struct build_options *o)
     if (o->source) input_remember(a, o->source);
     const struct gguf *file = gguf_open(a, o->model_path, o->weights == WEIGHTS_NONE || !is_binary(o));
     step(o, "gguf", since);
-    struct model *model = model_describe(a, file, o->models_dir);
+    struct model *model = build_model(a, o, file);
     struct graph *graph = graph_build(a, model);
     if (o->emit == EMIT_GRAPH) return write_graph(a, o, graph);
     const struct fused *fused = fuse(a, graph, o->fuse);

@@ -19,10 +19,14 @@ struct build_options {
     const char         *prefix;                       /* of a library's names; NULL: "model" */
     const char         *source;                       /* `forgec cc`: compile this file in place of the emitted source */
     const char         *templates_dir, *targets_dir, *models_dir;
+    const char         *ignored_keys[32];             /* hyperparameters that need not be computed: struct model_options */
+    uint32_t            n_ignored_keys;
     bool                is_static, quiet;
     bool                allow_spills;                 /* GPU kernels that keep registers in memory are no error */
 };
 
+/* The model as these options read it.  Dies as model_describe does. */
+struct model *build_model(struct arena *a, const struct build_options *o, const struct gguf *file);
 /* Runs the pipeline and writes the product.  Returns its path; the one of a library's header is printed, unless o->quiet.  Dies on the first error. */
 const char *build(struct arena *a, const struct build_options *o);
 #endif

@@ -315,7 +315,7 @@ static void compare_logits(struct arena *a, const struct setup *s, struct candid
 static struct setup prepare(struct arena *a, const struct compare_options *o)
 {
     const struct build_options *b = &o->build;
-    struct setup s = { .model = model_describe(a, gguf_open(a, b->model_path, false), b->models_dir), .n_threads = o->n_threads,
+    struct setup s = { .model = build_model(a, b, gguf_open(a, b->model_path, false)), .n_threads = o->n_threads,
                        .rounds = o->rounds ? o->rounds : ROUNDS, .min_time = o->min_time > 0 ? o->min_time : MIN_TIME };
     const uint32_t n_ctx = plan_context(s.model, &b->plan);
     s.n_prompt = o->n_prompt ? o->n_prompt : n_ctx < 128 ? n_ctx : 128;

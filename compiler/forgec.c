@@ -55,6 +55,8 @@ static const char usage[] =
     "      --no-cache         compile everything again\n" \
     "      --templates DIR, --targets DIR, --models DIR\n" \
     "                         files that replace the built-in ones of the same name\n" \
+    "      --ignore-key KEY   build although the file has this hyperparameter, which forgec does not\n" \
+    "                         compute; the results can be wrong (may be given several times)\n" \
     "  -j N                   compile and pack with N jobs (default: all processors)\n"
 #define FUSE_OPTION "      --fuse LEVEL       layer (default) or none: one kernel per operation\n"
 #define THREADS_OPTION \
@@ -199,7 +201,7 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 /* ---- build and cc ---- */
 
 enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS,
-       OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_HELP };
+       OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_IGNORE_KEY, OPT_HELP };
 
 static const struct option build_options_table[] = {
     { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
@@ -210,6 +212,7 @@ static const struct option build_options_table[] = {
     { "save-temps", required_argument, NULL, OPT_SAVE_TEMPS }, { "clang", required_argument, NULL, OPT_CLANG },
     { "no-cache", no_argument, NULL, OPT_NO_CACHE },     { "templates", required_argument, NULL, OPT_TEMPLATES },
     { "targets", required_argument, NULL, OPT_TARGETS }, { "models", required_argument, NULL, OPT_MODELS },
+    { "ignore-key", required_argument, NULL, OPT_IGNORE_KEY },
     { "jobs", required_argument, NULL, 'j' },            { "verbose", no_argument, NULL, 'v' },
     { "quiet", no_argument, NULL, 'q' },                 { "prefix", required_argument, NULL, OPT_PREFIX }, { "help", no_argument, NULL, OPT_HELP },
     { NULL, 0, NULL, 0 },
@@ -255,6 +258,10 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_TARGETS: o->targets_dir = optarg; break;
         case OPT_MODELS: o->models_dir = optarg; break;
         case OPT_PREFIX: o->prefix = optarg; break;
+        case OPT_IGNORE_KEY:
+            if (o->n_ignored_keys == COUNT_OF(o->ignored_keys)) usage_error("--ignore-key: at most %zu keys", COUNT_OF(o->ignored_keys));
+            o->ignored_keys[o->n_ignored_keys++] = optarg;
+            break;
         default: option_error(c, argv, build_options_table);
         }
     if (o->plan.exact && !kv_given) o->plan.kv = KV_TYPE_F32;

@@ -234,8 +234,8 @@ const char *image_hash(struct arena *a, const struct plan *p, const char *model_
     struct text t = { .arena = a };
     text_printf(&t, "forgec weight image %s\n%s\n%u %u %u\n", p->gpu ? "gpu 2" : "3", model_hash, p->options.n_ctx, p->rope_block, m->n_rot);
     /* The model's YAML decides these, too. */
-    text_printf(&t, "%d %a %a %a %a %a %a %u\n", (int)m->rope_scaling, m->rope_base, m->rope_factor, m->rope_factor_old, m->rope_attn_factor,
-                m->rope_beta_fast, m->rope_beta_slow, m->rope_n_ctx_orig);
+    text_printf(&t, "%d %a %a %a %a %a %a %a %u\n", (int)m->rope_scaling, m->rope_base, m->rope_factor, m->rope_factor_old, m->rope_attn_factor,
+                m->rope_ext_factor, m->rope_beta_fast, m->rope_beta_slow, m->rope_n_ctx_orig);
     for (uint32_t i = 0; i < m->n_weights; i++)
         if (p->weight_offset[i] != UINT64_MAX)
             text_printf(&t, "%s %llu %llu\n", m->weights[i].name, (unsigned long long)m->weights[i].row0, (unsigned long long)p->weight_offset[i]);

@@ -1,7 +1,7 @@
 /* model.c -- models/ARCH.yaml + GGUF metadata -> struct model. */
 #include "model.h"
+#include "keys.h"
 #include "resource.h"
-#include "yaml.h"
 #include "../templates/ref/dequant.h"
 #include <math.h>
 #include <string.h>
@@ -17,22 +17,13 @@ struct role {
     struct weight   **weights;        /* [n_layer] or [1]; NULL entries where absent */
 };
 
-struct described {                    /* what the YAML says, with what it inherits */
-    struct arena      *arena;
-    const struct gguf *gguf;
-    const char        *architecture;
-    struct yaml       *files[4];      /* most derived first */
-    struct bytes       texts[4];      /* of the files */
-    uint32_t           n_files;
-};
-
 /* ---- names with {arch} and {l} ---- */
 
-static const char *expand(struct arena *a, const char *pattern, const char *architecture, uint32_t layer)
+const char *described_name(const struct described *d, const char *pattern, uint32_t layer)
 {
-    struct text t = { .arena = a };
+    struct text t = { .arena = d->arena };
     for (const char *p = pattern; *p; ) {
-        if (strncmp(p, "{arch}", 6) == 0) { text_puts(&t, architecture); p += 6; }
+        if (strncmp(p, "{arch}", 6) == 0) { text_puts(&t, d->architecture); p += 6; }
         else if (strncmp(p, "{l}", 3) == 0) { text_printf(&t, "%u", layer); p += 3; }
         else text_append(&t, p++, 1);
     }
@@ -48,7 +39,7 @@ static struct yaml *model_file(struct arena *a, const char *directory, const cha
     return yaml_parse(a, resource_place(a, directory, path), (const char *)text->data, text->size);
 }
 
-static const char *const top_keys[] = { "architecture", "inherits", "rope", "parameters", "tensors", "fused", "graph", NULL };
+static const char *const top_keys[] = { "architecture", "inherits", "rope", "parameters", "harmless", "neutral", "tensors", "fused", "graph", NULL };
 
 /* files[0] and texts[0] are there. */
 static void read_files(struct described *d, const char *directory)
@@ -64,8 +55,7 @@ static void read_files(struct described *d, const char *directory)
     }
 }
 
-/* The entry of that name in the most derived file that has one. */
-static struct yaml *find_entry(const struct described *d, const char *section, const char *name)
+struct yaml *described_entry(const struct described *d, const char *section, const char *name)
 {
     for (uint32_t i = 0; i < d->n_files; i++) {
         struct yaml *y = yaml_get(yaml_get(d->files[i], section), name);
@@ -82,11 +72,11 @@ struct param { const char *name; struct yaml *entry; const char *key; const char
 
 static struct param find_param(const struct described *d, const char *name)
 {
-    struct param p = { .name = name, .entry = find_entry(d, "parameters", name) };
+    struct param p = { .name = name, .entry = described_entry(d, "parameters", name) };
     if (!p.entry) die_at(d->files[0]->at, "parameter %s is missing; add it under parameters", name);
     yaml_only(p.entry, param_keys);
     struct yaml *key = yaml_get(p.entry, "key"), *fallback = yaml_get(p.entry, "default");
-    if (key) p.key = expand(d->arena, yaml_string(key), d->architecture, 0);
+    if (key) p.key = described_name(d, yaml_string(key), 0);
     struct yaml *per_layer = yaml_get(p.entry, "per_layer");
     if (fallback) p.fallback = yaml_string(fallback);
     p.per_layer = per_layer && yaml_bool(per_layer);
@@ -95,6 +85,9 @@ static struct param find_param(const struct described *d, const char *name)
 
 _Noreturn static void missing_key(const struct described *d, const struct param *p)
 {
+    const char *other = p->key ? keys_other_prefix(d, p->key) : NULL;
+    if (other) die("%s: the key %s is missing; the file has that of \"%s\", but general.architecture is \"%s\"; convert the model again",
+                   d->gguf->path, p->key, printable(d->arena, other, strlen(other)), d->architecture);
     die("%s: the key %s is missing, which architecture %s needs; convert the model again with a current converter",
         d->gguf->path, p->key ? p->key : p->name, d->architecture);
 }
@@ -174,13 +167,31 @@ static void read_rope_scaling(const struct described *d, struct model *m)
         for (uint32_t k = 0; k < COUNT_OF(names); k++)
             if (strcmp(yaml_string(allowed->items[i]), names[k]) == 0 && strcmp(text, names[k]) == 0) {
                 m->rope_scaling = (enum rope_scaling)k;
+                if (m->rope_ext_factor == -1) m->rope_ext_factor = k == ROPE_YARN;
                 return;
             }
     die("%s: %s is \"%s\", which architecture %s does not know", d->gguf->path, p.key ? p.key : p.name, text, d->architecture);
 }
 
+/* An entry that no parameter bears the name of would be a key that looks read and is not. */
+static void check_names(const struct described *d)
+{
+    static const char *const names[] = {
+#define PARAM(name, type, least, most) #name,
+#define PARAM_PER_LAYER(name, type, least, most) #name,
+#include "param.def"
+#undef PARAM
+#undef PARAM_PER_LAYER
+        "rope_scaling", NULL };
+    for (uint32_t i = 0; i < d->n_files; i++) {
+        const struct yaml *all = yaml_get(d->files[i], "parameters");
+        if (all) yaml_only(all, names);
+    }
+}
+
 static void read_params(struct described *d, struct model *m)
 {
+    check_names(d);
     m->n_layer = 1;
 #define U32 uint32_t, false
 #define F64 double, true
@@ -213,6 +224,20 @@ static void read_params(struct described *d, struct model *m)
     m->rope_neox = kind[1] == 'e';
 }
 
+/* Rotations that the formulas cannot mean: they would turn nothing, or everything alike, or give no numbers. */
+static void check_rope(const struct described *d, const struct model *m)
+{
+    const char *path = d->gguf->path;
+    const double factor = m->rope_factor, old = m->rope_factor_old;
+    if ((factor > 0 && factor < 1) || (old > 0 && old < 1))
+        die("%s: the rotation's scaling factor is %g; it must be 0 (none) or at least 1", path, factor > 0 && factor < 1 ? factor : old);
+    if (factor > 0 && old > 0 && factor != old) die("%s: rope.scaling.factor is %g but rope.scale_linear is %g; one of them is wrong", path, factor, old);
+    if (m->rope_beta_fast <= m->rope_beta_slow)
+        die("%s: rope.scaling.yarn_beta_fast is %g and yarn_beta_slow %g; the fast one must be larger", path, m->rope_beta_fast, m->rope_beta_slow);
+    if (m->rope_ext_factor < 0 && m->rope_ext_factor != -1)
+        die("%s: rope.scaling.yarn_ext_factor is %g; it must be -1 (as the type of the scaling says) or 0 to 1", path, m->rope_ext_factor);
+}
+
 static void check_params(const struct described *d, const struct model *m)
 {
     const char *path = d->gguf->path;
@@ -220,10 +245,9 @@ static void check_params(const struct described *d, const struct model *m)
         if (m->layers[l].n_head_kv > m->layers[l].n_head || m->layers[l].n_head % m->layers[l].n_head_kv)
             die("%s: head_count %u in layer %u is no multiple of head_count_kv %u", path, m->layers[l].n_head, l, m->layers[l].n_head_kv);
     if (m->head_dim % 2) die("%s: attention.key_length is %u; it must be even", path, m->head_dim);
-    uint64_t value_length;
-    const char *key = arena_printf(d->arena, "%s.attention.value_length", d->architecture);
-    if (gguf_get_u64(d->gguf, key, &value_length) && value_length != m->head_dim)
-        die("%s: %s is %llu but key_length is %u; forgec needs them equal", path, key, (unsigned long long)value_length, m->head_dim);
+    if (m->value_dim != m->head_dim)
+        die("%s: attention.value_length is %u but key_length is %u; forgec needs them equal", path, m->value_dim, m->head_dim);
+    check_rope(d, m);
     if (m->n_rot > m->head_dim || m->n_rot % 2)
         die("%s: rope.dimension_count is %u; it must be even and at most key_length, %u", path, m->n_rot, m->head_dim);
     if (m->n_expert) die("%s: a mixture of %u experts; forgec builds dense %s models only", path, m->n_expert, d->architecture);
@@ -318,7 +342,7 @@ static const struct gguf_tensor *find_fused(struct described *d, const struct mo
                 row += dimension(m, part, part->dims[0], layer);
             }
             if (!mine) continue;
-            const struct gguf_tensor *t = gguf_tensor_find(d->gguf, expand(d->arena, fused->keys[k], d->architecture, layer));
+            const struct gguf_tensor *t = gguf_tensor_find(d->gguf, described_name(d, fused->keys[k], layer));
             *total = row;
             if (t) return t;
         }
@@ -331,7 +355,7 @@ static void bind(struct described *d, struct model *m, struct role *r, uint32_t 
     uint64_t shape[2] = { 1, 1 };
     for (uint32_t i = 0; i < r->n_dims; i++) shape[i] = dimension(m, r, r->dims[i], layer);
     const uint64_t rows = r->n_dims == 2 ? shape[0] : 1, cols = r->n_dims == 2 ? shape[1] : shape[0];
-    const char *name = expand(d->arena, r->pattern, d->architecture, layer);
+    const char *name = described_name(d, r->pattern, layer);
     const struct gguf_tensor *t = gguf_tensor_find(d->gguf, name);
     uint64_t row0 = 0, total = r->n_dims == 2 ? rows : cols;
     if (!t) t = find_fused(d, m, r, layer, &row0, &total);
@@ -392,9 +416,31 @@ static void read_graph(const struct described *d, struct model *m)
     if (!m->graph_text) die_at(d->files[0]->at, "graph is missing");
 }
 
-struct model *model_describe(struct arena *a, const struct gguf *g, const char *directory)
+uint32_t model_context(const struct model *m, uint32_t n_ctx)
 {
-    struct described d = { .arena = a, .gguf = g };
+    const uint32_t most = 8192;
+    return n_ctx ? n_ctx : m->n_ctx_train < most ? m->n_ctx_train : most;
+}
+
+/* What the model has learnt to look back over.  A scaled rotation stretches the original context, which context_length may or may not count in. */
+static void check_context(const struct described *d, const struct model *m, uint32_t n_ctx)
+{
+    const double factor = m->rope_scaling == ROPE_NONE ? 0 : m->rope_factor > 0 ? m->rope_factor : m->rope_factor_old;
+    const double stretched = factor > 1 ? factor * m->rope_n_ctx_orig : 0;
+    const double trained = stretched > m->n_ctx_train ? stretched : m->n_ctx_train;
+    if (n_ctx <= trained) return;
+    struct text how = { .arena = d->arena };
+    if (trained > m->n_ctx_train) text_printf(&how, " (%u, stretched %g times by its %s scaling)", m->rope_n_ctx_orig, factor, m->rope_scaling == ROPE_YARN ? "YaRN" : "linear");
+    warn("%s: a context of %u tokens is longer than the %.0f%s that the model was trained for; beyond them its answers get worse; --ctx %.0f keeps within", d->gguf->path,
+         n_ctx, trained, text_str(&how), trained);
+}
+
+struct model *model_describe(struct arena *a, const struct gguf *g, const struct model_options *options)
+{
+    static const struct model_options defaults = { 0 };
+    const struct model_options *o = options ? options : &defaults;
+    const char *directory = o->directory;
+    struct described d = { .arena = a, .gguf = g, .directory = directory };
     struct gguf_string arch;
     if (!gguf_get_string(g, "general.architecture", &arch)) die("%s: the key general.architecture is missing", g->path);
     for (uint64_t i = 0; i < arch.size; i++) {
@@ -420,9 +466,12 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const char *
     m->name = gguf_get_string(g, "general.name", &name) ? printable(a, name.data, name.size) : "unnamed";
     read_params(&d, m);
     check_params(&d, m);
+    const uint32_t n_ctx = model_context(m, o->n_ctx);
+    keys_check(&d, m, o, n_ctx);
     read_roles(&d, m);
     bind_all(&d, m);
     read_graph(&d, m);
+    check_context(&d, m, n_ctx);
     return m;
 }
 
@@ -440,7 +489,7 @@ double model_rope_frequencies(const struct model *m, const float *factors, doubl
     const double pi = 3.14159265358979323846;
     const double factor = m->rope_factor > 0 ? m->rope_factor : m->rope_factor_old;
     const double scale = m->rope_scaling == ROPE_NONE || factor <= 0 ? 1.0 : 1.0 / factor;
-    const double n_rot = m->n_rot;
+    const double n_rot = m->n_rot, ext = m->rope_ext_factor;
     /* Dimension whose wave turns `beta` times over the original context (YaRN, section 3.2). */
     const double fast = n_rot * log(m->rope_n_ctx_orig / (m->rope_beta_fast * 2 * pi)) / (2 * log(m->rope_base));
     const double slow = n_rot * log(m->rope_n_ctx_orig / (m->rope_beta_slow * 2 * pi)) / (2 * log(m->rope_base));
@@ -448,10 +497,10 @@ double model_rope_frequencies(const struct model *m, const float *factors, doubl
     for (uint32_t i = 0; i < m->n_rot / 2; i++) {
         const double plain = pow(m->rope_base, -2.0 * i / n_rot) / (factors ? (double)factors[i] : 1.0);
         double mix = 1;                                            /* share of the interpolated frequency */
-        if (m->rope_scaling == ROPE_YARN) mix = fmin(1, fmax(0, (i - low) / fmax(0.001, high - low)));
+        if (ext > 0) mix = 1 - ext * (1 - fmin(1, fmax(0, (i - low) / fmax(0.001, high - low))));
         freq[i] = plain * (1 - mix) + plain * scale * mix;
     }
-    return m->rope_attn_factor * (m->rope_scaling == ROPE_YARN ? 1 + 0.1 * log(1 / scale) : 1.0);
+    return m->rope_attn_factor * (ext > 0 ? 1 + 0.1 * log(1 / scale) : 1.0);
 }
 
 void weight_to_float(float *out, const struct weight *w, uint64_t first_row, uint64_t n_rows)

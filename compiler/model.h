@@ -19,29 +19,43 @@ struct weight {
 
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_YARN };
 
+struct ignored_key { const char *key, *value; };      /* both printable */
+
 struct layer_shape { uint32_t n_head, n_head_kv, n_ff; };
 
 struct model {
     const struct gguf  *gguf;
     const char         *architecture;
     const char         *name;             /* general.name, printable ASCII */
-    uint32_t n_embd, n_layer, head_dim, n_rot, n_ctx_train, n_vocab, n_expert, rope_n_ctx_orig;
-    double   norm_eps, rope_base, rope_factor, rope_factor_old, rope_attn_factor, rope_beta_fast, rope_beta_slow;
+    uint32_t n_embd, n_layer, head_dim, value_dim, n_rot, n_ctx_train, n_vocab, n_expert, rope_n_ctx_orig;
+    double   norm_eps, rope_base, rope_factor, rope_factor_old, rope_attn_factor, rope_ext_factor, rope_beta_fast, rope_beta_slow;
     enum rope_scaling   rope_scaling;
     bool                rope_neox;        /* pairs (i, i + n_rot/2), else (2i, 2i + 1) */
     struct layer_shape *layers;           /* [n_layer] */
     struct weight      *weights;          /* [n_weights], each tensor part once */
     uint32_t            n_weights;
     uint64_t            n_parameters;
+    struct ignored_key *ignored;          /* [n_ignored], in the file's order: hyperparameters that are not computed because the user insisted */
+    uint32_t            n_ignored;
     struct role        *roles;            /* private to model.c */
     uint32_t            n_roles;
     const char         *graph_text;       /* the wiring, from the YAML */
     struct place        graph_at;         /* of its first line and column */
 };
 
-/* Reads models/ARCH.yaml (directory: --models DIR, or NULL for the built-in ones), checks every hyperparameter and the
- * shape of every tensor.  Dies naming key or tensor, expected and found. */
-struct model *model_describe(struct arena *a, const struct gguf *g, const char *directory);
+struct model_options {
+    const char        *directory;         /* --models DIR; NULL: the built-in ones */
+    uint32_t           n_ctx;             /* context of the program; 0: model_context's choice */
+    const char *const *ignored;           /* [n_ignored], --ignore-key: keys that need not be computed */
+    uint32_t           n_ignored;
+};
+
+/* Reads models/ARCH.yaml, checks every hyperparameter, that nothing the file asks for is left out (keys.h), and the shape of
+ * every tensor.  Dies naming key or tensor, expected and found; warns of unused tensors, ignored keys and a context beyond
+ * the trained one.  o NULL: all defaults. */
+struct model *model_describe(struct arena *a, const struct gguf *g, const struct model_options *o);
+/* The context of a program for which n_ctx was asked (0: nothing). */
+uint32_t model_context(const struct model *m, uint32_t n_ctx);
 /* The weight with that role; layer NO_LAYER outside layers.  NULL when an optional tensor is absent; dies at `at` on an unknown role. */
 const struct weight *model_weight(const struct model *m, struct place at, const char *role, uint32_t layer);
 /* Frequencies of the rotation, theta_i(p) = p * freq[i], with linear, YaRN and rope_freqs factors folded in: freq [n_rot/2].

@@ -21,8 +21,7 @@ bool plan_takes_q8(const struct plan *p, const struct weight *w)
 
 uint32_t plan_context(const struct model *m, const struct plan_options *o)
 {
-    const uint32_t most = 8192;
-    return o->n_ctx ? o->n_ctx : m->n_ctx_train < most ? m->n_ctx_train : most;
+    return model_context(m, o->n_ctx);
 }
 
 static void fill_options(struct plan *p, const struct plan_options *o)

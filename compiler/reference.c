@@ -155,7 +155,7 @@ static void rope(const struct interpreter *in, float *y, const float *factors, u
     const struct rope_ref r = {
         .n_rot = m->n_rot, .neox = m->rope_neox, .freq_base = m->rope_base,
         .freq_scale = m->rope_scaling == ROPE_NONE || factor <= 0 ? 1 : 1 / factor,
-        .ext_factor = m->rope_scaling == ROPE_YARN ? 1 : 0, .attn_factor = m->rope_attn_factor,
+        .ext_factor = m->rope_ext_factor, .attn_factor = m->rope_attn_factor,
         .beta_fast = m->rope_beta_fast, .beta_slow = m->rope_beta_slow, .n_ctx_orig = m->rope_n_ctx_orig, .freq_factors = factors,
     };
     for (uint32_t t = 0; t < in->n; t++)

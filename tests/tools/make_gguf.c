@@ -69,6 +69,8 @@ static struct options {
     uint64_t          seed;
     const char       *out;
     uint32_t          with;          /* 1 << enum optional */
+    const char       *keys[16];      /* [n_keys] KEY=VALUE */
+    uint32_t          n_keys;
 } opt;
 
 static void die(const char *format, ...)
@@ -357,6 +359,19 @@ static void put_vocabulary(void)
     put_uint(!qwen, 1);
 }
 
+/* true and false are bool, digits u32, digits with a point f32, all else a string. */
+static void put_key(const char *text)
+{
+    char name[80];
+    const char *value = strchr(text, '=');
+    snprintf(name, sizeof name, "%.*s", (int)(value - text), text);
+    value++;
+    if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0) { key(name, BOOL); put_uint(*value == 't', 1); }
+    else if (!*value || value[strspn(value, "0123456789.-")]) pair_string(name, value);
+    else if (strchr(value, '.')) pair_f32(name, atof(value));
+    else pair_u32(name, strtoull(value, NULL, 10));
+}
+
 static void put_header(void)
 {
     const struct shape *s = &opt.shape;
@@ -383,6 +398,7 @@ static void put_header(void)
     pair_f32("%.rope.freq_base", s->rope_base);
     pair_f32("%.attention.layer_norm_rms_epsilon", strncmp(s->arch, "qwen", 4) == 0 ? 1e-6 : 1e-5);
     pair_u32("%.vocab_size", s->n_vocab);
+    for (uint32_t i = 0; i < opt.n_keys; i++) put_key(opt.keys[i]);
     if (opt.tokenizer) put_vocabulary();
     else pair_string("tokenizer.ggml.model", "none");
 
@@ -484,7 +500,7 @@ static void usage(FILE *to)
           "  --shape NAME      of:", to);
     for (int i = 0; i < N_SHAPES; i++) fprintf(to, "%s%s", i % 6 == 0 && i ? "\n                    " : " ", shapes[i].name);
     fputs("\n                    (default fairytale); the following change parts of it\n"
-          "  --arch llama|qwen2|qwen3  --layers N  --embd N  --ff N  --heads N  --kv-heads N  --head-dim N\n"
+          "  --arch NAME (what is not qwen2 or qwen3 has llama's tensors)  --layers N  --embd N  --ff N  --heads N  --kv-heads N  --head-dim N\n"
           "  --vocab N  --tied | --untied  --ctx N  --rope-base X\n"
           "  --type NAME       llama-quantize's file type, with its rule which tensor gets which format:\n"
           "                   ", to);
@@ -495,6 +511,7 @@ static void usage(FILE *to)
           "  --with LIST       more tensors, of:", to);
     for (int i = 0; i < N_OPTIONAL; i++) fprintf(to, "%s%s", i % 6 == 3 ? "\n                    " : " ", optional_names[i]);
     fputs("\n"
+          "  --key KEY=VALUE   one more key, up to 16 times; \"%\" at its beginning is the architecture\n"
           "  --tokenizer none  no vocabulary (default: byte-level BPE of words of small letters)\n"
           "  --header-only     no tensor data\n"
           "  --seed N          (default 1)\n"
@@ -524,13 +541,13 @@ static void parse_with(const char *list)
 
 static void parse(int argc, char **argv)
 {
-    enum { SHAPE = 1, ARCH, LAYERS, EMBD, FF, HEADS, KV_HEADS, HEAD_DIM, VOCAB, TIED, UNTIED, CTX, ROPE_BASE, TYPE, PURE, EACH, TOKENIZER,
+    enum { SHAPE = 1, ARCH, LAYERS, EMBD, FF, HEADS, KV_HEADS, HEAD_DIM, VOCAB, TIED, UNTIED, CTX, ROPE_BASE, TYPE, PURE, EACH, KEY, TOKENIZER,
            HEADER_ONLY, SEED, SELF_TEST, WITH };
     static const struct option table[] = {
         { "shape", 1, 0, SHAPE }, { "arch", 1, 0, ARCH }, { "layers", 1, 0, LAYERS }, { "embd", 1, 0, EMBD }, { "ff", 1, 0, FF },
         { "heads", 1, 0, HEADS }, { "kv-heads", 1, 0, KV_HEADS }, { "head-dim", 1, 0, HEAD_DIM }, { "vocab", 1, 0, VOCAB },
         { "tied", 0, 0, TIED }, { "untied", 0, 0, UNTIED }, { "ctx", 1, 0, CTX }, { "rope-base", 1, 0, ROPE_BASE }, { "type", 1, 0, TYPE },
-        { "pure", 0, 0, PURE }, { "each", 0, 0, EACH }, { "tokenizer", 1, 0, TOKENIZER }, { "header-only", 0, 0, HEADER_ONLY }, { "seed", 1, 0, SEED },
+        { "pure", 0, 0, PURE }, { "each", 0, 0, EACH }, { "key", 1, 0, KEY }, { "tokenizer", 1, 0, TOKENIZER }, { "header-only", 0, 0, HEADER_ONLY }, { "seed", 1, 0, SEED },
         { "self-test", 0, 0, SELF_TEST }, { "with", 1, 0, WITH }, { "help", 0, 0, 'h' }, { 0, 0, 0, 0 } };
     struct shape *s = &opt.shape;
     *s = shapes[0];
@@ -553,7 +570,7 @@ static void parse(int argc, char **argv)
         case SHAPE: break;
         case ARCH:
             s->arch = optarg;
-            if (strcmp(optarg, "llama") && strcmp(optarg, "qwen2") && strcmp(optarg, "qwen3")) die("--arch is llama, qwen2 or qwen3");
+            if (strlen(optarg) > 40) die("--arch: a name of at most 40 letters");
             break;
         case LAYERS: s->n_layer = number(name, optarg); break;
         case EMBD: s->n_embd = number(name, optarg); size_given = true; break;
@@ -575,6 +592,10 @@ static void parse(int argc, char **argv)
         }
         case PURE: opt.pure = true; break;
         case EACH: opt.each = true; break;
+        case KEY:
+            if (opt.n_keys == sizeof opt.keys / sizeof *opt.keys || !strchr(optarg, '=')) die("--key KEY=VALUE, up to 16 times");
+            opt.keys[opt.n_keys++] = optarg;
+            break;
         case TOKENIZER:
             opt.tokenizer = strcmp(optarg, "none") != 0;
             if (opt.tokenizer && strcmp(optarg, "bpe")) die("--tokenizer is bpe or none");

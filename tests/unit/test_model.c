@@ -4,15 +4,17 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <math.h>
 
 #include "../../compiler/model.h"
+#include "../../templates/ref/ops.h"
 #include "die_capture.h"
 #include "tiny_model.h"
 
 static struct arena *a;
 
 static int setup(void **state) { (void)state; a = arena_create(); return 0; }
-static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
+static int teardown(void **state) { (void)state; warn_handler = NULL; arena_destroy(a); return 0; }
 
 /* ---- numbers of the file ---- */
 
@@ -84,6 +86,270 @@ static void further_keys(void **state)
     assert_int_equal(tiny_model(a, &s)->layers[1].n_head_kv, 2);
 }
 
+/* ---- keys that say how a model is computed ---- */
+
+enum { ONE, ITEMS };
+struct key_row { const char *key; enum gguf_type type; double number; int form; const char *text, *expected; };
+static const struct key_row *added;          /* [n_added] */
+static uint32_t n_added;
+
+static void put_scalar(struct text *t, const struct key_row *r, double number)
+{
+    const uint8_t truth = number != 0;
+    const float single = (float)number;
+    if (r->type == GGUF_STRING) tiny_string(t, r->text);
+    else if (r->type == GGUF_BOOL) text_append(t, (const char *)&truth, 1);
+    else if (r->type == GGUF_F32) text_append(t, (const char *)&single, sizeof single);
+    else if (r->type == GGUF_F64) text_append(t, (const char *)&number, sizeof number);
+    else tiny_u32(t, (uint32_t)(int64_t)number);
+}
+
+/* ITEMS: 0 and then the number. */
+static void put_added(struct text *t)
+{
+    for (uint32_t i = 0; i < n_added; i++) {
+        const struct key_row *r = &added[i];
+        tiny_key(t, r->key, r->form == ONE ? r->type : GGUF_ARRAY);
+        if (r->form == ITEMS) {
+            tiny_u32(t, r->type);
+            tiny_u64(t, 2);
+            put_scalar(t, r, 0);
+        }
+        put_scalar(t, r, r->number);
+    }
+}
+
+static char warned[4096];
+static uint32_t n_warned;
+static void keep_warning(const char *message)
+{
+    const size_t used = strlen(warned);
+    snprintf(warned + used, sizeof warned - used, "%s\n", message);
+    n_warned++;
+}
+
+/* A model of that architecture with these keys; its warnings are in warned. */
+static struct model *with_keys(const char *arch, const struct key_row *rows, uint32_t n, const struct model_options *o)
+{
+    static struct tiny s;
+    s = tiny_llama;
+    s.arch = arch;
+    s.extra = put_added;
+    s.n_extra = n_added = n;
+    added = rows;
+    warned[0] = '\0';
+    n_warned = 0;
+    warn_handler = keep_warning;
+    return model_describe(a, tiny_gguf(a, &s), o);
+}
+
+#define LISTED(values) "forgec does not compute what it asks for, only models where it is " values
+
+static const struct key_row changing[] = {
+    { "llama.attention.sliding_window", GGUF_U32, 4, ONE, NULL, "is 4; " LISTED("0 or at least the context, 64") },
+    { "llama.attention.sliding_window", GGUF_U32, 63, ITEMS, NULL, "is [0, 63]; " LISTED("0 or at least") },
+    { "llama.attention.causal", GGUF_BOOL, 0, ONE, NULL, "is false; " LISTED("true") },
+    { "llama.attn_logit_softcapping", GGUF_F32, 50, ONE, NULL, "is 50; " LISTED("0") },
+    { "llama.final_logit_softcapping", GGUF_F32, 30, ONE, NULL, "is 30; " LISTED("0") },
+    { "llama.router_logit_softcapping", GGUF_F32, 30, ONE, NULL, "is 30" },
+    { "llama.attention.clamp_kqv", GGUF_F32, 8, ONE, NULL, "is 8; " LISTED("0") },
+    { "llama.attention.max_alibi_bias", GGUF_F32, 8, ONE, NULL, "is 8; " LISTED("0") },
+    { "llama.residual_scale", GGUF_F32, 0.22, ONE, NULL, "is 0.22; " LISTED("0 or 1") },
+    { "llama.embedding_scale", GGUF_F32, 12, ONE, NULL, "is 12; " LISTED("0 or 1") },
+    { "llama.logit_scale", GGUF_F64, 0.0625, ONE, NULL, "is 0.0625; " LISTED("0 or 1") },
+    { "llama.logit_scale", GGUF_F32, -0.0625, ONE, NULL, "is -0.0625; " LISTED("0 or 1") },
+    { "llama.logit_scale", GGUF_F32, NAN, ONE, NULL, "nan; " LISTED("0 or 1") },
+    { "llama.attention.scale", GGUF_F32, 0.015625, ONE, NULL, "is 0.015625; " LISTED("0") },
+    { "llama.attention.output_scale", GGUF_F32, 0.5, ONE, NULL, "is 0.5" },
+    { "llama.attention.temperature_scale", GGUF_F32, 0.1, ONE, NULL, "is 0.1" },
+    { "llama.use_parallel_residual", GGUF_BOOL, 1, ONE, NULL, "is true; " LISTED("false") },
+    { "llama.hidden_activation", GGUF_STRING, 0, ONE, "gelu", "is \"gelu\"; " LISTED("silu") },
+    { "llama.tensor_data_layout", GGUF_STRING, 0, ONE, "jploski", "is \"jploski\"; " LISTED("reference or Meta AI original pth") },
+    { "llama.expert_shared_count", GGUF_U32, 1, ONE, NULL, "is 1; " LISTED("0") },
+    { "llama.pooling_type", GGUF_U32, 3, ONE, NULL, "is 3; " LISTED("0") },
+    { "llama.rope.dimension_sections", GGUF_I32, 16, ITEMS, NULL, "is [0, 16]" },
+    { "llama.rope.scaling.yarn_log_multiplier", GGUF_F32, 0.1, ONE, NULL, "is 0.1; " LISTED("0") },
+    { "llama.rope.scaling.yarn_attn_factor", GGUF_F32, 0.5, ONE, NULL, "is 0.5; " LISTED("1") },
+    { "llama.rope.scaling.alpha", GGUF_F32, 1000, ONE, NULL, "is 1000; " LISTED("0 or 1") },
+    /* not listed at all */
+    { "llama.rope.freq_base_swa", GGUF_F32, 10000, ONE, NULL, "is 10000; models/llama.yaml neither reads this hyperparameter nor knows it as harmless" },
+    { "llama.attention.layer_norm_epsilon", GGUF_F32, 1e-5, ONE, NULL, "models/llama.yaml neither reads" },
+    { "llama.ssm.state_size", GGUF_U32, 0, ONE, NULL, "models/llama.yaml neither reads" },
+    { "llama.", GGUF_U32, 0, ONE, NULL, "models/llama.yaml neither reads" },
+    /* of another type than the values */
+    { "llama.attention.causal", GGUF_U32, 1, ONE, NULL, "is 1; true or false is needed: true" },
+    { "llama.use_parallel_residual", GGUF_STRING, 0, ONE, "false", "is \"false\"; true or false is needed: false" },
+    { "llama.attention.sliding_window", GGUF_STRING, 0, ONE, "0", "is \"0\"; a number is needed: 0 or at least the context, 64" },
+    { "llama.attention.sliding_window", GGUF_BOOL, 0, ITEMS, NULL, "is [false, false]; a number is needed" },
+    { "llama.tensor_data_layout", GGUF_U32, 0, ONE, NULL, "is 0; a text is needed" },
+    /* of no architecture, or of another one */
+    { "qwen2.logit_scale", GGUF_F32, 1, ONE, NULL, "is 1; it belongs to architecture qwen2, but general.architecture is llama" },
+    { "granite.block_count", GGUF_U32, 2, ONE, NULL, "it belongs to architecture granite" },
+    { "general.type", GGUF_STRING, 0, ONE, "adapter", "is \"adapter\"; forgec compiles models" },
+    { "general.type", GGUF_U32, 1, ONE, NULL, "is 1; forgec compiles models" },
+    { "adapter.type", GGUF_STRING, 0, ONE, "lora", "is \"lora\"; the file is an adapter" },
+    { "general.quantization_version", GGUF_U32, 1, ONE, NULL, "is 1; forgec reads blocks of version 2" },
+};
+
+static void keys_that_change_the_arithmetic(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(changing); i++) {
+        const char *key = changing[i].key;
+        assert_dies(with_keys("llama", &changing[i], 1, NULL), changing[i].expected);
+        assert_non_null(strstr(die_text, arena_printf(a, "tiny: %s is ", key)));
+        assert_non_null(strstr(die_text, arena_printf(a, "--ignore-key %s insists", key)));
+        /* Whoever insists gets it, is warned, and finds it in the model. */
+        const struct model_options insist = { .ignored = &key, .n_ignored = 1 };
+        const struct model *m = with_keys("llama", &changing[i], 1, &insist);
+        assert_int_equal(m->n_ignored, 1);
+        assert_string_equal(m->ignored[0].key, key);
+        assert_int_equal(n_warned, 1);
+        assert_non_null(strstr(warned, arena_printf(a, "%s is %s, which the program ignores", key, m->ignored[0].value)));
+    }
+}
+
+static void keys_that_change_nothing(void **state)
+{
+    (void)state;
+    static const struct key_row rows[] = {
+        { "llama.attention.sliding_window", GGUF_U32, 0, ONE, NULL, NULL },
+        { "llama.attention.causal", GGUF_BOOL, 1, ONE, NULL, NULL },
+        { "llama.attn_logit_softcapping", GGUF_F32, 0, ONE, NULL, NULL },
+        { "llama.attention.clamp_kqv", GGUF_F64, 0, ONE, NULL, NULL },
+        { "llama.residual_scale", GGUF_F32, 1, ONE, NULL, NULL },
+        { "llama.logit_scale", GGUF_F32, 0, ONE, NULL, NULL },
+        { "llama.use_parallel_residual", GGUF_BOOL, 0, ONE, NULL, NULL },
+        { "llama.tensor_data_layout", GGUF_STRING, 0, ONE, "Meta AI original pth", NULL },
+        { "llama.hidden_activation", GGUF_STRING, 0, ONE, "silu", NULL },
+        { "llama.expert_used_count", GGUF_U32, 2, ONE, NULL, NULL },
+        { "llama.attention.sliding_window_pattern", GGUF_BOOL, 1, ITEMS, NULL, NULL },
+        { "llama.rope.dimension_sections", GGUF_I32, 0, ITEMS, NULL, NULL },
+        { "llama.rope.scaling.finetuned", GGUF_BOOL, 0, ONE, NULL, NULL },
+        { "llama.attention.value_length", GGUF_U32, 32, ONE, NULL, NULL },
+        { "general.type", GGUF_STRING, 0, ONE, "model", NULL },
+        { "general.quantization_version", GGUF_U32, 2, ONE, NULL, NULL },
+        { "general.license", GGUF_STRING, 0, ONE, "CC0", NULL },
+        { "exotic.logit_scale", GGUF_F32, 7, ONE, NULL, NULL },
+        { "lama", GGUF_F32, 7, ONE, NULL, NULL },
+    };
+    const struct model *m = with_keys("llama", rows, COUNT_OF(rows), NULL);
+    assert_int_equal(m->n_ignored + n_warned, 0);
+    static const struct key_row window[] = { { "llama.attention.sliding_window", GGUF_U32, 64, ITEMS, NULL, NULL } };
+    with_keys("llama", window, 1, NULL);
+    assert_dies(with_keys("llama", window, 1, &(struct model_options){ .n_ctx = 65 }), "at least the context, 65");
+    with_keys("llama", window, 1, &(struct model_options){ .n_ctx = 8 });
+    /* The order of the weights that llama's rotation is for is wrong for the other one. */
+    static const struct key_row layout[] = { { "qwen2.tensor_data_layout", GGUF_STRING, 0, ONE, "Meta AI original pth", NULL } };
+    assert_dies(with_keys("qwen2", layout, 1, NULL), "only models where it is reference");
+}
+
+static void keys_to_ignore(void **state)
+{
+    (void)state;
+    const char *key = "llama.logit_scalf";
+    const struct model_options o = { .ignored = &key, .n_ignored = 1 };
+    assert_dies(with_keys("llama", NULL, 0, &o), "--ignore-key llama.logit_scalf: tiny has no such key");
+    key = "llama.block_count";
+    assert_dies(with_keys("llama", NULL, 0, &o), "--ignore-key llama.block_count: architecture llama reads this key (n_layer); it cannot be ignored");
+    static const struct key_row two[] = {
+        { "llama.logit_scale", GGUF_F32, 2, ONE, NULL, NULL }, { "llama.residual_scale", GGUF_F32, 2, ONE, NULL, NULL } };
+    key = "llama.logit_scale";
+    assert_dies(with_keys("llama", two, 2, &o), "tiny: llama.residual_scale is 2");
+}
+
+/* An architecture of the user's that is llama but for scales: the file has the scales, nothing reads them. */
+static void inherited_keys(void **state)
+{
+    (void)state;
+    static struct tiny s;
+    s = tiny_llama;
+    s.arch = "granite";
+    s.extra = put_added;
+    s.n_extra = n_added = 1;
+    static const struct key_row scale[] = { { "granite.residual_scale", GGUF_F32, 0.22, ONE, NULL, NULL } };
+    static const struct key_row off[] = { { "granite.rope.scaling.finetuned", GGUF_BOOL, 0, ONE, NULL, NULL } };
+#define GRANITE "architecture: granite\ninherits: transformer\nrope: normal\n"
+    added = scale;
+    assert_dies(tiny_yaml(a, &s, GRANITE), "granite.residual_scale is 0.22; " LISTED("0 or 1"));
+    assert_dies(tiny_yaml(a, &s, GRANITE "parameters:\n  residual_scale: {key: \"{arch}.residual_scale\"}\n"), "granite.yaml:5:3: key \"residual_scale\" is unknown");
+    assert_non_null(tiny_yaml(a, &s, GRANITE "harmless:\n  \"{arch}.residual_scale\": of no matter\n"));
+    assert_non_null(tiny_yaml(a, &s, GRANITE "neutral:\n  granite.residual_scale: [0.22]\n"));
+    assert_dies(tiny_yaml(a, &s, GRANITE "neutral:\n  granite.residual_scale: [0.21, 1]\n"), "only models where it is 0.21 or 1");
+    added = off;
+    assert_dies(tiny_yaml(a, &s, GRANITE), "granite.rope.scaling.finetuned is false; " LISTED("true"));
+}
+
+static void contexts(void **state)
+{
+    (void)state;
+    static const struct key_row yarn[] = {
+        { "llama.rope.scaling.type", GGUF_STRING, 0, ONE, "yarn", NULL }, { "llama.rope.scaling.factor", GGUF_F32, 4, ONE, NULL, NULL },
+        { "llama.rope.scaling.original_context_length", GGUF_U32, 32, ONE, NULL, NULL } };
+    with_keys("llama", NULL, 0, &(struct model_options){ .n_ctx = 64 });
+    assert_int_equal(n_warned, 0);
+    with_keys("llama", NULL, 0, &(struct model_options){ .n_ctx = 65 });
+    assert_int_equal(n_warned, 1);
+    assert_non_null(strstr(warned, "a context of 65 tokens is longer than the 64 that the model was trained for"));
+    assert_non_null(strstr(warned, "--ctx 64 keeps within"));
+    with_keys("llama", yarn, 3, &(struct model_options){ .n_ctx = 128 });
+    assert_int_equal(n_warned, 0);
+    with_keys("llama", yarn, 3, &(struct model_options){ .n_ctx = 129 });
+    assert_non_null(strstr(warned, "longer than the 128 (32, stretched 4 times by its YaRN scaling) that"));
+    with_keys("llama", yarn + 1, 1, &(struct model_options){ .n_ctx = 256 });
+    assert_int_equal(n_warned, 0);
+    with_keys("llama", yarn + 1, 1, &(struct model_options){ .n_ctx = 257 });
+    assert_non_null(strstr(warned, "longer than the 256 (64, stretched 4 times by its linear scaling) that"));
+}
+
+/* ---- rotations ---- */
+
+static void degenerate_rotations(void **state)
+{
+    (void)state;
+    static const struct key_row rows[] = {
+        { "llama.rope.freq_base", GGUF_F32, 1, ONE, NULL, "rope.freq_base is 1; forgec takes 2 to 1e+15" },
+        { "llama.rope.freq_base", GGUF_F32, 1e-6, ONE, NULL, "rope.freq_base is 9.99" },
+        { "llama.rope.scaling.factor", GGUF_F32, 1e-6, ONE, NULL, "the rotation's scaling factor is 1e-06; it must be 0 (none) or at least 1" },
+        { "llama.rope.scaling.factor", GGUF_F32, 1e6, ONE, NULL, "factor is 1000000; forgec takes 0 to 65536" },
+        { "llama.rope.scaling.factor", GGUF_F32, -4, ONE, NULL, "factor is -4" },
+        { "llama.rope.scale_linear", GGUF_F32, 0.5, ONE, NULL, "the rotation's scaling factor is 0.5" },
+        { "llama.rope.scaling.attn_factor", GGUF_F32, 0, ONE, NULL, "attn_factor is 0; forgec takes 0.01 to 100" },
+        { "llama.rope.scaling.yarn_beta_fast", GGUF_F32, 0, ONE, NULL, "yarn_beta_fast is 0; forgec takes 0.001" },
+        { "llama.rope.scaling.yarn_beta_slow", GGUF_F32, 0, ONE, NULL, "yarn_beta_slow is 0; forgec takes 0.001" },
+        { "llama.rope.scaling.yarn_beta_slow", GGUF_F32, 32, ONE, NULL, "yarn_beta_fast is 32 and yarn_beta_slow 32; the fast one must be larger" },
+        { "llama.rope.scaling.yarn_ext_factor", GGUF_F32, -0.5, ONE, NULL, "yarn_ext_factor is -0.5; it must be -1" },
+        { "llama.rope.scaling.yarn_ext_factor", GGUF_F32, 2, ONE, NULL, "yarn_ext_factor is 2; forgec takes -1 to 1" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) assert_dies(with_keys("llama", &rows[i], 1, NULL), rows[i].expected);
+    static const struct key_row both[] = {
+        { "llama.rope.scaling.factor", GGUF_F32, 4, ONE, NULL, NULL }, { "llama.rope.scale_linear", GGUF_F32, 2, ONE, NULL, NULL } };
+    assert_dies(with_keys("llama", both, 2, NULL), "rope.scaling.factor is 4 but rope.scale_linear is 2");
+}
+
+/* The YaRN keys of a file reach the frequencies, and say what the scalar oracle says. */
+static void yarn_keys(void **state)
+{
+    (void)state;
+    static const struct key_row rows[] = {
+        { "llama.rope.scaling.type", GGUF_STRING, 0, ONE, "yarn", NULL }, { "llama.rope.scaling.factor", GGUF_F32, 4, ONE, NULL, NULL },
+        { "llama.rope.scaling.attn_factor", GGUF_F32, 1.5, ONE, NULL, NULL }, { "llama.rope.scaling.yarn_beta_fast", GGUF_F32, 6, ONE, NULL, NULL },
+        { "llama.rope.scaling.yarn_beta_slow", GGUF_F32, 0.5, ONE, NULL, NULL }, { "llama.rope.scaling.yarn_ext_factor", GGUF_F32, 0.75, ONE, NULL, NULL },
+        { "llama.rope.scaling.original_context_length", GGUF_U32, 512, ONE, NULL, NULL } };
+    struct rope_ref r = { .n_rot = 32, .freq_base = 10000, .freq_scale = 0.25, .ext_factor = 0.75, .attn_factor = 1.5, .beta_fast = 6, .beta_slow = 0.5, .n_ctx_orig = 512 };
+    double freq[16], plain[16];
+    const double magnitude = model_rope_frequencies(with_keys("llama", rows, COUNT_OF(rows), NULL), NULL, freq);
+    model_rope_frequencies(with_keys("llama", rows, 3, NULL), NULL, plain);
+    bool differs = false;
+    for (uint32_t i = 0; i < 16; i++) {
+        double c, s;
+        rope_pair_ref(&c, &s, &r, i, 3);
+        assert_true(fabs(c - magnitude * cos(3 * freq[i])) < 1e-12 && fabs(s - magnitude * sin(3 * freq[i])) < 1e-12);
+        differs = differs || freq[i] != plain[i];
+    }
+    assert_true(differs);
+}
+
 /* ---- mistakes in models/ARCH.yaml ---- */
 
 #define HEAD  "architecture: llama\ninherits: transformer\nrope: normal\n"
@@ -111,6 +377,13 @@ static void mistakes_in_yaml(void **state)
         { HEAD "parameters:\n  n_layer: {default: n_embd_per_head}\n", "\"n_embd_per_head\" is not a number" },
         { HEAD "parameters:\n  n_head: {default: n_embd_per_head}\n", "\"n_embd_per_head\" is not a number" },
         { HEAD "parameters:\n  n_ff: {}\n", "the key n_ff is missing" },
+        { HEAD "parameters:\n  n_fff: {default: 1}\n", "llama.yaml:5:3: key \"n_fff\" is unknown" },
+        { HEAD "harmless: [llama.x]\n", "harmless is a map of keys and reasons" },
+        { HEAD "harmless:\n  llama.x: \"\"\n", "the reason why llama.x is harmless is needed here" },
+        { HEAD "neutral:\n  llama.x: 1\n", "llama.yaml:5:12: a list of the values that change nothing is needed here" },
+        { HEAD "neutral:\n  llama.x: []\n", "a list of the values that change nothing" },
+        { HEAD "neutral:\n  llama.x: [1e]\n", "\"1e\" is not a number" },
+        { HEAD "neutral:\n  llama.x: [1]\nharmless:\n  llama.x: why\n", "llama.x stands under harmless, too" },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) assert_dies(tiny_yaml(a, &tiny_llama, rows[i].yaml), rows[i].expected);
 }
@@ -120,6 +393,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(numbers_out_of_range, setup, teardown),
         cmocka_unit_test_setup_teardown(further_keys, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_that_change_the_arithmetic, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_that_change_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_to_ignore, setup, teardown),
+        cmocka_unit_test_setup_teardown(inherited_keys, setup, teardown),
+        cmocka_unit_test_setup_teardown(contexts, setup, teardown),
+        cmocka_unit_test_setup_teardown(degenerate_rotations, setup, teardown),
+        cmocka_unit_test_setup_teardown(yarn_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(mistakes_in_yaml, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,7 +104,7 @@ static struct model *tiny_yaml(struct arena *a, const struct tiny *s, const char
     void (*handler)(const char *) = die_handler;
     jmp_buf outer;
     memcpy(&outer, &die_jump, sizeof outer);
-    const bool died = DIES(m = model_describe(a, tiny_gguf(a, s), directory));
+    const bool died = DIES(m = model_describe(a, tiny_gguf(a, s), &(struct model_options){ .directory = directory }));
     unlink(path);
     rmdir(directory);
     memcpy(&die_jump, &outer, sizeof outer);
