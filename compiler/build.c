@@ -331,6 +331,7 @@ const char *build(struct arena *a, const struct build_options *o)
     const bool gpu = targets[0].plan->gpu != NULL;
     const char *out = out_path(a, o, o->emit == EMIT_SOURCE ? (gpu ? ".hip" : ".c") : o->emit == EMIT_ASM ? ".s" : "");
     const struct bytes vocab = vocab_build(a, file, model->n_vocab);
+    if (o->emit == EMIT_EXE && vocab.data) vocab_check_chat(a, file);
     since = seconds();
     struct image_writer writer = { .arena = a };
     const uint64_t weights_bytes = place_images(a, &writer, targets, n);

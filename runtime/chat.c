@@ -1,4 +1,4 @@
-/* Chat templates are Jinja programs; the few forms most models use are recognised by their markers and written out here.
+/* Chat templates are Jinja programs; the few forms most models use are recognised by their markers (chat_form.h).
  * (Forms after llama.cpp's src/llama-chat.cpp.) A model without a known one gets turns of plain text. */
 #include <errno.h>
 #include <stdio.h>
@@ -6,36 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chat_form.h"
 #include "session.h"
 #include "tokenize.h"
 
-struct chat_form {
-    const char *name, *marker, *second_marker;                  /* all markers given must occur in the template */
-    const char *system_before, *system_after;                   /* stand before the first user_before, unless inside */
-    const char *user_before, *user_after, *answer_after;
-    bool system_inside;                                         /* the system message is part of the first user turn */
-};
-
-static const struct chat_form forms[] = {
-    { "chatml", "<|im_start|>", NULL, "<|im_start|>system\n", "<|im_end|>\n", "<|im_start|>user\n",
-      "<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>\n", false },
-    { "llama3", "<|start_header_id|>", "<|eot_id|>", "<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>",
-      "<|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n", "<|eot_id|>", false },
-    { "gemma", "<start_of_turn>", NULL, "", "\n\n", "<start_of_turn>user\n", "<end_of_turn>\n<start_of_turn>model\n", "<end_of_turn>\n", true },
-    { "phi3", "<|user|>", "<|end|>", "<|system|>\n", "<|end|>\n", "<|user|>\n", "<|end|>\n<|assistant|>\n", "<|end|>\n", false },
-    { "zephyr", "<|user|>", NULL, "<|system|>\n", "</s>\n", "<|user|>\n", "</s>\n<|assistant|>\n", "</s>\n", false },
-    { "llama2", "[INST]", NULL, "<<SYS>>\n", "\n<</SYS>>\n\n", "[INST] ", " [/INST]", " </s><s>", true },
-};
 static const struct chat_form plain = { "plain", NULL, NULL, "", "\n", "", "\n", "\n", false };
-
-static const struct chat_form *form_of(const char *template)
-{
-    if (template == NULL) return &plain;
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
-        if (strstr(template, forms[i].marker) != NULL && (forms[i].second_marker == NULL || strstr(template, forms[i].second_marker) != NULL))
-            return &forms[i];
-    return &plain;
-}
 
 enum { LINE_BYTES = 1 << 16, TURN_EXTRA = 512 };                 /* TURN_EXTRA: more than all texts of a form */
 
@@ -123,7 +98,12 @@ enum forge_status chat_run(struct forge_session *s, const struct forge_bytes *op
 {
     const struct forge_options *o = s->options;
     if (s->program->vocab == NULL) return error_set(error, FORGE_USAGE, "the model has no tokenizer: no chat");
-    struct chat c = { .form = form_of(s->program->chat_template) };
+    const char *template = s->program->chat_template;
+    const struct chat_form *known = template != NULL ? chat_form_find(template) : NULL;
+    struct chat c = { .form = known != NULL ? known : &plain };
+    if (template != NULL && known == NULL)
+        fprintf(stderr, "chat: the model's chat template is none of those known (" CHAT_FORM_NAMES "): its turns are plain lines, which it may not"
+                        " understand; a prompt in the template's form goes in with -p or -f\n");
     c.turn_bytes = (opening->n > LINE_BYTES ? opening->n : LINE_BYTES) + TURN_EXTRA + (o->system != NULL ? strlen(o->system) : 0);
     if (c.turn_bytes > FORGE_TOK_MAX_BYTES) return error_set(error, FORGE_TOO_LONG, "first turn of %zu bytes", opening->n);
     c.n_tokens = 3 * c.turn_bytes + 5;

@@ -234,6 +234,8 @@ check check-no-hashes 0 "$fake" --check; out_has "WARN  weights"
 # chat
 printf 'Hello\n\nAgain\n' > "$tmp/turns"; stdin=$tmp/turns
 check chat 0 "$fake" -q -i -n 8 --temp 0 -sys "Be good"; [ "$(wc -l < "$tmp/out")" -eq 2 ] || bad "two answers wanted"; err_empty
+unknown=$(dirname "$fake")/fake_chat
+check chat-unknown 0 "$unknown" -q -i -n 8 --temp 0; err_has "none of those known (chatml, llama3"; [ "$(wc -l < "$tmp/err")" -eq 1 ] || bad "not said once"
 check chat-single 0 "$fake" -q -i -st -n 8 --temp 0; [ "$(wc -l < "$tmp/out")" -eq 1 ] || bad "one answer wanted"
 check chat-opening 0 "$fake" -q -i -n 8 --temp 0 -p Hello; [ "$(wc -l < "$tmp/out")" -eq 3 ] || bad "three answers wanted"
 opening=$(head -1 "$tmp/out")

@@ -101,7 +101,7 @@ static void take(struct arena *a, uint32_t kind, struct bytes text)
     if (fd < 0 || write(fd, text.data, text.size) != (ssize_t)text.size) abort();
     close(fd);
     if (kind == TARGET) plan_and_emit(a, fused, profile_load(a, path, NULL));
-    else use_graph(a, graph_build(a, model_describe(a, file, folder)));
+    else use_graph(a, graph_build(a, model_describe(a, file, &(struct model_options){ .directory = folder })));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

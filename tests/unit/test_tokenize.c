@@ -415,6 +415,33 @@ static struct gguf *make_gguf(struct arena *a, const char *const *lines)
 #define TOKENS "tokenizer.ggml.tokens"
 #define TYPES  "tokenizer.ggml.token_type"
 
+static char warned[1024];
+static void keep_warning(const char *message) { snprintf(warned, sizeof warned, "%s", message); }
+
+static void warnings(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    const struct gguf *g = GGUF(MODEL "=llama", TOKENS ":a|b|c");
+    warn_handler = keep_warning;
+    warned[0] = '\0';
+    vocab_build(a, g, 3);
+    vocab_build(a, g, 0);
+    assert_string_equal(warned, "");
+    vocab_build(a, g, 4);
+    assert_non_null(strstr(warned, "has 3 tokens for the model's 4 rows: the tokens from 3 on have no text"));
+    warned[0] = '\0';
+    vocab_check_chat(a, g);
+    vocab_check_chat(a, GGUF("tokenizer.chat_template={{ '<|im_start|>' }}"));
+    vocab_check_chat(a, GGUF("tokenizer.chat_template=[INST]"));
+    vocab_check_chat(a, GGUF("tokenizer.chat_template=<|start_header_id|><|eot_id|>"));
+    assert_string_equal(warned, "");
+    vocab_check_chat(a, GGUF("tokenizer.chat_template=<|start_header_id|>"));
+    assert_non_null(strstr(warned, "'tokenizer.chat_template' is none of the forms forgec knows (chatml, llama3, gemma, phi3, zephyr, llama2)"));
+    warn_handler = NULL;
+    arena_destroy(a);
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -536,7 +563,7 @@ static void images_are_reproducible(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_cases), cmocka_unit_test(pairs), cmocka_unit_test(accessors), cmocka_unit_test(refusals),
+        cmocka_unit_test(golden_cases), cmocka_unit_test(pairs), cmocka_unit_test(accessors), cmocka_unit_test(refusals), cmocka_unit_test(warnings),
         cmocka_unit_test(odd_vocabularies), cmocka_unit_test(chosen_texts_cost_no_more), cmocka_unit_test(images_are_reproducible),
         cmocka_unit_test(long_texts), cmocka_unit_test(speed),
     };
