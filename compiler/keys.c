@@ -65,7 +65,7 @@ static bool neutral_matches(const struct yaml *y, struct scalar s, uint32_t n_ct
     if (neutral_kind(y) != s.kind) return false;
     switch (s.kind) {
     case KIND_BOOL:   return yaml_bool(y) == s.truth;
-    case KIND_TEXT:   return strlen(yaml_string(y)) == s.text.size && (s.text.size == 0 || memcmp(yaml_string(y), s.text.data, s.text.size) == 0);
+    case KIND_TEXT:   return strlen(yaml_string(y)) == s.text.size && (!s.text.size || !memcmp(yaml_string(y), s.text.data, s.text.size));
     case KIND_NUMBER: break;
     case KIND_OTHER:  return false;
     }
@@ -94,7 +94,10 @@ struct check {
     uint32_t                    n_ctx;
 };
 
-static bool is_key(const struct check *c, const char *pattern, const char *key) { return strcmp(described_name(c->d, pattern, 0), key) == 0; }
+static bool is_key(const struct check *c, const char *pattern, const char *key)
+{
+    return strcmp(described_name(c->d, pattern, 0), key) == 0;
+}
 
 /* The parameter whose key this is, NULL: none.  An entry that a derived file has replaced does not count. */
 static const char *reader_of(const struct check *c, const char *key)
@@ -103,7 +106,8 @@ static const char *reader_of(const struct check *c, const char *key)
         const struct yaml *all = yaml_get(c->d->files[i], "parameters");
         for (uint32_t k = 0; all && k < all->count; k++) {
             const struct yaml *its = yaml_get(all->items[k], "key");
-            if (its && described_entry(c->d, "parameters", all->keys[k]) == all->items[k] && is_key(c, yaml_string(its), key)) return all->keys[k];
+            const bool counts = its && described_entry(c->d, "parameters", all->keys[k]) == all->items[k];
+            if (counts && is_key(c, yaml_string(its), key)) return all->keys[k];
         }
     }
     return NULL;
@@ -121,9 +125,9 @@ static bool is_ignored(const struct check *c, const struct gguf_pair *pair)
 {
     for (uint32_t i = 0; i < c->o->n_ignored; i++) {
         if (strcmp(c->o->ignored[i], pair->key)) continue;
-        const char *key = printable(c->d->arena, pair->key, strlen(pair->key));
-        c->m->ignored[c->m->n_ignored++] = (struct ignored_key){ key, value_text(c->d->arena, &pair->value) };
-        warn("%s: %s is %s, which the program ignores, as --ignore-key says: its results can be wrong", c->d->gguf->path, key, c->m->ignored[c->m->n_ignored - 1].value);
+        const char *key = printable(c->d->arena, pair->key, strlen(pair->key)), *value = value_text(c->d->arena, &pair->value);
+        c->m->ignored[c->m->n_ignored++] = (struct ignored_key){ key, value };
+        warn("%s: %s is %s, which the program ignores, as --ignore-key says: its results can be wrong", c->d->gguf->path, key, value);
         return true;
     }
     return false;
@@ -164,7 +168,8 @@ static void check_own(const struct check *c, const struct gguf_pair *pair)
         if (reason) return;
         if (neutral) { check_neutral(c, pair, neutral); return; }
     }
-    refuse(c, pair, arena_printf(c->d->arena, "models/%s.yaml neither reads this hyperparameter nor knows it as harmless", c->d->architecture));
+    refuse(c, pair, arena_printf(c->d->arena, "models/%s.yaml neither reads this hyperparameter nor knows it as harmless",
+                                 c->d->architecture));
 }
 
 /* ---- keys of no architecture, or of another one ---- */
@@ -212,17 +217,20 @@ static void check_general(const struct check *c, const struct gguf_pair *pair)
 static void check_sections(const struct described *d)
 {
     for (uint32_t i = 0; i < d->n_files; i++) {
-        const struct yaml *harmless = yaml_get(d->files[i], "harmless"), *neutral = yaml_get(d->files[i], "neutral");
+        const struct yaml *harmless = yaml_get(d->files[i], "harmless");
+        const struct yaml *neutral = yaml_get(d->files[i], "neutral");
         if (harmless && harmless->kind != YAML_MAP) die_at(harmless->at, "harmless is a map of keys and reasons");
         if (neutral && neutral->kind != YAML_MAP) die_at(neutral->at, "neutral is a map of keys and lists of values");
         for (uint32_t k = 0; harmless && k < harmless->count; k++)
-            if (!*yaml_string(harmless->items[k])) die_at(harmless->items[k]->at, "the reason why %s is harmless is needed here", harmless->keys[k]);
+            if (!*yaml_string(harmless->items[k]))
+                die_at(harmless->items[k]->at, "the reason why %s is harmless is needed here", harmless->keys[k]);
         for (uint32_t k = 0; neutral && k < neutral->count; k++) {
             const struct yaml *list = neutral->items[k];
             if (list->kind != YAML_LIST || !list->count) die_at(list->at, "a list of the values that change nothing is needed here");
             if (yaml_get(harmless, neutral->keys[k])) die_at(list->at, "%s stands under harmless, too", neutral->keys[k]);
             for (uint32_t n = 0; n < list->count; n++)
-                if (neutral_kind(list->items[n]) == KIND_NUMBER && strcmp(yaml_string(list->items[n]), context_word)) yaml_f64(list->items[n]);
+                if (neutral_kind(list->items[n]) == KIND_NUMBER && strcmp(yaml_string(list->items[n]), context_word))
+                    yaml_f64(list->items[n]);
         }
     }
 }
@@ -251,6 +259,7 @@ void keys_check(const struct described *d, struct model *m, const struct model_o
         if (strcmp(prefix, d->architecture) == 0) check_own(&c, pair);
         else if (strcmp(prefix, "general") == 0 || strcmp(prefix, "adapter") == 0) check_general(&c, pair);
         else if (is_architecture(d, prefix, known))
-            refuse(&c, pair, arena_printf(d->arena, "it belongs to architecture %s, but general.architecture is %s", printable(d->arena, prefix, strlen(prefix)), d->architecture));
+            refuse(&c, pair, arena_printf(d->arena, "it belongs to architecture %s, but general.architecture is %s",
+                                          printable(d->arena, prefix, strlen(prefix)), d->architecture));
     }
 }

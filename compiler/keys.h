@@ -8,6 +8,6 @@
  * general.quantization_version, adapter.*.  n_ctx: context of the program, for windows.  Dies at the first one that the YAML
  * neither reads nor allows and that o does not ignore, naming key, value and the way to insist; sets m->ignored. */
 void keys_check(const struct described *d, struct model *m, const struct model_options *o, uint32_t n_ctx);
-/* A prefix other than the architecture's under which the file has this key of the architecture ("granite" for granite.block_count); NULL: none. */
+/* A prefix other than the architecture's under which the file has this key ("granite" for granite.block_count); NULL: none. */
 const char *keys_other_prefix(const struct described *d, const char *key);
 #endif

@@ -231,9 +231,11 @@ static void check_rope(const struct described *d, const struct model *m)
     const double factor = m->rope_factor, old = m->rope_factor_old;
     if ((factor > 0 && factor < 1) || (old > 0 && old < 1))
         die("%s: the rotation's scaling factor is %g; it must be 0 (none) or at least 1", path, factor > 0 && factor < 1 ? factor : old);
-    if (factor > 0 && old > 0 && factor != old) die("%s: rope.scaling.factor is %g but rope.scale_linear is %g; one of them is wrong", path, factor, old);
+    if (factor > 0 && old > 0 && factor != old)
+        die("%s: rope.scaling.factor is %g but rope.scale_linear is %g; one of them is wrong", path, factor, old);
     if (m->rope_beta_fast <= m->rope_beta_slow)
-        die("%s: rope.scaling.yarn_beta_fast is %g and yarn_beta_slow %g; the fast one must be larger", path, m->rope_beta_fast, m->rope_beta_slow);
+        die("%s: rope.scaling.yarn_beta_fast is %g and yarn_beta_slow %g; the fast one must be larger", path,
+            m->rope_beta_fast, m->rope_beta_slow);
     if (m->rope_ext_factor < 0 && m->rope_ext_factor != -1)
         die("%s: rope.scaling.yarn_ext_factor is %g; it must be -1 (as the type of the scaling says) or 0 to 1", path, m->rope_ext_factor);
 }
@@ -422,7 +424,8 @@ uint32_t model_context(const struct model *m, uint32_t n_ctx)
     return n_ctx ? n_ctx : m->n_ctx_train < most ? m->n_ctx_train : most;
 }
 
-/* What the model has learnt to look back over.  A scaled rotation stretches the original context, which context_length may or may not count in. */
+/* What the model has learnt to look back over.  A scaled rotation stretches the original context; context_length may or may not
+ * count that in. */
 static void check_context(const struct described *d, const struct model *m, uint32_t n_ctx)
 {
     const double factor = m->rope_scaling == ROPE_NONE ? 0 : m->rope_factor > 0 ? m->rope_factor : m->rope_factor_old;
@@ -430,9 +433,10 @@ static void check_context(const struct described *d, const struct model *m, uint
     const double trained = stretched > m->n_ctx_train ? stretched : m->n_ctx_train;
     if (n_ctx <= trained) return;
     struct text how = { .arena = d->arena };
-    if (trained > m->n_ctx_train) text_printf(&how, " (%u, stretched %g times by its %s scaling)", m->rope_n_ctx_orig, factor, m->rope_scaling == ROPE_YARN ? "YaRN" : "linear");
-    warn("%s: a context of %u tokens is longer than the %.0f%s that the model was trained for; beyond them its answers get worse; --ctx %.0f keeps within", d->gguf->path,
-         n_ctx, trained, text_str(&how), trained);
+    if (trained > m->n_ctx_train)
+        text_printf(&how, " (%u, stretched %g times by its %s scaling)", m->rope_n_ctx_orig, factor, m->rope_scaling == ROPE_YARN ? "YaRN" : "linear");
+    warn("%s: a context of %u tokens is longer than the %.0f%s that the model was trained for; beyond them its answers get worse;"
+         " --ctx %.0f keeps within", d->gguf->path, n_ctx, trained, text_str(&how), trained);
 }
 
 struct model *model_describe(struct arena *a, const struct gguf *g, const struct model_options *options)

@@ -300,8 +300,8 @@ static void read_tokens(struct build *b, uint32_t n_vocab, uint64_t n_merges)
     if (tokens->count > (n_vocab ? n_vocab : INT32_MAX / 4))
         die("%s: 'tokenizer.ggml.tokens' has %" PRIu64 " tokens, the model only %u rows; convert the model again", g->path, tokens->count, n_vocab);
     if (tokens->count < n_vocab)
-        warn("%s: 'tokenizer.ggml.tokens' has %" PRIu64 " tokens for the model's %u rows: the tokens from %" PRIu64 " on have no text, and none is printed when the"
-             " model chooses one; if they should have one, convert the model again", g->path, tokens->count, n_vocab, tokens->count);
+        warn("%s: 'tokenizer.ggml.tokens' has %" PRIu64 " tokens for the model's %u rows: the tokens from %" PRIu64 " on have no text,"
+             " and none is printed when the model chooses one; if they should have one, convert the model again", g->path, tokens->count, n_vocab, tokens->count);
     if (scores && scores->item_type != GGUF_F32)
         die("%s: 'tokenizer.ggml.scores' is an array of %s, not of f32; convert the model again", g->path, gguf_type_name(scores->item_type));
     if (scores && scores->count < tokens->count)
@@ -616,6 +616,6 @@ void vocab_check_chat(struct arena *a, const struct gguf *g)
     if (!gguf_get_string(g, "tokenizer.chat_template", &s)) return;
     const bool whole = s.size == 0 || !memchr(s.data, 0, s.size);          /* emit leaves one with a NUL out */
     if (whole && chat_form_find(arena_strndup(a, s.data, s.size))) return;
-    warn("%s: 'tokenizer.chat_template' is none of the forms forgec knows (" CHAT_FORM_NAMES "): with -i the program's turns are plain lines, which the model"
-         " may not understand; give it prompts in the template's form with -p", g->path);
+    warn("%s: 'tokenizer.chat_template' is none of the forms forgec knows (" CHAT_FORM_NAMES "): with -i the program's"
+         " turns are plain lines, which the model may not understand; give it prompts in the template's form with -p", g->path);
 }

@@ -1,4 +1,4 @@
-/* chat_form.h -- the families of chat templates: the program writes their turns (chat.c), the compiler tells of templates of none of them. */
+/* chat_form.h -- the families of chat templates: the program writes their turns, the compiler tells of templates of no family. */
 #ifndef FORGE_CHAT_FORM_H
 #define FORGE_CHAT_FORM_H
 #include <stddef.h>
@@ -28,7 +28,8 @@ static inline const struct chat_form *chat_form_find(const char *template_text)
 {
     for (size_t i = 0; i < sizeof chat_forms / sizeof chat_forms[0]; i++) {
         const struct chat_form *f = &chat_forms[i];
-        if (strstr(template_text, f->marker) != NULL && (f->second_marker == NULL || strstr(template_text, f->second_marker) != NULL)) return f;
+        if (strstr(template_text, f->marker) == NULL) continue;
+        if (f->second_marker == NULL || strstr(template_text, f->second_marker) != NULL) return f;
     }
     return NULL;
 }
