@@ -1,7 +1,7 @@
 /* fault.c -- preloaded (LD_PRELOAD): one call of the C library fails, or something happens just before it.
  *
  *   FAULT_IN=forgec         only in programs of this name: not in those it starts
- *   FAULT=write:3           the third call of write, counted from main on
+ *   FAULT=write:3           the third call of write, counted from main on; "late": of malloc, from the first temporary file on
  *   FAULT_ACTION            absent: the call fails; "signal:15": that signal comes first; "truncate:FILE": FILE is cut to 4096 bytes first
  *   FAULT_FIRED=FILE        made when it happens
  *
@@ -33,6 +33,7 @@ static char        wanted[32];                 /* function; "" : none */
 static long        wanted_call;
 static _Atomic long calls;
 static const char *action, *fired;
+static _Atomic bool made_temporary;
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -55,10 +56,12 @@ static bool fails(const char *name, int error)
     return true;
 }
 
-void *malloc(size_t n) { return fails("malloc", ENOMEM) ? NULL : __libc_malloc(n); }
-void *calloc(size_t n, size_t size) { return fails("malloc", ENOMEM) ? NULL : __libc_calloc(n, size); }
-void *realloc(void *p, size_t n) { return fails("malloc", ENOMEM) ? NULL : __libc_realloc(p, n); }
-void *aligned_alloc(size_t align, size_t n) { return fails("malloc", ENOMEM) ? NULL : __libc_memalign(align, n); }
+static bool no_memory(void) { return fails("malloc", ENOMEM) || (made_temporary && fails("late", ENOMEM)); }
+
+void *malloc(size_t n) { return no_memory() ? NULL : __libc_malloc(n); }
+void *calloc(size_t n, size_t size) { return no_memory() ? NULL : __libc_calloc(n, size); }
+void *realloc(void *p, size_t n) { return no_memory() ? NULL : __libc_realloc(p, n); }
+void *aligned_alloc(size_t align, size_t n) { return no_memory() ? NULL : __libc_memalign(align, n); }
 
 /* The next library's function of the name, under the type of the one that calls. */
 #define NEXT(type, name)                                                                           \
@@ -86,9 +89,16 @@ int open64(const char *path, int flags, ...) { MODE(flags) return open_any("open
     }
 FUNCTION(FILE *, NULL, fopen, open, EMFILE, (const char *restrict path, const char *restrict mode), (path, mode))
 FUNCTION(FILE *, NULL, fopen64, open, EMFILE, (const char *restrict path, const char *restrict mode), (path, mode))
-FUNCTION(char *, NULL, strdup, strdup, ENOMEM, (const char *s), (s))
-FUNCTION(int, -1, mkostemp, open, EMFILE, (char *path, int flags), (path, flags))
-FUNCTION(int, -1, mkostemp64, open, EMFILE, (char *path, int flags), (path, flags))
+static int make_temporary(const char *name, char *path, int flags)
+{
+    if (fails("open", EMFILE)) return -1;
+    NEXT(int (*)(char *, int), name);
+    const int fd = next(path, flags);
+    made_temporary = true;
+    return fd;
+}
+int mkostemp(char *path, int flags) { return make_temporary("mkostemp", path, flags); }
+int mkostemp64(char *path, int flags) { return make_temporary("mkostemp64", path, flags); }
 FUNCTION(int, -1, memfd_create, open, EMFILE, (const char *name, unsigned flags), (name, flags))
 FUNCTION(ssize_t, -1, read, read, EIO, (int fd, void *to, size_t n), (fd, to, n))
 FUNCTION(ssize_t, -1, pread, read, EIO, (int fd, void *to, size_t n, off_t at), (fd, to, n, at))
