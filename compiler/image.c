@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#define XXH_STATIC_LINKING_ONLY          /* the size of its state */
 #include <xxhash.h>
 
 enum { SLAB = 16 << 20 };       /* bytes packed between two writes */
@@ -122,17 +123,15 @@ static void write_matrix(struct stream *s, const struct image_writer *iw, const 
     }
 }
 
-static void write_rope(struct stream *s, const struct plan *p)
+static void write_rope(struct stream *s, const struct image_writer *iw, const struct plan *p)
 {
     const struct model *m = p->model;
     const uint32_t half = m->n_rot / 2;
-    double *freq = malloc(half * sizeof *freq);
-    float *row = malloc(2 * half * sizeof *row), *factors = NULL;
-    if (!freq || !row) die("out of memory for the rotation tables");
+    double *freq = arena_array(iw->arena, double, half);
+    float *row = arena_array(iw->arena, float, 2 * half), *factors = NULL;
     const struct node *rope = plan_rope(p);
     if (rope && rope->weight) {
-        factors = malloc(half * sizeof *factors);
-        if (!factors) die("out of memory for the rotation tables");
+        factors = arena_array(iw->arena, float, half);
         weight_to_float(factors, rope->weight, 0, 1);
         for (uint32_t k = 0; k < half; k++)
             if (!(factors[k] > 0) || isinf(factors[k]))
@@ -149,9 +148,6 @@ static void write_rope(struct stream *s, const struct plan *p)
         for (uint32_t i = 0; i < half; i++) { row[2 * i] = (float)(magnitude * cos(position * freq[i])); row[2 * i + 1] = (float)(magnitude * sin(position * freq[i])); }
         put(s, row, 2 * half * sizeof *row);
     }
-    free(freq);
-    free(row);
-    free(factors);
 }
 
 static uint64_t slab_size(const struct plan *p)
@@ -191,20 +187,25 @@ static void write_hashes(struct stream *s, const struct plan *p, const uint64_t 
     put_zeros(s, p->image_bytes);
 }
 
+/* Vectors and the hash's state want more than the arena gives. */
+static void *aligned_64(struct arena *a, uint64_t bytes)
+{
+    const uintptr_t at = (uintptr_t)arena_alloc(a, bytes + 63);
+    return (void *)((at + 63) / 64 * 64);
+}
+
 static void write_image(struct outfile *f, const struct image_writer *iw, const struct plan *p)
 {
     const uint64_t slab_bytes = slab_size(p);
-    uint8_t *slab = aligned_alloc(64, (slab_bytes + 63) / 64 * 64);
-    if (!slab) die("out of memory: packing needs %llu MB", (unsigned long long)(slab_bytes >> 20));
-    struct stream s = { f, f->offset, XXH3_createState() };
-    if (!s.hash) die("out of memory");
+    uint8_t *slab = aligned_64(iw->arena, slab_bytes);
+    struct stream s = { f, f->offset, aligned_64(iw->arena, sizeof *s.hash) };
     const struct plan_tensor *tensors = plan_tensors(iw->arena, p);
     uint64_t *hashes = arena_array(iw->arena, uint64_t, p->n_tensors + 1u);
     for (uint32_t i = 0; i < p->n_tensors; i++) {
         const struct weight *w = tensors[i].weight;
         put_zeros(&s, tensors[i].offset);
         XXH3_64bits_reset(s.hash);
-        if (!w) write_rope(&s, p);
+        if (!w) write_rope(&s, iw, p);
         else if (w->is_vector) write_vector(&s, iw, w);
         else write_matrix(&s, iw, w, p->gpu != NULL, slab, slab_bytes);
         put_zeros(&s, tensors[i].offset + tensors[i].bytes);
@@ -213,8 +214,6 @@ static void write_image(struct outfile *f, const struct image_writer *iw, const 
     }
     write_hashes(&s, p, hashes);
     if (iw->progress) fprintf(stderr, "\r                     \r");
-    XXH3_freeState(s.hash);
-    free(slab);
 }
 
 void image_write(struct outfile *f, void *context)

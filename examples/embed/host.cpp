@@ -1,6 +1,7 @@
 // host.cpp -- host.c in C++17: an instance as an object on the heap, as many of them as there is memory.
 //     host_cpp [PROMPT [TOKENS [TEMPERATURE]]]
 #include "story.h"
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <memory>

@@ -22,8 +22,13 @@ err_has() { grep -qF -e "$1" "$tmp/err" || bad "stderr lacks '$1'"; }
 out_has() { grep -qF -e "$1" "$tmp/out" || bad "stdout lacks '$1'"; }
 one_line() { [ "$(wc -l < "$tmp/err")" -eq 1 ] || bad "one line wanted on stderr"; }
 size() { wc -c < "$1" | tr -d ' '; }
+# put FILE AS: a new file, since the system may refuse to write into one that ran a moment ago
+put() { cp "$1" "$tmp/put" && mv "$tmp/put" "$2"; }
 # flip FILE OFFSET: its lowest bit
-flip() { printf "\\$(printf %03o $(($(od -An -tu1 -j "$2" -N 1 "$1") ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> "$tmp/dd" || bad "dd"; }
+flip() {
+    put "$1" "$1"
+    printf "\\$(printf %03o $(($(od -An -tu1 -j "$2" -N 1 "$1") ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> "$tmp/dd" || bad "dd"
+}
 
 # tables SOURCE: the places that a source names -> $hashes, $n, $offset and $image, its bytes, and $tmp/tensors with lines "NAME|OFFSET|BYTES"
 tables() {
@@ -48,14 +53,14 @@ damage() {
             check "$kind: byte $byte of $tensor" 4 "$@" --verify-weights load -q --tokens 1 -n 1 --print-tokens
             err_has "tensor $tensor is damaged ($bytes bytes at offset $((base + at)))"
             one_line
-            cp "$tmp/good" "$file"
+            put "$tmp/good" "$file"
         done
     done
     for byte in 0 8 16 $((16 + 8 * n - 1)) $((16 + 8 * n)) $((16 + 8 * n + 7)); do
         flip "$file" $((base + hashes + byte))
         check "$kind: byte $byte of the hashes" 4 "$@" --verify-weights load -q --tokens 1 -n 1 --print-tokens
         err_has "the hashes of the weights are damaged ($((24 + 8 * n)) bytes at offset $((base + hashes)))"
-        cp "$tmp/good" "$file"
+        put "$tmp/good" "$file"
     done
     # of two the first, whoever looks at it
     first=$(sed -n 2p "$tmp/tensors") last=$(sed -n "${n}p" "$tmp/tensors")
@@ -66,7 +71,7 @@ damage() {
     done
     check "$kind: not asked for" 0 "$@" -q --tokens 1 -n 1 --print-tokens
     check "$kind: damaged, --check" 4 "$@" --check; out_has "FAIL  weights    tensor ${first%%|*}"
-    cp "$tmp/good" "$file"
+    put "$tmp/good" "$file"
     check "$kind: plain" 0 "$@" -q --tokens 1,2,3 -n 8 --temp 0 --print-tokens; cp "$tmp/out" "$tmp/plain"
     check "$kind: good" 0 "$@" -q --verify-weights load --tokens 1,2,3 -n 8 --temp 0 --print-tokens
     cmp -s "$tmp/out" "$tmp/plain" && [ ! -s "$tmp/err" ] || bad "another text, or words on stderr"

@@ -391,7 +391,7 @@ static void edit_size(struct edit *e)
 {
     for (uint32_t tries = 0; tries < 20 && e->n_pairs; tries++) {
         struct edit_pair *p = &e->pairs[pick(e, e->n_pairs)];
-        if (p->type != GGUF_U32 && p->type != GGUF_I32) continue;
+        if ((p->type != GGUF_U32 && p->type != GGUF_I32) || p->value.size != 4) continue;       /* edited types lie */
         uint32_t old, new = chance(e, 4) ? (uint32_t)edge(e) : 8 * (1 + pick(e, 80));
         memcpy(&old, p->value.data, 4);
         p->value = copy_of(e, p->value, 0);

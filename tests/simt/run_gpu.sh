@@ -92,7 +92,7 @@ for number in 0:7fc00000 299:7f800000 150:ff800000 299:ffc00001; do
         spoiled spoil-draw-by-id 9 -p Once -n 8 -s 3 --top-k 0 --top-p 1 -l 0-inf -l 299-inf -l 150-inf
     done
     spoiled spoil-prompt 5 -p Once -n 8 --temp 0; out_is ""
-    spoiled spoil-logits 60 -p "$long" --logits "$tmp/l2"; [ ! -e "$tmp/l2" ] || bad "a file of logits is left"
+    spoiled spoil-logits 60 -p "$long" --logits "$tmp/spoiled"; [ ! -e "$tmp/spoiled" ] || bad "a file of logits is left"
     spoiled spoil-perplexity 400 --perplexity -f "$tmp/text" -c 512
     spoiled spoil-bench 20 --bench -p 0 -n 24 -r 1
 done
