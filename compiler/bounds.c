@@ -10,7 +10,7 @@ enum row { EXACT, HALF_CACHE, DIGITS, INT8, PROMPT_BLOCKS, PROMPT_F16, PROMPT_BF
 static const struct { const char *name; double most, least, mean_kl; } table[N_ROWS] = {
     /*                name                                 most    least  mean KL     largest measured */
     [EXACT]       = { "float activations and cache",       5e-5,   3e-6,  6e-11 }, /* 1.5e-5, 5.5e-7, 2.1e-11: llama-yarn-shard, all others below 4e-6 */
-    [HALF_CACHE]  = { "float activations, f16 cache",      1.8e-3, 1e-5,   1e-7 }, /* 5.7e-4, 3.7e-6, 3.5e-8 */
+    [HALF_CACHE]  = { "float activations, f16 cache",      1.8e-3, 5e-5,   1e-7 }, /* 5.7e-4, 1.5e-5, 3.5e-8: all formats in one model; golden models at best 3.7e-6 */
     [DIGITS]      = { "activations of 16 bits",            1.2e-3, 1.2e-4, 4e-7 }, /* 2.7e-4, 3.6e-5, 1.1e-7 */
     [INT8]        = { "int8 activations",                  6e-2,   3e-7,   2e-3 }, /* 2.1e-2, 9.7e-8, 6.9e-4 */
     [PROMPT_BLOCKS] = { "f16 activations and weights",     2.6e-2, 3e-3, 1.2e-4 }, /* 8.6e-3, 9.8e-4, 3.8e-5: Q2_K; the rounding of weights is not the reference's */

@@ -46,11 +46,14 @@ static double quantity(struct arena *a, const struct yaml *y, const struct unit 
     yaml_only(y, keys);
     const struct yaml *unit = yaml_need(y, "unit");
     const double value = yaml_f64(yaml_need(y, "value"));
-    if (!(value >= 0 && value <= 1e15)) die_at(yaml_need(y, "value")->at, "%s is no sensible amount", yaml_need(y, "value")->scalar);
     if (!*yaml_string(yaml_need(y, "source"))) die_at(yaml_need(y, "source")->at, "the source says where the number is from");
     const char *name = yaml_string(unit);
     for (size_t i = 0; units[i].name; i++)
-        if (!strcmp(name, units[i].name)) return value * units[i].scale;
+        if (!strcmp(name, units[i].name)) {
+            const double amount = value * units[i].scale;
+            if (!(amount >= 0 && amount <= 1e15)) die_at(yaml_need(y, "value")->at, "%s is no sensible amount", yaml_need(y, "value")->scalar);
+            return amount;
+        }
     struct text known = { .arena = a };
     for (size_t i = 0; units[i].name; i++) text_printf(&known, "%s%s", i ? ", " : "", units[i].name);
     die_at(unit->at, "unknown unit %s; known: %s", printable(a, name, strlen(name)), text_str(&known));

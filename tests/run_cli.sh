@@ -344,7 +344,7 @@ gpu_emits() {
     check gpu-dry-run 0 "$forgec" build "$m" -t sm_90 '-###' -o "$o"; err_has "--cuda-gpu-arch=sm_90"; [ ! -e "$o" ] || bad "a file"
     check gpu-header-none 0 "$forgec" build "$tmp/header.gguf" -t sm_90 --weights none -q -o "$o"; err_empty
     check gpu-no-library 8 env FORGE_CUDA_LIBRARY=/none/lib.so "$o" --bench --random-weights; err_has "/none/lib.so"
-    check gpu-ctx-huge 0 "$forgec" build "$m" -t sm_90 --ctx 16777216 -q -o "$o"; err_empty
+    check gpu-ctx-huge 0 "$forgec" build "$m" -t sm_90 --ctx 16777216 -q -o "$o"; err_has "longer than the 256 that the model was trained for"
     check gpu-and-cpu 0 "$forgec" build "$tmp/header.gguf" -t sm_90,x86-64-v3 --weights none -q -o "$o"; err_empty
     rm -f "$o"
 }

@@ -1,10 +1,10 @@
 #!/bin/sh
-# run_optional.sh FORGEC MAKE_GGUF TRANSFORMER.yaml LIBSIMT [full] -- tensors that models may lack, present and absent: what forgec emits compiles, fused and unfused, for a CPU
+# run_optional.sh FORGEC MAKE_GGUF TRANSFORMER.yaml LIBSIMT [full I/N] -- tensors that models may lack, present and absent: what forgec emits compiles, fused and unfused, for a CPU
 # and for GPUs, and gives the reference's logits on the emulator of lanes.
-#   default: every pair of tensors in all four combinations; full: every combination of those of one kernel, everywhere.
+#   default: every pair of tensors in all four combinations; full: every combination of those of one kernel, everywhere; part I of N.
 set -u
-[ $# -ge 4 ] || { echo "usage: run_optional.sh FORGEC MAKE_GGUF TRANSFORMER.yaml LIBSIMT [full]" >&2; exit 2; }
-forgec=$1 make_gguf=$2 yaml=$3 simt=$4 full=${5-} here=$(cd "$(dirname "$0")" && pwd)
+[ $# -ge 4 ] || { echo "usage: run_optional.sh FORGEC MAKE_GGUF TRANSFORMER.yaml LIBSIMT [full I/N]" >&2; exit 2; }
+forgec=$1 make_gguf=$2 yaml=$3 simt=$4 full=${5-} part=${6-0/1} here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 tests=0 failed=0
@@ -56,7 +56,7 @@ else
     # No kernel has both tensors of the first list and of the second: 64 models have all combinations of either.
     attention="attn_q_bias attn_k_bias attn_v_bias attn_q_norm attn_k_norm rope_freqs" rest="attn_output_bias ffn_gate_bias ffn_up_bias ffn_down_bias output_bias tied"
     for role in $roles; do case " $attention $rest " in *" $role "*) ;; *) echo "FAILED: $role is in neither list"; exit 1 ;; esac; done
-    for row in $(seq 0 63); do
+    for row in $(seq "${part%/*}" "${part#*/}" 63); do
         chosen='' bits=$row
         for role in $attention; do [ $((bits & 1)) -eq 0 ] || chosen="$chosen $role"; bits=$((bits / 2)); done
         bits=$((row * 37 % 64))

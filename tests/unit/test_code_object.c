@@ -95,6 +95,10 @@ static void a_stack_is_refused(void **state)
         assert_in_range(k->scratch_bytes, 400, 1000);
         code_object_check(a, p, k, n, true);
         assert_dies(code_object_check(a, p, k, n, false), "kernel on_stack does not fit the registers");
+        k->scratch_bytes = k->dynamic_stack = 0;
+        k->vgpr_spills = 1;
+        if (strcmp(p->api, "cuda")) code_object_check(a, p, k, n, false);
+        else assert_dies(code_object_check(a, p, k, n, false), "kernel on_stack does not fit the registers");
         k->wave = 96 - p->wave;
         assert_dies(code_object_check(a, p, k, n, true), "has waves of");
     }

@@ -259,6 +259,7 @@ static void bad_files(void **state)
         { "inherits: x86-64-v3\nsimd: neon\n", ":2:7: simd is neon, which is of aarch64; the machine is x86_64" },
         { "inherits: x86-64-v3\nmachine: aarch64\n", "simd is avx2, which is of x86_64" },
         { "inherits: gfx942\nmma: mfma\n", "mma is for the api host" },
+        { "inherits: gfx942\nmemory: {value: 1e12, unit: GiB, source: x}\n", ":2:17: 1e12 is no sensible amount" },
         { "inherits: gfx942\ncluster: true\n", "cluster is for the api cuda" },
         { "inherits: gfx942\narch: sm_90\n", "begin with gfx" },
         { "inherits: gfx942\ngraph: maybe\n", ":2:8: " },
