@@ -9,7 +9,7 @@
  * DATA holds manifest.json; its entries name the files.  Every position is held against the interpreter, which rounds as the program does
  * (compiler/bounds.c), and the interpreter against the stored logits.  Beside the stored prompt each model has a long one.
  * $GOLDEN_MEASURE: prints what the bounds are made of.  $GOLDEN_ONLY: entries whose id contains this text; $GOLDEN_LONG: positions of long prompts, at most.
- * $GOLDEN_TEMPLATES: templates instead of the built-in ones (tests/mutants.sh). */
+ * $GOLDEN_TEMPLATES: templates instead of the built-in ones (tests/mutants.sh).  $GOLDEN_NOT_NATIVE: `target` leaves out what models and quants have. */
 #include "compiler/base.h"
 #include "compiler/bounds.h"
 #include "compiler/graph.h"
@@ -575,6 +575,10 @@ int main(int argc, char **argv)
     const char *longest = getenv("GOLDEN_LONG");
     test.longest = longest ? (uint32_t)strtoul(longest, NULL, 10) : MAX_POSITIONS;
     if ((strcmp(suite, "target") == 0 || strcmp(suite, "verify") == 0) && !can_run(argument ? argument : "native")) return SKIPPED;
+    if (strcmp(suite, "target") == 0 && argument && getenv("GOLDEN_NOT_NATIVE") && strcmp(profile_load(test.arena, "native", NULL)->name, argument) == 0) {
+        printf("skipped: %s is this machine's own target: models and quants have more of it\n", argument);
+        return SKIPPED;
+    }
     char *work = arena_printf(test.arena, "%s/forgec-golden.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     if (!mkdtemp(work)) die("%s: cannot make a directory", work);
     test.work = work;

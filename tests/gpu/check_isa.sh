@@ -1,11 +1,11 @@
 #!/bin/sh
-# check_isa.sh FORGEC MAKE_GGUF TARGET -- compiles programs for a GPU and reads their machine code (PTX for NVIDIA).
+# check_isa.sh FORGEC MAKE_GGUF TARGET [full] -- compiles programs for a GPU and reads their machine code (PTX for NVIDIA).
 # Everything: the golden models and the shapes of 1B to 8B models; forgec itself ends with an error where a kernel spills or needs scratch.
 # The 8B shapes: in each product of decode the integer dot product of the target and 16-byte loads, with that many of them in flight in its loop
 # before a wait; in each product of prefill the matrix instruction.
 set -eu
-[ $# -eq 3 ] || { echo "usage: check_isa.sh FORGEC MAKE_GGUF TARGET" >&2; exit 2; }
-forgec=$1 make_gguf=$2 target=$3
+[ $# -ge 3 ] || { echo "usage: check_isa.sh FORGEC MAKE_GGUF TARGET [full]" >&2; exit 2; }
+forgec=$1 make_gguf=$2 target=$3 full=${4-}
 golden=$(cd "$(dirname "$0")/../data/golden" && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -99,9 +99,9 @@ compiles "$dir/4b.gguf" --weights none --exact
 compiles "$dir/4b.gguf" --weights none --fuse none --kv q8_0
 compiles "$dir/1b.gguf" --weights none --fuse none --kv f32
 for model in "$golden"/*.gguf; do
-    case $target,${model##*/} in
+    case $target$full,${model##*/} in
     *-0000[2-9]-of-*)       continue ;;                 # parts of the first
-    gfx1100,q-*|gfx942,q-*|gfx1100,qwen*|gfx942,qwen*) ;;       # every format and architecture
+    gfx1100full,q-*|gfx942full,q-*|gfx1100full,qwen*|gfx942full,qwen*) ;;      # else the simulator has them compiled: golden_sim_*
     sm_*,q-*|sm_*,qwen*)    ;;                          # no spills that forgec could see: a model per format
     *)                      continue ;;                 # gfx1151 has gfx1100's instructions and registers
     esac
