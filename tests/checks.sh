@@ -63,17 +63,16 @@ asan)
         for chunk in 0 1 7 128; do try -f "$dir/asan.prompt" -n 8 -s 1 -ub $chunk; done
         try -p Once -n 40 -s 2 --repeat-penalty 1.1 --presence-penalty 0.1 --top-k 0 -r never -t 3
     }
-    program "$model" portable "$undefined"; try_all
     for target in x86-64-v3 aarch64; do
         runs_here "$target" || continue
-        program "$model" "$target" "$undefined"; try_all
-        program "$model" "$target" "$undefined" --exact; try_all
-        program "$model" "$target" "$undefined" --fuse none --kv q8_0; try_all
         for file in "$root"/tests/data/golden/*.gguf; do
             case ${file##*/} in q-untied*|q-llama-Q8_0*|q-llama-IQ4*|qwen*|llama-h288*|llama-none*) ;; *) continue ;; esac      # every architecture; check_kernels: every format
             program "$file" "$target" '-O1 -fsanitize=address'
             for chunk in 0 7; do try --tokens '1 2 3 4 5 6 7 8 9 10 11' --print-tokens --ignore-eos -n 8 -s 1 -ub $chunk; done
         done
+        program "$model" "$target" "$undefined"; try_all
+        program "$model" "$target" "$undefined" --exact; try_all
+        program "$model" "$target" "$undefined" --fuse none --kv q8_0; try_all
     done
     if runs_here x86-64-v4; then program "$model" x86-64-v4 '-O1 -fsanitize=address'; try_all
     elif ! runs_here x86-64-v3; then program "$model" native '-O1 -fsanitize=address'; fi

@@ -9,25 +9,7 @@ make_gguf=${4-}
 simt=${5-}
 here=$(cd "$(dirname "$0")" && pwd)
 unset FORGE_HIP_LIBRARY FORGE_CUDA_LIBRARY FORGE_PROGRAM
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-tests=0
-
-# check NAME WANTED-CODE COMMAND...: runs it with stdout in $tmp/out and stderr in $tmp/err
-check() {
-    name=$1 wanted=$2
-    shift 2
-    tests=$((tests + 1))
-    "$@" > "$tmp/out" 2> "$tmp/err" < "${stdin:-/dev/null}"
-    code=$?
-    [ $code -eq "$wanted" ] || bad "exit code $code, wanted $wanted"
-}
-bad() { echo "FAIL $name: $*"; sed 's/^/    /' "$tmp/err" | head -5; failed=$((failed + 1)); }
-out_is()  { [ "$(cat "$tmp/out")" = "$1" ] || bad "stdout is '$(head -c 200 "$tmp/out")', wanted '$1'"; }
-err_has() { grep -qF -e "$1" "$tmp/err" || bad "stderr lacks '$1'"; }
-out_has() { grep -qF -e "$1" "$tmp/out" || bad "stdout lacks '$1'"; }
-err_empty() { [ ! -s "$tmp/err" ] || bad "stderr is not empty"; }
+. "$(dirname "$0")/command_checks.sh"
 
 check help 0 "$fake" --help; out_has "Exit codes"; out_has "130"; err_empty
 check version 0 "$fake" --version; out_has "by hand"

@@ -4,23 +4,7 @@
 forgec=$1 data=$2
 model=$data/q-llama-Q8_0.gguf
 repository=$(cd "$(dirname "$0")/.." && pwd)
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-tests=0
-
-# check NAME WANTED-CODE COMMAND...: runs it with stdout in $tmp/out and stderr in $tmp/err
-check() {
-    name=$1 wanted=$2
-    shift 2
-    tests=$((tests + 1))
-    "$@" > "$tmp/out" 2> "$tmp/err" < /dev/null
-    code=$?
-    [ $code -eq "$wanted" ] || bad "exit code $code, wanted $wanted"
-}
-bad() { echo "FAIL $name: $*"; sed 's/^/    /' "$tmp/err" | head -5; failed=$((failed + 1)); }
-err_has() { grep -qF -e "$1" "$tmp/err" || bad "stderr lacks '$1'"; }
-one_line() { [ "$(wc -l < "$tmp/err")" -eq 1 ] || bad "one line wanted on stderr"; }
+. "$(dirname "$0")/command_checks.sh"
 # only NAMES...: the names in the working directory, in order
 only() { [ "$(ls | tr '\n' ' ')" = "$*${*:+ }" ] || bad "files: $(ls | tr '\n' ' ')"; }
 same() { cmp -s "$1" "$2" || bad "$1 differs from $2"; }

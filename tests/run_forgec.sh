@@ -3,26 +3,8 @@
 # and that help, manual page and completion know the same options.
 forgec=$1 model=$2
 root=$(cd "$(dirname "$0")/.." && pwd)
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-failed=0 tests=0
+. "$(dirname "$0")/command_checks.sh"
 cd "$tmp" || exit 1
-
-# check NAME WANTED-CODE COMMAND...: runs it with stdout in $tmp/out and stderr in $tmp/err
-check() {
-    name=$1 wanted=$2
-    shift 2
-    tests=$((tests + 1))
-    "$@" > "$tmp/out" 2> "$tmp/err" < /dev/null
-    code=$?
-    [ $code -eq "$wanted" ] || bad "exit code $code, wanted $wanted"
-}
-bad() { echo "FAIL $name: $*"; sed 's/^/    /' "$tmp/err" | head -5; failed=$((failed + 1)); }
-err_has()   { grep -qF -e "$1" "$tmp/err" || bad "stderr lacks '$1'"; }
-err_lacks() { ! grep -qF -e "$1" "$tmp/err" || bad "stderr has '$1'"; }
-out_has()   { grep -qF -e "$1" "$tmp/out" || bad "stdout lacks '$1'"; }
-out_lacks() { ! grep -qF -e "$1" "$tmp/out" || bad "stdout has '$1'"; }
-err_empty() { [ ! -s "$tmp/err" ] || bad "stderr is not empty"; }
 
 # refuse NAME TEXT HELP ARGUMENTS...: one line that says TEXT and which help to see, nothing else; exit code 2
 refuse() {

@@ -2,25 +2,8 @@
 # run_weights.sh FORGEC MODEL.gguf [LIBSIMT] -- flips bits all over the weights of programs and libraries: verification names the tensor.
 # LIBSIMT: the emulator of lanes as libamdhip64; when there is none, no GPU program is tried.
 forgec=$1 model=$2 simt=${3-}
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/../command_checks.sh"
 unset FORGE_HIP_LIBRARY FORGE_CUDA_LIBRARY FORGE_PROGRAM
-failed=0
-tests=0
-
-# check NAME WANTED-CODE COMMAND...: runs it with stdout in $tmp/out and stderr in $tmp/err
-check() {
-    name=$1 wanted=$2
-    shift 2
-    tests=$((tests + 1))
-    "$@" > "$tmp/out" 2> "$tmp/err" < /dev/null
-    code=$?
-    [ $code -eq "$wanted" ] || bad "exit code $code, wanted $wanted"
-}
-bad() { echo "FAIL $name: $*"; sed 's/^/    /' "$tmp/err" | head -5; failed=$((failed + 1)); }
-err_has() { grep -qF -e "$1" "$tmp/err" || bad "stderr lacks '$1'"; }
-out_has() { grep -qF -e "$1" "$tmp/out" || bad "stdout lacks '$1'"; }
-one_line() { [ "$(wc -l < "$tmp/err")" -eq 1 ] || bad "one line wanted on stderr"; }
 size() { wc -c < "$1" | tr -d ' '; }
 # put FILE AS: a new file, since the system may refuse to write into one that ran a moment ago
 put() { cp "$1" "$tmp/put" && mv "$tmp/put" "$2"; }

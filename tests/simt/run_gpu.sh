@@ -6,26 +6,7 @@
 program=$1 external=$2 image=$4 cuda=$6
 export FORGE_HIP_LIBRARY="$3" FORGE_CUDA_LIBRARY="$3"
 unset FORGE_PROGRAM FORGE_NO_GRAPH FORGE_SIMT_DEFER HSA_OVERRIDE_GFX_VERSION
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-tests=0
-
-# check NAME WANTED-CODE COMMAND...: runs it with stdout in $tmp/out and stderr in $tmp/err
-check() {
-    name=$1 wanted=$2
-    shift 2
-    tests=$((tests + 1))
-    "$@" > "$tmp/out" 2> "$tmp/err" < "${stdin:-/dev/null}"
-    code=$?
-    [ $code -eq "$wanted" ] || bad "exit code $code, wanted $wanted"
-}
-bad() { echo "FAIL $name: $*"; sed 's/^/    /' "$tmp/err" | head -5; failed=$((failed + 1)); }
-err_has() { grep -qF -e "$1" "$tmp/err" || bad "stderr lacks '$1'"; }
-err_lacks() { ! grep -qF -e "$1" "$tmp/err" || bad "stderr has '$1'"; }
-out_has() { grep -qF -e "$1" "$tmp/out" || bad "stdout lacks '$1'"; }
-out_is()  { [ "$(cat "$tmp/out")" = "$1" ] || bad "stdout is '$(head -c 200 "$tmp/out")', wanted '$1'"; }
-err_empty() { [ ! -s "$tmp/err" ] || bad "stderr is not empty"; }
+. "$(dirname "$0")/../command_checks.sh"
 
 # same NAME ARGUMENTS...: the GPU's text is the CPU's, drawn by graphs, by plain launches, and when nothing runs before it is asked for
 same() {
