@@ -90,9 +90,15 @@ reads() {
 for format in Q4_K_M Q8_0 BF16; do
     "$make_gguf" --shape llama-3.1-8b --type $format --header-only -o "$dir/8b.gguf"
     reads "$dir/8b.gguf" $format
+    [ "$target$full" != gfx1151 ] || continue           # the rest is compiled as for gfx1100, which has the same instructions and registers
     "$make_gguf" --shape llama-3.2-1b --type $format --header-only -o "$dir/1b.gguf"
     compiles "$dir/1b.gguf" --weights none
 done
+if [ "$target$full" = gfx1151 ]; then
+    echo "$target: $n programs, $failed failed"
+    [ $failed -eq 0 ]
+    exit
+fi
 "$make_gguf" --shape qwen3-4b --type Q4_K_M --header-only -o "$dir/4b.gguf"
 compiles "$dir/4b.gguf" --weights none
 compiles "$dir/4b.gguf" --weights none --exact
