@@ -3,7 +3,7 @@
 #   clang        warnings are errors; the unit tests
 #   asan         warnings are errors; AddressSanitizer and UBSan: all tests but the slow ones, then compiled programs with both inside
 #   tsan         ThreadSanitizer: the threaded unit tests, then a compiled program with 2 to 4 threads
-#   kernels      tests/kernel for every instruction set this machine or qemu runs, optimised, and unoptimised with ASan and UBSan
+#   kernels      tests/kernel for every instruction set this machine or qemu runs, optimised (portable C: with CHECK_FULL), and unoptimised with ASan and UBSan
 #   fuzz         builds the libFuzzer targets
 #   fuzz_NAME    runs one of them for FUZZ_SECONDS (15) on seeds made of tests/data and the built-in YAML
 set -eu
