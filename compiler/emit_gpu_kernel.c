@@ -404,7 +404,7 @@ static void put_stage_kernel(struct emitter *e, const struct buffer *stage, bool
     end_kernel(e, e->launch.name, e->profile->gpu.stage_threads, 1, ACTS_SCRATCH_BYTES);
 }
 
-/* The tile of a product: of more tiles than compute units, several groups share one; of fewer, a group has one to itself. */
+/* The tile of a product: of more tiles than compute units, several groups share one; of fewer, a group of other threads has one to itself. */
 struct gemm_shape { uint32_t tokens, rows, threads, groups; };
 static struct gemm_shape gemm_shape(struct emitter *e, const struct run *runs, uint32_t n)
 {
@@ -415,7 +415,7 @@ static struct gemm_shape gemm_shape(struct emitter *e, const struct run *runs, u
         const uint32_t rows = e->group->branches[runs[i].first].partner >= 0 ? t->gpu.gemm_rows / 2 : t->gpu.gemm_rows;
         tiles += (runs[i].rows + rows - 1) / rows * tokens;
     }
-    const bool many = tiles > t->compute_units;
+    const bool many = tiles > t->compute_units || t->gpu.gemm_threads == t->gpu.gemm_few_threads;
     return (struct gemm_shape){ t->gpu.gemm_tokens, t->gpu.gemm_rows, many ? t->gpu.gemm_threads : t->gpu.gemm_few_threads, many ? t->gpu.gemm_groups : 1 };
 }
 
