@@ -251,6 +251,7 @@ struct launch {
     uint8_t  *kernarg;                           /* device memory */
     bool      stats;
     struct counters counters;
+    uint32_t  ran;                               /* groups; fewer than the grid's where FORGE_GFXSIM_SAMPLE says so, and counters are scaled to all */
     int       failed;                            /* set by report(): others stop soon */
     uint64_t  stores;                            /* changes of memory: no progress without */
 };

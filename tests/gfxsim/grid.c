@@ -4,6 +4,7 @@
  *   FORGE_GFXSIM_SLICE=N      instructions of a wave in one slice (default 20000)
  *   FORGE_GFXSIM_SEED=N       order of groups and waves, and the length of slices, drawn from N (default: in order, all the same)
  *   FORGE_GFXSIM_LIMIT=N      a launch that executes more instructions fails (default 0: no limit)
+ *   FORGE_GFXSIM_SAMPLE=N     of a kernel with matrix instructions only N groups run, spread over the grid; the counters are scaled (default 0: all run)
  *
  * As on a chip, groups are started in order and stay until they end; groups that find no room wait for one that ends.  So a kernel whose groups wait
  * for others hangs here when it would hang there.  Which instruction comes before which of another wave is left open by the chip: a slice is one
@@ -25,7 +26,8 @@ struct slot { struct group *group; uint32_t id; };
 
 struct run {
     struct launch *launch;
-    uint32_t n_groups, next_group;               /* of the grid; not yet resident */
+    uint32_t n_groups, next_group;               /* that run; not yet resident */
+    uint32_t grid_groups;                        /* of the grid: as many as n_groups, or a sample of them */
     uint32_t n_waves, lds_bytes;                 /* of a group */
     size_t   rows;                               /* vector registers kept for a wave */
     struct slot *slots;                          /* [resident] */
@@ -247,6 +249,15 @@ static void *worker_main(void *argument)
     }
 }
 
+/* The linear number of the n-th group that runs.  Of a sample: drawn from the n-th of so many equal parts of the grid, so that no stride of the grid repeats. */
+static uint32_t group_number(const struct run *r, uint32_t n)
+{
+    if (r->n_groups == r->grid_groups) return n;
+    const uint64_t first = (uint64_t)n * r->grid_groups / r->n_groups, end = (uint64_t)(n + 1) * r->grid_groups / r->n_groups;
+    uint64_t random = r->seed ^ n;
+    return (uint32_t)(first + draw(&random) % (end - first));
+}
+
 /* Ended groups make room for the next ones of the grid; then the order of the round is drawn. */
 static void fill_slots(struct run *r)
 {
@@ -254,7 +265,7 @@ static void fill_slots(struct run *r)
     for (uint32_t i = 0; i < r->n_slots; i++)
         if (r->slots[i].id != ENDED) r->slots[n++] = r->slots[i];
     r->ended += r->n_slots - n;
-    while (n < r->resident && r->next_group < r->n_groups) r->slots[n++] = (struct slot){ NULL, r->next_group++ };
+    while (n < r->resident && r->next_group < r->n_groups) r->slots[n++] = (struct slot){ NULL, group_number(r, r->next_group++) };
     r->n_slots = n;
     r->next_slot = 0;
     r->slice = r->full_slice;
@@ -427,12 +438,37 @@ static void stop_workers(struct worker *workers, uint32_t n)
     }
 }
 
+/* A sample says something where groups do the same and none waits for another: kernels with matrix instructions and without atomics. */
+static bool can_be_sampled(const struct kernel *k)
+{
+    const struct module *m = k->module;
+    uint32_t end = m->n_inst, matrix = 0, atomic = 0;
+    for (uint32_t i = 0; i < m->n_kernels; i++)
+        if (m->kernels[i].entry > k->entry && m->kernels[i].entry < end) end = m->kernels[i].entry;
+    for (uint32_t i = k->entry; i < end; i++) {
+        if (m->inst[i].op == NULL) continue;
+        matrix += m->inst[i].op->class == CLASS_MATRIX;
+        atomic += m->inst[i].op->class == CLASS_ATOMIC;
+    }
+    return matrix > 0 && atomic == 0;
+}
+
+/* As if all groups of the grid had done what those that ran did. */
+static void scale_counters(struct counters *c, uint32_t groups, uint32_t ran)
+{
+    uint64_t *x = (uint64_t *)(void *)c;
+    const uint64_t most = c->loads_in_flight_most;
+    for (size_t i = 0; i < sizeof *c / sizeof *x; i++) x[i] = (uint64_t)((double)x[i] * groups / ran + 0.5);
+    c->loads_in_flight_most = most;
+}
+
 int launch_run(struct launch *l)
 {
     const struct kernel *k = l->kernel;
-    const uint32_t n_groups = l->grid[0] * l->grid[1] * l->grid[2], n_waves = divide_up(l->threads[0] * l->threads[1] * l->threads[2], k->wave);
+    const uint32_t grid_groups = l->grid[0] * l->grid[1] * l->grid[2], sample = (uint32_t)setting("FORGE_GFXSIM_SAMPLE", 0);
+    const uint32_t n_groups = sample > 0 && sample < grid_groups && can_be_sampled(k) ? sample : grid_groups, n_waves = divide_up(l->threads[0] * l->threads[1] * l->threads[2], k->wave);
     const uint32_t lds_bytes = k->lds_bytes + l->dynamic_lds, n_threads = thread_count(n_groups);
-    struct run r = { .launch = l, .n_groups = n_groups, .n_waves = n_waves, .lds_bytes = lds_bytes, .rows = l->chip->cdna ? MAX_VGPRS : ACC,
+    struct run r = { .launch = l, .n_groups = n_groups, .grid_groups = grid_groups, .n_waves = n_waves, .lds_bytes = lds_bytes, .rows = l->chip->cdna ? MAX_VGPRS : ACC,
                      .resident = least(resident_groups(l, n_waves, lds_bytes), n_groups), .limit = setting("FORGE_GFXSIM_LIMIT", 0),
                      .full_slice = (uint32_t)setting("FORGE_GFXSIM_SLICE", SLICE), .seed = setting("FORGE_GFXSIM_SEED", 0) };
     if (r.full_slice == 0) r.full_slice = 1;
@@ -445,6 +481,8 @@ int launch_run(struct launch *l)
     run_rounds(workers, n_threads);
     stop_workers(workers, n_threads);
     order_launch_end(l);
+    l->ran = n_groups;
+    if (n_groups < grid_groups) scale_counters(&l->counters, grid_groups, n_groups);
     if (l->stats) stats_launch(l);
     free(workers);
     free(r.slots);

@@ -42,6 +42,7 @@ static void read_ignored(void)
         if (n > 0) ignore_name(at, n);
         at += n + (at[n] != 0);
     }
+    if (setting("FORGE_GFXSIM_SAMPLE", 0) > 0) ignored_kinds |= 1u << FINDING_UNDEFINED;         /* what groups that do not run would have stored */
 }
 
 bool ignored(enum finding kind)

@@ -1,7 +1,8 @@
 /* stats.c -- counters of launches, and what else is counted with them.
  *
  * FORGE_GFXSIM_STATS=FILE: at the end of the process FILE gets one JSON object, {"kernels": [...]}: for each kernel of each chip the sum over its launches
- * (loads_in_flight_most: the most of them), how many these were, and grid, threads and dynamic LDS of the last one. */
+ * (loads_in_flight_most: the most of them), how many these were, and grid, threads and dynamic LDS of the last one.
+ * groups_run: fewer than groups where FORGE_GFXSIM_SAMPLE had only some run; then all counters are scaled, and unique_bytes is too large where groups share lines. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ struct row {
     struct row *next;
     char       *name;
     const char *chip;
-    uint64_t    launches;
+    uint64_t    launches, ran;
     uint32_t    grid[3], threads[3], dynamic_lds, static_lds, vgprs, agprs, scratch_bytes, wave;
     struct counters sum;
 };
@@ -89,7 +90,7 @@ static void print_row(FILE *f, const struct row *r)
         { "loaded_bytes", c->loaded_bytes }, { "stored_bytes", c->stored_bytes }, { "scalar_bytes", c->scalar_bytes }, { "load_lines", c->load_lines },
         { "store_lines", c->store_lines }, { "unique_bytes", c->unique_bytes }, { "lds_loads", c->lds_loads }, { "lds_stores", c->lds_stores },
         { "lds_conflicts", c->lds_conflicts }, { "loads_in_flight_most", c->loads_in_flight_most }, { "barriers", c->barriers }, { "waves", c->waves },
-        { "groups", c->groups },
+        { "groups", c->groups }, { "groups_run", r->ran },
     };
     for (size_t k = 0; k < sizeof single / sizeof *single; k++)
         fprintf(f, ",%s\"%s\": %" PRIu64, k % 6 == 0 ? "\n     " : " ", single[k].name, single[k].value);
@@ -146,6 +147,7 @@ void stats_launch(const struct launch *l)
     struct row *r = row_of(l);
     const struct kernel *k = l->kernel;
     r->launches++;
+    r->ran += l->ran;
     memcpy(r->grid, l->grid, sizeof r->grid);
     memcpy(r->threads, l->threads, sizeof r->threads);
     r->dynamic_lds = l->dynamic_lds, r->static_lds = k->lds_bytes, r->vgprs = k->vgprs, r->agprs = k->agprs, r->scratch_bytes = k->scratch_bytes, r->wave = k->wave;
