@@ -52,7 +52,7 @@ STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers ar
 #define GEMM_W_COPIES    (GEMM_ROWS * 8 / GEMM_THREADS)
 #define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
 /* 1: a lane's registers hold operands twice beside the sums, so that one set is loaded while the other is multiplied. */
-#define GEMM_AHEAD       (2 * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R <= 192)
+#define GEMM_AHEAD       (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R <= 192)
 
 /* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
 struct gemm_x { const uint8_t *x; uint32_t stride, last; };
@@ -102,29 +102,29 @@ DEVICE uint32_t G(gemm_token_)(const uint32_t i)
     return (wave_id() / GEMM_ROW_WAVES * GEMM_TILES_T + i) * 16;
 }
 
-struct G(gemm_operands_) { struct mma_a a[GEMM_TILES_T]; struct mma_b b[GEMM_TILES_R]; };
-/* A wave's operands of 16 columns (pieces `piece` and the next) from its rows of x and of weights. */
+struct G(gemm_operands_) { struct mma_wide_a a[GEMM_TILES_T]; struct mma_wide_b b[GEMM_TILES_R]; };
+/* A wave's operands of MMA_WIDE_COLS columns (from piece `piece` on) from its rows of x and of weights. */
 DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const uint8_t *w, const uint32_t piece)
 {
-    UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
-    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
+    UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_wide_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_wide_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
 }
 /* One step of 64 columns.  weight_digits: planes of the weights.
  * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
 DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
 {
     struct G(gemm_operands_) o[2];
-    const uint32_t n_loads = 4 * weight_digits;
+    const uint32_t n_loads = GEMM_STEP_COLS / MMA_WIDE_COLS * weight_digits;
     x += wave_id() / GEMM_ROW_WAVES * (GEMM_TILES_T * 16 * GEMM_ROW_LDS);
     w += wave_id() % GEMM_ROW_WAVES * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
     UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
         const uint32_t plane = n % weight_digits, m = n - GEMM_AHEAD;
-        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), n / weight_digits * 2);
+        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), n / weight_digits * (2 * MMA_WIDE));
         if (n < GEMM_AHEAD) continue;
         UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
             UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
-                if (bf16) mma_bf16(&y->acc[t][r], &o[m % 2].a[t], &o[m % 2].b[r]);
-                else mma_f16(&y->acc[t][r], &o[m % 2].a[t], &o[m % 2].b[r]);
+                if (bf16) mma_wide_bf16(&y->acc[t][r], &o[m % 2].a[t], &o[m % 2].b[r]);
+                else mma_wide_f16(&y->acc[t][r], &o[m % 2].a[t], &o[m % 2].b[r]);
                 mma_pin(&y->acc[t][r]);
             }
     }

@@ -40,6 +40,16 @@ STATIC_ASSERT(WAVE == 32, "WMMA and mma.sync are spread over 32 lanes");
 struct mma_acc { float x[MMA_ACC]; };
 struct mma_a   { uint32_t x[MMA_WORDS]; };
 struct mma_b   { uint32_t x[MMA_WORDS]; };
+/* Operands of MMA_WIDE_COLS columns of k, as many as a lane reads 16 bytes at a time: 32 on gfx942, for two products, 16 elsewhere.  Which columns the
+ * first product takes is the same for A and B, and not said: both are loaded by mma_load_wide_*(). */
+#ifdef MMA_MFMA
+enum { MMA_WIDE = 2 };
+#else
+enum { MMA_WIDE = 1 };
+#endif
+enum { MMA_WIDE_COLS = 16 * MMA_WIDE };
+struct mma_wide_a { struct mma_a k[MMA_WIDE]; };
+struct mma_wide_b { struct mma_b k[MMA_WIDE]; };
 
 DEVICE void mma_zero(struct mma_acc *c)
 {
@@ -157,6 +167,46 @@ DEVICE void mma_load_b(struct mma_b *f, const uint8_t *tile, const uint32_t stri
 DEVICE void mma_load_a_swizzled(struct mma_a *f, const uint8_t *tile, const uint32_t piece) { mma_rows_a(f, tile, SWIZZLED_ROW_BYTES, piece, 1); }
 DEVICE void mma_load_b_swizzled(struct mma_b *f, const uint8_t *tile, const uint32_t piece) { mma_rows_b(f, tile, SWIZZLED_ROW_BYTES, piece, 1); }
 
+/* The same for wide operands; piece: the first of the 2 MMA_WIDE that hold these columns, a multiple of that.  On gfx942 lane l has columns
+ * 8 (l / 16) .. + 7: the first four go to the first product, and no two lanes that read at once want the same banks. */
+#if defined(MMA_MFMA)
+DEVICE void mma_rows_wide(uint32_t first[2], uint32_t second[2], const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    const u32x4 v = *(const u32x4 *)(const void *)(tile + lds_piece(lane_id() % 16, stride, piece ^ lane_id() / 16, swizzle));
+    first[0] = v.x;
+    first[1] = v.y;
+    second[0] = v.z;
+    second[1] = v.w;
+}
+DEVICE void mma_rows_wide_a(struct mma_wide_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    mma_rows_wide(f->k[0].x, f->k[1].x, tile, stride, piece, swizzle);
+}
+DEVICE void mma_rows_wide_b(struct mma_wide_b *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    mma_rows_wide(f->k[0].x, f->k[1].x, tile, stride, piece, swizzle);
+}
+#else
+DEVICE void mma_rows_wide_a(struct mma_wide_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    mma_rows_a(&f->k[0], tile, stride, piece, swizzle);
+}
+DEVICE void mma_rows_wide_b(struct mma_wide_b *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    mma_rows_b(&f->k[0], tile, stride, piece, swizzle);
+}
+#endif
+DEVICE void mma_load_wide_a(struct mma_wide_a *f, const uint8_t *tile, const uint32_t stride) { mma_rows_wide_a(f, tile, stride, 0, 0); }
+DEVICE void mma_load_wide_b(struct mma_wide_b *f, const uint8_t *tile, const uint32_t stride) { mma_rows_wide_b(f, tile, stride, 0, 0); }
+DEVICE void mma_load_wide_a_swizzled(struct mma_wide_a *f, const uint8_t *tile, const uint32_t piece)
+{
+    mma_rows_wide_a(f, tile, SWIZZLED_ROW_BYTES, piece, 1);
+}
+DEVICE void mma_load_wide_b_swizzled(struct mma_wide_b *f, const uint8_t *tile, const uint32_t piece)
+{
+    mma_rows_wide_b(f, tile, SWIZZLED_ROW_BYTES, piece, 1);
+}
+
 /* ---- the product ---- */
 #if defined(MMA_HOST)
 /* Element k of row (or column) `index` of operand A (0) or B (1), from the registers of all lanes; half: which of two equal copies. */
@@ -221,6 +271,15 @@ DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_
     *c = __builtin_bit_cast(struct mma_acc, d);
 }
 #endif
+
+DEVICE void mma_wide_f16(struct mma_acc *c, const struct mma_wide_a *a, const struct mma_wide_b *b)
+{
+    for (uint32_t n = 0; n < MMA_WIDE; n++) mma_f16(c, &a->k[n], &b->k[n]);
+}
+DEVICE void mma_wide_bf16(struct mma_acc *c, const struct mma_wide_a *a, const struct mma_wide_b *b)
+{
+    for (uint32_t n = 0; n < MMA_WIDE; n++) mma_bf16(c, &a->k[n], &b->k[n]);
+}
 
 /* ---- products of four waves at once, straight from LDS ---- */
 /* sm_90a, wgmma m64n128k16 (PTX ISA "Asynchronous warpgroup level matrix instructions"): waves 4n .. 4n + 3 of a group multiply 64 rows of A by 128 of B;

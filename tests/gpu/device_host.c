@@ -136,6 +136,8 @@ static const struct small_test mma_tests[] = {
     { "mma_chain_f16", 1, 32, 4096, 3, 256, 2e-2 },
     { "mma_reduce",    1, 32, 4096, 4, 256, 1e-4 },
     { "mma_swizzled",  1, 32, 4096, 5, 256, 1e-4 },
+    { "mma_wide_rows", 1, 32, 4096, 0, 256, 1e-5 },
+    { "mma_wide_swizzled", 1, 32, 4096, 2, 256, 1e-5 },
 };
 
 static uint16_t bits16(float x, int bf16)        /* of values that are exact in both */

@@ -118,3 +118,45 @@ KERNEL(WAVE, 1) mma_swizzled(const struct forge_kernel_args a)
     }
     tile_to_arena(a, &d);
 }
+/* D = A B by wide operands: A in each 16 columns, B in the last ones, zeros in the others. */
+KERNEL(WAVE, 1) mma_wide_rows(const struct forge_kernel_args a)
+{
+    enum { PIECES = 2 * MMA_WIDE, STRIDE = PIECES * 16 + 16 };
+    struct mma_acc d;
+    struct mma_wide_a fa;
+    struct mma_wide_b fb;
+    pdl_launch();
+    pdl_wait();
+    mma_zero(&d);
+    for (uint32_t n = lane_id(); n < 16 * PIECES; n += WAVE) {
+        const uint32_t row = n / PIECES, piece = n % PIECES;
+        copy16_async(lds() + row * STRIDE + piece * 16, WEIGHT(0) + row * 32 + piece % 2 * 16, 1);
+        copy16_async(lds() + 2048 + row * STRIDE + piece * 16, WEIGHT(1) + row * 32 + piece % 2 * 16, piece / 2 == MMA_WIDE - 1);
+    }
+    wait_for_tiles();
+    mma_load_wide_a(&fa, lds(), STRIDE);
+    mma_load_wide_b(&fb, lds() + 2048, STRIDE);
+    mma_wide_f16(&d, &fa, &fb);
+    tile_to_arena(a, &d);
+}
+/* D = A B in bf16 by wide operands in swizzled rows: A in each 16 of 64 columns, B in the second, zeros in the others. */
+KERNEL(WAVE, 1) mma_wide_swizzled(const struct forge_kernel_args a)
+{
+    struct mma_acc d;
+    struct mma_wide_a fa;
+    struct mma_wide_b fb;
+    pdl_launch();
+    pdl_wait();
+    mma_zero(&d);
+    for (uint32_t n = lane_id(); n < 16 * 8; n += WAVE) {
+        copy16_async(lds() + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(0) + n / 8 * 32 + n % 2 * 16, 1);
+        copy16_async(lds() + 2048 + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(1) + n / 8 * 32 + n % 2 * 16, n % 8 / 2 == 1);
+    }
+    wait_for_tiles();
+    for (uint32_t piece = 0; piece < 8; piece += 2 * MMA_WIDE) {
+        mma_load_wide_a_swizzled(&fa, lds(), piece);
+        mma_load_wide_b_swizzled(&fb, lds() + 2048, piece);
+        mma_wide_bf16(&d, &fa, &fb);
+    }
+    tile_to_arena(a, &d);
+}

@@ -77,6 +77,8 @@ static bool check_all(const struct tiles *t, const char *what, uint32_t number)
     run_kernel(d, mma_chain_f16, t, false, false); ok &= compare("mma_chain_f16", what, number, d, twice, 2e-2);
     run_kernel(d, mma_reduce, t, false, false);    ok &= compare("mma_reduce", what, number, d, reduced, 1e-4);
     run_kernel(d, mma_swizzled, t, false, false);  ok &= compare("mma_swizzled", what, number, d, four, 1e-4);
+    run_kernel(d, mma_wide_rows, t, false, false); ok &= compare("mma_wide_rows", what, number, d, once, 1e-5);
+    run_kernel(d, mma_wide_swizzled, t, false, true); ok &= compare("mma_wide_swizzled", what, number, d, once, 1e-5);
     return ok;
 }
 int main(void)
