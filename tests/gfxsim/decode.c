@@ -796,5 +796,7 @@ bool module_decode(struct module *m)
         find_target(m, i, text);
         text += strlen(text) + 1;
     }
+    for (uint32_t k = 0; k < m->n_inst; k++)
+        for (uint32_t j = m->inst[k].target; j <= k; j++) m->inst[j].in_loop = true;
     return true;
 }

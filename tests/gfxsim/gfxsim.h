@@ -107,6 +107,7 @@ struct inst {
     const struct inst *other;                    /* VOPD: the second half; its pc is this one's */
     struct range   v_reads[MAX_RANGES], v_writes[2], s_reads[MAX_RANGES], s_writes[3];   /* n 0: end of list; vcc, exec, m0 included, implied ones too */
     bool           reads_scc, writes_scc;
+    bool           in_loop;                      /* between a branch backwards and where it goes to */
     const char    *text;                         /* as LLVM prints it, one blank between words */
 };
 
@@ -172,6 +173,7 @@ struct module {
 };
 /* NULL and a message on stderr when image is no AMD code object that can be run.  bytes 0: the ELF headers say how long it is. */
 struct module *module_load(const void *image, size_t bytes);
+uint32_t kernel_end(const struct kernel *k);     /* index behind its last instruction: forgec's kernels call nothing */
 void module_free(struct module *m);
 /* Appends the instructions of code[0 .. bytes) to the module; false and a message at an instruction LLVM does not know.  Unknown names are let through
  * with run = unknown_op, which stops the launch when one is reached. */
@@ -238,9 +240,12 @@ struct counters {                                /* summed over waves */
     uint64_t load_lines, store_lines;            /* distinct LINE_BYTES lines, summed over wave accesses */
     uint64_t unique_bytes;                       /* bytes of device memory read at least once by the launch, in lines of 64 */
     uint64_t lds_loads, lds_stores, lds_conflicts;     /* wave accesses; cycles beyond the least, 32 banks of 4 bytes */
-    uint64_t loads_in_flight_most;               /* of any wave, before a wait */
     uint64_t barriers, waves, groups;
+    uint64_t loads_in_flight_most;               /* of any wave, before a wait; this and the next are no sums */
+    uint64_t loop_loads_in_flight_most;          /* the same, before a wait in a loop */
 };
+void counters_add(struct counters *to, const struct counters *from);     /* stats.c */
+void counters_scale(struct counters *c, uint32_t to, uint32_t from);     /* sums times to / from */
 
 struct launch {
     const struct kernel *kernel;
@@ -280,7 +285,7 @@ uint64_t scalar_source_undefined(const struct wave *w, const struct operand *o);
 /* A mask in scalar registers, as wide as the wave, to a destination such as vcc or s[2:3]. */
 void mask_write(struct wave *w, const struct operand *dst, uint64_t mask, uint64_t undefined);
 uint64_t mask_source(const struct wave *w, const struct operand *src);
-void wave_wait(struct wave *w, struct waits waits);    /* s_waitcnt and its like: moves the *_done counters */
+void wave_wait(struct wave *w, struct waits waits, bool in_loop);        /* s_waitcnt and its like: moves the *_done counters */
 
 /* ---- valu.c ---- */
 /* Rows [words][lanes] of a vector source with its modifiers (neg, abs, op_sel, DPP, SDWA) applied; in the register file itself where possible, else in

@@ -389,16 +389,6 @@ static uint32_t thread_count(uint32_t n_groups)
     return least(n > 0 ? n : 1, n_groups);
 }
 
-static void add_counters(struct counters *to, const struct counters *from)
-{
-    const uint64_t most = to->loads_in_flight_most > from->loads_in_flight_most ? to->loads_in_flight_most : from->loads_in_flight_most;
-    uint64_t *a = (uint64_t *)(void *)to;
-    const uint64_t *b = (const uint64_t *)(const void *)from;
-    for (size_t i = 0; i < sizeof *to / sizeof *a; i++) a[i] += b[i];
-    to->loads_in_flight_most = most;
-}
-_Static_assert(sizeof(struct counters) % sizeof(uint64_t) == 0, "counters are 64-bit numbers and nothing else");
-
 static void run_rounds(struct worker *workers, uint32_t n_workers)
 {
     struct run *r = workers->run;
@@ -433,7 +423,7 @@ static void stop_workers(struct worker *workers, uint32_t n)
     for (uint32_t i = 0; i < r->n_slots; i++)
         if (r->slots[i].group != NULL) end_group(workers, r->slots[i].group);
     for (uint32_t i = 0; i < n; i++) {
-        add_counters(&r->launch->counters, &workers[i].counters);
+        counters_add(&r->launch->counters, &workers[i].counters);
         free_groups(workers[i].spare, r->n_waves);
     }
 }
@@ -442,24 +432,14 @@ static void stop_workers(struct worker *workers, uint32_t n)
 static bool can_be_sampled(const struct kernel *k)
 {
     const struct module *m = k->module;
-    uint32_t end = m->n_inst, matrix = 0, atomic = 0;
-    for (uint32_t i = 0; i < m->n_kernels; i++)
-        if (m->kernels[i].entry > k->entry && m->kernels[i].entry < end) end = m->kernels[i].entry;
+    const uint32_t end = kernel_end(k);
+    uint32_t matrix = 0, atomic = 0;
     for (uint32_t i = k->entry; i < end; i++) {
         if (m->inst[i].op == NULL) continue;
         matrix += m->inst[i].op->class == CLASS_MATRIX;
         atomic += m->inst[i].op->class == CLASS_ATOMIC;
     }
     return matrix > 0 && atomic == 0;
-}
-
-/* As if all groups of the grid had done what those that ran did. */
-static void scale_counters(struct counters *c, uint32_t groups, uint32_t ran)
-{
-    uint64_t *x = (uint64_t *)(void *)c;
-    const uint64_t most = c->loads_in_flight_most;
-    for (size_t i = 0; i < sizeof *c / sizeof *x; i++) x[i] = (uint64_t)((double)x[i] * groups / ran + 0.5);
-    c->loads_in_flight_most = most;
 }
 
 int launch_run(struct launch *l)
@@ -482,7 +462,7 @@ int launch_run(struct launch *l)
     stop_workers(workers, n_threads);
     order_launch_end(l);
     l->ran = n_groups;
-    if (n_groups < grid_groups) scale_counters(&l->counters, grid_groups, n_groups);
+    if (n_groups < grid_groups) counters_scale(&l->counters, grid_groups, n_groups);
     if (l->stats) stats_launch(l);
     free(workers);
     free(r.slots);

@@ -423,6 +423,15 @@ static bool read_metadata(const struct object *o, struct module *m)
     return refuse("malformed metadata");
 }
 
+uint32_t kernel_end(const struct kernel *k)
+{
+    const struct module *m = k->module;
+    uint32_t end = m->n_inst;
+    for (uint32_t i = 0; i < m->n_kernels; i++)
+        if (m->kernels[i].entry > k->entry && m->kernels[i].entry < end) end = m->kernels[i].entry;
+    return end;
+}
+
 /* ---- modules ---- */
 
 struct module *module_load(const void *image, size_t bytes)

@@ -255,8 +255,8 @@ static void run_s_trap(struct wave *w, const struct inst *i) { report(w, i, FIND
 
 /* ---- waits, barriers, messages ---- */
 
-static void run_s_waitcnt(struct wave *w, const struct inst *i) { wave_wait(w, i->waits); }
-static void run_s_wait_idle(struct wave *w, const struct inst *i) { (void)i; wave_wait(w, (struct waits){ 0, 0, 0, 0 }); }
+static void run_s_waitcnt(struct wave *w, const struct inst *i) { wave_wait(w, i->waits, i->in_loop); }
+static void run_s_wait_idle(struct wave *w, const struct inst *i) { wave_wait(w, (struct waits){ 0, 0, 0, 0 }, i->in_loop); }
 
 /* Stores to LDS that were not waited for are lds_shadow.c's matter: a finding where another wave meets one. */
 static void run_s_barrier(struct wave *w, const struct inst *i)

@@ -1,10 +1,12 @@
 /* stats.c -- counters of launches, and what else is counted with them.
  *
  * FORGE_GFXSIM_STATS=FILE: at the end of the process FILE gets one JSON object, {"kernels": [...]}: for each kernel of each chip the sum over its launches
- * (loads_in_flight_most: the most of them), how many these were, and grid, threads and dynamic LDS of the last one.
+ * (..._most: the most of them), how many these were, and grid, threads and dynamic LDS of the last one.
+ * loops: instructions between branches backwards and where these go to, as they stand in the code.
  * groups_run: fewer than groups where FORGE_GFXSIM_SAMPLE had only some run; then all counters are scaled, and unique_bytes is too large where groups share lines. */
 #include <inttypes.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,28 @@ uint32_t lines_touched(const uint64_t *address, uint64_t mask, uint32_t bytes, u
     return n;
 }
 
+/* ---- loops, as they stand in the code ---- */
+
+/* Instructions in loops of a kernel, each once: what a loop should not have, beside what it is for. */
+struct loops { uint64_t instructions, matrix, nops, acc_moves, scratch; };
+
+static struct loops loops_of(const struct kernel *k)
+{
+    const struct module *m = k->module;
+    const uint32_t end = kernel_end(k);
+    struct loops l = { 0 };
+    for (uint32_t n = k->entry; n < end; n++) {
+        const struct inst *i = &m->inst[n];
+        if (!i->in_loop) continue;
+        l.instructions++;
+        l.matrix += i->op->class == CLASS_MATRIX;
+        l.scratch += i->op->class == CLASS_SCRATCH;
+        l.nops += strcmp(i->op->name, "s_nop") == 0;
+        l.acc_moves += strncmp(i->op->name, "v_accvgpr_", 10) == 0;
+    }
+    return l;
+}
+
 /* ---- one row for each kernel ---- */
 
 struct row {
@@ -42,6 +66,7 @@ struct row {
     const char *chip;
     uint64_t    launches, ran;
     uint32_t    grid[3], threads[3], dynamic_lds, static_lds, vgprs, agprs, scratch_bytes, wave;
+    struct loops    loops;
     struct counters sum;
 };
 
@@ -89,12 +114,14 @@ static void print_row(FILE *f, const struct row *r)
     const struct { const char *name; uint64_t value; } single[] = {
         { "loaded_bytes", c->loaded_bytes }, { "stored_bytes", c->stored_bytes }, { "scalar_bytes", c->scalar_bytes }, { "load_lines", c->load_lines },
         { "store_lines", c->store_lines }, { "unique_bytes", c->unique_bytes }, { "lds_loads", c->lds_loads }, { "lds_stores", c->lds_stores },
-        { "lds_conflicts", c->lds_conflicts }, { "loads_in_flight_most", c->loads_in_flight_most }, { "barriers", c->barriers }, { "waves", c->waves },
+        { "lds_conflicts", c->lds_conflicts }, { "loads_in_flight_most", c->loads_in_flight_most }, { "loop_loads_in_flight_most", c->loop_loads_in_flight_most }, { "barriers", c->barriers }, { "waves", c->waves },
         { "groups", c->groups }, { "groups_run", r->ran },
     };
     for (size_t k = 0; k < sizeof single / sizeof *single; k++)
         fprintf(f, ",%s\"%s\": %" PRIu64, k % 6 == 0 ? "\n     " : " ", single[k].name, single[k].value);
-    fputc('}', f);
+    const struct loops *l = &r->loops;
+    fprintf(f, ",\n     \"loops\": {\"instructions\": %" PRIu64 ", \"matrix\": %" PRIu64 ", \"nops\": %" PRIu64 ", \"acc_moves\": %" PRIu64 ", \"scratch\": %" PRIu64 "}}",
+            l->instructions, l->matrix, l->nops, l->acc_moves, l->scratch);
 }
 
 static void write_file(void)
@@ -123,22 +150,28 @@ static struct row *row_of(const struct launch *l)
     struct row *r = calloc(1, sizeof *r);
     if (r == NULL || (r->name = strdup(l->kernel->name)) == NULL) abort();       /* the module may be unloaded before the end */
     r->chip = l->chip->name;
+    r->loops = loops_of(l->kernel);
     if (rows == NULL) atexit(write_file);
     *end = r;
     end = &r->next;
     return r;
 }
 
-static void add(struct counters *to, const struct counters *from)
+_Static_assert(sizeof(struct counters) % sizeof(uint64_t) == 0, "counters are 64-bit numbers and nothing else");
+enum { N_SUMS = offsetof(struct counters, loads_in_flight_most) / sizeof(uint64_t), N_NUMBERS = sizeof(struct counters) / sizeof(uint64_t) };
+
+void counters_add(struct counters *to, const struct counters *from)
 {
-    _Static_assert(sizeof *to % sizeof(uint64_t) == 0, "nothing but numbers of 64 bits");
-    const uint64_t most = to->loads_in_flight_most > from->loads_in_flight_most ? to->loads_in_flight_most : from->loads_in_flight_most;
-    uint64_t a[sizeof *to / 8], b[sizeof *to / 8];
-    memcpy(a, to, sizeof *to);
-    memcpy(b, from, sizeof *from);
-    for (size_t k = 0; k < sizeof *to / 8; k++) a[k] += b[k];
-    memcpy(to, a, sizeof *to);
-    to->loads_in_flight_most = most;
+    uint64_t *a = (uint64_t *)(void *)to;
+    const uint64_t *b = (const uint64_t *)(const void *)from;
+    for (size_t k = 0; k < N_SUMS; k++) a[k] += b[k];
+    for (size_t k = N_SUMS; k < N_NUMBERS; k++) a[k] = a[k] > b[k] ? a[k] : b[k];
+}
+
+void counters_scale(struct counters *c, uint32_t to, uint32_t from)
+{
+    uint64_t *a = (uint64_t *)(void *)c;
+    for (size_t k = 0; k < N_SUMS; k++) a[k] = (uint64_t)((double)a[k] * to / from + 0.5);
 }
 
 void stats_launch(const struct launch *l)
@@ -151,6 +184,6 @@ void stats_launch(const struct launch *l)
     memcpy(r->grid, l->grid, sizeof r->grid);
     memcpy(r->threads, l->threads, sizeof r->threads);
     r->dynamic_lds = l->dynamic_lds, r->static_lds = k->lds_bytes, r->vgprs = k->vgprs, r->agprs = k->agprs, r->scratch_bytes = k->scratch_bytes, r->wave = k->wave;
-    add(&r->sum, &l->counters);
+    counters_add(&r->sum, &l->counters);
     pthread_mutex_unlock(&lock);
 }

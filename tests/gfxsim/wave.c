@@ -140,10 +140,12 @@ static void wait_for(uint32_t *done, uint32_t started, uint8_t left)
 
 /* lgkm_started counts what returns in order (LDS, flat).  Scalar loads share its counter, but come back in any order: of n that may still be out,
  * all can be LDS accesses, so `started - n` holds for these whatever the scalar loads do, and only 0 says something of scalar loads. */
-void wave_wait(struct wave *w, struct waits waits)
+void wave_wait(struct wave *w, struct waits waits, bool in_loop)
 {
-    uint64_t *most = &w->group->counters->loads_in_flight_most;
-    if (w->vm_started - w->vm_done > *most) *most = w->vm_started - w->vm_done;
+    struct counters *c = w->group->counters;
+    const uint32_t in_flight = w->vm_started - w->vm_done;
+    if (in_flight > c->loads_in_flight_most) c->loads_in_flight_most = in_flight;
+    if (in_loop && in_flight > c->loop_loads_in_flight_most) c->loop_loads_in_flight_most = in_flight;
     wait_for(&w->vm_done, w->vm_started, waits.vm);
     wait_for(&w->vs_done, w->vs_started, waits.vs);
     wait_for(&w->lgkm_done, w->lgkm_started, waits.lgkm);
