@@ -769,6 +769,60 @@ static void find_target(const struct module *m, struct inst *i, const char *text
     if (at >= 0 && at < m->code_bytes) i->target = m->inst_at[at / 4];
 }
 
+/* ---- loops ---- */
+
+static bool falls_through(const struct inst *i) { return strcmp(i->op->name, "s_branch") != 0 && strcmp(i->op->name, "s_endpgm") != 0; }
+
+/* What mark_loop() needs: branches by where they go to, and for each instruction the last branch from whose target it was reached, and which it reached. */
+struct loop_marks { uint32_t *from, *next, *found, *after, *before; };
+
+static void reach(uint32_t k, uint32_t *seen, uint32_t branch, uint32_t *found, uint32_t *n)
+{
+    if (seen[k] == branch) return;
+    seen[k] = branch;
+    found[(*n)++] = k;
+}
+
+/* Every cycle has a branch backwards; what lies on one with it is reached from its target and reaches it. */
+static void mark_loop(struct module *m, uint32_t branch, const struct loop_marks *l)
+{
+    uint32_t n = 0;
+    reach(m->inst[branch].target, l->after, branch, l->found, &n);
+    for (uint32_t done = 0; done < n; done++) {
+        const struct inst *i = &m->inst[l->found[done]];
+        if (i->target != UINT32_MAX) reach(i->target, l->after, branch, l->found, &n);
+        if (falls_through(i) && l->found[done] + 1 < m->n_inst) reach(l->found[done] + 1, l->after, branch, l->found, &n);
+    }
+    if (l->after[branch] != branch) return;      /* it returns from a block that clang put at the end */
+    n = 0;
+    reach(branch, l->before, branch, l->found, &n);
+    for (uint32_t done = 0; done < n; done++) {
+        const uint32_t k = l->found[done];
+        m->inst[k].in_loop |= l->after[k] == branch;
+        if (k > 0 && falls_through(&m->inst[k - 1])) reach(k - 1, l->before, branch, l->found, &n);
+        for (uint32_t source = l->from[k]; source != UINT32_MAX; source = l->next[source]) reach(source, l->before, branch, l->found, &n);
+    }
+}
+
+static bool mark_loops(struct module *m)
+{
+    const size_t n = m->n_inst;
+    uint32_t *all = malloc((5 * n + 1) * sizeof *all);
+    const struct loop_marks l = { all, all + n, all + 2 * n, all + 3 * n, all + 4 * n };
+    if (!all) return false;
+    memset(all, 0xff, 5 * n * sizeof *all);
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t target = m->inst[k].target;
+        if (target == UINT32_MAX) continue;
+        l.next[k] = l.from[target];
+        l.from[target] = k;
+    }
+    for (uint32_t k = 0; k < n; k++)
+        if (m->inst[k].target <= k) mark_loop(m, k, &l);
+    free(all);
+    return true;
+}
+
 /* m->inst[0] and the texts are the first of two blocks; module_free releases them by m->inst and m->inst[0].text. */
 bool module_decode(struct module *m)
 {
@@ -796,7 +850,5 @@ bool module_decode(struct module *m)
         find_target(m, i, text);
         text += strlen(text) + 1;
     }
-    for (uint32_t k = 0; k < m->n_inst; k++)
-        for (uint32_t j = m->inst[k].target; j <= k; j++) m->inst[j].in_loop = true;
-    return true;
+    return mark_loops(m);
 }

@@ -107,7 +107,7 @@ struct inst {
     const struct inst *other;                    /* VOPD: the second half; its pc is this one's */
     struct range   v_reads[MAX_RANGES], v_writes[2], s_reads[MAX_RANGES], s_writes[3];   /* n 0: end of list; vcc, exec, m0 included, implied ones too */
     bool           reads_scc, writes_scc;
-    bool           in_loop;                      /* between a branch backwards and where it goes to */
+    bool           in_loop;                      /* can be executed again without leaving the kernel */
     const char    *text;                         /* as LLVM prints it, one blank between words */
 };
 

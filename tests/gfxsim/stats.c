@@ -2,7 +2,7 @@
  *
  * FORGE_GFXSIM_STATS=FILE: at the end of the process FILE gets one JSON object, {"kernels": [...]}: for each kernel of each chip the sum over its launches
  * (..._most: the most of them), how many these were, and grid, threads and dynamic LDS of the last one.
- * loops: instructions between branches backwards and where these go to, as they stand in the code.
+ * loops: instructions of loops as they stand in the code, each once.
  * groups_run: fewer than groups where FORGE_GFXSIM_SAMPLE had only some run; then all counters are scaled, and unique_bytes is too large where groups share lines. */
 #include <inttypes.h>
 #include <pthread.h>
