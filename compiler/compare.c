@@ -3,6 +3,7 @@
 #include "counters.h"
 #include "emit_gpu_kernel.h"
 #include "emit_kernel.h"
+#include "least_times.h"
 #include "pairs.h"
 #include "program.h"
 #include "reference.h"
@@ -27,11 +28,13 @@ struct candidate {
     uint32_t    n_decode, n_prefill;
     double      decode_median, prefill_median, share_median, bandwidth_median;
     struct pairs decode_pairs, prefill_pairs;     /* with the first candidate */
-    struct counters counters;     /* simulated: of all decoded tokens */
+    struct counters counters[2];  /* simulated: of the prompt, of all decoded tokens */
+    const struct gpu_kernels *gpu;/* simulated */
     double      max_abs, max_abs_relative;        /* logits against the first candidate's, prompt and one-token kernels */
 };
 
-struct setup { const struct model *model; struct runner runner; const struct profile *profile; uint32_t n_prompt, n_gen, rounds, n_threads, n_tokens; double min_time; };
+struct setup { const struct model *model; struct runner runner; const struct profile *profile; uint32_t n_prompt, n_gen, rounds, n_threads; double min_time;
+               uint32_t n_tokens[2]; /* of logits: through prompt kernels, through one-token kernels */ };
 
 /* ---- what the plan tells: launches, and values between kernels ---- */
 
@@ -79,6 +82,7 @@ static void count_launches(struct arena *a, struct candidate *c, const struct pl
         const struct gpu_kernels *k = emit_gpu_kernels(a, p);
         c->launches = k->n_decode + 1;
         c->launches_prefill = k->n_prefill;
+        c->gpu = k;
         return;
     }
     struct text unread = { .arena = a };
@@ -237,21 +241,28 @@ static void print_json(struct arena *a, const struct compare_options *o, const s
 /* What kernels read by the plan: weights as packed, the KV cache of the tokens before, values of other kernels (half of those bytes are written). */
 static double planned_reads(const struct setup *s, const struct candidate *c)
 {
-    const double past = (s->n_tokens - 1) / 2.0, kv = (double)c->kv_per_token * past;
+    const double past = (s->n_tokens[1] - 1) / 2.0, kv = (double)c->kv_per_token * past;
     return (double)c->weight_bytes + kv + ((double)c->value_bytes + (double)c->score_bytes * (past + 1)) / 2;
 }
 
-static void print_simulated(const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
+static const char *const run_name[2] = { "prompt", "decode" };
+
+static struct step_times times_of(struct arena *a, const struct setup *s, const struct candidate *c, uint32_t run)
 {
-    printf("%s on %s, in the simulator: %u tokens decoded, numbers of one token\n", o->build.model_path, s->runner.target, s->n_tokens);
+    return least_times(a, s->profile, &c->counters[run], run == 0 ? 1 : s->n_tokens[1]);
+}
+
+static void print_sums(const struct setup *s, const struct candidate *c, uint32_t n)
+{
     printf("%-6s %9s %13s %7s %8s %8s %10s %10s %10s %9s %10s %10s %20s\n", "fuse", "launches", "instructions", "VALU", "matrix", "idle", "loads, MB", "unique, MB", "plan, MB", "lines",
            "conflicts", "in flight", "largest logit diff.");
     for (uint32_t i = 0; i < n; i++) {
-        const struct counters *k = &c[i].counters;
-        printf("%-6s %9.1f %13.0f %5.1f %% %6.1f %% %6.1f %% %10.3f %10.3f %10.3f %8.2fx %10.2f %10.0f ", c[i].name, k->launches / s->n_tokens, k->instructions / s->n_tokens,
-               100 * ratio(k->valu, k->instructions), 100 * ratio(k->matrix, k->instructions), 100 * k->idle_lanes, k->loaded_bytes / s->n_tokens * 1e-6,
-               k->unique_bytes / s->n_tokens * 1e-6, planned_reads(s, &c[i]) * 1e-6, ratio(k->line_bytes, k->loaded_bytes), ratio(k->lds_conflicts, k->lds_accesses), k->loads_in_flight);
-        if (i) printf("%20.2e\n", c[i].max_abs);
+        const struct counters *k = &c[i].counters[1];
+        const double tokens = s->n_tokens[1];
+        printf("%-6s %9.1f %13.0f %5.1f %% %6.1f %% %6.1f %% %10.3f %10.3f %10.3f %8.2fx %10.2f %10.0f ", c[i].name, k->launches / tokens, k->instructions / tokens,
+               100 * ratio(k->valu, k->instructions), 100 * ratio(k->matrix, k->instructions), 100 * k->idle_lanes, k->loaded_bytes / tokens * 1e-6,
+               k->unique_bytes / tokens * 1e-6, planned_reads(s, &c[i]) * 1e-6, ratio(k->line_bytes, k->loaded_bytes), ratio(k->lds_conflicts, k->lds_accesses), k->loads_in_flight);
+        if (i && !s->runner.sample) printf("%20.2e\n", c[i].max_abs);
         else printf("%20s\n", "-");
     }
     printf("instructions: of waves.  idle: lanes switched off in vector instructions.  loads: by lanes; unique: lines of 64 bytes that a launch reads at least once;\n"
@@ -259,27 +270,58 @@ static void print_simulated(const struct compare_options *o, const struct setup 
            "bank conflicts add to an access.  in flight: most loads of a wave before a wait.  Nothing here is a time.\n");
 }
 
-static void print_simulated_json(const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
+/* True when the target has the rates that they take. */
+static bool print_least_times(struct arena *a, const struct setup *s, const struct candidate *c)
+{
+    for (uint32_t run = 0; run < 2; run++) {
+        const struct step_times t = times_of(a, s, c, run);
+        if (t.missing) { warn("%s: no %s, so there are no least times; see docs/target.md", s->profile->path, t.missing); return false; }
+        const char *sample = run == 0 && s->runner.sample ? arena_printf(a, ", of a sample of %u groups", s->runner.sample) : "";
+        least_times_print(run == 0 ? arena_printf(a, "fuse %s, a prompt of %u tokens%s", c->name, s->n_tokens[0], sample)
+                                   : arena_printf(a, "fuse %s, a decoded token, the mean of %u", c->name, s->n_tokens[1]), &t);
+    }
+    return true;
+}
+
+static void print_simulated(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
+{
+    printf("%s on %s, in the simulator: %u tokens decoded, numbers of one token%s\n", o->build.model_path, s->runner.target, s->n_tokens[1],
+           s->runner.sample ? "; a sample of the prompt's groups, logits not compared" : "");
+    print_sums(s, c, n);
+    bool explain = true;
+    for (uint32_t i = 0; explain && i < n; i++) explain = print_least_times(a, s, &c[i]);
+    if (explain) least_times_explain(s->profile);
+}
+
+static void print_simulated_json(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
 {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "model", o->build.model_path);
     cJSON_AddStringToObject(root, "target", s->runner.target);
     cJSON_AddBoolToObject(root, "simulated", true);
-    cJSON_AddNumberToObject(root, "n_tokens", s->n_tokens);
+    cJSON_AddNumberToObject(root, "n_tokens", s->n_tokens[1]);
+    cJSON_AddNumberToObject(root, "n_prompt", s->n_tokens[0]);
+    cJSON_AddNumberToObject(root, "sample", s->runner.sample);
     cJSON *list = cJSON_AddArrayToObject(root, "levels");
     for (uint32_t i = 0; i < n; i++) {
-        const struct counters *k = &c[i].counters;
+        const struct counters *k = &c[i].counters[1];
         const struct { const char *key; double value; } rows[] = {
             { "launches", k->launches }, { "instructions", k->instructions }, { "instructions_valu", k->valu }, { "instructions_matrix", k->matrix }, { "loaded_bytes", k->loaded_bytes },
             { "stored_bytes", k->stored_bytes }, { "unique_bytes", k->unique_bytes }, { "line_bytes", k->line_bytes }, { "lds_accesses", k->lds_accesses }, { "lds_conflicts", k->lds_conflicts },
         };
         cJSON *row = cJSON_CreateObject();
         cJSON_AddStringToObject(row, "fuse", c[i].name);
-        for (size_t j = 0; j < COUNT_OF(rows); j++) cJSON_AddNumberToObject(row, rows[j].key, rows[j].value / s->n_tokens);
+        for (size_t j = 0; j < COUNT_OF(rows); j++) cJSON_AddNumberToObject(row, rows[j].key, rows[j].value / s->n_tokens[1]);
         cJSON_AddNumberToObject(row, "planned_bytes", planned_reads(s, &c[i]));
         cJSON_AddNumberToObject(row, "idle_lanes", k->idle_lanes);
         cJSON_AddNumberToObject(row, "loads_in_flight_most", k->loads_in_flight);
-        cJSON_AddNumberToObject(row, "logits_max_abs", c[i].max_abs);
+        if (!s->runner.sample) cJSON_AddNumberToObject(row, "logits_max_abs", c[i].max_abs);
+        for (uint32_t run = 0; run < 2; run++) {
+            const struct step_times t = times_of(a, s, &c[i], run);
+            if (t.missing) warn("%s: no %s, so there are no least times; see docs/target.md", s->profile->path, t.missing);
+            else least_times_json(row, run_name[run], &t);
+            if (t.missing) break;
+        }
         cJSON_AddItemToArray(list, row);
     }
     print_tree(root);
@@ -287,23 +329,42 @@ static void print_simulated_json(const struct compare_options *o, const struct s
 
 /* ---- all of it ---- */
 
-/* Prompt kernels, then one-token kernels.  counters_path: where the simulator counts the latter; or NULL. */
-static const float *logits_of(struct arena *a, const struct setup *s, struct candidate *c, const int32_t *tokens, bool decode, const char *counters_path)
+/* Of kernels that only a sample of the groups ran of: a launch reads all of its weights. */
+static void complete_sample(const struct candidate *c, struct counters *counted)
+{
+    const struct gpu_kernels *gpu = c->gpu;
+    for (uint32_t i = 0; i < counted->n_kernels; i++) {
+        struct kernel_counters *k = &counted->kernels[i];
+        double weights = 0, launches = 0;
+        for (uint32_t j = 0; k->sampled && j < gpu->n_prefill; j++) {
+            if (strcmp(gpu->kernels[gpu->prefill[j].kernel].name, k->name)) continue;
+            weights += (double)gpu->prefill[j].weight_bytes;
+            launches++;
+        }
+        if (launches > 0 && weights / launches * k->launches > k->unique_bytes) k->unique_bytes = weights / launches * k->launches;
+    }
+}
+
+/* Prompt kernels, or one-token kernels.  counters_path: where the simulator counts; or NULL. */
+static const float *logits_of(struct arena *a, const struct setup *s, struct candidate *c, const int32_t *tokens, uint32_t run, const char *counters_path)
 {
     static const char *const through_decode[] = { "-ub", "0", NULL };
     struct runner runner = s->runner;
-    if (decode) runner.counters = counters_path;
-    const float *logits = program_logits(a, &runner, c->path, tokens, s->n_tokens, s->model->n_vocab, decode ? through_decode : NULL);
-    if (runner.counters) c->counters = counters_read(a, counters_path);
+    runner.counters = counters_path;
+    const float *logits = program_logits(a, &runner, c->path, tokens, s->n_tokens[run], s->model->n_vocab, run == 1 ? through_decode : NULL);
+    if (!counters_path) return logits;
+    c->counters[run] = counters_read(a, counters_path);
+    complete_sample(c, &c->counters[run]);
     return logits;
 }
 
 static void compare_logits(struct arena *a, const struct setup *s, struct candidate *c, const int32_t *tokens, const float *first[2], const char *counters_path)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        const float *logits = logits_of(a, s, c, tokens, i == 1, counters_path);
+        const float *logits = logits_of(a, s, c, tokens, i, counters_path);
+        if (s->runner.sample) continue;
         if (!first[i]) first[i] = logits;
-        const struct logits_difference d = logits_compare(a, first[i], logits, s->n_tokens, s->model->n_vocab);
+        const struct logits_difference d = logits_compare(a, first[i], logits, s->n_tokens[i], s->model->n_vocab);
         if (d.max_abs >= c->max_abs) {
             c->max_abs = d.max_abs;
             c->max_abs_relative = d.largest > 0 ? d.max_abs / d.largest : 0;
@@ -318,15 +379,17 @@ static struct setup prepare(struct arena *a, const struct compare_options *o)
     struct setup s = { .model = build_model(a, b, gguf_open(a, b->model_path, false)), .n_threads = o->n_threads,
                        .rounds = o->rounds ? o->rounds : ROUNDS, .min_time = o->min_time > 0 ? o->min_time : MIN_TIME };
     const uint32_t n_ctx = plan_context(s.model, &b->plan);
-    s.n_prompt = o->n_prompt ? o->n_prompt : n_ctx < 128 ? n_ctx : 128;
-    s.n_gen = o->n_gen ? o->n_gen : n_ctx < 64 ? n_ctx : 64;
-    const uint32_t usual = o->simulate ? SIMULATED_TOKENS : LOGIT_TOKENS;
-    s.n_tokens = n_ctx < usual ? n_ctx : usual;
+    const uint32_t usual[2] = { o->simulate ? SIMULATED_TOKENS : 128, o->sample ? 1 : o->simulate ? SIMULATED_TOKENS : 64 };
+    s.n_prompt = o->n_prompt ? o->n_prompt : n_ctx < usual[0] ? n_ctx : usual[0];
+    s.n_gen = o->n_gen ? o->n_gen : n_ctx < usual[1] ? n_ctx : usual[1];
+    s.n_tokens[0] = o->simulate ? s.n_prompt : n_ctx < LOGIT_TOKENS ? n_ctx : LOGIT_TOKENS;
+    s.n_tokens[1] = o->simulate ? s.n_gen : s.n_tokens[0];
     if (s.n_prompt > n_ctx || s.n_gen > n_ctx) die("-p %u and -n %u: the context holds %u; give fewer, or a larger --ctx", s.n_prompt, s.n_gen, n_ctx);
     if (s.rounds > MAX_ROUNDS) die("-r %u: at most %d rounds", s.rounds, MAX_ROUNDS);
     if (b->n_targets > 1) die("compare takes one target; a program of several runs only the best of them");
     s.profile = profile_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir);
     s.runner = o->simulate ? runner_simulate(a, s.profile) : runner_find(a, s.profile, false);
+    s.runner.sample = o->sample;
     return s;
 }
 
@@ -353,7 +416,7 @@ int compare(struct arena *a, const struct compare_options *o)
     static struct candidate candidates[COUNT_OF(o->levels)];
     const uint32_t n = o->n_levels ? o->n_levels : (uint32_t)COUNT_OF(o->levels);
     struct workplace *w = workplace_open(a);
-    const int32_t *tokens = tokens_random(a, s.n_tokens, s.model->n_vocab, 1);
+    const int32_t *tokens = tokens_random(a, s.n_tokens[0] > s.n_tokens[1] ? s.n_tokens[0] : s.n_tokens[1], s.model->n_vocab, 1);
     const float *first[2] = { NULL };
     for (uint32_t i = 0; i < n; i++) {
         struct candidate *c = &candidates[i];
@@ -366,8 +429,8 @@ int compare(struct arena *a, const struct compare_options *o)
     }
     if (o->simulate) {
         workplace_close(w);
-        if (o->json) print_simulated_json(o, &s, candidates, n);
-        else print_simulated(o, &s, candidates, n);
+        if (o->json) print_simulated_json(a, o, &s, candidates, n);
+        else print_simulated(a, o, &s, candidates, n);
         return 0;
     }
     for (uint32_t round = 0; round < s.rounds; round++)          /* there and back: who comes first has no advantage in the sum */

@@ -117,9 +117,12 @@ static const char compare_usage[] =
     "                         nothing is distinguishable)\n"
     "      --min-time S       seconds that a program takes at least in a round, for each speed (default 0.5)\n"
     "      --threads N        CPU: threads the programs run with (default: theirs)\n"
-    "      --simulate         gfx1100, gfx1151, gfx942: no times, but what forgec's simulator counts while 8\n"
-    "                         tokens are decoded: instructions, bytes, coalescing, bank conflicts (without -p,\n"
-    "                         -n, -r, --min-time and --threads)\n"
+    "      --simulate         gfx1100, gfx1151, gfx942: no times, but what forgec's simulator counts while a\n"
+    "                         prompt is read and tokens are decoded: instructions, bytes, coalescing, bank\n"
+    "                         conflicts, and for each kernel the least time of each part of the chip (-p and\n"
+    "                         -n: default 8; without -r, --min-time and --threads)\n"
+    "      --sample N         with --simulate: of launches of matrix kernels only N groups run and stand for\n"
+    "                         all; for large models and prompts: logits are not compared, -n is 1\n"
     "      --json             the table as JSON\n"
     "  -t, --target T         machine to build for and to run on (forgec targets; default: this machine)\n"
     MODEL_OPTIONS
@@ -376,8 +379,9 @@ static int command_compare(struct arena *a, int argc, char **argv)
     o.rounds = take_count(&argc, argv, "-r", 100);
     o.n_threads = take_count(&argc, argv, "--threads", 1024);
     o.min_time = take_seconds(&argc, argv, "--min-time");
-    if (o.simulate && (o.n_prompt || o.n_gen || o.rounds || o.n_threads || o.min_time > 0))
-        usage_error("-p, -n, -r, --min-time and --threads are for measured times: not with --simulate");
+    o.sample = take_count(&argc, argv, "--sample", 65536);
+    if (o.simulate && (o.rounds || o.n_threads || o.min_time > 0)) usage_error("-r, --min-time and --threads are for measured times: not with --simulate");
+    if (o.sample && !o.simulate) usage_error("--sample is for what --simulate counts");
     const char *levels = take_value(&argc, argv, "--fuse");
     for (const char *p = levels; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
         if (o.n_levels == COUNT_OF(o.levels)) usage_error("--fuse: at most %zu levels", COUNT_OF(o.levels));

@@ -36,6 +36,9 @@ static const struct unit unit_units[] = { { "CU", 1 }, { "SM", 1 }, { NULL, 0 } 
 static const struct unit simd_units[] = { { "SIMD", 1 }, { NULL, 0 } };
 static const struct unit wave_units[] = { { "waves", 1 }, { NULL, 0 } };
 static const struct unit register_units[] = { { "registers", 1 }, { NULL, 0 } };
+static const struct unit clock_units[] = { { "GHz", 1 }, { "MHz", 1e-3 }, { NULL, 0 } };
+static const struct unit issue_units[] = { { "issues", 1 }, { NULL, 0 } };
+static const struct unit flop_units[] = { { "FLOP", 1 }, { NULL, 0 } };
 static const struct unit bandwidth_units[] = { { "GB/s", 1 }, { "MB/s", 1e-3 }, { "TB/s", 1e3 }, { NULL, 0 } };
 
 /* {value: 25, unit: GB/s, source: "..."} in the first unit of the list. */
@@ -291,6 +294,48 @@ static void apply_registers(struct arena *a, struct profile *p, const struct yam
     if ((v = yaml_get(y, "most")))    p->vgprs_most = whole(a, v, register_units, 32, 65536);
 }
 
+const char *const matrix_format_name[N_MATRIX_FORMATS] = { "f16", "f8", "f32", "i8", "i4" };
+
+/* In the order of missing rates; those of matrices besides. */
+static const struct rate_key { const char *name; size_t offset; const struct unit *units; } rate_keys[] = {
+#define RATE(name, member, units) { #name, offsetof(struct profile, rates.member), units }
+    RATE(clock, clock_ghz, clock_units),         RATE(vector, vector, wave_units), RATE(transcendental, transcendental, issue_units),
+    RATE(multiply, multiply, issue_units),       RATE(f64, f64, issue_units),      RATE(lds, lds_bytes, byte_units),
+    RATE(matrix_f16, matrix[MATRIX_F16], flop_units), RATE(matrix_f8, matrix[MATRIX_F8], flop_units), RATE(matrix_f32, matrix[MATRIX_F32], flop_units),
+    RATE(matrix_i8, matrix[MATRIX_I8], flop_units),   RATE(matrix_i4, matrix[MATRIX_I4], flop_units),
+#undef RATE
+};
+enum { RATES_NEEDED = 6 };                       /* a chip has not every format of matrices */
+
+static void apply_rates(struct arena *a, struct profile *p, const struct yaml *y)
+{
+    const char *keys[COUNT_OF(rate_keys) + 2];
+    for (size_t i = 0; i < COUNT_OF(rate_keys); i++) keys[i] = rate_keys[i].name;
+    keys[COUNT_OF(rate_keys)] = "transcendental_apart";
+    keys[COUNT_OF(rate_keys) + 1] = NULL;
+    if (y->kind != YAML_MAP) die_at(y->at, "expected a map");
+    yaml_only(y, keys);
+    const struct yaml *v;
+    for (size_t i = 0; i < COUNT_OF(rate_keys); i++) {
+        if (!(v = yaml_get(y, rate_keys[i].name))) continue;
+        const double value = quantity(a, v, rate_keys[i].units);
+        if (!(value >= 1e-3 && value <= 1e6)) die_at(yaml_need(v, "value")->at, "%s is no sensible amount", yaml_need(v, "value")->scalar);
+        memcpy((char *)p + rate_keys[i].offset, &value, sizeof value);
+    }
+    if ((v = yaml_get(y, "transcendental_apart"))) p->rates.transcendental_apart = yaml_bool(v);
+}
+
+const char *profile_missing_rate(const struct profile *p)
+{
+    static const char *const missing[RATES_NEEDED] = { "rates: clock", "rates: vector", "rates: transcendental", "rates: multiply", "rates: f64", "rates: lds" };
+    for (size_t i = 0; i < RATES_NEEDED; i++) {
+        double value;
+        memcpy(&value, (const char *)p + rate_keys[i].offset, sizeof value);
+        if (value == 0) return missing[i];
+    }
+    return p->bandwidth_gb_s == 0 ? "bandwidth" : p->launch_us == 0 ? "launch" : NULL;
+}
+
 static void apply_instructions(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const keys[] = { "dot", "matrix", NULL };
@@ -320,7 +365,7 @@ static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
 static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const keys[] = { COMMON_KEYS, "api", "arch", "wave", "compute_units", "simds", "waves", "registers", "lds", "memory",
-                                        "bandwidth_peak", "launch", "activation_digits", "load_hint", "dependent_launch", "cluster", "graph", "instructions", "mma", NULL };
+                                        "bandwidth_peak", "launch", "activation_digits", "load_hint", "dependent_launch", "cluster", "graph", "instructions", "rates", "mma", NULL };
     static const char *const apis[] = { "hip", "cuda", "host", NULL }, *const hints[] = { "plain", "stream", NULL };
     static const char *const layouts[] = { "nv", "wmma", "mfma", NULL };
     yaml_only(y, keys);
@@ -349,6 +394,7 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
     if ((v = yaml_get(y, "cluster")))           p->cluster = yaml_bool(v);
     if ((v = yaml_get(y, "graph")))             p->graph = yaml_bool(v);
     if ((v = yaml_get(y, "instructions")))      apply_instructions(a, p, v);
+    if ((v = yaml_get(y, "rates")))             apply_rates(a, p, v);
     if ((v = yaml_get(y, "mma")))               p->mma = one_of(a, v, layouts);
     if ((v = yaml_get(y, "tiles")))             apply_gpu_tiles(p, v);
 }

@@ -5,6 +5,7 @@
 
 enum target_kind { TARGET_CPU, TARGET_GPU };
 enum { PROFILE_MAX_FLAGS = 16, PROFILE_MAX_TILES = 24 };
+enum matrix_format { MATRIX_F16 /* and bf16 */, MATRIX_F8, MATRIX_F32, MATRIX_I8, MATRIX_I4, N_MATRIX_FORMATS };        /* of what is multiplied */
 
 struct profile {
     const char      *name;            /* "x86-64-v4" */
@@ -50,6 +51,14 @@ struct profile {
     bool        cluster;              /* groups of a launch can reach each other's LDS */
     bool        graph;                /* decode is captured and replayed */
     const char *mma;                  /* api host: layout of matrix fragments: "nv", "wmma", "mfma" */
+    struct {                          /* AMD: most that a compute unit does in a clock, for least times (least_times.h) only; 0: not given */
+        double clock_ghz;
+        double vector;                /* vector instructions of waves */
+        double transcendental, multiply, f64;       /* of those instructions: issues that an f32 transcendental, a 32-bit multiplication, f64 count as */
+        bool   transcendental_apart;  /* transcendentals have a unit beside the rest of the vector ALU */
+        double matrix[N_MATRIX_FORMATS];            /* FLOP */
+        double lds_bytes;
+    } rates;
     const char *dot[PROFILE_MAX_FLAGS + 1];         /* NULL-terminated: the instructions that integer products must show in the */
     const char *matrix[PROFILE_MAX_FLAGS + 1];      /* assembly, and those of prefill; any of each; tests only */
     struct {
@@ -80,6 +89,10 @@ const char *profile_host_machine(void);
 /* Can a program built for p run here?  NULL if so, else the reason ("this CPU has no avx512vnni", "no /dev/kfd: ...").  GPUs: whether the
  * driver's library and device are there; $FORGE_HIP_LIBRARY and $FORGE_CUDA_LIBRARY name another library, which then stands for the device. */
 const char *profile_unsupported_here(struct arena *a, const struct profile *p);
+/* The key of `rates` that p lacks for least times, "rates: clock", or NULL. */
+const char *profile_missing_rate(const struct profile *p);
+/* "f16", "f8", ...: as in the keys matrix_f16 and so on. */
+extern const char *const matrix_format_name[N_MATRIX_FORMATS];
 /* Why no executable can be built for p, or NULL. */
 const char *profile_no_executable(struct arena *a, const struct profile *p);
 #endif

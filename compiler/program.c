@@ -127,6 +127,7 @@ struct bytes program_run(struct arena *a, const struct runner *r, const char *pa
         argv[n++] = arena_printf(a, "FORGE_HIP_LIBRARY=%s", r->simulator);
         argv[n++] = arena_printf(a, "FORGE_GFXSIM_CHIP=%s", r->arch);
         if (r->counters) argv[n++] = arena_printf(a, "FORGE_GFXSIM_STATS=%s", r->counters);
+        argv[n++] = arena_printf(a, "FORGE_GFXSIM_SAMPLE=%u", r->sample);
     }
     argv[n++] = path;
     argv[n++] = "--target";

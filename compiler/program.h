@@ -17,6 +17,7 @@ struct runner {
     const char *sysroot;          /* for its dynamic linker, or NULL */
     const char *simulator;        /* libgfxsim.so, in the place of AMD's HIP library; or NULL */
     const char *counters;         /* simulator: file it writes its counters to, or NULL */
+    uint32_t    sample;           /* simulator: groups that run of a kernel with matrix instructions, for counters alone; 0: all */
     const char *arch;             /* simulator: the chip */
 };
 /* Dies saying what is missing when such programs can run here neither directly nor, if emulation is true, in an emulator

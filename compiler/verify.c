@@ -2,6 +2,7 @@
  * greedy decoding follow from them? */
 #include "verify.h"
 #include "bounds.h"
+#include "least_times.h"
 #include "program.h"
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -17,6 +18,7 @@ struct result {                       /* of one target */
     uint32_t n_greedy, greedy_reference;      /* generated; equal to the reference's choice */
     int32_t  greedy_broken;           /* first token that is not what the program's own logits say; -1 none */
     bool     ok;
+    struct step_times prompt, token;  /* simulated: all tokens as a prompt; the mean of them as decoded tokens */
 };
 
 static uint32_t parse_tokens(const struct bytes out, int32_t *tokens, uint32_t most)
@@ -52,10 +54,25 @@ static const float *truth_of(struct arena *a, const struct graph *g, const struc
     return logits;
 }
 
-static struct result check_target(struct arena *a, const struct graph *g, const char *program, const struct runner *runner, const struct profile *profile,
-                                  const struct plan_options *plan, const int32_t *prompt, uint32_t n_prompt, uint32_t n_greedy)
+/* Logits of n tokens, by prompt or one-token kernels; counters_path: where the simulator counts what that takes; NULL: it is not asked. */
+static const float *run_counted(struct arena *a, const struct runner *runner, const struct profile *p, const char *program, const int32_t *tokens, uint32_t n, uint32_t n_vocab,
+                                bool decode, const char *counters_path, struct step_times *times)
 {
     static const char *const through_decode[] = { "-ub", "0", NULL };
+    struct runner counting = *runner;
+    counting.counters = counters_path;
+    const float *logits = program_logits(a, &counting, program, tokens, n, n_vocab, decode ? through_decode : NULL);
+    if (!counters_path) return logits;
+    struct counters *c = arena_new(a, struct counters);
+    *c = counters_read(a, counters_path);
+    *times = least_times(a, p, c, decode ? n : 1);
+    return logits;
+}
+
+/* counters_path: of the simulator, or NULL. */
+static struct result check_target(struct arena *a, const struct graph *g, const char *program, const struct runner *runner, const struct profile *profile,
+                                  const struct plan_options *plan, const int32_t *prompt, uint32_t n_prompt, uint32_t n_greedy, const char *counters_path)
+{
     const uint32_t n_vocab = g->model->n_vocab;
     struct result r = { .target = runner->target, .place = runner->simulator ? "the simulator" : runner->emulator, .greedy_broken = -1,
                         .bound_prefill = bound_find(g->model, profile, plan, true), .bound_decode = bound_find(g->model, profile, plan, false) };
@@ -70,8 +87,8 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
             if (tokens[n_prompt + i] < 0 || (uint32_t)tokens[n_prompt + i] >= n_vocab) die("the program for %s generated token %d", runner->target, tokens[n_prompt + i]);
     }
     const uint32_t n = n_prompt + n_greedy;
-    const float *prefill = program_logits(a, runner, program, tokens, n, n_vocab, NULL);
-    const float *decode = program_logits(a, runner, program, tokens, n, n_vocab, through_decode);
+    const float *prefill = run_counted(a, runner, profile, program, tokens, n, n_vocab, false, counters_path, &r.prompt);
+    const float *decode = run_counted(a, runner, profile, program, tokens, n, n_vocab, true, counters_path, &r.token);
     const float *truth = truth_of(a, g, &r.bound_decode.rounding, tokens, n);
     const bool one_truth = r.bound_prefill.rounding.halves == r.bound_decode.rounding.halves;
     r.prefill = logits_compare(a, one_truth ? truth : truth_of(a, g, &r.bound_prefill.rounding, tokens, n), prefill, n, n_vocab);
@@ -118,6 +135,17 @@ static void print_result(const struct result *r)
     if (r->n_greedy) printf("  greedy: %u of %u tokens are the reference's choice\n", r->greedy_reference, r->n_greedy);
     if (r->greedy_broken >= 0) printf("  greedy: token %d does not follow from the program's own logits\n", r->greedy_broken);
     printf("  %s\n", r->ok ? "ok" : "FAILED");
+}
+
+static void print_least_times(struct arena *a, const struct result *r, const struct profile *p)
+{
+    if (r->prompt.missing || r->token.missing) {
+        warn("%s: no %s, so there are no least times; see docs/target.md", p->path, r->prompt.missing ? r->prompt.missing : r->token.missing);
+        return;
+    }
+    least_times_print(arena_printf(a, "%s, a prompt of %u tokens", r->target, r->prefill.n), &r->prompt);
+    least_times_print(arena_printf(a, "%s, a decoded token, the mean of %u", r->target, r->decode.n), &r->token);
+    least_times_explain(p);
 }
 
 /* bound: or NULL. */
@@ -172,6 +200,11 @@ static void print_json(const struct verify_options *o, const struct model *m, co
         json_difference(t, "prefill", &r->prefill, &r->bound_prefill);
         json_difference(t, "decode", &r->decode, &r->bound_decode);
         json_difference(t, "prefill_to_decode", &r->paths, NULL);
+        if (o->simulate && !r->prompt.missing && !r->token.missing) {
+            cJSON *times = cJSON_AddObjectToObject(t, "least_times");
+            least_times_json(times, "prompt", &r->prompt);
+            least_times_json(times, "decode", &r->token);
+        }
         cJSON_AddItemToArray(list, t);
     }
     char *text = cJSON_Print(root);
@@ -231,9 +264,11 @@ int verify(struct arena *a, const struct verify_options *o)
         printf("%s%s%s: %s, %.1f M parameters, %s\n%u random tokens (seed %llu), then %u greedy ones\n", b->model_path, b->source ? " with " : "",
                b->source ? b->source : "", m->architecture, (double)m->n_parameters * 1e-6, formats, n_prompt, (unsigned long long)o->seed, n_greedy);
     for (uint32_t i = 0; i < n; i++) {
-        results[i] = check_target(a, g, program, &runners[i], profiles[i], &b->plan, prompt, n_prompt, n_greedy);
+        const char *counters_path = o->simulate ? workplace_path(a, w, arena_printf(a, "%u-counters", i)) : NULL;
+        results[i] = check_target(a, g, program, &runners[i], profiles[i], &b->plan, prompt, n_prompt, n_greedy, counters_path);
         ok = ok && results[i].ok;
         if (!o->json) print_result(&results[i]);
+        if (o->simulate && !o->json) print_least_times(a, &results[i], profiles[i]);
     }
     workplace_close(w);
     if (o->json) print_json(o, m, formats, results, n, n_prompt, ok);

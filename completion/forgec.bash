@@ -22,7 +22,7 @@ _forgec()
                                   $(compgen -f -X '!*.yaml' -- "$cur")); return ;;
         --save-temps|--templates|--targets|--models) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         -o|--output|--clang|--source) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        --ctx|--threads|--prefix|--tokens|--seed|--min-time|--ignore-key|-j|--jobs|-p|-n|-r) return ;;
+        --ctx|--threads|--prefix|--sample|--tokens|--seed|--min-time|--ignore-key|-j|--jobs|-p|-n|-r) return ;;
     esac
     if [[ -z $command ]]; then
         COMPREPLY=($(compgen -W "build compare verify inspect targets models formats cc --help --version" -- "$cur"))
@@ -34,7 +34,7 @@ _forgec()
             build)   COMPREPLY=($(compgen -W "$make -o --emit --prefix --weights -### -q --quiet" -- "$cur")) ;;
             cc)      COMPREPLY=($(compgen -W "$make -o --emit --weights -### -q --quiet" -- "$cur")) ;;
             verify)  COMPREPLY=($(compgen -W "$make --simulate --source --tokens --seed --json" -- "$cur")) ;;
-            compare) COMPREPLY=($(compgen -W "$make --simulate -p -n -r --min-time --json" -- "$cur")) ;;
+            compare) COMPREPLY=($(compgen -W "$make --simulate --sample -p -n -r --min-time --json" -- "$cur")) ;;
             inspect) COMPREPLY=($(compgen -W "--help --json" -- "$cur")) ;;
             targets) COMPREPLY=($(compgen -W "--help --names --print --targets" -- "$cur")) ;;
             models)  COMPREPLY=($(compgen -W "--help --print --models" -- "$cur")) ;;

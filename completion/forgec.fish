@@ -34,6 +34,7 @@ complete -c forgec -n "__fish_seen_subcommand_from verify compare" -l simulate -
 complete -c forgec -n "__fish_seen_subcommand_from verify" -l source -r -d "An edited source"
 complete -c forgec -n "__fish_seen_subcommand_from verify" -l tokens -x -d "Random tokens"
 complete -c forgec -n "__fish_seen_subcommand_from verify" -l seed -x -d "Of the random tokens"
+complete -c forgec -n "__fish_seen_subcommand_from compare" -l sample -x -d "Groups that run of a launch"
 complete -c forgec -n "__fish_seen_subcommand_from compare" -s p -x -d "Prompt tokens"
 complete -c forgec -n "__fish_seen_subcommand_from compare" -s n -x -d "Generated tokens"
 complete -c forgec -n "__fish_seen_subcommand_from compare" -s r -x -d "Rounds"

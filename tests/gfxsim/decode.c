@@ -699,6 +699,7 @@ static void decode_one(struct inst *out, const char *at, const char *end, const 
     table_name(out, first, name, sizeof name);
     const struct op_info *op = op_find(name);
     if (op) out->op = op;
+    out->kind = (uint8_t)inst_kind(name);
     if (out->op->traits & TRAIT_PACKED) out->op_sel_hi = 7;
     struct parse p = { .i = out, .chip = chip, .name = name, .hex_is_int = immediate_kind(name) || is_scalar_memory(name), .failed = !op };
     if (!strcmp(name, "s_waitcnt")) parse_waitcnt(&p, at, end);

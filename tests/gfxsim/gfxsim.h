@@ -81,6 +81,10 @@ struct waits { uint8_t vm, lgkm, vs, exp; };     /* s_waitcnt*: wait until no mo
 struct range { uint16_t first; uint8_t n; };     /* registers */
 enum { MAX_RANGES = 8 };
 
+/* What the counters tell apart within a class: 32-bit multiplications, which take several issues of the vector ALU, all of f64 (its transcendentals too),
+ * moves between AccVGPRs and VGPRs, and s_nop. */
+enum inst_kind { KIND_PLAIN, KIND_MUL32, KIND_F64, KIND_ACC_MOVE, KIND_NOP, N_KINDS };
+
 struct wave;
 struct inst;
 typedef void run_fn(struct wave *w, const struct inst *i);
@@ -93,6 +97,7 @@ struct inst {
     struct operand dst[2];                       /* dst[1]: carry out, scale flag */
     struct operand src[4];                       /* in the order printed, without dst */
     uint8_t        n_dst, n_src;
+    uint8_t        kind;                         /* enum inst_kind */
     uint32_t       flags;                        /* enum inst_flag */
     uint8_t        omod;                         /* 0, 1: times 2, 2: times 4, 3: half */
     uint8_t        op_sel, op_sel_hi, neg_lo, neg_hi;   /* a bit for each of src[0..2]; op_sel bit 3: destination; op_sel_hi: default all ones for
@@ -231,15 +236,19 @@ struct group {
     struct group  *next;
 };
 
+enum matrix_format { MATRIX_F16 /* and bf16 */, MATRIX_F8, MATRIX_F32, MATRIX_I8, MATRIX_I4, N_MATRIX_FORMATS };        /* of what is multiplied */
 struct counters {                                /* summed over waves */
     uint64_t instructions[N_CLASSES];
+    uint64_t kinds[N_KINDS];                     /* of them; KIND_NOP: the wait states, s_nop 7 has eight */
+    uint64_t matrix_flop[N_MATRIX_FORMATS];      /* of WMMA and MFMA, multiplications and additions */
     uint64_t lanes_idle[N_CLASSES];              /* lanes not in exec, summed over vector instructions */
     uint64_t loaded_bytes, stored_bytes;         /* global and buffer, active lanes */
     uint64_t scalar_bytes;
     uint64_t load_accesses[5], store_accesses[5];/* wave accesses by width of a lane: 1, 2, 4, 8, 16 bytes (12 counts as 16) */
     uint64_t load_lines, store_lines;            /* distinct LINE_BYTES lines, summed over wave accesses */
     uint64_t unique_bytes;                       /* bytes of device memory read at least once by the launch, in lines of 64 */
-    uint64_t lds_loads, lds_stores, lds_conflicts;     /* wave accesses; cycles beyond the least, 32 banks of 4 bytes */
+    uint64_t lds_loads, lds_stores, lds_moves;   /* wave accesses; ds_bpermute, ds_permute, ds_swizzle */
+    uint64_t lds_cycles, lds_conflicts;          /* the least that these take at 128 bytes a cycle; cycles beyond it, 32 banks of 4 bytes */
     uint64_t barriers, waves, groups;
     uint64_t loads_in_flight_most;               /* of any wave, before a wait; this and the next are no sums */
     uint64_t loop_loads_in_flight_most;          /* the same, before a wait in a loop */
@@ -364,6 +373,7 @@ bool report(struct wave *w, const struct inst *i, enum finding kind, int lane, c
 bool ignored(enum finding kind);
 
 /* ---- stats.c ---- */
+enum inst_kind inst_kind(const char *name);      /* as op_info has it */
 void stats_launch(const struct launch *l);       /* adds to what FORGE_GFXSIM_STATS=FILE gets at the end of the process */
 uint32_t lines_touched(const uint64_t *address, uint64_t mask, uint32_t bytes, uint32_t line_bytes);
 uint64_t setting(const char *name, uint64_t otherwise);        /* an environment variable as a number */

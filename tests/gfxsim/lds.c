@@ -107,15 +107,16 @@ static void issued(struct wave *w, bool store, uint32_t reg, uint32_t n)
     if (n > 0) vgpr_await(w, reg, n, false, true);
 }
 
-/* Cycles beyond the least.  The banks give 128 bytes a cycle, so lanes come in turns of 32, 16 or (from 12 bytes) 8, in their order; a turn takes as many
- * cycles as one bank has different dwords in it.  The documents do not say which lanes share a turn of a wide access; this is the plain guess. */
-static uint64_t bank_conflicts(const struct access *a, uint32_t bytes)
+/* Cycles of an access: the least, and those beyond it.  The banks give 128 bytes a cycle, so lanes come in turns of 32, 16 or (from 12 bytes) 8, in their
+ * order; a turn takes as many cycles as one bank has different dwords in it, and none when it has no lane.  The documents do not say which lanes share a turn
+ * of a wide access; this is the plain guess. */
+static void count_cycles(const struct access *a, uint32_t bytes, struct counters *c)
 {
     const uint32_t turn = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, words = bytes < 4 ? 1 : bytes / 4;
-    uint64_t extra = 0;
     for (uint32_t from = 0; from < a->w->lanes; from += turn) {
         uint32_t have[32][32], n[32] = { 0 }, most = 1;
-        for (uint64_t m = a->mask >> from & ((1ull << turn) - 1); m != 0; m &= m - 1)
+        const uint64_t lanes = a->mask >> from & ((1ull << turn) - 1);
+        for (uint64_t m = lanes; m != 0; m &= m - 1)
             for (uint32_t k = 0; k < words; k++) {
                 const uint32_t dword = a->address[from + (uint32_t)__builtin_ctzll(m)] / 4 + k, bank = dword % 32;
                 uint32_t j = 0;
@@ -123,9 +124,9 @@ static uint64_t bank_conflicts(const struct access *a, uint32_t bytes)
                 if (j == n[bank]) have[bank][n[bank]++] = dword;
                 most = n[bank] > most ? n[bank] : most;
             }
-        extra += most - 1;
+        c->lds_cycles += lanes != 0;
+        c->lds_conflicts += most - 1;
     }
-    return extra;
 }
 
 static void count(const struct access *a, uint32_t bytes, bool load, bool store)
@@ -134,7 +135,7 @@ static void count(const struct access *a, uint32_t bytes, bool load, bool store)
     struct counters *c = a->w->group->counters;
     c->lds_loads += load;
     c->lds_stores += store;
-    c->lds_conflicts += bank_conflicts(a, bytes);
+    count_cycles(a, bytes, c);
 }
 
 /* ---- bytes one by one: narrow accesses, and any that is not aligned ---- */
@@ -510,6 +511,8 @@ static void give_rows(struct wave *w, const struct inst *i, const uint32_t *rows
     const uint64_t exec = wave_exec(w);
     vgpr_write(w, i->dst[0].reg, 1, rows, exec, undefined & exec);
     issued(w, false, i->dst[0].reg, 1);
+    w->group->counters->lds_moves++;
+    w->group->counters->lds_cycles += w->lanes * 4 / 128;        /* 32 lanes a cycle */
 }
 
 INLINE void gather(uint32_t *restrict out, const uint32_t *restrict in, const uint32_t *restrict address, uint32_t offset, const uint32_t n)

@@ -226,6 +226,18 @@ static bool modelled(const struct inst *i, const struct shape *s)
 
 /* ---- one instruction ---- */
 
+static enum matrix_format matrix_format(const struct shape *s)
+{
+    switch ((enum format)s->a) {
+    case F32: return MATRIX_F32;
+    case FP8: case BF8: return MATRIX_F8;
+    case I8: case U8: return MATRIX_I8;
+    case I4: case U4: return MATRIX_I4;
+    case F16: case BF16: case I32: break;
+    }
+    return MATRIX_F16;
+}
+
 /* WMMA: neg_lo and neg_hi negate even and odd elements of A and B; of C neg_lo is the sign, neg_hi the absolute value.  Of integers neg_lo says that
  * the numbers are signed. */
 static void read_operands(struct wave *w, const struct inst *i, const struct shape *s, double *a, double *b)
@@ -288,6 +300,7 @@ static void run(struct wave *w, const struct inst *i, const struct shape *s)
     uint64_t undefined[MAX_D], any = 0;
     if (!modelled(i, s) || lanes != (s->wmma ? 32 : 64)) { unknown_op(w, i); return; }
     if (!registers_allowed(w, i, s)) return;
+    w->group->counters->matrix_flop[matrix_format(s)] += 2ull * s->rows * s->rows * s->k * s->blocks;
     if (s->wmma) {
         if (wave_exec(w) != all && report(w, i, FINDING_OTHER, -1, "exec is 0x%08x: WMMA needs all lanes", w->s[EXEC])) return;
         if (!halves_alike(w, i, &i->src[0], 'A') || !halves_alike(w, i, &i->src[1], 'B')) return;

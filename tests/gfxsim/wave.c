@@ -305,6 +305,11 @@ static void report_end_of_code(struct wave *w, const struct module *m)
     report(w, m->n_inst > 0 && w->next == m->n_inst ? &m->inst[m->n_inst - 1] : NULL, FINDING_OTHER, -1, "the program counter leaves the code");
 }
 
+static void count_kind(struct wave *w, const struct inst *i)
+{
+    if (i->kind != KIND_PLAIN) w->group->counters->kinds[i->kind] += i->kind == KIND_NOP ? (uint64_t)(i->imm & 15) + 1 : 1;      /* S_NOP: bits 3:0, and one */
+}
+
 static void count_lanes(struct wave *w, const struct inst *i)
 {
     if (i->op->class < CLASS_VALU || i->op->class > CLASS_SCRATCH) return;
@@ -326,7 +331,10 @@ uint32_t wave_run(struct wave *w, uint32_t n)
         mode = w->mode;
         if ((i->other != NULL && !check(w, i->other)) || !check(w, i)) break;
         if (i->op != NULL) count[i->op->class]++;
-        if (l->stats) count_lanes(w, i);
+        if (l->stats) {
+            count_kind(w, i);
+            count_lanes(w, i);
+        }
         i->run(w, i);
         done++;
     }
