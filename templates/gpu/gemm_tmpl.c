@@ -41,15 +41,12 @@
 STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
 STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
 
-/* What follows from the shape.  GEMM_GROUP: four waves multiply together.  GEMM_TOKEN_WAVES: into how many parts the tokens are split among the waves;
- * the rows take the rest. */
+/* What follows from the shape .  GEMM_GROUP: four waves multiply together. */
 #define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
-#define GEMM_TOKEN_WAVES (GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_THREADS / WAVE >= 4 ? 2 : 1)
-#define GEMM_ROW_WAVES   (GEMM_THREADS / WAVE / GEMM_TOKEN_WAVES)
-#define GEMM_TILES_T     (GEMM_TOKENS / 16 / GEMM_TOKEN_WAVES)            /* 16 x 16 tiles of a wave: along tokens, along rows */
-#define GEMM_TILES_R     (GEMM_ROWS / 16 / GEMM_ROW_WAVES)
-#define GEMM_X_COPIES    (GEMM_TOKENS * 8 / GEMM_THREADS)                 /* 16-byte pieces a thread brings per step and plane */
-#define GEMM_W_COPIES    (GEMM_ROWS * 8 / GEMM_THREADS)
+#define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
+#define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))
+#define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)    /* 16-byte pieces a thread brings per step and plane, or one less */
+#define GEMM_W_COPIES    ((GEMM_ROWS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
 #define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
 /* 1: a lane's registers hold operands twice beside the sums, so that one set is loaded while the other is multiplied. */
 #define GEMM_AHEAD       (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R <= 192)
@@ -75,32 +72,44 @@ DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
 #define F(name) GEMM_JOIN(name, FORMAT)
 #define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
 
-STATIC_ASSERT(GEMM_TILES_T * 16 * GEMM_TOKEN_WAVES == GEMM_TOKENS, "each wave takes a multiple of 16 tokens");
-STATIC_ASSERT(GEMM_TILES_R * 16 * GEMM_ROW_WAVES == GEMM_ROWS, "each wave takes a multiple of 16 rows");
-STATIC_ASSERT(GEMM_X_COPIES * GEMM_THREADS == GEMM_TOKENS * 8, "each thread copies as much of x as the others");
-STATIC_ASSERT(GEMM_W_COPIES * GEMM_THREADS == GEMM_ROWS * 8, "each thread copies as much of the weights as the others");
+/* Into how many parts the waves share tokens, columns of a step and rows. */
+enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) > 0, "each wave takes multiples of 16 tokens and rows");
+enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
 
 struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
+/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8 threads or one
+ * bring a row. */
+DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uint32_t n)
+{
+    return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;
+}
 /* The pieces of x this thread brings for a step. */
 DEVICE void G(gemm_x_begin_)(struct copy *c, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
 {
     UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) {
         const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
-        copy_begin(&c[i], slot + lds_piece(row, GEMM_ROW_LDS, piece, 1), x->x + (min_u32(row, x->last) * x->stride + (step * 8 + piece) * 16), 1);
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_begin(&c[i], slot + lds_piece(row, GEMM_ROW_LDS, piece, 1), x->x + step * GEMM_ROW_LDS + (min_u32(row, x->last) * x->stride + piece * 16), 1);
     }
 }
 DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot)
 {
     UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
-        copy_end(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_end(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
 }
 
 /* The first token of this wave's tiles i, in the group's tile. */
 DEVICE uint32_t G(gemm_token_)(const uint32_t i)
 {
     if (GEMM_GROUP) return (wave_id() / MMA_GROUP_WAVES * GEMM_TILES_T + i) * MMA_GROUP_A + wave_id() % MMA_GROUP_WAVES * 16;
-    return (wave_id() / GEMM_ROW_WAVES * GEMM_TILES_T + i) * 16;
+    return (wave_id() / G(GEMM_PARTS_K_) / G(GEMM_PARTS_R_) * GEMM_TILES_T + i) * 16;
 }
+/* Which part of the rows, and of the columns of a step, this wave has. */
+DEVICE uint32_t G(gemm_part_r_)(void) { return wave_id() / G(GEMM_PARTS_K_) % G(GEMM_PARTS_R_); }
+DEVICE uint32_t G(gemm_part_k_)(void) { return wave_id() % G(GEMM_PARTS_K_); }
 
 struct G(gemm_operands_) { struct mma_wide_a a[GEMM_TILES_T]; struct mma_wide_b b[GEMM_TILES_R]; };
 /* A wave's operands of MMA_WIDE_COLS columns (from piece `piece` on) from its rows of x and of weights. */
@@ -109,17 +118,17 @@ DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const u
     UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_wide_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_wide_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
 }
-/* One step of 64 columns.  weight_digits: planes of the weights.
+/* One step of 64 columns, or this wave's part of them.  weight_digits: planes of the weights.
  * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
 DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
 {
     struct G(gemm_operands_) o[2];
-    const uint32_t n_loads = GEMM_STEP_COLS / MMA_WIDE_COLS * weight_digits;
-    x += wave_id() / GEMM_ROW_WAVES * (GEMM_TILES_T * 16 * GEMM_ROW_LDS);
-    w += wave_id() % GEMM_ROW_WAVES * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
+    const uint32_t n_parts = GEMM_STEP_COLS / MMA_WIDE_COLS / G(GEMM_PARTS_K_), n_loads = n_parts * weight_digits, first = G(gemm_part_k_)() * n_parts;
+    x += G(gemm_token_)(0) * GEMM_ROW_LDS;
+    w += G(gemm_part_r_)() * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
     UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
         const uint32_t plane = n % weight_digits, m = n - GEMM_AHEAD;
-        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), n / weight_digits * (2 * MMA_WIDE));
+        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), (first + n / weight_digits) * (2 * MMA_WIDE));
         if (n < GEMM_AHEAD) continue;
         UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
             UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
@@ -151,14 +160,40 @@ DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
 }
+/* Adds up the sums of two waves that share columns: afterwards the first has those of tiles 0, 2 .. along tokens, the second of 1, 3 ..  The LDS of
+ * operands is free. */
+DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
+{
+    const uint32_t second = G(gemm_part_k_)();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t += 2) {
+        uint8_t *to = lds() + wave_id() * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        const uint8_t *from = lds() + (wave_id() ^ 1) * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 != second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const float *x = y->acc[i][e / MMA_ACC].x + e % MMA_ACC;
+                    const f32x4 v = { x[0], x[1], x[2], x[3] };
+                    *(f32x4 *)(void *)(to + e * (WAVE * 4)) = v;
+                }
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 == second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const f32x4 v = *(const f32x4 *)(const void *)(from + e * (WAVE * 4));
+                    UNROLL for (uint32_t n = 0; n < 4; n++) y->acc[i][e / MMA_ACC].x[e % MMA_ACC + n] += v[n];
+                }
+    }
+}
 /* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
  * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
 DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t,
                              const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
 {
     const uint32_t n = pairs ? 2 : 1, whole = rows % (GEMM_ROWS / n) == 0;
-    const uint32_t r0 = first_r + wave_id() % GEMM_ROW_WAVES * (GEMM_TILES_R / n * 16);
-    UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++)
+    const uint32_t r0 = first_r + G(gemm_part_r_)() * (GEMM_TILES_R / n * 16);
+    UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++) {
+        if (i % G(GEMM_PARTS_K_) != G(gemm_part_k_)()) continue;
         UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
             const uint32_t t = first_t + G(gemm_token_)(i) + mma_row(mma_of_row(g, 0));
             if (t >= n_tokens) continue;
@@ -170,6 +205,7 @@ DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(ge
                     else sink(a, t, r, y->acc[i][j].x[e] * scale);
                 }
         }
+    }
 }
 
 #if F(GEMM_IS_BF16_)
@@ -198,7 +234,8 @@ DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const str
     if (step >= units) return;
     UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++) {
         const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
-        copy_begin(&n->c[i], G(gemm_w_slot_)(slots, slot) + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_begin(&n->c[i], G(gemm_w_slot_)(slots, slot) + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
     }
 }
 DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
@@ -206,8 +243,9 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
     (void)w;
     if (step >= units) return;
     UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++)
-        copy_end(&n->c[i], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_))
-                 + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_end(&n->c[i], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_))
+                     + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
 }
 #elif F(UNIT_COLS_) == 64
 struct G(gemm_weights_) { struct F(unit_) u[GEMM_W_UNITS]; };
@@ -266,8 +304,9 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
 {
     (void)n;
     if (step >= units) return;
-    for (uint32_t i = 0; i < GEMM_W_COPIES * 2; i++) {
+    for (uint32_t i = 0; i < (GEMM_ROWS * 16 + GEMM_THREADS - 1) / GEMM_THREADS; i++) {
         const uint32_t part = thread_x() % 16, row = thread_x() / 16 + i * (GEMM_THREADS / 16);
+        if (row >= GEMM_ROWS) break;
         struct F(unit_) u;
         uint32_t h[2], rest[2];
         F(load_)(&u, gemm_row(w, row), step * 16 + part, units * 16);
@@ -338,11 +377,13 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
         if (GEMM_GROUP) G(gemm_wait_group_)(y);
         else G(gemm_multiply_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
         if (GEMM_STAGES == 1) {
+            if (s + 1 == units) break;
             barrier();
             G(gemm_pass_)(&n, x, w, s + 1, s + 1, units);
         }
         slot = slot + 1 == GEMM_STAGES ? 0 : slot + 1;
     }
+    if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
 }
 /* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below rows;
  * each goes to sink(a, t, r, y), from one thread once.
@@ -362,11 +403,11 @@ DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const u
     G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
     G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
 }
+#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE)
 /* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
 DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
                           const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
 {
-    STATIC_ASSERT(GEMM_TILES_R % 2 == 0, "a wave of a pair takes a multiple of 32 rows");
     const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
     const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
     if (first_t >= n_tokens) return;
@@ -376,6 +417,7 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
     G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
     G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);
 }
+#endif
 #undef F
 #undef G
 #undef GEMM_TOKENS

@@ -33,12 +33,18 @@ DEVICE void store_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r,
         pdl_wait(); \
         gemm_##format##_##shape(a, WEIGHT(0), COLS, COLS, BUFFER(0), X_STRIDE, group_y(), 0, a.step->n_tokens, store_row); \
     } \
+    PAIR(format, shape)
+#if GEMM_SHARES_PAIRS(TILE_TOKENS, TILE_ROWS, TILE_THREADS, WAVE)
+#define PAIR(format, shape) \
     KERNEL(TILE_THREADS, GROUPS) pair_##format(const struct forge_kernel_args a) \
     { \
         pdl_launch(); \
         pdl_wait(); \
         gemm_pair_##format##_##shape(a, WEIGHT(0), WEIGHT(1), HIDDEN, COLS, BUFFER(0), X_STRIDE, group_y(), 0, a.step->n_tokens, store_pair); \
     }
+#else
+#define PAIR(format, shape)
+#endif
 #define PRODUCTS1(format, shape)      PRODUCTS2(format, shape)
 #define SHAPE2(tokens, rows, threads) tokens##x##rows##_##threads
 #define SHAPE(tokens, rows, threads)  SHAPE2(tokens, rows, threads)
