@@ -276,7 +276,7 @@ static bool print_least_times(struct arena *a, const struct setup *s, const stru
     for (uint32_t run = 0; run < 2; run++) {
         const struct step_times t = times_of(a, s, c, run);
         if (t.missing) { warn("%s: no %s, so there are no least times; see docs/target.md", s->profile->path, t.missing); return false; }
-        const char *sample = run == 0 && s->runner.sample ? arena_printf(a, ", of a sample of %u groups", s->runner.sample) : "";
+        const char *sample = run == 0 && s->runner.sample ? arena_printf(a, ", of a sample of %u group%s", s->runner.sample, s->runner.sample > 1 ? "s" : "") : "";
         least_times_print(run == 0 ? arena_printf(a, "fuse %s, a prompt of %u tokens%s", c->name, s->n_tokens[0], sample)
                                    : arena_printf(a, "fuse %s, a decoded token, the mean of %u", c->name, s->n_tokens[1]), &t);
     }
