@@ -311,20 +311,35 @@ static const char *gemv_name(struct emitter *e, const struct weight *w, uint32_t
     return arena_printf(e->arena, "%s_%ux%u", format, rows, e->gg->gemv_lanes);
 }
 
-/* The row of the step's token, in exact prefill of the group's, into LDS. */
-static void put_decode_input(struct emitter *e, uint64_t floats_at)
+/* Asks for the first weights and for the row of the step's token, in exact prefill of the group's, which goes into LDS.  Where the launch begins before
+ * its predecessor has ended, weights are asked for first; elsewhere last, because they are not needed before all of the row has been worked on. */
+static void put_decode_input(struct emitter *e, const char *begin_weights, uint64_t floats_at)
 {
     const struct node *in = e->group->input;
+    const bool ahead = e->profile->dependent_launch;
     const uint32_t threads = e->profile->gpu.gemv_threads;
     const struct weight *norm = e->group->norm ? e->group->norm->weight : NULL;
     const char *row = row_at(e, &e->plan->f32[in->index], e->prefill ? "first_token(a) + group_y()" : "0"), *eps = emit_float(e->arena, e->model->norm_eps);
-    if (e->group->norm) put(e, "row_begin(&row, %s, /* cols */ %u, %u);", row, in->cols, threads);
+    if (e->group->norm || !ahead) put(e, "struct row_quads row%s;", e->group->norm ? ", norm_weight" : "");
+    if (ahead) put(e, "%s", begin_weights);
+    if (e->group->norm && ahead) put(e, "norm_begin(&norm_weight, %s, /* cols */ %u, %u);", vector_of(e, norm), in->cols, threads);
+    put(e, "pdl_wait();");
+    if (ahead) put(e, "mark(a);");
+    if (e->group->norm || !ahead) put(e, "row_begin(&row, %s, /* cols */ %u, %u);", row, in->cols, threads);
+    if (e->group->norm && !ahead) put(e, "norm_begin(&norm_weight, %s, /* cols */ %u, %u);", vector_of(e, norm), in->cols, threads);
+    if (!ahead) {
+        put(e, "COMPILER_FENCE();");
+        put(e, "%s", begin_weights);
+        put(e, "COMPILER_FENCE();");
+        put(e, "mark(a);");
+    }
     for (uint32_t form = 0; form < 2; form++) {
         if (form == 0 ? !e->gg->needs_acts : !e->gg->needs_floats) continue;
         const char *to = form == 0 || !floats_at ? "lds()" : arena_printf(e->arena, "lds() + %llu", (ull)floats_at);
         const uint32_t digits = form == 0 ? e->plan->gpu->digits : 0, sums16 = form == 0 && e->gg->sums16;
         if (e->group->norm)
             put(e, "norm_to_lds(%s, &row, %s, &norm_weight, %s, /* cols */ %u, %s, /* digits */ %u, /* sums16 */ %u, %u);", to, row, vector_of(e, norm), in->cols, eps, digits, sums16, threads);
+        else if (!ahead) put(e, "row_to_lds(%s, &row, %s, /* cols */ %u, /* digits */ %u, /* sums16 */ %u, %u);", to, row, in->cols, digits, sums16, threads);
         else if (digits) put(e, "acts_of_row(%s, %s, /* cols */ %u, /* digits */ %u, /* sums16 */ %u, %u);", to, row, in->cols, digits, sums16, threads);
         else put(e, "floats_of_row(%s, %s, /* cols */ %u, %u);", to, row, in->cols, threads);
     }
@@ -368,14 +383,8 @@ static void put_linear_decode(struct emitter *e)
         const char *w = arena_printf(e->arena, "WEIGHT(%u)", slot_of(e, runs[i].weight)), *w2 = up ? arena_printf(e->arena, "WEIGHT(%u)", slot_of(e, up->matmul->weight)) : "0";
         if (i == 0) {
             put(e, "struct first_%s first;", name);
-            put(e, "gemv_begin_%s(&first, %s, %s, /* rows */ %llu, /* cols */ %u, slot);", name, w, w2, (ull)runs[i].rows, g->input->cols);
-            if (g->norm) {
-                put(e, "struct row_quads norm_weight, row;");
-                put(e, "norm_begin(&norm_weight, %s, /* cols */ %u, %u);", vector_of(e, g->norm->weight), g->input->cols, t->gpu.gemv_threads);
-            }
-            put(e, "pdl_wait();");
-            put(e, "mark(a);");
-            put_decode_input(e, floats_at);
+            const char *begin = arena_printf(e->arena, "gemv_begin_%s(&first, %s, %s, /* rows */ %llu, /* cols */ %u, slot);", name, w, w2, (ull)runs[i].rows, g->input->cols);
+            put_decode_input(e, begin, floats_at);
         }
         const char *x = is_float(runs[i].weight) && floats_at ? arena_printf(e->arena, "lds() + %llu", (ull)floats_at) : "lds()";
         put(e, "%sgemv_%s%s(a, %s, %s%s%s, /* rows */ %llu, /* cols */ %u, %s, /* digits */ %u, slot, /* stride */ %u, %s%s%s);", n > 1 ? "slot = " : "", up ? "pair_" : "", name,

@@ -9,7 +9,12 @@
 #include "gemv_sizes.h"
 #include "acts_unit.h"
 
-#define ROW_QUADS 8                              /* a thread keeps so many times 4 columns of a row in registers */
+/* A thread keeps so many times 4 columns of a row in registers.  On AMD what follows waits behind the weights that are asked for meanwhile. */
+#if defined(__AMDGCN__)
+#define ROW_QUADS 16
+#else
+#define ROW_QUADS 8
+#endif
 
 /* A thread's part of a row: entry i is columns 4 e .. 4 e + 3, e = i * threads + thread. */
 struct row_quads { f32x4 v[ROW_QUADS]; };
@@ -71,37 +76,74 @@ DEVICE float group_sum_f32(float x, uint8_t *scratch, const uint32_t threads)
     return sum;
 }
 
-/* Low bytes of four integers. */
-DEVICE uint32_t bytes_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+/* 1 / sqrt(mean(x^2) + eps) over the row, the same in all threads; q: its first turns, as row_load() left them.  scratch: as of group_sum_f32. */
+DEVICE float row_norm_factor(const struct row_quads *q, const float *row, const uint32_t cols, const float eps, uint8_t *scratch, const uint32_t threads)
 {
-    return byte_perm(byte_perm(a, b, 0x04000400), byte_perm(c, d, 0x04000400), 0x05040100);
+    f32x4 squares = q->v[0] * q->v[0];
+    UNROLL
+    for (uint32_t i = 1; i < ROW_QUADS; i++) if (i * threads * 4 < cols) squares += q->v[i] * q->v[i];
+#pragma unroll 1
+    for (uint32_t e = ROW_QUADS * threads + row_thread(threads); 4 * e < cols; e += threads) {
+        const f32x4 v = row_quad(row, e, cols);
+        squares += v * v;
+    }
+    return rsqrt_f32(group_sum_f32((squares.x + squares.y) + (squares.z + squares.w), scratch, threads) * (1.0f / (float)cols) + eps);
 }
 
-/* Columns 4 e .. of the row become digits, q = x / d to nearest even.  Eight lanes share a block of 32 columns.  d = max|x| / 127; with two digits / 32639, the
- * largest whose high digit fits; with three / 8355000: x / d is itself rounded, to a whole number more than that at worst.
- * A block below 1e-30, whose 1 / d could overflow, counts as zero. */
-DEVICE void acts_put(uint8_t *x_lds, f32x4 v, uint32_t e, const uint32_t cols, const uint32_t digits, const uint32_t sums16)
+/* Byte n of four integers. */
+DEVICE uint32_t bytes_of(const u32x4 q, const uint32_t n)
+{
+    const uint32_t pair = 0x0400u + 0x0101u * n;
+    return byte_perm(byte_perm(q.x, q.y, pair), byte_perm(q.z, q.w, pair), 0x05040100);
+}
+/* Bytes 0 and 1 of four integers. */
+DEVICE void two_bytes_of(uint32_t bytes[2], const u32x4 q)
+{
+    const uint32_t xy = byte_perm(q.x, q.y, 0x05040100), zw = byte_perm(q.z, q.w, 0x05040100);
+    bytes[0] = byte_perm(xy, zw, 0x06040200);
+    bytes[1] = byte_perm(xy, zw, 0x07050301);
+}
+
+/* The scale of a block, and the sum of its columns and of the half of them that is this thread's. */
+struct acts_block { float d, sum32, sum16; };
+
+/* Four columns become digits, q = x / d to nearest even.  Eight lanes share a block of 32 columns.  d = max|x| / 127; with two digits / 32639, the
+ * largest whose high digit fits; with three / 8355000: x / d is itself rounded, to a whole number more than that at worst.  max|x| counts as at
+ * least 1e-30, so that 1 / d does not overflow.  Bits of floats without their sign are in the floats' order, and a NaN is above all of them.
+ * place: of the first digit's four bytes; stored: whether this thread's are. */
+DEVICE struct acts_block acts_put(uint8_t *place, const f32x4 v, const uint32_t stored, const uint32_t cols, const uint32_t digits)
 {
     const float most = digits == 3 ? 8355000.0f : digits == 2 ? 32639.0f : 127.0f;
-    const float top = lanes_max_f32(max_f32(max_f32(abs_f32(v.x), abs_f32(v.y)), max_f32(abs_f32(v.z), abs_f32(v.w))), 8);
-    const uint32_t zero = top < 1e-30f;
-    const float to_q_or_inf = most * rcp_f32(top), to_q = zero ? 0.0f : to_q_or_inf, d = zero ? 0.0f : top * (1.0f / most);
-    const float x = round_f32(v.x * to_q), y = round_f32(v.y * to_q), z = round_f32(v.z * to_q), w = round_f32(v.w * to_q);
-    const float sum4 = lanes_sum_f32((x + y) + (z + w), 4), sum8 = sum4 + lane_xor_f32(sum4, 4);     /* whole numbers; up to two digits below 2^24: exact */
-    if (e >= 16 * ACTS_UNITS(cols)) return;
-
-    const uint32_t qx = (uint32_t)(int32_t)x, qy = (uint32_t)(int32_t)y, qz = (uint32_t)(int32_t)z, qw = (uint32_t)(int32_t)w;
-    const uint32_t unit = e / 16, plane_bytes = 16 * ACTS_PLANE_UNITS(cols);
-    uint8_t *place = x_lds + ACTS_SCRATCH_BYTES + e / 4 % 4 * plane_bytes + 16 * unit + 4 * (e % 4);
-    *(uint32_t *)(void *)place = bytes_of(qx, qy, qz, qw);
-    if (digits > 1) *(uint32_t *)(void *)(place + 4 * plane_bytes) = bytes_of((qx + 128) >> 8, (qy + 128) >> 8, (qz + 128) >> 8, (qw + 128) >> 8);
-    if (digits > 2) *(uint32_t *)(void *)(place + 8 * plane_bytes) = bytes_of((qx + 32896) >> 16, (qy + 32896) >> 16, (qz + 32896) >> 16, (qw + 32896) >> 16);
-    float *scale = (float *)(void *)(x_lds + ACTS_SCALES(cols, digits)) + 4 * unit, *sums = (float *)(void *)(x_lds + ACTS_SUMS(cols, digits)) + 4 * unit;
-    if (e % 8 == 0) {
-        scale[e / 8 % 2] = d;
-        scale[e / 8 % 2 + 2] = d * sum8;
+    const uint32_t sign = 0x80000000u, x = bits_of_f32(v.x) & ~sign, y = bits_of_f32(v.y) & ~sign, z = bits_of_f32(v.z) & ~sign, w = bits_of_f32(v.w) & ~sign;
+    const float top = f32_of_bits(max_u32(lanes_max_u32(max_u32(max_u32(x, y), max_u32(z, w)), 8), 0x0da24260u));       /* 1e-30 */
+    const float to_q = most * rcp_f32(top), d = top * (1.0f / most);
+    const uint32_t plane_bytes = 64 * ACTS_PLANE_UNITS(cols);
+    uint32_t bytes[3], sum;
+    u32x4 q;
+    if (digits == 3) {
+        UNROLL
+        for (uint32_t i = 0; i < 4; i++) q[i] = (uint32_t)(int32_t)round_f32(v[i] * to_q);
+        sum = q.x + q.y + q.z + q.w;
+        bytes[0] = bytes_of(q, 0);
+        bytes[1] = bytes_of(q + 128u, 1);
+        bytes[2] = bytes_of(q + 32896u, 2);
+    } else {                                     /* 1.5 2^23 + q has q in its low bits; with two digits 128 more, so that the second one is rounded */
+        const float one = digits == 2 ? 12583040.0f : 12582912.0f;
+        UNROLL
+        for (uint32_t i = 0; i < 4; i++) q[i] = bits_of_f32(v[i] * to_q + one);
+        sum = q.x + q.y + q.z + q.w - 4 * bits_of_f32(one);
+        if (digits == 2) {
+            two_bytes_of(bytes, q);
+            bytes[0] ^= 0x80808080u;
+        }
+        else bytes[0] = bytes_of(q, 0);
     }
-    if (sums16 && e % 4 == 0) sums[e / 4 % 4] = d * sum4;
+    if (stored)
+        UNROLL
+        for (uint32_t i = 0; i < digits; i++) *(uint32_t *)(void *)(place + i * plane_bytes) = bytes[i];
+    const uint32_t sum16 = lanes_sum_u32(sum, 4), sum32 = sum16 + lane_other_u32(sum16, 4);
+    const struct acts_block b = { d, d * (float)(int32_t)sum32, d * (float)(int32_t)sum16 };
+    return b;
 }
 
 /* The same for a row that stays floats. */
@@ -126,18 +168,36 @@ DEVICE void row_put_end(uint8_t *x_lds, const uint32_t cols, const uint32_t digi
     }
 }
 
-/* The turns first .. of a row that q holds, times factor and, where w is not NULL, times w. */
+/* The turns first .. of a row that q holds, times factor and, where w is not NULL, times w.  The scales of all of them in the end: between the digits
+ * of one turn and the next no branch stands, so that the turns overlap. */
 DEVICE void row_put(uint8_t *x_lds, const struct row_quads *q, float factor, const struct row_quads *w, uint32_t first, const uint32_t cols,
                     const uint32_t digits, const uint32_t sums16, const uint32_t threads)
 {
-#pragma unroll
+    const uint32_t thread = row_thread(threads), pieces = 16 * ACTS_UNITS(cols), turn_bytes = threads;
+    uint8_t *place = x_lds + ACTS_SCRATCH_BYTES + thread / 4 % 4 * 16 * ACTS_PLANE_UNITS(cols) + 16 * (thread / 16) + 4 * (thread % 4) + first * turn_bytes;
+    struct acts_block block[ROW_QUADS];
+    UNROLL
     for (uint32_t i = 0; i < ROW_QUADS; i++) {
-        const uint32_t e = (first + i) * threads + row_thread(threads);
-        if ((first + i) * threads >= 16 * ACTS_UNITS(cols)) continue;
+        const uint32_t e = (first + i) * threads + thread;
+        if ((first + i) * threads >= pieces) continue;
         const f32x4 v = w ? q->v[i] * factor * w->v[i] : q->v[i] * factor;
         if (digits == 0) floats_put(x_lds, v, e, cols);
-        else acts_put(x_lds, v, e, cols, digits, sums16);
+        else block[i] = acts_put(place + i * turn_bytes, v, e < pieces, cols, digits);
     }
+    if (digits == 0) return;
+    float *scale = (float *)(void *)(x_lds + ACTS_SCALES(cols, digits) + 16 * (thread / 16) + first * turn_bytes);
+    float *sums = (float *)(void *)(x_lds + ACTS_SUMS(cols, digits) + 16 * (thread / 16) + first * turn_bytes);
+    if (thread % 8 == 0)
+        UNROLL
+        for (uint32_t i = 0; i < ROW_QUADS; i++) {
+            if ((first + i) * threads + thread >= pieces) continue;
+            scale[i * turn_bytes / 4 + thread / 8 % 2] = block[i].d;
+            scale[i * turn_bytes / 4 + thread / 8 % 2 + 2] = block[i].sum32;
+        }
+    if (sums16 && thread % 4 == 0)
+        UNROLL
+        for (uint32_t i = 0; i < ROW_QUADS; i++)
+            if ((first + i) * threads + thread < pieces) sums[i * turn_bytes / 4 + thread / 4 % 4] = block[i].sum16;
 }
 
 /* The row into LDS; q: as row_begin() left it.  digits 0: as floats. */
@@ -160,15 +220,7 @@ DEVICE void row_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *r
 DEVICE void norm_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *row, const struct row_quads *w, const float *weight, const uint32_t cols,
                         const float eps, const uint32_t digits, const uint32_t sums16, const uint32_t threads)
 {
-    float squares = 0;
-#pragma unroll
-    for (uint32_t i = 0; i < ROW_QUADS; i++) squares += q->v[i].x * q->v[i].x + q->v[i].y * q->v[i].y + q->v[i].z * q->v[i].z + q->v[i].w * q->v[i].w;
-#pragma unroll 1
-    for (uint32_t e = ROW_QUADS * threads + row_thread(threads); 4 * e < cols; e += threads) {
-        const f32x4 v = row_quad(row, e, cols);
-        squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
-    }
-    const float factor = rsqrt_f32(group_sum_f32(squares, x_lds, threads) * (1.0f / (float)cols) + eps);
+    const float factor = row_norm_factor(q, row, cols, eps, x_lds, threads);
 
     row_put_end(x_lds, cols, digits, sums16);
     row_put(x_lds, q, factor, w, 0, cols, digits, sums16, threads);

@@ -338,50 +338,84 @@ DEVICE uint32_t last_to_arrive(uint32_t *counter, const uint32_t n, uint32_t *fl
 }
 
 /* ---- lanes ---- */
+DEVICE uint32_t bits_of_f32(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
+DEVICE float f32_of_bits(uint32_t u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
+/* lane_xor: x of the lane whose number is this one's ^ mask, a constant.  lane_other: the same where lanes that differ below bit `mask` have the same x. */
 #if defined(__AMDGCN__)
-#define LANE_DPP(x, ctrl) __builtin_bit_cast(float, __builtin_amdgcn_update_dpp(0, __builtin_bit_cast(int32_t, x), ctrl, 0xf, 0xf, true))
-/* x of the lane whose number is this one's ^ mask. */
-DEVICE float lane_xor_f32(float x, const uint32_t mask)
-{
-    if (mask == 1) return LANE_DPP(x, 0xB1);
-    if (mask == 2) return LANE_DPP(x, 0x4E);
-    return __builtin_bit_cast(float, __builtin_amdgcn_ds_bpermute((int32_t)((lane_id() ^ mask) * 4u), __builtin_bit_cast(int32_t, x)));
-}
+#define LANE_DPP_U32(x, ctrl) ((uint32_t)__builtin_amdgcn_update_dpp(0, (int32_t)(x), ctrl, 0xf, 0xf, true))
+#define LANE_DPP(x, ctrl) f32_of_bits(LANE_DPP_U32(bits_of_f32(x), ctrl))
 DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return (uint32_t)__builtin_amdgcn_ds_bpermute((int32_t)(lane * 4u), (int32_t)x); }
-#elif defined(__NVPTX__)
-DEVICE float lane_xor_f32(float x, const uint32_t mask) { return __nvvm_shfl_sync_bfly_f32(~0u, x, (int)mask, 31); }
-DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return (uint32_t)__nvvm_shfl_sync_idx_i32(~0u, (int)x, (int)lane, 31); }
+DEVICE uint32_t lane_xor_u32(uint32_t x, const uint32_t mask)
+{
+    if (mask == 1) return LANE_DPP_U32(x, 0xB1);                             /* quad_perm:[1,0,3,2] */
+    if (mask == 2) return LANE_DPP_U32(x, 0x4E);                             /* quad_perm:[2,3,0,1] */
+    if (mask == 4) return LANE_DPP_U32(LANE_DPP_U32(x, 0x141), 0x1B);        /* ^ 7, ^ 3: row_half_mirror, quad_perm:[3,2,1,0] */
+    if (mask == 8) return LANE_DPP_U32(x, 0x128);                            /* row_ror:8 */
+#if defined(__gfx942__)
+    if (mask == 16) return (uint32_t)__builtin_amdgcn_ds_swizzle((int32_t)x, 16 << 10 | 0x1f);
 #else
-DEVICE float lane_xor_f32(float x, const uint32_t mask) { return ((const float *)simt_share(&x, sizeof x))[lane_id() ^ mask]; }
-DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return ((const uint32_t *)simt_share(&x, sizeof x))[lane]; }
-#endif
-DEVICE float lane_get_f32(float x, uint32_t lane)
-{
-    uint32_t bits;
-    __builtin_memcpy(&bits, &x, 4);
-    bits = lane_get_u32(bits, lane);
-    __builtin_memcpy(&x, &bits, 4);
-    return x;
-}
-/* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them. */
-DEVICE float lanes_sum_f32(float x, const uint32_t lanes)
-{
-#if defined(__AMDGCN__)
-    if (lanes >= 16) {                           /* four DPP additions, then the rest by permutation */
-        x += LANE_DPP(x, 0xB1); x += LANE_DPP(x, 0x4E); x += LANE_DPP(x, 0x141); x += LANE_DPP(x, 0x140);
-        for (uint32_t mask = 16; mask < lanes; mask *= 2) x += lane_xor_f32(x, mask);
+    if (mask == 16) {                            /* pinned: clang 19 would move it into a branch that not all lanes take */
+        x = (uint32_t)__builtin_amdgcn_permlanex16((int32_t)x, (int32_t)x, 0x76543210, (int32_t)0xfedcba98, false, false);
+        asm volatile("" : "+v"(x));
         return x;
     }
 #endif
-    for (uint32_t mask = 1; mask < lanes; mask *= 2) x += lane_xor_f32(x, mask);
+    return lane_get_u32(x, lane_id() ^ mask);
+}
+DEVICE uint32_t lane_other_u32(uint32_t x, const uint32_t mask)
+{
+    if (mask == 4) return LANE_DPP_U32(x, 0x141);
+    return lane_xor_u32(x, mask);
+}
+#elif defined(__NVPTX__)
+DEVICE uint32_t lane_xor_u32(uint32_t x, const uint32_t mask) { return (uint32_t)__nvvm_shfl_sync_bfly_i32(~0u, (int)x, (int)mask, 31); }
+DEVICE uint32_t lane_other_u32(uint32_t x, const uint32_t mask) { return lane_xor_u32(x, mask); }
+DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return (uint32_t)__nvvm_shfl_sync_idx_i32(~0u, (int)x, (int)lane, 31); }
+#else
+DEVICE uint32_t lane_xor_u32(uint32_t x, const uint32_t mask) { return ((const uint32_t *)simt_share(&x, sizeof x))[lane_id() ^ mask]; }
+DEVICE uint32_t lane_other_u32(uint32_t x, const uint32_t mask) { return lane_xor_u32(x, mask); }
+DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return ((const uint32_t *)simt_share(&x, sizeof x))[lane]; }
+#endif
+DEVICE float lane_xor_f32(float x, const uint32_t mask) { return f32_of_bits(lane_xor_u32(bits_of_f32(x), mask)); }
+DEVICE float lane_other_f32(float x, const uint32_t mask) { return f32_of_bits(lane_other_u32(bits_of_f32(x), mask)); }
+DEVICE float lane_get_f32(float x, uint32_t lane) { return f32_of_bits(lane_get_u32(bits_of_f32(x), lane)); }
+/* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them. */
+DEVICE float lanes_sum_f32(float x, const uint32_t lanes)
+{
+    for (uint32_t mask = 1; mask < lanes && mask < 16; mask *= 2) x += lane_other_f32(x, mask);
+#if defined(__gfx942__)                          /* no way between rows of 16 lanes but LDS; sums are handed on row by row instead: the last lane has them */
+    if (lanes >= 32) {
+        x += LANE_DPP(x, 0x142);                 /* row_bcast:15 */
+        if (lanes == 64) x += LANE_DPP(x, 0x143);                            /* row_bcast:31 */
+        const float last = f32_of_bits((uint32_t)__builtin_amdgcn_readlane((int32_t)bits_of_f32(x), 63));
+        return lanes == 64 || lane_id() >= 32 ? last : f32_of_bits((uint32_t)__builtin_amdgcn_readlane((int32_t)bits_of_f32(x), 31));
+    }
+#endif
+    for (uint32_t mask = 16; mask < lanes; mask *= 2) x += lane_other_f32(x, mask);
     return x;
 }
+DEVICE uint32_t lanes_sum_u32(uint32_t x, const uint32_t lanes)
+{
+    for (uint32_t mask = 1; mask < lanes; mask *= 2) x += lane_other_u32(x, mask);
+    return x;
+}
+#if defined(__AMDGCN__)                          /* one instruction; of a NaN and a number the number */
+DEVICE float max_f32(float a, float b) { return __builtin_fmaxf(a, b); }
+DEVICE float min_f32(float a, float b) { return __builtin_fminf(a, b); }
+#else
 DEVICE float max_f32(float a, float b) { return a > b ? a : b; }
 DEVICE float min_f32(float a, float b) { return a < b ? a : b; }
+#endif
 DEVICE float abs_f32(float x) { return __builtin_fabsf(x); }
+DEVICE uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
 DEVICE float lanes_max_f32(float x, const uint32_t lanes)
 {
-    for (uint32_t mask = 1; mask < lanes; mask *= 2) x = max_f32(x, lane_xor_f32(x, mask));
+    for (uint32_t mask = 1; mask < lanes; mask *= 2) x = max_f32(x, lane_other_f32(x, mask));
+    return x;
+}
+DEVICE uint32_t lanes_max_u32(uint32_t x, const uint32_t lanes)
+{
+    for (uint32_t mask = 1; mask < lanes; mask *= 2) x = max_u32(x, lane_other_u32(x, mask));
     return x;
 }
 
@@ -464,8 +498,6 @@ DEVICE void table16(uint32_t *low, uint32_t *high, uint32_t w, const u32x4 t)
     *high = byte_perm(even, odd, 0x07030602u);
 #endif
 }
-DEVICE uint32_t bits_of_f32(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
-DEVICE float f32_of_bits(uint32_t u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
 DEVICE float f32_of_f16_bits(uint32_t u) { const uint16_t h = (uint16_t)u; f16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }   /* low half of u */
 DEVICE float f32_of_bf16_bits(uint32_t u) { return f32_of_bits(u << 16); }                                                       /* low half of u */
 DEVICE uint32_t f16_bits(float x) { const f16 h = (f16)x; uint16_t u; __builtin_memcpy(&u, &h, 2); return u; }
@@ -484,7 +516,12 @@ DEVICE float silu_f32(float x) { return x * rcp_f32(1.0f + exp2_f32(-1.44269504f
 DEVICE float gelu_f32(float x) { return x * rcp_f32(1.0f + exp2_f32(-2.30220819f * (x + 0.044715f * x * x * x))); }
 
 /* ---- what a kernel knows ---- */
-#define WEIGHT(slot)   (a.weights + a.weight[slot])
+DEVICE const uint8_t *weight_of(const struct forge_kernel_args a, const uint32_t slot)
+{
+    __builtin_assume(a.weights != 0);
+    return a.weights + a.weight[slot];
+}
+#define WEIGHT(slot)   weight_of(a, slot)
 #define VECTOR(slot)   ((const float *)(const void *)WEIGHT(slot))
 #define BUFFER(offset) (a.arena + (offset))
 #define FLOATS(offset) ((float *)(void *)BUFFER(offset))

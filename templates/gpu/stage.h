@@ -5,20 +5,6 @@
 #include "launch.h"
 #include "acts.h"
 
-/* 1 / sqrt(mean(x^2) + eps) over the row, the same in all threads; q: its first turns, as row_load() left them. */
-DEVICE float row_norm_factor(const struct row_quads *q, const float *x, const uint32_t cols, const float eps, const uint32_t threads)
-{
-    float squares = 0;
-#pragma unroll
-    for (uint32_t i = 0; i < ROW_QUADS; i++) squares += q->v[i].x * q->v[i].x + q->v[i].y * q->v[i].y + q->v[i].z * q->v[i].z + q->v[i].w * q->v[i].w;
-#pragma unroll 1
-    for (uint32_t e = ROW_QUADS * threads + thread_x(); 4 * e < cols; e += threads) {
-        const f32x4 v = row_quad(x, e, cols);
-        squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
-    }
-    return rsqrt_f32(group_sum_f32(squares, lds(), threads) * (1.0f / (float)cols) + eps);
-}
-
 /* Columns 4 e .. of a row as f16 or bf16. */
 DEVICE void stage_put(uint8_t *out, const f32x4 v, uint32_t e, const uint32_t bf16)
 {
@@ -49,7 +35,7 @@ DEVICE void stage_rows(uint8_t *out, const float *x, const float *weight, const 
     row_load(&q, x, 0, cols, threads);
     if (norm) {
         norm_weight_load(&w, weight, 0, cols, threads);
-        factor = row_norm_factor(&q, x, cols, eps, threads);
+        factor = row_norm_factor(&q, x, cols, eps, lds(), threads);
     }
 #pragma unroll 1
     for (uint32_t first = 0; first * threads < 16 * UNITS_OF(cols); first += ROW_QUADS) {
@@ -71,7 +57,7 @@ DEVICE void norm_row(float *out, const float *x, const float *weight, const uint
     struct row_quads q, w;
     row_load(&q, x, 0, cols, threads);
     norm_weight_load(&w, weight, 0, cols, threads);
-    const float factor = row_norm_factor(&q, x, cols, eps, threads);
+    const float factor = row_norm_factor(&q, x, cols, eps, lds(), threads);
 #pragma unroll 1
     for (uint32_t first = 0; first * threads * 4 < cols; first += ROW_QUADS) {
         if (first > 0) {
