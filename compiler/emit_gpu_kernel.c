@@ -611,7 +611,7 @@ static void put_embed(struct emitter *e)
     text_printf(&e->note, " * token_embd: rows of %u %s\n", (uint32_t)w->cols, w->tensor->quant->name);
     put_token(e);
     put(e, "embed_row_%s(%s, WEIGHT(%u), a.step->history[a.step->n_past + t], /* cols */ %u, %u);", format_of(e, w), row_at(e, f, "t"), slot_of(e, w), (uint32_t)w->cols, threads);
-    e->launch.grid_x = ((uint32_t)w->cols + threads - 1) / threads;
+    e->launch.grid_x = EMBED_GROUPS((uint32_t)w->cols, e->profile->wave, threads);
     end_kernel(e, e->group->name, threads, 1, 0);
 }
 

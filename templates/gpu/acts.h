@@ -265,6 +265,7 @@ DEVICE void acts_load(struct acts_unit *x, const uint8_t *x_lds, uint32_t unit, 
 {
     const uint32_t cols = 64 * units, plane_bytes = 16 * ACTS_PLANE_UNITS(cols);
     const uint8_t *place = x_lds + 16 * unit;
+    x->one = 0;
 #pragma unroll
     for (uint32_t c = 0; c < 4; c++) {
         x->q[0][c] = *(const u32x4 *)(const void *)(place + ACTS_SCRATCH_BYTES + c * plane_bytes);

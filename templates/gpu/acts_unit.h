@@ -9,6 +9,7 @@ struct acts_unit {
     u32x4 q[3][4];                               /* [digit][columns 16c .. 16c+15], int8 */
     f32x4 scale;                                 /* d0, d1, s0, s1: s_b = d_b * (sum of block b's quantised x) */
     f32x4 sum16;                                 /* [i] = d * (sum of columns 16i .. 16i+15); read by formats with SUMS16 only */
+    uint32_t one;                                /* a constant: 0, or 1 + the only column that is not 0, which is 1 in one digit; then q is not read */
 };
 
 /* Bytes of a plane; constants in kernels, plan and packer alike.  U: units of a row.  S: superblocks of 256 columns. */
@@ -31,20 +32,26 @@ DEVICE void pin8(u32x2 *v)
 }
 
 /* ---- integer products ---- */
-DEVICE int32_t dot16(const u32x4 w, const u32x4 x, const int32_t c) { return dot4(w.w, x.w, dot4(w.z, x.z, dot4(w.y, x.y, dot4(w.x, x.x, c)))); }
+/* sum + the products of 16 codes with piece c of a digit. */
+DEVICE int32_t dot16(const u32x4 w, const struct acts_unit *x, const uint32_t digit, const uint32_t c, const int32_t sum)
+{
+    if (x->one) return (x->one - 1) / 16 == c ? sum + (int32_t)(int8_t)(w[(x->one - 1) / 4 % 4] >> 8 * ((x->one - 1) % 4)) : sum;
+    const u32x4 q = x->q[digit][c];
+    return dot4(w.w, q.w, dot4(w.z, q.z, dot4(w.y, q.y, dot4(w.x, q.x, sum))));
+}
 /* Sum over 16 columns (piece c of the unit), or the 32 columns of block b, of int8 codes times quantised x.
  * |code| <= 128 and |256 q[1] + q[0]| <= 32896: below 32 * 128 * 32896 < 2^28. */
 DEVICE float dot_piece(const u32x4 w, const struct acts_unit *x, const uint32_t c, const uint32_t digits)
 {
-    int32_t low = dot16(w, x->q[0][c], 0);
-    if (digits > 1) low += 256 * dot16(w, x->q[1][c], 0);
-    return digits > 2 ? (float)low + 65536.0f * (float)dot16(w, x->q[2][c], 0) : (float)low;
+    int32_t low = dot16(w, x, 0, c, 0);
+    if (digits > 1) low += 256 * dot16(w, x, 1, c, 0);
+    return digits > 2 ? (float)low + 65536.0f * (float)dot16(w, x, 2, c, 0) : (float)low;
 }
 DEVICE float dot_block(const u32x4 w0, const u32x4 w1, const struct acts_unit *x, const uint32_t b, const uint32_t digits)
 {
-    int32_t low = dot16(w1, x->q[0][2 * b + 1], dot16(w0, x->q[0][2 * b], 0));
-    if (digits > 1) low += 256 * dot16(w1, x->q[1][2 * b + 1], dot16(w0, x->q[1][2 * b], 0));
-    return digits > 2 ? (float)low + 65536.0f * (float)dot16(w1, x->q[2][2 * b + 1], dot16(w0, x->q[2][2 * b], 0)) : (float)low;
+    int32_t low = dot16(w1, x, 0, 2 * b + 1, dot16(w0, x, 0, 2 * b, 0));
+    if (digits > 1) low += 256 * dot16(w1, x, 1, 2 * b + 1, dot16(w0, x, 1, 2 * b, 0));
+    return digits > 2 ? (float)low + 65536.0f * (float)dot16(w1, x, 2, 2 * b + 1, dot16(w0, x, 2, 2 * b, 0)) : (float)low;
 }
 
 /* ---- codes: 16 of them, one a byte ---- */

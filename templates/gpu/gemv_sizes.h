@@ -22,4 +22,7 @@
 
 #define FLOATS_PLANE_BYTES(cols) (128u * ACTS_UNITS(cols) + 64u)
 #define FLOATS_BYTES(cols) (ACTS_SCRATCH_BYTES + 2u * FLOATS_PLANE_BYTES(cols))
+
+/* Groups of embed_tmpl.c for a row: four waves for each `wave` units of 64 columns. */
+#define EMBED_GROUPS(cols, wave, threads) (((ACTS_UNITS(cols) + (wave) - 1u) / (wave) * 4u * (wave) + (threads) - 1u) / (threads))
 #endif

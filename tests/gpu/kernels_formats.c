@@ -26,7 +26,8 @@
         struct unit_##fmt u; \
         load_##fmt(&u, WEIGHT(0), unit, 256); \
         pin_##fmt(&u); \
-        const struct acts_unit x = ((const struct acts_unit *)(const void *)BUFFER(0))[unit]; \
+        struct acts_unit x = ((const struct acts_unit *)(const void *)BUFFER(0))[unit]; \
+        x.one = 0; \
         FLOATS(1 << 20)[unit] = dot_##fmt(&u, &x, unit, digits); \
     }
 #define DOTF(fmt) \

@@ -221,6 +221,7 @@ static void fill_acts(struct acts_unit *a, double x[64], uint32_t digits, bool e
     const f32x4 s = { scale[0], scale[1], scale[0] * (float)sum[0], scale[1] * (float)sum[1] }, s16 = { sum16[0], sum16[1], sum16[2], sum16[3] };
     a->scale = s;
     a->sum16 = s16;
+    a->one = 0;
 }
 
 /* ---- checks ---- */

@@ -182,7 +182,7 @@ static bool check_embed(const struct format *f)
     pack_gpu_rows(table.bytes, f->id, file, c.cols, rows);
     c.table = table.bytes, c.out = out.bytes, c.tokens = tokens;
     const struct forge_kernel_args args = { 0 };
-    simt_launch(f->embed, &args, (c.cols + c.threads - 1) / c.threads, c.n_tokens, c.threads, WAVE, 0, n_cases++);
+    simt_launch(f->embed, &args, EMBED_GROUPS(c.cols, WAVE, c.threads), c.n_tokens, c.threads, WAVE, 0, n_cases++);
     bool ok = untouched(f->name, c.out, (uint64_t)c.n_tokens * c.out_stride, 0, c.cols * 4);
     for (uint32_t t = 0; t < c.n_tokens && ok; t++) {
         dequantize_row_ref(f->id, want, file + (uint64_t)tokens[t] * file_row, c.cols);
