@@ -73,6 +73,18 @@ DEVICE void prefill_put2(const struct prefill_out *out, uint32_t t, uint32_t col
     }
     *(GLOBAL uint32_t *)(void *)(row + 2 * column) = out->kind == 1 ? stage_f16(x) | stage_f16(y) << 16 : stage_bf16(x) | stage_bf16(y) << 16;
 }
+/* Columns column .. column + 3; column is a multiple of 4.  x: means of f16 values, so that f16 rows (launch.h) need not be kept from overflowing. */
+DEVICE void prefill_put4(const struct prefill_out *out, uint32_t t, uint32_t column, f32x4 x)
+{
+    uint8_t *row = out->rows + t * out->stride;
+    if (out->kind == 0) {
+        *(GLOBAL f32x4 *)(void *)(row + 4 * column) = x;
+        return;
+    }
+    if (out->kind == 1) x *= STAGE_SCALE;
+    const u32x2 h = { out->kind == 1 ? f16x2_bits(x.x, x.y) : bf16x2_bits(x.x, x.y), out->kind == 1 ? f16x2_bits(x.z, x.w) : bf16x2_bits(x.z, x.w) };
+    *(GLOBAL u32x2 *)(void *)(row + 2 * column) = h;
+}
 /* A product reads its rows in units of 64 columns: the group of the last head writes the zeros. */
 DEVICE void prefill_pad(const struct prefill *p, const struct prefill_out *out)
 {
@@ -104,5 +116,35 @@ DEVICE void prefill_fetch(struct kv_piece *piece, const struct prefill *p, const
     piece->values[0] = zero;
     piece->scale = 0;
     if (position < p->end) kv_fetch(piece, plane, p->kv_head, position, column, p->n_head_kv, p->n_ctx, p->head_dim);
+}
+/* A piece as f16. */
+DEVICE u32x4 prefill_f16(const struct kv_piece *piece)
+{
+    float x[8];
+    if (KV_KIND == KV_KIND_f16) return piece->values[0];
+    kv_values(x, piece);
+    const u32x4 h = { f16x2_bits(x[0], x[1]), f16x2_bits(x[2], x[3]), f16x2_bits(x[4], x[5]), f16x2_bits(x[6], x[7]) };
+    return h;
+}
+
+/* ---- Q ---- */
+/* 16 rows of Q, from m on, times scale, as f16 rows of LDS, by one wave. */
+DEVICE void prefill_q_rows(uint8_t *to, const struct prefill *p, const uint8_t *q, const uint64_t q_stride, uint32_t m)
+{
+    const uint32_t per_row = p->head_dim / 8;
+    for (uint32_t i = lane_id(); i < 16 * per_row; i += WAVE) {
+        const uint32_t row = i / per_row, column = i % per_row * 8;
+        u32x4 h = { 0, 0, 0, 0 };
+        if (prefill_has(p, m + row)) {
+            const GLOBAL f32x4 *from = (const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m + row) * q_stride + (prefill_head(p, m + row) * p->head_dim + column) * 4);
+            const f32x4 x = from[0] * p->scale, y = from[1] * p->scale;
+            h.x = f16x2_bits(clamp_f32(x.x, 65504.0f), clamp_f32(x.y, 65504.0f));
+            h.y = f16x2_bits(clamp_f32(x.z, 65504.0f), clamp_f32(x.w, 65504.0f));
+            h.z = f16x2_bits(clamp_f32(y.x, 65504.0f), clamp_f32(y.y, 65504.0f));
+            h.w = f16x2_bits(clamp_f32(y.z, 65504.0f), clamp_f32(y.w, 65504.0f));
+        }
+        *(u32x4 *)(void *)(to + row * p->stride + 2 * column) = h;
+    }
+    wave_barrier();
 }
 #endif

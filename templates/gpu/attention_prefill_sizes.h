@@ -39,9 +39,10 @@
 
 /* LDS rows of f16: of one position or query, and, where V is transposed (no asynchronous copies), of one dimension; an odd number of 16-byte pieces. */
 #define ATTENTION_PREFILL_STRIDE(n) ((n) * 2u + 16u)
+#define ATTENTION_PREFILL_V_GAP 64u              /* bytes after 8 dimensions of transposed V */
 #define ATTENTION_PREFILL_K_V_BYTES(positions, head_dim, async) \
     ((positions) * ATTENTION_PREFILL_STRIDE(head_dim) \
-     + ((async) ? (positions) * ATTENTION_PREFILL_STRIDE(head_dim) : (head_dim) * ATTENTION_PREFILL_STRIDE(positions)))
+     + ((async) ? (positions) * ATTENTION_PREFILL_STRIDE(head_dim) : (head_dim) * ATTENTION_PREFILL_STRIDE(positions) + (head_dim) / 8u * ATTENTION_PREFILL_V_GAP))
 /* Q, when it stays in LDS; else 16 rows of each wave pass through the places of K and V on their way to registers. */
 #define ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, wave, threads, async) \
     (ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, wave, async) \
@@ -50,9 +51,6 @@
 #define ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, wave, threads, async) \
     (ATTENTION_PREFILL_MOST(ATTENTION_PREFILL_K_V_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async), head_dim, async), \
         ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, wave, async) ? (threads) / (wave) * 16u * ATTENTION_PREFILL_STRIDE(head_dim) : 0u))
-/* Of a wave: where the weights of the softmax become an operand (mma.h: MMA_SCRATCH_BYTES). */
-#define ATTENTION_PREFILL_SCRATCH_BYTES(async) ((async) ? 0u : 768u)
-
 /* LDS rows of f32, for exact sums: an odd number of 16-byte pieces where n is a multiple of 8. */
 #define ATTENTION_PREFILL_EXACT_STRIDE(n) ((n) + 4u)
 #define ATTENTION_PREFILL_EXACT_LDS_BYTES(positions, head_dim) \
@@ -63,6 +61,5 @@
     (ATTENTION_PREFILL_EXACT(kind, digits) \
      ? ATTENTION_PREFILL_EXACT_LDS_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async), head_dim) \
      : ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, wave, threads, async) \
-       + ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, wave, threads, async) \
-       + (threads) / (wave) * ATTENTION_PREFILL_SCRATCH_BYTES(async))
+       + ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, wave, threads, async))
 #endif

@@ -378,6 +378,22 @@ DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return ((const uint32_
 #endif
 DEVICE float lane_xor_f32(float x, const uint32_t mask) { return f32_of_bits(lane_xor_u32(bits_of_f32(x), mask)); }
 DEVICE float lane_other_f32(float x, const uint32_t mask) { return f32_of_bits(lane_other_u32(bits_of_f32(x), mask)); }
+/* Whether some lane of the wave has it; the same in all lanes. */
+#if defined(__gfx942__)
+DEVICE uint32_t wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w64(x != 0) != 0; }
+#elif defined(__AMDGCN__)
+DEVICE uint32_t wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w32(x != 0) != 0; }
+#elif defined(__NVPTX__)
+DEVICE uint32_t wave_any(uint32_t x) { return __nvvm_vote_any_sync(~0u, x != 0); }
+#else
+DEVICE uint32_t wave_any(uint32_t x)
+{
+    const uint32_t *all = (const uint32_t *)simt_share(&x, sizeof x);
+    for (uint32_t lane = 0; lane < WAVE; lane++)
+        if (all[lane]) return 1;
+    return 0;
+}
+#endif
 DEVICE float lane_get_f32(float x, uint32_t lane) { return f32_of_bits(lane_get_u32(bits_of_f32(x), lane)); }
 /* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them. */
 DEVICE float lanes_sum_f32(float x, const uint32_t lanes)

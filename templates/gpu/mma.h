@@ -402,6 +402,60 @@ DEVICE float mma_rows_max(float x)               /* mirrored halves and rows: ea
 #endif
 #endif
 
+#if !defined(MMA_SYNC)
+#if defined(__AMDGCN__)
+DEVICE uint32_t f16x2_bits_cut(float lo, float hi) { return __builtin_bit_cast(uint32_t, __builtin_amdgcn_cvt_pkrtz(lo, hi)); }     /* toward zero */
+DEVICE float dot2_f16(uint32_t a, uint32_t b, float c) { return __builtin_amdgcn_fdot2(__builtin_bit_cast(f16x2, a), __builtin_bit_cast(f16x2, b), c, false); }
+#else
+DEVICE uint32_t f16x2_bits_cut(float lo, float hi) { return f16x2_bits(lo, hi); }
+DEVICE float dot2_f16(uint32_t a, uint32_t b, float c)
+{
+    return c + f32_of_f16_bits(a) * f32_of_f16_bits(b) + f32_of_f16_bits(a >> 16) * f32_of_f16_bits(b >> 16);
+}
+#endif
+#if defined(MMA_WMMA)
+/* Operand B of WMMA, of which the lower half of the wave has the first eight k and the upper the others. */
+DEVICE void mma_b_of_halves(struct mma_b *f, const uint32_t mine[4])
+{
+    const uint32_t upper = lane_id() & 16;
+    for (uint32_t n = 0; n < 4; n++) {
+        const uint32_t other = lane_xor_u32(mine[n], 16);
+        f->x[n] = upper ? other : mine[n];
+        f->x[n + 4] = upper ? mine[n] : other;
+    }
+}
+#else
+DEVICE void mma_b_of_halves(struct mma_b *f, const uint32_t mine[4]) { (void)f; (void)mine; }    /* never called */
+#endif
+/* The accumulator tile, rounded to f16, as operand B: its i become k, in an order that both operands may have: MFMA the same, WMMA 0, 2 .. 14, 1, 3 .. 15.
+ * Returns sum and this lane's elements as they were rounded. */
+DEVICE float mma_b_of_acc(struct mma_b *f, const struct mma_acc *c, float sum)
+{
+    uint32_t mine[MMA_ACC / 2];
+    for (uint32_t n = 0; n < MMA_ACC / 2; n++) {
+        mine[n] = f16x2_bits_cut(c->x[2 * n], c->x[2 * n + 1]);
+        sum = dot2_f16(mine[n], 0x3c003c00u, sum);
+    }
+#if defined(MMA_WMMA)                            /* the lower half of the wave has even rows, the upper odd ones */
+    mma_b_of_halves(f, mine);
+#else
+    for (uint32_t n = 0; n < MMA_WORDS; n++) f->x[n] = mine[n];
+#endif
+    return sum;
+}
+/* Over the lanes that hold the same column. */
+DEVICE float mma_cols_max(float x)
+{
+    for (uint32_t mask = 16; mask < WAVE; mask *= 2) x = max_f32(x, lane_xor_f32(x, mask));
+    return x;
+}
+DEVICE float mma_cols_sum(float x)
+{
+    for (uint32_t mask = 16; mask < WAVE; mask *= 2) x += lane_xor_f32(x, mask);
+    return x;
+}
+#endif
+
 /* ---- copies of 16 bytes from global memory to LDS ---- */
 /* copy_begin() .. copy_end(): the destination must be free from the beginning on; it is filled after the end, copy_wait() and a barrier.
  * Between the two the bytes are on their way: to LDS on sm_90, elsewhere to the registers of struct copy.  valid 0: zeros, `from` is not read.

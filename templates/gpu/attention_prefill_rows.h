@@ -1,0 +1,195 @@
+/* attention_prefill_rows.h -- attention of prefill by f16 products whose rows are queries, S = Q K^T and O = P V, for mma.sync: an accumulator tile is operand A as it is, V is
+ * transposed while it is read, and copies reach LDS by themselves. */
+#ifndef FORGE_ATTENTION_PREFILL_ROWS_H
+#define FORGE_ATTENTION_PREFILL_ROWS_H
+#include "attention_prefill.h"
+#if defined(MMA_SYNC)
+
+/* ---- K and V to LDS ---- */
+/* The rows of positions first .. into LDS at `to`: begun, and ended when those bytes are free (of an f16 cache, which copies itself, free from the beginning). */
+DEVICE void prefill_rows_begin(struct prefill_pieces *h, uint8_t *to, const struct prefill *p, const uint8_t *plane, uint32_t first)
+{
+    UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++) {
+        const uint32_t row = prefill_row(p, i), column = prefill_column(p);
+        if (!prefill_has_piece(p, i)) continue;
+        if (KV_KIND != KV_KIND_f16) prefill_fetch(&h->piece[i], p, plane, first + row, column);
+        else copy_begin(&h->copy[i], to + row * p->stride + 2 * column, plane + kv_bytes(p->kv_head, first + row, column, p->n_ctx, p->head_dim), first + row < p->end);
+    }
+    copy_commit();
+}
+DEVICE void prefill_rows_end(const struct prefill_pieces *h, uint8_t *to, const struct prefill *p)
+{
+    UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++) {
+        uint8_t *place = to + prefill_row(p, i) * p->stride + 2 * prefill_column(p);
+        if (!prefill_has_piece(p, i)) continue;
+        if (KV_KIND != KV_KIND_f16) *(u32x4 *)(void *)place = prefill_f16(&h->piece[i]);
+        else copy_end(&h->copy[i], place);
+    }
+}
+
+/* ---- the rows of a wave ---- */
+struct prefill_wave {
+    struct mma_acc o[PREFILL_TILES][PREFILL_DIMS];              /* sum of weight * v */
+    struct mma_acc s[PREFILL_TILES][PREFILL_SPANS];             /* scores of one step */
+    struct mma_a   weights[PREFILL_TILES][PREFILL_SPANS];       /* of the same */
+    struct mma_a   q[PREFILL_TILES][PREFILL_DIMS];              /* when Q is in registers */
+    float          max[PREFILL_TILES][MMA_ROWS];                /* of the scores so far, the same in all lanes of a row */
+    float          sum[PREFILL_TILES][MMA_ROWS];                /* of this lane's weights */
+    const uint8_t *q_lds;                                       /* when Q is in LDS: first row of the wave */
+};
+
+/* lds_kv: the places of K and V, free until the barrier at the end. */
+DEVICE void prefill_wave_begin(struct prefill_wave *w, const struct prefill *p, uint8_t *lds_q, uint8_t *lds_kv, const uint8_t *q, const uint64_t q_stride)
+{
+    const uint32_t m = wave_id() * 16 * p->tiles;
+    uint8_t *mine = p->q_registers ? lds_kv + wave_id() * 16 * p->stride : lds_q + m * p->stride;
+    w->q_lds = mine;
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+        prefill_q_rows(p->q_registers ? mine : mine + 16 * t * p->stride, p, q, q_stride, m + 16 * t);
+        if (p->q_registers) {
+            UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++) mma_load_a(&w->q[t][d], mine + 32 * d, p->stride);
+            wave_barrier();
+        }
+        UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++) mma_zero(&w->o[t][d]);
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            w->max[t][g] = PREFILL_MASKED;
+            w->sum[t][g] = 0.0f;
+        }
+    }
+    if (p->q_registers) barrier();
+}
+
+/* Operands are loaded PREFILL_AHEAD products before their use; sums are pinned, lest the compiler load all of them first, which takes more registers than there are. */
+enum { PREFILL_AHEAD = 1 };
+
+/* s = Q K^T */
+DEVICE void prefill_scores(struct prefill_wave *w, const struct prefill *p, const uint8_t *k)
+{
+    struct mma_a a[PREFILL_AHEAD + 1][PREFILL_TILES];
+    struct mma_b b[PREFILL_AHEAD + 1];
+    const uint32_t spans = p->positions / 16, n_loads = spans * (p->head_dim / 16);
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t j = 0; j < spans; j++) mma_zero(&w->s[t][j]);
+    UNROLL for (uint32_t n = 0; n < n_loads + PREFILL_AHEAD; n++) {
+        if (n < n_loads) {
+            const uint32_t d = n / spans, j = n % spans;
+            UNROLL for (uint32_t t = 0; t < p->tiles && j == 0 && !p->q_registers; t++)
+                mma_load_a(&a[d % (PREFILL_AHEAD + 1)][t], w->q_lds + 16 * t * p->stride + 32 * d, p->stride);
+            mma_load_b(&b[n % (PREFILL_AHEAD + 1)], k + 16 * j * p->stride + 32 * d, p->stride);
+        }
+        if (n < PREFILL_AHEAD) continue;
+        const uint32_t m = n - PREFILL_AHEAD, d = m / spans;
+        UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+            mma_f16(&w->s[t][m % spans], p->q_registers ? &w->q[t][d] : &a[d % (PREFILL_AHEAD + 1)][t], &b[m % (PREFILL_AHEAD + 1)]);
+            mma_pin(&w->s[t][m % spans]);
+        }
+    }
+}
+
+/* Scores of positions that a row does not attend.  first: of the step's positions.  The pin keeps what only this needs out of the registers of the loop. */
+DEVICE void prefill_mask(struct prefill_wave *w, const struct prefill *p, uint32_t first)
+{
+    uint32_t m = wave_id() * 16 * p->tiles;
+    PIN(m);
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            const int32_t last = (int32_t)(prefill_last(p, m + 16 * t + mma_row(mma_of_row(g, 0))) - first - mma_col(0));
+            UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) {
+                    const uint32_t e = mma_of_row(g, n);
+                    if ((int32_t)(16 * j + (mma_col(e) - mma_col(0))) > last) w->s[t][j].x[e] = PREFILL_MASKED;
+                }
+        }
+}
+
+/* Weights 2^(s - max), at once as operands, which take less room; sums so far move to the new maximum. */
+DEVICE void prefill_softmax(struct prefill_wave *w, const struct prefill *p)
+{
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            float top = w->max[t][g];
+            UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) top = max_f32(top, w->s[t][j].x[mma_of_row(g, n)]);
+            top = mma_rows_max(top);
+            const float factor = exp2_f32(w->max[t][g] - top);
+            float sum = w->sum[t][g] * factor;
+            w->max[t][g] = top;
+            UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) {
+                    const uint32_t e = mma_of_row(g, n);
+                    w->s[t][j].x[e] = exp2_f32(w->s[t][j].x[e] - top);
+                    sum += w->s[t][j].x[e];
+                }
+            w->sum[t][g] = sum;
+            UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) w->o[t][d].x[mma_of_row(g, n)] *= factor;
+        }
+        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++) mma_a_of_acc(&w->weights[t][j], &w->s[t][j], lds());
+    }
+}
+
+/* o += weights V */
+DEVICE void prefill_values(struct prefill_wave *w, const struct prefill *p, const uint8_t *v)
+{
+    struct mma_b b[PREFILL_AHEAD + 1];
+    const uint32_t dims = p->head_dim / 16, n_loads = p->positions / 16 * dims;
+    UNROLL for (uint32_t n = 0; n < n_loads + PREFILL_AHEAD; n++) {
+        if (n < n_loads) {
+            const uint32_t j = n / dims, d = n % dims;
+            mma_load_b_trans(&b[n % (PREFILL_AHEAD + 1)], v + 16 * j * p->stride + 32 * d, p->stride);
+        }
+        if (n < PREFILL_AHEAD) continue;
+        const uint32_t m = n - PREFILL_AHEAD;
+        UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+            mma_f16(&w->o[t][m % dims], &w->weights[t][m / dims], &b[m % (PREFILL_AHEAD + 1)]);
+            mma_pin(&w->o[t][m % dims]);
+        }
+    }
+}
+
+DEVICE void prefill_wave_end(const struct prefill_wave *w, const struct prefill *p, const struct prefill_out *out)
+{
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            const float inverse = rcp_f32(mma_rows_sum(w->sum[t][g]));
+            const uint32_t m = (wave_id() * p->tiles + t) * 16 + mma_row(mma_of_row(g, 0));
+            if (!prefill_has(p, m)) continue;
+            UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n += 2) {
+                    const uint32_t e = mma_of_row(g, n), column = prefill_head(p, m) * p->head_dim + 16 * d + mma_col(e);
+                    prefill_put2(out, prefill_token(p, m), column, w->o[t][d].x[e] * inverse, w->o[t][d].x[(e + 1) % MMA_ACC] * inverse);
+                }
+        }
+}
+
+/* V of a step is on its way while its scores are computed, K of the next one while V is used. */
+DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
+{
+    const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
+    uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, WAVE, p->threads, COPIES_REACH_LDS);
+    uint8_t *lds_v = lds_k + p->positions * p->stride;
+    struct prefill_pieces pieces_k, pieces_v;
+    struct prefill_wave w;
+    prefill_wave_begin(&w, p, lds_q, lds_k, q, q_stride);
+    prefill_rows_begin(&pieces_k, lds_k, p, k, 0);
+    prefill_rows_end(&pieces_k, lds_k, p);
+#pragma unroll 1
+    for (uint32_t first = 0; first < p->end; first += p->positions) {
+        copy_wait(0);
+        barrier();                               /* K is there; all waves are done with the V before */
+        prefill_rows_begin(&pieces_v, lds_v, p, v, first);
+        prefill_scores(&w, p, lds_k);
+        prefill_rows_end(&pieces_v, lds_v, p);
+        copy_wait(0);
+        barrier();                               /* V is there; all waves are done with K */
+        const uint32_t next = first + p->positions;
+        if (next < p->end) prefill_rows_begin(&pieces_k, lds_k, p, k, next);
+        if (next > (p->causal ? p->n_past + p->first_token + 1 : p->end)) prefill_mask(&w, p, first);
+        prefill_softmax(&w, p);
+        prefill_values(&w, p, lds_v);
+        if (next < p->end) prefill_rows_end(&pieces_k, lds_k, p);
+    }
+    prefill_wave_end(&w, p, out);
+}
+#endif
+#endif
