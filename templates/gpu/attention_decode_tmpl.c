@@ -78,7 +78,7 @@ DEVICE uint32_t decode_head(const struct decode *d, uint32_t h)
 /* Row `row` of this lane's slot: blocks of waves * slots positions go to the splits in turn. */
 DEVICE uint32_t decode_position(const struct decode *d, uint32_t row) { return (row * d->splits + d->split) * (d->waves * d->slots) + d->slot; }
 
-/* ---- LDS: q [heads][2][lanes][4]; per wave [heads][head_dim] or weights [slots][heads][rows]; from the splits of a cluster [splits][share][4] and
+/* ---- LDS: q [heads][2][lanes][4]; per wave [heads][head_dim] or weights [heads][slots][rows]; from the splits of a cluster [splits][share][4] and
  * [splits][heads] m and l; per wave and head m and l; a flag ---- */
 DEVICE float *decode_q(void) { return (float *)(void *)lds(); }
 DEVICE float *decode_wave(const struct decode *d, uint32_t wave)
@@ -92,8 +92,17 @@ DEVICE float *decode_ml(const struct decode *d)
 {
     return decode_wave(d, d->waves) + ATTENTION_RECEIVED_FLOATS(d->heads, d->head_dim, d->splits, d->cluster);
 }
-/* Columns c .. c + 3 of a head in LDS: first and second fours of the lanes apart, so that lanes read neighbouring 16 bytes. */
-DEVICE uint32_t decode_q_place(const struct decode *d, uint32_t h, uint32_t c) { return h * d->lanes * 8 + c / 4 % 2 * d->lanes * 4 + c / 8 * 4 + c % 4; }
+/* Column c of a head in LDS.  First and second fours of the lanes lie apart, so that lanes read neighbouring 16 bytes; the second ones turned by four lanes,
+ * so that neighbouring columns are written into different banks. */
+DEVICE uint32_t decode_q_place(const struct decode *d, uint32_t h, uint32_t c)
+{
+    const uint32_t second = c / 4 % 2, turned = d->lanes >= 8 ? 4 * second : 0;
+    return h * d->lanes * 8 + second * d->lanes * 4 + (c / 8 ^ turned) * 4 + c % 4;
+}
+/* Column c of a wave's sums: neighbouring fours of columns change places where c / 32 is odd, and, where lanes write twos, the twos of a four where c / 64
+ * is: so that what lanes write together lies in different banks. */
+DEVICE uint32_t decode_sums_turned(const struct decode *d, uint32_t c) { return WAVE / d->lanes == 4 ? c / 64 % 2 : 0; }
+DEVICE uint32_t decode_sums_place(const struct decode *d, uint32_t c) { return c ^ (c / 32 % 2 * 4) ^ decode_sums_turned(d, c) * 2; }
 
 /* ---- prologue ---- */
 
@@ -136,8 +145,7 @@ DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, co
         for (uint32_t k = 0; k < head_pairs(d->head_dim); k++) {
             const uint32_t pair = lane_id() + WAVE * k;
             if (!pair_exists(k, d->head_dim / 2)) continue;
-            q[decode_q_place(d, h, pair_a(pair, n_rot, neox))] = x->a[k] * scale;
-            q[decode_q_place(d, h, pair_b(pair, n_rot, neox))] = x->b[k] * scale;
+            head_put(q + decode_q_place(d, h, pair_a(pair, n_rot, neox)), q + decode_q_place(d, h, pair_b(pair, n_rot, neox)), x->a[k] * scale, x->b[k] * scale, neox);
         }
         for (uint32_t c = lane_id(); c < d->lanes * 8 - d->head_dim; c += WAVE) q[decode_q_place(d, h, d->head_dim + c)] = 0.0f;
     }
@@ -153,8 +161,13 @@ DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], cons
     head_rotate(&in->k, r, d->head_dim, n_rot);
     head_store(row, &in->k, d->head_dim, n_rot, neox);
     wave_barrier();
+    const uint32_t second = d->column / 32 % 2 * 4;  /* the second half of the columns first: other banks than those of the lanes before */
+    const f32x4 x = *(const f32x4 *)(const void *)(row + d->column + second), y = *(const f32x4 *)(const void *)(row + d->column + 4 - second);
     UNROLL
-    for (uint32_t i = 0; i < 8; i++) k[i] = row[d->column + i];
+    for (uint32_t i = 0; i < 4; i++) {
+        k[i] = second ? y[i] : x[i];
+        k[4 + i] = second ? x[i] : y[i];
+    }
     wave_barrier();
     kv_encode(&k_piece, k);
     kv_encode(&v_piece, in->v);
@@ -261,13 +274,13 @@ DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct deco
     }
 }
 
-/* Their weights, in LDS at [slot][head][row]; the state moves to the new maximum.  limit: positions that exist; checked: some may not.
+/* Their weights, in LDS at [head][slot][row]; the state moves to the new maximum.  limit: positions that exist; checked: some may not.
  * Lanes that keep the same row leave its weight to the first of them when they sum. */
 DEVICE void decode_weights(struct decode_state *state, const struct decode *d, float s[DECODE_SCORED][DECODE_ROWS], uint32_t row, const uint32_t rows,
                            const uint32_t head, uint32_t limit, const uint32_t checked)
 {
     const uint32_t kept = fold_left(rows, 1, d->lanes), first = fold_first(rows, 1, d->lanes), counts = lane_id() % d->lanes < rows;
-    float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * d->heads * rows + first;
+    float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * rows + first;
     uint32_t exists[DECODE_ROWS];
     UNROLL
     for (uint32_t i = 0; i < kept; i++) exists[i] = !checked || decode_position(d, row + first + i) < limit;
@@ -288,7 +301,7 @@ DEVICE void decode_weights(struct decode_state *state, const struct decode *d, f
         UNROLL
         for (uint32_t i = 0; i < kept; i++) {
             const float w = exp2_f32(score[i] - top);
-            weight[h * rows + i] = w;
+            weight[h * d->slots * rows + i] = w;
             state->l[h] += counts ? w : 0.0f;
         }
         UNROLL
@@ -312,12 +325,12 @@ DEVICE void decode_score(struct decode_state *state, const struct decode *d, con
 
 DEVICE void decode_values(struct decode_state *state, const struct decode *d, const struct kv_piece *v, const uint32_t rows)
 {
-    const float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * d->heads * rows;
+    const float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * rows;
     UNROLL
     for (uint32_t two = 0; two < rows; two += 2) {
         f32x2 w[DECODE_HEADS];
         UNROLL
-        for (uint32_t h = 0; h < d->heads; h++) w[h] = *(const f32x2 *)(const void *)(weight + h * rows + two);
+        for (uint32_t h = 0; h < d->heads; h++) w[h] = *(const f32x2 *)(const void *)(weight + h * d->slots * rows + two);
         UNROLL
         for (uint32_t r = 0; r < 2; r++) {
             float x[8];
@@ -398,9 +411,15 @@ DEVICE void decode_publish(struct decode_state *state, const struct decode *d)
             fold(state->acc[h], left, mask);
             left = left > 1 ? left / 2 : 1;
         }
-        if (!decode_lane_idle(d))
-            UNROLL
-            for (uint32_t i = 0; i < kept; i++) sum[h * d->head_dim + d->column + first + i] = state->acc[h][i];
+        float *at = sum + h * d->head_dim + decode_sums_place(d, d->column + first);
+        const float *x = state->acc[h];
+        const f32x2 two = { x[0], x[1] };
+        const f32x4 four = { x[0], x[1], x[2], x[3] }, others = { x[4], x[5], x[6], x[7] };
+        if (decode_lane_idle(d)) continue;
+        if (kept == 1) *at = x[0];
+        if (kept == 2) *(f32x2 *)(void *)at = two;
+        if (kept >= 4) *(f32x4 *)(void *)at = four;
+        if (kept == 8) *(f32x4 *)(void *)(sum + h * d->head_dim + decode_sums_place(d, d->column + 4)) = others;
     }
     if (lane_id() != 0) return;
     UNROLL
@@ -444,10 +463,12 @@ DEVICE void decode_sum_waves(f32x4 *x, float *m, float *l, const struct decode *
         UNROLL
         for (uint32_t k = 0; k < most; k++) {
             ml[k] = *(const f32x2 *)(const void *)(decode_ml(d) + 2 * ((base + k) * d->heads + h));
-            part[k] = *(const f32x4 *)(const void *)(decode_wave(d, base + k) + h * d->head_dim + column);
+            part[k] = *(const f32x4 *)(const void *)(decode_wave(d, base + k) + h * d->head_dim + (decode_sums_place(d, column) & ~3u));
         }
         decode_join(x, m, l, part, ml, most, most);
     }
+    const f32x4 turned = { x->z, x->w, x->x, x->y };
+    if (decode_sums_turned(d, column)) *x = turned;
 }
 
 DEVICE void decode_write(float *out, const struct decode *d, uint32_t h, uint32_t column, const f32x4 x, float l)

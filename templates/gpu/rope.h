@@ -74,6 +74,14 @@ DEVICE void head_rotate(struct head *h, const struct rotation *r, const uint32_t
     }
 }
 
+/* The two dimensions of a pair to their places, which are neighbours without neox. */
+DEVICE void head_put(float *a_at, float *b_at, float a, float b, const uint32_t neox)
+{
+    const f32x2 both = { a, b };
+    if (!neox) *(f32x2 *)(void *)a_at = both;
+    else *a_at = a, *b_at = b;
+}
+
 /* x: [head_dim], global or LDS. */
 DEVICE void head_store(float *x, const struct head *h, const uint32_t head_dim, const uint32_t n_rot, const uint32_t neox)
 {
@@ -81,8 +89,7 @@ DEVICE void head_store(float *x, const struct head *h, const uint32_t head_dim, 
     for (uint32_t k = 0; k < head_pairs(head_dim); k++) {
         const uint32_t i = lane_id() + WAVE * k;
         if (!pair_exists(k, head_dim / 2)) continue;
-        x[pair_a(i, n_rot, neox)] = h->a[k];
-        x[pair_b(i, n_rot, neox)] = h->b[k];
+        head_put(x + pair_a(i, n_rot, neox), x + pair_b(i, n_rot, neox), h->a[k], h->b[k], neox);
     }
 }
 
