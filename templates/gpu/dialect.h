@@ -395,19 +395,36 @@ DEVICE uint32_t wave_any(uint32_t x)
 }
 #endif
 DEVICE float lane_get_f32(float x, uint32_t lane) { return f32_of_bits(lane_get_u32(bits_of_f32(x), lane)); }
-/* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them. */
-DEVICE float lanes_sum_f32(float x, const uint32_t lanes)
+/* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them.  lanes_sums_f32: of n values,
+ * a step of all of them at a time, because on AMD an exchange has to wait for the addition before it. */
+DEVICE void lanes_sums_f32(float *x, const uint32_t n, const uint32_t lanes)
 {
-    for (uint32_t mask = 1; mask < lanes && mask < 16; mask *= 2) x += lane_other_f32(x, mask);
+    UNROLL
+    for (uint32_t mask = 1; mask < lanes && mask < 16; mask *= 2)
+        UNROLL
+        for (uint32_t i = 0; i < n; i++) x[i] += lane_other_f32(x[i], mask);
 #if defined(__gfx942__)                          /* no way between rows of 16 lanes but LDS; sums are handed on row by row instead: the last lane has them */
     if (lanes >= 32) {
-        x += LANE_DPP(x, 0x142);                 /* row_bcast:15 */
-        if (lanes == 64) x += LANE_DPP(x, 0x143);                            /* row_bcast:31 */
-        const float last = f32_of_bits((uint32_t)__builtin_amdgcn_readlane((int32_t)bits_of_f32(x), 63));
-        return lanes == 64 || lane_id() >= 32 ? last : f32_of_bits((uint32_t)__builtin_amdgcn_readlane((int32_t)bits_of_f32(x), 31));
+        UNROLL
+        for (uint32_t i = 0; i < n; i++) x[i] += LANE_DPP(x[i], 0x142);      /* row_bcast:15 */
+        UNROLL
+        for (uint32_t i = 0; i < n && lanes == 64; i++) x[i] += LANE_DPP(x[i], 0x143);   /* row_bcast:31 */
+        UNROLL
+        for (uint32_t i = 0; i < n; i++) {
+            const float last = f32_of_bits((uint32_t)__builtin_amdgcn_readlane((int32_t)bits_of_f32(x[i]), 63));
+            x[i] = lanes == 64 || lane_id() >= 32 ? last : f32_of_bits((uint32_t)__builtin_amdgcn_readlane((int32_t)bits_of_f32(x[i]), 31));
+        }
+        return;
     }
 #endif
-    for (uint32_t mask = 16; mask < lanes; mask *= 2) x += lane_other_f32(x, mask);
+    UNROLL
+    for (uint32_t mask = 16; mask < lanes; mask *= 2)
+        UNROLL
+        for (uint32_t i = 0; i < n; i++) x[i] += lane_other_f32(x[i], mask);
+}
+DEVICE float lanes_sum_f32(float x, const uint32_t lanes)
+{
+    lanes_sums_f32(&x, 1, lanes);
     return x;
 }
 DEVICE uint32_t lanes_sum_u32(uint32_t x, const uint32_t lanes)

@@ -146,12 +146,12 @@ DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const stru
     k->unit += step_units;
     if (k->unit != step_units * G(gemv_steps)(cols)) return;
     k->unit = 0;
+    lanes_sums_f32(k->sum, ROWS, LANES);
 #pragma unroll
     for (uint32_t r = 0; r < ROWS; r++) {
-        const float y = lanes_sum_f32(k->sum[r], LANES);
         const uint32_t mine = k->lane == k->count * each + r % each;
-        if (r < each) k->y  = mine ? y : k->y;
-        else          k->up = mine ? y : k->up;
+        if (r < each) k->y  = mine ? k->sum[r] : k->y;
+        else          k->up = mine ? k->sum[r] : k->up;
         k->sum[r] = 0;
     }
     k->count++;
