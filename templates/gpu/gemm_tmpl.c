@@ -131,11 +131,12 @@ DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const u
         if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), (first + n / weight_digits) * (2 * MMA_WIDE));
         if (n < GEMM_AHEAD) continue;
         UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
-            UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
-                if (bf16) mma_wide_bf16(&y->acc[t][r], &o[m % 2].a[t], &o[m % 2].b[r]);
-                else mma_wide_f16(&y->acc[t][r], &o[m % 2].a[t], &o[m % 2].b[r]);
-                mma_pin(&y->acc[t][r]);
-            }
+            UNROLL for (uint32_t k = 0; k < MMA_WIDE; k++)               /* outside: no product waits for the one before it */
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
+                    if (bf16) mma_bf16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    else mma_f16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    mma_pin(&y->acc[t][r]);
+                }
     }
 }
 /* The same by four waves at once, on their way after it. */
