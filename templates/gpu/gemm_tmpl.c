@@ -85,14 +85,19 @@ DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uin
 {
     return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;
 }
-/* The pieces of x this thread brings for a step. */
-DEVICE void G(gemm_x_begin_)(struct copy *c, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
+/* The pieces of x this thread brings for a step.  at: where they lie in the first one. */
+DEVICE uint32_t G(gemm_x_at_)(const struct gemm_x *x, const uint32_t i)
 {
-    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) {
-        const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
+    return min_u32(thread_x() / 8 + i * (GEMM_THREADS / 8), x->last) * x->stride + thread_x() % 8 * 16;
+}
+DEVICE void G(gemm_x_begin_)(struct copy *c, uint32_t *at, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
+{
+    const uint8_t *from = x->x + step * GEMM_ROW_LDS;
+    PIN_BASE(from);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) PIN_OFFSET(at[i]);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
         if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
-            copy_begin(&c[i], slot + lds_piece(row, GEMM_ROW_LDS, piece, 1), x->x + step * GEMM_ROW_LDS + (min_u32(row, x->last) * x->stride + piece * 16), 1);
-    }
+            copy_begin(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1), from + at[i], 1);
 }
 DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot)
 {
@@ -324,6 +329,7 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
 /* What is on its way, and where the slots are. */
 struct G(gemm_ahead_) {
     struct copy x[GEMM_X_COPIES];
+    uint32_t x_at[GEMM_X_COPIES];
     struct G(gemm_weights_) w;
     uint8_t *x_slots, *w_slots;
 };
@@ -334,7 +340,7 @@ DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, con
                            const uint32_t units)
 {
     if (step < units) {
-        G(gemm_x_begin_)(n->x, G(gemm_x_slot_)(n, slot), x, step);
+        G(gemm_x_begin_)(n->x, n->x_at, G(gemm_x_slot_)(n, slot), x, step);
         if (G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, step, slot, units);
     }
     copy_commit();
@@ -345,7 +351,7 @@ DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, cons
 {
     if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
-    if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_slots, x, step + 1);
+    if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_at, n->x_slots, x, step + 1);
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
 }
 /* The tile of products, not yet unscaled. */
@@ -354,10 +360,11 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
     struct G(gemm_ahead_) n;
     n.x_slots = lds();
     n.w_slots = lds() + GEMM_STAGES * GEMM_TOKENS * GEMM_ROW_LDS;
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) n.x_at[i] = G(gemm_x_at_)(x, i);
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n.w, n.w_slots, w, 0, 0, units);
-    if (!COPIES_REACH_LDS) G(gemm_x_begin_)(n.x, n.x_slots, x, 0);
+    if (!COPIES_REACH_LDS) G(gemm_x_begin_)(n.x, n.x_at, n.x_slots, x, 0);
     else
         UNROLL for (uint32_t s = 0; s + 1 < GEMM_STAGES; s++) G(gemm_start_)(&n, x, w, s, s, units);
     if (G(GEMM_LEAD_) == 2) {                    /* a turn of weights alone */

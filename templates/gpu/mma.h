@@ -457,6 +457,15 @@ DEVICE float mma_cols_sum(float x)
 #endif
 
 /* ---- copies of 16 bytes from global memory to LDS ---- */
+/* AMD: a base that is equal in all lanes stays in scalar registers and what a lane adds to it 32 bits wide, where the compiler would keep a 64-bit address
+ * for each load of a loop and add to all of them at every step.  Both are variables that outlive the step. */
+#if defined(__AMDGCN__)
+#define PIN_BASE(pointer)  asm volatile("" : "+s"(pointer))
+#define PIN_OFFSET(offset) asm volatile("" : "+v"(offset))
+#else
+#define PIN_BASE(pointer)  ((void)(pointer))
+#define PIN_OFFSET(offset) ((void)(offset))
+#endif
 /* copy_begin() .. copy_end(): the destination must be free from the beginning on; it is filled after the end, copy_wait() and a barrier.
  * Between the two the bytes are on their way: to LDS on sm_90, elsewhere to the registers of struct copy.  valid 0: zeros, `from` is not read.
  * copy_commit() closes a group of copies of this thread; copy_wait(n): all but its last n groups are done. */
