@@ -33,7 +33,7 @@ struct candidate {
     double      max_abs, max_abs_relative;        /* logits against the first candidate's, prompt and one-token kernels */
 };
 
-struct setup { const struct model *model; struct runner runner; const struct profile *profile; uint32_t n_prompt, n_gen, rounds, n_threads; double min_time;
+struct setup { const struct model *model; struct runner runner; const struct profile *profile; uint32_t n_prompt, n_gen, rounds, n_threads, sample; double min_time;
                uint32_t n_tokens[2]; /* of logits: through prompt kernels, through one-token kernels */ };
 
 /* ---- what the plan tells: launches, and values between kernels ---- */
@@ -262,7 +262,7 @@ static void print_sums(const struct setup *s, const struct candidate *c, uint32_
         printf("%-6s %9.1f %13.0f %5.1f %% %6.1f %% %6.1f %% %10.3f %10.3f %10.3f %8.2fx %10.2f %10.0f ", c[i].name, k->launches / tokens, k->instructions / tokens,
                100 * ratio(k->valu, k->instructions), 100 * ratio(k->matrix, k->instructions), 100 * k->idle_lanes, k->loaded_bytes / tokens * 1e-6,
                k->unique_bytes / tokens * 1e-6, planned_reads(s, &c[i]) * 1e-6, ratio(k->line_bytes, k->loaded_bytes), ratio(k->lds_conflicts, k->lds_accesses), k->loads_in_flight);
-        if (i && !s->runner.sample) printf("%20.2e\n", c[i].max_abs);
+        if (i) printf("%20.2e\n", c[i].max_abs);
         else printf("%20s\n", "-");
     }
     printf("instructions: of waves.  idle: lanes switched off in vector instructions.  loads: by lanes; unique: lines of 64 bytes that a launch reads at least once;\n"
@@ -276,7 +276,7 @@ static bool print_least_times(struct arena *a, const struct setup *s, const stru
     for (uint32_t run = 0; run < 2; run++) {
         const struct step_times t = times_of(a, s, c, run);
         if (t.missing) { warn("%s: no %s, so there are no least times; see docs/target.md", s->profile->path, t.missing); return false; }
-        const char *sample = run == 0 && s->runner.sample ? arena_printf(a, ", of a sample of %u group%s", s->runner.sample, s->runner.sample > 1 ? "s" : "") : "";
+        const char *sample = run == 0 && s->sample ? arena_printf(a, ", of a sample of %u group%s", s->sample, s->sample > 1 ? "s" : "") : "";
         least_times_print(run == 0 ? arena_printf(a, "fuse %s, a prompt of %u tokens%s", c->name, s->n_tokens[0], sample)
                                    : arena_printf(a, "fuse %s, a decoded token, the mean of %u", c->name, s->n_tokens[1]), &t);
     }
@@ -286,7 +286,7 @@ static bool print_least_times(struct arena *a, const struct setup *s, const stru
 static void print_simulated(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
 {
     printf("%s on %s, in the simulator: %u tokens decoded, numbers of one token%s\n", o->build.model_path, s->runner.target, s->n_tokens[1],
-           s->runner.sample ? "; a sample of the prompt's groups, logits not compared" : "");
+           s->sample ? "; of the prompt a sample, its logits not compared" : "");
     print_sums(s, c, n);
     bool explain = true;
     for (uint32_t i = 0; explain && i < n; i++) explain = print_least_times(a, s, &c[i]);
@@ -301,7 +301,7 @@ static void print_simulated_json(struct arena *a, const struct compare_options *
     cJSON_AddBoolToObject(root, "simulated", true);
     cJSON_AddNumberToObject(root, "n_tokens", s->n_tokens[1]);
     cJSON_AddNumberToObject(root, "n_prompt", s->n_tokens[0]);
-    cJSON_AddNumberToObject(root, "sample", s->runner.sample);
+    cJSON_AddNumberToObject(root, "sample", s->sample);
     cJSON *list = cJSON_AddArrayToObject(root, "levels");
     for (uint32_t i = 0; i < n; i++) {
         const struct counters *k = &c[i].counters[1];
@@ -315,7 +315,7 @@ static void print_simulated_json(struct arena *a, const struct compare_options *
         cJSON_AddNumberToObject(row, "planned_bytes", planned_reads(s, &c[i]));
         cJSON_AddNumberToObject(row, "idle_lanes", k->idle_lanes);
         cJSON_AddNumberToObject(row, "loads_in_flight_most", k->loads_in_flight);
-        if (!s->runner.sample) cJSON_AddNumberToObject(row, "logits_max_abs", c[i].max_abs);
+        cJSON_AddNumberToObject(row, "logits_max_abs", c[i].max_abs);
         for (uint32_t run = 0; run < 2; run++) {
             const struct step_times t = times_of(a, s, &c[i], run);
             if (t.missing) warn("%s: no %s, so there are no least times; see docs/target.md", s->profile->path, t.missing);
@@ -351,6 +351,7 @@ static const float *logits_of(struct arena *a, const struct setup *s, struct can
     static const char *const through_decode[] = { "-ub", "0", NULL };
     struct runner runner = s->runner;
     runner.counters = counters_path;
+    runner.sample = run == 0 ? s->sample : 0;
     const float *logits = program_logits(a, &runner, c->path, tokens, s->n_tokens[run], s->model->n_vocab, run == 1 ? through_decode : NULL);
     if (!counters_path) return logits;
     c->counters[run] = counters_read(a, counters_path);
@@ -362,7 +363,7 @@ static void compare_logits(struct arena *a, const struct setup *s, struct candid
 {
     for (uint32_t i = 0; i < 2; i++) {
         const float *logits = logits_of(a, s, c, tokens, i, counters_path);
-        if (s->runner.sample) continue;
+        if (i == 0 && s->sample) continue;
         if (!first[i]) first[i] = logits;
         const struct logits_difference d = logits_compare(a, first[i], logits, s->n_tokens[i], s->model->n_vocab);
         if (d.max_abs >= c->max_abs) {
@@ -376,7 +377,7 @@ static void compare_logits(struct arena *a, const struct setup *s, struct candid
 static struct setup prepare(struct arena *a, const struct compare_options *o)
 {
     const struct build_options *b = &o->build;
-    struct setup s = { .model = build_model(a, b, gguf_open(a, b->model_path, false)), .n_threads = o->n_threads,
+    struct setup s = { .model = build_model(a, b, gguf_open(a, b->model_path, false)), .n_threads = o->n_threads, .sample = o->sample,
                        .rounds = o->rounds ? o->rounds : ROUNDS, .min_time = o->min_time > 0 ? o->min_time : MIN_TIME };
     const uint32_t n_ctx = plan_context(s.model, &b->plan);
     const uint32_t usual[2] = { o->simulate ? SIMULATED_TOKENS : 128, o->sample ? 1 : o->simulate ? SIMULATED_TOKENS : 64 };
@@ -389,7 +390,6 @@ static struct setup prepare(struct arena *a, const struct compare_options *o)
     if (b->n_targets > 1) die("compare takes one target; a program of several runs only the best of them");
     s.profile = profile_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir);
     s.runner = o->simulate ? runner_simulate(a, s.profile) : runner_find(a, s.profile, false);
-    s.runner.sample = o->sample;
     return s;
 }
 

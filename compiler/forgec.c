@@ -96,7 +96,8 @@ static const char verify_usage[] =
     "a GPU only where that GPU is, or with --simulate.\n"
     "\n"
     "      --simulate         gfx1100, gfx1151, gfx942: run the machine code in forgec's simulator, with its\n"
-    "                         checks of every access (slow: for small models; no AMD GPU or driver is needed)\n"
+    "                         checks of every access (slow: for small models; no AMD GPU or driver is needed);\n"
+    "                         then the least time of each part of the chip, as of compare\n"
     "      --source FILE      of the program: one that --emit source wrote and you edited (forgec cc)\n"
     "      --tokens N         random tokens (default 320, of large models down to 32; with --simulate 8)\n"
     "      --seed S           of the random tokens (default 1)\n"
@@ -122,7 +123,7 @@ static const char compare_usage[] =
     "                         conflicts, and for each kernel the least time of each part of the chip (-p and\n"
     "                         -n: default 8; without -r, --min-time and --threads)\n"
     "      --sample N         with --simulate: of launches of matrix kernels only N groups run and stand for\n"
-    "                         all; for large models and prompts: logits are not compared, -n is 1\n"
+    "                         all; for large models and prompts, whose logits are not compared; -n is then 1\n"
     "      --json             the table as JSON\n"
     "  -t, --target T         machine to build for and to run on (forgec targets; default: this machine)\n"
     MODEL_OPTIONS

@@ -108,8 +108,8 @@ void least_times_print(const char *title, const struct step_times *t)
         printf("  %-24s %8.0f %7.0f %5.2f %9.2f %9.2f %9.2f %9.2f %7.2f %8.0f %7.0f %6u %5u  %s", c->name, k->launches, k->groups, k->fill, k->us[PIPE_MATRIX],
                k->us[PIPE_VECTOR], k->us[PIPE_LDS], k->us[PIPE_MEMORY], k->us[PIPE_LAUNCH], c->nops / c->waves, c->waits / c->waves, c->registers, k->simd_waves,
                pipe_name[k->bound]);
-        if (c->acc_moves > 0) printf("; %.0f accumulator moves a wave", c->acc_moves / c->waves);
-        if (c->scratch > 0) printf("; %.0f scratch accesses a wave", c->scratch / c->waves);
+        if (c->acc_moves > 0) printf("; v_accvgpr: %.0f a wave", c->acc_moves / c->waves);
+        if (c->scratch > 0) printf("; scratch: %.0f a wave", c->scratch / c->waves);
         putchar('\n');
     }
 }

@@ -32,7 +32,7 @@ done
 [ "$(grep -c '"kernel":' "$tmp/out")" -eq "$(grep -cE '"bound":	"(matrix|vector|LDS|memory|launch)"' "$tmp/out")" ] || { echo "FAILED $name: bounds"; failed=$((failed + 1)); }
 awk '/"matrix_us":/ && $2 + 0 > 0 { matrix = 1 } /"lds_us":/ && $2 + 0 > 0 { lds = 1 } /"fill":/ && $2 + 0 > 1 { full = 1 } END { exit !matrix || !lds || full }' "$tmp/out" ||
     { echo "FAILED $name: matrix, LDS or fill"; failed=$((failed + 1)); }
-check sample 0 "$forgec" compare "$model" -t gfx942 --simulate --fuse layer -p 150 --sample 1; has out "of a sample of 1 group:"; has out "logits not compared"; has out "the mean of 1:"
+check sample 0 "$forgec" compare "$model" -t gfx942 --simulate --fuse layer -p 150 --sample 1; has out "of a sample of 1 group:"; has out "its logits not compared"; has out "the mean of 1:"
 check sample-times 2 "$forgec" compare "$model" -t gfx942 --sample 8; has err "--sample is for what --simulate counts"
 check long-prompt 1 "$forgec" compare "$model" -t gfx942 --simulate -p 100000; has err "the context holds"
 "$forgec" targets --print gfx1151 | sed '/^rates:/d' >"$tmp/own.yaml"
