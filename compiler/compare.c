@@ -81,7 +81,7 @@ static void count_launches(struct arena *a, struct candidate *c, const struct pl
     if (p->gpu) {
         const struct gpu_kernels *k = emit_gpu_kernels(a, p);
         c->launches = k->n_decode + 1;
-        c->launches_prefill = k->n_prefill;
+        c->launches_prefill = gpu_launches(k->prefill, k->n_prefill, p->chunk);
         c->gpu = k;
         return;
     }

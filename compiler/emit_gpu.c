@@ -64,7 +64,7 @@ static void put_launch(struct text *t, const struct gpu_launch *l)
     text_printf(t, "{ \"%s\", %u, ", l->name, l->kernel);
     if (l->layer == NO_LAYER) text_puts(t, "0xffffffffu");
     else text_printf(t, "%u", l->layer);
-    text_printf(t, ", %u, %u, %u, %u, %u, %llu, {", l->tail, l->grid_x, l->grid_tokens, l->tokens_first, l->cluster, (unsigned long long)l->kv);
+    text_printf(t, ", %u, %u, %u, %u, %u, %u, %u, %llu, {", l->tail, l->grid_x, l->grid_tokens, l->tokens_first, l->tokens_least, l->tokens_most, l->cluster, (unsigned long long)l->kv);
     for (uint32_t i = 0; i < l->n_weights; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->weights[i]);
     text_printf(t, "%s } }", l->n_weights ? "" : " 0");
 }

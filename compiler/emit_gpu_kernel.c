@@ -3,9 +3,9 @@
 #include "emit_gpu_kernel.h"
 #include "emit_kernel.h"
 #include "emit_parts.h"
+#include "plan_gemm.h"
 #include "../templates/gpu/attention_prefill_sizes.h"
 #include "../templates/gpu/attention_sizes.h"
-#include "../templates/gpu/gemm_sizes.h"
 #include "../templates/gpu/gemv_sizes.h"
 #include "../templates/gpu/sample_sizes.h"
 #include <math.h>
@@ -413,19 +413,15 @@ static void put_stage_kernel(struct emitter *e, const struct buffer *stage, bool
     end_kernel(e, e->launch.name, e->profile->gpu.stage_threads, 1, ACTS_SCRATCH_BYTES);
 }
 
-/* The tile of a product: of more tiles than compute units, several groups share one; of fewer, a group of other threads has one to itself. */
-struct gemm_shape { uint32_t tokens, rows, threads, groups; };
-static struct gemm_shape gemm_shape(struct emitter *e, const struct run *runs, uint32_t n)
+/* What the plan of tiles needs to know of the runs of a launch. */
+static struct gemm_product gemm_product(struct emitter *e, const struct run *runs, uint32_t n)
 {
-    const struct profile *t = e->profile;
-    const uint32_t tokens = (e->plan->chunk + t->gpu.gemm_tokens - 1) / t->gpu.gemm_tokens;
-    uint64_t tiles = 0;
+    struct gemm_part *parts = arena_array(e->arena, struct gemm_part, n);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t rows = e->group->branches[runs[i].first].partner >= 0 ? t->gpu.gemm_rows / 2 : t->gpu.gemm_rows;
-        tiles += (runs[i].rows + rows - 1) / rows * tokens;
+        const uint32_t id = runs[i].weight->tensor->quant->id;
+        parts[i] = (struct gemm_part){ runs[i].rows, e->group->branches[runs[i].first].partner >= 0, id == QUANT_F16 || id == QUANT_BF16, id == QUANT_F32 ? 2 : 1 };
     }
-    const bool many = tiles > t->compute_units || t->gpu.gemm_threads == t->gpu.gemm_few_threads;
-    return (struct gemm_shape){ t->gpu.gemm_tokens, t->gpu.gemm_rows, many ? t->gpu.gemm_threads : t->gpu.gemm_few_threads, many ? t->gpu.gemm_groups : 1 };
+    return (struct gemm_product){ parts, n, e->group->input->cols, e->launch.weight_bytes };
 }
 
 static const char *gemm_name(struct emitter *e, const struct weight *w, const struct gemm_shape *s)
@@ -438,23 +434,12 @@ static const char *gemm_name(struct emitter *e, const struct weight *w, const st
     return arena_printf(e->arena, "%s_%ux%u_%u", format, s->tokens, s->rows, s->threads);
 }
 
-static uint32_t gemm_lds(struct emitter *e, const struct weight *w, const struct gemm_shape *s)
-{
-    const uint32_t id = w->tensor->quant->id;
-    return GEMM_LDS_BYTES(s->tokens, s->rows, e->plan->gpu->gemm_stages, id == QUANT_F32 ? 2u : 1u, id == QUANT_F16 || id == QUANT_BF16, e->profile->gpu.gemm_unit_steps);
-}
-
-static void put_linear_prefill(struct emitter *e)
+/* The launch at hand is for the steps of range r. */
+static void put_products(struct emitter *e, const struct run *runs, uint32_t n, const struct gemm_product *product, const struct gemm_range *r)
 {
     const struct group *g = e->group;
-    struct run runs[MAX_BRANCHES];
-    if (e->gg->stage_f16.exists) put_stage_kernel(e, &e->gg->stage_f16, false);
-    if (e->gg->stage_bf16.exists) put_stage_kernel(e, &e->gg->stage_bf16, true);
-    begin_kernel(e);
-    note_products(e);
-    const uint32_t n = runs_of(e, runs);
-    const struct gemm_shape shape = gemm_shape(e, runs, n);
-    uint32_t tile = 0, lds = 0;
+    const struct gemm_shape *shape = &r->shape;
+    uint32_t tile = 0;
     put_start(e);
     put(e, "const uint32_t t0 = first_token(a), tile = group_y();");
     for (uint32_t i = 0; i < n; i++) {
@@ -463,19 +448,38 @@ static void put_linear_prefill(struct emitter *e)
         const struct branch *up = b->partner >= 0 ? &g->branches[b->partner] : NULL;
         const struct buffer *x = is_bf16(w) ? (e->gg->stage_bf16.exists ? &e->gg->stage_bf16 : &e->plan->gpu->bf16[g->input->index])
                                             : (e->gg->stage_f16.exists ? &e->gg->stage_f16 : &e->plan->gpu->f16[g->input->index]);
-        const uint32_t rows = up ? shape.rows / 2 : shape.rows, tiles = (uint32_t)((runs[i].rows + rows - 1) / rows);
+        const uint32_t rows = up ? shape->rows / 2 : shape->rows, tiles = (uint32_t)((runs[i].rows + rows - 1) / rows);
         const char *slot = arena_printf(e->arena, "WEIGHT(%u)", slot_of(e, w)), *slot2 = up ? arena_printf(e->arena, ", WEIGHT(%u)", slot_of(e, up->matmul->weight)) : "";
         const char *when = n == 1 ? "" : i + 1 < n ? arena_printf(e->arena, "%sif (tile < %u) ", i ? "else " : "", tile + tiles) : "else ";
         put(e, "%sgemm_%s%s(a, %s%s, /* rows */ %llu, /* cols */ %u, BUFFER(%llu), /* stride */ %llu, tile%s, t0, a.step->n_tokens, %s);", when, up ? "pair_" : "",
-            gemm_name(e, w, &shape), slot, slot2, (ull)runs[i].rows, g->input->cols, (ull)x->offset, (ull)x->stride, tile ? arena_printf(e->arena, " - %u", tile) : "", runs[i].sink);
+            gemm_name(e, w, shape), slot, slot2, (ull)runs[i].rows, g->input->cols, (ull)x->offset, (ull)x->stride, tile ? arena_printf(e->arena, " - %u", tile) : "", runs[i].sink);
         tile += tiles;
-        const uint32_t bytes = gemm_lds(e, w, &shape);
-        if (bytes > lds) lds = bytes;
     }
     e->launch.grid_x = tile;
-    e->launch.grid_tokens = shape.tokens;
+    e->launch.grid_tokens = shape->tokens;
     e->launch.tokens_first = 1;
-    end_kernel(e, arena_printf(e->arena, "%s_prefill", g->name), shape.threads, shape.groups, lds);
+    e->launch.tokens_least = r->least;
+    e->launch.tokens_most = r->most;
+    e->launch.rows = shape->rows;
+    e->launch.fill = gemm_fill(e->profile, product, shape, r->most);
+    const char *name = r->most == e->plan->chunk ? arena_printf(e->arena, "%s_prefill", g->name) : arena_printf(e->arena, "%s_prefill_%u", g->name, r->most);
+    end_kernel(e, name, shape->threads, shape->groups, gemm_lds(e->profile, product, shape));
+}
+
+static void put_linear_prefill(struct emitter *e)
+{
+    struct run runs[MAX_BRANCHES];
+    struct gemm_range ranges[GEMM_RANGES];
+    if (e->gg->stage_f16.exists) put_stage_kernel(e, &e->gg->stage_f16, false);
+    if (e->gg->stage_bf16.exists) put_stage_kernel(e, &e->gg->stage_bf16, true);
+    for (uint32_t i = 0, n_ranges = 1; i < n_ranges; i++) {
+        begin_kernel(e);
+        note_products(e);
+        const uint32_t n = runs_of(e, runs);
+        const struct gemm_product product = gemm_product(e, runs, n);
+        if (i == 0) n_ranges = gemm_plan(ranges, e->profile, &product, e->plan->chunk);
+        put_products(e, runs, n, &product, &ranges[i]);
+    }
 }
 
 /* ---- heads ---- */
@@ -751,6 +755,13 @@ static void put_sample(struct emitter *e)
     e->launch.grid_x = t->gpu.sample_groups;
     end_kernel(e, "sample_token", t->gpu.sample_threads, 1, SAMPLE_LDS_BYTES(n_vocab));
     e->out->sample = e->out->decode[--e->out->n_decode];
+}
+
+uint32_t gpu_launches(const struct gpu_launch *list, uint32_t n, uint32_t tokens)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += !list[i].tokens_most || (tokens >= list[i].tokens_least && tokens <= list[i].tokens_most);
+    return sum;
 }
 
 struct gpu_kernels *emit_gpu_kernels(struct arena *a, const struct plan *p)

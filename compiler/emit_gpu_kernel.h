@@ -10,11 +10,13 @@ struct gpu_kernel {
 };
 struct gpu_launch {
     const char *name;
-    uint32_t    kernel, layer, tail, grid_x, grid_tokens, tokens_first, cluster;
+    uint32_t    kernel, layer, tail, grid_x, grid_tokens, tokens_first, tokens_least, tokens_most, cluster;
     uint64_t    kv, weights[FORGE_GPU_MAX_WEIGHTS];
     uint32_t    n_weights;
     uint64_t    weight_bytes;            /* read; padding included */
     uint64_t    flops;                   /* of its products, for one token */
+    uint32_t    rows;                    /* of a group's tile in a product of prefill, which has grid_tokens tokens; else 0 */
+    double      fill;                    /* of its compute units, at tokens_most tokens (plan_gemm.h) */
 };
 /* An instance of the decode product's template. */
 struct gpu_gemv { const char *format; uint32_t rows, lanes; };
@@ -30,6 +32,8 @@ struct gpu_kernels {
     uint32_t           n_gemvs, n_gemms;
     struct text        text;             /* the kernels themselves */
 };
+/* Launches of a step of so many tokens, as many of them with logits. */
+uint32_t gpu_launches(const struct gpu_launch *list, uint32_t n, uint32_t tokens);
 /* The kernels of plan p and their launches. */
 struct gpu_kernels *emit_gpu_kernels(struct arena *a, const struct plan *p);
 #endif

@@ -53,7 +53,7 @@ struct gpu_plan {
     uint32_t          digits;                       /* of activations in decode's integer products: 8 bits each; 3, as exact as floats, with --exact */
     uint32_t          gemm_stages;                  /* steps of a prefill product that are in LDS at once */
     uint32_t          splits;                       /* groups per KV head in decode attention; the same in all layers */
-    uint64_t          logits;                       /* arena: [chunk][n_vocab] f32 */
+    uint64_t          logits;                       /* arena: [max_logits][n_vocab] f32 */
     uint64_t          parts_ml, zero, zero_bytes, sample_counters, sample_scratch;
     uint64_t          scores;                       /* unfused attention: [n_head][chunk][n_ctx] f32 */
 };
@@ -64,6 +64,7 @@ struct plan {
     const struct profile *profile;
     struct plan_options   options;          /* defaults filled in */
     uint32_t              chunk;            /* tokens per prefill step */
+    uint32_t              max_logits;       /* of them with logits */
     struct buffer        *f32, *q8;         /* [n_nodes]: the forms in which a value is kept */
     struct group_plan    *groups;           /* [fused->n_groups] */
     struct gpu_plan      *gpu;              /* NULL: a CPU */

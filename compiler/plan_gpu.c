@@ -217,7 +217,7 @@ static void plan_rest(struct plan *p)
     gpu->zero_bytes = p->arena_bytes - gpu->zero;
     gpu->sample_scratch = take(p, SAMPLE_SCRATCH_BYTES((uint64_t)p->model->n_vocab, p->profile->gpu.sample_groups));
     if (p->fused->level == FUSE_NONE) gpu->scores = take(p, scores);
-    gpu->logits = take(p, (uint64_t)p->model->n_vocab * 4 * p->chunk);
+    gpu->logits = take(p, (uint64_t)p->model->n_vocab * 4 * p->max_logits);
     p->arena_bytes = plan_align(p->arena_bytes, 256);
 }
 
@@ -228,6 +228,14 @@ static void limit_chunk(struct plan *p)
     for (uint32_t l = 0; l < p->model->n_layer; l++) if (p->model->layers[l].n_head > heads) heads = p->model->layers[l].n_head;
     const uint64_t fits = (256ull << 20) / (4ull * heads * p->options.n_ctx);
     if (p->chunk > fits) p->chunk = fits ? (uint32_t)fits : 1;
+}
+
+/* Logits of a step are kept: of LOGITS_LEAST tokens, of more as far as they take LOGITS_BYTES. */
+static void limit_logits(struct plan *p)
+{
+    enum { LOGITS_LEAST = 512, LOGITS_BYTES = 256 << 20 };
+    const uint32_t fits = LOGITS_BYTES / (4 * p->model->n_vocab), most = fits > LOGITS_LEAST ? fits : LOGITS_LEAST;
+    p->max_logits = p->chunk < most ? p->chunk : most;
 }
 
 static uint32_t splits_of(const struct plan *p)
@@ -246,6 +254,7 @@ void plan_gpu(struct arena *a, struct plan *p)
 {
     struct gpu_plan *gpu = p->gpu;
     if (p->fused->level == FUSE_NONE) limit_chunk(p);
+    limit_logits(p);
     gpu->gemm_stages = plan_copies_reach_lds(p->profile) ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS;
     gpu->digits = p->options.exact ? 3 : p->profile->activation_digits;
     gpu->splits = splits_of(p);

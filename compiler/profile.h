@@ -68,7 +68,8 @@ struct profile {
         uint32_t attention_splits;                  /* groups wanted for decode's attention in all: a KV head is split into ceil(this / n_head_kv) */
         uint32_t attention_threads;
         uint32_t attention_prefill_threads;
-        uint32_t gemm_tokens, gemm_rows;            /* tile of a group */
+        uint32_t gemm_tokens, gemm_rows;            /* tile of a group; smaller ones where they fill the compute units better (plan_gemm.h) */
+        uint32_t gemm_fit;                          /* in steps of up to so many tokens */
         uint32_t gemm_threads, gemm_groups;         /* of a group, and groups per compute unit, where there are more tiles than compute units */
         uint32_t gemm_unit_steps;                   /* of 64 columns whose packed weights a group loads and decodes together */
         uint32_t gemm_few_threads;                  /* of a group alone on its compute unit, where there are not */

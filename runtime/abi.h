@@ -6,7 +6,7 @@
 #include "abi_gpu.h"
 
 enum {
-    FORGE_ABI_VERSION = 3,
+    FORGE_ABI_VERSION = 4,
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
 
@@ -57,6 +57,7 @@ struct forge_gpu_launch {
     uint32_t    grid_x;                          /* groups */
     uint32_t    grid_tokens;                     /* > 0: grid_y = ceil(tokens / grid_tokens), tokens = n_logits in tail launches, else n_tokens; 0: grid_y = 1 */
     uint32_t    tokens_first;                    /* 1: the two dimensions of the grid change places: groups that run together share grid_x's part, weights */
+    uint32_t    tokens_least, tokens_most;       /* tokens_most > 0: it runs only in steps of so many tokens, counted as for grid_tokens; others of the same work have the rest */
     uint32_t    cluster;                         /* > 1: so many groups, neighbours in x, run together and reach each other's LDS (CUDA only); grid_x: a multiple */
     uint64_t    kv;                              /* byte offset of its layer in the KV cache */
     uint64_t    weight[FORGE_GPU_MAX_WEIGHTS];   /* byte offsets of its tensors in the weight image */
@@ -76,7 +77,7 @@ struct forge_gpu {
     const struct forge_gpu_launch *decode;       /* [n_decode], one token */
     const struct forge_gpu_launch *prefill;      /* [n_prefill], up to chunk tokens */
     struct forge_gpu_launch sample;              /* after decode or prefill: draws from the last logits, advances step->n_past by n_tokens */
-    uint64_t       logits_offset;                /* arena: [max(1, chunk)][n_vocab] f32 */
+    uint64_t       logits_offset;                /* arena: [max(1, max_logits)][n_vocab] f32 */
     uint64_t       zero_offset, zero_bytes;      /* arena: counters, zero before the first launch */
 };
 
@@ -95,6 +96,7 @@ struct forge_program {
     uint32_t    abi_version;
     uint32_t    n_vocab, n_ctx, n_embd, n_layer;
     uint32_t    chunk;                           /* most tokens in one prefill step */
+    uint32_t    max_logits;                      /* most of them with logits, <= chunk */
     uint32_t    max_threads;                     /* arena holds scratch for so many */
     uint32_t    n_decode, n_prefill;
     const struct forge_launch *decode;           /* [n_decode], n_tokens == 1 */

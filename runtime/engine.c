@@ -190,6 +190,12 @@ enum forge_status forge_prefill(struct forge_engine *e, const int32_t *tokens, u
     return run_step(e, false, tokens, n, n_logits, logits, error);
 }
 
+uint32_t engine_piece(const struct forge_engine *e)
+{
+    const uint32_t most = e->chunk < e->program->max_logits ? e->chunk : e->program->max_logits;
+    return most > 0 ? most : 1;
+}
+
 enum forge_status forge_step(struct forge_engine *e, const int32_t *tokens, size_t n, uint32_t n_logits, float *logits,
                              struct forge_error *error)
 {

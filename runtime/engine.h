@@ -46,8 +46,10 @@ enum forge_status engine_open(struct forge_engine *engine, const struct forge_pr
                               struct forge_error *error);
 void engine_close(struct forge_engine *engine);
 
+/* Most tokens of which one forge_prefill gives all logits. */
+uint32_t engine_piece(const struct forge_engine *engine);
 /* Appends n > 0 tokens to the context and writes logits of the last n_logits of them, [n_logits][n_vocab] f32.
- * n_logits is at most 1 unless n <= chunk. One token runs the decode launches, more the prefill launches.
+ * n_logits is at most 1 unless n <= chunk, and at most program->max_logits. One token runs the decode launches, more the prefill launches.
  * FORGE_TOO_LONG: n_past + n > n_ctx, nothing done. FORGE_INTERRUPTED: *stop was set between two chunks.
  * FORGE_BAD_WEIGHTS: some of these logits are NaN or infinite; the tokens are in the context nonetheless.
  * Tokens must be < n_vocab. */

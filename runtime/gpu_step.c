@@ -48,6 +48,8 @@ static enum forge_status launch_prefill(struct gpu *g, uint32_t n, uint32_t n_lo
     for (uint32_t i = 0; i < p->n_prefill; i++) {
         /* A part of a prompt whose logits nobody reads only has to fill the KV cache. */
         if (n_logits == 0 && p->prefill[i].tail) break;
+        const uint32_t tokens = p->prefill[i].tail ? n_logits : n;
+        if (p->prefill[i].tokens_most > 0 && (tokens < p->prefill[i].tokens_least || tokens > p->prefill[i].tokens_most)) continue;
         TRY(launch(g, &p->prefill[i], p->n_decode + 2 + i, n, n_logits, error));
     }
     return FORGE_OK;

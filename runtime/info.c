@@ -50,7 +50,9 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
         printf("launches       %u per token, %u per prompt step of up to %u tokens\n", p->n_decode, p->n_prefill, p->chunk);
         printf("threads        1 to %u\n", p->max_threads);
     } else {
-        printf("launches       %u per token and one to draw the next, %u per prompt step of up to %u tokens\n", p->gpu->n_decode, p->gpu->n_prefill, p->chunk);
+        uint32_t launches = 0;
+        for (uint32_t i = 0; i < p->gpu->n_prefill; i++) launches += p->gpu->prefill[i].tokens_most == 0 || p->gpu->prefill[i].tokens_most == p->chunk;
+        printf("launches       %u per token and one to draw the next, %u per prompt step of up to %u tokens\n", p->gpu->n_decode, launches, p->chunk);
         printf("code           %llu bytes, waves of %u lanes\n", (unsigned long long)p->gpu->code_bytes, p->gpu->wave);
     }
     printf("options        %s\n", p->options);

@@ -25,7 +25,7 @@ struct score { double sum, squares; size_t n; };
 static enum forge_status score_piece(struct forge_engine *e, const int32_t *tokens, size_t n, float *logits, struct score *score,
                                      struct forge_error *error)
 {
-    const size_t chunk = e->chunk > 0 ? e->chunk : 1, n_vocab = e->program->n_vocab, first = n / 2;
+    const size_t chunk = engine_piece(e), n_vocab = e->program->n_vocab, first = n / 2;
     forge_rewind(e, 0);
     for (size_t at = 0; at < n;) {
         if (e->stop != NULL && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
@@ -60,7 +60,7 @@ static enum forge_status run_pieces(struct forge_engine *e, const struct forge_o
     if (tokens.n < 2 * n_ctx)
         return error_set(error, FORGE_FAILED, "the text has %zu tokens; at least %zu are needed for pieces of %zu", tokens.n, 2 * n_ctx, n_ctx);
     if (n_ctx < 4) return error_set(error, FORGE_USAGE, "pieces of %zu tokens are too short", n_ctx);
-    const size_t chunk = e->chunk > 0 ? e->chunk : 1;
+    const size_t chunk = engine_piece(e);
     float *logits = malloc((chunk < n_ctx ? chunk : n_ctx) * p->n_vocab * sizeof *logits);
     if (logits == NULL) return error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %u logits", chunk, p->n_vocab);
     const size_t n_pieces = tokens.n / n_ctx;

@@ -115,7 +115,7 @@ static enum forge_status prompt_tokens(struct forge_tokens *tokens, struct forge
 static enum forge_status write_logits(struct forge_session *s, const int32_t *tokens, size_t n, struct forge_error *error)
 {
     const char *path = s->options->logits_path;
-    const size_t n_vocab = s->program->n_vocab, chunk = s->engine->chunk > 0 ? s->engine->chunk : 1;
+    const size_t n_vocab = s->program->n_vocab, chunk = engine_piece(s->engine);
     struct forge_outfile file;
     TRY(outfile_open(&file, path, error));
     enum forge_status status = FORGE_OK;

@@ -88,7 +88,7 @@ static const char *const features[] = { FAKE_FEATURES, NULL };
 #endif
 /* "mute" has no tokenizer. */
 #define FAKE(name, tokenizer) { \
-    .abi_version = FORGE_ABI_VERSION, .n_vocab = N_VOCAB, .n_ctx = N_CTX, .n_embd = 8, .n_layer = 4, .chunk = CHUNK, \
+    .abi_version = FORGE_ABI_VERSION, .n_vocab = N_VOCAB, .n_ctx = N_CTX, .n_embd = 8, .n_layer = 4, .chunk = CHUNK, .max_logits = CHUNK, \
     .max_threads = MAX_THREADS, .n_decode = N_LAUNCHES, .n_prefill = N_LAUNCHES, .decode = launches, .prefill = launches, \
     .arena_bytes = sizeof(struct arena), .kv_bytes = N_CTX * 4, .weights_bytes = 1 << 20, .read_bytes = 1 << 20, \
     .kv_bytes_per_token = 4, .n_parameters = 1000000, .model_name = "fake \"model\"", .architecture = "fake", .formats = "F32 1", \

@@ -93,8 +93,8 @@ static void known_gpus(void **state)
     assert_int_equal(p->lds_bytes, 65536);
     assert_int_equal(p->vgprs, 1536);
     assert_int_equal(p->page_bytes, 4096);
-    assert_int_equal(p->gpu.prefill_chunk, 512);
-    assert_int_equal(p->tile.prefill_chunk, 512);
+    assert_int_equal(p->gpu.prefill_chunk, 2048);
+    assert_int_equal(p->tile.prefill_chunk, 2048);
     assert_int_equal(p->gpu.gemv_depth, 0);
     assert_true(p->graph);
     assert_false(p->dependent_launch);

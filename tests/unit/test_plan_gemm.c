@@ -1,0 +1,171 @@
+/* test_plan_gemm.c -- the tiles of prefill's products: what they leave idle, and that every step runs each product once. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "../../compiler/emit_gpu_kernel.h"
+#include "../../compiler/plan_gemm.h"
+#include "die_capture.h"
+#include "tiny_model.h"
+
+static struct arena *a;
+
+static int setup(void **state) { (void)state; a = arena_create(); return 0; }
+static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
+
+/* Products of Llama 3.1 8B, then of Llama 3.2 1B; Q4_K_M keeps v apart. */
+static const struct { const char *name; uint64_t rows, more; bool pair; uint32_t cols; } products[] = {
+    { "8B qkv", 6144, 0, false, 4096 }, { "8B qk, v", 5120, 1024, false, 4096 }, { "8B output", 4096, 0, false, 4096 }, { "8B gate, up", 14336, 0, true, 4096 },
+    { "8B down", 4096, 0, false, 14336 }, { "1B qkv", 3072, 0, false, 2048 }, { "1B output", 2048, 0, false, 2048 }, { "1B gate, up", 8192, 0, true, 2048 }, { "1B down", 2048, 0, false, 8192 },
+};
+static const struct { const char *name; bool copied; double bytes; uint32_t digits; } formats[] = { { "Q4_K", false, 0.5625, 1 }, { "Q8_0", false, 1.0625, 1 }, { "BF16", true, 2, 1 } };
+static const char *const chips[] = { "gfx942", "gfx1100", "gfx1151" };
+
+static struct gemm_product product_of(uint32_t i, uint32_t format)
+{
+    struct gemm_part *parts = arena_array(a, struct gemm_part, 2);
+    parts[0] = (struct gemm_part){ products[i].rows, products[i].pair, formats[format].copied, formats[format].digits };
+    parts[1] = (struct gemm_part){ products[i].more, false, formats[format].copied, formats[format].digits };
+    const double rows = (double)(products[i].rows + products[i].more) * (products[i].pair ? 2 : 1);
+    return (struct gemm_product){ parts, products[i].more ? 2 : 1, products[i].cols, (uint64_t)(rows * products[i].cols * formats[format].bytes) };
+}
+
+static const struct gemm_range *range_of(const struct gemm_range *ranges, uint32_t n, uint32_t tokens)
+{
+    const struct gemm_range *found = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        if (tokens < ranges[i].least || tokens > ranges[i].most) continue;
+        assert_null(found);
+        found = &ranges[i];
+    }
+    assert_non_null(found);
+    return found;
+}
+
+/* Whole chunks and what is left. */
+static double fill_of(const struct profile *t, const struct gemm_product *p, const struct gemm_range *ranges, uint32_t n, uint32_t tokens)
+{
+    const uint32_t step = tokens < t->gpu.prefill_chunk ? tokens : t->gpu.prefill_chunk;
+    assert_int_equal(tokens % step, 0);
+    return gemm_fill(t, p, &range_of(ranges, n, step)->shape, step);
+}
+
+static void test_fill(void **state)
+{
+    (void)state;
+    for (uint32_t c = 0; c < COUNT_OF(chips); c++) {
+        const struct profile *t = profile_load(a, chips[c], NULL);
+        for (uint32_t i = 0; i < COUNT_OF(products); i++)
+            for (uint32_t f = 0; f < COUNT_OF(formats); f++) {
+                const struct gemm_product p = product_of(i, f);
+                struct gemm_range ranges[GEMM_RANGES];
+                const uint32_t n = gemm_plan(ranges, t, &p, t->gpu.prefill_chunk);
+                const double few = fill_of(t, &p, ranges, n, 128), some = fill_of(t, &p, ranges, n, 512), many = fill_of(t, &p, ranges, n, 2048);
+                const bool large = products[i].name[0] == '8';
+                print_message("%-8s %-5s %-12s 128 tokens %.2f, 512 %.2f, 2048 %.2f\n", chips[c], formats[f].name, products[i].name, few, some, many);
+                if (some < (large ? 0.8 : 0.6) || many < (large ? 0.9 : 0.8)) fail_msg("compute units are left idle");
+                for (uint32_t k = 0; k < n; k++) assert_true(gemm_shape_works(t, &p, &ranges[k].shape));
+            }
+    }
+}
+
+static bool is_shape(const struct gemm_shape *s, uint32_t tokens, uint32_t rows, uint32_t threads, uint32_t groups)
+{
+    return s->tokens == tokens && s->rows == rows && s->threads == threads && s->groups == groups;
+}
+
+/* What was measured on an H200 stays in long steps; with wgmma in all. */
+static void test_measured(void **state)
+{
+    (void)state;
+    const struct profile *t = profile_load(a, "sm_90", NULL), *joined = profile_load(a, "sm_90a", NULL);
+    for (uint32_t i = 0; i < COUNT_OF(products); i++) {
+        const struct gemm_product p = product_of(i, 0);
+        struct gemm_range ranges[GEMM_RANGES];
+        const uint32_t n = gemm_plan(ranges, t, &p, 512);
+        const struct gemm_shape tile = { 128, 128, 128, 2 };
+        const bool many = gemm_row_tiles(&p, &tile) * 4 > t->compute_units;
+        assert_true(is_shape(&range_of(ranges, n, 129)->shape, 128, 128, many ? 128 : 256, many ? 2 : 1));
+        assert_true(is_shape(&range_of(ranges, n, 512)->shape, 128, 128, many ? 128 : 256, many ? 2 : 1));
+        assert_int_equal(gemm_plan(ranges, joined, &p, 512), 1);
+        assert_true(is_shape(&ranges[0].shape, 128, 128, many ? 128 : 256, many ? 2 : 1));
+        assert_true(ranges[0].least <= 1 && ranges[0].most == 512);
+    }
+}
+
+/* The ranges of all products, of widths that fit nothing too, cover each step once. */
+static void test_ranges(void **state)
+{
+    (void)state;
+    static const char *const targets[] = { "gfx942", "gfx1100", "gfx1151", "sm_90", "sm_90a" };
+    static const uint32_t chunks[] = { 1, 15, 16, 17, 100, 512, 2048 };
+    for (uint32_t c = 0; c < COUNT_OF(targets); c++) {
+        const struct profile *t = profile_load(a, targets[c], NULL);
+        for (uint32_t k = 0; k < COUNT_OF(chunks); k++)
+            for (uint32_t rows = 1; rows < 3000; rows += 611) {
+                const struct gemm_part parts[] = { { rows, rows % 2, false, 1 }, { 100, false, true, 1 } };
+                const struct gemm_product p = { parts, 2, 288, rows * 300 };
+                struct gemm_range ranges[GEMM_RANGES];
+                const uint32_t n = gemm_plan(ranges, t, &p, chunks[k]);
+                assert_in_range(n, 1, GEMM_RANGES);
+                for (uint32_t tokens = 1; tokens <= chunks[k]; tokens++) range_of(ranges, n, tokens);
+                assert_int_equal(ranges[n - 1].most, chunks[k]);
+            }
+    }
+}
+
+/* The launches of a program: as many for each step, and those of each product for one. */
+static void test_launches(void **state)
+{
+    (void)state;
+    static const char *const targets[] = { "gfx942", "gfx1151", "sm_90" };
+    const struct tiny shape = { "llama", 2048, 8192, 32, 8, 64, 1000, QUANT_Q8_0, 2, NULL, 0, NULL };
+    const struct model *m = tiny_model(a, &shape);
+    for (uint32_t c = 0; c < COUNT_OF(targets); c++)
+        for (uint32_t level = 0; level < 2; level++) {
+            const struct profile *t = profile_load(a, targets[c], NULL);
+            const struct plan *p = plan_make(a, fuse(a, graph_build(a, m), level ? FUSE_LAYER : FUSE_NONE), t, &(struct plan_options){ .n_ctx = 4096 });
+            const struct gpu_kernels *k = emit_gpu_kernels(a, p);
+            const uint32_t usual = gpu_launches(k->prefill, k->n_prefill, p->chunk);
+            uint32_t ranged = 0;
+            for (uint32_t tokens = 1; tokens <= p->chunk; tokens++) {
+                assert_int_equal(gpu_launches(k->prefill, k->n_prefill, tokens), usual);
+                uint64_t flops = 0, decoded = 0;
+                for (uint32_t i = 0; i < k->n_prefill; i++) {
+                    const struct gpu_launch *l = &k->prefill[i];
+                    if (l->tokens_most && (tokens < l->tokens_least || tokens > l->tokens_most)) continue;
+                    flops += l->flops;
+                }
+                for (uint32_t i = 0; i < k->n_decode; i++) decoded += k->decode[i].flops;
+                assert_true(flops == decoded);
+            }
+            for (uint32_t i = 0; i < k->n_prefill; i++) ranged += k->prefill[i].tokens_most && k->prefill[i].tokens_most < p->chunk;
+            assert_true(ranged > 0);
+        }
+}
+
+/* Logits of a step are kept of some tokens only where the vocabulary is large. */
+static void test_logits(void **state)
+{
+    (void)state;
+    const struct profile *t = profile_load(a, "gfx942", NULL);
+    static const struct { uint32_t n_vocab, logits; } cases[] = { { 1000, 2048 }, { 40000, 1677 }, { 128256, 523 }, { 262144, 512 } };
+    for (uint32_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct tiny shape = { "llama", 64, 96, 4, 2, 32, cases[i].n_vocab, QUANT_Q8_0, 1, NULL, 0, NULL };
+        const struct plan *p = plan_make(a, fuse(a, graph_build(a, tiny_model(a, &shape)), FUSE_LAYER), t, &(struct plan_options){ .n_ctx = 4096 });
+        assert_int_equal(p->chunk, 2048);
+        assert_int_equal(p->max_logits, cases[i].logits);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_fill, setup, teardown),   cmocka_unit_test_setup_teardown(test_measured, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ranges, setup, teardown), cmocka_unit_test_setup_teardown(test_launches, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_logits, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
