@@ -161,13 +161,7 @@ DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], cons
     head_rotate(&in->k, r, d->head_dim, n_rot);
     head_store(row, &in->k, d->head_dim, n_rot, neox);
     wave_barrier();
-    const uint32_t second = d->column / 32 % 2 * 4;  /* the second half of the columns first: other banks than those of the lanes before */
-    const f32x4 x = *(const f32x4 *)(const void *)(row + d->column + second), y = *(const f32x4 *)(const void *)(row + d->column + 4 - second);
-    UNROLL
-    for (uint32_t i = 0; i < 4; i++) {
-        k[i] = second ? y[i] : x[i];
-        k[4 + i] = second ? x[i] : y[i];
-    }
+    row_eight(k, row, d->column);
     wave_barrier();
     kv_encode(&k_piece, k);
     kv_encode(&v_piece, in->v);

@@ -129,6 +129,19 @@ DEVICE void kv_put(uint8_t *plane, uint32_t kv_head, uint32_t position, uint32_t
     if (KV_KIND == KV_KIND_f32) *(GLOBAL u32x4 *)(void *)(p + 16) = piece->values[1];
 }
 
+/* Columns column .. + 7, a multiple of 8, of a row of f32, 16-byte aligned.  In LDS, lanes 4 to 7 of every eight neighbours take their second half first:
+ * it lies in other banks than what the four lanes before them take. */
+DEVICE void row_eight(float x[8], const float *row, uint32_t column)
+{
+    const uint32_t second = column / 32 % 2 * 4;
+    const f32x4 a = *(const f32x4 *)(const void *)(row + column + second), b = *(const f32x4 *)(const void *)(row + column + 4 - second);
+    UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        x[i] = second ? b[i] : a[i];
+        x[4 + i] = second ? a[i] : b[i];
+    }
+}
+
 /* One wave stores one head.  row: [head_dim] f32, global or LDS (then written before a wave_barrier()). */
 DEVICE void kv_store_row(uint8_t *plane, uint32_t kv_head, uint32_t position, const float *row,
                          const uint32_t n_head_kv, const uint32_t n_ctx, const uint32_t head_dim)
@@ -137,8 +150,7 @@ DEVICE void kv_store_row(uint8_t *plane, uint32_t kv_head, uint32_t position, co
         const uint32_t mine = first + 8 * lane_id(), column = mine < head_dim ? mine : 0;
         struct kv_piece piece;
         float x[8];
-        UNROLL
-        for (uint32_t i = 0; i < 8; i++) x[i] = row[column + i];
+        row_eight(x, row, column);
         kv_encode(&piece, x);
         if (mine < head_dim) kv_put(plane, kv_head, position, column, &piece, n_head_kv, n_ctx, head_dim);
     }
