@@ -124,7 +124,7 @@ DEVICE void prefill_softmax(struct prefill_wave *w, const struct prefill *p)
             UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)
                 UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) w->o[t][d].x[mma_of_row(g, n)] *= factor;
         }
-        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++) mma_a_of_acc(&w->weights[t][j], &w->s[t][j], lds());
+        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++) mma_a_of_acc(&w->weights[t][j], &w->s[t][j]);
     }
 }
 

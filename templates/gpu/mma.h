@@ -366,43 +366,17 @@ DEVICE void mma_pin(struct mma_acc *c)
 #endif
 }
 
-/* ---- from one product to the next ---- */
-/* The accumulator tile, rounded to f16, as operand A: its j become k.  scratch: LDS of this wave alone, MMA_SCRATCH_BYTES, 16-byte aligned,
- * free before and after; sm_90 needs none, there the registers fit as they are. */
-enum { MMA_SCRATCH_STRIDE = 48, MMA_SCRATCH_BYTES = 16 * MMA_SCRATCH_STRIDE };
-DEVICE void mma_a_of_acc(struct mma_a *f, const struct mma_acc *c, uint8_t *scratch)
-{
+/* ---- from one product to the next: mma.sync has the accumulator as operand A, its columns as k; the others as operand B, its rows as k ---- */
 #if defined(MMA_SYNC)
-    (void)scratch;
+/* The accumulator tile, rounded to f16: the registers fit as they are. */
+DEVICE void mma_a_of_acc(struct mma_a *f, const struct mma_acc *c)
+{
     for (uint32_t n = 0; n < 4; n++) f->x[n] = f16x2_bits(c->x[2 * n], c->x[2 * n + 1]);
-#else
-    for (uint32_t e = 0; e < MMA_ACC; e++)
-        *(uint16_t *)(void *)(scratch + mma_row(e) * MMA_SCRATCH_STRIDE + 2 * mma_col(e)) = (uint16_t)f16_bits(c->x[e]);
-    wave_barrier();
-    mma_load_a(f, scratch, MMA_SCRATCH_STRIDE);
-    wave_barrier();
-#endif
 }
 /* Over the lanes that hold the same rows, so over 16 columns when a lane has first joined its own elements of a row (mma_of_row). */
-#if defined(MMA_SYNC)
 DEVICE float mma_rows_max(float x) { return lanes_max_f32(x, 4); }
 DEVICE float mma_rows_sum(float x) { return lanes_sum_f32(x, 4); }
 #else
-DEVICE float mma_rows_sum(float x) { return lanes_sum_f32(x, 16); }
-#if defined(MMA_HOST)
-DEVICE float mma_rows_max(float x) { return lanes_max_f32(x, 16); }
-#else
-DEVICE float mma_rows_max(float x)               /* mirrored halves and rows: each lane meets the quads and eights it has not seen */
-{
-    x = max_f32(x, LANE_DPP(x, 0xB1));
-    x = max_f32(x, LANE_DPP(x, 0x4E));
-    x = max_f32(x, LANE_DPP(x, 0x141));
-    return max_f32(x, LANE_DPP(x, 0x140));
-}
-#endif
-#endif
-
-#if !defined(MMA_SYNC)
 #if defined(__AMDGCN__)
 DEVICE uint32_t f16x2_bits_cut(float lo, float hi) { return __builtin_bit_cast(uint32_t, __builtin_amdgcn_cvt_pkrtz(lo, hi)); }     /* toward zero */
 DEVICE float dot2_f16(uint32_t a, uint32_t b, float c) { return __builtin_amdgcn_fdot2(__builtin_bit_cast(f16x2, a), __builtin_bit_cast(f16x2, b), c, false); }
@@ -427,7 +401,7 @@ DEVICE void mma_b_of_halves(struct mma_b *f, const uint32_t mine[4])
 #else
 DEVICE void mma_b_of_halves(struct mma_b *f, const uint32_t mine[4]) { (void)f; (void)mine; }    /* never called */
 #endif
-/* The accumulator tile, rounded to f16, as operand B: its i become k, in an order that both operands may have: MFMA the same, WMMA 0, 2 .. 14, 1, 3 .. 15.
+/* The accumulator tile, rounded to f16; order of k: MFMA that of the rows, WMMA 0, 2 .. 14, 1, 3 .. 15.
  * Returns sum and this lane's elements as they were rounded. */
 DEVICE float mma_b_of_acc(struct mma_b *f, const struct mma_acc *c, float sum)
 {
@@ -443,7 +417,7 @@ DEVICE float mma_b_of_acc(struct mma_b *f, const struct mma_acc *c, float sum)
 #endif
     return sum;
 }
-/* Over the lanes that hold the same column. */
+/* Over the lanes that hold the same column, so over 16 rows when a lane has first joined its own elements. */
 DEVICE float mma_cols_max(float x)
 {
     for (uint32_t mask = 16; mask < WAVE; mask *= 2) x = max_f32(x, lane_xor_f32(x, mask));

@@ -3,7 +3,7 @@
  * One group of one wave; LDS: 4096 bytes. */
 #include "templates/gpu/mma.h"
 
-enum { PADDED = 48, PLACE_A = 0, PLACE_B = 1024, PLACE_SCRATCH = 2048 };         /* swizzled tiles take 2048 bytes: A first, then B */
+enum { PADDED = 48, PLACE_A = 0, PLACE_B = 1024 };         /* swizzled tiles take 2048 bytes: A first, then B */
 
 DEVICE void tile_to_lds(uint8_t *to, const uint8_t *from, const uint32_t stride)
 {
@@ -62,6 +62,7 @@ KERNEL(WAVE, 1) mma_rows_bf16(const struct forge_kernel_args a)
     product(a, &d, 2);
     tile_to_arena(a, &d);
 }
+#if defined(MMA_SYNC)
 /* D = f16(A B) B, both times B stored [j][k]: the accumulator as operand A. */
 KERNEL(WAVE, 1) mma_chain_f16(const struct forge_kernel_args a)
 {
@@ -71,7 +72,7 @@ KERNEL(WAVE, 1) mma_chain_f16(const struct forge_kernel_args a)
     pdl_launch();
     pdl_wait();
     product(a, &d, 0);
-    mma_a_of_acc(&fa, &d, lds() + PLACE_SCRATCH);
+    mma_a_of_acc(&fa, &d);
     mma_load_b(&fb, lds() + PLACE_B, PADDED);
     mma_zero(&d);
     mma_f16(&d, &fa, &fb);
@@ -97,6 +98,62 @@ KERNEL(WAVE, 1) mma_reduce(const struct forge_kernel_args a)
     }
     tile_to_arena(a, &r);
 }
+#else
+/* d = (A B)^T, B stored [j][k]. */
+DEVICE void product_of_columns(const struct forge_kernel_args a, struct mma_acc *d)
+{
+    struct mma_a fa;
+    struct mma_b fb;
+    tile_to_lds(lds() + PLACE_A, WEIGHT(0), PADDED);
+    tile_to_lds(lds() + PLACE_B, WEIGHT(1), PADDED);
+    wait_for_tiles();
+    mma_zero(d);
+    mma_load_a(&fa, lds() + PLACE_B, PADDED);
+    mma_load_b(&fb, lds() + PLACE_A, PADDED);
+    mma_f16(d, &fa, &fb);
+}
+DEVICE void columns_to_arena(const struct forge_kernel_args a, const struct mma_acc *d)
+{
+    for (uint32_t e = 0; e < MMA_ACC; e++) FLOATS(0)[mma_col(e) * 16 + mma_row(e)] = d->x[e];
+}
+/* D = f16(A B) B, both times B stored [j][k], as D^T = B^T f16(A B)^T: the accumulator as operand B. */
+KERNEL(WAVE, 1) mma_chain_f16(const struct forge_kernel_args a)
+{
+    struct mma_acc d;
+    struct mma_a rows, fa;
+    struct mma_b fb;
+    pdl_launch();
+    pdl_wait();
+    product_of_columns(a, &d);
+    (void)mma_b_of_acc(&fb, &d, 0.0f);
+    mma_load_a(&rows, lds() + PLACE_B, PADDED);
+    fa = rows;
+    for (uint32_t n = 0; n < MMA_WORDS / 2 && MMA_WORDS == 8; n++) {                  /* k = 0, 2 .. 14, 1, 3 .. 15 */
+        fa.x[n] = byte_perm(rows.x[2 * n], rows.x[2 * n + 1], 0x05040100u);
+        fa.x[n + MMA_WORDS / 2] = byte_perm(rows.x[2 * n], rows.x[2 * n + 1], 0x07060302u);
+    }
+    mma_zero(&d);
+    mma_f16(&d, &fa, &fb);
+    columns_to_arena(a, &d);
+}
+/* D[i][j] = the largest (j even) or the sum (j odd) of row i of A B. */
+KERNEL(WAVE, 1) mma_reduce(const struct forge_kernel_args a)
+{
+    struct mma_acc d, r;
+    pdl_launch();
+    pdl_wait();
+    product_of_columns(a, &d);
+    float largest = d.x[0], sum = 0.0f;
+    for (uint32_t e = 0; e < MMA_ACC; e++) {
+        largest = max_f32(largest, d.x[e]);
+        sum += d.x[e];
+    }
+    largest = mma_cols_max(largest);
+    sum = mma_cols_sum(sum);
+    for (uint32_t e = 0; e < MMA_ACC; e++) r.x[e] = mma_row(e) % 2 ? sum : largest;
+    columns_to_arena(a, &r);
+}
+#endif
 /* D = A B with the tiles in swizzled rows, at pieces 2n and 2n + 1 for n = 0..3 in turn: four times the product. */
 KERNEL(WAVE, 1) mma_swizzled(const struct forge_kernel_args a)
 {
