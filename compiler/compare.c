@@ -245,8 +245,7 @@ static double planned_reads(const struct setup *s, const struct candidate *c)
     return (double)c->weight_bytes + kv + ((double)c->value_bytes + (double)c->score_bytes * (past + 1)) / 2;
 }
 
-static const char *const run_name[2] = { "prompt", "decode" };
-
+/* run: 0 the prompt, 1 a decoded token. */
 static struct step_times times_of(struct arena *a, const struct setup *s, const struct candidate *c, uint32_t run)
 {
     return least_times(a, s->profile, &c->counters[run], run == 0 ? 1 : s->n_tokens[1]);
@@ -270,30 +269,34 @@ static void print_sums(const struct setup *s, const struct candidate *c, uint32_
            "bank conflicts add to an access.  in flight: most loads of a wave before a wait.  Nothing here is a time.\n");
 }
 
-/* True when the target has the rates that they take. */
-static bool print_least_times(struct arena *a, const struct setup *s, const struct candidate *c)
+static void print_least_times(struct arena *a, const struct setup *s, const struct candidate *c)
 {
-    for (uint32_t run = 0; run < 2; run++) {
-        const struct step_times t = times_of(a, s, c, run);
-        if (t.missing) { warn("%s: no %s, so there are no least times; see docs/target.md", s->profile->path, t.missing); return false; }
-        const char *sample = run == 0 && s->sample ? arena_printf(a, ", of a sample of %u group%s", s->sample, s->sample > 1 ? "s" : "") : "";
-        least_times_print(run == 0 ? arena_printf(a, "fuse %s, a prompt of %u tokens%s", c->name, s->n_tokens[0], sample)
-                                   : arena_printf(a, "fuse %s, a decoded token, the mean of %u", c->name, s->n_tokens[1]), &t);
-    }
-    return true;
+    const struct step_times prompt = times_of(a, s, c, 0), token = times_of(a, s, c, 1);
+    const char *sample = s->sample ? arena_printf(a, ", of a sample of %u group%s", s->sample, s->sample > 1 ? "s" : "") : "";
+    least_times_print(arena_printf(a, "fuse %s, a prompt of %u tokens%s", c->name, s->n_tokens[0], sample), &prompt);
+    least_times_print(arena_printf(a, "fuse %s, a decoded token, the mean of %u", c->name, s->n_tokens[1]), &token);
 }
 
-static void print_simulated(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
+/* A rate that the target lacks for some kernel, or NULL. */
+static const char *missing_rate(struct arena *a, const struct setup *s, const struct candidate *c, uint32_t n)
+{
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        const char *missing = times_of(a, s, &c[i / 2], i % 2).missing;
+        if (missing) return missing;
+    }
+    return NULL;
+}
+
+static void print_simulated(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n, bool times)
 {
     printf("%s on %s, in the simulator: %u tokens decoded, numbers of one token%s\n", o->build.model_path, s->runner.target, s->n_tokens[1],
            s->sample ? "; of the prompt a sample, its logits not compared" : "");
     print_sums(s, c, n);
-    bool explain = true;
-    for (uint32_t i = 0; explain && i < n; i++) explain = print_least_times(a, s, &c[i]);
-    if (explain) least_times_explain(s->profile);
+    for (uint32_t i = 0; times && i < n; i++) print_least_times(a, s, &c[i]);
+    if (times) least_times_explain(s->profile);
 }
 
-static void print_simulated_json(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
+static void print_simulated_json(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n, bool times)
 {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "model", o->build.model_path);
@@ -316,11 +319,10 @@ static void print_simulated_json(struct arena *a, const struct compare_options *
         cJSON_AddNumberToObject(row, "idle_lanes", k->idle_lanes);
         cJSON_AddNumberToObject(row, "loads_in_flight_most", k->loads_in_flight);
         cJSON_AddNumberToObject(row, "logits_max_abs", c[i].max_abs);
-        for (uint32_t run = 0; run < 2; run++) {
-            const struct step_times t = times_of(a, s, &c[i], run);
-            if (t.missing) warn("%s: no %s, so there are no least times; see docs/target.md", s->profile->path, t.missing);
-            else least_times_json(row, run_name[run], &t);
-            if (t.missing) break;
+        const struct step_times prompt = times_of(a, s, &c[i], 0), token = times_of(a, s, &c[i], 1);
+        if (times) {
+            least_times_json(row, "prompt", &prompt);
+            least_times_json(row, "decode", &token);
         }
         cJSON_AddItemToArray(list, row);
     }
@@ -429,8 +431,10 @@ int compare(struct arena *a, const struct compare_options *o)
     }
     if (o->simulate) {
         workplace_close(w);
-        if (o->json) print_simulated_json(a, o, &s, candidates, n);
-        else print_simulated(a, o, &s, candidates, n);
+        const char *missing = missing_rate(a, &s, candidates, n);
+        if (missing) warn("%s: no %s, so there are no least times; see docs/target.md", s.profile->path, missing);
+        if (o->json) print_simulated_json(a, o, &s, candidates, n, !missing);
+        else print_simulated(a, o, &s, candidates, n, !missing);
         return 0;
     }
     for (uint32_t round = 0; round < s.rounds; round++)          /* there and back: who comes first has no advantage in the sum */

@@ -137,12 +137,10 @@ static void print_result(const struct result *r)
     printf("  %s\n", r->ok ? "ok" : "FAILED");
 }
 
+static const char *missing_rate(const struct result *r) { return r->prompt.missing ? r->prompt.missing : r->token.missing; }
+
 static void print_least_times(struct arena *a, const struct result *r, const struct profile *p)
 {
-    if (r->prompt.missing || r->token.missing) {
-        warn("%s: no %s, so there are no least times; see docs/target.md", p->path, r->prompt.missing ? r->prompt.missing : r->token.missing);
-        return;
-    }
     least_times_print(arena_printf(a, "%s, a prompt of %u tokens", r->target, r->prefill.n), &r->prompt);
     least_times_print(arena_printf(a, "%s, a decoded token, the mean of %u", r->target, r->decode.n), &r->token);
     least_times_explain(p);
@@ -200,7 +198,7 @@ static void print_json(const struct verify_options *o, const struct model *m, co
         json_difference(t, "prefill", &r->prefill, &r->bound_prefill);
         json_difference(t, "decode", &r->decode, &r->bound_decode);
         json_difference(t, "prefill_to_decode", &r->paths, NULL);
-        if (o->simulate && !r->prompt.missing && !r->token.missing) {
+        if (o->simulate && !missing_rate(r)) {
             cJSON *times = cJSON_AddObjectToObject(t, "least_times");
             least_times_json(times, "prompt", &r->prompt);
             least_times_json(times, "decode", &r->token);
@@ -268,7 +266,9 @@ int verify(struct arena *a, const struct verify_options *o)
         results[i] = check_target(a, g, program, &runners[i], profiles[i], &b->plan, prompt, n_prompt, n_greedy, counters_path);
         ok = ok && results[i].ok;
         if (!o->json) print_result(&results[i]);
-        if (o->simulate && !o->json) print_least_times(a, &results[i], profiles[i]);
+        const char *missing = missing_rate(&results[i]);
+        if (missing) warn("%s: no %s, so there are no least times; see docs/target.md", profiles[i]->path, missing);
+        else if (o->simulate && !o->json) print_least_times(a, &results[i], profiles[i]);
     }
     workplace_close(w);
     if (o->json) print_json(o, m, formats, results, n, n_prompt, ok);

@@ -38,6 +38,8 @@ check long-prompt 1 "$forgec" compare "$model" -t gfx942 --simulate -p 100000; h
 "$forgec" targets --print gfx1151 | sed '/^rates:/d' >"$tmp/own.yaml"
 check no-rates 0 "$forgec" verify "$model" -t "$tmp/own.yaml" --simulate --tokens 1; has err "own.yaml: no rates: clock, so there are no least times"
 [ "$(wc -l <"$tmp/err")" -eq 1 ] || { echo "FAILED $name: more than one line"; cat "$tmp/err"; failed=$((failed + 1)); }
+check no-rates-compare 0 "$forgec" compare "$model" -t "$tmp/own.yaml" --simulate -p 1 -n 1 --json; has err "own.yaml: no rates: clock, so there are no least times"
+[ "$(wc -l <"$tmp/err")" -eq 1 ] && ! grep -q '"decode"' "$tmp/out" || { echo "FAILED $name"; cat "$tmp/err"; failed=$((failed + 1)); }
 check cpu 1 "$forgec" verify "$model" -t portable --simulate; has err "portable is none"
 check nvidia 1 "$forgec" verify "$model" -t sm_90 --simulate; has err "AMD GPUs"
 check times 2 "$forgec" compare "$model" -t gfx942 --simulate -r 3; has err "not with --simulate"
