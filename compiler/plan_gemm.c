@@ -116,7 +116,7 @@ static struct step_clocks step_of(const struct profile *t, const struct gemm_pro
     return c;
 }
 
-/* Does the matrix unit bound long steps, however vector unit and LDS get on? */
+/* Fit for long steps: LDS and vector unit leave the matrix unit the slowest. */
 static bool is_balanced(const struct step_clocks *c) { return c->lds <= 0.9 * c->matrix && c->vector <= 0.6 * c->matrix; }
 
 static double clocks_of(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens)
@@ -185,7 +185,7 @@ static double cut_sizes(struct cut cuts[GEMM_RANGES][SIZES], double (*loss)[SIZE
                 double sum = 0;
                 for (uint32_t first = last + 1; first-- > 0;) {
                     sum += loss[shape][first];
-                    const double before = first == 0 ? 0 : k == 0 ? 1e300 : cuts[k - 1][first - 1].sum;
+                    const double before = (k == 0) != (first == 0) ? 1e300 : k ? cuts[k - 1][first - 1].sum : 0;
                     if (before + sum < best->sum) *best = (struct cut){ before + sum, first, shape };
                 }
             }
@@ -193,11 +193,13 @@ static double cut_sizes(struct cut cuts[GEMM_RANGES][SIZES], double (*loss)[SIZE
     return cuts[ranges - 1][n - 1].sum;
 }
 
+/* How often a step of this size is met; most: whole chunks of a long prompt. */
+static double weight_of(uint32_t size, uint32_t most) { return size == most ? 8 : size == 512 ? 4 : 1; }
+
 uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *t, const struct gemm_product *p, uint32_t chunk)
 {
     static const double PAYS = 0.25;                     /* a range more must save this part of the time of one size, of several together */
-    static const double LONG_FILL = 0.85, CHUNK_FILL = 0.95;      /* of long steps' shapes, where possible: estimates of what is not counted should not cost more */
-    static const double WHOLE_CHUNKS = 8;                /* how often more than other sizes */
+    static const double LONG_FILL = 0.85, CHUNK_FILL = 0.95;      /* what long steps should reach: less counts as that much more time */
     const uint32_t most = chunk < t->gpu.gemm_fit ? chunk : t->gpu.gemm_fit, usual_from = most + 1;
     struct gemm_shape menu[MENU];
     double loss[MENU][SIZES];
@@ -220,7 +222,7 @@ uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *
             else if (sizes[i] >= LONG_TOKENS && fill < wanted) loss[m][i] *= wanted / fill;
             if (loss[m][i] < best) best = loss[m][i];
         }
-        for (uint32_t m = 0; m < n_menu; m++) loss[m][i] = loss[m][i] / best * (i + 1 == n_sizes ? WHOLE_CHUNKS : sizes[i] == 512 ? 4 : 1);
+        for (uint32_t m = 0; m < n_menu; m++) loss[m][i] = loss[m][i] / best * weight_of(sizes[i], most);
     }
     double sum = cut_sizes(cuts[0], loss, n_menu, n_sizes, 1);
     while (kept < allowed && kept < n_sizes) {
