@@ -262,11 +262,45 @@ DEVICE uint32_t G(gemm_unit_row_)(const uint32_t turn, const uint32_t i)
     return thread_x() / G(GEMM_LEAD_) + (turn % G(GEMM_LEAD_) * GEMM_W_UNITS + i) * (GEMM_THREADS / G(GEMM_LEAD_));
 }
 DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_LEAD_) * G(GEMM_LEAD_) + thread_x() % G(GEMM_LEAD_); }
+/* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode, half as long. */
+#if F(HALVES_)
+enum { G(GEMM_HALVES_) = GEMM_STAGES == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
+#else
+enum { G(GEMM_HALVES_) = 0 };
+#endif
+DEVICE void G(gemm_begin_half_)(struct F(unit_) *u, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step < units && row < GEMM_ROWS) F(load_half_)(u, gemm_row(w, row), step, units, half);
+#else
+    (void)u; (void)w; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_end_half_)(const struct F(unit_) *u, uint8_t *slot, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step >= units || row >= GEMM_ROWS) return;
+    uint32_t h[16];
+    F(decode_half_)(h, u, step, half);
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 v = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, 4 * half + n, 1)) = v;
+    }
+#else
+    (void)u; (void)slot; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
 DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t slot,
                            const uint32_t units)
 {
     const uint32_t step = G(gemm_unit_step_)(turn);
     (void)slots; (void)slot;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_begin_half_)(&n->u[0], w, step, units);
+        return;
+    }
     UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
         if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
 }
@@ -290,6 +324,10 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
 {
     const uint32_t step = G(gemm_unit_step_)(turn);
     (void)w;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_end_half_)(&n->u[0], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), step, units);
+        return;
+    }
     UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
         if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) {
             uint32_t h[32];

@@ -2,7 +2,7 @@
  * every value handed to the sink exactly once, nothing read beyond x and the weights (they end at an inaccessible page).
  * With compiler/pack_gpu.c, compiler/blocks.c, templates/ref/dequant.c; compile as it is, with -DSIMT_MMA_GROUP, -DSIMT_MMA_WMMA,
  * -DSIMT_MMA_MFMA -DWAVE=64, with -DGEMM_UNIT_STEPS=2, and with other tiles (-DTILE_TOKENS= -DTILE_ROWS= -DTILE_THREADS= -DGEMM_STAGES=).
- * q4_K and bf16 come in a second shape besides. */
+ * Some formats come in a second shape besides, where two threads share a unit. */
 #include <math.h>
 #include "compiler/pack_gpu.h"
 #include "templates/ref/dequant.h"
@@ -27,6 +27,18 @@
 #include "templates/gpu/gemm_tmpl.c"
 #undef FORMAT
 #define FORMAT q4_K
+#define GEMM_TOKENS 64
+#define GEMM_ROWS 128
+#define GEMM_THREADS 256
+#include "templates/gpu/gemm_tmpl.c"
+#undef FORMAT
+#define FORMAT q6_K
+#define GEMM_TOKENS 64
+#define GEMM_ROWS 128
+#define GEMM_THREADS 256
+#include "templates/gpu/gemm_tmpl.c"
+#undef FORMAT
+#define FORMAT q8_0
 #define GEMM_TOKENS 64
 #define GEMM_ROWS 128
 #define GEMM_THREADS 256
@@ -92,6 +104,8 @@ KERNELS(f16)
 KERNELS(bf16)
 KERNELS2(bf16, 48x256_256)
 KERNELS2(q4_K, 64x128_256)
+KERNELS2(q6_K, 64x128_256)
+KERNELS2(q8_0, 64x128_256)
 
 struct format {
     const char *name;
@@ -114,6 +128,8 @@ static const struct format formats[] = {
     QUANT_FORMAT(iq4_nl, 20, 32, 18, 0, ~0u), QUANT_FORMAT(iq4_xs, 23, 256, 136, 0, ~0u), QUANT_FORMAT(mxfp4, 39, 32, 17, ~0u, ~0u),
     { "bf16, second shape", 30, 1, 2, { ~0u, ~0u }, SHAPED(bf16, 48, 256, 256), 0 },
     { "q4_K, second shape", 12, 256, 144, { 0, 2 }, SHAPED(q4_K, 64, 128, 256), decoded_q4_K },
+    { "q6_K, second shape", 14, 256, 210, { 208, ~0u }, SHAPED(q6_K, 64, 128, 256), decoded_q6_K },
+    { "q8_0, second shape", 8, 32, 34, { 0, ~0u }, SHAPED(q8_0, 64, 128, 256), decoded_q8_0 },
 };
 
 /* Random rows in GGUF's form. */

@@ -7,6 +7,7 @@
 #define UNIT_COLS_q4_K 64
 #define SUMS16_q4_K 0
 #define LOADS_q4_K 3
+#define HALVES_q4_K 1
 
 struct unit_q4_K { u32x4 q[2], head; };          /* nibbles of the two blocks; d, dmin, 4 units x 24 bits */
 
@@ -37,5 +38,19 @@ DEVICE void decode_q4_K(uint32_t h[32], const struct unit_q4_K *u, const uint32_
         decode16_add(h + 16 * b, low_nibbles(u->q[b]), 0.00390625f, scale, add);
         decode16_add(h + 16 * b + 8, high_nibbles(u->q[b]), 0.00390625f, scale, add);
     }
+}
+/* Half a unit, the block `half`, for a lane that decodes no more: 32 columns to h, as decode_q4_K() gives them. */
+DEVICE void load_half_q4_K(struct unit_q4_K *u, const uint8_t *row, const uint32_t unit, const uint32_t units, const uint32_t half)
+{
+    u->q[0] = load_weights16(row + (half * units + unit) * 16);
+    u->head = load_weights16(row + units * 32 + unit / 4 * 16);
+}
+DEVICE void decode_half_q4_K(uint32_t h[16], const struct unit_q4_K *u, const uint32_t unit, const uint32_t half)
+{
+    const uint32_t bits = super_bits(u->head, unit) >> 12 * half;
+    const f16x2 scale = splat_f16(256.0f * f32_of_f16_bits(u->head.x) * six_bits_f32(bits, 0));
+    const f16x2 add = splat_f16(-f32_of_f16_bits(u->head.x >> 16) * six_bits_f32(bits, 6));
+    decode16_add(h, low_nibbles(u->q[0]), 0.00390625f, scale, add);
+    decode16_add(h + 8, high_nibbles(u->q[0]), 0.00390625f, scale, add);
 }
 #endif

@@ -7,6 +7,7 @@
 #define UNIT_COLS_q6_K 64
 #define SUMS16_q6_K 0
 #define LOADS_q6_K 5
+#define HALVES_q6_K 1
 
 struct unit_q6_K { u32x4 q[2], pairs; uint32_t scales, d; };        /* upper four bits of the two blocks; lower two bits; 4 x int8; f16 of two superblocks */
 
@@ -40,5 +41,23 @@ DEVICE void decode_q6_K(uint32_t h[32], const struct unit_q6_K *u, const uint32_
 #pragma unroll
     for (uint32_t c = 0; c < 4; c++)
         decode16(h + 8 * c, codes_q6_K(u, c) ^ 0x80808080u, 128.0f, 0.25f / 256.0f, splat_f16(d256 * int8_f32(u->scales, c)));
+}
+/* Half a unit, the block `half`, for a lane that decodes no more: 32 columns to h, as decode_q6_K() gives them. */
+DEVICE void load_half_q6_K(struct unit_q6_K *u, const uint8_t *row, const uint32_t unit, const uint32_t units, const uint32_t half)
+{
+    u->q[0] = load_weights16(row + (half * units + unit) * 16);
+    u->pairs  = load_weights16(row + (2 * units + unit) * 16);
+    u->scales = load_weights4(row + units * 48 + unit * 4);
+    u->d      = load_weights4(row + units * 48 + PLANE_BYTES(units * 4) + unit / 8 * 4);
+}
+DEVICE void decode_half_q6_K(uint32_t h[16], const struct unit_q6_K *u, const uint32_t unit, const uint32_t half)
+{
+    struct unit_q6_K first = *u;
+    const float d256 = 256.0f * d_q6_K(u, unit);
+    first.pairs >>= 4 * half;
+    first.scales >>= 16 * half;
+#pragma unroll
+    for (uint32_t c = 0; c < 2; c++)
+        decode16(h + 8 * c, codes_q6_K(&first, c) ^ 0x80808080u, 128.0f, 0.25f / 256.0f, splat_f16(d256 * int8_f32(first.scales, c)));
 }
 #endif

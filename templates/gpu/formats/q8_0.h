@@ -7,6 +7,7 @@
 #define UNIT_COLS_q8_0 64
 #define SUMS16_q8_0 0
 #define LOADS_q8_0 5
+#define HALVES_q8_0 1
 
 struct unit_q8_0 { u32x4 q[4]; uint32_t scales; };          /* columns 16c .. 16c+15; f16 d0, d1 */
 
@@ -34,5 +35,18 @@ DEVICE void decode_q8_0(uint32_t h[32], const struct unit_q8_0 *u, const uint32_
     (void)unit;
 #pragma unroll
     for (uint32_t c = 0; c < 4; c++) decode16(h + 8 * c, u->q[c] ^ 0x80808080u, 128.0f, 1.0f, both_f16(u->scales, c / 2));
+}
+/* Half a unit, the block `half`, for a lane that decodes no more: 32 columns to h, as decode_q8_0() gives them. */
+DEVICE void load_half_q8_0(struct unit_q8_0 *u, const uint8_t *row, const uint32_t unit, const uint32_t units, const uint32_t half)
+{
+#pragma unroll
+    for (uint32_t c = 0; c < 2; c++) u->q[c] = load_weights16(row + ((2 * half + c) * units + unit) * 16);
+    u->scales = load_weights4(row + units * 64 + unit * 4);
+}
+DEVICE void decode_half_q8_0(uint32_t h[16], const struct unit_q8_0 *u, const uint32_t unit, const uint32_t half)
+{
+    (void)unit;
+#pragma unroll
+    for (uint32_t c = 0; c < 2; c++) decode16(h + 8 * c, u->q[c] ^ 0x80808080u, 128.0f, 1.0f, both_f16(u->scales >> 16 * half, 0));
 }
 #endif
