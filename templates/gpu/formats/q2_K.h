@@ -13,8 +13,8 @@ struct unit_q2_K { u32x4 pairs; uint32_t scales, d; };      /* codes; 4 bytes: s
 DEVICE void load_q2_K(struct unit_q2_K *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
 {
     u->pairs  = load_weights16(row + unit * 16);
-    u->scales = load_weights4(row + units * 16 + unit * 4);
-    u->d      = load_weights4(row + units * 16 + PLANE_BYTES(units * 4) + unit / 4 * 4);
+    u->scales = load_weights4(plane_at(row, unit * 4, units * 16));
+    u->d      = load_weights4(plane_at(row, unit / 4 * 4, units * 16 + PLANE_BYTES(units * 4)));
 }
 DEVICE void pin_q2_K(struct unit_q2_K *u) { pin16(&u->pairs); PIN(u->scales); PIN(u->d); }
 DEVICE float dot_q2_K(const struct unit_q2_K *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)

@@ -13,8 +13,8 @@ struct unit_q3_K { u32x4 pairs, head; u32x2 bits; };        /* upper two bits; d
 DEVICE void load_q3_K(struct unit_q3_K *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
 {
     u->pairs = load_weights16(row + unit * 16);
-    u->bits  = load_weights8(row + units * 16 + unit * 8);
-    u->head  = load_weights16(row + units * 16 + PLANE_BYTES(units * 8) + unit / 4 * 16);
+    u->bits  = load_weights8(plane_at(row, unit * 8, units * 16));
+    u->head  = load_weights16(plane_at(row, unit / 4 * 16, units * 16 + PLANE_BYTES(units * 8)));
 }
 DEVICE void pin_q3_K(struct unit_q3_K *u) { pin16(&u->pairs); pin16(&u->head); pin8(&u->bits); }
 /* Columns 16c .. 16c+15 as 32 (code - 4), signed. */

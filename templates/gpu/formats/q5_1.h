@@ -13,9 +13,9 @@ struct unit_q5_1 { u32x4 q[2]; u32x2 bits, scales; };       /* lower four bits o
 DEVICE void load_q5_1(struct unit_q5_1 *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
 {
     u->q[0] = load_weights16(row + unit * 16);
-    u->q[1] = load_weights16(row + (units + unit) * 16);
-    u->bits   = load_weights8(row + units * 32 + unit * 8);
-    u->scales = load_weights8(row + units * 32 + PLANE_BYTES(units * 8) + unit * 8);
+    u->q[1] = load_weights16(plane_at(row, unit * 16, units * 16));
+    u->bits   = load_weights8(plane_at(row, unit * 8, units * 32));
+    u->scales = load_weights8(plane_at(row, unit * 8, units * 32 + PLANE_BYTES(units * 8)));
 }
 DEVICE void pin_q5_1(struct unit_q5_1 *u) { pin16(&u->q[0]); pin16(&u->q[1]); pin8(&u->bits); pin8(&u->scales); }
 /* Columns 16c .. 16c+15. */
