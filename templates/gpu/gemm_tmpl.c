@@ -48,8 +48,10 @@ STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers ar
 #define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)    /* 16-byte pieces a thread brings per step and plane, or one less */
 #define GEMM_W_COPIES    ((GEMM_ROWS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
 #define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
-/* 1: a lane's registers hold operands twice beside the sums, so that one set is loaded while the other is multiplied. */
-#define GEMM_AHEAD       (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R <= 192)
+/* 1: a lane's registers hold operands twice beside the sums and what is on its way, so that one set is loaded while the other is multiplied. */
+#define GEMM_AHEAD \
+    (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R + (COPIES_REACH_LDS ? 0 : 4 * GEMM_X_COPIES + 16 * GEMM_W_UNITS) \
+     <= (COPIES_REACH_LDS ? 192 : 224))
 
 /* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
 struct gemm_x { const uint8_t *x; uint32_t stride, last; };
