@@ -101,3 +101,9 @@ foreach(chip IN ITEMS gfx942 gfx1100)
   forgec_test(gfxsim_counters_${chip} COST 30 COMMAND test_counters "${STORYTELLER}" ${chip})
   set_property(TEST gfxsim_counters_${chip} APPEND PROPERTY ENVIRONMENT "FORGEC_GFXSIM=$<TARGET_FILE:gfxsim>")
 endforeach()
+
+# ---- an 8B model by its counts ----
+foreach(chip IN LISTS GFXSIM_CHIPS)
+  forgec_test(floors_${chip} COST 60 COMMAND sh "${GFXSIM}/run_floors.sh" $<TARGET_FILE:forgec> $<TARGET_FILE:make_gguf> ${chip} $<$<BOOL:${FORGEC_FULL}>:full>)
+  set_property(TEST floors_${chip} APPEND PROPERTY ENVIRONMENT "FORGEC_GFXSIM=$<TARGET_FILE:gfxsim>")
+endforeach()

@@ -1,0 +1,69 @@
+#!/bin/sh
+# run_floors.sh FORGEC MAKE_GGUF TARGET [full] -- the machine code of an 8B model by its counts: one layer and a small vocabulary, in Q4_K_M, Q8_0 and BF16.
+# Held for each kernel, of the least times that `forgec compare --simulate` prints (docs/simulator.md):
+#   products of a prompt of 512 tokens   vector at most 0.6 of matrix, LDS at most 0.9; fill at least 0.8, with `full` at 2,048 tokens 0.9 (test_plan holds both for the plan)
+#   products of a decoded token          vector at most 0.5 of memory, fill 1, loads in flight in their loops: as measured, and on gfx942 what its memory needs
+#   all kernels                          in loops no moves of accumulators and no scratch; bank conflicts at most 0.1 cycles an LDS access
+# The fill of the output product is not looked at: its vocabulary is cut.  What is excepted stands in `excepted` with its reason; no product is.
+set -eu
+[ $# -ge 3 ] || { echo "usage: run_floors.sh FORGEC MAKE_GGUF TARGET [full]" >&2; exit 2; }
+forgec=$1 make_gguf=$2 target=$3 full=${4-}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+case $target in
+gfx942)          ahead=16 ;;
+gfx1100|gfx1151) ahead=12 ;;
+*)               echo "run_floors: nothing is known of $target" >&2; exit 2 ;;
+esac
+
+# What a kernel is excepted from, a line each: kernel, rule, reason.
+cat >"$dir/excepted" <<'EOF'
+EOF
+
+# checks FORMAT TOKENS: compares counts of a prompt and of a token with the floors
+checks() {
+    "$forgec" compare "$dir/8b-$1.gguf" -t "$target" --ctx 4096 --simulate --sample 2 --fuse layer -p "$2" --json >"$dir/counts" </dev/null || { echo "FAILED $target $1: compare"; failed=$((failed + 1)); return; }
+    awk -F '"' -v of="$target $1" -v tokens="$2" -v ahead="$ahead" '
+        FILENAME != ARGV[2] { split($0, word, " "); excepted[word[1] " " word[2]] = 1; next }
+        function bad(rule, what) { if (!((x["kernel"] " " rule) in excepted)) { print "FAILED " of ", " step ", " x["kernel"] ": " what; code = 1 } }
+        function most(rule, of_what, limit) { if (x[rule "_us"] + 0 > limit * x[of_what "_us"]) bad(rule, rule " " x[rule "_us"] " us is " x[rule "_us"] / x[of_what "_us"] " of " of_what ", not at most " limit) }
+        function check() {
+            kernels++
+            if (x["loop_acc_moves"] > 0) bad("moves", x["loop_acc_moves"] " moves of accumulators in loops")
+            if (x["loop_scratch"] > 0) bad("scratch", x["loop_scratch"] " accesses of scratch in loops")
+            if (x["lds_conflicts"] + 0 > 0.1 * x["lds_accesses"]) bad("conflicts", x["lds_conflicts"] / x["lds_accesses"] " cycles of bank conflicts an LDS access")
+            if (step == "prompt" && x["kernel"] ~ /_prefill(_[0-9]+)?$/ && x["kernel"] !~ /^heads/) {
+                products[step]++
+                if (x["matrix_us"] + 0 == 0) bad("matrix", "no matrix instruction")
+                most("vector", "matrix", 0.6)
+                most("lds", "matrix", 0.9)
+                if (x["kernel"] !~ /^output/ && x["fill"] + 0 < (tokens > 512 ? 0.9 : 0.8)) bad("fill", "fill " x["fill"])
+            }
+            if (step == "decode" && x["kernel"] ~ /^(attn_qkv|attn_output|ffn_gate_up|ffn_down)(_[0-9]+)?$/) {
+                products[step]++
+                if (of !~ /BF16/ && x["dot"] + 0 == 0) bad("dot", "no dot product")
+                most("vector", "memory", 0.5)
+                if (x["fill"] + 0 < 1) bad("fill", "fill " x["fill"])
+                ahead_of = x["loop_instructions"] > 0 ? x["loop_loads_in_flight_most"] : x["loads_in_flight_most"]
+                if (ahead_of + 0 < ahead) bad("ahead", ahead_of " loads in flight, not " ahead)
+            }
+        }
+        { value = $3; gsub(/[:\t,]/, "", value) }
+        $2 == "prompt" || $2 == "decode" { step = $2 }
+        $2 == "kernel" { value = $4; split("", x) }
+        $2 != "" { x[$2] = value }
+        /}/ && x["kernel"] != "" { check(); split("", x) }
+        END {
+            printf "%s, %d tokens: %d kernels, products %d and %d\n", of, tokens, kernels, products["prompt"], products["decode"]
+            exit code || products["prompt"] < 5 || products["decode"] < 4
+        }' "$dir/excepted" "$dir/counts" || failed=$((failed + 1))
+}
+
+for format in Q4_K_M Q8_0 BF16; do
+    "$make_gguf" --shape llama-3.1-8b --layers 1 --vocab 512 --tokenizer none --type $format -o "$dir/8b-$format.gguf" >/dev/null
+    checks $format 512
+    [ -z "$full" ] || checks $format 2048
+    rm -f "$dir/8b-$format.gguf"
+done
+[ $failed -eq 0 ]
