@@ -4,7 +4,7 @@
 #   products of a prompt of 512 tokens   vector at most 0.6 of matrix, LDS at most 0.9; fill at least 0.8, with `full` at 2,048 tokens 0.9 (test_plan holds both for the plan)
 #   products of a decoded token          vector at most 0.5 of memory, fill 1, loads in flight in their loops: as measured, and on gfx942 what its memory needs
 #   all kernels                          in loops no moves of accumulators and no scratch; bank conflicts at most 0.1 cycles an LDS access
-# The fill of the output product is not looked at: its vocabulary is cut.  What is excepted stands in `excepted` with its reason; no product is.
+# What is excepted stands in `excepted` with its reason; no product is.
 set -eu
 [ $# -ge 3 ] || { echo "usage: run_floors.sh FORGEC MAKE_GGUF TARGET [full]" >&2; exit 2; }
 forgec=$1 make_gguf=$2 target=$3 full=${4-}
@@ -38,14 +38,14 @@ checks() {
                 if (x["matrix_us"] + 0 == 0) bad("matrix", "no matrix instruction")
                 most("vector", "matrix", 0.6)
                 most("lds", "matrix", 0.9)
-                if (x["kernel"] !~ /^output/ && x["fill"] + 0 < (tokens > 512 ? 0.9 : 0.8)) bad("fill", "fill " x["fill"])
+                if (x["fill"] + 0 < (tokens > 512 ? 0.9 : 0.8)) bad("fill", "fill " x["fill"])
             }
-            if (step == "decode" && x["kernel"] ~ /^(attn_qkv|attn_output|ffn_gate_up|ffn_down)(_[0-9]+)?$/) {
+            if (step == "decode" && x["kernel"] ~ /^(attn_qkv|attn_output|ffn_gate_up|ffn_down|output)(_[0-9]+)?$/) {
                 products[step]++
                 if (of !~ /BF16/ && x["dot"] + 0 == 0) bad("dot", "no dot product")
                 most("vector", "memory", 0.5)
                 if (x["fill"] + 0 < 1) bad("fill", "fill " x["fill"])
-                ahead_of = x["loop_instructions"] > 0 ? x["loop_loads_in_flight_most"] : x["loads_in_flight_most"]
+                ahead_of = x["loop_loads_in_flight_most"] > 0 ? x["loop_loads_in_flight_most"] : x["loads_in_flight_most"]
                 if (ahead_of + 0 < ahead) bad("ahead", ahead_of " loads in flight, not " ahead)
             }
         }
@@ -56,12 +56,12 @@ checks() {
         /}/ && x["kernel"] != "" { check(); split("", x) }
         END {
             printf "%s, %d tokens: %d kernels, products %d and %d\n", of, tokens, kernels, products["prompt"], products["decode"]
-            exit code || products["prompt"] < 5 || products["decode"] < 4
+            exit code || products["prompt"] < 5 || products["decode"] < 5
         }' "$dir/excepted" "$dir/counts" || failed=$((failed + 1))
 }
 
 for format in Q4_K_M Q8_0 BF16; do
-    "$make_gguf" --shape llama-3.1-8b --layers 1 --vocab 512 --tokenizer none --type $format -o "$dir/8b-$format.gguf" >/dev/null
+    "$make_gguf" --shape llama-3.1-8b --layers 1 --vocab 4096 --tokenizer none --type $format -o "$dir/8b-$format.gguf" >/dev/null
     checks $format 512
     [ -z "$full" ] || checks $format 2048
     rm -f "$dir/8b-$format.gguf"
