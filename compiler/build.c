@@ -103,6 +103,38 @@ static struct bytes code_with_end(struct arena *a, struct bytes code)
     return (struct bytes){ copy, code.size + 1 };
 }
 
+/* Refuses the tiles of prefill products whose kernels spill: how many registers clang needs for a tile the plan can only estimate.  True: the kernels are to
+ * be made again. */
+static bool refuse_tiles(struct arena *a, const struct build_options *o, const struct target *t)
+{
+    const struct gpu_kernels *list = t->gpu.list;
+    size_t n = 0;
+    bool again = false;
+    if (o->allow_spills || o->source) return false;      /* an edited source stays as it is */
+    const struct kernel_resources *r = code_object_read(a, t->code, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (!code_object_spills(t->profile, &r[i])) continue;
+        for (uint32_t k = 0; k < list->n_prefill; k++) {
+            const struct gpu_launch *l = &list->prefill[k];
+            const struct gpu_kernel *kernel = &list->kernels[l->kernel];
+            if (l->rows && strcmp(kernel->name, r[i].name) == 0) again |= gemm_refuse(&t->plan->gpu->refused, l->grid_tokens, l->rows, kernel->threads);
+        }
+    }
+    return again;
+}
+
+/* The code of a target's kernels, whose first version clang has just made; eo: what it was emitted with. */
+static void settle_kernels(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t, const struct emit_options *eo, struct bytes object)
+{
+    t->code = code_with_end(a, object);
+    while (!o->cc.spawn.dry_run && refuse_tiles(a, o, t)) {
+        t->gpu = emit_gpu(a, t->plan, eo);
+        struct cc_job job = kernels_job(a, o, t);
+        cc_compile(a, tc, &job, 1);
+        t->code = code_with_end(a, job.object);
+    }
+}
+
 /* What the kernels of a target use; spills are an error.  The table goes to text, NULL: not wanted. */
 static void check_kernels(struct arena *a, const struct build_options *o, const struct target *t, struct text *table)
 {
@@ -143,7 +175,7 @@ static void put_gpu_plan(struct arena *a, const struct build_options *o, struct 
     struct cc_job job = kernels_job(a, o, target);
     cc_compile(a, tc, &job, 1);
     if (o->cc.spawn.dry_run) return;
-    target->code = code_with_end(a, job.object);
+    settle_kernels(a, o, tc, target, &eo, job.object);
     check_kernels(a, o, target, t);
 }
 
@@ -204,7 +236,7 @@ static void compile_kernels(struct arena *a, const struct build_options *o, stru
     progress(o, "");
     for (uint32_t i = 0, k = 0; i < n; i++) {
         if (!targets[i].plan->gpu) continue;
-        targets[i].code = code_with_end(a, jobs[k++].object);
+        settle_kernels(a, o, tc, &targets[i], &eo[i], jobs[k++].object);
         struct text table = { .arena = a };
         if (!o->cc.spawn.dry_run) check_kernels(a, o, &targets[i], o->cc.spawn.verbose ? &table : NULL);
         if (table.size) fputs(text_str(&table), stderr);

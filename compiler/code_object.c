@@ -209,6 +209,11 @@ uint32_t code_object_waves(const struct profile *p, uint32_t vgprs)
     return waves < p->waves ? waves : p->waves;
 }
 
+bool code_object_spills(const struct profile *p, const struct kernel_resources *k)
+{
+    return k->scratch_bytes || k->dynamic_stack || (strcmp(p->api, "cuda") == 0 && k->vgpr_spills);
+}
+
 void code_object_check(struct arena *a, const struct profile *p, const struct kernel_resources *kernels, size_t n, bool allow_spills)
 {
     for (size_t i = 0; i < n; i++) {
@@ -217,8 +222,7 @@ void code_object_check(struct arena *a, const struct profile *p, const struct ke
         if (k->wave != p->wave) die("kernel %s has waves of %u lanes, target %s of %u", name, k->wave, p->name, p->wave);
         if (k->vgprs > p->vgprs_most) die("kernel %s needs %u registers; a wave of %s has at most %u", name, k->vgprs, p->name, p->vgprs_most);
         if (k->lds_bytes > p->lds_bytes) die("kernel %s holds %u bytes of LDS; %s has %u for a group", name, k->lds_bytes, p->name, p->lds_bytes);
-        const bool ptx = strcmp(p->api, "cuda") == 0;         /* AMD's spills without scratch lie in gfx942's accumulation registers */
-        if (!allow_spills && (k->scratch_bytes || k->dynamic_stack || (ptx && k->vgpr_spills)))
+        if (!allow_spills && code_object_spills(p, k))
             die("kernel %s does not fit the registers of %s (%u used, %u bytes of scratch, %u spilled); tiles of the target that are smaller need fewer",
                 name, p->name, k->vgprs, k->scratch_bytes, k->vgpr_spills);
     }

@@ -29,8 +29,9 @@ bool code_object_ptxas(struct arena *a, const struct spawn_options *options, con
                        size_t n, const char **messages);
 /* Waves of a SIMD that registers leave room for, at most p->waves; 0 when vgprs is 0. */
 uint32_t code_object_waves(const struct profile *p, uint32_t vgprs);
-/* Dies naming the first kernel that does not fit p: other wave, too many registers, static LDS, or, unless allow_spills, registers in memory (gfx942 may
- * also keep some in accumulation registers: spills without scratch). */
+/* Registers in memory.  gfx942 may keep some in accumulation registers: spills without scratch, which are none here. */
+bool code_object_spills(const struct profile *p, const struct kernel_resources *k);
+/* Dies naming the first kernel that does not fit p: other wave, too many registers, static LDS, or, unless allow_spills, spills. */
 void code_object_check(struct arena *a, const struct profile *p, const struct kernel_resources *kernels, size_t n, bool allow_spills);
 /* A line for each kernel: name, registers, waves a SIMD, scratch, spills. */
 void code_object_print(struct text *out, const struct profile *p, const struct kernel_resources *kernels, size_t n);

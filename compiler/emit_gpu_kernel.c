@@ -477,7 +477,7 @@ static void put_linear_prefill(struct emitter *e)
         note_products(e);
         const uint32_t n = runs_of(e, runs);
         const struct gemm_product product = gemm_product(e, runs, n);
-        if (i == 0) n_ranges = gemm_plan(ranges, e->profile, &product, e->plan->chunk);
+        if (i == 0) n_ranges = gemm_plan(ranges, e->profile, &product, e->plan->chunk, &e->plan->gpu->refused);
         put_products(e, runs, n, &product, &ranges[i]);
     }
 }

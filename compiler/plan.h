@@ -3,6 +3,7 @@
 #ifndef FORGEC_PLAN_H
 #define FORGEC_PLAN_H
 #include "fuse.h"
+#include "plan_gemm.h"
 #include "profile.h"
 
 enum kv_type { KV_TYPE_F16, KV_TYPE_F32, KV_TYPE_Q8_0 };
@@ -51,6 +52,7 @@ struct gpu_plan {
     struct gpu_group *groups;                       /* [n_groups] */
     struct buffer    *f16, *bf16;                   /* [n_nodes]: prefill values kept in the form the products read */
     uint32_t          digits;                       /* of activations in decode's integer products: 8 bits each; 3, as exact as floats, with --exact */
+    struct gemm_refused refused;                    /* tiles of prefill products that did not fit the registers (build.c) */
     uint32_t          gemm_stages;                  /* steps of a prefill product that are in LDS at once */
     uint32_t          splits;                       /* groups per KV head in decode attention; the same in all layers */
     uint64_t          logits;                       /* arena: [max_logits][n_vocab] f32 */

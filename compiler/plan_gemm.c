@@ -138,8 +138,24 @@ static bool same_shape(const struct gemm_shape *x, const struct gemm_shape *y)
     return x->tokens == y->tokens && x->rows == y->rows && x->threads == y->threads && x->groups == y->groups;
 }
 
+static bool is_refused(const struct gemm_refused *refused, uint32_t tokens, uint32_t rows, uint32_t threads)
+{
+    for (uint32_t i = 0; refused && i < refused->n; i++) {
+        const struct gemm_shape *s = &refused->shapes[i];
+        if (s->tokens == tokens && s->rows == rows && s->threads == threads) return true;
+    }
+    return false;
+}
+
+bool gemm_refuse(struct gemm_refused *refused, uint32_t tokens, uint32_t rows, uint32_t threads)
+{
+    if (refused->n == GEMM_REFUSED || is_refused(refused, tokens, rows, threads)) return false;
+    refused->shapes[refused->n++] = (struct gemm_shape){ tokens, rows, threads, 0 };
+    return true;
+}
+
 /* The target's tile and smaller ones. */
-static uint32_t menu_of(struct gemm_shape menu[MENU], const struct profile *t, const struct gemm_product *p)
+static uint32_t menu_of(struct gemm_shape menu[MENU], const struct profile *t, const struct gemm_product *p, const struct gemm_refused *refused)
 {
     uint32_t n = 0;
     for (uint32_t threads = t->gpu.gemm_threads; threads >= t->gpu.gemm_threads / 4 && threads >= 2 * t->wave; threads /= 2)
@@ -147,7 +163,7 @@ static uint32_t menu_of(struct gemm_shape menu[MENU], const struct profile *t, c
             for (uint32_t rows = 16; rows <= t->gpu.gemm_rows && n < MENU; rows += 16) {
                 const struct gemm_shape s = { tokens, rows, threads, t->gpu.gemm_groups * t->gpu.gemm_threads / threads };
                 if ((uint64_t)tokens * rows * t->gpu.gemm_threads > (uint64_t)t->gpu.gemm_tokens * t->gpu.gemm_rows * threads) continue;
-                if (gemm_shape_works(t, p, &s)) menu[n++] = s;
+                if (gemm_shape_works(t, p, &s) && !is_refused(refused, tokens, rows, threads)) menu[n++] = s;
             }
     return n;
 }
@@ -196,7 +212,7 @@ static double cut_sizes(struct cut cuts[GEMM_RANGES][SIZES], double (*loss)[SIZE
 /* How often a step of this size is met; most: whole chunks of a long prompt. */
 static double weight_of(uint32_t size, uint32_t most) { return size == most ? 8 : size == 512 ? 4 : 1; }
 
-uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *t, const struct gemm_product *p, uint32_t chunk)
+uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *t, const struct gemm_product *p, uint32_t chunk, const struct gemm_refused *refused)
 {
     static const double PAYS = 0.25;                     /* a range more must save this part of the time of one size, of several together */
     static const double LONG_FILL = 0.85, CHUNK_FILL = 0.95;      /* what long steps should reach: less counts as that much more time */
@@ -204,7 +220,7 @@ uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *
     struct gemm_shape menu[MENU];
     double loss[MENU][SIZES];
     struct cut cuts[GEMM_RANGES][GEMM_RANGES][SIZES];
-    uint32_t sizes[SIZES], n_menu = menu_of(menu, t, p), n = 0, kept = 1;
+    uint32_t sizes[SIZES], n_menu = menu_of(menu, t, p, refused), n = 0, kept = 1;
     if (chunk >= usual_from || !n_menu) ranges[n++] = (struct gemm_range){ usual_shape(t, p, chunk), most && n_menu ? usual_from : 1, chunk };
     if (!most || !n_menu) return n;
     const uint32_t n_sizes = sizes_of(sizes, most), allowed = GEMM_RANGES - n;

@@ -53,6 +53,20 @@ for model in "$golden"/*.gguf; do
     esac
     compiles "$model"
 done
+if [ -n "$full" ]; then                                  # the tiles that the plan takes for each format; and of a target whose tiles are too large
+    for format in F32 F16 Q4_0 Q4_1 Q5_0 Q5_1 Q2_K Q3_K_M Q5_K_M Q6_K IQ4_NL IQ4_XS MXFP4; do
+        "$make_gguf" --shape llama-3.1-8b --layers 1 --type $format --header-only -o "$dir/8b.gguf"
+        compiles "$dir/8b.gguf" --weights none
+    done
+    case $target in
+    gfx*)
+        printf 'inherits: %s\ntiles: {gemm_tokens: 256, gemm_rows: 128}\n' "$target" >"$dir/large.yaml"
+        "$make_gguf" --shape llama-3.1-8b --layers 1 --type Q8_0 --header-only -o "$dir/8b.gguf"
+        small=$target target=$dir/large.yaml
+        compiles "$dir/8b.gguf" --weights none
+        target=$small ;;
+    esac
+fi
 for model in llama-h288 qwen3-a; do compiles "$golden/$model.gguf" --exact --kv q8_0; done
 for model in q-llama-Q2_K qwen2-h224; do compiles "$golden/$model.gguf" --fuse none; done
 echo "$target: $n programs, $failed failed"
