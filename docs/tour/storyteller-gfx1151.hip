@@ -1,7 +1,7 @@
 /* Storyteller 7M for gfx1151, by forgec 0.1.0, clang 19.1.7
  * architecture llama: 8 layers, n_embd 256, head_dim 64, n_vocab 4096, 7.3 M parameters; GGUF 82cb600c9ae565298e0833dcbe66c16f
  * options: --fuse layer --ctx 1024 --kv f16
- * weights 7.833 MB, read per token 7.799 MB, KV cache 4096 bytes per token, arena 11.033 MB
+ * weights 7.833 MB, read per token 7.799 MB, KV cache 4096 bytes per token, arena 22.043 MB
  * compile alone: clang --target=x86_64-linux-gnu -x hip -std=c++20 --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O3 -fuse-cuid=none -fno-hip-fp32-correctly-rounded-divide-sqrt -fgpu-flush-denormals-to-zero -munsafe-fp-atomics -mcode-object-version=5 --offload-arch=gfx1151 -DFORGE_NO_PDL -o model-gfx1151.co model-gfx1151.hip
  */
 
@@ -396,50 +396,117 @@ DEVICE uint32_t last_to_arrive(uint32_t *counter, const uint32_t n, uint32_t *fl
 }
 
 /* ---- lanes ---- */
+DEVICE uint32_t bits_of_f32(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
+DEVICE float f32_of_bits(uint32_t u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
+/* lane_xor: x of the lane whose number is this one's ^ mask, a constant.  lane_other: the same where lanes that differ below bit `mask` have the same x. */
 #if defined(__AMDGCN__)
-#define LANE_DPP(x, ctrl) __builtin_bit_cast(float, __builtin_amdgcn_update_dpp(0, __builtin_bit_cast(int32_t, x), ctrl, 0xf, 0xf, true))
-/* x of the lane whose number is this one's ^ mask. */
-DEVICE float lane_xor_f32(float x, const uint32_t mask)
-{
-    if (mask == 1) return LANE_DPP(x, 0xB1);
-    if (mask == 2) return LANE_DPP(x, 0x4E);
-    return __builtin_bit_cast(float, __builtin_amdgcn_ds_bpermute((int32_t)((lane_id() ^ mask) * 4u), __builtin_bit_cast(int32_t, x)));
-}
+#define LANE_DPP_U32(x, ctrl) ((uint32_t)__builtin_amdgcn_update_dpp(0, (int32_t)(x), ctrl, 0xf, 0xf, true))
+#define LANE_DPP(x, ctrl) f32_of_bits(LANE_DPP_U32(bits_of_f32(x), ctrl))
 DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return (uint32_t)__builtin_amdgcn_ds_bpermute((int32_t)(lane * 4u), (int32_t)x); }
-#elif defined(__NVPTX__)
-DEVICE float lane_xor_f32(float x, const uint32_t mask) { return __nvvm_shfl_sync_bfly_f32(~0u, x, (int)mask, 31); }
-DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return (uint32_t)__nvvm_shfl_sync_idx_i32(~0u, (int)x, (int)lane, 31); }
+DEVICE uint32_t lane_xor_u32(uint32_t x, const uint32_t mask)
+{
+    if (mask == 1) return LANE_DPP_U32(x, 0xB1);                             /* quad_perm:[1,0,3,2] */
+    if (mask == 2) return LANE_DPP_U32(x, 0x4E);                             /* quad_perm:[2,3,0,1] */
+    if (mask == 4) return LANE_DPP_U32(LANE_DPP_U32(x, 0x141), 0x1B);        /* ^ 7, ^ 3: row_half_mirror, quad_perm:[3,2,1,0] */
+    if (mask == 8) return LANE_DPP_U32(x, 0x128);                            /* row_ror:8 */
+#if defined(__gfx942__)
+    if (mask == 16) return (uint32_t)__builtin_amdgcn_ds_swizzle((int32_t)x, 16 << 10 | 0x1f);
 #else
-DEVICE float lane_xor_f32(float x, const uint32_t mask) { return ((const float *)simt_share(&x, sizeof x))[lane_id() ^ mask]; }
-DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return ((const uint32_t *)simt_share(&x, sizeof x))[lane]; }
-#endif
-DEVICE float lane_get_f32(float x, uint32_t lane)
-{
-    uint32_t bits;
-    __builtin_memcpy(&bits, &x, 4);
-    bits = lane_get_u32(bits, lane);
-    __builtin_memcpy(&x, &bits, 4);
-    return x;
-}
-/* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them. */
-DEVICE float lanes_sum_f32(float x, const uint32_t lanes)
-{
-#if defined(__AMDGCN__)
-    if (lanes >= 16) {                           /* four DPP additions, then the rest by permutation */
-        x += LANE_DPP(x, 0xB1); x += LANE_DPP(x, 0x4E); x += LANE_DPP(x, 0x141); x += LANE_DPP(x, 0x140);
-        for (uint32_t mask = 16; mask < lanes; mask *= 2) x += lane_xor_f32(x, mask);
+    if (mask == 16) {                            /* pinned: clang 19 would move it into a branch that not all lanes take */
+        x = (uint32_t)__builtin_amdgcn_permlanex16((int32_t)x, (int32_t)x, 0x76543210, (int32_t)0xfedcba98, false, false);
+        asm volatile("" : "+v"(x));
         return x;
     }
 #endif
-    for (uint32_t mask = 1; mask < lanes; mask *= 2) x += lane_xor_f32(x, mask);
+    return lane_get_u32(x, lane_id() ^ mask);
+}
+DEVICE uint32_t lane_other_u32(uint32_t x, const uint32_t mask)
+{
+    if (mask == 4) return LANE_DPP_U32(x, 0x141);
+    return lane_xor_u32(x, mask);
+}
+#elif defined(__NVPTX__)
+DEVICE uint32_t lane_xor_u32(uint32_t x, const uint32_t mask) { return (uint32_t)__nvvm_shfl_sync_bfly_i32(~0u, (int)x, (int)mask, 31); }
+DEVICE uint32_t lane_other_u32(uint32_t x, const uint32_t mask) { return lane_xor_u32(x, mask); }
+DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return (uint32_t)__nvvm_shfl_sync_idx_i32(~0u, (int)x, (int)lane, 31); }
+#else
+DEVICE uint32_t lane_xor_u32(uint32_t x, const uint32_t mask) { return ((const uint32_t *)simt_share(&x, sizeof x))[lane_id() ^ mask]; }
+DEVICE uint32_t lane_other_u32(uint32_t x, const uint32_t mask) { return lane_xor_u32(x, mask); }
+DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return ((const uint32_t *)simt_share(&x, sizeof x))[lane]; }
+#endif
+DEVICE float lane_xor_f32(float x, const uint32_t mask) { return f32_of_bits(lane_xor_u32(bits_of_f32(x), mask)); }
+DEVICE float lane_other_f32(float x, const uint32_t mask) { return f32_of_bits(lane_other_u32(bits_of_f32(x), mask)); }
+/* Whether some lane of the wave has it; the same in all lanes. */
+#if defined(__gfx942__)
+DEVICE uint32_t wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w64(x != 0) != 0; }
+#elif defined(__AMDGCN__)
+DEVICE uint32_t wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w32(x != 0) != 0; }
+#elif defined(__NVPTX__)
+DEVICE uint32_t wave_any(uint32_t x) { return __nvvm_vote_any_sync(~0u, x != 0); }
+#else
+DEVICE uint32_t wave_any(uint32_t x)
+{
+    const uint32_t *all = (const uint32_t *)simt_share(&x, sizeof x);
+    for (uint32_t lane = 0; lane < WAVE; lane++)
+        if (all[lane]) return 1;
+    return 0;
+}
+#endif
+DEVICE float lane_get_f32(float x, uint32_t lane) { return f32_of_bits(lane_get_u32(bits_of_f32(x), lane)); }
+/* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them.  lanes_sums_f32: of n values,
+ * a step of all of them at a time, because on AMD an exchange has to wait for the addition before it. */
+DEVICE void lanes_sums_f32(float *x, const uint32_t n, const uint32_t lanes)
+{
+    UNROLL
+    for (uint32_t mask = 1; mask < lanes && mask < 16; mask *= 2)
+        UNROLL
+        for (uint32_t i = 0; i < n; i++) x[i] += lane_other_f32(x[i], mask);
+#if defined(__gfx942__)                          /* no way between rows of 16 lanes but LDS; sums are handed on row by row instead: the last lane has them */
+    if (lanes >= 32) {
+        UNROLL
+        for (uint32_t i = 0; i < n; i++) x[i] += LANE_DPP(x[i], 0x142);      /* row_bcast:15 */
+        UNROLL
+        for (uint32_t i = 0; i < n && lanes == 64; i++) x[i] += LANE_DPP(x[i], 0x143);   /* row_bcast:31 */
+        UNROLL
+        for (uint32_t i = 0; i < n; i++) {
+            const float last = f32_of_bits((uint32_t)__builtin_amdgcn_readlane((int32_t)bits_of_f32(x[i]), 63));
+            x[i] = lanes == 64 || lane_id() >= 32 ? last : f32_of_bits((uint32_t)__builtin_amdgcn_readlane((int32_t)bits_of_f32(x[i]), 31));
+        }
+        return;
+    }
+#endif
+    UNROLL
+    for (uint32_t mask = 16; mask < lanes; mask *= 2)
+        UNROLL
+        for (uint32_t i = 0; i < n; i++) x[i] += lane_other_f32(x[i], mask);
+}
+DEVICE float lanes_sum_f32(float x, const uint32_t lanes)
+{
+    lanes_sums_f32(&x, 1, lanes);
     return x;
 }
+DEVICE uint32_t lanes_sum_u32(uint32_t x, const uint32_t lanes)
+{
+    for (uint32_t mask = 1; mask < lanes; mask *= 2) x += lane_other_u32(x, mask);
+    return x;
+}
+#if defined(__AMDGCN__)                          /* one instruction; of a NaN and a number the number */
+DEVICE float max_f32(float a, float b) { return __builtin_fmaxf(a, b); }
+DEVICE float min_f32(float a, float b) { return __builtin_fminf(a, b); }
+#else
 DEVICE float max_f32(float a, float b) { return a > b ? a : b; }
 DEVICE float min_f32(float a, float b) { return a < b ? a : b; }
+#endif
 DEVICE float abs_f32(float x) { return __builtin_fabsf(x); }
+DEVICE uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
 DEVICE float lanes_max_f32(float x, const uint32_t lanes)
 {
-    for (uint32_t mask = 1; mask < lanes; mask *= 2) x = max_f32(x, lane_xor_f32(x, mask));
+    for (uint32_t mask = 1; mask < lanes; mask *= 2) x = max_f32(x, lane_other_f32(x, mask));
+    return x;
+}
+DEVICE uint32_t lanes_max_u32(uint32_t x, const uint32_t lanes)
+{
+    for (uint32_t mask = 1; mask < lanes; mask *= 2) x = max_u32(x, lane_other_u32(x, mask));
     return x;
 }
 
@@ -522,8 +589,6 @@ DEVICE void table16(uint32_t *low, uint32_t *high, uint32_t w, const u32x4 t)
     *high = byte_perm(even, odd, 0x07030602u);
 #endif
 }
-DEVICE uint32_t bits_of_f32(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
-DEVICE float f32_of_bits(uint32_t u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
 DEVICE float f32_of_f16_bits(uint32_t u) { const uint16_t h = (uint16_t)u; f16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }   /* low half of u */
 DEVICE float f32_of_bf16_bits(uint32_t u) { return f32_of_bits(u << 16); }                                                       /* low half of u */
 DEVICE uint32_t f16_bits(float x) { const f16 h = (f16)x; uint16_t u; __builtin_memcpy(&u, &h, 2); return u; }
@@ -542,7 +607,12 @@ DEVICE float silu_f32(float x) { return x * rcp_f32(1.0f + exp2_f32(-1.44269504f
 DEVICE float gelu_f32(float x) { return x * rcp_f32(1.0f + exp2_f32(-2.30220819f * (x + 0.044715f * x * x * x))); }
 
 /* ---- what a kernel knows ---- */
-#define WEIGHT(slot)   (a.weights + a.weight[slot])
+DEVICE const uint8_t *weight_of(const struct forge_kernel_args a, const uint32_t slot)
+{
+    __builtin_assume(a.weights != 0);
+    return a.weights + a.weight[slot];
+}
+#define WEIGHT(slot)   weight_of(a, slot)
 #define VECTOR(slot)   ((const float *)(const void *)WEIGHT(slot))
 #define BUFFER(offset) (a.arena + (offset))
 #define FLOATS(offset) ((float *)(void *)BUFFER(offset))
@@ -612,6 +682,9 @@ DEVICE uint32_t stage_bf16(float x) { return bf16_bits(x); }
 
 #define FLOATS_PLANE_BYTES(cols) (128u * ACTS_UNITS(cols) + 64u)
 #define FLOATS_BYTES(cols) (ACTS_SCRATCH_BYTES + 2u * FLOATS_PLANE_BYTES(cols))
+
+/* Groups of embed_tmpl.c for a row: four waves for each `wave` units of 64 columns. */
+#define EMBED_GROUPS(cols, wave, threads) (((ACTS_UNITS(cols) + (wave) - 1u) / (wave) * 4u * (wave) + (threads) - 1u) / (threads))
 #endif
 /* ---- end templates/gpu/gemv_sizes.h ---- */
 
@@ -626,12 +699,26 @@ struct acts_unit {
     u32x4 q[3][4];                               /* [digit][columns 16c .. 16c+15], int8 */
     f32x4 scale;                                 /* d0, d1, s0, s1: s_b = d_b * (sum of block b's quantised x) */
     f32x4 sum16;                                 /* [i] = d * (sum of columns 16i .. 16i+15); read by formats with SUMS16 only */
+    uint32_t one;                                /* a constant: 0, or 1 + the only column that is not 0, which is 1 in one digit; then q is not read */
 };
 
 /* Bytes of a plane; constants in kernels, plan and packer alike.  U: units of a row.  S: superblocks of 256 columns. */
 #define UNITS_OF(cols)  (((cols) + 63) / 64)
 #define SUPERS_OF(cols) (((cols) + 255) / 256)
 #define PLANE_BYTES(n)  (((n) + 15) / 16 * 16)
+
+/* Byte `at` of the plane of a row that begins at byte `plane`, a constant.  AMD's load instructions hold 4095 of it; what is more is added to `at`, once for
+ * all rows, where clang would add it to 64-bit addresses one by one. */
+DEVICE const uint8_t *plane_at(const uint8_t *row, const uint32_t at, const uint32_t plane)
+{
+#if defined(__AMDGCN__)
+    uint32_t place = at + plane / 4096 * 4096;
+    if (plane >= 4096) asm("" : "+v"(place));
+    return row + place + plane % 4096;
+#else
+    return row + plane + at;
+#endif
+}
 
 /* Pins of loaded registers.  On AMD a pin waits for its load: it belongs where the unit is about to be used, after the next unit's loads. */
 DEVICE void pin16(u32x4 *v)
@@ -648,20 +735,26 @@ DEVICE void pin8(u32x2 *v)
 }
 
 /* ---- integer products ---- */
-DEVICE int32_t dot16(const u32x4 w, const u32x4 x, const int32_t c) { return dot4(w.w, x.w, dot4(w.z, x.z, dot4(w.y, x.y, dot4(w.x, x.x, c)))); }
+/* sum + the products of 16 codes with piece c of a digit. */
+DEVICE int32_t dot16(const u32x4 w, const struct acts_unit *x, const uint32_t digit, const uint32_t c, const int32_t sum)
+{
+    if (x->one) return (x->one - 1) / 16 == c ? sum + (int32_t)(int8_t)(w[(x->one - 1) / 4 % 4] >> 8 * ((x->one - 1) % 4)) : sum;
+    const u32x4 q = x->q[digit][c];
+    return dot4(w.w, q.w, dot4(w.z, q.z, dot4(w.y, q.y, dot4(w.x, q.x, sum))));
+}
 /* Sum over 16 columns (piece c of the unit), or the 32 columns of block b, of int8 codes times quantised x.
  * |code| <= 128 and |256 q[1] + q[0]| <= 32896: below 32 * 128 * 32896 < 2^28. */
 DEVICE float dot_piece(const u32x4 w, const struct acts_unit *x, const uint32_t c, const uint32_t digits)
 {
-    int32_t low = dot16(w, x->q[0][c], 0);
-    if (digits > 1) low += 256 * dot16(w, x->q[1][c], 0);
-    return digits > 2 ? (float)low + 65536.0f * (float)dot16(w, x->q[2][c], 0) : (float)low;
+    int32_t low = dot16(w, x, 0, c, 0);
+    if (digits > 1) low += 256 * dot16(w, x, 1, c, 0);
+    return digits > 2 ? (float)low + 65536.0f * (float)dot16(w, x, 2, c, 0) : (float)low;
 }
 DEVICE float dot_block(const u32x4 w0, const u32x4 w1, const struct acts_unit *x, const uint32_t b, const uint32_t digits)
 {
-    int32_t low = dot16(w1, x->q[0][2 * b + 1], dot16(w0, x->q[0][2 * b], 0));
-    if (digits > 1) low += 256 * dot16(w1, x->q[1][2 * b + 1], dot16(w0, x->q[1][2 * b], 0));
-    return digits > 2 ? (float)low + 65536.0f * (float)dot16(w1, x->q[2][2 * b + 1], dot16(w0, x->q[2][2 * b], 0)) : (float)low;
+    int32_t low = dot16(w1, x, 0, 2 * b + 1, dot16(w0, x, 0, 2 * b, 0));
+    if (digits > 1) low += 256 * dot16(w1, x, 1, 2 * b + 1, dot16(w0, x, 1, 2 * b, 0));
+    return digits > 2 ? (float)low + 65536.0f * (float)dot16(w1, x, 2, 2 * b + 1, dot16(w0, x, 2, 2 * b, 0)) : (float)low;
 }
 
 /* ---- codes: 16 of them, one a byte ---- */
@@ -751,7 +844,12 @@ DEVICE void decode16_add(uint32_t h[8], const u32x4 bytes, const float unit, con
 /* ---- end templates/gpu/acts_unit.h ---- */
 
 
-#define ROW_QUADS 8                              /* a thread keeps so many times 4 columns of a row in registers */
+/* A thread keeps so many times 4 columns of a row in registers.  On AMD what follows waits behind the weights that are asked for meanwhile. */
+#if defined(__AMDGCN__)
+#define ROW_QUADS 16
+#else
+#define ROW_QUADS 8
+#endif
 
 /* A thread's part of a row: entry i is columns 4 e .. 4 e + 3, e = i * threads + thread. */
 struct row_quads { f32x4 v[ROW_QUADS]; };
@@ -813,37 +911,74 @@ DEVICE float group_sum_f32(float x, uint8_t *scratch, const uint32_t threads)
     return sum;
 }
 
-/* Low bytes of four integers. */
-DEVICE uint32_t bytes_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+/* 1 / sqrt(mean(x^2) + eps) over the row, the same in all threads; q: its first turns, as row_load() left them.  scratch: as of group_sum_f32. */
+DEVICE float row_norm_factor(const struct row_quads *q, const float *row, const uint32_t cols, const float eps, uint8_t *scratch, const uint32_t threads)
 {
-    return byte_perm(byte_perm(a, b, 0x04000400), byte_perm(c, d, 0x04000400), 0x05040100);
+    f32x4 squares = q->v[0] * q->v[0];
+    UNROLL
+    for (uint32_t i = 1; i < ROW_QUADS; i++) if (i * threads * 4 < cols) squares += q->v[i] * q->v[i];
+#pragma unroll 1
+    for (uint32_t e = ROW_QUADS * threads + row_thread(threads); 4 * e < cols; e += threads) {
+        const f32x4 v = row_quad(row, e, cols);
+        squares += v * v;
+    }
+    return rsqrt_f32(group_sum_f32((squares.x + squares.y) + (squares.z + squares.w), scratch, threads) * (1.0f / (float)cols) + eps);
 }
 
-/* Columns 4 e .. of the row become digits, q = x / d to nearest even.  Eight lanes share a block of 32 columns.  d = max|x| / 127; with two digits / 32639, the
- * largest whose high digit fits; with three / 8355000: x / d is itself rounded, to a whole number more than that at worst.
- * A block below 1e-30, whose 1 / d could overflow, counts as zero. */
-DEVICE void acts_put(uint8_t *x_lds, f32x4 v, uint32_t e, const uint32_t cols, const uint32_t digits, const uint32_t sums16)
+/* Byte n of four integers. */
+DEVICE uint32_t bytes_of(const u32x4 q, const uint32_t n)
+{
+    const uint32_t pair = 0x0400u + 0x0101u * n;
+    return byte_perm(byte_perm(q.x, q.y, pair), byte_perm(q.z, q.w, pair), 0x05040100);
+}
+/* Bytes 0 and 1 of four integers. */
+DEVICE void two_bytes_of(uint32_t bytes[2], const u32x4 q)
+{
+    const uint32_t xy = byte_perm(q.x, q.y, 0x05040100), zw = byte_perm(q.z, q.w, 0x05040100);
+    bytes[0] = byte_perm(xy, zw, 0x06040200);
+    bytes[1] = byte_perm(xy, zw, 0x07050301);
+}
+
+/* The scale of a block, and the sum of its columns and of the half of them that is this thread's. */
+struct acts_block { float d, sum32, sum16; };
+
+/* Four columns become digits, q = x / d to nearest even.  Eight lanes share a block of 32 columns.  d = max|x| / 127; with two digits / 32639, the
+ * largest whose high digit fits; with three / 8355000: x / d is itself rounded, to a whole number more than that at worst.  max|x| counts as at
+ * least 1e-30, so that 1 / d does not overflow.  Bits of floats without their sign are in the floats' order, and a NaN is above all of them.
+ * place: of the first digit's four bytes; stored: whether this thread's are. */
+DEVICE struct acts_block acts_put(uint8_t *place, const f32x4 v, const uint32_t stored, const uint32_t cols, const uint32_t digits)
 {
     const float most = digits == 3 ? 8355000.0f : digits == 2 ? 32639.0f : 127.0f;
-    const float top = lanes_max_f32(max_f32(max_f32(abs_f32(v.x), abs_f32(v.y)), max_f32(abs_f32(v.z), abs_f32(v.w))), 8);
-    const uint32_t zero = top < 1e-30f;
-    const float to_q_or_inf = most * rcp_f32(top), to_q = zero ? 0.0f : to_q_or_inf, d = zero ? 0.0f : top * (1.0f / most);
-    const float x = round_f32(v.x * to_q), y = round_f32(v.y * to_q), z = round_f32(v.z * to_q), w = round_f32(v.w * to_q);
-    const float sum4 = lanes_sum_f32((x + y) + (z + w), 4), sum8 = sum4 + lane_xor_f32(sum4, 4);     /* whole numbers; up to two digits below 2^24: exact */
-    if (e >= 16 * ACTS_UNITS(cols)) return;
-
-    const uint32_t qx = (uint32_t)(int32_t)x, qy = (uint32_t)(int32_t)y, qz = (uint32_t)(int32_t)z, qw = (uint32_t)(int32_t)w;
-    const uint32_t unit = e / 16, plane_bytes = 16 * ACTS_PLANE_UNITS(cols);
-    uint8_t *place = x_lds + ACTS_SCRATCH_BYTES + e / 4 % 4 * plane_bytes + 16 * unit + 4 * (e % 4);
-    *(uint32_t *)(void *)place = bytes_of(qx, qy, qz, qw);
-    if (digits > 1) *(uint32_t *)(void *)(place + 4 * plane_bytes) = bytes_of((qx + 128) >> 8, (qy + 128) >> 8, (qz + 128) >> 8, (qw + 128) >> 8);
-    if (digits > 2) *(uint32_t *)(void *)(place + 8 * plane_bytes) = bytes_of((qx + 32896) >> 16, (qy + 32896) >> 16, (qz + 32896) >> 16, (qw + 32896) >> 16);
-    float *scale = (float *)(void *)(x_lds + ACTS_SCALES(cols, digits)) + 4 * unit, *sums = (float *)(void *)(x_lds + ACTS_SUMS(cols, digits)) + 4 * unit;
-    if (e % 8 == 0) {
-        scale[e / 8 % 2] = d;
-        scale[e / 8 % 2 + 2] = d * sum8;
+    const uint32_t sign = 0x80000000u, x = bits_of_f32(v.x) & ~sign, y = bits_of_f32(v.y) & ~sign, z = bits_of_f32(v.z) & ~sign, w = bits_of_f32(v.w) & ~sign;
+    const float top = f32_of_bits(max_u32(lanes_max_u32(max_u32(max_u32(x, y), max_u32(z, w)), 8), 0x0da24260u));       /* 1e-30 */
+    const float to_q = most * rcp_f32(top), d = top * (1.0f / most);
+    const uint32_t plane_bytes = 64 * ACTS_PLANE_UNITS(cols);
+    uint32_t bytes[3], sum;
+    u32x4 q;
+    if (digits == 3) {
+        UNROLL
+        for (uint32_t i = 0; i < 4; i++) q[i] = (uint32_t)(int32_t)round_f32(v[i] * to_q);
+        sum = q.x + q.y + q.z + q.w;
+        bytes[0] = bytes_of(q, 0);
+        bytes[1] = bytes_of(q + 128u, 1);
+        bytes[2] = bytes_of(q + 32896u, 2);
+    } else {                                     /* 1.5 2^23 + q has q in its low bits; with two digits 128 more, so that the second one is rounded */
+        const float one = digits == 2 ? 12583040.0f : 12582912.0f;
+        UNROLL
+        for (uint32_t i = 0; i < 4; i++) q[i] = bits_of_f32(v[i] * to_q + one);
+        sum = q.x + q.y + q.z + q.w - 4 * bits_of_f32(one);
+        if (digits == 2) {
+            two_bytes_of(bytes, q);
+            bytes[0] ^= 0x80808080u;
+        }
+        else bytes[0] = bytes_of(q, 0);
     }
-    if (sums16 && e % 4 == 0) sums[e / 4 % 4] = d * sum4;
+    if (stored)
+        UNROLL
+        for (uint32_t i = 0; i < digits; i++) *(uint32_t *)(void *)(place + i * plane_bytes) = bytes[i];
+    const uint32_t sum16 = lanes_sum_u32(sum, 4), sum32 = sum16 + lane_other_u32(sum16, 4);
+    const struct acts_block b = { d, d * (float)(int32_t)sum32, d * (float)(int32_t)sum16 };
+    return b;
 }
 
 /* The same for a row that stays floats. */
@@ -868,18 +1003,36 @@ DEVICE void row_put_end(uint8_t *x_lds, const uint32_t cols, const uint32_t digi
     }
 }
 
-/* The turns first .. of a row that q holds, times factor and, where w is not NULL, times w. */
+/* The turns first .. of a row that q holds, times factor and, where w is not NULL, times w.  The scales of all of them in the end: between the digits
+ * of one turn and the next no branch stands, so that the turns overlap. */
 DEVICE void row_put(uint8_t *x_lds, const struct row_quads *q, float factor, const struct row_quads *w, uint32_t first, const uint32_t cols,
                     const uint32_t digits, const uint32_t sums16, const uint32_t threads)
 {
-#pragma unroll
+    const uint32_t thread = row_thread(threads), pieces = 16 * ACTS_UNITS(cols), turn_bytes = threads;
+    uint8_t *place = x_lds + ACTS_SCRATCH_BYTES + thread / 4 % 4 * 16 * ACTS_PLANE_UNITS(cols) + 16 * (thread / 16) + 4 * (thread % 4) + first * turn_bytes;
+    struct acts_block block[ROW_QUADS];
+    UNROLL
     for (uint32_t i = 0; i < ROW_QUADS; i++) {
-        const uint32_t e = (first + i) * threads + row_thread(threads);
-        if ((first + i) * threads >= 16 * ACTS_UNITS(cols)) continue;
+        const uint32_t e = (first + i) * threads + thread;
+        if ((first + i) * threads >= pieces) continue;
         const f32x4 v = w ? q->v[i] * factor * w->v[i] : q->v[i] * factor;
         if (digits == 0) floats_put(x_lds, v, e, cols);
-        else acts_put(x_lds, v, e, cols, digits, sums16);
+        else block[i] = acts_put(place + i * turn_bytes, v, e < pieces, cols, digits);
     }
+    if (digits == 0) return;
+    float *scale = (float *)(void *)(x_lds + ACTS_SCALES(cols, digits) + 16 * (thread / 16) + first * turn_bytes);
+    float *sums = (float *)(void *)(x_lds + ACTS_SUMS(cols, digits) + 16 * (thread / 16) + first * turn_bytes);
+    if (thread % 8 == 0)
+        UNROLL
+        for (uint32_t i = 0; i < ROW_QUADS; i++) {
+            if ((first + i) * threads + thread >= pieces) continue;
+            scale[i * turn_bytes / 4 + thread / 8 % 2] = block[i].d;
+            scale[i * turn_bytes / 4 + thread / 8 % 2 + 2] = block[i].sum32;
+        }
+    if (sums16 && thread % 4 == 0)
+        UNROLL
+        for (uint32_t i = 0; i < ROW_QUADS; i++)
+            if ((first + i) * threads + thread < pieces) sums[i * turn_bytes / 4 + thread / 4 % 4] = block[i].sum16;
 }
 
 /* The row into LDS; q: as row_begin() left it.  digits 0: as floats. */
@@ -902,15 +1055,7 @@ DEVICE void row_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *r
 DEVICE void norm_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *row, const struct row_quads *w, const float *weight, const uint32_t cols,
                         const float eps, const uint32_t digits, const uint32_t sums16, const uint32_t threads)
 {
-    float squares = 0;
-#pragma unroll
-    for (uint32_t i = 0; i < ROW_QUADS; i++) squares += q->v[i].x * q->v[i].x + q->v[i].y * q->v[i].y + q->v[i].z * q->v[i].z + q->v[i].w * q->v[i].w;
-#pragma unroll 1
-    for (uint32_t e = ROW_QUADS * threads + row_thread(threads); 4 * e < cols; e += threads) {
-        const f32x4 v = row_quad(row, e, cols);
-        squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
-    }
-    const float factor = rsqrt_f32(group_sum_f32(squares, x_lds, threads) * (1.0f / (float)cols) + eps);
+    const float factor = row_norm_factor(q, row, cols, eps, x_lds, threads);
 
     row_put_end(x_lds, cols, digits, sums16);
     row_put(x_lds, q, factor, w, 0, cols, digits, sums16, threads);
@@ -955,6 +1100,7 @@ DEVICE void acts_load(struct acts_unit *x, const uint8_t *x_lds, uint32_t unit, 
 {
     const uint32_t cols = 64 * units, plane_bytes = 16 * ACTS_PLANE_UNITS(cols);
     const uint8_t *place = x_lds + 16 * unit;
+    x->one = 0;
 #pragma unroll
     for (uint32_t c = 0; c < 4; c++) {
         x->q[0][c] = *(const u32x4 *)(const void *)(place + ACTS_SCRATCH_BYTES + c * plane_bytes);
@@ -983,20 +1129,6 @@ DEVICE void floats_load4(f32x4 x[1], const uint8_t *x_lds, uint32_t piece, const
  * One token a group.  LDS: ACTS_SCRATCH_BYTES. */
 #ifndef FORGE_STAGE_H
 #define FORGE_STAGE_H
-
-/* 1 / sqrt(mean(x^2) + eps) over the row, the same in all threads; q: its first turns, as row_load() left them. */
-DEVICE float row_norm_factor(const struct row_quads *q, const float *x, const uint32_t cols, const float eps, const uint32_t threads)
-{
-    float squares = 0;
-#pragma unroll
-    for (uint32_t i = 0; i < ROW_QUADS; i++) squares += q->v[i].x * q->v[i].x + q->v[i].y * q->v[i].y + q->v[i].z * q->v[i].z + q->v[i].w * q->v[i].w;
-#pragma unroll 1
-    for (uint32_t e = ROW_QUADS * threads + thread_x(); 4 * e < cols; e += threads) {
-        const f32x4 v = row_quad(x, e, cols);
-        squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
-    }
-    return rsqrt_f32(group_sum_f32(squares, lds(), threads) * (1.0f / (float)cols) + eps);
-}
 
 /* Columns 4 e .. of a row as f16 or bf16. */
 DEVICE void stage_put(uint8_t *out, const f32x4 v, uint32_t e, const uint32_t bf16)
@@ -1028,7 +1160,7 @@ DEVICE void stage_rows(uint8_t *out, const float *x, const float *weight, const 
     row_load(&q, x, 0, cols, threads);
     if (norm) {
         norm_weight_load(&w, weight, 0, cols, threads);
-        factor = row_norm_factor(&q, x, cols, eps, threads);
+        factor = row_norm_factor(&q, x, cols, eps, lds(), threads);
     }
 #pragma unroll 1
     for (uint32_t first = 0; first * threads < 16 * UNITS_OF(cols); first += ROW_QUADS) {
@@ -1050,7 +1182,7 @@ DEVICE void norm_row(float *out, const float *x, const float *weight, const uint
     struct row_quads q, w;
     row_load(&q, x, 0, cols, threads);
     norm_weight_load(&w, weight, 0, cols, threads);
-    const float factor = row_norm_factor(&q, x, cols, eps, threads);
+    const float factor = row_norm_factor(&q, x, cols, eps, lds(), threads);
 #pragma unroll 1
     for (uint32_t first = 0; first * threads * 4 < cols; first += ROW_QUADS) {
         if (first > 0) {
@@ -1305,6 +1437,19 @@ DEVICE void kv_put(uint8_t *plane, uint32_t kv_head, uint32_t position, uint32_t
     if (KV_KIND == KV_KIND_f32) *(GLOBAL u32x4 *)(void *)(p + 16) = piece->values[1];
 }
 
+/* Columns column .. + 7, a multiple of 8, of a row of f32, 16-byte aligned.  In LDS, lanes 4 to 7 of every eight neighbours take their second half first:
+ * it lies in other banks than what the four lanes before them take. */
+DEVICE void row_eight(float x[8], const float *row, uint32_t column)
+{
+    const uint32_t second = column / 32 % 2 * 4;
+    const f32x4 a = *(const f32x4 *)(const void *)(row + column + second), b = *(const f32x4 *)(const void *)(row + column + 4 - second);
+    UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        x[i] = second ? b[i] : a[i];
+        x[4 + i] = second ? a[i] : b[i];
+    }
+}
+
 /* One wave stores one head.  row: [head_dim] f32, global or LDS (then written before a wave_barrier()). */
 DEVICE void kv_store_row(uint8_t *plane, uint32_t kv_head, uint32_t position, const float *row,
                          const uint32_t n_head_kv, const uint32_t n_ctx, const uint32_t head_dim)
@@ -1313,8 +1458,7 @@ DEVICE void kv_store_row(uint8_t *plane, uint32_t kv_head, uint32_t position, co
         const uint32_t mine = first + 8 * lane_id(), column = mine < head_dim ? mine : 0;
         struct kv_piece piece;
         float x[8];
-        UNROLL
-        for (uint32_t i = 0; i < 8; i++) x[i] = row[column + i];
+        row_eight(x, row, column);
         kv_encode(&piece, x);
         if (mine < head_dim) kv_put(plane, kv_head, position, column, &piece, n_head_kv, n_ctx, head_dim);
     }
@@ -1406,6 +1550,14 @@ DEVICE void head_rotate(struct head *h, const struct rotation *r, const uint32_t
     }
 }
 
+/* The two dimensions of a pair to their places, which are neighbours without neox. */
+DEVICE void head_put(float *a_at, float *b_at, float a, float b, const uint32_t neox)
+{
+    const f32x2 both = { a, b };
+    if (!neox) *(f32x2 *)(void *)a_at = both;
+    else *a_at = a, *b_at = b;
+}
+
 /* x: [head_dim], global or LDS. */
 DEVICE void head_store(float *x, const struct head *h, const uint32_t head_dim, const uint32_t n_rot, const uint32_t neox)
 {
@@ -1413,8 +1565,7 @@ DEVICE void head_store(float *x, const struct head *h, const uint32_t head_dim, 
     for (uint32_t k = 0; k < head_pairs(head_dim); k++) {
         const uint32_t i = lane_id() + WAVE * k;
         if (!pair_exists(k, head_dim / 2)) continue;
-        x[pair_a(i, n_rot, neox)] = h->a[k];
-        x[pair_b(i, n_rot, neox)] = h->b[k];
+        head_put(x + pair_a(i, n_rot, neox), x + pair_b(i, n_rot, neox), h->a[k], h->b[k], neox);
     }
 }
 
@@ -1564,7 +1715,7 @@ DEVICE uint32_t decode_head(const struct decode *d, uint32_t h)
 /* Row `row` of this lane's slot: blocks of waves * slots positions go to the splits in turn. */
 DEVICE uint32_t decode_position(const struct decode *d, uint32_t row) { return (row * d->splits + d->split) * (d->waves * d->slots) + d->slot; }
 
-/* ---- LDS: q [heads][2][lanes][4]; per wave [heads][head_dim] or weights [slots][heads][rows]; from the splits of a cluster [splits][share][4] and
+/* ---- LDS: q [heads][2][lanes][4]; per wave [heads][head_dim] or weights [heads][slots][rows]; from the splits of a cluster [splits][share][4] and
  * [splits][heads] m and l; per wave and head m and l; a flag ---- */
 DEVICE float *decode_q(void) { return (float *)(void *)lds(); }
 DEVICE float *decode_wave(const struct decode *d, uint32_t wave)
@@ -1578,8 +1729,17 @@ DEVICE float *decode_ml(const struct decode *d)
 {
     return decode_wave(d, d->waves) + ATTENTION_RECEIVED_FLOATS(d->heads, d->head_dim, d->splits, d->cluster);
 }
-/* Columns c .. c + 3 of a head in LDS: first and second fours of the lanes apart, so that lanes read neighbouring 16 bytes. */
-DEVICE uint32_t decode_q_place(const struct decode *d, uint32_t h, uint32_t c) { return h * d->lanes * 8 + c / 4 % 2 * d->lanes * 4 + c / 8 * 4 + c % 4; }
+/* Column c of a head in LDS.  First and second fours of the lanes lie apart, so that lanes read neighbouring 16 bytes; the second ones turned by four lanes,
+ * so that neighbouring columns are written into different banks. */
+DEVICE uint32_t decode_q_place(const struct decode *d, uint32_t h, uint32_t c)
+{
+    const uint32_t second = c / 4 % 2, turned = d->lanes >= 8 ? 4 * second : 0;
+    return h * d->lanes * 8 + second * d->lanes * 4 + (c / 8 ^ turned) * 4 + c % 4;
+}
+/* Column c of a wave's sums: neighbouring fours of columns change places where c / 32 is odd, and, where lanes write twos, the twos of a four where c / 64
+ * is: so that what lanes write together lies in different banks. */
+DEVICE uint32_t decode_sums_turned(const struct decode *d, uint32_t c) { return WAVE / d->lanes == 4 ? c / 64 % 2 : 0; }
+DEVICE uint32_t decode_sums_place(const struct decode *d, uint32_t c) { return c ^ (c / 32 % 2 * 4) ^ decode_sums_turned(d, c) * 2; }
 
 /* ---- prologue ---- */
 
@@ -1622,8 +1782,7 @@ DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, co
         for (uint32_t k = 0; k < head_pairs(d->head_dim); k++) {
             const uint32_t pair = lane_id() + WAVE * k;
             if (!pair_exists(k, d->head_dim / 2)) continue;
-            q[decode_q_place(d, h, pair_a(pair, n_rot, neox))] = x->a[k] * scale;
-            q[decode_q_place(d, h, pair_b(pair, n_rot, neox))] = x->b[k] * scale;
+            head_put(q + decode_q_place(d, h, pair_a(pair, n_rot, neox)), q + decode_q_place(d, h, pair_b(pair, n_rot, neox)), x->a[k] * scale, x->b[k] * scale, neox);
         }
         for (uint32_t c = lane_id(); c < d->lanes * 8 - d->head_dim; c += WAVE) q[decode_q_place(d, h, d->head_dim + c)] = 0.0f;
     }
@@ -1639,8 +1798,7 @@ DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], cons
     head_rotate(&in->k, r, d->head_dim, n_rot);
     head_store(row, &in->k, d->head_dim, n_rot, neox);
     wave_barrier();
-    UNROLL
-    for (uint32_t i = 0; i < 8; i++) k[i] = row[d->column + i];
+    row_eight(k, row, d->column);
     wave_barrier();
     kv_encode(&k_piece, k);
     kv_encode(&v_piece, in->v);
@@ -1747,13 +1905,13 @@ DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct deco
     }
 }
 
-/* Their weights, in LDS at [slot][head][row]; the state moves to the new maximum.  limit: positions that exist; checked: some may not.
+/* Their weights, in LDS at [head][slot][row]; the state moves to the new maximum.  limit: positions that exist; checked: some may not.
  * Lanes that keep the same row leave its weight to the first of them when they sum. */
 DEVICE void decode_weights(struct decode_state *state, const struct decode *d, float s[DECODE_SCORED][DECODE_ROWS], uint32_t row, const uint32_t rows,
                            const uint32_t head, uint32_t limit, const uint32_t checked)
 {
     const uint32_t kept = fold_left(rows, 1, d->lanes), first = fold_first(rows, 1, d->lanes), counts = lane_id() % d->lanes < rows;
-    float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * d->heads * rows + first;
+    float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * rows + first;
     uint32_t exists[DECODE_ROWS];
     UNROLL
     for (uint32_t i = 0; i < kept; i++) exists[i] = !checked || decode_position(d, row + first + i) < limit;
@@ -1774,7 +1932,7 @@ DEVICE void decode_weights(struct decode_state *state, const struct decode *d, f
         UNROLL
         for (uint32_t i = 0; i < kept; i++) {
             const float w = exp2_f32(score[i] - top);
-            weight[h * rows + i] = w;
+            weight[h * d->slots * rows + i] = w;
             state->l[h] += counts ? w : 0.0f;
         }
         UNROLL
@@ -1798,12 +1956,12 @@ DEVICE void decode_score(struct decode_state *state, const struct decode *d, con
 
 DEVICE void decode_values(struct decode_state *state, const struct decode *d, const struct kv_piece *v, const uint32_t rows)
 {
-    const float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * d->heads * rows;
+    const float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * rows;
     UNROLL
     for (uint32_t two = 0; two < rows; two += 2) {
         f32x2 w[DECODE_HEADS];
         UNROLL
-        for (uint32_t h = 0; h < d->heads; h++) w[h] = *(const f32x2 *)(const void *)(weight + h * rows + two);
+        for (uint32_t h = 0; h < d->heads; h++) w[h] = *(const f32x2 *)(const void *)(weight + h * d->slots * rows + two);
         UNROLL
         for (uint32_t r = 0; r < 2; r++) {
             float x[8];
@@ -1884,9 +2042,15 @@ DEVICE void decode_publish(struct decode_state *state, const struct decode *d)
             fold(state->acc[h], left, mask);
             left = left > 1 ? left / 2 : 1;
         }
-        if (!decode_lane_idle(d))
-            UNROLL
-            for (uint32_t i = 0; i < kept; i++) sum[h * d->head_dim + d->column + first + i] = state->acc[h][i];
+        float *at = sum + h * d->head_dim + decode_sums_place(d, d->column + first);
+        const float *x = state->acc[h];
+        const f32x2 two = { x[0], x[1] };
+        const f32x4 four = { x[0], x[1], x[2], x[3] }, others = { x[4], x[5], x[6], x[7] };
+        if (decode_lane_idle(d)) continue;
+        if (kept == 1) *at = x[0];
+        if (kept == 2) *(f32x2 *)(void *)at = two;
+        if (kept >= 4) *(f32x4 *)(void *)at = four;
+        if (kept == 8) *(f32x4 *)(void *)(sum + h * d->head_dim + decode_sums_place(d, d->column + 4)) = others;
     }
     if (lane_id() != 0) return;
     UNROLL
@@ -1930,10 +2094,12 @@ DEVICE void decode_sum_waves(f32x4 *x, float *m, float *l, const struct decode *
         UNROLL
         for (uint32_t k = 0; k < most; k++) {
             ml[k] = *(const f32x2 *)(const void *)(decode_ml(d) + 2 * ((base + k) * d->heads + h));
-            part[k] = *(const f32x4 *)(const void *)(decode_wave(d, base + k) + h * d->head_dim + column);
+            part[k] = *(const f32x4 *)(const void *)(decode_wave(d, base + k) + h * d->head_dim + (decode_sums_place(d, column) & ~3u));
         }
         decode_join(x, m, l, part, ml, most, most);
     }
+    const f32x4 turned = { x->z, x->w, x->x, x->y };
+    if (decode_sums_turned(d, column)) *x = turned;
 }
 
 DEVICE void decode_write(float *out, const struct decode *d, uint32_t h, uint32_t column, const f32x4 x, float l)
@@ -2083,8 +2249,8 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
  * The step's own K and V are in the cache already; nothing beyond position n_past + n_tokens - 1 is read.
  * A group takes one KV head and some tokens, one after another from group_y() on; its rows are (token, query head) with heads varying fastest, so that
  * K and V are read once for all heads that share them.  The latest tokens, which attend most, come first.
- * Two ways to compute, by ATTENTION_PREFILL_EXACT(KV_KIND, digits): f16 products on the matrix unit, where each wave has 16 or 32 rows to itself;
- * or f32 products, where threads / 16 neighbouring lanes have two rows.  LDS, grid and tokens of a group: attention_prefill_sizes.h. */
+ * Two ways to compute, by ATTENTION_PREFILL_EXACT(KV_KIND, digits): f16 products on the matrix unit, where each wave has 16 or 32 rows to itself, as columns of
+ * the products on AMD, as their rows on NVIDIA; or f32 products, where threads / 16 neighbouring lanes have two rows.  LDS, grid and tokens of a group: attention_prefill_sizes.h. */
 /* ---- begin templates/gpu/attention_prefill.h ---- */
 /* attention_prefill.h -- what both ways of attention_prefill_tmpl.c share: which tokens and heads a group has, where its results go, how K and V are fetched. */
 #ifndef FORGE_ATTENTION_PREFILL_H
@@ -2131,6 +2297,16 @@ STATIC_ASSERT(WAVE == 32, "WMMA and mma.sync are spread over 32 lanes");
 struct mma_acc { float x[MMA_ACC]; };
 struct mma_a   { uint32_t x[MMA_WORDS]; };
 struct mma_b   { uint32_t x[MMA_WORDS]; };
+/* Operands of MMA_WIDE_COLS columns of k, as many as a lane reads 16 bytes at a time: 32 on gfx942, for two products, 16 elsewhere.  Which columns the
+ * first product takes is the same for A and B, and not said: both are loaded by mma_load_wide_*(). */
+#ifdef MMA_MFMA
+enum { MMA_WIDE = 2 };
+#else
+enum { MMA_WIDE = 1 };
+#endif
+enum { MMA_WIDE_COLS = 16 * MMA_WIDE };
+struct mma_wide_a { struct mma_a k[MMA_WIDE]; };
+struct mma_wide_b { struct mma_b k[MMA_WIDE]; };
 
 DEVICE void mma_zero(struct mma_acc *c)
 {
@@ -2248,6 +2424,46 @@ DEVICE void mma_load_b(struct mma_b *f, const uint8_t *tile, const uint32_t stri
 DEVICE void mma_load_a_swizzled(struct mma_a *f, const uint8_t *tile, const uint32_t piece) { mma_rows_a(f, tile, SWIZZLED_ROW_BYTES, piece, 1); }
 DEVICE void mma_load_b_swizzled(struct mma_b *f, const uint8_t *tile, const uint32_t piece) { mma_rows_b(f, tile, SWIZZLED_ROW_BYTES, piece, 1); }
 
+/* The same for wide operands; piece: the first of the 2 MMA_WIDE that hold these columns, a multiple of that.  On gfx942 lane l has columns
+ * 8 (l / 16) .. + 7: the first four go to the first product, and no two lanes that read at once want the same banks. */
+#if defined(MMA_MFMA)
+DEVICE void mma_rows_wide(uint32_t first[2], uint32_t second[2], const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    const u32x4 v = *(const u32x4 *)(const void *)(tile + lds_piece(lane_id() % 16, stride, piece ^ lane_id() / 16, swizzle));
+    first[0] = v.x;
+    first[1] = v.y;
+    second[0] = v.z;
+    second[1] = v.w;
+}
+DEVICE void mma_rows_wide_a(struct mma_wide_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    mma_rows_wide(f->k[0].x, f->k[1].x, tile, stride, piece, swizzle);
+}
+DEVICE void mma_rows_wide_b(struct mma_wide_b *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    mma_rows_wide(f->k[0].x, f->k[1].x, tile, stride, piece, swizzle);
+}
+#else
+DEVICE void mma_rows_wide_a(struct mma_wide_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    mma_rows_a(&f->k[0], tile, stride, piece, swizzle);
+}
+DEVICE void mma_rows_wide_b(struct mma_wide_b *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    mma_rows_b(&f->k[0], tile, stride, piece, swizzle);
+}
+#endif
+DEVICE void mma_load_wide_a(struct mma_wide_a *f, const uint8_t *tile, const uint32_t stride) { mma_rows_wide_a(f, tile, stride, 0, 0); }
+DEVICE void mma_load_wide_b(struct mma_wide_b *f, const uint8_t *tile, const uint32_t stride) { mma_rows_wide_b(f, tile, stride, 0, 0); }
+DEVICE void mma_load_wide_a_swizzled(struct mma_wide_a *f, const uint8_t *tile, const uint32_t piece)
+{
+    mma_rows_wide_a(f, tile, SWIZZLED_ROW_BYTES, piece, 1);
+}
+DEVICE void mma_load_wide_b_swizzled(struct mma_wide_b *f, const uint8_t *tile, const uint32_t piece)
+{
+    mma_rows_wide_b(f, tile, SWIZZLED_ROW_BYTES, piece, 1);
+}
+
 /* ---- the product ---- */
 #if defined(MMA_HOST)
 /* Element k of row (or column) `index` of operand A (0) or B (1), from the registers of all lanes; half: which of two equal copies. */
@@ -2312,6 +2528,15 @@ DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_
     *c = __builtin_bit_cast(struct mma_acc, d);
 }
 #endif
+
+DEVICE void mma_wide_f16(struct mma_acc *c, const struct mma_wide_a *a, const struct mma_wide_b *b)
+{
+    for (uint32_t n = 0; n < MMA_WIDE; n++) mma_f16(c, &a->k[n], &b->k[n]);
+}
+DEVICE void mma_wide_bf16(struct mma_acc *c, const struct mma_wide_a *a, const struct mma_wide_b *b)
+{
+    for (uint32_t n = 0; n < MMA_WIDE; n++) mma_bf16(c, &a->k[n], &b->k[n]);
+}
 
 /* ---- products of four waves at once, straight from LDS ---- */
 /* sm_90a, wgmma m64n128k16 (PTX ISA "Asynchronous warpgroup level matrix instructions"): waves 4n .. 4n + 3 of a group multiply 64 rows of A by 128 of B;
@@ -2398,43 +2623,80 @@ DEVICE void mma_pin(struct mma_acc *c)
 #endif
 }
 
-/* ---- from one product to the next ---- */
-/* The accumulator tile, rounded to f16, as operand A: its j become k.  scratch: LDS of this wave alone, MMA_SCRATCH_BYTES, 16-byte aligned,
- * free before and after; sm_90 needs none, there the registers fit as they are. */
-enum { MMA_SCRATCH_STRIDE = 48, MMA_SCRATCH_BYTES = 16 * MMA_SCRATCH_STRIDE };
-DEVICE void mma_a_of_acc(struct mma_a *f, const struct mma_acc *c, uint8_t *scratch)
-{
+/* ---- from one product to the next: mma.sync has the accumulator as operand A, its columns as k; the others as operand B, its rows as k ---- */
 #if defined(MMA_SYNC)
-    (void)scratch;
+/* The accumulator tile, rounded to f16: the registers fit as they are. */
+DEVICE void mma_a_of_acc(struct mma_a *f, const struct mma_acc *c)
+{
     for (uint32_t n = 0; n < 4; n++) f->x[n] = f16x2_bits(c->x[2 * n], c->x[2 * n + 1]);
-#else
-    for (uint32_t e = 0; e < MMA_ACC; e++)
-        *(uint16_t *)(void *)(scratch + mma_row(e) * MMA_SCRATCH_STRIDE + 2 * mma_col(e)) = (uint16_t)f16_bits(c->x[e]);
-    wave_barrier();
-    mma_load_a(f, scratch, MMA_SCRATCH_STRIDE);
-    wave_barrier();
-#endif
 }
 /* Over the lanes that hold the same rows, so over 16 columns when a lane has first joined its own elements of a row (mma_of_row). */
-#if defined(MMA_SYNC)
 DEVICE float mma_rows_max(float x) { return lanes_max_f32(x, 4); }
 DEVICE float mma_rows_sum(float x) { return lanes_sum_f32(x, 4); }
 #else
-DEVICE float mma_rows_sum(float x) { return lanes_sum_f32(x, 16); }
-#if defined(MMA_HOST)
-DEVICE float mma_rows_max(float x) { return lanes_max_f32(x, 16); }
+#if defined(__AMDGCN__)
+DEVICE uint32_t f16x2_bits_cut(float lo, float hi) { return __builtin_bit_cast(uint32_t, __builtin_amdgcn_cvt_pkrtz(lo, hi)); }     /* toward zero */
+DEVICE float dot2_f16(uint32_t a, uint32_t b, float c) { return __builtin_amdgcn_fdot2(__builtin_bit_cast(f16x2, a), __builtin_bit_cast(f16x2, b), c, false); }
 #else
-DEVICE float mma_rows_max(float x)               /* mirrored halves and rows: each lane meets the quads and eights it has not seen */
+DEVICE uint32_t f16x2_bits_cut(float lo, float hi) { return f16x2_bits(lo, hi); }
+DEVICE float dot2_f16(uint32_t a, uint32_t b, float c)
 {
-    x = max_f32(x, LANE_DPP(x, 0xB1));
-    x = max_f32(x, LANE_DPP(x, 0x4E));
-    x = max_f32(x, LANE_DPP(x, 0x141));
-    return max_f32(x, LANE_DPP(x, 0x140));
+    return c + f32_of_f16_bits(a) * f32_of_f16_bits(b) + f32_of_f16_bits(a >> 16) * f32_of_f16_bits(b >> 16);
 }
 #endif
+#if defined(MMA_WMMA)
+/* Operand B of WMMA, of which the lower half of the wave has the first eight k and the upper the others. */
+DEVICE void mma_b_of_halves(struct mma_b *f, const uint32_t mine[4])
+{
+    const uint32_t upper = lane_id() & 16;
+    for (uint32_t n = 0; n < 4; n++) {
+        const uint32_t other = lane_xor_u32(mine[n], 16);
+        f->x[n] = upper ? other : mine[n];
+        f->x[n + 4] = upper ? mine[n] : other;
+    }
+}
+#else
+DEVICE void mma_b_of_halves(struct mma_b *f, const uint32_t mine[4]) { (void)f; (void)mine; }    /* never called */
+#endif
+/* The accumulator tile, rounded to f16; order of k: MFMA that of the rows, WMMA 0, 2 .. 14, 1, 3 .. 15.
+ * Returns sum and this lane's elements as they were rounded. */
+DEVICE float mma_b_of_acc(struct mma_b *f, const struct mma_acc *c, float sum)
+{
+    uint32_t mine[MMA_ACC / 2];
+    for (uint32_t n = 0; n < MMA_ACC / 2; n++) {
+        mine[n] = f16x2_bits_cut(c->x[2 * n], c->x[2 * n + 1]);
+        sum = dot2_f16(mine[n], 0x3c003c00u, sum);
+    }
+#if defined(MMA_WMMA)                            /* the lower half of the wave has even rows, the upper odd ones */
+    mma_b_of_halves(f, mine);
+#else
+    for (uint32_t n = 0; n < MMA_WORDS; n++) f->x[n] = mine[n];
+#endif
+    return sum;
+}
+/* Over the lanes that hold the same column, so over 16 rows when a lane has first joined its own elements. */
+DEVICE float mma_cols_max(float x)
+{
+    for (uint32_t mask = 16; mask < WAVE; mask *= 2) x = max_f32(x, lane_xor_f32(x, mask));
+    return x;
+}
+DEVICE float mma_cols_sum(float x)
+{
+    for (uint32_t mask = 16; mask < WAVE; mask *= 2) x += lane_xor_f32(x, mask);
+    return x;
+}
 #endif
 
 /* ---- copies of 16 bytes from global memory to LDS ---- */
+/* AMD: a base that is equal in all lanes stays in scalar registers and what a lane adds to it 32 bits wide, where the compiler would keep a 64-bit address
+ * for each load of a loop and add to all of them at every step.  Both are variables that outlive the step. */
+#if defined(__AMDGCN__)
+#define PIN_BASE(pointer)  asm volatile("" : "+s"(pointer))
+#define PIN_OFFSET(offset) asm volatile("" : "+v"(offset))
+#else
+#define PIN_BASE(pointer)  ((void)(pointer))
+#define PIN_OFFSET(offset) ((void)(offset))
+#endif
 /* copy_begin() .. copy_end(): the destination must be free from the beginning on; it is filled after the end, copy_wait() and a barrier.
  * Between the two the bytes are on their way: to LDS on sm_90, elsewhere to the registers of struct copy.  valid 0: zeros, `from` is not read.
  * copy_commit() closes a group of copies of this thread; copy_wait(n): all but its last n groups are done. */
@@ -2526,9 +2788,10 @@ DEVICE void copy16_async(uint8_t *to, const uint8_t *from, const uint32_t valid)
 
 /* LDS rows of f16: of one position or query, and, where V is transposed (no asynchronous copies), of one dimension; an odd number of 16-byte pieces. */
 #define ATTENTION_PREFILL_STRIDE(n) ((n) * 2u + 16u)
+#define ATTENTION_PREFILL_V_GAP 64u              /* bytes after 8 dimensions of transposed V */
 #define ATTENTION_PREFILL_K_V_BYTES(positions, head_dim, async) \
     ((positions) * ATTENTION_PREFILL_STRIDE(head_dim) \
-     + ((async) ? (positions) * ATTENTION_PREFILL_STRIDE(head_dim) : (head_dim) * ATTENTION_PREFILL_STRIDE(positions)))
+     + ((async) ? (positions) * ATTENTION_PREFILL_STRIDE(head_dim) : (head_dim) * ATTENTION_PREFILL_STRIDE(positions) + (head_dim) / 8u * ATTENTION_PREFILL_V_GAP))
 /* Q, when it stays in LDS; else 16 rows of each wave pass through the places of K and V on their way to registers. */
 #define ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, wave, threads, async) \
     (ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, wave, async) \
@@ -2537,9 +2800,6 @@ DEVICE void copy16_async(uint8_t *to, const uint8_t *from, const uint32_t valid)
 #define ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, wave, threads, async) \
     (ATTENTION_PREFILL_MOST(ATTENTION_PREFILL_K_V_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async), head_dim, async), \
         ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, wave, async) ? (threads) / (wave) * 16u * ATTENTION_PREFILL_STRIDE(head_dim) : 0u))
-/* Of a wave: where the weights of the softmax become an operand (mma.h: MMA_SCRATCH_BYTES). */
-#define ATTENTION_PREFILL_SCRATCH_BYTES(async) ((async) ? 0u : 768u)
-
 /* LDS rows of f32, for exact sums: an odd number of 16-byte pieces where n is a multiple of 8. */
 #define ATTENTION_PREFILL_EXACT_STRIDE(n) ((n) + 4u)
 #define ATTENTION_PREFILL_EXACT_LDS_BYTES(positions, head_dim) \
@@ -2550,8 +2810,7 @@ DEVICE void copy16_async(uint8_t *to, const uint8_t *from, const uint32_t valid)
     (ATTENTION_PREFILL_EXACT(kind, digits) \
      ? ATTENTION_PREFILL_EXACT_LDS_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async), head_dim) \
      : ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, wave, threads, async) \
-       + ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, wave, threads, async) \
-       + (threads) / (wave) * ATTENTION_PREFILL_SCRATCH_BYTES(async))
+       + ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, wave, threads, async))
 #endif
 /* ---- end templates/gpu/attention_prefill_sizes.h ---- */
 
@@ -2624,6 +2883,18 @@ DEVICE void prefill_put2(const struct prefill_out *out, uint32_t t, uint32_t col
     }
     *(GLOBAL uint32_t *)(void *)(row + 2 * column) = out->kind == 1 ? stage_f16(x) | stage_f16(y) << 16 : stage_bf16(x) | stage_bf16(y) << 16;
 }
+/* Columns column .. column + 3; column is a multiple of 4.  x: means of f16 values, so that f16 rows (launch.h) need not be kept from overflowing. */
+DEVICE void prefill_put4(const struct prefill_out *out, uint32_t t, uint32_t column, f32x4 x)
+{
+    uint8_t *row = out->rows + t * out->stride;
+    if (out->kind == 0) {
+        *(GLOBAL f32x4 *)(void *)(row + 4 * column) = x;
+        return;
+    }
+    if (out->kind == 1) x *= STAGE_SCALE;
+    const u32x2 h = { out->kind == 1 ? f16x2_bits(x.x, x.y) : bf16x2_bits(x.x, x.y), out->kind == 1 ? f16x2_bits(x.z, x.w) : bf16x2_bits(x.z, x.w) };
+    *(GLOBAL u32x2 *)(void *)(row + 2 * column) = h;
+}
 /* A product reads its rows in units of 64 columns: the group of the last head writes the zeros. */
 DEVICE void prefill_pad(const struct prefill *p, const struct prefill_out *out)
 {
@@ -2656,8 +2927,324 @@ DEVICE void prefill_fetch(struct kv_piece *piece, const struct prefill *p, const
     piece->scale = 0;
     if (position < p->end) kv_fetch(piece, plane, p->kv_head, position, column, p->n_head_kv, p->n_ctx, p->head_dim);
 }
+/* A piece as f16. */
+DEVICE u32x4 prefill_f16(const struct kv_piece *piece)
+{
+    float x[8];
+    if (KV_KIND == KV_KIND_f16) return piece->values[0];
+    kv_values(x, piece);
+    const u32x4 h = { f16x2_bits(x[0], x[1]), f16x2_bits(x[2], x[3]), f16x2_bits(x[4], x[5]), f16x2_bits(x[6], x[7]) };
+    return h;
+}
+
+/* ---- Q ---- */
+/* 16 rows of Q, from m on, times scale, as f16 rows of LDS, by one wave. */
+DEVICE void prefill_q_rows(uint8_t *to, const struct prefill *p, const uint8_t *q, const uint64_t q_stride, uint32_t m)
+{
+    const uint32_t per_row = p->head_dim / 8;
+    for (uint32_t i = lane_id(); i < 16 * per_row; i += WAVE) {
+        const uint32_t row = i / per_row, column = i % per_row * 8;
+        u32x4 h = { 0, 0, 0, 0 };
+        if (prefill_has(p, m + row)) {
+            const GLOBAL f32x4 *from = (const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m + row) * q_stride + (prefill_head(p, m + row) * p->head_dim + column) * 4);
+            const f32x4 x = from[0] * p->scale, y = from[1] * p->scale;
+            h.x = f16x2_bits(clamp_f32(x.x, 65504.0f), clamp_f32(x.y, 65504.0f));
+            h.y = f16x2_bits(clamp_f32(x.z, 65504.0f), clamp_f32(x.w, 65504.0f));
+            h.z = f16x2_bits(clamp_f32(y.x, 65504.0f), clamp_f32(y.y, 65504.0f));
+            h.w = f16x2_bits(clamp_f32(y.z, 65504.0f), clamp_f32(y.w, 65504.0f));
+        }
+        *(u32x4 *)(void *)(to + row * p->stride + 2 * column) = h;
+    }
+    wave_barrier();
+}
 #endif
 /* ---- end templates/gpu/attention_prefill.h ---- */
+
+/* ---- begin templates/gpu/attention_prefill_columns.h ---- */
+/* attention_prefill_columns.h -- attention of prefill by f16 products whose columns are queries, S^T = K Q^T and O^T = V^T P^T, for MFMA and WMMA: a lane has scores of one
+ * query and tile alone, and a tile of weights becomes operand B where it is.
+ *
+ * A tile of scores has 16 positions, row i is position i.  As operand B its k are in another order (mma_b_of_acc), so V^T lies in LDS in that order, too:
+ * prefill_position().  Row i of a tile of O^T is dimension prefill_dimension(i), such that a lane has neighbouring ones. */
+#ifndef FORGE_ATTENTION_PREFILL_COLUMNS_H
+#define FORGE_ATTENTION_PREFILL_COLUMNS_H
+#if !defined(MMA_SYNC)
+
+/* Wide operands of a row (mma.h), and the products of one: fewer in the last where 16 dimensions are left. */
+DEVICE uint32_t prefill_parts(const struct prefill *p) { return (p->head_dim + MMA_WIDE_COLS - 1) / MMA_WIDE_COLS; }
+DEVICE uint32_t prefill_products(const struct prefill *p, const uint32_t part) { return p->head_dim < MMA_WIDE_COLS * (part + 1) ? 1 : MMA_WIDE; }
+DEVICE void prefill_load_a(struct mma_wide_a *f, const struct prefill *p, const uint8_t *rows, const uint32_t part)
+{
+    if (prefill_products(p, part) == MMA_WIDE) mma_load_wide_a(f, rows + 2 * MMA_WIDE_COLS * part, p->stride);
+    else mma_load_a(&f->k[0], rows + 2 * MMA_WIDE_COLS * part, p->stride);
+}
+DEVICE void prefill_load_b(struct mma_wide_b *f, const struct prefill *p, const uint8_t *rows, const uint32_t part)
+{
+    if (prefill_products(p, part) == MMA_WIDE) mma_load_wide_b(f, rows + 2 * MMA_WIDE_COLS * part, p->stride);
+    else mma_load_b(&f->k[0], rows + 2 * MMA_WIDE_COLS * part, p->stride);
+}
+
+/* The position of a step that lies at `slot` of V's rows; of an even slot and the next. */
+DEVICE uint32_t prefill_position(uint32_t slot)
+{
+    return MMA_WIDE == 2 ? slot / 32 * 32 + slot / 4 % 2 * 16 + slot / 8 % 4 * 4 + slot % 4 : slot / 16 * 16 + slot % 8 * 2 + slot / 8 % 2;
+}
+DEVICE uint32_t prefill_dimension(uint32_t i) { return MMA_WIDE == 2 ? i : i % 2 * 8 + i / 2; }
+/* Where in V^T a dimension's row lies: after 8 of them comes a gap, so that the writes of lanes with neighbouring eights fall into different banks. */
+DEVICE uint32_t prefill_v_row(const struct prefill *p, uint32_t dimension) { return dimension * p->v_stride + dimension / 8 * ATTENTION_PREFILL_V_GAP; }
+
+/* ---- K and V to LDS ---- */
+/* A row beyond the last position is the last one again: such K is masked and such V has no weight. */
+DEVICE void prefill_fetch_row(struct kv_piece *piece, const struct prefill *p, const uint8_t *plane, uint32_t first, uint32_t row, uint32_t column)
+{
+    const uint32_t left = p->end - 1 - first, r = row < left ? row : left;
+    if (KV_KIND != KV_KIND_f16) {
+        kv_fetch(piece, plane, p->kv_head, first + r, column, p->n_head_kv, p->n_ctx, p->head_dim);
+        return;
+    }
+    piece->values[0] = load_settled16(plane + kv_bytes(p->kv_head, first, 0, p->n_ctx, p->head_dim) + (r * p->head_dim + column) * 2);
+}
+DEVICE void prefill_k_begin(struct prefill_pieces *h, const struct prefill *p, const uint8_t *plane, uint32_t first)
+{
+    UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++)
+        if (prefill_has_piece(p, i)) prefill_fetch_row(&h->piece[i], p, plane, first, prefill_row(p, i), prefill_column(p));
+}
+DEVICE void prefill_k_end(const struct prefill_pieces *h, uint8_t *to, const struct prefill *p)
+{
+    UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++)
+        if (prefill_has_piece(p, i)) *(u32x4 *)(void *)(to + prefill_row(p, i) * p->stride + 2 * prefill_column(p)) = prefill_f16(&h->piece[i]);
+}
+/* V's rows become columns: neighbouring threads take neighbouring pairs of slots. */
+DEVICE uint32_t prefill_pair_slot(const struct prefill *p)                        { return thread_x() % (p->positions / 2) * 2; }
+DEVICE uint32_t prefill_pair_column(const struct prefill *p, const uint32_t turn) { return (thread_x() / (p->positions / 2) + turn * (p->threads / (p->positions / 2))) * 8; }
+DEVICE uint32_t prefill_pair_turns(const struct prefill *p) { return (p->positions / 2 * (p->head_dim / 8) + p->threads - 1) / p->threads; }
+DEVICE uint32_t prefill_has_pair(const struct prefill *p, const uint32_t turn)
+{
+    return p->positions / 2 * (p->head_dim / 8) % p->threads == 0 || prefill_pair_column(p, turn) < p->head_dim;
+}
+
+DEVICE void prefill_v_begin(struct prefill_pieces *h, const struct prefill *p, const uint8_t *plane, uint32_t first)
+{
+    UNROLL for (uint32_t i = 0; i < prefill_pair_turns(p); i++) {
+        const uint32_t slot = prefill_pair_slot(p), column = prefill_pair_column(p, i);
+        if (!prefill_has_pair(p, i)) continue;
+        prefill_fetch_row(&h->piece[2 * i], p, plane, first, prefill_position(slot), column);
+        prefill_fetch_row(&h->piece[2 * i + 1], p, plane, first, prefill_position(slot + 1), column);
+    }
+}
+DEVICE void prefill_v_end(const struct prefill_pieces *h, uint8_t *to, const struct prefill *p)
+{
+    UNROLL for (uint32_t i = 0; i < prefill_pair_turns(p); i++) {
+        const uint32_t column = prefill_pair_column(p, i);
+        if (!prefill_has_pair(p, i)) continue;
+        const u32x4 x = prefill_f16(&h->piece[2 * i]), y = prefill_f16(&h->piece[2 * i + 1]);
+        UNROLL for (uint32_t k = 0; k < 4; k++) {
+            uint8_t *place = to + prefill_v_row(p, column) + 2 * k * p->v_stride + 2 * prefill_pair_slot(p);
+            *(uint32_t *)(void *)place = byte_perm(x[k], y[k], 0x05040100u);
+            *(uint32_t *)(void *)(place + p->v_stride) = byte_perm(x[k], y[k], 0x07060302u);
+        }
+    }
+}
+
+/* ---- the queries of a wave: tile t has rows 16 t .. 16 t + 15 of the wave, a lane row l % 16 of each ---- */
+struct prefill_columns {
+    struct mma_acc o[PREFILL_TILES][PREFILL_DIMS];              /* sum of weight * v: element e of tile d is dimension 16 d + MMA_ACC (l / 16) + e */
+    struct mma_acc s[PREFILL_TILES][PREFILL_SPANS];             /* scores of one step, less the maximum: position 16 j + mma_row(e) */
+    struct mma_acc less[PREFILL_TILES];                         /* every element is - maximum: what scores begin with */
+    struct mma_b   weights[PREFILL_TILES][PREFILL_SPANS];       /* 2^s */
+    struct mma_wide_b q[PREFILL_TILES][PREFILL_DIMS];           /* when Q is in registers */
+    float          sum[PREFILL_TILES];                          /* of this lane's weights */
+    const uint8_t *q_lds;                                       /* when Q is in LDS: first row of the wave */
+};
+
+/* Operands of Q, from global memory: a lane asks for what it gives, 4 MMA_WIDE columns of every MMA_WIDE_COLS; with WMMA a half of the wave has eight and gets eight. */
+DEVICE void prefill_q_load(struct prefill_columns *w, const struct prefill *p, const uint8_t *q, const uint64_t q_stride, const uint32_t t, uint32_t m)
+{
+    const uint32_t g = lane_id() / 16, mine = prefill_has(p, m) ? m : 0;         /* a row that is not there is computed as the first, which is */
+    const uint8_t *row = q + prefill_token(p, mine) * q_stride + prefill_head(p, mine) * p->head_dim * 4;
+    UNROLL for (uint32_t part = 0; part < prefill_parts(p); part++) {
+        const uint32_t run = MMA_WORDS == 8 ? 8 : 4 * prefill_products(p, part);
+        uint32_t h[4];
+        UNROLL for (uint32_t n = 0; n < run / 4; n++) {
+            const f32x4 x = *(const GLOBAL f32x4 *)(const void *)(row + (MMA_WIDE_COLS * part + run * g + 4 * n) * 4) * p->scale;
+            h[2 * n] = f16x2_bits(clamp_f32(x.x, 65504.0f), clamp_f32(x.y, 65504.0f));
+            h[2 * n + 1] = f16x2_bits(clamp_f32(x.z, 65504.0f), clamp_f32(x.w, 65504.0f));
+        }
+        if (MMA_WORDS == 8) mma_b_of_halves(&w->q[t][part].k[0], h);
+        else UNROLL for (uint32_t n = 0; n < run / 2; n++) w->q[t][part].k[n / MMA_WORDS].x[n % MMA_WORDS] = h[n];
+    }
+}
+DEVICE void prefill_columns_begin(struct prefill_columns *w, const struct prefill *p, uint8_t *lds_q, const uint8_t *q, const uint64_t q_stride)
+{
+    const uint32_t m = wave_id() * 16 * p->tiles;
+    w->q_lds = lds_q + m * p->stride;
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+        if (p->q_registers) prefill_q_load(w, p, q, q_stride, t, m + 16 * t + mma_col(0));
+        else prefill_q_rows(lds_q + (m + 16 * t) * p->stride, p, q, q_stride, m + 16 * t);
+        UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++) mma_zero(&w->o[t][d]);
+        mma_zero(&w->less[t]);
+        mma_pin(&w->less[t]);
+        w->sum[t] = 0.0f;
+    }
+}
+
+/* Operands are loaded this many parts before their use; sums are pinned, lest the compiler load all of them first, which takes more registers than there are. */
+enum { PREFILL_PARTS_AHEAD = 2, PREFILL_PARTS_HELD = PREFILL_PARTS_AHEAD + 1 };
+
+/* s = K Q^T - maximum */
+DEVICE void prefill_column_scores(struct prefill_columns *w, const struct prefill *p, const uint8_t *k)
+{
+    struct mma_wide_a a[PREFILL_PARTS_HELD];
+    struct mma_wide_b b[PREFILL_PARTS_HELD][PREFILL_TILES];
+    const uint32_t spans = p->positions / 16, n_loads = spans * prefill_parts(p);
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t j = 0; j < spans; j++) w->s[t][j] = w->less[t];
+    UNROLL for (uint32_t n = 0; n < n_loads + PREFILL_PARTS_AHEAD; n++) {
+        if (n < n_loads) {
+            const uint32_t d = n / spans, j = n % spans;
+            UNROLL for (uint32_t t = 0; t < p->tiles && j == 0 && !p->q_registers; t++)
+                prefill_load_b(&b[d % PREFILL_PARTS_HELD][t], p, w->q_lds + 16 * t * p->stride, d);
+            prefill_load_a(&a[n % PREFILL_PARTS_HELD], p, k + 16 * j * p->stride, d);
+        }
+        if (n < PREFILL_PARTS_AHEAD) continue;
+        const uint32_t m = n - PREFILL_PARTS_AHEAD, d = m / spans;
+        UNROLL for (uint32_t i = 0; i < prefill_products(p, d); i++)
+            UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+                mma_f16(&w->s[t][m % spans], &a[m % PREFILL_PARTS_HELD].k[i], p->q_registers ? &w->q[t][d].k[i] : &b[d % PREFILL_PARTS_HELD][t].k[i]);
+                mma_pin(&w->s[t][m % spans]);
+            }
+    }
+}
+
+/* Scores of positions that a query does not attend.  first: of the step's positions.  The pin keeps what only this needs out of the registers of the loop. */
+DEVICE void prefill_column_mask(struct prefill_columns *w, const struct prefill *p, uint32_t first)
+{
+    uint32_t m = wave_id() * 16 * p->tiles + mma_col(0);
+    PIN(m);
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+        const int32_t last = (int32_t)(prefill_last(p, m + 16 * t) - first - mma_row(0));
+        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
+            UNROLL for (uint32_t e = 0; e < MMA_ACC; e++)
+                if ((int32_t)(16 * j + (mma_row(e) - mma_row(0))) > last) w->s[t][j].x[e] = PREFILL_MASKED;
+    }
+}
+
+/* By how much the largest score may exceed the maximum, weights 1, before the maximum follows: mostly it then stays, and all sums with it. */
+#define PREFILL_BEHIND 8.0f
+
+/* The maximum moves, in the first step to that of the step, and the sums with it. */
+DEVICE void prefill_column_move(struct prefill_columns *w, const struct prefill *p, const uint32_t t, uint32_t first)
+{
+    float more = first == 0 ? PREFILL_MASKED : 0.0f;
+    UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
+        UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) more = max_f32(more, w->s[t][j].x[e]);
+    more = mma_cols_max(more);
+    const float factor = exp2_f32(min_f32(-more, 0.0f));
+    UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
+        UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) w->s[t][j].x[e] -= more;
+    UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) w->less[t].x[e] -= more;
+    mma_pin(&w->less[t]);
+    w->sum[t] *= factor;
+    UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)
+        UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) w->o[t][d].x[e] *= factor;
+}
+/* Weights 2^s, as operands.  Scores are compared as integers, in the order of floats where these are positive. */
+DEVICE void prefill_column_weights(struct prefill_columns *w, const struct prefill *p, uint32_t first)
+{
+    const uint32_t spans = p->positions / 16;
+    const int32_t limit = first == 0 ? (-0x7fffffff - 1) : (int32_t)bits_of_f32(PREFILL_BEHIND);
+    int32_t top = (-0x7fffffff - 1);
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t j = 0; j < spans; j++)
+            UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) {
+                const int32_t s = (int32_t)bits_of_f32(w->s[t][j].x[e]);
+                top = s > top ? s : top;
+            }
+    if (wave_any(top > limit))
+        UNROLL for (uint32_t t = 0; t < p->tiles; t++) prefill_column_move(w, p, t, first);
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t j = 0; j < spans; j++) {
+            UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) w->s[t][j].x[e] = exp2_f32(w->s[t][j].x[e]);
+            w->sum[t] = mma_b_of_acc(&w->weights[t][j], &w->s[t][j], w->sum[t]);
+        }
+}
+
+/* o += V^T weights.  The first operands are asked for ahead of the weights. */
+struct prefill_values { struct mma_wide_a a[PREFILL_PARTS_HELD]; };
+DEVICE void prefill_v_load(struct prefill_values *x, const struct prefill *p, const uint8_t *v, const uint32_t n)
+{
+    const uint32_t dims = p->head_dim / 16, row = lane_id() % 16;        /* mma.h reads row l % 16 of rows v_stride apart */
+    const uint8_t *rows = v + prefill_v_row(p, prefill_dimension(row)) - row * p->v_stride;
+    if (n < p->positions / MMA_WIDE_COLS * dims)
+        mma_load_wide_a(&x->a[n % PREFILL_PARTS_HELD], rows + prefill_v_row(p, 16 * (n % dims)) + 2 * MMA_WIDE_COLS * (n / dims), p->v_stride);
+}
+DEVICE void prefill_column_values_begin(struct prefill_values *x, const struct prefill *p, const uint8_t *v)
+{
+    UNROLL for (uint32_t n = 0; n < PREFILL_PARTS_AHEAD; n++) prefill_v_load(x, p, v, n);
+    COMPILER_FENCE();
+}
+DEVICE void prefill_column_values(struct prefill_columns *w, struct prefill_values *x, const struct prefill *p, const uint8_t *v)
+{
+    const uint32_t dims = p->head_dim / 16;
+    UNROLL for (uint32_t n = 0; n < p->positions / MMA_WIDE_COLS * dims; n++) {
+        prefill_v_load(x, p, v, n + PREFILL_PARTS_AHEAD);
+        UNROLL for (uint32_t i = 0; i < MMA_WIDE; i++)
+            UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+                mma_f16(&w->o[t][n % dims], &x->a[n % PREFILL_PARTS_HELD].k[i], &w->weights[t][MMA_WIDE * (n / dims) + i]);
+                mma_pin(&w->o[t][n % dims]);
+            }
+    }
+}
+
+DEVICE void prefill_columns_end(const struct prefill_columns *w, const struct prefill *p, const struct prefill_out *out)
+{
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+        const float inverse = rcp_f32(mma_cols_sum(w->sum[t]));
+        const uint32_t m = (wave_id() * p->tiles + t) * 16 + mma_col(0);
+        if (!prefill_has(p, m)) continue;
+        UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)
+            UNROLL for (uint32_t e = 0; e < MMA_ACC; e += 4) {
+                const float *o = w->o[t][d].x + e;
+                const f32x4 x = { o[0], o[1], o[2], o[3] };
+                prefill_put4(out, prefill_token(p, m), prefill_head(p, m) * p->head_dim + 16 * d + MMA_ACC * (lane_id() / 16) + e, x * inverse);
+            }
+    }
+}
+
+/* K and V are on their way for a whole step. */
+DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
+{
+    const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
+    uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, WAVE, p->threads, COPIES_REACH_LDS);
+    uint8_t *lds_v = lds_k + p->positions * p->stride;
+    struct prefill_pieces pieces_k, pieces_v;
+    struct prefill_columns w;
+    struct prefill_values values;
+    prefill_k_begin(&pieces_k, p, k, 0);
+    prefill_v_begin(&pieces_v, p, v, 0);
+    prefill_columns_begin(&w, p, lds_q, q, q_stride);
+    prefill_k_end(&pieces_k, lds_k, p);
+    if (p->positions < p->end) prefill_k_begin(&pieces_k, p, k, p->positions);
+#pragma unroll 1
+    for (uint32_t first = 0; first < p->end; first += p->positions) {
+        const uint32_t next = first + p->positions;
+        barrier();                               /* K is there; all waves are done with the V before */
+        prefill_column_scores(&w, p, lds_k);
+        prefill_v_end(&pieces_v, lds_v, p);
+        if (next < p->end) prefill_v_begin(&pieces_v, p, v, next);
+        barrier();                               /* V is there; all waves are done with K */
+        if (next < p->end) prefill_k_end(&pieces_k, lds_k, p);
+        if (next + p->positions < p->end) prefill_k_begin(&pieces_k, p, k, next + p->positions);
+        prefill_column_values_begin(&values, p, lds_v);
+        if (next > (p->causal ? p->n_past + p->first_token + 1 : p->end)) prefill_column_mask(&w, p, first);
+        prefill_column_weights(&w, p, first);
+        prefill_column_values(&w, &values, p, lds_v);
+    }
+    prefill_columns_end(&w, p, out);
+}
+#endif
+#endif
+/* ---- end templates/gpu/attention_prefill_columns.h ---- */
 
 /* ---- begin templates/gpu/attention_prefill_exact.h ---- */
 /* attention_prefill_exact.h -- attention of prefill by f32 products, for exact results: threads / 16 neighbouring lanes have two rows. */
@@ -2808,27 +3395,21 @@ DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args 
 #endif
 /* ---- end templates/gpu/attention_prefill_exact.h ---- */
 
+/* ---- begin templates/gpu/attention_prefill_rows.h ---- */
+/* attention_prefill_rows.h -- attention of prefill by f16 products whose rows are queries, S = Q K^T and O = P V, for mma.sync: an accumulator tile is operand A as it is, V is
+ * transposed while it is read, and copies reach LDS by themselves. */
+#ifndef FORGE_ATTENTION_PREFILL_ROWS_H
+#define FORGE_ATTENTION_PREFILL_ROWS_H
+#if defined(MMA_SYNC)
 
-#ifndef FORGE_ATTENTION_PREFILL
-#define FORGE_ATTENTION_PREFILL
-
-/* ---- K and V to LDS as f16 ---- */
-DEVICE u32x4 prefill_f16(const struct kv_piece *piece)
-{
-    float x[8];
-    if (KV_KIND == KV_KIND_f16) return piece->values[0];
-    kv_values(x, piece);
-    const u32x4 h = { f16x2_bits(x[0], x[1]), f16x2_bits(x[2], x[3]), f16x2_bits(x[4], x[5]), f16x2_bits(x[6], x[7]) };
-    return h;
-}
-
-/* The rows of positions first .. into LDS at `to`: begun, and ended when those bytes are free (where copies reach LDS by themselves, free from the beginning). */
+/* ---- K and V to LDS ---- */
+/* The rows of positions first .. into LDS at `to`: begun, and ended when those bytes are free (of an f16 cache, which copies itself, free from the beginning). */
 DEVICE void prefill_rows_begin(struct prefill_pieces *h, uint8_t *to, const struct prefill *p, const uint8_t *plane, uint32_t first)
 {
     UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++) {
         const uint32_t row = prefill_row(p, i), column = prefill_column(p);
         if (!prefill_has_piece(p, i)) continue;
-        if (KV_KIND != KV_KIND_f16 || !COPIES_REACH_LDS) prefill_fetch(&h->piece[i], p, plane, first + row, column);
+        if (KV_KIND != KV_KIND_f16) prefill_fetch(&h->piece[i], p, plane, first + row, column);
         else copy_begin(&h->copy[i], to + row * p->stride + 2 * column, plane + kv_bytes(p->kv_head, first + row, column, p->n_ctx, p->head_dim), first + row < p->end);
     }
     copy_commit();
@@ -2838,47 +3419,9 @@ DEVICE void prefill_rows_end(const struct prefill_pieces *h, uint8_t *to, const 
     UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++) {
         uint8_t *place = to + prefill_row(p, i) * p->stride + 2 * prefill_column(p);
         if (!prefill_has_piece(p, i)) continue;
-        if (KV_KIND != KV_KIND_f16 || !COPIES_REACH_LDS) *(u32x4 *)(void *)place = prefill_f16(&h->piece[i]);
+        if (KV_KIND != KV_KIND_f16) *(u32x4 *)(void *)place = prefill_f16(&h->piece[i]);
         else copy_end(&h->copy[i], place);
     }
-}
-/* With dimensions as rows of LDS, neighbouring threads take neighbouring pairs of rows: their writes fall into different banks. */
-DEVICE uint32_t prefill_pair_row(const struct prefill *p)                         { return thread_x() % (p->positions / 2) * 2; }
-DEVICE uint32_t prefill_pair_column(const struct prefill *p, const uint32_t turn) { return (thread_x() / (p->positions / 2) + turn * (p->threads / (p->positions / 2))) * 8; }
-DEVICE uint32_t prefill_pair_turns(const struct prefill *p) { return (p->positions / 2 * (p->head_dim / 8) + p->threads - 1) / p->threads; }
-
-/* The same with dimensions as rows of LDS, for V where an operand is not transposed while it is read. */
-DEVICE void prefill_columns_begin(struct prefill_pieces *h, const struct prefill *p, const uint8_t *plane, uint32_t first)
-{
-    UNROLL for (uint32_t i = 0; i < prefill_pair_turns(p); i++) {
-        const uint32_t row = prefill_pair_row(p), column = prefill_pair_column(p, i);
-        if (column >= p->head_dim) continue;
-        prefill_fetch(&h->piece[2 * i], p, plane, first + row, column);
-        prefill_fetch(&h->piece[2 * i + 1], p, plane, first + row + 1, column);
-    }
-}
-DEVICE void prefill_columns_end(const struct prefill_pieces *h, uint8_t *to, const struct prefill *p)
-{
-    UNROLL for (uint32_t i = 0; i < prefill_pair_turns(p); i++) {
-        const uint32_t column = prefill_pair_column(p, i);
-        if (column >= p->head_dim) continue;
-        const u32x4 x = prefill_f16(&h->piece[2 * i]), y = prefill_f16(&h->piece[2 * i + 1]);
-        UNROLL for (uint32_t k = 0; k < 4; k++) {
-            uint8_t *place = to + (column + 2 * k) * p->v_stride + 2 * prefill_pair_row(p);
-            *(uint32_t *)(void *)place = byte_perm(x[k], y[k], 0x05040100u);
-            *(uint32_t *)(void *)(place + p->v_stride) = byte_perm(x[k], y[k], 0x07060302u);
-        }
-    }
-}
-DEVICE void prefill_v_begin(struct prefill_pieces *h, uint8_t *to, const struct prefill *p, const uint8_t *plane, uint32_t first)
-{
-    if (COPIES_REACH_LDS) prefill_rows_begin(h, to, p, plane, first);
-    else prefill_columns_begin(h, p, plane, first);
-}
-DEVICE void prefill_v_end(const struct prefill_pieces *h, uint8_t *to, const struct prefill *p)
-{
-    if (COPIES_REACH_LDS) prefill_rows_end(h, to, p);
-    else prefill_columns_end(h, to, p);
 }
 
 /* ---- the rows of a wave ---- */
@@ -2892,25 +3435,6 @@ struct prefill_wave {
     const uint8_t *q_lds;                                       /* when Q is in LDS: first row of the wave */
 };
 
-/* 16 rows of Q, from m on, times scale, as f16 rows of LDS, by one wave. */
-DEVICE void prefill_q_rows(uint8_t *to, const struct prefill *p, const uint8_t *q, const uint64_t q_stride, uint32_t m)
-{
-    const uint32_t per_row = p->head_dim / 8;
-    for (uint32_t i = lane_id(); i < 16 * per_row; i += WAVE) {
-        const uint32_t row = i / per_row, column = i % per_row * 8;
-        u32x4 h = { 0, 0, 0, 0 };
-        if (prefill_has(p, m + row)) {
-            const GLOBAL f32x4 *from = (const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m + row) * q_stride + (prefill_head(p, m + row) * p->head_dim + column) * 4);
-            const f32x4 x = from[0] * p->scale, y = from[1] * p->scale;
-            h.x = f16x2_bits(clamp_f32(x.x, 65504.0f), clamp_f32(x.y, 65504.0f));
-            h.y = f16x2_bits(clamp_f32(x.z, 65504.0f), clamp_f32(x.w, 65504.0f));
-            h.z = f16x2_bits(clamp_f32(y.x, 65504.0f), clamp_f32(y.y, 65504.0f));
-            h.w = f16x2_bits(clamp_f32(y.z, 65504.0f), clamp_f32(y.w, 65504.0f));
-        }
-        *(u32x4 *)(void *)(to + row * p->stride + 2 * column) = h;
-    }
-    wave_barrier();
-}
 /* lds_kv: the places of K and V, free until the barrier at the end. */
 DEVICE void prefill_wave_begin(struct prefill_wave *w, const struct prefill *p, uint8_t *lds_q, uint8_t *lds_kv, const uint8_t *q, const uint64_t q_stride)
 {
@@ -2933,7 +3457,7 @@ DEVICE void prefill_wave_begin(struct prefill_wave *w, const struct prefill *p, 
 }
 
 /* Operands are loaded PREFILL_AHEAD products before their use; sums are pinned, lest the compiler load all of them first, which takes more registers than there are. */
-enum { PREFILL_AHEAD = COPIES_REACH_LDS ? 1 : 2 };
+enum { PREFILL_AHEAD = 1 };
 
 /* s = Q K^T */
 DEVICE void prefill_scores(struct prefill_wave *w, const struct prefill *p, const uint8_t *k)
@@ -2976,7 +3500,7 @@ DEVICE void prefill_mask(struct prefill_wave *w, const struct prefill *p, uint32
 }
 
 /* Weights 2^(s - max), at once as operands, which take less room; sums so far move to the new maximum. */
-DEVICE void prefill_softmax(struct prefill_wave *w, const struct prefill *p, uint8_t *scratch)
+DEVICE void prefill_softmax(struct prefill_wave *w, const struct prefill *p)
 {
     UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
         UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
@@ -2997,7 +3521,7 @@ DEVICE void prefill_softmax(struct prefill_wave *w, const struct prefill *p, uin
             UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)
                 UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) w->o[t][d].x[mma_of_row(g, n)] *= factor;
         }
-        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++) mma_a_of_acc(&w->weights[t][j], &w->s[t][j], scratch);
+        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++) mma_a_of_acc(&w->weights[t][j], &w->s[t][j]);
     }
 }
 
@@ -3009,8 +3533,7 @@ DEVICE void prefill_values(struct prefill_wave *w, const struct prefill *p, cons
     UNROLL for (uint32_t n = 0; n < n_loads + PREFILL_AHEAD; n++) {
         if (n < n_loads) {
             const uint32_t j = n / dims, d = n % dims;
-            if (COPIES_REACH_LDS) mma_load_b_trans(&b[n % (PREFILL_AHEAD + 1)], v + 16 * j * p->stride + 32 * d, p->stride);
-            else mma_load_b(&b[n % (PREFILL_AHEAD + 1)], v + 16 * d * p->v_stride + 32 * j, p->v_stride);
+            mma_load_b_trans(&b[n % (PREFILL_AHEAD + 1)], v + 16 * j * p->stride + 32 * d, p->stride);
         }
         if (n < PREFILL_AHEAD) continue;
         const uint32_t m = n - PREFILL_AHEAD;
@@ -3031,8 +3554,7 @@ DEVICE void prefill_wave_end(const struct prefill_wave *w, const struct prefill 
             UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)
                 UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n += 2) {
                     const uint32_t e = mma_of_row(g, n), column = prefill_head(p, m) * p->head_dim + 16 * d + mma_col(e);
-                    if (MMA_ACC > MMA_ROWS) prefill_put2(out, prefill_token(p, m), column, w->o[t][d].x[e] * inverse, w->o[t][d].x[(e + 1) % MMA_ACC] * inverse);
-                    else prefill_put(out, prefill_token(p, m), column, w->o[t][d].x[e] * inverse);
+                    prefill_put2(out, prefill_token(p, m), column, w->o[t][d].x[e] * inverse, w->o[t][d].x[(e + 1) % MMA_ACC] * inverse);
                 }
         }
 }
@@ -3043,8 +3565,6 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
     const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
     uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, WAVE, p->threads, COPIES_REACH_LDS);
     uint8_t *lds_v = lds_k + p->positions * p->stride;
-    uint8_t *scratch = lds_k + ATTENTION_PREFILL_KV_BYTES(KV_KIND, 1u, p->head_dim, WAVE, p->threads, COPIES_REACH_LDS)
-                     + wave_id() * ATTENTION_PREFILL_SCRATCH_BYTES(COPIES_REACH_LDS);
     struct prefill_pieces pieces_k, pieces_v;
     struct prefill_wave w;
     prefill_wave_begin(&w, p, lds_q, lds_k, q, q_stride);
@@ -3054,20 +3574,27 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
     for (uint32_t first = 0; first < p->end; first += p->positions) {
         copy_wait(0);
         barrier();                               /* K is there; all waves are done with the V before */
-        prefill_v_begin(&pieces_v, lds_v, p, v, first);
+        prefill_rows_begin(&pieces_v, lds_v, p, v, first);
         prefill_scores(&w, p, lds_k);
-        prefill_v_end(&pieces_v, lds_v, p);
+        prefill_rows_end(&pieces_v, lds_v, p);
         copy_wait(0);
         barrier();                               /* V is there; all waves are done with K */
         const uint32_t next = first + p->positions;
         if (next < p->end) prefill_rows_begin(&pieces_k, lds_k, p, k, next);
         if (next > (p->causal ? p->n_past + p->first_token + 1 : p->end)) prefill_mask(&w, p, first);
-        prefill_softmax(&w, p, scratch);
+        prefill_softmax(&w, p);
         prefill_values(&w, p, lds_v);
         if (next < p->end) prefill_rows_end(&pieces_k, lds_k, p);
     }
     prefill_wave_end(&w, p, out);
 }
+#endif
+#endif
+/* ---- end templates/gpu/attention_prefill_rows.h ---- */
+
+
+#ifndef FORGE_ATTENTION_PREFILL
+#define FORGE_ATTENTION_PREFILL
 
 /* ---- the kernel's body ---- */
 /* causal: a constant, 1 or 0; the rest as below. */
@@ -3821,14 +4348,15 @@ DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32
 #define UNIT_COLS_q8_0 64
 #define SUMS16_q8_0 0
 #define LOADS_q8_0 5
+#define HALVES_q8_0 1
 
 struct unit_q8_0 { u32x4 q[4]; uint32_t scales; };          /* columns 16c .. 16c+15; f16 d0, d1 */
 
 DEVICE void load_q8_0(struct unit_q8_0 *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
 {
 #pragma unroll
-    for (uint32_t c = 0; c < 4; c++) u->q[c] = load_weights16(row + (c * units + unit) * 16);
-    u->scales = load_weights4(row + units * 64 + unit * 4);
+    for (uint32_t c = 0; c < 4; c++) u->q[c] = load_weights16(plane_at(row, unit * 16, c * units * 16));
+    u->scales = load_weights4(plane_at(row, unit * 4, units * 64));
 }
 DEVICE void pin_q8_0(struct unit_q8_0 *u)
 {
@@ -3849,6 +4377,19 @@ DEVICE void decode_q8_0(uint32_t h[32], const struct unit_q8_0 *u, const uint32_
 #pragma unroll
     for (uint32_t c = 0; c < 4; c++) decode16(h + 8 * c, u->q[c] ^ 0x80808080u, 128.0f, 1.0f, both_f16(u->scales, c / 2));
 }
+/* Half a unit, the block `half`, for a lane that decodes no more: 32 columns to h, as decode_q8_0() gives them. */
+DEVICE void load_half_q8_0(struct unit_q8_0 *u, const uint8_t *row, const uint32_t unit, const uint32_t units, const uint32_t half)
+{
+#pragma unroll
+    for (uint32_t c = 0; c < 2; c++) u->q[c] = load_weights16(row + ((2 * half + c) * units + unit) * 16);
+    u->scales = load_weights4(row + units * 64 + unit * 4);
+}
+DEVICE void decode_half_q8_0(uint32_t h[16], const struct unit_q8_0 *u, const uint32_t unit, const uint32_t half)
+{
+    (void)unit;
+#pragma unroll
+    for (uint32_t c = 0; c < 2; c++) decode16(h + 8 * c, u->q[c] ^ 0x80808080u, 128.0f, 1.0f, both_f16(u->scales >> 16 * half, 0));
+}
 #endif
 /* ---- end templates/gpu/formats/q8_0.h ---- */
 
@@ -3863,54 +4404,89 @@ DEVICE void decode_q8_0(uint32_t h[32], const struct unit_q8_0 *u, const uint32_
 #define EMBED_JOIN2(name, format) name##format
 #define EMBED_JOIN(name, format)  EMBED_JOIN2(name, format)
 
-
-/* 1 in column c of the unit, 0 elsewhere, with scales of 1. */
-DEVICE void acts_one(struct acts_unit *x, uint32_t c)
+/* Columns 16 piece .. of a row are one thread's: of one unit of 64 columns, or of some smaller ones.  A wave has the same quarter of WAVE units, so that
+ * which bits are a column's is known where the kernel is compiled.  EMBED_GROUPS (gemv_sizes.h) has as many threads. */
+struct embed_piece { uint32_t unit, quarter; };
+DEVICE struct embed_piece embed_piece(const uint32_t threads)
 {
-#pragma unroll
-    for (uint32_t i = 0; i < 16; i++) x->q[0][i / 4][i % 4] = c / 4 == i ? 1u << 8 * (c % 4) : 0u;
-    x->scale.x = 1.0f;
-    x->scale.y = 1.0f;
-    x->scale.z = c < 32 ? 1.0f : 0.0f;
-    x->scale.w = c < 32 ? 0.0f : 1.0f;
-#pragma unroll
-    for (uint32_t i = 0; i < 4; i++) x->sum16[i] = c / 16 == i ? 1.0f : 0.0f;
+    const uint32_t wave = group_x() * (threads / WAVE) + wave_id();
+    const struct embed_piece p = { wave / 4 * WAVE + lane_id(), wave % 4 };
+    return p;
 }
 #endif
 
 #define F(name) EMBED_JOIN(name, FORMAT)
 
-/* Weight in column c of a unit. */
-DEVICE float F(embed_)(const struct F(unit_) *u, uint32_t c, const uint32_t unit)
-{
 #if F(UNIT_COLS_) == 64
+/* Weight in column c, a constant, of a unit. */
+DEVICE float F(embed_)(const struct F(unit_) *u, const uint32_t c, const uint32_t unit)
+{
     struct acts_unit x;
-    acts_one(&x, c);
+    x.one = c + 1;
+    x.scale.x = 1.0f;
+    x.scale.y = 1.0f;
+    x.scale.z = c < 32 ? 1.0f : 0.0f;
+    x.scale.w = c < 32 ? 0.0f : 1.0f;
+    UNROLL
+    for (uint32_t i = 0; i < 4; i++) x.sum16[i] = c / 16 == i ? 1.0f : 0.0f;
     return F(dot_)(u, &x, unit, 1);
-#else
-    f32x4 x[2];
-    (void)unit;
-    for (uint32_t i = 0; i < 8; i++) x[i / 4][i % 4] = c == i ? 1.0f : 0.0f;
-    return F(dotf_)(u, x);
-#endif
 }
 
-/* out: [cols] f32.  table: packed rows of cols weights, one per token.  A thread unpacks one column: grid_x = ceil(cols / threads).  cols, threads: constants. */
+/* The quarter of a unit that begins with column c, a constant. */
+DEVICE void F(embed_quarter_)(float *out, const struct F(unit_) *u, const uint32_t c, const uint32_t unit, const uint32_t cols)
+{
+    UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        f32x4 v;
+        UNROLL
+        for (uint32_t k = 0; k < 4; k++) v[k] = F(embed_)(u, c + 4 * i + k, unit);
+        row_quad_put(out, v, 16 * unit + c / 4 + i, cols);
+    }
+}
+#endif
+
+/* out: [cols] f32, 16-byte aligned.  table: packed rows of cols weights, one per token.  grid_x: EMBED_GROUPS(cols, WAVE, threads).  cols, threads: constants;
+ * threads: whole waves. */
 DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token, const uint32_t cols, const uint32_t threads)
 {
     const uint8_t *row = table + (uint64_t)(uint32_t)token * F(ROW_BYTES_)(cols);
-    const uint32_t units = (cols + F(UNIT_COLS_) - 1) / F(UNIT_COLS_), column = group_x() * threads + thread_x();
+    const uint32_t units = (cols + F(UNIT_COLS_) - 1) / F(UNIT_COLS_);
+    const struct embed_piece p = embed_piece(threads);
     struct F(unit_) u;
-    if (column >= cols) return;
-    F(load_)(&u, row, column / F(UNIT_COLS_), units);
-    ((GLOBAL float *)out)[column] = F(embed_)(&u, column % F(UNIT_COLS_), column / F(UNIT_COLS_));
+#if F(UNIT_COLS_) == 64
+    if (p.unit >= units) return;
+    F(load_)(&u, row, p.unit, units);
+    F(pin_)(&u);                                 /* before the branches: all loads at once */
+    if (p.quarter == 0) F(embed_quarter_)(out, &u, 0, p.unit, cols);
+    if (p.quarter == 1) F(embed_quarter_)(out, &u, 16, p.unit, cols);
+    if (p.quarter == 2) F(embed_quarter_)(out, &u, 32, p.unit, cols);
+    if (p.quarter == 3) F(embed_quarter_)(out, &u, 48, p.unit, cols);
+#else
+    UNROLL
+    for (uint32_t i = 0; i < 16 / F(UNIT_COLS_); i++) {
+        const uint32_t unit = (4 * p.unit + p.quarter) * (16 / F(UNIT_COLS_)) + i;
+        if (unit >= units) return;
+        F(load_)(&u, row, unit, units);
+        UNROLL
+        for (uint32_t c = 0; c < F(UNIT_COLS_); c += 4) {
+            f32x4 v;
+            UNROLL
+            for (uint32_t k = 0; k < 4; k++) {
+                f32x4 x[2] = { (f32x4)(0.0f), (f32x4)(0.0f) };
+                x[c / 4][k] = 1.0f;
+                v[k] = F(dotf_)(&u, x);
+            }
+            row_quad_put(out, v, unit * (F(UNIT_COLS_) / 4) + c / 4, cols);
+        }
+    }
+#endif
 }
 #undef F
 /* ---- end templates/gpu/embed_tmpl.c ---- */
 
-#define GEMM_TOKENS 128
-#define GEMM_ROWS 128
-#define GEMM_THREADS 256
+#define GEMM_TOKENS 32
+#define GEMM_ROWS 32
+#define GEMM_THREADS 64
 /* ---- begin templates/gpu/gemm_tmpl.c ---- */
 /* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format and shape of a group's tile,
  * with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the end) and formats/FORMAT.h included before; gives
@@ -3941,6 +4517,31 @@ DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token,
 #define GEMM_LDS_BYTES(tokens, rows, stages, weight_digits, copied, unit_steps) \
     (GEMM_ROW_LDS * ((stages) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) * (weight_digits) * (rows)))
 
+/* ---- how the waves of a group share its tile ----
+ * GEMM_TOKEN_WAVES along the tokens, GEMM_K_WAVES along the columns of a step, the others along the rows, so that each has a whole number of tiles of
+ * 16 x 16 and the group reads the least from LDS: in each step row_waves times x and token_waves times the weights.  Waves that share columns add up their
+ * sums at the end: pays where a tile is small, and only waves of 64 do, whose matrix unit is four times faster for the same LDS.
+ * All take a group's tokens, rows and threads and the lanes of a wave.  sm_90a shares otherwise where four waves multiply together (gemm_tmpl.c).
+ *
+ * t, r: tiles of 16 along tokens and rows; w: waves; n: tiles along rows that stay together, 2 where rows of a pair take turns. */
+#define GEMM_DIVIDES(t, r, w, token_waves, k_waves, n) \
+    ((w) % ((token_waves) * (k_waves)) == 0 && (t) % (token_waves) == 0 && (r) * (token_waves) * (k_waves) % ((w) * (n)) == 0)
+/* Token waves, and 16 more with two waves along the columns; 0: none.  Two need no more LDS at the end (t >= r) and registers than 4 x 4 tiles. */
+#define GEMM_SPLIT_OF(t, r, w, wave, n) \
+    ((wave) == 64 && (t) * (r) < 16 * (w) && (t) >= (r) && GEMM_DIVIDES(t, r, w, 2, 2, n) ? 18 \
+     : (wave) == 64 && (t) * (r) < 16 * (w) && GEMM_DIVIDES(t, r, w, 1, 2, n) ? 17 \
+     : (w) >= 8 && (r) < (t) && GEMM_DIVIDES(t, r, w, 4, 1, n) ? 4 \
+     : ((w) >= 4 || (r) < (t)) && GEMM_DIVIDES(t, r, w, 2, 1, n) ? 2 \
+     : GEMM_DIVIDES(t, r, w, 1, 1, n) ? 1 : GEMM_DIVIDES(t, r, w, 2, 1, n) ? 2 : GEMM_DIVIDES(t, r, w, 4, 1, n) ? 4 : GEMM_DIVIDES(t, r, w, 8, 1, n) ? 8 : 0)
+/* 1: a tile can be shared so that the rows of a pair stay together; else, if at all, it is for single matrices. */
+#define GEMM_SHARES_PAIRS(tokens, rows, threads, wave) (GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / (wave), wave, 2) != 0)
+#define GEMM_SPLIT(tokens, rows, threads, wave) \
+    (GEMM_SHARES_PAIRS(tokens, rows, threads, wave) ? GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / (wave), wave, 2) \
+                                                    : GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / (wave), wave, 1))
+/* 0: the tile cannot be shared. */
+#define GEMM_TOKEN_WAVES(tokens, rows, threads, wave) (GEMM_SPLIT(tokens, rows, threads, wave) % 16)
+#define GEMM_K_WAVES(tokens, rows, threads, wave)     (1 + GEMM_SPLIT(tokens, rows, threads, wave) / 16)
+
 /* Stages where copies go to LDS by themselves (sm_90), and where they pass through registers (AMD; 2 halves the barriers, if LDS allows). */
 #define GEMM_STAGES_ASYNC     3
 #define GEMM_STAGES_REGISTERS 1
@@ -3964,18 +4565,17 @@ DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token,
 STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
 STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
 
-/* What follows from the shape.  GEMM_GROUP: four waves multiply together.  GEMM_TOKEN_WAVES: into how many parts the tokens are split among the waves;
- * the rows take the rest. */
+/* What follows from the shape .  GEMM_GROUP: four waves multiply together. */
 #define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
-#define GEMM_TOKEN_WAVES (GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_THREADS / WAVE >= 4 ? 2 : 1)
-#define GEMM_ROW_WAVES   (GEMM_THREADS / WAVE / GEMM_TOKEN_WAVES)
-#define GEMM_TILES_T     (GEMM_TOKENS / 16 / GEMM_TOKEN_WAVES)            /* 16 x 16 tiles of a wave: along tokens, along rows */
-#define GEMM_TILES_R     (GEMM_ROWS / 16 / GEMM_ROW_WAVES)
-#define GEMM_X_COPIES    (GEMM_TOKENS * 8 / GEMM_THREADS)                 /* 16-byte pieces a thread brings per step and plane */
-#define GEMM_W_COPIES    (GEMM_ROWS * 8 / GEMM_THREADS)
+#define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
+#define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))
+#define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)    /* 16-byte pieces a thread brings per step and plane, or one less */
+#define GEMM_W_COPIES    ((GEMM_ROWS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
 #define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
-/* 1: a lane's registers hold operands twice beside the sums, so that one set is loaded while the other is multiplied. */
-#define GEMM_AHEAD       (2 * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R <= 192)
+/* 1: a lane's registers hold operands twice beside the sums and what is on its way, so that one set is loaded while the other is multiplied. */
+#define GEMM_AHEAD \
+    (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R + (COPIES_REACH_LDS ? 0 : 4 * GEMM_X_COPIES + 16 * GEMM_W_UNITS) \
+     <= (COPIES_REACH_LDS ? 192 : 224))
 
 /* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
 struct gemm_x { const uint8_t *x; uint32_t stride, last; };
@@ -3998,58 +4598,76 @@ DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
 #define F(name) GEMM_JOIN(name, FORMAT)
 #define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
 
-STATIC_ASSERT(GEMM_TILES_T * 16 * GEMM_TOKEN_WAVES == GEMM_TOKENS, "each wave takes a multiple of 16 tokens");
-STATIC_ASSERT(GEMM_TILES_R * 16 * GEMM_ROW_WAVES == GEMM_ROWS, "each wave takes a multiple of 16 rows");
-STATIC_ASSERT(GEMM_X_COPIES * GEMM_THREADS == GEMM_TOKENS * 8, "each thread copies as much of x as the others");
-STATIC_ASSERT(GEMM_W_COPIES * GEMM_THREADS == GEMM_ROWS * 8, "each thread copies as much of the weights as the others");
+/* Into how many parts the waves share tokens, columns of a step and rows. */
+enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) > 0, "each wave takes multiples of 16 tokens and rows");
+enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
 
 struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
-/* The pieces of x this thread brings for a step. */
-DEVICE void G(gemm_x_begin_)(struct copy *c, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
+/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8 threads or one
+ * bring a row. */
+DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uint32_t n)
 {
-    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) {
-        const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
-        copy_begin(&c[i], slot + lds_piece(row, GEMM_ROW_LDS, piece, 1), x->x + (min_u32(row, x->last) * x->stride + (step * 8 + piece) * 16), 1);
-    }
+    return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;
+}
+/* The pieces of x this thread brings for a step.  at: where they lie in the first one. */
+DEVICE uint32_t G(gemm_x_at_)(const struct gemm_x *x, const uint32_t i)
+{
+    return min_u32(thread_x() / 8 + i * (GEMM_THREADS / 8), x->last) * x->stride + thread_x() % 8 * 16;
+}
+DEVICE void G(gemm_x_begin_)(struct copy *c, uint32_t *at, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
+{
+    const uint8_t *from = x->x + step * GEMM_ROW_LDS;
+    PIN_BASE(from);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) PIN_OFFSET(at[i]);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_begin(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1), from + at[i], 1);
 }
 DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot)
 {
     UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
-        copy_end(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_end(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
 }
 
 /* The first token of this wave's tiles i, in the group's tile. */
 DEVICE uint32_t G(gemm_token_)(const uint32_t i)
 {
     if (GEMM_GROUP) return (wave_id() / MMA_GROUP_WAVES * GEMM_TILES_T + i) * MMA_GROUP_A + wave_id() % MMA_GROUP_WAVES * 16;
-    return (wave_id() / GEMM_ROW_WAVES * GEMM_TILES_T + i) * 16;
+    return (wave_id() / G(GEMM_PARTS_K_) / G(GEMM_PARTS_R_) * GEMM_TILES_T + i) * 16;
 }
+/* Which part of the rows, and of the columns of a step, this wave has. */
+DEVICE uint32_t G(gemm_part_r_)(void) { return wave_id() / G(GEMM_PARTS_K_) % G(GEMM_PARTS_R_); }
+DEVICE uint32_t G(gemm_part_k_)(void) { return wave_id() % G(GEMM_PARTS_K_); }
 
-struct G(gemm_operands_) { struct mma_a a[GEMM_TILES_T]; struct mma_b b[GEMM_TILES_R]; };
-/* A wave's operands of 16 columns (pieces `piece` and the next) from its rows of x and of weights. */
+struct G(gemm_operands_) { struct mma_wide_a a[GEMM_TILES_T]; struct mma_wide_b b[GEMM_TILES_R]; };
+/* A wave's operands of MMA_WIDE_COLS columns (from piece `piece` on) from its rows of x and of weights. */
 DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const uint8_t *w, const uint32_t piece)
 {
-    UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
-    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
+    UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_wide_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_wide_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
 }
-/* One step of 64 columns.  weight_digits: planes of the weights.
+/* One step of 64 columns, or this wave's part of them.  weight_digits: planes of the weights.
  * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
 DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
 {
     struct G(gemm_operands_) o[2];
-    const uint32_t n_loads = 4 * weight_digits;
-    x += wave_id() / GEMM_ROW_WAVES * (GEMM_TILES_T * 16 * GEMM_ROW_LDS);
-    w += wave_id() % GEMM_ROW_WAVES * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
+    const uint32_t n_parts = GEMM_STEP_COLS / MMA_WIDE_COLS / G(GEMM_PARTS_K_), n_loads = n_parts * weight_digits, first = G(gemm_part_k_)() * n_parts;
+    x += G(gemm_token_)(0) * GEMM_ROW_LDS;
+    w += G(gemm_part_r_)() * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
     UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
         const uint32_t plane = n % weight_digits, m = n - GEMM_AHEAD;
-        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), n / weight_digits * 2);
+        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), (first + n / weight_digits) * (2 * MMA_WIDE));
         if (n < GEMM_AHEAD) continue;
         UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
-            UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
-                if (bf16) mma_bf16(&y->acc[t][r], &o[m % 2].a[t], &o[m % 2].b[r]);
-                else mma_f16(&y->acc[t][r], &o[m % 2].a[t], &o[m % 2].b[r]);
-                mma_pin(&y->acc[t][r]);
-            }
+            UNROLL for (uint32_t k = 0; k < MMA_WIDE; k++)               /* outside: no product waits for the one before it */
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
+                    if (bf16) mma_bf16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    else mma_f16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    mma_pin(&y->acc[t][r]);
+                }
     }
 }
 /* The same by four waves at once, on their way after it. */
@@ -4074,14 +4692,40 @@ DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
 }
+/* Adds up the sums of two waves that share columns: afterwards the first has those of tiles 0, 2 .. along tokens, the second of 1, 3 ..  The LDS of
+ * operands is free. */
+DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
+{
+    const uint32_t second = G(gemm_part_k_)();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t += 2) {
+        uint8_t *to = lds() + wave_id() * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        const uint8_t *from = lds() + (wave_id() ^ 1) * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 != second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const float *x = y->acc[i][e / MMA_ACC].x + e % MMA_ACC;
+                    const f32x4 v = { x[0], x[1], x[2], x[3] };
+                    *(f32x4 *)(void *)(to + e * (WAVE * 4)) = v;
+                }
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 == second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const f32x4 v = *(const f32x4 *)(const void *)(from + e * (WAVE * 4));
+                    UNROLL for (uint32_t n = 0; n < 4; n++) y->acc[i][e / MMA_ACC].x[e % MMA_ACC + n] += v[n];
+                }
+    }
+}
 /* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
  * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
 DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t,
                              const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
 {
     const uint32_t n = pairs ? 2 : 1, whole = rows % (GEMM_ROWS / n) == 0;
-    const uint32_t r0 = first_r + wave_id() % GEMM_ROW_WAVES * (GEMM_TILES_R / n * 16);
-    UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++)
+    const uint32_t r0 = first_r + G(gemm_part_r_)() * (GEMM_TILES_R / n * 16);
+    UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++) {
+        if (i % G(GEMM_PARTS_K_) != G(gemm_part_k_)()) continue;
         UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
             const uint32_t t = first_t + G(gemm_token_)(i) + mma_row(mma_of_row(g, 0));
             if (t >= n_tokens) continue;
@@ -4093,6 +4737,7 @@ DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(ge
                     else sink(a, t, r, y->acc[i][j].x[e] * scale);
                 }
         }
+    }
 }
 
 #if F(GEMM_IS_BF16_)
@@ -4121,7 +4766,8 @@ DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const str
     if (step >= units) return;
     UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++) {
         const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
-        copy_begin(&n->c[i], G(gemm_w_slot_)(slots, slot) + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_begin(&n->c[i], G(gemm_w_slot_)(slots, slot) + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
     }
 }
 DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
@@ -4129,8 +4775,9 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
     (void)w;
     if (step >= units) return;
     UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++)
-        copy_end(&n->c[i], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_))
-                 + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_end(&n->c[i], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_))
+                     + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
 }
 #elif F(UNIT_COLS_) == 64
 struct G(gemm_weights_) { struct F(unit_) u[GEMM_W_UNITS]; };
@@ -4141,11 +4788,45 @@ DEVICE uint32_t G(gemm_unit_row_)(const uint32_t turn, const uint32_t i)
     return thread_x() / G(GEMM_LEAD_) + (turn % G(GEMM_LEAD_) * GEMM_W_UNITS + i) * (GEMM_THREADS / G(GEMM_LEAD_));
 }
 DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_LEAD_) * G(GEMM_LEAD_) + thread_x() % G(GEMM_LEAD_); }
+/* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode, half as long. */
+#if F(HALVES_)
+enum { G(GEMM_HALVES_) = GEMM_STAGES == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
+#else
+enum { G(GEMM_HALVES_) = 0 };
+#endif
+DEVICE void G(gemm_begin_half_)(struct F(unit_) *u, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step < units && row < GEMM_ROWS) F(load_half_)(u, gemm_row(w, row), step, units, half);
+#else
+    (void)u; (void)w; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_end_half_)(const struct F(unit_) *u, uint8_t *slot, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step >= units || row >= GEMM_ROWS) return;
+    uint32_t h[16];
+    F(decode_half_)(h, u, step, half);
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 v = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, 4 * half + n, 1)) = v;
+    }
+#else
+    (void)u; (void)slot; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
 DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t slot,
                            const uint32_t units)
 {
     const uint32_t step = G(gemm_unit_step_)(turn);
     (void)slots; (void)slot;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_begin_half_)(&n->u[0], w, step, units);
+        return;
+    }
     UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
         if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
 }
@@ -4169,6 +4850,10 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
 {
     const uint32_t step = G(gemm_unit_step_)(turn);
     (void)w;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_end_half_)(&n->u[0], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), step, units);
+        return;
+    }
     UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
         if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) {
             uint32_t h[32];
@@ -4189,8 +4874,9 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
 {
     (void)n;
     if (step >= units) return;
-    for (uint32_t i = 0; i < GEMM_W_COPIES * 2; i++) {
+    for (uint32_t i = 0; i < (GEMM_ROWS * 16 + GEMM_THREADS - 1) / GEMM_THREADS; i++) {
         const uint32_t part = thread_x() % 16, row = thread_x() / 16 + i * (GEMM_THREADS / 16);
+        if (row >= GEMM_ROWS) break;
         struct F(unit_) u;
         uint32_t h[2], rest[2];
         F(load_)(&u, gemm_row(w, row), step * 16 + part, units * 16);
@@ -4207,6 +4893,7 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
 /* What is on its way, and where the slots are. */
 struct G(gemm_ahead_) {
     struct copy x[GEMM_X_COPIES];
+    uint32_t x_at[GEMM_X_COPIES];
     struct G(gemm_weights_) w;
     uint8_t *x_slots, *w_slots;
 };
@@ -4217,7 +4904,7 @@ DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, con
                            const uint32_t units)
 {
     if (step < units) {
-        G(gemm_x_begin_)(n->x, G(gemm_x_slot_)(n, slot), x, step);
+        G(gemm_x_begin_)(n->x, n->x_at, G(gemm_x_slot_)(n, slot), x, step);
         if (G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, step, slot, units);
     }
     copy_commit();
@@ -4228,7 +4915,7 @@ DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, cons
 {
     if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
-    if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_slots, x, step + 1);
+    if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_at, n->x_slots, x, step + 1);
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
 }
 /* The tile of products, not yet unscaled. */
@@ -4237,10 +4924,11 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
     struct G(gemm_ahead_) n;
     n.x_slots = lds();
     n.w_slots = lds() + GEMM_STAGES * GEMM_TOKENS * GEMM_ROW_LDS;
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) n.x_at[i] = G(gemm_x_at_)(x, i);
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n.w, n.w_slots, w, 0, 0, units);
-    if (!COPIES_REACH_LDS) G(gemm_x_begin_)(n.x, n.x_slots, x, 0);
+    if (!COPIES_REACH_LDS) G(gemm_x_begin_)(n.x, n.x_at, n.x_slots, x, 0);
     else
         UNROLL for (uint32_t s = 0; s + 1 < GEMM_STAGES; s++) G(gemm_start_)(&n, x, w, s, s, units);
     if (G(GEMM_LEAD_) == 2) {                    /* a turn of weights alone */
@@ -4261,11 +4949,13 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
         if (GEMM_GROUP) G(gemm_wait_group_)(y);
         else G(gemm_multiply_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
         if (GEMM_STAGES == 1) {
+            if (s + 1 == units) break;
             barrier();
             G(gemm_pass_)(&n, x, w, s + 1, s + 1, units);
         }
         slot = slot + 1 == GEMM_STAGES ? 0 : slot + 1;
     }
+    if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
 }
 /* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below rows;
  * each goes to sink(a, t, r, y), from one thread once.
@@ -4285,11 +4975,11 @@ DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const u
     G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
     G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
 }
+#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE)
 /* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
 DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
                           const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
 {
-    STATIC_ASSERT(GEMM_TILES_R % 2 == 0, "a wave of a pair takes a multiple of 32 rows");
     const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
     const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
     if (first_t >= n_tokens) return;
@@ -4299,6 +4989,2785 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
     G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
     G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);
 }
+#endif
+#undef F
+#undef G
+#undef GEMM_TOKENS
+#undef GEMM_ROWS
+#undef GEMM_THREADS
+/* ---- end templates/gpu/gemm_tmpl.c ---- */
+
+#define GEMM_TOKENS 112
+#define GEMM_ROWS 32
+#define GEMM_THREADS 64
+/* ---- begin templates/gpu/gemm_tmpl.c ---- */
+/* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format and shape of a group's tile,
+ * with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the end) and formats/FORMAT.h included before; gives
+ * gemm_FORMAT_<tokens>x<rows>_<threads> and, for the two matrices of a GLU, gemm_pair_FORMAT_<tokens>x<rows>_<threads>.
+ * GEMM_STAGES and GEMM_TOKEN_TILE belong to the program.
+ *
+ * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
+ * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous copies on sm_90
+ * (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one or two steps ahead.
+ * sm_90a: where the shape allows (GEMM_GROUP), four waves multiply at once from LDS, and decode meanwhile.
+ * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
+
+#ifndef FORGE_GEMM_COMMON
+#define FORGE_GEMM_COMMON
+#ifndef GEMM_STAGES
+#define GEMM_STAGES (COPIES_REACH_LDS ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS)
+#endif
+/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
+#ifndef GEMM_UNIT_STEPS
+#define GEMM_UNIT_STEPS 1
+#endif
+/* Which GEMM_TOKENS tokens a group takes.  As x, so that groups that run together share rows of weights. */
+#ifndef GEMM_TOKEN_TILE
+#define GEMM_TOKEN_TILE group_x()
+#endif
+STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
+STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
+
+/* What follows from the shape .  GEMM_GROUP: four waves multiply together. */
+#define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
+#define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
+#define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))
+#define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)    /* 16-byte pieces a thread brings per step and plane, or one less */
+#define GEMM_W_COPIES    ((GEMM_ROWS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
+#define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
+/* 1: a lane's registers hold operands twice beside the sums and what is on its way, so that one set is loaded while the other is multiplied. */
+#define GEMM_AHEAD \
+    (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R + (COPIES_REACH_LDS ? 0 : 4 * GEMM_X_COPIES + 16 * GEMM_W_UNITS) \
+     <= (COPIES_REACH_LDS ? 192 : 224))
+
+/* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
+struct gemm_x { const uint8_t *x; uint32_t stride, last; };
+/* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix, so that neighbouring 16 x 16 tiles of a wave are gate and up. */
+struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
+
+DEVICE uint32_t min_u32(uint32_t x, uint32_t y) { return x < y ? x : y; }
+DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
+{
+    const uint8_t *from = w->pair && row / 16 % 2 ? w->up : w->w;
+    return from + min_u32(w->pair ? row / 32 * 16 + row % 16 : row, w->last) * w->row_bytes;
+}
+/* Names of a format, and of a format and shape. */
+#define GEMM_JOIN2(name, format) name##format
+#define GEMM_JOIN(name, format)  GEMM_JOIN2(name, format)
+#define GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads) name##format##_##tokens##x##rows##_##threads
+#define GEMM_JOIN_SHAPE(name, format, tokens, rows, threads)  GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads)
+#define GEMM_IS_BF16_bf16 1
+#endif
+#define F(name) GEMM_JOIN(name, FORMAT)
+#define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
+
+/* Into how many parts the waves share tokens, columns of a step and rows. */
+enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) > 0, "each wave takes multiples of 16 tokens and rows");
+enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
+
+struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
+/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8 threads or one
+ * bring a row. */
+DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uint32_t n)
+{
+    return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;
+}
+/* The pieces of x this thread brings for a step.  at: where they lie in the first one. */
+DEVICE uint32_t G(gemm_x_at_)(const struct gemm_x *x, const uint32_t i)
+{
+    return min_u32(thread_x() / 8 + i * (GEMM_THREADS / 8), x->last) * x->stride + thread_x() % 8 * 16;
+}
+DEVICE void G(gemm_x_begin_)(struct copy *c, uint32_t *at, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
+{
+    const uint8_t *from = x->x + step * GEMM_ROW_LDS;
+    PIN_BASE(from);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) PIN_OFFSET(at[i]);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_begin(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1), from + at[i], 1);
+}
+DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot)
+{
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_end(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+
+/* The first token of this wave's tiles i, in the group's tile. */
+DEVICE uint32_t G(gemm_token_)(const uint32_t i)
+{
+    if (GEMM_GROUP) return (wave_id() / MMA_GROUP_WAVES * GEMM_TILES_T + i) * MMA_GROUP_A + wave_id() % MMA_GROUP_WAVES * 16;
+    return (wave_id() / G(GEMM_PARTS_K_) / G(GEMM_PARTS_R_) * GEMM_TILES_T + i) * 16;
+}
+/* Which part of the rows, and of the columns of a step, this wave has. */
+DEVICE uint32_t G(gemm_part_r_)(void) { return wave_id() / G(GEMM_PARTS_K_) % G(GEMM_PARTS_R_); }
+DEVICE uint32_t G(gemm_part_k_)(void) { return wave_id() % G(GEMM_PARTS_K_); }
+
+struct G(gemm_operands_) { struct mma_wide_a a[GEMM_TILES_T]; struct mma_wide_b b[GEMM_TILES_R]; };
+/* A wave's operands of MMA_WIDE_COLS columns (from piece `piece` on) from its rows of x and of weights. */
+DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const uint8_t *w, const uint32_t piece)
+{
+    UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_wide_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_wide_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
+}
+/* One step of 64 columns, or this wave's part of them.  weight_digits: planes of the weights.
+ * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
+DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+{
+    struct G(gemm_operands_) o[2];
+    const uint32_t n_parts = GEMM_STEP_COLS / MMA_WIDE_COLS / G(GEMM_PARTS_K_), n_loads = n_parts * weight_digits, first = G(gemm_part_k_)() * n_parts;
+    x += G(gemm_token_)(0) * GEMM_ROW_LDS;
+    w += G(gemm_part_r_)() * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
+    UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
+        const uint32_t plane = n % weight_digits, m = n - GEMM_AHEAD;
+        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), (first + n / weight_digits) * (2 * MMA_WIDE));
+        if (n < GEMM_AHEAD) continue;
+        UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+            UNROLL for (uint32_t k = 0; k < MMA_WIDE; k++)               /* outside: no product waits for the one before it */
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
+                    if (bf16) mma_bf16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    else mma_f16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    mma_pin(&y->acc[t][r]);
+                }
+    }
+}
+/* The same by four waves at once, on their way after it. */
+DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+{
+    x += wave_id() / MMA_GROUP_WAVES * (GEMM_TILES_T * MMA_GROUP_A * GEMM_ROW_LDS);
+    mma_group_begin();
+    UNROLL for (uint32_t plane = 0; plane < weight_digits; plane++)
+        UNROLL for (uint32_t k = 0; k < 4; k++)
+            UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r += 8) {
+                    const uint8_t *a = x + t * (MMA_GROUP_A * GEMM_ROW_LDS);
+                    const uint8_t *b = w + plane * (GEMM_ROWS * GEMM_ROW_LDS) + r * (16 * GEMM_ROW_LDS);
+                    if (bf16) mma_group_bf16(&y->acc[t][r], a, b, 2 * k);
+                    else mma_group_f16(&y->acc[t][r], a, b, 2 * k);
+                }
+    mma_group_commit();
+}
+DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
+{
+    mma_group_wait();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
+}
+/* Adds up the sums of two waves that share columns: afterwards the first has those of tiles 0, 2 .. along tokens, the second of 1, 3 ..  The LDS of
+ * operands is free. */
+DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
+{
+    const uint32_t second = G(gemm_part_k_)();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t += 2) {
+        uint8_t *to = lds() + wave_id() * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        const uint8_t *from = lds() + (wave_id() ^ 1) * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 != second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const float *x = y->acc[i][e / MMA_ACC].x + e % MMA_ACC;
+                    const f32x4 v = { x[0], x[1], x[2], x[3] };
+                    *(f32x4 *)(void *)(to + e * (WAVE * 4)) = v;
+                }
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 == second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const f32x4 v = *(const f32x4 *)(const void *)(from + e * (WAVE * 4));
+                    UNROLL for (uint32_t n = 0; n < 4; n++) y->acc[i][e / MMA_ACC].x[e % MMA_ACC + n] += v[n];
+                }
+    }
+}
+/* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
+ * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
+DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t,
+                             const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
+{
+    const uint32_t n = pairs ? 2 : 1, whole = rows % (GEMM_ROWS / n) == 0;
+    const uint32_t r0 = first_r + G(gemm_part_r_)() * (GEMM_TILES_R / n * 16);
+    UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++) {
+        if (i % G(GEMM_PARTS_K_) != G(gemm_part_k_)()) continue;
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            const uint32_t t = first_t + G(gemm_token_)(i) + mma_row(mma_of_row(g, 0));
+            if (t >= n_tokens) continue;
+            UNROLL for (uint32_t j = 0; j < GEMM_TILES_R; j += n)
+                UNROLL for (uint32_t m = 0; m < MMA_ACC / MMA_ROWS; m++) {
+                    const uint32_t e = mma_of_row(g, m), r = r0 + 16 * (j / n) + mma_col(e);
+                    if (!whole && r >= rows) continue;
+                    if (pairs) pairs(a, t, r, y->acc[i][j].x[e] * scale, y->acc[i][j + n - 1].x[e] * scale);
+                    else sink(a, t, r, y->acc[i][j].x[e] * scale);
+                }
+        }
+    }
+}
+
+#if F(GEMM_IS_BF16_)
+enum { G(GEMM_BF16_) = 1 };
+#else
+enum { G(GEMM_BF16_) = 0 };
+#endif
+/* COPIED: the weights are copied as they are; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ before its own a step's
+ * weights begin to be decoded. */
+#if F(UNIT_COLS_) == 8
+enum { G(GEMM_COPIED_) = 1, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = 1 };
+#elif F(UNIT_COLS_) == 64
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = GEMM_STAGES < 2 ? 1 : GEMM_UNIT_STEPS };
+#else
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 2, G(GEMM_LEAD_) = 1 };
+#endif
+enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_), GEMM_UNIT_STEPS) };
+DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return slots + slot * (G(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
+
+#if F(UNIT_COLS_) == 8
+struct G(gemm_weights_) { struct copy c[GEMM_W_COPIES]; };
+/* 16-bit rows as they are: begin starts the copies of a step, into slot `slot`, end completes them. */
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    if (step >= units) return;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++) {
+        const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_begin(&n->c[i], G(gemm_w_slot_)(slots, slot) + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
+    }
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)w;
+    if (step >= units) return;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_end(&n->c[i], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_))
+                     + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+#elif F(UNIT_COLS_) == 64
+struct G(gemm_weights_) { struct F(unit_) u[GEMM_W_UNITS]; };
+/* Packed units: begin loads those of a turn, end decodes them.  They stay packed until then: a pin where they are loaded would wait on AMD.
+ * LEAD turns bring as many steps, of half the rows each when there are two, so that lanes 2l and 2l + 1 load 32 bytes from one row. */
+DEVICE uint32_t G(gemm_unit_row_)(const uint32_t turn, const uint32_t i)
+{
+    return thread_x() / G(GEMM_LEAD_) + (turn % G(GEMM_LEAD_) * GEMM_W_UNITS + i) * (GEMM_THREADS / G(GEMM_LEAD_));
+}
+DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_LEAD_) * G(GEMM_LEAD_) + thread_x() % G(GEMM_LEAD_); }
+/* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode, half as long. */
+#if F(HALVES_)
+enum { G(GEMM_HALVES_) = GEMM_STAGES == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
+#else
+enum { G(GEMM_HALVES_) = 0 };
+#endif
+DEVICE void G(gemm_begin_half_)(struct F(unit_) *u, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step < units && row < GEMM_ROWS) F(load_half_)(u, gemm_row(w, row), step, units, half);
+#else
+    (void)u; (void)w; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_end_half_)(const struct F(unit_) *u, uint8_t *slot, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step >= units || row >= GEMM_ROWS) return;
+    uint32_t h[16];
+    F(decode_half_)(h, u, step, half);
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 v = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, 4 * half + n, 1)) = v;
+    }
+#else
+    (void)u; (void)slot; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t slot,
+                           const uint32_t units)
+{
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)slots; (void)slot;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_begin_half_)(&n->u[0], w, step, units);
+        return;
+    }
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
+}
+/* A decoded unit to its row.  Of two lanes that write the same row of two slots, one begins in the middle: else both would want the same banks. */
+DEVICE void G(gemm_store_)(uint8_t *slot, const uint32_t h[32], const uint32_t row)
+{
+    const uint32_t swap = G(GEMM_LEAD_) == 2 && thread_x() % 2;
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 low = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        const u32x4 high = { h[4 * n + 16], h[4 * n + 17], h[4 * n + 18], h[4 * n + 19] };
+        u32x4 first = low, second = high;
+        if (swap) {
+            first = high;
+            second = low;
+        }
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 * swap, 1)) = first;
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 ^ 4 * swap, 1)) = second;
+    }
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t units)
+{
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)w;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_end_half_)(&n->u[0], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), step, units);
+        return;
+    }
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) {
+            uint32_t h[32];
+            F(pin_)(&n->u[i]);
+            F(decode_)(h, &n->u[i], step);
+            G(gemm_store_)(G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), h, G(gemm_unit_row_)(turn, i));
+        }
+}
+#else
+struct G(gemm_weights_) { uint32_t none; };
+/* f32: split into a high and a low f16 on the way.  Loaded when needed: these matrices are rare and small. */
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    (void)n; (void)slots; (void)w; (void)step; (void)slot; (void)units;
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)n;
+    if (step >= units) return;
+    for (uint32_t i = 0; i < (GEMM_ROWS * 16 + GEMM_THREADS - 1) / GEMM_THREADS; i++) {
+        const uint32_t part = thread_x() % 16, row = thread_x() / 16 + i * (GEMM_THREADS / 16);
+        if (row >= GEMM_ROWS) break;
+        struct F(unit_) u;
+        uint32_t h[2], rest[2];
+        F(load_)(&u, gemm_row(w, row), step * 16 + part, units * 16);
+        F(decode_)(h, &u, step * 16 + part);
+        F(decode_rest_)(rest, &u, step * 16 + part);
+        uint8_t *to = G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)) + lds_piece(row, GEMM_ROW_LDS, part / 2, 1) + part % 2 * 8;
+        const u32x2 high = { h[0], h[1] }, low = { rest[0], rest[1] };
+        *(u32x2 *)(void *)to = high;
+        *(u32x2 *)(void *)(to + GEMM_ROWS * GEMM_ROW_LDS) = low;
+    }
+}
+#endif
+
+/* What is on its way, and where the slots are. */
+struct G(gemm_ahead_) {
+    struct copy x[GEMM_X_COPIES];
+    uint32_t x_at[GEMM_X_COPIES];
+    struct G(gemm_weights_) w;
+    uint8_t *x_slots, *w_slots;
+};
+/* Slots are numbered round the ring: the slot of a step is its number modulo the slots. */
+DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const uint32_t slot) { return n->x_slots + slot * (GEMM_TOKENS * GEMM_ROW_LDS); }
+/* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
+DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    if (step < units) {
+        G(gemm_x_begin_)(n->x, n->x_at, G(gemm_x_slot_)(n, slot), x, step);
+        if (G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, step, slot, units);
+    }
+    copy_commit();
+}
+/* Takes what came through registers in turn `turn` to LDS and loads what the next one takes: x of step `turn`, weights as gemm_end_ says. */
+DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t turn,
+                          const uint32_t units)
+{
+    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
+    if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_at, n->x_slots, x, step + 1);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
+}
+/* The tile of products, not yet unscaled. */
+DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const struct gemm_w *w, const uint32_t units)
+{
+    struct G(gemm_ahead_) n;
+    n.x_slots = lds();
+    n.w_slots = lds() + GEMM_STAGES * GEMM_TOKENS * GEMM_ROW_LDS;
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) n.x_at[i] = G(gemm_x_at_)(x, i);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n.w, n.w_slots, w, 0, 0, units);
+    if (!COPIES_REACH_LDS) G(gemm_x_begin_)(n.x, n.x_at, n.x_slots, x, 0);
+    else
+        UNROLL for (uint32_t s = 0; s + 1 < GEMM_STAGES; s++) G(gemm_start_)(&n, x, w, s, s, units);
+    if (G(GEMM_LEAD_) == 2) {                    /* a turn of weights alone */
+        G(gemm_end_)(&n.w, n.w_slots, w, 0, units);
+        G(gemm_begin_)(&n.w, n.w_slots, w, 1, 0, units);
+    }
+    G(gemm_pass_)(&n, x, w, 0, G(GEMM_LEAD_) - 1, units);
+    uint32_t slot = 0;
+#pragma clang loop unroll(disable)
+    for (uint32_t s = 0; s < units; s++) {
+        const uint8_t *x_now = G(gemm_x_slot_)(&n, slot), *w_now = G(gemm_w_slot_)(n.w_slots, G(GEMM_COPIED_) ? slot : s % G(GEMM_SLOTS_));
+        if (COPIES_REACH_LDS) copy_wait(GEMM_STAGES >= 2 ? GEMM_STAGES - 2 : 0);
+        if (GEMM_GROUP) mma_group_written();
+        barrier();
+        if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (COPIES_REACH_LDS) G(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
+        if (GEMM_STAGES > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
+        if (GEMM_GROUP) G(gemm_wait_group_)(y);
+        else G(gemm_multiply_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (GEMM_STAGES == 1) {
+            if (s + 1 == units) break;
+            barrier();
+            G(gemm_pass_)(&n, x, w, s + 1, s + 1, units);
+        }
+        slot = slot + 1 == GEMM_STAGES ? 0 : slot + 1;
+    }
+    if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
+}
+/* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below rows;
+ * each goes to sink(a, t, r, y), from one thread once.
+ * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and zeros up to
+ * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
+ * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS threads
+ * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride: constants. */
+DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
+                     const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
+{
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct G(gemm_tile_) y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
+    const struct gemm_w of = { w + (uint64_t)first_r * row_bytes, w, row_bytes, rows - 1 - first_r, 0 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
+}
+#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE)
+/* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
+DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
+                          const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
+{
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct G(gemm_tile_) y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
+    const struct gemm_w of = { gate + (uint64_t)first_r * row_bytes, up + (uint64_t)first_r * row_bytes, row_bytes, rows - 1 - first_r, 1 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);
+}
+#endif
+#undef F
+#undef G
+#undef GEMM_TOKENS
+#undef GEMM_ROWS
+#undef GEMM_THREADS
+/* ---- end templates/gpu/gemm_tmpl.c ---- */
+
+#define GEMM_TOKENS 112
+#define GEMM_ROWS 64
+#define GEMM_THREADS 128
+/* ---- begin templates/gpu/gemm_tmpl.c ---- */
+/* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format and shape of a group's tile,
+ * with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the end) and formats/FORMAT.h included before; gives
+ * gemm_FORMAT_<tokens>x<rows>_<threads> and, for the two matrices of a GLU, gemm_pair_FORMAT_<tokens>x<rows>_<threads>.
+ * GEMM_STAGES and GEMM_TOKEN_TILE belong to the program.
+ *
+ * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
+ * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous copies on sm_90
+ * (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one or two steps ahead.
+ * sm_90a: where the shape allows (GEMM_GROUP), four waves multiply at once from LDS, and decode meanwhile.
+ * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
+
+#ifndef FORGE_GEMM_COMMON
+#define FORGE_GEMM_COMMON
+#ifndef GEMM_STAGES
+#define GEMM_STAGES (COPIES_REACH_LDS ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS)
+#endif
+/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
+#ifndef GEMM_UNIT_STEPS
+#define GEMM_UNIT_STEPS 1
+#endif
+/* Which GEMM_TOKENS tokens a group takes.  As x, so that groups that run together share rows of weights. */
+#ifndef GEMM_TOKEN_TILE
+#define GEMM_TOKEN_TILE group_x()
+#endif
+STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
+STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
+
+/* What follows from the shape .  GEMM_GROUP: four waves multiply together. */
+#define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
+#define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
+#define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))
+#define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)    /* 16-byte pieces a thread brings per step and plane, or one less */
+#define GEMM_W_COPIES    ((GEMM_ROWS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
+#define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
+/* 1: a lane's registers hold operands twice beside the sums and what is on its way, so that one set is loaded while the other is multiplied. */
+#define GEMM_AHEAD \
+    (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R + (COPIES_REACH_LDS ? 0 : 4 * GEMM_X_COPIES + 16 * GEMM_W_UNITS) \
+     <= (COPIES_REACH_LDS ? 192 : 224))
+
+/* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
+struct gemm_x { const uint8_t *x; uint32_t stride, last; };
+/* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix, so that neighbouring 16 x 16 tiles of a wave are gate and up. */
+struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
+
+DEVICE uint32_t min_u32(uint32_t x, uint32_t y) { return x < y ? x : y; }
+DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
+{
+    const uint8_t *from = w->pair && row / 16 % 2 ? w->up : w->w;
+    return from + min_u32(w->pair ? row / 32 * 16 + row % 16 : row, w->last) * w->row_bytes;
+}
+/* Names of a format, and of a format and shape. */
+#define GEMM_JOIN2(name, format) name##format
+#define GEMM_JOIN(name, format)  GEMM_JOIN2(name, format)
+#define GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads) name##format##_##tokens##x##rows##_##threads
+#define GEMM_JOIN_SHAPE(name, format, tokens, rows, threads)  GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads)
+#define GEMM_IS_BF16_bf16 1
+#endif
+#define F(name) GEMM_JOIN(name, FORMAT)
+#define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
+
+/* Into how many parts the waves share tokens, columns of a step and rows. */
+enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) > 0, "each wave takes multiples of 16 tokens and rows");
+enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
+
+struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
+/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8 threads or one
+ * bring a row. */
+DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uint32_t n)
+{
+    return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;
+}
+/* The pieces of x this thread brings for a step.  at: where they lie in the first one. */
+DEVICE uint32_t G(gemm_x_at_)(const struct gemm_x *x, const uint32_t i)
+{
+    return min_u32(thread_x() / 8 + i * (GEMM_THREADS / 8), x->last) * x->stride + thread_x() % 8 * 16;
+}
+DEVICE void G(gemm_x_begin_)(struct copy *c, uint32_t *at, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
+{
+    const uint8_t *from = x->x + step * GEMM_ROW_LDS;
+    PIN_BASE(from);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) PIN_OFFSET(at[i]);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_begin(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1), from + at[i], 1);
+}
+DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot)
+{
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_end(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+
+/* The first token of this wave's tiles i, in the group's tile. */
+DEVICE uint32_t G(gemm_token_)(const uint32_t i)
+{
+    if (GEMM_GROUP) return (wave_id() / MMA_GROUP_WAVES * GEMM_TILES_T + i) * MMA_GROUP_A + wave_id() % MMA_GROUP_WAVES * 16;
+    return (wave_id() / G(GEMM_PARTS_K_) / G(GEMM_PARTS_R_) * GEMM_TILES_T + i) * 16;
+}
+/* Which part of the rows, and of the columns of a step, this wave has. */
+DEVICE uint32_t G(gemm_part_r_)(void) { return wave_id() / G(GEMM_PARTS_K_) % G(GEMM_PARTS_R_); }
+DEVICE uint32_t G(gemm_part_k_)(void) { return wave_id() % G(GEMM_PARTS_K_); }
+
+struct G(gemm_operands_) { struct mma_wide_a a[GEMM_TILES_T]; struct mma_wide_b b[GEMM_TILES_R]; };
+/* A wave's operands of MMA_WIDE_COLS columns (from piece `piece` on) from its rows of x and of weights. */
+DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const uint8_t *w, const uint32_t piece)
+{
+    UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_wide_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_wide_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
+}
+/* One step of 64 columns, or this wave's part of them.  weight_digits: planes of the weights.
+ * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
+DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+{
+    struct G(gemm_operands_) o[2];
+    const uint32_t n_parts = GEMM_STEP_COLS / MMA_WIDE_COLS / G(GEMM_PARTS_K_), n_loads = n_parts * weight_digits, first = G(gemm_part_k_)() * n_parts;
+    x += G(gemm_token_)(0) * GEMM_ROW_LDS;
+    w += G(gemm_part_r_)() * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
+    UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
+        const uint32_t plane = n % weight_digits, m = n - GEMM_AHEAD;
+        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), (first + n / weight_digits) * (2 * MMA_WIDE));
+        if (n < GEMM_AHEAD) continue;
+        UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+            UNROLL for (uint32_t k = 0; k < MMA_WIDE; k++)               /* outside: no product waits for the one before it */
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
+                    if (bf16) mma_bf16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    else mma_f16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    mma_pin(&y->acc[t][r]);
+                }
+    }
+}
+/* The same by four waves at once, on their way after it. */
+DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+{
+    x += wave_id() / MMA_GROUP_WAVES * (GEMM_TILES_T * MMA_GROUP_A * GEMM_ROW_LDS);
+    mma_group_begin();
+    UNROLL for (uint32_t plane = 0; plane < weight_digits; plane++)
+        UNROLL for (uint32_t k = 0; k < 4; k++)
+            UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r += 8) {
+                    const uint8_t *a = x + t * (MMA_GROUP_A * GEMM_ROW_LDS);
+                    const uint8_t *b = w + plane * (GEMM_ROWS * GEMM_ROW_LDS) + r * (16 * GEMM_ROW_LDS);
+                    if (bf16) mma_group_bf16(&y->acc[t][r], a, b, 2 * k);
+                    else mma_group_f16(&y->acc[t][r], a, b, 2 * k);
+                }
+    mma_group_commit();
+}
+DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
+{
+    mma_group_wait();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
+}
+/* Adds up the sums of two waves that share columns: afterwards the first has those of tiles 0, 2 .. along tokens, the second of 1, 3 ..  The LDS of
+ * operands is free. */
+DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
+{
+    const uint32_t second = G(gemm_part_k_)();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t += 2) {
+        uint8_t *to = lds() + wave_id() * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        const uint8_t *from = lds() + (wave_id() ^ 1) * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 != second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const float *x = y->acc[i][e / MMA_ACC].x + e % MMA_ACC;
+                    const f32x4 v = { x[0], x[1], x[2], x[3] };
+                    *(f32x4 *)(void *)(to + e * (WAVE * 4)) = v;
+                }
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 == second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const f32x4 v = *(const f32x4 *)(const void *)(from + e * (WAVE * 4));
+                    UNROLL for (uint32_t n = 0; n < 4; n++) y->acc[i][e / MMA_ACC].x[e % MMA_ACC + n] += v[n];
+                }
+    }
+}
+/* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
+ * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
+DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t,
+                             const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
+{
+    const uint32_t n = pairs ? 2 : 1, whole = rows % (GEMM_ROWS / n) == 0;
+    const uint32_t r0 = first_r + G(gemm_part_r_)() * (GEMM_TILES_R / n * 16);
+    UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++) {
+        if (i % G(GEMM_PARTS_K_) != G(gemm_part_k_)()) continue;
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            const uint32_t t = first_t + G(gemm_token_)(i) + mma_row(mma_of_row(g, 0));
+            if (t >= n_tokens) continue;
+            UNROLL for (uint32_t j = 0; j < GEMM_TILES_R; j += n)
+                UNROLL for (uint32_t m = 0; m < MMA_ACC / MMA_ROWS; m++) {
+                    const uint32_t e = mma_of_row(g, m), r = r0 + 16 * (j / n) + mma_col(e);
+                    if (!whole && r >= rows) continue;
+                    if (pairs) pairs(a, t, r, y->acc[i][j].x[e] * scale, y->acc[i][j + n - 1].x[e] * scale);
+                    else sink(a, t, r, y->acc[i][j].x[e] * scale);
+                }
+        }
+    }
+}
+
+#if F(GEMM_IS_BF16_)
+enum { G(GEMM_BF16_) = 1 };
+#else
+enum { G(GEMM_BF16_) = 0 };
+#endif
+/* COPIED: the weights are copied as they are; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ before its own a step's
+ * weights begin to be decoded. */
+#if F(UNIT_COLS_) == 8
+enum { G(GEMM_COPIED_) = 1, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = 1 };
+#elif F(UNIT_COLS_) == 64
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = GEMM_STAGES < 2 ? 1 : GEMM_UNIT_STEPS };
+#else
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 2, G(GEMM_LEAD_) = 1 };
+#endif
+enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_), GEMM_UNIT_STEPS) };
+DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return slots + slot * (G(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
+
+#if F(UNIT_COLS_) == 8
+struct G(gemm_weights_) { struct copy c[GEMM_W_COPIES]; };
+/* 16-bit rows as they are: begin starts the copies of a step, into slot `slot`, end completes them. */
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    if (step >= units) return;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++) {
+        const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_begin(&n->c[i], G(gemm_w_slot_)(slots, slot) + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
+    }
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)w;
+    if (step >= units) return;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_end(&n->c[i], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_))
+                     + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+#elif F(UNIT_COLS_) == 64
+struct G(gemm_weights_) { struct F(unit_) u[GEMM_W_UNITS]; };
+/* Packed units: begin loads those of a turn, end decodes them.  They stay packed until then: a pin where they are loaded would wait on AMD.
+ * LEAD turns bring as many steps, of half the rows each when there are two, so that lanes 2l and 2l + 1 load 32 bytes from one row. */
+DEVICE uint32_t G(gemm_unit_row_)(const uint32_t turn, const uint32_t i)
+{
+    return thread_x() / G(GEMM_LEAD_) + (turn % G(GEMM_LEAD_) * GEMM_W_UNITS + i) * (GEMM_THREADS / G(GEMM_LEAD_));
+}
+DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_LEAD_) * G(GEMM_LEAD_) + thread_x() % G(GEMM_LEAD_); }
+/* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode, half as long. */
+#if F(HALVES_)
+enum { G(GEMM_HALVES_) = GEMM_STAGES == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
+#else
+enum { G(GEMM_HALVES_) = 0 };
+#endif
+DEVICE void G(gemm_begin_half_)(struct F(unit_) *u, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step < units && row < GEMM_ROWS) F(load_half_)(u, gemm_row(w, row), step, units, half);
+#else
+    (void)u; (void)w; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_end_half_)(const struct F(unit_) *u, uint8_t *slot, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step >= units || row >= GEMM_ROWS) return;
+    uint32_t h[16];
+    F(decode_half_)(h, u, step, half);
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 v = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, 4 * half + n, 1)) = v;
+    }
+#else
+    (void)u; (void)slot; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t slot,
+                           const uint32_t units)
+{
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)slots; (void)slot;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_begin_half_)(&n->u[0], w, step, units);
+        return;
+    }
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
+}
+/* A decoded unit to its row.  Of two lanes that write the same row of two slots, one begins in the middle: else both would want the same banks. */
+DEVICE void G(gemm_store_)(uint8_t *slot, const uint32_t h[32], const uint32_t row)
+{
+    const uint32_t swap = G(GEMM_LEAD_) == 2 && thread_x() % 2;
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 low = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        const u32x4 high = { h[4 * n + 16], h[4 * n + 17], h[4 * n + 18], h[4 * n + 19] };
+        u32x4 first = low, second = high;
+        if (swap) {
+            first = high;
+            second = low;
+        }
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 * swap, 1)) = first;
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 ^ 4 * swap, 1)) = second;
+    }
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t units)
+{
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)w;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_end_half_)(&n->u[0], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), step, units);
+        return;
+    }
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) {
+            uint32_t h[32];
+            F(pin_)(&n->u[i]);
+            F(decode_)(h, &n->u[i], step);
+            G(gemm_store_)(G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), h, G(gemm_unit_row_)(turn, i));
+        }
+}
+#else
+struct G(gemm_weights_) { uint32_t none; };
+/* f32: split into a high and a low f16 on the way.  Loaded when needed: these matrices are rare and small. */
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    (void)n; (void)slots; (void)w; (void)step; (void)slot; (void)units;
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)n;
+    if (step >= units) return;
+    for (uint32_t i = 0; i < (GEMM_ROWS * 16 + GEMM_THREADS - 1) / GEMM_THREADS; i++) {
+        const uint32_t part = thread_x() % 16, row = thread_x() / 16 + i * (GEMM_THREADS / 16);
+        if (row >= GEMM_ROWS) break;
+        struct F(unit_) u;
+        uint32_t h[2], rest[2];
+        F(load_)(&u, gemm_row(w, row), step * 16 + part, units * 16);
+        F(decode_)(h, &u, step * 16 + part);
+        F(decode_rest_)(rest, &u, step * 16 + part);
+        uint8_t *to = G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)) + lds_piece(row, GEMM_ROW_LDS, part / 2, 1) + part % 2 * 8;
+        const u32x2 high = { h[0], h[1] }, low = { rest[0], rest[1] };
+        *(u32x2 *)(void *)to = high;
+        *(u32x2 *)(void *)(to + GEMM_ROWS * GEMM_ROW_LDS) = low;
+    }
+}
+#endif
+
+/* What is on its way, and where the slots are. */
+struct G(gemm_ahead_) {
+    struct copy x[GEMM_X_COPIES];
+    uint32_t x_at[GEMM_X_COPIES];
+    struct G(gemm_weights_) w;
+    uint8_t *x_slots, *w_slots;
+};
+/* Slots are numbered round the ring: the slot of a step is its number modulo the slots. */
+DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const uint32_t slot) { return n->x_slots + slot * (GEMM_TOKENS * GEMM_ROW_LDS); }
+/* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
+DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    if (step < units) {
+        G(gemm_x_begin_)(n->x, n->x_at, G(gemm_x_slot_)(n, slot), x, step);
+        if (G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, step, slot, units);
+    }
+    copy_commit();
+}
+/* Takes what came through registers in turn `turn` to LDS and loads what the next one takes: x of step `turn`, weights as gemm_end_ says. */
+DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t turn,
+                          const uint32_t units)
+{
+    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
+    if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_at, n->x_slots, x, step + 1);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
+}
+/* The tile of products, not yet unscaled. */
+DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const struct gemm_w *w, const uint32_t units)
+{
+    struct G(gemm_ahead_) n;
+    n.x_slots = lds();
+    n.w_slots = lds() + GEMM_STAGES * GEMM_TOKENS * GEMM_ROW_LDS;
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) n.x_at[i] = G(gemm_x_at_)(x, i);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n.w, n.w_slots, w, 0, 0, units);
+    if (!COPIES_REACH_LDS) G(gemm_x_begin_)(n.x, n.x_at, n.x_slots, x, 0);
+    else
+        UNROLL for (uint32_t s = 0; s + 1 < GEMM_STAGES; s++) G(gemm_start_)(&n, x, w, s, s, units);
+    if (G(GEMM_LEAD_) == 2) {                    /* a turn of weights alone */
+        G(gemm_end_)(&n.w, n.w_slots, w, 0, units);
+        G(gemm_begin_)(&n.w, n.w_slots, w, 1, 0, units);
+    }
+    G(gemm_pass_)(&n, x, w, 0, G(GEMM_LEAD_) - 1, units);
+    uint32_t slot = 0;
+#pragma clang loop unroll(disable)
+    for (uint32_t s = 0; s < units; s++) {
+        const uint8_t *x_now = G(gemm_x_slot_)(&n, slot), *w_now = G(gemm_w_slot_)(n.w_slots, G(GEMM_COPIED_) ? slot : s % G(GEMM_SLOTS_));
+        if (COPIES_REACH_LDS) copy_wait(GEMM_STAGES >= 2 ? GEMM_STAGES - 2 : 0);
+        if (GEMM_GROUP) mma_group_written();
+        barrier();
+        if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (COPIES_REACH_LDS) G(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
+        if (GEMM_STAGES > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
+        if (GEMM_GROUP) G(gemm_wait_group_)(y);
+        else G(gemm_multiply_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (GEMM_STAGES == 1) {
+            if (s + 1 == units) break;
+            barrier();
+            G(gemm_pass_)(&n, x, w, s + 1, s + 1, units);
+        }
+        slot = slot + 1 == GEMM_STAGES ? 0 : slot + 1;
+    }
+    if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
+}
+/* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below rows;
+ * each goes to sink(a, t, r, y), from one thread once.
+ * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and zeros up to
+ * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
+ * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS threads
+ * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride: constants. */
+DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
+                     const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
+{
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct G(gemm_tile_) y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
+    const struct gemm_w of = { w + (uint64_t)first_r * row_bytes, w, row_bytes, rows - 1 - first_r, 0 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
+}
+#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE)
+/* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
+DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
+                          const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
+{
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct G(gemm_tile_) y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
+    const struct gemm_w of = { gate + (uint64_t)first_r * row_bytes, up + (uint64_t)first_r * row_bytes, row_bytes, rows - 1 - first_r, 1 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);
+}
+#endif
+#undef F
+#undef G
+#undef GEMM_TOKENS
+#undef GEMM_ROWS
+#undef GEMM_THREADS
+/* ---- end templates/gpu/gemm_tmpl.c ---- */
+
+#define GEMM_TOKENS 16
+#define GEMM_ROWS 32
+#define GEMM_THREADS 64
+/* ---- begin templates/gpu/gemm_tmpl.c ---- */
+/* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format and shape of a group's tile,
+ * with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the end) and formats/FORMAT.h included before; gives
+ * gemm_FORMAT_<tokens>x<rows>_<threads> and, for the two matrices of a GLU, gemm_pair_FORMAT_<tokens>x<rows>_<threads>.
+ * GEMM_STAGES and GEMM_TOKEN_TILE belong to the program.
+ *
+ * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
+ * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous copies on sm_90
+ * (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one or two steps ahead.
+ * sm_90a: where the shape allows (GEMM_GROUP), four waves multiply at once from LDS, and decode meanwhile.
+ * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
+
+#ifndef FORGE_GEMM_COMMON
+#define FORGE_GEMM_COMMON
+#ifndef GEMM_STAGES
+#define GEMM_STAGES (COPIES_REACH_LDS ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS)
+#endif
+/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
+#ifndef GEMM_UNIT_STEPS
+#define GEMM_UNIT_STEPS 1
+#endif
+/* Which GEMM_TOKENS tokens a group takes.  As x, so that groups that run together share rows of weights. */
+#ifndef GEMM_TOKEN_TILE
+#define GEMM_TOKEN_TILE group_x()
+#endif
+STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
+STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
+
+/* What follows from the shape .  GEMM_GROUP: four waves multiply together. */
+#define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
+#define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
+#define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))
+#define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)    /* 16-byte pieces a thread brings per step and plane, or one less */
+#define GEMM_W_COPIES    ((GEMM_ROWS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
+#define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
+/* 1: a lane's registers hold operands twice beside the sums and what is on its way, so that one set is loaded while the other is multiplied. */
+#define GEMM_AHEAD \
+    (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R + (COPIES_REACH_LDS ? 0 : 4 * GEMM_X_COPIES + 16 * GEMM_W_UNITS) \
+     <= (COPIES_REACH_LDS ? 192 : 224))
+
+/* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
+struct gemm_x { const uint8_t *x; uint32_t stride, last; };
+/* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix, so that neighbouring 16 x 16 tiles of a wave are gate and up. */
+struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
+
+DEVICE uint32_t min_u32(uint32_t x, uint32_t y) { return x < y ? x : y; }
+DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
+{
+    const uint8_t *from = w->pair && row / 16 % 2 ? w->up : w->w;
+    return from + min_u32(w->pair ? row / 32 * 16 + row % 16 : row, w->last) * w->row_bytes;
+}
+/* Names of a format, and of a format and shape. */
+#define GEMM_JOIN2(name, format) name##format
+#define GEMM_JOIN(name, format)  GEMM_JOIN2(name, format)
+#define GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads) name##format##_##tokens##x##rows##_##threads
+#define GEMM_JOIN_SHAPE(name, format, tokens, rows, threads)  GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads)
+#define GEMM_IS_BF16_bf16 1
+#endif
+#define F(name) GEMM_JOIN(name, FORMAT)
+#define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
+
+/* Into how many parts the waves share tokens, columns of a step and rows. */
+enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) > 0, "each wave takes multiples of 16 tokens and rows");
+enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
+
+struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
+/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8 threads or one
+ * bring a row. */
+DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uint32_t n)
+{
+    return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;
+}
+/* The pieces of x this thread brings for a step.  at: where they lie in the first one. */
+DEVICE uint32_t G(gemm_x_at_)(const struct gemm_x *x, const uint32_t i)
+{
+    return min_u32(thread_x() / 8 + i * (GEMM_THREADS / 8), x->last) * x->stride + thread_x() % 8 * 16;
+}
+DEVICE void G(gemm_x_begin_)(struct copy *c, uint32_t *at, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
+{
+    const uint8_t *from = x->x + step * GEMM_ROW_LDS;
+    PIN_BASE(from);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) PIN_OFFSET(at[i]);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_begin(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1), from + at[i], 1);
+}
+DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot)
+{
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_end(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+
+/* The first token of this wave's tiles i, in the group's tile. */
+DEVICE uint32_t G(gemm_token_)(const uint32_t i)
+{
+    if (GEMM_GROUP) return (wave_id() / MMA_GROUP_WAVES * GEMM_TILES_T + i) * MMA_GROUP_A + wave_id() % MMA_GROUP_WAVES * 16;
+    return (wave_id() / G(GEMM_PARTS_K_) / G(GEMM_PARTS_R_) * GEMM_TILES_T + i) * 16;
+}
+/* Which part of the rows, and of the columns of a step, this wave has. */
+DEVICE uint32_t G(gemm_part_r_)(void) { return wave_id() / G(GEMM_PARTS_K_) % G(GEMM_PARTS_R_); }
+DEVICE uint32_t G(gemm_part_k_)(void) { return wave_id() % G(GEMM_PARTS_K_); }
+
+struct G(gemm_operands_) { struct mma_wide_a a[GEMM_TILES_T]; struct mma_wide_b b[GEMM_TILES_R]; };
+/* A wave's operands of MMA_WIDE_COLS columns (from piece `piece` on) from its rows of x and of weights. */
+DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const uint8_t *w, const uint32_t piece)
+{
+    UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_wide_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_wide_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
+}
+/* One step of 64 columns, or this wave's part of them.  weight_digits: planes of the weights.
+ * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
+DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+{
+    struct G(gemm_operands_) o[2];
+    const uint32_t n_parts = GEMM_STEP_COLS / MMA_WIDE_COLS / G(GEMM_PARTS_K_), n_loads = n_parts * weight_digits, first = G(gemm_part_k_)() * n_parts;
+    x += G(gemm_token_)(0) * GEMM_ROW_LDS;
+    w += G(gemm_part_r_)() * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
+    UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
+        const uint32_t plane = n % weight_digits, m = n - GEMM_AHEAD;
+        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), (first + n / weight_digits) * (2 * MMA_WIDE));
+        if (n < GEMM_AHEAD) continue;
+        UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+            UNROLL for (uint32_t k = 0; k < MMA_WIDE; k++)               /* outside: no product waits for the one before it */
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
+                    if (bf16) mma_bf16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    else mma_f16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    mma_pin(&y->acc[t][r]);
+                }
+    }
+}
+/* The same by four waves at once, on their way after it. */
+DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+{
+    x += wave_id() / MMA_GROUP_WAVES * (GEMM_TILES_T * MMA_GROUP_A * GEMM_ROW_LDS);
+    mma_group_begin();
+    UNROLL for (uint32_t plane = 0; plane < weight_digits; plane++)
+        UNROLL for (uint32_t k = 0; k < 4; k++)
+            UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r += 8) {
+                    const uint8_t *a = x + t * (MMA_GROUP_A * GEMM_ROW_LDS);
+                    const uint8_t *b = w + plane * (GEMM_ROWS * GEMM_ROW_LDS) + r * (16 * GEMM_ROW_LDS);
+                    if (bf16) mma_group_bf16(&y->acc[t][r], a, b, 2 * k);
+                    else mma_group_f16(&y->acc[t][r], a, b, 2 * k);
+                }
+    mma_group_commit();
+}
+DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
+{
+    mma_group_wait();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
+}
+/* Adds up the sums of two waves that share columns: afterwards the first has those of tiles 0, 2 .. along tokens, the second of 1, 3 ..  The LDS of
+ * operands is free. */
+DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
+{
+    const uint32_t second = G(gemm_part_k_)();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t += 2) {
+        uint8_t *to = lds() + wave_id() * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        const uint8_t *from = lds() + (wave_id() ^ 1) * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 != second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const float *x = y->acc[i][e / MMA_ACC].x + e % MMA_ACC;
+                    const f32x4 v = { x[0], x[1], x[2], x[3] };
+                    *(f32x4 *)(void *)(to + e * (WAVE * 4)) = v;
+                }
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 == second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const f32x4 v = *(const f32x4 *)(const void *)(from + e * (WAVE * 4));
+                    UNROLL for (uint32_t n = 0; n < 4; n++) y->acc[i][e / MMA_ACC].x[e % MMA_ACC + n] += v[n];
+                }
+    }
+}
+/* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
+ * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
+DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t,
+                             const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
+{
+    const uint32_t n = pairs ? 2 : 1, whole = rows % (GEMM_ROWS / n) == 0;
+    const uint32_t r0 = first_r + G(gemm_part_r_)() * (GEMM_TILES_R / n * 16);
+    UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++) {
+        if (i % G(GEMM_PARTS_K_) != G(gemm_part_k_)()) continue;
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            const uint32_t t = first_t + G(gemm_token_)(i) + mma_row(mma_of_row(g, 0));
+            if (t >= n_tokens) continue;
+            UNROLL for (uint32_t j = 0; j < GEMM_TILES_R; j += n)
+                UNROLL for (uint32_t m = 0; m < MMA_ACC / MMA_ROWS; m++) {
+                    const uint32_t e = mma_of_row(g, m), r = r0 + 16 * (j / n) + mma_col(e);
+                    if (!whole && r >= rows) continue;
+                    if (pairs) pairs(a, t, r, y->acc[i][j].x[e] * scale, y->acc[i][j + n - 1].x[e] * scale);
+                    else sink(a, t, r, y->acc[i][j].x[e] * scale);
+                }
+        }
+    }
+}
+
+#if F(GEMM_IS_BF16_)
+enum { G(GEMM_BF16_) = 1 };
+#else
+enum { G(GEMM_BF16_) = 0 };
+#endif
+/* COPIED: the weights are copied as they are; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ before its own a step's
+ * weights begin to be decoded. */
+#if F(UNIT_COLS_) == 8
+enum { G(GEMM_COPIED_) = 1, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = 1 };
+#elif F(UNIT_COLS_) == 64
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = GEMM_STAGES < 2 ? 1 : GEMM_UNIT_STEPS };
+#else
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 2, G(GEMM_LEAD_) = 1 };
+#endif
+enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_), GEMM_UNIT_STEPS) };
+DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return slots + slot * (G(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
+
+#if F(UNIT_COLS_) == 8
+struct G(gemm_weights_) { struct copy c[GEMM_W_COPIES]; };
+/* 16-bit rows as they are: begin starts the copies of a step, into slot `slot`, end completes them. */
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    if (step >= units) return;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++) {
+        const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_begin(&n->c[i], G(gemm_w_slot_)(slots, slot) + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
+    }
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)w;
+    if (step >= units) return;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_end(&n->c[i], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_))
+                     + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+#elif F(UNIT_COLS_) == 64
+struct G(gemm_weights_) { struct F(unit_) u[GEMM_W_UNITS]; };
+/* Packed units: begin loads those of a turn, end decodes them.  They stay packed until then: a pin where they are loaded would wait on AMD.
+ * LEAD turns bring as many steps, of half the rows each when there are two, so that lanes 2l and 2l + 1 load 32 bytes from one row. */
+DEVICE uint32_t G(gemm_unit_row_)(const uint32_t turn, const uint32_t i)
+{
+    return thread_x() / G(GEMM_LEAD_) + (turn % G(GEMM_LEAD_) * GEMM_W_UNITS + i) * (GEMM_THREADS / G(GEMM_LEAD_));
+}
+DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_LEAD_) * G(GEMM_LEAD_) + thread_x() % G(GEMM_LEAD_); }
+/* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode, half as long. */
+#if F(HALVES_)
+enum { G(GEMM_HALVES_) = GEMM_STAGES == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
+#else
+enum { G(GEMM_HALVES_) = 0 };
+#endif
+DEVICE void G(gemm_begin_half_)(struct F(unit_) *u, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step < units && row < GEMM_ROWS) F(load_half_)(u, gemm_row(w, row), step, units, half);
+#else
+    (void)u; (void)w; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_end_half_)(const struct F(unit_) *u, uint8_t *slot, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step >= units || row >= GEMM_ROWS) return;
+    uint32_t h[16];
+    F(decode_half_)(h, u, step, half);
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 v = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, 4 * half + n, 1)) = v;
+    }
+#else
+    (void)u; (void)slot; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t slot,
+                           const uint32_t units)
+{
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)slots; (void)slot;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_begin_half_)(&n->u[0], w, step, units);
+        return;
+    }
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
+}
+/* A decoded unit to its row.  Of two lanes that write the same row of two slots, one begins in the middle: else both would want the same banks. */
+DEVICE void G(gemm_store_)(uint8_t *slot, const uint32_t h[32], const uint32_t row)
+{
+    const uint32_t swap = G(GEMM_LEAD_) == 2 && thread_x() % 2;
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 low = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        const u32x4 high = { h[4 * n + 16], h[4 * n + 17], h[4 * n + 18], h[4 * n + 19] };
+        u32x4 first = low, second = high;
+        if (swap) {
+            first = high;
+            second = low;
+        }
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 * swap, 1)) = first;
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 ^ 4 * swap, 1)) = second;
+    }
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t units)
+{
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)w;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_end_half_)(&n->u[0], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), step, units);
+        return;
+    }
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) {
+            uint32_t h[32];
+            F(pin_)(&n->u[i]);
+            F(decode_)(h, &n->u[i], step);
+            G(gemm_store_)(G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), h, G(gemm_unit_row_)(turn, i));
+        }
+}
+#else
+struct G(gemm_weights_) { uint32_t none; };
+/* f32: split into a high and a low f16 on the way.  Loaded when needed: these matrices are rare and small. */
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    (void)n; (void)slots; (void)w; (void)step; (void)slot; (void)units;
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)n;
+    if (step >= units) return;
+    for (uint32_t i = 0; i < (GEMM_ROWS * 16 + GEMM_THREADS - 1) / GEMM_THREADS; i++) {
+        const uint32_t part = thread_x() % 16, row = thread_x() / 16 + i * (GEMM_THREADS / 16);
+        if (row >= GEMM_ROWS) break;
+        struct F(unit_) u;
+        uint32_t h[2], rest[2];
+        F(load_)(&u, gemm_row(w, row), step * 16 + part, units * 16);
+        F(decode_)(h, &u, step * 16 + part);
+        F(decode_rest_)(rest, &u, step * 16 + part);
+        uint8_t *to = G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)) + lds_piece(row, GEMM_ROW_LDS, part / 2, 1) + part % 2 * 8;
+        const u32x2 high = { h[0], h[1] }, low = { rest[0], rest[1] };
+        *(u32x2 *)(void *)to = high;
+        *(u32x2 *)(void *)(to + GEMM_ROWS * GEMM_ROW_LDS) = low;
+    }
+}
+#endif
+
+/* What is on its way, and where the slots are. */
+struct G(gemm_ahead_) {
+    struct copy x[GEMM_X_COPIES];
+    uint32_t x_at[GEMM_X_COPIES];
+    struct G(gemm_weights_) w;
+    uint8_t *x_slots, *w_slots;
+};
+/* Slots are numbered round the ring: the slot of a step is its number modulo the slots. */
+DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const uint32_t slot) { return n->x_slots + slot * (GEMM_TOKENS * GEMM_ROW_LDS); }
+/* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
+DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    if (step < units) {
+        G(gemm_x_begin_)(n->x, n->x_at, G(gemm_x_slot_)(n, slot), x, step);
+        if (G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, step, slot, units);
+    }
+    copy_commit();
+}
+/* Takes what came through registers in turn `turn` to LDS and loads what the next one takes: x of step `turn`, weights as gemm_end_ says. */
+DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t turn,
+                          const uint32_t units)
+{
+    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
+    if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_at, n->x_slots, x, step + 1);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
+}
+/* The tile of products, not yet unscaled. */
+DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const struct gemm_w *w, const uint32_t units)
+{
+    struct G(gemm_ahead_) n;
+    n.x_slots = lds();
+    n.w_slots = lds() + GEMM_STAGES * GEMM_TOKENS * GEMM_ROW_LDS;
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) n.x_at[i] = G(gemm_x_at_)(x, i);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n.w, n.w_slots, w, 0, 0, units);
+    if (!COPIES_REACH_LDS) G(gemm_x_begin_)(n.x, n.x_at, n.x_slots, x, 0);
+    else
+        UNROLL for (uint32_t s = 0; s + 1 < GEMM_STAGES; s++) G(gemm_start_)(&n, x, w, s, s, units);
+    if (G(GEMM_LEAD_) == 2) {                    /* a turn of weights alone */
+        G(gemm_end_)(&n.w, n.w_slots, w, 0, units);
+        G(gemm_begin_)(&n.w, n.w_slots, w, 1, 0, units);
+    }
+    G(gemm_pass_)(&n, x, w, 0, G(GEMM_LEAD_) - 1, units);
+    uint32_t slot = 0;
+#pragma clang loop unroll(disable)
+    for (uint32_t s = 0; s < units; s++) {
+        const uint8_t *x_now = G(gemm_x_slot_)(&n, slot), *w_now = G(gemm_w_slot_)(n.w_slots, G(GEMM_COPIED_) ? slot : s % G(GEMM_SLOTS_));
+        if (COPIES_REACH_LDS) copy_wait(GEMM_STAGES >= 2 ? GEMM_STAGES - 2 : 0);
+        if (GEMM_GROUP) mma_group_written();
+        barrier();
+        if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (COPIES_REACH_LDS) G(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
+        if (GEMM_STAGES > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
+        if (GEMM_GROUP) G(gemm_wait_group_)(y);
+        else G(gemm_multiply_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (GEMM_STAGES == 1) {
+            if (s + 1 == units) break;
+            barrier();
+            G(gemm_pass_)(&n, x, w, s + 1, s + 1, units);
+        }
+        slot = slot + 1 == GEMM_STAGES ? 0 : slot + 1;
+    }
+    if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
+}
+/* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below rows;
+ * each goes to sink(a, t, r, y), from one thread once.
+ * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and zeros up to
+ * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
+ * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS threads
+ * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride: constants. */
+DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
+                     const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
+{
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct G(gemm_tile_) y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
+    const struct gemm_w of = { w + (uint64_t)first_r * row_bytes, w, row_bytes, rows - 1 - first_r, 0 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
+}
+#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE)
+/* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
+DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
+                          const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
+{
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct G(gemm_tile_) y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
+    const struct gemm_w of = { gate + (uint64_t)first_r * row_bytes, up + (uint64_t)first_r * row_bytes, row_bytes, rows - 1 - first_r, 1 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);
+}
+#endif
+#undef F
+#undef G
+#undef GEMM_TOKENS
+#undef GEMM_ROWS
+#undef GEMM_THREADS
+/* ---- end templates/gpu/gemm_tmpl.c ---- */
+
+#define GEMM_TOKENS 64
+#define GEMM_ROWS 64
+#define GEMM_THREADS 64
+/* ---- begin templates/gpu/gemm_tmpl.c ---- */
+/* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format and shape of a group's tile,
+ * with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the end) and formats/FORMAT.h included before; gives
+ * gemm_FORMAT_<tokens>x<rows>_<threads> and, for the two matrices of a GLU, gemm_pair_FORMAT_<tokens>x<rows>_<threads>.
+ * GEMM_STAGES and GEMM_TOKEN_TILE belong to the program.
+ *
+ * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
+ * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous copies on sm_90
+ * (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one or two steps ahead.
+ * sm_90a: where the shape allows (GEMM_GROUP), four waves multiply at once from LDS, and decode meanwhile.
+ * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
+
+#ifndef FORGE_GEMM_COMMON
+#define FORGE_GEMM_COMMON
+#ifndef GEMM_STAGES
+#define GEMM_STAGES (COPIES_REACH_LDS ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS)
+#endif
+/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
+#ifndef GEMM_UNIT_STEPS
+#define GEMM_UNIT_STEPS 1
+#endif
+/* Which GEMM_TOKENS tokens a group takes.  As x, so that groups that run together share rows of weights. */
+#ifndef GEMM_TOKEN_TILE
+#define GEMM_TOKEN_TILE group_x()
+#endif
+STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
+STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
+
+/* What follows from the shape .  GEMM_GROUP: four waves multiply together. */
+#define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
+#define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
+#define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))
+#define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)    /* 16-byte pieces a thread brings per step and plane, or one less */
+#define GEMM_W_COPIES    ((GEMM_ROWS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
+#define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
+/* 1: a lane's registers hold operands twice beside the sums and what is on its way, so that one set is loaded while the other is multiplied. */
+#define GEMM_AHEAD \
+    (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R + (COPIES_REACH_LDS ? 0 : 4 * GEMM_X_COPIES + 16 * GEMM_W_UNITS) \
+     <= (COPIES_REACH_LDS ? 192 : 224))
+
+/* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
+struct gemm_x { const uint8_t *x; uint32_t stride, last; };
+/* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix, so that neighbouring 16 x 16 tiles of a wave are gate and up. */
+struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
+
+DEVICE uint32_t min_u32(uint32_t x, uint32_t y) { return x < y ? x : y; }
+DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
+{
+    const uint8_t *from = w->pair && row / 16 % 2 ? w->up : w->w;
+    return from + min_u32(w->pair ? row / 32 * 16 + row % 16 : row, w->last) * w->row_bytes;
+}
+/* Names of a format, and of a format and shape. */
+#define GEMM_JOIN2(name, format) name##format
+#define GEMM_JOIN(name, format)  GEMM_JOIN2(name, format)
+#define GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads) name##format##_##tokens##x##rows##_##threads
+#define GEMM_JOIN_SHAPE(name, format, tokens, rows, threads)  GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads)
+#define GEMM_IS_BF16_bf16 1
+#endif
+#define F(name) GEMM_JOIN(name, FORMAT)
+#define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
+
+/* Into how many parts the waves share tokens, columns of a step and rows. */
+enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) > 0, "each wave takes multiples of 16 tokens and rows");
+enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
+
+struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
+/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8 threads or one
+ * bring a row. */
+DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uint32_t n)
+{
+    return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;
+}
+/* The pieces of x this thread brings for a step.  at: where they lie in the first one. */
+DEVICE uint32_t G(gemm_x_at_)(const struct gemm_x *x, const uint32_t i)
+{
+    return min_u32(thread_x() / 8 + i * (GEMM_THREADS / 8), x->last) * x->stride + thread_x() % 8 * 16;
+}
+DEVICE void G(gemm_x_begin_)(struct copy *c, uint32_t *at, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
+{
+    const uint8_t *from = x->x + step * GEMM_ROW_LDS;
+    PIN_BASE(from);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) PIN_OFFSET(at[i]);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_begin(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1), from + at[i], 1);
+}
+DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot)
+{
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_end(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+
+/* The first token of this wave's tiles i, in the group's tile. */
+DEVICE uint32_t G(gemm_token_)(const uint32_t i)
+{
+    if (GEMM_GROUP) return (wave_id() / MMA_GROUP_WAVES * GEMM_TILES_T + i) * MMA_GROUP_A + wave_id() % MMA_GROUP_WAVES * 16;
+    return (wave_id() / G(GEMM_PARTS_K_) / G(GEMM_PARTS_R_) * GEMM_TILES_T + i) * 16;
+}
+/* Which part of the rows, and of the columns of a step, this wave has. */
+DEVICE uint32_t G(gemm_part_r_)(void) { return wave_id() / G(GEMM_PARTS_K_) % G(GEMM_PARTS_R_); }
+DEVICE uint32_t G(gemm_part_k_)(void) { return wave_id() % G(GEMM_PARTS_K_); }
+
+struct G(gemm_operands_) { struct mma_wide_a a[GEMM_TILES_T]; struct mma_wide_b b[GEMM_TILES_R]; };
+/* A wave's operands of MMA_WIDE_COLS columns (from piece `piece` on) from its rows of x and of weights. */
+DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const uint8_t *w, const uint32_t piece)
+{
+    UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_wide_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_wide_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
+}
+/* One step of 64 columns, or this wave's part of them.  weight_digits: planes of the weights.
+ * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
+DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+{
+    struct G(gemm_operands_) o[2];
+    const uint32_t n_parts = GEMM_STEP_COLS / MMA_WIDE_COLS / G(GEMM_PARTS_K_), n_loads = n_parts * weight_digits, first = G(gemm_part_k_)() * n_parts;
+    x += G(gemm_token_)(0) * GEMM_ROW_LDS;
+    w += G(gemm_part_r_)() * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
+    UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
+        const uint32_t plane = n % weight_digits, m = n - GEMM_AHEAD;
+        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), (first + n / weight_digits) * (2 * MMA_WIDE));
+        if (n < GEMM_AHEAD) continue;
+        UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+            UNROLL for (uint32_t k = 0; k < MMA_WIDE; k++)               /* outside: no product waits for the one before it */
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
+                    if (bf16) mma_bf16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    else mma_f16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    mma_pin(&y->acc[t][r]);
+                }
+    }
+}
+/* The same by four waves at once, on their way after it. */
+DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+{
+    x += wave_id() / MMA_GROUP_WAVES * (GEMM_TILES_T * MMA_GROUP_A * GEMM_ROW_LDS);
+    mma_group_begin();
+    UNROLL for (uint32_t plane = 0; plane < weight_digits; plane++)
+        UNROLL for (uint32_t k = 0; k < 4; k++)
+            UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r += 8) {
+                    const uint8_t *a = x + t * (MMA_GROUP_A * GEMM_ROW_LDS);
+                    const uint8_t *b = w + plane * (GEMM_ROWS * GEMM_ROW_LDS) + r * (16 * GEMM_ROW_LDS);
+                    if (bf16) mma_group_bf16(&y->acc[t][r], a, b, 2 * k);
+                    else mma_group_f16(&y->acc[t][r], a, b, 2 * k);
+                }
+    mma_group_commit();
+}
+DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
+{
+    mma_group_wait();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
+}
+/* Adds up the sums of two waves that share columns: afterwards the first has those of tiles 0, 2 .. along tokens, the second of 1, 3 ..  The LDS of
+ * operands is free. */
+DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
+{
+    const uint32_t second = G(gemm_part_k_)();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t += 2) {
+        uint8_t *to = lds() + wave_id() * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        const uint8_t *from = lds() + (wave_id() ^ 1) * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 != second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const float *x = y->acc[i][e / MMA_ACC].x + e % MMA_ACC;
+                    const f32x4 v = { x[0], x[1], x[2], x[3] };
+                    *(f32x4 *)(void *)(to + e * (WAVE * 4)) = v;
+                }
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 == second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const f32x4 v = *(const f32x4 *)(const void *)(from + e * (WAVE * 4));
+                    UNROLL for (uint32_t n = 0; n < 4; n++) y->acc[i][e / MMA_ACC].x[e % MMA_ACC + n] += v[n];
+                }
+    }
+}
+/* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
+ * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
+DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t,
+                             const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
+{
+    const uint32_t n = pairs ? 2 : 1, whole = rows % (GEMM_ROWS / n) == 0;
+    const uint32_t r0 = first_r + G(gemm_part_r_)() * (GEMM_TILES_R / n * 16);
+    UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++) {
+        if (i % G(GEMM_PARTS_K_) != G(gemm_part_k_)()) continue;
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            const uint32_t t = first_t + G(gemm_token_)(i) + mma_row(mma_of_row(g, 0));
+            if (t >= n_tokens) continue;
+            UNROLL for (uint32_t j = 0; j < GEMM_TILES_R; j += n)
+                UNROLL for (uint32_t m = 0; m < MMA_ACC / MMA_ROWS; m++) {
+                    const uint32_t e = mma_of_row(g, m), r = r0 + 16 * (j / n) + mma_col(e);
+                    if (!whole && r >= rows) continue;
+                    if (pairs) pairs(a, t, r, y->acc[i][j].x[e] * scale, y->acc[i][j + n - 1].x[e] * scale);
+                    else sink(a, t, r, y->acc[i][j].x[e] * scale);
+                }
+        }
+    }
+}
+
+#if F(GEMM_IS_BF16_)
+enum { G(GEMM_BF16_) = 1 };
+#else
+enum { G(GEMM_BF16_) = 0 };
+#endif
+/* COPIED: the weights are copied as they are; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ before its own a step's
+ * weights begin to be decoded. */
+#if F(UNIT_COLS_) == 8
+enum { G(GEMM_COPIED_) = 1, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = 1 };
+#elif F(UNIT_COLS_) == 64
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = GEMM_STAGES < 2 ? 1 : GEMM_UNIT_STEPS };
+#else
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 2, G(GEMM_LEAD_) = 1 };
+#endif
+enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_), GEMM_UNIT_STEPS) };
+DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return slots + slot * (G(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
+
+#if F(UNIT_COLS_) == 8
+struct G(gemm_weights_) { struct copy c[GEMM_W_COPIES]; };
+/* 16-bit rows as they are: begin starts the copies of a step, into slot `slot`, end completes them. */
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    if (step >= units) return;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++) {
+        const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_begin(&n->c[i], G(gemm_w_slot_)(slots, slot) + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
+    }
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)w;
+    if (step >= units) return;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_end(&n->c[i], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_))
+                     + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+#elif F(UNIT_COLS_) == 64
+struct G(gemm_weights_) { struct F(unit_) u[GEMM_W_UNITS]; };
+/* Packed units: begin loads those of a turn, end decodes them.  They stay packed until then: a pin where they are loaded would wait on AMD.
+ * LEAD turns bring as many steps, of half the rows each when there are two, so that lanes 2l and 2l + 1 load 32 bytes from one row. */
+DEVICE uint32_t G(gemm_unit_row_)(const uint32_t turn, const uint32_t i)
+{
+    return thread_x() / G(GEMM_LEAD_) + (turn % G(GEMM_LEAD_) * GEMM_W_UNITS + i) * (GEMM_THREADS / G(GEMM_LEAD_));
+}
+DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_LEAD_) * G(GEMM_LEAD_) + thread_x() % G(GEMM_LEAD_); }
+/* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode, half as long. */
+#if F(HALVES_)
+enum { G(GEMM_HALVES_) = GEMM_STAGES == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
+#else
+enum { G(GEMM_HALVES_) = 0 };
+#endif
+DEVICE void G(gemm_begin_half_)(struct F(unit_) *u, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step < units && row < GEMM_ROWS) F(load_half_)(u, gemm_row(w, row), step, units, half);
+#else
+    (void)u; (void)w; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_end_half_)(const struct F(unit_) *u, uint8_t *slot, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step >= units || row >= GEMM_ROWS) return;
+    uint32_t h[16];
+    F(decode_half_)(h, u, step, half);
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 v = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, 4 * half + n, 1)) = v;
+    }
+#else
+    (void)u; (void)slot; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t slot,
+                           const uint32_t units)
+{
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)slots; (void)slot;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_begin_half_)(&n->u[0], w, step, units);
+        return;
+    }
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
+}
+/* A decoded unit to its row.  Of two lanes that write the same row of two slots, one begins in the middle: else both would want the same banks. */
+DEVICE void G(gemm_store_)(uint8_t *slot, const uint32_t h[32], const uint32_t row)
+{
+    const uint32_t swap = G(GEMM_LEAD_) == 2 && thread_x() % 2;
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 low = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        const u32x4 high = { h[4 * n + 16], h[4 * n + 17], h[4 * n + 18], h[4 * n + 19] };
+        u32x4 first = low, second = high;
+        if (swap) {
+            first = high;
+            second = low;
+        }
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 * swap, 1)) = first;
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 ^ 4 * swap, 1)) = second;
+    }
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t units)
+{
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)w;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_end_half_)(&n->u[0], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), step, units);
+        return;
+    }
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) {
+            uint32_t h[32];
+            F(pin_)(&n->u[i]);
+            F(decode_)(h, &n->u[i], step);
+            G(gemm_store_)(G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), h, G(gemm_unit_row_)(turn, i));
+        }
+}
+#else
+struct G(gemm_weights_) { uint32_t none; };
+/* f32: split into a high and a low f16 on the way.  Loaded when needed: these matrices are rare and small. */
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    (void)n; (void)slots; (void)w; (void)step; (void)slot; (void)units;
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)n;
+    if (step >= units) return;
+    for (uint32_t i = 0; i < (GEMM_ROWS * 16 + GEMM_THREADS - 1) / GEMM_THREADS; i++) {
+        const uint32_t part = thread_x() % 16, row = thread_x() / 16 + i * (GEMM_THREADS / 16);
+        if (row >= GEMM_ROWS) break;
+        struct F(unit_) u;
+        uint32_t h[2], rest[2];
+        F(load_)(&u, gemm_row(w, row), step * 16 + part, units * 16);
+        F(decode_)(h, &u, step * 16 + part);
+        F(decode_rest_)(rest, &u, step * 16 + part);
+        uint8_t *to = G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)) + lds_piece(row, GEMM_ROW_LDS, part / 2, 1) + part % 2 * 8;
+        const u32x2 high = { h[0], h[1] }, low = { rest[0], rest[1] };
+        *(u32x2 *)(void *)to = high;
+        *(u32x2 *)(void *)(to + GEMM_ROWS * GEMM_ROW_LDS) = low;
+    }
+}
+#endif
+
+/* What is on its way, and where the slots are. */
+struct G(gemm_ahead_) {
+    struct copy x[GEMM_X_COPIES];
+    uint32_t x_at[GEMM_X_COPIES];
+    struct G(gemm_weights_) w;
+    uint8_t *x_slots, *w_slots;
+};
+/* Slots are numbered round the ring: the slot of a step is its number modulo the slots. */
+DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const uint32_t slot) { return n->x_slots + slot * (GEMM_TOKENS * GEMM_ROW_LDS); }
+/* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
+DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    if (step < units) {
+        G(gemm_x_begin_)(n->x, n->x_at, G(gemm_x_slot_)(n, slot), x, step);
+        if (G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, step, slot, units);
+    }
+    copy_commit();
+}
+/* Takes what came through registers in turn `turn` to LDS and loads what the next one takes: x of step `turn`, weights as gemm_end_ says. */
+DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t turn,
+                          const uint32_t units)
+{
+    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
+    if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_at, n->x_slots, x, step + 1);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
+}
+/* The tile of products, not yet unscaled. */
+DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const struct gemm_w *w, const uint32_t units)
+{
+    struct G(gemm_ahead_) n;
+    n.x_slots = lds();
+    n.w_slots = lds() + GEMM_STAGES * GEMM_TOKENS * GEMM_ROW_LDS;
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) n.x_at[i] = G(gemm_x_at_)(x, i);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n.w, n.w_slots, w, 0, 0, units);
+    if (!COPIES_REACH_LDS) G(gemm_x_begin_)(n.x, n.x_at, n.x_slots, x, 0);
+    else
+        UNROLL for (uint32_t s = 0; s + 1 < GEMM_STAGES; s++) G(gemm_start_)(&n, x, w, s, s, units);
+    if (G(GEMM_LEAD_) == 2) {                    /* a turn of weights alone */
+        G(gemm_end_)(&n.w, n.w_slots, w, 0, units);
+        G(gemm_begin_)(&n.w, n.w_slots, w, 1, 0, units);
+    }
+    G(gemm_pass_)(&n, x, w, 0, G(GEMM_LEAD_) - 1, units);
+    uint32_t slot = 0;
+#pragma clang loop unroll(disable)
+    for (uint32_t s = 0; s < units; s++) {
+        const uint8_t *x_now = G(gemm_x_slot_)(&n, slot), *w_now = G(gemm_w_slot_)(n.w_slots, G(GEMM_COPIED_) ? slot : s % G(GEMM_SLOTS_));
+        if (COPIES_REACH_LDS) copy_wait(GEMM_STAGES >= 2 ? GEMM_STAGES - 2 : 0);
+        if (GEMM_GROUP) mma_group_written();
+        barrier();
+        if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (COPIES_REACH_LDS) G(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
+        if (GEMM_STAGES > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
+        if (GEMM_GROUP) G(gemm_wait_group_)(y);
+        else G(gemm_multiply_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (GEMM_STAGES == 1) {
+            if (s + 1 == units) break;
+            barrier();
+            G(gemm_pass_)(&n, x, w, s + 1, s + 1, units);
+        }
+        slot = slot + 1 == GEMM_STAGES ? 0 : slot + 1;
+    }
+    if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
+}
+/* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below rows;
+ * each goes to sink(a, t, r, y), from one thread once.
+ * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and zeros up to
+ * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
+ * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS threads
+ * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride: constants. */
+DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
+                     const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
+{
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct G(gemm_tile_) y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
+    const struct gemm_w of = { w + (uint64_t)first_r * row_bytes, w, row_bytes, rows - 1 - first_r, 0 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
+}
+#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE)
+/* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
+DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
+                          const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
+{
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct G(gemm_tile_) y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
+    const struct gemm_w of = { gate + (uint64_t)first_r * row_bytes, up + (uint64_t)first_r * row_bytes, row_bytes, rows - 1 - first_r, 1 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);
+}
+#endif
+#undef F
+#undef G
+#undef GEMM_TOKENS
+#undef GEMM_ROWS
+#undef GEMM_THREADS
+/* ---- end templates/gpu/gemm_tmpl.c ---- */
+
+#define GEMM_TOKENS 128
+#define GEMM_ROWS 64
+#define GEMM_THREADS 128
+/* ---- begin templates/gpu/gemm_tmpl.c ---- */
+/* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format and shape of a group's tile,
+ * with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the end) and formats/FORMAT.h included before; gives
+ * gemm_FORMAT_<tokens>x<rows>_<threads> and, for the two matrices of a GLU, gemm_pair_FORMAT_<tokens>x<rows>_<threads>.
+ * GEMM_STAGES and GEMM_TOKEN_TILE belong to the program.
+ *
+ * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
+ * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous copies on sm_90
+ * (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one or two steps ahead.
+ * sm_90a: where the shape allows (GEMM_GROUP), four waves multiply at once from LDS, and decode meanwhile.
+ * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
+
+#ifndef FORGE_GEMM_COMMON
+#define FORGE_GEMM_COMMON
+#ifndef GEMM_STAGES
+#define GEMM_STAGES (COPIES_REACH_LDS ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS)
+#endif
+/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
+#ifndef GEMM_UNIT_STEPS
+#define GEMM_UNIT_STEPS 1
+#endif
+/* Which GEMM_TOKENS tokens a group takes.  As x, so that groups that run together share rows of weights. */
+#ifndef GEMM_TOKEN_TILE
+#define GEMM_TOKEN_TILE group_x()
+#endif
+STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
+STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
+
+/* What follows from the shape .  GEMM_GROUP: four waves multiply together. */
+#define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
+#define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
+#define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))
+#define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)    /* 16-byte pieces a thread brings per step and plane, or one less */
+#define GEMM_W_COPIES    ((GEMM_ROWS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
+#define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
+/* 1: a lane's registers hold operands twice beside the sums and what is on its way, so that one set is loaded while the other is multiplied. */
+#define GEMM_AHEAD \
+    (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R + (COPIES_REACH_LDS ? 0 : 4 * GEMM_X_COPIES + 16 * GEMM_W_UNITS) \
+     <= (COPIES_REACH_LDS ? 192 : 224))
+
+/* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
+struct gemm_x { const uint8_t *x; uint32_t stride, last; };
+/* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix, so that neighbouring 16 x 16 tiles of a wave are gate and up. */
+struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
+
+DEVICE uint32_t min_u32(uint32_t x, uint32_t y) { return x < y ? x : y; }
+DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
+{
+    const uint8_t *from = w->pair && row / 16 % 2 ? w->up : w->w;
+    return from + min_u32(w->pair ? row / 32 * 16 + row % 16 : row, w->last) * w->row_bytes;
+}
+/* Names of a format, and of a format and shape. */
+#define GEMM_JOIN2(name, format) name##format
+#define GEMM_JOIN(name, format)  GEMM_JOIN2(name, format)
+#define GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads) name##format##_##tokens##x##rows##_##threads
+#define GEMM_JOIN_SHAPE(name, format, tokens, rows, threads)  GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads)
+#define GEMM_IS_BF16_bf16 1
+#endif
+#define F(name) GEMM_JOIN(name, FORMAT)
+#define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
+
+/* Into how many parts the waves share tokens, columns of a step and rows. */
+enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) > 0, "each wave takes multiples of 16 tokens and rows");
+enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
+
+struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
+/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8 threads or one
+ * bring a row. */
+DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uint32_t n)
+{
+    return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;
+}
+/* The pieces of x this thread brings for a step.  at: where they lie in the first one. */
+DEVICE uint32_t G(gemm_x_at_)(const struct gemm_x *x, const uint32_t i)
+{
+    return min_u32(thread_x() / 8 + i * (GEMM_THREADS / 8), x->last) * x->stride + thread_x() % 8 * 16;
+}
+DEVICE void G(gemm_x_begin_)(struct copy *c, uint32_t *at, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
+{
+    const uint8_t *from = x->x + step * GEMM_ROW_LDS;
+    PIN_BASE(from);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) PIN_OFFSET(at[i]);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_begin(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1), from + at[i], 1);
+}
+DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot)
+{
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_end(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+
+/* The first token of this wave's tiles i, in the group's tile. */
+DEVICE uint32_t G(gemm_token_)(const uint32_t i)
+{
+    if (GEMM_GROUP) return (wave_id() / MMA_GROUP_WAVES * GEMM_TILES_T + i) * MMA_GROUP_A + wave_id() % MMA_GROUP_WAVES * 16;
+    return (wave_id() / G(GEMM_PARTS_K_) / G(GEMM_PARTS_R_) * GEMM_TILES_T + i) * 16;
+}
+/* Which part of the rows, and of the columns of a step, this wave has. */
+DEVICE uint32_t G(gemm_part_r_)(void) { return wave_id() / G(GEMM_PARTS_K_) % G(GEMM_PARTS_R_); }
+DEVICE uint32_t G(gemm_part_k_)(void) { return wave_id() % G(GEMM_PARTS_K_); }
+
+struct G(gemm_operands_) { struct mma_wide_a a[GEMM_TILES_T]; struct mma_wide_b b[GEMM_TILES_R]; };
+/* A wave's operands of MMA_WIDE_COLS columns (from piece `piece` on) from its rows of x and of weights. */
+DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const uint8_t *w, const uint32_t piece)
+{
+    UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_wide_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_wide_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
+}
+/* One step of 64 columns, or this wave's part of them.  weight_digits: planes of the weights.
+ * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
+DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+{
+    struct G(gemm_operands_) o[2];
+    const uint32_t n_parts = GEMM_STEP_COLS / MMA_WIDE_COLS / G(GEMM_PARTS_K_), n_loads = n_parts * weight_digits, first = G(gemm_part_k_)() * n_parts;
+    x += G(gemm_token_)(0) * GEMM_ROW_LDS;
+    w += G(gemm_part_r_)() * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
+    UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
+        const uint32_t plane = n % weight_digits, m = n - GEMM_AHEAD;
+        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), (first + n / weight_digits) * (2 * MMA_WIDE));
+        if (n < GEMM_AHEAD) continue;
+        UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+            UNROLL for (uint32_t k = 0; k < MMA_WIDE; k++)               /* outside: no product waits for the one before it */
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
+                    if (bf16) mma_bf16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    else mma_f16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    mma_pin(&y->acc[t][r]);
+                }
+    }
+}
+/* The same by four waves at once, on their way after it. */
+DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+{
+    x += wave_id() / MMA_GROUP_WAVES * (GEMM_TILES_T * MMA_GROUP_A * GEMM_ROW_LDS);
+    mma_group_begin();
+    UNROLL for (uint32_t plane = 0; plane < weight_digits; plane++)
+        UNROLL for (uint32_t k = 0; k < 4; k++)
+            UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r += 8) {
+                    const uint8_t *a = x + t * (MMA_GROUP_A * GEMM_ROW_LDS);
+                    const uint8_t *b = w + plane * (GEMM_ROWS * GEMM_ROW_LDS) + r * (16 * GEMM_ROW_LDS);
+                    if (bf16) mma_group_bf16(&y->acc[t][r], a, b, 2 * k);
+                    else mma_group_f16(&y->acc[t][r], a, b, 2 * k);
+                }
+    mma_group_commit();
+}
+DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
+{
+    mma_group_wait();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
+}
+/* Adds up the sums of two waves that share columns: afterwards the first has those of tiles 0, 2 .. along tokens, the second of 1, 3 ..  The LDS of
+ * operands is free. */
+DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
+{
+    const uint32_t second = G(gemm_part_k_)();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t += 2) {
+        uint8_t *to = lds() + wave_id() * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        const uint8_t *from = lds() + (wave_id() ^ 1) * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 != second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const float *x = y->acc[i][e / MMA_ACC].x + e % MMA_ACC;
+                    const f32x4 v = { x[0], x[1], x[2], x[3] };
+                    *(f32x4 *)(void *)(to + e * (WAVE * 4)) = v;
+                }
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 == second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const f32x4 v = *(const f32x4 *)(const void *)(from + e * (WAVE * 4));
+                    UNROLL for (uint32_t n = 0; n < 4; n++) y->acc[i][e / MMA_ACC].x[e % MMA_ACC + n] += v[n];
+                }
+    }
+}
+/* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
+ * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
+DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t,
+                             const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
+{
+    const uint32_t n = pairs ? 2 : 1, whole = rows % (GEMM_ROWS / n) == 0;
+    const uint32_t r0 = first_r + G(gemm_part_r_)() * (GEMM_TILES_R / n * 16);
+    UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++) {
+        if (i % G(GEMM_PARTS_K_) != G(gemm_part_k_)()) continue;
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            const uint32_t t = first_t + G(gemm_token_)(i) + mma_row(mma_of_row(g, 0));
+            if (t >= n_tokens) continue;
+            UNROLL for (uint32_t j = 0; j < GEMM_TILES_R; j += n)
+                UNROLL for (uint32_t m = 0; m < MMA_ACC / MMA_ROWS; m++) {
+                    const uint32_t e = mma_of_row(g, m), r = r0 + 16 * (j / n) + mma_col(e);
+                    if (!whole && r >= rows) continue;
+                    if (pairs) pairs(a, t, r, y->acc[i][j].x[e] * scale, y->acc[i][j + n - 1].x[e] * scale);
+                    else sink(a, t, r, y->acc[i][j].x[e] * scale);
+                }
+        }
+    }
+}
+
+#if F(GEMM_IS_BF16_)
+enum { G(GEMM_BF16_) = 1 };
+#else
+enum { G(GEMM_BF16_) = 0 };
+#endif
+/* COPIED: the weights are copied as they are; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ before its own a step's
+ * weights begin to be decoded. */
+#if F(UNIT_COLS_) == 8
+enum { G(GEMM_COPIED_) = 1, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = 1 };
+#elif F(UNIT_COLS_) == 64
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = GEMM_STAGES < 2 ? 1 : GEMM_UNIT_STEPS };
+#else
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 2, G(GEMM_LEAD_) = 1 };
+#endif
+enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_), GEMM_UNIT_STEPS) };
+DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return slots + slot * (G(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
+
+#if F(UNIT_COLS_) == 8
+struct G(gemm_weights_) { struct copy c[GEMM_W_COPIES]; };
+/* 16-bit rows as they are: begin starts the copies of a step, into slot `slot`, end completes them. */
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    if (step >= units) return;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++) {
+        const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_begin(&n->c[i], G(gemm_w_slot_)(slots, slot) + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
+    }
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)w;
+    if (step >= units) return;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_end(&n->c[i], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_))
+                     + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+#elif F(UNIT_COLS_) == 64
+struct G(gemm_weights_) { struct F(unit_) u[GEMM_W_UNITS]; };
+/* Packed units: begin loads those of a turn, end decodes them.  They stay packed until then: a pin where they are loaded would wait on AMD.
+ * LEAD turns bring as many steps, of half the rows each when there are two, so that lanes 2l and 2l + 1 load 32 bytes from one row. */
+DEVICE uint32_t G(gemm_unit_row_)(const uint32_t turn, const uint32_t i)
+{
+    return thread_x() / G(GEMM_LEAD_) + (turn % G(GEMM_LEAD_) * GEMM_W_UNITS + i) * (GEMM_THREADS / G(GEMM_LEAD_));
+}
+DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_LEAD_) * G(GEMM_LEAD_) + thread_x() % G(GEMM_LEAD_); }
+/* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode, half as long. */
+#if F(HALVES_)
+enum { G(GEMM_HALVES_) = GEMM_STAGES == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
+#else
+enum { G(GEMM_HALVES_) = 0 };
+#endif
+DEVICE void G(gemm_begin_half_)(struct F(unit_) *u, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step < units && row < GEMM_ROWS) F(load_half_)(u, gemm_row(w, row), step, units, half);
+#else
+    (void)u; (void)w; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_end_half_)(const struct F(unit_) *u, uint8_t *slot, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step >= units || row >= GEMM_ROWS) return;
+    uint32_t h[16];
+    F(decode_half_)(h, u, step, half);
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 v = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, 4 * half + n, 1)) = v;
+    }
+#else
+    (void)u; (void)slot; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t slot,
+                           const uint32_t units)
+{
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)slots; (void)slot;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_begin_half_)(&n->u[0], w, step, units);
+        return;
+    }
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
+}
+/* A decoded unit to its row.  Of two lanes that write the same row of two slots, one begins in the middle: else both would want the same banks. */
+DEVICE void G(gemm_store_)(uint8_t *slot, const uint32_t h[32], const uint32_t row)
+{
+    const uint32_t swap = G(GEMM_LEAD_) == 2 && thread_x() % 2;
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 low = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        const u32x4 high = { h[4 * n + 16], h[4 * n + 17], h[4 * n + 18], h[4 * n + 19] };
+        u32x4 first = low, second = high;
+        if (swap) {
+            first = high;
+            second = low;
+        }
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 * swap, 1)) = first;
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 ^ 4 * swap, 1)) = second;
+    }
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t units)
+{
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)w;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_end_half_)(&n->u[0], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), step, units);
+        return;
+    }
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) {
+            uint32_t h[32];
+            F(pin_)(&n->u[i]);
+            F(decode_)(h, &n->u[i], step);
+            G(gemm_store_)(G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), h, G(gemm_unit_row_)(turn, i));
+        }
+}
+#else
+struct G(gemm_weights_) { uint32_t none; };
+/* f32: split into a high and a low f16 on the way.  Loaded when needed: these matrices are rare and small. */
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    (void)n; (void)slots; (void)w; (void)step; (void)slot; (void)units;
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)n;
+    if (step >= units) return;
+    for (uint32_t i = 0; i < (GEMM_ROWS * 16 + GEMM_THREADS - 1) / GEMM_THREADS; i++) {
+        const uint32_t part = thread_x() % 16, row = thread_x() / 16 + i * (GEMM_THREADS / 16);
+        if (row >= GEMM_ROWS) break;
+        struct F(unit_) u;
+        uint32_t h[2], rest[2];
+        F(load_)(&u, gemm_row(w, row), step * 16 + part, units * 16);
+        F(decode_)(h, &u, step * 16 + part);
+        F(decode_rest_)(rest, &u, step * 16 + part);
+        uint8_t *to = G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)) + lds_piece(row, GEMM_ROW_LDS, part / 2, 1) + part % 2 * 8;
+        const u32x2 high = { h[0], h[1] }, low = { rest[0], rest[1] };
+        *(u32x2 *)(void *)to = high;
+        *(u32x2 *)(void *)(to + GEMM_ROWS * GEMM_ROW_LDS) = low;
+    }
+}
+#endif
+
+/* What is on its way, and where the slots are. */
+struct G(gemm_ahead_) {
+    struct copy x[GEMM_X_COPIES];
+    uint32_t x_at[GEMM_X_COPIES];
+    struct G(gemm_weights_) w;
+    uint8_t *x_slots, *w_slots;
+};
+/* Slots are numbered round the ring: the slot of a step is its number modulo the slots. */
+DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const uint32_t slot) { return n->x_slots + slot * (GEMM_TOKENS * GEMM_ROW_LDS); }
+/* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
+DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    if (step < units) {
+        G(gemm_x_begin_)(n->x, n->x_at, G(gemm_x_slot_)(n, slot), x, step);
+        if (G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, step, slot, units);
+    }
+    copy_commit();
+}
+/* Takes what came through registers in turn `turn` to LDS and loads what the next one takes: x of step `turn`, weights as gemm_end_ says. */
+DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t turn,
+                          const uint32_t units)
+{
+    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
+    if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_at, n->x_slots, x, step + 1);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
+}
+/* The tile of products, not yet unscaled. */
+DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const struct gemm_w *w, const uint32_t units)
+{
+    struct G(gemm_ahead_) n;
+    n.x_slots = lds();
+    n.w_slots = lds() + GEMM_STAGES * GEMM_TOKENS * GEMM_ROW_LDS;
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) n.x_at[i] = G(gemm_x_at_)(x, i);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n.w, n.w_slots, w, 0, 0, units);
+    if (!COPIES_REACH_LDS) G(gemm_x_begin_)(n.x, n.x_at, n.x_slots, x, 0);
+    else
+        UNROLL for (uint32_t s = 0; s + 1 < GEMM_STAGES; s++) G(gemm_start_)(&n, x, w, s, s, units);
+    if (G(GEMM_LEAD_) == 2) {                    /* a turn of weights alone */
+        G(gemm_end_)(&n.w, n.w_slots, w, 0, units);
+        G(gemm_begin_)(&n.w, n.w_slots, w, 1, 0, units);
+    }
+    G(gemm_pass_)(&n, x, w, 0, G(GEMM_LEAD_) - 1, units);
+    uint32_t slot = 0;
+#pragma clang loop unroll(disable)
+    for (uint32_t s = 0; s < units; s++) {
+        const uint8_t *x_now = G(gemm_x_slot_)(&n, slot), *w_now = G(gemm_w_slot_)(n.w_slots, G(GEMM_COPIED_) ? slot : s % G(GEMM_SLOTS_));
+        if (COPIES_REACH_LDS) copy_wait(GEMM_STAGES >= 2 ? GEMM_STAGES - 2 : 0);
+        if (GEMM_GROUP) mma_group_written();
+        barrier();
+        if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (COPIES_REACH_LDS) G(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
+        if (GEMM_STAGES > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
+        if (GEMM_GROUP) G(gemm_wait_group_)(y);
+        else G(gemm_multiply_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (GEMM_STAGES == 1) {
+            if (s + 1 == units) break;
+            barrier();
+            G(gemm_pass_)(&n, x, w, s + 1, s + 1, units);
+        }
+        slot = slot + 1 == GEMM_STAGES ? 0 : slot + 1;
+    }
+    if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
+}
+/* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below rows;
+ * each goes to sink(a, t, r, y), from one thread once.
+ * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and zeros up to
+ * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
+ * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS threads
+ * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride: constants. */
+DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
+                     const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
+{
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct G(gemm_tile_) y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
+    const struct gemm_w of = { w + (uint64_t)first_r * row_bytes, w, row_bytes, rows - 1 - first_r, 0 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
+}
+#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE)
+/* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
+DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
+                          const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
+{
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct G(gemm_tile_) y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
+    const struct gemm_w of = { gate + (uint64_t)first_r * row_bytes, up + (uint64_t)first_r * row_bytes, row_bytes, rows - 1 - first_r, 1 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);
+}
+#endif
+#undef F
+#undef G
+#undef GEMM_TOKENS
+#undef GEMM_ROWS
+#undef GEMM_THREADS
+/* ---- end templates/gpu/gemm_tmpl.c ---- */
+
+#define GEMM_TOKENS 32
+#define GEMM_ROWS 112
+#define GEMM_THREADS 64
+/* ---- begin templates/gpu/gemm_tmpl.c ---- */
+/* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format and shape of a group's tile,
+ * with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the end) and formats/FORMAT.h included before; gives
+ * gemm_FORMAT_<tokens>x<rows>_<threads> and, for the two matrices of a GLU, gemm_pair_FORMAT_<tokens>x<rows>_<threads>.
+ * GEMM_STAGES and GEMM_TOKEN_TILE belong to the program.
+ *
+ * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
+ * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous copies on sm_90
+ * (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one or two steps ahead.
+ * sm_90a: where the shape allows (GEMM_GROUP), four waves multiply at once from LDS, and decode meanwhile.
+ * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
+
+#ifndef FORGE_GEMM_COMMON
+#define FORGE_GEMM_COMMON
+#ifndef GEMM_STAGES
+#define GEMM_STAGES (COPIES_REACH_LDS ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS)
+#endif
+/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
+#ifndef GEMM_UNIT_STEPS
+#define GEMM_UNIT_STEPS 1
+#endif
+/* Which GEMM_TOKENS tokens a group takes.  As x, so that groups that run together share rows of weights. */
+#ifndef GEMM_TOKEN_TILE
+#define GEMM_TOKEN_TILE group_x()
+#endif
+STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
+STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
+
+/* What follows from the shape .  GEMM_GROUP: four waves multiply together. */
+#define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
+#define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
+#define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))
+#define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)    /* 16-byte pieces a thread brings per step and plane, or one less */
+#define GEMM_W_COPIES    ((GEMM_ROWS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
+#define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
+/* 1: a lane's registers hold operands twice beside the sums and what is on its way, so that one set is loaded while the other is multiplied. */
+#define GEMM_AHEAD \
+    (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R + (COPIES_REACH_LDS ? 0 : 4 * GEMM_X_COPIES + 16 * GEMM_W_UNITS) \
+     <= (COPIES_REACH_LDS ? 192 : 224))
+
+/* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
+struct gemm_x { const uint8_t *x; uint32_t stride, last; };
+/* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix, so that neighbouring 16 x 16 tiles of a wave are gate and up. */
+struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
+
+DEVICE uint32_t min_u32(uint32_t x, uint32_t y) { return x < y ? x : y; }
+DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
+{
+    const uint8_t *from = w->pair && row / 16 % 2 ? w->up : w->w;
+    return from + min_u32(w->pair ? row / 32 * 16 + row % 16 : row, w->last) * w->row_bytes;
+}
+/* Names of a format, and of a format and shape. */
+#define GEMM_JOIN2(name, format) name##format
+#define GEMM_JOIN(name, format)  GEMM_JOIN2(name, format)
+#define GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads) name##format##_##tokens##x##rows##_##threads
+#define GEMM_JOIN_SHAPE(name, format, tokens, rows, threads)  GEMM_JOIN_SHAPE2(name, format, tokens, rows, threads)
+#define GEMM_IS_BF16_bf16 1
+#endif
+#define F(name) GEMM_JOIN(name, FORMAT)
+#define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
+
+/* Into how many parts the waves share tokens, columns of a step and rows. */
+enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) > 0, "each wave takes multiples of 16 tokens and rows");
+enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
+
+struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
+/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8 threads or one
+ * bring a row. */
+DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uint32_t n)
+{
+    return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;
+}
+/* The pieces of x this thread brings for a step.  at: where they lie in the first one. */
+DEVICE uint32_t G(gemm_x_at_)(const struct gemm_x *x, const uint32_t i)
+{
+    return min_u32(thread_x() / 8 + i * (GEMM_THREADS / 8), x->last) * x->stride + thread_x() % 8 * 16;
+}
+DEVICE void G(gemm_x_begin_)(struct copy *c, uint32_t *at, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
+{
+    const uint8_t *from = x->x + step * GEMM_ROW_LDS;
+    PIN_BASE(from);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) PIN_OFFSET(at[i]);
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_begin(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1), from + at[i], 1);
+}
+DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot)
+{
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
+            copy_end(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+
+/* The first token of this wave's tiles i, in the group's tile. */
+DEVICE uint32_t G(gemm_token_)(const uint32_t i)
+{
+    if (GEMM_GROUP) return (wave_id() / MMA_GROUP_WAVES * GEMM_TILES_T + i) * MMA_GROUP_A + wave_id() % MMA_GROUP_WAVES * 16;
+    return (wave_id() / G(GEMM_PARTS_K_) / G(GEMM_PARTS_R_) * GEMM_TILES_T + i) * 16;
+}
+/* Which part of the rows, and of the columns of a step, this wave has. */
+DEVICE uint32_t G(gemm_part_r_)(void) { return wave_id() / G(GEMM_PARTS_K_) % G(GEMM_PARTS_R_); }
+DEVICE uint32_t G(gemm_part_k_)(void) { return wave_id() % G(GEMM_PARTS_K_); }
+
+struct G(gemm_operands_) { struct mma_wide_a a[GEMM_TILES_T]; struct mma_wide_b b[GEMM_TILES_R]; };
+/* A wave's operands of MMA_WIDE_COLS columns (from piece `piece` on) from its rows of x and of weights. */
+DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const uint8_t *w, const uint32_t piece)
+{
+    UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_wide_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_wide_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
+}
+/* One step of 64 columns, or this wave's part of them.  weight_digits: planes of the weights.
+ * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
+DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+{
+    struct G(gemm_operands_) o[2];
+    const uint32_t n_parts = GEMM_STEP_COLS / MMA_WIDE_COLS / G(GEMM_PARTS_K_), n_loads = n_parts * weight_digits, first = G(gemm_part_k_)() * n_parts;
+    x += G(gemm_token_)(0) * GEMM_ROW_LDS;
+    w += G(gemm_part_r_)() * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
+    UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
+        const uint32_t plane = n % weight_digits, m = n - GEMM_AHEAD;
+        if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), (first + n / weight_digits) * (2 * MMA_WIDE));
+        if (n < GEMM_AHEAD) continue;
+        UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+            UNROLL for (uint32_t k = 0; k < MMA_WIDE; k++)               /* outside: no product waits for the one before it */
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
+                    if (bf16) mma_bf16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    else mma_f16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
+                    mma_pin(&y->acc[t][r]);
+                }
+    }
+}
+/* The same by four waves at once, on their way after it. */
+DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+{
+    x += wave_id() / MMA_GROUP_WAVES * (GEMM_TILES_T * MMA_GROUP_A * GEMM_ROW_LDS);
+    mma_group_begin();
+    UNROLL for (uint32_t plane = 0; plane < weight_digits; plane++)
+        UNROLL for (uint32_t k = 0; k < 4; k++)
+            UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+                UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r += 8) {
+                    const uint8_t *a = x + t * (MMA_GROUP_A * GEMM_ROW_LDS);
+                    const uint8_t *b = w + plane * (GEMM_ROWS * GEMM_ROW_LDS) + r * (16 * GEMM_ROW_LDS);
+                    if (bf16) mma_group_bf16(&y->acc[t][r], a, b, 2 * k);
+                    else mma_group_f16(&y->acc[t][r], a, b, 2 * k);
+                }
+    mma_group_commit();
+}
+DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
+{
+    mma_group_wait();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
+}
+/* Adds up the sums of two waves that share columns: afterwards the first has those of tiles 0, 2 .. along tokens, the second of 1, 3 ..  The LDS of
+ * operands is free. */
+DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
+{
+    const uint32_t second = G(gemm_part_k_)();
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t += 2) {
+        uint8_t *to = lds() + wave_id() * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        const uint8_t *from = lds() + (wave_id() ^ 1) * (GEMM_TILES_R * MMA_ACC * WAVE * 4) + lane_id() * 16;
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 != second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const float *x = y->acc[i][e / MMA_ACC].x + e % MMA_ACC;
+                    const f32x4 v = { x[0], x[1], x[2], x[3] };
+                    *(f32x4 *)(void *)(to + e * (WAVE * 4)) = v;
+                }
+        barrier();
+        UNROLL for (uint32_t i = t; i < t + 2 && i < GEMM_TILES_T; i++)
+            if (i % 2 == second)
+                UNROLL for (uint32_t e = 0; e < GEMM_TILES_R * MMA_ACC; e += 4) {
+                    const f32x4 v = *(const f32x4 *)(const void *)(from + e * (WAVE * 4));
+                    UNROLL for (uint32_t n = 0; n < 4; n++) y->acc[i][e / MMA_ACC].x[e % MMA_ACC + n] += v[n];
+                }
+    }
+}
+/* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
+ * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
+DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t,
+                             const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
+{
+    const uint32_t n = pairs ? 2 : 1, whole = rows % (GEMM_ROWS / n) == 0;
+    const uint32_t r0 = first_r + G(gemm_part_r_)() * (GEMM_TILES_R / n * 16);
+    UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++) {
+        if (i % G(GEMM_PARTS_K_) != G(gemm_part_k_)()) continue;
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+            const uint32_t t = first_t + G(gemm_token_)(i) + mma_row(mma_of_row(g, 0));
+            if (t >= n_tokens) continue;
+            UNROLL for (uint32_t j = 0; j < GEMM_TILES_R; j += n)
+                UNROLL for (uint32_t m = 0; m < MMA_ACC / MMA_ROWS; m++) {
+                    const uint32_t e = mma_of_row(g, m), r = r0 + 16 * (j / n) + mma_col(e);
+                    if (!whole && r >= rows) continue;
+                    if (pairs) pairs(a, t, r, y->acc[i][j].x[e] * scale, y->acc[i][j + n - 1].x[e] * scale);
+                    else sink(a, t, r, y->acc[i][j].x[e] * scale);
+                }
+        }
+    }
+}
+
+#if F(GEMM_IS_BF16_)
+enum { G(GEMM_BF16_) = 1 };
+#else
+enum { G(GEMM_BF16_) = 0 };
+#endif
+/* COPIED: the weights are copied as they are; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ before its own a step's
+ * weights begin to be decoded. */
+#if F(UNIT_COLS_) == 8
+enum { G(GEMM_COPIED_) = 1, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = 1 };
+#elif F(UNIT_COLS_) == 64
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = GEMM_STAGES < 2 ? 1 : GEMM_UNIT_STEPS };
+#else
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 2, G(GEMM_LEAD_) = 1 };
+#endif
+enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_), GEMM_UNIT_STEPS) };
+DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return slots + slot * (G(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
+
+#if F(UNIT_COLS_) == 8
+struct G(gemm_weights_) { struct copy c[GEMM_W_COPIES]; };
+/* 16-bit rows as they are: begin starts the copies of a step, into slot `slot`, end completes them. */
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    if (step >= units) return;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++) {
+        const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_begin(&n->c[i], G(gemm_w_slot_)(slots, slot) + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
+    }
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)w;
+    if (step >= units) return;
+    UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++)
+        if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
+            copy_end(&n->c[i], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_))
+                     + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
+}
+#elif F(UNIT_COLS_) == 64
+struct G(gemm_weights_) { struct F(unit_) u[GEMM_W_UNITS]; };
+/* Packed units: begin loads those of a turn, end decodes them.  They stay packed until then: a pin where they are loaded would wait on AMD.
+ * LEAD turns bring as many steps, of half the rows each when there are two, so that lanes 2l and 2l + 1 load 32 bytes from one row. */
+DEVICE uint32_t G(gemm_unit_row_)(const uint32_t turn, const uint32_t i)
+{
+    return thread_x() / G(GEMM_LEAD_) + (turn % G(GEMM_LEAD_) * GEMM_W_UNITS + i) * (GEMM_THREADS / G(GEMM_LEAD_));
+}
+DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_LEAD_) * G(GEMM_LEAD_) + thread_x() % G(GEMM_LEAD_); }
+/* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode, half as long. */
+#if F(HALVES_)
+enum { G(GEMM_HALVES_) = GEMM_STAGES == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
+#else
+enum { G(GEMM_HALVES_) = 0 };
+#endif
+DEVICE void G(gemm_begin_half_)(struct F(unit_) *u, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step < units && row < GEMM_ROWS) F(load_half_)(u, gemm_row(w, row), step, units, half);
+#else
+    (void)u; (void)w; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_end_half_)(const struct F(unit_) *u, uint8_t *slot, const uint32_t step, const uint32_t units)
+{
+    const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
+#if F(HALVES_)
+    if (step >= units || row >= GEMM_ROWS) return;
+    uint32_t h[16];
+    F(decode_half_)(h, u, step, half);
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 v = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, 4 * half + n, 1)) = v;
+    }
+#else
+    (void)u; (void)slot; (void)step; (void)units; (void)half; (void)row;
+#endif
+}
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t slot,
+                           const uint32_t units)
+{
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)slots; (void)slot;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_begin_half_)(&n->u[0], w, step, units);
+        return;
+    }
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
+}
+/* A decoded unit to its row.  Of two lanes that write the same row of two slots, one begins in the middle: else both would want the same banks. */
+DEVICE void G(gemm_store_)(uint8_t *slot, const uint32_t h[32], const uint32_t row)
+{
+    const uint32_t swap = G(GEMM_LEAD_) == 2 && thread_x() % 2;
+    UNROLL for (uint32_t n = 0; n < 4; n++) {
+        const u32x4 low = { h[4 * n], h[4 * n + 1], h[4 * n + 2], h[4 * n + 3] };
+        const u32x4 high = { h[4 * n + 16], h[4 * n + 17], h[4 * n + 18], h[4 * n + 19] };
+        u32x4 first = low, second = high;
+        if (swap) {
+            first = high;
+            second = low;
+        }
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 * swap, 1)) = first;
+        *(u32x4 *)(void *)(slot + lds_piece(row, GEMM_ROW_LDS, n ^ 4 ^ 4 * swap, 1)) = second;
+    }
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t turn, const uint32_t units)
+{
+    const uint32_t step = G(gemm_unit_step_)(turn);
+    (void)w;
+    if (G(GEMM_HALVES_)) {
+        G(gemm_end_half_)(&n->u[0], G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), step, units);
+        return;
+    }
+    UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) {
+            uint32_t h[32];
+            F(pin_)(&n->u[i]);
+            F(decode_)(h, &n->u[i], step);
+            G(gemm_store_)(G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)), h, G(gemm_unit_row_)(turn, i));
+        }
+}
+#else
+struct G(gemm_weights_) { uint32_t none; };
+/* f32: split into a high and a low f16 on the way.  Loaded when needed: these matrices are rare and small. */
+DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    (void)n; (void)slots; (void)w; (void)step; (void)slot; (void)units;
+}
+DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
+{
+    (void)n;
+    if (step >= units) return;
+    for (uint32_t i = 0; i < (GEMM_ROWS * 16 + GEMM_THREADS - 1) / GEMM_THREADS; i++) {
+        const uint32_t part = thread_x() % 16, row = thread_x() / 16 + i * (GEMM_THREADS / 16);
+        if (row >= GEMM_ROWS) break;
+        struct F(unit_) u;
+        uint32_t h[2], rest[2];
+        F(load_)(&u, gemm_row(w, row), step * 16 + part, units * 16);
+        F(decode_)(h, &u, step * 16 + part);
+        F(decode_rest_)(rest, &u, step * 16 + part);
+        uint8_t *to = G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)) + lds_piece(row, GEMM_ROW_LDS, part / 2, 1) + part % 2 * 8;
+        const u32x2 high = { h[0], h[1] }, low = { rest[0], rest[1] };
+        *(u32x2 *)(void *)to = high;
+        *(u32x2 *)(void *)(to + GEMM_ROWS * GEMM_ROW_LDS) = low;
+    }
+}
+#endif
+
+/* What is on its way, and where the slots are. */
+struct G(gemm_ahead_) {
+    struct copy x[GEMM_X_COPIES];
+    uint32_t x_at[GEMM_X_COPIES];
+    struct G(gemm_weights_) w;
+    uint8_t *x_slots, *w_slots;
+};
+/* Slots are numbered round the ring: the slot of a step is its number modulo the slots. */
+DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const uint32_t slot) { return n->x_slots + slot * (GEMM_TOKENS * GEMM_ROW_LDS); }
+/* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
+DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
+                           const uint32_t units)
+{
+    if (step < units) {
+        G(gemm_x_begin_)(n->x, n->x_at, G(gemm_x_slot_)(n, slot), x, step);
+        if (G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, step, slot, units);
+    }
+    copy_commit();
+}
+/* Takes what came through registers in turn `turn` to LDS and loads what the next one takes: x of step `turn`, weights as gemm_end_ says. */
+DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t turn,
+                          const uint32_t units)
+{
+    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
+    if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_at, n->x_slots, x, step + 1);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
+}
+/* The tile of products, not yet unscaled. */
+DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const struct gemm_w *w, const uint32_t units)
+{
+    struct G(gemm_ahead_) n;
+    n.x_slots = lds();
+    n.w_slots = lds() + GEMM_STAGES * GEMM_TOKENS * GEMM_ROW_LDS;
+    UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) n.x_at[i] = G(gemm_x_at_)(x, i);
+    UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
+        UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
+    if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n.w, n.w_slots, w, 0, 0, units);
+    if (!COPIES_REACH_LDS) G(gemm_x_begin_)(n.x, n.x_at, n.x_slots, x, 0);
+    else
+        UNROLL for (uint32_t s = 0; s + 1 < GEMM_STAGES; s++) G(gemm_start_)(&n, x, w, s, s, units);
+    if (G(GEMM_LEAD_) == 2) {                    /* a turn of weights alone */
+        G(gemm_end_)(&n.w, n.w_slots, w, 0, units);
+        G(gemm_begin_)(&n.w, n.w_slots, w, 1, 0, units);
+    }
+    G(gemm_pass_)(&n, x, w, 0, G(GEMM_LEAD_) - 1, units);
+    uint32_t slot = 0;
+#pragma clang loop unroll(disable)
+    for (uint32_t s = 0; s < units; s++) {
+        const uint8_t *x_now = G(gemm_x_slot_)(&n, slot), *w_now = G(gemm_w_slot_)(n.w_slots, G(GEMM_COPIED_) ? slot : s % G(GEMM_SLOTS_));
+        if (COPIES_REACH_LDS) copy_wait(GEMM_STAGES >= 2 ? GEMM_STAGES - 2 : 0);
+        if (GEMM_GROUP) mma_group_written();
+        barrier();
+        if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (COPIES_REACH_LDS) G(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
+        if (GEMM_STAGES > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
+        if (GEMM_GROUP) G(gemm_wait_group_)(y);
+        else G(gemm_multiply_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
+        if (GEMM_STAGES == 1) {
+            if (s + 1 == units) break;
+            barrier();
+            G(gemm_pass_)(&n, x, w, s + 1, s + 1, units);
+        }
+        slot = slot + 1 == GEMM_STAGES ? 0 : slot + 1;
+    }
+    if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
+}
+/* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below rows;
+ * each goes to sink(a, t, r, y), from one thread once.
+ * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and zeros up to
+ * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
+ * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS threads
+ * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride: constants. */
+DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
+                     const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
+{
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct G(gemm_tile_) y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
+    const struct gemm_w of = { w + (uint64_t)first_r * row_bytes, w, row_bytes, rows - 1 - first_r, 0 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
+}
+#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE)
+/* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
+DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
+                          const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
+{
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
+    const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
+    if (first_t >= n_tokens) return;
+    struct G(gemm_tile_) y;
+    const struct gemm_x from = { x + (uint64_t)first_t * x_stride, x_stride, n_tokens - 1 - first_t };
+    const struct gemm_w of = { gate + (uint64_t)first_r * row_bytes, up + (uint64_t)first_r * row_bytes, row_bytes, rows - 1 - first_r, 1 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);
+}
+#endif
 #undef F
 #undef G
 #undef GEMM_TOKENS
@@ -4445,12 +7914,12 @@ DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const stru
     k->unit += step_units;
     if (k->unit != step_units * G(gemv_steps)(cols)) return;
     k->unit = 0;
+    lanes_sums_f32(k->sum, ROWS, LANES);
 #pragma unroll
     for (uint32_t r = 0; r < ROWS; r++) {
-        const float y = lanes_sum_f32(k->sum[r], LANES);
         const uint32_t mine = k->lane == k->count * each + r % each;
-        if (r < each) k->y  = mine ? y : k->y;
-        else          k->up = mine ? y : k->up;
+        if (r < each) k->y  = mine ? k->sum[r] : k->y;
+        else          k->up = mine ? k->sum[r] : k->up;
         k->sum[r] = 0;
     }
     k->count++;
@@ -4696,12 +8165,12 @@ DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const stru
     k->unit += step_units;
     if (k->unit != step_units * G(gemv_steps)(cols)) return;
     k->unit = 0;
+    lanes_sums_f32(k->sum, ROWS, LANES);
 #pragma unroll
     for (uint32_t r = 0; r < ROWS; r++) {
-        const float y = lanes_sum_f32(k->sum[r], LANES);
         const uint32_t mine = k->lane == k->count * each + r % each;
-        if (r < each) k->y  = mine ? y : k->y;
-        else          k->up = mine ? y : k->up;
+        if (r < each) k->y  = mine ? k->sum[r] : k->y;
+        else          k->up = mine ? k->sum[r] : k->up;
         k->sum[r] = 0;
     }
     k->count++;
@@ -4947,12 +8416,12 @@ DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const stru
     k->unit += step_units;
     if (k->unit != step_units * G(gemv_steps)(cols)) return;
     k->unit = 0;
+    lanes_sums_f32(k->sum, ROWS, LANES);
 #pragma unroll
     for (uint32_t r = 0; r < ROWS; r++) {
-        const float y = lanes_sum_f32(k->sum[r], LANES);
         const uint32_t mine = k->lane == k->count * each + r % each;
-        if (r < each) k->y  = mine ? y : k->y;
-        else          k->up = mine ? y : k->up;
+        if (r < each) k->y  = mine ? k->sum[r] : k->y;
+        else          k->up = mine ? k->sum[r] : k->up;
         k->sum[r] = 0;
     }
     k->count++;
@@ -5075,19 +8544,19 @@ KERNEL(256, 1) embed(const struct forge_kernel_args a)
 
 DEVICE void attn_q_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
-    FLOAT_ROW(786432, 1024, t)[r] = y;
+    FLOAT_ROW(1572864, 1024, t)[r] = y;
 }
 
 DEVICE void attn_k_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
     r -= 256;
-    FLOAT_ROW(1310720, 512, t)[r] = y;
+    FLOAT_ROW(2621440, 512, t)[r] = y;
 }
 
 DEVICE void attn_v_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
     r -= 384;
-    FLOAT_ROW(1572864, 512, t)[r] = y;
+    FLOAT_ROW(3145728, 512, t)[r] = y;
 }
 
 DEVICE void attn_qkv_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -5108,12 +8577,14 @@ KERNEL(256, 1) attn_qkv(const struct forge_kernel_args a)
     pdl_launch();
     uint32_t slot = gemv_slot(/* groups */ 40, /* lanes */ 16);
     struct first_q8_0_1x16 first;
-    gemv_begin_q8_0_1x16(&first, WEIGHT(0), 0, /* rows */ 512, /* cols */ 256, slot);
-    struct row_quads norm_weight, row;
-    norm_begin(&norm_weight, VECTOR(1), /* cols */ 256, 256);
+    struct row_quads row, norm_weight;
     pdl_wait();
-    mark(a);
     row_begin(&row, FLOAT_ROW(0, 1024, 0), /* cols */ 256, 256);
+    norm_begin(&norm_weight, VECTOR(1), /* cols */ 256, 256);
+    COMPILER_FENCE();
+    gemv_begin_q8_0_1x16(&first, WEIGHT(0), 0, /* rows */ 512, /* cols */ 256, slot);
+    COMPILER_FENCE();
+    mark(a);
     norm_to_lds(lds(), &row, FLOAT_ROW(0, 1024, 0), &norm_weight, VECTOR(1), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
     gemv_q8_0_1x16(a, &first, WEIGHT(0), /* rows */ 512, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, /* addend */ 0, attn_qkv_row);
 }
@@ -5124,14 +8595,14 @@ KERNEL(256, 1) attn_qkv(const struct forge_kernel_args a)
  */
 KERNEL(256, 1) attention(const struct forge_kernel_args a)
 {
-    attention_decode(a, FLOAT_ROW(524288, 1024, 0), /* q, k, v */ FLOAT_ROW(786432, 1024, 0), FLOAT_ROW(1310720, 512, 0), FLOAT_ROW(1572864, 512, 0),
+    attention_decode(a, FLOAT_ROW(1048576, 1024, 0), /* q, k, v */ FLOAT_ROW(1572864, 1024, 0), FLOAT_ROW(2621440, 512, 0), FLOAT_ROW(3145728, 512, 0),
         /* norms */ 0, 0, 9.99999975e-06f, VECTOR(1), VECTOR(0), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
-        /* parts */ FLOATS(2621440), FLOATS(2641920), (uint32_t *)(void *)BUFFER(2642688), /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, 256, /* cluster */ 0);
+        /* parts */ FLOATS(5242880), FLOATS(5263360), (uint32_t *)(void *)BUFFER(5264128), /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, 256, /* cluster */ 0);
 }
 
 DEVICE void attn_output_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
-    FLOAT_ROW(525312, 1024, t)[r] = y;
+    FLOAT_ROW(1049600, 1024, t)[r] = y;
 }
 
 DEVICE float attn_output_addend(const struct forge_kernel_args a, uint32_t t, uint32_t r)
@@ -5147,17 +8618,21 @@ KERNEL(256, 1) attn_output(const struct forge_kernel_args a)
     pdl_launch();
     uint32_t slot = gemv_slot(/* groups */ 40, /* lanes */ 32);
     struct first_q8_0_1x32 first;
-    gemv_begin_q8_0_1x32(&first, WEIGHT(0), 0, /* rows */ 256, /* cols */ 256, slot);
+    struct row_quads row;
     pdl_wait();
+    row_begin(&row, FLOAT_ROW(1048576, 1024, 0), /* cols */ 256, 256);
+    COMPILER_FENCE();
+    gemv_begin_q8_0_1x32(&first, WEIGHT(0), 0, /* rows */ 256, /* cols */ 256, slot);
+    COMPILER_FENCE();
     mark(a);
-    acts_of_row(lds(), FLOAT_ROW(524288, 1024, 0), /* cols */ 256, /* digits */ 2, /* sums16 */ 0, 256);
+    row_to_lds(lds(), &row, FLOAT_ROW(1048576, 1024, 0), /* cols */ 256, /* digits */ 2, /* sums16 */ 0, 256);
     gemv_q8_0_1x32(a, &first, WEIGHT(0), /* rows */ 256, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 320, attn_output_addend, attn_output_row);
 }
 
 DEVICE void ffn_gate_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y, float up)
 {
     y = silu_f32(y) * up;
-    FLOAT_ROW(1049600, 3072, t)[r] = y;
+    FLOAT_ROW(2098176, 3072, t)[r] = y;
 }
 
 /* ffn_gate_up: 256 threads, 1488 bytes of LDS; weights 417792 bytes
@@ -5170,13 +8645,15 @@ KERNEL(256, 1) ffn_gate_up(const struct forge_kernel_args a)
     pdl_launch();
     uint32_t slot = gemv_slot(/* groups */ 40, /* lanes */ 16);
     struct first_q8_0_2x16 first;
-    gemv_begin_q8_0_2x16(&first, WEIGHT(0), WEIGHT(1), /* rows */ 768, /* cols */ 256, slot);
-    struct row_quads norm_weight, row;
-    norm_begin(&norm_weight, VECTOR(2), /* cols */ 256, 256);
+    struct row_quads row, norm_weight;
     pdl_wait();
+    row_begin(&row, FLOAT_ROW(1049600, 1024, 0), /* cols */ 256, 256);
+    norm_begin(&norm_weight, VECTOR(2), /* cols */ 256, 256);
+    COMPILER_FENCE();
+    gemv_begin_q8_0_2x16(&first, WEIGHT(0), WEIGHT(1), /* rows */ 768, /* cols */ 256, slot);
+    COMPILER_FENCE();
     mark(a);
-    row_begin(&row, FLOAT_ROW(525312, 1024, 0), /* cols */ 256, 256);
-    norm_to_lds(lds(), &row, FLOAT_ROW(525312, 1024, 0), &norm_weight, VECTOR(2), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
+    norm_to_lds(lds(), &row, FLOAT_ROW(1049600, 1024, 0), &norm_weight, VECTOR(2), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
     gemv_pair_q8_0_2x16(a, &first, WEIGHT(0), WEIGHT(1), /* rows */ 768, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, ffn_gate_row);
 }
 
@@ -5187,7 +8664,7 @@ DEVICE void ffn_down_row(const struct forge_kernel_args a, uint32_t t, uint32_t 
 
 DEVICE float ffn_down_addend(const struct forge_kernel_args a, uint32_t t, uint32_t r)
 {
-    return FLOAT_ROW(525312, 1024, t)[r];
+    return FLOAT_ROW(1049600, 1024, t)[r];
 }
 
 /* ffn_down: 256 threads, 2640 bytes of LDS; weights 208896 bytes
@@ -5198,16 +8675,20 @@ KERNEL(256, 1) ffn_down(const struct forge_kernel_args a)
     pdl_launch();
     uint32_t slot = gemv_slot(/* groups */ 40, /* lanes */ 32);
     struct first_q8_0_1x32 first;
-    gemv_begin_q8_0_1x32(&first, WEIGHT(0), 0, /* rows */ 256, /* cols */ 768, slot);
+    struct row_quads row;
     pdl_wait();
+    row_begin(&row, FLOAT_ROW(2098176, 3072, 0), /* cols */ 768, 256);
+    COMPILER_FENCE();
+    gemv_begin_q8_0_1x32(&first, WEIGHT(0), 0, /* rows */ 256, /* cols */ 768, slot);
+    COMPILER_FENCE();
     mark(a);
-    acts_of_row(lds(), FLOAT_ROW(1049600, 3072, 0), /* cols */ 768, /* digits */ 2, /* sums16 */ 0, 256);
+    row_to_lds(lds(), &row, FLOAT_ROW(2098176, 3072, 0), /* cols */ 768, /* digits */ 2, /* sums16 */ 0, 256);
     gemv_q8_0_1x32(a, &first, WEIGHT(0), /* rows */ 256, /* cols */ 768, lds(), /* digits */ 2, slot, /* stride */ 320, ffn_down_addend, ffn_down_row);
 }
 
 DEVICE void token_embd_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
-    FLOAT_ROW(2644224, 16384, t - first_token(a))[r] = y;
+    FLOAT_ROW(5265664, 16384, t - first_token(a))[r] = y;
 }
 
 /* token_embd: 256 threads, 1488 bytes of LDS; weights 1114112 bytes
@@ -5219,12 +8700,14 @@ KERNEL(256, 1) token_embd(const struct forge_kernel_args a)
     pdl_launch();
     uint32_t slot = gemv_slot(/* groups */ 40, /* lanes */ 16);
     struct first_q8_0_2x16 first;
-    gemv_begin_q8_0_2x16(&first, WEIGHT(0), 0, /* rows */ 4096, /* cols */ 256, slot);
-    struct row_quads norm_weight, row;
-    norm_begin(&norm_weight, VECTOR(1), /* cols */ 256, 256);
+    struct row_quads row, norm_weight;
     pdl_wait();
-    mark(a);
     row_begin(&row, FLOAT_ROW(0, 1024, 0), /* cols */ 256, 256);
+    norm_begin(&norm_weight, VECTOR(1), /* cols */ 256, 256);
+    COMPILER_FENCE();
+    gemv_begin_q8_0_2x16(&first, WEIGHT(0), 0, /* rows */ 4096, /* cols */ 256, slot);
+    COMPILER_FENCE();
+    mark(a);
     norm_to_lds(lds(), &row, FLOAT_ROW(0, 1024, 0), &norm_weight, VECTOR(1), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
     gemv_q8_0_2x16(a, &first, WEIGHT(0), /* rows */ 4096, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, /* addend */ 0, token_embd_row);
 }
@@ -5236,7 +8719,7 @@ KERNEL(512, 1) sample_token(const struct forge_kernel_args a)
     pdl_launch();
     pdl_wait();
     mark(a);
-    sample(a, FLOATS(2644224) + (uint64_t)(a.step->n_logits - 1) * 4096, /* n_vocab */ 4096, /* n_ctx */ 1024, BUFFER(2643200), (uint32_t *)(void *)BUFFER(2642944), /* groups */ 64, 512);
+    sample(a, FLOATS(5265664) + (uint64_t)(a.step->n_logits - 1) * 4096, /* n_vocab */ 4096, /* n_ctx */ 1024, BUFFER(5264640), (uint32_t *)(void *)BUFFER(5264384), /* groups */ 64, 512);
 }
 
 /* attn_qkv_in: 256 threads, 128 bytes of LDS
@@ -5248,22 +8731,52 @@ KERNEL(256, 1) attn_qkv_in(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(524288, 512, t), FLOAT_ROW(0, 1024, t), VECTOR(0), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(1048576, 512, t), FLOAT_ROW(0, 1024, t), VECTOR(0), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
 }
 
-/* attn_qkv_prefill: 256 threads, 32768 bytes of LDS; weights 139264 bytes
+/* attn_qkv_prefill_384: 64 threads, 8192 bytes of LDS; weights 139264 bytes
  * norm of the input done before
  * attn_q: 256 x 256 Q8_0
  * attn_k: 128 x 256 Q8_0
  * attn_v: 128 x 256 Q8_0
  */
-KERNEL(256, 1) attn_qkv_prefill(const struct forge_kernel_args a)
+KERNEL(64, 4) attn_qkv_prefill_384(const struct forge_kernel_args a)
 {
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_128x128_256(a, WEIGHT(0), /* rows */ 512, /* cols */ 256, BUFFER(524288), /* stride */ 512, tile, t0, a.step->n_tokens, attn_qkv_row);
+    gemm_q8_0_32x32_64(a, WEIGHT(0), /* rows */ 512, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, attn_qkv_row);
+}
+
+/* attn_qkv_prefill_768: 64 threads, 18432 bytes of LDS; weights 139264 bytes
+ * norm of the input done before
+ * attn_q: 256 x 256 Q8_0
+ * attn_k: 128 x 256 Q8_0
+ * attn_v: 128 x 256 Q8_0
+ */
+KERNEL(64, 4) attn_qkv_prefill_768(const struct forge_kernel_args a)
+{
+    pdl_launch();
+    pdl_wait();
+    mark(a);
+    const uint32_t t0 = first_token(a), tile = group_y();
+    gemm_q8_0_112x32_64(a, WEIGHT(0), /* rows */ 512, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, attn_qkv_row);
+}
+
+/* attn_qkv_prefill: 128 threads, 22528 bytes of LDS; weights 139264 bytes
+ * norm of the input done before
+ * attn_q: 256 x 256 Q8_0
+ * attn_k: 128 x 256 Q8_0
+ * attn_v: 128 x 256 Q8_0
+ */
+KERNEL(128, 2) attn_qkv_prefill(const struct forge_kernel_args a)
+{
+    pdl_launch();
+    pdl_wait();
+    mark(a);
+    const uint32_t t0 = first_token(a), tile = group_y();
+    gemm_q8_0_112x64_128(a, WEIGHT(0), /* rows */ 512, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, attn_qkv_row);
 }
 
 /* heads_prefill: 256 threads, 2048 bytes of LDS
@@ -5275,11 +8788,11 @@ KERNEL(256, 1) heads_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    qkv_finish(a, t, FLOAT_ROW(786432, 1024, t), FLOAT_ROW(1310720, 512, t), FLOAT_ROW(1572864, 512, t),
+    qkv_finish(a, t, FLOAT_ROW(1572864, 1024, t), FLOAT_ROW(2621440, 512, t), FLOAT_ROW(3145728, 512, t),
         /* norms */ 0, 0, 9.99999975e-06f, VECTOR(1), VECTOR(0), /* n_rot */ 64, /* neox */ 0, /* block */ 32, /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 256);
 }
 
-/* attention_chunk: 128 threads, 12800 bytes of LDS
+/* attention_chunk: 128 threads, 10240 bytes of LDS
  * 4 heads of 64 over 2 KV heads in f16
  */
 KERNEL(128, 2) attention_chunk(const struct forge_kernel_args a)
@@ -5287,25 +8800,49 @@ KERNEL(128, 2) attention_chunk(const struct forge_kernel_args a)
     pdl_launch();
     pdl_wait();
     mark(a);
-    attention_prefill(a, BUFFER(2359296), /* stride */ 512, /* as */ 1, BUFFER(786432), /* stride */ 1024, /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* digits */ 1, 128);
+    attention_prefill(a, BUFFER(4718592), /* stride */ 512, /* as */ 1, BUFFER(1572864), /* stride */ 1024, /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* digits */ 1, 128);
 }
 
 DEVICE void attn_output_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
     y += FLOAT_ROW(0, 1024, t)[r];
-    FLOAT_ROW(525312, 1024, t)[r] = y;
+    FLOAT_ROW(1049600, 1024, t)[r] = y;
 }
 
-/* attn_output_prefill: 256 threads, 32768 bytes of LDS; weights 69632 bytes
+/* attn_output_prefill_64: 64 threads, 6144 bytes of LDS; weights 69632 bytes
  * attn_output: 256 x 256 Q8_0, add
  */
-KERNEL(256, 1) attn_output_prefill(const struct forge_kernel_args a)
+KERNEL(64, 4) attn_output_prefill_64(const struct forge_kernel_args a)
 {
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_128x128_256(a, WEIGHT(0), /* rows */ 256, /* cols */ 256, BUFFER(2359296), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
+    gemm_q8_0_16x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 256, BUFFER(4718592), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
+}
+
+/* attn_output_prefill_384: 64 threads, 8192 bytes of LDS; weights 69632 bytes
+ * attn_output: 256 x 256 Q8_0, add
+ */
+KERNEL(64, 4) attn_output_prefill_384(const struct forge_kernel_args a)
+{
+    pdl_launch();
+    pdl_wait();
+    mark(a);
+    const uint32_t t0 = first_token(a), tile = group_y();
+    gemm_q8_0_32x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 256, BUFFER(4718592), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
+}
+
+/* attn_output_prefill: 64 threads, 18432 bytes of LDS; weights 69632 bytes
+ * attn_output: 256 x 256 Q8_0, add
+ */
+KERNEL(64, 4) attn_output_prefill(const struct forge_kernel_args a)
+{
+    pdl_launch();
+    pdl_wait();
+    mark(a);
+    const uint32_t t0 = first_token(a), tile = group_y();
+    gemm_q8_0_112x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 256, BUFFER(4718592), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
 }
 
 /* ffn_gate_up_in: 256 threads, 128 bytes of LDS
@@ -5317,57 +8854,135 @@ KERNEL(256, 1) ffn_gate_up_in(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(0, 512, t), FLOAT_ROW(525312, 1024, t), VECTOR(0), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(0, 512, t), FLOAT_ROW(1049600, 1024, t), VECTOR(0), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 DEVICE void ffn_gate_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y, float up)
 {
     y = silu_f32(y) * up;
-    ((uint16_t *)(void *)ROW(1052672, 1536, t))[r] = (uint16_t)stage_f16(y);
+    ((uint16_t *)(void *)ROW(2101248, 1536, t))[r] = (uint16_t)stage_f16(y);
 }
 
-/* ffn_gate_up_prefill: 256 threads, 32768 bytes of LDS; weights 417792 bytes
+/* ffn_gate_up_prefill_128: 64 threads, 8192 bytes of LDS; weights 417792 bytes
  * norm of the input done before
  * ffn_gate: 768 x 256 Q8_0, glu_silu
  * ffn_up: 768 x 256 Q8_0
  */
-KERNEL(256, 1) ffn_gate_up_prefill(const struct forge_kernel_args a)
+KERNEL(64, 4) ffn_gate_up_prefill_128(const struct forge_kernel_args a)
 {
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_pair_q8_0_128x128_256(a, WEIGHT(0), WEIGHT(1), /* rows */ 768, /* cols */ 256, BUFFER(0), /* stride */ 512, tile, t0, a.step->n_tokens, ffn_gate_rows);
+    gemm_pair_q8_0_32x32_64(a, WEIGHT(0), WEIGHT(1), /* rows */ 768, /* cols */ 256, BUFFER(0), /* stride */ 512, tile, t0, a.step->n_tokens, ffn_gate_rows);
+}
+
+/* ffn_gate_up_prefill_512: 64 threads, 16384 bytes of LDS; weights 417792 bytes
+ * norm of the input done before
+ * ffn_gate: 768 x 256 Q8_0, glu_silu
+ * ffn_up: 768 x 256 Q8_0
+ */
+KERNEL(64, 4) ffn_gate_up_prefill_512(const struct forge_kernel_args a)
+{
+    pdl_launch();
+    pdl_wait();
+    mark(a);
+    const uint32_t t0 = first_token(a), tile = group_y();
+    gemm_pair_q8_0_64x64_64(a, WEIGHT(0), WEIGHT(1), /* rows */ 768, /* cols */ 256, BUFFER(0), /* stride */ 512, tile, t0, a.step->n_tokens, ffn_gate_rows);
+}
+
+/* ffn_gate_up_prefill: 128 threads, 24576 bytes of LDS; weights 417792 bytes
+ * norm of the input done before
+ * ffn_gate: 768 x 256 Q8_0, glu_silu
+ * ffn_up: 768 x 256 Q8_0
+ */
+KERNEL(128, 2) ffn_gate_up_prefill(const struct forge_kernel_args a)
+{
+    pdl_launch();
+    pdl_wait();
+    mark(a);
+    const uint32_t t0 = first_token(a), tile = group_y();
+    gemm_pair_q8_0_128x64_128(a, WEIGHT(0), WEIGHT(1), /* rows */ 768, /* cols */ 256, BUFFER(0), /* stride */ 512, tile, t0, a.step->n_tokens, ffn_gate_rows);
 }
 
 DEVICE void ffn_down_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
-    y += FLOAT_ROW(525312, 1024, t)[r];
+    y += FLOAT_ROW(1049600, 1024, t)[r];
     FLOAT_ROW(0, 1024, t)[r] = y;
 }
 
-/* ffn_down_prefill: 256 threads, 32768 bytes of LDS; weights 208896 bytes
+/* ffn_down_prefill_64: 64 threads, 6144 bytes of LDS; weights 208896 bytes
  * ffn_down: 256 x 768 Q8_0, add
  */
-KERNEL(256, 1) ffn_down_prefill(const struct forge_kernel_args a)
+KERNEL(64, 4) ffn_down_prefill_64(const struct forge_kernel_args a)
 {
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_128x128_256(a, WEIGHT(0), /* rows */ 256, /* cols */ 768, BUFFER(1052672), /* stride */ 1536, tile, t0, a.step->n_tokens, ffn_down_rows);
+    gemm_q8_0_16x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 768, BUFFER(2101248), /* stride */ 1536, tile, t0, a.step->n_tokens, ffn_down_rows);
 }
 
-/* token_embd_prefill: 256 threads, 32768 bytes of LDS; weights 1114112 bytes
+/* ffn_down_prefill_384: 64 threads, 8192 bytes of LDS; weights 208896 bytes
+ * ffn_down: 256 x 768 Q8_0, add
+ */
+KERNEL(64, 4) ffn_down_prefill_384(const struct forge_kernel_args a)
+{
+    pdl_launch();
+    pdl_wait();
+    mark(a);
+    const uint32_t t0 = first_token(a), tile = group_y();
+    gemm_q8_0_32x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 768, BUFFER(2101248), /* stride */ 1536, tile, t0, a.step->n_tokens, ffn_down_rows);
+}
+
+/* ffn_down_prefill: 64 threads, 18432 bytes of LDS; weights 208896 bytes
+ * ffn_down: 256 x 768 Q8_0, add
+ */
+KERNEL(64, 4) ffn_down_prefill(const struct forge_kernel_args a)
+{
+    pdl_launch();
+    pdl_wait();
+    mark(a);
+    const uint32_t t0 = first_token(a), tile = group_y();
+    gemm_q8_0_112x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 768, BUFFER(2101248), /* stride */ 1536, tile, t0, a.step->n_tokens, ffn_down_rows);
+}
+
+/* token_embd_prefill_96: 64 threads, 18432 bytes of LDS; weights 1114112 bytes
  * norm of the input done before
  * token_embd: 4096 x 256 Q8_0
  */
-KERNEL(256, 1) token_embd_prefill(const struct forge_kernel_args a)
+KERNEL(64, 4) token_embd_prefill_96(const struct forge_kernel_args a)
 {
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_128x128_256(a, WEIGHT(0), /* rows */ 4096, /* cols */ 256, BUFFER(524288), /* stride */ 512, tile, t0, a.step->n_tokens, token_embd_row);
+    gemm_q8_0_32x112_64(a, WEIGHT(0), /* rows */ 4096, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, token_embd_row);
+}
+
+/* token_embd_prefill_256: 64 threads, 16384 bytes of LDS; weights 1114112 bytes
+ * norm of the input done before
+ * token_embd: 4096 x 256 Q8_0
+ */
+KERNEL(64, 4) token_embd_prefill_256(const struct forge_kernel_args a)
+{
+    pdl_launch();
+    pdl_wait();
+    mark(a);
+    const uint32_t t0 = first_token(a), tile = group_y();
+    gemm_q8_0_64x64_64(a, WEIGHT(0), /* rows */ 4096, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, token_embd_row);
+}
+
+/* token_embd_prefill: 128 threads, 24576 bytes of LDS; weights 1114112 bytes
+ * norm of the input done before
+ * token_embd: 4096 x 256 Q8_0
+ */
+KERNEL(128, 2) token_embd_prefill(const struct forge_kernel_args a)
+{
+    pdl_launch();
+    pdl_wait();
+    mark(a);
+    const uint32_t t0 = first_token(a), tile = group_y();
+    gemm_q8_0_128x64_128(a, WEIGHT(0), /* rows */ 4096, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, token_embd_row);
 }
 
