@@ -58,12 +58,12 @@ double gemm_fill(const struct profile *t, const struct gemm_product *p, const st
 /* ---- time, in clocks ---- */
 
 /* What a compute unit does in a clock: the target's rates, or about those of an SM. */
-struct rates { double matrix, lds, vector, memory; };
+struct rates { double matrix, lds, vector, memory, clock_mhz; };
 static struct rates rates_of(const struct profile *t)
 {
     const double clock = t->rates.clock_ghz > 0 ? t->rates.clock_ghz : 1.8;
     return (struct rates){ t->rates.matrix[MATRIX_F16] > 0 ? t->rates.matrix[MATRIX_F16] : 2048, t->rates.lds_bytes > 0 ? t->rates.lds_bytes : 128,
-                           t->rates.vector > 0 ? t->rates.vector : 4, t->bandwidth_gb_s / clock };
+                           t->rates.vector > 0 ? t->rates.vector : 4, t->bandwidth_gb_s / clock, 1e3 * clock };
 }
 
 enum {
@@ -119,6 +119,7 @@ static struct step_clocks step_of(const struct profile *t, const struct gemm_pro
 /* Fit for long steps: LDS and vector unit leave the matrix unit the slowest, at 0.9 and 0.6 of its time, what the ends of a product take included. */
 static bool is_balanced(const struct step_clocks *c) { return c->lds <= 0.88 * c->matrix && c->vector <= 0.6 * c->matrix; }
 
+/* With the launch: where that is most of it, as in small models, tiles hardly matter. */
 static double clocks_of(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens)
 {
     const struct step_clocks c = step_of(t, p, s);
@@ -126,7 +127,8 @@ static double clocks_of(const struct profile *t, const struct gemm_product *p, c
     const double n = (double)groups, turns = (double)parts_of(groups, resident(t, p, s)), idle = waves < t->simds ? (double)t->simds / (double)waves : 1;
     const double most = larger(n * larger(larger(c.matrix * idle, c.lds), larger(c.vector * idle, c.fetch)), turns * c.alone);
     const double step = most + OTHERS * n * (c.matrix + c.lds + c.vector + c.fetch);
-    return larger((double)parts_of(p->cols, GEMM_STEP_COLS) * step + turns * GROUP_CLOCKS, (double)p->weight_bytes / rates_of(t).memory);
+    const struct rates rates = rates_of(t);
+    return t->launch_us * rates.clock_mhz + larger((double)parts_of(p->cols, GEMM_STEP_COLS) * step + turns * GROUP_CLOCKS, (double)p->weight_bytes / rates.memory);
 }
 
 /* ---- the choice ---- */
@@ -214,7 +216,7 @@ static double weight_of(uint32_t size, uint32_t most) { return size == most ? 8 
 
 uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *t, const struct gemm_product *p, uint32_t chunk, const struct gemm_refused *refused)
 {
-    static const double PAYS = 0.25;                     /* a range more must save this part of the time of one size, of several together */
+    static const double PAYS = 1.0;                     /* a range more, whose kernel is text to read and to compile, must save so many times the time of one size */
     static const double LONG_FILL = 0.85, CHUNK_FILL = 0.95;      /* what long steps should reach: less counts as that much more time */
     const uint32_t most = chunk < t->gpu.gemm_fit ? chunk : t->gpu.gemm_fit, usual_from = most + 1;
     struct gemm_shape menu[MENU];
