@@ -29,6 +29,15 @@ DEVICE const uint8_t *plane_at(const uint8_t *row, const uint32_t at, const uint
     return row + plane + at;
 #endif
 }
+/* The same of a plane of packed weights.  sm_90: the sum is one offset, which takes registers from nothing else in products of prefill. */
+DEVICE const uint8_t *quants_at(const uint8_t *row, const uint32_t at, const uint32_t plane)
+{
+#if defined(__AMDGCN__)
+    return plane_at(row, at, plane);
+#else
+    return row + (plane + at);
+#endif
+}
 
 /* Pins of loaded registers.  On AMD a pin waits for its load: it belongs where the unit is about to be used, after the next unit's loads. */
 DEVICE void pin16(u32x4 *v)

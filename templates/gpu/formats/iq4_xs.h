@@ -13,7 +13,7 @@ struct unit_iq4_xs { u32x4 q[2]; u32x2 head; };             /* nibbles of the tw
 DEVICE void load_iq4_xs(struct unit_iq4_xs *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
 {
     u->q[0] = load_weights16(row + unit * 16);
-    u->q[1] = load_weights16(plane_at(row, unit * 16, units * 16));
+    u->q[1] = load_weights16(quants_at(row, unit * 16, units * 16));
     u->head = load_weights8(plane_at(row, unit / 4 * 8, units * 32));
 }
 DEVICE void pin_iq4_xs(struct unit_iq4_xs *u) { pin16(&u->q[0]); pin16(&u->q[1]); pin8(&u->head); }

@@ -13,7 +13,7 @@ struct unit_q4_0 { u32x4 q[2]; uint32_t scales; };          /* nibbles of the tw
 DEVICE void load_q4_0(struct unit_q4_0 *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
 {
     u->q[0] = load_weights16(row + unit * 16);
-    u->q[1] = load_weights16(plane_at(row, unit * 16, units * 16));
+    u->q[1] = load_weights16(quants_at(row, unit * 16, units * 16));
     u->scales = load_weights4(plane_at(row, unit * 4, units * 32));
 }
 DEVICE void pin_q4_0(struct unit_q4_0 *u) { pin16(&u->q[0]); pin16(&u->q[1]); PIN(u->scales); }

@@ -14,7 +14,7 @@ struct unit_q4_K { u32x4 q[2], head; };          /* nibbles of the two blocks; d
 DEVICE void load_q4_K(struct unit_q4_K *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
 {
     u->q[0] = load_weights16(row + unit * 16);
-    u->q[1] = load_weights16(plane_at(row, unit * 16, units * 16));
+    u->q[1] = load_weights16(quants_at(row, unit * 16, units * 16));
     u->head = load_weights16(plane_at(row, unit / 4 * 16, units * 32));
 }
 DEVICE void pin_q4_K(struct unit_q4_K *u) { pin16(&u->q[0]); pin16(&u->q[1]); pin16(&u->head); }

@@ -13,7 +13,7 @@ struct unit_q5_K { u32x4 q[2], head; u32x2 bits; };         /* lower four bits o
 DEVICE void load_q5_K(struct unit_q5_K *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
 {
     u->q[0] = load_weights16(row + unit * 16);
-    u->q[1] = load_weights16(plane_at(row, unit * 16, units * 16));
+    u->q[1] = load_weights16(quants_at(row, unit * 16, units * 16));
     u->bits = load_weights8(plane_at(row, unit * 8, units * 32));
     u->head = load_weights16(plane_at(row, unit / 4 * 16, units * 32 + PLANE_BYTES(units * 8)));
 }

@@ -14,8 +14,8 @@ struct unit_q6_K { u32x4 q[2], pairs; uint32_t scales, d; };        /* upper fou
 DEVICE void load_q6_K(struct unit_q6_K *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
 {
     u->q[0] = load_weights16(row + unit * 16);
-    u->q[1] = load_weights16(plane_at(row, unit * 16, units * 16));
-    u->pairs  = load_weights16(plane_at(row, unit * 16, units * 32));
+    u->q[1] = load_weights16(quants_at(row, unit * 16, units * 16));
+    u->pairs  = load_weights16(quants_at(row, unit * 16, units * 32));
     u->scales = load_weights4(plane_at(row, unit * 4, units * 48));
     u->d      = load_weights4(plane_at(row, unit / 8 * 4, units * 48 + PLANE_BYTES(units * 4)));
 }

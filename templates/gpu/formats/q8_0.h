@@ -14,7 +14,7 @@ struct unit_q8_0 { u32x4 q[4]; uint32_t scales; };          /* columns 16c .. 16
 DEVICE void load_q8_0(struct unit_q8_0 *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
 {
 #pragma unroll
-    for (uint32_t c = 0; c < 4; c++) u->q[c] = load_weights16(plane_at(row, unit * 16, c * units * 16));
+    for (uint32_t c = 0; c < 4; c++) u->q[c] = load_weights16(quants_at(row, unit * 16, c * units * 16));
     u->scales = load_weights4(plane_at(row, unit * 4, units * 64));
 }
 DEVICE void pin_q8_0(struct unit_q8_0 *u)
