@@ -105,12 +105,11 @@ static struct bytes code_with_end(struct arena *a, struct bytes code)
 
 /* Refuses the tiles of prefill products whose kernels spill: how many registers clang needs for a tile the plan can only estimate.  True: the kernels are to
  * be made again. */
-static bool refuse_tiles(struct arena *a, const struct build_options *o, const struct target *t)
+static bool refuse_tiles(struct arena *a, const struct target *t)
 {
     const struct gpu_kernels *list = t->gpu.list;
     size_t n = 0;
     bool again = false;
-    if (o->allow_spills || o->source) return false;      /* an edited source stays as it is */
     const struct kernel_resources *r = code_object_read(a, t->code, &n);
     for (size_t i = 0; i < n; i++) {
         if (!code_object_spills(t->profile, &r[i])) continue;
@@ -123,11 +122,11 @@ static bool refuse_tiles(struct arena *a, const struct build_options *o, const s
     return again;
 }
 
-/* The code of a target's kernels, whose first version clang has just made; eo: what it was emitted with. */
+/* Emits a GPU target's kernels again until their tiles fit the registers; object: what clang made of the first version. */
 static void settle_kernels(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t, const struct emit_options *eo, struct bytes object)
 {
     t->code = code_with_end(a, object);
-    while (!o->cc.spawn.dry_run && refuse_tiles(a, o, t)) {
+    while (!o->allow_spills && refuse_tiles(a, t)) {
         t->gpu = emit_gpu(a, t->plan, eo);
         struct cc_job job = kernels_job(a, o, t);
         cc_compile(a, tc, &job, 1);
@@ -236,7 +235,8 @@ static void compile_kernels(struct arena *a, const struct build_options *o, stru
     progress(o, "");
     for (uint32_t i = 0, k = 0; i < n; i++) {
         if (!targets[i].plan->gpu) continue;
-        settle_kernels(a, o, tc, &targets[i], &eo[i], jobs[k++].object);
+        if (o->source || o->cc.spawn.dry_run) targets[i].code = code_with_end(a, jobs[k++].object);
+        else settle_kernels(a, o, tc, &targets[i], &eo[i], jobs[k++].object);
         struct text table = { .arena = a };
         if (!o->cc.spawn.dry_run) check_kernels(a, o, &targets[i], o->cc.spawn.verbose ? &table : NULL);
         if (table.size) fputs(text_str(&table), stderr);
@@ -311,11 +311,17 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
 }
 
 /* An edited source takes the place of the emitted one unless it is the same. */
-static void emit_target(struct arena *a, const struct build_options *o, struct target *t, const struct emit_options *eo)
+static void emit_target(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t, const struct emit_options *eo)
 {
-    const bool gpu = t->plan->gpu != NULL;
+    const bool gpu = t->plan->gpu != NULL, text = o->source || o->emit == EMIT_SOURCE || o->emit == EMIT_ASM;
     if (gpu) t->gpu = emit_gpu(a, t->plan, eo);
     else t->source = emit(a, t->plan, eo);
+    if (gpu && text && !o->cc.spawn.dry_run && strcmp(t->profile->api, "hip") == 0) {
+        /* The text is that of the kernels which a build takes; of PTX nobody knows the registers. */
+        struct cc_job job = kernels_job(a, o, t);
+        cc_compile(a, tc, &job, 1);
+        settle_kernels(a, o, tc, t, eo, job.object);
+    }
     if (!o->source) return;
     struct bytes *source = gpu ? &t->gpu.kernels : &t->source;
     const struct bytes edited = file_read(a, o->source);
@@ -377,7 +383,7 @@ const char *build(struct arena *a, const struct build_options *o)
                                        .weights_offset = targets[i].weights_offset, .options = options_text(a, o, targets[i].plan),
                                        .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
                                        .compile_command = cc_line(a, targets[i].profile, targets[i].plan->gpu ? CC_DEVICE : library_wanted(o) ? CC_EMBED_KERNELS : CC_KERNELS, kernels_name(a, targets[i].profile)) };
-        emit_target(a, o, &targets[i], &eo[i]);
+        emit_target(a, o, tc, &targets[i], &eo[i]);
     }
     step(o, "emit", since);
     if (o->emit == EMIT_SOURCE) write_text(a, out, gpu ? targets[0].gpu.kernels : targets[0].source);
