@@ -452,7 +452,6 @@ DEVICE uint32_t wave_any(uint32_t x)
     return 0;
 }
 #endif
-DEVICE float lane_get_f32(float x, uint32_t lane) { return f32_of_bits(lane_get_u32(bits_of_f32(x), lane)); }
 /* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them.  lanes_sums_f32: of n values,
  * a step of all of them at a time, because on AMD an exchange has to wait for the addition before it. */
 DEVICE void lanes_sums_f32(float *x, const uint32_t n, const uint32_t lanes)
@@ -2428,12 +2427,9 @@ DEVICE void mma_load_b_trans(struct mma_b *f, const uint8_t *tile, const uint32_
  * B: element (k, j) at tile + j stride + 2 k, as rows of a weight matrix lie; transposed: at tile + k stride + 2 j. */
 DEVICE void mma_load_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride) { mma_rows_a(f, tile, stride, 0, 0); }
 DEVICE void mma_load_b(struct mma_b *f, const uint8_t *tile, const uint32_t stride) { mma_rows_b(f, tile, stride, 0, 0); }
-/* The same from rows of SWIZZLED_ROW_BYTES whose pieces lie where lds_piece() puts them; tile: its first row, a multiple of 8 in the
- * swizzled area, which is 128-byte aligned; piece: even, the first of the two that hold these 16 k. */
-DEVICE void mma_load_a_swizzled(struct mma_a *f, const uint8_t *tile, const uint32_t piece) { mma_rows_a(f, tile, SWIZZLED_ROW_BYTES, piece, 1); }
-DEVICE void mma_load_b_swizzled(struct mma_b *f, const uint8_t *tile, const uint32_t piece) { mma_rows_b(f, tile, SWIZZLED_ROW_BYTES, piece, 1); }
 
-/* The same for wide operands; piece: the first of the 2 MMA_WIDE that hold these columns, a multiple of that.  On gfx942 lane l has columns
+/* The same for wide operands; swizzled: from rows of SWIZZLED_ROW_BYTES whose pieces lie where lds_piece() puts them; tile: its first row, a multiple of 8 in
+ * the swizzled area, which is 128-byte aligned; piece: the first of the 2 MMA_WIDE that hold these columns, a multiple of that.  On gfx942 lane l has columns
  * 8 (l / 16) .. + 7: the first four go to the first product, and no two lanes that read at once want the same banks. */
 #if defined(MMA_MFMA)
 DEVICE void mma_rows_wide(uint32_t first[2], uint32_t second[2], const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
@@ -2537,15 +2533,6 @@ DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_
     *c = __builtin_bit_cast(struct mma_acc, d);
 }
 #endif
-
-DEVICE void mma_wide_f16(struct mma_acc *c, const struct mma_wide_a *a, const struct mma_wide_b *b)
-{
-    for (uint32_t n = 0; n < MMA_WIDE; n++) mma_f16(c, &a->k[n], &b->k[n]);
-}
-DEVICE void mma_wide_bf16(struct mma_acc *c, const struct mma_wide_a *a, const struct mma_wide_b *b)
-{
-    for (uint32_t n = 0; n < MMA_WIDE; n++) mma_bf16(c, &a->k[n], &b->k[n]);
-}
 
 /* ---- products of four waves at once, straight from LDS ---- */
 /* sm_90a, wgmma m64n128k16 (PTX ISA "Asynchronous warpgroup level matrix instructions"): waves 4n .. 4n + 3 of a group multiply 64 rows of A by 128 of B;
@@ -2746,13 +2733,6 @@ DEVICE void copy_begin(struct copy *c, uint8_t *to, const uint8_t *from, const u
 DEVICE void copy_end(const struct copy *c, uint8_t *to) { *(u32x4 *)(void *)to = c->v; }
 #endif
 #endif
-/* Both at once, for a caller that has no registers to spare. */
-DEVICE void copy16_async(uint8_t *to, const uint8_t *from, const uint32_t valid)
-{
-    struct copy c;
-    copy_begin(&c, to, from, valid);
-    copy_end(&c, to);
-}
 #endif
 /* ---- end templates/gpu/mma.h ---- */
 
@@ -4574,7 +4554,7 @@ DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token,
 STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
 STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
 
-/* What follows from the shape .  GEMM_GROUP: four waves multiply together. */
+/* What follows from the shape.  GEMM_GROUP: four waves multiply together. */
 #define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
 #define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
 #define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))
@@ -5037,7 +5017,7 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
 STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
 STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
 
-/* What follows from the shape .  GEMM_GROUP: four waves multiply together. */
+/* What follows from the shape.  GEMM_GROUP: four waves multiply together. */
 #define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
 #define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
 #define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))
@@ -5500,7 +5480,7 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
 STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
 STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
 
-/* What follows from the shape .  GEMM_GROUP: four waves multiply together. */
+/* What follows from the shape.  GEMM_GROUP: four waves multiply together. */
 #define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
 #define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
 #define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))

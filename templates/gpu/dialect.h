@@ -394,7 +394,6 @@ DEVICE uint32_t wave_any(uint32_t x)
     return 0;
 }
 #endif
-DEVICE float lane_get_f32(float x, uint32_t lane) { return f32_of_bits(lane_get_u32(bits_of_f32(x), lane)); }
 /* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them.  lanes_sums_f32: of n values,
  * a step of all of them at a time, because on AMD an exchange has to wait for the addition before it. */
 DEVICE void lanes_sums_f32(float *x, const uint32_t n, const uint32_t lanes)

@@ -41,7 +41,7 @@
 STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
 STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
 
-/* What follows from the shape .  GEMM_GROUP: four waves multiply together. */
+/* What follows from the shape.  GEMM_GROUP: four waves multiply together. */
 #define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
 #define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
 #define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))

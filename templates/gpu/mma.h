@@ -162,12 +162,9 @@ DEVICE void mma_load_b_trans(struct mma_b *f, const uint8_t *tile, const uint32_
  * B: element (k, j) at tile + j stride + 2 k, as rows of a weight matrix lie; transposed: at tile + k stride + 2 j. */
 DEVICE void mma_load_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride) { mma_rows_a(f, tile, stride, 0, 0); }
 DEVICE void mma_load_b(struct mma_b *f, const uint8_t *tile, const uint32_t stride) { mma_rows_b(f, tile, stride, 0, 0); }
-/* The same from rows of SWIZZLED_ROW_BYTES whose pieces lie where lds_piece() puts them; tile: its first row, a multiple of 8 in the
- * swizzled area, which is 128-byte aligned; piece: even, the first of the two that hold these 16 k. */
-DEVICE void mma_load_a_swizzled(struct mma_a *f, const uint8_t *tile, const uint32_t piece) { mma_rows_a(f, tile, SWIZZLED_ROW_BYTES, piece, 1); }
-DEVICE void mma_load_b_swizzled(struct mma_b *f, const uint8_t *tile, const uint32_t piece) { mma_rows_b(f, tile, SWIZZLED_ROW_BYTES, piece, 1); }
 
-/* The same for wide operands; piece: the first of the 2 MMA_WIDE that hold these columns, a multiple of that.  On gfx942 lane l has columns
+/* The same for wide operands; swizzled: from rows of SWIZZLED_ROW_BYTES whose pieces lie where lds_piece() puts them; tile: its first row, a multiple of 8 in
+ * the swizzled area, which is 128-byte aligned; piece: the first of the 2 MMA_WIDE that hold these columns, a multiple of that.  On gfx942 lane l has columns
  * 8 (l / 16) .. + 7: the first four go to the first product, and no two lanes that read at once want the same banks. */
 #if defined(MMA_MFMA)
 DEVICE void mma_rows_wide(uint32_t first[2], uint32_t second[2], const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
@@ -271,15 +268,6 @@ DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_
     *c = __builtin_bit_cast(struct mma_acc, d);
 }
 #endif
-
-DEVICE void mma_wide_f16(struct mma_acc *c, const struct mma_wide_a *a, const struct mma_wide_b *b)
-{
-    for (uint32_t n = 0; n < MMA_WIDE; n++) mma_f16(c, &a->k[n], &b->k[n]);
-}
-DEVICE void mma_wide_bf16(struct mma_acc *c, const struct mma_wide_a *a, const struct mma_wide_b *b)
-{
-    for (uint32_t n = 0; n < MMA_WIDE; n++) mma_bf16(c, &a->k[n], &b->k[n]);
-}
 
 /* ---- products of four waves at once, straight from LDS ---- */
 /* sm_90a, wgmma m64n128k16 (PTX ISA "Asynchronous warpgroup level matrix instructions"): waves 4n .. 4n + 3 of a group multiply 64 rows of A by 128 of B;
@@ -480,11 +468,4 @@ DEVICE void copy_begin(struct copy *c, uint8_t *to, const uint8_t *from, const u
 DEVICE void copy_end(const struct copy *c, uint8_t *to) { *(u32x4 *)(void *)to = c->v; }
 #endif
 #endif
-/* Both at once, for a caller that has no registers to spare. */
-DEVICE void copy16_async(uint8_t *to, const uint8_t *from, const uint32_t valid)
-{
-    struct copy c;
-    copy_begin(&c, to, from, valid);
-    copy_end(&c, to);
-}
 #endif

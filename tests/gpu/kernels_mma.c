@@ -5,9 +5,23 @@
 
 enum { PADDED = 48, PLACE_A = 0, PLACE_B = 1024 };         /* swizzled tiles take 2048 bytes: A first, then B */
 
+DEVICE void copy16(uint8_t *to, const uint8_t *from, const uint32_t valid)
+{
+    struct copy c;
+    copy_begin(&c, to, from, valid);
+    copy_end(&c, to);
+}
+DEVICE void wide_f16(struct mma_acc *c, const struct mma_wide_a *a, const struct mma_wide_b *b)
+{
+    for (uint32_t n = 0; n < MMA_WIDE; n++) mma_f16(c, &a->k[n], &b->k[n]);
+}
+DEVICE void wide_bf16(struct mma_acc *c, const struct mma_wide_a *a, const struct mma_wide_b *b)
+{
+    for (uint32_t n = 0; n < MMA_WIDE; n++) mma_bf16(c, &a->k[n], &b->k[n]);
+}
 DEVICE void tile_to_lds(uint8_t *to, const uint8_t *from, const uint32_t stride)
 {
-    for (uint32_t n = lane_id(); n < 32; n += WAVE) copy16_async(to + n / 2 * stride + n % 2 * 16, from + 16 * n, 1);
+    for (uint32_t n = lane_id(); n < 32; n += WAVE) copy16(to + n / 2 * stride + n % 2 * 16, from + 16 * n, 1);
 }
 DEVICE void wait_for_tiles(void)
 {
@@ -154,24 +168,24 @@ KERNEL(WAVE, 1) mma_reduce(const struct forge_kernel_args a)
     columns_to_arena(a, &r);
 }
 #endif
-/* D = A B with the tiles in swizzled rows, at pieces 2n and 2n + 1 for n = 0..3 in turn: four times the product. */
+/* D = A B with the tiles in swizzled rows, at all pieces in turn: four times the product. */
 KERNEL(WAVE, 1) mma_swizzled(const struct forge_kernel_args a)
 {
     struct mma_acc d;
-    struct mma_a fa;
-    struct mma_b fb;
+    struct mma_wide_a fa;
+    struct mma_wide_b fb;
     pdl_launch();
     pdl_wait();
     mma_zero(&d);
     for (uint32_t n = lane_id(); n < 16 * 8; n += WAVE) {
-        copy16_async(lds() + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(0) + n / 8 * 32 + n % 2 * 16, 1);
-        copy16_async(lds() + 2048 + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(1) + n / 8 * 32 + n % 2 * 16, 1);
+        copy16(lds() + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(0) + n / 8 * 32 + n % 2 * 16, 1);
+        copy16(lds() + 2048 + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(1) + n / 8 * 32 + n % 2 * 16, 1);
     }
     wait_for_tiles();
-    for (uint32_t piece = 0; piece < 8; piece += 2) {
-        mma_load_a_swizzled(&fa, lds(), piece);
-        mma_load_b_swizzled(&fb, lds() + 2048, piece);
-        mma_f16(&d, &fa, &fb);
+    for (uint32_t piece = 0; piece < 8; piece += 2 * MMA_WIDE) {
+        mma_load_wide_a_swizzled(&fa, lds(), piece);
+        mma_load_wide_b_swizzled(&fb, lds() + 2048, piece);
+        wide_f16(&d, &fa, &fb);
     }
     tile_to_arena(a, &d);
 }
@@ -187,13 +201,13 @@ KERNEL(WAVE, 1) mma_wide_rows(const struct forge_kernel_args a)
     mma_zero(&d);
     for (uint32_t n = lane_id(); n < 16 * PIECES; n += WAVE) {
         const uint32_t row = n / PIECES, piece = n % PIECES;
-        copy16_async(lds() + row * STRIDE + piece * 16, WEIGHT(0) + row * 32 + piece % 2 * 16, 1);
-        copy16_async(lds() + 2048 + row * STRIDE + piece * 16, WEIGHT(1) + row * 32 + piece % 2 * 16, piece / 2 == MMA_WIDE - 1);
+        copy16(lds() + row * STRIDE + piece * 16, WEIGHT(0) + row * 32 + piece % 2 * 16, 1);
+        copy16(lds() + 2048 + row * STRIDE + piece * 16, WEIGHT(1) + row * 32 + piece % 2 * 16, piece / 2 == MMA_WIDE - 1);
     }
     wait_for_tiles();
     mma_load_wide_a(&fa, lds(), STRIDE);
     mma_load_wide_b(&fb, lds() + 2048, STRIDE);
-    mma_wide_f16(&d, &fa, &fb);
+    wide_f16(&d, &fa, &fb);
     tile_to_arena(a, &d);
 }
 /* D = A B in bf16 by wide operands in swizzled rows: A in each 16 of 64 columns, B in the second, zeros in the others. */
@@ -206,14 +220,14 @@ KERNEL(WAVE, 1) mma_wide_swizzled(const struct forge_kernel_args a)
     pdl_wait();
     mma_zero(&d);
     for (uint32_t n = lane_id(); n < 16 * 8; n += WAVE) {
-        copy16_async(lds() + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(0) + n / 8 * 32 + n % 2 * 16, 1);
-        copy16_async(lds() + 2048 + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(1) + n / 8 * 32 + n % 2 * 16, n % 8 / 2 == 1);
+        copy16(lds() + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(0) + n / 8 * 32 + n % 2 * 16, 1);
+        copy16(lds() + 2048 + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(1) + n / 8 * 32 + n % 2 * 16, n % 8 / 2 == 1);
     }
     wait_for_tiles();
     for (uint32_t piece = 0; piece < 8; piece += 2 * MMA_WIDE) {
         mma_load_wide_a_swizzled(&fa, lds(), piece);
         mma_load_wide_b_swizzled(&fb, lds() + 2048, piece);
-        mma_wide_bf16(&d, &fa, &fb);
+        wide_bf16(&d, &fa, &fb);
     }
     tile_to_arena(a, &d);
 }
