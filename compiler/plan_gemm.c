@@ -66,15 +66,13 @@ static struct rates rates_of(const struct profile *t)
                            t->rates.vector > 0 ? t->rates.vector : 4, t->bandwidth_gb_s / clock, 1e3 * clock };
 }
 
-enum {
-    LATENCY_CLOCKS = 600,       /* of a load in a step: weights are asked for one step ahead */
-    STEP_CLOCKS = 150,          /* of barriers, once a step */
-    GROUP_CLOCKS = 2000,        /* of a group before its first product and after its last */
-    UNIT_INSTRUCTIONS = 120,    /* of a wave that decodes a unit of 64 columns in each lane; seen in the machine code of q4_K and q8_0 */
-    WAVE_INSTRUCTIONS = 35,     /* of the vector unit in a step beside that */
-    FETCH_BYTES = 64,           /* from the caches in a clock */
-    MORE_REGISTERS = 96,        /* beside the sums */
-};
+static const double LATENCY_CLOCKS = 600;        /* of a load in a step: weights are asked for one step ahead */
+static const double STEP_CLOCKS = 150;           /* of barriers, once a step */
+static const double GROUP_CLOCKS = 2000;         /* of a group before its first product and after its last */
+static const double UNIT_INSTRUCTIONS = 120;     /* of a wave that decodes a unit of 64 columns in each lane; seen in the machine code of q4_K and q8_0 */
+static const double WAVE_INSTRUCTIONS = 35;      /* of the vector unit in a step beside that */
+static const double FETCH_BYTES = 64;            /* from the caches in a clock */
+enum { MORE_REGISTERS = 96 };                    /* beside the sums */
 static const double OTHERS = 0.5;       /* how far pipes delay each other */
 
 /* Groups that fit a compute unit at once. */

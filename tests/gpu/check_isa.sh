@@ -36,14 +36,19 @@ reads() {
 
 for format in Q4_K_M Q8_0 BF16; do
     case $target in sm_*) "$make_gguf" --shape llama-3.1-8b --type $format --header-only -o "$dir/8b.gguf"; reads "$dir/8b.gguf" $format ;; esac
+    case $target$full,$format in *full,*|gfx*,Q4_K_M) ;; *) continue ;; esac
     "$make_gguf" --shape llama-3.2-1b --type $format --header-only -o "$dir/1b.gguf"
     compiles "$dir/1b.gguf" --weights none
 done
 "$make_gguf" --shape qwen3-4b --type Q4_K_M --header-only -o "$dir/4b.gguf"
 compiles "$dir/4b.gguf" --weights none
-compiles "$dir/4b.gguf" --weights none --exact
-compiles "$dir/4b.gguf" --weights none --fuse none --kv q8_0
-compiles "$dir/1b.gguf" --weights none --fuse none --kv f32
+case $target$full in                                    # what is exact, unfused or of another cache: on the two chips that differ, in turn
+*full)  compiles "$dir/4b.gguf" --weights none --exact
+        compiles "$dir/4b.gguf" --weights none --fuse none --kv q8_0
+        compiles "$dir/1b.gguf" --weights none --fuse none --kv f32 ;;
+gfx942) compiles "$dir/4b.gguf" --weights none --exact ;;
+*)      compiles "$dir/4b.gguf" --weights none --fuse none --kv q8_0 ;;
+esac
 for model in "$golden"/*.gguf; do
     case $target$full,${model##*/} in
     *-0000[2-9]-of-*)       continue ;;                 # parts of the first
