@@ -85,7 +85,7 @@ static int check_planted(char **argv)
 #undef ROW
     };
     bool ok = with.launches == 1 && with.groups == groups && with.n_grids == 1 && with.grids[0].groups == groups && with.grids[0].launches == 1 && !with.sampled &&
-              with.group_waves == THREADS / with.wave && with.pair == !cdna && with.registers >= 24 && with.lds_bytes == 4096 && with.scratch_bytes > 0 && with.stored_bytes == 4.0 * GROUPS * THREADS;
+              with.group_waves == THREADS / with.wave && with.pair == !cdna && with.registers >= 24 && with.lds_bytes == 4096 && with.scratch_bytes > 0 && with.stored_bytes == 4 * GROUPS * THREADS;
     if (!ok) printf("shape of the launch: FAILED\n");
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const double counted = (rows[i].with - rows[i].without) / with.waves;
