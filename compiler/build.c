@@ -122,15 +122,19 @@ static bool refuse_tiles(struct arena *a, const struct target *t)
     return again;
 }
 
-/* Emits a GPU target's kernels again until their tiles fit the registers; object: what clang made of the first version. */
-static void settle_kernels(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t, const struct emit_options *eo, struct bytes object)
+static void compile_target(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t)
 {
-    t->code = code_with_end(a, object);
-    while (!o->allow_spills && refuse_tiles(a, t)) {
+    struct cc_job job = kernels_job(a, o, t);
+    cc_compile(a, tc, &job, 1);
+    if (!o->cc.spawn.dry_run) t->code = code_with_end(a, job.object);
+}
+
+/* Emits and compiles a GPU target's kernels again until their tiles fit the registers. */
+static void settle_tiles(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t, const struct emit_options *eo)
+{
+    while (!o->cc.spawn.dry_run && !o->allow_spills && refuse_tiles(a, t)) {
         t->gpu = emit_gpu(a, t->plan, eo);
-        struct cc_job job = kernels_job(a, o, t);
-        cc_compile(a, tc, &job, 1);
-        t->code = code_with_end(a, job.object);
+        compile_target(a, o, tc, t);
     }
 }
 
@@ -171,11 +175,9 @@ static void put_gpu_plan(struct arena *a, const struct build_options *o, struct 
     const struct emit_options eo = { .templates = o->templates_dir, .model_hash = "-", .weights_hash = "-", .options = options_text(a, o, target->plan), .compiler = "forgec " FORGEC_VERSION,
                                      .compile_command = "-" };
     target->gpu = emit_gpu(a, target->plan, &eo);
-    struct cc_job job = kernels_job(a, o, target);
-    cc_compile(a, tc, &job, 1);
-    if (o->cc.spawn.dry_run) return;
-    settle_kernels(a, o, tc, target, &eo, job.object);
-    check_kernels(a, o, target, t);
+    compile_target(a, o, tc, target);
+    settle_tiles(a, o, tc, target, &eo);
+    if (!o->cc.spawn.dry_run) check_kernels(a, o, target, t);
 }
 
 static const char *write_plan(struct arena *a, const struct build_options *o, struct target *targets, uint32_t n)
@@ -235,8 +237,8 @@ static void compile_kernels(struct arena *a, const struct build_options *o, stru
     progress(o, "");
     for (uint32_t i = 0, k = 0; i < n; i++) {
         if (!targets[i].plan->gpu) continue;
-        if (o->source || o->cc.spawn.dry_run) targets[i].code = code_with_end(a, jobs[k++].object);
-        else settle_kernels(a, o, tc, &targets[i], &eo[i], jobs[k++].object);
+        targets[i].code = code_with_end(a, jobs[k++].object);
+        if (!o->source) settle_tiles(a, o, tc, &targets[i], &eo[i]);
         struct text table = { .arena = a };
         if (!o->cc.spawn.dry_run) check_kernels(a, o, &targets[i], o->cc.spawn.verbose ? &table : NULL);
         if (table.size) fputs(text_str(&table), stderr);
@@ -316,11 +318,9 @@ static void emit_target(struct arena *a, const struct build_options *o, struct t
     const bool gpu = t->plan->gpu != NULL, text = o->source || o->emit == EMIT_SOURCE || o->emit == EMIT_ASM;
     if (gpu) t->gpu = emit_gpu(a, t->plan, eo);
     else t->source = emit(a, t->plan, eo);
-    if (gpu && text && !o->cc.spawn.dry_run && strcmp(t->profile->api, "hip") == 0) {
-        /* The text is that of the kernels which a build takes; of PTX nobody knows the registers. */
-        struct cc_job job = kernels_job(a, o, t);
-        cc_compile(a, tc, &job, 1);
-        settle_kernels(a, o, tc, t, eo, job.object);
+    if (gpu && text && !o->cc.spawn.dry_run && !o->allow_spills && strcmp(t->profile->api, "hip") == 0) {
+        compile_target(a, o, tc, t);             /* the text is that of the kernels which a build takes; of PTX nobody knows the registers */
+        settle_tiles(a, o, tc, t, eo);
     }
     if (!o->source) return;
     struct bytes *source = gpu ? &t->gpu.kernels : &t->source;

@@ -11,7 +11,7 @@ static void put_parameters(struct text *t, const struct plan *p)
     const struct profile *profile = p->profile;
     if (profile->gpu.gemv_depth) text_printf(t, "#define DEPTH %u\n", profile->gpu.gemv_depth);
     text_printf(t, "#define KV %s\n", kv_type_name[p->options.kv]);
-    text_printf(t, "#define GEMM_STAGES %u\n#define GEMM_UNIT_STEPS %u\n\n", p->gpu->gemm_stages, profile->gpu.gemm_unit_steps);
+    text_printf(t, "#define GEMM_STAGES %u\n#define GEMM_UNIT_STEPS %u\n\n", gemm_stages(profile), profile->gpu.gemm_unit_steps);
 }
 
 /* The formats of the matrices, and what each is read by. */

@@ -53,7 +53,6 @@ struct gpu_plan {
     struct buffer    *f16, *bf16;                   /* [n_nodes]: prefill values kept in the form the products read */
     uint32_t          digits;                       /* of activations in decode's integer products: 8 bits each; 3, as exact as floats, with --exact */
     struct gemm_refused refused;                    /* tiles of prefill products that did not fit the registers (build.c) */
-    uint32_t          gemm_stages;                  /* steps of a prefill product that are in LDS at once */
     uint32_t          splits;                       /* groups per KV head in decode attention; the same in all layers */
     uint64_t          logits;                       /* arena: [max_logits][n_vocab] f32 */
     uint64_t          parts_ml, zero, zero_bytes, sample_counters, sample_scratch;

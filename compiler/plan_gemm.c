@@ -22,12 +22,13 @@ static struct split split_of(const struct profile *t, const struct gemm_shape *s
     return (struct split){ tokens, k, tokens ? waves / tokens / k : 0 };
 }
 
+uint32_t gemm_stages(const struct profile *t) { return plan_copies_reach_lds(t) ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS; }
+
 uint32_t gemm_lds(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s)
 {
-    const uint32_t stages = plan_copies_reach_lds(t) ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS;
     uint32_t most = 0;
     for (uint32_t i = 0; i < p->n_parts; i++) {
-        const uint32_t bytes = GEMM_LDS_BYTES(s->tokens, s->rows, stages, p->parts[i].digits, p->parts[i].copied, t->gpu.gemm_unit_steps);
+        const uint32_t bytes = GEMM_LDS_BYTES(s->tokens, s->rows, gemm_stages(t), p->parts[i].digits, p->parts[i].copied, t->gpu.gemm_unit_steps);
         if (bytes > most) most = bytes;
     }
     return most;
@@ -57,7 +58,7 @@ double gemm_fill(const struct profile *t, const struct gemm_product *p, const st
 
 /* ---- time, in clocks ---- */
 
-/* What a compute unit does in a clock: the target's rates, or about those of an SM. */
+/* What a compute unit does in a clock: the target's rates, or about those of an SM; memory: 0 where the target does not say. */
 struct rates { double matrix, lds, vector, memory, clock_mhz; };
 static struct rates rates_of(const struct profile *t)
 {
@@ -126,7 +127,7 @@ static double clocks_of(const struct profile *t, const struct gemm_product *p, c
     const double most = larger(n * larger(larger(c.matrix * idle, c.lds), larger(c.vector * idle, c.fetch)), turns * c.alone);
     const double step = most + OTHERS * n * (c.matrix + c.lds + c.vector + c.fetch);
     const struct rates rates = rates_of(t);
-    return t->launch_us * rates.clock_mhz + larger((double)parts_of(p->cols, GEMM_STEP_COLS) * step + turns * GROUP_CLOCKS, (double)p->weight_bytes / rates.memory);
+    return t->launch_us * rates.clock_mhz + larger((double)parts_of(p->cols, GEMM_STEP_COLS) * step + turns * GROUP_CLOCKS, rates.memory > 0 ? (double)p->weight_bytes / rates.memory : 0);
 }
 
 /* ---- the choice ---- */

@@ -28,6 +28,8 @@ bool gemm_refuse(struct gemm_refused *refused, uint32_t tokens, uint32_t rows, u
 uint64_t gemm_row_tiles(const struct gemm_product *p, const struct gemm_shape *s);
 /* Sums that are wanted over those that the compute units could have done in the same number of rounds; 0 to 1. */
 double gemm_fill(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens);
+/* Steps of a product that are in LDS at once. */
+uint32_t gemm_stages(const struct profile *t);
 /* LDS bytes of a group. */
 uint32_t gemm_lds(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s);
 /* Can gemm_tmpl.c be compiled for the shape, and does it fit the LDS? */

@@ -3,7 +3,6 @@
 #include "plan.h"
 #include "plan_arena.h"
 #include "../templates/gpu/attention_sizes.h"
-#include "../templates/gpu/gemm_sizes.h"
 #include "../templates/gpu/sample_sizes.h"
 #include <string.h>
 
@@ -255,8 +254,7 @@ void plan_gpu(struct arena *a, struct plan *p)
     struct gpu_plan *gpu = p->gpu;
     if (p->fused->level == FUSE_NONE) limit_chunk(p);
     limit_logits(p);
-    gpu->gemm_stages = plan_copies_reach_lds(p->profile) ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS;
-    gpu->digits = p->options.exact ? 3 : p->profile->activation_digits;
+        gpu->digits = p->options.exact ? 3 : p->profile->activation_digits;
     gpu->splits = splits_of(p);
     gpu->groups = arena_array(a, struct gpu_group, p->fused->n_groups);
     gpu->f16 = arena_array(a, struct buffer, p->fused->graph->n_nodes);

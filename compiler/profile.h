@@ -51,7 +51,7 @@ struct profile {
     bool        cluster;              /* groups of a launch can reach each other's LDS */
     bool        graph;                /* decode is captured and replayed */
     const char *mma;                  /* api host: layout of matrix fragments: "nv", "wmma", "mfma" */
-    struct {                          /* AMD: most that a compute unit does in a clock, for least times (least_times.h) only; 0: not given */
+    struct {                          /* AMD: most that a compute unit does in a clock, for least times (least_times.h) and tiles (plan_gemm.h); 0: not given */
         double clock_ghz;
         double vector;                /* vector instructions of waves */
         double transcendental, multiply, f64;       /* of those instructions: issues that an f32 transcendental, a 32-bit multiplication, f64 count as */
