@@ -5,6 +5,9 @@
 #   products of a decoded token          vector at most 0.5 of memory, fill 1, loads in flight in their loops: as measured, and on gfx942 what its memory needs
 #   all kernels                          in loops no moves of accumulators and no scratch; bank conflicts at most 0.1 cycles an LDS access
 # What is excepted stands in `excepted` with its reason; no product is.
+# Prints for a prompt and a token, of the four products of the layer from the least to the most: fill, vector and LDS over matrix (token: over memory); of the
+# worst kernel the conflicts an LDS access and the accumulator moves in loops; and the layer: the sum over its kernels of the largest of matrix, vector, LDS and
+# memory, in us.  `full`: 128 and 2,048 tokens as well.  FLOORS_SAMPLE: groups that run (2).
 set -eu
 [ $# -ge 3 ] || { echo "usage: run_floors.sh FORGEC MAKE_GGUF TARGET [full]" >&2; exit 2; }
 forgec=$1 make_gguf=$2 target=$3 full=${4-}
@@ -23,25 +26,45 @@ EOF
 
 # checks FORMAT TOKENS: compares counts of a prompt and of a token with the floors
 checks() {
-    "$forgec" compare "$dir/8b-$1.gguf" -t "$target" --ctx 4096 --simulate --sample 2 --fuse layer -p "$2" --json >"$dir/counts" </dev/null || { echo "FAILED $target $1: compare"; failed=$((failed + 1)); return; }
+    "$forgec" compare "$dir/8b-$1.gguf" -t "$target" --ctx 4096 --simulate --sample "${FLOORS_SAMPLE:-2}" --fuse layer -p "$2" --json >"$dir/counts" </dev/null || { echo "FAILED $target $1: compare"; failed=$((failed + 1)); return; }
     awk -F '"' -v of="$target $1" -v tokens="$2" -v ahead="$ahead" '
         FILENAME != ARGV[2] { split($0, word, " "); excepted[word[1] " " word[2]] = 1; next }
         function bad(rule, what) { if (!((x["kernel"] " " rule) in excepted)) { print "FAILED " of ", " step ", " x["kernel"] ": " what; code = 1 } }
+        function need(keys,    i, n, key) { n = split(keys, key, " "); for (i = 1; i <= n; i++) if (!(key[i] in x)) { print "FAILED " of ": no " key[i] " of " x["kernel"]; code = 1 } }
+        function larger(a, b) { return a + 0 > b + 0 ? a + 0 : b + 0 }
+        function widen(what, value) {
+            if (!((step, what) in low) || value < low[step, what]) low[step, what] = value
+            if (!((step, what) in high) || value > high[step, what]) high[step, what] = value
+        }
+        function range(step, what) { return sprintf(low[step, what] == high[step, what] ? "%.2f" : "%.2f to %.2f", low[step, what], high[step, what]) }
+        function note(of_what) {
+            widen("fill", x["fill"] + 0)
+            widen("vector", x["vector_us"] / x[of_what "_us"])
+            widen("lds", x["lds_us"] / x[of_what "_us"])
+        }
         function most(rule, of_what, limit) { if (x[rule "_us"] + 0 > limit * x[of_what "_us"]) bad(rule, rule " " x[rule "_us"] " us is " x[rule "_us"] / x[of_what "_us"] " of " of_what ", not at most " limit) }
         function check() {
             kernels++
+            need("matrix_us vector_us lds_us memory_us fill launches dot loop_instructions loop_acc_moves loop_scratch lds_conflicts lds_accesses loads_in_flight_most loop_loads_in_flight_most")
+            widen("moves", x["loop_acc_moves"] + 0)
+            if (x["lds_accesses"] > 0) widen("conflicts", x["lds_conflicts"] / x["lds_accesses"])
+            if (x["kernel"] !~ /^(embed|output|sample)/) layer[step] += x["launches"] * larger(larger(x["matrix_us"], x["vector_us"]), larger(x["lds_us"], x["memory_us"]))
             if (x["loop_acc_moves"] > 0) bad("moves", x["loop_acc_moves"] " moves of accumulators in loops")
             if (x["loop_scratch"] > 0) bad("scratch", x["loop_scratch"] " accesses of scratch in loops")
             if (x["lds_conflicts"] + 0 > 0.1 * x["lds_accesses"]) bad("conflicts", x["lds_conflicts"] / x["lds_accesses"] " cycles of bank conflicts an LDS access")
             if (step == "prompt" && x["kernel"] ~ /_prefill(_[0-9]+)?$/ && x["kernel"] !~ /^heads/) {
                 products[step]++
                 if (x["matrix_us"] + 0 == 0) bad("matrix", "no matrix instruction")
-                most("vector", "matrix", 0.6)
-                most("lds", "matrix", 0.9)
-                if (x["fill"] + 0 < (tokens > 512 ? 0.9 : 0.8)) bad("fill", "fill " x["fill"])
+                if (x["kernel"] !~ /^output/) note("matrix")
+                if (tokens >= 512) {
+                    most("vector", "matrix", 0.6)
+                    most("lds", "matrix", 0.9)
+                    if (x["fill"] + 0 < (tokens > 512 ? 0.9 : 0.8)) bad("fill", "fill " x["fill"])
+                }
             }
             if (step == "decode" && x["kernel"] ~ /^(attn_qkv|attn_output|ffn_gate_up|ffn_down|output)(_[0-9]+)?$/) {
                 products[step]++
+                if (x["kernel"] !~ /^output/) note("memory")
                 if (of !~ /BF16/ && x["dot"] + 0 == 0) bad("dot", "no dot product")
                 most("vector", "memory", 0.5)
                 if (x["fill"] + 0 < 1) bad("fill", "fill " x["fill"])
@@ -55,7 +78,11 @@ checks() {
         $2 != "" { x[$2] = value }
         /}/ && x["kernel"] != "" { check(); split("", x) }
         END {
-            printf "%s, %d tokens: %d kernels, products %d and %d\n", of, tokens, kernels, products["prompt"], products["decode"]
+            for (i = 1; i <= 2; i++) {
+                step = i == 1 ? "prompt" : "decode"
+                printf "%s, %-11s fill %s, vector %s, LDS %s, conflicts %.2f, moves %d, layer %.1f us\n", of, (i == 1 ? tokens " tokens:" : "a token:"), range(step, "fill"),
+                    range(step, "vector"), range(step, "lds"), high[step, "conflicts"], high[step, "moves"], layer[step]
+            }
             exit code || products["prompt"] < 5 || products["decode"] < 5
         }' "$dir/excepted" "$dir/counts" || failed=$((failed + 1))
 }
@@ -63,7 +90,7 @@ checks() {
 for format in Q4_K_M Q8_0 BF16; do
     "$make_gguf" --shape llama-3.1-8b --layers 1 --vocab 4096 --tokenizer none --type $format -o "$dir/8b-$format.gguf" >/dev/null
     checks $format 512
-    [ -z "$full" ] || checks $format 2048
+    if [ -n "$full" ]; then checks $format 128; checks $format 2048; fi
     rm -f "$dir/8b-$format.gguf"
 done
 [ $failed -eq 0 ]
