@@ -81,6 +81,17 @@ DEVICE uint32_t planted_scratch(const uint32_t x)
     return *p;
 }
 
+/* A loop of 5 instructions, three times: an s_nop of 2 wait states and, on gfx942, a move to an accumulator, elsewhere one to a VGPR; a nop behind it. */
+DEVICE void planted_loop(void)
+{
+    uint32_t n = 3, x = 0;
+#if defined(__gfx942__)
+    asm volatile("1:\n\ts_nop 1\n\tv_accvgpr_write_b32 a0, %1\n\ts_sub_u32 %0, %0, 1\n\ts_cmp_lg_u32 %0, 0\n\ts_cbranch_scc1 1b\n\ts_nop 0" : "+s"(n), "+v"(x) : : "a0", "scc");
+#else
+    asm volatile("1:\n\ts_nop 1\n\tv_mov_b32 %1, 0\n\ts_sub_u32 %0, %0, 1\n\ts_cmp_lg_u32 %0, 0\n\ts_cbranch_scc1 1b\n\ts_nop 0" : "+s"(n), "+v"(x) : : "scc");
+#endif
+}
+
 KERNEL(THREADS, 1) plain(const struct counted_args a)
 {
     clear_lds();
@@ -91,5 +102,6 @@ KERNEL(THREADS, 1) planted(const struct counted_args a)
 {
     clear_lds();
     barrier();                                   /* a second one */
+    planted_loop();
     store(a, planted_scratch(planted_alu(thread_x()) + planted_lds() + planted_matrix()));
 }

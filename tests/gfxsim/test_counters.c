@@ -78,7 +78,7 @@ static int check_planted(char **argv)
     /* in order: of a wave; lds_cycles: of 32 lanes, 128 bytes */
     const struct { const char *name; double with, without, of_a_wave; } rows[] = {
 #define ROW(member, of_a_wave) { #member, with.member, without.member, of_a_wave }
-        ROW(nops, 7 * 4 + (cdna ? 5 : 0)), ROW(multiply, 6 + 3), ROW(f64, 4), ROW(transcendental, 9), ROW(acc_moves, cdna ? 10 : 0), ROW(matrix, 14),
+        ROW(nops, 7 * 4 + (cdna ? 5 : 0) + 3 * 2 + 1), ROW(multiply, 6 + 3), ROW(f64, 4), ROW(transcendental, 9), ROW(acc_moves, cdna ? 10 + 3 : 0), ROW(matrix, 14),
         ROW(matrix_flop[MATRIX_F16], 11 * 8192.0), ROW(matrix_flop[MATRIX_I8], 3 * (cdna ? 32768.0 : 8192.0)), ROW(matrix_flop[MATRIX_F8], 0), ROW(matrix_flop[MATRIX_F32], 0),
         ROW(matrix_flop[MATRIX_I4], 0), ROW(lds_accesses, 3 + 2 + 1 + 5), ROW(lds_moves, 4), ROW(lds_cycles, (3 + 2 * 2 + 4 + 5 + 4) * lanes / 32),
         ROW(lds_conflicts, 5 * lanes / 32), ROW(scratch, 2), ROW(barriers, 1),
@@ -93,10 +93,14 @@ static int check_planted(char **argv)
         if (counted != rows[i].of_a_wave) printf("%-26s %8.0f planted\n", "", rows[i].of_a_wave);
         ok &= counted == rows[i].of_a_wave;
     }
+    const bool loop = with.loop.instructions - without.loop.instructions == 5 && with.loop.nops - without.loop.nops == 1 &&
+                      with.loop.acc_moves - without.loop.acc_moves == (cdna ? 1 : 0);
+    printf("%-26s %8.0f instructions, %.0f nops, %.0f accumulator moves%s\n", "the planted loop", with.loop.instructions - without.loop.instructions,
+           with.loop.nops - without.loop.nops, with.loop.acc_moves - without.loop.acc_moves, loop ? "" : "  FAILED");
     const double waits = (with.waits - without.waits) / with.waves;
     printf("%-26s %8.0f a wave%s\n", "waits", waits, waits >= 10 ? "" : "  FAILED");       /* and what clang adds */
     workplace_close(w);
-    return ok && waits >= 10 ? 0 : 1;
+    return ok && loop && waits >= 10 ? 0 : 1;
 }
 
 int main(int argc, char **argv)
