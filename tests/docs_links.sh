@@ -37,14 +37,14 @@ while IFS=: read -r page name; do
     names=$((names + 1))
     case $name in docs/gguf.md) continue ;; */README.md) ;; *[A-Z][A-Z]*) continue ;; esac
     compgen -G "$name" > /dev/null || fail "$page names $name, which does not exist"
-done < <(find README.md setup.sh docs compiler runtime templates models targets examples cmake tests/*.sh -type f \
+done < <(find README.md setup.sh docs compiler runtime simulator templates models targets examples cmake tests/*.sh -type f \
              \( -name '*.md' -o -name '*.[ch]' -o -name '*.def' -o -name '*.yaml' -o -name '*.sh' -o -name '*.1' \) ! -name 'docs_*' ! -name run_forgec.sh -print0 |
-         xargs -0 grep -oE '(^|[ (`"])(compiler|runtime|templates|models|targets|docs|examples|cmake|completion|tests)/[A-Za-z0-9_./*-]+\.(c|h|def|inc|md|yaml|sh|ld|hip|cmake|txt)([^A-Za-z0-9_]|$)' |
+         xargs -0 grep -oE '(^|[ (`"])(compiler|runtime|templates|simulator|models|targets|docs|examples|cmake|completion|tests)/[A-Za-z0-9_./*-]+\.(c|h|def|inc|md|yaml|sh|ld|hip|cmake|txt)([^A-Za-z0-9_]|$)' |
          sed -E 's/:[ (`"]/:/; s/[^A-Za-z0-9_]$//')
 [ $names -ge 100 ] || fail "only $names names were found"
 
 # ---- every stage of the compiler has its place on the page of the pipeline ----
-for file in compiler/*.c; do grep -q "[\`/]${file#compiler/}\`" docs/pipeline.md || fail "docs/pipeline.md does not say what ${file#compiler/} is"; done
+for file in compiler/*/*.c; do grep -q "[\`/]${file#compiler/}\`" docs/pipeline.md || fail "docs/pipeline.md does not say what ${file#compiler/} is"; done
 
 # ---- the installed documentation ----
 if [ $# -gt 0 ]; then

@@ -14,7 +14,7 @@ failed=0 killed=0 tab=$(printf '\t')
 suite() {
     target=x86-64-v3 long=640
     [ "$(uname -m)" = x86_64 ] || target=native
-    if [ "$2" = gpu ]; then target=$root/tests/simt/simt32.yaml long=120; fi
+    if [ "$2" = gpu ]; then target=$root/tests/lanes/simt32.yaml long=120; fi
     GOLDEN_ONLY=$3 GOLDEN_LONG=$long FORGE_HIP_LIBRARY=$libsimt "$golden" "$1" "$root/tests/data/golden" target "$target" 0/1 layer "$4" >"$work/log" 2>&1
 }
 

@@ -16,7 +16,7 @@
 #define FORGE_LAUNCH_H
 /* ---- begin templates/gpu/dialect.h ---- */
 /* dialect.h -- the few words a GPU template may use that are not plain C11.  One source, three compilations: HIP for AMD, CUDA for
- * NVIDIA (clang, no vendor headers), and C11 for tests/simt, which runs the lanes of a group as fibers on the host.
+ * NVIDIA (clang, no vendor headers), and C11 for tests/lanes, which runs the lanes of a group as fibers on the host.
  * Every #if on hardware stands here and in mma.h.  Facts behind the AMD and NVIDIA lines: docs/gpu.md. */
 #ifndef FORGE_DIALECT_H
 #define FORGE_DIALECT_H
@@ -68,7 +68,7 @@ typedef _Float16 f16;
 typedef _Float16 f16x2 __attribute__((ext_vector_type(2)));
 
 #ifndef FORGE_ABI_H
-/* ---- begin runtime/abi_gpu.h ---- */
+/* ---- begin runtime/model/abi_gpu.h ---- */
 /* abi_gpu.h -- what an emitted GPU kernel and the runtime share.  Included by abi.h and by the kernels: fixed-size types and structs only. */
 #ifndef FORGE_ABI_GPU_H
 #define FORGE_ABI_GPU_H
@@ -98,7 +98,7 @@ struct forge_gpu_step {
     int32_t *history;                            /* [n_ctx + 1] device: token at each position; a step reads history[n_past ..], a draw writes
                                                   * history[n_past + 1] and then increments n_past */
     uint64_t *ring;                              /* [FORGE_GPU_RING] host memory seen by the device: draw number i (from 1) as i << 32 | token at i % RING; FORGE_GPU_NOT_FINITE: no token */
-    /* sampling; meanings as in runtime/sample.h */
+    /* sampling; meanings as in runtime/run/sample.h */
     float    temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int32_t  top_k, repeat_last_n;
     uint32_t n_biases, pad;
@@ -108,7 +108,7 @@ struct forge_gpu_step {
 enum { FORGE_GPU_RING = 1024 };
 #define FORGE_GPU_NOT_FINITE 0xffffffffu         /* in the place of a token: the model's logits, before biases and penalties, were not all finite; history gets 0 */
 #endif
-/* ---- end runtime/abi_gpu.h ---- */
+/* ---- end runtime/model/abi_gpu.h ---- */
 
 #endif
 
@@ -264,7 +264,7 @@ DEVICE u32x2    load_weights8(const void *p)  { return LOAD_WEIGHTS(u32x2, p); }
 DEVICE uint32_t load_weights4(const void *p)  { return LOAD_WEIGHTS(uint32_t, p); }
 DEVICE uint32_t load_weights2(const void *p)  { return LOAD_WEIGHTS(uint16_t, p); }
 #endif
-/* What an earlier step wrote: may be loaded before pdl_wait(), because the first launch of a step waits for all of the step before (runtime/gpu_step.c).
+/* What an earlier step wrote: may be loaded before pdl_wait(), because the first launch of a step waits for all of the step before (runtime/device/gpu_step.c).
  * Past the L1, which may hold the bytes as they were before. */
 #if defined(__NVPTX__)
 DEVICE u32x4 load_settled16(const void *p)
@@ -1270,7 +1270,7 @@ DEVICE void glu_gelu_row(float *out, const float *gate, const float *up, const u
 #ifndef FORGE_ATTENTION_SIZES_H
 #define FORGE_ATTENTION_SIZES_H
 
-/* How a cache keeps its values; numbered as enum kv_type of compiler/plan.h. */
+/* How a cache keeps its values; numbered as enum kv_type of compiler/plan/plan.h. */
 #define KV_KIND_f16  0u
 #define KV_KIND_f32  1u
 #define KV_KIND_q8_0 2u
@@ -1486,7 +1486,7 @@ DEVICE void kv_store_rows(uint8_t *plane, uint32_t position, const float *row,
 /* rope.h -- what is done with the heads of a token between their projection and attention: RMS norm of a head, and rotary position
  * embedding.  (Su et al. 2021, arXiv:2104.09864; Zhang & Sennrich 2019, arXiv:1910.07467)
  * One wave works on one head; a lane holds the pairs that turn together, so nothing moves between lanes but the norm's sum.
- * The image holds rotations, made in double arithmetic (compiler/image.c): hi [..][n_rot/2][2] cos, sin of position block * k times
+ * The image holds rotations, made in double arithmetic (compiler/build/image.c): hi [..][n_rot/2][2] cos, sin of position block * k times
  * the attention factor, lo [block][n_rot/2][2] of position k; the rotation of a position is the complex product of one row of each.
  * neox: pairs (i, i + n_rot/2), else (2i, 2i + 1); dimensions from n_rot on stay.  n_rot 0: no rotation, tables may be NULL. */
 #ifndef FORGE_ROPE_H
@@ -3629,7 +3629,7 @@ DEVICE void attention_prefill_all(const struct forge_kernel_args a, uint8_t *out
 /* ---- end templates/gpu/attention_prefill_tmpl.c ---- */
 
 /* ---- begin templates/gpu/sample_tmpl.c ---- */
-/* sample_tmpl.c -- from the logits of one token to the next one, in one launch: what runtime/sample.c does, and the token it would draw.
+/* sample_tmpl.c -- from the logits of one token to the next one, in one launch: what runtime/run/sample.c does, and the token it would draw.
  *
  * The vocabulary is cut into segments.  A wave applies biases and penalties to a segment and keeps its maximum.  The group that arrives last has all maxima:
  *

@@ -1,5 +1,5 @@
 /* main.c -- a device that tells a fairy tale: text in, tokens, text out, with a watchdog fed while the model computes.
- * With -DTOKENS=1,2,3 it goes on from these tokens and prints the ids that follow: what tests/embed/run_appliance.sh compares. */
+ * With -DTOKENS=1,2,3 it goes on from these tokens and prints the ids that follow: what tests/library/run_appliance.sh compares. */
 #include "board.h"
 #include "model.h"              /* forgec build ... --emit obj --prefix model */
 

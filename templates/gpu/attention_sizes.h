@@ -3,7 +3,7 @@
 #ifndef FORGE_ATTENTION_SIZES_H
 #define FORGE_ATTENTION_SIZES_H
 
-/* How a cache keeps its values; numbered as enum kv_type of compiler/plan.h. */
+/* How a cache keeps its values; numbered as enum kv_type of compiler/plan/plan.h. */
 #define KV_KIND_f16  0u
 #define KV_KIND_f32  1u
 #define KV_KIND_q8_0 2u

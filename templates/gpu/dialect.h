@@ -1,5 +1,5 @@
 /* dialect.h -- the few words a GPU template may use that are not plain C11.  One source, three compilations: HIP for AMD, CUDA for
- * NVIDIA (clang, no vendor headers), and C11 for tests/simt, which runs the lanes of a group as fibers on the host.
+ * NVIDIA (clang, no vendor headers), and C11 for tests/lanes, which runs the lanes of a group as fibers on the host.
  * Every #if on hardware stands here and in mma.h.  Facts behind the AMD and NVIDIA lines: docs/gpu.md. */
 #ifndef FORGE_DIALECT_H
 #define FORGE_DIALECT_H
@@ -51,7 +51,7 @@ typedef _Float16 f16;
 typedef _Float16 f16x2 __attribute__((ext_vector_type(2)));
 
 #ifndef FORGE_ABI_H
-#include "../../runtime/abi_gpu.h"
+#include "runtime/model/abi_gpu.h"
 #endif
 
 /* ---- who am I ---- */
@@ -206,7 +206,7 @@ DEVICE u32x2    load_weights8(const void *p)  { return LOAD_WEIGHTS(u32x2, p); }
 DEVICE uint32_t load_weights4(const void *p)  { return LOAD_WEIGHTS(uint32_t, p); }
 DEVICE uint32_t load_weights2(const void *p)  { return LOAD_WEIGHTS(uint16_t, p); }
 #endif
-/* What an earlier step wrote: may be loaded before pdl_wait(), because the first launch of a step waits for all of the step before (runtime/gpu_step.c).
+/* What an earlier step wrote: may be loaded before pdl_wait(), because the first launch of a step waits for all of the step before (runtime/device/gpu_step.c).
  * Past the L1, which may hold the bytes as they were before. */
 #if defined(__NVPTX__)
 DEVICE u32x4 load_settled16(const void *p)

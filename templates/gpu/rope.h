@@ -1,7 +1,7 @@
 /* rope.h -- what is done with the heads of a token between their projection and attention: RMS norm of a head, and rotary position
  * embedding.  (Su et al. 2021, arXiv:2104.09864; Zhang & Sennrich 2019, arXiv:1910.07467)
  * One wave works on one head; a lane holds the pairs that turn together, so nothing moves between lanes but the norm's sum.
- * The image holds rotations, made in double arithmetic (compiler/image.c): hi [..][n_rot/2][2] cos, sin of position block * k times
+ * The image holds rotations, made in double arithmetic (compiler/build/image.c): hi [..][n_rot/2][2] cos, sin of position block * k times
  * the attention factor, lo [block][n_rot/2][2] of position k; the rotation of a position is the complex product of one row of each.
  * neox: pairs (i, i + n_rot/2), else (2i, 2i + 1); dimensions from n_rot on stay.  n_rot 0: no rotation, tables may be NULL. */
 #ifndef FORGE_ROPE_H

@@ -1,4 +1,4 @@
-/* sample_tmpl.c -- from the logits of one token to the next one, in one launch: what runtime/sample.c does, and the token it would draw.
+/* sample_tmpl.c -- from the logits of one token to the next one, in one launch: what runtime/run/sample.c does, and the token it would draw.
  *
  * The vocabulary is cut into segments.  A wave applies biases and penalties to a segment and keeps its maximum.  The group that arrives last has all maxima:
  *

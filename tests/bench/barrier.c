@@ -1,7 +1,7 @@
 /* Barrier latency, and what a busy neighbour costs.
  *   barrier [-t THREADS] [-w NANOSECONDS of work between barriers] [-s SECONDS] [--hog]
  * --hog: the same again with a process that computes without pause pinned to one of the cores; prints the share kept.
- * cc -O2 -std=c11 -D_GNU_SOURCE -I runtime tests/bench/barrier.c runtime/threads.c runtime/status.c -lpthread */
+ * cc -O2 -std=c11 -D_GNU_SOURCE -I runtime tests/bench/barrier.c runtime/device/threads.c runtime/run/status.c -lpthread */
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "threads.h"
+#include "runtime/device/threads.h"
 
 enum { BARRIERS_PER_JOB = 80 };                 /* launches of one token */
 

@@ -2,13 +2,13 @@
  * What is accepted keeps what the stages promise each other: the graph's text reads back, places in arena and image do not collide, sources hold no bytes of
  * the file as they are, and the same input gives the same bytes.
  * The first bytes choose (enum choice), the rest is the file.  Seeds: files of tests/data, long ones cut: their weights may be missing. */
-#include "../../compiler/emit.h"
-#include "../../compiler/emit_header.h"
-#include "../../compiler/image.h"
-#include "../../compiler/pack.h"
-#include "../../compiler/pack_gpu.h"
-#include "../../compiler/vocab.h"
-#include "../../runtime/abi.h"
+#include "compiler/source/emit.h"
+#include "compiler/product/header.h"
+#include "compiler/build/image.h"
+#include "compiler/format/pack_cpu.h"
+#include "compiler/format/pack_gpu.h"
+#include "compiler/product/vocab.h"
+#include "runtime/model/abi.h"
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* fuzz_gguf.c -- libFuzzer: any bytes are either a GGUF file or one error message; every accepted file can be shown.
  * Bit 0 of the last byte chooses header_only.  Seeds: tests/data/bad. */
-#include "../../compiler/inspect.h"
+#include "compiler/cli/inspect.h"
 
 #include <setjmp.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
  * The first byte says which: 0 a target's YAML, 1 llama.yaml, 2 the text of an unrolled graph (graph_parse).  Seeds: targets/, models/ and `--emit graph`.
  * Edits know lines, keys, values and the wiring's names: they take lines and words from other lines, and values at the edges.
  * Files go into a folder below $TMPDIR that is removed at the end. */
-#include "../../compiler/emit.h"
-#include "../../compiler/image.h"
-#include "../../compiler/resource.h"
+#include "compiler/source/emit.h"
+#include "compiler/build/image.h"
+#include "compiler/base/resource.h"
 #include "plan_check.h"
 #include <ctype.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
  * does so or one error message.  First byte: bits 0-1 the flags, bits 2-4 the vocabulary, 7: the rest is a GGUF file.
  * Vocabularies: FORGEC_TOKENIZERS=DIR, else tests/data/tokenizers below the working directory (seeds: its .gguf files,
  * a byte 0x80 put in front). */
-#include "../../compiler/vocab.h"
-#include "../../runtime/tokenize.h"
+#include "compiler/product/vocab.h"
+#include "runtime/text/tokenize.h"
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* fuzz_yaml.c -- libFuzzer: any bytes are either a tree or one error message with a place. */
-#include "../../compiler/yaml.h"
+#include "compiler/base/yaml.h"
 
 #include <setjmp.h>
 #include <stdlib.h>

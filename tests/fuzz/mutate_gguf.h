@@ -3,8 +3,8 @@
  * the bytes in front of the file, which the fuzzer takes for itself. */
 #ifndef FORGEC_MUTATE_GGUF_H
 #define FORGEC_MUTATE_GGUF_H
-#include "../../compiler/gguf.h"
-#include "../../compiler/resource.h"
+#include "compiler/front/gguf.h"
+#include "compiler/base/resource.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* plan_check.h -- what a plan promises, asked of any plan: places inside the arena and the image, and none of two things that are alive at once in one place.  Aborts. */
 #ifndef FORGEC_PLAN_CHECK_H
 #define FORGEC_PLAN_CHECK_H
-#include "../../compiler/plan.h"
-#include "../../runtime/abi.h"
+#include "compiler/plan/plan.h"
+#include "runtime/model/abi.h"
 
 #include <stdlib.h>
 

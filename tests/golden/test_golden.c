@@ -7,15 +7,15 @@
  *   test_golden FORGEC FILE verify NAME            forgec verify of FILE, exact and default; 77 as above
  *
  * DATA holds manifest.json; its entries name the files.  Every position is held against the interpreter, which rounds as the program does
- * (compiler/bounds.c), and the interpreter against the stored logits.  Beside the stored prompt each model has a long one.
+ * (compiler/cli/bounds.c), and the interpreter against the stored logits.  Beside the stored prompt each model has a long one.
  * $GOLDEN_MEASURE: prints what the bounds are made of.  $GOLDEN_ONLY: entries whose id contains this text; $GOLDEN_LONG: positions of long prompts, at most.
  * $GOLDEN_TEMPLATES: templates instead of the built-in ones (tests/mutants.sh).  $GOLDEN_NOT_NATIVE: `target` leaves out what models and quants have. */
-#include "compiler/base.h"
-#include "compiler/bounds.h"
-#include "compiler/graph.h"
-#include "compiler/profile.h"
-#include "compiler/reference.h"
-#include "compiler/spawn.h"
+#include "compiler/base/base.h"
+#include "compiler/cli/bounds.h"
+#include "compiler/front/graph.h"
+#include "compiler/base/profile.h"
+#include "compiler/front/reference.h"
+#include "compiler/build/spawn.h"
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>

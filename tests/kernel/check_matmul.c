@@ -1,5 +1,5 @@
 /* check_matmul.c -- packer and matmul kernels of every weight format against double arithmetic.
- *   CC -std=c11 -O2 -ffp-contract=off ISA-FLAGS -Wno-psabi -I compiler tests/kernel/check_matmul.c compiler/pack.c templates/ref/dequant.c -lm
+ *   CC -std=c11 -O2 -ffp-contract=off ISA-FLAGS -Wno-psabi -I compiler tests/kernel/check_matmul.c compiler/format/pack_cpu.c templates/ref/dequant.c -lm
  * usage: check_matmul [-s SEED] [-n ROUNDS] [-f FORMAT] [-b]      -b: GB/s of gemv, GOP/s of gemm on one thread (compile with -O3 -DBENCH)
  * Every buffer ends at an unmapped page, so that reading or writing past an end faults; outputs are poisoned. */
 #ifndef FORMAT
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include "../../compiler/pack.h"
-#include "../../compiler/gguf.h"
-#include "../../templates/cpu/matmul.h"
-#include "../../templates/ref/dequant.h"
+#include "compiler/format/pack_cpu.h"
+#include "compiler/front/gguf.h"
+#include "templates/cpu/matmul.h"
+#include "templates/ref/dequant.h"
 
 typedef void gemv_function(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols);
 typedef void gemm_function(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows, uint32_t cols,
@@ -36,52 +36,52 @@ struct kernels {
 #endif
 
 #define FORMAT f32
-#include "../../templates/cpu/formats/f32.h"
+#include "templates/cpu/formats/f32.h"
 #include "check_matmul.c"
 #define FORMAT f16
-#include "../../templates/cpu/formats/f16.h"
+#include "templates/cpu/formats/f16.h"
 #include "check_matmul.c"
 #define FORMAT bf16
-#include "../../templates/cpu/formats/bf16.h"
+#include "templates/cpu/formats/bf16.h"
 #include "check_matmul.c"
 #define FORMAT q8_0
-#include "../../templates/cpu/formats/q8_0.h"
+#include "templates/cpu/formats/q8_0.h"
 #include "check_matmul.c"
 #define FORMAT q4_0
-#include "../../templates/cpu/formats/q4_0.h"
+#include "templates/cpu/formats/q4_0.h"
 #include "check_matmul.c"
 #define FORMAT q4_1
-#include "../../templates/cpu/formats/q4_1.h"
+#include "templates/cpu/formats/q4_1.h"
 #include "check_matmul.c"
 #define FORMAT q5_0
-#include "../../templates/cpu/formats/q5_0.h"
+#include "templates/cpu/formats/q5_0.h"
 #include "check_matmul.c"
 #define FORMAT q5_1
-#include "../../templates/cpu/formats/q5_1.h"
+#include "templates/cpu/formats/q5_1.h"
 #include "check_matmul.c"
 #define FORMAT q2_K
-#include "../../templates/cpu/formats/q2_K.h"
+#include "templates/cpu/formats/q2_K.h"
 #include "check_matmul.c"
 #define FORMAT q3_K
-#include "../../templates/cpu/formats/q3_K.h"
+#include "templates/cpu/formats/q3_K.h"
 #include "check_matmul.c"
 #define FORMAT q4_K
-#include "../../templates/cpu/formats/q4_K.h"
+#include "templates/cpu/formats/q4_K.h"
 #include "check_matmul.c"
 #define FORMAT q5_K
-#include "../../templates/cpu/formats/q5_K.h"
+#include "templates/cpu/formats/q5_K.h"
 #include "check_matmul.c"
 #define FORMAT q6_K
-#include "../../templates/cpu/formats/q6_K.h"
+#include "templates/cpu/formats/q6_K.h"
 #include "check_matmul.c"
 #define FORMAT iq4_nl
-#include "../../templates/cpu/formats/iq4_nl.h"
+#include "templates/cpu/formats/iq4_nl.h"
 #include "check_matmul.c"
 #define FORMAT iq4_xs
-#include "../../templates/cpu/formats/iq4_xs.h"
+#include "templates/cpu/formats/iq4_xs.h"
 #include "check_matmul.c"
 #define FORMAT mxfp4
-#include "../../templates/cpu/formats/mxfp4.h"
+#include "templates/cpu/formats/mxfp4.h"
 #include "check_matmul.c"
 
 #define KERNELS(lower, upper, d, m, codes, end) { #lower, QUANT_##upper, IS_FLOAT_##lower, check_bytes_##lower, check_gemv_##lower, check_gemv_exact_##lower, \
@@ -96,7 +96,7 @@ static void block_shape_of(uint32_t quant, uint32_t *weights, uint32_t *bytes)
 {
     switch (quant) {
 #define QUANT(name, id, w, b) case id: *weights = w; *bytes = b; break;
-#include "../../compiler/quant.def"
+#include "compiler/format/quant.def"
 #undef QUANT
     }
 }
@@ -413,8 +413,8 @@ int main(int argc, char **argv)
 }
 #else
 /* One format: the always-inline kernels as functions. */
-#include "../../templates/cpu/gemv_tmpl.c"
-#include "../../templates/cpu/gemm_tmpl.c"
+#include "templates/cpu/gemv_tmpl.c"
+#include "templates/cpu/gemm_tmpl.c"
 static uint64_t PASTE2(check_bytes, FORMAT)(uint32_t rows, uint32_t cols) { return PASTE2(packed_bytes, FORMAT)(rows, cols); }
 static void PASTE2(check_row, FORMAT)(float *out, const uint8_t *w, uint32_t row, uint32_t cols) { PASTE2(row, FORMAT)(out, w, row, cols); }
 static void PASTE2(check_gemv, FORMAT)(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../templates/ref/dequant.h"
+#include "templates/ref/dequant.h"
 #include "quantize.h"
 
 enum { ALIGNMENT = 32, POOL = 1 << 21, RUN = 256, SHORT_ROW = 2 * RUN, BYTE_TOKENS = 256, SPECIAL_TOKENS = 2 };

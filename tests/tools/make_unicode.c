@@ -1,4 +1,4 @@
-/* make_unicode.c -- UnicodeData.txt (Debian: package unicode-data) on stdin -> runtime/unicode.inc on stdout.
+/* make_unicode.c -- UnicodeData.txt (Debian: package unicode-data) on stdin -> runtime/text/unicode.inc on stdout.
  * One class per codepoint, as the pre-tokenisers' \p{..} and \s need them. */
 #include <stdint.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { N_CODEPOINTS = 0x110000, PAGE = 128, N_PAGES = N_CODEPOINTS / PAGE };
-enum { OTHER, NUMBER, LETTER, MARK, PUNCTUATION, SYMBOL, SPACE };       /* as in runtime/unicode.h */
+enum { OTHER, NUMBER, LETTER, MARK, PUNCTUATION, SYMBOL, SPACE };       /* as in runtime/text/unicode.h */
 static uint8_t class_of[N_CODEPOINTS];
 
 static uint8_t class_from_category(const char *category)

@@ -1,6 +1,6 @@
 /* poke_gguf.c -- a copy of a GGUF file with other bytes in tensors: weights that no converter would write.
  *   poke_gguf IN.gguf OUT.gguf { TENSOR BYTE HEX }... */
-#include "../../compiler/gguf.h"
+#include "compiler/front/gguf.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@ const struct quant_row *quant_row_find(uint32_t id)
 {
     static const struct quant_row rows[] = {
 #define QUANT(name, number, weights, bytes) { #name, number, weights, bytes },
-#include "../../compiler/quant.def"
+#include "compiler/format/quant.def"
 #undef QUANT
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) if (rows[i].id == id) return &rows[i];

@@ -5,12 +5,12 @@
 
 enum {
 #define QUANT(name, id, weights, bytes) QUANT_##name = id,
-#include "../../compiler/quant.def"
+#include "compiler/format/quant.def"
 #undef QUANT
     QUANT_IDS = 40
 };
 struct quant_row { const char *name; uint32_t id, block_weights, block_bytes; };
-/* Rows of compiler/quant.def; NULL for an id that is not there. */
+/* Rows of compiler/format/quant.def; NULL for an id that is not there. */
 const struct quant_row *quant_row_find(uint32_t id);
 
 /* blocks [n / block_weights][block_bytes] <- x [n]; n is a multiple of the format's block. */

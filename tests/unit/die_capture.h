@@ -1,7 +1,7 @@
 /* die_capture.h -- lets a test see the message of die() and go on.  One test program includes it once. */
 #ifndef FORGEC_DIE_CAPTURE_H
 #define FORGEC_DIE_CAPTURE_H
-#include "../../compiler/base.h"
+#include "compiler/base/base.h"
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Static libraries: their bytes as the format has them, and as ar and a linker read them. */
-#include "archive.h"
+#include "compiler/product/archive.h"
 #include "die_capture.h"
-#include "spawn.h"
+#include "compiler/build/spawn.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

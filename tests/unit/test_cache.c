@@ -1,5 +1,5 @@
 /* The compile cache: round trip, damage, limit, absence of a directory. */
-#include "cache.h"
+#include "compiler/build/cache.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Kernels through cc_compile for every GPU target and what code_object.c reads from the results, whole and damaged. */
-#include "../../compiler/cc.h"
-#include "../../compiler/code_object.h"
-#include "../../runtime/abi_gpu.h"
+#include "compiler/build/cc.h"
+#include "compiler/build/code_object.h"
+#include "runtime/model/abi_gpu.h"
 #include "die_capture.h"
 #include <elf.h>
 #include <setjmp.h>
@@ -126,7 +126,7 @@ static void host_object(void **state)
     struct arena *a = arena_create();
     need_tools(a);
     for (uint32_t wave = 32; wave <= 64; wave += 32) {
-        const char *target = arena_printf(a, "%s/tests/simt/simt%u.yaml", FORGEC_SOURCE_DIR, wave);
+        const char *target = arena_printf(a, "%s/tests/lanes/simt%u.yaml", FORGEC_SOURCE_DIR, wave);
         const char *text = arena_printf(a, "%suint32_t forge_simt_wave = WAVE;\nSTATIC_ASSERT(WAVE == %u, \"wave\");\n", fitting, wave);
         const struct bytes object = compile(a, target, text, NULL);
         Elf64_Ehdr ehdr;

@@ -1,8 +1,8 @@
-/* The table of driver functions: what it says when a driver is missing or wrong, and every operation on the emulator of lanes, tests/simt/libsimt.c,
+/* The table of driver functions: what it says when a driver is missing or wrong, and every operation on the emulator of lanes, tests/lanes/libsimt.c,
  * which stands in for libamdhip64. */
-#include "cc.h"
-#include "spawn.h"
-#include "device.h"
+#include "compiler/build/cc.h"
+#include "compiler/build/spawn.h"
+#include "runtime/device/device.h"
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static int setup(void **state)
     snprintf(s.directory, sizeof s.directory, "/tmp/forgec-test-XXXXXX");
     if (!mkdtemp(s.directory)) return -1;
     s.library = arena_printf(s.arena, "%s/libsimt.so", s.directory);
-    compile_shared(&s, s.library, FORGEC_SOURCE_DIR "/tests/simt/libsimt.c", FORGEC_SOURCE_DIR "/tests/simt/simt.c");
+    compile_shared(&s, s.library, FORGEC_SOURCE_DIR "/tests/lanes/libsimt.c", FORGEC_SOURCE_DIR "/tests/lanes/simt.c");
     const char *object = arena_printf(s.arena, "%s/module.so", s.directory);
     compile_shared(&s, object, write_file(&s, "module.c", module_source), NULL);
     s.module = (uint8_t *)(uintptr_t)file_read(s.arena, object).data;

@@ -5,9 +5,9 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "../../compiler/fuse.h"
+#include "compiler/plan/fuse.h"
 #include "die_capture.h"
-#include "runtime/abi.h"
+#include "runtime/model/abi.h"
 #include "tiny_model.h"
 
 static struct arena *a;

@@ -6,8 +6,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "../../compiler/gguf.h"
-#include "../../compiler/inspect.h"
+#include "compiler/front/gguf.h"
+#include "compiler/cli/inspect.h"
 #include "die_capture.h"
 #include <cjson/cJSON.h>
 #include <inttypes.h>
@@ -326,7 +326,7 @@ static void quant_tables(void **state)
     assert_string_equal(quant_name_any(31), "Q4_0_4_4 (removed)");
     assert_null(quant_name_any(43));
 #define QUANT(name, id, weights, bytes) assert_string_equal(quant_name_any(id), #name); assert_int_equal(quant_find(id)->block_bytes, bytes);
-#include "../../compiler/quant.def"
+#include "compiler/format/quant.def"
 #undef QUANT
 }
 

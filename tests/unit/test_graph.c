@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "../../compiler/graph.h"
+#include "compiler/front/graph.h"
 #include "die_capture.h"
 #include "tiny_model.h"
 

@@ -5,8 +5,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "../../compiler/image.h"
-#include "../../compiler/plan.h"
+#include "compiler/build/image.h"
+#include "compiler/plan/plan.h"
 #include "die_capture.h"
 #include "tiny_model.h"
 
@@ -125,7 +125,7 @@ static void every_format_and_place(void **state)
     static const char *const targets[] = { "portable", "gfx1151" };
     static const uint32_t ids[] = {
 #define QUANT(name, id, weights, bytes) id,
-#include "../../compiler/quant.def"
+#include "compiler/format/quant.def"
 #undef QUANT
     };
     for (size_t f = 0; f < COUNT_OF(ids); f++)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
-#include "../../compiler/least_times.h"
+#include "compiler/cli/least_times.h"
 #include "die_capture.h"
 
 /* Of a kernel, what no case changes. */

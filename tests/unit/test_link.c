@@ -1,8 +1,8 @@
 /* Compiling and linking small programs with a weight image: all link modes, both machines, reproducible bytes. */
-#include "cc.h"
-#include "link.h"
-#include "weights_file.h"
-#include "runtime/abi.h"
+#include "compiler/build/cc.h"
+#include "compiler/build/link.h"
+#include "compiler/build/weights_file.h"
+#include "runtime/model/abi.h"
 #include <elf.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -292,9 +292,9 @@ static void external_weights(void **state)
 static void includes_are_pasted(void **state)
 {
     struct scratch *s = *state;
-    const struct bytes text = cc_expand(s->arena, NULL, "runtime/cpu_features.c");
+    const struct bytes text = cc_expand(s->arena, NULL, "runtime/device/cpu_features.c");
     const char *at = (const char *)text.data;
-    assert_non_null(strstr(at, "#line 1 \"runtime/cpu_features.h\""));
+    assert_non_null(strstr(at, "#line 1 \"runtime/device/cpu_features.h\""));
     assert_non_null(strstr(at, "#include <stdio.h>"));
     assert_null(strstr(at, "#include \""));
 }

@@ -6,8 +6,8 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "../../compiler/model.h"
-#include "../../templates/ref/ops.h"
+#include "compiler/front/model.h"
+#include "templates/ref/ops.h"
 #include "die_capture.h"
 #include "tiny_model.h"
 

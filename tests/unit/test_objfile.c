@@ -1,8 +1,8 @@
 /* Objects that clang made for four machines, with their API left visible, data behind them, two of them in one program; and damaged ones. */
-#include "cc.h"
+#include "compiler/build/cc.h"
 #include "die_capture.h"
-#include "link.h"
-#include "objfile.h"
+#include "compiler/build/link.h"
+#include "compiler/product/objfile.h"
 #include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>

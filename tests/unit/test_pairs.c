@@ -5,8 +5,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "../../compiler/base.h"
-#include "../../compiler/pairs.h"
+#include "compiler/base/base.h"
+#include "compiler/cli/pairs.h"
 
 enum { MOST = 100 };
 

@@ -5,11 +5,11 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "../../compiler/emit.h"
-#include "../../compiler/emit_header.h"
-#include "../../compiler/image.h"
-#include "../../compiler/pack.h"
-#include "../../compiler/plan.h"
+#include "compiler/source/emit.h"
+#include "compiler/product/header.h"
+#include "compiler/build/image.h"
+#include "compiler/format/pack_cpu.h"
+#include "compiler/plan/plan.h"
 #include "die_capture.h"
 #include "tiny_model.h"
 #include <math.h>

@@ -5,8 +5,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "../../compiler/emit_gpu_kernel.h"
-#include "../../compiler/plan_gemm.h"
+#include "compiler/gpu/kernels.h"
+#include "compiler/gpu/tiles.h"
 #include "die_capture.h"
 #include "tiny_model.h"
 

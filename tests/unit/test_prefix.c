@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "../../compiler/emit_header.h"
+#include "compiler/product/header.h"
 #include <string.h>
 
 static void check(const char *const *list, size_t n, const char *reason)

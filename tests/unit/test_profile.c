@@ -1,5 +1,5 @@
 /* The targets in targets/ (YAML) as structs, and what malformed ones get. */
-#include "profile.h"
+#include "compiler/base/profile.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -112,7 +112,7 @@ static void known_gpus(void **state)
     assert_true(p->dependent_launch);
     assert_true(p->cluster);
     assert_true(p->bandwidth_gb_s > 4590 && p->bandwidth_gb_s < 4610);
-    p = profile_load(a, FORGEC_SOURCE_DIR "/tests/simt/simt64.yaml", NULL);
+    p = profile_load(a, FORGEC_SOURCE_DIR "/tests/lanes/simt64.yaml", NULL);
     assert_string_equal(p->api, "host");
     assert_string_equal(p->mma, "mfma");
     assert_string_equal(p->name, "simt64");
@@ -125,7 +125,7 @@ static void gpus_here(void **state)
     (void)state;
     if (strcmp(profile_host_machine(), "x86_64")) skip();
     struct arena *a = arena_create();
-    struct profile *amd = profile_load(a, "gfx1151", NULL), *host = profile_load(a, FORGEC_SOURCE_DIR "/tests/simt/simt32.yaml", NULL);
+    struct profile *amd = profile_load(a, "gfx1151", NULL), *host = profile_load(a, FORGEC_SOURCE_DIR "/tests/lanes/simt32.yaml", NULL);
     unsetenv("FORGE_HIP_LIBRARY");
     assert_non_null(strstr(profile_unsupported_here(a, host), "FORGE_HIP_LIBRARY"));
     if (access("/dev/kfd", F_OK)) assert_non_null(strstr(profile_unsupported_here(a, amd), "/dev/kfd"));

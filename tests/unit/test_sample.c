@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sample.h"
+#include "runtime/run/sample.h"
 
 enum { N = 500, DRAWS = 40000 };
 

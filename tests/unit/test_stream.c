@@ -9,8 +9,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "options.h"
-#include "stream.h"
+#include "runtime/app/options.h"
+#include "runtime/text/stream.h"
 
 static int pipe_ends[2];
 

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <unistd.h>
 
-#include "threads.h"
+#include "runtime/device/threads.h"
 
 enum { MOST = 9, BARRIERS = 300 };
 

@@ -1,10 +1,10 @@
 /* test_tokenize.c -- the tokenizer against ids and texts that llama.cpp produced.
  * tests/data/tokenizers: NAME.gguf is a vocabulary without tensors, NAME.jsonl its cases, NAME.inp and .out llama.cpp's
  * own.  Another folder of the same layout: FORGEC_TOKENIZERS=DIR.  FORGEC_TOKENIZER_BENCH=1 prints sizes and speed. */
-#include "../../compiler/vocab.h"
-#include "../../runtime/stream.h"
-#include "../../runtime/tokenize.h"
-#include "../../runtime/vocab.h"
+#include "compiler/product/vocab.h"
+#include "runtime/text/stream.h"
+#include "runtime/text/tokenize.h"
+#include "runtime/model/vocab.h"
 #include "die_capture.h"
 #include <cjson/cJSON.h>
 #include <inttypes.h>

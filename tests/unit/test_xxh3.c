@@ -1,5 +1,5 @@
-/* runtime/xxh3.c against libxxhash, at every alignment and into the last byte before an unmapped page. */
-#include "xxh3.h"
+/* runtime/model/xxh3.c against libxxhash, at every alignment and into the last byte before an unmapped page. */
+#include "runtime/model/xxh3.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "../../compiler/yaml.h"
+#include "compiler/base/yaml.h"
 #include "die_capture.h"
 
 static struct arena *a;

@@ -2,8 +2,8 @@
  * One test program includes it once, after die_capture.h. */
 #ifndef FORGEC_TINY_MODEL_H
 #define FORGEC_TINY_MODEL_H
-#include "../../compiler/gguf.h"
-#include "../../compiler/model.h"
+#include "compiler/front/gguf.h"
+#include "compiler/front/model.h"
 #include <stdlib.h>
 #include <unistd.h>
 

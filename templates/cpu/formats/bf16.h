@@ -1,7 +1,7 @@
 /* bf16.h -- bfloat16: elements in the order [column][16 rows]. */
 #ifndef FORGE_FORMAT_bf16
 #define FORGE_FORMAT_bf16
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_bf16 1
 enum { ELEMENT_BYTES_bf16 = 2 };

@@ -1,7 +1,7 @@
 /* f16.h -- IEEE half floats: elements in the order [column][16 rows]. */
 #ifndef FORGE_FORMAT_f16
 #define FORGE_FORMAT_f16
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_f16 1
 enum { ELEMENT_BYTES_f16 = 2 };

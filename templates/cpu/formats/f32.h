@@ -1,7 +1,7 @@
 /* f32.h -- 32-bit floats: elements in the order [column][16 rows]. */
 #ifndef FORGE_FORMAT_f32
 #define FORGE_FORMAT_f32
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_f32 1
 enum { ELEMENT_BYTES_f32 = 4 };

@@ -1,7 +1,7 @@
 /* iq4_nl.h -- 4-bit indices into a table of signed bytes, a half-float scale per 32. */
 #ifndef FORGE_FORMAT_iq4_nl
 #define FORGE_FORMAT_iq4_nl
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_iq4_nl 0
 #define IS_SUPER_iq4_nl 0

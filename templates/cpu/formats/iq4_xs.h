@@ -1,7 +1,7 @@
 /* iq4_xs.h -- 4-bit indices into a table of signed bytes; per 256 columns half-float d and 8 six-bit scales, offset 32. */
 #ifndef FORGE_FORMAT_iq4_xs
 #define FORGE_FORMAT_iq4_xs
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_iq4_xs 0
 #define IS_SUPER_iq4_xs 1

@@ -1,7 +1,7 @@
 /* mxfp4.h -- 4-bit floats (E2M1) and a power-of-two scale byte (E8M0) per 32: OCP Microscaling Formats 1.0. */
 #ifndef FORGE_FORMAT_mxfp4
 #define FORGE_FORMAT_mxfp4
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_mxfp4 0
 #define IS_SUPER_mxfp4 0

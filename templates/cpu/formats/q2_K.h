@@ -1,7 +1,7 @@
 /* q2_K.h -- 2-bit codes; per 256 columns half-float d and dmin, per 16 columns a byte: scale (low nibble) and minimum. */
 #ifndef FORGE_FORMAT_q2_K
 #define FORGE_FORMAT_q2_K
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_q2_K 0
 #define IS_SUPER_q2_K 1

@@ -1,7 +1,7 @@
 /* q3_K.h -- 3-bit codes, offset 4; per 256 columns half-float d and 16 six-bit scales, offset 32. */
 #ifndef FORGE_FORMAT_q3_K
 #define FORGE_FORMAT_q3_K
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_q3_K 0
 #define IS_SUPER_q3_K 1

@@ -1,7 +1,7 @@
 /* q4_0.h -- 4-bit codes, offset 8, a half-float scale per 32. */
 #ifndef FORGE_FORMAT_q4_0
 #define FORGE_FORMAT_q4_0
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_q4_0 0
 #define IS_SUPER_q4_0 0

@@ -1,7 +1,7 @@
 /* q4_K.h -- 4-bit codes; per 256 columns half-float d and dmin, per 32 columns a six-bit scale and minimum (values 0-7 and 8-15). */
 #ifndef FORGE_FORMAT_q4_K
 #define FORGE_FORMAT_q4_K
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_q4_K 0
 #define IS_SUPER_q4_K 1

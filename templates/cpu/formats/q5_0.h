@@ -1,7 +1,7 @@
 /* q5_0.h -- 5-bit codes, offset 16, a half-float scale per 32. */
 #ifndef FORGE_FORMAT_q5_0
 #define FORGE_FORMAT_q5_0
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_q5_0 0
 #define IS_SUPER_q5_0 0

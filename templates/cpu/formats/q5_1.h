@@ -1,7 +1,7 @@
 /* q5_1.h -- 5-bit codes, half-float scale and minimum per 32. */
 #ifndef FORGE_FORMAT_q5_1
 #define FORGE_FORMAT_q5_1
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_q5_1 0
 #define IS_SUPER_q5_1 0

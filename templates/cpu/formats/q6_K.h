@@ -1,7 +1,7 @@
 /* q6_K.h -- 6-bit codes, offset 32; per 256 columns half-float d, per 16 columns a signed byte scale. */
 #ifndef FORGE_FORMAT_q6_K
 #define FORGE_FORMAT_q6_K
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_q6_K 0
 #define IS_SUPER_q6_K 1

@@ -1,7 +1,7 @@
 /* q8_0.h -- 32 signed bytes and a half-float scale. */
 #ifndef FORGE_FORMAT_q8_0
 #define FORGE_FORMAT_q8_0
-#include "../planes.h"
+#include "templates/cpu/planes.h"
 
 #define IS_FLOAT_q8_0 0
 #define IS_SUPER_q8_0 0

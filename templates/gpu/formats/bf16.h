@@ -1,7 +1,7 @@
 /* bf16.h -- bfloat16 weights, 16-byte pieces of 8 columns. */
 #ifndef FORGE_GPU_bf16
 #define FORGE_GPU_bf16
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_bf16(cols) (UNITS_OF(cols) * 128)
 #define UNIT_COLS_bf16 8

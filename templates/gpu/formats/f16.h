@@ -1,7 +1,7 @@
 /* f16.h -- half-float weights, 16-byte pieces of 8 columns. */
 #ifndef FORGE_GPU_f16
 #define FORGE_GPU_f16
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_f16(cols) (UNITS_OF(cols) * 128)
 #define UNIT_COLS_f16 8

@@ -1,7 +1,7 @@
 /* f32.h -- float weights, 16-byte pieces of 4 columns. */
 #ifndef FORGE_GPU_f32
 #define FORGE_GPU_f32
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_f32(cols) (UNITS_OF(cols) * 256)
 #define UNIT_COLS_f32 4

@@ -1,7 +1,7 @@
 /* iq4_nl.h -- 4-bit indices into a table of signed bytes, a half-float scale per 32 columns. */
 #ifndef FORGE_GPU_iq4_nl
 #define FORGE_GPU_iq4_nl
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_iq4_nl(cols) (UNITS_OF(cols) * 32 + PLANE_BYTES(UNITS_OF(cols) * 4))
 #define UNIT_COLS_iq4_nl 64

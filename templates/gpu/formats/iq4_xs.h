@@ -1,7 +1,7 @@
 /* iq4_xs.h -- 4-bit indices into a table of signed bytes; per 256 columns half-float d, per 32 a six-bit scale: w = d (sc - 32) value. */
 #ifndef FORGE_GPU_iq4_xs
 #define FORGE_GPU_iq4_xs
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_iq4_xs(cols) (UNITS_OF(cols) * 32 + PLANE_BYTES(SUPERS_OF(cols) * 8))
 #define UNIT_COLS_iq4_xs 64

@@ -1,7 +1,7 @@
 /* mxfp4.h -- 4-bit floats (E2M1) and a power-of-two scale byte (E8M0) per 32 columns: OCP Microscaling Formats 1.0. */
 #ifndef FORGE_GPU_mxfp4
 #define FORGE_GPU_mxfp4
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_mxfp4(cols) (UNITS_OF(cols) * 32 + PLANE_BYTES(UNITS_OF(cols) * 2))
 #define UNIT_COLS_mxfp4 64

@@ -1,7 +1,7 @@
 /* q2_K.h -- 2-bit codes; per 256 columns half-float d and dmin, per 16 columns a four-bit scale and minimum: w = d sc code - dmin m. */
 #ifndef FORGE_GPU_q2_K
 #define FORGE_GPU_q2_K
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_q2_K(cols) (UNITS_OF(cols) * 16 + PLANE_BYTES(UNITS_OF(cols) * 4) + PLANE_BYTES(SUPERS_OF(cols) * 4))
 #define UNIT_COLS_q2_K 64

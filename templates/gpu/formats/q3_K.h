@@ -1,7 +1,7 @@
 /* q3_K.h -- 3-bit signed codes; per 256 columns half-float d, per 16 columns a six-bit scale: w = d (sc - 32) (code - 4). */
 #ifndef FORGE_GPU_q3_K
 #define FORGE_GPU_q3_K
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_q3_K(cols) (UNITS_OF(cols) * 16 + PLANE_BYTES(UNITS_OF(cols) * 8) + SUPERS_OF(cols) * 16)
 #define UNIT_COLS_q3_K 64

@@ -1,7 +1,7 @@
 /* q4_0.h -- 4-bit signed codes, a half-float scale per 32 columns. */
 #ifndef FORGE_GPU_q4_0
 #define FORGE_GPU_q4_0
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_q4_0(cols) (UNITS_OF(cols) * 32 + PLANE_BYTES(UNITS_OF(cols) * 4))
 #define UNIT_COLS_q4_0 64

@@ -1,7 +1,7 @@
 /* q4_1.h -- 4-bit codes; per 32 columns a half-float scale and minimum: w = d code + m. */
 #ifndef FORGE_GPU_q4_1
 #define FORGE_GPU_q4_1
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_q4_1(cols) (UNITS_OF(cols) * 32 + PLANE_BYTES(UNITS_OF(cols) * 8))
 #define UNIT_COLS_q4_1 64

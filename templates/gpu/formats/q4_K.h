@@ -1,7 +1,7 @@
 /* q4_K.h -- 4-bit codes; per 256 columns half-float d and dmin, per 32 columns a six-bit scale and minimum: w = d sc code - dmin m. */
 #ifndef FORGE_GPU_q4_K
 #define FORGE_GPU_q4_K
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_q4_K(cols) (UNITS_OF(cols) * 32 + SUPERS_OF(cols) * 16)
 #define UNIT_COLS_q4_K 64

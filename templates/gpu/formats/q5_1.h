@@ -1,7 +1,7 @@
 /* q5_1.h -- 5-bit codes; per 32 columns a half-float scale and minimum: w = d code + m. */
 #ifndef FORGE_GPU_q5_1
 #define FORGE_GPU_q5_1
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_q5_1(cols) (UNITS_OF(cols) * 32 + 2 * PLANE_BYTES(UNITS_OF(cols) * 8))
 #define UNIT_COLS_q5_1 64

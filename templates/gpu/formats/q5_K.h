@@ -1,7 +1,7 @@
 /* q5_K.h -- 5-bit codes; per 256 columns half-float d and dmin, per 32 columns a six-bit scale and minimum: w = d sc code - dmin m. */
 #ifndef FORGE_GPU_q5_K
 #define FORGE_GPU_q5_K
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_q5_K(cols) (UNITS_OF(cols) * 32 + PLANE_BYTES(UNITS_OF(cols) * 8) + SUPERS_OF(cols) * 16)
 #define UNIT_COLS_q5_K 64

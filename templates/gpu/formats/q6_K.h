@@ -1,7 +1,7 @@
 /* q6_K.h -- 6-bit signed codes; per 256 columns half-float d, per 16 columns a signed byte scale: w = d sc (code - 32). */
 #ifndef FORGE_GPU_q6_K
 #define FORGE_GPU_q6_K
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_q6_K(cols) (UNITS_OF(cols) * 48 + PLANE_BYTES(UNITS_OF(cols) * 4) + PLANE_BYTES(SUPERS_OF(cols) * 2))
 #define UNIT_COLS_q6_K 64

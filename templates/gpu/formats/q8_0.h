@@ -1,7 +1,7 @@
 /* q8_0.h -- int8 codes, a half-float scale per 32 columns. */
 #ifndef FORGE_GPU_q8_0
 #define FORGE_GPU_q8_0
-#include "../acts_unit.h"
+#include "templates/gpu/acts_unit.h"
 
 #define ROW_BYTES_q8_0(cols) (UNITS_OF(cols) * 64 + PLANE_BYTES(UNITS_OF(cols) * 4))
 #define UNIT_COLS_q8_0 64

@@ -1,0 +1,20 @@
+/* resource.h -- templates/, targets/, models/ and runtime/ as embedded in the forgec binary (cmake/resources.c writes the table). */
+#ifndef FORGEC_RESOURCE_H
+#define FORGEC_RESOURCE_H
+#include "base.h"
+
+struct resource { const char *path; const unsigned char *data; size_t size; };    /* path: "templates/cpu/vec.h" */
+extern const struct resource resources[];     /* sorted by path; one more, all NULL, at the end */
+extern const size_t          n_resources;
+
+/* The text of path.  override_dir (--templates DIR, --targets DIR, ...; may be NULL) stands for the first folder of path:
+ * a file DIR/cpu/vec.h wins over the embedded templates/cpu/vec.h.  Dies when there is neither.  A NUL follows the data. */
+struct bytes resource_get(struct arena *a, const char *override_dir, const char *path);
+/* As resource_get; false instead of dying. */
+bool resource_find(struct arena *a, const char *override_dir, const char *path, struct bytes *out);
+/* What to call that file in messages: DIR/cpu/vec.h where it wins, else path. */
+const char *resource_place(struct arena *a, const char *override_dir, const char *path);
+/* Paths starting with folder ("targets/", "templates/cpu/"), embedded ones (at any depth) and regular files directly in the
+ * overriding folder, sorted, without duplicates, NULL-terminated. */
+const char **resource_list(struct arena *a, const char *override_dir, const char *folder);
+#endif

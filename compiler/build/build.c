@@ -1,0 +1,412 @@
+/* build.c -- every stage in order.  verify.c and compare.c call the first of them for what they hold the program against. */
+#include "build.h"
+#include "cache.h"
+#include "code_object.h"
+#include "edited.h"
+#include "compiler/source/emit.h"
+#include "image.h"
+#include "compiler/product/library.h"
+#include "link.h"
+#include "compiler/gpu/report.h"
+#include "compiler/product/vocab.h"
+#include "weights_file.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct target {                     /* one program of the product */
+    struct profile   *profile;
+    struct plan      *plan;
+    struct bytes      source;
+    struct gpu_source gpu;          /* its kernels; then source describes them, once code is known */
+    struct bytes      code;
+    uint64_t          weights_offset;
+    const char       *edited;         /* hash of the source that o->source has in the place of what forgec emits; NULL: it is that */
+};
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void step(const struct build_options *o, const char *what, double since)
+{
+    if (o->cc.spawn.verbose && !o->cc.spawn.dry_run) fprintf(stderr, "forgec: %-8s %8.1f ms\n", what, (seconds() - since) * 1e3);
+}
+
+/* What goes on, on a terminal; an empty text clears the line. */
+static void progress(const struct build_options *o, const char *what)
+{
+    if (o->quiet || o->cc.spawn.verbose || !isatty(2)) return;
+    fprintf(stderr, "\r\033[K%s", what);
+}
+
+/* "models/tiny-q8_0.gguf" -> "tiny-q8_0" */
+static const char *default_name(struct arena *a, const char *model_path, const char *suffix)
+{
+    const char *slash = strrchr(model_path, '/');
+    char *name = arena_strdup(a, slash ? slash + 1 : model_path);
+    char *dot = strrchr(name, '.');
+    if (dot && dot != name) *dot = 0;
+    name = arena_printf(a, "%s%s", name, suffix);
+    return file_is_same(name, model_path) ? arena_printf(a, "%s.out", name) : name;
+}
+
+static void write_text(struct arena *a, const char *path, struct bytes text)
+{
+    if (strcmp(path, "-") == 0) {
+        fwrite(text.data, 1, text.size, stdout);           /* main() tells what went wrong */
+        return;
+    }
+    file_write(a, path, text);
+}
+
+static const char *options_text(struct arena *a, const struct build_options *o, const struct plan *p)
+{
+    struct text t = { .arena = a };
+    text_printf(&t, "--fuse %s --ctx %u --kv %s%s", o->fuse == FUSE_NONE ? "none" : "layer", p->options.n_ctx, kv_type_name[p->options.kv], p->options.exact ? " --exact" : "");
+    for (uint32_t i = 0; i < p->model->n_ignored; i++) text_printf(&t, " --ignore-key %s", p->model->ignored[i].key);
+    return text_str(&t);
+}
+
+/* ---- kernels ---- */
+
+static const char *kernels_name(struct arena *a, const struct profile *p)
+{
+    return p->kind == TARGET_GPU ? arena_printf(a, "model-%s.hip", p->name) : "model.c";
+}
+
+/* Whose text is in what clang compiles for the target, besides forgec's. */
+static const char *user_text(struct arena *a, const struct build_options *o, const struct target *t, const char *name)
+{
+    return t->edited ? o->source : o->templates_dir ? arena_printf(a, "%s with the templates of %s", name, o->templates_dir) : NULL;
+}
+
+static struct cc_job kernels_job(struct arena *a, const struct build_options *o, const struct target *t)
+{
+    const char *name = kernels_name(a, t->profile);
+    const bool gpu = t->plan->gpu != NULL;
+    return (struct cc_job){ .name = name, .source = gpu ? t->gpu.kernels : t->source, .kind = gpu ? CC_DEVICE : CC_KERNELS,
+                            .profile = t->profile, .user_text = user_text(a, o, t, name) };
+}
+
+/* PTX is text that the driver reads up to its 0. */
+static struct bytes code_with_end(struct arena *a, struct bytes code)
+{
+    uint8_t *copy = arena_alloc(a, code.size + 1);
+    memcpy(copy, code.data, code.size);
+    copy[code.size] = 0;
+    return (struct bytes){ copy, code.size + 1 };
+}
+
+/* Refuses the tiles of prefill products whose kernels spill: how many registers clang needs for a tile the plan can only estimate.  True: the kernels are to
+ * be made again. */
+static bool refuse_tiles(struct arena *a, const struct target *t)
+{
+    const struct gpu_kernels *list = t->gpu.list;
+    size_t n = 0;
+    bool again = false;
+    const struct kernel_resources *r = code_object_read(a, t->code, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (!code_object_spills(t->profile, &r[i])) continue;
+        for (uint32_t k = 0; k < list->n_prefill; k++) {
+            const struct gpu_launch *l = &list->prefill[k];
+            const struct gpu_kernel *kernel = &list->kernels[l->kernel];
+            if (l->rows && strcmp(kernel->name, r[i].name) == 0) again |= gemm_refuse(&t->plan->gpu->refused, l->grid_tokens, l->rows, kernel->threads);
+        }
+    }
+    return again;
+}
+
+static void compile_target(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t)
+{
+    struct cc_job job = kernels_job(a, o, t);
+    cc_compile(a, tc, &job, 1);
+    if (!o->cc.spawn.dry_run) t->code = code_with_end(a, job.object);
+}
+
+/* Emits and compiles a GPU target's kernels again until their tiles fit the registers. */
+static void settle_tiles(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t, const struct emit_options *eo)
+{
+    while (!o->cc.spawn.dry_run && !o->allow_spills && refuse_tiles(a, t)) {
+        t->gpu = emit_gpu(a, t->plan, eo);
+        compile_target(a, o, tc, t);
+    }
+}
+
+/* What the kernels of a target use; spills are an error.  The table goes to text, NULL: not wanted. */
+static void check_kernels(struct arena *a, const struct build_options *o, const struct target *t, struct text *table)
+{
+    size_t n = 0;
+    struct kernel_resources *r = code_object_read(a, t->code, &n);
+    const char *why;
+    if (table && strcmp(t->profile->api, "cuda") == 0) code_object_ptxas(a, &o->cc.spawn, t->profile, t->code, r, n, &why);
+    code_object_check(a, t->profile, r, n, o->allow_spills);
+    if (table) report_print(table, t->plan, t->gpu.list, r, n);
+}
+
+/* ---- graph and plan ---- */
+
+/* Where a text goes that nobody needs as a file. */
+static const char *text_path(struct arena *a, const struct build_options *o)
+{
+    if (!o->out_path || strcmp(o->out_path, "-") == 0) return "-";
+    output_claim(a, o->out_path);
+    return o->out_path;
+}
+
+static const char *write_graph(struct arena *a, const struct build_options *o, const struct graph *graph)
+{
+    const char *path = text_path(a, o);
+    struct text t = { .arena = a };
+    graph_print(&t, graph);
+    write_text(a, path, (struct bytes){ (const uint8_t *)t.data, t.size });
+    return path;
+}
+
+/* A GPU's plan says what its kernels use, so they are compiled for it. */
+static void put_gpu_plan(struct arena *a, const struct build_options *o, struct target *target, struct text *t)
+{
+    struct toolchain *tc = toolchain_open(a, &o->cc);
+    const struct emit_options eo = { .templates = o->templates_dir, .model_hash = "-", .weights_hash = "-", .options = options_text(a, o, target->plan), .compiler = "forgec " FORGEC_VERSION,
+                                     .compile_command = "-" };
+    target->gpu = emit_gpu(a, target->plan, &eo);
+    compile_target(a, o, tc, target);
+    settle_tiles(a, o, tc, target, &eo);
+    if (!o->cc.spawn.dry_run) check_kernels(a, o, target, t);
+}
+
+static const char *write_plan(struct arena *a, const struct build_options *o, struct target *targets, uint32_t n)
+{
+    const char *path = text_path(a, o);
+    struct text t = { .arena = a };
+    for (uint32_t i = 0; i < n; i++) {
+        if (targets[i].plan->gpu) put_gpu_plan(a, o, &targets[i], &t);
+        else plan_print(a, &t, targets[i].plan);
+        fuse_print(&t, targets[i].plan->fused);
+    }
+    write_text(a, path, (struct bytes){ (const uint8_t *)t.data, t.size });
+    return path;
+}
+
+/* ---- the executable ---- */
+
+/* What all images depend on; of one image its own hash. */
+static const char *images_hash(struct arena *a, const struct image_writer *w, const char *model_hash)
+{
+    if (w->n_plans == 1) return image_hash(a, w->plans[0], model_hash);
+    struct bytes parts[COUNT_OF(w->plans)];
+    for (uint32_t i = 0; i < w->n_plans; i++) parts[i] = bytes_of(image_hash(a, w->plans[i], model_hash));
+    return cache_key_hex(a, cache_key_of(parts, w->n_plans));
+}
+
+/* Distinct images, one behind the other; sets every target's offset.  Returns the bytes of all. */
+static uint64_t place_images(struct arena *a, struct image_writer *writer, struct target *targets, uint32_t n)
+{
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const char *hash = image_hash(a, targets[i].plan, "");
+        uint32_t k = 0;
+        while (k < writer->n_plans && strcmp(image_hash(a, writer->plans[k], ""), hash)) k++;
+        if (k == writer->n_plans) {
+            writer->offsets[k] = plan_align(end, 4096);
+            writer->plans[writer->n_plans++] = targets[i].plan;
+            end = writer->offsets[k] + targets[i].plan->image_bytes;
+        }
+        targets[i].weights_offset = writer->offsets[k];
+    }
+    return end;
+}
+
+/* The kernels of GPU programs, then the sources that describe them. */
+static void compile_kernels(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n, const struct emit_options eo[])
+{
+    struct cc_job jobs[COUNT_OF(o->targets)];
+    size_t n_jobs = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (targets[i].plan->gpu)
+            jobs[n_jobs++] = kernels_job(a, o, &targets[i]);
+    if (!n_jobs) return;
+    const double since = seconds();
+    progress(o, arena_printf(a, "compiling kernels for %s", jobs[0].profile->name));
+    cc_compile(a, tc, jobs, n_jobs);
+    progress(o, "");
+    for (uint32_t i = 0, k = 0; i < n; i++) {
+        if (!targets[i].plan->gpu) continue;
+        targets[i].code = code_with_end(a, jobs[k++].object);
+        if (!o->source) settle_tiles(a, o, tc, &targets[i], &eo[i]);
+        struct text table = { .arena = a };
+        if (!o->cc.spawn.dry_run) check_kernels(a, o, &targets[i], o->cc.spawn.verbose ? &table : NULL);
+        if (table.size) fputs(text_str(&table), stderr);
+        targets[i].source = emit_gpu_program(a, targets[i].plan, &eo[i], &targets[i].gpu, targets[i].code.size);
+    }
+    step(o, "kernels", since);
+}
+
+static void compile_and_link(struct arena *a, const struct build_options *o, struct toolchain *tc, const struct target *targets, uint32_t n,
+                             struct bytes vocab, const char *weights_hash, struct image_writer *writer, uint64_t weights_bytes, const char *out)
+{
+    const struct profile *first = targets[0].profile;
+    double since = seconds();
+    size_t n_jobs;
+    struct cc_job *jobs = cc_runtime_jobs(a, tc, first, n + 1, &n_jobs);
+    const char *symbols[COUNT_OF(o->targets)];
+    for (uint32_t i = 0; i < n; i++) {
+        symbols[i] = emit_symbol(a, targets[i].profile);
+        jobs[n_jobs++] = (struct cc_job){ .name = n == 1 ? "model.c" : arena_printf(a, "model-%s.c", targets[i].profile->name), .source = targets[i].source,
+                                          .kind = targets[i].plan->gpu ? CC_RUNTIME : CC_KERNELS, .profile = targets[i].profile,
+                                          .user_text = targets[i].plan->gpu ? NULL : user_text(a, o, &targets[i], "model.c") };
+    }
+    jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_programs(a, symbols, n, targets[0].edited), .kind = CC_RUNTIME, .profile = first };
+    progress(o, arena_printf(a, "compiling %zu sources for %s", n_jobs, first->name));
+    cc_compile(a, tc, jobs, n_jobs);
+    progress(o, "");
+    step(o, "cc", since);
+
+    since = seconds();
+    struct link_object *objects = arena_array(a, struct link_object, n_jobs + n + 1);
+    for (size_t i = 0; i < n_jobs; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
+    size_t n_objects = n_jobs;
+    if (vocab.data) objects[n_objects++] = link_data_object(a, first, "forge_vocab", vocab);
+    for (uint32_t i = 0; i < n; i++)
+        if (targets[i].plan->gpu) objects[n_objects++] = link_data_object(a, first, emit_code_symbol(a, targets[i].profile), targets[i].code);
+    writer->jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    writer->progress = !o->quiet && !o->cc.spawn.verbose && isatty(2);
+    const struct link_input input = { .profile = first, .objects = objects, .n_objects = n_objects, .is_static = o->is_static,
+                                      .weights_bytes = o->weights == WEIGHTS_EMBED ? weights_bytes : 0 };
+    struct outset set = { .n = 0 };
+    link_executable(a, tc, &input, &set, out, image_write, writer);
+    if (o->weights == WEIGHTS_EXTERNAL && !o->cc.spawn.dry_run)
+        weights_file_write(a, &set, weights_file_path(a, out), weights_hash, weights_bytes, image_write, writer);
+    outset_commit(a, &set);
+    step(o, "link", since);
+}
+
+enum { LIBRARY_WORKERS = 8 };     /* parts into which a library cuts each kernel, unless --threads says otherwise */
+
+/* Profiles and plans; their programs share one executable. */
+static uint32_t plan_targets(struct arena *a, const struct build_options *o, const struct fused *fused, struct target targets[])
+{
+    const uint32_t n = o->n_targets ? o->n_targets : 1;
+    struct plan_options options = o->plan;
+    if (library_wanted(o) && !options.max_threads) options.max_threads = LIBRARY_WORKERS;
+    for (uint32_t i = 0; i < n; i++) {
+        targets[i].profile = profile_load(a, o->n_targets ? o->targets[i] : "native", o->targets_dir);
+        if (library_wanted(o)) library_check(a, o, targets[i].profile);
+        const char *no_executable = o->emit == EMIT_EXE ? profile_no_executable(a, targets[i].profile) : NULL;
+        if (no_executable) die("%s", no_executable);
+        targets[i].plan = plan_make(a, fused, targets[i].profile, &options);
+        if (o->is_static && targets[i].plan->gpu) die("--static: a program for %s opens the GPU driver's library at run time, which a static one cannot", targets[i].profile->name);
+        if (strcmp(targets[i].profile->elf_machine, targets[0].profile->elf_machine))
+            die("targets %s and %s are different machines; one executable holds one", targets[0].profile->name, targets[i].profile->name);
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(emit_symbol(a, targets[i].profile), emit_symbol(a, targets[k].profile)) == 0)
+                die("targets %s and %s have the same name; give each once", targets[k].profile->name, targets[i].profile->name);
+    }
+    const bool many_texts = n > 1 && (o->emit == EMIT_SOURCE || o->emit == EMIT_ASM || o->source);
+    if (many_texts) die("%s takes one target", o->source ? "forgec cc" : o->emit == EMIT_ASM ? "--emit asm" : "--emit source");
+    return n;
+}
+
+/* An edited source takes the place of the emitted one unless it is the same. */
+static void emit_target(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t, const struct emit_options *eo)
+{
+    const bool gpu = t->plan->gpu != NULL, text = o->source || o->emit == EMIT_SOURCE || o->emit == EMIT_ASM;
+    if (gpu) t->gpu = emit_gpu(a, t->plan, eo);
+    else t->source = emit(a, t->plan, eo);
+    if (gpu && text && !o->cc.spawn.dry_run && !o->allow_spills && strcmp(t->profile->api, "hip") == 0) {
+        compile_target(a, o, tc, t);             /* the text is that of the kernels which a build takes; of PTX nobody knows the registers */
+        settle_tiles(a, o, tc, t, eo);
+    }
+    if (!o->source) return;
+    struct bytes *source = gpu ? &t->gpu.kernels : &t->source;
+    const struct bytes edited = file_read(a, o->source);
+    edited_check(a, o->source, edited, t->plan, eo);
+    if (edited.size == source->size && memcmp(edited.data, source->data, edited.size) == 0) return;
+    t->edited = edited_hash(a, edited);
+    *source = edited_for_clang(a, o->source, edited);
+}
+
+static bool is_binary(const struct build_options *o) { return o->emit == EMIT_EXE || library_wanted(o); }
+
+/* Where the product goes; neither it nor what lies beside it may replace an input. */
+static const char *out_path(struct arena *a, const struct build_options *o, const char *suffix)
+{
+    const char *path = o->out_path ? o->out_path : library_wanted(o) ? library_default_path(a, o) : default_name(a, o->model_path, suffix);
+    if (is_binary(o) && strcmp(path, "-") == 0) die("a %s cannot be written to standard output; give -o FILE", o->emit == EMIT_EXE ? "program" : "library");
+    if (strcmp(path, "-") != 0) output_claim(a, path);
+    if (is_binary(o) && o->weights == WEIGHTS_EXTERNAL) output_claim(a, weights_file_path(a, path));
+    if (library_wanted(o)) library_claim(a, o, path);
+    return path;
+}
+
+struct model *build_model(struct arena *a, const struct build_options *o, const struct gguf *file)
+{
+    const struct model_options options = { .directory = o->models_dir, .n_ctx = o->plan.n_ctx, .ignored = o->ignored_keys, .n_ignored = o->n_ignored_keys };
+    return model_describe(a, file, &options);
+}
+
+const char *build(struct arena *a, const struct build_options *o)
+{
+    double since = seconds();
+    outputs_forget(a);
+    input_remember(a, "/proc/self/exe");                /* forgec itself */
+    if (o->source) input_remember(a, o->source);
+    const struct gguf *file = gguf_open(a, o->model_path, o->weights == WEIGHTS_NONE || !is_binary(o));
+    step(o, "gguf", since);
+    struct model *model = build_model(a, o, file);
+    struct graph *graph = graph_build(a, model);
+    if (o->emit == EMIT_GRAPH) return write_graph(a, o, graph);
+    const struct fused *fused = fuse(a, graph, o->fuse);
+    struct target targets[COUNT_OF(o->targets)] = { { 0 } };
+    const uint32_t n = plan_targets(a, o, fused, targets);
+    if (o->emit == EMIT_PLAN) return write_plan(a, o, targets, n);
+
+    const bool gpu = targets[0].plan->gpu != NULL;
+    const char *out = out_path(a, o, o->emit == EMIT_SOURCE ? (gpu ? ".hip" : ".c") : o->emit == EMIT_ASM ? ".s" : "");
+    const struct bytes vocab = vocab_build(a, file, model->n_vocab);
+    if (o->emit == EMIT_EXE && vocab.data) vocab_check_chat(a, file);
+    since = seconds();
+    struct image_writer writer = { .arena = a };
+    const uint64_t weights_bytes = place_images(a, &writer, targets, n);
+    const char *model_hash = gguf_hash(a, file), *weights_hash = images_hash(a, &writer, model_hash);
+    step(o, "hash", since);
+    struct toolchain *tc = toolchain_open(a, &o->cc);
+    since = seconds();
+    struct emit_options eo[COUNT_OF(o->targets)];
+    for (uint32_t i = 0; i < n; i++) {
+        eo[i] = (struct emit_options){ .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash, .has_vocab = vocab.data != NULL,
+                                       .weights_offset = targets[i].weights_offset, .options = options_text(a, o, targets[i].plan),
+                                       .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
+                                       .compile_command = cc_line(a, targets[i].profile, targets[i].plan->gpu ? CC_DEVICE : library_wanted(o) ? CC_EMBED_KERNELS : CC_KERNELS, kernels_name(a, targets[i].profile)) };
+        emit_target(a, o, tc, &targets[i], &eo[i]);
+    }
+    step(o, "emit", since);
+    if (o->emit == EMIT_SOURCE) write_text(a, out, gpu ? targets[0].gpu.kernels : targets[0].source);
+    else if (o->emit == EMIT_ASM) {
+        static const char *const flags[] = { "-S", NULL };
+        struct cc_job job = kernels_job(a, o, &targets[0]);
+        job.flags = flags;
+        cc_compile(a, tc, &job, 1);
+        if (!o->cc.spawn.dry_run) write_text(a, out, job.object);
+    }
+    else if (library_wanted(o)) {
+        compile_kernels(a, o, tc, targets, n, eo);
+        since = seconds();
+        const struct library_input input = { .options = o, .plan = targets[0].plan, .source = targets[0].source, .code = targets[0].code,
+                                             .n_kernels = gpu ? targets[0].gpu.list->n_kernels : 0, .vocab = vocab, .weights_hash = weights_hash,
+                                             .weights_bytes = weights_bytes, .writer = &writer };
+        const char *header = library_build(a, tc, &input, out);
+        step(o, "library", since);
+        if (!o->quiet && !o->cc.spawn.dry_run) library_announce(a, o, out, header);
+    }
+    else {
+        compile_kernels(a, o, tc, targets, n, eo);
+        compile_and_link(a, o, tc, targets, n, vocab, weights_hash, &writer, weights_bytes, out);
+    }
+    return out;
+}

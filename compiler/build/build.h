@@ -1,0 +1,32 @@
+/* build.h -- the pipeline: gguf -> model -> graph -> fuse -> plan -> emit -> cc -> pack -> link. */
+#ifndef FORGEC_BUILD_H
+#define FORGEC_BUILD_H
+#include "cc.h"
+#include "compiler/plan/plan.h"
+
+enum emit_kind { EMIT_EXE, EMIT_SOURCE, EMIT_ASM, EMIT_PLAN, EMIT_GRAPH, EMIT_OBJ, EMIT_LIB, EMIT_SHARED };
+enum weights_kind { WEIGHTS_EMBED, WEIGHTS_EXTERNAL, WEIGHTS_NONE };
+
+struct build_options {
+    const char         *model_path, *out_path;        /* out_path NULL: named after the model, libraries after the prefix; "-": stdout for text */
+    const char         *targets[8];
+    uint32_t            n_targets;                    /* 0: this machine */
+    enum emit_kind      emit;
+    enum fuse_level     fuse;
+    enum weights_kind   weights;
+    struct plan_options plan;
+    struct cc_options   cc;
+    const char         *prefix;                       /* of a library's names; NULL: "model" */
+    const char         *source;                       /* `forgec cc`: compile this file in place of the emitted source */
+    const char         *templates_dir, *targets_dir, *models_dir;
+    const char         *ignored_keys[32];             /* hyperparameters that need not be computed: struct model_options */
+    uint32_t            n_ignored_keys;
+    bool                is_static, quiet;
+    bool                allow_spills;                 /* GPU kernels that keep registers in memory are no error */
+};
+
+/* The model as these options read it.  Dies as model_describe does. */
+struct model *build_model(struct arena *a, const struct build_options *o, const struct gguf *file);
+/* Runs the pipeline and writes the product.  Returns its path; the one of a library's header is printed, unless o->quiet.  Dies on the first error. */
+const char *build(struct arena *a, const struct build_options *o);
+#endif

@@ -1,0 +1,514 @@
+/* cc.c -- finds clang, pastes the runtime's includes, compiles through the cache. */
+#include "cc.h"
+#include "compiler/base/resource.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CLANG_NEWEST_TRIED = 29, ARGV_MAX = 96, INCLUDE_DEPTH_MAX = 32 };
+
+/* ---- finding the tools ---- */
+
+const char *cc_file_identity(struct arena *a, const char *path)
+{
+    struct stat st;
+    if (!path || stat(path, &st)) return "";
+    return arena_printf(a, "%s %lld %lld.%09ld", path, (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+}
+
+static const char *first_line(struct arena *a, const char *s)
+{
+    return arena_strndup(a, s, strcspn(s, "\r\n"));
+}
+
+struct clang_facts { const char *identity, *lld; };     /* lld: path or "" */
+
+/* A machine short of processes or memory must not decide which clang and which linker make the bytes: no answer is no "no". */
+static void refuse_no_answer(const struct spawn_job *job)
+{
+    const int e = job->start_errno;
+    if (job->status > 128) die("%s %s: ended by signal %d; try again, or choose another with --clang", job->argv[0], job->argv[1], job->status - 128);
+    if (job->status == -1 && (e == EAGAIN || e == ENOMEM || e == EMFILE || e == ENFILE))
+        die("cannot start %s: %s; try again when fewer programs run", job->argv[0], strerror(e));
+}
+
+/* Asks clang what it is, or the cache what this very file said last time. */
+static struct clang_facts clang_ask(struct arena *a, struct cache *cache, const char *clang)
+{
+    const struct bytes     parts[] = { bytes_of("clang facts 1"), bytes_of(cc_file_identity(a, clang)) };
+    const struct cache_key key = cache_key_of(parts, COUNT_OF(parts));
+    struct bytes           stored;
+    if (cache_get(cache, a, key, &stored)) {
+        const char *identity = (const char *)stored.data, *lld = memchr(identity, '\n', stored.size);
+        /* a cached "no lld" is not believed: it may have been installed since */
+        if (lld && lld[1] && !access(lld + 1, X_OK))
+            return (struct clang_facts){ arena_strndup(a, identity, (size_t)(lld - identity)), lld + 1 };
+    }
+    const char *const version_argv[] = { clang, "--version", NULL }, *const lld_argv[] = { clang, "--print-prog-name=ld.lld", NULL };
+    struct spawn_job jobs[] = { { .argv = version_argv }, { .argv = lld_argv } };
+    spawn_run(a, &(struct spawn_options){ .jobs = 2 }, jobs, COUNT_OF(jobs));
+    refuse_no_answer(&jobs[0]);
+    if (jobs[0].status || !strstr((const char *)jobs[0].output.data, "clang version ")) return (struct clang_facts){ "", "" };
+    refuse_no_answer(&jobs[1]);
+    if (jobs[1].status) die("%s %s: %s, so forgec cannot tell which linker it has; repair it or choose another with --clang", clang, lld_argv[1],
+                            jobs[1].status < 0 ? strerror(jobs[1].start_errno) : arena_printf(a, "exit code %d", jobs[1].status));
+    struct clang_facts facts = { first_line(a, (const char *)jobs[0].output.data), "" };
+    if (!jobs[1].status && jobs[1].output.size && jobs[1].output.data[0] == '/') {
+        facts.lld = first_line(a, (const char *)jobs[1].output.data);
+        if (access(facts.lld, X_OK)) facts.lld = "";
+    }
+    cache_put(cache, a, key, bytes_of(arena_printf(a, "%s\n%s", facts.identity, facts.lld)));
+    return facts;
+}
+
+/* "Debian clang version 19.1.7 (3~deb12u1)" -> "19.1.7"; NULL when it is no clang. */
+static const char *clang_version_of(struct arena *a, const char *identity)
+{
+    const char *at = strstr(identity, "clang version ");
+    if (!at) return NULL;
+    at += strlen("clang version ");
+    const size_t length = strspn(at, "0123456789.");
+    return length && isdigit((unsigned char)*at) ? arena_strndup(a, at, length) : NULL;
+}
+
+static bool toolchain_try(struct arena *a, struct toolchain *tc, const char *name, const char **found_old)
+{
+    const char *path = spawn_find(a, name);
+    if (!path) return false;
+    const struct clang_facts facts = clang_ask(a, tc->cache, path);
+    const char *version = clang_version_of(a, facts.identity);
+    if (!version) return false;
+    if (atoi(version) < CLANG_OLDEST) {
+        if (!*found_old) *found_old = arena_printf(a, "%s is clang %s", path, version);
+        return false;
+    }
+    tc->clang = path;
+    tc->clang_version = version;
+    tc->clang_identity = facts.identity;
+    input_remember(a, path);
+    tc->lld = facts.lld[0] ? facts.lld : NULL;
+    tc->lld_identity = cc_file_identity(a, tc->lld);
+    if (tc->lld) input_remember(a, tc->lld);
+    return true;
+}
+
+#define CLANG_INSTALL "on Debian or Ubuntu: apt-get install clang-19 lld-19"
+
+struct toolchain *toolchain_open(struct arena *a, const struct cc_options *options)
+{
+    struct toolchain *tc = arena_new(a, struct toolchain);
+    tc->options = *options;
+    tc->cache = cache_open(a, !options->no_cache);
+    if (options->save_temps) directory_make(a, options->save_temps);
+
+    const char *old = NULL, *variable = getenv("FORGEC_CLANG");
+    const char *wanted = options->clang ? options->clang : variable && *variable ? variable : NULL;
+    if (wanted) {                     /* asked for by name: no silent substitute */
+        if (toolchain_try(a, tc, wanted, &old)) return tc;
+        const char *from = options->clang ? "--clang" : "FORGEC_CLANG";
+        if (old) die("%s: %s; forgec needs at least clang %d (%s)", from, old, CLANG_OLDEST, CLANG_INSTALL);
+        die("%s: %s is not a clang that can be run; forgec needs at least clang %d (%s)", from, wanted, CLANG_OLDEST, CLANG_INSTALL);
+    }
+    for (int version = CLANG_OLDEST; version <= CLANG_NEWEST_TRIED; version++)
+        if (toolchain_try(a, tc, arena_printf(a, "clang-%d", version), &old)) return tc;
+    if (toolchain_try(a, tc, "/opt/rocm/llvm/bin/clang", &old) || toolchain_try(a, tc, "clang", &old)) return tc;
+    if (old) die("%s; forgec needs at least clang %d (%s; or --clang PATH)", old, CLANG_OLDEST, CLANG_INSTALL);
+    die("no clang found; forgec needs at least clang %d (%s; or --clang PATH)", CLANG_OLDEST, CLANG_INSTALL);
+}
+
+/* ---- cross building ---- */
+
+const char *cc_target_missing(struct arena *a, const struct profile *profile)
+{
+    if (!strcmp(profile->elf_machine, profile_host_machine())) {
+        /* the multiarch folder of Debian, or the plain one of everybody else */
+        if (file_exists("/usr/include/stdio.h") || file_exists(arena_printf(a, "/usr/include/%s/stdio.h", profile->triple))) return NULL;
+        return "the C library's headers are missing; on Debian or Ubuntu: apt-get install gcc libc6-dev";
+    }
+    if (file_exists(arena_printf(a, "/usr/%s/include/stdio.h", profile->triple))) return NULL;
+    const char *dashed = !strcmp(profile->elf_machine, "x86_64") ? "x86-64" : profile->elf_machine;
+    return arena_printf(a, "building for %s here needs its C library; on Debian or Ubuntu: apt-get install gcc-%s-linux-gnu", profile->elf_machine,
+                        dashed);
+}
+
+/* ---- includes ---- */
+
+struct expansion {
+    struct arena *arena;
+    const char   *override_dir;
+    struct text   out;
+    const char   *stack[INCLUDE_DEPTH_MAX];
+    size_t        depth;
+};
+
+/* The name in a line of the form  # include "name" ; NULL for all others. */
+static const char *include_name(struct arena *a, const char *line, size_t length)
+{
+    const char *const end = line + length;
+    while (line < end && isblank((unsigned char)*line)) line++;
+    if (line == end || *line++ != '#') return NULL;
+    while (line < end && isblank((unsigned char)*line)) line++;
+    if ((size_t)(end - line) < 7 || memcmp(line, "include", 7) != 0) return NULL;
+    line += 7;
+    while (line < end && isblank((unsigned char)*line)) line++;
+    if (line == end || *line++ != '"') return NULL;
+    const char *close = memchr(line, '"', (size_t)(end - line));
+    return close ? arena_strndup(a, line, (size_t)(close - line)) : NULL;
+}
+
+/* "templates/gpu/../../runtime/model/abi_gpu.h" -> "runtime/model/abi_gpu.h" */
+static const char *path_without_ups(struct arena *a, const char *path)
+{
+    char *out = arena_strdup(a, path), *up;
+    while ((up = strstr(out, "/../"))) {
+        char *start = up;
+        while (start > out && start[-1] != '/') start--;
+        memmove(start, up + 4, strlen(up + 4) + 1);
+    }
+    return out;
+}
+
+static void expand(struct expansion *e, const char *path, struct bytes text)
+{
+    struct arena *a = e->arena;
+    const char   *at = (const char *)text.data, *const end = at + text.size;
+    e->stack[e->depth++] = path;
+    text_printf(&e->out, "#line 1 \"%s\"\n", path);
+    for (uint32_t line = 1; at < end; line++) {
+        const char  *newline = memchr(at, '\n', (size_t)(end - at));
+        const size_t length = newline ? (size_t)(newline - at) : (size_t)(end - at);
+        const char  *name = include_name(a, at, length), *slash = strrchr(path, '/');
+        struct bytes inner;
+        const char  *inner_path = NULL;
+        if (name) {
+            inner_path = path_without_ups(a, arena_printf(a, "%.*s%s", (int)(slash ? slash - path + 1 : 0), path, name));
+            if (!resource_find(a, e->override_dir, inner_path, &inner) && !resource_find(a, e->override_dir, inner_path = name, &inner))
+                inner_path = NULL;
+        }
+        bool open_already = false;      /* a cycle, which the header's guard would stop */
+        for (size_t i = 0; inner_path && i < e->depth; i++) open_already |= !strcmp(e->stack[i], inner_path);
+        if (inner_path && !open_already) {
+            if (e->depth == INCLUDE_DEPTH_MAX) die("%s: includes nest deeper than %d", path, INCLUDE_DEPTH_MAX);
+            expand(e, inner_path, inner);
+            text_printf(&e->out, "#line %u \"%s\"\n", line + 1, path);
+        } else if (inner_path) {
+            text_puts(&e->out, "\n");
+        } else {
+            text_append(&e->out, at, length);
+            text_puts(&e->out, "\n");
+        }
+        at += length + (newline != NULL);
+    }
+    e->depth--;
+}
+
+struct bytes cc_expand(struct arena *a, const char *override_dir, const char *path)
+{
+    struct expansion e = { .arena = a, .override_dir = override_dir, .out = { .arena = a } };
+    expand(&e, path, resource_get(a, override_dir, path));
+    return (struct bytes){ (const uint8_t *)text_str(&e.out), e.out.size };
+}
+
+static bool is_embed(enum cc_kind kind)
+{
+    return kind == CC_EMBED || kind == CC_EMBED_KERNELS || kind == CC_EMBED_HOSTED;
+}
+
+static bool in_list(const char *const *list, const char *name)
+{
+    for (; *list; list++) if (!strcmp(*list, name)) return true;
+    return false;
+}
+
+/* What drives a GPU, in a library. */
+static bool embed_is_hosted(const char *path)
+{
+    static const char *const hosted[] = { "runtime/library/gpu.c", "runtime/device/gpu_memory.c", "runtime/device/gpu_step.c", "runtime/device/gpu_wait.c", "runtime/device/device.c", "runtime/run/status.c", NULL };
+    return in_list(hosted, path);
+}
+
+/* The sources of a model as a library: those of its own folder and what it shares with programs. */
+static bool embed_takes(const char *path, const struct profile *profile)
+{
+    static const char *const shared[] = { "runtime/text/tokenize.c", "runtime/text/pretokenize.c", "runtime/model/xxh3.c", NULL };
+    if (embed_is_hosted(path)) return profile->kind == TARGET_GPU;
+    if (!strcmp(path, "runtime/library/cpu.c")) return profile->kind == TARGET_CPU;
+    return !strncmp(path, "runtime/library/", 16) || in_list(shared, path);
+}
+
+static struct cc_job *source_jobs(struct arena *a, struct toolchain *tc, const struct cc_job *like, size_t extra, size_t *n_jobs)
+{
+    const char **paths = resource_list(a, tc->options.runtime_dir, "runtime/");
+    size_t       count = 0;
+    while (paths[count]) count++;
+    struct cc_job *jobs = arena_array(a, struct cc_job, count + extra);
+    *n_jobs = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t length = strlen(paths[i]);
+        if (length < 2 || strcmp(paths[i] + length - 2, ".c") != 0) continue;
+        if (is_embed(like->kind) ? !embed_takes(paths[i], like->profile) : !strncmp(paths[i], "runtime/library/", 16)) continue;
+        struct cc_job *job = &jobs[(*n_jobs)++];
+        *job = *like;
+        job->name = paths[i];
+        if (is_embed(like->kind) && embed_is_hosted(paths[i])) job->kind = CC_EMBED_HOSTED;
+        job->source = cc_expand(a, tc->options.runtime_dir, paths[i]);
+        if (is_embed(like->kind)) job->source = cc_hidden(a, job->source);
+    }
+    return jobs;
+}
+
+struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, size_t extra, size_t *n_jobs)
+{
+    return source_jobs(a, tc, &(struct cc_job){ .kind = CC_RUNTIME, .profile = profile }, extra, n_jobs);
+}
+
+struct cc_job *cc_embed_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs)
+{
+    return source_jobs(a, tc, &(struct cc_job){ .kind = CC_EMBED, .profile = profile, .flags = flags }, extra, n_jobs);
+}
+
+struct bytes cc_hidden(struct arena *a, struct bytes source)
+{
+    struct text t = { .arena = a };
+    text_puts(&t, "#pragma GCC visibility push(hidden)\n#line 1\n");
+    text_append(&t, (const char *)source.data, source.size);
+    return (struct bytes){ (const uint8_t *)t.data, t.size };
+}
+
+/* ---- compiling ---- */
+
+static const char *const common_flags[] = {
+    "-std=c11", "-fPIE", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections", "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-math-errno", "-fno-ident", "-Wno-psabi", NULL };
+static const char *const kernel_flags[] = { "-O3", "-ffp-contract=fast", NULL };
+static const char *const runtime_flags[] = { "-O2", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", NULL };
+static const char *const embed_runtime_flags[] = { "-O2", "-DFORGE_FREESTANDING", "-DEMBED_PUBLIC=", NULL };
+/* POSIX and no more: _GNU_SOURCE would rename functions (strtol) to those of the newest glibc. */
+static const char *const embed_hosted_flags[] = { "-O2", "-DFORGE_LIBRARY", "-D_POSIX_C_SOURCE=200809L", NULL };
+/* No header of a C library can be reached; no tables but those that code and data need. */
+static const char *const embed_alone_flags[] = { "-ffreestanding", "-nostdlibinc", NULL };
+static const char *const embed_flags[] = {
+    "-std=c11", "-fPIC", "-fvisibility=hidden", "-fno-common", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
+    "-fno-unwind-tables", "-fno-math-errno", "-fno-ident", "-fno-addrsig", "-Wno-psabi", NULL };
+
+struct argv { const char *item[ARGV_MAX + 1]; size_t count; };
+
+static void argv_add(struct argv *v, const char *item)
+{
+    if (v->count == ARGV_MAX) die("more than %d arguments for clang", ARGV_MAX);
+    v->item[v->count++] = item;
+}
+
+static void argv_add_list(struct argv *v, const char *const *list)
+{
+    for (; list && *list; list++) argv_add(v, *list);
+}
+
+/* As in tests/device/compile.sh.  Code object version 5: what ROCm 5.7 to 7 load.  Without a cuid there is no symbol with a hash of paths. */
+static const char *const hip_flags[] = {
+    "-x", "hip", "-std=c++20", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpulib", "-nogpuinc", "-O3", "-fuse-cuid=none",
+    "-fno-hip-fp32-correctly-rounded-divide-sqrt", "-fgpu-flush-denormals-to-zero", "-munsafe-fp-atomics", "-mcode-object-version=5", NULL };
+static const char *const cuda_flags[] = {
+    "-x", "cuda", "-std=c++20", "--cuda-device-only", "-nocudainc", "-nocudalib", "-O3", "-S", "-Wno-unknown-cuda-version", NULL };
+static const char *const simt_flags[] = { "-x", "c", "-std=c11", "-fPIC", "-O1", "-fno-ident", "-Wno-psabi", "-DFORGE_SIMT", NULL };
+
+static bool is_api(const struct profile *profile, const char *api)
+{
+    return !strcmp(profile->api, api);
+}
+
+static void argv_add_device_flags(struct arena *a, struct argv *v, const struct profile *profile)
+{
+    argv_add_list(v, is_api(profile, "hip") ? hip_flags : is_api(profile, "cuda") ? cuda_flags : simt_flags);
+    if (is_api(profile, "hip"))  argv_add(v, arena_printf(a, "--offload-arch=%s", profile->arch));
+    if (is_api(profile, "cuda")) argv_add(v, arena_printf(a, "--cuda-gpu-arch=%s", profile->arch));
+    if (is_api(profile, "host")) {
+        argv_add(v, arena_printf(a, "-DWAVE=%u", profile->wave));
+        if (!strcmp(profile->mma, "wmma")) argv_add(v, "-DSIMT_MMA_WMMA");
+        if (!strcmp(profile->mma, "mfma")) argv_add(v, "-DSIMT_MMA_MFMA");
+    }
+    if (!strcmp(profile->load_hint, "stream")) argv_add(v, "-DFORGE_STREAM_NT");
+    if (!profile->dependent_launch) argv_add(v, "-DFORGE_NO_PDL");
+    argv_add_list(v, profile->cflags);
+}
+
+/* The flags that decide the object's bytes: everything between the program and its input.  flags: the job's own, or NULL; -S among
+ * them stops at the assembly. */
+static void argv_add_flags(struct arena *a, struct argv *v, const struct profile *profile, enum cc_kind kind, const char *const *flags)
+{
+    bool assembly = false;
+    for (size_t i = 0; flags && flags[i]; i++) assembly |= !strcmp(flags[i], "-S");
+    argv_add(v, arena_printf(a, "--target=%s", profile->triple));
+    if (kind == CC_DEVICE) {
+        argv_add_device_flags(a, v, profile);
+        argv_add_list(v, flags);
+        if (is_api(profile, "host") && !assembly) argv_add_list(v, (const char *const[]){ "-shared", "-fuse-ld=lld", "-lm", NULL });
+        return;
+    }
+    const bool kernels = kind == CC_KERNELS || kind == CC_EMBED_KERNELS;
+    argv_add_list(v, is_embed(kind) ? embed_flags : common_flags);
+    if (is_embed(kind) && kind != CC_EMBED_HOSTED) argv_add_list(v, embed_alone_flags);
+    /* ld -r joins sections and keeps no record of the alignment that relaxation has to restore */
+    if (is_embed(kind) && !strncmp(profile->triple, "riscv", 5)) argv_add(v, "-mno-relax");
+    argv_add_list(v, kernels ? kernel_flags : kind == CC_EMBED ? embed_runtime_flags : kind == CC_EMBED_HOSTED ? embed_hosted_flags : runtime_flags);
+    if ((kernels || is_embed(kind)) && profile->kind == TARGET_CPU) argv_add_list(v, profile->cflags);
+    argv_add_list(v, flags);
+    argv_add(v, "-c");
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static const char *object_name(struct arena *a, const char *temps, const char *job_name, const char *ending)
+{
+    const char *base = base_name(job_name), *dot = strrchr(base, '.');
+    return arena_printf(a, "%s%s%.*s.%s", temps ? temps : "", temps ? "/" : "", (int)(dot ? dot - base : (long)strlen(base)), base, ending);
+}
+
+static const char *object_ending(const struct profile *profile, enum cc_kind kind)
+{
+    return kind != CC_DEVICE ? "o" : is_api(profile, "hip") ? "co" : is_api(profile, "cuda") ? "ptx" : "so";
+}
+
+const char *cc_object_name(struct arena *a, const struct toolchain *tc, const char *job_name)
+{
+    return object_name(a, tc->options.save_temps, job_name, "o");
+}
+
+const char *cc_line(struct arena *a, const struct profile *profile, enum cc_kind kind, const char *source_name)
+{
+    struct argv v = { .count = 0 };
+    argv_add(&v, "clang");
+    argv_add_flags(a, &v, profile, kind, NULL);
+    if (kind == CC_DEVICE) argv_add_list(&v, (const char *const[]){ "-o", object_name(a, NULL, source_name, object_ending(profile, kind)), NULL });
+    argv_add(&v, source_name);
+    v.item[v.count] = NULL;
+    return spawn_line(a, &(struct spawn_job){ .argv = v.item });
+}
+
+void cc_save(struct arena *a, const char *path, struct bytes data)
+{
+    output_check(a, path);
+    file_write(a, path, data);
+}
+
+/* Source, flags, compiler and, standing for the C library's headers, the first of them. */
+static struct cache_key job_key(struct arena *a, const struct toolchain *tc, const struct cc_job *job, const struct argv *v)
+{
+    struct bytes parts[ARGV_MAX + 8];
+    size_t       n = 0;
+    parts[n++] = bytes_of("object 2");
+    parts[n++] = job->source;
+    parts[n++] = bytes_of(tc->clang_identity);
+    parts[n++] = bytes_of(cc_file_identity(a, tc->clang));
+    parts[n++] = bytes_of(job->kind == CC_DEVICE ? tc->lld_identity : "");
+    parts[n++] = bytes_of(cc_file_identity(a, "/usr/include/features.h"));
+    parts[n++] = bytes_of(cc_file_identity(a, arena_printf(a, "/usr/%s/include/features.h", job->profile->triple)));
+    for (size_t i = 1; i < v->count; i++) parts[n++] = bytes_of(v->item[i]);
+    return cache_key_of(parts, n);
+}
+
+static const char *job_missing(struct arena *a, const struct toolchain *tc, const struct cc_job *job)
+{
+    if (job->kind == CC_DEVICE && !is_api(job->profile, "cuda") && !tc->lld)
+        return arena_printf(a, "kernels for %s are linked with LLVM's lld, which %s does not find (%s)", job->profile->arch, tc->clang, CLANG_INSTALL);
+    return is_embed(job->kind) && job->kind != CC_EMBED_HOSTED ? NULL : cc_target_missing(a, job->profile);
+}
+
+static const char *job_object_name(struct arena *a, const struct toolchain *tc, const struct cc_job *job)
+{
+    return object_name(a, tc->options.save_temps, job->name, object_ending(job->profile, job->kind));
+}
+
+/* ---- what clang said ---- */
+
+/* The first line with an error, else the first line; "<stdin>" becomes the job's name. */
+static const char *first_message(struct arena *a, const struct cc_job *job, const char *messages)
+{
+    static const char input[] = "<stdin>:";
+    const char *error = strstr(messages, "error: ");
+    while (error && error > messages && error[-1] != '\n') error--;
+    const char *line = first_line(a, error ? error : messages);
+    const bool of_input = !strncmp(line, input, sizeof input - 1);
+    if (of_input) line = arena_printf(a, "%s:%s", job->name, line + sizeof input - 1);
+    return printable(a, line, strlen(line));
+}
+
+/* Of the machine, not of the source: a full disk, a missing header of the C library. */
+static bool is_of_machine(const char *message)
+{
+    static const char *const signs[] = { "file not found", "No space left", "unable to ", "cannot open", "Cannot allocate memory", NULL };
+    for (size_t i = 0; signs[i]; i++) if (strstr(message, signs[i])) return true;
+    return false;
+}
+
+static void check_compiled(struct arena *a, const struct toolchain *tc, const struct cc_job *job, const struct spawn_job *spawn)
+{
+    static const char report[] = "forgec wrote this source, so it is a mistake in forgec: please report it with the file, which "
+                                 "--save-temps DIR keeps (-v: all that clang says)";
+    const char *messages = spawn->messages ? spawn->messages : "", *name = job->user_text ? job->user_text : job->name;
+    if (spawn->status < 0) die("cannot start %s: %s", tc->clang, strerror(spawn->start_errno));
+    if ((job->user_text || tc->options.spawn.verbose) && *messages) fputs(messages, stderr);
+    if (spawn->status > 128) die("clang was ended by signal %d while it compiled %s", spawn->status - 128, name);
+    if (job->user_text) {
+        if (spawn->status) die("clang could not compile %s (exit code %d)", name, spawn->status);
+        return;
+    }
+    if (!spawn->status && !*messages) return;
+    const char *message = *messages ? first_message(a, job, messages) : "it said nothing";
+    if (!spawn->status) warn("clang says: %s; %s", message, report);
+    else if (is_of_machine(message)) die("clang could not compile %s: %s", name, message);
+    else die("clang could not compile %s: %s; %s", name, message, report);
+}
+
+void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size_t n_jobs)
+{
+    const struct cc_options *o = &tc->options;
+    const char        *temps = o->save_temps;
+    struct argv       *argvs = arena_array(a, struct argv, n_jobs);
+    struct spawn_job  *spawns = arena_array(a, struct spawn_job, n_jobs);
+    struct spawn_file *inputs = arena_array(a, struct spawn_file, n_jobs);
+    struct cache_key  *keys = arena_array(a, struct cache_key, n_jobs);
+    size_t            *owner = arena_array(a, size_t, n_jobs), n_spawns = 0;
+
+    for (size_t i = 0; temps && i < n_jobs; i++) {          /* before the first is written */
+        output_check(a, arena_printf(a, "%s/%s", temps, base_name(jobs[i].name)));
+        output_check(a, job_object_name(a, tc, &jobs[i]));
+    }
+    for (size_t i = 0; i < n_jobs; i++) {
+        struct cc_job *job = &jobs[i];
+        struct argv   *v = &argvs[i];
+        const char    *base = base_name(job->name), *missing = job_missing(a, tc, job);
+        if (missing) die("%s", missing);
+        argv_add(v, tc->clang);
+        argv_add_flags(a, v, job->profile, job->kind, job->flags);
+        /* the name in the symbol table would else be that of standard input */
+        argv_add_list(v, (const char *const[]){ "-Xclang", "-main-file-name", "-Xclang", base, NULL });
+        if (job->kind != CC_DEVICE) argv_add_list(v, (const char *const[]){ "-x", "c", NULL });
+        argv_add_list(v, (const char *const[]){ "-", "-o", "-", NULL });
+        v->item[v->count] = NULL;
+        const char *source_path = temps ? arena_printf(a, "%s/%s", temps, base) : job->name;
+        if (temps && !o->spawn.dry_run) cc_save(a, source_path, job->source);
+        keys[i] = job_key(a, tc, job, v);
+        if (!o->spawn.dry_run && cache_get(tc->cache, a, keys[i], &job->object)) continue;
+        inputs[i] = (struct spawn_file){ source_path, job->source };
+        spawns[n_spawns] = (struct spawn_job){ .argv = v->item, .input = &inputs[i], .output_name = job_object_name(a, tc, job) };
+        owner[n_spawns++] = i;
+    }
+    spawn_run(a, &o->spawn, spawns, n_spawns);
+    if (o->spawn.dry_run) return;
+    for (size_t s = 0; s < n_spawns; s++) {
+        struct cc_job *job = &jobs[owner[s]];
+        check_compiled(a, tc, job, &spawns[s]);
+        job->object = spawns[s].output;
+        cache_put(tc->cache, a, keys[owner[s]], job->object);
+    }
+    for (size_t i = 0; temps && i < n_jobs; i++) cc_save(a, job_object_name(a, tc, &jobs[i]), jobs[i].object);
+}

@@ -1,0 +1,245 @@
+/* image.c -- GGUF tensors -> weight image: packed tensors in the plan's order, their hashes behind them. */
+#include "image.h"
+#include "compiler/format/blocks.h"
+#include "cache.h"
+#include "compiler/format/pack_cpu.h"
+#include "compiler/format/pack_gpu.h"
+#include "runtime/model/abi.h"
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define XXH_STATIC_LINKING_ONLY          /* the size of its state */
+#include <xxhash.h>
+
+enum { SLAB = 16 << 20 };       /* bytes packed between two writes */
+
+struct slab_job {
+    uint8_t             *out;
+    const struct weight *w;
+    const uint8_t       *rows;
+    uint64_t             first, n;      /* groups */
+    bool                 gpu;
+    uint64_t             bad;           /* block of the matrix that is not finite; UINT64_MAX: none */
+};
+
+/* The image on its way into the file; hash: of the bytes written since it was reset. */
+struct stream { struct outfile *file; uint64_t base; XXH3_state_t *hash; };
+
+static void put(struct stream *s, const void *bytes, size_t n)
+{
+    outfile_write(s->file, bytes, n);
+    XXH3_64bits_update(s->hash, bytes, n);
+}
+
+/* Zeros up to an offset of the image, of a tensor or before one. */
+static void put_zeros(struct stream *s, uint64_t to)
+{
+    static const uint8_t zeros[4096];
+    while (s->file->offset - s->base < to) {
+        const uint64_t left = to - (s->file->offset - s->base);
+        put(s, zeros, left < sizeof zeros ? (size_t)left : sizeof zeros);
+    }
+}
+
+/* A group is what the target packs as one: 16 rows for a CPU, a row for a GPU. */
+static uint64_t group_rows(bool gpu) { return gpu ? 1 : PACK_ROWS; }
+static uint64_t group_size(bool gpu, const struct weight *w)
+{
+    return gpu ? pack_gpu_row_bytes(w->tensor->quant->id, w->cols) : pack_group_bytes(w->tensor->quant->id, w->cols);
+}
+static uint64_t row_size(const struct weight *w) { return w->cols / w->tensor->quant->block_weights * w->tensor->quant->block_bytes; }
+
+static uint64_t row_blocks(const struct weight *w) { return w->cols / w->tensor->quant->block_weights; }
+
+/* NaN or an infinity among the weights would be in every logit, so no program is made of them.  block: of the weight, rows one behind the other. */
+static void die_not_finite(const struct image_writer *iw, const struct weight *w, const uint8_t *blocks, uint64_t block)
+{
+    const struct quant_info *q = w->tensor->quant;
+    const uint64_t row = w->row0 + block / row_blocks(w), first = block % row_blocks(w) * q->block_weights;
+    const char *name = block_not_finite_name(q->id, blocks + block * q->block_bytes), *path = iw->plans[0]->model->gguf->path;
+    const char *remedy = "weights must be finite: the file is damaged or was converted wrongly, get or convert it again";
+    typedef unsigned long long ull;
+    if (iw->progress) fprintf(stderr, "\r                     \r");
+    if (w->is_vector) die("%s: tensor %s, element %llu is %s; %s", path, w->name, (ull)(w->row0 + first), name, remedy);
+    if (q->block_weights == 1) die("%s: tensor %s, row %llu, column %llu is %s; %s", path, w->name, (ull)row, (ull)first, name, remedy);
+    die("%s: tensor %s, row %llu, block %llu (%s, columns %llu to %llu): a scale is %s; %s", path, w->name, (ull)row, (ull)(first / q->block_weights), q->name,
+        (ull)first, (ull)(first + q->block_weights - 1), name, remedy);
+}
+
+/* Group by group: what was looked at is still in the cache when it is packed. */
+static void *pack_slab(void *argument)
+{
+    struct slab_job *j = argument;
+    const uint32_t id = j->w->tensor->quant->id;
+    const uint64_t group_bytes = group_size(j->gpu, j->w), per_group = group_rows(j->gpu);
+    for (uint64_t i = 0; i < j->n; i++) {
+        const uint64_t row = (j->first + i) * per_group, left = j->w->rows - row, n = (left < per_group ? left : per_group) * row_blocks(j->w);
+        const uint8_t *rows = j->rows + row * row_size(j->w);
+        const uint64_t bad = blocks_not_finite(id, rows, n);
+        if (bad < n) {
+            j->bad = row * row_blocks(j->w) + bad;
+            break;
+        }
+        if (j->gpu) pack_gpu_rows(j->out + i * group_bytes, id, rows, j->w->cols, 1);
+        else pack_rows(j->out + i * group_bytes, id, j->rows, j->w->rows, j->w->cols, j->first + i, 1);
+    }
+    return NULL;
+}
+
+/* Groups first .. first + n - 1 with up to `jobs` threads; a thread that cannot be started is done without.  Returns slab_job's bad, the lowest. */
+static uint64_t pack_parallel(uint8_t *out, const struct weight *w, bool gpu, const uint8_t *rows, uint64_t first, uint64_t n, uint32_t jobs)
+{
+    enum { MOST = 64 };
+    struct slab_job job[MOST];
+    pthread_t thread[MOST];
+    bool started[MOST] = { false };
+    const uint64_t group_bytes = group_size(gpu, w);
+    const uint32_t parts = jobs < 1 ? 1 : jobs > MOST ? MOST : jobs;
+    for (uint32_t i = 0; i < parts; i++) {
+        const uint64_t from = n * i / parts, to = n * (i + 1) / parts;
+        job[i] = (struct slab_job){ out + from * group_bytes, w, rows, first + from, to - from, gpu, UINT64_MAX };
+        if (i + 1 < parts) started[i] = pthread_create(&thread[i], NULL, pack_slab, &job[i]) == 0;
+        if (!started[i]) pack_slab(&job[i]);
+    }
+    for (uint32_t i = 0; i < parts; i++) if (started[i]) pthread_join(thread[i], NULL);
+    for (uint32_t i = 0; i < parts; i++) if (job[i].bad != UINT64_MAX) return job[i].bad;
+    return UINT64_MAX;
+}
+
+static void write_matrix(struct stream *s, const struct image_writer *iw, const struct weight *w, bool gpu, uint8_t *slab, uint64_t slab_bytes)
+{
+    const uint64_t group_bytes = group_size(gpu, w), groups = (w->rows + group_rows(gpu) - 1) / group_rows(gpu);
+    const uint8_t *rows = w->tensor->data + w->row0 * row_size(w);
+    const uint64_t per_slab = slab_bytes / group_bytes;
+    for (uint64_t g = 0; g < groups; g += per_slab) {
+        const uint64_t n = groups - g < per_slab ? groups - g : per_slab;
+        const bool small = n * group_bytes < 1 << 18;
+        const uint64_t bad = pack_parallel(slab, w, gpu, rows, g, n, small ? 1 : iw->jobs);
+        if (bad != UINT64_MAX) die_not_finite(iw, w, rows, bad);
+        put(s, slab, n * group_bytes);
+    }
+}
+
+static void write_rope(struct stream *s, const struct image_writer *iw, const struct plan *p)
+{
+    const struct model *m = p->model;
+    const uint32_t half = m->n_rot / 2;
+    double *freq = arena_array(iw->arena, double, half);
+    float *row = arena_array(iw->arena, float, 2 * half), *factors = NULL;
+    const struct node *rope = plan_rope(p);
+    if (rope && rope->weight) {
+        factors = arena_array(iw->arena, float, half);
+        weight_to_float(factors, rope->weight, 0, 1);
+        for (uint32_t k = 0; k < half; k++)
+            if (!(factors[k] > 0) || isinf(factors[k]))
+                die("%s: tensor %s, element %u is %g; frequency divisors must be finite and above 0", m->gguf->path, rope->weight->name, k, (double)factors[k]);
+    }
+    const double magnitude = model_rope_frequencies(m, factors, freq);
+    for (uint32_t b = 0; b < p->rope_block; b++) {
+        for (uint32_t i = 0; i < half; i++) { row[2 * i] = (float)cos(b * freq[i]); row[2 * i + 1] = (float)sin(b * freq[i]); }
+        put(s, row, 2 * half * sizeof *row);
+    }
+    put_zeros(s, p->rope_hi);
+    for (uint32_t h = 0; h <= p->options.n_ctx / p->rope_block; h++) {
+        const double position = (double)h * p->rope_block;
+        for (uint32_t i = 0; i < half; i++) { row[2 * i] = (float)(magnitude * cos(position * freq[i])); row[2 * i + 1] = (float)(magnitude * sin(position * freq[i])); }
+        put(s, row, 2 * half * sizeof *row);
+    }
+}
+
+static uint64_t slab_size(const struct plan *p)
+{
+    uint64_t bytes = SLAB;
+    for (uint32_t i = 0; i < p->model->n_weights; i++) {
+        const struct weight *w = &p->model->weights[i];
+        if (w->is_vector) continue;
+        const uint64_t group = group_size(p->gpu != NULL, w);
+        if (group > bytes) bytes = group;
+    }
+    return bytes;
+}
+
+static void write_vector(struct stream *s, const struct image_writer *iw, const struct weight *w)
+{
+    const uint8_t *blocks = w->tensor->data + w->row0 * w->tensor->quant->block_bytes;
+    const uint64_t bad = blocks_not_finite(w->tensor->quant->id, blocks, row_blocks(w));
+    if (bad < row_blocks(w)) die_not_finite(iw, w, blocks, bad);
+    float *x = malloc((size_t)w->cols * sizeof *x);
+    if (!x) die("out of memory for tensor %s", w->name);
+    weight_to_float(x, w, 0, 1);
+    put(s, x, (size_t)w->cols * sizeof *x);
+    free(x);
+}
+
+static void write_hashes(struct stream *s, const struct plan *p, const uint64_t *hashes)
+{
+    struct forge_hashes head = { .n = p->n_tensors };
+    memcpy(head.magic, FORGE_HASHES_MAGIC, sizeof head.magic);
+    put_zeros(s, p->image_hashes);
+    XXH3_64bits_reset(s->hash);
+    put(s, &head, sizeof head);
+    put(s, hashes, p->n_tensors * sizeof *hashes);
+    const uint64_t all = XXH3_64bits_digest(s->hash);
+    put(s, &all, sizeof all);
+    put_zeros(s, p->image_bytes);
+}
+
+/* Vectors and the hash's state want more than the arena gives. */
+static void *aligned_64(struct arena *a, uint64_t bytes)
+{
+    const uintptr_t at = (uintptr_t)arena_alloc(a, bytes + 63);
+    return (void *)((at + 63) / 64 * 64);
+}
+
+static void write_image(struct outfile *f, const struct image_writer *iw, const struct plan *p)
+{
+    const uint64_t slab_bytes = slab_size(p);
+    uint8_t *slab = aligned_64(iw->arena, slab_bytes);
+    struct stream s = { f, f->offset, aligned_64(iw->arena, sizeof *s.hash) };
+    const struct plan_tensor *tensors = plan_tensors(iw->arena, p);
+    uint64_t *hashes = arena_array(iw->arena, uint64_t, p->n_tensors + 1u);
+    for (uint32_t i = 0; i < p->n_tensors; i++) {
+        const struct weight *w = tensors[i].weight;
+        put_zeros(&s, tensors[i].offset);
+        XXH3_64bits_reset(s.hash);
+        if (!w) write_rope(&s, iw, p);
+        else if (w->is_vector) write_vector(&s, iw, w);
+        else write_matrix(&s, iw, w, p->gpu != NULL, slab, slab_bytes);
+        put_zeros(&s, tensors[i].offset + tensors[i].bytes);
+        hashes[i] = XXH3_64bits_digest(s.hash);
+        if (iw->progress) fprintf(stderr, "\rpacking weights %3u %%", (uint32_t)((f->offset - s.base) * 100 / p->image_bytes));
+    }
+    write_hashes(&s, p, hashes);
+    if (iw->progress) fprintf(stderr, "\r                     \r");
+}
+
+void image_write(struct outfile *f, void *context)
+{
+    const struct image_writer *iw = context;
+    const uint64_t base = f->offset;
+    for (uint32_t i = 0; i < iw->n_plans; i++) {
+        outfile_pad(f, base + iw->offsets[i]);
+        write_image(f, iw, iw->plans[i]);
+    }
+}
+
+const char *image_hash(struct arena *a, const struct plan *p, const char *model_hash)
+{
+    /* Text, so that neither padding nor byte order counts.  Changes whenever the packed layout does: the number. */
+    const struct model *m = p->model;
+    struct text t = { .arena = a };
+    text_printf(&t, "forgec weight image %s\n%s\n%u %u %u\n", p->gpu ? "gpu 2" : "3", model_hash, p->options.n_ctx, p->rope_block, m->n_rot);
+    /* The model's YAML decides these, too. */
+    text_printf(&t, "%d %a %a %a %a %a %a %a %u\n", (int)m->rope_scaling, m->rope_base, m->rope_factor, m->rope_factor_old, m->rope_attn_factor,
+                m->rope_ext_factor, m->rope_beta_fast, m->rope_beta_slow, m->rope_n_ctx_orig);
+    for (uint32_t i = 0; i < m->n_weights; i++)
+        if (p->weight_offset[i] != UINT64_MAX)
+            text_printf(&t, "%s %llu %llu\n", m->weights[i].name, (unsigned long long)m->weights[i].row0, (unsigned long long)p->weight_offset[i]);
+    const struct node *rope = plan_rope(p);
+    text_printf(&t, "%s\n", rope && rope->weight ? rope->weight->name : "-");
+    const struct bytes part = bytes_of(text_str(&t));
+    return cache_key_hex(a, cache_key_of(&part, 1));
+}

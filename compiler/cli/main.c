@@ -1,0 +1,546 @@
+/* main.c -- the command line: options, help, one function per command. */
+#include "compiler/build/build.h"
+#include "compare.h"
+#include "compiler/product/header.h"
+#include "inspect.h"
+#include "compiler/product/library.h"
+#include "compiler/front/model.h"
+#include "compiler/base/resource.h"
+#include "verify.h"
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef FORGEC_VERSION
+#define FORGEC_VERSION "0"
+#endif
+
+static const char usage[] =
+    "usage: forgec COMMAND ...        (forgec COMMAND --help tells more)\n"
+    "\n"
+    "  build MODEL.gguf      compile a model into a standalone program or a library\n"
+    "  cc SOURCE.c MODEL     the same with an edited emitted source\n"
+    "  verify MODEL.gguf     build it, run it, hold its logits against a plain reading of the model\n"
+    "  compare MODEL.gguf    speed with and without fusion, measured in turns\n"
+    "  inspect MODEL.gguf    show metadata and tensors   [--json]\n"
+    "  targets               list the machines forgec builds for   [NAME --print]\n"
+    "  models                list the architectures it knows   [NAME --print]\n"
+    "  formats               list the weight formats it reads\n"
+    "  --version, --help\n";
+
+/* Options of build and cc only, then those that verify and compare take as well: a help lists all that its command takes. */
+#define PRODUCT_OPTIONS \
+    "  -o FILE                output; \"-\" is standard output for text\n" \
+    "      --emit KIND        exe (default), source, asm, plan or graph; as a library for C programs,\n" \
+    "                         with a header beside it: obj, lib (static) or shared\n" \
+    "      --prefix NAME      of a library's functions, header and default output (default: model)\n" \
+    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n"
+#define BUILD_OPTIONS \
+    "  -t, --target T[,T2]    machine to build for (forgec targets; default: this machine);\n" \
+    "                         of several the program runs the first that works where it is started,\n" \
+    "                         and says when a GPU among them does not\n"
+#define MODEL_OPTIONS \
+    "      --ctx N            longest context (default: the model's, at most 8192)\n" \
+    "      --kv TYPE          KV cache as f16 (default), f32 or q8_0\n" \
+    "      --exact            activations in float (GPU: 24 bits in integer products); KV cache f32\n" \
+    "      --static           no dynamic libraries\n" \
+    "      --allow-spills     GPU: kernels that keep registers in memory are no error\n" \
+    "      --save-temps DIR   keep every source and object\n" \
+    "      --clang PATH       clang to drive (default: $FORGEC_CLANG, clang-19, newer ones)\n" \
+    "      --no-cache         compile everything again\n" \
+    "      --templates DIR, --targets DIR, --models DIR\n" \
+    "                         files that replace the built-in ones of the same name\n" \
+    "      --ignore-key KEY   build although the file has this hyperparameter, which forgec does not\n" \
+    "                         compute; the results can be wrong (may be given several times)\n" \
+    "  -j N                   compile and pack with N jobs (default: all processors)\n"
+#define FUSE_OPTION "      --fuse LEVEL       layer (default) or none: one kernel per operation\n"
+#define THREADS_OPTION \
+    "      --threads N        CPU: most threads the program can use (default 64); of a library: parts\n" \
+    "                         that each kernel is cut into (default 8)\n"
+#define PRINT_OPTIONS \
+    "  -v                     print commands and times;  -###  print the commands only\n" \
+    "  -q, --quiet            no progress, no closing line\n"
+
+static const char build_usage[] =
+    "usage: forgec build MODEL.gguf [options]\n"
+    "\n"
+    BUILD_OPTIONS PRODUCT_OPTIONS FUSE_OPTION MODEL_OPTIONS THREADS_OPTION PRINT_OPTIONS
+    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
+
+static const char cc_usage[] =
+    "usage: forgec cc SOURCE.c MODEL.gguf [options]\n"
+    "\n"
+    "Compiles an edited source that `forgec build MODEL.gguf --emit source` wrote and packs the\n"
+    "weights of the model for it. Target, context and fusion must be the ones it was emitted with; the\n"
+    "head of the source tells them. The program's --info tells that it was edited; forgec verify --source\n"
+    "holds it against the model.\n"
+    "\n"
+    BUILD_OPTIONS
+    "  -o FILE                output\n"
+    "      --emit KIND        exe (default) or asm\n"
+    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n"
+    FUSE_OPTION MODEL_OPTIONS THREADS_OPTION PRINT_OPTIONS
+    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
+
+static const char verify_usage[] =
+    "usage: forgec verify MODEL.gguf [options]\n"
+    "\n"
+    "Builds the program into a temporary directory, runs it on random tokens and compares the logits of\n"
+    "every position, once through the prompt kernels and once token by token, with an interpreter that\n"
+    "reads the GGUF plainly. Programs for another machine run in qemu where it is installed, those for\n"
+    "a GPU only where that GPU is, or with --simulate.\n"
+    "\n"
+    "      --simulate         gfx1100, gfx1151, gfx942: run the machine code in forgec's simulator, with its\n"
+    "                         checks of every access (slow: for small models; no AMD GPU or driver is needed);\n"
+    "                         then the least time of each part of the chip, as of compare\n"
+    "      --source FILE      of the program: one that --emit source wrote and you edited (forgec cc)\n"
+    "      --tokens N         random tokens (default 320, of large models down to 32; with --simulate 8)\n"
+    "      --seed S           of the random tokens (default 1)\n"
+    "      --json             the report as JSON\n"
+    BUILD_OPTIONS FUSE_OPTION MODEL_OPTIONS THREADS_OPTION
+    "  -v                     print commands and times\n"
+    "exit codes: 0 within bounds, 1 not (or it could not be built or run), 2 wrong usage, 130 interrupted\n";
+
+static const char compare_usage[] =
+    "usage: forgec compare MODEL.gguf [options]\n"
+    "\n"
+    "Builds the model once per fusion level and runs the programs' --bench in turns, on the target's CPU\n"
+    "or GPU: tok/s, launches and bytes per token, share of the bandwidth, how far the logits are apart.\n"
+    "\n"
+    "      --fuse LIST        levels, the first is the one others are compared with (default none,layer)\n"
+    "  -p N, -n N             tokens of the prompt and tokens generated (default 128 and 64)\n"
+    "  -r R                   rounds, in alternating order; the table shows medians (default 7; with less than 6\n"
+    "                         nothing is distinguishable)\n"
+    "      --min-time S       seconds that a program takes at least in a round, for each speed (default 0.5)\n"
+    "      --threads N        CPU: threads the programs run with (default: theirs)\n"
+    "      --simulate         gfx1100, gfx1151, gfx942: no times, but what forgec's simulator counts while a\n"
+    "                         prompt is read and tokens are decoded: instructions, bytes, coalescing, bank\n"
+    "                         conflicts, and for each kernel the least time of each part of the chip (-p and\n"
+    "                         -n: default 8; without -r, --min-time and --threads)\n"
+    "      --sample N         with --simulate: of launches of matrix kernels only N groups run and stand for\n"
+    "                         all; for large models and prompts, whose logits are not compared; -n is then 1\n"
+    "      --json             the table as JSON\n"
+    "  -t, --target T         machine to build for and to run on (forgec targets; default: this machine)\n"
+    MODEL_OPTIONS
+    "  -v                     print commands and times\n"
+    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
+
+static const char inspect_usage[] =
+    "usage: forgec inspect MODEL.gguf [--json]\n"
+    "\n"
+    "Shows metadata and tensors.\n"
+    "\n"
+    "      --json             as JSON\n";
+
+/* The command that is running, for messages; NULL before it is known. */
+static const char *command;
+
+_Noreturn static void usage_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
+_Noreturn static void usage_error(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fputs("forgec: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fprintf(stderr, "; see forgec %s%s--help\n", command ? command : "", command ? " " : "");
+    va_end(args);
+    exit(2);
+}
+
+/* ---- option values ---- */
+
+static uint32_t parse_count(const char *option, const char *text, uint32_t most)
+{
+    char *end;
+    errno = 0;
+    const unsigned long n = strtoul(text, &end, 10);
+    if (errno || end == text || *end || *text == '-' || n < 1 || n > most) usage_error("%s: \"%s\" is no number from 1 to %u", option, text, most);
+    return (uint32_t)n;
+}
+
+/* What getopt_long (with opterr 0 and a ':' in front of the short options) did not take, in the words of the other errors. */
+_Noreturn static void option_error(int c, char *const *argv, const struct option *table)
+{
+    const char *word = argv[optind - 1];
+    bool known = false;
+    uint32_t n_meant = 0;
+    for (const struct option *o = table; o->name; o++) {
+        known |= optopt && o->val == optopt;
+        n_meant += strncmp(word, "--", 2) == 0 && strncmp(o->name, word + 2, strcspn(word + 2, "=")) == 0;
+    }
+    if (c == ':' && strncmp(word, "--", 2)) usage_error("-%c needs a value", optopt);
+    if (c == ':') usage_error("%s needs a value", word);
+    if (optopt && known) usage_error("%.*s takes no value", (int)strcspn(word, "="), word);
+    if (optopt) usage_error("unknown option -%c", optopt);
+    if (n_meant > 1) usage_error("%.*s is the beginning of several options", (int)strcspn(word, "="), word);
+    usage_error("unknown option %.*s", (int)strcspn(word, "="), word);
+}
+
+/* Index of text among the names. */
+static int parse_choice(const char *option, const char *text, const char *const *names)
+{
+    for (int i = 0; names[i]; i++) if (strcmp(names[i], text) == 0) return i;
+    char list[256] = "";
+    for (int i = 0; names[i]; i++) snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", names[i]);
+    usage_error("%s: \"%s\" is none of %s", option, text, list);
+}
+
+static void parse_targets(struct arena *a, struct build_options *o, const char *text)
+{
+    for (const char *p = text; ; p++) {
+        const size_t n = strcspn(p, ",");
+        if (!n) usage_error("--target: an empty name");
+        if (o->n_targets == COUNT_OF(o->targets)) usage_error("--target: at most %zu targets", COUNT_OF(o->targets));
+        o->targets[o->n_targets++] = arena_strndup(a, p, n);
+        p += n;
+        if (!*p) return;
+    }
+}
+
+/* ---- build and cc ---- */
+
+enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS,
+       OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_IGNORE_KEY, OPT_HELP };
+
+static const struct option build_options_table[] = {
+    { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
+    { "emit", required_argument, NULL, OPT_EMIT },       { "fuse", required_argument, NULL, OPT_FUSE },
+    { "ctx", required_argument, NULL, OPT_CTX },         { "kv", required_argument, NULL, OPT_KV },
+    { "exact", no_argument, NULL, OPT_EXACT },           { "weights", required_argument, NULL, OPT_WEIGHTS },
+    { "threads", required_argument, NULL, OPT_THREADS }, { "static", no_argument, NULL, OPT_STATIC }, { "allow-spills", no_argument, NULL, OPT_ALLOW_SPILLS },
+    { "save-temps", required_argument, NULL, OPT_SAVE_TEMPS }, { "clang", required_argument, NULL, OPT_CLANG },
+    { "no-cache", no_argument, NULL, OPT_NO_CACHE },     { "templates", required_argument, NULL, OPT_TEMPLATES },
+    { "targets", required_argument, NULL, OPT_TARGETS }, { "models", required_argument, NULL, OPT_MODELS },
+    { "ignore-key", required_argument, NULL, OPT_IGNORE_KEY },
+    { "jobs", required_argument, NULL, 'j' },            { "verbose", no_argument, NULL, 'v' },
+    { "quiet", no_argument, NULL, 'q' },                 { "prefix", required_argument, NULL, OPT_PREFIX }, { "help", no_argument, NULL, OPT_HELP },
+    { NULL, 0, NULL, 0 },
+};
+
+/* An option that none of the targets has a use for is a mistake. */
+static void refuse_unless(struct arena *a, const struct build_options *o, enum target_kind kind, const char *option, const char *what)
+{
+    for (uint32_t i = 0; i < o->n_targets; i++) if (profile_load(a, o->targets[i], o->targets_dir)->kind == kind) return;
+    if (!o->n_targets && kind == TARGET_CPU) return;                   /* native is one */
+    usage_error("%s is for a %s, and %s is none", option, what, o->n_targets ? o->targets[0] : "this machine's target");
+}
+
+/* Reads the options into o; returns the index of the first operand in argv. */
+static int parse_build(struct arena *a, int argc, char **argv, struct build_options *o, const char *help)
+{
+    static const char *const emits[] = { "exe", "source", "asm", "plan", "graph", "obj", "lib", "shared", NULL }, *const fuses[] = { "none", "layer", NULL },
+                      *const places[] = { "embed", "external", "none", NULL }, *const kvs[] = { "f16", "f32", "q8_0", NULL };
+    bool kv_given = false;
+    o->fuse = FUSE_LAYER;
+    for (int i = 1; i < argc; i++) if (strcmp(argv[i], "-###") == 0) { o->cc.spawn.dry_run = true; argv[i] = arena_strdup(a, "-v"); }
+    for (int c; (c = getopt_long(argc, argv, ":t:o:j:vqh", build_options_table, NULL)) != -1; )
+        switch (c) {
+        case 't': parse_targets(a, o, optarg); break;
+        case 'o': o->out_path = optarg; break;
+        case 'j': o->cc.spawn.jobs = parse_count("-j", optarg, 256); break;
+        case 'v': o->cc.spawn.verbose = true; break;
+        case 'q': o->quiet = true; break;
+        case 'h': case OPT_HELP: fputs(help, stdout); exit(0);
+        case OPT_EMIT: o->emit = (enum emit_kind)parse_choice("--emit", optarg, emits); break;
+        case OPT_FUSE: o->fuse = (enum fuse_level)parse_choice("--fuse", optarg, fuses); break;
+        case OPT_CTX: o->plan.n_ctx = parse_count("--ctx", optarg, 1u << 24); break;
+        case OPT_KV: o->plan.kv = (enum kv_type)parse_choice("--kv", optarg, kvs); kv_given = true; break;
+        case OPT_EXACT: o->plan.exact = true; break;
+        case OPT_WEIGHTS: o->weights = (enum weights_kind)parse_choice("--weights", optarg, places); break;
+        case OPT_THREADS: o->plan.max_threads = parse_count("--threads", optarg, 1024); break;
+        case OPT_STATIC: o->is_static = true; break;
+        case OPT_ALLOW_SPILLS: o->allow_spills = true; break;
+        case OPT_SAVE_TEMPS: o->cc.save_temps = optarg; break;
+        case OPT_CLANG: o->cc.clang = optarg; break;
+        case OPT_NO_CACHE: o->cc.no_cache = true; break;
+        case OPT_TEMPLATES: o->templates_dir = optarg; break;
+        case OPT_TARGETS: o->targets_dir = optarg; break;
+        case OPT_MODELS: o->models_dir = optarg; break;
+        case OPT_PREFIX: o->prefix = optarg; break;
+        case OPT_IGNORE_KEY:
+            if (o->n_ignored_keys == COUNT_OF(o->ignored_keys)) usage_error("--ignore-key: at most %zu keys", COUNT_OF(o->ignored_keys));
+            o->ignored_keys[o->n_ignored_keys++] = optarg;
+            break;
+        default: option_error(c, argv, build_options_table);
+        }
+    if (o->plan.exact && !kv_given) o->plan.kv = KV_TYPE_F32;
+    if (o->prefix && !library_wanted(o)) usage_error("--prefix is for --emit obj, lib and shared");
+    const char *wrong = o->prefix ? library_prefix_wrong(a, o->prefix) : NULL;
+    if (wrong) usage_error("--prefix: %s", wrong);
+    if (o->plan.max_threads) refuse_unless(a, o, TARGET_CPU, "--threads", "CPU");
+    if (o->allow_spills) refuse_unless(a, o, TARGET_GPU, "--allow-spills", "GPU");
+    return optind;
+}
+
+static int command_build(struct arena *a, int argc, char **argv)
+{
+    struct build_options o = { 0 };
+    const int first = parse_build(a, argc, argv, &o, build_usage);
+    if (argc - first != 1) usage_error("build takes one model, got %d", argc - first);
+    o.model_path = argv[first];
+    const char *out = build(a, &o);
+    if (!o.quiet && !o.cc.spawn.dry_run && strcmp(out, "-")) fprintf(stderr, "forgec: wrote %s\n", out);
+    return 0;
+}
+
+static int command_cc(struct arena *a, int argc, char **argv)
+{
+    struct build_options o = { 0 };
+    const int first = parse_build(a, argc, argv, &o, cc_usage);
+    if (argc - first != 2) usage_error("cc takes a source and a model, got %d", argc - first);
+    if (o.emit != EMIT_EXE && o.emit != EMIT_ASM) usage_error("cc makes a program (--emit exe) or its assembler (asm)");
+    o.source = argv[first];
+    o.model_path = argv[first + 1];
+    const char *out = build(a, &o);
+    if (!o.quiet && !o.cc.spawn.dry_run) fprintf(stderr, "forgec: wrote %s\n", out);
+    return 0;
+}
+
+/* ---- verify and compare: options of their own beside those of build ---- */
+
+/* Takes NAME VALUE (also --NAME=VALUE) out of argv; the last one counts.  NULL when absent. */
+static const char *take_value(int *argc, char **argv, const char *name)
+{
+    const size_t n = strlen(name);
+    const char *value = NULL;
+    int kept = 1;
+    for (int i = 1; i < *argc; i++) {
+        if (strcmp(argv[i], name) == 0) {
+            if (i + 1 == *argc) usage_error("%s needs a value", name);
+            value = argv[++i];
+        }
+        else if (name[1] == '-' && strncmp(argv[i], name, n) == 0 && argv[i][n] == '=') value = argv[i] + n + 1;
+        else argv[kept++] = argv[i];
+    }
+    argv[*argc = kept] = NULL;
+    return value;
+}
+
+static bool take_flag(int *argc, char **argv, const char *name)
+{
+    int kept = 1;
+    for (int i = 1; i < *argc; i++) if (strcmp(argv[i], name)) argv[kept++] = argv[i];
+    const bool found = kept < *argc;
+    argv[*argc = kept] = NULL;
+    return found;
+}
+
+static uint32_t take_count(int *argc, char **argv, const char *name, uint32_t most)
+{
+    const char *text = take_value(argc, argv, name);
+    return text ? parse_count(name, text, most) : 0;
+}
+
+/* 0 when absent. */
+static double take_seconds(int *argc, char **argv, const char *name)
+{
+    const char *text = take_value(argc, argv, name);
+    char *end;
+    const double seconds = text ? strtod(text, &end) : 0;
+    if (text && (end == text || *end || !(seconds >= 1e-3 && seconds <= 3600))) usage_error("%s: \"%s\" is no number of seconds from 0.001 to 3600", name, text);
+    return seconds;
+}
+
+static void parse_one_model(struct arena *a, int argc, char **argv, struct build_options *o, const char *help)
+{
+    const int first = parse_build(a, argc, argv, o, help);
+    if (argc - first != 1) usage_error("%s takes one model, got %d", argv[0], argc - first);
+    if (o->out_path || o->emit != EMIT_EXE || o->weights != WEIGHTS_EMBED || o->cc.spawn.dry_run)
+        usage_error("%s keeps no program: -o, --emit, --weights and -### do not go with it", argv[0]);
+    o->model_path = argv[first];
+    o->quiet = true;
+}
+
+static int command_verify(struct arena *a, int argc, char **argv)
+{
+    struct verify_options o = { .seed = 1 };
+    o.json = take_flag(&argc, argv, "--json");
+    o.simulate = take_flag(&argc, argv, "--simulate");
+    o.n_tokens = take_count(&argc, argv, "--tokens", 8192);
+    const uint32_t seed = take_count(&argc, argv, "--seed", UINT32_MAX);
+    if (seed) o.seed = seed;
+    o.build.source = take_value(&argc, argv, "--source");
+    parse_one_model(a, argc, argv, &o.build, verify_usage);
+    return verify(a, &o);
+}
+
+static int command_compare(struct arena *a, int argc, char **argv)
+{
+    static const char *const names[] = { "none", "layer", NULL };
+    struct compare_options o = { 0 };
+    o.json = take_flag(&argc, argv, "--json");
+    o.simulate = take_flag(&argc, argv, "--simulate");
+    o.n_prompt = take_count(&argc, argv, "-p", 1u << 24);
+    o.n_gen = take_count(&argc, argv, "-n", 1u << 24);
+    o.rounds = take_count(&argc, argv, "-r", 100);
+    o.n_threads = take_count(&argc, argv, "--threads", 1024);
+    o.min_time = take_seconds(&argc, argv, "--min-time");
+    o.sample = take_count(&argc, argv, "--sample", 65536);
+    if (o.simulate && (o.rounds || o.n_threads || o.min_time > 0)) usage_error("-r, --min-time and --threads are for measured times: not with --simulate");
+    if (o.sample && !o.simulate) usage_error("--sample is for what --simulate counts");
+    const char *levels = take_value(&argc, argv, "--fuse");
+    for (const char *p = levels; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
+        if (o.n_levels == COUNT_OF(o.levels)) usage_error("--fuse: at most %zu levels", COUNT_OF(o.levels));
+        o.levels[o.n_levels++] = (enum fuse_level)parse_choice("--fuse", arena_strndup(a, p, strcspn(p, ",")), names);
+    }
+    parse_one_model(a, argc, argv, &o.build, compare_usage);
+    if (o.n_threads) refuse_unless(a, &o.build, TARGET_CPU, "--threads", "CPU");
+    return compare(a, &o);
+}
+
+/* ---- the small ones ---- */
+
+static int command_inspect(struct arena *a, int argc, char **argv)
+{
+    static const struct option table[] = { { "json", no_argument, NULL, 'J' }, { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
+    bool json = false;
+    for (int c; (c = getopt_long(argc, argv, ":h", table, NULL)) != -1; )
+        switch (c) {
+        case 'J': json = true; break;
+        case 'h': fputs(inspect_usage, stdout); return 0;
+        default: option_error(c, argv, table);
+        }
+    if (argc - optind != 1) usage_error("inspect takes one file, got %d", argc - optind);
+    inspect_print(a, gguf_open(a, argv[optind], true), json);
+    return 0;
+}
+
+/* targets and models: what is built in and, with --targets DIR or --models DIR, in a folder of the user's in front of it. */
+struct list_options { const char *directory, *name; bool names_only; };
+
+/* folder_option: "targets" or "models", for a folder's files.  False after --help. */
+static bool parse_list(int argc, char **argv, const char *folder_option, bool with_names, const char *help, struct list_options *o)
+{
+    const struct option table[] = { { folder_option, required_argument, NULL, 'D' }, { "print", no_argument, NULL, 'p' },
+                                    { "help", no_argument, NULL, 'h' }, { with_names ? "names" : NULL, no_argument, NULL, 'n' }, { NULL, 0, NULL, 0 } };
+    bool print = false;
+    for (int c; (c = getopt_long(argc, argv, ":h", table, NULL)) != -1; )
+        switch (c) {
+        case 'D': o->directory = optarg; break;
+        case 'p': print = true; break;
+        case 'n': o->names_only = true; break;
+        case 'h': fputs(help, stdout); return false;
+        default: option_error(c, argv, table);
+        }
+    if (argc - optind > 1 || (argc - optind == 1 && !print)) usage_error("%s takes no operands, but one NAME with --print", command);
+    if (print && argc == optind) usage_error("--print needs the NAME of what to print");
+    if (print && o->names_only) usage_error("--print and --names exclude each other");
+    o->name = argv[optind];
+    return true;
+}
+
+/* The file behind a name, as it is read. */
+static int print_file(struct arena *a, const struct list_options *o, const char *folder)
+{
+    struct bytes text;
+    const char *path = arena_printf(a, "%s/%s.yaml", folder, o->name);
+    if (strchr(o->name, '/') || !resource_find(a, o->directory, path, &text)) {
+        struct text known = { .arena = a };
+        for (const char **p = resource_list(a, o->directory, arena_printf(a, "%s/", folder)); *p; p++) {
+            const char *file = *p + strlen(folder) + 1;
+            const size_t n = strlen(file);
+            if (n > 5 && strcmp(file + n - 5, ".yaml") == 0) text_printf(&known, "%s%.*s", known.size ? ", " : "", (int)(n - 5), file);
+        }
+        die("there is no %s: --print shows one of %s", printable(a, path, strlen(path)), text_str(&known));
+    }
+    fwrite(text.data, 1, text.size, stdout);
+    return 0;
+}
+
+static int command_targets(struct arena *a, int argc, char **argv)
+{
+    static const char help[] =
+        "usage: forgec targets [--targets DIR] [--names]\n"
+        "       forgec targets NAME --print [--targets DIR]\n"
+        "\n"
+        "Lists the machines forgec builds for and whether their programs run here.\n"
+        "\n"
+        "      --names            only their names\n"
+        "      --targets DIR      files that replace the built-in ones of the same name, and others\n"
+        "      --print            the file of one, as docs/target.md describes it\n";
+    struct list_options o = { 0 };
+    if (!parse_list(argc, argv, "targets", true, help, &o)) return 0;
+    if (o.name) return print_file(a, &o, "targets");
+    for (const char **name = profile_names(a, o.directory); *name; name++) {
+        if (o.names_only) { puts(*name); continue; }
+        const struct profile *p = profile_load(a, *name, o.directory);
+        const char *why = profile_unsupported_here(a, p);
+        printf("%-12s %s%s%s%s\n", p->name, p->description, why ? "  (does not run here: " : "", why ? why : "", why ? ")" : "");
+    }
+    return 0;
+}
+
+static int command_models(struct arena *a, int argc, char **argv)
+{
+    static const char help[] =
+        "usage: forgec models [--models DIR]\n"
+        "       forgec models NAME --print [--models DIR]\n"
+        "\n"
+        "Lists the architectures (general.architecture) that forgec compiles.\n"
+        "\n"
+        "      --models DIR       files that replace the built-in ones of the same name, and others\n"
+        "      --print            the file of one, as docs/architecture.md describes it\n";
+    struct list_options o = { 0 };
+    if (!parse_list(argc, argv, "models", false, help, &o)) return 0;
+    if (o.name) return print_file(a, &o, "models");
+    for (const char **name = model_names(a, o.directory); *name; name++) puts(*name);
+    return 0;
+}
+
+static int command_formats(struct arena *a, int argc, char **argv)
+{
+    (void)a;
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        fputs("usage: forgec formats\n\nLists the weight formats that forgec reads.\n", stdout);
+        return 0;
+    }
+    if (argc > 1) usage_error("formats takes no operands");
+    printf("%-8s %4s %14s %12s %12s\n", "name", "id", "weights/block", "bytes/block", "bits/weight");
+    for (uint32_t id = 0; id < 256; id++) {
+        const struct quant_info *q = quant_find(id);
+        if (q) printf("%-8s %4u %14u %12u %12.3f\n", q->name, q->id, q->block_weights, q->block_bytes, 8.0 * q->block_bytes / q->block_weights);
+    }
+    return 0;
+}
+
+static const struct { const char *name; int (*run)(struct arena *, int, char **); } commands[] = {
+    { "build", command_build }, { "cc", command_cc }, { "verify", command_verify }, { "compare", command_compare }, { "inspect", command_inspect }, { "targets", command_targets },
+    { "models", command_models }, { "formats", command_formats },
+};
+
+/* False where not all could be written; why is said, unless a reader like `head` has simply gone. */
+static bool flush_stdout(void)
+{
+    errno = 0;                    /* of a failure before this one nothing is known */
+    if (!fflush(stdout) && !ferror(stdout)) return true;
+    const int why = errno;
+    struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    const bool reader_is_gone = poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+    if (!reader_is_gone) fprintf(stderr, "forgec: error: cannot write to standard output: %s\n", why ? strerror(why) : "write error");
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);          /* a file size limit is reported like a full disk */
+    cleanup_install_signals();
+    if (argc < 2) { fputs(usage, stderr); return 2; }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) { fputs(usage, stdout); return 0; }
+    if (strcmp(argv[1], "--version") == 0) { puts("forgec " FORGEC_VERSION); return 0; }
+    for (size_t i = 0; i < COUNT_OF(commands); i++)
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            struct arena *a = arena_create();
+            command = commands[i].name;
+            opterr = 0;                /* option_error() says it */
+            const int code = commands[i].run(a, argc - 1, argv + 1);
+            arena_destroy(a);
+            return flush_stdout() ? code : 1;
+        }
+    usage_error("unknown command \"%s\"", argv[1]);
+}

@@ -1,0 +1,277 @@
+/* verify.c -- three questions: do prefill and decode give the reference's logits, do they agree with each other, and does
+ * greedy decoding follow from them? */
+#include "verify.h"
+#include "bounds.h"
+#include "least_times.h"
+#include "compiler/build/program.h"
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TOKENS_LEAST = 32, TOKENS_MOST = 320, GREEDY_MOST = 16, TOKENS_SIMULATED = 8, GREEDY_SIMULATED = 4 };
+
+struct result {                       /* of one target */
+    const char *target, *place;       /* place: what it ran in; NULL: this machine */
+    struct bound bound_prefill, bound_decode;
+    struct logits_difference prefill, decode, paths;
+    uint32_t n_greedy, greedy_reference;      /* generated; equal to the reference's choice */
+    int32_t  greedy_broken;           /* first token that is not what the program's own logits say; -1 none */
+    bool     ok;
+    struct step_times prompt, token;  /* simulated: all tokens as a prompt; the mean of them as decoded tokens */
+};
+
+static uint32_t parse_tokens(const struct bytes out, int32_t *tokens, uint32_t most)
+{
+    uint32_t n = 0;
+    for (const char *p = (const char *)out.data; n < most; ) {
+        char *end;
+        const long id = strtol(p, &end, 10);
+        if (end == p) break;
+        tokens[n++] = (int32_t)id;
+        p = end;
+    }
+    return n;
+}
+
+/* A program ends where its logits are not finite; whether the file says so is known before one is built.  One token: what overflows does so for any, mostly. */
+static void reference_must_be_finite(struct arena *a, const struct graph *g, int32_t token)
+{
+    const uint32_t n_vocab = g->model->n_vocab;
+    float *logits = arena_array(a, float, n_vocab);
+    reference_logits(a, g, &(struct rounding){ 0, false, false, KV_TYPE_F32 }, &token, 1, logits);
+    for (uint32_t v = 0; v < n_vocab; v++)
+        if (!isfinite(logits[v]))
+            die("%s: a plain reading gives no finite logits either (%s of token %u after token %d): weights or hyperparameters of the file overflow", g->model->gguf->path,
+                isnan(logits[v]) ? "NaN" : "infinity", v, token);
+}
+
+/* What the program should compute. */
+static const float *truth_of(struct arena *a, const struct graph *g, const struct rounding *r, const int32_t *tokens, uint32_t n)
+{
+    float *logits = arena_array(a, float, (size_t)n * g->model->n_vocab);
+    reference_logits(a, g, r, tokens, n, logits);
+    return logits;
+}
+
+/* Logits of n tokens, by prompt or one-token kernels; counters_path: where the simulator counts what that takes; NULL: it is not asked. */
+static const float *run_counted(struct arena *a, const struct runner *runner, const struct profile *p, const char *program, const int32_t *tokens, uint32_t n, uint32_t n_vocab,
+                                bool decode, const char *counters_path, struct step_times *times)
+{
+    static const char *const through_decode[] = { "-ub", "0", NULL };
+    struct runner counting = *runner;
+    counting.counters = counters_path;
+    const float *logits = program_logits(a, &counting, program, tokens, n, n_vocab, decode ? through_decode : NULL);
+    if (!counters_path) return logits;
+    struct counters *c = arena_new(a, struct counters);
+    *c = counters_read(a, counters_path);
+    *times = least_times(a, p, c, decode ? n : 1);
+    return logits;
+}
+
+/* counters_path: of the simulator, or NULL. */
+static struct result check_target(struct arena *a, const struct graph *g, const char *program, const struct runner *runner, const struct profile *profile,
+                                  const struct plan_options *plan, const int32_t *prompt, uint32_t n_prompt, uint32_t n_greedy, const char *counters_path)
+{
+    const uint32_t n_vocab = g->model->n_vocab;
+    struct result r = { .target = runner->target, .place = runner->simulator ? "the simulator" : runner->emulator, .greedy_broken = -1,
+                        .bound_prefill = bound_find(g->model, profile, plan, true), .bound_decode = bound_find(g->model, profile, plan, false) };
+    int32_t *tokens = arena_array(a, int32_t, n_prompt + n_greedy);
+    for (uint32_t i = 0; i < n_prompt; i++) tokens[i] = prompt[i];
+    if (n_greedy) {
+        const char *arguments[] = { "--tokens", tokens_text(a, prompt, n_prompt), "--print-tokens", "--temp", "0", "--repeat-penalty", "1", "--ignore-eos",
+                                    "-n", arena_printf(a, "%u", n_greedy), NULL };
+        r.n_greedy = parse_tokens(program_run(a, runner, program, arguments), tokens + n_prompt, n_greedy);
+        if (r.n_greedy != n_greedy) die("the program for %s generated %u tokens, %u were asked for", runner->target, r.n_greedy, n_greedy);
+        for (uint32_t i = 0; i < n_greedy; i++)
+            if (tokens[n_prompt + i] < 0 || (uint32_t)tokens[n_prompt + i] >= n_vocab) die("the program for %s generated token %d", runner->target, tokens[n_prompt + i]);
+    }
+    const uint32_t n = n_prompt + n_greedy;
+    const float *prefill = run_counted(a, runner, profile, program, tokens, n, n_vocab, false, counters_path, &r.prompt);
+    const float *decode = run_counted(a, runner, profile, program, tokens, n, n_vocab, true, counters_path, &r.token);
+    const float *truth = truth_of(a, g, &r.bound_decode.rounding, tokens, n);
+    const bool one_truth = r.bound_prefill.rounding.halves == r.bound_decode.rounding.halves;
+    r.prefill = logits_compare(a, one_truth ? truth : truth_of(a, g, &r.bound_prefill.rounding, tokens, n), prefill, n, n_vocab);
+    r.decode = logits_compare(a, truth, decode, n, n_vocab);
+    r.paths = logits_compare(a, decode, prefill, n, n_vocab);
+    for (uint32_t i = 0; i < n_greedy; i++) {
+        const uint64_t row = (uint64_t)(n_prompt - 1 + i) * n_vocab;
+        const int32_t drawn = tokens[n_prompt + i];
+        r.greedy_reference += logits_argmax(truth + row, n_vocab) == (uint32_t)drawn;
+        /* The prompt went through prefill here and through decode there: a tie within that difference may fall either way. */
+        const float *own = decode + row;
+        const double lead = (double)own[logits_argmax(own, n_vocab)] - (double)own[drawn];
+        if (r.greedy_broken < 0 && lead > 4 * r.paths.max_abs + 1e-6) r.greedy_broken = (int32_t)i;
+    }
+    r.ok = bound_holds(&r.bound_prefill, &r.prefill) && bound_holds(&r.bound_decode, &r.decode) && r.greedy_broken < 0;
+    return r;
+}
+
+/* ---- the report ---- */
+
+/* bound: NULL where the row is only told. */
+static void print_row(const char *name, const struct logits_difference *d, const struct bound *bound)
+{
+    printf("  %-18s %9.2e %9.2e %10.2e %9.2e %9.2e @ %-4u %5.1f %%", name, d->max_abs, d->least, d->rms_relative, d->mean_kl, d->worst_kl, d->worst_position,
+           d->n ? 100.0 * d->argmax_agree / d->n : 0);
+    if (d->n_not_finite) printf("  %llu logits are not finite", (unsigned long long)d->n_not_finite);
+    puts(!bound || bound_holds(bound, d) ? "" : "  OUT OF BOUNDS");
+}
+
+static void print_bound(const char *name, const struct logits_difference *d, const struct bound *b)
+{
+    printf("  %-18s %9.2e %9.2e %10s %9.2e  %s\n", name, b->most * d->largest, b->least * d->largest, "", b->mean_kl, b->name);
+}
+
+static void print_result(const struct result *r)
+{
+    printf("\n%s%s%s\n", r->target, r->place ? " in " : "", r->place ? r->place : "");
+    printf("  %-18s %9s %9s %10s %9s %9s   %-4s %7s\n", "against reference", "max abs", "at best", "rms/std", "mean KL", "worst KL", "pos.", "argmax");
+    print_row("prefill", &r->prefill, &r->bound_prefill);
+    print_bound("  at most", &r->prefill, &r->bound_prefill);
+    print_row("decode", &r->decode, &r->bound_decode);
+    print_bound("  at most", &r->decode, &r->bound_decode);
+    print_row("prefill to decode", &r->paths, NULL);
+    if (r->n_greedy) printf("  greedy: %u of %u tokens are the reference's choice\n", r->greedy_reference, r->n_greedy);
+    if (r->greedy_broken >= 0) printf("  greedy: token %d does not follow from the program's own logits\n", r->greedy_broken);
+    printf("  %s\n", r->ok ? "ok" : "FAILED");
+}
+
+static const char *missing_rate(const struct result *r) { return r->prompt.missing ? r->prompt.missing : r->token.missing; }
+
+static void print_least_times(struct arena *a, const struct result *r, const struct profile *p)
+{
+    least_times_print(arena_printf(a, "%s, a prompt of %u tokens", r->target, r->prefill.n), &r->prompt);
+    least_times_print(arena_printf(a, "%s, a decoded token, the mean of %u", r->target, r->decode.n), &r->token);
+    least_times_explain(p);
+}
+
+/* bound: or NULL. */
+static void json_difference(cJSON *parent, const char *name, const struct logits_difference *d, const struct bound *bound)
+{
+    cJSON *o = cJSON_AddObjectToObject(parent, name);
+    cJSON_AddNumberToObject(o, "max_abs", d->max_abs);
+    cJSON_AddNumberToObject(o, "max_abs_at_best", d->least);
+    cJSON_AddNumberToObject(o, "rms", d->rms);
+    cJSON_AddNumberToObject(o, "rms_relative", d->rms_relative);
+    cJSON_AddNumberToObject(o, "mean_kl", d->mean_kl);
+    cJSON_AddNumberToObject(o, "worst_kl", d->worst_kl);
+    cJSON_AddNumberToObject(o, "worst_position", d->worst_position);
+    cJSON_AddNumberToObject(o, "argmax_agree", d->argmax_agree);
+    cJSON_AddNumberToObject(o, "largest_logit", d->largest);
+    cJSON_AddNumberToObject(o, "not_finite", (double)d->n_not_finite);
+    if (bound) {
+        cJSON *at_most = cJSON_AddObjectToObject(o, "bound");
+        cJSON_AddStringToObject(at_most, "name", bound->name);
+        cJSON_AddNumberToObject(at_most, "max_abs", bound->most * d->largest);
+        cJSON_AddNumberToObject(at_most, "max_abs_at_best", bound->least * d->largest);
+        cJSON_AddNumberToObject(at_most, "mean_kl", bound->mean_kl);
+    }
+    cJSON_AddItemToObject(o, "kl", cJSON_CreateDoubleArray(d->kl, (int)d->n));
+}
+
+static void print_json(const struct verify_options *o, const struct model *m, const char *formats, const struct result *results,
+                       uint32_t n_results, uint32_t n_prompt, bool ok)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "model", o->build.model_path);
+    if (o->build.source) cJSON_AddStringToObject(root, "source", o->build.source);
+    cJSON_AddStringToObject(root, "architecture", m->architecture);
+    cJSON_AddStringToObject(root, "formats", formats);
+    cJSON_AddBoolToObject(root, "ok", ok);
+    cJSON_AddNumberToObject(root, "n_random_tokens", n_prompt);
+    cJSON_AddNumberToObject(root, "seed", (double)o->seed);
+    cJSON *ignored = cJSON_AddObjectToObject(root, "ignored_keys");
+    for (uint32_t i = 0; i < m->n_ignored; i++) cJSON_AddStringToObject(ignored, m->ignored[i].key, m->ignored[i].value);
+    cJSON *list = cJSON_AddArrayToObject(root, "targets");
+    for (uint32_t i = 0; i < n_results; i++) {
+        const struct result *r = &results[i];
+        cJSON *t = cJSON_CreateObject();
+        cJSON_AddStringToObject(t, "target", r->target);
+        cJSON_AddBoolToObject(t, "emulated", r->place != NULL);
+        cJSON_AddBoolToObject(t, "simulated", o->simulate);
+        cJSON_AddBoolToObject(t, "ok", r->ok);
+        cJSON_AddNumberToObject(t, "n_positions", r->prefill.n);
+        cJSON_AddNumberToObject(t, "n_greedy", r->n_greedy);
+        cJSON_AddNumberToObject(t, "greedy_as_reference", r->greedy_reference);
+        cJSON_AddBoolToObject(t, "greedy_follows_logits", r->greedy_broken < 0);
+        json_difference(t, "prefill", &r->prefill, &r->bound_prefill);
+        json_difference(t, "decode", &r->decode, &r->bound_decode);
+        json_difference(t, "prefill_to_decode", &r->paths, NULL);
+        if (o->simulate && !missing_rate(r)) {
+            cJSON *times = cJSON_AddObjectToObject(t, "least_times");
+            least_times_json(times, "prompt", &r->prompt);
+            least_times_json(times, "decode", &r->token);
+        }
+        cJSON_AddItemToArray(list, t);
+    }
+    char *text = cJSON_Print(root);
+    if (!text) die("out of memory for the report");
+    puts(text);
+    cJSON_free(text);
+    cJSON_Delete(root);
+}
+
+static void print_scope(const struct verify_options *o, const struct model *m, uint32_t n_positions)
+{
+    for (uint32_t i = 0; i < m->n_ignored; i++)
+        printf("\nignored: %s = %s; neither the program nor the reference computes it%s", m->ignored[i].key, m->ignored[i].value, i + 1 < m->n_ignored ? "" : "\n");
+    printf("\nchecked: logits at every position, prompt and one-token kernels, greedy choice%s.\n", o->simulate ? ";\n"
+           "  by executing the chip's instructions: bounds, alignment, values never written, waits for loads, races in LDS and between\n"
+           "  groups, stale caches" : "");
+    printf("not checked: the tokenizer, positions beyond %u, %sand the reading of the model\n"
+           "that program and reference share (GGUF keys, models/%s.yaml)%s.\n", n_positions, o->simulate ? "" : "other thread counts than the default, ", m->architecture,
+           o->simulate ? "; time; AMD's driver and firmware;\nwhat docs/simulator.md lists as not modelled" : "");
+}
+
+/* Beyond one chunk, and beyond what attention does in one part; large models fewer: the reference computes some 1e9 products a second and core. */
+static uint32_t usual_tokens(const struct model *m)
+{
+    const uint64_t affordable = 160000000000ull / (m->n_parameters ? m->n_parameters : 1);
+    return affordable < TOKENS_LEAST ? TOKENS_LEAST : affordable > TOKENS_MOST ? TOKENS_MOST : (uint32_t)affordable;
+}
+
+int verify(struct arena *a, const struct verify_options *o)
+{
+    const struct build_options *b = &o->build;
+    const struct gguf *file = gguf_open(a, b->model_path, false);
+    const struct model *m = build_model(a, b, file);
+    const struct graph *g = graph_build(a, m);
+    const uint32_t n_ctx = plan_context(m, &b->plan);
+    const uint32_t usual = o->simulate ? TOKENS_SIMULATED : usual_tokens(m), most_greedy = o->simulate ? GREEDY_SIMULATED : GREEDY_MOST;
+    const uint32_t n_prompt = o->n_tokens ? o->n_tokens : n_ctx < usual ? n_ctx : usual;
+    if (n_prompt > n_ctx) die("--tokens %u is more than the context of %u; give fewer, or a larger --ctx", n_prompt, n_ctx);
+    const uint32_t n_greedy = n_ctx - n_prompt < most_greedy ? n_ctx - n_prompt : most_greedy;
+
+    struct runner runners[COUNT_OF(b->targets)];
+    const struct profile *profiles[COUNT_OF(b->targets)];
+    const uint32_t n = b->n_targets ? b->n_targets : 1;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct profile *p = profiles[i] = profile_load(a, b->n_targets ? b->targets[i] : "native", b->targets_dir);
+        runners[i] = o->simulate ? runner_simulate(a, p) : runner_find(a, p, true);
+    }
+
+    struct workplace *w = workplace_open(a);
+    const char *program = program_build(a, w, b, "program");
+    const int32_t *prompt = tokens_random(a, n_prompt, m->n_vocab, o->seed);
+    reference_must_be_finite(a, g, prompt[0]);
+    const char *formats = model_formats(a, m);
+    struct result results[COUNT_OF(b->targets)];
+    bool ok = true;
+    if (!o->json)
+        printf("%s%s%s: %s, %.1f M parameters, %s\n%u random tokens (seed %llu), then %u greedy ones\n", b->model_path, b->source ? " with " : "",
+               b->source ? b->source : "", m->architecture, (double)m->n_parameters * 1e-6, formats, n_prompt, (unsigned long long)o->seed, n_greedy);
+    for (uint32_t i = 0; i < n; i++) {
+        const char *counters_path = o->simulate ? workplace_path(a, w, arena_printf(a, "%u-counters", i)) : NULL;
+        results[i] = check_target(a, g, program, &runners[i], profiles[i], &b->plan, prompt, n_prompt, n_greedy, counters_path);
+        ok = ok && results[i].ok;
+        if (!o->json) print_result(&results[i]);
+        const char *missing = missing_rate(&results[i]);
+        if (missing) warn("%s: no %s, so there are no least times; see docs/target.md", profiles[i]->path, missing);
+        else if (o->simulate && !o->json) print_least_times(a, &results[i], profiles[i]);
+    }
+    workplace_close(w);
+    if (o->json) print_json(o, m, formats, results, n, n_prompt, ok);
+    else print_scope(o, m, n_prompt + n_greedy);
+    return ok ? 0 : 1;
+}

@@ -1,0 +1,133 @@
+/* choose.c -- values and units of work of a CPU program. */
+#define FORGE_SIMD_C
+#include "compiler/plan/plan.h"
+#include "compiler/plan/lifetimes.h"
+#include "templates/cpu/kv_tmpl.c"
+#include "templates/cpu/matmul.h"
+
+/* ---- units of work: rows that one thread computes and finishes in one go ---- */
+
+static bool works_on_heads(const struct branch *b)
+{
+    for (uint32_t i = 0; i < b->n_chain; i++)
+        switch (b->chain[i]->op) {
+        case OP_headnorm: case OP_rope: case OP_store_k: case OP_store_v: return true;
+        default: break;
+        }
+    return false;
+}
+
+/* Rows must be a multiple of 16 (the packed group), of 32 where results are quantised, and of whole heads where heads count. */
+static uint32_t unit_rows(const struct plan *p, const struct branch *b)
+{
+    if (!works_on_heads(b)) return 32;
+    uint32_t rows = p->model->head_dim;
+    while (rows % 16) rows += p->model->head_dim;
+    return rows;
+}
+
+/* ---- in which forms a value is kept ---- */
+
+static bool reads_as_q8(const struct plan *p, const struct group *g, const struct branch *b)
+{
+    return !g->norm && plan_takes_q8(p, b->matmul->weight);
+}
+
+/* Every reader is an int8 matmul without a norm of its own, and whoever makes the value can quantise its rows on the way out. */
+static bool keep_as_q8(const struct plan *p, const struct node *n)
+{
+    const struct group *maker = &p->fused->groups[n->group];
+    if (p->fused->level == FUSE_NONE || n->cols % 32 || !n->n_readers) return false;
+    if (maker->kind == GROUP_ATTENTION && p->model->head_dim % 32) return false;
+    if (maker->kind != GROUP_ATTENTION && maker->kind != GROUP_LINEAR && maker->kind != GROUP_MAP) return false;
+    for (uint32_t i = 0; i < maker->n_branches; i++)
+        if (maker->branches[i].result == n && p->groups[n->group].unit_rows[i] % 32) return false;
+    for (uint32_t i = 0; i < n->n_readers; i++) {
+        const struct node *r = n->readers[i];
+        if (r->op != OP_matmul) return false;
+        const struct group *g = &p->fused->groups[r->group];
+        for (uint32_t k = 0; k < g->n_branches; k++)
+            if (!g->branches[k].matmul || !reads_as_q8(p, g, &g->branches[k])) return false;
+    }
+    return true;
+}
+
+static struct buffer buffer_of(bool q8, uint32_t cols)
+{
+    return (struct buffer){ .exists = true, .cols = cols, .stride = q8 ? XQ_STRIDE((uint64_t)cols) : XF_STRIDE(plan_align(cols, 16)) };
+}
+
+static void plan_group(struct plan *p, uint32_t index, struct group_plan *gp)
+{
+    const struct group *g = &p->fused->groups[index];
+    for (uint32_t i = 0; i < g->n_branches; i++) {
+        gp->unit_rows[i] = unit_rows(p, &g->branches[i]);
+        if (!g->branches[i].matmul) continue;
+        const struct weight *w = g->branches[i].matmul->weight;
+        if (plan_takes_q8(p, w)) gp->needs_q8 = true;
+        else gp->needs_f32 = true;
+    }
+}
+
+static void plan_buffers(struct arena *a, struct plan *p)
+{
+    const struct graph *graph = p->fused->graph;
+    struct arena_plan ap = { .arena = a, .align = 64 };
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        struct group_plan *gp = &p->groups[i];
+        if (g->kind == GROUP_LINEAR) {
+            const struct node *x = g->input;
+            const bool has_q8 = !g->norm && p->q8[x->index].exists, has_f32 = !g->norm && p->f32[x->index].exists;
+            gp->staged = (gp->needs_q8 && !has_q8) || (gp->needs_f32 && !has_f32);
+            if (gp->needs_q8 && !has_q8)   { gp->stage_q8 = buffer_of(true, x->cols);   arena_add(&ap, arena_printf(a, "%s in q8", g->name), &gp->stage_q8, i, i, p->chunk); }
+            if (gp->needs_f32 && !has_f32) { gp->stage_f32 = buffer_of(false, x->cols); arena_add(&ap, arena_printf(a, "%s in f32", g->name), &gp->stage_f32, i, i, p->chunk); }
+        }
+        for (uint32_t k = 0; k < graph->n_nodes; k++) {
+            struct node *n = graph->nodes[k];
+            if (n->group != i || !plan_needs_buffer(p, n)) continue;
+            const bool q8 = keep_as_q8(p, n);
+            struct buffer *b = q8 ? &p->q8[k] : &p->f32[k];
+            *b = buffer_of(q8, n->cols);
+            arena_add(&ap, plan_value_name(n), b, i, plan_last_reader(p, n), p->chunk);
+        }
+    }
+    arena_place(&ap);
+    p->arena_bytes = ap.bytes;
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static void plan_scratch(struct plan *p)
+{
+    uint64_t decode = 0, prefill = 0, rows = 0;
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        const struct group_plan *gp = &p->groups[i];
+        if (g->kind == GROUP_LINEAR) decode = max_u64(decode, XF_STRIDE(plan_align(g->input->cols, 16)) + XQ_STRIDE((uint64_t)g->input->cols));
+        for (uint32_t k = 0; k < g->n_branches; k++) {
+            rows = max_u64(rows, gp->unit_rows[k]);
+            if (g->branches[k].matmul) prefill = max_u64(prefill, GEMM_SCRATCH / GEMM_GROUPS * p->profile->tile.gemm_groups);
+        }
+    }
+    uint64_t parts = 0, attention = 0;
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct node *n = p->fused->groups[i].node;
+        if (p->fused->groups[i].kind != GROUP_ATTENTION) continue;
+        parts = max_u64(parts, ATTENTION_PARTS * ((uint64_t)n->cols + 2 * n->heads) * 4);
+        attention = max_u64(attention, (uint64_t)n->cols / n->inputs[1]->heads * 4 * PREFILL_ATTENTION_TOKENS);
+    }
+    p->scratch_y = plan_align(max_u64(decode, prefill), 64);
+    p->scratch_stride = plan_align(p->scratch_y + max_u64(2 * rows * 4 * p->chunk, attention), 4096) + 64;    /* threads' scratches in different cache sets */
+    p->rope_offset = plan_align(p->arena_bytes, 64);
+    p->parts_offset = plan_align(p->rope_offset + (uint64_t)p->chunk * p->model->n_rot * 4, 64);
+    p->scratch_offset = plan_align(p->parts_offset + parts, 4096);
+    p->arena_bytes = p->scratch_offset + p->scratch_stride * p->options.max_threads;
+}
+
+void plan_cpu(struct arena *a, struct plan *p)
+{
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) plan_group(p, i, &p->groups[i]);
+    plan_buffers(a, p);
+    plan_scratch(p);
+}

@@ -1,8 +1,0 @@
-/* emit_pc.h -- a library's pkg-config file. */
-#ifndef FORGEC_EMIT_PC_H
-#define FORGEC_EMIT_PC_H
-#include "base.h"
-
-/* PREFIX.pc, to lie beside product ("libstory.a") and header, wherever those are moved together.  Has HEADER_MARK (emit_header.h). */
-struct bytes emit_pc(struct arena *a, const char *prefix, const char *target, const char *product, const char *more);
-#endif

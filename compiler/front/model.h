@@ -1,0 +1,71 @@
+/* model.h -- one model: hyperparameters, tensor roles and wiring text, from models/ARCH.yaml and a GGUF. Knows no targets. */
+#ifndef FORGEC_MODEL_H
+#define FORGEC_MODEL_H
+#include "compiler/base/base.h"
+#include "gguf.h"
+
+#define NO_LAYER 0xffffffffu
+
+/* A matrix or vector the graph may read: rows row0 .. row0 + rows - 1 of a GGUF tensor. */
+struct weight {
+    const char               *role;       /* "attn_q" */
+    const char               *name;       /* as in the file: "blk.3.attn_q.weight"; of a fused tensor: its name */
+    const struct gguf_tensor *tensor;
+    uint32_t                  layer;      /* NO_LAYER outside the layers */
+    uint64_t                  row0, rows, cols;     /* a vector is one row of cols */
+    bool                      is_vector;
+    uint32_t                  index;      /* in model->weights */
+};
+
+enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_YARN };
+
+struct ignored_key { const char *key, *value; };      /* both printable */
+
+struct layer_shape { uint32_t n_head, n_head_kv, n_ff; };
+
+struct model {
+    const struct gguf  *gguf;
+    const char         *architecture;
+    const char         *name;             /* general.name, printable ASCII */
+    uint32_t n_embd, n_layer, head_dim, value_dim, n_rot, n_ctx_train, n_vocab, n_expert, rope_n_ctx_orig;
+    double   norm_eps, rope_base, rope_factor, rope_factor_old, rope_attn_factor, rope_ext_factor, rope_beta_fast, rope_beta_slow;
+    enum rope_scaling   rope_scaling;
+    bool                rope_neox;        /* pairs (i, i + n_rot/2), else (2i, 2i + 1) */
+    struct layer_shape *layers;           /* [n_layer] */
+    struct weight      *weights;          /* [n_weights], each tensor part once */
+    uint32_t            n_weights;
+    uint64_t            n_parameters;
+    struct ignored_key *ignored;          /* [n_ignored], in the file's order: hyperparameters that are not computed because the user insisted */
+    uint32_t            n_ignored;
+    struct role        *roles;            /* private to model.c */
+    uint32_t            n_roles;
+    const char         *graph_text;       /* the wiring, from the YAML */
+    struct place        graph_at;         /* of its first line and column */
+};
+
+struct model_options {
+    const char        *directory;         /* --models DIR; NULL: the built-in ones */
+    uint32_t           n_ctx;             /* context of the program; 0: model_context's choice */
+    const char *const *ignored;           /* [n_ignored], --ignore-key: keys that need not be computed */
+    uint32_t           n_ignored;
+};
+
+/* Reads models/ARCH.yaml, checks every hyperparameter, that nothing the file asks for is left out (keys.h), and the shape of
+ * every tensor.  Dies naming key or tensor, expected and found; warns of unused tensors, ignored keys and a context beyond
+ * the trained one.  o NULL: all defaults. */
+struct model *model_describe(struct arena *a, const struct gguf *g, const struct model_options *o);
+/* The context of a program for which n_ctx was asked (0: nothing). */
+uint32_t model_context(const struct model *m, uint32_t n_ctx);
+/* The weight with that role; layer NO_LAYER outside layers.  NULL when an optional tensor is absent; dies at `at` on an unknown role. */
+const struct weight *model_weight(const struct model *m, struct place at, const char *role, uint32_t layer);
+/* Frequencies of the rotation, theta_i(p) = p * freq[i], with linear, YaRN and rope_freqs factors folded in: freq [n_rot/2].
+ * Returns the factor for cos and sin (YaRN's attention magnitude).  (Su et al. 2021, arXiv:2104.09864; Peng et al. 2023, arXiv:2309.00071)
+ * factors: rope_freqs [n_rot/2] or NULL. */
+double model_rope_frequencies(const struct model *m, const float *factors, double *freq);
+/* Weight rows as floats: out [rows][cols]; any format. */
+void weight_to_float(float *out, const struct weight *w, uint64_t first_row, uint64_t n_rows);
+/* "Q8_0 57, F32 17": the formats of all tensors, by count. */
+const char *model_formats(struct arena *a, const struct model *m);
+/* Names of the architectures of the built-in or given models, sorted, NULL-terminated. */
+const char **model_names(struct arena *a, const char *directory);
+#endif

@@ -1,0 +1,288 @@
+/* reference.c -- one function per kind of operation, over [n_tokens][cols] floats. */
+#include "reference.h"
+#include "templates/ref/dequant.h"
+#include "templates/ref/ops.h"
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct interpreter {
+    const struct model *model;
+    const int32_t      *tokens;
+    struct rounding     rounding;
+    uint32_t            n;
+    float             **values;       /* [n_nodes]: [n][cols], NULL once nobody reads them any more */
+    uint32_t           *unread;       /* [n_nodes] readers still to come */
+};
+
+static void *take(size_t count, size_t size)
+{
+    void *p = calloc(count ? count : 1, size);
+    if (!p) die("out of memory: %zu items of %zu bytes for the reference", count, size);
+    return p;
+}
+
+/* ---- rows shared out among threads ---- */
+
+typedef void part_work(const void *context, uint64_t first, uint64_t end);
+struct part { pthread_t thread; part_work *work; const void *context; uint64_t first, end; bool started; };
+
+static void *part_main(void *argument)
+{
+    const struct part *p = argument;
+    p->work(p->context, p->first, p->end);
+    return NULL;
+}
+
+static void in_parts(uint64_t n_items, part_work *work, const void *context)
+{
+    enum { MOST = 64 };
+    struct part parts[MOST];
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t n = online < 1 ? 1 : online > MOST ? MOST : (uint64_t)online;
+    if (n > n_items) n = n_items ? n_items : 1;
+    for (uint64_t i = 0; i < n; i++) {
+        parts[i] = (struct part){ .work = work, .context = context, .first = n_items * i / n, .end = n_items * (i + 1) / n };
+        parts[i].started = i + 1 < n && pthread_create(&parts[i].thread, NULL, part_main, &parts[i]) == 0;
+        if (!parts[i].started) part_main(&parts[i]);          /* the last part, or no thread to be had */
+    }
+    for (uint64_t i = 0; i < n; i++) if (parts[i].started) pthread_join(parts[i].thread, NULL);
+}
+
+/* ---- what programs round on purpose ---- */
+
+/* x to the nearest float of `bits` significant bits, ties to even; numbers below 2^least are multiples of 2^(least + 1 - bits). */
+static float round_bits(float x, int bits, int least)
+{
+    int exponent;
+    if (x == 0 || !isfinite(x)) return x;
+    frexpf(x, &exponent);
+    const int step = (exponent - 1 > least ? exponent - 1 : least) + 1 - bits;
+    return (float)ldexp(nearbyint(ldexp((double)x, -step)), step);
+}
+static float round_f16(float x)  { return round_bits(x, 11, -14); }
+static float round_bf16(float x) { return round_bits(x, 8, -126); }
+
+/* 32 activations, or those left in the row: float arithmetic, as in templates/cpu/quantize.h and templates/gpu/acts.h. */
+static void round_block(float *x, uint32_t n, uint32_t steps)
+{
+    float top = 0;
+    for (uint32_t i = 0; i < n; i++) top = fmaxf(top, fabsf(x[i]));
+    const float least = steps == 127 ? 0x1p-100f : 1e-30f, inverse = top < least ? 0 : (float)steps / top, d = top < least ? 0 : top * (1.0f / (float)steps);
+    for (uint32_t i = 0; i < n; i++) x[i] = nearbyintf(x[i] * inverse) * d;
+}
+
+/* A row of x as matmuls with w read it. */
+static void round_row(float *x, uint32_t cols, const struct weight *w, const struct rounding *r)
+{
+    const uint32_t id = w->tensor->quant->id;
+    if (r->halves) for (uint32_t c = 0; c < cols; c++) x[c] = id == QUANT_BF16 ? round_bf16(x[c]) : round_f16(x[c]);
+    if (!r->steps || id == QUANT_F32 || id == QUANT_F16 || id == QUANT_BF16) return;
+    for (uint32_t c = 0; c < cols; c += 32) round_block(x + c, cols - c < 32 ? cols - c : 32, r->steps);
+}
+
+/* Values of K or V as the cache keeps them (kv_tmpl.c, kv.h); q8_0: blocks of 32, codes made with the rounded scale. */
+static void round_cache(float *x, uint64_t n, enum kv_type kv)
+{
+    if (kv == KV_TYPE_F16) for (uint64_t i = 0; i < n; i++) x[i] = round_f16(x[i]);
+    for (uint64_t b = 0; kv == KV_TYPE_Q8_0 && b < n; b += 32) {
+        float top = 0;
+        for (uint32_t i = 0; i < 32; i++) top = fmaxf(top, fabsf(x[b + i]));
+        const float d = round_f16(top / 127), inverse = d > 0 ? 1 / d : 0;
+        for (uint32_t i = 0; i < 32; i++) x[b + i] = nearbyintf(fmaxf(-127, fminf(127, x[b + i] * inverse))) * d;
+    }
+}
+
+/* ---- operations ---- */
+
+struct matmul { float *y; const double *x; const struct weight *w; uint32_t n; };      /* x: [cols][n], so that tokens are adjacent */
+
+static void matmul_rows(const void *context, uint64_t first, uint64_t end)
+{
+    const struct matmul *m = context;
+    const uint64_t cols = m->w->cols;
+    const uint32_t n = m->n;
+    float  *row = take(cols, sizeof *row);
+    double *sum = take(n, sizeof *sum);
+    for (uint64_t r = first; r < end; r++) {
+        weight_to_float(row, m->w, r, 1);
+        memset(sum, 0, n * sizeof *sum);
+        for (uint64_t c = 0; c < cols; c++) {
+            const double weight = (double)row[c];
+            const double *x = m->x + c * n;
+            for (uint32_t t = 0; t < n; t++) sum[t] += weight * x[t];
+        }
+        for (uint32_t t = 0; t < n; t++) m->y[t * m->w->rows + r] = (float)sum[t];
+    }
+    free(sum);
+    free(row);
+}
+
+static void matmul(float *y, const float *x, const struct weight *w, uint32_t n, const struct rounding *rounding)
+{
+    double *turned = take((size_t)w->cols * n, sizeof *turned);
+    float *row = take((size_t)w->cols, sizeof *row);
+    for (uint32_t t = 0; t < n; t++) {
+        memcpy(row, x + t * w->cols, (size_t)w->cols * sizeof *row);
+        round_row(row, (uint32_t)w->cols, w, rounding);
+        for (uint64_t c = 0; c < w->cols; c++) turned[c * n + t] = (double)row[c];
+    }
+    free(row);
+    const struct matmul m = { y, turned, w, n };
+    in_parts(w->rows, matmul_rows, &m);
+    free(turned);
+}
+
+struct attention { float *y; const float *q, *k, *v; uint32_t n, heads, heads_kv, head_dim; };
+
+static void attention_items(const void *context, uint64_t first, uint64_t end)
+{
+    const struct attention *a = context;
+    const uint64_t q_cols = (uint64_t)a->heads * a->head_dim, kv_cols = (uint64_t)a->heads_kv * a->head_dim;
+    for (uint64_t i = first; i < end; i++) {
+        const uint32_t t = (uint32_t)(i / a->heads), h = (uint32_t)(i % a->heads), h_kv = h / (a->heads / a->heads_kv);
+        const uint64_t at = t * q_cols + (uint64_t)h * a->head_dim, at_kv = (uint64_t)h_kv * a->head_dim;
+        attention_ref(a->y + at, a->q + at, a->k + at_kv, a->v + at_kv, kv_cols, 0, t + 1, a->head_dim, 1 / sqrt(a->head_dim), 0, NULL);
+    }
+}
+
+static void rope(const struct interpreter *in, float *y, const float *factors, uint32_t heads)
+{
+    const struct model *m = in->model;
+    const double factor = m->rope_factor > 0 ? m->rope_factor : m->rope_factor_old;
+    const struct rope_ref r = {
+        .n_rot = m->n_rot, .neox = m->rope_neox, .freq_base = m->rope_base,
+        .freq_scale = m->rope_scaling == ROPE_NONE || factor <= 0 ? 1 : 1 / factor,
+        .ext_factor = m->rope_ext_factor, .attn_factor = m->rope_attn_factor,
+        .beta_fast = m->rope_beta_fast, .beta_slow = m->rope_beta_slow, .n_ctx_orig = m->rope_n_ctx_orig, .freq_factors = factors,
+    };
+    for (uint32_t t = 0; t < in->n; t++)
+        for (uint32_t h = 0; h < heads; h++) rope_ref(y + ((uint64_t)t * heads + h) * m->head_dim, &r, t);
+}
+
+static void run(const struct interpreter *in, const struct node *node, float *y)
+{
+    const struct weight *w = node->weight;
+    const float *x[COUNT_OF(node->inputs)] = { NULL };
+    for (uint32_t k = 0; k < op_info[node->op].n_values; k++) x[k] = in->values[node->inputs[k]->index];
+    const uint32_t n = in->n, cols = node->cols, head_dim = in->model->head_dim;
+    float *vector = NULL;
+    if (w && w->is_vector) {
+        vector = take((size_t)w->cols, sizeof *vector);
+        weight_to_float(vector, w, 0, 1);
+    }
+    switch (node->op) {
+    case OP_embed:
+        for (uint32_t t = 0; t < n; t++) weight_to_float(y + (uint64_t)t * cols, w, (uint64_t)in->tokens[t], 1);
+        break;
+    case OP_rmsnorm:
+        for (uint32_t t = 0; t < n; t++) rmsnorm_ref(y + (uint64_t)t * cols, x[0] + (uint64_t)t * cols, vector, cols, in->model->norm_eps);
+        break;
+    case OP_headnorm:
+        for (uint64_t h = 0; h < (uint64_t)n * node->heads; h++) rmsnorm_ref(y + h * head_dim, x[0] + h * head_dim, vector, head_dim, in->model->norm_eps);
+        break;
+    case OP_matmul:
+        matmul(y, x[0], w, n, &in->rounding);
+        break;
+    case OP_bias:
+        for (uint32_t t = 0; t < n; t++) add_ref(y + (uint64_t)t * cols, x[0] + (uint64_t)t * cols, vector, cols);
+        break;
+    case OP_rope:
+        memcpy(y, x[0], (size_t)n * cols * sizeof *y);
+        rope(in, y, vector, node->heads);
+        break;
+    case OP_store_k:
+    case OP_store_v:
+        memcpy(y, x[0], (size_t)n * cols * sizeof *y);
+        if (in->rounding.cache) round_cache(y, (uint64_t)n * cols, in->rounding.kv);
+        break;
+    case OP_attention: {
+        const struct attention a = { y, x[0], x[1], x[2], n, node->heads, node->inputs[1]->heads, head_dim };
+        in_parts((uint64_t)n * node->heads, attention_items, &a);
+        break;
+    }
+    case OP_glu_silu:
+        for (uint32_t t = 0; t < n; t++) glu_silu_ref(y + (uint64_t)t * cols, x[0] + (uint64_t)t * cols, x[1] + (uint64_t)t * cols, cols);
+        break;
+    case OP_glu_gelu:
+        for (uint32_t t = 0; t < n; t++) glu_gelu_ref(y + (uint64_t)t * cols, x[0] + (uint64_t)t * cols, x[1] + (uint64_t)t * cols, cols);
+        break;
+    case OP_add:
+        for (uint32_t t = 0; t < n; t++) add_ref(y + (uint64_t)t * cols, x[0] + (uint64_t)t * cols, x[1] + (uint64_t)t * cols, cols);
+        break;
+    case OP_COUNT:
+        break;
+    }
+    free(vector);
+}
+
+void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n, float *logits)
+{
+    struct interpreter in = { .model = g->model, .tokens = tokens, .rounding = *rounding, .n = n, .values = arena_array(a, float *, g->n_nodes),
+                              .unread = arena_array(a, uint32_t, g->n_nodes) };
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct node *node = g->nodes[i];
+        in.unread[i] = node->n_readers;
+        in.values[i] = take((size_t)n * node->cols, sizeof(float));
+        run(&in, node, in.values[i]);
+        for (uint32_t k = 0; k < op_info[node->op].n_values; k++) {
+            const uint32_t read = node->inputs[k]->index;
+            if (--in.unread[read] > 0) continue;
+            free(in.values[read]);
+            in.values[read] = NULL;
+        }
+    }
+    memcpy(logits, in.values[g->output->index], (size_t)n * g->model->n_vocab * sizeof *logits);
+    for (uint32_t i = 0; i < g->n_nodes; i++) free(in.values[i]);
+}
+
+/* ---- two sets of logits ---- */
+
+uint32_t logits_argmax(const float *row, uint32_t n_vocab)
+{
+    uint32_t best = 0;
+    for (uint32_t v = 1; v < n_vocab; v++) if (row[v] > row[best]) best = v;
+    return best;
+}
+
+/* log(sum(exp(row))) */
+static double log_sum(const float *row, uint32_t n_vocab)
+{
+    const double max = (double)row[logits_argmax(row, n_vocab)];
+    double sum = 0;
+    for (uint32_t v = 0; v < n_vocab; v++) sum += exp((double)row[v] - max);
+    return max + log(sum);
+}
+
+struct logits_difference logits_compare(struct arena *a, const float *truth, const float *other, uint32_t n, uint32_t n_vocab)
+{
+    struct logits_difference d = { .n = n, .kl = arena_array(a, double, n), .max_abs_at = arena_array(a, double, n) };
+    double squares = 0, sum = 0, sum_squares = 0;
+    for (uint32_t t = 0; t < n; t++) {
+        const float *x = truth + (uint64_t)t * n_vocab, *y = other + (uint64_t)t * n_vocab;
+        const double log_x = log_sum(x, n_vocab), log_y = log_sum(y, n_vocab);
+        double kl = 0;
+        for (uint32_t v = 0; v < n_vocab; v++) {
+            const double p = (double)x[v], q = (double)y[v], off = fabs(p - q);
+            if (!isfinite(q)) d.n_not_finite++;
+            if (off > d.max_abs_at[t]) d.max_abs_at[t] = off;
+            d.largest = fmax(d.largest, fabs(p));
+            squares += off * off;
+            sum += p;
+            sum_squares += p * p;
+            kl += exp(p - log_x) * ((p - log_x) - (q - log_y));
+        }
+        d.kl[t] = fmax(0, kl);                     /* rounding may leave -1e-17 */
+        d.mean_kl += d.kl[t] / n;
+        d.max_abs = fmax(d.max_abs, d.max_abs_at[t]);
+        d.least = t ? fmin(d.least, d.max_abs_at[t]) : d.max_abs_at[t];
+        d.argmax_agree += logits_argmax(x, n_vocab) == logits_argmax(y, n_vocab);
+        if (d.kl[t] > d.worst_kl) { d.worst_kl = d.kl[t]; d.worst_position = t; }
+    }
+    const double count = (double)n * n_vocab, variance = count > 0 ? sum_squares / count - sum / count * (sum / count) : 0;
+    d.rms = count > 0 ? sqrt(squares / count) : 0;
+    d.rms_relative = variance > 0 ? d.rms / sqrt(variance) : d.rms;
+    return d;
+}

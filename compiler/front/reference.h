@@ -1,0 +1,33 @@
+/* reference.h -- the graph interpreted plainly from the GGUF's own tensors: what a built program is measured against.
+ * Uses the scalar oracles of templates/ref only; nothing here is shared with the kernels, the plan or the packer. */
+#ifndef FORGEC_REFERENCE_H
+#define FORGEC_REFERENCE_H
+#include "compiler/plan/plan.h"
+
+/* What a program rounds on purpose (docs/kernels.md, docs/gpu.md); all zero: nothing.  A program and the reference with the program's own rounding differ
+ * by the order of sums, and where that moves a value across the border between two steps, by that step. */
+struct rounding {
+    uint32_t steps;          /* matmuls with weights in blocks read x per 32 columns as whole numbers of max|x| / steps: 127, 32639 (two digits); 0: floats */
+    bool     halves;         /* matmuls read x as f16, those with BF16 weights as bf16 (a prompt on a GPU) */
+    bool     cache;          /* K and V are kept as kv says */
+    enum kv_type kv;
+};
+
+/* Logits after each of n tokens at positions 0 .. n - 1.  tokens: [n], each < n_vocab; logits: [n][n_vocab].
+ * Sums run in double, values between operations are floats.  Memory: the live values and one weight row per thread.
+ * Dies only when memory runs out. */
+void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n, float *logits);
+
+/* What `other` has against `truth`, both [n][n_vocab].  KL(truth || other) of the softmax, in nats. */
+struct logits_difference {
+    uint32_t n, argmax_agree, worst_position;      /* worst: where the KL divergence is largest */
+    uint64_t n_not_finite;                         /* in other; the numbers below are then meaningless */
+    double   max_abs, rms, rms_relative;           /* relative: rms / standard deviation of truth */
+    double   least;                                /* of max_abs_at: what is wrong at every position shows here */
+    double   mean_kl, worst_kl, largest;           /* largest: |logit| of truth */
+    double  *kl, *max_abs_at;                      /* [n] */
+};
+struct logits_difference logits_compare(struct arena *a, const float *truth, const float *other, uint32_t n, uint32_t n_vocab);
+/* Index of the largest of row [n_vocab]; the first of equals. */
+uint32_t logits_argmax(const float *row, uint32_t n_vocab);
+#endif

@@ -1,0 +1,262 @@
+/* tiles.c -- see gpu/tiles.h.  A product's groups run in rounds of one for each compute unit, so its time is that of a tile times the rounds: a large
+ * tile reads LDS and decodes weights least for each product, a small one leaves fewer compute units without work.  What a tile takes is estimated in
+ * clocks of the pipes; the shape with the least time wins. */
+#include "tiles.h"
+#include "compiler/plan/plan.h"
+#include "templates/gpu/gemm_sizes.h"
+#include <string.h>
+
+static uint64_t parts_of(uint64_t n, uint64_t size) { return (n + size - 1) / size; }
+
+/* ---- shapes ---- */
+
+/* How the waves share the tile: parts of tokens, of the columns of a step and of rows; tokens 0: they cannot. */
+struct split { uint32_t tokens, k, rows; };
+static struct split split_of(const struct profile *t, const struct gemm_shape *s)
+{
+    const uint32_t waves = s->threads / t->wave;
+    /* gemm_tmpl.c: GEMM_GROUP */
+    const bool joined = !strcmp(t->api, "cuda") && !strcmp(t->arch, "sm_90a") && s->threads % 128 == 0 && s->tokens % (s->threads / 2) == 0 && s->rows % 128 == 0;
+    if (joined) return (struct split){ waves, 1, 1 };
+    const uint32_t tokens = GEMM_TOKEN_WAVES(s->tokens, s->rows, s->threads, t->wave), k = (uint32_t)GEMM_K_WAVES(s->tokens, s->rows, s->threads, t->wave);
+    return (struct split){ tokens, k, tokens ? waves / tokens / k : 0 };
+}
+
+uint32_t gemm_stages(const struct profile *t) { return plan_copies_reach_lds(t) ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS; }
+
+uint32_t gemm_lds(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < p->n_parts; i++) {
+        const uint32_t bytes = GEMM_LDS_BYTES(s->tokens, s->rows, gemm_stages(t), p->parts[i].digits, p->parts[i].copied, t->gpu.gemm_unit_steps);
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+bool gemm_shape_works(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s)
+{
+    bool pair = false;
+    for (uint32_t i = 0; i < p->n_parts; i++) pair |= p->parts[i].pair;
+    return s->tokens % 16 == 0 && s->rows % 16 == 0 && split_of(t, s).tokens && (!pair || GEMM_SHARES_PAIRS(s->tokens, s->rows, s->threads, t->wave)) && gemm_lds(t, p, s) <= t->lds_bytes;
+}
+
+uint64_t gemm_row_tiles(const struct gemm_product *p, const struct gemm_shape *s)
+{
+    uint64_t tiles = 0;
+    for (uint32_t i = 0; i < p->n_parts; i++) tiles += parts_of(p->parts[i].rows, p->parts[i].pair ? s->rows / 2 : s->rows);
+    return tiles;
+}
+
+double gemm_fill(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens)
+{
+    const uint64_t rounds = parts_of(gemm_row_tiles(p, s) * parts_of(tokens, s->tokens), t->compute_units);
+    double wanted = 0;
+    for (uint32_t i = 0; i < p->n_parts; i++) wanted += (double)(p->parts[i].pair ? 2 * p->parts[i].rows : p->parts[i].rows) * tokens;
+    return wanted / ((double)rounds * t->compute_units * s->tokens * s->rows);
+}
+
+/* ---- time, in clocks ---- */
+
+/* What a compute unit does in a clock: the target's rates, or about those of an SM; memory: 0 where the target does not say. */
+struct rates { double matrix, lds, vector, memory, clock_mhz; };
+static struct rates rates_of(const struct profile *t)
+{
+    const double clock = t->rates.clock_ghz > 0 ? t->rates.clock_ghz : 1.8;
+    return (struct rates){ t->rates.matrix[MATRIX_F16] > 0 ? t->rates.matrix[MATRIX_F16] : 2048, t->rates.lds_bytes > 0 ? t->rates.lds_bytes : 128,
+                           t->rates.vector > 0 ? t->rates.vector : 4, t->bandwidth_gb_s / clock, 1e3 * clock };
+}
+
+static const double LATENCY_CLOCKS = 600;        /* of a load in a step: weights are asked for one step ahead */
+static const double STEP_CLOCKS = 150;           /* of barriers, once a step */
+static const double GROUP_CLOCKS = 2000;         /* of a group before its first product and after its last */
+static const double UNIT_INSTRUCTIONS = 120;     /* of a wave that decodes a unit of 64 columns in each lane; seen in the machine code of q4_K and q8_0 */
+static const double WAVE_INSTRUCTIONS = 35;      /* of the vector unit in a step beside that */
+static const double FETCH_BYTES = 64;            /* from the caches in a clock */
+enum { MORE_REGISTERS = 96 };                    /* beside the sums */
+static const double OTHERS = 0.5;       /* how far pipes delay each other */
+
+/* Groups that fit a compute unit at once. */
+static uint64_t resident(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s)
+{
+    const uint32_t registers = s->tokens * s->rows / s->threads + MORE_REGISTERS, waves = s->threads / t->wave;
+    const uint32_t by_registers = t->vgprs / registers * t->simds / waves, by_lds = t->lds_bytes / gemm_lds(t, p, s);
+    const uint32_t most = by_lds < by_registers ? by_lds : by_registers;
+    return most ? most : 1;
+}
+
+static double larger(double x, double y) { return x > y ? x : y; }
+
+/* Clocks of a compute unit for a group's step of 64 columns; alone: of the step's parts, one after the other, in a group that has the compute unit to itself. */
+struct step_clocks { double matrix, lds, vector, fetch, alone; };
+static struct step_clocks step_of(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s)
+{
+    const struct rates rates = rates_of(t);
+    const struct split split = split_of(t, s);
+    const uint32_t waves = s->threads / t->wave;
+    const bool wmma = !strcmp(t->api, "hip") && t->wave == 32;              /* its lanes hold each value twice, and the vector unit is the matrix unit */
+    double packed = 0, rows = 0, digits = 1;
+    for (uint32_t i = 0; i < p->n_parts; i++) {
+        const double n = (double)(p->parts[i].pair ? 2 * p->parts[i].rows : p->parts[i].rows);
+        rows += n;
+        if (!p->parts[i].copied) packed += n;
+        if (p->parts[i].digits > digits) digits = p->parts[i].digits;
+    }
+    const double unit_bytes = (double)p->weight_bytes / rows / (double)parts_of(p->cols, 64), wave_units = (double)parts_of(s->rows, t->wave) * packed / rows;
+    const double reads = digits * GEMM_ROW_LDS * (s->tokens * split.rows + s->rows * split.tokens) * (wmma ? 2 : 1), writes = GEMM_ROW_LDS * (s->tokens + digits * s->rows);
+    struct step_clocks c = { .matrix = digits * 2 * GEMM_STEP_COLS * s->tokens * s->rows / rates.matrix, .lds = (reads + writes) / rates.lds };
+    c.vector = (wave_units * UNIT_INSTRUCTIONS + waves * WAVE_INSTRUCTIONS) / rates.vector;
+    c.fetch = (GEMM_ROW_LDS * s->tokens + unit_bytes * s->rows) / FETCH_BYTES;
+    if (wmma) c.matrix += c.vector;
+    const double one_wave = rates.vector / t->simds;                        /* instructions in a clock */
+    const double decode = (UNIT_INSTRUCTIONS * (double)parts_of(s->rows, s->threads) * packed / rows + WAVE_INSTRUCTIONS) / one_wave;
+    const double idle = waves < t->simds ? (double)t->simds / waves : 1;
+    c.alone = larger(LATENCY_CLOCKS, larger(c.matrix * idle, reads / rates.lds)) + decode + writes / rates.lds + STEP_CLOCKS;
+    return c;
+}
+
+/* Fit for long steps: LDS and vector unit leave the matrix unit the slowest, at 0.9 and 0.6 of its time, what the ends of a product take included. */
+static bool is_balanced(const struct step_clocks *c) { return c->lds <= 0.88 * c->matrix && c->vector <= 0.6 * c->matrix; }
+
+/* With the launch: where that is most of it, as in small models, tiles hardly matter. */
+static double clocks_of(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens)
+{
+    const struct step_clocks c = step_of(t, p, s);
+    const uint64_t groups = parts_of(gemm_row_tiles(p, s) * parts_of(tokens, s->tokens), t->compute_units), waves = groups * s->threads / t->wave;
+    const double n = (double)groups, turns = (double)parts_of(groups, resident(t, p, s)), idle = waves < t->simds ? (double)t->simds / (double)waves : 1;
+    const double most = larger(n * larger(larger(c.matrix * idle, c.lds), larger(c.vector * idle, c.fetch)), turns * c.alone);
+    const double step = most + OTHERS * n * (c.matrix + c.lds + c.vector + c.fetch);
+    const struct rates rates = rates_of(t);
+    return t->launch_us * rates.clock_mhz + larger((double)parts_of(p->cols, GEMM_STEP_COLS) * step + turns * GROUP_CLOCKS, rates.memory > 0 ? (double)p->weight_bytes / rates.memory : 0);
+}
+
+/* ---- the choice ---- */
+
+enum { MENU = 256, SIZES = 32, LONG_TOKENS = 384 };
+
+static bool same_shape(const struct gemm_shape *x, const struct gemm_shape *y)
+{
+    return x->tokens == y->tokens && x->rows == y->rows && x->threads == y->threads && x->groups == y->groups;
+}
+
+static bool is_refused(const struct gemm_refused *refused, uint32_t tokens, uint32_t rows, uint32_t threads)
+{
+    for (uint32_t i = 0; refused && i < refused->n; i++) {
+        const struct gemm_shape *s = &refused->shapes[i];
+        if (s->tokens == tokens && s->rows == rows && s->threads == threads) return true;
+    }
+    return false;
+}
+
+bool gemm_refuse(struct gemm_refused *refused, uint32_t tokens, uint32_t rows, uint32_t threads)
+{
+    if (refused->n == GEMM_REFUSED || is_refused(refused, tokens, rows, threads)) return false;
+    refused->shapes[refused->n++] = (struct gemm_shape){ tokens, rows, threads, 0 };
+    return true;
+}
+
+/* The target's tile and smaller ones. */
+static uint32_t menu_of(struct gemm_shape menu[MENU], const struct profile *t, const struct gemm_product *p, const struct gemm_refused *refused)
+{
+    uint32_t n = 0;
+    for (uint32_t threads = t->gpu.gemm_threads; threads >= t->gpu.gemm_threads / 4 && threads >= 2 * t->wave; threads /= 2)
+        for (uint32_t tokens = 16; tokens <= t->gpu.gemm_tokens; tokens += 16)
+            for (uint32_t rows = 16; rows <= t->gpu.gemm_rows && n < MENU; rows += 16) {
+                const struct gemm_shape s = { tokens, rows, threads, t->gpu.gemm_groups * t->gpu.gemm_threads / threads };
+                if ((uint64_t)tokens * rows * t->gpu.gemm_threads > (uint64_t)t->gpu.gemm_tokens * t->gpu.gemm_rows * threads) continue;
+                if (gemm_shape_works(t, p, &s) && !is_refused(refused, tokens, rows, threads)) menu[n++] = s;
+            }
+    return n;
+}
+
+/* The target's own tile: of more tiles than compute units, several groups share one; of fewer, a group has one to itself. */
+static struct gemm_shape usual_shape(const struct profile *t, const struct gemm_product *p, uint32_t tokens)
+{
+    const struct gemm_shape many = { t->gpu.gemm_tokens, t->gpu.gemm_rows, t->gpu.gemm_threads, t->gpu.gemm_groups };
+    if (t->gpu.gemm_few_threads == t->gpu.gemm_threads || gemm_row_tiles(p, &many) * parts_of(tokens, many.tokens) > t->compute_units) return many;
+    return (struct gemm_shape){ many.tokens, many.rows, t->gpu.gemm_few_threads, 1 };
+}
+
+/* Sizes of steps at which shapes are compared: 16, 24, 32, 48, ... up to most, which is the last. */
+static uint32_t sizes_of(uint32_t sizes[SIZES], uint32_t most)
+{
+    uint32_t n = 0;
+    for (uint32_t size = 16; size < most; size *= 2) {
+        sizes[n++] = size;
+        if (size > 16 && size / 2 * 3 < most) sizes[n++] = size / 2 * 3;
+    }
+    sizes[n++] = most;
+    return n;
+}
+
+/* Cuts the sizes into `ranges` parts, one shape for each, so that the sum over all sizes of loss is least; returns the sum.
+ * loss: [n_menu][SIZES] the time over the least possible time, times how often the size is met. */
+struct cut { double sum; uint32_t first, shape; };
+static double cut_sizes(struct cut cuts[GEMM_RANGES][SIZES], double (*loss)[SIZES], uint32_t n_menu, uint32_t n, uint32_t ranges)
+{
+    for (uint32_t k = 0; k < ranges; k++)
+        for (uint32_t last = 0; last < n; last++) {
+            struct cut *best = &cuts[k][last];
+            *best = (struct cut){ 1e300, 0, 0 };
+            for (uint32_t shape = 0; shape < n_menu; shape++) {
+                double sum = 0;
+                for (uint32_t first = last + 1; first-- > 0;) {
+                    sum += loss[shape][first];
+                    const double before = (k == 0) != (first == 0) ? 1e300 : k ? cuts[k - 1][first - 1].sum : 0;
+                    if (before + sum < best->sum) *best = (struct cut){ before + sum, first, shape };
+                }
+            }
+        }
+    return cuts[ranges - 1][n - 1].sum;
+}
+
+/* How often a step of this size is met; most: whole chunks of a long prompt. */
+static double weight_of(uint32_t size, uint32_t most) { return size == most ? 8 : size == 512 ? 4 : 1; }
+
+uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *t, const struct gemm_product *p, uint32_t chunk, const struct gemm_refused *refused)
+{
+    static const double PAYS = 1.0;                     /* a range more, whose kernel is text to read and to compile, must save so many times the time of one size */
+    static const double LONG_FILL = 0.85, CHUNK_FILL = 0.95;      /* what long steps should reach: less counts as that much more time */
+    const uint32_t most = chunk < t->gpu.gemm_fit ? chunk : t->gpu.gemm_fit, usual_from = most + 1;
+    struct gemm_shape menu[MENU];
+    double loss[MENU][SIZES];
+    struct cut cuts[GEMM_RANGES][GEMM_RANGES][SIZES];
+    uint32_t sizes[SIZES], n_menu = menu_of(menu, t, p, refused), n = 0, kept = 1;
+    if (chunk >= usual_from || !n_menu) ranges[n++] = (struct gemm_range){ usual_shape(t, p, chunk), most && n_menu ? usual_from : 1, chunk };
+    if (!most || !n_menu) return n;
+    const uint32_t n_sizes = sizes_of(sizes, most), allowed = GEMM_RANGES - n;
+    bool balanced[MENU], any = false;
+    for (uint32_t m = 0; m < n_menu; m++) {
+        const struct step_clocks c = step_of(t, p, &menu[m]);
+        any |= balanced[m] = is_balanced(&c);
+    }
+    for (uint32_t i = 0; i < n_sizes; i++) {
+        double best = 1e300;
+        for (uint32_t m = 0; m < n_menu; m++) {
+            const double fill = gemm_fill(t, p, &menu[m], sizes[i]), wanted = i + 1 < n_sizes ? LONG_FILL : CHUNK_FILL;
+            loss[m][i] = clocks_of(t, p, &menu[m], sizes[i]);
+            if (sizes[i] >= LONG_TOKENS && any && !balanced[m]) loss[m][i] = 1e300;
+            else if (sizes[i] >= LONG_TOKENS && fill < wanted) loss[m][i] *= wanted / fill;
+            if (loss[m][i] < best) best = loss[m][i];
+        }
+        for (uint32_t m = 0; m < n_menu; m++) loss[m][i] = loss[m][i] / best * weight_of(sizes[i], most);
+    }
+    double sum = cut_sizes(cuts[0], loss, n_menu, n_sizes, 1);
+    while (kept < allowed && kept < n_sizes) {
+        const double next = cut_sizes(cuts[kept], loss, n_menu, n_sizes, kept + 1);
+        if (next > sum - PAYS) break;
+        sum = next;
+        kept++;
+    }
+    /* From the last range to the first; then the usual tile, if there is one, goes behind them. */
+    struct gemm_range found[GEMM_RANGES];
+    for (uint32_t k = kept, last = n_sizes - 1; k-- > 0;) {
+        const struct cut *c = &cuts[kept - 1][k][last];
+        found[k] = (struct gemm_range){ menu[c->shape], c->first ? sizes[c->first - 1] + 1 : 1, sizes[last] };
+        last = c->first - 1;
+    }
+    if (n && same_shape(&found[kept - 1].shape, &ranges[0].shape)) found[kept - 1].most = ranges[0].most;
+    else if (n) found[kept++] = ranges[0];
+    memcpy(ranges, found, kept * sizeof *ranges);
+    return kept;
+}

@@ -1,0 +1,64 @@
+/* lifetimes.c -- first fit over lifetimes. */
+#include "lifetimes.h"
+#include <string.h>
+
+struct lifetime { uint32_t born, dies; struct buffer *buffer; };
+struct arena_slot { const char *name; uint64_t bytes, offset; struct lifetime *lives; uint32_t n, capacity; };
+
+static void *grow(struct arena *a, void *old, uint32_t n, uint32_t *capacity, size_t size)
+{
+    if (n < *capacity) return old;
+    *capacity = *capacity ? 2 * *capacity : 16;
+    void *grown = arena_calloc(a, *capacity, size);
+    if (n) memcpy(grown, old, n * size);
+    return grown;
+}
+
+void arena_add(struct arena_plan *ap, const char *name, struct buffer *b, uint32_t born, uint32_t dies, uint64_t rows)
+{
+    struct arena_slot *s = NULL;
+    for (uint32_t i = 0; i < ap->n && !s; i++) {
+        struct arena_slot *have = &ap->slots[i];
+        bool alive = false;
+        for (uint32_t k = have->n; k-- > 0 && !alive; ) alive = have->lives[k].dies >= born;
+        if (strcmp(have->name, name) == 0 && !alive) s = have;
+    }
+    if (!s) {
+        ap->slots = grow(ap->arena, ap->slots, ap->n, &ap->capacity, sizeof *ap->slots);
+        s = &ap->slots[ap->n++];
+        s->name = name;
+    }
+    const uint64_t bytes = plan_align(rows * b->stride, ap->align);
+    if (bytes > s->bytes) s->bytes = bytes;
+    s->lives = grow(ap->arena, s->lives, s->n, &s->capacity, sizeof *s->lives);
+    s->lives[s->n++] = (struct lifetime){ born, dies, b };
+}
+
+static bool slots_meet(const struct arena_slot *a, const struct arena_slot *b)
+{
+    for (uint32_t i = 0, k = 0; i < a->n && k < b->n; ) {                  /* both are sorted by birth */
+        if (a->lives[i].dies < b->lives[k].born) i++;
+        else if (b->lives[k].dies < a->lives[i].born) k++;
+        else return true;
+    }
+    return false;
+}
+
+void arena_place(struct arena_plan *ap)
+{
+    for (uint32_t i = 0; i < ap->n; i++) {
+        struct arena_slot *me = &ap->slots[i];
+        for (bool moved = true; moved; ) {
+            moved = false;
+            for (uint32_t k = 0; k < i; k++) {
+                const struct arena_slot *other = &ap->slots[k];
+                if (me->offset < other->offset + other->bytes && other->offset < me->offset + me->bytes && slots_meet(me, other)) {
+                    me->offset = other->offset + other->bytes;
+                    moved = true;
+                }
+            }
+        }
+        for (uint32_t k = 0; k < me->n; k++) me->lives[k].buffer->offset = me->offset;
+        if (me->offset + me->bytes > ap->bytes) ap->bytes = me->offset + me->bytes;
+    }
+}

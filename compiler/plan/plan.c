@@ -1,0 +1,271 @@
+/* plan.c -- fused graph + profile -> places and sizes: options, KV cache, weight image.  cpu/choose.c and gpu/choose.c plan the values and kernels. */
+#include "plan.h"
+#include "compiler/format/pack_cpu.h"
+#include "compiler/format/pack_gpu.h"
+#include "runtime/model/abi.h"
+#include "templates/gpu/sample_sizes.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const kv_type_name[] = { [KV_TYPE_F16] = "f16", [KV_TYPE_F32] = "f32", [KV_TYPE_Q8_0] = "q8_0" };
+
+uint64_t plan_align(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
+
+bool plan_takes_q8(const struct plan *p, const struct weight *w)
+{
+    return !p->options.exact && w->tensor->quant->block_weights > 1;
+}
+
+/* ---- options ---- */
+
+uint32_t plan_context(const struct model *m, const struct plan_options *o)
+{
+    return model_context(m, o->n_ctx);
+}
+
+static void fill_options(struct plan *p, const struct plan_options *o)
+{
+    p->options = *o;
+    p->options.n_ctx = plan_context(p->model, o);
+    if (p->options.n_ctx > 1u << 24) die("a context of %u tokens is beyond what forgec plans for (%u); choose a smaller --ctx", p->options.n_ctx, 1u << 24);
+    if (!p->options.max_threads) p->options.max_threads = 64;
+    const uint32_t chunk = p->gpu ? p->profile->gpu.prefill_chunk : p->profile->tile.prefill_chunk;
+    p->chunk = p->max_logits = chunk < p->options.n_ctx ? chunk : p->options.n_ctx;
+    if (p->options.kv == KV_TYPE_Q8_0 && p->model->head_dim % 32) die("--kv q8_0 needs a head size that is a multiple of 32; this model has %u", p->model->head_dim);
+    if (p->gpu && p->model->head_dim > 256) die("%s: a head size of %u is beyond what the GPU kernels are made for (256); a CPU target takes it", p->model->gguf->path, p->model->head_dim);
+    if (p->gpu && p->model->n_vocab > SAMPLE_MAX_VOCAB)
+        die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it", p->model->gguf->path, p->model->n_vocab, SAMPLE_MAX_VOCAB);
+    const uint32_t unit = p->gpu ? 16 : 8;
+    if (p->model->head_dim % unit) die("%s: a head size of %u is no multiple of %u, which the %s kernels need%s", p->model->gguf->path, p->model->head_dim, unit, p->gpu ? "GPU" : "CPU",
+                                      p->gpu && p->model->head_dim % 8 == 0 ? "; a CPU target takes it" : "");
+}
+
+static void plan_kv(struct arena *a, struct plan *p)
+{
+    const struct model *m = p->model;
+    p->kv_layer = arena_array(a, uint64_t, m->n_layer + 1);
+    uint64_t at = 0;
+    for (uint32_t l = 0; l < m->n_layer; l++) {
+        const uint32_t heads = m->layers[l].n_head_kv;
+        const uint64_t row = p->options.kv == KV_TYPE_F16 ? 2 * (uint64_t)m->head_dim : p->options.kv == KV_TYPE_F32 ? 4 * (uint64_t)m->head_dim : m->head_dim / 32 * 34ull;
+        p->kv_layer[l] = at;
+        at += plan_align(2 * row * heads * plan_align(p->options.n_ctx, 16), p->gpu ? 256 : 64);
+        p->kv_bytes_per_token += 2 * row * heads;
+        p->kv_row_bytes = row;
+        if (at > 1ull << 46) die("a KV cache for %u tokens would take more than 64 TB; choose a smaller --ctx", p->options.n_ctx);
+    }
+    p->kv_layer[m->n_layer] = p->kv_bytes = at;
+    /* a GPU keeps rows without gaps, and the scales of q8_0 behind all codes (templates/gpu/kv.h): then the cache is no runs of whole rows */
+    if (p->gpu && (p->options.kv == KV_TYPE_Q8_0 || p->options.n_ctx % 16)) p->kv_row_bytes = 0;
+}
+
+/* ---- the weight image, in the order in which a token reads it ---- */
+
+uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w)
+{
+    const uint32_t id = w->tensor->quant->id;
+    return p->gpu ? w->rows * pack_gpu_row_bytes(id, w->cols) : pack_bytes(id, w->rows, w->cols);
+}
+
+/* Vectors are f32, whole vectors of the machine. */
+static uint64_t stored_bytes(const struct plan *p, const struct weight *w)
+{
+    return w->is_vector ? plan_align(w->cols, 16) * 4 : plan_weight_bytes(p, w);
+}
+
+static void place_weight(struct plan *p, const struct weight *w)
+{
+    uint64_t *at = &p->weight_offset[w->index];
+    if (*at != UINT64_MAX) return;
+    *at = p->image_bytes;
+    p->image_bytes = plan_align(p->image_bytes + stored_bytes(p, w), p->gpu ? 128 : 64);
+}
+
+const struct node *plan_rope(const struct plan *p)
+{
+    const struct node *first = NULL;
+    for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
+        const struct node *n = p->fused->graph->nodes[i];
+        if (n->op != OP_rope) continue;
+        if (!first) first = n;
+        if (n->weight != first->weight)
+            die("%s: %%%s and %%%s rotate with different frequency divisors; forgec needs them equal in all layers", p->model->gguf->path, first->name, n->name);
+    }
+    return first;
+}
+
+static void plan_image(struct arena *a, struct plan *p)
+{
+    const struct model *m = p->model;
+    p->weight_offset = arena_array(a, uint64_t, m->n_weights);
+    for (uint32_t i = 0; i < m->n_weights; i++) p->weight_offset[i] = UINT64_MAX;
+    while ((uint64_t)p->rope_block * p->rope_block < p->options.n_ctx) p->rope_block = p->rope_block ? 2 * p->rope_block : 16;
+    const uint64_t row = (uint64_t)m->n_rot * 4;
+    p->rope_lo = 0;
+    p->rope_hi = plan_align(p->rope_block * row, 64);
+    p->image_bytes = plan_align(p->rope_hi + (p->options.n_ctx / p->rope_block + 1) * row, 64);
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        if (g->norm && g->norm->weight) place_weight(p, g->norm->weight);
+        if (g->node && g->node->weight) place_weight(p, g->node->weight);
+        for (uint32_t k = 0; k < g->n_branches; k++) {
+            if (g->branches[k].matmul) place_weight(p, g->branches[k].matmul->weight);
+            for (uint32_t c = 0; c < g->branches[k].n_chain; c++) {
+                const struct node *n = g->branches[k].chain[c];
+                if (n->weight && n->op != OP_rope) place_weight(p, n->weight);
+            }
+        }
+        p->read_bytes += p->groups[i].weight_bytes;
+    }
+    for (uint32_t i = 0; i < m->n_weights; i++) p->n_tensors += p->weight_offset[i] != UINT64_MAX;
+    p->n_tensors += row > 0;
+    p->image_hashes = p->image_bytes;
+    p->image_bytes = plan_align(p->image_hashes + FORGE_HASHES_BYTES(p->n_tensors), p->gpu ? 128 : 64);
+}
+
+static int by_offset(const void *x, const void *y)
+{
+    const uint64_t a = ((const struct plan_tensor *)x)->offset, b = ((const struct plan_tensor *)y)->offset;
+    return a < b ? -1 : a > b;
+}
+
+const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p)
+{
+    const struct model *m = p->model;
+    struct plan_tensor *list = arena_array(a, struct plan_tensor, p->n_tensors + 1u);
+    const uint64_t row = (uint64_t)m->n_rot * 4;
+    uint32_t n = 0;
+    if (row) list[n++] = (struct plan_tensor){ "rotation tables", NULL, 0, p->rope_hi + (p->options.n_ctx / p->rope_block + 1) * row };
+    for (uint32_t i = 0; i < m->n_weights; i++) {
+        const struct weight *w = &m->weights[i];
+        if (p->weight_offset[i] == UINT64_MAX) continue;
+        list[n++] = (struct plan_tensor){ w->name, w, p->weight_offset[i], stored_bytes(p, w) };
+    }
+    qsort(list, n, sizeof *list, by_offset);
+    return list;
+}
+
+/* ---- values ---- */
+
+uint32_t plan_last_reader(const struct plan *p, const struct node *n)
+{
+    uint32_t last = n->group;
+    for (uint32_t i = 0; i < n->n_readers; i++) {
+        const struct node *r = n->readers[i];
+        if (r->group != NO_GROUP) last = r->group > last ? r->group : last;
+        else for (uint32_t k = 0; k < r->n_readers; k++)         /* a norm that matmuls recompute */
+            last = r->readers[k]->group > last ? r->readers[k]->group : last;
+    }
+    /* Threads may go on from the projection of heads to their attention without a barrier (joins_divides in runtime/model/abi.h): what one of
+     * them still reads in the first must not be overwritten by another in the second. */
+    const bool joins = last + 1 < p->fused->n_groups && p->fused->groups[last + 1].kind == GROUP_ATTENTION;
+    return joins ? last + 1 : last;
+}
+
+bool plan_needs_buffer(const struct plan *p, const struct node *n)
+{
+    if (n->op == OP_store_k || n->op == OP_store_v || n == p->fused->graph->output || n->group == NO_GROUP) return false;
+    const struct group *g = &p->fused->groups[n->group];
+    if (g->node == n) return true;
+    for (uint32_t i = 0; i < g->n_branches; i++)
+        if (g->branches[i].result == n && !g->branches[i].is_partner) return true;
+    return false;
+}
+
+const char *plan_value_name(const struct node *n)
+{
+    const char *dot = strchr(n->name, '.');
+    return dot ? dot + 1 : n->name;
+}
+
+static void plan_weights_read(struct plan *p, uint32_t index)
+{
+    const struct group *g = &p->fused->groups[index];
+    for (uint32_t i = 0; i < g->n_branches; i++)
+        if (g->branches[i].matmul) p->groups[index].weight_bytes += plan_weight_bytes(p, g->branches[i].matmul->weight);
+}
+
+struct plan *plan_make(struct arena *a, const struct fused *f, const struct profile *profile, const struct plan_options *o)
+{
+    struct plan *p = arena_new(a, struct plan);
+    p->fused = f;
+    p->model = f->graph->model;
+    p->profile = profile;
+    if (profile->kind == TARGET_GPU) p->gpu = arena_new(a, struct gpu_plan);
+    fill_options(p, o);
+    p->f32 = arena_array(a, struct buffer, f->graph->n_nodes);
+    p->q8 = arena_array(a, struct buffer, f->graph->n_nodes);
+    p->groups = arena_array(a, struct group_plan, f->n_groups);
+    for (uint32_t i = 0; i < f->n_groups; i++) plan_weights_read(p, i);
+    if (p->gpu) plan_gpu(a, p);
+    else plan_cpu(a, p);
+    plan_kv(a, p);
+    plan_image(a, p);
+    plan_rope(p);                                            /* for its check */
+    return p;
+}
+
+/* ---- the report ---- */
+
+static double predicted_us(const struct plan *p, uint64_t bytes)
+{
+    return p->profile->bandwidth_gb_s > 0 ? (double)bytes / (p->profile->bandwidth_gb_s * 1e3) : 0;
+}
+
+/* Kernels that are the same but for their layer. */
+struct plan_row { const char *name; uint32_t launches, rows; uint64_t units, weight_bytes, kv_bytes; };
+
+static struct plan_row row_of(const struct plan *p, uint32_t index)
+{
+    const struct group *g = &p->fused->groups[index];
+    const struct group_plan *gp = &p->groups[index];
+    struct plan_row row = { .name = g->name, .launches = 1, .rows = gp->unit_rows[0], .weight_bytes = gp->weight_bytes };
+    for (uint32_t k = 0; k < g->n_branches; k++)
+        if (!g->branches[k].is_partner) row.units += (g->branches[k].result->cols + gp->unit_rows[k] - 1) / gp->unit_rows[k];
+    if (g->kind == GROUP_ATTENTION) row.kv_bytes = p->kv_layer[g->layer + 1] - p->kv_layer[g->layer];
+    return row;
+}
+
+static bool same_row(const struct plan_row *x, const struct plan_row *y)
+{
+    return strcmp(x->name, y->name) == 0 && x->rows == y->rows && x->units == y->units && x->weight_bytes == y->weight_bytes &&
+           x->kv_bytes == y->kv_bytes;
+}
+
+static void add_row(struct plan_row *rows, uint32_t *n, const struct plan_row *row)
+{
+    for (uint32_t i = 0; i < *n; i++) if (same_row(&rows[i], row)) { rows[i].launches++; return; }
+    rows[(*n)++] = *row;
+}
+
+void plan_print(struct arena *a, struct text *out, const struct plan *p)
+{
+    text_printf(out, "# %s for %s: context %u, KV %s, up to %u threads, prefill in chunks of %u tokens%s\n", p->model->name, p->profile->name,
+                p->options.n_ctx, kv_type_name[p->options.kv], p->options.max_threads, p->chunk, p->options.exact ? ", float activations" : "");
+    text_printf(out, "# weights %.3f MB, read per token %.3f MB; KV cache %.3f MB (%llu bytes per token); arena %.3f MB\n", (double)p->image_bytes / 1e6,
+                (double)p->read_bytes / 1e6, (double)p->kv_bytes / 1e6, (unsigned long long)p->kv_bytes_per_token, (double)p->arena_bytes / 1e6);
+    uint32_t n_merges = 0;                    /* the launches behind attention, in the order of cpu/kernels.c */
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) n_merges += p->fused->groups[i].kind == GROUP_ATTENTION;
+    text_printf(out, "# decode: %u launches per token\n", p->fused->n_groups + n_merges);
+    text_puts(out, "#   kernel                         launches  units x rows  weight bytes  KV bytes, full context  each, us\n");
+    struct plan_row *rows = arena_array(a, struct plan_row, p->fused->n_groups + n_merges);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct plan_row row = row_of(p, i);
+        add_row(rows, &n, &row);
+        if (p->fused->groups[i].kind == GROUP_ATTENTION) add_row(rows, &n, &(struct plan_row){ .name = "attention_merge", .launches = 1 });
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const struct plan_row *r = &rows[i];
+        char units[32] = "-";
+        if (r->units) snprintf(units, sizeof units, "%llu x %u", (unsigned long long)r->units, r->rows);
+        text_printf(out, "    %-30s %8u  %12s  %12llu  %22llu  %8.2f\n", r->name, r->launches, units, (unsigned long long)r->weight_bytes,
+                    (unsigned long long)r->kv_bytes, predicted_us(p, r->weight_bytes + r->kv_bytes));
+    }
+    if (n_merges) text_puts(out, "# attention_merge: nothing to do where the threads divide the KV heads evenly\n");
+    const double empty = predicted_us(p, p->read_bytes), full = predicted_us(p, p->read_bytes + p->kv_bytes);
+    if (empty > 0)
+        text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, %.0f us = %.1f tok/s with a full "
+                         "one,\n# when every byte comes from memory at %.0f GB/s\n", empty, 1e6 / empty, full, 1e6 / full, p->profile->bandwidth_gb_s);
+}

@@ -1,0 +1,114 @@
+/* plan.h -- every size and place the program needs: buffers in the arena, weights in the image, KV cache, units of work.
+ * Writes no text. */
+#ifndef FORGEC_PLAN_H
+#define FORGEC_PLAN_H
+#include "fuse.h"
+#include "compiler/gpu/tiles.h"
+#include "compiler/base/profile.h"
+
+enum kv_type { KV_TYPE_F16, KV_TYPE_F32, KV_TYPE_Q8_0 };
+extern const char *const kv_type_name[];        /* "f16", "f32", "q8_0" */
+
+enum {
+    ATTENTION_PARTS = 16,           /* ranges of positions one KV head can be cut into in decode; as in templates/cpu/launch.h */
+    PREFILL_ATTENTION_TOKENS = 16,  /* query tokens that share loads of K and V */
+};
+
+struct plan_options {
+    uint32_t     n_ctx;           /* 0: see plan_context */
+    enum kv_type kv;
+    bool         exact;           /* float activations */
+    uint32_t     max_threads;     /* 0: 64 */
+};
+
+/* A value in the arena: rows of tokens, `stride` bytes apart.  f32: [cols] floats; q8: a quantised row (docs/kernels.md). */
+struct buffer {
+    bool     exists;
+    uint64_t offset, stride;
+    uint32_t cols;
+};
+
+struct group_plan {
+    bool          needs_f32, needs_q8;      /* forms in which its matmuls read the input */
+    bool          staged;                   /* the input must be normed or quantised first: in prefill by a kernel of its own */
+    struct buffer stage_f32, stage_q8;      /* prefill only */
+    uint32_t      unit_rows[MAX_BRANCHES];  /* rows one piece of work covers */
+    uint64_t      weight_bytes;             /* read per decoded token */
+};
+
+/* What a plan for a GPU knows of a group; see docs/gpu.md. */
+struct gpu_group {
+    uint32_t      gemv_rows, gemv_lanes;            /* decode: rows a run of lanes works on at once, lanes per row */
+    uint32_t      n_inline[MAX_BRANCHES];           /* of a branch's chain: what its product's kernel does; the rest (from the first operation on
+                                                     * whole heads) is done by attention or by kernels of their own */
+    struct buffer raw[MAX_BRANCHES];                /* f32: a branch's value before that rest */
+    bool          needs_acts, needs_floats;         /* decode: forms of the input in LDS */
+    bool          needs_f16, needs_bf16;            /* prefill: forms of its rows */
+    bool          sums16;
+    struct buffer stage_f16, stage_bf16;            /* prefill: where the input is normed or converted to, if its maker did not */
+    const struct group *heads;                      /* attention: the product that leaves it raw heads (qk-norm, RoPE, append are done here); or NULL */
+};
+struct gpu_plan {
+    struct gpu_group *groups;                       /* [n_groups] */
+    struct buffer    *f16, *bf16;                   /* [n_nodes]: prefill values kept in the form the products read */
+    uint32_t          digits;                       /* of activations in decode's integer products: 8 bits each; 3, as exact as floats, with --exact */
+    struct gemm_refused refused;                    /* tiles of prefill products that did not fit the registers (build.c) */
+    uint32_t          splits;                       /* groups per KV head in decode attention; the same in all layers */
+    uint64_t          logits;                       /* arena: [max_logits][n_vocab] f32 */
+    uint64_t          parts_ml, zero, zero_bytes, sample_counters, sample_scratch;
+    uint64_t          scores;                       /* unfused attention: [n_head][chunk][n_ctx] f32 */
+};
+
+struct plan {
+    const struct fused   *fused;
+    const struct model   *model;
+    const struct profile *profile;
+    struct plan_options   options;          /* defaults filled in */
+    uint32_t              chunk;            /* tokens per prefill step */
+    uint32_t              max_logits;       /* of them with logits */
+    struct buffer        *f32, *q8;         /* [n_nodes]: the forms in which a value is kept */
+    struct group_plan    *groups;           /* [fused->n_groups] */
+    struct gpu_plan      *gpu;              /* NULL: a CPU */
+    uint64_t              rope_offset;      /* arena: [chunk][n_rot] cos and sin of the step's positions */
+    uint64_t              parts_offset;     /* arena: partial results of decode attention */
+    uint64_t              scratch_offset, scratch_stride;   /* arena, per thread */
+    uint64_t              scratch_y;        /* offset in the scratch of row results (after staging rows or GEMM panels) */
+    uint64_t              arena_bytes;
+    uint64_t             *kv_layer;         /* [n_layer + 1] byte offsets in the KV cache */
+    uint64_t              kv_bytes, kv_bytes_per_token, kv_row_bytes;     /* row: one position of one head, of K as of V */
+    uint64_t             *weight_offset;    /* [n_weights] in the image; image order = order of first use */
+    uint64_t              rope_hi, rope_lo; /* image: rotation tables */
+    uint32_t              rope_block;       /* positions per row of rope_hi */
+    uint32_t              n_tensors;        /* plan_tensors */
+    uint64_t              image_hashes;     /* image: behind the tensors, their hashes (runtime/model/abi.h) */
+    uint64_t              image_bytes;
+    uint64_t              read_bytes;       /* of the image, per decoded token */
+};
+
+/* The context asked for, else what the model was trained for, at most 8192. */
+uint32_t plan_context(const struct model *m, const struct plan_options *o);
+struct plan *plan_make(struct arena *a, const struct fused *f, const struct profile *p, const struct plan_options *o);
+/* Does a matmul with these weights take int8 activations? */
+bool plan_takes_q8(const struct plan *p, const struct weight *w);
+/* A rotation whose tensor, if any, divides the frequencies of all; NULL when nothing rotates.  Dies when they differ: the image holds one table. */
+const struct node *plan_rope(const struct plan *p);
+uint64_t plan_align(uint64_t bytes, uint64_t to);
+/* Bytes of a matrix in the image, as the target's kernels read it. */
+uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w);
+/* What the image holds, in its order: the rotation tables, then tensors as packed; [p->n_tensors], and nothing but zeros between them. */
+struct plan_tensor { const char *name; const struct weight *weight; uint64_t offset, bytes; };      /* weight NULL: the rotation tables */
+const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p);
+/* The last group that needs the value in its place. */
+uint32_t plan_last_reader(const struct plan *p, const struct node *n);
+/* A value that leaves its kernel through the arena (the KV cache and the logits do not). */
+bool plan_needs_buffer(const struct plan *p, const struct node *n);
+/* "3.attn_norm" -> "attn_norm" */
+const char *plan_value_name(const struct node *n);
+/* cpu/choose.c, gpu/choose.c: buffers, arena and, on a GPU, kernels' shapes. */
+void plan_cpu(struct arena *a, struct plan *p);
+void plan_gpu(struct arena *a, struct plan *p);
+/* Copies go from global memory to LDS without passing through registers. */
+bool plan_copies_reach_lds(const struct profile *t);
+/* For people, of a CPU: kernels with their launches per token, shapes, bytes, predicted time. */
+void plan_print(struct arena *a, struct text *out, const struct plan *p);
+#endif

@@ -1,0 +1,359 @@
+#include "options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/device/threads.h"
+
+enum kind { FLAG, TEXT, INTEGER, REAL, SEED, STOP, BIAS, REAL_GIVEN, INTEGER_GIVEN };
+
+enum { NONE = 0, BENCH_ONLY = 1, NOT_BENCH = 2 };
+
+struct option {
+    const char *short_name, *long_name, *argument, *help;
+    enum kind kind;
+    int  when;                   /* -p -n -d -r mean something else beside --bench */
+    size_t at, given;            /* offsets in struct forge_options */
+    double low, high;
+};
+
+#define AT(field) offsetof(struct forge_options, field)
+#define GIVEN(field) AT(sample.field), AT(field##_given)
+static const struct option table[] = {
+    { NULL, "Text", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
+    { "-p", "--prompt", "TEXT", "prompt; without -p and -f it is read from stdin when that is no terminal", TEXT, NOT_BENCH, AT(prompt), 0, 0, 0 },
+    { "-f", "--file", "FILE", "prompt from a file (one newline at its end is dropped)", TEXT, 0, AT(prompt_file), 0, 0, 0 },
+    { "-n", "--predict", "N", "tokens to generate; -1: until the end of the text or the context (default)", INTEGER, NOT_BENCH, AT(n_predict), 0, -1, INT32_MAX },
+    { "-c", "--ctx-size", "N", "context length; 0: what the program was built for, which is the most (default)", INTEGER, 0, AT(n_ctx), 0, 0, INT32_MAX },
+    { "-e", "--escape", NULL, "\\n, \\t, \\xHH ... in -p, -r and -sys are escapes", FLAG, 0, AT(escape), 0, 0, 0 },
+    { "-r", "--reverse-prompt", "TEXT", "stop after this text; may be repeated", STOP, NOT_BENCH, 0, 0, 0, 0 },
+    { NULL, "--ignore-eos", NULL, "never end the text", FLAG, 0, AT(ignore_eos), 0, 0, 0 },
+    { NULL, "--no-bos", NULL, "no beginning-of-text token before the prompt", FLAG, 0, AT(no_bos), 0, 0, 0 },
+    { NULL, "--echo", NULL, "print the prompt before the text", FLAG, 0, AT(echo), 0, 0, 0 },
+    { "-i", "--interactive", NULL, "chat, one line a turn; -p or -f is the first one (-cnv is the same)", FLAG, 0, AT(chat), 0, 0, 0 },
+    { "-cnv", "--conversation", NULL, NULL, FLAG, 0, AT(chat), 0, 0, 0 },
+    { "-sys", "--system-prompt", "TEXT", "system message of the chat", TEXT, 0, AT(system), 0, 0, 0 },
+    { "-st", "--single-turn", NULL, "end the chat after one answer", FLAG, 0, AT(single_turn), 0, 0, 0 },
+    { NULL, "Sampling (defaults from the model, else llama.cpp's)", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
+    { "-s", "--seed", "N", "seed; the same text again on as many threads; -1: a new one each time (default)", SEED, 0, 0, 0, 0, 0 },
+    { NULL, "--temp", "X", "temperature; 0: always the likeliest token (default 0.8)", REAL_GIVEN, 0, GIVEN(temp), 0, 1e6 },
+    { NULL, "--top-k", "N", "only the N likeliest; 0: off (default 40)", INTEGER_GIVEN, 0, GIVEN(top_k), INT32_MIN, INT32_MAX },
+    { NULL, "--top-p", "X", "only the likeliest that make up X; 1: off (default 0.95)", REAL_GIVEN, 0, GIVEN(top_p), 0, 1 },
+    { NULL, "--min-p", "X", "only those at least X times as likely as the likeliest; 0: off (default 0.05)", REAL_GIVEN, 0, GIVEN(min_p), 0, 1 },
+    { NULL, "--repeat-penalty", "X", "makes recent tokens less likely; 1: off (default)", REAL_GIVEN, 0, GIVEN(repeat_penalty), 1e-6, 1e6 },
+    { NULL, "--repeat-last-n", "N", "how many tokens are recent; -1: all (default 64)", INTEGER_GIVEN, 0, GIVEN(repeat_last_n), -1, INT32_MAX },
+    { NULL, "--presence-penalty", "X", "subtracted from tokens that occurred (default 0)", REAL, 0, AT(sample.presence_penalty), 0, -1e6, 1e6 },
+    { NULL, "--frequency-penalty", "X", "subtracted once per occurrence (default 0)", REAL, 0, AT(sample.frequency_penalty), 0, -1e6, 1e6 },
+    { "-l", "--logit-bias", "ID+X", "adds X to a token's logit (ID-X subtracts); may be repeated", BIAS, 0, 0, 0, 0, 0 },
+    { NULL, "Measuring", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
+    { NULL, "--bench", NULL, "speed; then -p -n -d are numbers or lists of them, -r a number:", FLAG, 0, AT(bench), 0, 0, 0 },
+    { "-p", "--n-prompt", "N,..", "  prompt lengths (default 512)", TEXT, BENCH_ONLY, AT(bench_prompt), 0, 0, 0 },
+    { "-n", "--n-gen", "N,..", "  tokens generated (default 128)", TEXT, BENCH_ONLY, AT(bench_predict), 0, 0, 0 },
+    { "-d", "--n-depth", "N,..", "  tokens already in the context (default 0)", TEXT, BENCH_ONLY, AT(bench_depth), 0, 0, 0 },
+    { "-r", "--repetitions", "N", "  repetitions (default 5)", INTEGER, BENCH_ONLY, AT(bench_repeat), 0, 1, 10000 },
+    { NULL, "--min-time", "S", "  seconds that each repetition takes at least (default 0: one run)", REAL, BENCH_ONLY, AT(bench_min_time), 0, 0, 3600 },
+    { "-o", "--output", "FORM", "  md, json or csv (default md)", TEXT, BENCH_ONLY, AT(output_format), 0, 0, 0 },
+    { NULL, "--random-weights", NULL, "  noise in place of weights", FLAG, BENCH_ONLY, AT(random_weights), 0, 0, 0 },
+    { NULL, "--perplexity", NULL, "of the text in -f FILE, -p or stdin, in pieces of -c tokens (default 512)", FLAG, 0, AT(perplexity), 0, 0, 0 },
+    { NULL, "--logits", "FILE", "write logits after every prompt token, f32 [tokens][vocabulary]; text follows only with -n", TEXT, 0, AT(logits_path), 0, 0, 0 },
+    { NULL, "Tokens", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
+    { NULL, "--tokens", "IDS", "prompt as token ids, or @FILE; nothing is added", TEXT, 0, AT(tokens), 0, 0, 0 },
+    { NULL, "--print-tokens", NULL, "print token ids in place of text", FLAG, 0, AT(print_tokens), 0, 0, 0 },
+    { NULL, "--no-parse-special", NULL, "special tokens written in the prompt are plain text", FLAG, 0, AT(no_special), 0, 0, 0 },
+    { NULL, "--tokenize", NULL, "print the prompt's token ids and end", FLAG, 0, AT(tokenize), 0, 0, 0 },
+    { NULL, "Program", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
+    { "-m", "--model", "FILE", "weights from a file (forgec build --weights external)", TEXT, 0, AT(weights_path), 0, 0, 0 },
+    { NULL, "--verify-weights", "MODE", "load: compare all weights with their hashes at the start; none (default)", TEXT, 0, AT(verify_weights), 0, 0, 0 },
+    { "-t", "--threads", "N", "threads on a CPU (default: physical cores, at most what the program was built for)", INTEGER, 0, AT(n_threads), 0, 1, FORGE_MAX_THREADS },
+    { "-ub", "--ubatch-size", "N", "prompt tokens per step; 0: prompts through the decode kernels", INTEGER, 0, AT(chunk), 0, 0, INT32_MAX },
+    { NULL, "--target", "NAME", "which of the built targets runs (also FORGE_PROGRAM=NAME)", TEXT, 0, AT(target), 0, 0, 0 },
+    { NULL, "--no-graph", NULL, "GPU: launch kernels one by one (also FORGE_NO_GRAPH=1)", FLAG, 0, AT(no_graph), 0, 0, 0 },
+    { "-q", "--quiet", NULL, "no numbers on stderr", FLAG, 0, AT(quiet), 0, 0, 0 },
+    { "-v", "--verbose", NULL, "target, threads, seed, sampling on stderr", FLAG, 0, AT(verbose), 0, 0, 0 },
+    { NULL, "--check", NULL, "can this program run here? Driver, GPU, memory, weights undamaged", FLAG, 0, AT(check), 0, 0, 0 },
+    { NULL, "--info", NULL, "what this program was built from, and how", FLAG, 0, AT(info), 0, 0, 0 },
+    { NULL, "--version", NULL, "model and compiler", FLAG, 0, AT(version), 0, 0, 0 },
+    { "-h", "--help", NULL, "this text", FLAG, 0, AT(help), 0, 0, 0 },
+};
+enum { N_OPTIONS = sizeof table / sizeof table[0] };
+
+/* Spellings llama-cli also takes. */
+static const char *const aliases[][2] = {
+    { "--n-predict", "--predict" }, { "--temperature", "--temp" }, { "--color", NULL }, { "-no-cnv", NULL },
+    { "--no-conversation", NULL }, { "--log-disable", NULL }, { "--no-display-prompt", NULL }, { "--no-warmup", NULL },
+    { "--simple-io", NULL },
+};
+
+/* What llama.cpp's programs have and these need not: all layers are where the program was built to run, weights are mapped as they lie. */
+enum value { NO_VALUE, ONE_VALUE, MAYBE_VALUE };
+static const struct { const char *name; enum value value; } meaningless[] = {
+    { "-ngl", ONE_VALUE }, { "--gpu-layers", ONE_VALUE }, { "--n-gpu-layers", ONE_VALUE },
+    { "-fa", MAYBE_VALUE }, { "--flash-attn", MAYBE_VALUE },
+    { "--mlock", NO_VALUE }, { "--mmap", NO_VALUE }, { "--no-mmap", NO_VALUE }, { "-nkvo", NO_VALUE }, { "--no-kv-offload", NO_VALUE },
+    { "-b", ONE_VALUE }, { "--batch-size", ONE_VALUE }, { "-tb", ONE_VALUE }, { "--threads-batch", ONE_VALUE },
+};
+
+/* on, off and the like: older versions of llama.cpp have -fa without them. */
+static bool is_switch(const char *text)
+{
+    static const char *const words[] = { "on", "off", "auto", "true", "false", "enabled", "disabled", "0", "1", "-1" };
+    for (size_t i = 0; text != NULL && i < sizeof words / sizeof words[0]; i++) if (strcmp(text, words[i]) == 0) return true;
+    return false;
+}
+
+/* If argv[*i] is such a flag, it is noted and *i stands at the last argument that belongs to it. */
+static bool take_meaningless(struct forge_options *o, int argc, char **argv, int *i, size_t n, bool has_value)
+{
+    for (size_t k = 0; k < sizeof meaningless / sizeof meaningless[0]; k++) {
+        if (strlen(meaningless[k].name) != n || memcmp(meaningless[k].name, argv[*i], n) != 0) continue;
+        if (o->n_ignored < MAX_IGNORED) o->ignored[o->n_ignored++] = meaningless[k].name;
+        const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
+        const enum value value = has_value ? NO_VALUE : meaningless[k].value;
+        if ((value == ONE_VALUE && next != NULL) || (value == MAYBE_VALUE && is_switch(next))) ++*i;
+        return true;
+    }
+    return false;
+}
+
+static const struct option *find_option(const char *name, size_t n, bool bench)
+{
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
+        if (aliases[i][1] != NULL && strlen(aliases[i][0]) == n && memcmp(aliases[i][0], name, n) == 0) {
+            name = aliases[i][1];
+            n = strlen(name);
+            break;
+        }
+    for (int i = 0; i < N_OPTIONS; i++) {
+        const struct option *o = &table[i];
+        if (o->help == NULL && o->short_name == NULL) continue;         /* a heading */
+        if (o->when == (bench ? NOT_BENCH : BENCH_ONLY)) continue;
+        if ((o->short_name != NULL && strlen(o->short_name) == n && memcmp(o->short_name, name, n) == 0) ||
+            (strlen(o->long_name) == n && memcmp(o->long_name, name, n) == 0))
+            return o;
+    }
+    return NULL;
+}
+
+/* The '=' of --name=value, or NULL. */
+static const char *equals_of(const char *argument) { return strncmp(argument, "--", 2) == 0 ? strchr(argument, '=') : NULL; }
+
+/* Is --bench among the options? As the value of another one it is only a text. */
+static bool bench_given(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--bench") == 0) return true;
+        const struct option *option = find_option(argv[i], strlen(argv[i]), false);
+        if (option == NULL) option = find_option(argv[i], strlen(argv[i]), true);
+        if (option != NULL && option->kind != FLAG) i++;
+    }
+    return false;
+}
+
+static enum forge_status parse_integer(const char *name, const char *text, double low, double high, int32_t *out, struct forge_error *error)
+{
+    char *end;
+    errno = 0;
+    const long long x = strtoll(text, &end, 10);
+    if (end == text || *end != 0) return error_set(error, FORGE_USAGE, "%s: '%s' is not a whole number", name, text);
+    if (errno != 0 || (double)x < low || (double)x > high)
+        return error_set(error, FORGE_USAGE, "%s: %s is outside %.0f .. %.0f", name, text, low, high);
+    *out = (int32_t)x;
+    return FORGE_OK;
+}
+
+static enum forge_status parse_real(const char *name, const char *text, double low, double high, float *out, struct forge_error *error)
+{
+    char *end;
+    const double x = strtod(text, &end);
+    if (end == text || *end != 0 || !isfinite(x)) return error_set(error, FORGE_USAGE, "%s: '%s' is not a number", name, text);
+    if (x < low || x > high) return error_set(error, FORGE_USAGE, "%s: %s is outside %g .. %g", name, text, low, high);
+    *out = (float)x;
+    return FORGE_OK;
+}
+
+/* "15043+1.5", "2-inf" */
+static enum forge_status parse_bias(struct forge_options *o, const char *text, struct forge_error *error)
+{
+    char *end;
+    errno = 0;
+    const long id = strtol(text, &end, 10);
+    if (end == text || id < 0 || id > INT32_MAX || errno != 0 || (*end != '+' && *end != '-'))
+        return error_set(error, FORGE_USAGE, "--logit-bias: '%s' is not ID+BIAS or ID-BIAS", text);
+    const char *number = end;
+    const double bias = strtod(number, &end);
+    if (end == number || *end != 0 || isnan(bias)) return error_set(error, FORGE_USAGE, "--logit-bias: '%s' is not ID+BIAS or ID-BIAS", text);
+    if (o->n_biases == MAX_BIASES) return error_set(error, FORGE_USAGE, "more than %d --logit-bias", MAX_BIASES);
+    o->biases[o->n_biases++] = (struct forge_bias){ (int32_t)id, (float)bias };
+    return FORGE_OK;
+}
+
+static enum forge_status set_option(struct forge_options *o, const struct option *option, const char *value, struct forge_error *error)
+{
+    char *base = (char *)o;
+    const char *name = option->long_name;
+    switch (option->kind) {
+    case FLAG: *(bool *)(base + option->at) = true; return FORGE_OK;
+    case TEXT: *(const char **)(base + option->at) = value; return FORGE_OK;
+    case INTEGER_GIVEN: *(bool *)(base + option->given) = true; /* fallthrough */
+    case INTEGER: return parse_integer(name, value, option->low, option->high, (int32_t *)(base + option->at), error);
+    case REAL_GIVEN: *(bool *)(base + option->given) = true; /* fallthrough */
+    case REAL: return parse_real(name, value, option->low, option->high, (float *)(base + option->at), error);
+    case BIAS: return parse_bias(o, value, error);
+    case SEED: {
+        char *end;
+        errno = 0;
+        const long long x = strtoll(value, &end, 10);
+        if (end == value || *end != 0 || errno != 0 || x < -1) return error_set(error, FORGE_USAGE, "--seed: '%s' is not a seed", value);
+        o->sample.seed = (uint64_t)x;
+        o->seed_given = x >= 0;
+        return FORGE_OK;
+    }
+    case STOP:
+        if (*value == 0) return error_set(error, FORGE_USAGE, "%s: empty text", name);
+        if (o->n_stops == MAX_STOPS) return error_set(error, FORGE_USAGE, "more than %d %s", MAX_STOPS, name);
+        o->stops[o->n_stops++] = value;
+        return FORGE_OK;
+    }
+    return FORGE_OK;
+}
+
+static enum forge_status choose_mode(struct forge_options *o, struct forge_error *error)
+{
+    if (o->help)    { o->mode = MODE_HELP; return FORGE_OK; }
+    if (o->version) { o->mode = MODE_VERSION; return FORGE_OK; }
+    if (o->bench + o->perplexity + o->chat + o->tokenize + o->check + o->info > 1)
+        return error_set(error, FORGE_USAGE, "--bench, --perplexity, --tokenize, --check, --info and -i exclude each other");
+    o->mode = o->bench ? MODE_BENCH : o->perplexity ? MODE_PERPLEXITY : o->chat ? MODE_CHAT : o->tokenize ? MODE_TOKENIZE
+            : o->check ? MODE_CHECK : o->info ? MODE_INFO : MODE_RUN;
+    if ((o->prompt != NULL) + (o->prompt_file != NULL) + (o->tokens != NULL) > 1)
+        return error_set(error, FORGE_USAGE, "-p, -f and --tokens exclude each other");
+    if (o->mode == MODE_CHAT && o->tokens != NULL) return error_set(error, FORGE_USAGE, "--tokens does not go with -i");
+    if (o->mode == MODE_RUN && o->system != NULL) return error_set(error, FORGE_USAGE, "--system-prompt goes with -i only");
+    if (o->random_weights && o->weights_path != NULL) return error_set(error, FORGE_USAGE, "-m and --random-weights exclude each other");
+    if (strcmp(o->verify_weights, "none") != 0 && strcmp(o->verify_weights, "load") != 0)
+        return error_set(error, FORGE_USAGE, "--verify-weights: '%s' is not none or load", o->verify_weights);
+    if (o->random_weights && strcmp(o->verify_weights, "none") != 0)
+        return error_set(error, FORGE_USAGE, "--verify-weights: there is nothing to verify in --random-weights");
+    if (o->logits_path != NULL && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--logits goes with a prompt only");
+    if (strcmp(o->output_format, "md") != 0 && strcmp(o->output_format, "json") != 0 && strcmp(o->output_format, "csv") != 0)
+        return error_set(error, FORGE_USAGE, "--output: '%s' is not md, json or csv", o->output_format);
+    return FORGE_OK;
+}
+
+enum forge_status options_parse(struct forge_options *o, int argc, char **argv, struct forge_error *error)
+{
+    memset(o, 0, sizeof *o);
+    o->n_predict = INT32_MIN;
+    o->chunk = -1;
+    o->bench_repeat = 5;
+    o->output_format = "md";
+    o->verify_weights = "none";
+    const bool bench = bench_given(argc, argv);
+    for (int i = 1; i < argc; i++) {
+        const char *name = argv[i], *equals = equals_of(name);
+        const size_t n = equals != NULL ? (size_t)(equals - name) : strlen(name);
+        bool ignored = false;
+        for (size_t k = 0; k < sizeof aliases / sizeof aliases[0]; k++) ignored |= aliases[k][1] == NULL && strcmp(aliases[k][0], name) == 0;
+        if (ignored || take_meaningless(o, argc, argv, &i, n, equals != NULL)) continue;
+        const struct option *option = find_option(name, n, bench);
+        if (option == NULL) {
+            if (name[0] == '-') return error_set(error, FORGE_USAGE, "unknown option %s%s (--help lists all)", name,
+                                            bench || find_option(name, n, true) == NULL ? "" : " without --bench");
+            return error_set(error, FORGE_USAGE, "unexpected argument '%s' (a prompt goes after -p; --help lists all)", name);
+        }
+        if (option->kind == FLAG) {
+            if (equals != NULL) return error_set(error, FORGE_USAGE, "%s takes no value", option->long_name);
+            TRY(set_option(o, option, NULL, error));
+            continue;
+        }
+        const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
+        if (value == NULL) return error_set(error, FORGE_USAGE, "%s needs a value (%s)", name, option->argument);
+        TRY(set_option(o, option, value, error));
+    }
+    return choose_mode(o, error);
+}
+
+void options_sampling_defaults(struct forge_options *o, const struct forge_sampling *m)
+{
+    struct forge_sample_options *s = &o->sample;
+    if (!o->temp_given) s->temp = m->temp >= 0 ? m->temp : 0.8f;
+    if (!o->top_k_given) s->top_k = m->top_k >= 0 ? m->top_k : 40;
+    if (!o->top_p_given) s->top_p = m->top_p >= 0 ? m->top_p : 0.95f;
+    if (!o->min_p_given) s->min_p = m->min_p >= 0 ? m->min_p : 0.05f;
+    if (!o->repeat_penalty_given) s->repeat_penalty = m->repeat_penalty > 0 ? m->repeat_penalty : 1.0f;
+    if (!o->repeat_last_n_given) s->repeat_last_n = m->repeat_last_n >= 0 ? m->repeat_last_n : 64;
+}
+
+void options_help(FILE *out, const char *program_name)
+{
+    fprintf(out, "usage: %s [options]\nContinues the prompt. Only the model's text goes to stdout.\n", program_name);
+    for (int i = 0; i < N_OPTIONS; i++) {
+        const struct option *o = &table[i];
+        if (o->help == NULL && o->short_name == NULL) {
+            fprintf(out, "\n%s\n", o->long_name);
+        } else if (o->help != NULL) {
+            char left[64];
+            snprintf(left, sizeof left, "  %s%s%s %s", o->short_name != NULL ? o->short_name : "", o->short_name != NULL ? ", " : "",
+                     o->long_name, o->argument != NULL ? o->argument : "");
+            fprintf(out, "%-28s %s\n", left, o->help);
+        }
+    }
+    fprintf(out, "\nExit codes\n");
+#define STATUS(name, code, text) fprintf(out, "  %3d  %s\n", code, text);
+#include "runtime/run/status.def"
+#undef STATUS
+}
+
+int64_t parse_numbers(const char *text, size_t n, int64_t low, int64_t high, int32_t *out, size_t capacity)
+{
+    size_t count = 0, i = 0;
+    for (;;) {
+        while (i < n && (text[i] == ',' || text[i] == ' ' || (text[i] >= '\t' && text[i] <= '\r'))) i++;
+        if (i == n) return (int64_t)count;
+        int64_t x = 0;
+        const size_t start = i;
+        for (; i < n && text[i] >= '0' && text[i] <= '9'; i++) {
+            x = x * 10 + (text[i] - '0');
+            if (x > high) return -1;
+        }
+        if (i == start || x < low) return -1;
+        if (i < n && text[i] != ',' && text[i] != ' ' && !(text[i] >= '\t' && text[i] <= '\r')) return -1;
+        if (count == capacity) return -2;
+        out[count++] = (int32_t)x;
+    }
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+size_t unescape(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from != 0;) {
+        if (*from != '\\' || from[1] == 0) { *to++ = *from++; continue; }
+        const char c = from[1];
+        from += 2;
+        switch (c) {
+        case 'n': *to++ = '\n'; break;
+        case 't': *to++ = '\t'; break;
+        case 'r': *to++ = '\r'; break;
+        case '0': *to++ = 0; break;
+        case '\\': case '"': case '\'': *to++ = c; break;
+        case 'x':
+            if (hex_digit(from[0]) >= 0 && hex_digit(from[1]) >= 0) {
+                *to++ = (char)(hex_digit(from[0]) * 16 + hex_digit(from[1]));
+                from += 2;
+                break;
+            }
+            /* fallthrough */
+        default: *to++ = '\\'; *to++ = c;
+        }
+    }
+    *to = 0;
+    return (size_t)(to - text);
+}

@@ -1,0 +1,62 @@
+/* options.h -- the command line. */
+#ifndef FORGE_OPTIONS_H
+#define FORGE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "runtime/model/abi.h"
+#include "runtime/run/sample.h"
+#include "runtime/run/status.h"
+
+enum forge_mode { MODE_RUN, MODE_CHAT, MODE_BENCH, MODE_PERPLEXITY, MODE_TOKENIZE, MODE_CHECK, MODE_INFO, MODE_VERSION, MODE_HELP };
+
+enum { MAX_STOPS = 32, MAX_BIASES = 256, MAX_LIST = 16, MAX_IGNORED = 16 };
+
+struct forge_options {
+    enum forge_mode mode;
+    bool bench, perplexity, chat, tokenize, check, info, version, help;   /* as given; mode is what follows from them */
+
+    const char *prompt, *prompt_file, *system, *tokens;            /* NULL: not given; strings point into argv */
+    bool    escape, echo, single_turn, print_tokens, no_bos, no_special, ignore_eos, quiet, verbose;
+    int32_t n_predict;                /* -1: until end of text or context; INT32_MIN: not given */
+    int32_t n_ctx, n_threads;         /* 0: not given */
+    int32_t chunk;                    /* -1: not given */
+    const char *stops[MAX_STOPS];
+    size_t  n_stops;
+    struct forge_bias biases[MAX_BIASES];
+    size_t  n_biases;
+
+    struct forge_sample_options sample;
+    bool    seed_given, top_k_given, temp_given, top_p_given, min_p_given, repeat_penalty_given, repeat_last_n_given;
+
+    const char *weights_path, *verify_weights, *target, *logits_path;
+    bool    random_weights, no_graph;
+
+    const char *ignored[MAX_IGNORED]; /* flags of llama.cpp's programs that mean nothing here */
+    size_t      n_ignored;
+
+    const char *bench_prompt, *bench_predict, *bench_depth;        /* lists of numbers */
+    int32_t bench_repeat;
+    float   bench_min_time;                                        /* seconds */
+    const char *output_format;        /* md, json, csv */
+};
+
+/* argv into *options. FORGE_USAGE with a sentence for anything wrong. */
+enum forge_status options_parse(struct forge_options *options, int argc, char **argv, struct forge_error *error);
+
+/* What was not given comes from the model's general.sampling.*, then from llama.cpp's defaults. */
+void options_sampling_defaults(struct forge_options *options, const struct forge_sampling *model);
+
+void options_help(FILE *out, const char *program_name);
+
+/* "1,2 3" -> numbers in [low, high]; separators are commas and white space. Stores up to capacity; -1 when malformed,
+ * -2 when more than capacity, else how many. */
+int64_t parse_numbers(const char *text, size_t n, int64_t low, int64_t high, int32_t *out, size_t capacity);
+
+/* Replaces \n \t \r \\ \" \' \0 \xHH in place and returns the new length. */
+size_t unescape(char *text);
+
+#endif

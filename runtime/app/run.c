@@ -1,0 +1,288 @@
+/* run.c -- main() of a compiled model. The only file that prints errors and ends the process. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/model/check.h"
+#include "ending.h"
+#include "outfile.h"
+#include "runtime/run/session.h"
+#include "runtime/text/tokenize.h"
+
+static volatile sig_atomic_t interrupted;
+static bool stderr_is_terminal;
+
+/* The first Ctrl-C ends the work at the next token; a second one does not wait for it. */
+static void on_interrupt(int signal)
+{
+    (void)signal;
+    if (!interrupted++) return;
+    if (stderr_is_terminal && write(STDERR_FILENO, "\n", 1) < 0) { }            /* after the terminal's ^C */
+    ending_run();
+    _exit(FORGE_INTERRUPTED);
+}
+
+static void install_signals(void)
+{
+    stderr_is_terminal = isatty(STDERR_FILENO);
+    struct sigaction action = { .sa_handler = on_interrupt };    /* no SA_RESTART: a read of the prompt must end */
+    sigaction(SIGINT, &action, NULL);
+    action.sa_handler = SIG_IGN;                                 /* a closed pipe is an error of write, with its own exit code */
+    sigaction(SIGPIPE, &action, NULL);
+    sigaction(SIGXFSZ, &action, NULL);                           /* and so is a file at its size limit */
+}
+
+/* A standard stream that is closed must not become the next file opened: --logits would take the place of stderr. Opened the
+ * wrong way round it still fails when used. */
+static void hold_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
+static uint64_t fresh_seed(void)
+{
+    uint32_t seed;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed) return seed;
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint32_t)(t.tv_nsec ^ t.tv_sec);
+}
+
+/* How many tokens to generate: -1 until the end of the text or the context. */
+static int64_t tokens_wanted(const struct forge_options *o)
+{
+    return o->n_predict != INT32_MIN ? o->n_predict : o->logits_path != NULL ? 0 : -1;
+}
+
+static enum forge_status prepare_options(struct forge_options *o, const struct forge_program *p, struct forge_error *error)
+{
+    options_sampling_defaults(o, &p->sampling);
+    if (!o->seed_given) o->sample.seed = fresh_seed();
+    for (size_t i = 0; i < o->n_biases; i++)
+        if ((uint32_t)o->biases[i].id >= p->n_vocab)
+            return error_set(error, FORGE_USAGE, "--logit-bias: token %d, the vocabulary has %u", o->biases[i].id, p->n_vocab);
+    o->sample.biases = o->biases;
+    o->sample.n_biases = o->n_biases;
+    for (size_t i = 0; o->escape && i < o->n_stops; i++) {
+        const size_t n = unescape((char *)(uintptr_t)o->stops[i]);
+        if (strlen(o->stops[i]) != n) return error_set(error, FORGE_USAGE, "--reverse-prompt: \\0 cannot be part of the text");
+    }
+    if (o->escape && o->system != NULL) unescape((char *)(uintptr_t)o->system);
+    if (p->vocab == NULL && o->mode == MODE_RUN && o->tokens == NULL)
+        return error_set(error, FORGE_USAGE, "the model has no tokenizer: give token ids with --tokens and --print-tokens");
+    if (p->vocab == NULL && o->mode == MODE_RUN && !o->print_tokens && tokens_wanted(o) != 0)
+        return error_set(error, FORGE_USAGE, "the model has no tokenizer: --print-tokens prints ids in place of text");
+    return FORGE_OK;
+}
+
+static uint32_t text_flags(const struct forge_options *o)
+{
+    return (o->no_bos ? 0u : FORGE_TOK_ADD) | (o->no_special ? 0u : FORGE_TOK_SPECIAL);
+}
+
+static enum forge_status prompt_tokens(struct forge_tokens *tokens, struct forge_bytes *text, const struct forge_options *o,
+                                       const struct forge_program *p, struct forge_error *error)
+{
+    if (o->tokens != NULL) TRY(tokens_of_list(tokens, o->tokens, p->n_vocab, error));
+    else {
+        TRY(prompt_read(text, o, error));
+        TRY(tokens_of_text(tokens, p->vocab, text->bytes, text->n, text_flags(o), error));
+    }
+    for (size_t i = 0; i < tokens->n; i++)
+        if (tokens->ids[i] < 0 || (uint32_t)tokens->ids[i] >= p->n_vocab)
+            return error_set(error, FORGE_FAILED, "the tokenizer gives token %d, the model has %u", tokens->ids[i], p->n_vocab);
+    if (tokens->n == 0 && o->mode != MODE_TOKENIZE && o->tokens == NULL && vocab_bos(p->vocab) >= 0 && !o->no_bos) {
+        /* Some token has to come first; the one that begins a text is the natural one. */
+        const int32_t bos = vocab_bos(p->vocab);
+        free(tokens->ids);
+        if ((tokens->ids = malloc(sizeof bos)) == NULL) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+        *tokens->ids = bos;
+        tokens->n = 1;
+    }
+    return FORGE_OK;
+}
+
+/* Logits after every token of the prompt into the file; the last ones stay in the session. */
+static enum forge_status write_logits(struct forge_session *s, const int32_t *tokens, size_t n, struct forge_error *error)
+{
+    const char *path = s->options->logits_path;
+    const size_t n_vocab = s->program->n_vocab, chunk = engine_piece(s->engine);
+    struct forge_outfile file;
+    TRY(outfile_open(&file, path, error));
+    enum forge_status status = FORGE_OK;
+    float *logits = malloc((chunk < n ? chunk : n) * n_vocab * sizeof *logits);
+    if (logits == NULL) { status = error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %zu logits", chunk, n_vocab); goto close_file; }
+    for (size_t at = 0; at < n && status == FORGE_OK;) {
+        const size_t part = n - at < chunk ? n - at : chunk;
+        if (interrupted) { status = error_set(error, FORGE_INTERRUPTED, "interrupted"); break; }
+        status = n == 1 ? forge_step(s->engine, tokens, 1, 1, logits, error)
+                        : forge_prefill(s->engine, tokens + at, (uint32_t)part, (uint32_t)part, logits, error);
+        if (status == FORGE_OK) status = write_all(file.fd, logits, part * n_vocab * sizeof *logits, path, error);
+        for (size_t i = 0; i < part; i++) sampler_accept(s->sampler, tokens[at + i]);
+        at += part;
+        if (at == n) memcpy(s->logits, logits + (part - 1) * n_vocab, n_vocab * sizeof *logits);
+    }
+    free(logits);
+close_file:
+    status = outfile_close(&file, status, error);
+    if (status == FORGE_OK) s->n_prompt += n;
+    return status;
+}
+
+static enum forge_status complete(struct forge_session *s, const struct forge_tokens *tokens, const struct forge_bytes *text,
+                                  struct forge_error *error)
+{
+    const struct forge_options *o = s->options;
+    if (tokens->n == 0 && o->tokens != NULL) return error_set(error, FORGE_USAGE, "--tokens: the list is empty");
+    if (tokens->n == 0)
+        return error_set(error, FORGE_USAGE, "the prompt is empty and the model has no token that begins a text");
+    if (tokens->n > s->engine->n_ctx)
+        return error_set(error, FORGE_TOO_LONG, "prompt of %zu tokens, the context holds %u", tokens->n, s->engine->n_ctx);
+    if (o->echo && text->bytes != NULL) TRY(stream_write(&s->out, text->bytes, text->n, error));
+    if (o->logits_path != NULL) TRY(write_logits(s, tokens->ids, tokens->n, error));
+    else TRY(session_prompt(s, tokens->ids, tokens->n, error));
+
+    const int64_t n_predict = tokens_wanted(o);
+    enum forge_ending ending;
+    TRY(session_generate(s, n_predict, &ending, error));
+    if ((n_predict != 0 && isatty(STDOUT_FILENO) && s->out.last != '\n') || (o->print_tokens && s->n_printed > 0))
+        TRY(write_all(STDOUT_FILENO, "\n", 1, "stdout", error));
+    if (ending == ENDED_CONTEXT) fprintf(stderr, "context of %u tokens is full\n", s->engine->n_ctx);
+    if (!o->quiet) session_report(s);
+    return ending == ENDED_INTERRUPT ? error_set(error, FORGE_INTERRUPTED, "interrupted") : FORGE_OK;
+}
+
+static enum forge_status run_session(struct forge_engine *e, struct forge_options *o, struct forge_error *error)
+{
+    struct forge_tokens tokens = { NULL, 0 };
+    struct forge_bytes text = { NULL, 0 };
+    struct forge_session session;
+    enum forge_status status = FORGE_OK;
+    if (o->mode == MODE_RUN) status = prompt_tokens(&tokens, &text, o, e->program, error);
+    else if (o->prompt != NULL || o->prompt_file != NULL) status = prompt_read(&text, o, error);
+    if (status == FORGE_OK) status = session_open(&session, o, e, &interrupted, error);
+    if (status == FORGE_OK) {
+        status = o->mode == MODE_CHAT ? chat_run(&session, &text, error) : complete(&session, &tokens, &text, error);
+        session_close(&session);
+    }
+    free(tokens.ids);
+    free(text.bytes);
+    return status;
+}
+
+static enum forge_status print_prompt_tokens(const struct forge_options *o, const struct forge_program *p, struct forge_error *error)
+{
+    struct forge_tokens tokens = { NULL, 0 };
+    struct forge_bytes text = { NULL, 0 };
+    enum forge_status status = prompt_tokens(&tokens, &text, o, p, error);
+    if (status == FORGE_OK) {
+        for (size_t i = 0; i < tokens.n; i++) printf(i > 0 ? " %d" : "%d", tokens.ids[i]);
+        printf("\n");
+        status = flush_stdout(error);
+    }
+    free(tokens.ids);
+    free(text.bytes);
+    return status;
+}
+
+static bool flag_of(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value != NULL && *value != 0 && strcmp(value, "0") != 0;
+}
+
+/* Was the program built for a GPU (or for a CPU), perhaps among others? */
+static bool built_for(bool gpu)
+{
+    for (uint32_t i = 0; i < forge_n_programs; i++) if ((forge_programs[i]->gpu != NULL) == gpu) return true;
+    return false;
+}
+
+/* Options without a meaning in this program: said, or refused. */
+static enum forge_status check_meaning(const struct forge_options *o, struct forge_error *error)
+{
+    if (o->no_graph && !built_for(true)) return error_set(error, FORGE_USAGE, "--no-graph: this program was built for no GPU");
+    if (o->n_threads > 0 && !built_for(false)) fprintf(stderr, "--threads means nothing here: this program computes on the GPU\n");
+    for (size_t i = 0; i < o->n_ignored; i++) fprintf(stderr, i > 0 ? ", %s" : "%s", o->ignored[i]);
+    if (o->n_ignored > 0) fprintf(stderr, ": llama.cpp's, and without a meaning here\n");
+    return FORGE_OK;
+}
+
+static enum forge_status run_engine(struct forge_options *o, const struct forge_program *p, struct forge_error *error)
+{
+    struct forge_engine engine;
+    const struct forge_weights_source source = { o->weights_path, o->random_weights, !o->quiet, strcmp(o->verify_weights, "load") == 0 };
+    const uint32_t n_threads = p->gpu != NULL ? 1 : o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(p->max_threads);
+    const uint32_t n_ctx = o->mode == MODE_PERPLEXITY ? 0 : (uint32_t)o->n_ctx;
+    TRY(check_meaning(o, error));
+    if (o->random_weights && o->mode != MODE_BENCH) return error_set(error, FORGE_USAGE, "--random-weights goes with --bench only");
+    if (o->chunk > 0 && (uint32_t)o->chunk > p->chunk)
+        return error_set(error, FORGE_USAGE, "--ubatch-size: %d, the program was built for up to %u", o->chunk, p->chunk);
+    TRY(engine_open(&engine, p, &source, n_threads, n_ctx, error));
+    engine.stop = &interrupted;
+    if (o->chunk >= 0) engine.chunk = (uint32_t)o->chunk;
+    engine.plain_launches = o->no_graph || flag_of("FORGE_NO_GRAPH");
+    if (o->verbose) {
+        const struct forge_sample_options *s = &o->sample;
+        fprintf(stderr, "%s, target %s, ", p->model_name, p->target);
+        if (engine.device_name != NULL) fprintf(stderr, "%s, ", engine.device_name);
+        else fprintf(stderr, "%u threads, ", n_threads);
+        fprintf(stderr, "context %u, seed %llu\n", engine.n_ctx, (unsigned long long)s->seed);
+        fprintf(stderr, "temp %g, top-k %d, top-p %g, min-p %g, repeat-penalty %g over %d, presence %g, frequency %g\n", (double)s->temp,
+                s->top_k, (double)s->top_p, (double)s->min_p, (double)s->repeat_penalty, s->repeat_last_n, (double)s->presence_penalty,
+                (double)s->frequency_penalty);
+    }
+    const enum forge_status status = o->mode == MODE_BENCH ? bench_run(&engine, o, error)
+                                   : o->mode == MODE_PERPLEXITY ? perplexity_run(&engine, o, error)
+                                   : run_session(&engine, o, error);
+    engine_close(&engine);
+    return status;
+}
+
+static enum forge_status run(int argc, char **argv, struct forge_error *error)
+{
+    static struct forge_options options;
+    struct forge_options *o = &options;
+    TRY(options_parse(o, argc, argv, error));
+    if (o->mode == MODE_HELP) {
+        options_help(stdout, argc > 0 ? argv[0] : "program");
+        return flush_stdout(error);
+    }
+    const struct forge_program *program;
+    const char *wanted = o->target != NULL ? o->target : getenv("FORGE_PROGRAM");
+    if (o->target == NULL && wanted != NULL && *wanted == 0) wanted = NULL;      /* FORGE_PROGRAM= is none */
+    if (o->mode == MODE_CHECK) return check_run(wanted, o->weights_path, error);
+    /* What a program is can be told on a machine that cannot run it. */
+    const bool about = o->mode == MODE_INFO || o->mode == MODE_VERSION;
+    const enum forge_status chosen = program_choose(&program, wanted, !about && o->mode != MODE_TOKENIZE, error);
+    if (chosen == FORGE_OK && error->text[0] != 0) fprintf(stderr, "%s\n", error->text);
+    if (about && chosen == FORGE_WRONG_CPU) program = forge_programs[0];
+    else if (chosen != FORGE_OK) return chosen;
+    if (o->mode == MODE_INFO) return info_print(program, error);
+    if (o->mode == MODE_VERSION) return version_print(program, error);
+    TRY(prepare_options(o, program, error));
+    return o->mode == MODE_TOKENIZE ? print_prompt_tokens(o, program, error) : run_engine(o, program, error);
+}
+
+int main(int argc, char **argv)
+{
+    struct forge_error error = { "" };
+    hold_standard_streams();
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL, *name = argc == 0 ? "program" : slash != NULL ? slash + 1 : argv[0];
+    install_signals();
+    ending_install(name);
+    const enum forge_status status = run(argc, argv, &error);
+    if (status == FORGE_INTERRUPTED) {
+        if (stderr_is_terminal) fprintf(stderr, "\n");           /* after the terminal's ^C */
+    } else if (status != FORGE_OK && error.text[0] != 0) fprintf(stderr, "%s: %s\n", name, error.text);
+    return (int)status;
+}

@@ -1,0 +1,156 @@
+/* Opening a program for a GPU: memory, code, weights. */
+#include "gpu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "gpu_state.h"
+#include "runtime/model/weights.h"
+
+enum {
+    READERS = 4,                         /* threads that read the weights: one does not keep up with the bus */
+    PROGRESS_BYTES = 1 << 30,            /* loading more than this shows how far it is */
+};
+
+/* One in a process: the handler of SIGABRT has to find the mark. */
+static struct gpu the_gpu;
+
+/* ---- faults ---- */
+
+/* AMD's runtime ends the process when a kernel faults; this handler of SIGABRT says which.  No stdio: it runs in a signal. */
+static void on_abort(int number)
+{
+    static const char begin[] = "the GPU failed; the launch that ran last: ";
+    char text[256];
+    (void)number;
+    memcpy(text, begin, sizeof begin);
+    gpu_launch_name(&the_gpu, text + sizeof begin - 1, 128);
+    const size_t n = strlen(text);
+    text[n] = '\n';
+    if (write(STDERR_FILENO, text, n + 1) < 0) _exit(FORGE_DEVICE_FAULT);
+    _exit(FORGE_DEVICE_FAULT);
+}
+
+/* ---- opening ---- */
+
+static void release(struct gpu *g)
+{
+    gpu_give_memory(g);
+    free(g->functions);
+    memset(g, 0, sizeof *g);
+}
+
+static enum forge_status gpu_probe(const struct forge_program *program, struct forge_error *error)
+{
+    struct gpu *g = &the_gpu;
+    const struct forge_gpu *p = program->gpu;
+    if (g->program == program) return FORGE_OK;
+    release(g);
+    g->functions = calloc(p->n_kernels + 1u, sizeof *g->functions);
+    enum forge_status status = g->functions != NULL ? FORGE_OK : error_set(error, FORGE_NO_MEMORY, "out of memory");
+    if (status == FORGE_OK) status = device_library(&g->device, p->api, error);
+    if (status == FORGE_OK) status = device_select(&g->device, p->arch, error);
+    if (status == FORGE_OK) status = gpu_check_memory(&g->device, program, error);
+    if (status == FORGE_OK) status = gpu_load_code(&g->device, p, &g->module, g->functions, error);
+    if (status != FORGE_OK) release(g);
+    else g->program = program;
+    return status;
+}
+
+/* ---- weights ---- */
+
+struct reading { int fd; uint64_t at; uint8_t *to; size_t bytes; _Atomic int failed; };
+
+static void read_part(void *context, uint32_t thread, uint32_t n_threads)
+{
+    struct reading *r = context;
+    const size_t end = r->bytes * (thread + 1) / n_threads;
+    for (size_t at = r->bytes * thread / n_threads; at < end;) {
+        const ssize_t n = pread(r->fd, r->to + at, end - at, (off_t)(r->at + at));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) { r->failed = n < 0 ? errno : ENODATA; return; }
+        at += (size_t)n;
+    }
+}
+
+/* fd < 0: the staging buffers hold noise already. */
+static enum forge_status upload_weights(struct gpu *g, struct forge_pool *pool, const struct forge_weights_file *file, bool progress, struct forge_error *error)
+{
+    const uint64_t bytes = g->program->weights_bytes;
+    progress = progress && bytes >= PROGRESS_BYTES && isatty(STDERR_FILENO);
+    for (uint64_t at = 0, i = 0; at < bytes; i++) {
+        const uint64_t left = bytes - at, part = left < g->staging_bytes ? left : g->staging_bytes;
+        TRY(gpu_wait_event(g, g->staged[i % 2], error));
+        struct reading r = { file->fd, file->at + at, g->staging[i % 2], (size_t)part, 0 };
+        if (file->fd >= 0) pool_run(pool, read_part, &r);
+        if (r.failed == ENODATA) return error_set(error, FORGE_BAD_WEIGHTS, "the weights are cut short");
+        if (r.failed) return error_set(error, FORGE_BAD_WEIGHTS, "cannot read the weights: %s", strerror(r.failed));
+        TRY(device_upload(&g->device, g->weights + at, g->staging[i % 2], part, error));
+        TRY(device_record(&g->device, g->staged[i % 2], error));
+        at += part;
+        if (progress) fprintf(stderr, "\rloading weights %3u %%", (unsigned)(at * 100 / bytes));
+    }
+    const enum forge_status status = gpu_wait_idle(g, error);
+    if (progress) fprintf(stderr, "\r                     \r");
+    return status;
+}
+
+static enum forge_status load_weights(struct gpu *g, const struct forge_weights_source *source, struct forge_error *error)
+{
+    struct forge_weights_file file = { -1, 0 };
+    struct forge_pool *pool = NULL;
+    if (source->random) {
+        uint8_t noise[WEIGHTS_NOISE_BYTES];
+        weights_noise(noise);
+        for (size_t at = 0; at < g->staging_bytes; at += sizeof noise)
+            for (int i = 0; i < 2; i++) memcpy(g->staging[i] + at, noise, sizeof noise);
+    } else {
+        TRY(weights_locate(&file, source, g->program, error));
+        posix_fadvise(file.fd, (off_t)file.at, (off_t)g->program->weights_bytes, POSIX_FADV_SEQUENTIAL);
+    }
+    enum forge_status status = pool_open(&pool, threads_default(READERS), error);
+    if (status == FORGE_OK && source->verify && !source->random) status = weights_verify(g->program, source, pool, error);
+    if (status == FORGE_OK) status = upload_weights(g, pool, &file, source->progress, error);
+    pool_close(pool);
+    if (file.fd >= 0) close(file.fd);
+    return status;
+}
+
+static enum forge_status gpu_open(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
+{
+    struct gpu *g = &the_gpu;
+    TRY(gpu_probe(e->program, error));
+    enum forge_status status = gpu_take_memory(g, error);
+    if (status == FORGE_OK) status = load_weights(g, source, error);
+    if (status != FORGE_OK) {
+        release(g);
+        return status;
+    }
+    e->gpu = g;
+    e->device_name = g->device.name;
+    /* Short sleeps are rounded up to this, and it is 50 us otherwise. */
+    prctl(PR_SET_TIMERSLACK, 1000);
+    signal(SIGABRT, on_abort);
+    return FORGE_OK;
+}
+
+static void gpu_close(struct forge_engine *e)
+{
+    struct gpu *g = &the_gpu;
+    (void)e;
+    if (g->program != NULL && g->pinned != NULL) gpu_wait_idle(g, NULL);
+    signal(SIGABRT, SIG_DFL);
+    release(g);
+}
+
+const struct forge_gpu_runtime forge_gpu_runtime = {
+    .probe = gpu_probe, .check = gpu_check, .open = gpu_open, .close = gpu_close, .step = gpu_step, .wait = gpu_wait,
+    .draw_begin = gpu_draw_begin, .draw_next = gpu_draw_next, .copy_bandwidth = gpu_copy_bandwidth,
+};

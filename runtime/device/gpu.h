@@ -1,0 +1,29 @@
+/* gpu.h -- the engine of a program for a GPU, behind the functions of engine.h.  A table, so that only programs that name it are linked with it. */
+#ifndef FORGE_GPU_H
+#define FORGE_GPU_H
+
+#include "runtime/run/engine.h"
+
+struct forge_gpu_runtime {
+    /* Opens the GPU of the program, loads its code and compares its memory with what is needed; nothing is uploaded.  The GPU stays open for
+     * the program: one in a process.  FORGE_NO_DEVICE, FORGE_WRONG_GPU, FORGE_NO_MEMORY or FORGE_DEVICE_FAULT otherwise. */
+    enum forge_status (*probe)(const struct forge_program *program, struct forge_error *error);
+    /* The same step by step, a line each on stdout (check.h). */
+    enum forge_status (*check)(const struct forge_program *program, struct forge_error *error);
+    /* After probe: takes memory, uploads the weights.  Sets engine->device_name. */
+    enum forge_status (*open)(struct forge_engine *engine, const struct forge_weights_source *source, struct forge_error *error);
+    void (*close)(struct forge_engine *engine);
+    /* n tokens at engine->n_past through the decode launches (n == 1) or the prefill launches (n <= chunk).  logits: as in forge_prefill;
+     * with n_logits == 0 the work may still run when this returns. */
+    enum forge_status (*step)(struct forge_engine *engine, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+                              struct forge_error *error);
+    enum forge_status (*wait)(struct forge_engine *engine, struct forge_error *error);
+    /* engine_draw_begin and engine_draw_next. */
+    enum forge_status (*draw_begin)(struct forge_engine *engine, const struct forge_sample_options *options, const struct forge_random *random,
+                                    int32_t first, uint64_t limit, struct forge_error *error);
+    enum forge_status (*draw_next)(struct forge_engine *engine, int32_t *token, struct forge_error *error);
+    /* GB/s read and written by a large copy on the device; 0 when there is no room for one. */
+    enum forge_status (*copy_bandwidth)(struct forge_engine *engine, double *gb_s, struct forge_error *error);
+};
+
+#endif

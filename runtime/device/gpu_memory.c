@@ -1,0 +1,102 @@
+/* Memory of a program on a GPU, for programs (gpu.c) and for libraries (embed/gpu.c): code, weights, KV cache, pinned buffers. */
+#include <string.h>
+
+#include "gpu_state.h"
+#include "runtime/model/weights.h"
+
+static uint64_t round_up(uint64_t x, uint64_t to) { return (x + to - 1) / to * to; }
+
+static uint64_t history_bytes(const struct forge_program *p) { return (p->n_ctx + 1u) * sizeof(int32_t); }
+
+uint64_t gpu_bytes_needed(const struct forge_program *p)
+{
+    return p->weights_bytes + p->kv_bytes + p->arena_bytes + history_bytes(p) + sizeof(struct forge_gpu_step);
+}
+
+enum forge_status gpu_check_memory(struct forge_device *d, const struct forge_program *p, struct forge_error *error)
+{
+    uint64_t free, total;
+    const uint64_t needed = gpu_bytes_needed(p);
+    const double mib = 1.0 / 1048576;
+    TRY(device_memory(d, &free, &total, error));
+    if (needed <= free) return FORGE_OK;
+    return error_set(error, FORGE_NO_MEMORY, "%s has %.0f MiB of %.0f free, the program needs %.0f: weights %.0f, KV cache %.0f (%u tokens), activations %.0f",
+                     d->name, (double)free * mib, (double)total * mib, (double)needed * mib, (double)p->weights_bytes * mib, (double)p->kv_bytes * mib,
+                     p->n_ctx, (double)p->arena_bytes * mib);
+}
+
+enum forge_status gpu_load_code(struct forge_device *d, const struct forge_gpu *p, void **module, void **functions, struct forge_error *error)
+{
+    *module = NULL;
+    TRY(device_module(d, module, p->code, error));
+    for (uint32_t i = 0; i < p->n_kernels; i++)
+        TRY(device_function(d, &functions[i], *module, p->kernels[i].name, p->kernels[i].lds_bytes, error));
+    return FORGE_OK;
+}
+
+/* One pinned block: mark, ring, slots, staging buffers. */
+static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
+{
+    const struct forge_program *p = g->program;
+    const uint64_t step_bytes = round_up(sizeof(struct forge_gpu_step), 64), tokens_bytes = round_up((p->chunk + 1u) * sizeof(int32_t), 64);
+    const uint64_t ring_at = 4096, slots_at = ring_at + FORGE_GPU_RING * sizeof(uint64_t);
+    const uint64_t staging_at = round_up(slots_at + SLOTS * (step_bytes + tokens_bytes), 4096);
+    const uint64_t logits_bytes = (p->max_logits + 1u) * (uint64_t)p->n_vocab * sizeof(float), most = logits_bytes > p->weights_bytes ? logits_bytes : p->weights_bytes;
+    uint8_t *address;
+    g->staging_bytes = most < STAGING_BYTES ? round_up(most, WEIGHTS_NOISE_BYTES) : STAGING_BYTES;
+    TRY(device_host_alloc(&g->device, &g->pinned, &address, staging_at + 2 * g->staging_bytes, "pinned buffers of the host", error));
+    memset(g->pinned, 0, (size_t)staging_at);
+    g->mark = (volatile uint32_t *)(void *)g->pinned;
+    g->device_mark = (uint32_t *)(void *)address;
+    g->ring = (volatile uint64_t *)(void *)(g->pinned + ring_at);
+    g->device_ring = (uint64_t *)(void *)(address + ring_at);
+    for (uint64_t i = 0; i < SLOTS; i++) {
+        uint8_t *at = g->pinned + slots_at + i * (step_bytes + tokens_bytes);
+        g->slots[i].step = (struct forge_gpu_step *)(void *)at;
+        g->slots[i].tokens = (int32_t *)(void *)(at + step_bytes);
+        TRY(device_event(&g->device, &g->slots[i].event, error));
+        TRY(device_record(&g->device, g->slots[i].event, error));
+    }
+    for (uint64_t i = 0; i < 2; i++) {
+        g->staging[i] = g->pinned + staging_at + i * g->staging_bytes;
+        TRY(device_event(&g->device, &g->staged[i], error));
+        TRY(device_record(&g->device, g->staged[i], error));
+    }
+    return FORGE_OK;
+}
+
+enum forge_status gpu_take_memory(struct gpu *g, struct forge_error *error)
+{
+    const struct forge_program *p = g->program;
+    struct forge_device *d = &g->device;
+    TRY(take_pinned(g, error));
+    if (p->weights_bytes > 0) TRY(device_alloc(d, &g->weights, p->weights_bytes, "weights", error));
+    TRY(device_alloc(d, &g->arena, p->arena_bytes > 0 ? p->arena_bytes : 1, "activations", error));
+    if (p->kv_bytes > 0) TRY(device_alloc(d, &g->kv, p->kv_bytes, "KV cache", error));
+    TRY(device_alloc(d, &g->step, sizeof *g->step, "step", error));
+    TRY(device_alloc(d, &g->history, history_bytes(p), "tokens", error));
+    if (p->kv_bytes > 0) TRY(device_clear(d, g->kv, p->kv_bytes, error));        /* a masked product with what was there before could be NaN */
+    if (p->gpu->zero_bytes > 0) TRY(device_clear(d, g->arena + p->gpu->zero_offset, p->gpu->zero_bytes, error));
+    TRY(device_clear(d, g->history, history_bytes(p), error));
+    g->sampling.history = g->history;
+    g->sampling.ring = g->device_ring;
+    return FORGE_OK;
+}
+
+void gpu_give_memory(struct gpu *g)
+{
+    struct forge_device *d = &g->device;
+    if (d->library == NULL) return;
+    device_graph_free(d, g->draw_graph);
+    device_graph_free(d, g->step_graph);
+    for (int i = 0; i < SLOTS; i++) device_event_free(d, g->slots[i].event);
+    for (int i = 0; i < 2; i++) device_event_free(d, g->staged[i]);
+    device_host_free(d, g->pinned);
+    device_free(d, g->history);
+    device_free(d, g->step);
+    device_free(d, g->kv);
+    device_free(d, g->arena);
+    device_free(d, g->weights);
+    device_module_free(d, g->module);
+    device_close(d);
+}

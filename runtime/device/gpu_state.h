@@ -1,0 +1,78 @@
+/* gpu_state.h -- what the files of the GPU engine share: gpu.c (opening, weights), gpu_memory.c, gpu_wait.c (waiting, faults), gpu_step.c (steps and draws),
+ * gpu_check.c (--check). */
+#ifndef FORGE_GPU_STATE_H
+#define FORGE_GPU_STATE_H
+
+#include "device.h"
+#include "gpu.h"
+#include "runtime/run/sample.h"
+
+enum {
+    STAGING_BYTES = 16 << 20,            /* at most; two such buffers take turns, on the way of weights in and of logits out */
+    SLOTS = 2,                           /* steps whose numbers are on their way */
+};
+
+/* The numbers and tokens of one step, pinned. */
+struct slot { struct forge_gpu_step *step; int32_t *tokens; void *event; };
+
+struct gpu {
+    struct forge_device device;
+    const struct forge_program *program; /* NULL: not open */
+    void    *module, **functions;        /* [n_kernels] */
+    uint8_t *weights, *arena, *kv;       /* device */
+    struct forge_gpu_step *step;         /* device */
+    int32_t *history;                    /* device, [n_ctx + 1] */
+    uint8_t *pinned;                     /* all that follows on the host: */
+    volatile uint32_t *mark;
+    volatile uint64_t *ring;
+    struct slot slots[SLOTS];
+    uint8_t *staging[2];                 /* [staging_bytes] */
+    uint64_t staging_bytes;
+    void    *staged[2];                  /* events: the stream has passed the buffer */
+    uint32_t *device_mark;
+    uint64_t *device_ring;
+    uint32_t n_steps;                    /* uploaded so far: which slot is next */
+    void    *draw_graph, *step_graph;    /* a decode step with and without a draw; NULL: not made yet */
+
+    struct forge_gpu_step sampling;      /* what the next step is uploaded with */
+    uint32_t last_past, last_tokens, last_logits;        /* the step whose logits lie in the arena */
+    uint32_t queued, seen;               /* draws put on the stream, and those the host is done with; both only grow */
+    uint32_t run_past, run_first;        /* of a run of draws: position of the next step, and `queued` before it */
+    uint64_t run_limit;
+    uint32_t run_base;                   /* n_past of the engine before the first draw of the run is read */
+    double   run_start;
+
+    uint32_t seen_mark;                  /* for the watch over a hanging launch */
+    double   seen_mark_at;
+};
+
+/* gpu_memory.c */
+uint64_t gpu_bytes_needed(const struct forge_program *program);
+enum forge_status gpu_check_memory(struct forge_device *device, const struct forge_program *program, struct forge_error *error);
+/* functions: [n_kernels].  The caller frees the module, also after a failure. */
+enum forge_status gpu_load_code(struct forge_device *device, const struct forge_gpu *gpu, void **module, void **functions, struct forge_error *error);
+/* All but code and functions; the weights are not in it yet.  After a failure gpu_give_memory, which also gives code and device back. */
+enum forge_status gpu_take_memory(struct gpu *gpu, struct forge_error *error);
+void gpu_give_memory(struct gpu *gpu);
+
+/* gpu_wait.c: waits until the stream has ended its work, or has come to an event, without burning a core. */
+enum forge_status gpu_wait_idle(struct gpu *gpu, struct forge_error *error);
+enum forge_status gpu_wait_event(struct gpu *gpu, void *event, struct forge_error *error);
+/* Between two looks at something awaited since then: spins, then sleeps.  Fails when one launch takes minutes. */
+enum forge_status gpu_wait_more(struct gpu *gpu, double since, struct forge_error *error);
+/* Every status of a step passes here: a fault's sentence gets the launch that ran last. */
+enum forge_status gpu_with_launch(const struct gpu *gpu, enum forge_status status, struct forge_error *error);
+/* "ffn_gate_up of layer 3", the launch that ran last. */
+void gpu_launch_name(const struct gpu *gpu, char *out, size_t bytes);
+
+/* gpu_step.c and gpu_check.c: members of forge_gpu_runtime. */
+enum forge_status gpu_step(struct forge_engine *engine, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+                           struct forge_error *error);
+enum forge_status gpu_wait(struct forge_engine *engine, struct forge_error *error);
+enum forge_status gpu_draw_begin(struct forge_engine *engine, const struct forge_sample_options *options, const struct forge_random *random,
+                                 int32_t first, uint64_t limit, struct forge_error *error);
+enum forge_status gpu_draw_next(struct forge_engine *engine, int32_t *token, struct forge_error *error);
+enum forge_status gpu_copy_bandwidth(struct forge_engine *engine, double *gb_s, struct forge_error *error);
+enum forge_status gpu_check(const struct forge_program *program, struct forge_error *error);
+
+#endif

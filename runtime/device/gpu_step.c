@@ -1,0 +1,273 @@
+/* The host's part of a step is small: it uploads the step's numbers, puts launches on the stream and waits.  Text is drawn on the device, a few
+ * tokens ahead of the host, which reads them from a ring in its own memory; nothing waits for the host between two tokens. */
+#include <string.h>
+
+#include "runtime/run/finite.h"
+#include "gpu_state.h"
+
+/* Steps put on the stream before the token of the first has been read: as many as take AHEAD_SECONDS, which is longer than a terminal or a
+ * sleep holds the host up. */
+static const double LEAST_AHEAD = 2, MOST_AHEAD = 8, AHEAD_SECONDS = 4e-3;
+static const double ASK_SECONDS = 1e-3;          /* between two questions to the driver while a token is awaited */
+
+/* ---- launches ---- */
+
+/* tokens > 0: of a prefill step, for grid_y; 0: a decode step or a draw. */
+static enum forge_status launch(struct gpu *g, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens, uint32_t n_logits, struct forge_error *error)
+{
+    const struct forge_gpu *p = g->program->gpu;
+    const struct forge_gpu_kernel *kernel = &p->kernels[l->kernel];
+    struct forge_kernel_args args = {
+        .weights = g->weights, .arena = g->arena, .kv = g->kv, .step = g->step, .kv_layer = l->kv, .mark_at = g->device_mark, .mark = number, .first = n_tokens > 0 && l->tail > 0,
+    };
+    memcpy(args.weight, l->weight, sizeof args.weight);
+    const uint32_t tokens = n_tokens == 0 ? 1 : l->tail ? n_logits : n_tokens;
+    const uint32_t grid_y = l->grid_tokens > 0 ? (tokens + l->grid_tokens - 1) / l->grid_tokens : 1;
+    const uint32_t x = l->tokens_first ? grid_y : l->grid_x, y = l->tokens_first ? l->grid_x : grid_y;
+    /* Prefill's groups fill the device for long: groups of the next kernel that come early would only take their place.  The first launch of a decode step
+     * (number 1) waits for all that was before: the others may then read what earlier steps wrote before they wait (load_settled). */
+    const bool dependent = p->dependent_launch > 0 && n_tokens == 0 && number > 1;
+    return device_launch(&g->device, g->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args, dependent, l->cluster, error);
+}
+
+static enum forge_status launch_draw(struct gpu *g, struct forge_error *error)
+{
+    return launch(g, &g->program->gpu->sample, g->program->gpu->n_decode + 1, 0, 1, error);
+}
+
+static enum forge_status launch_decode(struct gpu *g, bool draw, struct forge_error *error)
+{
+    const struct forge_gpu *p = g->program->gpu;
+    for (uint32_t i = 0; i < p->n_decode; i++) TRY(launch(g, &p->decode[i], i + 1, 0, 1, error));
+    return draw ? launch_draw(g, error) : FORGE_OK;
+}
+
+static enum forge_status launch_prefill(struct gpu *g, uint32_t n, uint32_t n_logits, struct forge_error *error)
+{
+    const struct forge_gpu *p = g->program->gpu;
+    for (uint32_t i = 0; i < p->n_prefill; i++) {
+        /* A part of a prompt whose logits nobody reads only has to fill the KV cache. */
+        if (n_logits == 0 && p->prefill[i].tail) break;
+        const uint32_t tokens = p->prefill[i].tail ? n_logits : n;
+        if (p->prefill[i].tokens_most > 0 && (tokens < p->prefill[i].tokens_least || tokens > p->prefill[i].tokens_most)) continue;
+        TRY(launch(g, &p->prefill[i], p->n_decode + 2 + i, n, n_logits, error));
+    }
+    return FORGE_OK;
+}
+
+/* A decode step.  Its launches are always the same, what changes is in *step: so one graph serves all, made once and never changed. */
+static enum forge_status decode(struct gpu *g, bool draw, bool plain, struct forge_error *error)
+{
+    if (plain || !g->program->gpu->graph) return launch_decode(g, draw, error);
+    void **graph = draw ? &g->draw_graph : &g->step_graph;
+    if (*graph == NULL) {
+        TRY(device_capture_begin(&g->device, error));
+        TRY(launch_decode(g, draw, error));
+        TRY(device_capture_end(&g->device, graph, error));
+    }
+    return device_graph_launch(&g->device, *graph, error);
+}
+
+/* The numbers of a step, and its tokens if there are any, on their way to the device. */
+static enum forge_status upload_step(struct gpu *g, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens, uint32_t n_logits, struct forge_error *error)
+{
+    const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
+    TRY(gpu_wait_event(g, s->event, error));
+    *s->step = g->sampling;
+    s->step->n_past = n_past;
+    s->step->n_tokens = n_tokens;
+    s->step->n_logits = n_logits;
+    s->step->n_drawn = g->queued;                /* numbers go on, so that no entry of the ring is taken for a new one */
+    TRY(device_upload(&g->device, g->step, s->step, sizeof *s->step, error));
+    if (tokens != NULL) {
+        memcpy(s->tokens, tokens, n_tokens * sizeof *tokens);
+        TRY(device_upload(&g->device, g->history + n_past, s->tokens, n_tokens * sizeof *tokens, error));
+    }
+    return device_record(&g->device, s->event, error);
+}
+
+/* Through the staging buffers; one is emptied while the other is filled. */
+static enum forge_status download_logits(struct gpu *g, uint32_t n_logits, float *logits, struct forge_error *error)
+{
+    const uint64_t bytes = (uint64_t)n_logits * g->program->n_vocab * sizeof *logits, most = g->staging_bytes;
+    const uint8_t *from = g->arena + g->program->gpu->logits_offset;
+    uint8_t *to = (uint8_t *)(void *)logits;
+    for (uint64_t at = 0, done = 0; done < bytes;) {
+        while (at < bytes && at - done < 2 * most) {             /* both buffers under way */
+            const uint64_t part = bytes - at < most ? bytes - at : most, k = at / most % 2;
+            TRY(device_download(&g->device, g->staging[k], from + at, part, error));
+            TRY(device_record(&g->device, g->staged[k], error));
+            at += part;
+        }
+        const uint64_t part = bytes - done < most ? bytes - done : most, k = done / most % 2;
+        TRY(gpu_wait_event(g, g->staged[k], error));
+        memcpy(to + done, g->staging[k], (size_t)part);
+        done += part;
+    }
+    return FORGE_OK;
+}
+
+enum forge_status gpu_step(struct forge_engine *e, bool is_decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+                                  struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    enum forge_status status = upload_step(g, e->n_past, tokens, n, is_decode ? 1 : n_logits, error);
+    if (status == FORGE_OK) status = is_decode ? decode(g, false, e->plain_launches, error) : launch_prefill(g, n, n_logits, error);
+    g->last_past = e->n_past;
+    g->last_tokens = n;
+    g->last_logits = is_decode ? 1 : n_logits;
+    if (status == FORGE_OK && n_logits > 0) status = download_logits(g, n_logits, logits, error);
+    return gpu_with_launch(g, status, error);
+}
+
+enum forge_status gpu_wait(struct forge_engine *e, struct forge_error *error)
+{
+    return gpu_with_launch(e->gpu, gpu_wait_idle(e->gpu, error), error);
+}
+
+/* ---- drawing ahead ---- */
+
+static void set_sampling(struct gpu *g, const struct forge_sample_options *o, const struct forge_random *random)
+{
+    struct forge_gpu_step *s = &g->sampling;
+    s->temp = o->temp;
+    s->top_k = o->top_k;
+    s->top_p = o->top_p;
+    s->min_p = o->min_p;
+    s->repeat_penalty = o->repeat_penalty;
+    s->presence_penalty = o->presence_penalty;
+    s->frequency_penalty = o->frequency_penalty;
+    s->repeat_last_n = o->repeat_last_n;
+    s->n_biases = (uint32_t)o->n_biases;
+    for (size_t i = 0; i < o->n_biases; i++) {
+        s->biases[i].id = o->biases[i].id;
+        s->biases[i].bias = o->biases[i].bias;
+    }
+    memcpy(s->random, random->s, sizeof s->random);
+}
+
+/* Keeps the stream filled with what takes AHEAD_SECONDS. */
+static enum forge_status queue_steps(struct forge_engine *e, struct gpu *g, struct forge_error *error)
+{
+    const uint32_t seen = g->seen - g->run_first;
+    const double token_seconds = seen > 0 ? (seconds_now() - g->run_start) / seen : 1;
+    double ahead = AHEAD_SECONDS / token_seconds + 1;
+    ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
+    while (g->queued - g->seen < (uint32_t)ahead && g->queued - g->run_first < g->run_limit && g->run_past < e->n_ctx) {
+        TRY(decode(g, true, e->plain_launches, error));
+        g->queued++;
+        g->run_past++;
+    }
+    return FORGE_OK;
+}
+
+static enum forge_status draw_begin(struct forge_engine *e, struct gpu *g, int32_t first, struct forge_error *error)
+{
+    g->seen = g->run_first = g->queued;          /* what is left of the run before is forgotten */
+    if (first >= 0) {
+        TRY(upload_step(g, e->n_past, &first, 1, 1, error));
+        g->run_past = e->n_past;
+    } else {
+        if (g->last_logits == 0 || g->last_past + g->last_tokens != e->n_past)
+            return error_set(error, FORGE_FAILED, "there are no logits to draw from");
+        TRY(upload_step(g, g->last_past, NULL, g->last_tokens, g->last_logits, error));
+        TRY(launch_draw(g, error));
+        g->queued++;
+        g->run_past = e->n_past;
+    }
+    g->last_logits = 0;                          /* the draw changes them */
+    g->run_base = first >= 0 ? e->n_past : e->n_past - 1;
+    g->run_start = seconds_now();
+    return queue_steps(e, g, error);
+}
+
+enum forge_status gpu_draw_begin(struct forge_engine *e, const struct forge_sample_options *options, const struct forge_random *random,
+                                        int32_t first, uint64_t limit, struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    set_sampling(g, options, random);
+    g->run_limit = limit;
+    return gpu_with_launch(g, draw_begin(e, g, first, error), error);
+}
+
+/* The entry of draw g->seen + 1.  The stream is asked now and then: after a fault no entry comes. */
+static enum forge_status wait_draw(struct gpu *g, uint32_t *token, struct forge_error *error)
+{
+    const uint32_t number = g->seen + 1;
+    const volatile uint64_t *entry = &g->ring[number % FORGE_GPU_RING];
+    const double since = seconds_now();
+    for (double asked = since;;) {
+        const uint64_t x = *entry;
+        if ((uint32_t)(x >> 32) == number) {
+            *token = (uint32_t)x;
+            return FORGE_OK;
+        }
+        const double now = seconds_now();
+        if (now - asked > ASK_SECONDS) {
+            bool idle;
+            TRY(device_idle(&g->device, &idle, error));
+            if (idle && (uint32_t)(*entry >> 32) != number) return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew no token");
+            asked = now;
+        }
+        TRY(gpu_wait_more(g, since, error));
+    }
+}
+
+static enum forge_status draw_next(struct forge_engine *e, struct gpu *g, int32_t *token, struct forge_error *error)
+{
+    uint32_t drawn = 0;
+    TRY(queue_steps(e, g, error));
+    if (g->queued == g->seen) return error_set(error, FORGE_TOO_LONG, "no token is left to draw: the context holds %u", e->n_ctx);
+    TRY(wait_draw(g, &drawn, error));
+    if (drawn == FORGE_GPU_NOT_FINITE)
+        return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT, g->run_base + (g->seen + 1 - g->run_first), "seen by the draw on the GPU");
+    if (drawn >= e->program->n_vocab)
+        return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, the vocabulary has %u", drawn, e->program->n_vocab);
+    g->seen++;
+    e->n_past = g->run_base + (g->seen - g->run_first);
+    *token = (int32_t)drawn;
+    return FORGE_OK;
+}
+
+enum forge_status gpu_draw_next(struct forge_engine *e, int32_t *token, struct forge_error *error)
+{
+    return gpu_with_launch(e->gpu, draw_next(e, e->gpu, token, error), error);
+}
+
+/* ---- measuring ---- */
+
+static enum forge_status time_copies(struct gpu *g, uint8_t *to, const uint8_t *from, uint64_t bytes, double *best, struct forge_error *error)
+{
+    void *const start = g->staged[0], *const end = g->staged[1];
+    const int repeat = 4;
+    for (int i = 0; i < 4; i++) {                /* the first one warms up */
+        double seconds;
+        TRY(device_record(&g->device, start, error));
+        for (int k = 0; k < repeat; k++) TRY(device_copy(&g->device, to, from, bytes, error));
+        TRY(device_record(&g->device, end, error));
+        TRY(gpu_wait_event(g, end, error));
+        TRY(device_seconds(&g->device, start, end, &seconds, error));
+        const double gb_s = seconds > 0 ? 2.0 * repeat * (double)bytes / seconds * 1e-9 : 0;
+        if (i > 0 && gb_s > *best) *best = gb_s;
+    }
+    return FORGE_OK;
+}
+
+enum forge_status gpu_copy_bandwidth(struct forge_engine *e, double *gb_s, struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    uint8_t *from = NULL, *to = NULL;
+    uint64_t free, total;
+    *gb_s = 0;
+    TRY(device_memory(&g->device, &free, &total, error));
+    const uint64_t bytes = free / 4 < 1u << 29 ? free / 4 / 4096 * 4096 : 1u << 29;
+    if (bytes < 1u << 20 || device_alloc(&g->device, &from, bytes, "measurement", NULL) != FORGE_OK) return FORGE_OK;
+    enum forge_status status = FORGE_OK;
+    if (device_alloc(&g->device, &to, bytes, "measurement", NULL) == FORGE_OK) {
+        status = device_clear(&g->device, from, bytes, error);
+        if (status == FORGE_OK) status = time_copies(g, to, from, bytes, gb_s, error);
+    }
+    device_free(&g->device, to);
+    device_free(&g->device, from);
+    return status;
+}

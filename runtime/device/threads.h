@@ -1,0 +1,31 @@
+/* threads.h -- a fixed set of threads that run one job together and meet at barriers.
+ * The caller is thread 0; the others are created once. Linux (futex). */
+#ifndef FORGE_THREADS_H
+#define FORGE_THREADS_H
+
+#include <stdint.h>
+
+#include "runtime/run/status.h"
+
+enum { FORGE_MAX_THREADS = 512 };
+
+struct forge_pool;
+
+/* One thread's share of a job; calls pool_barrier the same number of times on every thread. */
+typedef void forge_job(void *context, uint32_t thread, uint32_t n_threads);
+
+/* n_threads: 1 .. FORGE_MAX_THREADS. FORGE_NO_MEMORY or FORGE_FAILED when the system refuses. */
+enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct forge_error *error);
+void     pool_close(struct forge_pool *pool);                           /* pool may be NULL */
+uint32_t pool_threads(const struct forge_pool *pool);
+
+/* Runs job on all threads and returns when all have finished. Only the thread that opened the pool calls it. */
+void pool_run(struct forge_pool *pool, forge_job *job, void *context);
+
+/* Inside a job: returns when every thread of the job has come here; what they wrote before is then visible to all. */
+void pool_barrier(struct forge_pool *pool, uint32_t thread);
+
+/* Physical cores this process may use (affinity mask, one per pair of hyperthreads, cgroup quota), 1 .. limit. */
+uint32_t threads_default(uint32_t limit);
+
+#endif

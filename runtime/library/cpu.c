@@ -1,0 +1,113 @@
+/* cpu.c -- the engine of a library for a CPU: steps as tiles, the KV cache in the workspace.
+ * A tile is one worker's share of one launch; what the workers of a launch write is read after all of them are done, so any number of
+ * real threads, and any cut of a step into budgets, gives the same bits. */
+#include "instance.h"
+#include "freestanding.h"
+
+/* ---- memory ---- */
+
+uint64_t embed_engine_bytes(const struct forge_program *p) { return EMBED_UP(p->arena_bytes) + EMBED_UP(p->kv_bytes); }
+
+/* Nothing of it has to be zero: kernels read only what a step wrote. */
+int embed_engine_open(struct model *m, uint8_t *at, const struct model_options *options)
+{
+    (void)options;
+    m->arena = at;
+    m->kv = at + (size_t)EMBED_UP(m->program->arena_bytes);
+    return MODEL_OK;
+}
+
+void embed_engine_close(struct model *m) { (void)m; }
+
+int embed_kv_read(struct model *m, const struct embed_runs *runs, uint8_t *to)
+{
+    for (uint64_t i = 0; i < runs->n; i++) memcpy(to + i * runs->used, m->kv + i * runs->stride, (size_t)runs->used);
+    return MODEL_OK;
+}
+
+int embed_kv_write(struct model *m, const struct embed_runs *runs, const uint8_t *from)
+{
+    for (uint64_t i = 0; i < runs->n; i++) memcpy(m->kv + i * runs->stride, from + i * runs->used, (size_t)runs->used);
+    return MODEL_OK;
+}
+
+/* Kernels read what the context has, and no more. */
+int embed_kv_clear(struct model *m) { (void)m; return MODEL_OK; }
+
+/* ---- steps ---- */
+
+static uint32_t workers(const struct model *m) { return m->program->max_threads; }
+
+/* Launches that have nothing to do for this number of workers, as in runtime/run/engine.c. */
+static bool left_out(const struct model *m, const struct forge_launch *l)
+{
+    return l->unless_divides > 0 && l->unless_divides % workers(m) == 0;
+}
+
+static void skip_left_out(const struct model *m, struct embed_step *s)
+{
+    while (s->at < s->n_launches && left_out(m, &s->launches[s->at])) s->at++;
+}
+
+/* The next tokens that go through the launches together, from args.n_past on.  A part whose logits nobody reads only has to fill the KV cache. */
+void embed_step_begin(struct model *m)
+{
+    const struct forge_program *p = m->program;
+    struct embed_step *s = &m->step;
+    const uint32_t done = s->args.n_past - m->n_past, left = s->n_tokens - done;
+    const uint32_t n = p->n_prefill == 0 ? 1 : left < p->chunk ? left : p->chunk;
+    s->args.tokens = m->tokens + s->args.n_past;
+    s->args.n_tokens = n;
+    s->args.n_logits = n == left && s->logits != NULL;
+    s->launches = n == 1 ? p->decode : p->prefill;
+    s->n_launches = n == 1 ? p->n_decode : p->n_prefill;
+    if (s->args.n_logits == 0)
+        for (uint32_t i = s->n_launches; i-- > 0;)
+            if (s->launches[i].tail) s->n_launches = i;
+    s->at = s->tile = 0;
+    skip_left_out(m, s);
+}
+
+static void tile_run(void *job, uint32_t i)
+{
+    const struct model *m = job;
+    const struct embed_step *s = &m->step;
+    const struct forge_launch *l = &s->launches[s->at];
+    l->kernel(&s->args, l, s->tile + i, workers(m));
+}
+
+static void tiles_run(struct model *m, uint32_t n)
+{
+    if (m->parallel_for != NULL && n > 1) m->parallel_for(m->parallel_context, n, tile_run, m);
+    else for (uint32_t i = 0; i < n; i++) tile_run(m, i);
+    m->step.tile += n;
+}
+
+/* After the last tile of a launch.  True: the step is done. */
+static bool launch_end(struct model *m)
+{
+    struct embed_step *s = &m->step;
+    s->tile = 0;
+    s->at++;
+    skip_left_out(m, s);
+    if (s->at < s->n_launches) return false;
+    s->args.n_past += s->args.n_tokens;
+    if (s->args.n_past < m->n_past + s->n_tokens) {
+        embed_step_begin(m);
+        return false;
+    }
+    m->n_past = s->args.n_past;
+    s->busy = false;
+    return true;
+}
+
+int embed_step_run(struct model *m, uint64_t n)
+{
+    while (n > 0) {
+        const uint32_t left = workers(m) - m->step.tile, now = n < left ? (uint32_t)n : left;
+        tiles_run(m, now);
+        n -= now;
+        if (m->step.tile == workers(m) && launch_end(m)) return MODEL_OK;
+    }
+    return MODEL_MORE;
+}

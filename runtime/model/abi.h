@@ -1,0 +1,140 @@
+/* abi.h -- the contract between an emitted program and the runtime: weights in, logits out, a list of launches.
+ * Pasted into every emitted source; constants and structs only, no functions. */
+#ifndef FORGE_ABI_H
+#define FORGE_ABI_H
+#include <stdint.h>
+#include "abi_gpu.h"
+
+enum {
+    FORGE_ABI_VERSION = 4,
+    FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
+};
+
+/* One step: n_tokens tokens at positions n_past .. n_past + n_tokens - 1. Same for all threads, constant while it runs. */
+struct forge_args {
+    const uint8_t *weights;       /* weight image, 64-byte aligned */
+    uint8_t       *arena;         /* activations, forge_program.arena_bytes, 64-byte aligned */
+    uint8_t       *kv;            /* KV cache, forge_program.kv_bytes, 64-byte aligned */
+    const int32_t *tokens;        /* [n_tokens], each < n_vocab */
+    float         *logits;        /* [n_logits][n_vocab] f32 */
+    uint32_t       n_tokens;      /* 1 in decode, 1 .. chunk in prefill */
+    uint32_t       n_past;        /* n_past + n_tokens <= n_ctx */
+    uint32_t       n_logits;      /* logits wanted for the last n_logits of the n_tokens; decode: 0 or 1 */
+};
+
+struct forge_launch;
+/* Does thread's share of one fused kernel.  Between two launches all threads meet at a barrier. */
+typedef void forge_kernel(const struct forge_args *args, const struct forge_launch *launch, uint32_t thread, uint32_t n_threads);
+
+struct forge_launch {
+    forge_kernel *kernel;
+    const char   *name;                          /* "ffn_gate_up" */
+    uint32_t      layer;                         /* 0xffffffff: outside the layers */
+    uint32_t      tail;                          /* 1: only the last n_logits tokens of a prefill step matter from here on */
+    uint32_t      unless_divides;                /* > 0: nothing to do when the number of threads divides this; such launches are left out */
+    uint32_t      joins_divides;                 /* > 0: when the number of threads divides this, each thread reads only what it wrote itself in the
+                                                  * launch before, and the barrier between the two is left out */
+    uint64_t      kv;                            /* byte offset of its layer in the KV cache */
+    uint64_t      weight[FORGE_MAX_WEIGHTS];     /* byte offsets of its tensors in the weight image */
+};
+
+/* ---- programs for a GPU ---- */
+
+enum forge_gpu_api { FORGE_GPU_HIP, FORGE_GPU_CUDA };
+
+/* The runtime's side of a GPU program (runtime/device/gpu.h).  Only programs for a GPU name it, so the others are linked without it. */
+struct forge_gpu_runtime;
+extern const struct forge_gpu_runtime forge_gpu_runtime;
+
+struct forge_gpu_kernel { const char *name; uint32_t threads, lds_bytes; };      /* of a group */
+
+/* Launches of a step run in order on one stream; what one writes the next may read. */
+struct forge_gpu_launch {
+    const char *name;                            /* "ffn_gate_up" */
+    uint32_t    kernel;                          /* in forge_gpu.kernels */
+    uint32_t    layer;                           /* 0xffffffff: outside the layers */
+    uint32_t    tail;                            /* 1: only the last n_logits tokens matter; with n_logits == 0 the step ends before it */
+    uint32_t    grid_x;                          /* groups */
+    uint32_t    grid_tokens;                     /* > 0: grid_y = ceil(tokens / grid_tokens), tokens = n_logits in tail launches, else n_tokens; 0: grid_y = 1 */
+    uint32_t    tokens_first;                    /* 1: the two dimensions of the grid change places: groups that run together share grid_x's part, weights */
+    uint32_t    tokens_least, tokens_most;       /* tokens_most > 0: it runs only in steps of so many tokens, counted as for grid_tokens; others of the same work have the rest */
+    uint32_t    cluster;                         /* > 1: so many groups, neighbours in x, run together and reach each other's LDS (CUDA only); grid_x: a multiple */
+    uint64_t    kv;                              /* byte offset of its layer in the KV cache */
+    uint64_t    weight[FORGE_GPU_MAX_WEIGHTS];   /* byte offsets of its tensors in the weight image */
+};
+
+struct forge_gpu {
+    const struct forge_gpu_runtime *runtime;     /* &forge_gpu_runtime */
+    uint32_t       api;                          /* enum forge_gpu_api */
+    const char    *arch;                         /* "gfx1151", "sm_90": what the code object was compiled for */
+    const uint8_t *code;                         /* ELF code object; CUDA: PTX text with its 0 */
+    uint64_t       code_bytes;
+    uint32_t       wave;                         /* lanes */
+    uint32_t       dependent_launch;             /* 1: kernels synchronise by themselves (programmatic dependent launch) */
+    uint32_t       graph;                        /* 1: decode steps replay one captured graph; 0: plain launches */
+    uint32_t       n_kernels, n_decode, n_prefill;
+    const struct forge_gpu_kernel *kernels;
+    const struct forge_gpu_launch *decode;       /* [n_decode], one token */
+    const struct forge_gpu_launch *prefill;      /* [n_prefill], up to chunk tokens */
+    struct forge_gpu_launch sample;              /* after decode or prefill: draws from the last logits, advances step->n_past by n_tokens */
+    uint64_t       logits_offset;                /* arena: [max(1, max_logits)][n_vocab] f32 */
+    uint64_t       zero_offset, zero_bytes;      /* arena: counters, zero before the first launch */
+};
+
+/* A tensor of the weight image; name: as in the GGUF. */
+struct forge_tensor { const char *name; uint64_t offset, bytes; };
+
+/* Behind the tensors of every image: this, the XXH3-64 of each tensor's bytes, XXH3-64 of all that.  Packing makes them, so they are not in the program. */
+#define FORGE_HASHES_MAGIC "FORGEH01"
+#define FORGE_HASHES_BYTES(n) (sizeof(struct forge_hashes) + 8 * (uint64_t)(n) + 8)
+struct forge_hashes { char magic[8]; uint64_t n; };
+
+/* Sampling defaults from general.sampling.*; negative = not given. */
+struct forge_sampling { float temp, top_p, min_p, repeat_penalty; int32_t top_k; int32_t repeat_last_n; };
+
+struct forge_program {
+    uint32_t    abi_version;
+    uint32_t    n_vocab, n_ctx, n_embd, n_layer;
+    uint32_t    chunk;                           /* most tokens in one prefill step */
+    uint32_t    max_logits;                      /* most of them with logits, <= chunk */
+    uint32_t    max_threads;                     /* arena holds scratch for so many */
+    uint32_t    n_decode, n_prefill;
+    const struct forge_launch *decode;           /* [n_decode], n_tokens == 1 */
+    const struct forge_launch *prefill;          /* [n_prefill], any n_tokens <= chunk */
+    uint64_t    arena_bytes, kv_bytes, weights_bytes;
+    uint64_t    read_bytes;                      /* weight bytes read per decoded token */
+    uint64_t    kv_bytes_per_token;              /* KV bytes one position holds */
+    uint64_t    kv_row_bytes;                    /* of K or V of one position and head: the cache is rows of n_ctx rounded up to 16 positions; 0: unknown */
+    uint64_t    n_parameters;
+    const char *model_name;                      /* general.name: UTF-8 that a terminal shows; the rest as \xHH */
+    const char *architecture;
+    const char *formats;                         /* "Q8_0 57, F32 17" */
+    const char *model_hash;                      /* XXH3-128 of the GGUF, hex */
+    const char *weights_hash;                    /* XXH3-128 of the packed image's layout and model, hex: external weights must match */
+    const char *target;                          /* profile name */
+    const char *options;                         /* "--fuse layer --kv f16" */
+    const char *compiler;                        /* "forgec 0.1.0, clang 19.1.7" */
+    const struct forge_gpu *gpu;                 /* NULL: runs on the CPU by decode and prefill above, which a GPU program leaves empty */
+    uint64_t    weights_offset;                  /* of its image in the executable's or file's weights, a multiple of 4096 */
+    uint64_t    hashes_offset;                   /* of struct forge_hashes in its image, a multiple of 64 */
+    uint32_t    n_tensors;                       /* 0: no hashes */
+    const struct forge_tensor *tensors;          /* [n_tensors] of its image, in their order there */
+    const char *const *features;                 /* CPU features it needs (runtime/device/cpu_features.def), NULL-terminated */
+    const uint8_t *vocab;                        /* vocabulary image (runtime/model/vocab.h), or NULL: token ids only */
+    const char *chat_template;                   /* tokenizer.chat_template or NULL */
+    struct forge_sampling sampling;
+};
+
+/* Defined by the emitted link table: the programs of this executable, best first. */
+extern const struct forge_program *const forge_programs[];
+extern const uint32_t forge_n_programs;
+/* XXH3-128 in hex of the source that a person edited before it was compiled (forgec cc); NULL: all is as forgec emits it.  Executables only. */
+extern const char *const forge_edited_source;
+/* The weight image, NULL when it is external (-m FILE) or absent. */
+extern const uint8_t *const forge_weights;
+
+/* Magic at the start of an external weight file: 64-byte header, then the image at offset 4096. */
+#define FORGE_WEIGHTS_MAGIC "FORGEW01"
+struct forge_weights_header { char magic[8]; uint64_t image_bytes; char weights_hash[33]; char reserved[15]; };
+_Static_assert(sizeof(struct forge_weights_header) == 64, "external weight file: 64-byte header");
+#endif

@@ -1,0 +1,85 @@
+#include "check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/device/cpu_features.h"
+#include "runtime/device/gpu.h"
+#include "runtime/text/stream.h"
+#include "weights.h"
+
+void check_line(enum check_level level, const char *subject, const char *format, ...)
+{
+    static const char *const names[] = { "OK", "WARN", "FAIL" };
+    va_list args;
+    va_start(args, format);
+    printf("%-5s %-10s ", names[level], subject);
+    vprintf(format, args);
+    printf("\n");
+    va_end(args);
+}
+
+static enum forge_status check_cpu(const struct forge_program *p, struct forge_error *error)
+{
+    char missing[256] = "";
+    const double mib = 1.0 / 1048576;
+    const uint64_t needed = p->weights_bytes + p->kv_bytes + p->arena_bytes;
+    const uint64_t there = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (!cpu_has_all(p->features, missing, sizeof missing)) {
+        check_line(CHECK_FAIL, "processor", "lacks %s", missing);
+        return error_set(error, FORGE_WRONG_CPU, "target %s needs instructions this CPU lacks: %s", p->target, missing);
+    }
+    check_line(CHECK_OK, "processor", "has the instructions of %s", p->target);
+    check_line(needed > there ? CHECK_WARN : CHECK_OK, "memory", "%.0f MiB needed (weights %.0f, KV cache %.0f, activations %.0f), %.0f in this machine",
+               (double)needed * mib, (double)p->weights_bytes * mib, (double)p->kv_bytes * mib, (double)p->arena_bytes * mib, (double)there * mib);
+    return FORGE_OK;
+}
+
+static enum forge_status check_weights(const struct forge_program *p, const struct forge_weights_source *source, struct forge_error *error)
+{
+    struct forge_pool *pool;
+    if (!weights_are_somewhere(source)) {                        /* no failure: --bench --random-weights runs without */
+        check_line(CHECK_WARN, "weights", "none in this executable and none beside it: text needs -m FILE");
+        return FORGE_OK;
+    }
+    if (p->n_tensors == 0) {
+        check_line(CHECK_WARN, "weights", "the program has no hashes to verify them by");
+        return FORGE_OK;
+    }
+    TRY(pool_open(&pool, threads_default(FORGE_MAX_THREADS), error));
+    const enum forge_status status = weights_verify(p, source, pool, error);
+    pool_close(pool);
+    if (status == FORGE_OK) check_line(CHECK_OK, "weights", "%u tensors are what forgec wrote, by their hashes: finite numbers", p->n_tensors);
+    else check_line(CHECK_FAIL, "weights", "%s", error->text);
+    return status;
+}
+
+/* Everything about one program is told, but the first failure counts. */
+static enum forge_status check_program(const struct forge_program *p, const struct forge_weights_source *source, struct forge_error *error)
+{
+    struct forge_error second = { "" };
+    const enum forge_status machine = p->gpu != NULL ? p->gpu->runtime->check(p, error) : check_cpu(p, error);
+    const enum forge_status weights = check_weights(p, source, machine == FORGE_OK ? error : &second);
+    return machine != FORGE_OK ? machine : weights;
+}
+
+enum forge_status check_run(const char *target, const char *weights_path, struct forge_error *error)
+{
+    const struct forge_weights_source source = { .path = weights_path };
+    enum forge_status status = FORGE_USAGE;
+    const char *runs = NULL;
+    for (uint32_t i = 0; i < forge_n_programs; i++) {
+        const struct forge_program *p = forge_programs[i];
+        if (target != NULL && strcmp(target, p->target) != 0) continue;
+        printf("%s\n", p->target);
+        const enum forge_status found = check_program(p, &source, error);
+        if (found == FORGE_OK && runs == NULL) runs = p->target;
+        status = runs != NULL ? FORGE_OK : found;
+    }
+    if (status == FORGE_USAGE) return error_set(error, FORGE_USAGE, "no target '%s' in this program (--info lists them)", target != NULL ? target : "");
+    if (runs != NULL) printf("%s is the one that runs\n", runs);
+    const enum forge_status written = flush_stdout(error);
+    return status == FORGE_OK ? written : status;
+}

@@ -1,0 +1,151 @@
+/* vocab.h -- the vocabulary image: written by compiler/product/vocab.c, read in place by runtime/text/tokenize.c.
+ * Position-independent, little-endian, no pointers; the sections follow the header in the order of VOCAB_SECTIONS. */
+#ifndef FORGE_VOCAB_H
+#define FORGE_VOCAB_H
+#include <stddef.h>
+#include <stdint.h>
+#ifdef FORGE_FREESTANDING
+#include "runtime/library/freestanding.h"
+#else
+#include <string.h>
+#endif
+
+#define FORGE_VOCAB_MAGIC "FORGEV02"
+#define FORGE_VOCAB_NONE  0xffffffffu      /* no token, no merge */
+
+enum forge_vocab_kind { FORGE_VOCAB_BPE = 1, FORGE_VOCAB_SPM = 2 };
+
+/* How text is cut into words before the merges; the names of the models that use each stand in compiler/product/vocab.c. */
+enum forge_pre {
+    FORGE_PRE_DEFAULT, FORGE_PRE_GPT2, FORGE_PRE_STARCODER, FORGE_PRE_LLAMA3, FORGE_PRE_QWEN2, FORGE_PRE_QWEN35,
+    FORGE_PRE_FALCON, FORGE_PRE_DEEPSEEK_LLM, FORGE_PRE_DEEPSEEK_CODER, FORGE_PRE_DEEPSEEK3, FORGE_PRE_GPT4O,
+    FORGE_PRE_TEKKEN, FORGE_PRE_COUNT
+};
+
+enum forge_vocab_flag {
+    FORGE_VOCAB_ADD_BOS       = 1,
+    FORGE_VOCAB_ADD_EOS       = 2,
+    FORGE_VOCAB_SPACE_PREFIX  = 4,         /* SentencePiece: a blank before text that follows a special token */
+    FORGE_VOCAB_IGNORE_MERGES = 8,         /* a word that is a token stays whole */
+};
+
+/* Per token; a token of type "unused" or "undefined" has none of the first five. */
+enum forge_attr {
+    FORGE_ATTR_UNKNOWN = 1, FORGE_ATTR_NORMAL = 2, FORGE_ATTR_CONTROL = 4, FORGE_ATTR_USER_DEFINED = 8, FORGE_ATTR_BYTE = 16,
+    FORGE_ATTR_EOG     = 32,               /* ends the generation */
+    FORGE_ATTR_LSTRIP  = 64,               /* swallows the blanks to its left, to its right */
+    FORGE_ATTR_RSTRIP  = 128,
+};
+
+struct forge_vocab_header {
+    char     magic[8];
+    uint32_t bytes;                        /* whole image */
+    uint32_t n_tokens;
+    uint32_t n_symbols;                    /* tokens, then texts that only occur in merges */
+    uint32_t n_merges;
+    uint32_t n_special;
+    uint32_t token_buckets, merge_buckets; /* of the two tables below */
+    uint32_t max_token_bytes;
+    uint8_t  kind, pre;
+    uint16_t flags;
+    int32_t  bos, eos, eot, unk, pad;      /* -1: none */
+};
+_Static_assert(sizeof(struct forge_vocab_header) == 64, "vocabulary image: 64-byte header");
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the vocabulary image is read in place: little-endian only"
+#endif
+
+struct forge_merge { uint32_t left, right, result; };     /* symbols; the index in the table is the rank */
+
+/*       name            bytes                                  contents */
+#define VOCAB_SECTIONS(SECTION, h)                                                                                        \
+    SECTION(byte_symbol,    4 * 256)                 /* BPE: symbol of each byte; SPM: its fallback token */              \
+    SECTION(byte_token,     4 * 256)                 /* token whose text is this one raw byte */                          \
+    SECTION(special_first,  256)                     /* 1: a special token starts with this byte; 2: a user-defined one */\
+    SECTION(text_offset,    4 * ((h)->n_symbols + 1ull))                                                                  \
+    SECTION(token_bucket,   4 * ((h)->token_buckets + 1ull)) /* where each bucket begins in token_order; then the end */  \
+    SECTION(token_order,    4ull * (h)->n_tokens)    /* tokens by the bucket of their text, in it by forge_text_order */  \
+    SECTION(merge,          12ull * (h)->n_merges)   /* struct forge_merge, by rank */                                    \
+    SECTION(merge_bucket,   4 * ((h)->merge_buckets + 1ull))                                                              \
+    SECTION(merge_order,    4ull * (h)->n_merges)    /* ranks by the bucket of (left, right), in it by left, then right */\
+    SECTION(special,        4ull * (h)->n_special)   /* tokens, longest text first */                                     \
+    SECTION(special_sorted, 4ull * (h)->n_special)   /* indices into special, by text */                                  \
+    SECTION(score,          (h)->kind == FORGE_VOCAB_SPM ? 4ull * (h)->n_tokens : 0)   /* ascending = merged earlier */   \
+    SECTION(attr,           (h)->n_tokens)                                                                                \
+    SECTION(text,           0)                       /* last: symbol texts, without separators */
+
+/* Byte offsets of the sections in the image. */
+struct forge_vocab_layout {
+#define SECTION(name, size) uint64_t name;
+    VOCAB_SECTIONS(SECTION, 0)
+#undef SECTION
+};
+static inline struct forge_vocab_layout forge_vocab_layout(const struct forge_vocab_header *h)
+{
+    struct forge_vocab_layout l;
+    uint64_t at = sizeof *h;
+#define SECTION(name, size) l.name = at; at += (size);
+    VOCAB_SECTIONS(SECTION, h)
+#undef SECTION
+    return l;
+}
+
+/* A hash only chooses a bucket, mostly of one or two entries; in it the search is binary, so that texts chosen to collide cost log n steps.
+ * FNV-1a over 64 bits, then a multiply-xor mix: the bucket comes from the high half. */
+static inline uint64_t forge_hash_mix(uint64_t h)
+{
+    h = (h ^ (h >> 32)) * 0x9e3779b97f4a7c15u;
+    return h ^ (h >> 29);
+}
+static inline uint64_t forge_hash_text(const uint8_t *text, size_t n)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++) h = (h ^ text[i]) * 0x100000001b3u;
+    return forge_hash_mix(h);
+}
+static inline uint64_t forge_hash_pair(uint32_t left, uint32_t right)
+{
+    return forge_hash_mix(((uint64_t)left << 32 | right) * 0xd6e8feb86659fd93u);
+}
+/* < buckets */
+static inline uint32_t forge_hash_bucket(uint64_t hash, uint32_t buckets)
+{
+    return (uint32_t)(((hash >> 32) * buckets) >> 32);
+}
+/* Below, at or above 0: shorter texts first, then by bytes. */
+static inline int forge_text_order(const uint8_t *x, size_t n, const uint8_t *y, size_t m)
+{
+    return n != m ? (n < m ? -1 : 1) : memcmp(x, y, n);
+}
+
+/* GPT-2's byte alphabet: printable Latin-1 bytes stand for themselves, the other 68 for U+0100 .. U+0143 in order.
+ * (https://github.com/openai/gpt-2/blob/master/src/encoder.py, bytes_to_unicode) */
+static inline uint32_t forge_byte_codepoint(uint8_t byte)
+{
+    if (byte <= 0x20) return 0x100u + byte;
+    if (byte < 0x7f)  return byte;
+    if (byte <= 0xa0) return 0x100u + 33 + (byte - 0x7fu);
+    return byte == 0xad ? 0x143 : byte;
+}
+/* The byte a codepoint stands for, -1 when it is outside the alphabet. */
+static inline int forge_codepoint_byte(uint32_t c)
+{
+    if (c < 0x100)  return forge_byte_codepoint((uint8_t)c) == c ? (int)c : -1;
+    if (c <= 0x120) return (int)(c - 0x100);
+    if (c <= 0x142) return (int)(c - 0x121 + 0x7f);
+    return c == 0x143 ? 0xad : -1;
+}
+/* UTF-8 of a codepoint; out has room for 4 bytes.  Surrogates are encoded like any other.  Returns the length. */
+static inline size_t forge_utf8_put(uint8_t *out, uint32_t c)
+{
+    if (c < 0x80)    { out[0] = (uint8_t)c; return 1; }
+    if (c < 0x800)   { out[0] = (uint8_t)(0xc0 | c >> 6); out[1] = (uint8_t)(0x80 | (c & 63)); return 2; }
+    if (c < 0x10000) {
+        out[0] = (uint8_t)(0xe0 | c >> 12); out[1] = (uint8_t)(0x80 | (c >> 6 & 63)); out[2] = (uint8_t)(0x80 | (c & 63));
+        return 3;
+    }
+    out[0] = (uint8_t)(0xf0 | (c >> 18 & 7)); out[1] = (uint8_t)(0x80 | (c >> 12 & 63));
+    out[2] = (uint8_t)(0x80 | (c >> 6 & 63)); out[3] = (uint8_t)(0x80 | (c & 63));
+    return 4;
+}
+#endif

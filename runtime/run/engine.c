@@ -1,0 +1,230 @@
+#include "engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "runtime/device/cpu_features.h"
+#include "finite.h"
+#include "runtime/device/gpu.h"
+#include "runtime/model/weights.h"
+
+/* From here on huge pages save more in address translation than zeroing whole 2 MiB pages costs at the first token. */
+enum { HUGE_FROM_BYTES = 32 << 20 };
+
+double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Why a program cannot run here, or FORGE_OK. */
+static enum forge_status program_try(const struct forge_program *program, bool try_gpu, struct forge_error *error)
+{
+    char missing[256] = "";
+    if (!cpu_has_all(program->features, missing, sizeof missing))
+        return error_set(error, FORGE_WRONG_CPU, "target %s needs instructions this CPU lacks: %s", program->target, missing);
+    return program->gpu != NULL && try_gpu ? program->gpu->runtime->probe(program, error) : FORGE_OK;
+}
+
+enum forge_status program_choose(const struct forge_program **out, const char *target, bool try_gpu, struct forge_error *error)
+{
+    char names[256] = "";
+    size_t used = 0;
+    enum forge_status status = FORGE_USAGE;
+    struct forge_error reason = { "" };
+    const struct forge_program *refused = NULL;          /* the first GPU program that cannot run */
+    *out = NULL;
+    for (uint32_t i = 0; i < forge_n_programs; i++) {
+        const struct forge_program *program = forge_programs[i];
+        if (program->abi_version != FORGE_ABI_VERSION)
+            return error_set(error, FORGE_FAILED, "%s was built for runtime interface %u, this runtime has %d", program->target,
+                        program->abi_version, FORGE_ABI_VERSION);
+        const int n = used < sizeof names ? snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", program->target) : 0;
+        if (n > 0) used += (size_t)n;
+        if (target != NULL && strcmp(target, program->target) != 0) continue;
+        status = program_try(program, try_gpu, error);
+        if (status == FORGE_OK) {
+            /* A slower target in the place of a GPU is never silent. */
+            *out = program;
+            return refused == NULL ? error_set(error, FORGE_OK, "%s", "")
+                 : error_set(error, FORGE_OK, "%s runs instead of %s: %.400s", program->target, refused->target, reason.text);
+        }
+        if (program->gpu != NULL && refused == NULL) {
+            refused = program;
+            reason = *error;
+        }
+    }
+    if (forge_n_programs == 0) return error_set(error, FORGE_FAILED, "this executable contains no program");
+    if (status == FORGE_USAGE) return error_set(error, FORGE_USAGE, "no target '%s' in this program; it has %s", target, names);
+    return status;
+}
+
+/* Zeroed memory; bytes may be 0. */
+static enum forge_status map_memory(uint8_t **out, uint64_t bytes, const char *what, struct forge_error *error)
+{
+    *out = NULL;
+    if (bytes == 0) return FORGE_OK;
+    void *base = bytes > SIZE_MAX ? MAP_FAILED
+               : mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return error_set(error, FORGE_NO_MEMORY, "out of memory: %.1f MiB for the %s: %s", (double)bytes / 1048576, what, strerror(errno));
+    if (bytes >= HUGE_FROM_BYTES) madvise(base, (size_t)bytes, MADV_HUGEPAGE);
+    *out = base;
+    return FORGE_OK;
+}
+
+enum forge_status engine_open(struct forge_engine *e, const struct forge_program *program,
+                              const struct forge_weights_source *source, uint32_t n_threads, uint32_t n_ctx,
+                              struct forge_error *error)
+{
+    memset(e, 0, sizeof *e);
+    e->program = program;
+    e->n_ctx = n_ctx > 0 ? n_ctx : program->n_ctx;
+    e->chunk = program->chunk;
+    if (e->n_ctx > program->n_ctx)
+        return error_set(error, FORGE_TOO_LONG, "context of %u tokens asked for, the program was built for %u", n_ctx, program->n_ctx);
+    if (program->gpu != NULL) return program->gpu->runtime->open(e, source, error);
+    if (n_threads == 0 || n_threads > program->max_threads)
+        return error_set(error, FORGE_USAGE, "%u threads asked for, the program was built for 1 to %u", n_threads, program->max_threads);
+    TRY(pool_open(&e->pool, n_threads, error));
+    enum forge_status status = map_memory(&e->arena, program->arena_bytes, "activations", error);
+    if (status != FORGE_OK) goto close;
+    status = map_memory(&e->kv, program->kv_bytes, "KV cache", error);
+    if (status != FORGE_OK) goto close;
+    status = weights_open(e, source, error);
+    if (status != FORGE_OK) goto close;
+    return FORGE_OK;
+close:
+    engine_close(e);
+    return status;
+}
+
+void engine_close(struct forge_engine *e)
+{
+    if (engine_draws(e)) e->program->gpu->runtime->close(e);
+    if (e->mapped != NULL) munmap(e->mapped, e->mapped_bytes);
+    if (e->kv != NULL) munmap(e->kv, (size_t)e->program->kv_bytes);
+    if (e->arena != NULL) munmap(e->arena, (size_t)e->program->arena_bytes);
+    pool_close(e->pool);
+    memset(e, 0, sizeof *e);
+}
+
+struct launches {
+    const struct forge_args *args;
+    const struct forge_launch *launch;   /* [n] */
+    uint32_t n;
+    struct forge_pool *pool;
+};
+
+/* A whole step is one job: threads are woken once per token, not once per launch. */
+static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
+{
+    const struct launches *l = context;
+    for (uint32_t i = 0, ran = 0; i < l->n; i++) {
+        const uint32_t unless = l->launch[i].unless_divides, joins = l->launch[i].joins_divides;
+        if (unless > 0 && unless % n_threads == 0) continue;
+        if (ran++ > 0 && (joins == 0 || joins % n_threads > 0)) pool_barrier(l->pool, thread);
+        l->launch[i].kernel(l->args, &l->launch[i], thread, n_threads);
+    }
+}
+
+/* logits: [n_logits][n_vocab] of the last tokens of the context.  Every step passes here: what is drawn, scored or written from NaN looks like any other result. */
+static enum forge_status check_logits(const struct forge_engine *e, const float *logits, uint32_t n_logits, struct forge_error *error)
+{
+    const size_t n_vocab = e->program->n_vocab;
+    char what[64];
+    for (uint32_t i = 0; i < n_logits; i++) {
+        const float *row = logits + i * n_vocab;
+        const size_t bad = first_not_finite(row, n_vocab);
+        if (bad == n_vocab) continue;
+        snprintf(what, sizeof what, "%s of token %zu", finite_bits(row[bad]) > 0x7f800000u ? "NaN" : row[bad] > 0 ? "+infinity" : "-infinity", bad);
+        return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT, e->n_past - n_logits + i + 1, what);
+    }
+    return FORGE_OK;
+}
+
+static enum forge_status run_step(struct forge_engine *e, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+                                  struct forge_error *error)
+{
+    const struct forge_program *p = e->program;
+    if (p->gpu != NULL) {
+        TRY(p->gpu->runtime->step(e, decode, tokens, n, n_logits, logits, error));
+        e->n_past += n;
+        return check_logits(e, logits, n_logits, error);
+    }
+    struct forge_args args = {
+        .weights = e->weights, .arena = e->arena, .kv = e->kv, .tokens = tokens, .logits = logits,
+        .n_tokens = n, .n_past = e->n_past, .n_logits = n_logits,
+    };
+    struct launches list = { &args, decode ? p->decode : p->prefill, decode ? p->n_decode : p->n_prefill, e->pool };
+    /* A part of a prompt whose logits nobody reads only has to fill the KV cache. */
+    if (!decode && n_logits == 0)
+        for (uint32_t i = 0; i < list.n; i++)
+            if (list.launch[i].tail) list.n = i;
+    pool_run(e->pool, run_launches, &list);
+    e->n_past += n;
+    return check_logits(e, logits, n_logits, error);
+}
+
+static enum forge_status check_room(const struct forge_engine *e, size_t n, struct forge_error *error)
+{
+    if (n <= e->n_ctx - e->n_past) return FORGE_OK;
+    return error_set(error, FORGE_TOO_LONG, "%zu tokens do not fit: the context holds %u, %u of them used", n, e->n_ctx, e->n_past);
+}
+
+enum forge_status forge_prefill(struct forge_engine *e, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+                                struct forge_error *error)
+{
+    TRY(check_room(e, n, error));
+    if (e->chunk == 0) {
+        for (uint32_t i = 0; i < n; i++) {
+            const bool wanted = n - i <= n_logits;
+            TRY(run_step(e, true, tokens + i, 1, wanted, wanted ? logits + (size_t)(n_logits - (n - i)) * e->program->n_vocab : logits, error));
+        }
+        return FORGE_OK;
+    }
+    return run_step(e, false, tokens, n, n_logits, logits, error);
+}
+
+uint32_t engine_piece(const struct forge_engine *e)
+{
+    const uint32_t most = e->chunk < e->program->max_logits ? e->chunk : e->program->max_logits;
+    return most > 0 ? most : 1;
+}
+
+enum forge_status forge_step(struct forge_engine *e, const int32_t *tokens, size_t n, uint32_t n_logits, float *logits,
+                             struct forge_error *error)
+{
+    TRY(check_room(e, n, error));
+    if (n == 1) return run_step(e, true, tokens, 1, n_logits, logits, error);
+    const size_t chunk = e->chunk > 0 ? e->chunk : 1;
+    for (size_t at = 0; at < n;) {
+        if (e->stop != NULL && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
+        const size_t left = n - at, part = left < chunk ? left : chunk;
+        TRY(forge_prefill(e, tokens + at, (uint32_t)part, part == left ? n_logits : 0, logits, error));
+        at += part;
+    }
+    return e->program->gpu != NULL && n_logits == 0 ? e->program->gpu->runtime->wait(e, error) : FORGE_OK;
+}
+
+bool engine_draws(const struct forge_engine *e) { return e->program != NULL && e->program->gpu != NULL; }
+
+enum forge_status engine_draw_begin(struct forge_engine *e, const struct forge_sample_options *options, const struct forge_random *random,
+                                    int32_t first, uint64_t limit, struct forge_error *error)
+{
+    return e->program->gpu->runtime->draw_begin(e, options, random, first, limit, error);
+}
+
+enum forge_status engine_draw_next(struct forge_engine *e, int32_t *token, struct forge_error *error)
+{
+    return e->program->gpu->runtime->draw_next(e, token, error);
+}
+
+void forge_rewind(struct forge_engine *e, uint32_t n_past)
+{
+    if (n_past < e->n_past) e->n_past = n_past;
+}

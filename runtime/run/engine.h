@@ -1,0 +1,79 @@
+/* engine.h -- one program, its weights, its memory and its threads: tokens in, logits out. */
+#ifndef FORGE_ENGINE_H
+#define FORGE_ENGINE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/model/abi.h"
+#include "status.h"
+#include "runtime/device/threads.h"
+
+struct forge_weights_source {
+    const char *path;            /* external weight file, or NULL */
+    bool        random;          /* no file: finite noise, for timing only */
+    bool        progress;        /* of a long upload to a GPU, on a terminal */
+    bool        verify;          /* every tensor by its hash; noise has none */
+};
+
+struct forge_engine {
+    const struct forge_program *program;
+    const char *device_name;     /* of the GPU it runs on; NULL: on the CPU, and all down to mapped_bytes is for the CPU only */
+    struct gpu *gpu;             /* its state there (gpu_state.h) */
+    struct forge_pool *pool;
+    const uint8_t *weights;      /* [program->weights_bytes] */
+    uint8_t  *arena, *kv;        /* anonymous mappings, program->arena_bytes and ->kv_bytes */
+    void     *mapped;            /* what weights lie in when they are not part of the executable */
+    size_t    mapped_bytes;
+    uint32_t  n_ctx;             /* <= program->n_ctx */
+    uint32_t  n_past;            /* tokens in the KV cache */
+    uint32_t  chunk;             /* most tokens of one prefill step; 0: prompts go through the decode kernels too */
+    bool      plain_launches;    /* GPU: no graphs */
+    const volatile sig_atomic_t *stop;   /* nonzero ends a long prompt between two chunks; may be NULL */
+};
+
+/* The first program this machine can run, or the one called target.  A GPU program is tried by opening its GPU, which stays open for it; when
+ * that fails and a later program can run, FORGE_OK comes with a sentence in error that says which and why, to be shown.
+ * try_gpu false: GPU programs count as runnable and nothing is opened.
+ * No such target: FORGE_USAGE.  None that runs: the last reason, FORGE_WRONG_CPU when it is missing instructions. */
+enum forge_status program_choose(const struct forge_program **out, const char *target, bool try_gpu, struct forge_error *error);
+
+/* Takes all memory and starts the threads (n_threads is for the CPU only). n_ctx 0: the program's own. */
+enum forge_status engine_open(struct forge_engine *engine, const struct forge_program *program,
+                              const struct forge_weights_source *source, uint32_t n_threads, uint32_t n_ctx,
+                              struct forge_error *error);
+void engine_close(struct forge_engine *engine);
+
+/* Most tokens of which one forge_prefill gives all logits. */
+uint32_t engine_piece(const struct forge_engine *engine);
+/* Appends n > 0 tokens to the context and writes logits of the last n_logits of them, [n_logits][n_vocab] f32.
+ * n_logits is at most 1 unless n <= chunk, and at most program->max_logits. One token runs the decode launches, more the prefill launches.
+ * FORGE_TOO_LONG: n_past + n > n_ctx, nothing done. FORGE_INTERRUPTED: *stop was set between two chunks.
+ * FORGE_BAD_WEIGHTS: some of these logits are NaN or infinite; the tokens are in the context nonetheless.
+ * Tokens must be < n_vocab. */
+enum forge_status forge_step(struct forge_engine *engine, const int32_t *tokens, size_t n,
+                             uint32_t n_logits, float *logits, struct forge_error *error);
+
+/* The same for one piece of a longer prompt, always through the prefill launches: 1 <= n <= chunk. */
+enum forge_status forge_prefill(struct forge_engine *engine, const int32_t *tokens, uint32_t n,
+                                uint32_t n_logits, float *logits, struct forge_error *error);
+
+/* Forgets the tokens from position n_past on. */
+void forge_rewind(struct forge_engine *engine, uint32_t n_past);
+
+/* Text drawn on the device, for programs on a GPU.  first < 0: the first token is drawn from the logits of the last step; else token first is
+ * decoded and the first draw follows it.  At most limit tokens are drawn, and no more than the context holds.  random is copied: the host takes
+ * one number from its own for every token with temp > 0.  Any other step ends the run and drops what was drawn ahead. */
+struct forge_sample_options;
+struct forge_random;
+bool engine_draws(const struct forge_engine *engine);
+enum forge_status engine_draw_begin(struct forge_engine *engine, const struct forge_sample_options *options, const struct forge_random *random,
+                                    int32_t first, uint64_t limit, struct forge_error *error);
+/* Then n_past is that of drawing token by token: the token itself is not in the context yet.  FORGE_BAD_WEIGHTS: the logits to draw from are not finite. */
+enum forge_status engine_draw_next(struct forge_engine *engine, int32_t *token, struct forge_error *error);
+
+double seconds_now(void);
+
+#endif

@@ -1,0 +1,148 @@
+#include "session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/text/tokenize.h"
+
+enum forge_status session_open(struct forge_session *s, const struct forge_options *options, struct forge_engine *engine,
+                               volatile sig_atomic_t *stop, struct forge_error *error)
+{
+    const struct forge_program *p = engine->program;
+    memset(s, 0, sizeof *s);
+    s->options = options;
+    s->program = p;
+    s->engine = engine;
+    s->stop = stop;
+    s->pending = -1;
+    stream_open(&s->out, STDOUT_FILENO);
+    for (size_t i = 0; i < options->n_stops; i++) {
+        const size_t n = strlen(options->stops[i]);
+        if (n > s->longest_stop) s->longest_stop = n;
+    }
+    s->piece_bytes = s->longest_stop + vocab_token_bytes(p->vocab) + 64;
+    s->piece = malloc(s->piece_bytes);
+    s->logits = malloc((p->n_vocab + 16u) * sizeof *s->logits);
+    if (s->piece == NULL || s->logits == NULL) {
+        session_close(s);
+        return error_set(error, FORGE_NO_MEMORY, "out of memory for the logits of %u tokens", p->n_vocab);
+    }
+    const enum forge_status status = sampler_open(&s->sampler, &options->sample, p->n_vocab, engine->n_ctx, error);
+    if (status != FORGE_OK) session_close(s);
+    return status;
+}
+
+void session_close(struct forge_session *s)
+{
+    sampler_close(s->sampler);
+    free(s->logits);
+    free(s->piece);
+    memset(s, 0, sizeof *s);
+}
+
+enum forge_status session_prompt(struct forge_session *s, const int32_t *tokens, size_t n, struct forge_error *error)
+{
+    const double start = seconds_now();
+    TRY(forge_step(s->engine, tokens, n, 1, s->logits, error));
+    s->prompt_seconds += seconds_now() - start;
+    s->n_prompt += n;
+    for (size_t i = 0; i < n; i++) sampler_accept(s->sampler, tokens[i]);
+    return FORGE_OK;
+}
+
+/* Prints a token; *stopped when the text now ends with a stop text: what the token has beyond it is not printed. */
+static enum forge_status print_token(struct forge_session *s, int32_t id, bool *stopped, struct forge_error *error)
+{
+    *stopped = false;
+    if (s->options->print_tokens) {
+        char number[16];
+        const int n = snprintf(number, sizeof number, s->n_printed++ > 0 ? " %d" : "%d", id);
+        TRY(stream_write(&s->out, number, (size_t)n, error));
+        if (s->longest_stop == 0 || s->program->vocab == NULL) return FORGE_OK;
+    }
+    const size_t tail = s->n_tail;
+    const size_t room = s->piece_bytes - tail, n = forge_token_text(s->program->vocab, id, false, s->piece + tail, room);
+    size_t end = tail + (n < room ? n : room);
+    for (size_t i = 0; i < s->options->n_stops; i++) {
+        const size_t length = strlen(s->options->stops[i]);
+        for (size_t at = 0; at + length <= end; at++)
+            if (memcmp(s->piece + at, s->options->stops[i], length) == 0) {
+                *stopped = true;
+                end = at + length;
+            }
+    }
+    if (!s->options->print_tokens && end > tail) TRY(stream_write(&s->out, s->piece + tail, end - tail, error));
+    /* All that the next token could complete: one byte less than the longest stop text. */
+    s->n_tail = s->longest_stop > 0 ? s->longest_stop - 1 : 0;
+    if (s->n_tail > end) s->n_tail = end;
+    memmove(s->piece, s->piece + end - s->n_tail, s->n_tail);
+    return FORGE_OK;
+}
+
+/* The next token from the logits of the last step, or from the GPU, which drew it already. */
+static enum forge_status draw_token(struct forge_session *s, int32_t *id, struct forge_error *error)
+{
+    if (engine_draws(s->engine)) {
+        TRY(engine_draw_next(s->engine, id, error));
+        if (s->options->sample.temp > 0) random_next(sampler_random(s->sampler));
+    } else {
+        *id = sampler_draw(s->sampler, s->logits);
+    }
+    sampler_accept(s->sampler, *id);
+    s->n_drawn++;
+    return FORGE_OK;
+}
+
+enum forge_status session_generate(struct forge_session *s, int64_t n_predict, enum forge_ending *ending, struct forge_error *error)
+{
+    const bool ahead = engine_draws(s->engine);
+    s->n_tail = 0;
+    s->pending = -1;
+    *ending = ENDED_LIMIT;
+    if (ahead && n_predict != 0)
+        TRY(engine_draw_begin(s->engine, &s->options->sample, sampler_random(s->sampler), -1, n_predict < 0 ? UINT64_MAX : (uint64_t)n_predict, error));
+    double start = 0;
+    for (int64_t i = 0; n_predict < 0 || i < n_predict; i++) {
+        if (*s->stop) { *ending = ENDED_INTERRUPT; break; }
+        int32_t id;
+        TRY(draw_token(s, &id, error));
+        if (ahead) {                                             /* steps run while tokens are printed: all time counts */
+            const double now = seconds_now();
+            if (i > 0) {
+                s->decode_seconds += now - start;
+                s->n_decoded++;
+            }
+            start = now;
+        }
+        if (!s->options->ignore_eos && vocab_is_end(s->program->vocab, id)) { *ending = ENDED_TEXT; break; }
+        bool stopped;
+        s->pending = id;
+        TRY(print_token(s, id, &stopped, error));
+        if (stopped) { *ending = ENDED_STOP; break; }
+        if (i + 1 == n_predict) break;
+        if (s->engine->n_past == s->engine->n_ctx) { *ending = ENDED_CONTEXT; break; }
+        if (!ahead) {
+            start = seconds_now();
+            TRY(forge_step(s->engine, &id, 1, 1, s->logits, error));
+            s->decode_seconds += seconds_now() - start;
+            s->n_decoded++;
+        }
+        s->pending = -1;
+    }
+    return stream_end(&s->out, error);
+}
+
+void session_report(const struct forge_session *s)
+{
+    fprintf(stderr, "prompt %llu tokens", (unsigned long long)s->n_prompt);
+    if (s->prompt_seconds > 0 && s->n_prompt > 0) fprintf(stderr, ", %.1f tok/s", (double)s->n_prompt / s->prompt_seconds);
+    fprintf(stderr, "; text %llu tokens", (unsigned long long)s->n_drawn);
+    if (s->decode_seconds > 0 && s->n_decoded > 0) {
+        const double rate = (double)s->n_decoded / s->decode_seconds;
+        fprintf(stderr, ", %.1f tok/s, %.2f GB/s of weights", rate, rate * (double)s->program->read_bytes * 1e-9);
+    }
+    if (s->engine->device_name != NULL) fprintf(stderr, "; %s\n", s->engine->device_name);
+    else fprintf(stderr, "; %u threads\n", pool_threads(s->engine->pool));
+}

@@ -1,0 +1,54 @@
+/* session.h -- a run of the model: prompt in, drawn tokens out as text. */
+#ifndef FORGE_SESSION_H
+#define FORGE_SESSION_H
+
+#include <signal.h>
+
+#include "engine.h"
+#include "runtime/app/options.h"
+#include "sample.h"
+#include "runtime/text/stream.h"
+#include "runtime/text/text.h"
+
+enum forge_ending { ENDED_TEXT, ENDED_STOP, ENDED_LIMIT, ENDED_CONTEXT, ENDED_INTERRUPT };
+
+struct forge_session {
+    const struct forge_options *options;
+    const struct forge_program *program;
+    struct forge_engine  *engine;
+    struct forge_sampler *sampler;
+    struct forge_stream   out;
+    volatile sig_atomic_t *stop;     /* set by SIGINT */
+    float   *logits;                 /* [n_vocab] after the last token */
+    char    *piece;                  /* [piece_bytes] text of one token behind the tail of the text before it */
+    size_t   piece_bytes, n_tail, longest_stop;
+    size_t   n_printed;              /* tokens printed with --print-tokens */
+    int32_t  pending;                /* drawn and printed, but not in the context; -1: none */
+    uint64_t n_prompt, n_drawn, n_decoded;
+    double   prompt_seconds, decode_seconds;
+};
+
+enum forge_status session_open(struct forge_session *session, const struct forge_options *options, struct forge_engine *engine,
+                               volatile sig_atomic_t *stop, struct forge_error *error);
+void session_close(struct forge_session *session);
+
+/* Runs n > 0 prompt tokens; the logits after the last one are kept. */
+enum forge_status session_prompt(struct forge_session *session, const int32_t *tokens, size_t n, struct forge_error *error);
+
+/* Draws up to n_predict tokens (-1: no limit) and prints them. */
+enum forge_status session_generate(struct forge_session *session, int64_t n_predict, enum forge_ending *ending, struct forge_error *error);
+
+/* Speeds so far, on stderr. */
+void session_report(const struct forge_session *session);
+
+/* chat.c: turns until stdin ends, opening first when it has a text. FORGE_INTERRUPTED: Ctrl-C at the prompt; in an answer it
+ * ends the answer. */
+enum forge_status chat_run(struct forge_session *session, const struct forge_bytes *opening, struct forge_error *error);
+
+/* bench.c, perplexity.c, info.c: one mode each, results on stdout. */
+enum forge_status bench_run(struct forge_engine *engine, const struct forge_options *options, struct forge_error *error);
+enum forge_status perplexity_run(struct forge_engine *engine, const struct forge_options *options, struct forge_error *error);
+enum forge_status info_print(const struct forge_program *program, struct forge_error *error);
+enum forge_status version_print(const struct forge_program *program, struct forge_error *error);
+
+#endif

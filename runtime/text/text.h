@@ -1,0 +1,37 @@
+/* text.h -- prompts into tokens, tokens into text, with all buffers sized beforehand. */
+#ifndef FORGE_TEXT_H
+#define FORGE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/run/status.h"
+
+/* n bytes, which may contain NUL; bytes[n] is 0. */
+struct forge_bytes { char *bytes; size_t n; };
+
+/* Reads all of a file, or of stdin when path is NULL. FORGE_INTERRUPTED when a signal cut the read, FORGE_TOO_LONG beyond
+ * FORGE_TOK_MAX_BYTES. */
+enum forge_status read_all(struct forge_bytes *out, const char *path, struct forge_error *error);
+
+/* The text of -p, -f or stdin, with the escapes of -p replaced and without one newline at the end of the others; bytes come
+ * from malloc. FORGE_USAGE when none is given and stdin is a terminal. */
+struct forge_options;
+enum forge_status prompt_read(struct forge_bytes *out, const struct forge_options *options, struct forge_error *error);
+
+struct forge_tokens { int32_t *ids; size_t n; };
+
+/* Tokens of n bytes; flags as forge_tokenize takes them. vocab NULL: FORGE_USAGE. ids come from malloc. */
+enum forge_status tokens_of_text(struct forge_tokens *out, const uint8_t *vocab, const char *text, size_t n, uint32_t flags,
+                                 struct forge_error *error);
+
+/* "IDS" or "@FILE"; every id below n_vocab. */
+enum forge_status tokens_of_list(struct forge_tokens *out, const char *list, uint32_t n_vocab, struct forge_error *error);
+
+bool    vocab_is_end(const uint8_t *vocab, int32_t id);     /* ends the generation; false without a vocabulary */
+int32_t vocab_bos(const uint8_t *vocab);                    /* -1: none */
+bool    vocab_adds_bos(const uint8_t *vocab);
+size_t  vocab_token_bytes(const uint8_t *vocab);            /* longest text of a token */
+
+#endif

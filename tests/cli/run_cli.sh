@@ -1,0 +1,397 @@
+#!/bin/sh
+# The command line of a compiled program, tried on tests/cli/fake_program.c, and that of forgec for GPUs.
+#   run_cli.sh FAKE FAKE_EXTERNAL [FORGEC MAKE_GGUF [LIBSIMT]]
+# FAKE_EXTERNAL: built with -DFAKE_EXTERNAL.  LIBSIMT: the emulator of lanes as libamdhip64; without it, what needs a device is left out.
+fake=$1
+external=$2
+forgec=${3-}
+make_gguf=${4-}
+simt=${5-}
+here=$(cd "$(dirname "$0")" && pwd)
+unset FORGE_HIP_LIBRARY FORGE_CUDA_LIBRARY FORGE_PROGRAM
+. "$(dirname "$0")/../command_checks.sh"
+
+check help 0 "$fake" --help; out_has "Exit codes"; out_has "130"; err_empty
+check version 0 "$fake" --version; out_has "by hand"
+check info 0 "$fake" --info; out_has "fedcba98"; out_has "no-such-feature"; out_has "edited source  00112233445566778899aabbccddeeff"
+
+# usage
+check unknown 2 "$fake" --nonsense; err_has "--nonsense"
+check stray 2 "$fake" stray; err_has "stray"
+check no-value 2 "$fake" -p; err_has "needs a value"
+check bad-number 2 "$fake" -p x -n 1x; err_has "1x"
+check bad-range 2 "$fake" -p x --top-p 1.5; err_has "1.5"
+check nan 2 "$fake" -p x --temp nan; err_has "nan"
+check two-prompts 2 "$fake" -p x -f y
+check system-alone 2 "$fake" -p x -sys y; err_has "-i"
+check chat-tokens 2 "$fake" -i --tokens 1; err_has "--tokens"
+check stop-nul 2 "$fake" -e -p x -r 'a\0b'; err_has "cannot be part"
+check bias-syntax 2 "$fake" -p x -l 5; err_has "ID+BIAS"
+check bias-range 2 "$fake" -p x -l 300+1; err_has "300"
+check threads-range 2 "$fake" -p x -t 9; err_has "1 to 8"
+check depth-alone 2 "$fake" -p x -d 5; err_has "without --bench"
+check target-unknown 2 "$fake" -p x --target nowhere; err_has "elsewhere, fake"
+check target-lacks 3 "$fake" -p x --target elsewhere; err_has "no-such-feature"
+check target-environment 3 env FORGE_PROGRAM=elsewhere "$fake" -p x
+check target-no-environment 0 env FORGE_PROGRAM= "$fake" -q -p x -n 1
+check target-right 0 "$fake" -q -p x -n 1 --target fake; err_empty
+
+# text
+check greedy 0 "$fake" -q -p Once -n 12 --temp 0; greedy=$(cat "$tmp/out"); err_empty
+[ ${#greedy} -eq 12 ] || bad "12 tokens wanted: '$greedy'"
+for n in 1 2 3 8; do check "threads $n" 0 "$fake" -q -p Once -n 12 --temp 0 -t $n; out_is "$greedy"; done
+for n in 0 1 2 64; do check "ubatch $n" 0 "$fake" -q -p Once -n 12 --temp 0 -ub $n; out_is "$greedy"; done
+check ubatch-range 2 "$fake" -p x -ub 65; err_has "65"
+check equals 0 "$fake" -q --prompt=Once --predict=12 --temp=0; out_is "$greedy"
+check echo 0 "$fake" -q -p Once -n 12 --temp 0 --echo; out_is "Once$greedy"
+printf 'Once\n' > "$tmp/prompt"
+check file 0 "$fake" -q -f "$tmp/prompt" -n 12 --temp 0; out_is "$greedy"
+stdin=$tmp/prompt; check stdin 0 "$fake" -q -n 12 --temp 0; out_is "$greedy"; stdin=
+check context-default 0 "$fake" -q -p Once -n 12 --temp 0 -c 0; out_is "$greedy"
+check prompt-as-option 0 "$fake" -q -p --bench -n 3 --temp 0 --echo; out_has "--bench"
+check llama-flags 0 "$fake" -q -p Once --n-predict 12 --temperature 0 -no-cnv --color --no-warmup --simple-io; out_is "$greedy"
+check llama-meaningless 0 "$fake" -q -ngl 99 -fa on --mlock --no-mmap -b 512 --threads-batch 4 -p Once -n 12 --temp 0; out_is "$greedy"
+[ "$(cat "$tmp/err")" = "-ngl, -fa, --mlock, --no-mmap, -b, --threads-batch: llama.cpp's, and without a meaning here" ] || bad "not the one line"
+check llama-flag-forms 0 "$fake" -q --n-gpu-layers=99 --flash-attn -fa -p Once -n 12 --temp 0 --flash-attn auto; out_is "$greedy"; err_has "--n-gpu-layers, --flash-attn, -fa, --flash-attn:"
+check llama-flag-alone 2 "$fake" -q on -p Once; err_has "unexpected argument 'on'"
+check no-graph-cpu 2 "$fake" -p x -n 1 --no-graph; err_has "built for no GPU"
+check escape 0 "$fake" -q -e -p '\x4fnc\x65' -n 12 --temp 0; out_is "$greedy"
+check seed 0 "$fake" -q -p Once -s 5 -n 40; seeded=$(cat "$tmp/out")
+check seed-again 0 "$fake" -q -p Once -s 5 -n 40; out_is "$seeded"
+check seed-other 0 "$fake" -q -p Once -s 6 -n 40; [ "$(cat "$tmp/out")" != "$seeded" ] || bad "seeds 5 and 6 agree"
+check ends 0 "$fake" -q -p Once -s 5; [ "$(wc -c < "$tmp/out")" -lt 300 ] || bad "no end of text"
+check ignore-eos 0 "$fake" -q -p Once -s 5 --ignore-eos -n 600; err_empty
+check context-full 0 "$fake" -q -p Once --temp 0 --ignore-eos -c 100; err_has "100 tokens is full"
+check numbers 0 "$fake" -p Once -n 4; err_has "tok/s"
+stop=$(printf %s "$greedy" | cut -c4-6)
+check reverse 0 "$fake" -q -p Once -n 50 --temp 0 -r nothing -r "$stop"; out_is "$(printf %s "$greedy" | cut -c1-6)"
+first=$(printf %s "$greedy" | cut -c1)
+check bias 0 "$fake" -q -p Once -n 3 --temp 0 -l 66+100; out_is BBB
+check penalty 0 "$fake" -q -p Once -n 2 --temp 0 -l 66+10 --presence-penalty 100; [ "$(cut -c2 "$tmp/out")" != B ] || bad "B twice"
+
+# tokens
+check tokenize 0 "$fake" --tokenize -p 'a|b'; out_is "256 97 258 98"
+check tokenize-plain 0 "$fake" --tokenize --no-parse-special --no-bos -p 'a|b'; out_is "97 124 98"
+check tokens 0 "$fake" -q --tokens "256,79 110,99,101" -n 12 --temp 0; out_is "$greedy"
+check print-tokens 0 "$fake" -q -p Once -n 3 --temp 0 --print-tokens; ids=$(cat "$tmp/out")
+out_is "$(printf %s "$greedy" | head -c 3 | od -An -tu1 | tr -s ' ' | sed 's/^ //; s/ $//')"
+echo "256 79,110 99 101" > "$tmp/ids"
+check tokens-file 0 "$fake" -q --tokens "@$tmp/ids" -n 3 --temp 0 --print-tokens; out_is "$ids"
+check tokens-range 2 "$fake" --tokens "1 300"; err_has "below 300"
+check tokens-none 2 "$fake" --tokens "" -n 1; err_has "--tokens: the list is empty"
+check mute-text 2 "$fake" --target mute -p x; err_has "give token ids with --tokens"
+check mute-ids 2 "$fake" --target mute --tokens 1,2 -n 1; err_has "--print-tokens prints ids"
+check mute-print 0 "$fake" -q --target mute --tokens "256 79 110 99 101" -n 3 --temp 0 --print-tokens; out_is "$ids"
+check mute-logits 0 "$fake" -q --target mute --tokens 1,2 --logits "$tmp/l1"; [ "$(wc -c < "$tmp/l1")" -eq $((2 * 300 * 4)) ] || bad "size of the logits"
+check mute-logits-none 0 "$fake" -q --target mute --tokens 1,2 --logits "$tmp/l1" -n 0; out_is ""; err_empty
+check mute-logits-text 2 "$fake" -q --target mute --tokens 1,2 --logits "$tmp/l1" -n 1; err_has "--print-tokens prints ids"
+
+# odd prompts
+check empty 0 "$fake" -q -p "" -n 3
+check empty-no-bos 2 "$fake" -q -p "" -n 3 --no-bos; err_has "empty"
+printf 'a\000b' > "$tmp/nul"; check nul 0 "$fake" --tokenize -f "$tmp/nul"; out_is "256 97 0 98"
+printf '\377\300x' > "$tmp/invalid"; check invalid-utf8 0 "$fake" -q -f "$tmp/invalid" -n 3
+check missing-file 1 "$fake" -f "$tmp/none"; err_has "No such file"
+check directory 1 "$fake" -f "$tmp"
+check endless-file 6 "$fake" -f /dev/zero; err_has "more than"
+head -c 2000 /dev/zero | tr '\0' a > "$tmp/long"
+check long-prompt 6 "$fake" -f "$tmp/long"; err_has 2001; err_has 1024
+check long-context 6 "$fake" -p x -c 1025; err_has 1025; err_has 1024
+
+# logits
+check logits 0 "$fake" -q -p "$(head -c 150 "$tmp/long")" --logits "$tmp/l1"; out_is ""
+[ "$(wc -c < "$tmp/l1")" -eq $((151 * 300 * 4)) ] || bad "size of the logits"
+for n in 0 1 7; do check "logits ubatch $n" 0 "$fake" -q -p "$(head -c 150 "$tmp/long")" --logits "$tmp/l2" -ub $n; cmp -s "$tmp/l1" "$tmp/l2" || bad "differ"; done
+check logits-and-text 0 "$fake" -q -p Once --logits "$tmp/l2" -n 12 --temp 0; out_is "$greedy"
+check logits-report 0 "$fake" -p Once --logits "$tmp/l2"; err_has "prompt 5 tokens"
+check logits-limit 7 sh -c 'ulimit -f 1; exec "$@"' sh "$fake" -q -p Once --logits "$tmp/l3"; [ ! -e "$tmp/l3" ] || bad "file left"
+mkfifo "$tmp/gone"; head -c 10 < "$tmp/gone" > /dev/null &
+check logits-reader-gone 7 "$fake" -q -p "$(head -c 150 "$tmp/long")" --logits "$tmp/gone"; [ -p "$tmp/gone" ] || bad "a pipe was removed"
+# whole or as before: what is no plain file is written in place, the file's permissions stay
+printf old > "$tmp/l4"; chmod 640 "$tmp/l4"
+check logits-kept 7 sh -c 'ulimit -f 1; exec "$@"' sh "$fake" -q -p Once --logits "$tmp/l4"; [ "$(cat "$tmp/l4")" = old ] || bad "the old file has changed"
+check logits-again 0 "$fake" -q -p Once --logits "$tmp/l4"; cmp -s "$tmp/l4" "$tmp/l2" || bad "differ"
+case $(ls -l "$tmp/l4") in -rw-r-----*) ;; *) bad "its permissions have changed" ;; esac
+ln -s l4 "$tmp/l5"
+check logits-link 0 "$fake" -q -p x --logits "$tmp/l5"; [ -h "$tmp/l5" ] && [ "$(wc -c < "$tmp/l4")" -eq $((2 * 300 * 4)) ] || bad "not through the link"
+for path in /dev/stdout /proc/self/fd/1; do check "logits $path" 0 "$fake" -q -p Once --logits $path; cmp -s "$tmp/out" "$tmp/l2" || bad "differ"; done
+[ "$(echo "$tmp"/l*.tmp*)" = "$tmp/l*.tmp*" ] || bad "temporary files left"
+check logits-directory 7 "$fake" -p x --logits "$tmp/none/l"
+
+# logits that are not finite: at any step, whatever is done with them
+finite_text="are not finite"
+spoil() { # NAME BITS-WHAT POSITION COMMAND...: every kind of number that is none, at that position
+    label=$1 tokens=$2
+    shift 2
+    for bits in 7fc00000:NaN 7f800000:+infinity ff800000:-infinity; do
+        for token in 0 299; do
+            check "$label $bits of $token" 4 env "FAKE_SPOIL=$((tokens - 1)):$token:${bits%:*}" "$@"
+            err_has "the logits after $tokens tokens of context are not finite (${bits#*:} of token $token)"; err_has "--kv f32"
+            [ "$(grep -c "$finite_text" "$tmp/err")" -eq 1 ] || bad "not one line"
+        done
+    done
+}
+printf Hello > "$tmp/hello"; printf 'Hello\nAgain\n' > "$tmp/turns"
+for n in 0 2 64; do spoil "spoil-prompt ubatch $n" 5 "$fake" -q -p Once -n 3 --temp 0 -ub $n; out_is ""; done
+spoil spoil-text 9 "$fake" -q -p Once -n 12 --temp 0; out_is "$(printf %s "$greedy" | cut -c1-4)"
+spoil spoil-drawn 9 "$fake" -q -p Once -n 12 -s 3 -t 3
+spoil spoil-last 16 "$fake" -q -p Once -n 12 --temp 0 -l 0-inf; out_is "$(printf %s "$greedy" | cut -c1-11)"
+check spoil-later 0 env FAKE_SPOIL=16:0:7fc00000 "$fake" -q -p Once -n 12 --temp 0; out_is "$greedy"
+stdin=$tmp/hello; spoil spoil-chat 9 "$fake" -q -i -n 12 --temp 0; stdin=$tmp/turns; spoil spoil-chat-later 20 "$fake" -q -i -n 6 --temp 0; stdin=
+for n in 0 7 64; do
+    spoil "spoil-logits ubatch $n" 100 "$fake" -q -p "$(head -c 150 "$tmp/long")" --logits "$tmp/spoiled" -ub $n; [ ! -e "$tmp/spoiled" ] || bad "a file of logits is left"
+done
+spoil spoil-bench 70 "$fake" --bench -p 8 -n 8 -r 1 -d 64; spoil spoil-bench-prompt 64 "$fake" --bench -p 64 -n 0 -r 1
+head -c 600 /dev/zero | tr '\0' ab > "$tmp/text"
+for n in 0 7; do spoil "spoil-perplexity ubatch $n" 50 "$fake" -q --perplexity -f "$tmp/text" -c 64 -ub $n; out_is ""; done
+# The last logits of a piece score nothing, but they are computed; those of its first half are not.
+check spoil-unscored 0 env FAKE_SPOIL=20:0:7fc00000 "$fake" -q --perplexity -f "$tmp/text" -c 64; out_has "PPL = "
+
+# perplexity
+head -c 5000 /dev/zero | tr '\0' ab > "$tmp/text"
+check perplexity 0 "$fake" --perplexity -f "$tmp/text"; out_has "PPL = "; err_has "[9/9]"; ppl=$(cat "$tmp/out")
+for n in 0 7; do check "perplexity ubatch $n" 0 "$fake" -q --perplexity -f "$tmp/text" -ub $n; out_is "$ppl"; err_empty; done
+check perplexity-prompt 0 "$fake" -q --perplexity -p "$(cat "$tmp/text")"; out_is "$ppl"
+check perplexity-short 1 "$fake" --perplexity -f "$tmp/prompt"; err_has 1024
+check perplexity-context 6 "$fake" --perplexity -f "$tmp/text" -c 2048; err_has 1024
+
+# bench
+check bench 0 "$fake" --bench -p 64 -n 8 -r 2 -d 0,10; out_has "pp64 @ d10"; out_has "tg8"; out_has "GB/s from memory"
+check bench-json 0 "$fake" --bench -p 64 -n 8 -r 1 -o json; out_has '"n_gen": 8'
+if command -v python3 > /dev/null; then python3 -m json.tool < "$tmp/out" > /dev/null || bad "not JSON"; fi
+check bench-csv 0 "$fake" --bench -p 64 -n 0 -r 1 -o csv; [ "$(wc -l < "$tmp/out")" -eq 2 ] || bad "two lines wanted"
+begin=$(date +%s%N)
+check bench-min-time 0 "$fake" --bench -p 8 -n 0 -r 2 --min-time 0.1; out_has "pp8"
+[ $(($(date +%s%N) - begin)) -ge 200000000 ] || bad "two repetitions of 0.1 s took less than 0.2 s"
+check bench-min-time-bad 2 "$fake" --bench -p 8 -n 0 --min-time -1; err_has "--min-time"
+check bench-long 6 "$fake" --bench -p 2000 -r 1; err_has 2000
+check bench-long-first 6 "$fake" --bench -p 8 -n 0 -r 1 -d 0,2000 -o json; err_has 2000; out_is ""
+for form in json csv; do
+    check "bench-$form-rows" 0 "$fake" --bench -p 1,2 -n 3,0 -d 0,100 -r 2 -o $form
+    command -v python3 > /dev/null || continue
+    python3 -c '
+import csv, json, sys
+rows = json.load(sys.stdin) if sys.argv[1] == "json" else list(csv.DictReader(sys.stdin))
+assert len(rows) == 6, rows
+assert {len(row) for row in rows} == {20}, rows
+assert all(row["model"] == "fake \"model\"" and float(row["min_ts"]) <= float(row["max_ts"]) for row in rows), rows
+' $form < "$tmp/out" 2> "$tmp/err" || bad "not 6 rows of 20 fields"
+done
+check bench-list 2 "$fake" --bench -p 5,x
+check bench-random 0 "$external" --bench --random-weights -p 8 -n 4 -r 1
+
+# weights
+check no-weights 4 "$external" -p x; err_has "-m FILE"
+check weights-missing 4 "$external" -p x -m "$tmp/none"; err_has "No such file"
+check weights-directory 4 "$external" -p x -m "$tmp"; err_has "regular"
+check weights-short 4 "$external" -p x -m "$tmp/prompt"; err_has "not a forgec weight file"
+weights() { # MAGIC BYTES-IN-OCTAL HASH IMAGE-BYTES
+    { printf '%s' "$1"; printf "$2"; printf '%s' "$3"; head -c $((4096 - 16 - ${#3})) /dev/zero; head -c "$4" /dev/zero; } > "$tmp/w"
+}
+hash=fedcba9876543210fedcba9876543210
+weights FORGEW01 '\000\000\020\000\000\000\000\000' $hash 1048576
+check weights-good 0 "$external" -q -p Once -n 12 --temp 0 -m "$tmp/w"; out_is "$greedy"
+cp "$external" "$tmp/copy"; cp "$tmp/w" "$tmp/copy.weights"
+check weights-beside 0 "$tmp/copy" -q -p Once -n 12 --temp 0; out_is "$greedy"
+weights GGUF0000 '\000\000\020\000\000\000\000\000' $hash 1048576
+check weights-magic 4 "$external" -p x -m "$tmp/w"; err_has "GGUF"
+weights FORGEW01 '\000\000\020\000\000\000\000\000' "0$hash" 1048576
+check weights-hash-long 4 "$external" -p x -m "$tmp/w"; err_has "damaged"
+weights FORGEW01 '\000\000\020\000\000\000\000\000' "$(printf '\033[2J')123456789abcdef0123456789abc" 1048576
+check weights-hash-odd 4 "$external" -p x -m "$tmp/w"; err_has "damaged"
+weights FORGEW01 '\000\000\020\000\000\000\000\000' 0edcba9876543210fedcba9876543210 1048576
+check weights-hash 4 "$external" -p x -m "$tmp/w"; err_has "another model"
+mkfifo "$tmp/pipe"
+check weights-fifo 4 "$external" -p x -m "$tmp/pipe"; err_has "regular"
+weights FORGEW01 '\001\000\020\000\000\000\000\000' $hash 1048577
+check weights-size 4 "$external" -p x -m "$tmp/w"; err_has 1048577
+weights FORGEW01 '\000\000\020\000\000\000\000\000' $hash 1048575
+check weights-cut 4 "$external" -p x -m "$tmp/w"; err_has "cut short"
+check verify-mode 2 "$fake" -p x --verify-weights lazy; err_has "'lazy' is not none or load"
+check verify-none 0 "$fake" -q -p Once -n 12 --temp 0 --verify-weights none; out_is "$greedy"
+check verify-no-hashes 4 "$fake" -p x --verify-weights load; err_has "no hashes"
+check verify-random 2 "$external" --bench --random-weights --verify-weights load; err_has "nothing to verify"
+check check-no-hashes 0 "$fake" --check; out_has "WARN  weights"
+
+# chat
+printf 'Hello\n\nAgain\n' > "$tmp/turns"; stdin=$tmp/turns
+check chat 0 "$fake" -q -i -n 8 --temp 0 -sys "Be good"; [ "$(wc -l < "$tmp/out")" -eq 2 ] || bad "two answers wanted"; err_empty
+unknown=$(dirname "$fake")/fake_chat
+check chat-unknown 0 "$unknown" -q -i -n 8 --temp 0; err_has "none of those known (chatml, llama3"; [ "$(wc -l < "$tmp/err")" -eq 1 ] || bad "not said once"
+check chat-single 0 "$fake" -q -i -st -n 8 --temp 0; [ "$(wc -l < "$tmp/out")" -eq 1 ] || bad "one answer wanted"
+check chat-opening 0 "$fake" -q -i -n 8 --temp 0 -p Hello; [ "$(wc -l < "$tmp/out")" -eq 3 ] || bad "three answers wanted"
+opening=$(head -1 "$tmp/out")
+printf 'Hello\n' > "$tmp/opening"
+check chat-file 0 "$fake" -q -i -st -n 8 --temp 0 -f "$tmp/opening"; out_is "$opening"
+check chat-context 0 "$fake" -q -i --temp 0 --ignore-eos -c 30; err_has "starts over"
+{ head -c 70000 /dev/zero | tr '\0' a; printf '\nHello\n'; } > "$tmp/longline"
+stdin=$tmp/longline
+check chat-long-line 0 "$fake" -q -i -n 8 --temp 0; err_has "not taken"; out_is "$opening"
+# the last token of an answer cut short is part of the conversation: two answers of 4 and 4 tokens, or prompt and all at once
+printf 'a\nb\n' > "$tmp/turns"; stdin=$tmp/turns
+check chat-cut 0 "$fake" -q -i -n 4 --temp 0 --print-tokens; ids=$(head -1 "$tmp/out"); second=$(tail -1 "$tmp/out")
+stdin=
+check chat-cut-same 0 "$fake" -q --tokens "256 97 10 $ids 10 98 10" -n 4 --temp 0 --print-tokens; out_is "${second# }"
+
+# output that cannot be written
+name=full; tests=$((tests + 1))
+if [ -c /dev/full ]; then "$fake" -q -p x -n 4 > /dev/full 2> "$tmp/err"; [ $? -eq 7 ] || bad "exit code, wanted 7"; err_has "No space"; fi
+for mode in "--help" "--info" "--tokenize -p x" "--bench -p 8 -n 4 -r 1"; do
+    name="full $mode"; tests=$((tests + 1))
+    if [ -c /dev/full ]; then "$fake" $mode > /dev/full 2> "$tmp/err"; [ $? -eq 7 ] || bad "exit code, wanted 7"; fi
+done
+name=pipe; tests=$((tests + 1))
+{ "$fake" -q -p x --ignore-eos -n 900 2> "$tmp/err"; echo $? > "$tmp/code"; } | head -c 10 > /dev/null
+[ "$(cat "$tmp/code")" -eq 7 ] || bad "exit code $(cat "$tmp/code"), wanted 7"
+[ ! -s "$tmp/err" ] || bad "a message, though the reader has gone on purpose"
+for mode in "--help" "--info" "--tokenize -p x" "--bench -p 8 -n 4 -r 1"; do
+    name="pipe $mode"; tests=$((tests + 1))
+    { sleep 0.1; "$fake" $mode 2> "$tmp/err"; echo $? > "$tmp/code"; } | true
+    [ "$(cat "$tmp/code")" -eq 7 ] || bad "exit code $(cat "$tmp/code"), wanted 7"
+    [ ! -s "$tmp/err" ] || bad "a message"
+done
+name=closed; tests=$((tests + 1))
+"$fake" -q -p x -n 4 >&- 2> "$tmp/err"; [ $? -eq 7 ] || bad "exit code, wanted 7"
+
+name=closed-stderr; tests=$((tests + 1))
+"$fake" -p Once -v --logits "$tmp/l2" 2>&-; [ $? -eq 0 ] || bad "exit code, wanted 0"
+[ "$(wc -c < "$tmp/l2")" -eq $((5 * 300 * 4)) ] || bad "something else was written to the file of logits"
+
+# Ctrl-C; a shell without job control starts background commands with SIGINT ignored, hence env
+name=interrupt; tests=$((tests + 1))
+interrupt() { # SECONDS COMMAND...
+    if ! command -v timeout > /dev/null; then return 130; fi
+    seconds=$1
+    shift
+    timeout --preserve-status -s INT "$seconds" "$@"
+}
+mkfifo "$tmp/fifo"; sleep 5 > "$tmp/fifo" & sleeper=$!
+interrupt 0.5 "$fake" -q -i < "$tmp/fifo" > "$tmp/out" 2> "$tmp/err"; code=$?
+[ $code -eq 130 ] || bad "exit code $code, wanted 130 while reading"
+kill $sleeper 2> /dev/null
+name=interrupt-text; tests=$((tests + 1))
+interrupt 0.5 env FORGE_SLOW=1 "$fake" -q -p x --ignore-eos > "$tmp/out" 2> "$tmp/err"; code=$?
+[ $code -eq 130 ] || bad "exit code $code, wanted 130 while generating"
+[ -s "$tmp/out" ] || bad "no text before the interrupt"
+
+# ---- forgec for GPUs ----
+model() { name="make $*"; "$make_gguf" --layers 1 --vocab 300 --embd 64 --ff 64 --heads 2 --kv-heads 1 --head-dim 32 --ctx 256 "$@" > /dev/null 2> "$tmp/err" || bad "make_gguf"; }
+# One line on stderr, nothing on stdout, nothing left behind: refuse NAME CODE TEXT COMMAND...
+refuse() {
+    label=$1 code=$2 text=$3
+    shift 3
+    check "$label" "$code" "$@"; err_has "$text"
+    [ "$(wc -l < "$tmp/err")" -eq 1 ] || bad "not one line"
+    [ ! -s "$tmp/out" ] || bad "something on stdout"
+    [ -z "$(ls -A "$tmp/o")" ] || { bad "left behind: $(ls -A "$tmp/o")"; rm -rf "$tmp/o"; mkdir "$tmp/o"; }
+}
+
+gpu_refusals() {
+    refuse gpu-unknown 1 "unknown target gfx9999" "$forgec" build "$m" -t gfx9999 -o "$o"
+    refuse gpu-base 1 "only targets that inherit this one" "$forgec" build "$m" -t gpu -o "$o"
+    refuse gpu-twice 1 "give each once" "$forgec" build "$m" -t gfx1151,gfx1151 -o "$o"
+    refuse gpu-machines 1 "different machines" "$forgec" build "$m" -t aarch64,gfx1151 -o "$o"
+    refuse gpu-static 1 "--static" "$forgec" build "$m" -t gfx1151 --static -o "$o"
+    refuse gpu-sources 1 "takes one target" "$forgec" build "$m" -t gfx1100,gfx1151 --emit source -o "$o"
+    refuse gpu-stdout 1 "give -o FILE" "$forgec" build "$m" -t gfx1151 -o -
+    refuse gpu-device-file 1 "is a device" "$forgec" build "$m" -t sm_90 -o /dev/full
+    refuse gpu-directory 1 "No such file" "$forgec" build "$m" -t sm_90 -o "$tmp/o/none/x"
+    refuse gpu-output-limit 1 "File too large" sh -c 'ulimit -f 60; exec "$@"' sh "$forgec" build "$m" -t sm_90 --no-cache -o "$o"
+    refuse gpu-header 1 "do not fit" "$forgec" build "$tmp/header.gguf" -t sm_90 -o "$o"
+    refuse gpu-head-size 1 "head size of 24" "$forgec" build "$tmp/head24.gguf" -t gfx942 -o "$o"
+    refuse gpu-wide 1 "bytes of LDS" "$forgec" build "$tmp/wide.gguf" -t gfx1151 --weights none -o "$o"
+    refuse gpu-head-wide 1 "head size of 512" "$forgec" build "$tmp/head512.gguf" -t gfx1100 -o "$o"
+    refuse gpu-no-clang 1 "apt-get install" "$forgec" build "$m" -t gfx1151 --clang /bin/false -o "$o"
+    refuse gpu-compare-targets 1 "one target" "$forgec" compare "$m" -t gfx1151,sm_90
+    refuse gpu-compare-long 1 "the context holds" "$forgec" compare "$m" -t gfx1151 -p 1000
+    refuse gpu-compare-min-time 2 "no number of seconds" "$forgec" compare "$m" -t gfx1151 --min-time 0
+    refuse gpu-compare-simulated 2 "not with --simulate" "$forgec" compare "$m" -t gfx1151 --simulate --min-time 1
+    refuse gpu-compare-level 2 "none of none, layer" "$forgec" compare "$m" -t gfx1151 --fuse all
+    refuse gpu-compare-keeps 2 "keeps no program" "$forgec" compare "$m" -t gfx1151 --weights none
+    refuse gpu-verify-header 1 "do not fit" "$forgec" verify "$tmp/header.gguf" -t gfx1151
+    refuse gpu-library 1 "FORGE_HIP_LIBRARY" env FORGE_HIP_LIBRARY=/none/lib.so "$forgec" verify "$m" -t "$here/../lanes/simt32.yaml"
+    refuse gpu-library-empty 1 "FORGE_HIP_LIBRARY" env FORGE_HIP_LIBRARY= "$forgec" verify "$m" -t "$here/../lanes/simt32.yaml"
+    [ -e /dev/kfd ] || for command in verify compare; do refuse "gpu-$command-absent" 1 "cannot run here: no /dev/kfd" "$forgec" $command "$m" -t gfx1151; done
+}
+
+gpu_emits() {
+    for kind in graph plan source asm; do
+        check "gpu-emit-$kind" 0 "$forgec" build "$m" -t sm_90 --emit $kind -o -; err_empty; [ -s "$tmp/out" ] || bad "nothing on stdout"
+        [ ! -c /dev/full ] || { tests=$((tests + 1)); "$forgec" build "$m" -t sm_90 --emit $kind -o - > /dev/full 2> "$tmp/err"; [ $? -eq 1 ] || bad "exit code, wanted 1"; }
+    done
+    name=gpu-interrupt; tests=$((tests + 1))
+    interrupt 0.2 "$forgec" build "$m" -t sm_90 --no-cache -o "$o" > "$tmp/out" 2> "$tmp/err"; code=$?
+    [ $code -eq 130 ] || bad "exit code $code, wanted 130"
+    [ -z "$(ls -A "$tmp/o")" ] || bad "left behind: $(ls -A "$tmp/o")"
+    check gpu-dry-run 0 "$forgec" build "$m" -t sm_90 '-###' -o "$o"; err_has "--cuda-gpu-arch=sm_90"; [ ! -e "$o" ] || bad "a file"
+    check gpu-header-none 0 "$forgec" build "$tmp/header.gguf" -t sm_90 --weights none -q -o "$o"; err_empty
+    check gpu-no-library 8 env FORGE_CUDA_LIBRARY=/none/lib.so "$o" --bench --random-weights; err_has "/none/lib.so"
+    check gpu-ctx-huge 0 "$forgec" build "$m" -t sm_90 --ctx 16777216 -q -o "$o"; err_has "longer than the 256 that the model was trained for"
+    check gpu-and-cpu 0 "$forgec" build "$tmp/header.gguf" -t sm_90,x86-64-v3 --weights none -q -o "$o"; err_empty
+    rm -f "$o"
+}
+
+# With the emulator as the device.
+gpu_runs() {
+    t=$here/../lanes/simt32.yaml lib="FORGE_HIP_LIBRARY=$simt"
+    check simt-two 0 "$forgec" build "$m" -t "$t,x86-64-v3" -q -o "$o"; err_empty
+    check simt-two-cpu 0 env FORGE_HIP_LIBRARY=/none/lib.so "$o" -q -p a -n 4 --temp 0; err_has "x86-64-v3 runs instead of simt32: "; err_has "/none/lib.so"; text=$(cat "$tmp/out")
+    check simt-two-gpu 0 env "$lib" "$o" -p a -n 4 --temp 0; out_is "$text"; err_has "emulator of lanes"
+    check simt-two-small 0 env "$lib" FORGE_SIMT_MEMORY=100000 "$o" -q -p a -n 4 --temp 0; out_is "$text"; err_has "x86-64-v3 runs instead of simt32: "; err_has "free"
+    check simt-two-threads 0 env "$lib" "$o" -q -p a -n 4 --temp 0 -t 2 --no-graph; out_is "$text"; err_empty
+    check simt-two-chosen 0 env "$lib" "$o" -q --target x86-64-v3 -p a -n 4 --temp 0; out_is "$text"; err_empty
+    check simt-two-insist 8 env FORGE_HIP_LIBRARY=/none/lib.so "$o" --target simt32 -p a; err_has "/none/lib.so"
+    check simt-two-unknown 2 "$o" --target sm_90 -p a; err_has "simt32, x86-64-v3"
+    check simt-external 0 "$forgec" build "$m" -t "x86-64-v3,$t" --weights external -q -o "$o"; err_empty
+    check simt-external-first 0 env "$lib" "$o" -q -p a -n 4 --temp 0; out_is "$text"; err_empty
+    for place in "$o.weights" "$tmp/o/moved"; do
+        [ -e "$place" ] || mv "$o.weights" "$place"
+        check simt-external-gpu 0 env "$lib" "$o" -q --target simt32 -p a -n 4 --temp 0 -m "$place"; out_is "$text"; err_empty
+        check simt-external-cpu 0 "$o" -q --target x86-64-v3 -p a -n 4 --temp 0 -m "$place"; out_is "$text"; err_empty
+    done
+    check simt-external-none 4 env "$lib" "$o" --target simt32 -p a; err_has "-m FILE"
+    rm -f "$o" "$tmp/o/moved"
+    check simt-one 0 "$forgec" build "$m" -t "$t" -q -o "$o"; err_empty
+    check simt-one-threads 0 env "$lib" "$o" -q -p a -n 4 --temp 0 -t 2; out_is "$text"; err_has "--threads means nothing here"
+    rm -f "$o"
+    check simt-verify 0 env "$lib" "$forgec" verify "$m" -t "$t,x86-64-v3" --tokens 5; out_has "simt32"; out_has "x86-64-v3"; err_empty
+    check simt-verify-one 0 env "$lib" "$forgec" verify "$m" -t "$t" --ctx 1 --kv q8_0 --json; out_has '"ok":	true'; err_empty
+    check simt-compare 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse layer,layer -p 4 -n 2 -r 2 --min-time 0.01; err_empty
+    out_has "x floor"; out_has "0.00e+00"; out_has "with the one that draws it"
+    out_has "2 rounds in turns, each of at least 0.01 s"; out_has "layer to layer:  decode "; out_has "), not distinguishable;  prefill "
+    check simt-compare-json 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse none,layer -p 4 -n 2 -r 6 --min-time 0.001 --json; err_empty
+    if command -v python3 > /dev/null; then
+        python3 -c '
+import json, sys
+none, layer = json.load(sys.stdin)["levels"]
+for row in none, layer:
+    assert row["decode_tok_s"] > 0 and row["prefill_tok_s"] > 0 and row["bandwidth_gb_s"] > 0, row
+    assert row["bytes_to_floor"] > 1 and row["bytes_per_token"] > row["weight_bytes_per_token"] + row["kv_bytes_per_token"], row
+    for ratio in "decode_ratio", "prefill_ratio": assert row[ratio + "_min"] <= row[ratio] <= row[ratio + "_max"], row
+    for what in "decode", "prefill": assert (row[what + "_verdict"] == "not distinguishable") == (row[what + "_ratio_min"] <= 1 <= row[what + "_ratio_max"]), row
+assert layer["launches_per_token"] == 8 < none["launches_per_token"], (layer, none)
+assert layer["bytes_per_token"] < none["bytes_per_token"] and layer["floor_bytes_per_token"] == none["floor_bytes_per_token"]
+assert layer["logits_max_abs_relative"] < 0.02
+' < "$tmp/out" 2> "$tmp/err" || bad "not the JSON of two levels"
+    fi
+    refuse simt-compare-threads 2 "--threads is for a CPU" env "$lib" "$forgec" compare "$m" -t "$t" --fuse layer --threads 2
+    [ ! -e /dev/stdout ] || [ -L /dev/stdout ] || bad "/dev/stdout is no link any more"
+}
+
+if [ -n "$forgec" ]; then
+    m=$tmp/m.gguf o=$tmp/o/model
+    mkdir "$tmp/o"
+    export TMPDIR="$tmp/o"
+    model -o "$m"
+    model --header-only -o "$tmp/header.gguf"
+    model --head-dim 24 -o "$tmp/head24.gguf"
+    model --head-dim 512 -o "$tmp/head512.gguf"
+    model --embd 65536 --header-only -o "$tmp/wide.gguf"
+    gpu_refusals
+    gpu_emits
+    if [ -n "$simt" ]; then gpu_runs; fi
+    [ -z "$(ls -A "$tmp/o")" ] || { name=left; bad "left behind: $(ls -A "$tmp/o")"; }
+fi
+
+echo "$tests tests, $failed failed"
+[ $failed -eq 0 ]

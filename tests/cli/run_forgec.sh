@@ -1,0 +1,167 @@
+#!/bin/bash
+# run_forgec.sh FORGEC MODEL.gguf -- the command line of forgec: what it refuses and how it says so, lists, what goes to standard output,
+# and that help, manual page and completion know the same options.
+forgec=$1 model=$2
+root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$(dirname "$0")/../command_checks.sh"
+cd "$tmp" || exit 1
+
+# refuse NAME TEXT HELP ARGUMENTS...: one line that says TEXT and which help to see, nothing else; exit code 2
+refuse() {
+    text=$2 help=$3
+    name=$1; shift 3
+    check "$name" 2 "$forgec" "$@"
+    [ "$(cat "$tmp/err")" = "forgec: $text; see $help" ] || bad "stderr is not 'forgec: $text; see $help'"
+    [ ! -s "$tmp/out" ] || bad "something on stdout"
+}
+
+# ---- wrong usage ----
+for command in build cc verify compare inspect; do
+    refuse "$command-unknown" "unknown option --nonsense" "forgec $command --help" $command --nonsense=1 m.gguf
+    refuse "$command-unknown-short" "unknown option -Z" "forgec $command --help" $command -Z m.gguf
+done
+refuse cluster "unknown option -Z" "forgec build --help" build -vZv m.gguf
+refuse no-value "--ctx needs a value" "forgec build --help" build m.gguf --ctx
+refuse no-value-short "-t needs a value" "forgec cc --help" cc m.c m.gguf -vt
+refuse takes-none "--exact takes no value" "forgec build --help" build --exact=1 m.gguf
+refuse takes-none-verbose "--verbose takes no value" "forgec build --help" build --verbose=1 m.gguf
+refuse several "--t is the beginning of several options" "forgec build --help" build --t=1 m.gguf
+refuse no-model "build takes one model, got 0" "forgec build --help" build
+refuse cc-no-model "cc takes a source and a model, got 1" "forgec cc --help" cc m.c
+refuse cc-plan "cc makes a program (--emit exe) or its assembler (asm)" "forgec cc --help" cc m.c m.gguf --emit plan
+refuse command 'unknown command "nonsense"' "forgec --help" nonsense
+
+# ---- options that no target of the build can use ----
+refuse spills-cpu "--allow-spills is for a GPU, and x86-64-v3 is none" "forgec build --help" build m.gguf -t x86-64-v3 --allow-spills
+refuse spills-native "--allow-spills is for a GPU, and this machine's target is none" "forgec verify --help" verify m.gguf --allow-spills
+refuse threads-gpu "--threads is for a CPU, and gfx1151 is none" "forgec build --help" build m.gguf -t gfx1151 --threads 4
+refuse threads-compare "--threads is for a CPU, and sm_90 is none" "forgec compare --help" compare m.gguf -t sm_90 --threads 4
+check threads-both 0 "$forgec" build "$model" -t sm_90,x86-64-v3 --threads 4 --allow-spills --emit graph -o -; err_empty
+
+# ---- lists, and the files behind them ----
+check targets 0 "$forgec" targets; out_has "gfx1151 "; ! grep -q "^gpu " "$tmp/out" || bad "a base is listed"; err_empty
+check targets-print 0 "$forgec" targets gfx1151 --print; cmp -s "$tmp/out" "$root/targets/gfx1151.yaml" || bad "not the file"
+check models-print 0 "$forgec" models --print qwen2; cmp -s "$tmp/out" "$root/models/qwen2.yaml" || bad "not the file"
+check models-print-base 0 "$forgec" models transformer --print; cmp -s "$tmp/out" "$root/models/transformer.yaml" || bad "not the file"
+mkdir "$tmp/dir"
+printf 'inherits: portable\ndescription: a board of mine\n' > "$tmp/dir/mine.yaml"
+printf 'inherits: x86-64-v3\ndescription: another description\n' > "$tmp/dir/portable.yaml"
+check targets-dir 0 "$forgec" targets --targets "$tmp/dir"; out_has "a board of mine"; out_has "another description"; out_has "gfx942"
+check targets-dir-names 0 "$forgec" targets --names --targets "$tmp/dir"; out_has "mine"; out_lacks "board"
+check targets-dir-print 0 "$forgec" targets mine --print --targets "$tmp/dir"; cmp -s "$tmp/out" "$tmp/dir/mine.yaml" || bad "not the file"
+sed 's/^architecture: qwen2/architecture: another/' "$root/models/qwen2.yaml" > "$tmp/dir/another.yaml"
+check models-dir 0 "$forgec" models --models "$tmp/dir"; out_has "another"; out_has "llama"
+check models-dir-print 0 "$forgec" models another --print --models "$tmp/dir"; cmp -s "$tmp/out" "$tmp/dir/another.yaml" || bad "not the file"
+check targets-print-unknown 1 "$forgec" targets gfx9 --print; err_has "there is no targets/gfx9.yaml"; err_has "gfx942"
+check models-print-outside 1 "$forgec" models ../dir/another --print --models "$tmp/dir"; err_has "there is no"
+refuse targets-operand "targets takes no operands, but one NAME with --print" "forgec targets --help" targets gfx1151
+refuse targets-print-none "--print needs the NAME of what to print" "forgec targets --help" targets --print
+refuse models-names "unknown option --names" "forgec models --help" models --names
+refuse formats-operand "formats takes no operands" "forgec formats --help" formats Q8_0
+
+# ---- the plan of a CPU: a line for each kernel, whatever the layers ----
+check plan 0 "$forgec" build "$model" -t x86-64-v3 --emit plan -o -; err_empty
+sed '/^ *0  /,$d' "$tmp/out" > "$tmp/plan"                                       # without the list of operations
+[ "$(grep -c ' attn_qkv ' "$tmp/plan")" -eq 1 ] || bad "one line for attn_qkv wanted"
+layers=$("$forgec" inspect "$model" | awk '/block_count/ { print $3 }')
+[ "$(awk '$1 == "attention" { print $2 }' "$tmp/plan")" = "$layers" ] || bad "attention of $layers layers wanted"
+[ "$(awk '$1 == "attention_merge" { print $2 }' "$tmp/plan")" = "$layers" ] || bad "attention_merge of $layers layers wanted"
+total=$(sed -n 's/.*KV cache \([0-9.]*\) MB.*/\1/p' "$tmp/plan")
+awk -v total="$total" '$1 == "attention" { d = $2 * $5 / 1e6 - total; exit !(d < 0.001 && d > -0.001) }' "$tmp/plan" || bad "attention's bytes are not the KV cache of $total MB"
+out_has "with an empty context"
+
+# ---- a GPU that is not here ----
+if [ ! -e /dev/kfd ]; then check simulate-hint 1 "$forgec" verify "$model" -t gfx1151; err_has "--simulate executes"; fi
+if [ ! -e /dev/nvidiactl ]; then check no-simulate-hint 1 "$forgec" verify "$model" -t sm_90; err_has "cannot run here"; err_lacks "--simulate"; fi
+
+# ---- what lies beside a library, and who finds it ----
+check shared 0 "$forgec" build "$model" --emit shared --prefix tiny --weights none; err_has "wrote tiny.h"; err_has "wrote tiny.pc"; err_has "wrote libtiny.so"
+err_has "look for libtiny.so when they start"; err_has "-rpath,."; err_has "LD_LIBRARY_PATH"
+check shared-quiet 0 "$forgec" build "$model" --emit shared --prefix tiny --weights none -q; err_empty
+check lib 0 "$forgec" build "$model" --emit lib --prefix tiny --weights none; err_has "wrote tiny.pc"; err_lacks "LD_LIBRARY_PATH"
+check obj 0 "$forgec" build "$model" --emit obj --prefix tiny --weights none; err_has "wrote tiny.h"; err_lacks "tiny.pc"
+
+# ---- standard output: a reader that goes is no error to tell; a full disk is ----
+for arguments in "inspect $model" "build $model --emit graph -o -" "targets" "models llama --print"; do
+    name="reader-gone $arguments"; tests=$((tests + 1))
+    # shellcheck disable=SC2086  # arguments are words
+    { sleep 0.1; "$forgec" $arguments 2> "$tmp/err"; echo $? > "$tmp/code"; } | true
+    [ "$(cat "$tmp/code")" -eq 1 ] || bad "exit code $(cat "$tmp/code"), wanted 1"
+    err_empty
+    [ -c /dev/full ] || continue
+    name="full $arguments"; tests=$((tests + 1))
+    # shellcheck disable=SC2086
+    "$forgec" $arguments > /dev/full 2> "$tmp/err"
+    [ $? -eq 1 ] || bad "exit code, wanted 1"
+    err_has "No space"
+done
+
+# ---- Ctrl-C on a terminal: the prompt begins on a line of its own ----
+if command -v python3 > /dev/null; then
+    name=interrupt; tests=$((tests + 1))
+    mkfifo "$tmp/fifo"
+    python3 - "$forgec" build "$model" --no-cache -t portable -o "$tmp/never" > "$tmp/out" 2> "$tmp/err" <<'END' || bad "no line of its own after ^C"
+import os, pty, signal, sys, time
+child, terminal = pty.fork()
+if child == 0:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+seen, sent = b"", False
+while True:
+    try: part = os.read(terminal, 1000)
+    except OSError: break
+    if not part: break
+    seen += part
+    if not sent: sent = os.write(terminal, b"\x03")
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130, seen
+assert seen.endswith(b"\r\n"), seen
+END
+    [ ! -e "$tmp/never" ] || bad "a program"
+fi
+
+# ---- help, manual page and completion know the same options ----
+options_of() { "$forgec" $1 --help | grep -E '^ +-' | grep -oE '(^ +|, +|; +)--?[a-z#][a-z#-]*' | grep -oE -- '--?[a-z#].*' | sort -u; }
+page=$(sed 's/\\-/-/g; s/\\&//g' "$root/docs/forgec.1")
+has_word() { case "
+$2" in *[!a-z-]"$1"[!a-z-]*) ;; *) bad "$3 lacks $1" ;; esac; }
+for command in build cc verify compare inspect targets models; do
+    name="options of $command"; tests=$((tests + 1)); : > "$tmp/err"
+    options=$(options_of $command)
+    [ -n "$options" ] || bad "none found in its help"
+    offered=" $(source "$root/completion/forgec.bash"; COMP_WORDS=(forgec $command -) COMP_CWORD=2; _forgec; echo "${COMPREPLY[*]}") "
+    for option in $options; do
+        case $option in --help | -h) continue ;; esac
+        has_word "$option" "$offered" completion/forgec.bash
+        has_word "$option" "$page" docs/forgec.1
+        has_word "$option" "$(cat "$root/completion/_forgec")" completion/_forgec
+        bare=${option#-}; bare=${bare#-}
+        grep -qE -- "-(l|s|o) \"?$bare\"? " "$root/completion/forgec.fish" || bad "completion/forgec.fish lacks $option"
+    done
+    for option in $offered; do
+        case $option in --help | --target | --quiet) continue ;; esac
+        case " $(echo $options) " in *" $option "*) ;; *) bad "completion offers $option, the help does not list it" ;; esac
+    done
+done
+
+# ---- completion in bash ----
+complete_words() {   # NAME WANTED WORDS...: what completes the last word, with forgec found
+    name=$1 wanted=$2
+    shift 2
+    tests=$((tests + 1))
+    got=$(PATH=$(dirname "$forgec"):$PATH; source "$root/completion/forgec.bash"; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _forgec; echo "${COMPREPLY[*]}")
+    [ "$got" = "$wanted" ] || { : > "$tmp/err"; bad "completed to '$got', wanted '$wanted'"; }
+}
+mkdir "$tmp/files"; cd "$tmp/files" || exit 1; touch a.c a.hip a.gguf a.txt mine.yaml
+complete_words complete-command "build" forgec b
+complete_words complete-target "gfx1100 gfx1151" forgec build -t gfx11
+complete_words complete-target-second "gfx1151,x86-64-v3 gfx1151,x86-64-v4" forgec build -t gfx1151,x86
+complete_words complete-target-file "mine.yaml" forgec build --target min
+complete_words complete-source "a.c a.hip a.gguf" forgec cc a
+complete_words complete-model "a.gguf" forgec build a
+complete_words complete-quiet "-q" forgec build -q
+complete_words complete-targets "gfx942" forgec targets --print gfx9
+complete_words complete-models "qwen2 qwen3" forgec models qw
+complete_words complete-value "" forgec compare -n ""
+
+echo "$tests tests, $failed failed"
+[ $failed -eq 0 ]

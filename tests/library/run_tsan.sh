@@ -1,0 +1,36 @@
+#!/bin/sh
+# Two models in two threads, each with a parallel_for of three, under ThreadSanitizer: the sources that forgec compiles, compiled again with it.
+# run_tsan.sh FORGEC GOLDEN_DIR SOURCE_DIR CLANG
+set -eu
+forgec=$1 golden=$2 source=$3 clang=$4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+command -v "$clang" >/dev/null && command -v objcopy >/dev/null || { echo "needs clang and objcopy"; exit 77; }
+printf 'int main(void) { return 0; }\n' > probe.c
+"$clang" -fsanitize=thread probe.c -o probe 2>/dev/null && ./probe || { echo "ThreadSanitizer does not work here"; exit 77; }
+
+# library PREFIX MODEL: PREFIX.o, in which all but the API is local, as forgec makes it.  The weights come from a file, the tokenizer is not used.
+library()
+{
+    "$forgec" build "$golden/$2.gguf" -t portable --exact --weights external --prefix "$1" --emit obj -q -o "$1.o" --save-temps "$1"
+    keep='' defines='' objects=''
+    for f in $(sed -n 's/^API(\(.*\))/\1/p' "$source/runtime/library/api.def"); do
+        keep="$keep --keep-global-symbol=${1}_$f"
+        defines="$defines -Dmodel_$f=${1}_$f"
+    done
+    printf 'const unsigned char forge_vocab[64] = { 0 };\n' > "$1/no_vocab.c"
+    for c in "$1"/*.c; do
+        # shellcheck disable=SC2086
+        "$clang" -std=c11 -O1 -g -fsanitize=thread -ffreestanding -fPIC -w -DFORGE_FREESTANDING -DEMBED_PUBLIC= $defines -c "$c" -o "$c.o"
+        objects="$objects $c.o"
+    done
+    # shellcheck disable=SC2086
+    ld -r $objects -o "$1.all.o"
+    # shellcheck disable=SC2086
+    objcopy $keep "$1.all.o" "$1.tsan.o"
+}
+library alpha q-llama-Q8_0
+library beta qwen3-a
+"$clang" -std=c11 -D_GNU_SOURCE -O1 -g -fsanitize=thread -I. "$source/tests/library/test_threads.c" alpha.tsan.o beta.tsan.o -lpthread -o test_threads
+./test_threads "$golden" alpha.o.weights beta.o.weights
