@@ -1,6 +1,7 @@
 /* graph.c -- wiring text -> nodes; shapes are inferred and checked; print and parse. */
 #include "graph.h"
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 enum absent { VANISH, DROP };
@@ -58,19 +59,20 @@ static void need_size(struct place at, const struct weight *w, uint64_t have, ui
     if (have != want) die_at(at, "tensor %s has %llu %s; %llu are needed here", w->role, (unsigned long long)have, what, (unsigned long long)want);
 }
 
-static void infer_heads(const struct model *m, struct place at, struct node *n)
+static void infer_heads(struct place at, struct node *n)
 {
     const struct node *x = n->inputs[0];
-    if (x->cols % m->head_dim) die_at(at, "%%%s has %u columns, which is no whole number of heads of %u", x->name, x->cols, m->head_dim);
+    const uint32_t head_dim = n->attr.head_dim;
+    if (x->cols % head_dim) die_at(at, "%%%s has %u columns, which is no whole number of heads of %u", x->name, x->cols, head_dim);
     n->cols = x->cols;
-    n->heads = x->cols / m->head_dim;
+    n->heads = x->cols / head_dim;
 }
 
 /* The KV cache has one place per layer, of n_head_kv heads. */
 static void infer_store(const struct builder *b, struct place at, struct node *n)
 {
     if (n->layer == NO_LAYER) die_at(at, "%s outside the layers; the KV cache belongs to layers", op_info[n->op].name);
-    need_cols(at, n->inputs[0], b->model->layers[n->layer].n_head_kv * b->model->head_dim, op_info[n->op].name);
+    need_cols(at, n->inputs[0], b->model->layers[n->layer].n_head_kv * n->attr.head_dim, op_info[n->op].name);
     for (uint32_t i = b->graph->n_nodes; i-- > 0 && b->graph->nodes[i]->layer == n->layer; )
         if (b->graph->nodes[i] != n && b->graph->nodes[i]->op == n->op) die_at(at, "a second %s in layer %u; a layer has one", op_info[n->op].name, n->layer);
 }
@@ -81,6 +83,19 @@ static void infer_attention(struct place at, struct node *n)
     if (k->op != OP_store_k || v->op != OP_store_v || k->layer != v->layer) die_at(at, "attention reads a query, and a store_k and a store_v of one layer");
     if (n->layer == NO_LAYER) die_at(at, "attention outside the layers");
     if (n->heads % k->heads) die_at(at, "attention: %u query heads do not share %u KV heads evenly", n->heads, k->heads);
+}
+
+static struct node_attrs attrs_of(const struct model *m, enum op op)
+{
+    switch (op) {
+    case OP_rmsnorm:   return (struct node_attrs){ .eps = m->norm_eps };
+    case OP_headnorm:  return (struct node_attrs){ .head_dim = m->head_dim, .eps = m->norm_eps };
+    case OP_rope:      return (struct node_attrs){ .head_dim = m->head_dim, .n_rot = m->n_rot, .neox = m->rope_neox };
+    case OP_store_k:
+    case OP_store_v:   return (struct node_attrs){ .head_dim = m->head_dim };
+    case OP_attention: return (struct node_attrs){ .head_dim = m->head_dim, .scale = 1 / sqrt((double)m->head_dim) };
+    default:           return (struct node_attrs){ 0 };
+    }
 }
 
 static void infer(const struct builder *b, struct place at, struct node *n)
@@ -94,17 +109,18 @@ static void infer(const struct builder *b, struct place at, struct node *n)
     for (uint32_t k = 0; k < op_info[n->op].n_values; k++)
         if ((n->inputs[k]->op == OP_store_k || n->inputs[k]->op == OP_store_v) && !(n->op == OP_attention && k))
             die_at(at, "%%%s lies in the KV cache; only attention reads it, as keys or values", n->inputs[k]->name);
+    n->attr = attrs_of(m, n->op);
     if (x) n->cols = x->cols;
     switch (n->op) {
     case OP_embed:    need_size(at, w, w->rows, m->n_vocab, "rows"); n->cols = (uint32_t)w->cols; break;
     case OP_matmul:   need_cols(at, x, (uint32_t)w->cols, w->role); n->cols = (uint32_t)w->rows; break;
     case OP_rmsnorm:
     case OP_bias:     if (w) need_cols(at, x, (uint32_t)w->cols, w->role); break;
-    case OP_headnorm: infer_heads(m, at, n); need_size(at, w, w->cols, m->head_dim, "items"); break;
-    case OP_rope:     infer_heads(m, at, n); if (w) need_size(at, w, w->cols, m->n_rot / 2, "items"); break;
+    case OP_headnorm: infer_heads(at, n); need_size(at, w, w->cols, n->attr.head_dim, "items"); break;
+    case OP_rope:     infer_heads(at, n); if (w) need_size(at, w, w->cols, n->attr.n_rot / 2, "items"); break;
     case OP_store_k:
-    case OP_store_v:  infer_heads(m, at, n); infer_store(b, at, n); break;
-    case OP_attention: infer_heads(m, at, n); infer_attention(at, n); break;
+    case OP_store_v:  infer_heads(at, n); infer_store(b, at, n); break;
+    case OP_attention: infer_heads(at, n); infer_attention(at, n); break;
     case OP_glu_silu:
     case OP_glu_gelu:
     case OP_add:      need_cols(at, n->inputs[1], x->cols, op); break;

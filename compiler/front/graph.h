@@ -14,6 +14,17 @@ enum op {
 struct op_info { const char *name; uint32_t n_values, n_weights; bool vanishes; };
 extern const struct op_info op_info[OP_COUNT];
 
+/* What an operation knows beside its operands; 0 where it has no such thing. */
+struct node_attrs {
+    uint32_t head_dim;                /* items of a head: headnorm, rope, store_k, store_v, attention */
+    double   eps;                     /* rmsnorm, headnorm */
+    uint32_t n_rot;                   /* rope: items of a head that rotate */
+    bool     neox;                    /* rope: pairs (i, i + n_rot/2), else (2i, 2i + 1) */
+    double   scale;                   /* attention: of the scores */
+    double   cap;                     /* attention: c tanh(s / c) of the scores; 0: none */
+    uint32_t window;                  /* attention: positions read, the token's own included; 0: all */
+};
+
 #define NO_GROUP 0xffffffffu
 
 /* One operation and the value it gives: [n_tokens][cols] f32 as far as the meaning goes. */
@@ -22,6 +33,7 @@ struct node {
     const char          *name;        /* "3.attn_norm": layer, value; unique in the graph */
     struct node         *inputs[3];
     const struct weight *weight;      /* or NULL */
+    struct node_attrs    attr;
     uint32_t             layer;       /* NO_LAYER outside the layers */
     uint32_t             cols;
     uint32_t             heads;       /* cols / head_dim where the value is made of heads, else 0 */
