@@ -3,7 +3,8 @@
 #include "cache.h"
 #include "code_object.h"
 #include "edited.h"
-#include "compiler/source/emit.h"
+#include "compiler/cpu/emit.h"
+#include "compiler/gpu/emit.h"
 #include "image.h"
 #include "compiler/product/library.h"
 #include "link.h"
@@ -317,7 +318,7 @@ static void emit_target(struct arena *a, const struct build_options *o, struct t
 {
     const bool gpu = t->plan->gpu != NULL, text = o->source || o->emit == EMIT_SOURCE || o->emit == EMIT_ASM;
     if (gpu) t->gpu = emit_gpu(a, t->plan, eo);
-    else t->source = emit(a, t->plan, eo);
+    else t->source = emit_cpu(a, t->plan, eo);
     if (gpu && text && !o->cc.spawn.dry_run && !o->allow_spills && strcmp(t->profile->api, "hip") == 0) {
         compile_target(a, o, tc, t);             /* the text is that of the kernels which a build takes; of PTX nobody knows the registers */
         settle_tiles(a, o, tc, t, eo);

@@ -1,6 +1,6 @@
 /* edited.c -- see edited.h. */
 #include "edited.h"
-#include "compiler/source/paste.h"
+#include "compiler/source/text.h"
 #include <inttypes.h>
 #include <string.h>
 #include <xxhash.h>

@@ -1,7 +1,7 @@
 /* edited.h -- a source that `forgec build --emit source` wrote and a person may have edited.  Its head records what it was emitted for. */
 #ifndef FORGEC_EDITED_H
 #define FORGEC_EDITED_H
-#include "compiler/source/emit.h"
+#include "compiler/source/program.h"
 
 /* Dies where the source at path was emitted from another model, for another target or with other options than plan and o, saying
  * which to give.  A head that is gone records nothing: then only the hash of the weights and, of a CPU's source, the program's name

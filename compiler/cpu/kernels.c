@@ -1,7 +1,7 @@
 /* kernels.c -- group -> function text.  A group becomes a decode function (one token, rows shared out among the threads) and
  * a prefill function (a chunk of tokens); where prefill needs its input normed or quantised first, one more function does that. */
 #include "kernels.h"
-#include "compiler/source/paste.h"
+#include "compiler/source/text.h"
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>

@@ -17,6 +17,4 @@ struct emitted_kernels {
 };
 /* Appends the functions to out.  Layers whose functions would be the same text share one. */
 struct emitted_kernels emit_kernels(struct arena *a, struct text *out, const struct plan *p);
-/* "q4_K": the format as templates name it. */
-const char *emit_format_name(struct arena *a, const struct quant_info *q);
 #endif

@@ -1,10 +1,9 @@
 /* emit.c -- plan for a GPU -> two sources: the kernels, and the C that tells the runtime of them.  gpu/kernels.c writes the kernels. */
+#include "emit.h"
 #include "compiler/source/paste.h"
+#include "compiler/source/text.h"
 #include "kernels.h"
-#include "compiler/cpu/kernels.h"
 #include <string.h>
-
-const char *emit_code_symbol(struct arena *a, const struct profile *p) { return arena_printf(a, "forge_code_%s", emit_symbol(a, p)); }
 
 static void put_parameters(struct text *t, const struct plan *p)
 {

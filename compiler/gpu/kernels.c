@@ -1,8 +1,7 @@
 /* kernels.c -- group -> kernel text and launches.  A group becomes one kernel in decode; in prefill a product's input is first brought
  * into the 16-bit form the matrix units read, and what works on whole heads follows in a kernel of its own. */
 #include "kernels.h"
-#include "compiler/cpu/kernels.h"
-#include "compiler/source/paste.h"
+#include "compiler/source/text.h"
 #include "tiles.h"
 #include "templates/gpu/attention_prefill_sizes.h"
 #include "templates/gpu/attention_sizes.h"

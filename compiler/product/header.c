@@ -2,7 +2,8 @@
 #include "header.h"
 #include "library_sizes.h"
 #include "compiler/cpu/kernels.h"
-#include "compiler/source/paste.h"
+#include "compiler/source/program.h"
+#include "compiler/source/text.h"
 #include "compiler/base/resource.h"
 #include "runtime/model/abi.h"
 #include <ctype.h>

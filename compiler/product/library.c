@@ -1,7 +1,7 @@
 /* library.c -- compiles the parts (freestanding but for what drives a GPU), joins them to one object, hides all but the API, puts vocabulary and weights behind. */
 #include "library.h"
 #include "archive.h"
-#include "compiler/source/emit.h"
+#include "compiler/source/program.h"
 #include "header.h"
 #include "pkgconfig.h"
 #include "compiler/build/link.h"

@@ -2,7 +2,8 @@
  * What is accepted keeps what the stages promise each other: the graph's text reads back, places in arena and image do not collide, sources hold no bytes of
  * the file as they are, and the same input gives the same bytes.
  * The first bytes choose (enum choice), the rest is the file.  Seeds: files of tests/data, long ones cut: their weights may be missing. */
-#include "compiler/source/emit.h"
+#include "compiler/cpu/emit.h"
+#include "compiler/gpu/emit.h"
 #include "compiler/product/header.h"
 #include "compiler/build/image.h"
 #include "compiler/format/pack_cpu.h"
@@ -103,7 +104,7 @@ static struct bytes sources(struct arena *a, const struct plan *p, bool has_voca
     const struct emit_options eo = { .model_hash = "0123", .weights_hash = image_hash(a, p, "0123"), .options = "-", .compiler = "forgec", .compile_command = "-", .has_vocab = has_vocab };
     struct text t = { .arena = a };
     if (!p->gpu) {
-        const struct bytes source = emit(a, p, &eo);
+        const struct bytes source = emit_cpu(a, p, &eo);
         check_text(source);
         return source;
     }

@@ -2,7 +2,8 @@
  * The first byte says which: 0 a target's YAML, 1 llama.yaml, 2 the text of an unrolled graph (graph_parse).  Seeds: targets/, models/ and `--emit graph`.
  * Edits know lines, keys, values and the wiring's names: they take lines and words from other lines, and values at the edges.
  * Files go into a folder below $TMPDIR that is removed at the end. */
-#include "compiler/source/emit.h"
+#include "compiler/cpu/emit.h"
+#include "compiler/gpu/emit.h"
 #include "compiler/build/image.h"
 #include "compiler/base/resource.h"
 #include "plan_check.h"
@@ -76,7 +77,7 @@ static void plan_and_emit(struct arena *a, const struct fused *f, const struct p
     const struct plan *plan = plan_make(a, f, p, &o);
     const struct emit_options eo = { .model_hash = "0123", .weights_hash = image_hash(a, plan, ""), .options = "-", .compiler = "-", .compile_command = "-" };
     plan_check(a, plan);
-    if (!plan->gpu) check_text(emit(a, plan, &eo));
+    if (!plan->gpu) check_text(emit_cpu(a, plan, &eo));
     else {
         const struct gpu_source s = emit_gpu(a, plan, &eo);
         check_text(s.kernels);

@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "compiler/source/emit.h"
+#include "compiler/cpu/emit.h"
 #include "compiler/product/header.h"
 #include "compiler/build/image.h"
 #include "compiler/format/pack_cpu.h"
@@ -234,7 +234,7 @@ static const char *emitted(void (*extra)(struct text *))
     s.extra = extra;
     s.n_extra = 1;
     const struct emit_options o = { .model_hash = "0", .weights_hash = "0", .options = "", .compiler = "", .compile_command = "" };
-    return (const char *)emit(a, plan_of(tiny_model(a, &s), FUSE_LAYER, (struct plan_options){ 0 }), &o).data;
+    return (const char *)emit_cpu(a, plan_of(tiny_model(a, &s), FUSE_LAYER, (struct plan_options){ 0 }), &o).data;
 }
 
 static void metadata_cannot_leave_its_place(void **state)

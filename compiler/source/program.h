@@ -1,6 +1,7 @@
-/* emit.h -- the plan as one self-contained C source that a person can read and compile alone. Runs no programs. */
-#ifndef FORGEC_EMIT_H
-#define FORGEC_EMIT_H
+/* program.h -- what a source tells of its program besides kernels and launches: the comment at its head, struct forge_program, the table of an
+ * executable's programs. */
+#ifndef FORGEC_SOURCE_PROGRAM_H
+#define FORGEC_SOURCE_PROGRAM_H
 #include "compiler/plan/plan.h"
 
 struct emit_options {
@@ -15,15 +16,12 @@ struct emit_options {
 
 /* The symbol of the program in the object: "forge_program_x86_64_v4". */
 const char *emit_symbol(struct arena *a, const struct profile *p);
-/* The model's source for plan->profile.  The same inputs give the same bytes. */
-struct bytes emit(struct arena *a, const struct plan *p, const struct emit_options *o);
-
-/* A program for a GPU is two sources: its kernels, and C that describes the launches to the runtime and holds the code object in
- * `const uint8_t forge_code_<symbol>[]`, which is linked beside it. */
-struct gpu_source { struct bytes kernels; struct gpu_kernels *list; };
-struct gpu_source emit_gpu(struct arena *a, const struct plan *p, const struct emit_options *o);
-struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struct emit_options *o, const struct gpu_source *source, uint64_t code_bytes);
+/* That of a GPU's code object beside it: "forge_code_forge_program_gfx1151". */
 const char *emit_code_symbol(struct arena *a, const struct profile *p);
+/* The comment at the head of a source. */
+void emit_banner(struct text *t, const struct plan *p, const struct emit_options *o);
+/* struct forge_program; launches: the initialisers of decode and prefill, or of gpu. */
+void emit_program(struct arena *a, struct text *t, const struct plan *p, const struct emit_options *o, const char *launches);
 /* The table of programs that the runtime looks for, best first. */
 struct bytes emit_table(struct arena *a, const char *const *symbols, size_t n);
 /* The same for an executable, which also tells the hash of its edited source; NULL: none was edited. */

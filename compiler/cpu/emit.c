@@ -1,0 +1,57 @@
+/* emit.c -- plan for a CPU -> one C source: the banner, the templates it needs, one short function per distinct kernel,
+ * the launch tables, the program.  kernels.c writes the functions. */
+#include "emit.h"
+#include "compiler/source/paste.h"
+#include "compiler/source/text.h"
+#include "kernels.h"
+#include <ctype.h>
+
+static void emit_launches(struct text *t, const char *table, const struct emitted_launch *launches, uint32_t n)
+{
+    text_printf(t, "static const struct forge_launch %s[%u] = {\n", table, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct emitted_launch *l = &launches[i];
+        text_printf(t, "    { %s, \"%s\", ", l->function, l->name);
+        if (l->layer == NO_LAYER) text_puts(t, "0xffffffffu");
+        else text_printf(t, "%u", l->layer);
+        text_printf(t, ", %u, %u, %u, %llu, {", l->tail, l->unless_divides, l->joins_divides, (unsigned long long)l->kv);
+        for (uint32_t k = 0; k < l->n_weights; k++) text_printf(t, "%s%llu", k ? ", " : " ", (unsigned long long)l->weights[k]);
+        if (!l->n_weights) text_puts(t, " 0");
+        text_puts(t, " } },\n");
+    }
+    text_puts(t, "};\n\n");
+}
+
+struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_options *o)
+{
+    struct text t = { .arena = a };
+    const struct profile *profile = p->profile;
+    emit_banner(&t, p, o);
+    text_puts(&t, "#define FORGE_SIMD_");
+    for (const char *c = profile->simd; *c; c++) text_printf(&t, "%c", toupper((unsigned char)*c));
+    text_printf(&t, "\n#define GEMM_TOKENS %u\n#define GEMM_GROUPS %u\n#define ATTENTION_BLOCK %u\n#define KV %s\n", profile->tile.gemm_tokens, profile->tile.gemm_groups,
+                profile->tile.attention_block, kv_type_name[p->options.kv]);
+    text_printf(&t, "#define SCRATCH_OFFSET %lluu\n#define SCRATCH_STRIDE %lluu\n\n", (unsigned long long)p->scratch_offset, (unsigned long long)p->scratch_stride);
+
+    struct paster paster = { .arena = a, .out = &t, .templates = o->templates };
+    static const char *const always[] = { "launch.h", "norm_tmpl.c", "rope_tmpl.c", "kv_tmpl.c", "attention_tmpl.c", "glu_tmpl.c", "elementwise_tmpl.c" };
+    emit_paste(&paster, "runtime/model/abi.h", true);
+    for (uint32_t i = 0; i < COUNT_OF(always); i++) emit_paste(&paster, arena_printf(a, "templates/cpu/%s", always[i]), true);
+    bool used[64] = { false };
+    for (uint32_t i = 0; i < p->model->n_weights; i++)
+        if (!p->model->weights[i].is_vector) used[p->model->weights[i].tensor->quant->id] = true;
+    for (uint32_t id = 0; id < COUNT_OF(used); id++) {
+        if (!used[id]) continue;
+        const char *format = emit_format_name(a, quant_find(id));
+        text_printf(&t, "#define FORMAT %s\n", format);
+        emit_paste(&paster, arena_printf(a, "templates/cpu/formats/%s.h", format), true);
+        emit_paste(&paster, "templates/cpu/gemv_tmpl.c", false);
+        emit_paste(&paster, "templates/cpu/gemm_tmpl.c", false);
+        text_puts(&t, "#undef FORMAT\n\n");
+    }
+    struct emitted_kernels kernels = emit_kernels(a, &t, p);
+    emit_launches(&t, "decode_launches", kernels.decode, kernels.n_decode);
+    emit_launches(&t, "prefill_launches", kernels.prefill, kernels.n_prefill);
+    emit_program(a, &t, p, o, arena_printf(a, ".n_decode = %u, .n_prefill = %u, .decode = decode_launches, .prefill = prefill_launches,", kernels.n_decode, kernels.n_prefill));
+    return (struct bytes){ (const uint8_t *)t.data, t.size };
+}

@@ -1,0 +1,128 @@
+/* program.c -- see program.h. */
+#include "program.h"
+#include "paste.h"
+#include "text.h"
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+const char *emit_symbol(struct arena *a, const struct profile *p)
+{
+    char *name = arena_printf(a, "forge_program_%s", p->name);
+    for (char *c = name; *c; c++) if (!isalnum((unsigned char)*c)) *c = '_';
+    return name;
+}
+
+const char *emit_code_symbol(struct arena *a, const struct profile *p) { return arena_printf(a, "forge_code_%s", emit_symbol(a, p)); }
+
+/* -1, which stands for "not given", where the file lacks the key.  Models give these numbers as integers or floats. */
+static double sampling_number(const struct gguf *g, const char *key)
+{
+    const struct gguf_value *v = gguf_find(g, key);
+    double value = -1;
+    uint64_t whole;
+    if (v && (v->type == GGUF_F32 || v->type == GGUF_F64)) gguf_get_f64(g, key, &value);
+    else if (v && gguf_type_is_signed(v->type)) value = (double)v->i;
+    else if (v && gguf_get_u64(g, key, &whole)) value = (double)whole;
+    if (fabs(value) > INT32_MAX) die("%s: %s is %g; it must be between -%d and %d", g->path, key, value, INT32_MAX, INT32_MAX);
+    return value;
+}
+
+static void emit_sampling(struct text *t, const struct gguf *g)
+{
+    text_printf(t, "    .sampling = { (float)%.9g, (float)%.9g, (float)%.9g, (float)%.9g, %d, %d },\n", sampling_number(g, "general.sampling.temp"),
+                sampling_number(g, "general.sampling.top_p"), sampling_number(g, "general.sampling.min_p"), sampling_number(g, "general.sampling.penalty_repeat"),
+                (int)sampling_number(g, "general.sampling.top_k"), (int)sampling_number(g, "general.sampling.penalty_last_n"));
+}
+
+static void emit_features(struct text *t, const struct profile *profile)
+{
+    text_puts(t, "static const char *const cpu_features[] = {");
+    for (uint32_t i = 0; profile->features[i]; i++) {
+        text_puts(t, " ");
+        emit_string(t, profile->features[i]);
+        text_puts(t, ",");
+    }
+    text_puts(t, " 0 };\n");
+}
+
+static void emit_tensors(struct arena *a, struct text *t, const struct plan *p)
+{
+    const struct plan_tensor *list = plan_tensors(a, p);
+    text_printf(t, "static const struct forge_tensor tensors[%u] = {\n", p->n_tensors);
+    for (uint32_t i = 0; i < p->n_tensors; i++) {
+        text_puts(t, "    { ");
+        emit_string(t, list[i].name);
+        text_printf(t, ", %lluu, %lluu },\n", (unsigned long long)list[i].offset, (unsigned long long)list[i].bytes);
+    }
+    text_puts(t, "};\n");
+}
+
+void emit_program(struct arena *a, struct text *t, const struct plan *p, const struct emit_options *o, const char *launches)
+{
+    const struct model *m = p->model;
+    const struct profile *profile = p->profile;
+    struct gguf_string chat = { 0 };
+    const bool has_chat = gguf_get_string(m->gguf, "tokenizer.chat_template", &chat);
+    emit_tensors(a, t, p);
+    emit_features(t, profile);
+    if (o->has_vocab) text_puts(t, "extern const uint8_t forge_vocab[];\n");
+    text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, profile), emit_symbol(a, profile));
+    text_printf(t, "    .abi_version = FORGE_ABI_VERSION, .n_vocab = %u, .n_ctx = %u, .n_embd = %u, .n_layer = %u,\n", m->n_vocab, p->options.n_ctx, m->n_embd, m->n_layer);
+    text_printf(t, "    .chunk = %u, .max_logits = %u, .max_threads = %u,\n", p->chunk, p->max_logits, p->options.max_threads);
+    text_printf(t, "    %s\n", launches);
+    text_printf(t, "    .arena_bytes = %lluu, .kv_bytes = %lluu, .weights_bytes = %lluu, .weights_offset = %lluu,\n", (unsigned long long)p->arena_bytes, (unsigned long long)p->kv_bytes,
+                (unsigned long long)p->image_bytes, (unsigned long long)o->weights_offset);
+    text_printf(t, "    .hashes_offset = %lluu, .n_tensors = %u, .tensors = tensors,\n", (unsigned long long)p->image_hashes, p->n_tensors);
+    text_printf(t, "    .read_bytes = %lluu, .kv_bytes_per_token = %lluu, .kv_row_bytes = %lluu, .n_parameters = %lluu,\n", (unsigned long long)p->read_bytes,
+                (unsigned long long)p->kv_bytes_per_token, (unsigned long long)p->kv_row_bytes, (unsigned long long)m->n_parameters);
+    const struct { const char *field, *value; } strings[] = {
+        { "model_name", m->name }, { "architecture", m->architecture }, { "formats", model_formats(a, m) }, { "model_hash", o->model_hash },
+        { "weights_hash", o->weights_hash }, { "target", profile->name }, { "options", o->options }, { "compiler", o->compiler },
+        { "chat_template", has_chat && !memchr(chat.data, 0, chat.size) ? arena_strndup(a, chat.data, chat.size) : NULL },
+    };
+    for (uint32_t i = 0; i < COUNT_OF(strings); i++) {
+        text_printf(t, "    .%s = ", strings[i].field);
+        emit_string(t, strings[i].value);
+        text_puts(t, ",\n");
+    }
+    text_printf(t, "    .features = cpu_features, .vocab = %s,\n", o->has_vocab ? "forge_vocab" : "0");
+    emit_sampling(t, m->gguf);
+    text_puts(t, "};\n");
+}
+
+void emit_banner(struct text *t, const struct plan *p, const struct emit_options *o)
+{
+    const struct model *m = p->model;
+    text_printf(t, "/* %s for %s, by %s\n", m->name, p->profile->name, o->compiler);
+    text_printf(t, " * architecture %s: %u layers, n_embd %u, head_dim %u, n_vocab %u, %.1f M parameters; GGUF %s\n", m->architecture, m->n_layer, m->n_embd,
+                m->head_dim, m->n_vocab, (double)m->n_parameters / 1e6, o->model_hash);
+    text_printf(t, " * options: %s\n", o->options);
+    text_printf(t, " * weights %.3f MB, read per token %.3f MB, KV cache %llu bytes per token, arena %.3f MB\n", (double)p->image_bytes / 1e6,
+                (double)p->read_bytes / 1e6, (unsigned long long)p->kv_bytes_per_token, (double)p->arena_bytes / 1e6);
+    text_printf(t, " * compile alone: %s\n */\n\n", o->compile_command);
+}
+
+struct bytes emit_table(struct arena *a, const char *const *symbols, size_t n)
+{
+    struct text t = { .arena = a };
+    struct paster paster = { .arena = a, .out = &t };
+    text_puts(&t, "/* The programs of this executable, best first. */\n");
+    emit_paste(&paster, "runtime/model/abi.h", true);
+    for (size_t i = 0; i < n; i++) text_printf(&t, "extern const struct forge_program %s;\n", symbols[i]);
+    text_puts(&t, "const struct forge_program *const forge_programs[] = {");
+    for (size_t i = 0; i < n; i++) text_printf(&t, " &%s,", symbols[i]);
+    text_printf(&t, " };\nconst uint32_t forge_n_programs = %zu;\n", n);
+    return (struct bytes){ (const uint8_t *)t.data, t.size };
+}
+
+struct bytes emit_programs(struct arena *a, const char *const *symbols, size_t n, const char *edited)
+{
+    struct text t = { .arena = a };
+    const struct bytes table = emit_table(a, symbols, n);
+    text_append(&t, (const char *)table.data, table.size);
+    text_puts(&t, "const char *const forge_edited_source = ");
+    emit_string(&t, edited);
+    text_puts(&t, ";\n");
+    return (struct bytes){ (const uint8_t *)t.data, t.size };
+}
