@@ -1,4 +1,4 @@
-/* base.h -- what every stage of the compiler uses: arena, text builder, errors with a place, atomic files. */
+/* base.h -- what every stage of the compiler uses: arena, text, errors with a place, files, atomic outputs. */
 #ifndef FORGEC_BASE_H
 #define FORGEC_BASE_H
 #include <stdarg.h>
