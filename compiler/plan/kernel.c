@@ -1,0 +1,135 @@
+/* kernel.c -- see kernel.h. */
+#include "kernel.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const kernel_param_name[PARAM_COUNT] = {
+    [PARAM_ROWS] = "rows", [PARAM_LANES] = "lanes", [PARAM_TOKENS] = "tokens", [PARAM_THREADS] = "threads", [PARAM_RESIDENT] = "resident", [PARAM_LEAST] = "least",
+    [PARAM_MOST] = "most", [PARAM_SPLITS] = "splits", [PARAM_CLUSTER] = "cluster", [PARAM_DIGITS] = "digits", [PARAM_UNIT] = "unit",
+};
+
+const struct template_info template_info[TEMPLATE_COUNT] = {
+#define P(param) (1u << PARAM_##param)
+#define TEMPLATE(name, machine, free, follows) { #name, TEMPLATE_##machine, free, follows },
+#include "template.def"
+#undef TEMPLATE
+#undef P
+};
+
+struct kernel_list *kernel_list_new(struct arena *a)
+{
+    struct kernel_list *list = arena_new(a, struct kernel_list);
+    list->arena = a;
+    return list;
+}
+
+static void *grown(struct arena *a, void *old, uint32_t n, uint32_t *capacity, size_t size)
+{
+    if (n < *capacity) return old;
+    *capacity = *capacity ? 2 * *capacity : 64;
+    void *items = arena_calloc(a, *capacity, size);
+    if (n) memcpy(items, old, n * size);
+    return items;
+}
+
+struct kernel_draft kernel_begin(struct kernel_list *list, enum kernel_template template, const char *name, const struct fused *f, const struct group *group, bool prefill, bool tail)
+{
+    struct kernel_draft d = { .does = { .arena = list->arena } };
+    d.kernel = (struct kernel){ .name = name, .template = template, .prefill = prefill, .group = group, .grid_x = 1 };
+    d.launch = (struct launch){ .name = group ? group->name : name, .group = group ? (uint32_t)(group - f->groups) : NO_GROUP, .layer = group ? group->layer : NO_LAYER, .tail = tail };
+    return d;
+}
+
+void kernel_does(struct kernel_draft *d, const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    const int n = vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof line) die("kernel %s: a line of %d characters; this is a mistake in forgec, please report it", d->kernel.name, n);
+    text_printf(&d->does, "%s\n", line);
+}
+
+uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset)
+{
+    struct launch *l = &d->launch;
+    for (uint32_t i = 0; i < l->n_weights; i++) if (l->weights[i] == offset) return i;
+    if (l->n_weights == COUNT_OF(l->weights))
+        die("kernel %s reads more than %zu tensors; this is a mistake in forgec, please report it (--fuse none may avoid it)", d->kernel.name, COUNT_OF(l->weights));
+    l->weights[l->n_weights] = offset;
+    return l->n_weights++;
+}
+
+static bool is_same(const struct kernel *x, const struct kernel *y)
+{
+    return x->template == y->template && x->prefill == y->prefill && memcmp(x->param, y->param, sizeof x->param) == 0 && x->lds_bytes == y->lds_bytes && x->grid_x == y->grid_x &&
+           x->grid_tokens == y->grid_tokens && x->tokens_first == y->tokens_first && x->unless_divides == y->unless_divides && x->joins_divides == y->joins_divides &&
+           strcmp(x->does, y->does) == 0;
+}
+
+static const char *unique(const struct kernel_list *list, const char *name)
+{
+    const char *s = name;
+    for (uint32_t n = 2, i = 0; i < list->n_kernels; i++)
+        if (strcmp(list->kernels[i].name, s) == 0) {
+            s = arena_printf(list->arena, "%s_%u", name, n++);
+            i = (uint32_t)-1;
+        }
+    return s;
+}
+
+static uint32_t kernel_of(struct kernel_list *list, const struct kernel *k)
+{
+    for (uint32_t i = 0; i < list->n_kernels; i++) if (is_same(&list->kernels[i], k)) return i;
+    list->kernels = grown(list->arena, list->kernels, list->n_kernels, &list->kernel_capacity, sizeof *list->kernels);
+    struct kernel *made = &list->kernels[list->n_kernels];
+    *made = *k;
+    made->name = unique(list, k->name);
+    return list->n_kernels++;
+}
+
+uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d)
+{
+    const bool prefill = d->kernel.prefill;
+    d->kernel.does = text_str(&d->does);
+    d->launch.kernel = kernel_of(list, &d->kernel);
+    list->kernels[d->launch.kernel].n_launches++;
+    if (prefill) {
+        list->prefill = grown(list->arena, list->prefill, list->n_prefill, &list->prefill_capacity, sizeof *list->prefill);
+        list->prefill[list->n_prefill++] = d->launch;
+    } else {
+        list->decode = grown(list->arena, list->decode, list->n_decode, &list->decode_capacity, sizeof *list->decode);
+        list->decode[list->n_decode++] = d->launch;
+    }
+    return d->launch.kernel;
+}
+
+uint32_t kernel_launches(const struct kernel_list *list, const struct launch *launches, uint32_t n, uint32_t tokens)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t *param = list->kernels[launches[i].kernel].param;
+        sum += !param[PARAM_MOST] || (tokens >= param[PARAM_LEAST] && tokens <= param[PARAM_MOST]);
+    }
+    return sum;
+}
+
+/* ---- a plan that was read back ---- */
+
+const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, enum kernel_template template, bool prefill, uint32_t group, uint32_t nth)
+{
+    for (uint32_t i = 0; choices && i < choices->n; i++) {
+        const struct kernel_choice *c = &choices->list[i];
+        if (c->template != template || c->prefill != prefill) continue;
+        for (uint32_t k = 0; k < c->n_groups; k++)
+            if (c->groups[k] == group && nth-- == 0) return c;
+    }
+    return NULL;
+}
+
+uint32_t kernel_chosen(const struct kernel_choice *c, enum kernel_param param, uint32_t planned)
+{
+    return c && c->given >> param & 1 ? c->param[param] : planned;
+}

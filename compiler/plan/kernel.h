@@ -1,0 +1,105 @@
+/* kernel.h -- the kernels of a program and their launches: the last that is decided.  emit prints them and decides nothing. */
+#ifndef FORGEC_KERNEL_H
+#define FORGEC_KERNEL_H
+#include "compiler/plan/fuse.h"
+#include "runtime/model/abi.h"
+
+enum kernel_template {
+#define TEMPLATE(name, machine, free, follows) TEMPLATE_##name,
+#include "template.def"
+#undef TEMPLATE
+    TEMPLATE_COUNT
+};
+
+/* What a template is made with. */
+enum kernel_param {
+    PARAM_ROWS,         /* gemv: rows a run of lanes works on at once; gemm: rows of a tile */
+    PARAM_LANES,        /* gemv: lanes that share a row */
+    PARAM_TOKENS,       /* tokens of a tile */
+    PARAM_THREADS,      /* of a workgroup */
+    PARAM_RESIDENT,     /* workgroups of a compute unit that registers are bounded by */
+    PARAM_LEAST,        /* it serves steps of LEAST .. MOST tokens; MOST 0: all */
+    PARAM_MOST,
+    PARAM_SPLITS,       /* workgroups that share a KV head's positions */
+    PARAM_CLUSTER,      /* workgroups that reach each other's LDS; 0: none */
+    PARAM_DIGITS,       /* of activations in integer products, 8 bits each; of 16-bit ones in attention */
+    PARAM_UNIT,         /* rows that one thread computes and finishes in one go */
+    PARAM_COUNT
+};
+extern const char *const kernel_param_name[PARAM_COUNT];
+
+enum template_machine { TEMPLATE_CPU = 1, TEMPLATE_GPU = 2, TEMPLATE_ANY = 3 };
+struct template_info { const char *name; enum template_machine machine; uint32_t free, follows; };      /* sets of 1 << enum kernel_param */
+extern const struct template_info template_info[TEMPLATE_COUNT];
+
+/* A function of the emitted source.  Kernels with equal parameters, sizes and `does` are one kernel: `does` tells all that the function's text depends on. */
+struct kernel {
+    const char          *name;            /* of the function, unique in the program: "attn_qkv" */
+    enum kernel_template template;
+    bool                 prefill;
+    const struct group  *group;           /* of its first launch; NULL: sample */
+    uint32_t             param[PARAM_COUNT];
+    const char          *does;            /* lines: operations with attributes and sizes, formats of weights by slot, places and forms of values */
+    /* GPU: see struct forge_gpu_launch */
+    uint32_t             lds_bytes, grid_x, grid_tokens, tokens_first;
+    /* CPU: see struct forge_launch */
+    uint32_t             unless_divides, joins_divides;
+    uint64_t             weight_bytes;    /* read by a launch, padding included */
+    uint64_t             state_bytes;     /* read by a launch with a full context */
+    uint64_t             operations;      /* of its products, for a token */
+    double               fill;            /* gemm: of the compute units, at MOST tokens */
+    uint32_t             n_launches;
+};
+
+struct launch {
+    uint32_t    kernel;                   /* in kernels */
+    const char *name;                     /* "ffn_gate_up", "ffn_down_in" */
+    uint32_t    group;                    /* in fused->groups; NO_GROUP: sample */
+    uint32_t    layer;                    /* NO_LAYER outside the layers */
+    bool        tail;                     /* only tokens with logits matter from here on */
+    uint64_t    state;                    /* offset in the state memory */
+    uint64_t    weights[FORGE_MAX_WEIGHTS];
+    uint32_t    n_weights;
+};
+
+struct kernel_list {
+    struct arena  *arena;
+    struct kernel *kernels;
+    struct launch *decode, *prefill, sample;
+    uint32_t       n_kernels, n_decode, n_prefill;
+    uint32_t       kernel_capacity, decode_capacity, prefill_capacity;
+};
+
+/* A kernel in the making, with its first launch. */
+struct kernel_draft { struct kernel kernel; struct launch launch; struct text does; };
+
+struct kernel_list *kernel_list_new(struct arena *a);
+/* name: of the function, made unique when the kernel is new; launch name: that of the group. */
+struct kernel_draft kernel_begin(struct kernel_list *list, enum kernel_template template, const char *name, const struct fused *f, const struct group *group, bool prefill, bool tail);
+/* Adds a line to what the kernel does. */
+void kernel_does(struct kernel_draft *d, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The slot of the tensor at this offset of the image among the launch's; dies when there are more than a launch has. */
+uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset);
+/* Appends the launch to decode or prefill, with a kernel of the list that is the same or with a new one; returns the kernel's index. */
+uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d);
+/* Launches of a step of so many tokens, as many of them with logits. */
+uint32_t kernel_launches(const struct kernel_list *list, const struct launch *launches, uint32_t n, uint32_t tokens);
+
+/* ---- a plan that was read back ---- */
+
+/* One kernel of the text: which launches it is for and what it sets. */
+struct kernel_choice {
+    struct place         at;              /* for messages */
+    enum kernel_template template;
+    bool                 prefill;
+    const uint32_t      *groups;          /* [n_groups], of its launches */
+    uint32_t             n_groups;
+    uint32_t             given;           /* set of parameters */
+    uint32_t             param[PARAM_COUNT];
+};
+struct kernel_choices { struct kernel_choice *list; uint32_t n; };
+/* The nth choice for a template of that group; NULL: none, or choices are NULL. */
+const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, enum kernel_template template, bool prefill, uint32_t group, uint32_t nth);
+/* What it sets, else the value that was planned; c may be NULL. */
+uint32_t kernel_chosen(const struct kernel_choice *c, enum kernel_param param, uint32_t planned);
+#endif
