@@ -290,7 +290,7 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
 enum { LIBRARY_WORKERS = 8 };     /* parts into which a library cuts each kernel, unless --threads says otherwise */
 
 /* Profiles and plans; their programs share one executable. */
-static uint32_t plan_targets(struct arena *a, const struct build_options *o, const struct fused *fused, struct target targets[])
+static uint32_t plan_targets(struct arena *a, const struct build_options *o, const struct graph *graph, struct target targets[])
 {
     const uint32_t n = o->n_targets ? o->n_targets : 1;
     struct plan_options options = o->plan;
@@ -300,7 +300,7 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
         if (library_wanted(o)) library_check(a, o, targets[i].profile);
         const char *no_executable = o->emit == EMIT_EXE ? profile_no_executable(a, targets[i].profile) : NULL;
         if (no_executable) die("%s", no_executable);
-        targets[i].plan = plan_make(a, fused, targets[i].profile, &options);
+        targets[i].plan = plan_make(a, graph, o->fuse, targets[i].profile, &options);
         if (o->is_static && targets[i].plan->gpu) die("--static: a program for %s opens the GPU driver's library at run time, which a static one cannot", targets[i].profile->name);
         if (strcmp(targets[i].profile->elf_machine, targets[0].profile->elf_machine))
             die("targets %s and %s are different machines; one executable holds one", targets[0].profile->name, targets[i].profile->name);
@@ -362,9 +362,8 @@ const char *build(struct arena *a, const struct build_options *o)
     struct model *model = build_model(a, o, file);
     struct graph *graph = graph_build(a, model);
     if (o->emit == EMIT_GRAPH) return write_graph(a, o, graph);
-    const struct fused *fused = fuse(a, graph, o->fuse);
     struct target targets[COUNT_OF(o->targets)] = { { 0 } };
-    const uint32_t n = plan_targets(a, o, fused, targets);
+    const uint32_t n = plan_targets(a, o, graph, targets);
     if (o->emit == EMIT_PLAN) return write_plan(a, o, targets, n);
 
     const bool gpu = targets[0].plan->gpu != NULL;

@@ -39,17 +39,17 @@ struct setup { const struct model *model; struct runner runner; const struct pro
 /* ---- what the plan tells: launches, and values between kernels ---- */
 
 /* Kernels other than its own that read a value. */
-static uint32_t reading_groups(const struct node *n)
+static uint32_t reading_groups(const struct fused *f, const struct node *n)
 {
     uint32_t seen[MAX_BRANCHES * 4], count = 0;
     for (uint32_t i = 0; i < n->n_readers; i++) {
         const struct node *r = n->readers[i];
-        const bool recomputed = r->group == NO_GROUP;                 /* a norm that each of its readers computes */
+        const bool recomputed = fuse_group(f, r) == NO_GROUP;                 /* a norm that each of its readers computes */
         for (uint32_t k = 0; k < (recomputed ? r->n_readers : 1); k++) {
-            const uint32_t group = recomputed ? r->readers[k]->group : r->group;
+            const uint32_t group = fuse_group(f, recomputed ? r->readers[k] : r);
             uint32_t j = 0;
             while (j < count && seen[j] != group) j++;
-            if (j == count && group != n->group && count < COUNT_OF(seen)) seen[count++] = group;
+            if (j == count && group != fuse_group(f, n) && count < COUNT_OF(seen)) seen[count++] = group;
         }
     }
     return count;
@@ -100,7 +100,7 @@ static void read_plan(struct arena *a, struct candidate *c, const struct plan *p
     c->kv_per_token = p->kv_bytes_per_token;
     c->value_bytes = 2ull * 4 * p->model->n_vocab + raw_heads_bytes(p);
     for (uint32_t i = 0; i < graph->n_nodes; i++)
-        if (plan_needs_buffer(p, graph->nodes[i])) c->value_bytes += 4ull * graph->nodes[i]->cols * (1 + reading_groups(graph->nodes[i]));
+        if (plan_needs_buffer(p, graph->nodes[i])) c->value_bytes += 4ull * graph->nodes[i]->cols * (1 + reading_groups(p->fused, graph->nodes[i]));
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
         /* scores, mask, softmax, weighted sum: three of them write, three read */
@@ -425,7 +425,7 @@ int compare(struct arena *a, const struct compare_options *o)
         struct build_options options = o->build;
         options.fuse = o->n_levels ? o->levels[i] : (enum fuse_level)i;
         *c = (struct candidate){ .name = level_name[options.fuse] };
-        read_plan(a, c, plan_make(a, fuse(a, graph_build(a, s.model), options.fuse), s.profile, &options.plan));
+        read_plan(a, c, plan_make(a, graph_build(a, s.model), options.fuse, s.profile, &options.plan));
         c->path = program_build(a, w, &options, arena_printf(a, "%u-%s", i, c->name));
         compare_logits(a, &s, c, tokens, first, o->simulate ? workplace_path(a, w, arena_printf(a, "%u-counters", i)) : NULL);
     }

@@ -36,16 +36,16 @@ static bool reads_as_q8(const struct plan *p, const struct group *g, const struc
 /* Every reader is an int8 matmul without a norm of its own, and whoever makes the value can quantise its rows on the way out. */
 static bool keep_as_q8(const struct plan *p, const struct node *n)
 {
-    const struct group *maker = &p->fused->groups[n->group];
+    const struct group *maker = &p->fused->groups[fuse_group(p->fused, n)];
     if (p->fused->level == FUSE_NONE || n->cols % 32 || !n->n_readers) return false;
     if (maker->kind == GROUP_ATTENTION && p->model->head_dim % 32) return false;
     if (maker->kind != GROUP_ATTENTION && maker->kind != GROUP_LINEAR && maker->kind != GROUP_MAP) return false;
     for (uint32_t i = 0; i < maker->n_branches; i++)
-        if (maker->branches[i].result == n && p->groups[n->group].unit_rows[i] % 32) return false;
+        if (maker->branches[i].result == n && p->groups[fuse_group(p->fused, n)].unit_rows[i] % 32) return false;
     for (uint32_t i = 0; i < n->n_readers; i++) {
         const struct node *r = n->readers[i];
         if (r->op != OP_matmul) return false;
-        const struct group *g = &p->fused->groups[r->group];
+        const struct group *g = &p->fused->groups[fuse_group(p->fused, r)];
         for (uint32_t k = 0; k < g->n_branches; k++)
             if (!g->branches[k].matmul || !reads_as_q8(p, g, &g->branches[k])) return false;
     }
@@ -85,7 +85,7 @@ static void plan_buffers(struct arena *a, struct plan *p)
         }
         for (uint32_t k = 0; k < graph->n_nodes; k++) {
             struct node *n = graph->nodes[k];
-            if (n->group != i || !plan_needs_buffer(p, n)) continue;
+            if (fuse_group(p->fused, n) != i || !plan_needs_buffer(p, n)) continue;
             const bool q8 = keep_as_q8(p, n);
             struct buffer *b = q8 ? &p->q8[k] : &p->f32[k];
             *b = buffer_of(q8, n->cols);

@@ -54,17 +54,6 @@ static void put(struct emitter *e, const char *fmt, ...)
 
 static const char *format_of(struct emitter *e, const struct weight *w) { return emit_format_name(e->arena, w->tensor->quant); }
 
-static bool chain_has(const struct branch *b, enum op op)
-{
-    for (uint32_t i = 0; i < b->n_chain; i++) if (b->chain[i]->op == op) return true;
-    return false;
-}
-static bool group_has(const struct group *g, enum op op)
-{
-    for (uint32_t i = 0; i < g->n_branches; i++) if (chain_has(&g->branches[i], op)) return true;
-    return false;
-}
-
 /* ---- what is done with a row segment: y[n], rows r .. r + n - 1 of the result, token t ---- */
 
 /* A call per head of the segment; in the call, $y is the head's first row and $r its number. */
@@ -265,20 +254,12 @@ static void put_heads_together(struct emitter *e, const struct branch *q, const 
     put(e, "}");
 }
 
-/* Is this the projection of one attention's heads, whole heads each?  Fills the three branches. */
-static bool projects_heads(const struct emitter *e, const struct group *g, const struct branch **q, const struct branch **k, const struct branch **v)
+/* The attention that goes on from this projection without a barrier, or NULL. */
+static const struct group *joined(const struct emitter *e)
 {
-    *q = *k = *v = NULL;
-    for (uint32_t i = 0; i < g->n_branches; i++) {
-        const struct branch *b = &g->branches[i];
-        if (e->plan->groups[g - e->plan->fused->groups].unit_rows[i] != e->model->head_dim || b->partner >= 0 || b->is_partner) return false;
-        if (b->result->op == OP_store_k) *k = b;
-        else if (b->result->op == OP_store_v) *v = b;
-        else *q = b;
-    }
-    if (g->n_branches != 3 || !*q || !*k || !*v || (*q)->result->n_readers != 1) return false;
-    const struct node *reader = (*q)->result->readers[0];
-    return reader->op == OP_attention && reader->inputs[0] == (*q)->result && reader->inputs[1] == (*k)->result && reader->inputs[2] == (*v)->result;
+    const struct fused *f = e->plan->fused;
+    const uint32_t next = (uint32_t)(e->group - f->groups) + 1;
+    return next < f->n_groups && f->groups[next].joins ? &f->groups[next] : NULL;
 }
 
 static void put_linear(struct emitter *e)
@@ -294,9 +275,10 @@ static void put_linear(struct emitter *e)
         put(e, "if (l->tail && !a->n_logits) return;");
         put_decode_input(e);
     }
-    const struct branch *q, *k, *v;
-    if (!e->prefill && projects_heads(e, g, &q, &k, &v)) {
-        put_heads_together(e, q, k, v);
+    const struct group *attention = e->prefill ? NULL : joined(e);
+    if (attention) {
+        const struct head_chain *h = attention->heads;
+        put_heads_together(e, &g->branches[h[0].branch], &g->branches[h[1].branch], &g->branches[h[2].branch]);
         return;
     }
     uint32_t total = 0;
@@ -516,20 +498,14 @@ struct emitted_kernels emit_kernels(struct arena *a, struct text *out, const str
     const struct fused *f = p->fused;
     struct emitted_kernels k = { .decode = arena_array(a, struct emitted_launch, 2 * f->n_groups), .prefill = arena_array(a, struct emitted_launch, 2 * f->n_groups) };
     struct emitter e = { .arena = a, .plan = p, .model = p->model, .out = out, .functions = arena_array(a, struct function, 4 * f->n_groups) };
-    uint32_t last_store = 0;
-    for (uint32_t i = 0; i < f->n_groups; i++)
-        if (group_has(&f->groups[i], OP_store_k) || group_has(&f->groups[i], OP_store_v)) last_store = i;
-    if (f->graph->output->group <= last_store)             /* its rows are counted from the first token with logits */
-        die("%%%s, the logits, are ready before the last layer's keys and values are stored; forgec has no kernel for that", f->graph->output->name);
+    const uint32_t last_store = fuse_last_store(f);
     for (uint32_t i = 0; i < f->n_groups; i++) {
         e.group = &f->groups[i];
         e.gp = &p->groups[i];
         const bool tail = i > last_store;
         begin(&e, false, tail);
         put_group(&e);
-        const struct branch *q, *kb, *v;
-        if (e.group->kind == GROUP_ATTENTION && i && projects_heads(&e, &f->groups[i - 1], &q, &kb, &v) && q->result == e.group->node->inputs[0])
-            e.launch.joins_divides = kb->result->heads;
+        if (e.group->joins) e.launch.joins_divides = e.group->node->inputs[1]->heads;
         end(&e, "decode", k.decode, &k.n_decode);
         if (e.group->kind == GROUP_ATTENTION) {
             begin(&e, false, tail);

@@ -25,8 +25,6 @@ struct node_attrs {
     uint32_t window;                  /* attention: positions read, the token's own included; 0: all */
 };
 
-#define NO_GROUP 0xffffffffu
-
 /* One operation and the value it gives: [n_tokens][cols] f32 as far as the meaning goes. */
 struct node {
     enum op              op;
@@ -40,7 +38,6 @@ struct node {
     uint32_t             index;       /* in graph->nodes */
     uint32_t             n_readers;
     struct node        **readers;
-    uint32_t             group;       /* set by fuse; NO_GROUP where its readers recompute it */
 };
 
 struct graph {

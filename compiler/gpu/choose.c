@@ -87,8 +87,8 @@ static const struct group *raw_heads(const struct plan *p, const struct group *g
     const struct node *const *in = (const struct node *const *)g->node->inputs;
     const struct group *from = NULL;
     for (uint32_t i = 0; i < 3; i++) {
-        if (in[i]->group == NO_GROUP || in[i]->n_readers != 1) return NULL;
-        const struct group *maker = &p->fused->groups[in[i]->group];
+        if (fuse_group(p->fused, in[i]) == NO_GROUP || in[i]->n_readers != 1) return NULL;
+        const struct group *maker = &p->fused->groups[fuse_group(p->fused, in[i])];
         if (maker->kind != GROUP_LINEAR || (from && maker != from) || maker->n_branches != 3) return NULL;
         from = maker;
     }
@@ -118,12 +118,12 @@ static struct buffer rows_of(uint32_t cols, uint32_t bytes)
 static bool keep_as_stage(const struct plan *p, const struct node *n, bool *bf16)
 {
     if (p->fused->level == FUSE_NONE || p->options.exact || !n->n_readers) return false;
-    const enum group_kind maker = p->fused->groups[n->group].kind;
+    const enum group_kind maker = p->fused->groups[fuse_group(p->fused, n)].kind;
     if (maker != GROUP_LINEAR && maker != GROUP_ATTENTION) return false;
     if (n->cols % 64) return false;                                      /* the padding of its rows would stay unwritten */
     for (uint32_t i = 0; i < n->n_readers; i++) {
         const struct node *r = n->readers[i];
-        if (r->op != OP_matmul || p->fused->groups[r->group].norm) return false;
+        if (r->op != OP_matmul || p->fused->groups[fuse_group(p->fused, r)].norm) return false;
         const bool is_bf16 = takes_bf16(r->weight);
         if (i && is_bf16 != *bf16) return false;
         *bf16 = is_bf16;
@@ -156,7 +156,7 @@ static void add_raw(struct arena *a, struct plan *p, struct arena_plan *ap, uint
         const struct branch *b = &g->branches[k];
         if (g->kind != GROUP_LINEAR || gg->n_inline[k] == b->n_chain) continue;
         uint32_t dies = i;
-        for (uint32_t r = 0; r < b->result->n_readers; r++) if (b->result->readers[r]->group > dies) dies = b->result->readers[r]->group;
+        for (uint32_t r = 0; r < b->result->n_readers; r++) if (fuse_group(p->fused, b->result->readers[r]) > dies) dies = fuse_group(p->fused, b->result->readers[r]);
         gg->raw[k] = rows_of((uint32_t)b->matmul->weight->rows, 4);
         arena_add(ap, arena_printf(a, "%s raw", b->matmul->weight->role), &gg->raw[k], i, dies, p->chunk);
     }
@@ -170,7 +170,7 @@ static void plan_values(struct arena *a, struct plan *p, struct arena_plan *ap)
         add_raw(a, p, ap, i);
         for (uint32_t k = 0; k < graph->n_nodes; k++) {
             struct node *n = graph->nodes[k];
-            if (n->group != i || !plan_needs_buffer(p, n)) continue;
+            if (fuse_group(p->fused, n) != i || !plan_needs_buffer(p, n)) continue;
             bool bf16 = false;
             const bool stage = keep_as_stage(p, n, &bf16);
             p->f32[k] = rows_of(n->cols, 4);

@@ -775,15 +775,9 @@ struct gpu_kernels *emit_gpu_kernels(struct arena *a, const struct plan *p)
     k->gemms = arena_array(a, struct gpu_gemm, most);
     k->text = (struct text){ .arena = a };
     struct emitter e = { .arena = a, .plan = p, .model = p->model, .profile = p->profile, .out = k, .functions = arena_array(a, struct gpu_function, 2 * most) };
-    uint32_t last_store = 0;
-    for (uint32_t i = 0; i < f->n_groups; i++)
-        for (uint32_t b = 0; b < f->groups[i].n_branches; b++)
-            for (uint32_t c = 0; c < f->groups[i].branches[b].n_chain; c++)
-                if (f->groups[i].branches[b].chain[c]->op == OP_store_k || f->groups[i].branches[b].chain[c]->op == OP_store_v) last_store = i;
+    uint32_t last_store = fuse_last_store(f);
     /* Where attention stores the heads, the step needs it, too. */
     for (uint32_t i = 0; i < f->n_groups; i++) if (p->gpu->groups[i].heads && i > last_store) last_store = i;
-    if (f->graph->output->group <= last_store)             /* its rows are counted from the first token with logits */
-        die("%%%s, the logits, are ready before the last layer's keys and values are stored; forgec has no kernel for that", f->graph->output->name);
     for (uint32_t pass = 0; pass < 2; pass++) {
         e.prefill = pass == 1;
         for (uint32_t i = 0; i < f->n_groups; i++) {

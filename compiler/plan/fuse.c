@@ -1,28 +1,36 @@
-/* fuse.c -- the rules by which operations join one kernel.
+/* fuse.c -- the rules by which operations join one kernel, a row of `rules` each.
  *
- *   norm_into_matmul    %n = rmsnorm w, %x            every reader of %n is a matmul: each matmul's kernel
- *                       %q = matmul a, %n        ->   recomputes the norm from %x, %n is never stored
  *   siblings            %q = matmul a, %n             matmuls of one input run in one kernel, one after
  *                       %k = matmul b, %n        ->   another over its rows
- *   epilogue            %q = matmul a, %n             bias, headnorm, rope, store, glu and add work on rows while
- *                       %r = rope %q             ->   they are still in registers, if nobody else reads %q
+ *   norm                %n = rmsnorm w, %x            every reader of %n is a matmul: each matmul's kernel
+ *                       %q = matmul a, %n        ->   recomputes the norm from %x, %n is never stored
+ *   rows, sum, gate     %q = matmul a, %n             bias, glu and add work on rows while they are still in
+ *                       %b = bias b, %q          ->   registers, if nobody else reads %q
+ *   heads               %r = rope %q             ->   the same of headnorm, rope and stores, where the target's products see whole heads
+ *   attention           %k = store_k %r          ->   else its attention may norm, rotate and store the heads of one product
  */
 #include "fuse.h"
 #include "runtime/model/abi.h"
 #include <string.h>
 
 struct fuser {
-    struct arena *arena;
-    struct fused *out;
-    bool          fusing;
+    struct arena         *arena;
+    struct fused         *out;
+    const struct absorbs *absorbs;
+    bool                  fusing;
 };
+
+static struct group *group_at(const struct fuser *f, const struct node *n) { return &f->out->groups[fuse_group(f->out, n)]; }
+
+static void place(struct fuser *f, const struct node *n, const struct group *g) { f->out->group_of[n->index] = (uint32_t)(g - f->out->groups); }
 
 static struct group *group_new(struct fuser *f, enum group_kind kind, struct node *first)
 {
-    struct group *g = &f->out->groups[f->out->n_groups];
+    struct group *g = &f->out->groups[f->out->n_groups++];
     g->kind = kind;
     g->layer = first->layer;
-    first->group = f->out->n_groups++;
+    g->input = first->inputs[0];
+    place(f, first, g);
     return g;
 }
 
@@ -33,16 +41,17 @@ static struct branch *branch_new(struct group *g)
     return b;
 }
 
-static void chain_append(struct branch *b, struct node *n, uint32_t group)
+static void chain_append(struct fuser *f, struct branch *b, struct node *n)
 {
+    struct group *g = group_at(f, b->result);
     b->chain[b->n_chain++] = n;
     b->result = n;
-    n->group = group;
+    place(f, n, g);
 }
 
-/* ---- predicates ---- */
+/* ---- what may join ---- */
 
-static bool match_norm_into_matmul(const struct node *n)
+static bool recomputed(const struct node *n)
 {
     if (n->op != OP_rmsnorm) return false;
     for (uint32_t i = 0; i < n->n_readers; i++)
@@ -65,10 +74,10 @@ static bool has_room(const struct group *g)
 }
 
 /* The branch whose last value is `value`, if only one node reads it. */
-static struct branch *match_open_branch(struct fuser *f, const struct node *value)
+static struct branch *open_branch(struct fuser *f, const struct node *value)
 {
-    if (!f->fusing || value->n_readers != 1 || value->group == NO_GROUP) return NULL;
-    struct group *g = &f->out->groups[value->group];
+    if (!f->fusing || value->n_readers != 1 || fuse_group(f->out, value) == NO_GROUP) return NULL;
+    struct group *g = group_at(f, value);
     if (g->kind != GROUP_LINEAR) return NULL;
     for (uint32_t i = 0; i < g->n_branches; i++) {
         struct branch *b = &g->branches[i];
@@ -77,45 +86,16 @@ static struct branch *match_open_branch(struct fuser *f, const struct node *valu
     return NULL;
 }
 
-/* The branch that an add may end: one operand is fresh, the other is ready before its kernel starts. */
-static struct branch *match_add(struct fuser *f, const struct node *add)
+static bool join_branch(struct fuser *f, struct branch *b, struct node *n)
 {
-    for (uint32_t k = 0; k < 2; k++) {
-        const struct node *fresh = add->inputs[1 - k], *ready = add->inputs[k];
-        struct branch *b = match_open_branch(f, fresh);
-        if (b && ready->group < fresh->group) return b;
-    }
-    return NULL;
-}
-
-/* Gate and up are branches of one kernel.  The kernel finishes a unit of the gate's rows together with the same rows of up, to which it
- * can apply biases, but nothing that works on whole heads or reads other values. */
-static struct branch *match_glu(struct fuser *f, const struct node *glu)
-{
-    const struct node *gate = glu->inputs[0], *up = glu->inputs[1];
-    struct branch *b = match_open_branch(f, gate), *partner = match_open_branch(f, up);
-    if (!b || !partner || b == partner || gate->group != up->group || b->partner >= 0) return NULL;
-    for (uint32_t i = 0; i < partner->n_chain; i++) if (partner->chain[i]->op != OP_bias) return NULL;
-    b->partner = (int32_t)(partner - f->out->groups[gate->group].branches);
-    partner->is_partner = true;
-    return b;
-}
-
-static bool match_epilogue(struct fuser *f, struct node *n)
-{
-    struct branch *b;
-    switch (n->op) {
-    case OP_bias: case OP_headnorm: case OP_rope: case OP_store_k: case OP_store_v: b = match_open_branch(f, n->inputs[0]); break;
-    case OP_add:                        b = match_add(f, n); break;
-    case OP_glu_silu: case OP_glu_gelu: b = match_glu(f, n); break;
-    default: return false;
-    }
-    if (!b || (reads_tensor(n) && !has_room(&f->out->groups[b->result->group]))) return false;
-    chain_append(b, n, b->result->group);
+    if (!b || (reads_tensor(n) && !has_room(group_at(f, b->result)))) return false;
+    chain_append(f, b, n);
     return true;
 }
 
-static struct group *match_sibling(struct fuser *f, const struct node *matmul)
+/* ---- rules: does n join a group that is there?  Then it is placed. ---- */
+
+static struct group *sibling_of(struct fuser *f, const struct node *matmul)
 {
     if (!f->fusing) return NULL;
     const struct node *x = matmul->inputs[0];
@@ -123,35 +103,188 @@ static struct group *match_sibling(struct fuser *f, const struct node *matmul)
         const struct node *other = x->readers[i];
         if (other == matmul) return NULL;
         if (other->op != OP_matmul || other->layer != matmul->layer) continue;
-        struct group *g = &f->out->groups[other->group];
+        struct group *g = group_at(f, other);
         if (g->n_branches < MAX_BRANCHES && has_room(g)) return g;
     }
     return NULL;
 }
 
-/* ---- building ---- */
-
-static void add_matmul(struct fuser *f, struct node *n)
+static bool rule_product(struct fuser *f, struct node *n)
 {
-    struct group *g = match_sibling(f, n);
-    if (g) n->group = (uint32_t)(g - f->out->groups);
+    struct group *g = sibling_of(f, n);
+    if (g) place(f, n, g);
     else {
         g = group_new(f, GROUP_LINEAR, n);
-        g->input = n->inputs[0];
-        if (f->fusing && match_norm_into_matmul(n->inputs[0])) {
+        if (f->fusing && recomputed(n->inputs[0])) {
             g->norm = n->inputs[0];
             g->input = g->norm->inputs[0];
         }
     }
     struct branch *b = branch_new(g);
     b->matmul = b->result = n;
+    return true;
 }
 
-static void add_map(struct fuser *f, struct node *n)
+/* It stays without a group. */
+static bool rule_norm(struct fuser *f, struct node *n) { return f->fusing && recomputed(n); }
+
+static bool rule_rows(struct fuser *f, struct node *n) { return join_branch(f, open_branch(f, n->inputs[0]), n); }
+
+static bool rule_heads(struct fuser *f, struct node *n) { return f->absorbs->product_heads && rule_rows(f, n); }
+
+/* One operand is fresh, the other is ready before its kernel starts. */
+static bool rule_sum(struct fuser *f, struct node *add)
 {
-    struct group *g = group_new(f, GROUP_MAP, n);
-    g->input = n->inputs[0];
-    chain_append(branch_new(g), n, n->group);
+    for (uint32_t k = 0; k < 2; k++) {
+        const struct node *fresh = add->inputs[1 - k], *ready = add->inputs[k];
+        struct branch *b = open_branch(f, fresh);
+        if (b && fuse_group(f->out, ready) < fuse_group(f->out, fresh)) return join_branch(f, b, add);
+    }
+    return false;
+}
+
+/* Gate and up are branches of one kernel.  The kernel finishes a unit of the gate's rows together with the same rows of up, to which it
+ * can apply biases, but nothing that works on whole heads or reads other values. */
+static bool rule_gate(struct fuser *f, struct node *glu)
+{
+    const struct node *gate = glu->inputs[0], *up = glu->inputs[1];
+    struct branch *b = open_branch(f, gate), *partner = open_branch(f, up);
+    if (!b || !partner || b == partner || group_at(f, gate) != group_at(f, up) || b->partner >= 0) return false;
+    for (uint32_t i = 0; i < partner->n_chain; i++) if (partner->chain[i]->op != OP_bias) return false;
+    b->partner = (int32_t)(partner - group_at(f, gate)->branches);
+    partner->is_partner = true;
+    return join_branch(f, b, glu);
+}
+
+static bool rule_none(struct fuser *f, struct node *n)
+{
+    (void)f;
+    (void)n;
+    return false;
+}
+
+/* ---- attention and the heads it reads ---- */
+
+static bool on_heads(enum op op) { return op == OP_headnorm || op == OP_rope || op == OP_store_k || op == OP_store_v; }
+
+/* The branch of a projection that ends with `value`. */
+static bool ends_branch(const struct group *g, const struct node *value, uint32_t *branch)
+{
+    if (g->kind != GROUP_LINEAR || g->n_branches != 3) return false;
+    for (uint32_t i = 0; i < 3; i++) {
+        *branch = i;
+        if (g->branches[i].result == value && g->branches[i].partner < 0 && !g->branches[i].is_partner) return true;
+    }
+    return false;
+}
+
+static struct node *skip(struct node *n, enum op op, struct node **skipped)
+{
+    *skipped = n->op == op && n->n_readers == 1 ? n : NULL;
+    return *skipped ? n->inputs[0] : n;
+}
+
+/* What stands between a projection and the operand of attention: at most a head norm, a rotation and a store, each read by nobody else. */
+static bool head_chain(const struct fuser *f, struct node *operand, struct head_chain *c)
+{
+    struct node *n = operand;
+    *c = (struct head_chain){ 0 };
+    if (operand->op == OP_store_k || operand->op == OP_store_v) n = skip(n, operand->op, &c->store);
+    if (operand->op != OP_store_v) n = skip(skip(n, OP_rope, &c->rope), OP_headnorm, &c->norm);
+    c->raw = n;
+    return operand->n_readers == 1 && n->n_readers == 1 && fuse_group(f->out, n) != NO_GROUP && ends_branch(group_at(f, n), n, &c->branch);
+}
+
+/* Attention norms, rotates and stores the heads that one product leaves for it and for nobody else. */
+static void absorb_heads(struct fuser *f, struct group *g)
+{
+    struct head_chain chains[3];
+    for (uint32_t i = 0; i < 3; i++) if (!head_chain(f, g->node->inputs[i], &chains[i]) || group_at(f, chains[i].raw) != group_at(f, chains[0].raw)) return;
+    if ((chains[0].rope != NULL) != (chains[1].rope != NULL)) return;
+    g->has_heads = true;
+    memcpy(g->heads, chains, sizeof chains);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct node *done[] = { chains[i].norm, chains[i].rope, chains[i].store };
+        for (uint32_t k = 0; k < COUNT_OF(done); k++) if (done[k]) place(f, done[k], g);
+    }
+}
+
+static bool finishes_heads(const struct branch *b)
+{
+    for (uint32_t i = 0; i < b->n_chain; i++) if (on_heads(b->chain[i]->op)) return true;
+    return false;
+}
+
+/* The projection right before attention makes whole heads, so threads can share out both alike. */
+static void join_projection(struct fuser *f, struct group *g)
+{
+    const struct group *before = g - 1;
+    if (g == f->out->groups || g->node->attr.head_dim % f->absorbs->joined_rows || g->node->inputs[0]->n_readers != 1) return;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct head_chain *c = &g->heads[i];
+        c->raw = g->node->inputs[i];
+        if (group_at(f, c->raw) != before || !ends_branch(before, c->raw, &c->branch) || !finishes_heads(&before->branches[c->branch])) return;
+    }
+    g->joins = true;
+}
+
+static bool rule_attention(struct fuser *f, struct node *n)
+{
+    struct group *g = group_new(f, GROUP_ATTENTION, n);
+    g->node = n;
+    if (f->fusing && f->absorbs->attention_heads) absorb_heads(f, g);
+    if (f->fusing && f->absorbs->joined_rows) join_projection(f, g);
+    return true;
+}
+
+/* ---- the table ---- */
+
+/* What an operation joins, else the kind of group it begins. */
+static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum group_kind alone; } rules[OP_COUNT] = {
+    [OP_embed]     = { rule_none,      GROUP_EMBED },
+    [OP_rmsnorm]   = { rule_norm,      GROUP_NORM },
+    [OP_headnorm]  = { rule_heads,     GROUP_MAP },
+    [OP_matmul]    = { rule_product,   GROUP_LINEAR },
+    [OP_bias]      = { rule_rows,      GROUP_MAP },
+    [OP_rope]      = { rule_heads,     GROUP_MAP },
+    [OP_store_k]   = { rule_heads,     GROUP_MAP },
+    [OP_store_v]   = { rule_heads,     GROUP_MAP },
+    [OP_attention] = { rule_attention, GROUP_ATTENTION },
+    [OP_glu_silu]  = { rule_gate,      GROUP_MAP },
+    [OP_glu_gelu]  = { rule_gate,      GROUP_MAP },
+    [OP_add]       = { rule_sum,       GROUP_MAP },
+};
+
+static void begin_group(struct fuser *f, struct node *n, enum group_kind kind)
+{
+    struct group *g = group_new(f, kind, n);
+    if (kind == GROUP_MAP) {
+        struct branch *b = branch_new(g);
+        b->result = n;
+        chain_append(f, b, n);
+    }
+    else g->node = n;
+}
+
+/* Groups whose operations attention took over go; the others keep their order. */
+static void close_gaps(struct fuser *f)
+{
+    struct fused *out = f->out;
+    uint32_t *index = arena_array(f->arena, uint32_t, out->n_groups), n = 0;
+    bool *used = arena_array(f->arena, bool, out->n_groups);
+    for (uint32_t i = 0; i < out->graph->n_nodes; i++) if (out->group_of[i] != NO_GROUP) used[out->group_of[i]] = true;
+    for (uint32_t i = 0; i < out->n_groups; i++) {
+        if (!used[i]) continue;
+        index[i] = n;
+        if (n != i) out->groups[n] = out->groups[i];
+        n++;
+    }
+    for (uint32_t i = 0; i < out->graph->n_nodes; i++) if (out->group_of[i] != NO_GROUP) out->group_of[i] = index[out->group_of[i]];
+    out->n_groups = n;
+    for (uint32_t i = 0; i < n; i++) {
+        struct group *g = &out->groups[i];
+        if (g->has_heads || g->joins) g->projection = group_at(f, g->heads[0].raw);
+    }
 }
 
 /* "attn_q" + "attn_k" + "attn_v" -> "attn_qkv"; "ffn_gate" + "ffn_up" -> "ffn_gate_up". */
@@ -186,27 +319,41 @@ static void name_groups(struct arena *a, struct fused *out)
     }
 }
 
-struct fused *fuse(struct arena *a, const struct graph *graph, enum fuse_level level)
+struct fused *fuse(struct arena *a, const struct graph *graph, enum fuse_level level, const struct absorbs *absorbs)
 {
-    struct fuser f = { .arena = a, .out = arena_new(a, struct fused), .fusing = level == FUSE_LAYER };
+    struct fuser f = { .arena = a, .out = arena_new(a, struct fused), .absorbs = absorbs, .fusing = level == FUSE_LAYER };
     f.out->graph = graph;
     f.out->level = level;
     f.out->groups = arena_array(a, struct group, graph->n_nodes);
-    for (uint32_t i = 0; i < graph->n_nodes; i++) graph->nodes[i]->group = NO_GROUP;
+    f.out->group_of = arena_array(a, uint32_t, graph->n_nodes);
+    for (uint32_t i = 0; i < graph->n_nodes; i++) f.out->group_of[i] = NO_GROUP;
     for (uint32_t i = 0; i < graph->n_nodes; i++) {
         struct node *n = graph->nodes[i];
-        if (n->op == OP_matmul) { add_matmul(&f, n); continue; }
-        if (f.fusing && match_norm_into_matmul(n)) continue;
-        if (match_epilogue(&f, n)) continue;
-        if (n->op == OP_embed || n->op == OP_rmsnorm || n->op == OP_attention) {
-            struct group *g = group_new(&f, n->op == OP_embed ? GROUP_EMBED : n->op == OP_rmsnorm ? GROUP_NORM : GROUP_ATTENTION, n);
-            g->node = n;
-            g->input = n->inputs[0];
-        }
-        else add_map(&f, n);
+        const struct rule *rule = &rules[n->op];
+        if (!rule->joins(&f, n)) begin_group(&f, n, rule->alone);
     }
+    close_gaps(&f);
     name_groups(a, f.out);
     return f.out;
+}
+
+uint32_t fuse_last_store(const struct fused *f)
+{
+    const struct graph *g = f->graph;
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if ((g->nodes[i]->op == OP_store_k || g->nodes[i]->op == OP_store_v) && f->group_of[i] > last) last = f->group_of[i];
+    if (fuse_group(f, g->output) <= last)                  /* its rows are counted from the first token with logits */
+        die("%%%s, the logits, are ready before the last layer's keys and values are stored; forgec has no kernel for that", g->output->name);
+    return last;
+}
+
+static void print_heads(struct text *out, const struct group *g)
+{
+    for (uint32_t i = 0; g->has_heads && i < 3; i++) {
+        const struct node *done[] = { g->heads[i].norm, g->heads[i].rope, g->heads[i].store };
+        for (uint32_t k = 0; k < COUNT_OF(done); k++) if (done[k]) text_printf(out, " %s", op_info[done[k]->op].name);
+    }
 }
 
 void fuse_print(struct text *out, const struct fused *f)
@@ -217,6 +364,7 @@ void fuse_print(struct text *out, const struct fused *f)
         if (g->layer != NO_LAYER) text_printf(out, "%u.", g->layer);
         text_printf(out, "%s:", g->name);
         if (g->norm) text_printf(out, " %s", op_info[g->norm->op].name);
+        print_heads(out, g);
         if (g->node) text_printf(out, " %s", op_info[g->node->op].name);
         for (uint32_t b = 0; b < g->n_branches; b++) {
             if (g->branches[b].matmul) text_printf(out, " matmul(%s)", g->branches[b].matmul->weight->role);

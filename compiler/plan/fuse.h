@@ -10,10 +10,19 @@ enum group_kind {
     GROUP_NORM,         /* a norm on its own */
     GROUP_LINEAR,       /* [norm] + matmuls of one input + what happens to each of their rows */
     GROUP_ATTENTION,
-    GROUP_MAP,          /* operations on rows of finished values, no matmul */
+    GROUP_MAP,          /* an operation on rows of finished values, no matmul */
 };
 
+#define NO_GROUP 0xffffffffu
+
 enum { MAX_BRANCHES = 8, MAX_CHAIN = 8 };
+
+/* What the kernels of a target can do beside their own work. */
+struct absorbs {
+    bool     product_heads;         /* a product's kernel does what works on whole heads: norms, rotations, stores */
+    bool     attention_heads;       /* attention does that to the heads of one product */
+    uint32_t joined_rows;           /* threads go on from the projection of heads to their attention without a barrier, where heads are multiples of so many rows; 0: never */
+};
 
 /* One matmul (NULL in GROUP_MAP) and the operations applied to its rows, in order.  A glu in the chain (one at most) reads, besides
  * this branch, the end of the branch `partner`, whose chain has biases only; an add reads a value of an earlier group. */
@@ -21,9 +30,16 @@ struct branch {
     struct node *matmul;
     struct node *chain[MAX_CHAIN];
     uint32_t     n_chain;
-    struct node *result;            /* the last node: its value leaves the kernel (into the KV cache for store_k/v) */
+    struct node *result;            /* the last node: its value leaves the kernel (into the state for store_k/v) */
     int32_t      partner;           /* -1 none */
     bool         is_partner;        /* consumed by another branch's glu */
+};
+
+/* From a branch of a projection to an operand of attention. */
+struct head_chain {
+    uint32_t     branch;
+    struct node *raw;               /* what the projection leaves */
+    struct node *norm, *rope, *store;       /* what attention does with it; NULL: not that */
 };
 
 struct group {
@@ -35,6 +51,11 @@ struct group {
     struct branch   branches[MAX_BRANCHES];
     uint32_t        n_branches;
     struct node    *node;           /* embed, norm or attention */
+    /* attention */
+    const struct group *projection; /* the group whose heads it finishes, or goes on from without a barrier; or NULL */
+    bool            has_heads;      /* it finishes them: heads, of q, k, v */
+    bool            joins;          /* no barrier before it where the threads divide the KV heads evenly */
+    struct head_chain heads[3];
 };
 
 struct fused {
@@ -42,9 +63,15 @@ struct fused {
     enum fuse_level     level;
     struct group       *groups;     /* [n_groups], in the order in which they run */
     uint32_t            n_groups;
+    uint32_t           *group_of;   /* [n_nodes]; NO_GROUP where its readers recompute it */
 };
 
-struct fused *fuse(struct arena *a, const struct graph *g, enum fuse_level level);
+/* absorbs: of the target.  The graph stays as it is. */
+struct fused *fuse(struct arena *a, const struct graph *g, enum fuse_level level, const struct absorbs *absorbs);
+/* The group that makes n. */
+static inline uint32_t fuse_group(const struct fused *f, const struct node *n) { return f->group_of[n->index]; }
+/* The last group that stores into a state: behind it only tokens with logits matter.  Dies when the logits are ready before. */
+uint32_t fuse_last_store(const struct fused *f);
 /* One line per group: "5  0.ffn_gate_up: rmsnorm matmul matmul glu_silu". */
 void fuse_print(struct text *out, const struct fused *f);
 #endif

@@ -148,25 +148,26 @@ const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p)
 
 /* ---- values ---- */
 
+static uint32_t later(uint32_t x, uint32_t y) { return x > y ? x : y; }
+
 uint32_t plan_last_reader(const struct plan *p, const struct node *n)
 {
-    uint32_t last = n->group;
+    uint32_t last = fuse_group(p->fused, n);
     for (uint32_t i = 0; i < n->n_readers; i++) {
         const struct node *r = n->readers[i];
-        if (r->group != NO_GROUP) last = r->group > last ? r->group : last;
-        else for (uint32_t k = 0; k < r->n_readers; k++)         /* a norm that matmuls recompute */
-            last = r->readers[k]->group > last ? r->readers[k]->group : last;
+        if (fuse_group(p->fused, r) != NO_GROUP) last = later(last, fuse_group(p->fused, r));
+        else for (uint32_t k = 0; k < r->n_readers; k++) last = later(last, fuse_group(p->fused, r->readers[k]));      /* a norm that matmuls recompute */
     }
     /* Threads may go on from the projection of heads to their attention without a barrier (joins_divides in runtime/model/abi.h): what one of
      * them still reads in the first must not be overwritten by another in the second. */
-    const bool joins = last + 1 < p->fused->n_groups && p->fused->groups[last + 1].kind == GROUP_ATTENTION;
+    const bool joins = last + 1 < p->fused->n_groups && p->fused->groups[last + 1].joins;
     return joins ? last + 1 : last;
 }
 
 bool plan_needs_buffer(const struct plan *p, const struct node *n)
 {
-    if (n->op == OP_store_k || n->op == OP_store_v || n == p->fused->graph->output || n->group == NO_GROUP) return false;
-    const struct group *g = &p->fused->groups[n->group];
+    if (n->op == OP_store_k || n->op == OP_store_v || n == p->fused->graph->output || fuse_group(p->fused, n) == NO_GROUP) return false;
+    const struct group *g = &p->fused->groups[fuse_group(p->fused, n)];
     if (g->node == n) return true;
     for (uint32_t i = 0; i < g->n_branches; i++)
         if (g->branches[i].result == n && !g->branches[i].is_partner) return true;
@@ -186,16 +187,22 @@ static void plan_weights_read(struct plan *p, uint32_t index)
         if (g->branches[i].matmul) p->groups[index].weight_bytes += plan_weight_bytes(p, g->branches[i].matmul->weight);
 }
 
-struct plan *plan_make(struct arena *a, const struct fused *f, const struct profile *profile, const struct plan_options *o)
+struct absorbs plan_absorbs(const struct profile *p)
+{
+    return p->kind == TARGET_GPU ? (struct absorbs){ .product_heads = true } : (struct absorbs){ .product_heads = true, .joined_rows = 16 };
+}
+
+struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *profile, const struct plan_options *o)
 {
     struct plan *p = arena_new(a, struct plan);
-    p->fused = f;
-    p->model = f->graph->model;
+    const struct absorbs absorbs = plan_absorbs(profile);
+    const struct fused *f = p->fused = fuse(a, g, level, &absorbs);
+    p->model = g->model;
     p->profile = profile;
     if (profile->kind == TARGET_GPU) p->gpu = arena_new(a, struct gpu_plan);
     fill_options(p, o);
-    p->f32 = arena_array(a, struct buffer, f->graph->n_nodes);
-    p->q8 = arena_array(a, struct buffer, f->graph->n_nodes);
+    p->f32 = arena_array(a, struct buffer, g->n_nodes);
+    p->q8 = arena_array(a, struct buffer, g->n_nodes);
     p->groups = arena_array(a, struct group_plan, f->n_groups);
     for (uint32_t i = 0; i < f->n_groups; i++) plan_weights_read(p, i);
     if (p->gpu) plan_gpu(a, p);

@@ -26,7 +26,7 @@ static jmp_buf jump;
 static struct arena *kept;
 static const struct gguf  *file;
 static const struct model *model;
-static const struct fused *fused;
+static const struct graph *graph;
 static struct profile     *cpu;
 static char folder[4096];
 
@@ -57,7 +57,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     kept = arena_create();
     file = gguf_open(kept, "tests/data/bad/ok-base.gguf", true);
     model = model_describe(kept, file, NULL);
-    fused = fuse(kept, graph_build(kept, model), FUSE_LAYER);
+    graph = graph_build(kept, model);
     cpu = profile_load(kept, "x86-64-v4", NULL);
     return 0;
 }
@@ -71,10 +71,10 @@ static void check_text(struct bytes t)
     if (t.size > 1 && memcmp(t.data, "/*", 2) == 0 && last && (!end || end < last)) abort();         /* a value ended the banner */
 }
 
-static void plan_and_emit(struct arena *a, const struct fused *f, const struct profile *p)
+static void plan_and_emit(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *p)
 {
     const struct plan_options o = { .n_ctx = 100 };
-    const struct plan *plan = plan_make(a, f, p, &o);
+    const struct plan *plan = plan_make(a, g, level, p, &o);
     const struct emit_options eo = { .model_hash = "0123", .weights_hash = image_hash(a, plan, ""), .options = "-", .compiler = "-", .compile_command = "-" };
     plan_check(a, plan);
     if (!plan->gpu) check_text(emit_cpu(a, plan, &eo));
@@ -91,7 +91,7 @@ static void use_graph(struct arena *a, const struct graph *g)
     graph_print(&t, g);
     graph_print(&again, graph_parse(a, g->model, "graph", text_str(&t)));
     if (strcmp(text_str(&t), text_str(&again)) != 0) abort();
-    for (enum fuse_level level = FUSE_NONE; level <= FUSE_LAYER; level++) plan_and_emit(a, fuse(a, g, level), cpu);
+    for (enum fuse_level level = FUSE_NONE; level <= FUSE_LAYER; level++) plan_and_emit(a, g, level, cpu);
 }
 
 static void take(struct arena *a, uint32_t kind, struct bytes text)
@@ -101,7 +101,7 @@ static void take(struct arena *a, uint32_t kind, struct bytes text)
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, text.data, text.size) != (ssize_t)text.size) abort();
     close(fd);
-    if (kind == TARGET) plan_and_emit(a, fused, profile_load(a, path, NULL));
+    if (kind == TARGET) plan_and_emit(a, graph, FUSE_LAYER, profile_load(a, path, NULL));
     else use_graph(a, graph_build(a, model_describe(a, file, &(struct model_options){ .directory = folder })));
 }
 

@@ -21,13 +21,14 @@ static void places_of_values(struct places *s, const struct plan *p)
     const struct graph *g = p->fused->graph;
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct node *n = g->nodes[i];
-        if (n->group == NO_GROUP) continue;
+        const uint32_t group = fuse_group(p->fused, n);
+        if (group == NO_GROUP) continue;
         const uint32_t dies = plan_last_reader(p, n);
         const bool stage = p->gpu && (p->gpu->f16[i].exists || p->gpu->bf16[i].exists);
-        places_add(s, &p->f32[i], stage ? 1 : p->chunk, n->group, dies);
-        places_add(s, &p->q8[i], p->chunk, n->group, dies);
-        if (stage) places_add(s, &p->gpu->f16[i], p->chunk, n->group, dies);
-        if (stage) places_add(s, &p->gpu->bf16[i], p->chunk, n->group, dies);
+        places_add(s, &p->f32[i], stage ? 1 : p->chunk, group, dies);
+        places_add(s, &p->q8[i], p->chunk, group, dies);
+        if (stage) places_add(s, &p->gpu->f16[i], p->chunk, group, dies);
+        if (stage) places_add(s, &p->gpu->bf16[i], p->chunk, group, dies);
     }
 }
 

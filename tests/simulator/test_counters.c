@@ -115,7 +115,7 @@ int main(int argc, char **argv)
     const struct build_options options = { .model_path = argv[1], .targets = { argv[2] }, .n_targets = 1, .fuse = FUSE_LAYER, .plan = { .n_ctx = 64, .kv = KV_TYPE_F16 }, .quiet = true };
     const struct model *m = model_describe(a, gguf_open(a, argv[1], false), NULL);
     const struct profile *p = profile_load(a, argv[2], NULL);
-    const struct gpu_kernels *k = emit_gpu_kernels(a, plan_make(a, fuse(a, graph_build(a, m), FUSE_LAYER), p, &options.plan));
+    const struct gpu_kernels *k = emit_gpu_kernels(a, plan_make(a, graph_build(a, m), FUSE_LAYER, p, &options.plan));
     struct workplace *w = workplace_open(a);
     struct runner runner = runner_simulate(a, p);
     runner.counters = workplace_path(a, w, "counters");

@@ -11,6 +11,7 @@
 #include "tiny_model.h"
 
 static struct arena *a;
+static const struct absorbs products = { .product_heads = true, .joined_rows = 16 }, attention = { .attention_heads = true };
 
 static int setup(void **state) { (void)state; a = arena_create(); return 0; }
 static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
@@ -27,7 +28,7 @@ static const char *layer_0(const struct fused *f)
 
 static struct fused *fused_wiring(const char *layer)
 {
-    return fuse(a, graph_build(a, tiny_layers(a, layer)), FUSE_LAYER);
+    return fuse(a, graph_build(a, tiny_layers(a, layer)), FUSE_LAYER, &products);
 }
 
 static void architectures(void **state)
@@ -42,8 +43,8 @@ static void architectures(void **state)
         struct tiny s = tiny_llama;
         s.arch = rows[i].arch;
         const struct graph *g = graph_build(a, tiny_model(a, &s));
-        assert_int_equal(fuse(a, g, FUSE_NONE)->n_groups, rows[i].none);
-        const struct fused *f = fuse(a, g, FUSE_LAYER);
+        assert_int_equal(fuse(a, g, FUSE_NONE, &products)->n_groups, rows[i].none);
+        const struct fused *f = fuse(a, g, FUSE_LAYER, &products);
         assert_int_equal(f->n_groups, rows[i].layer);
         assert_string_equal(layer_0(f), arena_printf(a, "%s%s", rows[i].qkv, "attention\n"
             "matmul(attn_output) add\n"
@@ -117,7 +118,7 @@ static void limits_are_kept(void **state)
     text_puts(&yaml, "  output:\n    %norm = rmsnorm output_norm, %x\n    %logits = matmul output, %norm\n");
     struct tiny s = tiny_llama;
     s.head_dim = s.n_embd;               /* one tensor serves as both norms */
-    const struct fused *f = fuse(a, graph_build(a, tiny_yaml(a, &s, text_str(&yaml))), FUSE_LAYER);
+    const struct fused *f = fuse(a, graph_build(a, tiny_yaml(a, &s, text_str(&yaml))), FUSE_LAYER, &products);
     uint32_t n_nodes = 0;
     for (uint32_t i = 0; i < f->n_groups; i++) {
         const struct group *g = &f->groups[i];
@@ -135,6 +136,55 @@ static void limits_are_kept(void **state)
     assert_true(n_nodes >= f->graph->n_nodes);           /* none is lost; norms may be recomputed in several groups */
 }
 
+/* Where products do not see whole heads, attention takes them over if nothing else reads them. */
+static void heads_of_attention(void **state)
+{
+    (void)state;
+    struct tiny s = tiny_llama;
+    s.arch = "qwen3";
+    const struct fused *f = fuse(a, graph_build(a, tiny_model(a, &s)), FUSE_LAYER, &attention);
+    assert_string_equal(layer_0(f), "rmsnorm matmul(attn_q) matmul(attn_k) matmul(attn_v)\nheadnorm rope headnorm rope store_k store_v attention\n"
+                                    "matmul(attn_output) add\nrmsnorm matmul(ffn_gate) glu_silu matmul(ffn_up)\nmatmul(ffn_down) add\n");
+    const struct group *g = &f->groups[2];
+    assert_true(g->has_heads && !g->joins && g->projection == &f->groups[1]);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(g->heads[i].branch, i);
+        assert_ptr_equal(g->heads[i].raw, g->projection->branches[i].result);
+        assert_int_equal(fuse_group(f, g->node->inputs[i]), 2);
+    }
+    assert_true(g->heads[0].norm && g->heads[1].norm && !g->heads[2].norm && g->heads[0].rope && g->heads[1].rope && !g->heads[2].rope);
+    assert_true(!g->heads[0].store && g->heads[1].store && g->heads[2].store);
+    assert_int_equal(fuse_last_store(f), 7);
+    for (uint32_t i = 0; i < f->graph->n_nodes; i++) assert_true(f->group_of[i] == NO_GROUP || f->group_of[i] < f->n_groups);
+}
+
+#define TWO_READERS(q, k) \
+    "%n = rmsnorm attn_norm, %x\n%mq = matmul attn_q, %n\n%rq = rope %mq\n%mk = matmul attn_k, %n\n%rk = rope %mk\n%ck = store_k " k "\n%mv = matmul attn_v, %n\n%cv = store_v %mv\n" \
+    "%kqv = attention " q ", %ck, %cv\n%s = add %kqv, %rq\n%x = matmul attn_output, %s\n"
+
+/* A rotated query that an add reads, too, or a rotation of one of the two: kernels of their own. */
+static void heads_that_attention_leaves(void **state)
+{
+    (void)state;
+    static const char *const alone = "rmsnorm matmul(attn_q) matmul(attn_k) matmul(attn_v)\nrope\nrope\nstore_k\nstore_v\nattention\nadd\nmatmul(attn_output)\n";
+    assert_string_equal(layer_0(fuse(a, graph_build(a, tiny_layers(a, TWO_READERS("%rq", "%rk"))), FUSE_LAYER, &attention)), alone);
+    const char *one = "%n = rmsnorm attn_norm, %x\n%mq = matmul attn_q, %n\n%mk = matmul attn_k, %n\n%rk = rope %mk\n%ck = store_k %rk\n%mv = matmul attn_v, %n\n%cv = store_v %mv\n"
+                      "%kqv = attention %mq, %ck, %cv\n%x = matmul attn_output, %kqv\n";
+    assert_string_equal(layer_0(fuse(a, graph_build(a, tiny_layers(a, one)), FUSE_LAYER, &attention)),
+                        "rmsnorm matmul(attn_q) matmul(attn_k) matmul(attn_v)\nrope\nstore_k\nstore_v\nattention\nmatmul(attn_output)\n");
+}
+
+/* Threads go on from heads to attention only where every unit of rows is a head. */
+static void joined_attention(void **state)
+{
+    (void)state;
+    const struct graph *g = graph_build(a, tiny_model(a, &tiny_llama));
+    assert_true(fuse(a, g, FUSE_LAYER, &products)->groups[2].joins == (g->model->head_dim % 16 == 0));
+    assert_false(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true })->groups[2].joins);
+    assert_false(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true, .joined_rows = 2 * g->model->head_dim })->groups[2].joins);
+    assert_true(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true, .joined_rows = g->model->head_dim })->groups[2].joins);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +195,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(glu_partners, setup, teardown),
         cmocka_unit_test_setup_teardown(add_of_two_fresh_branches, setup, teardown),
         cmocka_unit_test_setup_teardown(limits_are_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(heads_of_attention, setup, teardown),
+        cmocka_unit_test_setup_teardown(heads_that_attention_leaves, setup, teardown),
+        cmocka_unit_test_setup_teardown(joined_attention, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static uint8_t *data_of(const struct model *m, const char *name)
 static struct image_writer writer_of(const struct model *m, const char *target)
 {
     const struct plan_options options = { .n_ctx = 32, .max_threads = 2 };
-    struct plan *p = plan_make(a, fuse(a, graph_build(a, m), FUSE_LAYER), profile_load(a, target, NULL), &options);
+    struct plan *p = plan_make(a, graph_build(a, m), FUSE_LAYER, profile_load(a, target, NULL), &options);
     return (struct image_writer){ .arena = a, .plans = { p }, .n_plans = 1, .jobs = 2 };
 }
 

@@ -21,7 +21,7 @@ static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
 
 static struct plan *plan_of(const struct model *m, enum fuse_level level, struct plan_options o)
 {
-    return plan_make(a, fuse(a, graph_build(a, m), level), profile_load(a, "portable", NULL), &o);
+    return plan_make(a, graph_build(a, m), level, profile_load(a, "portable", NULL), &o);
 }
 
 /* ---- the arena ---- */
@@ -31,15 +31,15 @@ struct range { const char *name; uint64_t begin, end; uint32_t born, dies; };
 /* Groups between which decode may leave out the barrier run at the same time. */
 static uint32_t overlapping_group(const struct plan *p, uint32_t group)
 {
-    return group + 1 < p->fused->n_groups && p->fused->groups[group + 1].kind == GROUP_ATTENTION ? group + 1 : group;
+    return group + 1 < p->fused->n_groups && p->fused->groups[group + 1].joins ? group + 1 : group;
 }
 
 static uint32_t last_read(const struct plan *p, const struct node *n, bool through_norm)
 {
-    uint32_t last = through_norm ? 0 : overlapping_group(p, n->group);
+    uint32_t last = through_norm ? 0 : overlapping_group(p, fuse_group(p->fused, n));
     for (uint32_t i = 0; i < n->n_readers; i++) {
         const struct node *r = n->readers[i];
-        const uint32_t at = r->group == NO_GROUP ? last_read(p, r, true) : overlapping_group(p, r->group);
+        const uint32_t at = fuse_group(p->fused, r) == NO_GROUP ? last_read(p, r, true) : overlapping_group(p, fuse_group(p->fused, r));
         if (at > last) last = at;
     }
     return last;
@@ -54,7 +54,7 @@ static void check_arena(const struct plan *p)
     for (uint32_t i = 0; i < g->n_nodes; i++)
         for (uint32_t form = 0; form < 2; form++) {
             const struct buffer *b = form ? &p->q8[i] : &p->f32[i];
-            if (b->exists) ranges[n++] = (struct range){ g->nodes[i]->name, b->offset, b->offset + b->stride * p->chunk, g->nodes[i]->group, last_read(p, g->nodes[i], false) };
+            if (b->exists) ranges[n++] = (struct range){ g->nodes[i]->name, b->offset, b->offset + b->stride * p->chunk, p->fused->group_of[i], last_read(p, g->nodes[i], false) };
         }
     for (uint32_t i = 0; i < n_groups; i++)
         for (uint32_t form = 0; form < 2; form++) {

@@ -126,7 +126,7 @@ static void test_launches(void **state)
     for (uint32_t c = 0; c < COUNT_OF(targets); c++)
         for (uint32_t level = 0; level < 2; level++) {
             const struct profile *t = profile_load(a, targets[c], NULL);
-            const struct plan *p = plan_make(a, fuse(a, graph_build(a, m), level ? FUSE_LAYER : FUSE_NONE), t, &(struct plan_options){ .n_ctx = 4096 });
+            const struct plan *p = plan_make(a, graph_build(a, m), level ? FUSE_LAYER : FUSE_NONE, t, &(struct plan_options){ .n_ctx = 4096 });
             const struct gpu_kernels *k = emit_gpu_kernels(a, p);
             const uint32_t usual = gpu_launches(k->prefill, k->n_prefill, p->chunk);
             uint32_t ranged = 0;
@@ -154,7 +154,7 @@ static void test_logits(void **state)
     static const struct { uint32_t n_vocab, logits; } cases[] = { { 1000, 2048 }, { 40000, 1677 }, { 128256, 523 }, { 262144, 512 } };
     for (uint32_t i = 0; i < COUNT_OF(cases); i++) {
         const struct tiny shape = { "llama", 64, 96, 4, 2, 32, cases[i].n_vocab, QUANT_Q8_0, 1, NULL, 0, NULL };
-        const struct plan *p = plan_make(a, fuse(a, graph_build(a, tiny_model(a, &shape)), FUSE_LAYER), t, &(struct plan_options){ .n_ctx = 4096 });
+        const struct plan *p = plan_make(a, graph_build(a, tiny_model(a, &shape)), FUSE_LAYER, t, &(struct plan_options){ .n_ctx = 4096 });
         assert_int_equal(p->chunk, 2048);
         assert_int_equal(p->max_logits, cases[i].logits);
     }
