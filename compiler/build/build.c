@@ -382,7 +382,7 @@ const char *build(struct arena *a, const struct build_options *o)
         eo[i] = (struct emit_options){ .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash, .has_vocab = vocab.data != NULL,
                                        .weights_offset = targets[i].weights_offset, .options = options_text(a, o, targets[i].plan),
                                        .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
-                                       .compile_command = cc_line(a, targets[i].profile, targets[i].plan->gpu ? CC_DEVICE : library_wanted(o) ? CC_EMBED_KERNELS : CC_KERNELS, kernels_name(a, targets[i].profile)) };
+                                       .compile_command = cc_line(a, targets[i].profile, targets[i].plan->gpu ? CC_DEVICE : library_wanted(o) ? CC_LIBRARY_KERNELS : CC_KERNELS, kernels_name(a, targets[i].profile)) };
         emit_target(a, o, tc, &targets[i], &eo[i]);
     }
     step(o, "emit", since);

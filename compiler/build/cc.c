@@ -213,9 +213,9 @@ struct bytes cc_expand(struct arena *a, const char *override_dir, const char *pa
     return (struct bytes){ (const uint8_t *)text_str(&e.out), e.out.size };
 }
 
-static bool is_embed(enum cc_kind kind)
+static bool is_library(enum cc_kind kind)
 {
-    return kind == CC_EMBED || kind == CC_EMBED_KERNELS || kind == CC_EMBED_HOSTED;
+    return kind == CC_LIBRARY || kind == CC_LIBRARY_KERNELS || kind == CC_LIBRARY_HOSTED;
 }
 
 static bool in_list(const char *const *list, const char *name)
@@ -225,17 +225,17 @@ static bool in_list(const char *const *list, const char *name)
 }
 
 /* What drives a GPU, in a library. */
-static bool embed_is_hosted(const char *path)
+static bool library_is_hosted(const char *path)
 {
     static const char *const hosted[] = { "runtime/library/gpu.c", "runtime/device/gpu_memory.c", "runtime/device/gpu_step.c", "runtime/device/gpu_wait.c", "runtime/device/device.c", "runtime/run/status.c", NULL };
     return in_list(hosted, path);
 }
 
 /* The sources of a model as a library: those of its own folder and what it shares with programs. */
-static bool embed_takes(const char *path, const struct profile *profile)
+static bool library_takes(const char *path, const struct profile *profile)
 {
     static const char *const shared[] = { "runtime/text/tokenize.c", "runtime/text/pretokenize.c", "runtime/model/xxh3.c", NULL };
-    if (embed_is_hosted(path)) return profile->kind == TARGET_GPU;
+    if (library_is_hosted(path)) return profile->kind == TARGET_GPU;
     if (!strcmp(path, "runtime/library/cpu.c")) return profile->kind == TARGET_CPU;
     return !strncmp(path, "runtime/library/", 16) || in_list(shared, path);
 }
@@ -250,13 +250,13 @@ static struct cc_job *source_jobs(struct arena *a, struct toolchain *tc, const s
     for (size_t i = 0; i < count; i++) {
         const size_t length = strlen(paths[i]);
         if (length < 2 || strcmp(paths[i] + length - 2, ".c") != 0) continue;
-        if (is_embed(like->kind) ? !embed_takes(paths[i], like->profile) : !strncmp(paths[i], "runtime/library/", 16)) continue;
+        if (is_library(like->kind) ? !library_takes(paths[i], like->profile) : !strncmp(paths[i], "runtime/library/", 16)) continue;
         struct cc_job *job = &jobs[(*n_jobs)++];
         *job = *like;
         job->name = paths[i];
-        if (is_embed(like->kind) && embed_is_hosted(paths[i])) job->kind = CC_EMBED_HOSTED;
+        if (is_library(like->kind) && library_is_hosted(paths[i])) job->kind = CC_LIBRARY_HOSTED;
         job->source = cc_expand(a, tc->options.runtime_dir, paths[i]);
-        if (is_embed(like->kind)) job->source = cc_hidden(a, job->source);
+        if (is_library(like->kind)) job->source = cc_hidden(a, job->source);
     }
     return jobs;
 }
@@ -266,9 +266,9 @@ struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const stru
     return source_jobs(a, tc, &(struct cc_job){ .kind = CC_RUNTIME, .profile = profile }, extra, n_jobs);
 }
 
-struct cc_job *cc_embed_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs)
+struct cc_job *cc_library_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs)
 {
-    return source_jobs(a, tc, &(struct cc_job){ .kind = CC_EMBED, .profile = profile, .flags = flags }, extra, n_jobs);
+    return source_jobs(a, tc, &(struct cc_job){ .kind = CC_LIBRARY, .profile = profile, .flags = flags }, extra, n_jobs);
 }
 
 struct bytes cc_hidden(struct arena *a, struct bytes source)
@@ -286,12 +286,12 @@ static const char *const common_flags[] = {
     "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-math-errno", "-fno-ident", "-Wno-psabi", NULL };
 static const char *const kernel_flags[] = { "-O3", "-ffp-contract=fast", NULL };
 static const char *const runtime_flags[] = { "-O2", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64", NULL };
-static const char *const embed_runtime_flags[] = { "-O2", "-DFORGE_FREESTANDING", "-DEMBED_PUBLIC=", NULL };
+static const char *const library_runtime_flags[] = { "-O2", "-DFORGE_FREESTANDING", "-DLIBRARY_PUBLIC=", NULL };
 /* POSIX and no more: _GNU_SOURCE would rename functions (strtol) to those of the newest glibc. */
-static const char *const embed_hosted_flags[] = { "-O2", "-DFORGE_LIBRARY", "-D_POSIX_C_SOURCE=200809L", NULL };
+static const char *const library_hosted_flags[] = { "-O2", "-DFORGE_LIBRARY", "-D_POSIX_C_SOURCE=200809L", NULL };
 /* No header of a C library can be reached; no tables but those that code and data need. */
-static const char *const embed_alone_flags[] = { "-ffreestanding", "-nostdlibinc", NULL };
-static const char *const embed_flags[] = {
+static const char *const library_alone_flags[] = { "-ffreestanding", "-nostdlibinc", NULL };
+static const char *const library_flags[] = {
     "-std=c11", "-fPIC", "-fvisibility=hidden", "-fno-common", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
     "-fno-unwind-tables", "-fno-math-errno", "-fno-ident", "-fno-addrsig", "-Wno-psabi", NULL };
 
@@ -349,13 +349,13 @@ static void argv_add_flags(struct arena *a, struct argv *v, const struct profile
         if (is_api(profile, "host") && !assembly) argv_add_list(v, (const char *const[]){ "-shared", "-fuse-ld=lld", "-lm", NULL });
         return;
     }
-    const bool kernels = kind == CC_KERNELS || kind == CC_EMBED_KERNELS;
-    argv_add_list(v, is_embed(kind) ? embed_flags : common_flags);
-    if (is_embed(kind) && kind != CC_EMBED_HOSTED) argv_add_list(v, embed_alone_flags);
+    const bool kernels = kind == CC_KERNELS || kind == CC_LIBRARY_KERNELS;
+    argv_add_list(v, is_library(kind) ? library_flags : common_flags);
+    if (is_library(kind) && kind != CC_LIBRARY_HOSTED) argv_add_list(v, library_alone_flags);
     /* ld -r joins sections and keeps no record of the alignment that relaxation has to restore */
-    if (is_embed(kind) && !strncmp(profile->triple, "riscv", 5)) argv_add(v, "-mno-relax");
-    argv_add_list(v, kernels ? kernel_flags : kind == CC_EMBED ? embed_runtime_flags : kind == CC_EMBED_HOSTED ? embed_hosted_flags : runtime_flags);
-    if ((kernels || is_embed(kind)) && profile->kind == TARGET_CPU) argv_add_list(v, profile->cflags);
+    if (is_library(kind) && !strncmp(profile->triple, "riscv", 5)) argv_add(v, "-mno-relax");
+    argv_add_list(v, kernels ? kernel_flags : kind == CC_LIBRARY ? library_runtime_flags : kind == CC_LIBRARY_HOSTED ? library_hosted_flags : runtime_flags);
+    if ((kernels || is_library(kind)) && profile->kind == TARGET_CPU) argv_add_list(v, profile->cflags);
     argv_add_list(v, flags);
     argv_add(v, "-c");
 }
@@ -419,7 +419,7 @@ static const char *job_missing(struct arena *a, const struct toolchain *tc, cons
 {
     if (job->kind == CC_DEVICE && !is_api(job->profile, "cuda") && !tc->lld)
         return arena_printf(a, "kernels for %s are linked with LLVM's lld, which %s does not find (%s)", job->profile->arch, tc->clang, CLANG_INSTALL);
-    return is_embed(job->kind) && job->kind != CC_EMBED_HOSTED ? NULL : cc_target_missing(a, job->profile);
+    return is_library(job->kind) && job->kind != CC_LIBRARY_HOSTED ? NULL : cc_target_missing(a, job->profile);
 }
 
 static const char *job_object_name(struct arena *a, const struct toolchain *tc, const struct cc_job *job)

@@ -36,9 +36,9 @@ enum cc_kind {
     CC_RUNTIME,      /* -O2 for the oldest CPU of the family: it must be able to say that a CPU is too old */
     CC_DEVICE,       /* emitted kernels of a GPU target; the result is no object for the linker but what the driver loads: HIP an ELF
                       * code object, CUDA the text of a PTX module (without a 0 at its end), host an ELF shared object that lacks simt_* */
-    CC_EMBED,        /* the runtime of a model as a library (runtime/library): freestanding, -O2 and the profile's instruction set */
-    CC_EMBED_KERNELS,    /* emitted model source for the same */
-    CC_EMBED_HOSTED,     /* the part of a GPU's library that needs an operating system: C library, driver */
+    CC_LIBRARY,        /* the runtime of a model as a library (runtime/library): freestanding, -O2 and the profile's instruction set */
+    CC_LIBRARY_KERNELS,    /* emitted model source for the same */
+    CC_LIBRARY_HOSTED,     /* the part of a GPU's library that needs an operating system: C library, driver */
 };
 struct cc_job {
     const char           *name;          /* "model.c": for messages, -v and --save-temps; gets into the symbol table */
@@ -55,7 +55,7 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
 /* Jobs for every runtime/NAME.c (a program's runtime), includes already pasted; room for extra more jobs at the end.  *n_jobs: without these. */
 struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, size_t extra, size_t *n_jobs);
 /* The same for a library: every runtime/library/NAME.c and the tokenizer; on a GPU what drives it, too.  flags: of all of them, as in struct cc_job. */
-struct cc_job *cc_embed_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs);
+struct cc_job *cc_library_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs);
 /* The source with all that it declares hidden: what it names is reached without a table that the final linker would have to make. */
 struct bytes cc_hidden(struct arena *a, struct bytes source);
 /* The embedded file path ("runtime/app/run.c") with every #include "..." of an embedded file replaced by its text, #line kept right.  An

@@ -65,8 +65,8 @@ static bool is_library_family(const char *s)
 static const char *runtime_name(struct arena *a, const char *prefix)
 {
     const char **paths = resource_list(a, NULL, "runtime/");
-    for (size_t i = 0; embed_api[i]; i++) {
-        const char *name = arena_printf(a, "%s_%s", prefix, embed_api[i]);
+    for (size_t i = 0; library_api[i]; i++) {
+        const char *name = arena_printf(a, "%s_%s", prefix, library_api[i]);
         const size_t n = strlen(name);
         for (size_t f = 0; paths[f]; f++) {
             const struct bytes text = resource_get(a, NULL, paths[f]);
@@ -98,10 +98,10 @@ const char *library_prefix_wrong(struct arena *a, const char *prefix)
 static const char **api_list(struct arena *a, const char *fmt_prefix, const char *prefix, bool defines)
 {
     size_t n = 0;
-    while (embed_api[n]) n++;
+    while (library_api[n]) n++;
     const char **list = arena_array(a, const char *, n + 1);
     for (size_t i = 0; i < n; i++)
-        list[i] = defines ? arena_printf(a, "%s%s=%s_%s", fmt_prefix, embed_api[i], prefix, embed_api[i]) : arena_printf(a, "%s_%s", prefix, embed_api[i]);
+        list[i] = defines ? arena_printf(a, "%s%s=%s_%s", fmt_prefix, library_api[i], prefix, library_api[i]) : arena_printf(a, "%s_%s", prefix, library_api[i]);
     return list;
 }
 
@@ -183,7 +183,7 @@ enum { CONSTANTS_MOST = 24 };
 static size_t constants(struct arena *a, const struct library *l, struct constant list[CONSTANTS_MOST])
 {
     const struct plan *p = l->plan;
-    const struct embed_sizes s = p->gpu ? embed_sizes_gpu(p->options.n_ctx, l->n_kernels, p->kv_bytes) : embed_sizes(p->options.n_ctx, p->arena_bytes, p->kv_bytes);
+    const struct library_sizes s = p->gpu ? library_sizes_gpu(p->options.n_ctx, l->n_kernels, p->kv_bytes) : library_sizes(p->options.n_ctx, p->arena_bytes, p->kv_bytes);
     /* beside weights, KV cache and activations the tokens and the numbers of a step (runtime/device/gpu_memory.c) */
     const uint64_t device_bytes = p->gpu ? p->image_bytes + p->kv_bytes + p->arena_bytes + 4 * ((uint64_t)p->options.n_ctx + 1) + sizeof(struct forge_gpu_step) : 0;
     if (!strstr(p->profile->elf_machine, "64") && s.workspace_bytes > INT32_MAX)

@@ -76,8 +76,8 @@ static const char *build_hash(struct arena *a, const struct toolchain *tc, const
     parts[count++] = bytes_of("forgec library " FORGEC_VERSION);
     parts[count++] = bytes_of(tc->clang_identity);
     parts[count++] = bytes_of(in->weights_hash);
-    parts[count++] = bytes_of(cc_line(a, p, CC_EMBED, "embed.c"));
-    parts[count++] = bytes_of(cc_line(a, p, CC_EMBED_KERNELS, "model.c"));
+    parts[count++] = bytes_of(cc_line(a, p, CC_LIBRARY, "library.c"));
+    parts[count++] = bytes_of(cc_line(a, p, CC_LIBRARY_KERNELS, "model.c"));
     parts[count++] = in->code;
     for (size_t i = 0; i < n; i++) parts[count++] = jobs[i].source;
     return cache_key_hex(a, cache_key_of(parts, count));
@@ -89,11 +89,11 @@ static struct cc_job *library_jobs(struct arena *a, struct toolchain *tc, const 
 {
     const struct build_options *o = in->options;
     const struct profile *p = in->plan->profile;
-    struct cc_job *jobs = cc_embed_jobs(a, tc, p, library_defines(a, prefix_of(o)), 2, n);
+    struct cc_job *jobs = cc_library_jobs(a, tc, p, library_defines(a, prefix_of(o)), 2, n);
     /* a GPU's is tables only */
-    jobs[(*n)++] = (struct cc_job){ .name = "model.c", .source = cc_hidden(a, in->source), .kind = in->code.data ? CC_EMBED : CC_EMBED_KERNELS, .profile = p,
+    jobs[(*n)++] = (struct cc_job){ .name = "model.c", .source = cc_hidden(a, in->source), .kind = in->code.data ? CC_LIBRARY : CC_LIBRARY_KERNELS, .profile = p,
                                     .user_text = o->templates_dir && !in->code.data ? arena_printf(a, "model.c with the templates of %s", o->templates_dir) : NULL };
-    jobs[(*n)++] = (struct cc_job){ .name = "tables.c", .kind = CC_EMBED, .profile = p,
+    jobs[(*n)++] = (struct cc_job){ .name = "tables.c", .kind = CC_LIBRARY, .profile = p,
                                     .source = cc_hidden(a, emit_library_tables(a, emit_symbol(a, p), o->weights == WEIGHTS_EMBED)) };
     return jobs;
 }

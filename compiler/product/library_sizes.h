@@ -1,19 +1,19 @@
 /* library_sizes.h -- what runtime/library/instance.h says of a library's memory, for the target as for this machine (its numbers are upper bounds for both).
  * A file of its own, since that header and the compiler each have a struct model. */
-#ifndef FORGEC_EMBED_SIZES_H
-#define FORGEC_EMBED_SIZES_H
+#ifndef FORGEC_LIBRARY_SIZES_H
+#define FORGEC_LIBRARY_SIZES_H
 #include <stdint.h>
 
-struct embed_sizes {
+struct library_sizes {
     uint32_t align;
     uint64_t workspace_bytes;          /* all memory of an instance */
     uint64_t saved_bytes;              /* most that NAME_save writes */
     uint64_t stack_bytes;
     uint32_t scratch_per_byte, scratch_fixed;      /* of NAME_encode */
 };
-struct embed_sizes embed_sizes(uint32_t n_ctx, uint64_t arena_bytes, uint64_t kv_bytes);
+struct library_sizes library_sizes(uint32_t n_ctx, uint64_t arena_bytes, uint64_t kv_bytes);
 /* The same where arena and KV cache are on a GPU. */
-struct embed_sizes embed_sizes_gpu(uint32_t n_ctx, uint32_t n_kernels, uint64_t kv_bytes);
+struct library_sizes library_sizes_gpu(uint32_t n_ctx, uint32_t n_kernels, uint64_t kv_bytes);
 /* The functions of the API without their prefix ("open"), NULL-terminated: runtime/library/api.def. */
-extern const char *const embed_api[];
+extern const char *const library_api[];
 #endif

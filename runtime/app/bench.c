@@ -1,4 +1,4 @@
-/* Speeds in llama-bench's shape (rows pp512, tg128, @ d4096; a warm-up run, then repetitions), and beside them what the memory
+/* bench.c -- speeds in llama-bench's shape (rows pp512, tg128, @ d4096; a warm-up run, then repetitions), and beside them what the memory
  * of this machine gives the same threads in the same run: that is the roof of decoding. */
 #include <math.h>
 #include <stdio.h>
@@ -123,7 +123,9 @@ static double bandwidth(struct forge_pool *pool, size_t bytes, bool cold)
 static double memory_bandwidth(struct forge_pool *pool, size_t cache)
 {
     /* Three times the last cache leaves nothing of one sweep to the next. */
-    const size_t bytes = CAN_FLUSH ? (size_t)COLD_BYTES_PER_THREAD * pool_threads(pool) : 3 * cache > WARM_BYTES_MIN ? 3 * cache : WARM_BYTES_MIN;
+    const size_t flushed = (size_t)COLD_BYTES_PER_THREAD * pool_threads(pool), several = 3 * cache > WARM_BYTES_MIN ? 3 * cache
+        : WARM_BYTES_MIN;
+    const size_t bytes = CAN_FLUSH ? flushed : several;
     return bandwidth(pool, bytes < COLD_BYTES_MAX ? bytes : COLD_BYTES_MAX, CAN_FLUSH);
 }
 
@@ -166,11 +168,13 @@ struct bench {
     int32_t *tokens;                 /* [n_ctx] random */
     float   *logits;
     double  *rates;                  /* [repetitions] */
-    double   memory_gb_s, cache_gb_s;   /* GPU: of a large copy, and 0; cache: a buffer of the weights' size, 0 when that is larger than the cache */
+    double   memory_gb_s, cache_gb_s;   /* GPU: of a large copy, and 0; cache: a buffer of the weights' size, 0 when that is larger than the
+                                         * cache */
     size_t   n_rows;
 };
 
-/* Generation on a GPU as it is in use: tokens drawn on the device and read by the host.  The text is the model's own, so it is forgotten again. */
+/* Generation on a GPU as it is in use: tokens drawn on the device and read by the host.  The text is the model's own, so it is forgotten
+ * again. */
 static enum forge_status draw_once(struct forge_engine *e, int32_t first, uint32_t n, struct forge_error *error)
 {
     static const struct forge_sample_options greedy = { .top_p = 1, .repeat_penalty = 1 };
@@ -179,7 +183,7 @@ static enum forge_status draw_once(struct forge_engine *e, int32_t first, uint32
     TRY(engine_draw_begin(e, &greedy, &random, first, n, error));
     for (uint32_t i = 0; i < n; i++) {
         int32_t token;
-        if (e->stop != NULL && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
+        if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
         TRY(engine_draw_next(e, &token, error));
     }
     forge_rewind(e, depth);
@@ -197,7 +201,7 @@ static enum forge_status run_once(struct bench *b, bool prompt, uint32_t n, uint
     else if (engine_draws(e)) TRY(draw_once(e, b->tokens[depth], n, error));
     else
         for (uint32_t i = 0; i < n; i++) {
-            if (e->stop != NULL && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
+            if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
             TRY(forge_step(e, b->tokens + depth + i, 1, 1, b->logits, error));
         }
     *seconds = seconds_now() - start;
@@ -207,7 +211,7 @@ static enum forge_status run_once(struct bench *b, bool prompt, uint32_t n, uint
 static void print_escaped(const char *text, const char *which, char escape)
 {
     for (; *text != 0; text++) {
-        if (strchr(which, *text) != NULL) putchar(escape);
+        if (strchr(which, *text)) putchar(escape);
         putchar(*text);
     }
 }
@@ -283,7 +287,7 @@ struct list { int32_t x[MAX_LIST]; size_t n; };
 static enum forge_status parse_list(struct list *out, const char *name, const char *text, int32_t normal, struct forge_error *error)
 {
     *out = (struct list){ { normal }, 1 };
-    if (text == NULL) return FORGE_OK;
+    if (!text) return FORGE_OK;
     const int64_t n = parse_numbers(text, strlen(text), 0, INT32_MAX, out->x, MAX_LIST);
     if (n <= 0) return error_set(error, FORGE_USAGE, "--bench: %s '%s' is not a list of up to %d numbers", name, text, MAX_LIST);
     out->n = (size_t)n;

@@ -1,4 +1,5 @@
-/* Chat templates are Jinja programs; the few forms most models use are recognised by their markers (chat_form.h).
+/* chat.c -- a conversation in the model's own form of turns.
+ * Chat templates are Jinja programs; the few forms most models use are recognised by their markers (chat_form.h).
  * (Forms after llama.cpp's src/llama-chat.cpp.) A model without a known one gets turns of plain text. */
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ static size_t write_turn(const struct chat *c, const char *system, const char *u
 {
     const struct chat_form *f = c->form;
     size_t n = 0;
-    const bool tell = first && system != NULL;
+    const bool tell = first && system;
     if (!first) n = append(c->turn, n, f->answer_after);
     if (tell && !f->system_inside) n = append(c->turn, append(c->turn, append(c->turn, n, f->system_before), system), f->system_after);
     n = append(c->turn, n, f->user_before);
@@ -84,7 +85,7 @@ static bool read_line(char *line, bool terminal)
 {
     for (;;) {
         if (terminal) fputs("> ", stderr);
-        if (fgets(line, LINE_BYTES, stdin) == NULL) return false;
+        if (!fgets(line, LINE_BYTES, stdin)) return false;
         const size_t n = strcspn(line, "\n");
         const bool whole = line[n] == '\n' || n + 1 < LINE_BYTES;
         line[n] = 0;
@@ -97,14 +98,15 @@ static bool read_line(char *line, bool terminal)
 enum forge_status chat_run(struct forge_session *s, const struct forge_bytes *opening, struct forge_error *error)
 {
     const struct forge_options *o = s->options;
-    if (s->program->vocab == NULL) return error_set(error, FORGE_USAGE, "the model has no tokenizer: no chat");
+    if (!s->program->vocab) return error_set(error, FORGE_USAGE, "the model has no tokenizer: no chat");
     const char *template = s->program->chat_template;
-    const struct chat_form *known = template != NULL ? chat_form_find(template) : NULL;
-    struct chat c = { .form = known != NULL ? known : &plain };
-    if (template != NULL && known == NULL)
-        fprintf(stderr, "chat: the model's chat template is none of those known (" CHAT_FORM_NAMES "): its turns are plain lines, which it may not"
+    const struct chat_form *known = template ? chat_form_find(template) : NULL;
+    struct chat c = { .form = known ? known : &plain };
+    if (template && !known)
+        fprintf(stderr,
+                "chat: the model's chat template is none of those known (" CHAT_FORM_NAMES "): its turns are plain lines, which it may not"
                         " understand; a prompt in the template's form goes in with -p or -f\n");
-    c.turn_bytes = (opening->n > LINE_BYTES ? opening->n : LINE_BYTES) + TURN_EXTRA + (o->system != NULL ? strlen(o->system) : 0);
+    c.turn_bytes = (opening->n > LINE_BYTES ? opening->n : LINE_BYTES) + TURN_EXTRA + (o->system ? strlen(o->system) : 0);
     if (c.turn_bytes > FORGE_TOK_MAX_BYTES) return error_set(error, FORGE_TOO_LONG, "first turn of %zu bytes", opening->n);
     c.n_tokens = 3 * c.turn_bytes + 5;
     c.scratch_bytes = forge_tokenize_scratch(c.turn_bytes);
@@ -119,7 +121,7 @@ enum forge_status chat_run(struct forge_session *s, const struct forge_bytes *op
     const bool terminal = isatty(STDIN_FILENO);
     const char *turn = opening->bytes;
     while (status == FORGE_OK) {
-        if (turn == NULL) {
+        if (!turn) {
             if (!read_line(c.line, terminal)) {
                 if (*s->stop) status = error_set(error, FORGE_INTERRUPTED, "interrupted");
                 else if (ferror(stdin)) status = error_set(error, FORGE_FAILED, "cannot read stdin: %s", strerror(errno));

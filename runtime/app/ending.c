@@ -1,3 +1,4 @@
+/* ending.c -- a death by signal leaves no half-written file behind, and says when the weights could not be read. */
 #include "ending.h"
 
 #include <signal.h>
@@ -21,14 +22,16 @@ void ending_removes(const char *path) { unfinished = path; }
 void ending_run(void)
 {
     const char *path = unfinished;
-    if (path != NULL) unlink(path);
+    if (path) unlink(path);
 }
 
 void ending_watch(const void *begin, size_t bytes, const char *path)
 {
     watched_begin = watched_end = 0;
     if (bytes == 0) return;
-    line_bytes = snprintf(line, sizeof line, "%s: the weights cannot be read any more: the file was cut short, or its disk fails: copy or build it again: %s\n",
+    line_bytes = snprintf(line, sizeof line,
+                          "%s: the weights cannot be read any more: the file was cut short, or its disk fails: "
+                          "copy or build it again: %s\n",
                           program, path);
     if (line_bytes >= LINE_BYTES) line[(line_bytes = LINE_BYTES - 1) - 1] = '\n';
     watched_begin = (uintptr_t)begin;
@@ -63,7 +66,8 @@ void ending_install(const char *name)
     program = name;
     struct sigaction action = { .sa_handler = end_by_default }, old;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL) sigaction(numbers[i], &action, NULL);    /* nohup's SIGHUP stays ignored */
+        /* nohup's SIGHUP stays ignored */
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL) sigaction(numbers[i], &action, NULL);
     action = (struct sigaction){ .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO };
     sigaction(SIGBUS, &action, NULL);
 }

@@ -1,31 +1,32 @@
+/* info.c -- --version, --info: what the program knows of itself. */
 #include <stdio.h>
 
 #include "runtime/run/session.h"
 
 enum forge_status version_print(const struct forge_program *p, struct forge_error *error)
 {
-    printf("%s (%s), %s%s\n", p->model_name, p->target, p->compiler, forge_edited_source != NULL ? ", edited source" : "");
+    printf("%s (%s), %s%s\n", p->model_name, p->target, p->compiler, forge_edited_source ? ", edited source" : "");
     return flush_stdout(error);
 }
 
 static void print_target(const struct forge_program *program, const struct forge_program *chosen)
 {
     /* Whether a GPU is there is not asked here: --check does. */
-    printf("target         %s%s, needs", program->target, program == chosen && program->gpu == NULL ? " (runs here)" : "");
+    printf("target         %s%s, needs", program->target, program == chosen && !program->gpu ? " (runs here)" : "");
     const char *const *feature = program->features;
-    const bool any = feature != NULL && *feature != NULL;
-    if (program->gpu != NULL) printf(" a GPU that is %s, through %s", program->gpu->arch, program->gpu->api == FORGE_GPU_HIP ? "HIP" : "CUDA");
+    const bool any = feature && *feature;
+    if (program->gpu) printf(" a GPU that is %s, through %s", program->gpu->arch, program->gpu->api == FORGE_GPU_HIP ? "HIP" : "CUDA");
     else if (!any) printf(" nothing");
-    if (program->gpu != NULL && any) printf(", and");
-    for (; any && *feature != NULL; feature++) printf(" %s", *feature);
+    if (program->gpu && any) printf(", and");
+    for (; any && *feature; feature++) printf(" %s", *feature);
     printf("\n");
 }
 
 static void print_kernels(const struct forge_program *p)
 {
     printf("kernels       ");
-    for (uint32_t i = 0; p->gpu != NULL && i < p->gpu->n_kernels; i++) printf(" %s", p->gpu->kernels[i].name);
-    for (uint32_t i = 0; p->gpu == NULL && i < p->n_decode; i++) {
+    for (uint32_t i = 0; p->gpu && i < p->gpu->n_kernels; i++) printf(" %s", p->gpu->kernels[i].name);
+    for (uint32_t i = 0; !p->gpu && i < p->n_decode; i++) {
         bool seen = false;
         for (uint32_t j = 0; j < i && !seen; j++) seen = p->decode[j].kernel == p->decode[i].kernel;
         if (!seen) printf(" %s", p->decode[i].name);
@@ -41,23 +42,25 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
     printf("formats        %s\n", p->formats);
     printf("model hash     %s\n", p->model_hash);
     printf("weights hash   %s\n", p->weights_hash);
-    printf("weights        %llu bytes, %s\n", (unsigned long long)p->weights_bytes, forge_weights != NULL ? "inside" : "outside (-m)");
+    printf("weights        %llu bytes, %s\n", (unsigned long long)p->weights_bytes, forge_weights ? "inside" : "outside (-m)");
     printf("read per token %llu bytes of weights, %llu of KV cache for every token before it\n", (unsigned long long)p->read_bytes,
            (unsigned long long)p->kv_bytes_per_token);
     printf("activations    %llu bytes\n", (unsigned long long)p->arena_bytes);
     printf("KV cache       %llu bytes for %u tokens\n", (unsigned long long)p->kv_bytes, p->n_ctx);
-    if (p->gpu == NULL) {
+    if (!p->gpu) {
         printf("launches       %u per token, %u per prompt step of up to %u tokens\n", p->n_decode, p->n_prefill, p->chunk);
         printf("threads        1 to %u\n", p->max_threads);
     } else {
         uint32_t launches = 0;
-        for (uint32_t i = 0; i < p->gpu->n_prefill; i++) launches += p->gpu->prefill[i].tokens_most == 0 || p->gpu->prefill[i].tokens_most == p->chunk;
-        printf("launches       %u per token and one to draw the next, %u per prompt step of up to %u tokens\n", p->gpu->n_decode, launches, p->chunk);
+        for (uint32_t i = 0; i < p->gpu->n_prefill; i++)
+            launches += p->gpu->prefill[i].tokens_most == 0 || p->gpu->prefill[i].tokens_most == p->chunk;
+        printf("launches       %u per token and one to draw the next, %u per prompt step of up to %u tokens\n", p->gpu->n_decode, launches,
+               p->chunk);
         printf("code           %llu bytes, waves of %u lanes\n", (unsigned long long)p->gpu->code_bytes, p->gpu->wave);
     }
     printf("options        %s\n", p->options);
     printf("compiler       %s\n", p->compiler);
-    if (forge_edited_source != NULL) printf("edited source  %s: not what forgec emits\n", forge_edited_source);
+    if (forge_edited_source) printf("edited source  %s: not what forgec emits\n", forge_edited_source);
     for (uint32_t i = 0; i < forge_n_programs; i++) print_target(forge_programs[i], p);
     print_kernels(p);
     return flush_stdout(error);

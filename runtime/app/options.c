@@ -1,3 +1,4 @@
+/* options.c -- the command line: one table of options, its help, and the words of llama.cpp that mean the same. */
 #include "options.h"
 
 #include <errno.h>
@@ -24,10 +25,13 @@ struct option {
 #define GIVEN(field) AT(sample.field), AT(field##_given)
 static const struct option table[] = {
     { NULL, "Text", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
-    { "-p", "--prompt", "TEXT", "prompt; without -p and -f it is read from stdin when that is no terminal", TEXT, NOT_BENCH, AT(prompt), 0, 0, 0 },
+    { "-p", "--prompt", "TEXT", "prompt; without -p and -f it is read from stdin when that is no terminal",
+      TEXT, NOT_BENCH, AT(prompt), 0, 0, 0 },
     { "-f", "--file", "FILE", "prompt from a file (one newline at its end is dropped)", TEXT, 0, AT(prompt_file), 0, 0, 0 },
-    { "-n", "--predict", "N", "tokens to generate; -1: until the end of the text or the context (default)", INTEGER, NOT_BENCH, AT(n_predict), 0, -1, INT32_MAX },
-    { "-c", "--ctx-size", "N", "context length; 0: what the program was built for, which is the most (default)", INTEGER, 0, AT(n_ctx), 0, 0, INT32_MAX },
+    { "-n", "--predict", "N", "tokens to generate; -1: until the end of the text or the context (default)",
+      INTEGER, NOT_BENCH, AT(n_predict), 0, -1, INT32_MAX },
+    { "-c", "--ctx-size", "N", "context length; 0: what the program was built for, which is the most (default)",
+      INTEGER, 0, AT(n_ctx), 0, 0, INT32_MAX },
     { "-e", "--escape", NULL, "\\n, \\t, \\xHH ... in -p, -r and -sys are escapes", FLAG, 0, AT(escape), 0, 0, 0 },
     { "-r", "--reverse-prompt", "TEXT", "stop after this text; may be repeated", STOP, NOT_BENCH, 0, 0, 0, 0 },
     { NULL, "--ignore-eos", NULL, "never end the text", FLAG, 0, AT(ignore_eos), 0, 0, 0 },
@@ -42,10 +46,13 @@ static const struct option table[] = {
     { NULL, "--temp", "X", "temperature; 0: always the likeliest token (default 0.8)", REAL_GIVEN, 0, GIVEN(temp), 0, 1e6 },
     { NULL, "--top-k", "N", "only the N likeliest; 0: off (default 40)", INTEGER_GIVEN, 0, GIVEN(top_k), INT32_MIN, INT32_MAX },
     { NULL, "--top-p", "X", "only the likeliest that make up X; 1: off (default 0.95)", REAL_GIVEN, 0, GIVEN(top_p), 0, 1 },
-    { NULL, "--min-p", "X", "only those at least X times as likely as the likeliest; 0: off (default 0.05)", REAL_GIVEN, 0, GIVEN(min_p), 0, 1 },
+    { NULL, "--min-p", "X", "only those at least X times as likely as the likeliest; 0: off (default 0.05)",
+      REAL_GIVEN, 0, GIVEN(min_p), 0, 1 },
     { NULL, "--repeat-penalty", "X", "makes recent tokens less likely; 1: off (default)", REAL_GIVEN, 0, GIVEN(repeat_penalty), 1e-6, 1e6 },
-    { NULL, "--repeat-last-n", "N", "how many tokens are recent; -1: all (default 64)", INTEGER_GIVEN, 0, GIVEN(repeat_last_n), -1, INT32_MAX },
-    { NULL, "--presence-penalty", "X", "subtracted from tokens that occurred (default 0)", REAL, 0, AT(sample.presence_penalty), 0, -1e6, 1e6 },
+    { NULL, "--repeat-last-n", "N", "how many tokens are recent; -1: all (default 64)",
+      INTEGER_GIVEN, 0, GIVEN(repeat_last_n), -1, INT32_MAX },
+    { NULL, "--presence-penalty", "X", "subtracted from tokens that occurred (default 0)",
+      REAL, 0, AT(sample.presence_penalty), 0, -1e6, 1e6 },
     { NULL, "--frequency-penalty", "X", "subtracted once per occurrence (default 0)", REAL, 0, AT(sample.frequency_penalty), 0, -1e6, 1e6 },
     { "-l", "--logit-bias", "ID+X", "adds X to a token's logit (ID-X subtracts); may be repeated", BIAS, 0, 0, 0, 0, 0 },
     { NULL, "Measuring", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
@@ -54,11 +61,14 @@ static const struct option table[] = {
     { "-n", "--n-gen", "N,..", "  tokens generated (default 128)", TEXT, BENCH_ONLY, AT(bench_predict), 0, 0, 0 },
     { "-d", "--n-depth", "N,..", "  tokens already in the context (default 0)", TEXT, BENCH_ONLY, AT(bench_depth), 0, 0, 0 },
     { "-r", "--repetitions", "N", "  repetitions (default 5)", INTEGER, BENCH_ONLY, AT(bench_repeat), 0, 1, 10000 },
-    { NULL, "--min-time", "S", "  seconds that each repetition takes at least (default 0: one run)", REAL, BENCH_ONLY, AT(bench_min_time), 0, 0, 3600 },
+    { NULL, "--min-time", "S", "  seconds that each repetition takes at least (default 0: one run)",
+      REAL, BENCH_ONLY, AT(bench_min_time), 0, 0, 3600 },
     { "-o", "--output", "FORM", "  md, json or csv (default md)", TEXT, BENCH_ONLY, AT(output_format), 0, 0, 0 },
     { NULL, "--random-weights", NULL, "  noise in place of weights", FLAG, BENCH_ONLY, AT(random_weights), 0, 0, 0 },
-    { NULL, "--perplexity", NULL, "of the text in -f FILE, -p or stdin, in pieces of -c tokens (default 512)", FLAG, 0, AT(perplexity), 0, 0, 0 },
-    { NULL, "--logits", "FILE", "write logits after every prompt token, f32 [tokens][vocabulary]; text follows only with -n", TEXT, 0, AT(logits_path), 0, 0, 0 },
+    { NULL, "--perplexity", NULL, "of the text in -f FILE, -p or stdin, in pieces of -c tokens (default 512)",
+      FLAG, 0, AT(perplexity), 0, 0, 0 },
+    { NULL, "--logits", "FILE", "write logits after every prompt token, f32 [tokens][vocabulary]; text follows only with -n",
+      TEXT, 0, AT(logits_path), 0, 0, 0 },
     { NULL, "Tokens", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
     { NULL, "--tokens", "IDS", "prompt as token ids, or @FILE; nothing is added", TEXT, 0, AT(tokens), 0, 0, 0 },
     { NULL, "--print-tokens", NULL, "print token ids in place of text", FLAG, 0, AT(print_tokens), 0, 0, 0 },
@@ -66,9 +76,12 @@ static const struct option table[] = {
     { NULL, "--tokenize", NULL, "print the prompt's token ids and end", FLAG, 0, AT(tokenize), 0, 0, 0 },
     { NULL, "Program", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
     { "-m", "--model", "FILE", "weights from a file (forgec build --weights external)", TEXT, 0, AT(weights_path), 0, 0, 0 },
-    { NULL, "--verify-weights", "MODE", "load: compare all weights with their hashes at the start; none (default)", TEXT, 0, AT(verify_weights), 0, 0, 0 },
-    { "-t", "--threads", "N", "threads on a CPU (default: physical cores, at most what the program was built for)", INTEGER, 0, AT(n_threads), 0, 1, FORGE_MAX_THREADS },
-    { "-ub", "--ubatch-size", "N", "prompt tokens per step; 0: prompts through the decode kernels", INTEGER, 0, AT(chunk), 0, 0, INT32_MAX },
+    { NULL, "--verify-weights", "MODE", "load: compare all weights with their hashes at the start; none (default)",
+      TEXT, 0, AT(verify_weights), 0, 0, 0 },
+    { "-t", "--threads", "N", "threads on a CPU (default: physical cores, at most what the program was built for)",
+      INTEGER, 0, AT(n_threads), 0, 1, FORGE_MAX_THREADS },
+    { "-ub", "--ubatch-size", "N", "prompt tokens per step; 0: prompts through the decode kernels",
+      INTEGER, 0, AT(chunk), 0, 0, INT32_MAX },
     { NULL, "--target", "NAME", "which of the built targets runs (also FORGE_PROGRAM=NAME)", TEXT, 0, AT(target), 0, 0, 0 },
     { NULL, "--no-graph", NULL, "GPU: launch kernels one by one (also FORGE_NO_GRAPH=1)", FLAG, 0, AT(no_graph), 0, 0, 0 },
     { "-q", "--quiet", NULL, "no numbers on stderr", FLAG, 0, AT(quiet), 0, 0, 0 },
@@ -100,7 +113,7 @@ static const struct { const char *name; enum value value; } meaningless[] = {
 static bool is_switch(const char *text)
 {
     static const char *const words[] = { "on", "off", "auto", "true", "false", "enabled", "disabled", "0", "1", "-1" };
-    for (size_t i = 0; text != NULL && i < sizeof words / sizeof words[0]; i++) if (strcmp(text, words[i]) == 0) return true;
+    for (size_t i = 0; text && i < sizeof words / sizeof words[0]; i++) if (strcmp(text, words[i]) == 0) return true;
     return false;
 }
 
@@ -112,7 +125,7 @@ static bool take_meaningless(struct forge_options *o, int argc, char **argv, int
         if (o->n_ignored < MAX_IGNORED) o->ignored[o->n_ignored++] = meaningless[k].name;
         const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
         const enum value value = has_value ? NO_VALUE : meaningless[k].value;
-        if ((value == ONE_VALUE && next != NULL) || (value == MAYBE_VALUE && is_switch(next))) ++*i;
+        if ((value == ONE_VALUE && next) || (value == MAYBE_VALUE && is_switch(next))) ++*i;
         return true;
     }
     return false;
@@ -121,16 +134,16 @@ static bool take_meaningless(struct forge_options *o, int argc, char **argv, int
 static const struct option *find_option(const char *name, size_t n, bool bench)
 {
     for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
-        if (aliases[i][1] != NULL && strlen(aliases[i][0]) == n && memcmp(aliases[i][0], name, n) == 0) {
+        if (aliases[i][1] && strlen(aliases[i][0]) == n && memcmp(aliases[i][0], name, n) == 0) {
             name = aliases[i][1];
             n = strlen(name);
             break;
         }
     for (int i = 0; i < N_OPTIONS; i++) {
         const struct option *o = &table[i];
-        if (o->help == NULL && o->short_name == NULL) continue;         /* a heading */
+        if (!o->help && !o->short_name) continue;         /* a heading */
         if (o->when == (bench ? NOT_BENCH : BENCH_ONLY)) continue;
-        if ((o->short_name != NULL && strlen(o->short_name) == n && memcmp(o->short_name, name, n) == 0) ||
+        if ((o->short_name && strlen(o->short_name) == n && memcmp(o->short_name, name, n) == 0) ||
             (strlen(o->long_name) == n && memcmp(o->long_name, name, n) == 0))
             return o;
     }
@@ -146,8 +159,8 @@ static bool bench_given(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--bench") == 0) return true;
         const struct option *option = find_option(argv[i], strlen(argv[i]), false);
-        if (option == NULL) option = find_option(argv[i], strlen(argv[i]), true);
-        if (option != NULL && option->kind != FLAG) i++;
+        if (!option) option = find_option(argv[i], strlen(argv[i]), true);
+        if (option && option->kind != FLAG) i++;
     }
     return false;
 }
@@ -184,7 +197,8 @@ static enum forge_status parse_bias(struct forge_options *o, const char *text, s
         return error_set(error, FORGE_USAGE, "--logit-bias: '%s' is not ID+BIAS or ID-BIAS", text);
     const char *number = end;
     const double bias = strtod(number, &end);
-    if (end == number || *end != 0 || isnan(bias)) return error_set(error, FORGE_USAGE, "--logit-bias: '%s' is not ID+BIAS or ID-BIAS", text);
+    if (end == number || *end != 0 || isnan(bias)) return error_set(error, FORGE_USAGE, "--logit-bias: '%s' is not ID+BIAS or ID-BIAS",
+                                                                    text);
     if (o->n_biases == MAX_BIASES) return error_set(error, FORGE_USAGE, "more than %d --logit-bias", MAX_BIASES);
     o->biases[o->n_biases++] = (struct forge_bias){ (int32_t)id, (float)bias };
     return FORGE_OK;
@@ -228,16 +242,16 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
         return error_set(error, FORGE_USAGE, "--bench, --perplexity, --tokenize, --check, --info and -i exclude each other");
     o->mode = o->bench ? MODE_BENCH : o->perplexity ? MODE_PERPLEXITY : o->chat ? MODE_CHAT : o->tokenize ? MODE_TOKENIZE
             : o->check ? MODE_CHECK : o->info ? MODE_INFO : MODE_RUN;
-    if ((o->prompt != NULL) + (o->prompt_file != NULL) + (o->tokens != NULL) > 1)
+    if (!!o->prompt + !!o->prompt_file + !!o->tokens > 1)
         return error_set(error, FORGE_USAGE, "-p, -f and --tokens exclude each other");
-    if (o->mode == MODE_CHAT && o->tokens != NULL) return error_set(error, FORGE_USAGE, "--tokens does not go with -i");
-    if (o->mode == MODE_RUN && o->system != NULL) return error_set(error, FORGE_USAGE, "--system-prompt goes with -i only");
-    if (o->random_weights && o->weights_path != NULL) return error_set(error, FORGE_USAGE, "-m and --random-weights exclude each other");
+    if (o->mode == MODE_CHAT && o->tokens) return error_set(error, FORGE_USAGE, "--tokens does not go with -i");
+    if (o->mode == MODE_RUN && o->system) return error_set(error, FORGE_USAGE, "--system-prompt goes with -i only");
+    if (o->random_weights && o->weights_path) return error_set(error, FORGE_USAGE, "-m and --random-weights exclude each other");
     if (strcmp(o->verify_weights, "none") != 0 && strcmp(o->verify_weights, "load") != 0)
         return error_set(error, FORGE_USAGE, "--verify-weights: '%s' is not none or load", o->verify_weights);
     if (o->random_weights && strcmp(o->verify_weights, "none") != 0)
         return error_set(error, FORGE_USAGE, "--verify-weights: there is nothing to verify in --random-weights");
-    if (o->logits_path != NULL && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--logits goes with a prompt only");
+    if (o->logits_path && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--logits goes with a prompt only");
     if (strcmp(o->output_format, "md") != 0 && strcmp(o->output_format, "json") != 0 && strcmp(o->output_format, "csv") != 0)
         return error_set(error, FORGE_USAGE, "--output: '%s' is not md, json or csv", o->output_format);
     return FORGE_OK;
@@ -254,23 +268,23 @@ enum forge_status options_parse(struct forge_options *o, int argc, char **argv, 
     const bool bench = bench_given(argc, argv);
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *equals = equals_of(name);
-        const size_t n = equals != NULL ? (size_t)(equals - name) : strlen(name);
+        const size_t n = equals ? (size_t)(equals - name) : strlen(name);
         bool ignored = false;
-        for (size_t k = 0; k < sizeof aliases / sizeof aliases[0]; k++) ignored |= aliases[k][1] == NULL && strcmp(aliases[k][0], name) == 0;
-        if (ignored || take_meaningless(o, argc, argv, &i, n, equals != NULL)) continue;
+        for (size_t k = 0; k < sizeof aliases / sizeof aliases[0]; k++) ignored |= !aliases[k][1] && strcmp(aliases[k][0], name) == 0;
+        if (ignored || take_meaningless(o, argc, argv, &i, n, equals)) continue;
         const struct option *option = find_option(name, n, bench);
-        if (option == NULL) {
+        if (!option) {
             if (name[0] == '-') return error_set(error, FORGE_USAGE, "unknown option %s%s (--help lists all)", name,
-                                            bench || find_option(name, n, true) == NULL ? "" : " without --bench");
+                                            bench || !find_option(name, n, true) ? "" : " without --bench");
             return error_set(error, FORGE_USAGE, "unexpected argument '%s' (a prompt goes after -p; --help lists all)", name);
         }
         if (option->kind == FLAG) {
-            if (equals != NULL) return error_set(error, FORGE_USAGE, "%s takes no value", option->long_name);
+            if (equals) return error_set(error, FORGE_USAGE, "%s takes no value", option->long_name);
             TRY(set_option(o, option, NULL, error));
             continue;
         }
-        const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
-        if (value == NULL) return error_set(error, FORGE_USAGE, "%s needs a value (%s)", name, option->argument);
+        const char *value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
+        if (!value) return error_set(error, FORGE_USAGE, "%s needs a value (%s)", name, option->argument);
         TRY(set_option(o, option, value, error));
     }
     return choose_mode(o, error);
@@ -292,12 +306,12 @@ void options_help(FILE *out, const char *program_name)
     fprintf(out, "usage: %s [options]\nContinues the prompt. Only the model's text goes to stdout.\n", program_name);
     for (int i = 0; i < N_OPTIONS; i++) {
         const struct option *o = &table[i];
-        if (o->help == NULL && o->short_name == NULL) {
+        if (!o->help && !o->short_name) {
             fprintf(out, "\n%s\n", o->long_name);
-        } else if (o->help != NULL) {
+        } else if (o->help) {
             char left[64];
-            snprintf(left, sizeof left, "  %s%s%s %s", o->short_name != NULL ? o->short_name : "", o->short_name != NULL ? ", " : "",
-                     o->long_name, o->argument != NULL ? o->argument : "");
+            snprintf(left, sizeof left, "  %s%s%s %s", o->short_name ? o->short_name : "", o->short_name ? ", " : "",
+                     o->long_name, o->argument ? o->argument : "");
             fprintf(out, "%-28s %s\n", left, o->help);
         }
     }

@@ -1,3 +1,4 @@
+/* outfile.c -- an output that appears under its name only when it is whole. */
 #include "outfile.h"
 
 #include <errno.h>
@@ -53,7 +54,8 @@ enum forge_status outfile_open(struct forge_outfile *f, const char *path, struct
 enum forge_status outfile_close(struct forge_outfile *f, enum forge_status status, struct forge_error *error)
 {
     const bool beside = f->temporary[0] != 0;
-    if (close(f->fd) != 0 && status == FORGE_OK) status = error_set(error, FORGE_BAD_OUTPUT, "cannot write %s: %s", f->path, strerror(errno));
+    if (close(f->fd) != 0 && status == FORGE_OK) status = error_set(error, FORGE_BAD_OUTPUT, "cannot write %s: %s", f->path,
+                                                                    strerror(errno));
     if (beside && status == FORGE_OK && rename(f->temporary, f->path) != 0)
         status = error_set(error, FORGE_BAD_OUTPUT, "cannot write %s: %s", f->path, strerror(errno));
     if (beside && status != FORGE_OK) unlink(f->temporary);

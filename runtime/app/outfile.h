@@ -16,7 +16,8 @@ struct forge_outfile {
  * place. Not to be moved until closed, one at a time. FORGE_BAD_OUTPUT. */
 enum forge_status outfile_open(struct forge_outfile *f, const char *path, struct forge_error *error);
 
-/* status FORGE_OK: puts the file into place; else removes what was written and returns status. A signal that ends the program does that, too. */
+/* status FORGE_OK: puts the file into place; else removes what was written and returns status. A signal that ends the program does that,
+ * too. */
 enum forge_status outfile_close(struct forge_outfile *f, enum forge_status status, struct forge_error *error);
 
 #endif

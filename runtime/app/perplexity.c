@@ -1,6 +1,6 @@
-/* The definition of llama-perplexity: pieces of n_ctx tokens without overlap, the first token of each replaced by BOS where
- * the model wants one; scored are the tokens of the second half, each predicted from all before it in its piece.
- * (llama.cpp tools/perplexity/perplexity.cpp) */
+/* perplexity.c -- how well the model foretells a text.  The definition of llama-perplexity: pieces of n_ctx tokens without overlap, the
+ * first token of each replaced by BOS where the model wants one; scored are the tokens of the second half, each predicted from all before
+ * it in its piece. (llama.cpp tools/perplexity/perplexity.cpp) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static enum forge_status score_piece(struct forge_engine *e, const int32_t *toke
     const size_t chunk = engine_piece(e), n_vocab = e->program->n_vocab, first = n / 2;
     forge_rewind(e, 0);
     for (size_t at = 0; at < n;) {
-        if (e->stop != NULL && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
+        if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
         const size_t part = n - at < chunk ? n - at : chunk, end = at + part;
         const size_t from = at > first ? at : first;             /* logits before the second half are not computed */
         const size_t wanted = end > from ? end - from : 0;
@@ -55,14 +55,16 @@ static enum forge_status run_pieces(struct forge_engine *e, const struct forge_o
 {
     const struct forge_program *p = e->program;
     if (n_ctx > p->n_ctx)
-        return error_set(error, FORGE_TOO_LONG, "perplexity over pieces of %zu tokens, the program was built for %u (-c N gives shorter ones)",
+        return error_set(error, FORGE_TOO_LONG,
+                         "perplexity over pieces of %zu tokens, the program was built for %u (-c N gives shorter ones)",
                     n_ctx, p->n_ctx);
     if (tokens.n < 2 * n_ctx)
-        return error_set(error, FORGE_FAILED, "the text has %zu tokens; at least %zu are needed for pieces of %zu", tokens.n, 2 * n_ctx, n_ctx);
+        return error_set(error, FORGE_FAILED, "the text has %zu tokens; at least %zu are needed for pieces of %zu", tokens.n, 2 * n_ctx,
+                         n_ctx);
     if (n_ctx < 4) return error_set(error, FORGE_USAGE, "pieces of %zu tokens are too short", n_ctx);
     const size_t chunk = engine_piece(e);
     float *logits = malloc((chunk < n_ctx ? chunk : n_ctx) * p->n_vocab * sizeof *logits);
-    if (logits == NULL) return error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %u logits", chunk, p->n_vocab);
+    if (!logits) return error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %u logits", chunk, p->n_vocab);
     const size_t n_pieces = tokens.n / n_ctx;
     const bool bos = vocab_adds_bos(p->vocab) && vocab_bos(p->vocab) >= 0 && !o->no_bos;
     struct score score = { 0 };
@@ -74,7 +76,8 @@ static enum forge_status run_pieces(struct forge_engine *e, const struct forge_o
         if (bos) piece[0] = vocab_bos(p->vocab);
         status = score_piece(e, piece, n_ctx, logits, &score, error);
         if (status == FORGE_OK && !o->quiet)
-            fprintf(stderr, "%s[%zu/%zu] %.4f", isatty(STDERR_FILENO) ? "\r" : i > 0 ? "\n" : "", i + 1, n_pieces, exp(score.sum / (double)score.n));
+            fprintf(stderr, "%s[%zu/%zu] %.4f", isatty(STDERR_FILENO) ? "\r" : i > 0 ? "\n" : "", i + 1, n_pieces,
+                    exp(score.sum / (double)score.n));
     }
     free(logits);
     if (!o->quiet) fprintf(stderr, "\n");
@@ -88,12 +91,13 @@ static enum forge_status run_pieces(struct forge_engine *e, const struct forge_o
 enum forge_status perplexity_run(struct forge_engine *e, const struct forge_options *o, struct forge_error *error)
 {
     struct forge_tokens tokens = { NULL, 0 };
-    if (o->tokens != NULL) {
+    if (o->tokens) {
         TRY(tokens_of_list(&tokens, o->tokens, e->program->n_vocab, error));
     } else {
         struct forge_bytes text = { NULL, 0 };
         TRY(prompt_read(&text, o, error));                        /* drops a newline at the end, as llama.cpp's -f does */
-        const enum forge_status status = tokens_of_text(&tokens, e->program->vocab, text.bytes, text.n, o->no_bos ? 0 : FORGE_TOK_ADD, error);
+        const enum forge_status status = tokens_of_text(&tokens, e->program->vocab, text.bytes, text.n, o->no_bos ? 0 : FORGE_TOK_ADD,
+                                                        error);
         free(text.bytes);
         TRY(status);
     }

@@ -60,7 +60,7 @@ static uint64_t fresh_seed(void)
 /* How many tokens to generate: -1 until the end of the text or the context. */
 static int64_t tokens_wanted(const struct forge_options *o)
 {
-    return o->n_predict != INT32_MIN ? o->n_predict : o->logits_path != NULL ? 0 : -1;
+    return o->n_predict != INT32_MIN ? o->n_predict : o->logits_path ? 0 : -1;
 }
 
 static enum forge_status prepare_options(struct forge_options *o, const struct forge_program *p, struct forge_error *error)
@@ -76,10 +76,10 @@ static enum forge_status prepare_options(struct forge_options *o, const struct f
         const size_t n = unescape((char *)(uintptr_t)o->stops[i]);
         if (strlen(o->stops[i]) != n) return error_set(error, FORGE_USAGE, "--reverse-prompt: \\0 cannot be part of the text");
     }
-    if (o->escape && o->system != NULL) unescape((char *)(uintptr_t)o->system);
-    if (p->vocab == NULL && o->mode == MODE_RUN && o->tokens == NULL)
+    if (o->escape && o->system) unescape((char *)(uintptr_t)o->system);
+    if (!p->vocab && o->mode == MODE_RUN && !o->tokens)
         return error_set(error, FORGE_USAGE, "the model has no tokenizer: give token ids with --tokens and --print-tokens");
-    if (p->vocab == NULL && o->mode == MODE_RUN && !o->print_tokens && tokens_wanted(o) != 0)
+    if (!p->vocab && o->mode == MODE_RUN && !o->print_tokens && tokens_wanted(o) != 0)
         return error_set(error, FORGE_USAGE, "the model has no tokenizer: --print-tokens prints ids in place of text");
     return FORGE_OK;
 }
@@ -92,7 +92,7 @@ static uint32_t text_flags(const struct forge_options *o)
 static enum forge_status prompt_tokens(struct forge_tokens *tokens, struct forge_bytes *text, const struct forge_options *o,
                                        const struct forge_program *p, struct forge_error *error)
 {
-    if (o->tokens != NULL) TRY(tokens_of_list(tokens, o->tokens, p->n_vocab, error));
+    if (o->tokens) TRY(tokens_of_list(tokens, o->tokens, p->n_vocab, error));
     else {
         TRY(prompt_read(text, o, error));
         TRY(tokens_of_text(tokens, p->vocab, text->bytes, text->n, text_flags(o), error));
@@ -100,11 +100,11 @@ static enum forge_status prompt_tokens(struct forge_tokens *tokens, struct forge
     for (size_t i = 0; i < tokens->n; i++)
         if (tokens->ids[i] < 0 || (uint32_t)tokens->ids[i] >= p->n_vocab)
             return error_set(error, FORGE_FAILED, "the tokenizer gives token %d, the model has %u", tokens->ids[i], p->n_vocab);
-    if (tokens->n == 0 && o->mode != MODE_TOKENIZE && o->tokens == NULL && vocab_bos(p->vocab) >= 0 && !o->no_bos) {
+    if (tokens->n == 0 && o->mode != MODE_TOKENIZE && !o->tokens && vocab_bos(p->vocab) >= 0 && !o->no_bos) {
         /* Some token has to come first; the one that begins a text is the natural one. */
         const int32_t bos = vocab_bos(p->vocab);
         free(tokens->ids);
-        if ((tokens->ids = malloc(sizeof bos)) == NULL) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+        if (!(tokens->ids = malloc(sizeof bos))) return error_set(error, FORGE_NO_MEMORY, "out of memory");
         *tokens->ids = bos;
         tokens->n = 1;
     }
@@ -120,7 +120,7 @@ static enum forge_status write_logits(struct forge_session *s, const int32_t *to
     TRY(outfile_open(&file, path, error));
     enum forge_status status = FORGE_OK;
     float *logits = malloc((chunk < n ? chunk : n) * n_vocab * sizeof *logits);
-    if (logits == NULL) { status = error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %zu logits", chunk, n_vocab); goto close_file; }
+    if (!logits) { status = error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %zu logits", chunk, n_vocab); goto close_file; }
     for (size_t at = 0; at < n && status == FORGE_OK;) {
         const size_t part = n - at < chunk ? n - at : chunk;
         if (interrupted) { status = error_set(error, FORGE_INTERRUPTED, "interrupted"); break; }
@@ -142,13 +142,13 @@ static enum forge_status complete(struct forge_session *s, const struct forge_to
                                   struct forge_error *error)
 {
     const struct forge_options *o = s->options;
-    if (tokens->n == 0 && o->tokens != NULL) return error_set(error, FORGE_USAGE, "--tokens: the list is empty");
+    if (tokens->n == 0 && o->tokens) return error_set(error, FORGE_USAGE, "--tokens: the list is empty");
     if (tokens->n == 0)
         return error_set(error, FORGE_USAGE, "the prompt is empty and the model has no token that begins a text");
     if (tokens->n > s->engine->n_ctx)
         return error_set(error, FORGE_TOO_LONG, "prompt of %zu tokens, the context holds %u", tokens->n, s->engine->n_ctx);
-    if (o->echo && text->bytes != NULL) TRY(stream_write(&s->out, text->bytes, text->n, error));
-    if (o->logits_path != NULL) TRY(write_logits(s, tokens->ids, tokens->n, error));
+    if (o->echo && text->bytes) TRY(stream_write(&s->out, text->bytes, text->n, error));
+    if (o->logits_path) TRY(write_logits(s, tokens->ids, tokens->n, error));
     else TRY(session_prompt(s, tokens->ids, tokens->n, error));
 
     const int64_t n_predict = tokens_wanted(o);
@@ -168,7 +168,7 @@ static enum forge_status run_session(struct forge_engine *e, struct forge_option
     struct forge_session session;
     enum forge_status status = FORGE_OK;
     if (o->mode == MODE_RUN) status = prompt_tokens(&tokens, &text, o, e->program, error);
-    else if (o->prompt != NULL || o->prompt_file != NULL) status = prompt_read(&text, o, error);
+    else if (o->prompt || o->prompt_file) status = prompt_read(&text, o, error);
     if (status == FORGE_OK) status = session_open(&session, o, e, &interrupted, error);
     if (status == FORGE_OK) {
         status = o->mode == MODE_CHAT ? chat_run(&session, &text, error) : complete(&session, &tokens, &text, error);
@@ -197,13 +197,13 @@ static enum forge_status print_prompt_tokens(const struct forge_options *o, cons
 static bool flag_of(const char *variable)
 {
     const char *value = getenv(variable);
-    return value != NULL && *value != 0 && strcmp(value, "0") != 0;
+    return value && *value != 0 && strcmp(value, "0") != 0;
 }
 
 /* Was the program built for a GPU (or for a CPU), perhaps among others? */
 static bool built_for(bool gpu)
 {
-    for (uint32_t i = 0; i < forge_n_programs; i++) if ((forge_programs[i]->gpu != NULL) == gpu) return true;
+    for (uint32_t i = 0; i < forge_n_programs; i++) if (!forge_programs[i]->gpu == !gpu) return true;
     return false;
 }
 
@@ -221,7 +221,7 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
 {
     struct forge_engine engine;
     const struct forge_weights_source source = { o->weights_path, o->random_weights, !o->quiet, strcmp(o->verify_weights, "load") == 0 };
-    const uint32_t n_threads = p->gpu != NULL ? 1 : o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(p->max_threads);
+    const uint32_t n_threads = p->gpu ? 1 : o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(p->max_threads);
     const uint32_t n_ctx = o->mode == MODE_PERPLEXITY ? 0 : (uint32_t)o->n_ctx;
     TRY(check_meaning(o, error));
     if (o->random_weights && o->mode != MODE_BENCH) return error_set(error, FORGE_USAGE, "--random-weights goes with --bench only");
@@ -234,7 +234,7 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
     if (o->verbose) {
         const struct forge_sample_options *s = &o->sample;
         fprintf(stderr, "%s, target %s, ", p->model_name, p->target);
-        if (engine.device_name != NULL) fprintf(stderr, "%s, ", engine.device_name);
+        if (engine.device_name) fprintf(stderr, "%s, ", engine.device_name);
         else fprintf(stderr, "%u threads, ", n_threads);
         fprintf(stderr, "context %u, seed %llu\n", engine.n_ctx, (unsigned long long)s->seed);
         fprintf(stderr, "temp %g, top-k %d, top-p %g, min-p %g, repeat-penalty %g over %d, presence %g, frequency %g\n", (double)s->temp,
@@ -258,8 +258,8 @@ static enum forge_status run(int argc, char **argv, struct forge_error *error)
         return flush_stdout(error);
     }
     const struct forge_program *program;
-    const char *wanted = o->target != NULL ? o->target : getenv("FORGE_PROGRAM");
-    if (o->target == NULL && wanted != NULL && *wanted == 0) wanted = NULL;      /* FORGE_PROGRAM= is none */
+    const char *wanted = o->target ? o->target : getenv("FORGE_PROGRAM");
+    if (!o->target && wanted && *wanted == 0) wanted = NULL;      /* FORGE_PROGRAM= is none */
     if (o->mode == MODE_CHECK) return check_run(wanted, o->weights_path, error);
     /* What a program is can be told on a machine that cannot run it. */
     const bool about = o->mode == MODE_INFO || o->mode == MODE_VERSION;
@@ -277,7 +277,7 @@ int main(int argc, char **argv)
 {
     struct forge_error error = { "" };
     hold_standard_streams();
-    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL, *name = argc == 0 ? "program" : slash != NULL ? slash + 1 : argv[0];
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL, *name = argc == 0 ? "program" : slash ? slash + 1 : argv[0];
     install_signals();
     ending_install(name);
     const enum forge_status status = run(argc, argv, &error);

@@ -1,3 +1,4 @@
+/* cpu_features.c -- does this processor have the instructions a program was compiled for? */
 #include "cpu_features.h"
 
 #include <stdint.h>
@@ -56,7 +57,7 @@ bool cpu_has_all(const char *const *features, char *missing, size_t capacity)
     size_t used = 0;
     bool all = true;
     if (capacity > 0) missing[0] = 0;
-    for (; features != NULL && *features != NULL; features++) {
+    for (; features && *features; features++) {
         if (cpu_has(*features)) continue;
         const int n = used < capacity ? snprintf(missing + used, capacity - used, "%s%s", all ? "" : " ", *features) : 0;
         if (n > 0) used += (size_t)n;

@@ -1,3 +1,4 @@
+/* device.c -- a GPU through the library of its driver, opened at run time: HIP and CUDA behind one set of functions. */
 #include "device.h"
 
 #include <dlfcn.h>
@@ -49,10 +50,12 @@ struct backend {
 };
 static const struct backend backends[] = {
     [FORGE_GPU_HIP] = { "FORGE_HIP_LIBRARY",
-        (const char *const[]){ "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so", "/opt/rocm/lib/libamdhip64.so.7",
+        (const char *const[]){ "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so",
+                               "/opt/rocm/lib/libamdhip64.so.7",
                                "/opt/rocm/lib/libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so.5", "/opt/rocm/lib/libamdhip64.so", NULL },
         hip_symbols, sizeof hip_symbols / sizeof *hip_symbols, "AMD",
-        "libamdhip64.so is not installed: it is in AMD's package hip-runtime-amd (ROCm 5 or newer); one in another place is named by FORGE_HIP_LIBRARY" },
+        "libamdhip64.so is not installed: it is in AMD's package hip-runtime-amd (ROCm 5 or newer); "
+        "one in another place is named by FORGE_HIP_LIBRARY" },
     [FORGE_GPU_CUDA] = { "FORGE_CUDA_LIBRARY", (const char *const[]){ "libcuda.so.1", NULL },
         cuda_symbols, sizeof cuda_symbols / sizeof *cuda_symbols, "NVIDIA",
         "libcuda.so.1 is not installed: it comes with the NVIDIA driver; one in another place is named by FORGE_CUDA_LIBRARY" },
@@ -63,9 +66,9 @@ static const struct backend backends[] = {
 static const char *code_text(const struct forge_device *d, int code)
 {
     const char *text = NULL;
-    if (d->call.error_text != NULL) text = d->call.error_text(code);
-    else if (d->call.error_name != NULL && d->call.error_name(code, &text) != 0) text = NULL;
-    return text != NULL ? text : "unknown error";
+    if (d->call.error_text) text = d->call.error_text(code);
+    else if (d->call.error_name && d->call.error_name(code, &text) != 0) text = NULL;
+    return text ? text : "unknown error";
 }
 
 static enum forge_status fail(const struct forge_device *d, int code, const char *what, struct forge_error *error)
@@ -73,7 +76,8 @@ static enum forge_status fail(const struct forge_device *d, int code, const char
     return error_set(error, code == CODE_NO_MEMORY ? FORGE_NO_MEMORY : FORGE_DEVICE_FAULT, "%s: %s (%d)", what, code_text(d, code), code);
 }
 
-#define CALL(d, what, expression) do { const int code_ = (d)->call.expression; if (code_ != 0) return fail(d, code_, what, error); } while (0)
+#define CALL(d, what, expression) \
+    do { const int code_ = (d)->call.expression; if (code_ != 0) return fail(d, code_, what, error); } while (0)
 
 /* ---- opening ---- */
 
@@ -82,15 +86,15 @@ static enum forge_status open_library(struct forge_device *d, const struct backe
     const char *wanted = getenv(b->override);
     const char *const only[] = { wanted, NULL };
     char broken[300] = "";
-    for (const char *const *name = wanted != NULL && *wanted != 0 ? only : b->libraries; *name != NULL; name++) {
+    for (const char *const *name = wanted && *wanted != 0 ? only : b->libraries; *name; name++) {
         d->library = dlopen(*name, RTLD_NOW | RTLD_LOCAL);
-        if (d->library != NULL) {
+        if (d->library) {
             snprintf(d->library_name, sizeof d->library_name, "%s", *name);
             return FORGE_OK;
         }
         /* A library that is there but cannot be loaded tells another story than one that is not. */
         const char *reason = dlerror();
-        if (reason != NULL && *broken == 0 && (*name == wanted || strncmp(reason, *name, strlen(*name)) != 0 || strstr(reason, "No such file") == NULL))
+        if (reason && *broken == 0 && (*name == wanted || strncmp(reason, *name, strlen(*name)) != 0 || !strstr(reason, "No such file")))
             snprintf(broken, sizeof broken, "%s", reason);
     }
     if (*broken != 0) return error_set(error, FORGE_NO_DEVICE, "the library of the %s driver cannot be loaded: %s", b->maker, broken);
@@ -99,11 +103,12 @@ static enum forge_status open_library(struct forge_device *d, const struct backe
 
 static void *symbol_of_library(void *library, const char *name) { return dlsym(library, name); }
 
-static enum forge_status find_symbols(struct forge_device *d, const struct backend *b, device_symbol *symbol, void *context, struct forge_error *error)
+static enum forge_status find_symbols(struct forge_device *d, const struct backend *b, device_symbol *symbol, void *context,
+                                      struct forge_error *error)
 {
     for (size_t i = 0; i < b->n_symbols; i++) {
         void *address = symbol(context, b->symbols[i].name);
-        if (address == NULL)
+        if (!address)
             return error_set(error, FORGE_NO_DEVICE, "%s has no %s: it is too old or another library", d->library_name, b->symbols[i].name);
         memcpy((char *)&d->call + b->symbols[i].at, &address, sizeof address);
     }
@@ -123,7 +128,8 @@ static enum forge_status check_version(struct forge_device *d, struct forge_erro
         d->version_major = version / 1000;
         snprintf(d->version_text, sizeof d->version_text, "CUDA %d.%d", d->version_major, version % 1000 / 10);
         if (version < 12050)
-            return error_set(error, FORGE_NO_DEVICE, "the NVIDIA driver is for %s: too old, 12.5 is needed (driver 555 or newer)", d->version_text);
+            return error_set(error, FORGE_NO_DEVICE, "the NVIDIA driver is for %s: too old, 12.5 is needed (driver 555 or newer)",
+                             d->version_text);
     }
     return FORGE_OK;
 }
@@ -140,11 +146,13 @@ static enum forge_status no_device(const struct forge_device *d, int code, struc
                  hip ? "no amdgpu kernel driver (or a container without --device /dev/kfd --device /dev/dri)"
                      : "no NVIDIA kernel driver (or a container without the NVIDIA runtime)");
     else if (access(file, R_OK | W_OK) != 0)
-        snprintf(why, sizeof why, "; %s cannot be opened: %s%s", file, strerror(errno), hip ? " (the user has to be in the group render)" : "");
-    else if (hidden != NULL)
+        snprintf(why, sizeof why, "; %s cannot be opened: %s%s", file, strerror(errno), hip ? " (the user has to be in the group render)"
+                 : "");
+    else if (hidden)
         snprintf(why, sizeof why, "; %s=%.60s hides some", hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES", hidden);
     if (code != 0) snprintf(code_note, sizeof code_note, " (%.70s, %d)", code_text(d, code), code);
-    return error_set(error, FORGE_NO_DEVICE, "no %s GPU found by %s, %s%s%s", backends[d->api].maker, d->library_name, d->version_text, code_note, why);
+    return error_set(error, FORGE_NO_DEVICE, "no %s GPU found by %s, %s%s%s", backends[d->api].maker, d->library_name, d->version_text,
+                     code_note, why);
 }
 
 /* With its functions: a version that is known and at least one device. */
@@ -166,7 +174,8 @@ enum forge_status device_library(struct forge_device *d, uint32_t api, struct fo
     memset(d, 0, sizeof *d);
     d->api = api;
     if (api >= sizeof backends / sizeof *backends) return error_set(error, FORGE_FAILED, "unknown GPU interface %u", api);
-#ifndef FORGE_LIBRARY                            /* a library leaves the environment alone and captures nothing before all kernels have run (embed/gpu.c) */
+#ifndef FORGE_LIBRARY                            /* a library leaves the environment alone and captures nothing before all kernels have run
+                                                  * (runtime/library/gpu.c) */
     /* Kernels are loaded with their module: not while a graph is captured, where loading is forbidden. */
     if (api == FORGE_GPU_CUDA) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 #endif
@@ -203,7 +212,7 @@ static bool file_text(const char *path, char *out, size_t bytes)
 static bool read_number(const char *text, const char *key, uint64_t *out)
 {
     const size_t n = strlen(key);
-    for (const char *line = text; line != NULL && *line != 0; line = strchr(line, '\n'), line += line != NULL)
+    for (const char *line = text; line && *line != 0; line = strchr(line, '\n'), line += line ? 1 : 0)
         if (strncmp(line, key, n) == 0 && line[n] == ' ') {
             *out = strtoull(line + n, NULL, 10);
             return true;
@@ -219,7 +228,8 @@ void device_gfx_at(char *out, size_t bytes, const char *directory, uint32_t doma
         char path[512], text[4096];
         uint64_t version = 0, place = 0, at_domain = 0;
         snprintf(path, sizeof path, "%s/%u/properties", directory, (unsigned)node);
-        if (!file_text(path, text, sizeof text) || !read_number(text, "gfx_target_version", &version) || version == 0 || !read_number(text, "location_id", &place)) continue;
+        if (!file_text(path, text, sizeof text) || !read_number(text, "gfx_target_version", &version) || version == 0 ||
+            !read_number(text, "location_id", &place)) continue;
         read_number(text, "domain", &at_domain);                 /* older kernels have none */
         if (at_domain != domain || place >> 8 != bus || (place >> 3 & 31) != slot) continue;
         /* 90402 is gfx942, 90010 gfx90a: minor and stepping are hexadecimal digits in the name. */
@@ -235,12 +245,14 @@ static int attribute(const struct forge_device *d, int hip, int cuda, int otherw
 
 static void describe(struct forge_device *d)
 {
-    if (d->call.name(d->name, sizeof d->name - 1, d->index) != 0 || d->name[0] == 0) snprintf(d->name, sizeof d->name, "device %d", d->index);
+    if (d->call.name(d->name, sizeof d->name - 1, d->index) != 0 || d->name[0] == 0)
+        snprintf(d->name, sizeof d->name, "device %d", d->index);
     d->integrated = attribute(d, HIP_INTEGRATED, CUDA_INTEGRATED, 0) > 0;
     const int domain = attribute(d, HIP_PCI_DOMAIN, CUDA_PCI_DOMAIN, 0), bus = attribute(d, HIP_PCI_BUS, CUDA_PCI_BUS, -1),
               slot = attribute(d, HIP_PCI_SLOT, CUDA_PCI_SLOT, -1);
     d->arch[0] = d->pci[0] = 0;
-    if (bus >= 0 && slot >= 0 && !d->given) snprintf(d->pci, sizeof d->pci, "%04x:%02x:%02x.0", (unsigned)domain, (unsigned)bus, (unsigned)slot);
+    if (bus >= 0 && slot >= 0 && !d->given) snprintf(d->pci, sizeof d->pci, "%04x:%02x:%02x.0", (unsigned)domain, (unsigned)bus,
+                                                     (unsigned)slot);
     if (d->api == FORGE_GPU_CUDA)
         snprintf(d->arch, sizeof d->arch, "sm_%d%d", attribute(d, 0, CUDA_MAJOR, 0), attribute(d, 0, CUDA_MINOR, 0));
     else if (d->pci[0] != 0)
@@ -264,10 +276,12 @@ static enum forge_status choose(struct forge_device *d, const char *arch, struct
     for (d->index = 0; d->index < d->n_devices; d->index++) {
         describe(d);
         if (runs(d, arch)) return FORGE_OK;
-        const int n = used < sizeof seen ? snprintf(seen + used, sizeof seen - used, "%s%s (%s)", d->index > 0 ? ", " : "", d->name, d->arch) : 0;
+        const int n = used < sizeof seen ? snprintf(seen + used, sizeof seen - used, "%s%s (%s)", d->index > 0 ? ", " : "", d->name,
+                                                    d->arch) : 0;
         if (n > 0) used += (size_t)n;
     }
-    return error_set(error, FORGE_WRONG_GPU, "the program was built for %s, this machine has %s: build it again with -t %s", arch, seen, d->arch);
+    return error_set(error, FORGE_WRONG_GPU, "the program was built for %s, this machine has %s: build it again with -t %s", arch, seen,
+                     d->arch);
 }
 
 enum forge_status device_current(struct forge_device *d, struct forge_error *error)
@@ -288,9 +302,9 @@ enum forge_status device_select(struct forge_device *d, const char *arch, struct
 
 void device_close(struct forge_device *d)
 {
-    if (d->library == NULL) return;
-    if (d->stream != NULL) d->call.stream_destroy(d->stream);
-    if (d->context != NULL) d->call.context_release(d->index);
+    if (!d->library) return;
+    if (d->stream) d->call.stream_destroy(d->stream);
+    if (d->context) d->call.context_release(d->index);
     memset(d, 0, sizeof *d);
 }
 
@@ -330,7 +344,8 @@ enum forge_status device_memory(struct forge_device *d, uint64_t *free, uint64_t
 
 static enum forge_status no_room(const struct forge_device *d, int code, uint64_t bytes, const char *what, struct forge_error *error)
 {
-    return error_set(error, code == CODE_NO_MEMORY ? FORGE_NO_MEMORY : FORGE_DEVICE_FAULT, "%.1f MiB for the %s: %s (%d)", (double)bytes / 1048576, what,
+    return error_set(error, code == CODE_NO_MEMORY ? FORGE_NO_MEMORY : FORGE_DEVICE_FAULT, "%.1f MiB for the %s: %s (%d)",
+                     (double)bytes / 1048576, what,
                      code_text(d, code), code);
 }
 
@@ -345,10 +360,11 @@ enum forge_status device_alloc(struct forge_device *d, void *out_address, uint64
 
 void device_free(struct forge_device *d, void *address)
 {
-    if (address != NULL) d->call.free(address);
+    if (address) d->call.free(address);
 }
 
-enum forge_status device_host_alloc(struct forge_device *d, void *out_host, void *out_address, uint64_t bytes, const char *what, struct forge_error *error)
+enum forge_status device_host_alloc(struct forge_device *d, void *out_host, void *out_address, uint64_t bytes, const char *what,
+                                    struct forge_error *error)
 {
     void *host = NULL, *address = NULL;
     const unsigned flags = d->api == FORGE_GPU_HIP ? HOST_MAPPED | HIP_HOST_COHERENT : HOST_MAPPED;
@@ -363,7 +379,7 @@ enum forge_status device_host_alloc(struct forge_device *d, void *out_host, void
 
 void device_host_free(struct forge_device *d, void *host)
 {
-    if (host != NULL) d->call.host_free(host);
+    if (host) d->call.host_free(host);
 }
 
 enum forge_status device_clear(struct forge_device *d, void *address, uint64_t bytes, struct forge_error *error)
@@ -407,7 +423,7 @@ enum forge_status device_event(struct forge_device *d, void **out, struct forge_
 
 void device_event_free(struct forge_device *d, void *event)
 {
-    if (event != NULL) d->call.event_destroy(event);
+    if (event) d->call.event_destroy(event);
 }
 
 enum forge_status device_record(struct forge_device *d, void *event, struct forge_error *error)
@@ -451,10 +467,11 @@ enum forge_status device_module(struct forge_device *d, void **out, const uint8_
 
 void device_module_free(struct forge_device *d, void *module)
 {
-    if (module != NULL) d->call.module_unload(module);
+    if (module) d->call.module_unload(module);
 }
 
-enum forge_status device_function(struct forge_device *d, void **out, void *module, const char *name, uint32_t lds_bytes, struct forge_error *error)
+enum forge_status device_function(struct forge_device *d, void **out, void *module, const char *name, uint32_t lds_bytes,
+                                  struct forge_error *error)
 {
     char what[128];
     snprintf(what, sizeof what, "kernel %.100s", name);
@@ -464,7 +481,8 @@ enum forge_status device_function(struct forge_device *d, void **out, void *modu
     return FORGE_OK;
 }
 
-enum forge_status device_launch(struct forge_device *d, void *function, uint32_t grid_x, uint32_t grid_y, uint32_t threads, uint32_t lds_bytes,
+enum forge_status device_launch(struct forge_device *d, void *function, uint32_t grid_x, uint32_t grid_y, uint32_t threads,
+                                uint32_t lds_bytes,
                                 const struct forge_kernel_args *args, bool dependent, uint32_t cluster, struct forge_error *error)
 {
     size_t bytes = sizeof *args;
@@ -472,8 +490,10 @@ enum forge_status device_launch(struct forge_device *d, void *function, uint32_t
                       d->api == FORGE_GPU_HIP ? (void *)HIP_EXTRA_END : (void *)CUDA_EXTRA_END };
     struct device_launch_attribute attributes[2];
     uint32_t n = 0;
-    if (dependent) attributes[n++] = (struct device_launch_attribute){ .id = LAUNCH_ATTRIBUTE_PROGRAMMATIC_SERIALIZATION, .value.allowed = 1 };
-    if (cluster > 1) attributes[n++] = (struct device_launch_attribute){ .id = LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.cluster = { cluster, 1, 1 } };
+    if (dependent) attributes[n++] = (struct device_launch_attribute){ .id = LAUNCH_ATTRIBUTE_PROGRAMMATIC_SERIALIZATION,
+                                                                       .value.allowed = 1 };
+    if (cluster > 1) attributes[n++] = (struct device_launch_attribute){ .id = LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                                                                         .value.cluster = { cluster, 1, 1 } };
     if (n > 0 && d->api == FORGE_GPU_CUDA) {
         const struct device_launch_config config = { grid_x, grid_y, 1, threads, 1, 1, lds_bytes, d->stream, attributes, n };
         CALL(d, "launching a kernel", launch_with(&config, function, NULL, extra));
@@ -493,7 +513,8 @@ enum forge_status device_capture_end(struct forge_device *d, void **out_exec, st
 {
     void *graph = NULL;
     CALL(d, "ending a graph", capture_end(d->stream, &graph));
-    const int code = d->api == FORGE_GPU_HIP ? d->call.graph_make(out_exec, graph, NULL, NULL, 0) : d->call.graph_make_flags(out_exec, graph, 0);
+    const int code = d->api == FORGE_GPU_HIP ? d->call.graph_make(out_exec, graph, NULL, NULL, 0)
+                                             : d->call.graph_make_flags(out_exec, graph, 0);
     d->call.graph_destroy(graph);
     return code == 0 ? FORGE_OK : fail(d, code, "making a graph", error);
 }
@@ -506,5 +527,5 @@ enum forge_status device_graph_launch(struct forge_device *d, void *exec, struct
 
 void device_graph_free(struct forge_device *d, void *exec)
 {
-    if (exec != NULL) d->call.exec_destroy(exec);
+    if (exec) d->call.exec_destroy(exec);
 }

@@ -80,7 +80,8 @@ struct forge_device {
 enum forge_status device_library(struct forge_device *device, uint32_t api, struct forge_error *error);
 /* The same with functions that the caller finds: symbol(context, "hipInit"); NULL: it has none of that name. */
 typedef void *device_symbol(void *context, const char *name);
-enum forge_status device_functions(struct forge_device *device, uint32_t api, device_symbol *symbol, void *context, struct forge_error *error);
+enum forge_status device_functions(struct forge_device *device, uint32_t api, device_symbol *symbol, void *context,
+                                   struct forge_error *error);
 /* Takes the first device of the architecture a program was built for: "gfx1151", "sm_90".  FORGE_WRONG_GPU names what is there. */
 enum forge_status device_select(struct forge_device *device, const char *arch, struct forge_error *error);
 /* The calling thread works with this device from now on: drivers keep that per thread.  Only for those who call from more than one. */
@@ -97,7 +98,8 @@ enum forge_status device_memory(struct forge_device *device, uint64_t *free, uin
 enum forge_status device_alloc(struct forge_device *device, void *out_address, uint64_t bytes, const char *what, struct forge_error *error);
 void device_free(struct forge_device *device, void *address);
 /* Pinned memory of the host, seen by the device at *out_address. */
-enum forge_status device_host_alloc(struct forge_device *device, void *out_host, void *out_address, uint64_t bytes, const char *what, struct forge_error *error);
+enum forge_status device_host_alloc(struct forge_device *device, void *out_host, void *out_address, uint64_t bytes, const char *what,
+                                    struct forge_error *error);
 void device_host_free(struct forge_device *device, void *host);
 
 enum forge_status device_clear(struct forge_device *device, void *address, uint64_t bytes, struct forge_error *error);
@@ -118,9 +120,12 @@ enum forge_status device_seconds(struct forge_device *device, void *from, void *
 enum forge_status device_module(struct forge_device *device, void **out, const uint8_t *code, struct forge_error *error);
 void device_module_free(struct forge_device *device, void *module);
 /* lds_bytes: of dynamic LDS that launches will ask for. */
-enum forge_status device_function(struct forge_device *device, void **out, void *module, const char *name, uint32_t lds_bytes, struct forge_error *error);
-/* dependent: the kernel may begin before the one before it has ended, and waits by itself; cluster: groups that run together, 0 or 1: none (CUDA only). */
-enum forge_status device_launch(struct forge_device *device, void *function, uint32_t grid_x, uint32_t grid_y, uint32_t threads, uint32_t lds_bytes,
+enum forge_status device_function(struct forge_device *device, void **out, void *module, const char *name, uint32_t lds_bytes,
+                                  struct forge_error *error);
+/* dependent: the kernel may begin before the one before it has ended, and waits by itself; cluster: groups that run together, 0 or 1: none
+ * (CUDA only). */
+enum forge_status device_launch(struct forge_device *device, void *function, uint32_t grid_x, uint32_t grid_y, uint32_t threads,
+                                uint32_t lds_bytes,
                                 const struct forge_kernel_args *args, bool dependent, uint32_t cluster, struct forge_error *error);
 
 /* What is put on the stream between the two is not run but becomes a graph. */

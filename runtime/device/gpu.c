@@ -1,4 +1,4 @@
-/* Opening a program for a GPU: memory, code, weights. */
+/* gpu.c -- opening a program for a GPU: memory, code, weights. */
 #include "gpu.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static enum forge_status gpu_probe(const struct forge_program *program, struct f
     if (g->program == program) return FORGE_OK;
     release(g);
     g->functions = calloc(p->n_kernels + 1u, sizeof *g->functions);
-    enum forge_status status = g->functions != NULL ? FORGE_OK : error_set(error, FORGE_NO_MEMORY, "out of memory");
+    enum forge_status status = g->functions ? FORGE_OK : error_set(error, FORGE_NO_MEMORY, "out of memory");
     if (status == FORGE_OK) status = device_library(&g->device, p->api, error);
     if (status == FORGE_OK) status = device_select(&g->device, p->arch, error);
     if (status == FORGE_OK) status = gpu_check_memory(&g->device, program, error);
@@ -81,7 +81,8 @@ static void read_part(void *context, uint32_t thread, uint32_t n_threads)
 }
 
 /* fd < 0: the staging buffers hold noise already. */
-static enum forge_status upload_weights(struct gpu *g, struct forge_pool *pool, const struct forge_weights_file *file, bool progress, struct forge_error *error)
+static enum forge_status upload_weights(struct gpu *g, struct forge_pool *pool, const struct forge_weights_file *file, bool progress,
+                                        struct forge_error *error)
 {
     const uint64_t bytes = g->program->weights_bytes;
     progress = progress && bytes >= PROGRESS_BYTES && isatty(STDERR_FILENO);
@@ -145,7 +146,7 @@ static void gpu_close(struct forge_engine *e)
 {
     struct gpu *g = &the_gpu;
     (void)e;
-    if (g->program != NULL && g->pinned != NULL) gpu_wait_idle(g, NULL);
+    if (g->program && g->pinned) gpu_wait_idle(g, NULL);
     signal(SIGABRT, SIG_DFL);
     release(g);
 }

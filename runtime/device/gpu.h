@@ -1,12 +1,13 @@
-/* gpu.h -- the engine of a program for a GPU, behind the functions of engine.h.  A table, so that only programs that name it are linked with it. */
+/* gpu.h -- the engine of a program for a GPU, behind the functions of engine.h.  A table, so that only programs that name it are linked
+ * with it. */
 #ifndef FORGE_GPU_H
 #define FORGE_GPU_H
 
 #include "runtime/run/engine.h"
 
 struct forge_gpu_runtime {
-    /* Opens the GPU of the program, loads its code and compares its memory with what is needed; nothing is uploaded.  The GPU stays open for
-     * the program: one in a process.  FORGE_NO_DEVICE, FORGE_WRONG_GPU, FORGE_NO_MEMORY or FORGE_DEVICE_FAULT otherwise. */
+    /* Opens the GPU of the program, loads its code and compares its memory with what is needed; nothing is uploaded.  The GPU stays open
+     * for the program: one in a process.  FORGE_NO_DEVICE, FORGE_WRONG_GPU, FORGE_NO_MEMORY or FORGE_DEVICE_FAULT otherwise. */
     enum forge_status (*probe)(const struct forge_program *program, struct forge_error *error);
     /* The same step by step, a line each on stdout (check.h). */
     enum forge_status (*check)(const struct forge_program *program, struct forge_error *error);
@@ -19,7 +20,8 @@ struct forge_gpu_runtime {
                               struct forge_error *error);
     enum forge_status (*wait)(struct forge_engine *engine, struct forge_error *error);
     /* engine_draw_begin and engine_draw_next. */
-    enum forge_status (*draw_begin)(struct forge_engine *engine, const struct forge_sample_options *options, const struct forge_random *random,
+    enum forge_status (*draw_begin)(struct forge_engine *engine, const struct forge_sample_options *options,
+                                    const struct forge_random *random,
                                     int32_t first, uint64_t limit, struct forge_error *error);
     enum forge_status (*draw_next)(struct forge_engine *engine, int32_t *token, struct forge_error *error);
     /* GB/s read and written by a large copy on the device; 0 when there is no room for one. */

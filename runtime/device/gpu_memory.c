@@ -1,4 +1,5 @@
-/* Memory of a program on a GPU, for programs (gpu.c) and for libraries (embed/gpu.c): code, weights, KV cache, pinned buffers. */
+/* gpu_memory.c -- memory of a program on a GPU, for programs (gpu.c) and for libraries (runtime/library/gpu.c): code, weights, KV cache,
+ * pinned buffers. */
 #include <string.h>
 
 #include "gpu_state.h"
@@ -20,12 +21,15 @@ enum forge_status gpu_check_memory(struct forge_device *d, const struct forge_pr
     const double mib = 1.0 / 1048576;
     TRY(device_memory(d, &free, &total, error));
     if (needed <= free) return FORGE_OK;
-    return error_set(error, FORGE_NO_MEMORY, "%s has %.0f MiB of %.0f free, the program needs %.0f: weights %.0f, KV cache %.0f (%u tokens), activations %.0f",
-                     d->name, (double)free * mib, (double)total * mib, (double)needed * mib, (double)p->weights_bytes * mib, (double)p->kv_bytes * mib,
+    return error_set(error, FORGE_NO_MEMORY,
+                     "%s has %.0f MiB of %.0f free, the program needs %.0f: weights %.0f, KV cache %.0f (%u tokens), activations %.0f",
+                     d->name, (double)free * mib, (double)total * mib, (double)needed * mib, (double)p->weights_bytes * mib,
+                         (double)p->kv_bytes * mib,
                      p->n_ctx, (double)p->arena_bytes * mib);
 }
 
-enum forge_status gpu_load_code(struct forge_device *d, const struct forge_gpu *p, void **module, void **functions, struct forge_error *error)
+enum forge_status gpu_load_code(struct forge_device *d, const struct forge_gpu *p, void **module, void **functions,
+                                struct forge_error *error)
 {
     *module = NULL;
     TRY(device_module(d, module, p->code, error));
@@ -41,7 +45,8 @@ static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
     const uint64_t step_bytes = round_up(sizeof(struct forge_gpu_step), 64), tokens_bytes = round_up((p->chunk + 1u) * sizeof(int32_t), 64);
     const uint64_t ring_at = 4096, slots_at = ring_at + FORGE_GPU_RING * sizeof(uint64_t);
     const uint64_t staging_at = round_up(slots_at + SLOTS * (step_bytes + tokens_bytes), 4096);
-    const uint64_t logits_bytes = (p->max_logits + 1u) * (uint64_t)p->n_vocab * sizeof(float), most = logits_bytes > p->weights_bytes ? logits_bytes : p->weights_bytes;
+    const uint64_t logits_bytes = (p->max_logits + 1u) * (uint64_t)p->n_vocab * sizeof(float);
+    const uint64_t most = logits_bytes > p->weights_bytes ? logits_bytes : p->weights_bytes;
     uint8_t *address;
     g->staging_bytes = most < STAGING_BYTES ? round_up(most, WEIGHTS_NOISE_BYTES) : STAGING_BYTES;
     TRY(device_host_alloc(&g->device, &g->pinned, &address, staging_at + 2 * g->staging_bytes, "pinned buffers of the host", error));
@@ -75,7 +80,8 @@ enum forge_status gpu_take_memory(struct gpu *g, struct forge_error *error)
     if (p->kv_bytes > 0) TRY(device_alloc(d, &g->kv, p->kv_bytes, "KV cache", error));
     TRY(device_alloc(d, &g->step, sizeof *g->step, "step", error));
     TRY(device_alloc(d, &g->history, history_bytes(p), "tokens", error));
-    if (p->kv_bytes > 0) TRY(device_clear(d, g->kv, p->kv_bytes, error));        /* a masked product with what was there before could be NaN */
+    if (p->kv_bytes > 0) TRY(device_clear(d, g->kv, p->kv_bytes, error));        /* a masked product with what was there before could be NaN
+                                                                                  * */
     if (p->gpu->zero_bytes > 0) TRY(device_clear(d, g->arena + p->gpu->zero_offset, p->gpu->zero_bytes, error));
     TRY(device_clear(d, g->history, history_bytes(p), error));
     g->sampling.history = g->history;
@@ -86,7 +92,7 @@ enum forge_status gpu_take_memory(struct gpu *g, struct forge_error *error)
 void gpu_give_memory(struct gpu *g)
 {
     struct forge_device *d = &g->device;
-    if (d->library == NULL) return;
+    if (!d->library) return;
     device_graph_free(d, g->draw_graph);
     device_graph_free(d, g->step_graph);
     for (int i = 0; i < SLOTS; i++) device_event_free(d, g->slots[i].event);

@@ -1,5 +1,5 @@
-/* gpu_state.h -- what the files of the GPU engine share: gpu.c (opening, weights), gpu_memory.c, gpu_wait.c (waiting, faults), gpu_step.c (steps and draws),
- * gpu_check.c (--check). */
+/* gpu_state.h -- what the files of the GPU engine share: gpu.c (opening, weights), gpu_memory.c, gpu_wait.c (waiting, faults), gpu_step.c
+ * (steps and draws), gpu_check.c (--check). */
 #ifndef FORGE_GPU_STATE_H
 #define FORGE_GPU_STATE_H
 
@@ -50,7 +50,8 @@ struct gpu {
 uint64_t gpu_bytes_needed(const struct forge_program *program);
 enum forge_status gpu_check_memory(struct forge_device *device, const struct forge_program *program, struct forge_error *error);
 /* functions: [n_kernels].  The caller frees the module, also after a failure. */
-enum forge_status gpu_load_code(struct forge_device *device, const struct forge_gpu *gpu, void **module, void **functions, struct forge_error *error);
+enum forge_status gpu_load_code(struct forge_device *device, const struct forge_gpu *gpu, void **module, void **functions,
+                                struct forge_error *error);
 /* All but code and functions; the weights are not in it yet.  After a failure gpu_give_memory, which also gives code and device back. */
 enum forge_status gpu_take_memory(struct gpu *gpu, struct forge_error *error);
 void gpu_give_memory(struct gpu *gpu);

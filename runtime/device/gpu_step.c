@@ -1,5 +1,6 @@
-/* The host's part of a step is small: it uploads the step's numbers, puts launches on the stream and waits.  Text is drawn on the device, a few
- * tokens ahead of the host, which reads them from a ring in its own memory; nothing waits for the host between two tokens. */
+/* gpu_step.c -- steps and draws.  The host's part of a step is small: it uploads the step's numbers, puts launches on the stream and waits.
+ *  Text is drawn on the device, a few tokens ahead of the host, which reads them from a ring in its own memory; nothing waits for the host
+ * between two tokens. */
 #include <string.h>
 
 #include "runtime/run/finite.h"
@@ -13,21 +14,25 @@ static const double ASK_SECONDS = 1e-3;          /* between two questions to the
 /* ---- launches ---- */
 
 /* tokens > 0: of a prefill step, for grid_y; 0: a decode step or a draw. */
-static enum forge_status launch(struct gpu *g, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens, uint32_t n_logits, struct forge_error *error)
+static enum forge_status launch(struct gpu *g, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens, uint32_t n_logits,
+                                struct forge_error *error)
 {
     const struct forge_gpu *p = g->program->gpu;
     const struct forge_gpu_kernel *kernel = &p->kernels[l->kernel];
     struct forge_kernel_args args = {
-        .weights = g->weights, .arena = g->arena, .kv = g->kv, .step = g->step, .kv_layer = l->kv, .mark_at = g->device_mark, .mark = number, .first = n_tokens > 0 && l->tail > 0,
+        .weights = g->weights, .arena = g->arena, .kv = g->kv, .step = g->step, .kv_layer = l->kv, .mark_at = g->device_mark,
+            .mark = number, .first = n_tokens > 0 && l->tail > 0,
     };
     memcpy(args.weight, l->weight, sizeof args.weight);
     const uint32_t tokens = n_tokens == 0 ? 1 : l->tail ? n_logits : n_tokens;
     const uint32_t grid_y = l->grid_tokens > 0 ? (tokens + l->grid_tokens - 1) / l->grid_tokens : 1;
     const uint32_t x = l->tokens_first ? grid_y : l->grid_x, y = l->tokens_first ? l->grid_x : grid_y;
-    /* Prefill's groups fill the device for long: groups of the next kernel that come early would only take their place.  The first launch of a decode step
-     * (number 1) waits for all that was before: the others may then read what earlier steps wrote before they wait (load_settled). */
+    /* Prefill's groups fill the device for long: groups of the next kernel that come early would only take their place.  The first launch
+     * of a decode step (number 1) waits for all that was before: the others may then read what earlier steps wrote before they wait
+     * (load_settled). */
     const bool dependent = p->dependent_launch > 0 && n_tokens == 0 && number > 1;
-    return device_launch(&g->device, g->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args, dependent, l->cluster, error);
+    return device_launch(&g->device, g->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args, dependent, l->cluster,
+                         error);
 }
 
 static enum forge_status launch_draw(struct gpu *g, struct forge_error *error)
@@ -60,7 +65,7 @@ static enum forge_status decode(struct gpu *g, bool draw, bool plain, struct for
 {
     if (plain || !g->program->gpu->graph) return launch_decode(g, draw, error);
     void **graph = draw ? &g->draw_graph : &g->step_graph;
-    if (*graph == NULL) {
+    if (!*graph) {
         TRY(device_capture_begin(&g->device, error));
         TRY(launch_decode(g, draw, error));
         TRY(device_capture_end(&g->device, graph, error));
@@ -69,7 +74,8 @@ static enum forge_status decode(struct gpu *g, bool draw, bool plain, struct for
 }
 
 /* The numbers of a step, and its tokens if there are any, on their way to the device. */
-static enum forge_status upload_step(struct gpu *g, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens, uint32_t n_logits, struct forge_error *error)
+static enum forge_status upload_step(struct gpu *g, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens, uint32_t n_logits,
+                                     struct forge_error *error)
 {
     const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
     TRY(gpu_wait_event(g, s->event, error));
@@ -79,7 +85,7 @@ static enum forge_status upload_step(struct gpu *g, uint32_t n_past, const int32
     s->step->n_logits = n_logits;
     s->step->n_drawn = g->queued;                /* numbers go on, so that no entry of the ring is taken for a new one */
     TRY(device_upload(&g->device, g->step, s->step, sizeof *s->step, error));
-    if (tokens != NULL) {
+    if (tokens) {
         memcpy(s->tokens, tokens, n_tokens * sizeof *tokens);
         TRY(device_upload(&g->device, g->history + n_past, s->tokens, n_tokens * sizeof *tokens, error));
     }
@@ -220,7 +226,8 @@ static enum forge_status draw_next(struct forge_engine *e, struct gpu *g, int32_
     if (g->queued == g->seen) return error_set(error, FORGE_TOO_LONG, "no token is left to draw: the context holds %u", e->n_ctx);
     TRY(wait_draw(g, &drawn, error));
     if (drawn == FORGE_GPU_NOT_FINITE)
-        return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT, g->run_base + (g->seen + 1 - g->run_first), "seen by the draw on the GPU");
+        return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT, g->run_base + (g->seen + 1 - g->run_first),
+                         "seen by the draw on the GPU");
     if (drawn >= e->program->n_vocab)
         return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, the vocabulary has %u", drawn, e->program->n_vocab);
     g->seen++;
@@ -236,7 +243,8 @@ enum forge_status gpu_draw_next(struct forge_engine *e, int32_t *token, struct f
 
 /* ---- measuring ---- */
 
-static enum forge_status time_copies(struct gpu *g, uint8_t *to, const uint8_t *from, uint64_t bytes, double *best, struct forge_error *error)
+static enum forge_status time_copies(struct gpu *g, uint8_t *to, const uint8_t *from, uint64_t bytes, double *best,
+                                     struct forge_error *error)
 {
     void *const start = g->staged[0], *const end = g->staged[1];
     const int repeat = 4;

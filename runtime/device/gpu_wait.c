@@ -1,3 +1,4 @@
+/* gpu_wait.c -- waiting for the GPU, and the name of the kernel after a fault. */
 #include <string.h>
 #include <time.h>
 
@@ -27,9 +28,9 @@ static void append(char *to, size_t bytes, const char *text)
 /* No stdio: the handler of a signal calls it. */
 void gpu_launch_name(const struct gpu *g, char *out, size_t bytes)
 {
-    const struct forge_gpu_launch *l = g->mark != NULL ? launch_of(g->program->gpu, *g->mark) : NULL;
+    const struct forge_gpu_launch *l = g->mark ? launch_of(g->program->gpu, *g->mark) : NULL;
     *out = 0;
-    if (l == NULL) { append(out, bytes, "none"); return; }
+    if (!l) { append(out, bytes, "none"); return; }
     append(out, bytes, l->name);
     if (l->layer == 0xffffffff) return;
     char digits[12] = "";
@@ -45,7 +46,7 @@ void gpu_launch_name(const struct gpu *g, char *out, size_t bytes)
 enum forge_status gpu_with_launch(const struct gpu *g, enum forge_status status, struct forge_error *error)
 {
     char name[128], text[sizeof error->text];
-    if (status != FORGE_DEVICE_FAULT || error == NULL) return status;
+    if (status != FORGE_DEVICE_FAULT || !error) return status;
     gpu_launch_name(g, name, sizeof name);
     memcpy(text, error->text, sizeof text);
     return error_set(error, status, "%.300s; the launch that ran last: %s", text, name);
@@ -53,8 +54,8 @@ enum forge_status gpu_with_launch(const struct gpu *g, enum forge_status status,
 
 /* ---- waiting ---- */
 
-/* Called again and again from `since` on: first spins, then sleeps for a part of the time waited so far, so that waiting costs neither a core
- * nor much of the answer's time. */
+/* Called again and again from `since` on: first spins, then sleeps for a part of the time waited so far, so that waiting costs neither a
+ * core nor much of the answer's time. */
 enum forge_status gpu_wait_more(struct gpu *g, double since, struct forge_error *error)
 {
     const double now = seconds_now(), waited = now - since;

@@ -1,5 +1,5 @@
-/* Dissemination barrier: in round r thread i signals thread i + 2^r and waits for thread i - 2^r (modulo n), so after
- * ceil(log2 n) rounds each has heard of all; two threads need one cache-line transfer, both ways at once.
+/* threads.c -- a pool of threads and their barrier.  Dissemination barrier: in round r thread i signals thread i + 2^r and waits for thread
+ * i - 2^r (modulo n), so after ceil(log2 n) rounds each has heard of all; two threads need one cache-line transfer, both ways at once.
  * (Hensgen, Finkel, Manber 1988; Mellor-Crummey and Scott 1991, doi:10.1145/103727.103729, algorithm 9.)
  * Each flag has one writer and one waiter. The waiter spins for microseconds and then sleeps on the flag: a thread
  * that waits for one the kernel has taken off its core must not burn time that one could use. */
@@ -95,7 +95,7 @@ static void flag_raise(struct flag *flag, uint32_t epoch)
 static void move_away(struct forge_pool *pool, struct worker *self)
 {
     const uint64_t now = now_ns();
-    if (pool->allowed == NULL || now - self->moved_ns < MOVE_EVERY_NS) return;
+    if (!pool->allowed || now - self->moved_ns < MOVE_EVERY_NS) return;
     self->moved_ns = now;
     cpu_set_t *set = (cpu_set_t *)((char *)pool->scratch + self->thread * pool->set_bytes);
     memcpy(set, pool->allowed, pool->set_bytes);
@@ -164,7 +164,7 @@ static void *worker_main(void *argument)
     struct forge_pool *pool = self->pool;
     for (;;) {
         meet(pool, self->thread, true);
-        if (pool->job == NULL) return NULL;
+        if (!pool->job) return NULL;
         atomic_store_explicit(&self->cpu, sched_getcpu(), memory_order_relaxed);
         pool->job(pool->context, self->thread, pool->n_threads);
         meet(pool, self->thread, false);
@@ -177,7 +177,7 @@ void pool_run(struct forge_pool *pool, forge_job *job, void *context)
     pool->context = context;
     atomic_store_explicit(&pool->workers[0].cpu, sched_getcpu(), memory_order_relaxed);
     meet(pool, 0, false);
-    if (job == NULL) return;
+    if (!job) return;
     job(context, 0, pool->n_threads);
     meet(pool, 0, false);
 }
@@ -190,9 +190,9 @@ enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct 
     if (n_threads == 0 || n_threads > FORGE_MAX_THREADS)
         return error_set(error, FORGE_USAGE, "%u threads; 1 to %d are possible", n_threads, FORGE_MAX_THREADS);
     struct forge_pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL) return error_set(error, FORGE_NO_MEMORY, "out of memory for the threads");
+    if (!pool) return error_set(error, FORGE_NO_MEMORY, "out of memory for the threads");
     pool->workers = aligned_alloc(LINE, n_threads * sizeof *pool->workers);
-    if (pool->workers == NULL) {
+    if (!pool->workers) {
         free(pool);
         return error_set(error, FORGE_NO_MEMORY, "out of memory for the threads");
     }
@@ -208,7 +208,7 @@ enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct 
     pool->set_bytes = CPU_ALLOC_SIZE(MAX_CPUS);
     pool->allowed = malloc(pool->set_bytes);
     pool->scratch = malloc(n_threads * pool->set_bytes);
-    if (pool->allowed == NULL || pool->scratch == NULL || sched_getaffinity(0, pool->set_bytes, pool->allowed) != 0 ||
+    if (!pool->allowed || !pool->scratch || sched_getaffinity(0, pool->set_bytes, pool->allowed) != 0 ||
         (uint32_t)CPU_COUNT_S(pool->set_bytes, pool->allowed) < n_threads) {
         free(pool->allowed);
         pool->allowed = NULL;
@@ -240,7 +240,7 @@ enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct 
 
 void pool_close(struct forge_pool *pool)
 {
-    if (pool == NULL) return;
+    if (!pool) return;
     pool_run(pool, NULL, NULL);
     for (uint32_t i = 1; i < pool->n_threads; i++) pthread_join(pool->workers[i].handle, NULL);
     free(pool->allowed);
@@ -253,7 +253,7 @@ void pool_close(struct forge_pool *pool)
 static bool read_numbers(const char *path, const char *format, long *a, long *b)
 {
     FILE *file = fopen(path, "re");
-    if (file == NULL) return false;
+    if (!file) return false;
     const int n = fscanf(file, format, a, b);
     fclose(file);
     return n >= 1;
@@ -264,7 +264,7 @@ uint32_t threads_default(uint32_t limit)
     uint32_t cores = 0;
     cpu_set_t *set = CPU_ALLOC(MAX_CPUS);
     const size_t bytes = CPU_ALLOC_SIZE(MAX_CPUS);
-    if (set != NULL && sched_getaffinity(0, bytes, set) == 0) {
+    if (set && sched_getaffinity(0, bytes, set) == 0) {
         for (size_t cpu = 0; cpu < MAX_CPUS && cores < limit; cpu++) {
             if (!CPU_ISSET_S(cpu, bytes, set)) continue;
             char path[96];
@@ -277,7 +277,7 @@ uint32_t threads_default(uint32_t limit)
             cores++;
         }
     }
-    if (set != NULL) CPU_FREE(set);
+    if (set) CPU_FREE(set);
     long quota = 0, period = 0;
     if (read_numbers("/sys/fs/cgroup/cpu.max", "%ld %ld", &quota, &period) && quota > 0 && period > 0) {
         const long whole = (quota + period - 1) / period;

@@ -1,22 +1,23 @@
-/* arm.c -- what clang calls on 32-bit ARM instead of emitting it, so that an object needs no compiler-rt or libgcc.  Hidden: forgec makes them local.
- * (Run-time ABI for the Arm Architecture, IHI 0043, sections 4.2 to 4.3.4.)  Arithmetic in float is not here: a core without it is no target.
- * Arithmetic in double is, for cores whose FPU has single precision only (Cortex-M4): as functions of the bits, which is how the base calling
- * convention passes a double, whatever that of the target is. */
+/* arm.c -- what clang calls on 32-bit ARM instead of emitting it, so that an object needs no compiler-rt or libgcc.  Hidden: forgec makes
+ * them local. (Run-time ABI for the Arm Architecture, IHI 0043, sections 4.2 to 4.3.4.)  Arithmetic in float is not here: a core without it
+ * is no target. Arithmetic in double is, for cores whose FPU has single precision only (Cortex-M4): as functions of the bits, which is how
+ * the base calling convention passes a double, whatever that of the target is. */
 #include "instance.h"
 #include "freestanding.h"
 
-#if defined(__arm__) || defined(EMBED_TEST_ARM)
+#if defined(__arm__) || defined(LIBRARY_TEST_ARM)
 
 #define HELPER __attribute__((visibility("hidden"), used))
 #define UP32(x) ((uint32_t)((x) >> 32))
 
 /* ---- memory ---- */
 
+#define MEMORY_FUNCTION(name, parameters, body) HELPER void name parameters; HELPER void name parameters { body; }
 #define MEMORY(suffix) \
-HELPER void __aeabi_memcpy##suffix(void *to, const void *from, size_t n);  HELPER void __aeabi_memcpy##suffix(void *to, const void *from, size_t n)  { memcpy(to, from, n); } \
-HELPER void __aeabi_memmove##suffix(void *to, const void *from, size_t n); HELPER void __aeabi_memmove##suffix(void *to, const void *from, size_t n) { memmove(to, from, n); } \
-HELPER void __aeabi_memset##suffix(void *to, size_t n, int byte);          HELPER void __aeabi_memset##suffix(void *to, size_t n, int byte)          { memset(to, byte, n); } \
-HELPER void __aeabi_memclr##suffix(void *to, size_t n);                    HELPER void __aeabi_memclr##suffix(void *to, size_t n)                    { memset(to, 0, n); }
+MEMORY_FUNCTION(__aeabi_memcpy##suffix, (void *to, const void *from, size_t n), memcpy(to, from, n)) \
+MEMORY_FUNCTION(__aeabi_memmove##suffix, (void *to, const void *from, size_t n), memmove(to, from, n)) \
+MEMORY_FUNCTION(__aeabi_memset##suffix, (void *to, size_t n, int byte), memset(to, byte, n)) \
+MEMORY_FUNCTION(__aeabi_memclr##suffix, (void *to, size_t n), memset(to, 0, n))
 MEMORY()
 MEMORY(4)
 MEMORY(8)
@@ -71,16 +72,16 @@ static struct divided divide(uint64_t n, uint64_t d)
     return r;
 }
 
-HELPER uint64_t embed_udivmod(uint64_t n, uint64_t d, uint64_t *remainder);
-HELPER uint64_t embed_udivmod(uint64_t n, uint64_t d, uint64_t *remainder)
+HELPER uint64_t arm_udivmod(uint64_t n, uint64_t d, uint64_t *remainder);
+HELPER uint64_t arm_udivmod(uint64_t n, uint64_t d, uint64_t *remainder)
 {
     const struct divided r = divide(n, d);
     *remainder = r.remainder;
     return r.quotient;
 }
 
-HELPER uint64_t embed_divmod(uint64_t n, uint64_t d, uint64_t *remainder);
-HELPER uint64_t embed_divmod(uint64_t n, uint64_t d, uint64_t *remainder)
+HELPER uint64_t arm_divmod(uint64_t n, uint64_t d, uint64_t *remainder);
+HELPER uint64_t arm_divmod(uint64_t n, uint64_t d, uint64_t *remainder)
 {
     const bool below = UP32(n) >> 31, other = UP32(d) >> 31;
     const struct divided r = divide(below ? 0 - n : n, other ? 0 - d : d);
@@ -89,15 +90,17 @@ HELPER uint64_t embed_divmod(uint64_t n, uint64_t d, uint64_t *remainder)
 }
 
 #ifdef __arm__
-/* The quotient goes back in r0:r1, the remainder in r2:r3, which C cannot say.  No stack beyond what is restored; low registers only (Thumb-1). */
+/* The quotient goes back in r0:r1, the remainder in r2:r3, which C cannot say.  No stack beyond what is restored; low registers only
+ * (Thumb-1). */
 #define DIVISION(name, function) \
 HELPER __attribute__((naked)) void name(void); \
 HELPER __attribute__((naked)) void name(void) \
 { \
-    __asm__("push {r6, lr}\n\tsub sp, #16\n\tadd r6, sp, #8\n\tstr r6, [sp]\n\tbl " #function "\n\tldr r2, [sp, #8]\n\tldr r3, [sp, #12]\n\tadd sp, #16\n\tpop {r6, pc}"); \
+    __asm__("push {r6, lr}\n\tsub sp, #16\n\tadd r6, sp, #8\n\tstr r6, [sp]\n\tbl " #function "\n\t" \
+            "ldr r2, [sp, #8]\n\tldr r3, [sp, #12]\n\tadd sp, #16\n\tpop {r6, pc}"); \
 }
-DIVISION(__aeabi_uldivmod, embed_udivmod)
-DIVISION(__aeabi_ldivmod, embed_divmod)
+DIVISION(__aeabi_uldivmod, arm_udivmod)
+DIVISION(__aeabi_ldivmod, arm_divmod)
 #endif
 
 /* Cores without a division of words (ARMv7-A without its extension).  Quotient and remainder are one 64-bit value in r0:r1. */
@@ -153,7 +156,8 @@ static uint64_t pack(uint64_t sign, int32_t exponent, uint64_t m)
     if (exponent >= 0x7ff) return sign | INFINITE;
     if (exponent <= 0) { m = shift_sticky(m, (uint32_t)(1 - exponent)); exponent = 0; } else exponent--;
     const uint64_t rest = m & 1023, whole = m >> 10;
-    return sign + ((uint64_t)(uint32_t)exponent << 52) + whole + (rest > 512 || (rest == 512 && (whole & 1)));        /* a carry steps into the exponent, as it should */
+    /* a carry steps into the exponent, as it should */
+    return sign + ((uint64_t)(uint32_t)exponent << 52) + whole + (rest > 512 || (rest == 512 && (whole & 1)));
 }
 
 struct number { int32_t exponent; uint64_t m; };           /* m: 53 bits, or fewer for a subnormal, whose exponent is 1 */

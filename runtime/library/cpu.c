@@ -6,33 +6,33 @@
 
 /* ---- memory ---- */
 
-uint64_t embed_engine_bytes(const struct forge_program *p) { return EMBED_UP(p->arena_bytes) + EMBED_UP(p->kv_bytes); }
+uint64_t library_engine_bytes(const struct forge_program *p) { return LIBRARY_UP(p->arena_bytes) + LIBRARY_UP(p->kv_bytes); }
 
 /* Nothing of it has to be zero: kernels read only what a step wrote. */
-int embed_engine_open(struct model *m, uint8_t *at, const struct model_options *options)
+int library_engine_open(struct model *m, uint8_t *at, const struct model_options *options)
 {
     (void)options;
     m->arena = at;
-    m->kv = at + (size_t)EMBED_UP(m->program->arena_bytes);
+    m->kv = at + (size_t)LIBRARY_UP(m->program->arena_bytes);
     return MODEL_OK;
 }
 
-void embed_engine_close(struct model *m) { (void)m; }
+void library_engine_close(struct model *m) { (void)m; }
 
-int embed_kv_read(struct model *m, const struct embed_runs *runs, uint8_t *to)
+int library_kv_read(struct model *m, const struct library_runs *runs, uint8_t *to)
 {
     for (uint64_t i = 0; i < runs->n; i++) memcpy(to + i * runs->used, m->kv + i * runs->stride, (size_t)runs->used);
     return MODEL_OK;
 }
 
-int embed_kv_write(struct model *m, const struct embed_runs *runs, const uint8_t *from)
+int library_kv_write(struct model *m, const struct library_runs *runs, const uint8_t *from)
 {
     for (uint64_t i = 0; i < runs->n; i++) memcpy(m->kv + i * runs->stride, from + i * runs->used, (size_t)runs->used);
     return MODEL_OK;
 }
 
 /* Kernels read what the context has, and no more. */
-int embed_kv_clear(struct model *m) { (void)m; return MODEL_OK; }
+int library_kv_clear(struct model *m) { (void)m; return MODEL_OK; }
 
 /* ---- steps ---- */
 
@@ -44,21 +44,22 @@ static bool left_out(const struct model *m, const struct forge_launch *l)
     return l->unless_divides > 0 && l->unless_divides % workers(m) == 0;
 }
 
-static void skip_left_out(const struct model *m, struct embed_step *s)
+static void skip_left_out(const struct model *m, struct begun_step *s)
 {
     while (s->at < s->n_launches && left_out(m, &s->launches[s->at])) s->at++;
 }
 
-/* The next tokens that go through the launches together, from args.n_past on.  A part whose logits nobody reads only has to fill the KV cache. */
-void embed_step_begin(struct model *m)
+/* The next tokens that go through the launches together, from args.n_past on.  A part whose logits nobody reads only has to fill the KV
+ * cache. */
+void library_step_begin(struct model *m)
 {
     const struct forge_program *p = m->program;
-    struct embed_step *s = &m->step;
+    struct begun_step *s = &m->step;
     const uint32_t done = s->args.n_past - m->n_past, left = s->n_tokens - done;
     const uint32_t n = p->n_prefill == 0 ? 1 : left < p->chunk ? left : p->chunk;
     s->args.tokens = m->tokens + s->args.n_past;
     s->args.n_tokens = n;
-    s->args.n_logits = n == left && s->logits != NULL;
+    s->args.n_logits = n == left && s->logits;
     s->launches = n == 1 ? p->decode : p->prefill;
     s->n_launches = n == 1 ? p->n_decode : p->n_prefill;
     if (s->args.n_logits == 0)
@@ -71,14 +72,14 @@ void embed_step_begin(struct model *m)
 static void tile_run(void *job, uint32_t i)
 {
     const struct model *m = job;
-    const struct embed_step *s = &m->step;
+    const struct begun_step *s = &m->step;
     const struct forge_launch *l = &s->launches[s->at];
     l->kernel(&s->args, l, s->tile + i, workers(m));
 }
 
 static void tiles_run(struct model *m, uint32_t n)
 {
-    if (m->parallel_for != NULL && n > 1) m->parallel_for(m->parallel_context, n, tile_run, m);
+    if (m->parallel_for && n > 1) m->parallel_for(m->parallel_context, n, tile_run, m);
     else for (uint32_t i = 0; i < n; i++) tile_run(m, i);
     m->step.tile += n;
 }
@@ -86,14 +87,14 @@ static void tiles_run(struct model *m, uint32_t n)
 /* After the last tile of a launch.  True: the step is done. */
 static bool launch_end(struct model *m)
 {
-    struct embed_step *s = &m->step;
+    struct begun_step *s = &m->step;
     s->tile = 0;
     s->at++;
     skip_left_out(m, s);
     if (s->at < s->n_launches) return false;
     s->args.n_past += s->args.n_tokens;
     if (s->args.n_past < m->n_past + s->n_tokens) {
-        embed_step_begin(m);
+        library_step_begin(m);
         return false;
     }
     m->n_past = s->args.n_past;
@@ -101,7 +102,7 @@ static bool launch_end(struct model *m)
     return true;
 }
 
-int embed_step_run(struct model *m, uint64_t n)
+int library_step_run(struct model *m, uint64_t n)
 {
     while (n > 0) {
         const uint32_t left = workers(m) - m->step.tile, now = n < left ? (uint32_t)n : left;

@@ -1,16 +1,19 @@
-/* gpu.c -- the engine of a library for a GPU: that of programs (gpu_step.c, gpu_wait.c, gpu_memory.c, device.c) with its state in the workspace.
- * Every instance has a stream, weights and a KV cache of its own on the device: a library has no variables through which two could share them. */
+/* gpu.c -- the engine of a library for a GPU: that of programs (gpu_step.c, gpu_wait.c, gpu_memory.c, device.c) with its state in the
+ * workspace. Every instance has a stream, weights and a KV cache of its own on the device: a library has no variables through which two
+ * could share them. */
 #include "runtime/device/gpu_state.h"
 #include "instance.h"
 #include <string.h>
 #include <time.h>
 
-struct embed_gpu {
+struct library_gpu {
     struct gpu          gpu;
     struct forge_engine engine;
-    bool                warm;                    /* all kernels of a decode step have run once: only then they are captured, since drivers load them late */
+    bool                warm;                    /* all kernels of a decode step have run once: only then they are captured, since drivers
+                                                  * load them late */
 };
-_Static_assert(sizeof(struct embed_gpu) <= EMBED_GPU_BYTES && EMBED_GPU_BYTES % EMBED_ALIGN == 0, "the engine fits its part of the workspace");
+_Static_assert(sizeof(struct library_gpu) <= LIBRARY_GPU_BYTES && LIBRARY_GPU_BYTES % LIBRARY_ALIGN == 0,
+               "the engine fits its part of the workspace");
 
 /* The program names it; of its members a library needs none. */
 const struct forge_gpu_runtime forge_gpu_runtime = { .step = gpu_step, .wait = gpu_wait };
@@ -44,7 +47,7 @@ static int running(struct model *m, enum forge_status status)
 
 /* ---- opening ---- */
 
-uint64_t embed_engine_bytes(const struct forge_program *p) { return EMBED_GPU_ENGINE_BYTES(p->gpu->n_kernels); }
+uint64_t library_engine_bytes(const struct forge_program *p) { return LIBRARY_GPU_ENGINE_BYTES(p->gpu->n_kernels); }
 
 static enum forge_status upload_weights(struct gpu *g, const uint8_t *weights)
 {
@@ -63,7 +66,7 @@ static enum forge_status upload_weights(struct gpu *g, const uint8_t *weights)
 static enum forge_status engine_begin(struct gpu *g, const struct model_options *o)
 {
     const struct forge_gpu *p = g->program->gpu;
-    if (o != NULL && o->device_symbol != NULL) TRY(device_functions(&g->device, p->api, o->device_symbol, o->device_context, NULL));
+    if (o && o->device_symbol) TRY(device_functions(&g->device, p->api, o->device_symbol, o->device_context, NULL));
     else TRY(device_library(&g->device, p->api, NULL));
     TRY(device_select(&g->device, p->arch, NULL));
     TRY(gpu_check_memory(&g->device, g->program, NULL));
@@ -71,21 +74,23 @@ static enum forge_status engine_begin(struct gpu *g, const struct model_options 
     return gpu_take_memory(g, NULL);
 }
 
-/* Drivers wait for the device before they free memory: not while a launch hangs, so that memory stays where it is.  wait: for what may still run. */
+/* Drivers wait for the device before they free memory: not while a launch hangs, so that memory stays where it is.  wait: for what may
+ * still run. */
 static void give_back(struct gpu *g, bool wait)
 {
     bool idle = true;
-    if (g->device.stream != NULL && (!wait || gpu_wait_idle(g, NULL) != FORGE_OK) && device_idle(&g->device, &idle, NULL) == FORGE_OK && !idle) return;
+    if (g->device.stream && (!wait || gpu_wait_idle(g, NULL) != FORGE_OK) && device_idle(&g->device, &idle, NULL) == FORGE_OK && !idle)
+        return;
     gpu_give_memory(g);
 }
 
-int embed_engine_open(struct model *m, uint8_t *at, const struct model_options *options)
+int library_engine_open(struct model *m, uint8_t *at, const struct model_options *options)
 {
-    struct embed_gpu *g = (void *)at;
+    struct library_gpu *g = (void *)at;
     memset(g, 0, sizeof *g);
     m->device = g;
     g->gpu.program = m->program;
-    g->gpu.functions = (void *)(at + EMBED_GPU_BYTES);
+    g->gpu.functions = (void *)(at + LIBRARY_GPU_BYTES);
     g->engine = (struct forge_engine){ .program = m->program, .gpu = &g->gpu, .n_ctx = m->program->n_ctx, .chunk = m->program->chunk };
     enum forge_status status = engine_begin(&g->gpu, options);
     if (status == FORGE_OK) status = upload_weights(&g->gpu, m->weights);
@@ -93,35 +98,35 @@ int embed_engine_open(struct model *m, uint8_t *at, const struct model_options *
     return status_of(status);
 }
 
-void embed_engine_close(struct model *m)
+void library_engine_close(struct model *m)
 {
-    struct embed_gpu *g = m->device;
+    struct library_gpu *g = m->device;
     const bool current = device_current(&g->gpu.device, NULL) == FORGE_OK;
     give_back(&g->gpu, current && !m->failed);
 }
 
 /* ---- steps ---- */
 
-void embed_step_begin(struct model *m) { (void)m; }
+void library_step_begin(struct model *m) { (void)m; }
 
 /* The next tokens that go through the kernels together.  Work may still run after it when no logits were wanted. */
 static enum forge_status piece_run(struct model *m, uint32_t left, uint32_t *n, bool *waited)
 {
     const struct forge_program *p = m->program;
-    struct embed_gpu *g = m->device;
-    struct embed_step *s = &m->step;
+    struct library_gpu *g = m->device;
+    struct begun_step *s = &m->step;
     *n = p->gpu->n_prefill == 0 ? 1 : left < p->chunk ? left : p->chunk;
-    *waited = *n == left && s->logits != NULL;
+    *waited = *n == left && s->logits;
     g->engine.n_past = s->args.n_past;
     g->engine.plain_launches = !g->warm;
     g->warm |= *n == 1;
     return gpu_step(&g->engine, *n == 1, m->tokens + s->args.n_past, *n, *waited, s->logits, NULL);
 }
 
-int embed_step_run(struct model *m, uint64_t n_tiles)
+int library_step_run(struct model *m, uint64_t n_tiles)
 {
-    struct embed_gpu *g = m->device;
-    struct embed_step *s = &m->step;
+    struct library_gpu *g = m->device;
+    struct begun_step *s = &m->step;
     const uint32_t end = m->n_past + s->n_tokens;
     enum forge_status status = device_current(&g->gpu.device, NULL);
     bool waited = true;
@@ -148,43 +153,43 @@ static enum forge_status copy_part(struct gpu *g, uint8_t *kv, uint8_t *staged, 
 
 /* Runs lie one behind the other in the staging buffer as they do in the state: it is emptied or filled as a whole.
  * to: of the state when it is read, else NULL; from: when it is written. */
-static enum forge_status copy_runs(struct gpu *g, const struct embed_runs *runs, uint8_t *to, const uint8_t *from)
+static enum forge_status copy_runs(struct gpu *g, const struct library_runs *runs, uint8_t *to, const uint8_t *from)
 {
     const uint64_t bytes = runs->n * runs->used;
     TRY(device_current(&g->device, NULL));
     TRY(gpu_wait_idle(g, NULL));
     for (uint64_t at = 0; at < bytes;) {
         const uint64_t left = bytes - at, whole = left < g->staging_bytes ? left : g->staging_bytes;
-        if (from != NULL) memcpy(g->staging[0], from + at, (size_t)whole);
+        if (from) memcpy(g->staging[0], from + at, (size_t)whole);
         for (uint64_t done = 0; done < whole;) {
             const uint64_t run = (at + done) / runs->used, in_run = (at + done) % runs->used;
             const uint64_t rest = runs->used - in_run, part = rest < whole - done ? rest : whole - done;
-            TRY(copy_part(g, g->kv + run * runs->stride + in_run, g->staging[0] + done, part, to != NULL));
+            TRY(copy_part(g, g->kv + run * runs->stride + in_run, g->staging[0] + done, part, to));
             done += part;
         }
         TRY(gpu_wait_idle(g, NULL));
-        if (to != NULL) memcpy(to + at, g->staging[0], (size_t)whole);
+        if (to) memcpy(to + at, g->staging[0], (size_t)whole);
         at += whole;
     }
     return FORGE_OK;
 }
 
-int embed_kv_read(struct model *m, const struct embed_runs *runs, uint8_t *to)
+int library_kv_read(struct model *m, const struct library_runs *runs, uint8_t *to)
 {
-    struct embed_gpu *g = m->device;
+    struct library_gpu *g = m->device;
     return running(m, copy_runs(&g->gpu, runs, to, NULL));
 }
 
-int embed_kv_write(struct model *m, const struct embed_runs *runs, const uint8_t *from)
+int library_kv_write(struct model *m, const struct library_runs *runs, const uint8_t *from)
 {
-    struct embed_gpu *g = m->device;
+    struct library_gpu *g = m->device;
     return running(m, copy_runs(&g->gpu, runs, NULL, from));
 }
 
 /* A product that is masked away with what is behind the context could be NaN. */
-int embed_kv_clear(struct model *m)
+int library_kv_clear(struct model *m)
 {
-    struct embed_gpu *g = m->device;
+    struct library_gpu *g = m->device;
     enum forge_status status = device_current(&g->gpu.device, NULL);
     if (status == FORGE_OK && m->program->kv_bytes > 0) status = device_clear(&g->gpu.device, g->gpu.kv, m->program->kv_bytes, NULL);
     return running(m, status);

@@ -1,48 +1,50 @@
-/* instance.h -- what lies in the workspace of a model library, and the sizes that forgec writes into its header (compiler/product/header.c).
- * What computes is cpu.c or gpu.c, one of them in an object.  Workers: program->max_threads; the arena of a library is planned for exactly so many (plan options max_threads = MODEL_WORKERS). */
-#ifndef FORGE_EMBED_INSTANCE_H
-#define FORGE_EMBED_INSTANCE_H
+/* instance.h -- what lies in the workspace of a model library, and the sizes that forgec writes into its header
+ * (compiler/product/header.c). What computes is cpu.c or gpu.c, one of them in an object.  Workers: program->max_threads; the arena of a
+ * library is planned for exactly so many (plan options max_threads = MODEL_WORKERS). */
+#ifndef FORGE_LIBRARY_INSTANCE_H
+#define FORGE_LIBRARY_INSTANCE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "runtime/model/abi.h"
 #include "model.h"
 
-#define EMBED_ALIGN        64u
-#define EMBED_UP(n)        (((uint64_t)(n) + 63) / 64 * 64)
-#define EMBED_STATE_BYTES  2560u                 /* of struct model; asserted below */
+#define LIBRARY_ALIGN        64u
+#define LIBRARY_UP(n)        (((uint64_t)(n) + 63) / 64 * 64)
+#define LIBRARY_INSTANCE_BYTES  2560u                 /* of struct model; asserted below */
 
 /* The workspace: struct model, the tokens of the context, the arena, the KV cache. */
-#define EMBED_WORKSPACE_BYTES(n_ctx, arena_bytes, kv_bytes) \
-    (EMBED_STATE_BYTES + EMBED_UP(4 * (uint64_t)(n_ctx)) + EMBED_UP(arena_bytes) + EMBED_UP(kv_bytes))
+#define LIBRARY_WORKSPACE_BYTES(n_ctx, arena_bytes, kv_bytes) \
+    (LIBRARY_INSTANCE_BYTES + LIBRARY_UP(4 * (uint64_t)(n_ctx)) + LIBRARY_UP(arena_bytes) + LIBRARY_UP(kv_bytes))
 
 /* On a GPU: struct model, the tokens of the context, the engine, its kernels' addresses.  All else is on the device. */
-#define EMBED_GPU_BYTES 4608u                    /* asserted in gpu.c */
-#define EMBED_GPU_WORKSPACE_BYTES(n_ctx, n_kernels) \
-    (EMBED_STATE_BYTES + EMBED_UP(4 * (uint64_t)(n_ctx)) + EMBED_GPU_ENGINE_BYTES(n_kernels))
-#define EMBED_GPU_ENGINE_BYTES(n_kernels) (EMBED_GPU_BYTES + EMBED_UP(8 * (uint64_t)(n_kernels)))
+#define LIBRARY_GPU_BYTES 4608u                    /* asserted in gpu.c */
+#define LIBRARY_GPU_WORKSPACE_BYTES(n_ctx, n_kernels) \
+    (LIBRARY_INSTANCE_BYTES + LIBRARY_UP(4 * (uint64_t)(n_ctx)) + LIBRARY_GPU_ENGINE_BYTES(n_kernels))
+#define LIBRARY_GPU_ENGINE_BYTES(n_kernels) (LIBRARY_GPU_BYTES + LIBRARY_UP(8 * (uint64_t)(n_kernels)))
 
 /* Most that model_save writes: header, tokens, KV cache. */
-#define EMBED_SAVE_HEADER_BYTES 72u              /* asserted in state.c */
-#define EMBED_SAVE_BYTES(n_ctx, kv_bytes) (EMBED_SAVE_HEADER_BYTES + 4 * (uint64_t)(n_ctx) + (uint64_t)(kv_bytes))
+#define LIBRARY_SAVE_HEADER_BYTES 72u              /* asserted in state.c */
+#define LIBRARY_SAVE_BYTES(n_ctx, kv_bytes) (LIBRARY_SAVE_HEADER_BYTES + 4 * (uint64_t)(n_ctx) + (uint64_t)(kv_bytes))
 
 /* MODEL_ENCODE_SCRATCH(n): at least forge_tokenize_scratch(n), 113 n + 8299 (runtime/text/tokenize.c). */
-#define EMBED_ENCODE_SCRATCH_PER_BYTE 116u
-#define EMBED_ENCODE_SCRATCH_FIXED    8448u
+#define LIBRARY_ENCODE_SCRATCH_PER_BYTE 116u
+#define LIBRARY_ENCODE_SCRATCH_FIXED    8448u
 
-/* Most stack of any call, kernels included.  Frames depend on formats and tiles, not on the size of a model: clang -fstack-usage has at most 6.4 KB for one
- * function (gemm_groups_q2_K, Cortex-M55) and 5.4 KB on x86-64, plus its kernel's and 0.5 KB of this runtime; a painted stack (tests/library/test_library.c)
- * shows 4.3 KB on x86-64.  Twice that, for formats and vector lengths that were not tried. */
-#define EMBED_STACK_BYTES  16384u
+/* Most stack of any call, kernels included.  Frames depend on formats and tiles, not on the size of a model: clang -fstack-usage has at
+ * most 6.4 KB for one function (gemm_groups_q2_K, Cortex-M55) and 5.4 KB on x86-64, plus its kernel's and 0.5 KB of this runtime; a painted
+ * stack (tests/library/test_library.c) shows 4.3 KB on x86-64.  Twice that, for formats and vector lengths that were not tried. */
+#define LIBRARY_STACK_BYTES  16384u
 
-/* Functions of the API stay visible when all else is hidden.  forgec hides declarations, too, and exports the API itself (compiler/product/objfile.c): it sets this empty. */
-#ifndef EMBED_PUBLIC
-#define EMBED_PUBLIC __attribute__((visibility("default")))
+/* Functions of the API stay visible when all else is hidden.  forgec hides declarations, too, and exports the API itself
+ * (compiler/product/objfile.c): it sets this empty. */
+#ifndef LIBRARY_PUBLIC
+#define LIBRARY_PUBLIC __attribute__((visibility("default")))
 #endif
 
-/* A step in pieces.  CPU: the launches of one chunk of tokens, each of them as many tiles as there are workers; args.n_past is where the chunk begins.
- * GPU: a tile is a chunk, and args.n_past all that is used of args. */
-struct embed_step {
+/* A step in pieces.  CPU: the launches of one chunk of tokens, each of them as many tiles as there are workers; args.n_past is where the
+ * chunk begins. GPU: a tile is a chunk, and args.n_past all that is used of args. */
+struct begun_step {
     struct forge_args          args;
     const struct forge_launch *launches;         /* [n_launches] of the piece */
     uint32_t n_launches, at;                     /* at: the launch being run */
@@ -53,7 +55,7 @@ struct embed_step {
 };
 
 struct model {
-    uint64_t                    magic;           /* EMBED_OPEN while it is open */
+    uint64_t                    magic;           /* LIBRARY_OPEN while it is open */
     const struct forge_program *program;
     const uint8_t              *weights;         /* the program's image */
     int32_t                    *tokens;          /* [n_ctx] of the context */
@@ -63,20 +65,21 @@ struct model {
     void                       *parallel_context;
     uint32_t                    n_past;
     bool                        failed;          /* GPU: its state is unknown from here on */
-    struct embed_step           step;
+    struct begun_step           step;
     uint64_t                    random[4];       /* xoshiro256** */
     uint64_t                    mass[256];       /* sample.c */
 };
-_Static_assert(sizeof(struct model) <= EMBED_STATE_BYTES && EMBED_STATE_BYTES % EMBED_ALIGN == 0, "the state fits its part of the workspace");
+_Static_assert(sizeof(struct model) <= LIBRARY_INSTANCE_BYTES && LIBRARY_INSTANCE_BYTES % LIBRARY_ALIGN == 0,
+               "the state fits its part of the workspace");
 
-#define EMBED_OPEN 0x6e65706f2e6d6166u           /* "fam.open" */
+#define LIBRARY_OPEN 0x6e65706f2e6d6166u           /* "fam.open" */
 
-static inline const struct forge_program *embed_program(void) { return forge_programs[0]; }
+static inline const struct forge_program *library_program(void) { return forge_programs[0]; }
 
 /* MODEL_OK when m can be used now; else why not. */
-static inline int embed_ready(const struct model *m)
+static inline int instance_ready(const struct model *m)
 {
-    if (m == NULL || m->magic != EMBED_OPEN) return MODEL_BAD_ARGUMENT;
+    if (!m || m->magic != LIBRARY_OPEN) return MODEL_BAD_ARGUMENT;
     if (m->failed) return MODEL_DEVICE_FAILED;
     return m->step.busy ? MODEL_BUSY : MODEL_OK;
 }
@@ -84,19 +87,19 @@ static inline int embed_ready(const struct model *m)
 /* ---- the engine: cpu.c or gpu.c.  Statuses are those of model.h ---- */
 
 /* Its part of the workspace, behind struct model and the tokens. */
-uint64_t embed_engine_bytes(const struct forge_program *p);
+uint64_t library_engine_bytes(const struct forge_program *p);
 /* at: that part.  m->weights are there.  After a failure nothing is left open. */
-int  embed_engine_open(struct model *m, uint8_t *at, const struct model_options *options);
-void embed_engine_close(struct model *m);
+int  library_engine_open(struct model *m, uint8_t *at, const struct model_options *options);
+void library_engine_close(struct model *m);
 /* m->step.n_tokens tokens of m->tokens from m->n_past on. */
-void embed_step_begin(struct model *m);
+void library_step_begin(struct model *m);
 /* At most n_tiles > 0 of the step; MODEL_OK: the step is done, its tokens are in the context.  UINT64_MAX: all. */
-int  embed_step_run(struct model *m, uint64_t n_tiles);
+int  library_step_run(struct model *m, uint64_t n_tiles);
 /* n runs of used bytes, stride apart in the KV cache, without gaps in the state. */
-struct embed_runs { uint64_t n, stride, used; };
-int  embed_kv_read(struct model *m, const struct embed_runs *runs, uint8_t *to);
-int  embed_kv_write(struct model *m, const struct embed_runs *runs, const uint8_t *from);
+struct library_runs { uint64_t n, stride, used; };
+int  library_kv_read(struct model *m, const struct library_runs *runs, uint8_t *to);
+int  library_kv_write(struct model *m, const struct library_runs *runs, const uint8_t *from);
 /* After NaN: nothing of what the cache holds may come to later tokens. */
-int  embed_kv_clear(struct model *m);
+int  library_kv_clear(struct model *m);
 
 #endif

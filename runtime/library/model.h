@@ -1,5 +1,5 @@
-/* model.h -- a language model as a library.  What forgec generates is this text with `model` and `MODEL` replaced by the prefix (--prefix) and
- * with the constants of one model; C99 and C++.
+/* model.h -- a language model as a library.  What forgec generates is this text with `model` and `MODEL` replaced by the prefix (--prefix)
+ * and with the constants of one model; C99 and C++.
  *
  *     static unsigned char workspace[MODEL_WORKSPACE_BYTES] __attribute__((aligned(MODEL_ALIGN)));
  *     static float logits[MODEL_N_VOCAB];
@@ -8,19 +8,19 @@
  *     model_prefill(m, prompt, n_prompt, logits);
  *     while (!model_is_end(token = model_sample(m, logits, NULL))) { put(token); model_step(m, token, logits); }
  *
- * Everything a model needs lies in the workspace the caller gives; nothing is allocated, printed, opened or aborted, there are no variables outside the
- * workspace, and no threads but those of the caller's parallel_for.  Several models, and several instances of one, live side by side; one instance is
- * used by one thread at a time.  Functions return MODEL_OK, MODEL_MORE or a negative enum model_status, and then change nothing, unless their
- * comment says otherwise.
+ * Everything a model needs lies in the workspace the caller gives; nothing is allocated, printed, opened or aborted, there are no variables
+ * outside the workspace, and no threads but those of the caller's parallel_for.  Several models, and several instances of one, live side by
+ * side; one instance is used by one thread at a time.  Functions return MODEL_OK, MODEL_MORE or a negative enum model_status, and then
+ * change nothing, unless their comment says otherwise.
  *
- * A GPU object is for programs on Linux and needs their C library (and -ldl before glibc 2.34).  Its host memory lies in the workspace, too; pinned and
- * device memory (MODEL_DEVICE_BYTES, the weights in it, for each instance) come from the device's library, which model_open opens with the first GPU
- * that fits; that library may read its environment, open files, start threads and, AMD's, end the process when a kernel faults.  An instance works on
- * any thread, one at a time.  After MODEL_DEVICE_FAILED only model_close may be called.
+ * A GPU object is for programs on Linux and needs their C library (and -ldl before glibc 2.34).  Its host memory lies in the workspace,
+ * too; pinned and device memory (MODEL_DEVICE_BYTES, the weights in it, for each instance) come from the device's library, which model_open
+ * opens with the first GPU that fits; that library may read its environment, open files, start threads and, AMD's, end the process when a
+ * kernel faults.  An instance works on any thread, one at a time.  After MODEL_DEVICE_FAILED only model_close may be called.
  *
- * A CPU object needs memcpy, memmove and memset from the program it is linked into, and no other symbol.  It is position-independent, its weights
- * are read-only and can be used where they lie (flash).  Floating point is used as the target's calling convention has it; the rounding mode is the default
- * one, and results do not depend on how many threads parallel_for has. */
+ * A CPU object needs memcpy, memmove and memset from the program it is linked into, and no other symbol.  It is position-independent, its
+ * weights are read-only and can be used where they lie (flash).  Floating point is used as the target's calling convention has it; the
+ * rounding mode is the default one, and results do not depend on how many threads parallel_for has. */
 #ifndef MODEL_H
 #define MODEL_H
 #include <stddef.h>
@@ -44,7 +44,7 @@ extern "C" {
 #define MODEL_WEIGHTS_BYTES    ((uint64_t)64)
 #define MODEL_WEIGHTS_EMBEDDED 1                 /* 0: the caller passes them */
 #define MODEL_N_TENSORS        1u                /* of the weights, each with a hash */
-#define MODEL_STACK_BYTES      ((size_t)4096)    /* most stack any call uses, measured and rounded up; parallel_for's jobs as well; GPU: beside the device's library */
+#define MODEL_STACK_BYTES      ((size_t)4096)    /* most stack of any call and of jobs, measured and rounded up; GPU: beside its library */
 #define MODEL_WORKERS          8u                /* jobs a parallel_for gets at once */
 #define MODEL_TILES            1u                /* tiles of one decoded token (model_step_budget) */
 #define MODEL_DEVICE_BYTES     ((uint64_t)0)     /* GPU: of its memory an instance takes, the KV cache in it; 0 on a CPU */
@@ -82,7 +82,8 @@ enum model_verify { MODEL_VERIFY_NONE, MODEL_VERIFY_OPEN /* all weights, in mode
 struct model_options {
     uint32_t size;                               /* sizeof(struct model_options): later versions add members at the end */
     uint32_t verify;                             /* enum model_verify */
-    const void *weights;                         /* MODEL_WEIGHTS_BYTES, aligned, untouched as long as the instance lives; NULL: the embedded ones */
+    const void *weights;                         /* MODEL_WEIGHTS_BYTES, aligned, untouched as long as the instance lives; NULL: the
+                                                  * embedded ones */
     uint64_t weights_bytes;
     model_parallel_for *parallel_for;            /* NULL: all jobs on the calling thread */
     void *parallel_context;
@@ -95,17 +96,18 @@ int model_open(struct model **out, void *workspace, size_t bytes, const struct m
 /* CPU: nothing to do.  GPU: gives the device's memory back (but when a launch hangs, which would hang this too).  NULL is allowed. */
 void model_close(struct model *m);
 
-/* Appends n tokens; logits, if not NULL: MODEL_N_VOCAB values after the last of them, all of them finite, or else MODEL_NOT_FINITE and an empty context. */
+/* Appends n tokens; logits, if not NULL: MODEL_N_VOCAB values after the last of them, all of them finite, or else MODEL_NOT_FINITE and an
+ * empty context. */
 int model_prefill(struct model *m, const int32_t *tokens, uint32_t n, float *logits);
 /* Appends one token. */
 int model_step(struct model *m, int32_t token, float *logits);
 
-/* The same in pieces, so that a watchdog can be fed and other work done between them.  After model_begin nothing else may be called for this instance but
- * model_step_budget, until that returns something else than MODEL_MORE, or model_cancel, which forgets what was begun.  tokens and logits stay
- * valid until then. */
+/* The same in pieces, so that a watchdog can be fed and other work done between them.  After model_begin nothing else may be called for
+ * this instance but model_step_budget, until that returns something else than MODEL_MORE, or model_cancel, which forgets what was begun.
+ * tokens and logits stay valid until then. */
 int model_begin(struct model *m, const int32_t *tokens, uint32_t n, float *logits);
-/* Computes at most n_tiles > 0 tiles: the part of one of the MODEL_WORKERS in one kernel; on a GPU a decoded token or up to MODEL_CHUNK tokens of a prefill.
- * MODEL_OK: the step is done. */
+/* Computes at most n_tiles > 0 tiles: the part of one of the MODEL_WORKERS in one kernel; on a GPU a decoded token or up to MODEL_CHUNK
+ * tokens of a prefill. MODEL_OK: the step is done. */
 int model_step_budget(struct model *m, uint32_t n_tiles);
 void model_cancel(struct model *m);
 
@@ -114,7 +116,8 @@ uint32_t model_n_past(const struct model *m);    /* tokens in the context */
 int model_reset(struct model *m, uint32_t n_past);
 
 /* The context with its KV cache as bytes, of use to this very build (MODEL_BUILD_HASH) on any machine of the target.
- * model_save writes at most MODEL_STATE_BYTES, fewer for a short context, and sets *written.  model_restore: MODEL_BAD_STATE leaves an empty context. */
+ * model_save writes at most MODEL_STATE_BYTES, fewer for a short context, and sets *written.  model_restore: MODEL_BAD_STATE leaves an
+ * empty context. */
 int model_save(struct model *m, void *out, size_t capacity, size_t *written);
 int model_restore(struct model *m, const void *state, size_t bytes);
 
@@ -129,12 +132,13 @@ struct model_sampling {
     int32_t  repeat_last_n;                      /* tokens of the context the penalty looks at, at most 64 */
     uint64_t seed;                               /* 0: goes on with the instance's random numbers */
 };
-/* The next token, from logits [MODEL_N_VOCAB], which it may change.  -INFINITY forbids a token.  Negative: enum model_status; MODEL_NOT_FINITE for a NaN, an
- * infinity, or when all are forbidden. */
+/* The next token, from logits [MODEL_N_VOCAB], which it may change.  -INFINITY forbids a token.  Negative: enum model_status;
+ * MODEL_NOT_FINITE for a NaN, an infinity, or when all are forbidden. */
 int32_t model_sample(struct model *m, float *logits, const struct model_sampling *sampling);
 
-/* Text to tokens as the model's tokenizer has it.  flags: MODEL_ADD_BOS as the model asks for it, MODEL_SPECIAL: texts of control tokens become those.
- * Returns how many there are, or a negative status.  scratch: MODEL_ENCODE_SCRATCH(n) bytes, aligned to 8; touched as far as needed. */
+/* Text to tokens as the model's tokenizer has it.  flags: MODEL_ADD_BOS as the model asks for it, MODEL_SPECIAL: texts of control tokens
+ * become those. Returns how many there are, or a negative status.  scratch: MODEL_ENCODE_SCRATCH(n) bytes, aligned to 8; touched as far as
+ * needed. */
 enum { MODEL_SPECIAL = 1, MODEL_ADD_BOS = 2 };
 int64_t model_encode(const char *text, size_t n, uint32_t flags, int32_t *out, size_t capacity, void *scratch, size_t scratch_bytes);
 /* The bytes of one token (perhaps a part of a UTF-8 sequence); how many there are, of which at most capacity are written. */
@@ -143,7 +147,8 @@ int32_t model_bos(void);                         /* -1: none */
 int32_t model_eos(void);
 int     model_is_end(int32_t token);             /* ends the text; negative values count as the end */
 
-/* Compares the hash of tensors *at, *at + 1, ... with those of the build, n at most; sets *at to the next one.  MODEL_MORE: some are left; MODEL_BAD_WEIGHTS:
+/* Compares the hash of tensors *at, *at + 1, ... with those of the build, n at most; sets *at to the next one.  MODEL_MORE: some are left;
+ * MODEL_BAD_WEIGHTS:
  * *name, if name is not NULL, is the tensor that differs, the one before *at; or the hashes themselves are damaged, and none is left. */
 int model_verify(struct model *m, uint32_t *at, uint32_t n, const char **name);
 

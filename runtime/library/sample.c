@@ -1,7 +1,7 @@
 /* sample.c -- from logits to the next token: penalties, top-k, top-p, min-p, temperature, draw, in the order of runtime/run/sample.c.
- * Nothing is sorted and no candidates are kept: what top-k, top-p and min-p leave is always the part of the vocabulary above some logit, and that
- * bound is found by radix selection, one byte of the logit at a time.  Probabilities are fixed-point, so sums do not depend on their
- * order and a draw is the same on every machine that has the same logits.  Needs no libm and no arithmetic in double. */
+ * Nothing is sorted and no candidates are kept: what top-k, top-p and min-p leave is always the part of the vocabulary above some logit,
+ * and that bound is found by radix selection, one byte of the logit at a time.  Probabilities are fixed-point, so sums do not depend on
+ * their order and a draw is the same on every machine that has the same logits.  Needs no libm and no arithmetic in double. */
 #include "instance.h"
 #include "runtime/run/finite.h"
 #include "runtime/run/random.h"
@@ -32,7 +32,8 @@ static uint64_t random_below(uint64_t s[4], uint64_t n)
 enum { ONE_BITS = 40 };                          /* weight of the likeliest token: 2^40, so that 2^22 of them fit */
 
 /* 2^-x as a fixed-point number with ONE_BITS behind the point, x >= 0; 0 from 2^-40 on and for NaN.
- * The relative error of the polynomial (degree 6, interpolated at Chebyshev nodes, coefficients rounded to float) is below 2.1e-7 on [0, 1]. */
+ * The relative error of the polynomial (degree 6, interpolated at Chebyshev nodes, coefficients rounded to float) is below 2.1e-7 on [0,
+ * 1]. */
 static uint64_t exp2_minus(float x)
 {
     if (!(x < (float)ONE_BITS)) return 0;
@@ -213,14 +214,14 @@ static bool sampling_valid(const struct model_sampling *o)
         && between(o->repeat_penalty, 0, 1e30f) && o->repeat_last_n >= 0 && o->repeat_last_n <= 64;
 }
 
-EMBED_PUBLIC int32_t model_sample(struct model *m, float *logits, const struct model_sampling *sampling)
+LIBRARY_PUBLIC int32_t model_sample(struct model *m, float *logits, const struct model_sampling *sampling)
 {
-    const int ready = embed_ready(m);
+    const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
-    if (logits == NULL || (sampling != NULL && !sampling_valid(sampling))) return MODEL_BAD_ARGUMENT;
+    if (!logits || (sampling && !sampling_valid(sampling))) return MODEL_BAD_ARGUMENT;
     const uint32_t n = m->program->n_vocab;
     if (!drawable(logits, n)) return MODEL_NOT_FINITE;
-    if (sampling == NULL) return (int32_t)argmax(logits, n);
+    if (!sampling) return (int32_t)argmax(logits, n);
     if (sampling->seed != 0) xoshiro_seed(m->random, sampling->seed);
     penalise(m, logits, sampling);
     const uint32_t first = argmax(logits, n);

@@ -11,7 +11,7 @@ struct header {
     uint32_t n_past, reserved;
     uint64_t random[4];
 };
-_Static_assert(sizeof(struct header) == EMBED_SAVE_HEADER_BYTES, "MODEL_STATE_BYTES counts on it");
+_Static_assert(sizeof(struct header) == LIBRARY_SAVE_HEADER_BYTES, "MODEL_STATE_BYTES counts on it");
 static const char magic[8] = { 'F', 'O', 'R', 'G', 'E', 'S', '0', '1' };
 enum { CHECKED_FROM = offsetof(struct header, build) };
 
@@ -27,33 +27,33 @@ static uint64_t build_identity(const struct forge_program *p)
 {
     const char *const texts[] = { p->model_hash, p->weights_hash, p->target, p->options, p->compiler };
     uint64_t hash = p->n_ctx;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, texts[i] != NULL ? texts[i] : "");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, texts[i] ? texts[i] : "");
     return hash;
 }
 
-/* The cache is runs of n_ctx rows, K and V of each head of each layer (templates/cpu/kv_tmpl.c, templates/gpu/kv.h).  On a CPU K lies in blocks of 16 positions, so multiples
- * of 16 rows from the start of a run are what that many positions need. */
-static struct embed_runs runs_of(const struct forge_program *p, uint32_t n_past)
+/* The cache is runs of n_ctx rows, K and V of each head of each layer (templates/cpu/kv_tmpl.c, templates/gpu/kv.h).  On a CPU K lies in
+ * blocks of 16 positions, so multiples of 16 rows from the start of a run are what that many positions need. */
+static struct library_runs runs_of(const struct forge_program *p, uint32_t n_past)
 {
     const uint64_t context = ((uint64_t)p->n_ctx + 15) / 16 * 16, used = ((uint64_t)n_past + 15) / 16 * 16;
     const uint64_t stride = context * p->kv_row_bytes;
-    if (stride == 0 || p->kv_bytes % stride != 0) return (struct embed_runs){ 1, p->kv_bytes, p->kv_bytes };
-    return (struct embed_runs){ p->kv_bytes / stride, stride, used * p->kv_row_bytes };
+    if (stride == 0 || p->kv_bytes % stride != 0) return (struct library_runs){ 1, p->kv_bytes, p->kv_bytes };
+    return (struct library_runs){ p->kv_bytes / stride, stride, used * p->kv_row_bytes };
 }
 
 static uint64_t state_bytes(const struct forge_program *p, uint32_t n_past)
 {
-    const struct embed_runs r = runs_of(p, n_past);
+    const struct library_runs r = runs_of(p, n_past);
     return sizeof(struct header) + 4 * (uint64_t)n_past + r.n * r.used;
 }
 
-EMBED_PUBLIC int model_save(struct model *m, void *out, size_t capacity, size_t *written)
+LIBRARY_PUBLIC int model_save(struct model *m, void *out, size_t capacity, size_t *written)
 {
-    const int ready = embed_ready(m);
+    const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
-    if (out == NULL || written == NULL) return MODEL_BAD_ARGUMENT;
+    if (!out || !written) return MODEL_BAD_ARGUMENT;
     const struct forge_program *p = m->program;
-    const struct embed_runs runs = runs_of(p, m->n_past);
+    const struct library_runs runs = runs_of(p, m->n_past);
     struct header h = { .build = build_identity(p), .bytes = state_bytes(p, m->n_past), .n_past = m->n_past };
     if (capacity < h.bytes) return MODEL_NO_ROOM;
     memcpy(h.magic, magic, sizeof magic);
@@ -62,7 +62,7 @@ EMBED_PUBLIC int model_save(struct model *m, void *out, size_t capacity, size_t 
     memcpy(base, &h, sizeof h);
     memcpy(at, m->tokens, (size_t)m->n_past * 4);
     at += (size_t)m->n_past * 4;
-    const int status = embed_kv_read(m, &runs, at);
+    const int status = library_kv_read(m, &runs, at);
     if (status != MODEL_OK) return status;
     h.checksum = forge_xxh3(base + CHECKED_FROM, h.bytes - CHECKED_FROM);
     memcpy(base, &h, sizeof h);
@@ -83,21 +83,21 @@ static bool state_valid(const struct forge_program *p, const struct header *h, c
     return true;
 }
 
-EMBED_PUBLIC int model_restore(struct model *m, const void *state, size_t bytes)
+LIBRARY_PUBLIC int model_restore(struct model *m, const void *state, size_t bytes)
 {
-    const int ready = embed_ready(m);
+    const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
-    if (state == NULL) return MODEL_BAD_ARGUMENT;
+    if (!state) return MODEL_BAD_ARGUMENT;
     struct header h;
     m->n_past = 0;
     if (bytes < sizeof h) return MODEL_BAD_STATE;
     memcpy(&h, state, sizeof h);
     if (!state_valid(m->program, &h, state, bytes)) return MODEL_BAD_STATE;
-    const struct embed_runs runs = runs_of(m->program, h.n_past);
+    const struct library_runs runs = runs_of(m->program, h.n_past);
     const uint8_t *at = (const uint8_t *)state + sizeof h;
     memcpy(m->tokens, at, (size_t)h.n_past * 4);
     at += (size_t)h.n_past * 4;
-    const int status = embed_kv_write(m, &runs, at);
+    const int status = library_kv_write(m, &runs, at);
     if (status != MODEL_OK) return status;
     memcpy(m->random, h.random, sizeof h.random);
     m->n_past = h.n_past;

@@ -1,3 +1,4 @@
+/* check.c -- --check: every program of this executable against this machine, a line for each thing that matters. */
 #include "check.h"
 
 #include <stdarg.h>
@@ -32,8 +33,10 @@ static enum forge_status check_cpu(const struct forge_program *p, struct forge_e
         return error_set(error, FORGE_WRONG_CPU, "target %s needs instructions this CPU lacks: %s", p->target, missing);
     }
     check_line(CHECK_OK, "processor", "has the instructions of %s", p->target);
-    check_line(needed > there ? CHECK_WARN : CHECK_OK, "memory", "%.0f MiB needed (weights %.0f, KV cache %.0f, activations %.0f), %.0f in this machine",
-               (double)needed * mib, (double)p->weights_bytes * mib, (double)p->kv_bytes * mib, (double)p->arena_bytes * mib, (double)there * mib);
+    check_line(needed > there ? CHECK_WARN : CHECK_OK, "memory",
+               "%.0f MiB needed (weights %.0f, KV cache %.0f, activations %.0f), %.0f in this machine",
+               (double)needed * mib, (double)p->weights_bytes * mib, (double)p->kv_bytes * mib, (double)p->arena_bytes * mib,
+                   (double)there * mib);
     return FORGE_OK;
 }
 
@@ -51,7 +54,8 @@ static enum forge_status check_weights(const struct forge_program *p, const stru
     TRY(pool_open(&pool, threads_default(FORGE_MAX_THREADS), error));
     const enum forge_status status = weights_verify(p, source, pool, error);
     pool_close(pool);
-    if (status == FORGE_OK) check_line(CHECK_OK, "weights", "%u tensors are what forgec wrote, by their hashes: finite numbers", p->n_tensors);
+    if (status == FORGE_OK) check_line(CHECK_OK, "weights", "%u tensors are what forgec wrote, by their hashes: finite numbers",
+                                       p->n_tensors);
     else check_line(CHECK_FAIL, "weights", "%s", error->text);
     return status;
 }
@@ -60,7 +64,7 @@ static enum forge_status check_weights(const struct forge_program *p, const stru
 static enum forge_status check_program(const struct forge_program *p, const struct forge_weights_source *source, struct forge_error *error)
 {
     struct forge_error second = { "" };
-    const enum forge_status machine = p->gpu != NULL ? p->gpu->runtime->check(p, error) : check_cpu(p, error);
+    const enum forge_status machine = p->gpu ? p->gpu->runtime->check(p, error) : check_cpu(p, error);
     const enum forge_status weights = check_weights(p, source, machine == FORGE_OK ? error : &second);
     return machine != FORGE_OK ? machine : weights;
 }
@@ -72,14 +76,15 @@ enum forge_status check_run(const char *target, const char *weights_path, struct
     const char *runs = NULL;
     for (uint32_t i = 0; i < forge_n_programs; i++) {
         const struct forge_program *p = forge_programs[i];
-        if (target != NULL && strcmp(target, p->target) != 0) continue;
+        if (target && strcmp(target, p->target) != 0) continue;
         printf("%s\n", p->target);
         const enum forge_status found = check_program(p, &source, error);
-        if (found == FORGE_OK && runs == NULL) runs = p->target;
-        status = runs != NULL ? FORGE_OK : found;
+        if (found == FORGE_OK && !runs) runs = p->target;
+        status = runs ? FORGE_OK : found;
     }
-    if (status == FORGE_USAGE) return error_set(error, FORGE_USAGE, "no target '%s' in this program (--info lists them)", target != NULL ? target : "");
-    if (runs != NULL) printf("%s is the one that runs\n", runs);
+    if (status == FORGE_USAGE) return error_set(error, FORGE_USAGE, "no target '%s' in this program (--info lists them)", target ? target
+                                                : "");
+    if (runs) printf("%s is the one that runs\n", runs);
     const enum forge_status written = flush_stdout(error);
     return status == FORGE_OK ? written : status;
 }

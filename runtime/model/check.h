@@ -1,5 +1,5 @@
-/* check.h -- --check: can this program run here?  A line on stdout for everything that matters.  Weights are read and compared with their hashes,
- * nothing is computed. */
+/* check.h -- --check: can this program run here?  A line on stdout for everything that matters.  Weights are read and compared with their
+ * hashes, nothing is computed. */
 #ifndef FORGE_CHECK_H
 #define FORGE_CHECK_H
 
@@ -11,8 +11,8 @@ enum check_level { CHECK_OK, CHECK_WARN, CHECK_FAIL };
 __attribute__((format(printf, 3, 4)))
 void check_line(enum check_level level, const char *subject, const char *format, ...);
 
-/* Checks the programs of the executable, or the one called target, in their order.  weights_path: -m or NULL.  FORGE_OK when one can run, else why the last
- * one cannot. */
+/* Checks the programs of the executable, or the one called target, in their order.  weights_path: -m or NULL.  FORGE_OK when one can run,
+ * else why the last one cannot. */
 enum forge_status check_run(const char *target, const char *weights_path, struct forge_error *error);
 
 #endif

@@ -1,3 +1,4 @@
+/* weights.c -- the weights: inside the executable, in a file beside it or named by -m, or noise; mapped, and compared with their hashes. */
 #include "weights.h"
 
 #include <errno.h>
@@ -33,7 +34,8 @@ static enum forge_status check_header(const struct forge_weights_header *h, uint
 {
     const uint64_t needed = whole_image_bytes();
     if (memcmp(h->magic, FORGE_WEIGHTS_MAGIC, sizeof h->magic) != 0)
-        return error_set(error, FORGE_BAD_WEIGHTS, "%s is not a forgec weight file (a GGUF file has to be compiled first: forgec build)", path);
+        return error_set(error, FORGE_BAD_WEIGHTS, "%s is not a forgec weight file (a GGUF file has to be compiled first: forgec build)",
+                         path);
     /* Not a hash: nothing that belongs on a terminal. */
     if (h->weights_hash[32] != 0 || strspn(h->weights_hash, "0123456789abcdef") != 32)
         return error_set(error, FORGE_BAD_WEIGHTS, "%s has a damaged header", path);
@@ -50,7 +52,8 @@ static enum forge_status check_header(const struct forge_weights_header *h, uint
 }
 
 /* Opens a weight file whose header is right. */
-static enum forge_status open_file(int *out, uint64_t *out_bytes, const char *path, const struct forge_program *p, struct forge_error *error)
+static enum forge_status open_file(int *out, uint64_t *out_bytes, const char *path, const struct forge_program *p,
+                                   struct forge_error *error)
 {
     enum forge_status status;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);     /* a FIFO without a writer is refused below, not waited for */
@@ -96,7 +99,7 @@ static bool own_path(char *path, size_t bytes)
     ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
     if (n < 0) {                                                 /* no /proc: the name it was started by */
         const char *started = (const char *)getauxval(AT_EXECFN);
-        n = started != NULL ? (ssize_t)strnlen(started, bytes) : 0;
+        n = started ? (ssize_t)strnlen(started, bytes) : 0;
         if (n > 0 && (size_t)n < bytes) memcpy(path, started, (size_t)n);
     }
     if (n <= 0 || (size_t)n >= bytes) return false;
@@ -115,12 +118,12 @@ static bool beside_path(char *path, size_t bytes)
 bool weights_are_somewhere(const struct forge_weights_source *source)
 {
     char path[PATH_BYTES];
-    return source->path != NULL || forge_weights != NULL || beside_path(path, sizeof path);
+    return source->path || forge_weights || beside_path(path, sizeof path);
 }
 
 static enum forge_status external_path(char *path, size_t bytes, const struct forge_weights_source *source, struct forge_error *error)
 {
-    if (source->path != NULL) {
+    if (source->path) {
         if (snprintf(path, bytes, "%s", source->path) < (int)bytes) return FORGE_OK;
         return error_set(error, FORGE_BAD_WEIGHTS, "cannot open weights: %s", strerror(ENAMETOOLONG));
     }
@@ -134,9 +137,9 @@ static bool own_file_offset(const void *address, uint64_t *out)
     const ElfW(Phdr) *headers = (const ElfW(Phdr) *)getauxval(AT_PHDR);
     const size_t n = (size_t)getauxval(AT_PHNUM);
     uintptr_t base = 0;
-    for (size_t i = 0; headers != NULL && i < n; i++)
+    for (size_t i = 0; headers && i < n; i++)
         if (headers[i].p_type == PT_PHDR) base = (uintptr_t)headers - (uintptr_t)headers[i].p_vaddr;
-    for (size_t i = 0; headers != NULL && i < n; i++) {
+    for (size_t i = 0; headers && i < n; i++) {
         const uintptr_t from = base + (uintptr_t)headers[i].p_vaddr;
         if (headers[i].p_type != PT_LOAD || (uintptr_t)address < from || (uintptr_t)address - from >= headers[i].p_filesz) continue;
         *out = headers[i].p_offset + ((uintptr_t)address - from);
@@ -162,7 +165,7 @@ enum forge_status weights_locate(struct forge_weights_file *out, const struct fo
 {
     char path[PATH_BYTES];
     uint64_t bytes;
-    if (source->path == NULL && forge_weights != NULL) return locate_inside(out, p, error);
+    if (!source->path && forge_weights) return locate_inside(out, p, error);
     TRY(external_path(path, sizeof path, source, error));
     TRY(open_file(&out->fd, &bytes, path, p, error));
     out->at = IMAGE_OFFSET + p->weights_offset;
@@ -234,18 +237,21 @@ static void verify_part(void *context, uint32_t thread, uint32_t n_threads)
 }
 
 /* path and at: the file, and where in it the image begins. */
-static enum forge_status verify_image(const struct forge_program *p, const uint8_t *image, struct forge_pool *pool, const char *path, uint64_t at, struct forge_error *error)
+static enum forge_status verify_image(const struct forge_program *p, const uint8_t *image, struct forge_pool *pool, const char *path,
+                                      uint64_t at, struct forge_error *error)
 {
     typedef unsigned long long ull;
     if (p->n_tensors == 0) return error_set(error, FORGE_BAD_WEIGHTS, "this program has no hashes to verify its weights by");
     struct verification v = { .program = p, .image = image, .hashes = hashes_of(p, image), .damaged = p->n_tensors };
-    if (v.hashes == NULL)
-        return error_set(error, FORGE_BAD_WEIGHTS, "the hashes of the weights are damaged (%llu bytes at offset %llu): copy or build the file again: %s",
+    if (!v.hashes)
+        return error_set(error, FORGE_BAD_WEIGHTS,
+                         "the hashes of the weights are damaged (%llu bytes at offset %llu): copy or build the file again: %s",
                          (ull)FORGE_HASHES_BYTES(p->n_tensors), (ull)(at + p->hashes_offset), path);
     pool_run(pool, verify_part, &v);
     if (v.damaged == p->n_tensors) return FORGE_OK;
     const struct forge_tensor *t = &p->tensors[v.damaged];
-    return error_set(error, FORGE_BAD_WEIGHTS, "tensor %s is damaged (%llu bytes at offset %llu): copy or build the file again: %s", t->name, (ull)t->bytes,
+    return error_set(error, FORGE_BAD_WEIGHTS, "tensor %s is damaged (%llu bytes at offset %llu): copy or build the file again: %s",
+                     t->name, (ull)t->bytes,
                      (ull)(at + t->offset), path);
 }
 
@@ -265,18 +271,20 @@ enum forge_status weights_open(struct forge_engine *e, const struct forge_weight
 {
     char path[PATH_BYTES];
     if (source->random) return map_noise(e, error);
-    if (source->path == NULL && forge_weights != NULL) return open_inside(e, source->verify, error);
+    if (!source->path && forge_weights) return open_inside(e, source->verify, error);
     TRY(external_path(path, sizeof path, source, error));
     TRY(map_file(e, path, error));
-    return source->verify ? verify_image(e->program, e->weights, e->pool, path, IMAGE_OFFSET + e->program->weights_offset, error) : FORGE_OK;
+    return source->verify ? verify_image(e->program, e->weights, e->pool, path, IMAGE_OFFSET + e->program->weights_offset, error)
+        : FORGE_OK;
 }
 
-enum forge_status weights_verify(const struct forge_program *p, const struct forge_weights_source *source, struct forge_pool *pool, struct forge_error *error)
+enum forge_status weights_verify(const struct forge_program *p, const struct forge_weights_source *source, struct forge_pool *pool,
+                                 struct forge_error *error)
 {
     struct forge_engine e = { .program = p, .pool = pool };
     const struct forge_weights_source files = { .path = source->path, .verify = true };
     const enum forge_status status = weights_open(&e, &files, error);
     ending_watch(NULL, 0, NULL);
-    if (e.mapped != NULL) munmap(e.mapped, e.mapped_bytes);
+    if (e.mapped) munmap(e.mapped, e.mapped_bytes);
     return status;
 }

@@ -1,3 +1,4 @@
+/* engine.c -- one program on this machine: which one, its memory, its steps on CPU threads or through the GPU's runtime. */
 #include "engine.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ static enum forge_status program_try(const struct forge_program *program, bool t
     char missing[256] = "";
     if (!cpu_has_all(program->features, missing, sizeof missing))
         return error_set(error, FORGE_WRONG_CPU, "target %s needs instructions this CPU lacks: %s", program->target, missing);
-    return program->gpu != NULL && try_gpu ? program->gpu->runtime->probe(program, error) : FORGE_OK;
+    return program->gpu && try_gpu ? program->gpu->runtime->probe(program, error) : FORGE_OK;
 }
 
 enum forge_status program_choose(const struct forge_program **out, const char *target, bool try_gpu, struct forge_error *error)
@@ -45,15 +46,15 @@ enum forge_status program_choose(const struct forge_program **out, const char *t
                         program->abi_version, FORGE_ABI_VERSION);
         const int n = used < sizeof names ? snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", program->target) : 0;
         if (n > 0) used += (size_t)n;
-        if (target != NULL && strcmp(target, program->target) != 0) continue;
+        if (target && strcmp(target, program->target) != 0) continue;
         status = program_try(program, try_gpu, error);
         if (status == FORGE_OK) {
             /* A slower target in the place of a GPU is never silent. */
             *out = program;
-            return refused == NULL ? error_set(error, FORGE_OK, "%s", "")
+            return !refused ? error_set(error, FORGE_OK, "%s", "")
                  : error_set(error, FORGE_OK, "%s runs instead of %s: %.400s", program->target, refused->target, reason.text);
         }
-        if (program->gpu != NULL && refused == NULL) {
+        if (program->gpu && !refused) {
             refused = program;
             reason = *error;
         }
@@ -87,7 +88,7 @@ enum forge_status engine_open(struct forge_engine *e, const struct forge_program
     e->chunk = program->chunk;
     if (e->n_ctx > program->n_ctx)
         return error_set(error, FORGE_TOO_LONG, "context of %u tokens asked for, the program was built for %u", n_ctx, program->n_ctx);
-    if (program->gpu != NULL) return program->gpu->runtime->open(e, source, error);
+    if (program->gpu) return program->gpu->runtime->open(e, source, error);
     if (n_threads == 0 || n_threads > program->max_threads)
         return error_set(error, FORGE_USAGE, "%u threads asked for, the program was built for 1 to %u", n_threads, program->max_threads);
     TRY(pool_open(&e->pool, n_threads, error));
@@ -106,9 +107,9 @@ close:
 void engine_close(struct forge_engine *e)
 {
     if (engine_draws(e)) e->program->gpu->runtime->close(e);
-    if (e->mapped != NULL) munmap(e->mapped, e->mapped_bytes);
-    if (e->kv != NULL) munmap(e->kv, (size_t)e->program->kv_bytes);
-    if (e->arena != NULL) munmap(e->arena, (size_t)e->program->arena_bytes);
+    if (e->mapped) munmap(e->mapped, e->mapped_bytes);
+    if (e->kv) munmap(e->kv, (size_t)e->program->kv_bytes);
+    if (e->arena) munmap(e->arena, (size_t)e->program->arena_bytes);
     pool_close(e->pool);
     memset(e, 0, sizeof *e);
 }
@@ -132,7 +133,8 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
     }
 }
 
-/* logits: [n_logits][n_vocab] of the last tokens of the context.  Every step passes here: what is drawn, scored or written from NaN looks like any other result. */
+/* logits: [n_logits][n_vocab] of the last tokens of the context.  Every step passes here: what is drawn, scored or written from NaN looks
+ * like any other result. */
 static enum forge_status check_logits(const struct forge_engine *e, const float *logits, uint32_t n_logits, struct forge_error *error)
 {
     const size_t n_vocab = e->program->n_vocab;
@@ -141,7 +143,8 @@ static enum forge_status check_logits(const struct forge_engine *e, const float 
         const float *row = logits + i * n_vocab;
         const size_t bad = first_not_finite(row, n_vocab);
         if (bad == n_vocab) continue;
-        snprintf(what, sizeof what, "%s of token %zu", finite_bits(row[bad]) > 0x7f800000u ? "NaN" : row[bad] > 0 ? "+infinity" : "-infinity", bad);
+        snprintf(what, sizeof what, "%s of token %zu", finite_bits(row[bad]) > 0x7f800000u ? "NaN" : row[bad] > 0 ? "+infinity"
+                 : "-infinity", bad);
         return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT, e->n_past - n_logits + i + 1, what);
     }
     return FORGE_OK;
@@ -151,7 +154,7 @@ static enum forge_status run_step(struct forge_engine *e, bool decode, const int
                                   struct forge_error *error)
 {
     const struct forge_program *p = e->program;
-    if (p->gpu != NULL) {
+    if (p->gpu) {
         TRY(p->gpu->runtime->step(e, decode, tokens, n, n_logits, logits, error));
         e->n_past += n;
         return check_logits(e, logits, n_logits, error);
@@ -183,7 +186,8 @@ enum forge_status forge_prefill(struct forge_engine *e, const int32_t *tokens, u
     if (e->chunk == 0) {
         for (uint32_t i = 0; i < n; i++) {
             const bool wanted = n - i <= n_logits;
-            TRY(run_step(e, true, tokens + i, 1, wanted, wanted ? logits + (size_t)(n_logits - (n - i)) * e->program->n_vocab : logits, error));
+            TRY(run_step(e, true, tokens + i, 1, wanted, wanted ? logits + (size_t)(n_logits - (n - i)) * e->program->n_vocab : logits,
+                         error));
         }
         return FORGE_OK;
     }
@@ -203,15 +207,15 @@ enum forge_status forge_step(struct forge_engine *e, const int32_t *tokens, size
     if (n == 1) return run_step(e, true, tokens, 1, n_logits, logits, error);
     const size_t chunk = e->chunk > 0 ? e->chunk : 1;
     for (size_t at = 0; at < n;) {
-        if (e->stop != NULL && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
+        if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
         const size_t left = n - at, part = left < chunk ? left : chunk;
         TRY(forge_prefill(e, tokens + at, (uint32_t)part, part == left ? n_logits : 0, logits, error));
         at += part;
     }
-    return e->program->gpu != NULL && n_logits == 0 ? e->program->gpu->runtime->wait(e, error) : FORGE_OK;
+    return e->program->gpu && n_logits == 0 ? e->program->gpu->runtime->wait(e, error) : FORGE_OK;
 }
 
-bool engine_draws(const struct forge_engine *e) { return e->program != NULL && e->program->gpu != NULL; }
+bool engine_draws(const struct forge_engine *e) { return e->program && e->program->gpu; }
 
 enum forge_status engine_draw_begin(struct forge_engine *e, const struct forge_sample_options *options, const struct forge_random *random,
                                     int32_t first, uint64_t limit, struct forge_error *error)

@@ -34,8 +34,8 @@ struct forge_engine {
     const volatile sig_atomic_t *stop;   /* nonzero ends a long prompt between two chunks; may be NULL */
 };
 
-/* The first program this machine can run, or the one called target.  A GPU program is tried by opening its GPU, which stays open for it; when
- * that fails and a later program can run, FORGE_OK comes with a sentence in error that says which and why, to be shown.
+/* The first program this machine can run, or the one called target.  A GPU program is tried by opening its GPU, which stays open for it;
+ * when that fails and a later program can run, FORGE_OK comes with a sentence in error that says which and why, to be shown.
  * try_gpu false: GPU programs count as runnable and nothing is opened.
  * No such target: FORGE_USAGE.  None that runs: the last reason, FORGE_WRONG_CPU when it is missing instructions. */
 enum forge_status program_choose(const struct forge_program **out, const char *target, bool try_gpu, struct forge_error *error);
@@ -63,15 +63,17 @@ enum forge_status forge_prefill(struct forge_engine *engine, const int32_t *toke
 /* Forgets the tokens from position n_past on. */
 void forge_rewind(struct forge_engine *engine, uint32_t n_past);
 
-/* Text drawn on the device, for programs on a GPU.  first < 0: the first token is drawn from the logits of the last step; else token first is
- * decoded and the first draw follows it.  At most limit tokens are drawn, and no more than the context holds.  random is copied: the host takes
- * one number from its own for every token with temp > 0.  Any other step ends the run and drops what was drawn ahead. */
+/* Text drawn on the device, for programs on a GPU.  first < 0: the first token is drawn from the logits of the last step; else token first
+ * is decoded and the first draw follows it.  At most limit tokens are drawn, and no more than the context holds.  random is copied: the
+ * host takes one number from its own for every token with temp > 0.  Any other step ends the run and drops what was drawn ahead. */
 struct forge_sample_options;
 struct forge_random;
 bool engine_draws(const struct forge_engine *engine);
-enum forge_status engine_draw_begin(struct forge_engine *engine, const struct forge_sample_options *options, const struct forge_random *random,
+enum forge_status engine_draw_begin(struct forge_engine *engine, const struct forge_sample_options *options,
+                                    const struct forge_random *random,
                                     int32_t first, uint64_t limit, struct forge_error *error);
-/* Then n_past is that of drawing token by token: the token itself is not in the context yet.  FORGE_BAD_WEIGHTS: the logits to draw from are not finite. */
+/* Then n_past is that of drawing token by token: the token itself is not in the context yet.  FORGE_BAD_WEIGHTS: the logits to draw from
+ * are not finite. */
 enum forge_status engine_draw_next(struct forge_engine *engine, int32_t *token, struct forge_error *error);
 
 double seconds_now(void);

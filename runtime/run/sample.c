@@ -1,3 +1,4 @@
+/* sample.c -- drawing a token from logits on the host. */
 #include "sample.h"
 #include "random.h"
 
@@ -46,7 +47,7 @@ enum forge_status sampler_open(struct forge_sampler **out, const struct forge_sa
 {
     *out = NULL;
     struct forge_sampler *s = calloc(1, sizeof *s);
-    if (s == NULL) return error_set(error, FORGE_NO_MEMORY, "out of memory for the sampler");
+    if (!s) return error_set(error, FORGE_NO_MEMORY, "out of memory for the sampler");
     s->options = *options;
     s->n_vocab = n_vocab;
     s->n_recent = options->repeat_last_n < 0 ? n_ctx : (uint32_t)options->repeat_last_n;
@@ -69,7 +70,7 @@ enum forge_status sampler_open(struct forge_sampler **out, const struct forge_sa
 
 void sampler_close(struct forge_sampler *s)
 {
-    if (s == NULL) return;
+    if (!s) return;
     free(s->candidates);
     free(s->weights);
     free(s->counts);
@@ -175,10 +176,10 @@ static size_t select_above(struct candidate *c, const float *logits, size_t n, f
     size_t kept = 0;
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
-        if (total != NULL) sum += (double)expf(logits[i] - best);
+        if (total) sum += (double)expf(logits[i] - best);
         if (logits[i] >= bound) c[kept++] = (struct candidate){ logits[i], (int32_t)i };
     }
-    if (total != NULL) *total = sum;
+    if (total) *total = sum;
     return kept;
 }
 

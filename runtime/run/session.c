@@ -1,3 +1,4 @@
+/* session.c -- a run of text: prompt in, tokens out, words on the way. */
 #include "session.h"
 
 #include <stdio.h>
@@ -25,7 +26,7 @@ enum forge_status session_open(struct forge_session *s, const struct forge_optio
     s->piece_bytes = s->longest_stop + vocab_token_bytes(p->vocab) + 64;
     s->piece = malloc(s->piece_bytes);
     s->logits = malloc((p->n_vocab + 16u) * sizeof *s->logits);
-    if (s->piece == NULL || s->logits == NULL) {
+    if (!s->piece || !s->logits) {
         session_close(s);
         return error_set(error, FORGE_NO_MEMORY, "out of memory for the logits of %u tokens", p->n_vocab);
     }
@@ -60,7 +61,7 @@ static enum forge_status print_token(struct forge_session *s, int32_t id, bool *
         char number[16];
         const int n = snprintf(number, sizeof number, s->n_printed++ > 0 ? " %d" : "%d", id);
         TRY(stream_write(&s->out, number, (size_t)n, error));
-        if (s->longest_stop == 0 || s->program->vocab == NULL) return FORGE_OK;
+        if (s->longest_stop == 0 || !s->program->vocab) return FORGE_OK;
     }
     const size_t tail = s->n_tail;
     const size_t room = s->piece_bytes - tail, n = forge_token_text(s->program->vocab, id, false, s->piece + tail, room);
@@ -102,7 +103,8 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, e
     s->pending = -1;
     *ending = ENDED_LIMIT;
     if (ahead && n_predict != 0)
-        TRY(engine_draw_begin(s->engine, &s->options->sample, sampler_random(s->sampler), -1, n_predict < 0 ? UINT64_MAX : (uint64_t)n_predict, error));
+        TRY(engine_draw_begin(s->engine, &s->options->sample, sampler_random(s->sampler), -1, n_predict < 0 ? UINT64_MAX
+                              : (uint64_t)n_predict, error));
     double start = 0;
     for (int64_t i = 0; n_predict < 0 || i < n_predict; i++) {
         if (*s->stop) { *ending = ENDED_INTERRUPT; break; }
@@ -143,6 +145,6 @@ void session_report(const struct forge_session *s)
         const double rate = (double)s->n_decoded / s->decode_seconds;
         fprintf(stderr, ", %.1f tok/s, %.2f GB/s of weights", rate, rate * (double)s->program->read_bytes * 1e-9);
     }
-    if (s->engine->device_name != NULL) fprintf(stderr, "; %s\n", s->engine->device_name);
+    if (s->engine->device_name) fprintf(stderr, "; %s\n", s->engine->device_name);
     else fprintf(stderr, "; %u threads\n", pool_threads(s->engine->pool));
 }

@@ -1,3 +1,4 @@
+/* status.c -- a sentence for what went wrong. */
 #include "status.h"
 
 #include <stdarg.h>
@@ -5,7 +6,7 @@
 
 enum forge_status error_set(struct forge_error *error, enum forge_status status, const char *format, ...)
 {
-    if (error != NULL) {
+    if (error) {
         va_list args;
         va_start(args, format);
         vsnprintf(error->text, sizeof error->text, format, args);

@@ -1,3 +1,4 @@
+/* stream.c -- text to stdout as it comes, whole characters at a time. */
 #include "stream.h"
 
 #include <errno.h>

@@ -9,7 +9,8 @@
 
 struct vocab {
     const struct forge_vocab_header *h;
-    const uint32_t           *byte_symbol, *byte_token, *text_offset, *token_bucket, *token_order, *merge_bucket, *merge_order, *special, *special_sorted, *score;
+    const uint32_t           *byte_symbol, *byte_token, *text_offset, *token_bucket, *token_order, *merge_bucket, *merge_order, *special,
+        *special_sorted, *score;
     const struct forge_merge *merge;
     const uint8_t            *special_first, *attr, *text;
 };

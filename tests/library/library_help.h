@@ -1,7 +1,7 @@
 /* library_help.h -- what the tests of model libraries share: checks, files, a parallel_for of real threads. */
-#ifndef EMBED_HELP_H
-#define EMBED_HELP_H
-#ifndef EMBED_NO_MODELS
+#ifndef LIBRARY_HELP_H
+#define LIBRARY_HELP_H
+#ifndef LIBRARY_NO_MODELS
 #include "library_models.h"
 #endif
 #include <pthread.h>

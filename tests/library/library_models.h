@@ -1,6 +1,6 @@
 /* library_models.h -- the libraries under test as tables of functions, so that a test is written once. */
-#ifndef EMBED_MODELS_H
-#define EMBED_MODELS_H
+#ifndef LIBRARY_MODELS_H
+#define LIBRARY_MODELS_H
 #include "alpha.h"
 #include "beta.h"
 #include "delta.h"

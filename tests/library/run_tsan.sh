@@ -22,7 +22,7 @@ library()
     printf 'const unsigned char forge_vocab[64] = { 0 };\n' > "$1/no_vocab.c"
     for c in "$1"/*.c; do
         # shellcheck disable=SC2086
-        "$clang" -std=c11 -O1 -g -fsanitize=thread -ffreestanding -fPIC -w -DFORGE_FREESTANDING -DEMBED_PUBLIC= $defines -c "$c" -o "$c.o"
+        "$clang" -std=c11 -O1 -g -fsanitize=thread -ffreestanding -fPIC -w -DFORGE_FREESTANDING -DLIBRARY_PUBLIC= $defines -c "$c" -o "$c.o"
         objects="$objects $c.o"
     done
     # shellcheck disable=SC2086

@@ -1,5 +1,5 @@
 /* test_arm.c -- the arithmetic that runtime/library/arm.c has for 32-bit ARM, against this machine's. */
-#define EMBED_TEST_ARM
+#define LIBRARY_TEST_ARM
 #include "runtime/library/arm.c"
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,10 +47,10 @@ int main(void)
         const uint64_t n = random_64() >> random_64() % 64, d = (random_64() >> random_64() % 64) | 1;
         const int by = (int)(random_64() % 64);
         uint64_t rest;
-        same("quotient", n, d, embed_udivmod(n, d, &rest), n / d);
+        same("quotient", n, d, arm_udivmod(n, d, &rest), n / d);
         same("remainder", n, d, rest, n % d);
         const int64_t sn = (int64_t)random_64() >> by, sd = (int64_t)((random_64() >> by) | 1);
-        same("signed quotient", (uint64_t)sn, (uint64_t)sd, embed_divmod((uint64_t)sn, (uint64_t)sd, &rest), (uint64_t)(sd == -1 ? -(uint64_t)sn : (uint64_t)(sn / sd)));
+        same("signed quotient", (uint64_t)sn, (uint64_t)sd, arm_divmod((uint64_t)sn, (uint64_t)sd, &rest), (uint64_t)(sd == -1 ? -(uint64_t)sn : (uint64_t)(sn / sd)));
         same("signed remainder", (uint64_t)sn, (uint64_t)sd, rest, sd == -1 ? 0 : (uint64_t)(sn % sd));
         same("left", n, 0, __aeabi_llsl(n, by), n << by);
         same("right", n, 0, __aeabi_llsr(n, by), n >> by);

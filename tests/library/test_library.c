@@ -372,9 +372,9 @@ static void test_text(const struct library *l)
         CHECK(count >= 0, "%s: text %u: %s", l->name, t, l->strerror((int)count));
         if (program == NULL || l != &kappa_library) continue;
         char command[1200], line[4096] = "";
-        FILE *in = fopen("embed_text.tmp", "wb");
-        if (in == NULL || fwrite(texts[t], 1, n, in) != n || fclose(in) != 0) { perror("embed_text.tmp"); exit(2); }
-        snprintf(command, sizeof command, "%s -q --tokenize --no-parse-special -f embed_text.tmp", program);
+        FILE *in = fopen("library_text.tmp", "wb");
+        if (in == NULL || fwrite(texts[t], 1, n, in) != n || fclose(in) != 0) { perror("library_text.tmp"); exit(2); }
+        snprintf(command, sizeof command, "%s -q --tokenize --no-parse-special -f library_text.tmp", program);
         output_of(command, line, sizeof line);
         char *at = line;
         for (int64_t k = 0; k < count; k++) {
@@ -385,7 +385,7 @@ static void test_text(const struct library *l)
         }
         CHECK(strtol(at, NULL, 10) == 0 || count == 0, "%s: text %u: the program has more tokens: %s", l->name, t, at);
     }
-    remove("embed_text.tmp");
+    remove("library_text.tmp");
     const char *text = texts[1];
     const size_t n = strlen(text), room = ALPHA_ENCODE_SCRATCH(n);
     CHECK(l->encode(NULL, 1, 0, ids, 256, scratch, room) == ALPHA_BAD_ARGUMENT && l->encode(text, n, 4, ids, 256, scratch, room) == ALPHA_BAD_ARGUMENT, "-");

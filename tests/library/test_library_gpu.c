@@ -1,7 +1,7 @@
 /* test_library_gpu.c -- model libraries for GPUs, on the simulator: golden tokens, several instances, budgets, saved states, every failure of the driver.
  * gamma: q-llama-Q8_0 for a gfx1151 with chunks of 20 tokens; omega: the same for gfx942; zeta: gamma's with its weights in a file.
  * test_library_gpu GOLDEN_DIR LIBGFXSIM.so ZETA_WEIGHTS */
-#define EMBED_NO_MODELS
+#define LIBRARY_NO_MODELS
 #include "library_help.h"
 #include "gamma.h"
 #include "omega.h"

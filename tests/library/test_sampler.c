@@ -177,7 +177,7 @@ static void test_special(void)
 
 int main(void)
 {
-    model.magic = EMBED_OPEN;
+    model.magic = LIBRARY_OPEN;
     model.program = &program;
     model.tokens = history;
     xoshiro_seed(model.random, 1);

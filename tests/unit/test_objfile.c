@@ -72,8 +72,8 @@ static struct bytes compile(struct scratch *s, const char *target, const char *n
 {
     struct arena *a = s->arena;
     const struct profile *p = profile_load(a, target, NULL);
-    struct cc_job jobs[] = { { .name = "one.c", .source = replaced(a, one, name), .kind = CC_EMBED, .profile = p },
-                             { .name = "two.c", .source = replaced(a, two, name), .kind = CC_EMBED_KERNELS, .profile = p } };
+    struct cc_job jobs[] = { { .name = "one.c", .source = replaced(a, one, name), .kind = CC_LIBRARY, .profile = p },
+                             { .name = "two.c", .source = replaced(a, two, name), .kind = CC_LIBRARY_KERNELS, .profile = p } };
     cc_compile(a, s->tc, jobs, COUNT_OF(jobs));
     const struct link_object objects[] = { { "one.o", jobs[0].object }, { "two.o", jobs[1].object } };
     return link_relocatable(a, s->tc, objects, COUNT_OF(objects));
@@ -143,7 +143,7 @@ static void two_in_one_link(void **state)
         "void *memcpy(void *to, const void *from, size_t n) { char *t = to; const volatile char *f = from; while (n--) *t++ = *f++; return to; }\n"
         "int start(char *p); int start(char *p) { return m_call(0, 1, p) + n_call(1, 2, p) + m_get(5) + n_get(6); }\n";
     for (size_t i = 0; i < COUNT_OF(targets); i++) {
-        struct cc_job job = { .name = "start.c", .source = bytes_of(start), .kind = CC_EMBED, .profile = profile_load(a, targets[i], NULL) };
+        struct cc_job job = { .name = "start.c", .source = bytes_of(start), .kind = CC_LIBRARY, .profile = profile_load(a, targets[i], NULL) };
         cc_compile(a, s->tc, &job, 1);
         const char *paths[] = { arena_printf(a, "%s/start.o", s->directory), arena_printf(a, "%s/m.o", s->directory), arena_printf(a, "%s/n.o", s->directory) };
         const char *out = arena_printf(a, "%s/image", s->directory), *said;
@@ -199,7 +199,7 @@ static void same_bytes_twice(void **state)
 
 static struct bytes compile_one(struct scratch *s, const char *target, const char *source)
 {
-    struct cc_job job = { .name = "bad.c", .source = bytes_of(source), .kind = CC_EMBED, .profile = profile_load(s->arena, target, NULL) };
+    struct cc_job job = { .name = "bad.c", .source = bytes_of(source), .kind = CC_LIBRARY, .profile = profile_load(s->arena, target, NULL) };
     cc_compile(s->arena, s->tc, &job, 1);
     return job.object;
 }

@@ -61,7 +61,7 @@ static void functions(void **state)
     (void)state;
     CHECK("C library", "sem", "mq", "shm", "aio", "iconv", "pthread", "gai");
     /* step_begin and scan_begin are functions of a CPU's runtime, the others of a GPU's */
-    CHECK("forgec's own runtime", "step", "scan", "gpu", "device", "draw", "engine", "embed_engine", "forge");
+    CHECK("forgec's own runtime", "step", "scan", "gpu", "device", "draw", "engine", "library_engine", "forge");
 }
 
 static void good(void **state)

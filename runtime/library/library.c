@@ -1,4 +1,5 @@
-/* embed.c -- a model in the caller's workspace: what there is to check and to keep, whatever computes.  Steps are computed by cpu.c or gpu.c. */
+/* library.c -- a model in the caller's workspace: what there is to check and to keep, whatever computes.  Steps are computed by cpu.c or
+ * gpu.c. */
 #include "instance.h"
 #include "runtime/run/random.h"
 #include "runtime/run/finite.h"
@@ -7,20 +8,20 @@
 
 /* ---- opening ---- */
 
-static bool aligned(const void *p) { return (uintptr_t)p % EMBED_ALIGN == 0; }
+static bool aligned(const void *p) { return (uintptr_t)p % LIBRARY_ALIGN == 0; }
 
 static int options_take(struct model *m, const struct model_options *o)
 {
     const struct forge_program *p = m->program;
-    if (o != NULL && (o->size != sizeof *o || o->verify > MODEL_VERIFY_OPEN)) return MODEL_BAD_ARGUMENT;
+    if (o && (o->size != sizeof *o || o->verify > MODEL_VERIFY_OPEN)) return MODEL_BAD_ARGUMENT;
     const uint8_t *weights = forge_weights;
-    if (o != NULL && o->weights != NULL) {
+    if (o && o->weights) {
         weights = o->weights;
         if (o->weights_bytes != p->weights_offset + p->weights_bytes) return MODEL_BAD_WEIGHTS;
     }
-    if (weights == NULL || !aligned(weights)) return MODEL_BAD_WEIGHTS;
+    if (!weights || !aligned(weights)) return MODEL_BAD_WEIGHTS;
     m->weights = weights + p->weights_offset;
-    if (o != NULL) {
+    if (o) {
         m->parallel_for = o->parallel_for;
         m->parallel_context = o->parallel_context;
     }
@@ -33,30 +34,31 @@ static int verify_all(struct model *m)
     return model_verify(m, &at, UINT32_MAX, NULL);
 }
 
-EMBED_PUBLIC int model_open(struct model **out, void *workspace, size_t bytes, const struct model_options *options)
+LIBRARY_PUBLIC int model_open(struct model **out, void *workspace, size_t bytes, const struct model_options *options)
 {
-    if (out == NULL || workspace == NULL) return MODEL_BAD_ARGUMENT;
-    const struct forge_program *p = embed_program();
-    if (!aligned(workspace) || bytes < embed_engine_bytes(p) + EMBED_STATE_BYTES + EMBED_UP(4 * (uint64_t)p->n_ctx)) return MODEL_BAD_WORKSPACE;
+    if (!out || !workspace) return MODEL_BAD_ARGUMENT;
+    const struct forge_program *p = library_program();
+    if (!aligned(workspace) || bytes < library_engine_bytes(p) + LIBRARY_INSTANCE_BYTES + LIBRARY_UP(4 * (uint64_t)p->n_ctx))
+        return MODEL_BAD_WORKSPACE;
     struct model *m = workspace;
     memset(m, 0, sizeof *m);
     m->program = p;
     int status = options_take(m, options);
     if (status != MODEL_OK) return status;
-    m->tokens = (void *)((uint8_t *)workspace + EMBED_STATE_BYTES);
+    m->tokens = (void *)((uint8_t *)workspace + LIBRARY_INSTANCE_BYTES);
     xoshiro_seed(m->random, 0);
-    m->magic = EMBED_OPEN;
-    if (options != NULL && options->verify == MODEL_VERIFY_OPEN && verify_all(m) != MODEL_OK) status = MODEL_BAD_WEIGHTS;
-    if (status == MODEL_OK) status = embed_engine_open(m, (uint8_t *)m->tokens + (size_t)EMBED_UP(4 * (uint64_t)p->n_ctx), options);
+    m->magic = LIBRARY_OPEN;
+    if (options && options->verify == MODEL_VERIFY_OPEN && verify_all(m) != MODEL_OK) status = MODEL_BAD_WEIGHTS;
+    if (status == MODEL_OK) status = library_engine_open(m, (uint8_t *)m->tokens + (size_t)LIBRARY_UP(4 * (uint64_t)p->n_ctx), options);
     if (status == MODEL_OK) *out = m;
     else m->magic = 0;
     return status;
 }
 
-EMBED_PUBLIC void model_close(struct model *m)
+LIBRARY_PUBLIC void model_close(struct model *m)
 {
-    if (m == NULL || m->magic != EMBED_OPEN) return;
-    embed_engine_close(m);
+    if (!m || m->magic != LIBRARY_OPEN) return;
+    library_engine_close(m);
     m->magic = 0;
 }
 
@@ -64,61 +66,62 @@ EMBED_PUBLIC void model_close(struct model *m)
 
 static int step_begin(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
 {
-    const int ready = embed_ready(m);
+    const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
     const struct forge_program *p = m->program;
-    if (tokens == NULL || n == 0) return MODEL_BAD_ARGUMENT;
+    if (!tokens || n == 0) return MODEL_BAD_ARGUMENT;
     if (n > p->n_ctx - m->n_past) return MODEL_CONTEXT_FULL;         /* before they are read: n may be anything */
     for (uint32_t i = 0; i < n; i++)
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= p->n_vocab) return MODEL_BAD_ARGUMENT;
     memcpy(m->tokens + m->n_past, tokens, n * sizeof *tokens);
-    m->step = (struct embed_step){ .n_tokens = n, .logits = logits, .busy = true };
+    m->step = (struct begun_step){ .n_tokens = n, .logits = logits, .busy = true };
     m->step.args = (struct forge_args){ .weights = m->weights, .arena = m->arena, .kv = m->kv, .logits = logits, .n_past = m->n_past };
-    embed_step_begin(m);
+    library_step_begin(m);
     return MODEL_OK;
 }
 
 /* Logits that nobody can use: what led to them may be in the KV cache, so the context goes with them. */
 static int step_run(struct model *m, uint64_t n_tiles)
 {
-    const struct embed_step *s = &m->step;
-    const int status = embed_step_run(m, n_tiles);
-    if (status != MODEL_OK || s->logits == NULL || first_not_finite(s->logits, m->program->n_vocab) == m->program->n_vocab) return status;
+    const struct begun_step *s = &m->step;
+    const int status = library_step_run(m, n_tiles);
+    if (status != MODEL_OK || !s->logits || first_not_finite(s->logits, m->program->n_vocab) == m->program->n_vocab) return status;
     m->n_past = 0;
-    const int cleared = embed_kv_clear(m);
+    const int cleared = library_kv_clear(m);
     return cleared != MODEL_OK ? cleared : MODEL_NOT_FINITE;
 }
 
-EMBED_PUBLIC int model_prefill(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
+LIBRARY_PUBLIC int model_prefill(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
 {
     const int status = step_begin(m, tokens, n, logits);
     return status != MODEL_OK ? status : step_run(m, UINT64_MAX);
 }
 
-EMBED_PUBLIC int model_step(struct model *m, int32_t token, float *logits) { return model_prefill(m, &token, 1, logits); }
+LIBRARY_PUBLIC int model_step(struct model *m, int32_t token, float *logits) { return model_prefill(m, &token, 1, logits); }
 
-EMBED_PUBLIC int model_begin(struct model *m, const int32_t *tokens, uint32_t n, float *logits) { return step_begin(m, tokens, n, logits); }
+LIBRARY_PUBLIC int model_begin(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
+{ return step_begin(m, tokens, n, logits); }
 
-EMBED_PUBLIC int model_step_budget(struct model *m, uint32_t n_tiles)
+LIBRARY_PUBLIC int model_step_budget(struct model *m, uint32_t n_tiles)
 {
-    const int ready = embed_ready(m);
+    const int ready = instance_ready(m);
     if (ready == MODEL_OK) return MODEL_NOT_BUSY;
     if (ready != MODEL_BUSY) return ready;
     return n_tiles == 0 ? MODEL_BAD_ARGUMENT : step_run(m, n_tiles);
 }
 
-EMBED_PUBLIC void model_cancel(struct model *m)
+LIBRARY_PUBLIC void model_cancel(struct model *m)
 {
-    if (m != NULL) m->step.busy = false;
+    if (m) m->step.busy = false;
 }
 
 /* ---- the context ---- */
 
-EMBED_PUBLIC uint32_t model_n_past(const struct model *m) { return m != NULL && m->magic == EMBED_OPEN ? m->n_past : 0; }
+LIBRARY_PUBLIC uint32_t model_n_past(const struct model *m) { return m && m->magic == LIBRARY_OPEN ? m->n_past : 0; }
 
-EMBED_PUBLIC int model_reset(struct model *m, uint32_t n_past)
+LIBRARY_PUBLIC int model_reset(struct model *m, uint32_t n_past)
 {
-    const int ready = embed_ready(m);
+    const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
     if (n_past > m->n_past) return MODEL_BAD_ARGUMENT;
     m->n_past = n_past;
@@ -127,26 +130,26 @@ EMBED_PUBLIC int model_reset(struct model *m, uint32_t n_past)
 
 /* ---- the weights ---- */
 
-EMBED_PUBLIC int model_verify(struct model *m, uint32_t *at, uint32_t n, const char **name)
+LIBRARY_PUBLIC int model_verify(struct model *m, uint32_t *at, uint32_t n, const char **name)
 {
-    const int ready = embed_ready(m);
+    const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
     const struct forge_program *p = m->program;
-    if (at == NULL || n == 0 || *at > p->n_tensors) return MODEL_BAD_ARGUMENT;
+    if (!at || n == 0 || *at > p->n_tensors) return MODEL_BAD_ARGUMENT;
     if (*at == p->n_tensors) return MODEL_OK;
     const uint64_t *hashes = hashes_of(p, m->weights);
-    const char *differs = hashes == NULL ? "hashes of the tensors" : NULL;
-    if (hashes == NULL) *at = p->n_tensors;                /* nothing is left that could be compared */
-    for (; n > 0 && differs == NULL && *at < p->n_tensors; n--, ++*at)
+    const char *differs = !hashes ? "hashes of the tensors" : NULL;
+    if (!hashes) *at = p->n_tensors;                /* nothing is left that could be compared */
+    for (; n > 0 && !differs && *at < p->n_tensors; n--, ++*at)
         if (!tensor_is_intact(&p->tensors[*at], m->weights, hashes[*at])) differs = p->tensors[*at].name;
-    if (differs == NULL) return *at < p->n_tensors ? MODEL_MORE : MODEL_OK;
-    if (name != NULL) *name = differs;
+    if (!differs) return *at < p->n_tensors ? MODEL_MORE : MODEL_OK;
+    if (name) *name = differs;
     return MODEL_BAD_WEIGHTS;
 }
 
 /* ---- texts ---- */
 
-EMBED_PUBLIC const char *model_strerror(int status)
+LIBRARY_PUBLIC const char *model_strerror(int status)
 {
     switch (status) {
     case MODEL_OK:            return "done";
