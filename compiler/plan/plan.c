@@ -41,23 +41,53 @@ static void fill_options(struct plan *p, const struct plan_options *o)
                                       p->gpu && p->model->head_dim % 8 == 0 ? "; a CPU target takes it" : "");
 }
 
-static void plan_kv(struct arena *a, struct plan *p)
+const char *const state_kind_name[STATE_KINDS] = { [STATE_KV] = "kv", [STATE_RING] = "ring", [STATE_RECURRENT] = "recurrent", [STATE_CONV] = "conv" };
+
+static uint64_t kv_row_bytes(enum kv_type kv, uint32_t head_dim)
 {
-    const struct model *m = p->model;
-    p->kv_layer = arena_array(a, uint64_t, m->n_layer + 1);
-    uint64_t at = 0;
-    for (uint32_t l = 0; l < m->n_layer; l++) {
-        const uint32_t heads = m->layers[l].n_head_kv;
-        const uint64_t row = p->options.kv == KV_TYPE_F16 ? 2 * (uint64_t)m->head_dim : p->options.kv == KV_TYPE_F32 ? 4 * (uint64_t)m->head_dim : m->head_dim / 32 * 34ull;
-        p->kv_layer[l] = at;
-        at += plan_align(2 * row * heads * plan_align(p->options.n_ctx, 16), p->gpu ? 256 : 64);
-        p->kv_bytes_per_token += 2 * row * heads;
-        p->kv_row_bytes = row;
-        if (at > 1ull << 46) die("a KV cache for %u tokens would take more than 64 TB; choose a smaller --ctx", p->options.n_ctx);
+    return kv == KV_TYPE_F16 ? 2ull * head_dim : kv == KV_TYPE_F32 ? 4ull * head_dim : head_dim / 32 * 34ull;
+}
+
+/* K and V of a layer: node: its store_k.  A CPU keeps 16 positions together; a GPU keeps rows without gaps, and the scales of q8_0 behind all codes
+ * (templates/gpu/kv.h): then the cache is no runs of whole rows. */
+static struct state kv_state(const struct plan *p, const struct node *store)
+{
+    const uint32_t rows = (uint32_t)plan_align(p->options.n_ctx, 16), runs = 2 * store->heads;
+    const uint64_t row = kv_row_bytes(p->options.kv, store->attr.head_dim);
+    const bool gaps = p->gpu && (p->options.kv == KV_TYPE_Q8_0 || p->options.n_ctx % 16);
+    return (struct state){ .kind = STATE_KV, .layer = store->layer, .bytes = plan_align(runs * row * rows, p->gpu ? 256 : 64), .runs = runs, .rows = rows,
+                           .row_bytes = gaps ? 0 : row, .token_bytes = runs * row, .rewindable = true };
+}
+
+static void add_state(struct plan *p, struct state s)
+{
+    s.offset = p->kv_bytes;
+    p->states[p->n_states++] = s;
+    p->kv_bytes += s.bytes;
+    p->kv_bytes_per_token += s.token_bytes;
+    if (p->kv_bytes > 1ull << 46) die("a KV cache for %u tokens would take more than 64 TB; choose a smaller --ctx", p->options.n_ctx);
+}
+
+static void plan_states(struct arena *a, struct plan *p)
+{
+    const struct graph *g = p->fused->graph;
+    const uint32_t n_layer = p->model->n_layer;
+    p->states = arena_array(a, struct state, n_layer);
+    for (uint32_t i = 0; i < g->n_nodes; i++) if (g->nodes[i]->op == OP_store_k) add_state(p, kv_state(p, g->nodes[i]));
+    p->kv_layer = arena_array(a, uint64_t, n_layer + 1);
+    for (uint32_t l = 0, s = 0; l < n_layer; l++) {
+        p->kv_layer[l] = s < p->n_states ? p->states[s].offset : p->kv_bytes;
+        if (s < p->n_states && p->states[s].layer == l) s++;
     }
-    p->kv_layer[m->n_layer] = p->kv_bytes = at;
-    /* a GPU keeps rows without gaps, and the scales of q8_0 behind all codes (templates/gpu/kv.h): then the cache is no runs of whole rows */
-    if (p->gpu && (p->options.kv == KV_TYPE_Q8_0 || p->options.n_ctx % 16)) p->kv_row_bytes = 0;
+    p->kv_layer[n_layer] = p->kv_bytes;
+    p->kv_row_bytes = p->n_states ? p->states[0].row_bytes : 0;
+}
+
+const struct state *plan_state(const struct plan *p, const struct node *n)
+{
+    const uint32_t layer = n->op == OP_attention ? n->inputs[1]->layer : n->layer;
+    for (uint32_t i = 0; i < p->n_states; i++) if (p->states[i].layer == layer) return &p->states[i];
+    die("%%%s: layer %u has no state; this is a mistake in forgec, please report it", n->name, layer);
 }
 
 /* ---- the weight image, in the order in which a token reads it ---- */
@@ -207,7 +237,7 @@ struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level l
     for (uint32_t i = 0; i < f->n_groups; i++) plan_weights_read(p, i);
     if (p->gpu) plan_gpu(a, p);
     else plan_cpu(a, p);
-    plan_kv(a, p);
+    plan_states(a, p);
     plan_image(a, p);
     plan_rope(p);                                            /* for its check */
     return p;

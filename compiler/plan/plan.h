@@ -4,6 +4,7 @@
 #define FORGEC_PLAN_H
 #include "fuse.h"
 #include "compiler/gpu/tiles.h"
+#include "compiler/plan/state.h"
 #include "compiler/base/profile.h"
 
 enum kv_type { KV_TYPE_F16, KV_TYPE_F32, KV_TYPE_Q8_0 };
@@ -74,6 +75,8 @@ struct plan {
     uint64_t              scratch_offset, scratch_stride;   /* arena, per thread */
     uint64_t              scratch_y;        /* offset in the scratch of row results (after staging rows or GEMM panels) */
     uint64_t              arena_bytes;
+    struct state         *states;           /* [n_states], in the order of the layers */
+    uint32_t              n_states;
     uint64_t             *kv_layer;         /* [n_layer + 1] byte offsets in the KV cache */
     uint64_t              kv_bytes, kv_bytes_per_token, kv_row_bytes;     /* row: one position of one head, of K as of V */
     uint64_t             *weight_offset;    /* [n_weights] in the image; image order = order of first use */
@@ -101,6 +104,8 @@ uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w);
 /* What the image holds, in its order: the rotation tables, then tensors as packed; [p->n_tensors], and nothing but zeros between them. */
 struct plan_tensor { const char *name; const struct weight *weight; uint64_t offset, bytes; };      /* weight NULL: the rotation tables */
 const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p);
+/* The state that a store_k, store_v or attention uses. */
+const struct state *plan_state(const struct plan *p, const struct node *n);
 /* The last group that needs the value in its place. */
 uint32_t plan_last_reader(const struct plan *p, const struct node *n);
 /* A value that leaves its kernel through the arena (the KV cache and the logits do not). */

@@ -118,15 +118,23 @@ static void check_image(const struct plan *p)
     }
 }
 
-static void check_kv(const struct plan *p)
+/* States lie one behind the other, each large enough for what it says of itself; every attention and store finds its own. */
+static void check_states(const struct plan *p)
 {
-    uint64_t ends = 0;
-    for (uint32_t l = 0; l < p->model->n_layer; l++) {
-        assert_int_equal(p->kv_layer[l] % 64, 0);
-        assert_true(p->kv_layer[l] >= ends);
-        ends = p->kv_layer[l + 1];
+    const struct graph *g = p->fused->graph;
+    uint64_t ends = 0, token = 0;
+    for (uint32_t i = 0; i < p->n_states; i++) {
+        const struct state *s = &p->states[i];
+        assert_true(s->offset % 64 == 0 && s->offset >= ends && s->rows >= p->options.n_ctx && s->rewindable);
+        assert_true(s->bytes >= s->runs * s->row_bytes * s->rows && s->token_bytes == s->runs * s->row_bytes);
+        ends = s->offset + s->bytes;
+        token += s->token_bytes;
     }
-    assert_true(p->kv_bytes == ends && p->kv_bytes >= p->kv_bytes_per_token * p->options.n_ctx);
+    assert_true(p->kv_bytes == ends && p->kv_bytes_per_token == token && token > 0);
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct node *n = g->nodes[i];
+        if (n->op == OP_store_k || n->op == OP_store_v || n->op == OP_attention) assert_true(plan_state(p, n)->layer == n->layer && plan_state(p, n)->runs == 2 * (n->op == OP_attention ? n->inputs[1] : n)->heads);
+    }
 }
 
 static void check_all(const struct model *m)
@@ -135,7 +143,7 @@ static void check_all(const struct model *m)
         const struct plan *p = plan_of(m, i & 1 ? FUSE_LAYER : FUSE_NONE, (struct plan_options){ .exact = i & 2, .kv = (enum kv_type)(i / 4), .max_threads = 3 });
         check_arena(p);
         check_image(p);
-        check_kv(p);
+        check_states(p);
     }
 }
 
@@ -177,7 +185,7 @@ static void largest_sizes(void **state)
     const struct plan *p = plan_of(m, FUSE_LAYER, (struct plan_options){ .n_ctx = 1u << 16, .max_threads = 1024 });
     check_arena(p);
     check_image(p);
-    check_kv(p);
+    check_states(p);
     assert_true(p->image_bytes > UINT64_C(34) << 40);
     static struct model *wide;
     s.n_head_kv = 4096;
