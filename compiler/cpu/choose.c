@@ -92,8 +92,7 @@ static void plan_buffers(struct arena *a, struct plan *p)
             arena_add(&ap, plan_value_name(n), b, i, plan_last_reader(p, n), p->chunk);
         }
     }
-    arena_place(&ap);
-    p->arena_bytes = ap.bytes;
+    arena_place(&ap, p);
 }
 
 static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }

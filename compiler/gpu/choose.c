@@ -264,7 +264,6 @@ void plan_gpu(struct arena *a, struct plan *p)
         if (p->fused->groups[i].kind == GROUP_ATTENTION) gpu->groups[i].heads = raw_heads(p, &p->fused->groups[i]);
     struct arena_plan ap = { .arena = a, .align = 256 };
     plan_values(a, p, &ap);
-    arena_place(&ap);
-    p->arena_bytes = ap.bytes;
+    arena_place(&ap, p);
     plan_rest(p);
 }

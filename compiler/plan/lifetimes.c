@@ -2,9 +2,6 @@
 #include "lifetimes.h"
 #include <string.h>
 
-struct lifetime { uint32_t born, dies; struct buffer *buffer; };
-struct arena_slot { const char *name; uint64_t bytes, offset; struct lifetime *lives; uint32_t n, capacity; };
-
 static void *grow(struct arena *a, void *old, uint32_t n, uint32_t *capacity, size_t size)
 {
     if (n < *capacity) return old;
@@ -17,21 +14,26 @@ static void *grow(struct arena *a, void *old, uint32_t n, uint32_t *capacity, si
 void arena_add(struct arena_plan *ap, const char *name, struct buffer *b, uint32_t born, uint32_t dies, uint64_t rows)
 {
     struct arena_slot *s = NULL;
+    uint32_t n_named = 0;
     for (uint32_t i = 0; i < ap->n && !s; i++) {
         struct arena_slot *have = &ap->slots[i];
         bool alive = false;
         for (uint32_t k = have->n; k-- > 0 && !alive; ) alive = have->lives[k].dies >= born;
-        if (strcmp(have->name, name) == 0 && !alive) s = have;
+        const bool named = strcmp(have->name, name) == 0;
+        n_named += named;
+        if (named && !alive) s = have;
     }
     if (!s) {
         ap->slots = grow(ap->arena, ap->slots, ap->n, &ap->capacity, sizeof *ap->slots);
         s = &ap->slots[ap->n++];
         s->name = name;
+        s->unique = n_named ? arena_printf(ap->arena, "%s_%u", name, n_named + 1) : name;
     }
     const uint64_t bytes = plan_align(rows * b->stride, ap->align);
     if (bytes > s->bytes) s->bytes = bytes;
     s->lives = grow(ap->arena, s->lives, s->n, &s->capacity, sizeof *s->lives);
     s->lives[s->n++] = (struct lifetime){ born, dies, b };
+    b->name = s->unique;
 }
 
 static bool slots_meet(const struct arena_slot *a, const struct arena_slot *b)
@@ -44,7 +46,7 @@ static bool slots_meet(const struct arena_slot *a, const struct arena_slot *b)
     return false;
 }
 
-void arena_place(struct arena_plan *ap)
+void arena_place(struct arena_plan *ap, struct plan *p)
 {
     for (uint32_t i = 0; i < ap->n; i++) {
         struct arena_slot *me = &ap->slots[i];
@@ -60,5 +62,8 @@ void arena_place(struct arena_plan *ap)
         }
         for (uint32_t k = 0; k < me->n; k++) me->lives[k].buffer->offset = me->offset;
         if (me->offset + me->bytes > ap->bytes) ap->bytes = me->offset + me->bytes;
-    }
+    }    struct arena_plan *kept = arena_new(ap->arena, struct arena_plan);
+    *kept = *ap;
+    p->places = kept;
+    p->arena_bytes = ap->bytes;
 }

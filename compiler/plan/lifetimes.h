@@ -4,12 +4,14 @@
 #define FORGEC_PLAN_ARENA_H
 #include "plan.h"
 
-struct arena_slot;
+struct lifetime { uint32_t born, dies; struct buffer *buffer; };
+/* name: of the values; unique: of the place, "name" or "name_2" where two of a name live at the same time. */
+struct arena_slot { const char *name, *unique; uint64_t bytes, offset; struct lifetime *lives; uint32_t n, capacity; };
 struct arena_plan { struct arena *arena; struct arena_slot *slots; uint32_t n, capacity; uint64_t align, bytes; };
 
-/* Value `name` (without its layer) lives from group born to group dies and takes rows * b->stride bytes.  b->offset is set by arena_place.
+/* Value `name` (without its layer) lives from group born to group dies and takes rows * b->stride bytes.  b->name is set, b->offset by arena_place.
  * Calls come in order of birth. */
 void arena_add(struct arena_plan *ap, const char *name, struct buffer *b, uint32_t born, uint32_t dies, uint64_t rows);
-/* First fit in order of birth; then ap->bytes is what all of them take. */
-void arena_place(struct arena_plan *ap);
+/* First fit in order of birth; then ap->bytes is what all of them take, and it becomes the plan's places. */
+void arena_place(struct arena_plan *ap, struct plan *p);
 #endif

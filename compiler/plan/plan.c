@@ -30,7 +30,7 @@ static void fill_options(struct plan *p, const struct plan_options *o)
     p->options.n_ctx = plan_context(p->model, o);
     if (p->options.n_ctx > 1u << 24) die("a context of %u tokens is beyond what forgec plans for (%u); choose a smaller --ctx", p->options.n_ctx, 1u << 24);
     if (!p->options.max_threads) p->options.max_threads = 64;
-    const uint32_t chunk = p->gpu ? p->profile->gpu.prefill_chunk : p->profile->tile.prefill_chunk;
+    const uint32_t chunk = o->chunk ? o->chunk : p->gpu ? p->profile->gpu.prefill_chunk : p->profile->tile.prefill_chunk;
     p->chunk = p->max_logits = chunk < p->options.n_ctx ? chunk : p->options.n_ctx;
     if (p->options.kv == KV_TYPE_Q8_0 && p->model->head_dim % 32) die("--kv q8_0 needs a head size that is a multiple of 32; this model has %u", p->model->head_dim);
     if (p->gpu && p->model->head_dim > 256) die("%s: a head size of %u is beyond what the GPU kernels are made for (256); a CPU target takes it", p->model->gguf->path, p->model->head_dim);

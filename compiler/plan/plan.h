@@ -2,7 +2,7 @@
  * Writes no text. */
 #ifndef FORGEC_PLAN_H
 #define FORGEC_PLAN_H
-#include "fuse.h"
+#include "compiler/plan/kernel.h"
 #include "compiler/gpu/tiles.h"
 #include "compiler/plan/state.h"
 #include "compiler/base/profile.h"
@@ -20,10 +20,13 @@ struct plan_options {
     enum kv_type kv;
     bool         exact;           /* float activations */
     uint32_t     max_threads;     /* 0: 64 */
+    uint32_t     chunk;           /* tokens per prefill step; 0: the target's */
+    const struct kernel_choices *choices;       /* of a plan that was read back, or NULL */
 };
 
 /* A value in the arena: rows of tokens, `stride` bytes apart.  f32: [cols] floats; q8: a quantised row (docs/kernels.md). */
 struct buffer {
+    const char *name;             /* of its place, the same in all layers: "attn_norm", "ffn_gate_up in q8" */
     bool     exists;
     uint64_t offset, stride;
     uint32_t cols;
@@ -75,6 +78,8 @@ struct plan {
     uint64_t              scratch_offset, scratch_stride;   /* arena, per thread */
     uint64_t              scratch_y;        /* offset in the scratch of row results (after staging rows or GEMM panels) */
     uint64_t              arena_bytes;
+    const struct arena_plan *places;        /* of values in the arena, with their lifetimes */
+    struct kernel_list   *kernels;          /* what emit prints */
     struct state         *states;           /* [n_states], in the order of the layers */
     uint32_t              n_states;
     uint64_t             *kv_layer;         /* [n_layer + 1] byte offsets in the KV cache */
