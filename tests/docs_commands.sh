@@ -11,12 +11,9 @@
 #   clang-19, ld.lld-19 where there is only another version: that one
 build=$1 cmake=$2
 root=$(cd "$(dirname "$0")/.." && pwd)
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/harness.sh"
 tree=$tmp/tree
-failed=0
-fail() { echo "FAILED $*"; failed=1; }
-[ "$(uname -m)" = x86_64 ] || { echo "skipped: the commands are those of a PC (-t x86-64-v4, --simulate)"; exit 77; }
+[ "$(uname -m)" = x86_64 ] || skip "the commands are those of a PC (-t x86-64-v4, --simulate)"
 
 mkdir -p "$tree/build" "$tmp/bin"
 (cd "$root" && tar -cf - --exclude=./tests/data --exclude=./build --exclude=./.git .) | tar -xf - -C "$tree" || exit 1
@@ -71,9 +68,9 @@ with_gpu() {
 END
         commands_of "$1"
     } > "$tmp/script"
-    [ "$(grep -c '^at=' "$tmp/script")" -ge "$2" ] || fail "$1: fewer than $2 commands found"
-    (cd "$tree" && PATH=$tmp/bin:$PATH bash "$tmp/script" < /dev/null 3> "$tmp/failed" > "$tmp/log" 2>&1) || { cat "$tmp/failed"; tail -n 20 "$tmp/log"; fail "$1"; }
-    echo "$1: $(grep -c '^at=' "$tmp/script") commands"
+    [ "$(grep -c '^at=' "$tmp/script")" -ge "$2" ] || bad "$1: fewer than $2 commands found"
+    (cd "$tree" && PATH=$tmp/bin:$PATH bash "$tmp/script" < /dev/null 3> "$tmp/failed" > "$tmp/log" 2>&1) || { cat "$tmp/failed"; tail -n 20 "$tmp/log"; bad "$1"; }
+    tests=$((tests + $(grep -c '^at=' "$tmp/script")))
 }
 run_page README.md 15
 export PATH=$tree/build/release:$PATH                  # README says so
@@ -84,29 +81,29 @@ run_page docs/tour/README.md 6
 # shown PAGE NAME: what the command wrote to $tmp/shown holds every line of a block of the page that begins with NAME
 shown() {
     awk -v first="$2" '/^```/ { inside = !inside; wanted = 0; next } inside && index($0, first) == 1 { wanted = found = 1 } wanted; END { exit !found }' "$root/$1" > "$tmp/quoted" ||
-        { fail "$1 has no block with $2"; return; }
+        { bad "$1 has no block with $2"; return; }
     sed -i -E 's/(\.yaml:)[0-9]+:/\1LINE:/' "$tmp/shown" "$tmp/quoted"          # built-in files grow
-    grep -vxFf "$tmp/shown" "$tmp/quoted" && fail "$1 shows what forgec does not print"
+    grep -vxFf "$tmp/shown" "$tmp/quoted" && bad "$1 shows what forgec does not print"
 }
 model=$root/examples/storyteller/storyteller-7m-q8_0.gguf
 forgec build "$model" --emit graph -o "$tmp/shown" -q && shown docs/graph.md '%0.attn_norm'
 forgec build "$model" --emit plan -o "$tmp/shown" -q && shown docs/pipeline.md '   0  embed: embed'
 mkdir "$tmp/my-models"
 sed 's/glu_silu %gate_bias, %up_bias/glu_silu %gate_bias, %upp/' "$root/models/transformer.yaml" > "$tmp/my-models/transformer.yaml"
-(cd "$tmp" && forgec build "$model" --models my-models --emit graph 2> "$tmp/shown" && fail "%upp is no error"); shown docs/graph.md 'forgec: error: my-models'
+! (cd "$tmp" && forgec build "$model" --models my-models --emit graph 2> "$tmp/shown") || bad "%upp is no error"; shown docs/graph.md 'forgec: error: my-models'
 printf 'inherits: x86-64-v3\ndescription: my Core i7-4790\ntiles: {prefill_chnk: 64}\n' > "$tmp/haswell.yaml"
-(cd "$tmp" && forgec build "$model" -t haswell.yaml --emit plan 2> "$tmp/shown" && fail "prefill_chnk is no error"); shown docs/target.md 'forgec: error: haswell.yaml'
+! (cd "$tmp" && forgec build "$model" -t haswell.yaml --emit plan 2> "$tmp/shown") || bad "prefill_chnk is no error"; shown docs/target.md 'forgec: error: haswell.yaml'
 
 # ---- the tour: its file is what forgec emits, and what the page quotes is in what the commands wrote ----
 tour=docs/tour/storyteller-gfx1151.hip
 plain() { sed '1s/, by forgec.*//' "$1"; }             # the versions of forgec and clang are the reader's
 cmp -s <(plain "$root/$tour") <(plain "$tree/$tour") ||
-    fail "$tour is not what forgec emits: M=examples/storyteller/storyteller-7m-q8_0.gguf; forgec build \$M -t gfx1151 --emit source -o $tour"
-cat "$tree/$tour" "$tree/parts/model.c" > "$tmp/shown" || fail "the tour's commands left no parts/model.c"
-awk '/^```/ { inside = $0 == "```c"; next } inside' "$root/docs/tour/README.md" | grep -vxFf "$tmp/shown" > "$tmp/stale" && { fail "docs/tour/README.md shows code that forgec does not emit:"; cat "$tmp/stale"; }
+    bad "$tour is not what forgec emits: M=examples/storyteller/storyteller-7m-q8_0.gguf; forgec build \$M -t gfx1151 --emit source -o $tour"
+cat "$tree/$tour" "$tree/parts/model.c" > "$tmp/shown" || bad "the tour's commands left no parts/model.c"
+awk '/^```/ { inside = $0 == "```c"; next } inside' "$root/docs/tour/README.md" | grep -vxFf "$tmp/shown" > "$tmp/stale" && { bad "docs/tour/README.md shows code that forgec does not emit:"; cat "$tmp/stale"; }
 # registers are clang's: the report is held against the page where clang is the one of the stored file
 if [ "$(head -n 1 "$root/$tour")" = "$(head -n 1 "$tree/$tour")" ]; then
-    (cd "$tree" && forgec build examples/storyteller/storyteller-7m-q8_0.gguf -t gfx1151 --emit plan -q -o "$tmp/plan") || fail "--emit plan"
-    diff <(awk '/^```/ { inside = $0 == "```text"; next } inside' "$root/docs/tour/README.md") <(sed '/^ *0  embed:/,$d' "$tmp/plan") || fail "docs/tour/README.md shows another report"
+    (cd "$tree" && forgec build examples/storyteller/storyteller-7m-q8_0.gguf -t gfx1151 --emit plan -q -o "$tmp/plan") || bad "--emit plan"
+    diff <(awk '/^```/ { inside = $0 == "```text"; next } inside' "$root/docs/tour/README.md") <(sed '/^ *0  embed:/,$d' "$tmp/plan") || bad "docs/tour/README.md shows another report"
 fi
-exit $failed
+summary commands

@@ -2,10 +2,8 @@
 # docs_links.sh [BUILD CMAKE] -- links and names of files in the documentation lead somewhere: in this tree and, with a finished BUILD, in the tree that
 # `cmake --install` makes of it.
 root=$(cd "$(dirname "$0")/.." && pwd)
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-failed=0 links=0 names=0
-fail() { echo "FAILED $*"; failed=1; }
+. "$(dirname "$0")/harness.sh"
+links=0 names=0
 
 # Headings of a page as the anchors that GitHub makes of them.
 anchors() {
@@ -22,36 +20,36 @@ check_links() {
             case $link in *'#'*) anchor=${link#*#} ;; esac
             target=$page
             [ -z "$file" ] || target=$(dirname "$page")/$file
-            [ -e "$target" ] || { fail "$page: $link leads nowhere"; continue; }
-            [ -z "$anchor" ] || anchors "$target" | grep -qxF -e "$anchor" || fail "$page: there is no heading #$anchor in $file"
+            [ -e "$target" ] || { bad "$page: $link leads nowhere"; continue; }
+            [ -z "$anchor" ] || anchors "$target" | grep -qxF -e "$anchor" || bad "$page: there is no heading #$anchor in $file"
         done < <(awk '/^```/ { inside = !inside; next } !inside' "$page" | sed 's/`[^`]*`//g' | grep -oE '\]\([^) ]+\)' | sed 's/^](//; s/)$//')
     done < <(find "$1" -name build -prune -o -name '*.md' -print | sort)
 }
 
 check_links "$root"
-[ $links -ge 45 ] || fail "only $links links were found"
+[ $links -ge 45 ] || bad "only $links links were found"
 
 # ---- files of this tree that pages and comments name by their path; NAME.yaml stands for any, and docs/gguf.md is ggml's ----
 cd "$root" || exit 1
-while IFS=: read -r page name; do
+while IFS=: read -r page file; do
     names=$((names + 1))
-    case $name in docs/gguf.md) continue ;; */README.md) ;; *[A-Z][A-Z]*) continue ;; esac
-    compgen -G "$name" > /dev/null || fail "$page names $name, which does not exist"
+    case $file in docs/gguf.md) continue ;; */README.md) ;; *[A-Z][A-Z]*) continue ;; esac
+    compgen -G "$file" > /dev/null || bad "$page names $file, which does not exist"
 done < <(find README.md setup.sh docs compiler runtime simulator templates models targets examples cmake tests/*.sh -type f \
              \( -name '*.md' -o -name '*.[ch]' -o -name '*.def' -o -name '*.yaml' -o -name '*.sh' -o -name '*.1' \) ! -name 'docs_*' ! -name run_forgec.sh -print0 |
          xargs -0 grep -oE '(^|[ (`"])(compiler|runtime|templates|simulator|models|targets|docs|examples|cmake|completion|tests)/[A-Za-z0-9_./*-]+\.(c|h|def|inc|md|yaml|sh|ld|hip|cmake|txt)([^A-Za-z0-9_]|$)' |
          sed -E 's/:[ (`"]/:/; s/[^A-Za-z0-9_]$//')
-[ $names -ge 100 ] || fail "only $names names were found"
+[ $names -ge 100 ] || bad "only $names names were found"
 
 # ---- every stage of the compiler has its place on the page of the pipeline ----
-for file in compiler/*/*.c; do grep -q "[\`/]${file#compiler/}\`" docs/pipeline.md || fail "docs/pipeline.md does not say what ${file#compiler/} is"; done
+for file in compiler/*/*.c; do grep -q "[\`/]${file#compiler/}\`" docs/pipeline.md || bad "docs/pipeline.md does not say what ${file#compiler/} is"; done
 
 # ---- the installed documentation ----
 if [ $# -gt 0 ]; then
     "$2" --install "$1" --prefix "$tmp/installed" > "$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
     before=$links
     check_links "$tmp/installed"
-    [ $((links - before)) -ge 45 ] || fail "only $((links - before)) links were found in the installed pages"
+    [ $((links - before)) -ge 45 ] || bad "only $((links - before)) links were found in the installed pages"
 fi
-echo "$links links, $names names of files"
-exit $failed
+tests=$((links + names))
+summary "links and names of files"

@@ -5,10 +5,8 @@
 set -eu
 forgec=$1 golden=$2 libsimt=$3 cc=$4 only=${5:-}
 root=$(cd "$(dirname "$0")/.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
-failed=0 killed=0 tab=$(printf '\t')
+. "$(dirname "$0")/harness.sh"
+work=$tmp tab=$(printf '\t')
 
 # suite FORGEC TARGET MODEL MODE: one model, one program, few ways, 640 positions (GPU: 120)
 suite() {
@@ -22,7 +20,7 @@ suite() {
 edit() {
     mkdir -p "$(dirname "$3")"
     sed "$2" "$root/$1" >"$3"
-    ! cmp -s "$root/$1" "$3" || { echo "FAILED $name: its pattern is no longer in $1"; failed=$((failed + 1)); return 1; }
+    ! cmp -s "$root/$1" "$3" || { bad "its pattern is no longer in $1"; return 1; }
 }
 
 # A forgec from the tree with one changed file; incremental after the first.
@@ -37,23 +35,18 @@ rebuild() {
     cp "$root/$1" "$work/tree/$1"
 }
 
-refuse() {      # FORGEC TARGET MODEL MODE
-    if suite "$@"; then
-        echo "FAILED $name: the tests accept it"
-        failed=$((failed + 1))
-    elif ! grep -q '^FAILED .*\(of the largest\|greedy token\)' "$work/log"; then
-        echo "FAILED $name: refused for another reason:"; tail -5 "$work/log"
-        failed=$((failed + 1))
-    else
-        killed=$((killed + 1))
-        echo "$name: $(grep -c '^FAILED' "$work/log") checks fail"
+killed() {      # FORGEC TARGET MODEL MODE
+    tests=$((tests + 1))
+    if suite "$@"; then bad "the tests accept it"
+    elif ! grep -q '^FAILED .*\(of the largest\|greedy token\)' "$work/log"; then bad "refused for another reason:"; tail -n 5 "$work/log"
+    else echo "$name: $(grep -c '^FAILED' "$work/log") checks fail"
     fi
 }
 
 # The programs unchanged, each combination once.
 grep -v '^#' "$root/tests/mutants.tsv" | cut -f1,3 | grep -F -- "$only" | cut -f2 | sort -u >"$work/suites"
 while read -r target model mode; do
-    suite "$forgec" "$target" "$model" "$mode" || { echo "FAILED unchanged $target $model $mode"; cat "$work/log"; failed=$((failed + 1)); }
+    suite "$forgec" "$target" "$model" "$mode" || { name="unchanged $target $model $mode"; bad "the tests refuse it"; cat "$work/log"; }
 done <"$work/suites"
 
 grep -v '^#' "$root/tests/mutants.tsv" | grep -F -- "$only" >"$work/list"
@@ -64,12 +57,11 @@ while IFS=$tab read -r name file what expression; do
     templates/*)
         edit "$file" "$expression" "$work/$file" || continue
         export GOLDEN_TEMPLATES="$work/templates"
-        refuse "$forgec" $what
+        killed "$forgec" $what
         unset GOLDEN_TEMPLATES ;;
     *)
         rebuild "$file" "$expression" || continue
-        refuse "$work/build/forgec" $what ;;
+        killed "$work/build/forgec" $what ;;
     esac
 done <"$work/list"
-echo "$killed mutants refused, $failed failures"
-[ "$failed" -eq 0 ] && [ "$killed" -gt 0 ]
+summary mutants

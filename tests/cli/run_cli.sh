@@ -9,7 +9,7 @@ make_gguf=${4-}
 simt=${5-}
 here=$(cd "$(dirname "$0")" && pwd)
 unset FORGE_HIP_LIBRARY FORGE_CUDA_LIBRARY FORGE_PROGRAM
-. "$(dirname "$0")/../command_checks.sh"
+. "$(dirname "$0")/../harness.sh"
 
 check help 0 "$fake" --help; out_has "Exit codes"; out_has "130"; err_empty
 check version 0 "$fake" --version; out_has "by hand"
@@ -393,5 +393,4 @@ if [ -n "$forgec" ]; then
     [ -z "$(ls -A "$tmp/o")" ] || { name=left; bad "left behind: $(ls -A "$tmp/o")"; }
 fi
 
-echo "$tests tests, $failed failed"
-[ $failed -eq 0 ]
+summary

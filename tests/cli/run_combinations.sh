@@ -4,24 +4,21 @@
 set -u
 [ $# -eq 5 ] || { echo "usage: run_combinations.sh FORGEC MAKE_GGUF QUANT.def TARGET KV" >&2; exit 2; }
 forgec=$1 make_gguf=$2 formats=$3 target=$4 kv=$5
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-failed=0
+. "$(dirname "$0")/../harness.sh"
 
 # Rows of 256: a block of any format.  Three layers and two matrices beside them take 20 formats in turn, of 16.
 "$make_gguf" --each --layers 3 --vocab 512 --embd 256 --ff 256 --heads 4 --kv-heads 2 --head-dim 64 --ctx 64 --untied --tokenizer none -o "$tmp/each.gguf" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
 "$forgec" inspect "$tmp/each.gguf" >"$tmp/tensors" || exit 1
 for format in $(sed -n 's/^QUANT(\([A-Z0-9_]*\),.*/\1/p' "$formats"); do
-    grep -qw "$format" "$tmp/tensors" || { echo "FAILED: the model has no matrix in $format"; failed=1; }
+    grep -qw "$format" "$tmp/tensors" || bad "the model has no matrix in $format"
 done
 
 for fuse in none layer; do
     for mode in '' --exact; do
         # shellcheck disable=SC2086  # the mode may be absent
-        "$forgec" verify "$tmp/each.gguf" -t "$target" --fuse $fuse $mode --kv "$kv" --ctx 64 --tokens 6 </dev/null >"$tmp/out" 2>&1 && code=0 || code=$?
-        if [ $code -ne 0 ] && [ -z "${FORGE_HIP_LIBRARY-}" ] && grep -q 'cannot run here' "$tmp/out"; then cat "$tmp/out"; exit 77; fi
-        echo "-- $target --fuse $fuse $mode --kv $kv: exit code $code"
-        [ $code -eq 0 ] || { cat "$tmp/out"; failed=1; }
+        check "$target --fuse $fuse $mode --kv $kv" 0 "$forgec" verify "$tmp/each.gguf" -t "$target" --fuse $fuse $mode --kv "$kv" --ctx 64 --tokens 6
+        if [ $code -ne 0 ] && [ -z "${FORGE_HIP_LIBRARY-}" ] && grep -q 'cannot run here' "$tmp/err"; then skip "$(cat "$tmp/err")"; fi
+        [ $code -eq 0 ] || cat "$tmp/out"
     done
 done
-exit $failed
+summary

@@ -4,10 +4,9 @@
 forgec=$1 data=$2
 model=$data/q-llama-Q8_0.gguf
 repository=$(cd "$(dirname "$0")/../.." && pwd)
-. "$(dirname "$0")/../command_checks.sh"
+. "$(dirname "$0")/../harness.sh"
 # only NAMES...: the names in the working directory, in order
 only() { [ "$(ls | tr '\n' ' ')" = "$*${*:+ }" ] || bad "files: $(ls | tr '\n' ' ')"; }
-same() { cmp -s "$1" "$2" || bad "$1 differs from $2"; }
 runs() { check "$name: it runs" 0 "$1" -q --tokens 1,2,3 -n 4 --print-tokens --temp 0; cp "$tmp/out" "$tmp/tokens"; }
 
 mkdir "$tmp/w"
@@ -101,6 +100,4 @@ for round in 1 2 3 4 5; do
 done
 rm -f -- *
 
-[ $failed -eq 0 ] && echo "$tests checks" && exit 0
-echo "$failed of $tests checks failed"
-exit 1
+summary

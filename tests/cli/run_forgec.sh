@@ -3,39 +3,39 @@
 # and that help, manual page and completion know the same options.
 forgec=$1 model=$2
 root=$(cd "$(dirname "$0")/../.." && pwd)
-. "$(dirname "$0")/../command_checks.sh"
+. "$(dirname "$0")/../harness.sh"
 cd "$tmp" || exit 1
 
-# refuse NAME TEXT HELP ARGUMENTS...: one line that says TEXT and which help to see, nothing else; exit code 2
-refuse() {
+# misuse NAME TEXT HELP ARGUMENTS...: one line that says TEXT and which help to see, nothing else; exit code 2
+misuse() {
     text=$2 help=$3
     name=$1; shift 3
     check "$name" 2 "$forgec" "$@"
     [ "$(cat "$tmp/err")" = "forgec: $text; see $help" ] || bad "stderr is not 'forgec: $text; see $help'"
-    [ ! -s "$tmp/out" ] || bad "something on stdout"
+    out_empty
 }
 
 # ---- wrong usage ----
 for command in build cc verify compare inspect; do
-    refuse "$command-unknown" "unknown option --nonsense" "forgec $command --help" $command --nonsense=1 m.gguf
-    refuse "$command-unknown-short" "unknown option -Z" "forgec $command --help" $command -Z m.gguf
+    misuse "$command-unknown" "unknown option --nonsense" "forgec $command --help" $command --nonsense=1 m.gguf
+    misuse "$command-unknown-short" "unknown option -Z" "forgec $command --help" $command -Z m.gguf
 done
-refuse cluster "unknown option -Z" "forgec build --help" build -vZv m.gguf
-refuse no-value "--ctx needs a value" "forgec build --help" build m.gguf --ctx
-refuse no-value-short "-t needs a value" "forgec cc --help" cc m.c m.gguf -vt
-refuse takes-none "--exact takes no value" "forgec build --help" build --exact=1 m.gguf
-refuse takes-none-verbose "--verbose takes no value" "forgec build --help" build --verbose=1 m.gguf
-refuse several "--t is the beginning of several options" "forgec build --help" build --t=1 m.gguf
-refuse no-model "build takes one model, got 0" "forgec build --help" build
-refuse cc-no-model "cc takes a source and a model, got 1" "forgec cc --help" cc m.c
-refuse cc-plan "cc makes a program (--emit exe) or its assembler (asm)" "forgec cc --help" cc m.c m.gguf --emit plan
-refuse command 'unknown command "nonsense"' "forgec --help" nonsense
+misuse cluster "unknown option -Z" "forgec build --help" build -vZv m.gguf
+misuse no-value "--ctx needs a value" "forgec build --help" build m.gguf --ctx
+misuse no-value-short "-t needs a value" "forgec cc --help" cc m.c m.gguf -vt
+misuse takes-none "--exact takes no value" "forgec build --help" build --exact=1 m.gguf
+misuse takes-none-verbose "--verbose takes no value" "forgec build --help" build --verbose=1 m.gguf
+misuse several "--t is the beginning of several options" "forgec build --help" build --t=1 m.gguf
+misuse no-model "build takes one model, got 0" "forgec build --help" build
+misuse cc-no-model "cc takes a source and a model, got 1" "forgec cc --help" cc m.c
+misuse cc-plan "cc makes a program (--emit exe) or its assembler (asm)" "forgec cc --help" cc m.c m.gguf --emit plan
+misuse command 'unknown command "nonsense"' "forgec --help" nonsense
 
 # ---- options that no target of the build can use ----
-refuse spills-cpu "--allow-spills is for a GPU, and x86-64-v3 is none" "forgec build --help" build m.gguf -t x86-64-v3 --allow-spills
-refuse spills-native "--allow-spills is for a GPU, and this machine's target is none" "forgec verify --help" verify m.gguf --allow-spills
-refuse threads-gpu "--threads is for a CPU, and gfx1151 is none" "forgec build --help" build m.gguf -t gfx1151 --threads 4
-refuse threads-compare "--threads is for a CPU, and sm_90 is none" "forgec compare --help" compare m.gguf -t sm_90 --threads 4
+misuse spills-cpu "--allow-spills is for a GPU, and x86-64-v3 is none" "forgec build --help" build m.gguf -t x86-64-v3 --allow-spills
+misuse spills-native "--allow-spills is for a GPU, and this machine's target is none" "forgec verify --help" verify m.gguf --allow-spills
+misuse threads-gpu "--threads is for a CPU, and gfx1151 is none" "forgec build --help" build m.gguf -t gfx1151 --threads 4
+misuse threads-compare "--threads is for a CPU, and sm_90 is none" "forgec compare --help" compare m.gguf -t sm_90 --threads 4
 check threads-both 0 "$forgec" build "$model" -t sm_90,x86-64-v3 --threads 4 --allow-spills --emit graph -o -; err_empty
 
 # ---- lists, and the files behind them ----
@@ -54,10 +54,10 @@ check models-dir 0 "$forgec" models --models "$tmp/dir"; out_has "another"; out_
 check models-dir-print 0 "$forgec" models another --print --models "$tmp/dir"; cmp -s "$tmp/out" "$tmp/dir/another.yaml" || bad "not the file"
 check targets-print-unknown 1 "$forgec" targets gfx9 --print; err_has "there is no targets/gfx9.yaml"; err_has "gfx942"
 check models-print-outside 1 "$forgec" models ../dir/another --print --models "$tmp/dir"; err_has "there is no"
-refuse targets-operand "targets takes no operands, but one NAME with --print" "forgec targets --help" targets gfx1151
-refuse targets-print-none "--print needs the NAME of what to print" "forgec targets --help" targets --print
-refuse models-names "unknown option --names" "forgec models --help" models --names
-refuse formats-operand "formats takes no operands" "forgec formats --help" formats Q8_0
+misuse targets-operand "targets takes no operands, but one NAME with --print" "forgec targets --help" targets gfx1151
+misuse targets-print-none "--print needs the NAME of what to print" "forgec targets --help" targets --print
+misuse models-names "unknown option --names" "forgec models --help" models --names
+misuse formats-operand "formats takes no operands" "forgec formats --help" formats Q8_0
 
 # ---- the plan of a CPU: a line for each kernel, whatever the layers ----
 check plan 0 "$forgec" build "$model" -t x86-64-v3 --emit plan -o -; err_empty
@@ -163,5 +163,4 @@ complete_words complete-targets "gfx942" forgec targets --print gfx9
 complete_words complete-models "qwen2 qwen3" forgec models qw
 complete_words complete-value "" forgec compare -n ""
 
-echo "$tests tests, $failed failed"
-[ $failed -eq 0 ]
+summary

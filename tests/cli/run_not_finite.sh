@@ -4,7 +4,7 @@
 forgec=$1 poke=$2 model=$3 simt=$4 full=${5-}
 here=$(cd "$(dirname "$0")" && pwd)
 unset FORGE_HIP_LIBRARY FORGE_CUDA_LIBRARY FORGE_PROGRAM
-. "$(dirname "$0")/../command_checks.sh"
+. "$(dirname "$0")/../harness.sh"
 poked() { out=$1; shift; "$poke" "$model" "$out" "$@" || { echo "FAIL poke_gguf"; exit 1; }; }
 
 # ---- not built, in whatever form; what was there before stays ----
@@ -62,5 +62,4 @@ if [ -e "$simt" ]; then
     ends simt "$tmp/o/large" -ub 0                             # prefill holds its inputs within f16
 fi
 
-echo "$tests tests, $failed failed"
-[ $failed -eq 0 ]
+summary

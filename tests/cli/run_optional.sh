@@ -5,10 +5,7 @@
 set -u
 [ $# -ge 4 ] || { echo "usage: run_optional.sh FORGEC MAKE_GGUF TRANSFORMER.yaml LIBSIMT [full I/N]" >&2; exit 2; }
 forgec=$1 make_gguf=$2 yaml=$3 simt=$4 full=${5-} part=${6-0/1} here=$(cd "$(dirname "$0")" && pwd)
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-tests=0 failed=0
-bad() { echo "FAILED $*"; sed -n '1,5s/^/    /p' "$tmp/err"; failed=$((failed + 1)); }
+. "$(dirname "$0")/../harness.sh"
 
 # "tied" stands for an output matrix that is absent
 roles="$(sed -n 's/^ *\([a-z_]*\): .*optional: true.*/\1/p' "$yaml") tied"
@@ -16,23 +13,23 @@ roles="$(sed -n 's/^ *\([a-z_]*\): .*optional: true.*/\1/p' "$yaml") tied"
 
 # model NAME ROLES...: a small one that has these
 model() {
-    name=$1 list='' tied=--untied
+    model=$1 list='' tied=--untied
     shift
     for role; do
         if [ "$role" = tied ]; then tied=--tied; else list=$list,$role; fi
     done
-    "$make_gguf" --layers 1 --vocab 320 --embd 64 --ff 96 --heads 2 --kv-heads 1 --head-dim 32 --ctx 64 --tokenizer none $tied --with "${list#,}" -o "$tmp/$name.gguf" 2>"$tmp/err" ||
+    "$make_gguf" --layers 1 --vocab 320 --embd 64 --ff 96 --heads 2 --kv-heads 1 --head-dim 32 --ctx 64 --tokenizer none $tied --with "${list#,}" -o "$tmp/$model.gguf" 2>"$tmp/err" ||
         { bad "make_gguf --with $list"; exit 1; }
 }
 # compiles NAME TARGET LEVEL
 compiles() {
-    tests=$((tests + 1))
-    { "$forgec" build "$tmp/$1.gguf" -t "$2" --fuse "$3" --emit asm -q -o "$tmp/asm" </dev/null 2>"$tmp/err" && [ ! -s "$tmp/err" ]; } || bad "$2 --fuse $3: $chosen"
+    check "$2 --fuse $3: $chosen" 0 "$forgec" build "$tmp/$1.gguf" -t "$2" --fuse "$3" --emit asm -q -o "$tmp/asm"
+    err_empty
 }
 # verified NAME TARGET LEVEL
 verified() {
-    tests=$((tests + 1))
-    FORGE_HIP_LIBRARY=$simt "$forgec" verify "$tmp/$1.gguf" -t "$2" --fuse "$3" --tokens 4 </dev/null >"$tmp/out" 2>"$tmp/err" || { bad "verify -t $2 --fuse $3: $1"; tail -n 12 "$tmp/out"; }
+    check "verify -t $2 --fuse $3: $1" 0 env FORGE_HIP_LIBRARY="$simt" "$forgec" verify "$tmp/$1.gguf" -t "$2" --fuse "$3" --tokens 4
+    [ $code -eq 0 ] || tail -n 12 "$tmp/out"
 }
 
 if [ -z "$full" ]; then
@@ -71,5 +68,4 @@ fi
 model everything $roles
 for level in none layer; do verified everything "$here/../lanes/simt32.yaml" $level; done
 verified everything native none
-echo "$tests tests, $failed failed"
-[ $failed -eq 0 ]
+summary

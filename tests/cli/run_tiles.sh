@@ -2,32 +2,29 @@
 # run_tiles.sh FORGEC MODEL [full]: the tiles of targets, at the ends of their ranges, beyond and between.  The reader refuses a value in one line with
 # its place, or what forgec emits from it is a program: no assertion of a template fails.  full: all targets and values, compiled to machine code.
 forgec=$1 model=$2 full=$3
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-failed=0 count=0 taken=0
+. "$(dirname "$0")/../harness.sh"
+taken=0
 clang=${FORGEC_CLANG:-clang-19}
-
-bad() { failed=$((failed + 1)); printf 'FAILED %s, tiles {%s}: %s\n' "$target" "$tiles" "$1"; head -c 2000 "$work/err"; }
 
 # The emitted source says how to compile it; its assertions need no code.
 compiles() {
-    command=$(sed -n 's/^ \* compile alone: clang //p' "$work/source" | sed 's/ -[cS] / /g; s/ -o [^ ]*//; s/ [^ ]*$//')
+    command=$(sed -n 's/^ \* compile alone: clang //p' "$tmp/source" | sed 's/ -[cS] / /g; s/ -o [^ ]*//; s/ [^ ]*$//')
     # shellcheck disable=SC2086
-    "$clang" $command -fsyntax-only -w "$work/source" >"$work/err" 2>&1
+    "$clang" $command -fsyntax-only -w "$tmp/source" >"$tmp/err" 2>&1
 }
 
 # tile "KEY: VALUE, ...": refused or good
 tile() {
     tiles=$1
-    count=$((count + 1))
-    printf 'inherits: %s\ntiles: {%s}\n' "$target" "$tiles" >"$work/t.yaml"
-    "$forgec" build -q "$model" -t "$work/t.yaml" --emit source -o "$work/source" >"$work/out" 2>"$work/err"
+    name="$target, tiles {$tiles}" tests=$((tests + 1))
+    printf 'inherits: %s\ntiles: {%s}\n' "$target" "$tiles" >"$tmp/t.yaml"
+    "$forgec" build -q "$model" -t "$tmp/t.yaml" --emit source -o "$tmp/source" >"$tmp/out" 2>"$tmp/err"
     code=$?
     if [ $code -eq 0 ]; then
         taken=$((taken + 1))
         compiles || bad "taken, but what is emitted does not compile"
-    elif [ $code -ne 1 ] || [ "$(grep -c '^forgec: error: ' "$work/err")" -ne 1 ]; then bad "exit code $code, not one line"
-    elif ! grep -q "t\.yaml:2:[0-9]*: " "$work/err" && ! grep -q ' bytes of LDS, ' "$work/err"; then bad "refused without a place"      # LDS: also the model's
+    elif [ $code -ne 1 ] || [ "$(grep -c '^forgec: error: ' "$tmp/err")" -ne 1 ]; then bad "exit code $code, not one line"
+    elif ! grep -q "t\.yaml:2:[0-9]*: " "$tmp/err" && ! grep -q ' bytes of LDS, ' "$tmp/err"; then bad "refused without a place"      # LDS: also the model's
     fi
 }
 
@@ -73,5 +70,6 @@ else
     target=x86-64-v3; cpu
     for target in gfx1151 sm_90a; do gemm; each attention_prefill_threads 96 256 512; each gemv_rows 1 3; done
 fi
-echo "$count tiles, $taken taken, $failed failed"
-[ $failed -eq 0 ] && [ $taken -gt 0 ] && [ $taken -lt $count ]
+name="all tiles"
+[ $taken -gt 0 ] && [ $taken -lt $tests ] || bad "$taken of $tests taken: some must be, and some refused"
+summary tiles

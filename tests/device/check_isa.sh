@@ -6,48 +6,43 @@ set -eu
 [ $# -ge 3 ] || { echo "usage: check_isa.sh FORGEC MAKE_GGUF TARGET [full]" >&2; exit 2; }
 forgec=$1 make_gguf=$2 target=$3 full=${4-}
 golden=$(cd "$(dirname "$0")/../data/golden" && pwd)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-n=0 failed=0
+. "$(dirname "$0")/../harness.sh"
 case $target in gfx942|gfx1100|gfx1151|sm_*) ;; *) echo "check_isa: nothing is known of $target" >&2; exit 2 ;; esac
-
-bad() { echo "FAILED $*"; failed=$((failed + 1)); }
 
 # compiles MODEL OPTIONS...: no spills
 compiles() {
-    n=$((n + 1))
-    "$forgec" build "$@" -t "$target" --emit plan -o "$dir/plan" -q </dev/null >"$dir/messages" 2>&1 || { bad "$target: $*"; head -n 5 "$dir/messages"; }
+    check "$target: $*" 0 "$forgec" build "$@" -t "$target" --emit plan -o "$tmp/plan" -q
 }
 
 # reads MODEL FORMAT: the PTX of a program
 reads() {
-    n=$((n + 1))
-    "$forgec" build "$1" -t "$target" --emit asm --weights none --ctx 4096 -o "$dir/code.s" -q </dev/null || { bad "$target: $1"; return; }
+    check "$target $2" 0 "$forgec" build "$1" -t "$target" --emit asm --weights none --ctx 4096 -o "$tmp/code.s" -q
+    [ "$code" -eq 0 ] || return 0
     for word in dp4a mma.sync.aligned.m16n8k16 ld.global.nc.v4 griddepcontrol.wait griddepcontrol.launch_dependents; do
         [ "$2 $word" != "BF16 dp4a" ] || continue
-        grep -qF "$word" "$dir/code.s" || bad "$target $2: no $word"
+        grep -qF "$word" "$tmp/code.s" || bad "no $word"
     done
-    ! grep -q '^[[:space:]]*\.local' "$dir/code.s" || bad "$target $2: local memory"
+    ! grep -q '^[[:space:]]*\.local' "$tmp/code.s" || bad "local memory"
     if command -v ptxas >/dev/null; then
-        ptxas -arch="$target" -v "$dir/code.s" -o /dev/null >"$dir/ptxas" 2>&1 || bad "$target $2: ptxas fails: $(head -n 1 "$dir/ptxas")"
-        ! grep -E '[1-9][0-9]* bytes spill' "$dir/ptxas" || bad "$target $2: spills"
+        ptxas -arch="$target" -v "$tmp/code.s" -o /dev/null >"$tmp/ptxas" 2>&1 || bad "ptxas fails: $(head -n 1 "$tmp/ptxas")"
+        ! grep -E '[1-9][0-9]* bytes spill' "$tmp/ptxas" || bad "spills"
     fi
 }
 
 for format in Q4_K_M Q8_0 BF16; do
-    case $target in sm_*) "$make_gguf" --shape llama-3.1-8b --type $format --header-only -o "$dir/8b.gguf"; reads "$dir/8b.gguf" $format ;; esac
+    case $target in sm_*) "$make_gguf" --shape llama-3.1-8b --type $format --header-only -o "$tmp/8b.gguf"; reads "$tmp/8b.gguf" $format ;; esac
     case $target$full,$format in *full,*|gfx*,Q4_K_M) ;; *) continue ;; esac
-    "$make_gguf" --shape llama-3.2-1b --type $format --header-only -o "$dir/1b.gguf"
-    compiles "$dir/1b.gguf" --weights none
+    "$make_gguf" --shape llama-3.2-1b --type $format --header-only -o "$tmp/1b.gguf"
+    compiles "$tmp/1b.gguf" --weights none
 done
-"$make_gguf" --shape qwen3-4b --type Q4_K_M --header-only -o "$dir/4b.gguf"
-compiles "$dir/4b.gguf" --weights none
+"$make_gguf" --shape qwen3-4b --type Q4_K_M --header-only -o "$tmp/4b.gguf"
+compiles "$tmp/4b.gguf" --weights none
 case $target$full in                                    # what is exact, unfused or of another cache: on the two chips that differ, in turn
-*full)  compiles "$dir/4b.gguf" --weights none --exact
-        compiles "$dir/4b.gguf" --weights none --fuse none --kv q8_0
-        compiles "$dir/1b.gguf" --weights none --fuse none --kv f32 ;;
-gfx942) compiles "$dir/4b.gguf" --weights none --exact ;;
-*)      compiles "$dir/4b.gguf" --weights none --fuse none --kv q8_0 ;;
+*full)  compiles "$tmp/4b.gguf" --weights none --exact
+        compiles "$tmp/4b.gguf" --weights none --fuse none --kv q8_0
+        compiles "$tmp/1b.gguf" --weights none --fuse none --kv f32 ;;
+gfx942) compiles "$tmp/4b.gguf" --weights none --exact ;;
+*)      compiles "$tmp/4b.gguf" --weights none --fuse none --kv q8_0 ;;
 esac
 for model in "$golden"/*.gguf; do
     case $target$full,${model##*/} in
@@ -60,19 +55,18 @@ for model in "$golden"/*.gguf; do
 done
 if [ -n "$full" ]; then                                  # the tiles that the plan takes for each format; and of a target whose tiles are too large
     for format in F32 F16 Q4_0 Q4_1 Q5_0 Q5_1 Q2_K Q3_K_M Q5_K_M Q6_K IQ4_NL IQ4_XS MXFP4; do
-        "$make_gguf" --shape llama-3.1-8b --layers 1 --type $format --header-only -o "$dir/8b.gguf"
-        compiles "$dir/8b.gguf" --weights none
+        "$make_gguf" --shape llama-3.1-8b --layers 1 --type $format --header-only -o "$tmp/8b.gguf"
+        compiles "$tmp/8b.gguf" --weights none
     done
     case $target in
     gfx*)
-        printf 'inherits: %s\ntiles: {gemm_tokens: 256, gemm_rows: 128}\n' "$target" >"$dir/large.yaml"
-        "$make_gguf" --shape llama-3.1-8b --layers 1 --type Q8_0 --header-only -o "$dir/8b.gguf"
-        small=$target target=$dir/large.yaml
-        compiles "$dir/8b.gguf" --weights none
+        printf 'inherits: %s\ntiles: {gemm_tokens: 256, gemm_rows: 128}\n' "$target" >"$tmp/large.yaml"
+        "$make_gguf" --shape llama-3.1-8b --layers 1 --type Q8_0 --header-only -o "$tmp/8b.gguf"
+        small=$target target=$tmp/large.yaml
+        compiles "$tmp/8b.gguf" --weights none
         target=$small ;;
     esac
 fi
 for model in llama-h288 qwen3-a; do compiles "$golden/$model.gguf" --exact --kv q8_0; done
 for model in q-llama-Q2_K qwen2-h224; do compiles "$golden/$model.gguf" --fuse none; done
-echo "$target: $n programs, $failed failed"
-[ $failed -eq 0 ]
+summary programs

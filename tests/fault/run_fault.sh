@@ -7,19 +7,12 @@
 forgec=$1 library=$2 data=$3 full=${4-}
 model=$data/q-llama-Q8_0.gguf other=$data/q-llama-Q4_0.gguf
 unset FORGE_PROGRAM FAULT FAULT_ACTION
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-failed=0 runs=0
+. "$(dirname "$0")/../harness.sh"
 fault() { LD_PRELOAD=$library FAULT_FIRED=$tmp/fired "$@"; }
-bad() {
-    echo "FAIL $name: $*"
-    sed 's/^/    /' "$tmp/err" | head -3
-    failed=$((failed + 1))
-}
 # is SET: every file here is the one of the set ($tmp/old, $tmp/good)
 is() { for f in $files; do cmp -s "$f" "$tmp/$1/$f" || return 1; done; }
 # one line on stderr, from the program $1
-one_line() {
+line_of() {
     lines=0
     while IFS= read -r line; do
         lines=$((lines + 1))
@@ -35,7 +28,7 @@ judge() {
     nothing_left
     case " $2 " in
     *" $code "*)
-        one_line "$1"
+        line_of "$1"
         is old && return
         [ "$whole" = either ] && is good || bad "what was there has changed" ;;
     *)
@@ -62,7 +55,7 @@ sweep() {
             fault env FAULT_IN="$who" FAULT=$function:$n "$@" > "$tmp/out" 2> "$tmp/err" < /dev/null
             code=$?
             [ -e "$tmp/fired" ] || { reset; break; }
-            runs=$((runs + 1))
+            tests=$((tests + 1))
             judge "$who" "$codes"
         done
     done
@@ -93,7 +86,7 @@ for call in write:1 write:2 write:3 rename:1 rename:2 rename:3 rename:4; do
         fault env FAULT_IN=forgec FAULT=$call FAULT_ACTION=signal:$signal "$forgec" build "$model" -q --weights external -o p > "$tmp/out" 2> "$tmp/err"
         code=$?
         [ -e "$tmp/fired" ] || { reset; continue; }
-        runs=$((runs + 1))
+        tests=$((tests + 1))
         [ $code -eq $((128 + signal)) ] || bad "exit code $code"
         nothing_left
         is old || is good || bad "neither the old nor the new product"
@@ -162,6 +155,6 @@ for threads in 1 2; do
     grep -q "p.weights" "$tmp/err" || bad "the file is not named"
 done
 
-[ $failed -eq 0 ] && [ $runs -gt 200 ] && echo "$runs faults" && exit 0
-echo "$failed failed of $runs faults"
-exit 1
+name="all faults"
+[ $tests -gt 200 ] || bad "only $tests of them"
+summary faults

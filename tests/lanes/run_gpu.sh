@@ -6,10 +6,10 @@
 program=$1 external=$2 image=$4 cuda=$6
 export FORGE_HIP_LIBRARY="$3" FORGE_CUDA_LIBRARY="$3"
 unset FORGE_PROGRAM FORGE_NO_GRAPH FORGE_SIMT_DEFER HSA_OVERRIDE_GFX_VERSION
-. "$(dirname "$0")/../command_checks.sh"
+. "$(dirname "$0")/../harness.sh"
 
-# same NAME ARGUMENTS...: the GPU's text is the CPU's, drawn by graphs, by plain launches, and when nothing runs before it is asked for
-same() {
+# as_cpu NAME ARGUMENTS...: the GPU's text is the CPU's, drawn by graphs, by plain launches, and when nothing runs before it is asked for
+as_cpu() {
     label=$1
     shift
     text=$("$program" --target fake -q "$@" 2> "$tmp/notes" < "${stdin:-/dev/null}")
@@ -19,33 +19,33 @@ same() {
 }
 
 # text
-same greedy -p Once -n 40 --temp 0
-same one-token --tokens 65 -n 5 --temp 0 --print-tokens
-same ends -p Once -s 5
-same ignore-eos -p Once -s 5 --ignore-eos -n 300
-same full -p Once -s 1 --ignore-eos -c 40
-same stop -p Once -s 3 -n 200 -r e
-same none -p Once -n 0
+as_cpu greedy -p Once -n 40 --temp 0
+as_cpu one-token --tokens 65 -n 5 --temp 0 --print-tokens
+as_cpu ends -p Once -s 5
+as_cpu ignore-eos -p Once -s 5 --ignore-eos -n 300
+as_cpu full -p Once -s 1 --ignore-eos -c 40
+as_cpu stop -p Once -s 3 -n 200 -r e
+as_cpu none -p Once -n 0
 for s in 1 2 3 4; do
-    same "seed $s" -p Once -n 30 -s $s
-    same "seed $s top-k" -p Once -n 30 -s $s --top-k 5 --temp 1.5
-    same "seed $s top-p" -p Once -n 30 -s $s --top-k 0 --top-p 0.6 --min-p 0
-    same "seed $s min-p" -p Once -n 30 -s $s --top-k 0 --top-p 1 --min-p 0.3
-    same "seed $s all" -p Once -n 30 -s $s --top-k 0 --top-p 1 --min-p 0 --temp 0.7
-    same "seed $s repeat" -p Once -n 60 -s $s --repeat-penalty 1.3 --repeat-last-n 20
-    same "seed $s presence" -p Once -n 60 -s $s --presence-penalty 0.7 --frequency-penalty 0.3 --repeat-last-n -1
-    same "seed $s bias" -p Once -n 30 -s $s -l 101+5 -l 97-inf -l 32-2.5
+    as_cpu "seed $s" -p Once -n 30 -s $s
+    as_cpu "seed $s top-k" -p Once -n 30 -s $s --top-k 5 --temp 1.5
+    as_cpu "seed $s top-p" -p Once -n 30 -s $s --top-k 0 --top-p 0.6 --min-p 0
+    as_cpu "seed $s min-p" -p Once -n 30 -s $s --top-k 0 --top-p 1 --min-p 0.3
+    as_cpu "seed $s all" -p Once -n 30 -s $s --top-k 0 --top-p 1 --min-p 0 --temp 0.7
+    as_cpu "seed $s repeat" -p Once -n 60 -s $s --repeat-penalty 1.3 --repeat-last-n 20
+    as_cpu "seed $s presence" -p Once -n 60 -s $s --presence-penalty 0.7 --frequency-penalty 0.3 --repeat-last-n -1
+    as_cpu "seed $s bias" -p Once -n 30 -s $s -l 101+5 -l 97-inf -l 32-2.5
 done
 check greedy-alone 0 "$program" --target simt -q -p Once -n 8 --temp 0; greedy=$(cat "$tmp/out")
 long=$(head -c 300 /dev/zero | tr '\0' x)
-for n in 0 1 2 63 64; do same "ubatch $n" -p "$long" -n 12 --temp 0 -ub $n; done
+for n in 0 1 2 63 64; do as_cpu "ubatch $n" -p "$long" -n 12 --temp 0 -ub $n; done
 check environment 0 env FORGE_NO_GRAPH=1 "$program" -q -p Once -n 8 --temp 0; greedy=$(cat "$tmp/out"); err_empty
 check first 0 "$program" -q -p Once -n 8 --temp 0; out_is "$greedy"; err_empty
 check verbose 0 "$program" -v -p Once -n 8 --temp 0; err_has "target simt, emulator of lanes"
 printf 'Hello\n\nAgain\nand on\n' > "$tmp/turns"; stdin=$tmp/turns
-same chat -i -n 8 --temp 0 -sys "Be good"
-same chat-drawn -i -n 20 -s 9
-same chat-context -i --temp 0 --ignore-eos -c 60 -n 30
+as_cpu chat -i -n 8 --temp 0 -sys "Be good"
+as_cpu chat-drawn -i -n 20 -s 9
+as_cpu chat-context -i --temp 0 --ignore-eos -c 60 -n 30
 stdin=
 
 # logits, perplexity
@@ -54,9 +54,9 @@ for args in "-p Once" "--tokens 65" "-p $long" "-p $long -ub 7" "-p $long -ub 0"
     check "logits $args" 0 "$program" --target simt -q $args --logits "$tmp/l2"; cmp -s "$tmp/l1" "$tmp/l2" || bad "other logits"
     check "logits-deferred $args" 0 env FORGE_SIMT_DEFER=1 "$program" --target simt -q $args --logits "$tmp/l2"; cmp -s "$tmp/l1" "$tmp/l2" || bad "other logits"
 done
-same logits-text -p "$long" --logits "$tmp/l2" -n 20 -s 5
+as_cpu logits-text -p "$long" --logits "$tmp/l2" -n 20 -s 5
 head -c 5000 /dev/zero | tr '\0' ab > "$tmp/text"
-same perplexity --perplexity -f "$tmp/text" -c 512
+as_cpu perplexity --perplexity -f "$tmp/text" -c 512
 
 # logits that are not finite: those the host reads, and those it never sees, wherever they stand
 spoiled() { # NAME TOKENS ARGUMENTS...
@@ -141,5 +141,4 @@ check info 0 env FORGE_HIP_LIBRARY="$tmp/none" "$external" --info; out_has "a GP
 check version 0 env FORGE_HIP_LIBRARY="$tmp/none" "$external" --version; err_empty
 check tokenize 0 env FORGE_HIP_LIBRARY="$tmp/none" "$external" --tokenize -p ab; out_is "256 97 98"; err_empty
 
-echo "$tests tests, $failed failed"
-[ $failed -eq 0 ]
+summary

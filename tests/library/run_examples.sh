@@ -14,14 +14,11 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 examples=$root/examples/embed
 story=$root/examples/storyteller/storyteller-7m-q8_0.gguf golden=$root/tests/data/golden/q-llama-Q8_0.gguf
 prompt="Once upon a time" length=60
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-failed=0 part=
+. "$(dirname "$0")/../harness.sh"
+dir=$tmp
 
-fail() { echo "FAILED $part: $*"; failed=1; }
-skip() { echo "$part: left out, no $1"; }
+lacks() { echo "$name: left out, no $1"; }
 has() { command -v "$1" >/dev/null 2>&1; }
-same() { cmp -s "$1" "$2" || { fail "$3"; diff "$1" "$2" | head -6 || true; }; }
 nm_of() { for n in llvm-nm-19 llvm-nm nm; do has "$n" && { echo "$n"; return; }; done; }
 
 # told MODEL TARGET NAME: the executable's text in $dir/NAME.  As many threads as a library has workers: the sums are cut alike.
@@ -32,7 +29,7 @@ told() {
 
 # texts DIR: what the examples there tell
 texts() {
-    run() { program=$1; shift; ${emulator-} "$programs/$program" "$prompt" $length "$@" >"$dir/$program.text" 2>"$dir/$program.err" || fail "$program: exit code $?: $(cat "$dir/$program.err")"; }
+    run() { program=$1; shift; ${emulator-} "$programs/$program" "$prompt" $length "$@" >"$dir/$program.text" 2>"$dir/$program.err" || bad "$program: exit code $?: $(cat "$dir/$program.err")"; }
     programs=$1
     run host 0;     same "$dir/story.text" "$dir/host.text" "host and the executable differ"
     if [ -x "$programs/host_cpp" ]; then run host_cpp 0; same "$dir/story.text" "$dir/host_cpp.text" "host_cpp and the executable differ"; fi
@@ -53,12 +50,12 @@ part_text() {
     "$dir/examples/host" "$prompt" 40 0.7 >"$dir/a"; "$dir/examples/host_cpp" "$prompt" 40 0.7 >"$dir/b"
     same "$dir/a" "$dir/b" "sampled texts of host and host_cpp differ"
     long=$(printf '%05000d' 0)
-    ! "$dir/examples/host" "$long" 1 >"$dir/a" 2>"$dir/err" && grep -q '^host: ' "$dir/err" && [ ! -s "$dir/a" ] || fail "a prompt longer than the context is no error"
+    ! "$dir/examples/host" "$long" 1 >"$dir/a" 2>"$dir/err" && grep -q '^host: ' "$dir/err" && [ ! -s "$dir/a" ] || bad "a prompt longer than the context is no error"
 }
 
 part_cross() {
-    for tool in aarch64-linux-gnu-gcc qemu-aarch64; do has $tool || { skip $tool; return; }; done
-    if has aarch64-linux-gnu-g++; then cxx=aarch64-linux-gnu-g++; else cxx=true; skip aarch64-linux-gnu-g++; fi
+    for tool in aarch64-linux-gnu-gcc qemu-aarch64; do has $tool || { lacks $tool; return; }; done
+    if has aarch64-linux-gnu-g++; then cxx=aarch64-linux-gnu-g++; else cxx=true; lacks aarch64-linux-gnu-g++; fi
     emulator="qemu-aarch64 -L /usr/aarch64-linux-gnu"
     length=12
     told "$story" aarch64 story.text
@@ -73,7 +70,7 @@ part_kinds() {
     mkdir "$dir/obj" "$dir/a folder"
     [ -s "$dir/story.text" ] || told "$story" native story.text
     "$forgec" build "$story" -q --emit obj --prefix story -o "$dir/obj/story.o"
-    [ "$(ls "$dir/obj")" = "$(printf 'story.h\nstory.o')" ] || fail "--emit obj writes $(ls "$dir/obj")"
+    [ "$(ls "$dir/obj")" = "$(printf 'story.h\nstory.o')" ] || bad "--emit obj writes $(ls "$dir/obj")"
     cc -I "$dir/obj" "$examples/host.c" "$dir/obj/story.o" -o "$dir/obj/host"
     "$dir/obj/host" "$prompt" $length 0 >"$dir/text"
     same "$dir/story.text" "$dir/text" "an object tells something else"
@@ -83,7 +80,7 @@ part_kinds() {
         flags=$(PKG_CONFIG_PATH="$dir/a folder" pkg-config --cflags --libs story)
         eval "cc \"\$examples/host.c\" $flags -o \"\$dir/obj/host\""
     else
-        skip pkg-config
+        lacks pkg-config
         cc -I "$dir/a folder" "$examples/host.c" "$dir/a folder/libstory.so" -o "$dir/obj/host"
     fi
     LD_LIBRARY_PATH="$dir/a folder" "$dir/obj/host" "$prompt" $length 0 >"$dir/text"
@@ -91,8 +88,8 @@ part_kinds() {
 
     printf '#include "story.h"\nint main(void) { return STORY_ENCODE_SCRATCH(1) == 0; }\n' >"$dir/h.c"
     for line in "gcc -std=c99" "g++ -x c++ -std=c++98 -Wno-long-long -Wno-variadic-macros" "clang-19 -std=c99" "clang++-19 -x c++ -std=c++11"; do
-        has "${line%% *}" || { skip "${line%% *}"; continue; }
-            $line -Wall -Wextra -Wpedantic -Wconversion -Werror -I "$dir/obj" -c "$dir/h.c" -o "$dir/h.o" || fail "$line does not take story.h"
+        has "${line%% *}" || { lacks "${line%% *}"; continue; }
+            $line -Wall -Wextra -Wpedantic -Wconversion -Werror -I "$dir/obj" -c "$dir/h.c" -o "$dir/h.o" || bad "$line does not take story.h"
     done
 }
 
@@ -105,14 +102,14 @@ part_symbols() {
         # a GPU's is for programs that have a C library
         hosted=''
         case $target in gfx*|sm_*) hosted='|memcmp|str[a-z]+|v?snprintf|getenv|open|read|close|access|clock_gettime|nanosleep|dl(open|sym|error)|__errno_location' ;; esac
-        [ $code -eq 0 ] || { fail "$target: $(cat "$dir/err")"; continue; }
+        [ $code -eq 0 ] || { bad "$target: $(cat "$dir/err")"; continue; }
         more=$($nm -u "$library" | awk -v allowed="^(memcpy|memmove|memset$hosted)\$" 'NF == 2 && $2 !~ allowed { print $2 }' | tr '\n' ' ')
-        [ -z "$more" ] || fail "$target needs $more"
+        [ -z "$more" ] || bad "$target needs $more"
         $nm -g --defined-only "$library" | awk 'NF == 3 { print $3 }' | sort >"$dir/exported"
         same "$dir/api" "$dir/exported" "$target exports something else than the API"
         more=$($nm "$library" | awk 'NF == 3 && $2 ~ /^[bBcC]$/ { print $3 }' | tr '\n' ' ')
-        [ -z "$more" ] || fail "$target has variables: $more"
-        ! grep -qF -e "$dir" -e "$root" "$library" || fail "$target: a path of this machine is in it"
+        [ -z "$more" ] || bad "$target has variables: $more"
+        ! grep -qF -e "$dir" -e "$root" "$library" || bad "$target: a path of this machine is in it"
     done
 }
 
@@ -141,38 +138,38 @@ END
 }
 
 part_package() {
-    has cmake || { skip cmake; return; }
+    has cmake || { lacks cmake; return; }
     build=$(dirname "$forgec")
     [ -f "$build/CMakeCache.txt" ] || { skip "build folder of $forgec"; return; }
     [ -s "$dir/other.text" ] || { told "$story" native story.text; told "$golden" native other.text; }
-    cmake --install "$build" --prefix "$dir/first" >"$dir/log" 2>&1 || { fail "cmake --install; is everything built?"; tail -5 "$dir/log"; return; }
+    cmake --install "$build" --prefix "$dir/first" >"$dir/log" 2>&1 || { bad "cmake --install; is everything built?"; tail -5 "$dir/log"; return; }
     mv "$dir/first" "$dir/installed"                     # an install tree can be moved
     if has pkg-config; then
         found=$(PKG_CONFIG_PATH=$dir/installed/share/pkgconfig pkg-config --variable=forgec forgec)
-        "$found" --version >"$dir/text" || fail "pkg-config says that forgec is $found"
+        "$found" --version >"$dir/text" || bad "pkg-config says that forgec is $found"
     fi
-    make_with() { cmake "$@" -DCMAKE_PREFIX_PATH="$dir/installed" >"$dir/log" 2>&1 && cmake --build "$built" >>"$dir/log" 2>&1 || { fail "$1 $2"; tail -20 "$dir/log"; return 1; }; }
+    make_with() { cmake "$@" -DCMAKE_PREFIX_PATH="$dir/installed" >"$dir/log" 2>&1 && cmake --build "$built" >>"$dir/log" 2>&1 || { bad "$1 $2"; tail -20 "$dir/log"; return 1; }; }
     built=$dir/built
     make_with -S "$examples" -B "$built" -DSTORY_MODEL="$story" -DOTHER_MODEL="$golden" || return 0
     texts "$built"
     touch "$built/stamp"
     cmake --build "$built" >"$dir/log" 2>&1
-    [ -z "$(find "$built/forgec" -newer "$built/stamp" -type f)" ] || fail "the models are built again though nothing changed"
+    [ -z "$(find "$built/forgec" -newer "$built/stamp" -type f)" ] || bad "the models are built again though nothing changed"
 
     built=$dir/kinds
     write_project "$dir/project"
     make_with -S "$dir/project" -B "$built" -DMODEL="$story" -DHOST="$examples/host.c" || return 0
     "$built/sub/as_object_host" "$prompt" $length 0 >"$dir/text"
     same "$dir/story.text" "$dir/text" "EMIT obj tells something else"
-    "$built/sub/as_shared_host" "$prompt" 10 0 | grep -q . || fail "EMIT shared tells nothing"
-    [ -s "$(cat "$built/weights")" ] || fail "FORGEC_WEIGHTS is no file"
-    ! cmake -S "$dir/project" -B "$dir/bad" -DMODEL="" -DHOST=x -DCMAKE_PREFIX_PATH="$dir/installed" >"$dir/log" 2>&1 || fail "no MODEL is no error"
-    grep -q 'MODEL is missing' "$dir/log" || fail "a missing MODEL has another message"
+    "$built/sub/as_shared_host" "$prompt" 10 0 | grep -q . || bad "EMIT shared tells nothing"
+    [ -s "$(cat "$built/weights")" ] || bad "FORGEC_WEIGHTS is no file"
+    ! cmake -S "$dir/project" -B "$dir/bad" -DMODEL="" -DHOST=x -DCMAKE_PREFIX_PATH="$dir/installed" >"$dir/log" 2>&1 || bad "no MODEL is no error"
+    grep -q 'MODEL is missing' "$dir/log" || bad "a missing MODEL has another message"
 }
 
-for part; do
-    before=$failed
-    "part_$part"
-    [ "$failed" -ne "$before" ] || echo "$part: done"
+for name; do
+    tests=$((tests + 1)) before=$failed
+    "part_$name"
+    [ "$failed" -ne "$before" ] || echo "$name: done"
 done
-exit $failed
+summary parts

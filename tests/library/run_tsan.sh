@@ -3,12 +3,11 @@
 # run_tsan.sh FORGEC GOLDEN_DIR SOURCE_DIR CLANG
 set -eu
 forgec=$1 golden=$2 source=$3 clang=$4
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-command -v "$clang" >/dev/null && command -v objcopy >/dev/null || { echo "needs clang and objcopy"; exit 77; }
+. "$(dirname "$0")/../harness.sh"
+cd "$tmp"
+command -v "$clang" >/dev/null && command -v objcopy >/dev/null || skip "needs clang and objcopy"
 printf 'int main(void) { return 0; }\n' > probe.c
-"$clang" -fsanitize=thread probe.c -o probe 2>/dev/null && ./probe || { echo "ThreadSanitizer does not work here"; exit 77; }
+"$clang" -fsanitize=thread probe.c -o probe 2>/dev/null && ./probe || skip "ThreadSanitizer does not work here"
 
 # library PREFIX MODEL: PREFIX.o, in which all but the API is local, as forgec makes it.  The weights come from a file, the tokenizer is not used.
 library()
@@ -33,4 +32,5 @@ library()
 library alpha q-llama-Q8_0
 library beta qwen3-a
 "$clang" -std=c11 -D_GNU_SOURCE -O1 -g -fsanitize=thread -I. "$source/tests/library/test_threads.c" alpha.tsan.o beta.tsan.o -lpthread -o test_threads
-./test_threads "$golden" alpha.o.weights beta.o.weights
+check threads 0 ./test_threads "$golden" alpha.o.weights beta.o.weights; cat out
+summary

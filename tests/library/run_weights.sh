@@ -2,7 +2,7 @@
 # run_weights.sh FORGEC MODEL.gguf [LIBSIMT] -- flips bits all over the weights of programs and libraries: verification names the tensor.
 # LIBSIMT: the emulator of lanes as libamdhip64; when there is none, no GPU program is tried.
 forgec=$1 model=$2 simt=${3-}
-. "$(dirname "$0")/../command_checks.sh"
+. "$(dirname "$0")/../harness.sh"
 unset FORGE_HIP_LIBRARY FORGE_CUDA_LIBRARY FORGE_PROGRAM
 size() { wc -c < "$1" | tr -d ' '; }
 # put FILE AS: a new file, since the system may refuse to write into one that ran a moment ago
@@ -144,5 +144,4 @@ if [ -n "$simt" ] && [ -e "$simt" ]; then
     tables "$tmp/temps/model-simt32.c"
     kind="first image"; damage "$tmp/program" "$images" "$tmp/program" --target simt32
 fi
-echo "$tests tests, $failed failed"
-[ $failed -eq 0 ]
+summary

@@ -11,9 +11,7 @@
 set -eu
 [ $# -ge 3 ] || { echo "usage: run_floors.sh FORGEC MAKE_GGUF TARGET [full]" >&2; exit 2; }
 forgec=$1 make_gguf=$2 target=$3 full=${4-}
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-failed=0
+. "$(dirname "$0")/../harness.sh"
 case $target in
 gfx942)          ahead=16 ;;
 gfx1100|gfx1151) ahead=12 ;;
@@ -21,12 +19,13 @@ gfx1100|gfx1151) ahead=12 ;;
 esac
 
 # What a kernel is excepted from, a line each: kernel, rule, reason.
-cat >"$dir/excepted" <<'EOF'
+cat >"$tmp/excepted" <<'EOF'
 EOF
 
 # checks FORMAT TOKENS: compares counts of a prompt and of a token with the floors
 checks() {
-    "$forgec" compare "$dir/8b-$1.gguf" -t "$target" --ctx 4096 --simulate --sample "${FLOORS_SAMPLE:-2}" --fuse layer -p "$2" --json >"$dir/counts" </dev/null || { echo "FAILED $target $1: compare"; failed=$((failed + 1)); return; }
+    check "$target $1, $2 tokens" 0 "$forgec" compare "$tmp/8b-$1.gguf" -t "$target" --ctx 4096 --simulate --sample "${FLOORS_SAMPLE:-2}" --fuse layer -p "$2" --json
+    [ "$code" -eq 0 ] || return 0
     awk -F '"' -v of="$target $1" -v tokens="$2" -v ahead="$ahead" '
         FILENAME != ARGV[2] { split($0, word, " "); excepted[word[1] " " word[2]] = 1; next }
         function bad(rule, what) { if (!((x["kernel"] " " rule) in excepted)) { print "FAILED " of ", " step ", " x["kernel"] ": " what; code = 1 } }
@@ -84,13 +83,14 @@ checks() {
                     range(step, "vector"), range(step, "lds"), high[step, "conflicts"], high[step, "moves"], layer[step]
             }
             exit code || products["prompt"] < 5 || products["decode"] < 5
-        }' "$dir/excepted" "$dir/counts" || failed=$((failed + 1))
+        }' "$tmp/excepted" "$tmp/out" > "$tmp/rows" || { : > "$tmp/out"; bad "the floors"; }
+    cat "$tmp/rows"
 }
 
 for format in Q4_K_M Q8_0 BF16; do
-    "$make_gguf" --shape llama-3.1-8b --layers 1 --vocab 4096 --tokenizer none --type $format -o "$dir/8b-$format.gguf" >/dev/null
+    "$make_gguf" --shape llama-3.1-8b --layers 1 --vocab 4096 --tokenizer none --type $format -o "$tmp/8b-$format.gguf" >/dev/null
     checks $format 512
     if [ -n "$full" ]; then checks $format 128; checks $format 2048; fi
-    rm -f "$dir/8b-$format.gguf"
+    rm -f "$tmp/8b-$format.gguf"
 done
-[ $failed -eq 0 ]
+summary
