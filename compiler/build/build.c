@@ -4,6 +4,7 @@
 #include "code_object.h"
 #include "edited.h"
 #include "compiler/cpu/emit.h"
+#include "compiler/cpu/report.h"
 #include "compiler/gpu/emit.h"
 #include "image.h"
 #include "compiler/product/library.h"
@@ -187,7 +188,7 @@ static const char *write_plan(struct arena *a, const struct build_options *o, st
     struct text t = { .arena = a };
     for (uint32_t i = 0; i < n; i++) {
         if (targets[i].plan->gpu) put_gpu_plan(a, o, &targets[i], &t);
-        else plan_print(a, &t, targets[i].plan);
+        else report_cpu(&t, targets[i].plan);
         fuse_print(&t, targets[i].plan->fused);
     }
     write_text(a, path, (struct bytes){ (const uint8_t *)t.data, t.size });

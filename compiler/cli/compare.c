@@ -2,7 +2,6 @@
 #include "compare.h"
 #include "counters.h"
 #include "compiler/gpu/kernels.h"
-#include "compiler/cpu/kernels.h"
 #include "least_times.h"
 #include "pairs.h"
 #include "compiler/build/program.h"
@@ -85,10 +84,8 @@ static void count_launches(struct arena *a, struct candidate *c, const struct pl
         c->gpu = k;
         return;
     }
-    struct text unread = { .arena = a };
-    const struct emitted_kernels k = emit_kernels(a, &unread, p);
-    c->launches = k.n_decode;
-    c->launches_prefill = k.n_prefill;
+    c->launches = p->kernels->n_decode;
+    c->launches_prefill = p->kernels->n_prefill;
 }
 
 /* Written once and read once by each kernel that needs it; that lanes and groups read it several times is the caches' matter. */

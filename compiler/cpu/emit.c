@@ -6,19 +6,20 @@
 #include "kernels.h"
 #include <ctype.h>
 
-static void emit_launches(struct text *t, const char *table, const struct emitted_launch *launches, uint32_t n)
+static void emit_launch(struct text *t, const struct kernel *k, const struct launch *l)
+{
+    text_printf(t, "    { %s, \"%s\", ", k->name, l->name);
+    if (l->layer == NO_LAYER) text_puts(t, "0xffffffffu");
+    else text_printf(t, "%u", l->layer);
+    text_printf(t, ", %u, %u, %u, %llu, {", l->tail, k->unless_divides, k->joins_divides, (unsigned long long)l->state);
+    for (uint32_t i = 0; i < l->n_weights; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->weights[i]);
+    text_puts(t, l->n_weights ? " } },\n" : " 0 } },\n");
+}
+
+static void emit_launches(struct text *t, const struct kernel_list *k, const char *table, const struct launch *launches, uint32_t n)
 {
     text_printf(t, "static const struct forge_launch %s[%u] = {\n", table, n);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct emitted_launch *l = &launches[i];
-        text_printf(t, "    { %s, \"%s\", ", l->function, l->name);
-        if (l->layer == NO_LAYER) text_puts(t, "0xffffffffu");
-        else text_printf(t, "%u", l->layer);
-        text_printf(t, ", %u, %u, %u, %llu, {", l->tail, l->unless_divides, l->joins_divides, (unsigned long long)l->kv);
-        for (uint32_t k = 0; k < l->n_weights; k++) text_printf(t, "%s%llu", k ? ", " : " ", (unsigned long long)l->weights[k]);
-        if (!l->n_weights) text_puts(t, " 0");
-        text_puts(t, " } },\n");
-    }
+    for (uint32_t i = 0; i < n; i++) emit_launch(t, &k->kernels[launches[i].kernel], &launches[i]);
     text_puts(t, "};\n\n");
 }
 
@@ -29,12 +30,14 @@ struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_o
     emit_banner(&t, p, o);
     text_puts(&t, "#define FORGE_SIMD_");
     for (const char *c = profile->simd; *c; c++) text_printf(&t, "%c", toupper((unsigned char)*c));
-    text_printf(&t, "\n#define GEMM_TOKENS %u\n#define GEMM_GROUPS %u\n#define ATTENTION_BLOCK %u\n#define KV %s\n", profile->tile.gemm_tokens, profile->tile.gemm_groups,
-                profile->tile.attention_block, kv_type_name[p->options.kv]);
-    text_printf(&t, "#define SCRATCH_OFFSET %lluu\n#define SCRATCH_STRIDE %lluu\n\n", (unsigned long long)p->scratch_offset, (unsigned long long)p->scratch_stride);
+    text_printf(&t, "\n#define GEMM_TOKENS %u\n#define GEMM_GROUPS %u\n", profile->tile.gemm_tokens, profile->tile.gemm_groups);
+    text_printf(&t, "#define ATTENTION_BLOCK %u\n#define KV %s\n", profile->tile.attention_block, kv_type_name[p->options.kv]);
+    text_printf(&t, "#define SCRATCH_OFFSET %lluu\n", (unsigned long long)p->scratch_offset);
+    text_printf(&t, "#define SCRATCH_STRIDE %lluu\n\n", (unsigned long long)p->scratch_stride);
 
     struct paster paster = { .arena = a, .out = &t, .templates = o->templates };
-    static const char *const always[] = { "launch.h", "norm_tmpl.c", "rope_tmpl.c", "kv_tmpl.c", "attention_tmpl.c", "glu_tmpl.c", "elementwise_tmpl.c" };
+    static const char *const always[] = { "launch.h",         "norm_tmpl.c", "rope_tmpl.c",       "kv_tmpl.c",
+                                          "attention_tmpl.c", "glu_tmpl.c",  "elementwise_tmpl.c" };
     emit_paste(&paster, "runtime/model/abi.h", true);
     for (uint32_t i = 0; i < COUNT_OF(always); i++) emit_paste(&paster, arena_printf(a, "templates/cpu/%s", always[i]), true);
     bool used[64] = { false };
@@ -49,9 +52,11 @@ struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_o
         emit_paste(&paster, "templates/cpu/gemm_tmpl.c", false);
         text_puts(&t, "#undef FORMAT\n\n");
     }
-    struct emitted_kernels kernels = emit_kernels(a, &t, p);
-    emit_launches(&t, "decode_launches", kernels.decode, kernels.n_decode);
-    emit_launches(&t, "prefill_launches", kernels.prefill, kernels.n_prefill);
-    emit_program(a, &t, p, o, arena_printf(a, ".n_decode = %u, .n_prefill = %u, .decode = decode_launches, .prefill = prefill_launches,", kernels.n_decode, kernels.n_prefill));
+    const struct kernel_list *k = p->kernels;
+    emit_cpu_kernels(a, &t, p);
+    emit_launches(&t, k, "decode_launches", k->decode, k->n_decode);
+    emit_launches(&t, k, "prefill_launches", k->prefill, k->n_prefill);
+    const char *counts = arena_printf(a, ".n_decode = %u, .n_prefill = %u,", k->n_decode, k->n_prefill);
+    emit_program(a, &t, p, o, arena_printf(a, "%s .decode = decode_launches, .prefill = prefill_launches,", counts));
     return (struct bytes){ (const uint8_t *)t.data, t.size };
 }

@@ -215,7 +215,7 @@ static bool finishes_heads(const struct branch *b)
     return false;
 }
 
-/* The projection right before attention makes whole heads, so threads can share out both alike. */
+/* The projection right before attention makes whole heads, and nothing else, so threads can share out both alike. */
 static void join_projection(struct fuser *f, struct group *g)
 {
     const struct group *before = g - 1;
@@ -226,6 +226,7 @@ static void join_projection(struct fuser *f, struct group *g)
         if (group_at(f, c->raw) != before || !ends_branch(before, c->raw, &c->branch) || !finishes_heads(&before->branches[c->branch])) return;
     }
     g->joins = true;
+    g->projection = before;
 }
 
 static bool rule_attention(struct fuser *f, struct node *n)
@@ -233,7 +234,6 @@ static bool rule_attention(struct fuser *f, struct node *n)
     struct group *g = group_new(f, GROUP_ATTENTION, n);
     g->node = n;
     if (f->fusing && f->absorbs->attention_heads) absorb_heads(f, g);
-    if (f->fusing && f->absorbs->joined_rows) join_projection(f, g);
     return true;
 }
 
@@ -283,7 +283,7 @@ static void close_gaps(struct fuser *f)
     out->n_groups = n;
     for (uint32_t i = 0; i < n; i++) {
         struct group *g = &out->groups[i];
-        if (g->has_heads || g->joins) g->projection = group_at(f, g->heads[0].raw);
+        if (g->has_heads) g->projection = group_at(f, g->heads[0].raw);
     }
 }
 
@@ -333,6 +333,8 @@ struct fused *fuse(struct arena *a, const struct graph *graph, enum fuse_level l
         if (!rule->joins(&f, n)) begin_group(&f, n, rule->alone);
     }
     close_gaps(&f);
+    for (uint32_t i = 0; f.fusing && absorbs->joined_rows && i < f.out->n_groups; i++)          /* now that projections have all their branches */
+        if (f.out->groups[i].kind == GROUP_ATTENTION) join_projection(&f, &f.out->groups[i]);
     name_groups(a, f.out);
     return f.out;
 }

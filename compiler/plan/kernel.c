@@ -35,7 +35,7 @@ static void *grown(struct arena *a, void *old, uint32_t n, uint32_t *capacity, s
 
 struct kernel_draft kernel_begin(struct kernel_list *list, enum kernel_template template, const char *name, const struct fused *f, const struct group *group, bool prefill, bool tail)
 {
-    struct kernel_draft d = { .does = { .arena = list->arena } };
+    struct kernel_draft d = { .does = { .arena = list->arena }, .prefill = prefill };
     d.kernel = (struct kernel){ .name = name, .template = template, .prefill = prefill, .group = group, .grid_x = 1 };
     d.launch = (struct launch){ .name = group ? group->name : name, .group = group ? (uint32_t)(group - f->groups) : NO_GROUP, .layer = group ? group->layer : NO_LAYER, .tail = tail };
     return d;
@@ -92,11 +92,10 @@ static uint32_t kernel_of(struct kernel_list *list, const struct kernel *k)
 
 uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d)
 {
-    const bool prefill = d->kernel.prefill;
     d->kernel.does = text_str(&d->does);
     d->launch.kernel = kernel_of(list, &d->kernel);
     list->kernels[d->launch.kernel].n_launches++;
-    if (prefill) {
+    if (d->prefill) {
         list->prefill = grown(list->arena, list->prefill, list->n_prefill, &list->prefill_capacity, sizeof *list->prefill);
         list->prefill[list->n_prefill++] = d->launch;
     } else {

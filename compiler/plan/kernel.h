@@ -70,8 +70,8 @@ struct kernel_list {
     uint32_t       kernel_capacity, decode_capacity, prefill_capacity;
 };
 
-/* A kernel in the making, with its first launch. */
-struct kernel_draft { struct kernel kernel; struct launch launch; struct text does; };
+/* A kernel in the making, with its first launch, which goes to decode or prefill; a kernel that serves both has kernel.prefill false. */
+struct kernel_draft { struct kernel kernel; struct launch launch; struct text does; bool prefill; };
 
 struct kernel_list *kernel_list_new(struct arena *a);
 /* name: of the function, made unique when the kernel is new; launch name: that of the group. */

@@ -95,13 +95,8 @@ const struct state *plan_state(const struct plan *p, const struct node *n)
 uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w)
 {
     const uint32_t id = w->tensor->quant->id;
+    if (w->is_vector) return plan_align(w->cols, 16) * 4;                   /* f32, whole vectors of the machine */
     return p->gpu ? w->rows * pack_gpu_row_bytes(id, w->cols) : pack_bytes(id, w->rows, w->cols);
-}
-
-/* Vectors are f32, whole vectors of the machine. */
-static uint64_t stored_bytes(const struct plan *p, const struct weight *w)
-{
-    return w->is_vector ? plan_align(w->cols, 16) * 4 : plan_weight_bytes(p, w);
 }
 
 static void place_weight(struct plan *p, const struct weight *w)
@@ -109,7 +104,7 @@ static void place_weight(struct plan *p, const struct weight *w)
     uint64_t *at = &p->weight_offset[w->index];
     if (*at != UINT64_MAX) return;
     *at = p->image_bytes;
-    p->image_bytes = plan_align(p->image_bytes + stored_bytes(p, w), p->gpu ? 128 : 64);
+    p->image_bytes = plan_align(p->image_bytes + plan_weight_bytes(p, w), p->gpu ? 128 : 64);
 }
 
 const struct node *plan_rope(const struct plan *p)
@@ -170,7 +165,7 @@ const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p)
     for (uint32_t i = 0; i < m->n_weights; i++) {
         const struct weight *w = &m->weights[i];
         if (p->weight_offset[i] == UINT64_MAX) continue;
-        list[n++] = (struct plan_tensor){ w->name, w, p->weight_offset[i], stored_bytes(p, w) };
+        list[n++] = (struct plan_tensor){ w->name, w, p->weight_offset[i], plan_weight_bytes(p, w) };
     }
     qsort(list, n, sizeof *list, by_offset);
     return list;
@@ -240,69 +235,6 @@ struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level l
     plan_states(a, p);
     plan_image(a, p);
     plan_rope(p);                                            /* for its check */
+    if (!p->gpu) p->kernels = plan_cpu_kernels(a, p);
     return p;
-}
-
-/* ---- the report ---- */
-
-static double predicted_us(const struct plan *p, uint64_t bytes)
-{
-    return p->profile->bandwidth_gb_s > 0 ? (double)bytes / (p->profile->bandwidth_gb_s * 1e3) : 0;
-}
-
-/* Kernels that are the same but for their layer. */
-struct plan_row { const char *name; uint32_t launches, rows; uint64_t units, weight_bytes, kv_bytes; };
-
-static struct plan_row row_of(const struct plan *p, uint32_t index)
-{
-    const struct group *g = &p->fused->groups[index];
-    const struct group_plan *gp = &p->groups[index];
-    struct plan_row row = { .name = g->name, .launches = 1, .rows = gp->unit_rows[0], .weight_bytes = gp->weight_bytes };
-    for (uint32_t k = 0; k < g->n_branches; k++)
-        if (!g->branches[k].is_partner) row.units += (g->branches[k].result->cols + gp->unit_rows[k] - 1) / gp->unit_rows[k];
-    if (g->kind == GROUP_ATTENTION) row.kv_bytes = p->kv_layer[g->layer + 1] - p->kv_layer[g->layer];
-    return row;
-}
-
-static bool same_row(const struct plan_row *x, const struct plan_row *y)
-{
-    return strcmp(x->name, y->name) == 0 && x->rows == y->rows && x->units == y->units && x->weight_bytes == y->weight_bytes &&
-           x->kv_bytes == y->kv_bytes;
-}
-
-static void add_row(struct plan_row *rows, uint32_t *n, const struct plan_row *row)
-{
-    for (uint32_t i = 0; i < *n; i++) if (same_row(&rows[i], row)) { rows[i].launches++; return; }
-    rows[(*n)++] = *row;
-}
-
-void plan_print(struct arena *a, struct text *out, const struct plan *p)
-{
-    text_printf(out, "# %s for %s: context %u, KV %s, up to %u threads, prefill in chunks of %u tokens%s\n", p->model->name, p->profile->name,
-                p->options.n_ctx, kv_type_name[p->options.kv], p->options.max_threads, p->chunk, p->options.exact ? ", float activations" : "");
-    text_printf(out, "# weights %.3f MB, read per token %.3f MB; KV cache %.3f MB (%llu bytes per token); arena %.3f MB\n", (double)p->image_bytes / 1e6,
-                (double)p->read_bytes / 1e6, (double)p->kv_bytes / 1e6, (unsigned long long)p->kv_bytes_per_token, (double)p->arena_bytes / 1e6);
-    uint32_t n_merges = 0;                    /* the launches behind attention, in the order of cpu/kernels.c */
-    for (uint32_t i = 0; i < p->fused->n_groups; i++) n_merges += p->fused->groups[i].kind == GROUP_ATTENTION;
-    text_printf(out, "# decode: %u launches per token\n", p->fused->n_groups + n_merges);
-    text_puts(out, "#   kernel                         launches  units x rows  weight bytes  KV bytes, full context  each, us\n");
-    struct plan_row *rows = arena_array(a, struct plan_row, p->fused->n_groups + n_merges);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
-        const struct plan_row row = row_of(p, i);
-        add_row(rows, &n, &row);
-        if (p->fused->groups[i].kind == GROUP_ATTENTION) add_row(rows, &n, &(struct plan_row){ .name = "attention_merge", .launches = 1 });
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        const struct plan_row *r = &rows[i];
-        char units[32] = "-";
-        if (r->units) snprintf(units, sizeof units, "%llu x %u", (unsigned long long)r->units, r->rows);
-        text_printf(out, "    %-30s %8u  %12s  %12llu  %22llu  %8.2f\n", r->name, r->launches, units, (unsigned long long)r->weight_bytes,
-                    (unsigned long long)r->kv_bytes, predicted_us(p, r->weight_bytes + r->kv_bytes));
-    }
-    if (n_merges) text_puts(out, "# attention_merge: nothing to do where the threads divide the KV heads evenly\n");
-    const double empty = predicted_us(p, p->read_bytes), full = predicted_us(p, p->read_bytes + p->kv_bytes);
-    if (empty > 0)
-        text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, %.0f us = %.1f tok/s with a full "
-                         "one,\n# when every byte comes from memory at %.0f GB/s\n", empty, 1e6 / empty, full, 1e6 / full, p->profile->bandwidth_gb_s);
 }

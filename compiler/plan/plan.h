@@ -104,7 +104,7 @@ bool plan_takes_q8(const struct plan *p, const struct weight *w);
 /* A rotation whose tensor, if any, divides the frequencies of all; NULL when nothing rotates.  Dies when they differ: the image holds one table. */
 const struct node *plan_rope(const struct plan *p);
 uint64_t plan_align(uint64_t bytes, uint64_t to);
-/* Bytes of a matrix in the image, as the target's kernels read it. */
+/* Bytes of a tensor in the image, as the target's kernels read it. */
 uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w);
 /* What the image holds, in its order: the rotation tables, then tensors as packed; [p->n_tensors], and nothing but zeros between them. */
 struct plan_tensor { const char *name; const struct weight *weight; uint64_t offset, bytes; };      /* weight NULL: the rotation tables */
@@ -120,8 +120,8 @@ const char *plan_value_name(const struct node *n);
 /* cpu/choose.c, gpu/choose.c: buffers, arena and, on a GPU, kernels' shapes. */
 void plan_cpu(struct arena *a, struct plan *p);
 void plan_gpu(struct arena *a, struct plan *p);
+/* cpu/list.c: the kernels, when all places are known. */
+struct kernel_list *plan_cpu_kernels(struct arena *a, const struct plan *p);
 /* Copies go from global memory to LDS without passing through registers. */
 bool plan_copies_reach_lds(const struct profile *t);
-/* For people, of a CPU: kernels with their launches per token, shapes, bytes, predicted time. */
-void plan_print(struct arena *a, struct text *out, const struct plan *p);
 #endif

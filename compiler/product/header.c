@@ -1,7 +1,6 @@
 /* header.c -- the header from its template, the tables from the plan. */
 #include "header.h"
 #include "library_sizes.h"
-#include "compiler/cpu/kernels.h"
 #include "compiler/source/program.h"
 #include "compiler/source/text.h"
 #include "compiler/base/resource.h"
@@ -157,13 +156,15 @@ struct bytes emit_library_tables(struct arena *a, const char *symbol, bool embed
 /* ---- the header ---- */
 
 /* Calls of kernels for one token: launches that the number of workers does not make needless, a tile for each worker. */
-static uint64_t decode_tiles(struct arena *a, const struct plan *p)
+static uint64_t decode_tiles(const struct plan *p)
 {
-    struct text unread = { .arena = a };
-    const struct emitted_kernels k = emit_kernels(a, &unread, p);
+    const struct kernel_list *k = p->kernels;
     const uint32_t workers = p->options.max_threads;
     uint64_t launches = 0;
-    for (uint32_t i = 0; i < k.n_decode; i++) launches += !(k.decode[i].unless_divides && k.decode[i].unless_divides % workers == 0);
+    for (uint32_t i = 0; i < k->n_decode; i++) {
+        const uint32_t unless = k->kernels[k->decode[i].kernel].unless_divides;
+        launches += !unless || unless % workers;
+    }
     return launches * workers;
 }
 
@@ -194,7 +195,7 @@ static size_t constants(struct arena *a, const struct library *l, struct constan
         { "ALIGN", c_count(a, s.align), false }, { "WORKSPACE_BYTES", c_size(a, s.workspace_bytes), false }, { "KV_BYTES", c_size(a, p->kv_bytes), false },
         { "STATE_BYTES", c_size(a, s.saved_bytes), false }, { "WEIGHTS_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)p->image_bytes), false },
         { "WEIGHTS_EMBEDDED", l->embedded ? "1" : "0", false }, { "N_TENSORS", c_count(a, p->n_tensors), false }, { "STACK_BYTES", c_size(a, s.stack_bytes), false },
-        { "WORKERS", c_count(a, p->gpu ? 1 : p->options.max_threads), false }, { "TILES", c_count(a, p->gpu ? 1 : decode_tiles(a, p)), false },
+        { "WORKERS", c_count(a, p->gpu ? 1 : p->options.max_threads), false }, { "TILES", c_count(a, p->gpu ? 1 : decode_tiles(p)), false },
         { "DEVICE_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)device_bytes), false }, { "HAS_TOKENIZER", l->has_vocab ? "1" : "0", false },
         { "ENCODE_SCRATCH(n)", arena_printf(a, "((size_t)(n) * %u + %u)", s.scratch_per_byte, s.scratch_fixed), false },
     };

@@ -3,6 +3,7 @@
  * the file as they are, and the same input gives the same bytes.
  * The first bytes choose (enum choice), the rest is the file.  Seeds: files of tests/data, long ones cut: their weights may be missing. */
 #include "compiler/cpu/emit.h"
+#include "compiler/cpu/report.h"
 #include "compiler/gpu/emit.h"
 #include "compiler/product/header.h"
 #include "compiler/build/image.h"
@@ -120,7 +121,7 @@ static struct bytes sources(struct arena *a, const struct plan *p, bool has_voca
 static void check_plan_text(struct arena *a, const struct plan *p)
 {
     struct text t = { .arena = a };
-    if (!p->gpu) plan_print(a, &t, p);                     /* a GPU's report needs compiled code */
+    if (!p->gpu) report_cpu(&t, p);                        /* a GPU's report needs compiled code */
     fuse_print(&t, p->fused);
     for (size_t i = 0; i < t.size; i++) if ((unsigned char)t.data[i] < ' ' && t.data[i] != '\n') abort();
 }

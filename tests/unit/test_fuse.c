@@ -183,6 +183,8 @@ static void joined_attention(void **state)
     assert_false(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true })->groups[2].joins);
     assert_false(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true, .joined_rows = 2 * g->model->head_dim })->groups[2].joins);
     assert_true(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true, .joined_rows = g->model->head_dim })->groups[2].joins);
+    const char *parallel = "%n = rmsnorm attn_norm, %x\n" TINY_ATTENTION("%n") TINY_FFN("%n") "%s = add %d, %x\n%x = add %s, %ao\n";
+    assert_false(fused_wiring(parallel)->groups[2].joins);             /* gate and up are made with the heads */
 }
 
 int main(void)

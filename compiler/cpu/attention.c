@@ -1,0 +1,117 @@
+/* attention.c -- the text of attention's kernels. */
+#include "attention.h"
+#include "compiler/source/text.h"
+
+typedef unsigned long long ull;
+
+struct attention_text { const struct node *node; uint32_t heads_kv, group, width; const char *kv, *k_head, *v_head, *sizes; };
+
+static struct attention_text attention_text(const struct writer *w)
+{
+    struct arena *a = w->arena;
+    const struct node *n = w->group->node;
+    const uint32_t n_ctx = w->plan->options.n_ctx, head_dim = n->attr.head_dim;
+    struct attention_text at = { .node = n, .heads_kv = n->inputs[1]->heads, .kv = kv_type_name[w->plan->options.kv] };
+    at.group = n->heads / at.heads_kv;
+    at.width = at.group * head_dim;
+    at.k_head = arena_printf(a, "kv_k_%s(a->kv + l->kv, h, %u, %u)", at.kv, head_dim, n_ctx);
+    at.v_head = arena_printf(a, "kv_v_%s(a->kv + l->kv, h, %u, %u, %u)", at.kv, at.heads_kv, head_dim, n_ctx);
+    at.sizes = arena_printf(a, "/* group */ %u, /* head_dim */ %u, %s, /* cap */ 0", at.group, head_dim, emit_float(a, n->attr.scale));
+    return at;
+}
+
+static const struct buffer *f32_of(const struct writer *w, const struct node *n) { return &w->plan->f32[n->index]; }
+
+/* o, m and l of part p: the arguments of attention_part and attention_merge. */
+static const char *parts_text(const struct writer *w, const struct attention_text *at)
+{
+    const ull o = (ull)w->plan->parts_offset, m = o + (ull)ATTENTION_PARTS * at->node->cols * 4;
+    const ull l = m + (ull)ATTENTION_PARTS * at->node->heads * 4;
+    const char *sums = arena_printf(w->arena, "FLOATS(%lluu) + %u * p, FLOATS(%lluu) + %u * p", m, at->group, l, at->group);
+    return arena_printf(w->arena, "FLOATS(%lluu) + %u * p, %s", o, at->width, sums);
+}
+
+/* y [group][head_dim] of KV head h is ready in decode. */
+static void put_row(struct writer *w, const struct attention_text *at)
+{
+    const struct buffer *q8 = &w->plan->q8[at->node->index];
+    if (!q8->exists) return;
+    put(w, "for (uint32_t c = 0; c < %u; c += 32)", at->width);
+    put(w, "    quantize_block(BUFFER(%lluu), y + c, (%u * h + c) / 32, %u);", (ull)q8->offset, at->width, q8->cols);
+}
+
+static void put_y(struct writer *w, const struct attention_text *at)
+{
+    const struct buffer *f = f32_of(w, at->node);
+    if (f->exists) put(w, "float *const y = FLOATS(%lluu) + %u * h;", (ull)f->offset, at->width);
+    else put_scratch(w, "y", w->plan->scratch_y);
+}
+
+/* Heads are shared out; where they do not divide evenly, so are ranges of positions, which attention_merge joins. */
+static void put_decode(struct writer *w)
+{
+    const struct attention_text at = attention_text(w);
+    put(w, "if (l->tail && !a->n_logits) return;");
+    put(w, "const uint32_t n_kv = a->n_past + 1, parts = attention_parts(n_kv, %u, n_threads);", at.heads_kv);
+    put(w, "const struct span s = share(%u * parts, thread, n_threads);", at.heads_kv);
+    put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
+    put(w, "const uint32_t h = i / parts;");
+    put(w, "const float *const q = FLOATS(%lluu) + %u * h;", (ull)f32_of(w, at.node->inputs[0])->offset, at.width);
+    put(w, "if (parts > 1) {");
+    put(w, "const uint32_t part = i %% parts, each = (n_kv + 16 * parts - 1) / (16 * parts) * 16;");
+    put(w, "const uint32_t first = part * each < n_kv ? part * each : n_kv, end = n_kv - first < each ? n_kv : first + each;");
+    put(w, "const uint32_t p = %u * h + part;", ATTENTION_PARTS);
+    put(w, "attention_part_%s(%s, q, %s, %s, first, end, %s);", at.kv, parts_text(w, &at), at.k_head, at.v_head, at.sizes);
+    put(w, "continue;");
+    put(w, "}");
+    put_y(w, &at);
+    put(w, "attention_decode_%s(y, q, %s, %s, n_kv, %s, /* window, sink */ 0, 0);", at.kv, at.k_head, at.v_head, at.sizes);
+    put_row(w, &at);
+    put(w, "}");
+}
+
+void put_attention_merge(struct writer *w)
+{
+    const struct attention_text at = attention_text(w);
+    put(w, "const uint32_t parts = attention_parts(a->n_past + 1, %u, n_threads);", at.heads_kv);
+    put(w, "if (parts == 1 || (l->tail && !a->n_logits)) return;");
+    put(w, "const struct span s = share(%u, thread, n_threads);", at.heads_kv);
+    put(w, "for (uint32_t h = s.first; h < s.last; h++) {");
+    put_y(w, &at);
+    put(w, "const uint32_t p = %u * h;", ATTENTION_PARTS);
+    put(w, "attention_merge(y, %s, parts, %u, %u, /* sink */ 0);", parts_text(w, &at), at.group, at.node->attr.head_dim);
+    put_row(w, &at);
+    put(w, "}");
+}
+
+/* Tiles of tokens of one KV head are shared out. */
+static void put_prefill(struct writer *w)
+{
+    const struct attention_text at = attention_text(w);
+    const struct buffer *q = f32_of(w, at.node->inputs[0]), *f = f32_of(w, at.node), *q8 = &w->plan->q8[at.node->index];
+    const uint32_t tokens = PREFILL_ATTENTION_TOKENS, y_stride = f->exists ? (uint32_t)(f->stride / 4) : at.width;
+    put(w, "const uint32_t t0 = first_token(a, l), tiles = (a->n_tokens - t0 + %u) / %u;", tokens - 1, tokens);
+    put(w, "const struct span s = share(%u * tiles, thread, n_threads);", at.heads_kv);
+    put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
+    put(w, "const uint32_t h = i / tiles, t = t0 + i %% tiles * %u;", tokens);
+    put(w, "const uint32_t n = a->n_tokens - t < %u ? a->n_tokens - t : %u;", tokens, tokens);
+    if (f->exists) put(w, "float *const y = %s + %u * h;", float_row(w, f), at.width);
+    else put_scratch(w, "y", w->plan->scratch_y);
+    put(w, "const float *const q = %s + %u * h;", float_row(w, q), at.width);
+    put(w, "attention_prefill_%s(y, /* stride */ %u, q, /* stride */ %u,", at.kv, y_stride, (uint32_t)(q->stride / 4));
+    put(w, "    %s, %s,", at.k_head, at.v_head);
+    put(w, "    a->n_past + t, /* first */ 0, n, %s, /* window, sink */ 0, 0);", at.sizes);
+    if (q8->exists) {
+        put(w, "for (uint32_t k = 0; k < n; k++)");
+        put(w, "    for (uint32_t c = 0; c < %u; c += 32)", at.width);
+        const char *row = arena_printf(w->arena, "ROW(BUFFER(%lluu), %lluu, t + k)", (ull)q8->offset, (ull)q8->stride);
+        put(w, "        quantize_block(%s, y + %u * k + c, (%u * h + c) / 32, %u);", row, at.width, at.width, q8->cols);
+    }
+    put(w, "}");
+}
+
+void put_attention(struct writer *w)
+{
+    if (w->many) put_prefill(w);
+    else put_decode(w);
+}

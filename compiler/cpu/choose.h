@@ -1,0 +1,14 @@
+/* choose.h -- what the list of a CPU's kernels and their text both ask of the plan. */
+#ifndef FORGEC_CPU_CHOOSE_H
+#define FORGEC_CPU_CHOOSE_H
+#include "compiler/plan/plan.h"
+
+/* The attention that threads go on to from this projection without a barrier; NULL: none.  The projection's decode kernel makes whole
+ * heads, KV head by KV head. */
+const struct group *joined_attention(const struct plan *p, const struct group *g);
+/* The other value of the add that is operation i of the branch's chain. */
+const struct node *chain_operand(const struct branch *b, uint32_t i);
+/* The rows that a products kernel of prefill reads: those of its stage, else the value's own. */
+const struct buffer *prefill_f32(const struct plan *p, const struct group *g);
+const struct buffer *prefill_q8(const struct plan *p, const struct group *g);
+#endif

@@ -1,0 +1,163 @@
+/* products.c -- the text of kernels of products: matrices of one input, and what is done with each unit of their rows. */
+#include "products.h"
+#include "compiler/source/text.h"
+#include <assert.h>
+
+typedef unsigned long long ull;
+
+static uint32_t n_units(uint32_t rows, uint32_t unit) { return (rows + unit - 1) / unit; }
+
+/* ---- the input ---- */
+
+/* Norms and quantises row `x` (float) into `xf` and `xq` as the group needs; `xf` may be the only place of the normed row. */
+static void put_forms(struct writer *w)
+{
+    const struct node *norm = w->group->norm;
+    const uint32_t cols = w->group->input->cols;
+    if (norm) put(w, "rmsnorm(xf, x, %s, %u, %s);", vector_of(w, norm), cols, emit_float(w->arena, norm->attr.eps));
+    if (w->gp->needs_q8) put(w, "quantize_row(xq, %s, %u);", norm ? "xf" : "x", cols);
+}
+
+/* Decode: every thread prepares the row for itself; cheaper than a barrier. Declares xf and xq as far as the matmuls read them. */
+static void put_decode_input(struct writer *w)
+{
+    const struct node *in = w->group->input;
+    const struct buffer *f = &w->plan->f32[in->index], *q = &w->plan->q8[in->index];
+    if (!w->gp->staged) {
+        if (w->gp->needs_f32) put(w, "const void *const xf = BUFFER(%lluu);", (ull)f->offset);
+        if (w->gp->needs_q8) put(w, "const void *const xq = BUFFER(%lluu);", (ull)q->offset);
+        return;
+    }
+    put(w, "const float *const x = FLOATS(%lluu);", (ull)f->offset);
+    if (w->group->norm) put_scratch(w, "xf", 0);
+    else if (w->gp->needs_f32) put(w, "const float *const xf = x;");
+    if (w->gp->needs_q8) put(w, "uint8_t *const xq = SCRATCH(%lluu);", (ull)f->stride);
+    put_forms(w);
+}
+
+static void put_prefill_input(struct writer *w)
+{
+    const struct buffer *f = prefill_f32(w->plan, w->group), *q = prefill_q8(w->plan, w->group);
+    if (w->gp->needs_f32) put(w, "const void *const xf = ROW(BUFFER(%lluu), %lluu, t0);", (ull)f->offset, (ull)f->stride);
+    if (w->gp->needs_q8) put(w, "const void *const xq = ROW(BUFFER(%lluu), %lluu, t0);", (ull)q->offset, (ull)q->stride);
+}
+
+/* Tokens shared out among the threads. */
+void put_stage(struct writer *w)
+{
+    const struct buffer *f = &w->gp->stage_f32, *q = &w->gp->stage_q8;
+    put(w, "const uint32_t t0 = first_token(a, l);");
+    put(w, "const struct span s = share(a->n_tokens - t0, thread, n_threads);");
+    put(w, "for (uint32_t t = t0 + s.first; t < t0 + s.last; t++) {");
+    put(w, "const float *const x = %s;", float_row(w, &w->plan->f32[w->group->input->index]));
+    if (f->exists) put(w, "float *const xf = %s;", float_row(w, f));
+    else if (w->group->norm) put_scratch(w, "xf", 0);
+    if (q->exists) put(w, "uint8_t *const xq = %s;", byte_row(w, q));
+    put_forms(w);
+    put(w, "}");
+}
+
+/* ---- units of rows ---- */
+
+static void put_matmul(struct writer *w, const struct branch *b, const char *y, uint32_t unit, const char *n)
+{
+    const struct weight *m = b->matmul->weight;
+    const bool q8 = plan_takes_q8(w->plan, m);
+    const char *exact = q8 || m->tensor->quant->block_weights == 1 ? "" : "_exact";
+    const char *call = arena_printf(w->arena, "%s%s_%s", w->many ? "gemm" : "gemv", exact, emit_format_name(w->arena, m->tensor->quant));
+    const char *rows = m->rows % unit ? arena_printf(w->arena, "round_up_16(%s)", n) : n;
+    const char *sizes = arena_printf(w->arena, "r, /* rows */ %s, /* cols */ %u", rows, (uint32_t)m->cols), *x = q8 ? "xq" : "xf";
+    if (!w->many) put(w, "%s(%s, WEIGHT(%u), %s, %s);", call, y, slot_of(w, m), x, sizes);
+    else put(w, "%s(%s, /* stride */ %u, WEIGHT(%u), %s, a->n_tokens - t0, %s, SCRATCH(0));", call, y, unit, slot_of(w, m), x, sizes);
+}
+
+/* y[unit], and up[unit] of a partner, for one token or for each of a chunk; what follows is done token by token. */
+static void put_decode_sums(struct writer *w, const struct branch *b, const struct branch *up, uint32_t unit, const char *n)
+{
+    put(w, "_Alignas(64) float y[%u]%s;", unit, up ? arena_printf(w->arena, ", up[%u]", unit) : "");
+    put_matmul(w, b, "y", unit, n);
+    if (up) put_matmul(w, up, "up", unit, n);
+}
+
+static void put_prefill_sums(struct writer *w, const struct branch *b, const struct branch *up, uint32_t unit, const char *n)
+{
+    put_scratch(w, "ys", w->plan->scratch_y);
+    if (up) put(w, "float *const ups = ys + (uint64_t)%u * (a->n_tokens - t0);", unit);
+    put_matmul(w, b, "ys", unit, n);
+    if (up) put_matmul(w, up, "ups", unit, n);
+    put(w, "for (uint32_t t = t0; t < a->n_tokens; t++) {");
+    put(w, "float *const y = ys + (uint64_t)%u * (t - t0);", unit);
+    if (up) put(w, "float *const up = ups + (uint64_t)%u * (t - t0);", unit);
+}
+
+/* Unit u of one branch (with its glu partner): its matmul and what follows; u is declared. */
+static void put_unit(struct writer *w, const struct branch *b, uint32_t unit)
+{
+    const struct branch *up = b->partner >= 0 ? &w->group->branches[b->partner] : NULL;
+    const char *n = put_rows(w, b->result->cols, unit, arena_printf(w->arena, "%u * u", unit));
+    if (w->many) put_prefill_sums(w, b, up, unit, n);
+    else put_decode_sums(w, b, up, unit, n);
+    for (uint32_t i = 0; up && i < up->n_chain; i++) {
+        assert(up->chain[i]->op == OP_bias);                               /* match_glu in fuse.c sees to it */
+        put(w, "add_bias(up, %s + r, %s);", vector_of(w, up->chain[i]), n);
+    }
+    put_chain(w, b, unit, n);
+    put_sink(w, b, n);
+    if (w->many) put(w, "}");
+}
+
+/* Decode's query, key and value heads, in the order KV head by KV head: where the threads divide the KV heads, each thread makes
+ * all that its share of the attention kernel reads, and no barrier is needed between the two. */
+static void put_joined(struct writer *w, const struct group *attention)
+{
+    const struct node *n = attention->node;
+    const struct branch *q = &w->group->branches[attention->heads[0].branch], *k = &w->group->branches[attention->heads[1].branch];
+    const struct branch *v = &w->group->branches[attention->heads[2].branch];
+    const uint32_t head_dim = n->attr.head_dim, heads_kv = n->inputs[1]->heads, group = n->heads / heads_kv;
+    put(w, "const struct span s = share(%u, thread, n_threads);", heads_kv * (group + 2));
+    put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
+    put(w, "const uint32_t kv_head = i / %u, part = i %% %u;", group + 2, group + 2);
+    put(w, "if (part < %u) {", group);
+    put(w, "const uint32_t u = %u * kv_head + part;", group);
+    put_unit(w, q, head_dim);
+    put(w, "} else if (part == %u) {", group);
+    put(w, "const uint32_t u = kv_head;");
+    put_unit(w, k, head_dim);
+    put(w, "} else {");
+    put(w, "const uint32_t u = kv_head;");
+    put_unit(w, v, head_dim);
+    put(w, "}");
+    put(w, "}");
+}
+
+static void put_branches(struct writer *w)
+{
+    const struct group *g = w->group;
+    uint32_t total = 0, first = 0;
+    for (uint32_t i = 0; i < g->n_branches; i++)
+        if (!g->branches[i].is_partner) total += n_units(g->branches[i].result->cols, w->gp->unit_rows[i]);
+    put(w, "const struct span s = share(%u, thread, n_threads);", total);
+    for (uint32_t i = 0; i < g->n_branches; i++) {
+        if (g->branches[i].is_partner) continue;
+        const uint32_t units = n_units(g->branches[i].result->cols, w->gp->unit_rows[i]);
+        put(w, "for (uint32_t u = span_from(s, %u); u < span_to(s, %u, %u); u++) {", first, first, units);
+        put_unit(w, &g->branches[i], w->gp->unit_rows[i]);
+        put(w, "}");
+        first += units;
+    }
+}
+
+void put_products(struct writer *w)
+{
+    const struct group *joined = w->many ? NULL : joined_attention(w->plan, w->group);
+    if (w->many) {
+        put(w, "const uint32_t t0 = first_token(a, l);");
+        put(w, "if (t0 == a->n_tokens) return;");
+        put_prefill_input(w);
+    } else {
+        put(w, "if (l->tail && !a->n_logits) return;");
+        put_decode_input(w);
+    }
+    if (joined) put_joined(w, joined);
+    else put_branches(w);
+}

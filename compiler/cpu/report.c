@@ -1,0 +1,104 @@
+/* report.c -- the tables of `--emit plan` for a CPU. */
+#include "report.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef unsigned long long ull;
+
+static double micros(const struct plan *p, uint64_t bytes)
+{
+    return p->profile->bandwidth_gb_s > 0 ? (double)bytes / (p->profile->bandwidth_gb_s * 1e3) : 0;
+}
+
+/* What a step of this list reads, weights and, where they are wanted, the whole context. */
+static uint64_t bytes_of_step(const struct kernel_list *k, const struct launch *list, uint32_t n, bool context)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct kernel *kernel = &k->kernels[list[i].kernel];
+        bytes += kernel->weight_bytes + (context ? kernel->state_bytes : 0);
+    }
+    return bytes;
+}
+
+/* "12 x 32": pieces of work of a product or map, and their rows; "-" where there are none or they differ. */
+static void units_text(char text[32], const struct kernel *k)
+{
+    const uint32_t unit = k->param[PARAM_UNIT];
+    uint64_t units = 0;
+    snprintf(text, 32, "-");
+    for (uint32_t i = 0; unit && i < k->group->n_branches; i++)
+        if (!k->group->branches[i].is_partner) units += (k->group->branches[i].result->cols + unit - 1) / unit;
+    if (unit) snprintf(text, 32, "%llu x %u", (ull)units, unit);
+}
+
+static void print_kernel(struct text *out, const struct plan *p, const struct kernel *k, uint32_t launches)
+{
+    char units[32];
+    units_text(units, k);
+    text_printf(out, "    %-30s %8u  %12s  %12llu  ", k->name, launches, units, (ull)k->weight_bytes);
+    text_printf(out, "%22llu  %8.2f\n", (ull)k->state_bytes, micros(p, k->weight_bytes + k->state_bytes));
+}
+
+static void print_list(struct text *out, const struct plan *p, const struct launch *list, uint32_t n)
+{
+    text_puts(out, "#   kernel                         launches  units x rows  weight bytes  KV bytes, full context  each, us\n");
+    for (uint32_t i = 0; i < p->kernels->n_kernels; i++) {
+        uint32_t launches = 0;
+        for (uint32_t l = 0; l < n; l++) launches += list[l].kernel == i;
+        if (launches) print_kernel(out, p, &p->kernels->kernels[i], launches);
+    }
+}
+
+/* Kernels that some numbers of threads leave nothing to do. */
+static void print_idle(struct text *out, const struct kernel_list *k)
+{
+    for (uint32_t i = 0; i < k->n_kernels; i++) {
+        const uint32_t unless = k->kernels[i].unless_divides;
+        if (unless) text_printf(out, "# %s: not where the threads divide %u evenly\n", k->kernels[i].name, unless);
+    }
+}
+
+static void print_head(struct text *out, const struct plan *p, uint64_t read)
+{
+    const struct plan_options *o = &p->options;
+    text_printf(out, "# %s for %s: context %u, KV %s, ", p->model->name, p->profile->name, o->n_ctx, kv_type_name[o->kv]);
+    text_printf(out, "up to %u threads, prefill in chunks of %u tokens", o->max_threads, p->chunk);
+    text_puts(out, o->exact ? ", float activations\n" : "\n");
+    text_printf(out, "# weights %.3f MB, read per token %.3f MB; ", (double)p->image_bytes / 1e6, (double)read / 1e6);
+    text_printf(out, "KV cache %.3f MB (%llu bytes per token); ", (double)p->kv_bytes / 1e6, (ull)p->kv_bytes_per_token);
+    text_printf(out, "arena %.3f MB\n", (double)p->arena_bytes / 1e6);
+}
+
+static void print_prediction(struct text *out, const struct plan *p, uint64_t read, uint64_t read_full)
+{
+    const double empty = micros(p, read), full = micros(p, read_full);
+    if (empty <= 0) return;
+    text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, ", empty, 1e6 / empty);
+    text_printf(out, "%.0f us = %.1f tok/s with a full one,\n", full, 1e6 / full);
+    text_printf(out, "# when every byte comes from memory at %.0f GB/s\n", p->profile->bandwidth_gb_s);
+}
+
+/* "attn_qkv_decode: products, unit 48" and what it does. */
+static void print_does(struct text *out, const struct kernel *k)
+{
+    text_printf(out, "\n%s: %s", k->name, template_info[k->template].name);
+    for (uint32_t i = 0; i < PARAM_COUNT; i++) if (k->param[i]) text_printf(out, ", %s %u", kernel_param_name[i], k->param[i]);
+    text_puts(out, "\n");
+    for (const char *line = k->does; *line; line += strcspn(line, "\n") + 1) text_printf(out, "    %.*s\n", (int)strcspn(line, "\n"), line);
+}
+
+void report_cpu(struct text *out, const struct plan *p)
+{
+    const struct kernel_list *k = p->kernels;
+    const uint64_t read = bytes_of_step(k, k->decode, k->n_decode, false);
+    print_head(out, p, read);
+    text_printf(out, "# decode: %u launches per token\n", k->n_decode);
+    print_list(out, p, k->decode, k->n_decode);
+    print_idle(out, k);
+    text_printf(out, "# prefill: %u launches per chunk\n", k->n_prefill);
+    print_list(out, p, k->prefill, k->n_prefill);
+    print_prediction(out, p, read, bytes_of_step(k, k->decode, k->n_decode, true));
+    for (uint32_t i = 0; i < k->n_kernels; i++) print_does(out, &k->kernels[i]);
+    text_puts(out, "\n");
+}

@@ -1,0 +1,125 @@
+/* writer.c -- see writer.h. */
+#include "writer.h"
+#include "compiler/source/text.h"
+
+typedef unsigned long long ull;
+
+void put(struct writer *w, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    emit_line(&w->body, &w->depth, w->kernel->name, fmt, args);
+    va_end(args);
+}
+
+uint32_t slot_at(const struct writer *w, uint64_t offset)
+{
+    for (uint32_t i = 0; i < w->launch->n_weights; i++) if (w->launch->weights[i] == offset) return i;
+    die("kernel %s reads a tensor that its launch lacks; this is a mistake in forgec, please report it", w->kernel->name);
+}
+
+uint32_t slot_of(const struct writer *w, const struct weight *weight) { return slot_at(w, w->plan->weight_offset[weight->index]); }
+
+const char *float_row(const struct writer *w, const struct buffer *b)
+{
+    return arena_printf(w->arena, "FLOAT_ROW(BUFFER(%lluu), %lluu, %s)", (ull)b->offset, (ull)b->stride, w->t);
+}
+
+const char *byte_row(const struct writer *w, const struct buffer *b)
+{
+    return arena_printf(w->arena, "ROW(BUFFER(%lluu), %lluu, %s)", (ull)b->offset, (ull)b->stride, w->t);
+}
+
+void put_scratch(struct writer *w, const char *name, uint64_t offset)
+{
+    put(w, "float *const %s = (float *)(void *)SCRATCH(%lluu);", name, (ull)offset);
+}
+
+const char *vector_of(const struct writer *w, const struct node *n)
+{
+    return n->weight ? arena_printf(w->arena, "VECTOR(%u)", slot_of(w, n->weight)) : "0";
+}
+
+const char *put_rows(struct writer *w, uint32_t rows, uint32_t unit, const char *r)
+{
+    put(w, "const uint32_t r = %s;", r);
+    if (rows % unit == 0) return arena_printf(w->arena, "%u", unit);
+    put(w, "const uint32_t n = %u - r < %u ? %u - r : %u;", rows, unit, rows, unit);
+    return "n";
+}
+
+/* ---- what is done with a row segment ---- */
+
+/* A call per head of the segment; in the call, $y is the head's first row and $r its number. */
+static void put_heads(struct writer *w, uint32_t head_dim, uint32_t unit, const char *n, const char *call)
+{
+    const bool one = unit == head_dim;
+    struct text t = { .arena = w->arena };
+    for (const char *c = call; *c; c++) {
+        if (*c == '$') text_puts(&t, *++c == 'y' ? (one ? "y" : "y + h") : (one ? "r" : "(r + h)"));
+        else text_append(&t, c, 1);
+    }
+    if (!one) put(w, "for (uint32_t h = 0; h < %s; h += %u)", n, head_dim);
+    put(w, "%s%s", one ? "" : "    ", text_str(&t));
+}
+
+static const char *headnorm_call(const struct writer *w, const struct node *n)
+{
+    return arena_printf(w->arena, "rmsnorm($y, $y, %s, %u, %s);", vector_of(w, n), n->attr.head_dim, emit_float(w->arena, n->attr.eps));
+}
+
+static const char *rope_call(const struct writer *w, const struct node *n)
+{
+    const struct buffer table = { .offset = w->plan->rope_offset, .stride = n->attr.n_rot * 4 };
+    const struct node_attrs *at = &n->attr;
+    const char *sizes = arena_printf(w->arena, "/* n_rot */ %u, /* head_dim */ %u, /* neox */ %u", at->n_rot, at->head_dim, at->neox);
+    return arena_printf(w->arena, "rope_apply($y, %s, %s);", float_row(w, &table), sizes);
+}
+
+/* Rows of K lie in blocks of 16 positions, those of V one by one: kv_v_f16 counts the heads. */
+static const char *store_call(const struct writer *w, const struct node *n)
+{
+    struct arena *a = w->arena;
+    const char *kv = kv_type_name[w->plan->options.kv], *position = w->many ? "a->n_past + t" : "a->n_past";
+    const uint32_t head_dim = n->attr.head_dim, n_ctx = w->plan->options.n_ctx;
+    const bool k = n->op == OP_store_k;
+    const char *sizes = k ? arena_printf(a, "%u, %u", head_dim, n_ctx) : arena_printf(a, "%u, %u, %u", n->heads, head_dim, n_ctx);
+    const char *head = arena_printf(a, "kv_%c_%s(a->kv + l->kv, $r / %u, %s)", k ? 'k' : 'v', kv, head_dim, sizes);
+    return arena_printf(a, "kv_append_%c_%s(%s, $y, %s, %u);", k ? 'k' : 'v', kv, head, position, head_dim);
+}
+
+void put_chain(struct writer *w, const struct branch *b, uint32_t unit, const char *n)
+{
+    for (uint32_t i = 0; i < b->n_chain; i++) {
+        const struct node *c = b->chain[i];
+        const uint32_t head_dim = c->attr.head_dim;
+        switch (c->op) {
+        case OP_bias:     put(w, "add_bias(y, %s + r, %s);", vector_of(w, c), n); break;
+        case OP_headnorm: put_heads(w, head_dim, unit, n, headnorm_call(w, c)); break;
+        case OP_rope:     put_heads(w, head_dim, unit, n, rope_call(w, c)); break;
+        case OP_store_k:
+        case OP_store_v:  put_heads(w, head_dim, unit, n, store_call(w, c)); break;
+        case OP_add:      put(w, "add(y, y, %s + r, %s);", float_row(w, &w->plan->f32[chain_operand(b, i)->index]), n); break;
+        case OP_glu_silu:
+        case OP_glu_gelu: put(w, "%s(y, y, up, %s);", op_info[c->op].name, n); break;
+        default: die("%s after a matmul: forgec has no kernel for it; this is a mistake in forgec, please report it", op_info[c->op].name);
+        }
+    }
+}
+
+static void put_logits(struct writer *w, uint32_t cols, const char *n)
+{
+    if (w->many) put(w, "copy(a->logits + (uint64_t)%u * (t - (a->n_tokens - a->n_logits)) + r, y, %s);", cols, n);
+    else put(w, "copy(a->logits + r, y, %s);", n);
+}
+
+void put_sink(struct writer *w, const struct branch *b, const char *n)
+{
+    const struct node *result = b->result;
+    const struct buffer *f = &w->plan->f32[result->index], *q = &w->plan->q8[result->index];
+    if (result == w->plan->fused->graph->output) put_logits(w, result->cols, n);
+    if (f->exists) put(w, "copy(%s + r, y, %s);", float_row(w, f), n);
+    if (!q->exists) return;
+    put(w, "for (uint32_t i = 0; i < %s; i += 32)", n);
+    put(w, "    quantize_block(%s, y + i, (r + i) / 32, %u);", byte_row(w, q), q->cols);
+}

@@ -1,0 +1,37 @@
+/* writer.h -- the text of one kernel in the making, and the lines that products and maps share. */
+#ifndef FORGEC_CPU_WRITER_H
+#define FORGEC_CPU_WRITER_H
+#include "choose.h"
+
+struct writer {
+    struct arena            *arena;
+    const struct plan       *plan;
+    const struct kernel     *kernel;
+    const struct launch     *launch;
+    const struct group      *group;         /* of the launch */
+    const struct group_plan *gp;
+    bool                     many;          /* tokens, counted by t; else one */
+    const char              *t;             /* "t", or "0" */
+    struct text              body;
+    uint32_t                 depth;         /* of braces */
+};
+
+/* One line of the body, indented; a line that ends in "{" opens a level, one that begins with "}" closes it. */
+void put(struct writer *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Index among the launch's weights of the tensor at this offset of the image, or of a weight. */
+uint32_t slot_at(const struct writer *w, uint64_t offset);
+uint32_t slot_of(const struct writer *w, const struct weight *weight);
+/* Row t of a buffer: "FLOAT_ROW(BUFFER(0u), 1152u, t)", "ROW(...)". */
+const char *float_row(const struct writer *w, const struct buffer *b);
+const char *byte_row(const struct writer *w, const struct buffer *b);
+/* `name` scratch memory of the thread, from `offset` on, as floats. */
+void put_scratch(struct writer *w, const char *name, uint64_t offset);
+/* "VECTOR(2)", or "0" where a norm has no weight. */
+const char *vector_of(const struct writer *w, const struct node *n);
+/* What is done with y[n], rows r .. r + n - 1 of the branch's result, token t; n: text.  unit: rows of y at most. */
+void put_chain(struct writer *w, const struct branch *b, uint32_t unit, const char *n);
+/* Where they go then. */
+void put_sink(struct writer *w, const struct branch *b, const char *n);
+/* Rows r .. r + n - 1 of units of `unit` rows; returns n as text. */
+const char *put_rows(struct writer *w, uint32_t rows, uint32_t unit, const char *r);
+#endif
