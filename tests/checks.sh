@@ -155,7 +155,7 @@ fuzz_*)
         for file in "$root"/targets/*.yaml; do { printf '\0'; cat "$file"; } >"$work/seeds/$(basename "$file")"; done
         { printf '\1'; cat "$root/models/llama.yaml"; } >"$work/seeds/llama"
         { printf '\1'; sed 's/^architecture:.*/architecture: llama/' "$root/models/qwen3.yaml"; } >"$work/seeds/qwen3"
-        { printf '\1architecture: llama\nrope: normal\n'; grep -v '^#' "$root/models/transformer.yaml"; } >"$work/seeds/transformer"
+        { printf '\1architecture: llama\n'; grep -v '^#' "$root/models/transformer.yaml" | sed 's/^parameters:/&\n  rope_neox: false/'; } >"$work/seeds/transformer"
         { printf '\2'; "$dir/fuzz/forgec" build "$root/tests/data/bad/ok-base.gguf" --emit graph; } >"$work/seeds/graph"
         TMPDIR=$work ASAN_OPTIONS=detect_leaks=0
         export TMPDIR ASAN_OPTIONS ;;

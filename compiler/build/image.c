@@ -130,14 +130,15 @@ static void write_rope(struct stream *s, const struct image_writer *iw, const st
     double *freq = arena_array(iw->arena, double, half);
     float *row = arena_array(iw->arena, float, 2 * half), *factors = NULL;
     const struct node *rope = plan_rope(p);
-    if (rope && rope->weight) {
+    if (!rope) return;
+    if (rope->weight) {
         factors = arena_array(iw->arena, float, half);
         weight_to_float(factors, rope->weight, 0, 1);
         for (uint32_t k = 0; k < half; k++)
             if (!(factors[k] > 0) || isinf(factors[k]))
                 die("%s: tensor %s, element %u is %g; frequency divisors must be finite and above 0", m->gguf->path, rope->weight->name, k, (double)factors[k]);
     }
-    const double magnitude = model_rope_frequencies(m, factors, freq);
+    const double magnitude = model_rope_frequencies(&rope->attr, factors, freq);
     for (uint32_t b = 0; b < p->rope_block; b++) {
         for (uint32_t i = 0; i < half; i++) { row[2 * i] = (float)cos(b * freq[i]); row[2 * i + 1] = (float)sin(b * freq[i]); }
         put(s, row, 2 * half * sizeof *row);
@@ -233,8 +234,10 @@ const char *image_hash(struct arena *a, const struct plan *p, const char *model_
     struct text t = { .arena = a };
     text_printf(&t, "forgec weight image %s\n%s\n%u %u %u\n", p->gpu ? "gpu 2" : "3", model_hash, p->options.n_ctx, p->rope_block, m->n_rot);
     /* The model's YAML decides these, too. */
-    text_printf(&t, "%d %a %a %a %a %a %a %a %u\n", (int)m->rope_scaling, m->rope_base, m->rope_factor, m->rope_factor_old, m->rope_attn_factor,
-                m->rope_ext_factor, m->rope_beta_fast, m->rope_beta_slow, m->rope_n_ctx_orig);
+    for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
+        const struct node_attrs *r = &p->fused->graph->rotations[i].attr;
+        text_printf(&t, "%u %a %a %a %a %a %a %u\n", r->n_rot, r->base, r->factor, r->ext_factor, r->attn_factor, r->beta_fast, r->beta_slow, r->n_ctx_orig);
+    }
     for (uint32_t i = 0; i < m->n_weights; i++)
         if (p->weight_offset[i] != UINT64_MAX)
             text_printf(&t, "%s %llu %llu\n", m->weights[i].name, (unsigned long long)m->weights[i].row0, (unsigned long long)p->weight_offset[i]);

@@ -1,14 +1,20 @@
 /* graph.c -- wiring text -> nodes; shapes are inferred and checked; print and parse. */
 #include "graph.h"
+#include "attr.h"
+#include "shape.h"
 #include <ctype.h>
-#include <math.h>
 #include <string.h>
 
 enum absent { VANISH, DROP };
 const struct op_info op_info[OP_COUNT] = {
-#define OP(name, values, weights, absent) [OP_##name] = { #name, values, weights, absent == VANISH },
+#define NOTHING            { ATTR_COUNT, NULL }
+#define TAKES(attr, value) { ATTR_##attr, value }
+#define OP(name, values, weights, absent, reads, shape, reference, ...) \
+    [OP_##name] = { #name, values, weights, absent == VANISH, READS_##reads, { __VA_ARGS__ } },
 #include "op.def"
 #undef OP
+#undef TAKES
+#undef NOTHING
 };
 
 struct name { const char *text; uint32_t layer; struct node *node; };
@@ -47,86 +53,7 @@ static void name_set(struct builder *b, struct place at, const char *text, uint3
     b->names[b->n_names++] = (struct name){ text, layer, node };
 }
 
-/* ---- nodes and their shapes ---- */
-
-static void need_cols(struct place at, const struct node *n, uint32_t cols, const char *what)
-{
-    if (n->cols != cols) die_at(at, "%%%s has %u columns; %s takes %u", n->name, n->cols, what, cols);
-}
-
-static void need_size(struct place at, const struct weight *w, uint64_t have, uint64_t want, const char *what)
-{
-    if (have != want) die_at(at, "tensor %s has %llu %s; %llu are needed here", w->role, (unsigned long long)have, what, (unsigned long long)want);
-}
-
-static void infer_heads(struct place at, struct node *n)
-{
-    const struct node *x = n->inputs[0];
-    const uint32_t head_dim = n->attr.head_dim;
-    if (x->cols % head_dim) die_at(at, "%%%s has %u columns, which is no whole number of heads of %u", x->name, x->cols, head_dim);
-    n->cols = x->cols;
-    n->heads = x->cols / head_dim;
-}
-
-/* The KV cache has one place per layer, of n_head_kv heads. */
-static void infer_store(const struct builder *b, struct place at, struct node *n)
-{
-    if (n->layer == NO_LAYER) die_at(at, "%s outside the layers; the KV cache belongs to layers", op_info[n->op].name);
-    need_cols(at, n->inputs[0], b->model->layers[n->layer].n_head_kv * n->attr.head_dim, op_info[n->op].name);
-    for (uint32_t i = b->graph->n_nodes; i-- > 0 && b->graph->nodes[i]->layer == n->layer; )
-        if (b->graph->nodes[i] != n && b->graph->nodes[i]->op == n->op) die_at(at, "a second %s in layer %u; a layer has one", op_info[n->op].name, n->layer);
-}
-
-static void infer_attention(struct place at, struct node *n)
-{
-    const struct node *k = n->inputs[1], *v = n->inputs[2];
-    if (k->op != OP_store_k || v->op != OP_store_v || k->layer != v->layer) die_at(at, "attention reads a query, and a store_k and a store_v of one layer");
-    if (n->layer == NO_LAYER) die_at(at, "attention outside the layers");
-    if (n->heads % k->heads) die_at(at, "attention: %u query heads do not share %u KV heads evenly", n->heads, k->heads);
-}
-
-static struct node_attrs attrs_of(const struct model *m, enum op op)
-{
-    switch (op) {
-    case OP_rmsnorm:   return (struct node_attrs){ .eps = m->norm_eps };
-    case OP_headnorm:  return (struct node_attrs){ .head_dim = m->head_dim, .eps = m->norm_eps };
-    case OP_rope:      return (struct node_attrs){ .head_dim = m->head_dim, .n_rot = m->n_rot, .neox = m->rope_neox };
-    case OP_store_k:
-    case OP_store_v:   return (struct node_attrs){ .head_dim = m->head_dim };
-    case OP_attention: return (struct node_attrs){ .head_dim = m->head_dim, .scale = 1 / sqrt((double)m->head_dim) };
-    default:           return (struct node_attrs){ 0 };
-    }
-}
-
-static void infer(const struct builder *b, struct place at, struct node *n)
-{
-    const struct model *m = b->model;
-    const struct weight *w = n->weight;
-    const struct node *x = n->inputs[0];
-    const char *op = op_info[n->op].name;
-    if (w && (n->op == OP_matmul || n->op == OP_embed) == w->is_vector)
-        die_at(at, "%s takes a %s; %s is none", op, w->is_vector ? "matrix" : "vector", w->role);
-    for (uint32_t k = 0; k < op_info[n->op].n_values; k++)
-        if ((n->inputs[k]->op == OP_store_k || n->inputs[k]->op == OP_store_v) && !(n->op == OP_attention && k))
-            die_at(at, "%%%s lies in the KV cache; only attention reads it, as keys or values", n->inputs[k]->name);
-    n->attr = attrs_of(m, n->op);
-    if (x) n->cols = x->cols;
-    switch (n->op) {
-    case OP_embed:    need_size(at, w, w->rows, m->n_vocab, "rows"); n->cols = (uint32_t)w->cols; break;
-    case OP_matmul:   need_cols(at, x, (uint32_t)w->cols, w->role); n->cols = (uint32_t)w->rows; break;
-    case OP_rmsnorm:
-    case OP_bias:     if (w) need_cols(at, x, (uint32_t)w->cols, w->role); break;
-    case OP_headnorm: infer_heads(at, n); need_size(at, w, w->cols, n->attr.head_dim, "items"); break;
-    case OP_rope:     infer_heads(at, n); if (w) need_size(at, w, w->cols, n->attr.n_rot / 2, "items"); break;
-    case OP_store_k:
-    case OP_store_v:  infer_heads(at, n); infer_store(b, at, n); break;
-    case OP_attention: infer_heads(at, n); infer_attention(at, n); break;
-    case OP_glu_silu:
-    case OP_glu_gelu:
-    case OP_add:      need_cols(at, n->inputs[1], x->cols, op); break;
-    case OP_COUNT:    break;
-    }
-}
+/* ---- nodes ---- */
 
 static struct node *node_new(struct builder *b)
 {
@@ -143,7 +70,7 @@ static struct node *node_new(struct builder *b)
     return n;
 }
 
-/* ---- one line: %name = op operand, operand ... # comment ---- */
+/* ---- one line: %name = op attribute=value ... operand, operand ... # comment ---- */
 
 struct reader { const char *p; struct place at; const char *line; };
 
@@ -208,6 +135,31 @@ static enum op read_op(struct builder *b, struct reader *r)
     die_at(at, "unknown operation %s", word);
 }
 
+static bool at_attribute(const struct reader *r)
+{
+    const char *p = r->p;
+    while (isalnum((unsigned char)*p) || *p == '_') p++;
+    return p > r->p && *p == '=';
+}
+
+/* Returns the attributes that the line gives, a bit each (attr.h). */
+static uint32_t read_attributes(struct builder *b, struct reader *r, struct node *n)
+{
+    uint32_t given = 0;
+    for (skip_blanks(r); at_attribute(r); skip_blanks(r)) {
+        const struct place at = here(r);
+        const char *name = read_word(b, r, "an attribute");
+        r->p++;
+        const struct place value_at = here(r);
+        const size_t length = strcspn(r->p, " \t,#");
+        if (!length) die_at(value_at, "expected the value of %s: a number, true, false or a parameter", name);
+        const char *value = arena_strndup(b->arena, r->p, length);
+        r->p += length;
+        attr_read(b->model, n, &given, at, name, value_at, value);
+    }
+    return given;
+}
+
 /* "attn_q" in the layer being built, or in unrolled text "3.attn_q". */
 static const struct weight *read_weight(struct builder *b, struct reader *r)
 {
@@ -255,6 +207,7 @@ static void read_line(struct builder *b, struct reader *r)
     const char *name = read_value(b, r, &layer);
     if (!take(r, '=')) die_at(here(r), "expected =");
     struct node made = { .op = read_op(b, r), .layer = layer, .name = name };
+    const uint32_t given = read_attributes(b, r, &made);
     const bool absent = read_operands(b, r, at, &made);
     const struct op_info *info = &op_info[made.op];
     if (absent && info->vanishes) {
@@ -266,7 +219,8 @@ static void read_line(struct builder *b, struct reader *r)
     struct node *n = node_new(b);
     made.index = n->index;
     *n = made;
-    infer(b, at, n);
+    attr_default(b->model, n, given, at);
+    shape_infer(b->graph, at, n);
     name_set(b, at, name, layer, n);
 }
 
@@ -344,7 +298,18 @@ static struct graph *finish(struct builder *b, struct place at)
         }
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (!g->nodes[i]->n_readers && g->nodes[i] != g->output) die_at(at, "%%%s is never read", g->nodes[i]->name);
+    graph_rotations(b->arena, g);
     return g;
+}
+
+/* A key that looks read and is not: the model would be computed wrongly. */
+static void check_parameters(const struct model *m)
+{
+    for (uint32_t i = 0; i < m->n_params; i++) {
+        const struct param *p = &m->params[i];
+        if (p->is_own && !p->used && p->key && gguf_find(m->gguf, p->key))
+            die_at(m->graph_at, "%s has the key %s, parameter %s, which neither the graph nor a shape uses", m->gguf->path, p->key, p->name);
+    }
 }
 
 struct graph *graph_build(struct arena *a, const struct model *m)
@@ -357,6 +322,7 @@ struct graph *graph_build(struct arena *a, const struct model *m)
     for (b.layer = 0; b.layer < m->n_layer; b.layer++) read_lines(&b, sections[LAYER].text, sections[LAYER].end, sections[LAYER].at);
     b.layer = NO_LAYER;
     read_lines(&b, sections[OUTPUT].text, sections[OUTPUT].end, sections[OUTPUT].at);
+    check_parameters(m);
     return finish(&b, m->graph_at);
 }
 
@@ -375,6 +341,7 @@ void graph_print(struct text *out, const struct graph *g)
         const struct node *n = g->nodes[i];
         struct text line = { .arena = out->arena };
         text_printf(&line, "%%%s = %s", n->name, op_info[n->op].name);
+        attr_print(&line, n);
         const char *comma = " ";
         if (n->weight) {
             if (n->weight->layer == NO_LAYER) text_printf(&line, "%s%s", comma, n->weight->role);

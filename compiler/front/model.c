@@ -1,9 +1,9 @@
 /* model.c -- models/ARCH.yaml + GGUF metadata -> struct model. */
 #include "model.h"
 #include "keys.h"
+#include "params.h"
 #include "compiler/base/resource.h"
 #include "templates/ref/dequant.h"
-#include <math.h>
 #include <string.h>
 
 struct role {
@@ -39,7 +39,7 @@ static struct yaml *model_file(struct arena *a, const char *directory, const cha
     return yaml_parse(a, resource_place(a, directory, path), (const char *)text->data, text->size);
 }
 
-static const char *const top_keys[] = { "architecture", "inherits", "rope", "parameters", "harmless", "neutral", "tensors", "fused", "graph", NULL };
+static const char *const top_keys[] = { "architecture", "inherits", "parameters", "harmless", "neutral", "tensors", "fused", "graph", NULL };
 
 /* files[0] and texts[0] are there. */
 static void read_files(struct described *d, const char *directory)
@@ -64,213 +64,36 @@ struct yaml *described_entry(const struct described *d, const char *section, con
     return NULL;
 }
 
-/* ---- hyperparameters ---- */
+/* ---- tensor roles ---- */
 
-static const char *const param_keys[] = { "key", "default", "per_layer", "values", NULL };
-
-struct param { const char *name; struct yaml *entry; const char *key; const char *fallback; bool per_layer; };       /* per_layer: the file may have an array */
-
-static struct param find_param(const struct described *d, const char *name)
+/* n_q = n_head * head_dim and its like; false where the name is none of them. */
+static bool product(const struct layer_shape *s, const char *name, uint64_t *out)
 {
-    struct param p = { .name = name, .entry = described_entry(d, "parameters", name) };
-    if (!p.entry) die_at(d->files[0]->at, "parameter %s is missing; add it under parameters", name);
-    yaml_only(p.entry, param_keys);
-    struct yaml *key = yaml_get(p.entry, "key"), *fallback = yaml_get(p.entry, "default");
-    if (key) p.key = described_name(d, yaml_string(key), 0);
-    struct yaml *per_layer = yaml_get(p.entry, "per_layer");
-    if (fallback) p.fallback = yaml_string(fallback);
-    p.per_layer = per_layer && yaml_bool(per_layer);
-    return p;
-}
-
-_Noreturn static void missing_key(const struct described *d, const struct param *p)
-{
-    const char *other = p->key ? keys_other_prefix(d, p->key) : NULL;
-    if (other) die("%s: the key %s is missing; the file has that of \"%s\", but general.architecture is \"%s\"; convert the model again",
-                   d->gguf->path, p->key, printable(d->arena, other, strlen(other)), d->architecture);
-    die("%s: the key %s is missing, which architecture %s needs; convert the model again with a current converter",
-        d->gguf->path, p->key ? p->key : p->name, d->architecture);
-}
-
-/* Values that other parameters default to. */
-static bool named_default(const struct described *d, const struct model *m, const char *name, uint32_t layer, double *out)
-{
-    const bool has_heads = m->layers && m->layers[layer].n_head;       /* false while the first parameters are read */
-    if (strcmp(name, "n_head") == 0 && has_heads) *out = m->layers[layer].n_head;
-    else if (strcmp(name, "n_embd_per_head") == 0 && has_heads) {
-        if (m->n_embd % m->layers[0].n_head)
-            die("%s: embedding_length %u is no multiple of head_count %u and attention.key_length is missing",
-                d->gguf->path, m->n_embd, m->layers[0].n_head);
-        *out = m->n_embd / m->layers[0].n_head;
-    }
-    else if (strcmp(name, "head_dim") == 0) *out = m->head_dim;
-    else if (strcmp(name, "n_ctx_train") == 0) *out = m->n_ctx_train;
-    else if (strcmp(name, "rows_of_token_embd") == 0) {
-        const struct gguf_tensor *t = gguf_tensor_find(d->gguf, "token_embd.weight");
-        if (!t) die("%s: tensor token_embd.weight is missing", d->gguf->path);
-        *out = (double)t->ne[1];
-    }
+    if (strcmp(name, "n_q") == 0)        *out = (uint64_t)s->n_head * s->head_dim;
+    else if (strcmp(name, "n_kv") == 0)  *out = (uint64_t)s->n_head_kv * s->head_dim;
+    else if (strcmp(name, "n_v") == 0)   *out = (uint64_t)s->n_head_kv * s->value_dim;
+    else if (strcmp(name, "n_kqv") == 0) *out = (uint64_t)s->n_head * s->value_dim;
     else return false;
     return true;
 }
 
-static double fallback_number(const struct described *d, const struct model *m, const struct param *p, uint32_t layer)
-{
-    double value;
-    if (!p->fallback) missing_key(d, p);
-    if (named_default(d, m, p->fallback, layer, &value)) return value;
-    return yaml_f64(yaml_get(p->entry, "default"));
-}
+static bool is_half(const char *name) { return strcmp(name, "n_rot_half") == 0; }
 
-static void check_range(const struct described *d, const struct param *p, double value, double least, double most)
+static const struct param *dimension_param(const struct model *m, const struct role *r, const char *name)
 {
-    if (!(value >= least && value <= most))
-        die("%s: %s is %.10g; forgec takes %.10g to %.10g", d->gguf->path, p->key ? p->key : p->name, value, least, most);
+    const struct param *p = model_param(m, is_half(name) ? "n_rot" : name);
+    if (p && p->type == VALUE_U32) return p;
+    die_at(r->at, "unknown dimension %s; it is no parameter of type u32, nor n_q, n_kv, n_v, n_kqv or n_rot_half", name);
 }
-
-/* One number, or in per-layer parameters one array item.  Integers are exact in a double up to 2^53. */
-static double read_param(const struct described *d, const struct model *m, const char *name, bool is_float, uint32_t layer,
-                         bool per_layer, double least, double most)
-{
-    struct param p = find_param(d, name);
-    const struct gguf_value *v = p.key ? gguf_find(d->gguf, p.key) : NULL;
-    double value;
-    if (!v) value = fallback_number(d, m, &p, layer);
-    else if (v->type == GGUF_ARRAY) {
-        if (!per_layer || !p.per_layer) die("%s: %s is an array; expected one value", d->gguf->path, p.key);
-        if (v->item_type > GGUF_I32 && v->item_type != GGUF_U64 && v->item_type != GGUF_I64)
-            die("%s: %s is an array of %s; expected integers", d->gguf->path, p.key, gguf_type_name(v->item_type));
-        if (v->count < m->n_layer)
-            die("%s: %s has %llu items for %u layers", d->gguf->path, p.key, (unsigned long long)v->count, m->n_layer);
-        value = (double)gguf_item_u64(v, layer);
-    }
-    else if (is_float) gguf_get_f64(d->gguf, p.key, &value);
-    else {
-        uint64_t u;
-        gguf_get_u64(d->gguf, p.key, &u);
-        value = (double)u;
-    }
-    check_range(d, &p, value, least, most);
-    return value;
-}
-
-static void read_rope_scaling(const struct described *d, struct model *m)
-{
-    struct param p = find_param(d, "rope_scaling");
-    static const char *const names[] = { [ROPE_NONE] = "none", [ROPE_LINEAR] = "linear", [ROPE_YARN] = "yarn" };
-    const char *text = p.fallback;
-    struct gguf_string s;
-    if (p.key && gguf_get_string(d->gguf, p.key, &s)) text = printable(d->arena, s.data, s.size);
-    if (!text) missing_key(d, &p);
-    struct yaml *allowed = yaml_need(p.entry, "values");
-    for (uint32_t i = 0; i < allowed->count; i++)
-        for (uint32_t k = 0; k < COUNT_OF(names); k++)
-            if (strcmp(yaml_string(allowed->items[i]), names[k]) == 0 && strcmp(text, names[k]) == 0) {
-                m->rope_scaling = (enum rope_scaling)k;
-                if (m->rope_ext_factor == -1) m->rope_ext_factor = k == ROPE_YARN;
-                return;
-            }
-    die("%s: %s is \"%s\", which architecture %s does not know", d->gguf->path, p.key ? p.key : p.name, text, d->architecture);
-}
-
-/* An entry that no parameter bears the name of would be a key that looks read and is not. */
-static void check_names(const struct described *d)
-{
-    static const char *const names[] = {
-#define PARAM(name, type, least, most) #name,
-#define PARAM_PER_LAYER(name, type, least, most) #name,
-#include "param.def"
-#undef PARAM
-#undef PARAM_PER_LAYER
-        "rope_scaling", NULL };
-    for (uint32_t i = 0; i < d->n_files; i++) {
-        const struct yaml *all = yaml_get(d->files[i], "parameters");
-        if (all) yaml_only(all, names);
-    }
-}
-
-static void read_params(struct described *d, struct model *m)
-{
-    check_names(d);
-    m->n_layer = 1;
-#define U32 uint32_t, false
-#define F64 double, true
-#define READ_(name, type, is_float, least, most) m->name = (type)read_param(d, m, #name, is_float, 0, false, (double)(least), (double)(most));
-#define READ(name, ...) READ_(name, __VA_ARGS__)
-#define READ_LAYER_(name, type, is_float, least, most) m->layers[l].name = (type)read_param(d, m, #name, is_float, l, true, (double)(least), (double)(most));
-#define READ_LAYER(name, ...) READ_LAYER_(name, __VA_ARGS__)
-    /* n_embd, n_layer and the head counts come first: other parameters default to values made of them. */
-    READ(n_embd, U32, 1, 1u << 20)
-    READ(n_layer, U32, 1, 1024)
-    m->layers = arena_array(d->arena, struct layer_shape, m->n_layer);
-#define PARAM(name, type, least, most)
-#define PARAM_PER_LAYER(name, type, least, most) READ_LAYER(name, type, least, most)
-    for (uint32_t l = 0; l < m->n_layer; l++) {
-#include "param.def"
-    }
-#undef PARAM
-#undef PARAM_PER_LAYER
-#define PARAM(name, type, least, most) READ(name, type, least, most)
-#define PARAM_PER_LAYER(name, type, least, most)
-#include "param.def"
-#undef PARAM
-#undef PARAM_PER_LAYER
-    read_rope_scaling(d, m);
-    struct yaml *rope = NULL;
-    for (uint32_t i = 0; i < d->n_files && !rope; i++) rope = yaml_get(d->files[i], "rope");
-    if (!rope) die_at(d->files[0]->at, "rope (normal or neox) is missing");
-    const char *kind = yaml_string(rope);
-    if (strcmp(kind, "normal") && strcmp(kind, "neox")) die_at(rope->at, "rope is \"%s\"; it can be normal or neox", kind);
-    m->rope_neox = kind[1] == 'e';
-}
-
-/* Rotations that the formulas cannot mean: they would turn nothing, or everything alike, or give no numbers. */
-static void check_rope(const struct described *d, const struct model *m)
-{
-    const char *path = d->gguf->path;
-    const double factor = m->rope_factor, old = m->rope_factor_old;
-    if ((factor > 0 && factor < 1) || (old > 0 && old < 1))
-        die("%s: the rotation's scaling factor is %g; it must be 0 (none) or at least 1", path, factor > 0 && factor < 1 ? factor : old);
-    if (factor > 0 && old > 0 && factor != old)
-        die("%s: rope.scaling.factor is %g but rope.scale_linear is %g; one of them is wrong", path, factor, old);
-    if (m->rope_beta_fast <= m->rope_beta_slow)
-        die("%s: rope.scaling.yarn_beta_fast is %g and yarn_beta_slow %g; the fast one must be larger", path,
-            m->rope_beta_fast, m->rope_beta_slow);
-    if (m->rope_ext_factor < 0 && m->rope_ext_factor != -1)
-        die("%s: rope.scaling.yarn_ext_factor is %g; it must be -1 (as the type of the scaling says) or 0 to 1", path, m->rope_ext_factor);
-}
-
-static void check_params(const struct described *d, const struct model *m)
-{
-    const char *path = d->gguf->path;
-    for (uint32_t l = 0; l < m->n_layer; l++)
-        if (m->layers[l].n_head_kv > m->layers[l].n_head || m->layers[l].n_head % m->layers[l].n_head_kv)
-            die("%s: head_count %u in layer %u is no multiple of head_count_kv %u", path, m->layers[l].n_head, l, m->layers[l].n_head_kv);
-    if (m->head_dim % 2) die("%s: attention.key_length is %u; it must be even", path, m->head_dim);
-    if (m->value_dim != m->head_dim)
-        die("%s: attention.value_length is %u but key_length is %u; forgec needs them equal", path, m->value_dim, m->head_dim);
-    check_rope(d, m);
-    if (m->n_rot > m->head_dim || m->n_rot % 2)
-        die("%s: rope.dimension_count is %u; it must be even and at most key_length, %u", path, m->n_rot, m->head_dim);
-    if (m->n_expert) die("%s: a mixture of %u experts; forgec builds dense %s models only", path, m->n_expert, d->architecture);
-    if (m->norm_eps <= 0) die("%s: the norm epsilon is %g; it must be above 0", path, m->norm_eps);
-    if (m->n_ctx_train > 1u << 28)
-        die("%s: context_length is %u; forgec takes at most %u", path, m->n_ctx_train, 1u << 28);
-}
-
-/* ---- tensor roles ---- */
 
 static uint64_t dimension(const struct model *m, const struct role *r, const char *name, uint32_t layer)
 {
-    const struct layer_shape *s = &m->layers[layer == NO_LAYER ? 0 : layer];
-    if (strcmp(name, "n_embd") == 0)     return m->n_embd;
-    if (strcmp(name, "n_vocab") == 0)    return m->n_vocab;
-    if (strcmp(name, "n_ff") == 0)       return s->n_ff;
-    if (strcmp(name, "n_q") == 0)        return (uint64_t)s->n_head * m->head_dim;
-    if (strcmp(name, "n_kv") == 0)       return (uint64_t)s->n_head_kv * m->head_dim;
-    if (strcmp(name, "head_dim") == 0)   return m->head_dim;
-    if (strcmp(name, "n_rot_half") == 0) return m->n_rot / 2;
-    die_at(r->at, "unknown dimension %s; known: n_embd, n_vocab, n_ff, n_q, n_kv, head_dim, n_rot_half", name);
+    uint64_t value;
+    if (product(&m->layers[layer == NO_LAYER ? 0 : layer], name, &value)) return value;
+    const struct param *p = dimension_param(m, r, name);
+    m->params[p - m->params].used = true;
+    value = (uint64_t)param_value(m, p, r->at, layer);
+    return is_half(name) ? value / 2 : value;
 }
 
 static const char *const tensor_keys[] = { "name", "shape", "optional", "else", NULL };
@@ -319,11 +142,51 @@ static void read_roles(struct described *d, struct model *m)
     }
 }
 
+/* Mistakes show even where no file has the tensor. */
+static void check_dimensions(const struct model *m)
+{
+    uint64_t value;
+    for (uint32_t i = 0; i < m->n_roles; i++)
+        for (uint32_t k = 0; k < m->roles[i].n_dims; k++)
+            if (!product(&m->layers[0], m->roles[i].dims[k], &value)) dimension_param(m, &m->roles[i], m->roles[i].dims[k]);
+}
+
+static void check_fused(const struct described *d, const struct model *m)
+{
+    for (uint32_t i = 0; i < d->n_files; i++) {
+        const struct yaml *fused = yaml_get(d->files[i], "fused");
+        for (uint32_t k = 0; fused && k < fused->count; k++) {
+            const struct yaml *parts = fused->items[k];
+            if (parts->kind != YAML_LIST) die_at(parts->at, "a list of tensor roles is needed here");
+            for (uint32_t n = 0; n < parts->count; n++)
+                if (!role_find(m, yaml_string(parts->items[n]))) die_at(parts->items[n]->at, "there is no tensor role %s", yaml_string(parts->items[n]));
+        }
+    }
+}
+
 static const char *shape_text(struct arena *a, const struct gguf_tensor *t)
 {
     struct text s = { .arena = a };
     for (uint32_t i = t->n_dims; i-- > 0; ) text_printf(&s, "%llu%s", (unsigned long long)t->ne[i], i ? " x " : "");
     return text_str(&s);
+}
+
+static bool has_part(const struct yaml *parts, const char *role)
+{
+    for (uint32_t n = 0; n < parts->count; n++) if (strcmp(yaml_string(parts->items[n]), role) == 0) return true;
+    return false;
+}
+
+/* Rows of all parts; *row0: where those of the role begin. */
+static uint64_t fused_rows(const struct model *m, const struct yaml *parts, const struct role *r, uint32_t layer, uint64_t *row0)
+{
+    uint64_t row = 0;
+    for (uint32_t n = 0; n < parts->count; n++) {
+        const struct role *part = role_find(m, yaml_string(parts->items[n]));
+        if (part == r) *row0 = row;
+        row += dimension(m, part, part->dims[0], layer);
+    }
+    return row;
 }
 
 /* The fused tensor that holds this role's rows, and at which row they begin. */
@@ -333,38 +196,31 @@ static const struct gguf_tensor *find_fused(struct described *d, const struct mo
     for (uint32_t i = 0; i < d->n_files; i++) {
         struct yaml *fused = yaml_get(d->files[i], "fused");
         for (uint32_t k = 0; fused && k < fused->count; k++) {
-            struct yaml *parts = fused->items[k];
-            if (parts->kind != YAML_LIST) die_at(parts->at, "a list of tensor roles is needed here");
-            uint64_t row = 0;
-            bool mine = false;
-            for (uint32_t n = 0; n < parts->count; n++) {
-                const struct role *part = role_find(m, yaml_string(parts->items[n]));
-                if (!part) die_at(parts->items[n]->at, "there is no tensor role %s", yaml_string(parts->items[n]));
-                if (part == r) { mine = true; *row0 = row; }
-                row += dimension(m, part, part->dims[0], layer);
-            }
-            if (!mine) continue;
+            if (!has_part(fused->items[k], r->name)) continue;
             const struct gguf_tensor *t = gguf_tensor_find(d->gguf, described_name(d, fused->keys[k], layer));
-            *total = row;
-            if (t) return t;
+            if (!t) continue;
+            *total = fused_rows(m, fused->items[k], r, layer, row0);
+            return t;
         }
     }
     return NULL;
 }
 
+/* Sizes are asked for only where there is a tensor: a role that the file has not may name one that differs by layer. */
 static void bind(struct described *d, struct model *m, struct role *r, uint32_t layer, bool *used)
 {
-    uint64_t shape[2] = { 1, 1 };
-    for (uint32_t i = 0; i < r->n_dims; i++) shape[i] = dimension(m, r, r->dims[i], layer);
-    const uint64_t rows = r->n_dims == 2 ? shape[0] : 1, cols = r->n_dims == 2 ? shape[1] : shape[0];
+    uint64_t row0 = 0, total = 0, shape[2] = { 1, 1 };
     const char *name = described_name(d, r->pattern, layer);
     const struct gguf_tensor *t = gguf_tensor_find(d->gguf, name);
-    uint64_t row0 = 0, total = r->n_dims == 2 ? rows : cols;
+    const bool whole = t != NULL;
     if (!t) t = find_fused(d, m, r, layer, &row0, &total);
     if (!t) {
         if (r->optional || r->alternative) return;
         die("%s: tensor %s is missing", d->gguf->path, name);
     }
+    for (uint32_t i = 0; i < r->n_dims; i++) shape[i] = dimension(m, r, r->dims[i], layer);
+    const uint64_t rows = r->n_dims == 2 ? shape[0] : 1, cols = r->n_dims == 2 ? shape[1] : shape[0];
+    if (whole) total = shape[0];
     const bool fits = r->n_dims == 2 ? t->n_dims == 2 && t->ne[0] == cols && t->ne[1] == total
                                      : t->ne[0] == total && t->ne[1] == 1 && t->ne[2] == 1 && t->ne[3] == 1;
     if (!fits) {
@@ -425,16 +281,19 @@ uint32_t model_context(const struct model *m, uint32_t n_ctx)
 }
 
 /* What the model has learnt to look back over.  A scaled rotation stretches the original context; context_length may or may not
- * count that in. */
+ * count that in.  Where layers rotate differently, the one that reaches farthest counts. */
 static void check_context(const struct described *d, const struct model *m, uint32_t n_ctx)
 {
-    const double factor = m->rope_scaling == ROPE_NONE ? 0 : m->rope_factor > 0 ? m->rope_factor : m->rope_factor_old;
-    const double stretched = factor > 1 ? factor * m->rope_n_ctx_orig : 0;
+    const double *factor = model_param(m, "rope_factor")->values, *n_ctx_orig = model_param(m, "rope_n_ctx_orig")->values;
+    uint32_t best = 0;
+    for (uint32_t l = 1; l < m->n_layer; l++) if (factor[l] * n_ctx_orig[l] > factor[best] * n_ctx_orig[best]) best = l;
+    const double stretched = factor[best] > 1 ? factor[best] * n_ctx_orig[best] : 0;
     const double trained = stretched > m->n_ctx_train ? stretched : m->n_ctx_train;
     if (n_ctx <= trained) return;
     struct text how = { .arena = d->arena };
     if (trained > m->n_ctx_train)
-        text_printf(&how, " (%u, stretched %g times by its %s scaling)", m->rope_n_ctx_orig, factor, m->rope_scaling == ROPE_YARN ? "YaRN" : "linear");
+        text_printf(&how, " (%.0f, stretched %g times by its %s scaling)", n_ctx_orig[best], factor[best],
+                    m->rope_scaling == ROPE_YARN ? "YaRN" : "linear");
     warn("%s: a context of %u tokens is longer than the %.0f%s that the model was trained for; beyond them its answers get worse;"
          " --ctx %.0f keeps within", d->gguf->path, n_ctx, trained, text_str(&how), trained);
 }
@@ -468,11 +327,12 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const struct
     m->architecture = d.architecture;
     struct gguf_string name;
     m->name = gguf_get_string(g, "general.name", &name) ? printable(a, name.data, name.size) : "unnamed";
-    read_params(&d, m);
-    check_params(&d, m);
+    params_read(&d, m);
     const uint32_t n_ctx = model_context(m, o->n_ctx);
     keys_check(&d, m, o, n_ctx);
     read_roles(&d, m);
+    check_dimensions(m);
+    check_fused(&d, m);
     bind_all(&d, m);
     read_graph(&d, m);
     check_context(&d, m, n_ctx);
@@ -486,25 +346,6 @@ const struct weight *model_weight(const struct model *m, struct place at, const 
     if (r->in_layer && layer == NO_LAYER) die_at(at, "%s is a tensor of a layer", role);
     const struct weight *w = r->weights[r->in_layer ? layer : 0];
     return w || !r->alternative ? w : model_weight(m, at, r->alternative, layer);
-}
-
-double model_rope_frequencies(const struct model *m, const float *factors, double *freq)
-{
-    const double pi = 3.14159265358979323846;
-    const double factor = m->rope_factor > 0 ? m->rope_factor : m->rope_factor_old;
-    const double scale = m->rope_scaling == ROPE_NONE || factor <= 0 ? 1.0 : 1.0 / factor;
-    const double n_rot = m->n_rot, ext = m->rope_ext_factor;
-    /* Dimension whose wave turns `beta` times over the original context (YaRN, section 3.2). */
-    const double fast = n_rot * log(m->rope_n_ctx_orig / (m->rope_beta_fast * 2 * pi)) / (2 * log(m->rope_base));
-    const double slow = n_rot * log(m->rope_n_ctx_orig / (m->rope_beta_slow * 2 * pi)) / (2 * log(m->rope_base));
-    const double low = fmax(0, floor(fast)), high = fmin(n_rot - 1, ceil(slow));
-    for (uint32_t i = 0; i < m->n_rot / 2; i++) {
-        const double plain = pow(m->rope_base, -2.0 * i / n_rot) / (factors ? (double)factors[i] : 1.0);
-        double mix = 1;                                            /* share of the interpolated frequency */
-        if (ext > 0) mix = 1 - ext * (1 - fmin(1, fmax(0, (i - low) / fmax(0.001, high - low))));
-        freq[i] = plain * (1 - mix) + plain * scale * mix;
-    }
-    return m->rope_attn_factor * (ext > 0 ? 1 + 0.1 * log(1 / scale) : 1.0);
 }
 
 void weight_to_float(float *out, const struct weight *w, uint64_t first_row, uint64_t n_rows)

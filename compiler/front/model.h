@@ -21,16 +21,32 @@ enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_YARN };
 
 struct ignored_key { const char *key, *value; };      /* both printable */
 
-struct layer_shape { uint32_t n_head, n_head_kv, n_ff; };
+enum value_type { VALUE_U32, VALUE_F64, VALUE_BOOL };
+
+/* A hyperparameter: one of param.def, or of the architecture's own.  Whole numbers are exact in a double up to 2^53. */
+struct param {
+    const char     *name;             /* as in the YAML: "rope_base" */
+    const char     *key;              /* of the GGUF, or NULL */
+    enum value_type type;
+    double         *values;           /* [n_layer] */
+    bool            is_own;           /* not of param.def */
+    bool            used;             /* by a shape, another parameter, or (set by graph_build) the wiring */
+};
+
+/* value_dim: items of a head of V, and of what attention gives for a head. */
+struct layer_shape { uint32_t n_head, n_head_kv, head_dim, value_dim; };
 
 struct model {
     const struct gguf  *gguf;
     const char         *architecture;
     const char         *name;             /* general.name, printable ASCII */
-    uint32_t n_embd, n_layer, head_dim, value_dim, n_rot, n_ctx_train, n_vocab, n_expert, rope_n_ctx_orig;
-    double   norm_eps, rope_base, rope_factor, rope_factor_old, rope_attn_factor, rope_ext_factor, rope_beta_fast, rope_beta_slow;
+    uint32_t            n_embd, n_layer, n_ctx_train, n_vocab, n_expert;
+    uint32_t            head_dim, n_rot;  /* of layer 0: what nodes carry (graph.h) is what counts */
+    double              norm_eps;
+    bool                rope_neox;
     enum rope_scaling   rope_scaling;
-    bool                rope_neox;        /* pairs (i, i + n_rot/2), else (2i, 2i + 1) */
+    struct param       *params;           /* [n_params] */
+    uint32_t            n_params;
     struct layer_shape *layers;           /* [n_layer] */
     struct weight      *weights;          /* [n_weights], each tensor part once */
     uint32_t            n_weights;
@@ -58,10 +74,10 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const struct
 uint32_t model_context(const struct model *m, uint32_t n_ctx);
 /* The weight with that role; layer NO_LAYER outside layers.  NULL when an optional tensor is absent; dies at `at` on an unknown role. */
 const struct weight *model_weight(const struct model *m, struct place at, const char *role, uint32_t layer);
-/* Frequencies of the rotation, theta_i(p) = p * freq[i], with linear, YaRN and rope_freqs factors folded in: freq [n_rot/2].
- * Returns the factor for cos and sin (YaRN's attention magnitude).  (Su et al. 2021, arXiv:2104.09864; Peng et al. 2023, arXiv:2309.00071)
- * factors: rope_freqs [n_rot/2] or NULL. */
-double model_rope_frequencies(const struct model *m, const float *factors, double *freq);
+/* The parameter of that name, or NULL. */
+const struct param *model_param(const struct model *m, const char *name);
+/* Its value in a layer.  Dies at `at` where layer is NO_LAYER and the layers differ. */
+double param_value(const struct model *m, const struct param *p, struct place at, uint32_t layer);
 /* Weight rows as floats: out [rows][cols]; any format. */
 void weight_to_float(float *out, const struct weight *w, uint64_t first_row, uint64_t n_rows);
 /* "Q8_0 57, F32 17": the formats of all tensors, by count. */

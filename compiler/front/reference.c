@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 struct interpreter {
-    const struct model *model;
     const int32_t      *tokens;
     struct rounding     rounding;
     uint32_t            n;
@@ -135,92 +134,162 @@ static void matmul(float *y, const float *x, const struct weight *w, uint32_t n,
     free(turned);
 }
 
-struct attention { float *y; const float *q, *k, *v; uint32_t n, heads, heads_kv, head_dim; };
+/* One operation: y [n][node->cols] of x, its values; vector: its weight where that is one, or NULL. */
+typedef void operation(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector);
+
+static void reference_embed(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+{
+    (void)x, (void)vector;
+    for (uint32_t t = 0; t < in->n; t++) weight_to_float(y + (uint64_t)t * node->cols, node->weight, (uint64_t)in->tokens[t], 1);
+}
+
+static void reference_rmsnorm(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+{
+    const uint64_t cols = node->cols;
+    for (uint32_t t = 0; t < in->n; t++) rmsnorm_ref(y + t * cols, x[0] + t * cols, vector, node->cols, node->attr.eps);
+}
+
+static void reference_headnorm(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+{
+    const uint32_t dim = node->attr.head_dim;
+    for (uint64_t h = 0; h < (uint64_t)in->n * node->heads; h++) rmsnorm_ref(y + h * dim, x[0] + h * dim, vector, dim, node->attr.eps);
+}
+
+static void reference_matmul(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+{
+    (void)vector;
+    matmul(y, x[0], node->weight, in->n, &in->rounding);
+}
+
+static void reference_bias(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+{
+    const uint64_t cols = node->cols;
+    for (uint32_t t = 0; t < in->n; t++) add_ref(y + t * cols, x[0] + t * cols, vector, node->cols);
+}
+
+static void reference_rope(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+{
+    const struct node_attrs *a = &node->attr;
+    const struct rope_ref r = {
+        .n_rot = a->n_rot, .neox = a->neox, .freq_base = a->base, .freq_scale = 1 / a->factor, .ext_factor = a->ext_factor,
+        .attn_factor = a->attn_factor, .beta_fast = a->beta_fast, .beta_slow = a->beta_slow, .n_ctx_orig = a->n_ctx_orig, .freq_factors = vector,
+    };
+    memcpy(y, x[0], (size_t)in->n * node->cols * sizeof *y);
+    for (uint32_t t = 0; t < in->n; t++)
+        for (uint32_t h = 0; h < node->heads; h++) rope_ref(y + ((uint64_t)t * node->heads + h) * a->head_dim, &r, t);
+}
+
+static void reference_store(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+{
+    (void)vector;
+    memcpy(y, x[0], (size_t)in->n * node->cols * sizeof *y);
+    if (in->rounding.cache) round_cache(y, (uint64_t)in->n * node->cols, in->rounding.kv);
+}
+
+struct attention { const struct node *node; float *y; const float *q, *k, *v; uint32_t width; };      /* of every head in q, k, v and y */
 
 static void attention_items(const void *context, uint64_t first, uint64_t end)
 {
     const struct attention *a = context;
-    const uint64_t q_cols = (uint64_t)a->heads * a->head_dim, kv_cols = (uint64_t)a->heads_kv * a->head_dim;
+    const struct node_attrs *attr = &a->node->attr;
+    const uint32_t heads = a->node->heads, heads_kv = a->node->inputs[1]->heads;
+    const uint64_t kv_cols = (uint64_t)heads_kv * a->width;
     for (uint64_t i = first; i < end; i++) {
-        const uint32_t t = (uint32_t)(i / a->heads), h = (uint32_t)(i % a->heads), h_kv = h / (a->heads / a->heads_kv);
-        const uint64_t at = t * q_cols + (uint64_t)h * a->head_dim, at_kv = (uint64_t)h_kv * a->head_dim;
-        attention_ref(a->y + at, a->q + at, a->k + at_kv, a->v + at_kv, kv_cols, 0, t + 1, a->head_dim, 1 / sqrt(a->head_dim), 0, NULL);
+        const uint32_t t = (uint32_t)(i / heads), h_kv = (uint32_t)(i % heads) / (heads / heads_kv);
+        const uint32_t oldest = attr->window && t + 1 > attr->window ? t + 1 - attr->window : 0;
+        const uint64_t at = i * a->width, at_kv = (uint64_t)h_kv * a->width;
+        attention_ref(a->y + at, a->q + at, a->k + at_kv, a->v + at_kv, kv_cols, oldest, t + 1, a->width, attr->scale, attr->cap, NULL);
     }
 }
 
-static void rope(const struct interpreter *in, float *y, const float *factors, uint32_t heads)
+/* n heads of `from` items as heads of `to`: cut, or with zeros behind, which change no product. */
+static void resize_heads(float *y, uint32_t to, const float *x, uint32_t from, uint64_t n)
 {
-    const struct model *m = in->model;
-    const double factor = m->rope_factor > 0 ? m->rope_factor : m->rope_factor_old;
-    const struct rope_ref r = {
-        .n_rot = m->n_rot, .neox = m->rope_neox, .freq_base = m->rope_base,
-        .freq_scale = m->rope_scaling == ROPE_NONE || factor <= 0 ? 1 : 1 / factor,
-        .ext_factor = m->rope_ext_factor, .attn_factor = m->rope_attn_factor,
-        .beta_fast = m->rope_beta_fast, .beta_slow = m->rope_beta_slow, .n_ctx_orig = m->rope_n_ctx_orig, .freq_factors = factors,
-    };
-    for (uint32_t t = 0; t < in->n; t++)
-        for (uint32_t h = 0; h < heads; h++) rope_ref(y + ((uint64_t)t * heads + h) * m->head_dim, &r, t);
+    for (uint64_t h = 0; h < n; h++) {
+        memset(y + h * to, 0, to * sizeof *y);
+        memcpy(y + h * to, x + h * from, (from < to ? from : to) * sizeof *y);
+    }
 }
+
+static float *resized_heads(uint32_t to, const float *x, uint32_t from, uint64_t n)
+{
+    float *y = take((size_t)(n * to), sizeof *y);
+    resize_heads(y, to, x, from, n);
+    return y;
+}
+
+/* Heads of V may have another size than those of Q and K: the oracle then sees all of them as wide as the widest. */
+static void reference_attention(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+{
+    (void)vector;
+    const uint32_t dim = node->attr.head_dim, value_dim = node->inputs[2]->attr.head_dim;
+    const uint32_t width = dim > value_dim ? dim : value_dim;
+    const uint64_t n = (uint64_t)in->n * node->heads, n_kv = (uint64_t)in->n * node->inputs[1]->heads;
+    if (dim == value_dim) {
+        const struct attention a = { node, y, x[0], x[1], x[2], dim };
+        in_parts(n, attention_items, &a);
+        return;
+    }
+    float *q = resized_heads(width, x[0], dim, n), *k = resized_heads(width, x[1], dim, n_kv);
+    float *v = resized_heads(width, x[2], value_dim, n_kv);
+    float *wide = take((size_t)(n * width), sizeof *wide);
+    const struct attention a = { node, wide, q, k, v, width };
+    in_parts(n, attention_items, &a);
+    resize_heads(y, value_dim, wide, width, n);
+    free(wide);
+    free(v);
+    free(k);
+    free(q);
+}
+
+static void reference_glu_silu(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+{
+    (void)vector;
+    const uint64_t cols = node->cols;
+    for (uint32_t t = 0; t < in->n; t++) glu_silu_ref(y + t * cols, x[0] + t * cols, x[1] + t * cols, node->cols);
+}
+
+static void reference_glu_gelu(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+{
+    (void)vector;
+    const uint64_t cols = node->cols;
+    for (uint32_t t = 0; t < in->n; t++) glu_gelu_ref(y + t * cols, x[0] + t * cols, x[1] + t * cols, node->cols);
+}
+
+static void reference_add(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+{
+    (void)vector;
+    const uint64_t cols = node->cols;
+    for (uint32_t t = 0; t < in->n; t++) add_ref(y + t * cols, x[0] + t * cols, x[1] + t * cols, node->cols);
+}
+
+static operation *const operations[OP_COUNT] = {
+#define NOTHING
+#define TAKES(attr, value)
+#define OP(name, values, weights, absent, reads, shape, reference, ...) [OP_##name] = reference,
+#include "op.def"
+#undef OP
+#undef TAKES
+#undef NOTHING
+};
 
 static void run(const struct interpreter *in, const struct node *node, float *y)
 {
     const struct weight *w = node->weight;
     const float *x[COUNT_OF(node->inputs)] = { NULL };
-    for (uint32_t k = 0; k < op_info[node->op].n_values; k++) x[k] = in->values[node->inputs[k]->index];
-    const uint32_t n = in->n, cols = node->cols, head_dim = in->model->head_dim;
     float *vector = NULL;
+    for (uint32_t k = 0; k < op_info[node->op].n_values; k++) x[k] = in->values[node->inputs[k]->index];
     if (w && w->is_vector) {
         vector = take((size_t)w->cols, sizeof *vector);
         weight_to_float(vector, w, 0, 1);
     }
-    switch (node->op) {
-    case OP_embed:
-        for (uint32_t t = 0; t < n; t++) weight_to_float(y + (uint64_t)t * cols, w, (uint64_t)in->tokens[t], 1);
-        break;
-    case OP_rmsnorm:
-        for (uint32_t t = 0; t < n; t++) rmsnorm_ref(y + (uint64_t)t * cols, x[0] + (uint64_t)t * cols, vector, cols, in->model->norm_eps);
-        break;
-    case OP_headnorm:
-        for (uint64_t h = 0; h < (uint64_t)n * node->heads; h++) rmsnorm_ref(y + h * head_dim, x[0] + h * head_dim, vector, head_dim, in->model->norm_eps);
-        break;
-    case OP_matmul:
-        matmul(y, x[0], w, n, &in->rounding);
-        break;
-    case OP_bias:
-        for (uint32_t t = 0; t < n; t++) add_ref(y + (uint64_t)t * cols, x[0] + (uint64_t)t * cols, vector, cols);
-        break;
-    case OP_rope:
-        memcpy(y, x[0], (size_t)n * cols * sizeof *y);
-        rope(in, y, vector, node->heads);
-        break;
-    case OP_store_k:
-    case OP_store_v:
-        memcpy(y, x[0], (size_t)n * cols * sizeof *y);
-        if (in->rounding.cache) round_cache(y, (uint64_t)n * cols, in->rounding.kv);
-        break;
-    case OP_attention: {
-        const struct attention a = { y, x[0], x[1], x[2], n, node->heads, node->inputs[1]->heads, head_dim };
-        in_parts((uint64_t)n * node->heads, attention_items, &a);
-        break;
-    }
-    case OP_glu_silu:
-        for (uint32_t t = 0; t < n; t++) glu_silu_ref(y + (uint64_t)t * cols, x[0] + (uint64_t)t * cols, x[1] + (uint64_t)t * cols, cols);
-        break;
-    case OP_glu_gelu:
-        for (uint32_t t = 0; t < n; t++) glu_gelu_ref(y + (uint64_t)t * cols, x[0] + (uint64_t)t * cols, x[1] + (uint64_t)t * cols, cols);
-        break;
-    case OP_add:
-        for (uint32_t t = 0; t < n; t++) add_ref(y + (uint64_t)t * cols, x[0] + (uint64_t)t * cols, x[1] + (uint64_t)t * cols, cols);
-        break;
-    case OP_COUNT:
-        break;
-    }
+    operations[node->op](in, node, y, x, vector);
     free(vector);
 }
 
 void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n, float *logits)
 {
-    struct interpreter in = { .model = g->model, .tokens = tokens, .rounding = *rounding, .n = n, .values = arena_array(a, float *, g->n_nodes),
+    struct interpreter in = { .tokens = tokens, .rounding = *rounding, .n = n, .values = arena_array(a, float *, g->n_nodes),
                               .unread = arena_array(a, uint32_t, g->n_nodes) };
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct node *node = g->nodes[i];

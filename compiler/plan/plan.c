@@ -114,8 +114,8 @@ const struct node *plan_rope(const struct plan *p)
         const struct node *n = p->fused->graph->nodes[i];
         if (n->op != OP_rope) continue;
         if (!first) first = n;
-        if (n->weight != first->weight)
-            die("%s: %%%s and %%%s rotate with different frequency divisors; forgec needs them equal in all layers", p->model->gguf->path, first->name, n->name);
+        if (n->rotation != first->rotation)
+            die("%s: %%%s and %%%s rotate differently; forgec's kernels need one rotation in all layers", p->model->gguf->path, first->name, n->name);
     }
     return first;
 }

@@ -11,7 +11,7 @@ once() { [ "$(grep -cF -e "$1" "$tmp/err")" -eq 1 ] || bad "stderr has not once 
 
 # An architecture of the user's: llama, as far as its YAML knows.  The file scales its residuals.
 mkdir models
-printf 'architecture: granite\ninherits: transformer\nrope: normal\n' > models/granite.yaml
+printf 'architecture: granite\ninherits: transformer\nparameters: {rope_neox: false}\n' > models/granite.yaml
 "$make" --arch granite --layers 2 --embd 64 --heads 2 --kv-heads 1 --ff 96 --vocab 300 --ctx 64 --type Q8_0 --pure \
     --key %.residual_scale=0.22 --key %.logit_scale=1.0 -o granite.gguf || exit 1
 

@@ -112,7 +112,8 @@ static void limits_are_kept(void **state)
     for (uint32_t i = 20; i < 40; i++) text_printf(&t, "%%s%u = add %%s%u, %%s0\n", i, i - 1);
     text_puts(&t, "%x = matmul attn_output, %s39\n");
     struct text yaml = { .arena = a };
-    text_puts(&yaml, "architecture: llama\ninherits: transformer\nrope: normal\ntensors:\n  some_norm: {name: \"blk.{l}.attn_norm.weight\", shape: [head_dim]}\n"
+    text_puts(&yaml, "architecture: llama\ninherits: transformer\nparameters: {rope_neox: false}\n"
+                     "tensors:\n  some_norm: {name: \"blk.{l}.attn_norm.weight\", shape: [head_dim]}\n"
                      "  attn_norm: {name: \"blk.{l}.attn_norm.weight\", shape: [n_embd]}\ngraph: |\n  input:\n    %x = embed token_embd\n  layer:\n");
     for (const char *p = text_str(&t); *p; p += strcspn(p, "\n") + 1) text_printf(&yaml, "    %.*s\n", (int)strcspn(p, "\n"), p);
     text_puts(&yaml, "  output:\n    %norm = rmsnorm output_norm, %x\n    %logits = matmul output, %norm\n");

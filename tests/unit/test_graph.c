@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <math.h>
 
 #include "compiler/front/graph.h"
 #include "die_capture.h"
@@ -33,6 +34,113 @@ static void what_is_printed_reads_back(void **state)
         assert_int_equal(g->n_nodes, rows[i].n_nodes);
         assert_int_equal(g->output->cols, 100);
         assert_string_equal(printed(graph_parse(a, m, "again", printed(g))), printed(g));
+    }
+}
+
+/* ---- attributes ---- */
+
+#define ATTENTION(attributes, inner) TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n%v = matmul attn_v, %x\n%vc = store_v %v\n" \
+    "%a = attention " attributes "%q, %kc, %vc\n%x = matmul attn_output, " inner "\n" TINY_OUTPUT
+
+static const struct node *find(const struct graph *g, const char *name)
+{
+    for (uint32_t i = 0; i < g->n_nodes; i++) if (strcmp(g->nodes[i]->name, name) == 0) return g->nodes[i];
+    fail_msg("no value %s", name);
+    return NULL;
+}
+
+static void attributes_of_a_line(void **state)
+{
+    (void)state;
+    const struct model *m = tiny_wired(a, &tiny_llama, ATTENTION("window=1024 scale=0.1 cap=3e1 ", "%a"));
+    const struct graph *g = graph_build(a, m);
+    const struct node_attrs *attr = &find(g, "1.a")->attr;
+    assert_true(attr->window == 1024 && attr->scale == 0.1 && attr->cap == 30 && attr->head_dim == 32);
+    assert_non_null(strstr(printed(g), "%1.a = attention head_dim=32 scale=0.1 cap=30 window=1024 %1.q, %1.kc, %1.vc"));
+    assert_string_equal(printed(graph_parse(a, m, "again", printed(g))), printed(g));
+    /* What a line does not give: a literal, a parameter, or what follows from others. */
+    g = graph_build(a, tiny_wired(a, &tiny_llama, ATTENTION("", "%a")));
+    attr = &find(g, "0.a")->attr;
+    assert_true(attr->window == 0 && attr->scale == 1 / sqrt(32) && attr->cap == 0);
+    assert_true(find(g, "norm")->attr.eps == (double)1e-5f);
+    assert_string_equal(printed(graph_parse(a, m, "again", printed(g))), printed(g));
+}
+
+#define OWN "architecture: llama\ninherits: transformer\nparameters:\n  rope_neox: true\n"
+
+/* The wiring of ATTENTION with parameters of the architecture's own. */
+static struct model *with_parameters(const struct tiny *s, const char *parameters, const char *wiring)
+{
+    struct text t = { .arena = a };
+    text_printf(&t, OWN "%sgraph: |\n", parameters);
+    for (const char *p = wiring; *p; p += strcspn(p, "\n"), p += *p == '\n') text_printf(&t, "  %.*s\n", (int)strcspn(p, "\n"), p);
+    return tiny_yaml(a, s, text_str(&t));
+}
+
+static void put_windows(struct text *t)          /* one per layer, and a pattern of layers */
+{
+    tiny_key(t, "llama.attention.sliding_window", GGUF_ARRAY);
+    tiny_u32(t, GGUF_U32);
+    tiny_u64(t, 2);
+    tiny_u32(t, 7);
+    tiny_u32(t, 9);
+    tiny_pair_f32(t, "llama.logit_scale", 0.25f);
+}
+
+static void parameters_of_an_architecture(void **state)
+{
+    (void)state;
+    const char *window = "  window: {key: \"{arch}.attention.sliding_window\", type: u32, per_layer: true, default: 5}\n";
+    struct tiny s = tiny_llama;
+    const struct graph *g = graph_build(a, with_parameters(&s, window, ATTENTION("window=window ", "%a")));
+    assert_true(find(g, "0.a")->attr.window == 5 && find(g, "1.a")->attr.window == 5);
+    s.extra = put_windows;
+    s.n_extra = 2;
+    const char *both = "  window: {key: \"{arch}.attention.sliding_window\", type: u32, per_layer: true, where: near, otherwise: 0}\n"
+                       "  near: {type: bool, per_layer: true, default: [false, true]}\n"
+                       "  factor: {key: \"{arch}.logit_scale\", type: f64}\n";
+    g = graph_build(a, with_parameters(&s, both, ATTENTION("window=window scale=factor ", "%a")));
+    assert_true(find(g, "0.a")->attr.window == 0 && find(g, "1.a")->attr.window == 9 && find(g, "1.a")->attr.scale == 0.25);
+    /* A key that a parameter reads and nothing uses would look read. */
+    static const struct model *m;
+    m = with_parameters(&s, both, ATTENTION("window=window ", "%a"));
+    assert_dies(graph_build(a, m), "tiny has the key llama.logit_scale, parameter factor, which neither the graph nor a shape uses");
+    m = with_parameters(&s, both, ATTENTION("scale=factor ", "%a"));
+    assert_dies(graph_build(a, m), "parameter window, which neither");
+    m = with_parameters(&s, both, TINY_INPUT "layer:\noutput:\n%norm = rmsnorm output_norm, %x\n%q = matmul output, %norm\n%l = rope head_dim=2 n_rot=window %q\n");
+    assert_dies(graph_build(a, m), "window differs by layer, and this belongs to no layer");
+}
+
+/* Sizes that differ by layer: the first layer's tensors fit, the second's do not. */
+static void sizes_by_layer(void **state)
+{
+    (void)state;
+    static struct tiny s;
+    s = tiny_llama;
+    s.omit = "attention.key_length";
+    assert_dies(with_parameters(&s, "  head_dim: {default: [32, 64], per_layer: true}\n", ATTENTION("", "%a")),
+                "tensor blk.1.attn_q.weight is 128 x 64; the hyperparameters ask for 256 x 64");
+    s.omit = "feed_forward_length";
+    assert_dies(with_parameters(&s, "  n_ff: {default: [96, 95], per_layer: true}\n", ATTENTION("", "%a")),
+                "tensor blk.1.ffn_gate.weight is 96 x 64; the hyperparameters ask for 95 x 64");
+    /* A dimension of the architecture's own. */
+    const char *own = "  wide: {type: u32, default: 128}\ntensors:\n  attn_q: {name: \"blk.{l}.attn_q.weight\", shape: [wide, n_embd]}\n";
+    assert_int_equal(find(graph_build(a, with_parameters(&tiny_llama, own, ATTENTION("", "%a"))), "1.q")->cols, 128);
+}
+
+static void rotations(void **state)
+{
+    (void)state;
+    const char *wiring = TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope base=base %q\n%s = rope base=base n_rot=16 %r\n%t = rope base=base neox=true %s\n"
+                         "%x = matmul attn_output, %t\n" TINY_OUTPUT;
+    const struct graph *g = graph_build(a, with_parameters(&tiny_llama, "  base: {type: f64, per_layer: true, default: [10000, 500000]}\n", wiring));
+    assert_int_equal(g->n_rotations, 4);
+    static const struct { const char *name; uint32_t rotation, n_rot; double base; } rows[] = {
+        { "0.r", 0, 32, 10000 }, { "0.s", 1, 16, 10000 }, { "0.t", 0, 32, 10000 }, { "1.r", 2, 32, 500000 }, { "1.s", 3, 16, 500000 }, { "1.t", 2, 32, 500000 } };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct node *n = find(g, rows[i].name);
+        assert_int_equal(n->rotation, rows[i].rotation);
+        assert_true(g->rotations[n->rotation].attr.n_rot == rows[i].n_rot && g->rotations[n->rotation].attr.base == rows[i].base);
     }
 }
 
@@ -90,6 +198,25 @@ static void errors_name_line_and_column(void **state)
         { TINY_INPUT "layer:\n%kc = store_k %x\n%kd = store_k %x\n" TINY_OUTPUT, "a second store_k in layer 0" },
         { TINY_INPUT "layer:\n%kc = store_k %x\n%x = attention %x, %kc, %kc\n" TINY_OUTPUT, "attention reads a query, and a store_k and a store_v" },
         { "input:\n%x = embed token_embd\n%kc = store_k %x\nlayer:\n" TINY_OUTPUT, "store_k outside the layers" },
+        { ATTENTION("wndow=3 ", "%a"), "llama.yaml:13:18: attention has no attribute wndow; it has head_dim, scale, cap, window" },
+        { TINY_INPUT "layer:\n%x = add eps=1 %x, %x\n" TINY_OUTPUT, "llama.yaml:8:12: add has no attribute eps; it has none" },
+        { ATTENTION("window=3 cap=1 window=3 ", "%a"), "llama.yaml:13:33: window is given twice" },
+        { ATTENTION("window= ", "%a"), "llama.yaml:13:25: expected the value of window" },
+        { ATTENTION("window=1.5 ", "%a"), "llama.yaml:13:25: window=1.5: a whole number is needed, or a parameter" },
+        { ATTENTION("window=-1 ", "%a"), "window=-1: a whole number is needed" },
+        { ATTENTION("window=true ", "%a"), "window=true: a whole number is needed" },
+        { ATTENTION("window=4294967296 ", "%a"), "llama.yaml:13:25: window=4294967296 is 4294967296; it takes 0 to 4294967295" },
+        { ATTENTION("scale=0x1 ", "%a"), "scale=0x1: a number is needed" },
+        { ATTENTION("scale=1e999 ", "%a"), "scale=1e999: a number is needed" },
+        { ATTENTION("scale=nan ", "%a"), "scale=nan: there is no parameter of that name" },
+        { ATTENTION("window=rope_base ", "%a"), "window=rope_base: a whole number is needed, and the parameter is a number" },
+        { ATTENTION("head_dim=n_layer ", "%a"), "attention: heads of the query have 2 items, those of %0.kc 32" },
+        { ATTENTION("head_dim=n_expert ", "%a"), "llama.yaml:13:27: head_dim=n_expert is 0 in layer 0; it takes 2 to 4096" },
+        { ATTENTION("window=3, ", "%a"), "expected" },
+        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope neox=1 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT, "llama.yaml:9:18: neox=1: true or false is needed" },
+        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope n_rot=34 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT, "n_rot is 34; it must be even and at most head_dim, 32" },
+        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope n_rot=7 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT, "n_rot is 7; it must be even" },
+        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope beta_slow=32 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT, "beta_fast is 32 and beta_slow 32" },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) refused(rows[i].wiring, rows[i].expected);
 }
@@ -98,7 +225,8 @@ static void embeddings_cannot_vanish(void **state)
 {
     (void)state;
     static struct model *m;
-    m = tiny_yaml(a, &tiny_llama, "architecture: llama\ninherits: transformer\nrope: normal\ntensors:\n  extra: {name: extra.weight, shape: [n_vocab, n_embd], optional: true}\n"
+    m = tiny_yaml(a, &tiny_llama, "architecture: llama\ninherits: transformer\nparameters: {rope_neox: false}\n"
+                                  "tensors:\n  extra: {name: extra.weight, shape: [n_vocab, n_embd], optional: true}\n"
                                   "graph: |\n    input:\n      %x = embed extra?\n    layer:\n    output:\n      %l = matmul output, %x\n");
     assert_dies(graph_build(a, m), "llama.yaml:8:7: the tensor of embed is absent");
 }
@@ -125,6 +253,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_printed_reads_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(attributes_of_a_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(parameters_of_an_architecture, setup, teardown),
+        cmocka_unit_test_setup_teardown(sizes_by_layer, setup, teardown),
+        cmocka_unit_test_setup_teardown(rotations, setup, teardown),
         cmocka_unit_test_setup_teardown(absent_tensors_vanish, setup, teardown),
         cmocka_unit_test_setup_teardown(errors_name_line_and_column, setup, teardown),
         cmocka_unit_test_setup_teardown(embeddings_cannot_vanish, setup, teardown),

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "compiler/front/model.h"
+#include "compiler/front/graph.h"
 #include "templates/ref/ops.h"
 #include "die_capture.h"
 #include "tiny_model.h"
@@ -269,10 +269,11 @@ static void inherited_keys(void **state)
     s.n_extra = n_added = 1;
     static const struct key_row scale[] = { { "granite.residual_scale", GGUF_F32, 0.22, ONE, NULL, NULL } };
     static const struct key_row off[] = { { "granite.rope.scaling.finetuned", GGUF_BOOL, 0, ONE, NULL, NULL } };
-#define GRANITE "architecture: granite\ninherits: transformer\nrope: normal\n"
+#define GRANITE "architecture: granite\ninherits: transformer\nparameters: {rope_neox: false}\n"
     added = scale;
     assert_dies(tiny_yaml(a, &s, GRANITE), "granite.residual_scale is 0.22; " LISTED("0 or 1"));
-    assert_dies(tiny_yaml(a, &s, GRANITE "parameters:\n  residual_scale: {key: \"{arch}.residual_scale\"}\n"), "granite.yaml:5:3: key \"residual_scale\" is unknown");
+    assert_dies(tiny_yaml(a, &s, "architecture: granite\ninherits: transformer\nparameters:\n  rope_neox: false\n  residual_scale: {key: \"{arch}.residual_scale\"}\n"),
+                "granite.yaml:5:3: parameter \"residual_scale\" is unknown to forgec");
     assert_non_null(tiny_yaml(a, &s, GRANITE "harmless:\n  \"{arch}.residual_scale\": of no matter\n"));
     assert_non_null(tiny_yaml(a, &s, GRANITE "neutral:\n  granite.residual_scale: [0.22]\n"));
     assert_dies(tiny_yaml(a, &s, GRANITE "neutral:\n  granite.residual_scale: [0.21, 1]\n"), "only models where it is 0.21 or 1");
@@ -338,8 +339,10 @@ static void yarn_keys(void **state)
         { "llama.rope.scaling.original_context_length", GGUF_U32, 512, ONE, NULL, NULL } };
     struct rope_ref r = { .n_rot = 32, .freq_base = 10000, .freq_scale = 0.25, .ext_factor = 0.75, .attn_factor = 1.5, .beta_fast = 6, .beta_slow = 0.5, .n_ctx_orig = 512 };
     double freq[16], plain[16];
-    const double magnitude = model_rope_frequencies(with_keys("llama", rows, COUNT_OF(rows), NULL), NULL, freq);
-    model_rope_frequencies(with_keys("llama", rows, 3, NULL), NULL, plain);
+    const struct graph *yarn = graph_build(a, with_keys("llama", rows, COUNT_OF(rows), NULL)), *other = graph_build(a, with_keys("llama", rows, 3, NULL));
+    assert_int_equal(yarn->n_rotations, 1);
+    const double magnitude = model_rope_frequencies(&yarn->rotations[0].attr, NULL, freq);
+    model_rope_frequencies(&other->rotations[0].attr, NULL, plain);
     bool differs = false;
     for (uint32_t i = 0; i < 16; i++) {
         double c, s;
@@ -352,18 +355,20 @@ static void yarn_keys(void **state)
 
 /* ---- mistakes in models/ARCH.yaml ---- */
 
-#define HEAD  "architecture: llama\ninherits: transformer\nrope: normal\n"
+#define HEAD  "architecture: llama\ninherits: transformer\nparameters: {rope_neox: false}\n"
+#define PARAMETERS "architecture: llama\ninherits: transformer\nparameters:\n  rope_neox: false\n"
 
 static void mistakes_in_yaml(void **state)
 {
     (void)state;
     static const struct { const char *yaml, *expected; } rows[] = {
-        { "architecture: qwen2\ninherits: transformer\nrope: normal\n", "llama.yaml:1:15: the architecture is \"qwen2\" but the file is named after llama" },
-        { "architecture: llama\nrope: normal\n", "parameter n_embd is missing" },
-        { "architecture: llama\ninherits: transformer\n", "rope (normal or neox) is missing" },
-        { "architecture: llama\ninherits: llama\nrope: normal\n", "inherits goes deeper than 4 files" },
+        { "architecture: qwen2\ninherits: transformer\nparameters: {rope_neox: false}\n", "llama.yaml:1:15: the architecture is \"qwen2\" but the file is named after llama" },
+        { "architecture: llama\nparameters: {rope_neox: false}\n", "parameter n_layer is missing" },
+        { "architecture: llama\ninherits: transformer\n", "parameter rope_neox is missing; add it under parameters" },
+        { "architecture: llama\ninherits: llama\nparameters: {rope_neox: false}\n", "inherits goes deeper than 4 files" },
         { "architecture: llama\ninherits: nowhere\n", "llama.yaml:2:11: there is no models/nowhere.yaml" },
-        { "architecture: llama\ninherits: transformer\nrope: left\n", "llama.yaml:3:7: rope is \"left\"" },
+        { "architecture: llama\ninherits: transformer\nrope: neox\n", "llama.yaml:3:1: key \"rope\" is unknown" },
+        { "architecture: llama\ninherits: transformer\nparameters: {rope_neox: left}\n", "llama.yaml:3:25: \"left\" is neither true nor false" },
         { HEAD "wave: 32\n", "llama.yaml:4:1: key \"wave\" is unknown" },
         { HEAD "tensors:\n  output: {name: nothing, shape: [n_vocab, n_embd], else: output}\n", "llama.yaml:5:11: else: output" },
         { HEAD "tensors:\n  output: {name: nothing, shape: [n_vocab, n_embd], else: nothing}\n", "else: nothing" },
@@ -372,12 +377,26 @@ static void mistakes_in_yaml(void **state)
         { HEAD "tensors:\n  output_norm: {name: output_norm.weight, shape: n_embd}\n", "shape is a list of one or two dimensions" },
         { HEAD "fused:\n  \"blk.{l}.x\": attn_q\ntensors:\n  attn_q: {name: nowhere, shape: [n_q, n_embd]}\n", "llama.yaml:5:16: a list of tensor roles is needed here" },
         { HEAD "fused:\n  \"blk.{l}.x\": [zzz]\ntensors:\n  attn_q: {name: nowhere, shape: [n_q, n_embd]}\n", "there is no tensor role zzz" },
-        { HEAD "parameters:\n  rope_scaling: {values: [none]}\n", "the key rope_scaling is missing" },
-        { HEAD "parameters:\n  n_embd: {default: n_head}\n", "\"n_head\" is not a number" },
-        { HEAD "parameters:\n  n_layer: {default: n_embd_per_head}\n", "\"n_embd_per_head\" is not a number" },
-        { HEAD "parameters:\n  n_head: {default: n_embd_per_head}\n", "\"n_embd_per_head\" is not a number" },
-        { HEAD "parameters:\n  n_ff: {}\n", "the key n_ff is missing" },
-        { HEAD "parameters:\n  n_fff: {default: 1}\n", "llama.yaml:5:3: key \"n_fff\" is unknown" },
+        { PARAMETERS "  rope_scaling: {values: [none]}\n", "the key rope_scaling is missing" },
+        { PARAMETERS "  n_embd: {default: n_embd_per_head}\n", "llama.yaml:5:11: n_embd leads back to itself" },
+        { PARAMETERS "  n_layer: {default: n_head}\n", "llama.yaml:5:12: n_layer leads back to itself" },
+        { PARAMETERS "  n_head: {default: n_embd_pr_head}\n", "\"n_embd_pr_head\" is not a number" },
+        { PARAMETERS "  n_head: {default: 1.5}\n", "llama.yaml:5:21: 1.5 is not a whole number" },
+        { PARAMETERS "  n_head: {default: rope_base}\n", "rope_base is a f64; a u32 is needed here" },
+        { PARAMETERS "  n_ff: {}\n", "the key n_ff is missing" },
+        { PARAMETERS "  n_ff: [1]\n", "a parameter is a plain value, or a map with key and default" },
+        { PARAMETERS "  n_embd: {key: \"{arch}.embedding_length\", per_layer: true}\n", "n_embd is one value for the whole model" },
+        { PARAMETERS "  n_fff: {default: 1}\n", "llama.yaml:5:3: parameter \"n_fff\" is unknown to forgec; one of the architecture's own has a type" },
+        { PARAMETERS "  mine: {type: u16, default: 1}\n", "llama.yaml:5:16: type is \"u16\"; it can be u32, f64 or bool" },
+        { PARAMETERS "  n_q: {type: u32, default: 1}\n", "llama.yaml:5:3: n_q means something else already" },
+        { PARAMETERS "  \"3\": {type: u32, default: 1}\n", "a parameter's name is letters, digits and _" },
+        { PARAMETERS "  mine: {type: u32, default: 1, least: -1}\n", "a u32 is 0 to 4294967295" },
+        { PARAMETERS "  mine: {type: u32, default: 7, least: 8}\n", "mine is 7; forgec takes 8 to 4294967295" },
+        { PARAMETERS "  mine: {type: f64, default: mine}\n", "mine leads back to itself" },
+        { PARAMETERS "  mine: {type: u32, default: [1, 2]}\n", "mine takes one value; a list, repeated over the layers, needs per_layer: true" },
+        { PARAMETERS "  mine: {type: u32, default: 1, where: rope_neox}\n", "where and otherwise go together" },
+        { PARAMETERS "  mine: {type: u32, default: 1, where: neox, otherwise: 2}\n", "llama.yaml:5:40: there is no parameter neox" },
+        { PARAMETERS "  mine: {type: u32, default: 1, values: [none]}\n", "key \"values\" is unknown" },
         { HEAD "harmless: [llama.x]\n", "harmless is a map of keys and reasons" },
         { HEAD "harmless:\n  llama.x: \"\"\n", "the reason why llama.x is harmless is needed here" },
         { HEAD "neutral:\n  llama.x: 1\n", "llama.yaml:5:12: a list of the values that change nothing is needed here" },

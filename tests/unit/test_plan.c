@@ -220,9 +220,8 @@ static void image_hashes(void **state)
     assert_string_equal(first, image_hash(a, plan_of(m, FUSE_LAYER, (struct plan_options){ .max_threads = 7, .kv = KV_TYPE_F32 }), "x"));
     assert_string_not_equal(first, image_hash(a, plan_of(m, FUSE_LAYER, (struct plan_options){ 0 }), "y"));
     assert_string_not_equal(first, image_hash(a, plan_of(m, FUSE_LAYER, (struct plan_options){ .n_ctx = 32 }), "x"));
-    const struct model *other = tiny_yaml(a, &s, "architecture: llama\ninherits: transformer\nrope: normal\nparameters:\n  rope_base: {default: 20000}\n"
-                                                 "graph: |\n  input:\n    %x = embed token_embd\n  layer:\n  output:\n    %l = matmul output, %x\n");
-    const struct model *same = tiny_wired(a, &s, TINY_INPUT "layer:\noutput:\n%l = matmul output, %x\n");
+    const struct model *same = tiny_wired(a, &s, TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT);
+    const struct model *other = tiny_wired(a, &s, TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope base=20000 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT);
     assert_string_not_equal(image_hash(a, plan_of(other, FUSE_LAYER, (struct plan_options){ 0 }), "x"), image_hash(a, plan_of(same, FUSE_LAYER, (struct plan_options){ 0 }), "x"));
 }
 

@@ -118,7 +118,7 @@ static struct model *tiny_yaml(struct arena *a, const struct tiny *s, const char
 static inline struct model *tiny_wired(struct arena *a, const struct tiny *s, const char *wiring)
 {
     struct text t = { .arena = a };
-    text_printf(&t, "architecture: %s\ninherits: transformer\nrope: normal\ngraph: |\n", s->arch);
+    text_printf(&t, "architecture: %s\ninherits: transformer\nparameters: {rope_neox: false}\ngraph: |\n", s->arch);
     for (const char *p = wiring; *p; p += strcspn(p, "\n"), p += *p == '\n')
         text_printf(&t, "  %.*s\n", (int)strcspn(p, "\n"), p);
     return tiny_yaml(a, s, text_str(&t));

@@ -1,0 +1,10 @@
+/* params.h -- hyperparameters: those of param.def and an architecture's own, from the YAML and the keys of the file. */
+#ifndef FORGEC_PARAMS_H
+#define FORGEC_PARAMS_H
+#include "described.h"
+#include "model.h"
+
+/* Reads and checks all of them: fills m->params, m->layers and the numbers of struct model.  Dies naming the GGUF key, or the place
+ * in the YAML. */
+void params_read(const struct described *d, struct model *m);
+#endif
