@@ -1,6 +1,7 @@
 /* profile.c -- targets/NAME.yaml, with what it inherits, as struct profile. */
 #include "profile.h"
 #include "resource.h"
+#include "family.h"
 #include "templates/gpu/gemm_sizes.h"
 #include "runtime/device/cpu_features.h"
 #include "yaml.h"
@@ -363,19 +364,27 @@ static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
     if ((v = yaml_get(y, "cache"))) apply_cache(a, p, v);
 }
 
+static void apply_family(struct arena *a, struct profile *p, const struct yaml *y)
+{
+    const char *name = one_of(a, y, family_names);
+    for (p->family = 0; family_names[p->family] != name; p->family++) { }
+    p->family_at = y->at;
+}
+
 static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const keys[] = { COMMON_KEYS, "api", "arch", "wave", "compute_units", "simds", "waves", "registers", "lds", "memory",
-                                        "bandwidth_peak", "launch", "activation_digits", "load_hint", "dependent_launch", "cluster", "graph", "instructions", "rates", "mma", NULL };
+                                        "bandwidth_peak", "launch", "activation_digits", "load_hint", "dependent_launch", "cluster", "graph", "instructions", "rates", "family", NULL };
     static const char *const apis[] = { "hip", "cuda", "host", NULL }, *const hints[] = { "plain", "stream", NULL };
-    static const char *const layouts[] = { "nv", "wmma", "mfma", NULL };
     yaml_only(y, keys);
     const struct yaml *v;
     if ((v = yaml_get(y, "api")))               p->api = one_of(a, v, apis);
     if ((v = yaml_get(y, "arch"))) {
         p->arch = arena_strdup(a, yaml_string(v));
+        p->arch_at = v->at;
         if (!*p->arch || p->arch[strspn(p->arch, "abcdefghijklmnopqrstuvwxyz0123456789_")]) die_at(v->at, "an arch is a word like gfx1151 or sm_90");
     }
+    if ((v = yaml_get(y, "family")))            apply_family(a, p, v);
     if ((v = yaml_get(y, "wave"))) {
         p->wave = small(v, 32, 64);
         if (p->wave != 32 && p->wave != 64) die_at(v->at, "wave is %u; it must be 32 or 64", p->wave);
@@ -396,7 +405,6 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
     if ((v = yaml_get(y, "graph")))             p->graph = yaml_bool(v);
     if ((v = yaml_get(y, "instructions")))      apply_instructions(a, p, v);
     if ((v = yaml_get(y, "rates")))             apply_rates(a, p, v);
-    if ((v = yaml_get(y, "mma")))               p->mma = one_of(a, v, layouts);
     if ((v = yaml_get(y, "tiles")))             apply_gpu_tiles(p, v);
 }
 
@@ -481,9 +489,9 @@ static const char *missing_gpu_key(struct arena *a, struct profile *p)
 {
     for (size_t i = 0; i < COUNT_OF(gpu_tiles); i++)
         if (gpu_tiles[i].least && !*tile_value(p, &gpu_tiles[i])) return arena_printf(a, "tiles: %s", gpu_tiles[i].name);
-    return !p->api ? "api" : !p->arch ? "arch" : !p->wave ? "wave" : !p->compute_units ? "compute_units" : !p->simds ? "simds" : !p->waves ? "waves"
+    return !p->api ? "api" : !p->arch ? "arch" : !p->family_at.file ? "family" : !p->wave ? "wave" : !p->compute_units ? "compute_units" : !p->simds ? "simds" : !p->waves ? "waves"
          : !p->vgprs ? "registers: lane" : !p->vgpr_granule ? "registers: granule" : !p->vgprs_most ? "registers: most" : !p->lds_bytes ? "lds"
-         : !p->activation_digits ? "activation_digits" : !p->load_hint ? "load_hint" : !p->mma && !strcmp(p->api, "host") ? "mma" : NULL;
+         : !p->activation_digits ? "activation_digits" : !p->load_hint ? "load_hint" : NULL;
 }
 
 static const char *missing_key(struct arena *a, struct profile *p)
@@ -540,7 +548,7 @@ static void check_gemv(const struct profile *p)
 static void check_gemm_waves(const struct profile *p, const char *name, uint32_t threads)
 {
     const uint32_t tokens = p->gpu.gemm_tokens, rows = p->gpu.gemm_rows, waves = threads / p->wave;
-    const bool joined = !strcmp(p->api, "cuda") && !strcmp(p->arch, "sm_90a") && threads % 128 == 0 && tokens % (threads / 2) == 0 && rows % 128 == 0;
+    const bool joined = family_multiplies_in_fours(p) && threads % 128 == 0 && tokens % (threads / 2) == 0 && rows % 128 == 0;
     const uint32_t across = joined ? waves : waves >= 4 ? 2 : 1, down = waves / across;      /* parts of the tokens, of the rows */
     if (down * across != waves) die_at(at_tiles(p, name, NULL, NULL), "%s is %u, which are %u waves; 4 or more must be an even number", name, threads, waves);
     if (tokens % (16 * across))
@@ -553,8 +561,7 @@ static void check_gemm_waves(const struct profile *p, const char *name, uint32_t
 
 static void check_gemm(const struct profile *p)
 {
-    const bool cuda = !strcmp(p->api, "cuda") || (p->mma && !strcmp(p->mma, "nv"));
-    const uint32_t stages = cuda ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS, tokens = p->gpu.gemm_tokens, rows = p->gpu.gemm_rows;
+    const uint32_t stages = GEMM_STAGES_OF(p->family), tokens = p->gpu.gemm_tokens, rows = p->gpu.gemm_rows;
     check_gemm_waves(p, "gemm_threads", p->gpu.gemm_threads);
     check_gemm_waves(p, "gemm_few_threads", p->gpu.gemm_few_threads);
     for (uint32_t copied = 0; copied < 2; copied++) {
@@ -576,8 +583,11 @@ static void check_gpu(struct profile *p)
 {
     const char *prefix = !strcmp(p->api, "hip") ? "gfx" : !strcmp(p->api, "cuda") ? "sm_" : "";
     if (strncmp(p->arch, prefix, strlen(prefix))) die("%s: arch %s is not one of the api %s, whose names begin with %s", p->path, p->arch, p->api, prefix);
-    const uint32_t lanes = !strcmp(p->arch, "gfx942") ? 64 : 32;              /* dialect.h: WAVE */
-    if (strcmp(p->api, "host") && p->wave != lanes) die_at(p->wave_at, "wave is %u; the kernels for %s have waves of %u lanes", p->wave, p->arch, lanes);
+    if (strcmp(p->api, "host") && !family_has_arch(p->family, p->arch))
+        die_at(p->arch_at, "arch %s is not of the family %s (%s), and forgec has no machine file for others: see docs/target.md, 'A new GPU family'", p->arch,
+               family_names[p->family], family_archs(p->family));
+    const uint32_t lanes = FAMILY_WAVE(p->family);
+    if (p->wave != lanes) die_at(p->wave_at, "wave is %u; the kernels of the family %s have waves of %u lanes", p->wave, family_names[p->family], lanes);
     check_threads(p, "gemv_threads", p->gpu.gemv_threads, "gemv_groups", p->gpu.gemv_groups);
     check_threads(p, "gemm_threads", p->gpu.gemm_threads, "gemm_groups", p->gpu.gemm_groups);
     check_threads(p, "gemm_few_threads", p->gpu.gemm_few_threads, NULL, 1);
@@ -589,8 +599,6 @@ static void check_gpu(struct profile *p)
     check_gemm(p);
     check_attention(p);
     if (p->cluster && strcmp(p->api, "cuda")) die("%s: cluster is for the api cuda", p->path);
-    if (p->mma && strcmp(p->api, "host")) die("%s: mma is for the api host; %s has one layout", p->path, p->arch);
-    if (p->mma && (p->wave == 64) != !strcmp(p->mma, "mfma")) die("%s: mma is %s; with waves of 64 lanes it is mfma, with 32 nv or wmma", p->path, p->mma);
 }
 
 static void check_cpu(const struct profile *p)

@@ -33,6 +33,8 @@ struct profile {
     /* ---- TARGET_GPU from here on ---- */
     const char *api;                  /* "hip", "cuda"; "host": C for the lanes of tests/lanes */
     const char *arch;                 /* "gfx1151", "sm_90", "simt" */
+    uint32_t    family;               /* FAMILY_* (family.h): whose kernels; api host: whose fragments */
+    struct place family_at, arch_at;  /* for messages; family_at without a file: none was given */
     uint32_t    wave;                 /* lanes of a wave: 32 or 64 */
     struct place wave_at;             /* for messages */
     uint32_t    compute_units;        /* CUs (RDNA: half a WGP each) or SMs */
@@ -50,7 +52,6 @@ struct profile {
     bool        dependent_launch;     /* kernels start early and wait for their predecessor themselves (pdl_wait) */
     bool        cluster;              /* groups of a launch can reach each other's LDS */
     bool        graph;                /* decode is captured and replayed */
-    const char *mma;                  /* api host: layout of matrix fragments: "nv", "wmma", "mfma" */
     struct {                          /* AMD: most that a compute unit does in a clock, for least times (least_times.h) and tiles (gpu/tiles.h); 0: not given */
         double clock_ghz;
         double vector;                /* vector instructions of waves */

@@ -1,5 +1,6 @@
 /* cc.c -- finds clang, pastes the runtime's includes, compiles through the cache. */
 #include "cc.h"
+#include "compiler/base/family.h"
 #include "compiler/base/resource.h"
 #include <ctype.h>
 #include <errno.h>
@@ -328,8 +329,7 @@ static void argv_add_device_flags(struct arena *a, struct argv *v, const struct 
     if (is_api(profile, "cuda")) argv_add(v, arena_printf(a, "--cuda-gpu-arch=%s", profile->arch));
     if (is_api(profile, "host")) {
         argv_add(v, arena_printf(a, "-DWAVE=%u", profile->wave));
-        if (!strcmp(profile->mma, "wmma")) argv_add(v, "-DSIMT_MMA_WMMA");
-        if (!strcmp(profile->mma, "mfma")) argv_add(v, "-DSIMT_MMA_MFMA");
+        if (profile->family == FAMILY_RDNA3) argv_add(v, "-DSIMT_MMA_WMMA");
     }
     if (!strcmp(profile->load_hint, "stream")) argv_add(v, "-DFORGE_STREAM_NT");
     if (!profile->dependent_launch) argv_add(v, "-DFORGE_NO_PDL");

@@ -246,9 +246,6 @@ static uint32_t splits_of(const struct plan *p)
     return splits < 1 ? 1 : splits > most ? most : splits;
 }
 
-/* Copies go from global memory to LDS without passing through registers (mma.h: COPIES_REACH_LDS). */
-bool plan_copies_reach_lds(const struct profile *t) { return strcmp(t->api, "cuda") == 0 || (t->mma && strcmp(t->mma, "nv") == 0); }
-
 void plan_gpu(struct arena *a, struct plan *p)
 {
     struct gpu_plan *gpu = p->gpu;

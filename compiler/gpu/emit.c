@@ -2,6 +2,7 @@
 #include "emit.h"
 #include "compiler/source/paste.h"
 #include "compiler/source/text.h"
+#include "compiler/base/family.h"
 #include "kernels.h"
 #include <string.h>
 
@@ -49,7 +50,7 @@ struct gpu_source emit_gpu(struct arena *a, const struct plan *p, const struct e
     emit_banner(&t, p, o);
     text_printf(&t, "/* weights: %s */\n", o->weights_hash);
     put_parameters(&t, p);
-    struct paster paster = { .arena = a, .out = &t, .templates = o->templates };
+    struct paster paster = { .arena = a, .out = &t, .templates = o->templates, .machine = family_file(a, p->profile) };
     for (uint32_t i = 0; i < COUNT_OF(always); i++) emit_paste(&paster, arena_printf(a, "templates/gpu/%s", always[i]), true);
     if (p->fused->level == FUSE_NONE) emit_paste(&paster, "templates/gpu/attention_unfused.h", true);
     put_formats(&paster, p, k);

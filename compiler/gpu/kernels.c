@@ -589,7 +589,7 @@ static void put_attention_prefill(struct emitter *e)
     const struct heads h = from ? heads_of(e, from, n) : (struct heads){ 0 };
     const struct buffer *q = from ? raw_of(e, from, h.q) : &p->f32[n->inputs[0]->index];
     const struct buffer *f16 = &p->gpu->f16[n->index], *bf16 = &p->gpu->bf16[n->index], *out = f16->exists ? f16 : bf16->exists ? bf16 : &p->f32[n->index];
-    const uint32_t kv = (uint32_t)p->options.kv, digits = p->options.exact ? 2 : 1, threads = t->gpu.attention_prefill_threads, async = plan_copies_reach_lds(t);
+    const uint32_t kv = (uint32_t)p->options.kv, digits = p->options.exact ? 2 : 1, threads = t->gpu.attention_prefill_threads;
     const uint32_t heads_kv = n->inputs[1]->heads, kind = out == f16 ? 1 : out == bf16 ? 2 : 0;
     begin_kernel(e);
     note_attention(e);
@@ -599,8 +599,8 @@ static void put_attention_prefill(struct emitter *e)
         m->head_dim, p->options.n_ctx, emit_float(e->arena, 1 / sqrt((double)m->head_dim)), digits, threads);
     e->launch.kv = p->kv_layer[n->inputs[1]->layer];
     e->launch.grid_x = ATTENTION_PREFILL_GROUPS(n->heads, heads_kv);
-    e->launch.grid_tokens = ATTENTION_PREFILL_TOKENS(kv, digits, n->heads, heads_kv, m->head_dim, t->wave, threads, async);
-    end_kernel(e, "attention_chunk", threads, ATTENTION_PREFILL_RESIDENT(t->wave, threads), ATTENTION_PREFILL_LDS_BYTES(kv, digits, m->head_dim, t->wave, threads, async));
+    e->launch.grid_tokens = ATTENTION_PREFILL_TOKENS(kv, digits, n->heads, heads_kv, m->head_dim, t->family, threads);
+    end_kernel(e, "attention_chunk", threads, ATTENTION_PREFILL_RESIDENT(t->family, threads), ATTENTION_PREFILL_LDS_BYTES(kv, digits, m->head_dim, t->family, threads));
 }
 
 /* ---- the rest of the groups ---- */

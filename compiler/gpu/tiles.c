@@ -3,6 +3,7 @@
  * clocks of the pipes; the shape with the least time wins. */
 #include "tiles.h"
 #include "compiler/plan/plan.h"
+#include "compiler/base/family.h"
 #include "templates/gpu/gemm_sizes.h"
 #include <string.h>
 
@@ -16,13 +17,13 @@ static struct split split_of(const struct profile *t, const struct gemm_shape *s
 {
     const uint32_t waves = s->threads / t->wave;
     /* gemm_tmpl.c: GEMM_GROUP */
-    const bool joined = !strcmp(t->api, "cuda") && !strcmp(t->arch, "sm_90a") && s->threads % 128 == 0 && s->tokens % (s->threads / 2) == 0 && s->rows % 128 == 0;
+    const bool joined = family_multiplies_in_fours(t) && s->threads % 128 == 0 && s->tokens % (s->threads / 2) == 0 && s->rows % 128 == 0;
     if (joined) return (struct split){ waves, 1, 1 };
-    const uint32_t tokens = GEMM_TOKEN_WAVES(s->tokens, s->rows, s->threads, t->wave), k = (uint32_t)GEMM_K_WAVES(s->tokens, s->rows, s->threads, t->wave);
+    const uint32_t tokens = GEMM_TOKEN_WAVES(s->tokens, s->rows, s->threads, t->family), k = (uint32_t)GEMM_K_WAVES(s->tokens, s->rows, s->threads, t->family);
     return (struct split){ tokens, k, tokens ? waves / tokens / k : 0 };
 }
 
-uint32_t gemm_stages(const struct profile *t) { return plan_copies_reach_lds(t) ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS; }
+uint32_t gemm_stages(const struct profile *t) { return GEMM_STAGES_OF(t->family); }
 
 uint32_t gemm_lds(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s)
 {
@@ -38,7 +39,7 @@ bool gemm_shape_works(const struct profile *t, const struct gemm_product *p, con
 {
     bool pair = false;
     for (uint32_t i = 0; i < p->n_parts; i++) pair |= p->parts[i].pair;
-    return s->tokens % 16 == 0 && s->rows % 16 == 0 && split_of(t, s).tokens && (!pair || GEMM_SHARES_PAIRS(s->tokens, s->rows, s->threads, t->wave)) && gemm_lds(t, p, s) <= t->lds_bytes;
+    return s->tokens % 16 == 0 && s->rows % 16 == 0 && split_of(t, s).tokens && (!pair || GEMM_SHARES_PAIRS(s->tokens, s->rows, s->threads, t->family)) && gemm_lds(t, p, s) <= t->lds_bytes;
 }
 
 uint64_t gemm_row_tiles(const struct gemm_product *p, const struct gemm_shape *s)
@@ -94,7 +95,6 @@ static struct step_clocks step_of(const struct profile *t, const struct gemm_pro
     const struct rates rates = rates_of(t);
     const struct split split = split_of(t, s);
     const uint32_t waves = s->threads / t->wave;
-    const bool wmma = !strcmp(t->api, "hip") && t->wave == 32;              /* its lanes hold each value twice, and the vector unit is the matrix unit */
     double packed = 0, rows = 0, digits = 1;
     for (uint32_t i = 0; i < p->n_parts; i++) {
         const double n = (double)(p->parts[i].pair ? 2 * p->parts[i].rows : p->parts[i].rows);
@@ -103,11 +103,11 @@ static struct step_clocks step_of(const struct profile *t, const struct gemm_pro
         if (p->parts[i].digits > digits) digits = p->parts[i].digits;
     }
     const double unit_bytes = (double)p->weight_bytes / rows / (double)parts_of(p->cols, 64), wave_units = (double)parts_of(s->rows, t->wave) * packed / rows;
-    const double reads = digits * GEMM_ROW_LDS * (s->tokens * split.rows + s->rows * split.tokens) * (wmma ? 2 : 1), writes = GEMM_ROW_LDS * (s->tokens + digits * s->rows);
+    const double reads = digits * GEMM_ROW_LDS * (s->tokens * split.rows + s->rows * split.tokens) * FAMILY_MMA_COPIES(t->family), writes = GEMM_ROW_LDS * (s->tokens + digits * s->rows);
     struct step_clocks c = { .matrix = digits * 2 * GEMM_STEP_COLS * s->tokens * s->rows / rates.matrix, .lds = (reads + writes) / rates.lds };
     c.vector = (wave_units * UNIT_INSTRUCTIONS + waves * WAVE_INSTRUCTIONS) / rates.vector;
     c.fetch = (GEMM_ROW_LDS * s->tokens + unit_bytes * s->rows) / FETCH_BYTES;
-    if (wmma) c.matrix += c.vector;
+    if (FAMILY_MMA_IS_VECTOR(t->family)) c.matrix += c.vector;
     const double one_wave = rates.vector / t->simds;                        /* instructions in a clock */
     const double decode = (UNIT_INSTRUCTIONS * (double)parts_of(s->rows, s->threads) * packed / rows + WAVE_INSTRUCTIONS) / one_wave;
     const double idle = waves < t->simds ? (double)t->simds / waves : 1;

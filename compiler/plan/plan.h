@@ -122,6 +122,4 @@ void plan_cpu(struct arena *a, struct plan *p);
 void plan_gpu(struct arena *a, struct plan *p);
 /* cpu/list.c: the kernels, when all places are known. */
 struct kernel_list *plan_cpu_kernels(struct arena *a, const struct plan *p);
-/* Copies go from global memory to LDS without passing through registers. */
-bool plan_copies_reach_lds(const struct profile *t);
 #endif

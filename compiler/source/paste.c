@@ -21,6 +21,7 @@ static const char *resolve(const struct paster *p, const char *from, const char 
 {
     const char *beside = arena_printf(p->arena, "%.*s%.*s", (int)(strrchr(from, '/') + 1 - from), from, (int)n, name), *whole = arena_strndup(p->arena, name, n);
     struct bytes found;
+    if (p->machine && strcmp(beside, "templates/gpu/machine/choose.h") == 0) return p->machine;
     return resource_find(p->arena, p->templates, beside, &found) ? beside : whole;
 }
 

@@ -7,6 +7,7 @@ struct paster {
     struct arena *arena;
     struct text  *out;
     const char   *templates;       /* --templates DIR or NULL */
+    const char   *machine;         /* pasted where a template asks for the machine file (templates/gpu/machine/choose.h) */
     const char   *pasted[64];
     uint32_t      n_pasted;
 };

@@ -17,9 +17,95 @@
 /* ---- begin templates/gpu/dialect.h ---- */
 /* dialect.h -- the few words a GPU template may use that are not plain C11.  One source, three compilations: HIP for AMD, CUDA for
  * NVIDIA (clang, no vendor headers), and C11 for tests/lanes, which runs the lanes of a group as fibers on the host.
- * Every #if on hardware stands here and in mma.h.  Facts behind the AMD and NVIDIA lines: docs/gpu.md. */
+ * What depends on the GPU stands in the file of its family in machine/, which choose.h finds; what those words mean stands here, with what is built on them.
+ *
+ *   FAMILY, WAVE                the family (machine/families.h); lanes of a wave
+ *   KERNEL(threads, groups)     declares a kernel; groups: how many groups of so many threads a compute unit should hold at once, which bounds the
+ *                               registers.  The one parameter of every kernel is `a`
+ *   GLOBAL                      of pointers to global memory
+ *   UNROLL                      before a loop whose arrays are to become registers
+ *   thread_x, group_x, group_y, lane_id       who am I
+ *   uniform(x)                  x, which is equal in all lanes, in a scalar register where there are any
+ *   lds()                       LDS (shared memory): all of it is dynamic; the plan knows the bytes, kernels divide it by constants
+ *   barrier                     all threads of the group; LDS written before is visible after
+ *   wave_barrier                the lanes of a wave see each other's LDS writes
+ *   cluster_*                   clusters: groups, neighbours in x, that run together and write each other's LDS; launched as such (forge_gpu_launch.cluster),
+ *                               NVIDIA only.  cluster_arrive() once by every thread, early; cluster_started() before the first store to another group; what was
+ *                               stored is seen after cluster_barrier().  cluster_store16(p, rank, x), _store8: p, in this group's LDS, is stored at the same
+ *                               place of group `rank` of the cluster
+ *   pdl_launch, pdl_wait        dependent launch: weights may be loaded before, everything an earlier kernel wrote only after pdl_wait().  Every thread calls both
+ *                               once; nothing is written to global memory before the wait.  No-ops but on NVIDIA
+ *   DEPENDENT_LAUNCH            constant: is there time before pdl_wait()?  If not, what an earlier kernel wrote is asked for first, because it is needed first
+ *                               where loads are waited for in order (LOADS_IN_ORDER)
+ *   load_weights16, 8, 4, 2     read-only weights, aligned to their size
+ *   load_settled16, 8, 4, 2     what an earlier step wrote: may be loaded before pdl_wait(), because the first launch of a step waits for all of the step before
+ *                               (runtime/device/gpu_step.c)
+ *   PIN(x), PIN_F32(x)          keeps a load where it stands: neither sunk to its use nor merged with a later one.  x: any 32-bit register value
+ *   PIN_BASE, PIN_OFFSET        keep an address as a base for all lanes and a lane's offset
+ *   plane_at(row, at, plane)    byte `at` of the plane of a row that begins at byte `plane`, a constant; quants_at: of packed weights
+ *   store_host_u32              to memory of the host, without waiting until it has arrived
+ *   load_shared_f32, store_shared_f32         data that other groups of the same launch wrote: past the caches that are not coherent
+ *   stores_done                 this thread's stores are where a counter_add() that follows makes them seen
+ *   counter_add                 release what this group wrote, count, acquire what others wrote; returns the count before
+ *   acquire                     what others released is seen
+ *   lane_get_u32(x, lane), lane_xor_u32(x, mask), lane_other_u32(x, mask)
+ *                               x of another lane: of that number, of this one's ^ mask, a constant; lane_other: the same where lanes that differ below
+ *                               bit `mask` have the same x
+ *   wave_any(x)                 whether some lane of the wave has it; the same in all lanes
+ *   dot4(a, b, c)               c + the products of four pairs of signed bytes
+ *   max_f32, min_f32, exp2_f32, log2_f32, rcp_f32, rsqrt_f32, round_f32 (to nearest even)
+ *   byte_perm(lo, hi, selector) bytes picked from {hi, lo}: selector byte i in 0..3 takes byte of lo, 4..7 of hi
+ *   byte_align(lo, hi, n)       bytes n .. n + 3 of {hi, lo}, n in 0..5; what lies beyond the eighth byte is anything
+ *   f16x2_bits_cut, dot2_f16    two floats as f16, rounded toward zero; c + the products of two pairs of f16 (where sums become an operand B: mma.h)
+ * and what mma.h lists. */
 #ifndef FORGE_DIALECT_H
 #define FORGE_DIALECT_H
+/* ---- begin templates/gpu/machine/words.h ---- */
+/* words.h -- types and conversions that are the same on all machines; the files of this folder begin with it. */
+#ifndef FORGE_WORDS_H
+#define FORGE_WORDS_H
+/* ---- begin templates/gpu/machine/families.h ---- */
+/* families.h -- the families of GPUs that kernels are written for, and what differs between them in numbers: for the kernels (FAMILY, which a machine file
+ * defines) and for forgec (struct profile).  Constant expressions, for #if and host C too.  A new family is a number and a column. */
+#ifndef FORGE_FAMILIES_H
+#define FORGE_FAMILIES_H
+
+#define FAMILY_RDNA3  0u                         /* and RDNA 3.5: gfx1100 .. gfx1103, gfx1150 .. gfx1153 */
+#define FAMILY_CDNA3  1u                         /* gfx942 */
+#define FAMILY_HOPPER 2u                         /* sm_90, sm_90a; later ones run its PTX */
+#define N_FAMILIES    3u
+#define FAMILY_OF(family, rdna3, cdna3, hopper) ((family) == FAMILY_RDNA3 ? (rdna3) : (family) == FAMILY_CDNA3 ? (cdna3) : (hopper))
+
+/* Lanes of a wave. */
+#define FAMILY_WAVE(family)             FAMILY_OF(family, 32u, 64u, 32u)
+
+/* ---- the matrix unit: tiles of 16 rows, 16 columns and 16 k, one wave a tile ---- */
+/* Elements of the tile of sums in a lane. */
+#define FAMILY_MMA_ACC(family)          (256u / FAMILY_WAVE(family))
+/* 32-bit words of an operand tile in a lane; how often the lanes hold each of its elements. */
+#define FAMILY_MMA_WORDS(family)        FAMILY_OF(family, 8u, 2u, 4u)
+#define FAMILY_MMA_COPIES(family)       (FAMILY_MMA_WORDS(family) * FAMILY_WAVE(family) / 128u)
+/* Products that take what a lane reads of LDS by 16 bytes at a time. */
+#define FAMILY_MMA_WIDE(family)         FAMILY_OF(family, 1u, 2u, 1u)
+/* 1: the registers of a tile of sums, rounded to f16, are an operand A, with its columns as k; 0: they become an operand B, with its rows as k. */
+#define FAMILY_MMA_SUMS_ARE_A(family)   FAMILY_OF(family, 0, 0, 1)
+/* 1: products are issued to the vector unit, whose time they take. */
+#define FAMILY_MMA_IS_VECTOR(family)    FAMILY_OF(family, 1, 0, 0)
+
+/* ---- memory ---- */
+/* 1: copies go from global memory to LDS without passing through registers. */
+#define FAMILY_COPIES_REACH_LDS(family) FAMILY_OF(family, 0, 0, 1)
+
+/* ---- how kernels use it ---- */
+/* gemm_tmpl.c: most waves that share the columns of a step.  2 pays where the matrix unit is fast for its LDS: CDNA's, four times RDNA's. */
+#define FAMILY_GEMM_K_WAVES(family)     FAMILY_OF(family, 1u, 2u, 1u)
+/* Prefill attention, heads of up to 128 dimensions: tiles of 16 rows of a wave, as many as registers hold. */
+#define FAMILY_PREFILL_TILES(family)    FAMILY_OF(family, 1u, 2u, 2u)
+/* Where copies pass through registers, heads of more than 128 dimensions: positions at a time. */
+#define FAMILY_PREFILL_FEW(family)      FAMILY_OF(family, 16u, 32u, 32u)
+#endif
+/* ---- end templates/gpu/machine/families.h ---- */
+
 
 #if defined(__HIP__) || defined(__CUDA__)
 typedef __INT8_TYPE__ int8_t;   typedef __UINT8_TYPE__ uint8_t;   typedef __INT16_TYPE__ int16_t; typedef __UINT16_TYPE__ uint16_t;
@@ -34,38 +120,319 @@ typedef __INT32_TYPE__ int32_t; typedef __UINT32_TYPE__ uint32_t; typedef __INT6
 #define STATIC_ASSERT(c, m) _Static_assert(c, m)
 #endif
 
-/* WAVE: lanes of a wave.  KERNEL(threads, groups): groups is how many groups of so many threads a compute unit should hold at
- * once; it bounds the registers.  The one parameter of every kernel is `a`. */
-#if defined(__AMDGCN__)
-#if defined(__gfx942__)
-#define WAVE 64
-#define SIMDS 4
-#else
-#define WAVE 32
-#define SIMDS 2
-#endif
-#define WAVES_PER_SIMD(threads, groups) ((threads) * (groups) < WAVE * SIMDS ? 1 : (threads) * (groups) / (WAVE * SIMDS))
-#define KERNEL(threads, groups) extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads), \
-    amdgpu_waves_per_eu(WAVES_PER_SIMD(threads, groups)))) void
-#define GLOBAL __attribute__((address_space(1)))
-#elif defined(__NVPTX__)
-#define WAVE 32
-#define KERNEL(threads, groups) extern "C" __attribute__((global, launch_bounds(threads, groups))) void
-#define GLOBAL
-#else
-#ifndef WAVE
-#define WAVE 32
-#endif
-#define KERNEL(threads, groups) void
-#define GLOBAL
-#endif
-
 typedef uint32_t u32x2 __attribute__((ext_vector_type(2)));
 typedef uint32_t u32x4 __attribute__((ext_vector_type(4)));
 typedef float    f32x2 __attribute__((ext_vector_type(2)));
 typedef float    f32x4 __attribute__((ext_vector_type(4)));
 typedef _Float16 f16;
 typedef _Float16 f16x2 __attribute__((ext_vector_type(2)));
+
+/* Orders the memory accesses around it in the compiler only. */
+#define COMPILER_FENCE() __asm__ volatile("" ::: "memory")
+
+DEVICE uint32_t bits_of_f32(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
+DEVICE float f32_of_bits(uint32_t u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
+DEVICE float f32_of_f16_bits(uint32_t u) { const uint16_t h = (uint16_t)u; f16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }   /* low half of u */
+DEVICE float f32_of_bf16_bits(uint32_t u) { return f32_of_bits(u << 16); }                                                       /* low half of u */
+DEVICE uint32_t f16_bits(float x) { const f16 h = (f16)x; uint16_t u; __builtin_memcpy(&u, &h, 2); return u; }
+/* Round to nearest even; NaN is not kept. */
+DEVICE uint32_t bf16_bits(float x) { uint32_t u = bits_of_f32(x); u += 0x7fffu + (u >> 16 & 1u); return u >> 16; }
+DEVICE uint32_t f16x2_bits(float lo, float hi)
+{
+    f16x2 h = { (f16)lo, (f16)hi };
+    uint32_t u;
+    __builtin_memcpy(&u, &h, 4);
+    return u;
+}
+DEVICE uint32_t bf16x2_bits(float lo, float hi) { return bf16_bits(lo) | bf16_bits(hi) << 16; }
+#endif
+/* ---- end templates/gpu/machine/words.h ---- */
+
+/* ---- begin templates/gpu/machine/rdna3.h ---- */
+/* rdna3.h -- RDNA 3 and 3.5: gfx1100 .. gfx1103, gfx1150 .. gfx1153.  They differ in nothing that kernels use. */
+#ifndef FORGE_MACHINE_H
+#define FORGE_MACHINE_H
+#if !defined(__GFX11__)
+#error "this is the machine file of RDNA 3, gfx11: see docs/target.md, 'A new GPU family'"
+#endif
+#define FAMILY FAMILY_RDNA3
+#define WAVE   32
+#define SIMDS  2
+/* ---- begin templates/gpu/machine/amd.h ---- */
+/* amd.h -- the words that RDNA 3 and CDNA 3 share.  Included by their machine files, which define WAVE and SIMDS.  Facts behind these lines: docs/gpu.md. */
+#ifndef FORGE_AMD_H
+#define FORGE_AMD_H
+
+#define WAVES_PER_SIMD(threads, groups) ((threads) * (groups) < WAVE * SIMDS ? 1 : (threads) * (groups) / (WAVE * SIMDS))
+#define KERNEL(threads, groups) extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads), \
+    amdgpu_waves_per_eu(WAVES_PER_SIMD(threads, groups)))) void
+#define GLOBAL __attribute__((address_space(1)))
+#define UNROLL _Pragma("unroll")
+#define DEPENDENT_LAUNCH 0
+#define LOADS_IN_ORDER 1
+
+/* ---- who am I ---- */
+DEVICE uint32_t thread_x(void) { return __builtin_amdgcn_workitem_id_x(); }
+DEVICE uint32_t group_x(void)  { return __builtin_amdgcn_workgroup_id_x(); }
+DEVICE uint32_t group_y(void)  { return __builtin_amdgcn_workgroup_id_y(); }
+DEVICE uint32_t lane_id(void)  { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u)); }
+DEVICE uint32_t uniform(uint32_t x) { return __builtin_amdgcn_readfirstlane(x); }
+
+/* ---- LDS and barriers ---- */
+extern "C" { extern __attribute__((shared, aligned(1024))) uint8_t forge_lds[]; }
+DEVICE uint8_t *lds(void) { return forge_lds; }
+/* Global loads stay in flight (the bare builtin waits for them on gfx11 and, on gfx942, does not wait for LDS). */
+DEVICE void barrier(void) { asm volatile("s_waitcnt lgkmcnt(0)\n\ts_barrier" ::: "memory"); }
+DEVICE void wave_barrier(void) { asm volatile("s_waitcnt lgkmcnt(0)" ::: "memory"); __builtin_amdgcn_wave_barrier(); }
+
+/* ---- no clusters: never called, a target says whether it has any ---- */
+DEVICE uint32_t cluster_rank(void) { return 0; }
+DEVICE void cluster_arrive(void)   { }
+DEVICE void cluster_started(void)  { }
+DEVICE void cluster_barrier(void)  { }
+DEVICE void cluster_store16(void *p, uint32_t rank, const f32x4 x) { (void)p; (void)rank; (void)x; }
+DEVICE void cluster_store8(void *p, uint32_t rank, const f32x2 x)  { (void)p; (void)rank; (void)x; }
+
+/* ---- kernels follow one another ---- */
+DEVICE void pdl_launch(void) { }
+DEVICE void pdl_wait(void)   { }
+
+/* ---- memory ---- */
+#if defined(FORGE_STREAM_NT)                     /* a target with load_hint: stream */
+#define LOAD_WEIGHTS(T, p) __builtin_nontemporal_load((const GLOBAL T *)(p))
+#else
+#define LOAD_WEIGHTS(T, p) (*(const GLOBAL T *)(p))
+#endif
+DEVICE u32x4    load_weights16(const void *p) { return LOAD_WEIGHTS(u32x4, p); }
+DEVICE u32x2    load_weights8(const void *p)  { return LOAD_WEIGHTS(u32x2, p); }
+DEVICE uint32_t load_weights4(const void *p)  { return LOAD_WEIGHTS(uint32_t, p); }
+DEVICE uint32_t load_weights2(const void *p)  { return LOAD_WEIGHTS(uint16_t, p); }
+DEVICE u32x4    load_settled16(const void *p) { return *(const GLOBAL u32x4 *)p; }
+DEVICE u32x2    load_settled8(const void *p)  { return *(const GLOBAL u32x2 *)p; }
+DEVICE uint32_t load_settled4(const void *p)  { return *(const GLOBAL uint32_t *)p; }
+DEVICE uint32_t load_settled2(const void *p)  { return *(const GLOBAL uint16_t *)p; }
+
+#define PIN(x)     asm volatile("" : "+v"(x) :: "memory")
+#define PIN_F32(x) PIN(x)
+/* A base that is equal in all lanes stays in scalar registers and what a lane adds to it 32 bits wide, where the compiler would keep a 64-bit address for each
+ * load of a loop and add to all of them at every step.  Both are variables that outlive the step. */
+#define PIN_BASE(pointer)  asm volatile("" : "+s"(pointer))
+#define PIN_OFFSET(offset) asm volatile("" : "+v"(offset))
+/* Load instructions hold 4095 of `plane`; what is more is added to `at`, once for all rows, where clang would add it to 64-bit addresses one by one. */
+DEVICE const uint8_t *plane_at(const uint8_t *row, const uint32_t at, const uint32_t plane)
+{
+    uint32_t place = at + plane / 4096 * 4096;
+    if (plane >= 4096) asm("" : "+v"(place));
+    return row + place + plane % 4096;
+}
+DEVICE const uint8_t *quants_at(const uint8_t *row, const uint32_t at, const uint32_t plane) { return plane_at(row, at, plane); }
+
+/* A volatile store would wait until it has arrived. */
+DEVICE void store_host_u32(uint32_t *p, uint32_t x) { __hip_atomic_store((GLOBAL uint32_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
+DEVICE float load_shared_f32(const float *p)
+{
+    const uint32_t bits = __hip_atomic_load((const GLOBAL uint32_t *)p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+    return __builtin_bit_cast(float, bits);
+}
+DEVICE void store_shared_f32(float *p, float x)
+{
+    __hip_atomic_store((GLOBAL uint32_t *)p, __builtin_bit_cast(uint32_t, x), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+DEVICE uint32_t counter_add(uint32_t *counter)
+{
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
+    const uint32_t old = __hip_atomic_fetch_add((GLOBAL uint32_t *)counter, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
+    return old;
+}
+DEVICE void acquire(void) { __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent"); }
+
+/* ---- lanes ---- */
+#define LANE_DPP_U32(x, ctrl) ((uint32_t)__builtin_amdgcn_update_dpp(0, (int32_t)(x), ctrl, 0xf, 0xf, true))
+#define LANE_DPP(x, ctrl) f32_of_bits(LANE_DPP_U32(bits_of_f32(x), ctrl))
+DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return (uint32_t)__builtin_amdgcn_ds_bpermute((int32_t)(lane * 4u), (int32_t)x); }
+/* lane_xor_u32 within rows of 16 lanes: mask is 1, 2, 4 or 8. */
+DEVICE uint32_t lane_xor_row_u32(uint32_t x, const uint32_t mask)
+{
+    if (mask == 1) return LANE_DPP_U32(x, 0xB1);                             /* quad_perm:[1,0,3,2] */
+    if (mask == 2) return LANE_DPP_U32(x, 0x4E);                             /* quad_perm:[2,3,0,1] */
+    if (mask == 4) return LANE_DPP_U32(LANE_DPP_U32(x, 0x141), 0x1B);        /* ^ 7, ^ 3: row_half_mirror, quad_perm:[3,2,1,0] */
+    return LANE_DPP_U32(x, 0x128);                                           /* row_ror:8 */
+}
+
+/* ---- arithmetic ---- */
+DEVICE float max_f32(float a, float b) { return __builtin_fmaxf(a, b); }        /* one instruction; of a NaN and a number the number */
+DEVICE float min_f32(float a, float b) { return __builtin_fminf(a, b); }
+DEVICE float exp2_f32(float x)  { return __builtin_amdgcn_exp2f(x); }
+DEVICE float log2_f32(float x)  { return __builtin_amdgcn_logf(x); }
+DEVICE float rcp_f32(float x)   { return __builtin_amdgcn_rcpf(x); }
+DEVICE float rsqrt_f32(float x) { return __builtin_amdgcn_rsqf(x); }
+DEVICE float round_f32(float x) { return __builtin_rintf(x); }
+DEVICE uint32_t byte_perm(uint32_t lo, uint32_t hi, uint32_t selector) { return __builtin_amdgcn_perm(hi, lo, selector); }
+DEVICE uint32_t byte_align(uint32_t lo, uint32_t hi, uint32_t n) { return byte_perm(lo, hi, byte_perm(n, n, 0) + 0x03020100u); }
+DEVICE uint32_t f16x2_bits_cut(float lo, float hi) { return __builtin_bit_cast(uint32_t, __builtin_amdgcn_cvt_pkrtz(lo, hi)); }
+DEVICE float dot2_f16(uint32_t a, uint32_t b, float c) { return __builtin_amdgcn_fdot2(__builtin_bit_cast(f16x2, a), __builtin_bit_cast(f16x2, b), c, false); }
+#endif
+/* ---- end templates/gpu/machine/amd.h ---- */
+
+
+/* ---- waits: stores have a counter of their own ---- */
+DEVICE void stores_done(void) { asm volatile("s_waitcnt vmcnt(0) lgkmcnt(0)\n\ts_waitcnt_vscnt null, 0x0" ::: "memory"); }
+
+/* ---- lanes: two rows of 16 ---- */
+DEVICE uint32_t lane_xor_u32(uint32_t x, const uint32_t mask)
+{
+    if (mask != 16) return lane_xor_row_u32(x, mask);
+    x = (uint32_t)__builtin_amdgcn_permlanex16((int32_t)x, (int32_t)x, 0x76543210, (int32_t)0xfedcba98, false, false);
+    asm volatile("" : "+v"(x));                  /* pinned: clang 19 would move it into a branch that not all lanes take */
+    return x;
+}
+DEVICE uint32_t lane_other_u32(uint32_t x, const uint32_t mask) { return mask == 4 ? LANE_DPP_U32(x, 0x141) : lane_xor_u32(x, mask); }
+DEVICE uint32_t wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w32(x != 0) != 0; }
+
+/* ---- integer products: v_dot4_i32_iu8 ---- */
+DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c) { return __builtin_amdgcn_sudot4(true, (int32_t)a, true, (int32_t)b, c, false); }
+
+/* ---- the matrix unit: v_wmma_f32_16x16x16 ---- */
+/* ---- begin templates/gpu/machine/wmma.h ---- */
+/* wmma.h -- the fragments of RDNA 3's WMMA, 16 x 16 x 16 (AMD "RDNA3 Instruction Set Architecture").  l: lane of 32.
+ *   A word n: row l % 16, k = 2 n and, in the high half, 2 n + 1; the same in lane l + 16.  B: column l % 16 likewise.
+ *   sums, register r: row 2 r + l / 16, column l % 16. */
+#ifndef FORGE_WMMA_H
+#define FORGE_WMMA_H
+/* ---- begin templates/gpu/machine/fragments.h ---- */
+/* fragments.h -- tiles of the matrix unit as registers: what the layouts (wmma.h, mfma.h, mma_sync.h) have in common.  A layout says which lane and register
+ * has which row and column, and brings
+ *   mma_row(), mma_col()                    of an element of the sums;
+ *   MMA_ROWS, mma_of_row()                  in how many rows the elements of a lane lie, and which are of a row;
+ *   mma_rows_a(), mma_rows_b()              operands from rows of LDS;
+ *   mma_rows_wide_a(), mma_rows_wide_b()    of FAMILY_MMA_WIDE products, where that is more than one;
+ *   mma_load_b_trans()                      operand B from rows of k;
+ *   mma_a_of_acc() or mma_b_of_acc()        operands from sums (FAMILY_MMA_SUMS_ARE_A). */
+#ifndef FORGE_FRAGMENTS_H
+#define FORGE_FRAGMENTS_H
+
+#define MMA_ACC   (256 / WAVE)                   /* elements of the sums in a lane */
+enum { MMA_WORDS = FAMILY_MMA_WORDS(FAMILY) };    /* 32-bit words of an operand tile in a lane */
+STATIC_ASSERT(WAVE == FAMILY_WAVE(FAMILY), "a family's fragments are spread over its waves");
+
+struct mma_acc { float x[MMA_ACC]; };
+struct mma_a   { uint32_t x[MMA_WORDS]; };
+struct mma_b   { uint32_t x[MMA_WORDS]; };
+/* Operands of MMA_WIDE_COLS columns of k, as many as a lane reads 16 bytes at a time.  Which columns the first product takes is the same for A and B, and not
+ * said: both are loaded by mma_load_wide_*(). */
+enum { MMA_WIDE = FAMILY_MMA_WIDE(FAMILY), MMA_WIDE_COLS = 16 * MMA_WIDE };
+struct mma_wide_a { struct mma_a k[MMA_WIDE]; };
+struct mma_wide_b { struct mma_b k[MMA_WIDE]; };
+
+/* Where 16-byte piece `piece` of row `row` lies in LDS: with swizzle, pieces of neighbouring rows start in different banks though rows are 128 bytes
+ * apart (SWIZZLED_ROW_BYTES); without, the caller pads its rows to an odd number of pieces. */
+enum { SWIZZLED_ROW_BYTES = 128 };
+DEVICE uint32_t lds_piece(const uint32_t row, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    return row * stride + (swizzle ? piece ^ row % 8 : piece) * 16;
+}
+#endif
+/* ---- end templates/gpu/machine/fragments.h ---- */
+
+
+DEVICE uint32_t mma_row(const uint32_t e) { return 2 * e + lane_id() / 16; }
+DEVICE uint32_t mma_col(const uint32_t e) { (void)e; return lane_id() % 16; }
+enum { MMA_ROWS = MMA_ACC };
+DEVICE uint32_t mma_of_row(const uint32_t g, const uint32_t n) { return g + n; }
+
+DEVICE void mma_rows(uint32_t x[8], const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    const uint32_t row = lane_id() % 16;
+    const u32x4 low = *(const u32x4 *)(const void *)(tile + lds_piece(row, stride, piece, swizzle));
+    const u32x4 high = *(const u32x4 *)(const void *)(tile + lds_piece(row, stride, piece ^ 1, swizzle));
+    for (uint32_t n = 0; n < 4; n++) {
+        x[n] = low[n];
+        x[n + 4] = high[n];
+    }
+}
+DEVICE void mma_rows_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    mma_rows(f->x, tile, stride, piece, swizzle);
+}
+DEVICE void mma_rows_b(struct mma_b *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+{
+    mma_rows(f->x, tile, stride, piece, swizzle);
+}
+DEVICE void mma_load_b_trans(struct mma_b *f, const uint8_t *tile, const uint32_t stride)
+{
+    for (uint32_t n = 0; n < 8; n++) {
+        const uint8_t *p = tile + 2 * n * stride + lane_id() % 16 * 2;
+        f->x[n] = *(const uint16_t *)(const void *)p | (uint32_t)*(const uint16_t *)(const void *)(p + stride) << 16;
+    }
+}
+
+/* Operand B of which the lower half of the wave has the first eight k and the upper the others. */
+DEVICE void mma_b_of_halves(struct mma_b *f, const uint32_t mine[4])
+{
+    const uint32_t upper = lane_id() & 16;
+    for (uint32_t n = 0; n < 4; n++) {
+        const uint32_t other = lane_xor_u32(mine[n], 16);
+        f->x[n] = upper ? other : mine[n];
+        f->x[n + 4] = upper ? mine[n] : other;
+    }
+}
+/* The sums, rounded to f16; order of k: 0, 2 .. 14, 1, 3 .. 15, because the lower half of the wave has even rows and the upper odd ones.
+ * Returns sum and this lane's elements as they were rounded. */
+DEVICE float mma_b_of_acc(struct mma_b *f, const struct mma_acc *c, float sum)
+{
+    uint32_t mine[4];
+    for (uint32_t n = 0; n < 4; n++) {
+        mine[n] = f16x2_bits_cut(c->x[2 * n], c->x[2 * n + 1]);
+        sum = dot2_f16(mine[n], 0x3c003c00u, sum);
+    }
+    mma_b_of_halves(f, mine);
+    return sum;
+}
+#endif
+/* ---- end templates/gpu/machine/wmma.h ---- */
+
+typedef f16   mma_f16s __attribute__((ext_vector_type(16)));
+typedef short mma_bf16s __attribute__((ext_vector_type(16)));
+typedef float mma_f32s __attribute__((ext_vector_type(8)));
+DEVICE void mma_f16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
+{
+    const mma_f32s d = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(__builtin_bit_cast(mma_f16s, *a), __builtin_bit_cast(mma_f16s, *b), __builtin_bit_cast(mma_f32s, *c));
+    *c = __builtin_bit_cast(struct mma_acc, d);
+}
+DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
+{
+    const mma_f32s d = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(__builtin_bit_cast(mma_bf16s, *a), __builtin_bit_cast(mma_bf16s, *b), __builtin_bit_cast(mma_f32s, *c));
+    *c = __builtin_bit_cast(struct mma_acc, d);
+}
+DEVICE void mma_pin(struct mma_acc *c)
+{
+    for (uint32_t e = 0; e < MMA_ACC; e++) PIN_F32(c->x[e]);
+}
+
+/* ---- copies to LDS ---- */
+/* ---- begin templates/gpu/machine/copy_registers.h ---- */
+/* copy_registers.h -- copies of 16 bytes from global memory to LDS that pass through registers (mma.h). */
+#ifndef FORGE_COPY_REGISTERS_H
+#define FORGE_COPY_REGISTERS_H
+
+struct copy { u32x4 v; };
+DEVICE void copy_begin(struct copy *c, uint8_t *to, const uint8_t *from, const uint32_t valid)
+{
+    const u32x4 zero = { 0, 0, 0, 0 };
+    (void)to;
+    c->v = zero;
+    if (valid) c->v = *(const GLOBAL u32x4 *)(const void *)from;
+}
+DEVICE void copy_end(const struct copy *c, uint8_t *to) { *(u32x4 *)(void *)to = c->v; }
+DEVICE void copy_commit(void) { }
+DEVICE void copy_wait(const uint32_t n) { (void)n; }
+#endif
+/* ---- end templates/gpu/machine/copy_registers.h ---- */
+
+#endif
+/* ---- end templates/gpu/machine/rdna3.h ---- */
+
 
 #ifndef FORGE_ABI_H
 /* ---- begin runtime/model/abi_gpu.h ---- */
@@ -112,271 +479,7 @@ enum { FORGE_GPU_RING = 1024 };
 
 #endif
 
-/* ---- who am I ---- */
-#if defined(__AMDGCN__)
-DEVICE uint32_t thread_x(void) { return __builtin_amdgcn_workitem_id_x(); }
-DEVICE uint32_t group_x(void)  { return __builtin_amdgcn_workgroup_id_x(); }
-DEVICE uint32_t group_y(void)  { return __builtin_amdgcn_workgroup_id_y(); }
-DEVICE uint32_t lane_id(void)  { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u)); }
-/* x is equal in all lanes: put it into a scalar register */
-DEVICE uint32_t uniform(uint32_t x) { return __builtin_amdgcn_readfirstlane(x); }
-#elif defined(__NVPTX__)
-DEVICE uint32_t thread_x(void) { return __nvvm_read_ptx_sreg_tid_x(); }
-DEVICE uint32_t group_x(void)  { return __nvvm_read_ptx_sreg_ctaid_x(); }
-DEVICE uint32_t group_y(void)  { return __nvvm_read_ptx_sreg_ctaid_y(); }
-DEVICE uint32_t lane_id(void)  { return __nvvm_read_ptx_sreg_laneid(); }
-DEVICE uint32_t uniform(uint32_t x) { return x; }
-#else
-uint32_t simt_thread(void), simt_group_x(void), simt_group_y(void);
-DEVICE uint32_t thread_x(void) { return simt_thread(); }
-DEVICE uint32_t group_x(void)  { return simt_group_x(); }
-DEVICE uint32_t group_y(void)  { return simt_group_y(); }
-DEVICE uint32_t lane_id(void)  { return simt_thread() % WAVE; }
-DEVICE uint32_t uniform(uint32_t x) { return x; }
-#endif
 DEVICE uint32_t wave_id(void) { return uniform(thread_x() / WAVE); }
-
-/* ---- LDS (shared memory): all of it is dynamic; plan.c knows the bytes, kernels divide it by constants ---- */
-#if defined(__HIP__) || defined(__CUDA__)
-extern "C" { extern __attribute__((shared, aligned(1024))) uint8_t forge_lds[]; }
-DEVICE uint8_t *lds(void) { return forge_lds; }
-#else
-uint32_t simt_cluster_rank(void);
-uint8_t *simt_lds(uint32_t rank);
-DEVICE uint8_t *lds(void) { return simt_lds(simt_cluster_rank()); }
-#endif
-
-/* ---- barriers ---- */
-#if defined(__AMDGCN__)
-/* All threads of the group; LDS written before is visible after.  Global loads stay in flight (the bare builtin waits for them on
- * gfx11 and, on gfx942, does not wait for LDS). */
-DEVICE void barrier(void) { asm volatile("s_waitcnt lgkmcnt(0)\n\ts_barrier" ::: "memory"); }
-/* The lanes of a wave see each other's LDS writes. */
-DEVICE void wave_barrier(void) { asm volatile("s_waitcnt lgkmcnt(0)" ::: "memory"); __builtin_amdgcn_wave_barrier(); }
-#elif defined(__NVPTX__)
-extern "C" __attribute__((device)) void __syncthreads(void);
-DEVICE void barrier(void) { __syncthreads(); }
-DEVICE void wave_barrier(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
-#else
-void simt_barrier(void);
-const void *simt_share(const void *mine, uint32_t bytes);      /* a wave's lanes give `bytes` each: [WAVE][bytes], valid until the next call */
-DEVICE void barrier(void) { simt_barrier(); }
-DEVICE void wave_barrier(void) { uint32_t nothing = 0; simt_share(&nothing, sizeof nothing); }
-#endif
-
-/* ---- clusters: groups, neighbours in x, that run together and write each other's LDS; launched as such (forge_gpu_launch.cluster), NVIDIA only.
- * cluster_arrive() once by every thread, early; cluster_started() before the first store to another group; what was stored is seen after
- * cluster_barrier().  p: in this group's LDS, stored at the same place of group `rank` of the cluster, by 8 or 16 bytes. ---- */
-#if defined(__NVPTX__)
-DEVICE uint32_t cluster_rank(void)
-{
-    uint32_t rank;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-}
-DEVICE void cluster_arrive(void)  { asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
-DEVICE void cluster_started(void) { asm volatile("barrier.cluster.wait;" ::: "memory"); }
-DEVICE void cluster_barrier(void) { asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory"); }
-DEVICE uint32_t cluster_address(const void *p, uint32_t rank)
-{
-    uint32_t at;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"((uint32_t)(uint64_t)(const __attribute__((address_space(3))) uint8_t *)p), "r"(rank));
-    return at;
-}
-DEVICE void cluster_store16(void *p, uint32_t rank, const f32x4 x)
-{
-    asm volatile("st.shared::cluster.v4.f32 [%0], {%1,%2,%3,%4};" :: "r"(cluster_address(p, rank)), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w) : "memory");
-}
-DEVICE void cluster_store8(void *p, uint32_t rank, const f32x2 x)
-{
-    asm volatile("st.shared::cluster.v2.f32 [%0], {%1,%2};" :: "r"(cluster_address(p, rank)), "f"(x.x), "f"(x.y) : "memory");
-}
-#else
-DEVICE void cluster_arrive(void)  { }
-DEVICE void cluster_started(void) { }
-#if defined(__AMDGCN__)                          /* never called: a target says whether it has clusters */
-DEVICE uint32_t cluster_rank(void) { return 0; }
-DEVICE void cluster_barrier(void)  { barrier(); }
-DEVICE uint8_t *cluster_lds(uint32_t rank) { (void)rank; return lds(); }
-#else
-void simt_cluster_barrier(void);
-DEVICE uint32_t cluster_rank(void) { return simt_cluster_rank(); }
-DEVICE void cluster_barrier(void)  { simt_cluster_barrier(); }
-DEVICE uint8_t *cluster_lds(uint32_t rank) { return simt_lds(rank); }
-#endif
-DEVICE void cluster_store16(void *p, uint32_t rank, const f32x4 x) { *(f32x4 *)(void *)(cluster_lds(rank) + ((uint8_t *)p - lds())) = x; }
-DEVICE void cluster_store8(void *p, uint32_t rank, const f32x2 x)  { *(f32x2 *)(void *)(cluster_lds(rank) + ((uint8_t *)p - lds())) = x; }
-#endif
-
-/* ---- dependent launch: weights may be loaded before, everything an earlier kernel wrote only after pdl_wait().  Every thread calls
- * both once; nothing is written to global memory before the wait.  No-ops but on NVIDIA. ---- */
-#if defined(__NVPTX__) && !defined(FORGE_NO_PDL)
-#define DEPENDENT_LAUNCH 1
-DEVICE void pdl_launch(void) { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-DEVICE void pdl_wait(void)   { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-#else
-DEVICE void pdl_launch(void) { }
-DEVICE void pdl_wait(void)   { }
-#endif
-/* Constant: is there time before pdl_wait()?  If not, what an earlier kernel wrote is asked for first, because it is needed first and AMD's loads are
- * waited for in order.  The host has one of either kind. */
-#if !defined(DEPENDENT_LAUNCH) && (defined(__AMDGCN__) || defined(__NVPTX__))
-#define DEPENDENT_LAUNCH 0
-#elif !defined(DEPENDENT_LAUNCH)
-#define DEPENDENT_LAUNCH (WAVE == 32)
-#endif
-
-/* ---- memory ---- */
-#if defined(__NVPTX__)
-/* Read-only weights, 16-byte aligned. */
-DEVICE u32x4 load_weights16(const void *p)
-{
-    u32x4 v;
-    asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
-    return v;
-}
-DEVICE u32x2 load_weights8(const void *p)
-{
-    u32x2 v;
-    asm volatile("ld.global.nc.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
-    return v;
-}
-DEVICE uint32_t load_weights4(const void *p)
-{
-    uint32_t v;
-    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(p));
-    return v;
-}
-DEVICE uint32_t load_weights2(const void *p)
-{
-    uint16_t v;
-    asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(v) : "l"(p));
-    return v;
-}
-#else
-#if defined(FORGE_STREAM_NT)                     /* a target with load_hint: stream */
-#define LOAD_WEIGHTS(T, p) __builtin_nontemporal_load((const GLOBAL T *)(p))
-#else
-#define LOAD_WEIGHTS(T, p) (*(const GLOBAL T *)(p))
-#endif
-DEVICE u32x4    load_weights16(const void *p) { return LOAD_WEIGHTS(u32x4, p); }
-DEVICE u32x2    load_weights8(const void *p)  { return LOAD_WEIGHTS(u32x2, p); }
-DEVICE uint32_t load_weights4(const void *p)  { return LOAD_WEIGHTS(uint32_t, p); }
-DEVICE uint32_t load_weights2(const void *p)  { return LOAD_WEIGHTS(uint16_t, p); }
-#endif
-/* What an earlier step wrote: may be loaded before pdl_wait(), because the first launch of a step waits for all of the step before (runtime/device/gpu_step.c).
- * Past the L1, which may hold the bytes as they were before. */
-#if defined(__NVPTX__)
-DEVICE u32x4 load_settled16(const void *p)
-{
-    u32x4 v;
-    asm volatile("ld.global.cg.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
-    return v;
-}
-DEVICE u32x2 load_settled8(const void *p)
-{
-    u32x2 v;
-    asm volatile("ld.global.cg.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
-    return v;
-}
-DEVICE uint32_t load_settled4(const void *p)
-{
-    uint32_t v;
-    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(v) : "l"(p));
-    return v;
-}
-DEVICE uint32_t load_settled2(const void *p)
-{
-    uint16_t v;
-    asm volatile("ld.global.cg.u16 %0, [%1];" : "=h"(v) : "l"(p));
-    return v;
-}
-#else
-DEVICE u32x4    load_settled16(const void *p) { return *(const GLOBAL u32x4 *)p; }
-DEVICE u32x2    load_settled8(const void *p)  { return *(const GLOBAL u32x2 *)p; }
-DEVICE uint32_t load_settled4(const void *p)  { return *(const GLOBAL uint32_t *)p; }
-DEVICE uint32_t load_settled2(const void *p)  { return *(const GLOBAL uint16_t *)p; }
-#endif
-/* Keeps a load where it stands: neither sunk to its use nor merged with a later one.  x: any 32-bit register value. */
-#if defined(__AMDGCN__)
-#define PIN(x) asm volatile("" : "+v"(x) :: "memory")
-#elif defined(__NVPTX__)
-#define PIN(x) asm volatile("" : "+r"(x) :: "memory")
-#define PIN_F32(x) asm volatile("" : "+f"(x) :: "memory")
-#else
-#define PIN(x) ((void)(x))
-#endif
-#ifndef PIN_F32
-#define PIN_F32(x) PIN(x)
-#endif
-/* Before a loop whose arrays are to become registers. */
-#if defined(__AMDGCN__) || defined(__NVPTX__)
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL
-#endif
-/* Orders the memory accesses around it in the compiler only. */
-#define COMPILER_FENCE() __asm__ volatile("" ::: "memory")
-
-/* To memory of the host, without waiting until it has arrived: a volatile store would, on AMD. */
-#if defined(__AMDGCN__)
-DEVICE void store_host_u32(uint32_t *p, uint32_t x) { __hip_atomic_store((GLOBAL uint32_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
-#else
-DEVICE void store_host_u32(uint32_t *p, uint32_t x) { *(volatile GLOBAL uint32_t *)p = x; }
-#endif
-
-/* Data that other groups of the same launch wrote: past the caches that are not coherent.  4-byte aligned, 16 for load_shared16. */
-#if defined(__AMDGCN__)
-DEVICE float load_shared_f32(const float *p)
-{
-    const uint32_t bits = __hip_atomic_load((const GLOBAL uint32_t *)p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
-    return __builtin_bit_cast(float, bits);
-}
-DEVICE void store_shared_f32(float *p, float x)
-{
-    __hip_atomic_store((GLOBAL uint32_t *)p, __builtin_bit_cast(uint32_t, x), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
-}
-/* Release what this group wrote, count, acquire what others wrote: true in all threads of the group that arrives last of n.
- * The counter is 0 before and 0 after.  Threads pass at least one barrier() inside. */
-DEVICE uint32_t counter_add(uint32_t *counter)
-{
-    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
-    const uint32_t old = __hip_atomic_fetch_add((GLOBAL uint32_t *)counter, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
-    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
-    return old;
-}
-DEVICE void stores_done(void)                    /* this thread's stores have reached the L2 of its die */
-{
-#if defined(__gfx942__)
-    asm volatile("s_waitcnt vmcnt(0) lgkmcnt(0)" ::: "memory");
-#else
-    asm volatile("s_waitcnt vmcnt(0) lgkmcnt(0)\n\ts_waitcnt_vscnt null, 0x0" ::: "memory");
-#endif
-}
-DEVICE void acquire(void) { __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent"); }
-#elif defined(__NVPTX__)
-DEVICE float load_shared_f32(const float *p)
-{
-    float x;
-    asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];" : "=f"(x) : "l"(p) : "memory");
-    return x;
-}
-DEVICE void store_shared_f32(float *p, float x) { asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" :: "l"(p), "f"(x) : "memory"); }
-DEVICE uint32_t counter_add(uint32_t *counter)
-{
-    uint32_t old;
-    asm volatile("fence.acq_rel.gpu;\n\tatom.relaxed.gpu.global.add.u32 %0, [%1], 1;\n\tfence.acq_rel.gpu;" : "=r"(old) : "l"(counter) : "memory");
-    return old;
-}
-DEVICE void stores_done(void) { }
-DEVICE void acquire(void) { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
-#else
-DEVICE float load_shared_f32(const float *p) { return *p; }
-DEVICE void store_shared_f32(float *p, float x) { *p = x; }
-DEVICE uint32_t counter_add(uint32_t *counter) { return (*counter)++; }
-DEVICE void stores_done(void) { }
-DEVICE void acquire(void) { }
-#endif
 
 /* True in every thread of the group of n that comes here last; it then sees what all of them wrote with store_shared_f32 (or plainly) before.
  * flag: 4 bytes of LDS.  counter: device memory, 0 before and after. */
@@ -396,88 +499,26 @@ DEVICE uint32_t last_to_arrive(uint32_t *counter, const uint32_t n, uint32_t *fl
 }
 
 /* ---- lanes ---- */
-DEVICE uint32_t bits_of_f32(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
-DEVICE float f32_of_bits(uint32_t u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
-/* lane_xor: x of the lane whose number is this one's ^ mask, a constant.  lane_other: the same where lanes that differ below bit `mask` have the same x. */
-#if defined(__AMDGCN__)
-#define LANE_DPP_U32(x, ctrl) ((uint32_t)__builtin_amdgcn_update_dpp(0, (int32_t)(x), ctrl, 0xf, 0xf, true))
-#define LANE_DPP(x, ctrl) f32_of_bits(LANE_DPP_U32(bits_of_f32(x), ctrl))
-DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return (uint32_t)__builtin_amdgcn_ds_bpermute((int32_t)(lane * 4u), (int32_t)x); }
-DEVICE uint32_t lane_xor_u32(uint32_t x, const uint32_t mask)
-{
-    if (mask == 1) return LANE_DPP_U32(x, 0xB1);                             /* quad_perm:[1,0,3,2] */
-    if (mask == 2) return LANE_DPP_U32(x, 0x4E);                             /* quad_perm:[2,3,0,1] */
-    if (mask == 4) return LANE_DPP_U32(LANE_DPP_U32(x, 0x141), 0x1B);        /* ^ 7, ^ 3: row_half_mirror, quad_perm:[3,2,1,0] */
-    if (mask == 8) return LANE_DPP_U32(x, 0x128);                            /* row_ror:8 */
-#if defined(__gfx942__)
-    if (mask == 16) return (uint32_t)__builtin_amdgcn_ds_swizzle((int32_t)x, 16 << 10 | 0x1f);
-#else
-    if (mask == 16) {                            /* pinned: clang 19 would move it into a branch that not all lanes take */
-        x = (uint32_t)__builtin_amdgcn_permlanex16((int32_t)x, (int32_t)x, 0x76543210, (int32_t)0xfedcba98, false, false);
-        asm volatile("" : "+v"(x));
-        return x;
-    }
-#endif
-    return lane_get_u32(x, lane_id() ^ mask);
-}
-DEVICE uint32_t lane_other_u32(uint32_t x, const uint32_t mask)
-{
-    if (mask == 4) return LANE_DPP_U32(x, 0x141);
-    return lane_xor_u32(x, mask);
-}
-#elif defined(__NVPTX__)
-DEVICE uint32_t lane_xor_u32(uint32_t x, const uint32_t mask) { return (uint32_t)__nvvm_shfl_sync_bfly_i32(~0u, (int)x, (int)mask, 31); }
-DEVICE uint32_t lane_other_u32(uint32_t x, const uint32_t mask) { return lane_xor_u32(x, mask); }
-DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return (uint32_t)__nvvm_shfl_sync_idx_i32(~0u, (int)x, (int)lane, 31); }
-#else
-DEVICE uint32_t lane_xor_u32(uint32_t x, const uint32_t mask) { return ((const uint32_t *)simt_share(&x, sizeof x))[lane_id() ^ mask]; }
-DEVICE uint32_t lane_other_u32(uint32_t x, const uint32_t mask) { return lane_xor_u32(x, mask); }
-DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return ((const uint32_t *)simt_share(&x, sizeof x))[lane]; }
-#endif
 DEVICE float lane_xor_f32(float x, const uint32_t mask) { return f32_of_bits(lane_xor_u32(bits_of_f32(x), mask)); }
 DEVICE float lane_other_f32(float x, const uint32_t mask) { return f32_of_bits(lane_other_u32(bits_of_f32(x), mask)); }
-/* Whether some lane of the wave has it; the same in all lanes. */
-#if defined(__gfx942__)
-DEVICE uint32_t wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w64(x != 0) != 0; }
-#elif defined(__AMDGCN__)
-DEVICE uint32_t wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w32(x != 0) != 0; }
-#elif defined(__NVPTX__)
-DEVICE uint32_t wave_any(uint32_t x) { return __nvvm_vote_any_sync(~0u, x != 0); }
-#else
-DEVICE uint32_t wave_any(uint32_t x)
+/* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them.  lanes_sums_f32: of n values,
+ * a step of all of them at a time, because on AMD an exchange has to wait for the addition before it; from rows of 16 lanes on a family may have its own way. */
+#ifndef LANES_SUMS_ROWS_IS_OWN
+DEVICE void lanes_sums_rows_f32(float *x, const uint32_t n, const uint32_t lanes)
 {
-    const uint32_t *all = (const uint32_t *)simt_share(&x, sizeof x);
-    for (uint32_t lane = 0; lane < WAVE; lane++)
-        if (all[lane]) return 1;
-    return 0;
+    UNROLL
+    for (uint32_t mask = 16; mask < lanes; mask *= 2)
+        UNROLL
+        for (uint32_t i = 0; i < n; i++) x[i] += lane_other_f32(x[i], mask);
 }
 #endif
-/* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them.  lanes_sums_f32: of n values,
- * a step of all of them at a time, because on AMD an exchange has to wait for the addition before it. */
 DEVICE void lanes_sums_f32(float *x, const uint32_t n, const uint32_t lanes)
 {
     UNROLL
     for (uint32_t mask = 1; mask < lanes && mask < 16; mask *= 2)
         UNROLL
         for (uint32_t i = 0; i < n; i++) x[i] += lane_other_f32(x[i], mask);
-#if defined(__gfx942__)                          /* no way between rows of 16 lanes but LDS; sums are handed on row by row instead: the last lane has them */
-    if (lanes >= 32) {
-        UNROLL
-        for (uint32_t i = 0; i < n; i++) x[i] += LANE_DPP(x[i], 0x142);      /* row_bcast:15 */
-        UNROLL
-        for (uint32_t i = 0; i < n && lanes == 64; i++) x[i] += LANE_DPP(x[i], 0x143);   /* row_bcast:31 */
-        UNROLL
-        for (uint32_t i = 0; i < n; i++) {
-            const float last = f32_of_bits((uint32_t)__builtin_amdgcn_readlane((int32_t)bits_of_f32(x[i]), 63));
-            x[i] = lanes == 64 || lane_id() >= 32 ? last : f32_of_bits((uint32_t)__builtin_amdgcn_readlane((int32_t)bits_of_f32(x[i]), 31));
-        }
-        return;
-    }
-#endif
-    UNROLL
-    for (uint32_t mask = 16; mask < lanes; mask *= 2)
-        UNROLL
-        for (uint32_t i = 0; i < n; i++) x[i] += lane_other_f32(x[i], mask);
+    lanes_sums_rows_f32(x, n, lanes);
 }
 DEVICE float lanes_sum_f32(float x, const uint32_t lanes)
 {
@@ -489,13 +530,6 @@ DEVICE uint32_t lanes_sum_u32(uint32_t x, const uint32_t lanes)
     for (uint32_t mask = 1; mask < lanes; mask *= 2) x += lane_other_u32(x, mask);
     return x;
 }
-#if defined(__AMDGCN__)                          /* one instruction; of a NaN and a number the number */
-DEVICE float max_f32(float a, float b) { return __builtin_fmaxf(a, b); }
-DEVICE float min_f32(float a, float b) { return __builtin_fminf(a, b); }
-#else
-DEVICE float max_f32(float a, float b) { return a > b ? a : b; }
-DEVICE float min_f32(float a, float b) { return a < b ? a : b; }
-#endif
 DEVICE float abs_f32(float x) { return __builtin_fabsf(x); }
 DEVICE uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
 DEVICE float lanes_max_f32(float x, const uint32_t lanes)
@@ -510,97 +544,17 @@ DEVICE uint32_t lanes_max_u32(uint32_t x, const uint32_t lanes)
 }
 
 /* ---- arithmetic ---- */
-#if defined(__AMDGCN__)
-#if defined(__gfx942__)
-DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c) { return __builtin_amdgcn_sdot4((int32_t)a, (int32_t)b, c, false); }       /* s8 x s8 */
-#else
-DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c) { return __builtin_amdgcn_sudot4(true, (int32_t)a, true, (int32_t)b, c, false); }
-#endif
-DEVICE float exp2_f32(float x)  { return __builtin_amdgcn_exp2f(x); }
-DEVICE float log2_f32(float x)  { return __builtin_amdgcn_logf(x); }
-DEVICE float rcp_f32(float x)   { return __builtin_amdgcn_rcpf(x); }
-DEVICE float rsqrt_f32(float x) { return __builtin_amdgcn_rsqf(x); }
-DEVICE float round_f32(float x) { return __builtin_rintf(x); }
-/* Bytes picked from {hi, lo}: selector byte i in 0..3 takes byte of lo, 4..7 of hi. */
-DEVICE uint32_t byte_perm(uint32_t lo, uint32_t hi, uint32_t selector) { return __builtin_amdgcn_perm(hi, lo, selector); }
-/* Bytes n .. n + 3 of {hi, lo}, n in 0..5; what lies beyond the eighth byte is anything. */
-DEVICE uint32_t byte_align(uint32_t lo, uint32_t hi, uint32_t n) { return byte_perm(lo, hi, byte_perm(n, n, 0) + 0x03020100u); }
-#elif defined(__NVPTX__)
-DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c)
-{
-    int32_t d;
-    asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
-    return d;
-}
-DEVICE float exp2_f32(float x)  { return __nvvm_ex2_approx_ftz_f(x); }
-DEVICE float log2_f32(float x)  { return __nvvm_lg2_approx_ftz_f(x); }
-DEVICE float rcp_f32(float x)   { return __nvvm_rcp_approx_ftz_f(x); }
-DEVICE float rsqrt_f32(float x) { return __nvvm_rsqrt_approx_ftz_f(x); }
-DEVICE float round_f32(float x)                  /* to nearest even */
-{
-    float y;
-    asm("cvt.rni.f32.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-DEVICE uint32_t prmt(uint32_t lo, uint32_t hi, uint32_t nibbles)
-{
-    uint32_t d;
-    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(lo), "r"(hi), "r"(nibbles));
-    return d;
-}
-DEVICE uint32_t byte_perm(uint32_t lo, uint32_t hi, uint32_t selector)      /* PRMT wants one nibble a byte; constants fold */
-{
-    return prmt(lo, hi, (selector & 7u) | (selector >> 4 & 0x70u) | (selector >> 8 & 0x700u) | (selector >> 12 & 0x7000u));
-}
-DEVICE uint32_t byte_align(uint32_t lo, uint32_t hi, uint32_t n) { return prmt(lo, hi, 0x3210u + 0x1111u * n); }
-#else
-DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c)
-{
-    for (uint32_t i = 0; i < 4; i++) c += (int32_t)(int8_t)(a >> 8 * i) * (int32_t)(int8_t)(b >> 8 * i);
-    return c;
-}
-DEVICE float exp2_f32(float x)  { return __builtin_exp2f(x); }
-DEVICE float log2_f32(float x)  { return __builtin_log2f(x); }
-DEVICE float rcp_f32(float x)   { return 1.0f / x; }
-DEVICE float rsqrt_f32(float x) { return 1.0f / __builtin_sqrtf(x); }
-DEVICE float round_f32(float x) { return __builtin_rintf(x); }
-DEVICE uint32_t byte_perm(uint32_t lo, uint32_t hi, uint32_t selector)
-{
-    const uint64_t both = (uint64_t)hi << 32 | lo;
-    uint32_t d = 0;
-    for (uint32_t i = 0; i < 4; i++) d |= (uint32_t)(both >> 8 * (selector >> 8 * i & 7) & 0xff) << 8 * i;
-    return d;
-}
-DEVICE uint32_t byte_align(uint32_t lo, uint32_t hi, uint32_t n) { return (uint32_t)(((uint64_t)hi << 32 | lo) >> 8 * n); }
-#endif
 /* A table of 16 bytes (t.x: 0..3) read at the eight nibbles of w: low has nibbles 0-3, one a byte, high 4-7. */
+#ifndef TABLE16_IS_OWN                           /* a selector of byte_perm() is a byte: even and odd nibbles, then sorted */
 DEVICE void table16(uint32_t *low, uint32_t *high, uint32_t w, const u32x4 t)
 {
-#if defined(__NVPTX__)                           /* a selector is a nibble; its top bit would ask for the sign */
-    const uint32_t at = w & 0x77777777u, upper = (w >> 1 & 0x44444444u) | 0x32103210u;
-    *low  = prmt(prmt(t.x, t.y, at), prmt(t.z, t.w, at), upper);
-    *high = prmt(prmt(t.x, t.y, at >> 16), prmt(t.z, t.w, at >> 16), upper >> 16);
-#else                                            /* a selector is a byte: even and odd nibbles, then sorted */
     const uint32_t e = w & 0x07070707u, o = w >> 4 & 0x07070707u;
     const uint32_t even = byte_perm(byte_perm(t.x, t.y, e), byte_perm(t.z, t.w, e), (w >> 1 & 0x04040404u) | 0x03020100u);
     const uint32_t odd  = byte_perm(byte_perm(t.x, t.y, o), byte_perm(t.z, t.w, o), (w >> 5 & 0x04040404u) | 0x03020100u);
     *low  = byte_perm(even, odd, 0x05010400u);
     *high = byte_perm(even, odd, 0x07030602u);
+}
 #endif
-}
-DEVICE float f32_of_f16_bits(uint32_t u) { const uint16_t h = (uint16_t)u; f16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }   /* low half of u */
-DEVICE float f32_of_bf16_bits(uint32_t u) { return f32_of_bits(u << 16); }                                                       /* low half of u */
-DEVICE uint32_t f16_bits(float x) { const f16 h = (f16)x; uint16_t u; __builtin_memcpy(&u, &h, 2); return u; }
-/* Round to nearest even; NaN is not kept. */
-DEVICE uint32_t bf16_bits(float x) { uint32_t u = bits_of_f32(x); u += 0x7fffu + (u >> 16 & 1u); return u >> 16; }
-DEVICE uint32_t f16x2_bits(float lo, float hi)
-{
-    f16x2 h = { (f16)lo, (f16)hi };
-    uint32_t u;
-    __builtin_memcpy(&u, &h, 4);
-    return u;
-}
-DEVICE uint32_t bf16x2_bits(float lo, float hi) { return bf16_bits(lo) | bf16_bits(hi) << 16; }
 DEVICE float silu_f32(float x) { return x * rcp_f32(1.0f + exp2_f32(-1.44269504f * x)); }
 /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) = x sigmoid(2 ...)  (Hendrycks & Gimpel 2016) */
 DEVICE float gelu_f32(float x) { return x * rcp_f32(1.0f + exp2_f32(-2.30220819f * (x + 0.044715f * x * x * x))); }
@@ -705,28 +659,6 @@ struct acts_unit {
 #define UNITS_OF(cols)  (((cols) + 63) / 64)
 #define SUPERS_OF(cols) (((cols) + 255) / 256)
 #define PLANE_BYTES(n)  (((n) + 15) / 16 * 16)
-
-/* Byte `at` of the plane of a row that begins at byte `plane`, a constant.  AMD's load instructions hold 4095 of it; what is more is added to `at`, once for
- * all rows, where clang would add it to 64-bit addresses one by one. */
-DEVICE const uint8_t *plane_at(const uint8_t *row, const uint32_t at, const uint32_t plane)
-{
-#if defined(__AMDGCN__)
-    uint32_t place = at + plane / 4096 * 4096;
-    if (plane >= 4096) asm("" : "+v"(place));
-    return row + place + plane % 4096;
-#else
-    return row + plane + at;
-#endif
-}
-/* The same of a plane of packed weights.  sm_90: the sum is one offset, which takes registers from nothing else in products of prefill. */
-DEVICE const uint8_t *quants_at(const uint8_t *row, const uint32_t at, const uint32_t plane)
-{
-#if defined(__AMDGCN__)
-    return plane_at(row, at, plane);
-#else
-    return row + (plane + at);
-#endif
-}
 
 /* Pins of loaded registers.  On AMD a pin waits for its load: it belongs where the unit is about to be used, after the next unit's loads. */
 DEVICE void pin16(u32x4 *v)
@@ -852,12 +784,8 @@ DEVICE void decode16_add(uint32_t h[8], const u32x4 bytes, const float unit, con
 /* ---- end templates/gpu/acts_unit.h ---- */
 
 
-/* A thread keeps so many times 4 columns of a row in registers.  On AMD what follows waits behind the weights that are asked for meanwhile. */
-#if defined(__AMDGCN__)
-#define ROW_QUADS 16
-#else
-#define ROW_QUADS 8
-#endif
+/* A thread keeps so many times 4 columns of a row in registers.  Where loads are in order what follows waits behind the weights that are asked for meanwhile. */
+#define ROW_QUADS (LOADS_IN_ORDER ? 16 : 8)
 
 /* A thread's part of a row: entry i is columns 4 e .. 4 e + 3, e = i * threads + thread. */
 struct row_quads { f32x4 v[ROW_QUADS]; };
@@ -2265,190 +2193,36 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
 #define FORGE_ATTENTION_PREFILL_H
 /* ---- begin templates/gpu/mma.h ---- */
 /* mma.h -- products of 16 x 16 x 16 tiles on the matrix unit, one wave a tile: D[16 i][16 j] += A[16 i][16 k] B[16 k][16 j], A and B f16 or
- * bf16, sums f32.  The tile is spread over the lanes of a wave; which lane holds what depends on the target, so templates ask mma_row() and
- * mma_col() and let mma_load_*() read LDS.  All functions are called by every lane of the wave.  Also here: copies from global memory
- * to LDS, which sm_90 does without registers.
+ * bf16, sums f32.  The tile is spread over the lanes of a wave; which lane holds what stands at the head of the family's layout, machine/wmma.h, mfma.h or
+ * mma_sync.h; templates ask mma_row() and mma_col() and let mma_load_*() read LDS.  All functions are called by every lane of the wave.  Also here: copies from
+ * global memory to LDS, which some families do without registers.
  *
- * Who holds what (l: lane; r: register of the accumulator):
- *   sm_90, mma.sync m16n8k16 twice (PTX ISA "Matrix Fragments for mma.m16n8k16"), g = l / 4, q = l % 4:
- *     A words 0..3: (i, k) = (g, 2q) (g + 8, 2q) (g, 2q + 8) (g + 8, 2q + 8) and k + 1 in the high half;
- *     B words 0, 1: (k, j) = (2q, g) (2q + 8, g), words 2, 3 the same of column g + 8;  D r: i = g + 8 (r / 2 % 2), j = 8 (r / 4) + 2q + r % 2.
- *   gfx11, WMMA (AMD "RDNA3 Instruction Set Architecture"): A row l % 16, all 16 k, the same in lane l + 16; B column l % 16 likewise;
- *     D r: i = 2 r + l / 16, j = l % 16.
- *   gfx942, MFMA 16x16x16 (AMD "CDNA3 Instruction Set Architecture"): A row l % 16, k = 4 (l / 16) .. + 3; B column l % 16 likewise;
- *     D r: i = 4 (l / 16) + r, j = l % 16.
- * The host has all three: the first, with SIMT_MMA_WMMA the second, with SIMT_MMA_MFMA and WAVE 64 the third.  With SIMT_MMA_GROUP it has the first and
- * the products of four waves (below), as a compilation for sm_90a has. */
+ * A machine file brings a layout (machine/fragments.h says what is in it) and
+ *   mma_f16(c, a, b), mma_bf16        the product
+ *   mma_pin(c)                        the sum is finished here: its products are not sunk below what follows, which would keep their operands' registers taken
+ *   copy_begin() .. copy_end()        16 bytes from global memory to LDS: the destination must be free from the beginning on; it is filled after the end,
+ *                                     copy_wait() and a barrier.  Between the two the bytes are on their way: to LDS where COPIES_REACH_LDS, which then need no
+ *                                     copy_end(), elsewhere to the registers of struct copy.  valid 0: zeros, `from` is not read
+ *   copy_commit, copy_wait(n)         closes a group of copies of this thread; all but its last n groups are done */
 #ifndef FORGE_MMA_H
 #define FORGE_MMA_H
 
-#if defined(__gfx942__) || defined(SIMT_MMA_MFMA)
-#define MMA_MFMA
-#define MMA_WORDS 2                              /* 32-bit words of an operand tile in a lane */
-#elif defined(__AMDGCN__) || defined(SIMT_MMA_WMMA)
-#define MMA_WMMA
-#define MMA_WORDS 8
-#else
-#define MMA_SYNC
-#define MMA_WORDS 4
-#endif
-#if !defined(__AMDGCN__) && !defined(__NVPTX__)
-#define MMA_HOST
-#endif
-#define MMA_ACC (256 / WAVE)                     /* elements of an accumulator tile in a lane */
-#ifdef MMA_MFMA
-STATIC_ASSERT(WAVE == 64, "MFMA is spread over 64 lanes");
-#else
-STATIC_ASSERT(WAVE == 32, "WMMA and mma.sync are spread over 32 lanes");
-#endif
-
-struct mma_acc { float x[MMA_ACC]; };
-struct mma_a   { uint32_t x[MMA_WORDS]; };
-struct mma_b   { uint32_t x[MMA_WORDS]; };
-/* Operands of MMA_WIDE_COLS columns of k, as many as a lane reads 16 bytes at a time: 32 on gfx942, for two products, 16 elsewhere.  Which columns the
- * first product takes is the same for A and B, and not said: both are loaded by mma_load_wide_*(). */
-#ifdef MMA_MFMA
-enum { MMA_WIDE = 2 };
-#else
-enum { MMA_WIDE = 1 };
-#endif
-enum { MMA_WIDE_COLS = 16 * MMA_WIDE };
-struct mma_wide_a { struct mma_a k[MMA_WIDE]; };
-struct mma_wide_b { struct mma_b k[MMA_WIDE]; };
+enum { COPIES_REACH_LDS = FAMILY_COPIES_REACH_LDS(FAMILY) };
 
 DEVICE void mma_zero(struct mma_acc *c)
 {
     for (uint32_t e = 0; e < MMA_ACC; e++) c->x[e] = 0.0f;
 }
-/* i and j of this lane's accumulator element e. */
-#if defined(MMA_SYNC)
-DEVICE uint32_t mma_row(const uint32_t e) { return lane_id() / 4 + 8 * (e / 2 % 2); }
-DEVICE uint32_t mma_col(const uint32_t e) { return 8 * (e / 4) + lane_id() % 4 * 2 + e % 2; }
-#elif defined(MMA_WMMA)
-DEVICE uint32_t mma_row(const uint32_t e) { return 2 * e + lane_id() / 16; }
-DEVICE uint32_t mma_col(const uint32_t e) { (void)e; return lane_id() % 16; }
-#else
-DEVICE uint32_t mma_row(const uint32_t e) { return 4 * (lane_id() / 16) + e; }
-DEVICE uint32_t mma_col(const uint32_t e) { (void)e; return lane_id() % 16; }
-#endif
-
-/* A lane's elements lie in MMA_ROWS rows of the tile, as many in each: element n of row g. */
-#if defined(MMA_SYNC)
-enum { MMA_ROWS = 2 };
-DEVICE uint32_t mma_of_row(const uint32_t g, const uint32_t n) { return 2 * g + n % 2 + 4 * (n / 2); }
-#else
-enum { MMA_ROWS = MMA_ACC };
-DEVICE uint32_t mma_of_row(const uint32_t g, const uint32_t n) { return g + n; }
-#endif
 
 /* ---- operands from LDS ---- */
-/* Where 16-byte piece `piece` of row `row` lies: with swizzle, pieces of neighbouring rows start in different banks though rows are 128 bytes
- * apart (SWIZZLED_ROW_BYTES); without, the caller pads its rows to an odd number of pieces. */
-enum { SWIZZLED_ROW_BYTES = 128 };
-DEVICE uint32_t lds_piece(const uint32_t row, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
-{
-    return row * stride + (swizzle ? piece ^ row % 8 : piece) * 16;
-}
-
-#if defined(MMA_SYNC)
-/* Four 8 x 8 matrices of 16-bit elements; lanes 8m .. 8m + 7 name the rows of matrix m, which goes to word m of all lanes: lane l gets elements
- * (l / 4, l % 4 * 2) and the next; transposed, (l % 4 * 2, l / 4) and the one below.  (PTX ISA "ldmatrix") */
-#if defined(__NVPTX__)
-DEVICE uint32_t lds_address(const uint8_t *p) { return (uint32_t)(uint64_t)(const __attribute__((address_space(3))) uint8_t *)p; }
-DEVICE void ldmatrix(uint32_t x[4], const uint8_t *row, const uint32_t transposed)
-{
-    if (transposed)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(lds_address(row)) : "memory");
-    else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(lds_address(row)) : "memory");
-}
-#else
-DEVICE void ldmatrix(uint32_t x[4], const uint8_t *row, const uint32_t transposed)
-{
-    const uint8_t *const *rows = (const uint8_t *const *)simt_share(&row, sizeof row);
-    const uint32_t g = lane_id() / 4, q = lane_id() % 4;
-    for (uint32_t m = 0; m < 4; m++)
-        for (uint32_t h = 0; h < 2; h++) {
-            const uint8_t *element = transposed ? rows[8 * m + 2 * q + h] + 2 * g : rows[8 * m + g] + 2 * (2 * q + h);
-            __builtin_memcpy((uint8_t *)&x[m] + 2 * h, element, 2);
-        }
-}
-#endif
-/* Rows i (or j) of k, pieces `piece` and piece + 1 of each: matrices of A in the order (i, k), (i + 8, k), (i, k + 8), (i + 8, k + 8). */
-DEVICE void mma_rows_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
-{
-    ldmatrix(f->x, tile + lds_piece(lane_id() % 16, stride, piece ^ lane_id() / 16, swizzle), 0);
-}
-DEVICE void mma_rows_b(struct mma_b *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
-{
-    ldmatrix(f->x, tile + lds_piece(lane_id() % 8 + lane_id() / 16 * 8, stride, piece ^ lane_id() / 8 % 2, swizzle), 0);
-}
-DEVICE void mma_load_b_trans(struct mma_b *f, const uint8_t *tile, const uint32_t stride)
-{
-    ldmatrix(f->x, tile + lds_piece(lane_id() % 16, stride, lane_id() / 16, 0), 1);
-}
-#else
-DEVICE void mma_rows(uint32_t x[MMA_WORDS], const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
-{
-    const uint32_t row = lane_id() % 16;
-#if defined(MMA_WMMA)
-    const u32x4 low = *(const u32x4 *)(const void *)(tile + lds_piece(row, stride, piece, swizzle));
-    const u32x4 high = *(const u32x4 *)(const void *)(tile + lds_piece(row, stride, piece ^ 1, swizzle));
-    for (uint32_t n = 0; n < 4; n++) {
-        x[n] = low[n];
-        x[n + 4] = high[n];
-    }
-#else
-    const u32x2 v = *(const u32x2 *)(const void *)(tile + lds_piece(row, stride, piece ^ lane_id() / 32, swizzle) + lane_id() / 16 % 2 * 8);
-    x[0] = v.x;
-    x[1] = v.y;
-#endif
-}
-DEVICE void mma_rows_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
-{
-    mma_rows(f->x, tile, stride, piece, swizzle);
-}
-DEVICE void mma_rows_b(struct mma_b *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
-{
-    mma_rows(f->x, tile, stride, piece, swizzle);
-}
-DEVICE void mma_load_b_trans(struct mma_b *f, const uint8_t *tile, const uint32_t stride)
-{
-    const uint32_t k = MMA_WORDS == 2 ? lane_id() / 16 * 4 : 0;
-    for (uint32_t n = 0; n < MMA_WORDS; n++) {
-        const uint8_t *p = tile + (k + 2 * n) * stride + lane_id() % 16 * 2;
-        f->x[n] = *(const uint16_t *)(const void *)p | (uint32_t)*(const uint16_t *)(const void *)(p + stride) << 16;
-    }
-}
-#endif
 /* tile: in LDS, 16-byte aligned; stride: bytes between its rows, a multiple of 16.  A: element (i, k) at tile + i stride + 2 k.
- * B: element (k, j) at tile + j stride + 2 k, as rows of a weight matrix lie; transposed: at tile + k stride + 2 j. */
+ * B: element (k, j) at tile + j stride + 2 k, as rows of a weight matrix lie; transposed (mma_load_b_trans): at tile + k stride + 2 j. */
 DEVICE void mma_load_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride) { mma_rows_a(f, tile, stride, 0, 0); }
 DEVICE void mma_load_b(struct mma_b *f, const uint8_t *tile, const uint32_t stride) { mma_rows_b(f, tile, stride, 0, 0); }
 
 /* The same for wide operands; swizzled: from rows of SWIZZLED_ROW_BYTES whose pieces lie where lds_piece() puts them; tile: its first row, a multiple of 8 in
- * the swizzled area, which is 128-byte aligned; piece: the first of the 2 MMA_WIDE that hold these columns, a multiple of that.  On gfx942 lane l has columns
- * 8 (l / 16) .. + 7: the first four go to the first product, and no two lanes that read at once want the same banks. */
-#if defined(MMA_MFMA)
-DEVICE void mma_rows_wide(uint32_t first[2], uint32_t second[2], const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
-{
-    const u32x4 v = *(const u32x4 *)(const void *)(tile + lds_piece(lane_id() % 16, stride, piece ^ lane_id() / 16, swizzle));
-    first[0] = v.x;
-    first[1] = v.y;
-    second[0] = v.z;
-    second[1] = v.w;
-}
-DEVICE void mma_rows_wide_a(struct mma_wide_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
-{
-    mma_rows_wide(f->k[0].x, f->k[1].x, tile, stride, piece, swizzle);
-}
-DEVICE void mma_rows_wide_b(struct mma_wide_b *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
-{
-    mma_rows_wide(f->k[0].x, f->k[1].x, tile, stride, piece, swizzle);
-}
-#else
+ * the swizzled area, which is 128-byte aligned; piece: the first of the 2 MMA_WIDE that hold these columns, a multiple of that. */
+#if FAMILY_MMA_WIDE(FAMILY) == 1
 DEVICE void mma_rows_wide_a(struct mma_wide_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
 {
     mma_rows_a(&f->k[0], tile, stride, piece, swizzle);
@@ -2469,207 +2243,12 @@ DEVICE void mma_load_wide_b_swizzled(struct mma_wide_b *f, const uint8_t *tile, 
     mma_rows_wide_b(f, tile, SWIZZLED_ROW_BYTES, piece, 1);
 }
 
-/* ---- the product ---- */
-#if defined(MMA_HOST)
-/* Element k of row (or column) `index` of operand A (0) or B (1), from the registers of all lanes; half: which of two equal copies. */
-static inline float mma_element(const uint32_t *words, const uint32_t operand, const uint32_t index, const uint32_t k, const uint32_t half,
-                                const uint32_t bf16)
-{
-#if defined(MMA_SYNC)
-    const uint32_t lane = index % 8 * 4 + k % 8 / 2, word = operand ? 2 * (index / 8) + k / 8 : index / 8 + 2 * (k / 8);
-    (void)half;
-#elif defined(MMA_WMMA)
-    const uint32_t lane = index + 16 * half, word = k / 2;
-#else
-    const uint32_t lane = index + 16 * (k / 4), word = k % 4 / 2;
-    (void)half;
-#endif
-    const uint32_t bits = words[(2 * lane + operand) * MMA_WORDS + word] >> 16 * (k % 2) & 0xffffu;
-    return bf16 ? f32_of_bf16_bits(bits) : f32_of_f16_bits(bits);
-}
-static inline void mma_any(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b, const uint32_t bf16)
-{
-    const struct { struct mma_a a; struct mma_b b; } mine = { *a, *b };
-    const uint32_t *words = (const uint32_t *)simt_share(&mine, sizeof mine);
-    for (uint32_t e = 0; e < MMA_ACC; e++)
-        for (uint32_t k = 0; k < 16; k++)
-            c->x[e] += mma_element(words, 0, mma_row(e), k, lane_id() / 16, bf16) * mma_element(words, 1, mma_col(e), k, lane_id() / 16, bf16);
-}
-DEVICE void mma_f16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)  { mma_any(c, a, b, 0); }
-DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b) { mma_any(c, a, b, 1); }
-#elif defined(__NVPTX__)
-#define MMA_SYNC_HALF(type, c, a, b) \
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
-        : "+f"((c)[0]), "+f"((c)[1]), "+f"((c)[2]), "+f"((c)[3]) : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"((b)[0]), "r"((b)[1]))
-DEVICE void mma_f16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
-{
-    MMA_SYNC_HALF("f16", c->x, a->x, b->x);
-    MMA_SYNC_HALF("f16", c->x + 4, a->x, b->x + 2);
-}
-DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
-{
-    MMA_SYNC_HALF("bf16", c->x, a->x, b->x);
-    MMA_SYNC_HALF("bf16", c->x + 4, a->x, b->x + 2);
-}
-#else
-typedef f16   mma_f16s __attribute__((ext_vector_type(2 * MMA_WORDS)));
-typedef short mma_bf16s __attribute__((ext_vector_type(2 * MMA_WORDS)));
-typedef float mma_f32s __attribute__((ext_vector_type(MMA_ACC)));
-#if defined(MMA_WMMA)
-#define MMA_F16(a, b, c)  __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(a, b, c)
-#define MMA_BF16(a, b, c) __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(a, b, c)
-#else
-#define MMA_F16(a, b, c)  __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, c, 0, 0, 0)
-#define MMA_BF16(a, b, c) __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(a, b, c, 0, 0, 0)
-#endif
-DEVICE void mma_f16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
-{
-    const mma_f32s d = MMA_F16(__builtin_bit_cast(mma_f16s, *a), __builtin_bit_cast(mma_f16s, *b), __builtin_bit_cast(mma_f32s, *c));
-    *c = __builtin_bit_cast(struct mma_acc, d);
-}
-DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
-{
-    const mma_f32s d = MMA_BF16(__builtin_bit_cast(mma_bf16s, *a), __builtin_bit_cast(mma_bf16s, *b), __builtin_bit_cast(mma_f32s, *c));
-    *c = __builtin_bit_cast(struct mma_acc, d);
-}
-#endif
-
-/* ---- products of four waves at once, straight from LDS ---- */
-/* sm_90a, wgmma m64n128k16 (PTX ISA "Asynchronous warpgroup level matrix instructions"): waves 4n .. 4n + 3 of a group multiply 64 rows of A by 128 of B;
- * wave w has rows 16 (w % 4) .. of the result, as eight tiles of 16 x 16 side by side that look like those of mma.sync.  Both operands are swizzled
- * rows (SWIZZLED_ROW_BYTES) and begin at multiples of 1024 bytes.
- * What the group wrote to LDS is seen after mma_group_written() in every thread that wrote and a barrier(); mma_group_begin(), products,
- * mma_group_commit(); the sums and the operands' LDS are the caller's again after mma_group_wait() and mma_group_sum(). */
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || defined(SIMT_MMA_GROUP)
-enum { MMA_GROUP = 1 };
-#else
-enum { MMA_GROUP = 0 };
-#endif
-enum { MMA_GROUP_WAVES = 4, MMA_GROUP_A = 64, MMA_GROUP_B = 128 };   /* rows of A and of B */
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-/* Matrix descriptor: address / 16; 1, unused with swizzled rows; bytes / 16 from 8 rows to the next 8; 1 << 62: rows of 128 bytes, swizzled. */
-DEVICE uint64_t mma_group_rows(const uint8_t *rows, const uint32_t piece)
-{
-    return (uint64_t)(lds_address(rows) >> 4) + piece + (1u << 16) + ((uint64_t)(8 * SWIZZLED_ROW_BYTES / 16) << 32) + ((uint64_t)1 << 62);
-}
-#define MMA_GROUP_REGISTERS(c, i) \
-    "+f"((c)[i].x[0]), "+f"((c)[i].x[1]), "+f"((c)[i].x[2]), "+f"((c)[i].x[3]), "+f"((c)[i].x[4]), "+f"((c)[i].x[5]), "+f"((c)[i].x[6]), "+f"((c)[i].x[7])
-#define MMA_GROUP_ANY(type, c, a, b) \
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" \
-         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," \
-         "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31," \
-         "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47," \
-         "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63" \
-         "}, %64, %65, p, 1, 1, 0, 0; }" \
-        : MMA_GROUP_REGISTERS(c, 0), MMA_GROUP_REGISTERS(c, 1), MMA_GROUP_REGISTERS(c, 2), MMA_GROUP_REGISTERS(c, 3), \
-          MMA_GROUP_REGISTERS(c, 4), MMA_GROUP_REGISTERS(c, 5), MMA_GROUP_REGISTERS(c, 6), MMA_GROUP_REGISTERS(c, 7) : "l"(a), "l"(b), "r"(1))
-DEVICE void mma_group_written(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-DEVICE void mma_group_begin(void)   { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-DEVICE void mma_group_commit(void)  { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-DEVICE void mma_group_wait(void)    { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
-/* After the wait, for each tile: its sum is not read or moved before here. */
-DEVICE void mma_group_sum(struct mma_acc *c)
-{
-    for (uint32_t e = 0; e < MMA_ACC; e++) PIN_F32(c->x[e]);
-}
-/* c[8]: this wave's tiles; a, b: the first rows; piece: even, the first of the two that hold these 16 k. */
-DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
-{
-    MMA_GROUP_ANY("f16", c, mma_group_rows(a, piece), mma_group_rows(b, piece));
-}
-DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
-{
-    MMA_GROUP_ANY("bf16", c, mma_group_rows(a, piece), mma_group_rows(b, piece));
-}
-#else
-DEVICE void mma_group_written(void) { }
-DEVICE void mma_group_begin(void)   { }
-DEVICE void mma_group_commit(void)  { }
-DEVICE void mma_group_wait(void)    { }
-DEVICE void mma_group_sum(struct mma_acc *c) { (void)c; }
-#if defined(SIMT_MMA_GROUP)
-static inline void mma_group_any(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece, const uint32_t bf16)
-{
-    for (uint32_t e = 0; e < 8 * MMA_ACC; e++)
-        for (uint32_t k = 0; k < 16; k++) {
-            const uint32_t i = 16 * (wave_id() % 4) + mma_row(e % MMA_ACC), j = 16 * (e / MMA_ACC) + mma_col(e % MMA_ACC);
-            uint16_t x, y;
-            __builtin_memcpy(&x, a + lds_piece(i, SWIZZLED_ROW_BYTES, piece + k / 8, 1) + k % 8 * 2, 2);
-            __builtin_memcpy(&y, b + lds_piece(j, SWIZZLED_ROW_BYTES, piece + k / 8, 1) + k % 8 * 2, 2);
-            c[e / MMA_ACC].x[e % MMA_ACC] += bf16 ? f32_of_bf16_bits(x) * f32_of_bf16_bits(y) : f32_of_f16_bits(x) * f32_of_f16_bits(y);
-        }
-}
-#else
-DEVICE void mma_group_any(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece, const uint32_t bf16)
-{
-    (void)c; (void)a; (void)b; (void)piece; (void)bf16;
-}
-#endif
-DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)  { mma_group_any(c, a, b, piece, 0); }
-DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece) { mma_group_any(c, a, b, piece, 1); }
-#endif
-
-/* The sum is finished here: its products are not sunk below what follows, which would keep their operands' registers taken. */
-DEVICE void mma_pin(struct mma_acc *c)
-{
-#if defined(__AMDGCN__)
-    for (uint32_t e = 0; e < MMA_ACC; e++) PIN_F32(c->x[e]);
-#else
-    (void)c;
-#endif
-}
-
-/* ---- from one product to the next: mma.sync has the accumulator as operand A, its columns as k; the others as operand B, its rows as k ---- */
-#if defined(MMA_SYNC)
-/* The accumulator tile, rounded to f16: the registers fit as they are. */
-DEVICE void mma_a_of_acc(struct mma_a *f, const struct mma_acc *c)
-{
-    for (uint32_t n = 0; n < 4; n++) f->x[n] = f16x2_bits(c->x[2 * n], c->x[2 * n + 1]);
-}
+/* ---- from one product to the next: the lanes that share rows of an accumulator that is operand A next, columns of one that is B ---- */
+#if FAMILY_MMA_SUMS_ARE_A(FAMILY)
 /* Over the lanes that hold the same rows, so over 16 columns when a lane has first joined its own elements of a row (mma_of_row). */
 DEVICE float mma_rows_max(float x) { return lanes_max_f32(x, 4); }
 DEVICE float mma_rows_sum(float x) { return lanes_sum_f32(x, 4); }
 #else
-#if defined(__AMDGCN__)
-DEVICE uint32_t f16x2_bits_cut(float lo, float hi) { return __builtin_bit_cast(uint32_t, __builtin_amdgcn_cvt_pkrtz(lo, hi)); }     /* toward zero */
-DEVICE float dot2_f16(uint32_t a, uint32_t b, float c) { return __builtin_amdgcn_fdot2(__builtin_bit_cast(f16x2, a), __builtin_bit_cast(f16x2, b), c, false); }
-#else
-DEVICE uint32_t f16x2_bits_cut(float lo, float hi) { return f16x2_bits(lo, hi); }
-DEVICE float dot2_f16(uint32_t a, uint32_t b, float c)
-{
-    return c + f32_of_f16_bits(a) * f32_of_f16_bits(b) + f32_of_f16_bits(a >> 16) * f32_of_f16_bits(b >> 16);
-}
-#endif
-#if defined(MMA_WMMA)
-/* Operand B of WMMA, of which the lower half of the wave has the first eight k and the upper the others. */
-DEVICE void mma_b_of_halves(struct mma_b *f, const uint32_t mine[4])
-{
-    const uint32_t upper = lane_id() & 16;
-    for (uint32_t n = 0; n < 4; n++) {
-        const uint32_t other = lane_xor_u32(mine[n], 16);
-        f->x[n] = upper ? other : mine[n];
-        f->x[n + 4] = upper ? mine[n] : other;
-    }
-}
-#else
-DEVICE void mma_b_of_halves(struct mma_b *f, const uint32_t mine[4]) { (void)f; (void)mine; }    /* never called */
-#endif
-/* The accumulator tile, rounded to f16; order of k: MFMA that of the rows, WMMA 0, 2 .. 14, 1, 3 .. 15.
- * Returns sum and this lane's elements as they were rounded. */
-DEVICE float mma_b_of_acc(struct mma_b *f, const struct mma_acc *c, float sum)
-{
-    uint32_t mine[MMA_ACC / 2];
-    for (uint32_t n = 0; n < MMA_ACC / 2; n++) {
-        mine[n] = f16x2_bits_cut(c->x[2 * n], c->x[2 * n + 1]);
-        sum = dot2_f16(mine[n], 0x3c003c00u, sum);
-    }
-#if defined(MMA_WMMA)                            /* the lower half of the wave has even rows, the upper odd ones */
-    mma_b_of_halves(f, mine);
-#else
-    for (uint32_t n = 0; n < MMA_WORDS; n++) f->x[n] = mine[n];
-#endif
-    return sum;
-}
 /* Over the lanes that hold the same column, so over 16 rows when a lane has first joined its own elements. */
 DEVICE float mma_cols_max(float x)
 {
@@ -2683,63 +2262,29 @@ DEVICE float mma_cols_sum(float x)
 }
 #endif
 
-/* ---- copies of 16 bytes from global memory to LDS ---- */
-/* AMD: a base that is equal in all lanes stays in scalar registers and what a lane adds to it 32 bits wide, where the compiler would keep a 64-bit address
- * for each load of a loop and add to all of them at every step.  Both are variables that outlive the step. */
-#if defined(__AMDGCN__)
-#define PIN_BASE(pointer)  asm volatile("" : "+s"(pointer))
-#define PIN_OFFSET(offset) asm volatile("" : "+v"(offset))
-#else
-#define PIN_BASE(pointer)  ((void)(pointer))
-#define PIN_OFFSET(offset) ((void)(offset))
-#endif
-/* copy_begin() .. copy_end(): the destination must be free from the beginning on; it is filled after the end, copy_wait() and a barrier.
- * Between the two the bytes are on their way: to LDS on sm_90, elsewhere to the registers of struct copy.  valid 0: zeros, `from` is not read.
- * copy_commit() closes a group of copies of this thread; copy_wait(n): all but its last n groups are done. */
-struct copy { u32x4 v; };
-#if defined(MMA_SYNC)
-enum { COPIES_REACH_LDS = 1 };                   /* without copy_end() */
-#else
-enum { COPIES_REACH_LDS = 0 };
-#endif
-#if defined(__NVPTX__)
-DEVICE void copy_begin(struct copy *c, uint8_t *to, const uint8_t *from, const uint32_t valid)
-{
-    (void)c;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(lds_address(to)), "l"(from), "r"(valid ? 16u : 0u) : "memory");
-}
-DEVICE void copy_end(const struct copy *c, uint8_t *to) { (void)c; (void)to; }
-DEVICE void copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
-DEVICE void copy_wait(const uint32_t n) { asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory"); }
-#else
-DEVICE void copy_commit(void) { }
-DEVICE void copy_wait(const uint32_t n) { (void)n; }
-#if defined(MMA_SYNC)                            /* the host as sm_90: bytes may arrive as early as this */
-DEVICE void copy_begin(struct copy *c, uint8_t *to, const uint8_t *from, const uint32_t valid)
-{
-    (void)c;
-    if (valid) __builtin_memcpy(to, from, 16);
-    else __builtin_memset(to, 0, 16);
-}
-DEVICE void copy_end(const struct copy *c, uint8_t *to) { (void)c; (void)to; }
-#else
-DEVICE void copy_begin(struct copy *c, uint8_t *to, const uint8_t *from, const uint32_t valid)
-{
-    const u32x4 zero = { 0, 0, 0, 0 };
-    (void)to;
-    c->v = zero;
-    if (valid) c->v = *(const GLOBAL u32x4 *)(const void *)from;
-}
-DEVICE void copy_end(const struct copy *c, uint8_t *to) { *(u32x4 *)(void *)to = c->v; }
-#endif
+/* ---- products of four waves at once, straight from LDS ---- */
+/* Waves 4n .. 4n + 3 of a group multiply 64 rows of A by 128 of B; wave w has rows 16 (w % 4) .. of the result, as eight tiles of 16 x 16 side by side that look
+ * like those of one wave.  Both operands are swizzled rows (SWIZZLED_ROW_BYTES) and begin at multiples of 1024 bytes.
+ * What the group wrote to LDS is seen after mma_group_written() in every thread that wrote and a barrier(); mma_group_begin(), products,
+ * mma_group_commit(); the sums and the operands' LDS are the caller's again after mma_group_wait() and, for each tile, mma_group_sum().
+ * mma_group_f16(c, a, b, piece): c[8]: this wave's tiles; a, b: the first rows; piece: even, the first of the two that hold these 16 k. */
+enum { MMA_GROUP_WAVES = 4, MMA_GROUP_A = 64, MMA_GROUP_B = 128 };   /* rows of A and of B */
+#ifndef MMA_GROUP                                /* a machine that has none: never called */
+#define MMA_GROUP 0
+DEVICE void mma_group_written(void) { }
+DEVICE void mma_group_begin(void)   { }
+DEVICE void mma_group_commit(void)  { }
+DEVICE void mma_group_wait(void)    { }
+DEVICE void mma_group_sum(struct mma_acc *c) { (void)c; }
+DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)  { (void)c; (void)a; (void)b; (void)piece; }
+DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece) { (void)c; (void)a; (void)b; (void)piece; }
 #endif
 #endif
 /* ---- end templates/gpu/mma.h ---- */
 
 /* ---- begin templates/gpu/attention_prefill_sizes.h ---- */
 /* attention_prefill_sizes.h -- sizes of prefill attention, for the plan and for the kernels: macros of constants.
- * kind: KV_KIND_*; digits: of activations, 1 or 2; wave, threads: lanes of a wave, threads of a group; async: 1 where copies go from global memory
- * to LDS by themselves (CUDA), else 0. */
+ * kind: KV_KIND_*; digits: of activations, 1 or 2; family: FAMILY_*; threads: of a group. */
 #ifndef FORGE_ATTENTION_PREFILL_SIZES_H
 #define FORGE_ATTENTION_PREFILL_SIZES_H
 
@@ -2752,54 +2297,54 @@ DEVICE void copy_end(const struct copy *c, uint8_t *to) { *(u32x4 *)(void *)to =
     (((n_head) / (n_head_kv) + ATTENTION_PREFILL_CUTS(n_head, n_head_kv) - 1u) / ATTENTION_PREFILL_CUTS(n_head, n_head_kv))
 
 /* Tiles of 16 rows of a wave: with 2 each K and V that a wave reads from LDS serves twice, if registers hold both sums. */
-#define ATTENTION_PREFILL_TILES(head_dim, wave, async) (((async) || (wave) == 64u) && (head_dim) <= 128u ? 2u : 1u)
+#define ATTENTION_PREFILL_TILES(head_dim, family) ((head_dim) <= 128u ? FAMILY_PREFILL_TILES(family) : 1u)
 /* Rows of a group, and positions whose K and V it takes at a time: as many as registers hold, and on AMD LDS. */
 #define ATTENTION_PREFILL_EXACT_ROWS 32u
-#define ATTENTION_PREFILL_ROWS(kind, digits, head_dim, wave, threads, async) \
-    (ATTENTION_PREFILL_EXACT(kind, digits) ? ATTENTION_PREFILL_EXACT_ROWS : (threads) / (wave) * 16u * ATTENTION_PREFILL_TILES(head_dim, wave, async))
-#define ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async) \
+#define ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads) \
+    (ATTENTION_PREFILL_EXACT(kind, digits) ? ATTENTION_PREFILL_EXACT_ROWS : (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_TILES(head_dim, family))
+#define ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family) \
     (ATTENTION_PREFILL_EXACT(kind, digits) ? ((head_dim) > 128u ? 16u : 32u) \
-     : (async) ? ((kind) == KV_KIND_f16 && ((head_dim) <= 64u || (head_dim) > 128u) ? 64u : 32u) \
-     : (wave) == 32u && (head_dim) > 128u ? 16u : 32u)
+     : FAMILY_COPIES_REACH_LDS(family) ? ((kind) == KV_KIND_f16 && ((head_dim) <= 64u || (head_dim) > 128u) ? 64u : 32u) \
+     : (head_dim) > 128u ? FAMILY_PREFILL_FEW(family) : 32u)
 
 /* The launch: grid_x groups, and tokens of a group (grid_y = ceil(tokens / these)). */
 #define ATTENTION_PREFILL_GROUPS(n_head, n_head_kv) ((n_head_kv) * ATTENTION_PREFILL_CUTS(n_head, n_head_kv))
-#define ATTENTION_PREFILL_TOKENS(kind, digits, n_head, n_head_kv, head_dim, wave, threads, async) \
-    (ATTENTION_PREFILL_ROWS(kind, digits, head_dim, wave, threads, async) / ATTENTION_PREFILL_HEADS(n_head, n_head_kv))
+#define ATTENTION_PREFILL_TOKENS(kind, digits, n_head, n_head_kv, head_dim, family, threads) \
+    (ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads) / ATTENTION_PREFILL_HEADS(n_head, n_head_kv))
 
 /* Groups of a compute unit at once, for KERNEL(): 256 registers a lane.  With more gfx942 would keep sums where only its matrix unit reaches them. */
-#define ATTENTION_PREFILL_RESIDENT(wave, threads) ((wave) * 8u / (threads))
+#define ATTENTION_PREFILL_RESIDENT(family, threads) (FAMILY_WAVE(family) * 8u / (threads))
 
-/* Registers of a lane for the sums of a wave and for Q: Q stays there when there is room, else in LDS (mma.h: MMA_ACC, MMA_WORDS). */
-#define ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, wave, async) \
-    (ATTENTION_PREFILL_TILES(head_dim, wave, async) * (256u / (wave) * ((head_dim) + ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async)) / 16u \
-     + ((async) ? 4u : (wave) == 64u ? 2u : 8u) * (head_dim) / 16u) <= 160u)
+/* Registers of a lane for the sums of a wave and for Q: Q stays there when there is room, else in LDS (FAMILY_MMA_ACC, FAMILY_MMA_WORDS). */
+#define ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) \
+    (ATTENTION_PREFILL_TILES(head_dim, family) * (FAMILY_MMA_ACC(family) * ((head_dim) + ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family)) / 16u \
+     + FAMILY_MMA_WORDS(family) * (head_dim) / 16u) <= 160u)
 
 /* LDS rows of f16: of one position or query, and, where V is transposed (no asynchronous copies), of one dimension; an odd number of 16-byte pieces. */
 #define ATTENTION_PREFILL_STRIDE(n) ((n) * 2u + 16u)
 #define ATTENTION_PREFILL_V_GAP 64u              /* bytes after 8 dimensions of transposed V */
-#define ATTENTION_PREFILL_K_V_BYTES(positions, head_dim, async) \
+#define ATTENTION_PREFILL_K_V_BYTES(positions, head_dim, family) \
     ((positions) * ATTENTION_PREFILL_STRIDE(head_dim) \
-     + ((async) ? (positions) * ATTENTION_PREFILL_STRIDE(head_dim) : (head_dim) * ATTENTION_PREFILL_STRIDE(positions) + (head_dim) / 8u * ATTENTION_PREFILL_V_GAP))
+     + (FAMILY_COPIES_REACH_LDS(family) ? (positions) * ATTENTION_PREFILL_STRIDE(head_dim) : (head_dim) * ATTENTION_PREFILL_STRIDE(positions) + (head_dim) / 8u * ATTENTION_PREFILL_V_GAP))
 /* Q, when it stays in LDS; else 16 rows of each wave pass through the places of K and V on their way to registers. */
-#define ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, wave, threads, async) \
-    (ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, wave, async) \
-     ? 0u : ATTENTION_PREFILL_ROWS(kind, digits, head_dim, wave, threads, async) * ATTENTION_PREFILL_STRIDE(head_dim))
+#define ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, family, threads) \
+    (ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) \
+     ? 0u : ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads) * ATTENTION_PREFILL_STRIDE(head_dim))
 #define ATTENTION_PREFILL_MOST(a, b) ((a) > (b) ? (a) : (b))
-#define ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, wave, threads, async) \
-    (ATTENTION_PREFILL_MOST(ATTENTION_PREFILL_K_V_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async), head_dim, async), \
-        ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, wave, async) ? (threads) / (wave) * 16u * ATTENTION_PREFILL_STRIDE(head_dim) : 0u))
+#define ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, family, threads) \
+    (ATTENTION_PREFILL_MOST(ATTENTION_PREFILL_K_V_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family), head_dim, family), \
+        ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) ? (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_STRIDE(head_dim) : 0u))
 /* LDS rows of f32, for exact sums: an odd number of 16-byte pieces where n is a multiple of 8. */
 #define ATTENTION_PREFILL_EXACT_STRIDE(n) ((n) + 4u)
 #define ATTENTION_PREFILL_EXACT_LDS_BYTES(positions, head_dim) \
     (4u * ((ATTENTION_PREFILL_EXACT_ROWS + (positions)) * ATTENTION_PREFILL_EXACT_STRIDE(head_dim) \
            + ATTENTION_PREFILL_EXACT_ROWS * ATTENTION_PREFILL_EXACT_STRIDE(positions)))
 
-#define ATTENTION_PREFILL_LDS_BYTES(kind, digits, head_dim, wave, threads, async) \
+#define ATTENTION_PREFILL_LDS_BYTES(kind, digits, head_dim, family, threads) \
     (ATTENTION_PREFILL_EXACT(kind, digits) \
-     ? ATTENTION_PREFILL_EXACT_LDS_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, wave, async), head_dim) \
-     : ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, wave, threads, async) \
-       + ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, wave, threads, async))
+     ? ATTENTION_PREFILL_EXACT_LDS_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family), head_dim) \
+     : ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, family, threads) \
+       + ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, family, threads))
 #endif
 /* ---- end templates/gpu/attention_prefill_sizes.h ---- */
 
@@ -2957,7 +2502,7 @@ DEVICE void prefill_q_rows(uint8_t *to, const struct prefill *p, const uint8_t *
  * prefill_position().  Row i of a tile of O^T is dimension prefill_dimension(i), such that a lane has neighbouring ones. */
 #ifndef FORGE_ATTENTION_PREFILL_COLUMNS_H
 #define FORGE_ATTENTION_PREFILL_COLUMNS_H
-#if !defined(MMA_SYNC)
+#if !FAMILY_MMA_SUMS_ARE_A(FAMILY)
 
 /* Wide operands of a row (mma.h), and the products of one: fewer in the last where 16 dimensions are left. */
 DEVICE uint32_t prefill_parts(const struct prefill *p) { return (p->head_dim + MMA_WIDE_COLS - 1) / MMA_WIDE_COLS; }
@@ -3204,7 +2749,7 @@ DEVICE void prefill_columns_end(const struct prefill_columns *w, const struct pr
 DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
 {
     const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
-    uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, WAVE, p->threads, COPIES_REACH_LDS);
+    uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, FAMILY, p->threads);
     uint8_t *lds_v = lds_k + p->positions * p->stride;
     struct prefill_pieces pieces_k, pieces_v;
     struct prefill_columns w;
@@ -3389,7 +2934,7 @@ DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args 
  * transposed while it is read, and copies reach LDS by themselves. */
 #ifndef FORGE_ATTENTION_PREFILL_ROWS_H
 #define FORGE_ATTENTION_PREFILL_ROWS_H
-#if defined(MMA_SYNC)
+#if FAMILY_MMA_SUMS_ARE_A(FAMILY)
 
 /* ---- K and V to LDS ---- */
 /* The rows of positions first .. into LDS at `to`: begun, and ended when those bytes are free (of an f16 cache, which copies itself, free from the beginning). */
@@ -3552,7 +3097,7 @@ DEVICE void prefill_wave_end(const struct prefill_wave *w, const struct prefill 
 DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
 {
     const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
-    uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, WAVE, p->threads, COPIES_REACH_LDS);
+    uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, FAMILY, p->threads);
     uint8_t *lds_v = lds_k + p->positions * p->stride;
     struct prefill_pieces pieces_k, pieces_v;
     struct prefill_wave w;
@@ -3595,11 +3140,11 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
     struct prefill p;
     p.n_head = n_head, p.n_head_kv = n_head_kv, p.head_dim = head_dim, p.n_ctx = n_ctx, p.threads = threads, p.causal = causal;
     p.exact = ATTENTION_PREFILL_EXACT(KV_KIND, digits);
-    p.tiles = ATTENTION_PREFILL_TILES(head_dim, WAVE, COPIES_REACH_LDS);
-    p.positions = ATTENTION_PREFILL_POSITIONS(KV_KIND, digits, head_dim, WAVE, COPIES_REACH_LDS);
+    p.tiles = ATTENTION_PREFILL_TILES(head_dim, FAMILY);
+    p.positions = ATTENTION_PREFILL_POSITIONS(KV_KIND, digits, head_dim, FAMILY);
     p.heads = ATTENTION_PREFILL_HEADS(n_head, n_head_kv);
-    p.tokens = ATTENTION_PREFILL_TOKENS(KV_KIND, digits, n_head, n_head_kv, head_dim, WAVE, threads, COPIES_REACH_LDS);
-    p.q_registers = ATTENTION_PREFILL_Q_IN_REGISTERS(KV_KIND, digits, head_dim, WAVE, COPIES_REACH_LDS);
+    p.tokens = ATTENTION_PREFILL_TOKENS(KV_KIND, digits, n_head, n_head_kv, head_dim, FAMILY, threads);
+    p.q_registers = ATTENTION_PREFILL_Q_IN_REGISTERS(KV_KIND, digits, head_dim, FAMILY);
     p.stride = p.exact ? ATTENTION_PREFILL_EXACT_STRIDE(head_dim) : ATTENTION_PREFILL_STRIDE(head_dim);
     p.v_stride = p.exact ? ATTENTION_PREFILL_EXACT_STRIDE(p.positions) : ATTENTION_PREFILL_STRIDE(p.positions);
     p.scale = scale * PREFILL_LOG2E;
@@ -4509,31 +4054,31 @@ DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token,
 /* ---- how the waves of a group share its tile ----
  * GEMM_TOKEN_WAVES along the tokens, GEMM_K_WAVES along the columns of a step, the others along the rows, so that each has a whole number of tiles of
  * 16 x 16 and the group reads the least from LDS: in each step row_waves times x and token_waves times the weights.  Waves that share columns add up their
- * sums at the end: pays where a tile is small, and only waves of 64 do, whose matrix unit is four times faster for the same LDS.
- * All take a group's tokens, rows and threads and the lanes of a wave.  sm_90a shares otherwise where four waves multiply together (gemm_tmpl.c).
+ * sums at the end: pays where a tile is small, and in some families only (FAMILY_GEMM_K_WAVES).
+ * All take a group's tokens, rows and threads and the family (machine/families.h).  sm_90a shares otherwise where four waves multiply together (gemm_tmpl.c).
  *
  * t, r: tiles of 16 along tokens and rows; w: waves; n: tiles along rows that stay together, 2 where rows of a pair take turns. */
 #define GEMM_DIVIDES(t, r, w, token_waves, k_waves, n) \
     ((w) % ((token_waves) * (k_waves)) == 0 && (t) % (token_waves) == 0 && (r) * (token_waves) * (k_waves) % ((w) * (n)) == 0)
 /* Token waves, and 16 more with two waves along the columns; 0: none.  Two need no more LDS at the end (t >= r) and registers than 4 x 4 tiles. */
-#define GEMM_SPLIT_OF(t, r, w, wave, n) \
-    ((wave) == 64 && (t) * (r) < 16 * (w) && (t) >= (r) && GEMM_DIVIDES(t, r, w, 2, 2, n) ? 18 \
-     : (wave) == 64 && (t) * (r) < 16 * (w) && GEMM_DIVIDES(t, r, w, 1, 2, n) ? 17 \
+#define GEMM_SPLIT_OF(t, r, w, family, n) \
+    (FAMILY_GEMM_K_WAVES(family) > 1 && (t) * (r) < 16 * (w) && (t) >= (r) && GEMM_DIVIDES(t, r, w, 2, 2, n) ? 18 \
+     : FAMILY_GEMM_K_WAVES(family) > 1 && (t) * (r) < 16 * (w) && GEMM_DIVIDES(t, r, w, 1, 2, n) ? 17 \
      : (w) >= 8 && (r) < (t) && GEMM_DIVIDES(t, r, w, 4, 1, n) ? 4 \
      : ((w) >= 4 || (r) < (t)) && GEMM_DIVIDES(t, r, w, 2, 1, n) ? 2 \
      : GEMM_DIVIDES(t, r, w, 1, 1, n) ? 1 : GEMM_DIVIDES(t, r, w, 2, 1, n) ? 2 : GEMM_DIVIDES(t, r, w, 4, 1, n) ? 4 : GEMM_DIVIDES(t, r, w, 8, 1, n) ? 8 : 0)
 /* 1: a tile can be shared so that the rows of a pair stay together; else, if at all, it is for single matrices. */
-#define GEMM_SHARES_PAIRS(tokens, rows, threads, wave) (GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / (wave), wave, 2) != 0)
-#define GEMM_SPLIT(tokens, rows, threads, wave) \
-    (GEMM_SHARES_PAIRS(tokens, rows, threads, wave) ? GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / (wave), wave, 2) \
-                                                    : GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / (wave), wave, 1))
+#define GEMM_SHARES_PAIRS(tokens, rows, threads, family) \
+    (GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 2) != 0)
+#define GEMM_SPLIT(tokens, rows, threads, family) \
+    (GEMM_SHARES_PAIRS(tokens, rows, threads, family) ? GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 2) \
+                                                      : GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 1))
 /* 0: the tile cannot be shared. */
-#define GEMM_TOKEN_WAVES(tokens, rows, threads, wave) (GEMM_SPLIT(tokens, rows, threads, wave) % 16)
-#define GEMM_K_WAVES(tokens, rows, threads, wave)     (1 + GEMM_SPLIT(tokens, rows, threads, wave) / 16)
+#define GEMM_TOKEN_WAVES(tokens, rows, threads, family) (GEMM_SPLIT(tokens, rows, threads, family) % 16)
+#define GEMM_K_WAVES(tokens, rows, threads, family)     (1 + GEMM_SPLIT(tokens, rows, threads, family) / 16)
 
-/* Stages where copies go to LDS by themselves (sm_90), and where they pass through registers (AMD; 2 halves the barriers, if LDS allows). */
-#define GEMM_STAGES_ASYNC     3
-#define GEMM_STAGES_REGISTERS 1
+/* Stages where copies go to LDS by themselves, and where they pass through registers (2 halves the barriers, if LDS allows). */
+#define GEMM_STAGES_OF(family) (FAMILY_COPIES_REACH_LDS(family) ? 3 : 1)
 #endif
 /* ---- end templates/gpu/gemm_sizes.h ---- */
 
@@ -4541,7 +4086,7 @@ DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token,
 #ifndef FORGE_GEMM_COMMON
 #define FORGE_GEMM_COMMON
 #ifndef GEMM_STAGES
-#define GEMM_STAGES (COPIES_REACH_LDS ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS)
+#define GEMM_STAGES GEMM_STAGES_OF(FAMILY)
 #endif
 /* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
 #ifndef GEMM_UNIT_STEPS
@@ -4588,8 +4133,8 @@ DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
 #define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
 
 /* Into how many parts the waves share tokens, columns of a step and rows. */
-enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
-enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY) };
+enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY) };
 STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) > 0, "each wave takes multiples of 16 tokens and rows");
 enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
 
@@ -4964,7 +4509,7 @@ DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const u
     G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
     G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
 }
-#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE)
+#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY)
 /* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
 DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
                           const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
@@ -5004,7 +4549,7 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
 #ifndef FORGE_GEMM_COMMON
 #define FORGE_GEMM_COMMON
 #ifndef GEMM_STAGES
-#define GEMM_STAGES (COPIES_REACH_LDS ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS)
+#define GEMM_STAGES GEMM_STAGES_OF(FAMILY)
 #endif
 /* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
 #ifndef GEMM_UNIT_STEPS
@@ -5051,8 +4596,8 @@ DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
 #define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
 
 /* Into how many parts the waves share tokens, columns of a step and rows. */
-enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
-enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY) };
+enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY) };
 STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) > 0, "each wave takes multiples of 16 tokens and rows");
 enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
 
@@ -5427,7 +4972,7 @@ DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const u
     G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
     G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
 }
-#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE)
+#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY)
 /* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
 DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
                           const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
@@ -5467,7 +5012,7 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
 #ifndef FORGE_GEMM_COMMON
 #define FORGE_GEMM_COMMON
 #ifndef GEMM_STAGES
-#define GEMM_STAGES (COPIES_REACH_LDS ? GEMM_STAGES_ASYNC : GEMM_STAGES_REGISTERS)
+#define GEMM_STAGES GEMM_STAGES_OF(FAMILY)
 #endif
 /* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
 #ifndef GEMM_UNIT_STEPS
@@ -5514,8 +5059,8 @@ DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
 #define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
 
 /* Into how many parts the waves share tokens, columns of a step and rows. */
-enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
-enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE) };
+enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY) };
+enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY) };
 STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) > 0, "each wave takes multiples of 16 tokens and rows");
 enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
 
@@ -5890,7 +5435,7 @@ DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const u
     G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
     G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, sink, 0);
 }
-#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, WAVE)
+#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY)
 /* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
 DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
                           const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)

@@ -9,12 +9,8 @@
 #include "gemv_sizes.h"
 #include "acts_unit.h"
 
-/* A thread keeps so many times 4 columns of a row in registers.  On AMD what follows waits behind the weights that are asked for meanwhile. */
-#if defined(__AMDGCN__)
-#define ROW_QUADS 16
-#else
-#define ROW_QUADS 8
-#endif
+/* A thread keeps so many times 4 columns of a row in registers.  Where loads are in order what follows waits behind the weights that are asked for meanwhile. */
+#define ROW_QUADS (LOADS_IN_ORDER ? 16 : 8)
 
 /* A thread's part of a row: entry i is columns 4 e .. 4 e + 3, e = i * threads + thread. */
 struct row_quads { f32x4 v[ROW_QUADS]; };

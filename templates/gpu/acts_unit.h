@@ -17,28 +17,6 @@ struct acts_unit {
 #define SUPERS_OF(cols) (((cols) + 255) / 256)
 #define PLANE_BYTES(n)  (((n) + 15) / 16 * 16)
 
-/* Byte `at` of the plane of a row that begins at byte `plane`, a constant.  AMD's load instructions hold 4095 of it; what is more is added to `at`, once for
- * all rows, where clang would add it to 64-bit addresses one by one. */
-DEVICE const uint8_t *plane_at(const uint8_t *row, const uint32_t at, const uint32_t plane)
-{
-#if defined(__AMDGCN__)
-    uint32_t place = at + plane / 4096 * 4096;
-    if (plane >= 4096) asm("" : "+v"(place));
-    return row + place + plane % 4096;
-#else
-    return row + plane + at;
-#endif
-}
-/* The same of a plane of packed weights.  sm_90: the sum is one offset, which takes registers from nothing else in products of prefill. */
-DEVICE const uint8_t *quants_at(const uint8_t *row, const uint32_t at, const uint32_t plane)
-{
-#if defined(__AMDGCN__)
-    return plane_at(row, at, plane);
-#else
-    return row + (plane + at);
-#endif
-}
-
 /* Pins of loaded registers.  On AMD a pin waits for its load: it belongs where the unit is about to be used, after the next unit's loads. */
 DEVICE void pin16(u32x4 *v)
 {

@@ -6,7 +6,7 @@
 #ifndef FORGE_ATTENTION_PREFILL_COLUMNS_H
 #define FORGE_ATTENTION_PREFILL_COLUMNS_H
 #include "attention_prefill.h"
-#if !defined(MMA_SYNC)
+#if !FAMILY_MMA_SUMS_ARE_A(FAMILY)
 
 /* Wide operands of a row (mma.h), and the products of one: fewer in the last where 16 dimensions are left. */
 DEVICE uint32_t prefill_parts(const struct prefill *p) { return (p->head_dim + MMA_WIDE_COLS - 1) / MMA_WIDE_COLS; }
@@ -253,7 +253,7 @@ DEVICE void prefill_columns_end(const struct prefill_columns *w, const struct pr
 DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
 {
     const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
-    uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, WAVE, p->threads, COPIES_REACH_LDS);
+    uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, FAMILY, p->threads);
     uint8_t *lds_v = lds_k + p->positions * p->stride;
     struct prefill_pieces pieces_k, pieces_v;
     struct prefill_columns w;

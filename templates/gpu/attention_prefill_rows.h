@@ -3,7 +3,7 @@
 #ifndef FORGE_ATTENTION_PREFILL_ROWS_H
 #define FORGE_ATTENTION_PREFILL_ROWS_H
 #include "attention_prefill.h"
-#if defined(MMA_SYNC)
+#if FAMILY_MMA_SUMS_ARE_A(FAMILY)
 
 /* ---- K and V to LDS ---- */
 /* The rows of positions first .. into LDS at `to`: begun, and ended when those bytes are free (of an f16 cache, which copies itself, free from the beginning). */
@@ -166,7 +166,7 @@ DEVICE void prefill_wave_end(const struct prefill_wave *w, const struct prefill 
 DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
 {
     const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
-    uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, WAVE, p->threads, COPIES_REACH_LDS);
+    uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, FAMILY, p->threads);
     uint8_t *lds_v = lds_k + p->positions * p->stride;
     struct prefill_pieces pieces_k, pieces_v;
     struct prefill_wave w;

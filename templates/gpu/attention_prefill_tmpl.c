@@ -27,11 +27,11 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
     struct prefill p;
     p.n_head = n_head, p.n_head_kv = n_head_kv, p.head_dim = head_dim, p.n_ctx = n_ctx, p.threads = threads, p.causal = causal;
     p.exact = ATTENTION_PREFILL_EXACT(KV_KIND, digits);
-    p.tiles = ATTENTION_PREFILL_TILES(head_dim, WAVE, COPIES_REACH_LDS);
-    p.positions = ATTENTION_PREFILL_POSITIONS(KV_KIND, digits, head_dim, WAVE, COPIES_REACH_LDS);
+    p.tiles = ATTENTION_PREFILL_TILES(head_dim, FAMILY);
+    p.positions = ATTENTION_PREFILL_POSITIONS(KV_KIND, digits, head_dim, FAMILY);
     p.heads = ATTENTION_PREFILL_HEADS(n_head, n_head_kv);
-    p.tokens = ATTENTION_PREFILL_TOKENS(KV_KIND, digits, n_head, n_head_kv, head_dim, WAVE, threads, COPIES_REACH_LDS);
-    p.q_registers = ATTENTION_PREFILL_Q_IN_REGISTERS(KV_KIND, digits, head_dim, WAVE, COPIES_REACH_LDS);
+    p.tokens = ATTENTION_PREFILL_TOKENS(KV_KIND, digits, n_head, n_head_kv, head_dim, FAMILY, threads);
+    p.q_registers = ATTENTION_PREFILL_Q_IN_REGISTERS(KV_KIND, digits, head_dim, FAMILY);
     p.stride = p.exact ? ATTENTION_PREFILL_EXACT_STRIDE(head_dim) : ATTENTION_PREFILL_STRIDE(head_dim);
     p.v_stride = p.exact ? ATTENTION_PREFILL_EXACT_STRIDE(p.positions) : ATTENTION_PREFILL_STRIDE(p.positions);
     p.scale = scale * PREFILL_LOG2E;

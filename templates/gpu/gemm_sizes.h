@@ -1,6 +1,7 @@
 /* gemm_sizes.h -- sizes of the prefill product that plan and kernels share.  Constant expressions, for host C too. */
 #ifndef FORGE_GEMM_SIZES_H
 #define FORGE_GEMM_SIZES_H
+#include "machine/families.h"
 
 /* LDS rows are 64 columns of 16 bits: 128 bytes, swizzled instead of padded, so that two groups of 128 x 128 with one stage fit into AMD's 64 KiB. */
 #define GEMM_STEP_COLS 64
@@ -19,29 +20,29 @@
 /* ---- how the waves of a group share its tile ----
  * GEMM_TOKEN_WAVES along the tokens, GEMM_K_WAVES along the columns of a step, the others along the rows, so that each has a whole number of tiles of
  * 16 x 16 and the group reads the least from LDS: in each step row_waves times x and token_waves times the weights.  Waves that share columns add up their
- * sums at the end: pays where a tile is small, and only waves of 64 do, whose matrix unit is four times faster for the same LDS.
- * All take a group's tokens, rows and threads and the lanes of a wave.  sm_90a shares otherwise where four waves multiply together (gemm_tmpl.c).
+ * sums at the end: pays where a tile is small, and in some families only (FAMILY_GEMM_K_WAVES).
+ * All take a group's tokens, rows and threads and the family (machine/families.h).  sm_90a shares otherwise where four waves multiply together (gemm_tmpl.c).
  *
  * t, r: tiles of 16 along tokens and rows; w: waves; n: tiles along rows that stay together, 2 where rows of a pair take turns. */
 #define GEMM_DIVIDES(t, r, w, token_waves, k_waves, n) \
     ((w) % ((token_waves) * (k_waves)) == 0 && (t) % (token_waves) == 0 && (r) * (token_waves) * (k_waves) % ((w) * (n)) == 0)
 /* Token waves, and 16 more with two waves along the columns; 0: none.  Two need no more LDS at the end (t >= r) and registers than 4 x 4 tiles. */
-#define GEMM_SPLIT_OF(t, r, w, wave, n) \
-    ((wave) == 64 && (t) * (r) < 16 * (w) && (t) >= (r) && GEMM_DIVIDES(t, r, w, 2, 2, n) ? 18 \
-     : (wave) == 64 && (t) * (r) < 16 * (w) && GEMM_DIVIDES(t, r, w, 1, 2, n) ? 17 \
+#define GEMM_SPLIT_OF(t, r, w, family, n) \
+    (FAMILY_GEMM_K_WAVES(family) > 1 && (t) * (r) < 16 * (w) && (t) >= (r) && GEMM_DIVIDES(t, r, w, 2, 2, n) ? 18 \
+     : FAMILY_GEMM_K_WAVES(family) > 1 && (t) * (r) < 16 * (w) && GEMM_DIVIDES(t, r, w, 1, 2, n) ? 17 \
      : (w) >= 8 && (r) < (t) && GEMM_DIVIDES(t, r, w, 4, 1, n) ? 4 \
      : ((w) >= 4 || (r) < (t)) && GEMM_DIVIDES(t, r, w, 2, 1, n) ? 2 \
      : GEMM_DIVIDES(t, r, w, 1, 1, n) ? 1 : GEMM_DIVIDES(t, r, w, 2, 1, n) ? 2 : GEMM_DIVIDES(t, r, w, 4, 1, n) ? 4 : GEMM_DIVIDES(t, r, w, 8, 1, n) ? 8 : 0)
 /* 1: a tile can be shared so that the rows of a pair stay together; else, if at all, it is for single matrices. */
-#define GEMM_SHARES_PAIRS(tokens, rows, threads, wave) (GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / (wave), wave, 2) != 0)
-#define GEMM_SPLIT(tokens, rows, threads, wave) \
-    (GEMM_SHARES_PAIRS(tokens, rows, threads, wave) ? GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / (wave), wave, 2) \
-                                                    : GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / (wave), wave, 1))
+#define GEMM_SHARES_PAIRS(tokens, rows, threads, family) \
+    (GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 2) != 0)
+#define GEMM_SPLIT(tokens, rows, threads, family) \
+    (GEMM_SHARES_PAIRS(tokens, rows, threads, family) ? GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 2) \
+                                                      : GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 1))
 /* 0: the tile cannot be shared. */
-#define GEMM_TOKEN_WAVES(tokens, rows, threads, wave) (GEMM_SPLIT(tokens, rows, threads, wave) % 16)
-#define GEMM_K_WAVES(tokens, rows, threads, wave)     (1 + GEMM_SPLIT(tokens, rows, threads, wave) / 16)
+#define GEMM_TOKEN_WAVES(tokens, rows, threads, family) (GEMM_SPLIT(tokens, rows, threads, family) % 16)
+#define GEMM_K_WAVES(tokens, rows, threads, family)     (1 + GEMM_SPLIT(tokens, rows, threads, family) / 16)
 
-/* Stages where copies go to LDS by themselves (sm_90), and where they pass through registers (AMD; 2 halves the barriers, if LDS allows). */
-#define GEMM_STAGES_ASYNC     3
-#define GEMM_STAGES_REGISTERS 1
+/* Stages where copies go to LDS by themselves, and where they pass through registers (2 halves the barriers, if LDS allows). */
+#define GEMM_STAGES_OF(family) (FAMILY_COPIES_REACH_LDS(family) ? 3 : 1)
 #endif

@@ -72,4 +72,14 @@ else
 fi
 name="all tiles"
 [ $taken -gt 0 ] && [ $taken -lt $tests ] || bad "$taken of $tests taken: some must be, and some refused"
+
+# A GPU of no family: refused as a target, and by the templates themselves.
+printf 'inherits: gfx1151\narch: gfx1201\n' >"$tmp/t.yaml"
+refuse "arch of no family" 1 't.yaml:2:7: arch gfx1201 is not of the family rdna3' "$forgec" build -q "$model" -t "$tmp/t.yaml" --emit source
+root=$(cd "$(dirname "$0")/../.." && pwd)
+for header in dialect.h machine/rdna3.h; do
+    check "$header for gfx1201" 1 "$clang" -x hip --cuda-device-only --offload-arch=gfx1201 -nogpulib -nogpuinc -fsyntax-only -ferror-limit=1 -I "$root" \
+        "$root/templates/gpu/$header"
+    err_has "docs/target.md, 'A new GPU family'"
+done
 summary tiles

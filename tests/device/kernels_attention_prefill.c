@@ -22,7 +22,7 @@
 #undef FORMAT
 
 #define ATTENTION(name, n_head, n_head_kv, head_dim, digits, as) \
-    KERNEL(THREADS, ATTENTION_PREFILL_RESIDENT(WAVE, THREADS)) name(const struct forge_kernel_args a) \
+    KERNEL(THREADS, ATTENTION_PREFILL_RESIDENT(FAMILY, THREADS)) name(const struct forge_kernel_args a) \
     { \
         pdl_launch(); \
         pdl_wait(); \

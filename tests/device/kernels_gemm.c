@@ -34,7 +34,7 @@ DEVICE void store_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r,
         gemm_##format##_##shape(a, WEIGHT(0), COLS, COLS, BUFFER(0), X_STRIDE, group_y(), 0, a.step->n_tokens, store_row); \
     } \
     PAIR(format, shape)
-#if GEMM_SHARES_PAIRS(TILE_TOKENS, TILE_ROWS, TILE_THREADS, WAVE)
+#if GEMM_SHARES_PAIRS(TILE_TOKENS, TILE_ROWS, TILE_THREADS, FAMILY)
 #define PAIR(format, shape) \
     KERNEL(TILE_THREADS, GROUPS) pair_##format(const struct forge_kernel_args a) \
     { \

@@ -76,7 +76,7 @@ KERNEL(WAVE, 1) mma_rows_bf16(const struct forge_kernel_args a)
     product(a, &d, 2);
     tile_to_arena(a, &d);
 }
-#if defined(MMA_SYNC)
+#if FAMILY_MMA_SUMS_ARE_A(FAMILY)
 /* D = f16(A B) B, both times B stored [j][k]: the accumulator as operand A. */
 KERNEL(WAVE, 1) mma_chain_f16(const struct forge_kernel_args a)
 {

@@ -1,6 +1,6 @@
 /* check_attention_prefill.c -- attention of prefill (templates/gpu/attention_prefill_tmpl.c) against sums in double: all head sizes and kinds of cache, groups of heads, causal or
  * not, tails, f32 rows and 16-bit rows, f16 and f32 products.  The cache beyond the step and LDS are NaN; the output is poisoned and must be written exactly where it should be.
- * Compile as it is, with -DSIMT_MMA_WMMA, and with -DSIMT_MMA_MFMA -DWAVE=64. */
+ * Compile as it is, with -DSIMT_MMA_WMMA, and with -DWAVE=64. */
 #include <math.h>
 #include "check.h"
 #define KV_KIND c.kv
@@ -131,7 +131,7 @@ static void draw_case(void)
     c.digits = random_in(0, 3) ? 1 : 2;
     c.causal = random_in(0, 4) != 0;
     c.kind = random_in(0, 2);
-    c.threads = !ASYNC && WAVE == 32 && c.head_dim > 128 ? 128 : 128 << random_in(0, 1);      /* LDS of gfx11 */
+    c.threads = FAMILY == FAMILY_RDNA3 && c.head_dim > 128 ? 128 : 128 << random_in(0, 1);      /* LDS of gfx11 */
     c.scale = 1.0f / sqrtf((float)c.head_dim);
     c.out_stride = (uint64_t)(c.n_head * c.head_dim + 63) / 64 * (c.kind ? 128 : 256) + 16 * random_in(0, 2);
     c.q_stride = (uint64_t)c.n_head * c.head_dim * 4 + 16 * random_in(0, 2);
@@ -155,8 +155,8 @@ static bool check_case(void)
     step->n_logits = random_in(1, c.n_tokens);
     const struct forge_kernel_args args = { .kv = cache.bytes, .kv_layer = layer, .step = step, .first = random_in(0, 4) == 0 };
     c.t0 = args.first ? c.n_tokens - step->n_logits : 0;
-    const uint32_t tokens = ATTENTION_PREFILL_TOKENS(c.kv, c.digits, c.n_head, c.n_head_kv, c.head_dim, WAVE, c.threads, ASYNC);
-    const uint32_t lds_bytes = ATTENTION_PREFILL_LDS_BYTES(c.kv, c.digits, c.head_dim, WAVE, c.threads, ASYNC);
+    const uint32_t tokens = ATTENTION_PREFILL_TOKENS(c.kv, c.digits, c.n_head, c.n_head_kv, c.head_dim, FAMILY, c.threads);
+    const uint32_t lds_bytes = ATTENTION_PREFILL_LDS_BYTES(c.kv, c.digits, c.head_dim, FAMILY, c.threads);
     simt_launch(kernel, &args, ATTENTION_PREFILL_GROUPS(c.n_head, c.n_head_kv), (c.n_tokens - c.t0 + tokens - 1) / tokens, c.threads, WAVE, lds_bytes, n_cases++);
     bool ok = (ASYNC || lds_bytes <= 65536) || fail("LDS", 0, 0, lds_bytes, 65536);
     ok = ok && untouched(total) && compare(k, v);

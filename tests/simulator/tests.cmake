@@ -34,7 +34,7 @@ foreach(name IN ITEMS test_bugs test_instructions)
   gfxsim_flags(${name})
   target_link_libraries(${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
 endforeach()
-file(GLOB GFXSIM_TEMPLATES CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/templates/gpu/*.h")
+file(GLOB GFXSIM_TEMPLATES CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/templates/gpu/*.h" "${CMAKE_SOURCE_DIR}/templates/gpu/machine/*.h")
 foreach(chip IN LISTS GFXSIM_CHIPS)
   set(code "${CMAKE_CURRENT_BINARY_DIR}/bugs.${chip}.co")
   add_custom_command(OUTPUT "${code}" COMMAND "${CMAKE_COMMAND}" -E env "FORGEC_CLANG=${FORGEC_SIMT_CLANG}" sh compile.sh ${chip} bugs.c "${code}"

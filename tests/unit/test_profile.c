@@ -1,5 +1,5 @@
 /* The targets in targets/ (YAML) as structs, and what malformed ones get. */
-#include "compiler/base/profile.h"
+#include "compiler/base/family.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -114,7 +114,7 @@ static void known_gpus(void **state)
     assert_true(p->bandwidth_gb_s > 4590 && p->bandwidth_gb_s < 4610);
     p = profile_load(a, FORGEC_SOURCE_DIR "/tests/lanes/simt64.yaml", NULL);
     assert_string_equal(p->api, "host");
-    assert_string_equal(p->mma, "mfma");
+    assert_int_equal(p->family, FAMILY_CDNA3);
     assert_string_equal(p->name, "simt64");
     arena_destroy(a);
 }
@@ -253,12 +253,16 @@ static void bad_files(void **state)
         { "inherits: gfx942\ntiles: {attention_prefill_threads: 512}\n", "" },
         { "inherits: gfx942\ntiles: {stage_threads: 96}\n", "not a multiple of the wave's 64 lanes" },
         { "inherits: gfx942\nwave: 48\n", "must be 32 or 64" },
-        { "inherits: gfx942\nwave: 32\n", ":2:7: wave is 32; the kernels for gfx942 have waves of 64 lanes" },
-        { "inherits: gfx1151\nwave: 64\n", ":2:7: wave is 64; the kernels for gfx1151 have waves of 32 lanes" },
+        { "inherits: gfx942\nwave: 32\n", ":2:7: wave is 32; the kernels of the family cdna3 have waves of 64 lanes" },
+        { "inherits: gfx1151\nwave: 64\n", ":2:7: wave is 64; the kernels of the family rdna3 have waves of 32 lanes" },
         { "inherits: aarch64\nsimd: avx2\n", ":2:7: simd is avx2, which is of x86_64; the machine is aarch64" },
         { "inherits: x86-64-v3\nsimd: neon\n", ":2:7: simd is neon, which is of aarch64; the machine is x86_64" },
         { "inherits: x86-64-v3\nmachine: aarch64\n", "simd is avx2, which is of x86_64" },
-        { "inherits: gfx942\nmma: mfma\n", "mma is for the api host" },
+        { "inherits: gfx942\nfamily: rdna4\n", ":2:9: unknown value rdna4; known: rdna3, cdna3, hopper" },
+        { "inherits: gfx942\nfamily: rdna3\n", "arch gfx942 is not of the family rdna3 (gfx110x, gfx115x)" },
+        { "inherits: gfx1151\narch: gfx1201\n", ":2:7: arch gfx1201 is not of the family rdna3 (gfx110x, gfx115x), and forgec has no machine file for others" },
+        { "inherits: gfx1100\narch: gfx1101\n", "" },
+        { "inherits: sm_90\narch: sm_89\n", "arch sm_89 is not of the family hopper (sm_90 and later)" },
         { "inherits: gfx942\nmemory: {value: 1e12, unit: GiB, source: x}\n", ":2:17: 1e12 is no sensible amount" },
         { "inherits: gfx942\ncluster: true\n", "cluster is for the api cuda" },
         { "inherits: gfx942\narch: sm_90\n", "begin with gfx" },
