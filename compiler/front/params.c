@@ -340,8 +340,6 @@ static void check_params(const struct described *d, const struct model *m)
         if (s->n_head_kv > s->n_head || s->n_head % s->n_head_kv)
             die("%s: head_count %u in layer %u is no multiple of head_count_kv %u", path, s->n_head, l, s->n_head_kv);
         if (s->head_dim % 2) die("%s: attention.key_length is %u; it must be even", path, s->head_dim);
-        if (s->value_dim != s->head_dim)
-            die("%s: attention.value_length is %u but key_length is %u; forgec needs them equal", path, s->value_dim, s->head_dim);
         check_rope(path, m, l);
         const double eps = m->params[PARAM_norm_eps].values[l];
         if (eps <= 0) die("%s: the norm epsilon is %g; it must be above 0", path, eps);

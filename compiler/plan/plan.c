@@ -1,5 +1,6 @@
 /* plan.c -- fused graph + profile -> places and sizes: options, KV cache, weight image.  cpu/choose.c and gpu/choose.c plan the values and kernels. */
 #include "plan.h"
+#include "limits.h"
 #include "compiler/format/pack_cpu.h"
 #include "compiler/format/pack_gpu.h"
 #include "runtime/model/abi.h"
@@ -32,13 +33,8 @@ static void fill_options(struct plan *p, const struct plan_options *o)
     if (!p->options.max_threads) p->options.max_threads = 64;
     const uint32_t chunk = o->chunk ? o->chunk : p->gpu ? p->profile->gpu.prefill_chunk : p->profile->tile.prefill_chunk;
     p->chunk = p->max_logits = chunk < p->options.n_ctx ? chunk : p->options.n_ctx;
-    if (p->options.kv == KV_TYPE_Q8_0 && p->model->head_dim % 32) die("--kv q8_0 needs a head size that is a multiple of 32; this model has %u", p->model->head_dim);
-    if (p->gpu && p->model->head_dim > 256) die("%s: a head size of %u is beyond what the GPU kernels are made for (256); a CPU target takes it", p->model->gguf->path, p->model->head_dim);
     if (p->gpu && p->model->n_vocab > SAMPLE_MAX_VOCAB)
         die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it", p->model->gguf->path, p->model->n_vocab, SAMPLE_MAX_VOCAB);
-    const uint32_t unit = p->gpu ? 16 : 8;
-    if (p->model->head_dim % unit) die("%s: a head size of %u is no multiple of %u, which the %s kernels need%s", p->model->gguf->path, p->model->head_dim, unit, p->gpu ? "GPU" : "CPU",
-                                      p->gpu && p->model->head_dim % 8 == 0 ? "; a CPU target takes it" : "");
 }
 
 const char *const state_kind_name[STATE_KINDS] = { [STATE_KV] = "kv", [STATE_RING] = "ring", [STATE_RECURRENT] = "recurrent", [STATE_CONV] = "conv" };
@@ -226,6 +222,7 @@ struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level l
     p->profile = profile;
     if (profile->kind == TARGET_GPU) p->gpu = arena_new(a, struct gpu_plan);
     fill_options(p, o);
+    plan_check_limits(p);
     p->f32 = arena_array(a, struct buffer, g->n_nodes);
     p->q8 = arena_array(a, struct buffer, g->n_nodes);
     p->groups = arena_array(a, struct group_plan, f->n_groups);

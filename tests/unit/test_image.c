@@ -44,7 +44,7 @@ static uint32_t width(uint32_t kind) { return kind == BRAIN ? 2 : kind; }
 /* A model whose tensors are all 0x77: codes of any value, scales and floats large and finite; f32 vectors 0x77777777, too. */
 static struct model *filled_model(uint32_t quant)
 {
-    struct tiny shape = { "llama", N_EMBD, 256, 4, 2, 64, N_VOCAB, quant, 1, NULL, 0, NULL };
+    struct tiny shape = { "llama", N_EMBD, 256, 4, 2, 64, N_VOCAB, quant, 1, NULL, 0, NULL, false };
     struct model *m = tiny_model(a, &shape);
     for (uint64_t i = 0; i < m->gguf->n_tensors; i++) {
         struct gguf_tensor *t = &m->gguf->tensors[i];

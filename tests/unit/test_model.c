@@ -56,7 +56,7 @@ static void further_keys(void **state)
         { "llama.rope.dimension_count", GGUF_U32, 7, put_number, NULL, "rope.dimension_count is 7" },
         { "llama.rope.dimension_count", GGUF_I32, UINT32_MAX, put_number, NULL, "the number is negative" },
         { "llama.rope.dimension_count", GGUF_U32, 2, put_array, NULL, "is an array; expected one value" },
-        { "llama.attention.value_length", GGUF_U32, 16, put_number, NULL, "value_length is 16 but key_length is 32" },
+        { "llama.attention.value_length", GGUF_U32, 16, put_number, NULL, "tensor blk.0.attn_v.weight is 64 x 64; the hyperparameters ask for 32 x 64" },
         { "llama.expert_count", GGUF_U32, 4, put_number, NULL, "a mixture of 4 experts" },
         { "llama.vocab_size", GGUF_U32, 99, put_number, NULL, "tensor token_embd.weight is 100 x 64; the hyperparameters ask for 99 x 64" },
         { "llama.rope.freq_base", GGUF_F32, 0x7fc00000, put_number, NULL, "not a number" },

@@ -209,6 +209,29 @@ static void refusals(void **state)
     assert_dies(plan_of(m, FUSE_LAYER, (struct plan_options){ .kv = KV_TYPE_Q8_0 }), "multiple of 32");
 }
 
+/* What a graph can say and no kernel computes.  Heads of V twice as wide: attn_q's rows serve as V. */
+static void limits(void **state)
+{
+    (void)state;
+    static const struct { const char *v, *attention, *down, *expected; } rows[] = {
+        { "attn_v, %x\n%vc = store_v", "window=63", "attn_output", "%0.a is attention over a window of 63 positions, and the context is 64" },
+        { "attn_v, %x\n%vc = store_v", "cap=30", "attn_output", "%0.a is attention with a cap of 30 on its scores" },
+        { "attn_q, %x\n%vc = store_v head_dim=64", "", "ffn_down", "heads of V have 64 items where those of Q and K have 32 (%0.a)" },
+    };
+    static struct model *m;
+    struct tiny s = tiny_llama;
+    s.n_ff = 256;                        /* as wide as what attention then gives */
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const char *layer = arena_printf(a, "%%q = matmul attn_q, %%x\n%%k = matmul attn_k, %%x\n%%kc = store_k %%k\n%%v = matmul %s %%v\n"
+                                            "%%a = attention %s %%q, %%kc, %%vc\n%%x = matmul %s, %%a\n", rows[i].v, rows[i].attention, rows[i].down);
+        m = tiny_wired(a, &s, arena_printf(a, "%slayer:\n%s%s", TINY_INPUT, layer, TINY_OUTPUT));
+        assert_dies(plan_of(m, FUSE_LAYER, (struct plan_options){ 0 }), rows[i].expected);
+    }
+    m = tiny_wired(a, &tiny_llama, TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n%v = matmul attn_v, %x\n"
+                                   "%vc = store_v %v\n%a = attention window=64 %q, %kc, %vc\n%x = matmul attn_output, %a\n" TINY_OUTPUT);
+    plan_of(m, FUSE_LAYER, (struct plan_options){ 0 });          /* a window of the whole context hides nothing */
+}
+
 /* ---- what decides the image decides its hash ---- */
 
 static void image_hashes(void **state)
@@ -282,6 +305,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(invariants_of_other_wirings, setup, teardown),
         cmocka_unit_test_setup_teardown(largest_sizes, setup, teardown),
         cmocka_unit_test_setup_teardown(refusals, setup, teardown),
+        cmocka_unit_test_setup_teardown(limits, setup, teardown),
         cmocka_unit_test_setup_teardown(image_hashes, setup, teardown),
         cmocka_unit_test_setup_teardown(metadata_cannot_leave_its_place, setup, teardown),
         cmocka_unit_test_setup_teardown(names_keep_their_letters, setup, teardown),

@@ -121,7 +121,7 @@ static void test_launches(void **state)
 {
     (void)state;
     static const char *const targets[] = { "gfx942", "gfx1151", "sm_90" };
-    const struct tiny shape = { "llama", 2048, 8192, 32, 8, 64, 1000, QUANT_Q8_0, 2, NULL, 0, NULL };
+    const struct tiny shape = { "llama", 2048, 8192, 32, 8, 64, 1000, QUANT_Q8_0, 2, NULL, 0, NULL, false };
     const struct model *m = tiny_model(a, &shape);
     for (uint32_t c = 0; c < COUNT_OF(targets); c++)
         for (uint32_t level = 0; level < 2; level++) {
@@ -153,7 +153,7 @@ static void test_logits(void **state)
     const struct profile *t = profile_load(a, "gfx942", NULL);
     static const struct { uint32_t n_vocab, logits; } cases[] = { { 1000, 2048 }, { 40000, 1677 }, { 128256, 523 }, { 262144, 512 } };
     for (uint32_t i = 0; i < COUNT_OF(cases); i++) {
-        const struct tiny shape = { "llama", 64, 96, 4, 2, 32, cases[i].n_vocab, QUANT_Q8_0, 1, NULL, 0, NULL };
+        const struct tiny shape = { "llama", 64, 96, 4, 2, 32, cases[i].n_vocab, QUANT_Q8_0, 1, NULL, 0, NULL, false };
         const struct plan *p = plan_make(a, graph_build(a, tiny_model(a, &shape)), FUSE_LAYER, t, &(struct plan_options){ .n_ctx = 4096 });
         assert_int_equal(p->chunk, 2048);
         assert_int_equal(p->max_logits, cases[i].logits);
