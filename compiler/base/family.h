@@ -1,4 +1,5 @@
-/* family.h -- the families of GPUs that kernels are written for: templates/gpu/machine has a file for each, families.h there their numbers. */
+/* family.h -- the families of GPUs that kernels are written for: templates/gpu/machine has a file for each, families.h there their
+ * numbers. */
 #ifndef FORGEC_FAMILY_H
 #define FORGEC_FAMILY_H
 #include "profile.h"

@@ -17,11 +17,12 @@
 /* ---- begin templates/gpu/dialect.h ---- */
 /* dialect.h -- the few words a GPU template may use that are not plain C11.  One source, three compilations: HIP for AMD, CUDA for
  * NVIDIA (clang, no vendor headers), and C11 for tests/lanes, which runs the lanes of a group as fibers on the host.
- * What depends on the GPU stands in the file of its family in machine/, which choose.h finds; what those words mean stands here, with what is built on them.
+ * What depends on the GPU stands in the file of its family in machine/, which choose.h finds; what those words mean stands here, with what
+ * is built on them.
  *
  *   FAMILY, WAVE                the family (machine/families.h); lanes of a wave
- *   KERNEL(threads, groups)     declares a kernel; groups: how many groups of so many threads a compute unit should hold at once, which bounds the
- *                               registers.  The one parameter of every kernel is `a`
+ *   KERNEL(threads, groups)     declares a kernel; groups: how many groups of so many threads a compute unit should hold at once, which
+ *                               bounds the registers.  The one parameter of every kernel is `a`
  *   GLOBAL                      of pointers to global memory
  *   UNROLL                      before a loop whose arrays are to become registers
  *   thread_x, group_x, group_y, lane_id       who am I
@@ -29,18 +30,20 @@
  *   lds()                       LDS (shared memory): all of it is dynamic; the plan knows the bytes, kernels divide it by constants
  *   barrier                     all threads of the group; LDS written before is visible after
  *   wave_barrier                the lanes of a wave see each other's LDS writes
- *   cluster_*                   clusters: groups, neighbours in x, that run together and write each other's LDS; launched as such (forge_gpu_launch.cluster),
- *                               NVIDIA only.  cluster_arrive() once by every thread, early; cluster_started() before the first store to another group; what was
- *                               stored is seen after cluster_barrier().  cluster_store16(p, rank, x), _store8: p, in this group's LDS, is stored at the same
- *                               place of group `rank` of the cluster
- *   pdl_launch, pdl_wait        dependent launch: weights may be loaded before, everything an earlier kernel wrote only after pdl_wait().  Every thread calls both
- *                               once; nothing is written to global memory before the wait.  No-ops but on NVIDIA
- *   DEPENDENT_LAUNCH            constant: is there time before pdl_wait()?  If not, what an earlier kernel wrote is asked for first, because it is needed first
- *                               where loads are waited for in order (LOADS_IN_ORDER)
+ *   cluster_*                   clusters: groups, neighbours in x, that run together and write each other's LDS; launched as such
+ *                               (forge_gpu_launch.cluster), NVIDIA only.  cluster_arrive() once by every thread, early; cluster_started()
+ *                               before the first store to another group; what was stored is seen after cluster_barrier().
+ *                               cluster_store16(p, rank, x), _store8: p, in this group's LDS, is stored at the same place of group `rank`
+ *                               of the cluster
+ *   pdl_launch, pdl_wait        dependent launch: weights may be loaded before, everything an earlier kernel wrote only after pdl_wait().
+ *                               Every thread calls both once; nothing is written to global memory before the wait.  No-ops but on NVIDIA
+ *   DEPENDENT_LAUNCH            constant: is there time before pdl_wait()?  If not, what an earlier kernel wrote is asked for first,
+ *                               because it is needed first where loads are waited for in order (LOADS_IN_ORDER)
  *   load_weights16, 8, 4, 2     read-only weights, aligned to their size
- *   load_settled16, 8, 4, 2     what an earlier step wrote: may be loaded before pdl_wait(), because the first launch of a step waits for all of the step before
- *                               (runtime/device/gpu_step.c)
- *   PIN(x), PIN_F32(x)          keeps a load where it stands: neither sunk to its use nor merged with a later one.  x: any 32-bit register value
+ *   load_settled16, 8, 4, 2     what an earlier step wrote: may be loaded before pdl_wait(), because the first launch of a step waits for
+ *                               all of the step before (runtime/device/gpu_step.c)
+ *   PIN(x), PIN_F32(x)          keeps a load where it stands: neither sunk to its use nor merged with a later one.  x: any 32-bit register
+ *                               value
  *   PIN_BASE, PIN_OFFSET        keep an address as a base for all lanes and a lane's offset
  *   plane_at(row, at, plane)    byte `at` of the plane of a row that begins at byte `plane`, a constant; quants_at: of packed weights
  *   store_host_u32              to memory of the host, without waiting until it has arrived
@@ -49,14 +52,15 @@
  *   counter_add                 release what this group wrote, count, acquire what others wrote; returns the count before
  *   acquire                     what others released is seen
  *   lane_get_u32(x, lane), lane_xor_u32(x, mask), lane_other_u32(x, mask)
- *                               x of another lane: of that number, of this one's ^ mask, a constant; lane_other: the same where lanes that differ below
- *                               bit `mask` have the same x
+ *                               x of another lane: of that number, of this one's ^ mask, a constant; lane_other: the same where lanes that
+ *                               differ below bit `mask` have the same x
  *   wave_any(x)                 whether some lane of the wave has it; the same in all lanes
  *   dot4(a, b, c)               c + the products of four pairs of signed bytes
  *   max_f32, min_f32, exp2_f32, log2_f32, rcp_f32, rsqrt_f32, round_f32 (to nearest even)
  *   byte_perm(lo, hi, selector) bytes picked from {hi, lo}: selector byte i in 0..3 takes byte of lo, 4..7 of hi
  *   byte_align(lo, hi, n)       bytes n .. n + 3 of {hi, lo}, n in 0..5; what lies beyond the eighth byte is anything
- *   f16x2_bits_cut, dot2_f16    two floats as f16, rounded toward zero; c + the products of two pairs of f16 (where sums become an operand B: mma.h)
+ *   f16x2_bits_cut, dot2_f16    two floats as f16, rounded toward zero; c + the products of two pairs of f16 (where sums become an operand
+ *                               B: mma.h)
  * and what mma.h lists. */
 #ifndef FORGE_DIALECT_H
 #define FORGE_DIALECT_H
@@ -65,8 +69,9 @@
 #ifndef FORGE_WORDS_H
 #define FORGE_WORDS_H
 /* ---- begin templates/gpu/machine/families.h ---- */
-/* families.h -- the families of GPUs that kernels are written for, and what differs between them in numbers: for the kernels (FAMILY, which a machine file
- * defines) and for forgec (struct profile).  Constant expressions, for #if and host C too.  A new family is a number and a column. */
+/* families.h -- the families of GPUs that kernels are written for, and what differs between them in numbers: for the kernels (FAMILY,
+ * which a machine file defines) and for forgec (struct profile).  Constant expressions, for #if and host C too.  A new family is a number
+ * and a column. */
 #ifndef FORGE_FAMILIES_H
 #define FORGE_FAMILIES_H
 
@@ -87,7 +92,8 @@
 #define FAMILY_MMA_COPIES(family)       (FAMILY_MMA_WORDS(family) * FAMILY_WAVE(family) / 128u)
 /* Products that take what a lane reads of LDS by 16 bytes at a time. */
 #define FAMILY_MMA_WIDE(family)         FAMILY_OF(family, 1u, 2u, 1u)
-/* 1: the registers of a tile of sums, rounded to f16, are an operand A, with its columns as k; 0: they become an operand B, with its rows as k. */
+/* 1: the registers of a tile of sums, rounded to f16, are an operand A, with its columns as k; 0: they become an operand B, with its rows
+ * as k. */
 #define FAMILY_MMA_SUMS_ARE_A(family)   FAMILY_OF(family, 0, 0, 1)
 /* 1: products are issued to the vector unit, whose time they take. */
 #define FAMILY_MMA_IS_VECTOR(family)    FAMILY_OF(family, 1, 0, 0)
@@ -97,7 +103,7 @@
 #define FAMILY_COPIES_REACH_LDS(family) FAMILY_OF(family, 0, 0, 1)
 
 /* ---- how kernels use it ---- */
-/* gemm_tmpl.c: most waves that share the columns of a step.  2 pays where the matrix unit is fast for its LDS: CDNA's, four times RDNA's. */
+/* gemm_tmpl.c: most waves that share the columns of a step.  2 pays where the matrix unit is fast for its LDS. */
 #define FAMILY_GEMM_K_WAVES(family)     FAMILY_OF(family, 1u, 2u, 1u)
 /* Prefill attention, heads of up to 128 dimensions: tiles of 16 rows of a wave, as many as registers hold. */
 #define FAMILY_PREFILL_TILES(family)    FAMILY_OF(family, 1u, 2u, 2u)
@@ -132,8 +138,9 @@ typedef _Float16 f16x2 __attribute__((ext_vector_type(2)));
 
 DEVICE uint32_t bits_of_f32(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
 DEVICE float f32_of_bits(uint32_t u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
-DEVICE float f32_of_f16_bits(uint32_t u) { const uint16_t h = (uint16_t)u; f16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }   /* low half of u */
-DEVICE float f32_of_bf16_bits(uint32_t u) { return f32_of_bits(u << 16); }                                                       /* low half of u */
+/* Of the low half of u. */
+DEVICE float f32_of_f16_bits(uint32_t u) { const uint16_t h = (uint16_t)u; f16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }
+DEVICE float f32_of_bf16_bits(uint32_t u) { return f32_of_bits(u << 16); }
 DEVICE uint32_t f16_bits(float x) { const f16 h = (f16)x; uint16_t u; __builtin_memcpy(&u, &h, 2); return u; }
 /* Round to nearest even; NaN is not kept. */
 DEVICE uint32_t bf16_bits(float x) { uint32_t u = bits_of_f32(x); u += 0x7fffu + (u >> 16 & 1u); return u >> 16; }
@@ -159,7 +166,8 @@ DEVICE uint32_t bf16x2_bits(float lo, float hi) { return bf16_bits(lo) | bf16_bi
 #define WAVE   32
 #define SIMDS  2
 /* ---- begin templates/gpu/machine/amd.h ---- */
-/* amd.h -- the words that RDNA 3 and CDNA 3 share.  Included by their machine files, which define WAVE and SIMDS.  Facts behind these lines: docs/gpu.md. */
+/* amd.h -- the words that RDNA 3 and CDNA 3 share.  Included by their machine files, which define WAVE and SIMDS.  Facts behind these
+ * lines: docs/gpu.md. */
 #ifndef FORGE_AMD_H
 #define FORGE_AMD_H
 
@@ -214,11 +222,12 @@ DEVICE uint32_t load_settled2(const void *p)  { return *(const GLOBAL uint16_t *
 
 #define PIN(x)     asm volatile("" : "+v"(x) :: "memory")
 #define PIN_F32(x) PIN(x)
-/* A base that is equal in all lanes stays in scalar registers and what a lane adds to it 32 bits wide, where the compiler would keep a 64-bit address for each
- * load of a loop and add to all of them at every step.  Both are variables that outlive the step. */
+/* A base that is equal in all lanes stays in scalar registers and what a lane adds to it 32 bits wide, where the compiler would keep a
+ * 64-bit address for each load of a loop and add to all of them at every step.  Both are variables that outlive the step. */
 #define PIN_BASE(pointer)  asm volatile("" : "+s"(pointer))
 #define PIN_OFFSET(offset) asm volatile("" : "+v"(offset))
-/* Load instructions hold 4095 of `plane`; what is more is added to `at`, once for all rows, where clang would add it to 64-bit addresses one by one. */
+/* Load instructions hold 4095 of `plane`; what is more is added to `at`, once for all rows, where clang would add it to 64-bit addresses
+ * one by one. */
 DEVICE const uint8_t *plane_at(const uint8_t *row, const uint32_t at, const uint32_t plane)
 {
     uint32_t place = at + plane / 4096 * 4096;
@@ -228,7 +237,10 @@ DEVICE const uint8_t *plane_at(const uint8_t *row, const uint32_t at, const uint
 DEVICE const uint8_t *quants_at(const uint8_t *row, const uint32_t at, const uint32_t plane) { return plane_at(row, at, plane); }
 
 /* A volatile store would wait until it has arrived. */
-DEVICE void store_host_u32(uint32_t *p, uint32_t x) { __hip_atomic_store((GLOBAL uint32_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
+DEVICE void store_host_u32(uint32_t *p, uint32_t x)
+{
+    __hip_atomic_store((GLOBAL uint32_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+}
 DEVICE float load_shared_f32(const float *p)
 {
     const uint32_t bits = __hip_atomic_load((const GLOBAL uint32_t *)p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
@@ -271,7 +283,10 @@ DEVICE float round_f32(float x) { return __builtin_rintf(x); }
 DEVICE uint32_t byte_perm(uint32_t lo, uint32_t hi, uint32_t selector) { return __builtin_amdgcn_perm(hi, lo, selector); }
 DEVICE uint32_t byte_align(uint32_t lo, uint32_t hi, uint32_t n) { return byte_perm(lo, hi, byte_perm(n, n, 0) + 0x03020100u); }
 DEVICE uint32_t f16x2_bits_cut(float lo, float hi) { return __builtin_bit_cast(uint32_t, __builtin_amdgcn_cvt_pkrtz(lo, hi)); }
-DEVICE float dot2_f16(uint32_t a, uint32_t b, float c) { return __builtin_amdgcn_fdot2(__builtin_bit_cast(f16x2, a), __builtin_bit_cast(f16x2, b), c, false); }
+DEVICE float dot2_f16(uint32_t a, uint32_t b, float c)
+{
+    return __builtin_amdgcn_fdot2(__builtin_bit_cast(f16x2, a), __builtin_bit_cast(f16x2, b), c, false);
+}
 #endif
 /* ---- end templates/gpu/machine/amd.h ---- */
 
@@ -301,8 +316,8 @@ DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c) { return __builtin_amdgcn
 #ifndef FORGE_WMMA_H
 #define FORGE_WMMA_H
 /* ---- begin templates/gpu/machine/fragments.h ---- */
-/* fragments.h -- tiles of the matrix unit as registers: what the layouts (wmma.h, mfma.h, mma_sync.h) have in common.  A layout says which lane and register
- * has which row and column, and brings
+/* fragments.h -- tiles of the matrix unit as registers: what the layouts (wmma.h, mfma.h, mma_sync.h) have in common.  A layout says which
+ * lane and register has which row and column, and brings
  *   mma_row(), mma_col()                    of an element of the sums;
  *   MMA_ROWS, mma_of_row()                  in how many rows the elements of a lane lie, and which are of a row;
  *   mma_rows_a(), mma_rows_b()              operands from rows of LDS;
@@ -319,14 +334,14 @@ STATIC_ASSERT(WAVE == FAMILY_WAVE(FAMILY), "a family's fragments are spread over
 struct mma_acc { float x[MMA_ACC]; };
 struct mma_a   { uint32_t x[MMA_WORDS]; };
 struct mma_b   { uint32_t x[MMA_WORDS]; };
-/* Operands of MMA_WIDE_COLS columns of k, as many as a lane reads 16 bytes at a time.  Which columns the first product takes is the same for A and B, and not
- * said: both are loaded by mma_load_wide_*(). */
+/* Operands of MMA_WIDE_COLS columns of k, as many as a lane reads 16 bytes at a time.  Which columns the first product takes is the same
+ * for A and B, and not said: both are loaded by mma_load_wide_*(). */
 enum { MMA_WIDE = FAMILY_MMA_WIDE(FAMILY), MMA_WIDE_COLS = 16 * MMA_WIDE };
 struct mma_wide_a { struct mma_a k[MMA_WIDE]; };
 struct mma_wide_b { struct mma_b k[MMA_WIDE]; };
 
-/* Where 16-byte piece `piece` of row `row` lies in LDS: with swizzle, pieces of neighbouring rows start in different banks though rows are 128 bytes
- * apart (SWIZZLED_ROW_BYTES); without, the caller pads its rows to an odd number of pieces. */
+/* Where 16-byte piece `piece` of row `row` lies in LDS: with swizzle, pieces of neighbouring rows start in different banks though rows are
+ * 128 bytes apart (SWIZZLED_ROW_BYTES); without, the caller pads its rows to an odd number of pieces. */
 enum { SWIZZLED_ROW_BYTES = 128 };
 DEVICE uint32_t lds_piece(const uint32_t row, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
 {
@@ -397,12 +412,14 @@ typedef short mma_bf16s __attribute__((ext_vector_type(16)));
 typedef float mma_f32s __attribute__((ext_vector_type(8)));
 DEVICE void mma_f16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
 {
-    const mma_f32s d = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(__builtin_bit_cast(mma_f16s, *a), __builtin_bit_cast(mma_f16s, *b), __builtin_bit_cast(mma_f32s, *c));
+    const mma_f16s x = __builtin_bit_cast(mma_f16s, *a), y = __builtin_bit_cast(mma_f16s, *b);
+    const mma_f32s d = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(x, y, __builtin_bit_cast(mma_f32s, *c));
     *c = __builtin_bit_cast(struct mma_acc, d);
 }
 DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
 {
-    const mma_f32s d = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(__builtin_bit_cast(mma_bf16s, *a), __builtin_bit_cast(mma_bf16s, *b), __builtin_bit_cast(mma_f32s, *c));
+    const mma_bf16s x = __builtin_bit_cast(mma_bf16s, *a), y = __builtin_bit_cast(mma_bf16s, *b);
+    const mma_f32s d = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(x, y, __builtin_bit_cast(mma_f32s, *c));
     *c = __builtin_bit_cast(struct mma_acc, d);
 }
 DEVICE void mma_pin(struct mma_acc *c)
@@ -481,8 +498,8 @@ enum { FORGE_GPU_RING = 1024 };
 
 DEVICE uint32_t wave_id(void) { return uniform(thread_x() / WAVE); }
 
-/* True in every thread of the group of n that comes here last; it then sees what all of them wrote with store_shared_f32 (or plainly) before.
- * flag: 4 bytes of LDS.  counter: device memory, 0 before and after. */
+/* True in every thread of the group of n that comes here last; it then sees what all of them wrote with store_shared_f32 (or plainly)
+ * before.  flag: 4 bytes of LDS.  counter: device memory, 0 before and after. */
 DEVICE uint32_t last_to_arrive(uint32_t *counter, const uint32_t n, uint32_t *flag)
 {
     stores_done();
@@ -501,8 +518,9 @@ DEVICE uint32_t last_to_arrive(uint32_t *counter, const uint32_t n, uint32_t *fl
 /* ---- lanes ---- */
 DEVICE float lane_xor_f32(float x, const uint32_t mask) { return f32_of_bits(lane_xor_u32(bits_of_f32(x), mask)); }
 DEVICE float lane_other_f32(float x, const uint32_t mask) { return f32_of_bits(lane_other_u32(bits_of_f32(x), mask)); }
-/* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them.  lanes_sums_f32: of n values,
- * a step of all of them at a time, because on AMD an exchange has to wait for the addition before it; from rows of 16 lanes on a family may have its own way. */
+/* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them.  lanes_sums_f32:
+ * of n values, a step of all of them at a time, because on AMD an exchange has to wait for the addition before it; from rows of 16 lanes
+ * on a family may have its own way. */
 #ifndef LANES_SUMS_ROWS_IS_OWN
 DEVICE void lanes_sums_rows_f32(float *x, const uint32_t n, const uint32_t lanes)
 {
@@ -2193,16 +2211,18 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
 #define FORGE_ATTENTION_PREFILL_H
 /* ---- begin templates/gpu/mma.h ---- */
 /* mma.h -- products of 16 x 16 x 16 tiles on the matrix unit, one wave a tile: D[16 i][16 j] += A[16 i][16 k] B[16 k][16 j], A and B f16 or
- * bf16, sums f32.  The tile is spread over the lanes of a wave; which lane holds what stands at the head of the family's layout, machine/wmma.h, mfma.h or
- * mma_sync.h; templates ask mma_row() and mma_col() and let mma_load_*() read LDS.  All functions are called by every lane of the wave.  Also here: copies from
- * global memory to LDS, which some families do without registers.
+ * bf16, sums f32.  The tile is spread over the lanes of a wave; which lane holds what stands at the head of the family's layout,
+ * machine/wmma.h, mfma.h or mma_sync.h; templates ask mma_row() and mma_col() and let mma_load_*() read LDS.  All functions are called by
+ * every lane of the wave.  Also here: copies from global memory to LDS, which some families do without registers.
  *
  * A machine file brings a layout (machine/fragments.h says what is in it) and
  *   mma_f16(c, a, b), mma_bf16        the product
- *   mma_pin(c)                        the sum is finished here: its products are not sunk below what follows, which would keep their operands' registers taken
- *   copy_begin() .. copy_end()        16 bytes from global memory to LDS: the destination must be free from the beginning on; it is filled after the end,
- *                                     copy_wait() and a barrier.  Between the two the bytes are on their way: to LDS where COPIES_REACH_LDS, which then need no
- *                                     copy_end(), elsewhere to the registers of struct copy.  valid 0: zeros, `from` is not read
+ *   mma_pin(c)                        the sum is finished here: its products are not sunk below what follows, which would keep their
+ *                                     operands' registers taken
+ *   copy_begin() .. copy_end()        16 bytes from global memory to LDS: the destination must be free from the beginning on; it is filled
+ *                                     after the end, copy_wait() and a barrier.  Between the two the bytes are on their way: to LDS where
+ *                                     COPIES_REACH_LDS, which then need no copy_end(), elsewhere to the registers of struct copy.  valid
+ *                                     0: zeros, `from` is not read
  *   copy_commit, copy_wait(n)         closes a group of copies of this thread; all but its last n groups are done */
 #ifndef FORGE_MMA_H
 #define FORGE_MMA_H
@@ -2220,8 +2240,9 @@ DEVICE void mma_zero(struct mma_acc *c)
 DEVICE void mma_load_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride) { mma_rows_a(f, tile, stride, 0, 0); }
 DEVICE void mma_load_b(struct mma_b *f, const uint8_t *tile, const uint32_t stride) { mma_rows_b(f, tile, stride, 0, 0); }
 
-/* The same for wide operands; swizzled: from rows of SWIZZLED_ROW_BYTES whose pieces lie where lds_piece() puts them; tile: its first row, a multiple of 8 in
- * the swizzled area, which is 128-byte aligned; piece: the first of the 2 MMA_WIDE that hold these columns, a multiple of that. */
+/* The same for wide operands; swizzled: from rows of SWIZZLED_ROW_BYTES whose pieces lie where lds_piece() puts them; tile: its first row,
+ * a multiple of 8 in the swizzled area, which is 128-byte aligned; piece: the first of the 2 MMA_WIDE that hold these columns, a multiple
+ * of that. */
 #if FAMILY_MMA_WIDE(FAMILY) == 1
 DEVICE void mma_rows_wide_a(struct mma_wide_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
 {
@@ -2263,8 +2284,9 @@ DEVICE float mma_cols_sum(float x)
 #endif
 
 /* ---- products of four waves at once, straight from LDS ---- */
-/* Waves 4n .. 4n + 3 of a group multiply 64 rows of A by 128 of B; wave w has rows 16 (w % 4) .. of the result, as eight tiles of 16 x 16 side by side that look
- * like those of one wave.  Both operands are swizzled rows (SWIZZLED_ROW_BYTES) and begin at multiples of 1024 bytes.
+/* Waves 4n .. 4n + 3 of a group multiply 64 rows of A by 128 of B; wave w has rows 16 (w % 4) .. of the result, as eight tiles of 16 x 16
+ * side by side that look like those of one wave.  Both operands are swizzled rows (SWIZZLED_ROW_BYTES), which begin at multiples of
+ * 1024 bytes.
  * What the group wrote to LDS is seen after mma_group_written() in every thread that wrote and a barrier(); mma_group_begin(), products,
  * mma_group_commit(); the sums and the operands' LDS are the caller's again after mma_group_wait() and, for each tile, mma_group_sum().
  * mma_group_f16(c, a, b, piece): c[8]: this wave's tiles; a, b: the first rows; piece: even, the first of the two that hold these 16 k. */
@@ -2276,8 +2298,14 @@ DEVICE void mma_group_begin(void)   { }
 DEVICE void mma_group_commit(void)  { }
 DEVICE void mma_group_wait(void)    { }
 DEVICE void mma_group_sum(struct mma_acc *c) { (void)c; }
-DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)  { (void)c; (void)a; (void)b; (void)piece; }
-DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece) { (void)c; (void)a; (void)b; (void)piece; }
+DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
+{
+    (void)c; (void)a; (void)b; (void)piece;
+}
+DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
+{
+    (void)c; (void)a; (void)b; (void)piece;
+}
 #endif
 #endif
 /* ---- end templates/gpu/mma.h ---- */
@@ -2301,7 +2329,8 @@ DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b
 /* Rows of a group, and positions whose K and V it takes at a time: as many as registers hold, and on AMD LDS. */
 #define ATTENTION_PREFILL_EXACT_ROWS 32u
 #define ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads) \
-    (ATTENTION_PREFILL_EXACT(kind, digits) ? ATTENTION_PREFILL_EXACT_ROWS : (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_TILES(head_dim, family))
+    (ATTENTION_PREFILL_EXACT(kind, digits) ? ATTENTION_PREFILL_EXACT_ROWS \
+     : (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_TILES(head_dim, family))
 #define ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family) \
     (ATTENTION_PREFILL_EXACT(kind, digits) ? ((head_dim) > 128u ? 16u : 32u) \
      : FAMILY_COPIES_REACH_LDS(family) ? ((kind) == KV_KIND_f16 && ((head_dim) <= 64u || (head_dim) > 128u) ? 64u : 32u) \
@@ -2312,20 +2341,24 @@ DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b
 #define ATTENTION_PREFILL_TOKENS(kind, digits, n_head, n_head_kv, head_dim, family, threads) \
     (ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads) / ATTENTION_PREFILL_HEADS(n_head, n_head_kv))
 
-/* Groups of a compute unit at once, for KERNEL(): 256 registers a lane.  With more gfx942 would keep sums where only its matrix unit reaches them. */
+/* Groups of a compute unit at once, for KERNEL(): 256 registers a lane.  With more gfx942 would keep sums where only its matrix unit
+ * reaches them. */
 #define ATTENTION_PREFILL_RESIDENT(family, threads) (FAMILY_WAVE(family) * 8u / (threads))
 
-/* Registers of a lane for the sums of a wave and for Q: Q stays there when there is room, else in LDS (FAMILY_MMA_ACC, FAMILY_MMA_WORDS). */
+/* Registers of a lane for the sums of a wave and for Q: Q stays there when there is room, else in LDS (FAMILY_MMA_*). */
 #define ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) \
-    (ATTENTION_PREFILL_TILES(head_dim, family) * (FAMILY_MMA_ACC(family) * ((head_dim) + ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family)) / 16u \
-     + FAMILY_MMA_WORDS(family) * (head_dim) / 16u) <= 160u)
+    (ATTENTION_PREFILL_TILES(head_dim, family) \
+     * (FAMILY_MMA_ACC(family) * ((head_dim) + ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family)) / 16u \
+        + FAMILY_MMA_WORDS(family) * (head_dim) / 16u) <= 160u)
 
-/* LDS rows of f16: of one position or query, and, where V is transposed (no asynchronous copies), of one dimension; an odd number of 16-byte pieces. */
+/* LDS rows of f16: of one position or query, and, where V is transposed (no asynchronous copies), of one dimension; an odd number of
+ * 16-byte pieces. */
 #define ATTENTION_PREFILL_STRIDE(n) ((n) * 2u + 16u)
 #define ATTENTION_PREFILL_V_GAP 64u              /* bytes after 8 dimensions of transposed V */
 #define ATTENTION_PREFILL_K_V_BYTES(positions, head_dim, family) \
     ((positions) * ATTENTION_PREFILL_STRIDE(head_dim) \
-     + (FAMILY_COPIES_REACH_LDS(family) ? (positions) * ATTENTION_PREFILL_STRIDE(head_dim) : (head_dim) * ATTENTION_PREFILL_STRIDE(positions) + (head_dim) / 8u * ATTENTION_PREFILL_V_GAP))
+     + (FAMILY_COPIES_REACH_LDS(family) ? (positions) * ATTENTION_PREFILL_STRIDE(head_dim) \
+        : (head_dim) * ATTENTION_PREFILL_STRIDE(positions) + (head_dim) / 8u * ATTENTION_PREFILL_V_GAP))
 /* Q, when it stays in LDS; else 16 rows of each wave pass through the places of K and V on their way to registers. */
 #define ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, family, threads) \
     (ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) \
@@ -2333,7 +2366,8 @@ DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b
 #define ATTENTION_PREFILL_MOST(a, b) ((a) > (b) ? (a) : (b))
 #define ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, family, threads) \
     (ATTENTION_PREFILL_MOST(ATTENTION_PREFILL_K_V_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family), head_dim, family), \
-        ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) ? (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_STRIDE(head_dim) : 0u))
+        ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) \
+        ? (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_STRIDE(head_dim) : 0u))
 /* LDS rows of f32, for exact sums: an odd number of 16-byte pieces where n is a multiple of 8. */
 #define ATTENTION_PREFILL_EXACT_STRIDE(n) ((n) + 4u)
 #define ATTENTION_PREFILL_EXACT_LDS_BYTES(positions, head_dim) \
@@ -4037,12 +4071,13 @@ DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token,
 #ifndef FORGE_GEMM_SIZES_H
 #define FORGE_GEMM_SIZES_H
 
-/* LDS rows are 64 columns of 16 bits: 128 bytes, swizzled instead of padded, so that two groups of 128 x 128 with one stage fit into AMD's 64 KiB. */
+/* LDS rows are 64 columns of 16 bits: 128 bytes, swizzled instead of padded, so that two groups of 128 x 128 with one stage fit into AMD's
+ * 64 KiB. */
 #define GEMM_STEP_COLS 64
 #define GEMM_ROW_LDS   128
 
-/* Slots of weights: float formats (f16, bf16) are copied, stage by stage; packed units are decoded unit_steps (1 or 2) steps ahead, while as many slots are
- * read; f32 one step ahead.  f32 weights take two planes, a high and a low f16. */
+/* Slots of weights: float formats (f16, bf16) are copied, stage by stage; packed units are decoded unit_steps (1 or 2) steps ahead, while
+ * as many slots are read; f32 one step ahead.  f32 weights take two planes, a high and a low f16. */
 #define GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) \
     ((copied) || (stages) < 2 ? (stages) : (weight_digits) == 2 ? 2 : 2 * (unit_steps))
 
@@ -4052,27 +4087,31 @@ DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token,
     (GEMM_ROW_LDS * ((stages) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) * (weight_digits) * (rows)))
 
 /* ---- how the waves of a group share its tile ----
- * GEMM_TOKEN_WAVES along the tokens, GEMM_K_WAVES along the columns of a step, the others along the rows, so that each has a whole number of tiles of
- * 16 x 16 and the group reads the least from LDS: in each step row_waves times x and token_waves times the weights.  Waves that share columns add up their
- * sums at the end: pays where a tile is small, and in some families only (FAMILY_GEMM_K_WAVES).
- * All take a group's tokens, rows and threads and the family (machine/families.h).  sm_90a shares otherwise where four waves multiply together (gemm_tmpl.c).
+ * GEMM_TOKEN_WAVES along the tokens, GEMM_K_WAVES along the columns of a step, the others along the rows, so that each has a whole number
+ * of tiles of 16 x 16 and the group reads the least from LDS: in each step row_waves times x and token_waves times the weights.  Waves
+ * that share columns add up their sums at the end: pays where a tile is small, and in some families only (FAMILY_GEMM_K_WAVES).
+ * All take a group's tokens, rows and threads and the family (machine/families.h).  sm_90a shares otherwise where four waves multiply
+ * together (gemm_tmpl.c).
  *
  * t, r: tiles of 16 along tokens and rows; w: waves; n: tiles along rows that stay together, 2 where rows of a pair take turns. */
 #define GEMM_DIVIDES(t, r, w, token_waves, k_waves, n) \
     ((w) % ((token_waves) * (k_waves)) == 0 && (t) % (token_waves) == 0 && (r) * (token_waves) * (k_waves) % ((w) * (n)) == 0)
-/* Token waves, and 16 more with two waves along the columns; 0: none.  Two need no more LDS at the end (t >= r) and registers than 4 x 4 tiles. */
+/* Token waves, and 16 more with two waves along the columns; 0: none.  Two need no more LDS at the end (t >= r) and registers than 4 x 4
+ * tiles. */
 #define GEMM_SPLIT_OF(t, r, w, family, n) \
     (FAMILY_GEMM_K_WAVES(family) > 1 && (t) * (r) < 16 * (w) && (t) >= (r) && GEMM_DIVIDES(t, r, w, 2, 2, n) ? 18 \
      : FAMILY_GEMM_K_WAVES(family) > 1 && (t) * (r) < 16 * (w) && GEMM_DIVIDES(t, r, w, 1, 2, n) ? 17 \
      : (w) >= 8 && (r) < (t) && GEMM_DIVIDES(t, r, w, 4, 1, n) ? 4 \
      : ((w) >= 4 || (r) < (t)) && GEMM_DIVIDES(t, r, w, 2, 1, n) ? 2 \
-     : GEMM_DIVIDES(t, r, w, 1, 1, n) ? 1 : GEMM_DIVIDES(t, r, w, 2, 1, n) ? 2 : GEMM_DIVIDES(t, r, w, 4, 1, n) ? 4 : GEMM_DIVIDES(t, r, w, 8, 1, n) ? 8 : 0)
+     : GEMM_DIVIDES(t, r, w, 1, 1, n) ? 1 : GEMM_DIVIDES(t, r, w, 2, 1, n) ? 2 : GEMM_DIVIDES(t, r, w, 4, 1, n) ? 4 \
+     : GEMM_DIVIDES(t, r, w, 8, 1, n) ? 8 : 0)
 /* 1: a tile can be shared so that the rows of a pair stay together; else, if at all, it is for single matrices. */
 #define GEMM_SHARES_PAIRS(tokens, rows, threads, family) \
     (GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 2) != 0)
 #define GEMM_SPLIT(tokens, rows, threads, family) \
-    (GEMM_SHARES_PAIRS(tokens, rows, threads, family) ? GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 2) \
-                                                      : GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 1))
+    (GEMM_SHARES_PAIRS(tokens, rows, threads, family) \
+     ? GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 2) \
+     : GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 1))
 /* 0: the tile cannot be shared. */
 #define GEMM_TOKEN_WAVES(tokens, rows, threads, family) (GEMM_SPLIT(tokens, rows, threads, family) % 16)
 #define GEMM_K_WAVES(tokens, rows, threads, family)     (1 + GEMM_SPLIT(tokens, rows, threads, family) / 16)

@@ -18,7 +18,8 @@
 /* Rows of a group, and positions whose K and V it takes at a time: as many as registers hold, and on AMD LDS. */
 #define ATTENTION_PREFILL_EXACT_ROWS 32u
 #define ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads) \
-    (ATTENTION_PREFILL_EXACT(kind, digits) ? ATTENTION_PREFILL_EXACT_ROWS : (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_TILES(head_dim, family))
+    (ATTENTION_PREFILL_EXACT(kind, digits) ? ATTENTION_PREFILL_EXACT_ROWS \
+     : (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_TILES(head_dim, family))
 #define ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family) \
     (ATTENTION_PREFILL_EXACT(kind, digits) ? ((head_dim) > 128u ? 16u : 32u) \
      : FAMILY_COPIES_REACH_LDS(family) ? ((kind) == KV_KIND_f16 && ((head_dim) <= 64u || (head_dim) > 128u) ? 64u : 32u) \
@@ -29,20 +30,24 @@
 #define ATTENTION_PREFILL_TOKENS(kind, digits, n_head, n_head_kv, head_dim, family, threads) \
     (ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads) / ATTENTION_PREFILL_HEADS(n_head, n_head_kv))
 
-/* Groups of a compute unit at once, for KERNEL(): 256 registers a lane.  With more gfx942 would keep sums where only its matrix unit reaches them. */
+/* Groups of a compute unit at once, for KERNEL(): 256 registers a lane.  With more gfx942 would keep sums where only its matrix unit
+ * reaches them. */
 #define ATTENTION_PREFILL_RESIDENT(family, threads) (FAMILY_WAVE(family) * 8u / (threads))
 
-/* Registers of a lane for the sums of a wave and for Q: Q stays there when there is room, else in LDS (FAMILY_MMA_ACC, FAMILY_MMA_WORDS). */
+/* Registers of a lane for the sums of a wave and for Q: Q stays there when there is room, else in LDS (FAMILY_MMA_*). */
 #define ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) \
-    (ATTENTION_PREFILL_TILES(head_dim, family) * (FAMILY_MMA_ACC(family) * ((head_dim) + ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family)) / 16u \
-     + FAMILY_MMA_WORDS(family) * (head_dim) / 16u) <= 160u)
+    (ATTENTION_PREFILL_TILES(head_dim, family) \
+     * (FAMILY_MMA_ACC(family) * ((head_dim) + ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family)) / 16u \
+        + FAMILY_MMA_WORDS(family) * (head_dim) / 16u) <= 160u)
 
-/* LDS rows of f16: of one position or query, and, where V is transposed (no asynchronous copies), of one dimension; an odd number of 16-byte pieces. */
+/* LDS rows of f16: of one position or query, and, where V is transposed (no asynchronous copies), of one dimension; an odd number of
+ * 16-byte pieces. */
 #define ATTENTION_PREFILL_STRIDE(n) ((n) * 2u + 16u)
 #define ATTENTION_PREFILL_V_GAP 64u              /* bytes after 8 dimensions of transposed V */
 #define ATTENTION_PREFILL_K_V_BYTES(positions, head_dim, family) \
     ((positions) * ATTENTION_PREFILL_STRIDE(head_dim) \
-     + (FAMILY_COPIES_REACH_LDS(family) ? (positions) * ATTENTION_PREFILL_STRIDE(head_dim) : (head_dim) * ATTENTION_PREFILL_STRIDE(positions) + (head_dim) / 8u * ATTENTION_PREFILL_V_GAP))
+     + (FAMILY_COPIES_REACH_LDS(family) ? (positions) * ATTENTION_PREFILL_STRIDE(head_dim) \
+        : (head_dim) * ATTENTION_PREFILL_STRIDE(positions) + (head_dim) / 8u * ATTENTION_PREFILL_V_GAP))
 /* Q, when it stays in LDS; else 16 rows of each wave pass through the places of K and V on their way to registers. */
 #define ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, family, threads) \
     (ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) \
@@ -50,7 +55,8 @@
 #define ATTENTION_PREFILL_MOST(a, b) ((a) > (b) ? (a) : (b))
 #define ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, family, threads) \
     (ATTENTION_PREFILL_MOST(ATTENTION_PREFILL_K_V_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family), head_dim, family), \
-        ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) ? (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_STRIDE(head_dim) : 0u))
+        ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) \
+        ? (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_STRIDE(head_dim) : 0u))
 /* LDS rows of f32, for exact sums: an odd number of 16-byte pieces where n is a multiple of 8. */
 #define ATTENTION_PREFILL_EXACT_STRIDE(n) ((n) + 4u)
 #define ATTENTION_PREFILL_EXACT_LDS_BYTES(positions, head_dim) \

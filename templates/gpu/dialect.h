@@ -1,10 +1,11 @@
 /* dialect.h -- the few words a GPU template may use that are not plain C11.  One source, three compilations: HIP for AMD, CUDA for
  * NVIDIA (clang, no vendor headers), and C11 for tests/lanes, which runs the lanes of a group as fibers on the host.
- * What depends on the GPU stands in the file of its family in machine/, which choose.h finds; what those words mean stands here, with what is built on them.
+ * What depends on the GPU stands in the file of its family in machine/, which choose.h finds; what those words mean stands here, with what
+ * is built on them.
  *
  *   FAMILY, WAVE                the family (machine/families.h); lanes of a wave
- *   KERNEL(threads, groups)     declares a kernel; groups: how many groups of so many threads a compute unit should hold at once, which bounds the
- *                               registers.  The one parameter of every kernel is `a`
+ *   KERNEL(threads, groups)     declares a kernel; groups: how many groups of so many threads a compute unit should hold at once, which
+ *                               bounds the registers.  The one parameter of every kernel is `a`
  *   GLOBAL                      of pointers to global memory
  *   UNROLL                      before a loop whose arrays are to become registers
  *   thread_x, group_x, group_y, lane_id       who am I
@@ -12,18 +13,20 @@
  *   lds()                       LDS (shared memory): all of it is dynamic; the plan knows the bytes, kernels divide it by constants
  *   barrier                     all threads of the group; LDS written before is visible after
  *   wave_barrier                the lanes of a wave see each other's LDS writes
- *   cluster_*                   clusters: groups, neighbours in x, that run together and write each other's LDS; launched as such (forge_gpu_launch.cluster),
- *                               NVIDIA only.  cluster_arrive() once by every thread, early; cluster_started() before the first store to another group; what was
- *                               stored is seen after cluster_barrier().  cluster_store16(p, rank, x), _store8: p, in this group's LDS, is stored at the same
- *                               place of group `rank` of the cluster
- *   pdl_launch, pdl_wait        dependent launch: weights may be loaded before, everything an earlier kernel wrote only after pdl_wait().  Every thread calls both
- *                               once; nothing is written to global memory before the wait.  No-ops but on NVIDIA
- *   DEPENDENT_LAUNCH            constant: is there time before pdl_wait()?  If not, what an earlier kernel wrote is asked for first, because it is needed first
- *                               where loads are waited for in order (LOADS_IN_ORDER)
+ *   cluster_*                   clusters: groups, neighbours in x, that run together and write each other's LDS; launched as such
+ *                               (forge_gpu_launch.cluster), NVIDIA only.  cluster_arrive() once by every thread, early; cluster_started()
+ *                               before the first store to another group; what was stored is seen after cluster_barrier().
+ *                               cluster_store16(p, rank, x), _store8: p, in this group's LDS, is stored at the same place of group `rank`
+ *                               of the cluster
+ *   pdl_launch, pdl_wait        dependent launch: weights may be loaded before, everything an earlier kernel wrote only after pdl_wait().
+ *                               Every thread calls both once; nothing is written to global memory before the wait.  No-ops but on NVIDIA
+ *   DEPENDENT_LAUNCH            constant: is there time before pdl_wait()?  If not, what an earlier kernel wrote is asked for first,
+ *                               because it is needed first where loads are waited for in order (LOADS_IN_ORDER)
  *   load_weights16, 8, 4, 2     read-only weights, aligned to their size
- *   load_settled16, 8, 4, 2     what an earlier step wrote: may be loaded before pdl_wait(), because the first launch of a step waits for all of the step before
- *                               (runtime/device/gpu_step.c)
- *   PIN(x), PIN_F32(x)          keeps a load where it stands: neither sunk to its use nor merged with a later one.  x: any 32-bit register value
+ *   load_settled16, 8, 4, 2     what an earlier step wrote: may be loaded before pdl_wait(), because the first launch of a step waits for
+ *                               all of the step before (runtime/device/gpu_step.c)
+ *   PIN(x), PIN_F32(x)          keeps a load where it stands: neither sunk to its use nor merged with a later one.  x: any 32-bit register
+ *                               value
  *   PIN_BASE, PIN_OFFSET        keep an address as a base for all lanes and a lane's offset
  *   plane_at(row, at, plane)    byte `at` of the plane of a row that begins at byte `plane`, a constant; quants_at: of packed weights
  *   store_host_u32              to memory of the host, without waiting until it has arrived
@@ -32,14 +35,15 @@
  *   counter_add                 release what this group wrote, count, acquire what others wrote; returns the count before
  *   acquire                     what others released is seen
  *   lane_get_u32(x, lane), lane_xor_u32(x, mask), lane_other_u32(x, mask)
- *                               x of another lane: of that number, of this one's ^ mask, a constant; lane_other: the same where lanes that differ below
- *                               bit `mask` have the same x
+ *                               x of another lane: of that number, of this one's ^ mask, a constant; lane_other: the same where lanes that
+ *                               differ below bit `mask` have the same x
  *   wave_any(x)                 whether some lane of the wave has it; the same in all lanes
  *   dot4(a, b, c)               c + the products of four pairs of signed bytes
  *   max_f32, min_f32, exp2_f32, log2_f32, rcp_f32, rsqrt_f32, round_f32 (to nearest even)
  *   byte_perm(lo, hi, selector) bytes picked from {hi, lo}: selector byte i in 0..3 takes byte of lo, 4..7 of hi
  *   byte_align(lo, hi, n)       bytes n .. n + 3 of {hi, lo}, n in 0..5; what lies beyond the eighth byte is anything
- *   f16x2_bits_cut, dot2_f16    two floats as f16, rounded toward zero; c + the products of two pairs of f16 (where sums become an operand B: mma.h)
+ *   f16x2_bits_cut, dot2_f16    two floats as f16, rounded toward zero; c + the products of two pairs of f16 (where sums become an operand
+ *                               B: mma.h)
  * and what mma.h lists. */
 #ifndef FORGE_DIALECT_H
 #define FORGE_DIALECT_H
@@ -52,8 +56,8 @@
 
 DEVICE uint32_t wave_id(void) { return uniform(thread_x() / WAVE); }
 
-/* True in every thread of the group of n that comes here last; it then sees what all of them wrote with store_shared_f32 (or plainly) before.
- * flag: 4 bytes of LDS.  counter: device memory, 0 before and after. */
+/* True in every thread of the group of n that comes here last; it then sees what all of them wrote with store_shared_f32 (or plainly)
+ * before.  flag: 4 bytes of LDS.  counter: device memory, 0 before and after. */
 DEVICE uint32_t last_to_arrive(uint32_t *counter, const uint32_t n, uint32_t *flag)
 {
     stores_done();
@@ -72,8 +76,9 @@ DEVICE uint32_t last_to_arrive(uint32_t *counter, const uint32_t n, uint32_t *fl
 /* ---- lanes ---- */
 DEVICE float lane_xor_f32(float x, const uint32_t mask) { return f32_of_bits(lane_xor_u32(bits_of_f32(x), mask)); }
 DEVICE float lane_other_f32(float x, const uint32_t mask) { return f32_of_bits(lane_other_u32(bits_of_f32(x), mask)); }
-/* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them.  lanes_sums_f32: of n values,
- * a step of all of them at a time, because on AMD an exchange has to wait for the addition before it; from rows of 16 lanes on a family may have its own way. */
+/* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them.  lanes_sums_f32:
+ * of n values, a step of all of them at a time, because on AMD an exchange has to wait for the addition before it; from rows of 16 lanes
+ * on a family may have its own way. */
 #ifndef LANES_SUMS_ROWS_IS_OWN
 DEVICE void lanes_sums_rows_f32(float *x, const uint32_t n, const uint32_t lanes)
 {

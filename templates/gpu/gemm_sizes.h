@@ -3,12 +3,13 @@
 #define FORGE_GEMM_SIZES_H
 #include "machine/families.h"
 
-/* LDS rows are 64 columns of 16 bits: 128 bytes, swizzled instead of padded, so that two groups of 128 x 128 with one stage fit into AMD's 64 KiB. */
+/* LDS rows are 64 columns of 16 bits: 128 bytes, swizzled instead of padded, so that two groups of 128 x 128 with one stage fit into AMD's
+ * 64 KiB. */
 #define GEMM_STEP_COLS 64
 #define GEMM_ROW_LDS   128
 
-/* Slots of weights: float formats (f16, bf16) are copied, stage by stage; packed units are decoded unit_steps (1 or 2) steps ahead, while as many slots are
- * read; f32 one step ahead.  f32 weights take two planes, a high and a low f16. */
+/* Slots of weights: float formats (f16, bf16) are copied, stage by stage; packed units are decoded unit_steps (1 or 2) steps ahead, while
+ * as many slots are read; f32 one step ahead.  f32 weights take two planes, a high and a low f16. */
 #define GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) \
     ((copied) || (stages) < 2 ? (stages) : (weight_digits) == 2 ? 2 : 2 * (unit_steps))
 
@@ -18,27 +19,31 @@
     (GEMM_ROW_LDS * ((stages) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) * (weight_digits) * (rows)))
 
 /* ---- how the waves of a group share its tile ----
- * GEMM_TOKEN_WAVES along the tokens, GEMM_K_WAVES along the columns of a step, the others along the rows, so that each has a whole number of tiles of
- * 16 x 16 and the group reads the least from LDS: in each step row_waves times x and token_waves times the weights.  Waves that share columns add up their
- * sums at the end: pays where a tile is small, and in some families only (FAMILY_GEMM_K_WAVES).
- * All take a group's tokens, rows and threads and the family (machine/families.h).  sm_90a shares otherwise where four waves multiply together (gemm_tmpl.c).
+ * GEMM_TOKEN_WAVES along the tokens, GEMM_K_WAVES along the columns of a step, the others along the rows, so that each has a whole number
+ * of tiles of 16 x 16 and the group reads the least from LDS: in each step row_waves times x and token_waves times the weights.  Waves
+ * that share columns add up their sums at the end: pays where a tile is small, and in some families only (FAMILY_GEMM_K_WAVES).
+ * All take a group's tokens, rows and threads and the family (machine/families.h).  sm_90a shares otherwise where four waves multiply
+ * together (gemm_tmpl.c).
  *
  * t, r: tiles of 16 along tokens and rows; w: waves; n: tiles along rows that stay together, 2 where rows of a pair take turns. */
 #define GEMM_DIVIDES(t, r, w, token_waves, k_waves, n) \
     ((w) % ((token_waves) * (k_waves)) == 0 && (t) % (token_waves) == 0 && (r) * (token_waves) * (k_waves) % ((w) * (n)) == 0)
-/* Token waves, and 16 more with two waves along the columns; 0: none.  Two need no more LDS at the end (t >= r) and registers than 4 x 4 tiles. */
+/* Token waves, and 16 more with two waves along the columns; 0: none.  Two need no more LDS at the end (t >= r) and registers than 4 x 4
+ * tiles. */
 #define GEMM_SPLIT_OF(t, r, w, family, n) \
     (FAMILY_GEMM_K_WAVES(family) > 1 && (t) * (r) < 16 * (w) && (t) >= (r) && GEMM_DIVIDES(t, r, w, 2, 2, n) ? 18 \
      : FAMILY_GEMM_K_WAVES(family) > 1 && (t) * (r) < 16 * (w) && GEMM_DIVIDES(t, r, w, 1, 2, n) ? 17 \
      : (w) >= 8 && (r) < (t) && GEMM_DIVIDES(t, r, w, 4, 1, n) ? 4 \
      : ((w) >= 4 || (r) < (t)) && GEMM_DIVIDES(t, r, w, 2, 1, n) ? 2 \
-     : GEMM_DIVIDES(t, r, w, 1, 1, n) ? 1 : GEMM_DIVIDES(t, r, w, 2, 1, n) ? 2 : GEMM_DIVIDES(t, r, w, 4, 1, n) ? 4 : GEMM_DIVIDES(t, r, w, 8, 1, n) ? 8 : 0)
+     : GEMM_DIVIDES(t, r, w, 1, 1, n) ? 1 : GEMM_DIVIDES(t, r, w, 2, 1, n) ? 2 : GEMM_DIVIDES(t, r, w, 4, 1, n) ? 4 \
+     : GEMM_DIVIDES(t, r, w, 8, 1, n) ? 8 : 0)
 /* 1: a tile can be shared so that the rows of a pair stay together; else, if at all, it is for single matrices. */
 #define GEMM_SHARES_PAIRS(tokens, rows, threads, family) \
     (GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 2) != 0)
 #define GEMM_SPLIT(tokens, rows, threads, family) \
-    (GEMM_SHARES_PAIRS(tokens, rows, threads, family) ? GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 2) \
-                                                      : GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 1))
+    (GEMM_SHARES_PAIRS(tokens, rows, threads, family) \
+     ? GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 2) \
+     : GEMM_SPLIT_OF((tokens) / 16, (rows) / 16, (threads) / FAMILY_WAVE(family), family, 1))
 /* 0: the tile cannot be shared. */
 #define GEMM_TOKEN_WAVES(tokens, rows, threads, family) (GEMM_SPLIT(tokens, rows, threads, family) % 16)
 #define GEMM_K_WAVES(tokens, rows, threads, family)     (1 + GEMM_SPLIT(tokens, rows, threads, family) / 16)

@@ -1,14 +1,16 @@
 /* mma.h -- products of 16 x 16 x 16 tiles on the matrix unit, one wave a tile: D[16 i][16 j] += A[16 i][16 k] B[16 k][16 j], A and B f16 or
- * bf16, sums f32.  The tile is spread over the lanes of a wave; which lane holds what stands at the head of the family's layout, machine/wmma.h, mfma.h or
- * mma_sync.h; templates ask mma_row() and mma_col() and let mma_load_*() read LDS.  All functions are called by every lane of the wave.  Also here: copies from
- * global memory to LDS, which some families do without registers.
+ * bf16, sums f32.  The tile is spread over the lanes of a wave; which lane holds what stands at the head of the family's layout,
+ * machine/wmma.h, mfma.h or mma_sync.h; templates ask mma_row() and mma_col() and let mma_load_*() read LDS.  All functions are called by
+ * every lane of the wave.  Also here: copies from global memory to LDS, which some families do without registers.
  *
  * A machine file brings a layout (machine/fragments.h says what is in it) and
  *   mma_f16(c, a, b), mma_bf16        the product
- *   mma_pin(c)                        the sum is finished here: its products are not sunk below what follows, which would keep their operands' registers taken
- *   copy_begin() .. copy_end()        16 bytes from global memory to LDS: the destination must be free from the beginning on; it is filled after the end,
- *                                     copy_wait() and a barrier.  Between the two the bytes are on their way: to LDS where COPIES_REACH_LDS, which then need no
- *                                     copy_end(), elsewhere to the registers of struct copy.  valid 0: zeros, `from` is not read
+ *   mma_pin(c)                        the sum is finished here: its products are not sunk below what follows, which would keep their
+ *                                     operands' registers taken
+ *   copy_begin() .. copy_end()        16 bytes from global memory to LDS: the destination must be free from the beginning on; it is filled
+ *                                     after the end, copy_wait() and a barrier.  Between the two the bytes are on their way: to LDS where
+ *                                     COPIES_REACH_LDS, which then need no copy_end(), elsewhere to the registers of struct copy.  valid
+ *                                     0: zeros, `from` is not read
  *   copy_commit, copy_wait(n)         closes a group of copies of this thread; all but its last n groups are done */
 #ifndef FORGE_MMA_H
 #define FORGE_MMA_H
@@ -27,8 +29,9 @@ DEVICE void mma_zero(struct mma_acc *c)
 DEVICE void mma_load_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride) { mma_rows_a(f, tile, stride, 0, 0); }
 DEVICE void mma_load_b(struct mma_b *f, const uint8_t *tile, const uint32_t stride) { mma_rows_b(f, tile, stride, 0, 0); }
 
-/* The same for wide operands; swizzled: from rows of SWIZZLED_ROW_BYTES whose pieces lie where lds_piece() puts them; tile: its first row, a multiple of 8 in
- * the swizzled area, which is 128-byte aligned; piece: the first of the 2 MMA_WIDE that hold these columns, a multiple of that. */
+/* The same for wide operands; swizzled: from rows of SWIZZLED_ROW_BYTES whose pieces lie where lds_piece() puts them; tile: its first row,
+ * a multiple of 8 in the swizzled area, which is 128-byte aligned; piece: the first of the 2 MMA_WIDE that hold these columns, a multiple
+ * of that. */
 #if FAMILY_MMA_WIDE(FAMILY) == 1
 DEVICE void mma_rows_wide_a(struct mma_wide_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
 {
@@ -70,8 +73,9 @@ DEVICE float mma_cols_sum(float x)
 #endif
 
 /* ---- products of four waves at once, straight from LDS ---- */
-/* Waves 4n .. 4n + 3 of a group multiply 64 rows of A by 128 of B; wave w has rows 16 (w % 4) .. of the result, as eight tiles of 16 x 16 side by side that look
- * like those of one wave.  Both operands are swizzled rows (SWIZZLED_ROW_BYTES) and begin at multiples of 1024 bytes.
+/* Waves 4n .. 4n + 3 of a group multiply 64 rows of A by 128 of B; wave w has rows 16 (w % 4) .. of the result, as eight tiles of 16 x 16
+ * side by side that look like those of one wave.  Both operands are swizzled rows (SWIZZLED_ROW_BYTES), which begin at multiples of
+ * 1024 bytes.
  * What the group wrote to LDS is seen after mma_group_written() in every thread that wrote and a barrier(); mma_group_begin(), products,
  * mma_group_commit(); the sums and the operands' LDS are the caller's again after mma_group_wait() and, for each tile, mma_group_sum().
  * mma_group_f16(c, a, b, piece): c[8]: this wave's tiles; a, b: the first rows; piece: even, the first of the two that hold these 16 k. */
@@ -83,7 +87,13 @@ DEVICE void mma_group_begin(void)   { }
 DEVICE void mma_group_commit(void)  { }
 DEVICE void mma_group_wait(void)    { }
 DEVICE void mma_group_sum(struct mma_acc *c) { (void)c; }
-DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)  { (void)c; (void)a; (void)b; (void)piece; }
-DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece) { (void)c; (void)a; (void)b; (void)piece; }
+DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
+{
+    (void)c; (void)a; (void)b; (void)piece;
+}
+DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
+{
+    (void)c; (void)a; (void)b; (void)piece;
+}
 #endif
 #endif

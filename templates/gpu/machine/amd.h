@@ -1,4 +1,5 @@
-/* amd.h -- the words that RDNA 3 and CDNA 3 share.  Included by their machine files, which define WAVE and SIMDS.  Facts behind these lines: docs/gpu.md. */
+/* amd.h -- the words that RDNA 3 and CDNA 3 share.  Included by their machine files, which define WAVE and SIMDS.  Facts behind these
+ * lines: docs/gpu.md. */
 #ifndef FORGE_AMD_H
 #define FORGE_AMD_H
 #include "words.h"
@@ -54,11 +55,12 @@ DEVICE uint32_t load_settled2(const void *p)  { return *(const GLOBAL uint16_t *
 
 #define PIN(x)     asm volatile("" : "+v"(x) :: "memory")
 #define PIN_F32(x) PIN(x)
-/* A base that is equal in all lanes stays in scalar registers and what a lane adds to it 32 bits wide, where the compiler would keep a 64-bit address for each
- * load of a loop and add to all of them at every step.  Both are variables that outlive the step. */
+/* A base that is equal in all lanes stays in scalar registers and what a lane adds to it 32 bits wide, where the compiler would keep a
+ * 64-bit address for each load of a loop and add to all of them at every step.  Both are variables that outlive the step. */
 #define PIN_BASE(pointer)  asm volatile("" : "+s"(pointer))
 #define PIN_OFFSET(offset) asm volatile("" : "+v"(offset))
-/* Load instructions hold 4095 of `plane`; what is more is added to `at`, once for all rows, where clang would add it to 64-bit addresses one by one. */
+/* Load instructions hold 4095 of `plane`; what is more is added to `at`, once for all rows, where clang would add it to 64-bit addresses
+ * one by one. */
 DEVICE const uint8_t *plane_at(const uint8_t *row, const uint32_t at, const uint32_t plane)
 {
     uint32_t place = at + plane / 4096 * 4096;
@@ -68,7 +70,10 @@ DEVICE const uint8_t *plane_at(const uint8_t *row, const uint32_t at, const uint
 DEVICE const uint8_t *quants_at(const uint8_t *row, const uint32_t at, const uint32_t plane) { return plane_at(row, at, plane); }
 
 /* A volatile store would wait until it has arrived. */
-DEVICE void store_host_u32(uint32_t *p, uint32_t x) { __hip_atomic_store((GLOBAL uint32_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
+DEVICE void store_host_u32(uint32_t *p, uint32_t x)
+{
+    __hip_atomic_store((GLOBAL uint32_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+}
 DEVICE float load_shared_f32(const float *p)
 {
     const uint32_t bits = __hip_atomic_load((const GLOBAL uint32_t *)p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
@@ -111,5 +116,8 @@ DEVICE float round_f32(float x) { return __builtin_rintf(x); }
 DEVICE uint32_t byte_perm(uint32_t lo, uint32_t hi, uint32_t selector) { return __builtin_amdgcn_perm(hi, lo, selector); }
 DEVICE uint32_t byte_align(uint32_t lo, uint32_t hi, uint32_t n) { return byte_perm(lo, hi, byte_perm(n, n, 0) + 0x03020100u); }
 DEVICE uint32_t f16x2_bits_cut(float lo, float hi) { return __builtin_bit_cast(uint32_t, __builtin_amdgcn_cvt_pkrtz(lo, hi)); }
-DEVICE float dot2_f16(uint32_t a, uint32_t b, float c) { return __builtin_amdgcn_fdot2(__builtin_bit_cast(f16x2, a), __builtin_bit_cast(f16x2, b), c, false); }
+DEVICE float dot2_f16(uint32_t a, uint32_t b, float c)
+{
+    return __builtin_amdgcn_fdot2(__builtin_bit_cast(f16x2, a), __builtin_bit_cast(f16x2, b), c, false);
+}
 #endif

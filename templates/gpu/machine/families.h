@@ -1,5 +1,6 @@
-/* families.h -- the families of GPUs that kernels are written for, and what differs between them in numbers: for the kernels (FAMILY, which a machine file
- * defines) and for forgec (struct profile).  Constant expressions, for #if and host C too.  A new family is a number and a column. */
+/* families.h -- the families of GPUs that kernels are written for, and what differs between them in numbers: for the kernels (FAMILY,
+ * which a machine file defines) and for forgec (struct profile).  Constant expressions, for #if and host C too.  A new family is a number
+ * and a column. */
 #ifndef FORGE_FAMILIES_H
 #define FORGE_FAMILIES_H
 
@@ -20,7 +21,8 @@
 #define FAMILY_MMA_COPIES(family)       (FAMILY_MMA_WORDS(family) * FAMILY_WAVE(family) / 128u)
 /* Products that take what a lane reads of LDS by 16 bytes at a time. */
 #define FAMILY_MMA_WIDE(family)         FAMILY_OF(family, 1u, 2u, 1u)
-/* 1: the registers of a tile of sums, rounded to f16, are an operand A, with its columns as k; 0: they become an operand B, with its rows as k. */
+/* 1: the registers of a tile of sums, rounded to f16, are an operand A, with its columns as k; 0: they become an operand B, with its rows
+ * as k. */
 #define FAMILY_MMA_SUMS_ARE_A(family)   FAMILY_OF(family, 0, 0, 1)
 /* 1: products are issued to the vector unit, whose time they take. */
 #define FAMILY_MMA_IS_VECTOR(family)    FAMILY_OF(family, 1, 0, 0)
@@ -30,7 +32,7 @@
 #define FAMILY_COPIES_REACH_LDS(family) FAMILY_OF(family, 0, 0, 1)
 
 /* ---- how kernels use it ---- */
-/* gemm_tmpl.c: most waves that share the columns of a step.  2 pays where the matrix unit is fast for its LDS: CDNA's, four times RDNA's. */
+/* gemm_tmpl.c: most waves that share the columns of a step.  2 pays where the matrix unit is fast for its LDS. */
 #define FAMILY_GEMM_K_WAVES(family)     FAMILY_OF(family, 1u, 2u, 1u)
 /* Prefill attention, heads of up to 128 dimensions: tiles of 16 rows of a wave, as many as registers hold. */
 #define FAMILY_PREFILL_TILES(family)    FAMILY_OF(family, 1u, 2u, 2u)

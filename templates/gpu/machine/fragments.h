@@ -1,5 +1,5 @@
-/* fragments.h -- tiles of the matrix unit as registers: what the layouts (wmma.h, mfma.h, mma_sync.h) have in common.  A layout says which lane and register
- * has which row and column, and brings
+/* fragments.h -- tiles of the matrix unit as registers: what the layouts (wmma.h, mfma.h, mma_sync.h) have in common.  A layout says which
+ * lane and register has which row and column, and brings
  *   mma_row(), mma_col()                    of an element of the sums;
  *   MMA_ROWS, mma_of_row()                  in how many rows the elements of a lane lie, and which are of a row;
  *   mma_rows_a(), mma_rows_b()              operands from rows of LDS;
@@ -17,14 +17,14 @@ STATIC_ASSERT(WAVE == FAMILY_WAVE(FAMILY), "a family's fragments are spread over
 struct mma_acc { float x[MMA_ACC]; };
 struct mma_a   { uint32_t x[MMA_WORDS]; };
 struct mma_b   { uint32_t x[MMA_WORDS]; };
-/* Operands of MMA_WIDE_COLS columns of k, as many as a lane reads 16 bytes at a time.  Which columns the first product takes is the same for A and B, and not
- * said: both are loaded by mma_load_wide_*(). */
+/* Operands of MMA_WIDE_COLS columns of k, as many as a lane reads 16 bytes at a time.  Which columns the first product takes is the same
+ * for A and B, and not said: both are loaded by mma_load_wide_*(). */
 enum { MMA_WIDE = FAMILY_MMA_WIDE(FAMILY), MMA_WIDE_COLS = 16 * MMA_WIDE };
 struct mma_wide_a { struct mma_a k[MMA_WIDE]; };
 struct mma_wide_b { struct mma_b k[MMA_WIDE]; };
 
-/* Where 16-byte piece `piece` of row `row` lies in LDS: with swizzle, pieces of neighbouring rows start in different banks though rows are 128 bytes
- * apart (SWIZZLED_ROW_BYTES); without, the caller pads its rows to an odd number of pieces. */
+/* Where 16-byte piece `piece` of row `row` lies in LDS: with swizzle, pieces of neighbouring rows start in different banks though rows are
+ * 128 bytes apart (SWIZZLED_ROW_BYTES); without, the caller pads its rows to an odd number of pieces. */
 enum { SWIZZLED_ROW_BYTES = 128 };
 DEVICE uint32_t lds_piece(const uint32_t row, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
 {

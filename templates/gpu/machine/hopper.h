@@ -40,12 +40,13 @@ DEVICE void cluster_barrier(void) { asm volatile("barrier.cluster.arrive.release
 DEVICE uint32_t cluster_address(const void *p, uint32_t rank)
 {
     uint32_t at;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"((uint32_t)(uint64_t)(const __attribute__((address_space(3))) uint8_t *)p), "r"(rank));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(lds_address((const uint8_t *)p)), "r"(rank));
     return at;
 }
 DEVICE void cluster_store16(void *p, uint32_t rank, const f32x4 x)
 {
-    asm volatile("st.shared::cluster.v4.f32 [%0], {%1,%2,%3,%4};" :: "r"(cluster_address(p, rank)), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w) : "memory");
+    asm volatile("st.shared::cluster.v4.f32 [%0], {%1,%2,%3,%4};"
+                 :: "r"(cluster_address(p, rank)), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w) : "memory");
 }
 DEVICE void cluster_store8(void *p, uint32_t rank, const f32x2 x)
 {
@@ -133,7 +134,8 @@ DEVICE void store_shared_f32(float *p, float x) { asm volatile("st.relaxed.gpu.g
 DEVICE uint32_t counter_add(uint32_t *counter)
 {
     uint32_t old;
-    asm volatile("fence.acq_rel.gpu;\n\tatom.relaxed.gpu.global.add.u32 %0, [%1], 1;\n\tfence.acq_rel.gpu;" : "=r"(old) : "l"(counter) : "memory");
+    asm volatile("fence.acq_rel.gpu;\n\tatom.relaxed.gpu.global.add.u32 %0, [%1], 1;\n\tfence.acq_rel.gpu;"
+                 : "=r"(old) : "l"(counter) : "memory");
     return old;
 }
 DEVICE void stores_done(void) { }
@@ -197,7 +199,8 @@ DEVICE void ldmatrix(uint32_t x[4], const uint8_t *row, const uint32_t transpose
 #include "mma_sync.h"
 #define MMA_SYNC_HALF(type, c, a, b) \
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
-        : "+f"((c)[0]), "+f"((c)[1]), "+f"((c)[2]), "+f"((c)[3]) : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"((b)[0]), "r"((b)[1]))
+        : "+f"((c)[0]), "+f"((c)[1]), "+f"((c)[2]), "+f"((c)[3]) \
+        : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"((b)[0]), "r"((b)[1]))
 DEVICE void mma_f16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
 {
     MMA_SYNC_HALF("f16", c->x, a->x, b->x);
@@ -213,13 +216,15 @@ DEVICE void mma_pin(struct mma_acc *c) { (void)c; }
 /* ---- products of four waves (mma.h): wgmma m64n128k16 (PTX ISA "Asynchronous warpgroup level matrix instructions"), sm_90a alone ---- */
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define MMA_GROUP 1
-/* Matrix descriptor: address / 16; 1, unused with swizzled rows; bytes / 16 from 8 rows to the next 8; 1 << 62: rows of 128 bytes, swizzled. */
+/* Matrix descriptor: address / 16; 1, unused with swizzled rows; bytes / 16 from 8 rows to the next 8; 1 << 62: rows of 128 bytes,
+ * swizzled. */
 DEVICE uint64_t mma_group_rows(const uint8_t *rows, const uint32_t piece)
 {
     return (uint64_t)(lds_address(rows) >> 4) + piece + (1u << 16) + ((uint64_t)(8 * SWIZZLED_ROW_BYTES / 16) << 32) + ((uint64_t)1 << 62);
 }
 #define MMA_GROUP_REGISTERS(c, i) \
-    "+f"((c)[i].x[0]), "+f"((c)[i].x[1]), "+f"((c)[i].x[2]), "+f"((c)[i].x[3]), "+f"((c)[i].x[4]), "+f"((c)[i].x[5]), "+f"((c)[i].x[6]), "+f"((c)[i].x[7])
+    "+f"((c)[i].x[0]), "+f"((c)[i].x[1]), "+f"((c)[i].x[2]), "+f"((c)[i].x[3]), \
+    "+f"((c)[i].x[4]), "+f"((c)[i].x[5]), "+f"((c)[i].x[6]), "+f"((c)[i].x[7])
 #define MMA_GROUP_ANY(type, c, a, b) \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" \
          "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," \
@@ -228,7 +233,8 @@ DEVICE uint64_t mma_group_rows(const uint8_t *rows, const uint32_t piece)
          "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63" \
          "}, %64, %65, p, 1, 1, 0, 0; }" \
         : MMA_GROUP_REGISTERS(c, 0), MMA_GROUP_REGISTERS(c, 1), MMA_GROUP_REGISTERS(c, 2), MMA_GROUP_REGISTERS(c, 3), \
-          MMA_GROUP_REGISTERS(c, 4), MMA_GROUP_REGISTERS(c, 5), MMA_GROUP_REGISTERS(c, 6), MMA_GROUP_REGISTERS(c, 7) : "l"(a), "l"(b), "r"(1))
+          MMA_GROUP_REGISTERS(c, 4), MMA_GROUP_REGISTERS(c, 5), MMA_GROUP_REGISTERS(c, 6), MMA_GROUP_REGISTERS(c, 7) \
+        : "l"(a), "l"(b), "r"(1))
 DEVICE void mma_group_written(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 DEVICE void mma_group_begin(void)   { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void mma_group_commit(void)  { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }

@@ -1,6 +1,7 @@
-/* host.h -- this machine's processor, for tests/lanes: lanes of a group are fibers (tests/lanes/simt.c), exchanges between them are functions.  It has the
- * fragments of every family and asks with simt_share() for the registers of all lanes: Hopper's as it is, with SIMT_MMA_WMMA RDNA 3's, with WAVE 64
- * CDNA 3's.  With SIMT_MMA_GROUP it has Hopper's and the products of four waves, as a compilation for sm_90a has. */
+/* host.h -- this machine's processor, for tests/lanes: lanes of a group are fibers (tests/lanes/simt.c), exchanges between them are
+ * functions.  It has the fragments of every family and asks with simt_share() for the registers of all lanes: Hopper's as it is, with
+ * SIMT_MMA_WMMA RDNA 3's, with WAVE 64 CDNA 3's.  With SIMT_MMA_GROUP it has Hopper's and the products of four waves, as a compilation for
+ * sm_90a has. */
 #ifndef FORGE_MACHINE_H
 #define FORGE_MACHINE_H
 #include "words.h"
@@ -26,7 +27,8 @@ uint32_t simt_cluster_rank(void);
 uint8_t *simt_lds(uint32_t rank);
 void simt_barrier(void);
 void simt_cluster_barrier(void);
-const void *simt_share(const void *mine, uint32_t bytes);      /* a wave's lanes give `bytes` each: [WAVE][bytes], valid until the next call */
+/* A wave's lanes give `bytes` each: [WAVE][bytes], valid until the next call. */
+const void *simt_share(const void *mine, uint32_t bytes);
 
 DEVICE uint32_t thread_x(void) { return simt_thread(); }
 DEVICE uint32_t group_x(void)  { return simt_group_x(); }
@@ -114,8 +116,8 @@ DEVICE float dot2_f16(uint32_t a, uint32_t b, float c)
     return c + f32_of_f16_bits(a) * f32_of_f16_bits(b) + f32_of_f16_bits(a >> 16) * f32_of_f16_bits(b >> 16);
 }
 
-/* ---- the matrix unit: mma_place() says, apart from the layouts' functions, which lane and word have element k of row (or column) `index` of operand A (0)
- * or B (1); half: which of two equal copies ---- */
+/* ---- the matrix unit: mma_place() says, apart from the layouts' functions, which lane and word have element k of row (or column) `index`
+ * of operand A (0) or B (1); half: which of two equal copies ---- */
 #include "fragments.h"
 struct mma_place { uint32_t lane, word; };
 #if FAMILY == FAMILY_RDNA3
@@ -162,7 +164,8 @@ static inline void mma_any(struct mma_acc *c, const struct mma_a *a, const struc
     const struct { struct mma_a a; struct mma_b b; } mine = { *a, *b };
     const uint32_t *words = (const uint32_t *)simt_share(&mine, sizeof mine);
     for (uint32_t e = 0; e < MMA_ACC; e++)
-        for (uint32_t k = 0; k < 16; k++) c->x[e] += mma_element(words, 0, mma_row(e), k, bf16) * mma_element(words, 1, mma_col(e), k, bf16);
+        for (uint32_t k = 0; k < 16; k++)
+            c->x[e] += mma_element(words, 0, mma_row(e), k, bf16) * mma_element(words, 1, mma_col(e), k, bf16);
 }
 DEVICE void mma_f16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)  { mma_any(c, a, b, 0); }
 DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b) { mma_any(c, a, b, 1); }
@@ -184,11 +187,18 @@ static inline void mma_group_any(struct mma_acc *c, const uint8_t *a, const uint
             uint16_t x, y;
             __builtin_memcpy(&x, a + lds_piece(i, SWIZZLED_ROW_BYTES, piece + k / 8, 1) + k % 8 * 2, 2);
             __builtin_memcpy(&y, b + lds_piece(j, SWIZZLED_ROW_BYTES, piece + k / 8, 1) + k % 8 * 2, 2);
-            c[e / MMA_ACC].x[e % MMA_ACC] += bf16 ? f32_of_bf16_bits(x) * f32_of_bf16_bits(y) : f32_of_f16_bits(x) * f32_of_f16_bits(y);
+            c[e / MMA_ACC].x[e % MMA_ACC] +=
+                bf16 ? f32_of_bf16_bits(x) * f32_of_bf16_bits(y) : f32_of_f16_bits(x) * f32_of_f16_bits(y);
         }
 }
-DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)  { mma_group_any(c, a, b, piece, 0); }
-DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece) { mma_group_any(c, a, b, piece, 1); }
+DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
+{
+    mma_group_any(c, a, b, piece, 0);
+}
+DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
+{
+    mma_group_any(c, a, b, piece, 1);
+}
 #endif
 
 /* ---- copies to LDS: where Hopper's reach it by themselves, the bytes may arrive as early as this ---- */

@@ -25,9 +25,10 @@ DEVICE void mma_rows_b(struct mma_b *f, const uint8_t *tile, const uint32_t stri
 {
     mma_rows(f->x, tile, stride, piece, swizzle);
 }
-/* Two products' operands by one read: lane l has columns 8 (l / 16) .. + 7, the first four go to the first product, and no two lanes that read at once want
- * the same banks. */
-DEVICE void mma_rows_wide(uint32_t first[2], uint32_t second[2], const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
+/* Two products' operands by one read: lane l has columns 8 (l / 16) .. + 7, the first four go to the first product, and no two lanes that
+ * read at once want the same banks. */
+DEVICE void mma_rows_wide(uint32_t first[2], uint32_t second[2], const uint8_t *tile, const uint32_t stride, const uint32_t piece,
+                          const uint32_t swizzle)
 {
     const u32x4 v = *(const u32x4 *)(const void *)(tile + lds_piece(lane_id() % 16, stride, piece ^ lane_id() / 16, swizzle));
     first[0] = v.x;

@@ -1,9 +1,11 @@
-/* mma_sync.h -- the fragments of mma.sync m16n8k16, twice side by side (PTX ISA "Matrix Fragments for mma.m16n8k16").  l: lane of 32, g = l / 4, q = l % 4.
+/* mma_sync.h -- the fragments of mma.sync m16n8k16, twice side by side (PTX ISA "Matrix Fragments for mma.m16n8k16"). 
+ * l: lane of 32, g = l / 4, q = l % 4.
  *   A words 0..3: (row, k) = (g, 2q) (g + 8, 2q) (g, 2q + 8) (g + 8, 2q + 8), and k + 1 in the high half.
  *   B words 0, 1: (k, column) = (2q, g) (2q + 8, g); words 2, 3: the same of column g + 8.
  *   sums, register r: row g + 8 (r / 2 % 2), column 8 (r / 4) + 2q + r % 2.
- * Uses the machine's ldmatrix(x, row, transposed): four 8 x 8 matrices of 16-bit elements; lanes 8m .. 8m + 7 name the rows of matrix m, which goes to word m
- * of all lanes: lane l gets elements (g, 2q) and the next; transposed, (2q, g) and the one below.  (PTX ISA "ldmatrix") */
+ * Uses the machine's ldmatrix(x, row, transposed): four 8 x 8 matrices of 16-bit elements; lanes 8m .. 8m + 7 name the rows of matrix m,
+ * which goes to word m of all lanes: lane l gets elements (g, 2q) and the next; transposed, (2q, g) and the one below.  (PTX ISA
+ * "ldmatrix") */
 #ifndef FORGE_MMA_SYNC_H
 #define FORGE_MMA_SYNC_H
 #include "fragments.h"

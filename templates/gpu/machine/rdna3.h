@@ -34,12 +34,14 @@ typedef short mma_bf16s __attribute__((ext_vector_type(16)));
 typedef float mma_f32s __attribute__((ext_vector_type(8)));
 DEVICE void mma_f16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
 {
-    const mma_f32s d = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(__builtin_bit_cast(mma_f16s, *a), __builtin_bit_cast(mma_f16s, *b), __builtin_bit_cast(mma_f32s, *c));
+    const mma_f16s x = __builtin_bit_cast(mma_f16s, *a), y = __builtin_bit_cast(mma_f16s, *b);
+    const mma_f32s d = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(x, y, __builtin_bit_cast(mma_f32s, *c));
     *c = __builtin_bit_cast(struct mma_acc, d);
 }
 DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)
 {
-    const mma_f32s d = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(__builtin_bit_cast(mma_bf16s, *a), __builtin_bit_cast(mma_bf16s, *b), __builtin_bit_cast(mma_f32s, *c));
+    const mma_bf16s x = __builtin_bit_cast(mma_bf16s, *a), y = __builtin_bit_cast(mma_bf16s, *b);
+    const mma_f32s d = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(x, y, __builtin_bit_cast(mma_f32s, *c));
     *c = __builtin_bit_cast(struct mma_acc, d);
 }
 DEVICE void mma_pin(struct mma_acc *c)

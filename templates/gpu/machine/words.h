@@ -28,8 +28,9 @@ typedef _Float16 f16x2 __attribute__((ext_vector_type(2)));
 
 DEVICE uint32_t bits_of_f32(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
 DEVICE float f32_of_bits(uint32_t u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
-DEVICE float f32_of_f16_bits(uint32_t u) { const uint16_t h = (uint16_t)u; f16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }   /* low half of u */
-DEVICE float f32_of_bf16_bits(uint32_t u) { return f32_of_bits(u << 16); }                                                       /* low half of u */
+/* Of the low half of u. */
+DEVICE float f32_of_f16_bits(uint32_t u) { const uint16_t h = (uint16_t)u; f16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }
+DEVICE float f32_of_bf16_bits(uint32_t u) { return f32_of_bits(u << 16); }
 DEVICE uint32_t f16_bits(float x) { const f16 h = (f16)x; uint16_t u; __builtin_memcpy(&u, &h, 2); return u; }
 /* Round to nearest even; NaN is not kept. */
 DEVICE uint32_t bf16_bits(float x) { uint32_t u = bits_of_f32(x); u += 0x7fffu + (u >> 16 & 1u); return u >> 16; }
