@@ -2,6 +2,8 @@
 #include "shape.h"
 #include <math.h>
 
+enum { MOST_COLS = 1 << 24 };
+
 typedef void shape_rule(const struct graph *g, struct place at, struct node *n);
 
 /* ---- what must fit ---- */
@@ -113,7 +115,9 @@ static void shape_attention(const struct graph *g, struct place at, struct node 
     if (n->attr.head_dim != k->attr.head_dim)
         die_at(at, "attention: heads of the query have %u items, those of %%%s %u", n->attr.head_dim, k->name, k->attr.head_dim);
     if (n->heads % k->heads) die_at(at, "attention: %u query heads do not share %u KV heads evenly", n->heads, k->heads);
-    n->cols = n->heads * v->attr.head_dim;
+    const uint64_t cols = (uint64_t)n->heads * v->attr.head_dim;
+    if (cols > MOST_COLS) die_at(at, "attention: %u heads of %u columns of V are beyond %u columns", n->heads, v->attr.head_dim, MOST_COLS);
+    n->cols = (uint32_t)cols;
     if (n->attr.scale == 0) n->attr.scale = 1 / sqrt((double)n->attr.head_dim);
 }
 

@@ -330,6 +330,8 @@ struct fused *fuse(struct arena *a, const struct graph *graph, enum fuse_level l
     for (uint32_t i = 0; i < graph->n_nodes; i++) {
         struct node *n = graph->nodes[i];
         const struct rule *rule = &rules[n->op];
+        if (!rule->joins)
+            die("%%%s: the reference computes %s, but forgec has no kernel for it (plan/fuse.c has no rule)", n->name, op_info[n->op].name);
         if (!rule->joins(&f, n)) begin_group(&f, n, rule->alone);
     }
     close_gaps(&f);

@@ -8,10 +8,11 @@ static void check_head_dim(const struct plan *p, const struct node *n)
     if (p->options.kv == KV_TYPE_Q8_0 && dim % 32)
         die("%s: --kv q8_0 needs a head size that is a multiple of 32; that of %%%s is %u", path, n->name, dim);
     if (p->gpu && dim > 256)
-        die("%s: a head size of %u (%%%s) is beyond what the GPU kernels are made for (256); a CPU target takes it", path, dim, n->name);
+        die("%s: a head size of %u (%%%s) is beyond what the GPU kernels are made for (256); a CPU target takes it", path, dim,
+            n->name);
     if (dim % unit)
-        die("%s: a head size of %u (%%%s) is no multiple of %u, which the %s kernels need%s", path, dim, n->name, unit, p->gpu ? "GPU" : "CPU",
-            p->gpu && dim % 8 == 0 ? "; a CPU target takes it" : "");
+        die("%s: a head size of %u (%%%s) is no multiple of %u, which the %s kernels need%s", path, dim, n->name, unit,
+            p->gpu ? "GPU" : "CPU", p->gpu && dim % 8 == 0 ? "; a CPU target takes it" : "");
 }
 
 static void check_attention(const struct plan *p, const struct node *n)
@@ -19,11 +20,13 @@ static void check_attention(const struct plan *p, const struct node *n)
     const char *path = p->model->gguf->path;
     const uint32_t dim = n->attr.head_dim, value_dim = n->inputs[2]->attr.head_dim;
     if (dim != value_dim)
-        die("%s: heads of V have %u items where those of Q and K have %u (%%%s); forgec's kernels need them equal", path, value_dim, dim, n->name);
+        die("%s: heads of V have %u items where those of Q and K have %u (%%%s); forgec's kernels need them equal", path, value_dim, dim,
+            n->name);
     if (n->attr.window && n->attr.window < p->options.n_ctx)
-        die("%s: %%%s is attention over a window of %u positions, and the context is %u; forgec has no kernels for windows; --ctx %u avoids it",
-            path, n->name, n->attr.window, p->options.n_ctx, n->attr.window);
-    if (n->attr.cap != 0) die("%s: %%%s is attention with a cap of %g on its scores; forgec has no kernels for caps", path, n->name, n->attr.cap);
+        die("%s: %%%s is attention over a window of %u positions, and the context is %u; forgec has no kernels for windows;"
+            " --ctx %u avoids it", path, n->name, n->attr.window, p->options.n_ctx, n->attr.window);
+    if (n->attr.cap != 0)
+        die("%s: %%%s is attention with a cap of %g on its scores; forgec has no kernels for caps", path, n->name, n->attr.cap);
 }
 
 void plan_check_limits(const struct plan *p)

@@ -1,4 +1,4 @@
-/* test_reference.c -- what attributes mean in the reference: each is told by another graph, or by other tokens, that must give the same bits. */
+/* test_reference.c -- what attributes mean in the reference: another graph, or other tokens, must give the same bits. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,8 +38,9 @@ static const char *attention(const char *attributes, const char *rope)
 {
     const char *q = *rope ? "%qr" : "%q", *k = *rope ? "%kr" : "%k";
     const char *turned = *rope ? arena_printf(a, "%%qr = %s %%q\n%%kr = %s %%k\n", rope, rope) : "";
-    return arena_printf(a, "%%n = rmsnorm attn_norm, %%x\n%%q = matmul attn_q, %%n\n%%k = matmul attn_k, %%n\n%s%%kc = store_k %s\n%%v = matmul attn_v, %%n\n"
-                        "%%vc = store_v %%v\n%%a = attention %s %s, %%kc, %%vc\n%%o = matmul attn_output, %%a\n%%x = add %%x, %%o\n", turned, k, attributes, q);
+    return arena_printf(a, "%%n = rmsnorm attn_norm, %%x\n%%q = matmul attn_q, %%n\n%%k = matmul attn_k, %%n\n%s%%kc = store_k %s\n"
+                        "%%v = matmul attn_v, %%n\n%%vc = store_v %%v\n%%a = attention %s %s, %%kc, %%vc\n"
+                        "%%o = matmul attn_output, %%a\n%%x = add %%x, %%o\n", turned, k, attributes, q);
 }
 
 /* In a window of w a token sees what the last of w tokens sees. */
@@ -61,14 +62,19 @@ static void windows(void **state)
 static void heads_of_v(void **state)
 {
     (void)state;
-    static const char *const narrow = "%q = matmul ffn_gate, %x\n%k = matmul ffn_up, %x\n%kc = store_k head_dim=64 %k\n%v = matmul attn_q, %x\n%vc = store_v head_dim=32 %v\n"
+    static const char *const narrow = "%q = matmul ffn_gate, %x\n%k = matmul ffn_up, %x\n%kc = store_k head_dim=64 %k\n"
+                                      "%v = matmul attn_q, %x\n%vc = store_v head_dim=32 %v\n"
                                       "%a = attention head_dim=64 window=1 %q, %kc, %vc\n%x = matmul attn_output, %a\n";
-    static const char *const wide = "%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n%v = matmul ffn_gate, %x\n%vc = store_v head_dim=64 %v\n"
+    static const char *const wide = "%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n"
+                                    "%v = matmul ffn_gate, %x\n%vc = store_v head_dim=64 %v\n"
                                     "%a = attention window=1 %q, %kc, %vc\n%x = matmul ffn_down, %a\n";
     const float *small = logits_of(4, narrow, tokens, 3), *large = logits_of(4, wide, tokens, 3);
     const float *v_small = logits_of(4, "%v = matmul attn_q, %x\n%x = matmul attn_output, %v\n", tokens, 3);
     const float *v_large = logits_of(4, "%v = matmul ffn_gate, %x\n%x = matmul ffn_down, %v\n", tokens, 3);
-    for (uint32_t t = 0; t < 3; t++) assert_true(same(small + t * VOCAB, v_small + t * VOCAB) && same(large + t * VOCAB, v_large + t * VOCAB));
+    for (uint32_t t = 0; t < 3; t++) {
+        assert_true(same(small + t * VOCAB, v_small + t * VOCAB));
+        assert_true(same(large + t * VOCAB, v_large + t * VOCAB));
+    }
 }
 
 /* Scores scaled to nothing, or capped to nothing, weigh all positions alike. */
@@ -86,7 +92,8 @@ static void scales_and_caps(void **state)
 static void norms_and_rotations(void **state)
 {
     (void)state;
-    static const char *const other[] = { "rope base=500", "rope n_rot=16", "rope neox=true", "rope factor=2", "rope factor=4 ext_factor=1", "rope attn_factor=1.5" };
+    static const char *const other[] = { "rope base=500", "rope n_rot=16", "rope neox=true", "rope factor=2", "rope factor=4 ext_factor=1",
+                                         "rope attn_factor=1.5" };
     const float *plain = logits_of(2, attention("", "rope"), tokens, 6) + 5 * VOCAB;
     assert_true(same(plain, logits_of(2, attention("", "rope base=rope_base n_rot=32 neox=false factor=1"), tokens, 6) + 5 * VOCAB));
     for (size_t i = 0; i < COUNT_OF(other); i++) assert_false(same(plain, logits_of(2, attention("", other[i]), tokens, 6) + 5 * VOCAB));
