@@ -107,9 +107,9 @@ kernels)
         level=$1 runner=$2; shift 2
         echo "-- $simd $level $*"
         for check in matmul ops; do
-            if [ $check = matmul ]; then sources='compiler/format/pack_cpu.c compiler/format/blocks.c templates/ref/dequant.c'; else sources=templates/ref/ops.c; fi
+            if [ $check = matmul ]; then sources="$(echo compiler/format/*.c) templates/ref/dequant.c"; else sources=templates/ref/ops.c; fi
             # shellcheck disable=SC2086  # sources are words
-            "$clang" -std=c11 "$level" -ffp-contract=off -Wno-psabi -Wno-pass-failed "-DFORGE_SIMD_$simd" "$@" -I compiler -I templates/cpu -I templates/ref \
+            "$clang" -std=c11 "$level" -ffp-contract=off -Wno-psabi -Wno-pass-failed "-DFORGE_SIMD_$simd" "$@" -iquote . -I templates/cpu -I templates/ref \
                 "tests/kernel/check_$check.c" $sources -o "$dir/check_$check.$simd" -lm
         done
         $runner "$dir/check_matmul.$simd" -n 4 -s "${CHECK_SEED:-1}" >"$dir/check.$simd.log" || { cat "$dir/check.$simd.log"; exit 1; }

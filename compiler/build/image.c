@@ -1,9 +1,6 @@
 /* image.c -- GGUF tensors -> weight image: packed tensors in the plan's order, their hashes behind them. */
 #include "image.h"
-#include "compiler/format/blocks.h"
 #include "cache.h"
-#include "compiler/format/pack_cpu.h"
-#include "compiler/format/pack_gpu.h"
 #include "runtime/model/abi.h"
 #include <math.h>
 #include <pthread.h>
@@ -19,9 +16,9 @@ enum { SLAB = 16 << 20 };       /* bytes packed between two writes */
 struct slab_job {
     uint8_t             *out;
     const struct weight *w;
+    struct packing       packing;
     const uint8_t       *rows;
     uint64_t             first, n;      /* groups */
-    bool                 gpu;
     uint64_t             bad;           /* block of the matrix that is not finite; UINT64_MAX: none */
 };
 
@@ -44,22 +41,15 @@ static void put_zeros(struct stream *s, uint64_t to)
     }
 }
 
-/* A group is what the target packs as one: 16 rows for a CPU, a row for a GPU. */
-static uint64_t group_rows(bool gpu) { return gpu ? 1 : PACK_ROWS; }
-static uint64_t group_size(bool gpu, const struct weight *w)
-{
-    return gpu ? pack_gpu_row_bytes(w->tensor->quant->id, w->cols) : pack_group_bytes(w->tensor->quant->id, w->cols);
-}
-static uint64_t row_size(const struct weight *w) { return w->cols / w->tensor->quant->block_weights * w->tensor->quant->block_bytes; }
-
+static uint64_t row_size(const struct weight *w) { return format_row_bytes(w->tensor->quant, w->cols); }
 static uint64_t row_blocks(const struct weight *w) { return w->cols / w->tensor->quant->block_weights; }
 
 /* NaN or an infinity among the weights would be in every logit, so no program is made of them.  block: of the weight, rows one behind the other. */
 static void die_not_finite(const struct image_writer *iw, const struct weight *w, const uint8_t *blocks, uint64_t block)
 {
-    const struct quant_info *q = w->tensor->quant;
+    const struct format *q = w->tensor->quant;
     const uint64_t row = w->row0 + block / row_blocks(w), first = block % row_blocks(w) * q->block_weights;
-    const char *name = block_not_finite_name(q->id, blocks + block * q->block_bytes), *path = iw->plans[0]->model->gguf->path;
+    const char *name = block_not_finite_name(q, blocks + block * q->block_bytes), *path = iw->plans[0]->model->gguf->path;
     const char *remedy = "weights must be finite: the file is damaged or was converted wrongly, get or convert it again";
     typedef unsigned long long ull;
     if (iw->progress) fprintf(stderr, "\r                     \r");
@@ -73,34 +63,32 @@ static void die_not_finite(const struct image_writer *iw, const struct weight *w
 static void *pack_slab(void *argument)
 {
     struct slab_job *j = argument;
-    const uint32_t id = j->w->tensor->quant->id;
-    const uint64_t group_bytes = group_size(j->gpu, j->w), per_group = group_rows(j->gpu);
+    const uint64_t group_bytes = packing_group_bytes(j->packing, j->w->cols), per_group = j->packing.layout->group_rows;
     for (uint64_t i = 0; i < j->n; i++) {
         const uint64_t row = (j->first + i) * per_group, left = j->w->rows - row, n = (left < per_group ? left : per_group) * row_blocks(j->w);
         const uint8_t *rows = j->rows + row * row_size(j->w);
-        const uint64_t bad = blocks_not_finite(id, rows, n);
+        const uint64_t bad = blocks_not_finite(j->packing.format, rows, n);
         if (bad < n) {
             j->bad = row * row_blocks(j->w) + bad;
             break;
         }
-        if (j->gpu) pack_gpu_rows(j->out + i * group_bytes, id, rows, j->w->cols, 1);
-        else pack_rows(j->out + i * group_bytes, id, j->rows, j->w->rows, j->w->cols, j->first + i, 1);
+        packing_write(j->packing, j->out + i * group_bytes, j->rows, j->w->rows, j->w->cols, j->first + i, 1);
     }
     return NULL;
 }
 
 /* Groups first .. first + n - 1 with up to `jobs` threads; a thread that cannot be started is done without.  Returns slab_job's bad, the lowest. */
-static uint64_t pack_parallel(uint8_t *out, const struct weight *w, bool gpu, const uint8_t *rows, uint64_t first, uint64_t n, uint32_t jobs)
+static uint64_t pack_parallel(uint8_t *out, const struct weight *w, struct packing packing, const uint8_t *rows, uint64_t first, uint64_t n, uint32_t jobs)
 {
     enum { MOST = 64 };
     struct slab_job job[MOST];
     pthread_t thread[MOST];
     bool started[MOST] = { false };
-    const uint64_t group_bytes = group_size(gpu, w);
+    const uint64_t group_bytes = packing_group_bytes(packing, w->cols);
     const uint32_t parts = jobs < 1 ? 1 : jobs > MOST ? MOST : jobs;
     for (uint32_t i = 0; i < parts; i++) {
         const uint64_t from = n * i / parts, to = n * (i + 1) / parts;
-        job[i] = (struct slab_job){ out + from * group_bytes, w, rows, first + from, to - from, gpu, UINT64_MAX };
+        job[i] = (struct slab_job){ out + from * group_bytes, w, packing, rows, first + from, to - from, UINT64_MAX };
         if (i + 1 < parts) started[i] = pthread_create(&thread[i], NULL, pack_slab, &job[i]) == 0;
         if (!started[i]) pack_slab(&job[i]);
     }
@@ -109,15 +97,15 @@ static uint64_t pack_parallel(uint8_t *out, const struct weight *w, bool gpu, co
     return UINT64_MAX;
 }
 
-static void write_matrix(struct stream *s, const struct image_writer *iw, const struct weight *w, bool gpu, uint8_t *slab, uint64_t slab_bytes)
+static void write_matrix(struct stream *s, const struct image_writer *iw, const struct weight *w, struct packing packing, uint8_t *slab, uint64_t slab_bytes)
 {
-    const uint64_t group_bytes = group_size(gpu, w), groups = (w->rows + group_rows(gpu) - 1) / group_rows(gpu);
+    const uint64_t group_bytes = packing_group_bytes(packing, w->cols), groups = packing_bytes(packing, w->rows, w->cols) / group_bytes;
     const uint8_t *rows = w->tensor->data + w->row0 * row_size(w);
     const uint64_t per_slab = slab_bytes / group_bytes;
     for (uint64_t g = 0; g < groups; g += per_slab) {
         const uint64_t n = groups - g < per_slab ? groups - g : per_slab;
         const bool small = n * group_bytes < 1 << 18;
-        const uint64_t bad = pack_parallel(slab, w, gpu, rows, g, n, small ? 1 : iw->jobs);
+        const uint64_t bad = pack_parallel(slab, w, packing, rows, g, n, small ? 1 : iw->jobs);
         if (bad != UINT64_MAX) die_not_finite(iw, w, rows, bad);
         put(s, slab, n * group_bytes);
     }
@@ -157,7 +145,7 @@ static uint64_t slab_size(const struct plan *p)
     for (uint32_t i = 0; i < p->model->n_weights; i++) {
         const struct weight *w = &p->model->weights[i];
         if (w->is_vector) continue;
-        const uint64_t group = group_size(p->gpu != NULL, w);
+        const uint64_t group = packing_group_bytes(plan_packing(p, w), w->cols);
         if (group > bytes) bytes = group;
     }
     return bytes;
@@ -166,7 +154,7 @@ static uint64_t slab_size(const struct plan *p)
 static void write_vector(struct stream *s, const struct image_writer *iw, const struct weight *w)
 {
     const uint8_t *blocks = w->tensor->data + w->row0 * w->tensor->quant->block_bytes;
-    const uint64_t bad = blocks_not_finite(w->tensor->quant->id, blocks, row_blocks(w));
+    const uint64_t bad = blocks_not_finite(w->tensor->quant, blocks, row_blocks(w));
     if (bad < row_blocks(w)) die_not_finite(iw, w, blocks, bad);
     float *x = malloc((size_t)w->cols * sizeof *x);
     if (!x) die("out of memory for tensor %s", w->name);
@@ -208,7 +196,7 @@ static void write_image(struct outfile *f, const struct image_writer *iw, const 
         XXH3_64bits_reset(s.hash);
         if (!w) write_rope(&s, iw, p);
         else if (w->is_vector) write_vector(&s, iw, w);
-        else write_matrix(&s, iw, w, p->gpu != NULL, slab, slab_bytes);
+        else write_matrix(&s, iw, w, plan_packing(p, w), slab, slab_bytes);
         put_zeros(&s, tensors[i].offset + tensors[i].bytes);
         hashes[i] = XXH3_64bits_digest(s.hash);
         if (iw->progress) fprintf(stderr, "\rpacking weights %3u %%", (uint32_t)((f->offset - s.base) * 100 / p->image_bytes));
@@ -229,18 +217,23 @@ void image_write(struct outfile *f, void *context)
 
 const char *image_hash(struct arena *a, const struct plan *p, const char *model_hash)
 {
-    /* Text, so that neither padding nor byte order counts.  Changes whenever the packed layout does: the number. */
+    /* Text, so that neither padding nor byte order counts. */
     const struct model *m = p->model;
     struct text t = { .arena = a };
-    text_printf(&t, "forgec weight image %s\n%s\n%u %u %u\n", p->gpu ? "gpu 2" : "3", model_hash, p->options.n_ctx, p->rope_block, m->n_rot);
+    text_printf(&t, "forgec weight image\n%s\n%u %u %u\n", model_hash, p->options.n_ctx, p->rope_block, m->n_rot);
     /* The model's YAML decides these, too. */
     for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
         const struct node_attrs *r = &p->fused->graph->rotations[i].attr;
         text_printf(&t, "%u %a %a %a %a %a %a %u\n", r->n_rot, r->base, r->factor, r->ext_factor, r->attn_factor, r->beta_fast, r->beta_slow, r->n_ctx_orig);
     }
-    for (uint32_t i = 0; i < m->n_weights; i++)
-        if (p->weight_offset[i] != UINT64_MAX)
-            text_printf(&t, "%s %llu %llu\n", m->weights[i].name, (unsigned long long)m->weights[i].row0, (unsigned long long)p->weight_offset[i]);
+    for (uint32_t i = 0; i < m->n_weights; i++) {
+        const struct weight *w = &m->weights[i];
+        if (p->weight_offset[i] == UINT64_MAX) continue;
+        text_printf(&t, "%s %llu %llu", w->name, (unsigned long long)w->row0, (unsigned long long)p->weight_offset[i]);
+        const struct packed_layout *layout = plan_packing(p, w).layout;
+        if (!w->is_vector) text_printf(&t, " %s %u", layout->name, layout->version);
+        text_puts(&t, "\n");
+    }
     const struct node *rope = plan_rope(p);
     text_printf(&t, "%s\n", rope && rope->weight ? rope->weight->name : "-");
     const struct bytes part = bytes_of(text_str(&t));

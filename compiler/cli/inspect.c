@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ITEMS_SHOWN = 8, QUANT_IDS = 64 };
+enum { ITEMS_SHOWN = 8 };
 
 struct type_total { uint64_t tensors, weights, bytes; };
 
 /* Weights and bytes of all tensors, per type id; the sums saturate (shards could claim 2^63 each). */
-static struct type_total count_types(const struct gguf *g, struct type_total totals[QUANT_IDS])
+static struct type_total count_types(const struct gguf *g, struct type_total totals[FORMAT_COUNT])
 {
     struct type_total all = { 0 };
     for (uint64_t i = 0; i < g->n_tensors; i++) {
         const struct gguf_tensor *t = &g->tensors[i];
         const uint64_t weights = t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];       /* checked by gguf.c */
-        struct type_total *const sums[] = { &totals[t->quant->id % QUANT_IDS], &all };
+        struct type_total *const sums[] = { &totals[t->quant - format_table], &all };
         for (size_t k = 0; k < COUNT_OF(sums); k++) {
             sums[k]->tensors++;
             if (__builtin_add_overflow(sums[k]->weights, weights, &sums[k]->weights)) sums[k]->weights = UINT64_MAX;
@@ -108,7 +108,7 @@ static void print_tensor(struct arena *a, const struct gguf_tensor *t)
 /* What one line takes from an arena goes with it: a file may have millions. */
 static void print_table(struct arena *a, const struct gguf *g)
 {
-    struct type_total totals[QUANT_IDS] = { { 0 } };
+    struct type_total totals[FORMAT_COUNT] = { { 0 } };
     const struct type_total all = count_types(g, totals);
     printf("%s: GGUF version %" PRIu32 ", %" PRIu32 " file%s, %" PRIu64 " bytes, alignment %" PRIu64 "\n",
            printable(a, g->path, strlen(g->path)), g->version, g->n_shards, g->n_shards == 1 ? "" : "s", g->file_bytes, g->alignment);
@@ -125,10 +125,10 @@ static void print_table(struct arena *a, const struct gguf *g)
         arena_destroy(line);
     }
     fputs("\ntypes:\n", stdout);
-    for (uint32_t id = 0; id < QUANT_IDS; id++)
-        if (totals[id].tensors)
-            printf("  %-7s %6" PRIu64 " tensors %16" PRIu64 " weights %16" PRIu64 " bytes\n", quant_find(id)->name, totals[id].tensors,
-                   totals[id].weights, totals[id].bytes);
+    for (uint32_t i = 0; i < FORMAT_COUNT; i++)
+        if (totals[i].tensors)
+            printf("  %-7s %6" PRIu64 " tensors %16" PRIu64 " weights %16" PRIu64 " bytes\n", format_table[i].name, totals[i].tensors,
+                   totals[i].weights, totals[i].bytes);
     printf("  all     %6" PRIu64 " tensors %16" PRIu64 " weights %16" PRIu64 " bytes", all.tensors, all.weights, all.bytes);
     if (all.weights) printf(", %.3f bits per weight", 8 * (double)all.bytes / (double)all.weights);
     printf("\nparameters: %" PRIu64 "\n", all.weights);
@@ -265,7 +265,7 @@ static void json_file(struct json *j, const struct gguf *g)
 
 static void print_json(const struct gguf *g)
 {
-    struct type_total totals[QUANT_IDS] = { { 0 } };
+    struct type_total totals[FORMAT_COUNT] = { { 0 } };
     const struct type_total all = count_types(g, totals);
     struct json j = { 0 };
     json_begin(&j, '{');
@@ -286,8 +286,8 @@ static void print_json(const struct gguf *g)
     json_end(&j, ']');
     json_key(&j, "types");
     json_begin(&j, '{');
-    for (uint32_t id = 0; id < QUANT_IDS; id++)
-        if (totals[id].tensors) json_total(&j, quant_find(id)->name, &totals[id]);
+    for (uint32_t i = 0; i < FORMAT_COUNT; i++)
+        if (totals[i].tensors) json_total(&j, format_table[i].name, &totals[i]);
     json_end(&j, '}');
     json_total(&j, "total", &all);
     json_u64(&j, "parameters", all.weights);

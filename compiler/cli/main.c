@@ -501,9 +501,9 @@ static int command_formats(struct arena *a, int argc, char **argv)
     }
     if (argc > 1) usage_error("formats takes no operands");
     printf("%-8s %4s %14s %12s %12s\n", "name", "id", "weights/block", "bytes/block", "bits/weight");
-    for (uint32_t id = 0; id < 256; id++) {
-        const struct quant_info *q = quant_find(id);
-        if (q) printf("%-8s %4u %14u %12u %12.3f\n", q->name, q->id, q->block_weights, q->block_bytes, 8.0 * q->block_bytes / q->block_weights);
+    for (uint32_t i = 0; i < FORMAT_COUNT; i++) {
+        const struct format *q = &format_table[i];
+        printf("%-8s %4u %14u %12u %12.3f\n", q->name, q->id, q->block_weights, q->block_bytes, 8.0 * q->block_bytes / q->block_weights);
     }
     return 0;
 }

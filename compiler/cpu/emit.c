@@ -40,12 +40,12 @@ struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_o
                                           "attention_tmpl.c", "glu_tmpl.c",  "elementwise_tmpl.c" };
     emit_paste(&paster, "runtime/model/abi.h", true);
     for (uint32_t i = 0; i < COUNT_OF(always); i++) emit_paste(&paster, arena_printf(a, "templates/cpu/%s", always[i]), true);
-    bool used[64] = { false };
+    bool used[QUANT_IDS] = { false };
     for (uint32_t i = 0; i < p->model->n_weights; i++)
         if (!p->model->weights[i].is_vector) used[p->model->weights[i].tensor->quant->id] = true;
     for (uint32_t id = 0; id < COUNT_OF(used); id++) {
         if (!used[id]) continue;
-        const char *format = emit_format_name(a, quant_find(id));
+        const char *format = quant_find(id)->file;
         text_printf(&t, "#define FORMAT %s\n", format);
         emit_paste(&paster, arena_printf(a, "templates/cpu/formats/%s.h", format), true);
         emit_paste(&paster, "templates/cpu/gemv_tmpl.c", false);

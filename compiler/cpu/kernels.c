@@ -14,7 +14,7 @@ static void put_embed(struct writer *w)
     const struct plan *p = w->plan;
     const struct node *n = w->group->node;
     const uint32_t n_rot = p->model->n_rot, cols = (uint32_t)n->weight->cols;
-    const char *format = emit_format_name(w->arena, n->weight->tensor->quant);
+    const char *format = n->weight->tensor->quant->file;
     const struct buffer table = { .offset = p->rope_offset, .stride = n_rot * 4 };
     put(w, "const struct span s = share(a->n_tokens, thread, n_threads);");
     put(w, "for (uint32_t t = s.first; t < s.last; t++) {");

@@ -2,7 +2,6 @@
  * a prefill kernel (a chunk of tokens); where prefill needs its input normed or quantised first, one more does that.  What each does is told
  * to the last number that its text depends on. */
 #include "choose.h"
-#include "compiler/format/pack_cpu.h"
 
 typedef unsigned long long ull;
 
@@ -179,7 +178,7 @@ static void embed_does(struct lister *l)
     const struct plan *p = l->plan;
     const struct node *n = l->group->node;
     const uint32_t n_rot = p->model->n_rot;
-    l->d.kernel.weight_bytes = pack_group_bytes(n->weight->tensor->quant->id, n->weight->cols) / PACK_ROWS + 2 * 4 * n_rot;
+    l->d.kernel.weight_bytes = packing_row_bytes(plan_packing(p, n->weight), n->weight->cols) + 2 * 4 * n_rot;
     kernel_does(&l->d, "row of %s, weight %u", matrix_text(l, n->weight), kernel_weight(&l->d, p->weight_offset[n->weight->index]));
     result_does(l, n);
     const uint32_t low = kernel_weight(&l->d, p->rope_lo), high = kernel_weight(&l->d, p->rope_hi);

@@ -64,7 +64,7 @@ static void put_matmul(struct writer *w, const struct branch *b, const char *y, 
     const struct weight *m = b->matmul->weight;
     const bool q8 = plan_takes_q8(w->plan, m);
     const char *exact = q8 || m->tensor->quant->block_weights == 1 ? "" : "_exact";
-    const char *call = arena_printf(w->arena, "%s%s_%s", w->many ? "gemm" : "gemv", exact, emit_format_name(w->arena, m->tensor->quant));
+    const char *call = arena_printf(w->arena, "%s%s_%s", w->many ? "gemm" : "gemv", exact, m->tensor->quant->file);
     const char *rows = m->rows % unit ? arena_printf(w->arena, "round_up_16(%s)", n) : n;
     const char *sizes = arena_printf(w->arena, "r, /* rows */ %s, /* cols */ %u", rows, (uint32_t)m->cols), *x = q8 ? "xq" : "xf";
     if (!w->many) put(w, "%s(%s, WEIGHT(%u), %s, %s);", call, y, slot_of(w, m), x, sizes);

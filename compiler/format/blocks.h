@@ -1,17 +1,66 @@
-/* blocks.h -- the codes and scales inside a GGUF block, the same for every packer. */
+/* blocks.h -- how the blocks of a format are coded: what the file of each format fills in, and what several of them are made of. */
 #ifndef FORGEC_BLOCKS_H
 #define FORGEC_BLOCKS_H
-#include <stdint.h>
+#include "format.h"
+#include <string.h>
 
-/* Weights and bytes of a block; floats: blocks of one.  quant_id: enum quant. */
-struct block_shape { uint32_t weights, bytes; };
-struct block_shape block_shape(uint32_t quant_id);
-/* The codes of columns 32 i .. 32 i + 31 of a block, as the file has them: c[s] holds columns 4s .. 4s+3, one a byte.  Quantised formats. */
-void block_codes(uint32_t c[8], uint32_t quant_id, const uint8_t *block, uint32_t i);
-/* The six-bit values of a block, in column order; scales before minimums.  Returns how many.  Q3_K, Q4_K, Q5_K, IQ4_XS. */
-uint32_t block_six_bits(uint8_t v[16], uint32_t quant_id, const uint8_t *block);
-/* Index of the first of n blocks, one behind the other, that has a scale or minimum, or as a float is a value, that is NaN or infinite; n: none has. */
-uint64_t blocks_not_finite(uint32_t quant_id, const uint8_t *blocks, uint64_t n);
-/* "NaN" or "infinity": what makes such a block one. */
-const char *block_not_finite_name(uint32_t quant_id, const uint8_t *block);
+/* What a block says, apart. */
+struct block_parts {
+    uint8_t code[256];                 /* [block_weights], as the layouts keep them */
+    float   number[2];                 /* its scale and minimum */
+    uint8_t scale[16];                 /* [n_scales] */
+};
+
+/* Planes of codes in the CPU's layout (docs/kernels.md): bits at .. at + bits - 1 of each code, 8, 4, 2 or 1; 0: no plane. */
+struct cpu_plane { uint8_t bits, at; };
+/* And in the GPU's (docs/gpu.md); the kind says how many bits, and in which order the columns of a unit stand. */
+enum gpu_plane_kind { GPU_NONE, GPU_BYTES, GPU_NIBBLES, GPU_ORDERED, GPU_PAIRS, GPU_BITS };
+struct gpu_plane { enum gpu_plane_kind kind; uint8_t at; };
+
+/* A format whose blocks are 32 or 256 codes with scales. */
+struct coding {
+    /* The codes of columns 32 i .. 32 i + 31 of a block as both layouts keep them: c[s] has columns 4s .. 4s+3, one a byte. */
+    void   (*codes)(uint32_t c[8], const uint8_t *block, uint32_t i);
+    /* The small scales of a block of 256, in column order, scales before minimums; NULL: it has none. */
+    void   (*scales)(uint8_t v[16], const uint8_t *block);
+    uint32_t n_scales, scale_bits;     /* 16 or 8 of 6 bits, or 16 of 8; 0: none */
+    bool    sums16;                    /* minimums of 16 columns: GPU products read sums over 16 activations (SUMS16 of its template) */
+    struct cpu_plane cpu[2];
+    struct gpu_plane gpu[2];
+    uint8_t gpu_flip;                  /* XORed to every code for a GPU: the top bit makes codes with an offset signed */
+    /* Weight i of a block, in GGML's order of roundings. */
+    float  (*weight)(const struct block_parts *p, uint32_t i);
+};
+
+/* For the layouts: bytes and value of a number, bytes of the one or two of a block; and the weights of a block from its parts. */
+static inline uint32_t number_bytes(enum number number)
+{
+    return number == NUMBER_F32 ? 4 : number == NUMBER_E8M0 ? 1 : 2;
+}
+static inline void number_copy(uint8_t *to, const uint8_t *from, uint32_t bytes)       /* of a block: f16 or E8M0 */
+{
+    if (bytes == 2) memcpy(to, from, 2);
+    else            *to = *from;
+}
+float    number_value(enum number number, const uint8_t *p);
+static inline uint32_t numbers_bytes(const struct format *f)
+{
+    return number_bytes(f->number) * (f->number_at[1] >= 0 ? 2 : 1);
+}
+void     block_weights(float *out, const struct format *f, const struct block_parts *p);
+
+static inline uint32_t u32_at(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }      /* any alignment */
+
+/* Codes: 32 columns into c. */
+void codes_nibbles(uint32_t c[8], const uint8_t *qs); /* 16 bytes: columns 0-15 in the low nibbles, 16-31 in the high ones */
+void codes_fifth_bits(uint32_t c[8], const uint8_t *qh); /* 4 bytes: bit j is the fifth of column j */
+void codes_half_chunk(uint32_t c[8], const uint8_t *qs, uint32_t i); /* 64 columns share 32 bytes, the first 32 in the low nibbles */
+void codes_quarter_chunk(uint32_t c[8], const uint8_t *qs, uint32_t i); /* 128 columns share 32 bytes, two bits each */
+void codes_top_bit(uint32_t c[8], const uint8_t *h, uint32_t i, uint32_t at); /* bit i of byte j is bit `at` of column 32 i + j */
+
+/* 8 scales and 8 minimums of six bits in 12 bytes (Q4_K, Q5_K), and the weight they make. */
+void  scales_k4(uint8_t v[16], const uint8_t *s);
+float weight_k4(const struct block_parts *p, uint32_t i);
+/* The 16 values that IQ4_NL and IQ4_XS choose from. */
+extern const int8_t values_iq4[16];
 #endif

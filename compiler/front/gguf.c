@@ -32,19 +32,6 @@ enum {
 
 /* ---- types ---- */
 
-static const struct quant_info quants[] = {
-#define QUANT(name, id, weights, bytes) { #name, id, weights, bytes },
-#include "compiler/format/quant.def"
-#undef QUANT
-};
-
-const struct quant_info *quant_find(uint32_t id)
-{
-    for (size_t i = 0; i < COUNT_OF(quants); i++)
-        if (quants[i].id == id) return &quants[i];
-    return NULL;
-}
-
 const char *quant_name_any(uint32_t id)
 {
     static const char *const names[] = {               /* enum ggml_type in ggml.h, ids never reused */
@@ -348,9 +335,9 @@ static void take_pairs(struct reader *r, struct gguf *g)
 static _Noreturn void fail_quant(struct reader *r, uint64_t at, uint32_t id)
 {
     char list[256] = "";
-    for (size_t i = 0; i < COUNT_OF(quants); i++) {
+    for (size_t i = 0; i < COUNT_OF(format_table); i++) {
         const size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", used ? " " : "", quants[i].name);
+        snprintf(list + used, sizeof list - used, "%s%s", used ? " " : "", format_table[i].name);
     }
     const char *name = quant_name_any(id);
     if (name) fail(r, at, "type %s (id %" PRIu32 ") is not read by forgec; quantize the model to one of %s", name, id, list);
@@ -382,7 +369,7 @@ static void take_tensor(struct reader *r, struct gguf_tensor *t, uint64_t alignm
     const uint32_t id = take_u32(r, "type");
     t->quant = quant_find(id);
     if (!t->quant) fail_quant(r, at, id);
-    const struct quant_info *q = t->quant;
+    const struct format *q = t->quant;
     if (t->ne[0] % q->block_weights != 0)
         fail(r, at, "rows of %" PRIu64 " weights are not a multiple of the %" PRIu32 " in a block of %s; quantize the model again with another type",
              t->ne[0], q->block_weights, q->name);

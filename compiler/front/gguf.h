@@ -3,16 +3,8 @@
 #ifndef FORGEC_GGUF_H
 #define FORGEC_GGUF_H
 #include "compiler/base/base.h"
+#include "compiler/format/format.h"
 
-/* Weight formats forgec can read; the rows stand in quant.def. */
-enum quant {
-#define QUANT(name, id, weights, bytes) QUANT_##name = id,
-#include "compiler/format/quant.def"
-#undef QUANT
-};
-struct quant_info { const char *name; uint32_t id, block_weights, block_bytes; };
-/* NULL when forgec does not read that type id. */
-const struct quant_info *quant_find(uint32_t id);
 /* Name of any type id ever used by ggml ("Q4_2 (removed)", ...), for messages; NULL when unknown. */
 const char *quant_name_any(uint32_t id);
 
@@ -37,7 +29,7 @@ struct gguf_pair { const char *key; struct gguf_value value; uint64_t offset; };
 
 struct gguf_tensor {
     const char              *name;       /* NUL-terminated copy, checked: printable, unique */
-    const struct quant_info *quant;
+    const struct format     *quant;
     uint32_t                 n_dims;
     uint64_t                 ne[4];      /* GGUF order: ne[0] is contiguous; 1 beyond n_dims */
     const uint8_t           *data;       /* in the mapping; NULL when opened with GGUF_HEADER_ONLY and the data is absent */

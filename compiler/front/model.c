@@ -350,21 +350,20 @@ const struct weight *model_weight(const struct model *m, struct place at, const 
 
 void weight_to_float(float *out, const struct weight *w, uint64_t first_row, uint64_t n_rows)
 {
-    const struct quant_info *q = w->tensor->quant;
-    const uint64_t row_bytes = w->cols / q->block_weights * q->block_bytes;
+    const struct format *q = w->tensor->quant;
+    const uint64_t row_bytes = format_row_bytes(q, w->cols);
     const uint8_t *data = w->is_vector ? w->tensor->data + w->row0 * q->block_bytes : w->tensor->data + (w->row0 + first_row) * row_bytes;
     dequantize_row_ref(q->id, out, data, n_rows * w->cols);
 }
 
 const char *model_formats(struct arena *a, const struct model *m)
 {
-    enum { MAX_ID = 64 };
-    uint32_t count[MAX_ID] = { 0 };
+    uint32_t count[QUANT_IDS] = { 0 };
     for (uint32_t i = 0; i < m->n_weights; i++) count[m->weights[i].tensor->quant->id]++;
     struct text t = { .arena = a };
     for (;;) {
         uint32_t best = 0;
-        for (uint32_t i = 1; i < MAX_ID; i++) if (count[i] > count[best]) best = i;
+        for (uint32_t i = 1; i < QUANT_IDS; i++) if (count[i] > count[best]) best = i;
         if (!count[best]) return text_str(&t);
         text_printf(&t, "%s%s %u", t.size ? ", " : "", quant_find(best)->name, count[best]);
         count[best] = 0;

@@ -76,9 +76,9 @@ static void round_block(float *x, uint32_t n, uint32_t steps)
 /* A row of x as matmuls with w read it. */
 static void round_row(float *x, uint32_t cols, const struct weight *w, const struct rounding *r)
 {
-    const uint32_t id = w->tensor->quant->id;
+    const enum quant id = w->tensor->quant->id;
     if (r->halves) for (uint32_t c = 0; c < cols; c++) x[c] = id == QUANT_BF16 ? round_bf16(x[c]) : round_f16(x[c]);
-    if (!r->steps || id == QUANT_F32 || id == QUANT_F16 || id == QUANT_BF16) return;
+    if (!r->steps || !w->tensor->quant->coding) return;
     for (uint32_t c = 0; c < cols; c += 32) round_block(x + c, cols - c < 32 ? cols - c : 32, r->steps);
 }
 

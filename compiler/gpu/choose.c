@@ -1,6 +1,7 @@
 /* choose.c -- values and kernel shapes of a GPU program.  In decode every value is one f32 row; in prefill, what only products read is kept in
  * the 16-bit form they read, unless the program is exact: then prefill's products are decode's, a token a group.  Places of both never matter at the same time, but a row is small: they have places of their own. */
 #include "compiler/plan/plan.h"
+#include "compiler/format/blocks.h"
 #include "compiler/plan/lifetimes.h"
 #include "templates/gpu/attention_sizes.h"
 #include "templates/gpu/sample_sizes.h"
@@ -14,11 +15,7 @@ static bool takes_bf16(const struct weight *w) { return w->tensor->quant->id == 
 static bool takes_floats(const struct weight *w) { return w->tensor->quant->block_weights == 1; }
 
 /* Formats whose scale covers 16 columns correct their offset by sums over 16 activations (SUMS16_x in templates/gpu/formats). */
-static bool needs_sums16(const struct weight *w)
-{
-    const uint32_t id = w->tensor->quant->id;
-    return id == QUANT_Q2_K;
-}
+static bool needs_sums16(const struct weight *w) { return w->tensor->quant->coding && w->tensor->quant->coding->sums16; }
 
 /* What a lane does, in halves of a unit of columns, when a row is shared by `lanes` of them; a group of rows costs one half more for its sum. */
 static uint64_t gemv_cost(const struct plan *p, uint64_t row_groups, uint32_t rows, uint64_t units, uint32_t lanes)

@@ -19,12 +19,12 @@ static void put_formats(struct paster *paster, const struct plan *p, const struc
 {
     struct arena *a = paster->arena;
     struct text *t = paster->out;
-    bool used[64] = { false };
+    bool used[QUANT_IDS] = { false };
     for (uint32_t i = 0; i < p->model->n_weights; i++)
         if (!p->model->weights[i].is_vector && p->weight_offset[i] != UINT64_MAX) used[p->model->weights[i].tensor->quant->id] = true;
     for (uint32_t id = 0; id < COUNT_OF(used); id++) {
         if (!used[id]) continue;
-        const char *format = emit_format_name(a, quant_find(id));
+        const char *format = quant_find(id)->file;
         emit_paste(paster, arena_printf(a, "templates/gpu/formats/%s.h", format), true);
         text_printf(t, "#define FORMAT %s\n", format);
         emit_paste(paster, "templates/gpu/embed_tmpl.c", false);

@@ -45,7 +45,7 @@ static uint32_t slot_at(struct emitter *e, uint64_t offset)
 }
 static uint32_t slot_of(struct emitter *e, const struct weight *w) { return slot_at(e, e->plan->weight_offset[w->index]); }
 static const char *vector_of(struct emitter *e, const struct weight *w) { return w ? arena_printf(e->arena, "VECTOR(%u)", slot_of(e, w)) : "0"; }
-static const char *format_of(struct emitter *e, const struct weight *w) { return emit_format_name(e->arena, w->tensor->quant); }
+static const char *format_file(const struct weight *w) { return w->tensor->quant->file; }
 static bool is_float(const struct weight *w) { return w->tensor->quant->block_weights == 1; }
 static bool is_bf16(const struct weight *w) { return w->tensor->quant->id == QUANT_BF16; }
 
@@ -303,7 +303,7 @@ static uint32_t runs_of(struct emitter *e, struct run runs[MAX_BRANCHES])
 static const char *gemv_name(struct emitter *e, const struct weight *w, uint32_t rows)
 {
     struct gpu_kernels *k = e->out;
-    const char *format = format_of(e, w);
+    const char *format = format_file(w);
     uint32_t i = 0;
     while (i < k->n_gemvs && (strcmp(k->gemvs[i].format, format) || k->gemvs[i].rows != rows || k->gemvs[i].lanes != e->gg->gemv_lanes)) i++;
     if (i == k->n_gemvs) k->gemvs[k->n_gemvs++] = (struct gpu_gemv){ format, rows, e->gg->gemv_lanes };
@@ -417,7 +417,7 @@ static struct gemm_product gemm_product(struct emitter *e, const struct run *run
 {
     struct gemm_part *parts = arena_array(e->arena, struct gemm_part, n);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t id = runs[i].weight->tensor->quant->id;
+        const enum quant id = runs[i].weight->tensor->quant->id;
         parts[i] = (struct gemm_part){ runs[i].rows, e->group->branches[runs[i].first].partner >= 0, id == QUANT_F16 || id == QUANT_BF16, id == QUANT_F32 ? 2 : 1 };
     }
     return (struct gemm_product){ parts, n, e->group->input->cols, e->launch.weight_bytes };
@@ -426,7 +426,7 @@ static struct gemm_product gemm_product(struct emitter *e, const struct run *run
 static const char *gemm_name(struct emitter *e, const struct weight *w, const struct gemm_shape *s)
 {
     struct gpu_kernels *k = e->out;
-    const char *format = format_of(e, w);
+    const char *format = format_file(w);
     uint32_t i = 0;
     while (i < k->n_gemms && (strcmp(k->gemms[i].format, format) || k->gemms[i].tokens != s->tokens || k->gemms[i].rows != s->rows || k->gemms[i].threads != s->threads)) i++;
     if (i == k->n_gemms) k->gemms[k->n_gemms++] = (struct gpu_gemm){ format, s->tokens, s->rows, s->threads };
@@ -613,7 +613,7 @@ static void put_embed(struct emitter *e)
     begin_kernel(e);
     text_printf(&e->note, " * token_embd: rows of %u %s\n", (uint32_t)w->cols, w->tensor->quant->name);
     put_token(e);
-    put(e, "embed_row_%s(%s, WEIGHT(%u), a.step->history[a.step->n_past + t], /* cols */ %u, %u);", format_of(e, w), row_at(e, f, "t"), slot_of(e, w), (uint32_t)w->cols, threads);
+    put(e, "embed_row_%s(%s, WEIGHT(%u), a.step->history[a.step->n_past + t], /* cols */ %u, %u);", format_file(w), row_at(e, f, "t"), slot_of(e, w), (uint32_t)w->cols, threads);
     e->launch.grid_x = EMBED_GROUPS((uint32_t)w->cols, e->profile->wave, threads);
     end_kernel(e, e->group->name, threads, 1, 0);
 }

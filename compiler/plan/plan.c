@@ -1,8 +1,6 @@
 /* plan.c -- fused graph + profile -> places and sizes: options, KV cache, weight image.  cpu/choose.c and gpu/choose.c plan the values and kernels. */
 #include "plan.h"
 #include "limits.h"
-#include "compiler/format/pack_cpu.h"
-#include "compiler/format/pack_gpu.h"
 #include "runtime/model/abi.h"
 #include "templates/gpu/sample_sizes.h"
 #include <stdio.h>
@@ -88,11 +86,11 @@ const struct state *plan_state(const struct plan *p, const struct node *n)
 
 /* ---- the weight image, in the order in which a token reads it ---- */
 
+struct packing plan_packing(const struct plan *p, const struct weight *w) { return packing_of(p->gpu ? LAYOUT_GPU : LAYOUT_CPU, w->tensor->quant); }
 uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w)
 {
-    const uint32_t id = w->tensor->quant->id;
     if (w->is_vector) return plan_align(w->cols, 16) * 4;                   /* f32, whole vectors of the machine */
-    return p->gpu ? w->rows * pack_gpu_row_bytes(id, w->cols) : pack_bytes(id, w->rows, w->cols);
+    return packing_bytes(plan_packing(p, w), w->rows, w->cols);
 }
 
 static void place_weight(struct plan *p, const struct weight *w)

@@ -2,6 +2,7 @@
  * Writes no text. */
 #ifndef FORGEC_PLAN_H
 #define FORGEC_PLAN_H
+#include "compiler/format/layout.h"
 #include "compiler/plan/kernel.h"
 #include "compiler/gpu/tiles.h"
 #include "compiler/plan/state.h"
@@ -104,7 +105,8 @@ bool plan_takes_q8(const struct plan *p, const struct weight *w);
 /* A rotation whose tensor, if any, divides the frequencies of all; NULL when nothing rotates.  Dies when they differ: the image holds one table. */
 const struct node *plan_rope(const struct plan *p);
 uint64_t plan_align(uint64_t bytes, uint64_t to);
-/* Bytes of a tensor in the image, as the target's kernels read it. */
+/* How the target's kernels read a matrix; bytes of a tensor in the image. */
+struct packing plan_packing(const struct plan *p, const struct weight *w);
 uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w);
 /* What the image holds, in its order: the rotation tables, then tensors as packed; [p->n_tensors], and nothing but zeros between them. */
 struct plan_tensor { const char *name; const struct weight *weight; uint64_t offset, bytes; };      /* weight NULL: the rotation tables */

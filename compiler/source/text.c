@@ -1,16 +1,7 @@
 /* text.c -- see text.h. */
 #include "text.h"
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Q4_K is q4_K, as templates/cpu/formats and llama.cpp write it; the others are in small letters altogether. */
-const char *emit_format_name(struct arena *a, const struct quant_info *q)
-{
-    char *name = arena_strdup(a, q->name);
-    for (char *c = name; *c && (c == name || q->name[0] != 'Q'); c++) *c = (char)tolower((unsigned char)*c);
-    return name;
-}
 
 const char *emit_float(struct arena *a, double x)
 {

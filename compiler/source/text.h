@@ -1,12 +1,9 @@
-/* text.h -- pieces of C that the writers of kernels and tables share: names of formats, literals, lines of functions. */
+/* text.h -- pieces of C that the writers of kernels and tables share: literals, lines of functions. */
 #ifndef FORGEC_SOURCE_TEXT_H
 #define FORGEC_SOURCE_TEXT_H
 #include "compiler/base/base.h"
-#include "compiler/front/gguf.h"
 #include <stdarg.h>
 
-/* "q4_K": the format as templates name it. */
-const char *emit_format_name(struct arena *a, const struct quant_info *q);
 /* x as the literal of a float. */
 const char *emit_float(struct arena *a, double x);
 /* One line of a function's body, indented by *depth braces: a line that ends in "{" opens a level, one that begins with "}" closes it.  kernel: for messages. */

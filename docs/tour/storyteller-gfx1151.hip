@@ -5,7 +5,7 @@
  * compile alone: clang --target=x86_64-linux-gnu -x hip -std=c++20 --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O3 -fuse-cuid=none -fno-hip-fp32-correctly-rounded-divide-sqrt -fgpu-flush-denormals-to-zero -munsafe-fp-atomics -mcode-object-version=5 --offload-arch=gfx1151 -DFORGE_NO_PDL -o model-gfx1151.co model-gfx1151.hip
  */
 
-/* weights: a03ad7a7b63724aba76d0b1549615391 */
+/* weights: 42086a27923abc7c34b1c6f5f73755a3 */
 #define KV f16
 #define GEMM_STAGES 1
 #define GEMM_UNIT_STEPS 1

@@ -4,9 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { F32 = 0, F16 = 1, Q4_0 = 2, Q4_1 = 3, Q5_0 = 6, Q5_1 = 7, Q8_0 = 8, Q2_K = 10, Q3_K = 11, Q4_K = 12, Q5_K = 13, Q6_K = 14,
-       IQ4_NL = 20, IQ4_XS = 23, BF16 = 30, MXFP4 = 39 };      /* enum ggml_type in ggml.h */
-
 static float half(const uint8_t *p)
 {
     const unsigned h = p[0] | (unsigned)p[1] << 8;
@@ -36,77 +33,71 @@ static int q3_scale(const uint8_t *s, int j)
     return (low | (s[8 + j % 4] >> 2 * (j / 4) & 3) << 4) - 32;
 }
 
-/* Weight i of a block. */
-static float weight(uint32_t type, const uint8_t *b, int i)
+/* ---- weight i of a block, by the name of its format; K formats: sub-block j of 32, place k in it ---- */
+
+static float F32(const uint8_t *b, int i)    { (void)i; float f; memcpy(&f, b, 4); return f; }
+static float F16(const uint8_t *b, int i)    { (void)i; return half(b); }
+static float BF16(const uint8_t *b, int i)   { (void)i; return bfloat(b); }
+static float Q8_0(const uint8_t *b, int i)   { return half(b) * (float)(int8_t)b[2 + i]; }
+static float Q4_0(const uint8_t *b, int i)   { return half(b) * (float)(nibble(b + 2, i) - 8); }
+static float Q5_0(const uint8_t *b, int i)   { return half(b) * (float)((nibble(b + 6, i) | bit(b + 2, i) << 4) - 16); }
+static float IQ4_NL(const uint8_t *b, int i) { return half(b) * (float)iq4[nibble(b + 2, i)]; }
+static float MXFP4(const uint8_t *b, int i)  { return ldexpf(1.0f, b[0] - 128) * (float)fp4[nibble(b + 1, i)]; }
+static float Q4_1(const uint8_t *b, int i)
 {
-    const int j = i / 32, k = i % 32;                     /* K formats: sub-block of 32, place in it */
-    switch (type) {
-    case F32:    { float f; memcpy(&f, b, 4); return f; }
-    case F16:    return half(b);
-    case BF16:   return bfloat(b);
-    case Q8_0:   return half(b) * (float)(int8_t)b[2 + i];
-    case Q4_0:   return half(b) * (float)(nibble(b + 2, i) - 8);
-    case Q5_0:   return half(b) * (float)((nibble(b + 6, i) | bit(b + 2, i) << 4) - 16);
-    case IQ4_NL: return half(b) * (float)iq4[nibble(b + 2, i)];
-    case MXFP4:  return ldexpf(1.0f, b[0] - 128) * (float)fp4[nibble(b + 1, i)];
-    case Q4_1:   { const float t = half(b) * (float)nibble(b + 4, i);                          return t + half(b + 2); }
-    case Q5_1:   { const float t = half(b) * (float)(nibble(b + 8, i) | bit(b + 4, i) << 4);   return t + half(b + 2); }
-    case Q2_K: {
-        const int s = b[i / 16], q = b[16 + 32 * (i / 128) + k] >> 2 * (j % 4) & 3;
-        const float d = half(b + 80) * (float)(s & 15), m = half(b + 82) * (float)(s >> 4), t = d * (float)q;
-        return t - m;
-    }
-    case Q3_K: {
-        const int q = (b[32 + 32 * (i / 128) + k] >> 2 * (j % 4) & 3) - (b[k] >> j & 1 ? 0 : 4);
-        const float d = half(b + 108) * (float)q3_scale(b + 96, i / 16);
-        return d * (float)q;
-    }
-    case Q4_K: {
-        const int q = b[16 + 32 * (j / 2) + k] >> 4 * (j % 2) & 15;
-        const float d = half(b) * (float)k4_scale(b + 4, j), m = half(b + 2) * (float)k4_min(b + 4, j), t = d * (float)q;
-        return t - m;
-    }
-    case Q5_K: {
-        const int q = (b[48 + 32 * (j / 2) + k] >> 4 * (j % 2) & 15) + (b[16 + k] >> j & 1) * 16;
-        const float d = half(b) * (float)k4_scale(b + 4, j), m = half(b + 2) * (float)k4_min(b + 4, j), t = d * (float)q;
-        return t - m;
-    }
-    case Q6_K: {
-        const int h = i / 128, quarter = j % 4;
-        const int low = b[64 * h + 32 * (quarter % 2) + k] >> (quarter < 2 ? 0 : 4) & 15, high = b[128 + 32 * h + k] >> 2 * quarter & 3;
-        const float d = half(b + 208) * (float)(int8_t)b[192 + i / 16];
-        return d * (float)((low | high << 4) - 32);
-    }
-    case IQ4_XS: {
-        const int scale = (b[4 + j / 2] >> 4 * (j % 2) & 15) | ((b[2] | b[3] << 8) >> 2 * j & 3) << 4;
-        const float d = half(b) * (float)(scale - 32);
-        return d * (float)iq4[nibble(b + 8 + 16 * j, k)];
-    }
-    default: return 0;
-    }
+    const float t = half(b) * (float)nibble(b + 4, i);
+    return t + half(b + 2);
 }
-int dequantize_row_ref(uint32_t quant_id, float *out, const uint8_t *blocks, uint64_t n)
+static float Q5_1(const uint8_t *b, int i)
 {
-    int weights = 32, bytes;
-    switch (quant_id) {
-    case F32:  weights = 1; bytes = 4; break;
-    case F16:
-    case BF16: weights = 1; bytes = 2; break;
-    case Q4_0: case IQ4_NL: bytes = 18; break;
-    case Q4_1: bytes = 20; break;
-    case Q5_0: bytes = 22; break;
-    case Q5_1: bytes = 24; break;
-    case Q8_0: bytes = 34; break;
-    case MXFP4: bytes = 17; break;
-    case Q2_K: weights = 256; bytes = 84; break;
-    case Q3_K: weights = 256; bytes = 110; break;
-    case Q4_K: weights = 256; bytes = 144; break;
-    case Q5_K: weights = 256; bytes = 176; break;
-    case Q6_K: weights = 256; bytes = 210; break;
-    case IQ4_XS: weights = 256; bytes = 136; break;
-    default: return 0;
-    }
-    for (uint64_t b = 0; b < n / (uint64_t)weights; b++)
-        for (int i = 0; i < weights; i++) out[b * (uint64_t)weights + (uint64_t)i] = weight(quant_id, blocks + b * (uint64_t)bytes, i);
-    return 1;
+    const float t = half(b) * (float)(nibble(b + 8, i) | bit(b + 4, i) << 4);
+    return t + half(b + 2);
+}
+static float Q2_K(const uint8_t *b, int i)
+{
+    const int s = b[i / 16], q = b[16 + 32 * (i / 128) + i % 32] >> 2 * (i / 32 % 4) & 3;
+    const float d = half(b + 80) * (float)(s & 15), m = half(b + 82) * (float)(s >> 4), t = d * (float)q;
+    return t - m;
+}
+static float Q3_K(const uint8_t *b, int i)
+{
+    const int j = i / 32, k = i % 32, q = (b[32 + 32 * (i / 128) + k] >> 2 * (j % 4) & 3) - (b[k] >> j & 1 ? 0 : 4);
+    const float d = half(b + 108) * (float)q3_scale(b + 96, i / 16);
+    return d * (float)q;
+}
+static float Q4_K(const uint8_t *b, int i)
+{
+    const int j = i / 32, q = b[16 + 32 * (j / 2) + i % 32] >> 4 * (j % 2) & 15;
+    const float d = half(b) * (float)k4_scale(b + 4, j), m = half(b + 2) * (float)k4_min(b + 4, j), t = d * (float)q;
+    return t - m;
+}
+static float Q5_K(const uint8_t *b, int i)
+{
+    const int j = i / 32, k = i % 32, q = (b[48 + 32 * (j / 2) + k] >> 4 * (j % 2) & 15) + (b[16 + k] >> j & 1) * 16;
+    const float d = half(b) * (float)k4_scale(b + 4, j), m = half(b + 2) * (float)k4_min(b + 4, j), t = d * (float)q;
+    return t - m;
+}
+static float Q6_K(const uint8_t *b, int i)
+{
+    const int h = i / 128, quarter = i / 32 % 4, k = i % 32;
+    const int low = b[64 * h + 32 * (quarter % 2) + k] >> (quarter < 2 ? 0 : 4) & 15, high = b[128 + 32 * h + k] >> 2 * quarter & 3;
+    const float d = half(b + 208) * (float)(int8_t)b[192 + i / 16];
+    return d * (float)((low | high << 4) - 32);
+}
+static float IQ4_XS(const uint8_t *b, int i)
+{
+    const int j = i / 32, scale = (b[4 + j / 2] >> 4 * (j % 2) & 15) | ((b[2] | b[3] << 8) >> 2 * j & 3) << 4;
+    const float d = half(b) * (float)(scale - 32);
+    return d * (float)iq4[nibble(b + 8 + 16 * j, i % 32)];
+}
+
+void dequantize_row_ref(enum quant quant, float *out, const uint8_t *blocks, uint64_t n)
+{
+    static const struct { uint32_t weights, bytes; float (*weight)(const uint8_t *block, int i); } all[QUANT_IDS] = {
+#define QUANT(name, file, id, weights, bytes, number, at, at2) [id] = { weights, bytes, name },
+#include "compiler/format/format.def"
+    };
+    const uint32_t weights = all[quant].weights;
+    for (uint64_t b = 0; b < n / weights; b++)
+        for (uint32_t i = 0; i < weights; i++) out[b * weights + i] = all[quant].weight(blocks + b * all[quant].bytes, (int)i);
 }

@@ -1,9 +1,8 @@
 /* dequant.h -- scalar oracle: GGUF blocks to floats, in ggml's order of operations (dequantize_row_* in ggml-quants.c). */
 #ifndef FORGE_REF_DEQUANT_H
 #define FORGE_REF_DEQUANT_H
-#include <stdint.h>
+#include "compiler/format/format.h"
 
-/* out[n] = the weights of n / block consecutive blocks.  quant_id: ggml type id; n: a multiple of its block; any alignment.
- * False when the type is unknown. */
-int dequantize_row_ref(uint32_t quant_id, float *out, const uint8_t *blocks, uint64_t n);
+/* out[n] = the weights of n / block consecutive blocks.  n: a multiple of the format's block; any alignment. */
+void dequantize_row_ref(enum quant quant, float *out, const uint8_t *blocks, uint64_t n);
 #endif

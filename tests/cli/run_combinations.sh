@@ -1,15 +1,15 @@
 #!/bin/sh
-# run_combinations.sh FORGEC MAKE_GGUF QUANT.def TARGET KV -- one target and KV type: fused and unfused, default and exact programs of a model that has a matrix in each
+# run_combinations.sh FORGEC MAKE_GGUF FORMAT.def TARGET KV -- one target and KV type: fused and unfused, default and exact programs of a model that has a matrix in each
 # weight format, against the reference (forgec verify).  Exit code 77 where programs of TARGET cannot run.  A driver's library stands in for a GPU through $FORGE_HIP_LIBRARY.
 set -u
-[ $# -eq 5 ] || { echo "usage: run_combinations.sh FORGEC MAKE_GGUF QUANT.def TARGET KV" >&2; exit 2; }
+[ $# -eq 5 ] || { echo "usage: run_combinations.sh FORGEC MAKE_GGUF FORMAT.def TARGET KV" >&2; exit 2; }
 forgec=$1 make_gguf=$2 formats=$3 target=$4 kv=$5
 . "$(dirname "$0")/../harness.sh"
 
-# Rows of 256: a block of any format.  Three layers and two matrices beside them take 20 formats in turn, of 16.
+# Rows of 256: a block of any format.  Three layers and two matrices beside them take 20 formats in turn, of fewer.
 "$make_gguf" --each --layers 3 --vocab 512 --embd 256 --ff 256 --heads 4 --kv-heads 2 --head-dim 64 --ctx 64 --untied --tokenizer none -o "$tmp/each.gguf" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
 "$forgec" inspect "$tmp/each.gguf" >"$tmp/tensors" || exit 1
-for format in $(sed -n 's/^QUANT(\([A-Z0-9_]*\),.*/\1/p' "$formats"); do
+for format in $(sed -n 's/^QUANT_[A-Z]*(\([A-Z0-9_]*\),.*/\1/p' "$formats"); do
     grep -qw "$format" "$tmp/tensors" || bad "the model has no matrix in $format"
 done
 

@@ -54,7 +54,7 @@ for model in "$golden"/*.gguf; do
     compiles "$model"
 done
 if [ -n "$full" ]; then                                  # the tiles that the plan takes for each format; and of a target whose tiles are too large
-    for format in F32 F16 Q4_0 Q4_1 Q5_0 Q5_1 Q2_K Q3_K_M Q5_K_M Q6_K IQ4_NL IQ4_XS MXFP4; do
+    for format in $("$forgec" formats | awk 'NR > 1 { print $1 }') Q3_K_M Q5_K_M; do
         "$make_gguf" --shape llama-3.1-8b --layers 1 --type $format --header-only -o "$tmp/8b.gguf"
         compiles "$tmp/8b.gguf" --weights none
     done

@@ -1,22 +1,8 @@
 /* kernels_formats.c -- a product and a decoding kernel for each weight format, one unit a lane: what a unit costs on each target.
  *   tests/device/compile.sh tests/device/kernels_formats.c */
 #include "templates/gpu/launch.h"
-#include "templates/gpu/formats/f32.h"
-#include "templates/gpu/formats/f16.h"
-#include "templates/gpu/formats/bf16.h"
-#include "templates/gpu/formats/q8_0.h"
-#include "templates/gpu/formats/q4_0.h"
-#include "templates/gpu/formats/q4_1.h"
-#include "templates/gpu/formats/q5_0.h"
-#include "templates/gpu/formats/q5_1.h"
-#include "templates/gpu/formats/q2_K.h"
-#include "templates/gpu/formats/q3_K.h"
-#include "templates/gpu/formats/q4_K.h"
-#include "templates/gpu/formats/q5_K.h"
-#include "templates/gpu/formats/q6_K.h"
-#include "templates/gpu/formats/iq4_nl.h"
-#include "templates/gpu/formats/iq4_xs.h"
-#include "templates/gpu/formats/mxfp4.h"
+#define EACH_FORMAT "tests/device/gpu_format.h"
+#include "compiler/format/format.def"
 
 /* Activations from the arena, the product back into it. */
 #define DOT(fmt, digits) \
@@ -54,23 +40,7 @@
             ((u32x2 *)(void *)BUFFER(0))[unit + 256 * i] = pair; \
         } \
     }
-#define QUANTISED(fmt) DOT(fmt, 1) DOT(fmt, 2) DECODE(fmt, 32)
-QUANTISED(q8_0)
-QUANTISED(q4_0)
-QUANTISED(q4_1)
-QUANTISED(q5_0)
-QUANTISED(q5_1)
-QUANTISED(q2_K)
-QUANTISED(q3_K)
-QUANTISED(q4_K)
-QUANTISED(q5_K)
-QUANTISED(q6_K)
-QUANTISED(iq4_nl)
-QUANTISED(iq4_xs)
-QUANTISED(mxfp4)
-DOTF(f32)
-DOTF(f16)
-DOTF(bf16)
-DECODE(f32, 2)
-DECODE(f16, 4)
-DECODE(bf16, 4)
+/* 16 bytes of floats are a unit: as f16 or bf16 pairs. */
+#define QUANT_FLOAT(name, file, id, weights, bytes, ...) DOTF(file) DECODE(file, 8 / bytes)
+#define QUANT_BLOCK(name, file, ...) DOT(file, 1) DOT(file, 2) DECODE(file, 32)
+#include "compiler/format/format.def"

@@ -11,7 +11,7 @@
 #define TILE_THREADS 128
 #endif
 #define EACH_FORMAT "tests/device/gemm_instance.h"
-#include "each_format.h"
+#include "compiler/format/format.def"
 
 #ifndef GROUPS
 #define GROUPS 1
@@ -49,19 +49,5 @@ DEVICE void store_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r,
 #define SHAPE2(tokens, rows, threads) tokens##x##rows##_##threads
 #define SHAPE(tokens, rows, threads)  SHAPE2(tokens, rows, threads)
 #define PRODUCTS(format)              PRODUCTS1(format, SHAPE(TILE_TOKENS, TILE_ROWS, TILE_THREADS))
-PRODUCTS(f32)
-PRODUCTS(f16)
-PRODUCTS(bf16)
-PRODUCTS(q8_0)
-PRODUCTS(q4_0)
-PRODUCTS(q4_1)
-PRODUCTS(q5_0)
-PRODUCTS(q5_1)
-PRODUCTS(q2_K)
-PRODUCTS(q3_K)
-PRODUCTS(q4_K)
-PRODUCTS(q5_K)
-PRODUCTS(q6_K)
-PRODUCTS(iq4_nl)
-PRODUCTS(iq4_xs)
-PRODUCTS(mxfp4)
+#define QUANT(name, file, ...) PRODUCTS(file)
+#include "compiler/format/format.def"

@@ -7,8 +7,6 @@
 #include "compiler/gpu/emit.h"
 #include "compiler/product/header.h"
 #include "compiler/build/image.h"
-#include "compiler/format/pack_cpu.h"
-#include "compiler/format/pack_gpu.h"
 #include "compiler/product/vocab.h"
 #include "runtime/model/abi.h"
 #include <fcntl.h>
@@ -58,9 +56,8 @@ enum { PACK_MOST = 1 << 16 };
 /* Some rows of every matrix whose weights are there, into memory of exactly the size that was promised. */
 static void pack_some(const struct plan *p, const struct weight *w)
 {
-    const uint32_t id = w->tensor->quant->id;
-    const uint64_t row = w->cols / w->tensor->quant->block_weights * w->tensor->quant->block_bytes;
-    const uint64_t bytes = p->gpu ? pack_gpu_row_bytes(id, w->cols) : pack_group_bytes(id, w->cols);
+    const struct packing packing = plan_packing(p, w);
+    const uint64_t bytes = packing_group_bytes(packing, w->cols);
     if (!w->tensor->data || bytes > PACK_MOST || w->cols > PACK_MOST) return;
     uint8_t *out = malloc((size_t)bytes);
     float *floats = malloc((size_t)w->cols * sizeof *floats);
@@ -68,9 +65,8 @@ static void pack_some(const struct plan *p, const struct weight *w)
     if (w->is_vector) weight_to_float(floats, w, 0, 1);
     else {
         weight_to_float(floats, w, w->rows - 1, 1);
-        const uint8_t *rows = w->tensor->data + w->row0 * row;
-        if (p->gpu) pack_gpu_rows(out, id, rows + (w->rows - 1) * row, w->cols, 1);
-        else pack_rows(out, id, rows, w->rows, w->cols, (w->rows - 1) / PACK_ROWS, 1);
+        const uint8_t *rows = w->tensor->data + w->row0 * format_row_bytes(w->tensor->quant, w->cols);
+        packing_write(packing, out, rows, w->rows, w->cols, (w->rows - 1) / packing.layout->group_rows, 1);
     }
     free(out);
     free(floats);

@@ -129,7 +129,7 @@ static void take_value(struct take *t, uint64_t type, uint32_t depth)
 /* Bytes of a tensor; 0 where its type or shape makes no sense. */
 static uint64_t tensor_bytes(const struct edit_tensor *t)
 {
-    const struct quant_info *q = quant_find(t->type);
+    const struct format *q = quant_find(t->type);
     uint64_t weights = 1;
     for (uint32_t i = 0; i < t->n_dims; i++) {
         if (!t->dims[i] || weights > (1ull << 40) / t->dims[i]) return 0;

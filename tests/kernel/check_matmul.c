@@ -1,8 +1,7 @@
 /* check_matmul.c -- packer and matmul kernels of every weight format against double arithmetic.
- *   CC -std=c11 -O2 -ffp-contract=off ISA-FLAGS -Wno-psabi -I compiler tests/kernel/check_matmul.c compiler/format/pack_cpu.c templates/ref/dequant.c -lm
+ *   CC -std=c11 -O2 -ffp-contract=off ISA-FLAGS -Wno-psabi -iquote . tests/kernel/check_matmul.c compiler/format/?*.c templates/ref/dequant.c -lm
  * usage: check_matmul [-s SEED] [-n ROUNDS] [-f FORMAT] [-b]      -b: GB/s of gemv, GOP/s of gemm on one thread (compile with -O3 -DBENCH)
  * Every buffer ends at an unmapped page, so that reading or writing past an end faults; outputs are poisoned. */
-#ifndef FORMAT
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdint.h>
@@ -11,8 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include "compiler/format/pack_cpu.h"
-#include "compiler/front/gguf.h"
+#include "compiler/format/layout.h"
 #include "templates/cpu/matmul.h"
 #include "templates/ref/dequant.h"
 
@@ -20,14 +18,11 @@ typedef void gemv_function(float *y, const uint8_t *w, const void *x, uint32_t f
 typedef void gemm_function(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows, uint32_t cols,
                            uint8_t *scratch);
 struct kernels {
-    const char *name;
-    uint32_t    quant, is_float;
+    const struct format *format;
     uint64_t    (*packed_bytes)(uint32_t rows, uint32_t cols);
     gemv_function *gemv, *gemv_exact;
     gemm_function *gemm, *gemm_exact;
     void        (*row)(float *out, const uint8_t *w, uint32_t row, uint32_t cols);
-    int         scale_at[2];         /* half floats of a block that must be sane numbers; -1: none */
-    uint32_t    codes_at, codes_end; /* formats with a minimum: the bytes of the codes */
 };
 #ifdef BENCH                         /* the shapes that -b measures, with constant columns as in emitted code */
 #define EACH_COLS(cols, CALL) switch (cols) { case 4096: CALL(4096); break; case 256: CALL(256); break; default: CALL(cols); } (void)0
@@ -35,71 +30,15 @@ struct kernels {
 #define EACH_COLS(cols, CALL) CALL(cols)
 #endif
 
-#define FORMAT f32
-#include "templates/cpu/formats/f32.h"
-#include "check_matmul.c"
-#define FORMAT f16
-#include "templates/cpu/formats/f16.h"
-#include "check_matmul.c"
-#define FORMAT bf16
-#include "templates/cpu/formats/bf16.h"
-#include "check_matmul.c"
-#define FORMAT q8_0
-#include "templates/cpu/formats/q8_0.h"
-#include "check_matmul.c"
-#define FORMAT q4_0
-#include "templates/cpu/formats/q4_0.h"
-#include "check_matmul.c"
-#define FORMAT q4_1
-#include "templates/cpu/formats/q4_1.h"
-#include "check_matmul.c"
-#define FORMAT q5_0
-#include "templates/cpu/formats/q5_0.h"
-#include "check_matmul.c"
-#define FORMAT q5_1
-#include "templates/cpu/formats/q5_1.h"
-#include "check_matmul.c"
-#define FORMAT q2_K
-#include "templates/cpu/formats/q2_K.h"
-#include "check_matmul.c"
-#define FORMAT q3_K
-#include "templates/cpu/formats/q3_K.h"
-#include "check_matmul.c"
-#define FORMAT q4_K
-#include "templates/cpu/formats/q4_K.h"
-#include "check_matmul.c"
-#define FORMAT q5_K
-#include "templates/cpu/formats/q5_K.h"
-#include "check_matmul.c"
-#define FORMAT q6_K
-#include "templates/cpu/formats/q6_K.h"
-#include "check_matmul.c"
-#define FORMAT iq4_nl
-#include "templates/cpu/formats/iq4_nl.h"
-#include "check_matmul.c"
-#define FORMAT iq4_xs
-#include "templates/cpu/formats/iq4_xs.h"
-#include "check_matmul.c"
-#define FORMAT mxfp4
-#include "templates/cpu/formats/mxfp4.h"
-#include "check_matmul.c"
+#define EACH_FORMAT "tests/kernel/matmul_instance.h"
+#include "compiler/format/format.def"
 
-#define KERNELS(lower, upper, d, m, codes, end) { #lower, QUANT_##upper, IS_FLOAT_##lower, check_bytes_##lower, check_gemv_##lower, check_gemv_exact_##lower, \
-                                      check_gemm_##lower, check_gemm_exact_##lower, check_row_##lower, { d, m }, codes, end }
 static const struct kernels kernels_all[] = {
-    KERNELS(f32, F32, -1, -1, 0, 0),     KERNELS(f16, F16, -1, -1, 0, 0),      KERNELS(bf16, BF16, -1, -1, 0, 0),    KERNELS(q8_0, Q8_0, 0, -1, 0, 0),
-    KERNELS(q4_0, Q4_0, 0, -1, 0, 0),    KERNELS(q4_1, Q4_1, 0, 2, 4, 20),      KERNELS(q5_0, Q5_0, 0, -1, 0, 0),     KERNELS(q5_1, Q5_1, 0, 2, 4, 24),
-    KERNELS(q2_K, Q2_K, 80, 82, 16, 80),   KERNELS(q3_K, Q3_K, 108, -1, 0, 0),   KERNELS(q4_K, Q4_K, 0, 2, 16, 144),      KERNELS(q5_K, Q5_K, 0, 2, 16, 176),
-    KERNELS(q6_K, Q6_K, 208, -1, 0, 0),  KERNELS(iq4_nl, IQ4_NL, 0, -1, 0, 0), KERNELS(iq4_xs, IQ4_XS, 0, -1, 0, 0), KERNELS(mxfp4, MXFP4, -1, -1, 0, 0),
+#define QUANT(name, file, ...) { &format_table[PLACE_##name], check_bytes_##file, check_gemv_##file, check_gemv_exact_##file, \
+                                 check_gemm_##file, check_gemm_exact_##file, check_row_##file },
+#include "compiler/format/format.def"
 };
-static void block_shape_of(uint32_t quant, uint32_t *weights, uint32_t *bytes)
-{
-    switch (quant) {
-#define QUANT(name, id, w, b) case id: *weights = w; *bytes = b; break;
-#include "compiler/format/quant.def"
-#undef QUANT
-    }
-}
+static bool is_float(const struct kernels *k) { return k->format->coding == NULL; }
 
 /* ---- random numbers (xorshift64*) ---- */
 static uint64_t random_state;
@@ -121,17 +60,25 @@ static uint16_t random_half(void)        /* a scale: usually 2^-12 .. 2^-1, at t
     return (uint16_t)(kind == 0 ? 0 : kind == 1 ? sign | mantissa : kind == 2 ? sign | (15 + random_below(6)) << 10 | mantissa
                                                                               : sign | (3 + random_below(11)) << 10 | mantissa);
 }
-static void random_block(uint8_t *b, const struct kernels *k, uint32_t bytes)
+static uint8_t random_exponent(uint32_t kind) { return (uint8_t)(kind < 4 ? kind : 110 + random_below(30)); }
+static void put_u16(uint8_t *p, uint32_t bits) { memcpy(p, &(uint16_t){ (uint16_t)bits }, 2); }
+/* kind 3: zero, the first few: the smallest. */
+static void random_number(uint8_t *p, enum number number, uint32_t kind)
 {
-    if (k->quant == QUANT_F32) { const float f = random_below(64) ? random_float() : 0x1p-140f; memcpy(b, &f, 4); return; }
-    if (k->quant == QUANT_F16) { const uint16_t h = random_half(); memcpy(b, &h, 2); return; }
-    if (k->quant == QUANT_BF16) { const uint16_t h = (uint16_t)(random_below(2) << 15 | (110 + random_below(20)) << 7 | random_below(128)); memcpy(b, &h, 2); return; }
+    switch (number) {
+    case NUMBER_F32:  memcpy(p, &(float){ random_below(64) ? random_float() : 0x1p-140f }, 4); break;
+    case NUMBER_F16:  put_u16(p, kind == 3 ? 0 : random_half()); break;
+    case NUMBER_BF16: put_u16(p, random_below(2) << 15 | (110 + random_below(20)) << 7 | random_below(128)); break;
+    case NUMBER_E8M0: *p = random_exponent(kind); break;
+    }
+}
+static void random_block(uint8_t *b, const struct format *f)
+{
     const uint32_t kind = random_below(24);
     static const uint8_t extremes[] = { 0x00, 0xff, 0x80, 0x7f, 0x0f, 0xf0 };
-    for (uint32_t i = 0; i < bytes; i++) b[i] = kind == 0 ? extremes[i % 6] : kind == 1 ? 0xff : kind == 2 ? 0x80 : kind == 3 ? 0 : (uint8_t)random_u32();
-    for (int i = 0; i < 2; i++)
-        if (k->scale_at[i] >= 0) { const uint16_t h = kind == 3 ? 0 : random_half(); memcpy(b + k->scale_at[i], &h, 2); }
-    if (k->quant == QUANT_MXFP4) b[0] = (uint8_t)(kind < 4 ? kind : 110 + random_below(30));
+    for (uint32_t i = 0; i < f->block_bytes; i++)
+        b[i] = kind == 0 ? extremes[i % 6] : kind == 1 ? 0xff : kind == 2 ? 0x80 : kind == 3 ? 0 : (uint8_t)random_u32();
+    for (int i = 0; i < 2 && f->number_at[i] >= 0; i++) random_number(b + f->number_at[i], f->number, kind);
 }
 
 /* ---- memory that ends at an unmapped page; kept until the end of a round ---- */
@@ -157,7 +104,7 @@ static uint64_t n_failures;
 static double worst_error;
 static void fail(const struct kernels *k, const char *what, uint32_t rows, uint32_t cols, uint32_t tokens, uint32_t first, uint32_t n, const char *detail)
 {
-    if (n_failures++ < 20) printf("FAIL %s %s: %u x %u, %u tokens, rows %u + %u: %s\n", k->name, what, rows, cols, tokens, first, n, detail);
+    if (n_failures++ < 20) printf("FAIL %s %s: %u x %u, %u tokens, rows %u + %u: %s\n", k->format->name, what, rows, cols, tokens, first, n, detail);
 }
 struct problem {
     const struct kernels *k;
@@ -193,10 +140,9 @@ static void compare(const struct problem *p, const char *what, const float *y, c
             return;
         }
 }
-static void check(const struct kernels *k)
+static struct problem random_problem(const struct kernels *k)
 {
-    uint32_t block = 1, bytes = 1;
-    block_shape_of(k->quant, &block, &bytes);
+    const uint32_t block = k->format->block_weights;
     struct problem p = { .k = k };
     p.rows   = 1 + random_below(100);
     p.cols   = block * (1 + random_below(block == 1 ? 1400 : 1400 / block));
@@ -206,102 +152,157 @@ static void check(const struct kernels *k)
     p.first_row = 16 * random_below(groups);
     p.n_rows    = 16 * (1 + random_below(groups - p.first_row / 16));
     p.y_stride  = p.n_rows + 16 * random_below(3);
-    const size_t n_weights = (size_t)p.rows * p.cols;
-
-    uint8_t *gguf = guarded(n_weights / block * bytes, 0xaa);
-    for (size_t i = 0; i < n_weights / block; i++) random_block(gguf + i * bytes, k, bytes);
-    float *weights = malloc(n_weights * 4), *scale_of = malloc(n_weights * 4);
-    for (uint32_t r = 0; r < p.rows; r++)
-        if (!dequantize_row_ref(k->quant, weights + (size_t)r * p.cols, gguf + (size_t)r * (p.cols / block) * bytes, p.cols)) { printf("no reference for %s\n", k->name); exit(1); }
-    uint8_t *minimums = malloc(n_weights / block * bytes);               /* the same blocks with codes of zero: only the minimum is left */
-    memcpy(minimums, gguf, n_weights / block * bytes);
-    for (size_t i = 0; i < n_weights / block; i++) memset(minimums + i * bytes + k->codes_at, 0, k->codes_end - k->codes_at);
-    if (k->codes_end) dequantize_row_ref(k->quant, scale_of, minimums, n_weights);
-    for (size_t i = 0; i < n_weights; i++) scale_of[i] = k->codes_end ? fabsf(scale_of[i]) + fabsf(weights[i] - scale_of[i]) : fabsf(weights[i]);
-    if (block > 1)
-        for (size_t i = 0; i < n_weights; i += 32) {
-            float top = 0;
-            for (size_t c = i; c < i + 32; c++) top = fmaxf(top, scale_of[c]);
-            for (size_t c = i; c < i + 32; c++) scale_of[c] = top;
-        }
-    free(minimums);
-    p.weights = weights;
-    p.scale_of = scale_of;
-
-    /* pack in two pieces, as threads do */
-    const uint64_t packed = k->packed_bytes(p.rows, p.cols), group_bytes = pack_group_bytes(k->quant, p.cols);
-    if (packed != pack_bytes(k->quant, p.rows, p.cols)) { fail(k, "pack", p.rows, p.cols, 0, 0, 0, "packer and kernel disagree on the size"); goto done; }
-    uint8_t *w = guarded(packed, 0xaa);
-    const uint32_t split = random_below(groups + 1);
-    pack_rows(w + split * group_bytes, k->quant, gguf, p.rows, p.cols, split, groups - split);
-    pack_rows(w, k->quant, gguf, p.rows, p.cols, 0, split);
-
-    float *out = guarded((size_t)p.cols * 4, 0xaa);
-    for (uint32_t r = 0; r < p.rows; r++) {
-        k->row(out, w, r, p.cols);
-        for (uint32_t c = 0; c < p.cols; c++)
-            if (memcmp(&out[c], &weights[(size_t)r * p.cols + c], 4)) {
+    return p;
+}
+/* out[n]: the weights with number i of every block zero. */
+static void weights_without(float *out, const struct format *f, const uint8_t *gguf, size_t n, int i)
+{
+    const size_t n_blocks = n / f->block_weights;
+    uint8_t *copy = malloc(n_blocks * f->block_bytes);
+    memcpy(copy, gguf, n_blocks * f->block_bytes);
+    for (size_t b = 0; b < n_blocks; b++) memset(copy + b * f->block_bytes + f->number_at[i], 0, 2);
+    dequantize_row_ref(f->id, out, copy, n);
+    free(copy);
+}
+/* With minimums a weight has two terms, each of which may be larger than it. */
+static float *term_sizes(const struct format *f, const uint8_t *gguf, const float *weights, size_t n)
+{
+    float *size = malloc(n * 4), *minimum = malloc(n * 4);
+    for (size_t i = 0; i < n; i++) size[i] = fabsf(weights[i]);
+    if (f->coding && f->number_at[1] >= 0) {
+        weights_without(size, f, gguf, n, 1);
+        weights_without(minimum, f, gguf, n, 0);
+        for (size_t i = 0; i < n; i++) size[i] = fabsf(size[i]) + fabsf(minimum[i]);
+    }
+    for (size_t i = 0; f->coding && i < n; i += 32) {
+        float top = 0;
+        for (size_t c = i; c < i + 32; c++) top = fmaxf(top, size[c]);
+        for (size_t c = i; c < i + 32; c++) size[c] = top;
+    }
+    free(minimum);
+    return size;
+}
+/* In two pieces, as threads do.  NULL: packer and kernel disagree on the size. */
+static uint8_t *packed_new(const struct problem *p, const uint8_t *gguf)
+{
+    const struct packing packing = packing_of(LAYOUT_CPU, p->k->format);
+    const uint64_t bytes = packing_bytes(packing, p->rows, p->cols);
+    const uint32_t groups = (p->rows + 15) / 16, split = random_below(groups + 1);
+    if (bytes != p->k->packed_bytes(p->rows, p->cols)) {
+        fail(p->k, "pack", p->rows, p->cols, 0, 0, 0, "packer and kernel disagree on the size");
+        return NULL;
+    }
+    uint8_t *w = guarded(bytes, 0xaa);
+    packing_write(packing, w + split * packing_group_bytes(packing, p->cols), gguf, p->rows, p->cols, split, groups - split);
+    packing_write(packing, w, gguf, p->rows, p->cols, 0, split);
+    return w;
+}
+static bool check_rows(const struct problem *p, const uint8_t *w)
+{
+    float *out = guarded((size_t)p->cols * 4, 0xaa);
+    for (uint32_t r = 0; r < p->rows; r++) {
+        const float *want = p->weights + (size_t)r * p->cols;
+        p->k->row(out, w, r, p->cols);
+        for (uint32_t c = 0; c < p->cols; c++)
+            if (memcmp(&out[c], &want[c], 4)) {
                 char detail[120];
-                snprintf(detail, sizeof detail, "column %u is %.9g, should be %.9g", c, (double)out[c], (double)weights[(size_t)r * p.cols + c]);
-                fail(k, "row", p.rows, p.cols, 0, r, 1, detail);
-                goto done;
+                snprintf(detail, sizeof detail, "column %u is %.9g, should be %.9g", c, (double)out[c], (double)want[c]);
+                fail(p->k, "row", p->rows, p->cols, 0, r, 1, detail);
+                return false;
             }
     }
-
-    const size_t f_stride = XF_STRIDE(p.cols), q_stride = XQ_STRIDE(p.cols);
-    uint8_t *xf = guarded(p.tokens * f_stride, 0xff), *xq = guarded(p.tokens * q_stride, 0xff), *scratch = guarded(GEMM_SCRATCH, 0xff);
-    double *x_exact = malloc((size_t)p.tokens * p.cols * 8), *x_quantised = malloc((size_t)p.tokens * p.cols * 8);
-    for (uint32_t t = 0; t < p.tokens; t++) {
-        float *x = (float *)(void *)(xf + t * f_stride);
-        const uint32_t kind = random_below(8);
-        for (uint32_t c = 0; c < p.cols; c++) {
-            x[c] = kind == 0 ? 0 : kind == 1 ? (c % 2 ? 1.0f : -1.0f) : kind == 2 ? 1.0f : random_float() * (c / 32 % 7 == 3 ? 20.0f : 1.0f);
-            if (kind == 3 && c / 32 % 3 == 0) x[c] = c % 5 ? 0 : 0x1p-130f;
-            x_exact[(size_t)t * p.cols + c] = (double)x[c];
-        }
-        if (p.cols % 32) continue;
-        quantize_row(xq + t * q_stride, x, p.cols);
-        for (uint32_t c = 0; c < p.cols; c++) {
-            float d, top = 0;
-            memcpy(&d, xq + t * q_stride + XQ_SCALES(p.cols) + c / 32 * 4, 4);
-            const int8_t q = (int8_t)xq[t * q_stride + c];
-            x_quantised[(size_t)t * p.cols + c] = (double)d * (double)q;
-            for (uint32_t i = 0; i < 32; i++) top = fmaxf(top, fabsf(x[c / 32 * 32 + i]));
-            if (top < 0x1p-100f) top = 0;
-            if (q == -128 || fabs((double)d * 127 - (double)top) > 1e-6 * (double)top || (top > 0 && fabs((double)d * (double)q - (double)x[c]) > (double)d * 0.5001))
-                { fail(k, "quantize_row", 1, p.cols, t, c, 0, "not the nearest code"); break; }
-            int32_t sum = 0, sum_32 = 0;
-            int16_t got, got_32;
-            for (uint32_t i = 0; i < 16; i++) sum += (int8_t)xq[t * q_stride + c / 16 * 16 + i];
-            for (uint32_t i = 0; i < 32; i++) sum_32 += (int8_t)xq[t * q_stride + c / 32 * 32 + i];
-            memcpy(&got, xq + t * q_stride + XQ_SUMS(p.cols) + c / 16 * 2, 2);
-            memcpy(&got_32, xq + t * q_stride + XQ_SUMS_32(p.cols) + c / 32 * 2, 2);
-            if (sum != got || sum_32 != got_32) { fail(k, "quantize_row", 1, p.cols, t, c, 0, "wrong sum"); break; }
+    return true;
+}
+static void random_x(float *x, uint32_t cols)
+{
+    const uint32_t kind = random_below(8);
+    for (uint32_t c = 0; c < cols; c++) {
+        x[c] = kind == 0 ? 0 : kind == 1 ? (c % 2 ? 1.0f : -1.0f) : kind == 2 ? 1.0f : random_float() * (c / 32 % 7 == 3 ? 20.0f : 1.0f);
+        if (kind == 3 && c / 32 % 3 == 0) x[c] = c % 5 ? 0 : 0x1p-130f;
+    }
+}
+/* Is code c of a quantised row the nearest, and are the sums around it right? */
+static const char *quantised_wrongly(const uint8_t *xq, const float *x, uint32_t cols, uint32_t c)
+{
+    float d, top = 0;
+    int16_t got, got_32;
+    int32_t sum = 0, sum_32 = 0;
+    const int8_t q = (int8_t)xq[c];
+    memcpy(&d, xq + XQ_SCALES(cols) + c / 32 * 4, 4);
+    for (uint32_t i = 0; i < 32; i++) top = fmaxf(top, fabsf(x[c / 32 * 32 + i]));
+    if (top < 0x1p-100f) top = 0;
+    if (q == -128 || fabs((double)d * 127 - (double)top) > 1e-6 * (double)top) return "not the nearest code";
+    if (top > 0 && fabs((double)d * (double)q - (double)x[c]) > (double)d * 0.5001) return "not the nearest code";
+    for (uint32_t i = 0; i < 16; i++) sum += (int8_t)xq[c / 16 * 16 + i];
+    for (uint32_t i = 0; i < 32; i++) sum_32 += (int8_t)xq[c / 32 * 32 + i];
+    memcpy(&got, xq + XQ_SUMS(cols) + c / 16 * 2, 2);
+    memcpy(&got_32, xq + XQ_SUMS_32(cols) + c / 32 * 2, 2);
+    return sum != got || sum_32 != got_32 ? "wrong sum" : NULL;
+}
+/* Rows of activations: as floats, quantised, and what both mean, [tokens][cols]. */
+struct activations { uint8_t *floats, *codes; double *exact, *quantised; };
+static struct activations activations_new(const struct problem *p)
+{
+    const size_t f_stride = XF_STRIDE(p->cols), q_stride = XQ_STRIDE(p->cols), n = (size_t)p->tokens * p->cols;
+    struct activations a = { guarded(p->tokens * f_stride, 0xff), guarded(p->tokens * q_stride, 0xff), malloc(n * 8), malloc(n * 8) };
+    for (uint32_t t = 0; t < p->tokens; t++) {
+        float *x = (float *)(void *)(a.floats + t * f_stride);
+        uint8_t *xq = a.codes + t * q_stride;
+        random_x(x, p->cols);
+        for (uint32_t c = 0; c < p->cols; c++) a.exact[(size_t)t * p->cols + c] = (double)x[c];
+        if (p->cols % 32) continue;
+        quantize_row(xq, x, p->cols);
+        for (uint32_t c = 0; c < p->cols; c++) {
+            float d;
+            memcpy(&d, xq + XQ_SCALES(p->cols) + c / 32 * 4, 4);
+            a.quantised[(size_t)t * p->cols + c] = (double)d * (double)(int8_t)xq[c];
+            const char *wrong = quantised_wrongly(xq, x, p->cols, c);
+            if (wrong) { fail(p->k, "quantize_row", 1, p->cols, t, c, 0, wrong); break; }
         }
     }
-    const void *x = k->is_float ? xf : xq;
-    const double *x_used = k->is_float ? x_exact : x_quantised;
-    struct problem one = p;
+    return a;
+}
+static void check_products(const struct problem *p, const uint8_t *w)
+{
+    const struct activations a = activations_new(p);
+    const void *x = is_float(p->k) ? a.floats : a.codes;
+    const double *used = is_float(p->k) ? a.exact : a.quantised;
+    uint8_t *scratch = guarded(GEMM_SCRATCH, 0xff);
+    struct problem one = *p;
     one.tokens = 1;
-    one.y_stride = p.n_rows;
-    float *y1 = guarded((size_t)p.n_rows * 4, 0xaa);
-    k->gemv(y1, w, x, p.first_row, p.n_rows, p.cols);
-    compare(&one, "gemv", y1, x_used);
-    y1 = guarded((size_t)p.n_rows * 4, 0xaa);
-    k->gemv_exact(y1, w, xf, p.first_row, p.n_rows, p.cols);
-    compare(&one, "gemv_exact", y1, x_exact);
-    float *y = guarded((size_t)p.tokens * p.y_stride * 4, 0xaa);
-    k->gemm(y, p.y_stride, w, x, p.tokens, p.first_row, p.n_rows, p.cols, scratch);
-    compare(&p, "gemm", y, x_used);
-    y = guarded((size_t)p.tokens * p.y_stride * 4, 0xaa);
+    one.y_stride = p->n_rows;
+    float *y = guarded((size_t)p->n_rows * 4, 0xaa);
+    p->k->gemv(y, w, x, p->first_row, p->n_rows, p->cols);
+    compare(&one, "gemv", y, used);
+    y = guarded((size_t)p->n_rows * 4, 0xaa);
+    p->k->gemv_exact(y, w, a.floats, p->first_row, p->n_rows, p->cols);
+    compare(&one, "gemv_exact", y, a.exact);
+    y = guarded((size_t)p->tokens * p->y_stride * 4, 0xaa);
+    p->k->gemm(y, p->y_stride, w, x, p->tokens, p->first_row, p->n_rows, p->cols, scratch);
+    compare(p, "gemm", y, used);
+    y = guarded((size_t)p->tokens * p->y_stride * 4, 0xaa);
     memset(scratch, 0xff, GEMM_SCRATCH);
-    k->gemm_exact(y, p.y_stride, w, xf, p.tokens, p.first_row, p.n_rows, p.cols, scratch);
-    compare(&p, "gemm_exact", y, x_exact);
-    free(x_exact);
-    free(x_quantised);
-done:
+    p->k->gemm_exact(y, p->y_stride, w, a.floats, p->tokens, p->first_row, p->n_rows, p->cols, scratch);
+    compare(p, "gemm_exact", y, a.exact);
+    free(a.exact);
+    free(a.quantised);
+}
+static void check(const struct kernels *k)
+{
+    const struct format *f = k->format;
+    struct problem p = random_problem(k);
+    const size_t n = (size_t)p.rows * p.cols;
+    uint8_t *gguf = guarded(n / f->block_weights * f->block_bytes, 0xaa);
+    for (size_t i = 0; i < n / f->block_weights; i++) random_block(gguf + i * f->block_bytes, f);
+    float *weights = malloc(n * 4);
+    dequantize_row_ref(f->id, weights, gguf, n);
+    float *sizes = term_sizes(f, gguf, weights, n);
+    p.weights = weights;
+    p.scale_of = sizes;
+    uint8_t *w = packed_new(&p, gguf);
+    if (w && check_rows(&p, w)) check_products(&p, w);
     free(weights);
-    free(scale_of);
+    free(sizes);
     guarded_free();
 }
 
@@ -310,36 +311,35 @@ static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t);
 /* Rows that make a packed matrix of about `bytes`; its contents repeat one random group. */
 static uint8_t *bench_matrix(const struct kernels *k, uint32_t rows, uint32_t cols)
 {
-    uint32_t block = 1, bytes = 1;
-    block_shape_of(k->quant, &block, &bytes);
-    const size_t row_bytes = cols / block * bytes;
-    uint8_t *gguf = malloc(16 * row_bytes), *w = aligned_alloc(4096, (pack_bytes(k->quant, rows, cols) + 4095) / 4096 * 4096);
-    for (size_t i = 0; i < 16 * row_bytes / bytes; i++) random_block(gguf + i * bytes, k, bytes);
-    const uint64_t group = pack_group_bytes(k->quant, cols);
-    pack_rows(w, k->quant, gguf, 16, cols, 0, 1);
+    const struct packing packing = packing_of(LAYOUT_CPU, k->format);
+    const size_t bytes = 16 * format_row_bytes(k->format, cols);
+    uint8_t *gguf = malloc(bytes), *w = aligned_alloc(4096, (packing_bytes(packing, rows, cols) + 4095) / 4096 * 4096);
+    for (size_t i = 0; i < bytes / k->format->block_bytes; i++) random_block(gguf + i * k->format->block_bytes, k->format);
+    const uint64_t group = packing_group_bytes(packing, cols);
+    packing_write(packing, w, gguf, 16, cols, 0, 1);
     for (uint32_t g = 1; g < rows / 16; g++) memcpy(w + g * group, w, group);
     free(gguf);
     return w;
 }
-static void *bench_x(const struct kernels *k, uint32_t tokens, uint32_t cols)
+static void *bench_x(bool floats, uint32_t tokens, uint32_t cols)
 {
-    const size_t stride = k->is_float ? XF_STRIDE(cols) : XQ_STRIDE(cols);
+    const size_t stride = floats ? XF_STRIDE(cols) : XQ_STRIDE(cols);
     uint8_t *x = aligned_alloc(4096, (tokens * stride + 4095) / 4096 * 4096);
     float *row = malloc(cols * 4);
     for (uint32_t t = 0; t < tokens; t++) {
         for (uint32_t c = 0; c < cols; c++) row[c] = random_float();
-        if (k->is_float) memcpy(x + t * stride, row, cols * 4);
-        else             quantize_row(x + t * stride, row, cols);
+        if (floats) memcpy(x + t * stride, row, cols * 4);
+        else        quantize_row(x + t * stride, row, cols);
     }
     free(row);
     return x;
 }
 static double bench_gemv(const struct kernels *k, double target_bytes, uint32_t cols)
 {
-    const uint64_t group = pack_group_bytes(k->quant, cols);
+    const uint64_t group = packing_group_bytes(packing_of(LAYOUT_CPU, k->format), cols);
     const uint32_t rows = (uint32_t)(target_bytes / (double)group) * 16;
     uint8_t *w = bench_matrix(k, rows, cols);
-    void *x = bench_x(k, 1, cols);
+    void *x = bench_x(is_float(k), 1, cols);
     float *y = aligned_alloc(64, (rows * 4 + 63) / 64 * 64);
     double best = 1e9, spent = 0;
     for (int i = 0; i < 600 && (i < 6 || spent < 0.4); i++) {        /* many windows of half a millisecond: some are undisturbed */
@@ -355,10 +355,8 @@ static double bench_gemv(const struct kernels *k, double target_bytes, uint32_t 
 }
 static double bench_gemm(const struct kernels *k, gemm_function *gemm, int exact, uint32_t rows, uint32_t cols, uint32_t tokens)
 {
-    struct kernels kind = *k;
-    if (exact) kind.is_float = 1;
     uint8_t *w = bench_matrix(k, rows, cols), *scratch = aligned_alloc(4096, (GEMM_SCRATCH + 4095) / 4096 * 4096);
-    void *x = bench_x(&kind, tokens, cols);
+    void *x = bench_x(exact || is_float(k), tokens, cols);
     float *y = aligned_alloc(64, (size_t)rows * tokens * 4);
     double best = 1e9, spent = 0;
     for (int i = 0; i < 600 && (i < 6 || spent < 0.3); i++) {
@@ -373,7 +371,7 @@ static double bench_gemm(const struct kernels *k, gemm_function *gemm, int exact
 }
 static void bench(const struct kernels *k)
 {
-    printf("%-7s", k->name);
+    printf("%-7s", k->format->name);
     printf(" %8.1f", bench_gemv(k, 0.5e6, 256));
     printf(" %8.1f", bench_gemv(k, 4e6, 4096));
     printf(" %8.1f", bench_gemv(k, 200e6, 4096));
@@ -398,46 +396,16 @@ int main(int argc, char **argv)
     }
     random_state = seed * 0x9e3779b97f4a7c15u + 1;
     if (benchmark) printf("GB/s: gemv of 0.5 MB (256 columns), 4 MB, 200 MB (4096 columns); GOP/s: gemm of 4096 columns x 2, 4, 8, 32, 128 tokens, 768 x 256 x 128, exact x 128\n");
-    for (size_t i = 0; i < COUNT_OF(kernels_all); i++) {
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
         const struct kernels *k = &kernels_all[i];
-        if (only && strcmp(only, k->name)) continue;
+        if (only && strcmp(only, k->format->file)) continue;
         if (benchmark) { bench(k); continue; }
         worst_error = 0;
         const uint64_t before = n_failures;
         for (int r = 0; r < rounds; r++) check(k);
-        printf("%-7s %s, worst error %.1e\n", k->name, n_failures == before ? "ok" : "FAILED", worst_error);
+        printf("%-7s %s, worst error %.1e\n", k->format->name, n_failures == before ? "ok" : "FAILED", worst_error);
         fflush(stdout);
     }
     if (!benchmark) printf("seed %llu: %llu failures\n", (unsigned long long)seed, (unsigned long long)n_failures);
     return n_failures ? 1 : 0;
 }
-#else
-/* One format: the always-inline kernels as functions. */
-#include "templates/cpu/gemv_tmpl.c"
-#include "templates/cpu/gemm_tmpl.c"
-static uint64_t PASTE2(check_bytes, FORMAT)(uint32_t rows, uint32_t cols) { return PASTE2(packed_bytes, FORMAT)(rows, cols); }
-static void PASTE2(check_row, FORMAT)(float *out, const uint8_t *w, uint32_t row, uint32_t cols) { PASTE2(row, FORMAT)(out, w, row, cols); }
-static void PASTE2(check_gemv, FORMAT)(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols)
-{
-#define CALL(cols) PASTE2(gemv, FORMAT)(y, w, x, first_row, n_rows, cols)
-    EACH_COLS(cols, CALL);
-#undef CALL
-}
-static void PASTE2(check_gemv_exact, FORMAT)(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols)
-{
-    PASTE2(gemv_exact, FORMAT)(y, w, x, first_row, n_rows, cols);
-}
-static void PASTE2(check_gemm, FORMAT)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows, uint32_t cols,
-                                       uint8_t *scratch)
-{
-#define CALL(cols) PASTE2(gemm, FORMAT)(y, y_stride, w, x, n_tokens, first_row, n_rows, cols, scratch)
-    EACH_COLS(cols, CALL);
-#undef CALL
-}
-static void PASTE2(check_gemm_exact, FORMAT)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows, uint32_t cols,
-                                             uint8_t *scratch)
-{
-    PASTE2(gemm_exact, FORMAT)(y, y_stride, w, x, n_tokens, first_row, n_rows, cols, scratch);
-}
-#undef FORMAT
-#endif

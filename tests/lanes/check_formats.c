@@ -1,33 +1,16 @@
 /* check_formats.c -- the GPU weight formats and their packer, as host C: every format packed from random blocks, then multiplied and decoded, against
- * the scalar oracle of templates/ref.
- *   clang-19 -std=c11 -O1 -march=x86-64-v3 tests/lanes/check_formats.c compiler/format/pack_gpu.c compiler/format/blocks.c templates/ref/dequant.c tests/lanes/simt.c -lm
+ * the scalar oracle of templates/ref.  tests/lanes/run_check.sh clang-19 formats
  * usage: check_formats [SEED]     prints what fails with its seed; exit code 1 then. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "compiler/format/pack_gpu.h"
-#include "compiler/format/blocks.h"
-#include "compiler/front/gguf.h"
+#include "compiler/format/layout.h"
 #include "templates/ref/dequant.h"
 #include "templates/gpu/acts_unit.h"
-#include "templates/gpu/formats/f32.h"
-#include "templates/gpu/formats/f16.h"
-#include "templates/gpu/formats/bf16.h"
-#include "templates/gpu/formats/q8_0.h"
-#include "templates/gpu/formats/q4_0.h"
-#include "templates/gpu/formats/q4_1.h"
-#include "templates/gpu/formats/q5_0.h"
-#include "templates/gpu/formats/q5_1.h"
-#include "templates/gpu/formats/q2_K.h"
-#include "templates/gpu/formats/q3_K.h"
-#include "templates/gpu/formats/q4_K.h"
-#include "templates/gpu/formats/q5_K.h"
-#include "templates/gpu/formats/q6_K.h"
-#include "templates/gpu/formats/iq4_nl.h"
-#include "templates/gpu/formats/iq4_xs.h"
-#include "templates/gpu/formats/mxfp4.h"
+#define EACH_FORMAT "tests/device/gpu_format.h"
+#include "compiler/format/format.def"
 
 enum { ROWS = 3, GUARD = 64, MAX_COLS = 4352 };
 
@@ -46,16 +29,13 @@ static float random_sign(void) { return (random_u32() & 1) ? -1.0f : 1.0f; }
 #define FAIL(...) do { if (failures++ < 20) { printf(__VA_ARGS__); printf(" (seed %llu)\n", (unsigned long long)seed); } } while (0)
 
 /* ---- the formats ---- */
-struct format {
-    const char *name;
-    uint32_t quant, unit_cols, sums16;
+struct reader {
+    const struct format *format;
+    uint32_t unit_cols, sums16;
     uint64_t (*row_bytes)(uint64_t cols);
     float    (*dot)(const uint8_t *row, uint32_t unit, uint32_t units, const struct acts_unit *x, uint32_t digits);
     void     (*decode)(float w[64], const uint8_t *row, uint32_t unit, uint32_t units);
     float    (*dotf)(const uint8_t *row, uint32_t unit, uint32_t units, const f32x4 x[2]);
-    int      scale_at[2];                        /* half floats of a block: scale, minimum; -1: none */
-    double   rel;                                /* bound of a decoded weight: rel (|scale part| + |minimum|) + abs */
-    double   abs;
 };
 
 #define COMMON(fmt) \
@@ -86,22 +66,9 @@ struct format {
         pin_##fmt(&u); \
         return dotf_##fmt(&u, x); \
     }
-QUANTISED(q8_0)
-QUANTISED(q4_0)
-QUANTISED(q4_1)
-QUANTISED(q5_0)
-QUANTISED(q5_1)
-QUANTISED(q2_K)
-QUANTISED(q3_K)
-QUANTISED(q4_K)
-QUANTISED(q5_K)
-QUANTISED(q6_K)
-QUANTISED(iq4_nl)
-QUANTISED(iq4_xs)
-QUANTISED(mxfp4)
-FLOATING(f32)
-FLOATING(f16)
-FLOATING(bf16)
+#define QUANT_FLOAT(name, file, ...) FLOATING(file)
+#define QUANT_BLOCK(name, file, ...) QUANTISED(file)
+#include "compiler/format/format.def"
 
 static void run_decode_f32(float w[64], const uint8_t *row, uint32_t unit, uint32_t units)       /* both digits */
 {
@@ -129,28 +96,19 @@ static void run_decode_bf16(float w[64], const uint8_t *row, uint32_t unit, uint
     for (uint32_t i = 0; i < 8; i++) w[i] = f32_of_bf16_bits(h[i / 2] >> 16 * (i % 2));
 }
 
-#define ONCE  1.001 / 2048, 1.001 / 33554432     /* rounded to f16 once */
-#define TWICE 1.001 / 1024, 1.0 / 16777216       /* the scale rounded, too */
-#define Q(fmt, id) #fmt, QUANT_##id, UNIT_COLS_##fmt, SUMS16_##fmt, row_bytes_##fmt, run_dot_##fmt, run_decode_##fmt, NULL
-#define F(fmt, id) #fmt, QUANT_##id, UNIT_COLS_##fmt, SUMS16_##fmt, row_bytes_##fmt, NULL, run_decode_##fmt, run_dotf_##fmt
-static const struct format formats[] = {
-    { F(f32, F32),       { -1, -1 }, 1.001 / 4194304, 1.001 / 33554432 },
-    { F(f16, F16),       { -1, -1 }, 0, 0 },
-    { F(bf16, BF16),     { -1, -1 }, 0, 0 },
-    { Q(q8_0, Q8_0),     { 0, -1 },  ONCE },
-    { Q(q4_0, Q4_0),     { 0, -1 },  ONCE },
-    { Q(q4_1, Q4_1),     { 0, 2 },   ONCE },
-    { Q(q5_0, Q5_0),     { 0, -1 },  ONCE },
-    { Q(q5_1, Q5_1),     { 0, 2 },   ONCE },
-    { Q(q2_K, Q2_K),     { 80, 82 }, TWICE },
-    { Q(q3_K, Q3_K),     { 108, -1 }, TWICE },
-    { Q(q4_K, Q4_K),     { 0, 2 },   TWICE },
-    { Q(q5_K, Q5_K),     { 0, 2 },   TWICE },
-    { Q(q6_K, Q6_K),     { 208, -1 }, TWICE },
-    { Q(iq4_nl, IQ4_NL), { 0, -1 },  ONCE },
-    { Q(iq4_xs, IQ4_XS), { 0, -1 },  TWICE },
-    { Q(mxfp4, MXFP4),   { -1, -1 }, ONCE },
+static const struct reader readers[] = {
+#define QUANT_FLOAT(name, file, ...) { &format_table[PLACE_##name], UNIT_COLS_##file, SUMS16_##file, row_bytes_##file, NULL, run_decode_##file, run_dotf_##file },
+#define QUANT_BLOCK(name, file, ...) { &format_table[PLACE_##name], UNIT_COLS_##file, SUMS16_##file, row_bytes_##file, run_dot_##file, run_decode_##file, NULL },
+#include "compiler/format/format.def"
 };
+/* How far a decoded weight may be off: rel (|scale part| + |minimum|) + abs.  Blocks are rounded to f16 once; with scales of their own, these first, too. */
+struct bound { double rel, abs; };
+static struct bound decode_bound(const struct format *f)
+{
+    static const struct bound once = { 1.001 / 2048, 1.001 / 33554432 }, twice = { 1.001 / 1024, 1.0 / 16777216 }, digits = { 1.001 / 4194304, 1.001 / 33554432 };
+    if (!f->coding) return f->number == NUMBER_F32 ? digits : (struct bound){ 0, 0 };
+    return f->block_weights == 32 ? once : twice;
+}
 
 /* ---- data ---- */
 enum codes { CODES_RANDOM, CODES_ZEROS, CODES_ONES, CODES_TOP, N_CODES };       /* the constant bytes have the largest sums */
@@ -163,39 +121,39 @@ static void random_half(uint8_t *p, int low, int high)
     const uint32_t h = f16_bits(x);
     memcpy(p, &h, 2);
 }
+static void random_number(uint8_t *p, const struct format *f)
+{
+    const float x = random_sign() * ldexpf(1.0f + (float)random_below(1 << 23) / (1 << 23), (int)random_below(35) - 20);
+    const uint16_t brain = (uint16_t)((random_u32() & 0x807f) | (100 + random_below(60)) << 7);
+    switch (f->number) {
+    case NUMBER_F32:  memcpy(p, &x, 4); break;
+    case NUMBER_F16:  if (f->coding) random_half(p, -22, 0); else random_half(p, -24, 15); break;
+    case NUMBER_BF16: memcpy(p, &brain, 2); break;
+    case NUMBER_E8M0: *p = (uint8_t)(random_below(8) ? 96 + random_below(40) : random_below(96)); break;
+    }
+}
 /* Codes as asked for; scales such that weights stay below 65504 and small ones are subnormal f16. */
-static void fill_blocks(uint8_t *blocks, const struct format *f, uint64_t n_blocks, struct block_shape shape, enum codes codes)
+static void fill_blocks(uint8_t *blocks, const struct format *f, uint64_t n_blocks, enum codes codes)
 {
     static const uint8_t constant[N_CODES] = { 0, 0x00, 0xff, 0x80 };
     for (uint64_t b = 0; b < n_blocks; b++) {
-        uint8_t *block = blocks + b * shape.bytes;
-        for (uint32_t i = 0; i < shape.bytes; i++) block[i] = codes == CODES_RANDOM ? (uint8_t)random_u32() : constant[codes];
-        if (f->quant == QUANT_F32) {
-            const float x = random_sign() * ldexpf(1.0f + (float)random_below(1 << 23) / (1 << 23), (int)random_below(35) - 20);
-            memcpy(block, &x, 4);
-        }
-        if (f->quant == QUANT_BF16) {
-            const uint16_t x = (uint16_t)(random_u32() & 0x807f) | (uint16_t)((100 + random_below(60)) << 7);
-            memcpy(block, &x, 2);
-        }
-        if (f->quant == QUANT_F16)   random_half(block, -24, 15);
-        if (f->quant == QUANT_MXFP4) block[0] = (uint8_t)(random_below(8) ? 96 + random_below(40) : random_below(96));
-        for (uint32_t i = 0; i < 2; i++)
-            if (f->scale_at[i] >= 0) random_half(block + f->scale_at[i], -22, 0);
+        uint8_t *block = blocks + b * f->block_bytes;
+        for (uint32_t i = 0; i < f->block_bytes; i++) block[i] = codes == CODES_RANDOM ? (uint8_t)random_u32() : constant[codes];
+        for (uint32_t i = 0; i < 2 && f->number_at[i] >= 0; i++) random_number(block + f->number_at[i], f);
     }
 }
 /* How large the parts of each weight are: |w| with the other half float zero, added. */
-static void magnitudes(double *m, const struct format *f, const uint8_t *blocks, uint64_t cols, struct block_shape shape)
+static void magnitudes(double *m, const struct format *f, const uint8_t *blocks, uint64_t cols)
 {
     static float part[MAX_COLS];
-    const uint64_t bytes = cols / shape.weights * shape.bytes;
+    const uint64_t bytes = format_row_bytes(f, cols);
     uint8_t *copy = malloc(bytes);
     for (uint64_t i = 0; i < cols; i++) m[i] = 0;
-    for (uint32_t k = 0; k < (f->scale_at[1] >= 0 ? 2u : 1u); k++) {
+    for (uint32_t k = 0; k < 2 && f->number_at[k] >= 0; k++) {
         memcpy(copy, blocks, bytes);
-        if (f->scale_at[1] >= 0)
-            for (uint64_t b = 0; b < cols / shape.weights; b++) memset(copy + b * shape.bytes + f->scale_at[1 - k], 0, 2);
-        dequantize_row_ref(f->quant, part, copy, cols);
+        if (f->number_at[1] >= 0)
+            for (uint64_t b = 0; b < cols / f->block_weights; b++) memset(copy + b * f->block_bytes + f->number_at[1 - k], 0, 2);
+        dequantize_row_ref(f->id, part, copy, cols);
         for (uint64_t i = 0; i < cols; i++) m[i] += fabs((double)part[i]);
     }
     free(copy);
@@ -226,7 +184,7 @@ static void fill_acts(struct acts_unit *a, double x[64], uint32_t digits, bool e
 
 /* ---- checks ---- */
 struct matrix {
-    const struct format *f;
+    const struct reader *f;
     uint64_t cols, row_bytes;
     enum codes codes;
     uint8_t *packed;                             /* [ROWS][row_bytes] */
@@ -240,22 +198,23 @@ static void check_pack(struct matrix *m, const uint8_t *blocks)
     uint8_t *again = malloc(bytes + GUARD);
     memset(m->packed, 0x5a, bytes + GUARD);
     memset(again, 0xa5, bytes + GUARD);
-    pack_gpu_rows(m->packed, m->f->quant, blocks, m->cols, ROWS);
-    pack_gpu_rows(again, m->f->quant, blocks, m->cols, ROWS);
-    if (memcmp(m->packed, again, bytes)) FAIL("%s, %llu columns: the packer leaves bytes unwritten", m->f->name, (unsigned long long)m->cols);
+    packing_write(packing_of(LAYOUT_GPU, m->f->format), m->packed, blocks, ROWS, m->cols, 0, ROWS);
+    packing_write(packing_of(LAYOUT_GPU, m->f->format), again, blocks, ROWS, m->cols, 0, ROWS);
+    if (memcmp(m->packed, again, bytes)) FAIL("%s, %llu columns: the packer leaves bytes unwritten", m->f->format->name, (unsigned long long)m->cols);
     for (uint32_t i = 0; i < GUARD; i++)
-        if (m->packed[bytes + i] != 0x5a) { FAIL("%s, %llu columns: the packer writes beyond the end", m->f->name, (unsigned long long)m->cols); break; }
+        if (m->packed[bytes + i] != 0x5a) { FAIL("%s, %llu columns: the packer writes beyond the end", m->f->format->name, (unsigned long long)m->cols); break; }
     free(again);
 }
 static void check_decode(const struct matrix *m, uint64_t r, uint32_t unit, uint32_t units)
 {
+    const struct bound bound = decode_bound(m->f->format);
     float w[64];
     m->f->decode(w, m->packed + r * m->row_bytes, unit, units);
     for (uint64_t i = 0; i < m->f->unit_cols; i++) {
         const uint64_t col = (uint64_t)unit * m->f->unit_cols + i;
         const double expected = col < m->cols ? (double)m->weights[r * m->cols + col] : 0, size = col < m->cols ? m->magnitudes[r * m->cols + col] : 0;
-        if (!(fabs((double)w[i] - expected) <= m->f->rel * size + m->f->abs))
-            FAIL("%s, codes %s, %llu columns, row %llu: weight %llu decodes to %.9g, not %.9g", m->f->name, codes_name[m->codes], (unsigned long long)m->cols,
+        if (!(fabs((double)w[i] - expected) <= bound.rel * size + bound.abs))
+            FAIL("%s, codes %s, %llu columns, row %llu: weight %llu decodes to %.9g, not %.9g", m->f->format->name, codes_name[m->codes], (unsigned long long)m->cols,
                  (unsigned long long)r, (unsigned long long)col, (double)w[i], expected);
     }
 }
@@ -287,17 +246,16 @@ static void check_dot(const struct matrix *m, uint64_t r, uint32_t unit, uint32_
         }
     }
     if (!(fabs((double)got - y) <= 1e-5 * size))
-        FAIL("%s, codes %s, %llu columns, row %llu, unit %u, %u digits%s: product %.9g, not %.9g", m->f->name, codes_name[m->codes],
+        FAIL("%s, codes %s, %llu columns, row %llu, unit %u, %u digits%s: product %.9g, not %.9g", m->f->format->name, codes_name[m->codes],
              (unsigned long long)m->cols, (unsigned long long)r, unit, digits, extreme ? ", extreme" : "", (double)got, y);
 }
-static void check_matrix(const struct format *f, uint64_t cols, enum codes codes)
+static void check_matrix(const struct reader *f, uint64_t cols, enum codes codes)
 {
-    const struct block_shape shape = block_shape(f->quant);
-    const uint64_t n_blocks = cols / shape.weights, file_bytes = n_blocks * shape.bytes;
-    struct matrix m = { .f = f, .cols = cols, .row_bytes = pack_gpu_row_bytes(f->quant, cols), .codes = codes };
+    const uint64_t file_bytes = format_row_bytes(f->format, cols);
+    struct matrix m = { .f = f, .cols = cols, .row_bytes = packing_group_bytes(packing_of(LAYOUT_GPU, f->format), cols), .codes = codes };
     cases++;
     if (m.row_bytes != f->row_bytes(cols) || m.row_bytes % 16) {
-        FAIL("%s, %llu columns: %llu row bytes, the kernel's are %llu", f->name, (unsigned long long)cols, (unsigned long long)m.row_bytes,
+        FAIL("%s, %llu columns: %llu row bytes, the kernel's are %llu", f->format->name, (unsigned long long)cols, (unsigned long long)m.row_bytes,
              (unsigned long long)f->row_bytes(cols));
         return;
     }
@@ -305,10 +263,10 @@ static void check_matrix(const struct format *f, uint64_t cols, enum codes codes
     m.weights    = malloc(ROWS * cols * sizeof *m.weights);
     m.magnitudes = malloc(ROWS * cols * sizeof *m.magnitudes);
     uint8_t *file = malloc(ROWS * file_bytes + 1), *blocks = file + 1;          /* odd: no alignment */
-    fill_blocks(blocks, f, n_blocks * ROWS, shape, codes);
+    fill_blocks(blocks, f->format, file_bytes / f->format->block_bytes * ROWS, codes);
     for (uint64_t r = 0; r < ROWS; r++) {
-        dequantize_row_ref(f->quant, m.weights + r * cols, blocks + r * file_bytes, cols);
-        magnitudes(m.magnitudes + r * cols, f, blocks + r * file_bytes, cols, shape);
+        dequantize_row_ref(f->format->id, m.weights + r * cols, blocks + r * file_bytes, cols);
+        magnitudes(m.magnitudes + r * cols, f->format, blocks + r * file_bytes, cols);
     }
     check_pack(&m, blocks);
     const uint32_t units = (uint32_t)((cols + 63) / 64), steps = units * 64 / f->unit_cols;
@@ -327,10 +285,10 @@ int main(int argc, char **argv)
     static const uint64_t cols[] = { 1, 7, 8, 32, 63, 64, 65, 96, 160, 224, 256, 288, 512, 768, 1000, 1280, 2048, 2880, 4096, 4352 };
     seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     state = seed;
-    for (uint32_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    for (uint32_t i = 0; i < FORMAT_COUNT; i++)
         for (uint32_t c = 0; c < sizeof cols / sizeof *cols; c++)
             for (uint32_t codes = 0; codes < N_CODES; codes++)
-                if (cols[c] % block_shape(formats[i].quant).weights == 0) check_matrix(&formats[i], cols[c], (enum codes)codes);
+                if (cols[c] % readers[i].format->block_weights == 0) check_matrix(&readers[i], cols[c], (enum codes)codes);
     printf("check_formats: %llu cases passed\n", (unsigned long long)(failures ? 0 : cases));
     return failures != 0;
 }

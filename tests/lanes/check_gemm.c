@@ -1,12 +1,10 @@
 /* check_gemm.c -- products of prefill (templates/gpu/gemm_tmpl.c) against sums in double: all formats, single and paired, odd sizes,
  * every value handed to the sink exactly once, nothing read beyond x and the weights (they end at an inaccessible page).
- * With compiler/format/pack_gpu.c, compiler/format/blocks.c, templates/ref/dequant.c; compile as it is, with -DSIMT_MMA_GROUP, -DSIMT_MMA_WMMA,
+ * tests/lanes/run_check.sh clang-19 gemm: as it is, with -DSIMT_MMA_GROUP, -DSIMT_MMA_WMMA,
  * -DWAVE=64, with -DGEMM_UNIT_STEPS=2, and with other tiles (-DTILE_TOKENS= -DTILE_ROWS= -DTILE_THREADS= -DGEMM_STAGES=).
  * Some formats come in a second shape besides, where two threads share a unit. */
 #include <math.h>
-#include "compiler/format/pack_gpu.h"
-#include "templates/ref/dequant.h"
-#include "check.h"
+#include "check_blocks.h"
 
 /* The shape of the instances; other ones by -D. */
 #ifndef TILE_TOKENS
@@ -19,7 +17,7 @@
 #define TILE_THREADS 128
 #endif
 #define EACH_FORMAT "tests/device/gemm_instance.h"
-#include "tests/device/each_format.h"
+#include "compiler/format/format.def"
 #define FORMAT bf16
 #define GEMM_TOKENS 48
 #define GEMM_ROWS 256
@@ -96,20 +94,17 @@ DEVICE void sink_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r, 
             for (uint32_t k = 0; k < 64; k++) w[64 * u + k] = f32_of_f16_bits(h[k / 2] >> 16 * (k % 2) & 0xffffu); \
         } \
     }
-#define QUANTISED(X) X(q8_0) X(q4_0) X(q4_1) X(q5_0) X(q5_1) X(q2_K) X(q3_K) X(q4_K) X(q5_K) X(q6_K) X(iq4_nl) X(iq4_xs) X(mxfp4)
-QUANTISED(KERNELS)
-QUANTISED(DECODED)
-KERNELS(f32)
-KERNELS(f16)
-KERNELS(bf16)
+#define QUANT_FLOAT(name, file, ...) KERNELS(file)
+#define QUANT_BLOCK(name, file, ...) KERNELS(file) DECODED(file)
+#include "compiler/format/format.def"
 KERNELS2(bf16, 48x256_256)
 KERNELS2(q4_K, 64x128_256)
 KERNELS2(q6_K, 64x128_256)
 KERNELS2(q8_0, 64x128_256)
 
-struct format {
-    const char *name;
-    uint32_t id, block, bytes, scale_at[2];      /* scale_at: f16 scales in a block; ~0: none.  GGML ids and blocks: compiler/format/quant.def */
+struct instance {
+    const struct format *format;
+    const char *shape;
     uint32_t tokens, tile_rows, threads;
     simt_kernel *product, *pair;
     void (*decoded)(float *w, const uint8_t *row, uint32_t units);
@@ -118,49 +113,30 @@ struct format {
 #define KERNELS_OF(n, shape)  KERNELS_OF2(n, shape)
 #define SHAPED(n, t, r, th)   t, r, th, KERNELS_OF(n, SHAPE(t, r, th))
 #define TILE(n)               SHAPED(n, TILE_TOKENS, TILE_ROWS, TILE_THREADS)
-#define FLOAT_FORMAT(n, id, bytes) { #n, id, 1, bytes, { ~0u, ~0u }, TILE(n), 0 }
-#define QUANT_FORMAT(n, id, block, bytes, d, m) { #n, id, block, bytes, { d, m }, TILE(n), decoded_##n }
-static const struct format formats[] = {
-    FLOAT_FORMAT(f32, 0, 4), FLOAT_FORMAT(f16, 1, 2), FLOAT_FORMAT(bf16, 30, 2),
-    QUANT_FORMAT(q4_0, 2, 32, 18, 0, ~0u), QUANT_FORMAT(q4_1, 3, 32, 20, 0, 2), QUANT_FORMAT(q5_0, 6, 32, 22, 0, ~0u), QUANT_FORMAT(q5_1, 7, 32, 24, 0, 2),
-    QUANT_FORMAT(q8_0, 8, 32, 34, 0, ~0u), QUANT_FORMAT(q2_K, 10, 256, 84, 80, 82), QUANT_FORMAT(q3_K, 11, 256, 110, 108, ~0u),
-    QUANT_FORMAT(q4_K, 12, 256, 144, 0, 2), QUANT_FORMAT(q5_K, 13, 256, 176, 0, 2), QUANT_FORMAT(q6_K, 14, 256, 210, 208, ~0u),
-    QUANT_FORMAT(iq4_nl, 20, 32, 18, 0, ~0u), QUANT_FORMAT(iq4_xs, 23, 256, 136, 0, ~0u), QUANT_FORMAT(mxfp4, 39, 32, 17, ~0u, ~0u),
-    { "bf16, second shape", 30, 1, 2, { ~0u, ~0u }, SHAPED(bf16, 48, 256, 256), 0 },
-    { "q4_K, second shape", 12, 256, 144, { 0, 2 }, SHAPED(q4_K, 64, 128, 256), decoded_q4_K },
-    { "q6_K, second shape", 14, 256, 210, { 208, ~0u }, SHAPED(q6_K, 64, 128, 256), decoded_q6_K },
-    { "q8_0, second shape", 8, 32, 34, { 0, ~0u }, SHAPED(q8_0, 64, 128, 256), decoded_q8_0 },
+#define SECOND(t, r, th, n)    ", second shape", SHAPED(n, t, r, th)
+static const struct instance instances[] = {
+#define QUANT_FLOAT(name, file, ...) { &format_table[PLACE_##name], "", TILE(file), NULL },
+#define QUANT_BLOCK(name, file, ...) { &format_table[PLACE_##name], "", TILE(file), decoded_##file },
+#include "compiler/format/format.def"
+    { &format_table[PLACE_BF16], SECOND(48, 256, 256, bf16), NULL },
+    { &format_table[PLACE_Q4_K], SECOND(64, 128, 256, q4_K), decoded_q4_K },
+    { &format_table[PLACE_Q6_K], SECOND(64, 128, 256, q6_K), decoded_q6_K },
+    { &format_table[PLACE_Q8_0], SECOND(64, 128, 256, q8_0), decoded_q8_0 },
 };
 
-/* Random rows in GGUF's form. */
-static void random_blocks(uint8_t *out, const struct format *f, uint64_t n_blocks)
-{
-    for (uint64_t b = 0; b < n_blocks; b++, out += f->bytes) {
-        for (uint32_t i = 0; i < f->bytes; i++) out[i] = (uint8_t)random_u32();
-        for (uint32_t i = 0; i < 2; i++) {
-            const uint16_t d = (uint16_t)f16_bits(random_f32() * 0.01f);
-            if (f->scale_at[i] != ~0u) memcpy(out + f->scale_at[i], &d, 2);
-        }
-        const float v = random_f32();
-        const uint16_t half = (uint16_t)f16_bits(v), bf = (uint16_t)bf16_bits(v);
-        if (f->id == 0) memcpy(out, &v, 4);
-        if (f->id == 1) memcpy(out, &half, 2);
-        if (f->id == 30) memcpy(out, &bf, 2);
-        if (f->id == 39) out[0] = (uint8_t)random_in(120, 127);
-    }
-}
 /* exact: what the file says, [rows][units * 64]; used: what the kernel multiplies. */
-static void weights_new(struct room *packed, float *exact, float *used, const struct format *f)
+static void weights_new(struct room *packed, float *exact, float *used, const struct instance *in)
 {
-    const uint64_t blocks = c.cols / f->block, row_bytes = pack_gpu_row_bytes(f->id, c.cols), width = UNITS_OF(c.cols) * 64;
-    uint8_t *file = malloc(c.rows * blocks * f->bytes);
-    random_blocks(file, f, c.rows * blocks);
+    const struct packing packing = packing_of(LAYOUT_GPU, in->format);
+    const uint64_t file_row = format_row_bytes(in->format, c.cols), row_bytes = packing_group_bytes(packing, c.cols), width = UNITS_OF(c.cols) * 64;
+    uint8_t *file = malloc(c.rows * file_row);
+    random_blocks(file, in->format, c.rows * (file_row / in->format->block_bytes), 120, 127);
     *packed = room_new(c.rows * row_bytes);
-    pack_gpu_rows(packed->bytes, f->id, file, c.cols, c.rows);
+    packing_write(packing, packed->bytes, file, c.rows, c.cols, 0, c.rows);
     for (uint32_t r = 0; r < c.rows; r++) {
         memset(exact + r * width, 0, width * sizeof *exact);
-        dequantize_row_ref(f->id, exact + r * width, file + r * blocks * f->bytes, c.cols);
-        if (f->decoded) f->decoded(used + r * width, packed->bytes + r * row_bytes, (uint32_t)(width / 64));
+        dequantize_row_ref(in->format->id, exact + r * width, file + r * file_row, c.cols);
+        if (in->decoded) in->decoded(used + r * width, packed->bytes + r * row_bytes, (uint32_t)(width / 64));
         else memcpy(used + r * width, exact + r * width, width * sizeof *used);
     }
     free(file);
@@ -179,7 +155,7 @@ static void activations_new(struct room *x, double *value, bool bf16)
         }
 }
 /* used: to 1e-5 of the sum of magnitudes; exact: to 2^-9 of the largest weight's product, as random roundings add up. */
-static bool compare(const struct format *f, const char *what, const float *y, const double *x, const float *exact, const float *used)
+static bool compare(const struct instance *f, const char *what, const float *y, const double *x, const float *exact, const float *used)
 {
     const uint32_t width = UNITS_OF(c.cols) * 64;
     double largest = 0.0;
@@ -196,18 +172,19 @@ static bool compare(const struct format *f, const char *what, const float *y, co
             }
             const double got = (double)y[(uint64_t)t * c.rows + r];
             if (!(fabs(got - sum) <= 1e-5 * size + 1e-7) || !(fabs(got - file) <= 0x1p-9 * largest * sqrt(squares) + 1e-5 * size + 1e-7)) {
-                printf("%s %s: %u rows, %u cols, %u tokens from %u, stride %u: y[%u][%u] is %g, not %g (file: %g)\n", f->name, what, c.rows, c.cols,
+                printf("%s%s %s: %u rows, %u cols, %u tokens from %u, stride %u: y[%u][%u] is %g, not %g (file: %g)\n", f->format->name, f->shape, what, c.rows, c.cols,
                        c.n_tokens, c.t0, c.x_stride, t, r, got, sum, file);
                 return false;
             }
         }
     return true;
 }
-static bool check_case(const struct format *f, bool pair)
+static bool check_case(const struct instance *f, bool pair)
 {
-    const uint32_t grain = f->block == 1 ? 4 : f->block, width_max = f->block == 256 ? 2 : 512 / grain;
+    const uint32_t block = f->format->block_weights;
+    const uint32_t grain = block == 1 ? 4 : block, width_max = block == 256 ? 2 : 512 / grain;
     c.rows = random_in(0, 3) ? random_in(1, random_in(0, 1) ? 300 : 40) : random_in(1, 2) * (f->tile_rows / 2);
-    c.cols = grain * random_in(f->block == 256 ? 1 : 32 / grain, width_max);
+    c.cols = grain * random_in(block == 256 ? 1 : 32 / grain, width_max);
     c.n_tokens = random_in(1, random_in(0, 1) ? 200 : 20);
     c.t0 = random_in(0, 2) ? 0 : random_in(0, c.n_tokens - 1);
     c.x_stride = UNITS_OF(c.cols) * 128 + 16 * random_in(0, 3);
@@ -223,18 +200,18 @@ static bool check_case(const struct format *f, bool pair)
         c.y[i] = malloc(n_y * sizeof(float));
         memset(c.y[i], SIMT_POISON, n_y * sizeof(float));
     }
-    activations_new(&x, value, f->id == 30);
+    activations_new(&x, value, f->format->number == NUMBER_BF16);
     c.x = x.bytes;
     c.times = calloc(n_y + GUARD, 1);
     const struct forge_kernel_args args = { 0 };
-    const uint32_t lds_bytes = GEMM_LDS_BYTES(f->tokens, f->tile_rows, GEMM_STAGES, f->id == 0 ? 2 : 1, f->id == 1 || f->id == 30, GEMM_UNIT_STEPS);
+    const uint32_t lds_bytes = GEMM_LDS_BYTES(f->tokens, f->tile_rows, GEMM_STAGES, f->format->number == NUMBER_F32 ? 2 : 1, f->format->block_bytes == 2, GEMM_UNIT_STEPS);
     simt_launch(pair ? f->pair : f->product, &args, (c.n_tokens + f->tokens - 1) / f->tokens + random_in(0, 1),
                 (uint32_t)((c.rows + tile_rows - 1) / tile_rows), f->threads, WAVE, lds_bytes, n_cases++);
     bool ok = compare(f, pair ? "gate" : "product", c.y[0], value, exact[0], used[0]);
     if (pair) ok &= compare(f, "up", c.y[1], value, exact[1], used[1]);
     for (uint64_t i = 0; i < n_y + GUARD && ok; i++)
         if (c.times[i] != (i >= (uint64_t)c.t0 * c.rows && i < n_y)) {
-            printf("%s: %u rows, %u cols, %u tokens from %u: value %u was handed on %u times\n", f->name, c.rows, c.cols, c.n_tokens, c.t0, (uint32_t)i,
+            printf("%s%s: %u rows, %u cols, %u tokens from %u: value %u was handed on %u times\n", f->format->name, f->shape, c.rows, c.cols, c.n_tokens, c.t0, (uint32_t)i,
                    c.times[i]);
             ok = false;
         }
@@ -248,7 +225,7 @@ int main(void)
 {
     bool ok = true;
     for (uint32_t i = 0; i < CASES; i++)
-        for (uint32_t f = 0; f < sizeof formats / sizeof *formats; f++) ok &= check_case(&formats[f], i % 2);
+        for (uint32_t f = 0; f < sizeof instances / sizeof *instances; f++) ok &= check_case(&instances[f], i % 2);
     printf("check_gemm: %u cases %s\n", n_cases, ok ? "passed" : "run, with failures");
     return ok ? 0 : 1;
 }

@@ -1,8 +1,6 @@
 /* check_gemv.c -- decode products of templates/gpu against a double product of the dequantised rows, in all formats and odd shapes.
- *   clang-19 -std=c11 -D_GNU_SOURCE -O1 -march=x86-64-v3 -I compiler tests/lanes/check_gemv.c tests/lanes/simt.c compiler/format/pack_gpu.c compiler/format/blocks.c \
- *       templates/ref/dequant.c -lm         (with -DWAVE=64, too)
+ * tests/lanes/run_check.sh clang-19 gemv     (and with -DWAVE=64)
  * check_gemv [SEED] */
-#ifndef FORMAT                                   /* the file includes itself once per format */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE                              /* MAP_ANONYMOUS */
 #endif
@@ -13,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include "compiler/format/pack_gpu.h"
+#include "compiler/format/layout.h"
 #include "templates/ref/dequant.h"
 #include "templates/gpu/dialect.h"
 #undef DEVICE                                    /* plain functions: inlined into each other, 16 formats take minutes to compile */
@@ -119,7 +117,7 @@ static void read_floats(const uint8_t *lds_row)
     }
 }
 
-struct instance { const char *name; simt_kernel *kernel; uint32_t quant, unit_cols, sums16, rows, lanes; };
+struct instance { const char *name, *file; simt_kernel *kernel; uint32_t unit_cols, sums16, rows, lanes; };
 static struct instance instances[256];
 static uint32_t n_instances;
 #define STRING2(x) #x
@@ -151,78 +149,13 @@ static void GEMV_PASTE(kernel, FORMAT_, ROWS_, LANES_)(const struct forge_kernel
 } \
 __attribute__((constructor)) static void GEMV_PASTE(add, FORMAT_, ROWS_, LANES_)(void) \
 { \
-    const struct instance i = { STRING(FORMAT_) " " STRING(ROWS_) "x" STRING(LANES_), GEMV_PASTE(kernel, FORMAT_, ROWS_, LANES_), QUANT_ID, \
+    const struct instance i = { STRING(FORMAT_) " " STRING(ROWS_) "x" STRING(LANES_), STRING(FORMAT_), GEMV_PASTE(kernel, FORMAT_, ROWS_, LANES_), \
                                 GEMV_OF(UNIT_COLS, FORMAT_), GEMV_OF(SUMS16, FORMAT_), ROWS_, LANES_ }; \
     instances[n_instances++] = i; \
 }
 
-#define FORMAT f32
-#define QUANT_ID 0
-#include "templates/gpu/formats/f32.h"
-#define SHAPES
-#include "check_gemv.c"
-#define FORMAT f16
-#define QUANT_ID 1
-#include "templates/gpu/formats/f16.h"
-#include "check_gemv.c"
-#define FORMAT q4_0
-#define QUANT_ID 2
-#include "templates/gpu/formats/q4_0.h"
-#include "check_gemv.c"
-#define FORMAT q4_1
-#define QUANT_ID 3
-#include "templates/gpu/formats/q4_1.h"
-#include "check_gemv.c"
-#define FORMAT q5_0
-#define QUANT_ID 6
-#include "templates/gpu/formats/q5_0.h"
-#include "check_gemv.c"
-#define FORMAT q5_1
-#define QUANT_ID 7
-#include "templates/gpu/formats/q5_1.h"
-#include "check_gemv.c"
-#define FORMAT q8_0
-#define QUANT_ID 8
-#include "templates/gpu/formats/q8_0.h"
-#define SHAPES
-#include "check_gemv.c"
-#define FORMAT q2_K
-#define QUANT_ID 10
-#include "templates/gpu/formats/q2_K.h"
-#include "check_gemv.c"
-#define FORMAT q3_K
-#define QUANT_ID 11
-#include "templates/gpu/formats/q3_K.h"
-#include "check_gemv.c"
-#define FORMAT q4_K
-#define QUANT_ID 12
-#include "templates/gpu/formats/q4_K.h"
-#define SHAPES
-#include "check_gemv.c"
-#define FORMAT q5_K
-#define QUANT_ID 13
-#include "templates/gpu/formats/q5_K.h"
-#include "check_gemv.c"
-#define FORMAT q6_K
-#define QUANT_ID 14
-#include "templates/gpu/formats/q6_K.h"
-#include "check_gemv.c"
-#define FORMAT iq4_nl
-#define QUANT_ID 20
-#include "templates/gpu/formats/iq4_nl.h"
-#include "check_gemv.c"
-#define FORMAT iq4_xs
-#define QUANT_ID 23
-#include "templates/gpu/formats/iq4_xs.h"
-#include "check_gemv.c"
-#define FORMAT bf16
-#define QUANT_ID 30
-#include "templates/gpu/formats/bf16.h"
-#include "check_gemv.c"
-#define FORMAT mxfp4
-#define QUANT_ID 39
-#include "templates/gpu/formats/mxfp4.h"
-#include "check_gemv.c"
+#define EACH_FORMAT "tests/lanes/gemv_instance.h"
+#include "compiler/format/format.def"
 
 /* ---- data ---- */
 static uint64_t random_state;
@@ -250,43 +183,45 @@ static void guarded_free(uint8_t *p, size_t n)
     munmap(p + n - all, all + page);
 }
 
-/* Blocks of a format and where its half-float scales stand.  Source: ggml-common.h. */
-static const struct { uint32_t quant, cols, bytes, n_scales, scales[2]; } blocks[] = {
-    { 0, 1, 4, 0, { 0 } },     { 1, 1, 2, 1, { 0 } },      { 2, 32, 18, 1, { 0 } },     { 3, 32, 20, 2, { 0, 2 } },   { 6, 32, 22, 1, { 0 } },
-    { 7, 32, 24, 2, { 0, 2 } }, { 8, 32, 34, 1, { 0 } },    { 10, 256, 84, 2, { 80, 82 } }, { 11, 256, 110, 1, { 108 } }, { 12, 256, 144, 2, { 0, 2 } },
-    { 13, 256, 176, 2, { 0, 2 } }, { 14, 256, 210, 1, { 208 } }, { 20, 32, 18, 1, { 0 } }, { 23, 256, 136, 1, { 0 } }, { 30, 1, 2, 0, { 0 } }, { 39, 32, 17, 0, { 0 } },
-};
-static uint32_t block_of(uint32_t quant) { uint32_t i = 0; while (blocks[i].quant != quant) i++; return i; }
-
-static void random_row(uint8_t *out, uint32_t quant, uint32_t cols)
+static const struct format *format_named(const char *file)
 {
-    const uint32_t kind = block_of(quant), bytes = blocks[kind].bytes;
-    for (uint32_t b = 0; b < cols / blocks[kind].cols; b++, out += bytes) {
-        for (uint32_t i = 0; i < bytes; i++) out[i] = (uint8_t)random_u32();
-        for (uint32_t i = 0; i < blocks[kind].n_scales; i++) {
-            const _Float16 d = (_Float16)random_f32();
-            memcpy(out + blocks[kind].scales[i], &d, 2);
-        }
-        const float x = random_f32();
-        if (quant == 0) memcpy(out, &x, 4);
-        if (quant == 30) memcpy(out, (const uint8_t *)&x + 2, 2);
-        if (quant == 39) out[0] = (uint8_t)(120 + random_below(8));
+    uint32_t i = 0;
+    while (strcmp(format_table[i].file, file)) i++;
+    return &format_table[i];
+}
+
+static void random_number(uint8_t *p, enum number number)
+{
+    const float x = random_f32();
+    const _Float16 half = (_Float16)x;
+    switch (number) {
+    case NUMBER_F32:  memcpy(p, &x, 4); break;
+    case NUMBER_F16:  memcpy(p, &half, 2); break;
+    case NUMBER_BF16: memcpy(p, (const uint8_t *)&x + 2, 2); break;
+    case NUMBER_E8M0: *p = (uint8_t)(120 + random_below(8)); break;
+    }
+}
+static void random_row(uint8_t *out, const struct format *f, uint32_t cols)
+{
+    for (uint32_t b = 0; b < cols / f->block_weights; b++, out += f->block_bytes) {
+        for (uint32_t i = 0; i < f->block_bytes; i++) out[i] = (uint8_t)random_u32();
+        for (uint32_t i = 0; i < 2 && f->number_at[i] >= 0; i++) random_number(out + f->number_at[i], f->number);
     }
 }
 
 static struct { uint8_t *packed; size_t packed_bytes; float *values; } matrix[MAX_MATRICES];      /* values: [rows][cols] */
 
-static void matrix_make(uint32_t m, uint32_t quant, uint32_t rows, uint32_t cols)
+static void matrix_make(uint32_t m, const struct format *f, uint32_t rows, uint32_t cols)
 {
-    const uint32_t kind = block_of(quant);
-    const size_t row_bytes = (size_t)cols / blocks[kind].cols * blocks[kind].bytes;
+    const struct packing packing = packing_of(LAYOUT_GPU, f);
+    const size_t row_bytes = format_row_bytes(f, cols);
     uint8_t *file = malloc(row_bytes * rows);
-    matrix[m].packed_bytes = (size_t)pack_gpu_row_bytes(quant, cols) * rows;
+    matrix[m].packed_bytes = packing_bytes(packing, rows, cols);
     matrix[m].packed = guarded(matrix[m].packed_bytes);
     matrix[m].values = malloc(sizeof(float) * rows * cols);
-    for (uint32_t r = 0; r < rows; r++) random_row(file + r * row_bytes, quant, cols);
-    pack_gpu_rows(matrix[m].packed, quant, file, cols, rows);
-    dequantize_row_ref(quant, matrix[m].values, file, (uint64_t)rows * cols);
+    for (uint32_t r = 0; r < rows; r++) random_row(file + r * row_bytes, f, cols);
+    packing_write(packing, matrix[m].packed, file, rows, cols, 0, rows);
+    dequantize_row_ref(f->id, matrix[m].values, file, (uint64_t)rows * cols);
     free(file);
     now.w[m] = matrix[m].packed;
 }
@@ -342,7 +277,7 @@ static void check(const struct instance *in, uint64_t seed)
     double squares = 0;
     if (now.mode == PAIR) now.rows[1] = now.rows[0];
     for (uint32_t m = 0; m < n; m++)
-        matrix_make(m, in->quant, now.rows[m], now.cols);
+        matrix_make(m, format_named(in->file), now.rows[m], now.cols);
     const size_t row_bytes = (4 * (size_t)now.cols + 15) / 16 * 16;
     float *row = (float *)(void *)guarded(row_bytes), *weight = (float *)(void *)guarded(row_bytes);
     const float size = ldexpf(1, (int)random_below(40) - 20);
@@ -382,7 +317,7 @@ static void check(const struct instance *in, uint64_t seed)
 static void check_random(const struct instance *in, uint32_t number)
 {
     const uint64_t seed = random_state;
-    const uint32_t block = blocks[block_of(in->quant)].cols, limits[4] = { 3, 9, 40, 100 };
+    const uint32_t block = format_named(in->file)->block_weights, limits[4] = { 3, 9, 40, 100 };
     now.mode = number % MODES;
     if (now.mode == PAIR && in->rows % 2) now.mode = PLAIN;
     for (uint32_t m = 0; m < MAX_MATRICES; m++) now.rows[m] = 1 + random_below(limits[random_below(4)]);
@@ -406,54 +341,3 @@ int main(int argc, char **argv)
     else printf("check_gemv: %u cases passed\n", n_cases);
     return n_failed != 0;
 }
-
-#else                                            /* ---- one format ---- */
-#define ROWS 2
-#define LANES 32
-#include "templates/gpu/gemv_tmpl.c"
-CHECK_KERNEL(FORMAT, 2, 32)
-#define ROWS 4
-#define LANES 8
-#include "templates/gpu/gemv_tmpl.c"
-CHECK_KERNEL(FORMAT, 4, 8)
-#ifdef SHAPES                                    /* all shapes for some formats */
-#undef SHAPES
-#define ROWS 1
-#define LANES 16
-#include "templates/gpu/gemv_tmpl.c"
-CHECK_KERNEL(FORMAT, 1, 16)
-#define ROWS 3
-#define LANES 16
-#include "templates/gpu/gemv_tmpl.c"
-CHECK_KERNEL(FORMAT, 3, 16)
-#define ROWS 3
-#define LANES 32
-#include "templates/gpu/gemv_tmpl.c"
-CHECK_KERNEL(FORMAT, 3, 32)
-#define ROWS 8
-#define LANES 8
-#define DEPTH 3
-#include "templates/gpu/gemv_tmpl.c"
-CHECK_KERNEL(FORMAT, 8, 8)
-#define ROWS 1
-#define LANES WAVE
-#include "templates/gpu/gemv_tmpl.c"
-#if WAVE == 64
-CHECK_KERNEL(FORMAT, 1, 64)
-#define ROWS 4
-#define LANES 64
-#define DEPTH 2
-#include "templates/gpu/gemv_tmpl.c"
-CHECK_KERNEL(FORMAT, 4, 64)
-#else
-CHECK_KERNEL(FORMAT, 1, 32)
-#define ROWS 4
-#define LANES 32
-#define DEPTH 2
-#include "templates/gpu/gemv_tmpl.c"
-CHECK_KERNEL(FORMAT, 4, 32)
-#endif
-#endif
-#undef FORMAT
-#undef QUANT_ID
-#endif

@@ -1,14 +1,14 @@
 /* check_stage.c -- rows prepared for products, norms, elementwise operations and embedding rows of all formats (templates/gpu/stage.h, elementwise.h, embed_tmpl.c)
  * against double arithmetic and templates/ref/dequant.c.  Outputs are poisoned and must be written exactly where they should be; inputs end at an inaccessible page.
- * With compiler/format/pack_gpu.c and templates/ref/dequant.c; compile as it is and with -DWAVE=64. */
+ * tests/lanes/run_check.sh clang-19 stage     (and with -DWAVE=64) */
 #include <math.h>
-#include "compiler/format/pack_gpu.h"
-#include "templates/ref/dequant.h"
-#include "check.h"
+#include "check_blocks.h"
 #include "templates/gpu/elementwise.h"
 
+#define EACH_FORMAT "tests/device/gpu_format.h"
+#include "compiler/format/format.def"
 #define EACH_FORMAT "templates/gpu/embed_tmpl.c"
-#include "tests/device/each_format.h"
+#include "compiler/format/format.def"
 
 enum { GUARD = 64 };
 
@@ -45,23 +45,18 @@ static void kernel_elementwise(const struct forge_kernel_args a)
     if (c.what == 2) glu_silu_row(floats_out(t), row_x(t), row_y(t), c.cols, c.threads);
     if (c.what == 3) glu_gelu_row(floats_out(t), row_x(t), row_y(t), c.cols, c.threads);
 }
-#define FORMATS(X) X(f32) X(f16) X(bf16) X(q8_0) X(q4_0) X(q4_1) X(q5_0) X(q5_1) X(q2_K) X(q3_K) X(q4_K) X(q5_K) X(q6_K) X(iq4_nl) X(iq4_xs) X(mxfp4)
 #define EMBED(format) \
     static void embed_##format##_rows(const struct forge_kernel_args a) \
     { \
         (void)a; \
         embed_row_##format(floats_out(group_y()), c.table, c.tokens[group_y()], c.cols, c.threads); \
     }
-FORMATS(EMBED)
+#define QUANT(name, file, ...) EMBED(file)
+#include "compiler/format/format.def"
 
-struct format { const char *name; uint32_t id, block, bytes, scale_at[2]; simt_kernel *embed; };     /* scale_at: f16 scales in a block; ~0: none */
-#define FORMAT_ROW(n, id, block, bytes, d, m) { #n, id, block, bytes, { d, m }, embed_##n##_rows }
-static const struct format formats[] = {
-    FORMAT_ROW(f32, 0, 1, 4, ~0u, ~0u), FORMAT_ROW(f16, 1, 1, 2, ~0u, ~0u), FORMAT_ROW(bf16, 30, 1, 2, ~0u, ~0u),
-    FORMAT_ROW(q4_0, 2, 32, 18, 0, ~0u), FORMAT_ROW(q4_1, 3, 32, 20, 0, 2), FORMAT_ROW(q5_0, 6, 32, 22, 0, ~0u), FORMAT_ROW(q5_1, 7, 32, 24, 0, 2),
-    FORMAT_ROW(q8_0, 8, 32, 34, 0, ~0u), FORMAT_ROW(q2_K, 10, 256, 84, 80, 82), FORMAT_ROW(q3_K, 11, 256, 110, 108, ~0u),
-    FORMAT_ROW(q4_K, 12, 256, 144, 0, 2), FORMAT_ROW(q5_K, 13, 256, 176, 0, 2), FORMAT_ROW(q6_K, 14, 256, 210, 208, ~0u),
-    FORMAT_ROW(iq4_nl, 20, 32, 18, 0, ~0u), FORMAT_ROW(iq4_xs, 23, 256, 136, 0, ~0u), FORMAT_ROW(mxfp4, 39, 32, 17, ~0u, ~0u),
+static simt_kernel *const embeds[] = {           /* as in format_table */
+#define QUANT(name, file, ...) embed_##file##_rows,
+#include "compiler/format/format.def"
 };
 
 /* Rows of floats at stride; size: largest magnitude. */
@@ -148,46 +143,32 @@ static bool check_rows(uint32_t what)            /* 0: staged, 1: normed, 2: ele
     return ok;
 }
 
-static void random_blocks(uint8_t *out, const struct format *f, uint64_t n_blocks)
+static bool check_embed(uint32_t place)
 {
-    for (uint64_t b = 0; b < n_blocks; b++, out += f->bytes) {
-        for (uint32_t i = 0; i < f->bytes; i++) out[i] = (uint8_t)random_u32();
-        for (uint32_t i = 0; i < 2; i++) {
-            const uint16_t d = (uint16_t)f16_bits(random_f32() * 0.01f);
-            if (f->scale_at[i] != ~0u) memcpy(out + f->scale_at[i], &d, 2);
-        }
-        const float v = random_f32();
-        const uint16_t half = (uint16_t)f16_bits(v), bf = (uint16_t)bf16_bits(v);
-        if (f->id == 0) memcpy(out, &v, 4);
-        if (f->id == 1) memcpy(out, &half, 2);
-        if (f->id == 30) memcpy(out, &bf, 2);
-        if (f->id == 39) out[0] = (uint8_t)random_in(100, 140);
-    }
-}
-static bool check_embed(const struct format *f)
-{
-    const uint32_t grain = f->block == 1 ? 4 : f->block, rows = random_in(1, 20);
+    const struct format *f = &format_table[place];
+    const struct packing packing = packing_of(LAYOUT_GPU, f);
+    const uint32_t grain = f->coding ? f->block_weights : 4, rows = random_in(1, 20);
     c.cols = grain * random_in(1, 2048 / grain);
     c.n_tokens = random_in(1, 4);
     c.threads = 64u << random_in(0, 2);
     c.out_stride = (c.cols * 4 + 15) / 16 * 16 + 16 * random_in(0, 2);
     c.norm = 0, c.bf16 = 0, c.weight = NULL;
-    const uint64_t file_row = c.cols / f->block * f->bytes;
+    const uint64_t file_row = format_row_bytes(f, c.cols);
     uint8_t *file = malloc(rows * file_row);
     float *want = malloc(c.cols * sizeof *want);
     int32_t tokens[4];
     for (uint32_t i = 0; i < 4; i++) tokens[i] = (int32_t)random_in(0, rows - 1);
-    random_blocks(file, f, rows * (file_row / f->bytes));
-    struct room table = room_new(rows * pack_gpu_row_bytes(f->id, c.cols)), out = room_new((uint64_t)c.n_tokens * c.out_stride);
-    pack_gpu_rows(table.bytes, f->id, file, c.cols, rows);
+    random_blocks(file, f, rows * (file_row / f->block_bytes), 100, 140);
+    struct room table = room_new(packing_bytes(packing, rows, c.cols)), out = room_new((uint64_t)c.n_tokens * c.out_stride);
+    packing_write(packing, table.bytes, file, rows, c.cols, 0, rows);
     c.table = table.bytes, c.out = out.bytes, c.tokens = tokens;
     const struct forge_kernel_args args = { 0 };
-    simt_launch(f->embed, &args, EMBED_GROUPS(c.cols, WAVE, c.threads), c.n_tokens, c.threads, WAVE, 0, n_cases++);
+    simt_launch(embeds[place], &args, EMBED_GROUPS(c.cols, WAVE, c.threads), c.n_tokens, c.threads, WAVE, 0, n_cases++);
     bool ok = untouched(f->name, c.out, (uint64_t)c.n_tokens * c.out_stride, 0, c.cols * 4);
     for (uint32_t t = 0; t < c.n_tokens && ok; t++) {
         dequantize_row_ref(f->id, want, file + (uint64_t)tokens[t] * file_row, c.cols);
         for (uint32_t k = 0; k < c.cols && ok; k++) {
-            const double bound = f->block == 1 ? 0.0 : 0x1p-22 * (fabs((double)want[k]) + 0.01 * 64);        /* a difference may be rounded in other places */
+            const double bound = !f->coding ? 0.0 : 0x1p-22 * (fabs((double)want[k]) + 0.01 * 64);        /* a difference may be rounded in other places */
             if (!(fabs((double)floats_out(t)[k] - (double)want[k]) <= bound)) ok = fail(f->name, t, k, (double)floats_out(t)[k], (double)want[k]);
         }
     }
@@ -200,7 +181,7 @@ int main(void)
     bool ok = true;
     for (uint32_t i = 0; i < 240; i++) ok &= check_rows(i % 3);
     for (uint32_t i = 0; i < 10; i++)
-        for (uint32_t f = 0; f < sizeof formats / sizeof *formats; f++) ok &= check_embed(&formats[f]);
+        for (uint32_t f = 0; f < FORMAT_COUNT; f++) ok &= check_embed(f);
     printf("check_stage: %u cases %s\n", n_cases, ok ? "passed" : "run, with failures");
     return ok ? 0 : 1;
 }

@@ -11,9 +11,8 @@ for feature in avx2 f16c fma; do
     grep -qw "$feature" /proc/cpuinfo || skip "this processor has no $feature"
 done
 case $kernel in
-formats|gemm|gemv) sources='compiler/format/pack_gpu.c compiler/format/blocks.c templates/ref/dequant.c' ;;
-stage)             sources='compiler/format/pack_gpu.c compiler/format/blocks.c templates/ref/dequant.c' ;;
-*)                 sources= ;;
+formats|gemm|gemv|stage) sources="$(echo compiler/format/*.c) templates/ref/dequant.c" ;;
+*)                       sources= ;;
 esac
 program=$tmp/program
 from=$(date +%s)

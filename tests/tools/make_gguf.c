@@ -46,7 +46,7 @@ static const struct shape shapes[] = {
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
 /* llama-quantize's file types: name, general.file_type, format of most matrices. */
-struct mix { const char *name; uint32_t file_type, quant; };
+struct mix { const char *name; uint32_t file_type; enum quant quant; };
 static const struct mix mixes[] = {
     { "F32",     0, QUANT_F32 },    { "F16",     1, QUANT_F16 },    { "BF16",   32, QUANT_BF16 },   { "Q4_0",    2, QUANT_Q4_0 },
     { "Q4_1",    3, QUANT_Q4_1 },   { "Q5_0",    8, QUANT_Q5_0 },   { "Q5_1",    9, QUANT_Q5_1 },   { "Q8_0",    7, QUANT_Q8_0 },
@@ -55,7 +55,7 @@ static const struct mix mixes[] = {
     { "Q5_K_M", 17, QUANT_Q5_K },   { "Q6_K",   18, QUANT_Q6_K },   { "IQ4_NL", 25, QUANT_IQ4_NL }, { "IQ4_XS", 30, QUANT_IQ4_XS },
     { "MXFP4",  38, QUANT_MXFP4 },
 };
-enum { N_MIXES = sizeof mixes / sizeof *mixes };
+enum { N_MIXES = sizeof mixes / sizeof *mixes, FILE_TYPE_GUESSED = 1024 };
 
 /* Tensors that a block may lack, by the roles they have in models/transformer.yaml. */
 enum optional { OUTPUT_BIAS, ROPE_FREQS, ATTN_Q_BIAS, ATTN_K_BIAS, ATTN_V_BIAS, ATTN_Q_NORM, ATTN_K_NORM, ATTN_OUTPUT_BIAS, FFN_GATE_BIAS, FFN_UP_BIAS, FFN_DOWN_BIAS, N_OPTIONAL };
@@ -73,7 +73,7 @@ static struct options {
     uint32_t          n_keys;
 } opt;
 
-static void die(const char *format, ...)
+static _Noreturn void die(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -111,13 +111,13 @@ static float random_normal(uint64_t *state)
 }
 
 /* Quantised normal weights of deviation 1/sqrt(cols). */
-struct pool { uint32_t quant; uint64_t cols; uint8_t *blocks; struct pool *next; };
+struct pool { enum quant quant; uint64_t cols; uint8_t *blocks; struct pool *next; };
 
-static const uint8_t *pool_of(uint32_t quant, uint64_t cols)
+static const uint8_t *pool_of(enum quant quant, uint64_t cols)
 {
     static struct pool *pools;
     for (struct pool *p = pools; p; p = p->next) if (p->quant == quant && p->cols == cols) return p->blocks;
-    const struct quant_row *q = quant_row_find(quant);
+    const struct format *q = format_of(quant);
     struct pool *p = allocate(sizeof *p);
     *p = (struct pool){ quant, cols, allocate((size_t)POOL / q->block_weights * q->block_bytes), pools };
     uint64_t state = opt.seed * 1000003 + cols;
@@ -133,42 +133,57 @@ static const uint8_t *pool_of(uint32_t quant, uint64_t cols)
 /* ---- which tensors, in which format ---- */
 
 enum fill { FILL_WEIGHTS, FILL_NORM, FILL_BIAS, FILL_ROPE_FREQS };
-struct tensor { char name[48]; uint32_t quant; uint64_t cols, rows; enum fill fill; };      /* rows 0: a vector of cols */
+struct tensor { char name[48]; enum quant quant; uint64_t cols, rows; enum fill fill; };      /* rows 0: a vector of cols */
 static struct tensor *tensors;
 static uint32_t n_tensors;
 static uint32_t n_attn_v;            /* attn_v tensors so far: llama-quantize counts them */
 
 static bool more_bits(uint32_t i, uint32_t n) { return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2; }
-/* --each: a format after the other, as matrices come; ffn_up as ffn_gate before it: one kernel on GPUs. */
-static uint32_t next_quant(const char *role)
+/* A file type of llama-quantize, or any format of format.def. */
+static const struct mix *mix_named(const char *name)
 {
-    static uint32_t at, last;
-    if (strcmp(role, "ffn_up") == 0) return last;
-    for (;; at++) {
-        const uint32_t k = at % N_MIXES;
-        bool had = false;                /* a format that an earlier mix stands for */
-        for (uint32_t i = 0; i < k && !had; i++) had = mixes[i].quant == mixes[k].quant;
-        if (had) continue;
-        at++;
-        return last = mixes[k].quant;
+    static struct mix plain;
+    for (int k = 0; k < N_MIXES; k++) if (strcmp(mixes[k].name, name) == 0) return &mixes[k];
+    for (int k = 0; k < FORMAT_COUNT; k++) {
+        plain = (struct mix){ format_table[k].name, FILE_TYPE_GUESSED, format_table[k].id };
+        if (strcmp(plain.name, name) == 0) return &plain;
     }
+    die("no type \"%s\"; see --help", name);
+}
+/* --each: a format after the other, as matrices come; ffn_up as ffn_gate before it: one kernel on GPUs. */
+static enum quant next_quant(const char *role)
+{
+    static uint32_t at;
+    static enum quant last;
+    if (strcmp(role, "ffn_up") != 0) last = format_table[at++ % FORMAT_COUNT].id;
+    return last;
 }
 
 static bool is_mix(const char *name) { return strcmp(opt.mix->name, name) == 0; }
 
+/* For rows that are no multiple of 256: a format of blocks of 32 in the place of one of 256. */
+static enum quant narrower(enum quant quant)
+{
+    static const struct { enum quant from, to; } rows[] = {
+        { QUANT_Q4_K, QUANT_Q5_0 }, { QUANT_Q5_K, QUANT_Q5_1 }, { QUANT_Q6_K, QUANT_Q8_0 },
+    };
+    if (format_of(quant)->block_weights != 256) return quant;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) if (rows[i].from == quant) return rows[i].to;
+    return QUANT_IQ4_NL;
+}
 /* llama_tensor_get_type() in llama-quant.cpp (ggml-org/llama.cpp), for dense models without an importance matrix. */
-static uint32_t matrix_quant(const char *role, uint32_t layer, uint64_t cols)
+static enum quant matrix_quant(const char *role, uint32_t layer, uint64_t cols)
 {
     const struct shape *s = &opt.shape;
     const bool output = strcmp(role, "output") == 0 || (s->tied && strcmp(role, "token_embd") == 0);
-    uint32_t quant = opt.each ? next_quant(role) : opt.mix->quant;
-    if (opt.each && cols % quant_row_find(quant)->block_weights == 0) return quant;
-    if (quant_row_find(quant)->block_weights == 1) return quant;
+    enum quant quant = opt.each ? next_quant(role) : opt.mix->quant;
+    if (opt.each && cols % format_of(quant)->block_weights == 0) return quant;
+    if (format_of(quant)->block_weights == 1) return quant;
     if (!opt.pure) {
         const uint32_t gqa = s->n_head / s->n_head_kv;
         const bool small_iq4 = is_mix("IQ4_NL") || is_mix("IQ4_XS");
         if (output) {
-            if (quant == QUANT_MXFP4 || cols % quant_row_find(quant)->block_weights) quant = QUANT_Q8_0;
+            if (quant == QUANT_MXFP4 || cols % format_of(quant)->block_weights) quant = QUANT_Q8_0;
             else if (quant != QUANT_Q8_0) quant = QUANT_Q6_K;
         } else if (strcmp(role, "token_embd") == 0) {
             if (quant == QUANT_MXFP4) quant = QUANT_Q8_0;
@@ -196,15 +211,9 @@ static uint32_t matrix_quant(const char *role, uint32_t layer, uint64_t cols)
             else if (is_mix("Q3_K_L")) quant = QUANT_Q5_K;
         }
     }
-    if (cols % quant_row_find(quant)->block_weights)
-        switch (quant) {
-        case QUANT_Q2_K: case QUANT_Q3_K: case QUANT_IQ4_XS: quant = QUANT_IQ4_NL; break;
-        case QUANT_Q4_K: quant = QUANT_Q5_0; break;
-        case QUANT_Q5_K: quant = QUANT_Q5_1; break;
-        case QUANT_Q6_K: quant = QUANT_Q8_0; break;
-        default: break;
-        }
-    return cols % quant_row_find(quant)->block_weights ? (uint32_t)QUANT_F16 : quant;
+    if (cols % format_of(quant)->block_weights)
+        quant = narrower(quant);
+    return cols % format_of(quant)->block_weights ? QUANT_F16 : quant;
 }
 
 static void add(const char *role, const char *ending, int64_t layer, uint64_t cols, uint64_t rows, enum fill fill)
@@ -215,7 +224,7 @@ static void add(const char *role, const char *ending, int64_t layer, uint64_t co
     t->cols = cols;
     t->rows = rows;
     t->fill = fill;
-    t->quant = rows ? matrix_quant(role, (uint32_t)layer, cols) : (uint32_t)QUANT_F32;
+    t->quant = rows ? matrix_quant(role, (uint32_t)layer, cols) : QUANT_F32;
 }
 
 static bool has(enum optional o) { return opt.with >> o & 1; }
@@ -258,7 +267,7 @@ static void list_tensors(void)
 
 static uint64_t row_bytes(const struct tensor *t)
 {
-    const struct quant_row *q = quant_row_find(t->quant);
+    const struct format *q = format_of(t->quant);
     return t->cols / q->block_weights * q->block_bytes;
 }
 static uint64_t tensor_bytes(const struct tensor *t) { return row_bytes(t) * (t->rows ? t->rows : 1); }
@@ -437,7 +446,7 @@ static void put_vector(const struct tensor *t, uint64_t *state)
 
 static void put_matrix(const struct tensor *t, uint64_t *state)
 {
-    const struct quant_row *q = quant_row_find(t->quant);
+    const struct format *q = format_of(t->quant);
     const bool is_short = t->cols <= SHORT_ROW;               /* too few runs to make many different rows of: every weight fresh */
     const uint8_t *pool = is_short ? NULL : pool_of(t->quant, t->cols);
     const uint64_t run = RUN / q->block_weights, n = t->cols / q->block_weights;    /* blocks */
@@ -476,11 +485,10 @@ static int self_test(void)
     uint64_t state = 1;
     for (int i = 0; i < N; i++) x[i] = random_normal(&state) * (1 / 64.0f);
     for (int i = 0; i < 512; i++) x[i] = 0;
-    for (uint32_t id = 0; id < QUANT_IDS; id++) {
-        const struct quant_row *q = quant_row_find(id);
-        if (!q) continue;
-        quantize_row(id, blocks, x, N);
-        if (!dequantize_row_ref(id, y, blocks, N / q->block_weights * q->block_weights)) die("%s: the reference does not read it", q->name);
+    for (uint32_t place = 0; place < FORMAT_COUNT; place++) {
+        const struct format *q = &format_table[place];
+        quantize_row(q->id, blocks, x, N);
+        dequantize_row_ref(q->id, y, blocks, N);
         double error = 0, power = 0;
         for (int i = 0; i < N; i++) { error += pow((double)x[i] - (double)y[i], 2); power += pow((double)x[i], 2); }
         const double relative = sqrt(error / power), bits = 8.0 * q->block_bytes / q->block_weights;
@@ -583,13 +591,7 @@ static void parse(int argc, char **argv)
         case UNTIED: s->tied = false; break;
         case CTX: s->n_ctx = number(name, optarg); break;
         case ROPE_BASE: s->rope_base = atof(optarg); break;
-        case TYPE: {
-            int k = 0;
-            while (k < N_MIXES && strcmp(mixes[k].name, optarg)) k++;
-            if (k == N_MIXES) die("no type \"%s\"; see --help", optarg);
-            opt.mix = &mixes[k];
-            break;
-        }
+        case TYPE: opt.mix = mix_named(optarg); break;
         case PURE: opt.pure = true; break;
         case EACH: opt.each = true; break;
         case KEY:

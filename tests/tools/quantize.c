@@ -1,19 +1,7 @@
 /* quantize.c -- see quantize.h.  Layouts: ggml-common.h (ggml-org/ggml); the inverse of each stands in templates/ref/dequant.c. */
 #include "quantize.h"
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
-
-const struct quant_row *quant_row_find(uint32_t id)
-{
-    static const struct quant_row rows[] = {
-#define QUANT(name, number, weights, bytes) { #name, number, weights, bytes },
-#include "compiler/format/quant.def"
-#undef QUANT
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) if (rows[i].id == id) return &rows[i];
-    return NULL;
-}
 
 /* ---- numbers ---- */
 
@@ -85,61 +73,64 @@ static int nearest(const int8_t *table, float x)
     return best;
 }
 
-/* ---- blocks of 32 ---- */
+/* ---- a block, by the name of its format; b is zero before ---- */
 
-static void block_32(uint32_t id, uint8_t *b, const float *x)
+static void F32(uint8_t *b, const float *x)  { memcpy(b, x, 4); }
+static void F16(uint8_t *b, const float *x)  { put_half(b, *x); }
+static void BF16(uint8_t *b, const float *x) { put_bfloat(b, *x); }
+
+static void Q8_0(uint8_t *b, const float *x)
+{
+    const float inv = inverse(put_half(b, fabsf(extreme(x, 32)) / 127));
+    for (int i = 0; i < 32; i++) b[2 + i] = (uint8_t)(int8_t)clamp(x[i] * inv, -127, 127);
+}
+static void Q4_0(uint8_t *b, const float *x)
+{
+    const float inv = inverse(put_half(b, extreme(x, 32) / -8));
+    for (int i = 0; i < 32; i++) put_nibble(b + 2, i, clamp(x[i] * inv + 8, 0, 15));
+}
+/* Scale and minimum of codes up to `levels`. */
+struct affine { float inv, m; };
+static struct affine put_affine(uint8_t *b, const float *x, int levels)
 {
     float low, high;
     range(x, 32, &low, &high);
-    switch (id) {
-    case QUANT_Q8_0: {
-        const float inv = inverse(put_half(b, fabsf(extreme(x, 32)) / 127));
-        for (int i = 0; i < 32; i++) b[2 + i] = (uint8_t)(int8_t)clamp(x[i] * inv, -127, 127);
-        return;
-    }
-    case QUANT_Q4_0: {
-        const float inv = inverse(put_half(b, extreme(x, 32) / -8));
-        for (int i = 0; i < 32; i++) put_nibble(b + 2, i, clamp(x[i] * inv + 8, 0, 15));
-        return;
-    }
-    case QUANT_Q4_1: {
-        const float inv = inverse(put_half(b, (high - low) / 15)), m = put_half(b + 2, low);
-        for (int i = 0; i < 32; i++) put_nibble(b + 4, i, clamp((x[i] - m) * inv, 0, 15));
-        return;
-    }
-    case QUANT_Q5_0: {
-        const float inv = inverse(put_half(b, extreme(x, 32) / -16));
-        for (int i = 0; i < 32; i++) {
-            const int code = clamp(x[i] * inv + 16, 0, 31);
-            put_nibble(b + 6, i, code & 15);
-            or_bits(&b[2 + i / 8], code >> 4, i % 8);
-        }
-        return;
-    }
-    case QUANT_Q5_1: {
-        const float inv = inverse(put_half(b, (high - low) / 31)), m = put_half(b + 2, low);
-        for (int i = 0; i < 32; i++) {
-            const int code = clamp((x[i] - m) * inv, 0, 31);
-            put_nibble(b + 8, i, code & 15);
-            or_bits(&b[4 + i / 8], code >> 4, i % 8);
-        }
-        return;
-    }
-    case QUANT_IQ4_NL: {
-        const float inv = inverse(put_half(b, extreme(x, 32) / -127));
-        for (int i = 0; i < 32; i++) put_nibble(b + 2, i, nearest(iq4, x[i] * inv));
-        return;
-    }
-    case QUANT_MXFP4: {
-        int exponent = 0;
-        const float most = fabsf(extreme(x, 32));
-        if (most > 0) frexpf(most, &exponent);               /* most = 0.5..1 * 2^exponent; the largest code is 6 = 1.5 * 2^2 */
-        const int e = exponent - 3 + 127;
-        b[0] = (uint8_t)(e < 0 ? 0 : e > 254 ? 254 : e);
-        for (int i = 0; i < 32; i++) put_nibble(b + 1, i, nearest(fp4, ldexpf(x[i], 128 - b[0])));
-        return;
-    }
-    }
+    const float inv = inverse(put_half(b, (high - low) / (float)levels));
+    return (struct affine){ inv, put_half(b + 2, low) };
+}
+static void Q4_1(uint8_t *b, const float *x)
+{
+    const struct affine a = put_affine(b, x, 15);
+    for (int i = 0; i < 32; i++) put_nibble(b + 4, i, clamp((x[i] - a.m) * a.inv, 0, 15));
+}
+static void put_five_bits(uint8_t *low, uint8_t *high, int i, int code)
+{
+    put_nibble(low, i, code & 15);
+    or_bits(&high[i / 8], code >> 4, i % 8);
+}
+static void Q5_0(uint8_t *b, const float *x)
+{
+    const float inv = inverse(put_half(b, extreme(x, 32) / -16));
+    for (int i = 0; i < 32; i++) put_five_bits(b + 6, b + 2, i, clamp(x[i] * inv + 16, 0, 31));
+}
+static void Q5_1(uint8_t *b, const float *x)
+{
+    const struct affine a = put_affine(b, x, 31);
+    for (int i = 0; i < 32; i++) put_five_bits(b + 8, b + 4, i, clamp((x[i] - a.m) * a.inv, 0, 31));
+}
+static void IQ4_NL(uint8_t *b, const float *x)
+{
+    const float inv = inverse(put_half(b, extreme(x, 32) / -127));
+    for (int i = 0; i < 32; i++) put_nibble(b + 2, i, nearest(iq4, x[i] * inv));
+}
+static void MXFP4(uint8_t *b, const float *x)
+{
+    int exponent = 0;
+    const float most = fabsf(extreme(x, 32));
+    if (most > 0) frexpf(most, &exponent);               /* most = 0.5..1 * 2^exponent; the largest code is 6 = 1.5 * 2^2 */
+    const int e = exponent - 3 + 127;
+    b[0] = (uint8_t)(e < 0 ? 0 : e > 254 ? 254 : e);
+    for (int i = 0; i < 32; i++) put_nibble(b + 1, i, nearest(fp4, ldexpf(x[i], 128 - b[0])));
 }
 
 /* ---- blocks of 256: sub-blocks whose scales are themselves quantised ---- */
@@ -187,79 +178,86 @@ static void put_k4_scales(uint8_t *s, const int *scale, const int *min)
     }
 }
 
-static void block_256(uint32_t id, uint8_t *b, const float *x)
+static void Q2_K(uint8_t *b, const float *x)
 {
     int scale[16], min[16];
     float d, dmin;
-    switch (id) {
-    case QUANT_Q2_K:
-        affine_scales(x, 16, 3, 15, &d, &dmin, scale, min, b + 80, b + 82);
-        for (int j = 0; j < 16; j++) b[j] = (uint8_t)(scale[j] | min[j] << 4);
-        for (int i = 0; i < 256; i++) {
-            const int j = i / 16, q = clamp((x[i] + dmin * (float)min[j]) * inverse(d * (float)scale[j]), 0, 3);
-            or_bits(&b[16 + 32 * (i / 128) + i % 32], q, 2 * (i / 32 % 4));
-        }
-        return;
-    case QUANT_Q3_K:
-        d = signed_scales(x, 16, 4, 32, scale, b + 108);
-        for (int j = 0; j < 16; j++) {
-            const int code = scale[j] + 32;
-            or_bits(&b[96 + j % 8], code & 15, j < 8 ? 0 : 4);
-            or_bits(&b[104 + j % 4], code >> 4, 2 * (j / 4));
-        }
-        for (int i = 0; i < 256; i++) {
-            const int q = clamp(x[i] * inverse(d * (float)scale[i / 16]), -4, 3) + 4;
-            or_bits(&b[32 + 32 * (i / 128) + i % 32], q & 3, 2 * (i / 32 % 4));
-            or_bits(&b[i % 32], q >> 2, i / 32);
-        }
-        return;
-    case QUANT_Q4_K:
-        affine_scales(x, 8, 15, 63, &d, &dmin, scale, min, b, b + 2);
-        put_k4_scales(b + 4, scale, min);
-        for (int i = 0; i < 256; i++) {
-            const int j = i / 32, q = clamp((x[i] + dmin * (float)min[j]) * inverse(d * (float)scale[j]), 0, 15);
-            or_bits(&b[16 + 32 * (j / 2) + i % 32], q, 4 * (j % 2));
-        }
-        return;
-    case QUANT_Q5_K:
-        affine_scales(x, 8, 31, 63, &d, &dmin, scale, min, b, b + 2);
-        put_k4_scales(b + 4, scale, min);
-        for (int i = 0; i < 256; i++) {
-            const int j = i / 32, q = clamp((x[i] + dmin * (float)min[j]) * inverse(d * (float)scale[j]), 0, 31);
-            or_bits(&b[48 + 32 * (j / 2) + i % 32], q & 15, 4 * (j % 2));
-            or_bits(&b[16 + i % 32], q >> 4, j);
-        }
-        return;
-    case QUANT_Q6_K:
-        d = signed_scales(x, 16, 32, 128, scale, b + 208);
-        for (int j = 0; j < 16; j++) b[192 + j] = (uint8_t)(int8_t)scale[j];
-        for (int i = 0; i < 256; i++) {
-            const int q = clamp(x[i] * inverse(d * (float)scale[i / 16]), -32, 31) + 32, h = i / 128, quarter = i / 32 % 4;
-            or_bits(&b[64 * h + 32 * (quarter % 2) + i % 32], q & 15, quarter < 2 ? 0 : 4);
-            or_bits(&b[128 + 32 * h + i % 32], q >> 4, 2 * quarter);
-        }
-        return;
-    case QUANT_IQ4_XS:
-        d = signed_scales(x, 8, 127, 32, scale, b);
-        for (int j = 0; j < 8; j++) {
-            const int code = scale[j] + 32;
-            or_bits(&b[4 + j / 2], code & 15, 4 * (j % 2));
-            or_bits(&b[2 + j / 4], code >> 4, 2 * (j % 4));
-        }
-        for (int i = 0; i < 256; i++) put_nibble(b + 8 + 16 * (i / 32), i % 32, nearest(iq4, x[i] * inverse(d * (float)scale[i / 32])));
-        return;
+    affine_scales(x, 16, 3, 15, &d, &dmin, scale, min, b + 80, b + 82);
+    for (int j = 0; j < 16; j++) b[j] = (uint8_t)(scale[j] | min[j] << 4);
+    for (int i = 0; i < 256; i++) {
+        const int j = i / 16, q = clamp((x[i] + dmin * (float)min[j]) * inverse(d * (float)scale[j]), 0, 3);
+        or_bits(&b[16 + 32 * (i / 128) + i % 32], q, 2 * (i / 32 % 4));
     }
 }
-
-void quantize_row(uint32_t id, uint8_t *blocks, const float *x, uint64_t n)
+static void Q3_K(uint8_t *b, const float *x)
 {
-    const struct quant_row *q = quant_row_find(id);
-    memset(blocks, 0, n / q->block_weights * q->block_bytes);
-    for (uint64_t i = 0; i < n; i += q->block_weights, blocks += q->block_bytes)
-        switch (id) {
-        case QUANT_F32:  memcpy(blocks, x + i, 4); break;
-        case QUANT_F16:  put_half(blocks, x[i]); break;
-        case QUANT_BF16: put_bfloat(blocks, x[i]); break;
-        default: if (q->block_weights == 32) block_32(id, blocks, x + i); else block_256(id, blocks, x + i);
-        }
+    int scale[16];
+    const float d = signed_scales(x, 16, 4, 32, scale, b + 108);
+    for (int j = 0; j < 16; j++) {
+        const int code = scale[j] + 32;
+        or_bits(&b[96 + j % 8], code & 15, j < 8 ? 0 : 4);
+        or_bits(&b[104 + j % 4], code >> 4, 2 * (j / 4));
+    }
+    for (int i = 0; i < 256; i++) {
+        const int q = clamp(x[i] * inverse(d * (float)scale[i / 16]), -4, 3) + 4;
+        or_bits(&b[32 + 32 * (i / 128) + i % 32], q & 3, 2 * (i / 32 % 4));
+        or_bits(&b[i % 32], q >> 2, i / 32);
+    }
+}
+/* Codes of a block of Q4_K or Q5_K, with the scales written before them. */
+static void k4_codes(int *code, uint8_t *b, const float *x, int levels)
+{
+    int scale[16], min[16];
+    float d, dmin;
+    affine_scales(x, 8, levels, 63, &d, &dmin, scale, min, b, b + 2);
+    put_k4_scales(b + 4, scale, min);
+    for (int i = 0; i < 256; i++) code[i] = clamp((x[i] + dmin * (float)min[i / 32]) * inverse(d * (float)scale[i / 32]), 0, levels);
+}
+static void Q4_K(uint8_t *b, const float *x)
+{
+    int code[256];
+    k4_codes(code, b, x, 15);
+    for (int i = 0; i < 256; i++) or_bits(&b[16 + 32 * (i / 64) + i % 32], code[i], 4 * (i / 32 % 2));
+}
+static void Q5_K(uint8_t *b, const float *x)
+{
+    int code[256];
+    k4_codes(code, b, x, 31);
+    for (int i = 0; i < 256; i++) {
+        or_bits(&b[48 + 32 * (i / 64) + i % 32], code[i] & 15, 4 * (i / 32 % 2));
+        or_bits(&b[16 + i % 32], code[i] >> 4, i / 32);
+    }
+}
+static void Q6_K(uint8_t *b, const float *x)
+{
+    int scale[16];
+    const float d = signed_scales(x, 16, 32, 128, scale, b + 208);
+    for (int j = 0; j < 16; j++) b[192 + j] = (uint8_t)(int8_t)scale[j];
+    for (int i = 0; i < 256; i++) {
+        const int q = clamp(x[i] * inverse(d * (float)scale[i / 16]), -32, 31) + 32, h = i / 128, quarter = i / 32 % 4;
+        or_bits(&b[64 * h + 32 * (quarter % 2) + i % 32], q & 15, quarter < 2 ? 0 : 4);
+        or_bits(&b[128 + 32 * h + i % 32], q >> 4, 2 * quarter);
+    }
+}
+static void IQ4_XS(uint8_t *b, const float *x)
+{
+    int scale[16];
+    const float d = signed_scales(x, 8, 127, 32, scale, b);
+    for (int j = 0; j < 8; j++) {
+        const int code = scale[j] + 32;
+        or_bits(&b[4 + j / 2], code & 15, 4 * (j % 2));
+        or_bits(&b[2 + j / 4], code >> 4, 2 * (j % 4));
+    }
+    for (int i = 0; i < 256; i++) put_nibble(b + 8 + 16 * (i / 32), i % 32, nearest(iq4, x[i] * inverse(d * (float)scale[i / 32])));
+}
+
+void quantize_row(enum quant quant, uint8_t *blocks, const float *x, uint64_t n)
+{
+    static const struct { uint32_t weights, bytes; void (*put)(uint8_t *block, const float *x); } all[QUANT_IDS] = {
+#define QUANT(name, file, id, weights, bytes, number, at, at2) [id] = { weights, bytes, name },
+#include "compiler/format/format.def"
+    };
+    const uint32_t weights = all[quant].weights, bytes = all[quant].bytes;
+    memset(blocks, 0, n / weights * bytes);
+    for (uint64_t i = 0; i < n; i += weights, blocks += bytes) all[quant].put(blocks, x + i);
 }

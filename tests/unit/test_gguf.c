@@ -325,9 +325,11 @@ static void quant_tables(void **state)
     assert_null(quant_find(UINT32_MAX));
     assert_string_equal(quant_name_any(31), "Q4_0_4_4 (removed)");
     assert_null(quant_name_any(43));
-#define QUANT(name, id, weights, bytes) assert_string_equal(quant_name_any(id), #name); assert_int_equal(quant_find(id)->block_bytes, bytes);
-#include "compiler/format/quant.def"
-#undef QUANT
+    for (uint32_t i = 0; i < FORMAT_COUNT; i++) {
+        assert_string_equal(quant_name_any(format_table[i].id), format_table[i].name);
+        assert_ptr_equal(quant_find(format_table[i].id), &format_table[i]);
+        if (i > 0) assert_true(format_table[i].id > format_table[i - 1].id);
+    }
 }
 
 /* Every prefix of a valid file is refused or, for header_only, at least survives. */

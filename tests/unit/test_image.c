@@ -17,32 +17,22 @@ static struct arena *a;
 static int setup(void **state) { (void)state; a = arena_create(); return 0; }
 static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
 
-/* ggml-common.h: where the scales of a block lie; kind: the bytes of the number, but for BRAIN. */
-struct place_of_scale { uint32_t id, kind, at; };
-enum { E8M0 = 1, HALF = 2, BRAIN = 3, SINGLE = 4 };
-static const struct place_of_scale scales[] = {
-    { QUANT_F32, SINGLE, 0 }, { QUANT_F16, HALF, 0 },    { QUANT_BF16, BRAIN, 0 }, { QUANT_Q8_0, HALF, 0 },   { QUANT_Q4_0, HALF, 0 },
-    { QUANT_Q4_1, HALF, 0 },  { QUANT_Q4_1, HALF, 2 },   { QUANT_Q5_0, HALF, 0 },  { QUANT_Q5_1, HALF, 0 },   { QUANT_Q5_1, HALF, 2 },
-    { QUANT_Q2_K, HALF, 80 }, { QUANT_Q2_K, HALF, 82 },  { QUANT_Q3_K, HALF, 108 }, { QUANT_Q4_K, HALF, 0 },  { QUANT_Q4_K, HALF, 2 },
-    { QUANT_Q5_K, HALF, 0 },  { QUANT_Q5_K, HALF, 2 },   { QUANT_Q6_K, HALF, 208 }, { QUANT_IQ4_NL, HALF, 0 }, { QUANT_IQ4_XS, HALF, 0 },
-    { QUANT_MXFP4, E8M0, 0 },
-};
-struct bits { uint32_t kind, bits; const char *name; };
+struct bits { enum number kind; uint32_t bits; const char *name; };
 static const struct bits bad_bits[] = {
-    { HALF, 0x7e00, "NaN" },        { HALF, 0xfc01, "NaN" },        { HALF, 0x7c00, "infinity" },        { HALF, 0xfc00, "infinity" },
-    { BRAIN, 0x7fc0, "NaN" },       { BRAIN, 0xff81, "NaN" },       { BRAIN, 0x7f80, "infinity" },       { BRAIN, 0xff80, "infinity" },
-    { SINGLE, 0x7fc00000, "NaN" },  { SINGLE, 0xff800001, "NaN" },  { SINGLE, 0x7f800000, "infinity" },  { SINGLE, 0xff800000, "infinity" },
-    { E8M0, 0xff, "NaN" },
+    { NUMBER_F16, 0x7e00, "NaN" },        { NUMBER_F16, 0xfc01, "NaN" },        { NUMBER_F16, 0x7c00, "infinity" },        { NUMBER_F16, 0xfc00, "infinity" },
+    { NUMBER_BF16, 0x7fc0, "NaN" },       { NUMBER_BF16, 0xff81, "NaN" },       { NUMBER_BF16, 0x7f80, "infinity" },       { NUMBER_BF16, 0xff80, "infinity" },
+    { NUMBER_F32, 0x7fc00000, "NaN" },  { NUMBER_F32, 0xff800001, "NaN" },  { NUMBER_F32, 0x7f800000, "infinity" },  { NUMBER_F32, 0xff800000, "infinity" },
+    { NUMBER_E8M0, 0xff, "NaN" },
 };
 /* The largest that are finite, and what has the bits of an exponent in another place. */
 static const struct bits good_bits[] = {
-    { HALF, 0x7bff, NULL }, { HALF, 0xfbff, NULL }, { HALF, 0x03ff, NULL }, { HALF, 0x8000, NULL }, { BRAIN, 0x7f7f, NULL }, { BRAIN, 0xff7f, NULL },
-    { BRAIN, 0x807f, NULL }, { SINGLE, 0x7f7fffff, NULL }, { SINGLE, 0xff7fffff, NULL }, { SINGLE, 0x807fffff, NULL }, { E8M0, 0xfe, NULL },
+    { NUMBER_F16, 0x7bff, NULL }, { NUMBER_F16, 0xfbff, NULL }, { NUMBER_F16, 0x03ff, NULL }, { NUMBER_F16, 0x8000, NULL }, { NUMBER_BF16, 0x7f7f, NULL }, { NUMBER_BF16, 0xff7f, NULL },
+    { NUMBER_BF16, 0x807f, NULL }, { NUMBER_F32, 0x7f7fffff, NULL }, { NUMBER_F32, 0xff7fffff, NULL }, { NUMBER_F32, 0x807fffff, NULL }, { NUMBER_E8M0, 0xfe, NULL },
 };
-static uint32_t width(uint32_t kind) { return kind == BRAIN ? 2 : kind; }
+static uint32_t width(enum number kind) { return kind == NUMBER_F32 ? 4 : kind == NUMBER_E8M0 ? 1 : 2; }
 
 /* A model whose tensors are all 0x77: codes of any value, scales and floats large and finite; f32 vectors 0x77777777, too. */
-static struct model *filled_model(uint32_t quant)
+static struct model *filled_model(enum quant quant)
 {
     struct tiny shape = { "llama", N_EMBD, 256, 4, 2, 64, N_VOCAB, quant, 1, NULL, 0, NULL, false };
     struct model *m = tiny_model(a, &shape);
@@ -93,29 +83,28 @@ static void image_with(struct image_writer *w, uint8_t *at, uint32_t bytes, uint
     memcpy(at, was, bytes);
 }
 
-static const char *place_text(uint32_t quant, const char *tensor, uint64_t row, uint64_t block, const char *what)
+static const char *place_text(const struct format *q, const char *tensor, uint64_t row, uint64_t block, const char *what)
 {
-    const struct quant_info *q = quant_find(quant);
     typedef unsigned long long ull;
     return q->block_weights == 1 ? arena_printf(a, "tensor %s, row %llu, column %llu is %s; weights must be finite", tensor, (ull)row, (ull)block, what)
         : arena_printf(a, "tensor %s, row %llu, block %llu (%s, columns %llu to %llu): a scale is %s; weights must be finite", tensor, (ull)row, (ull)block,
                        q->name, (ull)(block * q->block_weights), (ull)((block + 1) * q->block_weights - 1), what);
 }
 
-static void check_scale(struct image_writer *w, const struct place_of_scale *s)
+static void check_scale(struct image_writer *w, const struct format *q, uint32_t at_byte)
 {
     static const struct { const char *tensor; uint64_t row; bool last; } where[] = {
         { "token_embd.weight", 0, false }, { "token_embd.weight", N_VOCAB - 1, true }, { "blk.0.ffn_up.weight", 37, true },
     };
-    const struct quant_info *q = quant_find(s->id);
     const uint64_t n_blocks = N_EMBD / q->block_weights;
     for (size_t k = 0; k < COUNT_OF(where); k++) {
         const uint64_t block = where[k].last ? n_blocks - 1 : 0;
-        uint8_t *at = data_of(w->plans[0]->model, where[k].tensor) + (where[k].row * n_blocks + block) * q->block_bytes + s->at;
+        uint8_t *at = data_of(w->plans[0]->model, where[k].tensor) + (where[k].row * n_blocks + block) * q->block_bytes + at_byte;
         for (size_t i = 0; i < COUNT_OF(bad_bits); i++)
-            if (bad_bits[i].kind == s->kind) image_with(w, at, width(s->kind), bad_bits[i].bits, place_text(s->id, where[k].tensor, where[k].row, block, bad_bits[i].name));
+            if (bad_bits[i].kind == q->number)
+                image_with(w, at, width(q->number), bad_bits[i].bits, place_text(q, where[k].tensor, where[k].row, block, bad_bits[i].name));
         for (size_t i = 0; i < COUNT_OF(good_bits); i++)
-            if (good_bits[i].kind == s->kind) image_with(w, at, width(s->kind), good_bits[i].bits, NULL);
+            if (good_bits[i].kind == q->number) image_with(w, at, width(q->number), good_bits[i].bits, NULL);
     }
 }
 
@@ -123,19 +112,12 @@ static void every_format_and_place(void **state)
 {
     (void)state;
     static const char *const targets[] = { "portable", "gfx1151" };
-    static const uint32_t ids[] = {
-#define QUANT(name, id, weights, bytes) id,
-#include "compiler/format/quant.def"
-#undef QUANT
-    };
-    for (size_t f = 0; f < COUNT_OF(ids); f++)
+    for (size_t f = 0; f < FORMAT_COUNT; f++)
         for (size_t t = 0; t < COUNT_OF(targets); t++) {
-            uint32_t n = 0;
-            struct image_writer w = writer_of(filled_model(ids[f]), targets[t]);
+            const struct format *q = &format_table[f];
+            struct image_writer w = writer_of(filled_model(q->id), targets[t]);
             image_make(&w);
-            for (size_t i = 0; i < COUNT_OF(scales); i++)
-                if (scales[i].id == ids[f]) { check_scale(&w, &scales[i]); n++; }
-            assert_true(n > 0);
+            for (size_t i = 0; i < 2; i++) if (q->number_at[i] >= 0) check_scale(&w, q, (uint32_t)q->number_at[i]);
         }
 }
 
@@ -143,14 +125,15 @@ static void every_format_and_place(void **state)
 static void every_column(void **state)
 {
     (void)state;
-    static const struct place_of_scale floats[] = { { QUANT_F32, SINGLE, 0 }, { QUANT_F16, HALF, 0 }, { QUANT_BF16, BRAIN, 0 } };
-    for (size_t f = 0; f < COUNT_OF(floats); f++) {
-        struct image_writer w = writer_of(filled_model(floats[f].id), "portable");
-        uint8_t *row = data_of(w.plans[0]->model, "blk.0.attn_output.weight") + (uint64_t)5 * N_EMBD * width(floats[f].kind);
-        const uint32_t bits = floats[f].kind == SINGLE ? 0xff800000 : floats[f].kind == HALF ? 0x7c01 : 0xffc0;
+    for (size_t f = 0; f < FORMAT_COUNT; f++) {
+        const struct format *q = &format_table[f];
+        if (q->coding) continue;
+        struct image_writer w = writer_of(filled_model(q->id), "portable");
+        uint8_t *row = data_of(w.plans[0]->model, "blk.0.attn_output.weight") + (uint64_t)5 * N_EMBD * q->block_bytes;
+        const uint32_t bits = q->number == NUMBER_F32 ? 0xff800000 : q->number == NUMBER_F16 ? 0x7c01 : 0xffc0;
         for (uint32_t c = 0; c < N_EMBD; c += 3)
-            image_with(&w, row + c * width(floats[f].kind), width(floats[f].kind), bits,
-                       place_text(floats[f].id, "blk.0.attn_output.weight", 5, c, floats[f].kind == SINGLE ? "infinity" : "NaN"));
+            image_with(&w, row + c * q->block_bytes, q->block_bytes, bits,
+                       place_text(q, "blk.0.attn_output.weight", 5, c, q->number == NUMBER_F32 ? "infinity" : "NaN"));
     }
 }
 

@@ -8,7 +8,6 @@
 #include "compiler/cpu/emit.h"
 #include "compiler/product/header.h"
 #include "compiler/build/image.h"
-#include "compiler/format/pack_cpu.h"
 #include "compiler/plan/plan.h"
 #include "die_capture.h"
 #include "tiny_model.h"
@@ -100,7 +99,7 @@ static void check_image(const struct plan *p)
         const uint64_t at = p->weight_offset[order[i]];
         assert_int_equal(at % 64, 0);
         assert_true(at >= end);
-        end = at + (w->is_vector ? (w->cols + 15) / 16 * 16 * 4 : pack_bytes(w->tensor->quant->id, w->rows, w->cols));
+        end = at + (w->is_vector ? (w->cols + 15) / 16 * 16 * 4 : packing_bytes(packing_of(LAYOUT_CPU, w->tensor->quant), w->rows, w->cols));
     }
     assert_true(end <= p->image_hashes && p->image_hashes - end < 64);
     assert_true(p->image_bytes >= p->image_hashes + 24 + 8 * p->n_tensors && p->image_bytes - p->image_hashes < 24 + 8 * p->n_tensors + 64);
@@ -151,7 +150,7 @@ static void invariants(void **state)
 {
     (void)state;
     static const char *const architectures[] = { "llama", "qwen2", "qwen3" };
-    static const uint32_t formats[] = { QUANT_F32, QUANT_F16, QUANT_Q8_0, QUANT_Q4_0 };
+    static const enum quant formats[] = { QUANT_F32, QUANT_F16, QUANT_Q8_0, QUANT_Q4_0 };
     for (size_t i = 0; i < COUNT_OF(architectures); i++)
         for (size_t f = 0; f < COUNT_OF(formats); f++) {
             struct tiny s = tiny_llama;

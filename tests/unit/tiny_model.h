@@ -10,7 +10,8 @@
 struct tiny {
     const char *arch;
     uint32_t    n_embd, n_ff, n_head, n_head_kv, head_dim, n_vocab;
-    uint32_t    matrix, n_layer;              /* enum quant of all matrices */
+    enum quant  matrix;                       /* of all matrices */
+    uint32_t    n_layer;
     void      (*extra)(struct text *pairs);   /* more metadata, n_extra pairs; or NULL */
     uint32_t    n_extra;
     const char *omit;                         /* a key left out, without the architecture; or NULL */
@@ -30,10 +31,10 @@ static inline void tiny_pair_f32(struct text *t, const char *key, float x)
 
 static struct { struct text text; uint32_t n; uint64_t offset; } tiny_tensors;
 
-static void tiny_tensor(const char *name, uint32_t quant, uint64_t rows, uint64_t cols)      /* rows 0: a vector */
+static void tiny_tensor(const char *name, enum quant quant, uint64_t rows, uint64_t cols)      /* rows 0: a vector */
 {
     struct text *t = &tiny_tensors.text;
-    const struct quant_info *q = quant_find(quant);
+    const struct format *q = format_of(quant);
     tiny_string(t, name);
     tiny_u32(t, rows ? 2 : 1);
     tiny_u64(t, cols);
@@ -59,7 +60,7 @@ static void tiny_layer(struct arena *a, const struct tiny *s, uint32_t layer)
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (rows[i].given)
-            tiny_tensor(arena_printf(a, "blk.%u.%s", layer, rows[i].name), rows[i].rows ? s->matrix : (uint32_t)QUANT_F32, rows[i].rows, rows[i].cols);
+            tiny_tensor(arena_printf(a, "blk.%u.%s", layer, rows[i].name), rows[i].rows ? s->matrix : QUANT_F32, rows[i].rows, rows[i].cols);
 }
 
 static void tiny_data(struct text *t)        /* in -1/4 .. 1/4, the same in every run */
