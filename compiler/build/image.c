@@ -111,32 +111,42 @@ static void write_matrix(struct stream *s, const struct image_writer *iw, const 
     }
 }
 
-static void write_rope(struct stream *s, const struct image_writer *iw, const struct plan *p)
+/* The divisors of a rotation's frequencies, [n_rot / 2]; NULL: it has none. */
+static const float *rope_factors(const struct image_writer *iw, const struct rotation *r)
 {
-    const struct model *m = p->model;
-    const uint32_t half = m->n_rot / 2;
+    const struct weight *w = r->factors;
+    if (!w) return NULL;
+    float *factors = arena_array(iw->arena, float, w->cols);
+    weight_to_float(factors, w, 0, 1);
+    for (uint32_t k = 0; k < w->cols; k++)
+        if (!(factors[k] > 0) || isinf(factors[k])) {
+            const char *where = arena_printf(iw->arena, "%s: tensor %s, element %u", iw->plans[0]->model->gguf->path, w->name, k);
+            die("%s is %g; frequency divisors must be finite and above 0", where, (double)factors[k]);
+        }
+    return factors;
+}
+
+/* Cosine and sine of each pair at a position. */
+static void write_angles(struct stream *s, const double *freq, float *row, uint32_t half, double position, double magnitude)
+{
+    for (uint32_t i = 0; i < half; i++) {
+        row[2 * i] = (float)(magnitude * cos(position * freq[i]));
+        row[2 * i + 1] = (float)(magnitude * sin(position * freq[i]));
+    }
+    put(s, row, 2 * half * sizeof *row);
+}
+
+static void write_rotation(struct stream *s, const struct image_writer *iw, const struct plan *p, uint32_t index)
+{
+    const struct rotation *rotation = &p->fused->graph->rotations[index];
+    const struct rotation_plan *r = &p->rotations[index];
+    const uint32_t half = r->n_rot / 2;
     double *freq = arena_array(iw->arena, double, half);
-    float *row = arena_array(iw->arena, float, 2 * half), *factors = NULL;
-    const struct node *rope = plan_rope(p);
-    if (!rope) return;
-    if (rope->weight) {
-        factors = arena_array(iw->arena, float, half);
-        weight_to_float(factors, rope->weight, 0, 1);
-        for (uint32_t k = 0; k < half; k++)
-            if (!(factors[k] > 0) || isinf(factors[k]))
-                die("%s: tensor %s, element %u is %g; frequency divisors must be finite and above 0", m->gguf->path, rope->weight->name, k, (double)factors[k]);
-    }
-    const double magnitude = model_rope_frequencies(&rope->attr, factors, freq);
-    for (uint32_t b = 0; b < p->rope_block; b++) {
-        for (uint32_t i = 0; i < half; i++) { row[2 * i] = (float)cos(b * freq[i]); row[2 * i + 1] = (float)sin(b * freq[i]); }
-        put(s, row, 2 * half * sizeof *row);
-    }
-    put_zeros(s, p->rope_hi);
-    for (uint32_t h = 0; h <= p->options.n_ctx / p->rope_block; h++) {
-        const double position = (double)h * p->rope_block;
-        for (uint32_t i = 0; i < half; i++) { row[2 * i] = (float)(magnitude * cos(position * freq[i])); row[2 * i + 1] = (float)(magnitude * sin(position * freq[i])); }
-        put(s, row, 2 * half * sizeof *row);
-    }
+    float *row = arena_array(iw->arena, float, 2 * half);
+    const double magnitude = model_rope_frequencies(&rotation->attr, rope_factors(iw, rotation), freq);
+    for (uint32_t b = 0; b < r->block; b++) write_angles(s, freq, row, half, b, 1);
+    put_zeros(s, r->hi);
+    for (uint32_t h = 0; h <= p->options.n_ctx / r->block; h++) write_angles(s, freq, row, half, (double)h * r->block, magnitude);
 }
 
 static uint64_t slab_size(const struct plan *p)
@@ -194,7 +204,7 @@ static void write_image(struct outfile *f, const struct image_writer *iw, const 
         const struct weight *w = tensors[i].weight;
         put_zeros(&s, tensors[i].offset);
         XXH3_64bits_reset(s.hash);
-        if (!w) write_rope(&s, iw, p);
+        if (!w) write_rotation(&s, iw, p, tensors[i].rotation);
         else if (w->is_vector) write_vector(&s, iw, w);
         else write_matrix(&s, iw, w, plan_packing(p, w), slab, slab_bytes);
         put_zeros(&s, tensors[i].offset + tensors[i].bytes);
@@ -220,11 +230,13 @@ const char *image_hash(struct arena *a, const struct plan *p, const char *model_
     /* Text, so that neither padding nor byte order counts. */
     const struct model *m = p->model;
     struct text t = { .arena = a };
-    text_printf(&t, "forgec weight image\n%s\n%u %u %u\n", model_hash, p->options.n_ctx, p->rope_block, m->n_rot);
+    text_printf(&t, "forgec weight image\n%s\n%u\n", model_hash, p->options.n_ctx);
     /* The model's YAML decides these, too. */
     for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
+        const struct weight *factors = p->fused->graph->rotations[i].factors;
         const struct node_attrs *r = &p->fused->graph->rotations[i].attr;
-        text_printf(&t, "%u %a %a %a %a %a %a %u\n", r->n_rot, r->base, r->factor, r->ext_factor, r->attn_factor, r->beta_fast, r->beta_slow, r->n_ctx_orig);
+        text_printf(&t, "%u %u %a %a %a ", p->rotations[i].block, r->n_rot, r->base, r->factor, r->ext_factor);
+        text_printf(&t, "%a %a %a %u %s\n", r->attn_factor, r->beta_fast, r->beta_slow, r->n_ctx_orig, factors ? factors->name : "-");
     }
     for (uint32_t i = 0; i < m->n_weights; i++) {
         const struct weight *w = &m->weights[i];
@@ -234,8 +246,6 @@ const char *image_hash(struct arena *a, const struct plan *p, const char *model_
         if (!w->is_vector) text_printf(&t, " %s %u", layout->name, layout->version);
         text_puts(&t, "\n");
     }
-    const struct node *rope = plan_rope(p);
-    text_printf(&t, "%s\n", rope && rope->weight ? rope->weight->name : "-");
     const struct bytes part = bytes_of(text_str(&t));
     return cache_key_hex(a, cache_key_of(&part, 1));
 }

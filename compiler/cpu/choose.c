@@ -107,6 +107,18 @@ static void plan_buffers(struct arena *a, struct plan *p)
 
 static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
+/* The kernel of the embedding, which reads a tensor of its own, makes the tables of all rotations. */
+static void plan_tables(struct plan *p)
+{
+    const uint32_t n = p->fused->graph->n_rotations, most = (FORGE_MAX_WEIGHTS - 1) / 2;
+    if (n > most) die("%s: its layers rotate in %u different ways; forgec's CPU kernels take at most %u", p->model->gguf->path, n, most);
+    p->arena_bytes = plan_align(p->arena_bytes, 64);
+    for (uint32_t i = 0; i < n; i++) {
+        p->rotations[i].table = p->arena_bytes;
+        p->arena_bytes = plan_align(p->arena_bytes + (uint64_t)p->chunk * p->rotations[i].n_rot * 4, 64);
+    }
+}
+
 static void plan_scratch(struct plan *p)
 {
     uint64_t decode = 0, prefill = 0, rows = 0;
@@ -129,8 +141,8 @@ static void plan_scratch(struct plan *p)
     }
     p->scratch_y = plan_align(max_u64(decode, prefill), 64);
     p->scratch_stride = plan_align(p->scratch_y + max_u64(2 * rows * 4 * p->chunk, attention), 4096) + 64;    /* in different cache sets */
-    p->rope_offset = plan_align(p->arena_bytes, 64);
-    p->parts_offset = plan_align(p->rope_offset + (uint64_t)p->chunk * p->model->n_rot * 4, 64);
+    plan_tables(p);
+    p->parts_offset = p->arena_bytes;
     p->scratch_offset = plan_align(p->parts_offset + parts, 4096);
     p->arena_bytes = p->scratch_offset + p->scratch_stride * p->options.max_threads;
 }

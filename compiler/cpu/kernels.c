@@ -9,18 +9,23 @@ typedef unsigned long long ull;
 
 /* ---- kernels on rows of tokens, for decode and prefill ---- */
 
+/* The step's cosines and sines. */
+static void put_rotation(struct writer *w, const struct rotation_plan *r)
+{
+    const struct buffer table = { .offset = r->table, .stride = r->n_rot * 4 };
+    const char *halves = arena_printf(w->arena, "VECTOR(%u), VECTOR(%u)", slot_at(w, r->hi), slot_at(w, r->lo));
+    put(w, "rope_table(%s, %s, a->n_past + t, /* block */ %u, /* n_rot */ %u);", float_row(w, &table), halves, r->block, r->n_rot);
+}
+
 static void put_embed(struct writer *w)
 {
     const struct plan *p = w->plan;
     const struct node *n = w->group->node;
-    const uint32_t n_rot = p->model->n_rot, cols = (uint32_t)n->weight->cols;
-    const char *format = n->weight->tensor->quant->file;
-    const struct buffer table = { .offset = p->rope_offset, .stride = n_rot * 4 };
+    const char *format = n->weight->tensor->quant->file, *row = float_row(w, &p->f32[n->index]);
     put(w, "const struct span s = share(a->n_tokens, thread, n_threads);");
     put(w, "for (uint32_t t = s.first; t < s.last; t++) {");
-    put(w, "row_%s(%s, WEIGHT(%u), (uint32_t)a->tokens[t], %u);", format, float_row(w, &p->f32[n->index]), slot_of(w, n->weight), cols);
-    const char *tables = arena_printf(w->arena, "VECTOR(%u), VECTOR(%u)", slot_at(w, p->rope_hi), slot_at(w, p->rope_lo));
-    put(w, "rope_table(%s, %s, a->n_past + t, /* block */ %u, /* n_rot */ %u);", float_row(w, &table), tables, p->rope_block, n_rot);
+    put(w, "row_%s(%s, WEIGHT(%u), (uint32_t)a->tokens[t], %u);", format, row, slot_of(w, n->weight), (uint32_t)n->weight->cols);
+    for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) put_rotation(w, &p->rotations[i]);
     put(w, "}");
 }
 

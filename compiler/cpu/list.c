@@ -63,7 +63,7 @@ static void rope_does(struct lister *l, const struct node *n)
 {
     const struct node_attrs *at = &n->attr;
     const char *pairs = at->neox ? "(i, i + n_rot/2)" : "(2i, 2i + 1)";
-    const char *table = arena_printf(l->arena, "table at %llu", (ull)l->plan->rope_offset);
+    const char *table = arena_printf(l->arena, "table at %llu", (ull)l->plan->rotations[n->rotation].table);
     kernel_does(&l->d, "  rope of heads of %u, n_rot %u, pairs %s, %s", at->head_dim, at->n_rot, pairs, table);
 }
 
@@ -172,18 +172,21 @@ static void stage_does(struct lister *l)
 
 /* ---- the other kinds ---- */
 
-/* Of the table a row, of the rotations one of each part. */
+/* Of the table a row, of the rotations one of each half. */
 static void embed_does(struct lister *l)
 {
     const struct plan *p = l->plan;
     const struct node *n = l->group->node;
-    const uint32_t n_rot = p->model->n_rot;
-    l->d.kernel.weight_bytes = packing_row_bytes(plan_packing(p, n->weight), n->weight->cols) + 2 * 4 * n_rot;
+    l->d.kernel.weight_bytes = packing_row_bytes(plan_packing(p, n->weight), n->weight->cols);
     kernel_does(&l->d, "row of %s, weight %u", matrix_text(l, n->weight), kernel_weight(&l->d, p->weight_offset[n->weight->index]));
     result_does(l, n);
-    const uint32_t low = kernel_weight(&l->d, p->rope_lo), high = kernel_weight(&l->d, p->rope_hi);
-    kernel_does(&l->d, "rotations of n_rot %u, weights %u and %u in blocks of %u positions", n_rot, high, low, p->rope_block);
-    kernel_does(&l->d, "  gives a table at %llu", (ull)p->rope_offset);
+    for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
+        const struct rotation_plan *r = &p->rotations[i];
+        const uint32_t low = kernel_weight(&l->d, r->lo), high = kernel_weight(&l->d, r->hi);
+        kernel_does(&l->d, "rotations of n_rot %u, weights %u and %u in blocks of %u positions", r->n_rot, high, low, r->block);
+        kernel_does(&l->d, "  gives a table at %llu", (ull)r->table);
+        l->d.kernel.weight_bytes += 2 * 4 * r->n_rot;
+    }
 }
 
 static void norm_does(struct lister *l)

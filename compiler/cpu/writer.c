@@ -70,7 +70,7 @@ static const char *headnorm_call(const struct writer *w, const struct node *n)
 
 static const char *rope_call(const struct writer *w, const struct node *n)
 {
-    const struct buffer table = { .offset = w->plan->rope_offset, .stride = n->attr.n_rot * 4 };
+    const struct buffer table = { .offset = w->plan->rotations[n->rotation].table, .stride = n->attr.n_rot * 4 };
     const struct node_attrs *at = &n->attr;
     const char *sizes = arena_printf(w->arena, "/* n_rot */ %u, /* head_dim */ %u, /* neox */ %u", at->n_rot, at->head_dim, at->neox);
     return arena_printf(w->arena, "rope_apply($y, %s, %s);", float_row(w, &table), sizes);

@@ -67,15 +67,17 @@ static void plan_linear(const struct plan *p, const struct group *g, struct gpu_
     if (g->kind == GROUP_LINEAR) choose_gemv(p, g, gg);
 }
 
-/* Is the branch of `from` that gives n rotated behind its product? */
-static bool rotates(const struct plan *p, const struct group *from, const struct node *n)
+/* What rotates the branch of `from` that gives n behind its product; NULL: nothing. */
+static const struct node *rotates(const struct plan *p, const struct group *from, const struct node *n)
 {
     const struct gpu_group *gg = &p->gpu->groups[from - p->fused->groups];
     for (uint32_t i = 0; i < from->n_branches; i++)
         for (uint32_t k = gg->n_inline[i]; from->branches[i].result == n && k < from->branches[i].n_chain; k++)
-            if (from->branches[i].chain[k]->op == OP_rope) return true;
-    return false;
+            if (from->branches[i].chain[k]->op == OP_rope) return from->branches[i].chain[k];
+    return NULL;
 }
+
+static bool is_alike(const struct node *x, const struct node *y) { return x && y ? x->rotation == y->rotation && x->attr.neox == y->attr.neox : x == y; }
 
 /* Attention can norm, rotate and store the heads itself where one product leaves q, k and v for it and for nobody else, and where each of them takes
  * at most a headnorm and a rotation. */
@@ -101,7 +103,7 @@ static const struct group *raw_heads(const struct plan *p, const struct group *g
             last = op;
         }
     }
-    return rotates(p, from, g->node->inputs[0]) == rotates(p, from, g->node->inputs[1]) ? from : NULL;
+    return is_alike(rotates(p, from, g->node->inputs[0]), rotates(p, from, g->node->inputs[1])) ? from : NULL;
 }
 
 /* ---- values ---- */

@@ -486,14 +486,14 @@ static void put_linear_prefill(struct emitter *e)
 struct heads {                       /* of a product that leaves raw heads */
     const struct branch *q, *k, *v;
     const struct weight *q_norm, *k_norm;
-    bool                 q_rope, k_rope;
+    const struct node   *q_rope, *k_rope;
 };
 
-static void head_ops(const struct branch *b, uint32_t from, const struct weight **norm, bool *rope)
+static void head_ops(const struct branch *b, uint32_t from, const struct weight **norm, const struct node **rope)
 {
     for (uint32_t i = from; i < b->n_chain; i++) {
         if (b->chain[i]->op == OP_headnorm) *norm = b->chain[i]->weight;
-        if (b->chain[i]->op == OP_rope) *rope = true;
+        if (b->chain[i]->op == OP_rope) *rope = b->chain[i];
     }
 }
 
@@ -502,7 +502,7 @@ static struct heads heads_of(struct emitter *e, const struct group *from, const 
     struct heads h = { 0 };
     const struct gpu_group *gg = &e->plan->gpu->groups[from - e->plan->fused->groups];
     const struct weight *none = NULL;
-    bool no = false;
+    const struct node *no = NULL;
     for (uint32_t i = 0; i < from->n_branches; i++) {
         const struct branch *b = &from->branches[i];
         if (b->result == attention->inputs[0]) { h.q = b; head_ops(b, gg->n_inline[i], &h.q_norm, &h.q_rope); }
@@ -519,13 +519,19 @@ static const struct buffer *raw_of(struct emitter *e, const struct group *from, 
     return gg->raw[k].exists ? &gg->raw[k] : &e->plan->f32[b->result->index];
 }
 
-/* Tables, then constants; none of them where nothing rotates. */
-static const char *rope_args(struct emitter *e, bool any)
+static const char *rope_tables(struct emitter *e, const struct node *rope)
 {
-    const struct model *m = e->model;
-    if (!any) return "0, 0, /* n_rot */ 0, /* neox */ 0, /* block */ 1";
-    return arena_printf(e->arena, "VECTOR(%u), VECTOR(%u), /* n_rot */ %u, /* neox */ %u, /* block */ %u", slot_at(e, e->plan->rope_hi), slot_at(e, e->plan->rope_lo), m->n_rot, m->rope_neox,
-                        e->plan->rope_block);
+    const struct rotation_plan *r = &e->plan->rotations[rope->rotation];
+    const uint32_t lo = slot_at(e, r->lo), hi = slot_at(e, r->hi);
+    return arena_printf(e->arena, "VECTOR(%u), VECTOR(%u)", hi, lo);
+}
+
+/* Tables, then constants; none of them where nothing rotates. */
+static const char *rope_args(struct emitter *e, const struct node *rope)
+{
+    if (!rope) return "0, 0, /* n_rot */ 0, /* neox */ 0, /* block */ 1";
+    const char *sizes = arena_printf(e->arena, "/* n_rot */ %u, /* neox */ %u, /* block */ %u", rope->attr.n_rot, rope->attr.neox, e->plan->rotations[rope->rotation].block);
+    return arena_printf(e->arena, "%s, %s", rope_tables(e, rope), sizes);
 }
 
 static void note_attention(struct emitter *e)
@@ -648,9 +654,9 @@ static void put_operation(struct emitter *e, const struct node *n, const char *f
         put(e, "headnorm_row(%s, %s, %s, %s, /* heads */ %u, /* head_dim */ %u, %u);", to, from, vector_of(e, n->weight), emit_float(e->arena, m->norm_eps), heads, m->head_dim, threads);
         break;
     case OP_rope: {
-        const char *tables = arena_printf(e->arena, "VECTOR(%u), VECTOR(%u)", slot_at(e, e->plan->rope_hi), slot_at(e, e->plan->rope_lo));
-        put(e, "rope_row(%s, %s, %s, a.step->n_past + t, /* n_rot */ %u, /* neox */ %u, /* block */ %u, /* heads */ %u, /* head_dim */ %u, %u);", to, from, tables, m->n_rot, m->rope_neox,
-            e->plan->rope_block, heads, m->head_dim, threads);
+        const char *tables = rope_tables(e, n);
+        put(e, "rope_row(%s, %s, %s, a.step->n_past + t, /* n_rot */ %u, /* neox */ %u, /* block */ %u, /* heads */ %u, /* head_dim */ %u, %u);", to, from, tables, n->attr.n_rot, n->attr.neox,
+            e->plan->rotations[n->rotation].block, heads, m->head_dim, threads);
         break;
     }
     case OP_store_k:

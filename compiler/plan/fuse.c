@@ -195,12 +195,17 @@ static bool head_chain(const struct fuser *f, struct node *operand, struct head_
     return operand->n_readers == 1 && n->n_readers == 1 && fuse_group(f->out, n) != NO_GROUP && ends_branch(group_at(f, n), n, &c->branch);
 }
 
+static bool rotate_alike(const struct node *q, const struct node *k)
+{
+    return q && k ? q->rotation == k->rotation && q->attr.neox == k->attr.neox : q == k;
+}
+
 /* Attention norms, rotates and stores the heads that one product leaves for it and for nobody else. */
 static void absorb_heads(struct fuser *f, struct group *g)
 {
     struct head_chain chains[3];
     for (uint32_t i = 0; i < 3; i++) if (!head_chain(f, g->node->inputs[i], &chains[i]) || group_at(f, chains[i].raw) != group_at(f, chains[0].raw)) return;
-    if ((chains[0].rope != NULL) != (chains[1].rope != NULL)) return;
+    if (!rotate_alike(chains[0].rope, chains[1].rope)) return;
     g->has_heads = true;
     memcpy(g->heads, chains, sizeof chains);
     for (uint32_t i = 0; i < 3; i++) {

@@ -101,17 +101,28 @@ static void place_weight(struct plan *p, const struct weight *w)
     p->image_bytes = plan_align(p->image_bytes + plan_weight_bytes(p, w), p->gpu ? 128 : 64);
 }
 
-const struct node *plan_rope(const struct plan *p)
+static void plan_rotations(struct arena *a, struct plan *p)
 {
-    const struct node *first = NULL;
-    for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
-        const struct node *n = p->fused->graph->nodes[i];
-        if (n->op != OP_rope) continue;
-        if (!first) first = n;
-        if (n->rotation != first->rotation)
-            die("%s: %%%s and %%%s rotate differently; forgec's kernels need one rotation in all layers", p->model->gguf->path, first->name, n->name);
+    const struct graph *g = p->fused->graph;
+    p->rotations = arena_array(a, struct rotation_plan, g->n_rotations);
+    for (uint32_t i = 0; i < g->n_rotations; i++) {
+        struct rotation_plan *r = &p->rotations[i];
+        r->n_rot = g->rotations[i].attr.n_rot;
+        r->block = 16;
+        while ((uint64_t)r->block * r->block < p->options.n_ctx) r->block *= 2;
     }
-    return first;
+}
+
+static void place_rotations(struct plan *p)
+{
+    for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
+        struct rotation_plan *r = &p->rotations[i];
+        const uint64_t row = (uint64_t)r->n_rot * 4;
+        r->lo = p->image_bytes;
+        r->hi = plan_align(r->lo + r->block * row, 64);
+        r->bytes = r->hi + (p->options.n_ctx / r->block + 1) * row - r->lo;
+        p->image_bytes = plan_align(r->lo + r->bytes, 64);
+    }
 }
 
 static void plan_image(struct arena *a, struct plan *p)
@@ -119,11 +130,7 @@ static void plan_image(struct arena *a, struct plan *p)
     const struct model *m = p->model;
     p->weight_offset = arena_array(a, uint64_t, m->n_weights);
     for (uint32_t i = 0; i < m->n_weights; i++) p->weight_offset[i] = UINT64_MAX;
-    while ((uint64_t)p->rope_block * p->rope_block < p->options.n_ctx) p->rope_block = p->rope_block ? 2 * p->rope_block : 16;
-    const uint64_t row = (uint64_t)m->n_rot * 4;
-    p->rope_lo = 0;
-    p->rope_hi = plan_align(p->rope_block * row, 64);
-    p->image_bytes = plan_align(p->rope_hi + (p->options.n_ctx / p->rope_block + 1) * row, 64);
+    place_rotations(p);
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
         if (g->norm && g->norm->weight) place_weight(p, g->norm->weight);
@@ -138,7 +145,7 @@ static void plan_image(struct arena *a, struct plan *p)
         p->read_bytes += p->groups[i].weight_bytes;
     }
     for (uint32_t i = 0; i < m->n_weights; i++) p->n_tensors += p->weight_offset[i] != UINT64_MAX;
-    p->n_tensors += row > 0;
+    p->n_tensors += p->fused->graph->n_rotations;
     p->image_hashes = p->image_bytes;
     p->image_bytes = plan_align(p->image_hashes + FORGE_HASHES_BYTES(p->n_tensors), p->gpu ? 128 : 64);
 }
@@ -153,13 +160,16 @@ const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p)
 {
     const struct model *m = p->model;
     struct plan_tensor *list = arena_array(a, struct plan_tensor, p->n_tensors + 1u);
-    const uint64_t row = (uint64_t)m->n_rot * 4;
     uint32_t n = 0;
-    if (row) list[n++] = (struct plan_tensor){ "rotation tables", NULL, 0, p->rope_hi + (p->options.n_ctx / p->rope_block + 1) * row };
+    for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
+        const struct rotation_plan *r = &p->rotations[i];
+        const char *name = i ? arena_printf(a, "rotation tables %u", i + 1) : "rotation tables";
+        list[n++] = (struct plan_tensor){ name, NULL, i, r->lo, r->bytes };
+    }
     for (uint32_t i = 0; i < m->n_weights; i++) {
         const struct weight *w = &m->weights[i];
         if (p->weight_offset[i] == UINT64_MAX) continue;
-        list[n++] = (struct plan_tensor){ w->name, w, p->weight_offset[i], plan_weight_bytes(p, w) };
+        list[n++] = (struct plan_tensor){ w->name, w, 0, p->weight_offset[i], plan_weight_bytes(p, w) };
     }
     qsort(list, n, sizeof *list, by_offset);
     return list;
@@ -225,11 +235,11 @@ struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level l
     p->q8 = arena_array(a, struct buffer, g->n_nodes);
     p->groups = arena_array(a, struct group_plan, f->n_groups);
     for (uint32_t i = 0; i < f->n_groups; i++) plan_weights_read(p, i);
+    plan_rotations(a, p);
     if (p->gpu) plan_gpu(a, p);
     else plan_cpu(a, p);
     plan_states(a, p);
     plan_image(a, p);
-    plan_rope(p);                                            /* for its check */
     if (!p->gpu) p->kernels = plan_cpu_kernels(a, p);
     return p;
 }

@@ -41,6 +41,14 @@ struct group_plan {
     uint64_t      weight_bytes;             /* read per decoded token */
 };
 
+/* One of the graph's rotations.  The rotation by a position is that by block * (position / block) after that by position % block. */
+struct rotation_plan {
+    uint32_t n_rot, block;
+    uint64_t lo, hi;                        /* image: [block][n_rot] and [n_ctx / block + 1][n_rot] f32, cos and sin of each pair */
+    uint64_t bytes;                         /* of both, from lo on */
+    uint64_t table;                         /* arena of a CPU: [chunk][n_rot] f32 of the step's positions */
+};
+
 /* What a plan for a GPU knows of a group; see docs/gpu.md. */
 struct gpu_group {
     uint32_t      gemv_rows, gemv_lanes;            /* decode: rows a run of lanes works on at once, lanes per row */
@@ -74,7 +82,6 @@ struct plan {
     struct buffer        *f32, *q8;         /* [n_nodes]: the forms in which a value is kept */
     struct group_plan    *groups;           /* [fused->n_groups] */
     struct gpu_plan      *gpu;              /* NULL: a CPU */
-    uint64_t              rope_offset;      /* arena: [chunk][n_rot] cos and sin of the step's positions */
     uint64_t              parts_offset;     /* arena: partial results of decode attention */
     uint64_t              scratch_offset, scratch_stride;   /* arena, per thread */
     uint64_t              scratch_y;        /* offset in the scratch of row results (after staging rows or GEMM panels) */
@@ -86,8 +93,7 @@ struct plan {
     uint64_t             *kv_layer;         /* [n_layer + 1] byte offsets in the KV cache */
     uint64_t              kv_bytes, kv_bytes_per_token, kv_row_bytes;     /* row: one position of one head, of K as of V */
     uint64_t             *weight_offset;    /* [n_weights] in the image; image order = order of first use */
-    uint64_t              rope_hi, rope_lo; /* image: rotation tables */
-    uint32_t              rope_block;       /* positions per row of rope_hi */
+    struct rotation_plan *rotations;        /* [fused->graph->n_rotations] */
     uint32_t              n_tensors;        /* plan_tensors */
     uint64_t              image_hashes;     /* image: behind the tensors, their hashes (runtime/model/abi.h) */
     uint64_t              image_bytes;
@@ -102,14 +108,13 @@ struct absorbs plan_absorbs(const struct profile *p);
 struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *p, const struct plan_options *o);
 /* Does a matmul with these weights take int8 activations? */
 bool plan_takes_q8(const struct plan *p, const struct weight *w);
-/* A rotation whose tensor, if any, divides the frequencies of all; NULL when nothing rotates.  Dies when they differ: the image holds one table. */
-const struct node *plan_rope(const struct plan *p);
 uint64_t plan_align(uint64_t bytes, uint64_t to);
 /* How the target's kernels read a matrix; bytes of a tensor in the image. */
 struct packing plan_packing(const struct plan *p, const struct weight *w);
 uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w);
-/* What the image holds, in its order: the rotation tables, then tensors as packed; [p->n_tensors], and nothing but zeros between them. */
-struct plan_tensor { const char *name; const struct weight *weight; uint64_t offset, bytes; };      /* weight NULL: the rotation tables */
+/* What the image holds, in its order: the rotations' tables, then tensors as packed; [p->n_tensors], and nothing but zeros between them.
+ * weight NULL: the tables of a rotation. */
+struct plan_tensor { const char *name; const struct weight *weight; uint32_t rotation; uint64_t offset, bytes; };
 const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p);
 /* The state that a store_k, store_v or attention uses. */
 const struct state *plan_state(const struct plan *p, const struct node *n);

@@ -46,7 +46,8 @@ static void places_of_groups(struct places *s, const struct plan *p)
 
 static void check_arena(struct arena *a, const struct plan *p)
 {
-    const uint64_t values_end = p->gpu ? p->parts_offset : p->rope_offset;
+    const bool turns = !p->gpu && p->fused->graph->n_rotations;
+    const uint64_t values_end = turns ? p->rotations[0].table : p->parts_offset;
     struct places s = { .most = 2000 };
     s.list = arena_array(a, struct place_of, s.most);
     places_of_values(&s, p);
@@ -60,7 +61,7 @@ static void check_arena(struct arena *a, const struct plan *p)
     }
     if (p->gpu && (p->parts_offset > p->gpu->parts_ml || p->gpu->parts_ml > p->gpu->zero || p->gpu->zero + p->gpu->zero_bytes > p->gpu->sample_scratch ||
                    p->gpu->logits + (uint64_t)p->model->n_vocab * 4 * p->max_logits > p->arena_bytes)) abort();
-    if (!p->gpu && (p->rope_offset > p->parts_offset || p->parts_offset > p->scratch_offset || p->scratch_y > p->scratch_stride ||
+    if (!p->gpu && (p->parts_offset > p->scratch_offset || p->scratch_y > p->scratch_stride ||
                     p->scratch_offset + p->scratch_stride * p->options.max_threads > p->arena_bytes)) abort();
 }
 

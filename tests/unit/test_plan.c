@@ -48,7 +48,7 @@ static void check_arena(const struct plan *p)
 {
     const struct graph *g = p->fused->graph;
     const uint32_t n_groups = p->fused->n_groups, forever = n_groups;
-    struct range *ranges = arena_array(a, struct range, 2 * g->n_nodes + 2 * n_groups + 3);
+    struct range *ranges = arena_array(a, struct range, 2 * g->n_nodes + 2 * n_groups + 2 + g->n_rotations);
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->n_nodes; i++)
         for (uint32_t form = 0; form < 2; form++) {
@@ -60,10 +60,12 @@ static void check_arena(const struct plan *p)
             const struct buffer *b = form ? &p->groups[i].stage_q8 : &p->groups[i].stage_f32;
             if (b->exists) ranges[n++] = (struct range){ "stage", b->offset, b->offset + b->stride * p->chunk, i, i };
         }
-    ranges[n++] = (struct range){ "rope", p->rope_offset, p->parts_offset, 0, forever };
+    for (uint32_t i = 0; i < g->n_rotations; i++) {
+        const struct rotation_plan *r = &p->rotations[i];
+        ranges[n++] = (struct range){ "rotation", r->table, r->table + (uint64_t)p->chunk * r->n_rot * 4, 0, forever };
+    }
     ranges[n++] = (struct range){ "parts", p->parts_offset, p->scratch_offset, 0, forever };
     ranges[n++] = (struct range){ "scratch", p->scratch_offset, p->scratch_offset + p->scratch_stride * p->options.max_threads, 0, forever };
-    assert_true(p->parts_offset - p->rope_offset >= (uint64_t)p->chunk * p->model->n_rot * 4);
     for (uint32_t i = 0; i < n; i++) {
         const struct range *x = &ranges[i];
         assert_int_equal(x->begin % 64, 0);
@@ -81,10 +83,16 @@ static void check_arena(const struct plan *p)
 static void check_image(const struct plan *p)
 {
     const struct model *m = p->model;
-    const uint64_t row = (uint64_t)m->n_rot * 4;
-    uint64_t end = p->rope_hi + (p->options.n_ctx / p->rope_block + 1) * row;
-    assert_int_equal(p->rope_hi % 64, 0);
-    assert_true(p->rope_hi >= p->rope_lo + p->rope_block * row);
+    const struct graph *g = p->fused->graph;
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < g->n_rotations; i++) {
+        const struct rotation_plan *r = &p->rotations[i];
+        const uint64_t row = (uint64_t)r->n_rot * 4;
+        assert_true(r->n_rot == g->rotations[i].attr.n_rot && (uint64_t)r->block * r->block >= p->options.n_ctx);
+        assert_true(r->lo % 64 == 0 && r->hi % 64 == 0 && r->lo >= end && r->hi >= r->lo + r->block * row);
+        end = r->hi + (p->options.n_ctx / r->block + 1) * row;
+        assert_true(r->lo + r->bytes == end);
+    }
     uint32_t *order = arena_array(a, uint32_t, m->n_weights), n = 0;
     for (uint32_t i = 0; i < m->n_weights; i++)
         if (p->weight_offset[i] != UINT64_MAX) order[n++] = i;
@@ -104,13 +112,15 @@ static void check_image(const struct plan *p)
     assert_true(end <= p->image_hashes && p->image_hashes - end < 64);
     assert_true(p->image_bytes >= p->image_hashes + 24 + 8 * p->n_tensors && p->image_bytes - p->image_hashes < 24 + 8 * p->n_tensors + 64);
     const struct plan_tensor *tensors = plan_tensors(a, p);
-    assert_int_equal(p->n_tensors, n + 1);
-    assert_true(!tensors[0].weight && tensors[0].offset == 0 && tensors[0].bytes == p->rope_hi + (p->options.n_ctx / p->rope_block + 1) * row);
-    for (uint32_t i = 1; i <= n; i++) {
-        assert_ptr_equal(tensors[i].weight, &m->weights[order[i - 1]]);
-        assert_true(tensors[i].offset == p->weight_offset[order[i - 1]] && tensors[i].offset >= tensors[i - 1].offset + tensors[i - 1].bytes);
+    assert_int_equal(p->n_tensors, n + g->n_rotations);
+    for (uint32_t i = 0; i < p->n_tensors; i++) {
+        const struct plan_tensor *t = &tensors[i];
+        const bool turns = i < g->n_rotations;
+        assert_true(i == 0 || t->offset >= tensors[i - 1].offset + tensors[i - 1].bytes);
+        assert_true(turns ? !t->weight && t->rotation == i : t->weight == &m->weights[order[i - g->n_rotations]]);
+        assert_true(t->offset == (turns ? p->rotations[i].lo : p->weight_offset[t->weight->index]));
     }
-    assert_true(tensors[n].offset + tensors[n].bytes == end);
+    assert_true(tensors[p->n_tensors - 1].offset + tensors[p->n_tensors - 1].bytes == end);
     for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
         const struct node *node = p->fused->graph->nodes[i];
         if (node->weight && node->op != OP_rope) assert_true(p->weight_offset[node->weight->index] != UINT64_MAX);
@@ -169,6 +179,7 @@ static void invariants_of_other_wirings(void **state)
         "%m = rmsnorm attn_norm, %x\n%n = rmsnorm ffn_norm, %m\n" TINY_ATTENTION("%n") "%x = add %ao, %x\n",
         TINY_ATTENTION("%x") "%n = rmsnorm attn_norm, %ao\n%h = add %x, %n\n" TINY_FFN("%h") "%o = rmsnorm ffn_norm, %d\n%x = add %h, %o\n",
         TINY_ATTENTION("%x") "%b = add %ao, %ao\n%c = add %b, %ao\n%x = add %c, %b\n",
+        TURNS("%q1 = rope %q\n%q2 = rope base=500 %q1\n%qr = rope base=500 n_rot=8 neox=true %q2\n"),
     };
     for (size_t i = 0; i < COUNT_OF(layers); i++) check_all(tiny_layers(a, layers[i]));
 }
@@ -202,6 +213,9 @@ static void refusals(void **state)
     s.matrix = QUANT_F16;
     m = tiny_model(a, &s);
     assert_dies(plan_of(m, FUSE_LAYER, (struct plan_options){ 0 }), "no multiple of 8");
+    m = tiny_layers(a, TURNS("%q1 = rope base=100 %q\n%q2 = rope base=200 %q1\n%q3 = rope base=300 %q2\n%q4 = rope base=400 %q3\n"
+                             "%q5 = rope base=500 %q4\n%qr = rope base=600 %q5\n"));
+    assert_dies(plan_of(m, FUSE_LAYER, (struct plan_options){ 0 }), "rotate in 7 different ways; forgec's CPU kernels take at most 5");
     s.head_dim = 40;
     m = tiny_model(a, &s);
     plan_of(m, FUSE_LAYER, (struct plan_options){ 0 });

@@ -145,6 +145,10 @@ static inline struct model *tiny_wired(struct arena *a, const struct tiny *s, co
     "%q = matmul attn_q, " input "\n%qr = rope %q\n%k = matmul attn_k, " input "\n%kr = rope %k\n"        \
     "%kc = store_k %kr\n%v = matmul attn_v, " input "\n%vc = store_v %v\n%kqv = attention %qr, %kc, %vc\n" \
     "%ao = matmul attn_output, %kqv\n"
+/* Queries turned by these lines, which read %q and define %qr, beside keys that turn as usual. */
+#define TURNS(lines)                                                                                                       \
+    "%q = matmul attn_q, %x\n" lines "%k = matmul attn_k, %x\n%kr = rope %k\n%kc = store_k %kr\n%v = matmul attn_v, %x\n" \
+    "%vc = store_v %v\n%kqv = attention %qr, %kc, %vc\n%ao = matmul attn_output, %kqv\n%x = add %ao, %x\n"
 #define TINY_FFN(input) \
     "%g = matmul ffn_gate, " input "\n%u = matmul ffn_up, " input "\n%y = glu_silu %g, %u\n%d = matmul ffn_down, %y\n"
 
