@@ -1,6 +1,7 @@
 /* decode.c -- a line of LLVM's disassembler -> struct inst.
- * The text is parsed, not the encoding: LLVM knows the encodings of all chips, and the text is what a finding shows.  Read off clang and LLVM 19 for
- * gfx1100, gfx1151 and gfx942 (LLVM "Syntax of AMDGPU instruction operands and modifiers").  Whatever is not understood becomes unknown_op. */
+ * The text is parsed, not the encoding: LLVM knows the encodings of all chips, and the text is what a finding shows.  Read off clang and
+ * LLVM 19 for gfx1100, gfx1151 and gfx942 (LLVM "Syntax of AMDGPU instruction operands and modifiers").  Whatever is not understood becomes
+ * unknown_op. */
 #include "gfxsim.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -88,7 +89,8 @@ static struct word next_word(const char **at, const char *end)
     const char *p = *at;
     while (p < end && (*p == ' ' || *p == ',')) p++;
     struct word w = { p, 0 };
-    for (int depth = 0; p < end && (depth > 0 || (*p != ' ' && *p != ',')); p++) depth += (*p == '(' || *p == '[') - (*p == ')' || *p == ']');
+    for (int depth = 0; p < end && (depth > 0 || (*p != ' ' && *p != ',')); p++)
+        depth += (*p == '(' || *p == '[') - (*p == ')' || *p == ']');
     w.n = (size_t)(p - w.at);
     *at = p;
     return w;
@@ -138,7 +140,8 @@ struct parse {
 
 /* Scalar registers with names (RDNA3 ISA 3.4.1, CDNA3 ISA 3.5.1). */
 static const struct { const char *name; uint8_t reg, n; } scalars[] = {
-    { "vcc", VCC, 2 }, { "vcc_lo", VCC, 1 }, { "vcc_hi", VCC + 1, 1 }, { "exec", EXEC, 2 }, { "exec_lo", EXEC, 1 }, { "exec_hi", EXEC + 1, 1 }, { "m0", M0, 1 },
+    { "vcc", VCC, 2 }, { "vcc_lo", VCC, 1 }, { "vcc_hi", VCC + 1, 1 }, { "exec", EXEC, 2 }, { "exec_lo", EXEC, 1 },
+    { "exec_hi", EXEC + 1, 1 }, { "m0", M0, 1 },
     { "flat_scratch", FLAT_SCRATCH, 2 }, { "flat_scratch_lo", FLAT_SCRATCH, 1 }, { "flat_scratch_hi", FLAT_SCRATCH + 1, 1 },
     { "xnack_mask", XNACK_MASK, 2 }, { "xnack_mask_lo", XNACK_MASK, 1 }, { "xnack_mask_hi", XNACK_MASK + 1, 1 },
 };
@@ -188,7 +191,8 @@ static bool register_operand(struct parse *p, struct word w, struct operand *o)
     if (half) rest.n -= 2;
     if (!rest.n || !register_numbers(rest, &first, &n)) return false;
     if (file == 's' && (half || first + n > (p->chip->cdna ? (uint32_t)FLAT_SCRATCH : (uint32_t)VCC))) return false;
-    *o = (struct operand){ .kind = file == 's' ? OPERAND_S : OPERAND_V, .reg = (uint16_t)(first + (file == 'a' ? ACC : 0)), .n = (uint8_t)n };
+    *o = (struct operand){ .kind = file == 's' ? OPERAND_S : OPERAND_V, .reg = (uint16_t)(first + (file == 'a' ? ACC : 0)),
+                           .n = (uint8_t)n };
     o->number = high;                                            /* read by place_operands */
     return true;
 }
@@ -197,7 +201,8 @@ static bool register_operand(struct parse *p, struct word w, struct operand *o)
 static bool hwreg_operand(struct parse *p, struct word args)
 {
     static const struct { const char *name; uint8_t id, chips; } names[] = {       /* chips: 1 RDNA, 2 CDNA */
-        { "HW_REG_MODE", 1, 3 }, { "HW_REG_STATUS", 2, 3 }, { "HW_REG_TRAPSTS", 3, 3 }, { "HW_REG_HW_ID", 4, 2 }, { "HW_REG_GPR_ALLOC", 5, 3 },
+        { "HW_REG_MODE", 1, 3 }, { "HW_REG_STATUS", 2, 3 }, { "HW_REG_TRAPSTS", 3, 3 }, { "HW_REG_HW_ID", 4, 2 },
+        { "HW_REG_GPR_ALLOC", 5, 3 },
         { "HW_REG_LDS_ALLOC", 6, 3 }, { "HW_REG_IB_STS", 7, 3 }, { "HW_REG_SH_MEM_BASES", 15, 3 }, { "HW_REG_FLAT_SCR_LO", 20, 1 },
         { "HW_REG_FLAT_SCR_HI", 21, 1 }, { "HW_REG_XCC_ID", 20, 2 }, { "HW_REG_HW_ID1", 23, 1 }, { "HW_REG_HW_ID2", 24, 1 },
         { "HW_REG_SHADER_CYCLES", 29, 1 },
@@ -214,11 +219,13 @@ static bool hwreg_operand(struct parse *p, struct word args)
     return true;
 }
 
-/* "sendmsg(MSG_DEALLOC_VGPRS)" (RDNA3 ISA 16.x S_SENDMSG; LLVM SIDefines.h); messages of graphics with operations and streams are refused */
+/* "sendmsg(MSG_DEALLOC_VGPRS)" (RDNA3 ISA 16.x S_SENDMSG; LLVM SIDefines.h); messages of graphics with operations and streams are
+ * refused */
 static bool sendmsg_operand(struct parse *p, struct word args)
 {
     static const struct { const char *name; uint8_t id, chips; } names[] = {
-        { "MSG_INTERRUPT", 1, 3 }, { "MSG_DEALLOC_VGPRS", 3, 1 }, { "MSG_SAVEWAVE", 4, 2 }, { "MSG_STALL_WAVE_GEN", 5, 3 }, { "MSG_HALT_WAVES", 6, 3 },
+        { "MSG_INTERRUPT", 1, 3 }, { "MSG_DEALLOC_VGPRS", 3, 1 }, { "MSG_SAVEWAVE", 4, 2 }, { "MSG_STALL_WAVE_GEN", 5, 3 },
+        { "MSG_HALT_WAVES", 6, 3 },
         { "MSG_ORDERED_PS_DONE", 7, 2 }, { "MSG_GET_DOORBELL", 10, 2 }, { "MSG_RTN_GET_DOORBELL", 128, 1 }, { "MSG_RTN_GET_DDID", 129, 1 },
         { "MSG_RTN_GET_TMA", 130, 1 }, { "MSG_RTN_GET_REALTIME", 131, 1 },
     };
@@ -311,7 +318,8 @@ static bool dpp_modifier(struct inst *i, struct word w, bool *good)
 {
     static const struct { const char *prefix; uint8_t dpp, most; } numbered[] = {
         { "row_shl:", DPP_ROW_SHL, 15 }, { "row_shr:", DPP_ROW_SHR, 15 }, { "row_ror:", DPP_ROW_ROR, 15 }, { "wave_shl:", DPP_WAVE_SHL, 1 },
-        { "wave_rol:", DPP_WAVE_ROL, 1 }, { "wave_shr:", DPP_WAVE_SHR, 1 }, { "wave_ror:", DPP_WAVE_ROR, 1 }, { "row_bcast:", DPP_ROW_BCAST, 31 },
+        { "wave_rol:", DPP_WAVE_ROL, 1 }, { "wave_shr:", DPP_WAVE_SHR, 1 }, { "wave_ror:", DPP_WAVE_ROR, 1 },
+        { "row_bcast:", DPP_ROW_BCAST, 31 },
         { "row_share:", DPP_ROW_SHARE, 15 }, { "row_xmask:", DPP_ROW_XMASK, 15 }, { "row_newbcast:", DPP_ROW_NEWBCAST, 15 },
     };
     uint32_t list[8];
@@ -386,7 +394,8 @@ static bool bits_modifier(struct word v, uint8_t *out)
 static bool parse_modifier(struct parse *p, struct word w)
 {
     static const struct { const char *word; uint32_t flag; } flags[] = {
-        { "clamp", FLAG_CLAMP }, { "sc0", FLAG_SC0 }, { "glc", FLAG_SC0 }, { "sc1", FLAG_SC1 }, { "nt", FLAG_NT }, { "slc", FLAG_NT }, { "dlc", FLAG_DLC },
+        { "clamp", FLAG_CLAMP }, { "sc0", FLAG_SC0 }, { "glc", FLAG_SC0 }, { "sc1", FLAG_SC1 }, { "nt", FLAG_NT }, { "slc", FLAG_NT },
+        { "dlc", FLAG_DLC },
         { "offen", FLAG_OFFEN }, { "idxen", FLAG_IDXEN }, { "lds", FLAG_LDS }, { "gds", FLAG_GDS },
     };
     struct inst *i = p->i;
@@ -496,13 +505,16 @@ static bool in_list(const char *name, const char *const *prefixes)
     return false;
 }
 
-/* SCC by name (RDNA3 ISA 16.1 to 16.5, CDNA3 ISA 12.1 to 12.5).  Float instructions of RDNA3.5's scalar ALU leave it alone, but for comparisons. */
+/* SCC by name (RDNA3 ISA 16.1 to 16.5, CDNA3 ISA 12.1 to 12.5).  Float instructions of RDNA3.5's scalar ALU leave it alone, but for
+ * comparisons. */
 static void find_scc(struct inst *i, const char *name)
 {
     static const char *const readers[] = { "s_addc_", "s_subb_", "s_cselect_", "s_cmov", "s_cbranch_scc", NULL };
-    static const char *const writers[] = { "s_add_", "s_addc_", "s_addk_", "s_sub_", "s_subb_", "s_min_", "s_max_", "s_and_", "s_or_", "s_xor_", "s_andn1_", "s_andn2_",
-        "s_orn1_", "s_orn2_", "s_nand_", "s_nor_", "s_xnor_", "s_lshl_", "s_lshr_", "s_ashr_", "s_bfe_", "s_absdiff_", "s_lshl1_add_", "s_lshl2_add_",
-        "s_lshl3_add_", "s_lshl4_add_", "s_not_", "s_wqm_", "s_bcnt0_", "s_bcnt1_", "s_abs_", "s_quadmask_", "s_cmp_", "s_cmpk_", "s_bitcmp", NULL };
+    static const char *const writers[] = { "s_add_", "s_addc_", "s_addk_", "s_sub_", "s_subb_", "s_min_", "s_max_", "s_and_", "s_or_",
+                                           "s_xor_", "s_andn1_", "s_andn2_", "s_orn1_", "s_orn2_", "s_nand_", "s_nor_", "s_xnor_",
+                                           "s_lshl_", "s_lshr_", "s_ashr_", "s_bfe_", "s_absdiff_", "s_lshl1_add_", "s_lshl2_add_",
+                                           "s_lshl3_add_", "s_lshl4_add_", "s_not_", "s_wqm_", "s_bcnt0_", "s_bcnt1_", "s_abs_",
+                                           "s_quadmask_", "s_cmp_", "s_cmpk_", "s_bitcmp", NULL };
     const struct word whole = { name, strlen(name) };
     const bool real = ends(whole, "_f32") || ends(whole, "_f16");
     i->reads_scc |= in_list(name, readers);
@@ -594,7 +606,8 @@ static void place_constants(struct parse *p)
 static void table_name(struct inst *i, struct word w, char *out, size_t out_bytes)
 {
     static const struct { const char *suffix; uint32_t flags; } suffixes[] = {
-        { "_e64_dpp8", FLAG_E64 | FLAG_DPP8 }, { "_e64_dpp", FLAG_E64 | FLAG_DPP }, { "_dpp8", FLAG_DPP8 }, { "_dpp", FLAG_DPP }, { "_sdwa", FLAG_SDWA },
+        { "_e64_dpp8", FLAG_E64 | FLAG_DPP8 }, { "_e64_dpp", FLAG_E64 | FLAG_DPP }, { "_dpp8", FLAG_DPP8 }, { "_dpp", FLAG_DPP },
+        { "_sdwa", FLAG_SDWA },
         { "_e64", FLAG_E64 }, { "_e32", 0 },
     };
     const struct word dual = after(w, "v_dual_");
@@ -613,18 +626,20 @@ static void table_name(struct inst *i, struct word w, char *out, size_t out_byte
 /* SOPK and SOPP: the number is the instruction's own field.  1: extended as signed, 2: as it is; 0: no such instruction. */
 static uint32_t immediate_kind(const char *name)
 {
-    static const char *const as_signed[] = { "s_movk_", "s_cmovk_", "s_cmpk_", "s_addk_", "s_mulk_", "s_branch", "s_cbranch_", "s_call_", NULL };
-    static const char *const plain[] = { "s_nop", "s_sleep", "s_setprio", "s_clause", "s_set_inst_prefetch_distance", "s_inst_prefetch", "s_sethalt", "s_setkill",
-        "s_trap", "s_sendmsg", "s_waitcnt", "s_round_mode", "s_denorm_mode", "s_version", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_code_end",
-        "s_endpgm", "s_wait_event", "s_delay_alu", NULL };
+    static const char *const as_signed[] = { "s_movk_", "s_cmovk_", "s_cmpk_", "s_addk_", "s_mulk_", "s_branch", "s_cbranch_", "s_call_",
+                                             NULL };
+    static const char *const plain[] = { "s_nop", "s_sleep", "s_setprio", "s_clause", "s_set_inst_prefetch_distance", "s_inst_prefetch",
+                                         "s_sethalt", "s_setkill", "s_trap", "s_sendmsg", "s_waitcnt", "s_round_mode", "s_denorm_mode",
+                                         "s_version", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_code_end", "s_endpgm",
+                                         "s_wait_event", "s_delay_alu", NULL };
     if (begins(name, "s_cmpk_") && ends((struct word){ name, strlen(name) }, "_u32")) return 2;
     return in_list(name, as_signed) ? 1 : in_list(name, plain) ? 2 : 0;
 }
 
 static bool is_scalar_memory(const char *name)
 {
-    static const char *const prefixes[] = { "s_load_", "s_buffer_load_", "s_store_", "s_buffer_store_", "s_scratch_", "s_atomic_", "s_buffer_atomic_",
-        "s_dcache_", NULL };
+    static const char *const prefixes[] = { "s_load_", "s_buffer_load_", "s_store_", "s_buffer_store_", "s_scratch_", "s_atomic_",
+                                            "s_buffer_atomic_", "s_dcache_", NULL };
     return in_list(name, prefixes);
 }
 
@@ -643,7 +658,9 @@ static void place_immediate(struct parse *p)
 /* S_WAITCNT's field as a number (RDNA3 ISA 16.5, CDNA3 ISA 4.4). */
 static struct waits waits_of(uint32_t field, bool cdna)
 {
-    if (cdna) return (struct waits){ .vm = (uint8_t)((field & 15) | (field >> 14 & 3) << 4), .exp = field >> 4 & 7, .lgkm = field >> 8 & 15, .vs = NOT_WAITED };
+    if (cdna)
+        return (struct waits){ .vm = (uint8_t)((field & 15) | (field >> 14 & 3) << 4), .exp = field >> 4 & 7, .lgkm = field >> 8 & 15,
+                               .vs = NOT_WAITED };
     return (struct waits){ .vm = field >> 10 & 63, .exp = field & 7, .lgkm = field >> 4 & 63, .vs = NOT_WAITED };
 }
 
@@ -670,7 +687,8 @@ static void place_wait(struct parse *p)
     uint8_t *out = !strcmp(p->name, "s_waitcnt_vscnt") ? &i->waits.vs : !strcmp(p->name, "s_waitcnt_vmcnt") ? &i->waits.vm
                  : !strcmp(p->name, "s_waitcnt_lgkmcnt") ? &i->waits.lgkm : !strcmp(p->name, "s_waitcnt_expcnt") ? &i->waits.exp : NULL;
     if (!out) return;
-    const bool good = p->n_printed == 2 && p->printed[0].kind == OPERAND_NULL && p->printed[1].kind == OPERAND_INT && p->printed[1].number >= 0;
+    const bool good = p->n_printed == 2 && p->printed[0].kind == OPERAND_NULL && p->printed[1].kind == OPERAND_INT &&
+        p->printed[1].number >= 0;
     if (good) *out = (uint8_t)(p->printed[1].number < NOT_WAITED ? p->printed[1].number : NOT_WAITED);
     else p->failed = true;
 }
@@ -703,7 +721,8 @@ static void decode_one(struct inst *out, const char *at, const char *end, const 
     if (out->op->traits & TRAIT_PACKED) out->op_sel_hi = 7;
     struct parse p = { .i = out, .chip = chip, .name = name, .hex_is_int = immediate_kind(name) || is_scalar_memory(name), .failed = !op };
     if (!strcmp(name, "s_waitcnt")) parse_waitcnt(&p, at, end);
-    /* hints about hazards that this machine does not have; s_waitcnt_depctr likewise waits for reads of operands, not for loads (RDNA3 ISA 16.5) */
+    /* hints about hazards that this machine does not have; s_waitcnt_depctr likewise waits for reads of operands, not for loads (RDNA3 ISA
+     * 16.5) */
     else if (strcmp(name, "s_delay_alu") && strcmp(name, "s_waitcnt_depctr")) parse_words(&p, at, end);
     if (!p.failed) place_operands(&p);
     if (!p.failed) {
@@ -774,7 +793,8 @@ static void find_target(const struct module *m, struct inst *i, const char *text
 
 static bool falls_through(const struct inst *i) { return strcmp(i->op->name, "s_branch") != 0 && strcmp(i->op->name, "s_endpgm") != 0; }
 
-/* What mark_loop() needs: branches by where they go to, and for each instruction the last branch from whose target it was reached, and which it reached. */
+/* What mark_loop() needs: branches by where they go to, and for each instruction the last branch from whose target it was reached, and
+ * which it reached. */
 struct loop_marks { uint32_t *from, *next, *found, *after, *before; };
 
 static void reach(uint32_t k, uint32_t *seen, uint32_t branch, uint32_t *found, uint32_t *n)

@@ -40,7 +40,8 @@ static void *open_library(void)
 
 static void initialise(void)
 {
-    static const char *const parts[] = { "LLVMInitializeAMDGPUTargetInfo", "LLVMInitializeAMDGPUTargetMC", "LLVMInitializeAMDGPUDisassembler" };
+    static const char *const parts[] = { "LLVMInitializeAMDGPUTargetInfo", "LLVMInitializeAMDGPUTargetMC",
+                                         "LLVMInitializeAMDGPUDisassembler" };
     void *handle = open_library();
     if (!handle) {
         fprintf(stderr, "gfxsim: no libLLVM with AMDGPU of version %u to %u (Debian: libllvm19)\n", (unsigned)OLDEST, (unsigned)NEWEST);

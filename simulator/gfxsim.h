@@ -10,11 +10,12 @@
  *   memory.c   device memory and what is known of each byte;  order.c  which group's stores another may see
  *   report.c   findings;  stats.c  counters
  *
- * Sources, cited by section in the files: AMD "RDNA3 Instruction Set Architecture" (2023), "RDNA3.5 ISA" (2024), "AMD Instinct MI300 ISA" (CDNA3,
- * 2024), LLVM "User Guide for AMDGPU Backend".
+ * Sources, cited by section in the files: AMD "RDNA3 Instruction Set Architecture" (2023), "RDNA3.5 ISA" (2024), "AMD Instinct MI300 ISA"
+ * (CDNA3, 2024), LLVM "User Guide for AMDGPU Backend".
  *
- * Lanes are the columns of a register: a wave of n lanes holds 32-bit register r as n consecutive words, and 64-bit values as two such rows, low
- * words first.  Whatever is printed by LLVM's disassembler and has no entry in an op table stops the launch; nothing is skipped silently. */
+ * Lanes are the columns of a register: a wave of n lanes holds 32-bit register r as n consecutive words, and 64-bit values as two such
+ * rows, low words first.  Whatever is printed by LLVM's disassembler and has no entry in an op table stops the launch; nothing is skipped
+ * silently. */
 #ifndef GFXSIM_H
 #define GFXSIM_H
 #include <stdbool.h>
@@ -81,8 +82,8 @@ struct waits { uint8_t vm, lgkm, vs, exp; };     /* s_waitcnt*: wait until no mo
 struct range { uint16_t first; uint8_t n; };     /* registers */
 enum { MAX_RANGES = 8 };
 
-/* What the counters tell apart within a class: 32-bit multiplications, which take several issues of the vector ALU, all of f64 (its transcendentals too),
- * moves between AccVGPRs and VGPRs, and s_nop. */
+/* What the counters tell apart within a class: 32-bit multiplications, which take several issues of the vector ALU, all of f64 (its
+ * transcendentals too), moves between AccVGPRs and VGPRs, and s_nop. */
 enum inst_kind { KIND_PLAIN, KIND_MUL32, KIND_F64, KIND_ACC_MOVE, KIND_NOP, N_KINDS };
 
 struct wave;
@@ -100,24 +101,27 @@ struct inst {
     uint8_t        kind;                         /* enum inst_kind */
     uint32_t       flags;                        /* enum inst_flag */
     uint8_t        omod;                         /* 0, 1: times 2, 2: times 4, 3: half */
-    uint8_t        op_sel, op_sel_hi, neg_lo, neg_hi;   /* a bit for each of src[0..2]; op_sel bit 3: destination; op_sel_hi: default all ones for
-                                                         * packed ops, zero for others (v_fma_mix: zero), as LLVM leaves defaults out of its text */
+    uint8_t        op_sel, op_sel_hi, neg_lo, neg_hi;   /* a bit for each of src[0..2]; op_sel bit 3: destination; op_sel_hi: default
+                                                         * all ones for packed ops, zero for others (v_fma_mix: zero), as LLVM leaves
+                                                         * defaults out of its text */
     uint8_t        dpp, dpp_value, row_mask, bank_mask; /* enum dpp; row_mask and bank_mask default 0xf */
     uint32_t       dpp8;                         /* eight selectors of 3 bits */
     uint8_t        dst_sel, dst_unused, src_sel[2];     /* SDWA; dst_unused: 0 pad, 1 sext, 2 preserve */
     uint8_t        cbsz, abid, blgp;             /* MFMA */
     int32_t        offset, offset1;              /* memory: bytes; DS with two addresses: offset0, offset1 in elements */
-    int64_t        imm;                          /* s_movk, s_cmpk, s_nop, s_sleep, s_sendmsg ...; hwreg: id | offset << 6 | (size - 1) << 11 */
+    int64_t        imm;                          /* s_movk, s_cmpk, s_nop, s_sleep, s_sendmsg ...; hwreg: id | offset << 6 | (size - 1) <<
+                                                  * 11 */
     struct waits   waits;
     const struct inst *other;                    /* VOPD: the second half; its pc is this one's */
-    struct range   v_reads[MAX_RANGES], v_writes[2], s_reads[MAX_RANGES], s_writes[3];   /* n 0: end of list; vcc, exec, m0 included, implied ones too */
+    /* n 0: end of list; vcc, exec, m0 included, implied ones too */
+    struct range   v_reads[MAX_RANGES], v_writes[2], s_reads[MAX_RANGES], s_writes[3];
     bool           reads_scc, writes_scc;
     bool           in_loop;                      /* can be executed again without leaving the kernel */
     const char    *text;                         /* as LLVM prints it, one blank between words */
 };
 
-enum inst_class { CLASS_SALU, CLASS_BRANCH, CLASS_WAIT, CLASS_BARRIER, CLASS_SMEM, CLASS_VALU, CLASS_TRANS, CLASS_DOT, CLASS_MATRIX, CLASS_LDS, CLASS_GLOBAL_LOAD,
-                  CLASS_GLOBAL_STORE, CLASS_ATOMIC, CLASS_SCRATCH, CLASS_OTHER, N_CLASSES };
+enum inst_class { CLASS_SALU, CLASS_BRANCH, CLASS_WAIT, CLASS_BARRIER, CLASS_SMEM, CLASS_VALU, CLASS_TRANS, CLASS_DOT, CLASS_MATRIX,
+                  CLASS_LDS, CLASS_GLOBAL_LOAD, CLASS_GLOBAL_STORE, CLASS_ATOMIC, CLASS_SCRATCH, CLASS_OTHER, N_CLASSES };
 
 /* Lanes 0 .. n-1 of a vector operation: n is 32 or 64.  d and the sources may be the same rows, never rows shifted against each other. */
 typedef void lanes_fn(uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t n);
@@ -136,7 +140,8 @@ struct op_info {
 enum trait {
     TRAIT_OWN_DEFINED = 1,                       /* run itself says what of the result is defined; sources may be undefined */
     TRAIT_NEEDS_DEFINED = 2,                     /* an undefined source is a finding at once: addresses, branches, exec */
-    TRAIT_READS_DST = 4,                         /* the destination is a source as well (fmac, dot2c, v_mfma not): decode.c lists it as read */
+    TRAIT_READS_DST = 4,                         /* the destination is a source as well (fmac, dot2c, v_mfma not): decode.c lists it as
+                                                  * read */
     TRAIT_NO_DST = 8,                            /* all printed operands are sources (stores, s_cmp, branches) */
     TRAIT_PACKED = 16,                           /* VOP3P: op_sel_hi is all ones by default */
     TRAIT_ALL_LANES = 32,                        /* works on lanes outside exec too (v_readlane, WMMA, MFMA, DPP sources) */
@@ -161,9 +166,11 @@ struct kernel {
     uint32_t       entry;                        /* index of the first instruction */
     uint32_t       lds_bytes, scratch_bytes;     /* static; of a group, of a lane */
     uint32_t       kernarg_bytes, explicit_bytes;/* explicit_bytes: arguments the caller passes, without hidden ones */
-    uint32_t       vgprs, agpr_first, agprs;     /* vgprs: ArchVGPRs of a wave; gfx942: AccVGPRs besides; allocated = as the descriptor says */
+    uint32_t       vgprs, agpr_first, agprs;     /* vgprs: ArchVGPRs of a wave; gfx942: AccVGPRs besides; allocated = as the descriptor
+                                                  * says */
     uint32_t       vgprs_allocated;              /* with AccVGPRs and rounding, for occupancy */
-    uint32_t       rsrc1, rsrc2, rsrc3, properties;    /* COMPUTE_PGM_RSRC1..3, kernel code properties (LLVM AMDGPUUsage, kernel descriptor) */
+    uint32_t       rsrc1, rsrc2, rsrc3, properties;    /* COMPUTE_PGM_RSRC1..3, kernel code properties (LLVM AMDGPUUsage, kernel
+                                                        * descriptor) */
     uint32_t       wave;                         /* lanes */
     uint32_t       most_threads;                 /* .max_flat_workgroup_size */
     struct hidden_arg hidden[16]; uint32_t n_hidden;
@@ -180,8 +187,8 @@ struct module {
 struct module *module_load(const void *image, size_t bytes);
 uint32_t kernel_end(const struct kernel *k);     /* index behind its last instruction: forgec's kernels call nothing */
 void module_free(struct module *m);
-/* Appends the instructions of code[0 .. bytes) to the module; false and a message at an instruction LLVM does not know.  Unknown names are let through
- * with run = unknown_op, which stops the launch when one is reached. */
+/* Appends the instructions of code[0 .. bytes) to the module; false and a message at an instruction LLVM does not know.  Unknown names are
+ * let through with run = unknown_op, which stops the launch when one is reached. */
 bool module_decode(struct module *m);
 void decode_inst(struct inst *out, struct inst *second, const char *text, uint32_t pc, const struct chip *chip);   /* second: for VOPD */
 /* Text of the instruction at code, "" when there is none; returns its bytes, 0: invalid.  disasm: from disasm_open. */
@@ -208,13 +215,15 @@ struct wave {
     uint64_t       undefined[MAX_VGPRS];         /* lanes never written */
     uint8_t        v_state[MAX_VGPRS];
     uint32_t       vm_seq[MAX_VGPRS], lgkm_seq[MAX_VGPRS];   /* the load a register awaits, by each counter */
-    uint64_t       source_undefined;             /* lanes of exec in which a vector source of this instruction is undefined; the loop sets it */
+    uint64_t       source_undefined;             /* lanes of exec in which a vector source of this instruction is undefined; the loop sets
+                                                  * it */
     bool           scalar_undefined;             /* some scalar source is (in part) undefined */
     /* instructions counted by each counter: started, and known to be done because a wait said so */
     uint32_t       vm_started, vm_done, lgkm_started, lgkm_done, vs_started, vs_done;
     uint32_t       lds_store_seq;                /* lgkm_started when the last LDS store was issued */
     uint32_t       smem_started, smem_done;      /* scalar loads come back in any order: only lgkmcnt(0) covers them */
-    uint32_t       mode;                         /* MODE register: bits 0-3 rounding f32, f64/f16; 4-7 denormals (RDNA3 ISA 3.3.2); from rsrc1 */
+    uint32_t       mode;                         /* MODE register: bits 0-3 rounding f32, f64/f16; 4-7 denormals (RDNA3 ISA 3.3.2); from
+                                                  * rsrc1 */
     uint8_t       *scratch;                      /* [lanes][scratch_bytes] */
     uint64_t       instructions;
     uint32_t       id;                           /* of the launch: group->id * waves of a group + index */
@@ -236,7 +245,8 @@ struct group {
     struct group  *next;
 };
 
-enum matrix_format { MATRIX_F16 /* and bf16 */, MATRIX_F8, MATRIX_F32, MATRIX_I8, MATRIX_I4, N_MATRIX_FORMATS };        /* of what is multiplied */
+/* of what is multiplied */
+enum matrix_format { MATRIX_F16 /* and bf16 */, MATRIX_F8, MATRIX_F32, MATRIX_I8, MATRIX_I4, N_MATRIX_FORMATS };
 struct counters {                                /* summed over waves */
     uint64_t instructions[N_CLASSES];
     uint64_t kinds[N_KINDS];                     /* of them; KIND_NOP: the wait states, s_nop 7 has eight */
@@ -265,7 +275,8 @@ struct launch {
     uint8_t  *kernarg;                           /* device memory */
     bool      stats;
     struct counters counters;
-    uint32_t  ran;                               /* groups; fewer than the grid's where FORGE_GFXSIM_SAMPLE says so, and counters are scaled to all */
+    uint32_t  ran;                               /* groups; fewer than the grid's where FORGE_GFXSIM_SAMPLE says so, and counters are scaled
+                                                  * to all */
     int       failed;                            /* set by report(): others stop soon */
     uint64_t  stores;                            /* changes of memory: no progress without */
 };
@@ -276,7 +287,8 @@ int launch_run(struct launch *l);
 static inline uint64_t wave_exec(const struct wave *w) { return w->lanes == 32 ? w->s[EXEC] : (uint64_t)w->s[EXEC + 1] << 32 | w->s[EXEC]; }
 static inline uint64_t lanes_mask(uint32_t lanes) { return lanes == 64 ? ~0ull : (1ull << lanes) - 1; }
 static inline uint32_t *vgpr(struct wave *w, uint32_t reg) { return w->v + (size_t)reg * w->lanes; }
-void wave_begin(struct wave *w);                 /* initial SGPRs and VGPRs of w->index of w->group (LLVM AMDGPUUsage, initial kernel execution state) */
+void wave_begin(struct wave *w);                 /* initial SGPRs and VGPRs of w->index of w->group (LLVM AMDGPUUsage, initial kernel
+                                                  * execution state) */
 /* Executes up to n instructions; returns how many.  Stops early at a barrier, at the end, after a finding. */
 uint32_t wave_run(struct wave *w, uint32_t n);
 
@@ -297,16 +309,19 @@ uint64_t mask_source(const struct wave *w, const struct operand *src);
 void wave_wait(struct wave *w, struct waits waits, bool in_loop);        /* s_waitcnt and its like: moves the *_done counters */
 
 /* ---- valu.c ---- */
-/* Rows [words][lanes] of a vector source with its modifiers (neg, abs, op_sel, DPP, SDWA) applied; in the register file itself where possible, else in
- * store[2 * MAX_LANES].  k: which of i->src. */
+/* Rows [words][lanes] of a vector source with its modifiers (neg, abs, op_sel, DPP, SDWA) applied; in the register file itself where
+ * possible, else in store[2 * MAX_LANES].  k: which of i->src. */
 const uint32_t *vector_source(struct wave *w, const struct inst *i, uint32_t k, uint32_t *store);
-void run_valu(struct wave *w, const struct inst *i);   /* op->lanes over sources, clamp, omod, write; VOPD: both halves read before either writes */
-void run_cmp(struct wave *w, const struct inst *i);    /* op->lanes gives 0 or 1 a lane; v_cmp: into dst; v_cmpx: into exec (RDNA), exec and dst (CDNA) */
+void run_valu(struct wave *w, const struct inst *i);   /* op->lanes over sources, clamp, omod, write; VOPD: both halves read before either
+                                                        * writes */
+void run_cmp(struct wave *w, const struct inst *i);    /* op->lanes gives 0 or 1 a lane; v_cmp: into dst; v_cmpx: into exec (RDNA), exec and
+                                                        * dst (CDNA) */
 void unknown_op(struct wave *w, const struct inst *i);
 /* ---- lanes.c ---- */
-/* DPP (RDNA3 ISA 7.x, CDNA3 ISA 6.x): out[words][lanes] of in; lanes that read nothing are 0 with bound_ctrl, else not in *valid.  in: rows of the whole
- * register; defined lanes come from undefined. */
-void dpp_apply(const struct wave *w, const struct inst *i, uint32_t *out, const uint32_t *in, uint32_t words, uint64_t *valid, uint64_t *undefined);
+/* DPP (RDNA3 ISA 7.x, CDNA3 ISA 6.x): out[words][lanes] of in; lanes that read nothing are 0 with bound_ctrl, else not in *valid.  in: rows
+ * of the whole register; defined lanes come from undefined. */
+void dpp_apply(const struct wave *w, const struct inst *i, uint32_t *out, const uint32_t *in, uint32_t words, uint64_t *valid,
+               uint64_t *undefined);
 void sdwa_select(uint32_t *out, const uint32_t *in, uint32_t lanes, uint32_t sel, bool sext);
 /* Where DPP and SDWA leave the destination alone. */
 void sdwa_insert(uint32_t *rows, const uint32_t *old, uint32_t lanes, uint32_t sel, uint32_t unused);
@@ -332,7 +347,8 @@ extern uint64_t memory_base;                     /* all allocations lie in [memo
 void  memory_describe(char *out, size_t bytes, uint64_t address);
 
 /* ---- order.c: what one group may see of another in one launch ---- */
-enum scope { SCOPE_WAVE, SCOPE_GROUP, SCOPE_DEVICE, SCOPE_SYSTEM };    /* from sc0, sc1; RDNA: glc is DEVICE for loads, all stores are DEVICE */
+enum scope { SCOPE_WAVE, SCOPE_GROUP, SCOPE_DEVICE, SCOPE_SYSTEM };    /* from sc0, sc1; RDNA: glc is DEVICE for loads, all stores are
+                                                                        * DEVICE */
 void order_launch_begin(struct launch *l);
 void order_launch_end(struct launch *l);
 void order_group_begin(struct group *g);
@@ -340,14 +356,17 @@ void order_group_end(struct group *g);
 /* A vector store, load, or atomic of `bytes` at each lane's address; called after the bounds check, once a wave instruction. */
 void order_store(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, enum scope scope);
 /* The same with what is stored, rows [words][lanes]: two groups may store the same value. */
-void order_store_rows(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, enum scope scope, const uint32_t *rows);
+void order_store_rows(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, enum scope scope,
+                      const uint32_t *rows);
 bool order_quiet(uint64_t first, uint64_t end);  /* nothing of [first, end) was stored to in this launch: no order_load needed */
 void order_lock(void);                           /* around order_atomic and the change itself; may be nested */
 void order_unlock(void);
 /* Returns lanes that must not use what they loaded: they count as undefined, and order_explain tells why once they are used. */
 uint64_t order_load(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, enum scope scope);
-void order_atomic(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, enum scope scope, bool returns);
-bool order_explain(struct wave *w, const struct inst *use);        /* report() of FINDING_UNDEFINED asks; true: another finding was reported in its place */
+void order_atomic(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, enum scope scope,
+                  bool returns);
+bool order_explain(struct wave *w, const struct inst *use);        /* report() of FINDING_UNDEFINED asks; true: another finding was reported
+                                                                    * in its place */
 void order_scalar_load(struct wave *w, const struct inst *i, uint64_t address, uint32_t bytes);
 void order_scalar_invalidate(struct wave *w);    /* s_dcache_inv */
 void order_write_back(struct wave *w, enum scope scope);       /* buffer_wbl2 */
@@ -358,17 +377,18 @@ void order_barrier(struct group *g);             /* all its waves have arrived *
 void lds_group_begin(struct group *g);           /* poison, nothing written, no readers */
 void lds_group_end(struct group *g);
 void lds_barrier(struct group *g);
-/* global_load_lds_dword: a dword to the LDS byte address of each lane of mask, with the checks of a store; awaited by vmcnt (w->vm_started), not by lgkmcnt.
- * undefined: lanes whose value is.  Weak: without it the instruction is unknown. */
-void lds_store_direct(struct wave *w, const struct inst *i, const uint32_t *address, uint64_t mask, const uint32_t *rows, uint64_t undefined)
+/* global_load_lds_dword: a dword to the LDS byte address of each lane of mask, with the checks of a store; awaited by vmcnt
+ * (w->vm_started), not by lgkmcnt.  undefined: lanes whose value is.  Weak: without it the instruction is unknown. */
+void lds_store_direct(struct wave *w, const struct inst *i, const uint32_t *address, uint64_t mask, const uint32_t *rows,
+                      uint64_t undefined)
     __attribute__((weak));
 
 /* ---- report.c ---- */
-enum finding { FINDING_UNKNOWN, FINDING_BOUNDS, FINDING_ALIGNMENT, FINDING_UNDEFINED, FINDING_WAIT, FINDING_LDS_RACE, FINDING_RACE, FINDING_SCALAR_CACHE,
-               FINDING_DIES, FINDING_FLAG, FINDING_DEADLOCK, FINDING_OTHER, N_FINDINGS };
+enum finding { FINDING_UNKNOWN, FINDING_BOUNDS, FINDING_ALIGNMENT, FINDING_UNDEFINED, FINDING_WAIT, FINDING_LDS_RACE, FINDING_RACE,
+               FINDING_SCALAR_CACHE, FINDING_DIES, FINDING_FLAG, FINDING_DEADLOCK, FINDING_OTHER, N_FINDINGS };
 extern const char *const finding_names[N_FINDINGS];
-/* Says what is wrong on stderr: kernel, group, wave, lane (-1: none), instruction and its address, then the text; once for each instruction and kind.
- * The launch fails.  FORGE_GFXSIM_IGNORE=race,undefined: kinds that are not findings; returns false for those. */
+/* Says what is wrong on stderr: kernel, group, wave, lane (-1: none), instruction and its address, then the text; once for each instruction
+ * and kind.  The launch fails.  FORGE_GFXSIM_IGNORE=race,undefined: kinds that are not findings; returns false for those. */
 bool report(struct wave *w, const struct inst *i, enum finding kind, int lane, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 bool ignored(enum finding kind);
 

@@ -4,11 +4,12 @@
  *   FORGE_GFXSIM_SLICE=N      instructions of a wave in one slice (default 20000)
  *   FORGE_GFXSIM_SEED=N       order of groups and waves, and the length of slices, drawn from N (default: in order, all the same)
  *   FORGE_GFXSIM_LIMIT=N      a launch that executes more instructions fails (default 0: no limit)
- *   FORGE_GFXSIM_SAMPLE=N     of a kernel with matrix instructions only N groups run, spread over the grid; the counters are scaled (default 0: all run)
+ *   FORGE_GFXSIM_SAMPLE=N     of a kernel with matrix instructions only N groups run, spread over the grid; the counters are scaled
+ *   (default 0: all run)
  *
- * As on a chip, groups are started in order and stay until they end; groups that find no room wait for one that ends.  So a kernel whose groups wait
- * for others hangs here when it would hang there.  Which instruction comes before which of another wave is left open by the chip: a slice is one
- * possibility, the seed draws others. */
+ * As on a chip, groups are started in order and stay until they end; groups that find no room wait for one that ends.  So a kernel whose
+ * groups wait for others hangs here when it would hang there.  Which instruction comes before which of another wave is left open by the
+ * chip: a slice is one possibility, the seed draws others. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@
 #include "gfxsim.h"
 
 enum { LAUNCH_FAILURE = 719 };
-enum { SLICE = 20000, PATIENCE = 2000000 /* instructions of every wave without progress */, LONGEST_LOOP = 20000, MOST_THREADS = 64, WAVES_SHOWN = 8 };
+enum { SLICE = 20000, PATIENCE = 2000000 /* instructions of every wave without progress */, LONGEST_LOOP = 20000, MOST_THREADS = 64,
+       WAVES_SHOWN = 8 };
 enum { ENDED = UINT32_MAX };
 
 /* A place of a resident group; its state is made when it first runs. */
@@ -62,14 +64,15 @@ static uint64_t draw(uint64_t *state)
 
 /* ---- occupancy ---- */
 
-/* Groups that the whole chip holds.  A group stays on one compute unit; in RDNA's WGP mode (COMPUTE_PGM_RSRC1 bit 29, clang's default) on a pair of them,
- * whose SIMDs and LDS it shares with others.  Waves are taken to be spread evenly over SIMDs.  Groups of more than one wave need a barrier of the
- * hardware: 16 of a compute unit, 32 of a pair, as LLVM counts them (AMDGPUBaseInfo.cpp, getMaxWorkGroupsPerCU). */
+/* Groups that the whole chip holds.  A group stays on one compute unit; in RDNA's WGP mode (COMPUTE_PGM_RSRC1 bit 29, clang's default) on a
+ * pair of them, whose SIMDs and LDS it shares with others.  Waves are taken to be spread evenly over SIMDs.  Groups of more than one wave
+ * need a barrier of the hardware: 16 of a compute unit, 32 of a pair, as LLVM counts them (AMDGPUBaseInfo.cpp, getMaxWorkGroupsPerCU). */
 static uint32_t resident_groups(const struct launch *l, uint32_t n_waves, uint32_t lds_bytes)
 {
     const struct chip *c = l->chip;
     const bool pair = !c->cdna && (l->kernel->rsrc1 >> 29 & 1) != 0;
-    const uint32_t cus = pair ? 2 : 1, vgprs = divide_up(l->kernel->vgprs_allocated > 0 ? l->kernel->vgprs_allocated : 1, c->granule) * c->granule;
+    const uint32_t cus = pair ? 2 : 1, vgprs = divide_up(l->kernel->vgprs_allocated > 0 ? l->kernel->vgprs_allocated : 1,
+                                                         c->granule) * c->granule;
     const uint32_t of_simd = least(c->waves, c->registers / vgprs), lds = (lds_bytes + 511) / 512 * 512;
     uint32_t groups = of_simd * c->simds * cus / n_waves;
     if (n_waves > 1) groups = least(groups, 16 * cus);
@@ -249,7 +252,8 @@ static void *worker_main(void *argument)
     }
 }
 
-/* The linear number of the n-th group that runs.  Of a sample: drawn from the n-th of so many equal parts of the grid, so that no stride of the grid repeats. */
+/* The linear number of the n-th group that runs.  Of a sample: drawn from the n-th of so many equal parts of the grid, so that no stride of
+ * the grid repeats. */
 static uint32_t group_number(const struct run *r, uint32_t n)
 {
     if (r->n_groups == r->grid_groups) return n;
@@ -338,8 +342,8 @@ static bool all_repeat(struct worker *k)
 static void show_wave(const struct wave *w)
 {
     const struct inst *i = next_inst(w, w->at_barrier);
-    fprintf(stderr, "gfxsim:   group %u,%u, wave %u %s 0x%x: %s\n", w->group->x, w->group->y, w->index, w->at_barrier ? "waits at" : "is at",
-            i != NULL ? i->pc : 0, i != NULL ? i->text : "no instruction");
+    fprintf(stderr, "gfxsim:   group %u,%u, wave %u %s 0x%x: %s\n", w->group->x, w->group->y, w->index,
+            w->at_barrier ? "waits at" : "is at", i != NULL ? i->pc : 0, i != NULL ? i->text : "no instruction");
 }
 
 /* Once for the launch, in the name of the first wave that goes round. */
@@ -355,14 +359,16 @@ static void report_stuck(struct run *r, enum finding kind, const char *why)
                 if (pass == 1 && !g->waves[w].ended && n++ < WAVES_SHOWN) show_wave(&g->waves[w]);
             }
             if (pass == 0 && i + 1 == r->n_slots && first != NULL)
-                report(first, next_inst(first, false), kind, -1, "%s; %u of %u groups have ended, %u are resident", why, r->ended, r->n_groups, r->n_slots);
+                report(first, next_inst(first, false), kind, -1, "%s; %u of %u groups have ended, %u are resident", why, r->ended,
+                       r->n_groups, r->n_slots);
         }
     if (first == NULL) fprintf(stderr, "gfxsim: %s: %s\n", r->launch->kernel->name, why);
     if (n > WAVES_SHOWN) fprintf(stderr, "gfxsim:   and %u more waves\n", n - WAVES_SHOWN);
     __atomic_store_n(&r->launch->failed, LAUNCH_FAILURE, __ATOMIC_RELAXED);        /* it would never end, even where this is no finding */
 }
 
-struct watch { uint64_t seen, idle, looked; };   /* idle: instructions of every live wave since progress was seen; looked: idle at the last look at waves */
+struct watch { uint64_t seen, idle, looked; };   /* idle: instructions of every live wave since progress was seen; looked: idle at the last
+                                                  * look at waves */
 
 static void check_progress(struct worker *k, struct watch *w)
 {
@@ -446,11 +452,13 @@ int launch_run(struct launch *l)
 {
     const struct kernel *k = l->kernel;
     const uint32_t grid_groups = l->grid[0] * l->grid[1] * l->grid[2], sample = (uint32_t)setting("FORGE_GFXSIM_SAMPLE", 0);
-    const uint32_t n_groups = sample > 0 && sample < grid_groups && can_be_sampled(k) ? sample : grid_groups, n_waves = divide_up(l->threads[0] * l->threads[1] * l->threads[2], k->wave);
+    const uint32_t n_groups = sample > 0 && sample < grid_groups && can_be_sampled(k) ? sample
+        : grid_groups, n_waves = divide_up(l->threads[0] * l->threads[1] * l->threads[2], k->wave);
     const uint32_t lds_bytes = k->lds_bytes + l->dynamic_lds, n_threads = thread_count(n_groups);
-    struct run r = { .launch = l, .n_groups = n_groups, .grid_groups = grid_groups, .n_waves = n_waves, .lds_bytes = lds_bytes, .rows = l->chip->cdna ? MAX_VGPRS : ACC,
-                     .resident = least(resident_groups(l, n_waves, lds_bytes), n_groups), .limit = setting("FORGE_GFXSIM_LIMIT", 0),
-                     .full_slice = (uint32_t)setting("FORGE_GFXSIM_SLICE", SLICE), .seed = setting("FORGE_GFXSIM_SEED", 0) };
+    struct run r = { .launch = l, .n_groups = n_groups, .grid_groups = grid_groups, .n_waves = n_waves, .lds_bytes = lds_bytes,
+                     .rows = l->chip->cdna ? MAX_VGPRS : ACC, .resident = least(resident_groups(l, n_waves, lds_bytes), n_groups),
+                     .limit = setting("FORGE_GFXSIM_LIMIT", 0), .full_slice = (uint32_t)setting("FORGE_GFXSIM_SLICE", SLICE),
+                     .seed = setting("FORGE_GFXSIM_SEED", 0) };
     if (r.full_slice == 0) r.full_slice = 1;
     r.slots = need(calloc(r.resident, sizeof *r.slots));
     struct worker *workers = take(n_threads * sizeof *workers);

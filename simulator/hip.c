@@ -61,7 +61,11 @@ static const struct chip *wanted_chip(void)
     return NULL;
 }
 
-static bool is_unknown_chip(void) { const char *name = getenv("FORGE_GFXSIM_CHIP"); return name != NULL && *name != 0 && wanted_chip() == NULL; }
+static bool is_unknown_chip(void)
+{
+    const char *name = getenv("FORGE_GFXSIM_CHIP");
+    return name != NULL && *name != 0 && wanted_chip() == NULL;
+}
 
 static void ready(void)
 {
@@ -104,8 +108,8 @@ static bool check_download(const void *from, size_t bytes)
     char where[200];
     if (n == 0) return true;
     memory_describe(where, sizeof where, first);
-    fprintf(stderr, "gfxsim: %s%zu bytes copied to the host at %p were never written; the first of them is %s\n", n >= MOST_COUNTED ? "more than " : "", n,
-            (void *)(uintptr_t)first, where);
+    fprintf(stderr, "gfxsim: %s%zu bytes copied to the host at %p were never written; the first of them is %s\n",
+            n >= MOST_COUNTED ? "more than " : "", n, (void *)(uintptr_t)first, where);
     return false;
 }
 
@@ -149,16 +153,21 @@ static uint64_t sum(const uint64_t *x, uint32_t n)
 
 static void trace(const struct launch *l, double seconds, uint64_t level)
 {
-    static const char *const names[N_CLASSES] = { "salu", "branch", "wait", "barrier", "smem", "valu", "trans", "dot", "matrix", "lds", "load", "store", "atomic",
-                                                  "scratch", "other" };
+    static const char *const names[N_CLASSES] = { "salu", "branch", "wait", "barrier", "smem", "valu", "trans", "dot", "matrix", "lds",
+                                                  "load", "store", "atomic", "scratch", "other" };
     const struct counters *c = &l->counters;
-    fprintf(stderr, "gfxsim: launch %u: %s, %u,%u,%u groups of %u,%u,%u: %" PRIu64 " instructions, %.2f ms%s\n", l->number, l->kernel->name, l->grid[0], l->grid[1],
-            l->grid[2], l->threads[0], l->threads[1], l->threads[2], sum(c->instructions, N_CLASSES), seconds * 1e3, l->failed != 0 ? ", failed" : "");
+    fprintf(stderr, "gfxsim: launch %u: %s, %u,%u,%u groups of %u,%u,%u: %" PRIu64 " instructions, %.2f ms%s\n", l->number, l->kernel->name,
+            l->grid[0], l->grid[1], l->grid[2], l->threads[0], l->threads[1], l->threads[2], sum(c->instructions, N_CLASSES), seconds * 1e3,
+            l->failed != 0 ? ", failed" : "");
     if (level < 2) return;
     for (uint32_t i = 0; i < N_CLASSES; i++)
-        if (c->instructions[i] > 0) fprintf(stderr, "gfxsim:   %-8s %12" PRIu64 ", lanes idle %" PRIu64 "\n", names[i], c->instructions[i], c->lanes_idle[i]);
-    fprintf(stderr, "gfxsim:   loaded %" PRIu64 " bytes, stored %" PRIu64 ", scalar %" PRIu64 "; LDS: %" PRIu64 " loads, %" PRIu64 " stores, %" PRIu64 " conflicts; "
-            "%" PRIu64 " barriers, %" PRIu64 " waves\n", c->loaded_bytes, c->stored_bytes, c->scalar_bytes, c->lds_loads, c->lds_stores, c->lds_conflicts, c->barriers,
+        if (c->instructions[i] > 0)
+            fprintf(stderr, "gfxsim:   %-8s %12" PRIu64 ", lanes idle %" PRIu64 "\n", names[i], c->instructions[i], c->lanes_idle[i]);
+    fprintf(stderr,
+            "gfxsim:   loaded %" PRIu64 " bytes, stored %" PRIu64 ", scalar %" PRIu64 "; LDS: %" PRIu64 " loads, %" PRIu64 " stores, "
+            "%" PRIu64 " conflicts; "
+            "%" PRIu64 " barriers, %" PRIu64 " waves\n", c->loaded_bytes, c->stored_bytes, c->scalar_bytes, c->lds_loads, c->lds_stores,
+            c->lds_conflicts, c->barriers,
             c->waves);
 }
 
@@ -195,7 +204,8 @@ static void run_op(const struct op *op)
         memory_set_defined(at(op->to), op->n, true);
         break;
     case DOWNLOAD:
-        if (setting("FORGE_GFXSIM_SAMPLE", 0) > 0) memset(op->to, 0, op->n);     /* what a sample of groups leaves behind means nothing, and may be NaN */
+        if (setting("FORGE_GFXSIM_SAMPLE", 0) > 0) memset(op->to, 0, op->n);     /* what a sample of groups leaves behind means nothing, and
+                                                                                  * may be NaN */
         else memcpy(op->to, op->from, op->n);
         if (!check_download(op->from, op->n)) failure = LAUNCH_FAILURE;
         break;
@@ -355,7 +365,8 @@ static bool inside(const void *address, size_t bytes, bool host)
     if (memory_inside(at(address), bytes, host)) return true;
     char where[200];
     memory_describe(where, sizeof where, at(address));
-    fprintf(stderr, "gfxsim: %zu bytes at %p are not inside %s: %s\n", bytes, address, host ? "pinned memory of the host" : "one allocation of the device", where);
+    fprintf(stderr, "gfxsim: %zu bytes at %p are not inside %s: %s\n", bytes, address,
+            host ? "pinned memory of the host" : "one allocation of the device", where);
     return false;
 }
 
@@ -508,29 +519,32 @@ EXPORT int hipModuleGetFunction(void **out, void *module, const char *name)
 static const char *launch_fault(const struct op *op, void **parameters, void **extra)
 {
     const struct kernel *k = op->function->kernel;
-    const uint64_t threads = (uint64_t)op->threads[0] * op->threads[1] * op->threads[2], most = k->most_threads > 0 ? k->most_threads : MOST_THREADS;
+    const uint64_t threads = (uint64_t)op->threads[0] * op->threads[1] * op->threads[2], most = k->most_threads > 0 ? k->most_threads
+        : MOST_THREADS;
     for (int i = 0; i < 3; i++)
         if (op->grid[i] == 0 || op->threads[i] == 0 || op->threads[i] > MOST_THREADS) return "the grid or the group is empty or too large";
-    if ((uint64_t)op->grid[0] * op->grid[1] > UINT32_MAX || (uint64_t)op->grid[0] * op->grid[1] * op->grid[2] * 32 > UINT32_MAX) return "more groups than are simulated";
+    if ((uint64_t)op->grid[0] * op->grid[1] > UINT32_MAX || (uint64_t)op->grid[0] * op->grid[1] * op->grid[2] * 32 > UINT32_MAX)
+        return "more groups than are simulated";
     if (threads > most || threads > MOST_THREADS) return "more threads than the kernel was compiled for";
     if (op->lds > MOST_LDS || k->lds_bytes + op->lds > MOST_LDS) return "more than 64 KiB of LDS";
     if (parameters != NULL) return "parameters are passed singly; gfxsim takes them as one block";
     if (k->explicit_bytes == 0 && extra == NULL) return NULL;
-    if (extra == NULL || extra[0] != (void *)EXTRA_POINTER || extra[2] != (void *)EXTRA_SIZE || extra[4] != (void *)EXTRA_END) return "the block of parameters is not described";
+    if (extra == NULL || extra[0] != (void *)EXTRA_POINTER || extra[2] != (void *)EXTRA_SIZE || extra[4] != (void *)EXTRA_END)
+        return "the block of parameters is not described";
     if (*(const size_t *)extra[3] < k->explicit_bytes) return "the block of parameters is shorter than the kernel's";
     return NULL;
 }
 
-EXPORT int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                                 unsigned shared_bytes, void *stream, void **parameters, void **extra)
+EXPORT int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                                 unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, void **extra)
 {
-    const struct op op = { .kind = LAUNCH, .function = function, .grid = { grid_x, grid_y, grid_z }, .threads = { block_x, block_y, block_z }, .lds = shared_bytes,
-                           .args = extra != NULL ? extra[1] : (void *)"" };
+    const struct op op = { .kind = LAUNCH, .function = function, .grid = { grid_x, grid_y, grid_z },
+                           .threads = { block_x, block_y, block_z }, .lds = shared_bytes, .args = extra != NULL ? extra[1] : (void *)"" };
     const char *fault = launch_fault(&op, parameters, extra);
     if (failure != 0) return failure;
     if (fault == NULL) return put(stream, &op);
-    fprintf(stderr, "gfxsim: %s, %u,%u,%u groups of %u,%u,%u threads, %u bytes of LDS: %s\n", op.function->kernel->name, grid_x, grid_y, grid_z, block_x, block_y,
-            block_z, shared_bytes, fault);
+    fprintf(stderr, "gfxsim: %s, %u,%u,%u groups of %u,%u,%u threads, %u bytes of LDS: %s\n", op.function->kernel->name, grid_x, grid_y,
+            grid_z, block_x, block_y, block_z, shared_bytes, fault);
     return INVALID;
 }
 

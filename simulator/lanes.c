@@ -1,17 +1,18 @@
 /* lanes.c -- values that move between lanes: DPP, readlane and writelane, permlane; and SDWA, which moves them inside of a lane.
  *
- * Sources: RDNA3 ISA 7.7 (DPP8, DPP16), 16.7 (V_READFIRSTLANE_B32, V_PERMLANE64_B32), 16.10 (V_READLANE_B32, V_PERMLANE16_B32 ...); CDNA3 ISA 12.13
- * (SDWA), 12.14 (DPP); LLVM, AMDGPUModifierSyntax.
+ * Sources: RDNA3 ISA 7.7 (DPP8, DPP16), 16.7 (V_READFIRSTLANE_B32, V_PERMLANE64_B32), 16.10 (V_READLANE_B32, V_PERMLANE16_B32 ...); CDNA3
+ * ISA 12.13 (SDWA), 12.14 (DPP); LLVM, AMDGPUModifierSyntax.
  *
- * DPP: a lane of the destination takes its first source from another lane.  Two things can go wrong with that lane: it lies outside of the row or the
- * wave, or it is not in exec (and FI is not set).  With bound_ctrl both give 0; without, the destination's lane is not written.  row_mask and bank_mask
- * always concern the writing only. */
+ * DPP: a lane of the destination takes its first source from another lane.  Two things can go wrong with that lane: it lies outside of the
+ * row or the wave, or it is not in exec (and FI is not set).  With bound_ctrl both give 0; without, the destination's lane is not written.
+ * row_mask and bank_mask always concern the writing only. */
 #include "gfxsim.h"
 #include <string.h>
 
 /* ---- which lane each lane reads ---- */
 
-/* from[lane] is the lane that it reads, before any check but always one of the wave.  For 64 lanes, so that the loops have constant trips. */
+/* from[lane] is the lane that it reads, before any check but always one of the wave.  For 64 lanes, so that the loops have constant
+ * trips. */
 static void source_lanes(const struct inst *i, uint32_t *from, uint32_t lanes)
 {
     const uint32_t n = i->dpp_value, most = lanes - 1;
@@ -92,10 +93,12 @@ static void zero_lanes(uint32_t *out, uint64_t mask)
     for (; mask > 0; mask &= mask - 1) out[__builtin_ctzll(mask)] = 0;
 }
 
-void dpp_apply(const struct wave *w, const struct inst *i, uint32_t *out, const uint32_t *in, uint32_t words, uint64_t *valid, uint64_t *undefined)
+void dpp_apply(const struct wave *w, const struct inst *i, uint32_t *out, const uint32_t *in, uint32_t words, uint64_t *valid,
+               uint64_t *undefined)
 {
     const uint32_t lanes = w->lanes;
-    const bool dpp8 = i->flags & FLAG_DPP8, zero = dpp8 || (i->flags & FLAG_BOUND_CTRL);    /* DPP8 has no bound_ctrl: lanes outside of exec read 0 */
+    /* DPP8 has no bound_ctrl: lanes outside of exec read 0 */
+    const bool dpp8 = i->flags & FLAG_DPP8, zero = dpp8 || (i->flags & FLAG_BOUND_CTRL);
     const uint64_t all = lanes_mask(lanes), inside = lanes_inside(i) & all;
     uint32_t from[MAX_LANES];
     source_lanes(i, from, lanes);
@@ -156,7 +159,8 @@ static void run_readfirstlane(struct wave *w, const struct inst *i)
     read_lane(w, i, exec ? (uint32_t)__builtin_ctzll(exec) : 0);         /* no lane active: lane 0 */
 }
 
-/* A lane number in a scalar register or constant, modulo the wave.  Undefined: a finding, since which register bits are meant is unknown. */
+/* A lane number in a scalar register or constant, modulo the wave.  Undefined: a finding, since which register bits are meant is
+ * unknown. */
 static bool lane_select(struct wave *w, const struct inst *i, const struct operand *o, uint32_t *lane)
 {
     if (o->kind == OPERAND_V) { unknown_op(w, i); return false; }
@@ -202,7 +206,8 @@ static void permlane16(struct wave *w, const struct inst *i, uint32_t other_row)
     if ((uint32_t)(scalar_source_undefined(w, &i->src[1]) | scalar_source_undefined(w, &i->src[2]))
         && report(w, i, FINDING_UNDEFINED, -1, "the lane selects were never written")) return;
     uint32_t from[MAX_LANES];
-    for (uint32_t lane = 0; lane < w->lanes; lane++) from[lane] = ((lane & ~15u) ^ other_row) + (uint32_t)(select >> 4 * (lane & 15u) & 15u);
+    for (uint32_t lane = 0; lane < w->lanes; lane++)
+        from[lane] = ((lane & ~15u) ^ other_row) + (uint32_t)(select >> 4 * (lane & 15u) & 15u);
     permute(w, i, from, i->op_sel & 1u, i->op_sel & 2u);
 }
 static void run_permlane16(struct wave *w, const struct inst *i)  { permlane16(w, i, 0); }
@@ -219,7 +224,8 @@ static void run_permlane64(struct wave *w, const struct inst *i)
 
 /* Undefined lanes make undefined scalar bits: it is the reader of those who is told. */
 #define LANE_OP(NAME, RUN, D, X, Y, Z) \
-    { .name = NAME, .run = RUN, .class = CLASS_VALU, .dst = T_##D, .src = { T_##X, T_##Y, T_##Z }, .traits = TRAIT_OWN_DEFINED | TRAIT_ALL_LANES },
+    { .name = NAME, .run = RUN, .class = CLASS_VALU, .dst = T_##D, .src = { T_##X, T_##Y, T_##Z },                                         \
+      .traits = TRAIT_OWN_DEFINED | TRAIT_ALL_LANES },
 const struct op_info lane_ops[] = {
     LANE_OP("v_readfirstlane_b32", run_readfirstlane, B32, B32, NONE, NONE)
     LANE_OP("v_readlane_b32",      run_readlane,      B32, B32, B32,  NONE)

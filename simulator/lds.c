@@ -1,9 +1,10 @@
 /* lds.c -- DS instructions (RDNA3 ISA chapter 12, CDNA3 ISA chapter 11) on the LDS of a group, with the checks of lds_shadow.c.
  *
- * Alignment is natural: 2, 4, 8, and 16 bytes for b96 and b128.  The chips take any address in the mode the driver sets (LLVM: unaligned-access-mode), but
- * clang gives a wide access that is aligned to 4 or 8 bytes as 2addr (read2); a wide one elsewhere means a wrong address or a slow access of packed data.
- * Up to 4 bytes may be anywhere when the instruction's own offset is odd: clang loads (uint32_t)(x >> 24) of a 64-bit x as 4 bytes at offset 3.
- * FORGE_GFXSIM_LDS_ALIGNMENT=N asks for no more than N bytes (1: any address), but of atomics.
+ * Alignment is natural: 2, 4, 8, and 16 bytes for b96 and b128.  The chips take any address in the mode the driver sets (LLVM:
+ * unaligned-access-mode), but clang gives a wide access that is aligned to 4 or 8 bytes as 2addr (read2); a wide one elsewhere means a
+ * wrong address or a slow access of packed data.  Up to 4 bytes may be anywhere when the instruction's own offset is odd: clang loads
+ * (uint32_t)(x >> 24) of a 64-bit x as 4 bytes at offset 3.  FORGE_GFXSIM_LDS_ALIGNMENT=N asks for no more than N bytes (1: any address),
+ * but of atomics.
  *
  * Not modelled, and so unknown instructions: GDS, append and consume, addtid, condxchg32, exchanges at two addresses. */
 #include <immintrin.h>
@@ -34,15 +35,18 @@ static bool bad_address(struct access *a, uint32_t bytes, uint32_t alignment)
         const int lane = __builtin_ctzll(m);
         const uint32_t at = a->address[lane];
         if (at % alignment != 0 &&
-            report(a->w, a->i, FINDING_ALIGNMENT, lane, "%u bytes at LDS address 0x%x, which is not a multiple of %u", bytes, at, alignment)) return true;
+            report(a->w, a->i, FINDING_ALIGNMENT, lane, "%u bytes at LDS address 0x%x, which is not a multiple of %u", bytes, at,
+                   alignment)) return true;
         if (size >= bytes && at <= size - bytes) continue;
-        if (report(a->w, a->i, FINDING_BOUNDS, lane, "%u bytes at LDS address 0x%x; the group has 0x%x bytes", bytes, at, size)) return true;
+        if (report(a->w, a->i, FINDING_BOUNDS, lane, "%u bytes at LDS address 0x%x; the group has 0x%x bytes", bytes, at, size))
+            return true;
         a->mask &= ~(1ull << lane);              /* such a load gives 0, such a store does nothing (RDNA3 ISA 12.1) */
     }
     return false;
 }
 
-INLINE void sum_addresses(struct access *a, const uint32_t *restrict base, uint32_t offset, uint32_t *most, uint32_t *bits, const uint32_t n)
+INLINE void sum_addresses(struct access *a, const uint32_t *restrict base, uint32_t offset, uint32_t *most, uint32_t *bits,
+                          const uint32_t n)
 {
     uint32_t top = 0, any = 0;
     uint32_t *restrict address = a->address;
@@ -107,9 +111,9 @@ static void issued(struct wave *w, bool store, uint32_t reg, uint32_t n)
     if (n > 0) vgpr_await(w, reg, n, false, true);
 }
 
-/* Cycles of an access: the least, and those beyond it.  The banks give 128 bytes a cycle, so lanes come in turns of 32, 16 or (from 12 bytes) 8, in their
- * order; a turn takes as many cycles as one bank has different dwords in it, and none when it has no lane.  The documents do not say which lanes share a turn
- * of a wide access; this is the plain guess. */
+/* Cycles of an access: the least, and those beyond it.  The banks give 128 bytes a cycle, so lanes come in turns of 32, 16 or (from 12
+ * bytes) 8, in their order; a turn takes as many cycles as one bank has different dwords in it, and none when it has no lane.  The
+ * documents do not say which lanes share a turn of a wide access; this is the plain guess. */
 static void count_cycles(const struct access *a, uint32_t bytes, struct counters *c)
 {
     const uint32_t turn = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, words = bytes < 4 ? 1 : bytes / 4;
@@ -188,7 +192,8 @@ INLINE bool unsettled(const uint32_t *writer, const uint32_t mine, const uint32_
         return any((four)((four_signs)w >= (int32_t)settled) & (four)(((w ^ mine) & (PARTIAL | WAVE_BITS)) != 0));
     }
     uint32_t bad = 0;
-    for (uint32_t k = 0; k < words; k++) bad |= (uint32_t)(writer[k] >= settled) & (uint32_t)(((writer[k] ^ mine) & (PARTIAL | WAVE_BITS)) != 0);
+    for (uint32_t k = 0; k < words; k++)
+        bad |= (uint32_t)(writer[k] >= settled) & (uint32_t)(((writer[k] ^ mine) & (PARTIAL | WAVE_BITS)) != 0);
     return bad != 0;
 }
 
@@ -305,7 +310,8 @@ INLINE void store_dwords(struct access *a, const struct data *from, const uint32
         const uint32_t d = a->address[lane] / 4;
         uint32_t value[4];
         for (uint32_t k = 0; k < words; k++) value[k] = rows[k * lanes + (uint32_t)lane];
-        if (UNLIKELY(always | looked_at(readers + d, others, writer + d, mine, words) | unsettled(writer + d, mine, settled, words))) for (uint32_t k = 0; k < words; k++) check_store(a, lane, d + k, 15, value[k]);
+        if (UNLIKELY(always | looked_at(readers + d, others, writer + d, mine, words) | unsettled(writer + d, mine, settled, words)))
+            for (uint32_t k = 0; k < words; k++) check_store(a, lane, d + k, 15, value[k]);
         memcpy(lds + d, value, words * 4);
         set_words(writer + d, mine, words);
         memset(defined + d, DEFINED, words);
@@ -393,14 +399,17 @@ static void store_narrow(struct wave *w, const struct inst *i, uint32_t bytes, u
     X(u8_d16, 1, false, LOW_HALF) X(u8_d16_hi, 1, false, HIGH_HALF) X(i8_d16, 1, true, LOW_HALF) X(i8_d16_hi, 1, true, HIGH_HALF) \
     X(u16_d16, 2, false, LOW_HALF) X(u16_d16_hi, 2, false, HIGH_HALF)
 #define NARROW_STORE(X) X(b8, 1, 0) X(b16, 2, 0) X(b8_d16_hi, 1, 16) X(b16_d16_hi, 2, 16)
-#define RUN_NARROW_LOAD(name, bytes, sign, half) static void load_##name(struct wave *w, const struct inst *i) { load_narrow(w, i, bytes, sign, half); }
-#define RUN_NARROW_STORE(name, bytes, shift) static void store_##name(struct wave *w, const struct inst *i) { store_narrow(w, i, bytes, shift); }
+#define RUN_NARROW_LOAD(name, bytes, sign, half)                                                                                           \
+    static void load_##name(struct wave *w, const struct inst *i) { load_narrow(w, i, bytes, sign, half); }
+#define RUN_NARROW_STORE(name, bytes, shift)                                                                                               \
+    static void store_##name(struct wave *w, const struct inst *i) { store_narrow(w, i, bytes, shift); }
 NARROW_LOAD(RUN_NARROW_LOAD)
 NARROW_STORE(RUN_NARROW_STORE)
 
 /* ---- from memory, past the registers (global_load_lds) ---- */
 
-void lds_store_direct(struct wave *w, const struct inst *i, const uint32_t *address, uint64_t mask, const uint32_t *rows, uint64_t undefined)
+void lds_store_direct(struct wave *w, const struct inst *i, const uint32_t *address, uint64_t mask, const uint32_t *rows,
+                      uint64_t undefined)
 {
     struct access a = { .w = w, .i = i, .s = w->group->lds_shadow, .mask = mask, .bit = 1u << w->index };
     memcpy(a.address, address, w->lanes * sizeof *address);
@@ -466,13 +475,17 @@ static uint64_t add_f64(uint64_t a, uint64_t b)  /* the wave's MXCSR may flush d
     _mm_setcsr(mode);
     return f64_bits(x);
 }
-static uint64_t add_f16(uint64_t a, uint64_t b)  { return f32_to_f16(f16_to_f32((uint32_t)a) + f16_to_f32((uint32_t)b)); }        /* low halves */
-static uint64_t add_bf16(uint64_t a, uint64_t b) { return f32_to_bf16(bf16_to_f32((uint32_t)a & 0xffff) + bf16_to_f32((uint32_t)b & 0xffff)); }
+static uint64_t add_f16(uint64_t a, uint64_t b)  { return f32_to_f16(f16_to_f32((uint32_t)a) + f16_to_f32((uint32_t)b)); }  /* low halves */
+static uint64_t add_bf16(uint64_t a, uint64_t b)
+{
+    return f32_to_bf16(bf16_to_f32((uint32_t)a & 0xffff) + bf16_to_f32((uint32_t)b & 0xffff));
+}
 
-/* Sums round to nearest even and treat denormals as MODE says, which is MXCSR here (LLVM, SIISelLowering.cpp, on atomicrmw fadd).  inc and dec wrap at the
- * operand (RDNA3 ISA 16.15). */
+/* Sums round to nearest even and treat denormals as MODE says, which is MXCSR here (LLVM, SIISelLowering.cpp, on atomicrmw fadd).  inc and
+ * dec wrap at the operand (RDNA3 ISA 16.15). */
 #define ATOMIC(X) \
-    X(add, u32, 4, old + a) X(sub, u32, 4, old - a) X(rsub, u32, 4, a - old) X(and, b32, 4, old & a) X(or, b32, 4, old | a) X(xor, b32, 4, old ^ a) \
+    X(add, u32, 4, old + a) X(sub, u32, 4, old - a) X(rsub, u32, 4, a - old) X(and, b32, 4, old & a) X(or, b32, 4, old | a)                \
+    X(xor, b32, 4, old ^ a)                                                                                                                \
     X(inc, u32, 4, old >= a ? 0 : old + 1) X(dec, u32, 4, old == 0 || old > a ? a : old - 1) \
     X(min, u32, 4, a < old ? a : old) X(max, u32, 4, a > old ? a : old) \
     X(min, i32, 4, (int32_t)a < (int32_t)old ? a : old) X(max, i32, 4, (int32_t)a > (int32_t)old ? a : old) \
@@ -480,7 +493,8 @@ static uint64_t add_bf16(uint64_t a, uint64_t b) { return f32_to_bf16(bf16_to_f3
     X(min, f32, 4, f32(a) < f32(old) ? a : old) X(max, f32, 4, f32(a) > f32(old) ? a : old) \
     X(cmpst, b32, 4, old == a ? b : old) X(cmpst, f32, 4, f32(old) == f32(a) ? b : old) \
     X(cmpstore, b32, 4, old == b ? a : old) X(cmpstore, f32, 4, f32(old) == f32(b) ? a : old) \
-    X(add, u64, 8, old + a) X(sub, u64, 8, old - a) X(rsub, u64, 8, a - old) X(and, b64, 8, old & a) X(or, b64, 8, old | a) X(xor, b64, 8, old ^ a) \
+    X(add, u64, 8, old + a) X(sub, u64, 8, old - a) X(rsub, u64, 8, a - old) X(and, b64, 8, old & a) X(or, b64, 8, old | a)                \
+    X(xor, b64, 8, old ^ a)                                                                                                                \
     X(inc, u64, 8, old >= a ? 0 : old + 1) X(dec, u64, 8, old == 0 || old > a ? a : old - 1) \
     X(min, u64, 8, a < old ? a : old) X(max, u64, 8, a > old ? a : old) \
     X(min, i64, 8, (int64_t)a < (int64_t)old ? a : old) X(max, i64, 8, (int64_t)a > (int64_t)old ? a : old) \
@@ -488,8 +502,11 @@ static uint64_t add_bf16(uint64_t a, uint64_t b) { return f32_to_bf16(bf16_to_f3
     X(min, f64, 8, f64(a) < f64(old) ? a : old) X(max, f64, 8, f64(a) > f64(old) ? a : old) \
     X(cmpst, b64, 8, old == a ? b : old) X(cmpst, f64, 8, f64(old) == f64(a) ? b : old) \
     X(cmpstore, b64, 8, old == b ? a : old) X(cmpstore, f64, 8, f64(old) == f64(b) ? a : old) \
-    X(pk_add, f16, 4, add_f16(old, a) | add_f16(old >> 16, a >> 16) << 16) X(pk_add, bf16, 4, add_bf16(old, a) | add_bf16(old >> 16, a >> 16) << 16)
-#define ATOMIC_RETURNS(X) X(wrxchg, b32, 4, a) X(wrxchg, b64, 8, a) X(storexchg, b32, 4, a) X(storexchg, b64, 8, a) X(wrap, b32, 4, old >= a ? old - a : old + b)
+    X(pk_add, f16, 4, add_f16(old, a) | add_f16(old >> 16, a >> 16) << 16)                                                                 \
+    X(pk_add, bf16, 4, add_bf16(old, a) | add_bf16(old >> 16, a >> 16) << 16)
+#define ATOMIC_RETURNS(X)                                                                                                                  \
+    X(wrxchg, b32, 4, a) X(wrxchg, b64, 8, a) X(storexchg, b32, 4, a) X(storexchg, b64, 8, a)                                              \
+    X(wrap, b32, 4, old >= a ? old - a : old + b)
 #define RUN_ATOMIC(verb, type, bytes, new) \
     static uint64_t value_##verb##_##type(uint64_t old, uint64_t a, uint64_t b) { (void)old, (void)a, (void)b; return new; } \
     static void atomic_##verb##_##type(struct wave *w, const struct inst *i) { run_atomic(w, i, bytes, value_##verb##_##type); }
@@ -530,7 +547,8 @@ static void ds_bpermute(struct wave *w, const struct inst *i)
     seen(w, vgpr(w, i->src[1].reg), in);
     if (w->lanes == 64) gather(out, in, address, offset, 64);
     else gather(out, in, address, offset, 32);
-    if (hidden != 0) for (uint32_t lane = 0; lane < w->lanes; lane++) undefined |= (hidden >> (address[lane] + offset) / 4 % w->lanes & 1) << lane;
+    if (hidden != 0)
+        for (uint32_t lane = 0; lane < w->lanes; lane++) undefined |= (hidden >> (address[lane] + offset) / 4 % w->lanes & 1) << lane;
     give_rows(w, i, out, undefined);
 }
 
@@ -560,7 +578,8 @@ static uint32_t swizzle_source(uint32_t lane, uint32_t how)
         for (uint32_t b = 0; b < 5; b++) turned |= (in32 >> b & 1) << (4 - b);
         return turned >> __builtin_popcount(mask) | (in32 & mask) | half;
     }
-    if (how >= 0xc000) {                         /* rotate by bits 5-9, left or (bit 10) right, within the lanes that the mask leaves free */
+    if (how >= 0xc000) {                         /* rotate by bits 5-9, left or (bit 10) right, within the lanes that the mask leaves
+                                                  * free */
         const uint32_t mask = how & 31, by = how >> 5 & 31;
         const uint32_t turned = (how >> 10 & 1 ? in32 - by : in32 + by) & 31;
         return (in32 & mask) | (turned & ~mask) | half;
@@ -590,7 +609,8 @@ static void ds_nop(struct wave *w, const struct inst *i) { (void)w, (void)i; }
 #define LOAD(name, run, of) { name, run, NULL, CLASS_LDS, T_ROWS, { T_U32 }, of, TRAIT_OWN_DEFINED, NULL },
 #define LOAD_HALF(name, run, of) { name, run, NULL, CLASS_LDS, T_B32, { T_U32 }, of, TRAIT_OWN_DEFINED | TRAIT_READS_DST, NULL },
 #define STORE(name, run, of) { name, run, NULL, CLASS_LDS, T_NONE, { T_U32, T_ROWS, T_ROWS }, of, TRAIT_OWN_DEFINED | TRAIT_NO_DST, NULL },
-#define ROW_ACCESS(name, words, addresses, stride) LOAD("ds_load_" #name, load_##name, 4 * words) STORE("ds_store_" #name, store_##name, 4 * words)
+#define ROW_ACCESS(name, words, addresses, stride)                                                                                         \
+    LOAD("ds_load_" #name, load_##name, 4 * words) STORE("ds_store_" #name, store_##name, 4 * words)
 #define OLD_ACCESS(old, name, words) LOAD("ds_read" old, load_##name, 4 * words) STORE("ds_write" old, store_##name, 4 * words)
 #define ROW_WHOLE(name, bytes)     LOAD("ds_load_" #name, load_##name, bytes) LOAD("ds_read_" #name, load_##name, bytes)
 #define ROW_HALF(name, bytes)      LOAD_HALF("ds_load_" #name, load_##name, bytes) LOAD_HALF("ds_read_" #name, load_##name, bytes)

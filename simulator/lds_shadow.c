@@ -1,9 +1,9 @@
 /* lds_shadow.c -- what is known of each byte of a group's LDS: defined or not, who wrote it since the last barrier, who read it.
  *
- * A race: a store that is no atomic and another wave's access to a common byte, with no barrier between; or a store before the barrier that its wave had
- * not waited for (lgkmcnt) when it arrived there; or two lanes of one store with different values for one byte.  Atomics among themselves, and loads
- * beside atomics, are none: an atomic load is printed as a plain one.  A load before the barrier that was not waited for and another wave's store behind it
- * pass: the data of a load are taken in the order in which the waves issued.
+ * A race: a store that is no atomic and another wave's access to a common byte, with no barrier between; or a store before the barrier that
+ * its wave had not waited for (lgkmcnt) when it arrived there; or two lanes of one store with different values for one byte.  Atomics among
+ * themselves, and loads beside atomics, are none: an atomic load is printed as a plain one.  A load before the barrier that was not waited
+ * for and another wave's store behind it pass: the data of a load are taken in the order in which the waves issued.
  *
  * lds.c finds the common case itself, word by word, and comes here for the rest. */
 #include <pthread.h>
@@ -92,8 +92,8 @@ static uint32_t live_words(struct shadow *s, uint32_t d, uint32_t *out[5])
     return live;
 }
 
-/* Numbers the stores that some byte still names from 1; with waves also forgets those that their waves have waited for.  Rare: when a log is full, or when
- * a wave came to a barrier with a store under way. */
+/* Numbers the stores that some byte still names from 1; with waves also forgets those that their waves have waited for.  Rare: when a log
+ * is full, or when a wave came to a barrier with a store under way. */
 static void renumber(struct shadow *s, const struct wave *waves)
 {
     uint32_t *number = zeros((size_t)(s->next - s->first) * 4), *word[5], n = 0;
@@ -158,19 +158,21 @@ static void race_with_store(struct access *a, int lane, uint32_t dword, uint32_t
     const struct store *t = store_of(a->s, word);
     const uint32_t me = a->w->index, at = dword * 4;
     if (t->interval == a->s->interval)
-        report(a->w, a->i, FINDING_LDS_RACE, lane, "wave %u %s LDS address 0x%x, which wave %u stored with no barrier since, at 0x%x: %s", me, what, at, t->wave,
-               t->i->pc, t->i->text);
-    else
-        report(a->w, a->i, FINDING_LDS_RACE, lane, "wave %u %s LDS address 0x%x; wave %u came to the barrier without waiting (lgkmcnt) for its store at 0x%x: %s",
+        report(a->w, a->i, FINDING_LDS_RACE, lane, "wave %u %s LDS address 0x%x, which wave %u stored with no barrier since, at 0x%x: %s",
                me, what, at, t->wave, t->i->pc, t->i->text);
+    else
+        report(a->w, a->i, FINDING_LDS_RACE, lane,
+               "wave %u %s LDS address 0x%x; wave %u came to the barrier without waiting (lgkmcnt) for its store at 0x%x: %s", me, what, at,
+               t->wave, t->i->pc, t->i->text);
 }
 
 static void race_with_reader(struct access *a, int lane, uint32_t dword, uint32_t waves)
 {
     const uint32_t other = (uint32_t)__builtin_ctz(waves);
     const struct inst *last = a->s->last_access[other];
-    report(a->w, a->i, FINDING_LDS_RACE, lane, "wave %u stores to LDS address 0x%x, which wave %u read with no barrier since; its last access to LDS, at 0x%x: %s",
-           a->w->index, dword * 4, other, last->pc, last->text);
+    report(a->w, a->i, FINDING_LDS_RACE, lane,
+           "wave %u stores to LDS address 0x%x, which wave %u read with no barrier since; its last access to LDS, at 0x%x: %s", a->w->index,
+           dword * 4, other, last->pc, last->text);
 }
 
 /* The wave's own, from memory, and no s_waitcnt has covered it yet. */
@@ -179,7 +181,8 @@ static bool is_awaited(struct access *a, int lane, uint32_t d, uint32_t word)
     if (!a->s->direct || word < a->s->first << WORD_SHIFT || word == a->word) return false;
     const struct store *t = store_of(a->s, word);
     if (!t->direct || t->wave != a->w->index || t->seq <= a->w->vm_done) return false;
-    report(a->w, a->i, FINDING_WAIT, lane, "LDS address 0x%x, while a load into it is under way (vmcnt), at 0x%x: %s", d * 4, t->i->pc, t->i->text);
+    report(a->w, a->i, FINDING_WAIT, lane, "LDS address 0x%x, while a load into it is under way (vmcnt), at 0x%x: %s", d * 4, t->i->pc,
+           t->i->text);
     return true;
 }
 
@@ -207,7 +210,8 @@ void check_store(struct access *a, int lane, uint32_t d, uint32_t bytes, uint32_
         if (is_awaited(a, lane, d, word)) return;
         if (is_foreign(a, word)) { race_with_store(a, lane, d, word, "stores to"); return; }
         if (word != a->word || now[k] == (uint8_t)(value >> 8 * k) || !(s->defined[d] >> k & 1)) continue;
-        report(a->w, a->i, FINDING_LDS_RACE, lane, "two lanes of this store, of wave %u, write different values to LDS address 0x%x", a->w->index, d * 4 + k);
+        report(a->w, a->i, FINDING_LDS_RACE, lane, "two lanes of this store, of wave %u, write different values to LDS address 0x%x",
+               a->w->index, d * 4 + k);
         return;
     }
     if (waves & ~a->bit) race_with_reader(a, lane, d, waves & ~a->bit);

@@ -3,8 +3,8 @@
 #define GFXSIM_LDS_SHADOW_H
 #include "gfxsim.h"
 
-/* A store instruction of one wave.  Words of struct shadow name one: its number << 6 | PARTIAL | wave.  Words below first << 6 are settled: written before
- * the barrier and waited for, or never. */
+/* A store instruction of one wave.  Words of struct shadow name one: its number << 6 | PARTIAL | wave.  Words below first << 6 are settled:
+ * written before the barrier and waited for, or never. */
 struct store {
     const struct inst *i;
     uint32_t wave, seq, interval;                /* seq: of lgkmcnt, or of vmcnt */
@@ -53,7 +53,10 @@ void check_store(struct access *a, int lane, uint32_t d, uint32_t bytes, uint32_
 void shadow_want_bytes(struct shadow *s);
 void shadow_want_atomic(struct shadow *s);
 
-static inline uint32_t writer_of_byte(const struct shadow *s, uint32_t d, uint32_t k) { return s->writer[d] & PARTIAL ? s->byte_writer[4 * d + k] : s->writer[d]; }
+static inline uint32_t writer_of_byte(const struct shadow *s, uint32_t d, uint32_t k)
+{
+    return s->writer[d] & PARTIAL ? s->byte_writer[4 * d + k] : s->writer[d];
+}
 /* Another wave's, and not settled. */
 static inline bool is_foreign(const struct access *a, uint32_t word)
 {

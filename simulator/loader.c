@@ -1,6 +1,6 @@
 /* loader.c -- an AMDGPU code object, as clang and lld write it, to a struct module: segments, relocations, kernel descriptors, metadata.
- * Sources: LLVM "User Guide for AMDGPU Backend", ELF Code Object, Code Object Metadata V3 to V5, Kernel Descriptor; System V ABI (gABI) chapters 4 and 5.
- * Every offset is checked: a malformed file gives a message and NULL. */
+ * Sources: LLVM "User Guide for AMDGPU Backend", ELF Code Object, Code Object Metadata V3 to V5, Kernel Descriptor; System V ABI (gABI)
+ * chapters 4 and 5.  Every offset is checked: a malformed file gives a message and NULL. */
 #include "gfxsim.h"
 #include "compiler/base/msgpack.h"
 #include <elf.h>
@@ -11,19 +11,20 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* targets/gfx1100.yaml, gfx1151.yaml, gfx11.yaml, gfx942.yaml, where each number has its source; elf_machine: AMDGPUUsage, "AMDGPU e_flags, EF_AMDGPU_MACH
- * values".  Registers and granule are those of allocation. */
+/* targets/gfx1100.yaml, gfx1151.yaml, gfx11.yaml, gfx942.yaml, where each number has its source; elf_machine: AMDGPUUsage, "AMDGPU e_flags,
+ * EF_AMDGPU_MACH values".  Registers and granule are those of allocation. */
 const struct chip chips[] = {
-    { .name = "gfx1100", .elf_machine = 0x41, .wave = 32, .cdna = false, .compute_units = 96, .simds = 2, .waves = 16, .registers = 1536, .granule = 24,
-      .lds_bytes = 65536, .dies = 1 },
-    { .name = "gfx1151", .elf_machine = 0x4a, .wave = 32, .cdna = false, .compute_units = 40, .simds = 2, .waves = 16, .registers = 1536, .granule = 24,
-      .lds_bytes = 65536, .dies = 1 },
-    { .name = "gfx942", .elf_machine = 0x4c, .wave = 64, .cdna = true, .compute_units = 304, .simds = 4, .waves = 8, .registers = 512, .granule = 8,
-      .lds_bytes = 65536, .dies = 8 },
+    { .name = "gfx1100", .elf_machine = 0x41, .wave = 32, .cdna = false, .compute_units = 96, .simds = 2, .waves = 16, .registers = 1536,
+      .granule = 24, .lds_bytes = 65536, .dies = 1 },
+    { .name = "gfx1151", .elf_machine = 0x4a, .wave = 32, .cdna = false, .compute_units = 40, .simds = 2, .waves = 16, .registers = 1536,
+      .granule = 24, .lds_bytes = 65536, .dies = 1 },
+    { .name = "gfx942", .elf_machine = 0x4c, .wave = 64, .cdna = true, .compute_units = 304, .simds = 4, .waves = 8, .registers = 512,
+      .granule = 8, .lds_bytes = 65536, .dies = 8 },
 };
 const uint32_t n_chips = COUNT_OF(chips);
 
-enum { MACHINE_AMDGPU = 224, OSABI_AMDGPU_HSA = 64, ABI_V4 = 2, ABI_V6 = 4, XNACK = 0x300, XNACK_ON = 0x300 };    /* AMDGPUUsage, ELF header */
+/* AMDGPUUsage, ELF header */
+enum { MACHINE_AMDGPU = 224, OSABI_AMDGPU_HSA = 64, ABI_V4 = 2, ABI_V6 = 4, XNACK = 0x300, XNACK_ON = 0x300 };
 enum { MAX_IMAGE = 1 << 28, MAX_SEGMENTS = 64, MAX_SCRATCH = 1 << 20, MAX_KERNARG = 1 << 20, MAX_KERNELS = 1 << 16 };
 
 struct object {
@@ -90,7 +91,8 @@ static bool is_code_object(const uint8_t *data, size_t bytes)
 static bool read_header(struct object *o, Elf64_Ehdr *e)
 {
     memcpy(e, o->data, sizeof *e);
-    if (e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_ident[EI_DATA] != ELFDATA2LSB || e->e_machine != MACHINE_AMDGPU) return refuse("not for AMDGPU");
+    if (e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_ident[EI_DATA] != ELFDATA2LSB || e->e_machine != MACHINE_AMDGPU)
+        return refuse("not for AMDGPU");
     if (e->e_ident[EI_OSABI] != OSABI_AMDGPU_HSA) return refuse("OS ABI %u is not HSA's", e->e_ident[EI_OSABI]);
     if (e->e_ident[EI_ABIVERSION] < ABI_V4 || e->e_ident[EI_ABIVERSION] > ABI_V6)
         return refuse("ABI version %u; versions 4 to 6 of code objects are read", e->e_ident[EI_ABIVERSION]);
@@ -106,14 +108,16 @@ static bool read_segments(struct object *o)
 {
     Elf64_Ehdr e;
     if (!read_header(o, &e)) return false;
-    if (e.e_phentsize != sizeof(Elf64_Phdr) || e.e_phnum == 0 || e.e_phnum > MAX_SEGMENTS || !within(e.e_phoff, e.e_phnum * sizeof(Elf64_Phdr), o->size))
+    if (e.e_phentsize != sizeof(Elf64_Phdr) || e.e_phnum == 0 || e.e_phnum > MAX_SEGMENTS ||
+        !within(e.e_phoff, e.e_phnum * sizeof(Elf64_Phdr), o->size))
         return refuse("program headers are malformed");
     memcpy(o->segments, o->data + e.e_phoff, e.e_phnum * sizeof(Elf64_Phdr));
     o->n_segments = e.e_phnum;
     for (uint32_t i = 0; i < o->n_segments; i++) {
         const Elf64_Phdr *p = &o->segments[i];
         if (p->p_type == PT_NOTE && within(p->p_offset, p->p_filesz, o->size) && !o->metadata.at) {
-            const struct msgpack note = { .at = o->data + p->p_offset, .end = o->data + p->p_offset + p->p_filesz }, found = msgpack_metadata(note);
+            const struct msgpack note = { .at = o->data + p->p_offset, .end = o->data + p->p_offset + p->p_filesz },
+                found = msgpack_metadata(note);
             if (!found.failed) o->metadata = found;
         }
         if (p->p_type != PT_LOAD) continue;
@@ -178,7 +182,8 @@ static bool read_dynamic(struct object *o)
     o->n_symbols = counts[1];
     if (!within(o->symbols, o->n_symbols * sizeof(Elf64_Sym), o->image_bytes) || !within(o->strings, o->string_bytes, o->image_bytes))
         return refuse("symbols lie outside the segments");
-    if (entry != sizeof(Elf64_Rela) || !within(o->rela, o->rela_bytes, o->image_bytes)) return refuse("relocations lie outside the segments");
+    if (entry != sizeof(Elf64_Rela) || !within(o->rela, o->rela_bytes, o->image_bytes))
+        return refuse("relocations lie outside the segments");
     return true;
 }
 
@@ -200,8 +205,8 @@ static const char *symbol_name(const struct object *o, Elf64_Sym s)
 /* AMDGPUUsage, "AMDGPU ELF Relocation Records": S + A, S + A - P, B + A. */
 static bool relocate_one(const struct object *o, Elf64_Rela r)
 {
-    static const char *const names[] = { "NONE", "ABS32_LO", "ABS32_HI", "ABS64", "REL32", "REL64", "ABS32", "GOTPCREL", "GOTPCREL32_LO", "GOTPCREL32_HI",
-                                         "REL32_LO", "REL32_HI", "12", "RELATIVE64", "REL16" };
+    static const char *const names[] = { "NONE", "ABS32_LO", "ABS32_HI", "ABS64", "REL32", "REL64", "ABS32", "GOTPCREL", "GOTPCREL32_LO",
+                                         "GOTPCREL32_HI", "REL32_LO", "REL32_HI", "12", "RELATIVE64", "REL16" };
     enum { NONE, ABS32_LO, ABS32_HI, ABS64, REL32, REL64, ABS32, REL32_LO = 10, REL32_HI, RELATIVE64 = 13 };
     const uint32_t type = ELF64_R_TYPE(r.r_info), index = ELF64_R_SYM(r.r_info);
     const char    *name = type < COUNT_OF(names) ? names[type] : "unknown";
@@ -260,10 +265,14 @@ static bool find_symbol(const struct object *o, const char *name, size_t n, uint
 
 /* AMDGPUUsage, "AMDHSA Code Object V5 Kernel Argument Metadata Map Additions". */
 static const struct { const char *name; enum hidden_kind kind; } hidden_kinds[] = {
-    { "hidden_block_count_x", HIDDEN_BLOCK_COUNT_X }, { "hidden_block_count_y", HIDDEN_BLOCK_COUNT_Y }, { "hidden_block_count_z", HIDDEN_BLOCK_COUNT_Z },
-    { "hidden_group_size_x", HIDDEN_GROUP_SIZE_X },   { "hidden_group_size_y", HIDDEN_GROUP_SIZE_Y },   { "hidden_group_size_z", HIDDEN_GROUP_SIZE_Z },
-    { "hidden_remainder_x", HIDDEN_REMAINDER_X },     { "hidden_remainder_y", HIDDEN_REMAINDER_Y },     { "hidden_remainder_z", HIDDEN_REMAINDER_Z },
-    { "hidden_global_offset_x", HIDDEN_GLOBAL_OFFSET }, { "hidden_global_offset_y", HIDDEN_GLOBAL_OFFSET }, { "hidden_global_offset_z", HIDDEN_GLOBAL_OFFSET },
+    { "hidden_block_count_x", HIDDEN_BLOCK_COUNT_X }, { "hidden_block_count_y", HIDDEN_BLOCK_COUNT_Y },
+    { "hidden_block_count_z", HIDDEN_BLOCK_COUNT_Z },
+    { "hidden_group_size_x", HIDDEN_GROUP_SIZE_X },   { "hidden_group_size_y", HIDDEN_GROUP_SIZE_Y },
+    { "hidden_group_size_z", HIDDEN_GROUP_SIZE_Z },
+    { "hidden_remainder_x", HIDDEN_REMAINDER_X },     { "hidden_remainder_y", HIDDEN_REMAINDER_Y },
+    { "hidden_remainder_z", HIDDEN_REMAINDER_Z },
+    { "hidden_global_offset_x", HIDDEN_GLOBAL_OFFSET }, { "hidden_global_offset_y", HIDDEN_GLOBAL_OFFSET },
+    { "hidden_global_offset_z", HIDDEN_GLOBAL_OFFSET },
     { "hidden_grid_dims", HIDDEN_GRID_DIMS },         { "hidden_dynamic_lds_size", HIDDEN_DYNAMIC_LDS_SIZE },
 };
 
@@ -348,8 +357,9 @@ struct descriptor {
 _Static_assert(sizeof(struct descriptor) == 64, "a kernel descriptor has 64 bytes");
 enum { WAVE32 = 1 << 10, DYNAMIC_STACK = 1 << 11 };              /* properties */
 
-/* Registers: what a wave gets by rsrc1 and rsrc3 (AMDGPUUsage, compute_pgm_rsrc1 GRANULATED_WORKITEM_VGPR_COUNT: granules of 8, for gfx90a and later and
- * for waves of 32; compute_pgm_rsrc3 ACCUM_OFFSET: granules of 4) and, where the metadata says less, what the compiler meant to use. */
+/* Registers: what a wave gets by rsrc1 and rsrc3 (AMDGPUUsage, compute_pgm_rsrc1 GRANULATED_WORKITEM_VGPR_COUNT: granules of 8, for gfx90a
+ * and later and for waves of 32; compute_pgm_rsrc3 ACCUM_OFFSET: granules of 4) and, where the metadata says less, what the compiler meant
+ * to use. */
 static bool set_registers(const struct object *o, const struct described *d, const struct descriptor *desc)
 {
     struct kernel *k = d->kernel;
@@ -358,7 +368,8 @@ static bool set_registers(const struct object *o, const struct described *d, con
     k->agpr_first = given;
     if (o->chip->cdna) {
         k->agpr_first = 4 * ((desc->rsrc3 & 63) + 1);
-        if (k->agpr_first > given && d->agprs) return refuse("kernel %s has AccVGPRs from %u of %u registers", k->name, k->agpr_first, given);
+        if (k->agpr_first > given && d->agprs)
+            return refuse("kernel %s has AccVGPRs from %u of %u registers", k->name, k->agpr_first, given);
         if (k->agpr_first > given) k->agpr_first = given;
         k->vgprs = k->agpr_first;
         k->agprs = d->agprs;
@@ -375,10 +386,12 @@ static bool describe_kernel(const struct object *o, struct module *m, const stru
     struct kernel    *k = d->kernel;
     struct descriptor desc;
     uint64_t          at;
-    if (!find_symbol(o, d->symbol, d->symbol_bytes, &at) || !within(at, sizeof desc, o->image_bytes)) return refuse("kernel %s has no descriptor", k->name);
+    if (!find_symbol(o, d->symbol, d->symbol_bytes, &at) || !within(at, sizeof desc, o->image_bytes))
+        return refuse("kernel %s has no descriptor", k->name);
     memcpy(&desc, o->image + at, sizeof desc);
     const uint64_t entry = at + (uint64_t)desc.entry - o->code;
-    if (entry >= o->code_bytes || entry % 4 || m->inst_at[entry / 4] == UINT32_MAX) return refuse("kernel %s does not begin in the code", k->name);
+    if (entry >= o->code_bytes || entry % 4 || m->inst_at[entry / 4] == UINT32_MAX)
+        return refuse("kernel %s does not begin in the code", k->name);
     k->module = m;
     k->entry = m->inst_at[entry / 4];
     k->lds_bytes = desc.lds_bytes;
@@ -388,7 +401,8 @@ static bool describe_kernel(const struct object *o, struct module *m, const stru
     k->rsrc3 = desc.rsrc3;
     k->properties = desc.properties | (uint32_t)desc.preload << 16;
     k->wave = o->chip->cdna || !(desc.properties & WAVE32) ? 64 : 32;
-    if (k->wave != o->chip->wave || (d->wave && d->wave != k->wave)) return refuse("kernel %s has waves of %u lanes; %s runs with %u", k->name, k->wave, o->chip->name, o->chip->wave);
+    if (k->wave != o->chip->wave || (d->wave && d->wave != k->wave))
+        return refuse("kernel %s has waves of %u lanes; %s runs with %u", k->name, k->wave, o->chip->name, o->chip->wave);
     if (k->lds_bytes > o->chip->lds_bytes) return refuse("kernel %s holds %u bytes of LDS", k->name, k->lds_bytes);
     if (d->dynamic_stack || (desc.properties & DYNAMIC_STACK)) return refuse("kernel %s needs a stack of unknown size", k->name);
     if (k->scratch_bytes > MAX_SCRATCH) return refuse("kernel %s needs %u bytes of scratch a lane", k->name, k->scratch_bytes);

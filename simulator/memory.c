@@ -1,12 +1,12 @@
 /* memory.c -- device memory and pinned host memory of the simulated machine, and what is known of each byte.
  *
- * All of it lies in one reserved range of host addresses, so a kernel's pointer is the host's own.  An allocation begins at a multiple of GRANULE and at
- * least one granule that cannot be touched lies behind it; a table with one word a granule finds an allocation in one step and without a lock.
- * Addresses are not used again before the range has been gone through once, so that a use after free is named as such.
+ * All of it lies in one reserved range of host addresses, so a kernel's pointer is the host's own.  An allocation begins at a multiple of
+ * GRANULE and at least one granule that cannot be touched lies behind it; a table with one word a granule finds an allocation in one step
+ * and without a lock.  Addresses are not used again before the range has been gone through once, so that a use after free is named as such.
  *
- * The shadow has a bit a byte: 1 is defined.  Fresh shadow pages are zero, so new memory is undefined without being touched.  Pinned memory is written
- * by the host behind our back and always counts as defined.  `defined_to` says how much of an allocation's beginning is defined: weights, which are
- * uploaded from front to back, are checked by one comparison. */
+ * The shadow has a bit a byte: 1 is defined.  Fresh shadow pages are zero, so new memory is undefined without being touched.  Pinned memory
+ * is written by the host behind our back and always counts as defined.  `defined_to` says how much of an allocation's beginning is defined:
+ * weights, which are uploaded from front to back, are checked by one comparison. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,7 +31,8 @@ static struct {
     uint64_t base;
     size_t   limit, in_use;                      /* of device memory */
     uint8_t *shadow;                             /* [MEMORY_RANGE / 8] */
-    uint32_t *at;                                /* [MEMORY_RANGE / GRANULE] number of the allocation there or the last one that was; 0: none yet */
+    uint32_t *at;                                /* [MEMORY_RANGE / GRANULE] number of the allocation there or the last one that was; 0:
+                                                  * none yet */
     struct allocation *list;                     /* [MAX_ALLOCATIONS] by number; 0 is unused */
     uint32_t n;                                  /* numbers given out */
     uint32_t *live, n_live, max_live;            /* numbers of those not freed, by address */
@@ -217,8 +218,9 @@ void memory_describe(char *out, size_t bytes, uint64_t address)
     }
     if (a == NULL) {
         const struct allocation *after = allocation_at(address + GRANULE);
-        if (after != NULL) snprintf(out, bytes, "%llu bytes before allocation %u of %zu bytes", (unsigned long long)(after->begin - address),
-                                    (uint32_t)(after - memory.list), after->bytes);
+        if (after != NULL)
+            snprintf(out, bytes, "%llu bytes before allocation %u of %zu bytes", (unsigned long long)(after->begin - address),
+                     (uint32_t)(after - memory.list), after->bytes);
         else snprintf(out, bytes, "in no allocation");
         return;
     }
@@ -270,7 +272,8 @@ void memory_set_defined(uint64_t address, size_t bytes, bool defined)
         set_shadow(a->begin, address - a->begin, true);
         a->defined_to = a->begin;
     }
-    if (defined && address <= to && bytes >= 4096) a->defined_to = end;   /* smaller ones come from kernels, out of order and from two threads */
+    if (defined && address <= to && bytes >= 4096) a->defined_to = end;   /* smaller ones come from kernels, out of order and from two
+                                                                           * threads */
     else set_shadow(address, bytes, defined);
 }
 

@@ -1,16 +1,17 @@
 /* mma.c -- matrix instructions: MFMA (CDNA3 ISA 7, wave of 64) and WMMA (RDNA3 ISA 7.9, wave of 32).  D = A B + C.
  *
- * Lane l holds in its operand A the elements (row i, k = first + e), e = 0, 1, ... through its registers from the low bits up; B mirrors it with
- * columns.  So element e of neighbouring lanes is a row of A transposed, and registers become a[k][i] and b[k][j] without a shuffle:
+ * Lane l holds in its operand A the elements (row i, k = first + e), e = 0, 1, ... through its registers from the low bits up; B mirrors it
+ * with columns.  So element e of neighbouring lanes is a row of A transposed, and registers become a[k][i] and b[k][j] without a shuffle:
  *
  *   MFMA, 16 or 32 rows:  i = l % rows, group g = l / rows;  k = each * g + e, or with several blocks: block g
  *         D register r:   i = 4 (64 / rows) (r / 4) + 4 (l / rows) + r % 4, j = l % rows; blocks one after the other
  *   MFMA, 4 rows:         i = l % 4, block l / 4, k = e;  D register r: i = r, j = l % 4
  *   WMMA:                 i = l % 16, k = e, lanes 16 to 31 repeat lanes 0 to 15;  D register r: i = 2 r + l / 16, j = l % 16
  *
- * Arithmetic: the documents leave the order and width of the inner sums open.  Here products are exact, sums are made in f64, C first and then
- * k ascending, and the result is rounded once, to nearest even: what a chip gives lies near that, and tests must not ask for its last bits.  MODE is
- * ignored: denormals stay in all formats (CDNA3 ISA 7.1; for WMMA no document says it).  Integers are exact, and wrap unless clamped.
+ * Arithmetic: the documents leave the order and width of the inner sums open.  Here products are exact, sums are made in f64, C first and
+ * then k ascending, and the result is rounded once, to nearest even: what a chip gives lies near that, and tests must not ask for its last
+ * bits.  MODE is ignored: denormals stay in all formats (CDNA3 ISA 7.1; for WMMA no document says it).  Integers are exact, and wrap unless
+ * clamped.
  *
  * Undefined: D(i, j) when something in row i of A, column j of B, or C(i, j) is. */
 #include "gfxsim.h"
@@ -26,7 +27,8 @@ struct shape {
 };
 enum { MAX_ROWS = 32, MAX_K = 32, MAX_BLOCKS = 16, MAX_D = 32 /* registers */ };
 
-static const uint8_t bits_of[] = { [F32] = 32, [F16] = 16, [BF16] = 16, [FP8] = 8, [BF8] = 8, [I8] = 8, [U8] = 8, [I4] = 4, [U4] = 4, [I32] = 32 };
+static const uint8_t bits_of[] = { [F32] = 32, [F16] = 16, [BF16] = 16, [FP8] = 8, [BF8] = 8, [I8] = 8, [U8] = 8, [I4] = 4, [U4] = 4,
+                                   [I32] = 32 };
 
 /* ---- elements ---- */
 
@@ -36,7 +38,8 @@ static void unpack_f16(double *out, const uint32_t *in, uint32_t n, uint32_t shi
     const __m256i mask = _mm256_set1_epi32(0xffff), sign = _mm256_set1_epi32((int)flip);
     const __m128i count = _mm_cvtsi32_si128((int)shift);
     for (uint32_t l = 0; l < n; l += 8) {
-        const __m256i u = _mm256_and_si256(_mm256_xor_si256(_mm256_srl_epi32(_mm256_loadu_si256((const __m256i *)(in + l)), count), sign), mask);
+        const __m256i u = _mm256_and_si256(_mm256_xor_si256(_mm256_srl_epi32(_mm256_loadu_si256((const __m256i *)(in + l)), count), sign),
+                                           mask);
         const __m256 f = _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(u), _mm256_extracti128_si256(u, 1)));
         _mm256_storeu_pd(out + l, _mm256_cvtps_pd(_mm256_castps256_ps128(f)));
         _mm256_storeu_pd(out + l + 4, _mm256_cvtps_pd(_mm256_extractf128_ps(f, 1)));
@@ -90,14 +93,17 @@ static void pack_half(uint32_t *out, const double *in, uint32_t n, enum format f
 
 /* ---- layout ---- */
 
-/* A's or B's numbers as x[k][lane of a block], block after block; registers from lane 0 on.  flip[h]: sign bits of even and odd elements. */
+/* A's or B's numbers as x[k][lane of a block], block after block; registers from lane 0 on.  flip[h]: sign bits of even and odd
+ * elements. */
 static void unpack_operand(double *x, const struct shape *s, const uint32_t *in, uint32_t lanes, enum format format, const uint32_t flip[2])
 {
-    const uint32_t groups = s->wmma ? 1 : lanes / s->rows, k_groups = groups / s->blocks, each = s->k / k_groups, bits = bits_of[format], in_one = 32 / bits;
+    const uint32_t groups = s->wmma ? 1 : lanes / s->rows, k_groups = groups / s->blocks, each = s->k / k_groups, bits = bits_of[format],
+        in_one = 32 / bits;
     for (uint32_t g = 0; g < groups; g++)
         for (uint32_t e = 0; e < each; e++) {
             const uint32_t block = g / k_groups, k = each * (g % k_groups) + e;
-            unpack(x + (block * s->k + k) * s->rows, in + e / in_one * lanes + g * s->rows, s->rows, format, e % in_one * bits, flip[e & 1u]);
+            unpack(x + (block * s->k + k) * s->rows, in + e / in_one * lanes + g * s->rows, s->rows, format, e % in_one * bits,
+                   flip[e & 1u]);
         }
 }
 
@@ -184,14 +190,15 @@ static bool overlap(const struct operand *a, const struct operand *b)
     return a->kind == OPERAND_V && b->kind == OPERAND_V && a->reg < b->reg + b->n && b->reg < a->reg + a->n;
 }
 
-/* A larger D is written while A and B are still read: it may be C itself, but have no other register in common with a source (LLVM marks those
- * destinations as early clobbers: every WMMA, and MFMA with more than four registers of D). */
+/* A larger D is written while A and B are still read: it may be C itself, but have no other register in common with a source (LLVM marks
+ * those destinations as early clobbers: every WMMA, and MFMA with more than four registers of D). */
 static bool registers_allowed(struct wave *w, const struct inst *i, const struct shape *s)
 {
     const bool is_c = i->src[2].kind == OPERAND_V && i->src[2].reg == i->dst[0].reg;
     if (!s->wmma && d_registers(s) <= 4) return true;
     if (!overlap(&i->dst[0], &i->src[0]) && !overlap(&i->dst[0], &i->src[1]) && (is_c || !overlap(&i->dst[0], &i->src[2]))) return true;
-    return !report(w, i, FINDING_OTHER, -1, "the destination shares registers with a source, which the instruction still reads when it writes");
+    return !report(w, i, FINDING_OTHER, -1,
+                   "the destination shares registers with a source, which the instruction still reads when it writes");
 }
 
 /* WMMA reads lanes 16 to 31 of A and B as well (RDNA3 ISA 7.9: data replicated). */
@@ -203,8 +210,9 @@ static bool halves_alike(struct wave *w, const struct inst *i, const struct oper
         for (uint32_t l = 0; l < 16; l++) {
             const uint64_t pair = 0x10001ull << l;
             if (row[l] == row[l + 16] || (w->v_state[r] && (w->undefined[r] & pair))) continue;
-            return !report(w, i, FINDING_OTHER, (int)l + 16, "lane %u of %c has 0x%08x in v%u where lane %u has 0x%08x: both halves must be alike",
-                           l + 16, name, row[l + 16], r, l, row[l]);
+            return !report(w, i, FINDING_OTHER, (int)l + 16,
+                           "lane %u of %c has 0x%08x in v%u where lane %u has 0x%08x: both halves must be alike", l + 16, name, row[l + 16],
+                           r, l, row[l]);
         }
     }
     return true;
@@ -215,8 +223,10 @@ static bool modelled(const struct inst *i, const struct shape *s)
     const struct operand *a = &i->src[0], *b = &i->src[1], *c = &i->src[2], *d = &i->dst[0];
     const bool integer = s->d == I32, half = s->wmma && (s->d == F16 || s->d == BF16);
     const uint32_t lanes = s->wmma ? 16 : 64, n = d_registers(s);
-    const uint32_t words_a = s->rows * s->k * s->blocks * bits_of[s->a] / 32 / lanes, words_b = s->rows * s->k * s->blocks * bits_of[s->b] / 32 / lanes;
-    if (a->kind != OPERAND_V || b->kind != OPERAND_V || d->kind != OPERAND_V || a->n != words_a || b->n != words_b || d->n != n) return false;
+    const uint32_t words_a = s->rows * s->k * s->blocks * bits_of[s->a] / 32 / lanes,
+        words_b = s->rows * s->k * s->blocks * bits_of[s->b] / 32 / lanes;
+    if (a->kind != OPERAND_V || b->kind != OPERAND_V || d->kind != OPERAND_V || a->n != words_a || b->n != words_b || d->n != n)
+        return false;
     if (c->kind == OPERAND_V ? c->n != n : c->kind != OPERAND_INT && c->kind != OPERAND_FLOAT) return false;
     if (a->neg || b->neg || c->neg || a->abs || b->abs || c->abs || i->cbsz || i->abid || i->blgp || i->omod) return false;
     if ((i->flags & FLAG_CLAMP) && !(s->wmma && integer)) return false;
@@ -238,8 +248,8 @@ static enum matrix_format matrix_format(const struct shape *s)
     return MATRIX_F16;
 }
 
-/* WMMA: neg_lo and neg_hi negate even and odd elements of A and B; of C neg_lo is the sign, neg_hi the absolute value.  Of integers neg_lo says that
- * the numbers are signed. */
+/* WMMA: neg_lo and neg_hi negate even and odd elements of A and B; of C neg_lo is the sign, neg_hi the absolute value.  Of integers neg_lo
+ * says that the numbers are signed. */
 static void read_operands(struct wave *w, const struct inst *i, const struct shape *s, double *a, double *b)
 {
     for (uint32_t k = 0; k < 2; k++) {
@@ -315,7 +325,8 @@ static void run(struct wave *w, const struct inst *i, const struct shape *s)
 }
 
 /* ---- the list ----
- * OP(name, rows, k, blocks, formats of A, B, D, WMMA).  K of WMMA is 16 throughout; on gfx942 the bf16 forms are those called _1k elsewhere. */
+ * OP(name, rows, k, blocks, formats of A, B, D, WMMA).  K of WMMA is 16 throughout; on gfx942 the bf16 forms are those called _1k
+ * elsewhere. */
 #define MMA_LIST(OP) \
     OP(v_wmma_f32_16x16x16_f16,      16, 16,  1, F16,  F16,  F32,  true) \
     OP(v_wmma_f32_16x16x16_bf16,     16, 16,  1, BF16, BF16, F32,  true) \

@@ -1,11 +1,11 @@
 /* numbers.h -- the number formats of the chips, in C that vectorises: f16, bf16, f32, f64, fp8.
  *
- * Each conversion rounds once, to nearest even unless its name says otherwise, and does not depend on MXCSR's flush bits: no step makes or reads a
- * value that is denormal in f32, unless the f32 argument is one, which every f16 rounds to zero anyway.  NaN stays NaN and becomes quiet, with the
- * upper bits of its payload (RDNA3 ISA 7.2; what x86's F16C does too).
+ * Each conversion rounds once, to nearest even unless its name says otherwise, and does not depend on MXCSR's flush bits: no step makes or
+ * reads a value that is denormal in f32, unless the f32 argument is one, which every f16 rounds to zero anyway.  NaN stays NaN and becomes
+ * quiet, with the upper bits of its payload (RDNA3 ISA 7.2; what x86's F16C does too).
  *
- * Sums, products, quotients and roots of two f16 may be computed in f32 and then rounded by f32_to_f16: 24 >= 2 * 11 + 2 bits make the second
- * rounding harmless (Figueroa, "When is double rounding innocuous?", 1995).  A fused multiply-add may not: f16_fma. */
+ * Sums, products, quotients and roots of two f16 may be computed in f32 and then rounded by f32_to_f16: 24 >= 2 * 11 + 2 bits make the
+ * second rounding harmless (Figueroa, "When is double rounding innocuous?", 1995).  A fused multiply-add may not: f16_fma. */
 #ifndef GFXSIM_NUMBERS_H
 #define GFXSIM_NUMBERS_H
 #include <math.h>
@@ -42,7 +42,8 @@ static inline uint32_t f32_to_f16(float f)
 {
     uint32_t u = f32_bits(f), x = u & 0x7fffffffu, sign = u >> 16 & 0x8000u;
     uint32_t normal = (x - (112u << 23) + 0xfffu + (x >> 13 & 1u)) >> 13;          /* 65520 and more carry into the exponent: infinity */
-    uint32_t small = f32_bits(bits_f32(x) + 0.5f) - 0x3f000000u;                   /* the unit of 0.5f's mantissa is 2^-24, as f16's least */
+    uint32_t small = f32_bits(bits_f32(x) + 0.5f) - 0x3f000000u;                   /* the unit of 0.5f's mantissa is 2^-24, as f16's
+                                                                                    * least */
     uint32_t special = 0x7c00u | (less(0x7f800000u, x) & (0x200u | (x >> 13 & 0x3ffu)));
     uint32_t r = choose(less(x, 113u << 23), normal, small);
     r = choose(less(x, 143u << 23), special, r);                               /* 65536 and more */
@@ -54,7 +55,8 @@ static inline uint32_t f32_to_f16_rtz(float f)
 {
     uint32_t u = f32_bits(f), x = u & 0x7fffffffu, sign = u >> 16 & 0x8000u;
     uint32_t normal = (x - (112u << 23)) >> 13;
-    uint32_t shift = 126u - (x >> 23);                                             /* denormal: mantissa with its leading one, in units of 2^-24 */
+    uint32_t shift = 126u - (x >> 23);                                             /* denormal: mantissa with its leading one, in units of
+                                                                                    * 2^-24 */
     uint32_t small = ((0x00800000u | (x & 0x007fffffu)) >> (shift & 31u)) & less(shift, 32u);
     uint32_t special = 0x7bffu + less(x, 0x7f800000u) + 1u;
     special |= less(0x7f800000u, x) & (0x200u | (x >> 13 & 0x3ffu));
@@ -74,11 +76,12 @@ static inline uint32_t f64_to_f16(double f)
     return (uint32_t)choose64(less64(x, 1039ull << 52), special, r) | sign;
 }
 
-/* The f32 sum of a and b rounded to odd: when it is inexact, the neighbour with an odd mantissa.  Rounding that again, to at most 22 bits, is as
- * rounding the exact sum once (Boldo, Melquiond, "Emulation of FMA and correctly rounded sums", 2008).  No part may be denormal. */
+/* The f32 sum of a and b rounded to odd: when it is inexact, the neighbour with an odd mantissa.  Rounding that again, to at most 22 bits,
+ * is as rounding the exact sum once (Boldo, Melquiond, "Emulation of FMA and correctly rounded sums", 2008).  No part may be denormal. */
 static inline float f32_add_odd(float a, float b)
 {
-    float sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);    /* Knuth's two-sum: error is exact; NaN for infinite sums */
+    float sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);    /* Knuth's two-sum: error is exact; NaN for infinite
+                                                                                    * sums */
     uint32_t s = f32_bits(sum), e = f32_bits(error);
     uint32_t inexact = less(0, e & 0x7fffffffu) & less(e & 0x7fffffffu, 0x7f800000u);
     uint32_t step = 1u | less((s ^ e) >> 31 ^ 1u, 1u);                             /* 1: away from zero; -1: toward it */
@@ -127,7 +130,7 @@ static inline uint32_t f32_to_i32(float f)
 }
 static inline uint32_t f32_to_u32(float f)
 {
-    uint32_t u = f32_bits(f), mantissa = 0x00800000u | (u & 0x007fffffu), e = u >> 23;                        /* e: 256 and more when negative */
+    uint32_t u = f32_bits(f), mantissa = 0x00800000u | (u & 0x007fffffu), e = u >> 23;  /* e: 256 and more when negative */
     uint32_t left = mantissa << ((e - 150u) & 31u), right = mantissa >> ((150u - e) & 31u);
     uint32_t r = choose(less(e, 150u), left, right) & ~less(e, 127u) & less(e, 256u);
     return choose(less(158u, e) & less(e, 256u) & ~less(0x7f800000u, u & 0x7fffffffu), r, ~0u) & ~less(0x7f800000u, u & 0x7fffffffu);
@@ -146,7 +149,8 @@ static inline uint32_t f64_to_i32(double f)
 static inline uint32_t f64_to_u32(double f)
 {
     uint64_t u = f64_bits(f), x = u & 0x7fffffffffffffffull;
-    return (uint32_t)(choose64(less64(x, 1055ull << 52), 0xffffffffu, f64_integer(f)) & ~less64(0x7ff0000000000000ull, x) & ((u >> 63) - 1));
+    return (uint32_t)(choose64(less64(x, 1055ull << 52), 0xffffffffu, f64_integer(f)) & ~less64(0x7ff0000000000000ull,
+        x) & ((u >> 63) - 1));
 }
 static inline double u32_to_f64(uint32_t u) { return bits_f64(f64_bits(0x1p52) | u) - 0x1p52; }
 #endif

@@ -1,23 +1,26 @@
-/* order.c -- which group's stores another group of the same launch may see: happens-before in global memory, and the caches that are not coherent.
+/* order.c -- which group's stores another group of the same launch may see: happens-before in global memory, and the caches that are not
+ * coherent.
  *
- * Each store instruction of a wave has a number, its place in vmcnt (CDNA3) or vscnt (RDNA); it is complete when a wait has covered that number, and at a
- * barrier each wave tells its group how far it is ("published").  A store or an atomic is an event.  An event carries what its wave knew: the numbers its
- * own group had published, the wave's own, and what it had learned from other groups.  Whoever loads the value at device scope, or changes it by an atomic,
- * learns all that; barriers spread it in the group.  So flags and counters need not be told from data: every access at device scope synchronises, and a
- * plain load is in order when the event it sees is among what its wave has learned.
+ * Each store instruction of a wave has a number, its place in vmcnt (CDNA3) or vscnt (RDNA); it is complete when a wait has covered that
+ * number, and at a barrier each wave tells its group how far it is ("published").  A store or an atomic is an event.  An event carries what
+ * its wave knew: the numbers its own group had published, the wave's own, and what it had learned from other groups.  Whoever loads the
+ * value at device scope, or changes it by an atomic, learns all that; barriers spread it in the group.  So flags and counters need not be
+ * told from data: every access at device scope synchronises, and a plain load is in order when the event it sees is among what its wave has
+ * learned.
  *
  * What was learned may still be missing in a cache (LLVM AMDGPUUsage, memory models GFX11 and GFX942; CDNA3 ISA 9.x, RDNA3 ISA 4.1):
- *   a plain load must come after an invalidation by a wave of this group that knew the store (CDNA3: buffer_inv sc1; RDNA: buffer_gl0_inv and
- *   buffer_gl1_inv; either after the flag's load has come back); loads at device scope go past the caches;
- *   on CDNA3 groups of other dies have another L2: the store must have been made with sc1, or have been written back by buffer_wbl2 sc1 of a wave of the
- *   same die that knew it, and that wave have waited for the write-back before its flag.
+ *   a plain load must come after an invalidation by a wave of this group that knew the store (CDNA3: buffer_inv sc1; RDNA: buffer_gl0_inv
+ *   and buffer_gl1_inv; either after the flag's load has come back); loads at device scope go past the caches;
+ *   on CDNA3 groups of other dies have another L2: the store must have been made with sc1, or have been written back by buffer_wbl2 sc1 of
+ *   a wave of the same die that knew it, and that wave have waited for the write-back before its flag.
  *
- * A plain load out of order is told only when its value is used: kernels load ahead what they then throw away.  Until then the lanes count as undefined
- * ("suspects"), and whoever reports a use of undefined lanes asks order_explain.
+ * A plain load out of order is told only when its value is used: kernels load ahead what they then throw away.  Until then the lanes count
+ * as undefined ("suspects"), and whoever reports a use of undefined lanes asks order_explain.
  *
  * Not looked at: a store over what another group still wants to read; waves of one group on RDNA in WGP mode, whose L0 caches are two.
  *
- * Events are counted by reference; one lock guards all of it.  Loads from pages without stores in this launch do not come here (order_quiet). */
+ * Events are counted by reference; one lock guards all of it.  Loads from pages without stores in this launch do not come here
+ * (order_quiet). */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,11 +28,12 @@
 
 #include "gfxsim.h"
 
-enum { TEXT_BYTES = 512, MOST_SUSPECTS = 4, CHUNK_WAVES = 128, POOL_BITS = 12, MOST_QUIET_PAGES = 64, PAGE_BITS = 12, PAGE_BYTES = 1 << PAGE_BITS,
+enum { TEXT_BYTES = 512, MOST_SUSPECTS = 4, CHUNK_WAVES = 128, POOL_BITS = 12, MOST_QUIET_PAGES = 64, PAGE_BITS = 12,
+       PAGE_BYTES = 1 << PAGE_BITS,
        DWORDS = 2, BYTES = 0 /* what a unit of a page is: log2 of its bytes */ };
 
-/* Of a wave: its stores numbered up to `done` are complete, up to `flushed` are in memory and not in the L2 of its die.  issued: twice the number of the
- * last one that was begun; odd: and something after it, which is no store. */
+/* Of a wave: its stores numbered up to `done` are complete, up to `flushed` are in memory and not in the L2 of its die.  issued: twice the
+ * number of the last one that was begun; odd: and something after it, which is no store. */
 struct seen { uint32_t done, issued, flushed; };
 
 /* What is known of all waves of the launch; shared by whoever knows the same, and copied before it changes. */
@@ -304,7 +308,8 @@ void order_launch_begin(struct launch *l)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, init);
-    const uint64_t threads = (uint64_t)l->threads[0] * l->threads[1] * l->threads[2], groups = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    const uint64_t threads = (uint64_t)l->threads[0] * l->threads[1] * l->threads[2],
+        groups = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     all.launch = l;
     all.number = l->number;
     all.n_waves = (uint32_t)((threads + l->kernel->wave - 1) / l->kernel->wave);
@@ -514,19 +519,22 @@ static void tell(char *out, size_t bytes, uint64_t address, const struct event *
 {
     char where[128];
     memory_describe(where, sizeof where, address);
-    snprintf(out, bytes, "0x%llx, %s, was stored by group %u, wave %u (0x%x: %s) %s", (unsigned long long)address, where, e->wave / all.n_waves,
-             e->wave % all.n_waves, e->i->pc, e->i->text, why);
+    snprintf(out, bytes, "0x%llx, %s, was stored by group %u, wave %u (0x%x: %s) %s", (unsigned long long)address, where,
+             e->wave / all.n_waves, e->wave % all.n_waves, e->i->pc, e->i->text, why);
 }
 
-static bool accuse(struct wave *w, const struct inst *i, enum finding kind, int lane, uint64_t address, const struct event *e, const char *why)
+static bool accuse(struct wave *w, const struct inst *i, enum finding kind, int lane, uint64_t address, const struct event *e,
+                   const char *why)
 {
     char text[TEXT_BYTES];
     tell(text, sizeof text, address, e, why);
     return report(w, i, kind, lane, "%s", text);
 }
 
-/* A plain load: kernels may load ahead what they then throw away, so that a finding waits until the value is used.  It counts as undefined until then. */
-static bool suspect(struct wave *w, const struct inst *i, enum finding kind, int lane, uint64_t address, const struct event *e, const char *why)
+/* A plain load: kernels may load ahead what they then throw away, so that a finding waits until the value is used.  It counts as undefined
+ * until then. */
+static bool suspect(struct wave *w, const struct inst *i, enum finding kind, int lane, uint64_t address, const struct event *e,
+                    const char *why)
 {
     struct group_order *o = w->group->order;
     if (ignored(kind)) return false;
@@ -543,15 +551,19 @@ bool order_explain(struct wave *w, const struct inst *use)
     const struct group_order *o = w->group->order;
     if (o == NULL || o->n_suspects == 0) return false;
     const struct suspect *s = &o->suspect[o->n_suspects - 1];
-    return report(&w->group->waves[s->wave], s->i, s->kind, s->lane, "%s%s; used at 0x%x: %s", s->text, o->n_suspects > 1 ? " (or another such load)" : "",
-                  use != NULL ? use->pc : 0, use != NULL ? use->text : "");
+    return report(&w->group->waves[s->wave], s->i, s->kind, s->lane, "%s%s; used at 0x%x: %s", s->text,
+                  o->n_suspects > 1 ? " (or another such load)" : "", use != NULL ? use->pc : 0, use != NULL ? use->text : "");
 }
 
-typedef bool finding_fn(struct wave *w, const struct inst *i, enum finding kind, int lane, uint64_t address, const struct event *e, const char *why);
+typedef bool finding_fn(struct wave *w, const struct inst *i, enum finding kind, int lane, uint64_t address, const struct event *e,
+                        const char *why);
 static const char not_written_back[] = "on another die and not written back: it needs sc1, or buffer_wbl2 sc1 and a wait before the flag",
                   not_fresh_other_die[] = "on another die; since the flag was read there was no buffer_inv sc1, and the load has no sc1",
-                  not_fresh_cdna[] = "and may be stale in the L1: since the flag was read there was no buffer_inv sc1, and the load has no sc1",
-                  not_fresh_rdna[] = "and may be stale in the L0 or L1: since the flag was read there was no buffer_gl0_inv with buffer_gl1_inv, and the load has no glc";
+                  not_fresh_cdna[] =
+                  "and may be stale in the L1: since the flag was read there was no buffer_inv sc1, and the load has no sc1",
+                  not_fresh_rdna[] =
+                      "and may be stale in the L0 or L1: since the flag was read there was no buffer_gl0_inv with buffer_gl1_inv, and the "
+                      "load has no glc";
 
 /* A plain load sees an event of another wave.  False: it must not use what it loads; findings of scalar loads are told at once. */
 static bool check_plain(struct wave *w, const struct inst *i, int lane, uint64_t address, const struct event *e, bool scalar)
@@ -582,7 +594,8 @@ static bool check_device(struct wave *w, const struct inst *i, int lane, uint64_
     if (e->wave / all.n_waves == w->group->id || e->atomic) return true;
     const struct seen seen = clock_of(knower(w)->learned, e->wave);
     const uint32_t number = e->number;
-    if (seen.done < number && seen.issued > 2 * number) return !accuse(w, i, FINDING_FLAG, lane, address, e, "and its flag set without a wait between");
+    if (seen.done < number && seen.issued > 2 * number)
+        return !accuse(w, i, FINDING_FLAG, lane, address, e, "and its flag set without a wait between");
     if (has_dies() && die_of(e->wave) != w->group->die && !e->through && seen.flushed < number)
         return !accuse(w, i, FINDING_DIES, lane, address, e, not_written_back);
     return true;
@@ -683,7 +696,8 @@ static bool same_bytes(const uint32_t *rows, uint32_t lanes, int lane, uint32_t 
 }
 
 /* The event becomes the last one of a lane's bytes. */
-static bool place(struct wave *w, const struct inst *i, uint32_t id, int lane, uint64_t address, uint32_t bytes, const uint32_t *rows, bool check)
+static bool place(struct wave *w, const struct inst *i, uint32_t id, int lane, uint64_t address, uint32_t bytes, const uint32_t *rows,
+                  bool check)
 {
     struct event *mine = event_at(id);
     const struct page *p = page_open(address, bytes);
@@ -707,7 +721,8 @@ static bool place(struct wave *w, const struct inst *i, uint32_t id, int lane, u
     return good;
 }
 
-void order_store_rows(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, enum scope scope, const uint32_t *rows)
+void order_store_rows(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, enum scope scope,
+                      const uint32_t *rows)
 {
     bool check = true;
     if (mask == 0) return;
@@ -735,7 +750,8 @@ static uint32_t atomic_number(const struct wave *w, bool returns)
 }
 
 /* An atomic hands on what the event before it told, and adds what its own wave knows. */
-void order_atomic(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, enum scope scope, bool returns)
+void order_atomic(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, enum scope scope,
+                  bool returns)
 {
     uint32_t id = 0;
     uint64_t of = 0;                             /* the time of the event that id follows, + 1: of none 1 */

@@ -1,7 +1,7 @@
 /* report.c -- findings: what a kernel did that the instruction set leaves undefined, or that the simulator cannot execute.
  *
- * One line a finding on stderr, each (kernel, instruction, kind) once a launch and MOST_LINES lines a launch: a kernel that is wrong is wrong in
- * every wave.  Any number of threads may report at once. */
+ * One line a finding on stderr, each (kernel, instruction, kind) once a launch and MOST_LINES lines a launch: a kernel that is wrong is
+ * wrong in every wave.  Any number of threads may report at once. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,7 +42,8 @@ static void read_ignored(void)
         if (n > 0) ignore_name(at, n);
         at += n + (at[n] != 0);
     }
-    if (setting("FORGE_GFXSIM_SAMPLE", 0) > 0) ignored_kinds |= 1u << FINDING_UNDEFINED;         /* what groups that do not run would have stored */
+    /* what groups that do not run would have stored */
+    if (setting("FORGE_GFXSIM_SAMPLE", 0) > 0) ignored_kinds |= 1u << FINDING_UNDEFINED;
 }
 
 bool ignored(enum finding kind)

@@ -24,8 +24,8 @@ int hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, void *stream);
 int hipStreamQuery(void *stream);
 int hipModuleLoadData(void **out, const void *image);
 int hipModuleGetFunction(void **out, void *module, const char *name);
-int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                          unsigned shared_bytes, void *stream, void **parameters, void **extra);
+int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                          unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, void **extra);
 const char *hipGetErrorString(int code);
 enum { NOT_READY = 600, MOST_ARGUMENTS = 64 };
 

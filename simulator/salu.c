@@ -1,7 +1,7 @@
 /* salu.c -- the scalar ALU, branches, waits, barriers and what else the sequencer does.
  *
- * salu.def has the arithmetic, one instruction a line.  Here are the macros that make a function and a table row of each line, and the instructions
- * that are not arithmetic.
+ * salu.def has the arithmetic, one instruction a line.  Here are the macros that make a function and a table row of each line, and the
+ * instructions that are not arithmetic.
  *
  *   S  (name, result, source, source, value, undefined)            scc stays
  *   SO (as S)                                                      the destination is a source
@@ -12,8 +12,8 @@
  *   SQ (name, source, source, scc, undefined)                      compares
  *   SX (name, source, value, undefined, kept)                      changes exec
  *
- * What is undefined is known by bit: exactly for logic, moves and shifts (Seward, Nethercote, "Using Valgrind to detect undefined value errors with
- * bit-precision", 2005), for all of the result otherwise.  RDNA3 ISA 16.1 to 16.5, CDNA3 ISA 12.1 to 12.5. */
+ * What is undefined is known by bit: exactly for logic, moves and shifts (Seward, Nethercote, "Using Valgrind to detect undefined value
+ * errors with bit-precision", 2005), for all of the result otherwise.  RDNA3 ISA 16.1 to 16.5, CDNA3 ISA 12.1 to 12.5. */
 #include <stdint.h>
 #include <string.h>
 
@@ -74,7 +74,8 @@ static inline uint64_t source(const struct wave *w, const struct operand *o, uin
 static inline void put(struct wave *w, const struct inst *i, uint64_t value, uint64_t undefined, uint32_t type)
 {
     const struct operand *o = &i->dst[0];
-    if (o->kind == OPERAND_S) sgpr_write(w, o->reg, value_mask(type) == ~0ull ? 2 : 1, value, type == T_F16 ? undefined & 0xffff : undefined);
+    if (o->kind == OPERAND_S)
+        sgpr_write(w, o->reg, value_mask(type) == ~0ull ? 2 : 1, value, type == T_F16 ? undefined & 0xffff : undefined);
 }
 
 static inline void set_scc(struct wave *w, bool scc, bool undefined)
@@ -145,7 +146,10 @@ static uint32_t least(const struct wave *w, uint32_t a, uint32_t b, bool most, u
     return (most ? key_a > key_b : key_a < key_b) ? a : b;
 }
 
-static uint32_t f32_flush(const struct wave *w, uint32_t a) { return (w->mode >> 4 & 3) != 3 && (a & 0x7f800000) == 0 ? a & 0x80000000 : a; }
+static uint32_t f32_flush(const struct wave *w, uint32_t a)
+{
+    return (w->mode >> 4 & 3) != 3 && (a & 0x7f800000) == 0 ? a & 0x80000000 : a;
+}
 static uint32_t f32_least(const struct wave *w, uint32_t a, uint32_t b, bool most)
 {
     return least(w, f32_flush(w, a), f32_flush(w, b), most, 0x80000000, 0x7f800000, 0x00400000);
@@ -154,27 +158,33 @@ static uint32_t f16_least(const struct wave *w, uint32_t a, uint32_t b, bool mos
 
 /* ---- a function of each line of salu.def ---- */
 
-#define GET(T, k, x) uint64_t u##x = 0; const c_##T x = to_##T(T_##T == T_NONE ? 0 : source(w, &i->src[k], T_##T, &u##x)); (void)x; (void)u##x
+#define GET(T, k, x)                                                                                                                       \
+    uint64_t u##x = 0; const c_##T x = to_##T(T_##T == T_NONE ? 0 : source(w, &i->src[k], T_##T, &u##x)); (void)x; (void)u##x
 #define IMM  ((int32_t)(int16_t)i->imm)
 #define UIMM ((uint32_t)(uint16_t)i->imm)
 #define OLD  (old_value)
 #define UOLD (old_undefined)
 
 #define BEGIN(name) static void run_##name(struct wave *w, const struct inst *i) {
-#define END(D, value, undefined) const c_##D d = (c_##D)(value); const uint64_t ud = (undefined) & value_mask(T_##D); put(w, i, from_##D(d), ud, T_##D)
+#define END(D, value, undefined)                                                                                                           \
+    const c_##D d = (c_##D)(value); const uint64_t ud = (undefined) & value_mask(T_##D); put(w, i, from_##D(d), ud, T_##D)
 
 #define S(name, D, A, B, value, undefined)     BEGIN(name) GET(A, 0, a); GET(B, 1, b); END(D, value, undefined); }
 #define S3(name, D, A, B, C, value, undefined) BEGIN(name) GET(A, 0, a); GET(B, 1, b); GET(C, 2, c); END(D, value, undefined); }
 #define SO(name, D, A, B, value, undefined) \
-    BEGIN(name) uint64_t UOLD; const uint64_t OLD = source(w, &i->dst[0], T_##D, &UOLD); GET(A, 0, a); GET(B, 1, b); END(D, value, undefined); }
-#define SN(name, D, A, B, value, undefined)    BEGIN(name) GET(A, 0, a); GET(B, 1, b); END(D, value, undefined); set_scc_nonzero(w, from_##D(d), ud); }
-#define SC(name, D, A, B, value, scc_)         BEGIN(name) GET(A, 0, a); GET(B, 1, b); END(D, value, ANY); set_scc(w, scc_, (ua | ub) != 0); }
+    BEGIN(name) uint64_t UOLD; const uint64_t OLD = source(w, &i->dst[0], T_##D, &UOLD); GET(A, 0, a); GET(B, 1, b);                       \
+    END(D, value, undefined); }
+#define SN(name, D, A, B, value, undefined)                                                                                                \
+    BEGIN(name) GET(A, 0, a); GET(B, 1, b); END(D, value, undefined); set_scc_nonzero(w, from_##D(d), ud); }
+#define SC(name, D, A, B, value, scc_)                                                                                                     \
+    BEGIN(name) GET(A, 0, a); GET(B, 1, b); END(D, value, ANY); set_scc(w, scc_, (ua | ub) != 0); }
 #define SA(name, D, A, B, value, scc_) \
     BEGIN(name) GET(A, 0, a); GET(B, 1, b); const uint32_t carry = w->scc; const bool bad = (ua | ub) != 0 || w->scc_undefined; \
     END(D, value, bad ? ALL : 0); set_scc(w, scc_, bad); }
 #define SQ(name, A, B, scc_, undefined)        BEGIN(name) GET(A, 0, a); GET(B, 1, b); set_scc(w, scc_, (undefined) != 0); }
 #define SX(name, A, value, undefined, kept) \
-    BEGIN(name) GET(A, 0, a); const c_##A e = (c_##A)wave_exec(w); const c_##A d = value; const uint64_t ud = (undefined) & value_mask(T_##A); \
+    BEGIN(name) GET(A, 0, a); const c_##A e = (c_##A)wave_exec(w); const c_##A d = value;                                                  \
+    const uint64_t ud = (undefined) & value_mask(T_##A);                                                                                   \
     put(w, i, kept, 0, T_##A); sgpr_write(w, EXEC, sizeof d / 4, d, ud); set_scc_nonzero(w, d, ud); }
 
 /* Sources are read before anything is written: a pair may be source and destination. */
@@ -209,7 +219,8 @@ static void branch_vcc(struct wave *w, const struct inst *i, bool when_zero)
     const uint64_t all = lanes_mask(w->lanes), vcc = sgpr_read(w, VCC, 2) & all;
     const uint64_t undefined = ((uint64_t)w->s_undefined[VCC + 1] << 32 | w->s_undefined[VCC]) & all;
     if (undefined != 0 && (vcc & ~undefined) == 0)
-        report(w, i, FINDING_UNDEFINED, __builtin_ctzll(undefined), "branches on vcc, bits 0x%llx of which are undefined", (unsigned long long)undefined);
+        report(w, i, FINDING_UNDEFINED, __builtin_ctzll(undefined), "branches on vcc, bits 0x%llx of which are undefined",
+               (unsigned long long)undefined);
     if ((vcc == 0) == when_zero) branch(w, i);
 }
 
@@ -265,10 +276,12 @@ static void run_s_barrier(struct wave *w, const struct inst *i)
     w->at_barrier = true;
 }
 
-/* Only the message by which a wave gives its registers back (RDNA3 ISA 16.5, S_SENDMSG; LLVM: MSG_DEALLOC_VGPRS): nothing to be seen of it. */
+/* Only the message by which a wave gives its registers back (RDNA3 ISA 16.5, S_SENDMSG; LLVM: MSG_DEALLOC_VGPRS): nothing to be seen of
+ * it. */
 static void run_s_sendmsg(struct wave *w, const struct inst *i)
 {
-    if (w->group->launch->chip->cdna || (i->imm & 0xff) != 3) report(w, i, FINDING_UNKNOWN, -1, "message %d is not modelled", (int)(i->imm & 0xff));
+    if (w->group->launch->chip->cdna || (i->imm & 0xff) != 3)
+        report(w, i, FINDING_UNKNOWN, -1, "message %d is not modelled", (int)(i->imm & 0xff));
 }
 
 static void run_nothing(struct wave *w, const struct inst *i) { (void)w; (void)i; }
@@ -282,7 +295,8 @@ static uint32_t place(const struct wave *w)
 {
     const struct chip *c = w->group->launch->chip;
     const uint32_t simd = w->index % 4, slot = w->index / 4, unit = w->group->id / (c->dies > 0 ? c->dies : 1);
-    return c->cdna ? (slot & 15) | simd << 4 | (unit % 10) << 8 | (unit / 10 % 4) << 13 : (slot & 31) | simd << 8 | (unit % 4) << 10 | (unit / 4 % 6) << 18;
+    return c->cdna ? (slot & 15) | simd << 4 | (unit % 10) << 8 | (unit / 10 % 4) << 13
+        : (slot & 31) | simd << 8 | (unit % 4) << 10 | (unit / 4 % 6) << 18;
 }
 
 static bool hardware_register(const struct wave *w, uint32_t id, uint32_t *value)
@@ -307,12 +321,15 @@ static void run_s_getreg_b32(struct wave *w, const struct inst *i)
     put(w, i, value >> (i->imm >> 6 & 31) & field_mask(i), 0, T_U32);
 }
 
-/* src[0] is the register's name, src[1] the value.  Of MODE: rounding, denormals, DX10_CLAMP, IEEE; the loop makes it so before the next instruction. */
+/* src[0] is the register's name, src[1] the value.  Of MODE: rounding, denormals, DX10_CLAMP, IEEE; the loop makes it so before the next
+ * instruction. */
 static void run_s_setreg_b32(struct wave *w, const struct inst *i)
 {
-    const uint32_t shift = i->imm >> 6 & 31, mask = field_mask(i) << shift, value = (uint32_t)scalar_source(w, &i->src[i->n_src - 1]) << shift;
+    const uint32_t shift = i->imm >> 6 & 31, mask = field_mask(i) << shift,
+        value = (uint32_t)scalar_source(w, &i->src[i->n_src - 1]) << shift;
     const uint32_t mode = (w->mode & ~mask) | (value & mask);
-    if ((i->imm & 63) != HW_MODE || ((mode ^ w->mode) & ~0x3ffu) != 0) report(w, i, FINDING_UNKNOWN, -1, "only the lower ten bits of MODE can be written");
+    if ((i->imm & 63) != HW_MODE || ((mode ^ w->mode) & ~0x3ffu) != 0)
+        report(w, i, FINDING_UNKNOWN, -1, "only the lower ten bits of MODE can be written");
     else w->mode = mode;
 }
 
@@ -329,7 +346,8 @@ static void run_s_denorm_mode(struct wave *w, const struct inst *i) { w->mode = 
 #undef SA
 #undef SQ
 #undef SX
-#define ROW(name, D, A, B, C, traits, implicit) { #name, run_##name, NULL, CLASS_SALU, T_##D, { T_##A, T_##B, T_##C }, 0, TRAIT_OWN_DEFINED | (traits), implicit },
+#define ROW(name, D, A, B, C, traits, implicit)                                                                                            \
+    { #name, run_##name, NULL, CLASS_SALU, T_##D, { T_##A, T_##B, T_##C }, 0, TRAIT_OWN_DEFINED | (traits), implicit },
 #define S(name, D, A, B, value, undefined)     ROW(name, D, A, B, NONE, 0, NULL)
 #define S3(name, D, A, B, C, value, undefined) ROW(name, D, A, B, C, 0, NULL)
 #define SO(name, D, A, B, value, undefined)    ROW(name, D, A, B, NONE, TRAIT_READS_DST, NULL)
@@ -339,7 +357,8 @@ static void run_s_denorm_mode(struct wave *w, const struct inst *i) { w->mode = 
 #define SQ(name, A, B, scc_, undefined)        ROW(name, NONE, A, B, NONE, TRAIT_NO_DST, NULL)
 #define SX(name, A, value, undefined, kept)    ROW(name, A, A, NONE, NONE, 0, "exec")
 
-#define BRANCH(name, traits, implicit) { #name, run_##name, NULL, CLASS_BRANCH, T_NONE, { T_NONE, T_NONE, T_NONE }, 0, TRAIT_NO_DST | (traits), implicit },
+#define BRANCH(name, traits, implicit)                                                                                                     \
+    { #name, run_##name, NULL, CLASS_BRANCH, T_NONE, { T_NONE, T_NONE, T_NONE }, 0, TRAIT_NO_DST | (traits), implicit },
 #define WAIT(name, run)                { #name, run, NULL, CLASS_WAIT, T_NONE, { T_NONE, T_NONE, T_NONE }, 0, TRAIT_NO_DST, NULL },
 #define OTHER(name, run)               { #name, run, NULL, CLASS_OTHER, T_NONE, { T_NONE, T_NONE, T_NONE }, 0, TRAIT_NO_DST, NULL },
 

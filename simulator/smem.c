@@ -1,7 +1,7 @@
 /* smem.c -- scalar loads: s_load, s_buffer_load, the clocks, and the scalar cache.
  *
- * A load is done at once; its registers stay awaited until s_waitcnt lgkmcnt(0).  Addresses are of dwords: the low two bits must be zero, as the chip
- * would drop them in silence.  RDNA3 ISA 8 and 16.6, CDNA3 ISA 8 and 12.6. */
+ * A load is done at once; its registers stay awaited until s_waitcnt lgkmcnt(0).  Addresses are of dwords: the low two bits must be zero,
+ * as the chip would drop them in silence.  RDNA3 ISA 8 and 16.6, CDNA3 ISA 8 and 12.6. */
 #include <string.h>
 #include <time.h>
 
@@ -56,7 +56,8 @@ static void load(struct wave *w, const struct inst *i, uint64_t address, uint32_
         w->group->counters->scalar_bytes += 4 * n;
     }
     for (uint32_t k = 0; k < n; k++)
-        sgpr_write(w, i->dst[0].reg + at + k, 1, ok ? data[k] : (uint32_t)POISON, !ok ? ~0u : defined ? 0 : undefined_bits(address + 4 * k));
+        sgpr_write(w, i->dst[0].reg + at + k, 1, ok ? data[k] : (uint32_t)POISON,
+                   !ok ? ~0u : defined ? 0 : undefined_bits(address + 4 * k));
 }
 
 static void await(struct wave *w, const struct inst *i, uint32_t n)
@@ -73,7 +74,8 @@ static void run_load(struct wave *w, const struct inst *i)
     await(w, i, n);
 }
 
-/* A buffer: base of 48 bits, stride, number of records (bytes, when the stride is 0).  Dwords that begin beyond its end are zero (RDNA3 ISA 8.2.1). */
+/* A buffer: base of 48 bits, stride, number of records (bytes, when the stride is 0).  Dwords that begin beyond its end are zero (RDNA3 ISA
+ * 8.2.1). */
 static void run_buffer_load(struct wave *w, const struct inst *i)
 {
     const uint32_t n = i->op->bytes / 4, *v = &w->s[i->src[0].reg], stride = v[1] >> 16 & 0x3fff;
@@ -134,7 +136,8 @@ static void run_gl1_inv(struct wave *w, const struct inst *i)
 /* ---- the table ---- */
 
 #define LOAD(name, bytes)        { name, run_load, NULL, CLASS_SMEM, T_ROWS, { T_B64, T_U32, T_NONE }, bytes, TRAIT_NEEDS_DEFINED, NULL },
-#define BUFFER_LOAD(name, bytes) { name, run_buffer_load, NULL, CLASS_SMEM, T_ROWS, { T_ROWS, T_U32, T_NONE }, bytes, TRAIT_NEEDS_DEFINED, NULL },
+#define BUFFER_LOAD(name, bytes)                                                                                                           \
+    { name, run_buffer_load, NULL, CLASS_SMEM, T_ROWS, { T_ROWS, T_U32, T_NONE }, bytes, TRAIT_NEEDS_DEFINED, NULL },
 #define CLOCK(name, run)         { name, run, NULL, CLASS_SMEM, T_B64, { T_NONE, T_NONE, T_NONE }, 8, 0, NULL },
 #define CACHE(name, run)         { name, run, NULL, CLASS_SMEM, T_NONE, { T_NONE, T_NONE, T_NONE }, 0, TRAIT_NO_DST, NULL },
 

@@ -1,9 +1,10 @@
 /* stats.c -- counters of launches, and what else is counted with them.
  *
- * FORGE_GFXSIM_STATS=FILE: at the end of the process FILE gets one JSON object, {"kernels": [...]}: for each kernel of each chip the sum over its launches
- * (..._most: the most of them), how many these were, and grid, threads and dynamic LDS of the last one.
- * launches_of: [groups, launches] for each number of groups that a launch had.  loops: instructions of loops as they stand in the code, each once.
- * groups_run: fewer than groups where FORGE_GFXSIM_SAMPLE had only some run; then all counters are scaled, and unique_bytes is too large where groups share lines. */
+ * FORGE_GFXSIM_STATS=FILE: at the end of the process FILE gets one JSON object, {"kernels": [...]}: for each kernel of each chip the sum
+ * over its launches (..._most: the most of them), how many these were, and grid, threads and dynamic LDS of the last one.
+ * launches_of: [groups, launches] for each number of groups that a launch had.  loops: instructions of loops as they stand in the code,
+ * each once.  groups_run: fewer than groups where FORGE_GFXSIM_SAMPLE had only some run; then all counters are scaled, and unique_bytes is
+ * too large where groups share lines. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -60,7 +61,8 @@ static struct loops loops_of(const struct kernel *k)
 
 enum inst_kind inst_kind(const char *name)
 {
-    static const char *const multiply[] = { "v_mul_lo_u32", "v_mul_lo_i32", "v_mul_hi_u32", "v_mul_hi_i32", "v_mad_u64_u32", "v_mad_i64_i32" };
+    static const char *const multiply[] = { "v_mul_lo_u32", "v_mul_lo_i32", "v_mul_hi_u32", "v_mul_hi_i32", "v_mad_u64_u32",
+                                            "v_mad_i64_i32" };
     if (strcmp(name, "s_nop") == 0) return KIND_NOP;
     if (strncmp(name, "v_accvgpr_", 10) == 0) return KIND_ACC_MOVE;
     for (size_t k = 0; k < sizeof multiply / sizeof *multiply; k++) if (strcmp(name, multiply[k]) == 0) return KIND_MUL32;
@@ -87,7 +89,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct row *rows, **end = &rows;          /* in the order of their first launches */
 
 static const char *const class_names[N_CLASSES] = {
-    [CLASS_SALU] = "salu", [CLASS_BRANCH] = "branch", [CLASS_WAIT] = "wait", [CLASS_BARRIER] = "barrier", [CLASS_SMEM] = "smem", [CLASS_VALU] = "valu",
+    [CLASS_SALU] = "salu", [CLASS_BRANCH] = "branch", [CLASS_WAIT] = "wait", [CLASS_BARRIER] = "barrier", [CLASS_SMEM] = "smem",
+    [CLASS_VALU] = "valu",
     [CLASS_TRANS] = "trans", [CLASS_DOT] = "dot", [CLASS_MATRIX] = "matrix", [CLASS_LDS] = "lds", [CLASS_GLOBAL_LOAD] = "global_load",
     [CLASS_GLOBAL_STORE] = "global_store", [CLASS_ATOMIC] = "atomic", [CLASS_SCRATCH] = "scratch", [CLASS_OTHER] = "other",
 };
@@ -118,12 +121,13 @@ static void print_row(FILE *f, const struct row *r)
     const struct counters *c = &r->sum;
     fputs("    {\"name\": ", f);
     print_text(f, r->name);
-    fprintf(f, ", \"chip\": \"%s\", \"launches\": %" PRIu64 ",\n     \"grid\": [%u, %u, %u], \"threads\": [%u, %u, %u], \"wave\": %u", r->chip, r->launches, r->grid[0],
-            r->grid[1], r->grid[2], r->threads[0], r->threads[1], r->threads[2], r->wave);
+    fprintf(f, ", \"chip\": \"%s\", \"launches\": %" PRIu64 ",\n     \"grid\": [%u, %u, %u], \"threads\": [%u, %u, %u], \"wave\": %u",
+            r->chip, r->launches, r->grid[0], r->grid[1], r->grid[2], r->threads[0], r->threads[1], r->threads[2], r->wave);
     fprintf(f, ", \"pair\": %s, \"registers\": %u, \"launches_of\": [", r->pair ? "true" : "false", r->vgprs_allocated);
-    for (uint32_t k = 0; k < r->n_grids; k++) fprintf(f, "%s[%" PRIu64 ", %" PRIu64 "]", k > 0 ? ", " : "", r->grids[k].groups, r->grids[k].launches);
-    fprintf(f, "],\n     \"vgprs\": %u, \"agprs\": %u, \"static_lds\": %u, \"dynamic_lds\": %u, \"scratch_bytes\": %u", r->vgprs, r->agprs, r->static_lds, r->dynamic_lds,
-            r->scratch_bytes);
+    for (uint32_t k = 0; k < r->n_grids; k++)
+        fprintf(f, "%s[%" PRIu64 ", %" PRIu64 "]", k > 0 ? ", " : "", r->grids[k].groups, r->grids[k].launches);
+    fprintf(f, "],\n     \"vgprs\": %u, \"agprs\": %u, \"static_lds\": %u, \"dynamic_lds\": %u, \"scratch_bytes\": %u", r->vgprs, r->agprs,
+            r->static_lds, r->dynamic_lds, r->scratch_bytes);
     print_numbers(f, "instructions", class_names, c->instructions, N_CLASSES);
     print_numbers(f, "kinds", kind_names + 1, c->kinds + 1, N_KINDS - 1);        /* what is plain is not counted */
     print_numbers(f, "matrix_flop", matrix_names, c->matrix_flop, N_MATRIX_FORMATS);
@@ -131,17 +135,21 @@ static void print_row(FILE *f, const struct row *r)
     print_numbers(f, "load_accesses", width_names, c->load_accesses, 5);
     print_numbers(f, "store_accesses", width_names, c->store_accesses, 5);
     const struct { const char *name; uint64_t value; } single[] = {
-        { "loaded_bytes", c->loaded_bytes }, { "stored_bytes", c->stored_bytes }, { "scalar_bytes", c->scalar_bytes }, { "load_lines", c->load_lines },
-        { "store_lines", c->store_lines }, { "unique_bytes", c->unique_bytes }, { "lds_loads", c->lds_loads }, { "lds_stores", c->lds_stores },
+        { "loaded_bytes", c->loaded_bytes }, { "stored_bytes", c->stored_bytes }, { "scalar_bytes", c->scalar_bytes },
+        { "load_lines", c->load_lines },
+        { "store_lines", c->store_lines }, { "unique_bytes", c->unique_bytes }, { "lds_loads", c->lds_loads },
+        { "lds_stores", c->lds_stores },
         { "lds_moves", c->lds_moves }, { "lds_cycles", c->lds_cycles }, { "lds_conflicts", c->lds_conflicts },
-        { "loads_in_flight_most", c->loads_in_flight_most }, { "loop_loads_in_flight_most", c->loop_loads_in_flight_most }, { "barriers", c->barriers },
+        { "loads_in_flight_most", c->loads_in_flight_most }, { "loop_loads_in_flight_most", c->loop_loads_in_flight_most },
+        { "barriers", c->barriers },
         { "waves", c->waves }, { "groups", c->groups }, { "groups_run", r->ran },
     };
     for (size_t k = 0; k < sizeof single / sizeof *single; k++)
         fprintf(f, ",%s\"%s\": %" PRIu64, k % 6 == 0 ? "\n     " : " ", single[k].name, single[k].value);
     const struct loops *l = &r->loops;
-    fprintf(f, ",\n     \"loops\": {\"instructions\": %" PRIu64 ", \"matrix\": %" PRIu64 ", \"nops\": %" PRIu64 ", \"acc_moves\": %" PRIu64 ", \"scratch\": %" PRIu64 "}}",
-            l->instructions, l->matrix, l->nops, l->acc_moves, l->scratch);
+    fprintf(f,
+            ",\n     \"loops\": {\"instructions\": %" PRIu64 ", \"matrix\": %" PRIu64 ", \"nops\": %" PRIu64 ", \"acc_moves\": "
+            "%" PRIu64 ", \"scratch\": %" PRIu64 "}}", l->instructions, l->matrix, l->nops, l->acc_moves, l->scratch);
 }
 
 static void write_file(void)
@@ -191,7 +199,8 @@ static void add_grid(struct row *r, uint64_t groups)
 }
 
 _Static_assert(sizeof(struct counters) % sizeof(uint64_t) == 0, "counters are 64-bit numbers and nothing else");
-enum { N_SUMS = offsetof(struct counters, loads_in_flight_most) / sizeof(uint64_t), N_NUMBERS = sizeof(struct counters) / sizeof(uint64_t) };
+enum { N_SUMS = offsetof(struct counters, loads_in_flight_most) / sizeof(uint64_t),
+       N_NUMBERS = sizeof(struct counters) / sizeof(uint64_t) };
 
 void counters_add(struct counters *to, const struct counters *from)
 {
@@ -217,7 +226,8 @@ void stats_launch(const struct launch *l)
     add_grid(r, (uint64_t)l->grid[0] * l->grid[1] * l->grid[2]);
     memcpy(r->grid, l->grid, sizeof r->grid);
     memcpy(r->threads, l->threads, sizeof r->threads);
-    r->dynamic_lds = l->dynamic_lds, r->static_lds = k->lds_bytes, r->vgprs = k->vgprs, r->agprs = k->agprs, r->scratch_bytes = k->scratch_bytes, r->wave = k->wave;
+    r->dynamic_lds = l->dynamic_lds, r->static_lds = k->lds_bytes, r->vgprs = k->vgprs, r->agprs = k->agprs,
+        r->scratch_bytes = k->scratch_bytes, r->wave = k->wave;
     r->vgprs_allocated = k->vgprs_allocated;
     r->pair = !l->chip->cdna && (k->rsrc1 >> 29 & 1) != 0;       /* COMPUTE_PGM_RSRC1: WGP_MODE */
     counters_add(&r->sum, &l->counters);

@@ -1,7 +1,8 @@
-/* valu.c -- the vector ALU but for comparisons, conversions and matrices: sources and their modifiers, results and theirs, the table of instructions.
+/* valu.c -- the vector ALU but for comparisons, conversions and matrices: sources and their modifiers, results and theirs, the table of
+ * instructions.
  *
- * The quick way: no modifiers, all lanes active, everything defined.  Then the lane function reads registers and writes the destination in place.
- * Otherwise it writes rows of our own, which the output modifiers change and vgpr_write merges into the destination.
+ * The quick way: no modifiers, all lanes active, everything defined.  Then the lane function reads registers and writes the destination in
+ * place.  Otherwise it writes rows of our own, which the output modifiers change and vgpr_write merges into the destination.
  *
  * A 16-bit result keeps the upper half of its register on RDNA3; on CDNA3 it zeroes it, except where VOP3 instructions came with GFX9
  * (LLVM, GCNSubtarget::zeroesHigh16BitsOfDest; TRAIT_KEEPS_HIGH).  A lane counts as defined when the half written last is. */
@@ -55,10 +56,12 @@ static void take_halves(uint32_t *out, const uint32_t *in, uint32_t n, uint32_t 
     for (uint32_t l = 0; l < n; l++) out[l] = (in[l] >> low & 0xffffu) | in[l] >> high << 16;
 }
 
-/* op_sel, neg and abs of VOP3P (RDNA3 ISA 7.4, CDNA3 ISA 6.x): op_sel chooses the part that goes to the low result, op_sel_hi that for the high one. */
+/* op_sel, neg and abs of VOP3P (RDNA3 ISA 7.4, CDNA3 ISA 6.x): op_sel chooses the part that goes to the low result, op_sel_hi that for the
+ * high one. */
 static bool packed_modify(struct wave *w, const struct inst *i, uint32_t k, uint32_t type, uint32_t *out, const uint32_t *in)
 {
-    const uint32_t n = w->lanes, low = i->op_sel >> k & 1, high = i->op_sel_hi >> k & 1, neg = i->neg_lo >> k & 1, neg_high = i->neg_hi >> k & 1;
+    const uint32_t n = w->lanes, low = i->op_sel >> k & 1, high = i->op_sel_hi >> k & 1, neg = i->neg_lo >> k & 1,
+        neg_high = i->neg_hi >> k & 1;
     if (i->src[k].neg || i->src[k].abs) return unsupported(w, i, "neg or abs of a packed source");
     if (type == T_PKF32) {
         uint32_t copy[2 * MAX_LANES];                /* out may be in */
@@ -105,7 +108,8 @@ static inline bool has_modifiers(const struct inst *i, uint32_t k)
 }
 
 /* Rows of source k with its modifiers; NULL after a finding.  With DPP, *valid loses lanes and *undefined is the source's, moved along. */
-static const uint32_t *source_modified(struct wave *w, const struct inst *i, uint32_t k, uint32_t *store, uint64_t *valid, uint64_t *undefined)
+static const uint32_t *source_modified(struct wave *w, const struct inst *i, uint32_t k, uint32_t *store, uint64_t *valid,
+                                       uint64_t *undefined)
 {
     const uint32_t  type = type_of(i, k), words = type_words(type), packed = i->op->traits & TRAIT_PACKED;
     const uint32_t *rows = source_raw(w, &i->src[k], words, store);
@@ -245,15 +249,16 @@ static bool keeps_half(const struct wave *w, const struct inst *i)
 
 static bool float_result(uint32_t type) { return type == T_F16 || type == T_F32 || type == T_F64 || type == T_PKF16 || type == T_PKF32; }
 
-/* Which words of 64-bit sources a word of the result depends on.  Compilers use half of such instructions while the other half's source is whatever lay
- * there: v_mad_u64_u32 for 32 bits, v_pk_mul_f32 for one product, v_mov_b64 for one register. */
+/* Which words of 64-bit sources a word of the result depends on.  Compilers use half of such instructions while the other half's source is
+ * whatever lay there: v_mad_u64_u32 for 32 bits, v_pk_mul_f32 for one product, v_mov_b64 for one register. */
 enum reach { ALL_WORDS, OWN_WORD, OWN_AND_LOWER, OWN_AND_HIGHER, CHOSEN_WORD /* by op_sel and op_sel_hi */, ONE_SOURCE /* v_pk_mov_b32 */ };
 
 static enum reach reach_of(const struct op_info *op)
 {
     static const struct { const char *name; enum reach reach; } known[] = {
         { "v_mov_b64", OWN_WORD }, { "v_pk_mov_b32", ONE_SOURCE }, { "v_lshlrev_b64", OWN_AND_LOWER }, { "v_lshl_add_u64", OWN_AND_LOWER },
-        { "v_mad_u64_u32", OWN_AND_LOWER }, { "v_mad_i64_i32", OWN_AND_LOWER }, { "v_lshrrev_b64", OWN_AND_HIGHER }, { "v_ashrrev_i64", OWN_AND_HIGHER },
+        { "v_mad_u64_u32", OWN_AND_LOWER }, { "v_mad_i64_i32", OWN_AND_LOWER }, { "v_lshrrev_b64", OWN_AND_HIGHER },
+        { "v_ashrrev_i64", OWN_AND_HIGHER },
     };
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
         if (!strcmp(op->name, known[k].name)) return known[k].reach;
@@ -279,8 +284,8 @@ static uint64_t word_undefined(const struct wave *w, const struct operand *o, ui
     return w->v_state[o->reg + word] & REG_UNDEFINED ? w->undefined[o->reg + word] : 0;
 }
 
-/* a * b + c, or a & b | c, of integers: a factor that is a defined zero makes the product defined, whatever the other one is.  Not so of floats: what was
- * never written may be a NaN. */
+/* a * b + c, or a & b | c, of integers: a factor that is a defined zero makes the product defined, whatever the other one is.  Not so of
+ * floats: what was never written may be a NaN. */
 static bool is_product(const struct op_info *op)
 {
     static const char *const prefixes[] = { "v_mul_", "v_mad_", "v_and_", "v_dot4", "v_dot8" };
@@ -303,7 +308,8 @@ static uint64_t absorbed(const struct sources *s, uint32_t n, const uint64_t und
 }
 
 /* vgpr_write of the destination, each of two words with what is undefined of it. */
-static void destination_write(struct wave *w, const struct inst *i, const struct sources *s, const uint32_t *rows, uint64_t mask, uint64_t undefined)
+static void destination_write(struct wave *w, const struct inst *i, const struct sources *s, const uint32_t *rows, uint64_t mask,
+                              uint64_t undefined)
 {
     const uint32_t   words = type_words(i->op->dst);
     const bool       product = (undefined & mask) != 0 && !(i->flags & (FLAG_DPP | FLAG_DPP8 | FLAG_SDWA)) && is_product(i->op);
@@ -353,7 +359,8 @@ void lanes_run(const struct inst *i, lanes_fn *lanes, uint32_t *d, const struct 
 /* The destination may be written in place: every lane, no half to keep, nothing undefined now or before, no output modifier. */
 static inline bool writes_in_place(const struct wave *w, const struct inst *i, const struct sources *s, uint64_t mask)
 {
-    return mask == lanes_mask(w->lanes) && s->undefined == 0 && ((i->flags & (FLAG_CLAMP | FLAG_SDWA)) | i->omod | i->op_sel) == 0 && i->dst[0].kind == OPERAND_V
+    return mask == lanes_mask(w->lanes) && s->undefined == 0 && ((i->flags & (FLAG_CLAMP | FLAG_SDWA)) | i->omod | i->op_sel) == 0 &&
+        i->dst[0].kind == OPERAND_V
         && w->v_state[i->dst[0].reg] == 0 && (type_words(i->op->dst) == 1 || w->v_state[i->dst[0].reg + 1] == 0)
         && !flushes(w, i) && (!type_is_16(i->op->dst) || !keeps_half(w, i));
 }
@@ -376,8 +383,8 @@ static void run_one(struct wave *w, const struct inst *i)
 
 static void run_half(struct wave *w, const struct inst *i);
 
-/* VOPD (RDNA3 ISA 7.6): both halves read before either writes.  Only where the second reads what the first writes does that take an extra step: the
- * first one's result waits in `late` while the second sees the old value. */
+/* VOPD (RDNA3 ISA 7.6): both halves read before either writes.  Only where the second reads what the first writes does that take an extra
+ * step: the first one's result waits in `late` while the second sees the old value. */
 static void run_pair(struct wave *w, const struct inst *first)
 {
     const struct inst *second = first->other;
@@ -597,7 +604,8 @@ LANES3(mix_f32, F32, F32, F32, F32, fmaf(a, b, c))
 static void mix_f16(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc, uint32_t n)
 {
     for (uint32_t l = 0; l < n; l += 8) {
-        const __m256 a = _mm256_loadu_ps((const float *)(ra + l)), b = _mm256_loadu_ps((const float *)(rb + l)), c = _mm256_loadu_ps((const float *)(rc + l));
+        const __m256 a = _mm256_loadu_ps((const float *)(ra + l)), b = _mm256_loadu_ps((const float *)(rb + l)),
+            c = _mm256_loadu_ps((const float *)(rc + l));
         const __m128i r = _mm256_cvtps_ph(_mm256_fmadd_ps(a, b, c), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
         _mm256_storeu_si256((__m256i *)(d + l), _mm256_cvtepu16_epi32(r));
     }
@@ -646,14 +654,21 @@ static inline void dot4_signed(uint32_t *d, const uint32_t *ra, const uint32_t *
 {
     for (uint32_t l = 0; l < n; l += 8) {
         const __m256i a = _mm256_loadu_si256((const __m256i *)(ra + l)), b = _mm256_loadu_si256((const __m256i *)(rb + l));
-        const __m256i even = _mm256_madd_epi16(_mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8), _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8));
+        const __m256i even = _mm256_madd_epi16(_mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8),
+                                               _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8));
         const __m256i odd = _mm256_madd_epi16(_mm256_srai_epi16(a, 8), _mm256_srai_epi16(b, 8));
         const __m256i c = _mm256_loadu_si256((const __m256i *)(rc + l));
         _mm256_storeu_si256((__m256i *)(d + l), _mm256_add_epi32(c, _mm256_add_epi32(even, odd)));
     }
 }
-static void v_dot4_i32_i8_lanes(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc, uint32_t n) { dot4_signed(d, ra, rb, rc, n); }
-static void v_dot4c_i32_i8_lanes(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc, uint32_t n) { dot4_signed(d, ra, rb, rc, n); }
+static void v_dot4_i32_i8_lanes(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc, uint32_t n)
+{
+    dot4_signed(d, ra, rb, rc, n);
+}
+static void v_dot4c_i32_i8_lanes(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc, uint32_t n)
+{
+    dot4_signed(d, ra, rb, rc, n);
+}
 
 /* neg_lo says which source is signed (RDNA3 ISA 16.10, V_DOT4_I32_IU8); the sum then is a signed one. */
 static void run_dot_iu(struct wave *w, const struct inst *i)
@@ -664,7 +679,8 @@ static void run_dot_iu(struct wave *w, const struct inst *i)
     const uint64_t exec = wave_exec(w), undefined = w->scalar_undefined ? ~0ull : w->source_undefined;
     const bool     clamp = i->flags & FLAG_CLAMP, a_signed = i->neg_lo & 1, b_signed = i->neg_lo & 2;
     if (exec == 0) return;
-    if ((i->op_sel & 7) != 0 || (i->op_sel_hi & 7) != 7 || (i->neg_lo & 4) != 0 || (i->neg_hi & 7) != 0 || (i->flags & (FLAG_DPP | FLAG_DPP8))) {
+    if ((i->op_sel & 7) != 0 || (i->op_sel_hi & 7) != 7 || (i->neg_lo & 4) != 0 || (i->neg_hi & 7) != 0 ||
+        (i->flags & (FLAG_DPP | FLAG_DPP8))) {
         unsupported(w, i, "a modifier");
         return;
     }
@@ -712,15 +728,15 @@ static void v_perm_b32_lanes(uint32_t *d, const uint32_t *ra, const uint32_t *rb
 /* ---- the lane functions, from valu.def ---- */
 
 /* Two f16 of a register lie one behind the other in memory: a row is an array of 2 n of them.  a, b, c: eight, as f32. */
-#define LANES_PKF16(name, C, e)                                                                                                                  \
-    static void name(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc, uint32_t n)                                        \
-    {                                                                                                                                            \
-        (void)rc;                                                                                                                                \
-        for (uint32_t l = 0; l < n; l += 4) {                                                                                                    \
-            const __m256 a = load_f16(ra + l), b = load_f16(rb + l), c = C(l);                                                                   \
-            (void)c;                                                                                                                             \
-            _mm_storeu_si128((__m128i *)(d + l), _mm256_cvtps_ph(e, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));                              \
-        }                                                                                                                                        \
+#define LANES_PKF16(name, C, e)                                                                                                            \
+    static void name(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc, uint32_t n)                                  \
+    {                                                                                                                                      \
+        (void)rc;                                                                                                                          \
+        for (uint32_t l = 0; l < n; l += 4) {                                                                                              \
+            const __m256 a = load_f16(ra + l), b = load_f16(rb + l), c = C(l);                                                             \
+            (void)c;                                                                                                                       \
+            _mm_storeu_si128((__m128i *)(d + l), _mm256_cvtps_ph(e, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));                       \
+        }                                                                                                                                  \
     }
 static inline __m256 load_f16(const uint32_t *row) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)row)); }
 #define NO_C16(at) _mm256_setzero_ps()
@@ -738,14 +754,15 @@ static inline __m256 fma_odd(__m256 a, __m256 b, __m256 c)
     return _mm256_castsi256_ps(_mm256_add_epi32(s, _mm256_and_si256(step, _mm256_and_si256(inexact, even))));
 }
 
-#define LANES_PK16(name, T, C, e)                                                                                                                \
-    static inline uint32_t name##_half(C_##T a, C_##T b, C_##T c) { (void)c; return (uint32_t)(e) & 0xffffu; }                                    \
-    static inline C_##T name##_low(uint32_t x) { const uint32_t l = 0, *r = &x; return READ_##T(r); }                                                 \
-    LANES(name, const uint32_t a = ra[l]; const uint32_t b = rb[l]; const uint32_t c = C;                                                         \
-          d[l] = name##_half(name##_low(a), name##_low(b), name##_low(c)) | name##_half(name##_low(a >> 16), name##_low(b >> 16), name##_low(c >> 16)) << 16)
-#define LANES_PKF32(name, C, e)                                                                                                                  \
-    static inline float name##_one(float a, float b, float c) { (void)c; return e; }                                                              \
-    LANES(name, const uint32_t low_ = f32_bits(name##_one(bits_f32(ra[l]), bits_f32(rb[l]), bits_f32(C(l))));                                     \
+#define LANES_PK16(name, T, C, e)                                                                                                          \
+    static inline uint32_t name##_half(C_##T a, C_##T b, C_##T c) { (void)c; return (uint32_t)(e) & 0xffffu; }                             \
+    static inline C_##T name##_low(uint32_t x) { const uint32_t l = 0, *r = &x; return READ_##T(r); }                                      \
+    LANES(name, const uint32_t a = ra[l]; const uint32_t b = rb[l]; const uint32_t c = C;                                                  \
+          d[l] = name##_half(name##_low(a), name##_low(b), name##_low(c))                                                                  \
+              | name##_half(name##_low(a >> 16), name##_low(b >> 16), name##_low(c >> 16)) << 16)
+#define LANES_PKF32(name, C, e)                                                                                                            \
+    static inline float name##_one(float a, float b, float c) { (void)c; return e; }                                                       \
+    LANES(name, const uint32_t low_ = f32_bits(name##_one(bits_f32(ra[l]), bits_f32(rb[l]), bits_f32(C(l))));                              \
           d[n + l] = f32_bits(name##_one(bits_f32(ra[n + l]), bits_f32(rb[n + l]), bits_f32(C(n + l)))); d[l] = low_)
 #define NO_C(at) 0
 #define ROW_C(at) rc[at]

@@ -1,8 +1,9 @@
-/* valu.h -- how the vector ALU's instructions are written down: one line each (valu.def, valu_cmp.c), from which these macros make a function over
- * the lanes.  Within a line a, b and c are the sources of one lane, read as their types say, l is the lane.
+/* valu.h -- how the vector ALU's instructions are written down: one line each (valu.def, valu_cmp.c), from which these macros make a
+ * function over the lanes.  Within a line a, b and c are the sources of one lane, read as their types say, l is the lane.
  *
- * A 16-bit source is the lower half of its register, extended; f16 is computed in f32 and rounded once more (numbers.h says why that is right).
- * A lane is read whole before it is written, so a result may lie in the rows of a source: no `restrict`, and one loop over both words of 64 bits. */
+ * A 16-bit source is the lower half of its register, extended; f16 is computed in f32 and rounded once more (numbers.h says why that is
+ * right).  A lane is read whole before it is written, so a result may lie in the rows of a source: no `restrict`, and one loop over both
+ * words of 64 bits. */
 #ifndef GFXSIM_VALU_H
 #define GFXSIM_VALU_H
 #include "gfxsim.h"
@@ -72,16 +73,17 @@ enum { T_H16 = T_F16 };                              /* to the tables the same *
 #endif
 
 /* A lanes_fn of that name; the body runs once with n = 64 and once with n = 32 as constants, so that the compiler sees the trip count. */
-#define LANES(name, ...)                                                                                                                      \
-    static inline __attribute__((always_inline)) void name##_of(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc,      \
-                                                                const uint32_t n)                                                            \
-    { (void)ra; (void)rb; (void)rc; LANES_LOOP { __VA_ARGS__; } }                                                                            \
-    static void name(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc, uint32_t n)                                    \
+#define LANES(name, ...)                                                                                                                   \
+    static inline __attribute__((always_inline)) void name##_of(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc,   \
+                                                                const uint32_t n)                                                          \
+    { (void)ra; (void)rb; (void)rc; LANES_LOOP { __VA_ARGS__; } }                                                                          \
+    static void name(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc, uint32_t n)                                  \
     { if (n == 64) name##_of(d, ra, rb, rc, 64); else name##_of(d, ra, rb, rc, 32); }
 
 #define LANES1(name, D, A, value)       LANES(name, const C_##A a = READ_##A(ra); WRITE_##D(value))
 #define LANES2(name, D, A, B, value)    LANES(name, const C_##A a = READ_##A(ra); const C_##B b = READ_##B(rb); WRITE_##D(value))
-#define LANES3(name, D, A, B, C, value) LANES(name, const C_##A a = READ_##A(ra); const C_##B b = READ_##B(rb); const C_##C c = READ_##C(rc); \
+#define LANES3(name, D, A, B, C, value)                                                                                                    \
+    LANES(name, const C_##A a = READ_##A(ra); const C_##B b = READ_##B(rb); const C_##C c = READ_##C(rc);                                  \
                                               WRITE_##D(value))
 
 /* ---- masks and rows ---- */
@@ -106,7 +108,8 @@ static inline void mask_rows(uint32_t *rows, uint64_t mask, uint32_t n)
 
 /* ---- sources of an instruction ---- */
 struct sources {
-    const uint32_t *rows[3];                         /* NULL beyond the last; the destination's old value behind the printed ones (TRAIT_READS_DST) */
+    const uint32_t *rows[3];                         /* NULL beyond the last; the destination's old value behind the printed ones
+                                                      * (TRAIT_READS_DST) */
     uint64_t valid;                                  /* lanes of exec that DPP lets through */
     uint64_t undefined;                              /* lanes in which some source is, as far as the caller must care */
     uint32_t store[3][2 * MAX_LANES];

@@ -1,21 +1,21 @@
 /* valu_cmp.c -- v_cmp_* and v_cmpx_*: a bit for each lane (RDNA3 ISA 16.8, CDNA3 ISA 12.9 VOPC).
  *
- * v_cmp writes the mask, zeros for lanes outside exec; v_cmpx writes exec, on CDNA3 the mask as well.  f32 comparisons flush denormals as MODE says,
- * through MXCSR; f16 is compared as f32, where its denormals are normal. */
+ * v_cmp writes the mask, zeros for lanes outside exec; v_cmpx writes exec, on CDNA3 the mask as well.  f32 comparisons flush denormals as
+ * MODE says, through MXCSR; f16 is compared as f32, where its denormals are normal. */
 #include "valu.h"
 
 /* ---- conditions, the order of the ISA; X makes one instruction of a type ---- */
-#define INTEGER_CONDITIONS(X, t, T)                                                                                                         \
-    X(f, t, T, 0 & (a < b)) X(lt, t, T, a < b) X(eq, t, T, a == b) X(le, t, T, a <= b) X(gt, t, T, a > b) X(ne, t, T, a != b)                \
+#define INTEGER_CONDITIONS(X, t, T)                                                                                                        \
+    X(f, t, T, 0 & (a < b)) X(lt, t, T, a < b) X(eq, t, T, a == b) X(le, t, T, a <= b) X(gt, t, T, a > b) X(ne, t, T, a != b)              \
     X(ge, t, T, a >= b) X(t, t, T, 1 | (a < b))
-#define FLOAT_CONDITIONS(X, t, T)                                                                                                           \
-    X(f, t, T, 0 & (a < b)) X(lt, t, T, a < b) X(eq, t, T, a == b) X(le, t, T, a <= b) X(gt, t, T, a > b) X(lg, t, T, (a < b) | (a > b))     \
-    X(ge, t, T, a >= b) X(o, t, T, (a == a) & (b == b)) X(u, t, T, (a != a) | (b != b)) X(nge, t, T, !(a >= b))                              \
-    X(nlg, t, T, !((a < b) | (a > b))) X(ngt, t, T, !(a > b)) X(nle, t, T, !(a <= b)) X(neq, t, T, !(a == b)) X(nlt, t, T, !(a < b))         \
+#define FLOAT_CONDITIONS(X, t, T)                                                                                                          \
+    X(f, t, T, 0 & (a < b)) X(lt, t, T, a < b) X(eq, t, T, a == b) X(le, t, T, a <= b) X(gt, t, T, a > b) X(lg, t, T, (a < b) | (a > b))   \
+    X(ge, t, T, a >= b) X(o, t, T, (a == a) & (b == b)) X(u, t, T, (a != a) | (b != b)) X(nge, t, T, !(a >= b))                            \
+    X(nlg, t, T, !((a < b) | (a > b))) X(ngt, t, T, !(a > b)) X(nle, t, T, !(a <= b)) X(neq, t, T, !(a == b)) X(nlt, t, T, !(a < b))       \
     X(t, t, T, 1 | (a < b)) X(tru, t, T, 1 | (a < b))
-#define CONDITIONS(X)                                                                                                                       \
-    INTEGER_CONDITIONS(X, i16, I16) INTEGER_CONDITIONS(X, u16, U16) INTEGER_CONDITIONS(X, i32, I32) INTEGER_CONDITIONS(X, u32, U32)          \
-    INTEGER_CONDITIONS(X, i64, I64) INTEGER_CONDITIONS(X, u64, U64)                                                                          \
+#define CONDITIONS(X)                                                                                                                      \
+    INTEGER_CONDITIONS(X, i16, I16) INTEGER_CONDITIONS(X, u16, U16) INTEGER_CONDITIONS(X, i32, I32) INTEGER_CONDITIONS(X, u32, U32)        \
+    INTEGER_CONDITIONS(X, i64, I64) INTEGER_CONDITIONS(X, u64, U64)                                                                        \
     FLOAT_CONDITIONS(X, f16, F16) FLOAT_CONDITIONS(X, f32, F32) FLOAT_CONDITIONS(X, f64, F64)
 
 /* ---- v_cmp_class: the bit of b that the kind of a has ---- */
@@ -24,7 +24,8 @@ enum kind { SIGNALLING, QUIET, MINUS_INFINITY, MINUS_NORMAL, MINUS_DENORMAL, MIN
 /* x: of `bits` bits, `mantissa` of them mantissa. */
 static inline uint32_t kind_of(uint64_t x, uint32_t bits, uint32_t mantissa)
 {
-    const uint64_t top = 1ull << mantissa, fraction = x & (top - 1), most = (1ull << (bits - 1 - mantissa)) - 1, exponent = x >> mantissa & most;
+    const uint64_t top = 1ull << mantissa, fraction = x & (top - 1), most = (1ull << (bits - 1 - mantissa)) - 1,
+        exponent = x >> mantissa & most;
     const bool     negative = x >> (bits - 1) & 1;
     if (exponent == most && fraction != 0) return fraction >> (mantissa - 1) & 1 ? QUIET : SIGNALLING;
     if (exponent == most) return negative ? MINUS_INFINITY : INFINITE;

@@ -2,17 +2,18 @@
  *
  * Sources: RDNA3 ISA 16.7 to 16.9 (VOP1 to VOP3), CDNA3 ISA 12.7 to 12.9.  One line of the list is one instruction.
  *
- * v_exp, v_log, v_rcp, v_rsq, v_sqrt, v_sin, v_cos of f32 and f16: the chips promise 1 ULP (v_sin and v_cos less); here the result is computed in
- * f64 with an error of some 1e-13 and rounded, so it is the correctly rounded one but for about one argument in a million.  The f32 ones take denormal
- * arguments as zero and flush denormal results whatever MODE says (LLVM, AMDGPUCodeGenPrepare: "v_rcp_f32 and v_rsq_f32 do not support denormals").
- * v_rcp, v_rsq, v_sqrt of f64 promise 2^29 ULP: here their result has 24 good bits and no more, so that code which forgets to refine it is seen.
+ * v_exp, v_log, v_rcp, v_rsq, v_sqrt, v_sin, v_cos of f32 and f16: the chips promise 1 ULP (v_sin and v_cos less); here the result is
+ * computed in f64 with an error of some 1e-13 and rounded, so it is the correctly rounded one but for about one argument in a million.  The
+ * f32 ones take denormal arguments as zero and flush denormal results whatever MODE says (LLVM, AMDGPUCodeGenPrepare: "v_rcp_f32 and
+ * v_rsq_f32 do not support denormals").  v_rcp, v_rsq, v_sqrt of f64 promise 2^29 ULP: here their result has 24 good bits and no more, so
+ * that code which forgets to refine it is seen.
  *
- * Rounding is to nearest even: wave.c stops a launch in another mode.  v_cvt_pk_u8_f32, v_cvt_pk_fp8_f32 and the stochastic v_cvt_sr_* are left out:
- * how the first one rounds no document says, and clang makes none of them without a builtin. */
+ * Rounding is to nearest even: wave.c stops a launch in another mode.  v_cvt_pk_u8_f32, v_cvt_pk_fp8_f32 and the stochastic v_cvt_sr_* are
+ * left out: how the first one rounds no document says, and clang makes none of them without a builtin. */
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Wpass-failed"               /* sqrt may set errno: those loops stay scalar, and wait for the divider anyway */
+#pragma clang diagnostic ignored "-Wpass-failed"     /* sqrt may set errno: those loops stay scalar, and wait for the divider anyway */
 #else
-#pragma GCC optimize("no-trapping-math")                       /* floor and rint of rows vectorise only then; nobody reads exception flags */
+#pragma GCC optimize("no-trapping-math")             /* floor and rint of rows vectorise only then; nobody reads exception flags */
 #endif
 #include "gfxsim.h"
 #include "numbers.h"
@@ -242,7 +243,8 @@ static inline void put_f64(uint32_t *d, uint32_t i, uint32_t n, double r)
 #endif
 
 #define LANES(NAME, CLASS, D, X, Y, Z, RESULT) \
-    static inline __attribute__((always_inline)) void NAME##_n(uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c, const uint32_t n) \
+    static inline __attribute__((always_inline)) void NAME##_n(uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c,       \
+                                                               const uint32_t n)                                                           \
     { \
         INDEPENDENT for (uint32_t i = 0; i < n; i++) { GET_##X(x, a) GET_##Y(y, b) GET_##Z(z, c) PUT_##D(RESULT) } \
     } \

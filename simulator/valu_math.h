@@ -1,7 +1,7 @@
 /* valu_math.h -- what one lane of a vector instruction computes, where that is more than an expression; used by valu.def.
  *
- * min and max treat MODE.IEEE as set, as compute kernels have it (LLVM AMDGPUUsage, ENABLE_IEEE_MODE defaults to 1): a signalling NaN gives a quiet
- * one, of a quiet NaN and a number the number is taken, -0 is less than +0 (RDNA3 ISA 16.7, V_MIN_F32; CDNA3 ISA 12.7). */
+ * min and max treat MODE.IEEE as set, as compute kernels have it (LLVM AMDGPUUsage, ENABLE_IEEE_MODE defaults to 1): a signalling NaN gives
+ * a quiet one, of a quiet NaN and a number the number is taken, -0 is less than +0 (RDNA3 ISA 16.7, V_MIN_F32; CDNA3 ISA 12.7). */
 #ifndef GFXSIM_VALU_MATH_H
 #define GFXSIM_VALU_MATH_H
 #include "numbers.h"
@@ -161,9 +161,10 @@ static inline double frexp_mantissa(double x) { int n; return isinf(x) || isnan(
 static inline int32_t frexp_exponent(double x) { int n = 0; return isinf(x) || isnan(x) || x == 0 ? 0 : (frexp(x, &n), n); }
 
 /* ---- division (CDNA3 ISA 12.10, V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP) ----
- * With them LLVM divides, rounded correctly over the whole range.  Read to the letter, the pseudocode would not; where it would not, this follows the
- * division (doubt: no chip has confirmed it):
- *   v_div_scale  gives the source where nothing is to be scaled; where the inverse and the quotient are both denormal it makes the denominator
+ * With them LLVM divides, rounded correctly over the whole range.  Read to the letter, the pseudocode would not; where it would not, this
+ * follows the division (doubt: no chip has confirmed it):
+ *   v_div_scale  gives the source where nothing is to be scaled; where the inverse and the quotient are both denormal it makes the
+ *   denominator
  *                smaller, as its neighbour does, not infinite;
  *   v_div_fmas   undoes the scaling, 2^64 or 2^128, not 2^32 or 2^64, in the direction the quotient lies in, and rounds once;
  *   v_div_fixup  takes a NaN that the refinement of an overflowing quotient left for infinity. */

@@ -1,16 +1,18 @@
 /* vmem.c -- global, flat, scratch and buffer accesses (RDNA3 ISA chapters 9 and 11, CDNA3 ISA chapters 9 and 10).
  *
- * The accesses of a wave instruction are checked together: least and greatest address inside one allocation, all of it defined, no page of it stored to
- * in this launch; only when that fails lane by lane.  Memory changes at once; the destination registers are marked as awaited.
+ * The accesses of a wave instruction are checked together: least and greatest address inside one allocation, all of it defined, no page of
+ * it stored to in this launch; only when that fails lane by lane.  Memory changes at once; the destination registers are marked as awaited.
  *
  *   counters    loads and atomics with return: vmcnt.  Stores and atomics without: vmcnt on CDNA3, vscnt on RDNA.  flat: lgkmcnt besides.
- *   order       a load reads memory before it asks order.c and a store tells order.c before it writes, so that whoever sees a value finds its record.
+ *   order       a load reads memory before it asks order.c and a store tells order.c before it writes, so that whoever sees a value finds
+ *   its record.
  *               An atomic does both under order.c's lock.
  *   undefined   bytes give undefined lanes of each register; d16 loads: of the half that is loaded, the other half is taken as defined.
  *               Stored to global memory they are a finding (TRAIT_NEEDS_DEFINED); atomics on undefined memory are one, too, but for swap.
  *               Scratch is taken as defined.
  *   flat        only global addresses; those of the LDS and scratch apertures are in no allocation and thus findings.
- *   buffer      raw buffers: stride 0, no swizzle, no added thread id, no format; bounds by num_records for each dword, of atomics for all of it
+ *   buffer      raw buffers: stride 0, no swizzle, no added thread id, no format; bounds by num_records for each dword, of atomics for all
+ *   of it
  *               (RDNA3 ISA 9.1.5, CDNA3 ISA 9.1.5: range checking). */
 #include <immintrin.h>
 #include <string.h>
@@ -41,14 +43,16 @@ static uint32_t scalar32(const struct wave *w, const struct operand *o)
     return o->kind == OPERAND_INT || o->kind == OPERAND_LITERAL ? (uint32_t)o->number : 0;
 }
 
-static ALWAYS_INLINE void addresses_n(uint64_t *restrict out, const uint32_t *restrict low, const uint32_t *restrict high, uint64_t base, const uint32_t n)
+static ALWAYS_INLINE void addresses_n(uint64_t *restrict out, const uint32_t *restrict low, const uint32_t *restrict high, uint64_t base,
+                                      const uint32_t n)
 {
     if (high == NULL) for (uint32_t l = 0; l < n; l++) out[l] = base + low[l];
     else for (uint32_t l = 0; l < n; l++) out[l] = base + ((uint64_t)high[l] << 32 | low[l]);
 }
 
 /* Global and flat: 64 bits in vector registers, or 64 in scalar and 32 in vector registers (RDNA3 ISA 11.1, CDNA3 ISA 10.2). */
-static bool global_addresses(struct wave *w, const struct inst *i, const struct operand *vaddr, const struct operand *saddr, struct access *a)
+static bool global_addresses(struct wave *w, const struct inst *i, const struct operand *vaddr, const struct operand *saddr,
+                             struct access *a)
 {
     const bool scalar = saddr != NULL && saddr->kind == OPERAND_S;
     if (vaddr->kind != OPERAND_V || (scalar ? saddr->n != 2 || vaddr->n != 1 : vaddr->n != 2)) {
@@ -65,14 +69,16 @@ static bool global_addresses(struct wave *w, const struct inst *i, const struct 
 }
 
 /* A buffer resource is 128 bits (RDNA3 ISA table 43, CDNA3 ISA table 38): base 47:0, stride 61:48, num_records 95:64, flags. */
-static bool buffer_addresses(struct wave *w, const struct inst *i, const struct operand *vaddr, const struct operand *rsrc, const struct operand *soffset,
-                             uint32_t piece, bool whole, struct access *a)
+static bool buffer_addresses(struct wave *w, const struct inst *i, const struct operand *vaddr, const struct operand *rsrc,
+                             const struct operand *soffset, uint32_t piece, bool whole, struct access *a)
 {
     const uint32_t *v = rsrc->kind == OPERAND_S && rsrc->n == 4 ? w->s + rsrc->reg : NULL;
     const bool cdna = w->group->launch->chip->cdna;
-    const bool raw = v != NULL && v[1] >> 16 == 0 && (cdna ? (v[3] & 0xc0800000u) == 0 : (v[3] & 0xc0800000u) == 0 && (v[3] >> 28 & 3) == 3);
+    const bool raw = v != NULL && v[1] >> 16 == 0 && (cdna ? (v[3] & 0xc0800000u) == 0
+                                                      : (v[3] & 0xc0800000u) == 0 && (v[3] >> 28 & 3) == 3);
     if (!raw || (i->flags & (FLAG_IDXEN | FLAG_LDS)) != 0) {
-        report(w, i, FINDING_UNKNOWN, -1, "only raw buffers are modelled: no index, stride, swizzle or thread id, bounds by bytes, not to LDS");
+        report(w, i, FINDING_UNKNOWN, -1,
+               "only raw buffers are modelled: no index, stride, swizzle or thread id, bounds by bytes, not to LDS");
         return false;
     }
     const uint64_t base = (uint64_t)(v[1] & 0xffffu) << 32 | v[0], records = v[2];
@@ -95,7 +101,8 @@ static bool buffer_addresses(struct wave *w, const struct inst *i, const struct 
 
 static ALWAYS_INLINE void span_n(const uint64_t *address, const uint32_t n, int64_t *low, int64_t *high, uint64_t *bits)
 {
-    int64_t lo = INT64_MAX, hi = INT64_MIN;      /* as signed numbers, which vectorise; addresses are below 2^47, all else is out of bounds anyway */
+    int64_t lo = INT64_MAX, hi = INT64_MIN;      /* as signed numbers, which vectorise; addresses are below 2^47, all else is out of bounds
+                                                  * anyway */
     uint64_t all = 0;
     for (uint32_t l = 0; l < n; l++) {
         const int64_t at = (int64_t)address[l];
@@ -127,8 +134,8 @@ static void check_alignment(struct wave *w, const struct inst *i, struct access 
         const uint32_t lane = (uint32_t)__builtin_ctzll(left);
         if (a->address[lane] % alignment == 0) continue;
         memory_describe(where, sizeof where, a->address[lane]);
-        report(w, i, FINDING_ALIGNMENT, (int)lane, "%u bytes at 0x%llx, %s: not a multiple of %u", a->bytes, (unsigned long long)a->address[lane], where,
-               alignment);
+        report(w, i, FINDING_ALIGNMENT, (int)lane, "%u bytes at 0x%llx, %s: not a multiple of %u", a->bytes,
+               (unsigned long long)a->address[lane], where, alignment);
         drop(a, lane);
     }
 }
@@ -153,7 +160,9 @@ static bool check_access(struct wave *w, const struct inst *i, struct access *a,
     else span_n(a->address, 32, &low, &high, &bits);
     a->first = (uint64_t)low;
     a->end = (uint64_t)high + a->bytes;
-    if (__builtin_expect(bits % alignment == 0 && high - low <= (int64_t)MEMORY_RANGE && memory_reachable(a->first, a->end - a->first), true)) return true;
+    if (__builtin_expect(bits % alignment == 0 && high - low <= (int64_t)MEMORY_RANGE && memory_reachable(a->first, a->end - a->first),
+                         true))
+        return true;
     check_bounds(w, i, a);
     if (bits % alignment != 0) check_alignment(w, i, a, alignment);
     if (!settle(w, a)) return false;
@@ -172,7 +181,8 @@ enum { UNIQUE_BYTES = 64 };
 /* Lines of the launch's own that no access touched before. */
 static uint64_t first_touches(const struct launch *l, const struct access *a)
 {
-    static uint32_t *touched;                    /* [MEMORY_RANGE / UNIQUE_BYTES] number of the launch that read it last; only its used pages cost memory */
+    static uint32_t *touched;                    /* [MEMORY_RANGE / UNIQUE_BYTES] number of the launch that read it last; only its used
+                                                  * pages cost memory */
     uint32_t *table = __atomic_load_n(&touched, __ATOMIC_ACQUIRE);
     uint64_t n = 0;
     if (table == NULL) {
@@ -225,7 +235,8 @@ static void started_store(struct wave *w, const struct inst *i)
     if (is_flat(i)) w->lgkm_started++;
 }
 
-/* CDNA3: sc1 and sc0 as a number.  RDNA: glc loads miss in the L0 and L1; all stores go to the L2 (LLVM AMDGPUUsage, memory models GFX942 and GFX11). */
+/* CDNA3: sc1 and sc0 as a number.  RDNA: glc loads miss in the L0 and L1; all stores go to the L2 (LLVM AMDGPUUsage, memory models GFX942
+ * and GFX11). */
 static enum scope load_scope(const struct wave *w, const struct inst *i)
 {
     const bool sc0 = (i->flags & FLAG_SC0) != 0;
@@ -233,7 +244,10 @@ static enum scope load_scope(const struct wave *w, const struct inst *i)
     return (enum scope)(((i->flags & FLAG_SC1) != 0 ? 2 : 0) + (sc0 ? 1 : 0));
 }
 
-static enum scope store_scope(const struct wave *w, const struct inst *i) { return w->group->launch->chip->cdna ? load_scope(w, i) : SCOPE_DEVICE; }
+static enum scope store_scope(const struct wave *w, const struct inst *i)
+{
+    return w->group->launch->chip->cdna ? load_scope(w, i) : SCOPE_DEVICE;
+}
 
 static enum scope atomic_scope(const struct wave *w, const struct inst *i)
 {
@@ -305,7 +319,8 @@ static void merge_halves(struct wave *w, const struct inst *i, uint32_t *rows, e
 {
     const uint32_t *old = vgpr(w, i->dst[0].reg);
     const bool high = f >= HIGH_U8;
-    for (uint32_t l = 0; l < w->lanes; l++) rows[l] = high ? rows[l] << 16 | (old[l] & 0xffffu) : (old[l] & 0xffff0000u) | (rows[l] & 0xffffu);
+    for (uint32_t l = 0; l < w->lanes; l++)
+        rows[l] = high ? rows[l] << 16 | (old[l] & 0xffffu) : (old[l] & 0xffff0000u) | (rows[l] & 0xffffu);
 }
 
 /* Loads a->bytes in the lanes of a->mask to rows[][lanes], which are poisoned before; *undefined: a mask for each register. */
@@ -373,7 +388,8 @@ static void load_buffer(struct wave *w, const struct inst *i, enum form f)
     write_loaded(w, i, rows, undefined, words);
 }
 
-/* To LDS: LDS address = M0[15:0] + offset of the instruction + 4 lane (CDNA3 ISA 10.x; LLVM IntrinsicsAMDGPU, llvm.amdgcn.global.load.lds). */
+/* To LDS: LDS address = M0[15:0] + offset of the instruction + 4 lane (CDNA3 ISA 10.x; LLVM IntrinsicsAMDGPU,
+ * llvm.amdgcn.global.load.lds). */
 static void run_load_lds(struct wave *w, const struct inst *i)
 {
     uint32_t rows[MAX_LANES] ALIGNED, to[MAX_LANES];
@@ -484,7 +500,8 @@ static uint64_t exchange(uint64_t address, uint32_t bytes, apply_fn *apply, uint
         return old;
     }
     uint32_t *p = (uint32_t *)(uintptr_t)address, old = __atomic_load_n(p, __ATOMIC_SEQ_CST), new;
-    do new = (uint32_t)apply(old, data, compare); while (!__atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    do new = (uint32_t)apply(old, data, compare);
+    while (!__atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
     *change |= new != old;
     return old;
 }
@@ -528,7 +545,8 @@ static void atomic(struct wave *w, const struct inst *i, uint32_t bytes, apply_f
     uint64_t undefined = 0;
     if (check_access(w, i, &a, bytes)) {
         undefined = memory_undefined_lanes(a.address, a.mask, bytes, a.first, a.end);
-        if (undefined != 0 && !swaps) report(w, i, FINDING_UNDEFINED, __builtin_ctzll(undefined), "an atomic on memory that was never written");
+        if (undefined != 0 && !swaps)
+            report(w, i, FINDING_UNDEFINED, __builtin_ctzll(undefined), "an atomic on memory that was never written");
         order_lock();
         order_atomic(w, i, a.address, a.mask, bytes, atomic_scope(w, i), returns);
         atomic_lanes(w, &a, vgpr(w, data->reg), apply, compares, rows);
@@ -604,7 +622,8 @@ static bool scratch_offset(struct wave *w, const struct inst *i, const struct op
         return false;
     }
     if (at % alignment != 0) {
-        report(w, i, FINDING_ALIGNMENT, (int)lane, "%u bytes at byte %lld of scratch: not a multiple of %u", bytes, (long long)at, alignment);
+        report(w, i, FINDING_ALIGNMENT, (int)lane, "%u bytes at byte %lld of scratch: not a multiple of %u", bytes, (long long)at,
+               alignment);
         return false;
     }
     *out = (uint64_t)lane * size + (uint64_t)at;
@@ -615,7 +634,8 @@ static bool scratch_address_defined(struct wave *w, const struct inst *i, const 
 {
     const uint64_t bad = vaddr->kind == OPERAND_V ? w->undefined[vaddr->reg] & wave_exec(w) : 0;
     if (bad == 0 && scalar_source_undefined(w, saddr) == 0) return true;
-    return !report(w, i, FINDING_UNDEFINED, bad != 0 ? __builtin_ctzll(bad) : -1, "the address was never written, or computed from what never was");
+    return !report(w, i, FINDING_UNDEFINED, bad != 0 ? __builtin_ctzll(bad) : -1,
+                   "the address was never written, or computed from what never was");
 }
 
 static void load_scratch(struct wave *w, const struct inst *i, enum form f)
@@ -678,7 +698,8 @@ static void run_wbl2(struct wave *w, const struct inst *i)
     static void run_scratch_load_##form(struct wave *w, const struct inst *i) { load_scratch(w, i, f); }
 LOADS(words, WORDS)
 LOADS(u8, U8) LOADS(i8, I8) LOADS(u16, U16) LOADS(i16, I16)
-LOADS(low_u8, LOW_U8) LOADS(low_i8, LOW_I8) LOADS(low_b16, LOW_B16) LOADS(high_u8, HIGH_U8) LOADS(high_i8, HIGH_I8) LOADS(high_b16, HIGH_B16)
+LOADS(low_u8, LOW_U8) LOADS(low_i8, LOW_I8) LOADS(low_b16, LOW_B16) LOADS(high_u8, HIGH_U8) LOADS(high_i8, HIGH_I8)
+LOADS(high_b16, HIGH_B16)
 
 #define STORES(form, n, high) \
     static void run_store_##form(struct wave *w, const struct inst *i) { store(w, i, n, high); } \
@@ -699,12 +720,14 @@ STORES(high_b8, 1, true) STORES(high_b16, 2, true)
 #define STORE_ROWS(name, form, n) \
     { "global_store_" name,  run_store_##form, NULL, CLASS_GLOBAL_STORE, T_NONE, ROWS3, n, TRAIT_NEEDS_DEFINED | TRAIT_NO_DST, NULL }, \
     { "flat_store_" name,    run_store_##form, NULL, CLASS_GLOBAL_STORE, T_NONE, ROWS3, n, TRAIT_NEEDS_DEFINED | TRAIT_NO_DST, NULL }, \
-    { "buffer_store_" name,  run_buffer_store_##form, NULL, CLASS_GLOBAL_STORE, T_NONE, ROWS3, n, TRAIT_NEEDS_DEFINED | TRAIT_NO_DST, NULL }, \
+    { "buffer_store_" name,  run_buffer_store_##form, NULL, CLASS_GLOBAL_STORE, T_NONE, ROWS3, n, TRAIT_NEEDS_DEFINED | TRAIT_NO_DST,      \
+      NULL },                                                                                                                              \
     { "scratch_store_" name, run_scratch_store_##form, NULL, CLASS_SCRATCH, T_NONE, ROWS3, n, TRAIT_OWN_DEFINED | TRAIT_NO_DST, NULL }
 #define ATOM(name, run, n) \
     { "global_atomic_" name, run_##run, NULL, CLASS_ATOMIC, T_ROWS, ROWS3, n, TRAIT_NEEDS_DEFINED | TRAIT_DST_IF_SC0, NULL }, \
     { "flat_atomic_" name,   run_##run, NULL, CLASS_ATOMIC, T_ROWS, ROWS3, n, TRAIT_NEEDS_DEFINED | TRAIT_DST_IF_SC0, NULL }, \
-    { "buffer_atomic_" name, run_##run, NULL, CLASS_ATOMIC, T_ROWS, ROWS3, n, TRAIT_NEEDS_DEFINED | TRAIT_DST_IF_SC0 | TRAIT_READS_DST, NULL }
+    { "buffer_atomic_" name, run_##run, NULL, CLASS_ATOMIC, T_ROWS, ROWS3, n, TRAIT_NEEDS_DEFINED | TRAIT_DST_IF_SC0 | TRAIT_READS_DST,    \
+      NULL }
 #define CACHE(name, run) { name, run, NULL, CLASS_OTHER, T_NONE, { T_NONE, T_NONE, T_NONE }, 0, TRAIT_NO_DST, NULL }
 
 const struct op_info vmem_ops[] = {
@@ -731,13 +754,15 @@ const struct op_info vmem_ops[] = {
     ATOM("or", or_b32, 4),           ATOM("or_b32", or_b32, 4),           ATOM("or_x2", or_b64, 8),           ATOM("or_b64", or_b64, 8),
     ATOM("xor", xor_b32, 4),         ATOM("xor_b32", xor_b32, 4),         ATOM("xor_x2", xor_b64, 8),         ATOM("xor_b64", xor_b64, 8),
     ATOM("swap", swap_b32, 4),       ATOM("swap_b32", swap_b32, 4),       ATOM("swap_x2", swap_b64, 8),       ATOM("swap_b64", swap_b64, 8),
-    ATOM("cmpswap", cmpswap_b32, 4), ATOM("cmpswap_b32", cmpswap_b32, 4), ATOM("cmpswap_x2", cmpswap_b64, 8), ATOM("cmpswap_b64", cmpswap_b64, 8),
+    ATOM("cmpswap", cmpswap_b32, 4), ATOM("cmpswap_b32", cmpswap_b32, 4), ATOM("cmpswap_x2", cmpswap_b64, 8),
+    ATOM("cmpswap_b64", cmpswap_b64, 8),
     ATOM("inc", inc_u32, 4),         ATOM("inc_u32", inc_u32, 4),         ATOM("inc_x2", inc_u64, 8),         ATOM("inc_u64", inc_u64, 8),
     ATOM("dec", dec_u32, 4),         ATOM("dec_u32", dec_u32, 4),         ATOM("dec_x2", dec_u64, 8),         ATOM("dec_u64", dec_u64, 8),
     ATOM("csub_u32", csub_u32, 4),   ATOM("cmpswap_f32", cmpswap_f32, 4), ATOM("add_f32", add_f32, 4),        ATOM("add_f64", add_f64, 8),
     ATOM("min_f32", min_f32, 4),     ATOM("max_f32", max_f32, 4),         ATOM("min_f64", min_f64, 8),        ATOM("max_f64", max_f64, 8),
     ATOM("pk_add_f16", pk_add_f16, 4), ATOM("pk_add_bf16", pk_add_bf16, 4),
 
-    CACHE("buffer_wbl2", run_wbl2), CACHE("buffer_inv", run_inv), CACHE("buffer_gl0_inv", run_gl0_inv), CACHE("buffer_gl1_inv", run_gl1_inv),
+    CACHE("buffer_wbl2", run_wbl2), CACHE("buffer_inv", run_inv), CACHE("buffer_gl0_inv", run_gl0_inv),
+    CACHE("buffer_gl1_inv", run_gl1_inv),
 };
 const uint32_t n_vmem_ops = sizeof vmem_ops / sizeof *vmem_ops;

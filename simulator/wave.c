@@ -1,10 +1,11 @@
 /* wave.c -- a wave: its initial state, the loop over its instructions, and its registers.
  *
- * Before each instruction the loop looks at the state of every register the instruction names.  State 0 is the rule and costs a byte of look-up;
- * otherwise the register was never written (in some lanes), or a load into it may still be under way because no s_waitcnt has covered it.
+ * Before each instruction the loop looks at the state of every register the instruction names.  State 0 is the rule and costs a byte of
+ * look-up; otherwise the register was never written (in some lanes), or a load into it may still be under way because no s_waitcnt has
+ * covered it.
  *
- * Initial state: LLVM, User Guide for AMDGPU Backend, "Initial Kernel Execution State", for targets with architected flat scratch and packed
- * work-item ids (gfx942, gfx11).  Waits: RDNA3 ISA 5.6, CDNA3 ISA 4.4. */
+ * Initial state: LLVM, User Guide for AMDGPU Backend, "Initial Kernel Execution State", for targets with architected flat scratch and
+ * packed work-item ids (gfx942, gfx11).  Waits: RDNA3 ISA 5.6, CDNA3 ISA 4.4. */
 #include <immintrin.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -138,8 +139,9 @@ static void wait_for(uint32_t *done, uint32_t started, uint8_t left)
     if (left != NOT_WAITED && started - *done > left) *done = started - left;
 }
 
-/* lgkm_started counts what returns in order (LDS, flat).  Scalar loads share its counter, but come back in any order: of n that may still be out,
- * all can be LDS accesses, so `started - n` holds for these whatever the scalar loads do, and only 0 says something of scalar loads. */
+/* lgkm_started counts what returns in order (LDS, flat).  Scalar loads share its counter, but come back in any order: of n that may still
+ * be out, all can be LDS accesses, so `started - n` holds for these whatever the scalar loads do, and only 0 says something of scalar
+ * loads. */
 void wave_wait(struct wave *w, struct waits waits, bool in_loop)
 {
     struct counters *c = w->group->counters;
@@ -181,7 +183,8 @@ static void vgpr_name(char *out, size_t n, uint32_t reg)
 
 static void sgpr_name(char *out, size_t n, uint32_t reg)
 {
-    static const char *const special[] = { [VCC] = "vcc_lo", [VCC + 1] = "vcc_hi", [S_NULL] = "null", [M0] = "m0", [EXEC] = "exec_lo", [EXEC + 1] = "exec_hi" };
+    static const char *const special[] = { [VCC] = "vcc_lo", [VCC + 1] = "vcc_hi", [S_NULL] = "null", [M0] = "m0", [EXEC] = "exec_lo",
+                                           [EXEC + 1] = "exec_hi" };
     if (special[reg] != NULL) snprintf(out, n, "%s", special[reg]);
     else                      snprintf(out, n, "s%u", reg);
 }
@@ -200,9 +203,9 @@ static bool vgpr_arrived(struct wave *w, const struct inst *i, uint32_t reg, con
     w->v_state[reg] &= (uint8_t)~REG_AWAITED;
     if (!vm && !lgkm) return true;
     vgpr_name(name, sizeof name, reg);
-    return !report(w, i, FINDING_WAIT, -1, "%s is %s while a load into it is under way: it needs %s(%u) or less, the last wait left %u out", name, verb,
-                   vm ? "vmcnt" : "lgkmcnt", vm ? w->vm_started - w->vm_seq[reg] : w->lgkm_started - w->lgkm_seq[reg],
-                   vm ? w->vm_started - w->vm_done : w->lgkm_started - w->lgkm_done);
+    return !report(w, i, FINDING_WAIT, -1, "%s is %s while a load into it is under way: it needs %s(%u) or less, the last wait left %u out",
+                   name, verb, vm ? "vmcnt" : "lgkmcnt", vm ? w->vm_started - w->vm_seq[reg]
+                   : w->lgkm_started - w->lgkm_seq[reg], vm ? w->vm_started - w->vm_done : w->lgkm_started - w->lgkm_done);
 }
 
 static bool sgpr_arrived(struct wave *w, const struct inst *i, uint32_t reg, const char *verb)
@@ -212,8 +215,9 @@ static bool sgpr_arrived(struct wave *w, const struct inst *i, uint32_t reg, con
     w->s_state[reg] &= (uint8_t)~REG_AWAITED;
     if (!out) return true;
     sgpr_name(name, sizeof name, reg);
-    return !report(w, i, FINDING_WAIT, -1, "%s is %s while a scalar load into it is under way: it needs lgkmcnt(0), as scalar loads return in any order",
-                   name, verb);
+    return !report(w, i, FINDING_WAIT, -1,
+                   "%s is %s while a scalar load into it is under way: it needs lgkmcnt(0), as scalar loads return in any order", name,
+                   verb);
 }
 
 /* Undefined lanes of one source register; false: a finding. */
@@ -234,10 +238,12 @@ static bool sgpr_undefined(struct wave *w, const struct inst *i, uint32_t reg)
     w->scalar_undefined = true;
     if ((i->op->traits & TRAIT_NEEDS_DEFINED) == 0) return true;
     sgpr_name(name, sizeof name, reg);
-    return !report(w, i, FINDING_UNDEFINED, -1, "%s was never written, or computed from what never was (bits 0x%x)", name, w->s_undefined[reg]);
+    return !report(w, i, FINDING_UNDEFINED, -1, "%s was never written, or computed from what never was (bits 0x%x)", name,
+                   w->s_undefined[reg]);
 }
 
-/* Vector loads return in order: one that overwrites the destination of another needs no wait (LLVM, SIInsertWaitcnts: the same kind of instruction). */
+/* Vector loads return in order: one that overwrites the destination of another needs no wait (LLVM, SIInsertWaitcnts: the same kind of
+ * instruction). */
 static bool in_order(const struct wave *w, const struct inst *i, uint32_t reg)
 {
     const uint32_t class = i->op->class, awaited = w->v_state[reg] & (REG_AWAITED | REG_ABSENT);
@@ -285,8 +291,8 @@ static inline bool check(struct wave *w, const struct inst *i)
 
 /* ---- MODE: rounding and denormals (RDNA3 ISA 3.3.2, CDNA3 ISA 3.4) ---- */
 
-/* The host's MXCSR for it: DAZ when denormal sources count as zero, FTZ when results do.  f16 and f64 code does not flush and all of it rounds to
- * nearest even: anything else is not modelled. */
+/* The host's MXCSR for it: DAZ when denormal sources count as zero, FTZ when results do.  f16 and f64 code does not flush and all of it
+ * rounds to nearest even: anything else is not modelled. */
 static bool enter_mode(struct wave *w, const struct inst *i)
 {
     const uint32_t round = w->mode & 15, denormal = w->mode >> 4 & 3, denormal64 = w->mode >> 6 & 3;
@@ -302,12 +308,14 @@ static bool enter_mode(struct wave *w, const struct inst *i)
 
 static void report_end_of_code(struct wave *w, const struct module *m)
 {
-    report(w, m->n_inst > 0 && w->next == m->n_inst ? &m->inst[m->n_inst - 1] : NULL, FINDING_OTHER, -1, "the program counter leaves the code");
+    report(w, m->n_inst > 0 && w->next == m->n_inst ? &m->inst[m->n_inst - 1] : NULL, FINDING_OTHER, -1,
+           "the program counter leaves the code");
 }
 
 static void count_kind(struct wave *w, const struct inst *i)
 {
-    if (i->kind != KIND_PLAIN) w->group->counters->kinds[i->kind] += i->kind == KIND_NOP ? (uint64_t)(i->imm & 15) + 1 : 1;      /* S_NOP: bits 3:0, and one */
+    /* S_NOP: bits 3:0, and one */
+    if (i->kind != KIND_PLAIN) w->group->counters->kinds[i->kind] += i->kind == KIND_NOP ? (uint64_t)(i->imm & 15) + 1 : 1;
 }
 
 static void count_lanes(struct wave *w, const struct inst *i)
@@ -346,7 +354,8 @@ uint32_t wave_run(struct wave *w, uint32_t n)
 /* ---- the initial state ---- */
 
 enum {                                           /* kernel code properties */
-    PRIVATE_SEGMENT_BUFFER = 1 << 0, DISPATCH_PTR = 1 << 1, QUEUE_PTR = 1 << 2, KERNARG_PTR = 1 << 3, DISPATCH_ID = 1 << 4, FLAT_SCRATCH_INIT = 1 << 5,
+    PRIVATE_SEGMENT_BUFFER = 1 << 0, DISPATCH_PTR = 1 << 1, QUEUE_PTR = 1 << 2, KERNARG_PTR = 1 << 3, DISPATCH_ID = 1 << 4,
+    FLAT_SCRATCH_INIT = 1 << 5,
     PRIVATE_SEGMENT_SIZE = 1 << 6,
 };
 enum { GROUP_ID_X = 1 << 7, GROUP_ID_Y = 1 << 8, GROUP_ID_Z = 1 << 9, GROUP_INFO = 1 << 10, EXCEPTIONS = 0x7f << 24 };       /* rsrc2 */
@@ -359,7 +368,8 @@ struct packet {
 };
 _Static_assert(sizeof(struct packet) == 64, "an AQL packet has 64 bytes");
 
-/* The packet of the launch that runs; as packets are, it is in memory of the host.  Launches run one after another, so that one packet serves all. */
+/* The packet of the launch that runs; as packets are, it is in memory of the host.  Launches run one after another, so that one packet
+ * serves all. */
 static struct packet *dispatch_packet(const struct launch *l)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -369,8 +379,10 @@ static struct packet *dispatch_packet(const struct launch *l)
     const bool made = packet == NULL && (packet = memory_alloc(sizeof *packet, true)) != NULL;
     if (packet != NULL && (made || of_launch != l->number)) {
         const struct kernel *k = l->kernel;
-        *packet = (struct packet){ .header = 2 /* kernel dispatch */, .setup = l->grid[2] * l->threads[2] > 1 ? 3 : l->grid[1] * l->threads[1] > 1 ? 2 : 1,
-                                   .private_bytes = k->scratch_bytes, .group_bytes = k->lds_bytes + l->dynamic_lds, .kernarg = (uint64_t)(uintptr_t)l->kernarg };
+        *packet = (struct packet){ .header = 2 /* kernel dispatch */,
+                                   .setup = l->grid[2] * l->threads[2] > 1 ? 3 : l->grid[1] * l->threads[1] > 1 ? 2
+                                   : 1, .private_bytes = k->scratch_bytes, .group_bytes = k->lds_bytes + l->dynamic_lds,
+                                   .kernarg = (uint64_t)(uintptr_t)l->kernarg };
         for (uint32_t d = 0; d < 3; d++) {
             packet->threads[d] = (uint16_t)l->threads[d];
             packet->grid[d] = l->grid[d] * l->threads[d];
@@ -409,7 +421,8 @@ static void set_user_sgprs(struct wave *w)
         { PRIVATE_SEGMENT_SIZE, 1, l->kernel->scratch_bytes, true },
     };
     if ((asked & (PRIVATE_SEGMENT_BUFFER | FLAT_SCRATCH_INIT)) != 0 || asked >> 16 != 0)
-        report(w, NULL, FINDING_UNKNOWN, -1, "kernel code properties 0x%x: scratch descriptors in SGPRs and preloaded arguments are not modelled", asked);
+        report(w, NULL, FINDING_UNKNOWN, -1,
+               "kernel code properties 0x%x: scratch descriptors in SGPRs and preloaded arguments are not modelled", asked);
     uint32_t at = 0;
     for (uint32_t k = 0; k < sizeof user / sizeof *user; k++) {
         if ((asked & user[k].bit) == 0) continue;
@@ -464,7 +477,8 @@ void wave_begin(struct wave *w)
     w->scc = false;
     w->scc_undefined = true;
     w->ended = w->at_barrier = false;
-    w->vm_started = w->vm_done = w->lgkm_started = w->lgkm_done = w->vs_started = w->vs_done = w->lds_store_seq = w->smem_started = w->smem_done = 0;
+    w->vm_started = w->vm_done = w->lgkm_started = w->lgkm_done = w->vs_started = w->vs_done = w->lds_store_seq = w->smem_started =
+        w->smem_done = 0;
     w->instructions = 0;
     undefine_all(w);
     set_mode(w);

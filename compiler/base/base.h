@@ -56,12 +56,14 @@ void cleanup_install_signals(void);
 /* The file path is mapped at data.  When somebody cuts it short while forgec reads it, that is an error like others (SIGBUS, once the
  * signals are installed), in any thread.  The mapping stays to the end. */
 void mapping_remember(const char *path, const void *data, size_t size);
-/* Text from a file, made safe for a terminal, a C comment, a C string or a message: letters of any script stay; what is not visible (below), wrong
- * UTF-8, quotes, backslashes and "*" followed by "/" become \xHH, byte by byte; cut to 200 bytes with "...". */
+/* Text from a file, made safe for a terminal, a C comment, a C string or a message: letters of any script stay; what is not visible
+ * (below), wrong UTF-8, quotes, backslashes and "*" followed by "/" become \xHH, byte by byte; cut to 200 bytes with "...". */
 const char *printable(struct arena *a, const char *bytes, size_t n);
-/* One code point of UTF-8 at s, where n > 0 bytes are (RFC 3629: shortest form, no surrogates); *used: its bytes.  A wrong byte is U+FFFD with *used 1. */
+/* One code point of UTF-8 at s, where n > 0 bytes are (RFC 3629: shortest form, no surrogates); *used: its bytes.  A wrong byte is U+FFFD
+ * with *used 1. */
 uint32_t utf8_next(const char *s, size_t n, uint32_t *used);
-/* False for what a terminal obeys or hides instead of showing it: controls (C0, C1), directions of writing, zero width, line and paragraph ends. */
+/* False for what a terminal obeys or hides instead of showing it: controls (C0, C1), directions of writing, zero width, line and paragraph
+ * ends. */
 bool     is_visible(uint32_t codepoint);
 
 /* ---- files ---- */

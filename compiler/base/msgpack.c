@@ -51,7 +51,8 @@ struct msgpack_item msgpack_next(struct msgpack *c)
     case 0xc4: case 0xc5: case 0xc6: return take_other(c, take_big_endian(c, 1u << (h - 0xc4)));              /* bytes */
     case 0xc7: case 0xc8: case 0xc9: return take_other(c, take_big_endian(c, 1u << (h - 0xc7)) + 1);          /* typed bytes */
     case 0xca: case 0xcb: return take_other(c, h == 0xca ? 4 : 8);                                            /* floats */
-    case 0xcc: case 0xcd: case 0xce: case 0xcf: return (struct msgpack_item){ .kind = MSGPACK_INT, .value = take_big_endian(c, 1u << (h - 0xcc)) };
+    case 0xcc: case 0xcd: case 0xce: case 0xcf: return (struct msgpack_item){ .kind = MSGPACK_INT,
+        .value = take_big_endian(c, 1u << (h - 0xcc)) };
     case 0xd0: case 0xd1: case 0xd2: case 0xd3: return take_other(c, 1u << (h - 0xd0));                       /* signed */
     case 0xd4: case 0xd5: case 0xd6: case 0xd7: case 0xd8: return take_other(c, (1u << (h - 0xd4)) + 1u);     /* typed bytes */
     case 0xd9: case 0xda: case 0xdb: return take_string(c, take_big_endian(c, 1u << (h - 0xd9)));

@@ -10,7 +10,8 @@ struct msgpack { const uint8_t *at, *end; bool failed; };
 
 /* As far as the metadata uses it; INT: not negative. */
 enum msgpack_kind { MSGPACK_OTHER, MSGPACK_BOOL, MSGPACK_INT, MSGPACK_STRING, MSGPACK_ARRAY, MSGPACK_MAP };
-struct msgpack_item { enum msgpack_kind kind; uint64_t value; const char *text; };   /* value: number, length, or count of elements or pairs */
+/* value: number, length, or count of elements or pairs */
+struct msgpack_item { enum msgpack_kind kind; uint64_t value; const char *text; };
 
 /* The next n bytes; NULL past the end, and the cursor stays failed. */
 const uint8_t *msgpack_bytes(struct msgpack *c, uint64_t n);

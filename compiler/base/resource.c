@@ -77,7 +77,8 @@ static void listing_read(struct listing *l, const char *folder)
 
 const char **resource_list(struct arena *a, const char *override_dir, const char *folder)
 {
-    struct listing l = { .arena = a, .override_dir = override_dir, .paths = arena_array(a, const char *, n_resources + 1), .capacity = n_resources + 1 };
+    struct listing l = { .arena = a, .override_dir = override_dir, .paths = arena_array(a, const char *, n_resources + 1),
+                         .capacity = n_resources + 1 };
     for (size_t i = 0; i < n_resources; i++)
         if (!strncmp(resources[i].path, folder, strlen(folder))) listing_add(&l, resources[i].path);
     listing_read(&l, folder);

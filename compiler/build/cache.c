@@ -1,6 +1,7 @@
 /* cache.c -- one file per entry, DIR/ab/abcd...: a 32-byte header (magic, size, hash of the data), then the data.
- * What lies here becomes a program, so nothing counts that another user could have written: DIR, its folders and the entries are the user's own,
- * nobody else may write them, and none is a symbolic link.  Files are opened from their folder, so that none is exchanged in between. */
+ * What lies here becomes a program, so nothing counts that another user could have written: DIR, its folders and the entries are the user's
+ * own, nobody else may write them, and none is a symbolic link.  Files are opened from their folder, so that none is exchanged in
+ * between. */
 #include "cache.h"
 #include <dirent.h>
 #include <errno.h>
@@ -65,8 +66,8 @@ const char *cache_key_hex(struct arena *a, struct cache_key key)
 /* Says so once; from then on every look-up misses and every store does nothing. */
 static void refuse(struct cache *c, struct arena *a, const char *folder, const char *why)
 {
-    warn("%s %s: nothing is kept there or taken from it; remove it, or give another place by XDG_CACHE_HOME", arena_printf(a, "%s%s%s", c->directory,
-         *folder ? "/" : "", folder), why);
+    warn("%s %s: nothing is kept there or taken from it; remove it, or give another place by XDG_CACHE_HOME",
+         arena_printf(a, "%s%s%s", c->directory, *folder ? "/" : "", folder), why);
     c->directory = NULL;
 }
 
@@ -83,7 +84,8 @@ static int open_own(struct cache *c, struct arena *a, int at, const char *name, 
     const int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
     if (fd < 0) {
-        if (!fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) && !S_ISDIR(st.st_mode)) refuse(c, a, folder, S_ISLNK(st.st_mode) ? "is a symbolic link" : "is not a directory");
+        if (!fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) && !S_ISDIR(st.st_mode))
+            refuse(c, a, folder, S_ISLNK(st.st_mode) ? "is a symbolic link" : "is not a directory");
         return -1;
     }
     const char *why = fstat(fd, &st) ? "cannot be examined" : not_ours(&st);
@@ -140,7 +142,8 @@ static bool read_entry(struct arena *a, int fd, struct bytes *out)
 {
     struct stat         st;
     struct entry_header header;
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || not_ours(&st) || st.st_size < (off_t)sizeof header || !read_all(fd, &header, sizeof header) ||
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || not_ours(&st) || st.st_size < (off_t)sizeof header ||
+        !read_all(fd, &header, sizeof header) ||
         memcmp(header.magic, entry_magic, sizeof entry_magic) || header.size != (uint64_t)st.st_size - sizeof header) return false;
     uint8_t *data = arena_alloc(a, header.size + 1);
     if (!read_all(fd, data, header.size)) return false;

@@ -1,6 +1,6 @@
 /* cache.h -- results kept by the XXH3-128 of everything that went into them, under $XDG_CACHE_HOME/forgec (~/.cache/forgec).
- * A convenience only: without a writable directory every look-up misses and every store does nothing.  So it is, after one warning, where the
- * directory is not the user's own, others can write it, or it is a symbolic link; an entry of that kind is a miss and is removed. */
+ * A convenience only: without a writable directory every look-up misses and every store does nothing.  So it is, after one warning, where
+ * the directory is not the user's own, others can write it, or it is a symbolic link; an entry of that kind is a miss and is removed. */
 #ifndef FORGEC_CACHE_H
 #define FORGEC_CACHE_H
 #include "compiler/base/base.h"

@@ -180,8 +180,8 @@ static void read_ptxas(const char *said, struct kernel_resources *kernels, size_
     }
 }
 
-bool code_object_ptxas(struct arena *a, const struct spawn_options *options, const struct profile *p, struct bytes ptx, struct kernel_resources *kernels,
-                       size_t n, const char **messages)
+bool code_object_ptxas(struct arena *a, const struct spawn_options *options, const struct profile *p, struct bytes ptx,
+                       struct kernel_resources *kernels, size_t n, const char **messages)
 {
     const char *ptxas = spawn_find(a, "ptxas");
     if (!ptxas) ptxas = spawn_find(a, "/usr/local/cuda/bin/ptxas");
@@ -220,11 +220,13 @@ void code_object_check(struct arena *a, const struct profile *p, const struct ke
         const struct kernel_resources *k = &kernels[i];
         const char *name = printable(a, k->name, strlen(k->name));
         if (k->wave != p->wave) die("kernel %s has waves of %u lanes, target %s of %u", name, k->wave, p->name, p->wave);
-        if (k->vgprs > p->vgprs_most) die("kernel %s needs %u registers; a wave of %s has at most %u", name, k->vgprs, p->name, p->vgprs_most);
-        if (k->lds_bytes > p->lds_bytes) die("kernel %s holds %u bytes of LDS; %s has %u for a group", name, k->lds_bytes, p->name, p->lds_bytes);
+        if (k->vgprs > p->vgprs_most)
+            die("kernel %s needs %u registers; a wave of %s has at most %u", name, k->vgprs, p->name, p->vgprs_most);
+        if (k->lds_bytes > p->lds_bytes)
+            die("kernel %s holds %u bytes of LDS; %s has %u for a group", name, k->lds_bytes, p->name, p->lds_bytes);
         if (!allow_spills && code_object_spills(p, k))
-            die("kernel %s does not fit the registers of %s (%u used, %u bytes of scratch, %u spilled); tiles of the target that are smaller need fewer",
-                name, p->name, k->vgprs, k->scratch_bytes, k->vgpr_spills);
+            die("kernel %s does not fit the registers of %s (%u used, %u bytes of scratch, %u spilled); tiles of the target that are "
+                "smaller need fewer", name, p->name, k->vgprs, k->scratch_bytes, k->vgpr_spills);
     }
 }
 

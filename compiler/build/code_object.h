@@ -25,8 +25,8 @@ struct kernel_resources {
 struct kernel_resources *code_object_read(struct arena *a, struct bytes object, size_t *n);
 /* Runs ptxas, from PATH or /usr/local/cuda/bin, on PTX text and fills in vgprs, scratch and spills of kernels[n].  False where there is no
  * ptxas or it does not take the text (too old for the PTX version); *messages then says why. */
-bool code_object_ptxas(struct arena *a, const struct spawn_options *options, const struct profile *p, struct bytes ptx, struct kernel_resources *kernels,
-                       size_t n, const char **messages);
+bool code_object_ptxas(struct arena *a, const struct spawn_options *options, const struct profile *p, struct bytes ptx,
+                       struct kernel_resources *kernels, size_t n, const char **messages);
 /* Waves of a SIMD that registers leave room for, at most p->waves; 0 when vgprs is 0. */
 uint32_t code_object_waves(const struct profile *p, uint32_t vgprs);
 /* Registers in memory.  gfx942 may keep some in accumulation registers: spills without scratch, which are none here. */

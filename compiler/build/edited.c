@@ -70,10 +70,12 @@ void edited_check(struct arena *a, const char *path, struct bytes text, const st
     if (say.size || exact_wrong) {
         const char *list = say.size ? arena_printf(a, "say%s", printable(a, say.data, say.size)) : "";
         die("%s was emitted for %s with %s; %s%s", path, h.target ? printable(a, h.target, strlen(h.target)) : target,
-            h.options ? printable(a, h.options, strlen(h.options)) : o->options, list, !exact_wrong ? "" : say.size ? " and leave out --exact" : "leave out --exact");
+            h.options ? printable(a, h.options, strlen(h.options)) : o->options, list, !exact_wrong ? ""
+                : say.size ? " and leave out --exact" : "leave out --exact");
     }
     const char *symbol = emit_symbol(a, plan->profile);
-    if (!memmem(text.data, text.size, o->weights_hash, strlen(o->weights_hash)) || (!plan->gpu && !memmem(text.data, text.size, symbol, strlen(symbol))))
+    if (!memmem(text.data, text.size, o->weights_hash, strlen(o->weights_hash)) ||
+        (!plan->gpu && !memmem(text.data, text.size, symbol, strlen(symbol))))
         die("%s is no source that forgec emits from %s for %s with %s; emit it again with --emit source and edit that", path,
             plan->model->gguf->path, target, o->options);
 }

@@ -115,7 +115,8 @@ static struct bytes object_make(struct arena *a, const struct machine *m, const 
 
 struct link_object link_data_object(struct arena *a, const struct profile *profile, const char *symbol, struct bytes data)
 {
-    const struct object_shape shape = { .section = arena_printf(a, ".rodata.%s", symbol), .data = data, .align = DATA_ALIGN, .symbol = symbol };
+    const struct object_shape shape = { .section = arena_printf(a, ".rodata.%s", symbol), .data = data, .align = DATA_ALIGN,
+                                        .symbol = symbol };
     return (struct link_object){ arena_printf(a, "%s.o", symbol), object_make(a, machine_of(profile), &shape) };
 }
 
@@ -153,8 +154,8 @@ static struct spawn_file *link_files(struct arena *a, const struct toolchain *tc
 }
 
 /* Flags, tools, contents and, standing for the C library, its start file and archive where Debian and others keep them. */
-static struct cache_key link_key(struct arena *a, const struct toolchain *tc, const struct link_input *input, const char *const *argv, size_t argc,
-                                 const struct spawn_file *files)
+static struct cache_key link_key(struct arena *a, const struct toolchain *tc, const struct link_input *input, const char *const *argv,
+                                 size_t argc, const struct spawn_file *files)
 {
     const char *triple = input->profile->triple;
     const char *const libraries[] = { arena_printf(a, "/usr/lib/%s/crt1.o", triple), arena_printf(a, "/usr/lib/%s/libc.a", triple),
@@ -187,7 +188,8 @@ static void check_linked(const struct toolchain *tc, const struct spawn_job *job
     if (job->messages && job->messages[0]) fputs(job->messages, stderr);
     if (job->status < 0) die("cannot start %s: %s", job->argv[0], strerror(job->start_errno));
     if (!job->status) return;
-    const bool no_library = job->messages && (strstr(job->messages, "crt1.o") || strstr(job->messages, "-lc") || strstr(job->messages, "-lgcc"));
+    const bool no_library = job->messages && (strstr(job->messages, "crt1.o") || strstr(job->messages, "-lc") ||
+                                              strstr(job->messages, "-lgcc"));
     die("clang could not link (exit code %d)%s%s", job->status,
         tc->lld ? "" : "; forgec is tested with lld (on Debian or Ubuntu: apt-get install lld-19)",
         no_library ? "; the C library to link with is incomplete (on Debian or Ubuntu: apt-get install libc6-dev, and "
@@ -196,8 +198,8 @@ static void check_linked(const struct toolchain *tc, const struct spawn_job *job
 
 static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct link_input *input)
 {
-    static const char *const flags[] = { "-pthread", "-Wl,--build-id=none", "-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,-z,relro", "-Wl,-z,now",
-                                         "-Wl,-z,noexecstack", "-Wl,--as-needed", "-Wl,--hash-style=gnu", "-Wl,-O2", NULL };
+    static const char *const flags[] = { "-pthread", "-Wl,--build-id=none", "-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,-z,relro",
+                                         "-Wl,-z,now", "-Wl,-z,noexecstack", "-Wl,--as-needed", "-Wl,--hash-style=gnu", "-Wl,-O2", NULL };
     static const char *const library_flags[] = { "-nostartfiles", "-Wl,-Bsymbolic", "-Wl,-z,defs", NULL };
     const bool                dry_run = tc->options.spawn.dry_run;
     const size_t              n = input->n_objects + 2;
@@ -244,7 +246,8 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
 struct bytes link_relocatable(struct arena *a, struct toolchain *tc, const struct link_object *objects, size_t n_objects)
 {
     const bool dry_run = tc->options.spawn.dry_run;
-    if (!tc->lld) die("objects are joined with LLVM's lld, which %s does not find (on Debian or Ubuntu: apt-get install lld-19)", tc->clang);
+    if (!tc->lld)
+        die("objects are joined with LLVM's lld, which %s does not find (on Debian or Ubuntu: apt-get install lld-19)", tc->clang);
     struct spawn_file *files = arena_array(a, struct spawn_file, n_objects);
     const char       **argv = arena_array(a, const char *, n_objects + 5);
     struct bytes      *parts = arena_array(a, struct bytes, n_objects + 2);

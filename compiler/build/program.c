@@ -52,11 +52,13 @@ struct runner runner_find(struct arena *a, const struct profile *p, bool emulati
     if (!why) return r;
     struct utsname here;
     if (is_simulated(p)) die("a program for %s cannot run here: %s; --simulate executes its machine code on this CPU", p->name, why);
-    if (p->kind == TARGET_GPU || uname(&here) || strcmp(here.machine, p->elf_machine) == 0) die("a program for %s cannot run here: %s", p->name, why);
+    if (p->kind == TARGET_GPU || uname(&here) || strcmp(here.machine, p->elf_machine) == 0)
+        die("a program for %s cannot run here: %s", p->name, why);
     if (!emulation) die("a program for %s cannot run here: %s; speeds under an emulator would mean nothing", p->name, why);
     r.emulator = arena_printf(a, "qemu-%s", p->elf_machine);
     if (!spawn_find(a, r.emulator))
-        die("a program for %s cannot run here: %s, and there is no %s (Debian, Ubuntu: apt-get install qemu-user)", p->name, why, r.emulator);
+        die("a program for %s cannot run here: %s, and there is no %s (Debian, Ubuntu: apt-get install qemu-user)", p->name, why,
+            r.emulator);
     /* Where Debian and Ubuntu keep the libraries of another machine (libc6-arm64-cross); static programs need none. */
     const char *sysroot = arena_printf(a, "/usr/%s-linux-gnu", p->elf_machine);
     struct stat st;
@@ -82,7 +84,8 @@ static const char *simulator_find(struct arena *a)
         const char *path = arena_printf(a, "%s%s/libgfxsim.so", self, places[i]);
         if (file_exists(path)) return path;
     }
-    die("there is no libgfxsim.so in %s or %s/../%s: it is built and installed with forgec on x86-64; FORGEC_GFXSIM=FILE says where it is", self, self, FORGEC_LIBDIR);
+    die("there is no libgfxsim.so in %s or %s/../%s: it is built and installed with forgec on x86-64; FORGEC_GFXSIM=FILE says where it is",
+        self, self, FORGEC_LIBDIR);
 }
 
 struct runner runner_simulate(struct arena *a, const struct profile *p)
@@ -154,7 +157,8 @@ const float *program_logits(struct arena *a, const struct runner *r, const char 
     for (; extra && *extra && count + 1 < COUNT_OF(arguments); extra++) arguments[count++] = *extra;
     const struct bytes out = program_run(a, r, path, arguments);
     if (out.size != (uint64_t)n * n_vocab * sizeof(float))
-        die("the program for %s wrote %zu bytes of logits; %u tokens have %llu", r->target, out.size, n, (unsigned long long)n * n_vocab * sizeof(float));
+        die("the program for %s wrote %zu bytes of logits; %u tokens have %llu", r->target, out.size, n,
+            (unsigned long long)n * n_vocab * sizeof(float));
     return (const float *)(const void *)out.data;
 }
 

@@ -3,17 +3,20 @@
 #include "bounds.h"
 #include <math.h>
 
-/* Steps between which values are rounded make a model a little chaotic: a value at the border of two steps falls either way, one step is more than all other
- * rounding together, and later positions read it from the cache.  The worst position then says less; at the best one nothing fell the other way, and what is
- * wrong everywhere (a scale, a rule of rounding) shows. */
+/* Steps between which values are rounded make a model a little chaotic: a value at the border of two steps falls either way, one step is
+ * more than all other rounding together, and later positions read it from the cache.  The worst position then says less; at the best one
+ * nothing fell the other way, and what is wrong everywhere (a scale, a rule of rounding) shows. */
 enum row { EXACT, HALF_CACHE, DIGITS, INT8, PROMPT_BLOCKS, PROMPT_F16, PROMPT_BF16, INT8_CACHE, N_ROWS };
 static const struct { const char *name; double most, least, mean_kl; } table[N_ROWS] = {
     /*                name                                 most    least  mean KL     largest measured */
-    [EXACT]       = { "float activations and cache",       5e-5,   3e-6,  6e-11 }, /* 1.5e-5, 5.5e-7, 2.1e-11: llama-yarn-shard, all others below 4e-6 */
-    [HALF_CACHE]  = { "float activations, f16 cache",      1.8e-3, 5e-5,   1e-7 }, /* 5.7e-4, 1.5e-5, 3.5e-8: all formats in one model; golden models at best 3.7e-6 */
+    [EXACT]       = { "float activations and cache",       5e-5,   3e-6,  6e-11 }, /* 1.5e-5, 5.5e-7, 2.1e-11: llama-yarn-shard, all others
+                                                                                    * below 4e-6 */
+    [HALF_CACHE]  = { "float activations, f16 cache",      1.8e-3, 5e-5,   1e-7 }, /* 5.7e-4, 1.5e-5, 3.5e-8: all formats in one model;
+                                                                                    * golden models at best 3.7e-6 */
     [DIGITS]      = { "activations of 16 bits",            1.2e-3, 1.2e-4, 4e-7 }, /* 2.7e-4, 3.6e-5, 1.1e-7 */
     [INT8]        = { "int8 activations",                  6e-2,   3e-7,   2e-3 }, /* 2.1e-2, 9.7e-8, 6.9e-4 */
-    [PROMPT_BLOCKS] = { "f16 activations and weights",     2.6e-2, 3e-3, 1.2e-4 }, /* 8.6e-3, 9.8e-4, 3.8e-5: Q2_K; the rounding of weights is not the reference's */
+    [PROMPT_BLOCKS] = { "f16 activations and weights",     2.6e-2, 3e-3, 1.2e-4 }, /* 8.6e-3, 9.8e-4, 3.8e-5: Q2_K; the rounding of weights
+                                                                                    * is not the reference's */
     [PROMPT_F16]  = { "f16 activations",                   6e-3, 1.2e-3, 1.5e-5 }, /* 2.0e-3, 4.0e-4, 4.9e-6 */
     [PROMPT_BF16] = { "bf16 activations",                  2.8e-2, 6e-7, 4.5e-4 }, /* 9.2e-3, 1.6e-7, 1.5e-4 */
     [INT8_CACHE]  = { "int8 cache",                        6e-2,   1e-6,   2e-3 }, /* 1.6e-2, 2.4e-7, 3.0e-4: forgec verify --kv q8_0 */
@@ -50,7 +53,8 @@ struct bound bound_find(const struct model *m, const struct profile *target, con
     const struct traits t = traits_of(m);
     const bool halves = !o->exact && target->kind == TARGET_GPU && prompt;
     const uint32_t steps = o->exact || halves || !t.blocks ? 0 : target->kind == TARGET_GPU && target->activation_digits == 2 ? 32639 : 127;
-    const enum row row = halves ? t.blocks ? PROMPT_BLOCKS : t.bf16 ? PROMPT_BF16 : PROMPT_F16 : steps == 127 ? INT8 : steps ? DIGITS : o->kv == KV_TYPE_F32 ? EXACT : HALF_CACHE;
+    const enum row row = halves ? t.blocks ? PROMPT_BLOCKS : t.bf16 ? PROMPT_BF16 : PROMPT_F16 : steps == 127 ? INT8 : steps ? DIGITS
+        : o->kv == KV_TYPE_F32 ? EXACT : HALF_CACHE;
     struct bound b = { .name = table[row].name, .rounding = { steps, halves, o->kv != KV_TYPE_F32, o->kv } };
     widen(&b, row);
     if (o->kv == KV_TYPE_Q8_0) {

@@ -1,16 +1,19 @@
-/* bounds.h -- how far a program's logits may be from the reference that rounds as the program does: forgec verify and the golden tests share these. */
+/* bounds.h -- how far a program's logits may be from the reference that rounds as the program does: forgec verify and the golden tests
+ * share these. */
 #ifndef FORGEC_BOUNDS_H
 #define FORGEC_BOUNDS_H
 #include "compiler/front/reference.h"
 
-/* Of logits that one kind of kernels computed.  The largest difference at the worst position and at the best, as parts of the largest logit; mean KL in nats. */
+/* Of logits that one kind of kernels computed.  The largest difference at the worst position and at the best, as parts of the largest
+ * logit; mean KL in nats. */
 struct bound {
     const char     *name;             /* "int8 activations" */
     struct rounding rounding;         /* of the reference to compare with */
     double          most, least, mean_kl;
 };
 
-/* For programs of the model for a target; prompt: logits that its prompt kernels computed, else those of its one-token kernels (the same on CPUs). */
+/* For programs of the model for a target; prompt: logits that its prompt kernels computed, else those of its one-token kernels (the same on
+ * CPUs). */
 struct bound bound_find(const struct model *m, const struct profile *target, const struct plan_options *o, bool prompt);
 bool bound_holds(const struct bound *b, const struct logits_difference *d);
 #endif

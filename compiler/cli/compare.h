@@ -13,7 +13,8 @@ struct compare_options {
     uint32_t n_threads;           /* 0: the program's default */
     bool     json;
     bool     simulate;            /* AMD GPUs: counters of the simulator instead of times; n_prompt and n_gen 0: 8 each */
-    uint32_t sample;              /* with simulate: groups of the prompt's matrix kernels that run of a launch; its logits are not compared then, and n_gen 0 is 1; 0: all */
+    uint32_t sample;              /* with simulate: groups of the prompt's matrix kernels that run of a launch; its logits are not compared
+                                   * then, and n_gen 0 is 1; 0: all */
 };
 /* Builds, measures in alternating rounds or counts, and prints a table to stdout.  Returns 0; dies when it cannot build or run. */
 int compare(struct arena *a, const struct compare_options *o);

@@ -67,17 +67,20 @@ static struct kernel_counters read_kernel(struct arena *a, const char *path, con
     const cJSON *instructions = cJSON_GetObjectItemCaseSensitive(k, "instructions"), *kinds = cJSON_GetObjectItemCaseSensitive(k, "kinds");
     const cJSON *flop = cJSON_GetObjectItemCaseSensitive(k, "matrix_flop"), *loops = cJSON_GetObjectItemCaseSensitive(k, "loops");
     struct kernel_counters out = {
-        .launches = number(path, k, "launches"), .groups = number(path, k, "groups"), .waves = number(path, k, "waves"), .instructions = all_of(instructions),
-        .valu = number(path, instructions, "valu"), .transcendental = number(path, instructions, "trans"), .dot = number(path, instructions, "dot"),
+        .launches = number(path, k, "launches"), .groups = number(path, k, "groups"), .waves = number(path, k, "waves"),
+        .instructions = all_of(instructions),
+        .valu = number(path, instructions, "valu"), .transcendental = number(path, instructions, "trans"),
+        .dot = number(path, instructions, "dot"),
         .matrix = number(path, instructions, "matrix"), .multiply = number(path, kinds, "mul32"), .f64 = number(path, kinds, "f64"),
         .acc_moves = number(path, kinds, "acc_move"), .nops = number(path, kinds, "nop"), .waits = number(path, instructions, "wait"),
         .barriers = number(path, instructions, "barrier"), .scratch = number(path, instructions, "scratch"),
         .lds_accesses = number(path, k, "lds_loads") + number(path, k, "lds_stores"), .lds_moves = number(path, k, "lds_moves"),
-        .lds_cycles = number(path, k, "lds_cycles"), .lds_conflicts = number(path, k, "lds_conflicts"), .loaded_bytes = number(path, k, "loaded_bytes"),
+        .lds_cycles = number(path, k, "lds_cycles"), .lds_conflicts = number(path, k, "lds_conflicts"),
+        .loaded_bytes = number(path, k, "loaded_bytes"),
         .stored_bytes = number(path, k, "stored_bytes"), .unique_bytes = number(path, k, "unique_bytes"),
         .loads_in_flight = number(path, k, "loads_in_flight_most"), .loop_loads_in_flight = number(path, k, "loop_loads_in_flight_most"),
-        .loop = { number(path, loops, "instructions"), number(path, loops, "matrix"), number(path, loops, "nops"), number(path, loops, "acc_moves"),
-                  number(path, loops, "scratch") },
+        .loop = { number(path, loops, "instructions"), number(path, loops, "matrix"), number(path, loops, "nops"),
+                  number(path, loops, "acc_moves"), number(path, loops, "scratch") },
     };
     for (size_t i = 0; i < N_MATRIX_FORMATS; i++) out.matrix_flop[i] = number(path, flop, matrix_format_name[i]);
     /* Scaled like the rest; but groups share lines. */
@@ -98,7 +101,8 @@ struct counters counters_read(struct arena *a, const char *path)
     double idle = 0, lanes = 0;
     cJSON_ArrayForEach(k, kernels) {
         const struct kernel_counters one = sum.kernels[sum.n_kernels++] = read_kernel(a, path, k);
-        const cJSON *instructions = cJSON_GetObjectItemCaseSensitive(k, "instructions"), *off = cJSON_GetObjectItemCaseSensitive(k, "lanes_idle");
+        const cJSON *instructions = cJSON_GetObjectItemCaseSensitive(k, "instructions"),
+            *off = cJSON_GetObjectItemCaseSensitive(k, "lanes_idle");
         sum.launches += one.launches;
         sum.instructions += one.instructions;
         sum.valu += one.valu + one.transcendental + one.dot;

@@ -13,7 +13,8 @@ struct kernel_counters {
     uint32_t registers, lds_bytes;        /* VGPRs and AccVGPRs that a wave gets; LDS of a group */
     uint32_t scratch_bytes;               /* of a lane */
     bool     pair;                        /* RDNA: a group's waves use both compute units of a WGP */
-    double   instructions, valu, transcendental, dot, matrix;             /* valu: without the other two; it has multiply, f64 and acc_moves in it */
+    double   instructions, valu, transcendental, dot, matrix;             /* valu: without the other two; it has multiply, f64 and acc_moves
+                                                                           * in it */
     double   multiply, f64, acc_moves;    /* 32-bit multiplications; f64, some of which are transcendentals; v_accvgpr_* */
     double   nops, waits, barriers, scratch;                  /* wait states of s_nop; s_waitcnt; s_barrier; accesses */
     double   matrix_flop[N_MATRIX_FORMATS];
@@ -31,8 +32,10 @@ struct counters {
     double instructions, valu, matrix;    /* of waves; valu: vector ALU with dot products and transcendentals; matrix: WMMA, MFMA */
     double idle_lanes;                    /* share of the lanes of vector instructions that were switched off, 0 to 1 */
     double loaded_bytes, stored_bytes;    /* by lanes, from and to device memory */
-    double unique_bytes;                  /* of lines of 64 bytes read at least once in a launch: what has to come from memory when caches are cold */
-    double line_bytes;                    /* of the lines of 128 bytes that loads of a wave touch: near loaded_bytes where lanes load side by side */
+    double unique_bytes;                  /* of lines of 64 bytes read at least once in a launch: what has to come from memory when caches
+                                           * are cold */
+    double line_bytes;                    /* of the lines of 128 bytes that loads of a wave touch: near loaded_bytes where lanes load side
+                                           * by side */
     double lds_accesses, lds_conflicts;   /* of waves; cycles that bank conflicts add */
     double loads_in_flight;               /* most of any wave before a wait */
     struct kernel_counters *kernels;      /* [n_kernels], in the order of their first launches */

@@ -54,7 +54,8 @@ static void set_occupancy(const struct profile *p, const struct place_of_group *
     const struct kernel_counters *k = t->counted;
     const uint32_t granule = p->vgpr_granule, registers = k->registers ? (k->registers + granule - 1) / granule * granule : granule;
     t->simd_waves = p->vgprs / registers < p->waves ? p->vgprs / registers : p->waves;
-    const double by_waves = floor(t->simd_waves * at->simds / k->group_waves), by_lds = k->lds_bytes ? floor(at->lds_bytes / k->lds_bytes) : by_waves;
+    const double by_waves = floor(t->simd_waves * at->simds / k->group_waves), by_lds = k->lds_bytes ? floor(at->lds_bytes / k->lds_bytes)
+        : by_waves;
     t->resident = (uint32_t)fmin(by_waves, by_lds);
 }
 
@@ -66,7 +67,8 @@ static struct kernel_times kernel_times(const struct profile *p, const struct ke
     const double waves = k->groups * k->group_waves;
     t.fill = waves / (at.units * at.simds * b.waves);
     /* of the busiest SIMD: a compute unit's clocks are those of all its SIMDs at once */
-    const double simd = b.waves / waves * p->simds, unit = b.groups / k->groups / (k->pair ? 2 : 1), us = 1e-3 / p->rates.clock_ghz / k->launches;
+    const double simd = b.waves / waves * p->simds, unit = b.groups / k->groups / (k->pair ? 2 : 1),
+        us = 1e-3 / p->rates.clock_ghz / k->launches;
     t.us[PIPE_MATRIX] = matrix * simd * us;
     t.us[PIPE_VECTOR] = vector_issues(p, k) / p->rates.vector * simd * us;
     t.us[PIPE_LDS] = (k->lds_cycles + k->lds_conflicts) * 128 / p->rates.lds_bytes * unit * us;
@@ -80,14 +82,16 @@ static struct kernel_times kernel_times(const struct profile *p, const struct ke
 
 struct step_times least_times(struct arena *a, const struct profile *p, const struct counters *c, double steps)
 {
-    struct step_times t = { .steps = steps, .kernels = arena_array(a, struct kernel_times, c->n_kernels), .missing = profile_missing_rate(p) };
+    struct step_times t = { .steps = steps, .kernels = arena_array(a, struct kernel_times, c->n_kernels),
+                            .missing = profile_missing_rate(p) };
     if (t.missing) return t;
     for (uint32_t i = 0; i < c->n_kernels; i++) {
         const struct kernel_counters *k = &c->kernels[i];
         if (k->launches <= 0 || k->groups <= 0) continue;
         const double matrix = matrix_clocks(p, k);
         for (size_t f = 0; matrix < 0; f++)
-            if (k->matrix_flop[f] > 0 && p->rates.matrix[f] == 0) return (struct step_times){ .missing = arena_printf(a, "rates: matrix_%s", matrix_format_name[f]) };
+            if (k->matrix_flop[f] > 0 && p->rates.matrix[f] == 0)
+                return (struct step_times){ .missing = arena_printf(a, "rates: matrix_%s", matrix_format_name[f]) };
         const struct kernel_times one = t.kernels[t.n_kernels++] = kernel_times(p, k, steps, matrix);
         t.launches += one.launches;
         t.least_us += one.launches * one.least_us;
@@ -100,14 +104,14 @@ struct step_times least_times(struct arena *a, const struct profile *p, const st
 void least_times_print(const char *title, const struct step_times *t)
 {
     printf("\n%s: %.0f launches, at least %.1f us\n", title, t->launches, t->least_us);
-    printf("  %-24s %8s %7s %5s %9s %9s %9s %9s %7s %8s %7s %6s %5s  %s\n", "kernel", "launches", "groups", "fill", "matrix us", "vector us", "LDS us", "memory us",
-           "launch", "nops", "waits", "regs", "waves", "bound");
+    printf("  %-24s %8s %7s %5s %9s %9s %9s %9s %7s %8s %7s %6s %5s  %s\n", "kernel", "launches", "groups", "fill", "matrix us",
+           "vector us", "LDS us", "memory us", "launch", "nops", "waits", "regs", "waves", "bound");
     for (uint32_t i = 0; i < t->n_kernels; i++) {
         const struct kernel_times *k = &t->kernels[i];
         const struct kernel_counters *c = k->counted;
-        printf("  %-24s %8.0f %7.0f %5.2f %9.2f %9.2f %9.2f %9.2f %7.2f %8.0f %7.0f %6u %5u  %s", c->name, k->launches, k->groups, k->fill, k->us[PIPE_MATRIX],
-               k->us[PIPE_VECTOR], k->us[PIPE_LDS], k->us[PIPE_MEMORY], k->us[PIPE_LAUNCH], c->nops / c->waves, c->waits / c->waves, c->registers, k->simd_waves,
-               pipe_name[k->bound]);
+        printf("  %-24s %8.0f %7.0f %5.2f %9.2f %9.2f %9.2f %9.2f %7.2f %8.0f %7.0f %6u %5u  %s", c->name, k->launches, k->groups, k->fill,
+               k->us[PIPE_MATRIX], k->us[PIPE_VECTOR], k->us[PIPE_LDS], k->us[PIPE_MEMORY], k->us[PIPE_LAUNCH], c->nops / c->waves,
+               c->waits / c->waves, c->registers, k->simd_waves, pipe_name[k->bound]);
         if (c->acc_moves > 0) printf("; v_accvgpr: %.0f a wave", c->acc_moves / c->waves);
         if (c->scratch > 0) printf("; scratch: %.0f a wave", c->scratch / c->waves);
         putchar('\n');
@@ -116,8 +120,10 @@ void least_times_print(const char *title, const struct step_times *t)
 
 void least_times_explain(const struct profile *p)
 {
-    printf("\nLeast times of a launch, computed from the counts and the rates of targets/%s.yaml; no measurements: a chip takes longer.  fill: waves of the mean\n"
-           "SIMD to those of the busiest, which the times are of.  nops, waits: wait states of s_nop, and s_waitcnt, of a wave.  regs: of a lane; waves: of a SIMD\n"
+    printf("\nLeast times of a launch, computed from the counts and the rates of targets/%s.yaml; no measurements: a chip takes longer.  "
+           "fill: waves of the mean\n"
+           "SIMD to those of the busiest, which the times are of.  nops, waits: wait states of s_nop, and s_waitcnt, of a wave.  regs: of "
+           "a lane; waves: of a SIMD\n"
            "that they leave room for.  bound: the largest of the five.  See docs/simulator.md for what is left out.\n", p->name);
 }
 
@@ -128,16 +134,23 @@ static void add_kernel(cJSON *list, const struct kernel_times *k)
     double flop = 0;
     for (size_t i = 0; i < N_MATRIX_FORMATS; i++) flop += c->matrix_flop[i];
     const struct { const char *key; double value; } of_launch[] = {
-        { "groups", k->groups }, { "waves", c->waves / n }, { "fill", k->fill }, { "matrix_us", k->us[PIPE_MATRIX] }, { "vector_us", k->us[PIPE_VECTOR] },
-        { "lds_us", k->us[PIPE_LDS] }, { "memory_us", k->us[PIPE_MEMORY] }, { "launch_us", k->us[PIPE_LAUNCH] }, { "least_us", k->least_us },
-        { "instructions", c->instructions / n }, { "valu", c->valu / n }, { "transcendental", c->transcendental / n }, { "dot", c->dot / n },
-        { "multiply", c->multiply / n }, { "f64", c->f64 / n }, { "acc_moves", c->acc_moves / n }, { "matrix", c->matrix / n }, { "matrix_flop", flop / n },
-        { "lds_accesses", c->lds_accesses / n }, { "lds_moves", c->lds_moves / n }, { "lds_cycles", c->lds_cycles / n }, { "lds_conflicts", c->lds_conflicts / n },
+        { "groups", k->groups }, { "waves", c->waves / n }, { "fill", k->fill }, { "matrix_us", k->us[PIPE_MATRIX] },
+        { "vector_us", k->us[PIPE_VECTOR] },
+        { "lds_us", k->us[PIPE_LDS] }, { "memory_us", k->us[PIPE_MEMORY] }, { "launch_us", k->us[PIPE_LAUNCH] },
+        { "least_us", k->least_us },
+        { "instructions", c->instructions / n }, { "valu", c->valu / n }, { "transcendental", c->transcendental / n },
+        { "dot", c->dot / n },
+        { "multiply", c->multiply / n }, { "f64", c->f64 / n }, { "acc_moves", c->acc_moves / n }, { "matrix", c->matrix / n },
+        { "matrix_flop", flop / n },
+        { "lds_accesses", c->lds_accesses / n }, { "lds_moves", c->lds_moves / n }, { "lds_cycles", c->lds_cycles / n },
+        { "lds_conflicts", c->lds_conflicts / n },
         { "nops", c->nops / n }, { "waits", c->waits / n }, { "barriers", c->barriers / n }, { "scratch", c->scratch / n },
         { "loaded_bytes", c->loaded_bytes / n }, { "read_bytes", c->unique_bytes / n }, { "stored_bytes", c->stored_bytes / n },
         { "loads_in_flight_most", c->loads_in_flight }, { "loop_loads_in_flight_most", c->loop_loads_in_flight },
-        { "loop_instructions", c->loop.instructions }, { "loop_matrix", c->loop.matrix }, { "loop_nops", c->loop.nops }, { "loop_acc_moves", c->loop.acc_moves },
-        { "loop_scratch", c->loop.scratch }, { "wave_lanes", c->wave }, { "group_waves", c->group_waves }, { "registers", c->registers }, { "simd_waves", k->simd_waves },
+        { "loop_instructions", c->loop.instructions }, { "loop_matrix", c->loop.matrix }, { "loop_nops", c->loop.nops },
+        { "loop_acc_moves", c->loop.acc_moves },
+        { "loop_scratch", c->loop.scratch }, { "wave_lanes", c->wave }, { "group_waves", c->group_waves }, { "registers", c->registers },
+        { "simd_waves", k->simd_waves },
         { "lds_bytes", c->lds_bytes }, { "scratch_bytes", c->scratch_bytes }, { "resident_groups", k->resident },
     };
     cJSON *row = cJSON_CreateObject();

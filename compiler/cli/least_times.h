@@ -1,4 +1,5 @@
-/* least_times.h -- the least time that each part of an AMD chip takes for what the simulator counted (docs/simulator.md): no measurement. */
+/* least_times.h -- the least time that each part of an AMD chip takes for what the simulator counted (docs/simulator.md): no
+ * measurement. */
 #ifndef FORGEC_LEAST_TIMES_H
 #define FORGEC_LEAST_TIMES_H
 #include "counters.h"

@@ -1,5 +1,5 @@
-/* pairs.c -- the sign test (Arbuthnot 1710; Dixon and Mood 1946): a disturbance of some rounds, however large, counts no more than they do, and
- * nothing is assumed of how rates scatter. */
+/* pairs.c -- the sign test (Arbuthnot 1710; Dixon and Mood 1946): a disturbance of some rounds, however large, counts no more than they do,
+ * and nothing is assumed of how rates scatter. */
 #include "pairs.h"
 #include "compiler/base/base.h"
 #include <stdlib.h>

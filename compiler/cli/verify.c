@@ -34,7 +34,8 @@ static uint32_t parse_tokens(const struct bytes out, int32_t *tokens, uint32_t m
     return n;
 }
 
-/* A program ends where its logits are not finite; whether the file says so is known before one is built.  One token: what overflows does so for any, mostly. */
+/* A program ends where its logits are not finite; whether the file says so is known before one is built.  One token: what overflows does so
+ * for any, mostly. */
 static void reference_must_be_finite(struct arena *a, const struct graph *g, int32_t token)
 {
     const uint32_t n_vocab = g->model->n_vocab;
@@ -42,8 +43,8 @@ static void reference_must_be_finite(struct arena *a, const struct graph *g, int
     reference_logits(a, g, &(struct rounding){ 0, false, false, KV_TYPE_F32 }, &token, 1, logits);
     for (uint32_t v = 0; v < n_vocab; v++)
         if (!isfinite(logits[v]))
-            die("%s: a plain reading gives no finite logits either (%s of token %u after token %d): weights or hyperparameters of the file overflow", g->model->gguf->path,
-                isnan(logits[v]) ? "NaN" : "infinity", v, token);
+            die("%s: a plain reading gives no finite logits either (%s of token %u after token %d): weights or hyperparameters of the file "
+                "overflow", g->model->gguf->path, isnan(logits[v]) ? "NaN" : "infinity", v, token);
 }
 
 /* What the program should compute. */
@@ -55,8 +56,9 @@ static const float *truth_of(struct arena *a, const struct graph *g, const struc
 }
 
 /* Logits of n tokens, by prompt or one-token kernels; counters_path: where the simulator counts what that takes; NULL: it is not asked. */
-static const float *run_counted(struct arena *a, const struct runner *runner, const struct profile *p, const char *program, const int32_t *tokens, uint32_t n, uint32_t n_vocab,
-                                bool decode, const char *counters_path, struct step_times *times)
+static const float *run_counted(struct arena *a, const struct runner *runner, const struct profile *p, const char *program,
+                                const int32_t *tokens, uint32_t n, uint32_t n_vocab, bool decode, const char *counters_path,
+                                struct step_times *times)
 {
     static const char *const through_decode[] = { "-ub", "0", NULL };
     struct runner counting = *runner;
@@ -70,21 +72,24 @@ static const float *run_counted(struct arena *a, const struct runner *runner, co
 }
 
 /* counters_path: of the simulator, or NULL. */
-static struct result check_target(struct arena *a, const struct graph *g, const char *program, const struct runner *runner, const struct profile *profile,
-                                  const struct plan_options *plan, const int32_t *prompt, uint32_t n_prompt, uint32_t n_greedy, const char *counters_path)
+static struct result check_target(struct arena *a, const struct graph *g, const char *program, const struct runner *runner,
+                                  const struct profile *profile, const struct plan_options *plan, const int32_t *prompt, uint32_t n_prompt,
+                                  uint32_t n_greedy, const char *counters_path)
 {
     const uint32_t n_vocab = g->model->n_vocab;
     struct result r = { .target = runner->target, .place = runner->simulator ? "the simulator" : runner->emulator, .greedy_broken = -1,
-                        .bound_prefill = bound_find(g->model, profile, plan, true), .bound_decode = bound_find(g->model, profile, plan, false) };
+                        .bound_prefill = bound_find(g->model, profile, plan, true),
+                            .bound_decode = bound_find(g->model, profile, plan, false) };
     int32_t *tokens = arena_array(a, int32_t, n_prompt + n_greedy);
     for (uint32_t i = 0; i < n_prompt; i++) tokens[i] = prompt[i];
     if (n_greedy) {
-        const char *arguments[] = { "--tokens", tokens_text(a, prompt, n_prompt), "--print-tokens", "--temp", "0", "--repeat-penalty", "1", "--ignore-eos",
-                                    "-n", arena_printf(a, "%u", n_greedy), NULL };
+        const char *arguments[] = { "--tokens", tokens_text(a, prompt, n_prompt), "--print-tokens", "--temp", "0", "--repeat-penalty", "1",
+                                    "--ignore-eos", "-n", arena_printf(a, "%u", n_greedy), NULL };
         r.n_greedy = parse_tokens(program_run(a, runner, program, arguments), tokens + n_prompt, n_greedy);
         if (r.n_greedy != n_greedy) die("the program for %s generated %u tokens, %u were asked for", runner->target, r.n_greedy, n_greedy);
         for (uint32_t i = 0; i < n_greedy; i++)
-            if (tokens[n_prompt + i] < 0 || (uint32_t)tokens[n_prompt + i] >= n_vocab) die("the program for %s generated token %d", runner->target, tokens[n_prompt + i]);
+            if (tokens[n_prompt + i] < 0 || (uint32_t)tokens[n_prompt + i] >= n_vocab)
+                die("the program for %s generated token %d", runner->target, tokens[n_prompt + i]);
     }
     const uint32_t n = n_prompt + n_greedy;
     const float *prefill = run_counted(a, runner, profile, program, tokens, n, n_vocab, false, counters_path, &r.prompt);
@@ -112,8 +117,8 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
 /* bound: NULL where the row is only told. */
 static void print_row(const char *name, const struct logits_difference *d, const struct bound *bound)
 {
-    printf("  %-18s %9.2e %9.2e %10.2e %9.2e %9.2e @ %-4u %5.1f %%", name, d->max_abs, d->least, d->rms_relative, d->mean_kl, d->worst_kl, d->worst_position,
-           d->n ? 100.0 * d->argmax_agree / d->n : 0);
+    printf("  %-18s %9.2e %9.2e %10.2e %9.2e %9.2e @ %-4u %5.1f %%", name, d->max_abs, d->least, d->rms_relative, d->mean_kl, d->worst_kl,
+           d->worst_position, d->n ? 100.0 * d->argmax_agree / d->n : 0);
     if (d->n_not_finite) printf("  %llu logits are not finite", (unsigned long long)d->n_not_finite);
     puts(!bound || bound_holds(bound, d) ? "" : "  OUT OF BOUNDS");
 }
@@ -126,7 +131,8 @@ static void print_bound(const char *name, const struct logits_difference *d, con
 static void print_result(const struct result *r)
 {
     printf("\n%s%s%s\n", r->target, r->place ? " in " : "", r->place ? r->place : "");
-    printf("  %-18s %9s %9s %10s %9s %9s   %-4s %7s\n", "against reference", "max abs", "at best", "rms/std", "mean KL", "worst KL", "pos.", "argmax");
+    printf("  %-18s %9s %9s %10s %9s %9s   %-4s %7s\n", "against reference", "max abs", "at best", "rms/std", "mean KL", "worst KL", "pos.",
+           "argmax");
     print_row("prefill", &r->prefill, &r->bound_prefill);
     print_bound("  at most", &r->prefill, &r->bound_prefill);
     print_row("decode", &r->decode, &r->bound_decode);
@@ -215,16 +221,19 @@ static void print_json(const struct verify_options *o, const struct model *m, co
 static void print_scope(const struct verify_options *o, const struct model *m, uint32_t n_positions)
 {
     for (uint32_t i = 0; i < m->n_ignored; i++)
-        printf("\nignored: %s = %s; neither the program nor the reference computes it%s", m->ignored[i].key, m->ignored[i].value, i + 1 < m->n_ignored ? "" : "\n");
+        printf("\nignored: %s = %s; neither the program nor the reference computes it%s", m->ignored[i].key, m->ignored[i].value,
+               i + 1 < m->n_ignored ? "" : "\n");
     printf("\nchecked: logits at every position, prompt and one-token kernels, greedy choice%s.\n", o->simulate ? ";\n"
            "  by executing the chip's instructions: bounds, alignment, values never written, waits for loads, races in LDS and between\n"
            "  groups, stale caches" : "");
     printf("not checked: the tokenizer, positions beyond %u, %sand the reading of the model\n"
-           "that program and reference share (GGUF keys, models/%s.yaml)%s.\n", n_positions, o->simulate ? "" : "other thread counts than the default, ", m->architecture,
+           "that program and reference share (GGUF keys, models/%s.yaml)%s.\n", n_positions,
+           o->simulate ? "" : "other thread counts than the default, ", m->architecture,
            o->simulate ? "; time; AMD's driver and firmware;\nwhat docs/simulator.md lists as not modelled" : "");
 }
 
-/* Beyond one chunk, and beyond what attention does in one part; large models fewer: the reference computes some 1e9 products a second and core. */
+/* Beyond one chunk, and beyond what attention does in one part; large models fewer: the reference computes some 1e9 products a second and
+ * core. */
 static uint32_t usual_tokens(const struct model *m)
 {
     const uint64_t affordable = 160000000000ull / (m->n_parameters ? m->n_parameters : 1);
@@ -259,8 +268,9 @@ int verify(struct arena *a, const struct verify_options *o)
     struct result results[COUNT_OF(b->targets)];
     bool ok = true;
     if (!o->json)
-        printf("%s%s%s: %s, %.1f M parameters, %s\n%u random tokens (seed %llu), then %u greedy ones\n", b->model_path, b->source ? " with " : "",
-               b->source ? b->source : "", m->architecture, (double)m->n_parameters * 1e-6, formats, n_prompt, (unsigned long long)o->seed, n_greedy);
+        printf("%s%s%s: %s, %.1f M parameters, %s\n%u random tokens (seed %llu), then %u greedy ones\n", b->model_path,
+               b->source ? " with " : "", b->source ? b->source
+               : "", m->architecture, (double)m->n_parameters * 1e-6, formats, n_prompt, (unsigned long long)o->seed, n_greedy);
     for (uint32_t i = 0; i < n; i++) {
         const char *counters_path = o->simulate ? workplace_path(a, w, arena_printf(a, "%u-counters", i)) : NULL;
         results[i] = check_target(a, g, program, &runners[i], profiles[i], &b->plan, prompt, n_prompt, n_greedy, counters_path);

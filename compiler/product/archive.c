@@ -1,5 +1,5 @@
-/* archive.c -- "!<arch>\n", the index "/", long names "//", the object; each member has a header of 60 characters and begins at an even offset.
- * Source: ar(5) of FreeBSD, "System V/GNU" variant; the index holds big-endian offsets of member headers. */
+/* archive.c -- "!<arch>\n", the index "/", long names "//", the object; each member has a header of 60 characters and begins at an even
+ * offset.  Source: ar(5) of FreeBSD, "System V/GNU" variant; the index holds big-endian offsets of member headers. */
 #include "archive.h"
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,8 @@ static const uint64_t SIZE_MOST = 9999999999u;
 static void put_member(struct text *t, const char *name, uint64_t bytes)
 {
     char header[HEADER_BYTES + 1];
-    const int n = snprintf(header, sizeof header, "%-16s%-12s%-6s%-6s%-8s%-10llu`\n", name, "0", "0", "0", "644", (unsigned long long)bytes);
+    const int n = snprintf(header, sizeof header, "%-16s%-12s%-6s%-6s%-8s%-10llu`\n", name, "0", "0", "0", "644",
+                           (unsigned long long)bytes);
     if (n != HEADER_BYTES) die("%s: its header in a library has %d characters; this is a mistake in forgec, please report it", name, n);
     text_append(t, header, HEADER_BYTES);
 }
@@ -29,7 +30,8 @@ static void put_u32_be(struct text *t, uint32_t x)
 void archive_begin(struct outfile *f, struct arena *a, const char *member, uint64_t object_bytes, const char *const *symbols)
 {
     if (object_bytes > SIZE_MOST)
-        die("%s: an object of %llu bytes does not fit a static library (10 GB at most); use --emit obj or --weights external", f->path, (unsigned long long)object_bytes);
+        die("%s: an object of %llu bytes does not fit a static library (10 GB at most); use --emit obj or --weights external", f->path,
+            (unsigned long long)object_bytes);
     uint32_t n = 0;
     uint64_t name_bytes = 0;
     for (; symbols[n]; n++) name_bytes += strlen(symbols[n]) + 1;

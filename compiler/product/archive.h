@@ -1,4 +1,5 @@
-/* archive.h -- a static library (GNU ar format, with its index of symbols) of one object.  No times, owners or paths: the same input, the same bytes. */
+/* archive.h -- a static library (GNU ar format, with its index of symbols) of one object.  No times, owners or paths: the same input, the
+ * same bytes. */
 #ifndef FORGEC_ARCHIVE_H
 #define FORGEC_ARCHIVE_H
 #include "compiler/base/base.h"

@@ -26,13 +26,20 @@ static bool is_one_of(const char *const *list, size_t n, const char *word, size_
 /* Keywords of C11 to C23, C++11 to C++26 and GNU C; those with an underscore in front are reserved anyway. */
 static bool is_keyword(const char *s)
 {
-    static const char *const words[] = { "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
-        "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const", "const_cast", "consteval", "constexpr",
-        "constinit", "continue", "contract_assert", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export",
-        "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq",
-        "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "restrict", "return", "short",
-        "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true", "try",
-        "typedef", "typeid", "typename", "typeof", "typeof_unqual", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor",
+    static const char *const words[] = { "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case",
+                                         "catch", "char",
+        "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const", "const_cast",
+        "consteval", "constexpr",
+        "constinit", "continue", "contract_assert", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum",
+        "explicit", "export",
+        "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept",
+        "not", "not_eq",
+        "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "restrict",
+        "return", "short",
+        "signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw",
+        "true", "try",
+        "typedef", "typeid", "typename", "typeof", "typeof_unqual", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t",
+        "while", "xor",
         "xor_eq" };
     return is_one_of(words, COUNT_OF(words), s, strlen(s));
 }
@@ -40,16 +47,20 @@ static bool is_keyword(const char *s)
 /* Macros and types of the headers that a program has beside this one; `linux`, `unix` and `i386` are macros of GNU C without any header. */
 static bool is_header_name(const char *s)
 {
-    static const char *const names[] = { "BUFSIZ", "EOF", "HUGE_VAL", "HUGE_VALF", "HUGE_VALL", "I", "INFINITY", "MB_CUR_MAX", "NAN", "NDEBUG", "NULL", "RAND_MAX",
-        "assert", "complex", "environ", "errno", "i386", "imaginary", "linux", "main", "math_errhandling", "max_align_t", "noreturn", "nullptr_t", "offsetof",
-        "ptrdiff_t", "setjmp", "size_t", "ssize_t", "stderr", "stdin", "stdout", "unix", "unreachable", "va_arg", "va_copy", "va_end", "va_list", "va_start" };
-    static const char *const families[] = { "INT", "UINT", "PTRDIFF", "SIG_ATOMIC", "SIZE", "WCHAR", "WINT", "RSIZE" }, *const ends[] = { "_MAX", "_MIN", "_WIDTH", "_C" };
+    static const char *const names[] = { "BUFSIZ", "EOF", "HUGE_VAL", "HUGE_VALF", "HUGE_VALL", "I", "INFINITY", "MB_CUR_MAX", "NAN",
+                                         "NDEBUG", "NULL", "RAND_MAX", "assert", "complex", "environ", "errno", "i386", "imaginary",
+                                         "linux", "main", "math_errhandling", "max_align_t", "noreturn", "nullptr_t", "offsetof",
+                                         "ptrdiff_t", "setjmp", "size_t", "ssize_t", "stderr", "stdin", "stdout", "unix", "unreachable",
+                                         "va_arg", "va_copy", "va_end", "va_list", "va_start" };
+    static const char *const families[] = { "INT", "UINT", "PTRDIFF", "SIG_ATOMIC", "SIZE", "WCHAR", "WINT", "RSIZE" },
+        *const ends[] = { "_MAX", "_MIN", "_WIDTH", "_C" };
     const size_t n = strlen(s);
     if (is_one_of(names, COUNT_OF(names), s, n)) return true;
     if (n > 5 && (!strncmp(s, "int", 3) || !strncmp(s, "uint", 4)) && !strcmp(s + n - 2, "_t")) return true;
     for (size_t i = 0; i < COUNT_OF(families); i++)
         for (size_t k = 0; k < COUNT_OF(ends); k++)
-            if (!strncmp(s, families[i], strlen(families[i])) && n > strlen(ends[k]) && !strcmp(s + n - strlen(ends[k]), ends[k])) return true;
+            if (!strncmp(s, families[i], strlen(families[i])) && n > strlen(ends[k]) && !strcmp(s + n - strlen(ends[k]), ends[k]))
+                return true;
     return false;
 }
 
@@ -85,8 +96,10 @@ const char *library_prefix_wrong(struct arena *a, const char *prefix)
     for (size_t i = 0; i < n; i++) good = good && in_identifier(prefix[i]);
     if (!good) return arena_printf(a, "\"%s\" is no C identifier", printable(a, prefix, n));
     if (n > PREFIX_MOST) return arena_printf(a, "%zu characters are too many (%d at most)", n, PREFIX_MOST);
-    if (prefix[0] == '_') return arena_printf(a, "\"%s\": names that begin with an underscore belong to the compiler and its libraries", prefix);
-    if (strstr(prefix, "__") || prefix[n - 1] == '_') return arena_printf(a, "\"%s\": names with two underscores in a row belong to C++ compilers", prefix);
+    if (prefix[0] == '_')
+        return arena_printf(a, "\"%s\": names that begin with an underscore belong to the compiler and its libraries", prefix);
+    if (strstr(prefix, "__") || prefix[n - 1] == '_')
+        return arena_printf(a, "\"%s\": names with two underscores in a row belong to C++ compilers", prefix);
     if (is_keyword(prefix)) return arena_printf(a, "\"%s\" is a word of C or C++", prefix);
     if (is_header_name(prefix)) return arena_printf(a, "\"%s\" is a name of C's headers", prefix);
     if (is_library_family(prefix)) return arena_printf(a, "\"%s\": the C library has functions whose names begin so", prefix);
@@ -100,7 +113,8 @@ static const char **api_list(struct arena *a, const char *fmt_prefix, const char
     while (library_api[n]) n++;
     const char **list = arena_array(a, const char *, n + 1);
     for (size_t i = 0; i < n; i++)
-        list[i] = defines ? arena_printf(a, "%s%s=%s_%s", fmt_prefix, library_api[i], prefix, library_api[i]) : arena_printf(a, "%s_%s", prefix, library_api[i]);
+        list[i] = defines ? arena_printf(a, "%s%s=%s_%s", fmt_prefix, library_api[i], prefix, library_api[i])
+            : arena_printf(a, "%s_%s", prefix, library_api[i]);
     return list;
 }
 
@@ -184,19 +198,28 @@ enum { CONSTANTS_MOST = 24 };
 static size_t constants(struct arena *a, const struct library *l, struct constant list[CONSTANTS_MOST])
 {
     const struct plan *p = l->plan;
-    const struct library_sizes s = p->gpu ? library_sizes_gpu(p->options.n_ctx, l->n_kernels, p->kv_bytes) : library_sizes(p->options.n_ctx, p->arena_bytes, p->kv_bytes);
+    const struct library_sizes s = p->gpu ? library_sizes_gpu(p->options.n_ctx, l->n_kernels, p->kv_bytes)
+        : library_sizes(p->options.n_ctx, p->arena_bytes, p->kv_bytes);
     /* beside weights, KV cache and activations the tokens and the numbers of a step (runtime/device/gpu_memory.c) */
-    const uint64_t device_bytes = p->gpu ? p->image_bytes + p->kv_bytes + p->arena_bytes + 4 * ((uint64_t)p->options.n_ctx + 1) + sizeof(struct forge_gpu_step) : 0;
+    const uint64_t device_bytes = p->gpu ? p->image_bytes + p->kv_bytes + p->arena_bytes + 4 * ((uint64_t)p->options.n_ctx + 1)
+        + sizeof(struct forge_gpu_step) : 0;
     if (!strstr(p->profile->elf_machine, "64") && s.workspace_bytes > INT32_MAX)
-        die("an instance needs %llu bytes of memory, more than %s addresses; choose a smaller --ctx", (unsigned long long)s.workspace_bytes, p->profile->name);
+        die("an instance needs %llu bytes of memory, more than %s addresses; choose a smaller --ctx", (unsigned long long)s.workspace_bytes,
+            p->profile->name);
     const struct constant all[] = {
-        { "BUILD_HASH", c_string(a, l->build_hash), false }, { "NAME", c_string(a, p->model->name ? p->model->name : ""), false }, { "TARGET", c_string(a, p->profile->name), false },
-        { "N_VOCAB", c_count(a, p->model->n_vocab), false }, { "N_CTX", c_count(a, p->options.n_ctx), false }, { "CHUNK", c_count(a, p->chunk), false },
-        { "ALIGN", c_count(a, s.align), false }, { "WORKSPACE_BYTES", c_size(a, s.workspace_bytes), false }, { "KV_BYTES", c_size(a, p->kv_bytes), false },
-        { "STATE_BYTES", c_size(a, s.saved_bytes), false }, { "WEIGHTS_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)p->image_bytes), false },
-        { "WEIGHTS_EMBEDDED", l->embedded ? "1" : "0", false }, { "N_TENSORS", c_count(a, p->n_tensors), false }, { "STACK_BYTES", c_size(a, s.stack_bytes), false },
+        { "BUILD_HASH", c_string(a, l->build_hash), false }, { "NAME", c_string(a, p->model->name ? p->model->name : ""), false },
+        { "TARGET", c_string(a, p->profile->name), false },
+        { "N_VOCAB", c_count(a, p->model->n_vocab), false }, { "N_CTX", c_count(a, p->options.n_ctx), false },
+        { "CHUNK", c_count(a, p->chunk), false },
+        { "ALIGN", c_count(a, s.align), false }, { "WORKSPACE_BYTES", c_size(a, s.workspace_bytes), false },
+        { "KV_BYTES", c_size(a, p->kv_bytes), false },
+        { "STATE_BYTES", c_size(a, s.saved_bytes), false },
+        { "WEIGHTS_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)p->image_bytes), false },
+        { "WEIGHTS_EMBEDDED", l->embedded ? "1" : "0", false }, { "N_TENSORS", c_count(a, p->n_tensors), false },
+        { "STACK_BYTES", c_size(a, s.stack_bytes), false },
         { "WORKERS", c_count(a, p->gpu ? 1 : p->options.max_threads), false }, { "TILES", c_count(a, p->gpu ? 1 : decode_tiles(p)), false },
-        { "DEVICE_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)device_bytes), false }, { "HAS_TOKENIZER", l->has_vocab ? "1" : "0", false },
+        { "DEVICE_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)device_bytes), false },
+        { "HAS_TOKENIZER", l->has_vocab ? "1" : "0", false },
         { "ENCODE_SCRATCH(n)", arena_printf(a, "((size_t)(n) * %u + %u)", s.scratch_per_byte, s.scratch_fixed), false },
     };
     _Static_assert(COUNT_OF(all) <= CONSTANTS_MOST, "all constants fit");
@@ -232,8 +255,8 @@ static bool put_constant(struct text *t, const char *line, const char *end, cons
 static void put_head(struct arena *a, struct text *t, const struct library *l)
 {
     const struct model *m = l->plan->model;
-    text_printf(t, "/* %s.h -- %s for %s: link %s.  " HEADER_MARK " " FORGEC_VERSION "; C99 and C++.\n", l->prefix, m->name ? m->name : "a model", l->plan->profile->name,
-                printable(a, l->product, strlen(l->product)));
+    text_printf(t, "/* %s.h -- %s for %s: link %s.  " HEADER_MARK " " FORGEC_VERSION "; C99 and C++.\n", l->prefix,
+                m->name ? m->name : "a model", l->plan->profile->name, printable(a, l->product, strlen(l->product)));
     if (l->weights_file)
         text_printf(t, " * Its weights, which the program passes in struct %s_options, are in %s behind the first 4096 bytes.\n", l->prefix,
                     printable(a, l->weights_file, strlen(l->weights_file)));
@@ -251,7 +274,8 @@ struct bytes emit_header(struct arena *a, const struct library *l)
     while (line < end) {
         const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
         head = head && !(stop - line == 2 && !memcmp(line, " *", 2));
-        const bool begins = memmem(line, (size_t)(stop - line), "@constants", 10) != NULL, ends = memmem(line, (size_t)(stop - line), "@end", 4) != NULL;
+        const bool begins = memmem(line, (size_t)(stop - line), "@constants", 10) != NULL,
+            ends = memmem(line, (size_t)(stop - line), "@end", 4) != NULL;
         if (begins) inside = true;
         else if (ends) inside = false;
         else if (!head && !(inside && put_constant(&t, line, stop, l->prefix, list, n))) {

@@ -20,8 +20,8 @@ const char *library_prefix_wrong(struct arena *a, const char *prefix);
 const char *const *library_symbols(struct arena *a, const char *prefix);
 /* -Dmodel_open=NAME_open, ... for runtime/library; NULL-terminated, empty for the prefix "model". */
 const char *const *library_defines(struct arena *a, const char *prefix);
-/* C source that defines forge_programs (the one of that symbol) and forge_weights.  forge_weights_image, the weights, if embedded, and forge_vocab stay
- * undefined: objfile.c adds them. */
+/* C source that defines forge_programs (the one of that symbol) and forge_weights.  forge_weights_image, the weights, if embedded, and
+ * forge_vocab stay undefined: objfile.c adds them. */
 struct bytes emit_library_tables(struct arena *a, const char *symbol, bool embedded);
 /* NAME.h: runtime/library/model.h with names and constants replaced.  Dies when the workspace is beyond the target's addresses. */
 struct bytes emit_header(struct arena *a, const struct library *l);

@@ -1,4 +1,5 @@
-/* library.c -- compiles the parts (freestanding but for what drives a GPU), joins them to one object, hides all but the API, puts vocabulary and weights behind. */
+/* library.c -- compiles the parts (freestanding but for what drives a GPU), joins them to one object, hides all but the API, puts
+ * vocabulary and weights behind. */
 #include "library.h"
 #include "archive.h"
 #include "compiler/source/program.h"
@@ -22,12 +23,15 @@ static const char *prefix_of(const struct build_options *o) { return o->prefix ?
 
 void library_check(struct arena *a, const struct build_options *o, const struct profile *p)
 {
-    const char *kind = o->emit == EMIT_OBJ ? "--emit obj" : o->emit == EMIT_LIB ? "--emit lib" : "--emit shared", *wrong = library_prefix_wrong(a, prefix_of(o));
+    const char *kind = o->emit == EMIT_OBJ ? "--emit obj" : o->emit == EMIT_LIB ? "--emit lib"
+        : "--emit shared", *wrong = library_prefix_wrong(a, prefix_of(o));
     if (wrong) die("--prefix: %s", wrong);
-    if (o->n_targets > 1) die("%s takes one target: a library has no choice at run time; build one for each, with a --prefix of its own", kind);
+    if (o->n_targets > 1)
+        die("%s takes one target: a library has no choice at run time; build one for each, with a --prefix of its own", kind);
     if (o->source) die("forgec cc makes programs; %s is for forgec build", kind);
     if (o->is_static) die("--static is for programs; %s needs no library of the system", kind);
-    if (o->emit == EMIT_SHARED && p->bare) die("--emit shared: target %s has no operating system that could load a shared library; use --emit obj or lib", p->name);
+    if (o->emit == EMIT_SHARED && p->bare)
+        die("--emit shared: target %s has no operating system that could load a shared library; use --emit obj or lib", p->name);
     if (o->emit == EMIT_SHARED && strcmp(p->elf_machine, "x86_64") && strcmp(p->elf_machine, "aarch64"))
         die("--emit shared: shared libraries are made for x86_64 and aarch64, not for %s; use --emit obj or lib", p->elf_machine);
 }
@@ -58,7 +62,8 @@ static void claim_beside(struct arena *a, const char *path)
     output_claim(a, path);
     if (!file_exists(path)) return;
     const struct bytes old = file_read(a, path);
-    if (!memmem(old.data, old.size, HEADER_MARK, strlen(HEADER_MARK))) die("%s was not written by forgec and will not be replaced; choose another -o or --prefix", path);
+    if (!memmem(old.data, old.size, HEADER_MARK, strlen(HEADER_MARK)))
+        die("%s was not written by forgec and will not be replaced; choose another -o or --prefix", path);
 }
 
 void library_claim(struct arena *a, const struct build_options *o, const char *out)
@@ -68,7 +73,8 @@ void library_claim(struct arena *a, const struct build_options *o, const char *o
 }
 
 /* Of everything that decides what the library computes and how its state looks. */
-static const char *build_hash(struct arena *a, const struct toolchain *tc, const struct library_input *in, const struct cc_job *jobs, size_t n)
+static const char *build_hash(struct arena *a, const struct toolchain *tc, const struct library_input *in, const struct cc_job *jobs,
+                              size_t n)
 {
     const struct profile *p = in->plan->profile;
     struct bytes *parts = arena_array(a, struct bytes, n + 6);
@@ -91,17 +97,20 @@ static struct cc_job *library_jobs(struct arena *a, struct toolchain *tc, const 
     const struct profile *p = in->plan->profile;
     struct cc_job *jobs = cc_library_jobs(a, tc, p, library_defines(a, prefix_of(o)), 2, n);
     /* a GPU's is tables only */
-    jobs[(*n)++] = (struct cc_job){ .name = "model.c", .source = cc_hidden(a, in->source), .kind = in->code.data ? CC_LIBRARY : CC_LIBRARY_KERNELS, .profile = p,
-                                    .user_text = o->templates_dir && !in->code.data ? arena_printf(a, "model.c with the templates of %s", o->templates_dir) : NULL };
+    jobs[(*n)++] = (struct cc_job){ .name = "model.c", .source = cc_hidden(a, in->source),
+                                    .kind = in->code.data ? CC_LIBRARY
+                                    : CC_LIBRARY_KERNELS, .profile = p, .user_text = o->templates_dir &&
+                                    !in->code.data ? arena_printf(a, "model.c with the templates of %s", o->templates_dir) : NULL };
     jobs[(*n)++] = (struct cc_job){ .name = "tables.c", .kind = CC_LIBRARY, .profile = p,
                                     .source = cc_hidden(a, emit_library_tables(a, emit_symbol(a, p), o->weights == WEIGHTS_EMBED)) };
     return jobs;
 }
 
 /* What an object for a GPU takes from the program's C library (glibc before 2.34: libdl). */
-static const char *const hosted_needs[] = { "memcpy", "memmove", "memset", "memcmp", "strlen", "strcmp", "strncmp", "strchr", "strstr", "strspn", "strcspn", "strtol", "strtoull",
-    "snprintf", "vsnprintf", "strerror", "getenv", "open", "read", "close", "access", "clock_gettime", "nanosleep", "dlopen", "dlsym", "dlerror", "__errno_location",
-    "forge_weights_image", NULL };
+static const char *const hosted_needs[] = { "memcpy", "memmove", "memset", "memcmp", "strlen", "strcmp", "strncmp", "strchr", "strstr",
+                                            "strspn", "strcspn", "strtol", "strtoull", "snprintf", "vsnprintf", "strerror", "getenv",
+                                            "open", "read", "close", "access", "clock_gettime", "nanosleep", "dlopen", "dlsym", "dlerror",
+                                            "__errno_location", "forge_weights_image", NULL };
 static const char *const bare_needs[] = { "memcpy", "memmove", "memset", "forge_weights_image", NULL };
 
 /* The object with its API and data; the weights come behind it, unless it goes into a shared library, which links them. */
@@ -114,10 +123,14 @@ static struct objfile library_object(struct arena *a, const struct library_input
     size_t n = 0;
     const char *code = emit_code_symbol(a, in->plan->profile);
     if (in->code.data) data[n++] = (struct objfile_data){ code, ".rodata.forge_code", in->code.size, DATA_ALIGN, in->code.data };
-    if (in->vocab.data) data[n++] = (struct objfile_data){ "forge_vocab", ".rodata.forge_vocab", in->vocab.size, DATA_ALIGN, in->vocab.data };
-    if (embedded && !shared) data[n++] = (struct objfile_data){ "forge_weights_image", x86 ? ".lrodata.forge_weights" : ".rodata.forge_weights", in->weights_bytes, DATA_ALIGN, NULL };
+    if (in->vocab.data)
+        data[n++] = (struct objfile_data){ "forge_vocab", ".rodata.forge_vocab", in->vocab.size, DATA_ALIGN, in->vocab.data };
+    if (embedded && !shared)
+        data[n++] = (struct objfile_data){ "forge_weights_image", x86 ? ".lrodata.forge_weights" : ".rodata.forge_weights",
+                                           in->weights_bytes, DATA_ALIGN, NULL };
     /* forge_weights_image is left for the linker of a shared library; elsewhere it is in the data or nobody refers to it */
-    const struct objfile_edit edit = { .exported = library_symbols(a, prefix_of(o)), .needed = in->code.data ? hosted_needs : bare_needs, .data = data, .n_data = n };
+    const struct objfile_edit edit = { .exported = library_symbols(a, prefix_of(o)), .needed = in->code.data ? hosted_needs : bare_needs,
+                                       .data = data, .n_data = n };
     return objfile_rewrite(a, arena_printf(a, "%s.o", prefix_of(o)), joined, &edit);
 }
 
@@ -127,10 +140,12 @@ static void write_object(struct outfile *f, const struct library_input *in, cons
     outfile_write(f, object->head.data, object->head.size);
     if (in->options->weights == WEIGHTS_EMBED) image_write(f, in->writer);
     if (f->offset - begin != object->file_bytes)
-        die("%s: %llu bytes were announced, %llu written", f->path, (unsigned long long)object->file_bytes, (unsigned long long)(f->offset - begin));
+        die("%s: %llu bytes were announced, %llu written", f->path, (unsigned long long)object->file_bytes,
+            (unsigned long long)(f->offset - begin));
 }
 
-static void write_product(struct arena *a, struct toolchain *tc, const struct library_input *in, const struct objfile *object, struct outset *set, const char *out)
+static void write_product(struct arena *a, struct toolchain *tc, const struct library_input *in, const struct objfile *object,
+                          struct outset *set, const char *out)
 {
     const struct build_options *o = in->options;
     const char *member = arena_printf(a, "%s.o", prefix_of(o));
@@ -156,12 +171,14 @@ const char *library_build(struct arena *a, struct toolchain *tc, const struct li
 {
     const struct build_options *o = in->options;
     const bool external = o->weights == WEIGHTS_EXTERNAL;
-    const char *header = beside(a, o, out, ".h"), *pc = o->emit == EMIT_OBJ ? NULL : beside(a, o, out, ".pc"), *weights = weights_file_path(a, out);
+    const char *header = beside(a, o, out, ".h"), *pc = o->emit == EMIT_OBJ ? NULL
+        : beside(a, o, out, ".pc"), *weights = weights_file_path(a, out);
     size_t n;
     struct cc_job *jobs = library_jobs(a, tc, in, &n);
-    const struct library facts = { .plan = in->plan, .prefix = prefix_of(o), .product = base_name(out), .weights_file = external ? base_name(weights) : NULL,
-                                   .embedded = o->weights == WEIGHTS_EMBED, .has_vocab = in->vocab.data != NULL, .build_hash = build_hash(a, tc, in, jobs, n),
-                                   .n_kernels = in->n_kernels };
+    const struct library facts = { .plan = in->plan, .prefix = prefix_of(o), .product = base_name(out),
+                                   .weights_file = external ? base_name(weights)
+                                   : NULL, .embedded = o->weights == WEIGHTS_EMBED, .has_vocab = in->vocab.data != NULL,
+                                   .build_hash = build_hash(a, tc, in, jobs, n), .n_kernels = in->n_kernels };
     const struct bytes text = emit_header(a, &facts);
     cc_compile(a, tc, jobs, n);
     struct link_object *objects = arena_array(a, struct link_object, n);
@@ -175,7 +192,8 @@ const char *library_build(struct arena *a, struct toolchain *tc, const struct li
     struct outset set = { .n = 0 };
     write_product(a, tc, in, &object, &set, out);
     write_text(a, &set, header, text);
-    if (pc) write_text(a, &set, pc, emit_pc(a, prefix_of(o), in->plan->profile->name, base_name(out), in->code.data && o->emit == EMIT_LIB ? "-ldl" : NULL));
+    if (pc) write_text(a, &set, pc, emit_pc(a, prefix_of(o), in->plan->profile->name, base_name(out),
+                                            in->code.data && o->emit == EMIT_LIB ? "-ldl" : NULL));
     if (external) weights_file_write(a, &set, weights, in->weights_hash, in->weights_bytes, image_write, in->writer);
     outset_commit(a, &set);
     return header;
@@ -187,6 +205,7 @@ void library_announce(struct arena *a, const struct build_options *o, const char
     if (o->emit != EMIT_OBJ) fprintf(stderr, "forgec: wrote %.*s%s.pc\n", (int)(base_name(out) - out), out, prefix_of(o));
     if (o->emit != EMIT_SHARED) return;
     const char *folder = base_name(out) == out ? "." : arena_strndup(a, out, (size_t)(base_name(out) - out - 1));
-    fprintf(stderr, "forgec: programs look for %s when they start: link them with -Wl,-rpath,%s, set LD_LIBRARY_PATH, or install it where the "
+    fprintf(stderr,
+            "forgec: programs look for %s when they start: link them with -Wl,-rpath,%s, set LD_LIBRARY_PATH, or install it where the "
                     "system keeps libraries\n", base_name(out), *folder ? folder : "/");
 }

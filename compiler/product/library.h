@@ -1,5 +1,6 @@
 /* library.h -- a model as an object, a static or a shared library, with its header: kernels, runtime/library, vocabulary and weights.
- * One for a CPU needs nothing but memcpy, memmove and memset; one for a GPU is for programs of an operating system and needs their C library. */
+ * One for a CPU needs nothing but memcpy, memmove and memset; one for a GPU is for programs of an operating system and needs their C
+ * library. */
 #ifndef FORGEC_LIBRARY_H
 #define FORGEC_LIBRARY_H
 #include "compiler/build/build.h"
@@ -25,7 +26,8 @@ void library_check(struct arena *a, const struct build_options *o, const struct 
 const char *library_default_path(struct arena *a, const struct build_options *o);
 /* Announces (output_claim) what will lie beside the product out.  Dies rather than replace a file that forgec did not write. */
 void library_claim(struct arena *a, const struct build_options *o, const char *out);
-/* Writes the product out, with --weights external its weights, and then the header beside it, whose path it returns: all or none of them. */
+/* Writes the product out, with --weights external its weights, and then the header beside it, whose path it returns: all or none of
+ * them. */
 const char *library_build(struct arena *a, struct toolchain *tc, const struct library_input *in, const char *out);
 /* Says on stderr what lies beside the product, and of a shared library how programs find it. */
 void library_announce(struct arena *a, const struct build_options *o, const char *out, const char *header);

@@ -14,7 +14,8 @@
 enum { FILE_ALIGN_MOST = 64 };     /* in the file; larger alignments matter in memory only */
 
 struct section { uint32_t name, type, link, info; uint64_t flags, offset, bytes, align, entry; const uint8_t *data; };
-struct symbol  { uint32_t name; uint8_t bind, type, other; uint16_t section; uint64_t value, bytes; uint32_t moved; /* its number in the result */ };
+struct symbol  { uint32_t name; uint8_t bind, type, other; uint16_t section; uint64_t value,
+                 bytes; uint32_t moved; /* its number in the result */ };
 
 struct elf {
     struct arena   *arena;
@@ -31,11 +32,15 @@ struct elf {
 /* ---- reading ---- */
 
 static uint64_t round_up(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }
-static bool inside(uint64_t offset, uint64_t count, uint64_t item, uint64_t size) { return offset <= size && count <= (size - offset) / item; }
+static bool inside(uint64_t offset, uint64_t count, uint64_t item, uint64_t size)
+{
+    return offset <= size && count <= (size - offset) / item;
+}
 
 static const char *string_at(const struct elf *e, const struct section *table, uint32_t at, const char *what)
 {
-    if (at >= table->bytes || !memchr(table->data + at, 0, table->bytes - at)) die("%s: the name of a %s lies outside the table of names", e->name, what);
+    if (at >= table->bytes || !memchr(table->data + at, 0, table->bytes - at))
+        die("%s: the name of a %s lies outside the table of names", e->name, what);
     return (const char *)table->data + at;
 }
 
@@ -44,7 +49,8 @@ static void check_header(struct elf *e)
 {
     const uint8_t *ident = e->file.data;
     if (e->file.size < sizeof(Elf32_Ehdr) || memcmp(ident, ELFMAG, SELFMAG) != 0) die("%s: not an ELF object", e->name);
-    if (ident[EI_CLASS] != ELFCLASS32 && ident[EI_CLASS] != ELFCLASS64) die("%s: ELF class %u is neither 32 nor 64 bits", e->name, ident[EI_CLASS]);
+    if (ident[EI_CLASS] != ELFCLASS32 && ident[EI_CLASS] != ELFCLASS64)
+        die("%s: ELF class %u is neither 32 nor 64 bits", e->name, ident[EI_CLASS]);
     if (ident[EI_DATA] != ELFDATA2LSB) die("%s: the object is not little-endian", e->name);
     e->wide = ident[EI_CLASS] == ELFCLASS64;
     if (e->file.size < (e->wide ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr))) die("%s: the ELF header is cut short", e->name);
@@ -53,10 +59,12 @@ static void check_header(struct elf *e)
     else {
         Elf32_Ehdr s;
         memcpy(&s, ident, sizeof s);
-        h = (Elf64_Ehdr){ .e_type = s.e_type, .e_machine = s.e_machine, .e_shoff = s.e_shoff, .e_shentsize = s.e_shentsize, .e_shnum = s.e_shnum, .e_shstrndx = s.e_shstrndx };
+        h = (Elf64_Ehdr){ .e_type = s.e_type, .e_machine = s.e_machine, .e_shoff = s.e_shoff, .e_shentsize = s.e_shentsize,
+                          .e_shnum = s.e_shnum, .e_shstrndx = s.e_shstrndx };
     }
     if (h.e_type != ET_REL) die("%s: ELF type %u is no relocatable object", e->name, h.e_type);
-    const bool known = e->wide ? h.e_machine == EM_X86_64 || h.e_machine == EM_AARCH64 || h.e_machine == EM_RISCV : h.e_machine == EM_ARM || h.e_machine == EM_RISCV;
+    const bool known = e->wide ? h.e_machine == EM_X86_64 || h.e_machine == EM_AARCH64 || h.e_machine == EM_RISCV
+        : h.e_machine == EM_ARM || h.e_machine == EM_RISCV;
     if (!known) die("%s: ELF machine %u of %u bits is not one forgec writes objects for", e->name, h.e_machine, e->wide ? 64 : 32);
     if (h.e_shentsize != (e->wide ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)) || h.e_shnum < 2 || h.e_shstrndx >= h.e_shnum ||
         !inside(h.e_shoff, h.e_shnum, h.e_shentsize, e->file.size))
@@ -73,10 +81,11 @@ static void check_header(struct elf *e)
         if (e->wide) memcpy(&x, e->file.data + h.e_shoff + i * sizeof x, sizeof x);
         else {
             memcpy(&y, e->file.data + h.e_shoff + i * sizeof y, sizeof y);
-            x = (Elf64_Shdr){ y.sh_name, y.sh_type, y.sh_flags, y.sh_addr, y.sh_offset, y.sh_size, y.sh_link, y.sh_info, y.sh_addralign, y.sh_entsize };
+            x = (Elf64_Shdr){ y.sh_name, y.sh_type, y.sh_flags, y.sh_addr, y.sh_offset, y.sh_size, y.sh_link, y.sh_info, y.sh_addralign,
+                              y.sh_entsize };
         }
-        *s = (struct section){ .name = x.sh_name, .type = x.sh_type, .link = x.sh_link, .info = x.sh_info, .flags = x.sh_flags, .bytes = x.sh_size,
-                               .align = x.sh_addralign ? x.sh_addralign : 1, .entry = x.sh_entsize };
+        *s = (struct section){ .name = x.sh_name, .type = x.sh_type, .link = x.sh_link, .info = x.sh_info, .flags = x.sh_flags,
+                               .bytes = x.sh_size, .align = x.sh_addralign ? x.sh_addralign : 1, .entry = x.sh_entsize };
     }
 }
 
@@ -118,7 +127,8 @@ static void read_symbols(struct elf *e)
 {
     const struct section *s = &e->sections[e->symbols_at];
     const uint64_t entry = e->wide ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
-    if (s->entry != entry || s->bytes % entry || !s->bytes || s->bytes / entry > UINT32_MAX / 2 || s->link >= e->n_sections || e->sections[s->link].type != SHT_STRTAB)
+    if (s->entry != entry || s->bytes % entry || !s->bytes || s->bytes / entry > UINT32_MAX / 2 || s->link >= e->n_sections ||
+        e->sections[s->link].type != SHT_STRTAB)
         die("%s: the table of symbols is damaged", e->name);
     e->n_symbols = (uint32_t)(s->bytes / entry);
     e->symbols = arena_array(e->arena, struct symbol, e->n_symbols);
@@ -131,11 +141,12 @@ static void read_symbols(struct elf *e)
             memcpy(&z, s->data + i * entry, sizeof z);
             x = (Elf64_Sym){ z.st_name, z.st_info, z.st_other, z.st_shndx, z.st_value, z.st_size };
         }
-        *y = (struct symbol){ .name = x.st_name, .bind = ELF64_ST_BIND(x.st_info), .type = ELF64_ST_TYPE(x.st_info), .other = x.st_other, .section = x.st_shndx,
-                              .value = x.st_value, .bytes = x.st_size };
+        *y = (struct symbol){ .name = x.st_name, .bind = ELF64_ST_BIND(x.st_info), .type = ELF64_ST_TYPE(x.st_info), .other = x.st_other,
+                              .section = x.st_shndx, .value = x.st_value, .bytes = x.st_size };
         const char *name = string_at(e, &e->sections[s->link], y->name, "symbol");
         if (y->section == SHN_COMMON) die("%s: %s is a common symbol; compile with -fno-common", e->name, name);
-        if (y->section >= e->n_sections && y->section != SHN_ABS) die("%s: symbol %s is in section %u of %u", e->name, name, y->section, e->n_sections);
+        if (y->section >= e->n_sections && y->section != SHN_ABS)
+            die("%s: symbol %s is in section %u of %u", e->name, name, y->section, e->n_sections);
     }
 }
 
@@ -156,10 +167,14 @@ static void check_sections(const struct elf *e)
     for (uint32_t i = 1; i < e->n_sections; i++) {
         const struct section *s = &e->sections[i];
         const char *name = section_name(e, s);
-        const bool relro = !strncmp(name, ".data.rel.ro", 12), variables = (s->flags & SHF_ALLOC) && (s->flags & (SHF_WRITE | SHF_TLS)) && s->bytes && !relro;
-        if (variables) die("%s: section %s holds %llu bytes of variables; a library has none outside its workspace", e->name, name, (unsigned long long)s->bytes);
+        const bool relro = !strncmp(name, ".data.rel.ro", 12), variables = (s->flags & SHF_ALLOC) && (s->flags & (SHF_WRITE | SHF_TLS)) &&
+            s->bytes && !relro;
+        if (variables)
+            die("%s: section %s holds %llu bytes of variables; a library has none outside its workspace", e->name, name,
+                (unsigned long long)s->bytes);
         const bool relocations = s->type == SHT_REL || s->type == SHT_RELA;
-        const uint64_t entry = s->type == SHT_REL ? e->wide ? sizeof(Elf64_Rel) : sizeof(Elf32_Rel) : e->wide ? sizeof(Elf64_Rela) : sizeof(Elf32_Rela);
+        const uint64_t entry = s->type == SHT_REL ? e->wide ? sizeof(Elf64_Rel) : sizeof(Elf32_Rel) : e->wide ? sizeof(Elf64_Rela)
+            : sizeof(Elf32_Rela);
         if (relocations && (s->entry != entry || s->bytes % entry || s->link != e->symbols_at || !s->info || s->info >= e->n_sections))
             die("%s: the relocations in %s are damaged", e->name, name);
         const bool names_symbols = s->link == e->symbols_at && s->type != SHT_NULL;
@@ -199,13 +214,17 @@ static void add_data(struct elf *e, const struct objfile_edit *edit, struct text
             if (e->symbols[i].bind != STB_LOCAL && strcmp(symbol_name(e, &e->symbols[i]), d->symbol) == 0) found = &e->symbols[i];
         if (!found) die("%s: nothing in it refers to %s", e->name, d->symbol);
         if (found->section != SHN_UNDEF) die("%s: %s is defined in it already", e->name, d->symbol);
-        if (!e->wide && d->bytes > UINT32_MAX / 2) die("%s: %llu bytes of %s do not fit an object of 32 bits; pass them with --weights external", e->name, (unsigned long long)d->bytes, d->section);
+        if (!e->wide && d->bytes > UINT32_MAX / 2)
+            die("%s: %llu bytes of %s do not fit an object of 32 bits; pass them with --weights external", e->name,
+                (unsigned long long)d->bytes, d->section);
         if (e->n_sections + 1 >= SHN_LORESERVE) die("%s: too many sections", e->name);
-        *found = (struct symbol){ .name = found->name, .bind = STB_LOCAL, .type = STT_OBJECT, .other = STV_DEFAULT, .section = (uint16_t)e->n_sections, .bytes = d->bytes };
+        *found = (struct symbol){ .name = found->name, .bind = STB_LOCAL, .type = STT_OBJECT, .other = STV_DEFAULT,
+                                  .section = (uint16_t)e->n_sections, .bytes = d->bytes };
         /* far from code on x86-64, where offsets in code have 32 bits */
         const bool large = e->machine == EM_X86_64 && strncmp(d->section, ".lrodata", 8) == 0;
-        e->sections[e->n_sections++] = (struct section){ .name = (uint32_t)names->size, .type = SHT_PROGBITS, .flags = SHF_ALLOC | (large ? SHF_X86_64_LARGE : 0u),
-                                                         .bytes = d->bytes, .align = d->align, .data = d->data };
+        e->sections[e->n_sections++] = (struct section){ .name = (uint32_t)names->size, .type = SHT_PROGBITS,
+                                                         .flags = SHF_ALLOC | (large ? SHF_X86_64_LARGE : 0u), .bytes = d->bytes,
+                                                         .align = d->align, .data = d->data };
         text_append(names, d->section, strlen(d->section) + 1);
     }
 }
@@ -236,8 +255,10 @@ static struct bytes symbol_table(const struct elf *e)
     uint8_t *table = arena_alloc(e->arena, bytes);
     for (uint32_t i = 1; i < e->n_symbols; i++) {
         const struct symbol *y = &e->symbols[i];
-        const Elf64_Sym x = { .st_name = y->name, .st_info = (unsigned char)ELF64_ST_INFO(y->bind, y->type), .st_other = y->other, .st_shndx = y->section, .st_value = y->value, .st_size = y->bytes };
-        const Elf32_Sym z = { .st_name = y->name, .st_info = x.st_info, .st_other = y->other, .st_shndx = y->section, .st_value = (Elf32_Addr)y->value, .st_size = (Elf32_Word)y->bytes };
+        const Elf64_Sym x = { .st_name = y->name, .st_info = (unsigned char)ELF64_ST_INFO(y->bind, y->type), .st_other = y->other,
+                              .st_shndx = y->section, .st_value = y->value, .st_size = y->bytes };
+        const Elf32_Sym z = { .st_name = y->name, .st_info = x.st_info, .st_other = y->other, .st_shndx = y->section,
+                              .st_value = (Elf32_Addr)y->value, .st_size = (Elf32_Word)y->bytes };
         memcpy(table + y->moved * entry, e->wide ? (const void *)&x : (const void *)&z, entry);
     }
     return (struct bytes){ table, bytes };
@@ -255,7 +276,8 @@ static const uint8_t *renumber(const struct elf *e, const struct section *s)
         memcpy(&wide, info, e->wide ? sizeof wide : 0);
         memcpy(&narrow, info, e->wide ? 0 : sizeof narrow);
         const uint64_t symbol = e->wide ? ELF64_R_SYM(wide) : ELF32_R_SYM(narrow);
-        if (symbol >= e->n_symbols) die("%s: a relocation in %s names symbol %llu of %u", e->name, section_name(e, s), (unsigned long long)symbol, e->n_symbols);
+        if (symbol >= e->n_symbols)
+            die("%s: a relocation in %s names symbol %llu of %u", e->name, section_name(e, s), (unsigned long long)symbol, e->n_symbols);
         const uint64_t moved = e->symbols[symbol].moved;
         wide = e->wide ? ELF64_R_INFO(moved, ELF64_R_TYPE(wide)) : 0;
         narrow = e->wide ? 0 : (Elf32_Word)ELF32_R_INFO(moved, ELF32_R_TYPE(narrow));
@@ -313,10 +335,11 @@ static void put_header(const struct elf *e, uint8_t *out, uint64_t headers)
 static void put_section(const struct elf *e, uint8_t *out, uint64_t headers, uint32_t i)
 {
     const struct section *s = &e->sections[i];
-    const Elf64_Shdr x = { .sh_name = s->name, .sh_type = s->type, .sh_flags = s->flags, .sh_offset = s->offset, .sh_size = s->bytes, .sh_link = s->link, .sh_info = s->info,
-                           .sh_addralign = s->align, .sh_entsize = s->entry };
-    const Elf32_Shdr y = { .sh_name = s->name, .sh_type = s->type, .sh_flags = (Elf32_Word)s->flags, .sh_offset = (Elf32_Off)s->offset, .sh_size = (Elf32_Word)s->bytes,
-                           .sh_link = s->link, .sh_info = s->info, .sh_addralign = (Elf32_Word)s->align, .sh_entsize = (Elf32_Word)s->entry };
+    const Elf64_Shdr x = { .sh_name = s->name, .sh_type = s->type, .sh_flags = s->flags, .sh_offset = s->offset, .sh_size = s->bytes,
+                           .sh_link = s->link, .sh_info = s->info, .sh_addralign = s->align, .sh_entsize = s->entry };
+    const Elf32_Shdr y = { .sh_name = s->name, .sh_type = s->type, .sh_flags = (Elf32_Word)s->flags, .sh_offset = (Elf32_Off)s->offset,
+                           .sh_size = (Elf32_Word)s->bytes, .sh_link = s->link, .sh_info = s->info, .sh_addralign = (Elf32_Word)s->align,
+                           .sh_entsize = (Elf32_Word)s->entry };
     if (e->wide) memcpy(out + headers + i * sizeof x, &x, sizeof x);
     else memcpy(out + headers + i * sizeof y, &y, sizeof y);
     if (s->data && s->bytes) memcpy(out + s->offset, s->data, s->bytes);
@@ -340,7 +363,9 @@ struct objfile objfile_rewrite(struct arena *a, const char *name, struct bytes o
     uint64_t bytes;
     const uint64_t headers = place(&e, streamed, &bytes);
     const uint64_t file_bytes = bytes + (streamed ? last->bytes : 0);
-    if (!e.wide && file_bytes > UINT32_MAX) die("%s: %llu bytes are too many for an object of 32 bits; pass the weights with --weights external", name, (unsigned long long)file_bytes);
+    if (!e.wide && file_bytes > UINT32_MAX)
+        die("%s: %llu bytes are too many for an object of 32 bits; pass the weights with --weights external", name,
+            (unsigned long long)file_bytes);
     uint8_t *out = arena_alloc(a, bytes);
     put_header(&e, out, headers);
     for (uint32_t i = 1; i < e.n_sections; i++) put_section(&e, out, headers, i);

@@ -1,5 +1,5 @@
-/* objfile.h -- one relocatable ELF object (what ld -r made) -> the object a customer links: only the API is left visible, and read-only data of any
- * size is added behind it.  ELF64 and ELF32, little-endian: x86_64, aarch64, riscv, arm.  Everything read is checked. */
+/* objfile.h -- one relocatable ELF object (what ld -r made) -> the object a customer links: only the API is left visible, and read-only
+ * data of any size is added behind it.  ELF64 and ELF32, little-endian: x86_64, aarch64, riscv, arm.  Everything read is checked. */
 #ifndef FORGEC_OBJFILE_H
 #define FORGEC_OBJFILE_H
 #include "compiler/base/base.h"
@@ -21,7 +21,7 @@ struct objfile_edit {
 /* The whole file is head, then the bytes of the last objfile_data if the caller has them. */
 struct objfile { struct bytes head; uint64_t file_bytes; };
 
-/* name: of the object, for messages.  Dies on what is no such object, on a symbol missing or one too many, and on variables: an object that promises to
- * have none must have neither .data nor .bss (constants with addresses in them, .data.rel.ro, are none). */
+/* name: of the object, for messages.  Dies on what is no such object, on a symbol missing or one too many, and on variables: an object that
+ * promises to have none must have neither .data nor .bss (constants with addresses in them, .data.rel.ro, are none). */
 struct objfile objfile_rewrite(struct arena *a, const char *name, struct bytes object, const struct objfile_edit *edit);
 #endif

@@ -1,4 +1,5 @@
-/* pkgconfig.c -- one text.  Source: pkg-config(1), pc(5) of pkgconf: ${pcfiledir} is the folder of the file; values of Cflags and Libs are split as by a shell. */
+/* pkgconfig.c -- one text.  Source: pkg-config(1), pc(5) of pkgconf: ${pcfiledir} is the folder of the file; values of Cflags and Libs are
+ * split as by a shell. */
 #include "pkgconfig.h"
 #include "header.h"
 #include <ctype.h>

@@ -123,7 +123,8 @@ struct build {
     struct piece             *symbols;             /* [n_symbols], capacity max_symbols */
     uint32_t                  max_symbols;
     uint32_t                 *slots, n_slots;      /* symbol by text; the last of equal tokens wins */
-    uint64_t                  seed;                /* of the hashes behind slots: drawn anew, as files may choose texts that collide; no output depends on it */
+    uint64_t                  seed;                /* of the hashes behind slots: drawn anew, as files may choose texts that collide; no
+                                                    * output depends on it */
     uint8_t                  *attr;                /* [n_tokens] */
     uint32_t                 *score;               /* [n_tokens], SentencePiece */
     struct forge_merge       *merges;
@@ -296,20 +297,27 @@ static void read_tokens(struct build *b, uint32_t n_vocab, uint64_t n_merges)
     const struct gguf_value *tokens = find_array(g, "tokenizer.ggml.tokens", true);
     const struct gguf_value *scores = find_array(g, "tokenizer.ggml.scores", false);
     const struct gguf_value *types  = find_array(g, "tokenizer.ggml.token_type", false);
-    if (!tokens || tokens->count == 0) die("%s: 'tokenizer.ggml.tokens' is %s; convert the model again", g->path, tokens ? "empty" : "missing");
+    if (!tokens || tokens->count == 0)
+        die("%s: 'tokenizer.ggml.tokens' is %s; convert the model again", g->path, tokens ? "empty" : "missing");
     if (tokens->count > (n_vocab ? n_vocab : INT32_MAX / 4))
-        die("%s: 'tokenizer.ggml.tokens' has %" PRIu64 " tokens, the model only %u rows; convert the model again", g->path, tokens->count, n_vocab);
+        die("%s: 'tokenizer.ggml.tokens' has %" PRIu64 " tokens, the model only %u rows; convert the model again", g->path, tokens->count,
+            n_vocab);
     if (tokens->count < n_vocab)
         warn("%s: 'tokenizer.ggml.tokens' has %" PRIu64 " tokens for the model's %u rows: the tokens from %" PRIu64 " on have no text,"
-             " and none is printed when the model chooses one; if they should have one, convert the model again", g->path, tokens->count, n_vocab, tokens->count);
+             " and none is printed when the model chooses one; if they should have one, convert the model again", g->path, tokens->count,
+             n_vocab, tokens->count);
     if (scores && scores->item_type != GGUF_F32)
-        die("%s: 'tokenizer.ggml.scores' is an array of %s, not of f32; convert the model again", g->path, gguf_type_name(scores->item_type));
+        die("%s: 'tokenizer.ggml.scores' is an array of %s, not of f32; convert the model again", g->path,
+            gguf_type_name(scores->item_type));
     if (scores && scores->count < tokens->count)
-        die("%s: 'tokenizer.ggml.scores' has %" PRIu64 " items for %" PRIu64 " tokens; convert the model again", g->path, scores->count, tokens->count);
+        die("%s: 'tokenizer.ggml.scores' has %" PRIu64 " items for %" PRIu64 " tokens; convert the model again", g->path, scores->count,
+            tokens->count);
     if (types && (types->item_type == GGUF_F32 || types->item_type == GGUF_F64 || types->item_type == GGUF_BOOL))
-        die("%s: 'tokenizer.ggml.token_type' is an array of %s, not of integers; convert the model again", g->path, gguf_type_name(types->item_type));
+        die("%s: 'tokenizer.ggml.token_type' is an array of %s, not of integers; convert the model again", g->path,
+            gguf_type_name(types->item_type));
     if (types && types->count < tokens->count)
-        die("%s: 'tokenizer.ggml.token_type' has %" PRIu64 " items for %" PRIu64 " tokens; convert the model again", g->path, types->count, tokens->count);
+        die("%s: 'tokenizer.ggml.token_type' has %" PRIu64 " items for %" PRIu64 " tokens; convert the model again", g->path, types->count,
+            tokens->count);
     if (n_merges > (UINT32_MAX / 4 - tokens->count - 256) / 3) die("%s: %" PRIu64 " merges are too many", g->path, n_merges);
 
     b->h.n_tokens  = b->h.n_symbols = (uint32_t)tokens->count;

@@ -108,14 +108,17 @@ FUNCTION(int, -1, ftruncate, write, ENOSPC, (int fd, off_t n), (fd, n))
 FUNCTION(int, -1, ftruncate64, write, ENOSPC, (int fd, off64_t n), (fd, n))
 FUNCTION(int, -1, rename, rename, EIO, (const char *from, const char *to), (from, to))
 FUNCTION(int, -1, link, rename, EPERM, (const char *from, const char *to), (from, to))
-FUNCTION(void *, MAP_FAILED, mmap, mmap, ENOMEM, (void *at, size_t n, int protection, int flags, int fd, off_t from), (at, n, protection, flags, fd, from))
-FUNCTION(void *, MAP_FAILED, mmap64, mmap, ENOMEM, (void *at, size_t n, int protection, int flags, int fd, off64_t from), (at, n, protection, flags, fd, from))
+FUNCTION(void *, MAP_FAILED, mmap, mmap, ENOMEM, (void *at, size_t n, int protection, int flags, int fd, off_t from),
+         (at, n, protection, flags, fd, from))
+FUNCTION(void *, MAP_FAILED, mmap64, mmap, ENOMEM, (void *at, size_t n, int protection, int flags, int fd, off64_t from),
+         (at, n, protection, flags, fd, from))
 FUNCTION(int, -1, fstat, stat, EIO, (int fd, struct stat *st), (fd, st))
 FUNCTION(int, -1, fstat64, stat, EIO, (int fd, struct stat64 *st), (fd, st))
-FUNCTION(int, EAGAIN, posix_spawnp, fork, EAGAIN, (pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
-         char *const argv[], char *const envp[]), (pid, file, actions, attributes, argv, envp))
-FUNCTION(int, EAGAIN, pthread_create, fork, EAGAIN, (pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument),
-         (thread, attributes, run, argument))
+FUNCTION(int, EAGAIN, posix_spawnp, fork, EAGAIN, (pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                                                   const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]),
+                                                   (pid, file, actions, attributes, argv, envp))
+FUNCTION(int, EAGAIN, pthread_create, fork, EAGAIN, (pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                                                     void *argument), (thread, attributes, run, argument))
 
 int close(int fd)
 {

@@ -2,14 +2,16 @@
  *
  *   test_golden FORGEC DATA reference              the interpreter of forgec verify, no program built
  *   test_golden FORGEC DATA models|quants [I/N]    this machine: both fusion levels, exact and default, threads, chunks; part I of N
- *   test_golden FORGEC DATA target NAME [I/N [LEVEL [MODE]]]   one model per weight format, fused as LEVEL (layer), MODE exact or default (both);
+ *   test_golden FORGEC DATA target NAME [I/N [LEVEL [MODE]]]   one model per weight format, fused as LEVEL (layer), MODE exact or default
+ *   (both);
  *                                                  exit code 77 where NAME cannot run
  *   test_golden FORGEC FILE verify NAME            forgec verify of FILE, exact and default; 77 as above
  *
  * DATA holds manifest.json; its entries name the files.  Every position is held against the interpreter, which rounds as the program does
  * (compiler/cli/bounds.c), and the interpreter against the stored logits.  Beside the stored prompt each model has a long one.
- * $GOLDEN_MEASURE: prints what the bounds are made of.  $GOLDEN_ONLY: entries whose id contains this text; $GOLDEN_LONG: positions of long prompts, at most.
- * $GOLDEN_TEMPLATES: templates instead of the built-in ones (tests/mutants.sh).  $GOLDEN_NOT_NATIVE: `target` leaves out what models and quants have. */
+ * $GOLDEN_MEASURE: prints what the bounds are made of.  $GOLDEN_ONLY: entries whose id contains this text; $GOLDEN_LONG: positions of long
+ * prompts, at most.  $GOLDEN_TEMPLATES: templates instead of the built-in ones (tests/mutants.sh).  $GOLDEN_NOT_NATIVE: `target` leaves out
+ * what models and quants have. */
 #include "compiler/base/base.h"
 #include "compiler/cli/bounds.h"
 #include "compiler/front/graph.h"
@@ -27,11 +29,13 @@
 enum { SKIPPED = 77, GREEDY = 48, MAX_POSITIONS = 4096, LONG_USUAL = 640, LONG_STORED = 4 };
 
 /* What the models and formats of DATA are: one that is lost makes the tests fail, not smaller. */
-static const char *const all_models[] = { "llama-h288", "llama-bias-a64", "llama-none", "llama-fusedqkv", "qwen2-h224", "qwen3-a", "llama-yarn-shard", "x-v2", "x-trailing",
-                                          "x-none-novocab", "x-perlayer", "x-nested", "x-kvdefault" },
-                  *const all_quants[] = { "q-llama-Q8_0", "q-llama-Q4_0", "q-llama-Q4_1", "q-llama-Q5_0", "q-llama-Q5_1", "q-llama-Q2_K", "q-llama-IQ4_NL", "q-llama-IQ4_XS",
-                                          "q-untied-Q4_K_M" },
-                  *const all_formats[] = { "Q8_0", "Q6_K", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "IQ4_NL", "Q5_K", "IQ4_XS", "F16", "BF16", "F32" };
+static const char *const all_models[] = { "llama-h288", "llama-bias-a64", "llama-none", "llama-fusedqkv", "qwen2-h224", "qwen3-a",
+                                          "llama-yarn-shard", "x-v2", "x-trailing", "x-none-novocab", "x-perlayer", "x-nested",
+                                          "x-kvdefault" },
+                  *const all_quants[] = { "q-llama-Q8_0", "q-llama-Q4_0", "q-llama-Q4_1", "q-llama-Q5_0", "q-llama-Q5_1", "q-llama-Q2_K",
+                                          "q-llama-IQ4_NL", "q-llama-IQ4_XS", "q-untied-Q4_K_M" },
+                  *const all_formats[] = { "Q8_0", "Q6_K", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "IQ4_NL", "Q5_K",
+                                           "IQ4_XS", "F16", "BF16", "F32" };
 enum { MODELS_PER_FORMAT = 11 };      /* models that together have all formats, by run_target's choice */
 
 /* Tokens, and what logits they should give. */
@@ -41,7 +45,8 @@ struct prompt {
     uint32_t        n, n_known, n_rows;       /* n_known: n or n + GREEDY */
     const uint32_t *rows;             /* [n_rows] positions of the stored logits */
     const float    *stored;           /* [n_rows][n_vocab] */
-    struct { struct rounding rounding; const float *logits; } truths[4];      /* the reference's, [n_known][n_vocab], made when first asked for */
+    struct { struct rounding rounding; const float *logits; } truths[4];      /* the reference's, [n_known][n_vocab], made when first asked
+                                                                               * for */
     uint32_t        n_truths;
 };
 
@@ -114,7 +119,8 @@ static bool is_asked_for(const char *id)
 static void read_stored(struct prompt *p, const char *id, const char *path, uint32_t n_vocab)
 {
     const struct bytes stored = file_read(test.arena, path);
-    if (stored.size != (size_t)p->n_rows * n_vocab * sizeof(float)) die("%s: %s has %zu bytes, not %u rows of %u logits", id, path, stored.size, p->n_rows, n_vocab);
+    if (stored.size != (size_t)p->n_rows * n_vocab * sizeof(float))
+        die("%s: %s has %zu bytes, not %u rows of %u logits", id, path, stored.size, p->n_rows, n_vocab);
     p->stored = (const float *)(const void *)stored.data;
 }
 
@@ -147,7 +153,8 @@ static struct prompt read_long(const struct entry *e, const cJSON *o)
     struct arena *a = test.arena;
     const cJSON *rows = cJSON_GetObjectItemCaseSensitive(o, "rows"), *row;
     const uint32_t whole = (uint32_t)number_of(o, "n", LONG_USUAL);
-    struct prompt p = { .name = "long", .path = arena_printf(a, "%s/long", test.work), .n = whole < test.longest ? whole : test.longest, .n_known = whole };
+    struct prompt p = { .name = "long", .path = arena_printf(a, "%s/long", test.work), .n = whole < test.longest ? whole : test.longest,
+                        .n_known = whole };
     if (p.n == 0) return p;
     p.tokens = tokens_covering(whole, e->n_vocab);
     uint32_t *positions = arena_array(a, uint32_t, (size_t)cJSON_GetArraySize(rows) + 1);
@@ -162,13 +169,14 @@ static struct prompt read_long(const struct entry *e, const cJSON *o)
 static struct entry read_entry(const cJSON *o)
 {
     struct arena *a = test.arena;
-    struct entry e = { .id = text_of(o, "id"), .quant = text_of(o, "quant"), .n_vocab = (uint32_t)number_of(o, "n_vocab", 0), .n_ctx = (uint32_t)number_of(o, "n_ctx", 256),
-                       .tensor_types = cJSON_GetObjectItemCaseSensitive(o, "tensor_types") };
+    struct entry e = { .id = text_of(o, "id"), .quant = text_of(o, "quant"), .n_vocab = (uint32_t)number_of(o, "n_vocab", 0),
+                       .n_ctx = (uint32_t)number_of(o, "n_ctx", 256), .tensor_types = cJSON_GetObjectItemCaseSensitive(o, "tensor_types") };
     struct prompt *p = &e.given;
     const char *model = text_of(o, "model"), *tokens = text_of(o, "tokens"), *logits = text_of(o, "logits"), *greedy = text_of(o, "greedy");
     p->name = "prompt";
     p->n = (uint32_t)number_of(o, "n_positions", 0);
-    if (!model || !tokens || !logits || !greedy || !e.n_vocab || !p->n || p->n > MAX_POSITIONS) die("manifest.json: %s is incomplete", e.id);
+    if (!model || !tokens || !logits || !greedy || !e.n_vocab || !p->n || p->n > MAX_POSITIONS)
+        die("manifest.json: %s is incomplete", e.id);
     e.model = arena_printf(a, "%s/%s", test.data, model);
     p->path = arena_printf(a, "%s/%s", test.data, tokens);
     p->n_known = p->n + GREEDY;
@@ -201,7 +209,8 @@ static struct entry *read_set(const cJSON *manifest, const char *set, uint32_t *
         check(found, ids[i], "manifest.json does not have it");
         if (found) entries[(*n)++] = read_entry(found);
     }
-    check(getenv("GOLDEN_ONLY") || (size_t)cJSON_GetArraySize(list) == n_ids, set, "manifest.json has %d, the test %zu", cJSON_GetArraySize(list), n_ids);
+    check(getenv("GOLDEN_ONLY") || (size_t)cJSON_GetArraySize(list) == n_ids, set, "manifest.json has %d, the test %zu",
+          cJSON_GetArraySize(list), n_ids);
     return entries;
 }
 
@@ -238,7 +247,8 @@ static bool build_program(struct built *b, struct entry *e, const char *target, 
     *b = (struct built){ .arena = arena_create(), .entry = e, .path = arena_printf(test.arena, "%s/program", test.work),
                          .name = arena_printf(test.arena, "%s %s --fuse %s%s", e->id, target, fuse, exact ? " --exact" : ""),
                          .plan = { .exact = exact, .kv = exact ? KV_TYPE_F32 : KV_TYPE_F16 } };
-    const char *argv[20] = { test.forgec, "build", e->model, "-o", b->path, "-t", target, "--fuse", fuse, "--ctx", arena_printf(b->arena, "%u", e->n_ctx), "-q" };
+    const char *argv[20] = { test.forgec, "build", e->model, "-o", b->path, "-t", target, "--fuse", fuse, "--ctx",
+                             arena_printf(b->arena, "%u", e->n_ctx), "-q" };
     size_t n = 12;
     if (exact) argv[n++] = "--exact";
     if (getenv("GOLDEN_TEMPLATES")) {
@@ -270,13 +280,15 @@ struct way { const char *threads, *chunk; };          /* chunk NULL: the program
 
 static const char *way_name(const struct built *b, const struct prompt *p, struct way w)
 {
-    return arena_printf(b->arena, "%s, %s, %s thread%s, chunk %s", b->name, p->name, w.threads, strcmp(w.threads, "1") ? "s" : "", w.chunk ? w.chunk : "as built");
+    return arena_printf(b->arena, "%s, %s, %s thread%s, chunk %s", b->name, p->name, w.threads, strcmp(w.threads, "1") ? "s" : "",
+                        w.chunk ? w.chunk : "as built");
 }
 
 /* Logits of all positions, or NULL. */
 static const float *logits_of(const struct built *b, const struct prompt *p, struct way w)
 {
-    const char *arguments[16] = { "-q", "--tokens", arena_printf(b->arena, "@%s", p->path), "--print-tokens", "-n", "0", "--logits", "/proc/self/fd/1", "-t", w.threads };
+    const char *arguments[16] = { "-q", "--tokens", arena_printf(b->arena, "@%s", p->path), "--print-tokens", "-n", "0", "--logits",
+                                  "/proc/self/fd/1", "-t", w.threads };
     if (w.chunk) { arguments[10] = "-ub"; arguments[11] = w.chunk; }
     struct bytes out;
     if (!spawn(b->arena, with_program(b, arguments), way_name(b, p, w), &out)) return NULL;
@@ -288,7 +300,8 @@ static const float *logits_of(const struct built *b, const struct prompt *p, str
 static struct logits_difference against_stored(struct arena *a, const struct prompt *p, const float *logits, uint32_t n_vocab)
 {
     float *rows = arena_array(a, float, (size_t)p->n_rows * n_vocab + 1);
-    for (uint32_t r = 0; r < p->n_rows; r++) memcpy(rows + (size_t)r * n_vocab, logits + (size_t)p->rows[r] * n_vocab, n_vocab * sizeof *rows);
+    for (uint32_t r = 0; r < p->n_rows; r++)
+        memcpy(rows + (size_t)r * n_vocab, logits + (size_t)p->rows[r] * n_vocab, n_vocab * sizeof *rows);
     return logits_compare(a, p->stored, rows, p->n_rows, n_vocab);
 }
 
@@ -315,23 +328,25 @@ static void check_way(const struct built *b, struct prompt *p, struct way w, str
     const float *logits = logits_of(b, p, w);
     if (!logits) return;
     const struct logits_difference d = logits_compare(b->arena, truth_of(b->entry, p, &bound.rounding), logits, p->n, n_vocab);
-    check(bound_holds(&bound, &d), way_name(b, p, w), "%llu not finite; of the largest logit: most %.3g of %.3g, least %.3g of %.3g; mean KL %.3g of %.3g (worst at %u of %u)",
-          (unsigned long long)d.n_not_finite, d.max_abs / d.largest, bound.most, d.least / d.largest, bound.least, d.mean_kl, bound.mean_kl, d.worst_position, d.n);
+    check(bound_holds(&bound, &d), way_name(b, p, w),
+          "%llu not finite; of the largest logit: most %.3g of %.3g, least %.3g of %.3g; mean KL %.3g of %.3g (worst at %u of %u)",
+          (unsigned long long)d.n_not_finite, d.max_abs / d.largest, bound.most, d.least / d.largest, bound.least, d.mean_kl, bound.mean_kl,
+          d.worst_position, d.n);
     widen(worst, &d);
     if (getenv("GOLDEN_MEASURE"))
         printf("%-70s %-34s %.1e %.1e %.1e\n", way_name(b, p, w), bound.name, d.max_abs / d.largest, d.least / d.largest, d.mean_kl);
     if (!b->plan.exact || p->n_rows == 0) return;
     const struct logits_difference s = against_stored(b->arena, p, logits, n_vocab);
-    check(s.n_not_finite == 0 && s.max_abs <= bound.most * s.largest, way_name(b, p, w), "%.3g of the largest stored logit > %.3g (worst at row %u of %u)", s.max_abs / s.largest,
-          bound.most, s.worst_position, s.n);
+    check(s.n_not_finite == 0 && s.max_abs <= bound.most * s.largest, way_name(b, p, w),
+          "%.3g of the largest stored logit > %.3g (worst at row %u of %u)", s.max_abs / s.largest, bound.most, s.worst_position, s.n);
 }
 
 /* Greedy tokens through the decode kernels, or through both; NULL when the program fails. */
 static const int32_t *generate(const struct built *b, struct way w)
 {
     const struct prompt *p = &b->entry->given;
-    const char *arguments[24] = { "-q", "--tokens", arena_printf(b->arena, "@%s", p->path), "--print-tokens", "--temp", "0", "--repeat-penalty", "1",
-                                  "-n", "48", "--ignore-eos", "-t", w.threads };
+    const char *arguments[24] = { "-q", "--tokens", arena_printf(b->arena, "@%s", p->path), "--print-tokens", "--temp", "0",
+                                  "--repeat-penalty", "1", "-n", "48", "--ignore-eos", "-t", w.threads };
     if (w.chunk) { arguments[13] = "-ub"; arguments[14] = w.chunk; }
     struct bytes out;
     if (!spawn(b->arena, with_program(b, arguments), way_name(b, p, w), &out)) return NULL;
@@ -346,7 +361,8 @@ static const int32_t *generate(const struct built *b, struct way w)
     return tokens;
 }
 
-/* How many of the stored greedy tokens the program must choose.  int8: up to the first whose lead, in the reference, is half again what two logits may be off. */
+/* How many of the stored greedy tokens the program must choose.  int8: up to the first whose lead, in the reference, is half again what two
+ * logits may be off. */
 static uint32_t greedy_certain(const struct built *b, struct way w)
 {
     struct prompt *p = &b->entry->given;
@@ -359,7 +375,8 @@ static uint32_t greedy_certain(const struct built *b, struct way w)
     for (uint32_t i = 0; i < GREEDY; i++) {
         const float *row = logits + (size_t)(p->n - 1 + i) * n_vocab;
         const int32_t stored = p->tokens[p->n + i];
-        for (uint32_t v = 0; v < n_vocab; v++) if ((int32_t)v != stored && (double)row[stored] - (double)row[v] <= bound.most * largest) return i;
+        for (uint32_t v = 0; v < n_vocab; v++)
+            if ((int32_t)v != stored && (double)row[stored] - (double)row[v] <= bound.most * largest) return i;
     }
     return GREEDY;
 }
@@ -370,11 +387,13 @@ static uint32_t check_stored_greedy(const struct built *b, struct way w)
     const uint32_t certain = greedy_certain(b, w);
     uint32_t same = 0;
     while (tokens && same < certain && tokens[same] == stored[same]) same++;
-    check(!tokens || same == certain, way_name(b, &b->entry->given, w), "greedy token %u is %d, not %d", same, tokens ? tokens[same % GREEDY] : -1, stored[same % GREEDY]);
+    check(!tokens || same == certain, way_name(b, &b->entry->given, w), "greedy token %u is %d, not %d", same,
+          tokens ? tokens[same % GREEDY] : -1, stored[same % GREEDY]);
     return same;
 }
 
-/* Without any margin: what a program generates token by token is what the logits say that it computes in the same way for the same tokens, bit by bit. */
+/* Without any margin: what a program generates token by token is what the logits say that it computes in the same way for the same tokens,
+ * bit by bit. */
 static void check_own_greedy(const struct built *b)
 {
     static const struct way one = { "1", "0" };
@@ -398,8 +417,8 @@ static void check_own_greedy(const struct built *b)
     float *truth = arena_array(b->arena, float, (size_t)p.n * b->entry->n_vocab);
     reference_logits(b->arena, b->entry->graph, &bound.rounding, all, p.n, truth);
     const struct logits_difference d = logits_compare(b->arena, truth, logits, p.n, b->entry->n_vocab);
-    check(bound_holds(&bound, &d), way_name(b, &p, one), "after the greedy tokens: %.3g of the largest logit, bound %.3g (position %u)", d.max_abs / d.largest, bound.most,
-          d.worst_position);
+    check(bound_holds(&bound, &d), way_name(b, &p, one), "after the greedy tokens: %.3g of the largest logit, bound %.3g (position %u)",
+          d.max_abs / d.largest, bound.most, d.worst_position);
 }
 
 /* Ways to run a program: threads and chunks change the order of sums only. */
@@ -415,20 +434,23 @@ static void check_program(struct entry *e, const char *target, const char *fuse,
         for (size_t i = 0; e->long_one.n && i < ways->n_long; i++) check_way(&b, &e->long_one, ways->long_one[i], &long_one);
         const uint32_t greedy = check_stored_greedy(&b, ways->given[0]);
         if (!exact && test.target->kind == TARGET_CPU) check_own_greedy(&b);
-        printf("%-46s most %.1e least %.1e KL %.1e; %4u positions: %.1e %.1e %.1e; greedy %u\n", b.name, given.most, given.least, given.mean_kl, e->long_one.n,
-               long_one.most, long_one.least, long_one.mean_kl, greedy);
+        printf("%-46s most %.1e least %.1e KL %.1e; %4u positions: %.1e %.1e %.1e; greedy %u\n", b.name, given.most, given.least,
+               given.mean_kl, e->long_one.n, long_one.most, long_one.least, long_one.mean_kl, greedy);
     }
     drop_program(&b);
     fflush(stdout);
 }
 
-static const struct way all_ways[] = { { "1", NULL }, { "2", NULL }, { "1", "1" }, { "2", "1" }, { "1", "64" }, { "2", "64" }, { "1", "0" }, { "2", "0" },
-                                       { "1", "7" }, { "2", "7" } },
+static const struct way all_ways[] = { { "1", NULL }, { "2", NULL }, { "1", "1" }, { "2", "1" }, { "1", "64" }, { "2", "64" }, { "1", "0" },
+                                       { "2", "0" }, { "1", "7" }, { "2", "7" } },
                         some_ways[] = { { "1", NULL }, { "2", "0" }, { "2", "7" } },
-                        long_ways[] = { { "2", NULL }, { "3", "0" }, { "2", "0" }, { "3", "56" } }, some_long_ways[] = { { "2", NULL }, { "3", "0" } };
-/* Positions beyond one chunk, parts of decode attention and their merge: three threads, which no number of KV heads here is a multiple of. */
+                        long_ways[] = { { "2", NULL }, { "3", "0" }, { "2", "0" }, { "3", "56" } },
+                            some_long_ways[] = { { "2", NULL }, { "3", "0" } };
+/* Positions beyond one chunk, parts of decode attention and their merge: three threads, which no number of KV heads here is a multiple
+ * of. */
 static const struct way gpu_ways[] = { { "1", NULL }, { "1", "0" }, { "1", "7" } }, gpu_long_ways[] = { { "1", NULL }, { "1", "0" } };
-static const struct ways every = { all_ways, long_ways, COUNT_OF(all_ways), COUNT_OF(long_ways) }, some = { some_ways, some_long_ways, COUNT_OF(some_ways), COUNT_OF(some_long_ways) },
+static const struct ways every = { all_ways, long_ways, COUNT_OF(all_ways), COUNT_OF(long_ways) },
+some = { some_ways, some_long_ways, COUNT_OF(some_ways), COUNT_OF(some_long_ways) },
                          on_gpu = { gpu_ways, gpu_long_ways, COUNT_OF(gpu_ways), COUNT_OF(gpu_long_ways) };
 
 /* ---- suites ---- */
@@ -469,10 +491,12 @@ static void run_reference(const cJSON *manifest)
             for (size_t k = 0; k < COUNT_OF(prompts); k++) {
                 if (prompts[k]->n_rows == 0) continue;
                 n_long += k == 1;
-                const struct logits_difference d = against_stored(test.arena, prompts[k], truth_of(&entries[i], prompts[k], &none), entries[i].n_vocab);
-                check(d.n_not_finite == 0 && d.max_abs <= reference_most * d.largest, entries[i].id, "%s: the reference is off by %.3g of the largest logit", prompts[k]->name,
-                      d.max_abs / d.largest);
-                printf("%-20s %-6s %4u positions, %2u rows: %.2e of the largest logit\n", entries[i].id, prompts[k]->name, prompts[k]->n, prompts[k]->n_rows, d.max_abs / d.largest);
+                const struct logits_difference d = against_stored(test.arena, prompts[k], truth_of(&entries[i], prompts[k], &none),
+                                                                  entries[i].n_vocab);
+                check(d.n_not_finite == 0 && d.max_abs <= reference_most * d.largest, entries[i].id,
+                      "%s: the reference is off by %.3g of the largest logit", prompts[k]->name, d.max_abs / d.largest);
+                printf("%-20s %-6s %4u positions, %2u rows: %.2e of the largest logit\n", entries[i].id, prompts[k]->name, prompts[k]->n,
+                       prompts[k]->n_rows, d.max_abs / d.largest);
             }
         }
     }
@@ -496,7 +520,8 @@ static bool can_run(const char *target)
     spawn_run(a, &(struct spawn_options){ .jobs = 1 }, &job, 1);
     const char *sysroot = arena_printf(a, "/usr/%s-linux-gnu", p->elf_machine);
     if (job.status != 0 || access(arena_printf(a, "%s/lib/libc.so.6", sysroot), R_OK)) {
-        printf("skipped: %s needs %s (%s) and the libc of that machine (%s)\n", target, argv[0], job.status ? "not found" : "found", sysroot);
+        printf("skipped: %s needs %s (%s) and the libc of that machine (%s)\n", target, argv[0], job.status ? "not found" : "found",
+               sysroot);
         return false;
     }
     test.emulator[0] = argv[0];
@@ -522,7 +547,8 @@ static void run_target(const cJSON *manifest, const char *target, struct part pa
             size_t n_formats = 0;
             const cJSON *type;
             /* The F32 tensors of a quantised file are vectors; as a format F32 counts where the manifest says quant F32. */
-            cJSON_ArrayForEach(type, e->tensor_types) if (n_formats < COUNT_OF(formats) && strcmp(type->string, "F32")) formats[n_formats++] = type->string;
+            cJSON_ArrayForEach(type, e->tensor_types) if (n_formats < COUNT_OF(formats) &&
+                                                          strcmp(type->string, "F32")) formats[n_formats++] = type->string;
             if (!e->tensor_types) formats[n_formats++] = e->quant;
             bool is_new = false;
             for (size_t f = 0; f < n_formats; f++) {
@@ -553,7 +579,8 @@ static void run_verify(const char *file, const char *target)
     const char *tokens = arena_printf(test.arena, "%u", test.longest < 32 ? 32 : test.longest < 320 ? test.longest : 320);
     for (int exact = 0; exact < 2; exact++)
         for (size_t f = 0; f < COUNT_OF(fuses); f++) {
-            const char *argv[] = { test.forgec, "verify", file, "-t", target, "--fuse", fuses[f], "--ctx", "512", "--tokens", tokens, exact ? "--exact" : NULL, NULL };
+            const char *argv[] = { test.forgec, "verify", file, "-t", target, "--fuse", fuses[f], "--ctx", "512", "--tokens", tokens,
+                                   exact ? "--exact" : NULL, NULL };
             struct spawn_job job = { .argv = argv };
             spawn_run(test.arena, &(struct spawn_options){ .jobs = 1 }, &job, 1);
             check(job.status == 0, spawn_line(test.arena, &job), "exit code %d", job.status);
@@ -575,7 +602,8 @@ int main(int argc, char **argv)
     const char *longest = getenv("GOLDEN_LONG");
     test.longest = longest ? (uint32_t)strtoul(longest, NULL, 10) : MAX_POSITIONS;
     if ((strcmp(suite, "target") == 0 || strcmp(suite, "verify") == 0) && !can_run(argument ? argument : "native")) return SKIPPED;
-    if (strcmp(suite, "target") == 0 && argument && getenv("GOLDEN_NOT_NATIVE") && strcmp(profile_load(test.arena, "native", NULL)->name, argument) == 0) {
+    if (strcmp(suite, "target") == 0 && argument && getenv("GOLDEN_NOT_NATIVE") &&
+        strcmp(profile_load(test.arena, "native", NULL)->name, argument) == 0) {
         printf("skipped: %s is this machine's own target: models and quants have more of it\n", argument);
         return SKIPPED;
     }
@@ -586,14 +614,17 @@ int main(int argc, char **argv)
     static const char *const files[] = { "program", "long", "greedy" };
     for (size_t i = 0; i < COUNT_OF(files); i++) cleanup_unlink_at_exit(arena_printf(test.arena, "%s/%s", work, files[i]));
 
-    test.target = profile_load(test.arena, (strcmp(suite, "target") == 0 || strcmp(suite, "verify") == 0) && argument ? argument : "native", NULL);
+    test.target = profile_load(test.arena, (strcmp(suite, "target") == 0 || strcmp(suite, "verify") == 0) && argument ? argument : "native",
+                               NULL);
     if (strcmp(suite, "verify") == 0) run_verify(test.data, argument ? argument : "native");
     else {
         const struct bytes text = file_read(test.arena, arena_printf(test.arena, "%s/manifest.json", test.data));
         cJSON *manifest = cJSON_ParseWithLength((const char *)text.data, text.size);
         if (!manifest) die("%s/manifest.json is no JSON", test.data);
         if (strcmp(suite, "reference") == 0) run_reference(manifest);
-        else if (strcmp(suite, "target") == 0) run_target(manifest, argument ? argument : "native", parse_part(argc > 5 ? argv[5] : NULL), argc > 6 ? argv[6] : "layer", argc > 7 ? argv[7] : NULL);
+        else if (strcmp(suite, "target") == 0)
+            run_target(manifest, argument ? argument : "native", parse_part(argc > 5 ? argv[5] : NULL), argc > 6 ? argv[6] : "layer",
+                       argc > 7 ? argv[7] : NULL);
         else if (strcmp(suite, "models") == 0 || strcmp(suite, "quants") == 0) run_native(manifest, suite, parse_part(argument));
         else die("unknown suite %s", suite);
         cJSON_Delete(manifest);

@@ -15,14 +15,16 @@ static void same(const char *what, uint64_t a, uint64_t b, uint64_t got, uint64_
 {
     const bool nan = (want & ~SIGN) > INFINITE && (got & ~SIGN) > INFINITE;
     if (got == want || nan) return;
-    fprintf(stderr, "%s of %016llx, %016llx is %016llx, not %016llx\n", what, (unsigned long long)a, (unsigned long long)b, (unsigned long long)got, (unsigned long long)want);
+    fprintf(stderr, "%s of %016llx, %016llx is %016llx, not %016llx\n", what, (unsigned long long)a, (unsigned long long)b,
+            (unsigned long long)got, (unsigned long long)want);
     exit(1);
 }
 
 /* Edges, then numbers near each other and near the ends of the range. */
 static uint64_t draw_double(uint32_t round)
 {
-    static const uint64_t edges[] = { 0, 1, 2, HIDDEN - 1, HIDDEN, HIDDEN + 1, 0x3ff0000000000000u, 0x3fefffffffffffffu, 0x3ff0000000000001u, INFINITE - 1, INFINITE, NAN_BITS };
+    static const uint64_t edges[] = { 0, 1, 2, HIDDEN - 1, HIDDEN, HIDDEN + 1, 0x3ff0000000000000u, 0x3fefffffffffffffu,
+                                      0x3ff0000000000001u, INFINITE - 1, INFINITE, NAN_BITS };
     const uint64_t r = random_64(), sign = random_64() & SIGN;
     if (round % 4 == 0) return edges[r % (sizeof edges / sizeof *edges)] | sign;
     if (round % 4 == 1) return r;
@@ -50,14 +52,17 @@ int main(void)
         same("quotient", n, d, arm_udivmod(n, d, &rest), n / d);
         same("remainder", n, d, rest, n % d);
         const int64_t sn = (int64_t)random_64() >> by, sd = (int64_t)((random_64() >> by) | 1);
-        same("signed quotient", (uint64_t)sn, (uint64_t)sd, arm_divmod((uint64_t)sn, (uint64_t)sd, &rest), (uint64_t)(sd == -1 ? -(uint64_t)sn : (uint64_t)(sn / sd)));
+        same("signed quotient", (uint64_t)sn, (uint64_t)sd, arm_divmod((uint64_t)sn, (uint64_t)sd, &rest),
+             (uint64_t)(sd == -1 ? -(uint64_t)sn : (uint64_t)(sn / sd)));
         same("signed remainder", (uint64_t)sn, (uint64_t)sd, rest, sd == -1 ? 0 : (uint64_t)(sn % sd));
         same("left", n, 0, __aeabi_llsl(n, by), n << by);
         same("right", n, 0, __aeabi_llsr(n, by), n >> by);
         same("right, signed", n, 0, __aeabi_lasr(~n, by), (uint64_t)((int64_t)~n >> by));
         const uint32_t m = (uint32_t)n, e = (uint32_t)d;
         same("words", m, e, __aeabi_uidivmod(m, e), words(m % e, m / e));
-        if (e != UINT32_MAX) same("signed words", m, e, __aeabi_idivmod(m, e), words((uint32_t)((int32_t)m % (int32_t)e), (uint32_t)((int32_t)m / (int32_t)e)));
+        if (e != UINT32_MAX)
+            same("signed words", m, e, __aeabi_idivmod(m, e),
+                 words((uint32_t)((int32_t)m % (int32_t)e), (uint32_t)((int32_t)m / (int32_t)e)));
     }
     puts("test_arm: ok");
     return 0;

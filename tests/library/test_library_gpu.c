@@ -1,6 +1,6 @@
-/* test_library_gpu.c -- model libraries for GPUs, on the simulator: golden tokens, several instances, budgets, saved states, every failure of the driver.
- * gamma: q-llama-Q8_0 for a gfx1151 with chunks of 20 tokens; omega: the same for gfx942; zeta: gamma's with its weights in a file.
- * test_library_gpu GOLDEN_DIR LIBGFXSIM.so ZETA_WEIGHTS */
+/* test_library_gpu.c -- model libraries for GPUs, on the simulator: golden tokens, several instances, budgets, saved states, every failure
+ * of the driver.  gamma: q-llama-Q8_0 for a gfx1151 with chunks of 20 tokens; omega: the same for gfx942; zeta: gamma's with its weights in
+ * a file.  test_library_gpu GOLDEN_DIR LIBGFXSIM.so ZETA_WEIGHTS */
 #define LIBRARY_NO_MODELS
 #include "library_help.h"
 #include "gamma.h"
@@ -45,8 +45,10 @@ static int p##_t_save(void *m, void *o, size_t c, size_t *w) { return p##_save(m
 static int p##_t_restore(void *m, const void *s, size_t n) { return p##_restore(m, s, n); } \
 static int32_t p##_t_sample(void *m, float *l, const void *s) { return p##_sample(m, l, s); } \
 static int p##_t_verify(void *m, uint32_t *at, uint32_t n, const char **name) { return p##_verify(m, at, n, name); } \
-static const struct library p##_library = { #p, P##_WORKSPACE_BYTES, P##_STATE_BYTES, P##_WEIGHTS_BYTES, P##_DEVICE_BYTES, P##_N_VOCAB, P##_N_CTX, P##_CHUNK, P##_TILES, P##_WORKERS, \
-    p##_t_open, p##_t_close, p##_t_prefill, p##_t_step, p##_t_begin, p##_t_step_budget, p##_t_cancel, p##_t_n_past, p##_t_reset, p##_t_save, p##_t_restore, \
+static const struct library p##_library = { #p, P##_WORKSPACE_BYTES, P##_STATE_BYTES, P##_WEIGHTS_BYTES, P##_DEVICE_BYTES, P##_N_VOCAB,    \
+                                            P##_N_CTX, P##_CHUNK, P##_TILES, P##_WORKERS,                                                  \
+    p##_t_open, p##_t_close, p##_t_prefill, p##_t_step, p##_t_begin, p##_t_step_budget, p##_t_cancel, p##_t_n_past, p##_t_reset,           \
+    p##_t_save, p##_t_restore,                                                                                                             \
     p##_t_sample, p##_t_verify }
 LIBRARY(gamma, GAMMA);
 LIBRARY(omega, OMEGA);
@@ -64,7 +66,12 @@ static int (*real_alloc)(void **, size_t), (*real_free)(void *), (*real_host_all
 
 static int counting_alloc(void **out, size_t bytes) { const int code = real_alloc(out, bytes); n_memory += code == 0; return code; }
 static int counting_free(void *address) { n_memory--; return real_free(address); }
-static int counting_host_alloc(void **out, size_t bytes, unsigned flags) { const int code = real_host_alloc(out, bytes, flags); n_memory += code == 0; return code; }
+static int counting_host_alloc(void **out, size_t bytes, unsigned flags)
+{
+    const int code = real_host_alloc(out, bytes, flags);
+    n_memory += code == 0;
+    return code;
+}
 static int counting_host_free(void *host) { n_memory--; return real_host_free(host); }
 
 /* Which function fails, from which call on (-1: it is not there), and with what: 719 is hipErrorLaunchFailure, 2 hipErrorOutOfMemory. */
@@ -72,7 +79,10 @@ struct driver { const char *failing; int after, code; };
 static int calls_left, code_now;
 static int fails(void) { return code_now; }      /* takes any arguments */
 static int (*real_function)(void *, void *, void *, void *, void *, void *);
-static int fails_later(void *a, void *b, void *c, void *d, void *e, void *f) { return calls_left-- > 0 ? real_function(a, b, c, d, e, f) : code_now; }
+static int fails_later(void *a, void *b, void *c, void *d, void *e, void *f)
+{
+    return calls_left-- > 0 ? real_function(a, b, c, d, e, f) : code_now;
+}
 
 /* Functions as data pointers, as dlsym has them. */
 #define DATA(to, from) memcpy(&(to), &(from), sizeof(to))
@@ -91,7 +101,8 @@ static void *symbol(void *context, const char *name)
         else DATA(other, later);
         return other;
     }
-#define COUNTED(function, real, ours) if (strcmp(name, function) == 0) { __typeof__(real) counting_ = ours; DATA(real, found); DATA(other, counting_); return other; }
+#define COUNTED(function, real, ours)                                                                                                      \
+    if (strcmp(name, function) == 0) { __typeof__(real) counting_ = ours; DATA(real, found); DATA(other, counting_); return other; }
     COUNTED("hipMalloc", real_alloc, counting_alloc)
     COUNTED("hipFree", real_free, counting_free)
     COUNTED("hipHostMalloc", real_host_alloc, counting_host_alloc)
@@ -187,13 +198,15 @@ static void test_budgets(void)
         CHECK(l->reset(i.m, 0) == 0 && l->begin(i.m, prompt, PROMPT, i.logits) == 0, "-");
         CHECK(l->step(i.m, 1, NULL) == GAMMA_BUSY && l->reset(i.m, 0) == GAMMA_BUSY, "-");
         do { status = l->step_budget(i.m, budget); calls++; } while (status == GAMMA_MORE);
-        CHECK(status == 0 && calls == (3 + budget - 1) / budget && l->n_past(i.m) == PROMPT, "%d after %u calls of %u", status, calls, budget);
+        CHECK(status == 0 && calls == (3 + budget - 1) / budget && l->n_past(i.m) == PROMPT, "%d after %u calls of %u", status, calls,
+              budget);
         CHECK(memcmp(want, i.logits, bytes) == 0, "other logits with a budget of %u", budget);
         CHECK(l->step_budget(i.m, 1) == GAMMA_NOT_BUSY, "-");
     }
     CHECK(l->reset(i.m, 10) == 0 && l->begin(i.m, prompt + 10, PROMPT - 10, i.logits) == 0 && l->step_budget(i.m, 1) == GAMMA_MORE, "-");
     l->cancel(i.m);
-    CHECK(l->n_past(i.m) == 10 && l->prefill(i.m, prompt + 10, PROMPT - 10, i.logits) == 0 && l->sample(i.m, i.logits, NULL) == greedy[0], "after a cancelled step");
+    CHECK(l->n_past(i.m) == 10 && l->prefill(i.m, prompt + 10, PROMPT - 10, i.logits) == 0 && l->sample(i.m, i.logits, NULL) == greedy[0],
+          "after a cancelled step");
     int32_t *many = malloc(l->n_ctx * sizeof *many);
     for (uint32_t k = 0; k < l->n_ctx; k++) many[k] = prompt[k % PROMPT];
     CHECK(l->prefill(i.m, many, l->n_ctx, NULL) == GAMMA_CONTEXT_FULL && l->n_past(i.m) == PROMPT, "-");
@@ -212,7 +225,8 @@ static void test_state(const struct library *l, const struct library *other)
     const size_t bytes = l->n_vocab * sizeof(float);
     float *want = malloc(bytes);
     size_t written = 0, empty = 0;
-    CHECK(l->save(a.m, state, l->state_bytes, &empty) == 0 && empty < 4096 && l->restore(b.m, state, empty) == 0 && l->n_past(b.m) == 0, "%zu", empty);
+    CHECK(l->save(a.m, state, l->state_bytes, &empty) == 0 && empty < 4096 && l->restore(b.m, state, empty) == 0 && l->n_past(b.m) == 0,
+          "%zu", empty);
     CHECK(l->prefill(a.m, prompt, PROMPT, NULL) == 0, "-");
     CHECK(l->save(a.m, state, 100, &written) == GAMMA_NO_ROOM && written == 0, "-");
     CHECK(l->save(a.m, state, l->state_bytes, &written) == 0 && written < l->state_bytes / 4, "%zu of %zu", written, l->state_bytes);
@@ -258,7 +272,8 @@ static void test_missing(void)
             struct driver full = { pinned ? "hipHostMalloc" : "hipMalloc", after, 2 };
             const struct gamma_options o = { .size = sizeof o, .device_symbol = symbol, .device_context = &full };
             const int status = status_of_open(&gamma_library, &o);
-            CHECK(status == (pinned && after > 0 ? GAMMA_OK : GAMMA_NO_MEMORY), "%s after %d: %s", full.failing, after, gamma_strerror(status));
+            CHECK(status == (pinned && after > 0 ? GAMMA_OK : GAMMA_NO_MEMORY), "%s after %d: %s", full.failing, after,
+                  gamma_strerror(status));
         }
     n_memory = 0;
 }
@@ -269,7 +284,8 @@ static void test_arguments(void)
     const struct library *l = &gamma_library;
     uint8_t *w = aligned_memory(l->workspace_bytes + 64);
     struct gamma_options o = { .size = sizeof o - 1 };
-    CHECK(l->open(&m, w, l->workspace_bytes - 1, NULL) == GAMMA_BAD_WORKSPACE && l->open(&m, w + 32, l->workspace_bytes, NULL) == GAMMA_BAD_WORKSPACE, "-");
+    CHECK(l->open(&m, w, l->workspace_bytes - 1, NULL) == GAMMA_BAD_WORKSPACE &&
+          l->open(&m, w + 32, l->workspace_bytes, NULL) == GAMMA_BAD_WORKSPACE, "-");
     CHECK(l->open(&m, w, l->workspace_bytes, &o) == GAMMA_BAD_ARGUMENT && m == NULL, "-");
     CHECK(zeta_library.open(&m, w, l->workspace_bytes, NULL) == GAMMA_BAD_WEIGHTS, "-");
     o = (struct gamma_options){ .size = sizeof o, .weights = zeta_weights, .weights_bytes = zeta_bytes - 1 };
@@ -308,11 +324,14 @@ static void test_failing(const char *function, int after)
         if (status == 0) status = l->save(i.m, state, l->state_bytes, &written);
         if (status == 0) status = l->restore(i.m, state, written);
         CHECK(status == 0 || status == GAMMA_DEVICE_FAILED, "%s: %s", function, gamma_strerror(status));
-        if (status != 0) CHECK(l->step(i.m, 1, NULL) == GAMMA_DEVICE_FAILED && l->save(i.m, state, l->state_bytes, &written) == GAMMA_DEVICE_FAILED, "%s", function);
+        if (status != 0)
+            CHECK(l->step(i.m, 1, NULL) == GAMMA_DEVICE_FAILED && l->save(i.m, state, l->state_bytes, &written) == GAMMA_DEVICE_FAILED,
+                  "%s", function);
     }
     instance_free(&i);
     free(state);
-    const bool of_memory = strcmp(function, "hipFree") == 0 || strcmp(function, "hipHostFree") == 0 || strcmp(function, "hipMalloc") == 0 || strcmp(function, "hipHostMalloc") == 0;
+    const bool of_memory = strcmp(function, "hipFree") == 0 || strcmp(function, "hipHostFree") == 0 || strcmp(function, "hipMalloc") == 0 ||
+        strcmp(function, "hipHostMalloc") == 0;
     CHECK(n_memory == 0 || of_memory, "%s after %d: %u blocks of memory were kept", function, after, n_memory);
     n_memory = 0;
 }

@@ -11,7 +11,9 @@ static struct model model;
 static int32_t history[256];
 static uint32_t failures;
 
-#define CHECK(condition, ...) do { if (!(condition)) { failures++; fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); fprintf(stderr, __VA_ARGS__); fputc('\n', stderr); } } while (0)
+#define CHECK(condition, ...)                                                                                                              \
+    do { if (!(condition)) { failures++; fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); fprintf(stderr,                   \
+        __VA_ARGS__); fputc('\n', stderr); } } while (0)
 
 static uint64_t seeds[4];
 static double unit(void) { return (double)(xoshiro_next(seeds) >> 11) * 0x1p-53; }
@@ -58,7 +60,8 @@ static void fill(float *logits, int kind)
 {
     for (uint32_t i = 0; i < N; i++) {
         const double u = unit(), v = unit();
-        logits[i] = kind == 0 ? (float)(3 * sqrt(-2 * log(u + 1e-12)) * cos(6.2831853 * v)) : kind == 1 ? (float)floor(u * 8) - 4 : kind == 2 ? (float)(u < 0.01 ? 20 * v : -30 * v) : (float)(u - 0.5) * 1e-3f;
+        logits[i] = kind == 0 ? (float)(3 * sqrt(-2 * log(u + 1e-12)) * cos(6.2831853 * v)) : kind == 1 ? (float)floor(u * 8) - 4
+            : kind == 2 ? (float)(u < 0.01 ? 20 * v : -30 * v) : (float)(u - 0.5) * 1e-3f;
         if (kind == 2 && i % 100 == 7) logits[i] = -INFINITY;
     }
 }
@@ -89,7 +92,8 @@ static void test_kept(void)
             /* minus infinity and probabilities below 2^-40: kept or not, never drawn */
             differ += got != want[i] && weight_of(logits[i], s.best, LOG2_E) > 0;
         }
-        CHECK(differ == 0, "round %u: %u of %u kept differ: top_k %d, top_p %g, min_p %g", round, differ, n, o.top_k, (double)o.top_p, (double)o.min_p);
+        CHECK(differ == 0, "round %u: %u of %u kept differ: top_k %d, top_p %g, min_p %g", round, differ, n, o.top_k, (double)o.top_p,
+              (double)o.min_p);
         compared++;
     }
     CHECK(compared > 450, "%u compared", compared);
@@ -105,7 +109,8 @@ static void test_exp(void)
         worst = fmax(worst, (fabs(got - want) - 0x1p-40) / want);         /* the last bit is cut off */
     }
     CHECK(worst < 2.5e-7, "%g", worst);
-    CHECK(exp2_minus(0) == 1ull << 40 && exp2_minus(41) == 0 && exp2_minus(INFINITY) == 0 && exp2_minus(NAN) == 0 && exp2_minus(1) == 1ull << 39, "-");
+    CHECK(exp2_minus(0) == 1ull << 40 && exp2_minus(41) == 0 && exp2_minus(INFINITY) == 0 && exp2_minus(NAN) == 0 &&
+          exp2_minus(1) == 1ull << 39, "-");
     CHECK(weight_of(-INFINITY, 3, LOG2_E) == 0, "-");
 }
 
@@ -150,12 +155,14 @@ static void test_special(void)
             const float was = logits[i];
             const uint64_t random = model.random[0];
             logits[i] = none[k];
-            CHECK(model_sample(&model, logits, &o) == MODEL_NOT_FINITE && model_sample(&model, logits, NULL) == MODEL_NOT_FINITE, "%u: %g", i, (double)none[k]);
+            CHECK(model_sample(&model, logits, &o) == MODEL_NOT_FINITE && model_sample(&model, logits, NULL) == MODEL_NOT_FINITE, "%u: %g",
+                  i, (double)none[k]);
             CHECK(model.random[0] == random, "a random number was taken");
             logits[i] = was;
         }
     logits[77] = -INFINITY;
-    CHECK(model_sample(&model, logits, &o) == MODEL_NOT_FINITE && model_sample(&model, logits, NULL) == MODEL_NOT_FINITE, "all are forbidden");
+    CHECK(model_sample(&model, logits, &o) == MODEL_NOT_FINITE && model_sample(&model, logits, NULL) == MODEL_NOT_FINITE,
+          "all are forbidden");
     for (uint32_t i = 0; i < N; i++) logits[i] = i < 2 ? 1 : 0;
     o.temperature = 1e-38f;
     CHECK(model_sample(&model, logits, &o) == 0, "a temperature of nearly 0");
@@ -164,7 +171,8 @@ static void test_special(void)
     for (uint32_t i = 0; i < 5; i++) history[i] = (int32_t)(i == 4 ? 2 : i);          /* 0 1 2 3 2: the last three are 2 3 2 */
     for (uint32_t i = 0; i < N; i++) logits[i] = i == 2 ? 4 : i == 3 ? 3 : i == 500 ? 2.5f : i == 0 ? 2.2f : -1;
     CHECK(model_sample(&model, logits, &o) == 500, "-");
-    CHECK(logits[2] == 2 && logits[3] == 1.5f && logits[0] == 2.2f, "%g %g: each token of the window once", (double)logits[2], (double)logits[3]);
+    CHECK(logits[2] == 2 && logits[3] == 1.5f && logits[0] == 2.2f, "%g %g: each token of the window once", (double)logits[2],
+          (double)logits[3]);
     model.n_past = 0;
     /* the same numbers on every machine: a change of the sampler changes texts that users have seen */
     o = (struct model_sampling){ .size = sizeof o, .temperature = 1, .seed = 42 };

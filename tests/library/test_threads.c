@@ -49,9 +49,13 @@ static void *p##_thread(void *path) \
     read_ids(golden, "tokens", prompt, PROMPT); \
     read_ids(golden, "greedy", greedy, TOKENS); \
     FILE *f = fopen(path, "rb"); \
-    if (f == NULL || fseek(f, 4096, SEEK_SET) != 0 || fread(p##_weights, 1, sizeof p##_weights, f) != sizeof p##_weights) { perror(path); exit(2); } \
+    if (f == NULL || fseek(f, 4096, SEEK_SET) != 0 || fread(p##_weights, 1, sizeof p##_weights, f) != sizeof p##_weights) {                \
+        perror(path);                                                                                                                      \
+        exit(2);                                                                                                                           \
+    }                                                                                                                                      \
     fclose(f); \
-    const struct p##_options o = { .size = sizeof o, .weights = p##_weights, .weights_bytes = sizeof p##_weights, .parallel_for = crew_for }; \
+    const struct p##_options o = { .size = sizeof o, .weights = p##_weights, .weights_bytes = sizeof p##_weights,                          \
+                                   .parallel_for = crew_for };                                                                             \
     int status = p##_open(&m, workspace, sizeof workspace, &o); \
     if (status == 0) status = p##_prefill(m, prompt, PROMPT, logits); \
     for (int i = 0; i < TOKENS && status == 0; i++) { \

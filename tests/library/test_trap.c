@@ -52,12 +52,14 @@ static const char *failed_in[2];
 #define EXERCISE(p, P, index) \
 static void *p##_exercise(void *unused) \
 { \
-    static unsigned char workspace[P##_WORKSPACE_BYTES] __attribute__((aligned(P##_ALIGN))), state[P##_STATE_BYTES], scratch[P##_ENCODE_SCRATCH(16)] __attribute__((aligned(8))); \
+    static unsigned char workspace[P##_WORKSPACE_BYTES] __attribute__((aligned(P##_ALIGN))), state[P##_STATE_BYTES],                       \
+        scratch[P##_ENCODE_SCRATCH(16)] __attribute__((aligned(8)));                                                                       \
     static float logits[P##_N_VOCAB]; \
     int32_t ids[16]; \
     size_t written; \
     struct p *m; \
-    const struct p##_sampling drawn = { .size = sizeof drawn, .temperature = 0.8f, .top_k = 10, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.1f, .repeat_last_n = 64 }; \
+    const struct p##_sampling drawn = { .size = sizeof drawn, .temperature = 0.8f, .top_k = 10, .top_p = 0.9f, .min_p = 0.01f,             \
+                                        .repeat_penalty = 1.1f, .repeat_last_n = 64 };                                                     \
     (void)unused; \
     armed = true; \
     for (int round = 0; round < ROUNDS && failed_in[index] == NULL; round++) { \
@@ -72,12 +74,15 @@ static void *p##_exercise(void *unused) \
             if (p##_begin(m, &token, 1, logits) != P##_OK) failed_in[index] = "begin"; \
             while (p##_step_budget(m, 7) == P##_MORE) { } \
         } \
-        if (p##_save(m, state, sizeof state, &written) != P##_OK || p##_reset(m, 1) != P##_OK || p##_restore(m, state, written) != P##_OK) failed_in[index] = "state"; \
+        if (p##_save(m, state, sizeof state, &written) != P##_OK || p##_reset(m, 1) != P##_OK || p##_restore(m, state, written) != P##_OK) \
+            failed_in[index] = "state";                                                                                                    \
         if (p##_sample(m, logits, &drawn) < 0) failed_in[index] = "sample"; \
         if (p##_verify(m, &at, UINT32_MAX, NULL) != P##_OK) failed_in[index] = "verify"; \
-        if (P##_HAS_TOKENIZER && (p##_encode("a text, of 16 b.", 16, P##_ADD_BOS, ids, 16, scratch, sizeof scratch) < 0 || p##_decode(5, text, sizeof text) < 0)) \
+        if (P##_HAS_TOKENIZER && (p##_encode("a text, of 16 b.", 16, P##_ADD_BOS, ids, 16, scratch, sizeof scratch) < 0 ||                 \
+                                  p##_decode(5, text, sizeof text) < 0))                                                                   \
             failed_in[index] = "text"; \
-        if (p##_strerror(0) == NULL || p##_n_past(m) != PROMPT + GREEDY || p##_is_end(p##_bos()) > 1 || p##_eos() < -1) failed_in[index] = "the rest"; \
+        if (p##_strerror(0) == NULL || p##_n_past(m) != PROMPT + GREEDY || p##_is_end(p##_bos()) > 1 || p##_eos() < -1)                    \
+            failed_in[index] = "the rest";                                                                                                 \
         p##_cancel(m); \
         p##_close(m); \
     } \

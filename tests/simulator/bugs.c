@@ -1,8 +1,9 @@
-/* bugs.c -- one kernel with a planted bug for each check of libgfxsim, NAME_bug, and its correct twin, NAME_ok; tests/simulator/test_bugs.c has the table.
+/* bugs.c -- one kernel with a planted bug for each check of libgfxsim, NAME_bug, and its correct twin, NAME_ok; tests/simulator/test_bugs.c
+ * has the table.
  *
- * Every twin ends with out[k] = in[k] for each of its threads; the bug is what its comment says and nothing else.  Assembly stands where the compiler
- * would not make the bug.  in, out, tmp, fresh: [groups][THREADS]; in and tmp (zeros) are defined, fresh is not.  flag: [16], zeros.
- * LDS: THREADS * 4 bytes, dynamic. */
+ * Every twin ends with out[k] = in[k] for each of its threads; the bug is what its comment says and nothing else.  Assembly stands where
+ * the compiler would not make the bug.  in, out, tmp, fresh: [groups][THREADS]; in and tmp (zeros) are defined, fresh is not.  flag: [16],
+ * zeros.  LDS: THREADS * 4 bytes, dynamic. */
 #include "templates/gpu/dialect.h"
 
 struct bug_args { const uint32_t *in; uint32_t *out, *tmp, *fresh, *flag; };
@@ -22,8 +23,14 @@ enum { THREADS = 128, LDS_BYTES = 4 * THREADS };
 
 DEVICE uint32_t index(void) { return group_x() * THREADS + thread_x(); }
 DEVICE SHARED uint32_t *words(void) { return (SHARED uint32_t *)(SHARED uint8_t *)forge_lds; }
-DEVICE uint32_t agent_load(const uint32_t *p) { return __hip_atomic_load((const GLOBAL uint32_t *)p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
-DEVICE void agent_store(uint32_t *p, uint32_t x) { __hip_atomic_store((GLOBAL uint32_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
+DEVICE uint32_t agent_load(const uint32_t *p)
+{
+    return __hip_atomic_load((const GLOBAL uint32_t *)p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+DEVICE void agent_store(uint32_t *p, uint32_t x)
+{
+    __hip_atomic_store((GLOBAL uint32_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
 DEVICE void release(void) { __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent"); }
 
 /* ---- bounds ---- */
@@ -126,13 +133,15 @@ BUG(wait_read_ok)
 BUG(wait_overwrite_bug)
 {
     uint32_t x;
-    asm volatile(GLOBAL_LOAD "v40, %1, off\n\tv_mov_b32 v40, %2\n\ts_waitcnt vmcnt(0)\n\tv_mov_b32 %0, v40" : "=&v"(x) : "v"(a.tmp + index()), "v"(a.in[index()]) : "v40", "memory");
+    asm volatile(GLOBAL_LOAD "v40, %1, off\n\tv_mov_b32 v40, %2\n\ts_waitcnt vmcnt(0)\n\tv_mov_b32 %0, v40" : "=&v"(x)
+                 : "v"(a.tmp + index()), "v"(a.in[index()]) : "v40", "memory");
     a.out[index()] = x;
 }
 BUG(wait_overwrite_ok)
 {
     uint32_t x;
-    asm volatile(GLOBAL_LOAD "v40, %1, off\n\ts_waitcnt vmcnt(0)\n\tv_mov_b32 v40, %2\n\tv_mov_b32 %0, v40" : "=&v"(x) : "v"(a.tmp + index()), "v"(a.in[index()]) : "v40", "memory");
+    asm volatile(GLOBAL_LOAD "v40, %1, off\n\ts_waitcnt vmcnt(0)\n\tv_mov_b32 v40, %2\n\tv_mov_b32 %0, v40" : "=&v"(x)
+                 : "v"(a.tmp + index()), "v"(a.in[index()]) : "v40", "memory");
     a.out[index()] = x;
 }
 
@@ -140,9 +149,12 @@ BUG(wait_overwrite_ok)
 DEVICE uint32_t two_loads(const struct bug_args a, const uint32_t first)
 {
     uint32_t x;
-    if (first) asm volatile(GLOBAL_LOAD "v40, %1, off\n\t" GLOBAL_LOAD "v41, %2, off\n\ts_waitcnt vmcnt(1)\n\tv_mov_b32 %0, v40\n\ts_waitcnt vmcnt(0)"
+    if (first)
+        asm volatile(GLOBAL_LOAD "v40, %1, off\n\t" GLOBAL_LOAD "v41, %2, off\n\ts_waitcnt vmcnt(1)\n\tv_mov_b32 %0, v40\n\ts_waitcnt "
+                                                                "vmcnt(0)"
                             : "=&v"(x) : "v"(a.in + index()), "v"(a.tmp + index()) : "v40", "v41", "memory");
-    else       asm volatile(GLOBAL_LOAD "v40, %2, off\n\t" GLOBAL_LOAD "v41, %1, off\n\ts_waitcnt vmcnt(1)\n\tv_mov_b32 %0, v41\n\ts_waitcnt vmcnt(0)"
+    else       asm volatile(GLOBAL_LOAD "v40, %2, off\n\t" GLOBAL_LOAD "v41, %1, off\n\ts_waitcnt vmcnt(1)\n\tv_mov_b32 %0, "
+                                                                       "v41\n\ts_waitcnt vmcnt(0)"
                             : "=&v"(x) : "v"(a.in + index()), "v"(a.tmp + index()) : "v40", "v41", "memory");
     return x;
 }

@@ -1,5 +1,5 @@
-/* counted.c -- `planted` does what `plain` does and, in each wave, what is planted: test_counters.c knows how much of what.  out: [groups][THREADS].
- * Each kind stands in one statement of assembly, so that the compiler adds nothing between. */
+/* counted.c -- `planted` does what `plain` does and, in each wave, what is planted: test_counters.c knows how much of what.  out:
+ * [groups][THREADS].  Each kind stands in one statement of assembly, so that the compiler adds nothing between. */
 #include "templates/gpu/dialect.h"
 
 enum { THREADS = 128 };
@@ -33,7 +33,8 @@ DEVICE uint32_t planted_alu(uint32_t x)
 {
     double d = 1;
     float  f = 1;
-    asm volatile(TIMES(7, "s_nop 3") TIMES(5, "s_waitcnt lgkmcnt(0)") TIMES(6, "v_mul_lo_u32 %0, %0, %0") TIMES(3, "v_mul_hi_u32 %0, %0, %0")
+    asm volatile(TIMES(7, "s_nop 3") TIMES(5, "s_waitcnt lgkmcnt(0)") TIMES(6, "v_mul_lo_u32 %0, %0, %0") TIMES(3,
+        "v_mul_hi_u32 %0, %0, %0")
                  TIMES(4, "v_add_f64 %1, %1, %1") TIMES(8, "v_exp_f32 %2, %2") "v_rcp_f32 %2, %2" : "+v"(x), "+v"(d), "+v"(f));
     return x;
 }
@@ -45,8 +46,10 @@ DEVICE uint32_t planted_lds(void)
     uint32_t x = lane;
     u32x2 y;
     u32x4 z;
-    asm volatile(TIMES(3, READ "32 %0, %3") TIMES(2, READ "64 %1, %4") READ "128 %2, %5\n\t" TIMES(5, READ "32 %0, %4") "s_waitcnt lgkmcnt(0)\n\t"
-                 TIMES(4, "ds_bpermute_b32 %0, %3, %0\n\ts_waitcnt lgkmcnt(0)") : "=&v"(x), "=&v"(y), "=&v"(z) : "v"(to4), "v"(to8), "v"(to16) : "memory");
+    asm volatile(TIMES(3, READ "32 %0, %3") TIMES(2, READ "64 %1, %4") READ "128 %2, %5\n\t" TIMES(5,
+        READ "32 %0, %4") "s_waitcnt lgkmcnt(0)\n\t"
+                 TIMES(4, "ds_bpermute_b32 %0, %3, %0\n\ts_waitcnt lgkmcnt(0)") : "=&v"(x), "=&v"(y), "=&v"(z)
+                     : "v"(to4), "v"(to8), "v"(to16) : "memory");
     return x + y.x + z.x;
 }
 
@@ -59,7 +62,8 @@ DEVICE uint32_t planted_matrix(void)
     int16 e = { 0 };
     uint64_t i = 0;
     uint32_t x = 0;
-    asm volatile(TIMES(5, "v_accvgpr_write_b32 a0, %4\n\ts_nop 0\n\tv_accvgpr_read_b32 %4, a0") TIMES(11, "v_mfma_f32_16x16x16_f16 %0, %2, %2, %0")
+    asm volatile(TIMES(5, "v_accvgpr_write_b32 a0, %4\n\ts_nop 0\n\tv_accvgpr_read_b32 %4, a0") TIMES(11,
+        "v_mfma_f32_16x16x16_f16 %0, %2, %2, %0")
                  TIMES(3, "v_mfma_i32_32x32x16_i8 %1, %3, %3, %1") : "+v"(d), "+v"(e), "+v"(a), "+v"(i), "+v"(x) : : "a0");
     return (uint32_t)d.x + (uint32_t)e.x + x;
 #else
@@ -67,7 +71,8 @@ DEVICE uint32_t planted_matrix(void)
     float8 d = { 0 };
     int4 i = { 0 };
     int8 e = { 0 };
-    asm volatile(TIMES(11, "v_wmma_f32_16x16x16_f16 %0, %2, %2, %0") TIMES(3, "v_wmma_i32_16x16x16_iu8 %1, %3, %3, %1") : "+v"(d), "+v"(e), "+v"(a), "+v"(i));
+    asm volatile(TIMES(11, "v_wmma_f32_16x16x16_f16 %0, %2, %2, %0") TIMES(3, "v_wmma_i32_16x16x16_iu8 %1, %3, %3, %1") : "+v"(d), "+v"(e),
+                 "+v"(a), "+v"(i));
     return (uint32_t)d.x + (uint32_t)e.x;
 #endif
 }
@@ -81,14 +86,17 @@ DEVICE uint32_t planted_scratch(const uint32_t x)
     return *p;
 }
 
-/* A loop of 5 instructions, three times: an s_nop of 2 wait states and, on gfx942, a move to an accumulator, elsewhere one to a VGPR; a nop behind it. */
+/* A loop of 5 instructions, three times: an s_nop of 2 wait states and, on gfx942, a move to an accumulator, elsewhere one to a VGPR; a nop
+ * behind it. */
 DEVICE void planted_loop(void)
 {
     uint32_t n = 3, x = 0;
 #if defined(__gfx942__)
-    asm volatile("1:\n\ts_nop 1\n\tv_accvgpr_write_b32 a0, %1\n\ts_sub_u32 %0, %0, 1\n\ts_cmp_lg_u32 %0, 0\n\ts_cbranch_scc1 1b\n\ts_nop 0" : "+s"(n), "+v"(x) : : "a0", "scc");
+    asm volatile("1:\n\ts_nop 1\n\tv_accvgpr_write_b32 a0, %1\n\ts_sub_u32 %0, %0, 1\n\ts_cmp_lg_u32 %0, 0\n\ts_cbranch_scc1 1b\n\ts_nop 0"
+                 : "+s"(n), "+v"(x) : : "a0", "scc");
 #else
-    asm volatile("1:\n\ts_nop 1\n\tv_mov_b32 %1, 0\n\ts_sub_u32 %0, %0, 1\n\ts_cmp_lg_u32 %0, 0\n\ts_cbranch_scc1 1b\n\ts_nop 0" : "+s"(n), "+v"(x) : : "scc");
+    asm volatile("1:\n\ts_nop 1\n\tv_mov_b32 %1, 0\n\ts_sub_u32 %0, %0, 1\n\ts_cmp_lg_u32 %0, 0\n\ts_cbranch_scc1 1b\n\ts_nop 0" : "+s"(n),
+                 "+v"(x) : : "scc");
 #endif
 }
 

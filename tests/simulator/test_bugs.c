@@ -1,9 +1,10 @@
-/* test_bugs.c -- libgfxsim.so finds each planted bug of bugs.c, names its kind and nothing else, and finds nothing in the correct twins, whose results are right.
+/* test_bugs.c -- libgfxsim.so finds each planted bug of bugs.c, names its kind and nothing else, and finds nothing in the correct twins,
+ * whose results are right.
  *
  *   test_bugs libgfxsim.so bugs.gfx942.co bugs.gfx1100.co ...        FORGE_GFXSIM_* apply, but for IGNORE
  *
- * A kernel runs in a process of its own, as a finding is the end of it: HIP returns 719 from then on.  A kernel with a bug runs twice, the second time with
- * all other kinds of findings ignored: it must say the same. */
+ * A kernel runs in a process of its own, as a finding is the end of it: HIP returns 719 from then on.  A kernel with a bug runs twice, the
+ * second time with all other kinds of findings ignored: it must say the same. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,20 +20,26 @@ enum { LAUNCH_FAILURE = 719, THREADS = 128, MOST_GROUPS = 2, WORDS = THREADS * M
 struct bug { const char *name; uint32_t groups; const char *cdna, *rdna; /* kind of finding; NULL: none there */ };
 #define BOTH(kind) kind, kind
 static const struct bug bugs[] = {
-    { "global_load_bounds",  1, BOTH("bounds") },     { "global_store_bounds", 1, BOTH("bounds") },     { "lds_bounds",          1, BOTH("bounds") },
+    { "global_load_bounds",  1, BOTH("bounds") },     { "global_store_bounds", 1, BOTH("bounds") },
+    { "lds_bounds",          1, BOTH("bounds") },
     { "global_alignment",    1, BOTH("alignment") },  { "lds_alignment",       1, BOTH("alignment") },
-    { "undefined_register",  1, BOTH("undefined") },  { "undefined_address",   1, BOTH("undefined") },  { "undefined_lds",       1, BOTH("undefined") },
+    { "undefined_register",  1, BOTH("undefined") },  { "undefined_address",   1, BOTH("undefined") },
+    { "undefined_lds",       1, BOTH("undefined") },
     { "undefined_memory",    1, BOTH("undefined") },  { "undefined_branch",    1, BOTH("undefined") },
-    { "wait_read",           1, BOTH("wait") },       { "wait_overwrite",      1, BOTH("wait") },       { "wait_count",          1, BOTH("wait") },
-    { "lds_race",            1, BOTH("lds-race") },   { "lds_overwrite",       1, BOTH("lds-race") },   { "lds_bare_barrier",    1, BOTH("lds-race") },
+    { "wait_read",           1, BOTH("wait") },       { "wait_overwrite",      1, BOTH("wait") },
+    { "wait_count",          1, BOTH("wait") },
+    { "lds_race",            1, BOTH("lds-race") },   { "lds_overwrite",       1, BOTH("lds-race") },
+    { "lds_bare_barrier",    1, BOTH("lds-race") },
     { "lds_two_values",      1, BOTH("lds-race") },
     { "scalar_cache",        1, BOTH("scalar-cache") },
     { "dies_no_write_back",  2, "dies", NULL },       { "dies_no_invalidate",  2, "dies", "race" },
-    { "flag_no_wait",        2, BOTH("flag") },       { "race_stores",         2, BOTH("race") },       { "race_load",           2, BOTH("race") },
+    { "flag_no_wait",        2, BOTH("flag") },       { "race_stores",         2, BOTH("race") },
+    { "race_load",           2, BOTH("race") },
     { "deadlock_flag",       2, BOTH("deadlock") },   { "deadlock_barrier",    1, BOTH("deadlock") },
     { "unknown",             1, BOTH("unknown") },
 };
-static const char *const kinds[] = { "bounds", "alignment", "undefined", "wait", "lds-race", "race", "scalar-cache", "dies", "flag", "deadlock", "other" };
+static const char *const kinds[] = { "bounds", "alignment", "undefined", "wait", "lds-race", "race", "scalar-cache", "dies", "flag",
+                                     "deadlock", "other" };
 
 /* hip_runtime_api.h, as far as it is needed */
 struct hip {
@@ -76,8 +83,9 @@ static void *read_file(const char *path)
 
 static void open_hip(struct hip *h, const char *library)
 {
-    static const char *const names[] = { "hipInit", "hipMalloc", "hipHostMalloc", "hipMemsetD8Async", "hipMemcpyHtoDAsync", "hipMemcpyDtoHAsync", "hipStreamQuery",
-                                         "hipModuleLoadData", "hipModuleGetFunction", "hipModuleLaunchKernel" };
+    static const char *const names[] = { "hipInit", "hipMalloc", "hipHostMalloc", "hipMemsetD8Async", "hipMemcpyHtoDAsync",
+                                         "hipMemcpyDtoHAsync", "hipStreamQuery", "hipModuleLoadData", "hipModuleGetFunction",
+                                         "hipModuleLaunchKernel" };
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL), *at[sizeof names / sizeof *names];
     if (handle == NULL) stop(library, dlerror());
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
@@ -165,7 +173,8 @@ static bool check_ok(struct result *r, const char *library, const char *path, co
     return (r->code == 0 && r->wrong == 0 && r->text[0] == 0) || say(path, kernel, "should run without a finding", r);
 }
 
-static bool check_bug(struct result *r, const char *library, const char *path, const void *image, const char *kernel, uint32_t groups, const char *kind)
+static bool check_bug(struct result *r, const char *library, const char *path, const void *image, const char *kernel, uint32_t groups,
+                      const char *kind)
 {
     char others[200] = "", what[100];
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
@@ -194,7 +203,8 @@ int main(int argc, char **argv)
             char with[100], without[100];
             snprintf(with, sizeof with, "%s_bug", b->name);
             snprintf(without, sizeof without, "%s_ok", b->name);
-            bad += !(kind != NULL ? check_bug(r, argv[1], argv[f], image, with, b->groups, kind) : check_ok(r, argv[1], argv[f], image, with, b->groups));
+            bad += !(kind != NULL ? check_bug(r, argv[1], argv[f], image, with, b->groups, kind)
+                     : check_ok(r, argv[1], argv[f], image, with, b->groups));
             bad += !check_ok(r, argv[1], argv[f], image, without, b->groups);
             tests += 2;
         }

@@ -245,8 +245,10 @@ static void memory(void **state)
     assert_true(i.n_src == 0 && i.flags == (FLAG_SC0 | FLAG_SC1));
     static const struct { const char *text; int32_t offset; } swizzles[] = {
         { "ds_swizzle_b32 v0, v1 offset:swizzle(BITMASK_PERM,\"01pip\")", 0x07 | 0x08 << 5 | 0x02 << 10 },
-        { "ds_swizzle_b32 v0, v1 offset:swizzle(QUAD_PERM,0,1,2,3)", 0x80e4 }, { "ds_swizzle_b32 v0, v1 offset:swizzle(SWAP,16)", 0x1f | 16 << 10 },
-        { "ds_swizzle_b32 v0, v1 offset:swizzle(REVERSE,8)", 0x1f | 7 << 10 }, { "ds_swizzle_b32 v0, v1 offset:swizzle(BROADCAST,8,3)", 0x18 | 3 << 5 },
+        { "ds_swizzle_b32 v0, v1 offset:swizzle(QUAD_PERM,0,1,2,3)", 0x80e4 },
+        { "ds_swizzle_b32 v0, v1 offset:swizzle(SWAP,16)", 0x1f | 16 << 10 },
+        { "ds_swizzle_b32 v0, v1 offset:swizzle(REVERSE,8)", 0x1f | 7 << 10 },
+        { "ds_swizzle_b32 v0, v1 offset:swizzle(BROADCAST,8,3)", 0x18 | 3 << 5 },
         { "ds_swizzle_b32 v0, v1 offset:65535", 65535 },
     };
     for (size_t k = 0; k < COUNT_OF(swizzles); k++)
@@ -256,10 +258,13 @@ static void memory(void **state)
 static void what_is_not_understood_stops(void **state)
 {
     (void)state;
-    static const char *const texts[] = { "", "v_nonsense_f32 v0, v1", "v_add_f32_e32 v0, v1, v2 wonder:1", "v_add_f32_e32 v0, v1, v256", "v_add_f32_e32 v0, v[3:2], v2",
-        "v_add_f32_e32 v0, s106, v2", "s_mov_b64 s[0:1], src_shared_base", "v_add_f32_e32 v0, v[1, v2", "v_add_f32_e32 v0, v1, 0x123456789", "v_add_f32_e32",
+    static const char *const texts[] = { "", "v_nonsense_f32 v0, v1", "v_add_f32_e32 v0, v1, v2 wonder:1", "v_add_f32_e32 v0, v1, v256",
+                                         "v_add_f32_e32 v0, v[3:2], v2",
+        "v_add_f32_e32 v0, s106, v2", "s_mov_b64 s[0:1], src_shared_base", "v_add_f32_e32 v0, v[1, v2", "v_add_f32_e32 v0, v1, 0x123456789",
+        "v_add_f32_e32",
         "v_mov_b32_dpp v1, v2 quad_perm:[4,0,0,0] row_mask:0xf bank_mask:0xf", "v_dual_add_f32 v0, v1, v2 :: v_dual_wonder_f32 v3, s4, v5",
-        "v_add_f32_e32 1.0, v1, v2", "s_waitcnt vmcnt(x)", "s_waitcnt_vscnt s0, 0x0", "s_getreg_b32 s0, hwreg(HW_REG_NONE)", "v_add_f32_e32 v0, ||, v1" };
+        "v_add_f32_e32 1.0, v1, v2", "s_waitcnt vmcnt(x)", "s_waitcnt_vscnt s0, 0x0", "s_getreg_b32 s0, hwreg(HW_REG_NONE)",
+        "v_add_f32_e32 v0, ||, v1" };
     for (size_t k = 0; k < COUNT_OF(texts); k++) {
         struct inst i, second;
         decode_inst(&i, &second, texts[k], 0, chip_named("gfx1100"));
@@ -270,12 +275,15 @@ static void what_is_not_understood_stops(void **state)
 /* ---- code objects ---- */
 
 static const char source[] =
-    "typedef unsigned u32;\n#define D __attribute__((device))\n#define K extern \"C\" __attribute__((global, amdgpu_flat_work_group_size(1, 256)))\n"
+    "typedef unsigned u32;\n#define D __attribute__((device))\n#define K extern \"C\" __attribute__((global, "
+    "amdgpu_flat_work_group_size(1, 256)))\n"
     "D int number = 7;\nD int *pointers[2] = { &number, &number };\n"
-    "K void first(float *x, u32 n)\n{\n    u32 i = __builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() + __builtin_amdgcn_workitem_id_x();\n"
+    "K void first(float *x, u32 n)\n{\n    u32 i = __builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() + "
+    "__builtin_amdgcn_workitem_id_x();\n"
     "    for (u32 k = 0; k < n; k++) x[i] = x[i] * 2.0f + 1.0f;\n}\n"
     "__attribute__((shared)) float tile[256];\n"
-    "K void second(int *x, u32 i)\n{\n    u32 t = __builtin_amdgcn_workitem_id_x();\n    tile[t] = (float)x[t];\n    __builtin_amdgcn_s_barrier();\n"
+    "K void second(int *x, u32 i)\n{\n    u32 t = __builtin_amdgcn_workitem_id_x();\n    tile[t] = (float)x[t];\n    "
+    "__builtin_amdgcn_s_barrier();\n"
     "    x[t] = (int)tile[255 - t] + *pointers[i & 1];\n}\n";
 
 struct file { uint8_t *bytes; size_t n; };
@@ -291,8 +299,8 @@ static int run_clang(const char *arch, const char *input, const char *output)
     if (child == 0) {
         const int quiet = open("/dev/null", O_WRONLY);
         if (quiet >= 0) dup2(quiet, 2);
-        execlp(clang ? clang : "clang-19", "clang", "-x", "hip", "--cuda-device-only", offload, "--no-gpu-bundle-output", "-nogpulib", "-nogpuinc", "-O2",
-               "-mcode-object-version=5", "-o", output, input, (char *)NULL);
+        execlp(clang ? clang : "clang-19", "clang", "-x", "hip", "--cuda-device-only", offload, "--no-gpu-bundle-output", "-nogpulib",
+               "-nogpuinc", "-O2", "-mcode-object-version=5", "-o", output, input, (char *)NULL);
         _exit(127);
     }
     int status = -1;
@@ -441,7 +449,8 @@ static void other_files_are_refused(void **state)
 {
     (void)state;
     const int kept = silence();
-    static const char bundle[] = "__CLANG_OFFLOAD_BUNDLE__ and so on", compressed[] = "CCOB and so on", text[] = "int main(void) { return 0; }";
+    static const char bundle[] = "__CLANG_OFFLOAD_BUNDLE__ and so on", compressed[] = "CCOB and so on",
+        text[] = "int main(void) { return 0; }";
     const bool taken = loads((const uint8_t *)bundle, sizeof bundle) || loads((const uint8_t *)compressed, sizeof compressed) ||
                        loads((const uint8_t *)text, sizeof text) || loads((const uint8_t *)"\177ELF", 4) || loads((const uint8_t *)"x", 1);
     speak(kept);
@@ -492,10 +501,14 @@ static void damaged_files_do_not_crash(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(registers_are_read), cmocka_unit_test(constants_take_their_operand_s_type), cmocka_unit_test(lane_masks_have_a_wave_s_width),
-        cmocka_unit_test(scc_is_known_by_name), cmocka_unit_test(immediates_and_waits), cmocka_unit_test(modifiers_of_vectors), cmocka_unit_test(memory),
-        cmocka_unit_test(what_is_not_understood_stops), cmocka_unit_test(kernels_are_described), cmocka_unit_test(relocations_point_into_the_image),
-        cmocka_unit_test(other_files_are_refused), cmocka_unit_test(truncated_files_are_refused), cmocka_unit_test(damaged_files_do_not_crash),
+        cmocka_unit_test(registers_are_read), cmocka_unit_test(constants_take_their_operand_s_type),
+        cmocka_unit_test(lane_masks_have_a_wave_s_width),
+        cmocka_unit_test(scc_is_known_by_name), cmocka_unit_test(immediates_and_waits), cmocka_unit_test(modifiers_of_vectors),
+        cmocka_unit_test(memory),
+        cmocka_unit_test(what_is_not_understood_stops), cmocka_unit_test(kernels_are_described),
+        cmocka_unit_test(relocations_point_into_the_image),
+        cmocka_unit_test(other_files_are_refused), cmocka_unit_test(truncated_files_are_refused),
+        cmocka_unit_test(damaged_files_do_not_crash),
     };
     return cmocka_run_group_tests(tests, compile_all, free_all);
 }

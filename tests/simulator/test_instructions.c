@@ -1,11 +1,12 @@
-/* test_instructions.c -- every instruction that compiled kernels use, one kernel each, against what the ISA documents say of it (instructions.def).
+/* test_instructions.c -- every instruction that compiled kernels use, one kernel each, against what the ISA documents say of it
+ * (instructions.def).
  *
  *   test_instructions LIBRARY CHIP [-o opcodes.txt] [-k NAME] [-r RECORDS] [-s KEPT.s] [-n SHOWN] [-1] [-v]
  *
- * LIBRARY is libgfxsim.so or whatever else has the functions of runtime/hip.def.  One assembler file holds all kernels; clang makes the code object.
- * A kernel begins with everything an instruction may read (the record of its wave: registers, exec, vcc, scc, m0) and stores everything it may write,
- * so a test also says what must stay as it was.  -o: names that must have a test; -k: only tests whose text has NAME in it; -1: in one process;
- * -n: how many differences of a test are shown (2).
+ * LIBRARY is libgfxsim.so or whatever else has the functions of runtime/hip.def.  One assembler file holds all kernels; clang makes the
+ * code object.  A kernel begins with everything an instruction may read (the record of its wave: registers, exec, vcc, scc, m0) and stores
+ * everything it may write, so a test also says what must stay as it was.  -o: names that must have a test; -k: only tests whose text has
+ * NAME in it; -1: in one process; -n: how many differences of a test are shown (2).
  * Exit code 0: all as expected, and no name without a test. */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -115,35 +116,37 @@ static void store(struct wave *w, const void *from, uint64_t offset, uint32_t by
 
 #define PASTE2(a, b) a##b
 #define PASTE(a, b) PASTE2(a, b)
-#define TEST2(id, chips_, flags_, text_, types_, ...)                                                                                                        \
-    static void PASTE(expect_, id)(struct wave *w) { __VA_ARGS__; }                                                                                          \
-    static const struct test PASTE(test_, id) = { text_, types_, PASTE(expect_, id), chips_, flags_, __LINE__ };                                             \
+#define TEST2(id, chips_, flags_, text_, types_, ...)                                                                                      \
+    static void PASTE(expect_, id)(struct wave *w) { __VA_ARGS__; }                                                                        \
+    static const struct test PASTE(test_, id) = { text_, types_, PASTE(expect_, id), chips_, flags_, __LINE__ };                           \
     static const struct test *const PASTE(test_at_, id) __attribute__((used, section("instruction_tests"))) = &PASTE(test_, id);
 #define TEST(...) TEST2(__VA_ARGS__)
-#define SOURCES(n)                                                                                                                                           \
-    union value a = take(w, 1, n), b = take(w, 2, n), c = take(w, 3, n), d = take(w, 0, n), s = take_scalar(w, 0), t = take_scalar(w, 1),                    \
-         u = take_scalar(w, 2);                                                                                                                              \
+#define SOURCES(n)                                                                                                                         \
+    union value a = take(w, 1, n), b = take(w, 2, n), c = take(w, 3, n), d = take(w, 0, n), s = take_scalar(w, 0), t = take_scalar(w, 1),  \
+         u = take_scalar(w, 2);                                                                                                            \
     const uint32_t cc = w->vcc >> n & 1; (void)a; (void)b; (void)c; (void)s; (void)t; (void)u; (void)cc;
 #define EACH_LANE(n) for (int n = 0; n < (int)w->lanes; n++) if (active(w, n))
 /* d of each active lane from a, b, c, s, t, u; cc: its bit of vcc */
-#define LANE_(flags, chips, text, types, ...) TEST(__COUNTER__, chips, flags, text, types, EACH_LANE(n) { SOURCES(n) __VA_ARGS__; put(w, (uint32_t)n, d); })
+#define LANE_(flags, chips, text, types, ...)                                                                                              \
+    TEST(__COUNTER__, chips, flags, text, types, EACH_LANE(n) { SOURCES(n) __VA_ARGS__; put(w, (uint32_t)n, d); })
 #define LANE(chips, text, types, ...) LANE_(0, chips, text, types, __VA_ARGS__)
 /* k of each active lane, zeros elsewhere, to the mask dst; d as well where the text has it */
-#define MASK(chips, dst, text, types, ...)                                                                                                                   \
-    TEST(__COUNTER__, chips, 0, text, types, uint64_t mask = 0;                                                                                              \
+#define MASK(chips, dst, text, types, ...)                                                                                                 \
+    TEST(__COUNTER__, chips, 0, text, types, uint64_t mask = 0;                                                                            \
          EACH_LANE(n) { SOURCES(n) bool k = false; __VA_ARGS__; mask |= (uint64_t)k << n; put(w, (uint32_t)n, d); } w->dst = mask;)
 /* r, scc, vcc, exec from s, t, u */
-#define SCALAR(chips, text, types, ...)                                                                                                                      \
-    TEST(__COUNTER__, chips, MANY, text, types, union value s = take_scalar(w, 0), t = take_scalar(w, 1), u = take_scalar(w, 2), r = w->s[3];                \
-         uint64_t exec = w->exec, vcc = w->vcc; uint32_t scc = w->scc; (void)s; (void)t; (void)u; __VA_ARGS__;                                               \
+#define SCALAR(chips, text, types, ...)                                                                                                    \
+    TEST(__COUNTER__, chips, MANY, text, types, union value s = take_scalar(w, 0), t = take_scalar(w, 1), u = take_scalar(w, 2),           \
+         r = w->s[3];                                                                                                                      \
+         uint64_t exec = w->exec, vcc = w->vcc; uint32_t scc = w->scc; (void)s; (void)t; (void)u; __VA_ARGS__;                             \
          w->s[3] = r; w->scc = scc; w->exec = exec & low_mask(w->lanes); w->vcc = vcc & low_mask(w->lanes);)
 /* anything: the body works on *w */
 #define WAVE(chips, flags, text, types, ...) TEST(__COUNTER__, chips, flags, text, types, __VA_ARGS__)
 /* a comes from lane `from`; 0 where there is none or it is not in exec (DPP) */
-#define DPP_(chips, keep, text, types, from, ...)                                                                                                            \
-    WAVE(chips, 0, text, types, EACH_LANE(n) {                                                                                                               \
-        SOURCES(n) const int source = from; a = active(w, source) ? take(w, 1, (uint32_t)source) : (union value){ .q = 0 };                                  \
-        if (keep && !active(w, source)) continue;                                                                                                            \
+#define DPP_(chips, keep, text, types, from, ...)                                                                                          \
+    WAVE(chips, 0, text, types, EACH_LANE(n) {                                                                                             \
+        SOURCES(n) const int source = from; a = active(w, source) ? take(w, 1, (uint32_t)source) : (union value){ .q = 0 };                \
+        if (keep && !active(w, source)) continue;                                                                                          \
         __VA_ARGS__; put(w, (uint32_t)n, d); })
 #define DPP(chips, text, types, from, ...) DPP_(chips, false, text, types, from, __VA_ARGS__)
 #define DPP_KEEP(chips, text, types, from, ...) DPP_(chips, true, text, types, from, __VA_ARGS__)
@@ -192,7 +195,8 @@ static struct slot *slot_of(struct parsed *p, char letter)
     return v != NULL ? &p->v[v - vector_slots] : s != NULL ? &p->s[s - scalar_slots] : NULL;
 }
 
-/* types: one word for each slot in the order they first stand in the text: [count]letter[alignment]; then "~N": ULPs, "!": f32 denormals are kept. */
+/* types: one word for each slot in the order they first stand in the text: [count]letter[alignment]; then "~N": ULPs, "!": f32 denormals
+ * are kept. */
 static void parse_types(const struct test *t, struct parsed *p)
 {
     memset(p, 0, sizeof *p);
@@ -309,7 +313,8 @@ static void emit_epilogue(FILE *f, const struct test *t, const struct parsed *p)
     fputs(g9 ? "  s_mov_b64 s[62:63], vcc\n  s_mov_b64 s[64:65], exec\n  s_mov_b64 exec, -1\n"
              : "  s_mov_b32 s62, vcc_lo\n  s_mov_b32 s63, 0\n  s_mov_b32 s64, exec_lo\n  s_mov_b32 s65, 0\n  s_mov_b32 exec_lo, -1\n", f);
     if ((t->flags & ON_LDS) != 0) emit_copy(f, false);
-    fputs("  v_lshlrev_b32_e32 v1, 5, v0\n  global_store_dwordx4 v1, v[34:37], s[8:9]\n  global_store_dwordx4 v1, v[38:41], s[8:9] offset:16\n", f);
+    fputs("  v_lshlrev_b32_e32 v1, 5, v0\n  global_store_dwordx4 v1, v[34:37], s[8:9]\n  global_store_dwordx4 v1, v[38:41], s[8:9] "
+          "offset:16\n", f);
     fputs(g9 ? "  s_mov_b64 exec, 1\n" : "  s_mov_b32 exec_lo, 1\n", f);
     fputs("  v_mov_b32_e32 v1, 0\n", f);
     const uint32_t r_words = p->s[3].words > 2 ? p->s[3].words : 2;
@@ -327,11 +332,13 @@ static uint32_t lds_bytes(const struct test *t) { return (t->flags & (ON_LDS | T
 
 static void emit_descriptor(FILE *f, const struct test *t, const struct parsed *p, uint32_t k)
 {
-    fprintf(f, ".p2align 6\n.rodata\n.amdhsa_kernel t%u\n  .amdhsa_group_segment_fixed_size %u\n  .amdhsa_private_segment_fixed_size %u\n", k, lds_bytes(t),
-            (t->flags & SCRATCH) != 0 ? 256 : 0);
-    fprintf(f, "  .amdhsa_kernarg_size 40\n  .amdhsa_user_sgpr_count %u\n  .amdhsa_user_sgpr_kernarg_segment_ptr 1\n  .amdhsa_enable_private_segment %d\n",
-            g9 ? 2 : 15, (t->flags & SCRATCH) != 0);
-    fprintf(f, "  .amdhsa_next_free_vgpr 64\n  .amdhsa_next_free_sgpr 72\n%s", g9 ? "  .amdhsa_accum_offset 56\n" : "  .amdhsa_wavefront_size32 1\n");
+    fprintf(f, ".p2align 6\n.rodata\n.amdhsa_kernel t%u\n  .amdhsa_group_segment_fixed_size %u\n  .amdhsa_private_segment_fixed_size %u\n",
+            k, lds_bytes(t), (t->flags & SCRATCH) != 0 ? 256 : 0);
+    fprintf(f,
+            "  .amdhsa_kernarg_size 40\n  .amdhsa_user_sgpr_count %u\n  .amdhsa_user_sgpr_kernarg_segment_ptr 1\n  "
+            ".amdhsa_enable_private_segment %d\n", g9 ? 2 : 15, (t->flags & SCRATCH) != 0);
+    fprintf(f, "  .amdhsa_next_free_vgpr 64\n  .amdhsa_next_free_sgpr 72\n%s",
+            g9 ? "  .amdhsa_accum_offset 56\n" : "  .amdhsa_wavefront_size32 1\n");
     fprintf(f, "  .amdhsa_float_denorm_mode_32 %d\n  .amdhsa_float_denorm_mode_16_64 3\n  .amdhsa_dx10_clamp 1\n  .amdhsa_ieee_mode 1\n"
                ".end_amdhsa_kernel\n.text\n", p->keeps_denormals ? 3 : 0);
 }
@@ -342,7 +349,8 @@ static void emit_metadata(FILE *f)
     for (uint32_t k = 0; k < n_tests; k++)
         fprintf(f, "  - .args:\n      - .offset: 0\n        .size: 40\n        .value_kind: by_value\n    .group_segment_fixed_size: %u\n"
                    "    .kernarg_segment_align: 8\n    .kernarg_segment_size: 40\n    .max_flat_workgroup_size: 128\n    .name: t%u\n"
-                   "    .private_segment_fixed_size: %u\n    .sgpr_count: 72\n    .symbol: t%u.kd\n    .vgpr_count: 64\n    .wavefront_size: %u\n%s",
+                   "    .private_segment_fixed_size: %u\n    .sgpr_count: 72\n    .symbol: t%u.kd\n    .vgpr_count: 64\n    "
+                   ".wavefront_size: %u\n%s",
                 lds_bytes(tests[k]), k, (tests[k]->flags & SCRATCH) != 0 ? 256 : 0, k, lanes, g9 ? "    .agpr_count: 8\n" : "");
     fprintf(f, "amdhsa.target: amdgcn-amd-amdhsa--%s\namdhsa.version:\n  - 1\n  - 2\n...\n.end_amdgpu_metadata\n", chip_name);
 }
@@ -368,12 +376,13 @@ static void emit_file(const char *path)
 static void assemble(const char *from, const char *to)
 {
     const char *clang = getenv("FORGEC_CLANG");
-    char mcpu[32], *argv[] = { (char *)(clang != NULL ? clang : "clang-19"), "-x", "assembler", "-target", "amdgcn-amd-amdhsa", mcpu, "-mcode-object-version=5",
-                               "-o", (char *)to, (char *)from, NULL };
+    char mcpu[32], *argv[] = { (char *)(clang != NULL ? clang : "clang-19"), "-x", "assembler", "-target", "amdgcn-amd-amdhsa", mcpu,
+                               "-mcode-object-version=5", "-o", (char *)to, (char *)from, NULL };
     snprintf(mcpu, sizeof mcpu, "-mcpu=%s", chip_name);
     pid_t child;
     int status = 1;
-    if (posix_spawnp(&child, argv[0], NULL, NULL, argv, environ) != 0 || waitpid(child, &status, 0) < 0 || status != 0) die("the assembler failed");
+    if (posix_spawnp(&child, argv[0], NULL, NULL, argv, environ) != 0 || waitpid(child, &status, 0) < 0 || status != 0)
+        die("the assembler failed");
 }
 
 /* ---- inputs ---- */
@@ -389,19 +398,20 @@ static uint32_t below(uint32_t n) { return (uint32_t)((random64() >> 20) % n); }
 
 static uint32_t random_int(void)
 {
-    static const uint32_t edges[] = { 0, 1, 2, 0xffffffff, 0xfffffffe, 0x80000000, 0x80000001, 0x7fffffff, 0x7ffffffe, 0xff, 0x100, 0xffff, 0x10000,
-         0x8000, 0x7fff,
-                                      0xffffff, 0x800000, 0x7fffff, 0x1000000, 0xffff0000, 0x80008000, 0x01010101, 0x80808080, 0x7f7f7f7f };
+    static const uint32_t edges[] = { 0, 1, 2, 0xffffffff, 0xfffffffe, 0x80000000, 0x80000001, 0x7fffffff, 0x7ffffffe, 0xff, 0x100, 0xffff,
+                                      0x10000, 0x8000, 0x7fff, 0xffffff, 0x800000, 0x7fffff, 0x1000000, 0xffff0000, 0x80008000, 0x01010101,
+                                      0x80808080, 0x7f7f7f7f };
     const uint32_t kind = below(4);
     return kind == 0 ? PICK(edges) : kind == 1 ? below(70) : (uint32_t)(random64() >> 7);
 }
 
 static uint32_t random_float(void)
 {
-    static const uint32_t edges[] = { 0, 0x80000000, 0x3f800000, 0xbf800000, 0x3f000000, 0xbf000000, 0x40000000, 0x3fc00000, 0x40200000, 0x7f800000, 0xff800000,
-                                      0x7fc00000, 0xffc12345, 0x7f800001, 0xffa00000, 1, 0x80000001, 0x7fffff, 0x807fffff, 0x800000, 0x80800000, 0x7f7fffff,
-                                      0xff7fffff, 0x4b000000, 0x4b000001, 0x4affffff, 0x4f000000, 0xcf000000, 0x4effffff, 0xcf000001, 0x4f800000, 0x4f7fffff,
-                                      0x3effffff, 0x477fe000, 0x477ff000, 0x33000000, 0x33000001, 0x38800000, 0x387fc000, 0xc3160000, 0xc2fc0000, 0x42fe0000 };
+    static const uint32_t edges[] = { 0, 0x80000000, 0x3f800000, 0xbf800000, 0x3f000000, 0xbf000000, 0x40000000, 0x3fc00000, 0x40200000,
+                                      0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001, 0xffa00000, 1, 0x80000001, 0x7fffff,
+                                      0x807fffff, 0x800000, 0x80800000, 0x7f7fffff, 0xff7fffff, 0x4b000000, 0x4b000001, 0x4affffff,
+                                      0x4f000000, 0xcf000000, 0x4effffff, 0xcf000001, 0x4f800000, 0x4f7fffff, 0x3effffff, 0x477fe000,
+                                      0x477ff000, 0x33000000, 0x33000001, 0x38800000, 0x387fc000, 0xc3160000, 0xc2fc0000, 0x42fe0000 };
     const uint32_t kind = below(4);
     if (kind == 0) return PICK(edges);
     return kind == 1 ? (uint32_t)(random64() >> 9) : (uint32_t)((random64() >> 9 & 0x807fffff) | (uint32_t)(117 + below(21)) << 23);
@@ -409,11 +419,12 @@ static uint32_t random_float(void)
 
 static uint64_t random_double(void)
 {
-    static const uint64_t edges[] = { 0, 1ull << 63, 0x3ffull << 52, 0xbffull << 52, 0x7ffull << 52, 0xfffull << 52, 0x7ff8ull << 48, 0xfff0000000000001, 1,
-                                      0x8000000000000001, 0xfffffffffffff, 1ull << 52, 0x7fefffffffffffff, 0xffefffffffffffff, 0x3fe0000000000000,
-                                      0x3ff8000000000000, 0xbff8000000000000, 0x4330000000000001, 0x4330000000000000, 0x432fffffffffffff, 0x41efffffffe00000,
-                                      0x41f0000000000000, 0x41e0000000000000, 0xc1e0000000000000, 0x3fdfffffffffffff, 0x47efffffe0000000, 0x47efffffefffffff,
-                                      0x47effffff0000000, 0x36a0000000000000, 0x380fffffffffffff, 0x3810000000000000 };
+    static const uint64_t edges[] = { 0, 1ull << 63, 0x3ffull << 52, 0xbffull << 52, 0x7ffull << 52, 0xfffull << 52, 0x7ff8ull << 48,
+                                      0xfff0000000000001, 1, 0x8000000000000001, 0xfffffffffffff, 1ull << 52, 0x7fefffffffffffff,
+                                      0xffefffffffffffff, 0x3fe0000000000000, 0x3ff8000000000000, 0xbff8000000000000, 0x4330000000000001,
+                                      0x4330000000000000, 0x432fffffffffffff, 0x41efffffffe00000, 0x41f0000000000000, 0x41e0000000000000,
+                                      0xc1e0000000000000, 0x3fdfffffffffffff, 0x47efffffe0000000, 0x47efffffefffffff, 0x47effffff0000000,
+                                      0x36a0000000000000, 0x380fffffffffffff, 0x3810000000000000 };
     const uint32_t kind = below(4);
     if (kind == 0) return PICK(edges);
     if (kind == 1) return random64() << 1 ^ random64() >> 3;
@@ -422,9 +433,11 @@ static uint64_t random_double(void)
 
 static uint16_t random_half(void)
 {
-    static const uint16_t edges[] = { 0, 0x8000, 0x3c00, 0xbc00, 0x7c00, 0xfc00, 0x7e00, 0xfd01, 1, 0x8001, 0x3ff, 0x400, 0x7bff, 0xfbff, 0x3800, 0x4500 };
+    static const uint16_t edges[] = { 0, 0x8000, 0x3c00, 0xbc00, 0x7c00, 0xfc00, 0x7e00, 0xfd01, 1, 0x8001, 0x3ff, 0x400, 0x7bff, 0xfbff,
+                                      0x3800, 0x4500 };
     const uint32_t kind = below(4);
-    return kind == 0 ? PICK(edges) : kind == 1 ? (uint16_t)(random64() >> 11) : (uint16_t)((random64() >> 11 & 0x83ff) | (10 + below(11)) << 10);
+    return kind == 0 ? PICK(edges) : kind == 1 ? (uint16_t)(random64() >> 11)
+        : (uint16_t)((random64() >> 11 & 0x83ff) | (10 + below(11)) << 10);
 }
 
 /* Elements of matrices: sums of 16 products are exact, so the order of additions, which the documents leave open, does not matter. */
@@ -451,7 +464,8 @@ static uint64_t random_word(const struct slot *slot, uint32_t lane, uint32_t tur
     case 'm': return random64() << 1 ^ random64();
     case 'd': return random_double();
     case 'p': case 'y': return random_float() | (uint64_t)random_float() << 32;
-    case 'e': x.f = (float)((int)below(601) - 300) + (float)below(1 << 20) / (1 << 20); return x.u;     /* an argument of exp2, exponents of f64 */
+    /* an argument of exp2, exponents of f64 */
+    case 'e': x.f = (float)((int)below(601) - 300) + (float)below(1 << 20) / (1 << 20); return x.u;
     case 'H': return random_element(false) | (uint64_t)random_element(false) << 16;
     case 'Z': return random_element(true) | (uint64_t)random_element(true) << 16;
     case 'c': x.f = (float)((int)below(4097) - 2048) / 64; return x.u;
@@ -490,8 +504,10 @@ static void random_wave(struct wave *w, const struct test *t, uint32_t turn)
     for (uint32_t lane = 0; lane < lanes; lane++)
         for (uint32_t k = 0; k < 4; k++) {
             random_value(&w->v[k][lane], &parsed.v[k], lane, turn);
-            if (k >= 2 && parsed.v[k].type == parsed.v[1].type && strchr("ojr", parsed.v[k].type) == NULL && below(8) == 0) w->v[k][lane] = w->v[1][lane];
-            if (!g9 && lane >= 16 && k > 0 && strchr("HZ", parsed.v[k].type) != NULL && parsed.v[k].words != 0) w->v[k][lane] = w->v[k][lane - 16];
+            if (k >= 2 && parsed.v[k].type == parsed.v[1].type && strchr("ojr", parsed.v[k].type) == NULL && below(8) == 0)
+                w->v[k][lane] = w->v[1][lane];
+            if (!g9 && lane >= 16 && k > 0 && strchr("HZ", parsed.v[k].type) != NULL && parsed.v[k].words != 0)
+                w->v[k][lane] = w->v[k][lane - 16];
         }
     for (uint32_t k = 0; k < 4; k++) random_value(&w->s[k], &parsed.s[k], 0, turn);
     if (below(6) == 0 && parsed.s[1].type == parsed.s[0].type) w->s[1] = w->s[0];
@@ -524,13 +540,15 @@ static void open_library(const char *path)
 }
 
 enum { MOST_WAVES = 256 };
-struct buffers { uint8_t *in_v, *in_s, *out_v, *out_s, *mem; };     /* as the kernels' arguments: [waves][lanes][4][8], [waves][16], [waves][lanes][8], ... */
+struct buffers { uint8_t *in_v, *in_s, *out_v, *out_s, *mem; };     /* as the kernels' arguments: [waves][lanes][4][8], [waves][16],
+                                                                     * [waves][lanes][8], ... */
 static struct buffers host, device;
 static void *module;
 
 static void each_buffer(void (*f)(uint8_t **host, uint8_t **device, size_t bytes), uint32_t n)
 {
-    f(&host.in_v, &device.in_v, (size_t)n * lanes * 128), f(&host.in_s, &device.in_s, (size_t)n * 64), f(&host.out_v, &device.out_v, (size_t)n * lanes * 32);
+    f(&host.in_v, &device.in_v, (size_t)n * lanes * 128), f(&host.in_s, &device.in_s, (size_t)n * 64),
+        f(&host.out_v, &device.out_v, (size_t)n * lanes * 32);
     f(&host.out_s, &device.out_s, (size_t)n * 64), f(&host.mem, &device.mem, (size_t)n * REGION);
 }
 static void check(int error) { if (error != 0) { fprintf(stderr, "test_instructions: HIP error %d\n", error); _exit(3); } }
@@ -584,7 +602,10 @@ static bool close_enough(int64_t got, int64_t want, uint64_t ulp, int64_t least_
 }
 
 /* A sum between the greatest denormal and the least normal number: whether it is rounded before it is flushed, the documents do not say. */
-static bool is_least_or_flushed(uint32_t got, uint32_t want) { return !parsed.keeps_denormals && (want & INT32_MAX) == 0x800000 && got == (want & 0x80000000); }
+static bool is_least_or_flushed(uint32_t got, uint32_t want)
+{
+    return !parsed.keeps_denormals && (want & INT32_MAX) == 0x800000 && got == (want & 0x80000000);
+}
 
 static bool same(const struct slot *slot, const uint32_t *got, const uint32_t *want, uint64_t ulp)
 {
@@ -594,12 +615,15 @@ static bool same(const struct slot *slot, const uint32_t *got, const uint32_t *w
         bool equal = got[k] == want[k];
         switch (slot->type) {
         case 'f': case 'p': case 'y': equal |= (is_nan32(got[k]) && is_nan32(want[k])) || is_least_or_flushed(got[k], want[k]);
-                            equal |= ulp != 0 && !is_nan32(got[k]) && close_enough((int32_t)got[k], (int32_t)want[k], ulp, INT32_MIN); break;
-        case 'd': equal |= (g == e) || (is_nan64(g) && is_nan64(e)) || (ulp != 0 && !is_nan64(g) && close_enough((int64_t)g, (int64_t)e, ulp, INT64_MIN));
+                            equal |= ulp != 0 && !is_nan32(got[k]) && close_enough((int32_t)got[k], (int32_t)want[k], ulp, INT32_MIN);
+                            break;
+        case 'd': equal |= (g == e) || (is_nan64(g) && is_nan64(e)) ||
+            (ulp != 0 && !is_nan64(g) && close_enough((int64_t)g, (int64_t)e, ulp, INT64_MIN));
              k++; break;
         case 'h': equal |= is_nan16((uint16_t)g) && is_nan16((uint16_t)e) && got[k] >> 16 == want[k] >> 16; break;
         case 'k': equal |= (is_nan16((uint16_t)g) ? is_nan16((uint16_t)e) : (uint16_t)g == (uint16_t)e)
-                           && (is_nan16((uint16_t)(g >> 16)) ? is_nan16((uint16_t)(e >> 16)) : (uint16_t)(g >> 16) == (uint16_t)(e >> 16)); break;
+                           && (is_nan16((uint16_t)(g >> 16)) ? is_nan16((uint16_t)(e >> 16)) : (uint16_t)(g >> 16) == (uint16_t)(e >> 16));
+                           break;
         default: break;
         }
         if (!equal) return false;
@@ -627,7 +651,8 @@ static void print_inputs(const struct wave *was, int lane)
     fprintf(stderr, " exec %" PRIx64 " vcc %" PRIx64 " scc %u\n", was->exec, was->vcc, was->scc);
 }
 
-static bool differs(const struct wave *was, int lane, const char *what, const struct slot *slot, const union value *got, const union value *want, uint32_t *n)
+static bool differs(const struct wave *was, int lane, const char *what, const struct slot *slot, const union value *got,
+                    const union value *want, uint32_t *n)
 {
     if ((*n)++ >= most_shown) return true;
     fprintf(stderr, "  %s: %s", was->test->text, what);
@@ -695,7 +720,8 @@ static void make_inputs(const struct test *t, uint32_t n)
     memcpy(memory_want, host.mem, n * REGION);
     for (uint32_t r = 0; r < n; r++) {
         address_base = (uint64_t)(uintptr_t)device.mem + r * REGION;
-        was[r] = (struct wave){ .lanes = lanes, .g9 = g9, .test = t, .mem = memory_want + r * REGION, .base = address_base, .other = &waves[r ^ 1] };
+        was[r] = (struct wave){ .lanes = lanes, .g9 = g9, .test = t, .mem = memory_want + r * REGION, .base = address_base,
+                                .other = &waves[r ^ 1] };
         random_wave(&was[r], t, r);
         waves[r] = was[r];
         write_record(&was[r], r);

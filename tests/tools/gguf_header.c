@@ -50,6 +50,9 @@ int main(int argc, char **argv)
     }
     memset(data + 8, 0, 8);                      /* tensor count */
     out = fopen(argv[2], "wb");
-    if (!out || fwrite(data, 1, at, out) != at || fclose(out) != 0) { fprintf(stderr, "gguf_header: cannot write %s\n", argv[2]); return 1; }
+    if (!out || fwrite(data, 1, at, out) != at || fclose(out) != 0) {
+        fprintf(stderr, "gguf_header: cannot write %s\n", argv[2]);
+        return 1;
+    }
     return 0;
 }

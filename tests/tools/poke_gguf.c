@@ -21,7 +21,8 @@ int main(int argc, char **argv)
         const uint64_t at = strtoull(argv[i + 1], NULL, 10), n = strlen(argv[i + 2]) / 2;
         if (!t || at > t->bytes || n > t->bytes - at) die("%s: no tensor %s of more than %s bytes", argv[1], argv[i], argv[i + 1]);
         for (uint64_t k = 0; k < n; k++)
-            out[(uint64_t)(t->data - in.data) + at + k] = (uint8_t)strtoul((char[]){ argv[i + 2][2 * k], argv[i + 2][2 * k + 1], 0 }, NULL, 16);
+            out[(uint64_t)(t->data - in.data) + at + k] = (uint8_t)strtoul((char[]){ argv[i + 2][2 * k], argv[i + 2][2 * k + 1], 0 }, NULL,
+                                                                           16);
     }
     file_write(a, argv[2], (struct bytes){ out, in.size });
     arena_destroy(a);

@@ -72,7 +72,8 @@ static void ar_reads_it(void **state)
     struct scratch *s = *state;
     struct bytes out;
     if (!spawn_find(s->arena, "ar")) skip();
-    static const char *const names[] = { "a.o", "fourteen-cha.o", "fifteen-chara.o", "sixteen-charac.o", "a-name-of-very-many-characters-indeed.o" };
+    static const char *const names[] = { "a.o", "fourteen-cha.o", "fifteen-chara.o", "sixteen-charac.o",
+                                         "a-name-of-very-many-characters-indeed.o" };
     for (size_t i = 0; i < COUNT_OF(names); i++)
         for (size_t n = 0; n < 4; n++) {
             const struct bytes object = { (const uint8_t *)"wxyz", n };
@@ -93,7 +94,8 @@ static void linker_finds_the_symbol(void **state)
     struct arena   *a = s->arena;
     struct bytes out;
     if (!spawn_find(a, "cc")) skip();
-    const char *source = arena_printf(a, "%s/f.c", s->directory), *object = arena_printf(a, "%s/f.o", s->directory), *user = arena_printf(a, "%s/u.c", s->directory),
+    const char *source = arena_printf(a, "%s/f.c", s->directory), *object = arena_printf(a, "%s/f.o", s->directory),
+    *user = arena_printf(a, "%s/u.c", s->directory),
                *program = arena_printf(a, "%s/u", s->directory);
     file_write(a, source, bytes_of("int f(void); int f(void) { return 41; }\nint gg(void); int gg(void) { return 1; }\n"));
     file_write(a, user, bytes_of("int f(void), gg(void); int main(void) { return f() + gg() == 42 ? 0 : 3; }\n"));
@@ -116,7 +118,8 @@ static void too_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_of_a_small_one), cmocka_unit_test(ar_reads_it), cmocka_unit_test(linker_finds_the_symbol), cmocka_unit_test(too_large),
+        cmocka_unit_test(bytes_of_a_small_one), cmocka_unit_test(ar_reads_it), cmocka_unit_test(linker_finds_the_symbol),
+        cmocka_unit_test(too_large),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

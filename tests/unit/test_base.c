@@ -356,7 +356,8 @@ static void outsets_do_not_mix(void **state)
 static void an_output_replaces_no_input(void **state)
 {
     (void)state;
-    const char *input = in_directory("in"), *hard = in_directory("in-hard"), *soft = in_directory("in-soft"), *other = in_directory("in-other");
+    const char *input = in_directory("in"), *hard = in_directory("in-hard"), *soft = in_directory("in-soft"),
+        *other = in_directory("in-other");
     file_write(a, input, bytes_of("model"));
     assert_int_equal(link(input, hard), 0);
     assert_int_equal(symlink(input, soft), 0);

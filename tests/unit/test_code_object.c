@@ -16,11 +16,14 @@ static const char *const gpus[] = { "gfx1100", "gfx1151", "gfx942", "sm_90" };
 
 /* launch.h first; two kernels that fit and one that keeps an array on the stack. */
 static const char fitting[] =
-    "KERNEL(256, 1) add_one(const struct forge_kernel_args a)\n{\n    pdl_launch();\n    pdl_wait();\n    FLOATS(0)[thread_x() + 256 * group_x()] += 1.0f;\n}\n"
-    "KERNEL(128, 1) turn(const struct forge_kernel_args a)\n{\n    float *x = FLOATS(0), *y = (float *)(void *)lds();\n    pdl_launch();\n    pdl_wait();\n"
+    "KERNEL(256, 1) add_one(const struct forge_kernel_args a)\n{\n    pdl_launch();\n    pdl_wait();\n    FLOATS(0)[thread_x() + 256 * "
+    "group_x()] += 1.0f;\n}\n"
+    "KERNEL(128, 1) turn(const struct forge_kernel_args a)\n{\n    float *x = FLOATS(0), *y = (float *)(void *)lds();\n    pdl_launch();\n "
+    "   pdl_wait();\n"
     "    y[thread_x()] = x[thread_x()];\n    barrier();\n    x[thread_x()] = y[127 - thread_x()];\n}\n";
 static const char stacked[] =
-    "KERNEL(64, 1) on_stack(const struct forge_kernel_args a)\n{\n    volatile float x[100];\n    for (uint32_t i = 0; i < 100; i++) x[i] = FLOATS(0)[i];\n"
+    "KERNEL(64, 1) on_stack(const struct forge_kernel_args a)\n{\n    volatile float x[100];\n    for (uint32_t i = 0; i < 100; i++) x[i] "
+    "= FLOATS(0)[i];\n"
     "    FLOATS(0)[thread_x()] = x[(uint32_t)FLOATS(0)[thread_x()] % 100];\n}\n";
 
 static struct toolchain *tools(struct arena *a, const char *save_temps)
@@ -187,14 +190,17 @@ static void occupancy(void **state)
 {
     (void)state;
     static const struct { const char *target; uint32_t vgprs, waves; } rows[] = {
-        { "gfx1100", 96, 16 }, { "gfx1100", 97, 12 }, { "gfx1100", 120, 12 }, { "gfx1100", 121, 10 }, { "gfx1100", 144, 10 }, { "gfx1100", 168, 9 },
-        { "gfx1100", 192, 8 }, { "gfx1100", 216, 7 }, { "gfx1100", 240, 6 }, { "gfx1100", 241, 5 }, { "gfx1100", 256, 5 }, { "gfx1151", 1, 16 },
+        { "gfx1100", 96, 16 }, { "gfx1100", 97, 12 }, { "gfx1100", 120, 12 }, { "gfx1100", 121, 10 }, { "gfx1100", 144, 10 },
+        { "gfx1100", 168, 9 },
+        { "gfx1100", 192, 8 }, { "gfx1100", 216, 7 }, { "gfx1100", 240, 6 }, { "gfx1100", 241, 5 }, { "gfx1100", 256, 5 },
+        { "gfx1151", 1, 16 },
         { "gfx942", 64, 8 }, { "gfx942", 65, 7 }, { "gfx942", 72, 7 }, { "gfx942", 80, 6 }, { "gfx942", 96, 5 }, { "gfx942", 128, 4 },
         { "gfx942", 129, 3 }, { "gfx942", 168, 3 }, { "gfx942", 169, 2 }, { "gfx942", 256, 2 }, { "gfx942", 257, 1 }, { "gfx942", 512, 1 },
         { "sm_90", 32, 16 }, { "sm_90", 128, 4 }, { "sm_90", 255, 2 }, { "sm_90", 0, 0 },
     };
     struct arena *a = arena_create();
-    for (size_t i = 0; i < COUNT_OF(rows); i++) assert_int_equal(code_object_waves(profile_load(a, rows[i].target, NULL), rows[i].vgprs), rows[i].waves);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_int_equal(code_object_waves(profile_load(a, rows[i].target, NULL), rows[i].vgprs), rows[i].waves);
     arena_destroy(a);
 }
 
@@ -258,7 +264,8 @@ static void damage(struct bytes object, uint32_t rounds)
     assert_non_null(copy);
     for (uint32_t i = 0; i < rounds; i++) {
         memcpy(copy, object.data, object.size);
-        const uint32_t changes = 1 + draw(&seed) % 4, span = i % 2 ? (uint32_t)object.size : 2048 < object.size ? 2048 : (uint32_t)object.size;
+        const uint32_t changes = 1 + draw(&seed) % 4, span = i % 2 ? (uint32_t)object.size : 2048 < object.size ? 2048
+            : (uint32_t)object.size;
         for (uint32_t k = 0; k < changes; k++) copy[draw(&seed) % span] = i % 3 ? (uint8_t)draw(&seed) : 0xff;
         read_copy(copy, object.size);
     }

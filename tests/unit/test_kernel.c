@@ -1,5 +1,5 @@
-/* test_kernel.c -- the list of kernels: what is one kernel and what is two, names, weights' places, choices of a plan that is read back; and
- * that the lines of what a CPU's kernel does tell neither more nor less than its text. */
+/* test_kernel.c -- the list of kernels: what is one kernel and what is two, names, weights' places, choices of a plan that is read back;
+ * and that the lines of what a CPU's kernel does tell neither more nor less than its text. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,5 @@
-/* test_least_times.c -- from the simulator's counters to least times: known numbers in, known times out; damaged files; targets without rates. */
+/* test_least_times.c -- from the simulator's counters to least times: known numbers in, known times out; damaged files; targets without
+ * rates. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,9 +17,12 @@
 
 /* Of a kernel, what no case changes. */
 #define REST \
-    "\"lanes_idle\": {\"valu\": 0, \"trans\": 0, \"dot\": 0, \"matrix\": 0, \"lds\": 0, \"global_load\": 0, \"global_store\": 0}, \"static_lds\": 1024, " \
-    "\"dynamic_lds\": 31744, \"scratch_bytes\": 0, \"loaded_bytes\": 0, \"load_lines\": 0, \"lds_loads\": 0, \"lds_stores\": 0, \"lds_moves\": 0, " \
-    "\"loads_in_flight_most\": 3, \"loop_loads_in_flight_most\": 2, \"loops\": {\"instructions\": 0, \"matrix\": 0, \"nops\": 0, \"acc_moves\": 0, \"scratch\": 0}"
+    "\"lanes_idle\": {\"valu\": 0, \"trans\": 0, \"dot\": 0, \"matrix\": 0, \"lds\": 0, \"global_load\": 0, \"global_store\": 0}, "        \
+    "\"static_lds\": 1024, "                                                                                                               \
+    "\"dynamic_lds\": 31744, \"scratch_bytes\": 0, \"loaded_bytes\": 0, \"load_lines\": 0, \"lds_loads\": 0, \"lds_stores\": 0, "          \
+    "\"lds_moves\": 0, "                                                                                                                   \
+    "\"loads_in_flight_most\": 3, \"loop_loads_in_flight_most\": 2, \"loops\": {\"instructions\": 0, \"matrix\": 0, \"nops\": 0, "         \
+    "\"acc_moves\": 0, \"scratch\": 0}"
 #define KINDS "\"kinds\": {\"mul32\": %u, \"f64\": %u, \"acc_move\": 0, \"nop\": 0}"
 #define FLOP "\"matrix_flop\": {\"f16\": %.0f, \"f8\": 0, \"f32\": 0, \"i8\": %.0f, \"i4\": 0}"
 
@@ -51,12 +55,17 @@ static void write_kernel(const struct kernel_text *k)
     const uint32_t waves = k->groups * k->launches * (k->threads / k->wave);
     char text[4096];
     const int n = snprintf(text, sizeof text,
-        "{\"kernels\": [{\"name\": \"one\", \"launches\": %u, \"threads\": [%u, 1, 1], \"wave\": %u, \"pair\": %s, \"registers\": %u, \"launches_of\": [[%u, %u]], "
-        "\"instructions\": {\"wait\": %u, \"barrier\": 0, \"valu\": %u, \"trans\": %u, \"dot\": 0, \"matrix\": 0, \"lds\": 0, \"global_load\": 0, \"global_store\": 0, "
-        "\"scratch\": 0}, " KINDS ", " FLOP ", \"lds_cycles\": %.0f, \"lds_conflicts\": %.0f, \"unique_bytes\": %.0f, \"stored_bytes\": %.0f, \"barriers\": 0, "
+        "{\"kernels\": [{\"name\": \"one\", \"launches\": %u, \"threads\": [%u, 1, 1], \"wave\": %u, \"pair\": %s, \"registers\": %u, "
+        "\"launches_of\": [[%u, %u]], "
+        "\"instructions\": {\"wait\": %u, \"barrier\": 0, \"valu\": %u, \"trans\": %u, \"dot\": 0, \"matrix\": 0, \"lds\": 0, "
+        "\"global_load\": 0, \"global_store\": 0, "
+        "\"scratch\": 0}, " KINDS ", " FLOP ", \"lds_cycles\": %.0f, \"lds_conflicts\": %.0f, \"unique_bytes\": %.0f, \"stored_bytes\": "
+                                            "%.0f, \"barriers\": 0, "
         "\"waves\": %u, \"groups\": %u, \"groups_run\": %u, " REST "}]}\n",
-        k->launches, k->threads, k->wave, k->pair ? "true" : "false", k->registers, k->groups, k->launches, 2 * waves, k->valu * waves, k->trans * waves, k->mul32 * waves,
-        k->f64 * waves, k->f16 * waves, k->i8 * waves, k->lds_cycles * waves, k->lds_conflicts * waves, k->unique * k->launches, k->stored * k->launches, waves,
+        k->launches, k->threads, k->wave, k->pair ? "true" : "false", k->registers, k->groups, k->launches, 2 * waves, k->valu * waves,
+        k->trans * waves, k->mul32 * waves,
+        k->f64 * waves, k->f16 * waves, k->i8 * waves, k->lds_cycles * waves, k->lds_conflicts * waves, k->unique * k->launches,
+        k->stored * k->launches, waves,
         k->groups * k->launches, (k->run ? k->run : k->groups) * k->launches);
     assert_true(n > 0 && (size_t)n < sizeof text);
     write_file(text);
@@ -88,8 +97,9 @@ static int tear_down(void **state) { (void)state; arena_destroy(arena); return 0
 static void test_gfx942(void **state)
 {
     (void)state;
-    const struct kernel_text k = { .wave = 64, .threads = 256, .groups = 304, .launches = 2, .registers = 128, .valu = 1000, .trans = 10, .mul32 = 100, .f64 = 100, .f16 = 20 * 8192,
-                                   .lds_cycles = 40, .lds_conflicts = 8, .unique = 3943e3, .stored = 0 };
+    const struct kernel_text k = { .wave = 64, .threads = 256, .groups = 304, .launches = 2, .registers = 128, .valu = 1000, .trans = 10,
+                                   .mul32 = 100, .f64 = 100, .f16 = 20 * 8192, .lds_cycles = 40, .lds_conflicts = 8, .unique = 3943e3,
+                                   .stored = 0 };
     const struct step_times t = times_of(arena, "gfx942", &k, 2);
     assert_null(t.missing);
     assert_int_equal(t.n_kernels, 1);
@@ -113,11 +123,13 @@ static void test_fill(void **state)
 {
     (void)state;
     const struct { uint32_t threads, groups; double fill, waves; } cases[] = {
-        { 256, 128, 128 / 304.0, 1 }, { 256, 305, 305 / 608.0, 2 }, { 256, 608, 1, 2 }, { 64, 304, 0.25, 1 }, { 64, 1216, 1, 1 }, { 64, 1217, 1217 / 2432.0, 2 },
+        { 256, 128, 128 / 304.0, 1 }, { 256, 305, 305 / 608.0, 2 }, { 256, 608, 1, 2 }, { 64, 304, 0.25, 1 }, { 64, 1216, 1, 1 },
+        { 64, 1217, 1217 / 2432.0, 2 },
         { 128, 608, 1, 1 }, { 512, 304, 1, 2 }, { 192, 304, 0.75, 1 }, { 256, 1, 1 / 304.0, 1 },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const struct kernel_text k = { .wave = 64, .threads = cases[i].threads, .groups = cases[i].groups, .launches = 1, .registers = 64, .valu = 2100 };
+        const struct kernel_text k = { .wave = 64, .threads = cases[i].threads, .groups = cases[i].groups, .launches = 1, .registers = 64,
+                                       .valu = 2100 };
         const struct step_times t = times_of(arena, "gfx942", &k, 1);
         near(t.kernels[0].fill, cases[i].fill);
         near(t.kernels[0].us[PIPE_VECTOR], 4 * cases[i].waves);
@@ -128,8 +140,8 @@ static void test_fill(void **state)
 static void test_rdna(void **state)
 {
     (void)state;
-    struct kernel_text k = { .wave = 32, .threads = 256, .groups = 48, .launches = 1, .registers = 48, .valu = 900, .trans = 100, .mul32 = 50, .f64 = 2, .i8 = 25 * 8192,
-                             .lds_cycles = 100, .pair = true };
+    struct kernel_text k = { .wave = 32, .threads = 256, .groups = 48, .launches = 1, .registers = 48, .valu = 900, .trans = 100,
+                             .mul32 = 50, .f64 = 2, .i8 = 25 * 8192, .lds_cycles = 100, .pair = true };
     struct step_times t = times_of(arena, "gfx1100", &k, 1);
     near(t.kernels[0].fill, 1);
     near(t.kernels[0].us[PIPE_VECTOR], 2 * (1000 + 3 * 50 + 15 * 2) / 2500.0);
@@ -170,7 +182,8 @@ static void test_damaged(void **state)
 {
     (void)state;
     static const struct { const char *text, *message; } cases[] = {
-        { "", "no list \"kernels\"" }, { "{", "no list \"kernels\"" }, { "[]", "no list \"kernels\"" }, { "{\"kernels\": 1}", "no list \"kernels\"" },
+        { "", "no list \"kernels\"" }, { "{", "no list \"kernels\"" }, { "[]", "no list \"kernels\"" },
+        { "{\"kernels\": 1}", "no list \"kernels\"" },
         { "{\"kernels\": [1]}", "no number \"launches\"" }, { "{\"kernels\": [{\"launches\": \"1\"}]}", "no number \"launches\"" },
         { "{\"kernels\": [{\"launches\": 1, \"groups\": 1, \"waves\": 1}]}", "no number \"valu\"" },
     };
@@ -181,8 +194,10 @@ static void test_damaged(void **state)
     /* a whole file, one word of it changed */
     static const struct { const char *word, *instead, *message; } changes[] = {
         { "\"wave\": 64", "\"wave\": 63", "a wave of 63 lanes" }, { "\"threads\": [256, 1, 1]", "\"threads\": []x", "no list \"kernels\"" },
-        { "\"threads\": [256, 1, 1]", "\"threads\": [0, 1, 1]", "a group of 0 threads" }, { "[[304, 1]]", "[[304]]  ", "list of pairs" }, { "[[304, 1]]", "[7]      ", "list of pairs" },
-        { "\"name\": \"one\"", "\"name\": 1", "without a name" }, { "\"registers\": 64", "\"registers\": -4", "out of range" }, { "\"mul32\"", "\"mul33\"", "no number \"mul32\"" },
+        { "\"threads\": [256, 1, 1]", "\"threads\": [0, 1, 1]", "a group of 0 threads" }, { "[[304, 1]]", "[[304]]  ", "list of pairs" },
+        { "[[304, 1]]", "[7]      ", "list of pairs" },
+        { "\"name\": \"one\"", "\"name\": 1", "without a name" }, { "\"registers\": 64", "\"registers\": -4", "out of range" },
+        { "\"mul32\"", "\"mul33\"", "no number \"mul32\"" },
     };
     const struct kernel_text k = { .wave = 64, .threads = 256, .groups = 304, .launches = 1, .registers = 64 };
     for (size_t i = 0; i < COUNT_OF(changes); i++) {
@@ -200,7 +215,8 @@ static void test_missing(void **state)
 {
     (void)state;
     assert_string_equal(profile_missing_rate(profile_load(arena, "sm_90", NULL)), "rates: clock");
-    for (size_t i = 0; i < 3; i++) assert_null(profile_missing_rate(profile_load(arena, (const char *const[]){ "gfx942", "gfx1100", "gfx1151" }[i], NULL)));
+    for (size_t i = 0; i < 3; i++)
+        assert_null(profile_missing_rate(profile_load(arena, (const char *const[]){ "gfx942", "gfx1100", "gfx1151" }[i], NULL)));
     struct kernel_text k = { .wave = 64, .threads = 256, .groups = 304, .launches = 1, .registers = 64, .i8 = 1 };
     write_kernel(&k);
     struct counters c = counters_read(arena, path);

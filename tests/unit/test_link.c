@@ -84,12 +84,14 @@ static struct toolchain *tools(struct arena *a)
 
 static struct link_object compile(struct arena *a, struct toolchain *tc, const struct profile *p)
 {
-    struct cc_job job = { .name = "program.c", .source = { (const uint8_t *)program, sizeof program - 1 }, .kind = CC_RUNTIME, .profile = p };
+    struct cc_job job = { .name = "program.c", .source = { (const uint8_t *)program, sizeof program - 1 }, .kind = CC_RUNTIME,
+                          .profile = p };
     cc_compile(a, tc, &job, 1);
     return (struct link_object){ "program.o", job.object };
 }
 
-static void link_one(struct arena *a, struct toolchain *tc, const struct link_input *input, const char *out, link_write_weights *write, void *context)
+static void link_one(struct arena *a, struct toolchain *tc, const struct link_input *input, const char *out, link_write_weights *write,
+                     void *context)
 {
     struct outset set = { .n = 0 };
     link_executable(a, tc, input, &set, out, write, context);
@@ -100,7 +102,8 @@ static void build(struct arena *a, const char *target, bool is_static, uint64_t 
 {
     struct toolchain *tc = tools(a);
     struct profile   *p = profile_load(a, target, NULL);
-    const struct link_object objects[] = { compile(a, tc, p), link_data_object(a, p, "forge_vocab", (struct bytes){ (const uint8_t *)"vocab", 5 }) };
+    const struct link_object objects[] = { compile(a, tc, p),
+                                           link_data_object(a, p, "forge_vocab", (struct bytes){ (const uint8_t *)"vocab", 5 }) };
     const struct link_input  input = { .profile = p, .objects = objects, .n_objects = 2, .is_static = is_static, .weights_bytes = n };
     link_one(a, tc, &input, out, write_pattern, &n);
 }
@@ -208,7 +211,8 @@ static void six_gigabytes(void **state)
     const char     *out = arena_printf(a, "%s/huge", s->directory);
     struct toolchain *tc = tools(a);
     struct profile   *p = profile_load(a, "portable", NULL);
-    const struct link_object objects[] = { compile(a, tc, p), link_data_object(a, p, "forge_vocab", (struct bytes){ (const uint8_t *)"vocab", 5 }) };
+    const struct link_object objects[] = { compile(a, tc, p),
+                                           link_data_object(a, p, "forge_vocab", (struct bytes){ (const uint8_t *)"vocab", 5 }) };
     for (int is_static = 0; is_static < 2; is_static++) {
         const struct link_input input = { .profile = p, .objects = objects, .n_objects = 2, .is_static = is_static, .weights_bytes = n };
         link_one(a, tc, &input, out, write_huge, &n);
@@ -238,7 +242,8 @@ static void failures_leave_nothing(void **state)
     struct arena   *a = s->arena;
     struct toolchain *tc = tools(a);
     struct profile   *p = profile_load(a, "portable", NULL);
-    const struct link_object objects[] = { compile(a, tc, p), link_data_object(a, p, "forge_vocab", (struct bytes){ (const uint8_t *)"vocab", 5 }) };
+    const struct link_object objects[] = { compile(a, tc, p),
+                                           link_data_object(a, p, "forge_vocab", (struct bytes){ (const uint8_t *)"vocab", 5 }) };
     struct link_input input = { .profile = p, .objects = objects, .n_objects = 2, .weights_bytes = 10 };
     const char *out = arena_printf(a, "%s/absent", s->directory);
     die_handler = on_die;

@@ -1,4 +1,5 @@
-/* Objects that clang made for four machines, with their API left visible, data behind them, two of them in one program; and damaged ones. */
+/* Objects that clang made for four machines, with their API left visible, data behind them, two of them in one program; and damaged
+ * ones. */
 #include "compiler/build/cc.h"
 #include "die_capture.h"
 #include "compiler/build/link.h"
@@ -79,7 +80,8 @@ static struct bytes compile(struct scratch *s, const char *target, const char *n
     return link_relocatable(a, s->tc, objects, COUNT_OF(objects));
 }
 
-static const struct objfile_data data_of[] = { { "test_words", ".rodata.test_words", sizeof words, 64, words }, { "test_image", ".rodata.test_image", IMAGE, 64, NULL } };
+static const struct objfile_data data_of[] = { { "test_words", ".rodata.test_words", sizeof words, 64, words },
+                                               { "test_image", ".rodata.test_image", IMAGE, 64, NULL } };
 static const char *const needed[] = { "memcpy", "memmove", "memset", NULL };
 
 static struct bytes rewrite(struct scratch *s, struct bytes object, const char *name)
@@ -130,7 +132,8 @@ static void only_the_api_is_left(void **state)
         if (!spawn_find(s->arena, "llvm-nm-19") && !spawn_find(s->arena, "llvm-nm")) skip();
         assert_string_equal(symbols_of(s, path, "T"), "m_call m_get");
         assert_string_equal(symbols_of(s, path, "U"), "memcpy");
-        for (const char *const *kind = (const char *const[]){ "D", "R", "B", "C", "W", "V", NULL }; *kind; kind++) assert_string_equal(symbols_of(s, path, *kind), "");
+        for (const char *const *kind = (const char *const[]){ "D", "R", "B", "C", "W", "V", NULL }; *kind; kind++)
+            assert_string_equal(symbols_of(s, path, *kind), "");
     }
 }
 
@@ -139,18 +142,23 @@ static void two_in_one_link(void **state)
 {
     struct scratch *s = *state;
     struct arena   *a = s->arena;
-    static const char start[] = "#include <stddef.h>\nint m_call(unsigned, int, char *), n_call(unsigned, int, char *), m_get(unsigned), n_get(unsigned);\n"
-        "void *memcpy(void *to, const void *from, size_t n) { char *t = to; const volatile char *f = from; while (n--) *t++ = *f++; return to; }\n"
+    static const char start[] =
+        "#include <stddef.h>\nint m_call(unsigned, int, char *), n_call(unsigned, int, char *), m_get(unsigned), n_get(unsigned);\n"
+        "void *memcpy(void *to, const void *from, size_t n) { char *t = to; const volatile char *f = from; while (n--) *t++ = *f++; return "
+        "to; }\n"
         "int start(char *p); int start(char *p) { return m_call(0, 1, p) + n_call(1, 2, p) + m_get(5) + n_get(6); }\n";
     for (size_t i = 0; i < COUNT_OF(targets); i++) {
-        struct cc_job job = { .name = "start.c", .source = bytes_of(start), .kind = CC_LIBRARY, .profile = profile_load(a, targets[i], NULL) };
+        struct cc_job job = { .name = "start.c", .source = bytes_of(start), .kind = CC_LIBRARY,
+                              .profile = profile_load(a, targets[i], NULL) };
         cc_compile(a, s->tc, &job, 1);
-        const char *paths[] = { arena_printf(a, "%s/start.o", s->directory), arena_printf(a, "%s/m.o", s->directory), arena_printf(a, "%s/n.o", s->directory) };
+        const char *paths[] = { arena_printf(a, "%s/start.o", s->directory), arena_printf(a, "%s/m.o", s->directory),
+                                arena_printf(a, "%s/n.o", s->directory) };
         const char *out = arena_printf(a, "%s/image", s->directory), *said;
         file_write(a, paths[0], job.object);
         file_write(a, paths[1], rewrite(s, compile(s, targets[i], "m"), "m"));
         file_write(a, paths[2], rewrite(s, compile(s, targets[i], "n"), "n"));
-        const char *const argv[] = { s->tc->lld, "-static", "-e", "start", "-z", "defs", "--fatal-warnings", paths[0], paths[1], paths[2], "-o", out, NULL };
+        const char *const argv[] = { s->tc->lld, "-static", "-e", "start", "-z", "defs", "--fatal-warnings", paths[0], paths[1], paths[2],
+                                     "-o", out, NULL };
         if (run(s, argv, &said)) fail_msg("%s: %s", targets[i], said);
         const struct bytes linked = file_read(a, out);
         const uint8_t *first = memmem(linked.data, linked.size, image, IMAGE);
@@ -173,13 +181,15 @@ static void runs_with_two(void **state)
     struct arena   *a = s->arena;
     const struct profile *p = profile_load(a, "portable", NULL);
     if (cc_target_missing(a, p)) skip();
-    const char *paths[] = { arena_printf(a, "%s/main.c", s->directory), arena_printf(a, "%s/hm.o", s->directory), arena_printf(a, "%s/hn.o", s->directory) };
+    const char *paths[] = { arena_printf(a, "%s/main.c", s->directory), arena_printf(a, "%s/hm.o", s->directory),
+                            arena_printf(a, "%s/hn.o", s->directory) };
     const char *out = arena_printf(a, "%s/two", s->directory), *said;
     file_write(a, paths[0], bytes_of(program));
     file_write(a, paths[1], rewrite(s, compile(s, "portable", "m"), "m"));
     file_write(a, paths[2], rewrite(s, compile(s, "portable", "n"), "n"));
     unsigned long sum = 0;
-    for (unsigned i = 0; i < IMAGE; i++) sum += (unsigned)((image[i] + words[i % 4]) * 3 + image[IMAGE - 1 - i] + words[(IMAGE - 1 - i) % 4]);
+    for (unsigned i = 0; i < IMAGE; i++)
+        sum += (unsigned)((image[i] + words[i % 4]) * 3 + image[IMAGE - 1 - i] + words[(IMAGE - 1 - i) % 4]);
     const char *const argv[] = { s->tc->clang, paths[0], paths[1], paths[2], "-o", out, NULL };
     if (run(s, argv, &said)) fail_msg("%s", said);
     assert_int_equal(run(s, (const char *const[]){ out, NULL }, &said), 0);
@@ -199,7 +209,8 @@ static void same_bytes_twice(void **state)
 
 static struct bytes compile_one(struct scratch *s, const char *target, const char *source)
 {
-    struct cc_job job = { .name = "bad.c", .source = bytes_of(source), .kind = CC_LIBRARY, .profile = profile_load(s->arena, target, NULL) };
+    struct cc_job job = { .name = "bad.c", .source = bytes_of(source), .kind = CC_LIBRARY,
+                          .profile = profile_load(s->arena, target, NULL) };
     cc_compile(s->arena, s->tc, &job, 1);
     return job.object;
 }
@@ -209,16 +220,24 @@ static void broken_promises(void **state)
     struct scratch *s = *state;
     struct arena   *a = s->arena;
     static const char *const exported[] = { "f", NULL }, *const nothing[] = { NULL };
-    static const struct objfile_data image_data[] = { { "test_image", ".rodata.x", IMAGE, 64, NULL } }, large[] = { { "test_image", ".rodata.x", 3000000000u, 64, NULL } };
-    const struct objfile_edit plain = { .exported = exported, .needed = nothing }, with_data = { .exported = exported, .needed = nothing, .data = image_data, .n_data = 1 },
+    static const struct objfile_data image_data[] = { { "test_image", ".rodata.x", IMAGE, 64, NULL } },
+        large[] = { { "test_image", ".rodata.x", 3000000000u, 64, NULL } };
+    const struct objfile_edit plain = { .exported = exported, .needed = nothing },
+    with_data = { .exported = exported, .needed = nothing, .data = image_data, .n_data = 1 },
                               with_large = { .exported = exported, .needed = nothing, .data = large, .n_data = 1 };
     static const char refers[] = "extern const char test_image[]; const char *f(void); const char *f(void) { return test_image; }";
-    assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int g(void); int g(void) { return 1; }"), &plain), "x.o: f is not defined in it");
-    assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int g(void); int f(void); int f(void) { return g(); }"), &plain), "it needs g, which it must bring itself");
-    assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int n; int f(void); int f(void) { return ++n; }"), &plain), "section .bss holds 4 bytes of variables");
-    assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int n = 5; int f(void); int f(void) { return ++n; }"), &plain), "section .data holds 4 bytes of variables");
-    assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int f(void); int f(void) { return 1; }"), &with_data), "nothing in it refers to test_image");
-    assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "const char test_image[1]; int f(void); int f(void) { return 1; }"), &with_data), "test_image is defined in it already");
+    assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int g(void); int g(void) { return 1; }"), &plain),
+                "x.o: f is not defined in it");
+    assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int g(void); int f(void); int f(void) { return g(); }"), &plain),
+                "it needs g, which it must bring itself");
+    assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int n; int f(void); int f(void) { return ++n; }"), &plain),
+                "section .bss holds 4 bytes of variables");
+    assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int n = 5; int f(void); int f(void) { return ++n; }"), &plain),
+                "section .data holds 4 bytes of variables");
+    assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int f(void); int f(void) { return 1; }"), &with_data),
+                "nothing in it refers to test_image");
+    assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "const char test_image[1]; int f(void); int f(void) { return 1; }"),
+                                &with_data), "test_image is defined in it already");
     assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "cortex-m7", refers), &with_large), "--weights external");
     assert_int_equal(objfile_rewrite(a, "x.o", compile_one(s, "portable", refers), &with_large).file_bytes > 3000000000u, true);
 }
@@ -278,7 +297,8 @@ static void damaged_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_the_api_is_left), cmocka_unit_test(two_in_one_link), cmocka_unit_test(runs_with_two), cmocka_unit_test(same_bytes_twice),
+        cmocka_unit_test(only_the_api_is_left), cmocka_unit_test(two_in_one_link), cmocka_unit_test(runs_with_two),
+        cmocka_unit_test(same_bytes_twice),
         cmocka_unit_test(broken_promises), cmocka_unit_test(damaged_headers), cmocka_unit_test(damaged_anywhere),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -39,8 +39,10 @@ static void test_sign(void **state)
     (void)state;
     /* two-sided 5 %: six of six (3.1 %), eight of nine (3.9 %), fifteen of twenty (4.1 %) */
     static const struct { const char *signs; bool distinguishable; } cases[] = {
-        { "+", false }, { "-", false }, { "+++++", false }, { "++++++", true }, { "------", true }, { "+++++-", false }, { "-+++++++", false },
-        { "++++++++-", true }, { "+++++++--", false }, { "+++++++++++++++-----", true }, { "++++++++++++++------", false }, { "+-+-+-+-", false },
+        { "+", false }, { "-", false }, { "+++++", false }, { "++++++", true }, { "------", true }, { "+++++-", false },
+        { "-+++++++", false },
+        { "++++++++-", true }, { "+++++++--", false }, { "+++++++++++++++-----", true }, { "++++++++++++++------", false },
+        { "+-+-+-+-", false },
         { "++++++====", true }, { "=====+", false }, { "==========", false },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) assert_int_equal(of_signs(cases[i].signs).distinguishable, cases[i].distinguishable);

@@ -32,28 +32,32 @@ static void identifiers(void **state)
 static void words(void **state)
 {
     (void)state;
-    CHECK("word of C or C++", "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto",
-          "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned",
-          "void", "volatile", "while", "alignas", "alignof", "bool", "constexpr", "false", "nullptr", "static_assert", "thread_local", "true", "typeof", "typeof_unqual");
-    CHECK("word of C or C++", "asm", "catch", "char8_t", "char16_t", "char32_t", "class", "concept", "consteval", "constinit", "const_cast", "co_await", "co_return",
-          "co_yield", "decltype", "delete", "dynamic_cast", "explicit", "export", "friend", "mutable", "namespace", "new", "noexcept", "operator", "private", "protected",
-          "public", "reinterpret_cast", "requires", "static_cast", "template", "this", "throw", "try", "typeid", "typename", "using", "virtual", "wchar_t");
+    CHECK("word of C or C++", "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
+          "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static",
+          "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "alignas", "alignof", "bool", "constexpr",
+          "false", "nullptr", "static_assert", "thread_local", "true", "typeof", "typeof_unqual");
+    CHECK("word of C or C++", "asm", "catch", "char8_t", "char16_t", "char32_t", "class", "concept", "consteval", "constinit", "const_cast",
+          "co_await", "co_return", "co_yield", "decltype", "delete", "dynamic_cast", "explicit", "export", "friend", "mutable", "namespace",
+          "new", "noexcept", "operator", "private", "protected", "public", "reinterpret_cast", "requires", "static_cast", "template",
+          "this", "throw", "try", "typeid", "typename", "using", "virtual", "wchar_t");
     CHECK("word of C or C++", "and", "and_eq", "bitand", "bitor", "compl", "not", "not_eq", "or", "or_eq", "xor", "xor_eq");
 }
 
 static void reserved(void **state)
 {
     (void)state;
-    CHECK("underscore", "_", "__", "_Bool", "_Complex", "_Generic", "__attribute__", "_a", "_A", "__a", "a__b", "a_", "x__", "_Atomic", "_Static_assert");
+    CHECK("underscore", "_", "__", "_Bool", "_Complex", "_Generic", "__attribute__", "_a", "_A", "__a", "a__b", "a_", "x__", "_Atomic",
+          "_Static_assert");
 }
 
 static void names_of_headers(void **state)
 {
     (void)state;
-    CHECK("C's headers", "NULL", "EOF", "errno", "assert", "main", "offsetof", "stdin", "stdout", "stderr", "size_t", "ptrdiff_t", "max_align_t", "int8_t", "uint64_t",
-          "int_fast16_t", "uint_least32_t", "intptr_t", "uintmax_t", "INT8_MIN", "INT32_MAX", "UINT64_MAX", "INT_LEAST8_MAX", "UINT_FAST64_MAX", "INTPTR_MIN",
-          "UINTMAX_MAX", "SIZE_MAX", "PTRDIFF_MIN", "WCHAR_MAX", "WINT_MIN", "SIG_ATOMIC_MAX", "INT32_C", "UINTMAX_C", "INT_WIDTH", "SIZE_WIDTH", "I", "complex",
-          "linux", "unix", "INFINITY", "NAN", "unreachable");
+    CHECK("C's headers", "NULL", "EOF", "errno", "assert", "main", "offsetof", "stdin", "stdout", "stderr", "size_t", "ptrdiff_t",
+          "max_align_t", "int8_t", "uint64_t", "int_fast16_t", "uint_least32_t", "intptr_t", "uintmax_t", "INT8_MIN", "INT32_MAX",
+          "UINT64_MAX", "INT_LEAST8_MAX", "UINT_FAST64_MAX", "INTPTR_MIN", "UINTMAX_MAX", "SIZE_MAX", "PTRDIFF_MIN", "WCHAR_MAX",
+          "WINT_MIN", "SIG_ATOMIC_MAX", "INT32_C", "UINTMAX_C", "INT_WIDTH", "SIZE_WIDTH", "I", "complex", "linux", "unix", "INFINITY",
+          "NAN", "unreachable");
 }
 
 static void functions(void **state)
@@ -67,12 +71,13 @@ static void functions(void **state)
 static void good(void **state)
 {
     (void)state;
-    CHECK(NULL, "model", "story", "Story", "STORY", "a", "A1", "a_b", "iffy", "integer", "newer", "classes", "concepts", "null", "Null", "eof", "INTERN", "i", "unix2", "tiny_llama", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+    CHECK(NULL, "model", "story", "Story", "STORY", "a", "A1", "a_b", "iffy", "integer", "newer", "classes", "concepts", "null", "Null",
+          "eof", "INTERN", "i", "unix2", "tiny_llama", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(identifiers), cmocka_unit_test(words), cmocka_unit_test(reserved), cmocka_unit_test(names_of_headers),
-                                        cmocka_unit_test(functions), cmocka_unit_test(good) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(identifiers), cmocka_unit_test(words), cmocka_unit_test(reserved),
+                                        cmocka_unit_test(names_of_headers), cmocka_unit_test(functions), cmocka_unit_test(good) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

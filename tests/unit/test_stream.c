@@ -37,7 +37,8 @@ static void expect(const char *pieces[], size_t n, const char *seen[], const cha
     assert_int_equal(length, strlen(end));
     assert_memory_equal(got, end, length);
 }
-#define EXPECT(end, ...) do { static const char *x_[][2] = { __VA_ARGS__ }; const char *p_[8], *s_[8]; size_t n_ = sizeof x_ / sizeof x_[0]; \
+#define EXPECT(end, ...)                                                                                                                   \
+    do { static const char *x_[][2] = { __VA_ARGS__ }; const char *p_[8], *s_[8]; size_t n_ = sizeof x_ / sizeof x_[0];                    \
     for (size_t i_ = 0; i_ < n_; i_++) { p_[i_] = x_[i_][0]; s_[i_] = x_[i_][1]; } expect(p_, n_, s_, end); } while (0)
 
 static void test_utf8(void **state)

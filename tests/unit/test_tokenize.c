@@ -100,7 +100,8 @@ static bool ids_equal(const char *name, int id, const char *mode, struct ids got
     return false;
 }
 
-/* What a program writes for these tokens, through its stream; and what llama_detokenize has that a program leaves out: control and unknown tokens. */
+/* What a program writes for these tokens, through its stream; and what llama_detokenize has that a program leaves out: control and unknown
+ * tokens. */
 static struct text streamed(struct arena *a, const uint8_t *vocab, struct ids ids)
 {
     struct forge_stream s;
@@ -158,7 +159,8 @@ static size_t clean_spaces(char *t, size_t n)
     return w;
 }
 
-/* llama_detokenize sees the text as a whole and changes it: no blank in front (SentencePiece's own), and for some vocabularies none in " ." and the like. */
+/* llama_detokenize sees the text as a whole and changes it: no blank in front (SentencePiece's own), and for some vocabularies none in " ."
+ * and the like. */
 static void whole_text(struct text *t, const uint8_t *vocab, enum form form)
 {
     struct forge_vocab_header h;
@@ -437,7 +439,8 @@ static void warnings(void **state)
     vocab_check_chat(a, GGUF("tokenizer.chat_template=<|start_header_id|><|eot_id|>"));
     assert_string_equal(warned, "");
     vocab_check_chat(a, GGUF("tokenizer.chat_template=<|start_header_id|>"));
-    assert_non_null(strstr(warned, "'tokenizer.chat_template' is none of the forms forgec knows (chatml, llama3, gemma, phi3, zephyr, llama2)"));
+    assert_non_null(strstr(warned,
+                           "'tokenizer.chat_template' is none of the forms forgec knows (chatml, llama3, gemma, phi3, zephyr, llama2)"));
     warn_handler = NULL;
     arena_destroy(a);
 }
@@ -498,7 +501,8 @@ static void odd_vocabularies(void **state)
     assert_int_equal(forge_vocab_find(v, "[EMPTY_5]", 9), 5);
 
     /* phi-3: special tokens swallow the blanks to their right, except three of them */
-    v = vocab_build(a, GGUF("general.name=Some Phi-3 mini", MODEL "=llama", TOKENS ":<unk>|<s>|</s>|▁|x|<end_of_turn>", TYPES "%2|3|3|1|1|3"), 0).data;
+    v = vocab_build(a, GGUF("general.name=Some Phi-3 mini", MODEL "=llama", TOKENS ":<unk>|<s>|</s>|▁|x|<end_of_turn>",
+                            TYPES "%2|3|3|1|1|3"), 0).data;
     assert_ids(a, v, "<end_of_turn> \n x", FORGE_TOK_SPECIAL, "5 3 4");
     assert_ids(a, v, "<s> x", FORGE_TOK_SPECIAL, "1 3 3 4");
     assert_true(forge_vocab_is_eog(v, 5));
@@ -542,7 +546,8 @@ static void chosen_texts_cost_no_more(void **state)
     static const char *const models[] = { MODEL "=llama", MODEL "=gpt2" };
     for (size_t i = 0; i < COUNT_OF(models); i++) {
         struct arena *a = arena_create();
-        const double  usual = seconds_with(a, gguf_of_letters(a, false, models[i])), chosen = seconds_with(a, gguf_of_letters(a, true, models[i]));
+        const double  usual = seconds_with(a, gguf_of_letters(a, false, models[i])),
+            chosen = seconds_with(a, gguf_of_letters(a, true, models[i]));
         if (chosen > 5 * usual + 0.3) fail_msg("%s: %.2f s, with other texts %.2f s", models[i], chosen, usual);
         arena_destroy(a);
     }
@@ -563,7 +568,8 @@ static void images_are_reproducible(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_cases), cmocka_unit_test(pairs), cmocka_unit_test(accessors), cmocka_unit_test(refusals), cmocka_unit_test(warnings),
+        cmocka_unit_test(golden_cases), cmocka_unit_test(pairs), cmocka_unit_test(accessors), cmocka_unit_test(refusals),
+        cmocka_unit_test(warnings),
         cmocka_unit_test(odd_vocabularies), cmocka_unit_test(chosen_texts_cost_no_more), cmocka_unit_test(images_are_reproducible),
         cmocka_unit_test(long_texts), cmocka_unit_test(speed),
     };

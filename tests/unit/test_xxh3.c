@@ -77,6 +77,7 @@ static void every_bit_counts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_short_length), cmocka_unit_test(long_lengths), cmocka_unit_test(every_bit_counts) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_short_length), cmocka_unit_test(long_lengths),
+                                        cmocka_unit_test(every_bit_counts) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
