@@ -14,6 +14,7 @@
 #include "runtime/model/check.h"
 #include "ending.h"
 #include "outfile.h"
+#include "runtime/device/gpu.h"
 #include "runtime/run/session.h"
 #include "runtime/text/tokenize.h"
 
@@ -208,26 +209,25 @@ static bool built_for(bool gpu)
 }
 
 /* Options without a meaning in this program: said, or refused. */
-static enum forge_status check_meaning(const struct forge_options *o, struct forge_error *error)
+static enum forge_status check_meaning(const struct forge_options *o, const struct forge_program *p, struct forge_error *error)
 {
     if (o->no_graph && !built_for(true)) return error_set(error, FORGE_USAGE, "--no-graph: this program was built for no GPU");
     if (o->n_threads > 0 && !built_for(false)) fprintf(stderr, "--threads means nothing here: this program computes on the GPU\n");
     for (size_t i = 0; i < o->n_ignored; i++) fprintf(stderr, i > 0 ? ", %s" : "%s", o->ignored[i]);
     if (o->n_ignored > 0) fprintf(stderr, ": llama.cpp's, and without a meaning here\n");
+    if (o->random_weights && o->mode != MODE_BENCH) return error_set(error, FORGE_USAGE, "--random-weights goes with --bench only");
+    if (o->chunk > 0 && (uint32_t)o->chunk > p->chunk)
+        return error_set(error, FORGE_USAGE, "--ubatch-size: %d, the program was built for up to %u", o->chunk, p->chunk);
     return FORGE_OK;
 }
 
-static enum forge_status run_engine(struct forge_options *o, const struct forge_program *p, struct forge_error *error)
+static enum forge_status run_engine(struct forge_options *o, const struct forge_program *p, struct gpu *gpu, struct forge_error *error)
 {
     struct forge_engine engine;
     const struct forge_weights_source source = { o->weights_path, o->random_weights, !o->quiet, strcmp(o->verify_weights, "load") == 0 };
     const uint32_t n_threads = p->gpu ? 1 : o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(p->max_threads);
     const uint32_t n_ctx = o->mode == MODE_PERPLEXITY ? 0 : (uint32_t)o->n_ctx;
-    TRY(check_meaning(o, error));
-    if (o->random_weights && o->mode != MODE_BENCH) return error_set(error, FORGE_USAGE, "--random-weights goes with --bench only");
-    if (o->chunk > 0 && (uint32_t)o->chunk > p->chunk)
-        return error_set(error, FORGE_USAGE, "--ubatch-size: %d, the program was built for up to %u", o->chunk, p->chunk);
-    TRY(engine_open(&engine, p, &source, n_threads, n_ctx, error));
+    TRY(engine_open(&engine, p, gpu, &source, n_threads, n_ctx, error));
     engine.stop = &interrupted;
     if (o->chunk >= 0) engine.chunk = (uint32_t)o->chunk;
     engine.plain_launches = o->no_graph || flag_of("FORGE_NO_GRAPH");
@@ -263,14 +263,19 @@ static enum forge_status run(int argc, char **argv, struct forge_error *error)
     if (o->mode == MODE_CHECK) return check_run(wanted, o->weights_path, error);
     /* What a program is can be told on a machine that cannot run it. */
     const bool about = o->mode == MODE_INFO || o->mode == MODE_VERSION;
-    const enum forge_status chosen = program_choose(&program, wanted, !about && o->mode != MODE_TOKENIZE, error);
+    struct gpu *gpu = NULL;
+    const enum forge_status chosen = program_choose(&program, about || o->mode == MODE_TOKENIZE ? NULL : &gpu, wanted, error);
     if (chosen == FORGE_OK && error->text[0] != 0) fprintf(stderr, "%s\n", error->text);
     if (about && chosen == FORGE_WRONG_CPU) program = forge_programs[0];
     else if (chosen != FORGE_OK) return chosen;
     if (o->mode == MODE_INFO) return info_print(program, error);
     if (o->mode == MODE_VERSION) return version_print(program, error);
-    TRY(prepare_options(o, program, error));
-    return o->mode == MODE_TOKENIZE ? print_prompt_tokens(o, program, error) : run_engine(o, program, error);
+    enum forge_status status = prepare_options(o, program, error);
+    if (o->mode == MODE_TOKENIZE) return status == FORGE_OK ? print_prompt_tokens(o, program, error) : status;
+    if (status == FORGE_OK) status = check_meaning(o, program, error);
+    if (status == FORGE_OK) return run_engine(o, program, gpu, error);
+    if (gpu) program->gpu->runtime->close(gpu);
+    return status;
 }
 
 int main(int argc, char **argv)

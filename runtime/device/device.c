@@ -269,15 +269,17 @@ static bool runs(const struct forge_device *d, const char *arch)
     return arch[3 + digits] == 0 ? here >= built : here == built;
 }
 
-static enum forge_status choose(struct forge_device *d, const char *arch, struct forge_error *error)
+static enum forge_status choose(struct forge_device *d, const char *arch, int number, struct forge_error *error)
 {
     char seen[240] = "";
     size_t used = 0;
-    for (d->index = 0; d->index < d->n_devices; d->index++) {
+    if (number >= d->n_devices) return error_set(error, FORGE_NO_DEVICE, "there is no GPU %d: there are %d", number, d->n_devices);
+    const int end = number < 0 ? d->n_devices : number + 1;
+    for (d->index = number < 0 ? 0 : number; d->index < end; d->index++) {
         describe(d);
         if (runs(d, arch)) return FORGE_OK;
-        const int n = used < sizeof seen ? snprintf(seen + used, sizeof seen - used, "%s%s (%s)", d->index > 0 ? ", " : "", d->name,
-                                                    d->arch) : 0;
+        const char *comma = used > 0 ? ", " : "";
+        const int n = used < sizeof seen ? snprintf(seen + used, sizeof seen - used, "%s%s (%s)", comma, d->name, d->arch) : 0;
         if (n > 0) used += (size_t)n;
     }
     return error_set(error, FORGE_WRONG_GPU, "the program was built for %s, this machine has %s: build it again with -t %s", arch, seen,
@@ -291,9 +293,9 @@ enum forge_status device_current(struct forge_device *d, struct forge_error *err
     return FORGE_OK;
 }
 
-enum forge_status device_select(struct forge_device *d, const char *arch, struct forge_error *error)
+enum forge_status device_select(struct forge_device *d, const char *arch, int number, struct forge_error *error)
 {
-    TRY(choose(d, arch, error));
+    TRY(choose(d, arch, number, error));
     if (d->api == FORGE_GPU_CUDA) CALL(d, "opening the GPU", context_retain(&d->context, d->index));
     TRY(device_current(d, error));
     CALL(d, "creating a stream", stream_create(&d->stream, STREAM_NON_BLOCKING));

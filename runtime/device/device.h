@@ -82,8 +82,10 @@ enum forge_status device_library(struct forge_device *device, uint32_t api, stru
 typedef void *device_symbol(void *context, const char *name);
 enum forge_status device_functions(struct forge_device *device, uint32_t api, device_symbol *symbol, void *context,
                                    struct forge_error *error);
-/* Takes the first device of the architecture a program was built for: "gfx1151", "sm_90".  FORGE_WRONG_GPU names what is there. */
-enum forge_status device_select(struct forge_device *device, const char *arch, struct forge_error *error);
+/* Takes device `number`, or with DEVICE_ANY the first one, of the architecture a program was built for: "gfx1151", "sm_90".
+ * FORGE_NO_DEVICE: there is no such number.  FORGE_WRONG_GPU names what is there. */
+enum { DEVICE_ANY = -1 };
+enum forge_status device_select(struct forge_device *device, const char *arch, int number, struct forge_error *error);
 /* The calling thread works with this device from now on: drivers keep that per thread.  Only for those who call from more than one. */
 enum forge_status device_current(struct forge_device *device, struct forge_error *error);
 /* Gives the stream back; the library stays, drivers do not stand being unloaded. */

@@ -19,48 +19,75 @@ enum {
     PROGRESS_BYTES = 1 << 30,            /* loading more than this shows how far it is */
 };
 
-/* One in a process: the handler of SIGABRT has to find the mark. */
-static struct gpu the_gpu;
+/* Those that run, only for the handler of SIGABRT, which is the process's. */
+static struct gpu *watched;
 
 /* ---- faults ---- */
 
-/* AMD's runtime ends the process when a kernel faults; this handler of SIGABRT says which.  No stdio: it runs in a signal. */
+/* AMD's runtime ends the process when a kernel faults; this handler of SIGABRT says which, of every GPU program that runs.  No stdio: it
+ * runs in a signal. */
 static void on_abort(int number)
 {
     static const char begin[] = "the GPU failed; the launch that ran last: ";
     char text[256];
     (void)number;
-    memcpy(text, begin, sizeof begin);
-    gpu_launch_name(&the_gpu, text + sizeof begin - 1, 128);
-    const size_t n = strlen(text);
-    text[n] = '\n';
-    if (write(STDERR_FILENO, text, n + 1) < 0) _exit(FORGE_DEVICE_FAULT);
+    for (const struct gpu *g = watched; g; g = g->next_watched) {
+        memcpy(text, begin, sizeof begin);
+        gpu_launch_name(g, text + sizeof begin - 1, 128);
+        const size_t n = strlen(text);
+        text[n] = '\n';
+        if (write(STDERR_FILENO, text, n + 1) < 0) break;
+    }
     _exit(FORGE_DEVICE_FAULT);
+}
+
+static void watch(struct gpu *g)
+{
+    g->next_watched = watched;
+    watched = g;
+    signal(SIGABRT, on_abort);
+}
+
+static void unwatch(const struct gpu *g)
+{
+    struct gpu **at = &watched;
+    while (*at && *at != g) at = &(*at)->next_watched;
+    if (!*at) return;
+    *at = g->next_watched;
+    if (!watched) signal(SIGABRT, SIG_DFL);
 }
 
 /* ---- opening ---- */
 
-static void release(struct gpu *g)
+static void gpu_close(struct gpu *g)
 {
+    if (!g) return;
+    if (g->pinned && device_current(&g->device, NULL) == FORGE_OK) gpu_wait_idle(g, NULL);
+    unwatch(g);
     gpu_give_memory(g);
     free(g->functions);
-    memset(g, 0, sizeof *g);
+    free(g);
 }
 
-static enum forge_status gpu_probe(const struct forge_program *program, struct forge_error *error)
+static enum forge_status open_device(struct gpu *g, int number, struct forge_error *error)
 {
-    struct gpu *g = &the_gpu;
-    const struct forge_gpu *p = program->gpu;
-    if (g->program == program) return FORGE_OK;
-    release(g);
-    g->functions = calloc(p->n_kernels + 1u, sizeof *g->functions);
-    enum forge_status status = g->functions ? FORGE_OK : error_set(error, FORGE_NO_MEMORY, "out of memory");
-    if (status == FORGE_OK) status = device_library(&g->device, p->api, error);
-    if (status == FORGE_OK) status = device_select(&g->device, p->arch, error);
-    if (status == FORGE_OK) status = gpu_check_memory(&g->device, program, error);
-    if (status == FORGE_OK) status = gpu_load_code(&g->device, p, &g->module, g->functions, error);
-    if (status != FORGE_OK) release(g);
-    else g->program = program;
+    const struct forge_gpu *p = g->program->gpu;
+    TRY(device_library(&g->device, p->api, error));
+    TRY(device_select(&g->device, p->arch, number, error));
+    TRY(gpu_check_memory(&g->device, g->program, error));
+    return gpu_load_code(&g->device, p, &g->module, g->functions, error);
+}
+
+static enum forge_status gpu_open(struct gpu **out, const struct forge_program *program, int number, struct forge_error *error)
+{
+    *out = NULL;
+    struct gpu *g = calloc(1, sizeof *g);
+    if (!g) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    g->program = program;
+    g->functions = calloc(program->gpu->n_kernels + 1u, sizeof *g->functions);
+    const enum forge_status status = g->functions ? open_device(g, number, error) : error_set(error, FORGE_NO_MEMORY, "out of memory");
+    if (status == FORGE_OK) *out = g;
+    else gpu_close(g);
     return status;
 }
 
@@ -124,34 +151,20 @@ static enum forge_status load_weights(struct gpu *g, const struct forge_weights_
     return status;
 }
 
-static enum forge_status gpu_open(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
+static enum forge_status gpu_load(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
 {
-    struct gpu *g = &the_gpu;
-    TRY(gpu_probe(e->program, error));
-    enum forge_status status = gpu_take_memory(g, error);
-    if (status == FORGE_OK) status = load_weights(g, source, error);
-    if (status != FORGE_OK) {
-        release(g);
-        return status;
-    }
-    e->gpu = g;
+    struct gpu *g = e->gpu;
+    TRY(device_current(&g->device, error));
+    TRY(gpu_take_memory(g, error));
+    TRY(load_weights(g, source, error));
     e->device_name = g->device.name;
     /* Short sleeps are rounded up to this, and it is 50 us otherwise. */
     prctl(PR_SET_TIMERSLACK, 1000);
-    signal(SIGABRT, on_abort);
+    watch(g);
     return FORGE_OK;
 }
 
-static void gpu_close(struct forge_engine *e)
-{
-    struct gpu *g = &the_gpu;
-    (void)e;
-    if (g->program && g->pinned) gpu_wait_idle(g, NULL);
-    signal(SIGABRT, SIG_DFL);
-    release(g);
-}
-
 const struct forge_gpu_runtime forge_gpu_runtime = {
-    .probe = gpu_probe, .check = gpu_check, .open = gpu_open, .close = gpu_close, .step = gpu_step, .wait = gpu_wait,
+    .open = gpu_open, .close = gpu_close, .check = gpu_check, .load = gpu_load, .step = gpu_step, .wait = gpu_wait,
     .draw_begin = gpu_draw_begin, .draw_next = gpu_draw_next, .copy_bandwidth = gpu_copy_bandwidth,
 };

@@ -3,17 +3,19 @@
 #ifndef FORGE_GPU_H
 #define FORGE_GPU_H
 
+#include "device.h"
 #include "runtime/run/engine.h"
 
 struct forge_gpu_runtime {
-    /* Opens the GPU of the program, loads its code and compares its memory with what is needed; nothing is uploaded.  The GPU stays open
-     * for the program: one in a process.  FORGE_NO_DEVICE, FORGE_WRONG_GPU, FORGE_NO_MEMORY or FORGE_DEVICE_FAULT otherwise. */
-    enum forge_status (*probe)(const struct forge_program *program, struct forge_error *error);
+    /* Opens a GPU for the program, loads its code and compares its memory with what is needed; nothing is uploaded.  number: which of the
+     * driver's GPUs, from 0, or DEVICE_ANY.  Any number of them are open at once, on one GPU or several; each is closed once, by itself or
+     * with the engine it was given to.  FORGE_NO_DEVICE, FORGE_WRONG_GPU, FORGE_NO_MEMORY or FORGE_DEVICE_FAULT otherwise. */
+    enum forge_status (*open)(struct gpu **out, const struct forge_program *program, int number, struct forge_error *error);
+    void (*close)(struct gpu *gpu);              /* NULL is allowed */
     /* The same step by step, a line each on stdout (check.h). */
     enum forge_status (*check)(const struct forge_program *program, struct forge_error *error);
-    /* After probe: takes memory, uploads the weights.  Sets engine->device_name. */
-    enum forge_status (*open)(struct forge_engine *engine, const struct forge_weights_source *source, struct forge_error *error);
-    void (*close)(struct forge_engine *engine);
+    /* Takes memory on engine->gpu, uploads the weights.  Sets engine->device_name. */
+    enum forge_status (*load)(struct forge_engine *engine, const struct forge_weights_source *source, struct forge_error *error);
     /* n tokens at engine->n_past through the decode launches (n == 1) or the prefill launches (n <= chunk).  logits: as in forge_prefill;
      * with n_logits == 0 the work may still run when this returns. */
     enum forge_status (*step)(struct forge_engine *engine, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,

@@ -98,12 +98,12 @@ static enum forge_status check_open(struct forge_device *d, const struct forge_p
     check_line(unknown ? CHECK_WARN : CHECK_OK, "library", "%s, %s%s", d->library_name, d->version_text,
                unknown ? ": newer than any it was tried with" : "");
 
-    enum forge_status status = device_select(d, p->gpu->arch, error);
+    enum forge_status status = device_select(d, p->gpu->arch, DEVICE_ANY, error);
     if (status != FORGE_OK) return failed("GPU", status, error);
     const bool other = d->arch[0] != 0 && strcmp(d->arch, p->gpu->arch) != 0;
     check_line(other ? CHECK_WARN : CHECK_OK, "GPU", "%d of %d: %s, %s%s%s%s", d->index + 1, d->n_devices, d->name,
                d->arch[0] != 0 ? d->arch : "architecture not told", other ? "; the program was built for " : "", other ? p->gpu->arch : "",
-                   other ? " and runs, tuned for that" : "");
+               other ? " and runs, tuned for that" : "");
     if (d->api == FORGE_GPU_HIP) check_amd(d, p);
 
     status = gpu_check_memory(d, p, error);

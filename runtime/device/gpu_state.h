@@ -17,7 +17,8 @@ struct slot { struct forge_gpu_step *step; int32_t *tokens; void *event; };
 
 struct gpu {
     struct forge_device device;
-    const struct forge_program *program; /* NULL: not open */
+    const struct forge_program *program;
+    struct gpu *next_watched;            /* gpu.c: faults */
     void    *module, **functions;        /* [n_kernels] */
     uint8_t *weights, *arena, *kv;       /* device */
     struct forge_gpu_step *step;         /* device */

@@ -1,5 +1,5 @@
 /* gpu_step.c -- steps and draws.  The host's part of a step is small: it uploads the step's numbers, puts launches on the stream and waits.
- *  Text is drawn on the device, a few tokens ahead of the host, which reads them from a ring in its own memory; nothing waits for the host
+ * Text is drawn on the device, a few tokens ahead of the host, which reads them from a ring in its own memory; nothing waits for the host
  * between two tokens. */
 #include <string.h>
 
@@ -117,7 +117,8 @@ enum forge_status gpu_step(struct forge_engine *e, bool is_decode, const int32_t
                                   struct forge_error *error)
 {
     struct gpu *g = e->gpu;
-    enum forge_status status = upload_step(g, e->n_past, tokens, n, is_decode ? 1 : n_logits, error);
+    enum forge_status status = device_current(&g->device, error);
+    if (status == FORGE_OK) status = upload_step(g, e->n_past, tokens, n, is_decode ? 1 : n_logits, error);
     if (status == FORGE_OK) status = is_decode ? decode(g, false, e->plain_launches, error) : launch_prefill(g, n, n_logits, error);
     g->last_past = e->n_past;
     g->last_tokens = n;
@@ -128,7 +129,10 @@ enum forge_status gpu_step(struct forge_engine *e, bool is_decode, const int32_t
 
 enum forge_status gpu_wait(struct forge_engine *e, struct forge_error *error)
 {
-    return gpu_with_launch(e->gpu, gpu_wait_idle(e->gpu, error), error);
+    struct gpu *g = e->gpu;
+    enum forge_status status = device_current(&g->device, error);
+    if (status == FORGE_OK) status = gpu_wait_idle(g, error);
+    return gpu_with_launch(g, status, error);
 }
 
 /* ---- drawing ahead ---- */
@@ -169,6 +173,7 @@ static enum forge_status queue_steps(struct forge_engine *e, struct gpu *g, stru
 
 static enum forge_status draw_begin(struct forge_engine *e, struct gpu *g, int32_t first, struct forge_error *error)
 {
+    TRY(device_current(&g->device, error));
     g->seen = g->run_first = g->queued;          /* what is left of the run before is forgotten */
     if (first >= 0) {
         TRY(upload_step(g, e->n_past, &first, 1, 1, error));
@@ -222,6 +227,7 @@ static enum forge_status wait_draw(struct gpu *g, uint32_t *token, struct forge_
 static enum forge_status draw_next(struct forge_engine *e, struct gpu *g, int32_t *token, struct forge_error *error)
 {
     uint32_t drawn = 0;
+    TRY(device_current(&g->device, error));
     TRY(queue_steps(e, g, error));
     if (g->queued == g->seen) return error_set(error, FORGE_TOO_LONG, "no token is left to draw: the context holds %u", e->n_ctx);
     TRY(wait_draw(g, &drawn, error));
@@ -267,6 +273,7 @@ enum forge_status gpu_copy_bandwidth(struct forge_engine *e, double *gb_s, struc
     uint8_t *from = NULL, *to = NULL;
     uint64_t free, total;
     *gb_s = 0;
+    TRY(device_current(&g->device, error));
     TRY(device_memory(&g->device, &free, &total, error));
     const uint64_t bytes = free / 4 < 1u << 29 ? free / 4 / 4096 * 4096 : 1u << 29;
     if (bytes < 1u << 20 || device_alloc(&g->device, &from, bytes, "measurement", NULL) != FORGE_OK) return FORGE_OK;

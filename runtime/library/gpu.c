@@ -68,7 +68,7 @@ static enum forge_status engine_begin(struct gpu *g, const struct model_options 
     const struct forge_gpu *p = g->program->gpu;
     if (o && o->device_symbol) TRY(device_functions(&g->device, p->api, o->device_symbol, o->device_context, NULL));
     else TRY(device_library(&g->device, p->api, NULL));
-    TRY(device_select(&g->device, p->arch, NULL));
+    TRY(device_select(&g->device, p->arch, DEVICE_ANY, NULL));
     TRY(gpu_check_memory(&g->device, g->program, NULL));
     TRY(gpu_load_code(&g->device, p, &g->module, g->functions, NULL));
     return gpu_take_memory(g, NULL);

@@ -23,15 +23,15 @@ double seconds_now(void)
 }
 
 /* Why a program cannot run here, or FORGE_OK. */
-static enum forge_status program_try(const struct forge_program *program, bool try_gpu, struct forge_error *error)
+static enum forge_status program_try(const struct forge_program *program, struct gpu **gpu, struct forge_error *error)
 {
     char missing[256] = "";
     if (!cpu_has_all(program->features, missing, sizeof missing))
         return error_set(error, FORGE_WRONG_CPU, "target %s needs instructions this CPU lacks: %s", program->target, missing);
-    return program->gpu && try_gpu ? program->gpu->runtime->probe(program, error) : FORGE_OK;
+    return program->gpu && gpu ? program->gpu->runtime->open(gpu, program, DEVICE_ANY, error) : FORGE_OK;
 }
 
-enum forge_status program_choose(const struct forge_program **out, const char *target, bool try_gpu, struct forge_error *error)
+enum forge_status program_choose(const struct forge_program **out, struct gpu **gpu, const char *target, struct forge_error *error)
 {
     char names[256] = "";
     size_t used = 0;
@@ -39,6 +39,7 @@ enum forge_status program_choose(const struct forge_program **out, const char *t
     struct forge_error reason = { "" };
     const struct forge_program *refused = NULL;          /* the first GPU program that cannot run */
     *out = NULL;
+    if (gpu) *gpu = NULL;
     for (uint32_t i = 0; i < forge_n_programs; i++) {
         const struct forge_program *program = forge_programs[i];
         if (program->abi_version != FORGE_ABI_VERSION)
@@ -47,7 +48,7 @@ enum forge_status program_choose(const struct forge_program **out, const char *t
         const int n = used < sizeof names ? snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", program->target) : 0;
         if (n > 0) used += (size_t)n;
         if (target && strcmp(target, program->target) != 0) continue;
-        status = program_try(program, try_gpu, error);
+        status = program_try(program, gpu, error);
         if (status == FORGE_OK) {
             /* A slower target in the place of a GPU is never silent. */
             *out = program;
@@ -78,35 +79,52 @@ static enum forge_status map_memory(uint8_t **out, uint64_t bytes, const char *w
     return FORGE_OK;
 }
 
-enum forge_status engine_open(struct forge_engine *e, const struct forge_program *program,
+static enum forge_status open_cpu(struct forge_engine *e, const struct forge_weights_source *source, uint32_t n_threads,
+                                  struct forge_error *error)
+{
+    const struct forge_program *p = e->program;
+    if (n_threads == 0 || n_threads > p->max_threads)
+        return error_set(error, FORGE_USAGE, "%u threads asked for, the program was built for 1 to %u", n_threads, p->max_threads);
+    TRY(pool_open(&e->pool, n_threads, error));
+    TRY(map_memory(&e->arena, p->arena_bytes, "activations", error));
+    TRY(map_memory(&e->kv, p->kv_bytes, "KV cache", error));
+    return weights_open(e, source, error);
+}
+
+static enum forge_status open_gpu(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
+{
+    const struct forge_gpu_runtime *runtime = e->program->gpu->runtime;
+    if (!e->gpu) TRY(runtime->open(&e->gpu, e->program, DEVICE_ANY, error));
+    return runtime->load(e, source, error);
+}
+
+/* After a failure engine_close takes back what is there. */
+static enum forge_status open_parts(struct forge_engine *e, const struct forge_weights_source *source, uint32_t n_threads, uint32_t n_ctx,
+                                    struct forge_error *error)
+{
+    const struct forge_program *program = e->program;
+    e->n_ctx = n_ctx > 0 ? n_ctx : program->n_ctx;
+    e->chunk = program->chunk;
+    if (e->n_ctx > program->n_ctx)
+        return error_set(error, FORGE_TOO_LONG, "context of %u tokens asked for, the program was built for %u", n_ctx, program->n_ctx);
+    return program->gpu ? open_gpu(e, source, error) : open_cpu(e, source, n_threads, error);
+}
+
+enum forge_status engine_open(struct forge_engine *e, const struct forge_program *program, struct gpu *gpu,
                               const struct forge_weights_source *source, uint32_t n_threads, uint32_t n_ctx,
                               struct forge_error *error)
 {
     memset(e, 0, sizeof *e);
     e->program = program;
-    e->n_ctx = n_ctx > 0 ? n_ctx : program->n_ctx;
-    e->chunk = program->chunk;
-    if (e->n_ctx > program->n_ctx)
-        return error_set(error, FORGE_TOO_LONG, "context of %u tokens asked for, the program was built for %u", n_ctx, program->n_ctx);
-    if (program->gpu) return program->gpu->runtime->open(e, source, error);
-    if (n_threads == 0 || n_threads > program->max_threads)
-        return error_set(error, FORGE_USAGE, "%u threads asked for, the program was built for 1 to %u", n_threads, program->max_threads);
-    TRY(pool_open(&e->pool, n_threads, error));
-    enum forge_status status = map_memory(&e->arena, program->arena_bytes, "activations", error);
-    if (status != FORGE_OK) goto close;
-    status = map_memory(&e->kv, program->kv_bytes, "KV cache", error);
-    if (status != FORGE_OK) goto close;
-    status = weights_open(e, source, error);
-    if (status != FORGE_OK) goto close;
-    return FORGE_OK;
-close:
-    engine_close(e);
+    e->gpu = gpu;
+    const enum forge_status status = open_parts(e, source, n_threads, n_ctx, error);
+    if (status != FORGE_OK) engine_close(e);
     return status;
 }
 
 void engine_close(struct forge_engine *e)
 {
-    if (engine_draws(e)) e->program->gpu->runtime->close(e);
+    if (engine_draws(e)) e->program->gpu->runtime->close(e->gpu);
     if (e->mapped) munmap(e->mapped, e->mapped_bytes);
     if (e->kv) munmap(e->kv, (size_t)e->program->kv_bytes);
     if (e->arena) munmap(e->arena, (size_t)e->program->arena_bytes);

@@ -21,7 +21,7 @@ struct forge_weights_source {
 struct forge_engine {
     const struct forge_program *program;
     const char *device_name;     /* of the GPU it runs on; NULL: on the CPU, and all down to mapped_bytes is for the CPU only */
-    struct gpu *gpu;             /* its state there (gpu_state.h) */
+    struct gpu *gpu;             /* that GPU, the engine's own (gpu_state.h) */
     struct forge_pool *pool;
     const uint8_t *weights;      /* [program->weights_bytes] */
     uint8_t  *arena, *kv;        /* anonymous mappings, program->arena_bytes and ->kv_bytes */
@@ -34,14 +34,15 @@ struct forge_engine {
     const volatile sig_atomic_t *stop;   /* nonzero ends a long prompt between two chunks; may be NULL */
 };
 
-/* The first program this machine can run, or the one called target.  A GPU program is tried by opening its GPU, which stays open for it;
- * when that fails and a later program can run, FORGE_OK comes with a sentence in error that says which and why, to be shown.
- * try_gpu false: GPU programs count as runnable and nothing is opened.
+/* The first program this machine can run, or the one called target.  A GPU program is tried by opening a GPU for it, *gpu, which goes to
+ * engine_open; when that fails and a later program can run, FORGE_OK comes with a sentence in error that says which and why, to be shown.
+ * gpu NULL: GPU programs count as runnable and nothing is opened; *gpu NULL: the program is for the CPU.
  * No such target: FORGE_USAGE.  None that runs: the last reason, FORGE_WRONG_CPU when it is missing instructions. */
-enum forge_status program_choose(const struct forge_program **out, const char *target, bool try_gpu, struct forge_error *error);
+enum forge_status program_choose(const struct forge_program **out, struct gpu **gpu, const char *target, struct forge_error *error);
 
-/* Takes all memory and starts the threads (n_threads is for the CPU only). n_ctx 0: the program's own. */
-enum forge_status engine_open(struct forge_engine *engine, const struct forge_program *program,
+/* Takes all memory and starts the threads (n_threads is for the CPU only).  gpu: opened for this program, the engine's from now on whatever
+ * becomes of it; NULL: a CPU, or the first GPU that fits.  n_ctx 0: the program's own. */
+enum forge_status engine_open(struct forge_engine *engine, const struct forge_program *program, struct gpu *gpu,
                               const struct forge_weights_source *source, uint32_t n_threads, uint32_t n_ctx,
                               struct forge_error *error);
 void engine_close(struct forge_engine *engine);

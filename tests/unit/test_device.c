@@ -128,7 +128,7 @@ static void open_device(struct forge_device *d, const struct scratch *s)
 {
     struct forge_error error = { "" };
     setenv("FORGE_HIP_LIBRARY", s->library, 1);
-    if (device_library(d, FORGE_GPU_HIP, &error) != FORGE_OK || device_select(d, "simt", &error) != FORGE_OK) fail_msg("%s", error.text);
+    if (device_library(d, FORGE_GPU_HIP, &error) != FORGE_OK || device_select(d, "simt", DEVICE_ANY, &error) != FORGE_OK) fail_msg("%s", error.text);
     assert_string_equal(d->version_text, "HIP 6.2.0");
     assert_string_equal(d->name, "emulator of lanes");
 }
