@@ -14,8 +14,8 @@ static struct attention_text attention_text(const struct writer *w)
     struct attention_text at = { .node = n, .heads_kv = n->inputs[1]->heads, .kv = kv_type_name[w->plan->options.kv] };
     at.group = n->heads / at.heads_kv;
     at.width = at.group * head_dim;
-    at.k_head = arena_printf(a, "kv_k_%s(a->kv + l->kv, h, %u, %u)", at.kv, head_dim, n_ctx);
-    at.v_head = arena_printf(a, "kv_v_%s(a->kv + l->kv, h, %u, %u, %u)", at.kv, at.heads_kv, head_dim, n_ctx);
+    at.k_head = arena_printf(a, "kv_k_%s(STATE, h, %u, %u)", at.kv, head_dim, n_ctx);
+    at.v_head = arena_printf(a, "kv_v_%s(STATE, h, %u, %u, %u)", at.kv, at.heads_kv, head_dim, n_ctx);
     at.sizes = arena_printf(a, "/* group */ %u, /* head_dim */ %u, %s, /* cap */ 0", at.group, head_dim, emit_float(a, n->attr.scale));
     return at;
 }

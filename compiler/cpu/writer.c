@@ -84,7 +84,7 @@ static const char *store_call(const struct writer *w, const struct node *n)
     const uint32_t head_dim = n->attr.head_dim, n_ctx = w->plan->options.n_ctx;
     const bool k = n->op == OP_store_k;
     const char *sizes = k ? arena_printf(a, "%u, %u", head_dim, n_ctx) : arena_printf(a, "%u, %u, %u", n->heads, head_dim, n_ctx);
-    const char *head = arena_printf(a, "kv_%c_%s(a->kv + l->kv, $r / %u, %s)", k ? 'k' : 'v', kv, head_dim, sizes);
+    const char *head = arena_printf(a, "kv_%c_%s(STATE, $r / %u, %s)", k ? 'k' : 'v', kv, head_dim, sizes);
     return arena_printf(a, "kv_append_%c_%s(%s, $y, %s, %u);", k ? 'k' : 'v', kv, head, position, head_dim);
 }
 

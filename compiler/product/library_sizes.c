@@ -7,15 +7,15 @@ const char *const library_api[] = {
 #include "runtime/library/api.def"
     NULL };
 
-struct library_sizes library_sizes(uint32_t n_ctx, uint64_t arena_bytes, uint64_t kv_bytes)
+struct library_sizes library_sizes(uint32_t n_ctx, uint64_t arena_bytes, uint64_t state_bytes)
 {
-    return (struct library_sizes){ .align = LIBRARY_ALIGN, .workspace_bytes = LIBRARY_WORKSPACE_BYTES(n_ctx, arena_bytes, kv_bytes), .saved_bytes = LIBRARY_SAVE_BYTES(n_ctx, kv_bytes),
+    return (struct library_sizes){ .align = LIBRARY_ALIGN, .workspace_bytes = LIBRARY_WORKSPACE_BYTES(n_ctx, arena_bytes, state_bytes), .saved_bytes = LIBRARY_SAVE_BYTES(n_ctx, state_bytes),
                                  .stack_bytes = LIBRARY_STACK_BYTES, .scratch_per_byte = LIBRARY_ENCODE_SCRATCH_PER_BYTE, .scratch_fixed = LIBRARY_ENCODE_SCRATCH_FIXED };
 }
 
-struct library_sizes library_sizes_gpu(uint32_t n_ctx, uint32_t n_kernels, uint64_t kv_bytes)
+struct library_sizes library_sizes_gpu(uint32_t n_ctx, uint32_t n_kernels, uint64_t state_bytes)
 {
-    struct library_sizes s = library_sizes(n_ctx, 0, kv_bytes);
+    struct library_sizes s = library_sizes(n_ctx, 0, state_bytes);
     s.workspace_bytes = LIBRARY_GPU_WORKSPACE_BYTES(n_ctx, n_kernels);
     return s;
 }

@@ -11,9 +11,9 @@ struct library_sizes {
     uint64_t stack_bytes;
     uint32_t scratch_per_byte, scratch_fixed;      /* of NAME_encode */
 };
-struct library_sizes library_sizes(uint32_t n_ctx, uint64_t arena_bytes, uint64_t kv_bytes);
-/* The same where arena and KV cache are on a GPU. */
-struct library_sizes library_sizes_gpu(uint32_t n_ctx, uint32_t n_kernels, uint64_t kv_bytes);
+struct library_sizes library_sizes(uint32_t n_ctx, uint64_t arena_bytes, uint64_t state_bytes);
+/* The same where arena and states are on a GPU. */
+struct library_sizes library_sizes_gpu(uint32_t n_ctx, uint32_t n_kernels, uint64_t state_bytes);
 /* The functions of the API without their prefix ("open"), NULL-terminated: runtime/library/api.def. */
 extern const char *const library_api[];
 #endif

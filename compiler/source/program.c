@@ -1,5 +1,6 @@
 /* program.c -- see program.h. */
 #include "program.h"
+#include "runtime/model/abi.h"
 #include "paste.h"
 #include "text.h"
 #include <ctype.h>
@@ -58,6 +59,21 @@ static void emit_tensors(struct arena *a, struct text *t, const struct plan *p)
     text_puts(t, "};\n");
 }
 
+_Static_assert((int)STATE_KV == (int)FORGE_STATE_KV && (int)STATE_RING == (int)FORGE_STATE_RING
+               && (int)STATE_RECURRENT == (int)FORGE_STATE_RECURRENT && (int)STATE_CONV == (int)FORGE_STATE_CONV, "kinds go through as numbers");
+
+static void emit_states(struct text *t, const struct plan *p)
+{
+    if (!p->n_states) return;
+    text_printf(t, "static const struct forge_state states[%u] = {\n", p->n_states);
+    for (uint32_t i = 0; i < p->n_states; i++) {
+        const struct state *s = &p->states[i];
+        text_printf(t, "    { %u /* %s */, %u, %lluu, %lluu, %u, %u, %lluu, %d },\n", s->kind, state_kind_name[s->kind], s->layer,
+                    (unsigned long long)s->offset, (unsigned long long)s->bytes, s->runs, s->rows, (unsigned long long)s->row_bytes, s->rewindable);
+    }
+    text_puts(t, "};\n");
+}
+
 void emit_program(struct arena *a, struct text *t, const struct plan *p, const struct emit_options *o, const char *launches)
 {
     const struct model *m = p->model;
@@ -65,17 +81,19 @@ void emit_program(struct arena *a, struct text *t, const struct plan *p, const s
     struct gguf_string chat = { 0 };
     const bool has_chat = gguf_get_string(m->gguf, "tokenizer.chat_template", &chat);
     emit_tensors(a, t, p);
+    emit_states(t, p);
     emit_features(t, profile);
     if (o->has_vocab) text_puts(t, "extern const uint8_t forge_vocab[];\n");
     text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, profile), emit_symbol(a, profile));
     text_printf(t, "    .abi_version = FORGE_ABI_VERSION, .n_vocab = %u, .n_ctx = %u, .n_embd = %u, .n_layer = %u,\n", m->n_vocab, p->options.n_ctx, m->n_embd, m->n_layer);
     text_printf(t, "    .chunk = %u, .max_logits = %u, .max_threads = %u,\n", p->chunk, p->max_logits, p->options.max_threads);
     text_printf(t, "    %s\n", launches);
-    text_printf(t, "    .arena_bytes = %lluu, .kv_bytes = %lluu, .weights_bytes = %lluu, .weights_offset = %lluu,\n", (unsigned long long)p->arena_bytes, (unsigned long long)p->kv_bytes,
+    text_printf(t, "    .state_bytes = %lluu, .state_bytes_per_token = %lluu, .n_states = %u, .states = %s,\n", (unsigned long long)p->kv_bytes,
+                (unsigned long long)p->kv_bytes_per_token, p->n_states, p->n_states ? "states" : "0");
+    text_printf(t, "    .arena_bytes = %lluu, .weights_bytes = %lluu, .weights_offset = %lluu,\n", (unsigned long long)p->arena_bytes,
                 (unsigned long long)p->image_bytes, (unsigned long long)o->weights_offset);
     text_printf(t, "    .hashes_offset = %lluu, .n_tensors = %u, .tensors = tensors,\n", (unsigned long long)p->image_hashes, p->n_tensors);
-    text_printf(t, "    .read_bytes = %lluu, .kv_bytes_per_token = %lluu, .kv_row_bytes = %lluu, .n_parameters = %lluu,\n", (unsigned long long)p->read_bytes,
-                (unsigned long long)p->kv_bytes_per_token, (unsigned long long)p->kv_row_bytes, (unsigned long long)m->n_parameters);
+    text_printf(t, "    .read_bytes = %lluu, .n_parameters = %lluu,\n", (unsigned long long)p->read_bytes, (unsigned long long)m->n_parameters);
     const struct { const char *field, *value; } strings[] = {
         { "model_name", m->name }, { "architecture", m->architecture }, { "formats", model_formats(a, m) }, { "model_hash", o->model_hash },
         { "weights_hash", o->weights_hash }, { "target", profile->name }, { "options", o->options }, { "compiler", o->compiler },

@@ -453,7 +453,8 @@ DEVICE void copy_wait(const uint32_t n) { (void)n; }
 
 #ifndef FORGE_ABI_H
 /* ---- begin runtime/model/abi_gpu.h ---- */
-/* abi_gpu.h -- what an emitted GPU kernel and the runtime share.  Included by abi.h and by the kernels: fixed-size types and structs only. */
+/* abi_gpu.h -- what an emitted GPU kernel and the runtime share.  Included by abi.h and by the kernels: fixed-size types and structs only.
+ * */
 #ifndef FORGE_ABI_GPU_H
 #define FORGE_ABI_GPU_H
 
@@ -463,9 +464,9 @@ enum { FORGE_GPU_MAX_WEIGHTS = 12 };             /* tensors one launch may read 
 struct forge_kernel_args {
     const uint8_t     *weights;                  /* weight image */
     uint8_t           *arena;                    /* activations */
-    uint8_t           *kv;                       /* KV cache */
+    uint8_t           *state;                    /* of the sequence */
     struct forge_gpu_step *step;
-    uint64_t           kv_layer;                 /* byte offset of the launch's layer in the KV cache */
+    uint64_t           state_at;                 /* byte offset of the launch's state in it */
     uint32_t          *mark_at;                  /* host memory seen by the device, where group 0 writes mark */
     uint32_t           mark;                     /* number of the launch: names the kernel after a fault */
     uint32_t           first;                    /* 1: tail launch: only the last n_logits tokens matter (first_token) */
@@ -475,13 +476,14 @@ struct forge_kernel_args {
 /* What changes from step to step; one of these in device memory, 64-byte aligned.  The host writes it before a prefill step and before a
  * run of decode steps; in such a run the sampling kernel advances it, so that no step waits for the host. */
 struct forge_gpu_step {
-    uint32_t n_past;                             /* tokens in the KV cache before this step */
+    uint32_t n_past;                             /* tokens of the sequence before this step */
     uint32_t n_tokens;                           /* of this step; decode: 1 */
     uint32_t n_logits;                           /* logits wanted for the last n_logits of them; decode: 1 */
     uint32_t n_drawn;                            /* tokens drawn so far; goes on from run to run, so that no entry of the ring repeats */
-    int32_t *history;                            /* [n_ctx + 1] device: token at each position; a step reads history[n_past ..], a draw writes
-                                                  * history[n_past + 1] and then increments n_past */
-    uint64_t *ring;                              /* [FORGE_GPU_RING] host memory seen by the device: draw number i (from 1) as i << 32 | token at i % RING; FORGE_GPU_NOT_FINITE: no token */
+    int32_t *history;                            /* [n_ctx + 1] device: token at each position; a step reads history[n_past ..], a draw
+                                                  * writes history[n_past + 1] and then increments n_past */
+    uint64_t *ring;                              /* [FORGE_GPU_RING] host memory seen by the device: draw number i (from 1) as i << 32 |
+                                                  * token at i % RING; FORGE_GPU_NOT_FINITE: no token */
     /* sampling; meanings as in runtime/run/sample.h */
     float    temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int32_t  top_k, repeat_last_n;
@@ -490,7 +492,8 @@ struct forge_gpu_step {
     struct { int32_t id; float bias; } biases[256];
 };
 enum { FORGE_GPU_RING = 1024 };
-#define FORGE_GPU_NOT_FINITE 0xffffffffu         /* in the place of a token: the model's logits, before biases and penalties, were not all finite; history gets 0 */
+/* In the place of a token: the model's logits, before biases and penalties, were not all finite; history gets 0. */
+#define FORGE_GPU_NOT_FINITE 0xffffffffu
 #endif
 /* ---- end runtime/model/abi_gpu.h ---- */
 
@@ -1286,10 +1289,10 @@ DEVICE void glu_gelu_row(float *out, const float *gate, const float *up, const u
 /* 8 columns as stored.  f16: values[0]; f32: both; q8_0: 8 codes in values[0].xy and the f16 scale of their block. */
 struct kv_piece { u32x4 values[2]; uint32_t scale; };
 
-DEVICE uint8_t *kv_k(const struct forge_kernel_args a) { return a.kv + a.kv_layer; }
+DEVICE uint8_t *kv_k(const struct forge_kernel_args a) { return a.state + a.state_at; }
 DEVICE uint8_t *kv_v(const struct forge_kernel_args a, const uint32_t n_head_kv, const uint32_t n_ctx, const uint32_t head_dim)
 {
-    return a.kv + a.kv_layer + KV_PLANE_BYTES(KV_KIND, n_head_kv, n_ctx, head_dim);
+    return a.state + a.state_at + KV_PLANE_BYTES(KV_KIND, n_head_kv, n_ctx, head_dim);
 }
 /* Byte of a plane at which the value in this column lies. */
 DEVICE uint64_t kv_bytes(uint32_t kv_head, uint32_t position, uint32_t column, const uint32_t n_ctx, const uint32_t head_dim)

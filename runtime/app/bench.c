@@ -222,7 +222,7 @@ static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, 
     const char *format = b->options->output_format;
     const uint32_t n_threads = engine_draws(b->engine) ? 1 : pool_threads(b->engine->pool);
     /* A decoded token reads the weights once and the cache of all tokens before it; a prompt shares the weights. */
-    const double bytes = (double)p->read_bytes + (double)p->kv_bytes_per_token * (depth + (n - 1) * 0.5);
+    const double bytes = (double)p->read_bytes + (double)p->state_bytes_per_token * (depth + (n - 1) * 0.5);
     const double gb_s = prompt ? 0 : r->mean * bytes * 1e-9;
     const double roof = b->cache_gb_s > 0 ? b->cache_gb_s : b->memory_gb_s;
     const double share = !prompt && roof > 0 ? 100 * gb_s / roof : 0;

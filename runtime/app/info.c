@@ -34,6 +34,17 @@ static void print_kernels(const struct forge_program *p)
     printf("\n");
 }
 
+/* A line for each kind: how much of it a full context has. */
+static void print_states(const struct forge_program *p)
+{
+    static const char *const names[] = { "keys and values", "keys and values in rings", "recurrent values", "inputs of convolutions" };
+    for (uint32_t kind = 0; kind < sizeof names / sizeof *names; kind++) {
+        uint64_t bytes = 0;
+        for (uint32_t i = 0; i < p->n_states; i++) bytes += p->states[i].kind == kind ? p->states[i].bytes : 0;
+        if (bytes > 0) printf("state          %llu bytes of %s for %u tokens\n", (unsigned long long)bytes, names[kind], p->n_ctx);
+    }
+}
+
 enum forge_status info_print(const struct forge_program *p, struct forge_error *error)
 {
     printf("model          %s\n", p->model_name);
@@ -43,10 +54,10 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
     printf("model hash     %s\n", p->model_hash);
     printf("weights hash   %s\n", p->weights_hash);
     printf("weights        %llu bytes, %s\n", (unsigned long long)p->weights_bytes, forge_weights ? "inside" : "outside (-m)");
-    printf("read per token %llu bytes of weights, %llu of KV cache for every token before it\n", (unsigned long long)p->read_bytes,
-           (unsigned long long)p->kv_bytes_per_token);
+    printf("read per token %llu bytes of weights, %llu of state for every token before it\n", (unsigned long long)p->read_bytes,
+           (unsigned long long)p->state_bytes_per_token);
     printf("activations    %llu bytes\n", (unsigned long long)p->arena_bytes);
-    printf("KV cache       %llu bytes for %u tokens\n", (unsigned long long)p->kv_bytes, p->n_ctx);
+    print_states(p);
     if (!p->gpu) {
         printf("launches       %u per token, %u per prompt step of up to %u tokens\n", p->n_decode, p->n_prefill, p->chunk);
         printf("threads        1 to %u\n", p->max_threads);

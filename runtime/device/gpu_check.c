@@ -109,10 +109,9 @@ static enum forge_status check_open(struct forge_device *d, const struct forge_p
     status = gpu_check_memory(d, p, error);
     if (status != FORGE_OK) failed("memory", status, error);
     else if (device_memory(d, &free, &total, NULL) == FORGE_OK)
-        check_line(CHECK_OK, "memory", "%.0f MiB needed (weights %.0f, KV cache %.0f, activations %.0f), %.0f of %.0f free",
-                   (double)gpu_bytes_needed(p) * mib,
-                   (double)p->weights_bytes * mib, (double)p->kv_bytes * mib, (double)p->arena_bytes * mib, (double)free * mib,
-                       (double)total * mib);
+        check_line(CHECK_OK, "memory", "%.0f MiB needed (weights %.0f, state %.0f, activations %.0f), %.0f of %.0f free",
+                   (double)gpu_bytes_needed(p) * mib, (double)p->weights_bytes * mib, (double)p->state_bytes * mib,
+                   (double)p->arena_bytes * mib, (double)free * mib, (double)total * mib);
 
     struct forge_error second = { "" };
     const enum forge_status loaded = gpu_load_code(d, p->gpu, &module, functions, status == FORGE_OK ? error : &second);

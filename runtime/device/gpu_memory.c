@@ -1,4 +1,4 @@
-/* gpu_memory.c -- memory of a program on a GPU, for programs (gpu.c) and for libraries (runtime/library/gpu.c): code, weights, KV cache,
+/* gpu_memory.c -- memory of a program on a GPU, for programs (gpu.c) and for libraries (runtime/library/gpu.c): code, weights, state,
  * pinned buffers. */
 #include <string.h>
 
@@ -11,7 +11,7 @@ static uint64_t history_bytes(const struct forge_program *p) { return (p->n_ctx 
 
 uint64_t gpu_bytes_needed(const struct forge_program *p)
 {
-    return p->weights_bytes + p->kv_bytes + p->arena_bytes + history_bytes(p) + sizeof(struct forge_gpu_step);
+    return p->weights_bytes + p->state_bytes + p->arena_bytes + history_bytes(p) + sizeof(struct forge_gpu_step);
 }
 
 enum forge_status gpu_check_memory(struct forge_device *d, const struct forge_program *p, struct forge_error *error)
@@ -22,10 +22,9 @@ enum forge_status gpu_check_memory(struct forge_device *d, const struct forge_pr
     TRY(device_memory(d, &free, &total, error));
     if (needed <= free) return FORGE_OK;
     return error_set(error, FORGE_NO_MEMORY,
-                     "%s has %.0f MiB of %.0f free, the program needs %.0f: weights %.0f, KV cache %.0f (%u tokens), activations %.0f",
+                     "%s has %.0f MiB of %.0f free, the program needs %.0f: weights %.0f, state %.0f (%u tokens), activations %.0f",
                      d->name, (double)free * mib, (double)total * mib, (double)needed * mib, (double)p->weights_bytes * mib,
-                         (double)p->kv_bytes * mib,
-                     p->n_ctx, (double)p->arena_bytes * mib);
+                     (double)p->state_bytes * mib, p->n_ctx, (double)p->arena_bytes * mib);
 }
 
 enum forge_status gpu_load_code(struct forge_device *d, const struct forge_gpu *p, void **module, void **functions,
@@ -77,11 +76,11 @@ enum forge_status gpu_take_memory(struct gpu *g, struct forge_error *error)
     TRY(take_pinned(g, error));
     if (p->weights_bytes > 0) TRY(device_alloc(d, &g->weights, p->weights_bytes, "weights", error));
     TRY(device_alloc(d, &g->arena, p->arena_bytes > 0 ? p->arena_bytes : 1, "activations", error));
-    if (p->kv_bytes > 0) TRY(device_alloc(d, &g->kv, p->kv_bytes, "KV cache", error));
+    if (p->state_bytes > 0) TRY(device_alloc(d, &g->state, p->state_bytes, "state", error));
     TRY(device_alloc(d, &g->step, sizeof *g->step, "step", error));
     TRY(device_alloc(d, &g->history, history_bytes(p), "tokens", error));
-    if (p->kv_bytes > 0) TRY(device_clear(d, g->kv, p->kv_bytes, error));        /* a masked product with what was there before could be NaN
-                                                                                  * */
+    /* A product that is masked away with what was there before could be NaN. */
+    if (p->state_bytes > 0) TRY(device_clear(d, g->state, p->state_bytes, error));
     if (p->gpu->zero_bytes > 0) TRY(device_clear(d, g->arena + p->gpu->zero_offset, p->gpu->zero_bytes, error));
     TRY(device_clear(d, g->history, history_bytes(p), error));
     g->sampling.history = g->history;
@@ -100,7 +99,7 @@ void gpu_give_memory(struct gpu *g)
     device_host_free(d, g->pinned);
     device_free(d, g->history);
     device_free(d, g->step);
-    device_free(d, g->kv);
+    device_free(d, g->state);
     device_free(d, g->arena);
     device_free(d, g->weights);
     device_module_free(d, g->module);

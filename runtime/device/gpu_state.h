@@ -20,7 +20,7 @@ struct gpu {
     const struct forge_program *program;
     struct gpu *next_watched;            /* gpu.c: faults */
     void    *module, **functions;        /* [n_kernels] */
-    uint8_t *weights, *arena, *kv;       /* device */
+    uint8_t *weights, *arena, *state;       /* device */
     struct forge_gpu_step *step;         /* device */
     int32_t *history;                    /* device, [n_ctx + 1] */
     uint8_t *pinned;                     /* all that follows on the host: */

@@ -20,7 +20,7 @@ static enum forge_status launch(struct gpu *g, const struct forge_gpu_launch *l,
     const struct forge_gpu *p = g->program->gpu;
     const struct forge_gpu_kernel *kernel = &p->kernels[l->kernel];
     struct forge_kernel_args args = {
-        .weights = g->weights, .arena = g->arena, .kv = g->kv, .step = g->step, .kv_layer = l->kv, .mark_at = g->device_mark,
+        .weights = g->weights, .arena = g->arena, .state = g->state, .step = g->step, .state_at = l->state, .mark_at = g->device_mark,
             .mark = number, .first = n_tokens > 0 && l->tail > 0,
     };
     memcpy(args.weight, l->weight, sizeof args.weight);
@@ -51,7 +51,7 @@ static enum forge_status launch_prefill(struct gpu *g, uint32_t n, uint32_t n_lo
 {
     const struct forge_gpu *p = g->program->gpu;
     for (uint32_t i = 0; i < p->n_prefill; i++) {
-        /* A part of a prompt whose logits nobody reads only has to fill the KV cache. */
+        /* A part of a prompt whose logits nobody reads only has to leave its state. */
         if (n_logits == 0 && p->prefill[i].tail) break;
         const uint32_t tokens = p->prefill[i].tail ? n_logits : n;
         if (p->prefill[i].tokens_most > 0 && (tokens < p->prefill[i].tokens_least || tokens > p->prefill[i].tokens_most)) continue;

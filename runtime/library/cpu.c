@@ -1,38 +1,44 @@
-/* cpu.c -- the engine of a library for a CPU: steps as tiles, the KV cache in the workspace.
+/* cpu.c -- the engine of a library for a CPU: steps as tiles, the states in the workspace.
  * A tile is one worker's share of one launch; what the workers of a launch write is read after all of them are done, so any number of
  * real threads, and any cut of a step into budgets, gives the same bits. */
 #include "instance.h"
+#include "runtime/model/state.h"
 #include "freestanding.h"
 
 /* ---- memory ---- */
 
-uint64_t library_engine_bytes(const struct forge_program *p) { return LIBRARY_UP(p->arena_bytes) + LIBRARY_UP(p->kv_bytes); }
+uint64_t library_engine_bytes(const struct forge_program *p) { return LIBRARY_UP(p->arena_bytes) + LIBRARY_UP(p->state_bytes); }
 
 /* Nothing of it has to be zero: kernels read only what a step wrote. */
 int library_engine_open(struct model *m, uint8_t *at, const struct model_options *options)
 {
     (void)options;
     m->arena = at;
-    m->kv = at + (size_t)LIBRARY_UP(m->program->arena_bytes);
+    m->state = at + (size_t)LIBRARY_UP(m->program->arena_bytes);
     return MODEL_OK;
 }
 
 void library_engine_close(struct model *m) { (void)m; }
 
-int library_kv_read(struct model *m, const struct library_runs *runs, uint8_t *to)
+int library_state_read(struct model *m, const struct state_runs *runs, uint8_t *to)
 {
-    for (uint64_t i = 0; i < runs->n; i++) memcpy(to + i * runs->used, m->kv + i * runs->stride, (size_t)runs->used);
+    const uint8_t *from = m->state + runs->offset;
+    for (uint64_t i = 0; i < runs->n; i++) memcpy(to + i * runs->bytes, from + i * runs->stride, (size_t)runs->bytes);
     return MODEL_OK;
 }
 
-int library_kv_write(struct model *m, const struct library_runs *runs, const uint8_t *from)
+int library_state_write(struct model *m, const struct state_runs *runs, const uint8_t *from)
 {
-    for (uint64_t i = 0; i < runs->n; i++) memcpy(m->kv + i * runs->stride, from + i * runs->used, (size_t)runs->used);
+    uint8_t *to = m->state + runs->offset;
+    for (uint64_t i = 0; i < runs->n; i++) memcpy(to + i * runs->stride, from + i * runs->bytes, (size_t)runs->bytes);
     return MODEL_OK;
 }
 
-/* Kernels read what the context has, and no more. */
-int library_kv_clear(struct model *m) { (void)m; return MODEL_OK; }
+int library_state_clear(struct model *m, uint64_t offset, uint64_t bytes)
+{
+    memset(m->state + offset, 0, (size_t)bytes);
+    return MODEL_OK;
+}
 
 /* ---- steps ---- */
 

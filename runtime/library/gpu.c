@@ -1,7 +1,8 @@
 /* gpu.c -- the engine of a library for a GPU: that of programs (gpu_step.c, gpu_wait.c, gpu_memory.c, device.c) with its state in the
- * workspace. Every instance has a stream, weights and a KV cache of its own on the device: a library has no variables through which two
+ * workspace. Every instance has a stream, weights and a context of its own on the device: a library has no variables through which two
  * could share them. */
 #include "runtime/device/gpu_state.h"
+#include "runtime/model/state.h"
 #include "instance.h"
 #include <string.h>
 #include <time.h>
@@ -143,28 +144,24 @@ int library_step_run(struct model *m, uint64_t n_tiles)
     return MODEL_OK;
 }
 
-/* ---- the KV cache as bytes ---- */
+/* ---- states as bytes ---- */
 
-/* A run's bytes between device and staging buffer. */
-static enum forge_status copy_part(struct gpu *g, uint8_t *kv, uint8_t *staged, uint64_t bytes, bool read)
+/* Runs lie one behind the other in the staging buffer as they do in the saved state: it is emptied or filled as a whole.
+ * to: where they are read to, else NULL; from: where they are written from. */
+static enum forge_status copy_runs(struct gpu *g, const struct state_runs *runs, uint8_t *to, const uint8_t *from)
 {
-    return read ? device_download(&g->device, staged, kv, bytes, NULL) : device_upload(&g->device, kv, staged, bytes, NULL);
-}
-
-/* Runs lie one behind the other in the staging buffer as they do in the state: it is emptied or filled as a whole.
- * to: of the state when it is read, else NULL; from: when it is written. */
-static enum forge_status copy_runs(struct gpu *g, const struct library_runs *runs, uint8_t *to, const uint8_t *from)
-{
-    const uint64_t bytes = runs->n * runs->used;
+    const uint64_t bytes = runs->n * runs->bytes;
     TRY(device_current(&g->device, NULL));
     TRY(gpu_wait_idle(g, NULL));
     for (uint64_t at = 0; at < bytes;) {
         const uint64_t left = bytes - at, whole = left < g->staging_bytes ? left : g->staging_bytes;
         if (from) memcpy(g->staging[0], from + at, (size_t)whole);
         for (uint64_t done = 0; done < whole;) {
-            const uint64_t run = (at + done) / runs->used, in_run = (at + done) % runs->used;
-            const uint64_t rest = runs->used - in_run, part = rest < whole - done ? rest : whole - done;
-            TRY(copy_part(g, g->kv + run * runs->stride + in_run, g->staging[0] + done, part, to));
+            const uint64_t run = (at + done) / runs->bytes, in_run = (at + done) % runs->bytes, rest = runs->bytes - in_run;
+            const uint64_t part = rest < whole - done ? rest : whole - done;
+            uint8_t *state = g->state + runs->offset + run * runs->stride + in_run, *staged = g->staging[0] + done;
+            if (to) TRY(device_download(&g->device, staged, state, part, NULL));
+            else TRY(device_upload(&g->device, state, staged, part, NULL));
             done += part;
         }
         TRY(gpu_wait_idle(g, NULL));
@@ -174,23 +171,22 @@ static enum forge_status copy_runs(struct gpu *g, const struct library_runs *run
     return FORGE_OK;
 }
 
-int library_kv_read(struct model *m, const struct library_runs *runs, uint8_t *to)
+int library_state_read(struct model *m, const struct state_runs *runs, uint8_t *to)
 {
     struct library_gpu *g = m->device;
     return running(m, copy_runs(&g->gpu, runs, to, NULL));
 }
 
-int library_kv_write(struct model *m, const struct library_runs *runs, const uint8_t *from)
+int library_state_write(struct model *m, const struct state_runs *runs, const uint8_t *from)
 {
     struct library_gpu *g = m->device;
     return running(m, copy_runs(&g->gpu, runs, NULL, from));
 }
 
-/* A product that is masked away with what is behind the context could be NaN. */
-int library_kv_clear(struct model *m)
+int library_state_clear(struct model *m, uint64_t offset, uint64_t bytes)
 {
     struct library_gpu *g = m->device;
     enum forge_status status = device_current(&g->gpu.device, NULL);
-    if (status == FORGE_OK && m->program->kv_bytes > 0) status = device_clear(&g->gpu.device, g->gpu.kv, m->program->kv_bytes, NULL);
+    if (status == FORGE_OK && bytes > 0) status = device_clear(&g->gpu.device, g->gpu.state + offset, bytes, NULL);
     return running(m, status);
 }

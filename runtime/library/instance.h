@@ -13,9 +13,9 @@
 #define LIBRARY_UP(n)        (((uint64_t)(n) + 63) / 64 * 64)
 #define LIBRARY_INSTANCE_BYTES  2560u                 /* of struct model; asserted below */
 
-/* The workspace: struct model, the tokens of the context, the arena, the KV cache. */
-#define LIBRARY_WORKSPACE_BYTES(n_ctx, arena_bytes, kv_bytes) \
-    (LIBRARY_INSTANCE_BYTES + LIBRARY_UP(4 * (uint64_t)(n_ctx)) + LIBRARY_UP(arena_bytes) + LIBRARY_UP(kv_bytes))
+/* The workspace: struct model, the tokens of the context, the arena, the states of the context. */
+#define LIBRARY_WORKSPACE_BYTES(n_ctx, arena_bytes, state_bytes) \
+    (LIBRARY_INSTANCE_BYTES + LIBRARY_UP(4 * (uint64_t)(n_ctx)) + LIBRARY_UP(arena_bytes) + LIBRARY_UP(state_bytes))
 
 /* On a GPU: struct model, the tokens of the context, the engine, its kernels' addresses.  All else is on the device. */
 #define LIBRARY_GPU_BYTES 4608u                    /* asserted in gpu.c */
@@ -23,9 +23,9 @@
     (LIBRARY_INSTANCE_BYTES + LIBRARY_UP(4 * (uint64_t)(n_ctx)) + LIBRARY_GPU_ENGINE_BYTES(n_kernels))
 #define LIBRARY_GPU_ENGINE_BYTES(n_kernels) (LIBRARY_GPU_BYTES + LIBRARY_UP(8 * (uint64_t)(n_kernels)))
 
-/* Most that model_save writes: header, tokens, KV cache. */
+/* Most that model_save writes: header, tokens, states. */
 #define LIBRARY_SAVE_HEADER_BYTES 72u              /* asserted in state.c */
-#define LIBRARY_SAVE_BYTES(n_ctx, kv_bytes) (LIBRARY_SAVE_HEADER_BYTES + 4 * (uint64_t)(n_ctx) + (uint64_t)(kv_bytes))
+#define LIBRARY_SAVE_BYTES(n_ctx, state_bytes) (LIBRARY_SAVE_HEADER_BYTES + 4 * (uint64_t)(n_ctx) + (uint64_t)(state_bytes))
 
 /* MODEL_ENCODE_SCRATCH(n): at least forge_tokenize_scratch(n), 113 n + 8299 (runtime/text/tokenize.c). */
 #define LIBRARY_ENCODE_SCRATCH_PER_BYTE 116u
@@ -59,7 +59,7 @@ struct model {
     const struct forge_program *program;
     const uint8_t              *weights;         /* the program's image */
     int32_t                    *tokens;          /* [n_ctx] of the context */
-    uint8_t                    *arena, *kv;      /* CPU */
+    uint8_t                    *arena, *state;      /* CPU */
     void                       *device;          /* GPU: gpu.c's */
     model_parallel_for         *parallel_for;
     void                       *parallel_context;
@@ -95,11 +95,16 @@ void library_engine_close(struct model *m);
 void library_step_begin(struct model *m);
 /* At most n_tiles > 0 of the step; MODEL_OK: the step is done, its tokens are in the context.  UINT64_MAX: all. */
 int  library_step_run(struct model *m, uint64_t n_tiles);
-/* n runs of used bytes, stride apart in the KV cache, without gaps in the state. */
-struct library_runs { uint64_t n, stride, used; };
-int  library_kv_read(struct model *m, const struct library_runs *runs, uint8_t *to);
-int  library_kv_write(struct model *m, const struct library_runs *runs, const uint8_t *from);
-/* After NaN: nothing of what the cache holds may come to later tokens. */
-int  library_kv_clear(struct model *m);
+/* Pieces of the context's states, which lie without gaps at to and from. */
+struct state_runs;
+int  library_state_read(struct model *m, const struct state_runs *runs, uint8_t *to);
+int  library_state_write(struct model *m, const struct state_runs *runs, const uint8_t *from);
+/* Zeroes a part of the context's memory. */
+int  library_state_clear(struct model *m, uint64_t offset, uint64_t bytes);
+
+/* ---- library.c ---- */
+
+/* Makes the context's memory ready for a first token. */
+int  library_context_begin(struct model *m);
 
 #endif

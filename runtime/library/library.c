@@ -4,6 +4,7 @@
 #include "runtime/run/random.h"
 #include "runtime/run/finite.h"
 #include "runtime/model/hashes.h"
+#include "runtime/model/state.h"
 #include "freestanding.h"
 
 /* ---- opening ---- */
@@ -50,6 +51,7 @@ LIBRARY_PUBLIC int model_open(struct model **out, void *workspace, size_t bytes,
     m->magic = LIBRARY_OPEN;
     if (options && options->verify == MODEL_VERIFY_OPEN && verify_all(m) != MODEL_OK) status = MODEL_BAD_WEIGHTS;
     if (status == MODEL_OK) status = library_engine_open(m, (uint8_t *)m->tokens + (size_t)LIBRARY_UP(4 * (uint64_t)p->n_ctx), options);
+    if (status == MODEL_OK) status = library_context_begin(m);
     if (status == MODEL_OK) *out = m;
     else m->magic = 0;
     return status;
@@ -75,19 +77,21 @@ static int step_begin(struct model *m, const int32_t *tokens, uint32_t n, float 
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= p->n_vocab) return MODEL_BAD_ARGUMENT;
     memcpy(m->tokens + m->n_past, tokens, n * sizeof *tokens);
     m->step = (struct begun_step){ .n_tokens = n, .logits = logits, .busy = true };
-    m->step.args = (struct forge_args){ .weights = m->weights, .arena = m->arena, .kv = m->kv, .logits = logits, .n_past = m->n_past };
+    m->step.args = (struct forge_args){ .weights = m->weights, .arena = m->arena, .state = m->state, .logits = logits,
+                                        .n_past = m->n_past };
     library_step_begin(m);
     return MODEL_OK;
 }
 
-/* Logits that nobody can use: what led to them may be in the KV cache, so the context goes with them. */
+/* Logits that nobody can use: what led to them may be in the states, so the context goes with them, and nothing of it may come to later
+ * tokens: a product that is masked away with what is behind the context could be NaN. */
 static int step_run(struct model *m, uint64_t n_tiles)
 {
     const struct begun_step *s = &m->step;
     const int status = library_step_run(m, n_tiles);
     if (status != MODEL_OK || !s->logits || first_not_finite(s->logits, m->program->n_vocab) == m->program->n_vocab) return status;
     m->n_past = 0;
-    const int cleared = library_kv_clear(m);
+    const int cleared = library_state_clear(m, 0, m->program->state_bytes);
     return cleared != MODEL_OK ? cleared : MODEL_NOT_FINITE;
 }
 
@@ -119,13 +123,25 @@ LIBRARY_PUBLIC void model_cancel(struct model *m)
 
 LIBRARY_PUBLIC uint32_t model_n_past(const struct model *m) { return m && m->magic == LIBRARY_OPEN ? m->n_past : 0; }
 
+int library_context_begin(struct model *m)
+{
+    int status = MODEL_OK;
+    for (uint32_t i = 0; status == MODEL_OK && i < m->program->n_states; i++) {
+        const struct forge_state *s = &m->program->states[i];
+        if (state_begins_zero(s)) status = library_state_clear(m, s->offset, s->bytes);
+    }
+    return status;
+}
+
 LIBRARY_PUBLIC int model_reset(struct model *m, uint32_t n_past)
 {
     const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
     if (n_past > m->n_past) return MODEL_BAD_ARGUMENT;
+    if (!state_rewinds(m->program, m->n_past, n_past)) return MODEL_CANNOT_REWIND;
+    const uint32_t before = m->n_past;
     m->n_past = n_past;
-    return MODEL_OK;
+    return n_past == 0 && before > 0 ? library_context_begin(m) : MODEL_OK;
 }
 
 /* ---- the weights ---- */
@@ -166,6 +182,7 @@ LIBRARY_PUBLIC const char *model_strerror(int status)
     case MODEL_NO_DEVICE:     return "no GPU for this model, or no library for it";
     case MODEL_DEVICE_FAILED: return "the GPU reported an error";
     case MODEL_NO_MEMORY:     return "the GPU is out of memory";
+    case MODEL_CANNOT_REWIND: return "the model cannot go back to that position: reset to 0 and append the tokens again";
     case MODEL_NOT_FINITE:    return "the logits are not finite: the weights are damaged, or the model overflows";
     default:                  return "unknown status";
     }

@@ -38,8 +38,8 @@ extern "C" {
 #define MODEL_N_CTX            1u                /* most tokens of a context */
 #define MODEL_CHUNK            1u                /* most tokens computed at once by a prefill */
 #define MODEL_ALIGN            64u               /* of the workspace, and of weights the caller passes */
-#define MODEL_WORKSPACE_BYTES  ((size_t)64)      /* all memory of an instance, the KV cache in it (GPU: MODEL_DEVICE_BYTES) */
-#define MODEL_KV_BYTES         ((size_t)64)      /* of the KV cache of a full context */
+#define MODEL_WORKSPACE_BYTES  ((size_t)64)      /* all memory of an instance, the state of its context in it (GPU: MODEL_DEVICE_BYTES) */
+#define MODEL_KV_BYTES         ((size_t)64)      /* of that state: keys and values of a full context */
 #define MODEL_STATE_BYTES      ((size_t)64)      /* most that model_save writes */
 #define MODEL_WEIGHTS_BYTES    ((uint64_t)64)
 #define MODEL_WEIGHTS_EMBEDDED 1                 /* 0: the caller passes them */
@@ -47,7 +47,7 @@ extern "C" {
 #define MODEL_STACK_BYTES      ((size_t)4096)    /* most stack of any call and of jobs, measured and rounded up; GPU: beside its library */
 #define MODEL_WORKERS          8u                /* jobs a parallel_for gets at once */
 #define MODEL_TILES            1u                /* tiles of one decoded token (model_step_budget) */
-#define MODEL_DEVICE_BYTES     ((uint64_t)0)     /* GPU: of its memory an instance takes, the KV cache in it; 0 on a CPU */
+#define MODEL_DEVICE_BYTES     ((uint64_t)0)     /* GPU: of its memory an instance takes, that state in it; 0 on a CPU */
 #define MODEL_HAS_TOKENIZER    1
 #define MODEL_ENCODE_SCRATCH(n) ((size_t)(n) * 116 + 8448)    /* bytes of scratch model_encode needs for n bytes of text */
 /* @end */
@@ -67,7 +67,8 @@ enum model_status {
     MODEL_NO_DEVICE     = -10,                   /* GPU: no library, no GPU, or another one */
     MODEL_DEVICE_FAILED = -11,
     MODEL_NO_MEMORY     = -12,                   /* GPU */
-    MODEL_NOT_FINITE    = -13                    /* logits with NaN or infinities: damaged weights, or a model that overflows */
+    MODEL_NOT_FINITE    = -13,                   /* logits with NaN or infinities: damaged weights, or a model that overflows */
+    MODEL_CANNOT_REWIND = -14                    /* model_reset: not to that position, but to 0 always */
 };
 
 struct model;                                    /* lies at the beginning of the workspace */
@@ -112,10 +113,11 @@ int model_step_budget(struct model *m, uint32_t n_tiles);
 void model_cancel(struct model *m);
 
 uint32_t model_n_past(const struct model *m);    /* tokens in the context */
-/* Forgets the tokens from position n_past on. */
+/* Forgets the tokens from position n_past on.  MODEL_CANNOT_REWIND: this model keeps too little of earlier positions; 0 is always possible.
+ * */
 int model_reset(struct model *m, uint32_t n_past);
 
-/* The context with its KV cache as bytes, of use to this very build (MODEL_BUILD_HASH) on any machine of the target.
+/* The context with its state as bytes, of use to this very build (MODEL_BUILD_HASH) on any machine of the target.
  * model_save writes at most MODEL_STATE_BYTES, fewer for a short context, and sets *written.  model_restore: MODEL_BAD_STATE leaves an
  * empty context. */
 int model_save(struct model *m, void *out, size_t capacity, size_t *written);

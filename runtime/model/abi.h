@@ -6,7 +6,7 @@
 #include "abi_gpu.h"
 
 enum {
-    FORGE_ABI_VERSION = 4,
+    FORGE_ABI_VERSION = 5,
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
 
@@ -14,12 +14,34 @@ enum {
 struct forge_args {
     const uint8_t *weights;       /* weight image, 64-byte aligned */
     uint8_t       *arena;         /* activations, forge_program.arena_bytes, 64-byte aligned */
-    uint8_t       *kv;            /* KV cache, forge_program.kv_bytes, 64-byte aligned */
+    uint8_t       *state;         /* of the sequence the tokens belong to, forge_program.state_bytes, 64-byte aligned */
     const int32_t *tokens;        /* [n_tokens], each < n_vocab */
     float         *logits;        /* [n_logits][n_vocab] f32 */
     uint32_t       n_tokens;      /* 1 in decode, 1 .. chunk in prefill */
     uint32_t       n_past;        /* n_past + n_tokens <= n_ctx */
     uint32_t       n_logits;      /* logits wanted for the last n_logits of the n_tokens; decode: 0 or 1 */
+};
+
+/* What one layer remembers of a sequence's tokens for the next one. */
+enum forge_state_kind {
+    FORGE_STATE_KV,               /* K and V of every position */
+    FORGE_STATE_RING,             /* K and V of the last `rows` positions: position p lies in row p % rows */
+    FORGE_STATE_RECURRENT,        /* values that every token replaces; zero before the first */
+    FORGE_STATE_CONV,             /* the last inputs of a convolution; zero before the first */
+};
+
+/* It lies at offset in the state memory of every sequence: `runs` runs of `rows` rows of row_bytes, one behind the other, a position in the
+ * same row of each.  Rows are whole in groups of FORGE_STATE_ROWS: n positions need that many rounded up.  row_bytes 0: no such runs, it
+ * is bytes that are copied as a whole. */
+enum { FORGE_STATE_ROWS = 16 };
+struct forge_state {
+    uint32_t kind;                /* enum forge_state_kind */
+    uint32_t layer;
+    uint64_t offset, bytes;       /* bytes: with what is behind the last run */
+    uint32_t runs, rows;
+    uint64_t row_bytes;
+    uint32_t rewindable;          /* 1: tokens can be forgotten from the end, in a ring as far as its rows still hold those before; 0: only
+                                   * all of them */
 };
 
 struct forge_launch;
@@ -31,10 +53,10 @@ struct forge_launch {
     const char   *name;                          /* "ffn_gate_up" */
     uint32_t      layer;                         /* 0xffffffff: outside the layers */
     uint32_t      tail;                          /* 1: only the last n_logits tokens of a prefill step matter from here on */
-    uint32_t      unless_divides;                /* > 0: nothing to do when the number of threads divides this; such launches are left out */
-    uint32_t      joins_divides;                 /* > 0: when the number of threads divides this, each thread reads only what it wrote itself in the
-                                                  * launch before, and the barrier between the two is left out */
-    uint64_t      kv;                            /* byte offset of its layer in the KV cache */
+    uint32_t      unless_divides;                /* > 0: nothing to do when the number of threads divides this: it is left out */
+    uint32_t      joins_divides;                 /* > 0: when the number of threads divides this, each thread reads only what it wrote
+                                                  * itself in the launch before, and the barrier between the two is left out */
+    uint64_t      state;                         /* byte offset of the state it uses */
     uint64_t      weight[FORGE_MAX_WEIGHTS];     /* byte offsets of its tensors in the weight image */
 };
 
@@ -55,11 +77,15 @@ struct forge_gpu_launch {
     uint32_t    layer;                           /* 0xffffffff: outside the layers */
     uint32_t    tail;                            /* 1: only the last n_logits tokens matter; with n_logits == 0 the step ends before it */
     uint32_t    grid_x;                          /* groups */
-    uint32_t    grid_tokens;                     /* > 0: grid_y = ceil(tokens / grid_tokens), tokens = n_logits in tail launches, else n_tokens; 0: grid_y = 1 */
-    uint32_t    tokens_first;                    /* 1: the two dimensions of the grid change places: groups that run together share grid_x's part, weights */
-    uint32_t    tokens_least, tokens_most;       /* tokens_most > 0: it runs only in steps of so many tokens, counted as for grid_tokens; others of the same work have the rest */
-    uint32_t    cluster;                         /* > 1: so many groups, neighbours in x, run together and reach each other's LDS (CUDA only); grid_x: a multiple */
-    uint64_t    kv;                              /* byte offset of its layer in the KV cache */
+    uint32_t    grid_tokens;                     /* > 0: grid_y = ceil(tokens / grid_tokens), tokens = n_logits in tail launches, else
+                                                  * n_tokens; 0: grid_y = 1 */
+    uint32_t    tokens_first;                    /* 1: the two dimensions of the grid change places: groups that run together share
+                                                  * grid_x's part, weights */
+    uint32_t    tokens_least, tokens_most;       /* tokens_most > 0: it runs only in steps of so many tokens, counted as for grid_tokens;
+                                                  * others of the same work have the rest */
+    uint32_t    cluster;                         /* > 1: so many groups, neighbours in x, run together and reach each other's LDS (CUDA
+                                                  * only); grid_x: a multiple */
+    uint64_t    state;                           /* byte offset of the state it uses */
     uint64_t    weight[FORGE_GPU_MAX_WEIGHTS];   /* byte offsets of its tensors in the weight image */
 };
 
@@ -76,7 +102,8 @@ struct forge_gpu {
     const struct forge_gpu_kernel *kernels;
     const struct forge_gpu_launch *decode;       /* [n_decode], one token */
     const struct forge_gpu_launch *prefill;      /* [n_prefill], up to chunk tokens */
-    struct forge_gpu_launch sample;              /* after decode or prefill: draws from the last logits, advances step->n_past by n_tokens */
+    struct forge_gpu_launch sample;              /* after decode or prefill: draws from the last logits, advances step->n_past by n_tokens
+                                                  * */
     uint64_t       logits_offset;                /* arena: [max(1, max_logits)][n_vocab] f32 */
     uint64_t       zero_offset, zero_bytes;      /* arena: counters, zero before the first launch */
 };
@@ -84,7 +111,8 @@ struct forge_gpu {
 /* A tensor of the weight image; name: as in the GGUF. */
 struct forge_tensor { const char *name; uint64_t offset, bytes; };
 
-/* Behind the tensors of every image: this, the XXH3-64 of each tensor's bytes, XXH3-64 of all that.  Packing makes them, so they are not in the program. */
+/* Behind the tensors of every image: this, the XXH3-64 of each tensor's bytes, XXH3-64 of all that.  Packing makes them, so they are not in
+ * the program. */
 #define FORGE_HASHES_MAGIC "FORGEH01"
 #define FORGE_HASHES_BYTES(n) (sizeof(struct forge_hashes) + 8 * (uint64_t)(n) + 8)
 struct forge_hashes { char magic[8]; uint64_t n; };
@@ -101,10 +129,12 @@ struct forge_program {
     uint32_t    n_decode, n_prefill;
     const struct forge_launch *decode;           /* [n_decode], n_tokens == 1 */
     const struct forge_launch *prefill;          /* [n_prefill], any n_tokens <= chunk */
-    uint64_t    arena_bytes, kv_bytes, weights_bytes;
+    uint64_t    arena_bytes, weights_bytes;
+    uint64_t    state_bytes;                     /* of one sequence */
+    uint32_t    n_states;
+    const struct forge_state *states;            /* [n_states] by offset */
     uint64_t    read_bytes;                      /* weight bytes read per decoded token */
-    uint64_t    kv_bytes_per_token;              /* KV bytes one position holds */
-    uint64_t    kv_row_bytes;                    /* of K or V of one position and head: the cache is rows of n_ctx rounded up to 16 positions; 0: unknown */
+    uint64_t    state_bytes_per_token;           /* that a position adds, and that a token reads of every position before it */
     uint64_t    n_parameters;
     const char *model_name;                      /* general.name: UTF-8 that a terminal shows; the rest as \xHH */
     const char *architecture;
@@ -128,7 +158,8 @@ struct forge_program {
 /* Defined by the emitted link table: the programs of this executable, best first. */
 extern const struct forge_program *const forge_programs[];
 extern const uint32_t forge_n_programs;
-/* XXH3-128 in hex of the source that a person edited before it was compiled (forgec cc); NULL: all is as forgec emits it.  Executables only. */
+/* XXH3-128 in hex of the source that a person edited before it was compiled (forgec cc); NULL: all is as forgec emits it.  Executables
+ * only. */
 extern const char *const forge_edited_source;
 /* The weight image, NULL when it is external (-m FILE) or absent. */
 extern const uint8_t *const forge_weights;

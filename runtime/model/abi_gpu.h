@@ -1,4 +1,5 @@
-/* abi_gpu.h -- what an emitted GPU kernel and the runtime share.  Included by abi.h and by the kernels: fixed-size types and structs only. */
+/* abi_gpu.h -- what an emitted GPU kernel and the runtime share.  Included by abi.h and by the kernels: fixed-size types and structs only.
+ * */
 #ifndef FORGE_ABI_GPU_H
 #define FORGE_ABI_GPU_H
 
@@ -8,9 +9,9 @@ enum { FORGE_GPU_MAX_WEIGHTS = 12 };             /* tensors one launch may read 
 struct forge_kernel_args {
     const uint8_t     *weights;                  /* weight image */
     uint8_t           *arena;                    /* activations */
-    uint8_t           *kv;                       /* KV cache */
+    uint8_t           *state;                    /* of the sequence */
     struct forge_gpu_step *step;
-    uint64_t           kv_layer;                 /* byte offset of the launch's layer in the KV cache */
+    uint64_t           state_at;                 /* byte offset of the launch's state in it */
     uint32_t          *mark_at;                  /* host memory seen by the device, where group 0 writes mark */
     uint32_t           mark;                     /* number of the launch: names the kernel after a fault */
     uint32_t           first;                    /* 1: tail launch: only the last n_logits tokens matter (first_token) */
@@ -20,13 +21,14 @@ struct forge_kernel_args {
 /* What changes from step to step; one of these in device memory, 64-byte aligned.  The host writes it before a prefill step and before a
  * run of decode steps; in such a run the sampling kernel advances it, so that no step waits for the host. */
 struct forge_gpu_step {
-    uint32_t n_past;                             /* tokens in the KV cache before this step */
+    uint32_t n_past;                             /* tokens of the sequence before this step */
     uint32_t n_tokens;                           /* of this step; decode: 1 */
     uint32_t n_logits;                           /* logits wanted for the last n_logits of them; decode: 1 */
     uint32_t n_drawn;                            /* tokens drawn so far; goes on from run to run, so that no entry of the ring repeats */
-    int32_t *history;                            /* [n_ctx + 1] device: token at each position; a step reads history[n_past ..], a draw writes
-                                                  * history[n_past + 1] and then increments n_past */
-    uint64_t *ring;                              /* [FORGE_GPU_RING] host memory seen by the device: draw number i (from 1) as i << 32 | token at i % RING; FORGE_GPU_NOT_FINITE: no token */
+    int32_t *history;                            /* [n_ctx + 1] device: token at each position; a step reads history[n_past ..], a draw
+                                                  * writes history[n_past + 1] and then increments n_past */
+    uint64_t *ring;                              /* [FORGE_GPU_RING] host memory seen by the device: draw number i (from 1) as i << 32 |
+                                                  * token at i % RING; FORGE_GPU_NOT_FINITE: no token */
     /* sampling; meanings as in runtime/run/sample.h */
     float    temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int32_t  top_k, repeat_last_n;
@@ -35,5 +37,6 @@ struct forge_gpu_step {
     struct { int32_t id; float bias; } biases[256];
 };
 enum { FORGE_GPU_RING = 1024 };
-#define FORGE_GPU_NOT_FINITE 0xffffffffu         /* in the place of a token: the model's logits, before biases and penalties, were not all finite; history gets 0 */
+/* In the place of a token: the model's logits, before biases and penalties, were not all finite; history gets 0. */
+#define FORGE_GPU_NOT_FINITE 0xffffffffu
 #endif

@@ -26,7 +26,7 @@ static enum forge_status check_cpu(const struct forge_program *p, struct forge_e
 {
     char missing[256] = "";
     const double mib = 1.0 / 1048576;
-    const uint64_t needed = p->weights_bytes + p->kv_bytes + p->arena_bytes;
+    const uint64_t needed = p->weights_bytes + p->state_bytes + p->arena_bytes;
     const uint64_t there = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     if (!cpu_has_all(p->features, missing, sizeof missing)) {
         check_line(CHECK_FAIL, "processor", "lacks %s", missing);
@@ -34,8 +34,8 @@ static enum forge_status check_cpu(const struct forge_program *p, struct forge_e
     }
     check_line(CHECK_OK, "processor", "has the instructions of %s", p->target);
     check_line(needed > there ? CHECK_WARN : CHECK_OK, "memory",
-               "%.0f MiB needed (weights %.0f, KV cache %.0f, activations %.0f), %.0f in this machine",
-               (double)needed * mib, (double)p->weights_bytes * mib, (double)p->kv_bytes * mib, (double)p->arena_bytes * mib,
+               "%.0f MiB needed (weights %.0f, state %.0f, activations %.0f), %.0f in this machine",
+               (double)needed * mib, (double)p->weights_bytes * mib, (double)p->state_bytes * mib, (double)p->arena_bytes * mib,
                    (double)there * mib);
     return FORGE_OK;
 }

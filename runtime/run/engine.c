@@ -87,7 +87,7 @@ static enum forge_status open_cpu(struct forge_engine *e, const struct forge_wei
         return error_set(error, FORGE_USAGE, "%u threads asked for, the program was built for 1 to %u", n_threads, p->max_threads);
     TRY(pool_open(&e->pool, n_threads, error));
     TRY(map_memory(&e->arena, p->arena_bytes, "activations", error));
-    TRY(map_memory(&e->kv, p->kv_bytes, "KV cache", error));
+    TRY(map_memory(&e->state, p->state_bytes, "state", error));
     return weights_open(e, source, error);
 }
 
@@ -126,7 +126,7 @@ void engine_close(struct forge_engine *e)
 {
     if (engine_draws(e)) e->program->gpu->runtime->close(e->gpu);
     if (e->mapped) munmap(e->mapped, e->mapped_bytes);
-    if (e->kv) munmap(e->kv, (size_t)e->program->kv_bytes);
+    if (e->state) munmap(e->state, (size_t)e->program->state_bytes);
     if (e->arena) munmap(e->arena, (size_t)e->program->arena_bytes);
     pool_close(e->pool);
     memset(e, 0, sizeof *e);
@@ -178,11 +178,11 @@ static enum forge_status run_step(struct forge_engine *e, bool decode, const int
         return check_logits(e, logits, n_logits, error);
     }
     struct forge_args args = {
-        .weights = e->weights, .arena = e->arena, .kv = e->kv, .tokens = tokens, .logits = logits,
+        .weights = e->weights, .arena = e->arena, .state = e->state, .tokens = tokens, .logits = logits,
         .n_tokens = n, .n_past = e->n_past, .n_logits = n_logits,
     };
     struct launches list = { &args, decode ? p->decode : p->prefill, decode ? p->n_decode : p->n_prefill, e->pool };
-    /* A part of a prompt whose logits nobody reads only has to fill the KV cache. */
+    /* A part of a prompt whose logits nobody reads only has to leave its state. */
     if (!decode && n_logits == 0)
         for (uint32_t i = 0; i < list.n; i++)
             if (list.launch[i].tail) list.n = i;

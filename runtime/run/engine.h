@@ -24,11 +24,11 @@ struct forge_engine {
     struct gpu *gpu;             /* that GPU, the engine's own (gpu_state.h) */
     struct forge_pool *pool;
     const uint8_t *weights;      /* [program->weights_bytes] */
-    uint8_t  *arena, *kv;        /* anonymous mappings, program->arena_bytes and ->kv_bytes */
+    uint8_t  *arena, *state;        /* anonymous mappings, program->arena_bytes and ->state_bytes */
     void     *mapped;            /* what weights lie in when they are not part of the executable */
     size_t    mapped_bytes;
     uint32_t  n_ctx;             /* <= program->n_ctx */
-    uint32_t  n_past;            /* tokens in the KV cache */
+    uint32_t  n_past;            /* tokens in the context */
     uint32_t  chunk;             /* most tokens of one prefill step; 0: prompts go through the decode kernels too */
     bool      plain_launches;    /* GPU: no graphs */
     const volatile sig_atomic_t *stop;   /* nonzero ends a long prompt between two chunks; may be NULL */

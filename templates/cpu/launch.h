@@ -11,6 +11,7 @@
 #define FLOAT_ROW(buffer, stride, t) ((float *)(void *)((uint8_t *)(buffer) + (uint64_t)(stride) * (t)))
 #define WEIGHT(i)            (a->weights + l->weight[i])
 #define VECTOR(i)            ((const float *)(const void *)(a->weights + l->weight[i]))
+#define STATE                (a->state + l->state)
 #define SCRATCH(offset)      (a->arena + SCRATCH_OFFSET + (uint64_t)SCRATCH_STRIDE * thread + (offset))
 #define UNUSED               (void)a, (void)l, (void)thread, (void)n_threads
 

@@ -24,10 +24,10 @@
 /* 8 columns as stored.  f16: values[0]; f32: both; q8_0: 8 codes in values[0].xy and the f16 scale of their block. */
 struct kv_piece { u32x4 values[2]; uint32_t scale; };
 
-DEVICE uint8_t *kv_k(const struct forge_kernel_args a) { return a.kv + a.kv_layer; }
+DEVICE uint8_t *kv_k(const struct forge_kernel_args a) { return a.state + a.state_at; }
 DEVICE uint8_t *kv_v(const struct forge_kernel_args a, const uint32_t n_head_kv, const uint32_t n_ctx, const uint32_t head_dim)
 {
-    return a.kv + a.kv_layer + KV_PLANE_BYTES(KV_KIND, n_head_kv, n_ctx, head_dim);
+    return a.state + a.state_at + KV_PLANE_BYTES(KV_KIND, n_head_kv, n_ctx, head_dim);
 }
 /* Byte of a plane at which the value in this column lies. */
 DEVICE uint64_t kv_bytes(uint32_t kv_head, uint32_t position, uint32_t column, const uint32_t n_ctx, const uint32_t head_dim)

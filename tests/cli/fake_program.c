@@ -50,7 +50,7 @@ static void work(const struct forge_args *a, const struct forge_launch *launch, 
         for (uint32_t t = 0; t < a->n_tokens; t++) {
             const uint32_t at = a->n_past + t;
             if (a->tokens[t] < 0 || a->tokens[t] >= N_VOCAB || at >= N_CTX) die("token or position out of range");
-            ((uint32_t *)a->kv)[at] = (uint32_t)a->tokens[t];
+            ((uint32_t *)a->state)[at] = (uint32_t)a->tokens[t];
         }
     atomic_fetch_add(&arena->arrived[i], 1);
 }
@@ -61,7 +61,7 @@ static void head(const struct forge_args *a, const struct forge_launch *launch, 
     for (uint32_t l = 0; l < a->n_logits; l++) {
         const uint32_t at = a->n_past + a->n_tokens - a->n_logits + l;
         uint32_t h = 1;
-        for (uint32_t t = at < 8 ? 0 : at - 8; t <= at; t++) h = mix(h, ((const uint32_t *)a->kv)[t]);
+        for (uint32_t t = at < 8 ? 0 : at - 8; t <= at; t++) h = mix(h, ((const uint32_t *)a->state)[t]);
         for (uint32_t v = thread; v < N_VOCAB; v += n_threads) {
             float x = (float)(mix(h, v) >> 8) * 0x1p-24f * 4;
             if ((v >= 'a' && v <= 'z') || v == ' ') x += 6;
@@ -81,6 +81,9 @@ static const struct forge_launch launches[N_LAUNCHES] = {
 /* Only its header is read here; the functions below stand in for runtime/tokenize.c. */
 static const struct forge_vocab_header vocab = { .n_tokens = N_VOCAB, .max_token_bytes = 1, .bos = BOS, .eos = END };
 
+static const struct forge_state states[1] = {
+    { .kind = FORGE_STATE_KV, .offset = 0, .bytes = N_CTX * 4, .runs = 1, .rows = N_CTX, .row_bytes = 4, .rewindable = 1 } };
+
 static const char *const features[] = { FAKE_FEATURES, NULL };
 
 #ifndef FAKE_CHAT
@@ -90,8 +93,8 @@ static const char *const features[] = { FAKE_FEATURES, NULL };
 #define FAKE(name, tokenizer) { \
     .abi_version = FORGE_ABI_VERSION, .n_vocab = N_VOCAB, .n_ctx = N_CTX, .n_embd = 8, .n_layer = 4, .chunk = CHUNK, .max_logits = CHUNK, \
     .max_threads = MAX_THREADS, .n_decode = N_LAUNCHES, .n_prefill = N_LAUNCHES, .decode = launches, .prefill = launches, \
-    .arena_bytes = sizeof(struct arena), .kv_bytes = N_CTX * 4, .weights_bytes = 1 << 20, .read_bytes = 1 << 20, \
-    .kv_bytes_per_token = 4, .n_parameters = 1000000, .model_name = "fake \"model\"", .architecture = "fake", .formats = "F32 1", \
+    .arena_bytes = sizeof(struct arena), .state_bytes = N_CTX * 4, .n_states = 1, .states = states, .weights_bytes = 1 << 20, .read_bytes = 1 << 20, \
+    .state_bytes_per_token = 4, .n_parameters = 1000000, .model_name = "fake \"model\"", .architecture = "fake", .formats = "F32 1", \
     .model_hash = "0123456789abcdef0123456789abcdef", .weights_hash = "fedcba9876543210fedcba9876543210", .target = name, \
     .options = "--fuse layer", .compiler = "by hand", .features = features, .vocab = tokenizer, .chat_template = FAKE_CHAT, \
     .sampling = { -1, -1, -1, -1, -1, -1 }, \

@@ -261,8 +261,8 @@ static void set_up(uint32_t tokens, uint32_t filled)
     step.n_past = s.n_past;
     step.n_tokens = step.n_logits = s.n_tokens = tokens;
     memset(&args, 0, sizeof args);
-    args.kv = cache - LAYER;
-    args.kv_layer = LAYER;
+    args.state = cache - LAYER;
+    args.state_at = LAYER;
     args.step = &step;
     args.mark_at = &mark_place;
     args.mark = ++n_cases;

@@ -153,7 +153,7 @@ static bool check_case(void)
     step->n_past = c.n_past;
     step->n_tokens = c.n_tokens;
     step->n_logits = random_in(1, c.n_tokens);
-    const struct forge_kernel_args args = { .kv = cache.bytes, .kv_layer = layer, .step = step, .first = random_in(0, 4) == 0 };
+    const struct forge_kernel_args args = { .state = cache.bytes, .state_at = layer, .step = step, .first = random_in(0, 4) == 0 };
     c.t0 = args.first ? c.n_tokens - step->n_logits : 0;
     const uint32_t tokens = ATTENTION_PREFILL_TOKENS(c.kv, c.digits, c.n_head, c.n_head_kv, c.head_dim, FAMILY, c.threads);
     const uint32_t lds_bytes = ATTENTION_PREFILL_LDS_BYTES(c.kv, c.digits, c.head_dim, FAMILY, c.threads);

@@ -61,12 +61,12 @@ KERNEL(THREADS, 1) fake_append(const struct forge_kernel_args a)
     mark(a);
     const uint32_t t = group_y();
     if (group_x() == 0 && thread_x() == 0) {
-        if (a.kv_layer != 64 || a.weight[0] != 7) die("arguments of the launch");
+        if (a.state_at != 64 || a.weight[0] != 7) die("arguments of the launch");
         if (a.weight[2] > 0 && (a.step->n_tokens < a.weight[1] || a.step->n_tokens > a.weight[2])) die("a launch for steps of other sizes");
         if (a.step->n_past == 0 && t == 0) check_weights(a);
         const int32_t token = a.step->history[a.step->n_past + t];
         if (token < 0 || token >= (int32_t)FAKE_VOCAB || a.step->n_past + t >= FAKE_CTX) die("token or position out of range");
-        ((uint32_t *)(void *)(a.kv + a.kv_layer))[a.step->n_past + t] = (uint32_t)token;
+        ((uint32_t *)(void *)(a.state + a.state_at))[a.step->n_past + t] = (uint32_t)token;
     }
     if (FLOATS(0)[1] != 0) die("the counters were not zero at first");
 }
@@ -81,7 +81,7 @@ KERNEL(THREADS, 1) fake_head(const struct forge_kernel_args a)
     if (a.first != (a.step->n_tokens > 1 || a.weight[1] == 1)) die("the first token of a tail launch");
     const uint32_t at = a.step->n_past + a.step->n_tokens - wanted + l;
     uint32_t h = 1;
-    for (uint32_t t = at < 8 ? 0 : at - 8; t <= at; t++) h = mix(h, ((const uint32_t *)(const void *)(a.kv + a.kv_layer))[t]);
+    for (uint32_t t = at < 8 ? 0 : at - 8; t <= at; t++) h = mix(h, ((const uint32_t *)(const void *)(a.state + a.state_at))[t]);
     for (uint32_t v = group_x() * THREADS + thread_x(); v < FAKE_VOCAB; v += GROUPS * THREADS) {
         float x = (float)(mix(h, v) >> 8) * 0x1p-24f * 4;
         if ((v >= 'a' && v <= 'z') || v == ' ') x += 6;
@@ -136,14 +136,17 @@ static const struct forge_gpu_kernel kernels[] = {
     { "fake_append", THREADS, 0 }, { "fake_head", THREADS, 0 }, { "fake_sample", THREADS, SAMPLE_LDS_BYTES(N_VOCAB) },
 };
 static const struct forge_gpu_launch gpu_decode[] = {
-    { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .kv = 64, .weight = { 7 } },
-    { .name = "head", .kernel = 1, .layer = 0xffffffff, .grid_x = 3, .cluster = 3, .kv = 64 },
+    { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .state = 64, .weight = { 7 } },
+    { .name = "head", .kernel = 1, .layer = 0xffffffff, .grid_x = 3, .cluster = 3, .state = 64 },
 };
 static const struct forge_gpu_launch gpu_prefill[] = {
-    { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .grid_tokens = 1, .tokens_least = 1, .tokens_most = 3, .kv = 64, .weight = { 7, 1, 3 } },
-    { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .grid_tokens = 1, .tokens_least = 4, .tokens_most = CHUNK, .kv = 64, .weight = { 7, 4, CHUNK } },
-    { .name = "head", .kernel = 1, .layer = 0xffffffff, .tail = 1, .grid_x = 3, .grid_tokens = 1, .kv = 64, .weight = { 0, 1 } },
+    { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .grid_tokens = 1, .tokens_least = 1, .tokens_most = 3, .state = 64, .weight = { 7, 1, 3 } },
+    { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .grid_tokens = 1, .tokens_least = 4, .tokens_most = CHUNK, .state = 64, .weight = { 7, 4, CHUNK } },
+    { .name = "head", .kernel = 1, .layer = 0xffffffff, .tail = 1, .grid_x = 3, .grid_tokens = 1, .state = 64, .weight = { 0, 1 } },
 };
+static const struct forge_state gpu_states[1] = {
+    { .kind = FORGE_STATE_KV, .offset = 64, .bytes = N_CTX * 4, .runs = 1, .rows = N_CTX, .row_bytes = 4, .rewindable = 1 } };
+
 static const struct forge_gpu gpu = {
     .runtime = &forge_gpu_runtime, .api = FAKE_GPU_API, .arch = FAKE_GPU_ARCH, .code = fake_module, .wave = 32,
     .dependent_launch = FAKE_GPU_API == FORGE_GPU_CUDA, .graph = 1, .n_kernels = 3, .n_decode = 2, .n_prefill = 3,
@@ -152,8 +155,8 @@ static const struct forge_gpu gpu = {
 };
 static const struct forge_program gpu_program = {
     .abi_version = FORGE_ABI_VERSION, .n_vocab = N_VOCAB, .n_ctx = N_CTX, .n_embd = 8, .n_layer = 4, .chunk = CHUNK, .max_logits = CHUNK, .gpu = &gpu,
-    .arena_bytes = SCRATCH_AT + SAMPLE_SCRATCH_BYTES(N_VOCAB, 3), .kv_bytes = 64 + N_CTX * 4, .weights_bytes = FAKE_IMAGE_BYTES - FAKE_OFFSET,
-    .weights_offset = FAKE_OFFSET, .read_bytes = 1 << 20, .kv_bytes_per_token = 4, .n_parameters = 1000000, .model_name = "fake \"model\"", .architecture = "fake",
+    .arena_bytes = SCRATCH_AT + SAMPLE_SCRATCH_BYTES(N_VOCAB, 3), .state_bytes = 64 + N_CTX * 4, .n_states = 1, .states = gpu_states, .weights_bytes = FAKE_IMAGE_BYTES - FAKE_OFFSET,
+    .weights_offset = FAKE_OFFSET, .read_bytes = 1 << 20, .state_bytes_per_token = 4, .n_parameters = 1000000, .model_name = "fake \"model\"", .architecture = "fake",
     .formats = "F32 1", .model_hash = "0123456789abcdef0123456789abcdef", .weights_hash = "fedcba9876543210fedcba9876543210", .target = FAKE_GPU_ARCH,
     .options = "--fuse layer", .compiler = "by hand", .vocab = (const uint8_t *)&vocab, .sampling = { -1, -1, -1, -1, -1, -1 },
 };

@@ -1,5 +1,6 @@
-/* state.c -- a context as bytes: header, tokens, and of the KV cache the positions that are in use. */
+/* save.c -- a context as bytes: header, tokens, and of each state of the program what the positions in use have written. */
 #include "instance.h"
+#include "runtime/model/state.h"
 #include "runtime/model/xxh3.h"
 #include "freestanding.h"
 
@@ -12,7 +13,7 @@ struct header {
     uint64_t random[4];
 };
 _Static_assert(sizeof(struct header) == LIBRARY_SAVE_HEADER_BYTES, "MODEL_STATE_BYTES counts on it");
-static const char magic[8] = { 'F', 'O', 'R', 'G', 'E', 'S', '0', '1' };
+static const char magic[8] = { 'F', 'O', 'R', 'G', 'E', 'S', '0', '2' };
 enum { CHECKED_FROM = offsetof(struct header, build) };
 
 static uint64_t hash_text(uint64_t hash, const char *s)
@@ -22,7 +23,7 @@ static uint64_t hash_text(uint64_t hash, const char *s)
     return hash * 0x9e3779b97f4a7c15u + forge_xxh3(s, n);
 }
 
-/* Model, target, options and forgec decide what the bytes of a KV cache mean. */
+/* Model, target, options and forgec decide what the bytes of states mean. */
 static uint64_t build_identity(const struct forge_program *p)
 {
     const char *const texts[] = { p->model_hash, p->weights_hash, p->target, p->options, p->compiler };
@@ -31,20 +32,32 @@ static uint64_t build_identity(const struct forge_program *p)
     return hash;
 }
 
-/* The cache is runs of n_ctx rows, K and V of each head of each layer (templates/cpu/kv_tmpl.c, templates/gpu/kv.h).  On a CPU K lies in
- * blocks of 16 positions, so multiples of 16 rows from the start of a run are what that many positions need. */
-static struct library_runs runs_of(const struct forge_program *p, uint32_t n_past)
+static uint64_t saved_bytes(const struct forge_program *p, uint32_t n_past)
 {
-    const uint64_t context = ((uint64_t)p->n_ctx + 15) / 16 * 16, used = ((uint64_t)n_past + 15) / 16 * 16;
-    const uint64_t stride = context * p->kv_row_bytes;
-    if (stride == 0 || p->kv_bytes % stride != 0) return (struct library_runs){ 1, p->kv_bytes, p->kv_bytes };
-    return (struct library_runs){ p->kv_bytes / stride, stride, used * p->kv_row_bytes };
+    return sizeof(struct header) + 4 * (uint64_t)n_past + state_used_bytes(p, n_past);
 }
 
-static uint64_t state_bytes(const struct forge_program *p, uint32_t n_past)
+/* States in the order of the table, each without the gaps between its runs. */
+static int states_read(struct model *m, uint8_t *to)
 {
-    const struct library_runs r = runs_of(p, n_past);
-    return sizeof(struct header) + 4 * (uint64_t)n_past + r.n * r.used;
+    for (uint32_t i = 0; i < m->program->n_states; i++) {
+        const struct state_runs r = state_runs(&m->program->states[i], m->n_past);
+        const int status = library_state_read(m, &r, to);
+        if (status != MODEL_OK) return status;
+        to += r.n * r.bytes;
+    }
+    return MODEL_OK;
+}
+
+static int states_write(struct model *m, uint32_t n_past, const uint8_t *from)
+{
+    for (uint32_t i = 0; i < m->program->n_states; i++) {
+        const struct state_runs r = state_runs(&m->program->states[i], n_past);
+        const int status = library_state_write(m, &r, from);
+        if (status != MODEL_OK) return status;
+        from += r.n * r.bytes;
+    }
+    return MODEL_OK;
 }
 
 LIBRARY_PUBLIC int model_save(struct model *m, void *out, size_t capacity, size_t *written)
@@ -53,8 +66,7 @@ LIBRARY_PUBLIC int model_save(struct model *m, void *out, size_t capacity, size_
     if (ready != MODEL_OK) return ready;
     if (!out || !written) return MODEL_BAD_ARGUMENT;
     const struct forge_program *p = m->program;
-    const struct library_runs runs = runs_of(p, m->n_past);
-    struct header h = { .build = build_identity(p), .bytes = state_bytes(p, m->n_past), .n_past = m->n_past };
+    struct header h = { .build = build_identity(p), .bytes = saved_bytes(p, m->n_past), .n_past = m->n_past };
     if (capacity < h.bytes) return MODEL_NO_ROOM;
     memcpy(h.magic, magic, sizeof magic);
     memcpy(h.random, m->random, sizeof h.random);
@@ -62,7 +74,7 @@ LIBRARY_PUBLIC int model_save(struct model *m, void *out, size_t capacity, size_
     memcpy(base, &h, sizeof h);
     memcpy(at, m->tokens, (size_t)m->n_past * 4);
     at += (size_t)m->n_past * 4;
-    const int status = library_kv_read(m, &runs, at);
+    const int status = states_read(m, at);
     if (status != MODEL_OK) return status;
     h.checksum = forge_xxh3(base + CHECKED_FROM, h.bytes - CHECKED_FROM);
     memcpy(base, &h, sizeof h);
@@ -73,7 +85,7 @@ LIBRARY_PUBLIC int model_save(struct model *m, void *out, size_t capacity, size_
 static bool state_valid(const struct forge_program *p, const struct header *h, const uint8_t *state, size_t bytes)
 {
     if (memcmp(h->magic, magic, sizeof magic) != 0 || h->build != build_identity(p) || h->n_past > p->n_ctx) return false;
-    if (h->bytes != state_bytes(p, h->n_past) || h->bytes > bytes) return false;
+    if (h->bytes != saved_bytes(p, h->n_past) || h->bytes > bytes) return false;
     if (forge_xxh3(state + CHECKED_FROM, h->bytes - CHECKED_FROM) != h->checksum) return false;
     for (uint32_t i = 0; i < h->n_past; i++) {
         uint32_t token;
@@ -93,11 +105,11 @@ LIBRARY_PUBLIC int model_restore(struct model *m, const void *state, size_t byte
     if (bytes < sizeof h) return MODEL_BAD_STATE;
     memcpy(&h, state, sizeof h);
     if (!state_valid(m->program, &h, state, bytes)) return MODEL_BAD_STATE;
-    const struct library_runs runs = runs_of(m->program, h.n_past);
     const uint8_t *at = (const uint8_t *)state + sizeof h;
     memcpy(m->tokens, at, (size_t)h.n_past * 4);
     at += (size_t)h.n_past * 4;
-    const int status = library_kv_write(m, &runs, at);
+    int status = library_context_begin(m);
+    if (status == MODEL_OK) status = states_write(m, h.n_past, at);
     if (status != MODEL_OK) return status;
     memcpy(m->random, h.random, sizeof h.random);
     m->n_past = h.n_past;

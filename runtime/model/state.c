@@ -1,0 +1,39 @@
+/* state.c -- what a sequence's memory holds, by the table of the program's states.  No libc: libraries have it, too. */
+#include "state.h"
+
+struct state_runs state_runs(const struct forge_state *s, uint32_t n_past)
+{
+    if (n_past == 0) return (struct state_runs){ s->offset, 0, 0, 0 };
+    if (s->row_bytes == 0) return (struct state_runs){ s->offset, 1, s->bytes, s->bytes };
+    const uint64_t whole = ((uint64_t)n_past + FORGE_STATE_ROWS - 1) / FORGE_STATE_ROWS * FORGE_STATE_ROWS;
+    const uint64_t rows = whole < s->rows ? whole : s->rows;
+    return (struct state_runs){ s->offset, s->runs, s->rows * s->row_bytes, rows * s->row_bytes };
+}
+
+uint64_t state_used_bytes(const struct forge_program *p, uint32_t n_past)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < p->n_states; i++) {
+        const struct state_runs r = state_runs(&p->states[i], n_past);
+        bytes += r.n * r.bytes;
+    }
+    return bytes;
+}
+
+/* A ring has the last `rows` positions: before it has gone round, all of them; after that, one token may be taken back, whose row is the
+ * only one that it has overwritten. */
+static bool rewinds(const struct forge_state *s, uint32_t n_past, uint32_t to)
+{
+    if (!s->rewindable) return false;
+    return s->kind != FORGE_STATE_RING || n_past <= s->rows || to + 1 == n_past;
+}
+
+bool state_rewinds(const struct forge_program *p, uint32_t n_past, uint32_t to)
+{
+    if (to == 0 || to >= n_past) return to <= n_past;
+    for (uint32_t i = 0; i < p->n_states; i++)
+        if (!rewinds(&p->states[i], n_past, to)) return false;
+    return true;
+}
+
+bool state_begins_zero(const struct forge_state *s) { return s->kind == FORGE_STATE_RECURRENT || s->kind == FORGE_STATE_CONV; }
