@@ -123,7 +123,9 @@ static const char *take_name(struct reader *r, uint64_t size_max)
     const uint64_t at = r->at;
     const struct gguf_string s = take_string(r, "name");
     if (s.size == 0) fail(r, at, "the name is empty; " DAMAGED);
-    if (s.size > size_max) fail(r, at, "the name has %" PRIu64 " bytes, at most %" PRIu64 " are allowed; rename it in the source model and convert again", s.size, size_max);
+    if (s.size > size_max)
+        fail(r, at, "the name has %" PRIu64 " bytes, at most %" PRIu64 " are allowed; rename it in the source model and convert again",
+             s.size, size_max);
     for (uint64_t i = 0; i < s.size; i++)
         if (s.data[i] < 0x20 || s.data[i] > 0x7e)
             fail(r, at + 8 + i, "the name \"%s\" has the byte 0x%02X at %" PRIu64 ", only printable ASCII is allowed; " DAMAGED,
@@ -283,7 +285,8 @@ static uint32_t take_version(struct reader *r)
     const uint64_t at = r->at;
     const uint32_t version = take_u32(r, "version"), swapped = __builtin_bswap32(version);
     if (swapped >= 1 && swapped <= 3)
-        fail(r, at, "a big-endian GGUF file (version %" PRIu32 "), forgec reads little-endian ones; convert it with gguf-py's gguf_convert_endian", swapped);
+        fail(r, at, "a big-endian GGUF file (version %" PRIu32 "), forgec reads little-endian ones; convert it with gguf-py's"
+             " gguf_convert_endian", swapped);
     if (version == 1)
         fail(r, at, "GGUF version 1 (of August 2023) is not read; convert the model again with a current converter");
     if (version != 2 && version != 3)
@@ -325,7 +328,8 @@ static void take_pairs(struct reader *r, struct gguf *g)
     if (again) {
         r->name = again->text;
         r->name_size = strlen(again->text);
-        fail(r, g->pairs[again->index].offset, "the key was already given at byte %" PRIu64 "; convert the model again", g->pairs[again[-1].index].offset);
+        fail(r, g->pairs[again->index].offset, "the key was already given at byte %" PRIu64 "; convert the model again",
+             g->pairs[again[-1].index].offset);
     }
     r->name = NULL;
 }
@@ -371,7 +375,8 @@ static void take_tensor(struct reader *r, struct gguf_tensor *t, uint64_t alignm
     if (!t->quant) fail_quant(r, at, id);
     const struct format *q = t->quant;
     if (t->ne[0] % q->block_weights != 0)
-        fail(r, at, "rows of %" PRIu64 " weights are not a multiple of the %" PRIu32 " in a block of %s; quantize the model again with another type",
+        fail(r, at, "rows of %" PRIu64 " weights are not a multiple of the %" PRIu32 " in a block of %s; quantize the model again with"
+             " another type",
              t->ne[0], q->block_weights, q->name);
     if (__builtin_mul_overflow(weights / q->block_weights, (uint64_t)q->block_bytes, &t->bytes) || t->bytes > INT64_MAX)
         fail(r, at, "%" PRIu64 " weights of type %s are more than 2^63 bytes; " DAMAGED, weights, q->name);
@@ -430,8 +435,10 @@ static void take_tensors(struct reader *r, struct gguf *g, uint64_t alignment, b
             r->name = t->name;
             r->name_size = strlen(t->name);
             if (!room)
-                fail(r, t->offset, "%" PRIu64 " bytes of data do not fit in the 0 bytes behind the header; " DAMAGED ", or only a header: --weights none builds without the weights", t->bytes);
-            fail(r, t->offset, "%" PRIu64 " bytes of data at offset %" PRIu64 " do not fit in the %" PRIu64 " bytes behind the header; " DAMAGED,
+                fail(r, t->offset, "%" PRIu64 " bytes of data do not fit in the 0 bytes behind the header; " DAMAGED
+                     ", or only a header: --weights none builds without the weights", t->bytes);
+            fail(r, t->offset, "%" PRIu64 " bytes of data at offset %" PRIu64 " do not fit in the %" PRIu64 " bytes behind the"
+                 " header; " DAMAGED,
                  t->bytes, begin, room);
         }
     }
@@ -522,9 +529,11 @@ static void refuse_lost_shard(const struct gguf *g, uint64_t count)
 {
     uint64_t number, tensors;
     if (gguf_get_u64(g, "split.no", &number) && number)
-        die("%s: key \"split.no\": shard number %" PRIu64 " though \"split.count\" is %" PRIu64 "; split the model again", g->path, number, count);
+        die("%s: key \"split.no\": shard number %" PRIu64 " though \"split.count\" is %" PRIu64 "; split the model again", g->path, number,
+            count);
     if (gguf_get_u64(g, "split.tensors.count", &tensors) && tensors != g->n_tensors)
-        die("%s: key \"split.tensors.count\": %" PRIu64 " tensors are claimed, this file holds %" PRIu64 " and names no other; split the model again",
+        die("%s: key \"split.tensors.count\": %" PRIu64 " tensors are claimed, this file holds %" PRIu64 " and names no other; split the"
+            " model again",
             g->path, tensors, g->n_tensors);
 }
 
@@ -550,7 +559,8 @@ static void join_shards(struct arena *a, struct gguf *g, uint64_t count, bool he
 {
     const struct shard_suffix own = shard_suffix(0, count);
     if (!ends_with(g->path, own.text))
-        die("%s: the model is split into %" PRIu64 " files, the name of the first must end in \"%s\"; rename the files back", g->path, count, own.text);
+        die("%s: the model is split into %" PRIu64 " files, the name of the first must end in \"%s\"; rename the files back", g->path,
+            count, own.text);
     const size_t stem = strlen(g->path) - strlen(own.text);
 
     struct gguf **shards = arena_array(a, struct gguf *, count);
@@ -568,14 +578,16 @@ static void join_shards(struct arena *a, struct gguf *g, uint64_t count, bool he
         uint64_t number;
         const uint64_t its_count = shard_count(shards[i], &number);
         if (its_count != count || number != i)
-            die("%s: says it is shard %" PRIu64 " of %" PRIu64 ", by its name it is %" PRIu64 " of %" PRIu64 "; download the shards again", path,
+            die("%s: says it is shard %" PRIu64 " of %" PRIu64 ", by its name it is %" PRIu64 " of %" PRIu64 "; download the shards again",
+                path,
                 number + 1, its_count, i + 1, count);
         total += shards[i]->n_tensors;
         g->file_bytes += files[i].size;
     }
     uint64_t expected;
     if (gguf_get_u64(g, "split.tensors.count", &expected) && expected != total)
-        die("%s: key \"split.tensors.count\": %" PRIu64 " tensors are claimed, the shards hold %" PRIu64 "; download the shards again", g->path,
+        die("%s: key \"split.tensors.count\": %" PRIu64 " tensors are claimed, the shards hold %" PRIu64 "; download the shards again",
+            g->path,
             expected, total);
     if (total > ENTRIES_MAX) die("%s: the shards hold %" PRIu64 " tensors, more than %" PRIu64 "; " DAMAGED, g->path, total, ENTRIES_MAX);
 
@@ -701,7 +713,8 @@ static struct gguf_value item(const struct gguf_value *v, uint64_t i)
 {
     assert(v->type == GGUF_ARRAY && i < v->count);
     struct gguf_value x = { .type = v->item_type };
-    if (!v->items) die("%s: the array items are of type %s, numbers are needed; convert the model again", v->where, gguf_type_name(v->item_type));
+    if (!v->items)
+        die("%s: the array items are of type %s, numbers are needed; convert the model again", v->where, gguf_type_name(v->item_type));
     widen(&x, v->item_type, v->items + i * value_types[v->item_type].bytes);
     return x;
 }
@@ -711,7 +724,8 @@ uint64_t gguf_item_u64(const struct gguf_value *v, uint64_t i)
     const struct gguf_value x = item(v, i);
     if (x.type == GGUF_BOOL) return x.b;
     if (is_unsigned(x.type)) return x.u;
-    if (!gguf_type_is_signed(x.type)) die("%s: the array items are of type %s, integers are needed; convert the model again", v->where, gguf_type_name(x.type));
+    if (!gguf_type_is_signed(x.type))
+        die("%s: the array items are of type %s, integers are needed; convert the model again", v->where, gguf_type_name(x.type));
     if (x.i < 0) die("%s: array item %" PRIu64 " is %" PRId64 ", it must not be negative; convert the model again", v->where, i, x.i);
     return (uint64_t)x.i;
 }

@@ -43,7 +43,8 @@ static struct node *name_find(const struct builder *b, const char *text)
 static void name_set(struct builder *b, struct place at, const char *text, uint32_t layer, struct node *node)
 {
     for (uint32_t i = b->n_names; i-- > 0 && (layer == NO_LAYER || b->names[i].layer == layer); )
-        if (b->names[i].layer == layer && strcmp(b->names[i].text, text) == 0) die_at(at, "%%%s is defined twice; choose another name", text);
+        if (b->names[i].layer == layer && strcmp(b->names[i].text, text) == 0)
+            die_at(at, "%%%s is defined twice; choose another name", text);
     if (b->n_names == b->names_capacity) {
         b->names_capacity = b->names_capacity ? 2 * b->names_capacity : 64;
         struct name *grown = arena_array(b->arena, struct name, b->names_capacity);
@@ -252,7 +253,8 @@ static void split_sections(struct builder *b, const char *text, struct place at,
             const char *word = isalpha((unsigned char)*r.p) ? read_word(b, &r, "a section") : "";
             open = NULL;
             for (uint32_t i = 0; i < N_SECTIONS; i++) if (strcmp(word, section_name[i]) == 0) open = &sections[i];
-            if (!open || !take(&r, ':') || (*r.p && *r.p != '#')) die_at(start, "expected input:, layer:, output: or %%value = operation ...");
+            if (!open || !take(&r, ':') || (*r.p && *r.p != '#'))
+                die_at(start, "expected input:, layer:, output: or %%value = operation ...");
             if (open->text) die_at(start, "a second section %s:", word);
             *open = (struct section){ next, next, at };
             open->at.line++;
@@ -279,10 +281,12 @@ static struct graph *finish(struct builder *b, struct place at)
     g->output = g->nodes[g->n_nodes - 1];
     switch (g->output->op) {
     case OP_embed: case OP_rmsnorm: case OP_store_k: case OP_store_v: case OP_attention:
-        die_at(at, "the last value, %%%s, comes from %s; logits come from a matmul and what follows it", g->output->name, op_info[g->output->op].name);
+        die_at(at, "the last value, %%%s, comes from %s; logits come from a matmul and what follows it", g->output->name,
+               op_info[g->output->op].name);
     default: break;
     }
-    if (g->output->cols != b->model->n_vocab) die_at(at, "the last value, %%%s, has %u columns; logits have %u", g->output->name, g->output->cols, b->model->n_vocab);
+    if (g->output->cols != b->model->n_vocab)
+        die_at(at, "the last value, %%%s, has %u columns; logits have %u", g->output->name, g->output->cols, b->model->n_vocab);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         struct node *n = g->nodes[i];
         for (uint32_t k = 0; k < op_info[n->op].n_values; k++) n->inputs[k]->n_readers++;
@@ -308,7 +312,8 @@ static void check_parameters(const struct model *m)
     for (uint32_t i = 0; i < m->n_params; i++) {
         const struct param *p = &m->params[i];
         if (p->is_own && !p->used && p->key && gguf_find(m->gguf, p->key))
-            die_at(m->graph_at, "%s has the key %s, parameter %s, which neither the graph nor a shape uses", m->gguf->path, p->key, p->name);
+            die_at(m->graph_at, "%s has the key %s, parameter %s, which neither the graph nor a shape uses", m->gguf->path, p->key,
+                   p->name);
     }
 }
 

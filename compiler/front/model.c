@@ -39,7 +39,8 @@ static struct yaml *model_file(struct arena *a, const char *directory, const cha
     return yaml_parse(a, resource_place(a, directory, path), (const char *)text->data, text->size);
 }
 
-static const char *const top_keys[] = { "architecture", "inherits", "parameters", "harmless", "neutral", "tensors", "fused", "graph", NULL };
+static const char *const top_keys[] = { "architecture", "inherits", "parameters", "harmless", "neutral", "tensors", "fused", "graph",
+                                       NULL };
 
 /* files[0] and texts[0] are there. */
 static void read_files(struct described *d, const char *directory)
@@ -138,7 +139,8 @@ static void read_roles(struct described *d, struct model *m)
     for (uint32_t i = 0; i < m->n_roles; i++) {
         const struct role *r = &m->roles[i], *other = r->alternative ? role_find(m, r->alternative) : NULL;
         if (r->alternative && (!other || other->alternative || other->in_layer > r->in_layer))
-            die_at(r->at, "else: %s: it must be a role without an \"else\" of its own, of the same layer or outside the layers", r->alternative);
+            die_at(r->at, "else: %s: it must be a role without an \"else\" of its own, of the same layer or outside the layers",
+                   r->alternative);
     }
 }
 
@@ -159,7 +161,8 @@ static void check_fused(const struct described *d, const struct model *m)
             const struct yaml *parts = fused->items[k];
             if (parts->kind != YAML_LIST) die_at(parts->at, "a list of tensor roles is needed here");
             for (uint32_t n = 0; n < parts->count; n++)
-                if (!role_find(m, yaml_string(parts->items[n]))) die_at(parts->items[n]->at, "there is no tensor role %s", yaml_string(parts->items[n]));
+                if (!role_find(m, yaml_string(parts->items[n])))
+                    die_at(parts->items[n]->at, "there is no tensor role %s", yaml_string(parts->items[n]));
         }
     }
 }
@@ -227,7 +230,8 @@ static void bind(struct described *d, struct model *m, struct role *r, uint32_t 
         if (r->n_dims == 2)
             die("%s: tensor %s is %s; the hyperparameters ask for %llu x %llu", d->gguf->path, t->name, shape_text(d->arena, t),
                 (unsigned long long)total, (unsigned long long)cols);
-        die("%s: tensor %s is %s; the hyperparameters ask for %llu", d->gguf->path, t->name, shape_text(d->arena, t), (unsigned long long)total);
+        die("%s: tensor %s is %s; the hyperparameters ask for %llu", d->gguf->path, t->name, shape_text(d->arena, t),
+            (unsigned long long)total);
     }
     if (r->n_dims == 1 && t->quant->block_weights != 1)
         die("%s: tensor %s is %s; a vector must be F32, F16 or BF16", d->gguf->path, t->name, t->quant->name);
@@ -255,7 +259,9 @@ static void bind_all(struct described *d, struct model *m)
     const char *example = "";
     for (uint64_t i = 0; i < d->gguf->n_tensors; i++)
         if (!used[i]) { unused++; example = d->gguf->tensors[i].name; }
-    if (unused) warn("%s: %llu tensors are not used by architecture %s, %s among them", d->gguf->path, (unsigned long long)unused, d->architecture, example);
+    if (unused)
+        warn("%s: %llu tensors are not used by architecture %s, %s among them", d->gguf->path, (unsigned long long)unused, d->architecture,
+             example);
 }
 
 /* The wiring's first line and, as a block of text loses its indentation, its first column. */
@@ -309,7 +315,8 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const struct
     for (uint64_t i = 0; i < arch.size; i++) {
         const char c = arch.data[i];
         const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-        if (!plain || arch.size > 40) die("%s: general.architecture is \"%s\", which is no architecture's name", g->path, printable(a, arch.data, arch.size));
+        if (!plain || arch.size > 40)
+            die("%s: general.architecture is \"%s\", which is no architecture's name", g->path, printable(a, arch.data, arch.size));
     }
     d.architecture = arena_strndup(a, arch.data, arch.size);
     struct yaml *file = d.files[0] = model_file(a, directory, d.architecture, &d.texts[0]);
@@ -319,7 +326,8 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const struct
         die("%s: architecture \"%s\" is not supported; forgec knows %s", g->path, d.architecture, text_str(&known));
     }
     const struct yaml *own_name = yaml_get(file, "architecture");
-    if (strcmp(yaml_string(own_name), d.architecture)) die_at(own_name->at, "the architecture is \"%s\" but the file is named after %s", yaml_string(own_name), d.architecture);
+    if (strcmp(yaml_string(own_name), d.architecture))
+        die_at(own_name->at, "the architecture is \"%s\" but the file is named after %s", yaml_string(own_name), d.architecture);
     read_files(&d, directory);
 
     struct model *m = arena_new(a, struct model);

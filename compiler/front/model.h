@@ -51,7 +51,7 @@ struct model {
     struct weight      *weights;          /* [n_weights], each tensor part once */
     uint32_t            n_weights;
     uint64_t            n_parameters;
-    struct ignored_key *ignored;          /* [n_ignored], in the file's order: hyperparameters that are not computed because the user insisted */
+    struct ignored_key *ignored;          /* [n_ignored], in the file's order: not computed because the user insisted */
     uint32_t            n_ignored;
     struct role        *roles;            /* private to model.c */
     uint32_t            n_roles;

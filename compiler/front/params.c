@@ -117,7 +117,8 @@ static void find_all(struct params *s)
             const struct yaml *entry = declaration(d, name);
             check_name(all->key_places[k], name);
             if (!entry)
-                die_at(all->key_places[k], "parameter \"%s\" is unknown to forgec; one of the architecture's own has a type: u32, f64 or bool",
+                die_at(all->key_places[k],
+                       "parameter \"%s\" is unknown to forgec; one of the architecture's own has a type: u32, f64 or bool",
                        name);
             declare_own(s, name, entry);
         }

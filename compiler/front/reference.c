@@ -69,7 +69,8 @@ static void round_block(float *x, uint32_t n, uint32_t steps)
 {
     float top = 0;
     for (uint32_t i = 0; i < n; i++) top = fmaxf(top, fabsf(x[i]));
-    const float least = steps == 127 ? 0x1p-100f : 1e-30f, inverse = top < least ? 0 : (float)steps / top, d = top < least ? 0 : top * (1.0f / (float)steps);
+    const float least = steps == 127 ? 0x1p-100f : 1e-30f;
+    const float inverse = top < least ? 0 : (float)steps / top, d = top < least ? 0 : top * (1.0f / (float)steps);
     for (uint32_t i = 0; i < n; i++) x[i] = nearbyintf(x[i] * inverse) * d;
 }
 
@@ -172,7 +173,8 @@ static void reference_rope(const struct interpreter *in, const struct node *node
     const struct node_attrs *a = &node->attr;
     const struct rope_ref r = {
         .n_rot = a->n_rot, .neox = a->neox, .freq_base = a->base, .freq_scale = 1 / a->factor, .ext_factor = a->ext_factor,
-        .attn_factor = a->attn_factor, .beta_fast = a->beta_fast, .beta_slow = a->beta_slow, .n_ctx_orig = a->n_ctx_orig, .freq_factors = vector,
+        .attn_factor = a->attn_factor, .beta_fast = a->beta_fast, .beta_slow = a->beta_slow, .n_ctx_orig = a->n_ctx_orig,
+        .freq_factors = vector,
     };
     memcpy(y, x[0], (size_t)in->n * node->cols * sizeof *y);
     for (uint32_t t = 0; t < in->n; t++)
@@ -287,7 +289,8 @@ static void run(const struct interpreter *in, const struct node *node, float *y)
     free(vector);
 }
 
-void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n, float *logits)
+void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
+                      float *logits)
 {
     struct interpreter in = { .tokens = tokens, .rounding = *rounding, .n = n, .values = arena_array(a, float *, g->n_nodes),
                               .unread = arena_array(a, uint32_t, g->n_nodes) };

@@ -4,10 +4,11 @@
 #define FORGEC_REFERENCE_H
 #include "compiler/plan/plan.h"
 
-/* What a program rounds on purpose (docs/kernels.md, docs/gpu.md); all zero: nothing.  A program and the reference with the program's own rounding differ
- * by the order of sums, and where that moves a value across the border between two steps, by that step. */
+/* What a program rounds on purpose (docs/kernels.md, docs/gpu.md); all zero: nothing.  A program and the reference with the
+ * program's own rounding differ by the order of sums, and where that moves a value across the border between two steps, by that step. */
 struct rounding {
-    uint32_t steps;          /* matmuls with weights in blocks read x per 32 columns as whole numbers of max|x| / steps: 127, 32639 (two digits); 0: floats */
+    uint32_t steps;          /* matmuls with weights in blocks read x per 32 columns as whole numbers of max|x| / steps: 127, or
+                              * 32639 (two digits); 0: floats */
     bool     halves;         /* matmuls read x as f16, those with BF16 weights as bf16 (a prompt on a GPU) */
     bool     cache;          /* K and V are kept as kv says */
     enum kv_type kv;
@@ -16,7 +17,8 @@ struct rounding {
 /* Logits after each of n tokens at positions 0 .. n - 1.  tokens: [n], each < n_vocab; logits: [n][n_vocab].
  * Sums run in double, values between operations are floats.  Memory: the live values and one weight row per thread.
  * Dies only when memory runs out. */
-void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n, float *logits);
+void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
+                      float *logits);
 
 /* What `other` has against `truth`, both [n][n_vocab].  KL(truth || other) of the softmax, in nats. */
 struct logits_difference {
