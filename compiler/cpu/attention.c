@@ -4,7 +4,7 @@
 
 typedef unsigned long long ull;
 
-struct attention_text { const struct node *node; uint32_t heads_kv, group, width; const char *kv, *k_head, *v_head, *sizes; };
+struct attention_text { const struct node *node; uint32_t heads_kv, group, width, window; const char *kv, *k_head, *v_head, *sizes; };
 
 static struct attention_text attention_text(const struct writer *w)
 {
@@ -16,7 +16,9 @@ static struct attention_text attention_text(const struct writer *w)
     at.width = at.group * head_dim;
     at.k_head = arena_printf(a, "kv_k_%s(STATE, h, %u, %u)", at.kv, head_dim, n_ctx);
     at.v_head = arena_printf(a, "kv_v_%s(STATE, h, %u, %u, %u)", at.kv, at.heads_kv, head_dim, n_ctx);
-    at.sizes = arena_printf(a, "/* group */ %u, /* head_dim */ %u, %s, /* cap */ 0", at.group, head_dim, emit_float(a, n->attr.scale));
+    at.window = attention_window(w->plan, n);
+    const char *scale = emit_float(a, n->attr.scale), *cap = n->attr.cap > 0 ? emit_float(a, n->attr.cap) : "0";
+    at.sizes = arena_printf(a, "/* group */ %u, /* head_dim */ %u, %s, /* cap */ %s", at.group, head_dim, scale, cap);
     return at;
 }
 
@@ -47,25 +49,51 @@ static void put_y(struct writer *w, const struct attention_text *at)
     else put_scratch(w, "y", w->plan->scratch_y);
 }
 
+/* Positions first .. end - 1 of part i % parts: whole blocks of 16 of the cache, the last one as far as it is filled. */
+static void put_part(struct writer *w)
+{
+    put(w, "const uint32_t part = i %% parts, each = (n_kv + 16 * parts - 1) / (16 * parts) * 16;");
+    put(w, "const uint32_t first = part * each < n_kv ? part * each : n_kv, end = n_kv - first < each ? n_kv : first + each;");
+}
+
+/* The same of a window, whose first block may begin before it. */
+static void put_window_part(struct writer *w)
+{
+    put(w, "const uint32_t part = i %% parts, each = (n_kv - base + 16 * parts - 1) / (16 * parts) * 16;");
+    put(w, "const uint32_t begin = base + part * each < n_kv ? base + part * each : n_kv, first = begin < oldest ? oldest : begin;");
+    put(w, "const uint32_t end = n_kv - begin < each ? n_kv : begin + each;");
+}
+
+/* How many parts there are; of a window, its oldest position and where that one's block begins. */
+static void put_parts(struct writer *w, const struct attention_text *at)
+{
+    if (!at->window) {
+        put(w, "const uint32_t n_kv = a->n_past + 1, parts = attention_parts(n_kv, %u, n_threads);", at->heads_kv);
+        return;
+    }
+    put(w, "const uint32_t n_kv = a->n_past + 1, oldest = attention_first(a->n_past, /* window */ %u);", at->window);
+    put(w, "const uint32_t base = oldest / 16 * 16, parts = attention_parts(n_kv - base, %u, n_threads);", at->heads_kv);
+}
+
 /* Heads are shared out; where they do not divide evenly, so are ranges of positions, which attention_merge joins. */
 static void put_decode(struct writer *w)
 {
     const struct attention_text at = attention_text(w);
     put(w, "if (l->tail && !a->n_logits) return;");
-    put(w, "const uint32_t n_kv = a->n_past + 1, parts = attention_parts(n_kv, %u, n_threads);", at.heads_kv);
+    put_parts(w, &at);
     put(w, "const struct span s = share(%u * parts, thread, n_threads);", at.heads_kv);
     put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
     put(w, "const uint32_t h = i / parts;");
     put(w, "const float *const q = FLOATS(%lluu) + %u * h;", (ull)f32_of(w, at.node->inputs[0])->offset, at.width);
     put(w, "if (parts > 1) {");
-    put(w, "const uint32_t part = i %% parts, each = (n_kv + 16 * parts - 1) / (16 * parts) * 16;");
-    put(w, "const uint32_t first = part * each < n_kv ? part * each : n_kv, end = n_kv - first < each ? n_kv : first + each;");
+    if (at.window) put_window_part(w);
+    else put_part(w);
     put(w, "const uint32_t p = %u * h + part;", ATTENTION_PARTS);
     put(w, "attention_part_%s(%s, q, %s, %s, first, end, %s);", at.kv, parts_text(w, &at), at.k_head, at.v_head, at.sizes);
     put(w, "continue;");
     put(w, "}");
     put_y(w, &at);
-    put(w, "attention_decode_%s(y, q, %s, %s, n_kv, %s, /* window, sink */ 0, 0);", at.kv, at.k_head, at.v_head, at.sizes);
+    put(w, "attention_decode_%s(y, q, %s, %s, n_kv, %s, /* window, sink */ %u, 0);", at.kv, at.k_head, at.v_head, at.sizes, at.window);
     put_row(w, &at);
     put(w, "}");
 }
@@ -73,7 +101,7 @@ static void put_decode(struct writer *w)
 void put_attention_merge(struct writer *w)
 {
     const struct attention_text at = attention_text(w);
-    put(w, "const uint32_t parts = attention_parts(a->n_past + 1, %u, n_threads);", at.heads_kv);
+    put_parts(w, &at);
     put(w, "if (parts == 1 || (l->tail && !a->n_logits)) return;");
     put(w, "const struct span s = share(%u, thread, n_threads);", at.heads_kv);
     put(w, "for (uint32_t h = s.first; h < s.last; h++) {");
@@ -100,7 +128,7 @@ static void put_prefill(struct writer *w)
     put(w, "const float *const q = %s + %u * h;", float_row(w, q), at.width);
     put(w, "attention_prefill_%s(y, /* stride */ %u, q, /* stride */ %u,", at.kv, y_stride, (uint32_t)(q->stride / 4));
     put(w, "    %s, %s,", at.k_head, at.v_head);
-    put(w, "    a->n_past + t, /* first */ 0, n, %s, /* window, sink */ 0, 0);", at.sizes);
+    put(w, "    a->n_past + t, /* first */ 0, n, %s, /* window, sink */ %u, 0);", at.sizes, at.window);
     if (q8->exists) {
         put(w, "for (uint32_t k = 0; k < n; k++)");
         put(w, "    for (uint32_t c = 0; c < %u; c += 32)", at.width);

@@ -1,6 +1,6 @@
-/* list.c -- the kernels of a CPU program and their launches.  A group becomes a decode kernel (one token, rows shared among the threads) and
- * a prefill kernel (a chunk of tokens); where prefill needs its input normed or quantised first, one more does that.  What each does is told
- * to the last number that its text depends on. */
+/* list.c -- the kernels of a CPU program and their launches.  A group becomes a decode kernel (one token, rows shared among the threads)
+ * and a prefill kernel (a chunk of tokens); where prefill needs its input normed or quantised first, one more does that.  What each does is
+ * told to the last number that its text depends on. */
 #include "choose.h"
 
 typedef unsigned long long ull;
@@ -210,19 +210,35 @@ static void map_does(struct lister *l)
 
 /* ---- attention ---- */
 
+static void scores_does(struct lister *l, const struct node *n)
+{
+    const uint32_t window = attention_window(l->plan, n);
+    kernel_does(&l->d, "  scale %.9g", n->attr.scale);
+    if (n->attr.cap > 0) kernel_does(&l->d, "  cap %.9g", n->attr.cap);
+    if (window) kernel_does(&l->d, "  window of %u positions", window);
+}
+
+/* What a launch reads with a full context. */
+static uint64_t state_read(const struct plan *p, const struct node *n)
+{
+    const struct state *s = plan_state(p, n);
+    const uint32_t window = attention_window(p, n);
+    return window ? s->token_bytes * window : s->bytes;
+}
+
 static void attention_does(struct lister *l)
 {
     const struct plan *p = l->plan;
     const struct node *n = l->group->node, *k = n->inputs[1];
     const char *kv = kv_type_name[p->options.kv];
     kernel_does(&l->d, "attention of %s over %u in %s, context %u", heads_text(l, n), k->heads, kv, p->options.n_ctx);
-    kernel_does(&l->d, "  scale %.9g", n->attr.scale);
+    scores_does(l, n);
     kernel_does(&l->d, "reads %s", float_place(l, n->inputs[0]));
     if (!l->prefill) kernel_does(&l->d, "  parts of the positions at %llu", (ull)p->parts_offset);
     if (!p->f32[n->index].exists) kernel_does(&l->d, "  rows in scratch, from %llu on", (ull)p->scratch_y);
     result_does(l, n);
     l->d.launch.state = plan_state(p, n)->offset;
-    l->d.kernel.state_bytes = plan_state(p, n)->bytes;
+    l->d.kernel.state_bytes = state_read(p, n);
 }
 
 static void merge_does(struct lister *l)
@@ -230,6 +246,7 @@ static void merge_does(struct lister *l)
     const struct node *n = l->group->node;
     l->d.launch.state = plan_state(l->plan, n)->offset;
     kernel_does(&l->d, "joins parts at %llu, of %s over %u", (ull)l->plan->parts_offset, heads_text(l, n), n->inputs[1]->heads);
+    if (attention_window(l->plan, n)) kernel_does(&l->d, "  window of %u positions", n->attr.window);
     if (!l->plan->f32[n->index].exists) kernel_does(&l->d, "  rows in scratch, from %llu on", (ull)l->plan->scratch_y);
     result_does(l, n);
 }

@@ -9,28 +9,38 @@ export XDG_CACHE_HOME="$tmp/cache"
 mkdir "$tmp/models"
 cd "$tmp" || exit 1
 
-# architecture NAME PARAMETERS ROPE ATTENTION: transformer.yaml's wiring with these attributes, and a file of that architecture
+# architecture NAME PARAMETERS ROPE ATTENTION KV-HEADS: transformer.yaml's wiring with these attributes, and a file of that architecture
 architecture() {
     {
         printf 'architecture: %s\ninherits: transformer\nparameters:\n  rope_neox: true\n%s\n' "$1" "$2"
         sed -n '/^graph:/,$p' "$root/models/transformer.yaml" | sed "s/base=rope_base/$3/; s/= attention /= attention $4 /"
     } > "models/$1.yaml"
-    "$make" --arch "$1" --layers 4 --embd 64 --heads 4 --kv-heads 2 --ff 96 --vocab 300 --ctx 256 --type Q8_0 --pure -o "$1.gguf" || exit 1
+    "$make" --arch "$1" --layers 4 --embd 64 --heads 4 --kv-heads "$5" --ff 96 --vocab 300 --ctx 384 --type Q8_0 --pure -o "$1.gguf" || exit 1
 }
-# verified NAME FLAGS...: on this machine and on the emulator of lanes
+# verified NAME FLAGS...
 verified() {
     arch=$1
     shift
     check "$arch $*" 0 "$forgec" verify "$arch.gguf" --models models "$@"
-    check "$arch lanes $*" 0 "$forgec" verify "$arch.gguf" --models models -t "$lanes" --ctx 40 "$@"
 }
 
 # Two rotations: tables of both in the image, and each layer turns by its own.
 architecture turns '  near: {type: bool, per_layer: true, default: [true, false]}
-  near_base: {type: f64, least: 2, default: 1000, where: near, otherwise: rope_base}' base=near_base ''
-verified turns --exact
-verified turns --exact --fuse none
+  near_base: {type: f64, least: 2, default: 1000, where: near, otherwise: rope_base}' base=near_base '' 2
+verified turns --exact --ctx 100
+verified turns --exact --ctx 100 --fuse none
+verified turns --exact --ctx 40 -t "$lanes"
+verified turns --exact --ctx 40 -t "$lanes" --fuse none
 check turns-plan 0 "$forgec" build turns.gguf --models models --emit plan -o -
 [ "$(grep -c '^    rotations of' "$tmp/out")" -eq 2 ] || bad "not two rotations"
 check turns-source 0 "$forgec" build turns.gguf --models models --emit source -o -; out_has '"rotation tables 2"'
+
+# Windows and caps.  One KV head: threads share its positions, too, those of a window as those of the whole context, where there are enough of
+# them (tests/kernel/check_ops.c has the sizes of the rest).
+architecture windows '  window: {type: u32, per_layer: true, default: [150, 40, 0]}' base=rope_base 'window=window cap=2' 1
+verified windows --exact --kv f32 --ctx 300
+verified windows --exact --fuse none --ctx 200
+verified windows --exact --ctx 150
+refuse windows-gpu 1 "no GPU kernels for windows; --ctx 150 avoids it" "$forgec" build windows.gguf --models models -t "$lanes" --emit plan -o -
+refuse caps-gpu 1 "no GPU kernels for caps" "$forgec" build windows.gguf --models models -t "$lanes" --ctx 40 --emit plan -o -
 summary

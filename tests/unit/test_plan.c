@@ -18,6 +18,11 @@ static struct arena *a;
 static int setup(void **state) { (void)state; a = arena_create(); return 0; }
 static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
 
+static struct plan *plan_for(const struct model *m, const char *target)
+{
+    return plan_make(a, graph_build(a, m), FUSE_LAYER, profile_load(a, target, NULL), &(struct plan_options){ 0 });
+}
+
 static struct plan *plan_of(const struct model *m, enum fuse_level level, struct plan_options o)
 {
     return plan_make(a, graph_build(a, m), level, profile_load(a, "portable", NULL), &o);
@@ -222,14 +227,16 @@ static void refusals(void **state)
     assert_dies(plan_of(m, FUSE_LAYER, (struct plan_options){ .kv = KV_TYPE_Q8_0 }), "multiple of 32");
 }
 
-/* What a graph can say and no kernel computes.  Heads of V twice as wide: attn_q's rows serve as V. */
+/* What a graph can say and kernels of a target do not compute.  Heads of V twice as wide: attn_q's rows serve as V. */
 static void limits(void **state)
 {
     (void)state;
-    static const struct { const char *v, *attention, *down, *expected; } rows[] = {
-        { "attn_v, %x\n%vc = store_v", "window=63", "attn_output", "%0.a is attention over a window of 63 positions, and the context is 64" },
-        { "attn_v, %x\n%vc = store_v", "cap=30", "attn_output", "%0.a is attention with a cap of 30 on its scores" },
-        { "attn_q, %x\n%vc = store_v head_dim=64", "", "ffn_down", "heads of V have 64 items where those of Q and K have 32 (%0.a)" },
+    static const struct { const char *target, *v, *attention, *down, *expected; } rows[] = {
+        { "gfx1151", "attn_v, %x\n%vc = store_v", "window=63", "attn_output",
+          "%0.a is attention over a window of 63 positions, and the context is 64" },
+        { "gfx1151", "attn_v, %x\n%vc = store_v", "cap=30", "attn_output", "%0.a is attention with a cap of 30 on its scores" },
+        { "portable", "attn_q, %x\n%vc = store_v head_dim=64", "", "ffn_down",
+          "heads of V have 64 items where those of Q and K have 32 (%0.a)" },
     };
     static struct model *m;
     struct tiny s = tiny_llama;
@@ -238,11 +245,11 @@ static void limits(void **state)
         const char *layer = arena_printf(a, "%%q = matmul attn_q, %%x\n%%k = matmul attn_k, %%x\n%%kc = store_k %%k\n%%v = matmul %s %%v\n"
                                             "%%a = attention %s %%q, %%kc, %%vc\n%%x = matmul %s, %%a\n", rows[i].v, rows[i].attention, rows[i].down);
         m = tiny_wired(a, &s, arena_printf(a, "%slayer:\n%s%s", TINY_INPUT, layer, TINY_OUTPUT));
-        assert_dies(plan_of(m, FUSE_LAYER, (struct plan_options){ 0 }), rows[i].expected);
+        assert_dies(plan_for(m, rows[i].target), rows[i].expected);
     }
     m = tiny_wired(a, &tiny_llama, TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n%v = matmul attn_v, %x\n"
                                    "%vc = store_v %v\n%a = attention window=64 %q, %kc, %vc\n%x = matmul attn_output, %a\n" TINY_OUTPUT);
-    plan_of(m, FUSE_LAYER, (struct plan_options){ 0 });          /* a window of the whole context hides nothing */
+    plan_for(m, "gfx1151");                                       /* a window of the whole context hides nothing */
 }
 
 /* ---- what decides the image decides its hash ---- */
