@@ -1,4 +1,4 @@
-/* described.h -- models/ARCH.yaml and what it inherits, as read: what model.c and keys.c share, and nobody else includes. */
+/* described.h -- models/ARCH.yaml and what it inherits, as read: what model.c, params.c and keys.c share, and nobody else includes. */
 #ifndef FORGEC_DESCRIBED_H
 #define FORGEC_DESCRIBED_H
 #include "gguf.h"

@@ -25,7 +25,8 @@ static const char *printed(const struct graph *g)
 static void what_is_printed_reads_back(void **state)
 {
     (void)state;
-    static const struct { const char *arch; uint32_t n_nodes; } rows[] = { { "llama", 3 + 2 * 17 }, { "qwen2", 3 + 2 * 20 }, { "qwen3", 3 + 2 * 19 } };
+    static const struct { const char *arch; uint32_t n_nodes; } rows[] = { { "llama", 3 + 2 * 17 }, { "qwen2", 3 + 2 * 20 },
+                                                                          { "qwen3", 3 + 2 * 19 } };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct tiny s = tiny_llama;
         s.arch = rows[i].arch;
@@ -39,7 +40,8 @@ static void what_is_printed_reads_back(void **state)
 
 /* ---- attributes ---- */
 
-#define ATTENTION(attributes, inner) TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n%v = matmul attn_v, %x\n%vc = store_v %v\n" \
+#define ATTENTION(attributes, inner) \
+    TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n%v = matmul attn_v, %x\n%vc = store_v %v\n" \
     "%a = attention " attributes "%q, %kc, %vc\n%x = matmul attn_output, " inner "\n" TINY_OUTPUT
 
 static const struct node *find(const struct graph *g, const char *name)
@@ -85,6 +87,10 @@ static void put_windows(struct text *t)          /* one per layer, and a pattern
     tiny_u32(t, 7);
     tiny_u32(t, 9);
     tiny_pair_f32(t, "llama.logit_scale", 0.25f);
+    tiny_key(t, "llama.attention.sliding_window_pattern", GGUF_ARRAY);
+    tiny_u32(t, GGUF_BOOL);
+    tiny_u64(t, 2);
+    text_append(t, "\0\1", 2);
 }
 
 static void parameters_of_an_architecture(void **state)
@@ -95,9 +101,9 @@ static void parameters_of_an_architecture(void **state)
     const struct graph *g = graph_build(a, with_parameters(&s, window, ATTENTION("window=window ", "%a")));
     assert_true(find(g, "0.a")->attr.window == 5 && find(g, "1.a")->attr.window == 5);
     s.extra = put_windows;
-    s.n_extra = 2;
+    s.n_extra = 3;
     const char *both = "  window: {key: \"{arch}.attention.sliding_window\", type: u32, per_layer: true, where: near, otherwise: 0}\n"
-                       "  near: {type: bool, per_layer: true, default: [false, true]}\n"
+                       "  near: {key: \"{arch}.attention.sliding_window_pattern\", type: bool, per_layer: true, default: [true, false]}\n"
                        "  factor: {key: \"{arch}.logit_scale\", type: f64}\n";
     g = graph_build(a, with_parameters(&s, both, ATTENTION("window=window scale=factor ", "%a")));
     assert_true(find(g, "0.a")->attr.window == 0 && find(g, "1.a")->attr.window == 9 && find(g, "1.a")->attr.scale == 0.25);
@@ -107,7 +113,9 @@ static void parameters_of_an_architecture(void **state)
     assert_dies(graph_build(a, m), "tiny has the key llama.logit_scale, parameter factor, which neither the graph nor a shape uses");
     m = with_parameters(&s, both, ATTENTION("scale=factor ", "%a"));
     assert_dies(graph_build(a, m), "parameter window, which neither");
-    m = with_parameters(&s, both, TINY_INPUT "layer:\noutput:\n%norm = rmsnorm output_norm, %x\n%q = matmul output, %norm\n%l = rope head_dim=2 n_rot=window %q\n");
+    m = with_parameters(&s, both,
+                        TINY_INPUT "layer:\noutput:\n%norm = rmsnorm output_norm, %x\n%q = matmul output, %norm\n"
+                        "%l = rope head_dim=2 n_rot=window %q\n");
     assert_dies(graph_build(a, m), "window differs by layer, and this belongs to no layer");
 }
 
@@ -131,12 +139,17 @@ static void sizes_by_layer(void **state)
 static void rotations(void **state)
 {
     (void)state;
-    const char *wiring = TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope base=base %q\n%s = rope base=base n_rot=16 %r\n%t = rope base=base neox=true %s\n"
+    const char *wiring = TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope base=base %q\n%s = rope base=base n_rot=16 %r\n"
+                         "%t = rope base=base neox=true %s\n"
                          "%x = matmul attn_output, %t\n" TINY_OUTPUT;
-    const struct graph *g = graph_build(a, with_parameters(&tiny_llama, "  base: {type: f64, per_layer: true, default: [10000, 500000]}\n", wiring));
+    const struct graph *g = graph_build(a,
+                                        with_parameters(&tiny_llama, "  base: {type: f64, per_layer: true, default: [10000, 500000]}\n",
+                                                        wiring));
     assert_int_equal(g->n_rotations, 4);
     static const struct { const char *name; uint32_t rotation, n_rot; double base; } rows[] = {
-        { "0.r", 0, 32, 10000 }, { "0.s", 1, 16, 10000 }, { "0.t", 0, 32, 10000 }, { "1.r", 2, 32, 500000 }, { "1.s", 3, 16, 500000 }, { "1.t", 2, 32, 500000 } };
+        { "0.r", 0, 32, 10000 }, { "0.s", 1, 16, 10000 }, { "0.t", 0, 32, 10000 }, { "1.r", 2, 32, 500000 }, { "1.s", 3, 16,
+                                                                                                              500000 }, { "1.t", 2, 32,
+                                                                                                                         500000 } };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const struct node *n = find(g, rows[i].name);
         assert_int_equal(n->rotation, rows[i].rotation);
@@ -147,7 +160,9 @@ static void rotations(void **state)
 static void absent_tensors_vanish(void **state)
 {
     (void)state;
-    const struct graph *g = graph_build(a, tiny_wired(a, &tiny_llama, TINY_INPUT "layer:  # one\n\n# a comment\n%b = bias attn_q_bias?, %x # none here\n%y = add %x, %b\n%x = add %y, %b\n" TINY_OUTPUT));
+    const char *wiring = TINY_INPUT "layer:  # one\n\n# a comment\n%b = bias attn_q_bias?, %x # none here\n%y = add %x, %b\n"
+                         "%x = add %y, %b\n" TINY_OUTPUT;
+    const struct graph *g = graph_build(a, tiny_wired(a, &tiny_llama, wiring));
     assert_int_equal(g->n_nodes, 3 + 2 * 2);
     assert_ptr_equal(g->nodes[1]->inputs[0], g->nodes[0]);
     assert_ptr_equal(g->nodes[1]->inputs[1], g->nodes[0]);
@@ -191,12 +206,16 @@ static void errors_name_line_and_column(void **state)
         { TINY_INPUT "layer:\n" "output:\n%logits = add %x, %x\n", "has 64 columns; logits have 100" },
         { "input:\n%x = embed attn_q\nlayer:\n" TINY_OUTPUT, "attn_q is a tensor of a layer" },
         { TINY_INPUT "layer:\n%z = embed attn_q\n%x = add %x, %z\n" TINY_OUTPUT, "tensor attn_q has 128 rows; 100 are needed here" },
-        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%n = headnorm attn_norm, %q\n%x = matmul attn_output, %n\n" TINY_OUTPUT, "tensor attn_norm has 64 items; 32 are needed here" },
-        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%n = rope attn_norm, %q\n%x = matmul attn_output, %n\n" TINY_OUTPUT, "tensor attn_norm has 64 items; 16 are needed here" },
-        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%kc = store_k %q\n%x = add %x, %x\n" TINY_OUTPUT, "%0.q has 128 columns; store_k takes 64" },
+        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%n = headnorm attn_norm, %q\n%x = matmul attn_output, %n\n" TINY_OUTPUT,
+         "tensor attn_norm has 64 items; 32 are needed here" },
+        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%n = rope attn_norm, %q\n%x = matmul attn_output, %n\n" TINY_OUTPUT,
+         "tensor attn_norm has 64 items; 16 are needed here" },
+        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%kc = store_k %q\n%x = add %x, %x\n" TINY_OUTPUT,
+         "%0.q has 128 columns; store_k takes 64" },
         { TINY_INPUT "layer:\n%kc = store_k %x\n%x = add %kc, %x\n" TINY_OUTPUT, "%0.kc lies in the KV cache" },
         { TINY_INPUT "layer:\n%kc = store_k %x\n%kd = store_k %x\n" TINY_OUTPUT, "a second store_k in layer 0" },
-        { TINY_INPUT "layer:\n%kc = store_k %x\n%x = attention %x, %kc, %kc\n" TINY_OUTPUT, "attention reads a query, and a store_k and a store_v" },
+        { TINY_INPUT "layer:\n%kc = store_k %x\n%x = attention %x, %kc, %kc\n" TINY_OUTPUT,
+         "attention reads a query, and a store_k and a store_v" },
         { "input:\n%x = embed token_embd\n%kc = store_k %x\nlayer:\n" TINY_OUTPUT, "store_k outside the layers" },
         { ATTENTION("wndow=3 ", "%a"), "llama.yaml:13:18: attention has no attribute wndow; it has head_dim, scale, cap, window" },
         { TINY_INPUT "layer:\n%x = add eps=1 %x, %x\n" TINY_OUTPUT, "llama.yaml:8:12: add has no attribute eps; it has none" },
@@ -213,10 +232,14 @@ static void errors_name_line_and_column(void **state)
         { ATTENTION("head_dim=n_layer ", "%a"), "attention: heads of the query have 2 items, those of %0.kc 32" },
         { ATTENTION("head_dim=n_expert ", "%a"), "llama.yaml:13:27: head_dim=n_expert is 0 in layer 0; it takes 2 to 4096" },
         { ATTENTION("window=3, ", "%a"), "expected" },
-        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope neox=1 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT, "llama.yaml:9:18: neox=1: true or false is needed" },
-        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope n_rot=34 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT, "n_rot is 34; it must be even and at most head_dim, 32" },
-        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope n_rot=7 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT, "n_rot is 7; it must be even" },
-        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope beta_slow=32 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT, "beta_fast is 32 and beta_slow 32" },
+        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope neox=1 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT,
+         "llama.yaml:9:18: neox=1: true or false is needed" },
+        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope n_rot=34 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT,
+         "n_rot is 34; it must be even and at most head_dim, 32" },
+        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope n_rot=7 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT,
+         "n_rot is 7; it must be even" },
+        { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope beta_slow=32 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT,
+         "beta_fast is 32 and beta_slow 32" },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) refused(rows[i].wiring, rows[i].expected);
 }

@@ -51,12 +51,15 @@ static void put_word(struct text *t) { tiny_key(t, extra.key, GGUF_STRING); tiny
 static void further_keys(void **state)
 {
     (void)state;
-    static const struct { const char *key; enum gguf_type type; uint32_t number; void (*put)(struct text *); const char *omit, *expected; } rows[] = {
-        { "llama.rope.dimension_count", GGUF_U32, 34, put_number, NULL, "rope.dimension_count is 34; it must be even and at most key_length, 32" },
+    static const struct { const char *key; enum gguf_type type; uint32_t number; void (*put)(struct text *); const char *omit,
+                         *expected; } rows[] = {
+        { "llama.rope.dimension_count", GGUF_U32, 34, put_number, NULL,
+         "rope.dimension_count is 34; it must be even and at most key_length, 32" },
         { "llama.rope.dimension_count", GGUF_U32, 7, put_number, NULL, "rope.dimension_count is 7" },
         { "llama.rope.dimension_count", GGUF_I32, UINT32_MAX, put_number, NULL, "the number is negative" },
         { "llama.rope.dimension_count", GGUF_U32, 2, put_array, NULL, "is an array; expected one value" },
-        { "llama.attention.value_length", GGUF_U32, 16, put_number, NULL, "tensor blk.0.attn_v.weight is 64 x 64; the hyperparameters ask for 32 x 64" },
+        { "llama.attention.value_length", GGUF_U32, 16, put_number, NULL,
+         "tensor blk.0.attn_v.weight is 64 x 64; the hyperparameters ask for 32 x 64" },
         { "llama.expert_count", GGUF_U32, 4, put_number, NULL, "a mixture of 4 experts" },
         { "llama.vocab_size", GGUF_U32, 99, put_number, NULL, "tensor token_embd.weight is 100 x 64; the hyperparameters ask for 99 x 64" },
         { "llama.rope.freq_base", GGUF_F32, 0x7fc00000, put_number, NULL, "not a number" },
@@ -172,7 +175,8 @@ static const struct key_row changing[] = {
     { "llama.rope.scaling.yarn_attn_factor", GGUF_F32, 0.5, ONE, NULL, "is 0.5; " LISTED("1") },
     { "llama.rope.scaling.alpha", GGUF_F32, 1000, ONE, NULL, "is 1000; " LISTED("0 or 1") },
     /* not listed at all */
-    { "llama.rope.freq_base_swa", GGUF_F32, 10000, ONE, NULL, "is 10000; models/llama.yaml neither reads this hyperparameter nor knows it as harmless" },
+    { "llama.rope.freq_base_swa", GGUF_F32, 10000, ONE, NULL,
+     "is 10000; models/llama.yaml neither reads this hyperparameter nor knows it as harmless" },
     { "llama.attention.layer_norm_epsilon", GGUF_F32, 1e-5, ONE, NULL, "models/llama.yaml neither reads" },
     { "llama.ssm.state_size", GGUF_U32, 0, ONE, NULL, "models/llama.yaml neither reads" },
     { "llama.", GGUF_U32, 0, ONE, NULL, "models/llama.yaml neither reads" },
@@ -251,7 +255,8 @@ static void keys_to_ignore(void **state)
     const struct model_options o = { .ignored = &key, .n_ignored = 1 };
     assert_dies(with_keys("llama", NULL, 0, &o), "--ignore-key llama.logit_scalf: tiny has no such key");
     key = "llama.block_count";
-    assert_dies(with_keys("llama", NULL, 0, &o), "--ignore-key llama.block_count: architecture llama reads this key (n_layer); it cannot be ignored");
+    assert_dies(with_keys("llama", NULL, 0, &o),
+                "--ignore-key llama.block_count: architecture llama reads this key (n_layer); it cannot be ignored");
     static const struct key_row two[] = {
         { "llama.logit_scale", GGUF_F32, 2, ONE, NULL, NULL }, { "llama.residual_scale", GGUF_F32, 2, ONE, NULL, NULL } };
     key = "llama.logit_scale";
@@ -272,7 +277,8 @@ static void inherited_keys(void **state)
 #define GRANITE "architecture: granite\ninherits: transformer\nparameters: {rope_neox: false}\n"
     added = scale;
     assert_dies(tiny_yaml(a, &s, GRANITE), "granite.residual_scale is 0.22; " LISTED("0 or 1"));
-    assert_dies(tiny_yaml(a, &s, "architecture: granite\ninherits: transformer\nparameters:\n  rope_neox: false\n  residual_scale: {key: \"{arch}.residual_scale\"}\n"),
+    assert_dies(tiny_yaml(a, &s, "architecture: granite\ninherits: transformer\nparameters:\n  rope_neox: false\n"
+                                 "  residual_scale: {key: \"{arch}.residual_scale\"}\n"),
                 "granite.yaml:5:3: parameter \"residual_scale\" is unknown to forgec");
     assert_non_null(tiny_yaml(a, &s, GRANITE "harmless:\n  \"{arch}.residual_scale\": of no matter\n"));
     assert_non_null(tiny_yaml(a, &s, GRANITE "neutral:\n  granite.residual_scale: [0.22]\n"));
@@ -311,14 +317,16 @@ static void degenerate_rotations(void **state)
     static const struct key_row rows[] = {
         { "llama.rope.freq_base", GGUF_F32, 1, ONE, NULL, "rope.freq_base is 1; forgec takes 2 to 1e+15" },
         { "llama.rope.freq_base", GGUF_F32, 1e-6, ONE, NULL, "rope.freq_base is 9.99" },
-        { "llama.rope.scaling.factor", GGUF_F32, 1e-6, ONE, NULL, "the rotation's scaling factor is 1e-06; it must be 0 (none) or at least 1" },
+        { "llama.rope.scaling.factor", GGUF_F32, 1e-6, ONE, NULL,
+         "the rotation's scaling factor is 1e-06; it must be 0 (none) or at least 1" },
         { "llama.rope.scaling.factor", GGUF_F32, 1e6, ONE, NULL, "factor is 1000000; forgec takes 0 to 65536" },
         { "llama.rope.scaling.factor", GGUF_F32, -4, ONE, NULL, "factor is -4" },
         { "llama.rope.scale_linear", GGUF_F32, 0.5, ONE, NULL, "the rotation's scaling factor is 0.5" },
         { "llama.rope.scaling.attn_factor", GGUF_F32, 0, ONE, NULL, "attn_factor is 0; forgec takes 0.01 to 100" },
         { "llama.rope.scaling.yarn_beta_fast", GGUF_F32, 0, ONE, NULL, "yarn_beta_fast is 0; forgec takes 0.001" },
         { "llama.rope.scaling.yarn_beta_slow", GGUF_F32, 0, ONE, NULL, "yarn_beta_slow is 0; forgec takes 0.001" },
-        { "llama.rope.scaling.yarn_beta_slow", GGUF_F32, 32, ONE, NULL, "yarn_beta_fast is 32 and yarn_beta_slow 32; the fast one must be larger" },
+        { "llama.rope.scaling.yarn_beta_slow", GGUF_F32, 32, ONE, NULL,
+         "yarn_beta_fast is 32 and yarn_beta_slow 32; the fast one must be larger" },
         { "llama.rope.scaling.yarn_ext_factor", GGUF_F32, -0.5, ONE, NULL, "yarn_ext_factor is -0.5; it must be -1" },
         { "llama.rope.scaling.yarn_ext_factor", GGUF_F32, 2, ONE, NULL, "yarn_ext_factor is 2; forgec takes -1 to 1" },
     };
@@ -334,12 +342,17 @@ static void yarn_keys(void **state)
     (void)state;
     static const struct key_row rows[] = {
         { "llama.rope.scaling.type", GGUF_STRING, 0, ONE, "yarn", NULL }, { "llama.rope.scaling.factor", GGUF_F32, 4, ONE, NULL, NULL },
-        { "llama.rope.scaling.attn_factor", GGUF_F32, 1.5, ONE, NULL, NULL }, { "llama.rope.scaling.yarn_beta_fast", GGUF_F32, 6, ONE, NULL, NULL },
-        { "llama.rope.scaling.yarn_beta_slow", GGUF_F32, 0.5, ONE, NULL, NULL }, { "llama.rope.scaling.yarn_ext_factor", GGUF_F32, 0.75, ONE, NULL, NULL },
+        { "llama.rope.scaling.attn_factor", GGUF_F32, 1.5, ONE, NULL, NULL }, { "llama.rope.scaling.yarn_beta_fast", GGUF_F32, 6, ONE, NULL,
+                                                                               NULL },
+        { "llama.rope.scaling.yarn_beta_slow", GGUF_F32, 0.5, ONE, NULL, NULL }, { "llama.rope.scaling.yarn_ext_factor", GGUF_F32, 0.75,
+                                                                                  ONE, NULL, NULL },
         { "llama.rope.scaling.original_context_length", GGUF_U32, 512, ONE, NULL, NULL } };
-    struct rope_ref r = { .n_rot = 32, .freq_base = 10000, .freq_scale = 0.25, .ext_factor = 0.75, .attn_factor = 1.5, .beta_fast = 6, .beta_slow = 0.5, .n_ctx_orig = 512 };
+    struct rope_ref r = { .n_rot = 32, .freq_base = 10000, .freq_scale = 0.25, .ext_factor = 0.75, .attn_factor = 1.5, .beta_fast = 6,
+                         .beta_slow = 0.5, .n_ctx_orig = 512 };
     double freq[16], plain[16];
-    const struct graph *yarn = graph_build(a, with_keys("llama", rows, COUNT_OF(rows), NULL)), *other = graph_build(a, with_keys("llama", rows, 3, NULL));
+    const struct graph *yarn = graph_build(a, with_keys("llama", rows, COUNT_OF(rows), NULL)), *other = graph_build(a,
+                                                                                                                    with_keys("llama", rows,
+                                                                                                                              3, NULL));
     assert_int_equal(yarn->n_rotations, 1);
     const double magnitude = model_rope_frequencies(&yarn->rotations[0].attr, NULL, freq);
     model_rope_frequencies(&other->rotations[0].attr, NULL, plain);
@@ -362,21 +375,25 @@ static void mistakes_in_yaml(void **state)
 {
     (void)state;
     static const struct { const char *yaml, *expected; } rows[] = {
-        { "architecture: qwen2\ninherits: transformer\nparameters: {rope_neox: false}\n", "llama.yaml:1:15: the architecture is \"qwen2\" but the file is named after llama" },
+        { "architecture: qwen2\ninherits: transformer\nparameters: {rope_neox: false}\n",
+         "llama.yaml:1:15: the architecture is \"qwen2\" but the file is named after llama" },
         { "architecture: llama\nparameters: {rope_neox: false}\n", "parameter n_layer is missing" },
         { "architecture: llama\ninherits: transformer\n", "parameter rope_neox is missing; add it under parameters" },
         { "architecture: llama\ninherits: llama\nparameters: {rope_neox: false}\n", "inherits goes deeper than 4 files" },
         { "architecture: llama\ninherits: nowhere\n", "llama.yaml:2:11: there is no models/nowhere.yaml" },
         { "architecture: llama\ninherits: transformer\nrope: neox\n", "llama.yaml:3:1: key \"rope\" is unknown" },
-        { "architecture: llama\ninherits: transformer\nparameters: {rope_neox: left}\n", "llama.yaml:3:25: \"left\" is neither true nor false" },
+        { "architecture: llama\ninherits: transformer\nparameters: {rope_neox: left}\n",
+         "llama.yaml:3:25: \"left\" is neither true nor false" },
         { HEAD "wave: 32\n", "llama.yaml:4:1: key \"wave\" is unknown" },
         { HEAD "tensors:\n  output: {name: nothing, shape: [n_vocab, n_embd], else: output}\n", "llama.yaml:5:11: else: output" },
         { HEAD "tensors:\n  output: {name: nothing, shape: [n_vocab, n_embd], else: nothing}\n", "else: nothing" },
         { HEAD "tensors:\n  output: {name: nothing, shape: [n_vocab, n_embd], else: attn_q}\n", "else: attn_q" },
         { HEAD "tensors:\n  output_norm: {name: output_norm.weight, shape: [n_zzz]}\n", "llama.yaml:5:16: unknown dimension n_zzz" },
         { HEAD "tensors:\n  output_norm: {name: output_norm.weight, shape: n_embd}\n", "shape is a list of one or two dimensions" },
-        { HEAD "fused:\n  \"blk.{l}.x\": attn_q\ntensors:\n  attn_q: {name: nowhere, shape: [n_q, n_embd]}\n", "llama.yaml:5:16: a list of tensor roles is needed here" },
-        { HEAD "fused:\n  \"blk.{l}.x\": [zzz]\ntensors:\n  attn_q: {name: nowhere, shape: [n_q, n_embd]}\n", "there is no tensor role zzz" },
+        { HEAD "fused:\n  \"blk.{l}.x\": attn_q\ntensors:\n  attn_q: {name: nowhere, shape: [n_q, n_embd]}\n",
+         "llama.yaml:5:16: a list of tensor roles is needed here" },
+        { HEAD "fused:\n  \"blk.{l}.x\": [zzz]\ntensors:\n  attn_q: {name: nowhere, shape: [n_q, n_embd]}\n",
+         "there is no tensor role zzz" },
         { PARAMETERS "  rope_scaling: {values: [none]}\n", "the key rope_scaling is missing" },
         { PARAMETERS "  n_embd: {default: n_embd_per_head}\n", "llama.yaml:5:11: n_embd leads back to itself" },
         { PARAMETERS "  n_layer: {default: n_head}\n", "llama.yaml:5:12: n_layer leads back to itself" },
@@ -386,14 +403,16 @@ static void mistakes_in_yaml(void **state)
         { PARAMETERS "  n_ff: {}\n", "the key n_ff is missing" },
         { PARAMETERS "  n_ff: [1]\n", "a parameter is a plain value, or a map with key and default" },
         { PARAMETERS "  n_embd: {key: \"{arch}.embedding_length\", per_layer: true}\n", "n_embd is one value for the whole model" },
-        { PARAMETERS "  n_fff: {default: 1}\n", "llama.yaml:5:3: parameter \"n_fff\" is unknown to forgec; one of the architecture's own has a type" },
+        { PARAMETERS "  n_fff: {default: 1}\n",
+         "llama.yaml:5:3: parameter \"n_fff\" is unknown to forgec; one of the architecture's own has a type" },
         { PARAMETERS "  mine: {type: u16, default: 1}\n", "llama.yaml:5:16: type is \"u16\"; it can be u32, f64 or bool" },
         { PARAMETERS "  n_q: {type: u32, default: 1}\n", "llama.yaml:5:3: n_q means something else already" },
         { PARAMETERS "  \"3\": {type: u32, default: 1}\n", "a parameter's name is letters, digits and _" },
         { PARAMETERS "  mine: {type: u32, default: 1, least: -1}\n", "a u32 is 0 to 4294967295" },
         { PARAMETERS "  mine: {type: u32, default: 7, least: 8}\n", "mine is 7; forgec takes 8 to 4294967295" },
         { PARAMETERS "  mine: {type: f64, default: mine}\n", "mine leads back to itself" },
-        { PARAMETERS "  mine: {type: u32, default: [1, 2]}\n", "mine takes one value; a list, repeated over the layers, needs per_layer: true" },
+        { PARAMETERS "  mine: {type: u32, default: [1, 2]}\n",
+         "mine takes one value; a list, repeated over the layers, needs per_layer: true" },
         { PARAMETERS "  mine: {type: u32, default: 1, where: rope_neox}\n", "where and otherwise go together" },
         { PARAMETERS "  mine: {type: u32, default: 1, where: neox, otherwise: 2}\n", "llama.yaml:5:40: there is no parameter neox" },
         { PARAMETERS "  mine: {type: u32, default: 1, values: [none]}\n", "key \"values\" is unknown" },

@@ -60,7 +60,8 @@ static void tiny_layer(struct arena *a, const struct tiny *s, uint32_t layer)
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (rows[i].given)
-            tiny_tensor(arena_printf(a, "blk.%u.%s", layer, rows[i].name), rows[i].rows ? s->matrix : QUANT_F32, rows[i].rows, rows[i].cols);
+            tiny_tensor(arena_printf(a, "blk.%u.%s", layer, rows[i].name), rows[i].rows ? s->matrix : QUANT_F32, rows[i].rows,
+                        rows[i].cols);
 }
 
 static void tiny_data(struct text *t)        /* in -1/4 .. 1/4, the same in every run */
