@@ -5,6 +5,7 @@
 #include "edited.h"
 #include "compiler/cpu/emit.h"
 #include "compiler/cpu/report.h"
+#include "compiler/gpu/choose.h"
 #include "compiler/gpu/emit.h"
 #include "image.h"
 #include "compiler/product/library.h"
@@ -22,7 +23,7 @@ struct target {                     /* one program of the product */
     struct profile   *profile;
     struct plan      *plan;
     struct bytes      source;
-    struct gpu_source gpu;          /* its kernels; then source describes them, once code is known */
+    struct bytes      kernels;      /* of a GPU; then source describes them, once code is known */
     struct bytes      code;
     uint64_t          weights_offset;
     const char       *edited;         /* hash of the source that o->source has in the place of what forgec emits; NULL: it is that */
@@ -92,7 +93,7 @@ static struct cc_job kernels_job(struct arena *a, const struct build_options *o,
 {
     const char *name = kernels_name(a, t->profile);
     const bool gpu = t->plan->gpu != NULL;
-    return (struct cc_job){ .name = name, .source = gpu ? t->gpu.kernels : t->source, .kind = gpu ? CC_DEVICE : CC_KERNELS,
+    return (struct cc_job){ .name = name, .source = gpu ? t->kernels : t->source, .kind = gpu ? CC_DEVICE : CC_KERNELS,
                             .profile = t->profile, .user_text = user_text(a, o, t, name) };
 }
 
@@ -109,16 +110,17 @@ static struct bytes code_with_end(struct arena *a, struct bytes code)
  * be made again. */
 static bool refuse_tiles(struct arena *a, const struct target *t)
 {
-    const struct gpu_kernels *list = t->gpu.list;
+    const struct kernel_list *list = t->plan->kernels;
     size_t n = 0;
     bool again = false;
     const struct kernel_resources *r = code_object_read(a, t->code, &n);
     for (size_t i = 0; i < n; i++) {
         if (!code_object_spills(t->profile, &r[i])) continue;
-        for (uint32_t k = 0; k < list->n_prefill; k++) {
-            const struct gpu_launch *l = &list->prefill[k];
-            const struct gpu_kernel *kernel = &list->kernels[l->kernel];
-            if (l->rows && strcmp(kernel->name, r[i].name) == 0) again |= gemm_refuse(&t->plan->gpu->refused, l->grid_tokens, l->rows, kernel->threads);
+        for (uint32_t k = 0; k < list->n_kernels; k++) {
+            const struct kernel *kernel = &list->kernels[k];
+            const uint32_t *param = kernel->param;
+            if (kernel->template != TEMPLATE_gemm || strcmp(kernel->name, r[i].name)) continue;
+            again |= gemm_refuse(&t->plan->gpu->refused, param[PARAM_TOKENS], param[PARAM_ROWS], param[PARAM_THREADS]);
         }
     }
     return again;
@@ -131,11 +133,12 @@ static void compile_target(struct arena *a, const struct build_options *o, struc
     if (!o->cc.spawn.dry_run) t->code = code_with_end(a, job.object);
 }
 
-/* Emits and compiles a GPU target's kernels again until their tiles fit the registers. */
+/* Plans, emits and compiles a GPU target's kernels again until their tiles fit the registers. */
 static void settle_tiles(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t, const struct emit_options *eo)
 {
     while (!o->cc.spawn.dry_run && !o->allow_spills && refuse_tiles(a, t)) {
-        t->gpu = emit_gpu(a, t->plan, eo);
+        gpu_plan_kernels(a, t->plan);
+        t->kernels = emit_gpu(a, t->plan, eo);
         compile_target(a, o, tc, t);
     }
 }
@@ -148,7 +151,7 @@ static void check_kernels(struct arena *a, const struct build_options *o, const 
     const char *why;
     if (table && strcmp(t->profile->api, "cuda") == 0) code_object_ptxas(a, &o->cc.spawn, t->profile, t->code, r, n, &why);
     code_object_check(a, t->profile, r, n, o->allow_spills);
-    if (table) report_print(table, t->plan, t->gpu.list, r, n);
+    if (table) report_print(a, table, t->plan, r, n);
 }
 
 /* ---- graph and plan ---- */
@@ -176,7 +179,7 @@ static void put_gpu_plan(struct arena *a, const struct build_options *o, struct 
     struct toolchain *tc = toolchain_open(a, &o->cc);
     const struct emit_options eo = { .templates = o->templates_dir, .model_hash = "-", .weights_hash = "-", .options = options_text(a, o, target->plan), .compiler = "forgec " FORGEC_VERSION,
                                      .compile_command = "-" };
-    target->gpu = emit_gpu(a, target->plan, &eo);
+    target->kernels = emit_gpu(a, target->plan, &eo);
     compile_target(a, o, tc, target);
     settle_tiles(a, o, tc, target, &eo);
     if (!o->cc.spawn.dry_run) check_kernels(a, o, target, t);
@@ -244,7 +247,7 @@ static void compile_kernels(struct arena *a, const struct build_options *o, stru
         struct text table = { .arena = a };
         if (!o->cc.spawn.dry_run) check_kernels(a, o, &targets[i], o->cc.spawn.verbose ? &table : NULL);
         if (table.size) fputs(text_str(&table), stderr);
-        targets[i].source = emit_gpu_program(a, targets[i].plan, &eo[i], &targets[i].gpu, targets[i].code.size);
+        targets[i].source = emit_gpu_program(a, targets[i].plan, &eo[i], targets[i].code.size);
     }
     step(o, "kernels", since);
 }
@@ -318,14 +321,14 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
 static void emit_target(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t, const struct emit_options *eo)
 {
     const bool gpu = t->plan->gpu != NULL, text = o->source || o->emit == EMIT_SOURCE || o->emit == EMIT_ASM;
-    if (gpu) t->gpu = emit_gpu(a, t->plan, eo);
+    if (gpu) t->kernels = emit_gpu(a, t->plan, eo);
     else t->source = emit_cpu(a, t->plan, eo);
     if (gpu && text && !o->cc.spawn.dry_run && !o->allow_spills && strcmp(t->profile->api, "hip") == 0) {
         compile_target(a, o, tc, t);             /* the text is that of the kernels which a build takes; of PTX nobody knows the registers */
         settle_tiles(a, o, tc, t, eo);
     }
     if (!o->source) return;
-    struct bytes *source = gpu ? &t->gpu.kernels : &t->source;
+    struct bytes *source = gpu ? &t->kernels : &t->source;
     const struct bytes edited = file_read(a, o->source);
     edited_check(a, o->source, edited, t->plan, eo);
     if (edited.size == source->size && memcmp(edited.data, source->data, edited.size) == 0) return;
@@ -387,7 +390,7 @@ const char *build(struct arena *a, const struct build_options *o)
         emit_target(a, o, tc, &targets[i], &eo[i]);
     }
     step(o, "emit", since);
-    if (o->emit == EMIT_SOURCE) write_text(a, out, gpu ? targets[0].gpu.kernels : targets[0].source);
+    if (o->emit == EMIT_SOURCE) write_text(a, out, gpu ? targets[0].kernels : targets[0].source);
     else if (o->emit == EMIT_ASM) {
         static const char *const flags[] = { "-S", NULL };
         struct cc_job job = kernels_job(a, o, &targets[0]);
@@ -399,7 +402,7 @@ const char *build(struct arena *a, const struct build_options *o)
         compile_kernels(a, o, tc, targets, n, eo);
         since = seconds();
         const struct library_input input = { .options = o, .plan = targets[0].plan, .source = targets[0].source, .code = targets[0].code,
-                                             .n_kernels = gpu ? targets[0].gpu.list->n_kernels : 0, .vocab = vocab, .weights_hash = weights_hash,
+                                             .n_kernels = gpu ? targets[0].plan->kernels->n_kernels : 0, .vocab = vocab, .weights_hash = weights_hash,
                                              .weights_bytes = weights_bytes, .writer = &writer };
         const char *header = library_build(a, tc, &input, out);
         step(o, "library", since);

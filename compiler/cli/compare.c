@@ -1,7 +1,7 @@
 /* compare.c -- rounds alternate between the builds, so that what else the machine does meets all of them alike. */
 #include "compare.h"
 #include "counters.h"
-#include "compiler/gpu/kernels.h"
+#include "compiler/plan/kernel.h"
 #include "least_times.h"
 #include "pairs.h"
 #include "compiler/build/program.h"
@@ -28,7 +28,7 @@ struct candidate {
     double      decode_median, prefill_median, share_median, bandwidth_median;
     struct pairs decode_pairs, prefill_pairs;     /* with the first candidate */
     struct counters counters[2];  /* simulated: of the prompt, of all decoded tokens */
-    const struct gpu_kernels *gpu;/* simulated */
+    const struct kernel_list *kernels;
     double      max_abs, max_abs_relative;        /* logits against the first candidate's, prompt and one-token kernels */
 };
 
@@ -54,48 +54,22 @@ static uint32_t reading_groups(const struct fused *f, const struct node *n)
     return count;
 }
 
-static bool is_taken_by_attention(const struct plan *p, const struct group *g)
+static void count_launches(struct candidate *c, const struct plan *p)
 {
-    for (uint32_t i = 0; i < p->fused->n_groups; i++) if (p->gpu->groups[i].heads == g) return true;
-    return false;
-}
-
-/* Of a GPU: heads between their product and what norms, rotates and stores them. */
-static uint64_t raw_heads_bytes(const struct plan *p)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; p->gpu && i < p->fused->n_groups; i++) {
-        const struct group *g = &p->fused->groups[i];
-        for (uint32_t k = 0; g->kind == GROUP_LINEAR && k < g->n_branches; k++) {
-            const enum op last = g->branches[k].result->op;
-            const bool is_cached = last == OP_store_k || last == OP_store_v;
-            if (p->gpu->groups[i].raw[k].exists && (is_cached || !is_taken_by_attention(p, g))) bytes += 2ull * 4 * p->gpu->groups[i].raw[k].cols;
-        }
-    }
-    return bytes;
-}
-
-static void count_launches(struct arena *a, struct candidate *c, const struct plan *p)
-{
-    if (p->gpu) {
-        const struct gpu_kernels *k = emit_gpu_kernels(a, p);
-        c->launches = k->n_decode + 1;
-        c->launches_prefill = gpu_launches(k->prefill, k->n_prefill, p->chunk);
-        c->gpu = k;
-        return;
-    }
-    c->launches = p->kernels->n_decode;
-    c->launches_prefill = p->kernels->n_prefill;
+    const struct kernel_list *k = p->kernels;
+    c->launches = k->n_decode + (p->gpu != NULL);
+    c->launches_prefill = kernel_launches(k, k->prefill, k->n_prefill, p->chunk);
+    c->kernels = k;
 }
 
 /* Written once and read once by each kernel that needs it; that lanes and groups read it several times is the caches' matter. */
-static void read_plan(struct arena *a, struct candidate *c, const struct plan *p)
+static void read_plan(struct candidate *c, const struct plan *p)
 {
     const struct graph *graph = p->fused->graph;
-    count_launches(a, c, p);
+    count_launches(c, p);
     c->weight_bytes = p->read_bytes;
     c->kv_per_token = p->kv_bytes_per_token;
-    c->value_bytes = 2ull * 4 * p->model->n_vocab + raw_heads_bytes(p);
+    c->value_bytes = 2ull * 4 * p->model->n_vocab;
     for (uint32_t i = 0; i < graph->n_nodes; i++)
         if (plan_needs_buffer(p, graph->nodes[i])) c->value_bytes += 4ull * graph->nodes[i]->cols * (1 + reading_groups(p->fused, graph->nodes[i]));
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
@@ -331,13 +305,14 @@ static void print_simulated_json(struct arena *a, const struct compare_options *
 /* Of kernels that only a sample of the groups ran of: a launch reads all of its weights. */
 static void complete_sample(const struct candidate *c, struct counters *counted)
 {
-    const struct gpu_kernels *gpu = c->gpu;
+    const struct kernel_list *list = c->kernels;
     for (uint32_t i = 0; i < counted->n_kernels; i++) {
         struct kernel_counters *k = &counted->kernels[i];
         double weights = 0, launches = 0;
-        for (uint32_t j = 0; k->sampled && j < gpu->n_prefill; j++) {
-            if (strcmp(gpu->kernels[gpu->prefill[j].kernel].name, k->name)) continue;
-            weights += (double)gpu->prefill[j].weight_bytes;
+        for (uint32_t j = 0; k->sampled && j < list->n_prefill; j++) {
+            const struct kernel *launched = &list->kernels[list->prefill[j].kernel];
+            if (strcmp(launched->name, k->name)) continue;
+            weights += (double)launched->weight_bytes;
             launches++;
         }
         if (launches > 0 && weights / launches * k->launches > k->unique_bytes) k->unique_bytes = weights / launches * k->launches;
@@ -422,7 +397,7 @@ int compare(struct arena *a, const struct compare_options *o)
         struct build_options options = o->build;
         options.fuse = o->n_levels ? o->levels[i] : (enum fuse_level)i;
         *c = (struct candidate){ .name = level_name[options.fuse] };
-        read_plan(a, c, plan_make(a, graph_build(a, s.model), options.fuse, s.profile, &options.plan));
+        read_plan(c, plan_make(a, graph_build(a, s.model), options.fuse, s.profile, &options.plan));
         c->path = program_build(a, w, &options, arena_printf(a, "%u-%s", i, c->name));
         compare_logits(a, &s, c, tokens, first, o->simulate ? workplace_path(a, w, arena_printf(a, "%u-counters", i)) : NULL);
     }

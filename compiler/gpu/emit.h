@@ -4,8 +4,7 @@
 #define FORGEC_GPU_EMIT_H
 #include "compiler/source/program.h"
 
-struct gpu_source { struct bytes kernels; struct gpu_kernels *list; };
-/* The same inputs give the same bytes. */
-struct gpu_source emit_gpu(struct arena *a, const struct plan *p, const struct emit_options *o);
-struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struct emit_options *o, const struct gpu_source *source, uint64_t code_bytes);
+/* The kernels.  The same inputs give the same bytes. */
+struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_options *o);
+struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struct emit_options *o, uint64_t code_bytes);
 #endif

@@ -1,39 +1,20 @@
-/* kernels.h -- the kernels of an emitted GPU source, one per distinct text, and the launches that use them. */
-#ifndef FORGEC_EMIT_GPU_KERNEL_H
-#define FORGEC_EMIT_GPU_KERNEL_H
-#include "compiler/plan/plan.h"
-#include "runtime/model/abi.h"
+/* kernels.h -- the text of the kernels of a plan for a GPU, and of the functions that they alone use. */
+#ifndef FORGEC_GPU_KERNELS_H
+#define FORGEC_GPU_KERNELS_H
+#include "choose.h"
 
-struct gpu_kernel {
-    const char *name, *body;
-    uint32_t    threads, lds_bytes;
-};
-struct gpu_launch {
-    const char *name;
-    uint32_t    kernel, layer, tail, grid_x, grid_tokens, tokens_first, tokens_least, tokens_most, cluster;
-    uint64_t    kv, weights[FORGE_GPU_MAX_WEIGHTS];
-    uint32_t    n_weights;
-    uint64_t    weight_bytes;            /* read; padding included */
-    uint64_t    flops;                   /* of its products, for one token */
-    uint32_t    rows;                    /* of a group's tile in a product of prefill, which has grid_tokens tokens; else 0 */
-    double      fill;                    /* of its compute units, at tokens_most tokens (gpu/tiles.h) */
-};
-/* An instance of the decode product's template. */
+/* An instance of the decode product's template; and of the prefill product's. */
 struct gpu_gemv { const char *format; uint32_t rows, lanes; };
-/* And of the prefill product's. */
 struct gpu_gemm { const char *format; uint32_t tokens, rows, threads; };
-
-struct gpu_kernels {
-    struct gpu_kernel *kernels;
-    struct gpu_launch *decode, *prefill, sample;
-    uint32_t           n_kernels, n_decode, n_prefill;
-    struct gpu_gemv   *gemvs;            /* distinct */
-    struct gpu_gemm   *gemms;
-    uint32_t           n_gemvs, n_gemms;
-    struct text        text;             /* the kernels themselves */
+/* What the kernels of a plan call, each once. */
+struct gpu_instances {
+    struct gpu_gemv *gemvs;
+    struct gpu_gemm *gemms;
+    uint32_t         n_gemvs, n_gemms;
 };
-/* Launches of a step of so many tokens, as many of them with logits. */
-uint32_t gpu_launches(const struct gpu_launch *list, uint32_t n, uint32_t tokens);
-/* The kernels of plan p and their launches. */
-struct gpu_kernels *emit_gpu_kernels(struct arena *a, const struct plan *p);
+struct gpu_instances gpu_instances(struct arena *a, const struct plan *p);
+/* Appends the kernels of p->kernels in their order, each behind the functions that it is the first to use. */
+void emit_gpu_kernels(struct arena *a, struct text *out, const struct plan *p);
+/* The kernel of one launch, written for that launch's group and weights: the same for all launches that share the kernel. */
+const char *emit_gpu_kernel(struct arena *a, const struct plan *p, const struct launch *l);
 #endif

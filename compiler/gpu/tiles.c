@@ -42,10 +42,12 @@ bool gemm_shape_works(const struct profile *t, const struct gemm_product *p, con
     return s->tokens % 16 == 0 && s->rows % 16 == 0 && split_of(t, s).tokens && (!pair || GEMM_SHARES_PAIRS(s->tokens, s->rows, s->threads, t->family)) && gemm_lds(t, p, s) <= t->lds_bytes;
 }
 
+uint64_t gemm_part_tiles(const struct gemm_part *part, uint32_t tile_rows) { return parts_of(part->rows, part->pair ? tile_rows / 2 : tile_rows); }
+
 uint64_t gemm_row_tiles(const struct gemm_product *p, const struct gemm_shape *s)
 {
     uint64_t tiles = 0;
-    for (uint32_t i = 0; i < p->n_parts; i++) tiles += parts_of(p->parts[i].rows, p->parts[i].pair ? s->rows / 2 : s->rows);
+    for (uint32_t i = 0; i < p->n_parts; i++) tiles += gemm_part_tiles(&p->parts[i], s->rows);
     return tiles;
 }
 
@@ -155,6 +157,16 @@ bool gemm_refuse(struct gemm_refused *refused, uint32_t tokens, uint32_t rows, u
     return true;
 }
 
+/* Groups of so many threads that take as many as the target's own. */
+static uint32_t same_threads(const struct profile *t, uint32_t threads) { return t->gpu.gemm_groups * t->gpu.gemm_threads / threads; }
+
+struct gemm_shape gemm_with_groups(const struct profile *t, struct gemm_shape s)
+{
+    const bool few = s.tokens == t->gpu.gemm_tokens && s.rows == t->gpu.gemm_rows && s.threads == t->gpu.gemm_few_threads && s.threads != t->gpu.gemm_threads;
+    s.groups = few || !same_threads(t, s.threads) ? 1 : same_threads(t, s.threads);
+    return s;
+}
+
 /* The target's tile and smaller ones. */
 static uint32_t menu_of(struct gemm_shape menu[MENU], const struct profile *t, const struct gemm_product *p, const struct gemm_refused *refused)
 {
@@ -162,7 +174,7 @@ static uint32_t menu_of(struct gemm_shape menu[MENU], const struct profile *t, c
     for (uint32_t threads = t->gpu.gemm_threads; threads >= t->gpu.gemm_threads / 4 && threads >= 2 * t->wave; threads /= 2)
         for (uint32_t tokens = 16; tokens <= t->gpu.gemm_tokens; tokens += 16)
             for (uint32_t rows = 16; rows <= t->gpu.gemm_rows && n < MENU; rows += 16) {
-                const struct gemm_shape s = { tokens, rows, threads, t->gpu.gemm_groups * t->gpu.gemm_threads / threads };
+                const struct gemm_shape s = { tokens, rows, threads, same_threads(t, threads) };
                 if ((uint64_t)tokens * rows * t->gpu.gemm_threads > (uint64_t)t->gpu.gemm_tokens * t->gpu.gemm_rows * threads) continue;
                 if (gemm_shape_works(t, p, &s) && !is_refused(refused, tokens, rows, threads)) menu[n++] = s;
             }

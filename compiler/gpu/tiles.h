@@ -24,6 +24,10 @@ struct gemm_product {
 uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *t, const struct gemm_product *p, uint32_t chunk, const struct gemm_refused *refused);
 /* Adds a launch's tile of so many threads; false: it is there already (a target's own tile is taken where no other may be), or there is no room. */
 bool gemm_refuse(struct gemm_refused *refused, uint32_t tokens, uint32_t rows, uint32_t threads);
+/* The tile with its groups: as the target's own, or as many as take the same threads. */
+struct gemm_shape gemm_with_groups(const struct profile *t, struct gemm_shape s);
+/* Tiles of rows of a part, in tiles of so many rows. */
+uint64_t gemm_part_tiles(const struct gemm_part *part, uint32_t tile_rows);
 /* Tiles of rows: the groups of every GEMM tile of tokens. */
 uint64_t gemm_row_tiles(const struct gemm_product *p, const struct gemm_shape *s);
 /* Sums that are wanted over those that the compute units could have done in the same number of rounds; 0 to 1. */

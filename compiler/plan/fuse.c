@@ -206,6 +206,7 @@ static void absorb_heads(struct fuser *f, struct group *g)
     struct head_chain chains[3];
     for (uint32_t i = 0; i < 3; i++) if (!head_chain(f, g->node->inputs[i], &chains[i]) || group_at(f, chains[i].raw) != group_at(f, chains[0].raw)) return;
     if (!rotate_alike(chains[0].rope, chains[1].rope)) return;
+    if (chains[0].norm && chains[1].norm && chains[0].norm->attr.eps != chains[1].norm->attr.eps) return;
     g->has_heads = true;
     memcpy(g->heads, chains, sizeof chains);
     for (uint32_t i = 0; i < 3; i++) {

@@ -62,7 +62,8 @@ void arena_place(struct arena_plan *ap, struct plan *p)
         }
         for (uint32_t k = 0; k < me->n; k++) me->lives[k].buffer->offset = me->offset;
         if (me->offset + me->bytes > ap->bytes) ap->bytes = me->offset + me->bytes;
-    }    struct arena_plan *kept = arena_new(ap->arena, struct arena_plan);
+    }
+    struct arena_plan *kept = arena_new(ap->arena, struct arena_plan);
     *kept = *ap;
     p->places = kept;
     p->arena_bytes = ap->bytes;

@@ -1,6 +1,7 @@
 /* plan.c -- fused graph + profile -> places and sizes: options, KV cache, weight image.  cpu/choose.c and gpu/choose.c plan the values and kernels. */
 #include "plan.h"
 #include "limits.h"
+#include "compiler/gpu/choose.h"
 #include "runtime/model/abi.h"
 #include "templates/gpu/sample_sizes.h"
 #include <stdio.h>
@@ -125,6 +126,28 @@ static void place_rotations(struct plan *p)
     }
 }
 
+/* The norm that attention applies to the heads of the group's branch; or NULL. */
+static const struct node *head_norm(const struct fused *f, const struct group *g, uint32_t branch)
+{
+    for (const struct group *later = g + 1; later < f->groups + f->n_groups; later++)
+        for (uint32_t i = 0; later->has_heads && later->projection == g && i < 3; i++)
+            if (later->heads[i].branch == branch) return later->heads[i].norm;
+    return NULL;
+}
+
+/* A product, then the vectors that its rows meet. */
+static void place_branch(struct plan *p, const struct group *g, uint32_t branch)
+{
+    const struct branch *b = &g->branches[branch];
+    const struct node *norm = b->matmul ? head_norm(p->fused, g, branch) : NULL;
+    if (b->matmul) place_weight(p, b->matmul->weight);
+    for (uint32_t c = 0; c < b->n_chain; c++) {
+        const struct node *n = b->chain[c];
+        if (n->weight && n->op != OP_rope) place_weight(p, n->weight);
+    }
+    if (norm && norm->weight) place_weight(p, norm->weight);
+}
+
 static void plan_image(struct arena *a, struct plan *p)
 {
     const struct model *m = p->model;
@@ -135,13 +158,7 @@ static void plan_image(struct arena *a, struct plan *p)
         const struct group *g = &p->fused->groups[i];
         if (g->norm && g->norm->weight) place_weight(p, g->norm->weight);
         if (g->node && g->node->weight) place_weight(p, g->node->weight);
-        for (uint32_t k = 0; k < g->n_branches; k++) {
-            if (g->branches[k].matmul) place_weight(p, g->branches[k].matmul->weight);
-            for (uint32_t c = 0; c < g->branches[k].n_chain; c++) {
-                const struct node *n = g->branches[k].chain[c];
-                if (n->weight && n->op != OP_rope) place_weight(p, n->weight);
-            }
-        }
+        for (uint32_t k = 0; k < g->n_branches; k++) place_branch(p, g, k);
         p->read_bytes += p->groups[i].weight_bytes;
     }
     for (uint32_t i = 0; i < m->n_weights; i++) p->n_tensors += p->weight_offset[i] != UINT64_MAX;
@@ -218,7 +235,7 @@ static void plan_weights_read(struct plan *p, uint32_t index)
 
 struct absorbs plan_absorbs(const struct profile *p)
 {
-    return p->kind == TARGET_GPU ? (struct absorbs){ .product_heads = true } : (struct absorbs){ .product_heads = true, .joined_rows = 16 };
+    return p->kind == TARGET_GPU ? (struct absorbs){ .attention_heads = true } : (struct absorbs){ .product_heads = true, .joined_rows = 16 };
 }
 
 struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *profile, const struct plan_options *o)
@@ -236,10 +253,12 @@ struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level l
     p->groups = arena_array(a, struct group_plan, f->n_groups);
     for (uint32_t i = 0; i < f->n_groups; i++) plan_weights_read(p, i);
     plan_rotations(a, p);
-    if (p->gpu) plan_gpu(a, p);
-    else plan_cpu(a, p);
     plan_states(a, p);
     plan_image(a, p);
-    if (!p->gpu) p->kernels = plan_cpu_kernels(a, p);
+    if (p->gpu) plan_gpu(a, p);
+    else {
+        plan_cpu(a, p);
+        p->kernels = plan_cpu_kernels(a, p);
+    }
     return p;
 }

@@ -4,7 +4,6 @@
 #define FORGEC_PLAN_H
 #include "compiler/format/layout.h"
 #include "compiler/plan/kernel.h"
-#include "compiler/gpu/tiles.h"
 #include "compiler/plan/state.h"
 #include "compiler/base/profile.h"
 
@@ -49,28 +48,7 @@ struct rotation_plan {
     uint64_t table;                         /* arena of a CPU: [chunk][n_rot] f32 of the step's positions */
 };
 
-/* What a plan for a GPU knows of a group; see docs/gpu.md. */
-struct gpu_group {
-    uint32_t      gemv_rows, gemv_lanes;            /* decode: rows a run of lanes works on at once, lanes per row */
-    uint32_t      n_inline[MAX_BRANCHES];           /* of a branch's chain: what its product's kernel does; the rest (from the first operation on
-                                                     * whole heads) is done by attention or by kernels of their own */
-    struct buffer raw[MAX_BRANCHES];                /* f32: a branch's value before that rest */
-    bool          needs_acts, needs_floats;         /* decode: forms of the input in LDS */
-    bool          needs_f16, needs_bf16;            /* prefill: forms of its rows */
-    bool          sums16;
-    struct buffer stage_f16, stage_bf16;            /* prefill: where the input is normed or converted to, if its maker did not */
-    const struct group *heads;                      /* attention: the product that leaves it raw heads (qk-norm, RoPE, append are done here); or NULL */
-};
-struct gpu_plan {
-    struct gpu_group *groups;                       /* [n_groups] */
-    struct buffer    *f16, *bf16;                   /* [n_nodes]: prefill values kept in the form the products read */
-    uint32_t          digits;                       /* of activations in decode's integer products: 8 bits each; 3, as exact as floats, with --exact */
-    struct gemm_refused refused;                    /* tiles of prefill products that did not fit the registers (build.c) */
-    uint32_t          splits;                       /* groups per KV head in decode attention; the same in all layers */
-    uint64_t          logits;                       /* arena: [max_logits][n_vocab] f32 */
-    uint64_t          parts_ml, zero, zero_bytes, sample_counters, sample_scratch;
-    uint64_t          scores;                       /* unfused attention: [n_head][chunk][n_ctx] f32 */
-};
+struct gpu_plan;                    /* compiler/gpu/choose.h */
 
 struct plan {
     const struct fused   *fused;

@@ -1,11 +1,11 @@
 /* Storyteller 7M for gfx1151, by forgec 0.1.0, clang 19.1.7
  * architecture llama: 8 layers, n_embd 256, head_dim 64, n_vocab 4096, 7.3 M parameters; GGUF 82cb600c9ae565298e0833dcbe66c16f
  * options: --fuse layer --ctx 1024 --kv f16
- * weights 7.833 MB, read per token 7.799 MB, KV cache 4096 bytes per token, arena 22.043 MB
+ * weights 7.833 MB, read per token 7.799 MB, KV cache 4096 bytes per token, arena 20.994 MB
  * compile alone: clang --target=x86_64-linux-gnu -x hip -std=c++20 --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O3 -fuse-cuid=none -fno-hip-fp32-correctly-rounded-divide-sqrt -fgpu-flush-denormals-to-zero -munsafe-fp-atomics -mcode-object-version=5 --offload-arch=gfx1151 -DFORGE_NO_PDL -o model-gfx1151.co model-gfx1151.hip
  */
 
-/* weights: 42086a27923abc7c34b1c6f5f73755a3 */
+/* weights: a93f8649fb62b70fea48edb9a31d780e */
 #define KV f16
 #define GEMM_STAGES 1
 #define GEMM_UNIT_STEPS 1
@@ -6255,8 +6255,7 @@ DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(fi
 #undef FORMAT
 
 /* embed: 256 threads, 0 bytes of LDS
- * token_embd: rows of 256 Q8_0
- */
+ * embed: rows of weight 0, Q8_0 4096 x 256 -> x f32 [256] at 0, stride 1024 */
 KERNEL(256, 1) embed(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6291,11 +6290,11 @@ DEVICE void attn_qkv_row(const struct forge_kernel_args a, uint32_t t, uint32_t 
 }
 
 /* attn_qkv: 256 threads, 1488 bytes of LDS; weights 139264 bytes
- * norm of the input in every group
- * attn_q: 256 x 256 Q8_0
- * attn_k: 128 x 256 Q8_0
- * attn_v: 128 x 256 Q8_0
- */
+ * input x f32 [256] at 0, stride 1024, rmsnorm weight 1, eps 9.99999975e-06, as 2 digits
+ * product of weight 0, Q8_0 512 x 256, and digits
+ *   attn_q, 256 rows -> q f32 [256] at 1572864, stride 1024
+ *   attn_k, 128 rows -> k f32 [128] at 2621440, stride 512
+ *   attn_v, 128 rows -> v f32 [128] at 3145728, stride 512 */
 KERNEL(256, 1) attn_qkv(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6314,14 +6313,21 @@ KERNEL(256, 1) attn_qkv(const struct forge_kernel_args a)
 }
 
 /* attention: 256 threads, 4752 bytes of LDS
- * 4 heads of 64 over 2 KV heads in f16
- * before it the rotations, the KV append of this token
- */
+ * heads of q: q f32 [256] at 1572864, stride 1024
+ * heads of k: k f32 [128] at 2621440, stride 512, into the state
+ * heads of v: v f32 [128] at 3145728, stride 512, into the state
+ * rope with weights 1 and 0, 32 positions a row, 64 items, pairs 2i, 2i + 1
+ * attention: 4 heads of 64 over 2 KV heads in f16, 1024 positions, scale 0.125
+ * query q f32 [256] at 1572864, stride 1024 -> kqv f32 [256] at 1048576, stride 1024
+ * parts at 4194304, maxima and totals at 4214784, counters at 4215552 */
 KERNEL(256, 1) attention(const struct forge_kernel_args a)
 {
-    attention_decode(a, FLOAT_ROW(1048576, 1024, 0), /* q, k, v */ FLOAT_ROW(1572864, 1024, 0), FLOAT_ROW(2621440, 512, 0), FLOAT_ROW(3145728, 512, 0),
-        /* norms */ 0, 0, 9.99999975e-06f, VECTOR(1), VECTOR(0), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
-        /* parts */ FLOATS(5242880), FLOATS(5263360), (uint32_t *)(void *)BUFFER(5264128), /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, 256, /* cluster */ 0);
+    attention_decode(a, FLOAT_ROW(1048576, 1024, 0),
+        /* q, k, v */ FLOAT_ROW(1572864, 1024, 0), FLOAT_ROW(2621440, 512, 0), FLOAT_ROW(3145728, 512, 0),
+        /* norms */ 0, 0, 0.0f,
+        VECTOR(1), VECTOR(0), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
+        /* parts */ FLOATS(4194304), FLOATS(4214784), (uint32_t *)(void *)BUFFER(4215552),
+        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, 256, /* cluster */ 0);
 }
 
 DEVICE void attn_output_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -6335,8 +6341,9 @@ DEVICE float attn_output_addend(const struct forge_kernel_args a, uint32_t t, ui
 }
 
 /* attn_output: 256 threads, 1488 bytes of LDS; weights 69632 bytes
- * attn_output: 256 x 256 Q8_0, add
- */
+ * input kqv f32 [256] at 1048576, stride 1024, as 2 digits
+ * product of weight 0, Q8_0 256 x 256, and digits
+ *   attn_output, 256 rows, add x f32 [256] at 0, stride 1024 -> ffn_inp f32 [256] at 1049600, stride 1024 */
 KERNEL(256, 1) attn_output(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6360,10 +6367,9 @@ DEVICE void ffn_gate_row(const struct forge_kernel_args a, uint32_t t, uint32_t 
 }
 
 /* ffn_gate_up: 256 threads, 1488 bytes of LDS; weights 417792 bytes
- * norm of the input in every group
- * ffn_gate: 768 x 256 Q8_0, glu_silu
- * ffn_up: 768 x 256 Q8_0
- */
+ * input ffn_inp f32 [256] at 1049600, stride 1024, rmsnorm weight 2, eps 9.99999975e-06, as 2 digits
+ * product of weights 0 and 1, Q8_0 768 x 256, and digits
+ *   ffn_gate, 768 rows, beside ffn_up, glu_silu -> glu f32 [768] at 2098176, stride 3072 */
 KERNEL(256, 1) ffn_gate_up(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6392,8 +6398,9 @@ DEVICE float ffn_down_addend(const struct forge_kernel_args a, uint32_t t, uint3
 }
 
 /* ffn_down: 256 threads, 2640 bytes of LDS; weights 208896 bytes
- * ffn_down: 256 x 768 Q8_0, add
- */
+ * input glu f32 [768] at 2098176, stride 3072, as 2 digits
+ * product of weight 0, Q8_0 256 x 768, and digits
+ *   ffn_down, 256 rows, add ffn_inp f32 [256] at 1049600, stride 1024 -> x f32 [256] at 0, stride 1024 */
 KERNEL(256, 1) ffn_down(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6412,13 +6419,13 @@ KERNEL(256, 1) ffn_down(const struct forge_kernel_args a)
 
 DEVICE void token_embd_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
-    FLOAT_ROW(5265664, 16384, t - first_token(a))[r] = y;
+    FLOAT_ROW(4217088, 16384, t - first_token(a))[r] = y;
 }
 
 /* token_embd: 256 threads, 1488 bytes of LDS; weights 1114112 bytes
- * norm of the input in every group
- * token_embd: 4096 x 256 Q8_0
- */
+ * input x f32 [256] at 0, stride 1024, rmsnorm weight 1, eps 9.99999975e-06, as 2 digits
+ * product of weight 0, Q8_0 4096 x 256, and digits
+ *   token_embd, 4096 rows -> head f32 [4096] at 4217088, stride 16384, from the first token with logits */
 KERNEL(256, 1) token_embd(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6437,18 +6444,18 @@ KERNEL(256, 1) token_embd(const struct forge_kernel_args a)
 }
 
 /* sample_token: 512 threads, 28768 bytes of LDS
- */
+ * sample: logits f32 [4096] at 4217088, history of 1024, scratch at 4216064, counter at 4215808 */
 KERNEL(512, 1) sample_token(const struct forge_kernel_args a)
 {
     pdl_launch();
     pdl_wait();
     mark(a);
-    sample(a, FLOATS(5265664) + (uint64_t)(a.step->n_logits - 1) * 4096, /* n_vocab */ 4096, /* n_ctx */ 1024, BUFFER(5264640), (uint32_t *)(void *)BUFFER(5264384), /* groups */ 64, 512);
+    sample(a, FLOATS(4217088) + (uint64_t)(a.step->n_logits - 1) * 4096, /* n_vocab */ 4096, /* n_ctx */ 1024,
+        BUFFER(4216064), (uint32_t *)(void *)BUFFER(4215808), /* groups */ 64, 512);
 }
 
 /* attn_qkv_in: 256 threads, 128 bytes of LDS
- * normed rows of 256 columns as f16 for attn_qkv
- */
+ * rmsnorm weight 0, eps 9.99999975e-06: x f32 [256] at 0, stride 1024 -> rows in f16 [256] at 1048576, stride 512 */
 KERNEL(256, 1) attn_qkv_in(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6459,11 +6466,10 @@ KERNEL(256, 1) attn_qkv_in(const struct forge_kernel_args a)
 }
 
 /* attn_qkv_prefill_384: 64 threads, 8192 bytes of LDS; weights 139264 bytes
- * norm of the input done before
- * attn_q: 256 x 256 Q8_0
- * attn_k: 128 x 256 Q8_0
- * attn_v: 128 x 256 Q8_0
- */
+ * product of weight 0, Q8_0 512 x 256, and attn_qkv in f16 [256] at 1048576, stride 512
+ *   attn_q, 256 rows -> q f32 [256] at 1572864, stride 1024
+ *   attn_k, 128 rows -> k f32 [128] at 2621440, stride 512
+ *   attn_v, 128 rows -> v f32 [128] at 3145728, stride 512 */
 KERNEL(64, 4) attn_qkv_prefill_384(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6474,11 +6480,10 @@ KERNEL(64, 4) attn_qkv_prefill_384(const struct forge_kernel_args a)
 }
 
 /* attn_qkv_prefill: 64 threads, 18432 bytes of LDS; weights 139264 bytes
- * norm of the input done before
- * attn_q: 256 x 256 Q8_0
- * attn_k: 128 x 256 Q8_0
- * attn_v: 128 x 256 Q8_0
- */
+ * product of weight 0, Q8_0 512 x 256, and attn_qkv in f16 [256] at 1048576, stride 512
+ *   attn_q, 256 rows -> q f32 [256] at 1572864, stride 1024
+ *   attn_k, 128 rows -> k f32 [128] at 2621440, stride 512
+ *   attn_v, 128 rows -> v f32 [128] at 3145728, stride 512 */
 KERNEL(64, 4) attn_qkv_prefill(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6489,8 +6494,11 @@ KERNEL(64, 4) attn_qkv_prefill(const struct forge_kernel_args a)
 }
 
 /* heads_prefill: 256 threads, 2048 bytes of LDS
- * rotations, KV append
- */
+ * heads of q: q f32 [256] at 1572864, stride 1024
+ * heads of k: k f32 [128] at 2621440, stride 512, into the state
+ * heads of v: v f32 [128] at 3145728, stride 512, into the state
+ * rope with weights 1 and 0, 32 positions a row, 64 items, pairs 2i, 2i + 1
+ * 4 and 2 heads of 64, 1024 positions */
 KERNEL(256, 1) heads_prefill(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6498,18 +6506,21 @@ KERNEL(256, 1) heads_prefill(const struct forge_kernel_args a)
     mark(a);
     const uint32_t t = first_token(a) + group_y();
     qkv_finish(a, t, FLOAT_ROW(1572864, 1024, t), FLOAT_ROW(2621440, 512, t), FLOAT_ROW(3145728, 512, t),
-        /* norms */ 0, 0, 9.99999975e-06f, VECTOR(1), VECTOR(0), /* n_rot */ 64, /* neox */ 0, /* block */ 32, /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 256);
+        /* norms */ 0, 0, 0.0f,
+        VECTOR(1), VECTOR(0), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
+        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 256);
 }
 
 /* attention_chunk: 128 threads, 10240 bytes of LDS
- * 4 heads of 64 over 2 KV heads in f16
- */
+ * attention: 4 heads of 64 over 2 KV heads in f16, 1024 positions, scale 0.125
+ * query q f32 [256] at 1572864, stride 1024 -> kqv in f16 [256] at 3670016, stride 512 */
 KERNEL(128, 2) attention_chunk(const struct forge_kernel_args a)
 {
     pdl_launch();
     pdl_wait();
     mark(a);
-    attention_prefill(a, BUFFER(4718592), /* stride */ 512, /* as */ 1, BUFFER(1572864), /* stride */ 1024, /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* digits */ 1, 128);
+    attention_prefill(a, BUFFER(3670016), /* stride */ 512, /* as */ 1, BUFFER(1572864), /* stride */ 1024,
+        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* digits */ 1, 128);
 }
 
 DEVICE void attn_output_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -6519,32 +6530,31 @@ DEVICE void attn_output_rows(const struct forge_kernel_args a, uint32_t t, uint3
 }
 
 /* attn_output_prefill_384: 64 threads, 8192 bytes of LDS; weights 69632 bytes
- * attn_output: 256 x 256 Q8_0, add
- */
+ * product of weight 0, Q8_0 256 x 256, and kqv in f16 [256] at 3670016, stride 512
+ *   attn_output, 256 rows, add x f32 [256] at 0, stride 1024 -> ffn_inp f32 [256] at 1049600, stride 1024 */
 KERNEL(64, 4) attn_output_prefill_384(const struct forge_kernel_args a)
 {
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_32x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 256, BUFFER(4718592), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
+    gemm_q8_0_32x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 256, BUFFER(3670016), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
 }
 
 /* attn_output_prefill: 64 threads, 18432 bytes of LDS; weights 69632 bytes
- * attn_output: 256 x 256 Q8_0, add
- */
+ * product of weight 0, Q8_0 256 x 256, and kqv in f16 [256] at 3670016, stride 512
+ *   attn_output, 256 rows, add x f32 [256] at 0, stride 1024 -> ffn_inp f32 [256] at 1049600, stride 1024 */
 KERNEL(64, 4) attn_output_prefill(const struct forge_kernel_args a)
 {
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_112x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 256, BUFFER(4718592), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
+    gemm_q8_0_112x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 256, BUFFER(3670016), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
 }
 
 /* ffn_gate_up_in: 256 threads, 128 bytes of LDS
- * normed rows of 256 columns as f16 for ffn_gate_up
- */
+ * rmsnorm weight 0, eps 9.99999975e-06: ffn_inp f32 [256] at 1049600, stride 1024 -> rows in f16 [256] at 0, stride 512 */
 KERNEL(256, 1) ffn_gate_up_in(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6561,10 +6571,8 @@ DEVICE void ffn_gate_rows(const struct forge_kernel_args a, uint32_t t, uint32_t
 }
 
 /* ffn_gate_up_prefill_128: 64 threads, 8192 bytes of LDS; weights 417792 bytes
- * norm of the input done before
- * ffn_gate: 768 x 256 Q8_0, glu_silu
- * ffn_up: 768 x 256 Q8_0
- */
+ * product of weights 0 and 1, Q8_0 768 x 256, and ffn_gate_up in f16 [256] at 0, stride 512
+ *   ffn_gate, 768 rows, beside ffn_up, glu_silu -> glu in f16 [768] at 2101248, stride 1536 */
 KERNEL(64, 4) ffn_gate_up_prefill_128(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6575,10 +6583,8 @@ KERNEL(64, 4) ffn_gate_up_prefill_128(const struct forge_kernel_args a)
 }
 
 /* ffn_gate_up_prefill: 64 threads, 16384 bytes of LDS; weights 417792 bytes
- * norm of the input done before
- * ffn_gate: 768 x 256 Q8_0, glu_silu
- * ffn_up: 768 x 256 Q8_0
- */
+ * product of weights 0 and 1, Q8_0 768 x 256, and ffn_gate_up in f16 [256] at 0, stride 512
+ *   ffn_gate, 768 rows, beside ffn_up, glu_silu -> glu in f16 [768] at 2101248, stride 1536 */
 KERNEL(64, 4) ffn_gate_up_prefill(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6595,8 +6601,8 @@ DEVICE void ffn_down_rows(const struct forge_kernel_args a, uint32_t t, uint32_t
 }
 
 /* ffn_down_prefill_384: 64 threads, 8192 bytes of LDS; weights 208896 bytes
- * ffn_down: 256 x 768 Q8_0, add
- */
+ * product of weight 0, Q8_0 256 x 768, and glu in f16 [768] at 2101248, stride 1536
+ *   ffn_down, 256 rows, add ffn_inp f32 [256] at 1049600, stride 1024 -> x f32 [256] at 0, stride 1024 */
 KERNEL(64, 4) ffn_down_prefill_384(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6607,8 +6613,8 @@ KERNEL(64, 4) ffn_down_prefill_384(const struct forge_kernel_args a)
 }
 
 /* ffn_down_prefill: 64 threads, 18432 bytes of LDS; weights 208896 bytes
- * ffn_down: 256 x 768 Q8_0, add
- */
+ * product of weight 0, Q8_0 256 x 768, and glu in f16 [768] at 2101248, stride 1536
+ *   ffn_down, 256 rows, add ffn_inp f32 [256] at 1049600, stride 1024 -> x f32 [256] at 0, stride 1024 */
 KERNEL(64, 4) ffn_down_prefill(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -6619,9 +6625,8 @@ KERNEL(64, 4) ffn_down_prefill(const struct forge_kernel_args a)
 }
 
 /* token_embd_prefill: 64 threads, 16384 bytes of LDS; weights 1114112 bytes
- * norm of the input done before
- * token_embd: 4096 x 256 Q8_0
- */
+ * product of weight 0, Q8_0 4096 x 256, and token_embd in f16 [256] at 1048576, stride 512
+ *   token_embd, 4096 rows -> head f32 [4096] at 4217088, stride 16384, from the first token with logits */
 KERNEL(64, 4) token_embd_prefill(const struct forge_kernel_args a)
 {
     pdl_launch();

@@ -105,11 +105,10 @@ static struct bytes sources(struct arena *a, const struct plan *p, bool has_voca
         check_text(source);
         return source;
     }
-    const struct gpu_source source = emit_gpu(a, p, &eo);
-    const struct bytes program = emit_gpu_program(a, p, &eo, &source, 1000);
-    check_text(source.kernels);
+    const struct bytes kernels = emit_gpu(a, p, &eo), program = emit_gpu_program(a, p, &eo, 1000);
+    check_text(kernels);
     check_text(program);
-    text_append(&t, (const char *)source.kernels.data, source.kernels.size);
+    text_append(&t, (const char *)kernels.data, kernels.size);
     text_append(&t, (const char *)program.data, program.size);
     return (struct bytes){ (const uint8_t *)t.data, t.size };
 }

@@ -79,9 +79,8 @@ static void plan_and_emit(struct arena *a, const struct graph *g, enum fuse_leve
     plan_check(a, plan);
     if (!plan->gpu) check_text(emit_cpu(a, plan, &eo));
     else {
-        const struct gpu_source s = emit_gpu(a, plan, &eo);
-        check_text(s.kernels);
-        check_text(emit_gpu_program(a, plan, &eo, &s, 1000));
+        check_text(emit_gpu(a, plan, &eo));
+        check_text(emit_gpu_program(a, plan, &eo, 1000));
     }
 }
 

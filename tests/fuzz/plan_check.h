@@ -1,7 +1,7 @@
 /* plan_check.h -- what a plan promises, asked of any plan: places inside the arena and the image, and none of two things that are alive at once in one place.  Aborts. */
 #ifndef FORGEC_PLAN_CHECK_H
 #define FORGEC_PLAN_CHECK_H
-#include "compiler/plan/plan.h"
+#include "compiler/gpu/choose.h"
 #include "runtime/model/abi.h"
 
 #include <stdlib.h>
@@ -40,7 +40,6 @@ static void places_of_groups(struct places *s, const struct plan *p)
         if (!p->gpu) continue;
         places_add(s, &p->gpu->groups[i].stage_f16, p->chunk, i, i);
         places_add(s, &p->gpu->groups[i].stage_bf16, p->chunk, i, i);
-        for (uint32_t k = 0; k < MAX_BRANCHES; k++) places_add(s, &p->gpu->groups[i].raw[k], p->chunk, i, i);
     }
 }
 

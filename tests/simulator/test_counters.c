@@ -9,7 +9,7 @@
  * weight bytes of the report: at most 5 % apart, which leaves room for the activations.  What lanes load is more where rows are narrow: lanes without
  * columns of their own load what their neighbours do. */
 #include "compiler/cli/counters.h"
-#include "compiler/gpu/kernels.h"
+#include "compiler/plan/kernel.h"
 #include "compiler/build/program.h"
 #include "compiler/build/spawn.h"
 #include <cjson/cJSON.h>
@@ -33,14 +33,14 @@ static const cJSON *row_of(const cJSON *kernels, const char *name)
 }
 
 /* True when counted and planned bytes of a kernel agree. */
-static bool check_kernel(const struct gpu_kernels *k, uint32_t kernel, const cJSON *kernels)
+static bool check_kernel(const struct kernel_list *k, uint32_t kernel, const cJSON *kernels)
 {
     uint64_t weights = 0;
     uint32_t launches = 0;
     for (uint32_t i = 0; i < k->n_decode; i++) {
         if (k->decode[i].kernel != kernel) continue;
         launches++;
-        weights += k->decode[i].weight_bytes;
+        weights += k->kernels[kernel].weight_bytes;
     }
     if (weights == 0) return true;
     const cJSON *row = row_of(kernels, k->kernels[kernel].name);
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
     const struct build_options options = { .model_path = argv[1], .targets = { argv[2] }, .n_targets = 1, .fuse = FUSE_LAYER, .plan = { .n_ctx = 64, .kv = KV_TYPE_F16 }, .quiet = true };
     const struct model *m = model_describe(a, gguf_open(a, argv[1], false), NULL);
     const struct profile *p = profile_load(a, argv[2], NULL);
-    const struct gpu_kernels *k = emit_gpu_kernels(a, plan_make(a, graph_build(a, m), FUSE_LAYER, p, &options.plan));
+    const struct kernel_list *k = plan_make(a, graph_build(a, m), FUSE_LAYER, p, &options.plan)->kernels;
     struct workplace *w = workplace_open(a);
     struct runner runner = runner_simulate(a, p);
     runner.counters = workplace_path(a, w, "counters");

@@ -5,7 +5,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "compiler/gpu/kernels.h"
+#include "compiler/plan/kernel.h"
+#include "compiler/plan/plan.h"
 #include "compiler/gpu/tiles.h"
 #include "die_capture.h"
 #include "tiny_model.h"
@@ -127,21 +128,22 @@ static void test_launches(void **state)
         for (uint32_t level = 0; level < 2; level++) {
             const struct profile *t = profile_load(a, targets[c], NULL);
             const struct plan *p = plan_make(a, graph_build(a, m), level ? FUSE_LAYER : FUSE_NONE, t, &(struct plan_options){ .n_ctx = 4096 });
-            const struct gpu_kernels *k = emit_gpu_kernels(a, p);
-            const uint32_t usual = gpu_launches(k->prefill, k->n_prefill, p->chunk);
+            const struct kernel_list *k = p->kernels;
+            const uint32_t usual = kernel_launches(k, k->prefill, k->n_prefill, p->chunk);
             uint32_t ranged = 0;
             for (uint32_t tokens = 1; tokens <= p->chunk; tokens++) {
-                assert_int_equal(gpu_launches(k->prefill, k->n_prefill, tokens), usual);
+                assert_int_equal(kernel_launches(k, k->prefill, k->n_prefill, tokens), usual);
                 uint64_t flops = 0, decoded = 0;
                 for (uint32_t i = 0; i < k->n_prefill; i++) {
-                    const struct gpu_launch *l = &k->prefill[i];
-                    if (l->tokens_most && (tokens < l->tokens_least || tokens > l->tokens_most)) continue;
-                    flops += l->flops;
+                    const struct kernel *launched = &k->kernels[k->prefill[i].kernel];
+                    const uint32_t *param = launched->param;
+                    if (param[PARAM_MOST] && (tokens < param[PARAM_LEAST] || tokens > param[PARAM_MOST])) continue;
+                    flops += launched->operations;
                 }
-                for (uint32_t i = 0; i < k->n_decode; i++) decoded += k->decode[i].flops;
+                for (uint32_t i = 0; i < k->n_decode; i++) decoded += k->kernels[k->decode[i].kernel].operations;
                 assert_true(flops == decoded);
             }
-            for (uint32_t i = 0; i < k->n_prefill; i++) ranged += k->prefill[i].tokens_most && k->prefill[i].tokens_most < p->chunk;
+            for (uint32_t i = 0; i < k->n_kernels; i++) ranged += k->kernels[i].param[PARAM_MOST] && k->kernels[i].param[PARAM_MOST] < p->chunk;
             assert_true(ranged > 0);
         }
 }

@@ -1,0 +1,92 @@
+/* choose.h -- what a plan for a GPU holds beside its list of kernels: forms and places of values, and products.  Below that, what the files that make the
+ * list share: choose.c (all of it, and operations on rows), choose_products.c, choose_attention.c, values.c. */
+#ifndef FORGEC_GPU_CHOOSE_H
+#define FORGEC_GPU_CHOOSE_H
+#include "compiler/plan/kernel.h"
+#include "compiler/plan/plan.h"
+#include "tiles.h"
+
+/* Matrices of one format that lie one behind the other in the image are one product: branches first .. last - 1 of their group; of a pair the gate's. */
+struct gpu_run { uint32_t first, last; uint64_t rows; const struct weight *weight; };
+
+/* What a plan for a GPU knows of a group; see docs/gpu.md. */
+struct gpu_group {
+    struct gpu_run runs[MAX_BRANCHES];
+    uint32_t       n_runs;
+    bool           needs_acts, needs_floats;        /* decode: forms of the input in LDS */
+    uint64_t       floats_at;                       /* where the second of them begins */
+    bool           sums16;
+    bool           needs_f16, needs_bf16;           /* prefill: forms of its rows */
+    struct buffer  stage_f16, stage_bf16;           /* where the input is normed or converted to, if its maker did not */
+    uint32_t       splits;                          /* attention: groups per KV head in decode */
+};
+struct gpu_plan {
+    struct gpu_group *groups;                       /* [n_groups] */
+    struct buffer    *f16, *bf16;                   /* [n_nodes]: prefill values kept in the form the products read */
+    uint32_t          digits;                       /* of activations in decode's integer products: 8 bits each; 3, as exact as floats, with --exact */
+    struct gemm_refused refused;                    /* tiles of prefill products that did not fit the registers (build.c) */
+    uint64_t          logits;                       /* arena: [max_logits][n_vocab] f32 */
+    uint64_t          parts_ml, zero, zero_bytes, sample_counters, sample_scratch;
+    uint64_t          scores;                       /* unfused attention: [n_head][chunk][n_ctx] f32 */
+};
+
+/* Where a kernel finds rows of a value, or leaves them. */
+enum gpu_form { FORM_NONE, FORM_F32, FORM_F16, FORM_BF16, FORM_LOGITS };      /* NONE: in no row, as what goes into the KV cache; LOGITS: f32, rows from the first token that has them */
+struct gpu_place { const char *name; enum gpu_form form; uint64_t offset, stride; uint32_t cols; };
+/* Where the kernel that makes n leaves it. */
+struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool prefill);
+/* Where others than products of prefill find it: in f32. */
+struct gpu_place gpu_read(const struct plan *p, const struct node *n);
+/* The rows that prefill's products of a group read; bf16: those in that form. */
+struct gpu_place gpu_stage(const struct plan *p, const struct group *g, bool bf16);
+/* Is its 16-bit form bf16?  Are its weights no blocks? */
+bool gpu_takes_bf16(const struct weight *w);
+bool gpu_takes_floats(const struct weight *w);
+/* The other operand of an add in a chain: the one that is not the branch's value. */
+const struct node *gpu_addend(const struct branch *b, uint32_t index);
+/* Does decode's product of the branch only add to the sum?  Then it asks early for what it adds. */
+bool gpu_only_adds(const struct branch *b);
+/* Is a group's product, in prefill or decode, made by the template of decode's? */
+bool gpu_by_gemv(const struct plan *p, bool prefill);
+
+/* Makes plan->kernels, once more where tiles were refused. */
+void gpu_plan_kernels(struct arena *a, struct plan *p);
+
+/* ---- between the files that choose ---- */
+
+struct chooser {
+    struct arena       *arena;
+    struct plan        *plan;
+    struct kernel_list *list;
+    /* the group at hand */
+    const struct group *group;
+    const struct gpu_group *gg;
+    uint32_t            index;
+    bool                prefill, tail;
+};
+
+/* values.c: all of the arena. */
+void choose_values(struct arena *a, struct plan *p);
+/* choose_attention.c: of each attention, before there are values. */
+void choose_splits(struct plan *p);
+/* choose_products.c: forms, before there are values; matrices that are one product, once they have places. */
+void choose_products(struct plan *p);
+
+struct kernel_draft choose_begin(const struct chooser *c, enum kernel_template template, const char *name);
+/* A kernel of one token per group. */
+struct kernel_draft choose_begin_rows(const struct chooser *c, enum kernel_template template, const char *name);
+/* Dies when it needs more LDS than there is. */
+void choose_end(const struct chooser *c, struct kernel_draft *d);
+/* What a plan that was read back sets; or NULL. */
+const struct kernel_choice *choose_given(const struct chooser *c, enum kernel_template template, uint32_t nth);
+/* Slots of a launch.  vector: w or NULL; a text for `does`: "weight 3", "no weight". */
+uint32_t    choose_weight(const struct chooser *c, struct kernel_draft *d, const struct weight *w);
+const char *choose_vector(const struct chooser *c, struct kernel_draft *d, const struct weight *w);
+/* The rotation tables take two slots; n: NULL, nothing rotates. */
+const char *choose_rotation(const struct chooser *c, struct kernel_draft *d, const struct node *n);
+/* "q f32 [256] at 4096, stride 1024" */
+const char *choose_text(const struct chooser *c, struct gpu_place at);
+
+void choose_linear(const struct chooser *c);
+void choose_attention(const struct chooser *c);
+#endif

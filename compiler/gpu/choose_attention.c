@@ -1,0 +1,165 @@
+/* choose_attention.c -- the kernels of attention: in decode one that also finishes the token's heads; in prefill one for heads, one for the chunk; without
+ * fusion four steps over scores in memory. */
+#include "choose.h"
+#include "templates/gpu/attention_prefill_sizes.h"
+#include "templates/gpu/attention_sizes.h"
+
+typedef unsigned long long ull;
+
+/* ---- splits ---- */
+
+static uint32_t planned_splits(const struct plan *p)
+{
+    uint32_t heads_kv = 1;
+    for (uint32_t l = 0; l < p->model->n_layer; l++) if (p->model->layers[l].n_head_kv > heads_kv) heads_kv = p->model->layers[l].n_head_kv;
+    const uint32_t splits = (p->profile->gpu.attention_splits + heads_kv - 1) / heads_kv, most = (p->options.n_ctx + 15) / 16;
+    return splits < 1 ? 1 : splits > most ? most : splits;
+}
+
+void choose_splits(struct plan *p)
+{
+    const uint32_t planned = planned_splits(p), most = (p->options.n_ctx + 15) / 16;
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        if (p->fused->groups[i].kind != GROUP_ATTENTION) continue;
+        const struct kernel_choice *given = kernel_choice(p->options.choices, TEMPLATE_attention_decode, false, i, 0);
+        const uint32_t splits = p->gpu->groups[i].splits = kernel_chosen(given, PARAM_SPLITS, planned);
+        if (splits < 1 || splits > most)
+            die_at(given->at, "splits is %u; a context of %u tokens can be split into 1 to %u parts, of 16 positions or more", splits, p->options.n_ctx, most);
+    }
+}
+
+/* ---- pieces ---- */
+
+static const struct node *keys_of(const struct chooser *c) { return c->group->node->inputs[1]; }
+
+static void does_attention(const struct chooser *c, struct kernel_draft *d)
+{
+    const struct node *n = c->group->node;
+    kernel_does(d, "attention: %u heads of %u over %u KV heads in %s, %u positions, scale %.9g", n->heads, n->attr.head_dim, keys_of(c)->heads,
+                kv_type_name[c->plan->options.kv], c->plan->options.n_ctx, (double)(float)n->attr.scale);
+}
+
+/* Values in f32: what the projection left, or finished queries. */
+static const struct node *query_of(const struct chooser *c) { return c->group->has_heads ? c->group->heads[0].raw : c->group->node->inputs[0]; }
+
+static struct kernel_draft begin_attention(const struct chooser *c, enum kernel_template template, const char *name)
+{
+    struct kernel_draft d = choose_begin(c, template, name);
+    d.launch.state = plan_state(c->plan, c->group->node)->offset;
+    return d;
+}
+
+static uint64_t state_bytes(const struct chooser *c) { return plan_state(c->plan, c->group->node)->bytes; }
+
+/* Heads as the projection left them, and what is done with them. */
+static void does_heads(const struct chooser *c, struct kernel_draft *d)
+{
+    static const char *const names[] = { "q", "k", "v" };
+    const struct head_chain *h = c->group->heads;
+    const char *rotation = choose_rotation(c, d, h[0].rope), *norms[3] = { "" };
+    for (uint32_t i = 2; i-- > 0;)
+        norms[i] = h[i].norm ? arena_printf(c->arena, ", headnorm %s, eps %.9g", choose_vector(c, d, h[i].norm->weight), (double)(float)h[i].norm->attr.eps) : "";
+    for (uint32_t i = 0; i < 3; i++)
+        kernel_does(d, "heads of %s: %s%s%s", names[i], choose_text(c, gpu_read(c->plan, h[i].raw)), i < 2 ? norms[i] : "", h[i].store ? ", into the state" : "");
+    kernel_does(d, "%s", rotation);
+}
+
+/* ---- decode ---- */
+
+static void choose_decode(const struct chooser *c)
+{
+    const struct node *n = c->group->node;
+    const struct plan *p = c->plan;
+    const struct profile *t = p->profile;
+    const uint32_t heads_kv = keys_of(c)->heads, head_dim = n->attr.head_dim, splits = c->gg->splits, threads = t->gpu.attention_threads;
+    const bool cluster = t->cluster && splits > 1 && splits <= ATTENTION_MAX_CLUSTER;
+    struct kernel_draft d = begin_attention(c, TEMPLATE_attention_decode, c->group->name);
+    if (c->group->has_heads) does_heads(c, &d);
+    does_attention(c, &d);
+    kernel_does(&d, "query %s -> %s", choose_text(c, gpu_read(p, query_of(c))), choose_text(c, gpu_written(p, n, false)));
+    kernel_does(&d, "parts at %llu, maxima and totals at %llu, counters at %llu", (ull)p->parts_offset, (ull)p->gpu->parts_ml, (ull)p->gpu->zero);
+    d.kernel.state_bytes = state_bytes(c);
+    d.kernel.param[PARAM_THREADS] = threads;
+    d.kernel.param[PARAM_SPLITS] = splits;
+    d.kernel.param[PARAM_CLUSTER] = cluster ? splits : 0;
+    d.kernel.grid_x = ATTENTION_GROUPS(n->heads, heads_kv, head_dim, splits);
+    d.kernel.lds_bytes = ATTENTION_LDS_BYTES(n->heads, heads_kv, head_dim, t->wave, threads, splits, cluster);
+    choose_end(c, &d);
+}
+
+/* ---- prefill ---- */
+
+/* Heads of a chunk: normed, rotated and stored in one go. */
+static void choose_heads(const struct chooser *c)
+{
+    const struct node *n = c->group->node;
+    const uint32_t wave = c->plan->profile->wave;
+    struct kernel_draft d = choose_begin_rows(c, TEMPLATE_heads, "heads_prefill");
+    const uint32_t threads = d.kernel.param[PARAM_THREADS];
+    d.launch.name = "heads";
+    d.launch.state = plan_state(c->plan, c->group->node)->offset;
+    does_heads(c, &d);
+    kernel_does(&d, "%u and %u heads of %u, %u positions", n->heads, keys_of(c)->heads, n->attr.head_dim, c->plan->options.n_ctx);
+    d.kernel.grid_x = HEAD_GROUPS(n->heads + 2 * keys_of(c)->heads, wave, threads);
+    d.kernel.lds_bytes = threads / wave * n->attr.head_dim * 4;
+    choose_end(c, &d);
+}
+
+static void choose_chunk(const struct chooser *c)
+{
+    const struct node *n = c->group->node;
+    const struct plan *p = c->plan;
+    const struct profile *t = p->profile;
+    const uint32_t kv = (uint32_t)p->options.kv, digits = p->options.exact ? 2 : 1, threads = t->gpu.attention_prefill_threads;
+    const uint32_t heads_kv = keys_of(c)->heads, head_dim = n->attr.head_dim;
+    struct kernel_draft d = begin_attention(c, TEMPLATE_attention_prefill, "attention_chunk");
+    does_attention(c, &d);
+    kernel_does(&d, "query %s -> %s", choose_text(c, gpu_read(p, query_of(c))), choose_text(c, gpu_written(p, n, true)));
+    d.kernel.state_bytes = state_bytes(c);
+    d.kernel.param[PARAM_THREADS] = threads;
+    d.kernel.param[PARAM_DIGITS] = digits;
+    d.kernel.param[PARAM_TOKENS] = ATTENTION_PREFILL_TOKENS(kv, digits, n->heads, heads_kv, head_dim, t->family, threads);
+    d.kernel.param[PARAM_RESIDENT] = ATTENTION_PREFILL_RESIDENT(t->family, threads);
+    d.kernel.grid_x = ATTENTION_PREFILL_GROUPS(n->heads, heads_kv);
+    d.kernel.grid_tokens = d.kernel.param[PARAM_TOKENS];
+    d.kernel.lds_bytes = ATTENTION_PREFILL_LDS_BYTES(kv, digits, head_dim, t->family, threads);
+    choose_end(c, &d);
+}
+
+/* ---- without fusion ---- */
+
+static void choose_step(const struct chooser *c, enum kernel_template template, uint32_t lds_bytes)
+{
+    const struct node *n = c->group->node;
+    struct kernel_draft d = begin_attention(c, template, arena_printf(c->arena, "attn_%s", template_info[template].name));
+    const struct plan *p = c->plan;
+    d.kernel.prefill = false;                                /* it serves both */
+    d.launch.name = arena_printf(c->arena, "attention_%s", template_info[template].name);
+    does_attention(c, &d);
+    kernel_does(&d, "scores f32 of %u rows at %llu", p->chunk, (ull)p->gpu->scores);
+    if (template == TEMPLATE_scores) kernel_does(&d, "query %s", choose_text(c, gpu_read(p, n->inputs[0])));
+    if (template == TEMPLATE_weighted_sum) kernel_does(&d, "-> %s", choose_text(c, gpu_read(p, n)));
+    if (template == TEMPLATE_scores || template == TEMPLATE_weighted_sum) d.kernel.state_bytes = state_bytes(c) / 2;
+    d.kernel.param[PARAM_THREADS] = p->profile->gpu.attention_threads;
+    d.kernel.grid_x = n->heads;
+    d.kernel.grid_tokens = 1;
+    d.kernel.lds_bytes = lds_bytes;
+    choose_end(c, &d);
+}
+
+static void choose_unfused(const struct chooser *c)
+{
+    const struct profile *t = c->plan->profile;
+    choose_step(c, TEMPLATE_scores, 0);
+    choose_step(c, TEMPLATE_mask, 0);
+    choose_step(c, TEMPLATE_softmax, SOFTMAX_LDS_BYTES(t->wave, t->gpu.attention_threads));
+    choose_step(c, TEMPLATE_weighted_sum, WEIGHTED_SUM_LDS_BYTES(c->group->node->attr.head_dim, t->gpu.attention_threads));
+}
+
+void choose_attention(const struct chooser *c)
+{
+    if (c->plan->fused->level == FUSE_NONE) { choose_unfused(c); return; }
+    if (!c->prefill) { choose_decode(c); return; }
+    if (c->group->has_heads) choose_heads(c);
+    choose_chunk(c);
+}

@@ -1,0 +1,327 @@
+/* choose_products.c -- the kernels of products: in decode a row of weights is shared by some lanes, in prefill a group computes a tile, of a size that suits
+ * the number of compute units and of the step's tokens. */
+#include "choose.h"
+#include "compiler/format/blocks.h"
+#include "templates/gpu/gemv_sizes.h"
+#include <string.h>
+
+typedef unsigned long long ull;
+
+/* ---- forms, and matrices that are one product ---- */
+
+/* Formats whose scale covers 16 columns correct their offset by sums over 16 activations (SUMS16_x in templates/gpu/formats). */
+static bool needs_sums16(const struct weight *w) { return w->tensor->quant->coding && w->tensor->quant->coding->sums16; }
+
+static void plan_forms(const struct plan *p, const struct group *g, struct gpu_group *gg)
+{
+    for (uint32_t i = 0; i < g->n_branches; i++) {
+        const struct weight *w = g->branches[i].matmul->weight;
+        gg->needs_acts |= !gpu_takes_floats(w);
+        gg->needs_floats |= gpu_takes_floats(w);
+        gg->needs_bf16 |= gpu_takes_bf16(w);
+        gg->needs_f16 |= !gpu_takes_bf16(w);
+        gg->sums16 |= needs_sums16(w);
+    }
+    gg->floats_at = gg->needs_acts ? ACTS_BYTES((uint64_t)g->input->cols, p->gpu->digits, gg->sums16) : 0;
+}
+
+static bool follows(const struct plan *p, const struct weight *a, const struct weight *b)
+{
+    return a->tensor->quant->id == b->tensor->quant->id && a->cols == b->cols && p->weight_offset[b->index] == p->weight_offset[a->index] + plan_weight_bytes(p, a);
+}
+
+static void check_pair(const struct plan *p, const struct group *g, const struct branch *b)
+{
+    const struct weight *gate = b->matmul->weight, *up = g->branches[b->partner].matmul->weight;
+    if (up->tensor->quant->id != gate->tensor->quant->id)
+        die("%s: %s and %s have different formats; forgec's fused GPU kernels need them in one (quantise them alike, or build with --fuse none)",
+            p->model->gguf->path, gate->name, up->name);
+}
+
+/* The products of the group, partners left out. */
+static void plan_runs(const struct plan *p, const struct group *g, struct gpu_group *gg)
+{
+    for (uint32_t i = 0; i < g->n_branches; i++) {
+        const struct branch *b = &g->branches[i];
+        const struct weight *w = b->matmul->weight;
+        struct gpu_run *last = gg->n_runs ? &gg->runs[gg->n_runs - 1] : NULL;
+        if (b->is_partner) continue;
+        if (b->partner >= 0) check_pair(p, g, b);
+        if (last && b->partner < 0 && g->branches[last->first].partner < 0 && last->last == i && follows(p, g->branches[i - 1].matmul->weight, w)) {
+            last->last++;
+            last->rows += w->rows;
+        }
+        else gg->runs[gg->n_runs++] = (struct gpu_run){ .first = i, .last = i + 1, .rows = w->rows, .weight = w };
+    }
+}
+
+void choose_products(struct plan *p)
+{
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        if (g->kind != GROUP_LINEAR) continue;
+        plan_forms(p, g, &p->gpu->groups[i]);
+        plan_runs(p, g, &p->gpu->groups[i]);
+    }
+}
+
+/* ---- what happens to a product's rows ---- */
+
+const struct node *gpu_addend(const struct branch *b, uint32_t index)
+{
+    const struct node *add = b->chain[index], *value = index ? b->chain[index - 1] : b->matmul;
+    return add->inputs[0] == value ? add->inputs[1] : add->inputs[0];
+}
+
+bool gpu_only_adds(const struct branch *b)
+{
+    for (uint32_t i = 0; i < b->n_chain; i++) if (b->chain[i]->op != OP_bias && b->chain[i]->op != OP_add) return false;
+    return b->n_chain > 0;
+}
+
+static void put_chain(const struct chooser *c, struct kernel_draft *d, struct text *t, const struct branch *b)
+{
+    for (uint32_t i = 0; i < b->n_chain; i++) {
+        const struct node *n = b->chain[i];
+        text_printf(t, ", %s", op_info[n->op].name);
+        if (n->op == OP_bias) text_printf(t, " %s", choose_vector(c, d, n->weight));
+        if (n->op == OP_add) text_printf(t, " %s", choose_text(c, gpu_read(c->plan, gpu_addend(b, i))));
+    }
+}
+
+/* One line for each matrix of the run: its slots for biases come before the run's for weights. */
+static const char *branch_text(const struct chooser *c, struct kernel_draft *d, const struct branch *b)
+{
+    const struct branch *up = b->partner >= 0 ? &c->group->branches[b->partner] : NULL;
+    struct text t = { .arena = c->arena };
+    text_printf(&t, "  %s, %llu rows", b->matmul->weight->role, (ull)b->matmul->weight->rows);
+    if (up) {
+        text_printf(&t, ", beside %s", up->matmul->weight->role);
+        put_chain(c, d, &t, up);
+    }
+    put_chain(c, d, &t, b);
+    text_printf(&t, " -> %s", choose_text(c, gpu_written(c->plan, b->result, c->prefill)));
+    return text_str(&t);
+}
+
+static void take_branch_slots(const struct chooser *c, struct kernel_draft *d)
+{
+    for (uint32_t i = 0; i < c->gg->n_runs; i++)
+        for (uint32_t k = c->gg->runs[i].first; k < c->gg->runs[i].last; k++) branch_text(c, d, &c->group->branches[k]);
+}
+
+static void does_run(const struct chooser *c, struct kernel_draft *d, const struct gpu_run *r, const char *x)
+{
+    const struct branch *b = &c->group->branches[r->first];
+    const struct weight *up = b->partner >= 0 ? c->group->branches[b->partner].matmul->weight : NULL;
+    const uint32_t slot = choose_weight(c, d, r->weight);
+    const char *pair = up ? arena_printf(c->arena, " and %u", choose_weight(c, d, up)) : "";
+    kernel_does(d, "product of weight%s %u%s, %s %llu x %llu, and %s", up ? "s" : "", slot, pair, r->weight->tensor->quant->name, (ull)r->rows,
+                (ull)r->weight->cols, x);
+    for (uint32_t k = r->first; k < r->last; k++) kernel_does(d, "%s", branch_text(c, d, &c->group->branches[k]));
+}
+
+static void count_work(const struct chooser *c, struct kernel *k)
+{
+    for (uint32_t i = 0; i < c->group->n_branches; i++) {
+        const struct weight *w = c->group->branches[i].matmul->weight;
+        k->weight_bytes += plan_weight_bytes(c->plan, w);
+        k->operations += 2 * w->rows * w->cols;
+    }
+}
+
+/* ---- decode, and prefill where the program is exact: a token for each grid_y ---- */
+
+/* What a lane does, in halves of a unit of columns, when a row is shared by `lanes` of them; a group of rows costs one half more for its sum. */
+static uint64_t gemv_cost(const struct plan *p, uint64_t row_groups, uint32_t rows, uint64_t units, uint32_t lanes)
+{
+    const struct profile *t = p->profile;
+    const uint64_t slots = (uint64_t)t->compute_units * t->gpu.gemv_groups * t->gpu.gemv_threads / lanes;
+    return (row_groups + slots - 1) / slots * (2 * rows * ((units + lanes - 1) / lanes) + 1);
+}
+
+struct gemv_shape { uint32_t rows, lanes; };
+
+static bool has_pair(const struct group *g)
+{
+    for (uint32_t i = 0; i < g->n_branches; i++) if (g->branches[i].is_partner) return true;
+    return false;
+}
+
+/* The profile's shape, unless another fills the last round of row groups so much better that it is clearly less work. */
+static struct gemv_shape planned_gemv(const struct chooser *c)
+{
+    const struct profile *t = c->plan->profile;
+    const bool pair = has_pair(c->group);
+    const uint64_t cols = c->group->input->cols, units = c->gg->needs_floats ? (cols + 7) / 8 : (cols + 63) / 64;
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < c->group->n_branches; i++) rows += c->group->branches[i].matmul->weight->rows;
+    struct gemv_shape s = { t->gpu.gemv_rows < 2 && pair ? 2 : t->gpu.gemv_rows, t->gpu.gemv_lanes };
+    uint64_t best = gemv_cost(c->plan, (rows + s.rows - 1) / s.rows, s.rows, units, s.lanes) * 9 / 10;
+    for (uint32_t r = 1; r <= t->gpu.gemv_rows + 1; r++)
+        for (uint32_t lanes = t->gpu.gemv_lanes; lanes >= t->gpu.gemv_lanes / 2 && lanes >= 8; lanes /= 2) {
+            const uint64_t cost = gemv_cost(c->plan, (rows + r - 1) / r, r, units, lanes);
+            if ((pair && r % 2) || cost >= best) continue;
+            best = cost;
+            s = (struct gemv_shape){ r, lanes };
+        }
+    return s;
+}
+
+static struct gemv_shape choose_gemv(const struct chooser *c)
+{
+    const struct kernel_choice *given = choose_given(c, TEMPLATE_gemv, 0);
+    const struct gemv_shape planned = planned_gemv(c);
+    const struct gemv_shape s = { kernel_chosen(given, PARAM_ROWS, planned.rows), kernel_chosen(given, PARAM_LANES, planned.lanes) };
+    if (!given) return s;
+    const uint32_t wave = c->plan->profile->wave;
+    if (s.lanes < 8 || s.lanes > wave || (s.lanes & (s.lanes - 1)))
+        die_at(given->at, "lanes is %u; %u lanes of a wave of %s can share a row: a power of two from 8", s.lanes, wave, c->plan->profile->name);
+    if (s.rows < 1 || s.rows > s.lanes) die_at(given->at, "rows is %u; a run of %u lanes works on 1 to %u rows at once", s.rows, s.lanes, s.lanes);
+    if (s.rows % 2 && has_pair(c->group)) die_at(given->at, "rows is %u; %s is a pair of matrices, which needs an even number", s.rows, c->group->name);
+    return s;
+}
+
+static const char *input_text(const struct chooser *c, struct kernel_draft *d)
+{
+    const struct node *norm = c->group->norm;
+    struct text t = { .arena = c->arena };
+    text_printf(&t, "input %s", choose_text(c, gpu_read(c->plan, c->group->input)));
+    if (norm) text_printf(&t, ", rmsnorm %s, eps %.9g", choose_vector(c, d, norm->weight), (double)(float)norm->attr.eps);
+    if (c->gg->needs_acts) text_printf(&t, ", as %u digits%s", c->plan->gpu->digits, c->gg->sums16 ? " with sums of 16" : "");
+    if (c->gg->needs_floats) text_printf(&t, ", as floats at %llu", (ull)c->gg->floats_at);
+    return text_str(&t);
+}
+
+static void choose_gemv_kernel(const struct chooser *c)
+{
+    const struct profile *t = c->plan->profile;
+    const struct gemv_shape shape = choose_gemv(c);
+    const struct gpu_run *first = &c->gg->runs[0];
+    const struct branch *b = &c->group->branches[first->first];
+    struct kernel_draft d = choose_begin(c, TEMPLATE_gemv, c->prefill ? arena_printf(c->arena, "%s_prefill", c->group->name) : c->group->name);
+    take_branch_slots(c, &d);
+    choose_weight(c, &d, first->weight);
+    if (b->partner >= 0) choose_weight(c, &d, c->group->branches[b->partner].matmul->weight);
+    kernel_does(&d, "%s", input_text(c, &d));
+    for (uint32_t i = 0; i < c->gg->n_runs; i++) does_run(c, &d, &c->gg->runs[i], gpu_takes_floats(c->gg->runs[i].weight) ? "floats" : "digits");
+    count_work(c, &d.kernel);
+    d.kernel.param[PARAM_ROWS] = shape.rows;
+    d.kernel.param[PARAM_LANES] = shape.lanes;
+    d.kernel.param[PARAM_THREADS] = t->gpu.gemv_threads;
+    d.kernel.param[PARAM_RESIDENT] = t->gpu.gemv_groups;
+    d.kernel.param[PARAM_DIGITS] = c->plan->gpu->digits;
+    d.kernel.grid_x = t->compute_units * t->gpu.gemv_groups;
+    d.kernel.grid_tokens = c->prefill;
+    d.kernel.lds_bytes = (uint32_t)(c->gg->floats_at + (c->gg->needs_floats ? FLOATS_BYTES((uint64_t)c->group->input->cols) : 0));
+    choose_end(c, &d);
+}
+
+/* ---- prefill ---- */
+
+static void choose_stage(const struct chooser *c, bool bf16)
+{
+    const struct group *g = c->group;
+    struct gpu_place to = gpu_stage(c->plan, g, bf16);
+    to.name = bf16 ? "rows in bf16" : "rows in f16";         /* of whatever product: those in one place are one kernel */
+    struct kernel_draft d = choose_begin_rows(c, bf16 ? TEMPLATE_stage_bf16 : TEMPLATE_stage, arena_printf(c->arena, "%s_in", g->name));
+    d.launch.name = d.kernel.name;
+    const char *norm = g->norm ? arena_printf(c->arena, "rmsnorm %s, eps %.9g: ", choose_vector(c, &d, g->norm->weight), (double)(float)g->norm->attr.eps) : "";
+    kernel_does(&d, "%s%s -> %s", norm, choose_text(c, gpu_read(c->plan, g->input)), choose_text(c, to));
+    d.kernel.lds_bytes = ACTS_SCRATCH_BYTES;
+    choose_end(c, &d);
+}
+
+/* What the plan of tiles needs to know of the products. */
+static struct gemm_product gemm_product(const struct chooser *c)
+{
+    struct gemm_part *parts = arena_array(c->arena, struct gemm_part, c->gg->n_runs);
+    struct kernel work = { 0 };
+    count_work(c, &work);
+    for (uint32_t i = 0; i < c->gg->n_runs; i++) {
+        const struct gpu_run *r = &c->gg->runs[i];
+        const enum quant id = r->weight->tensor->quant->id;
+        parts[i] = (struct gemm_part){ r->rows, c->group->branches[r->first].partner >= 0, id == QUANT_F16 || id == QUANT_BF16, id == QUANT_F32 ? 2 : 1 };
+    }
+    return (struct gemm_product){ parts, c->gg->n_runs, c->group->input->cols, work.weight_bytes };
+}
+
+static void choose_gemm_kernel(const struct chooser *c, const struct gemm_product *product, const struct gemm_range *r)
+{
+    const char *name = c->group->name;
+    const bool last = r->most == c->plan->chunk;
+    struct kernel_draft d = choose_begin(c, TEMPLATE_gemm, last ? arena_printf(c->arena, "%s_prefill", name) : arena_printf(c->arena, "%s_prefill_%u", name, r->most));
+    take_branch_slots(c, &d);
+    for (uint32_t i = 0; i < c->gg->n_runs; i++) {
+        struct gpu_place x = gpu_stage(c->plan, c->group, gpu_takes_bf16(c->gg->runs[i].weight));
+        does_run(c, &d, &c->gg->runs[i], choose_text(c, x));
+    }
+    count_work(c, &d.kernel);
+    d.kernel.param[PARAM_TOKENS] = r->shape.tokens;
+    d.kernel.param[PARAM_ROWS] = r->shape.rows;
+    d.kernel.param[PARAM_THREADS] = r->shape.threads;
+    d.kernel.param[PARAM_RESIDENT] = r->shape.groups;
+    d.kernel.param[PARAM_LEAST] = r->least;
+    d.kernel.param[PARAM_MOST] = r->most;
+    d.kernel.grid_x = (uint32_t)gemm_row_tiles(product, &r->shape);
+    d.kernel.grid_tokens = r->shape.tokens;
+    d.kernel.tokens_first = 1;
+    d.kernel.lds_bytes = gemm_lds(c->plan->profile, product, &r->shape);
+    d.kernel.fill = gemm_fill(c->plan->profile, product, &r->shape, r->most);
+    choose_end(c, &d);
+}
+
+/* The nth range of a plan that was read back; what it does not set is that of the planned range which has its last size. */
+static struct gemm_range given_range(const struct chooser *c, const struct kernel_choice *given, const struct gemm_product *product, const struct gemm_range *planned,
+                                     uint32_t n_planned, uint32_t least)
+{
+    const struct profile *t = c->plan->profile;
+    const uint32_t most = kernel_chosen(given, PARAM_MOST, c->plan->chunk);
+    uint32_t i = 0;
+    while (i + 1 < n_planned && planned[i].most < most) i++;
+    const struct gemm_shape *s = &planned[i].shape;
+    const struct gemm_range r = { { kernel_chosen(given, PARAM_TOKENS, s->tokens), kernel_chosen(given, PARAM_ROWS, s->rows), kernel_chosen(given, PARAM_THREADS, s->threads), 0 },
+                                  kernel_chosen(given, PARAM_LEAST, least), most };
+    if (r.least != least || r.most < r.least || r.most > c->plan->chunk)
+        die_at(given->at, "tokens %u .. %u; this one of the products of %s begins with %u and ends with %u at most", r.least, r.most, c->group->name, least, c->plan->chunk);
+    if (r.shape.threads < t->wave || r.shape.threads > 1024 || r.shape.threads % t->wave)
+        die_at(given->at, "threads is %u; a group of %s has %u to 1024, a multiple of the wave", r.shape.threads, t->name, t->wave);
+    if (!gemm_shape_works(t, product, &r.shape))
+        die_at(given->at, "no tile of %u tokens x %u rows for %u threads: both are multiples of 16 that the group's waves can share%s, and %u bytes of LDS are to hold them",
+               r.shape.tokens, r.shape.rows, r.shape.threads, has_pair(c->group) ? ", the rows in pairs" : "", t->lds_bytes);
+    return (struct gemm_range){ gemm_with_groups(t, r.shape), r.least, r.most };
+}
+
+/* When any is given, all are. */
+static uint32_t choose_ranges(const struct chooser *c, struct gemm_range ranges[GEMM_RANGES], const struct gemm_product *product)
+{
+    struct gemm_range planned[GEMM_RANGES];
+    const uint32_t n_planned = gemm_plan(planned, c->plan->profile, product, c->plan->chunk, &c->plan->gpu->refused);
+    const struct kernel_choice *given = NULL, *last = NULL;
+    uint32_t n = 0, least = 1;
+    for (; (given = choose_given(c, TEMPLATE_gemm, n)); last = given) {
+        if (n == GEMM_RANGES) die_at(given->at, "%s has more than %u kernels in prefill", c->group->name, GEMM_RANGES);
+        ranges[n] = given_range(c, given, product, planned, n_planned, least);
+        least = ranges[n++].most + 1;
+    }
+    if (last && least <= c->plan->chunk) die_at(last->at, "no kernel of %s is for steps of %u .. %u tokens", c->group->name, least, c->plan->chunk);
+    if (last) return n;
+    memcpy(ranges, planned, sizeof planned);
+    return n_planned;
+}
+
+static void choose_gemm_kernels(const struct chooser *c)
+{
+    const struct gemm_product product = gemm_product(c);
+    struct gemm_range ranges[GEMM_RANGES];
+    const uint32_t n = choose_ranges(c, ranges, &product);
+    if (c->gg->stage_f16.exists) choose_stage(c, false);
+    if (c->gg->stage_bf16.exists) choose_stage(c, true);
+    for (uint32_t i = 0; i < n; i++) choose_gemm_kernel(c, &product, &ranges[i]);
+}
+
+void choose_linear(const struct chooser *c)
+{
+    if (gpu_by_gemv(c->plan, c->prefill)) choose_gemv_kernel(c);
+    else choose_gemm_kernels(c);
+}

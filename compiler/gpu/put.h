@@ -1,0 +1,53 @@
+/* put.h -- what the files that write kernels share: kernels.c (all of them, and operations on rows), put_products.c, put_attention.c.  Nothing is decided
+ * here: sizes, slots and places are those of the kernel, its launch and the plan. */
+#ifndef FORGEC_GPU_PUT_H
+#define FORGEC_GPU_PUT_H
+#include "choose.h"
+
+struct gpu_function { const char *name, *body; };
+
+struct emitter {
+    struct arena           *arena;
+    const struct plan      *plan;
+    struct text            *out;
+    struct gpu_function    *functions;
+    uint32_t                n_functions, function_capacity;
+    /* of the kernel at hand */
+    const struct kernel    *kernel;
+    const struct launch    *launch;         /* whose weights have its slots */
+    const struct group     *group;
+    const struct gpu_group *gg;
+    struct text             body;
+    uint32_t                depth;
+};
+
+/* One line of the body, indented; a line that ends in "{" opens a level, one that begins with "}" closes it. */
+void gpu_put(struct emitter *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* "VECTOR(2)", NULL: "0"; "WEIGHT(1)". */
+const char *gpu_vector(struct emitter *e, const struct weight *w);
+const char *gpu_weight(struct emitter *e, const struct weight *w);
+/* A rotation's tables, "VECTOR(3), VECTOR(2)", and what else kernels know of it. */
+const char *gpu_tables(struct emitter *e, const struct node *rope);
+const char *gpu_rotation(struct emitter *e, const struct node *rope);
+/* Row t of a value in f32; "" where it has none. */
+const char *gpu_row(struct emitter *e, struct gpu_place at, const char *t);
+/* The waits at the head of a kernel; with `t`, the one token of a group. */
+void gpu_put_start(struct emitter *e);
+void gpu_put_token(struct emitter *e);
+
+/* DEVICE type NAME(parameters) { body } with the lines put between the two: the name of it, or of the same text under another name. */
+struct function_draft { struct text body; uint32_t depth; };
+struct function_draft gpu_put_function_begin(struct emitter *e);
+const char *gpu_put_function_end(struct emitter *e, const struct function_draft *d, const char *name, const char *type, const char *parameters);
+
+void gpu_put_gemv(struct emitter *e);
+void gpu_put_gemm(struct emitter *e);
+void gpu_put_stage(struct emitter *e, bool bf16);
+void gpu_put_heads(struct emitter *e);
+void gpu_put_attention_decode(struct emitter *e);
+void gpu_put_attention_prefill(struct emitter *e);
+void gpu_put_attention_step(struct emitter *e);
+/* "q4_K_2x32", "q4_K_128x64_256": the instance of a product's template. */
+const char *gpu_gemv_name(struct arena *a, const struct kernel *k, const struct weight *w);
+const char *gpu_gemm_name(struct arena *a, const struct kernel *k, const struct weight *w);
+#endif

@@ -1,0 +1,92 @@
+/* put_attention.c -- attention, and the heads that a projection left for it. */
+#include "compiler/source/text.h"
+#include "put.h"
+
+typedef unsigned long long ull;
+
+static const struct node *keys_of(const struct emitter *e) { return e->group->node->inputs[1]; }
+
+/* "heads, KV heads, head_dim, n_ctx" */
+static const char *shape_of(struct emitter *e)
+{
+    const struct node *n = e->group->node;
+    return arena_printf(e->arena, "/* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u", n->heads, keys_of(e)->heads, n->attr.head_dim, e->plan->options.n_ctx);
+}
+
+/* Row t of operand i as the projection left it; where attention finishes no heads, only q is one. */
+static const char *operand_row(struct emitter *e, uint32_t i, const char *t)
+{
+    if (e->group->has_heads) return gpu_row(e, gpu_read(e->plan, e->group->heads[i].raw), t);
+    return i ? "0" : gpu_row(e, gpu_read(e->plan, e->group->node->inputs[0]), t);
+}
+
+static const struct weight *norm_of(const struct emitter *e, uint32_t i)
+{
+    const struct node *norm = e->group->has_heads ? e->group->heads[i].norm : NULL;
+    return norm ? norm->weight : NULL;
+}
+
+static double eps_of(const struct emitter *e)
+{
+    const struct head_chain *h = e->group->heads;
+    return !e->group->has_heads ? 0 : h[0].norm ? h[0].norm->attr.eps : h[1].norm ? h[1].norm->attr.eps : 0;
+}
+
+/* Norms of q and k, then the rotation's tables and constants; none of them where nothing rotates. */
+static void put_finishing(struct emitter *e)
+{
+    const struct node *rope = e->group->has_heads ? e->group->heads[0].rope : NULL;
+    gpu_put(e, "    /* norms */ %s, %s, %s,", gpu_vector(e, norm_of(e, 0)), gpu_vector(e, norm_of(e, 1)), emit_float(e->arena, eps_of(e)));
+    if (rope) gpu_put(e, "    %s, %s,", gpu_tables(e, rope), gpu_rotation(e, rope));
+    else gpu_put(e, "    0, 0, /* n_rot */ 0, /* neox */ 0, /* block */ 1,");
+}
+
+void gpu_put_attention_decode(struct emitter *e)
+{
+    const struct kernel *k = e->kernel;
+    const struct plan *p = e->plan;
+    const struct node *n = e->group->node;
+    gpu_put(e, "attention_decode(a, %s,", gpu_row(e, gpu_written(p, n, false), "0"));
+    gpu_put(e, "    /* q, k, v */ %s, %s, %s,", operand_row(e, 0, "0"), operand_row(e, 1, "0"), operand_row(e, 2, "0"));
+    put_finishing(e);
+    gpu_put(e, "    /* parts */ FLOATS(%llu), FLOATS(%llu), (uint32_t *)(void *)BUFFER(%llu),", (ull)p->parts_offset, (ull)p->gpu->parts_ml, (ull)p->gpu->zero);
+    gpu_put(e, "    %s, %s, /* splits */ %u, %u, /* cluster */ %u);", shape_of(e), emit_float(e->arena, n->attr.scale), k->param[PARAM_SPLITS], k->param[PARAM_THREADS],
+        k->param[PARAM_CLUSTER] > 0);
+}
+
+void gpu_put_heads(struct emitter *e)
+{
+    gpu_put_token(e);
+    gpu_put(e, "qkv_finish(a, t, %s, %s, %s,", operand_row(e, 0, "t"), operand_row(e, 1, "t"), operand_row(e, 2, "t"));
+    put_finishing(e);
+    gpu_put(e, "    %s, %u);", shape_of(e), e->kernel->param[PARAM_THREADS]);
+}
+
+void gpu_put_attention_prefill(struct emitter *e)
+{
+    const struct node *n = e->group->node;
+    const struct gpu_place q = gpu_read(e->plan, e->group->has_heads ? e->group->heads[0].raw : n->inputs[0]), out = gpu_written(e->plan, n, true);
+    const uint32_t as = out.form == FORM_F16 ? 1 : out.form == FORM_BF16 ? 2 : 0;
+    gpu_put_start(e);
+    gpu_put(e, "attention_prefill(a, BUFFER(%llu), /* stride */ %llu, /* as */ %u, BUFFER(%llu), /* stride */ %llu,", (ull)out.offset, (ull)out.stride, as, (ull)q.offset,
+        (ull)q.stride);
+    gpu_put(e, "    %s, %s, /* digits */ %u, %u);", shape_of(e), emit_float(e->arena, n->attr.scale), e->kernel->param[PARAM_DIGITS], e->kernel->param[PARAM_THREADS]);
+}
+
+/* One of the four steps of `--fuse none`, over scores in memory. */
+void gpu_put_attention_step(struct emitter *e)
+{
+    const struct plan *p = e->plan;
+    const struct node *n = e->group->node;
+    const uint32_t threads = e->kernel->param[PARAM_THREADS];
+    const enum kernel_template step = e->kernel->template;
+    const char *scores = arena_printf(e->arena, "FLOATS(%llu)", (ull)p->gpu->scores), *rows = arena_printf(e->arena, "/* rows */ %u", p->chunk);
+    gpu_put_token(e);
+    if (step == TEMPLATE_scores) {
+        const char *q = gpu_row(e, gpu_read(p, n->inputs[0]), "t");
+        gpu_put(e, "attention_scores(a, %s, %s, t, %s, %s, %s, %u);", scores, q, rows, shape_of(e), emit_float(e->arena, n->attr.scale), threads);
+    }
+    else if (step == TEMPLATE_weighted_sum)
+        gpu_put(e, "attention_weighted_sum(a, %s, %s, t, %s, %s, %u);", gpu_row(e, gpu_read(p, n), "t"), scores, rows, shape_of(e), threads);
+    else gpu_put(e, "attention_%s(a, %s, t, %s, /* n_ctx */ %u, %u);", template_info[step].name, scores, rows, p->options.n_ctx, threads);
+}

@@ -1,0 +1,155 @@
+/* values.c -- forms and places of values.  In decode every value is one f32 row; in prefill, what only products read is kept in the 16-bit form they read,
+ * unless the program is exact: then prefill's products are decode's, a token a group.  Places of both never matter at the same time, but a row is small: they
+ * have places of their own. */
+#include "choose.h"
+#include "compiler/plan/lifetimes.h"
+#include "templates/gpu/attention_sizes.h"
+#include "templates/gpu/sample_sizes.h"
+
+bool gpu_takes_bf16(const struct weight *w) { return w->tensor->quant->id == QUANT_BF16; }
+bool gpu_takes_floats(const struct weight *w) { return w->tensor->quant->block_weights == 1; }
+bool gpu_by_gemv(const struct plan *p, bool prefill) { return !prefill || p->options.exact; }
+
+/* ---- places ---- */
+
+static struct gpu_place place_of(const struct node *n, enum gpu_form form, const struct buffer *b)
+{
+    return (struct gpu_place){ b->name ? b->name : plan_value_name(n), form, b->offset, b->stride, n->cols };
+}
+
+struct gpu_place gpu_read(const struct plan *p, const struct node *n)
+{
+    const struct buffer *b = &p->f32[n->index];
+    return place_of(n, b->exists ? FORM_F32 : FORM_NONE, b);
+}
+
+struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool prefill)
+{
+    const struct buffer *f16 = &p->gpu->f16[n->index], *bf16 = &p->gpu->bf16[n->index];
+    const struct buffer logits = { .offset = p->gpu->logits, .stride = (uint64_t)p->model->n_vocab * 4 };
+    if (n == p->fused->graph->output) return place_of(n, FORM_LOGITS, &logits);
+    if (prefill && f16->exists) return place_of(n, FORM_F16, f16);
+    if (prefill && bf16->exists) return place_of(n, FORM_BF16, bf16);
+    return gpu_read(p, n);
+}
+
+struct gpu_place gpu_stage(const struct plan *p, const struct group *g, bool bf16)
+{
+    const struct gpu_group *gg = &p->gpu->groups[g - p->fused->groups];
+    const struct buffer *own = bf16 ? &gg->stage_bf16 : &gg->stage_f16, *kept = &(bf16 ? p->gpu->bf16 : p->gpu->f16)[g->input->index];
+    return place_of(g->input, bf16 ? FORM_BF16 : FORM_F16, own->exists ? own : kept);
+}
+
+/* ---- values ---- */
+
+static struct buffer rows_of(uint32_t cols, uint32_t bytes)
+{
+    return (struct buffer){ .exists = true, .cols = cols, .stride = plan_align((uint64_t)plan_align(cols, 64) * bytes, 16) };
+}
+
+/* In prefill, all readers are products that want this value as it is, in one 16-bit form; and its maker can write that form. */
+static bool keep_as_stage(const struct plan *p, const struct node *n, bool *bf16)
+{
+    const struct fused *f = p->fused;
+    if (f->level == FUSE_NONE || p->options.exact || !n->n_readers) return false;
+    const enum group_kind maker = f->groups[fuse_group(f, n)].kind;
+    if (maker != GROUP_LINEAR && maker != GROUP_ATTENTION) return false;
+    if (n->cols % 64) return false;                                      /* the padding of its rows would stay unwritten */
+    for (uint32_t i = 0; i < n->n_readers; i++) {
+        const struct node *r = n->readers[i];
+        if (r->op != OP_matmul || f->groups[fuse_group(f, r)].norm) return false;
+        const bool is_bf16 = gpu_takes_bf16(r->weight);
+        if (i && is_bf16 != *bf16) return false;
+        *bf16 = is_bf16;
+    }
+    return true;
+}
+
+static void add_stages(struct arena *a, struct plan *p, struct arena_plan *ap, uint32_t i)
+{
+    const struct group *g = &p->fused->groups[i];
+    struct gpu_group *gg = &p->gpu->groups[i];
+    const struct node *x = g->input;
+    if (g->kind != GROUP_LINEAR || p->options.exact) return;
+    if (gg->needs_f16 && (g->norm || !p->gpu->f16[x->index].exists)) {
+        gg->stage_f16 = rows_of(x->cols, 2);
+        arena_add(ap, arena_printf(a, "%s in f16", g->name), &gg->stage_f16, i, i, p->chunk);
+    }
+    if (gg->needs_bf16 && (g->norm || !p->gpu->bf16[x->index].exists)) {
+        gg->stage_bf16 = rows_of(x->cols, 2);
+        arena_add(ap, arena_printf(a, "%s in bf16", g->name), &gg->stage_bf16, i, i, p->chunk);
+    }
+}
+
+static void add_value(struct arena *a, struct plan *p, struct arena_plan *ap, const struct node *n, uint32_t group)
+{
+    bool bf16 = false;
+    const bool stage = keep_as_stage(p, n, &bf16);
+    const uint32_t dies = plan_last_reader(p, n);
+    p->f32[n->index] = rows_of(n->cols, 4);
+    arena_add(ap, plan_value_name(n), &p->f32[n->index], group, dies, stage ? 1 : p->chunk);
+    if (!stage) return;
+    struct buffer *b = bf16 ? &p->gpu->bf16[n->index] : &p->gpu->f16[n->index];
+    *b = rows_of(n->cols, 2);
+    arena_add(ap, arena_printf(a, "%s in %s", plan_value_name(n), bf16 ? "bf16" : "f16"), b, group, dies, p->chunk);
+}
+
+static void place_values(struct arena *a, struct plan *p)
+{
+    const struct graph *graph = p->fused->graph;
+    struct arena_plan ap = { .arena = a, .align = 256 };
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        add_stages(a, p, &ap, i);
+        for (uint32_t k = 0; k < graph->n_nodes; k++) {
+            const struct node *n = graph->nodes[k];
+            if (fuse_group(p->fused, n) == i && plan_needs_buffer(p, n)) add_value(a, p, &ap, n, i);
+        }
+    }
+    arena_place(&ap, p);
+}
+
+/* ---- the arena beyond the values ---- */
+
+static uint64_t take(struct plan *p, uint64_t bytes)
+{
+    const uint64_t at = plan_align(p->arena_bytes, 256);
+    p->arena_bytes = at + bytes;
+    return at;
+}
+
+static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
+
+/* Decode's attention, or the unfused one's scores, of the layer that needs most. */
+struct attention_bytes { uint64_t parts, ml, scores, counters; };
+static struct attention_bytes attention_bytes(const struct plan *p)
+{
+    struct attention_bytes most = { 0 };
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct node *n = p->fused->groups[i].node;
+        if (p->fused->groups[i].kind != GROUP_ATTENTION) continue;
+        const uint32_t kv = n->inputs[1]->heads, head_dim = n->attr.head_dim, splits = p->gpu->groups[i].splits;
+        most.parts = larger(most.parts, ATTENTION_PARTS_BYTES(n->heads, kv, head_dim, splits));
+        most.ml = larger(most.ml, ATTENTION_ML_BYTES(n->heads, kv, head_dim, splits));
+        most.counters = larger(most.counters, ATTENTION_COUNTER_BYTES(n->heads, kv, head_dim));
+        most.scores = larger(most.scores, (uint64_t)n->heads * p->chunk * plan_align(p->options.n_ctx, 4) * 4);
+    }
+    return most;
+}
+
+void choose_values(struct arena *a, struct plan *p)
+{
+    struct gpu_plan *gpu = p->gpu;
+    gpu->f16 = arena_array(a, struct buffer, p->fused->graph->n_nodes);
+    gpu->bf16 = arena_array(a, struct buffer, p->fused->graph->n_nodes);
+    place_values(a, p);
+    const struct attention_bytes attention = attention_bytes(p);
+    p->parts_offset = take(p, attention.parts);
+    gpu->parts_ml = take(p, attention.ml);
+    gpu->zero = take(p, attention.counters);
+    gpu->sample_counters = take(p, SAMPLE_COUNTERS * 4);
+    gpu->zero_bytes = p->arena_bytes - gpu->zero;
+    gpu->sample_scratch = take(p, SAMPLE_SCRATCH_BYTES((uint64_t)p->model->n_vocab, p->profile->gpu.sample_groups));
+    if (p->fused->level == FUSE_NONE) gpu->scores = take(p, attention.scores);
+    gpu->logits = take(p, (uint64_t)p->model->n_vocab * 4 * p->max_logits);
+    p->arena_bytes = plan_align(p->arena_bytes, 256);
+}

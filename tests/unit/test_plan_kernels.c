@@ -1,0 +1,205 @@
+/* test_plan_kernels.c -- the list of kernels of a plan for a GPU: launches that share a kernel have its text, and what a plan that is read back sets is what is
+ * planned, or refused with what is possible. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "compiler/gpu/kernels.h"
+#include "die_capture.h"
+#include "tiny_model.h"
+
+static struct arena *a;
+
+static int setup(void **state) { (void)state; a = arena_create(); return 0; }
+static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
+
+static const char *const targets[] = { "gfx942", "gfx1151", "sm_90", "sm_90a" };
+
+static struct plan *plan_of(const struct model *m, const char *target, enum fuse_level level, struct plan_options o)
+{
+    return plan_make(a, graph_build(a, m), level, profile_load(a, target, NULL), &o);
+}
+
+/* ---- one text ---- */
+
+static void check_launches(const struct plan *p, const struct launch *list, uint32_t n, const char **texts)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const char *text = emit_gpu_kernel(a, p, &list[i]), **first = &texts[list[i].kernel];
+        if (!*first) *first = text;
+        assert_string_equal(text, *first);
+    }
+}
+
+/* Returns how many launches there are for each kernel, in the mean. */
+static double check_texts(const struct plan *p)
+{
+    const struct kernel_list *k = p->kernels;
+    const char **texts = arena_array(a, const char *, k->n_kernels);
+    uint32_t launches = 0;
+    check_launches(p, k->decode, k->n_decode, texts);
+    check_launches(p, &k->sample, 1, texts);
+    check_launches(p, k->prefill, k->n_prefill, texts);
+    for (uint32_t i = 0; i < k->n_kernels; i++) launches += k->kernels[i].n_launches;
+    assert_int_equal(launches, k->n_decode + k->n_prefill + 1);
+    return (double)launches / k->n_kernels;
+}
+
+static void launches_have_their_kernels_text(void **state)
+{
+    (void)state;
+    static const char *const architectures[] = { "llama", "qwen2", "qwen3" };
+    static const uint32_t formats[] = { QUANT_F32, QUANT_F16, QUANT_Q8_0, QUANT_Q4_0 };
+    for (uint32_t i = 0; i < COUNT_OF(architectures) * COUNT_OF(formats) * COUNT_OF(targets) * 4; i++) {
+        struct tiny s = tiny_llama;
+        s.arch = architectures[i % 3];
+        s.matrix = formats[i / 3 % 4];
+        s.n_layer = 4;
+        const struct plan *p = plan_of(tiny_model(a, &s), targets[i / 12 % 4], i / 48 & 1 ? FUSE_LAYER : FUSE_NONE, (struct plan_options){ .exact = i / 96 & 1 });
+        assert_true(check_texts(p) > 1.5);
+    }
+}
+
+/* A norm and a residual that layers and products share, heads that are finished alone. */
+static void other_wirings(void **state)
+{
+    (void)state;
+    static const char *const layers[] = {
+        "%n = rmsnorm attn_norm, %x\n" TINY_ATTENTION("%n") TINY_FFN("%n") "%s = add %d, %x\n%x = add %s, %ao\n",
+        "%q = matmul attn_q, %x\n%qr = rope %q\n%k = matmul attn_k, %x\n%kc = store_k %k\n%v = matmul attn_v, %x\n%vc = store_v %v\n"
+        "%kqv = attention %qr, %kc, %vc\n%x = matmul attn_output, %kqv\n",
+        "%k = matmul attn_k, %x\n%kr = rope %k\n%kc = store_k %kr\n%v = matmul attn_v, %x\n%vc = store_v %v\n%h = rmsnorm attn_norm, %x\n"
+        "%q = matmul attn_q, %h\n%qr = rope %q\n%kqv = attention %qr, %kc, %vc\n%ao = matmul attn_output, %kqv\n%x = add %ao, %h\n",
+    };
+    for (uint32_t i = 0; i < COUNT_OF(layers) * COUNT_OF(targets) * 2; i++)
+        check_texts(plan_of(tiny_layers(a, layers[i % 3]), targets[i / 3 % 4], i / 12 ? FUSE_LAYER : FUSE_NONE, (struct plan_options){ 0 }));
+}
+
+/* ---- choices ---- */
+
+static const struct tiny wide = { "llama", 256, 512, 4, 2, 64, 1000, QUANT_Q8_0, 2, NULL, 0, NULL, false };
+static const struct model *model;
+
+struct set { enum kernel_param param; uint32_t value; };
+
+/* A choice for the group of that name in layer 0. */
+static struct kernel_choice choice_of(const struct plan *p, enum kernel_template template, const char *group, const struct set *sets, uint32_t n)
+{
+    struct kernel_choice c = { .template = template, .prefill = template == TEMPLATE_gemm, .n_groups = 1, .at = { "edited.plan", 7, 3 } };
+    uint32_t *index = arena_new(a, uint32_t);
+    while (strcmp(p->fused->groups[*index].name, group)) ++*index;
+    c.groups = index;
+    for (uint32_t i = 0; i < n; i++) {
+        c.given |= 1u << sets[i].param;
+        c.param[sets[i].param] = sets[i].value;
+    }
+    return c;
+}
+
+static struct plan *planned_with(struct kernel_choice *list, uint32_t n)
+{
+    struct kernel_choices *choices = arena_new(a, struct kernel_choices);
+    *choices = (struct kernel_choices){ list, n };
+    return plan_of(model, "gfx1151", FUSE_LAYER, (struct plan_options){ .n_ctx = 512, .choices = choices });
+}
+
+static const struct kernel *kernel_of(const struct plan *p, const struct kernel_choice *c, uint32_t nth)
+{
+    const struct launch *list = c->prefill ? p->kernels->prefill : p->kernels->decode;
+    for (uint32_t i = 0; i < (c->prefill ? p->kernels->n_prefill : p->kernels->n_decode); i++) {
+        const struct kernel *k = &p->kernels->kernels[list[i].kernel];
+        if (list[i].group == c->groups[0] && k->template == c->template && nth-- == 0) return k;
+    }
+    fail_msg("no such launch");
+    return NULL;
+}
+
+static void choices_are_taken(void **state)
+{
+    (void)state;
+    model = tiny_model(a, &wide);
+    const struct plan *p = planned_with(NULL, 0);
+    struct kernel_choice list[] = {
+        choice_of(p, TEMPLATE_gemv, "ffn_gate_up", (struct set[]){ { PARAM_ROWS, 4 }, { PARAM_LANES, 8 } }, 2),
+        choice_of(p, TEMPLATE_attention_decode, "attention", (struct set[]){ { PARAM_SPLITS, 7 } }, 1),
+        choice_of(p, TEMPLATE_gemm, "ffn_down", (struct set[]){ { PARAM_MOST, 100 }, { PARAM_TOKENS, 16 }, { PARAM_ROWS, 64 }, { PARAM_THREADS, 64 } }, 4),
+        choice_of(p, TEMPLATE_gemm, "ffn_down", (struct set[]){ { PARAM_TOKENS, 64 }, { PARAM_ROWS, 64 }, { PARAM_THREADS, 128 } }, 3),
+    };
+    const struct plan *edited = planned_with(list, COUNT_OF(list));
+    const struct kernel *gemv = kernel_of(edited, &list[0], 0), *attention = kernel_of(edited, &list[1], 0), *few = kernel_of(edited, &list[2], 0), *many = kernel_of(edited, &list[2], 1);
+    assert_true(gemv->param[PARAM_ROWS] == 4 && gemv->param[PARAM_LANES] == 8);
+    assert_int_equal(attention->param[PARAM_SPLITS], 7);
+    assert_int_equal(attention->grid_x, 2 * 7);
+    assert_true(few->param[PARAM_LEAST] == 1 && few->param[PARAM_MOST] == 100 && few->param[PARAM_TOKENS] == 16 && few->param[PARAM_ROWS] == 64 && few->param[PARAM_THREADS] == 64);
+    assert_true(many->param[PARAM_LEAST] == 101 && many->param[PARAM_MOST] == edited->chunk && many->param[PARAM_THREADS] == 128);
+    assert_int_equal(few->grid_x, 256 / 64);
+    assert_non_null(strstr(emit_gpu_kernel(a, edited, &edited->kernels->decode[list[0].groups[0]]), "gemv_pair_q8_0_4x8("));
+    check_texts(edited);
+}
+
+/* The plan as it is, given back, is the same plan. */
+static void what_was_planned_is_taken(void **state)
+{
+    (void)state;
+    for (uint32_t t = 0; t < COUNT_OF(targets); t++) {
+        model = tiny_model(a, &wide);
+        const struct plan *p = plan_of(model, targets[t], FUSE_LAYER, (struct plan_options){ .n_ctx = 512 });
+        const struct kernel_list *k = p->kernels;
+        struct kernel_choices choices = { arena_array(a, struct kernel_choice, k->n_decode + k->n_prefill), 0 };
+        for (uint32_t i = 0; i < k->n_decode + k->n_prefill; i++) {
+            const struct launch *l = i < k->n_decode ? &k->decode[i] : &k->prefill[i - k->n_decode];
+            const struct kernel *of = &k->kernels[l->kernel];
+            struct kernel_choice c = { .template = of->template, .prefill = i >= k->n_decode, .groups = &l->group, .n_groups = 1, .given = template_info[of->template].free };
+            memcpy(c.param, of->param, sizeof c.param);
+            choices.list[choices.n++] = c;
+        }
+        const struct plan *again = plan_of(model, targets[t], FUSE_LAYER, (struct plan_options){ .n_ctx = 512, .choices = &choices });
+        assert_int_equal(again->kernels->n_kernels, k->n_kernels);
+        for (uint32_t i = 0; i < k->n_kernels; i++) {
+            assert_memory_equal(again->kernels->kernels[i].param, k->kernels[i].param, sizeof k->kernels[i].param);
+            assert_string_equal(again->kernels->kernels[i].does, k->kernels[i].does);
+        }
+    }
+}
+
+static void refuse(enum kernel_template template, const char *group, const struct set *sets, uint32_t n, const char *why)
+{
+    static struct kernel_choice c;
+    c = choice_of(planned_with(NULL, 0), template, group, sets, n);
+    assert_dies(planned_with(&c, 1), why);
+    assert_non_null(strstr(die_text, "edited.plan:7:3"));
+}
+
+static void choices_are_refused(void **state)
+{
+    (void)state;
+    model = tiny_model(a, &wide);
+#define SET(...) (struct set[]){ __VA_ARGS__ }, sizeof((struct set[]){ __VA_ARGS__ }) / sizeof(struct set)
+    refuse(TEMPLATE_gemv, "attn_output", SET({ PARAM_LANES, 12 }), "a power of two from 8");
+    refuse(TEMPLATE_gemv, "attn_output", SET({ PARAM_LANES, 64 }), "32 lanes of a wave of gfx1151");
+    refuse(TEMPLATE_gemv, "attn_output", SET({ PARAM_LANES, 16 }, { PARAM_ROWS, 17 }), "1 to 16 rows at once");
+    refuse(TEMPLATE_gemv, "ffn_gate_up", SET({ PARAM_ROWS, 3 }), "ffn_gate_up is a pair of matrices");
+    refuse(TEMPLATE_attention_decode, "attention", SET({ PARAM_SPLITS, 0 }), "1 to 32 parts");
+    refuse(TEMPLATE_attention_decode, "attention", SET({ PARAM_SPLITS, 33 }), "1 to 32 parts");
+    refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_TOKENS, 24 }), "no tile of 24 tokens");
+    refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_TOKENS, 512 }, { PARAM_ROWS, 512 }, { PARAM_THREADS, 256 }), "65536 bytes of LDS");
+    refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_THREADS, 48 }), "a multiple of the wave");
+    refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_LEAST, 2 }), "begins with 1");
+    refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_MOST, 513 }), "ends with 512 at most");
+    refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_MOST, 511 }), "steps of 512 .. 512 tokens");
+#undef SET
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(launches_have_their_kernels_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_wirings, setup, teardown),
+        cmocka_unit_test_setup_teardown(choices_are_taken, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_planned_is_taken, setup, teardown),
+        cmocka_unit_test_setup_teardown(choices_are_refused, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
