@@ -1,6 +1,7 @@
 /* dequant.c -- scalar oracle: GGUF blocks to floats, one weight at a time.  It shares nothing with the kernels or the packer.
  * Layouts: ggml-common.h; formulas and their order of rounding: dequantize_row_* in ggml-quants.c (ggml-org/ggml). */
 #include "dequant.h"
+#include "iq3s_grid.h"
 #include <math.h>
 #include <string.h>
 
@@ -89,6 +90,12 @@ static float IQ4_XS(const uint8_t *b, int i)
     const int j = i / 32, scale = (b[4 + j / 2] >> 4 * (j % 2) & 15) | ((b[2] | b[3] << 8) >> 2 * j & 3) << 4;
     const float d = half(b) * (float)(scale - 32);
     return d * (float)iq4[nibble(b + 8 + 16 * j, i % 32)];
+}
+static float IQ3_S(const uint8_t *b, int i)
+{
+    const int j = i / 32, four = i / 4, index = b[2 + four] | bit(b + 66, four) << 8, scale = b[106 + j / 2] >> 4 * (j % 2) & 15;
+    const float d = half(b) * (float)(1 + 2 * scale), magnitude = (float)(2 * (iq3s_grid[index] >> 3 * (i % 4) & 7) + 1);
+    return bit(b + 74, i) ? d * -magnitude : d * magnitude;
 }
 
 void dequantize_row_ref(enum quant quant, float *out, const uint8_t *blocks, uint64_t n)

@@ -33,10 +33,10 @@ static const char *const all_models[] = { "llama-h288", "llama-bias-a64", "llama
                                           "llama-yarn-shard", "x-v2", "x-trailing", "x-none-novocab", "x-perlayer", "x-nested",
                                           "x-kvdefault" },
                   *const all_quants[] = { "q-llama-Q8_0", "q-llama-Q4_0", "q-llama-Q4_1", "q-llama-Q5_0", "q-llama-Q5_1", "q-llama-Q2_K",
-                                          "q-llama-IQ4_NL", "q-llama-IQ4_XS", "q-untied-Q4_K_M" },
+                                          "q-llama-IQ4_NL", "q-llama-IQ4_XS", "q-llama-IQ3_S", "q-untied-Q4_K_M" },
                   *const all_formats[] = { "Q8_0", "Q6_K", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "IQ4_NL", "Q5_K",
-                                           "IQ4_XS", "F16", "BF16", "F32" };
-enum { MODELS_PER_FORMAT = 11 };      /* models that together have all formats, by run_target's choice */
+                                           "IQ3_S", "IQ4_XS", "F16", "BF16", "F32" };
+enum { MODELS_PER_FORMAT = 12 };      /* models that together have all formats, by run_target's choice */
 
 /* Tokens, and what logits they should give. */
 struct prompt {

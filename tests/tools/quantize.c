@@ -1,5 +1,6 @@
 /* quantize.c -- see quantize.h.  Layouts: ggml-common.h (ggml-org/ggml); the inverse of each stands in templates/ref/dequant.c. */
 #include "quantize.h"
+#include "templates/ref/iq3s_grid.h"
 #include <math.h>
 #include <string.h>
 
@@ -249,6 +250,33 @@ static void IQ4_XS(uint8_t *b, const float *x)
         or_bits(&b[2 + j / 4], code >> 4, 2 * (j % 4));
     }
     for (int i = 0; i < 256; i++) put_nibble(b + 8 + 16 * (i / 32), i % 32, nearest(iq4, x[i] * inverse(d * (float)scale[i / 32])));
+}
+/* The grid's entry nearest to four magnitudes in steps of the scale. */
+static int nearest_of_grid(const float *x, float inv)
+{
+    int best = 0;
+    float least = INFINITY;
+    for (int g = 0; g < 512; g++) {
+        float error = 0;
+        for (int k = 0; k < 4; k++) {
+            const float e = fabsf(x[k]) * inv - (float)(2 * (iq3s_grid[g] >> 3 * k & 7) + 1);
+            error += e * e;
+        }
+        if (error < least) best = g, least = error;
+    }
+    return best;
+}
+static void IQ3_S(uint8_t *b, const float *x)
+{
+    const float d = put_half(b, fabsf(extreme(x, 256)) / (15 * 31));
+    for (int i = 0; i < 256; i += 4) {
+        const int j = i / 32, scale = clamp((fabsf(extreme(x + 32 * j, 32)) / 15 * inverse(d) - 1) / 2, 0, 15);
+        const int g = nearest_of_grid(x + i, inverse(d * (float)(1 + 2 * scale)));
+        b[2 + i / 4] = (uint8_t)g;
+        or_bits(&b[66 + j], g >> 8, i / 4 % 8);
+        for (int k = i; k < i + 4; k++) or_bits(&b[74 + k / 8], signbit(x[k]) ? 1 : 0, k % 8);
+        if (i % 32 == 0) or_bits(&b[106 + j / 2], scale, 4 * (j % 2));
+    }
 }
 
 void quantize_row(enum quant quant, uint8_t *blocks, const float *x, uint64_t n)
