@@ -1,5 +1,6 @@
 /* check_matmul.c -- packer and matmul kernels of every weight format against double arithmetic.
- *   CC -std=c11 -O2 -ffp-contract=off ISA-FLAGS -Wno-psabi -iquote . tests/kernel/check_matmul.c compiler/format/?*.c templates/ref/dequant.c -lm
+ *   CC -std=c11 -O2 -ffp-contract=off ISA-FLAGS -Wno-psabi -iquote . tests/kernel/check_matmul.c compiler/format/?*.c \
+ *      templates/ref/dequant.c -lm
  * usage: check_matmul [-s SEED] [-n ROUNDS] [-f FORMAT] [-b]      -b: GB/s of gemv, GOP/s of gemm on one thread (compile with -O3 -DBENCH)
  * Every buffer ends at an unmapped page, so that reading or writing past an end faults; outputs are poisoned. */
 #define _GNU_SOURCE
@@ -15,8 +16,8 @@
 #include "templates/ref/dequant.h"
 
 typedef void gemv_function(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols);
-typedef void gemm_function(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows, uint32_t cols,
-                           uint8_t *scratch);
+typedef void gemm_function(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row,
+                           uint32_t n_rows, uint32_t cols, uint8_t *scratch);
 struct kernels {
     const struct format *format;
     uint64_t    (*packed_bytes)(uint32_t rows, uint32_t cols);
@@ -102,9 +103,11 @@ static void guarded_free(void)
 /* ---- checks ---- */
 static uint64_t n_failures;
 static double worst_error;
-static void fail(const struct kernels *k, const char *what, uint32_t rows, uint32_t cols, uint32_t tokens, uint32_t first, uint32_t n, const char *detail)
+static void fail(const struct kernels *k, const char *what, uint32_t rows, uint32_t cols, uint32_t tokens, uint32_t first,
+                 uint32_t n, const char *detail)
 {
-    if (n_failures++ < 20) printf("FAIL %s %s: %u x %u, %u tokens, rows %u + %u: %s\n", k->format->name, what, rows, cols, tokens, first, n, detail);
+    if (n_failures++ < 20) printf("FAIL %s %s: %u x %u, %u tokens, rows %u + %u: %s\n",
+                                  k->format->name, what, rows, cols, tokens, first, n, detail);
 }
 struct problem {
     const struct kernels *k;
@@ -134,8 +137,12 @@ static void compare(const struct problem *p, const char *what, const float *y, c
                     size  += (double)p->scale_of[(size_t)r * p->cols + c] * fabs(x[(size_t)t * p->cols + c]);
                 }
             const double error = fabs((double)got - exact);
-            if (error <= 2e-6 * size + 1e-36) { if (size > 1e-30 && error / size > worst_error) worst_error = error / size; continue; }
-            snprintf(detail, sizeof detail, "token %u row %u is %.9g, should be %.9g (error %.2g of the sum of magnitudes)", t, r, (double)got, exact, error / size);
+            if (error <= 2e-6 * size + 1e-36) {
+                if (size > 1e-30 && error / size > worst_error) worst_error = error / size;
+                continue;
+            }
+            snprintf(detail, sizeof detail, "token %u row %u is %.9g, should be %.9g (error %.2g of the sum of magnitudes)",
+                     t, r, (double)got, exact, error / size);
             fail(p->k, what, p->rows, p->cols, p->tokens, p->first_row, p->n_rows, detail);
             return;
         }
@@ -395,7 +402,9 @@ int main(int argc, char **argv)
         else { fprintf(stderr, "usage: check_matmul [-s SEED] [-n ROUNDS] [-f FORMAT] [-b]\n"); return 2; }
     }
     random_state = seed * 0x9e3779b97f4a7c15u + 1;
-    if (benchmark) printf("GB/s: gemv of 0.5 MB (256 columns), 4 MB, 200 MB (4096 columns); GOP/s: gemm of 4096 columns x 2, 4, 8, 32, 128 tokens, 768 x 256 x 128, exact x 128\n");
+    if (benchmark)
+        printf("GB/s: gemv of 0.5 MB (256 columns), 4 MB, 200 MB (4096 columns); GOP/s: gemm of 4096 columns x 2, 4, 8, 32, 128 tokens, "
+               "768 x 256 x 128, exact x 128\n");
     for (size_t i = 0; i < FORMAT_COUNT; i++) {
         const struct kernels *k = &kernels_all[i];
         if (only && strcmp(only, k->format->file)) continue;

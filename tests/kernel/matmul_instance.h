@@ -22,8 +22,8 @@ static void PASTE2(check_gemm, FORMAT)(float *y, uint32_t y_stride, const uint8_
     EACH_COLS(cols, CALL);
 #undef CALL
 }
-static void PASTE2(check_gemm_exact, FORMAT)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row,
-                                             uint32_t n_rows, uint32_t cols, uint8_t *scratch)
+static void PASTE2(check_gemm_exact, FORMAT)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens,
+                                             uint32_t first_row, uint32_t n_rows, uint32_t cols, uint8_t *scratch)
 {
     PASTE2(gemm_exact, FORMAT)(y, y_stride, w, x, n_tokens, first_row, n_rows, cols, scratch);
 }
