@@ -41,9 +41,6 @@ struct model {
     const char         *architecture;
     const char         *name;             /* general.name, printable ASCII */
     uint32_t            n_embd, n_layer, n_ctx_train, n_vocab, n_expert;
-    uint32_t            head_dim, n_rot;  /* of layer 0: what nodes carry (graph.h) is what counts */
-    double              norm_eps;
-    bool                rope_neox;
     enum rope_scaling   rope_scaling;
     struct param       *params;           /* [n_params] */
     uint32_t            n_params;

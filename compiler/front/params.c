@@ -357,10 +357,6 @@ static void fill_model(const struct described *d, struct model *m)
     m->n_ctx_train = whole(m, PARAM_n_ctx_train, 0);
     m->n_vocab = whole(m, PARAM_n_vocab, 0);
     m->n_expert = whole(m, PARAM_n_expert, 0);
-    m->head_dim = whole(m, PARAM_head_dim, 0);
-    m->n_rot = whole(m, PARAM_n_rot, 0);
-    m->norm_eps = m->params[PARAM_norm_eps].values[0];
-    m->rope_neox = m->params[PARAM_rope_neox].values[0] != 0;
     m->layers = arena_array(d->arena, struct layer_shape, m->n_layer);
     for (uint32_t l = 0; l < m->n_layer; l++)
         m->layers[l] = (struct layer_shape){ .n_head = whole(m, PARAM_n_head, l), .n_head_kv = whole(m, PARAM_n_head_kv, l),

@@ -109,12 +109,24 @@ void emit_program(struct arena *a, struct text *t, const struct plan *p, const s
     text_puts(t, "};\n");
 }
 
+/* "64", or "64 to 128" where layers differ. */
+static const char *head_sizes(struct arena *a, const struct model *m)
+{
+    uint32_t least = m->layers[0].head_dim, most = least;
+    for (uint32_t l = 1; l < m->n_layer; l++) {
+        const uint32_t dim = m->layers[l].head_dim;
+        least = dim < least ? dim : least;
+        most = dim > most ? dim : most;
+    }
+    return least == most ? arena_printf(a, "%u", least) : arena_printf(a, "%u to %u", least, most);
+}
+
 void emit_banner(struct text *t, const struct plan *p, const struct emit_options *o)
 {
     const struct model *m = p->model;
     text_printf(t, "/* %s for %s, by %s\n", m->name, p->profile->name, o->compiler);
-    text_printf(t, " * architecture %s: %u layers, n_embd %u, head_dim %u, n_vocab %u, %.1f M parameters; GGUF %s\n", m->architecture, m->n_layer, m->n_embd,
-                m->head_dim, m->n_vocab, (double)m->n_parameters / 1e6, o->model_hash);
+    text_printf(t, " * architecture %s: %u layers, n_embd %u, head_dim %s, n_vocab %u, %.1f M parameters; GGUF %s\n", m->architecture,
+                m->n_layer, m->n_embd, head_sizes(t->arena, m), m->n_vocab, (double)m->n_parameters / 1e6, o->model_hash);
     text_printf(t, " * options: %s\n", o->options);
     text_printf(t, " * weights %.3f MB, read per token %.3f MB, KV cache %llu bytes per token, arena %.3f MB\n", (double)p->image_bytes / 1e6,
                 (double)p->read_bytes / 1e6, (unsigned long long)p->kv_bytes_per_token, (double)p->arena_bytes / 1e6);

@@ -180,10 +180,10 @@ static void joined_attention(void **state)
 {
     (void)state;
     const struct graph *g = graph_build(a, tiny_model(a, &tiny_llama));
-    assert_true(fuse(a, g, FUSE_LAYER, &products)->groups[2].joins == (g->model->head_dim % 16 == 0));
+    assert_true(fuse(a, g, FUSE_LAYER, &products)->groups[2].joins == (g->model->layers[0].head_dim % 16 == 0));
     assert_false(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true })->groups[2].joins);
-    assert_false(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true, .joined_rows = 2 * g->model->head_dim })->groups[2].joins);
-    assert_true(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true, .joined_rows = g->model->head_dim })->groups[2].joins);
+    assert_false(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true, .joined_rows = 2 * g->model->layers[0].head_dim })->groups[2].joins);
+    assert_true(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true, .joined_rows = g->model->layers[0].head_dim })->groups[2].joins);
     const char *parallel = "%n = rmsnorm attn_norm, %x\n" TINY_ATTENTION("%n") TINY_FFN("%n") "%s = add %d, %x\n%x = add %s, %ao\n";
     assert_false(fused_wiring(parallel)->groups[2].joins);             /* gate and up are made with the heads */
 }
