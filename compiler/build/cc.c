@@ -360,6 +360,8 @@ static void argv_add_flags(struct arena *a, struct argv *v, const struct profile
     argv_add(v, "-c");
 }
 
+static bool is_kernels(enum cc_kind kind) { return kind == CC_KERNELS || kind == CC_LIBRARY_KERNELS || kind == CC_DEVICE; }
+
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -492,6 +494,8 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
         /* the name in the symbol table would else be that of standard input */
         argv_add_list(v, (const char *const[]){ "-Xclang", "-main-file-name", "-Xclang", base, NULL });
         if (job->kind != CC_DEVICE) argv_add_list(v, (const char *const[]){ "-x", "c", NULL });
+        /* an emitted source includes itself (source/document.h) */
+        if (is_kernels(job->kind)) argv_add(v, "-DSOURCE_NAME=\"/proc/self/fd/0\"");
         argv_add_list(v, (const char *const[]){ "-", "-o", "-", NULL });
         v->item[v->count] = NULL;
         const char *source_path = temps ? arena_printf(a, "%s/%s", temps, base) : job->name;

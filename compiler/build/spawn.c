@@ -97,9 +97,11 @@ static const char *names_restored(struct arena *a, const struct spawn_job *job, 
         unsigned number = 0;
         int      used = 0;
         const char *name = NULL;
-        if (sscanf(hit + sizeof prefix - 1, "%u%n", &number, &used) == 1)
+        if (sscanf(hit + sizeof prefix - 1, "%u%n", &number, &used) == 1) {
+            if (number == STDIN_FILENO && job->input) name = job->input->name;
             for (size_t k = 0; k < job->n_files && !name; k++)
                 if (fds[k] >= 0 && (unsigned)fds[k] == number) name = job->files[k].name;
+        }
         text_puts(&t, name ? name : prefix);
         messages = hit + sizeof prefix - 1 + (name ? used : 0);
     }

@@ -1,7 +1,7 @@
 /* emit.c -- plan for a CPU -> one C source: the banner, the templates it needs, one short function per distinct kernel,
  * the launch tables, the program.  kernels.c writes the functions. */
 #include "emit.h"
-#include "compiler/source/paste.h"
+#include "compiler/source/document.h"
 #include "compiler/source/text.h"
 #include "kernels.h"
 #include <ctype.h>
@@ -23,40 +23,56 @@ static void emit_launches(struct text *t, const struct kernel_list *k, const cha
     text_puts(t, "};\n\n");
 }
 
-struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_options *o)
+/* What templates depend on besides formats. */
+static void put_parameters(struct arena *a, struct document *d, const struct plan *p)
 {
-    struct text t = { .arena = a };
+    static const char *const others[] = { "FORGE_SIMD_C", "FORGE_SIMD_AVX2", "FORGE_SIMD_AVX512", "FORGE_SIMD_NEON" };
     const struct profile *profile = p->profile;
-    emit_banner(&t, p, o);
+    struct text t = { .arena = a };
     text_puts(&t, "#define FORGE_SIMD_");
     for (const char *c = profile->simd; *c; c++) text_printf(&t, "%c", toupper((unsigned char)*c));
     text_printf(&t, "\n#define GEMM_TOKENS %u\n#define GEMM_GROUPS %u\n", profile->tile.gemm_tokens, profile->tile.gemm_groups);
     text_printf(&t, "#define ATTENTION_BLOCK %u\n#define KV %s\n", profile->tile.attention_block, kv_type_name[p->options.kv]);
     text_printf(&t, "#define SCRATCH_OFFSET %lluu\n", (unsigned long long)p->scratch_offset);
-    text_printf(&t, "#define SCRATCH_STRIDE %lluu\n\n", (unsigned long long)p->scratch_stride);
+    text_printf(&t, "#define SCRATCH_STRIDE %lluu\n", (unsigned long long)p->scratch_stride);
+    for (uint32_t i = 0; i < COUNT_OF(others); i++) document_known(d, others[i], NULL);
+    document_begin(d, text_str(&t));
+}
 
-    struct paster paster = { .arena = a, .out = &t, .templates = o->templates };
-    static const char *const always[] = { "launch.h",         "norm_tmpl.c", "rope_tmpl.c",       "kv_tmpl.c",
-                                          "attention_tmpl.c", "glu_tmpl.c",  "elementwise_tmpl.c" };
-    emit_paste(&paster, "runtime/model/abi.h", true);
-    for (uint32_t i = 0; i < COUNT_OF(always); i++) emit_paste(&paster, arena_printf(a, "templates/cpu/%s", always[i]), true);
+/* The formats of the matrices, and the products that read them. */
+static void use_formats(struct arena *a, struct document *d, const struct plan *p)
+{
     bool used[QUANT_IDS] = { false };
     for (uint32_t i = 0; i < p->model->n_weights; i++)
         if (!p->model->weights[i].is_vector) used[p->model->weights[i].tensor->quant->id] = true;
     for (uint32_t id = 0; id < COUNT_OF(used); id++) {
         if (!used[id]) continue;
-        const char *format = quant_find(id)->file;
-        text_printf(&t, "#define FORMAT %s\n", format);
-        emit_paste(&paster, arena_printf(a, "templates/cpu/formats/%s.h", format), true);
-        emit_paste(&paster, "templates/cpu/gemv_tmpl.c", false);
-        emit_paste(&paster, "templates/cpu/gemm_tmpl.c", false);
-        text_puts(&t, "#undef FORMAT\n\n");
+        const struct document_parameter format = { "FORMAT", quant_find(id)->file };
+        document_use(d, arena_printf(a, "templates/cpu/formats/%s.h", format.value));
+        document_instance(d, "templates/cpu/gemv_tmpl.c", &format, 1, NULL);
+        document_instance(d, "templates/cpu/gemm_tmpl.c", &format, 1, NULL);
     }
+}
+
+struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_options *o)
+{
+    static const char *const always[] = { "launch.h",         "norm_tmpl.c", "rope_tmpl.c",       "kv_tmpl.c",
+                                          "attention_tmpl.c", "glu_tmpl.c",  "elementwise_tmpl.c" };
     const struct kernel_list *k = p->kernels;
-    emit_cpu_kernels(a, &t, p);
-    emit_launches(&t, k, "decode_launches", k->decode, k->n_decode);
-    emit_launches(&t, k, "prefill_launches", k->prefill, k->n_prefill);
+    struct document *d = document_new(a, o->templates);
+    struct text head = { .arena = a }, model = { .arena = a };
+    emit_banner(&head, p, o);
+    put_parameters(a, d, p);
+    document_use(d, "runtime/model/abi.h");
+    for (uint32_t i = 0; i < COUNT_OF(always); i++) document_use(d, arena_printf(a, "templates/cpu/%s", always[i]));
+    use_formats(a, d, p);
+    text_puts(&model, "/* ==== kernels ==== */\n");
+    emit_cpu_kernels(a, &model, p);
+    text_puts(&model, "/* ==== launches ==== */\n");
+    emit_launches(&model, k, "decode_launches", k->decode, k->n_decode);
+    emit_launches(&model, k, "prefill_launches", k->prefill, k->n_prefill);
+    text_puts(&model, "/* ==== what the runtime is told ==== */\n");
     const char *counts = arena_printf(a, ".n_decode = %u, .n_prefill = %u,", k->n_decode, k->n_prefill);
-    emit_program(a, &t, p, o, arena_printf(a, "%s .decode = decode_launches, .prefill = prefill_launches,", counts));
-    return (struct bytes){ (const uint8_t *)t.data, t.size };
+    emit_program(a, &model, p, o, arena_printf(a, "%s .decode = decode_launches, .prefill = prefill_launches,", counts));
+    return document_print(d, text_str(&head), text_str(&model));
 }

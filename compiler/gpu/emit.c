@@ -1,62 +1,86 @@
 /* emit.c -- plan for a GPU -> two sources: the kernels, and the C that tells the runtime of them.  gpu/kernels.c writes the kernels. */
 #include "emit.h"
+#include "compiler/source/document.h"
 #include "compiler/source/paste.h"
 #include "compiler/source/text.h"
 #include "compiler/base/family.h"
 #include "kernels.h"
 #include <string.h>
 
-static void put_parameters(struct text *t, const struct plan *p)
+/* What templates depend on besides formats. */
+static void put_parameters(struct arena *a, struct document *d, const struct plan *p)
 {
     const struct profile *profile = p->profile;
-    if (profile->gpu.gemv_depth) text_printf(t, "#define DEPTH %u\n", profile->gpu.gemv_depth);
-    text_printf(t, "#define KV %s\n", kv_type_name[p->options.kv]);
-    text_printf(t, "#define GEMM_STAGES %u\n#define GEMM_UNIT_STEPS %u\n\n", gemm_stages(profile), profile->gpu.gemm_unit_steps);
+    struct text t = { .arena = a };
+    if (profile->gpu.gemv_depth) text_printf(&t, "#define DEPTH %u\n", profile->gpu.gemv_depth);
+    text_printf(&t, "#define KV %s\n", kv_type_name[p->options.kv]);
+    text_printf(&t, "#define GEMM_STAGES %u\n#define GEMM_UNIT_STEPS %u\n", gemm_stages(profile), profile->gpu.gemm_unit_steps);
+    document_begin(d, text_str(&t));
 }
 
-/* The formats of the matrices, and what each is read by. */
-static void put_formats(struct paster *paster, const struct plan *p)
+static const char *number(struct arena *a, uint32_t n) { return arena_printf(a, "%u", n); }
+
+/* What the compiler and the flags of build/cc.c define for the target. */
+static void tell_compiler(struct arena *a, struct document *d, const struct profile *profile)
 {
-    const struct gpu_instances k = gpu_instances(paster->arena, p);
-    struct arena *a = paster->arena;
-    struct text *t = paster->out;
+    const bool hip = strcmp(profile->api, "hip") == 0, cuda = strcmp(profile->api, "cuda") == 0;
+    document_known(d, "FORGE_ABI_H", NULL);
+    document_known(d, "__HIP__", hip ? "1" : NULL);
+    document_known(d, "__CUDA__", cuda ? "1" : NULL);
+    document_known(d, "FORGE_STREAM_NT", strcmp(profile->load_hint, "stream") == 0 ? "1" : NULL);
+    document_known(d, "FORGE_NO_PDL", profile->dependent_launch ? NULL : "1");
+    if (hip || cuda) return;
+    document_known(d, "WAVE", number(a, profile->wave));
+    document_known(d, "SIMT_MMA_WMMA", profile->family == FAMILY_RDNA3 ? "1" : NULL);
+}
+
+/* What reads the matrices of one format. */
+static void use_format(struct arena *a, struct document *d, const char *format, const struct gpu_instances *k)
+{
+    const struct document_parameter embed = { "FORMAT", format };
+    document_use(d, arena_printf(a, "templates/gpu/formats/%s.h", format));
+    document_instance(d, "templates/gpu/embed_tmpl.c", &embed, 1, NULL);
+    for (uint32_t i = 0; i < k->n_gemms; i++) {
+        const struct gpu_gemm *g = &k->gemms[i];
+        const struct document_parameter shape[] = { { "FORMAT", format },
+                                                    { "GEMM_TOKENS", number(a, g->tokens) },
+                                                    { "GEMM_ROWS", number(a, g->rows) },
+                                                    { "GEMM_THREADS", number(a, g->threads) } };
+        if (strcmp(g->format, format) == 0) document_instance(d, "templates/gpu/gemm_tmpl.c", shape, COUNT_OF(shape), NULL);
+    }
+    for (uint32_t i = 0; i < k->n_gemvs; i++) {
+        const struct gpu_gemv *g = &k->gemvs[i];
+        const struct document_parameter shape[] = { { "FORMAT", format }, { "ROWS", number(a, g->rows) }, { "LANES", number(a, g->lanes) } };
+        if (strcmp(g->format, format) == 0) document_instance(d, "templates/gpu/gemv_tmpl.c", shape, COUNT_OF(shape), NULL);
+    }
+}
+
+static void use_formats(struct arena *a, struct document *d, const struct plan *p)
+{
+    const struct gpu_instances k = gpu_instances(a, p);
     bool used[QUANT_IDS] = { false };
     for (uint32_t i = 0; i < p->model->n_weights; i++)
         if (!p->model->weights[i].is_vector && p->weight_offset[i] != UINT64_MAX) used[p->model->weights[i].tensor->quant->id] = true;
-    for (uint32_t id = 0; id < COUNT_OF(used); id++) {
-        if (!used[id]) continue;
-        const char *format = quant_find(id)->file;
-        emit_paste(paster, arena_printf(a, "templates/gpu/formats/%s.h", format), true);
-        text_printf(t, "#define FORMAT %s\n", format);
-        emit_paste(paster, "templates/gpu/embed_tmpl.c", false);
-        for (uint32_t i = 0; i < k.n_gemms; i++) {
-            if (strcmp(k.gemms[i].format, format)) continue;
-            text_printf(t, "#define GEMM_TOKENS %u\n#define GEMM_ROWS %u\n#define GEMM_THREADS %u\n", k.gemms[i].tokens, k.gemms[i].rows, k.gemms[i].threads);
-            emit_paste(paster, "templates/gpu/gemm_tmpl.c", false);
-        }
-        for (uint32_t i = 0; i < k.n_gemvs; i++) {
-            if (strcmp(k.gemvs[i].format, format)) continue;
-            text_printf(t, "#define ROWS %u\n#define LANES %u\n", k.gemvs[i].rows, k.gemvs[i].lanes);
-            emit_paste(paster, "templates/gpu/gemv_tmpl.c", false);
-        }
-        text_puts(t, "#undef FORMAT\n\n");
-    }
+    for (uint32_t id = 0; id < COUNT_OF(used); id++) if (used[id]) use_format(a, d, quant_find(id)->file, &k);
 }
 
 struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_options *o)
 {
     static const char *const always[] = { "launch.h", "acts.h", "stage.h", "elementwise.h", "kv.h", "rope.h", "attention_decode_tmpl.c", "attention_prefill_tmpl.c", "sample_tmpl.c" };
-    struct text t = { .arena = a };
-    emit_banner(&t, p, o);
-    text_printf(&t, "/* weights: %s */\n", o->weights_hash);
-    put_parameters(&t, p);
-    struct paster paster = { .arena = a, .out = &t, .templates = o->templates, .machine = family_file(a, p->profile) };
-    for (uint32_t i = 0; i < COUNT_OF(always); i++) emit_paste(&paster, arena_printf(a, "templates/gpu/%s", always[i]), true);
-    if (p->fused->level == FUSE_NONE) emit_paste(&paster, "templates/gpu/attention_unfused.h", true);
-    put_formats(&paster, p);
-    if (strcmp(p->profile->api, "host") == 0) text_puts(&t, "const uint32_t forge_simt_wave = WAVE;           /* for tests/lanes/libsimt.c */\n\n");
-    emit_gpu_kernels(a, &t, p);
-    return (struct bytes){ (const uint8_t *)t.data, t.size };
+    struct document *d = document_new(a, o->templates);
+    struct text head = { .arena = a }, model = { .arena = a };
+    emit_banner(&head, p, o);
+    text_printf(&head, " * weights: %s\n", o->weights_hash);
+    tell_compiler(a, d, p->profile);
+    document_machine(d, family_file(a, p->profile));
+    put_parameters(a, d, p);
+    for (uint32_t i = 0; i < COUNT_OF(always); i++) document_use(d, arena_printf(a, "templates/gpu/%s", always[i]));
+    if (p->fused->level == FUSE_NONE) document_use(d, "templates/gpu/attention_unfused.h");
+    use_formats(a, d, p);
+    if (strcmp(p->profile->api, "host") == 0) text_puts(&model, "const uint32_t forge_simt_wave = WAVE;           /* for tests/lanes/libsimt.c */\n\n");
+    text_puts(&model, "/* ==== kernels ==== */\n");
+    emit_gpu_kernels(a, &model, p);
+    return document_print(d, text_str(&head), text_str(&model));
 }
 
 /* The rows of struct forge_gpu_launch. */
@@ -91,7 +115,7 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
     const struct gpu_plan *gpu = p->gpu;
     struct text t = { .arena = a };
     struct paster paster = { .arena = a, .out = &t };
-    emit_paste(&paster, "runtime/model/abi.h", true);
+    emit_paste(&paster, "runtime/model/abi.h");
     text_printf(&t, "static const struct forge_gpu_kernel kernels[%u] = {\n", k->n_kernels);
     for (uint32_t i = 0; i < k->n_kernels; i++) text_printf(&t, "    { \"%s\", %u, %u },\n", k->kernels[i].name, k->kernels[i].param[PARAM_THREADS], k->kernels[i].lds_bytes);
     text_puts(&t, "};\n");

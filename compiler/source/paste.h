@@ -1,4 +1,4 @@
-/* paste.h -- templates and headers into a source, with what they include. */
+/* paste.h -- headers into a source, with what they include.  Sources of kernels are documents (document.h). */
 #ifndef FORGEC_SOURCE_PASTE_H
 #define FORGEC_SOURCE_PASTE_H
 #include "compiler/base/base.h"
@@ -6,11 +6,9 @@
 struct paster {
     struct arena *arena;
     struct text  *out;
-    const char   *templates;       /* --templates DIR or NULL */
-    const char   *machine;         /* pasted where a template asks for the machine file (templates/gpu/machine/choose.h) */
-    const char   *pasted[64];
+    const char   *pasted[16];
     uint32_t      n_pasted;
 };
-/* Appends a template with what it includes; once: not again when it is there already. */
-void emit_paste(struct paster *p, const char *path, bool once);
+/* Appends a header with what it includes from its own folder, each once. */
+void emit_paste(struct paster *p, const char *path);
 #endif

@@ -130,7 +130,7 @@ void emit_banner(struct text *t, const struct plan *p, const struct emit_options
     text_printf(t, " * options: %s\n", o->options);
     text_printf(t, " * weights %.3f MB, read per token %.3f MB, KV cache %llu bytes per token, arena %.3f MB\n", (double)p->image_bytes / 1e6,
                 (double)p->read_bytes / 1e6, (unsigned long long)p->kv_bytes_per_token, (double)p->arena_bytes / 1e6);
-    text_printf(t, " * compile alone: %s\n */\n\n", o->compile_command);
+    text_printf(t, " * compile alone: %s\n", o->compile_command);
 }
 
 struct bytes emit_table(struct arena *a, const char *const *symbols, size_t n)
@@ -138,7 +138,7 @@ struct bytes emit_table(struct arena *a, const char *const *symbols, size_t n)
     struct text t = { .arena = a };
     struct paster paster = { .arena = a, .out = &t };
     text_puts(&t, "/* The programs of this executable, best first. */\n");
-    emit_paste(&paster, "runtime/model/abi.h", true);
+    emit_paste(&paster, "runtime/model/abi.h");
     for (size_t i = 0; i < n; i++) text_printf(&t, "extern const struct forge_program %s;\n", symbols[i]);
     text_puts(&t, "const struct forge_program *const forge_programs[] = {");
     for (size_t i = 0; i < n; i++) text_printf(&t, " &%s,", symbols[i]);

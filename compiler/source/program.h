@@ -18,7 +18,7 @@ struct emit_options {
 const char *emit_symbol(struct arena *a, const struct profile *p);
 /* That of a GPU's code object beside it: "forge_code_forge_program_gfx1151". */
 const char *emit_code_symbol(struct arena *a, const struct profile *p);
-/* The comment at the head of a source. */
+/* The comment at the head of a source, without its end. */
 void emit_banner(struct text *t, const struct plan *p, const struct emit_options *o);
 /* struct forge_program; launches: the initialisers of decode and prefill, or of gpu. */
 void emit_program(struct arena *a, struct text *t, const struct plan *p, const struct emit_options *o, const char *launches);
