@@ -173,10 +173,16 @@ static const char *write_graph(struct arena *a, const struct build_options *o, c
     return path;
 }
 
-/* A GPU's plan says what its kernels use, so they are compiled for it. */
+/* A GPU's plan also says what its kernels use of the machine, where they can be compiled. */
 static void put_gpu_plan(struct arena *a, const struct build_options *o, struct target *target, struct text *t)
 {
-    struct toolchain *tc = toolchain_open(a, &o->cc);
+    struct toolchain *tc = o->cc.spawn.dry_run ? toolchain_open(a, &o->cc) : toolchain_find(a, &o->cc);
+    if (!tc || !toolchain_makes_kernels(tc, target->profile)) {
+        report_print(a, t, target->plan, NULL, 0);
+        text_printf(t, "# registers, waves and spills are not known: kernels for %s are compiled with clang %d or later%s\n", target->profile->name, CLANG_OLDEST,
+                    strcmp(target->profile->api, "cuda") == 0 ? "" : " and LLVM's lld");
+        return;
+    }
     const struct emit_options eo = { .templates = o->templates_dir, .model_hash = "-", .weights_hash = "-", .options = options_text(a, o, target->plan), .compiler = "forgec " FORGEC_VERSION,
                                      .compile_command = "-" };
     target->kernels = emit_gpu(a, target->plan, &eo);

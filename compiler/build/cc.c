@@ -99,24 +99,38 @@ static bool toolchain_try(struct arena *a, struct toolchain *tc, const char *nam
 
 #define CLANG_INSTALL "on Debian or Ubuntu: apt-get install clang-19 lld-19"
 
-struct toolchain *toolchain_open(struct arena *a, const struct cc_options *options)
+/* NULL: there is none, or *old says which is too old. */
+static struct toolchain *search(struct arena *a, const struct cc_options *options, const char **old)
 {
     struct toolchain *tc = arena_new(a, struct toolchain);
     tc->options = *options;
     tc->cache = cache_open(a, !options->no_cache);
     if (options->save_temps) directory_make(a, options->save_temps);
 
-    const char *old = NULL, *variable = getenv("FORGEC_CLANG");
+    const char *variable = getenv("FORGEC_CLANG");
     const char *wanted = options->clang ? options->clang : variable && *variable ? variable : NULL;
     if (wanted) {                     /* asked for by name: no silent substitute */
-        if (toolchain_try(a, tc, wanted, &old)) return tc;
+        if (toolchain_try(a, tc, wanted, old)) return tc;
         const char *from = options->clang ? "--clang" : "FORGEC_CLANG";
-        if (old) die("%s: %s; forgec needs at least clang %d (%s)", from, old, CLANG_OLDEST, CLANG_INSTALL);
+        if (*old) die("%s: %s; forgec needs at least clang %d (%s)", from, *old, CLANG_OLDEST, CLANG_INSTALL);
         die("%s: %s is not a clang that can be run; forgec needs at least clang %d (%s)", from, wanted, CLANG_OLDEST, CLANG_INSTALL);
     }
     for (int version = CLANG_OLDEST; version <= CLANG_NEWEST_TRIED; version++)
-        if (toolchain_try(a, tc, arena_printf(a, "clang-%d", version), &old)) return tc;
-    if (toolchain_try(a, tc, "/opt/rocm/llvm/bin/clang", &old) || toolchain_try(a, tc, "clang", &old)) return tc;
+        if (toolchain_try(a, tc, arena_printf(a, "clang-%d", version), old)) return tc;
+    return toolchain_try(a, tc, "/opt/rocm/llvm/bin/clang", old) || toolchain_try(a, tc, "clang", old) ? tc : NULL;
+}
+
+struct toolchain *toolchain_find(struct arena *a, const struct cc_options *options)
+{
+    const char *old = NULL;
+    return search(a, options, &old);
+}
+
+struct toolchain *toolchain_open(struct arena *a, const struct cc_options *options)
+{
+    const char *old = NULL;
+    struct toolchain *tc = search(a, options, &old);
+    if (tc) return tc;
     if (old) die("%s; forgec needs at least clang %d (%s; or --clang PATH)", old, CLANG_OLDEST, CLANG_INSTALL);
     die("no clang found; forgec needs at least clang %d (%s; or --clang PATH)", CLANG_OLDEST, CLANG_INSTALL);
 }
@@ -417,9 +431,11 @@ static struct cache_key job_key(struct arena *a, const struct toolchain *tc, con
     return cache_key_of(parts, n);
 }
 
+bool toolchain_makes_kernels(const struct toolchain *tc, const struct profile *profile) { return tc->lld || is_api(profile, "cuda"); }
+
 static const char *job_missing(struct arena *a, const struct toolchain *tc, const struct cc_job *job)
 {
-    if (job->kind == CC_DEVICE && !is_api(job->profile, "cuda") && !tc->lld)
+    if (job->kind == CC_DEVICE && !toolchain_makes_kernels(tc, job->profile))
         return arena_printf(a, "kernels for %s are linked with LLVM's lld, which %s does not find (%s)", job->profile->arch, tc->clang, CLANG_INSTALL);
     return is_library(job->kind) && job->kind != CC_LIBRARY_HOSTED ? NULL : cc_target_missing(a, job->profile);
 }

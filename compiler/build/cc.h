@@ -30,6 +30,10 @@ struct toolchain {
 };
 /* Finds clang and lld.  Dies with one line saying what to install when there is no clang of at least CLANG_OLDEST. */
 struct toolchain *toolchain_open(struct arena *a, const struct cc_options *options);
+/* The same for who can do without: NULL where there is none.  Dies when one was asked for by name and cannot be had. */
+struct toolchain *toolchain_find(struct arena *a, const struct cc_options *options);
+/* Can it make kernels of that GPU?  AMD's need lld. */
+bool toolchain_makes_kernels(const struct toolchain *tc, const struct profile *profile);
 
 enum cc_kind {
     CC_KERNELS,      /* emitted model source: -O3 and the profile's instruction set */

@@ -59,6 +59,14 @@ misuse targets-print-none "--print needs the NAME of what to print" "forgec targ
 misuse models-names "unknown option --names" "forgec models --help" models --names
 misuse formats-operand "formats takes no operands" "forgec formats --help" formats Q8_0
 
+# ---- the plan of a GPU needs no compiler; what that would have said is left open ----
+for target in gfx1151 sm_90; do
+    check plan-alone-$target 0 env -u FORGEC_CLANG PATH=/nowhere "$forgec" build "$model" -t $target --emit plan -o -; err_empty
+    out_has "# registers, waves and spills are not known: kernels for $target are compiled with clang"
+    awk '$1 == "ffn_down" && $5 == "-" && $6 == "-" { found = 1 } END { exit !found }' "$tmp/out" || bad "ffn_down without registers wanted"
+    out_has ".attn_qkv: "
+done
+
 # ---- the plan of a CPU: a line for each kernel, whatever the layers ----
 check plan 0 "$forgec" build "$model" -t x86-64-v3 --emit plan -o -; err_empty
 sed '/^ *0  /,$d' "$tmp/out" > "$tmp/plan"                                       # without the list of operations
