@@ -452,8 +452,8 @@ int launch_run(struct launch *l)
 {
     const struct kernel *k = l->kernel;
     const uint32_t grid_groups = l->grid[0] * l->grid[1] * l->grid[2], sample = (uint32_t)setting("FORGE_GFXSIM_SAMPLE", 0);
-    const uint32_t n_groups = sample > 0 && sample < grid_groups && can_be_sampled(k) ? sample
-        : grid_groups, n_waves = divide_up(l->threads[0] * l->threads[1] * l->threads[2], k->wave);
+    const uint32_t n_groups = sample > 0 && sample < grid_groups && can_be_sampled(k) ? sample : grid_groups,
+        n_waves = divide_up(l->threads[0] * l->threads[1] * l->threads[2], k->wave);
     const uint32_t lds_bytes = k->lds_bytes + l->dynamic_lds, n_threads = thread_count(n_groups);
     struct run r = { .launch = l, .n_groups = n_groups, .grid_groups = grid_groups, .n_waves = n_waves, .lds_bytes = lds_bytes,
                      .rows = l->chip->cdna ? MAX_VGPRS : ACC, .resident = least(resident_groups(l, n_waves, lds_bytes), n_groups),

@@ -204,8 +204,8 @@ static bool vgpr_arrived(struct wave *w, const struct inst *i, uint32_t reg, con
     if (!vm && !lgkm) return true;
     vgpr_name(name, sizeof name, reg);
     return !report(w, i, FINDING_WAIT, -1, "%s is %s while a load into it is under way: it needs %s(%u) or less, the last wait left %u out",
-                   name, verb, vm ? "vmcnt" : "lgkmcnt", vm ? w->vm_started - w->vm_seq[reg]
-                   : w->lgkm_started - w->lgkm_seq[reg], vm ? w->vm_started - w->vm_done : w->lgkm_started - w->lgkm_done);
+                   name, verb, vm ? "vmcnt" : "lgkmcnt", vm ? w->vm_started - w->vm_seq[reg] : w->lgkm_started - w->lgkm_seq[reg],
+                   vm ? w->vm_started - w->vm_done : w->lgkm_started - w->lgkm_done);
 }
 
 static bool sgpr_arrived(struct wave *w, const struct inst *i, uint32_t reg, const char *verb)
@@ -380,8 +380,8 @@ static struct packet *dispatch_packet(const struct launch *l)
     if (packet != NULL && (made || of_launch != l->number)) {
         const struct kernel *k = l->kernel;
         *packet = (struct packet){ .header = 2 /* kernel dispatch */,
-                                   .setup = l->grid[2] * l->threads[2] > 1 ? 3 : l->grid[1] * l->threads[1] > 1 ? 2
-                                   : 1, .private_bytes = k->scratch_bytes, .group_bytes = k->lds_bytes + l->dynamic_lds,
+                                   .setup = l->grid[2] * l->threads[2] > 1 ? 3 : l->grid[1] * l->threads[1] > 1 ? 2 : 1,
+                                   .private_bytes = k->scratch_bytes, .group_bytes = k->lds_bytes + l->dynamic_lds,
                                    .kernarg = (uint64_t)(uintptr_t)l->kernarg };
         for (uint32_t d = 0; d < 3; d++) {
             packet->threads[d] = (uint16_t)l->threads[d];

@@ -55,7 +55,8 @@ static double quantity(struct arena *a, const struct yaml *y, const struct unit 
     for (size_t i = 0; units[i].name; i++)
         if (!strcmp(name, units[i].name)) {
             const double amount = value * units[i].scale;
-            if (!(amount >= 0 && amount <= 1e15)) die_at(yaml_need(y, "value")->at, "%s is no sensible amount", yaml_need(y, "value")->scalar);
+            if (!(amount >= 0 && amount <= 1e15))
+                die_at(yaml_need(y, "value")->at, "%s is no sensible amount", yaml_need(y, "value")->scalar);
             return amount;
         }
     struct text known = { .arena = a };
@@ -73,7 +74,8 @@ static uint32_t whole(struct arena *a, const struct yaml *y, const struct unit *
 {
     const double value = quantity(a, y, units);
     if (value < least || value > most || value != (double)(uint32_t)value)
-        die_at(yaml_need(y, "value")->at, "%s is out of range (a whole number from %u to %u %s)", yaml_need(y, "value")->scalar, least, most, units[0].name);
+        die_at(yaml_need(y, "value")->at, "%s is out of range (a whole number from %u to %u %s)", yaml_need(y, "value")->scalar, least,
+               most, units[0].name);
     return (uint32_t)value;
 }
 
@@ -101,7 +103,8 @@ static uint32_t small(const struct yaml *y, uint64_t least, uint64_t most)
 {
     const uint64_t value = yaml_u64(y);
     if (value < least || value > most)
-        die_at(y->at, "%llu is out of range (%llu to %llu)", (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
+        die_at(y->at, "%llu is out of range (%llu to %llu)", (unsigned long long)value, (unsigned long long)least,
+               (unsigned long long)most);
     return (uint32_t)value;
 }
 
@@ -118,14 +121,16 @@ static const char *one_of(struct arena *a, const struct yaml *y, const char *con
 
 /* ---- clang's flags: a profile chooses instructions and mathematics; nothing in it names a file, loads code or takes the next word ---- */
 
-static const char *const machine_values[] = { "abi", "arch", "branch-protection", "cmodel", "cpu", "float-abi", "fpmath", "fpu", "prefer-vector-width",
-                                              "recip", "rvv-vector-bits", "stack-alignment", "sve-vector-bits", "tune", NULL };
+static const char *const machine_values[] = { "abi", "arch", "branch-protection", "cmodel", "cpu", "float-abi", "fpmath", "fpu",
+                                              "prefer-vector-width", "recip", "rvv-vector-bits", "stack-alignment", "sve-vector-bits",
+                                              "tune", NULL };
 /* Their words begin like a machine's but are not: -mllvm and -mmlir hand the next word on, the others name files or systems. */
 static const char *const machine_refused[] = { "link", "llvm", "mlir", "no-link", "odule", "thread-model", NULL };
-static const char *const code_words[] = { "associative-math", "asynchronous-unwind-tables", "data-sections", "fast-math", "finite-math-only", "function-sections",
-                                          "math-errno", "omit-frame-pointer", "pic", "PIC", "reciprocal-math", "ropi", "rwpi", "short-enums", "short-wchar",
-                                          "signed-zeros", "slp-vectorize", "stack-protector", "strict-aliasing", "trapping-math", "unroll-loops",
-                                          "unwind-tables", "vectorize", NULL };
+static const char *const code_words[] = { "associative-math", "asynchronous-unwind-tables", "data-sections", "fast-math",
+                                          "finite-math-only", "function-sections", "math-errno", "omit-frame-pointer", "pic", "PIC",
+                                          "reciprocal-math", "ropi", "rwpi", "short-enums", "short-wchar", "signed-zeros", "slp-vectorize",
+                                          "stack-protector", "strict-aliasing", "trapping-math", "unroll-loops", "unwind-tables",
+                                          "vectorize", NULL };
 static const char *const contract_values[] = { "fast", "off", "on", NULL };
 
 #define LETTERS_SMALL "abcdefghijklmnopqrstuvwxyz"
@@ -254,7 +259,8 @@ static const struct tile_key { const char *name; size_t offset; uint32_t least, 
     TILE(gemv_threads, 32, 1024, 32),            TILE(gemv_groups, 1, 32, 1),               TILE(gemv_rows, 1, 64, 1),
     TILE(gemv_lanes, 8, 64, 8),                  TILE(gemv_depth, 0, 32, 1),                TILE(attention_splits, 1, 4096, 1),
     TILE(attention_threads, 32, 1024, 32),       TILE(attention_prefill_threads, 32, 1024, 32),
-    TILE(gemm_tokens, 16, 512, 16),              TILE(gemm_rows, 16, 512, 16),              TILE(gemm_groups, 1, 8, 1),               TILE(gemm_unit_steps, 1, 2, 1),
+    TILE(gemm_tokens, 16, 512, 16),              TILE(gemm_rows, 16, 512, 16),              TILE(gemm_groups, 1, 8, 1),
+    TILE(gemm_unit_steps, 1, 2, 1),
     TILE(gemm_threads, 32, 1024, 32),            TILE(gemm_few_threads, 32, 1024, 32),      TILE(gemm_fit, 0, 4096, 1),
           TILE(stage_threads, 32, 1024, 32),         TILE(sample_groups, 1, 1024, 1),
     TILE(sample_threads, 32, 1024, 32),          TILE(prefill_chunk, 1, 4096, 1),
@@ -303,7 +309,8 @@ static const struct rate_key { const char *name; size_t offset; const struct uni
 #define RATE(name, member, units) { #name, offsetof(struct profile, rates.member), units }
     RATE(clock, clock_ghz, clock_units),         RATE(vector, vector, wave_units), RATE(transcendental, transcendental, issue_units),
     RATE(multiply, multiply, issue_units),       RATE(f64, f64, issue_units),      RATE(lds, lds_bytes, byte_units),
-    RATE(matrix_f16, matrix[MATRIX_F16], flop_units), RATE(matrix_f8, matrix[MATRIX_F8], flop_units), RATE(matrix_f32, matrix[MATRIX_F32], flop_units),
+    RATE(matrix_f16, matrix[MATRIX_F16], flop_units), RATE(matrix_f8, matrix[MATRIX_F8], flop_units),
+    RATE(matrix_f32, matrix[MATRIX_F32], flop_units),
     RATE(matrix_i8, matrix[MATRIX_I8], flop_units),   RATE(matrix_i4, matrix[MATRIX_I4], flop_units),
 #undef RATE
 };
@@ -329,7 +336,8 @@ static void apply_rates(struct arena *a, struct profile *p, const struct yaml *y
 
 const char *profile_missing_rate(const struct profile *p)
 {
-    static const char *const missing[RATES_NEEDED] = { "rates: clock", "rates: vector", "rates: transcendental", "rates: multiply", "rates: f64", "rates: lds" };
+    static const char *const missing[RATES_NEEDED] = { "rates: clock", "rates: vector", "rates: transcendental", "rates: multiply",
+                                                       "rates: f64", "rates: lds" };
     for (size_t i = 0; i < RATES_NEEDED; i++) {
         double value;
         memcpy(&value, (const char *)p + rate_keys[i].offset, sizeof value);
@@ -374,7 +382,8 @@ static void apply_family(struct arena *a, struct profile *p, const struct yaml *
 static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const keys[] = { COMMON_KEYS, "api", "arch", "wave", "compute_units", "simds", "waves", "registers", "lds", "memory",
-                                        "bandwidth_peak", "launch", "activation_digits", "load_hint", "dependent_launch", "cluster", "graph", "instructions", "rates", "family", NULL };
+                                        "bandwidth_peak", "launch", "activation_digits", "load_hint", "dependent_launch", "cluster",
+                                        "graph", "instructions", "rates", "family", NULL };
     static const char *const apis[] = { "hip", "cuda", "host", NULL }, *const hints[] = { "plain", "stream", NULL };
     yaml_only(y, keys);
     const struct yaml *v;
@@ -382,7 +391,8 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
     if ((v = yaml_get(y, "arch"))) {
         p->arch = arena_strdup(a, yaml_string(v));
         p->arch_at = v->at;
-        if (!*p->arch || p->arch[strspn(p->arch, "abcdefghijklmnopqrstuvwxyz0123456789_")]) die_at(v->at, "an arch is a word like gfx1151 or sm_90");
+        if (!*p->arch || p->arch[strspn(p->arch, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+            die_at(v->at, "an arch is a word like gfx1151 or sm_90");
     }
     if ((v = yaml_get(y, "family")))            apply_family(a, p, v);
     if ((v = yaml_get(y, "wave"))) {
@@ -411,7 +421,8 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
 static void apply(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const kinds[] = { "cpu", "gpu", NULL };
-    static const char *const machines[] = { "x86_64", "aarch64", "riscv64", "riscv32", "arm", "host", NULL }, *const systems[] = { "linux", "none", NULL };
+    static const char *const machines[] = { "x86_64", "aarch64", "riscv64", "riscv32", "arm", "host", NULL },
+        *const systems[] = { "linux", "none", NULL };
     const struct yaml *v, *system = yaml_get(y, "system");
     if ((v = yaml_get(y, "base")))        yaml_bool(v);          /* profile_names reads it */
     if ((v = yaml_get(y, "kind"))) {
@@ -468,7 +479,8 @@ static void load_into(struct arena *a, struct profile *p, const char *name, stru
     } else {
         const char *path = arena_printf(a, "targets/%s.yaml", name);
         if (!name_is_plain(name) || !resource_find(a, directory, path, &text))
-            die_at(at, "unknown target %s; known: native, %s, or a path ending in .yaml", printable(a, name, length), names_line(a, directory));
+            die_at(at, "unknown target %s; known: native, %s, or a path ending in .yaml", printable(a, name, length),
+                   names_line(a, directory));
         if (depth == 0) {
             p->name = arena_strdup(a, name);
             p->path = path;
@@ -479,7 +491,8 @@ static void load_into(struct arena *a, struct profile *p, const char *name, stru
     if (!y || y->kind != YAML_MAP) die("%s: expected a map of keys and values", name);
     const struct yaml *parent = yaml_get(y, "inherits");
     if (parent) {
-        if (depth + 1 == INHERIT_DEPTH_MAX) die_at(parent->at, "targets inherit deeper than %d levels; is there a circle?", INHERIT_DEPTH_MAX);
+        if (depth + 1 == INHERIT_DEPTH_MAX)
+            die_at(parent->at, "targets inherit deeper than %d levels; is there a circle?", INHERIT_DEPTH_MAX);
         load_into(a, p, yaml_string(parent), parent->at, directory, depth + 1);
     }
     apply(a, p, y);
@@ -489,8 +502,10 @@ static const char *missing_gpu_key(struct arena *a, struct profile *p)
 {
     for (size_t i = 0; i < COUNT_OF(gpu_tiles); i++)
         if (gpu_tiles[i].least && !*tile_value(p, &gpu_tiles[i])) return arena_printf(a, "tiles: %s", gpu_tiles[i].name);
-    return !p->api ? "api" : !p->arch ? "arch" : !p->family_at.file ? "family" : !p->wave ? "wave" : !p->compute_units ? "compute_units" : !p->simds ? "simds" : !p->waves ? "waves"
-         : !p->vgprs ? "registers: lane" : !p->vgpr_granule ? "registers: granule" : !p->vgprs_most ? "registers: most" : !p->lds_bytes ? "lds"
+    return !p->api ? "api" : !p->arch ? "arch" : !p->family_at.file ? "family" : !p->wave ? "wave" : !p->compute_units ? "compute_units"
+        : !p->simds ? "simds" : !p->waves ? "waves"
+         : !p->vgprs ? "registers: lane" : !p->vgpr_granule ? "registers: granule" : !p->vgprs_most ? "registers: most"
+         : !p->lds_bytes ? "lds"
          : !p->activation_digits ? "activation_digits" : !p->load_hint ? "load_hint" : NULL;
 }
 
@@ -532,16 +547,21 @@ static void check_threads(const struct profile *p, const char *name, uint32_t th
     const uint32_t waves = threads * groups / p->wave, most = p->simds * p->waves;
     if (threads % p->wave) die_at(at_tiles(p, name, NULL, NULL), "%s is %u, not a multiple of the wave's %u lanes", name, threads, p->wave);
     if (waves > most && groups > 1)
-        die_at(at_tiles(p, name, groups_name, NULL), "%u groups of %s, %u, are %u waves; a compute unit holds %u", groups, name, threads, waves, most);
-    if (waves > most) die_at(at_tiles(p, name, NULL, NULL), "%s is %u, which are %u waves; a compute unit holds %u", name, threads, waves, most);
+        die_at(at_tiles(p, name, groups_name, NULL), "%u groups of %s, %u, are %u waves; a compute unit holds %u", groups, name, threads,
+               waves, most);
+    if (waves > most)
+        die_at(at_tiles(p, name, NULL, NULL), "%s is %u, which are %u waves; a compute unit holds %u", name, threads, waves, most);
 }
 
 static void check_gemv(const struct profile *p)
 {
     const uint32_t lanes = p->gpu.gemv_lanes, rows = p->gpu.gemv_rows;
     if (!is_power(lanes) || lanes > p->wave)
-        die_at(at_tiles(p, "gemv_lanes", NULL, NULL), "gemv_lanes is %u; it must be a power of two up to the wave's %u lanes", lanes, p->wave);
-    if (!is_power(rows) || rows > lanes) die_at(at_tiles(p, "gemv_rows", "gemv_lanes", NULL), "gemv_rows is %u; it must be a power of two up to gemv_lanes, %u", rows, lanes);
+        die_at(at_tiles(p, "gemv_lanes", NULL, NULL), "gemv_lanes is %u; it must be a power of two up to the wave's %u lanes", lanes,
+               p->wave);
+    if (!is_power(rows) || rows > lanes)
+        die_at(at_tiles(p, "gemv_rows", "gemv_lanes", NULL), "gemv_rows is %u; it must be a power of two up to gemv_lanes, %u", rows,
+               lanes);
 }
 
 /* gemm_tmpl.c: how the waves of a group share its tile, and how its threads bring what the tile reads. */
@@ -550,13 +570,19 @@ static void check_gemm_waves(const struct profile *p, const char *name, uint32_t
     const uint32_t tokens = p->gpu.gemm_tokens, rows = p->gpu.gemm_rows, waves = threads / p->wave;
     const bool joined = family_multiplies_in_fours(p) && threads % 128 == 0 && tokens % (threads / 2) == 0 && rows % 128 == 0;
     const uint32_t across = joined ? waves : waves >= 4 ? 2 : 1, down = waves / across;      /* parts of the tokens, of the rows */
-    if (down * across != waves) die_at(at_tiles(p, name, NULL, NULL), "%s is %u, which are %u waves; 4 or more must be an even number", name, threads, waves);
+    if (down * across != waves)
+        die_at(at_tiles(p, name, NULL, NULL), "%s is %u, which are %u waves; 4 or more must be an even number", name, threads, waves);
     if (tokens % (16 * across))
-        die_at(at_tiles(p, name, "gemm_tokens", NULL), "gemm_tokens, %u, are shared by %u of the waves of %s, %u; each must get a multiple of 16", tokens, across, name, threads);
+        die_at(at_tiles(p, name, "gemm_tokens", NULL),
+               "gemm_tokens, %u, are shared by %u of the waves of %s, %u; each must get a multiple of 16", tokens, across, name, threads);
     if (rows % (32 * down))
-        die_at(at_tiles(p, name, "gemm_rows", NULL), "gemm_rows, %u, are shared by %u of the waves of %s, %u; each must get a multiple of 32", rows, down, name, threads);
-    if (tokens * 8 % threads) die_at(at_tiles(p, name, "gemm_tokens", NULL), "%s is %u; 8 times gemm_tokens, %u, must be a multiple of it", name, threads, tokens);
-    if (rows * 8 % threads) die_at(at_tiles(p, name, "gemm_rows", NULL), "%s is %u; 8 times gemm_rows, %u, must be a multiple of it", name, threads, rows);
+        die_at(at_tiles(p, name, "gemm_rows", NULL),
+               "gemm_rows, %u, are shared by %u of the waves of %s, %u; each must get a multiple of 32", rows, down, name, threads);
+    if (tokens * 8 % threads)
+        die_at(at_tiles(p, name, "gemm_tokens", NULL), "%s is %u; 8 times gemm_tokens, %u, must be a multiple of it", name, threads,
+               tokens);
+    if (rows * 8 % threads)
+        die_at(at_tiles(p, name, "gemm_rows", NULL), "%s is %u; 8 times gemm_rows, %u, must be a multiple of it", name, threads, rows);
 }
 
 static void check_gemm(const struct profile *p)
@@ -567,7 +593,9 @@ static void check_gemm(const struct profile *p)
     for (uint32_t copied = 0; copied < 2; copied++) {
         const uint32_t bytes = GEMM_LDS_BYTES(tokens, rows, stages, 1u, copied, p->gpu.gemm_unit_steps);
         if (bytes > p->lds_bytes)
-            die_at(at_tiles(p, "gemm_rows", "gemm_tokens", "gemm_unit_steps"), "a tile of gemm_tokens, %u, and gemm_rows, %u, needs %u bytes of LDS; a group has %u", tokens, rows, bytes, p->lds_bytes);
+            die_at(at_tiles(p, "gemm_rows", "gemm_tokens", "gemm_unit_steps"),
+                   "a tile of gemm_tokens, %u, and gemm_rows, %u, needs %u bytes of LDS; a group has %u", tokens, rows, bytes,
+                   p->lds_bytes);
     }
 }
 
@@ -576,18 +604,22 @@ static void check_attention(const struct profile *p)
 {
     const uint32_t threads = p->gpu.attention_prefill_threads, most = 8 * p->wave;
     if (!is_power(threads) || threads > most)
-        die_at(at_tiles(p, "attention_prefill_threads", NULL, NULL), "attention_prefill_threads is %u; it must be a power of two up to %u", threads, most);
+        die_at(at_tiles(p, "attention_prefill_threads", NULL, NULL), "attention_prefill_threads is %u; it must be a power of two up to %u",
+               threads, most);
 }
 
 static void check_gpu(struct profile *p)
 {
     const char *prefix = !strcmp(p->api, "hip") ? "gfx" : !strcmp(p->api, "cuda") ? "sm_" : "";
-    if (strncmp(p->arch, prefix, strlen(prefix))) die("%s: arch %s is not one of the api %s, whose names begin with %s", p->path, p->arch, p->api, prefix);
+    if (strncmp(p->arch, prefix, strlen(prefix)))
+        die("%s: arch %s is not one of the api %s, whose names begin with %s", p->path, p->arch, p->api, prefix);
     if (strcmp(p->api, "host") && !family_has_arch(p->family, p->arch))
-        die_at(p->arch_at, "arch %s is not of the family %s (%s), and forgec has no machine file for others: see docs/target.md, 'A new GPU family'", p->arch,
-               family_names[p->family], family_archs(p->family));
+        die_at(p->arch_at,
+               "arch %s is not of the family %s (%s), and forgec has no machine file for others: see docs/target.md, 'A new GPU family'",
+               p->arch, family_names[p->family], family_archs(p->family));
     const uint32_t lanes = FAMILY_WAVE(p->family);
-    if (p->wave != lanes) die_at(p->wave_at, "wave is %u; the kernels of the family %s have waves of %u lanes", p->wave, family_names[p->family], lanes);
+    if (p->wave != lanes)
+        die_at(p->wave_at, "wave is %u; the kernels of the family %s have waves of %u lanes", p->wave, family_names[p->family], lanes);
     check_threads(p, "gemv_threads", p->gpu.gemv_threads, "gemv_groups", p->gpu.gemv_groups);
     check_threads(p, "gemm_threads", p->gpu.gemm_threads, "gemm_groups", p->gpu.gemm_groups);
     check_threads(p, "gemm_few_threads", p->gpu.gemm_few_threads, NULL, 1);
@@ -604,7 +636,8 @@ static void check_gpu(struct profile *p)
 static void check_cpu(const struct profile *p)
 {
     const char *machine = p->simd[0] == 'a' ? "x86_64" : p->simd[0] == 'n' ? "aarch64" : p->elf_machine;      /* avx2, avx512; neon; c */
-    if (strcmp(machine, p->elf_machine)) die_at(p->simd_at, "simd is %s, which is of %s; the machine is %s", p->simd, machine, p->elf_machine);
+    if (strcmp(machine, p->elf_machine))
+        die_at(p->simd_at, "simd is %s, which is of %s; the machine is %s", p->simd, machine, p->elf_machine);
 }
 
 static struct profile *load(struct arena *a, const char *name, const char *directory)
@@ -690,7 +723,8 @@ static bool library_opens(const char *name)
 static const char *named_library(struct arena *a, const char *variable)
 {
     const char *name = getenv(variable);
-    return !name || !*name ? "" : library_opens(name) ? NULL : arena_printf(a, "%s: %s cannot be opened", variable, printable(a, name, strlen(name)));
+    return !name || !*name ? "" : library_opens(name) ? NULL
+        : arena_printf(a, "%s: %s cannot be opened", variable, printable(a, name, strlen(name)));
 }
 
 static const char *amd_unsupported(struct arena *a, const struct profile *p)
@@ -702,7 +736,8 @@ static const char *amd_unsupported(struct arena *a, const struct profile *p)
     bool found = false;
     const char *gpus = amd_gpus(a, p->arch, &found);
     if (!found) return *gpus ? arena_printf(a, "the GPU is %s, the target %s", gpus, p->arch) : "the kernel driver amdgpu lists no GPU";
-    static const char *const libraries[] = { "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so", "/opt/rocm/lib/libamdhip64.so" };
+    static const char *const libraries[] = { "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so",
+                                             "/opt/rocm/lib/libamdhip64.so" };
     for (size_t i = 0; i < COUNT_OF(libraries); i++)
         if (library_opens(libraries[i])) return NULL;
     return "no libamdhip64.so.7, .6 or .5: install ROCm's HIP runtime";
@@ -719,7 +754,8 @@ static const char *nvidia_unsupported(struct arena *a)
 const char *profile_unsupported_here(struct arena *a, const struct profile *p)
 {
     if (p->bare) return "bare metal: forgec makes objects for it";
-    if (strcmp(p->elf_machine, profile_host_machine()) != 0) return arena_printf(a, "this machine is %s, the target %s", profile_host_machine(), p->elf_machine);
+    if (strcmp(p->elf_machine, profile_host_machine()) != 0)
+        return arena_printf(a, "this machine is %s, the target %s", profile_host_machine(), p->elf_machine);
     char missing[512];
     if (!cpu_has_all(p->features, missing, sizeof missing)) return arena_printf(a, "this CPU has no %s", missing);
     if (p->kind == TARGET_CPU) return NULL;
@@ -731,5 +767,8 @@ const char *profile_unsupported_here(struct arena *a, const struct profile *p)
 
 const char *profile_no_executable(struct arena *a, const struct profile *p)
 {
-    return p->bare ? arena_printf(a, "target %s has no operating system that could start an executable; build an object for your firmware with --emit obj or lib", p->name) : NULL;
+    return p->bare
+        ? arena_printf(a,
+        "target %s has no operating system that could start an executable; build an object for your firmware with --emit obj or lib",
+        p->name) : NULL;
 }

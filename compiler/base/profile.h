@@ -5,7 +5,8 @@
 
 enum target_kind { TARGET_CPU, TARGET_GPU };
 enum { PROFILE_MAX_FLAGS = 16, PROFILE_MAX_TILES = 24 };
-enum matrix_format { MATRIX_F16 /* and bf16 */, MATRIX_F8, MATRIX_F32, MATRIX_I8, MATRIX_I4, N_MATRIX_FORMATS };        /* of what is multiplied */
+/* of what is multiplied */
+enum matrix_format { MATRIX_F16 /* and bf16 */, MATRIX_F8, MATRIX_F32, MATRIX_I8, MATRIX_I4, N_MATRIX_FORMATS };
 
 struct profile {
     const char      *name;            /* "x86-64-v4" */
@@ -52,10 +53,12 @@ struct profile {
     bool        dependent_launch;     /* kernels start early and wait for their predecessor themselves (pdl_wait) */
     bool        cluster;              /* groups of a launch can reach each other's LDS */
     bool        graph;                /* decode is captured and replayed */
-    struct {                          /* AMD: most that a compute unit does in a clock, for least times (least_times.h) and tiles (gpu/tiles.h); 0: not given */
+    struct {                          /* AMD: most that a compute unit does in a clock, for least times (least_times.h) and tiles
+                                       * (gpu/tiles.h); 0: not given */
         double clock_ghz;
         double vector;                /* vector instructions of waves */
-        double transcendental, multiply, f64;       /* of those instructions: issues that an f32 transcendental, a 32-bit multiplication, f64 count as */
+        double transcendental, multiply, f64;       /* of those instructions: issues that an f32 transcendental, a 32-bit multiplication,
+                                                     * f64 count as */
         bool   transcendental_apart;  /* transcendentals have a unit beside the rest of the vector ALU */
         double matrix[N_MATRIX_FORMATS];            /* FLOP */
         double lds_bytes;
@@ -66,12 +69,15 @@ struct profile {
         uint32_t gemv_threads, gemv_groups;         /* of a group; groups per compute unit */
         uint32_t gemv_rows, gemv_lanes;             /* rows that so many lanes work on at once */
         uint32_t gemv_depth;                        /* units per lane, row and step; 0: the template's choice */
-        uint32_t attention_splits;                  /* groups wanted for decode's attention in all: a KV head is split into ceil(this / n_head_kv) */
+        uint32_t attention_splits;                  /* groups wanted for decode's attention in all: a KV head is split into ceil(this /
+                                                     * n_head_kv) */
         uint32_t attention_threads;
         uint32_t attention_prefill_threads;
-        uint32_t gemm_tokens, gemm_rows;            /* tile of a group; smaller ones where they fill the compute units better (gpu/tiles.h) */
+        uint32_t gemm_tokens, gemm_rows;            /* tile of a group; smaller ones where they fill the compute units better
+                                                     * (gpu/tiles.h) */
         uint32_t gemm_fit;                          /* in steps of up to so many tokens */
-        uint32_t gemm_threads, gemm_groups;         /* of a group, and groups per compute unit, where there are more tiles than compute units */
+        uint32_t gemm_threads, gemm_groups;         /* of a group, and groups per compute unit, where there are more tiles than compute
+                                                     * units */
         uint32_t gemm_unit_steps;                   /* of 64 columns whose packed weights a group loads and decodes together */
         uint32_t gemm_few_threads;                  /* of a group alone on its compute unit, where there are not */
         uint32_t stage_threads;                     /* rows prepared for prefill's products */
@@ -89,7 +95,8 @@ const char **profile_names(struct arena *a, const char *directory);
 /* As elf_machine: what forgec itself runs on. */
 const char *profile_host_machine(void);
 /* Can a program built for p run here?  NULL if so, else the reason ("this CPU has no avx512vnni", "no /dev/kfd: ...").  GPUs: whether the
- * driver's library and device are there; $FORGE_HIP_LIBRARY and $FORGE_CUDA_LIBRARY name another library, which then stands for the device. */
+ * driver's library and device are there; $FORGE_HIP_LIBRARY and $FORGE_CUDA_LIBRARY name another library, which then stands for the
+ * device. */
 const char *profile_unsupported_here(struct arena *a, const struct profile *p);
 /* The key of `rates` that p lacks for least times, "rates: clock", or NULL. */
 const char *profile_missing_rate(const struct profile *p);

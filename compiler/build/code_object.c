@@ -229,13 +229,3 @@ void code_object_check(struct arena *a, const struct profile *p, const struct ke
                 "smaller need fewer", name, p->name, k->vgprs, k->scratch_bytes, k->vgpr_spills);
     }
 }
-
-void code_object_print(struct text *out, const struct profile *p, const struct kernel_resources *kernels, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const struct kernel_resources *k = &kernels[i];
-        text_printf(out, "%-8s %-40s ", p->arch, printable(out->arena, k->name, strlen(k->name)));
-        if (k->vgprs) text_printf(out, "VGPR %3u SGPR %3u waves %2u ", k->vgprs, k->sgprs, code_object_waves(p, k->vgprs));
-        text_printf(out, "threads %4u scratch %u spills %u\n", k->threads, k->scratch_bytes, k->vgpr_spills);
-    }
-}

@@ -33,6 +33,4 @@ uint32_t code_object_waves(const struct profile *p, uint32_t vgprs);
 bool code_object_spills(const struct profile *p, const struct kernel_resources *k);
 /* Dies naming the first kernel that does not fit p: other wave, too many registers, static LDS, or, unless allow_spills, spills. */
 void code_object_check(struct arena *a, const struct profile *p, const struct kernel_resources *kernels, size_t n, bool allow_spills);
-/* A line for each kernel: name, registers, waves a SIMD, scratch, spills. */
-void code_object_print(struct text *out, const struct profile *p, const struct kernel_resources *kernels, size_t n);
 #endif

@@ -44,7 +44,8 @@ static void put_zeros(struct stream *s, uint64_t to)
 static uint64_t row_size(const struct weight *w) { return format_row_bytes(w->tensor->quant, w->cols); }
 static uint64_t row_blocks(const struct weight *w) { return w->cols / w->tensor->quant->block_weights; }
 
-/* NaN or an infinity among the weights would be in every logit, so no program is made of them.  block: of the weight, rows one behind the other. */
+/* NaN or an infinity among the weights would be in every logit, so no program is made of them.  block: of the weight, rows one behind the
+ * other. */
 static void die_not_finite(const struct image_writer *iw, const struct weight *w, const uint8_t *blocks, uint64_t block)
 {
     const struct format *q = w->tensor->quant;
@@ -55,8 +56,8 @@ static void die_not_finite(const struct image_writer *iw, const struct weight *w
     if (iw->progress) fprintf(stderr, "\r                     \r");
     if (w->is_vector) die("%s: tensor %s, element %llu is %s; %s", path, w->name, (ull)(w->row0 + first), name, remedy);
     if (q->block_weights == 1) die("%s: tensor %s, row %llu, column %llu is %s; %s", path, w->name, (ull)row, (ull)first, name, remedy);
-    die("%s: tensor %s, row %llu, block %llu (%s, columns %llu to %llu): a scale is %s; %s", path, w->name, (ull)row, (ull)(first / q->block_weights), q->name,
-        (ull)first, (ull)(first + q->block_weights - 1), name, remedy);
+    die("%s: tensor %s, row %llu, block %llu (%s, columns %llu to %llu): a scale is %s; %s", path, w->name, (ull)row,
+        (ull)(first / q->block_weights), q->name, (ull)first, (ull)(first + q->block_weights - 1), name, remedy);
 }
 
 /* Group by group: what was looked at is still in the cache when it is packed. */
@@ -65,7 +66,8 @@ static void *pack_slab(void *argument)
     struct slab_job *j = argument;
     const uint64_t group_bytes = packing_group_bytes(j->packing, j->w->cols), per_group = j->packing.layout->group_rows;
     for (uint64_t i = 0; i < j->n; i++) {
-        const uint64_t row = (j->first + i) * per_group, left = j->w->rows - row, n = (left < per_group ? left : per_group) * row_blocks(j->w);
+        const uint64_t row = (j->first + i) * per_group, left = j->w->rows - row,
+            n = (left < per_group ? left : per_group) * row_blocks(j->w);
         const uint8_t *rows = j->rows + row * row_size(j->w);
         const uint64_t bad = blocks_not_finite(j->packing.format, rows, n);
         if (bad < n) {
@@ -77,8 +79,10 @@ static void *pack_slab(void *argument)
     return NULL;
 }
 
-/* Groups first .. first + n - 1 with up to `jobs` threads; a thread that cannot be started is done without.  Returns slab_job's bad, the lowest. */
-static uint64_t pack_parallel(uint8_t *out, const struct weight *w, struct packing packing, const uint8_t *rows, uint64_t first, uint64_t n, uint32_t jobs)
+/* Groups first .. first + n - 1 with up to `jobs` threads; a thread that cannot be started is done without.  Returns slab_job's bad, the
+ * lowest. */
+static uint64_t pack_parallel(uint8_t *out, const struct weight *w, struct packing packing, const uint8_t *rows, uint64_t first, uint64_t n,
+                              uint32_t jobs)
 {
     enum { MOST = 64 };
     struct slab_job job[MOST];
@@ -97,7 +101,8 @@ static uint64_t pack_parallel(uint8_t *out, const struct weight *w, struct packi
     return UINT64_MAX;
 }
 
-static void write_matrix(struct stream *s, const struct image_writer *iw, const struct weight *w, struct packing packing, uint8_t *slab, uint64_t slab_bytes)
+static void write_matrix(struct stream *s, const struct image_writer *iw, const struct weight *w, struct packing packing, uint8_t *slab,
+                         uint64_t slab_bytes)
 {
     const uint64_t group_bytes = packing_group_bytes(packing, w->cols), groups = packing_bytes(packing, w->rows, w->cols) / group_bytes;
     const uint8_t *rows = w->tensor->data + w->row0 * row_size(w);

@@ -5,7 +5,8 @@
 
 /* The distinct images of an executable's programs: plans[i]'s begins offsets[i] bytes (rising, multiples of 4096) behind the first. */
 struct image_writer { struct arena *arena; const struct plan *plans[8]; uint64_t offsets[8]; uint32_t n_plans, jobs; bool progress; };
-/* Writes exactly offsets[n_plans - 1] + plans[n_plans - 1]->image_bytes bytes; packs with `jobs` threads through a buffer of a few MB.  context: struct image_writer. */
+/* Writes exactly offsets[n_plans - 1] + plans[n_plans - 1]->image_bytes bytes; packs with `jobs` threads through a buffer of a few MB.
+ * context: struct image_writer. */
 void image_write(struct outfile *f, void *context);
 /* Hash of what the image depends on: model, order, places, rotation tables; 32 hex digits.  Equal hash = equal image. */
 const char *image_hash(struct arena *a, const struct plan *p, const char *model_hash);

@@ -36,7 +36,8 @@ static struct traits traits_of(const struct model *m)
         t.bf16 |= w->tensor->quant->id == QUANT_BF16;
         if (in_blocks) t.activations += w->cols;
     }
-    for (uint32_t l = 0; l < m->n_layer; l++) t.cached += (uint64_t)m->layers[l].n_head_kv * (m->layers[l].head_dim + m->layers[l].value_dim);
+    for (uint32_t l = 0; l < m->n_layer; l++)
+        t.cached += (uint64_t)m->layers[l].n_head_kv * (m->layers[l].head_dim + m->layers[l].value_dim);
     return t;
 }
 

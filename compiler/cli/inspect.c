@@ -93,7 +93,8 @@ static struct shape shape_of(const struct gguf_tensor *t, const char *separator)
 static void print_pair(struct arena *a, const struct gguf_pair *pair)
 {
     const struct gguf_value *v = &pair->value;
-    const char *type = v->type != GGUF_ARRAY ? gguf_type_name(v->type) : arena_printf(a, "%s[%" PRIu64 "]", gguf_type_name(v->item_type), v->count);
+    const char *type = v->type != GGUF_ARRAY ? gguf_type_name(v->type)
+        : arena_printf(a, "%s[%" PRIu64 "]", gguf_type_name(v->item_type), v->count);
     printf("  %-44s %-16s ", printable(a, pair->key, strlen(pair->key)), type);
     print_value(a, v);
     putchar('\n');
@@ -101,8 +102,8 @@ static void print_pair(struct arena *a, const struct gguf_pair *pair)
 
 static void print_tensor(struct arena *a, const struct gguf_tensor *t)
 {
-    printf("  %-44s %-7s %-24s %14" PRIu64 " bytes%s\n", printable(a, t->name, strlen(t->name)), t->quant->name, shape_of(t, " x ").text, t->bytes,
-           t->data ? "" : " (not in the file)");
+    printf("  %-44s %-7s %-24s %14" PRIu64 " bytes%s\n", printable(a, t->name, strlen(t->name)), t->quant->name, shape_of(t, " x ").text,
+           t->bytes, t->data ? "" : " (not in the file)");
 }
 
 /* What one line takes from an arena goes with it: a file may have millions. */

@@ -55,7 +55,6 @@ DEVICE void prefetch(const uint8_t *p, const uint32_t bytes)
 #define ROUND_UP_64(bytes) (((uint64_t)(bytes) + 63) / 64 * 64)
 
 DEVICE float f32_at(const uint8_t *p)   { float r; __builtin_memcpy(&r, p, 4); return r; }
-DEVICE int32_t i32_at(const uint8_t *p) { int32_t r; __builtin_memcpy(&r, p, 4); return r; }
 
 /* What a tile needs to know of a format; all constants. */
 struct code_format { uint32_t sub, bits, offset, has_min; };

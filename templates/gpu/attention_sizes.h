@@ -8,12 +8,11 @@
 #define KV_KIND_f32  1u
 #define KV_KIND_q8_0 2u
 
-/* Bytes of a row's values without its scales; of K, or of V, of all heads of a layer; of a layer: K, then V (docs/gpu.md). */
+/* Bytes of a row's values without its scales; of K, or of V, of all heads of a layer, where K is followed by V (docs/gpu.md). */
 #define KV_VALUE_BYTES(kind, head_dim) ((head_dim) * ((kind) == KV_KIND_f16 ? 2u : (kind) == KV_KIND_f32 ? 4u : 1u))
 #define KV_SCALE_BYTES(kind, head_dim) ((kind) == KV_KIND_q8_0 ? (head_dim) / 32u * 2u : 0u)
 #define KV_PLANE_BYTES(kind, n_head_kv, n_ctx, head_dim) \
     (((uint64_t)(n_head_kv) * (n_ctx) * (KV_VALUE_BYTES(kind, head_dim) + KV_SCALE_BYTES(kind, head_dim)) + 15u) / 16u * 16u)
-#define KV_LAYER_BYTES(kind, n_head_kv, n_ctx, head_dim) (2u * KV_PLANE_BYTES(kind, n_head_kv, n_ctx, head_dim))
 
 /* A wave finishes one head at a time (rope.h): groups for the heads of one token. */
 #define HEAD_GROUPS(heads, wave, threads) (((heads) + (threads) / (wave) - 1u) / ((threads) / (wave)))

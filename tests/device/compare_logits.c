@@ -2,9 +2,9 @@
  *
  *   compare_logits GOT GOLDEN N_VOCAB N_POSITIONS FIRST STEP MAX_ABS MEAN_KL
  *
- * GOT: [N_POSITIONS][N_VOCAB] f32 as --logits writes them.  GOLDEN: rows of positions FIRST, FIRST + STEP, ...  MAX_ABS, MEAN_KL: bounds, 0 for none.
- * Prints the largest difference, the mean of KL(golden || got) in nats over the rows, and in how many rows the likeliest token is the same.
- * Exit code 1 beyond a bound, 2 for wrong usage. */
+ * GOT: [N_POSITIONS][N_VOCAB] f32 as --logits writes them.  GOLDEN: rows of positions FIRST, FIRST + STEP, ...  MAX_ABS, MEAN_KL: bounds, 0
+ * for none.  Prints the largest difference, the mean of KL(golden || got) in nats over the rows, and in how many rows the likeliest token
+ * is the same.  Exit code 1 beyond a bound, 2 for wrong usage. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,8 @@ int main(int argc, char **argv)
     size_t n_got, n_golden;
     const float *got = read_floats(argv[1], &n_got), *golden = read_floats(argv[2], &n_golden);
     if (n_vocab == 0 || n_golden == 0 || n_golden % n_vocab || first + (n_golden / n_vocab - 1) * step >= n_positions) {
-        fprintf(stderr, "%s: %zu floats are not rows of %zu from position %zu by %zu below %zu\n", argv[2], n_golden, n_vocab, first, step, n_positions);
+        fprintf(stderr, "%s: %zu floats are not rows of %zu from position %zu by %zu below %zu\n", argv[2], n_golden, n_vocab, first, step,
+                n_positions);
         return 2;
     }
     if (n_got != n_positions * n_vocab) { printf("%zu logits, not %zu\n", n_got, n_positions * n_vocab); return 1; }

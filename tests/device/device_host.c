@@ -1,4 +1,5 @@
-/* device_host.c -- runs kernels of tests/device on an NVIDIA GPU and compares with the host.  Plain C11, no CUDA headers: the driver is opened by dlopen.
+/* device_host.c -- runs kernels of tests/device on an NVIDIA GPU and compares with the host.  Plain C11, no CUDA headers: the driver is
+ * opened by dlopen.
  *
  *   cc -O2 -I . tests/device/device_host.c -ldl -lm -o device_host
  *   device_host mma FILE.ptx          kernels_mma.c: who holds which element of a tile
@@ -64,7 +65,8 @@ static int open_device(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     if (!library) return 0;
-#define LOAD(name, ...) *(void **)&cu.name = dlsym(library, #name); if (!cu.name) { fprintf(stderr, "device_host: no " #name "\n"); return 0; }
+#define LOAD(name, ...)                                                                                                                    \
+    *(void **)&cu.name = dlsym(library, #name); if (!cu.name) { fprintf(stderr, "device_host: no " #name "\n"); return 0; }
     DRIVER_CALLS(LOAD)
     int device;
     void *context;
@@ -203,13 +205,15 @@ static int check_tile(const struct small_test *test, void *function, struct tile
     memset(d, 0xff, sizeof d);
     upload(gpu.weights, weights, sizeof weights);
     upload(gpu.arena, d, sizeof d);
-    struct forge_kernel_args args = { .weights = on_device(gpu.weights), .arena = on_device(gpu.arena), .weight = { 0, sizeof weights[0] } };
+    struct forge_kernel_args args = { .weights = on_device(gpu.weights), .arena = on_device(gpu.arena),
+                                      .weight = { 0, sizeof weights[0] } };
     launch(function, test->groups, test->threads, test->lds_bytes, &args);
     download(d, gpu.arena, sizeof d);
     expect_tile(expected, t, test->kind);
     for (uint32_t e = 0; e < test->outputs; e++)
         if (!(fabs((double)d[e / 16][e % 16] - expected[e / 16][e % 16]) <= test->bound)) {
-            printf("%s, tile %u: element (%u, %u) is %g, not %g\n", test->kernel, n, e / 16, e % 16, (double)d[e / 16][e % 16], expected[e / 16][e % 16]);
+            printf("%s, tile %u: element (%u, %u) is %g, not %g\n", test->kernel, n, e / 16, e % 16, (double)d[e / 16][e % 16],
+                   expected[e / 16][e % 16]);
             return 0;
         }
     return 1;
@@ -261,18 +265,21 @@ static int all_finite(const float *x, uint32_t n)
 
 static struct forge_sample_options random_options(void)
 {
-    static const float temps[] = { 0, 0.8f, 0.8f, 1, 2 }, top_ps[] = { 1, 0.95f, 0.95f, 0.5f, 0.999f }, min_ps[] = { 0, 0.05f, 0.05f, 0.2f };
+    static const float temps[] = { 0, 0.8f, 0.8f, 1, 2 }, top_ps[] = { 1, 0.95f, 0.95f, 0.5f, 0.999f },
+        min_ps[] = { 0, 0.05f, 0.05f, 0.2f };
     static const int32_t top_ks[] = { 0, 40, 40, 5, 600, 5000 };
-    return (struct forge_sample_options){ .temp = temps[below(5)], .top_k = top_ks[below(6)], .top_p = top_ps[below(5)], .min_p = min_ps[below(4)],
-        .repeat_penalty = below(2) ? 1.0f : 1.2f, .repeat_last_n = below(2) ? 64 : -1, .presence_penalty = below(2) ? 0.0f : 0.3f,
-        .frequency_penalty = below(2) ? 0.0f : 0.1f, .seed = random_next(&random_numbers) };
+    return (struct forge_sample_options){ .temp = temps[below(5)], .top_k = top_ks[below(6)], .top_p = top_ps[below(5)],
+                                          .min_p = min_ps[below(4)], .repeat_penalty = below(2) ? 1.0f : 1.2f,
+                                          .repeat_last_n = below(2) ? 64 : -1, .presence_penalty = below(2) ? 0.0f : 0.3f,
+                                          .frequency_penalty = below(2) ? 0.0f : 0.1f, .seed = random_next(&random_numbers) };
 }
 
 static void upload_step(const struct forge_sample_options *o, uint32_t n_past)
 {
-    struct forge_gpu_step s = { .n_past = n_past, .n_tokens = 1, .n_logits = 1, .history = on_device(gpu.history), .ring = on_device(gpu.shared_device),
-        .temp = o->temp, .top_p = o->top_p, .min_p = o->min_p, .repeat_penalty = o->repeat_penalty,
-        .presence_penalty = o->presence_penalty, .frequency_penalty = o->frequency_penalty, .top_k = o->top_k, .repeat_last_n = o->repeat_last_n };
+    struct forge_gpu_step s = { .n_past = n_past, .n_tokens = 1, .n_logits = 1, .history = on_device(gpu.history),
+                                .ring = on_device(gpu.shared_device), .temp = o->temp, .top_p = o->top_p, .min_p = o->min_p,
+                                .repeat_penalty = o->repeat_penalty, .presence_penalty = o->presence_penalty,
+                                .frequency_penalty = o->frequency_penalty, .top_k = o->top_k, .repeat_last_n = o->repeat_last_n };
     struct forge_random random;
     random_seed(&random, o->seed);
     memcpy(s.random, random.s, sizeof s.random);
@@ -281,13 +288,15 @@ static void upload_step(const struct forge_sample_options *o, uint32_t n_past)
 
 static void print_options(const char *name, const struct forge_sample_options *o)
 {
-    printf("%s: temp %g top-k %d top-p %g min-p %g repeat %g last %d presence %g frequency %g: ", name, (double)o->temp, o->top_k, (double)o->top_p, (double)o->min_p,
-           (double)o->repeat_penalty, o->repeat_last_n, (double)o->presence_penalty, (double)o->frequency_penalty);
+    printf("%s: temp %g top-k %d top-p %g min-p %g repeat %g last %d presence %g frequency %g: ", name, (double)o->temp, o->top_k,
+           (double)o->top_p, (double)o->min_p, (double)o->repeat_penalty, o->repeat_last_n, (double)o->presence_penalty,
+           (double)o->frequency_penalty);
 }
 
 static struct forge_kernel_args sample_args(void)
 {
-    return (struct forge_kernel_args){ .arena = on_device(gpu.arena), .step = on_device(gpu.step), .mark_at = on_device(gpu.shared_device + MARK_OFFSET), .mark = 3 };
+    return (struct forge_kernel_args){ .arena = on_device(gpu.arena), .step = on_device(gpu.step),
+                                       .mark_at = on_device(gpu.shared_device + MARK_OFFSET), .mark = 3 };
 }
 
 /* One draw on both; 1 after a difference. */
@@ -317,13 +326,15 @@ static uint32_t check_draw(const struct sample_kernel *k, void *function, uint32
     download(history, gpu.history, sizeof history);
     download(&counter, gpu.arena, 4);
     const uint64_t told = ((const volatile uint64_t *)gpu.shared)[1];
-    const int same_state = !finite || !memcmp(after.random, sampler->random.s, sizeof after.random);      /* the CPU's sampler draws in spite of NaN */
+    /* the CPU's sampler draws in spite of NaN */
+    const int same_state = !finite || !memcmp(after.random, sampler->random.s, sizeof after.random);
     sampler_close(sampler);
     const int advanced = history[n_past + 1] == (finite ? want : 0) && after.n_past == n_past + 1 && after.n_drawn == 1 && counter == 0;
     if (told == (UINT64_C(1) << 32 | (finite ? (uint32_t)want : FORGE_GPU_NOT_FINITE)) && advanced && same_state) return 0;
     print_options(k->name, &o);
-    printf("token %d in the history, %u of draw %u in the ring, not %d; n_past %u of %u, counter %u, random state %s\n", history[n_past + 1], (unsigned)told,
-           (unsigned)(told >> 32), want, after.n_past, n_past + 1, counter, same_state ? "right" : "wrong");
+    printf("token %d in the history, %u of draw %u in the ring, not %d; n_past %u of %u, counter %u, random state %s\n",
+           history[n_past + 1], (unsigned)told, (unsigned)(told >> 32), want, after.n_past, n_past + 1, counter,
+           same_state ? "right" : "wrong");
     return 1;
 }
 
@@ -354,14 +365,16 @@ static void time_kernel(const struct sample_kernel *k, void *function)
     static const struct { const char *name; uint32_t kind; struct forge_sample_options o; } ways[] = {
         { "greedy",          0, { .top_p = 1, .repeat_penalty = 1 } },
         { "default",         0, { .temp = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1 } },
-        { "penalties",       0, { .temp = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1.1f, .repeat_last_n = 64 } },
+        { "penalties",       0, { .temp = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1.1f,
+                                  .repeat_last_n = 64 } },
         { "top-p",           0, { .temp = 1, .top_p = 0.9f, .repeat_penalty = 1 } },
         { "temperature",     0, { .temp = 1, .top_p = 1, .repeat_penalty = 1 } },
         { "min-p",           0, { .temp = 1, .top_p = 1, .min_p = 0.1f, .repeat_penalty = 1 } },
         { "top-p of a flat", 1, { .temp = 1, .top_p = 0.9f, .repeat_penalty = 1 } },
     };
     printf("%s, us a launch:", k->name);
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) printf("%s %s %.2f", i ? "," : "", ways[i].name, time_draws(k, function, &ways[i].o, ways[i].kind));
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        printf("%s %s %.2f", i ? "," : "", ways[i].name, time_draws(k, function, &ways[i].o, ways[i].kind));
     putchar('\n');
 }
 

@@ -40,7 +40,8 @@ DEVICE void store_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r,
     { \
         pdl_launch(); \
         pdl_wait(); \
-        gemm_pair_##format##_##shape(a, WEIGHT(0), WEIGHT(1), HIDDEN, COLS, BUFFER(0), X_STRIDE, group_y(), 0, a.step->n_tokens, store_pair); \
+        gemm_pair_##format##_##shape(a, WEIGHT(0), WEIGHT(1), HIDDEN, COLS, BUFFER(0), X_STRIDE, group_y(), 0, a.step->n_tokens,           \
+                                     store_pair);                                                                                          \
     }
 #else
 #define PAIR(format, shape)

@@ -19,7 +19,10 @@
 
 DEVICE float residual(const struct forge_kernel_args a, uint32_t t, uint32_t r) { return FLOATS(1 << 20)[t + r]; }
 DEVICE void store_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y) { FLOATS(1 << 20)[t + r] = y; }
-DEVICE void glu_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float gate, float up) { FLOATS(1 << 20)[t + r] = silu_f32(gate) * up; }
+DEVICE void glu_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float gate, float up)
+{
+    FLOATS(1 << 20)[t + r] = silu_f32(gate) * up;
+}
 
 #define N(name, format) GEMV_PASTE(name, format, GEMV_ROWS, GEMV_LANES)
 #define ROW_TO_LDS(format, cols, digits) \

@@ -1,6 +1,6 @@
-/* kernels_mma.c -- one tile product each, for a device's check of who holds what: the host program sends one-hot and random tiles and compares
- * every element.  A[16 i][16 k] at WEIGHT(0), B at WEIGHT(1), both 16-bit and row-major with 32-byte rows; D[16][16] f32 to the arena.
- * One group of one wave; LDS: 4096 bytes. */
+/* kernels_mma.c -- one tile product each, for a device's check of who holds what: the host program sends one-hot and random tiles and
+ * compares every element.  A[16 i][16 k] at WEIGHT(0), B at WEIGHT(1), both 16-bit and row-major with 32-byte rows; D[16][16] f32 to the
+ * arena.  One group of one wave; LDS: 4096 bytes. */
 #include "templates/gpu/mma.h"
 
 enum { PADDED = 48, PLACE_A = 0, PLACE_B = 1024 };         /* swizzled tiles take 2048 bytes: A first, then B */

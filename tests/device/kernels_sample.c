@@ -11,7 +11,8 @@
         pdl_launch(); \
         pdl_wait(); \
         mark(a); \
-        sample(a, FLOATS(64), n_vocab, /* n_ctx */ 4096, BUFFER(64u + LOGITS_BYTES(n_vocab)), (uint32_t *)(void *)BUFFER(0), groups, threads); \
+        sample(a, FLOATS(64), n_vocab, /* n_ctx */ 4096, BUFFER(64u + LOGITS_BYTES(n_vocab)), (uint32_t *)(void *)BUFFER(0), groups,       \
+               threads);                                                                                                                   \
     }
 
 SAMPLE_KERNEL(sample_128256, 128256u, 64, 512)

@@ -1,6 +1,6 @@
-/* mutate_gguf.h -- libFuzzer's mutations for GGUF files: the file is taken apart into keys, tensors and data, edited as such, and written again, with offsets and
- * counts that fit or with ones that do not.  What is no GGUF file is left to libFuzzer's own mutations.  Include it in one fuzzer and define GGUF_PREFIX before:
- * the bytes in front of the file, which the fuzzer takes for itself. */
+/* mutate_gguf.h -- libFuzzer's mutations for GGUF files: the file is taken apart into keys, tensors and data, edited as such, and written
+ * again, with offsets and counts that fit or with ones that do not.  What is no GGUF file is left to libFuzzer's own mutations.  Include it
+ * in one fuzzer and define GGUF_PREFIX before: the bytes in front of the file, which the fuzzer takes for itself. */
 #ifndef FORGEC_MUTATE_GGUF_H
 #define FORGEC_MUTATE_GGUF_H
 #include "compiler/front/gguf.h"
@@ -12,7 +12,8 @@
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2, size_t size2, uint8_t *out, size_t max_out, unsigned seed);
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2, size_t size2, uint8_t *out, size_t max_out,
+                                 unsigned seed);
 
 enum { EDIT_PAIRS = 128, EDIT_TENSORS = 512, EDIT_DIMS = 8 };
 
@@ -58,12 +59,17 @@ static void words_read(struct arena *a)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_.{}";
     static const char *const fixed[] = {
-        "general.architecture", "general.name", "general.alignment", "general.file_type", "general.quantization_version", "general.sampling.temp", "general.sampling.top_k",
-        "general.sampling.top_p", "split.no", "split.count", "split.tensors.count", "tokenizer.ggml.model", "tokenizer.ggml.pre", "tokenizer.ggml.tokens",
-        "tokenizer.ggml.scores", "tokenizer.ggml.token_type", "tokenizer.ggml.merges", "tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id",
-        "tokenizer.ggml.eot_token_id", "tokenizer.ggml.unknown_token_id", "tokenizer.ggml.padding_token_id", "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token",
+        "general.architecture", "general.name", "general.alignment", "general.file_type", "general.quantization_version",
+        "general.sampling.temp", "general.sampling.top_k",
+        "general.sampling.top_p", "split.no", "split.count", "split.tensors.count", "tokenizer.ggml.model", "tokenizer.ggml.pre",
+        "tokenizer.ggml.tokens",
+        "tokenizer.ggml.scores", "tokenizer.ggml.token_type", "tokenizer.ggml.merges", "tokenizer.ggml.bos_token_id",
+        "tokenizer.ggml.eos_token_id",
+        "tokenizer.ggml.eot_token_id", "tokenizer.ggml.unknown_token_id", "tokenizer.ggml.padding_token_id", "tokenizer.ggml.add_bos_token",
+        "tokenizer.ggml.add_eos_token",
         "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.remove_extra_whitespaces", "tokenizer.chat_template",
-        "{arch}.attention.sliding_window", "{arch}.attention.causal", "{arch}.attn_logit_softcapping", "{arch}.logit_scale", "{arch}.expert_used_count" };
+        "{arch}.attention.sliding_window", "{arch}.attention.causal", "{arch}.attn_logit_softcapping", "{arch}.logit_scale",
+        "{arch}.expert_used_count" };
     for (size_t i = 0; i < COUNT_OF(fixed); i++) words_add(a, fixed[i], strlen(fixed[i]));
     for (const char **paths = resource_list(a, NULL, "models/"); *paths; paths++) {
         const char *text = (const char *)resource_get(a, NULL, *paths).data;
@@ -122,7 +128,10 @@ static void take_value(struct take *t, uint64_t type, uint32_t depth)
     if (type == GGUF_STRING) { take_bytes(t, take_number(t, 8)); return; }
     if (type != GGUF_ARRAY) { take_bytes(t, scalar_bytes[type]); return; }
     const uint64_t item = take_number(t, 4), count = take_number(t, 8);
-    if (item < COUNT_OF(scalar_bytes) && scalar_bytes[item]) { take_bytes(t, count < SIZE_MAX / 8 ? count * scalar_bytes[item] : UINT64_MAX); return; }
+    if (item < COUNT_OF(scalar_bytes) && scalar_bytes[item]) {
+        take_bytes(t, count < SIZE_MAX / 8 ? count * scalar_bytes[item] : UINT64_MAX);
+        return;
+    }
     for (uint64_t i = 0; i < count && !t->failed; i++) take_value(t, item, depth + 1);
 }
 
@@ -171,7 +180,8 @@ static bool edit_read(struct edit *e, const uint8_t *data, size_t size)
         x->offset = take_number(&t, 8);
     }
     if (t.failed) return false;
-    const uint64_t align = alignment(e), start = ((uint64_t)(t.at - data) + align - 1) / align * align, room = size > start ? size - start : 0;
+    const uint64_t align = alignment(e), start = ((uint64_t)(t.at - data) + align - 1) / align * align,
+        room = size > start ? size - start : 0;
     for (uint32_t i = 0; i < e->n_tensors; i++) {
         struct edit_tensor *x = &e->tensors[i];
         const uint64_t bytes = tensor_bytes(x);
@@ -252,7 +262,8 @@ static double edge_float(struct edit *e)
 {
     static const double values[] = { 0, -0.0, 1, -1, 1e-6, 1e-45, 1e-300, 3.4e38, 1e300, 1e6, 0.5, 10000, 1e-30 };
     const uint32_t k = pick(e, COUNT_OF(values) + 3);
-    return k < COUNT_OF(values) ? values[k] : k == COUNT_OF(values) ? (double)NAN : k == COUNT_OF(values) + 1 ? (double)INFINITY : -(double)INFINITY;
+    return k < COUNT_OF(values) ? values[k] : k == COUNT_OF(values) ? (double)NAN : k == COUNT_OF(values) + 1 ? (double)INFINITY
+        : -(double)INFINITY;
 }
 
 static struct span copy_of(struct edit *e, struct span s, size_t room)
@@ -281,8 +292,8 @@ static void put_scalar(struct edit *e, struct text *t, uint32_t type)
 
 static void put_string(struct edit *e, struct text *t)
 {
-    static const char *const strings[] = { "llama", "qwen2", "qwen3", "gpt2", "none", "no_vocab", "linear", "yarn", "default", "llama-bpe", "qwen2", "*/", "\"", "\n", "%s",
-                                           "\xc2\x9b", "\xe2\x80\xae", "<|im_start|>", "[INST]", "" };
+    static const char *const strings[] = { "llama", "qwen2", "qwen3", "gpt2", "none", "no_vocab", "linear", "yarn", "default", "llama-bpe",
+                                           "qwen2", "*/", "\"", "\n", "%s", "\xc2\x9b", "\xe2\x80\xae", "<|im_start|>", "[INST]", "" };
     struct span s = chance(e, 3) ? word(e) : span_of(strings[pick(e, COUNT_OF(strings))]);
     if (chance(e, 4)) s = scrambled(e, s);
     if (chance(e, 16)) { put_number(t, edge(e), 8); put(t, s.data, s.size); }
@@ -326,7 +337,8 @@ static void edit_array(struct edit *e, struct edit_pair *p)
         if (12 + count * bytes < p->value.size) p->value.size = (size_t)(12 + count * bytes);
         break;
     }
-    default: for (uint32_t i = 0; i < 8 && p->value.size > 12; i++) v[12 + pick(e, (uint32_t)(p->value.size - 12))] ^= (uint8_t)(1u << pick(e, 8));
+    default: for (uint32_t i = 0; i < 8 && p->value.size > 12; i++) v[12
+        + pick(e, (uint32_t)(p->value.size - 12))] ^= (uint8_t)(1u << pick(e, 8));
     }
 }
 
@@ -368,7 +380,8 @@ static void edit_a_tensor(struct edit *e)
     const struct edit_tensor other = e->tensors[k];
     switch (pick(e, 11)) {
     case 0: *t = e->tensors[--e->n_tensors]; break;
-    case 1: if (e->n_tensors < EDIT_TENSORS) { e->tensors[e->n_tensors++] = *t; if (!chance(e, 4)) e->tensors[e->n_tensors - 1].name = word(e); } break;
+    case 1: if (e->n_tensors < EDIT_TENSORS) { e->tensors[e->n_tensors++] = *t; if (!chance(e, 4)) e->tensors[e->n_tensors
+        - 1].name = word(e); } break;
     case 2: e->tensors[k] = *t; *t = other; break;
     case 3: t->name = chance(e, 4) ? scrambled(e, t->name) : word(e); break;
     case 4: if (t->n_dims) t->dims[pick(e, t->n_dims)] = edge(e); break;
@@ -379,7 +392,8 @@ static void edit_a_tensor(struct edit *e)
     case 9: if (t->n_dims > 1) { const uint64_t d = t->dims[0]; t->dims[0] = t->dims[1]; t->dims[1] = d; } break;
     default: if (t->data.size) {
         t->data = copy_of(e, t->data, 0);
-        static const uint8_t bits[][4] = { { 0, 0, 0xc0, 0x7f }, { 0, 0, 0x80, 0x7f }, { 0, 0x7c, 0, 0xfe }, { 0xff, 0xff, 0xff, 0xff }, { 0, 0, 0, 0x80 } };
+        static const uint8_t bits[][4] = { { 0, 0, 0xc0, 0x7f }, { 0, 0, 0x80, 0x7f }, { 0, 0x7c, 0, 0xfe }, { 0xff, 0xff, 0xff, 0xff },
+                                           { 0, 0, 0, 0x80 } };
         const size_t at = pick(e, (uint32_t)t->data.size), n = t->data.size - at < 4 ? t->data.size - at : 4;
         memcpy((uint8_t *)(uintptr_t)t->data.data + at, bits[pick(e, COUNT_OF(bits))], n);
     }
@@ -420,7 +434,8 @@ static void edit_layers(struct edit *e)
         if (t.name.size < 6 || memcmp(t.name.data, "blk.0.", 6) != 0) continue;
         t.name = span_of(arena_printf(e->arena, "blk.%u.%.*s", layer, (int)(t.name.size - 6), (const char *)t.name.data + 6));
         bool there = false;
-        for (uint32_t k = 0; k < n; k++) there |= e->tensors[k].name.size == t.name.size && memcmp(e->tensors[k].name.data, t.name.data, t.name.size) == 0;
+        for (uint32_t k = 0; k < n; k++)
+            there |= e->tensors[k].name.size == t.name.size && memcmp(e->tensors[k].name.data, t.name.data, t.name.size) == 0;
         if (!there) e->tensors[e->n_tensors++] = t;
     }
     for (uint32_t i = 0; i < e->n_pairs; i++) {
@@ -497,7 +512,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     return n ? n + GGUF_PREFIX : LLVMFuzzerMutate(data, size, max_size);
 }
 
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2, size_t size2, uint8_t *out, size_t max_out, unsigned seed)
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2, size_t size2, uint8_t *out, size_t max_out,
+                                 unsigned seed)
 {
     struct edit *e = edit_open(seed), *other = edit_open(seed);
     size_t n = 0;
@@ -506,8 +522,10 @@ size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8
     if (size1 > GGUF_PREFIX && size2 > GGUF_PREFIX && max_out > GGUF_PREFIX && edit_read(e, data1 + GGUF_PREFIX, size1 - GGUF_PREFIX) &&
         edit_read(other, data2 + GGUF_PREFIX, size2 - GGUF_PREFIX)) {
         const uint32_t what = pick(e, 3);
-        for (uint32_t i = 0; i < e->n_pairs && i < other->n_pairs; i++) if (what == 0 ? chance(e, 4) : what == 1) e->pairs[i] = other->pairs[i];
-        for (uint32_t i = 0; i < e->n_tensors && i < other->n_tensors && what == 2; i++) if (chance(e, 3)) e->tensors[i] = other->tensors[i];
+        for (uint32_t i = 0; i < e->n_pairs && i < other->n_pairs; i++)
+            if (what == 0 ? chance(e, 4) : what == 1) e->pairs[i] = other->pairs[i];
+        for (uint32_t i = 0; i < e->n_tensors && i < other->n_tensors && what == 2; i++)
+            if (chance(e, 3)) e->tensors[i] = other->tensors[i];
         memcpy(out, data1, GGUF_PREFIX);
         n = edit_write(e, out + GGUF_PREFIX, max_out - GGUF_PREFIX);
     }

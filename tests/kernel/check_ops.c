@@ -1,6 +1,8 @@
 /* check_ops.c -- the CPU kernels that are not matrix products, against the oracles of templates/ref: edge and random shapes, results and
- * unwritten cache poisoned with NaN, guard bytes around every buffer.   check_ops [seed]: exit status 1 on a failure;   check_ops -b: speed.
- *   clang-19 -std=c11 -O2 -march=x86-64-v4 -DFORGE_SIMD_AVX512 -Wno-psabi -Itemplates/cpu -Itemplates/ref tests/kernel/check_ops.c templates/ref/ops.c -lm
+ * unwritten cache poisoned with NaN, guard bytes around every buffer.   check_ops [seed]: exit status 1 on a failure;   check_ops -b:
+ * speed.
+ *   clang-19 -std=c11 -O2 -march=x86-64-v4 -DFORGE_SIMD_AVX512 -Wno-psabi -Itemplates/cpu -Itemplates/ref tests/kernel/check_ops.c
+ *   templates/ref/ops.c -lm
  * and with -march=x86-64-v3 -DFORGE_SIMD_AVX2, with -DFORGE_SIMD_C (any C11 compiler), and for qemu-aarch64 with
  *   --target=aarch64-linux-gnu -static -DFORGE_SIMD_NEON */
 #define _POSIX_C_SOURCE 199309L
@@ -69,7 +71,8 @@ static void compare(struct result *r, const float *got, const float *want, uint6
     for (uint64_t i = 0; i < n; i++) {
         const double error = fabs((double)got[i] - (double)want[i]) / (fabs((double)want[i]) + floor);
         if (!(error <= r->limit)) {
-            if (failures++ < 20) printf("%s %s: [%llu] is %.9g, not %.9g\n", r->name, shape, (unsigned long long)i, (double)got[i], (double)want[i]);
+            if (failures++ < 20)
+                printf("%s %s: [%llu] is %.9g, not %.9g\n", r->name, shape, (unsigned long long)i, (double)got[i], (double)want[i]);
             return;
         }
         if (error > r->worst) r->worst = error;
@@ -81,7 +84,8 @@ static void report(const struct result *r) { printf("%-18s largest error %.2e (l
 static void check_rows(void)
 {
     static const uint32_t sizes[] = { 1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 80, 127, 128, 288, 896, 2048, 4096, 5120 };
-    struct result rms = { "rmsnorm", 0, 1e-6 }, layer = { "layernorm", 0, 2e-6 }, silu = { "glu_silu", 0, 1e-6 }, gelu = { "glu_gelu", 0, 1e-6 },
+    struct result rms = { "rmsnorm", 0, 1e-6 }, layer = { "layernorm", 0, 2e-6 }, silu = { "glu_silu", 0, 1e-6 },
+        gelu = { "glu_gelu", 0, 1e-6 },
                   sums = { "add", 0, 1e-7 }, times = { "scale", 0, 1e-7 }, caps = { "softcap", 0, 2e-6 };
     for (uint32_t round = 0; round < 60; round++) {
         const uint32_t n = round < sizeof sizes / sizeof *sizes ? sizes[round] : 1 + random_below(700);
@@ -118,19 +122,22 @@ static void check_rows(void)
 /* ---- rope ---- */
 static void check_rope(void)
 {
-    static const uint32_t shapes[][2] = { { 64, 64 }, { 128, 128 }, { 80, 32 }, { 96, 96 }, { 128, 64 }, { 16, 16 }, { 256, 256 }, { 40, 20 }, { 8, 6 }, { 72, 72 } };
+    static const uint32_t shapes[][2] = { { 64, 64 }, { 128, 128 }, { 80, 32 }, { 96, 96 }, { 128, 64 }, { 16, 16 }, { 256, 256 },
+                                          { 40, 20 }, { 8, 6 }, { 72, 72 } };
     enum { BLOCK = 64, BLOCKS = 2048 };
     struct result table = { "rope_table", 0, 3e-7 }, apply = { "rope_apply", 0, 5e-7 };
     for (uint32_t round = 0; round < 40; round++) {
-        const uint32_t head_dim = shapes[round % 10][0], n_rot = shapes[round % 10][1], half = n_rot / 2, position = round < 4 ? round * 63 : random_below(BLOCK * BLOCKS);
+        const uint32_t head_dim = shapes[round % 10][0], n_rot = shapes[round % 10][1], half = n_rot / 2,
+            position = round < 4 ? round * 63 : random_below(BLOCK * BLOCKS);
         float *factors = guarded_row(half);
         for (uint32_t i = 0; i < half; i++) factors[i] = 1 + 7 * (float)i / (float)half;
-        const struct rope_ref r = { .n_rot = n_rot, .neox = round / 10 % 2, .freq_base = round % 3 ? 500000 : 10000, .freq_scale = round % 4 == 1 ? 0.25 : 1,
-                                    .ext_factor = round % 4 == 1, .attn_factor = 1, .beta_fast = 32, .beta_slow = 1, .n_ctx_orig = 4096,
-                                    .freq_factors = round % 4 == 2 ? factors : NULL };
+        const struct rope_ref r = { .n_rot = n_rot, .neox = round / 10 % 2, .freq_base = round % 3 ? 500000 : 10000,
+                                    .freq_scale = round % 4 == 1 ? 0.25 : 1, .ext_factor = round % 4 == 1, .attn_factor = 1,
+                                    .beta_fast = 32, .beta_slow = 1, .n_ctx_orig = 4096, .freq_factors = round % 4 == 2 ? factors : NULL };
         /* As the build does: hi carries the magnitude, lo is the plain rotation. */
         struct rope_ref plain = r;
-        float *hi = guarded_row((uint64_t)(position / BLOCK + 1) * n_rot), *lo = guarded_row((uint64_t)BLOCK * n_rot), *cs = guarded_row(n_rot);
+        float *hi = guarded_row((uint64_t)(position / BLOCK + 1) * n_rot), *lo = guarded_row((uint64_t)BLOCK * n_rot),
+            *cs = guarded_row(n_rot);
         const double magnitude = r.ext_factor != 0 ? 1 + 0.1 * log(1 / r.freq_scale) : 1;
         plain.attn_factor = 1 / magnitude;
         double c, s;
@@ -156,14 +163,16 @@ static void check_rope(void)
         rope_apply(head, cs, n_rot, head_dim, r.neox);
         rope_ref(want, &r, position);
         compare(&apply, head, want, head_dim, 3, shape);
-        release(factors, "factors"); release(hi, "hi"); release(lo, "lo"); release(cs, "cs"); release(want_cs, "want_cs"); release(head, "head"); release(want, "want");
+        release(factors, "factors"); release(hi, "hi"); release(lo, "lo"); release(cs, "cs"); release(want_cs, "want_cs");
+        release(head, "head"); release(want, "want");
     }
     report(&table); report(&apply);
 }
 
 /* ---- attention: one instance per element type and shape, with constant group and head_dim as emitted ---- */
 #define ATTENTION_SHAPES \
-    SHAPE(f16, 4, 64)  SHAPE(f16, 1, 128) SHAPE(f16, 8, 128) SHAPE(f16, 7, 80) SHAPE(f16, 12, 40) SHAPE(f16, 3, 72) SHAPE(f16, 2, 256) SHAPE(f16, 9, 32) SHAPE(f16, 1, 64) \
+    SHAPE(f16, 4, 64)  SHAPE(f16, 1, 128) SHAPE(f16, 8, 128) SHAPE(f16, 7, 80) SHAPE(f16, 12, 40) SHAPE(f16, 3, 72) SHAPE(f16, 2, 256)     \
+    SHAPE(f16, 9, 32) SHAPE(f16, 1, 64)                                                                                                    \
     SHAPE(f16, 2, 8)   SHAPE(f32, 4, 64)  SHAPE(f32, 5, 24)  SHAPE(q8_0, 4, 64) SHAPE(q8_0, 1, 128) SHAPE(q8_0, 7, 96) SHAPE(q8_0, 16, 32)
 
 struct instance {
@@ -174,27 +183,38 @@ struct instance {
     uint8_t *(*k)(uint8_t *layer, uint32_t kv_head, uint32_t n_ctx);
     uint8_t *(*v)(uint8_t *layer, uint32_t kv_head, uint32_t n_head_kv, uint32_t n_ctx);
     void (*append)(uint8_t *k_head, uint8_t *v_head, const float *k, const float *v, uint32_t position);
-    void (*decode)(float *out, const float *q, const uint8_t *k_head, const uint8_t *v_head, uint32_t n_kv, float factor, float cap, uint32_t window, const float *sink);
-    void (*part)(float *o, float *m, float *l, const float *q, const uint8_t *k_head, const uint8_t *v_head, uint32_t first, uint32_t end, float factor, float cap);
+    void (*decode)(float *out, const float *q, const uint8_t *k_head, const uint8_t *v_head, uint32_t n_kv, float factor, float cap,
+                   uint32_t window, const float *sink);
+    void (*part)(float *o, float *m, float *l, const float *q, const uint8_t *k_head, const uint8_t *v_head, uint32_t first, uint32_t end,
+                 float factor, float cap);
     void (*merge)(float *out, const float *o, const float *m, const float *l, uint32_t n_parts, const float *sink);
-    void (*prefill)(float *out, uint32_t out_stride, const float *q, uint32_t q_stride, const uint8_t *k_head, const uint8_t *v_head, uint32_t n_past,
-                    uint32_t first_token, uint32_t n_tokens, float factor, float cap, uint32_t window, const float *sink);
+    void (*prefill)(float *out, uint32_t out_stride, const float *q, uint32_t q_stride, const uint8_t *k_head, const uint8_t *v_head,
+                    uint32_t n_past, uint32_t first_token, uint32_t n_tokens, float factor, float cap, uint32_t window, const float *sink);
 };
 #define SHAPE(T, G, D) \
     static uint64_t bytes_##T##_##G##_##D(uint32_t h, uint32_t c) { return kv_layer_bytes_##T(h, D, c); } \
     static uint8_t *k_##T##_##G##_##D(uint8_t *p, uint32_t h, uint32_t c) { return kv_k_##T(p, h, D, c); } \
     static uint8_t *v_##T##_##G##_##D(uint8_t *p, uint32_t h, uint32_t n, uint32_t c) { return kv_v_##T(p, h, n, D, c); } \
-    static void append_##T##_##G##_##D(uint8_t *kh, uint8_t *vh, const float *k, const float *v, uint32_t p) { kv_append_k_##T(kh, k, p, D); kv_append_v_##T(vh, v, p, D); } \
-    static void decode_##T##_##G##_##D(float *o, const float *q, const uint8_t *k, const uint8_t *v, uint32_t n, float f, float c, uint32_t w, const float *s) \
+    static void append_##T##_##G##_##D(uint8_t *kh, uint8_t *vh, const float *k, const float *v,                                           \
+                                       uint32_t p) { kv_append_k_##T(kh, k, p, D); kv_append_v_##T(vh, v, p, D); }                         \
+    static void decode_##T##_##G##_##D(float *o, const float *q, const uint8_t *k, const uint8_t *v, uint32_t n, float f, float c,         \
+                                       uint32_t w, const float *s)                                                                         \
     { attention_decode_##T(o, q, k, v, n, G, D, f, c, w, s); } \
-    static void part_##T##_##G##_##D(float *o, float *m, float *l, const float *q, const uint8_t *k, const uint8_t *v, uint32_t a, uint32_t b, float f, float c) \
+    static void part_##T##_##G##_##D(float *o, float *m, float *l, const float *q, const uint8_t *k, const uint8_t *v, uint32_t a,         \
+                                     uint32_t b, float f, float c)                                                                         \
     { attention_part_##T(o, m, l, q, k, v, a, b, G, D, f, c); } \
-    static void merge_##T##_##G##_##D(float *out, const float *o, const float *m, const float *l, uint32_t n, const float *s) { attention_merge(out, o, m, l, n, G, D, s); } \
-    static void prefill_##T##_##G##_##D(float *o, uint32_t os, const float *q, uint32_t qs, const uint8_t *k, const uint8_t *v, uint32_t past, uint32_t first, uint32_t n, \
-                                        float f, float c, uint32_t w, const float *s) { attention_prefill_##T(o, os, q, qs, k, v, past, first, n, G, D, f, c, w, s); }
+    static void merge_##T##_##G##_##D(float *out, const float *o, const float *m, const float *l, uint32_t n,                              \
+                                      const float *s) { attention_merge(out, o, m, l, n, G, D, s); }                                       \
+    static void prefill_##T##_##G##_##D(float *o, uint32_t os, const float *q, uint32_t qs, const uint8_t *k, const uint8_t *v,            \
+                                        uint32_t past, uint32_t first, uint32_t n,                                                         \
+                                        float f, float c, uint32_t w,                                                                      \
+                                            const float *s) { attention_prefill_##T(o, os, q, qs, k, v, past, first, n, G, D, f, c, w, s); \
+                                            }
 ATTENTION_SHAPES
 #undef SHAPE
-#define SHAPE(T, G, D) { #T " group " #G " head_dim " #D, KV_KIND_##T, G, D, bytes_##T##_##G##_##D, k_##T##_##G##_##D, v_##T##_##G##_##D, append_##T##_##G##_##D, \
+#define SHAPE(T, G, D)                                                                                                                     \
+    { #T " group " #G " head_dim " #D, KV_KIND_##T, G, D, bytes_##T##_##G##_##D, k_##T##_##G##_##D, v_##T##_##G##_##D,                     \
+      append_##T##_##G##_##D,                                                                                                              \
                          decode_##T##_##G##_##D, part_##T##_##G##_##D, merge_##T##_##G##_##D, prefill_##T##_##G##_##D },
 static const struct instance instances[] = { ATTENTION_SHAPES };
 #undef SHAPE
@@ -243,11 +263,15 @@ static struct cache cache_make(const struct instance *t, uint32_t n, uint32_t n_
             c.k[p * dims + d] = cache_value(t, c.k_head, NULL, p, d);
             c.v[p * dims + d] = cache_value(t, NULL, c.v_head, p, d);
         }
-        for (uint32_t d = 0; d < dims; d++) {                                   /* error in half steps: of f16 and f32, or of max|x| / 127 of 32 dims */
+        for (uint32_t d = 0; d < dims; d++) {                                   /* error in half steps: of f16 and f32, or of max|x| / 127
+                                                                                 * of 32 dims */
             double ek = fabs((double)c.k[p * dims + d] - (double)k[d]), ev = fabs((double)c.v[p * dims + d] - (double)v[d]);
             if (t->kind == KV_KIND_q8_0) {
                 float max_k = 1e-30f, max_v = 1e-30f;
-                for (uint32_t i = d / 32 * 32; i < d / 32 * 32 + 32; i++) { max_k = fmaxf(max_k, fabsf(k[i])); max_v = fmaxf(max_v, fabsf(v[i])); }
+                for (uint32_t i = d / 32 * 32; i < d / 32 * 32 + 32; i++) {
+                    max_k = fmaxf(max_k, fabsf(k[i]));
+                    max_v = fmaxf(max_v, fabsf(v[i]));
+                }
                 ek /= (double)max_k / 254 * 1.07;                               /* codes may clip by half of f16's step of the scale */
                 ev /= (double)max_v / 254 * 1.07;
             } else {
@@ -255,7 +279,11 @@ static struct cache cache_make(const struct instance *t, uint32_t n, uint32_t n_
                 ek /= step * fmax(fabs((double)k[d]), 0x1p-14);
                 ev /= step * fmax(fabs((double)v[d]), 0x1p-14);
             }
-            if (!(ek <= store->limit && ev <= store->limit)) { printf("append %s: position %u dim %u: %g %g\n", t->name, p, d, ek, ev); failures++; break; }
+            if (!(ek <= store->limit && ev <= store->limit)) {
+                printf("append %s: position %u dim %u: %g %g\n", t->name, p, d, ek, ev);
+                failures++;
+                break;
+            }
             store->worst = fmax(store->worst, fmax(ek, ev));
         }
     }
@@ -267,7 +295,8 @@ static void cache_free(struct cache *c) { release(c->layer, "cache"); release(c-
 static void check_attention(void)
 {
     /* A weight is as exact as its score: 256 products summed in one float chain, scores up to 10, give a few 1e-6 of the largest value. */
-    struct result store = { "kv_append (steps)", 0, 1.01 }, decode = { "attention_decode", 0, 6e-6 }, merge = { "attention_merge", 0, 6e-6 },
+    struct result store = { "kv_append (steps)", 0, 1.01 }, decode = { "attention_decode", 0, 6e-6 },
+        merge = { "attention_merge", 0, 6e-6 },
                   prefill = { "attention_prefill", 0, 6e-6 };
     static const uint32_t lengths[] = { 1, 2, 15, 16, 17, 63, 64, 65, 79, 128, 129, 150 };
     for (uint32_t round = 0; round < 8 * INSTANCES; round++) {
@@ -276,7 +305,8 @@ static void check_attention(void)
         const uint32_t window = random_below(2) ? 1 + random_below(n + 3) : 0;
         const float cap = random_below(3) ? 0 : 20, factor = 1 / sqrtf((float)dims);
         struct cache c = cache_make(t, n, n, &store);
-        float *sink = guarded_row(group), *q = guarded_row((uint64_t)group * dims), *out = guarded_row((uint64_t)group * dims), *want = guarded_row((uint64_t)group * dims);
+        float *sink = guarded_row(group), *q = guarded_row((uint64_t)group * dims), *out = guarded_row((uint64_t)group * dims),
+            *want = guarded_row((uint64_t)group * dims);
         const float *sinks = random_below(2) ? sink : NULL;
         char shape[128];
         random_row(sink, group, 4);
@@ -284,7 +314,8 @@ static void check_attention(void)
         snprintf(shape, sizeof shape, "%s n_kv %u window %u cap %g sink %d", t->name, n, window, (double)cap, sinks != NULL);
         const uint32_t first = window && n > window ? n - window : 0;
         for (uint32_t g = 0; g < group; g++)
-            attention_ref(want + g * dims, q + g * dims, c.k, c.v, dims, first, n, dims, (double)factor, (double)cap, sinks ? sinks + g : NULL);
+            attention_ref(want + g * dims, q + g * dims, c.k, c.v, dims, first, n, dims, (double)factor, (double)cap,
+                          sinks ? sinks + g : NULL);
         t->decode(out, q, c.k_head, c.v_head, n, factor, cap, window, sinks);
         compare(&decode, out, want, (uint64_t)group * dims, 0.3, shape);
 
@@ -300,17 +331,20 @@ static void check_attention(void)
         compare(&merge, out, want, (uint64_t)group * dims, 0.3, shape);
         release(o, "o"); release(m, "m"); release(l, "l"); release(q, "q"); release(out, "out"); release(want, "want");
 
-        const uint32_t tokens = 1 + random_below(n < 20 ? n : 20), past = n - tokens, skip = random_below(tokens), stride = group * dims + 24;
-        q = guarded_row((uint64_t)tokens * stride); out = guarded_row((uint64_t)tokens * stride); want = guarded_row((uint64_t)tokens * stride);
+        const uint32_t tokens = 1 + random_below(n < 20 ? n : 20), past = n - tokens, skip = random_below(tokens),
+            stride = group * dims + 24;
+        q = guarded_row((uint64_t)tokens * stride); out = guarded_row((uint64_t)tokens * stride);
+        want = guarded_row((uint64_t)tokens * stride);
         random_row(q, (uint64_t)tokens * stride, 3);
         memset(out, 0, 4 * (size_t)tokens * stride); memset(want, 0, 4 * (size_t)tokens * stride);
         for (uint32_t i = skip; i < tokens; i++) for (uint32_t g = 0; g < group; g++) {
             const uint32_t end = past + i + 1;
-            attention_ref(want + i * stride + g * dims, q + i * stride + g * dims, c.k, c.v, dims, window && end > window ? end - window : 0, end, dims,
-                          (double)factor, (double)cap, sinks ? sinks + g : NULL);
+            attention_ref(want + i * stride + g * dims, q + i * stride + g * dims, c.k, c.v, dims,
+                          window && end > window ? end - window : 0, end, dims, (double)factor, (double)cap, sinks ? sinks + g : NULL);
         }
         t->prefill(out, stride, q, stride, c.k_head, c.v_head, past, skip, tokens - skip, factor, cap, window, sinks);
-        snprintf(shape, sizeof shape, "%s n_past %u tokens %u..%u window %u cap %g sink %d", t->name, past, skip, tokens, window, (double)cap, sinks != NULL);
+        snprintf(shape, sizeof shape, "%s n_past %u tokens %u..%u window %u cap %g sink %d", t->name, past, skip, tokens, window,
+                 (double)cap, sinks != NULL);
         compare(&prefill, out, want, (uint64_t)tokens * stride, 0.3, shape);
         release(q, "q"); release(out, "out"); release(want, "want"); release(sink, "sink");
         cache_free(&c);
@@ -366,8 +400,10 @@ static void bench(void)
         double s;
         BEST(s, 200, t->decode(out, q, c.k_head, c.v_head, N, 0.1f, 0, 0, NULL));
         const double bytes = (double)t->layer_bytes(1, N), flops = 4.0 * N * stride;
-        printf("%-28s decode %u: %6.2f us %6.1f GB/s %6.1f GFLOP/s %3.0f %%", t->name, N, s * 1e6, bytes / s * 1e-9, flops / s * 1e-9, flops / s * 1e-7 / peak);
-        BEST(s, 4, for (uint32_t first = 0; first < N; first += 16) t->prefill(out, stride, q, stride, c.k_head, c.v_head, 0, first, 16, 0.1f, 0, 0, NULL));
+        printf("%-28s decode %u: %6.2f us %6.1f GB/s %6.1f GFLOP/s %3.0f %%", t->name, N, s * 1e6, bytes / s * 1e-9, flops / s * 1e-9,
+               flops / s * 1e-7 / peak);
+        BEST(s, 4, for (uint32_t first = 0; first < N; first += 16) t->prefill(out, stride, q, stride, c.k_head, c.v_head, 0, first, 16,
+                                                                               0.1f, 0, 0, NULL));
         const double work = 4.0 * stride * N * (N + 1) / 2;
         printf("   prefill %u: %7.0f us %6.1f GFLOP/s %3.0f %%\n", N, s * 1e6, work / s * 1e-9, work / s * 1e-7 / peak);
         release(q, "q"); release(out, "out");
@@ -383,8 +419,10 @@ static void bench(void)
     BEST(s, 500, add(y, x, w, N));            printf("add       %d: %5.0f ns\n", N, s * 1e9);
     float *cs = guarded_row(128);
     random_row(cs, 128, 1); random_row(y, 128, 1);
-    BEST(s, 100, for (uint32_t i = 0; i < 100; i++) { y[0] *= 0.5f; rope_apply(y, cs, 128, 128, 1); }) ; printf("rope neox 128: %5.1f ns\n", s * 1e7);
-    BEST(s, 100, for (uint32_t i = 0; i < 100; i++) { y[0] *= 0.5f; rope_apply(y, cs, 128, 128, 0); }) ; printf("rope norm 128: %5.1f ns\n", s * 1e7);
+    BEST(s, 100, for (uint32_t i = 0; i < 100; i++) { y[0] *= 0.5f; rope_apply(y, cs, 128, 128, 1); }) ;
+    printf("rope neox 128: %5.1f ns\n", s * 1e7);
+    BEST(s, 100, for (uint32_t i = 0; i < 100; i++) { y[0] *= 0.5f; rope_apply(y, cs, 128, 128, 0); }) ;
+    printf("rope norm 128: %5.1f ns\n", s * 1e7);
     release(x, "x"); release(w, "w"); release(y, "y"); release(cs, "cs");
 }
 

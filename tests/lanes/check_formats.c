@@ -1,5 +1,5 @@
-/* check_formats.c -- the GPU weight formats and their packer, as host C: every format packed from random blocks, then multiplied and decoded, against
- * the scalar oracle of templates/ref.  tests/lanes/run_check.sh clang-19 formats
+/* check_formats.c -- the GPU weight formats and their packer, as host C: every format packed from random blocks, then multiplied and
+ * decoded, against the scalar oracle of templates/ref.  tests/lanes/run_check.sh clang-19 formats
  * usage: check_formats [SEED]     prints what fails with its seed; exit code 1 then. */
 #include <math.h>
 #include <stdbool.h>
@@ -97,15 +97,19 @@ static void run_decode_bf16(float w[64], const uint8_t *row, uint32_t unit, uint
 }
 
 static const struct reader readers[] = {
-#define QUANT_FLOAT(name, file, ...) { &format_table[PLACE_##name], UNIT_COLS_##file, SUMS16_##file, row_bytes_##file, NULL, run_decode_##file, run_dotf_##file },
-#define QUANT_BLOCK(name, file, ...) { &format_table[PLACE_##name], UNIT_COLS_##file, SUMS16_##file, row_bytes_##file, run_dot_##file, run_decode_##file, NULL },
+#define QUANT_FLOAT(name, file, ...)                                                                                                       \
+    { &format_table[PLACE_##name], UNIT_COLS_##file, SUMS16_##file, row_bytes_##file, NULL, run_decode_##file, run_dotf_##file },
+#define QUANT_BLOCK(name, file, ...)                                                                                                       \
+    { &format_table[PLACE_##name], UNIT_COLS_##file, SUMS16_##file, row_bytes_##file, run_dot_##file, run_decode_##file, NULL },
 #include "compiler/format/format.def"
 };
-/* How far a decoded weight may be off: rel (|scale part| + |minimum|) + abs.  Blocks are rounded to f16 once; with scales of their own, these first, too. */
+/* How far a decoded weight may be off: rel (|scale part| + |minimum|) + abs.  Blocks are rounded to f16 once; with scales of their own,
+ * these first, too. */
 struct bound { double rel, abs; };
 static struct bound decode_bound(const struct format *f)
 {
-    static const struct bound once = { 1.001 / 2048, 1.001 / 33554432 }, twice = { 1.001 / 1024, 1.0 / 16777216 }, digits = { 1.001 / 4194304, 1.001 / 33554432 };
+    static const struct bound once = { 1.001 / 2048, 1.001 / 33554432 }, twice = { 1.001 / 1024, 1.0 / 16777216 },
+        digits = { 1.001 / 4194304, 1.001 / 33554432 };
     if (!f->coding) return f->number == NUMBER_F32 ? digits : (struct bound){ 0, 0 };
     return f->block_weights == 32 ? once : twice;
 }
@@ -176,7 +180,8 @@ static void fill_acts(struct acts_unit *a, double x[64], uint32_t digits, bool e
     }
     for (uint32_t i = 0; i < 4; i++) sum16[i] = scale[i / 2] * (float)sum_of_16[i];
     memcpy(a->q, q, sizeof q);
-    const f32x4 s = { scale[0], scale[1], scale[0] * (float)sum[0], scale[1] * (float)sum[1] }, s16 = { sum16[0], sum16[1], sum16[2], sum16[3] };
+    const f32x4 s = { scale[0], scale[1], scale[0] * (float)sum[0], scale[1] * (float)sum[1] },
+        s16 = { sum16[0], sum16[1], sum16[2], sum16[3] };
     a->scale = s;
     a->sum16 = s16;
     a->one = 0;
@@ -200,9 +205,13 @@ static void check_pack(struct matrix *m, const uint8_t *blocks)
     memset(again, 0xa5, bytes + GUARD);
     packing_write(packing_of(LAYOUT_GPU, m->f->format), m->packed, blocks, ROWS, m->cols, 0, ROWS);
     packing_write(packing_of(LAYOUT_GPU, m->f->format), again, blocks, ROWS, m->cols, 0, ROWS);
-    if (memcmp(m->packed, again, bytes)) FAIL("%s, %llu columns: the packer leaves bytes unwritten", m->f->format->name, (unsigned long long)m->cols);
+    if (memcmp(m->packed, again, bytes))
+        FAIL("%s, %llu columns: the packer leaves bytes unwritten", m->f->format->name, (unsigned long long)m->cols);
     for (uint32_t i = 0; i < GUARD; i++)
-        if (m->packed[bytes + i] != 0x5a) { FAIL("%s, %llu columns: the packer writes beyond the end", m->f->format->name, (unsigned long long)m->cols); break; }
+        if (m->packed[bytes + i] != 0x5a) {
+            FAIL("%s, %llu columns: the packer writes beyond the end", m->f->format->name, (unsigned long long)m->cols);
+            break;
+        }
     free(again);
 }
 static void check_decode(const struct matrix *m, uint64_t r, uint32_t unit, uint32_t units)
@@ -212,10 +221,11 @@ static void check_decode(const struct matrix *m, uint64_t r, uint32_t unit, uint
     m->f->decode(w, m->packed + r * m->row_bytes, unit, units);
     for (uint64_t i = 0; i < m->f->unit_cols; i++) {
         const uint64_t col = (uint64_t)unit * m->f->unit_cols + i;
-        const double expected = col < m->cols ? (double)m->weights[r * m->cols + col] : 0, size = col < m->cols ? m->magnitudes[r * m->cols + col] : 0;
+        const double expected = col < m->cols ? (double)m->weights[r * m->cols + col] : 0,
+            size = col < m->cols ? m->magnitudes[r * m->cols + col] : 0;
         if (!(fabs((double)w[i] - expected) <= bound.rel * size + bound.abs))
-            FAIL("%s, codes %s, %llu columns, row %llu: weight %llu decodes to %.9g, not %.9g", m->f->format->name, codes_name[m->codes], (unsigned long long)m->cols,
-                 (unsigned long long)r, (unsigned long long)col, (double)w[i], expected);
+            FAIL("%s, codes %s, %llu columns, row %llu: weight %llu decodes to %.9g, not %.9g", m->f->format->name, codes_name[m->codes],
+                 (unsigned long long)m->cols, (unsigned long long)r, (unsigned long long)col, (double)w[i], expected);
     }
 }
 static void check_dot(const struct matrix *m, uint64_t r, uint32_t unit, uint32_t units, uint32_t digits, bool extreme)
@@ -255,8 +265,8 @@ static void check_matrix(const struct reader *f, uint64_t cols, enum codes codes
     struct matrix m = { .f = f, .cols = cols, .row_bytes = packing_group_bytes(packing_of(LAYOUT_GPU, f->format), cols), .codes = codes };
     cases++;
     if (m.row_bytes != f->row_bytes(cols) || m.row_bytes % 16) {
-        FAIL("%s, %llu columns: %llu row bytes, the kernel's are %llu", f->format->name, (unsigned long long)cols, (unsigned long long)m.row_bytes,
-             (unsigned long long)f->row_bytes(cols));
+        FAIL("%s, %llu columns: %llu row bytes, the kernel's are %llu", f->format->name, (unsigned long long)cols,
+             (unsigned long long)m.row_bytes, (unsigned long long)f->row_bytes(cols));
         return;
     }
     m.packed     = aligned_alloc(64, (m.row_bytes * ROWS + GUARD + 63) / 64 * 64);

@@ -128,7 +128,8 @@ static const struct instance instances[] = {
 static void weights_new(struct room *packed, float *exact, float *used, const struct instance *in)
 {
     const struct packing packing = packing_of(LAYOUT_GPU, in->format);
-    const uint64_t file_row = format_row_bytes(in->format, c.cols), row_bytes = packing_group_bytes(packing, c.cols), width = UNITS_OF(c.cols) * 64;
+    const uint64_t file_row = format_row_bytes(in->format, c.cols), row_bytes = packing_group_bytes(packing, c.cols),
+        width = UNITS_OF(c.cols) * 64;
     uint8_t *file = malloc(c.rows * file_row);
     random_blocks(file, in->format, c.rows * (file_row / in->format->block_bytes), 120, 127);
     *packed = room_new(c.rows * row_bytes);
@@ -172,8 +173,8 @@ static bool compare(const struct instance *f, const char *what, const float *y, 
             }
             const double got = (double)y[(uint64_t)t * c.rows + r];
             if (!(fabs(got - sum) <= 1e-5 * size + 1e-7) || !(fabs(got - file) <= 0x1p-9 * largest * sqrt(squares) + 1e-5 * size + 1e-7)) {
-                printf("%s%s %s: %u rows, %u cols, %u tokens from %u, stride %u: y[%u][%u] is %g, not %g (file: %g)\n", f->format->name, f->shape, what, c.rows, c.cols,
-                       c.n_tokens, c.t0, c.x_stride, t, r, got, sum, file);
+                printf("%s%s %s: %u rows, %u cols, %u tokens from %u, stride %u: y[%u][%u] is %g, not %g (file: %g)\n", f->format->name,
+                       f->shape, what, c.rows, c.cols, c.n_tokens, c.t0, c.x_stride, t, r, got, sum, file);
                 return false;
             }
         }
@@ -204,15 +205,16 @@ static bool check_case(const struct instance *f, bool pair)
     c.x = x.bytes;
     c.times = calloc(n_y + GUARD, 1);
     const struct forge_kernel_args args = { 0 };
-    const uint32_t lds_bytes = GEMM_LDS_BYTES(f->tokens, f->tile_rows, GEMM_STAGES, f->format->number == NUMBER_F32 ? 2 : 1, f->format->block_bytes == 2, GEMM_UNIT_STEPS);
+    const uint32_t lds_bytes = GEMM_LDS_BYTES(f->tokens, f->tile_rows, GEMM_STAGES, f->format->number == NUMBER_F32 ? 2 : 1,
+                                              f->format->block_bytes == 2, GEMM_UNIT_STEPS);
     simt_launch(pair ? f->pair : f->product, &args, (c.n_tokens + f->tokens - 1) / f->tokens + random_in(0, 1),
                 (uint32_t)((c.rows + tile_rows - 1) / tile_rows), f->threads, WAVE, lds_bytes, n_cases++);
     bool ok = compare(f, pair ? "gate" : "product", c.y[0], value, exact[0], used[0]);
     if (pair) ok &= compare(f, "up", c.y[1], value, exact[1], used[1]);
     for (uint64_t i = 0; i < n_y + GUARD && ok; i++)
         if (c.times[i] != (i >= (uint64_t)c.t0 * c.rows && i < n_y)) {
-            printf("%s%s: %u rows, %u cols, %u tokens from %u: value %u was handed on %u times\n", f->format->name, f->shape, c.rows, c.cols, c.n_tokens, c.t0, (uint32_t)i,
-                   c.times[i]);
+            printf("%s%s: %u rows, %u cols, %u tokens from %u: value %u was handed on %u times\n", f->format->name, f->shape, c.rows,
+                   c.cols, c.n_tokens, c.t0, (uint32_t)i, c.times[i]);
             ok = false;
         }
     for (uint32_t i = 0; i < 2; i++) { free(exact[i]); free(used[i]); free(c.y[i]); room_free(&w[i]); }

@@ -47,7 +47,12 @@ static float addend0(const struct forge_kernel_args a, uint32_t t, uint32_t r) {
 static void sink0(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y) { put(0, t, r, y - addend0(a, t, r)); }
 static void sink1(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y) { (void)a; put(1, t, r, y); }
 static void sink2(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y) { (void)a; put(2, t, r, y); }
-static void sink_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r, float gate, float up) { (void)a; put(0, t, r, gate); put(1, t, r, up); }
+static void sink_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r, float gate, float up)
+{
+    (void)a;
+    put(0, t, r, gate);
+    put(1, t, r, up);
+}
 
 /* The row into LDS, with the loads ahead or in one call. */
 static void fill(uint8_t *x, uint32_t digits, uint32_t sums16)
@@ -75,14 +80,16 @@ static void read_acts(const uint8_t *lds_row, uint32_t digits, uint32_t sums16)
     for (uint32_t unit = 0; unit <= units; unit++) {
         struct acts_unit x;
         acts_load(&x, lds_row, unit, units, digits, sums16);
-        const float d[2] = { x.scale.x, x.scale.y }, s[2] = { x.scale.z, x.scale.w }, s16[4] = { x.sum16.x, x.sum16.y, x.sum16.z, x.sum16.w };
+        const float d[2] = { x.scale.x, x.scale.y }, s[2] = { x.scale.z, x.scale.w },
+            s16[4] = { x.sum16.x, x.sum16.y, x.sum16.z, x.sum16.w };
         double total[2] = { 0, 0 }, size[2] = { 0, 0 };      /* sums of q and of |q| */
         for (uint32_t c = 0; c < 4; c++) {
             int8_t q[3][16] = { { 0 } };
             double total16 = 0, size16 = 0;
             for (uint32_t digit = 0; digit < digits; digit++) memcpy(q[digit], &x.q[digit][c], 16);
             for (uint32_t i = 0; i < 16; i++) {
-                const int32_t value = 65536 * q[2][i] + 256 * q[1][i] + q[0][i], most = digits == 1 ? 127 : digits == 2 ? 32639 : 8355711;          /* what the digits hold */
+                /* what the digits hold */
+                const int32_t value = 65536 * q[2][i] + 256 * q[1][i] + q[0][i], most = digits == 1 ? 127 : digits == 2 ? 32639 : 8355711;
                 const uint32_t col = 64 * unit + 16 * c + i;
                 if (unit < units && abs(value) > most) wrong_acts++;
                 if (unit < units && col < now.cols) seen[col] = d[c / 2] * (float)value;
@@ -127,7 +134,8 @@ static uint32_t n_instances;
 #define CHECK_KERNEL(FORMAT_, ROWS_, LANES_) \
 static void GEMV_PASTE(kernel, FORMAT_, ROWS_, LANES_)(const struct forge_kernel_args a) \
 { \
-    const uint32_t digits = GEMV_OF(UNIT_COLS, FORMAT_) == 64 ? now.digits : 0, sums16 = GEMV_OF(SUMS16, FORMAT_), stride = now.groups * now.threads / LANES_; \
+    const uint32_t digits = GEMV_OF(UNIT_COLS, FORMAT_) == 64 ? now.digits : 0, sums16 = GEMV_OF(SUMS16, FORMAT_),                         \
+        stride = now.groups * now.threads / LANES_;                                                                                        \
     const uint32_t s0 = gemv_slot(now.groups, LANES_), rows0 = now.rows[0], rows1 = now.rows[1], rows2 = now.rows[2], cols = now.cols; \
     uint8_t *x = lds(); \
     struct GEMV_PASTE(first, FORMAT_, ROWS_, LANES_) f; \
@@ -139,17 +147,21 @@ static void GEMV_PASTE(kernel, FORMAT_, ROWS_, LANES_)(const struct forge_kernel
     } \
     const struct GEMV_PASTE(first, FORMAT_, ROWS_, LANES_) *begun = now.begin ? &f : NULL; \
     if (now.mode == PAIR) { \
-        if (ROWS_ % 2 == 0) GEMV_PASTE(gemv_pair, FORMAT_, ROWS_, LANES_)(a, begun, now.w[0], now.w[1], rows0, cols, x, digits, s0, stride, sink_pair); \
+        if (ROWS_ % 2 == 0)                                                                                                                \
+            GEMV_PASTE(gemv_pair, FORMAT_, ROWS_, LANES_)(a, begun, now.w[0], now.w[1], rows0, cols, x, digits, s0, stride, sink_pair);    \
     } else { \
         uint32_t s = GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, begun, now.w[0], rows0, cols, x, digits, s0, stride, addend0, sink0); \
         wrong_slots += (s + (rows0 + ROWS_ - 1) / ROWS_) % stride != s0 || s >= stride; \
-        if (now.mode == CHAIN) s = GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, NULL, now.w[1], rows1, cols, x, digits, s, stride, NULL, sink1); \
-        if (now.mode == CHAIN) GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, NULL, now.w[2], rows2, cols, x, digits, s, stride, NULL, sink2); \
+        if (now.mode == CHAIN)                                                                                                             \
+            s = GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, NULL, now.w[1], rows1, cols, x, digits, s, stride, NULL, sink1);               \
+        if (now.mode == CHAIN)                                                                                                             \
+            GEMV_PASTE(gemv, FORMAT_, ROWS_, LANES_)(a, NULL, now.w[2], rows2, cols, x, digits, s, stride, NULL, sink2);                   \
     } \
 } \
 __attribute__((constructor)) static void GEMV_PASTE(add, FORMAT_, ROWS_, LANES_)(void) \
 { \
-    const struct instance i = { STRING(FORMAT_) " " STRING(ROWS_) "x" STRING(LANES_), STRING(FORMAT_), GEMV_PASTE(kernel, FORMAT_, ROWS_, LANES_), \
+    const struct instance i = { STRING(FORMAT_) " " STRING(ROWS_) "x" STRING(LANES_), STRING(FORMAT_),                                     \
+                                GEMV_PASTE(kernel, FORMAT_, ROWS_, LANES_),                                                                \
                                 GEMV_OF(UNIT_COLS, FORMAT_), GEMV_OF(SUMS16, FORMAT_), ROWS_, LANES_ }; \
     instances[n_instances++] = i; \
 }
@@ -232,8 +244,9 @@ static uint32_t n_cases, n_failed;
 static void describe(const struct instance *in, uint64_t seed, uint32_t order, const char *what)
 {
     static const char *const modes[MODES] = { "plain", "pair", "chain" };
-    printf("FAILED %s: %s rows %u %u %u cols %u digits %u norm %u begin %u threads %u groups %u wave %u order %u seed %llu: %s\n", in->name, modes[now.mode], now.rows[0],
-           now.rows[1], now.rows[2], now.cols, now.digits, now.norm, now.begin, now.threads, now.groups, WAVE, order, (unsigned long long)seed, what);
+    printf("FAILED %s: %s rows %u %u %u cols %u digits %u norm %u begin %u threads %u groups %u wave %u order %u seed %llu: %s\n", in->name,
+           modes[now.mode], now.rows[0], now.rows[1], now.rows[2], now.cols, now.digits, now.norm, now.begin, now.threads, now.groups, WAVE,
+           order, (unsigned long long)seed, what);
     n_failed++;
 }
 
@@ -267,13 +280,15 @@ static const char *rows_wrong(uint32_t m, const double *x, uint32_t digits)
         off += (exact - given) * (exact - given);
         size += scale * scale;
     }
-    return sqrt(off / (size + (now.begin ? 1e-6 : 1e-60))) > (digits == 1 ? 1e-2 : digits == 2 ? 1e-4 : 1e-6) ? "the activations are coarse" : NULL;
+    return sqrt(off / (size + (now.begin ? 1e-6 : 1e-60))) > (digits == 1 ? 1e-2 : digits == 2 ? 1e-4 : 1e-6)
+        ? "the activations are coarse" : NULL;
 }
 
 static void check(const struct instance *in, uint64_t seed)
 {
     static double x[MAX_COLS];
-    const uint32_t n = now.mode == PLAIN ? 1 : now.mode == PAIR ? 2 : 3, digits = in->unit_cols == 64 ? now.digits : 0, order = random_u32();
+    const uint32_t n = now.mode == PLAIN ? 1 : now.mode == PAIR ? 2 : 3, digits = in->unit_cols == 64 ? now.digits : 0,
+        order = random_u32();
     double squares = 0;
     if (now.mode == PAIR) now.rows[1] = now.rows[0];
     for (uint32_t m = 0; m < n; m++)
@@ -298,7 +313,8 @@ static void check(const struct instance *in, uint64_t seed)
     memset(result, 0, sizeof result);
     wrong_acts = wrong_slots = 0;
     struct forge_kernel_args args = { 0 };
-    simt_launch(in->kernel, &args, now.groups, 1, now.threads, WAVE, digits ? ACTS_BYTES(now.cols, digits, in->sums16) : FLOATS_BYTES(now.cols), order);
+    simt_launch(in->kernel, &args, now.groups, 1, now.threads, WAVE,
+                digits ? ACTS_BYTES(now.cols, digits, in->sums16) : FLOATS_BYTES(now.cols), order);
 
     n_cases++;
     if (acts_wrong(x, digits)) describe(in, seed, order, "the activations in LDS");

@@ -1,10 +1,11 @@
-/* check_sample.c -- templates/gpu/sample_tmpl.c on the host against runtime/run/sample.c: the same tokens for the same options, history, random numbers and logits.
+/* check_sample.c -- templates/gpu/sample_tmpl.c on the host against runtime/run/sample.c: the same tokens for the same options, history,
+ * random numbers and logits.
  *
  *   check_sample            all checks
  *   check_sample CASES      that many random cases
  *
- * Sums in another order and exponentials off by an ulp may move a border between two tokens: a differing token counts as such only when a cut or the draw
- * lies within 1e-6 of a border; fewer than 1 in 1000 may. */
+ * Sums in another order and exponentials off by an ulp may move a border between two tokens: a differing token counts as such only when a
+ * cut or the draw lies within 1e-6 of a border; fewer than 1 in 1000 may. */
 #pragma STDC FP_CONTRACT OFF                     /* the penalties of sample.c as written */
 #include "runtime/run/sample.c"
 #include "runtime/run/status.c"
@@ -56,8 +57,8 @@ struct test_case {
     struct forge_bias biases[256];
 };
 
-static const char *const kinds[] = { "normal", "ties", "equal", "nan", "half -inf", "all nan", "all -inf", "an inf", "huge", "peak", "narrow", "zeros",
-                                     "falling", "flat", "one nan", "one -inf", "last nan" };
+static const char *const kinds[] = { "normal", "ties", "equal", "nan", "half -inf", "all nan", "all -inf", "an inf", "huge", "peak",
+                                     "narrow", "zeros", "falling", "flat", "one nan", "one -inf", "last nan" };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 static void fill(float *x, uint32_t n, uint32_t kind)
@@ -92,13 +93,15 @@ static void fill(float *x, uint32_t n, uint32_t kind)
 static void describe(const struct test_case *t, uint32_t step)
 {
     const struct forge_sample_options *o = &t->o;
-    printf("vocab %u, ctx %u, groups %u x %u, %s logits, prompt %u, draw %u, ", t->n_vocab, t->n_ctx, t->groups, t->threads, kinds[t->kind], t->n_prompt, step);
-    printf("temp %g top-k %d top-p %.9g min-p %g repeat %g last %d presence %g frequency %g biases %zu seed %llu: ", (double)o->temp, o->top_k, (double)o->top_p,
-           (double)o->min_p, (double)o->repeat_penalty, o->repeat_last_n, (double)o->presence_penalty, (double)o->frequency_penalty, o->n_biases,
-           (unsigned long long)o->seed);
+    printf("vocab %u, ctx %u, groups %u x %u, %s logits, prompt %u, draw %u, ", t->n_vocab, t->n_ctx, t->groups, t->threads, kinds[t->kind],
+           t->n_prompt, step);
+    printf("temp %g top-k %d top-p %.9g min-p %g repeat %g last %d presence %g frequency %g biases %zu seed %llu: ", (double)o->temp,
+           o->top_k, (double)o->top_p, (double)o->min_p, (double)o->repeat_penalty, o->repeat_last_n, (double)o->presence_penalty,
+           (double)o->frequency_penalty, o->n_biases, (unsigned long long)o->seed);
 }
 
-/* True when something that decides lies within 1e-6 of a border.  logits: after biases and penalties, without NaN.  unit: the random number of the draw. */
+/* True when something that decides lies within 1e-6 of a border.  logits: after biases and penalties, without NaN.  unit: the random number
+ * of the draw. */
 static int is_near_border(const struct forge_sample_options *o, const float *logits, uint32_t n, double unit)
 {
     if (o->temp <= 0) return 0;
@@ -148,10 +151,11 @@ static struct forge_gpu_step *begin_step(const struct test_case *t, int32_t *his
 {
     const struct forge_sample_options *o = &t->o;
     struct forge_gpu_step *s = (struct forge_gpu_step *)(void *)guarded(sizeof *s);
-    *s = (struct forge_gpu_step){ .n_past = t->n_prompt / 3, .n_tokens = t->n_prompt - t->n_prompt / 3, .n_logits = 1 + t->n_prompt % 2, .history = history,
-        .ring = ring, .temp = o->temp, .top_p = o->top_p, .min_p = o->min_p, .repeat_penalty = o->repeat_penalty,
-        .presence_penalty = o->presence_penalty, .frequency_penalty = o->frequency_penalty, .top_k = o->top_k, .repeat_last_n = o->repeat_last_n,
-        .n_biases = (uint32_t)o->n_biases };
+    *s = (struct forge_gpu_step){ .n_past = t->n_prompt / 3, .n_tokens = t->n_prompt - t->n_prompt / 3, .n_logits = 1 + t->n_prompt % 2,
+                                  .history = history, .ring = ring, .temp = o->temp, .top_p = o->top_p, .min_p = o->min_p,
+                                  .repeat_penalty = o->repeat_penalty, .presence_penalty = o->presence_penalty,
+                                  .frequency_penalty = o->frequency_penalty, .top_k = o->top_k, .repeat_last_n = o->repeat_last_n,
+                                  .n_biases = (uint32_t)o->n_biases };
     struct forge_random random;
     random_seed(&random, o->seed);
     memcpy(s->random, random.s, sizeof s->random);
@@ -185,9 +189,15 @@ static int check_draw(struct test_case *t, uint32_t draw, struct forge_sampler *
     if (!same_logits(at.logits, host_logits, n)) { fail(t, draw, "adjusted logits differ"); return 0; }
     const int advanced = step->n_past == position && step->n_tokens == 1 && step->n_logits == 1 && step->n_drawn == draw + 1;
     if (!advanced) { fail(t, draw, "the step is not advanced"); return 0; }
-    if (step->ring[(draw + 1) % FORGE_GPU_RING] >> 32 != draw + 1 || (finite && told != (uint32_t)got)) { fail(t, draw, "wrong entry of the ring"); return 0; }
+    if (step->ring[(draw + 1) % FORGE_GPU_RING] >> 32 != draw + 1 || (finite && told != (uint32_t)got)) {
+        fail(t, draw, "wrong entry of the ring");
+        return 0;
+    }
     if (at.counter != 0) { fail(t, draw, "the counter is not 0"); return 0; }
-    if ((told == FORGE_GPU_NOT_FINITE) == finite) { fail(t, draw, finite ? "finite logits are refused" : "logits that are not finite are drawn from"); return 0; }
+    if ((told == FORGE_GPU_NOT_FINITE) == finite) {
+        fail(t, draw, finite ? "finite logits are refused" : "logits that are not finite are drawn from");
+        return 0;
+    }
     if (!finite && position <= t->n_ctx && got != 0) { fail(t, draw, "no token for the steps that follow"); return 0; }
     if (!finite) return 0;
     if (memcmp(step->random, sampler->random.s, sizeof step->random)) { fail(t, draw, "the random state differs"); return 0; }
@@ -232,7 +242,8 @@ static void check_case(struct test_case *t, uint32_t draws)
         sampler_accept(sampler, ((int32_t *)(void *)history)[position]);
     }
     if (mark_word != 7) fail(t, 0, "mark was not written");
-    const int intact = guards_intact(history, history_bytes) && guards_intact(logits, logits_bytes) && guards_intact(scratch, scratch_bytes);
+    const int intact = guards_intact(history, history_bytes) && guards_intact(logits, logits_bytes) &&
+        guards_intact(scratch, scratch_bytes);
     if (!intact || !guards_intact((uint8_t *)step, sizeof *step)) fail(t, 0, "wrote beyond a buffer");
     n_cases++;
     sampler_close(sampler);
@@ -255,9 +266,10 @@ static struct test_case random_case(uint32_t n_vocab)
     struct test_case t = { .n_vocab = n_vocab, .n_ctx = 1 + below(below(4) ? MAX_CTX : 3), .groups = 1 + below(4),
                            .threads = thread_counts[below(3)], .kind = below(3) ? 0 : below(N_KINDS) };
     t.n_prompt = 1 + below(t.n_ctx);
-    t.o = (struct forge_sample_options){ .temp = pick(temps, 6), .top_k = top_ks[below(10)], .top_p = pick(top_ps, 8), .min_p = pick(min_ps, 7),
-        .repeat_penalty = pick(penalties, 5), .repeat_last_n = lasts[below(6)], .presence_penalty = pick(additions, 5),
-        .frequency_penalty = pick(additions, 5), .seed = rnd(), .n_biases = below(2) ? 0 : below(8) ? below(4) : 256 };
+    t.o = (struct forge_sample_options){ .temp = pick(temps, 6), .top_k = top_ks[below(10)], .top_p = pick(top_ps, 8),
+                                         .min_p = pick(min_ps, 7), .repeat_penalty = pick(penalties, 5), .repeat_last_n = lasts[below(6)],
+                                         .presence_penalty = pick(additions, 5), .frequency_penalty = pick(additions, 5), .seed = rnd(),
+                                         .n_biases = below(2) ? 0 : below(8) ? below(4) : 256 };
     if (below(4) == 0) { t.o.temp = 0.8f; t.o.top_k = 40; t.o.top_p = 0.95f; t.o.min_p = 0.05f; }
     if (below(8) == 0) t.o.top_k = t.o.temp > 0 ? 0 : 40;
     for (size_t i = 0; i < t.o.n_biases; i++) {
@@ -277,7 +289,10 @@ static void check_arithmetic(void)
         if (p > 0) worst_log = fmax(worst_log, fabs(sample_log((double)p) - log((double)p)) / (fabs(log((double)p)) * 0x1p-52));
     }
     printf("largest error: exp %.2f, log %.2f ulp\n", worst, worst_log);
-    if (worst > 2 || worst_log > 4 || sample_exp(0) != 1 || sample_log(1) != 0 || sample_exp(-INFINITY) != 0) { n_failed++; puts("exp or log is wrong"); }
+    if (worst > 2 || worst_log > 4 || sample_exp(0) != 1 || sample_log(1) != 0 || sample_exp(-INFINITY) != 0) {
+        n_failed++;
+        puts("exp or log is wrong");
+    }
 }
 
 /* Vocabularies of real models, with the groups and threads of a real launch. */

@@ -1,6 +1,6 @@
-/* check_stage.c -- rows prepared for products, norms, elementwise operations and embedding rows of all formats (templates/gpu/stage.h, elementwise.h, embed_tmpl.c)
- * against double arithmetic and templates/ref/dequant.c.  Outputs are poisoned and must be written exactly where they should be; inputs end at an inaccessible page.
- * tests/lanes/run_check.sh clang-19 stage     (and with -DWAVE=64) */
+/* check_stage.c -- rows prepared for products, norms, elementwise operations and embedding rows of all formats (templates/gpu/stage.h,
+ * elementwise.h, embed_tmpl.c) against double arithmetic and templates/ref/dequant.c.  Outputs are poisoned and must be written exactly
+ * where they should be; inputs end at an inaccessible page.  tests/lanes/run_check.sh clang-19 stage     (and with -DWAVE=64) */
 #include <math.h>
 #include "check_blocks.h"
 #include "templates/gpu/elementwise.h"
@@ -69,8 +69,8 @@ static struct room rows_new(uint32_t rows, uint32_t stride, float size)
 }
 static bool fail(const char *what, uint32_t t, uint32_t k, double got, double want)
 {
-    printf("%s: %u cols, %u tokens, %u threads, norm %u, weight %u, bf16 %u: [%u][%u] is %.9g, not %.9g\n", what, c.cols, c.n_tokens, c.threads, c.norm, c.weight != NULL,
-           c.bf16, t, k, got, want);
+    printf("%s: %u cols, %u tokens, %u threads, norm %u, weight %u, bf16 %u: [%u][%u] is %.9g, not %.9g\n", what, c.cols, c.n_tokens,
+           c.threads, c.norm, c.weight != NULL, c.bf16, t, k, got, want);
     return false;
 }
 /* Nothing written in rows before t0, and in no row beyond `bytes`. */
@@ -78,7 +78,8 @@ static bool untouched(const char *what, const uint8_t *out, uint64_t total, uint
 {
     for (uint64_t i = 0; i < total; i++) {
         const uint64_t t = i / c.out_stride, at = i % c.out_stride;
-        if ((t < t0 || t >= c.n_tokens || at >= bytes) && out[i] != SIMT_POISON) return fail(what, (uint32_t)t, (uint32_t)at, out[i], SIMT_POISON);
+        if ((t < t0 || t >= c.n_tokens || at >= bytes) && out[i] != SIMT_POISON)
+            return fail(what, (uint32_t)t, (uint32_t)at, out[i], SIMT_POISON);
     }
     return true;
 }
@@ -102,7 +103,8 @@ static bool check_rows(uint32_t what)            /* 0: staged, 1: normed, 2: ele
     c.x_stride = (c.cols * 4 + 15) / 16 * 16 + 16 * random_in(0, 2);
     c.out_stride = (c.cols + 63) / 64 * (what ? 256 : 128) + 16 * random_in(0, 2);
     const float size = what == 0 && random_in(0, 3) == 0 ? 1e5f : 4.0f;
-    struct room x = rows_new(c.n_tokens, c.x_stride, size), y = rows_new(c.n_tokens, c.x_stride, 2.0f), w = rows_new(1, (c.cols * 4 + 15) / 16 * 16, 2.0f);
+    struct room x = rows_new(c.n_tokens, c.x_stride, size), y = rows_new(c.n_tokens, c.x_stride, 2.0f),
+        w = rows_new(1, (c.cols * 4 + 15) / 16 * 16, 2.0f);
     const uint64_t total = (uint64_t)(c.n_tokens + 1) * c.out_stride;
     struct room out = room_new(total);
     c.x = x.bytes, c.y = y.bytes, c.out = out.bytes;
@@ -112,7 +114,8 @@ static bool check_rows(uint32_t what)            /* 0: staged, 1: normed, 2: ele
     step->n_logits = random_in(1, c.n_tokens);
     const struct forge_kernel_args args = { .step = step, .first = random_in(0, 1) };
     const uint32_t t0 = args.first ? c.n_tokens - step->n_logits : 0, width = what ? c.cols : (c.cols + 63) / 64 * 64;
-    simt_launch(what == 0 ? kernel_stage : what == 1 ? kernel_norm : kernel_elementwise, &args, 1, c.n_tokens - t0, c.threads, WAVE, ACTS_SCRATCH_BYTES, n_cases++);
+    simt_launch(what == 0 ? kernel_stage : what == 1 ? kernel_norm : kernel_elementwise, &args, 1, c.n_tokens - t0, c.threads, WAVE,
+                ACTS_SCRATCH_BYTES, n_cases++);
     const char *name = what == 0 ? "stage_rows" : what == 1 ? "norm_row" : "elementwise";
     bool ok = untouched(name, c.out, total, t0, width * (what ? 4 : 2));
     for (uint32_t t = t0; t < c.n_tokens && ok; t++) {
@@ -168,8 +171,10 @@ static bool check_embed(uint32_t place)
     for (uint32_t t = 0; t < c.n_tokens && ok; t++) {
         dequantize_row_ref(f->id, want, file + (uint64_t)tokens[t] * file_row, c.cols);
         for (uint32_t k = 0; k < c.cols && ok; k++) {
-            const double bound = !f->coding ? 0.0 : 0x1p-22 * (fabs((double)want[k]) + 0.01 * 64);        /* a difference may be rounded in other places */
-            if (!(fabs((double)floats_out(t)[k] - (double)want[k]) <= bound)) ok = fail(f->name, t, k, (double)floats_out(t)[k], (double)want[k]);
+            /* a difference may be rounded in other places */
+            const double bound = !f->coding ? 0.0 : 0x1p-22 * (fabs((double)want[k]) + 0.01 * 64);
+            if (!(fabs((double)floats_out(t)[k] - (double)want[k]) <= bound))
+                ok = fail(f->name, t, k, (double)floats_out(t)[k], (double)want[k]);
         }
     }
     room_free(&table), room_free(&out);

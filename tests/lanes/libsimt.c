@@ -1,5 +1,6 @@
-/* libsimt.c -- the functions of libamdhip64 that runtime/device/hip.def names, on the host: kernels run through simt.c.  FORGE_HIP_LIBRARY=libsimt.so.
- * A module is a shared object of kernels compiled as host C; its symbol forge_simt_wave (uint32_t) says the lanes of a wave.
+/* libsimt.c -- the functions of libamdhip64 that runtime/device/hip.def names, on the host: kernels run through simt.c.
+ * FORGE_HIP_LIBRARY=libsimt.so.  A module is a shared object of kernels compiled as host C; its symbol forge_simt_wave (uint32_t) says the
+ * lanes of a wave.
  *
  * Memory starts as bytes 0xff with guards around it; copies have to stay inside one allocation, and their host side inside pinned memory.
  *   FORGE_SIMT_MEMORY=BYTES   size of the device (default 16 GiB)
@@ -86,7 +87,8 @@ static bool inside(const void *address, size_t n, bool host)
         if (b->host == host && (const uint8_t *)address >= b->bytes && (const uint8_t *)address - b->bytes <= (ptrdiff_t)b->n &&
             n <= b->n - (size_t)((const uint8_t *)address - b->bytes))
             return true;
-    fprintf(stderr, "libsimt: %zu bytes at %p are not inside %s\n", n, address, host ? "pinned memory of the host" : "one allocation of the device");
+    fprintf(stderr, "libsimt: %zu bytes at %p are not inside %s\n", n, address,
+            host ? "pinned memory of the host" : "one allocation of the device");
     return false;
 }
 
@@ -195,7 +197,11 @@ EXPORT int hipMalloc(void **out, size_t bytes) { return failure != 0 ? failure :
 EXPORT int hipFree(void *address) { return give(address, false); }
 EXPORT int hipHostMalloc(void **out, size_t bytes, unsigned flags) { (void)flags; return failure != 0 ? failure : take(out, bytes, true); }
 EXPORT int hipHostFree(void *host) { return give(host, true); }
-EXPORT int hipHostGetDevicePointer(void **out, void *host, unsigned flags) { *out = host; return flags == 0 && inside(host, 1, true) ? 0 : INVALID; }
+EXPORT int hipHostGetDevicePointer(void **out, void *host, unsigned flags)
+{
+    *out = host;
+    return flags == 0 && inside(host, 1, true) ? 0 : INVALID;
+}
 
 EXPORT int hipMemsetD8Async(void *to, unsigned char value, size_t bytes, void *stream)
 {
@@ -210,7 +216,10 @@ static int copy(void *to, bool to_host, const void *from, bool from_host, size_t
 
 EXPORT int hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *stream) { return copy(to, false, from, true, bytes, stream); }
 EXPORT int hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, void *stream) { return copy(to, true, from, false, bytes, stream); }
-EXPORT int hipMemcpyDtoDAsync(void *to, const void *from, size_t bytes, void *stream) { return copy(to, false, from, false, bytes, stream); }
+EXPORT int hipMemcpyDtoDAsync(void *to, const void *from, size_t bytes, void *stream)
+{
+    return copy(to, false, from, false, bytes, stream);
+}
 
 EXPORT int hipStreamCreateWithFlags(void **out, unsigned flags)
 {
@@ -236,7 +245,12 @@ EXPORT int hipStreamDestroy(void *stream)
     return 0;
 }
 
-EXPORT int hipEventCreateWithFlags(void **out, unsigned flags) { (void)flags; *out = calloc(1, sizeof(struct event)); return *out != NULL ? 0 : NO_MEMORY; }
+EXPORT int hipEventCreateWithFlags(void **out, unsigned flags)
+{
+    (void)flags;
+    *out = calloc(1, sizeof(struct event));
+    return *out != NULL ? 0 : NO_MEMORY;
+}
 EXPORT int hipEventDestroy(void *event) { free(event); return 0; }
 
 EXPORT int hipEventRecord(void *event, void *stream)
@@ -316,22 +330,26 @@ EXPORT int hipModuleGetFunction(void **out, void *module, const char *name)
 }
 
 /* size: of the grid in groups, then of a group in threads, x y z.  cluster: groups of one, 1: none. */
-int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, unsigned cluster, void *stream, const void *args, size_t bytes);
-int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, unsigned cluster, void *stream, const void *args, size_t bytes)
+int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, unsigned cluster, void *stream, const void *args,
+                    size_t bytes);
+int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, unsigned cluster, void *stream, const void *args,
+                    size_t bytes)
 {
     struct op op = { .kind = LAUNCH, .function = function, .grid_x = size[0], .grid_y = size[1], .threads = size[3], .lds = shared_bytes,
                      .cluster = cluster };
-    if (size[0] == 0 || size[1] == 0 || size[2] != 1 || size[3] == 0 || size[4] != 1 || size[5] != 1 || bytes != sizeof op.args) return INVALID;
+    if (size[0] == 0 || size[1] == 0 || size[2] != 1 || size[3] == 0 || size[4] != 1 || size[5] != 1 || bytes != sizeof op.args)
+        return INVALID;
     if (cluster == 0 || cluster > SIMT_MAX_CLUSTER || size[0] % cluster != 0) return INVALID;
     memcpy(&op.args, args, sizeof op.args);
     return put(stream, &op);
 }
 
-EXPORT int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                                 unsigned shared_bytes, void *stream, void **parameters, void **extra)
+EXPORT int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                                 unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, void **extra)
 {
     const unsigned size[] = { grid_x, grid_y, grid_z, block_x, block_y, block_z };
-    if (shared_bytes > 65536 || parameters != NULL || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3) return INVALID;
+    if (shared_bytes > 65536 || parameters != NULL || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3)
+        return INVALID;
     return simt_put_launch(function, size, shared_bytes, 1, stream, extra[1], *(const size_t *)extra[3]);
 }
 

@@ -1,5 +1,5 @@
-/* libsimt_cuda.c -- the names of runtime/device/cuda.def over the functions of libsimt.c, linked into the same library: FORGE_CUDA_LIBRARY=libsimt.so.
- * Modules are shared objects here, too, not PTX.  The device is an sm_90, or FORGE_SIMT_SM=NN. */
+/* libsimt_cuda.c -- the names of runtime/device/cuda.def over the functions of libsimt.c, linked into the same library:
+ * FORGE_CUDA_LIBRARY=libsimt.so.  Modules are shared objects here, too, not PTX.  The device is an sm_90, or FORGE_SIMT_SM=NN. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,15 +9,19 @@
 #define EXPORT __attribute__((visibility("default")))
 enum { INVALID = 1, OTHER_CONTEXT = 201, SHARED_BYTES_FREE = 48 << 10, SHARED_BYTES_MOST = 227 << 10, MAX_FUNCTIONS = 512 };
 
-int hipInit(unsigned), hipGetDeviceCount(int *), hipDeviceGetName(char *, int, int), hipMemGetInfo(size_t *, size_t *), hipMalloc(void **, size_t);
+int hipInit(unsigned), hipGetDeviceCount(int *), hipDeviceGetName(char *, int, int), hipMemGetInfo(size_t *, size_t *),
+    hipMalloc(void **, size_t);
 int hipFree(void *), hipHostMalloc(void **, size_t, unsigned), hipHostFree(void *), hipHostGetDevicePointer(void **, void *, unsigned);
 int hipMemsetD8Async(void *, unsigned char, size_t, void *), hipMemcpyHtoDAsync(void *, const void *, size_t, void *);
 int hipMemcpyDtoHAsync(void *, const void *, size_t, void *), hipMemcpyDtoDAsync(void *, const void *, size_t, void *);
-int hipStreamCreateWithFlags(void **, unsigned), hipStreamQuery(void *), hipStreamDestroy(void *), hipEventCreateWithFlags(void **, unsigned);
+int hipStreamCreateWithFlags(void **, unsigned), hipStreamQuery(void *), hipStreamDestroy(void *),
+    hipEventCreateWithFlags(void **, unsigned);
 int hipEventRecord(void *, void *), hipEventQuery(void *), hipEventElapsedTime(float *, void *, void *), hipEventDestroy(void *);
 int hipModuleLoadData(void **, const void *), hipModuleUnload(void *), hipModuleGetFunction(void **, void *, const char *);
-int simt_put_launch(void *, const unsigned *, unsigned, unsigned, void *, const void *, size_t), hipStreamBeginCapture(void *, int), hipStreamEndCapture(void *, void **);
-int hipGraphInstantiate(void **, void *, void **, char *, size_t), hipGraphLaunch(void *, void *), hipGraphDestroy(void *), hipGraphExecDestroy(void *);
+int simt_put_launch(void *, const unsigned *, unsigned, unsigned, void *, const void *, size_t), hipStreamBeginCapture(void *, int),
+    hipStreamEndCapture(void *, void **);
+int hipGraphInstantiate(void **, void *, void **, char *, size_t), hipGraphLaunch(void *, void *), hipGraphDestroy(void *),
+    hipGraphExecDestroy(void *);
 
 #define SAME(cuda, hip, parameters, arguments) EXPORT int cuda parameters; EXPORT int cuda parameters { return hip arguments; }
 SAME(cuInit, hipInit, (unsigned f), (f))
@@ -115,8 +119,10 @@ static int launch(void *function, const unsigned *size, unsigned bytes, unsigned
     return simt_put_launch(function, size, bytes, cluster, stream, extra[1], *(const size_t *)extra[3]);
 }
 
-EXPORT int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned bytes, void *s, void **p, void **extra);
-EXPORT int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned bytes, void *s, void **p, void **extra)
+EXPORT int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned bytes, void *s,
+                          void **p, void **extra);
+EXPORT int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned bytes, void *s,
+                          void **p, void **extra)
 {
     const unsigned size[6] = { gx, gy, gz, bx, by, bz };
     return launch(f, size, bytes, 1, s, p, extra);

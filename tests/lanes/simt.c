@@ -125,8 +125,8 @@ static bool release_wave(uint32_t first)
     for (uint32_t i = first; i < first + m.wave; i++) {
         if (m.lanes[i].state != AT_SHARE) continue;
         if (done) {
-            fprintf(stderr, "simt: wave %u of group %u,%u: %u lanes ended, the others wait in a wave operation\n", first % m.threads / m.wave,
-                    m.x + first / m.threads, m.y, done);
+            fprintf(stderr, "simt: wave %u of group %u,%u: %u lanes ended, the others wait in a wave operation\n",
+                    first % m.threads / m.wave, m.x + first / m.threads, m.y, done);
             abort();
         }
         m.lanes[i].state = READY;
@@ -189,8 +189,8 @@ static void run_cluster(uint32_t *seed)
     }
 }
 
-void simt_launch_clusters(simt_kernel *kernel, const struct forge_kernel_args *args, uint32_t grid_x, uint32_t grid_y, uint32_t threads, uint32_t wave,
-                          uint32_t lds_bytes, uint32_t seed, uint32_t cluster)
+void simt_launch_clusters(simt_kernel *kernel, const struct forge_kernel_args *args, uint32_t grid_x, uint32_t grid_y, uint32_t threads,
+                          uint32_t wave, uint32_t lds_bytes, uint32_t seed, uint32_t cluster)
 {
     if (threads > SIMT_MAX_THREADS || threads % wave || lds_bytes > SIMT_LDS_BYTES || cluster > SIMT_MAX_CLUSTER || grid_x % cluster) {
         fprintf(stderr, "simt: %u threads, wave %u, %u bytes of LDS, clusters of %u\n", threads, wave, lds_bytes, cluster);
@@ -214,14 +214,15 @@ void simt_launch_clusters(simt_kernel *kernel, const struct forge_kernel_args *a
         run_cluster(&seed);
         for (uint32_t k = 0; k < cluster * SIMT_LDS_BYTES; k++)
             if (k % SIMT_LDS_BYTES >= lds_bytes && m.lds[k / SIMT_LDS_BYTES][k % SIMT_LDS_BYTES] != SIMT_POISON) {
-                fprintf(stderr, "simt: group %u,%u wrote LDS byte %u of %u\n", m.x + k / SIMT_LDS_BYTES, m.y, k % SIMT_LDS_BYTES, lds_bytes);
+                fprintf(stderr, "simt: group %u,%u wrote LDS byte %u of %u\n", m.x + k / SIMT_LDS_BYTES, m.y, k % SIMT_LDS_BYTES,
+                        lds_bytes);
                 abort();
             }
     }
 }
 
-void simt_launch(simt_kernel *kernel, const struct forge_kernel_args *args, uint32_t grid_x, uint32_t grid_y, uint32_t threads, uint32_t wave,
-                 uint32_t lds_bytes, uint32_t seed)
+void simt_launch(simt_kernel *kernel, const struct forge_kernel_args *args, uint32_t grid_x, uint32_t grid_y, uint32_t threads,
+                 uint32_t wave, uint32_t lds_bytes, uint32_t seed)
 {
     simt_launch_clusters(kernel, args, grid_x, grid_y, threads, wave, lds_bytes, seed, 1);
 }

@@ -58,9 +58,11 @@ static const struct mix mixes[] = {
 enum { N_MIXES = sizeof mixes / sizeof *mixes, FILE_TYPE_GUESSED = 1024 };
 
 /* Tensors that a block may lack, by the roles they have in models/transformer.yaml. */
-enum optional { OUTPUT_BIAS, ROPE_FREQS, ATTN_Q_BIAS, ATTN_K_BIAS, ATTN_V_BIAS, ATTN_Q_NORM, ATTN_K_NORM, ATTN_OUTPUT_BIAS, FFN_GATE_BIAS, FFN_UP_BIAS, FFN_DOWN_BIAS, N_OPTIONAL };
-static const char *const optional_names[N_OPTIONAL] = { "output_bias", "rope_freqs", "attn_q_bias", "attn_k_bias", "attn_v_bias", "attn_q_norm", "attn_k_norm", "attn_output_bias",
-    "ffn_gate_bias", "ffn_up_bias", "ffn_down_bias" };
+enum optional { OUTPUT_BIAS, ROPE_FREQS, ATTN_Q_BIAS, ATTN_K_BIAS, ATTN_V_BIAS, ATTN_Q_NORM, ATTN_K_NORM, ATTN_OUTPUT_BIAS, FFN_GATE_BIAS,
+                FFN_UP_BIAS, FFN_DOWN_BIAS, N_OPTIONAL };
+static const char *const optional_names[N_OPTIONAL] = { "output_bias", "rope_freqs", "attn_q_bias", "attn_k_bias", "attn_v_bias",
+                                                        "attn_q_norm", "attn_k_norm", "attn_output_bias", "ffn_gate_bias", "ffn_up_bias",
+                                                        "ffn_down_bias" };
 
 static struct options {
     struct shape      shape;
@@ -508,7 +510,8 @@ static void usage(FILE *to)
           "  --shape NAME      of:", to);
     for (int i = 0; i < N_SHAPES; i++) fprintf(to, "%s%s", i % 6 == 0 && i ? "\n                    " : " ", shapes[i].name);
     fputs("\n                    (default fairytale); the following change parts of it\n"
-          "  --arch NAME (what is not qwen2 or qwen3 has llama's tensors)  --layers N  --embd N  --ff N  --heads N  --kv-heads N  --head-dim N\n"
+          "  --arch NAME (what is not qwen2 or qwen3 has llama's tensors)  --layers N  --embd N  --ff N  --heads N  --kv-heads N  "
+          "--head-dim N\n"
           "  --vocab N  --tied | --untied  --ctx N  --rope-base X\n"
           "  --type NAME       llama-quantize's file type, with its rule which tensor gets which format:\n"
           "                   ", to);
@@ -549,13 +552,14 @@ static void parse_with(const char *list)
 
 static void parse(int argc, char **argv)
 {
-    enum { SHAPE = 1, ARCH, LAYERS, EMBD, FF, HEADS, KV_HEADS, HEAD_DIM, VOCAB, TIED, UNTIED, CTX, ROPE_BASE, TYPE, PURE, EACH, KEY, TOKENIZER,
-           HEADER_ONLY, SEED, SELF_TEST, WITH };
+    enum { SHAPE = 1, ARCH, LAYERS, EMBD, FF, HEADS, KV_HEADS, HEAD_DIM, VOCAB, TIED, UNTIED, CTX, ROPE_BASE, TYPE, PURE, EACH, KEY,
+           TOKENIZER, HEADER_ONLY, SEED, SELF_TEST, WITH };
     static const struct option table[] = {
         { "shape", 1, 0, SHAPE }, { "arch", 1, 0, ARCH }, { "layers", 1, 0, LAYERS }, { "embd", 1, 0, EMBD }, { "ff", 1, 0, FF },
         { "heads", 1, 0, HEADS }, { "kv-heads", 1, 0, KV_HEADS }, { "head-dim", 1, 0, HEAD_DIM }, { "vocab", 1, 0, VOCAB },
         { "tied", 0, 0, TIED }, { "untied", 0, 0, UNTIED }, { "ctx", 1, 0, CTX }, { "rope-base", 1, 0, ROPE_BASE }, { "type", 1, 0, TYPE },
-        { "pure", 0, 0, PURE }, { "each", 0, 0, EACH }, { "key", 1, 0, KEY }, { "tokenizer", 1, 0, TOKENIZER }, { "header-only", 0, 0, HEADER_ONLY }, { "seed", 1, 0, SEED },
+        { "pure", 0, 0, PURE }, { "each", 0, 0, EACH }, { "key", 1, 0, KEY }, { "tokenizer", 1, 0, TOKENIZER },
+        { "header-only", 0, 0, HEADER_ONLY }, { "seed", 1, 0, SEED },
         { "self-test", 0, 0, SELF_TEST }, { "with", 1, 0, WITH }, { "help", 0, 0, 'h' }, { 0, 0, 0, 0 } };
     struct shape *s = &opt.shape;
     *s = shapes[0];
@@ -564,7 +568,8 @@ static void parse(int argc, char **argv)
     opt.seed = 1;
     /* The shape first, wherever it stands: the other options change it. */
     for (int i = 1; i < argc; i++) {
-        const char *name = strncmp(argv[i], "--shape=", 8) == 0 ? argv[i] + 8 : strcmp(argv[i], "--shape") == 0 && i + 1 < argc ? argv[i + 1] : NULL;
+        const char *name = strncmp(argv[i], "--shape=", 8) == 0 ? argv[i] + 8
+            : strcmp(argv[i], "--shape") == 0 && i + 1 < argc ? argv[i + 1] : NULL;
         if (!name) continue;
         int k = 0;
         while (k < N_SHAPES && strcmp(shapes[k].name, name)) k++;
@@ -617,8 +622,10 @@ static void parse(int argc, char **argv)
     if (strcmp(s->arch, "qwen3") == 0) opt.with |= 1u << ATTN_Q_NORM | 1u << ATTN_K_NORM;
     if (size_given && !head_dim_given) s->head_dim = s->n_embd / s->n_head;
     if (s->n_head_kv > s->n_head) s->n_head_kv = s->n_head;
-    if (s->head_dim == 0 || s->n_head % s->n_head_kv) die("%u heads of %u, %u for keys and values: no such attention", s->n_head, s->head_dim, s->n_head_kv);
-    if (opt.tokenizer && s->n_vocab <= BYTE_TOKENS + SPECIAL_TOKENS) die("a vocabulary of %u has no room for %d bytes; use --tokenizer none", s->n_vocab, BYTE_TOKENS);
+    if (s->head_dim == 0 || s->n_head % s->n_head_kv)
+        die("%u heads of %u, %u for keys and values: no such attention", s->n_head, s->head_dim, s->n_head_kv);
+    if (opt.tokenizer && s->n_vocab <= BYTE_TOKENS + SPECIAL_TOKENS)
+        die("a vocabulary of %u has no room for %d bytes; use --tokenizer none", s->n_vocab, BYTE_TOKENS);
 }
 
 int main(int argc, char **argv)

@@ -36,8 +36,10 @@ static void architectures(void **state)
     (void)state;
     static const struct { const char *arch; uint32_t none, layer; const char *qkv; } rows[] = {
         { "llama", 3 + 2 * 17, 2 + 2 * 5, "rmsnorm matmul(attn_q) rope matmul(attn_k) rope store_k matmul(attn_v) store_v\n" },
-        { "qwen2", 3 + 2 * 20, 2 + 2 * 5, "rmsnorm matmul(attn_q) bias rope matmul(attn_k) bias rope store_k matmul(attn_v) bias store_v\n" },
-        { "qwen3", 3 + 2 * 19, 2 + 2 * 5, "rmsnorm matmul(attn_q) headnorm rope matmul(attn_k) headnorm rope store_k matmul(attn_v) store_v\n" },
+        { "qwen2", 3 + 2 * 20, 2 + 2 * 5,
+          "rmsnorm matmul(attn_q) bias rope matmul(attn_k) bias rope store_k matmul(attn_v) bias store_v\n" },
+        { "qwen3", 3 + 2 * 19, 2 + 2 * 5,
+          "rmsnorm matmul(attn_q) headnorm rope matmul(attn_k) headnorm rope store_k matmul(attn_v) store_v\n" },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct tiny s = tiny_llama;
@@ -59,7 +61,8 @@ static void architectures(void **state)
 static void parallel_block(void **state)
 {
     (void)state;
-    assert_string_equal(layer_0(fused_wiring("%n = rmsnorm attn_norm, %x\n" TINY_ATTENTION("%n") TINY_FFN("%n") "%s = add %d, %x\n%x = add %s, %ao\n")),
+    assert_string_equal(layer_0(fused_wiring("%n = rmsnorm attn_norm, %x\n" TINY_ATTENTION("%n") TINY_FFN("%n") "%s = add %d, %x\n%x = add "
+        "%s, %ao\n")),
         "rmsnorm matmul(attn_q) rope matmul(attn_k) rope store_k matmul(attn_v) store_v matmul(ffn_gate) glu_silu matmul(ffn_up)\n"
         "attention\n"
         "matmul(attn_output)\n"
@@ -77,18 +80,20 @@ static void a_norm_with_other_readers_is_stored(void **state)
 static void values_read_twice_are_stored(void **state)
 {
     (void)state;
-    assert_string_equal(layer_0(fused_wiring("%g = matmul ffn_gate, %x\n%y = glu_silu %g, %g\n%d = matmul ffn_down, %y\n%e = add %d, %x\n%x = add %e, %d\n")),
-        "matmul(ffn_gate)\nglu_silu\nmatmul(ffn_down)\nadd\nadd\n");
+    assert_string_equal(layer_0(fused_wiring("%g = matmul ffn_gate, %x\n%y = glu_silu %g, %g\n%d = matmul ffn_down, %y\n%e = add %d, "
+                                             "%x\n%x = add %e, %d\n")), "matmul(ffn_gate)\nglu_silu\nmatmul(ffn_down)\nadd\nadd\n");
 }
 
 /* Only biases may stand between up and its glu: whatever else there is stays a kernel of its own. */
 static void glu_partners(void **state)
 {
     (void)state;
-    assert_string_equal(layer_0(fused_wiring("%g = matmul attn_q, %x\n%u = matmul attn_q, %x\n%r = rope %u\n%y = glu_silu %g, %r\n%x = matmul attn_output, %y\n")),
-        "matmul(attn_q) matmul(attn_q) rope\nglu_silu\nmatmul(attn_output)\n");
-    assert_string_equal(layer_0(fused_wiring("%g = matmul attn_q, %x\n%u = matmul attn_q, %x\n%r = rope %g\n%y = glu_silu %r, %u\n%x = matmul attn_output, %y\n")),
-        "matmul(attn_q) rope glu_silu matmul(attn_q)\nmatmul(attn_output)\n");
+    assert_string_equal(layer_0(fused_wiring("%g = matmul attn_q, %x\n%u = matmul attn_q, %x\n%r = rope %u\n%y = glu_silu %g, %r\n%x = "
+                                             "matmul attn_output, %y\n")),
+                                             "matmul(attn_q) matmul(attn_q) rope\nglu_silu\nmatmul(attn_output)\n");
+    assert_string_equal(layer_0(fused_wiring("%g = matmul attn_q, %x\n%u = matmul attn_q, %x\n%r = rope %g\n%y = glu_silu %r, %u\n%x = "
+                                             "matmul attn_output, %y\n")),
+                                             "matmul(attn_q) rope glu_silu matmul(attn_q)\nmatmul(attn_output)\n");
     /* One glu per branch. */
     assert_string_equal(layer_0(fused_wiring("%g = matmul ffn_gate, %x\n%u = matmul ffn_up, %x\n%v = matmul ffn_up, %x\n"
                                              "%y = glu_silu %g, %u\n%z = glu_gelu %y, %v\n%x = matmul ffn_down, %z\n")),
@@ -99,8 +104,8 @@ static void glu_partners(void **state)
 static void add_of_two_fresh_branches(void **state)
 {
     (void)state;
-    assert_string_equal(layer_0(fused_wiring("%g = matmul ffn_gate, %x\n%u = matmul ffn_up, %x\n%y = add %g, %u\n%x = matmul ffn_down, %y\n")),
-        "matmul(ffn_gate) matmul(ffn_up)\nadd\nmatmul(ffn_down)\n");
+    assert_string_equal(layer_0(fused_wiring("%g = matmul ffn_gate, %x\n%u = matmul ffn_up, %x\n%y = add %g, %u\n%x = matmul ffn_down, "
+                                             "%y\n")), "matmul(ffn_gate) matmul(ffn_up)\nadd\nmatmul(ffn_down)\n");
 }
 
 static void limits_are_kept(void **state)
@@ -108,13 +113,15 @@ static void limits_are_kept(void **state)
     (void)state;
     struct text t = { .arena = a };
     text_puts(&t, "%n = rmsnorm attn_norm, %x\n%s0 = matmul attn_q, %n\n");
-    for (uint32_t i = 1; i < 20; i++) text_printf(&t, "%%m%u = matmul attn_q, %%n\n%%h%u = headnorm some_norm, %%m%u\n%%s%u = add %%s%u, %%h%u\n", i, i, i, i, i - 1, i);
+    for (uint32_t i = 1; i < 20; i++)
+        text_printf(&t, "%%m%u = matmul attn_q, %%n\n%%h%u = headnorm some_norm, %%m%u\n%%s%u = add %%s%u, %%h%u\n", i, i, i, i, i - 1, i);
     for (uint32_t i = 20; i < 40; i++) text_printf(&t, "%%s%u = add %%s%u, %%s0\n", i, i - 1);
     text_puts(&t, "%x = matmul attn_output, %s39\n");
     struct text yaml = { .arena = a };
     text_puts(&yaml, "architecture: llama\ninherits: transformer\nparameters: {rope_neox: false}\n"
                      "tensors:\n  some_norm: {name: \"blk.{l}.attn_norm.weight\", shape: [head_dim]}\n"
-                     "  attn_norm: {name: \"blk.{l}.attn_norm.weight\", shape: [n_embd]}\ngraph: |\n  input:\n    %x = embed token_embd\n  layer:\n");
+                     "  attn_norm: {name: \"blk.{l}.attn_norm.weight\", shape: [n_embd]}\ngraph: |\n  input:\n    %x = embed token_embd\n  "
+                     "layer:\n");
     for (const char *p = text_str(&t); *p; p += strcspn(p, "\n") + 1) text_printf(&yaml, "    %.*s\n", (int)strcspn(p, "\n"), p);
     text_puts(&yaml, "  output:\n    %norm = rmsnorm output_norm, %x\n    %logits = matmul output, %norm\n");
     struct tiny s = tiny_llama;
@@ -144,7 +151,8 @@ static void heads_of_attention(void **state)
     struct tiny s = tiny_llama;
     s.arch = "qwen3";
     const struct fused *f = fuse(a, graph_build(a, tiny_model(a, &s)), FUSE_LAYER, &attention);
-    assert_string_equal(layer_0(f), "rmsnorm matmul(attn_q) matmul(attn_k) matmul(attn_v)\nheadnorm rope headnorm rope store_k store_v attention\n"
+    assert_string_equal(layer_0(f),
+                        "rmsnorm matmul(attn_q) matmul(attn_k) matmul(attn_v)\nheadnorm rope headnorm rope store_k store_v attention\n"
                                     "matmul(attn_output) add\nrmsnorm matmul(ffn_gate) glu_silu matmul(ffn_up)\nmatmul(ffn_down) add\n");
     const struct group *g = &f->groups[2];
     assert_true(g->has_heads && !g->joins && g->projection == &f->groups[1]);
@@ -160,16 +168,20 @@ static void heads_of_attention(void **state)
 }
 
 #define TWO_READERS(q, k) \
-    "%n = rmsnorm attn_norm, %x\n%mq = matmul attn_q, %n\n%rq = rope %mq\n%mk = matmul attn_k, %n\n%rk = rope %mk\n%ck = store_k " k "\n%mv = matmul attn_v, %n\n%cv = store_v %mv\n" \
+    "%n = rmsnorm attn_norm, %x\n%mq = matmul attn_q, %n\n%rq = rope %mq\n%mk = matmul attn_k, %n\n%rk = rope %mk\n%ck = store_k "         \
+    "" k "\n%mv = matmul attn_v, %n\n%cv = store_v %mv\n"                                                                                  \
     "%kqv = attention " q ", %ck, %cv\n%s = add %kqv, %rq\n%x = matmul attn_output, %s\n"
 
 /* A rotated query that an add reads, too, or a rotation of one of the two: kernels of their own. */
 static void heads_that_attention_leaves(void **state)
 {
     (void)state;
-    static const char *const alone = "rmsnorm matmul(attn_q) matmul(attn_k) matmul(attn_v)\nrope\nrope\nstore_k\nstore_v\nattention\nadd\nmatmul(attn_output)\n";
+    static const char *const alone =
+        "rmsnorm matmul(attn_q) matmul(attn_k) matmul(attn_v)\nrope\nrope\nstore_k\nstore_v\nattention\nadd\nmatmul(attn_output)\n";
     assert_string_equal(layer_0(fuse(a, graph_build(a, tiny_layers(a, TWO_READERS("%rq", "%rk"))), FUSE_LAYER, &attention)), alone);
-    const char *one = "%n = rmsnorm attn_norm, %x\n%mq = matmul attn_q, %n\n%mk = matmul attn_k, %n\n%rk = rope %mk\n%ck = store_k %rk\n%mv = matmul attn_v, %n\n%cv = store_v %mv\n"
+    const char *one =
+        "%n = rmsnorm attn_norm, %x\n%mq = matmul attn_q, %n\n%mk = matmul attn_k, %n\n%rk = rope %mk\n%ck = store_k %rk\n%mv = matmul "
+        "attn_v, %n\n%cv = store_v %mv\n"
                       "%kqv = attention %mq, %ck, %cv\n%x = matmul attn_output, %kqv\n";
     assert_string_equal(layer_0(fuse(a, graph_build(a, tiny_layers(a, one)), FUSE_LAYER, &attention)),
                         "rmsnorm matmul(attn_q) matmul(attn_k) matmul(attn_v)\nrope\nstore_k\nstore_v\nattention\nmatmul(attn_output)\n");
@@ -182,8 +194,10 @@ static void joined_attention(void **state)
     const struct graph *g = graph_build(a, tiny_model(a, &tiny_llama));
     assert_true(fuse(a, g, FUSE_LAYER, &products)->groups[2].joins == (g->model->layers[0].head_dim % 16 == 0));
     assert_false(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true })->groups[2].joins);
-    assert_false(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true, .joined_rows = 2 * g->model->layers[0].head_dim })->groups[2].joins);
-    assert_true(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true, .joined_rows = g->model->layers[0].head_dim })->groups[2].joins);
+    assert_false(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true,
+                                                           .joined_rows = 2 * g->model->layers[0].head_dim })->groups[2].joins);
+    assert_true(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true,
+                                                          .joined_rows = g->model->layers[0].head_dim })->groups[2].joins);
     const char *parallel = "%n = rmsnorm attn_norm, %x\n" TINY_ATTENTION("%n") TINY_FFN("%n") "%s = add %d, %x\n%x = add %s, %ao\n";
     assert_false(fused_wiring(parallel)->groups[2].joins);             /* gate and up are made with the heads */
 }

@@ -361,12 +361,14 @@ static const struct { const char *prefix, *part; } bad[] = {
     { "ntensors-4", "tensors are claimed" }, { "nkv-1844", "keys are claimed" }, { "nkv-23", "keys are claimed" }, { "nkv-", "tensor" },
     { "keylen-", "claims" }, { "strlen-", "\"general.name\"" }, { "arrcount", "the array claims" }, { "kvtype-", "value type" },
     { "arrtype-", "array item type 13 is unknown" }, { "nested-", "nested more than 8" }, { "bool-2", "a bool has the value 2" },
-    { "key-empty", "name is empty" }, { "key-70000", "70000 bytes" }, { "key-dup", "already given" }, { "align-64", "multiple of the alignment 4096" },
+    { "key-empty", "name is empty" }, { "key-70000", "70000 bytes" }, { "key-dup", "already given" },
+    { "align-64", "multiple of the alignment 4096" },
     { "align-", "power of two" }, { "tensor-dup", "already given" }, { "tname-empty", "name is empty" }, { "tname-nul", "\\x00" },
     { "tnamelen-", "claims" }, { "ndims-", "1 to 4 are possible" }, { "dim-0", "dimension 0 is 0" }, { "dim-4", "do not fit" },
     { "dim", "more than 2^63" }, { "ttype-q4k", "multiple of the 256" }, { "ttype-", "quantize the model" },
     { "offset-zero", "overlaps" }, { "offset-mis", "multiple of the alignment" }, { "offset-", "do not fit" },
-    { "shard-missing", "shard 2 of 3 is missing" }, { "shard-cyclic", "says it is shard 1 of 2" }, { "shard-count", "-00001-of-00003.gguf" },
+    { "shard-missing", "shard 2 of 3 is missing" }, { "shard-cyclic", "says it is shard 1 of 2" },
+    { "shard-count", "-00001-of-00003.gguf" },
     { "shard-dup", "split.tensors.count" }, { "shard-65535", "is missing" }, { "shard-noname", "rename" }, { "file-", "GGUF" },
 };
 
@@ -528,8 +530,11 @@ static void inspect_shows_no_raw_text(void **state)
     assert_non_null(strstr(json, "18446744073709551615"));
     assert_non_null(strstr(json, "null"));
     assert_int_equal(strncmp(json, "{\n\t\"file\":\t{\n\t\t\"path\":\t\"t.gguf\",\n", 33), 0);
-    assert_non_null(strstr(json, "\t\t\t\"count\":\t100,\n\t\t\t\"first\":\t[-2, -2, -2, -2, -2, -2, -2, -2]\n\t\t}],\n\t\"tensors\":\t[{\n\t\t\t\"name\":\t\"w\",\n"
-                                 "\t\t\t\"type\":\t\"F16\",\n\t\t\t\"shape\":\t[16, 2],\n\t\t\t\"bytes\":\t64,\n\t\t\t\"shard\":\t0,\n\t\t\t\"present\":\ttrue\n\t\t}],\n\t\"types\":\t{\n"));
+    assert_non_null(strstr(json,
+                           "\t\t\t\"count\":\t100,\n\t\t\t\"first\":\t[-2, -2, -2, -2, -2, -2, -2, "
+                           "-2]\n\t\t}],\n\t\"tensors\":\t[{\n\t\t\t\"name\":\t\"w\",\n"
+                                 "\t\t\t\"type\":\t\"F16\",\n\t\t\t\"shape\":\t[16, "
+                                 "2],\n\t\t\t\"bytes\":\t64,\n\t\t\t\"shard\":\t0,\n\t\t\t\"present\":\ttrue\n\t\t}],\n\t\"types\":\t{\n"));
     cJSON *tree = cJSON_Parse(json);                   /* any reader's JSON, laid out as this one's writer does */
     assert_non_null(tree);
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "keys")), 4);
@@ -570,7 +575,8 @@ int main(int argc, char **argv)
     if (argc > 1) data_directory = argv[1];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_value_type),          cmocka_unit_test(nested_arrays_are_skipped), cmocka_unit_test(tensors_and_alignment),
-        cmocka_unit_test(header_only_needs_no_data), cmocka_unit_test(tensor_refusals),           cmocka_unit_test(many_tensors_are_found), cmocka_unit_test(chosen_names_cost_no_more),
+        cmocka_unit_test(header_only_needs_no_data), cmocka_unit_test(tensor_refusals),           cmocka_unit_test(many_tensors_are_found),
+            cmocka_unit_test(chosen_names_cost_no_more),
                cmocka_unit_test(quant_tables),              cmocka_unit_test(every_truncation_is_refused), cmocka_unit_test(bad_files),
         cmocka_unit_test(shards_open_from_the_first), cmocka_unit_test(lone_file_is_no_later_shard),
         cmocka_unit_test(hash_is_stable),           cmocka_unit_test(inspect_shows_no_raw_text),

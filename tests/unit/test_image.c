@@ -1,4 +1,5 @@
-/* test_image.c -- what may not get into a weight image: NaN and infinities, in every place of every format where a block has a number with an exponent. */
+/* test_image.c -- what may not get into a weight image: NaN and infinities, in every place of every format where a block has a number with
+ * an exponent. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,15 +20,20 @@ static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
 
 struct bits { enum number kind; uint32_t bits; const char *name; };
 static const struct bits bad_bits[] = {
-    { NUMBER_F16, 0x7e00, "NaN" },        { NUMBER_F16, 0xfc01, "NaN" },        { NUMBER_F16, 0x7c00, "infinity" },        { NUMBER_F16, 0xfc00, "infinity" },
-    { NUMBER_BF16, 0x7fc0, "NaN" },       { NUMBER_BF16, 0xff81, "NaN" },       { NUMBER_BF16, 0x7f80, "infinity" },       { NUMBER_BF16, 0xff80, "infinity" },
-    { NUMBER_F32, 0x7fc00000, "NaN" },  { NUMBER_F32, 0xff800001, "NaN" },  { NUMBER_F32, 0x7f800000, "infinity" },  { NUMBER_F32, 0xff800000, "infinity" },
+    { NUMBER_F16, 0x7e00, "NaN" },        { NUMBER_F16, 0xfc01, "NaN" },        { NUMBER_F16, 0x7c00, "infinity" },
+    { NUMBER_F16, 0xfc00, "infinity" },
+    { NUMBER_BF16, 0x7fc0, "NaN" },       { NUMBER_BF16, 0xff81, "NaN" },       { NUMBER_BF16, 0x7f80, "infinity" },
+    { NUMBER_BF16, 0xff80, "infinity" },
+    { NUMBER_F32, 0x7fc00000, "NaN" },  { NUMBER_F32, 0xff800001, "NaN" },  { NUMBER_F32, 0x7f800000, "infinity" },
+    { NUMBER_F32, 0xff800000, "infinity" },
     { NUMBER_E8M0, 0xff, "NaN" },
 };
 /* The largest that are finite, and what has the bits of an exponent in another place. */
 static const struct bits good_bits[] = {
-    { NUMBER_F16, 0x7bff, NULL }, { NUMBER_F16, 0xfbff, NULL }, { NUMBER_F16, 0x03ff, NULL }, { NUMBER_F16, 0x8000, NULL }, { NUMBER_BF16, 0x7f7f, NULL }, { NUMBER_BF16, 0xff7f, NULL },
-    { NUMBER_BF16, 0x807f, NULL }, { NUMBER_F32, 0x7f7fffff, NULL }, { NUMBER_F32, 0xff7fffff, NULL }, { NUMBER_F32, 0x807fffff, NULL }, { NUMBER_E8M0, 0xfe, NULL },
+    { NUMBER_F16, 0x7bff, NULL }, { NUMBER_F16, 0xfbff, NULL }, { NUMBER_F16, 0x03ff, NULL }, { NUMBER_F16, 0x8000, NULL },
+    { NUMBER_BF16, 0x7f7f, NULL }, { NUMBER_BF16, 0xff7f, NULL },
+    { NUMBER_BF16, 0x807f, NULL }, { NUMBER_F32, 0x7f7fffff, NULL }, { NUMBER_F32, 0xff7fffff, NULL }, { NUMBER_F32, 0x807fffff, NULL },
+    { NUMBER_E8M0, 0xfe, NULL },
 };
 static uint32_t width(enum number kind) { return kind == NUMBER_F32 ? 4 : kind == NUMBER_E8M0 ? 1 : 2; }
 
@@ -86,9 +92,10 @@ static void image_with(struct image_writer *w, uint8_t *at, uint32_t bytes, uint
 static const char *place_text(const struct format *q, const char *tensor, uint64_t row, uint64_t block, const char *what)
 {
     typedef unsigned long long ull;
-    return q->block_weights == 1 ? arena_printf(a, "tensor %s, row %llu, column %llu is %s; weights must be finite", tensor, (ull)row, (ull)block, what)
-        : arena_printf(a, "tensor %s, row %llu, block %llu (%s, columns %llu to %llu): a scale is %s; weights must be finite", tensor, (ull)row, (ull)block,
-                       q->name, (ull)(block * q->block_weights), (ull)((block + 1) * q->block_weights - 1), what);
+    return q->block_weights == 1 ? arena_printf(a, "tensor %s, row %llu, column %llu is %s; weights must be finite", tensor, (ull)row,
+                                                (ull)block, what)
+        : arena_printf(a, "tensor %s, row %llu, block %llu (%s, columns %llu to %llu): a scale is %s; weights must be finite", tensor,
+                       (ull)row, (ull)block, q->name, (ull)(block * q->block_weights), (ull)((block + 1) * q->block_weights - 1), what);
 }
 
 static void check_scale(struct image_writer *w, const struct format *q, uint32_t at_byte)
@@ -102,7 +109,8 @@ static void check_scale(struct image_writer *w, const struct format *q, uint32_t
         uint8_t *at = data_of(w->plans[0]->model, where[k].tensor) + (where[k].row * n_blocks + block) * q->block_bytes + at_byte;
         for (size_t i = 0; i < COUNT_OF(bad_bits); i++)
             if (bad_bits[i].kind == q->number)
-                image_with(w, at, width(q->number), bad_bits[i].bits, place_text(q, where[k].tensor, where[k].row, block, bad_bits[i].name));
+                image_with(w, at, width(q->number), bad_bits[i].bits,
+                           place_text(q, where[k].tensor, where[k].row, block, bad_bits[i].name));
         for (size_t i = 0; i < COUNT_OF(good_bits); i++)
             if (good_bits[i].kind == q->number) image_with(w, at, width(q->number), good_bits[i].bits, NULL);
     }

@@ -58,7 +58,9 @@ static void check_arena(const struct plan *p)
     for (uint32_t i = 0; i < g->n_nodes; i++)
         for (uint32_t form = 0; form < 2; form++) {
             const struct buffer *b = form ? &p->q8[i] : &p->f32[i];
-            if (b->exists) ranges[n++] = (struct range){ g->nodes[i]->name, b->offset, b->offset + b->stride * p->chunk, p->fused->group_of[i], last_read(p, g->nodes[i], false) };
+            if (b->exists)
+                ranges[n++] = (struct range){ g->nodes[i]->name, b->offset, b->offset + b->stride * p->chunk, p->fused->group_of[i],
+                                              last_read(p, g->nodes[i], false) };
         }
     for (uint32_t i = 0; i < n_groups; i++)
         for (uint32_t form = 0; form < 2; form++) {
@@ -70,7 +72,8 @@ static void check_arena(const struct plan *p)
         ranges[n++] = (struct range){ "rotation", r->table, r->table + (uint64_t)p->chunk * r->n_rot * 4, 0, forever };
     }
     ranges[n++] = (struct range){ "parts", p->parts_offset, p->scratch_offset, 0, forever };
-    ranges[n++] = (struct range){ "scratch", p->scratch_offset, p->scratch_offset + p->scratch_stride * p->options.max_threads, 0, forever };
+    ranges[n++] = (struct range){ "scratch", p->scratch_offset, p->scratch_offset + p->scratch_stride * p->options.max_threads, 0,
+                                  forever };
     for (uint32_t i = 0; i < n; i++) {
         const struct range *x = &ranges[i];
         assert_int_equal(x->begin % 64, 0);
@@ -112,7 +115,8 @@ static void check_image(const struct plan *p)
         const uint64_t at = p->weight_offset[order[i]];
         assert_int_equal(at % 64, 0);
         assert_true(at >= end);
-        end = at + (w->is_vector ? (w->cols + 15) / 16 * 16 * 4 : packing_bytes(packing_of(LAYOUT_CPU, w->tensor->quant), w->rows, w->cols));
+        end = at + (w->is_vector ? (w->cols + 15) / 16 * 16 * 4
+                    : packing_bytes(packing_of(LAYOUT_CPU, w->tensor->quant), w->rows, w->cols));
     }
     assert_true(end <= p->image_hashes && p->image_hashes - end < 64);
     assert_true(p->image_bytes >= p->image_hashes + 24 + 8 * p->n_tensors && p->image_bytes - p->image_hashes < 24 + 8 * p->n_tensors + 64);
@@ -147,14 +151,17 @@ static void check_states(const struct plan *p)
     assert_true(p->kv_bytes == ends && p->kv_bytes_per_token == token && token > 0);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct node *n = g->nodes[i];
-        if (n->op == OP_store_k || n->op == OP_store_v || n->op == OP_attention) assert_true(plan_state(p, n)->layer == n->layer && plan_state(p, n)->runs == 2 * (n->op == OP_attention ? n->inputs[1] : n)->heads);
+        if (n->op == OP_store_k || n->op == OP_store_v || n->op == OP_attention)
+            assert_true(plan_state(p, n)->layer == n->layer &&
+                        plan_state(p, n)->runs == 2 * (n->op == OP_attention ? n->inputs[1] : n)->heads);
     }
 }
 
 static void check_all(const struct model *m)
 {
     for (uint32_t i = 0; i < 2 * 2 * 3; i++) {
-        const struct plan *p = plan_of(m, i & 1 ? FUSE_LAYER : FUSE_NONE, (struct plan_options){ .exact = i & 2, .kv = (enum kv_type)(i / 4), .max_threads = 3 });
+        const struct plan *p = plan_of(m, i & 1 ? FUSE_LAYER : FUSE_NONE,
+                                       (struct plan_options){ .exact = i & 2, .kv = (enum kv_type)(i / 4), .max_threads = 3 });
         check_arena(p);
         check_image(p);
         check_states(p);
@@ -243,11 +250,13 @@ static void limits(void **state)
     s.n_ff = 256;                        /* as wide as what attention then gives */
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const char *layer = arena_printf(a, "%%q = matmul attn_q, %%x\n%%k = matmul attn_k, %%x\n%%kc = store_k %%k\n%%v = matmul %s %%v\n"
-                                            "%%a = attention %s %%q, %%kc, %%vc\n%%x = matmul %s, %%a\n", rows[i].v, rows[i].attention, rows[i].down);
+                                            "%%a = attention %s %%q, %%kc, %%vc\n%%x = matmul %s, %%a\n", rows[i].v, rows[i].attention,
+                                            rows[i].down);
         m = tiny_wired(a, &s, arena_printf(a, "%slayer:\n%s%s", TINY_INPUT, layer, TINY_OUTPUT));
         assert_dies(plan_for(m, rows[i].target), rows[i].expected);
     }
-    m = tiny_wired(a, &tiny_llama, TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n%v = matmul attn_v, %x\n"
+    m = tiny_wired(a, &tiny_llama,
+                   TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n%v = matmul attn_v, %x\n"
                                    "%vc = store_v %v\n%a = attention window=64 %q, %kc, %vc\n%x = matmul attn_output, %a\n" TINY_OUTPUT);
     plan_for(m, "gfx1151");                                       /* a window of the whole context hides nothing */
 }
@@ -263,9 +272,12 @@ static void image_hashes(void **state)
     assert_string_equal(first, image_hash(a, plan_of(m, FUSE_LAYER, (struct plan_options){ .max_threads = 7, .kv = KV_TYPE_F32 }), "x"));
     assert_string_not_equal(first, image_hash(a, plan_of(m, FUSE_LAYER, (struct plan_options){ 0 }), "y"));
     assert_string_not_equal(first, image_hash(a, plan_of(m, FUSE_LAYER, (struct plan_options){ .n_ctx = 32 }), "x"));
-    const struct model *same = tiny_wired(a, &s, TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT);
-    const struct model *other = tiny_wired(a, &s, TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope base=20000 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT);
-    assert_string_not_equal(image_hash(a, plan_of(other, FUSE_LAYER, (struct plan_options){ 0 }), "x"), image_hash(a, plan_of(same, FUSE_LAYER, (struct plan_options){ 0 }), "x"));
+    const struct model *same =
+        tiny_wired(a, &s, TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT);
+    const struct model *other =
+        tiny_wired(a, &s, TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope base=20000 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT);
+    assert_string_not_equal(image_hash(a, plan_of(other, FUSE_LAYER, (struct plan_options){ 0 }), "x"),
+                            image_hash(a, plan_of(same, FUSE_LAYER, (struct plan_options){ 0 }), "x"));
 }
 
 /* ---- emitted text ---- */

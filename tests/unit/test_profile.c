@@ -129,7 +129,8 @@ static void gpus_here(void **state)
     unsetenv("FORGE_HIP_LIBRARY");
     assert_non_null(strstr(profile_unsupported_here(a, host), "FORGE_HIP_LIBRARY"));
     if (access("/dev/kfd", F_OK)) assert_non_null(strstr(profile_unsupported_here(a, amd), "/dev/kfd"));
-    if (access("/dev/nvidiactl", F_OK)) assert_non_null(strstr(profile_unsupported_here(a, profile_load(a, "sm_90", NULL)), "/dev/nvidiactl"));
+    if (access("/dev/nvidiactl", F_OK))
+        assert_non_null(strstr(profile_unsupported_here(a, profile_load(a, "sm_90", NULL)), "/dev/nvidiactl"));
     setenv("FORGE_HIP_LIBRARY", "/nowhere/libamdhip64.so", 1);
     assert_non_null(strstr(profile_unsupported_here(a, amd), "cannot be opened"));
     setenv("FORGE_HIP_LIBRARY", "libc.so.6", 1);
@@ -240,15 +241,21 @@ static void bad_files(void **state)
         { "inherits: gfx1151\ntiles: {gemv_lanes: 64}\n", "up to the wave's 32 lanes" },
         { "inherits: gfx1151\ntiles: {gemv_rows: 3}\n", "gemv_rows is 3; it must be a power of two" },
         { "inherits: gfx1151\ntiles: {gemv_groups: 8}\n", "are 64 waves; a compute unit holds 32" },
-        { "inherits: gfx1151\ntiles: {gemm_tokens: 48}\n", ":2:22: gemm_tokens, 48, are shared by 2 of the waves of gemm_threads, 256; each must get a multiple of 16" },
-        { "inherits: gfx1151\ntiles: {gemm_tokens: 96, gemm_rows: 256, gemm_threads: 512}\n", "8 times gemm_tokens, 96, must be a multiple of it" },
-        { "inherits: gfx1151\ntiles: {gemm_rows: 64}\n", ":2:20: gemm_rows, 64, are shared by 4 of the waves of gemm_threads, 256; each must get a multiple of 32" },
-        { "inherits: gfx1151\ntiles: {gemm_threads: 160}\n", ":2:23: gemm_threads is 160, which are 5 waves; 4 or more must be an even number" },
+        { "inherits: gfx1151\ntiles: {gemm_tokens: 48}\n",
+          ":2:22: gemm_tokens, 48, are shared by 2 of the waves of gemm_threads, 256; each must get a multiple of 16" },
+        { "inherits: gfx1151\ntiles: {gemm_tokens: 96, gemm_rows: 256, gemm_threads: 512}\n",
+          "8 times gemm_tokens, 96, must be a multiple of it" },
+        { "inherits: gfx1151\ntiles: {gemm_rows: 64}\n",
+          ":2:20: gemm_rows, 64, are shared by 4 of the waves of gemm_threads, 256; each must get a multiple of 32" },
+        { "inherits: gfx1151\ntiles: {gemm_threads: 160}\n",
+          ":2:23: gemm_threads is 160, which are 5 waves; 4 or more must be an even number" },
         { "inherits: gfx1151\ntiles: {gemm_few_threads: 512}\n", ":2:27: gemm_rows, 128, are shared by 8 of the waves" },
         { "inherits: gfx1151\ntiles: {gemm_groups: 8}\n", ":2:22: 8 groups of gemm_threads, 256, are 64 waves; a compute unit holds 32" },
-        { "inherits: gfx1151\ntiles: {gemm_tokens: 512}\n", ":2:22: a tile of gemm_tokens, 512, and gemm_rows, 128, needs 81920 bytes of LDS; a group has 65536" },
+        { "inherits: gfx1151\ntiles: {gemm_tokens: 512}\n",
+          ":2:22: a tile of gemm_tokens, 512, and gemm_rows, 128, needs 81920 bytes of LDS; a group has 65536" },
         { "inherits: sm_90\ntiles: {gemm_tokens: 512, gemm_rows: 256}\n", "needs 262144 bytes of LDS; a group has 232448" },
-        { "inherits: gfx1151\ntiles: {attention_prefill_threads: 96}\n", ":2:36: attention_prefill_threads is 96; it must be a power of two up to 256" },
+        { "inherits: gfx1151\ntiles: {attention_prefill_threads: 96}\n",
+          ":2:36: attention_prefill_threads is 96; it must be a power of two up to 256" },
         { "inherits: gfx1151\ntiles: {attention_prefill_threads: 512}\n", "power of two up to 256" },
         { "inherits: gfx942\ntiles: {attention_prefill_threads: 512}\n", "" },
         { "inherits: gfx942\ntiles: {stage_threads: 96}\n", "not a multiple of the wave's 64 lanes" },
@@ -260,7 +267,8 @@ static void bad_files(void **state)
         { "inherits: x86-64-v3\nmachine: aarch64\n", "simd is avx2, which is of x86_64" },
         { "inherits: gfx942\nfamily: rdna4\n", ":2:9: unknown value rdna4; known: rdna3, cdna3, hopper" },
         { "inherits: gfx942\nfamily: rdna3\n", "arch gfx942 is not of the family rdna3 (gfx110x, gfx115x)" },
-        { "inherits: gfx1151\narch: gfx1201\n", ":2:7: arch gfx1201 is not of the family rdna3 (gfx110x, gfx115x), and forgec has no machine file for others" },
+        { "inherits: gfx1151\narch: gfx1201\n",
+          ":2:7: arch gfx1201 is not of the family rdna3 (gfx110x, gfx115x), and forgec has no machine file for others" },
         { "inherits: gfx1100\narch: gfx1101\n", "" },
         { "inherits: sm_90\narch: sm_89\n", "arch sm_89 is not of the family hopper (sm_90 and later)" },
         { "inherits: gfx942\nmemory: {value: 1e12, unit: GiB, source: x}\n", ":2:17: 1e12 is no sensible amount" },
@@ -297,17 +305,25 @@ static void flags_are_of_a_few_forms(void **state)
 {
     (void)state;
     static const char *const good[] = {
-        "-march=armv8.2-a+dotprod+fp16", "-mtune=native", "-mno-relax", "-msse4.2", "-mavx10.1-256", "-mprefer-vector-width=512", "-mcpu=cortex-m55",
-        "-mrecip=all:1,!sqrt", "-ffast-math", "-fno-math-errno", "-ffp-contract=off", "-ffixed-r9", "-fno-slp-vectorize", "-fPIC", "-Wno-pass-failed",
+        "-march=armv8.2-a+dotprod+fp16", "-mtune=native", "-mno-relax", "-msse4.2", "-mavx10.1-256", "-mprefer-vector-width=512",
+        "-mcpu=cortex-m55",
+        "-mrecip=all:1,!sqrt", "-ffast-math", "-fno-math-errno", "-ffp-contract=off", "-ffixed-r9", "-fno-slp-vectorize", "-fPIC",
+        "-Wno-pass-failed",
         "-DX", "-DX_1=0x10", "-D_X=1.5f", "-DX=name",
     };
     static const char *const bad[] = {
-        "-fplugin=x.so", "-fpass-plugin=x.so", "-fplugin-arg-a-b", "-fmodules-cache-path=x", "-fprofile-use=x", "-fprofile-generate=x", "-foffload=x",
-        "-fcrash-diagnostics-dir=x", "-ffile-prefix-map=a=b", "-fopenmp", "-fsanitize=address", "-flto", "-fuse-ld=x", "-fno-fast-mathx", "-f", "-fno-",
-        "-ffp-contract=x.so", "-ffixed-", "-mllvm", "-mllvm=-load=x.so", "-mmlir", "-mlink-builtin-bitcode", "-mno-link-builtin-bitcode-postopt",
-        "-mthread-model", "-module-dependency-dir", "-mlinker-version=1", "-mtargetos=x", "-m", "-march=", "-march=a/b", "-march=a b", "-march=a\tb", "-march=\\u00e4",
-        "-MD", "-MF", "-include", "-imacros", "-I.", "-isystem", "-o", "-O3", "-c", "-S", "-x", "-Xclang", "-Xclang=-load", "-Wa,-o,x", "-Wl,-o,x", "-Wp,-MD,x", "-Wall",
-        "-Wno-a,b", "-Wno-", "-B.", "-specs=x", "--config=x", "-ivfsoverlay", "-save-temps", "-v", "@file", "x.c", "-", "--", "-D", "-D=1", "-D1X", "-DX=", "-DX=a b",
+        "-fplugin=x.so", "-fpass-plugin=x.so", "-fplugin-arg-a-b", "-fmodules-cache-path=x", "-fprofile-use=x", "-fprofile-generate=x",
+        "-foffload=x",
+        "-fcrash-diagnostics-dir=x", "-ffile-prefix-map=a=b", "-fopenmp", "-fsanitize=address", "-flto", "-fuse-ld=x", "-fno-fast-mathx",
+        "-f", "-fno-",
+        "-ffp-contract=x.so", "-ffixed-", "-mllvm", "-mllvm=-load=x.so", "-mmlir", "-mlink-builtin-bitcode",
+        "-mno-link-builtin-bitcode-postopt",
+        "-mthread-model", "-module-dependency-dir", "-mlinker-version=1", "-mtargetos=x", "-m", "-march=", "-march=a/b", "-march=a b",
+        "-march=a\tb", "-march=\\u00e4",
+        "-MD", "-MF", "-include", "-imacros", "-I.", "-isystem", "-o", "-O3", "-c", "-S", "-x", "-Xclang", "-Xclang=-load", "-Wa,-o,x",
+        "-Wl,-o,x", "-Wp,-MD,x", "-Wall",
+        "-Wno-a,b", "-Wno-", "-B.", "-specs=x", "--config=x", "-ivfsoverlay", "-save-temps", "-v", "@file", "x.c", "-", "--", "-D", "-D=1",
+        "-D1X", "-DX=", "-DX=a b",
         "-DA=1 */ int x; /*", "-DX=\\\"", "-DX(a)=a", "-U__x86_64__", "-T x", "-###", "-working-directory=/",
     };
     struct arena *a = arena_create();
@@ -343,7 +359,8 @@ static void a_profile_is_a_small_regular_file(void **state)
         if (!setjmp(escape)) profile_load(a, path, NULL);
         die_handler = NULL;
         unlink(path);
-        static const char *const parts[] = { "is a pipe, not a regular file", "is a device, not a regular file", "has more than 1048576 bytes" };
+        static const char *const parts[] = { "is a pipe, not a regular file", "is a device, not a regular file",
+                                             "has more than 1048576 bytes" };
         if (!strstr(message, parts[i])) fail_msg("%s", message);
     }
     rmdir(folder);
@@ -358,7 +375,9 @@ static void unknown_name_lists_the_others(void **state)
     die_handler = on_die;
     if (!setjmp(escape)) profile_load(a, "pentium", NULL);
     die_handler = NULL;
-    assert_non_null(strstr(message, "aarch64, aarch64-none, cortex-m55, cortex-m7, gfx1100, gfx1151, gfx942, portable, riscv64, riscv64-v, sm_90, sm_90a, x86-64-v3, x86-64-v4"));
+    assert_non_null(strstr(message,
+                           "aarch64, aarch64-none, cortex-m55, cortex-m7, gfx1100, gfx1151, gfx942, portable, riscv64, riscv64-v, sm_90, "
+                           "sm_90a, x86-64-v3, x86-64-v4"));
     arena_destroy(a);
 }
 
