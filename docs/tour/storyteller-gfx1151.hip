@@ -1394,7 +1394,7 @@ DEVICE void stage_rows(uint8_t *out, const float *x, const float *weight, const 
 #define KV_KIND_f32  1u
 #define KV_KIND_q8_0 2u
 
-/* Bytes of a row's values without its scales; of K, or of V, of all heads of a layer; of a layer: K, then V (docs/gpu.md). */
+/* Bytes of a row's values without its scales; of K, or of V, of all heads of a layer, where K is followed by V (docs/gpu.md). */
 #define KV_VALUE_BYTES(kind, head_dim) ((head_dim) * ((kind) == KV_KIND_f16 ? 2u : (kind) == KV_KIND_f32 ? 4u : 1u))
 #define KV_SCALE_BYTES(kind, head_dim) ((kind) == KV_KIND_q8_0 ? (head_dim) / 32u * 2u : 0u)
 #define KV_PLANE_BYTES(kind, n_head_kv, n_ctx, head_dim) \
