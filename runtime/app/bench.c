@@ -164,6 +164,7 @@ static struct numbers numbers_of(double *x, size_t n)
 
 struct bench {
     struct forge_engine *engine;
+    struct forge_sequence *sequence;
     const struct forge_options *options;
     int32_t *tokens;                 /* [n_ctx] random */
     float   *logits;
@@ -173,36 +174,43 @@ struct bench {
     size_t   n_rows;
 };
 
+/* To the first `depth` tokens, or fewer where the model cannot keep them. */
+static enum forge_status go_back(struct forge_sequence *q, uint32_t depth, struct forge_error *error)
+{
+    return q->n_past <= depth || sequence_rewind(q, depth) ? FORGE_OK : sequence_reset(q, error);
+}
+
 /* Generation on a GPU as it is in use: tokens drawn on the device and read by the host.  The text is the model's own, so it is forgotten
  * again. */
-static enum forge_status draw_once(struct forge_engine *e, int32_t first, uint32_t n, struct forge_error *error)
+static enum forge_status draw_once(struct forge_sequence *q, int32_t first, uint32_t n, struct forge_error *error)
 {
     static const struct forge_sample_options greedy = { .top_p = 1, .repeat_penalty = 1 };
     const struct forge_random random = { { 1, 2, 3, 4 } };
-    const uint32_t depth = e->n_past;
-    TRY(engine_draw_begin(e, &greedy, &random, first, n, error));
+    const struct forge_engine *e = q->engine;
+    const uint32_t depth = q->n_past;
+    TRY(engine_draw_begin(q, &greedy, &random, first, n, error));
     for (uint32_t i = 0; i < n; i++) {
         int32_t token;
         if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
-        TRY(engine_draw_next(e, &token, error));
+        TRY(engine_draw_next(q, &token, error));
     }
-    forge_rewind(e, depth);
-    return FORGE_OK;
+    return go_back(q, depth, error);
 }
 
 static enum forge_status run_once(struct bench *b, bool prompt, uint32_t n, uint32_t depth, double *seconds, struct forge_error *error)
 {
-    struct forge_engine *e = b->engine;
+    const struct forge_engine *e = b->engine;
+    struct forge_sequence *q = b->sequence;
     /* The context always holds the first of b->tokens, so what lies there already need not be computed again. */
-    forge_rewind(e, depth);
-    if (e->n_past < depth) TRY(forge_step(e, b->tokens + e->n_past, depth - e->n_past, 0, b->logits, error));
+    TRY(go_back(q, depth, error));
+    if (q->n_past < depth) TRY(forge_step(q, b->tokens + q->n_past, depth - q->n_past, 0, b->logits, error));
     const double start = seconds_now();
-    if (prompt) TRY(forge_step(e, b->tokens + depth, n, 1, b->logits, error));
-    else if (engine_draws(e)) TRY(draw_once(e, b->tokens[depth], n, error));
+    if (prompt) TRY(forge_step(q, b->tokens + depth, n, 1, b->logits, error));
+    else if (engine_draws(e)) TRY(draw_once(q, b->tokens[depth], n, error));
     else
         for (uint32_t i = 0; i < n; i++) {
             if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
-            TRY(forge_step(e, b->tokens + depth + i, 1, 1, b->logits, error));
+            TRY(forge_step(q, b->tokens + depth + i, 1, 1, b->logits, error));
         }
     *seconds = seconds_now() - start;
     return FORGE_OK;
@@ -266,7 +274,7 @@ static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, 
 static enum forge_status run_test(struct bench *b, bool prompt, uint32_t n, uint32_t depth, struct forge_error *error)
 {
     const size_t repetitions = (size_t)b->options->bench_repeat;
-    double seconds;
+    double seconds = 0;
     TRY(run_once(b, prompt, prompt || n < 16 ? n : 16, depth, &seconds, error));
     for (size_t i = 0; i < repetitions; i++) {
         double all = 0, runs = 0;
@@ -362,6 +370,8 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
     random_seed(&random, 1);
     for (uint32_t i = 0; i < e->n_ctx; i++) b.tokens[i] = (int32_t)(random_next(&random) % p->n_vocab);
 
+    status = sequence_open(&b.sequence, e, error);
+    if (status != FORGE_OK) goto release;
     status = check_lengths(&b, &prompts, &predicts, &depths, error);
     if (status != FORGE_OK) goto release;
 
@@ -374,6 +384,7 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
     if (strcmp(o->output_format, "md") == 0 && status == FORGE_OK) print_roof(&b);
     if (status == FORGE_OK) status = flush_stdout(error);
 release:
+    sequence_close(b.sequence);
     free(b.rates);
     free(b.logits);
     free(b.tokens);

@@ -49,7 +49,7 @@ static enum forge_status answer(struct forge_session *s, struct chat *c, const c
 {
     const struct forge_options *o = s->options;
     for (int attempt = 0; ; attempt++) {
-        const bool first = s->engine->n_past == 0;
+        const bool first = s->sequence->n_past == 0;
         const size_t bytes = write_turn(c, o->system, user, first);
         const uint32_t flags = FORGE_TOK_SPECIAL | (first && !o->no_bos ? FORGE_TOK_ADD : 0u);
         const int64_t n = forge_tokenize(s->program->vocab, c->turn, bytes, flags, c->tokens, c->n_tokens, c->scratch, c->scratch_bytes);
@@ -59,16 +59,17 @@ static enum forge_status answer(struct forge_session *s, struct chat *c, const c
             fprintf(stderr, "turn of %lld tokens, the context holds %u\n", (long long)n, s->engine->n_ctx);
             return FORGE_OK;
         }
-        if ((uint64_t)n < s->engine->n_ctx - s->engine->n_past) {
-            const uint32_t before = s->engine->n_past;
+        if ((uint64_t)n < s->engine->n_ctx - s->sequence->n_past) {
+            const uint32_t before = s->sequence->n_past;
             const enum forge_status status = session_prompt(s, c->tokens, (size_t)n, error);
-            if (status != FORGE_OK) forge_rewind(s->engine, before);         /* half a turn is none */
+            /* Half a turn is none; where the model cannot go back to before it, the conversation starts over. */
+            if (status != FORGE_OK && !sequence_rewind(s->sequence, before)) sequence_reset(s->sequence, NULL);
             TRY(status);
             break;
         }
         if (attempt > 0) return FORGE_OK;
         fprintf(stderr, "context of %u tokens is full: the conversation starts over\n", s->engine->n_ctx);
-        forge_rewind(s->engine, 0);
+        TRY(sequence_reset(s->sequence, error));
     }
     enum forge_ending ending;
     s->out.last = 0;
@@ -76,7 +77,7 @@ static enum forge_status answer(struct forge_session *s, struct chat *c, const c
     if (s->out.last != '\n') TRY(write_all(STDOUT_FILENO, "\n", 1, "stdout", error));
     if (ending == ENDED_CONTEXT) fprintf(stderr, "context of %u tokens is full\n", s->engine->n_ctx);
     /* The last token of an answer that was cut short has been read by the user, so the model has to know it, too. */
-    if (s->pending >= 0 && s->engine->n_past < s->engine->n_ctx) TRY(forge_step(s->engine, &s->pending, 1, 0, s->logits, error));
+    if (s->pending >= 0 && s->sequence->n_past < s->engine->n_ctx) TRY(forge_step(s->sequence, &s->pending, 1, 0, s->logits, error));
     return FORGE_OK;
 }
 

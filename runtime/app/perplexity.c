@@ -22,17 +22,18 @@ static double surprise(const float *logits, size_t n, int32_t token)
 
 struct score { double sum, squares; size_t n; };
 
-static enum forge_status score_piece(struct forge_engine *e, const int32_t *tokens, size_t n, float *logits, struct score *score,
+static enum forge_status score_piece(struct forge_sequence *q, const int32_t *tokens, size_t n, float *logits, struct score *score,
                                      struct forge_error *error)
 {
+    const struct forge_engine *e = q->engine;
     const size_t chunk = engine_piece(e), n_vocab = e->program->n_vocab, first = n / 2;
-    forge_rewind(e, 0);
+    TRY(sequence_reset(q, error));
     for (size_t at = 0; at < n;) {
         if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
         const size_t part = n - at < chunk ? n - at : chunk, end = at + part;
         const size_t from = at > first ? at : first;             /* logits before the second half are not computed */
         const size_t wanted = end > from ? end - from : 0;
-        TRY(forge_prefill(e, tokens + at, (uint32_t)part, (uint32_t)wanted, logits, error));
+        TRY(forge_prefill(q, tokens + at, (uint32_t)part, (uint32_t)wanted, logits, error));
         for (size_t i = from; i < end && i + 1 < n; i++) {
             const double s = surprise(logits + (i - from) * n_vocab, n_vocab, tokens[i + 1]);
             score->sum += s;
@@ -69,16 +70,18 @@ static enum forge_status run_pieces(struct forge_engine *e, const struct forge_o
     const bool bos = vocab_adds_bos(p->vocab) && vocab_bos(p->vocab) >= 0 && !o->no_bos;
     struct score score = { 0 };
     const double start = seconds_now();
-    enum forge_status status = FORGE_OK;
+    struct forge_sequence *q = NULL;
+    enum forge_status status = sequence_open(&q, e, error);
     for (size_t i = 0; i < n_pieces && status == FORGE_OK; i++) {
         int32_t *piece = tokens.ids + i * n_ctx;
         /* BOS takes the place of the first token, which is scored in no piece. */
         if (bos) piece[0] = vocab_bos(p->vocab);
-        status = score_piece(e, piece, n_ctx, logits, &score, error);
+        status = score_piece(q, piece, n_ctx, logits, &score, error);
         if (status == FORGE_OK && !o->quiet)
             fprintf(stderr, "%s[%zu/%zu] %.4f", isatty(STDERR_FILENO) ? "\r" : i > 0 ? "\n" : "", i + 1, n_pieces,
                     exp(score.sum / (double)score.n));
     }
+    sequence_close(q);
     free(logits);
     if (!o->quiet) fprintf(stderr, "\n");
     if (status != FORGE_OK) return status;

@@ -125,8 +125,8 @@ static enum forge_status write_logits(struct forge_session *s, const int32_t *to
     for (size_t at = 0; at < n && status == FORGE_OK;) {
         const size_t part = n - at < chunk ? n - at : chunk;
         if (interrupted) { status = error_set(error, FORGE_INTERRUPTED, "interrupted"); break; }
-        status = n == 1 ? forge_step(s->engine, tokens, 1, 1, logits, error)
-                        : forge_prefill(s->engine, tokens + at, (uint32_t)part, (uint32_t)part, logits, error);
+        status = n == 1 ? forge_step(s->sequence, tokens, 1, 1, logits, error)
+                        : forge_prefill(s->sequence, tokens + at, (uint32_t)part, (uint32_t)part, logits, error);
         if (status == FORGE_OK) status = write_all(file.fd, logits, part * n_vocab * sizeof *logits, path, error);
         for (size_t i = 0; i < part; i++) sampler_accept(s->sampler, tokens[at + i]);
         at += part;
@@ -227,7 +227,7 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
     const struct forge_weights_source source = { o->weights_path, o->random_weights, !o->quiet, strcmp(o->verify_weights, "load") == 0 };
     const uint32_t n_threads = p->gpu ? 1 : o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(p->max_threads);
     const uint32_t n_ctx = o->mode == MODE_PERPLEXITY ? 0 : (uint32_t)o->n_ctx;
-    TRY(engine_open(&engine, p, gpu, &source, n_threads, n_ctx, error));
+    TRY(engine_open(&engine, p, gpu, &source, n_threads, n_ctx, 1, error));
     engine.stop = &interrupted;
     if (o->chunk >= 0) engine.chunk = (uint32_t)o->chunk;
     engine.plain_launches = o->no_graph || flag_of("FORGE_NO_GRAPH");

@@ -151,11 +151,25 @@ static enum forge_status load_weights(struct gpu *g, const struct forge_weights_
     return status;
 }
 
+/* gpu_open has looked for the room of one sequence. */
+static enum forge_status check_room(struct gpu *g, uint32_t n_sequences, struct forge_error *error)
+{
+    const double mib = 1.0 / 1048576;
+    const uint64_t needed = gpu_bytes_needed(g->program) + (n_sequences - 1) * g->program->state_bytes;
+    uint64_t free, total;
+    if (n_sequences == 1) return FORGE_OK;
+    TRY(device_memory(&g->device, &free, &total, error));
+    if (needed <= free) return FORGE_OK;
+    return error_set(error, FORGE_NO_MEMORY, "%s has %.0f MiB of %.0f free, %u sequences need %.0f", g->device.name, (double)free * mib,
+                     (double)total * mib, n_sequences, (double)needed * mib);
+}
+
 static enum forge_status gpu_load(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
 {
     struct gpu *g = e->gpu;
     TRY(device_current(&g->device, error));
-    TRY(gpu_take_memory(g, error));
+    TRY(check_room(g, e->n_sequences, error));
+    TRY(gpu_take_memory(g, e->n_sequences, error));
     TRY(load_weights(g, source, error));
     e->device_name = g->device.name;
     /* Short sleeps are rounded up to this, and it is 50 us otherwise. */
@@ -165,6 +179,8 @@ static enum forge_status gpu_load(struct forge_engine *e, const struct forge_wei
 }
 
 const struct forge_gpu_runtime forge_gpu_runtime = {
-    .open = gpu_open, .close = gpu_close, .check = gpu_check, .load = gpu_load, .step = gpu_step, .wait = gpu_wait,
+    .open = gpu_open, .close = gpu_close, .check = gpu_check, .load = gpu_load,
+    .sequence_open = gpu_sequence_open, .sequence_close = gpu_sequence_close, .sequence_copy = gpu_sequence_copy,
+    .state_clear = gpu_state_clear, .step = gpu_step, .wait = gpu_wait,
     .draw_begin = gpu_draw_begin, .draw_next = gpu_draw_next, .copy_bandwidth = gpu_copy_bandwidth,
 };

@@ -16,16 +16,23 @@ struct forge_gpu_runtime {
     enum forge_status (*check)(const struct forge_program *program, struct forge_error *error);
     /* Takes memory on engine->gpu, uploads the weights.  Sets engine->device_name. */
     enum forge_status (*load)(struct forge_engine *engine, const struct forge_weights_source *source, struct forge_error *error);
-    /* n tokens at engine->n_past through the decode launches (n == 1) or the prefill launches (n <= chunk).  logits: as in forge_prefill;
+    /* Its place on the GPU, number `index` of engine->n_sequences. */
+    void (*sequence_open)(struct forge_sequence *sequence, uint32_t index);
+    void (*sequence_close)(struct forge_sequence *sequence);
+    enum forge_status (*state_clear)(struct forge_sequence *sequence, uint64_t offset, uint64_t bytes, struct forge_error *error);
+    /* What from->n_past tokens have written, and the tokens. */
+    enum forge_status (*sequence_copy)(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error);
+    /* n tokens at sequence->n_past through the decode launches (n == 1) or the prefill launches (n <= chunk).  logits: as in forge_prefill;
      * with n_logits == 0 the work may still run when this returns. */
-    enum forge_status (*step)(struct forge_engine *engine, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+    enum forge_status (*step)(struct forge_sequence *sequence, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits,
+                              float *logits,
                               struct forge_error *error);
-    enum forge_status (*wait)(struct forge_engine *engine, struct forge_error *error);
+    enum forge_status (*wait)(struct forge_sequence *sequence, struct forge_error *error);
     /* engine_draw_begin and engine_draw_next. */
-    enum forge_status (*draw_begin)(struct forge_engine *engine, const struct forge_sample_options *options,
+    enum forge_status (*draw_begin)(struct forge_sequence *sequence, const struct forge_sample_options *options,
                                     const struct forge_random *random,
                                     int32_t first, uint64_t limit, struct forge_error *error);
-    enum forge_status (*draw_next)(struct forge_engine *engine, int32_t *token, struct forge_error *error);
+    enum forge_status (*draw_next)(struct forge_sequence *sequence, int32_t *token, struct forge_error *error);
     /* GB/s read and written by a large copy on the device; 0 when there is no room for one. */
     enum forge_status (*copy_bandwidth)(struct forge_engine *engine, double *gb_s, struct forge_error *error);
 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gpu_state.h"
+#include "runtime/model/state.h"
 #include "runtime/model/weights.h"
 
 static uint64_t round_up(uint64_t x, uint64_t to) { return (x + to - 1) / to * to; }
@@ -69,21 +70,23 @@ static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
     return FORGE_OK;
 }
 
-enum forge_status gpu_take_memory(struct gpu *g, struct forge_error *error)
+enum forge_status gpu_take_memory(struct gpu *g, uint32_t n_sequences, struct forge_error *error)
 {
     const struct forge_program *p = g->program;
     struct forge_device *d = &g->device;
     TRY(take_pinned(g, error));
     if (p->weights_bytes > 0) TRY(device_alloc(d, &g->weights, p->weights_bytes, "weights", error));
     TRY(device_alloc(d, &g->arena, p->arena_bytes > 0 ? p->arena_bytes : 1, "activations", error));
-    if (p->state_bytes > 0) TRY(device_alloc(d, &g->state, p->state_bytes, "state", error));
+    g->state_stride = round_up(p->state_bytes, 256);
+    g->history_stride = round_up(history_bytes(p), 64);
+    const uint64_t state_bytes = n_sequences * g->state_stride, tokens_bytes = n_sequences * g->history_stride;
+    if (state_bytes > 0) TRY(device_alloc(d, &g->state, state_bytes, "state", error));
     TRY(device_alloc(d, &g->step, sizeof *g->step, "step", error));
-    TRY(device_alloc(d, &g->history, history_bytes(p), "tokens", error));
+    TRY(device_alloc(d, &g->history, tokens_bytes, "tokens", error));
     /* A product that is masked away with what was there before could be NaN. */
-    if (p->state_bytes > 0) TRY(device_clear(d, g->state, p->state_bytes, error));
+    if (state_bytes > 0) TRY(device_clear(d, g->state, state_bytes, error));
     if (p->gpu->zero_bytes > 0) TRY(device_clear(d, g->arena + p->gpu->zero_offset, p->gpu->zero_bytes, error));
-    TRY(device_clear(d, g->history, history_bytes(p), error));
-    g->sampling.history = g->history;
+    TRY(device_clear(d, g->history, tokens_bytes, error));
     g->sampling.ring = g->device_ring;
     return FORGE_OK;
 }
@@ -92,8 +95,6 @@ void gpu_give_memory(struct gpu *g)
 {
     struct forge_device *d = &g->device;
     if (!d->library) return;
-    device_graph_free(d, g->draw_graph);
-    device_graph_free(d, g->step_graph);
     for (int i = 0; i < SLOTS; i++) device_event_free(d, g->slots[i].event);
     for (int i = 0; i < 2; i++) device_event_free(d, g->staged[i]);
     device_host_free(d, g->pinned);
@@ -104,4 +105,46 @@ void gpu_give_memory(struct gpu *g)
     device_free(d, g->weights);
     device_module_free(d, g->module);
     device_close(d);
+}
+
+/* ---- sequences ---- */
+
+void gpu_sequence_open(struct forge_sequence *q, uint32_t index)
+{
+    const struct gpu *g = q->engine->gpu;
+    q->state = g->state + index * g->state_stride;
+    q->history = (int32_t *)(void *)(g->history + index * g->history_stride);
+}
+
+void gpu_sequence_close(struct forge_sequence *q)
+{
+    struct gpu *g = q->engine->gpu;
+    if (g->last == q) g->last = NULL;
+    if (g->run == q) g->run = NULL;
+    /* What runs may be the graph. */
+    if (device_current(&g->device, NULL) == FORGE_OK) gpu_wait_idle(g, NULL);
+    device_graph_free(&g->device, q->draw_graph);
+    device_graph_free(&g->device, q->step_graph);
+    q->draw_graph = q->step_graph = NULL;
+}
+
+enum forge_status gpu_state_clear(struct forge_sequence *q, uint64_t offset, uint64_t bytes, struct forge_error *error)
+{
+    struct gpu *g = q->engine->gpu;
+    TRY(device_current(&g->device, error));
+    return bytes > 0 ? device_clear(&g->device, q->state + offset, bytes, error) : FORGE_OK;
+}
+
+enum forge_status gpu_sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error)
+{
+    struct gpu *g = from->engine->gpu;
+    TRY(device_current(&g->device, error));
+    for (uint32_t i = 0; i < g->program->n_states; i++) {
+        const struct state_runs r = state_runs(&g->program->states[i], from->n_past);
+        for (uint64_t k = 0; k < r.n; k++) {
+            const uint64_t at = r.offset + k * r.stride;
+            TRY(device_copy(&g->device, to->state + at, from->state + at, r.bytes, error));
+        }
+    }
+    return from->n_past > 0 ? device_copy(&g->device, to->history, from->history, from->n_past * sizeof *to->history, error) : FORGE_OK;
 }

@@ -20,9 +20,11 @@ struct gpu {
     const struct forge_program *program;
     struct gpu *next_watched;            /* gpu.c: faults */
     void    *module, **functions;        /* [n_kernels] */
-    uint8_t *weights, *arena, *state;       /* device */
+    uint8_t *weights, *arena;            /* device */
+    uint8_t *state;                      /* device, [n_sequences] of state_stride */
+    uint64_t state_stride, history_stride;
     struct forge_gpu_step *step;         /* device */
-    int32_t *history;                    /* device, [n_ctx + 1] */
+    uint8_t *history;                    /* device, [n_sequences] of history_stride */
     uint8_t *pinned;                     /* all that follows on the host: */
     volatile uint32_t *mark;
     volatile uint64_t *ring;
@@ -33,14 +35,15 @@ struct gpu {
     uint32_t *device_mark;
     uint64_t *device_ring;
     uint32_t n_steps;                    /* uploaded so far: which slot is next */
-    void    *draw_graph, *step_graph;    /* a decode step with and without a draw; NULL: not made yet */
 
     struct forge_gpu_step sampling;      /* what the next step is uploaded with */
-    uint32_t last_past, last_tokens, last_logits;        /* the step whose logits lie in the arena */
+    const struct forge_sequence *last;   /* whose step's logits lie in the arena: */
+    uint32_t last_past, last_tokens, last_logits;
+    const struct forge_sequence *run;    /* that of the run of draws; NULL: there is none */
     uint32_t queued, seen;               /* draws put on the stream, and those the host is done with; both only grow */
     uint32_t run_past, run_first;        /* of a run of draws: position of the next step, and `queued` before it */
     uint64_t run_limit;
-    uint32_t run_base;                   /* n_past of the engine before the first draw of the run is read */
+    uint32_t run_base;                   /* n_past of the sequence before the first draw of the run is read */
     double   run_start;
 
     uint32_t seen_mark;                  /* for the watch over a hanging launch */
@@ -48,14 +51,21 @@ struct gpu {
 };
 
 /* gpu_memory.c */
+/* With one sequence. */
 uint64_t gpu_bytes_needed(const struct forge_program *program);
 enum forge_status gpu_check_memory(struct forge_device *device, const struct forge_program *program, struct forge_error *error);
 /* functions: [n_kernels].  The caller frees the module, also after a failure. */
 enum forge_status gpu_load_code(struct forge_device *device, const struct forge_gpu *gpu, void **module, void **functions,
                                 struct forge_error *error);
-/* All but code and functions; the weights are not in it yet.  After a failure gpu_give_memory, which also gives code and device back. */
-enum forge_status gpu_take_memory(struct gpu *gpu, struct forge_error *error);
+/* All but code and functions, with room for so many sequences; the weights are not in it yet.  After a failure gpu_give_memory, which also
+ * gives code and device back. */
+enum forge_status gpu_take_memory(struct gpu *gpu, uint32_t n_sequences, struct forge_error *error);
 void gpu_give_memory(struct gpu *gpu);
+/* Members of forge_gpu_runtime. */
+void gpu_sequence_open(struct forge_sequence *sequence, uint32_t index);
+void gpu_sequence_close(struct forge_sequence *sequence);
+enum forge_status gpu_state_clear(struct forge_sequence *sequence, uint64_t offset, uint64_t bytes, struct forge_error *error);
+enum forge_status gpu_sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error);
 
 /* gpu_wait.c: waits until the stream has ended its work, or has come to an event, without burning a core. */
 enum forge_status gpu_wait_idle(struct gpu *gpu, struct forge_error *error);
@@ -68,12 +78,14 @@ enum forge_status gpu_with_launch(const struct gpu *gpu, enum forge_status statu
 void gpu_launch_name(const struct gpu *gpu, char *out, size_t bytes);
 
 /* gpu_step.c and gpu_check.c: members of forge_gpu_runtime. */
-enum forge_status gpu_step(struct forge_engine *engine, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+enum forge_status gpu_step(struct forge_sequence *sequence, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits,
+                           float *logits,
                            struct forge_error *error);
-enum forge_status gpu_wait(struct forge_engine *engine, struct forge_error *error);
-enum forge_status gpu_draw_begin(struct forge_engine *engine, const struct forge_sample_options *options, const struct forge_random *random,
+enum forge_status gpu_wait(struct forge_sequence *sequence, struct forge_error *error);
+enum forge_status gpu_draw_begin(struct forge_sequence *sequence, const struct forge_sample_options *options,
+                                 const struct forge_random *random,
                                  int32_t first, uint64_t limit, struct forge_error *error);
-enum forge_status gpu_draw_next(struct forge_engine *engine, int32_t *token, struct forge_error *error);
+enum forge_status gpu_draw_next(struct forge_sequence *sequence, int32_t *token, struct forge_error *error);
 enum forge_status gpu_copy_bandwidth(struct forge_engine *engine, double *gb_s, struct forge_error *error);
 enum forge_status gpu_check(const struct forge_program *program, struct forge_error *error);
 

@@ -14,14 +14,15 @@ static const double ASK_SECONDS = 1e-3;          /* between two questions to the
 /* ---- launches ---- */
 
 /* tokens > 0: of a prefill step, for grid_y; 0: a decode step or a draw. */
-static enum forge_status launch(struct gpu *g, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens, uint32_t n_logits,
-                                struct forge_error *error)
+static enum forge_status launch(const struct forge_sequence *q, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
+                                uint32_t n_logits, struct forge_error *error)
 {
+    struct gpu *g = q->engine->gpu;
     const struct forge_gpu *p = g->program->gpu;
     const struct forge_gpu_kernel *kernel = &p->kernels[l->kernel];
     struct forge_kernel_args args = {
-        .weights = g->weights, .arena = g->arena, .state = g->state, .step = g->step, .state_at = l->state, .mark_at = g->device_mark,
-            .mark = number, .first = n_tokens > 0 && l->tail > 0,
+        .weights = g->weights, .arena = g->arena, .state = q->state, .step = g->step, .state_at = l->state, .mark_at = g->device_mark,
+        .mark = number, .first = n_tokens > 0 && l->tail > 0,
     };
     memcpy(args.weight, l->weight, sizeof args.weight);
     const uint32_t tokens = n_tokens == 0 ? 1 : l->tail ? n_logits : n_tokens;
@@ -35,51 +36,56 @@ static enum forge_status launch(struct gpu *g, const struct forge_gpu_launch *l,
                          error);
 }
 
-static enum forge_status launch_draw(struct gpu *g, struct forge_error *error)
+static enum forge_status launch_draw(const struct forge_sequence *q, struct forge_error *error)
 {
-    return launch(g, &g->program->gpu->sample, g->program->gpu->n_decode + 1, 0, 1, error);
+    const struct forge_gpu *p = q->engine->program->gpu;
+    return launch(q, &p->sample, p->n_decode + 1, 0, 1, error);
 }
 
-static enum forge_status launch_decode(struct gpu *g, bool draw, struct forge_error *error)
+static enum forge_status launch_decode(const struct forge_sequence *q, bool draw, struct forge_error *error)
 {
-    const struct forge_gpu *p = g->program->gpu;
-    for (uint32_t i = 0; i < p->n_decode; i++) TRY(launch(g, &p->decode[i], i + 1, 0, 1, error));
-    return draw ? launch_draw(g, error) : FORGE_OK;
+    const struct forge_gpu *p = q->engine->program->gpu;
+    for (uint32_t i = 0; i < p->n_decode; i++) TRY(launch(q, &p->decode[i], i + 1, 0, 1, error));
+    return draw ? launch_draw(q, error) : FORGE_OK;
 }
 
-static enum forge_status launch_prefill(struct gpu *g, uint32_t n, uint32_t n_logits, struct forge_error *error)
+static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t n, uint32_t n_logits, struct forge_error *error)
 {
-    const struct forge_gpu *p = g->program->gpu;
+    const struct forge_gpu *p = q->engine->program->gpu;
     for (uint32_t i = 0; i < p->n_prefill; i++) {
         /* A part of a prompt whose logits nobody reads only has to leave its state. */
         if (n_logits == 0 && p->prefill[i].tail) break;
         const uint32_t tokens = p->prefill[i].tail ? n_logits : n;
         if (p->prefill[i].tokens_most > 0 && (tokens < p->prefill[i].tokens_least || tokens > p->prefill[i].tokens_most)) continue;
-        TRY(launch(g, &p->prefill[i], p->n_decode + 2 + i, n, n_logits, error));
+        TRY(launch(q, &p->prefill[i], p->n_decode + 2 + i, n, n_logits, error));
     }
     return FORGE_OK;
 }
 
-/* A decode step.  Its launches are always the same, what changes is in *step: so one graph serves all, made once and never changed. */
-static enum forge_status decode(struct gpu *g, bool draw, bool plain, struct forge_error *error)
+/* A decode step.  Its launches are always the same, what changes is in *step: so one graph serves all of a sequence, made once and never
+ * changed. */
+static enum forge_status decode(struct forge_sequence *q, bool draw, struct forge_error *error)
 {
-    if (plain || !g->program->gpu->graph) return launch_decode(g, draw, error);
-    void **graph = draw ? &g->draw_graph : &g->step_graph;
+    struct gpu *g = q->engine->gpu;
+    if (q->engine->plain_launches || !g->program->gpu->graph) return launch_decode(q, draw, error);
+    void **graph = draw ? &q->draw_graph : &q->step_graph;
     if (!*graph) {
         TRY(device_capture_begin(&g->device, error));
-        TRY(launch_decode(g, draw, error));
+        TRY(launch_decode(q, draw, error));
         TRY(device_capture_end(&g->device, graph, error));
     }
     return device_graph_launch(&g->device, *graph, error);
 }
 
 /* The numbers of a step, and its tokens if there are any, on their way to the device. */
-static enum forge_status upload_step(struct gpu *g, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens, uint32_t n_logits,
-                                     struct forge_error *error)
+static enum forge_status upload_step(const struct forge_sequence *q, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens,
+                                     uint32_t n_logits, struct forge_error *error)
 {
+    struct gpu *g = q->engine->gpu;
     const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
     TRY(gpu_wait_event(g, s->event, error));
     *s->step = g->sampling;
+    s->step->history = q->history;
     s->step->n_past = n_past;
     s->step->n_tokens = n_tokens;
     s->step->n_logits = n_logits;
@@ -87,7 +93,7 @@ static enum forge_status upload_step(struct gpu *g, uint32_t n_past, const int32
     TRY(device_upload(&g->device, g->step, s->step, sizeof *s->step, error));
     if (tokens) {
         memcpy(s->tokens, tokens, n_tokens * sizeof *tokens);
-        TRY(device_upload(&g->device, g->history + n_past, s->tokens, n_tokens * sizeof *tokens, error));
+        TRY(device_upload(&g->device, q->history + n_past, s->tokens, n_tokens * sizeof *tokens, error));
     }
     return device_record(&g->device, s->event, error);
 }
@@ -113,23 +119,25 @@ static enum forge_status download_logits(struct gpu *g, uint32_t n_logits, float
     return FORGE_OK;
 }
 
-enum forge_status gpu_step(struct forge_engine *e, bool is_decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
-                                  struct forge_error *error)
+enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+                           struct forge_error *error)
 {
-    struct gpu *g = e->gpu;
+    struct gpu *g = q->engine->gpu;
     enum forge_status status = device_current(&g->device, error);
-    if (status == FORGE_OK) status = upload_step(g, e->n_past, tokens, n, is_decode ? 1 : n_logits, error);
-    if (status == FORGE_OK) status = is_decode ? decode(g, false, e->plain_launches, error) : launch_prefill(g, n, n_logits, error);
-    g->last_past = e->n_past;
+    g->run = NULL;
+    if (status == FORGE_OK) status = upload_step(q, q->n_past, tokens, n, is_decode ? 1 : n_logits, error);
+    if (status == FORGE_OK) status = is_decode ? decode(q, false, error) : launch_prefill(q, n, n_logits, error);
+    g->last = q;
+    g->last_past = q->n_past;
     g->last_tokens = n;
     g->last_logits = is_decode ? 1 : n_logits;
     if (status == FORGE_OK && n_logits > 0) status = download_logits(g, n_logits, logits, error);
     return gpu_with_launch(g, status, error);
 }
 
-enum forge_status gpu_wait(struct forge_engine *e, struct forge_error *error)
+enum forge_status gpu_wait(struct forge_sequence *q, struct forge_error *error)
 {
-    struct gpu *g = e->gpu;
+    struct gpu *g = q->engine->gpu;
     enum forge_status status = device_current(&g->device, error);
     if (status == FORGE_OK) status = gpu_wait_idle(g, error);
     return gpu_with_launch(g, status, error);
@@ -157,48 +165,51 @@ static void set_sampling(struct gpu *g, const struct forge_sample_options *o, co
 }
 
 /* Keeps the stream filled with what takes AHEAD_SECONDS. */
-static enum forge_status queue_steps(struct forge_engine *e, struct gpu *g, struct forge_error *error)
+static enum forge_status queue_steps(struct forge_sequence *q, struct forge_error *error)
 {
+    struct gpu *g = q->engine->gpu;
     const uint32_t seen = g->seen - g->run_first;
     const double token_seconds = seen > 0 ? (seconds_now() - g->run_start) / seen : 1;
     double ahead = AHEAD_SECONDS / token_seconds + 1;
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
-    while (g->queued - g->seen < (uint32_t)ahead && g->queued - g->run_first < g->run_limit && g->run_past < e->n_ctx) {
-        TRY(decode(g, true, e->plain_launches, error));
+    while (g->queued - g->seen < (uint32_t)ahead && g->queued - g->run_first < g->run_limit && g->run_past < q->engine->n_ctx) {
+        TRY(decode(q, true, error));
         g->queued++;
         g->run_past++;
     }
     return FORGE_OK;
 }
 
-static enum forge_status draw_begin(struct forge_engine *e, struct gpu *g, int32_t first, struct forge_error *error)
+static enum forge_status draw_begin(struct forge_sequence *q, int32_t first, struct forge_error *error)
 {
+    struct gpu *g = q->engine->gpu;
     TRY(device_current(&g->device, error));
     g->seen = g->run_first = g->queued;          /* what is left of the run before is forgotten */
+    g->run = q;
     if (first >= 0) {
-        TRY(upload_step(g, e->n_past, &first, 1, 1, error));
-        g->run_past = e->n_past;
+        TRY(upload_step(q, q->n_past, &first, 1, 1, error));
+        g->run_past = q->n_past;
     } else {
-        if (g->last_logits == 0 || g->last_past + g->last_tokens != e->n_past)
+        if (g->last != q || g->last_logits == 0 || g->last_past + g->last_tokens != q->n_past)
             return error_set(error, FORGE_FAILED, "there are no logits to draw from");
-        TRY(upload_step(g, g->last_past, NULL, g->last_tokens, g->last_logits, error));
-        TRY(launch_draw(g, error));
+        TRY(upload_step(q, g->last_past, NULL, g->last_tokens, g->last_logits, error));
+        TRY(launch_draw(q, error));
         g->queued++;
-        g->run_past = e->n_past;
+        g->run_past = q->n_past;
     }
     g->last_logits = 0;                          /* the draw changes them */
-    g->run_base = first >= 0 ? e->n_past : e->n_past - 1;
+    g->run_base = first >= 0 ? q->n_past : q->n_past - 1;
     g->run_start = seconds_now();
-    return queue_steps(e, g, error);
+    return queue_steps(q, error);
 }
 
-enum forge_status gpu_draw_begin(struct forge_engine *e, const struct forge_sample_options *options, const struct forge_random *random,
-                                        int32_t first, uint64_t limit, struct forge_error *error)
+enum forge_status gpu_draw_begin(struct forge_sequence *q, const struct forge_sample_options *options, const struct forge_random *random,
+                                 int32_t first, uint64_t limit, struct forge_error *error)
 {
-    struct gpu *g = e->gpu;
+    struct gpu *g = q->engine->gpu;
     set_sampling(g, options, random);
     g->run_limit = limit;
-    return gpu_with_launch(g, draw_begin(e, g, first, error), error);
+    return gpu_with_launch(g, draw_begin(q, first, error), error);
 }
 
 /* The entry of draw g->seen + 1.  The stream is asked now and then: after a fault no entry comes. */
@@ -224,27 +235,30 @@ static enum forge_status wait_draw(struct gpu *g, uint32_t *token, struct forge_
     }
 }
 
-static enum forge_status draw_next(struct forge_engine *e, struct gpu *g, int32_t *token, struct forge_error *error)
+static enum forge_status draw_next(struct forge_sequence *q, int32_t *token, struct forge_error *error)
 {
+    struct gpu *g = q->engine->gpu;
+    const uint32_t n_vocab = g->program->n_vocab;
     uint32_t drawn = 0;
+    if (g->run != q) return error_set(error, FORGE_FAILED, "the run of draws was ended by another step");
     TRY(device_current(&g->device, error));
-    TRY(queue_steps(e, g, error));
-    if (g->queued == g->seen) return error_set(error, FORGE_TOO_LONG, "no token is left to draw: the context holds %u", e->n_ctx);
+    TRY(queue_steps(q, error));
+    if (g->queued == g->seen)
+        return error_set(error, FORGE_TOO_LONG, "no token is left to draw: the context holds %u", q->engine->n_ctx);
     TRY(wait_draw(g, &drawn, error));
     if (drawn == FORGE_GPU_NOT_FINITE)
         return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT, g->run_base + (g->seen + 1 - g->run_first),
                          "seen by the draw on the GPU");
-    if (drawn >= e->program->n_vocab)
-        return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, the vocabulary has %u", drawn, e->program->n_vocab);
+    if (drawn >= n_vocab) return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, the vocabulary has %u", drawn, n_vocab);
     g->seen++;
-    e->n_past = g->run_base + (g->seen - g->run_first);
+    q->n_past = g->run_base + (g->seen - g->run_first);
     *token = (int32_t)drawn;
     return FORGE_OK;
 }
 
-enum forge_status gpu_draw_next(struct forge_engine *e, int32_t *token, struct forge_error *error)
+enum forge_status gpu_draw_next(struct forge_sequence *q, int32_t *token, struct forge_error *error)
 {
-    return gpu_with_launch(e->gpu, draw_next(e, e->gpu, token, error), error);
+    return gpu_with_launch(q->engine->gpu, draw_next(q, token, error), error);
 }
 
 /* ---- measuring ---- */

@@ -8,8 +8,9 @@
 #include <time.h>
 
 struct library_gpu {
-    struct gpu          gpu;
-    struct forge_engine engine;
+    struct gpu            gpu;
+    struct forge_engine   engine;
+    struct forge_sequence sequence;
     bool                warm;                    /* all kernels of a decode step have run once: only then they are captured, since drivers
                                                   * load them late */
 };
@@ -72,16 +73,18 @@ static enum forge_status engine_begin(struct gpu *g, const struct model_options 
     TRY(device_select(&g->device, p->arch, DEVICE_ANY, NULL));
     TRY(gpu_check_memory(&g->device, g->program, NULL));
     TRY(gpu_load_code(&g->device, p, &g->module, g->functions, NULL));
-    return gpu_take_memory(g, NULL);
+    return gpu_take_memory(g, 1, NULL);
 }
 
 /* Drivers wait for the device before they free memory: not while a launch hangs, so that memory stays where it is.  wait: for what may
  * still run. */
-static void give_back(struct gpu *g, bool wait)
+static void give_back(struct library_gpu *library, bool wait)
 {
+    struct gpu *g = &library->gpu;
     bool idle = true;
     if (g->device.stream && (!wait || gpu_wait_idle(g, NULL) != FORGE_OK) && device_idle(&g->device, &idle, NULL) == FORGE_OK && !idle)
         return;
+    if (library->sequence.engine) gpu_sequence_close(&library->sequence);
     gpu_give_memory(g);
 }
 
@@ -94,8 +97,12 @@ int library_engine_open(struct model *m, uint8_t *at, const struct model_options
     g->gpu.functions = (void *)(at + LIBRARY_GPU_BYTES);
     g->engine = (struct forge_engine){ .program = m->program, .gpu = &g->gpu, .n_ctx = m->program->n_ctx, .chunk = m->program->chunk };
     enum forge_status status = engine_begin(&g->gpu, options);
-    if (status == FORGE_OK) status = upload_weights(&g->gpu, m->weights);
-    if (status != FORGE_OK) give_back(&g->gpu, true);
+    if (status == FORGE_OK) {
+        g->sequence.engine = &g->engine;
+        gpu_sequence_open(&g->sequence, 0);
+        status = upload_weights(&g->gpu, m->weights);
+    }
+    if (status != FORGE_OK) give_back(g, true);
     return status_of(status);
 }
 
@@ -103,7 +110,7 @@ void library_engine_close(struct model *m)
 {
     struct library_gpu *g = m->device;
     const bool current = device_current(&g->gpu.device, NULL) == FORGE_OK;
-    give_back(&g->gpu, current && !m->failed);
+    give_back(g, current && !m->failed);
 }
 
 /* ---- steps ---- */
@@ -118,10 +125,10 @@ static enum forge_status piece_run(struct model *m, uint32_t left, uint32_t *n, 
     struct begun_step *s = &m->step;
     *n = p->gpu->n_prefill == 0 ? 1 : left < p->chunk ? left : p->chunk;
     *waited = *n == left && s->logits;
-    g->engine.n_past = s->args.n_past;
+    g->sequence.n_past = s->args.n_past;
     g->engine.plain_launches = !g->warm;
     g->warm |= *n == 1;
-    return gpu_step(&g->engine, *n == 1, m->tokens + s->args.n_past, *n, *waited, s->logits, NULL);
+    return gpu_step(&g->sequence, *n == 1, m->tokens + s->args.n_past, *n, *waited, s->logits, NULL);
 }
 
 int library_step_run(struct model *m, uint64_t n_tiles)
@@ -136,7 +143,7 @@ int library_step_run(struct model *m, uint64_t n_tiles)
         status = piece_run(m, end - s->args.n_past, &n, &waited);
         s->args.n_past += n;
     }
-    if (status == FORGE_OK && !waited) status = gpu_wait(&g->engine, NULL);
+    if (status == FORGE_OK && !waited) status = gpu_wait(&g->sequence, NULL);
     if (status != FORGE_OK) return running(m, status);
     if (s->args.n_past < end) return MODEL_MORE;
     m->n_past = end;
@@ -148,8 +155,9 @@ int library_step_run(struct model *m, uint64_t n_tiles)
 
 /* Runs lie one behind the other in the staging buffer as they do in the saved state: it is emptied or filled as a whole.
  * to: where they are read to, else NULL; from: where they are written from. */
-static enum forge_status copy_runs(struct gpu *g, const struct state_runs *runs, uint8_t *to, const uint8_t *from)
+static enum forge_status copy_runs(struct library_gpu *library, const struct state_runs *runs, uint8_t *to, const uint8_t *from)
 {
+    struct gpu *g = &library->gpu;
     const uint64_t bytes = runs->n * runs->bytes;
     TRY(device_current(&g->device, NULL));
     TRY(gpu_wait_idle(g, NULL));
@@ -159,7 +167,7 @@ static enum forge_status copy_runs(struct gpu *g, const struct state_runs *runs,
         for (uint64_t done = 0; done < whole;) {
             const uint64_t run = (at + done) / runs->bytes, in_run = (at + done) % runs->bytes, rest = runs->bytes - in_run;
             const uint64_t part = rest < whole - done ? rest : whole - done;
-            uint8_t *state = g->state + runs->offset + run * runs->stride + in_run, *staged = g->staging[0] + done;
+            uint8_t *state = library->sequence.state + runs->offset + run * runs->stride + in_run, *staged = g->staging[0] + done;
             if (to) TRY(device_download(&g->device, staged, state, part, NULL));
             else TRY(device_upload(&g->device, state, staged, part, NULL));
             done += part;
@@ -174,19 +182,19 @@ static enum forge_status copy_runs(struct gpu *g, const struct state_runs *runs,
 int library_state_read(struct model *m, const struct state_runs *runs, uint8_t *to)
 {
     struct library_gpu *g = m->device;
-    return running(m, copy_runs(&g->gpu, runs, to, NULL));
+    return running(m, copy_runs(g, runs, to, NULL));
 }
 
 int library_state_write(struct model *m, const struct state_runs *runs, const uint8_t *from)
 {
     struct library_gpu *g = m->device;
-    return running(m, copy_runs(&g->gpu, runs, NULL, from));
+    return running(m, copy_runs(g, runs, NULL, from));
 }
 
 int library_state_clear(struct model *m, uint64_t offset, uint64_t bytes)
 {
     struct library_gpu *g = m->device;
     enum forge_status status = device_current(&g->gpu.device, NULL);
-    if (status == FORGE_OK && bytes > 0) status = device_clear(&g->gpu.device, g->gpu.state + offset, bytes, NULL);
+    if (status == FORGE_OK && bytes > 0) status = device_clear(&g->gpu.device, g->sequence.state + offset, bytes, NULL);
     return running(m, status);
 }

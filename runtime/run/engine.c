@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -10,6 +11,7 @@
 #include "runtime/device/cpu_features.h"
 #include "finite.h"
 #include "runtime/device/gpu.h"
+#include "runtime/model/state.h"
 #include "runtime/model/weights.h"
 
 /* From here on huge pages save more in address translation than zeroing whole 2 MiB pages costs at the first token. */
@@ -65,6 +67,8 @@ enum forge_status program_choose(const struct forge_program **out, struct gpu **
     return status;
 }
 
+static uint64_t page_up(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
 /* Zeroed memory; bytes may be 0. */
 static enum forge_status map_memory(uint8_t **out, uint64_t bytes, const char *what, struct forge_error *error)
 {
@@ -86,8 +90,11 @@ static enum forge_status open_cpu(struct forge_engine *e, const struct forge_wei
     if (n_threads == 0 || n_threads > p->max_threads)
         return error_set(error, FORGE_USAGE, "%u threads asked for, the program was built for 1 to %u", n_threads, p->max_threads);
     TRY(pool_open(&e->pool, n_threads, error));
-    TRY(map_memory(&e->arena, p->arena_bytes, "activations", error));
-    TRY(map_memory(&e->state, p->state_bytes, "state", error));
+    /* Pages that no step touches cost nothing, so every column may have activations of its own. */
+    const uint32_t n_columns = e->n_sequences < FORGE_MAX_COLUMNS ? e->n_sequences : FORGE_MAX_COLUMNS;
+    e->arena_bytes = n_columns * page_up(p->arena_bytes);
+    TRY(map_memory(&e->arena, e->arena_bytes, "activations", error));
+    TRY(map_memory(&e->state, e->n_sequences * e->state_stride, "state", error));
     return weights_open(e, source, error);
 }
 
@@ -103,6 +110,9 @@ static enum forge_status open_parts(struct forge_engine *e, const struct forge_w
                                     struct forge_error *error)
 {
     const struct forge_program *program = e->program;
+    e->sequences = calloc(e->n_sequences, sizeof *e->sequences);
+    if (!e->sequences) return error_set(error, FORGE_NO_MEMORY, "out of memory for %u sequences", e->n_sequences);
+    e->state_stride = page_up(program->state_bytes);
     e->n_ctx = n_ctx > 0 ? n_ctx : program->n_ctx;
     e->chunk = program->chunk;
     if (e->n_ctx > program->n_ctx)
@@ -112,11 +122,12 @@ static enum forge_status open_parts(struct forge_engine *e, const struct forge_w
 
 enum forge_status engine_open(struct forge_engine *e, const struct forge_program *program, struct gpu *gpu,
                               const struct forge_weights_source *source, uint32_t n_threads, uint32_t n_ctx,
-                              struct forge_error *error)
+                              uint32_t n_sequences, struct forge_error *error)
 {
     memset(e, 0, sizeof *e);
     e->program = program;
     e->gpu = gpu;
+    e->n_sequences = n_sequences > 0 ? n_sequences : 1;
     const enum forge_status status = open_parts(e, source, n_threads, n_ctx, error);
     if (status != FORGE_OK) engine_close(e);
     return status;
@@ -124,16 +135,86 @@ enum forge_status engine_open(struct forge_engine *e, const struct forge_program
 
 void engine_close(struct forge_engine *e)
 {
+    for (uint32_t i = 0; e->sequences && i < e->n_sequences; i++) sequence_close(&e->sequences[i]);
     if (engine_draws(e)) e->program->gpu->runtime->close(e->gpu);
     if (e->mapped) munmap(e->mapped, e->mapped_bytes);
-    if (e->state) munmap(e->state, (size_t)e->program->state_bytes);
-    if (e->arena) munmap(e->arena, (size_t)e->program->arena_bytes);
+    if (e->state) munmap(e->state, (size_t)(e->n_sequences * e->state_stride));
+    if (e->arena) munmap(e->arena, (size_t)e->arena_bytes);
+    free(e->sequences);
     pool_close(e->pool);
     memset(e, 0, sizeof *e);
 }
 
+/* ---- sequences ---- */
+
+static enum forge_status clear_state(struct forge_sequence *q, uint64_t offset, uint64_t bytes, struct forge_error *error)
+{
+    const struct forge_program *p = q->engine->program;
+    if (p->gpu) return p->gpu->runtime->state_clear(q, offset, bytes, error);
+    memset(q->state + offset, 0, (size_t)bytes);
+    return FORGE_OK;
+}
+
+enum forge_status sequence_reset(struct forge_sequence *q, struct forge_error *error)
+{
+    const struct forge_program *p = q->engine->program;
+    q->n_past = 0;
+    for (uint32_t i = 0; i < p->n_states; i++)
+        if (state_begins_zero(&p->states[i])) TRY(clear_state(q, p->states[i].offset, p->states[i].bytes, error));
+    return FORGE_OK;
+}
+
+enum forge_status sequence_open(struct forge_sequence **out, struct forge_engine *e, struct forge_error *error)
+{
+    uint32_t i = 0;
+    *out = NULL;
+    while (i < e->n_sequences && e->sequences[i].engine) i++;
+    if (i == e->n_sequences) return error_set(error, FORGE_TOO_LONG, "all %u sequences of the engine are open", e->n_sequences);
+    struct forge_sequence *q = &e->sequences[i];
+    *q = (struct forge_sequence){ .engine = e };
+    if (e->program->gpu) e->program->gpu->runtime->sequence_open(q, i);
+    else q->state = e->state + i * e->state_stride;
+    const enum forge_status status = sequence_reset(q, error);
+    if (status == FORGE_OK) *out = q;
+    else sequence_close(q);
+    return status;
+}
+
+void sequence_close(struct forge_sequence *q)
+{
+    if (!q || !q->engine) return;
+    if (q->engine->program->gpu) q->engine->program->gpu->runtime->sequence_close(q);
+    memset(q, 0, sizeof *q);
+}
+
+bool sequence_rewind(struct forge_sequence *q, uint32_t to)
+{
+    if (!state_rewinds(q->engine->program, q->n_past, to)) return false;
+    if (to == 0 && q->n_past > 0) return sequence_reset(q, NULL) == FORGE_OK;
+    q->n_past = to;
+    return true;
+}
+
+enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error)
+{
+    const struct forge_program *p = from->engine->program;
+    if (to == from) return FORGE_OK;
+    TRY(sequence_reset(to, error));
+    if (p->gpu) TRY(p->gpu->runtime->sequence_copy(to, from, error));
+    for (uint32_t i = 0; !p->gpu && i < p->n_states; i++) {
+        const struct state_runs r = state_runs(&p->states[i], from->n_past);
+        for (uint64_t k = 0; k < r.n; k++)
+            memcpy(to->state + r.offset + k * r.stride, from->state + r.offset + k * r.stride, (size_t)r.bytes);
+    }
+    to->n_past = from->n_past;
+    return FORGE_OK;
+}
+
+/* ---- steps ---- */
+
 struct launches {
-    const struct forge_args *args;
+    const struct forge_args *args;       /* [n_columns] */
+    uint32_t n_columns;
     const struct forge_launch *launch;   /* [n] */
     uint32_t n;
     struct forge_pool *pool;
@@ -147,15 +228,15 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
         const uint32_t unless = l->launch[i].unless_divides, joins = l->launch[i].joins_divides;
         if (unless > 0 && unless % n_threads == 0) continue;
         if (ran++ > 0 && (joins == 0 || joins % n_threads > 0)) pool_barrier(l->pool, thread);
-        l->launch[i].kernel(l->args, &l->launch[i], thread, n_threads);
+        for (uint32_t c = 0; c < l->n_columns; c++) l->launch[i].kernel(&l->args[c], &l->launch[i], thread, n_threads);
     }
 }
 
-/* logits: [n_logits][n_vocab] of the last tokens of the context.  Every step passes here: what is drawn, scored or written from NaN looks
+/* logits: [n_logits][n_vocab] of the last tokens of the sequence.  Every step passes here: what is drawn, scored or written from NaN looks
  * like any other result. */
-static enum forge_status check_logits(const struct forge_engine *e, const float *logits, uint32_t n_logits, struct forge_error *error)
+static enum forge_status check_logits(const struct forge_sequence *q, const float *logits, uint32_t n_logits, struct forge_error *error)
 {
-    const size_t n_vocab = e->program->n_vocab;
+    const size_t n_vocab = q->engine->program->n_vocab;
     char what[64];
     for (uint32_t i = 0; i < n_logits; i++) {
         const float *row = logits + i * n_vocab;
@@ -163,53 +244,53 @@ static enum forge_status check_logits(const struct forge_engine *e, const float 
         if (bad == n_vocab) continue;
         snprintf(what, sizeof what, "%s of token %zu", finite_bits(row[bad]) > 0x7f800000u ? "NaN" : row[bad] > 0 ? "+infinity"
                  : "-infinity", bad);
-        return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT, e->n_past - n_logits + i + 1, what);
+        return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT, q->n_past - n_logits + i + 1, what);
     }
     return FORGE_OK;
 }
 
-static enum forge_status run_step(struct forge_engine *e, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
-                                  struct forge_error *error)
+static enum forge_status run_step(struct forge_sequence *q, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits,
+                                  float *logits, struct forge_error *error)
 {
+    const struct forge_engine *e = q->engine;
     const struct forge_program *p = e->program;
     if (p->gpu) {
-        TRY(p->gpu->runtime->step(e, decode, tokens, n, n_logits, logits, error));
-        e->n_past += n;
-        return check_logits(e, logits, n_logits, error);
+        TRY(p->gpu->runtime->step(q, decode, tokens, n, n_logits, logits, error));
+        q->n_past += n;
+        return check_logits(q, logits, n_logits, error);
     }
     struct forge_args args = {
-        .weights = e->weights, .arena = e->arena, .state = e->state, .tokens = tokens, .logits = logits,
-        .n_tokens = n, .n_past = e->n_past, .n_logits = n_logits,
+        .weights = e->weights, .arena = e->arena, .state = q->state, .tokens = tokens, .logits = logits,
+        .n_tokens = n, .n_past = q->n_past, .n_logits = n_logits,
     };
-    struct launches list = { &args, decode ? p->decode : p->prefill, decode ? p->n_decode : p->n_prefill, e->pool };
+    struct launches list = { &args, 1, decode ? p->decode : p->prefill, decode ? p->n_decode : p->n_prefill, e->pool };
     /* A part of a prompt whose logits nobody reads only has to leave its state. */
     if (!decode && n_logits == 0)
         for (uint32_t i = 0; i < list.n; i++)
             if (list.launch[i].tail) list.n = i;
     pool_run(e->pool, run_launches, &list);
-    e->n_past += n;
-    return check_logits(e, logits, n_logits, error);
+    q->n_past += n;
+    return check_logits(q, logits, n_logits, error);
 }
 
-static enum forge_status check_room(const struct forge_engine *e, size_t n, struct forge_error *error)
+static enum forge_status check_room(const struct forge_sequence *q, size_t n, struct forge_error *error)
 {
-    if (n <= e->n_ctx - e->n_past) return FORGE_OK;
-    return error_set(error, FORGE_TOO_LONG, "%zu tokens do not fit: the context holds %u, %u of them used", n, e->n_ctx, e->n_past);
+    const uint32_t n_ctx = q->engine->n_ctx;
+    if (n <= n_ctx - q->n_past) return FORGE_OK;
+    return error_set(error, FORGE_TOO_LONG, "%zu tokens do not fit: the context holds %u, %u of them used", n, n_ctx, q->n_past);
 }
 
-enum forge_status forge_prefill(struct forge_engine *e, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+enum forge_status forge_prefill(struct forge_sequence *q, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
                                 struct forge_error *error)
 {
-    TRY(check_room(e, n, error));
-    if (e->chunk == 0) {
-        for (uint32_t i = 0; i < n; i++) {
-            const bool wanted = n - i <= n_logits;
-            TRY(run_step(e, true, tokens + i, 1, wanted, wanted ? logits + (size_t)(n_logits - (n - i)) * e->program->n_vocab : logits,
-                         error));
-        }
-        return FORGE_OK;
+    TRY(check_room(q, n, error));
+    if (q->engine->chunk > 0) return run_step(q, false, tokens, n, n_logits, logits, error);
+    for (uint32_t i = 0; i < n; i++) {
+        const bool wanted = n - i <= n_logits;
+        float *to = wanted ? logits + (size_t)(n_logits - (n - i)) * q->engine->program->n_vocab : logits;
+        TRY(run_step(q, true, tokens + i, 1, wanted, to, error));
     }
-    return run_step(e, false, tokens, n, n_logits, logits, error);
+    return FORGE_OK;
 }
 
 uint32_t engine_piece(const struct forge_engine *e)
@@ -218,35 +299,76 @@ uint32_t engine_piece(const struct forge_engine *e)
     return most > 0 ? most : 1;
 }
 
-enum forge_status forge_step(struct forge_engine *e, const int32_t *tokens, size_t n, uint32_t n_logits, float *logits,
+enum forge_status forge_step(struct forge_sequence *q, const int32_t *tokens, size_t n, uint32_t n_logits, float *logits,
                              struct forge_error *error)
 {
-    TRY(check_room(e, n, error));
-    if (n == 1) return run_step(e, true, tokens, 1, n_logits, logits, error);
+    const struct forge_engine *e = q->engine;
+    TRY(check_room(q, n, error));
+    if (n == 1) return run_step(q, true, tokens, 1, n_logits, logits, error);
     const size_t chunk = e->chunk > 0 ? e->chunk : 1;
     for (size_t at = 0; at < n;) {
         if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
         const size_t left = n - at, part = left < chunk ? left : chunk;
-        TRY(forge_prefill(e, tokens + at, (uint32_t)part, part == left ? n_logits : 0, logits, error));
+        TRY(forge_prefill(q, tokens + at, (uint32_t)part, part == left ? n_logits : 0, logits, error));
         at += part;
     }
-    return e->program->gpu && n_logits == 0 ? e->program->gpu->runtime->wait(e, error) : FORGE_OK;
+    return e->program->gpu && n_logits == 0 ? e->program->gpu->runtime->wait(q, error) : FORGE_OK;
+}
+
+/* ---- several sequences in a step ---- */
+
+static enum forge_status check_columns(const struct forge_engine *e, const struct forge_column *c, uint32_t n, struct forge_error *error)
+{
+    if (n > FORGE_MAX_COLUMNS) return error_set(error, FORGE_USAGE, "a step of %u sequences, at most %u go together", n, FORGE_MAX_COLUMNS);
+    for (uint32_t i = 0; i < n; i++) {
+        if (c[i].sequence->engine != e) return error_set(error, FORGE_USAGE, "column %u of a step is a sequence of another engine", i);
+        for (uint32_t k = 0; k < i; k++)
+            if (c[k].sequence == c[i].sequence) return error_set(error, FORGE_USAGE, "columns %u and %u of a step are one sequence", k, i);
+        TRY(check_room(c[i].sequence, 1, error));
+    }
+    return FORGE_OK;
+}
+
+static void run_columns(struct forge_engine *e, const struct forge_column *columns, uint32_t n)
+{
+    const struct forge_program *p = e->program;
+    struct forge_args args[FORGE_MAX_COLUMNS];
+    for (uint32_t i = 0; i < n; i++)
+        args[i] = (struct forge_args){
+            .weights = e->weights, .arena = e->arena + i * page_up(p->arena_bytes), .state = columns[i].sequence->state,
+            .tokens = &columns[i].token, .logits = columns[i].logits, .n_tokens = 1, .n_past = columns[i].sequence->n_past,
+            .n_logits = columns[i].logits ? 1 : 0,
+        };
+    struct launches list = { args, n, p->decode, p->n_decode, e->pool };
+    pool_run(e->pool, run_launches, &list);
+    for (uint32_t i = 0; i < n; i++) columns[i].sequence->n_past++;
+}
+
+enum forge_status engine_step(struct forge_engine *e, const struct forge_column *columns, uint32_t n, struct forge_error *error)
+{
+    TRY(check_columns(e, columns, n, error));
+    if (n == 0) return FORGE_OK;
+    if (!e->program->gpu) run_columns(e, columns, n);
+    enum forge_status status = FORGE_OK;
+    for (uint32_t i = 0; i < n && (status == FORGE_OK || status == FORGE_BAD_WEIGHTS); i++) {
+        const struct forge_column *c = &columns[i];
+        struct forge_error *first = status == FORGE_OK ? error : NULL;
+        const enum forge_status s = e->program->gpu ? run_step(c->sequence, true, &c->token, 1, c->logits ? 1 : 0, c->logits, first)
+                                                    : check_logits(c->sequence, c->logits, c->logits ? 1 : 0, first);
+        if (status == FORGE_OK || s == FORGE_DEVICE_FAULT) status = s;
+    }
+    return status;
 }
 
 bool engine_draws(const struct forge_engine *e) { return e->program && e->program->gpu; }
 
-enum forge_status engine_draw_begin(struct forge_engine *e, const struct forge_sample_options *options, const struct forge_random *random,
+enum forge_status engine_draw_begin(struct forge_sequence *q, const struct forge_sample_options *options, const struct forge_random *random,
                                     int32_t first, uint64_t limit, struct forge_error *error)
 {
-    return e->program->gpu->runtime->draw_begin(e, options, random, first, limit, error);
+    return q->engine->program->gpu->runtime->draw_begin(q, options, random, first, limit, error);
 }
 
-enum forge_status engine_draw_next(struct forge_engine *e, int32_t *token, struct forge_error *error)
+enum forge_status engine_draw_next(struct forge_sequence *q, int32_t *token, struct forge_error *error)
 {
-    return e->program->gpu->runtime->draw_next(e, token, error);
-}
-
-void forge_rewind(struct forge_engine *e, uint32_t n_past)
-{
-    if (n_past < e->n_past) e->n_past = n_past;
+    return q->engine->program->gpu->runtime->draw_next(q, token, error);
 }

@@ -24,14 +24,27 @@ struct forge_engine {
     struct gpu *gpu;             /* that GPU, the engine's own (gpu_state.h) */
     struct forge_pool *pool;
     const uint8_t *weights;      /* [program->weights_bytes] */
-    uint8_t  *arena, *state;        /* anonymous mappings, program->arena_bytes and ->state_bytes */
+    uint8_t  *arena;             /* anonymous mapping, arena_bytes: program->arena_bytes for each column of a step */
+    uint8_t  *state;             /* the same, state_stride for each sequence */
+    uint64_t  arena_bytes, state_stride;
     void     *mapped;            /* what weights lie in when they are not part of the executable */
     size_t    mapped_bytes;
     uint32_t  n_ctx;             /* <= program->n_ctx */
-    uint32_t  n_past;            /* tokens in the context */
+    struct forge_sequence *sequences;    /* [n_sequences] */
+    uint32_t  n_sequences;
     uint32_t  chunk;             /* most tokens of one prefill step; 0: prompts go through the decode kernels too */
     bool      plain_launches;    /* GPU: no graphs */
     const volatile sig_atomic_t *stop;   /* nonzero ends a long prompt between two chunks; may be NULL */
+};
+
+/* Tokens that follow each other, in memory of their own.  Any number of them take turns in an engine, and their steps may lie between each
+ * other: none knows of the others. */
+struct forge_sequence {
+    struct forge_engine *engine; /* NULL: not open */
+    uint8_t *state;              /* [program->state_bytes], on the device of the engine */
+    uint32_t n_past;             /* tokens it has */
+    int32_t *history;            /* GPU, all from here on: [n_ctx + 1] on the device */
+    void    *draw_graph, *step_graph;    /* a decode step with and without a draw; NULL: not made yet */
 };
 
 /* The first program this machine can run, or the one called target.  A GPU program is tried by opening a GPU for it, *gpu, which goes to
@@ -41,41 +54,57 @@ struct forge_engine {
 enum forge_status program_choose(const struct forge_program **out, struct gpu **gpu, const char *target, struct forge_error *error);
 
 /* Takes all memory and starts the threads (n_threads is for the CPU only).  gpu: opened for this program, the engine's from now on whatever
- * becomes of it; NULL: a CPU, or the first GPU that fits.  n_ctx 0: the program's own. */
+ * becomes of it; NULL: a CPU, or the first GPU that fits.  n_ctx 0: the program's own.  n_sequences: how many can be open at once. */
 enum forge_status engine_open(struct forge_engine *engine, const struct forge_program *program, struct gpu *gpu,
                               const struct forge_weights_source *source, uint32_t n_threads, uint32_t n_ctx,
-                              struct forge_error *error);
-void engine_close(struct forge_engine *engine);
+                              uint32_t n_sequences, struct forge_error *error);
+void engine_close(struct forge_engine *engine);              /* and its sequences */
+
+/* An empty sequence.  FORGE_TOO_LONG: all that the engine has room for are open. */
+enum forge_status sequence_open(struct forge_sequence **out, struct forge_engine *engine, struct forge_error *error);
+void sequence_close(struct forge_sequence *sequence);        /* NULL is allowed */
+/* Forgets all tokens. */
+enum forge_status sequence_reset(struct forge_sequence *sequence, struct forge_error *error);
+/* Forgets the tokens from position `to` on.  False: the model keeps too little to go back there, and nothing has changed; then the caller
+ * resets the sequence and computes its first tokens again. */
+bool sequence_rewind(struct forge_sequence *sequence, uint32_t to);
+/* Makes `to` what `from` is, another sequence of the same engine: a fork, or a snapshot to come back to. */
+enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error);
 
 /* Most tokens of which one forge_prefill gives all logits. */
 uint32_t engine_piece(const struct forge_engine *engine);
-/* Appends n > 0 tokens to the context and writes logits of the last n_logits of them, [n_logits][n_vocab] f32.
+/* Appends n > 0 tokens to the sequence and writes logits of the last n_logits of them, [n_logits][n_vocab] f32.
  * n_logits is at most 1 unless n <= chunk, and at most program->max_logits. One token runs the decode launches, more the prefill launches.
  * FORGE_TOO_LONG: n_past + n > n_ctx, nothing done. FORGE_INTERRUPTED: *stop was set between two chunks.
  * FORGE_BAD_WEIGHTS: some of these logits are NaN or infinite; the tokens are in the context nonetheless.
  * Tokens must be < n_vocab. */
-enum forge_status forge_step(struct forge_engine *engine, const int32_t *tokens, size_t n,
+enum forge_status forge_step(struct forge_sequence *sequence, const int32_t *tokens, size_t n,
                              uint32_t n_logits, float *logits, struct forge_error *error);
 
 /* The same for one piece of a longer prompt, always through the prefill launches: 1 <= n <= chunk. */
-enum forge_status forge_prefill(struct forge_engine *engine, const int32_t *tokens, uint32_t n,
+enum forge_status forge_prefill(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n,
                                 uint32_t n_logits, float *logits, struct forge_error *error);
 
-/* Forgets the tokens from position n_past on. */
-void forge_rewind(struct forge_engine *engine, uint32_t n_past);
+/* A token for each of n sequences, at most FORGE_MAX_COLUMNS, none of them twice.  Each gets the bits that forge_step with that one token
+ * gives.  On a CPU all columns go through a kernel before the next kernel runs, so weights that fit a cache are read from memory once; on a
+ * GPU they are steps one after the other.  Errors as of forge_step; FORGE_BAD_WEIGHTS names the first, and all tokens are appended. */
+enum { FORGE_MAX_COLUMNS = 8 };
+struct forge_column { struct forge_sequence *sequence; int32_t token; float *logits; /* [n_vocab] or NULL */ };
+enum forge_status engine_step(struct forge_engine *engine, const struct forge_column *columns, uint32_t n, struct forge_error *error);
 
 /* Text drawn on the device, for programs on a GPU.  first < 0: the first token is drawn from the logits of the last step; else token first
  * is decoded and the first draw follows it.  At most limit tokens are drawn, and no more than the context holds.  random is copied: the
- * host takes one number from its own for every token with temp > 0.  Any other step ends the run and drops what was drawn ahead. */
+ * host takes one number from its own for every token with temp > 0.  Any other step of the engine ends the run and drops what was
+ * drawn ahead. */
 struct forge_sample_options;
 struct forge_random;
 bool engine_draws(const struct forge_engine *engine);
-enum forge_status engine_draw_begin(struct forge_engine *engine, const struct forge_sample_options *options,
+enum forge_status engine_draw_begin(struct forge_sequence *sequence, const struct forge_sample_options *options,
                                     const struct forge_random *random,
                                     int32_t first, uint64_t limit, struct forge_error *error);
 /* Then n_past is that of drawing token by token: the token itself is not in the context yet.  FORGE_BAD_WEIGHTS: the logits to draw from
  * are not finite. */
-enum forge_status engine_draw_next(struct forge_engine *engine, int32_t *token, struct forge_error *error);
+enum forge_status engine_draw_next(struct forge_sequence *sequence, int32_t *token, struct forge_error *error);
 
 double seconds_now(void);
 

@@ -30,13 +30,15 @@ enum forge_status session_open(struct forge_session *s, const struct forge_optio
         session_close(s);
         return error_set(error, FORGE_NO_MEMORY, "out of memory for the logits of %u tokens", p->n_vocab);
     }
-    const enum forge_status status = sampler_open(&s->sampler, &options->sample, p->n_vocab, engine->n_ctx, error);
+    enum forge_status status = sampler_open(&s->sampler, &options->sample, p->n_vocab, engine->n_ctx, error);
+    if (status == FORGE_OK) status = sequence_open(&s->sequence, engine, error);
     if (status != FORGE_OK) session_close(s);
     return status;
 }
 
 void session_close(struct forge_session *s)
 {
+    sequence_close(s->sequence);
     sampler_close(s->sampler);
     free(s->logits);
     free(s->piece);
@@ -46,7 +48,7 @@ void session_close(struct forge_session *s)
 enum forge_status session_prompt(struct forge_session *s, const int32_t *tokens, size_t n, struct forge_error *error)
 {
     const double start = seconds_now();
-    TRY(forge_step(s->engine, tokens, n, 1, s->logits, error));
+    TRY(forge_step(s->sequence, tokens, n, 1, s->logits, error));
     s->prompt_seconds += seconds_now() - start;
     s->n_prompt += n;
     for (size_t i = 0; i < n; i++) sampler_accept(s->sampler, tokens[i]);
@@ -86,7 +88,7 @@ static enum forge_status print_token(struct forge_session *s, int32_t id, bool *
 static enum forge_status draw_token(struct forge_session *s, int32_t *id, struct forge_error *error)
 {
     if (engine_draws(s->engine)) {
-        TRY(engine_draw_next(s->engine, id, error));
+        TRY(engine_draw_next(s->sequence, id, error));
         if (s->options->sample.temp > 0) random_next(sampler_random(s->sampler));
     } else {
         *id = sampler_draw(s->sampler, s->logits);
@@ -103,7 +105,7 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, e
     s->pending = -1;
     *ending = ENDED_LIMIT;
     if (ahead && n_predict != 0)
-        TRY(engine_draw_begin(s->engine, &s->options->sample, sampler_random(s->sampler), -1, n_predict < 0 ? UINT64_MAX
+        TRY(engine_draw_begin(s->sequence, &s->options->sample, sampler_random(s->sampler), -1, n_predict < 0 ? UINT64_MAX
                               : (uint64_t)n_predict, error));
     double start = 0;
     for (int64_t i = 0; n_predict < 0 || i < n_predict; i++) {
@@ -124,10 +126,10 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, e
         TRY(print_token(s, id, &stopped, error));
         if (stopped) { *ending = ENDED_STOP; break; }
         if (i + 1 == n_predict) break;
-        if (s->engine->n_past == s->engine->n_ctx) { *ending = ENDED_CONTEXT; break; }
+        if (s->sequence->n_past == s->engine->n_ctx) { *ending = ENDED_CONTEXT; break; }
         if (!ahead) {
             start = seconds_now();
-            TRY(forge_step(s->engine, &id, 1, 1, s->logits, error));
+            TRY(forge_step(s->sequence, &id, 1, 1, s->logits, error));
             s->decode_seconds += seconds_now() - start;
             s->n_decoded++;
         }

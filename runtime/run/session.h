@@ -16,6 +16,7 @@ struct forge_session {
     const struct forge_options *options;
     const struct forge_program *program;
     struct forge_engine  *engine;
+    struct forge_sequence *sequence; /* the text so far */
     struct forge_sampler *sampler;
     struct forge_stream   out;
     volatile sig_atomic_t *stop;     /* set by SIGINT */

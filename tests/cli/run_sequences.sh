@@ -1,0 +1,29 @@
+#!/bin/sh
+# Sequences and batches of compiled models: the objects that forgec links, with tests/cli/sequences.c in the place of main().
+# run_sequences.sh FORGEC GOLDEN_DIR SOURCE_DIR CC
+set -eu
+forgec=$1 golden=$2 source=$3 cc=$4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+"$cc" -std=c11 -D_GNU_SOURCE -O1 -I "$source" -c "$source/tests/cli/sequences.c" -o sequences.o
+# try MODEL TARGET THREADS...: options of the build are in $options
+try()
+{
+    model=$1 target=$2
+    shift 2
+    rm -rf parts program program.weights
+    # shellcheck disable=SC2086
+    "$forgec" build "$golden/$model.gguf" -t "$target" $options --weights external -q -o program --save-temps parts
+    rm parts/run.o
+    "$cc" sequences.o parts/*.o -lm -lpthread -ldl -o sequences
+    for threads; do
+        echo "$model $target $options, $threads threads"
+        ./sequences "$threads" program.weights
+    done
+}
+options=''
+try qwen3-a portable 1 3
+try q-llama-Q8_0 portable 2
+options='--kv q8_0 --ctx 100 --fuse none'
+try q-untied-Q4_K_M portable 1 2

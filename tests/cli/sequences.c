@@ -1,0 +1,212 @@
+/* sequences.c -- sequences of one program, and engines of one process, do not know of each other: whatever the order, the batch, a fork or
+ * a step back, logits are those of each sequence run alone, bit for bit.  sequences [THREADS [WEIGHTS]], linked with a program in the place
+ * of its main(). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/model/state.h"
+#include "runtime/run/engine.h"
+#include "runtime/run/sample.h"
+
+enum { N = 8, STEPS = 12 };
+
+static struct forge_error error;
+static float *truth[N][STEPS + 1], *logits[N];           /* [n_vocab]: after the prompt and after each token */
+static int32_t tokens[N][STEPS];
+static uint32_t n_vocab, checks;
+
+static void must(enum forge_status status, enum forge_status wanted, const char *what)
+{
+    checks++;
+    if (status == wanted) return;
+    printf("sequences: %s: status %d, not %d: %s\n", what, (int)status, (int)wanted, error.text);
+    exit(1);
+}
+
+static void same(const float *got, const float *want, const char *what, uint32_t q, uint32_t step)
+{
+    checks++;
+    if (memcmp(got, want, n_vocab * sizeof *got) == 0) return;
+    for (uint32_t i = 0; i < n_vocab; i++)
+        if (memcmp(&got[i], &want[i], sizeof *got) != 0) {
+            printf("sequences: %s: sequence %u, step %u: logit %u is %.9g, alone %.9g\n", what, q, step, i, (double)got[i],
+                   (double)want[i]);
+            exit(1);
+        }
+}
+
+static void *take(size_t bytes)
+{
+    void *p = malloc(bytes);
+    if (p) return p;
+    printf("sequences: out of memory\n");
+    exit(2);
+}
+
+static void prompt(struct forge_sequence *q, uint32_t k, float *to)
+{
+    int32_t ids[3 + 2 * N];
+    const uint32_t n = 3 + 2 * k;
+    for (uint32_t i = 0; i < n; i++) ids[i] = (int32_t)((i * 7 + k * 13 + 1) % n_vocab);
+    must(forge_step(q, ids, n, 1, to, &error), FORGE_OK, "prompt");
+}
+
+static void alone(struct forge_engine *e, uint32_t k)
+{
+    struct forge_sequence *q;
+    must(sequence_open(&q, e, &error), FORGE_OK, "opening");
+    for (uint32_t s = 0; s <= STEPS; s++) truth[k][s] = take(n_vocab * sizeof(float));
+    prompt(q, k, truth[k][0]);
+    for (uint32_t s = 0; s < STEPS; s++) {
+        tokens[k][s] = argmax(truth[k][s], n_vocab);
+        must(forge_step(q, &tokens[k][s], 1, 1, truth[k][s + 1], &error), FORGE_OK, "step");
+    }
+    sequence_close(q);
+}
+
+static void open_all(struct forge_engine *e, struct forge_sequence *q[N])
+{
+    for (uint32_t k = 0; k < N; k++) {
+        must(sequence_open(&q[k], e, &error), FORGE_OK, "opening");
+        prompt(q[k], k, logits[k]);
+        same(logits[k], truth[k][0], "prompts one after the other", k, 0);
+    }
+}
+
+static void close_all(struct forge_sequence *q[N])
+{
+    for (uint32_t k = 0; k < N; k++) sequence_close(q[k]);
+}
+
+/* The sequences take their steps in batches of n, the first of each batch another one every time. */
+static void batches(struct forge_engine *e, uint32_t n)
+{
+    struct forge_sequence *q[N];
+    open_all(e, q);
+    uint32_t done[N] = { 0 };
+    for (uint32_t at = 0; at < N * STEPS; at += n) {
+        struct forge_column columns[N];
+        for (uint32_t i = 0; i < n; i++) {
+            const uint32_t k = (at + i) % N;
+            columns[i] = (struct forge_column){ q[k], tokens[k][done[k]], logits[k] };
+        }
+        must(engine_step(e, columns, n, &error), FORGE_OK, "a batch");
+        for (uint32_t i = 0; i < n; i++) {
+            const uint32_t k = (at + i) % N;
+            done[k]++;
+            same(logits[k], truth[k][done[k]], "batches", k, done[k]);
+        }
+    }
+    close_all(q);
+}
+
+static void go_on(struct forge_sequence *q, uint32_t k, uint32_t from, const char *what)
+{
+    for (uint32_t s = from; s < STEPS; s++) {
+        must(forge_step(q, &tokens[k][s], 1, 1, logits[k], &error), FORGE_OK, what);
+        same(logits[k], truth[k][s + 1], what, k, s + 1);
+    }
+}
+
+static void forks(struct forge_engine *e)
+{
+    struct forge_sequence *q, *fork, *other;
+    must(sequence_open(&q, e, &error), FORGE_OK, "opening");
+    must(sequence_open(&fork, e, &error), FORGE_OK, "opening");
+    must(sequence_open(&other, e, &error), FORGE_OK, "opening");
+    prompt(q, 2, logits[2]);
+    prompt(fork, 5, logits[5]);                                  /* to be forgotten */
+    prompt(other, 3, logits[3]);
+    for (uint32_t s = 0; s < 5; s++) must(forge_step(q, &tokens[2][s], 1, 0, logits[2], &error), FORGE_OK, "step");
+    must(sequence_copy(fork, q, &error), FORGE_OK, "a fork");
+    go_on(q, 2, 5, "the sequence that was forked");
+    go_on(other, 3, 0, "its neighbour");
+    go_on(fork, 2, 5, "the fork");
+    const uint32_t n_prompt = 3 + 2 * 2;
+    if (state_rewinds(e->program, fork->n_past, n_prompt)) {
+        must(sequence_rewind(fork, n_prompt) ? FORGE_OK : FORGE_FAILED, FORGE_OK, "a step back");
+        go_on(fork, 2, 0, "after a step back");
+    }
+    must(sequence_rewind(fork, fork->n_past + 1) ? FORGE_OK : FORGE_USAGE, FORGE_USAGE, "a step forward");
+    must(sequence_reset(fork, &error), FORGE_OK, "a reset");
+    prompt(fork, 4, logits[4]);
+    go_on(fork, 4, 0, "after a reset");
+    sequence_close(q);
+    sequence_close(fork);
+    sequence_close(other);
+}
+
+static void refusals(struct forge_engine *e)
+{
+    struct forge_sequence *q[N + 1], *more;
+    for (uint32_t k = 0; k <= N; k++) must(sequence_open(&q[k], e, &error), FORGE_OK, "opening");
+    must(sequence_open(&more, e, &error), FORGE_TOO_LONG, "one sequence too many");
+    struct forge_column columns[N + 1];
+    for (uint32_t k = 0; k <= N; k++) columns[k] = (struct forge_column){ q[k], 1, NULL };
+    must(engine_step(e, columns, N + 1, &error), FORGE_USAGE, "a column too many");
+    columns[1].sequence = q[0];
+    must(engine_step(e, columns, 2, &error), FORGE_USAGE, "a sequence twice");
+    must(engine_step(e, columns, 0, &error), FORGE_OK, "no columns");
+    for (uint32_t k = 0; k <= N; k++) sequence_close(q[k]);
+}
+
+/* A run of draws belongs to one sequence and ends with any other step. */
+static void draws(struct forge_engine *e)
+{
+    static const struct forge_sample_options greedy = { .top_p = 1, .repeat_penalty = 1 };
+    const struct forge_random random = { { 1, 2, 3, 4 } };
+    struct forge_sequence *q, *other;
+    int32_t token;
+    must(sequence_open(&q, e, &error), FORGE_OK, "opening");
+    must(sequence_open(&other, e, &error), FORGE_OK, "opening");
+    prompt(q, 1, logits[1]);
+    must(engine_draw_begin(q, &greedy, &random, -1, STEPS, &error), FORGE_OK, "drawing");
+    for (uint32_t s = 0; s < 4; s++) {
+        must(engine_draw_next(q, &token, &error), FORGE_OK, "drawing");
+        must(token == tokens[1][s] ? FORGE_OK : FORGE_FAILED, FORGE_OK, "a token drawn");
+    }
+    prompt(other, 6, logits[6]);
+    same(logits[6], truth[6][0], "after draws of another sequence", 6, 0);
+    must(engine_draw_next(q, &token, &error), FORGE_FAILED, "a run that another step ended");
+    must(engine_draw_begin(q, &greedy, &random, -1, STEPS, &error), FORGE_FAILED, "logits that another step replaced");
+    must(forge_step(q, &tokens[1][3], 1, 1, logits[1], &error), FORGE_OK, "going on");
+    same(logits[1], truth[1][4], "going on after draws", 1, 4);
+    sequence_close(q);
+    sequence_close(other);
+}
+
+static struct forge_engine engines[2];
+
+static void open_engine(struct forge_engine *e, uint32_t n_threads, const char *weights)
+{
+    const struct forge_program *program;
+    const struct forge_weights_source source = { .path = weights };
+    struct gpu *gpu;
+    must(program_choose(&program, &gpu, NULL, &error), FORGE_OK, "choosing a program");
+    must(engine_open(e, program, gpu, &source, n_threads, 0, N + 1, &error), FORGE_OK, "opening an engine");
+}
+
+int main(int argc, char **argv)
+{
+    const uint32_t n_threads = argc > 1 ? (uint32_t)atoi(argv[1]) : 1;
+    const char *weights = argc > 2 ? argv[2] : NULL;
+    struct forge_engine *e = &engines[0];
+    open_engine(e, n_threads, weights);
+    n_vocab = e->program->n_vocab;
+    for (uint32_t k = 0; k < N; k++) logits[k] = take(n_vocab * sizeof(float));
+    for (uint32_t k = 0; k < N; k++) alone(e, k);
+    for (uint32_t n = 1; n <= N; n *= 2) batches(e, n);
+    forks(e);
+    refusals(e);
+    if (engine_draws(e)) draws(e);
+    open_engine(&engines[1], n_threads, weights);                /* both at once */
+    batches(&engines[1], 4);
+    batches(e, 2);
+    forks(&engines[1]);
+    engine_close(e);
+    batches(&engines[1], 8);
+    engine_close(&engines[1]);
+    printf("sequences: %u checks\n", checks);
+    return 0;
+}
