@@ -29,7 +29,7 @@ _forgec()
         return
     fi
     if [[ $cur == -* ]]; then
-        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --threads --exact --static --allow-spills --save-temps --clang --no-cache --ignore-key -j -v"
+        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --threads --exact --static --allow-spills --plan --save-temps --clang --no-cache --ignore-key -j -v"
         case $command in
             build)   COMPREPLY=($(compgen -W "$make -o --emit --prefix --weights -### -q --quiet" -- "$cur")) ;;
             cc)      COMPREPLY=($(compgen -W "$make -o --emit --weights -### -q --quiet" -- "$cur")) ;;

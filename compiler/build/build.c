@@ -8,6 +8,7 @@
 #include "compiler/gpu/choose.h"
 #include "compiler/gpu/emit.h"
 #include "image.h"
+#include "compiler/plan/text.h"
 #include "compiler/product/library.h"
 #include "link.h"
 #include "compiler/gpu/report.h"
@@ -191,14 +192,28 @@ static void put_gpu_plan(struct arena *a, const struct build_options *o, struct 
     if (!o->cc.spawn.dry_run) check_kernels(a, o, target, t);
 }
 
+/* Lines of a report as comments of the plan. */
+static void put_comment(struct text *t, const char *report)
+{
+    for (const char *line = report; *line; line += strcspn(line, "\n") + 1)
+        text_printf(t, "%s%.*s\n", *line == '#' ? "" : "#", (int)strcspn(line, "\n"), line);
+}
+
 static const char *write_plan(struct arena *a, const struct build_options *o, struct target *targets, uint32_t n)
 {
     const char *path = text_path(a, o);
     struct text t = { .arena = a };
     for (uint32_t i = 0; i < n; i++) {
-        if (targets[i].plan->gpu) put_gpu_plan(a, o, &targets[i], &t);
-        else report_cpu(&t, targets[i].plan);
-        fuse_print(&t, targets[i].plan->fused);
+        struct text report = { .arena = a };
+        if (targets[i].plan->gpu) put_gpu_plan(a, o, &targets[i], &report);
+        else report_cpu(&report, targets[i].plan);
+        plan_text_print(&t, targets[i].plan, options_text(a, o, targets[i].plan));
+        text_puts(&t, "\n");
+        put_comment(&t, text_str(&report));
+        report = (struct text){ .arena = a };
+        fuse_print(&report, targets[i].plan->fused);
+        text_puts(&t, "\n# groups of operations\n");
+        put_comment(&t, text_str(&report));
     }
     write_text(a, path, (struct bytes){ (const uint8_t *)t.data, t.size });
     return path;
@@ -297,6 +312,33 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     step(o, "link", since);
 }
 
+/* The choices of o->plan_path, or NULL.  They are for one target. */
+static const struct plan_text *read_choices(struct arena *a, const struct build_options *o, const struct profile *target)
+{
+    if (!o->plan_path) return NULL;
+    if (o->n_targets > 1) die("--plan: a plan is of one target; build for each alone");
+    const struct bytes file = file_read(a, o->plan_path);
+    const struct plan_text *text = plan_text_read(a, o->plan_path, arena_strndup(a, (const char *)file.data, file.size));
+    if (strcmp(text->target, target->name)) die_at(text->target_at, "the plan is for %s, this build is for %s; give -t %s", text->target, target->name, text->target);
+    return text;
+}
+
+/* The plan with those choices, which all have found their kernels. */
+static struct plan *plan_with(struct arena *a, const struct build_options *o, const struct graph *graph, const struct profile *target, struct plan_options options,
+                              const struct plan_text *text)
+{
+    if (text) {
+        options.chunk = text->chunk;
+        options.choices = &text->choices;
+    }
+    struct plan *p = plan_make(a, graph, o->fuse, target, &options);
+    if (!text) return p;
+    plan_text_check(p, text);
+    const char *own = options_text(a, o, p);
+    if (text->options && strcmp(text->options, own)) die_at(text->options_at, "the plan was made with %s, this build has %s", text->options, own);
+    return p;
+}
+
 enum { LIBRARY_WORKERS = 8 };     /* parts into which a library cuts each kernel, unless --threads says otherwise */
 
 /* Profiles and plans; their programs share one executable. */
@@ -310,7 +352,7 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
         if (library_wanted(o)) library_check(a, o, targets[i].profile);
         const char *no_executable = o->emit == EMIT_EXE ? profile_no_executable(a, targets[i].profile) : NULL;
         if (no_executable) die("%s", no_executable);
-        targets[i].plan = plan_make(a, graph, o->fuse, targets[i].profile, &options);
+        targets[i].plan = plan_with(a, o, graph, targets[i].profile, options, read_choices(a, o, targets[i].profile));
         if (o->is_static && targets[i].plan->gpu) die("--static: a program for %s opens the GPU driver's library at run time, which a static one cannot", targets[i].profile->name);
         if (strcmp(targets[i].profile->elf_machine, targets[0].profile->elf_machine))
             die("targets %s and %s are different machines; one executable holds one", targets[0].profile->name, targets[i].profile->name);
@@ -367,6 +409,7 @@ const char *build(struct arena *a, const struct build_options *o)
     outputs_forget(a);
     input_remember(a, "/proc/self/exe");                /* forgec itself */
     if (o->source) input_remember(a, o->source);
+    if (o->plan_path) input_remember(a, o->plan_path);
     const struct gguf *file = gguf_open(a, o->model_path, o->weights == WEIGHTS_NONE || !is_binary(o));
     step(o, "gguf", since);
     struct model *model = build_model(a, o, file);

@@ -17,6 +17,7 @@ struct build_options {
     struct plan_options plan;
     struct cc_options   cc;
     const char         *prefix;                       /* of a library's names; NULL: "model" */
+    const char         *plan_path;                    /* a plan whose choices are taken (plan/text.h); NULL: none */
     const char         *source;                       /* `forgec cc`: compile this file in place of the emitted source */
     const char         *templates_dir, *targets_dir, *models_dir;
     const char         *ignored_keys[32];             /* hyperparameters that need not be computed: struct model_options */

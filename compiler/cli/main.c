@@ -43,7 +43,8 @@ static const char usage[] =
 #define BUILD_OPTIONS \
     "  -t, --target T[,T2]    machine to build for (forgec targets; default: this machine);\n" \
     "                         of several the program runs the first that works where it is started,\n" \
-    "                         and says when a GPU among them does not\n"
+    "                         and says when a GPU among them does not\n" \
+    "      --plan FILE        tiles and splits as in FILE, which --emit plan wrote and you edited\n"
 #define MODEL_OPTIONS \
     "      --ctx N            longest context (default: the model's, at most 8192)\n" \
     "      --kv TYPE          KV cache as f16 (default), f32 or q8_0\n" \
@@ -205,7 +206,7 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 /* ---- build and cc ---- */
 
 enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS,
-       OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_IGNORE_KEY, OPT_HELP };
+       OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_HELP };
 
 static const struct option build_options_table[] = {
     { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
@@ -216,7 +217,7 @@ static const struct option build_options_table[] = {
     { "save-temps", required_argument, NULL, OPT_SAVE_TEMPS }, { "clang", required_argument, NULL, OPT_CLANG },
     { "no-cache", no_argument, NULL, OPT_NO_CACHE },     { "templates", required_argument, NULL, OPT_TEMPLATES },
     { "targets", required_argument, NULL, OPT_TARGETS }, { "models", required_argument, NULL, OPT_MODELS },
-    { "ignore-key", required_argument, NULL, OPT_IGNORE_KEY },
+    { "ignore-key", required_argument, NULL, OPT_IGNORE_KEY }, { "plan", required_argument, NULL, OPT_PLAN },
     { "jobs", required_argument, NULL, 'j' },            { "verbose", no_argument, NULL, 'v' },
     { "quiet", no_argument, NULL, 'q' },                 { "prefix", required_argument, NULL, OPT_PREFIX }, { "help", no_argument, NULL, OPT_HELP },
     { NULL, 0, NULL, 0 },
@@ -262,6 +263,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_TARGETS: o->targets_dir = optarg; break;
         case OPT_MODELS: o->models_dir = optarg; break;
         case OPT_PREFIX: o->prefix = optarg; break;
+        case OPT_PLAN: o->plan_path = optarg; break;
         case OPT_IGNORE_KEY:
             if (o->n_ignored_keys == COUNT_OF(o->ignored_keys)) usage_error("--ignore-key: at most %zu keys", COUNT_OF(o->ignored_keys));
             o->ignored_keys[o->n_ignored_keys++] = optarg;

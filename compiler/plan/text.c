@@ -1,0 +1,275 @@
+/* text.c -- see text.h. */
+#include "text.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned long long ull;
+
+/* ---- printing ---- */
+
+static void print_states(struct text *out, const struct plan *p)
+{
+    text_printf(out, "\n# state of a sequence: %llu bytes, %llu for each token\n", (ull)p->kv_bytes, (ull)p->kv_bytes_per_token);
+    for (uint32_t i = 0; i < p->n_states; i++) {
+        const struct state *s = &p->states[i];
+        text_printf(out, "#   %-9s layer %u at %llu: %llu bytes", state_kind_name[s->kind], s->layer, (ull)s->offset, (ull)s->bytes);
+        if (s->row_bytes) text_printf(out, ", %u runs of %u rows of %llu", s->runs, s->rows, (ull)s->row_bytes);
+        text_puts(out, s->rewindable ? "\n" : ", cannot be rewound\n");
+    }
+}
+
+static void print_image(struct text *out, const struct plan *p)
+{
+    const struct plan_tensor *list = plan_tensors(out->arena, p);
+    text_printf(out, "\n# weight image: %llu bytes, of which a token reads %llu\n", (ull)p->image_bytes, (ull)p->read_bytes);
+    for (uint32_t i = 0; i < p->n_tensors; i++) {
+        const struct weight *w = list[i].weight;
+        text_printf(out, "#   %-32s at %llu: %llu bytes", list[i].name, (ull)list[i].offset, (ull)list[i].bytes);
+        if (w) text_printf(out, ", %llu x %llu %s", (ull)w->rows, (ull)w->cols, w->tensor->quant->name);
+        text_puts(out, "\n");
+    }
+}
+
+static void print_params(struct text *out, const struct kernel *k, uint32_t set, const char *between, const char *is)
+{
+    for (uint32_t i = 0; i < PARAM_COUNT; i++)
+        if (set >> i & 1) text_printf(out, "%s%s%s%u", between, kernel_param_name[i], is, k->param[i]);
+}
+
+static void print_groups(struct text *out, const struct launch *launches, uint32_t n, uint32_t kernel)
+{
+    const char *comma = " groups=";
+    for (uint32_t i = 0; i < n; i++) {
+        if (launches[i].kernel != kernel || launches[i].group == NO_GROUP) continue;
+        text_printf(out, "%s%u", comma, launches[i].group);
+        comma = ",";
+    }
+}
+
+static void print_sizes(struct text *out, const struct plan *p, const struct kernel *k)
+{
+    const double us = p->profile->bandwidth_gb_s > 0 ? (double)(k->weight_bytes + k->state_bytes) / (p->profile->bandwidth_gb_s * 1e3) : 0;
+    text_printf(out, "    # %u launches", k->n_launches);
+    if (k->grid_x > 1 || k->lds_bytes) text_printf(out, ", %u groups", k->grid_x);
+    if (k->grid_tokens) text_printf(out, " x tokens / %u", k->grid_tokens);
+    if (k->lds_bytes) text_printf(out, ", %u bytes of LDS", k->lds_bytes);
+    print_params(out, k, template_info[k->template].follows, ", ", " ");
+    if (k->weight_bytes) text_printf(out, "; %llu weight bytes", (ull)k->weight_bytes);
+    if (k->state_bytes) text_printf(out, "; %llu of state, full context", (ull)k->state_bytes);
+    if (k->operations) text_printf(out, "; %llu operations a token", (ull)k->operations);
+    if (us > 0) text_printf(out, "; %.2f us of reading", us);
+    if (k->fill > 0) text_printf(out, "; fill %.2f", k->fill);
+    text_puts(out, "\n");
+}
+
+static void print_kernels(struct text *out, const struct plan *p, const struct launch *launches, uint32_t n, const char *section)
+{
+    const struct kernel_list *list = p->kernels;
+    text_printf(out, "\n%s\n", section);
+    for (uint32_t i = 0; i < list->n_kernels; i++) {
+        const struct kernel *k = &list->kernels[i];
+        bool used = false;
+        for (uint32_t l = 0; l < n; l++) used |= launches[l].kernel == i;
+        if (!used) continue;
+        text_printf(out, "  %s %s", template_info[k->template].name, k->name);
+        print_params(out, k, template_info[k->template].free, " ", "=");
+        print_groups(out, launches, n, i);
+        text_puts(out, "\n");
+        print_sizes(out, p, k);
+        for (const char *line = k->does; *line; line += strcspn(line, "\n") + 1) text_printf(out, "    # %.*s\n", (int)strcspn(line, "\n"), line);
+    }
+}
+
+void plan_text_print(struct text *out, const struct plan *p, const char *options)
+{
+    text_puts(out, "plan 1\n");
+    text_printf(out, "target %s\noptions %s\nchunk %u\n", p->profile->name, options, p->chunk);
+    print_states(out, p);
+    print_image(out, p);
+    text_printf(out, "\n# arena: %llu bytes\n", (ull)p->arena_bytes);
+    print_kernels(out, p, p->kernels->decode, p->kernels->n_decode, "decode");
+    print_kernels(out, p, p->kernels->prefill, p->kernels->n_prefill, "prefill");
+}
+
+/* ---- reading ---- */
+
+struct reader {
+    struct arena     *arena;
+    struct plan_text *out;
+    const char       *p, *line;
+    struct place      at;
+    uint32_t          capacity;
+    enum { HEAD, DECODE, PREFILL } section;
+};
+
+static struct place here(const struct reader *r)
+{
+    struct place at = r->at;
+    at.column = 1 + (uint32_t)(r->p - r->line);
+    return at;
+}
+
+static void skip_blanks(struct reader *r) { while (*r->p == ' ' || *r->p == '\t') r->p++; }
+
+static bool at_end(struct reader *r)
+{
+    skip_blanks(r);
+    return !*r->p || *r->p == '#';
+}
+
+static const char *read_word(struct reader *r, const char *what)
+{
+    const char *start = r->p;
+    while (isalnum((unsigned char)*r->p) || *r->p == '_') r->p++;
+    if (r->p == start) die_at(here(r), "expected %s", what);
+    return arena_strndup(r->arena, start, (size_t)(r->p - start));
+}
+
+static uint32_t read_number(struct reader *r)
+{
+    const struct place at = here(r);
+    uint64_t value = 0;
+    const char *start = r->p;
+    for (; isdigit((unsigned char)*r->p); r->p++) if (value <= UINT32_MAX) value = 10 * value + (uint64_t)(*r->p - '0');
+    if (r->p == start) die_at(at, "expected a number");
+    if (value > UINT32_MAX) die_at(at, "%.*s is too large", (int)(r->p - start), start);
+    return (uint32_t)value;
+}
+
+static void need_end(struct reader *r)
+{
+    if (!at_end(r)) die_at(here(r), "expected the end of the line");
+}
+
+/* The rest of the line up to a comment. */
+static const char *read_rest(struct reader *r)
+{
+    skip_blanks(r);
+    size_t n = strcspn(r->p, "#");
+    while (n && isspace((unsigned char)r->p[n - 1])) n--;
+    const char *text = arena_strndup(r->arena, r->p, n);
+    r->p += strlen(r->p);
+    return text;
+}
+
+static void read_head(struct reader *r, struct place at, const char *word)
+{
+    struct plan_text *t = r->out;
+    skip_blanks(r);
+    if (strcmp(word, "plan") == 0) {
+        if (read_number(r) != 1) die_at(at, "this forgec reads plans of version 1");
+    } else if (strcmp(word, "target") == 0) {
+        t->target_at = here(r);
+        t->target = read_rest(r);
+    } else if (strcmp(word, "options") == 0) {
+        t->options_at = here(r);
+        t->options = read_rest(r);
+    } else if (strcmp(word, "chunk") == 0) {
+        if (!(t->chunk = read_number(r))) die_at(at, "a chunk has a token at least");
+    } else die_at(at, "expected plan, target, options, chunk, decode or prefill");
+    need_end(r);
+}
+
+static enum kernel_template template_named(struct place at, const char *word)
+{
+    for (uint32_t i = 0; i < TEMPLATE_COUNT; i++) if (strcmp(template_info[i].name, word) == 0) return (enum kernel_template)i;
+    die_at(at, "unknown template %s", word);
+}
+
+static void read_groups(struct reader *r, struct kernel_choice *c)
+{
+    uint32_t n = 1;
+    for (const char *s = r->p; isdigit((unsigned char)*s) || *s == ','; s++) n += *s == ',';
+    uint32_t *groups = arena_array(r->arena, uint32_t, n);
+    do groups[c->n_groups++] = read_number(r);
+    while (*r->p == ',' && r->p++);
+    c->groups = groups;
+}
+
+static void read_setting(struct reader *r, struct kernel_choice *c)
+{
+    const struct place at = here(r);
+    const char *key = read_word(r, "parameter=number or groups=list");
+    if (*r->p++ != '=') die_at(at, "expected %s=number", key);
+    if (strcmp(key, "groups") == 0) {
+        if (c->groups) die_at(at, "groups is given twice");
+        read_groups(r, c);
+        return;
+    }
+    for (uint32_t i = 0; i < PARAM_COUNT; i++) {
+        if (strcmp(kernel_param_name[i], key)) continue;
+        if (!(template_info[c->template].free >> i & 1)) die_at(at, "%s of a %s follows from other things; it cannot be chosen", key, template_info[c->template].name);
+        if (c->given >> i & 1) die_at(at, "%s is given twice", key);
+        c->given |= 1u << i;
+        c->param[i] = read_number(r);
+        return;
+    }
+    die_at(at, "unknown parameter %s", key);
+}
+
+/* "gemv attn_qkv rows=4 lanes=16 groups=1,6,11": the name is for people. */
+static void read_kernel(struct reader *r, struct place at, const char *word)
+{
+    struct kernel_choices *list = &r->out->choices;
+    if (list->n == r->capacity) {
+        r->capacity = r->capacity ? 2 * r->capacity : 32;
+        struct kernel_choice *grown = arena_array(r->arena, struct kernel_choice, r->capacity);
+        if (list->n) memcpy(grown, list->list, list->n * sizeof *grown);
+        list->list = grown;
+    }
+    struct kernel_choice *c = &list->list[list->n++];
+    *c = (struct kernel_choice){ .at = at, .template = template_named(at, word), .prefill = r->section == PREFILL };
+    skip_blanks(r);
+    read_word(r, "the kernel's name");
+    while (!at_end(r)) read_setting(r, c);
+    if (!c->groups && c->template != TEMPLATE_sample) die_at(at, "groups=list is missing: the groups whose kernel this is");
+}
+
+static void read_line(struct reader *r)
+{
+    if (at_end(r)) return;
+    const struct place at = here(r);
+    const char *word = read_word(r, "a word");
+    const bool decode = strcmp(word, "decode") == 0, prefill = strcmp(word, "prefill") == 0;
+    if (decode || prefill) {
+        r->section = decode ? DECODE : PREFILL;
+        need_end(r);
+    }
+    else if (r->section == HEAD) read_head(r, at, word);
+    else read_kernel(r, at, word);
+}
+
+struct plan_text *plan_text_read(struct arena *a, const char *name, const char *text)
+{
+    struct reader r = { .arena = a, .out = arena_new(a, struct plan_text), .at = { name, 1, 1 } };
+    for (const char *p = text; *p; r.at.line++) {
+        const size_t n = strcspn(p, "\n");
+        r.p = r.line = arena_strndup(a, p, n);
+        read_line(&r);
+        p += n + (p[n] == '\n');
+    }
+    if (!r.out->target) die_at((struct place){ name, 1, 1 }, "the line \"target NAME\" is missing; --emit plan writes a plan");
+    return r.out;
+}
+
+static bool has_kernel(const struct kernel_list *list, const struct launch *launches, uint32_t n, enum kernel_template template, uint32_t group)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (launches[i].group == group && list->kernels[launches[i].kernel].template == template) return true;
+    return false;
+}
+
+void plan_text_check(const struct plan *p, const struct plan_text *text)
+{
+    const struct kernel_list *list = p->kernels;
+    for (uint32_t i = 0; i < text->choices.n; i++) {
+        const struct kernel_choice *c = &text->choices.list[i];
+        const struct launch *launches = c->prefill ? list->prefill : list->decode;
+        const uint32_t n = c->prefill ? list->n_prefill : list->n_decode;
+        for (uint32_t k = 0; k < c->n_groups; k++)
+            if (!has_kernel(list, launches, n, c->template, c->groups[k]))
+                die_at(c->at, "group %u has no %s kernel in %s; the plan is of another model, or fused in another way", c->groups[k], template_info[c->template].name,
+                       c->prefill ? "prefill" : "decode");
+    }
+}

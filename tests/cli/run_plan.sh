@@ -1,0 +1,73 @@
+#!/bin/sh
+# run_plan.sh FORGEC MODEL [LANES [GFXSIM]]: plans as text: written, edited by hand, built, run and verified; what cannot be chosen is refused with its place.
+forgec=$1 model=$2 lanes=$3 gfxsim=${4-} here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../harness.sh"
+
+choices() { grep -v '^ *#' "$1" | grep .; }
+
+# written TARGET: $tmp/plan; read back it is the same plan, and the kernels are the same
+written() {
+    target=$1
+    check "$target: plan" 0 "$forgec" build "$model" -q -t "$target" --emit plan -o "$tmp/plan"
+    check "$target: read back" 0 "$forgec" build "$model" -q -t "$target" --plan "$tmp/plan" --emit plan -o "$tmp/again"
+    same "$tmp/plan" "$tmp/again"
+    check "$target: source" 0 "$forgec" build "$model" -q -t "$target" --emit source -o "$tmp/first"
+    check "$target: source of the plan" 0 "$forgec" build "$model" -q -t "$target" --plan "$tmp/plan" --emit source -o "$tmp/second"
+    same "$tmp/first" "$tmp/second"
+}
+# edited SED-COMMAND: $tmp/edited, another plan
+edited() {
+    sed "$1" "$tmp/plan" > "$tmp/edited"
+    ! cmp -s "$tmp/plan" "$tmp/edited" || bad "$1 changes nothing"
+}
+# refused TEXT SED-COMMAND: the edit is an error at its place
+refused() {
+    edited "$2"
+    refuse "$target: $2" 1 "edited:" "$forgec" build "$model" -q -t "$target" --plan "$tmp/edited" --emit plan -o "$tmp/none"
+    err_has "$1"
+    [ ! -e "$tmp/none" ] || bad "an output was written"
+}
+# verified WHAT OPTIONS...: the edited plan's program holds against the model, and the plan says what was chosen
+verified() {
+    what=$1
+    shift
+    check "$target: $what" 0 "$forgec" build "$model" -q -t "$target" --plan "$tmp/edited" --emit plan -o "$tmp/again"
+    choices "$tmp/edited" > "$tmp/wanted"
+    choices "$tmp/again" > "$tmp/got"
+    same "$tmp/wanted" "$tmp/got" "choices of $what"
+    check "$target: $what, verified" 0 "$forgec" verify "$model" -t "$target" --plan "$tmp/edited" "$@"
+}
+
+written x86-64-v3
+refused "group 1 has no gemv kernel in decode" 's/^  products \(.*\)groups=1\b/  gemv \1groups=1/'
+refused "unknown template" 's/^  products/  product/'
+refused "unit of a products follows" 's/^  products attn_qkv_decode/& unit=64/'
+refuse missing 1 "no-such-plan" "$forgec" build "$model" -q --plan "$tmp/no-such-plan" -o "$tmp/none"
+refuse two-targets 1 "a plan is of one target" "$forgec" build "$model" -q -t x86-64-v3,portable --plan "$tmp/plan" -o "$tmp/none"
+edited 's/^chunk .*/chunk 24/'
+verified "a chunk of 24" --tokens 60
+
+# A tile more, another number of splits, other rows and lanes.
+splits='/^  attention_decode/s/splits=[0-9]*/splits=3/'
+shape='/^  gemv attn_output/s/rows=[0-9]* lanes=[0-9]*/rows=2 lanes=16/'
+if [ -n "$lanes" ]; then
+    written "$here/../lanes/simt32.yaml"
+    edited "$splits; $shape"
+    FORGE_HIP_LIBRARY=$lanes
+    export FORGE_HIP_LIBRARY
+    verified "splits and lanes" --tokens 40
+    unset FORGE_HIP_LIBRARY
+fi
+if [ -n "$gfxsim" ]; then
+    FORGEC_GFXSIM=$gfxsim
+    export FORGEC_GFXSIM
+    written gfx1151
+    tile='/^  gemm attn_qkv_prefill/s/rows=[0-9]* tokens=[0-9]* threads=[0-9]*/rows=64 tokens=64 threads=128/'
+    edited "$splits; $shape; $tile"
+    verified "splits, lanes and a tile" --simulate --tokens 8
+    refused "splits is 9999" '/^  attention_decode/s/splits=[0-9]*/splits=9999/'
+    refused "tokens 2 .." 's/ least=1 / least=2 /'
+    refused "give -t gfx942" 's/^target .*/target gfx942/'
+    refused "the plan was made with --kv q8_0" 's/^options .*/options --kv q8_0/'
+fi
+summary plans
