@@ -213,7 +213,8 @@ static void texts_of_wirings(void **state)
         TINY_ATTENTION("%x") "%n = rmsnorm attn_norm, %ao\n%h = add %x, %n\n" TINY_FFN("%h") "%o = rmsnorm ffn_norm, %d\n%x = add %h, %o\n",
         TINY_ATTENTION("%x") "%b = add %ao, %ao\n%c = add %b, %ao\n%x = add %c, %b\n",
         "%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n%v = matmul attn_v, %x\n%vc = store_v %v\n"
-        "%near = attention window=20 cap=30 %q, %kc, %vc\n%far = attention %q, %kc, %vc\n%kqv = add %near, %far\n%x = matmul attn_output, %kqv\n",
+        "%near = attention window=20 cap=30 %q, %kc, %vc\n%far = attention %q, %kc, %vc\n%kqv = add %near, %far\n"
+        "%x = matmul attn_output, %kqv\n",
         TURNS("%q1 = rope %q\n%q2 = rope base=500 %q1\n%qr = rope base=500 n_rot=8 neox=true %q2\n"),
     };
     for (size_t i = 0; i < COUNT_OF(layers); i++) check_model(tiny_layers(a, layers[i]));
