@@ -10,15 +10,16 @@ static struct attention_text attention_text(const struct writer *w)
 {
     struct arena *a = w->arena;
     const struct node *n = w->group->node;
-    const uint32_t n_ctx = w->plan->options.n_ctx, head_dim = n->attr.head_dim;
+    const struct state *state = plan_state(w->plan, n);
+    const uint32_t rows = state->rows, head_dim = n->attr.head_dim;
     struct attention_text at = { .node = n, .heads_kv = n->inputs[1]->heads, .kv = kv_type_name[w->plan->options.kv] };
     at.group = n->heads / at.heads_kv;
     at.width = at.group * head_dim;
-    at.k_head = arena_printf(a, "kv_k_%s(STATE, h, %u, %u)", at.kv, head_dim, n_ctx);
-    at.v_head = arena_printf(a, "kv_v_%s(STATE, h, %u, %u, %u)", at.kv, at.heads_kv, head_dim, n_ctx);
+    at.k_head = arena_printf(a, "kv_k_%s(STATE, h, %u, %u)", at.kv, head_dim, rows);
+    at.v_head = arena_printf(a, "kv_v_%s(STATE, h, %u, %u, %u)", at.kv, at.heads_kv, head_dim, rows);
     at.window = attention_window(w->plan, n);
     const char *scale = emit_float(a, n->attr.scale), *cap = n->attr.cap > 0 ? emit_float(a, n->attr.cap) : "0";
-    at.sizes = arena_printf(a, "/* group */ %u, /* head_dim */ %u, %s, /* cap */ %s", at.group, head_dim, scale, cap);
+    at.sizes = arena_printf(a, "/* group */ %u, /* head_dim */ %u, %s, /* cap, ring */ %s, %u", at.group, head_dim, scale, cap, state_ring(state));
     return at;
 }
 

@@ -52,10 +52,17 @@ static const char *heads_text(const struct lister *l, const struct node *n)
     return arena_printf(l->arena, "%u head%s of %u", n->heads, n->heads == 1 ? "" : "s", n->attr.head_dim);
 }
 
+/* Where positions lie in a state. */
+static const char *rows_text(const struct lister *l, const struct node *n)
+{
+    const struct state *s = plan_state(l->plan, n);
+    return arena_printf(l->arena, s->kind == STATE_RING ? "a ring of %u rows" : "%u rows", s->rows);
+}
+
 static void store_does(struct lister *l, const struct node *n)
 {
     const struct plan_options *o = &l->plan->options;
-    kernel_does(&l->d, "  %s of %s in %s, context %u", op_info[n->op].name, heads_text(l, n), kv_type_name[o->kv], o->n_ctx);
+    kernel_does(&l->d, "  %s of %s in %s, %s", op_info[n->op].name, heads_text(l, n), kv_type_name[o->kv], rows_text(l, n));
     l->d.launch.state = plan_state(l->plan, n)->offset;
 }
 
@@ -231,7 +238,7 @@ static void attention_does(struct lister *l)
     const struct plan *p = l->plan;
     const struct node *n = l->group->node, *k = n->inputs[1];
     const char *kv = kv_type_name[p->options.kv];
-    kernel_does(&l->d, "attention of %s over %u in %s, context %u", heads_text(l, n), k->heads, kv, p->options.n_ctx);
+    kernel_does(&l->d, "attention of %s over %u in %s, %s", heads_text(l, n), k->heads, kv, rows_text(l, n));
     scores_does(l, n);
     kernel_does(&l->d, "reads %s", float_place(l, n->inputs[0]));
     if (!l->prefill) kernel_does(&l->d, "  parts of the positions at %llu", (ull)p->parts_offset);

@@ -80,10 +80,12 @@ static const char *rope_call(const struct writer *w, const struct node *n)
 static const char *store_call(const struct writer *w, const struct node *n)
 {
     struct arena *a = w->arena;
+    const struct state *state = plan_state(w->plan, n);
     const char *kv = kv_type_name[w->plan->options.kv], *position = w->many ? "a->n_past + t" : "a->n_past";
-    const uint32_t head_dim = n->attr.head_dim, n_ctx = w->plan->options.n_ctx;
+    const uint32_t head_dim = n->attr.head_dim, rows = state->rows;
+    if (state_ring(state)) position = arena_printf(a, "(%s) %% %u", position, rows);
     const bool k = n->op == OP_store_k;
-    const char *sizes = k ? arena_printf(a, "%u, %u", head_dim, n_ctx) : arena_printf(a, "%u, %u, %u", n->heads, head_dim, n_ctx);
+    const char *sizes = k ? arena_printf(a, "%u, %u", head_dim, rows) : arena_printf(a, "%u, %u, %u", n->heads, head_dim, rows);
     const char *head = arena_printf(a, "kv_%c_%s(STATE, $r / %u, %s)", k ? 'k' : 'v', kv, head_dim, sizes);
     return arena_printf(a, "kv_append_%c_%s(%s, $y, %s, %u);", k ? 'k' : 'v', kv, head, position, head_dim);
 }

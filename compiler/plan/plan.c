@@ -43,14 +43,28 @@ static uint64_t kv_row_bytes(enum kv_type kv, uint32_t head_dim)
     return kv == KV_TYPE_F16 ? 2ull * head_dim : kv == KV_TYPE_F32 ? 4ull * head_dim : head_dim / 32 * 34ull;
 }
 
+/* Rows that hold what the tokens of a step read, where every attention to these keys has a window: the oldest position of the first token to the last token's
+ * own.  0: all positions are read. */
+static uint32_t ring_rows(const struct plan *p, const struct node *store)
+{
+    uint32_t window = 0;
+    if (p->gpu) return 0;
+    for (uint32_t i = 0; i < store->n_readers; i++) {
+        const uint32_t w = store->readers[i]->attr.window;
+        if (!w) return 0;
+        if (w > window) window = w;
+    }
+    return (uint32_t)plan_align((uint64_t)window + p->chunk - 1, 16);
+}
+
 /* K and V of a layer: node: its store_k.  A CPU keeps 16 positions together; a GPU keeps rows without gaps, and the scales of q8_0 behind all codes
  * (templates/gpu/kv.h): then the cache is no runs of whole rows. */
 static struct state kv_state(const struct plan *p, const struct node *store)
 {
-    const uint32_t rows = (uint32_t)plan_align(p->options.n_ctx, 16), runs = 2 * store->heads;
+    const uint32_t all = (uint32_t)plan_align(p->options.n_ctx, 16), ring = ring_rows(p, store), rows = ring && ring < all ? ring : all, runs = 2 * store->heads;
     const uint64_t row = kv_row_bytes(p->options.kv, store->attr.head_dim);
     const bool gaps = p->gpu && (p->options.kv == KV_TYPE_Q8_0 || p->options.n_ctx % 16);
-    return (struct state){ .kind = STATE_KV, .layer = store->layer, .bytes = plan_align(runs * row * rows, p->gpu ? 256 : 64), .runs = runs, .rows = rows,
+    return (struct state){ .kind = rows < all ? STATE_RING : STATE_KV, .layer = store->layer, .bytes = plan_align(runs * row * rows, p->gpu ? 256 : 64), .runs = runs, .rows = rows,
                            .row_bytes = gaps ? 0 : row, .token_bytes = runs * row, .rewindable = true };
 }
 
@@ -59,7 +73,7 @@ static void add_state(struct plan *p, struct state s)
     s.offset = p->kv_bytes;
     p->states[p->n_states++] = s;
     p->kv_bytes += s.bytes;
-    p->kv_bytes_per_token += s.token_bytes;
+    if (s.kind == STATE_KV) p->kv_bytes_per_token += s.token_bytes;
     if (p->kv_bytes > 1ull << 46) die("a KV cache for %u tokens would take more than 64 TB; choose a smaller --ctx", p->options.n_ctx);
 }
 

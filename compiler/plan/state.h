@@ -20,7 +20,9 @@ struct state {
     uint64_t        offset, bytes;
     uint32_t        runs, rows;
     uint64_t        row_bytes;
-    uint64_t        token_bytes;    /* that a position adds; 0: the size is fixed */
+    uint64_t        token_bytes;    /* of a position; 0: it has none of its own */
     bool            rewindable;     /* to any earlier position; a ring only as far as its rows still hold, and others not at all */
 };
+/* Rows of a ring; 0: position p lies in row p. */
+static inline uint32_t state_ring(const struct state *s) { return s->kind == STATE_RING ? s->rows : 0; }
 #endif

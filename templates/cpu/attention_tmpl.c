@@ -23,6 +23,7 @@ struct attention {
     uint32_t head_dim;
     float    scale;                              /* of q . k */
     float    cap;                                /* score = cap * tanh(score / cap), 0: none */
+    uint32_t ring;                               /* position p lies in row p % ring, a multiple of 16; 0: in row p */
 };
 
 /* Up to ATTENTION_TILE queries; query i attends the positions first[i] <= p < end[i]. */
@@ -216,20 +217,22 @@ DEVICE void PASTE2(attention_run, KV)(struct attention_tile *t, const uint8_t *k
         for (uint32_t i = 0; i < tile; i++) for (uint32_t d = 0; d < head_dim; d += 8) vf_store8(t->out[i] + d, vf_set1(0));
         return;
     }
-    for (uint32_t base = first / 16 * 16; base < end; base += ATTENTION_BLOCK, fresh = 0) {
-        const uint32_t left = end - base, n = left < ATTENTION_BLOCK ? (left + 15) / 16 * 16 : ATTENTION_BLOCK;
+    for (uint32_t base = first / 16 * 16, n; base < end; base += n, fresh = 0) {
+        const uint32_t left = end - base, row = a->ring ? base % a->ring : base;
+        n = left < ATTENTION_BLOCK ? (left + 15) / 16 * 16 : ATTENTION_BLOCK;
+        if (a->ring && a->ring - row < n) n = a->ring - row;
         uint32_t i = 0;
         for (; i + 16 * vectors <= n; i += 16 * vectors)
-            PASTE2(attention_scores, KV)(weight + i, t, k_head + (base + i) * row_bytes, head_dim, tile, vectors);
+            PASTE2(attention_scores, KV)(weight + i, t, k_head + (row + i) * row_bytes, head_dim, tile, vectors);
         if (vectors > 1)
-            for (; i < n; i += 16) PASTE2(attention_scores, KV)(weight + i, t, k_head + (base + i) * row_bytes, head_dim, tile, 1);
+            for (; i < n; i += 16) PASTE2(attention_scores, KV)(weight + i, t, k_head + (row + i) * row_bytes, head_dim, tile, 1);
 
         VEC_UNROLL
         for (uint32_t k = 0; k < tile; k++)
             factor[k] = attention_softmax(weight + k * ATTENTION_BLOCK, &t->max[k], &t->sum[k], base, n, t->first[k], t->end[k], a);
 
         const uint32_t skip = first > base ? first - base : 0, rows = (left < n ? left : n) - skip;
-        const uint8_t *v_row = v_head + (base + skip) * row_bytes;
+        const uint8_t *v_row = v_head + (row + skip) * row_bytes;
         uint32_t d = 0;
         for (; d + 16 * vectors <= head_dim; d += 16 * vectors)
             PASTE2(attention_values, KV)(t, weight + skip, factor, fresh, v_row, rows, d, head_dim, tile, vectors, 16);
@@ -263,9 +266,9 @@ DEVICE void PASTE2(attention_heads, KV)(float *o, float *m, float *l, const floa
  * m[group] the largest score, l[group] = sum of exp(s - m). An empty range gives o = 0, l = 0. q: [group][head_dim].
  * group and head_dim must be constants: they choose the register tile. */
 DEVICE void PASTE2(attention_part, KV)(float *o, float *m, float *l, const float *q, const uint8_t *k_head, const uint8_t *v_head,
-                                       uint32_t first, uint32_t end, uint32_t group, uint32_t head_dim, float scale_qk, float cap)
+                                       uint32_t first, uint32_t end, uint32_t group, uint32_t head_dim, float scale_qk, float cap, uint32_t ring)
 {
-    const struct attention a = { head_dim, scale_qk, cap };
+    const struct attention a = { head_dim, scale_qk, cap, ring };
     const uint32_t tiles = (group + ATTENTION_TILE - 1) / ATTENTION_TILE, tile = (group + tiles - 1) / tiles;    /* even shares: 9 = 5 + 4 */
     uint32_t head = 0;
     for (; head + tile <= group; head += tile) PASTE2(attention_heads, KV)(o, m, l, q, k_head, v_head, first, end, head, &a, tile);
@@ -273,12 +276,12 @@ DEVICE void PASTE2(attention_part, KV)(float *o, float *m, float *l, const float
 }
 
 /* One token at position n_kv - 1 and the `group` query heads of one KV head.  out, q: [group][head_dim].
- * scale_qk: of q . k; cap: of the scores, 0 none; window: positions attended, the token's own included, 0 all; sink: [group] or NULL.
+ * scale_qk: of q . k; cap: of the scores, 0 none; ring: rows of the cache when it is one, else 0; window: positions attended, the token's own included, 0 all; sink: [group] or NULL.
  * group and head_dim must be constants. */
 DEVICE void PASTE2(attention_decode, KV)(float *out, const float *q, const uint8_t *k_head, const uint8_t *v_head, uint32_t n_kv,
-                                         uint32_t group, uint32_t head_dim, float scale_qk, float cap, uint32_t window, const float *sink)
+                                         uint32_t group, uint32_t head_dim, float scale_qk, float cap, uint32_t ring, uint32_t window, const float *sink)
 {
-    const struct attention a = { head_dim, scale_qk, cap };
+    const struct attention a = { head_dim, scale_qk, cap, ring };
     const uint32_t tiles = (group + ATTENTION_TILE - 1) / ATTENTION_TILE, tile = (group + tiles - 1) / tiles;
     const uint32_t first = attention_first(n_kv - 1, window);
     float m[ATTENTION_TILE], l[ATTENTION_TILE];
@@ -298,9 +301,9 @@ DEVICE void PASTE2(attention_decode, KV)(float *out, const float *q, const uint8
  * The rest as in attention_decode. Best with group * n_tokens a multiple of ATTENTION_TILE: a last, partial tile repeats its last query. */
 DEVICE void PASTE2(attention_prefill, KV)(float *out, uint32_t out_stride, const float *q, uint32_t q_stride,
                                           const uint8_t *k_head, const uint8_t *v_head, uint32_t n_past, uint32_t first_token, uint32_t n_tokens,
-                                          uint32_t group, uint32_t head_dim, float scale_qk, float cap, uint32_t window, const float *sink)
+                                          uint32_t group, uint32_t head_dim, float scale_qk, float cap, uint32_t ring, uint32_t window, const float *sink)
 {
-    const struct attention a = { head_dim, scale_qk, cap };
+    const struct attention a = { head_dim, scale_qk, cap, ring };
     const uint32_t queries = group * n_tokens;
     for (uint32_t query = 0; query < queries; query += ATTENTION_TILE) {
         struct attention_tile t;

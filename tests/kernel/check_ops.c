@@ -184,12 +184,13 @@ struct instance {
     uint8_t *(*v)(uint8_t *layer, uint32_t kv_head, uint32_t n_head_kv, uint32_t n_ctx);
     void (*append)(uint8_t *k_head, uint8_t *v_head, const float *k, const float *v, uint32_t position);
     void (*decode)(float *out, const float *q, const uint8_t *k_head, const uint8_t *v_head, uint32_t n_kv, float factor, float cap,
-                   uint32_t window, const float *sink);
+                   uint32_t ring, uint32_t window, const float *sink);
     void (*part)(float *o, float *m, float *l, const float *q, const uint8_t *k_head, const uint8_t *v_head, uint32_t first, uint32_t end,
-                 float factor, float cap);
+                 float factor, float cap, uint32_t ring);
     void (*merge)(float *out, const float *o, const float *m, const float *l, uint32_t n_parts, const float *sink);
     void (*prefill)(float *out, uint32_t out_stride, const float *q, uint32_t q_stride, const uint8_t *k_head, const uint8_t *v_head,
-                    uint32_t n_past, uint32_t first_token, uint32_t n_tokens, float factor, float cap, uint32_t window, const float *sink);
+                    uint32_t n_past, uint32_t first_token, uint32_t n_tokens, float factor, float cap, uint32_t ring,
+                    uint32_t window, const float *sink);
 };
 #define SHAPE(T, G, D) \
     static uint64_t bytes_##T##_##G##_##D(uint32_t h, uint32_t c) { return kv_layer_bytes_##T(h, D, c); } \
@@ -198,18 +199,17 @@ struct instance {
     static void append_##T##_##G##_##D(uint8_t *kh, uint8_t *vh, const float *k, const float *v,                                           \
                                        uint32_t p) { kv_append_k_##T(kh, k, p, D); kv_append_v_##T(vh, v, p, D); }                         \
     static void decode_##T##_##G##_##D(float *o, const float *q, const uint8_t *k, const uint8_t *v, uint32_t n, float f, float c,         \
-                                       uint32_t w, const float *s)                                                                         \
-    { attention_decode_##T(o, q, k, v, n, G, D, f, c, w, s); } \
+                                       uint32_t r, uint32_t w, const float *s) \
+    { attention_decode_##T(o, q, k, v, n, G, D, f, c, r, w, s); } \
     static void part_##T##_##G##_##D(float *o, float *m, float *l, const float *q, const uint8_t *k, const uint8_t *v, uint32_t a,         \
-                                     uint32_t b, float f, float c)                                                                         \
-    { attention_part_##T(o, m, l, q, k, v, a, b, G, D, f, c); } \
+                                     uint32_t b, float f, float c, uint32_t r) \
+    { attention_part_##T(o, m, l, q, k, v, a, b, G, D, f, c, r); } \
     static void merge_##T##_##G##_##D(float *out, const float *o, const float *m, const float *l, uint32_t n,                              \
                                       const float *s) { attention_merge(out, o, m, l, n, G, D, s); }                                       \
     static void prefill_##T##_##G##_##D(float *o, uint32_t os, const float *q, uint32_t qs, const uint8_t *k, const uint8_t *v,            \
-                                        uint32_t past, uint32_t first, uint32_t n,                                                         \
-                                        float f, float c, uint32_t w,                                                                      \
-                                            const float *s) { attention_prefill_##T(o, os, q, qs, k, v, past, first, n, G, D, f, c, w, s); \
-                                            }
+                                        uint32_t past, uint32_t first, uint32_t n, float f, float c, uint32_t r, uint32_t w,               \
+                                        const float *s)                                                                                    \
+    { attention_prefill_##T(o, os, q, qs, k, v, past, first, n, G, D, f, c, r, w, s); }
 ATTENTION_SHAPES
 #undef SHAPE
 #define SHAPE(T, G, D)                                                                                                                     \
@@ -245,23 +245,26 @@ static float cache_value(const struct instance *t, const uint8_t *k_head, const 
 struct cache { uint8_t *layer, *k_head, *v_head; float *k, *v; uint32_t n; };   /* k, v: [n][head_dim], what the cache says */
 enum { N_HEAD_KV = 3, HEAD = 1 };
 
-static struct cache cache_make(const struct instance *t, uint32_t n, uint32_t n_ctx, struct result *store)
+/* ring: rows of the cache, the last of n positions are in it; 0: all are, of n_ctx. */
+static struct cache cache_make(const struct instance *t, uint32_t n, uint32_t n_ctx, uint32_t ring, struct result *store)
 {
     struct cache c = { .n = n };
     const uint32_t dims = t->head_dim;
-    c.layer = guarded(t->layer_bytes(N_HEAD_KV, n_ctx));
-    c.k_head = t->k(c.layer, HEAD, n_ctx);
-    c.v_head = t->v(c.layer, HEAD, N_HEAD_KV, n_ctx);
+    const uint32_t rows = ring ? ring : n_ctx;
+    c.layer = guarded(t->layer_bytes(N_HEAD_KV, rows));
+    c.k_head = t->k(c.layer, HEAD, rows);
+    c.v_head = t->v(c.layer, HEAD, N_HEAD_KV, rows);
     c.k = guarded_row((uint64_t)n * dims);
     c.v = guarded_row((uint64_t)n * dims);
     float *k = guarded_row(dims), *v = guarded_row(dims);
     for (uint32_t p = 0; p < n; p++) {
         random_row(k, dims, 2); random_row(v, dims, 1);
         if (p % 5 == 4) memset(v, 0, 4 * dims);                                 /* a row of zeros has no scale */
-        t->append(c.k_head, c.v_head, k, v, p);
+        const uint32_t row = ring ? p % ring : p;
+        t->append(c.k_head, c.v_head, k, v, row);
         for (uint32_t d = 0; d < dims; d++) {
-            c.k[p * dims + d] = cache_value(t, c.k_head, NULL, p, d);
-            c.v[p * dims + d] = cache_value(t, NULL, c.v_head, p, d);
+            c.k[p * dims + d] = cache_value(t, c.k_head, NULL, row, d);
+            c.v[p * dims + d] = cache_value(t, NULL, c.v_head, row, d);
         }
         for (uint32_t d = 0; d < dims; d++) {                                   /* error in half steps: of f16 and f32, or of max|x| / 127
                                                                                  * of 32 dims */
@@ -302,21 +305,22 @@ static void check_attention(void)
     for (uint32_t round = 0; round < 8 * INSTANCES; round++) {
         const struct instance *t = &instances[round % INSTANCES];
         const uint32_t group = t->group, dims = t->head_dim, n = random_below(3) ? lengths[random_below(12)] : 1 + random_below(200);
-        const uint32_t window = random_below(2) ? 1 + random_below(n + 3) : 0;
+        const uint32_t window = random_below(2) ? 1 + random_below(n + 3) : 0, most_tokens = 20;
+        const uint32_t ring = window && random_below(2) ? (window + most_tokens + 14) / 16 * 16 : 0;
         const float cap = random_below(3) ? 0 : 20, factor = 1 / sqrtf((float)dims);
-        struct cache c = cache_make(t, n, n, &store);
+        struct cache c = cache_make(t, n, n, ring, &store);
         float *sink = guarded_row(group), *q = guarded_row((uint64_t)group * dims), *out = guarded_row((uint64_t)group * dims),
             *want = guarded_row((uint64_t)group * dims);
         const float *sinks = random_below(2) ? sink : NULL;
         char shape[128];
         random_row(sink, group, 4);
         random_row(q, (uint64_t)group * dims, 3);
-        snprintf(shape, sizeof shape, "%s n_kv %u window %u cap %g sink %d", t->name, n, window, (double)cap, sinks != NULL);
+        snprintf(shape, sizeof shape, "%s n_kv %u ring %u window %u cap %g sink %d", t->name, n, ring, window, (double)cap, sinks != NULL);
         const uint32_t first = window && n > window ? n - window : 0;
         for (uint32_t g = 0; g < group; g++)
             attention_ref(want + g * dims, q + g * dims, c.k, c.v, dims, first, n, dims, (double)factor, (double)cap,
                           sinks ? sinks + g : NULL);
-        t->decode(out, q, c.k_head, c.v_head, n, factor, cap, window, sinks);
+        t->decode(out, q, c.k_head, c.v_head, n, factor, cap, ring, window, sinks);
         compare(&decode, out, want, (uint64_t)group * dims, 0.3, shape);
 
         enum { PARTS = 3 };                                                     /* cut at random, parts may be empty */
@@ -324,14 +328,14 @@ static void check_attention(void)
         uint32_t at = first;
         for (uint32_t k = 0; k < PARTS; k++) {
             const uint32_t end = k == PARTS - 1 ? n : at + random_below(n - at + 1);
-            t->part(o + (uint64_t)k * group * dims, m + k * group, l + k * group, q, c.k_head, c.v_head, at, end, factor, cap);
+            t->part(o + (uint64_t)k * group * dims, m + k * group, l + k * group, q, c.k_head, c.v_head, at, end, factor, cap, ring);
             at = end;
         }
         t->merge(out, o, m, l, PARTS, sinks);
         compare(&merge, out, want, (uint64_t)group * dims, 0.3, shape);
         release(o, "o"); release(m, "m"); release(l, "l"); release(q, "q"); release(out, "out"); release(want, "want");
 
-        const uint32_t tokens = 1 + random_below(n < 20 ? n : 20), past = n - tokens, skip = random_below(tokens),
+        const uint32_t tokens = 1 + random_below(n < most_tokens ? n : most_tokens), past = n - tokens, skip = random_below(tokens),
             stride = group * dims + 24;
         q = guarded_row((uint64_t)tokens * stride); out = guarded_row((uint64_t)tokens * stride);
         want = guarded_row((uint64_t)tokens * stride);
@@ -342,8 +346,9 @@ static void check_attention(void)
             attention_ref(want + i * stride + g * dims, q + i * stride + g * dims, c.k, c.v, dims,
                           window && end > window ? end - window : 0, end, dims, (double)factor, (double)cap, sinks ? sinks + g : NULL);
         }
-        t->prefill(out, stride, q, stride, c.k_head, c.v_head, past, skip, tokens - skip, factor, cap, window, sinks);
-        snprintf(shape, sizeof shape, "%s n_past %u tokens %u..%u window %u cap %g sink %d", t->name, past, skip, tokens, window,
+        t->prefill(out, stride, q, stride, c.k_head, c.v_head, past, skip, tokens - skip, factor, cap, ring, window, sinks);
+        snprintf(shape, sizeof shape, "%s n_past %u tokens %u..%u ring %u window %u cap %g sink %d", t->name, past, skip, tokens,
+                 ring, window,
                  (double)cap, sinks != NULL);
         compare(&prefill, out, want, (uint64_t)tokens * stride, 0.3, shape);
         release(q, "q"); release(out, "out"); release(want, "want"); release(sink, "sink");
@@ -394,16 +399,16 @@ static void bench(void)
         const struct instance *t = &instances[i];
         const uint32_t N = 512;
         const uint32_t stride = t->group * t->head_dim;
-        struct cache c = cache_make(t, N, N, &store);
+        struct cache c = cache_make(t, N, N, 0, &store);
         float *q = guarded_row((uint64_t)N * stride), *out = guarded_row((uint64_t)N * stride);
         random_row(q, (uint64_t)N * stride, 3);
         double s;
-        BEST(s, 200, t->decode(out, q, c.k_head, c.v_head, N, 0.1f, 0, 0, NULL));
+        BEST(s, 200, t->decode(out, q, c.k_head, c.v_head, N, 0.1f, 0, 0, 0, NULL));
         const double bytes = (double)t->layer_bytes(1, N), flops = 4.0 * N * stride;
         printf("%-28s decode %u: %6.2f us %6.1f GB/s %6.1f GFLOP/s %3.0f %%", t->name, N, s * 1e6, bytes / s * 1e-9, flops / s * 1e-9,
                flops / s * 1e-7 / peak);
         BEST(s, 4, for (uint32_t first = 0; first < N; first += 16) t->prefill(out, stride, q, stride, c.k_head, c.v_head, 0, first, 16,
-                                                                               0.1f, 0, 0, NULL));
+                                                                               0.1f, 0, 0, 0, NULL));
         const double work = 4.0 * stride * N * (N + 1) / 2;
         printf("   prefill %u: %7.0f us %6.1f GFLOP/s %3.0f %%\n", N, s * 1e6, work / s * 1e-9, work / s * 1e-7 / peak);
         release(q, "q"); release(out, "out");

@@ -261,6 +261,25 @@ static void limits(void **state)
     plan_for(m, "gfx1151");                                       /* a window of the whole context hides nothing */
 }
 
+/* Keys that only windows read lie in a ring of what a step needs, if that is less than the context. */
+static void rings(void **state)
+{
+    (void)state;
+    static const struct { uint32_t window, chunk; enum state_kind kind; uint32_t rows; } rows[] = {
+        { 0, 8, STATE_KV, 64 }, { 64, 8, STATE_KV, 64 }, { 5, 8, STATE_RING, 16 }, { 9, 8, STATE_RING, 16 }, { 10, 8, STATE_RING, 32 },
+        { 40, 9, STATE_RING, 48 }, { 41, 9, STATE_KV, 64 }, { 5, 64, STATE_KV, 64 },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const char *attention = arena_printf(a, "%%a = attention window=%u %%q, %%kc, %%vc\n", rows[i].window);
+        const struct model *m = tiny_layers(a, arena_printf(a, "%%q = matmul attn_q, %%x\n%%k = matmul attn_k, %%x\n%%kc = store_k %%k\n"
+            "%%v = matmul attn_v, %%x\n%%vc = store_v %%v\n%s%%x = matmul attn_output, %%a\n", attention));
+        const struct plan *p = plan_of(m, FUSE_LAYER, (struct plan_options){ .n_ctx = 64, .chunk = rows[i].chunk });
+        const struct state *s = &p->states[0];
+        assert_true(p->chunk == rows[i].chunk && s->kind == rows[i].kind && s->rows == rows[i].rows);
+        assert_true(s->bytes >= s->runs * s->row_bytes * s->rows && state_ring(s) == (s->kind == STATE_RING ? s->rows : 0));
+    }
+}
+
 /* ---- what decides the image decides its hash ---- */
 
 static void image_hashes(void **state)
@@ -338,6 +357,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(largest_sizes, setup, teardown),
         cmocka_unit_test_setup_teardown(refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(limits, setup, teardown),
+        cmocka_unit_test_setup_teardown(rings, setup, teardown),
         cmocka_unit_test_setup_teardown(image_hashes, setup, teardown),
         cmocka_unit_test_setup_teardown(metadata_cannot_leave_its_place, setup, teardown),
         cmocka_unit_test_setup_teardown(names_keep_their_letters, setup, teardown),
