@@ -137,7 +137,7 @@ static void put_store(struct emitter *e, const struct node *n, const char *from)
 {
     const uint32_t n_ctx = e->plan->options.n_ctx, head_dim = n->attr.head_dim, heads = n->cols / head_dim;
     const char *plane = n->op == OP_store_k ? "kv_k(a)" : arena_printf(e->arena, "kv_v(a, %u, %u, %u)", heads, n_ctx, head_dim);
-    gpu_put(e, "kv_store_rows(%s, a.step->n_past + t, %s, /* heads */ %u, /* n_ctx */ %u, /* head_dim */ %u, %u);", plane, from, heads, n_ctx, head_dim,
+    gpu_put(e, "kv_store_rows(%s, a.step->n_past + t, %s, /* heads */ %u, /* n_ctx */ %u, /* head_dim */ %u, %u, /* ring */ 0);", plane, from, heads, n_ctx, head_dim,
         e->kernel->param[PARAM_THREADS]);
 }
 

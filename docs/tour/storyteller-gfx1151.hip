@@ -27,22 +27,22 @@
  *   1338  templates/gpu/stage.h
  *   1388  templates/gpu/attention_sizes.h
  *   1425  templates/gpu/kv.h
- *   1552  templates/gpu/rope.h
- *   1686  templates/gpu/attention_decode_tmpl.c
- *   2284  templates/gpu/mma.h
- *   2371  templates/gpu/attention_prefill_sizes.h
- *   2416  templates/gpu/attention_prefill.h
- *   2562  templates/gpu/attention_prefill_columns.h
- *   2842  templates/gpu/attention_prefill_exact.h
- *   2987  templates/gpu/attention_prefill_tmpl.c
- *   3035  templates/gpu/sample_math.h
- *   3169  templates/gpu/sample_sizes.h
- *   3186  templates/gpu/sample_tmpl.c
- *   3708  templates/gpu/formats/q8_0.h
- *   3757  templates/gpu/gemm_sizes.h
- *   3803  templates/gpu/embed_tmpl.c
- *   3870  templates/gpu/gemm_tmpl.c
- *   4249  templates/gpu/gemv_tmpl.c
+ *   1565  templates/gpu/rope.h
+ *   1701  templates/gpu/attention_decode_tmpl.c
+ *   2306  templates/gpu/mma.h
+ *   2393  templates/gpu/attention_prefill_sizes.h
+ *   2438  templates/gpu/attention_prefill.h
+ *   2596  templates/gpu/attention_prefill_columns.h
+ *   2891  templates/gpu/attention_prefill_exact.h
+ *   3037  templates/gpu/attention_prefill_tmpl.c
+ *   3089  templates/gpu/sample_math.h
+ *   3223  templates/gpu/sample_sizes.h
+ *   3240  templates/gpu/sample_tmpl.c
+ *   3762  templates/gpu/formats/q8_0.h
+ *   3811  templates/gpu/gemm_sizes.h
+ *   3857  templates/gpu/embed_tmpl.c
+ *   3924  templates/gpu/gemm_tmpl.c
+ *   4303  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -170,7 +170,7 @@ KERNEL(256, 1) attention(const struct forge_kernel_args a)
         /* norms */ 0, 0, 0.0f,
         VECTOR(1), VECTOR(0), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
         /* parts */ FLOATS(4194304), FLOATS(4214784), (uint32_t *)(void *)BUFFER(4215552),
-        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, 256, /* cluster */ 0);
+        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, 256, /* cluster */ 0, /* window */ 0, /* ring */ 0);
 }
 
 DEVICE void attn_output_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -351,7 +351,7 @@ KERNEL(256, 1) heads_prefill(const struct forge_kernel_args a)
     qkv_finish(a, t, FLOAT_ROW(1572864, 1024, t), FLOAT_ROW(2621440, 512, t), FLOAT_ROW(3145728, 512, t),
         /* norms */ 0, 0, 0.0f,
         VECTOR(1), VECTOR(0), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
-        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 256);
+        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 256, /* ring */ 0);
 }
 
 /* attention_chunk: 128 threads, 10240 bytes of LDS
@@ -363,7 +363,7 @@ KERNEL(128, 2) attention_chunk(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     attention_prefill(a, BUFFER(3670016), /* stride */ 512, /* as */ 1, BUFFER(1572864), /* stride */ 1024,
-        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* digits */ 1, 128);
+        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* digits */ 1, 128, /* window */ 0, /* ring */ 0);
 }
 
 DEVICE void attn_output_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -1431,7 +1431,12 @@ DEVICE void stage_rows(uint8_t *out, const float *x, const float *weight, const 
  *   kv_encode, kv_put           8 columns rounded as the cache rounds them, and stored
  *   kv_store_row, kv_store_rows a wave stores one head of a token, a launch all heads
  *   kv_bytes                    where a row's 16-byte pieces begin, for copies of f16 and f32 rows
- * Everywhere: position < n_ctx, column a multiple of 8 below head_dim, kv_head < n_head_kv. */
+ * Everywhere: position < n_ctx, column a multiple of 8 below head_dim, kv_head < n_head_kv.
+ *
+ * window, ring: constants of attention over the last positions only.  window: a token attends so many positions, its own included; 0: all
+ * of them.  ring: rows of the cache, where position p lies in row p % ring; 0: a row for each of n_ctx.  A step stores all of its tokens
+ * before the first one attends, so ring is at least window + tokens of a step - 1.  For the functions above n_ctx is kv_rows() and position
+ * is kv_row(). */
 
 #define KV_KIND_OF_(kv) KV_KIND_##kv
 #define KV_KIND_OF(kv)  KV_KIND_OF_(kv)
@@ -1439,6 +1444,14 @@ DEVICE void stage_rows(uint8_t *out, const float *x, const float *weight, const 
 
 /* 8 columns as stored.  f16: values[0]; f32: both; q8_0: 8 codes in values[0].xy and the f16 scale of their block. */
 struct kv_piece { u32x4 values[2]; uint32_t scale; };
+
+DEVICE uint32_t kv_rows(const uint32_t n_ctx, const uint32_t ring) { return ring ? ring : n_ctx; }
+DEVICE uint32_t kv_row(uint32_t position, const uint32_t ring)     { return ring ? position % ring : position; }
+/* The first position that a token at `position` attends. */
+DEVICE uint32_t kv_window_begin(uint32_t position, const uint32_t window)
+{
+    return window && position >= window ? position + 1 - window : 0;
+}
 
 DEVICE uint8_t *kv_k(const struct forge_kernel_args a) { return a.state + a.state_at; }
 DEVICE uint8_t *kv_v(const struct forge_kernel_args a, const uint32_t n_head_kv, const uint32_t n_ctx, const uint32_t head_dim)
@@ -1657,13 +1670,14 @@ DEVICE void head_finish(struct head *h, const float *weight, float eps, const fl
 }
 
 /* Prefill, a kernel's body for one token of the step at t: query heads are normed and rotated in place, keys normed, rotated and stored, values
- * stored.  q: [n_head][head_dim], k, v: [n_head_kv][head_dim], the token's rows, f32.  q_norm, k_norm: [head_dim] or NULL.
+ * stored.  q: [n_head][head_dim], k, v: [n_head_kv][head_dim], the token's rows, f32.  q_norm, k_norm: [head_dim] or NULL.  ring: kv.h.
  * grid_x: HEAD_GROUPS(n_head + 2 * n_head_kv, WAVE, threads); LDS: threads / WAVE * head_dim * 4 bytes. */
 DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, const float *k, const float *v, const float *q_norm, const float *k_norm,
                        float eps, const float *hi, const float *lo, const uint32_t n_rot, const uint32_t neox, const uint32_t block,
-                       const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx, const uint32_t threads)
+                       const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
+                       const uint32_t threads, const uint32_t ring)
 {
-    const uint32_t item = group_x() * (threads / WAVE) + wave_id(), position = uniform(a.step->n_past) + t;
+    const uint32_t item = group_x() * (threads / WAVE) + wave_id(), position = uniform(a.step->n_past) + t, rows = kv_rows(n_ctx, ring);
     struct head h;
     if (item < n_head) {
         float *head = q + (uint64_t)item * head_dim;
@@ -1676,10 +1690,11 @@ DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, c
         head_finish(&h, k_norm, eps, hi, lo, position, block, head_dim, n_rot, neox);
         head_store(row, &h, head_dim, n_rot, neox);
         wave_barrier();
-        kv_store_row(kv_k(a), item - n_head, position, row, n_head_kv, n_ctx, head_dim);
+        kv_store_row(kv_k(a), item - n_head, kv_row(position, ring), row, n_head_kv, rows, head_dim);
     } else if (item < n_head + 2 * n_head_kv) {
         const uint32_t kv_head = item - n_head - n_head_kv;
-        kv_store_row(kv_v(a, n_head_kv, n_ctx, head_dim), kv_head, position, v + (uint64_t)kv_head * head_dim, n_head_kv, n_ctx, head_dim);
+        kv_store_row(kv_v(a, n_head_kv, rows, head_dim), kv_head, kv_row(position, ring), v + (uint64_t)kv_head * head_dim, n_head_kv,
+                     rows, head_dim);
     }
 }
 
@@ -1708,28 +1723,32 @@ enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS }; 
 
 /* Constants of the launch, then what this lane works on. */
 struct decode {
-    uint32_t head_dim, n_head_kv, n_ctx, splits, threads, cluster;
+    uint32_t head_dim, n_head_kv, n_ctx, splits, threads, cluster, window, ring;       /* n_ctx: rows of the cache; window, ring: kv.h */
     uint32_t group, cuts, heads;                 /* query heads of a KV head, its cuts, query heads of this group */
     uint32_t lanes, slots, waves, rows, scored;  /* rows: in flight; scored: heads at once */
     uint32_t part, kv_head, first, split;        /* part: KV head and cut; first: query head */
+    uint32_t begin;                              /* the first position it attends: with a window positions count from there */
     uint32_t wave, slot, column;                 /* slot: row of a block of waves * slots; column: first of 8, 0 in idle lanes */
 };
 
 /* Running softmax of a wave: the maximum, this lane's share of the sum of weights, and its 8 columns of the sum of weight * v over the slot's rows. */
 struct decode_state { float m[DECODE_HEADS], l[DECODE_HEADS], acc[DECODE_HEADS][8]; };
 
-/* Positions limit .. are not there; a slot has `count` rows; n groups of this part have positions. */
+/* Positions limit .., from decode.begin on, are not there; a slot has `count` rows; n groups of this part have positions. */
 struct decode_range { uint32_t limit, count, n; };
 
 /* What is loaded before it is needed: heads of this wave, the new key and value. */
 struct decode_inputs { struct head q[DECODE_HEADS], k, q_norm, k_norm; float v[8]; };
 
 DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
-                        const uint32_t splits, const uint32_t threads, const uint32_t cluster)
+                        const uint32_t splits, const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring)
 {
     d->head_dim = head_dim;
     d->n_head_kv = n_head_kv;
-    d->n_ctx = n_ctx;
+    d->n_ctx = kv_rows(n_ctx, ring);
+    d->window = window;
+    d->ring = ring;
+    d->begin = 0;
     d->splits = splits;
     d->threads = threads;
     d->cluster = cluster;
@@ -1850,8 +1869,9 @@ DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], cons
     kv_values(k, &k_piece);
     kv_values(v, &v_piece);
     if (lane_id() >= d->lanes || decode_lane_idle(d) || d->part % d->cuts != 0) return;
-    kv_put(kv_k(a), d->kv_head, position, d->column, &k_piece, d->n_head_kv, d->n_ctx, d->head_dim);
-    kv_put(kv_v(a, d->n_head_kv, d->n_ctx, d->head_dim), d->kv_head, position, d->column, &v_piece, d->n_head_kv, d->n_ctx, d->head_dim);
+    const uint32_t cache_row = kv_row(position, d->ring);
+    kv_put(kv_k(a), d->kv_head, cache_row, d->column, &k_piece, d->n_head_kv, d->n_ctx, d->head_dim);
+    kv_put(kv_v(a, d->n_head_kv, d->n_ctx, d->head_dim), d->kv_head, cache_row, d->column, &v_piece, d->n_head_kv, d->n_ctx, d->head_dim);
 }
 
 /* ---- a step over `rows` rows of each slot ---- */
@@ -1861,19 +1881,21 @@ DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct 
     UNROLL
     for (uint32_t r = from; r < to; r++) {
         const uint32_t position = decode_position(d, row + r);
-        kv_fetch(&x[r], plane, d->kv_head, position < limit ? position : 0, d->column, d->n_head_kv, d->n_ctx, d->head_dim);
+        const uint32_t cache_row = kv_row(d->begin + (position < limit ? position : 0), d->ring);
+        kv_fetch(&x[r], plane, d->kv_head, cache_row, d->column, d->n_head_kv, d->n_ctx, d->head_dim);
     }
 }
 
 /* What follows from the context, and the first step's rows and this position's rotation asked for; K rows that need no context first.  A load that may not be
  * needed is left out only where loads are not waited for in order: there the count of those in flight has to be known. */
 DEVICE void decode_ask(struct decode_range *range, struct kv_piece *k, struct kv_piece *v, struct rotation *r, const uint8_t *k_plane, const uint8_t *v_plane,
-                       const struct decode *d, uint32_t n_past, const uint32_t appends, const float *rope_hi, const float *rope_lo, const uint32_t n_rot,
+                       struct decode *d, uint32_t n_past, const uint32_t appends, const float *rope_hi, const float *rope_lo, const uint32_t n_rot,
                        const uint32_t block)
 {
-    const uint32_t ahead = ATTENTION_AHEAD < d->rows ? ATTENTION_AHEAD : d->rows, unit = d->waves * d->slots;
+    const uint32_t ahead = d->window ? 0 : ATTENTION_AHEAD < d->rows ? ATTENTION_AHEAD : d->rows, unit = d->waves * d->slots;
     decode_fetch(k, k_plane, d, 0, 0, ahead, d->n_ctx);
-    const uint32_t limit = appends ? n_past : n_past + 1, blocks = (limit + unit - 1) / unit;
+    if (d->window) d->begin = kv_window_begin(n_past, d->window);
+    const uint32_t limit = (appends ? n_past : n_past + 1) - d->begin, blocks = (limit + unit - 1) / unit;
     range->limit = limit;
     range->count = blocks > d->split ? (blocks - d->split + d->splits - 1) / d->splits : 0;
     range->n = blocks == 0 ? 1 : blocks < d->splits ? blocks : d->splits;
@@ -2232,15 +2254,15 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
  * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.
  * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not needed with
  * one split or a cluster.  cluster 1: launched as clusters of `splits` groups, at most ATTENTION_MAX_CLUSTER.
- * grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
+ * window, ring: kv.h.  grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
 DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const float *q, const float *k_new, const float *v_new,
                              const float *q_norm, const float *k_norm, const float eps,
                              const float *rope_hi, const float *rope_lo, const uint32_t n_rot, const uint32_t neox, const uint32_t block,
                              float *parts, float *parts_ml, uint32_t *counters, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
                              const uint32_t n_ctx, const float scale, const uint32_t splits, const uint32_t threads,
-                             const uint32_t cluster)
+                             const uint32_t cluster, const uint32_t window, const uint32_t ring)
 {
-    const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, n_ctx, head_dim);
+    const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim);
     struct decode d;
     struct decode_inputs in;
     struct decode_state state;
@@ -2251,7 +2273,7 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     uint32_t n_past = 0;
     pdl_launch();
     if (cluster) cluster_arrive();
-    decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, threads, cluster);
+    decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, threads, cluster, window, ring);
     const uint32_t owner = k_new && d.split == 0 && d.wave == d.waves - 1;
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
     if (DEPENDENT_LAUNCH) {
@@ -2425,13 +2447,13 @@ enum { PREFILL_TILES = 2, PREFILL_DIMS = 16, PREFILL_SPANS = 4, PREFILL_PIECES =
 
 /* What a group works on. */
 struct prefill {
-    uint32_t n_head, n_head_kv, head_dim, n_ctx, threads;       /* constants, as are the next two lines */
-    uint32_t exact, causal, tiles, positions, heads, tokens;
+    uint32_t n_head, n_head_kv, head_dim, n_ctx, threads;       /* constants, as are the next two lines; n_ctx: rows of the cache */
+    uint32_t exact, causal, window, ring, tiles, positions, heads, tokens;      /* window, ring: kv.h; a window is causal */
     uint32_t q_registers, stride, v_stride;                     /* bytes; exact: floats */
     float    scale;                                             /* of scores, in units of log 2 */
     uint32_t kv_head, first_head, n_heads;                      /* query heads of the group: n_heads from first_head on, n_heads <= heads */
     uint32_t first_token, n_tokens, n_past;                     /* first_token: of the group */
-    uint32_t end;                                               /* positions some row of the group attends */
+    uint32_t begin, end;                                        /* positions some row of the group attends */
 };
 
 /* Where results go.  kind 0: rows of f32.  1, 2: rows of f16 or bf16 for a product (launch.h). */
@@ -2446,6 +2468,17 @@ DEVICE uint32_t prefill_has(const struct prefill *p, uint32_t m)
 }
 /* The last position that row m attends. */
 DEVICE uint32_t prefill_last(const struct prefill *p, uint32_t m) { return p->causal ? p->n_past + prefill_token(p, m) : p->end - 1; }
+/* The first. */
+DEVICE uint32_t prefill_first(const struct prefill *p, uint32_t m)
+{
+    return p->window ? kv_window_begin(p->n_past + prefill_token(p, m), p->window) : 0;
+}
+/* All rows attend the positions below this, but for those that a window leaves behind: whether it does some from `first` on. */
+DEVICE uint32_t prefill_all_before(const struct prefill *p) { return p->causal ? p->n_past + p->first_token + 1 : p->end; }
+DEVICE uint32_t prefill_leaves(const struct prefill *p, uint32_t first)
+{
+    return p->window && first < kv_window_begin(p->end - 1, p->window);
+}
 
 /* 0: the group has no tokens. */
 DEVICE uint32_t prefill_begin(struct prefill *p, const struct forge_kernel_args a)
@@ -2459,6 +2492,7 @@ DEVICE uint32_t prefill_begin(struct prefill *p, const struct forge_kernel_args 
     p->first_token = t0 + (groups - 1 - group_y()) * p->tokens;
     p->n_tokens = n_tokens;
     p->n_past = a.step->n_past;
+    p->begin = p->window ? kv_window_begin(p->n_past + p->first_token, p->window) : 0;
     p->end = p->n_past + (p->causal && p->first_token + p->tokens < n_tokens ? p->first_token + p->tokens : n_tokens);
     return 1;
 }
@@ -2526,7 +2560,7 @@ DEVICE void prefill_fetch(struct kv_piece *piece, const struct prefill *p, const
     const u32x4 zero = { 0, 0, 0, 0 };
     piece->values[0] = zero;
     piece->scale = 0;
-    if (position < p->end) kv_fetch(piece, plane, p->kv_head, position, column, p->n_head_kv, p->n_ctx, p->head_dim);
+    if (position < p->end) kv_fetch(piece, plane, p->kv_head, kv_row(position, p->ring), column, p->n_head_kv, p->n_ctx, p->head_dim);
 }
 /* A piece as f16. */
 DEVICE u32x4 prefill_f16(const struct kv_piece *piece)
@@ -2594,8 +2628,8 @@ DEVICE uint32_t prefill_v_row(const struct prefill *p, uint32_t dimension) { ret
 DEVICE void prefill_fetch_row(struct kv_piece *piece, const struct prefill *p, const uint8_t *plane, uint32_t first, uint32_t row, uint32_t column)
 {
     const uint32_t left = p->end - 1 - first, r = row < left ? row : left;
-    if (KV_KIND != KV_KIND_f16) {
-        kv_fetch(piece, plane, p->kv_head, first + r, column, p->n_head_kv, p->n_ctx, p->head_dim);
+    if (KV_KIND != KV_KIND_f16 || p->ring) {
+        kv_fetch(piece, plane, p->kv_head, kv_row(first + r, p->ring), column, p->n_head_kv, p->n_ctx, p->head_dim);
         return;
     }
     piece->values[0] = load_settled16(plane + kv_bytes(p->kv_head, first, 0, p->n_ctx, p->head_dim) + (r * p->head_dim + column) * 2);
@@ -2719,22 +2753,37 @@ DEVICE void prefill_column_mask(struct prefill_columns *w, const struct prefill 
     PIN(m);
     UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
         const int32_t last = (int32_t)(prefill_last(p, m + 16 * t) - first - mma_row(0));
+        const int32_t begin = (int32_t)(prefill_first(p, m + 16 * t) - first - mma_row(0));
         UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
-            UNROLL for (uint32_t e = 0; e < MMA_ACC; e++)
-                if ((int32_t)(16 * j + (mma_row(e) - mma_row(0))) > last) w->s[t][j].x[e] = PREFILL_MASKED;
+            UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) {
+                const int32_t at = (int32_t)(16 * j + (mma_row(e) - mma_row(0)));
+                if (at > last || (p->window && at < begin)) w->s[t][j].x[e] = PREFILL_MASKED;
+            }
     }
 }
 
 /* By how much the largest score may exceed the maximum, weights 1, before the maximum follows: mostly it then stays, and all sums with it. */
 #define PREFILL_BEHIND 8.0f
 
-/* The maximum moves, in the first step to that of the step, and the sums with it. */
+/* With a window queries begin at different positions.  Whether one of the group may begin in this step; whether query m has begun
+ * before it. */
+DEVICE uint32_t prefill_begins(const struct prefill *p, uint32_t first)
+{
+    return p->window ? first <= kv_window_begin(p->end - 1, p->window) : first == 0;
+}
+DEVICE uint32_t prefill_has_begun(const struct prefill *p, uint32_t m, uint32_t first)
+{
+    return p->window ? prefill_first(p, m) < first : first != 0;
+}
+
+/* The maximum moves, in a query's first step to that of the step, and the sums with it; before that step there is none. */
 DEVICE void prefill_column_move(struct prefill_columns *w, const struct prefill *p, const uint32_t t, uint32_t first)
 {
-    float more = first == 0 ? PREFILL_MASKED : 0.0f;
+    float more = prefill_has_begun(p, (wave_id() * p->tiles + t) * 16 + mma_col(0), first) ? 0.0f : PREFILL_MASKED;
     UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
         UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) more = max_f32(more, w->s[t][j].x[e]);
     more = mma_cols_max(more);
+    if (p->window && more <= 0.5f * PREFILL_MASKED) more = 0.0f;
     const float factor = exp2_f32(min_f32(-more, 0.0f));
     UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
         UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) w->s[t][j].x[e] -= more;
@@ -2748,7 +2797,7 @@ DEVICE void prefill_column_move(struct prefill_columns *w, const struct prefill 
 DEVICE void prefill_column_weights(struct prefill_columns *w, const struct prefill *p, uint32_t first)
 {
     const uint32_t spans = p->positions / 16;
-    const int32_t limit = first == 0 ? (-0x7fffffff - 1) : (int32_t)bits_of_f32(PREFILL_BEHIND);
+    const int32_t limit = prefill_begins(p, first) ? (-0x7fffffff - 1) : (int32_t)bits_of_f32(PREFILL_BEHIND);
     int32_t top = (-0x7fffffff - 1);
     UNROLL for (uint32_t t = 0; t < p->tiles; t++)
         UNROLL for (uint32_t j = 0; j < spans; j++)
@@ -2816,13 +2865,13 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
     struct prefill_pieces pieces_k, pieces_v;
     struct prefill_columns w;
     struct prefill_values values;
-    prefill_k_begin(&pieces_k, p, k, 0);
-    prefill_v_begin(&pieces_v, p, v, 0);
+    prefill_k_begin(&pieces_k, p, k, p->begin);
+    prefill_v_begin(&pieces_v, p, v, p->begin);
     prefill_columns_begin(&w, p, lds_q, q, q_stride);
     prefill_k_end(&pieces_k, lds_k, p);
-    if (p->positions < p->end) prefill_k_begin(&pieces_k, p, k, p->positions);
+    if (p->begin + p->positions < p->end) prefill_k_begin(&pieces_k, p, k, p->begin + p->positions);
 #pragma unroll 1
-    for (uint32_t first = 0; first < p->end; first += p->positions) {
+    for (uint32_t first = p->begin; first < p->end; first += p->positions) {
         const uint32_t next = first + p->positions;
         barrier();                               /* K is there; all waves are done with the V before */
         prefill_column_scores(&w, p, lds_k);
@@ -2832,7 +2881,7 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
         if (next < p->end) prefill_k_end(&pieces_k, lds_k, p);
         if (next + p->positions < p->end) prefill_k_begin(&pieces_k, p, k, next + p->positions);
         prefill_column_values_begin(&values, p, lds_v);
-        if (next > (p->causal ? p->n_past + p->first_token + 1 : p->end)) prefill_column_mask(&w, p, first);
+        if (next > prefill_all_before(p) || prefill_leaves(p, first)) prefill_column_mask(&w, p, first);
         prefill_column_weights(&w, p, first);
         prefill_column_values(&w, &values, p, lds_v);
     }
@@ -2898,7 +2947,8 @@ DEVICE void prefill_f32_scores(struct prefill_rows *r, const struct prefill *p, 
     }
     UNROLL for (uint32_t m = 0; m < 2; m++)
         UNROLL for (uint32_t i = 0; i < spans; i++)
-            if (first + r->lane + i * prefill_lanes(p) > prefill_last(p, r->row + m)) r->s[m][i] = PREFILL_MASKED;
+            if (first + r->lane + i * prefill_lanes(p) > prefill_last(p, r->row + m)
+                || (p->window && first + r->lane + i * prefill_lanes(p) < prefill_first(p, r->row + m))) r->s[m][i] = PREFILL_MASKED;
 }
 /* Weights also go to LDS, [rows][v_stride], for the lanes of the row. */
 DEVICE void prefill_f32_softmax(struct prefill_rows *r, const struct prefill *p, float *weights)
@@ -2966,9 +3016,9 @@ DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args 
         UNROLL for (uint32_t j = 0; j < PREFILL_EXACT_QUADS; j++) r.o[m][j] = (f32x4)(0.0f);
     }
     prefill_f32_q(q_lds, p, q, q_stride);
-    prefill_f32_fetch(&pieces, p, k, 0);
+    prefill_f32_fetch(&pieces, p, k, p->begin);
 #pragma unroll 1
-    for (uint32_t first = 0; first < p->end; first += p->positions) {
+    for (uint32_t first = p->begin; first < p->end; first += p->positions) {
         prefill_f32_put(kv_lds, &pieces, p);
         barrier();
         prefill_f32_fetch(&pieces, p, v, first);
@@ -2988,7 +3038,7 @@ DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args 
 /* attention_prefill_tmpl.c -- attention of the tokens of a prefill step over the KV cache, with a streaming softmax.
  * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135; Dao 2023, arXiv:2307.08691)
  *
- *   attention_prefill(a, out, ..)   causal: token t, at position n_past + t, attends positions 0 .. n_past + t
+ *   attention_prefill(a, out, ..)   causal: token t, at position n_past + t, attends positions 0 .. n_past + t, or the last `window` of them
  *   attention_prefill_all(..)       every token attends all positions of the cache and of the step
  *
  * The step's own K and V are in the cache already; nothing beyond position n_past + n_tokens - 1 is read.
@@ -2998,14 +3048,16 @@ DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args 
  * the products on AMD, as their rows on NVIDIA; or f32 products, where threads / 16 neighbouring lanes have two rows.  LDS, grid and tokens of a group: attention_prefill_sizes.h. */
 
 /* ---- the kernel's body ---- */
-/* causal: a constant, 1 or 0; the rest as below. */
+/* causal: a constant, 1 or 0, which a window needs; the rest as below. */
 DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                                  const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
-                                 const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads, const uint32_t causal)
+                                 const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads,
+                                 const uint32_t causal, const uint32_t window, const uint32_t ring)
 {
     const struct prefill_out to = { out, out_stride, kind };
     struct prefill p;
-    p.n_head = n_head, p.n_head_kv = n_head_kv, p.head_dim = head_dim, p.n_ctx = n_ctx, p.threads = threads, p.causal = causal;
+    p.n_head = n_head, p.n_head_kv = n_head_kv, p.head_dim = head_dim, p.n_ctx = kv_rows(n_ctx, ring), p.threads = threads;
+    p.causal = causal, p.window = window, p.ring = ring;
     p.exact = ATTENTION_PREFILL_EXACT(KV_KIND, digits);
     p.tiles = ATTENTION_PREFILL_TILES(head_dim, FAMILY);
     p.positions = ATTENTION_PREFILL_POSITIONS(KV_KIND, digits, head_dim, FAMILY);
@@ -3024,12 +3076,14 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
 /* out: rows of [n_head][head_dim], row t of the step at out + t out_stride: f32 (kind 0), or f16 or bf16 for a product (kind 1, 2), zeros up to a
  * multiple of 64 columns.  q: rows f32 [n_head][head_dim], normed and rotated, row t at q + t q_stride.
  * Strides in bytes, multiples of 16.  head_dim: a multiple of 16 up to 256 (q8_0: of 32).  scale: of q . k.  digits: 2 asks for f32 products.
- * threads: 128 or 256, all of the group; 128 where gfx11 has more than 128 dimensions.  All but pointers constants.  After pdl_wait(). */
+ * threads: 128 or 256, all of the group; 128 where gfx11 has more than 128 dimensions.  window, ring: kv.h.  All but pointers constants.
+ * After pdl_wait(). */
 DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                               const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
-                              const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads)
+                              const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads, const uint32_t window,
+                              const uint32_t ring)
 {
-    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 1);
+    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 1, window, ring);
 }
 
 /* ==== templates/gpu/sample_math.h ==== */

@@ -25,28 +25,32 @@ enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS }; 
 
 /* Constants of the launch, then what this lane works on. */
 struct decode {
-    uint32_t head_dim, n_head_kv, n_ctx, splits, threads, cluster;
+    uint32_t head_dim, n_head_kv, n_ctx, splits, threads, cluster, window, ring;       /* n_ctx: rows of the cache; window, ring: kv.h */
     uint32_t group, cuts, heads;                 /* query heads of a KV head, its cuts, query heads of this group */
     uint32_t lanes, slots, waves, rows, scored;  /* rows: in flight; scored: heads at once */
     uint32_t part, kv_head, first, split;        /* part: KV head and cut; first: query head */
+    uint32_t begin;                              /* the first position it attends: with a window positions count from there */
     uint32_t wave, slot, column;                 /* slot: row of a block of waves * slots; column: first of 8, 0 in idle lanes */
 };
 
 /* Running softmax of a wave: the maximum, this lane's share of the sum of weights, and its 8 columns of the sum of weight * v over the slot's rows. */
 struct decode_state { float m[DECODE_HEADS], l[DECODE_HEADS], acc[DECODE_HEADS][8]; };
 
-/* Positions limit .. are not there; a slot has `count` rows; n groups of this part have positions. */
+/* Positions limit .., from decode.begin on, are not there; a slot has `count` rows; n groups of this part have positions. */
 struct decode_range { uint32_t limit, count, n; };
 
 /* What is loaded before it is needed: heads of this wave, the new key and value. */
 struct decode_inputs { struct head q[DECODE_HEADS], k, q_norm, k_norm; float v[8]; };
 
 DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
-                        const uint32_t splits, const uint32_t threads, const uint32_t cluster)
+                        const uint32_t splits, const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring)
 {
     d->head_dim = head_dim;
     d->n_head_kv = n_head_kv;
-    d->n_ctx = n_ctx;
+    d->n_ctx = kv_rows(n_ctx, ring);
+    d->window = window;
+    d->ring = ring;
+    d->begin = 0;
     d->splits = splits;
     d->threads = threads;
     d->cluster = cluster;
@@ -168,8 +172,9 @@ DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], cons
     kv_values(k, &k_piece);
     kv_values(v, &v_piece);
     if (lane_id() >= d->lanes || decode_lane_idle(d) || d->part % d->cuts != 0) return;
-    kv_put(kv_k(a), d->kv_head, position, d->column, &k_piece, d->n_head_kv, d->n_ctx, d->head_dim);
-    kv_put(kv_v(a, d->n_head_kv, d->n_ctx, d->head_dim), d->kv_head, position, d->column, &v_piece, d->n_head_kv, d->n_ctx, d->head_dim);
+    const uint32_t cache_row = kv_row(position, d->ring);
+    kv_put(kv_k(a), d->kv_head, cache_row, d->column, &k_piece, d->n_head_kv, d->n_ctx, d->head_dim);
+    kv_put(kv_v(a, d->n_head_kv, d->n_ctx, d->head_dim), d->kv_head, cache_row, d->column, &v_piece, d->n_head_kv, d->n_ctx, d->head_dim);
 }
 
 /* ---- a step over `rows` rows of each slot ---- */
@@ -180,19 +185,21 @@ DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct 
     UNROLL
     for (uint32_t r = from; r < to; r++) {
         const uint32_t position = decode_position(d, row + r);
-        kv_fetch(&x[r], plane, d->kv_head, position < limit ? position : 0, d->column, d->n_head_kv, d->n_ctx, d->head_dim);
+        const uint32_t cache_row = kv_row(d->begin + (position < limit ? position : 0), d->ring);
+        kv_fetch(&x[r], plane, d->kv_head, cache_row, d->column, d->n_head_kv, d->n_ctx, d->head_dim);
     }
 }
 
 /* What follows from the context, and the first step's rows and this position's rotation asked for; K rows that need no context first.  A load that may not be
  * needed is left out only where loads are not waited for in order: there the count of those in flight has to be known. */
 DEVICE void decode_ask(struct decode_range *range, struct kv_piece *k, struct kv_piece *v, struct rotation *r, const uint8_t *k_plane, const uint8_t *v_plane,
-                       const struct decode *d, uint32_t n_past, const uint32_t appends, const float *rope_hi, const float *rope_lo, const uint32_t n_rot,
+                       struct decode *d, uint32_t n_past, const uint32_t appends, const float *rope_hi, const float *rope_lo, const uint32_t n_rot,
                        const uint32_t block)
 {
-    const uint32_t ahead = ATTENTION_AHEAD < d->rows ? ATTENTION_AHEAD : d->rows, unit = d->waves * d->slots;
+    const uint32_t ahead = d->window ? 0 : ATTENTION_AHEAD < d->rows ? ATTENTION_AHEAD : d->rows, unit = d->waves * d->slots;
     decode_fetch(k, k_plane, d, 0, 0, ahead, d->n_ctx);
-    const uint32_t limit = appends ? n_past : n_past + 1, blocks = (limit + unit - 1) / unit;
+    if (d->window) d->begin = kv_window_begin(n_past, d->window);
+    const uint32_t limit = (appends ? n_past : n_past + 1) - d->begin, blocks = (limit + unit - 1) / unit;
     range->limit = limit;
     range->count = blocks > d->split ? (blocks - d->split + d->splits - 1) / d->splits : 0;
     range->n = blocks == 0 ? 1 : blocks < d->splits ? blocks : d->splits;
@@ -552,15 +559,15 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
  * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.
  * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not needed with
  * one split or a cluster.  cluster 1: launched as clusters of `splits` groups, at most ATTENTION_MAX_CLUSTER.
- * grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
+ * window, ring: kv.h.  grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
 DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const float *q, const float *k_new, const float *v_new,
                              const float *q_norm, const float *k_norm, const float eps,
                              const float *rope_hi, const float *rope_lo, const uint32_t n_rot, const uint32_t neox, const uint32_t block,
                              float *parts, float *parts_ml, uint32_t *counters, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
                              const uint32_t n_ctx, const float scale, const uint32_t splits, const uint32_t threads,
-                             const uint32_t cluster)
+                             const uint32_t cluster, const uint32_t window, const uint32_t ring)
 {
-    const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, n_ctx, head_dim);
+    const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim);
     struct decode d;
     struct decode_inputs in;
     struct decode_state state;
@@ -571,7 +578,7 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     uint32_t n_past = 0;
     pdl_launch();
     if (cluster) cluster_arrive();
-    decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, threads, cluster);
+    decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, threads, cluster, window, ring);
     const uint32_t owner = k_new && d.split == 0 && d.wave == d.waves - 1;
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
     if (DEPENDENT_LAUNCH) {

@@ -14,13 +14,13 @@ enum { PREFILL_TILES = 2, PREFILL_DIMS = 16, PREFILL_SPANS = 4, PREFILL_PIECES =
 
 /* What a group works on. */
 struct prefill {
-    uint32_t n_head, n_head_kv, head_dim, n_ctx, threads;       /* constants, as are the next two lines */
-    uint32_t exact, causal, tiles, positions, heads, tokens;
+    uint32_t n_head, n_head_kv, head_dim, n_ctx, threads;       /* constants, as are the next two lines; n_ctx: rows of the cache */
+    uint32_t exact, causal, window, ring, tiles, positions, heads, tokens;      /* window, ring: kv.h; a window is causal */
     uint32_t q_registers, stride, v_stride;                     /* bytes; exact: floats */
     float    scale;                                             /* of scores, in units of log 2 */
     uint32_t kv_head, first_head, n_heads;                      /* query heads of the group: n_heads from first_head on, n_heads <= heads */
     uint32_t first_token, n_tokens, n_past;                     /* first_token: of the group */
-    uint32_t end;                                               /* positions some row of the group attends */
+    uint32_t begin, end;                                        /* positions some row of the group attends */
 };
 
 /* Where results go.  kind 0: rows of f32.  1, 2: rows of f16 or bf16 for a product (launch.h). */
@@ -35,6 +35,17 @@ DEVICE uint32_t prefill_has(const struct prefill *p, uint32_t m)
 }
 /* The last position that row m attends. */
 DEVICE uint32_t prefill_last(const struct prefill *p, uint32_t m) { return p->causal ? p->n_past + prefill_token(p, m) : p->end - 1; }
+/* The first. */
+DEVICE uint32_t prefill_first(const struct prefill *p, uint32_t m)
+{
+    return p->window ? kv_window_begin(p->n_past + prefill_token(p, m), p->window) : 0;
+}
+/* All rows attend the positions below this, but for those that a window leaves behind: whether it does some from `first` on. */
+DEVICE uint32_t prefill_all_before(const struct prefill *p) { return p->causal ? p->n_past + p->first_token + 1 : p->end; }
+DEVICE uint32_t prefill_leaves(const struct prefill *p, uint32_t first)
+{
+    return p->window && first < kv_window_begin(p->end - 1, p->window);
+}
 
 /* 0: the group has no tokens. */
 DEVICE uint32_t prefill_begin(struct prefill *p, const struct forge_kernel_args a)
@@ -48,6 +59,7 @@ DEVICE uint32_t prefill_begin(struct prefill *p, const struct forge_kernel_args 
     p->first_token = t0 + (groups - 1 - group_y()) * p->tokens;
     p->n_tokens = n_tokens;
     p->n_past = a.step->n_past;
+    p->begin = p->window ? kv_window_begin(p->n_past + p->first_token, p->window) : 0;
     p->end = p->n_past + (p->causal && p->first_token + p->tokens < n_tokens ? p->first_token + p->tokens : n_tokens);
     return 1;
 }
@@ -115,7 +127,7 @@ DEVICE void prefill_fetch(struct kv_piece *piece, const struct prefill *p, const
     const u32x4 zero = { 0, 0, 0, 0 };
     piece->values[0] = zero;
     piece->scale = 0;
-    if (position < p->end) kv_fetch(piece, plane, p->kv_head, position, column, p->n_head_kv, p->n_ctx, p->head_dim);
+    if (position < p->end) kv_fetch(piece, plane, p->kv_head, kv_row(position, p->ring), column, p->n_head_kv, p->n_ctx, p->head_dim);
 }
 /* A piece as f16. */
 DEVICE u32x4 prefill_f16(const struct kv_piece *piece)

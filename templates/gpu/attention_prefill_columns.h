@@ -36,8 +36,8 @@ DEVICE uint32_t prefill_v_row(const struct prefill *p, uint32_t dimension) { ret
 DEVICE void prefill_fetch_row(struct kv_piece *piece, const struct prefill *p, const uint8_t *plane, uint32_t first, uint32_t row, uint32_t column)
 {
     const uint32_t left = p->end - 1 - first, r = row < left ? row : left;
-    if (KV_KIND != KV_KIND_f16) {
-        kv_fetch(piece, plane, p->kv_head, first + r, column, p->n_head_kv, p->n_ctx, p->head_dim);
+    if (KV_KIND != KV_KIND_f16 || p->ring) {
+        kv_fetch(piece, plane, p->kv_head, kv_row(first + r, p->ring), column, p->n_head_kv, p->n_ctx, p->head_dim);
         return;
     }
     piece->values[0] = load_settled16(plane + kv_bytes(p->kv_head, first, 0, p->n_ctx, p->head_dim) + (r * p->head_dim + column) * 2);
@@ -161,22 +161,37 @@ DEVICE void prefill_column_mask(struct prefill_columns *w, const struct prefill 
     PIN(m);
     UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
         const int32_t last = (int32_t)(prefill_last(p, m + 16 * t) - first - mma_row(0));
+        const int32_t begin = (int32_t)(prefill_first(p, m + 16 * t) - first - mma_row(0));
         UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
-            UNROLL for (uint32_t e = 0; e < MMA_ACC; e++)
-                if ((int32_t)(16 * j + (mma_row(e) - mma_row(0))) > last) w->s[t][j].x[e] = PREFILL_MASKED;
+            UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) {
+                const int32_t at = (int32_t)(16 * j + (mma_row(e) - mma_row(0)));
+                if (at > last || (p->window && at < begin)) w->s[t][j].x[e] = PREFILL_MASKED;
+            }
     }
 }
 
 /* By how much the largest score may exceed the maximum, weights 1, before the maximum follows: mostly it then stays, and all sums with it. */
 #define PREFILL_BEHIND 8.0f
 
-/* The maximum moves, in the first step to that of the step, and the sums with it. */
+/* With a window queries begin at different positions.  Whether one of the group may begin in this step; whether query m has begun
+ * before it. */
+DEVICE uint32_t prefill_begins(const struct prefill *p, uint32_t first)
+{
+    return p->window ? first <= kv_window_begin(p->end - 1, p->window) : first == 0;
+}
+DEVICE uint32_t prefill_has_begun(const struct prefill *p, uint32_t m, uint32_t first)
+{
+    return p->window ? prefill_first(p, m) < first : first != 0;
+}
+
+/* The maximum moves, in a query's first step to that of the step, and the sums with it; before that step there is none. */
 DEVICE void prefill_column_move(struct prefill_columns *w, const struct prefill *p, const uint32_t t, uint32_t first)
 {
-    float more = first == 0 ? PREFILL_MASKED : 0.0f;
+    float more = prefill_has_begun(p, (wave_id() * p->tiles + t) * 16 + mma_col(0), first) ? 0.0f : PREFILL_MASKED;
     UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
         UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) more = max_f32(more, w->s[t][j].x[e]);
     more = mma_cols_max(more);
+    if (p->window && more <= 0.5f * PREFILL_MASKED) more = 0.0f;
     const float factor = exp2_f32(min_f32(-more, 0.0f));
     UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
         UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) w->s[t][j].x[e] -= more;
@@ -190,7 +205,7 @@ DEVICE void prefill_column_move(struct prefill_columns *w, const struct prefill 
 DEVICE void prefill_column_weights(struct prefill_columns *w, const struct prefill *p, uint32_t first)
 {
     const uint32_t spans = p->positions / 16;
-    const int32_t limit = first == 0 ? (-0x7fffffff - 1) : (int32_t)bits_of_f32(PREFILL_BEHIND);
+    const int32_t limit = prefill_begins(p, first) ? (-0x7fffffff - 1) : (int32_t)bits_of_f32(PREFILL_BEHIND);
     int32_t top = (-0x7fffffff - 1);
     UNROLL for (uint32_t t = 0; t < p->tiles; t++)
         UNROLL for (uint32_t j = 0; j < spans; j++)
@@ -258,13 +273,13 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
     struct prefill_pieces pieces_k, pieces_v;
     struct prefill_columns w;
     struct prefill_values values;
-    prefill_k_begin(&pieces_k, p, k, 0);
-    prefill_v_begin(&pieces_v, p, v, 0);
+    prefill_k_begin(&pieces_k, p, k, p->begin);
+    prefill_v_begin(&pieces_v, p, v, p->begin);
     prefill_columns_begin(&w, p, lds_q, q, q_stride);
     prefill_k_end(&pieces_k, lds_k, p);
-    if (p->positions < p->end) prefill_k_begin(&pieces_k, p, k, p->positions);
+    if (p->begin + p->positions < p->end) prefill_k_begin(&pieces_k, p, k, p->begin + p->positions);
 #pragma unroll 1
-    for (uint32_t first = 0; first < p->end; first += p->positions) {
+    for (uint32_t first = p->begin; first < p->end; first += p->positions) {
         const uint32_t next = first + p->positions;
         barrier();                               /* K is there; all waves are done with the V before */
         prefill_column_scores(&w, p, lds_k);
@@ -274,7 +289,7 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
         if (next < p->end) prefill_k_end(&pieces_k, lds_k, p);
         if (next + p->positions < p->end) prefill_k_begin(&pieces_k, p, k, next + p->positions);
         prefill_column_values_begin(&values, p, lds_v);
-        if (next > (p->causal ? p->n_past + p->first_token + 1 : p->end)) prefill_column_mask(&w, p, first);
+        if (next > prefill_all_before(p) || prefill_leaves(p, first)) prefill_column_mask(&w, p, first);
         prefill_column_weights(&w, p, first);
         prefill_column_values(&w, &values, p, lds_v);
     }

@@ -59,7 +59,8 @@ DEVICE void prefill_f32_scores(struct prefill_rows *r, const struct prefill *p, 
     }
     UNROLL for (uint32_t m = 0; m < 2; m++)
         UNROLL for (uint32_t i = 0; i < spans; i++)
-            if (first + r->lane + i * prefill_lanes(p) > prefill_last(p, r->row + m)) r->s[m][i] = PREFILL_MASKED;
+            if (first + r->lane + i * prefill_lanes(p) > prefill_last(p, r->row + m)
+                || (p->window && first + r->lane + i * prefill_lanes(p) < prefill_first(p, r->row + m))) r->s[m][i] = PREFILL_MASKED;
 }
 /* Weights also go to LDS, [rows][v_stride], for the lanes of the row. */
 DEVICE void prefill_f32_softmax(struct prefill_rows *r, const struct prefill *p, float *weights)
@@ -127,9 +128,9 @@ DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args 
         UNROLL for (uint32_t j = 0; j < PREFILL_EXACT_QUADS; j++) r.o[m][j] = (f32x4)(0.0f);
     }
     prefill_f32_q(q_lds, p, q, q_stride);
-    prefill_f32_fetch(&pieces, p, k, 0);
+    prefill_f32_fetch(&pieces, p, k, p->begin);
 #pragma unroll 1
-    for (uint32_t first = 0; first < p->end; first += p->positions) {
+    for (uint32_t first = p->begin; first < p->end; first += p->positions) {
         prefill_f32_put(kv_lds, &pieces, p);
         barrier();
         prefill_f32_fetch(&pieces, p, v, first);

@@ -13,7 +13,8 @@ DEVICE void prefill_rows_begin(struct prefill_pieces *h, uint8_t *to, const stru
         const uint32_t row = prefill_row(p, i), column = prefill_column(p);
         if (!prefill_has_piece(p, i)) continue;
         if (KV_KIND != KV_KIND_f16) prefill_fetch(&h->piece[i], p, plane, first + row, column);
-        else copy_begin(&h->copy[i], to + row * p->stride + 2 * column, plane + kv_bytes(p->kv_head, first + row, column, p->n_ctx, p->head_dim), first + row < p->end);
+        else copy_begin(&h->copy[i], to + row * p->stride + 2 * column,
+                        plane + kv_bytes(p->kv_head, kv_row(first + row, p->ring), column, p->n_ctx, p->head_dim), first + row < p->end);
     }
     copy_commit();
 }
@@ -93,11 +94,14 @@ DEVICE void prefill_mask(struct prefill_wave *w, const struct prefill *p, uint32
     PIN(m);
     UNROLL for (uint32_t t = 0; t < p->tiles; t++)
         UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
-            const int32_t last = (int32_t)(prefill_last(p, m + 16 * t + mma_row(mma_of_row(g, 0))) - first - mma_col(0));
+            const uint32_t row = m + 16 * t + mma_row(mma_of_row(g, 0));
+            const int32_t last = (int32_t)(prefill_last(p, row) - first - mma_col(0));
+            const int32_t begin = (int32_t)(prefill_first(p, row) - first - mma_col(0));
             UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
                 UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) {
                     const uint32_t e = mma_of_row(g, n);
-                    if ((int32_t)(16 * j + (mma_col(e) - mma_col(0))) > last) w->s[t][j].x[e] = PREFILL_MASKED;
+                    const int32_t at = (int32_t)(16 * j + (mma_col(e) - mma_col(0)));
+                    if (at > last || (p->window && at < begin)) w->s[t][j].x[e] = PREFILL_MASKED;
                 }
         }
 }
@@ -171,10 +175,10 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
     struct prefill_pieces pieces_k, pieces_v;
     struct prefill_wave w;
     prefill_wave_begin(&w, p, lds_q, lds_k, q, q_stride);
-    prefill_rows_begin(&pieces_k, lds_k, p, k, 0);
+    prefill_rows_begin(&pieces_k, lds_k, p, k, p->begin);
     prefill_rows_end(&pieces_k, lds_k, p);
 #pragma unroll 1
-    for (uint32_t first = 0; first < p->end; first += p->positions) {
+    for (uint32_t first = p->begin; first < p->end; first += p->positions) {
         copy_wait(0);
         barrier();                               /* K is there; all waves are done with the V before */
         prefill_rows_begin(&pieces_v, lds_v, p, v, first);
@@ -184,7 +188,7 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
         barrier();                               /* V is there; all waves are done with K */
         const uint32_t next = first + p->positions;
         if (next < p->end) prefill_rows_begin(&pieces_k, lds_k, p, k, next);
-        if (next > (p->causal ? p->n_past + p->first_token + 1 : p->end)) prefill_mask(&w, p, first);
+        if (next > prefill_all_before(p) || prefill_leaves(p, first)) prefill_mask(&w, p, first);
         prefill_softmax(&w, p);
         prefill_values(&w, p, lds_v);
         if (next < p->end) prefill_rows_end(&pieces_k, lds_k, p);

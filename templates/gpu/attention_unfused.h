@@ -1,12 +1,18 @@
 /* attention_unfused.h -- attention as four kernels, for `--fuse none`, decode and prefill alike: what the fused ones are compared with.
  * Keys and values of the step are in the cache.  One group does head group_x() of the step's token at t: grid_x n_head, grid_y tokens.
  * scores: [n_head][rows][n_ctx] f32, rows: tokens of a step at most; of each row the first n_past + n_tokens are used.
+ * window, ring: kv.h; with a window the first scores of a row are not written and not read.
  * Rows of K and V are read as in attention_decode_tmpl.c: by ATTENTION_LANES neighbouring lanes, 8 columns each. */
 #ifndef FORGE_ATTENTION_UNFUSED_H
 #define FORGE_ATTENTION_UNFUSED_H
 #include "kv.h"
 
 DEVICE uint32_t unfused_positions(const struct forge_kernel_args a) { return uniform(a.step->n_past) + uniform(a.step->n_tokens); }
+/* The first position that the token at t attends. */
+DEVICE uint32_t unfused_begin(const struct forge_kernel_args a, uint32_t t, const uint32_t window)
+{
+    return window ? kv_window_begin(uniform(a.step->n_past) + t, window) : 0;
+}
 DEVICE float *unfused_row(float *scores, uint32_t t, const uint32_t rows, const uint32_t n_ctx) { return scores + ((uint64_t)group_x() * rows + t) * n_ctx; }
 /* First of this lane's columns; lanes beyond head_dim repeat the first ones and count for nothing. */
 DEVICE uint32_t unfused_column(const uint32_t head_dim)
@@ -18,17 +24,19 @@ DEVICE uint32_t unfused_idle(const uint32_t head_dim) { return lane_id() % ATTEN
 
 /* scores = scale * q . k.  q: the token's row, [n_head][head_dim]. */
 DEVICE void attention_scores(const struct forge_kernel_args a, float *scores, const float *q, uint32_t t, const uint32_t rows, const uint32_t n_head,
-                             const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t threads)
+                             const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx, const float scale,
+                             const uint32_t threads, const uint32_t window, const uint32_t ring)
 {
     const uint32_t lanes = ATTENTION_LANES(head_dim), slots = threads / lanes, column = unfused_column(head_dim), n_kv = unfused_positions(a);
+    const uint32_t begin = unfused_begin(a, t, window), kv_head = group_x() / (n_head / n_head_kv);
     float *row = unfused_row(scores, t, rows, n_ctx);
     float mine[8];
     for (uint32_t i = 0; i < 8; i++) mine[i] = unfused_idle(head_dim) ? 0.0f : q[group_x() * head_dim + column + i] * scale;
-    for (uint32_t first = 0; first < n_kv; first += slots) {
+    for (uint32_t first = begin; first < n_kv; first += slots) {
         const uint32_t p = first + thread_x() / lanes;
         f32x4 k[2];
         float s = 0.0f;
-        kv_load(k, kv_k(a), group_x() / (n_head / n_head_kv), p < n_kv ? p : 0, column, n_head_kv, n_ctx, head_dim);
+        kv_load(k, kv_k(a), kv_head, kv_row(p < n_kv ? p : begin, ring), column, n_head_kv, kv_rows(n_ctx, ring), head_dim);
         for (uint32_t i = 0; i < 8; i++) s += mine[i] * k[i / 4][i % 4];
         s = lanes_sum_f32(s, lanes);
         if (p < n_kv && lane_id() % lanes == 0) row[p] = s;
@@ -56,34 +64,36 @@ DEVICE float unfused_reduce(float x, const uint32_t maximum, const uint32_t thre
 }
 
 /* A row of scores becomes weights that add up to 1.  LDS: SOFTMAX_LDS_BYTES. */
-DEVICE void attention_softmax(const struct forge_kernel_args a, float *scores, uint32_t t, const uint32_t rows, const uint32_t n_ctx, const uint32_t threads)
+DEVICE void attention_softmax(const struct forge_kernel_args a, float *scores, uint32_t t, const uint32_t rows, const uint32_t n_ctx,
+                              const uint32_t threads, const uint32_t window)
 {
-    const uint32_t n_kv = unfused_positions(a);
+    const uint32_t n_kv = unfused_positions(a), begin = unfused_begin(a, t, window);
     float *row = unfused_row(scores, t, rows, n_ctx);
     float top = -__builtin_inff(), sum = 0.0f;
-    for (uint32_t p = thread_x(); p < n_kv; p += threads) top = max_f32(top, row[p]);
+    for (uint32_t p = begin + thread_x(); p < n_kv; p += threads) top = max_f32(top, row[p]);
     top = unfused_reduce(top, 1, threads);
-    for (uint32_t p = thread_x(); p < n_kv; p += threads) {
+    for (uint32_t p = begin + thread_x(); p < n_kv; p += threads) {
         const float e = exp2_f32((row[p] - top) * 1.44269504f);
         row[p] = e;
         sum += e;
     }
     const float factor = 1.0f / unfused_reduce(sum, 0, threads);
-    for (uint32_t p = thread_x(); p < n_kv; p += threads) row[p] *= factor;
+    for (uint32_t p = begin + thread_x(); p < n_kv; p += threads) row[p] *= factor;
 }
 
 /* out = sum of weight * v.  out: the token's row, [n_head][head_dim].  LDS: WEIGHTED_SUM_LDS_BYTES. */
 DEVICE void attention_weighted_sum(const struct forge_kernel_args a, float *out, const float *scores, uint32_t t, const uint32_t rows, const uint32_t n_head,
-                                   const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx, const uint32_t threads)
+                                   const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx, const uint32_t threads,
+                                   const uint32_t window, const uint32_t ring)
 {
     const uint32_t lanes = ATTENTION_LANES(head_dim), slots = threads / lanes, slot = thread_x() / lanes, column = unfused_column(head_dim);
-    const uint32_t n_kv = unfused_positions(a);
+    const uint32_t n_kv = unfused_positions(a), kept = kv_rows(n_ctx, ring);
     const float *row = unfused_row((float *)scores, t, rows, n_ctx);
     float *sums = (float *)(void *)lds(), acc[8];
     for (uint32_t i = 0; i < 8; i++) acc[i] = 0.0f;
-    for (uint32_t p = slot; p < n_kv; p += slots) {
+    for (uint32_t p = unfused_begin(a, t, window) + slot; p < n_kv; p += slots) {
         f32x4 v[2];
-        kv_load(v, kv_v(a, n_head_kv, n_ctx, head_dim), group_x() / (n_head / n_head_kv), p, column, n_head_kv, n_ctx, head_dim);
+        kv_load(v, kv_v(a, n_head_kv, kept, head_dim), group_x() / (n_head / n_head_kv), kv_row(p, ring), column, n_head_kv, kept, head_dim);
         const float weight = row[p];
         for (uint32_t i = 0; i < 8; i++) acc[i] += weight * v[i / 4][i % 4];
     }

@@ -6,7 +6,12 @@
  *   kv_encode, kv_put           8 columns rounded as the cache rounds them, and stored
  *   kv_store_row, kv_store_rows a wave stores one head of a token, a launch all heads
  *   kv_bytes                    where a row's 16-byte pieces begin, for copies of f16 and f32 rows
- * Everywhere: position < n_ctx, column a multiple of 8 below head_dim, kv_head < n_head_kv. */
+ * Everywhere: position < n_ctx, column a multiple of 8 below head_dim, kv_head < n_head_kv.
+ *
+ * window, ring: constants of attention over the last positions only.  window: a token attends so many positions, its own included; 0: all
+ * of them.  ring: rows of the cache, where position p lies in row p % ring; 0: a row for each of n_ctx.  A step stores all of its tokens
+ * before the first one attends, so ring is at least window + tokens of a step - 1.  For the functions above n_ctx is kv_rows() and position
+ * is kv_row(). */
 #ifndef FORGE_KV_H
 #define FORGE_KV_H
 #include "launch.h"
@@ -23,6 +28,14 @@
 
 /* 8 columns as stored.  f16: values[0]; f32: both; q8_0: 8 codes in values[0].xy and the f16 scale of their block. */
 struct kv_piece { u32x4 values[2]; uint32_t scale; };
+
+DEVICE uint32_t kv_rows(const uint32_t n_ctx, const uint32_t ring) { return ring ? ring : n_ctx; }
+DEVICE uint32_t kv_row(uint32_t position, const uint32_t ring)     { return ring ? position % ring : position; }
+/* The first position that a token at `position` attends. */
+DEVICE uint32_t kv_window_begin(uint32_t position, const uint32_t window)
+{
+    return window && position >= window ? position + 1 - window : 0;
+}
 
 DEVICE uint8_t *kv_k(const struct forge_kernel_args a) { return a.state + a.state_at; }
 DEVICE uint8_t *kv_v(const struct forge_kernel_args a, const uint32_t n_head_kv, const uint32_t n_ctx, const uint32_t head_dim)
@@ -156,11 +169,13 @@ DEVICE void kv_store_row(uint8_t *plane, uint32_t kv_head, uint32_t position, co
     }
 }
 
-/* A kernel's body: all heads of one token.  row: [n_head_kv][head_dim] f32.  grid_x: HEAD_GROUPS(n_head_kv, WAVE, threads). */
-DEVICE void kv_store_rows(uint8_t *plane, uint32_t position, const float *row,
-                          const uint32_t n_head_kv, const uint32_t n_ctx, const uint32_t head_dim, const uint32_t threads)
+/* A kernel's body: all heads of one token, at its position.  row: [n_head_kv][head_dim] f32.
+ * grid_x: HEAD_GROUPS(n_head_kv, WAVE, threads). */
+DEVICE void kv_store_rows(uint8_t *plane, uint32_t position, const float *row, const uint32_t n_head_kv, const uint32_t n_ctx,
+                          const uint32_t head_dim, const uint32_t threads, const uint32_t ring)
 {
     const uint32_t kv_head = group_x() * (threads / WAVE) + wave_id();
-    if (kv_head < n_head_kv) kv_store_row(plane, kv_head, position, row + (uint64_t)kv_head * head_dim, n_head_kv, n_ctx, head_dim);
+    if (kv_head >= n_head_kv) return;
+    kv_store_row(plane, kv_head, kv_row(position, ring), row + (uint64_t)kv_head * head_dim, n_head_kv, kv_rows(n_ctx, ring), head_dim);
 }
 #endif

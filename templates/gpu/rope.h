@@ -108,13 +108,14 @@ DEVICE void head_finish(struct head *h, const float *weight, float eps, const fl
 }
 
 /* Prefill, a kernel's body for one token of the step at t: query heads are normed and rotated in place, keys normed, rotated and stored, values
- * stored.  q: [n_head][head_dim], k, v: [n_head_kv][head_dim], the token's rows, f32.  q_norm, k_norm: [head_dim] or NULL.
+ * stored.  q: [n_head][head_dim], k, v: [n_head_kv][head_dim], the token's rows, f32.  q_norm, k_norm: [head_dim] or NULL.  ring: kv.h.
  * grid_x: HEAD_GROUPS(n_head + 2 * n_head_kv, WAVE, threads); LDS: threads / WAVE * head_dim * 4 bytes. */
 DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, const float *k, const float *v, const float *q_norm, const float *k_norm,
                        float eps, const float *hi, const float *lo, const uint32_t n_rot, const uint32_t neox, const uint32_t block,
-                       const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx, const uint32_t threads)
+                       const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
+                       const uint32_t threads, const uint32_t ring)
 {
-    const uint32_t item = group_x() * (threads / WAVE) + wave_id(), position = uniform(a.step->n_past) + t;
+    const uint32_t item = group_x() * (threads / WAVE) + wave_id(), position = uniform(a.step->n_past) + t, rows = kv_rows(n_ctx, ring);
     struct head h;
     if (item < n_head) {
         float *head = q + (uint64_t)item * head_dim;
@@ -127,10 +128,11 @@ DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, c
         head_finish(&h, k_norm, eps, hi, lo, position, block, head_dim, n_rot, neox);
         head_store(row, &h, head_dim, n_rot, neox);
         wave_barrier();
-        kv_store_row(kv_k(a), item - n_head, position, row, n_head_kv, n_ctx, head_dim);
+        kv_store_row(kv_k(a), item - n_head, kv_row(position, ring), row, n_head_kv, rows, head_dim);
     } else if (item < n_head + 2 * n_head_kv) {
         const uint32_t kv_head = item - n_head - n_head_kv;
-        kv_store_row(kv_v(a, n_head_kv, n_ctx, head_dim), kv_head, position, v + (uint64_t)kv_head * head_dim, n_head_kv, n_ctx, head_dim);
+        kv_store_row(kv_v(a, n_head_kv, rows, head_dim), kv_head, kv_row(position, ring), v + (uint64_t)kv_head * head_dim, n_head_kv,
+                     rows, head_dim);
     }
 }
 

@@ -26,7 +26,7 @@
     { \
         pdl_launch(); \
         pdl_wait(); \
-        attention_prefill(a, BUFFER(0), 8192, as, BUFFER(1 << 24), 16384, n_head, n_head_kv, head_dim, 4096, 0.088388348f, digits, THREADS); \
+        attention_prefill(a, BUFFER(0), 8192, as, BUFFER(1 << 24), 16384, n_head, n_head_kv, head_dim, 4096, 0.088388348f, digits, THREADS, 0, 0); \
     }
 ATTENTION(prefill_32, 32, 8, 32, 1, 1)
 ATTENTION(prefill_64, 32, 8, 64, 1, 1)

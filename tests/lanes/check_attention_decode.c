@@ -19,6 +19,7 @@ static uint32_t n_cases, n_failed;
 static struct shape {
     uint32_t n_head, n_head_kv, head_dim, n_ctx, n_rot, neox, block, splits, threads, cluster, n_past, n_tokens;
     uint32_t normed, appends;                    /* q and k norms; the kernel appends k and v */
+    uint32_t window, ring;                       /* 0: none */
     float    scale, eps;
 } s;
 /* Buffers, each with guard bytes on both sides. */
@@ -65,35 +66,39 @@ static void fill(int i, float size)
 }
 
 /* ---- the cache, by its description in docs/gpu.md ---- */
+static uint32_t cache_rows(void) { return s.ring ? s.ring : s.n_ctx; }
+static uint32_t cache_row(uint32_t position) { return s.ring ? position % s.ring : position; }
+/* What a token at `position` attends begins here. */
+static uint32_t attended_from(uint32_t position) { return s.window && position + 1 > s.window ? position + 1 - s.window : 0; }
 static size_t plane_bytes(void)
 {
-    const size_t values = (size_t)s.n_head_kv * s.n_ctx * s.head_dim;
+    const size_t values = (size_t)s.n_head_kv * cache_rows() * s.head_dim;
     return kind == 0 ? 2 * values : kind == 1 ? 4 * values : (values + values / 16 + 15) / 16 * 16;
 }
 static double f16_value(const uint8_t *p) { _Float16 h; memcpy(&h, p, 2); return (double)h; }
 static double cache_value(uint32_t of_v, uint32_t head, uint32_t position, uint32_t d)
 {
     const uint8_t *plane = cache + of_v * plane_bytes();
-    const size_t row = (size_t)head * s.n_ctx + position, at = row * s.head_dim + d;
+    const size_t row = (size_t)head * cache_rows() + cache_row(position), at = row * s.head_dim + d;
     if (kind == 0) return f16_value(plane + 2 * at);
     if (kind == 1) { float x; memcpy(&x, plane + 4 * at, 4); return (double)x; }
-    return (double)(int8_t)plane[at] * f16_value(plane + (size_t)s.n_head_kv * s.n_ctx * s.head_dim + 2 * (row * (s.head_dim / 32) + d / 32));
+    return (double)(int8_t)plane[at] * f16_value(plane + (size_t)s.n_head_kv * cache_rows() * s.head_dim + 2 * (row * (s.head_dim / 32) + d / 32));
 }
 /* Random bits that make values of about one. */
 static void cache_fill(uint32_t of_v, uint32_t head, uint32_t position)
 {
     uint8_t *plane = cache + of_v * plane_bytes();
-    const size_t row = (size_t)head * s.n_ctx + position;
+    const size_t row = (size_t)head * cache_rows() + cache_row(position);
     for (uint32_t d = 0; d < s.head_dim; d++) {
         const float x = draw_float();
         const _Float16 h = (_Float16)x, scale = (_Float16)(fabsf(x) / 100.0f + 1e-3f);
         if (kind == 0) memcpy(plane + 2 * (row * s.head_dim + d), &h, 2);
         if (kind == 1) memcpy(plane + 4 * (row * s.head_dim + d), &x, 4);
         if (kind == 2) plane[row * s.head_dim + d] = (uint8_t)(int8_t)(x * 127.0f);
-        if (kind == 2 && d % 32 == 0) memcpy(plane + (size_t)s.n_head_kv * s.n_ctx * s.head_dim + 2 * (row * (s.head_dim / 32) + d / 32), &scale, 2);
+        if (kind == 2 && d % 32 == 0) memcpy(plane + (size_t)s.n_head_kv * cache_rows() * s.head_dim + 2 * (row * (s.head_dim / 32) + d / 32), &scale, 2);
     }
 }
-/* Positions below `filled` random, the others NaN (q8_0: their scales). */
+/* Positions below `filled` that the step attends random, the others NaN (q8_0: their scales). */
 static void cache_make(uint32_t filled)
 {
     if (cache) munmap(cache - LAYER, cache_bytes + LAYER);
@@ -104,7 +109,7 @@ static void cache_make(uint32_t filled)
     if (cache_bytes < 1u << 28) memset(cache, 0xff, cache_bytes);
     for (uint32_t v = 0; v < 2; v++)
         for (uint32_t h = 0; h < s.n_head_kv; h++)
-            for (uint32_t p = 0; p < filled; p++) cache_fill(v, h, p);
+            for (uint32_t p = attended_from(s.n_past); p < filled; p++) cache_fill(v, h, p);
 }
 
 /* ---- references ---- */
@@ -121,18 +126,19 @@ static void finish_ref(double *y, const float *x, const float *norm, uint32_t po
         y[ib] = a * sin(angle) + b * cos(angle);
     }
 }
-/* q: finished; over positions 0 .. n_kv - 1 of the cache. */
+/* q: finished; over the positions below n_kv that the last of them attends. */
 static void attention_ref(double *out, const double *q, uint32_t kv_head, uint32_t n_kv)
 {
+    const uint32_t from = attended_from(n_kv - 1);
     double *score = malloc(n_kv * sizeof *score), top = -INFINITY, sum = 0;
-    for (uint32_t p = 0; p < n_kv; p++) {
+    for (uint32_t p = from; p < n_kv; p++) {
         score[p] = 0;
         for (uint32_t d = 0; d < s.head_dim; d++) score[p] += q[d] * cache_value(0, kv_head, p, d);
         score[p] *= (double)s.scale;
         if (score[p] > top) top = score[p];
     }
     for (uint32_t d = 0; d < s.head_dim; d++) out[d] = 0;
-    for (uint32_t p = 0; p < n_kv; p++) {
+    for (uint32_t p = from; p < n_kv; p++) {
         const double w = exp(score[p] - top);
         sum += w;
         for (uint32_t d = 0; d < s.head_dim; d++) out[d] += w * cache_value(1, kv_head, p, d);
@@ -160,8 +166,8 @@ static void rope_tables(void)
 static void fail(const char *what, double got, double want, uint32_t head, uint32_t d)
 {
     if (n_failed++ > 20) return;
-    printf("FAILED %s: kv %s heads %u/%u dim %u rot %u%s norm %u ctx %u past %u tokens %u splits %u threads %u cluster %u appends %u: head %u [%u] is %g, should be %g\n", what,
-           kind_name[kind], s.n_head, s.n_head_kv, s.head_dim, s.n_rot, s.neox ? " neox" : "", s.normed, s.n_ctx, s.n_past, s.n_tokens, s.splits, s.threads,
+    printf("FAILED %s: kv %s heads %u/%u dim %u rot %u%s norm %u ctx %u past %u tokens %u window %u ring %u splits %u threads %u cluster %u appends %u: head %u [%u] is %g, should be %g\n", what,
+           kind_name[kind], s.n_head, s.n_head_kv, s.head_dim, s.n_rot, s.neox ? " neox" : "", s.normed, s.n_ctx, s.n_past, s.n_tokens, s.window, s.ring, s.splits, s.threads,
            s.cluster, s.appends, head, d, got, want);
 }
 /* Rounding of the cache around x: half a step, and the error of the float that was rounded. */
@@ -183,11 +189,12 @@ static void check_row(const char *what, uint32_t of_v, uint32_t head, uint32_t p
 /* All of the cache but the rows of positions first .. end - 1 is as before. */
 static void check_untouched(uint8_t *before, uint32_t first, uint32_t end)
 {
-    const size_t row = KV_VALUE_BYTES(kind, (size_t)s.head_dim), scale = KV_SCALE_BYTES(kind, (size_t)s.head_dim), n = (size_t)s.n_head_kv * s.n_ctx;
+    const size_t row = KV_VALUE_BYTES(kind, (size_t)s.head_dim), scale = KV_SCALE_BYTES(kind, (size_t)s.head_dim), n = (size_t)s.n_head_kv * cache_rows();
     for (uint32_t v = 0; v < 2; v++)
         for (uint32_t h = 0; h < s.n_head_kv; h++)
             for (uint32_t p = first; p < end; p++) {
-                const size_t at = v * plane_bytes() + ((size_t)h * s.n_ctx + p) * row, at_scale = v * plane_bytes() + n * row + ((size_t)h * s.n_ctx + p) * scale;
+                const size_t r = (size_t)h * cache_rows() + cache_row(p);
+                const size_t at = v * plane_bytes() + r * row, at_scale = v * plane_bytes() + n * row + r * scale;
                 memcpy(before + at, cache + at, row);
                 memcpy(before + at_scale, cache + at_scale, scale);
             }
@@ -200,14 +207,14 @@ static void decode_kernel(const struct forge_kernel_args a)
 {
     attention_decode(a, floats(OUT), floats(Q), or_null(s.appends, K_NEW), or_null(s.appends, V_NEW), or_null(s.normed, Q_NORM), or_null(s.normed, K_NORM), s.eps,
                      or_null(s.n_rot, HI), or_null(s.n_rot, LO), s.n_rot, s.neox, s.block, floats(PARTS), floats(ML), (uint32_t *)(void *)floats(COUNTERS),
-                     s.n_head, s.n_head_kv, s.head_dim, s.n_ctx, s.scale, s.splits, s.threads, s.cluster);
+                     s.n_head, s.n_head_kv, s.head_dim, s.n_ctx, s.scale, s.splits, s.threads, s.cluster, s.window, s.ring);
 }
 static void finish_kernel(const struct forge_kernel_args a)
 {
     const uint32_t t = group_y();
     qkv_finish(a, t, floats(Q) + (size_t)t * s.n_head * s.head_dim, floats(K_NEW) + (size_t)t * s.n_head_kv * s.head_dim,
                floats(V_NEW) + (size_t)t * s.n_head_kv * s.head_dim, or_null(s.normed, Q_NORM), or_null(s.normed, K_NORM), s.eps, or_null(s.n_rot, HI),
-               or_null(s.n_rot, LO), s.n_rot, s.neox, s.block, s.n_head, s.n_head_kv, s.head_dim, s.n_ctx, s.threads);
+               or_null(s.n_rot, LO), s.n_rot, s.neox, s.block, s.n_head, s.n_head_kv, s.head_dim, s.n_ctx, s.threads, s.ring);
 }
 /* The same by single ops: each waits for the one before. */
 static void headnorm_kernel(const struct forge_kernel_args a)
@@ -223,20 +230,20 @@ static void rope_kernel(const struct forge_kernel_args a)
 }
 static void store_kernel(const struct forge_kernel_args a)
 {
-    kv_store_rows(kv_v(a, s.n_head_kv, s.n_ctx, s.head_dim), a.step->n_past + group_y(), floats(V_NEW) + (size_t)group_y() * s.n_head_kv * s.head_dim,
-                  s.n_head_kv, s.n_ctx, s.head_dim, s.threads);
+    kv_store_rows(kv_v(a, s.n_head_kv, cache_rows(), s.head_dim), a.step->n_past + group_y(), floats(V_NEW) + (size_t)group_y() * s.n_head_kv * s.head_dim,
+                  s.n_head_kv, s.n_ctx, s.head_dim, s.threads, s.ring);
 }
 static void scores_kernel(const struct forge_kernel_args a)
 {
     attention_scores(a, floats(SCORES), floats(Q) + (size_t)group_y() * s.n_head * s.head_dim, group_y(), s.n_tokens, s.n_head, s.n_head_kv, s.head_dim, s.n_ctx,
-                     s.scale, s.threads);
+                     s.scale, s.threads, s.window, s.ring);
 }
 static void mask_kernel(const struct forge_kernel_args a) { attention_mask(a, floats(SCORES), group_y(), s.n_tokens, s.n_ctx, s.threads); }
-static void softmax_kernel(const struct forge_kernel_args a) { attention_softmax(a, floats(SCORES), group_y(), s.n_tokens, s.n_ctx, s.threads); }
+static void softmax_kernel(const struct forge_kernel_args a) { attention_softmax(a, floats(SCORES), group_y(), s.n_tokens, s.n_ctx, s.threads, s.window); }
 static void sum_kernel(const struct forge_kernel_args a)
 {
     attention_weighted_sum(a, floats(OUT) + (size_t)group_y() * s.n_head * s.head_dim, floats(SCORES), group_y(), s.n_tokens, s.n_head, s.n_head_kv, s.head_dim,
-                           s.n_ctx, s.threads);
+                           s.n_ctx, s.threads, s.window, s.ring);
 }
 
 /* ---- cases ---- */
@@ -405,6 +412,14 @@ static void draw_shape(uint32_t group, uint32_t head_dim)
     s.threads = WAVE * (1 + draw_below(8));
     if (draw_below(2)) s.threads = 256;
     s.cluster = s.splits > 1 && s.splits <= ATTENTION_MAX_CLUSTER && draw_below(2);
+    s.window = s.ring = 0;
+}
+/* A window for most cases, and a ring that just holds it for steps of so many tokens, or a little more. */
+static void draw_window(uint32_t tokens)
+{
+    if (draw_below(3) == 0) return;
+    s.window = 1 + draw_below(draw_below(2) ? 40 : 400);
+    if (draw_below(2)) s.ring = s.window + tokens - 1 + draw_below(2) * draw_below(30);
 }
 
 int main(void)
@@ -416,6 +431,7 @@ int main(void)
             draw_shape(groups[i / 6], dims[i % 6]);
             s.n_past = draw_below(4) ? draw_below(300) : draw_below(20);
             s.n_ctx = s.n_past + 3 + draw_below(100);
+            if (i % 2) draw_window(1);
             decode_case(2);
         }
         for (uint32_t i = 0; i < 14; i++) {                                      /* long contexts, short ones, and the cache already filled */
@@ -426,13 +442,16 @@ int main(void)
             s.n_ctx = s.n_past + 2 + draw_below(2);
             s.appends = i < 10;
             if (!s.appends) s.normed = s.n_rot = 0;
+            if (i % 2) draw_window(1);
             decode_case(s.appends ? 2 : 1);
         }
-        for (uint32_t i = 0; i < 10; i++) {
+        for (uint32_t i = 0; i < 20; i++) {
+            const uint32_t tokens = 1 + draw_below(7);
             draw_shape(groups[draw_below(8)], draw_head_dim());
             s.n_past = draw_below(3) * draw_below(60);
             s.n_ctx = s.n_past + 10;
-            prefill_case(1 + draw_below(7), i % 2);
+            if (i >= 10) draw_window(tokens);
+            prefill_case(tokens, i % 2);
         }
         draw_shape(1, 96);
         s.n_ctx = 5;
