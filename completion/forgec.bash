@@ -21,7 +21,7 @@ _forgec()
                        COMPREPLY=($(compgen -P "$before" -W "native $(forgec targets --names 2>/dev/null)" -- "${cur##*,}")
                                   $(compgen -f -X '!*.yaml' -- "$cur")); return ;;
         --save-temps|--templates|--targets|--models) COMPREPLY=($(compgen -d -- "$cur")); return ;;
-        -o|--output|--clang|--source) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        -o|--output|--clang|--source|--plan) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --ctx|--threads|--prefix|--sample|--tokens|--seed|--min-time|--ignore-key|-j|--jobs|-p|-n|-r) return ;;
     esac
     if [[ -z $command ]]; then
@@ -29,11 +29,11 @@ _forgec()
         return
     fi
     if [[ $cur == -* ]]; then
-        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --threads --exact --static --allow-spills --plan --save-temps --clang --no-cache --ignore-key -j -v"
+        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --threads --exact --static --allow-spills --save-temps --clang --no-cache --ignore-key -j -v"
         case $command in
-            build)   COMPREPLY=($(compgen -W "$make -o --emit --prefix --weights -### -q --quiet" -- "$cur")) ;;
-            cc)      COMPREPLY=($(compgen -W "$make -o --emit --weights -### -q --quiet" -- "$cur")) ;;
-            verify)  COMPREPLY=($(compgen -W "$make --simulate --source --tokens --seed --json" -- "$cur")) ;;
+            build)   COMPREPLY=($(compgen -W "$make --plan -o --emit --prefix --weights -### -q --quiet" -- "$cur")) ;;
+            cc)      COMPREPLY=($(compgen -W "$make --plan -o --emit --weights -### -q --quiet" -- "$cur")) ;;
+            verify)  COMPREPLY=($(compgen -W "$make --plan --simulate --source --tokens --seed --json" -- "$cur")) ;;
             compare) COMPREPLY=($(compgen -W "$make --simulate --sample -p -n -r --min-time --json" -- "$cur")) ;;
             inspect) COMPREPLY=($(compgen -W "--help --json" -- "$cur")) ;;
             targets) COMPREPLY=($(compgen -W "--help --names --print --targets" -- "$cur")) ;;

@@ -63,8 +63,9 @@ static const char *default_name(struct arena *a, const char *model_path, const c
 static void write_text(struct arena *a, const char *path, struct bytes text)
 {
     if (strcmp(path, "-") == 0) {
-        fwrite(text.data, 1, text.size, stdout);           /* main() tells what went wrong */
-        return;
+        const bool failed = fwrite(text.data, 1, text.size, stdout) < text.size;
+        if (failed && errno != EPIPE) die("cannot write to standard output: %s", strerror(errno));
+        return;                                            /* main() writes out the rest, and knows what it means when a reader has gone */
     }
     file_write(a, path, text);
 }

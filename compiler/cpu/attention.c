@@ -19,7 +19,8 @@ static struct attention_text attention_text(const struct writer *w)
     at.v_head = arena_printf(a, "kv_v_%s(STATE, h, %u, %u, %u)", at.kv, at.heads_kv, head_dim, rows);
     at.window = attention_window(w->plan, n);
     const char *scale = emit_float(a, n->attr.scale), *cap = n->attr.cap > 0 ? emit_float(a, n->attr.cap) : "0";
-    at.sizes = arena_printf(a, "/* group */ %u, /* head_dim */ %u, %s, /* cap, ring */ %s, %u", at.group, head_dim, scale, cap, state_ring(state));
+    const char *score = arena_printf(a, "%s, /* cap, ring */ %s, %u", scale, cap, state_ring(state));
+    at.sizes = arena_printf(a, "/* group */ %u, /* head_dim */ %u, %s", at.group, head_dim, score);
     return at;
 }
 

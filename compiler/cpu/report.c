@@ -79,15 +79,6 @@ static void print_prediction(struct text *out, const struct plan *p, uint64_t re
     text_printf(out, "# when every byte comes from memory at %.0f GB/s\n", p->profile->bandwidth_gb_s);
 }
 
-/* "attn_qkv_decode: products, unit 48" and what it does. */
-static void print_does(struct text *out, const struct kernel *k)
-{
-    text_printf(out, "\n%s: %s", k->name, template_info[k->template].name);
-    for (uint32_t i = 0; i < PARAM_COUNT; i++) if (k->param[i]) text_printf(out, ", %s %u", kernel_param_name[i], k->param[i]);
-    text_puts(out, "\n");
-    for (const char *line = k->does; *line; line += strcspn(line, "\n") + 1) text_printf(out, "    %.*s\n", (int)strcspn(line, "\n"), line);
-}
-
 void report_cpu(struct text *out, const struct plan *p)
 {
     const struct kernel_list *k = p->kernels;
@@ -99,6 +90,4 @@ void report_cpu(struct text *out, const struct plan *p)
     text_printf(out, "# prefill: %u launches per chunk\n", k->n_prefill);
     print_list(out, p, k->prefill, k->n_prefill);
     print_prediction(out, p, read, bytes_of_step(k, k->decode, k->n_decode, true));
-    for (uint32_t i = 0; i < k->n_kernels; i++) print_does(out, &k->kernels[i]);
-    text_puts(out, "\n");
 }

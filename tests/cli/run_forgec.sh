@@ -63,19 +63,19 @@ misuse formats-operand "formats takes no operands" "forgec formats --help" forma
 for target in gfx1151 sm_90; do
     check plan-alone-$target 0 env -u FORGEC_CLANG PATH=/nowhere "$forgec" build "$model" -t $target --emit plan -o -; err_empty
     out_has "# registers, waves and spills are not known: kernels for $target are compiled with clang"
-    awk '$1 == "ffn_down" && $5 == "-" && $6 == "-" { found = 1 } END { exit !found }' "$tmp/out" || bad "ffn_down without registers wanted"
+    awk '$2 == "ffn_down" && $6 == "-" && $7 == "-" { found = 1 } END { exit !found }' "$tmp/out" || bad "ffn_down without registers wanted"
     out_has ".attn_qkv: "
 done
 
 # ---- the plan of a CPU: a line for each kernel, whatever the layers ----
 check plan 0 "$forgec" build "$model" -t x86-64-v3 --emit plan -o -; err_empty
-sed '/^ *0  /,$d' "$tmp/out" > "$tmp/plan"                                       # without the list of operations
-[ "$(grep -c ' attn_qkv ' "$tmp/plan")" -eq 1 ] || bad "one line for attn_qkv wanted"
+sed -n '/^# decode:/,/^# prefill:/p' "$tmp/out" > "$tmp/plan"                    # the table of decode
+[ "$(grep -c ' attn_qkv_decode ' "$tmp/plan")" -eq 1 ] || bad "one line for attn_qkv_decode wanted"
 layers=$("$forgec" inspect "$model" | awk '/block_count/ { print $3 }')
-[ "$(awk '$1 == "attention" { print $2 }' "$tmp/plan")" = "$layers" ] || bad "attention of $layers layers wanted"
-[ "$(awk '$1 == "attention_merge" { print $2 }' "$tmp/plan")" = "$layers" ] || bad "attention_merge of $layers layers wanted"
-total=$(sed -n 's/.*KV cache \([0-9.]*\) MB.*/\1/p' "$tmp/plan")
-awk -v total="$total" '$1 == "attention" { d = $2 * $5 / 1e6 - total; exit !(d < 0.001 && d > -0.001) }' "$tmp/plan" || bad "attention's bytes are not the KV cache of $total MB"
+[ "$(awk '$2 == "attention_decode" { print $3 }' "$tmp/plan")" = "$layers" ] || bad "attention_decode of $layers layers wanted"
+[ "$(awk '$2 == "attention_decode_merge" { print $3 }' "$tmp/plan")" = "$layers" ] || bad "attention_decode_merge of $layers layers wanted"
+total=$(sed -n 's/.*KV cache \([0-9.]*\) MB.*/\1/p' "$tmp/out")
+awk -v total="$total" '$2 == "attention_decode" { d = $3 * $6 / 1e6 - total; exit !(d < 0.001 && d > -0.001) }' "$tmp/plan" || bad "attention's bytes are not the KV cache of $total MB"
 out_has "with an empty context"
 
 # ---- a GPU that is not here ----
