@@ -17,7 +17,7 @@ static struct attention_text attention_text(const struct writer *w)
     at.width = at.group * head_dim;
     at.k_head = arena_printf(a, "kv_k_%s(STATE, h, %u, %u)", at.kv, head_dim, rows);
     at.v_head = arena_printf(a, "kv_v_%s(STATE, h, %u, %u, %u)", at.kv, at.heads_kv, head_dim, rows);
-    at.window = attention_window(w->plan, n);
+    at.window = plan_window(w->plan, n);
     const char *scale = emit_float(a, n->attr.scale), *cap = n->attr.cap > 0 ? emit_float(a, n->attr.cap) : "0";
     const char *score = arena_printf(a, "%s, /* cap, ring */ %s, %u", scale, cap, state_ring(state));
     at.sizes = arena_printf(a, "/* group */ %u, /* head_dim */ %u, %s", at.group, head_dim, score);

@@ -162,8 +162,6 @@ const struct group *joined_attention(const struct plan *p, const struct group *g
     return next < p->fused->groups + p->fused->n_groups && next->joins ? next : NULL;
 }
 
-uint32_t attention_window(const struct plan *p, const struct node *n) { return n->attr.window < p->options.n_ctx ? n->attr.window : 0; }
-
 const struct node *chain_operand(const struct branch *b, uint32_t i)
 {
     const struct node *add = b->chain[i], *fresh = i ? b->chain[i - 1] : b->matmul;

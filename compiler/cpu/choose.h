@@ -6,8 +6,6 @@
 /* The attention that threads go on to from this projection without a barrier; NULL: none.  The projection's decode kernel makes whole
  * heads, KV head by KV head. */
 const struct group *joined_attention(const struct plan *p, const struct group *g);
-/* Positions that attention reads, its own included; 0: all of the context. */
-uint32_t attention_window(const struct plan *p, const struct node *n);
 /* The other value of the add that is operation i of the branch's chain. */
 const struct node *chain_operand(const struct branch *b, uint32_t i);
 /* The rows that a products kernel of prefill reads: those of its stage, else the value's own. */

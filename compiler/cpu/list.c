@@ -219,7 +219,7 @@ static void map_does(struct lister *l)
 
 static void scores_does(struct lister *l, const struct node *n)
 {
-    const uint32_t window = attention_window(l->plan, n);
+    const uint32_t window = plan_window(l->plan, n);
     kernel_does(&l->d, "  scale %.9g", n->attr.scale);
     if (n->attr.cap > 0) kernel_does(&l->d, "  cap %.9g", n->attr.cap);
     if (window) kernel_does(&l->d, "  window of %u positions", window);
@@ -229,7 +229,7 @@ static void scores_does(struct lister *l, const struct node *n)
 static uint64_t state_read(const struct plan *p, const struct node *n)
 {
     const struct state *s = plan_state(p, n);
-    const uint32_t window = attention_window(p, n);
+    const uint32_t window = plan_window(p, n);
     return window ? s->token_bytes * window : s->bytes;
 }
 
@@ -253,7 +253,7 @@ static void merge_does(struct lister *l)
     const struct node *n = l->group->node;
     l->d.launch.state = plan_state(l->plan, n)->offset;
     kernel_does(&l->d, "joins parts at %llu, of %s over %u", (ull)l->plan->parts_offset, heads_text(l, n), n->inputs[1]->heads);
-    if (attention_window(l->plan, n)) kernel_does(&l->d, "  window of %u positions", n->attr.window);
+    if (plan_window(l->plan, n)) kernel_does(&l->d, "  window of %u positions", n->attr.window);
     if (!l->plan->f32[n->index].exists) kernel_does(&l->d, "  rows in scratch, from %llu on", (ull)l->plan->scratch_y);
     result_does(l, n);
 }

@@ -107,7 +107,7 @@ static const char *operation_text(const struct chooser *c, struct kernel_draft *
     case OP_headnorm: return arena_printf(c->arena, "%s, eps %.9g, %s", choose_vector(c, d, n->weight), (double)(float)n->attr.eps, of_heads);
     case OP_rope:     return arena_printf(c->arena, "%s, %s", choose_rotation(c, d, n), of_heads);
     case OP_store_k:
-    case OP_store_v:  return arena_printf(c->arena, "%s, %u positions", of_heads, c->plan->options.n_ctx);
+    case OP_store_v:  return arena_printf(c->arena, "%s, %u positions, ring %u", of_heads, c->plan->options.n_ctx, state_ring(plan_state(c->plan, n)));
     default: die("%s: forgec has no GPU kernel for it; this is a mistake in forgec, please report it", op_info[n->op].name);
     }
 }

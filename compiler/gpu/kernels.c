@@ -135,10 +135,10 @@ static void put_of_heads(struct emitter *e, const struct node *n, const char *of
 
 static void put_store(struct emitter *e, const struct node *n, const char *from)
 {
-    const uint32_t n_ctx = e->plan->options.n_ctx, head_dim = n->attr.head_dim, heads = n->cols / head_dim;
-    const char *plane = n->op == OP_store_k ? "kv_k(a)" : arena_printf(e->arena, "kv_v(a, %u, %u, %u)", heads, n_ctx, head_dim);
-    gpu_put(e, "kv_store_rows(%s, a.step->n_past + t, %s, /* heads */ %u, /* n_ctx */ %u, /* head_dim */ %u, %u, /* ring */ 0);", plane, from, heads, n_ctx, head_dim,
-        e->kernel->param[PARAM_THREADS]);
+    const uint32_t ring = state_ring(plan_state(e->plan, n)), rows = ring ? ring : e->plan->options.n_ctx, head_dim = n->attr.head_dim, heads = n->cols / head_dim;
+    const char *plane = n->op == OP_store_k ? "kv_k(a)" : arena_printf(e->arena, "kv_v(a, %u, %u, %u)", heads, rows, head_dim);
+    gpu_put(e, "kv_store_rows(%s, a.step->n_past + t, %s, /* heads */ %u, /* n_ctx */ %u, /* head_dim */ %u, %u, /* ring */ %u);", plane, from, heads,
+            e->plan->options.n_ctx, head_dim, e->kernel->param[PARAM_THREADS], ring);
 }
 
 static void put_map(struct emitter *e)

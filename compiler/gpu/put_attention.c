@@ -13,6 +13,13 @@ static const char *shape_of(struct emitter *e)
     return arena_printf(e->arena, "/* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u", n->heads, keys_of(e)->heads, n->attr.head_dim, e->plan->options.n_ctx);
 }
 
+/* "window, ring": positions that a token attends, rows of the cache that is one. */
+static const char *window_of(struct emitter *e)
+{
+    const struct node *n = e->group->node;
+    return arena_printf(e->arena, "/* window, ring */ %u, %u", plan_window(e->plan, n), state_ring(plan_state(e->plan, n)));
+}
+
 /* Row t of operand i as the projection left it; where attention finishes no heads, only q is one. */
 static const char *operand_row(struct emitter *e, uint32_t i, const char *t)
 {
@@ -50,8 +57,8 @@ void gpu_put_attention_decode(struct emitter *e)
     gpu_put(e, "    /* q, k, v */ %s, %s, %s,", operand_row(e, 0, "0"), operand_row(e, 1, "0"), operand_row(e, 2, "0"));
     put_finishing(e);
     gpu_put(e, "    /* parts */ FLOATS(%llu), FLOATS(%llu), (uint32_t *)(void *)BUFFER(%llu),", (ull)p->parts_offset, (ull)p->gpu->parts_ml, (ull)p->gpu->zero);
-    gpu_put(e, "    %s, %s, /* splits */ %u, %u, /* cluster */ %u, /* window */ 0, /* ring */ 0);", shape_of(e), emit_float(e->arena, n->attr.scale), k->param[PARAM_SPLITS], k->param[PARAM_THREADS],
-        k->param[PARAM_CLUSTER] > 0);
+    gpu_put(e, "    %s, %s, /* splits */ %u, %u, /* cluster */ %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale), k->param[PARAM_SPLITS],
+            k->param[PARAM_THREADS], k->param[PARAM_CLUSTER] > 0, window_of(e));
 }
 
 void gpu_put_heads(struct emitter *e)
@@ -59,7 +66,7 @@ void gpu_put_heads(struct emitter *e)
     gpu_put_token(e);
     gpu_put(e, "qkv_finish(a, t, %s, %s, %s,", operand_row(e, 0, "t"), operand_row(e, 1, "t"), operand_row(e, 2, "t"));
     put_finishing(e);
-    gpu_put(e, "    %s, %u, /* ring */ 0);", shape_of(e), e->kernel->param[PARAM_THREADS]);
+    gpu_put(e, "    %s, %u, /* ring */ %u);", shape_of(e), e->kernel->param[PARAM_THREADS], state_ring(plan_state(e->plan, e->group->node)));
 }
 
 void gpu_put_attention_prefill(struct emitter *e)
@@ -70,7 +77,8 @@ void gpu_put_attention_prefill(struct emitter *e)
     gpu_put_start(e);
     gpu_put(e, "attention_prefill(a, BUFFER(%llu), /* stride */ %llu, /* as */ %u, BUFFER(%llu), /* stride */ %llu,", (ull)out.offset, (ull)out.stride, as, (ull)q.offset,
         (ull)q.stride);
-    gpu_put(e, "    %s, %s, /* digits */ %u, %u, /* window */ 0, /* ring */ 0);", shape_of(e), emit_float(e->arena, n->attr.scale), e->kernel->param[PARAM_DIGITS], e->kernel->param[PARAM_THREADS]);
+    gpu_put(e, "    %s, %s, /* digits */ %u, %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale), e->kernel->param[PARAM_DIGITS],
+            e->kernel->param[PARAM_THREADS], window_of(e));
 }
 
 /* One of the four steps of `--fuse none`, over scores in memory. */
@@ -84,11 +92,12 @@ void gpu_put_attention_step(struct emitter *e)
     gpu_put_token(e);
     if (step == TEMPLATE_scores) {
         const char *q = gpu_row(e, gpu_read(p, n->inputs[0]), "t");
-        gpu_put(e, "attention_scores(a, %s, %s, t, %s, %s, %s, %u, /* window */ 0, /* ring */ 0);", scores, q, rows, shape_of(e), emit_float(e->arena, n->attr.scale), threads);
+        gpu_put(e, "attention_scores(a, %s, %s, t, %s,", scores, q, rows);
+        gpu_put(e, "    %s, %s, %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale), threads, window_of(e));
     }
     else if (step == TEMPLATE_weighted_sum)
-        gpu_put(e, "attention_weighted_sum(a, %s, %s, t, %s, %s, %u, /* window */ 0, /* ring */ 0);", gpu_row(e, gpu_read(p, n), "t"), scores, rows, shape_of(e), threads);
+        gpu_put(e, "attention_weighted_sum(a, %s, %s, t, %s, %s, %u, %s);", gpu_row(e, gpu_read(p, n), "t"), scores, rows, shape_of(e), threads, window_of(e));
     else if (step == TEMPLATE_softmax)
-        gpu_put(e, "attention_softmax(a, %s, t, %s, /* n_ctx */ %u, %u, /* window */ 0);", scores, rows, p->options.n_ctx, threads);
+        gpu_put(e, "attention_softmax(a, %s, t, %s, /* n_ctx */ %u, %u, /* window */ %u);", scores, rows, p->options.n_ctx, threads, plan_window(p, n));
     else gpu_put(e, "attention_mask(a, %s, t, %s, /* n_ctx */ %u, %u);", scores, rows, p->options.n_ctx, threads);
 }

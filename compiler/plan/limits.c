@@ -23,9 +23,6 @@ static void check_attention(const struct plan *p, const struct node *n)
         die("%s: heads of V have %u items where those of Q and K have %u (%%%s); forgec's kernels need them equal", path, value_dim, dim,
             n->name);
     if (!p->gpu) return;
-    if (n->attr.window && n->attr.window < p->options.n_ctx)
-        die("%s: %%%s is attention over a window of %u positions, and the context is %u; forgec has no GPU kernels for windows;"
-            " --ctx %u avoids it, and a CPU target takes it", path, n->name, n->attr.window, p->options.n_ctx, n->attr.window);
     if (n->attr.cap != 0)
         die("%s: %%%s is attention with a cap of %g on its scores; forgec has no GPU kernels for caps; a CPU target takes it", path,
             n->name, n->attr.cap);

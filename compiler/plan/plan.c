@@ -48,7 +48,6 @@ static uint64_t kv_row_bytes(enum kv_type kv, uint32_t head_dim)
 static uint32_t ring_rows(const struct plan *p, const struct node *store)
 {
     uint32_t window = 0;
-    if (p->gpu) return 0;
     for (uint32_t i = 0; i < store->n_readers; i++) {
         const uint32_t w = store->readers[i]->attr.window;
         if (!w) return 0;
@@ -63,7 +62,7 @@ static struct state kv_state(const struct plan *p, const struct node *store)
 {
     const uint32_t all = (uint32_t)plan_align(p->options.n_ctx, 16), ring = ring_rows(p, store), rows = ring && ring < all ? ring : all, runs = 2 * store->heads;
     const uint64_t row = kv_row_bytes(p->options.kv, store->attr.head_dim);
-    const bool gaps = p->gpu && (p->options.kv == KV_TYPE_Q8_0 || p->options.n_ctx % 16);
+    const bool gaps = p->gpu && (p->options.kv == KV_TYPE_Q8_0 || (rows == all && p->options.n_ctx % 16));
     return (struct state){ .kind = rows < all ? STATE_RING : STATE_KV, .layer = store->layer, .bytes = plan_align(runs * row * rows, p->gpu ? 256 : 64), .runs = runs, .rows = rows,
                            .row_bytes = gaps ? 0 : row, .token_bytes = runs * row, .rewindable = true };
 }
@@ -91,6 +90,8 @@ static void plan_states(struct arena *a, struct plan *p)
     p->kv_layer[n_layer] = p->kv_bytes;
     p->kv_row_bytes = p->n_states ? p->states[0].row_bytes : 0;
 }
+
+uint32_t plan_window(const struct plan *p, const struct node *n) { return n->attr.window < p->options.n_ctx ? n->attr.window : 0; }
 
 const struct state *plan_state(const struct plan *p, const struct node *n)
 {

@@ -94,6 +94,8 @@ uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w);
  * weight NULL: the tables of a rotation. */
 struct plan_tensor { const char *name; const struct weight *weight; uint32_t rotation; uint64_t offset, bytes; };
 const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p);
+/* Positions that attention reads, the token's own included; 0: all, also where the window hides none of the context. */
+uint32_t plan_window(const struct plan *p, const struct node *n);
 /* The state that a store_k, store_v or attention uses. */
 const struct state *plan_state(const struct plan *p, const struct node *n);
 /* The last group that needs the value in its place. */

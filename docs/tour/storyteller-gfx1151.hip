@@ -170,7 +170,7 @@ KERNEL(256, 1) attention(const struct forge_kernel_args a)
         /* norms */ 0, 0, 0.0f,
         VECTOR(1), VECTOR(0), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
         /* parts */ FLOATS(4194304), FLOATS(4214784), (uint32_t *)(void *)BUFFER(4215552),
-        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, 256, /* cluster */ 0, /* window */ 0, /* ring */ 0);
+        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, 256, /* cluster */ 0, /* window, ring */ 0, 0);
 }
 
 DEVICE void attn_output_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -363,7 +363,7 @@ KERNEL(128, 2) attention_chunk(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     attention_prefill(a, BUFFER(3670016), /* stride */ 512, /* as */ 1, BUFFER(1572864), /* stride */ 1024,
-        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* digits */ 1, 128, /* window */ 0, /* ring */ 0);
+        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* digits */ 1, 128, /* window, ring */ 0, 0);
 }
 
 DEVICE void attn_output_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)

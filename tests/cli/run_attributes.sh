@@ -41,6 +41,10 @@ architecture windows '  window: {type: u32, per_layer: true, default: [150, 40, 
 verified windows --exact --kv f32 --ctx 300
 verified windows --exact --fuse none --ctx 200
 verified windows --exact --ctx 150
-refuse windows-gpu 1 "no GPU kernels for windows; --ctx 150 avoids it" "$forgec" build windows.gguf --models models -t "$lanes" --emit plan -o -
+architecture slides '  window: {type: u32, per_layer: true, default: [20, 9, 0]}' base=rope_base 'window=window' 2
+verified slides --exact --ctx 120 -t "$lanes"
+verified slides --ctx 120 --tokens 100 -t "$lanes" --fuse none
+check slides-plan 0 "$forgec" build slides.gguf --models models -t "$lanes" --ctx 120 --emit plan -o -
+[ "$(grep -c '^#   ring ' "$tmp/out")" -eq 3 ] || bad "not three rings"
 refuse caps-gpu 1 "no GPU kernels for caps" "$forgec" build windows.gguf --models models -t "$lanes" --ctx 40 --emit plan -o -
 summary

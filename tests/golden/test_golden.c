@@ -31,7 +31,7 @@ enum { SKIPPED = 77, GREEDY = 48, MAX_POSITIONS = 4096, LONG_USUAL = 640, LONG_S
 /* What the models and formats of DATA are: one that is lost makes the tests fail, not smaller. */
 static const char *const all_models[] = { "llama-h288", "llama-bias-a64", "llama-none", "llama-fusedqkv", "qwen2-h224", "qwen3-a",
                                           "llama-yarn-shard", "x-v2", "x-trailing", "x-none-novocab", "x-perlayer", "x-nested",
-                                          "x-kvdefault" },
+                                          "x-kvdefault", "olmo3-a" },
                   *const all_quants[] = { "q-llama-Q8_0", "q-llama-Q4_0", "q-llama-Q4_1", "q-llama-Q5_0", "q-llama-Q5_1", "q-llama-Q2_K",
                                           "q-llama-IQ4_NL", "q-llama-IQ4_XS", "q-llama-IQ3_S", "q-untied-Q4_K_M" },
                   *const all_formats[] = { "Q8_0", "Q6_K", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "IQ4_NL", "Q5_K",

@@ -72,6 +72,11 @@ foreach(chip IN LISTS GFXSIM_CHIPS)
   gfxsim_golden(${chip}_qwen ${chip} "${TEST_DATA}/golden" target "${few}" 0/1 layer default)
   set_property(TEST golden_sim_${chip}_qwen APPEND PROPERTY ENVIRONMENT GOLDEN_ONLY=qwen)
 endforeach()
+# A window and its ring, which goes round.
+foreach(chip IN ITEMS gfx942 gfx1151)
+  gfxsim_golden(${chip}_window ${chip} "${TEST_DATA}/golden" target "${GFXSIM}/${chip}-ring.yaml" 0/1 layer default)
+  set_property(TEST golden_sim_${chip}_window APPEND PROPERTY ENVIRONMENT GOLDEN_ONLY=olmo3)
+endforeach()
 # Several parts of decode attention and their merge.
 foreach(chip IN LISTS GFXSIM_CHIPS)
   gfxsim_golden(${chip}_long ${chip} "${TEST_DATA}/golden" target "${GFXSIM}/${chip}-few.yaml" 0/1 layer default)
