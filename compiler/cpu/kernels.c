@@ -13,7 +13,7 @@ typedef unsigned long long ull;
 static void put_rotation(struct writer *w, const struct rotation_plan *r)
 {
     const struct buffer table = { .offset = r->table, .stride = r->n_rot * 4 };
-    const char *halves = arena_printf(w->arena, "VECTOR(%u), VECTOR(%u)", slot_at(w, r->hi), slot_at(w, r->lo));
+    const char *halves = arena_printf(w->arena, "VECTOR(%s), VECTOR(%s)", weight_at(w, r->hi), weight_at(w, r->lo));
     put(w, "rope_table(%s, %s, a->n_past + t, /* block */ %u, /* n_rot */ %u);", float_row(w, &table), halves, r->block, r->n_rot);
 }
 
@@ -24,7 +24,7 @@ static void put_embed(struct writer *w)
     const char *format = n->weight->tensor->quant->file, *row = float_row(w, &p->f32[n->index]);
     put(w, "const struct span s = share(a->n_tokens, thread, n_threads);");
     put(w, "for (uint32_t t = s.first; t < s.last; t++) {");
-    put(w, "row_%s(%s, WEIGHT(%u), (uint32_t)a->tokens[t], %u);", format, row, slot_of(w, n->weight), (uint32_t)n->weight->cols);
+    put(w, "row_%s(%s, WEIGHT(%s), (uint32_t)a->tokens[t], %u);", format, row, weight_of(w, n->weight), (uint32_t)n->weight->cols);
     for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) put_rotation(w, &p->rotations[i]);
     put(w, "}");
 }
@@ -75,6 +75,13 @@ static void put_body(struct writer *w)
     }
 }
 
+/* "    enum { W_ATTN_Q, W_ATTN_NORM };" */
+static void put_weights(struct text *out, const struct launch *l)
+{
+    for (uint32_t i = 0; i < l->n_weights; i++) text_printf(out, "%s%s", i ? ", " : "    enum { ", l->symbols[i]);
+    if (l->n_weights) text_puts(out, " };\n");
+}
+
 const char *emit_cpu_body(struct arena *a, const struct plan *p, const struct launch *l)
 {
     const struct kernel *k = &p->kernels->kernels[l->kernel];
@@ -83,6 +90,7 @@ const char *emit_cpu_body(struct arena *a, const struct plan *p, const struct la
     w.group = &p->fused->groups[l->group];
     w.gp = &p->groups[l->group];
     w.t = w.many ? "t" : "0";
+    put_weights(&w.body, l);
     put_body(&w);
     return text_str(&w.body);
 }

@@ -18,11 +18,18 @@ struct lister {
 
 /* ---- pieces ---- */
 
-/* The slot of a tensor that the kernel reads whole. */
-static uint32_t slot_of(struct lister *l, const struct weight *w)
+/* The name of a tensor that the kernel reads. */
+static const char *name_at(struct lister *l, uint64_t offset, const char *role)
+{
+    const uint32_t slot = kernel_weight(&l->d, offset, role);
+    return l->d.launch.symbols[slot];
+}
+
+/* Of one that it reads whole. */
+static const char *weight_name(struct lister *l, const struct weight *w)
 {
     l->d.kernel.weight_bytes += plan_weight_bytes(l->plan, w);
-    return kernel_weight(&l->d, l->plan->weight_offset[w->index]);
+    return name_at(l, l->plan->weight_offset[w->index], w->role);
 }
 
 static const char *place(struct lister *l, const struct buffer *b, const char *form)
@@ -43,7 +50,7 @@ static void result_does(struct lister *l, const struct node *n)
 
 static const char *norm_text(struct lister *l, const struct node *n)
 {
-    const char *weight = n->weight ? arena_printf(l->arena, "weight %u", slot_of(l, n->weight)) : "no weight";
+    const char *weight = n->weight ? arena_printf(l->arena, "weight %s", weight_name(l, n->weight)) : "no weight";
     return arena_printf(l->arena, "%s of %u columns, eps %.9g, %s", op_info[n->op].name, n->cols, n->attr.eps, weight);
 }
 
@@ -76,7 +83,7 @@ static void rope_does(struct lister *l, const struct node *n)
 
 static void headnorm_does(struct lister *l, const struct node *n)
 {
-    kernel_does(&l->d, "  headnorm of heads of %u, eps %.9g, weight %u", n->attr.head_dim, n->attr.eps, slot_of(l, n->weight));
+    kernel_does(&l->d, "  headnorm of heads of %u, eps %.9g, weight %s", n->attr.head_dim, n->attr.eps, weight_name(l, n->weight));
 }
 
 /* What is done with the rows of a branch, behind its product. */
@@ -85,7 +92,7 @@ static void chain_does(struct lister *l, const struct branch *b)
     for (uint32_t i = 0; i < b->n_chain; i++) {
         const struct node *n = b->chain[i];
         switch (n->op) {
-        case OP_bias:     kernel_does(&l->d, "  bias, weight %u", slot_of(l, n->weight)); break;
+        case OP_bias:     kernel_does(&l->d, "  bias, weight %s", weight_name(l, n->weight)); break;
         case OP_headnorm: headnorm_does(l, n); break;
         case OP_rope:     rope_does(l, n); break;
         case OP_store_k:
@@ -109,7 +116,7 @@ static void product_does(struct lister *l, const struct branch *b, uint32_t unit
     const char *form = plan_takes_q8(l->plan, w) ? "q8" : "f32";
     const char *units = l->d.kernel.param[PARAM_UNIT] ? "" : arena_printf(l->arena, ", units of %u rows", unit);
     l->d.kernel.operations += 2 * w->rows * w->cols;
-    kernel_does(&l->d, "product %s, weight %u, of %s%s", matrix_text(l, w), slot_of(l, w), form, units);
+    kernel_does(&l->d, "product %s, weight %s, of %s%s", matrix_text(l, w), weight_name(l, w), form, units);
 }
 
 /* A branch with the one that its glu reads. */
@@ -185,12 +192,12 @@ static void embed_does(struct lister *l)
     const struct plan *p = l->plan;
     const struct node *n = l->group->node;
     l->d.kernel.weight_bytes = packing_row_bytes(plan_packing(p, n->weight), n->weight->cols);
-    kernel_does(&l->d, "row of %s, weight %u", matrix_text(l, n->weight), kernel_weight(&l->d, p->weight_offset[n->weight->index]));
+    kernel_does(&l->d, "row of %s, weight %s", matrix_text(l, n->weight), name_at(l, p->weight_offset[n->weight->index], n->weight->role));
     result_does(l, n);
     for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
         const struct rotation_plan *r = &p->rotations[i];
-        const uint32_t low = kernel_weight(&l->d, r->lo), high = kernel_weight(&l->d, r->hi);
-        kernel_does(&l->d, "rotations of n_rot %u, weights %u and %u in blocks of %u positions", r->n_rot, high, low, r->block);
+        const char *low = name_at(l, r->lo, "angles_low"), *high = name_at(l, r->hi, "angles_high");
+        kernel_does(&l->d, "rotations of n_rot %u, weights %s and %s in blocks of %u positions", r->n_rot, high, low, r->block);
         kernel_does(&l->d, "  gives a table at %llu", (ull)r->table);
         l->d.kernel.weight_bytes += 2 * 4 * r->n_rot;
     }

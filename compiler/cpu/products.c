@@ -67,8 +67,8 @@ static void put_matmul(struct writer *w, const struct branch *b, const char *y, 
     const char *call = arena_printf(w->arena, "%s%s_%s", w->many ? "gemm" : "gemv", exact, m->tensor->quant->file);
     const char *rows = m->rows % unit ? arena_printf(w->arena, "round_up_16(%s)", n) : n;
     const char *sizes = arena_printf(w->arena, "r, /* rows */ %s, /* cols */ %u", rows, (uint32_t)m->cols), *x = q8 ? "xq" : "xf";
-    if (!w->many) put(w, "%s(%s, WEIGHT(%u), %s, %s);", call, y, slot_of(w, m), x, sizes);
-    else put(w, "%s(%s, /* stride */ %u, WEIGHT(%u), %s, a->n_tokens - t0, %s, SCRATCH(0));", call, y, unit, slot_of(w, m), x, sizes);
+    if (!w->many) put(w, "%s(%s, WEIGHT(%s), %s, %s);", call, y, weight_of(w, m), x, sizes);
+    else put(w, "%s(%s, /* stride */ %u, WEIGHT(%s), %s, a->n_tokens - t0, %s, SCRATCH(0));", call, y, unit, weight_of(w, m), x, sizes);
 }
 
 /* y[unit], and up[unit] of a partner, for one token or for each of a chunk; what follows is done token by token. */

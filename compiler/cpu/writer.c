@@ -12,13 +12,13 @@ void put(struct writer *w, const char *fmt, ...)
     va_end(args);
 }
 
-uint32_t slot_at(const struct writer *w, uint64_t offset)
+const char *weight_at(const struct writer *w, uint64_t offset)
 {
-    for (uint32_t i = 0; i < w->launch->n_weights; i++) if (w->launch->weights[i] == offset) return i;
+    for (uint32_t i = 0; i < w->launch->n_weights; i++) if (w->launch->weights[i] == offset) return w->launch->symbols[i];
     die("kernel %s reads a tensor that its launch lacks; this is a mistake in forgec, please report it", w->kernel->name);
 }
 
-uint32_t slot_of(const struct writer *w, const struct weight *weight) { return slot_at(w, w->plan->weight_offset[weight->index]); }
+const char *weight_of(const struct writer *w, const struct weight *weight) { return weight_at(w, w->plan->weight_offset[weight->index]); }
 
 const char *float_row(const struct writer *w, const struct buffer *b)
 {
@@ -37,7 +37,7 @@ void put_scratch(struct writer *w, const char *name, uint64_t offset)
 
 const char *vector_of(const struct writer *w, const struct node *n)
 {
-    return n->weight ? arena_printf(w->arena, "VECTOR(%u)", slot_of(w, n->weight)) : "0";
+    return n->weight ? arena_printf(w->arena, "VECTOR(%s)", weight_of(w, n->weight)) : "0";
 }
 
 const char *put_rows(struct writer *w, uint32_t rows, uint32_t unit, const char *r)

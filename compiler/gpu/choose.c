@@ -36,22 +36,28 @@ const struct kernel_choice *choose_given(const struct chooser *c, enum kernel_te
     return kernel_choice(c->plan->options.choices, template, c->prefill, c->index, nth);
 }
 
-uint32_t choose_weight(const struct chooser *c, struct kernel_draft *d, const struct weight *w)
+static const char *name_at(struct kernel_draft *d, uint64_t offset, const char *role)
 {
-    return kernel_weight(d, c->plan->weight_offset[w->index]);
+    const uint32_t slot = kernel_weight(d, offset, role);
+    return d->launch.symbols[slot];
+}
+
+const char *choose_weight(const struct chooser *c, struct kernel_draft *d, const struct weight *w)
+{
+    return name_at(d, c->plan->weight_offset[w->index], w->role);
 }
 
 const char *choose_vector(const struct chooser *c, struct kernel_draft *d, const struct weight *w)
 {
-    return w ? arena_printf(c->arena, "weight %u", choose_weight(c, d, w)) : "no weight";
+    return w ? arena_printf(c->arena, "weight %s", choose_weight(c, d, w)) : "no weight";
 }
 
 const char *choose_rotation(const struct chooser *c, struct kernel_draft *d, const struct node *n)
 {
     if (!n) return "no rotation";
     const struct rotation_plan *r = &c->plan->rotations[n->rotation];
-    const uint32_t lo = kernel_weight(d, r->lo), hi = kernel_weight(d, r->hi);
-    return arena_printf(c->arena, "rope with weights %u and %u, %u positions a row, %u items, pairs %s", hi, lo, r->block, n->attr.n_rot,
+    const char *lo = name_at(d, r->lo, "angles_low"), *hi = name_at(d, r->hi, "angles_high");
+    return arena_printf(c->arena, "rope with weights %s and %s, %u positions a row, %u items, pairs %s", hi, lo, r->block, n->attr.n_rot,
                         n->attr.neox ? "i, i + n/2" : "2i, 2i + 1");
 }
 
@@ -77,8 +83,9 @@ static void choose_embed(const struct chooser *c)
 {
     const struct node *n = c->group->node;
     struct kernel_draft d = choose_begin_both(c, TEMPLATE_embed, c->group->name);
-    const uint32_t slot = choose_weight(c, &d, n->weight), cols = (uint32_t)n->weight->cols;
-    kernel_does(&d, "embed: rows of weight %u, %s %llu x %u -> %s", slot, n->weight->tensor->quant->name, (ull)n->weight->rows, cols,
+    const uint32_t cols = (uint32_t)n->weight->cols;
+    const char *name = choose_weight(c, &d, n->weight);
+    kernel_does(&d, "embed: rows of weight %s, %s %llu x %u -> %s", name, n->weight->tensor->quant->name, (ull)n->weight->rows, cols,
                 choose_text(c, gpu_read(c->plan, n)));
     d.kernel.grid_x = EMBED_GROUPS(cols, c->plan->profile->wave, d.kernel.param[PARAM_THREADS]);
     choose_end(c, &d);

@@ -79,8 +79,8 @@ struct kernel_draft choose_begin_rows(const struct chooser *c, enum kernel_templ
 void choose_end(const struct chooser *c, struct kernel_draft *d);
 /* What a plan that was read back sets; or NULL. */
 const struct kernel_choice *choose_given(const struct chooser *c, enum kernel_template template, uint32_t nth);
-/* Slots of a launch.  vector: w or NULL; a text for `does`: "weight 3", "no weight". */
-uint32_t    choose_weight(const struct chooser *c, struct kernel_draft *d, const struct weight *w);
+/* Weights of a launch, by their names in the source: "W_ATTN_Q".  vector: w or NULL; a text for `does`: "weight W_ATTN_NORM", "no weight". */
+const char *choose_weight(const struct chooser *c, struct kernel_draft *d, const struct weight *w);
 const char *choose_vector(const struct chooser *c, struct kernel_draft *d, const struct weight *w);
 /* The rotation tables take two slots; n: NULL, nothing rotates. */
 const char *choose_rotation(const struct chooser *c, struct kernel_draft *d, const struct node *n);

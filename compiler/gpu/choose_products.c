@@ -114,9 +114,9 @@ static void does_run(const struct chooser *c, struct kernel_draft *d, const stru
 {
     const struct branch *b = &c->group->branches[r->first];
     const struct weight *up = b->partner >= 0 ? c->group->branches[b->partner].matmul->weight : NULL;
-    const uint32_t slot = choose_weight(c, d, r->weight);
-    const char *pair = up ? arena_printf(c->arena, " and %u", choose_weight(c, d, up)) : "";
-    kernel_does(d, "product of weight%s %u%s, %s %llu x %llu, and %s", up ? "s" : "", slot, pair, r->weight->tensor->quant->name, (ull)r->rows,
+    const char *name = choose_weight(c, d, r->weight);
+    const char *pair = up ? arena_printf(c->arena, " and %s", choose_weight(c, d, up)) : "";
+    kernel_does(d, "product of weight%s %s%s, %s %llu x %llu, and %s", up ? "s" : "", name, pair, r->weight->tensor->quant->name, (ull)r->rows,
                 (ull)r->weight->cols, x);
     for (uint32_t k = r->first; k < r->last; k++) kernel_does(d, "%s", branch_text(c, d, &c->group->branches[k]));
 }

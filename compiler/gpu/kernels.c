@@ -16,17 +16,23 @@ void gpu_put(struct emitter *e, const char *fmt, ...)
     va_end(args);
 }
 
-static uint32_t slot_at(const struct emitter *e, uint64_t offset)
+/* The name of the tensor at this offset of the image, which the function at hand will define. */
+static const char *weight_at(struct emitter *e, uint64_t offset)
 {
-    for (uint32_t i = 0; i < e->launch->n_weights; i++) if (e->launch->weights[i] == offset) return i;
+    const struct launch *l = e->launch;
+    for (uint32_t i = 0; i < l->n_weights; i++) {
+        if (l->weights[i] != offset) continue;
+        e->named |= 1ull << i;
+        return l->symbols[i];
+    }
     die("kernel %s reads a tensor that is none of its launch; this is a mistake in forgec, please report it", e->kernel->name);
 }
 
-static uint32_t slot_of(const struct emitter *e, const struct weight *w) { return slot_at(e, e->plan->weight_offset[w->index]); }
+static const char *weight_of(struct emitter *e, const struct weight *w) { return weight_at(e, e->plan->weight_offset[w->index]); }
 
-const char *gpu_vector(struct emitter *e, const struct weight *w) { return w ? arena_printf(e->arena, "VECTOR(%u)", slot_of(e, w)) : "0"; }
+const char *gpu_vector(struct emitter *e, const struct weight *w) { return w ? arena_printf(e->arena, "VECTOR(%s)", weight_of(e, w)) : "0"; }
 
-const char *gpu_weight(struct emitter *e, const struct weight *w) { return arena_printf(e->arena, "WEIGHT(%u)", slot_of(e, w)); }
+const char *gpu_weight(struct emitter *e, const struct weight *w) { return arena_printf(e->arena, "WEIGHT(%s)", weight_of(e, w)); }
 
 const char *gpu_rotation(struct emitter *e, const struct node *rope)
 {
@@ -37,7 +43,7 @@ const char *gpu_rotation(struct emitter *e, const struct node *rope)
 const char *gpu_tables(struct emitter *e, const struct node *rope)
 {
     const struct rotation_plan *r = &e->plan->rotations[rope->rotation];
-    return arena_printf(e->arena, "VECTOR(%u), VECTOR(%u)", slot_at(e, r->hi), slot_at(e, r->lo));
+    return arena_printf(e->arena, "VECTOR(%s), VECTOR(%s)", weight_at(e, r->hi), weight_at(e, r->lo));
 }
 
 const char *gpu_row(struct emitter *e, struct gpu_place at, const char *t)
@@ -86,9 +92,20 @@ static void add_function(struct emitter *e, struct gpu_function f)
     e->functions[e->n_functions++] = f;
 }
 
+/* "    enum { W_ATTN_Q = 0, W_ATTN_NORM = 1 };": the slots that the function at hand names; "": none. */
+static const char *weights_text(struct emitter *e)
+{
+    struct text t = { .arena = e->arena };
+    for (uint32_t i = 0; i < e->launch->n_weights; i++)
+        if (e->named >> i & 1) text_printf(&t, "%s%s = %u", t.size ? ", " : "    enum { ", e->launch->symbols[i], i);
+    if (t.size) text_puts(&t, " };\n");
+    return text_str(&t);
+}
+
 struct function_draft gpu_put_function_begin(struct emitter *e)
 {
-    const struct function_draft kernel = { e->body, e->depth };
+    const struct function_draft kernel = { e->body, e->depth, e->named };
+    e->named = 0;
     e->body = (struct text){ .arena = e->arena };
     e->depth = 1;
     return kernel;
@@ -96,8 +113,9 @@ struct function_draft gpu_put_function_begin(struct emitter *e)
 
 const char *gpu_put_function_end(struct emitter *e, const struct function_draft *d, const char *name, const char *type, const char *parameters)
 {
-    const char *body = arena_printf(e->arena, "(%s)\n{\n%s}\n\n", parameters, text_str(&e->body));
+    const char *body = arena_printf(e->arena, "(%s)\n{\n%s%s}\n\n", parameters, weights_text(e), text_str(&e->body));
     e->body = d->body;
+    e->named = d->named;
     e->depth = d->depth;
     for (uint32_t i = 0; i < e->n_functions; i++) if (strcmp(e->functions[i].body, body) == 0) return e->functions[i].name;
     name = free_name(e, name);
@@ -215,12 +233,13 @@ static void put_kernel(struct emitter *e, const struct launch *l)
     e->gg = l->group == NO_GROUP ? NULL : &e->plan->gpu->groups[l->group];
     e->body = (struct text){ .arena = e->arena };
     e->depth = 1;
+    e->named = 0;
     put_body(e);
     text_printf(e->out, "/* %s: %u threads, %u bytes of LDS", k->name, k->param[PARAM_THREADS], k->lds_bytes);
     if (k->weight_bytes) text_printf(e->out, "; weights %llu bytes", (ull)k->weight_bytes);
     put_does(e->out, k->does);
-    text_printf(e->out, " */\nKERNEL(%u, %u) %s(const struct forge_kernel_args a)\n{\n%s}\n\n", k->param[PARAM_THREADS], k->param[PARAM_RESIDENT] ? k->param[PARAM_RESIDENT] : 1,
-                k->name, text_str(&e->body));
+    text_printf(e->out, " */\nKERNEL(%u, %u) %s(const struct forge_kernel_args a)\n{\n%s%s}\n\n", k->param[PARAM_THREADS],
+                k->param[PARAM_RESIDENT] ? k->param[PARAM_RESIDENT] : 1, k->name, weights_text(e), text_str(&e->body));
 }
 
 static const struct launch *first_launch(const struct kernel_list *list, uint32_t kernel)

@@ -19,14 +19,15 @@ struct emitter {
     const struct gpu_group *gg;
     struct text             body;
     uint32_t                depth;
+    uint64_t                named;          /* slots that the function at hand names: a set */
 };
 
 /* One line of the body, indented; a line that ends in "{" opens a level, one that begins with "}" closes it. */
 void gpu_put(struct emitter *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* "VECTOR(2)", NULL: "0"; "WEIGHT(1)". */
+/* "VECTOR(W_ATTN_NORM)", NULL: "0"; "WEIGHT(W_ATTN_Q)". */
 const char *gpu_vector(struct emitter *e, const struct weight *w);
 const char *gpu_weight(struct emitter *e, const struct weight *w);
-/* A rotation's tables, "VECTOR(3), VECTOR(2)", and what else kernels know of it. */
+/* A rotation's tables, "VECTOR(W_ANGLES_HIGH), VECTOR(W_ANGLES_LOW)", and what else kernels know of it. */
 const char *gpu_tables(struct emitter *e, const struct node *rope);
 const char *gpu_rotation(struct emitter *e, const struct node *rope);
 /* Row t of a value in f32; "" where it has none. */
@@ -36,7 +37,7 @@ void gpu_put_start(struct emitter *e);
 void gpu_put_token(struct emitter *e);
 
 /* DEVICE type NAME(parameters) { body } with the lines put between the two: the name of it, or of the same text under another name. */
-struct function_draft { struct text body; uint32_t depth; };
+struct function_draft { struct text body; uint32_t depth; uint64_t named; };
 struct function_draft gpu_put_function_begin(struct emitter *e);
 const char *gpu_put_function_end(struct emitter *e, const struct function_draft *d, const char *name, const char *type, const char *parameters);
 

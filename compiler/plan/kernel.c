@@ -1,5 +1,6 @@
 /* kernel.c -- see kernel.h. */
 #include "kernel.h"
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,12 +53,33 @@ void kernel_does(struct kernel_draft *d, const char *fmt, ...)
     text_printf(&d->does, "%s\n", line);
 }
 
-uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset)
+const char *kernel_symbol(struct arena *a, const char *prefix, const char *name)
+{
+    char *symbol = arena_printf(a, "%s%s", prefix, name);
+    for (char *c = symbol; *c; c++) *c = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
+    return symbol;
+}
+
+/* Of one more weight of the launch; two with the same role have two symbols. */
+static const char *weight_symbol(const struct kernel_draft *d, const char *role)
+{
+    const struct launch *l = &d->launch;
+    const char *symbol = kernel_symbol(d->does.arena, "W_", role), *s = symbol;
+    for (uint32_t n = 2, i = 0; i < l->n_weights; i++)
+        if (strcmp(l->symbols[i], s) == 0) {
+            s = arena_printf(d->does.arena, "%s_%u", symbol, n++);
+            i = (uint32_t)-1;
+        }
+    return s;
+}
+
+uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset, const char *role)
 {
     struct launch *l = &d->launch;
     for (uint32_t i = 0; i < l->n_weights; i++) if (l->weights[i] == offset) return i;
     if (l->n_weights == COUNT_OF(l->weights))
         die("kernel %s reads more than %zu tensors; this is a mistake in forgec, please report it (--fuse none may avoid it)", d->kernel.name, COUNT_OF(l->weights));
+    l->symbols[l->n_weights] = weight_symbol(d, role);
     l->weights[l->n_weights] = offset;
     return l->n_weights++;
 }
@@ -90,8 +112,17 @@ static uint32_t kernel_of(struct kernel_list *list, const struct kernel *k)
     return list->n_kernels++;
 }
 
+/* The slots, in their order. */
+static void weights_do(struct kernel_draft *d)
+{
+    const struct launch *l = &d->launch;
+    for (uint32_t i = 0; i < l->n_weights; i++) text_printf(&d->does, "%s%s", i ? ", " : "weights of the launch: ", l->symbols[i]);
+    if (l->n_weights) text_puts(&d->does, "\n");
+}
+
 uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d)
 {
+    weights_do(d);
     d->kernel.does = text_str(&d->does);
     d->launch.kernel = kernel_of(list, &d->kernel);
     list->kernels[d->launch.kernel].n_launches++;

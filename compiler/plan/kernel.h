@@ -32,7 +32,8 @@ enum template_machine { TEMPLATE_CPU = 1, TEMPLATE_GPU = 2, TEMPLATE_ANY = 3 };
 struct template_info { const char *name; enum template_machine machine; uint32_t free, follows; };      /* sets of 1 << enum kernel_param */
 extern const struct template_info template_info[TEMPLATE_COUNT];
 
-/* A function of the emitted source.  Kernels with equal parameters, sizes and `does` are one kernel: `does` tells all that the function's text depends on. */
+/* A function of the emitted source.  Kernels with equal parameters, sizes and `does` are one kernel: `does` tells all that the function's
+ * text depends on, names of places and weights included. */
 struct kernel {
     const char          *name;            /* of the function, unique in the program: "attn_qkv" */
     enum kernel_template template;
@@ -59,6 +60,7 @@ struct launch {
     bool        tail;                     /* only tokens with logits matter from here on */
     uint64_t    state;                    /* offset in the state memory */
     uint64_t    weights[FORGE_MAX_WEIGHTS];
+    const char *symbols[FORGE_MAX_WEIGHTS];      /* what the emitted source calls them: "W_ATTN_Q" */
     uint32_t    n_weights;
 };
 
@@ -78,8 +80,10 @@ struct kernel_list *kernel_list_new(struct arena *a);
 struct kernel_draft kernel_begin(struct kernel_list *list, enum kernel_template template, const char *name, const struct fused *f, const struct group *group, bool prefill, bool tail);
 /* Adds a line to what the kernel does. */
 void kernel_does(struct kernel_draft *d, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* The slot of the tensor at this offset of the image among the launch's; dies when there are more than a launch has. */
-uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset);
+/* The slot of the tensor at this offset of the image among the launch's; dies when there are more than a launch has.  role: "attn_q". */
+uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset, const char *role);
+/* prefix and name as an identifier in capitals: "AT_", "glu in f16" -> "AT_GLU_IN_F16". */
+const char *kernel_symbol(struct arena *a, const char *prefix, const char *name);
 /* Appends the launch to decode or prefill, with a kernel of the list that is the same or with a new one; returns the kernel's index. */
 uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d);
 /* Launches of a step of so many tokens, as many of them with logits. */

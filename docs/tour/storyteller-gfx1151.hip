@@ -8,41 +8,41 @@
  *     50  sizes
  *     55  what the model takes from the appendix
  *     99  kernels
- *    483  appendix: everything that is used of the templates
- *    487  templates/gpu/machine/families.h
- *    519  templates/gpu/machine/words.h
- *    553  templates/gpu/machine/rdna3.h
- *    563  templates/gpu/machine/amd.h
- *    674  templates/gpu/machine/rdna3.h, continued
- *    692  templates/gpu/machine/fragments.h
- *    723  templates/gpu/machine/wmma.h
- *    775  templates/gpu/machine/rdna3.h, continued
- *    797  templates/gpu/machine/copy_registers.h
- *    812  runtime/model/abi_gpu.h
- *    853  templates/gpu/dialect.h
- *    981  templates/gpu/launch.h
- *   1008  templates/gpu/gemv_sizes.h
- *   1029  templates/gpu/acts_unit.h
- *   1094  templates/gpu/acts.h
- *   1338  templates/gpu/stage.h
- *   1388  templates/gpu/attention_sizes.h
- *   1425  templates/gpu/kv.h
- *   1565  templates/gpu/rope.h
- *   1701  templates/gpu/attention_decode_tmpl.c
- *   2306  templates/gpu/mma.h
- *   2393  templates/gpu/attention_prefill_sizes.h
- *   2438  templates/gpu/attention_prefill.h
- *   2596  templates/gpu/attention_prefill_columns.h
- *   2891  templates/gpu/attention_prefill_exact.h
- *   3037  templates/gpu/attention_prefill_tmpl.c
- *   3089  templates/gpu/sample_math.h
- *   3223  templates/gpu/sample_sizes.h
- *   3240  templates/gpu/sample_tmpl.c
- *   3762  templates/gpu/formats/q8_0.h
- *   3811  templates/gpu/gemm_sizes.h
- *   3857  templates/gpu/embed_tmpl.c
- *   3924  templates/gpu/gemm_tmpl.c
- *   4303  templates/gpu/gemv_tmpl.c
+ *    534  appendix: everything that is used of the templates
+ *    538  templates/gpu/machine/families.h
+ *    570  templates/gpu/machine/words.h
+ *    604  templates/gpu/machine/rdna3.h
+ *    614  templates/gpu/machine/amd.h
+ *    725  templates/gpu/machine/rdna3.h, continued
+ *    743  templates/gpu/machine/fragments.h
+ *    774  templates/gpu/machine/wmma.h
+ *    826  templates/gpu/machine/rdna3.h, continued
+ *    848  templates/gpu/machine/copy_registers.h
+ *    863  runtime/model/abi_gpu.h
+ *    904  templates/gpu/dialect.h
+ *   1032  templates/gpu/launch.h
+ *   1059  templates/gpu/gemv_sizes.h
+ *   1080  templates/gpu/acts_unit.h
+ *   1145  templates/gpu/acts.h
+ *   1389  templates/gpu/stage.h
+ *   1439  templates/gpu/attention_sizes.h
+ *   1476  templates/gpu/kv.h
+ *   1616  templates/gpu/rope.h
+ *   1752  templates/gpu/attention_decode_tmpl.c
+ *   2357  templates/gpu/mma.h
+ *   2444  templates/gpu/attention_prefill_sizes.h
+ *   2489  templates/gpu/attention_prefill.h
+ *   2647  templates/gpu/attention_prefill_columns.h
+ *   2942  templates/gpu/attention_prefill_exact.h
+ *   3088  templates/gpu/attention_prefill_tmpl.c
+ *   3140  templates/gpu/sample_math.h
+ *   3274  templates/gpu/sample_sizes.h
+ *   3291  templates/gpu/sample_tmpl.c
+ *   3813  templates/gpu/formats/q8_0.h
+ *   3862  templates/gpu/gemm_sizes.h
+ *   3908  templates/gpu/embed_tmpl.c
+ *   3975  templates/gpu/gemm_tmpl.c
+ *   4354  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -98,14 +98,16 @@
 
 /* ==== kernels ==== */
 /* embed: 256 threads, 0 bytes of LDS
- * embed: rows of weight 0, Q8_0 4096 x 256 -> x f32 [256] at 0, stride 1024 */
+ * embed: rows of weight W_TOKEN_EMBD, Q8_0 4096 x 256 -> x f32 [256] at 0, stride 1024
+ * weights of the launch: W_TOKEN_EMBD */
 KERNEL(256, 1) embed(const struct forge_kernel_args a)
 {
+    enum { W_TOKEN_EMBD = 0 };
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    embed_row_q8_0(FLOAT_ROW(0, 1024, t), WEIGHT(0), a.step->history[a.step->n_past + t], /* cols */ 256, 256);
+    embed_row_q8_0(FLOAT_ROW(0, 1024, t), WEIGHT(W_TOKEN_EMBD), a.step->history[a.step->n_past + t], /* cols */ 256, 256);
 }
 
 DEVICE void attn_q_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -133,42 +135,46 @@ DEVICE void attn_qkv_row(const struct forge_kernel_args a, uint32_t t, uint32_t 
 }
 
 /* attn_qkv: 256 threads, 1488 bytes of LDS; weights 139264 bytes
- * input x f32 [256] at 0, stride 1024, rmsnorm weight 1, eps 9.99999975e-06, as 2 digits
- * product of weight 0, Q8_0 512 x 256, and digits
+ * input x f32 [256] at 0, stride 1024, rmsnorm weight W_ATTN_NORM, eps 9.99999975e-06, as 2 digits
+ * product of weight W_ATTN_Q, Q8_0 512 x 256, and digits
  *   attn_q, 256 rows -> q f32 [256] at 1572864, stride 1024
  *   attn_k, 128 rows -> k f32 [128] at 2621440, stride 512
- *   attn_v, 128 rows -> v f32 [128] at 3145728, stride 512 */
+ *   attn_v, 128 rows -> v f32 [128] at 3145728, stride 512
+ * weights of the launch: W_ATTN_Q, W_ATTN_NORM */
 KERNEL(256, 1) attn_qkv(const struct forge_kernel_args a)
 {
+    enum { W_ATTN_Q = 0, W_ATTN_NORM = 1 };
     pdl_launch();
     uint32_t slot = gemv_slot(/* groups */ 40, /* lanes */ 16);
     struct first_q8_0_1x16 first;
     struct row_quads row, norm_weight;
     pdl_wait();
     row_begin(&row, FLOAT_ROW(0, 1024, 0), /* cols */ 256, 256);
-    norm_begin(&norm_weight, VECTOR(1), /* cols */ 256, 256);
+    norm_begin(&norm_weight, VECTOR(W_ATTN_NORM), /* cols */ 256, 256);
     COMPILER_FENCE();
-    gemv_begin_q8_0_1x16(&first, WEIGHT(0), 0, /* rows */ 512, /* cols */ 256, slot);
+    gemv_begin_q8_0_1x16(&first, WEIGHT(W_ATTN_Q), 0, /* rows */ 512, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
-    norm_to_lds(lds(), &row, FLOAT_ROW(0, 1024, 0), &norm_weight, VECTOR(1), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_q8_0_1x16(a, &first, WEIGHT(0), /* rows */ 512, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, /* addend */ 0, attn_qkv_row);
+    norm_to_lds(lds(), &row, FLOAT_ROW(0, 1024, 0), &norm_weight, VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
+    gemv_q8_0_1x16(a, &first, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, /* addend */ 0, attn_qkv_row);
 }
 
 /* attention: 256 threads, 4752 bytes of LDS
  * heads of q: q f32 [256] at 1572864, stride 1024
  * heads of k: k f32 [128] at 2621440, stride 512, into the state
  * heads of v: v f32 [128] at 3145728, stride 512, into the state
- * rope with weights 1 and 0, 32 positions a row, 64 items, pairs 2i, 2i + 1
+ * rope with weights W_ANGLES_HIGH and W_ANGLES_LOW, 32 positions a row, 64 items, pairs 2i, 2i + 1
  * attention: 4 heads of 64 over 2 KV heads in f16, 1024 positions, scale 0.125
  * query q f32 [256] at 1572864, stride 1024 -> kqv f32 [256] at 1048576, stride 1024
- * parts at 4194304, maxima and totals at 4214784, counters at 4215552 */
+ * parts at 4194304, maxima and totals at 4214784, counters at 4215552
+ * weights of the launch: W_ANGLES_LOW, W_ANGLES_HIGH */
 KERNEL(256, 1) attention(const struct forge_kernel_args a)
 {
+    enum { W_ANGLES_LOW = 0, W_ANGLES_HIGH = 1 };
     attention_decode(a, FLOAT_ROW(1048576, 1024, 0),
         /* q, k, v */ FLOAT_ROW(1572864, 1024, 0), FLOAT_ROW(2621440, 512, 0), FLOAT_ROW(3145728, 512, 0),
         /* norms */ 0, 0, 0.0f,
-        VECTOR(1), VECTOR(0), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
+        VECTOR(W_ANGLES_HIGH), VECTOR(W_ANGLES_LOW), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
         /* parts */ FLOATS(4194304), FLOATS(4214784), (uint32_t *)(void *)BUFFER(4215552),
         /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, 256, /* cluster */ 0, /* window, ring */ 0, 0);
 }
@@ -185,10 +191,12 @@ DEVICE float attn_output_addend(const struct forge_kernel_args a, uint32_t t, ui
 
 /* attn_output: 256 threads, 1488 bytes of LDS; weights 69632 bytes
  * input kqv f32 [256] at 1048576, stride 1024, as 2 digits
- * product of weight 0, Q8_0 256 x 256, and digits
- *   attn_output, 256 rows, add x f32 [256] at 0, stride 1024 -> ffn_inp f32 [256] at 1049600, stride 1024 */
+ * product of weight W_ATTN_OUTPUT, Q8_0 256 x 256, and digits
+ *   attn_output, 256 rows, add x f32 [256] at 0, stride 1024 -> ffn_inp f32 [256] at 1049600, stride 1024
+ * weights of the launch: W_ATTN_OUTPUT */
 KERNEL(256, 1) attn_output(const struct forge_kernel_args a)
 {
+    enum { W_ATTN_OUTPUT = 0 };
     pdl_launch();
     uint32_t slot = gemv_slot(/* groups */ 40, /* lanes */ 32);
     struct first_q8_0_1x32 first;
@@ -196,11 +204,11 @@ KERNEL(256, 1) attn_output(const struct forge_kernel_args a)
     pdl_wait();
     row_begin(&row, FLOAT_ROW(1048576, 1024, 0), /* cols */ 256, 256);
     COMPILER_FENCE();
-    gemv_begin_q8_0_1x32(&first, WEIGHT(0), 0, /* rows */ 256, /* cols */ 256, slot);
+    gemv_begin_q8_0_1x32(&first, WEIGHT(W_ATTN_OUTPUT), 0, /* rows */ 256, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
     row_to_lds(lds(), &row, FLOAT_ROW(1048576, 1024, 0), /* cols */ 256, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_q8_0_1x32(a, &first, WEIGHT(0), /* rows */ 256, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 320, attn_output_addend, attn_output_row);
+    gemv_q8_0_1x32(a, &first, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 320, attn_output_addend, attn_output_row);
 }
 
 DEVICE void ffn_gate_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y, float up)
@@ -210,24 +218,26 @@ DEVICE void ffn_gate_row(const struct forge_kernel_args a, uint32_t t, uint32_t 
 }
 
 /* ffn_gate_up: 256 threads, 1488 bytes of LDS; weights 417792 bytes
- * input ffn_inp f32 [256] at 1049600, stride 1024, rmsnorm weight 2, eps 9.99999975e-06, as 2 digits
- * product of weights 0 and 1, Q8_0 768 x 256, and digits
- *   ffn_gate, 768 rows, beside ffn_up, glu_silu -> glu f32 [768] at 2098176, stride 3072 */
+ * input ffn_inp f32 [256] at 1049600, stride 1024, rmsnorm weight W_FFN_NORM, eps 9.99999975e-06, as 2 digits
+ * product of weights W_FFN_GATE and W_FFN_UP, Q8_0 768 x 256, and digits
+ *   ffn_gate, 768 rows, beside ffn_up, glu_silu -> glu f32 [768] at 2098176, stride 3072
+ * weights of the launch: W_FFN_GATE, W_FFN_UP, W_FFN_NORM */
 KERNEL(256, 1) ffn_gate_up(const struct forge_kernel_args a)
 {
+    enum { W_FFN_GATE = 0, W_FFN_UP = 1, W_FFN_NORM = 2 };
     pdl_launch();
     uint32_t slot = gemv_slot(/* groups */ 40, /* lanes */ 16);
     struct first_q8_0_2x16 first;
     struct row_quads row, norm_weight;
     pdl_wait();
     row_begin(&row, FLOAT_ROW(1049600, 1024, 0), /* cols */ 256, 256);
-    norm_begin(&norm_weight, VECTOR(2), /* cols */ 256, 256);
+    norm_begin(&norm_weight, VECTOR(W_FFN_NORM), /* cols */ 256, 256);
     COMPILER_FENCE();
-    gemv_begin_q8_0_2x16(&first, WEIGHT(0), WEIGHT(1), /* rows */ 768, /* cols */ 256, slot);
+    gemv_begin_q8_0_2x16(&first, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
-    norm_to_lds(lds(), &row, FLOAT_ROW(1049600, 1024, 0), &norm_weight, VECTOR(2), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_pair_q8_0_2x16(a, &first, WEIGHT(0), WEIGHT(1), /* rows */ 768, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, ffn_gate_row);
+    norm_to_lds(lds(), &row, FLOAT_ROW(1049600, 1024, 0), &norm_weight, VECTOR(W_FFN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
+    gemv_pair_q8_0_2x16(a, &first, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, ffn_gate_row);
 }
 
 DEVICE void ffn_down_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -242,10 +252,12 @@ DEVICE float ffn_down_addend(const struct forge_kernel_args a, uint32_t t, uint3
 
 /* ffn_down: 256 threads, 2640 bytes of LDS; weights 208896 bytes
  * input glu f32 [768] at 2098176, stride 3072, as 2 digits
- * product of weight 0, Q8_0 256 x 768, and digits
- *   ffn_down, 256 rows, add ffn_inp f32 [256] at 1049600, stride 1024 -> x f32 [256] at 0, stride 1024 */
+ * product of weight W_FFN_DOWN, Q8_0 256 x 768, and digits
+ *   ffn_down, 256 rows, add ffn_inp f32 [256] at 1049600, stride 1024 -> x f32 [256] at 0, stride 1024
+ * weights of the launch: W_FFN_DOWN */
 KERNEL(256, 1) ffn_down(const struct forge_kernel_args a)
 {
+    enum { W_FFN_DOWN = 0 };
     pdl_launch();
     uint32_t slot = gemv_slot(/* groups */ 40, /* lanes */ 32);
     struct first_q8_0_1x32 first;
@@ -253,11 +265,11 @@ KERNEL(256, 1) ffn_down(const struct forge_kernel_args a)
     pdl_wait();
     row_begin(&row, FLOAT_ROW(2098176, 3072, 0), /* cols */ 768, 256);
     COMPILER_FENCE();
-    gemv_begin_q8_0_1x32(&first, WEIGHT(0), 0, /* rows */ 256, /* cols */ 768, slot);
+    gemv_begin_q8_0_1x32(&first, WEIGHT(W_FFN_DOWN), 0, /* rows */ 256, /* cols */ 768, slot);
     COMPILER_FENCE();
     mark(a);
     row_to_lds(lds(), &row, FLOAT_ROW(2098176, 3072, 0), /* cols */ 768, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_q8_0_1x32(a, &first, WEIGHT(0), /* rows */ 256, /* cols */ 768, lds(), /* digits */ 2, slot, /* stride */ 320, ffn_down_addend, ffn_down_row);
+    gemv_q8_0_1x32(a, &first, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, lds(), /* digits */ 2, slot, /* stride */ 320, ffn_down_addend, ffn_down_row);
 }
 
 DEVICE void token_embd_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -266,24 +278,26 @@ DEVICE void token_embd_row(const struct forge_kernel_args a, uint32_t t, uint32_
 }
 
 /* token_embd: 256 threads, 1488 bytes of LDS; weights 1114112 bytes
- * input x f32 [256] at 0, stride 1024, rmsnorm weight 1, eps 9.99999975e-06, as 2 digits
- * product of weight 0, Q8_0 4096 x 256, and digits
- *   token_embd, 4096 rows -> head f32 [4096] at 4217088, stride 16384, from the first token with logits */
+ * input x f32 [256] at 0, stride 1024, rmsnorm weight W_OUTPUT_NORM, eps 9.99999975e-06, as 2 digits
+ * product of weight W_TOKEN_EMBD, Q8_0 4096 x 256, and digits
+ *   token_embd, 4096 rows -> head f32 [4096] at 4217088, stride 16384, from the first token with logits
+ * weights of the launch: W_TOKEN_EMBD, W_OUTPUT_NORM */
 KERNEL(256, 1) token_embd(const struct forge_kernel_args a)
 {
+    enum { W_TOKEN_EMBD = 0, W_OUTPUT_NORM = 1 };
     pdl_launch();
     uint32_t slot = gemv_slot(/* groups */ 40, /* lanes */ 16);
     struct first_q8_0_2x16 first;
     struct row_quads row, norm_weight;
     pdl_wait();
     row_begin(&row, FLOAT_ROW(0, 1024, 0), /* cols */ 256, 256);
-    norm_begin(&norm_weight, VECTOR(1), /* cols */ 256, 256);
+    norm_begin(&norm_weight, VECTOR(W_OUTPUT_NORM), /* cols */ 256, 256);
     COMPILER_FENCE();
-    gemv_begin_q8_0_2x16(&first, WEIGHT(0), 0, /* rows */ 4096, /* cols */ 256, slot);
+    gemv_begin_q8_0_2x16(&first, WEIGHT(W_TOKEN_EMBD), 0, /* rows */ 4096, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
-    norm_to_lds(lds(), &row, FLOAT_ROW(0, 1024, 0), &norm_weight, VECTOR(1), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_q8_0_2x16(a, &first, WEIGHT(0), /* rows */ 4096, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, /* addend */ 0, token_embd_row);
+    norm_to_lds(lds(), &row, FLOAT_ROW(0, 1024, 0), &norm_weight, VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
+    gemv_q8_0_2x16(a, &first, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, /* addend */ 0, token_embd_row);
 }
 
 /* sample_token: 512 threads, 28768 bytes of LDS
@@ -298,59 +312,67 @@ KERNEL(512, 1) sample_token(const struct forge_kernel_args a)
 }
 
 /* attn_qkv_in: 256 threads, 128 bytes of LDS
- * rmsnorm weight 0, eps 9.99999975e-06: x f32 [256] at 0, stride 1024 -> rows in f16 [256] at 1048576, stride 512 */
+ * rmsnorm weight W_ATTN_NORM, eps 9.99999975e-06: x f32 [256] at 0, stride 1024 -> rows in f16 [256] at 1048576, stride 512
+ * weights of the launch: W_ATTN_NORM */
 KERNEL(256, 1) attn_qkv_in(const struct forge_kernel_args a)
 {
+    enum { W_ATTN_NORM = 0 };
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(1048576, 512, t), FLOAT_ROW(0, 1024, t), VECTOR(0), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(1048576, 512, t), FLOAT_ROW(0, 1024, t), VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 /* attn_qkv_prefill_384: 64 threads, 8192 bytes of LDS; weights 139264 bytes
- * product of weight 0, Q8_0 512 x 256, and attn_qkv in f16 [256] at 1048576, stride 512
+ * product of weight W_ATTN_Q, Q8_0 512 x 256, and attn_qkv in f16 [256] at 1048576, stride 512
  *   attn_q, 256 rows -> q f32 [256] at 1572864, stride 1024
  *   attn_k, 128 rows -> k f32 [128] at 2621440, stride 512
- *   attn_v, 128 rows -> v f32 [128] at 3145728, stride 512 */
+ *   attn_v, 128 rows -> v f32 [128] at 3145728, stride 512
+ * weights of the launch: W_ATTN_Q */
 KERNEL(64, 4) attn_qkv_prefill_384(const struct forge_kernel_args a)
 {
+    enum { W_ATTN_Q = 0 };
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_32x32_64(a, WEIGHT(0), /* rows */ 512, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, attn_qkv_row);
+    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, attn_qkv_row);
 }
 
 /* attn_qkv_prefill: 64 threads, 18432 bytes of LDS; weights 139264 bytes
- * product of weight 0, Q8_0 512 x 256, and attn_qkv in f16 [256] at 1048576, stride 512
+ * product of weight W_ATTN_Q, Q8_0 512 x 256, and attn_qkv in f16 [256] at 1048576, stride 512
  *   attn_q, 256 rows -> q f32 [256] at 1572864, stride 1024
  *   attn_k, 128 rows -> k f32 [128] at 2621440, stride 512
- *   attn_v, 128 rows -> v f32 [128] at 3145728, stride 512 */
+ *   attn_v, 128 rows -> v f32 [128] at 3145728, stride 512
+ * weights of the launch: W_ATTN_Q */
 KERNEL(64, 4) attn_qkv_prefill(const struct forge_kernel_args a)
 {
+    enum { W_ATTN_Q = 0 };
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_112x32_64(a, WEIGHT(0), /* rows */ 512, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, attn_qkv_row);
+    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, attn_qkv_row);
 }
 
 /* heads_prefill: 256 threads, 2048 bytes of LDS
  * heads of q: q f32 [256] at 1572864, stride 1024
  * heads of k: k f32 [128] at 2621440, stride 512, into the state
  * heads of v: v f32 [128] at 3145728, stride 512, into the state
- * rope with weights 1 and 0, 32 positions a row, 64 items, pairs 2i, 2i + 1
- * 4 and 2 heads of 64, 1024 positions */
+ * rope with weights W_ANGLES_HIGH and W_ANGLES_LOW, 32 positions a row, 64 items, pairs 2i, 2i + 1
+ * 4 and 2 heads of 64, 1024 positions
+ * weights of the launch: W_ANGLES_LOW, W_ANGLES_HIGH */
 KERNEL(256, 1) heads_prefill(const struct forge_kernel_args a)
 {
+    enum { W_ANGLES_LOW = 0, W_ANGLES_HIGH = 1 };
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
     qkv_finish(a, t, FLOAT_ROW(1572864, 1024, t), FLOAT_ROW(2621440, 512, t), FLOAT_ROW(3145728, 512, t),
         /* norms */ 0, 0, 0.0f,
-        VECTOR(1), VECTOR(0), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
+        VECTOR(W_ANGLES_HIGH), VECTOR(W_ANGLES_LOW), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
         /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 256, /* ring */ 0);
 }
 
@@ -373,38 +395,44 @@ DEVICE void attn_output_rows(const struct forge_kernel_args a, uint32_t t, uint3
 }
 
 /* attn_output_prefill_384: 64 threads, 8192 bytes of LDS; weights 69632 bytes
- * product of weight 0, Q8_0 256 x 256, and kqv in f16 [256] at 3670016, stride 512
- *   attn_output, 256 rows, add x f32 [256] at 0, stride 1024 -> ffn_inp f32 [256] at 1049600, stride 1024 */
+ * product of weight W_ATTN_OUTPUT, Q8_0 256 x 256, and kqv in f16 [256] at 3670016, stride 512
+ *   attn_output, 256 rows, add x f32 [256] at 0, stride 1024 -> ffn_inp f32 [256] at 1049600, stride 1024
+ * weights of the launch: W_ATTN_OUTPUT */
 KERNEL(64, 4) attn_output_prefill_384(const struct forge_kernel_args a)
 {
+    enum { W_ATTN_OUTPUT = 0 };
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_32x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 256, BUFFER(3670016), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
+    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(3670016), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
 }
 
 /* attn_output_prefill: 64 threads, 18432 bytes of LDS; weights 69632 bytes
- * product of weight 0, Q8_0 256 x 256, and kqv in f16 [256] at 3670016, stride 512
- *   attn_output, 256 rows, add x f32 [256] at 0, stride 1024 -> ffn_inp f32 [256] at 1049600, stride 1024 */
+ * product of weight W_ATTN_OUTPUT, Q8_0 256 x 256, and kqv in f16 [256] at 3670016, stride 512
+ *   attn_output, 256 rows, add x f32 [256] at 0, stride 1024 -> ffn_inp f32 [256] at 1049600, stride 1024
+ * weights of the launch: W_ATTN_OUTPUT */
 KERNEL(64, 4) attn_output_prefill(const struct forge_kernel_args a)
 {
+    enum { W_ATTN_OUTPUT = 0 };
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_112x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 256, BUFFER(3670016), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
+    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(3670016), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
 }
 
 /* ffn_gate_up_in: 256 threads, 128 bytes of LDS
- * rmsnorm weight 0, eps 9.99999975e-06: ffn_inp f32 [256] at 1049600, stride 1024 -> rows in f16 [256] at 0, stride 512 */
+ * rmsnorm weight W_FFN_NORM, eps 9.99999975e-06: ffn_inp f32 [256] at 1049600, stride 1024 -> rows in f16 [256] at 0, stride 512
+ * weights of the launch: W_FFN_NORM */
 KERNEL(256, 1) ffn_gate_up_in(const struct forge_kernel_args a)
 {
+    enum { W_FFN_NORM = 0 };
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(0, 512, t), FLOAT_ROW(1049600, 1024, t), VECTOR(0), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(0, 512, t), FLOAT_ROW(1049600, 1024, t), VECTOR(W_FFN_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 DEVICE void ffn_gate_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y, float up)
@@ -414,27 +442,31 @@ DEVICE void ffn_gate_rows(const struct forge_kernel_args a, uint32_t t, uint32_t
 }
 
 /* ffn_gate_up_prefill_128: 64 threads, 8192 bytes of LDS; weights 417792 bytes
- * product of weights 0 and 1, Q8_0 768 x 256, and ffn_gate_up in f16 [256] at 0, stride 512
- *   ffn_gate, 768 rows, beside ffn_up, glu_silu -> glu in f16 [768] at 2101248, stride 1536 */
+ * product of weights W_FFN_GATE and W_FFN_UP, Q8_0 768 x 256, and ffn_gate_up in f16 [256] at 0, stride 512
+ *   ffn_gate, 768 rows, beside ffn_up, glu_silu -> glu in f16 [768] at 2101248, stride 1536
+ * weights of the launch: W_FFN_GATE, W_FFN_UP */
 KERNEL(64, 4) ffn_gate_up_prefill_128(const struct forge_kernel_args a)
 {
+    enum { W_FFN_GATE = 0, W_FFN_UP = 1 };
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_pair_q8_0_32x32_64(a, WEIGHT(0), WEIGHT(1), /* rows */ 768, /* cols */ 256, BUFFER(0), /* stride */ 512, tile, t0, a.step->n_tokens, ffn_gate_rows);
+    gemm_pair_q8_0_32x32_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(0), /* stride */ 512, tile, t0, a.step->n_tokens, ffn_gate_rows);
 }
 
 /* ffn_gate_up_prefill: 64 threads, 16384 bytes of LDS; weights 417792 bytes
- * product of weights 0 and 1, Q8_0 768 x 256, and ffn_gate_up in f16 [256] at 0, stride 512
- *   ffn_gate, 768 rows, beside ffn_up, glu_silu -> glu in f16 [768] at 2101248, stride 1536 */
+ * product of weights W_FFN_GATE and W_FFN_UP, Q8_0 768 x 256, and ffn_gate_up in f16 [256] at 0, stride 512
+ *   ffn_gate, 768 rows, beside ffn_up, glu_silu -> glu in f16 [768] at 2101248, stride 1536
+ * weights of the launch: W_FFN_GATE, W_FFN_UP */
 KERNEL(64, 4) ffn_gate_up_prefill(const struct forge_kernel_args a)
 {
+    enum { W_FFN_GATE = 0, W_FFN_UP = 1 };
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_pair_q8_0_64x64_64(a, WEIGHT(0), WEIGHT(1), /* rows */ 768, /* cols */ 256, BUFFER(0), /* stride */ 512, tile, t0, a.step->n_tokens, ffn_gate_rows);
+    gemm_pair_q8_0_64x64_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(0), /* stride */ 512, tile, t0, a.step->n_tokens, ffn_gate_rows);
 }
 
 DEVICE void ffn_down_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -444,39 +476,58 @@ DEVICE void ffn_down_rows(const struct forge_kernel_args a, uint32_t t, uint32_t
 }
 
 /* ffn_down_prefill_384: 64 threads, 8192 bytes of LDS; weights 208896 bytes
- * product of weight 0, Q8_0 256 x 768, and glu in f16 [768] at 2101248, stride 1536
- *   ffn_down, 256 rows, add ffn_inp f32 [256] at 1049600, stride 1024 -> x f32 [256] at 0, stride 1024 */
+ * product of weight W_FFN_DOWN, Q8_0 256 x 768, and glu in f16 [768] at 2101248, stride 1536
+ *   ffn_down, 256 rows, add ffn_inp f32 [256] at 1049600, stride 1024 -> x f32 [256] at 0, stride 1024
+ * weights of the launch: W_FFN_DOWN */
 KERNEL(64, 4) ffn_down_prefill_384(const struct forge_kernel_args a)
 {
+    enum { W_FFN_DOWN = 0 };
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_32x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 768, BUFFER(2101248), /* stride */ 1536, tile, t0, a.step->n_tokens, ffn_down_rows);
+    gemm_q8_0_32x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(2101248), /* stride */ 1536, tile, t0, a.step->n_tokens, ffn_down_rows);
 }
 
 /* ffn_down_prefill: 64 threads, 18432 bytes of LDS; weights 208896 bytes
- * product of weight 0, Q8_0 256 x 768, and glu in f16 [768] at 2101248, stride 1536
- *   ffn_down, 256 rows, add ffn_inp f32 [256] at 1049600, stride 1024 -> x f32 [256] at 0, stride 1024 */
+ * product of weight W_FFN_DOWN, Q8_0 256 x 768, and glu in f16 [768] at 2101248, stride 1536
+ *   ffn_down, 256 rows, add ffn_inp f32 [256] at 1049600, stride 1024 -> x f32 [256] at 0, stride 1024
+ * weights of the launch: W_FFN_DOWN */
 KERNEL(64, 4) ffn_down_prefill(const struct forge_kernel_args a)
 {
+    enum { W_FFN_DOWN = 0 };
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_112x32_64(a, WEIGHT(0), /* rows */ 256, /* cols */ 768, BUFFER(2101248), /* stride */ 1536, tile, t0, a.step->n_tokens, ffn_down_rows);
+    gemm_q8_0_112x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(2101248), /* stride */ 1536, tile, t0, a.step->n_tokens, ffn_down_rows);
+}
+
+/* token_embd_in: 256 threads, 128 bytes of LDS
+ * rmsnorm weight W_OUTPUT_NORM, eps 9.99999975e-06: x f32 [256] at 0, stride 1024 -> rows in f16 [256] at 1048576, stride 512
+ * weights of the launch: W_OUTPUT_NORM */
+KERNEL(256, 1) token_embd_in(const struct forge_kernel_args a)
+{
+    enum { W_OUTPUT_NORM = 0 };
+    pdl_launch();
+    pdl_wait();
+    mark(a);
+    const uint32_t t = first_token(a) + group_y();
+    stage_rows(ROW(1048576, 512, t), FLOAT_ROW(0, 1024, t), VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 /* token_embd_prefill: 64 threads, 16384 bytes of LDS; weights 1114112 bytes
- * product of weight 0, Q8_0 4096 x 256, and token_embd in f16 [256] at 1048576, stride 512
- *   token_embd, 4096 rows -> head f32 [4096] at 4217088, stride 16384, from the first token with logits */
+ * product of weight W_TOKEN_EMBD, Q8_0 4096 x 256, and token_embd in f16 [256] at 1048576, stride 512
+ *   token_embd, 4096 rows -> head f32 [4096] at 4217088, stride 16384, from the first token with logits
+ * weights of the launch: W_TOKEN_EMBD */
 KERNEL(64, 4) token_embd_prefill(const struct forge_kernel_args a)
 {
+    enum { W_TOKEN_EMBD = 0 };
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_64x64_64(a, WEIGHT(0), /* rows */ 4096, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, token_embd_row);
+    gemm_q8_0_64x64_64(a, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, token_embd_row);
 }
 
 

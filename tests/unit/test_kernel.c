@@ -102,10 +102,12 @@ static void weights(void **state)
     static char line[2000];
     list = kernel_list_new(a);
     d = draft(list, "k", "reads", false);
-    for (uint32_t i = 0; i < FORGE_MAX_WEIGHTS; i++) assert_int_equal(kernel_weight(&d, 100 + i), i);
-    assert_int_equal(kernel_weight(&d, 101), 1);
+    for (uint32_t i = 0; i < FORGE_MAX_WEIGHTS; i++) assert_int_equal(kernel_weight(&d, 100 + i, "w"), i);
+    assert_int_equal(kernel_weight(&d, 101, "other"), 1);
+    assert_string_equal(d.launch.symbols[0], "W_W");
+    assert_string_equal(d.launch.symbols[2], "W_W_3");
     assert_int_equal(d.launch.n_weights, FORGE_MAX_WEIGHTS);
-    assert_dies(kernel_weight(&d, 7), "kernel k reads more than");
+    assert_dies(kernel_weight(&d, 7, "w"), "kernel k reads more than");
     memset(line, 'x', sizeof line - 1);
     assert_dies(kernel_does(&d, "%s", line), "a line of 1999 characters");
 }
