@@ -192,6 +192,12 @@ static const char *c_string(struct arena *a, const char *s)
 static const char *c_size(struct arena *a, uint64_t n) { return arena_printf(a, "((size_t)%lluu)", (unsigned long long)n); }
 static const char *c_count(struct arena *a, uint64_t n) { return arena_printf(a, "%lluu", (unsigned long long)n); }
 
+/* On a GPU, states and tokens of a further sequence (runtime/device/gpu_memory.c). */
+static uint64_t sequence_device_bytes(const struct plan *p)
+{
+    return p->gpu ? (p->kv_bytes + 255) / 256 * 256 + (4 * ((uint64_t)p->options.n_ctx + 1) + 63) / 64 * 64 : 0;
+}
+
 struct constant { const char *name, *value; bool found; };
 enum { CONSTANTS_MOST = 24 };
 
@@ -212,6 +218,7 @@ static size_t constants(struct arena *a, const struct library *l, struct constan
         { "N_VOCAB", c_count(a, p->model->n_vocab), false }, { "N_CTX", c_count(a, p->options.n_ctx), false },
         { "CHUNK", c_count(a, p->chunk), false },
         { "ALIGN", c_count(a, s.align), false }, { "WORKSPACE_BYTES", c_size(a, s.workspace_bytes), false },
+        { "SEQUENCE_BYTES", c_size(a, s.sequence_bytes), false },
         { "KV_BYTES", c_size(a, p->kv_bytes), false },
         { "STATE_BYTES", c_size(a, s.saved_bytes), false },
         { "WEIGHTS_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)p->image_bytes), false },
@@ -219,6 +226,7 @@ static size_t constants(struct arena *a, const struct library *l, struct constan
         { "STACK_BYTES", c_size(a, s.stack_bytes), false },
         { "WORKERS", c_count(a, p->gpu ? 1 : p->options.max_threads), false }, { "TILES", c_count(a, p->gpu ? 1 : decode_tiles(p)), false },
         { "DEVICE_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)device_bytes), false },
+        { "SEQUENCE_DEVICE_BYTES", arena_printf(a, "((uint64_t)%llu)", (unsigned long long)sequence_device_bytes(p)), false },
         { "HAS_TOKENIZER", l->has_vocab ? "1" : "0", false },
         { "ENCODE_SCRATCH(n)", arena_printf(a, "((size_t)(n) * %u + %u)", s.scratch_per_byte, s.scratch_fixed), false },
     };

@@ -1,12 +1,13 @@
-/* library_sizes.h -- what runtime/library/instance.h says of a library's memory, for the target as for this machine (its numbers are upper bounds for both).
- * A file of its own, since that header and the compiler each have a struct model. */
+/* library_sizes.h -- what runtime/library/instance.h says of a library's memory, for the target as for this machine (its numbers are upper
+ * bounds for both).  A file of its own, since that header and the compiler each have a struct model. */
 #ifndef FORGEC_LIBRARY_SIZES_H
 #define FORGEC_LIBRARY_SIZES_H
 #include <stdint.h>
 
 struct library_sizes {
     uint32_t align;
-    uint64_t workspace_bytes;          /* all memory of an instance */
+    uint64_t workspace_bytes;          /* all memory of an instance with one sequence */
+    uint64_t sequence_bytes;           /* of a further one */
     uint64_t saved_bytes;              /* most that NAME_save writes */
     uint64_t stack_bytes;
     uint32_t scratch_per_byte, scratch_fixed;      /* of NAME_encode */

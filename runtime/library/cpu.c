@@ -8,13 +8,14 @@
 /* ---- memory ---- */
 
 uint64_t library_engine_bytes(const struct forge_program *p) { return LIBRARY_UP(p->arena_bytes) + LIBRARY_UP(p->state_bytes); }
+uint64_t library_engine_sequence_bytes(const struct forge_program *p) { return LIBRARY_UP(p->state_bytes); }
 
 /* Nothing of it has to be zero: kernels read only what a step wrote. */
 int library_engine_open(struct model *m, uint8_t *at, const struct model_options *options)
 {
     (void)options;
     m->arena = at;
-    m->state = at + (size_t)LIBRARY_UP(m->program->arena_bytes);
+    m->first.memory = at + (size_t)LIBRARY_UP(m->program->arena_bytes);
     return MODEL_OK;
 }
 
@@ -22,21 +23,33 @@ void library_engine_close(struct model *m) { (void)m; }
 
 int library_state_read(struct model *m, const struct state_runs *runs, uint8_t *to)
 {
-    const uint8_t *from = m->state + runs->offset;
+    const uint8_t *from = m->sequence->memory + runs->offset;
     for (uint64_t i = 0; i < runs->n; i++) memcpy(to + i * runs->bytes, from + i * runs->stride, (size_t)runs->bytes);
     return MODEL_OK;
 }
 
 int library_state_write(struct model *m, const struct state_runs *runs, const uint8_t *from)
 {
-    uint8_t *to = m->state + runs->offset;
+    uint8_t *to = m->sequence->memory + runs->offset;
     for (uint64_t i = 0; i < runs->n; i++) memcpy(to + i * runs->stride, from + i * runs->bytes, (size_t)runs->bytes);
     return MODEL_OK;
 }
 
 int library_state_clear(struct model *m, uint64_t offset, uint64_t bytes)
 {
-    memset(m->state + offset, 0, (size_t)bytes);
+    memset(m->sequence->memory + offset, 0, (size_t)bytes);
+    return MODEL_OK;
+}
+
+int library_state_copy(struct model *m, struct library_sequence *to, const struct library_sequence *from)
+{
+    for (uint32_t i = 0; i < m->program->n_states; i++) {
+        const struct state_runs r = state_runs(&m->program->states[i], from->n_past);
+        for (uint64_t k = 0; k < r.n; k++) {
+            const uint64_t at = r.offset + k * r.stride;
+            memcpy(to->memory + at, from->memory + at, (size_t)r.bytes);
+        }
+    }
     return MODEL_OK;
 }
 
@@ -61,9 +74,9 @@ void library_step_begin(struct model *m)
 {
     const struct forge_program *p = m->program;
     struct begun_step *s = &m->step;
-    const uint32_t done = s->args.n_past - m->n_past, left = s->n_tokens - done;
+    const uint32_t done = s->args.n_past - m->sequence->n_past, left = s->n_tokens - done;
     const uint32_t n = p->n_prefill == 0 ? 1 : left < p->chunk ? left : p->chunk;
-    s->args.tokens = m->tokens + s->args.n_past;
+    s->args.tokens = m->sequence->tokens + s->args.n_past;
     s->args.n_tokens = n;
     s->args.n_logits = n == left && s->logits;
     s->launches = n == 1 ? p->decode : p->prefill;
@@ -99,11 +112,11 @@ static bool launch_end(struct model *m)
     skip_left_out(m, s);
     if (s->at < s->n_launches) return false;
     s->args.n_past += s->args.n_tokens;
-    if (s->args.n_past < m->n_past + s->n_tokens) {
+    if (s->args.n_past < m->sequence->n_past + s->n_tokens) {
         library_step_begin(m);
         return false;
     }
-    m->n_past = s->args.n_past;
+    m->sequence->n_past = s->args.n_past;
     s->busy = false;
     return true;
 }

@@ -10,12 +10,13 @@
 struct library_gpu {
     struct gpu            gpu;
     struct forge_engine   engine;
-    struct forge_sequence sequence;
+    struct forge_sequence first;                 /* of the sequences; the others lie in theirs */
     bool                warm;                    /* all kernels of a decode step have run once: only then they are captured, since drivers
                                                   * load them late */
 };
 _Static_assert(sizeof(struct library_gpu) <= LIBRARY_GPU_BYTES && LIBRARY_GPU_BYTES % LIBRARY_ALIGN == 0,
                "the engine fits its part of the workspace");
+_Static_assert(sizeof(struct forge_sequence) <= LIBRARY_GPU_SEQUENCE_BYTES, "a sequence fits its part of the workspace");
 
 /* The program names it; of its members a library needs none. */
 const struct forge_gpu_runtime forge_gpu_runtime = { .step = gpu_step, .wait = gpu_wait };
@@ -26,6 +27,8 @@ double seconds_now(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+static struct forge_sequence *on_device(const struct library_sequence *q) { return (void *)q->memory; }
 
 static int status_of(enum forge_status status)
 {
@@ -50,6 +53,7 @@ static int running(struct model *m, enum forge_status status)
 /* ---- opening ---- */
 
 uint64_t library_engine_bytes(const struct forge_program *p) { return LIBRARY_GPU_ENGINE_BYTES(p->gpu->n_kernels); }
+uint64_t library_engine_sequence_bytes(const struct forge_program *p) { (void)p; return LIBRARY_GPU_SEQUENCE_BYTES; }
 
 static enum forge_status upload_weights(struct gpu *g, const uint8_t *weights)
 {
@@ -65,7 +69,7 @@ static enum forge_status upload_weights(struct gpu *g, const uint8_t *weights)
     return gpu_wait_idle(g, NULL);
 }
 
-static enum forge_status engine_begin(struct gpu *g, const struct model_options *o)
+static enum forge_status engine_begin(struct gpu *g, uint32_t n_sequences, const struct model_options *o)
 {
     const struct forge_gpu *p = g->program->gpu;
     if (o && o->device_symbol) TRY(device_functions(&g->device, p->api, o->device_symbol, o->device_context, NULL));
@@ -73,19 +77,33 @@ static enum forge_status engine_begin(struct gpu *g, const struct model_options 
     TRY(device_select(&g->device, p->arch, DEVICE_ANY, NULL));
     TRY(gpu_check_memory(&g->device, g->program, NULL));
     TRY(gpu_load_code(&g->device, p, &g->module, g->functions, NULL));
-    return gpu_take_memory(g, 1, NULL);
+    return gpu_take_memory(g, n_sequences, NULL);
 }
 
 /* Drivers wait for the device before they free memory: not while a launch hangs, so that memory stays where it is.  wait: for what may
  * still run. */
-static void give_back(struct library_gpu *library, bool wait)
+static void give_back(struct model *m, bool wait)
 {
+    struct library_gpu *library = m->device;
     struct gpu *g = &library->gpu;
     bool idle = true;
     if (g->device.stream && (!wait || gpu_wait_idle(g, NULL) != FORGE_OK) && device_idle(&g->device, &idle, NULL) == FORGE_OK && !idle)
         return;
-    if (library->sequence.engine) gpu_sequence_close(&library->sequence);
+    for (uint32_t i = 0; i < m->n_sequences; i++) {
+        struct forge_sequence *q = on_device(library_sequence(m, i));
+        if (q->engine) gpu_sequence_close(q);
+    }
     gpu_give_memory(g);
+}
+
+static void sequences_open(struct model *m)
+{
+    struct library_gpu *g = m->device;
+    for (uint32_t i = 0; i < m->n_sequences; i++) {
+        struct forge_sequence *q = on_device(library_sequence(m, i));
+        q->engine = &g->engine;
+        gpu_sequence_open(q, i);
+    }
 }
 
 int library_engine_open(struct model *m, uint8_t *at, const struct model_options *options)
@@ -96,13 +114,14 @@ int library_engine_open(struct model *m, uint8_t *at, const struct model_options
     g->gpu.program = m->program;
     g->gpu.functions = (void *)(at + LIBRARY_GPU_BYTES);
     g->engine = (struct forge_engine){ .program = m->program, .gpu = &g->gpu, .n_ctx = m->program->n_ctx, .chunk = m->program->chunk };
-    enum forge_status status = engine_begin(&g->gpu, options);
+    m->first.memory = (void *)&g->first;
+    for (uint32_t i = 0; i < m->n_sequences; i++) *on_device(library_sequence(m, i)) = (struct forge_sequence){ 0 };
+    enum forge_status status = engine_begin(&g->gpu, m->n_sequences, options);
     if (status == FORGE_OK) {
-        g->sequence.engine = &g->engine;
-        gpu_sequence_open(&g->sequence, 0);
+        sequences_open(m);
         status = upload_weights(&g->gpu, m->weights);
     }
-    if (status != FORGE_OK) give_back(g, true);
+    if (status != FORGE_OK) give_back(m, true);
     return status_of(status);
 }
 
@@ -110,7 +129,7 @@ void library_engine_close(struct model *m)
 {
     struct library_gpu *g = m->device;
     const bool current = device_current(&g->gpu.device, NULL) == FORGE_OK;
-    give_back(g, current && !m->failed);
+    give_back(m, current && !m->failed);
 }
 
 /* ---- steps ---- */
@@ -125,17 +144,18 @@ static enum forge_status piece_run(struct model *m, uint32_t left, uint32_t *n, 
     struct begun_step *s = &m->step;
     *n = p->gpu->n_prefill == 0 ? 1 : left < p->chunk ? left : p->chunk;
     *waited = *n == left && s->logits;
-    g->sequence.n_past = s->args.n_past;
+    struct forge_sequence *q = on_device(m->sequence);
+    q->n_past = s->args.n_past;
     g->engine.plain_launches = !g->warm;
     g->warm |= *n == 1;
-    return gpu_step(&g->sequence, *n == 1, m->tokens + s->args.n_past, *n, *waited, s->logits, NULL);
+    return gpu_step(q, *n == 1, m->sequence->tokens + s->args.n_past, *n, *waited, s->logits, NULL);
 }
 
 int library_step_run(struct model *m, uint64_t n_tiles)
 {
     struct library_gpu *g = m->device;
     struct begun_step *s = &m->step;
-    const uint32_t end = m->n_past + s->n_tokens;
+    const uint32_t end = m->sequence->n_past + s->n_tokens;
     enum forge_status status = device_current(&g->gpu.device, NULL);
     bool waited = true;
     for (; status == FORGE_OK && n_tiles > 0 && s->args.n_past < end; n_tiles--) {
@@ -143,10 +163,10 @@ int library_step_run(struct model *m, uint64_t n_tiles)
         status = piece_run(m, end - s->args.n_past, &n, &waited);
         s->args.n_past += n;
     }
-    if (status == FORGE_OK && !waited) status = gpu_wait(&g->sequence, NULL);
+    if (status == FORGE_OK && !waited) status = gpu_wait(on_device(m->sequence), NULL);
     if (status != FORGE_OK) return running(m, status);
     if (s->args.n_past < end) return MODEL_MORE;
-    m->n_past = end;
+    m->sequence->n_past = end;
     s->busy = false;
     return MODEL_OK;
 }
@@ -155,8 +175,9 @@ int library_step_run(struct model *m, uint64_t n_tiles)
 
 /* Runs lie one behind the other in the staging buffer as they do in the saved state: it is emptied or filled as a whole.
  * to: where they are read to, else NULL; from: where they are written from. */
-static enum forge_status copy_runs(struct library_gpu *library, const struct state_runs *runs, uint8_t *to, const uint8_t *from)
+static enum forge_status copy_runs(struct model *m, const struct state_runs *runs, uint8_t *to, const uint8_t *from)
 {
+    struct library_gpu *library = m->device;
     struct gpu *g = &library->gpu;
     const uint64_t bytes = runs->n * runs->bytes;
     TRY(device_current(&g->device, NULL));
@@ -167,7 +188,7 @@ static enum forge_status copy_runs(struct library_gpu *library, const struct sta
         for (uint64_t done = 0; done < whole;) {
             const uint64_t run = (at + done) / runs->bytes, in_run = (at + done) % runs->bytes, rest = runs->bytes - in_run;
             const uint64_t part = rest < whole - done ? rest : whole - done;
-            uint8_t *state = library->sequence.state + runs->offset + run * runs->stride + in_run, *staged = g->staging[0] + done;
+            uint8_t *state = on_device(m->sequence)->state + runs->offset + run * runs->stride + in_run, *staged = g->staging[0] + done;
             if (to) TRY(device_download(&g->device, staged, state, part, NULL));
             else TRY(device_upload(&g->device, state, staged, part, NULL));
             done += part;
@@ -181,20 +202,21 @@ static enum forge_status copy_runs(struct library_gpu *library, const struct sta
 
 int library_state_read(struct model *m, const struct state_runs *runs, uint8_t *to)
 {
-    struct library_gpu *g = m->device;
-    return running(m, copy_runs(g, runs, to, NULL));
+    return running(m, copy_runs(m, runs, to, NULL));
 }
 
 int library_state_write(struct model *m, const struct state_runs *runs, const uint8_t *from)
 {
-    struct library_gpu *g = m->device;
-    return running(m, copy_runs(g, runs, NULL, from));
+    return running(m, copy_runs(m, runs, NULL, from));
 }
 
 int library_state_clear(struct model *m, uint64_t offset, uint64_t bytes)
 {
-    struct library_gpu *g = m->device;
-    enum forge_status status = device_current(&g->gpu.device, NULL);
-    if (status == FORGE_OK && bytes > 0) status = device_clear(&g->gpu.device, g->sequence.state + offset, bytes, NULL);
-    return running(m, status);
+    return running(m, gpu_state_clear(on_device(m->sequence), offset, bytes, NULL));
+}
+
+int library_state_copy(struct model *m, struct library_sequence *to, const struct library_sequence *from)
+{
+    on_device(from)->n_past = from->n_past;
+    return running(m, gpu_sequence_copy(on_device(to), on_device(from), NULL));
 }

@@ -23,6 +23,12 @@
     (LIBRARY_INSTANCE_BYTES + LIBRARY_UP(4 * (uint64_t)(n_ctx)) + LIBRARY_GPU_ENGINE_BYTES(n_kernels))
 #define LIBRARY_GPU_ENGINE_BYTES(n_kernels) (LIBRARY_GPU_BYTES + LIBRARY_UP(8 * (uint64_t)(n_kernels)))
 
+/* A further sequence of an instance: its struct, its tokens, its states; on a GPU what says where those are on the device. */
+#define LIBRARY_SEQUENCE_HEAD_BYTES 64u            /* of struct library_sequence; asserted below */
+#define LIBRARY_SEQUENCE_BYTES(n_ctx, state_bytes) \
+    (LIBRARY_SEQUENCE_HEAD_BYTES + LIBRARY_UP(4 * (uint64_t)(n_ctx)) + LIBRARY_UP(state_bytes))
+#define LIBRARY_GPU_SEQUENCE_BYTES 64u             /* asserted in gpu.c */
+
 /* Most that model_save writes: header, tokens, states. */
 #define LIBRARY_SAVE_HEADER_BYTES 72u              /* asserted in state.c */
 #define LIBRARY_SAVE_BYTES(n_ctx, state_bytes) (LIBRARY_SAVE_HEADER_BYTES + 4 * (uint64_t)(n_ctx) + (uint64_t)(state_bytes))
@@ -54,19 +60,30 @@ struct begun_step {
     bool     busy;
 };
 
+/* Tokens that follow each other.  The first lies in struct model and its memory where a workspace of one has it; the others lie behind. */
+struct library_sequence {
+    int32_t *tokens;                             /* [n_ctx] */
+    uint8_t *memory;                             /* CPU: its states; GPU: its struct forge_sequence */
+    uint64_t random[4];                          /* xoshiro256** */
+    uint32_t n_past;
+};
+_Static_assert(sizeof(struct library_sequence) <= LIBRARY_SEQUENCE_HEAD_BYTES && LIBRARY_SEQUENCE_HEAD_BYTES % LIBRARY_ALIGN == 0,
+               "a sequence fits its part of the workspace");
+
 struct model {
     uint64_t                    magic;           /* LIBRARY_OPEN while it is open */
     const struct forge_program *program;
     const uint8_t              *weights;         /* the program's image */
-    int32_t                    *tokens;          /* [n_ctx] of the context */
-    uint8_t                    *arena, *state;      /* CPU */
+    uint8_t                    *arena;           /* CPU */
     void                       *device;          /* GPU: gpu.c's */
     model_parallel_for         *parallel_for;
     void                       *parallel_context;
-    uint32_t                    n_past;
+    struct library_sequence     first;
+    struct library_sequence    *sequence;        /* the one in use */
+    uint8_t                    *further;         /* n_sequences - 1 others, library_sequence_bytes apart */
+    uint32_t                    n_sequences;
     bool                        failed;          /* GPU: its state is unknown from here on */
     struct begun_step           step;
-    uint64_t                    random[4];       /* xoshiro256** */
     uint64_t                    mass[256];       /* sample.c */
 };
 _Static_assert(sizeof(struct model) <= LIBRARY_INSTANCE_BYTES && LIBRARY_INSTANCE_BYTES % LIBRARY_ALIGN == 0,
@@ -86,25 +103,31 @@ static inline int instance_ready(const struct model *m)
 
 /* ---- the engine: cpu.c or gpu.c.  Statuses are those of model.h ---- */
 
-/* Its part of the workspace, behind struct model and the tokens. */
+/* Its part of the workspace, behind struct model and the tokens, with the first sequence; and that of every further sequence. */
 uint64_t library_engine_bytes(const struct forge_program *p);
-/* at: that part.  m->weights are there.  After a failure nothing is left open. */
+uint64_t library_engine_sequence_bytes(const struct forge_program *p);
+/* at: that part.  m->weights are there, and memory of the further sequences; that of the first is set here.  After a failure nothing is
+ * left open. */
 int  library_engine_open(struct model *m, uint8_t *at, const struct model_options *options);
 void library_engine_close(struct model *m);
-/* m->step.n_tokens tokens of m->tokens from m->n_past on. */
+/* m->step.n_tokens tokens of the sequence in use, which are in its tokens, from its n_past on. */
 void library_step_begin(struct model *m);
 /* At most n_tiles > 0 of the step; MODEL_OK: the step is done, its tokens are in the context.  UINT64_MAX: all. */
 int  library_step_run(struct model *m, uint64_t n_tiles);
-/* Pieces of the context's states, which lie without gaps at to and from. */
+/* Pieces of the states of the sequence in use, which lie without gaps at to and from. */
 struct state_runs;
 int  library_state_read(struct model *m, const struct state_runs *runs, uint8_t *to);
 int  library_state_write(struct model *m, const struct state_runs *runs, const uint8_t *from);
-/* Zeroes a part of the context's memory. */
+/* Zeroes a part of its memory. */
 int  library_state_clear(struct model *m, uint64_t offset, uint64_t bytes);
+/* What the tokens of `from` have left in its states, into those of `to`, another one. */
+int  library_state_copy(struct model *m, struct library_sequence *to, const struct library_sequence *from);
 
 /* ---- library.c ---- */
 
-/* Makes the context's memory ready for a first token. */
+/* Number i < m->n_sequences. */
+struct library_sequence *library_sequence(struct model *m, uint32_t i);
+/* Makes the memory of the sequence in use ready for a first token. */
 int  library_context_begin(struct model *m);
 
 #endif

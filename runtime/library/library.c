@@ -14,7 +14,7 @@ static bool aligned(const void *p) { return (uintptr_t)p % LIBRARY_ALIGN == 0; }
 static int options_take(struct model *m, const struct model_options *o)
 {
     const struct forge_program *p = m->program;
-    if (o && (o->size != sizeof *o || o->verify > MODEL_VERIFY_OPEN)) return MODEL_BAD_ARGUMENT;
+    if (o && o->verify > MODEL_VERIFY_OPEN) return MODEL_BAD_ARGUMENT;
     const uint8_t *weights = forge_weights;
     if (o && o->weights) {
         weights = o->weights;
@@ -29,6 +29,55 @@ static int options_take(struct model *m, const struct model_options *o)
     return MODEL_OK;
 }
 
+/* Programs that were compiled before there were sequences have a shorter struct. */
+static bool options_sized(const struct model_options *o)
+{
+    return !o || o->size == sizeof *o || o->size == offsetof(struct model_options, n_sequences);
+}
+
+static uint32_t sequences_wanted(const struct model_options *o)
+{
+    return o && o->size == sizeof *o && o->n_sequences > 0 ? o->n_sequences : 1;
+}
+
+/* Struct, tokens, the engine's part. */
+static uint64_t tokens_bytes(const struct forge_program *p) { return LIBRARY_UP(4 * (uint64_t)p->n_ctx); }
+static uint64_t first_bytes(const struct forge_program *p) { return LIBRARY_INSTANCE_BYTES + tokens_bytes(p) + library_engine_bytes(p); }
+static uint64_t further_bytes(const struct forge_program *p)
+{
+    return LIBRARY_SEQUENCE_HEAD_BYTES + tokens_bytes(p) + library_engine_sequence_bytes(p);
+}
+
+struct library_sequence *library_sequence(struct model *m, uint32_t i)
+{
+    return i == 0 ? &m->first : (void *)(m->further + (size_t)((i - 1) * further_bytes(m->program)));
+}
+
+/* Empty ones, their memory as it is. */
+static void sequences_lay(struct model *m, uint32_t n)
+{
+    uint8_t *const workspace = (uint8_t *)m;
+    m->n_sequences = n;
+    m->further = workspace + (size_t)first_bytes(m->program);
+    for (uint32_t i = 0; i < n; i++) {
+        struct library_sequence *q = library_sequence(m, i);
+        uint8_t *const at = i == 0 ? workspace + LIBRARY_INSTANCE_BYTES : (uint8_t *)q + LIBRARY_SEQUENCE_HEAD_BYTES;
+        *q = (struct library_sequence){ .tokens = (void *)at, .memory = at + (size_t)tokens_bytes(m->program) };
+        xoshiro_seed(q->random, 0);
+    }
+    m->sequence = &m->first;
+}
+
+static int contexts_begin(struct model *m)
+{
+    int status = MODEL_OK;
+    for (uint32_t i = m->n_sequences; status == MODEL_OK && i-- > 0;) {
+        m->sequence = library_sequence(m, i);
+        status = library_context_begin(m);
+    }
+    return status;
+}
+
 static int verify_all(struct model *m)
 {
     uint32_t at = 0;
@@ -37,21 +86,20 @@ static int verify_all(struct model *m)
 
 LIBRARY_PUBLIC int model_open(struct model **out, void *workspace, size_t bytes, const struct model_options *options)
 {
-    if (!out || !workspace) return MODEL_BAD_ARGUMENT;
+    if (!out || !workspace || !options_sized(options)) return MODEL_BAD_ARGUMENT;
     const struct forge_program *p = library_program();
-    if (!aligned(workspace) || bytes < library_engine_bytes(p) + LIBRARY_INSTANCE_BYTES + LIBRARY_UP(4 * (uint64_t)p->n_ctx))
-        return MODEL_BAD_WORKSPACE;
+    const uint32_t n = sequences_wanted(options);
+    if (!aligned(workspace) || bytes < first_bytes(p) || (bytes - first_bytes(p)) / further_bytes(p) < n - 1) return MODEL_BAD_WORKSPACE;
     struct model *m = workspace;
     memset(m, 0, sizeof *m);
     m->program = p;
     int status = options_take(m, options);
     if (status != MODEL_OK) return status;
-    m->tokens = (void *)((uint8_t *)workspace + LIBRARY_INSTANCE_BYTES);
-    xoshiro_seed(m->random, 0);
+    sequences_lay(m, n);
     m->magic = LIBRARY_OPEN;
     if (options && options->verify == MODEL_VERIFY_OPEN && verify_all(m) != MODEL_OK) status = MODEL_BAD_WEIGHTS;
-    if (status == MODEL_OK) status = library_engine_open(m, (uint8_t *)m->tokens + (size_t)LIBRARY_UP(4 * (uint64_t)p->n_ctx), options);
-    if (status == MODEL_OK) status = library_context_begin(m);
+    if (status == MODEL_OK) status = library_engine_open(m, m->first.memory, options);
+    if (status == MODEL_OK) status = contexts_begin(m);
     if (status == MODEL_OK) *out = m;
     else m->magic = 0;
     return status;
@@ -72,13 +120,14 @@ static int step_begin(struct model *m, const int32_t *tokens, uint32_t n, float 
     if (ready != MODEL_OK) return ready;
     const struct forge_program *p = m->program;
     if (!tokens || n == 0) return MODEL_BAD_ARGUMENT;
-    if (n > p->n_ctx - m->n_past) return MODEL_CONTEXT_FULL;         /* before they are read: n may be anything */
+    struct library_sequence *q = m->sequence;
+    if (n > p->n_ctx - q->n_past) return MODEL_CONTEXT_FULL;         /* before they are read: n may be anything */
     for (uint32_t i = 0; i < n; i++)
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= p->n_vocab) return MODEL_BAD_ARGUMENT;
-    memcpy(m->tokens + m->n_past, tokens, n * sizeof *tokens);
+    memcpy(q->tokens + q->n_past, tokens, n * sizeof *tokens);
     m->step = (struct begun_step){ .n_tokens = n, .logits = logits, .busy = true };
-    m->step.args = (struct forge_args){ .weights = m->weights, .arena = m->arena, .state = m->state, .logits = logits,
-                                        .n_past = m->n_past };
+    m->step.args = (struct forge_args){ .weights = m->weights, .arena = m->arena, .state = q->memory, .logits = logits,
+                                        .n_past = q->n_past };
     library_step_begin(m);
     return MODEL_OK;
 }
@@ -90,7 +139,7 @@ static int step_run(struct model *m, uint64_t n_tiles)
     const struct begun_step *s = &m->step;
     const int status = library_step_run(m, n_tiles);
     if (status != MODEL_OK || !s->logits || first_not_finite(s->logits, m->program->n_vocab) == m->program->n_vocab) return status;
-    m->n_past = 0;
+    m->sequence->n_past = 0;
     const int cleared = library_state_clear(m, 0, m->program->state_bytes);
     return cleared != MODEL_OK ? cleared : MODEL_NOT_FINITE;
 }
@@ -121,7 +170,7 @@ LIBRARY_PUBLIC void model_cancel(struct model *m)
 
 /* ---- the context ---- */
 
-LIBRARY_PUBLIC uint32_t model_n_past(const struct model *m) { return m && m->magic == LIBRARY_OPEN ? m->n_past : 0; }
+LIBRARY_PUBLIC uint32_t model_n_past(const struct model *m) { return m && m->magic == LIBRARY_OPEN ? m->sequence->n_past : 0; }
 
 int library_context_begin(struct model *m)
 {
@@ -137,11 +186,49 @@ LIBRARY_PUBLIC int model_reset(struct model *m, uint32_t n_past)
 {
     const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
-    if (n_past > m->n_past) return MODEL_BAD_ARGUMENT;
-    if (!state_rewinds(m->program, m->n_past, n_past)) return MODEL_CANNOT_REWIND;
-    const uint32_t before = m->n_past;
-    m->n_past = n_past;
+    const uint32_t before = m->sequence->n_past;
+    if (n_past > before) return MODEL_BAD_ARGUMENT;
+    if (!state_rewinds(m->program, before, n_past)) return MODEL_CANNOT_REWIND;
+    m->sequence->n_past = n_past;
     return n_past == 0 && before > 0 ? library_context_begin(m) : MODEL_OK;
+}
+
+/* ---- sequences ---- */
+
+LIBRARY_PUBLIC int model_sequence_use(struct model *m, uint32_t sequence)
+{
+    const int ready = instance_ready(m);
+    if (ready != MODEL_OK) return ready;
+    if (sequence >= m->n_sequences) return MODEL_NO_SEQUENCE;
+    m->sequence = library_sequence(m, sequence);
+    return MODEL_OK;
+}
+
+/* Without tokens there is nothing to copy: then its memory is made ready for a first one. */
+static int states_copy(struct model *m, struct library_sequence *to, const struct library_sequence *from)
+{
+    if (from->n_past > 0) return library_state_copy(m, to, from);
+    struct library_sequence *const used = m->sequence;
+    m->sequence = to;
+    const int status = library_context_begin(m);
+    m->sequence = used;
+    return status;
+}
+
+LIBRARY_PUBLIC int model_sequence_copy(struct model *m, uint32_t to, uint32_t from)
+{
+    const int ready = instance_ready(m);
+    if (ready != MODEL_OK) return ready;
+    if (to >= m->n_sequences || from >= m->n_sequences) return MODEL_NO_SEQUENCE;
+    struct library_sequence *t = library_sequence(m, to);
+    const struct library_sequence *f = library_sequence(m, from);
+    if (t == f) return MODEL_OK;
+    const int status = states_copy(m, t, f);
+    if (status != MODEL_OK) return status;
+    memcpy(t->tokens, f->tokens, (size_t)f->n_past * sizeof *f->tokens);
+    memcpy(t->random, f->random, sizeof f->random);
+    t->n_past = f->n_past;
+    return MODEL_OK;
 }
 
 /* ---- the weights ---- */
@@ -184,6 +271,7 @@ LIBRARY_PUBLIC const char *model_strerror(int status)
     case MODEL_NO_MEMORY:     return "the GPU is out of memory";
     case MODEL_CANNOT_REWIND: return "the model cannot go back to that position: reset to 0 and append the tokens again";
     case MODEL_NOT_FINITE:    return "the logits are not finite: the weights are damaged, or the model overflows";
+    case MODEL_NO_SEQUENCE:   return "the instance has no sequence of that number";
     default:                  return "unknown status";
     }
 }

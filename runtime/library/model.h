@@ -39,6 +39,8 @@ extern "C" {
 #define MODEL_CHUNK            1u                /* most tokens computed at once by a prefill */
 #define MODEL_ALIGN            64u               /* of the workspace, and of weights the caller passes */
 #define MODEL_WORKSPACE_BYTES  ((size_t)64)      /* all memory of an instance, the state of its context in it (GPU: MODEL_DEVICE_BYTES) */
+#define MODEL_SEQUENCE_BYTES   ((size_t)64)      /* of the workspace, for every sequence beside the first */
+#define MODEL_WORKSPACE_OF(n)  (MODEL_WORKSPACE_BYTES + ((size_t)(n) - 1) * MODEL_SEQUENCE_BYTES)    /* with n > 0 sequences */
 #define MODEL_KV_BYTES         ((size_t)64)      /* of that state: keys and values of a full context */
 #define MODEL_STATE_BYTES      ((size_t)64)      /* most that model_save writes */
 #define MODEL_WEIGHTS_BYTES    ((uint64_t)64)
@@ -48,6 +50,7 @@ extern "C" {
 #define MODEL_WORKERS          8u                /* jobs a parallel_for gets at once */
 #define MODEL_TILES            1u                /* tiles of one decoded token (model_step_budget) */
 #define MODEL_DEVICE_BYTES     ((uint64_t)0)     /* GPU: of its memory an instance takes, that state in it; 0 on a CPU */
+#define MODEL_SEQUENCE_DEVICE_BYTES ((uint64_t)0)    /* GPU: of its memory every sequence beside the first takes; 0 on a CPU */
 #define MODEL_HAS_TOKENIZER    1
 #define MODEL_ENCODE_SCRATCH(n) ((size_t)(n) * 116 + 8448)    /* bytes of scratch model_encode needs for n bytes of text */
 /* @end */
@@ -68,7 +71,8 @@ enum model_status {
     MODEL_DEVICE_FAILED = -11,
     MODEL_NO_MEMORY     = -12,                   /* GPU */
     MODEL_NOT_FINITE    = -13,                   /* logits with NaN or infinities: damaged weights, or a model that overflows */
-    MODEL_CANNOT_REWIND = -14                    /* model_reset: not to that position, but to 0 always */
+    MODEL_CANNOT_REWIND = -14,                   /* model_reset: not to that position, but to 0 always */
+    MODEL_NO_SEQUENCE   = -15                    /* the instance has fewer sequences */
 };
 
 struct model;                                    /* lies at the beginning of the workspace */
@@ -90,9 +94,10 @@ struct model_options {
     void *parallel_context;
     void *(*device_symbol)(void *context, const char *name);     /* GPU: functions of the device library; NULL: it is opened by name */
     void *device_context;
+    uint32_t n_sequences;                        /* 0: one; more: MODEL_WORKSPACE_OF(n_sequences) */
 };
 
-/* Makes an instance in the workspace (MODEL_WORKSPACE_BYTES, MODEL_ALIGN).  options may be NULL.  An empty context. */
+/* Makes an instance in the workspace (MODEL_WORKSPACE_BYTES, MODEL_ALIGN).  options may be NULL.  All its sequences are empty. */
 int model_open(struct model **out, void *workspace, size_t bytes, const struct model_options *options);
 /* CPU: nothing to do.  GPU: gives the device's memory back (but when a launch hangs, which would hang this too).  NULL is allowed. */
 void model_close(struct model *m);
@@ -117,9 +122,16 @@ uint32_t model_n_past(const struct model *m);    /* tokens in the context */
  * */
 int model_reset(struct model *m, uint32_t n_past);
 
+/* Several texts in one instance, each a sequence with a context and random numbers of its own; weights, activations and threads serve all of
+ * them.  They are numbered from 0 and take turns: all other functions are about the one in use, at first number 0, and what they compute
+ * does not depend on the others. */
+int model_sequence_use(struct model *m, uint32_t sequence);
+/* Makes `to` what `from` is, whichever is in use: its tokens, its state, its random numbers.  A fork, or a snapshot to come back to. */
+int model_sequence_copy(struct model *m, uint32_t to, uint32_t from);
+
 /* The context with its state as bytes, of use to this very build (MODEL_BUILD_HASH) on any machine of the target.
- * model_save writes at most MODEL_STATE_BYTES, fewer for a short context, and sets *written.  model_restore: MODEL_BAD_STATE leaves an
- * empty context. */
+ * model_save writes at most MODEL_STATE_BYTES, fewer for a short context, and sets *written.  Any sequence can be
+ * restored from them.  model_restore: MODEL_BAD_STATE leaves an empty context. */
 int model_save(struct model *m, void *out, size_t capacity, size_t *written);
 int model_restore(struct model *m, const void *state, size_t bytes);
 
@@ -132,7 +144,7 @@ struct model_sampling {
     float    min_p;
     float    repeat_penalty;                     /* 0 or 1: none */
     int32_t  repeat_last_n;                      /* tokens of the context the penalty looks at, at most 64 */
-    uint64_t seed;                               /* 0: goes on with the instance's random numbers */
+    uint64_t seed;                               /* 0: goes on with the sequence's random numbers */
 };
 /* The next token, from logits [MODEL_N_VOCAB], which it may change.  -INFINITY forbids a token.  Negative: enum model_status;
  * MODEL_NOT_FINITE for a NaN, an infinity, or when all are forbidden. */

@@ -195,8 +195,9 @@ static int32_t draw(const struct sampler *s, struct kept kept, float scale, uint
 static void penalise(const struct model *m, float *logits, const struct model_sampling *o)
 {
     if (!(o->repeat_penalty > 0) || (o->repeat_penalty >= 1 && o->repeat_penalty <= 1)) return;
-    const uint32_t n = m->n_past < (uint32_t)o->repeat_last_n ? m->n_past : (uint32_t)o->repeat_last_n;
-    const int32_t *window = m->tokens + (m->n_past - n);
+    const struct library_sequence *q = m->sequence;
+    const uint32_t n = q->n_past < (uint32_t)o->repeat_last_n ? q->n_past : (uint32_t)o->repeat_last_n;
+    const int32_t *window = q->tokens + (q->n_past - n);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t earlier = 0;
         while (window[earlier] != window[i]) earlier++;
@@ -222,12 +223,12 @@ LIBRARY_PUBLIC int32_t model_sample(struct model *m, float *logits, const struct
     const uint32_t n = m->program->n_vocab;
     if (!drawable(logits, n)) return MODEL_NOT_FINITE;
     if (!sampling) return (int32_t)argmax(logits, n);
-    if (sampling->seed != 0) xoshiro_seed(m->random, sampling->seed);
+    if (sampling->seed != 0) xoshiro_seed(m->sequence->random, sampling->seed);
     penalise(m, logits, sampling);
     const uint32_t first = argmax(logits, n);
     const struct sampler s = { m->mass, logits, n, logits[first] };
     const float scale = LOG2_E / sampling->temperature;
     /* Infinite: a model that leaves nothing to draw from, or a temperature of (nearly) 0. */
     if (!between(s.best, -3e38f, 3e38f) || !between(scale, 0, 1e38f)) return (int32_t)first;
-    return draw(&s, keep(&s, sampling), scale, m->random, first);
+    return draw(&s, keep(&s, sampling), scale, m->sequence->random, first);
 }

@@ -41,7 +41,7 @@ static uint64_t saved_bytes(const struct forge_program *p, uint32_t n_past)
 static int states_read(struct model *m, uint8_t *to)
 {
     for (uint32_t i = 0; i < m->program->n_states; i++) {
-        const struct state_runs r = state_runs(&m->program->states[i], m->n_past);
+        const struct state_runs r = state_runs(&m->program->states[i], m->sequence->n_past);
         const int status = library_state_read(m, &r, to);
         if (status != MODEL_OK) return status;
         to += r.n * r.bytes;
@@ -66,14 +66,15 @@ LIBRARY_PUBLIC int model_save(struct model *m, void *out, size_t capacity, size_
     if (ready != MODEL_OK) return ready;
     if (!out || !written) return MODEL_BAD_ARGUMENT;
     const struct forge_program *p = m->program;
-    struct header h = { .build = build_identity(p), .bytes = saved_bytes(p, m->n_past), .n_past = m->n_past };
+    const struct library_sequence *q = m->sequence;
+    struct header h = { .build = build_identity(p), .bytes = saved_bytes(p, q->n_past), .n_past = q->n_past };
     if (capacity < h.bytes) return MODEL_NO_ROOM;
     memcpy(h.magic, magic, sizeof magic);
-    memcpy(h.random, m->random, sizeof h.random);
+    memcpy(h.random, q->random, sizeof h.random);
     uint8_t *const base = out, *at = base + sizeof h;
     memcpy(base, &h, sizeof h);
-    memcpy(at, m->tokens, (size_t)m->n_past * 4);
-    at += (size_t)m->n_past * 4;
+    memcpy(at, q->tokens, (size_t)q->n_past * 4);
+    at += (size_t)q->n_past * 4;
     const int status = states_read(m, at);
     if (status != MODEL_OK) return status;
     h.checksum = forge_xxh3(base + CHECKED_FROM, h.bytes - CHECKED_FROM);
@@ -100,18 +101,19 @@ LIBRARY_PUBLIC int model_restore(struct model *m, const void *state, size_t byte
     const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
     if (!state) return MODEL_BAD_ARGUMENT;
+    struct library_sequence *q = m->sequence;
     struct header h;
-    m->n_past = 0;
+    q->n_past = 0;
     if (bytes < sizeof h) return MODEL_BAD_STATE;
     memcpy(&h, state, sizeof h);
     if (!state_valid(m->program, &h, state, bytes)) return MODEL_BAD_STATE;
     const uint8_t *at = (const uint8_t *)state + sizeof h;
-    memcpy(m->tokens, at, (size_t)h.n_past * 4);
+    memcpy(q->tokens, at, (size_t)h.n_past * 4);
     at += (size_t)h.n_past * 4;
     int status = library_context_begin(m);
     if (status == MODEL_OK) status = states_write(m, h.n_past, at);
     if (status != MODEL_OK) return status;
-    memcpy(m->random, h.random, sizeof h.random);
-    m->n_past = h.n_past;
+    memcpy(q->random, h.random, sizeof h.random);
+    q->n_past = h.n_past;
     return MODEL_OK;
 }

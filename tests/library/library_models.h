@@ -11,7 +11,7 @@
 /* The structs of all headers are the same; alpha's stand for them. */
 struct library {
     const char *name, *golden;
-    size_t workspace_bytes, state_bytes, stack_bytes, kv_bytes;
+    size_t workspace_bytes, sequence_bytes, workspace_of_three, state_bytes, stack_bytes, kv_bytes;
     uint64_t weights_bytes;
     uint32_t n_vocab, n_ctx, chunk, workers, tiles, n_tensors;
     int embedded, has_tokenizer;
@@ -24,6 +24,8 @@ struct library {
     void (*cancel)(void *);
     uint32_t (*n_past)(const void *);
     int (*reset)(void *, uint32_t);
+    int (*sequence_use)(void *, uint32_t);
+    int (*sequence_copy)(void *, uint32_t, uint32_t);
     int (*save)(void *, void *, size_t, size_t *);
     int (*restore)(void *, const void *, size_t);
     int32_t (*sample)(void *, float *, const struct alpha_sampling *);
@@ -50,6 +52,8 @@ static int p##_t_step_budget(void *m, uint32_t n) { return p##_step_budget(m, n)
 static void p##_t_cancel(void *m) { p##_cancel(m); } \
 static uint32_t p##_t_n_past(const void *m) { return p##_n_past(m); } \
 static int p##_t_reset(void *m, uint32_t n) { return p##_reset(m, n); } \
+static int p##_t_sequence_use(void *m, uint32_t i) { return p##_sequence_use(m, i); } \
+static int p##_t_sequence_copy(void *m, uint32_t to, uint32_t from) { return p##_sequence_copy(m, to, from); } \
 static int p##_t_save(void *m, void *o, size_t c, size_t *w) { return p##_save(m, o, c, w); } \
 static int p##_t_restore(void *m, const void *s, size_t n) { return p##_restore(m, s, n); } \
 static int32_t p##_t_sample(void *m, float *l, const struct alpha_sampling *s)                                                             \
@@ -57,11 +61,11 @@ static int32_t p##_t_sample(void *m, float *l, const struct alpha_sampling *s)  
     return p##_sample(m, l, (const struct p##_sampling *)(const void *)s);                                                                 \
 }                                                                                                                                          \
 static int p##_t_verify(void *m, uint32_t *at, uint32_t n, const char **name) { return p##_verify(m, at, n, name); } \
-static const struct library p##_library = { #p, golden_name, P##_WORKSPACE_BYTES, P##_STATE_BYTES, P##_STACK_BYTES, P##_KV_BYTES,          \
-                                            P##_WEIGHTS_BYTES,                                                                             \
+static const struct library p##_library = { #p, golden_name, P##_WORKSPACE_BYTES, P##_SEQUENCE_BYTES, P##_WORKSPACE_OF(3),                 \
+    P##_STATE_BYTES, P##_STACK_BYTES, P##_KV_BYTES, P##_WEIGHTS_BYTES, \
     P##_N_VOCAB, P##_N_CTX, P##_CHUNK, P##_WORKERS, P##_TILES, P##_N_TENSORS, P##_WEIGHTS_EMBEDDED, P##_HAS_TOKENIZER, \
     p##_t_open, p##_t_close, p##_t_prefill, p##_t_step, p##_t_begin, p##_t_step_budget, p##_t_cancel, p##_t_n_past, p##_t_reset,           \
-    p##_t_save, p##_t_restore,                                                                                                             \
+    p##_t_sequence_use, p##_t_sequence_copy, p##_t_save, p##_t_restore,                                                                                                             \
     p##_t_sample, p##_encode, p##_decode, p##_bos, p##_eos, p##_is_end, p##_t_verify, p##_strerror }
 
 LIBRARY(alpha, ALPHA, "q-llama-Q8_0");

@@ -31,13 +31,15 @@ static void output_of(const char *command, char *out, size_t capacity)
     out[n] = 0;
 }
 
-static struct instance instance_open(const struct library *l, struct crew *crew)
+/* n sequences in exactly the memory for them; 0: as programs open that know of none. */
+static struct instance instance_of(const struct library *l, struct crew *crew, uint32_t n)
 {
-    struct instance i = { .l = l, .workspace = aligned_memory(l->workspace_bytes), .logits = malloc(l->n_vocab * sizeof(float)) };
-    struct alpha_options o = { .size = sizeof o };
+    const size_t bytes = l->workspace_bytes + (n > 1 ? (n - 1) * l->sequence_bytes : 0);
+    struct instance i = { .l = l, .workspace = aligned_memory(bytes), .logits = malloc(l->n_vocab * sizeof(float)) };
+    struct alpha_options o = { .size = sizeof o, .n_sequences = n };
     if (!l->embedded) { o.weights = delta_weights; o.weights_bytes = delta_bytes; }
     if (crew != NULL) { o.parallel_for = crew_for; o.parallel_context = crew; }
-    const int status = l->open(&i.m, i.workspace, l->workspace_bytes, &o);
+    const int status = l->open(&i.m, i.workspace, bytes, &o);
     CHECK(status == 0, "%s: %s", l->name, l->strerror(status));
     if (status != 0) exit(1);
     CHECK(file_ids(golden_dir, l->golden, "tokens", i.prompt, PROMPT) == PROMPT, "%s", l->golden);
@@ -45,6 +47,8 @@ static struct instance instance_open(const struct library *l, struct crew *crew)
     if (l == &kappa_library) memcpy(i.greedy, kappa_greedy, sizeof i.greedy);
     return i;
 }
+
+static struct instance instance_open(const struct library *l, struct crew *crew) { return instance_of(l, crew, 0); }
 
 static void instance_close(struct instance *i)
 {
@@ -230,6 +234,133 @@ static void test_full_state(const struct library *l)
     instance_close(&i);
 }
 
+/* ---- sequences ---- */
+
+enum { TEXTS = 3, STEPS = 6 };
+
+/* Step `at` of text k in the sequence in use: a prompt, then tokens drawn from the row before.  rows: [STEPS][n_vocab]. */
+static void text_step(struct instance *i, uint32_t k, uint32_t at, float *rows)
+{
+    const struct library *l = i->l;
+    float *row = rows + (size_t)at * l->n_vocab;
+    const struct alpha_sampling s = { .size = sizeof s, .temperature = 1.5f, .repeat_penalty = 1.3f, .repeat_last_n = 64,
+                                      .seed = at == 1 && k > 0 ? 7 + k : 0 };
+    if (at == 0) {
+        CHECK(l->prefill(i->m, i->prompt + 5 * k, 20 + 3 * k, row) == 0, "%s: text %u", l->name, k);
+        return;
+    }
+    memcpy(i->logits, row - l->n_vocab, l->n_vocab * sizeof *row);
+    const int32_t token = l->sample(i->m, i->logits, &s);
+    CHECK(token >= 0 && l->step(i->m, token, row) == 0, "%s: text %u, step %u", l->name, k, at);
+}
+
+/* [TEXTS][STEPS][n_vocab], each text in an instance of its own. */
+static float *texts_alone(const struct library *l)
+{
+    const size_t values = STEPS * (size_t)l->n_vocab;
+    float *rows = malloc(TEXTS * values * sizeof *rows);
+    for (uint32_t k = 0; k < TEXTS; k++) {
+        struct instance one = instance_open(l, NULL);
+        for (uint32_t at = 0; at < STEPS; at++) text_step(&one, k, at, rows + k * values);
+        instance_close(&one);
+    }
+    return rows;
+}
+
+/* In turns they give the bits that each gives alone. */
+static void test_turns(const struct library *l, struct crew *crew, const float *want)
+{
+    const size_t values = STEPS * (size_t)l->n_vocab;
+    float *got = malloc(TEXTS * values * sizeof *got);
+    struct instance i = instance_of(l, crew, TEXTS);
+    for (uint32_t at = 0; at < STEPS; at++)
+        for (uint32_t k = 0; k < TEXTS; k++) {
+            CHECK(l->sequence_use(i.m, k) == 0 && l->n_past(i.m) == (at == 0 ? 0 : 19 + 3 * k + at), "%s", l->name);
+            text_step(&i, k, at, got + k * values);
+        }
+    for (uint32_t k = 0; k < TEXTS; k++)
+        CHECK(memcmp(want + k * values, got + k * values, values * sizeof *got) == 0, "%s: text %u has other logits in turns", l->name, k);
+    const size_t end = l->workspace_bytes + 2 * l->sequence_bytes;
+    for (size_t k = end; k < (end + 127) / 64 * 64; k++) CHECK(((uint8_t *)i.workspace)[k] == 0xee, "%s: written behind it", l->name);
+    instance_close(&i);
+    free(got);
+}
+
+/* The rest of text 0 in sequence k, from step `at` on. */
+static void goes_on(struct instance *i, uint32_t k, uint32_t at, const float *want, const char *what)
+{
+    const size_t n = i->l->n_vocab;
+    float *got = malloc(STEPS * n * sizeof *got);
+    memcpy(got, want, STEPS * n * sizeof *got);
+    CHECK(i->l->sequence_use(i->m, k) == 0, "%s", what);
+    for (; at < STEPS; at++) text_step(i, 0, at, got);
+    CHECK(memcmp(want, got, STEPS * n * sizeof *got) == 0, "%s: %s has other logits", i->l->name, what);
+    free(got);
+}
+
+static void test_fork(const struct library *l, const float *want)
+{
+    struct instance i = instance_of(l, NULL, TEXTS);
+    const size_t n = l->n_vocab;
+    float *rows = malloc(STEPS * n * sizeof *rows);
+    uint8_t *state = malloc(l->state_bytes);
+    size_t written = 0;
+    CHECK(l->sequence_use(i.m, 1) == 0 && l->prefill(i.m, i.prompt, 40, NULL) == 0 && l->sequence_use(i.m, 0) == 0, "-");
+    for (uint32_t at = 0; at < 3; at++) text_step(&i, 0, at, rows);
+    CHECK(l->sequence_copy(i.m, 1, 0) == 0 && l->sequence_copy(i.m, 2, 0) == 0 && l->save(i.m, state, l->state_bytes, &written) == 0, "-");
+    CHECK(l->prefill(i.m, i.prompt, 9, NULL) == 0 && l->n_past(i.m) == 31, "-");           /* the fork does not see it */
+    goes_on(&i, 1, 3, want, "a fork");
+    CHECK(l->sequence_use(i.m, 1) == 0 && l->n_past(i.m) == 19 + STEPS && l->sequence_copy(i.m, 0, 2) == 0, "-");
+    CHECK(l->n_past(i.m) == 19 + STEPS, "a copy changes no other sequence");
+    goes_on(&i, 0, 3, want, "a snapshot");
+    CHECK(l->sequence_use(i.m, 1) == 0 && l->restore(i.m, state, written) == 0, "-");
+    goes_on(&i, 1, 3, want, "what was saved of another sequence");
+    CHECK(l->reset(i.m, 0) == 0 && l->sequence_use(i.m, 2) == 0 && l->n_past(i.m) == 22, "a reset is of one sequence");
+    struct instance fresh = instance_of(l, NULL, 2);
+    CHECK(l->prefill(fresh.m, fresh.prompt, 30, NULL) == 0 && l->sequence_copy(fresh.m, 0, 1) == 0 && l->n_past(fresh.m) == 0, "-");
+    goes_on(&fresh, 0, 0, want, "the copy of an empty one");
+    instance_close(&fresh);
+    instance_close(&i);
+    free(state);
+    free(rows);
+}
+
+static void test_sequence_errors(const struct library *l)
+{
+    struct instance i = instance_of(l, NULL, 2), one = instance_open(l, NULL);
+    CHECK(l->workspace_of_three == l->workspace_bytes + 2 * l->sequence_bytes && l->sequence_bytes > l->kv_bytes, "%s", l->name);
+    CHECK(l->sequence_use(i.m, 2) == ALPHA_NO_SEQUENCE && l->sequence_use(i.m, UINT32_MAX) == ALPHA_NO_SEQUENCE, "-");
+    CHECK(l->sequence_copy(i.m, 2, 0) == ALPHA_NO_SEQUENCE && l->sequence_copy(i.m, 0, 2) == ALPHA_NO_SEQUENCE, "-");
+    CHECK(l->sequence_use(NULL, 0) == ALPHA_BAD_ARGUMENT && l->sequence_copy(NULL, 0, 0) == ALPHA_BAD_ARGUMENT, "-");
+    CHECK(l->sequence_use(one.m, 0) == 0 && l->sequence_copy(one.m, 0, 0) == 0 && l->sequence_use(one.m, 1) == ALPHA_NO_SEQUENCE, "-");
+    CHECK(l->begin(i.m, i.prompt, 5, NULL) == 0 && l->sequence_use(i.m, 1) == ALPHA_BUSY && l->sequence_copy(i.m, 1, 0) == ALPHA_BUSY, "-");
+    l->cancel(i.m);
+    CHECK(l->sequence_use(i.m, 1) == 0 && l->prefill(i.m, i.prompt, 5, NULL) == 0 && l->n_past(i.m) == 5, "-");
+
+    struct alpha_options o = { .size = sizeof o, .n_sequences = 3 };
+    void *m = NULL;
+    if (!l->embedded) { o.weights = delta_weights; o.weights_bytes = delta_bytes; }
+    uint8_t *w = aligned_memory(l->workspace_of_three);
+    CHECK(l->open(&m, w, l->workspace_of_three - 1, &o) == ALPHA_BAD_WORKSPACE && l->open(&m, w, l->workspace_of_three, &o) == 0, "-");
+    o.n_sequences = UINT32_MAX;
+    CHECK(l->open(&m, w, l->workspace_of_three, &o) == ALPHA_BAD_WORKSPACE, "-");
+    o.size = offsetof(struct alpha_options, n_sequences);
+    CHECK(l->open(&m, w, l->workspace_bytes, &o) == 0 && l->sequence_use(m, 1) == ALPHA_NO_SEQUENCE, "options of before there were sequences");
+    free(w);
+    instance_close(&one);
+    instance_close(&i);
+}
+
+static void test_sequences(const struct library *l, struct crew *crew)
+{
+    float *want = texts_alone(l);
+    test_turns(l, NULL, want);
+    test_turns(l, crew, want);
+    test_fork(l, want);
+    test_sequence_errors(l);
+    free(want);
+}
+
 /* ---- statuses ---- */
 
 static void test_open_errors(const struct library *l)
@@ -347,8 +478,8 @@ static void test_sampling_errors(const struct library *l)
 
 static void test_strerror(const struct library *l)
 {
-    for (int s = 1; s >= -13; s--) CHECK(strlen(l->strerror(s)) > 3 && strcmp(l->strerror(s), "unknown status") != 0, "%d", s);
-    CHECK(strcmp(l->strerror(-15), "unknown status") == 0 && strcmp(l->strerror(99), "unknown status") == 0, "-");
+    for (int s = 1; s >= -15; s--) CHECK(strlen(l->strerror(s)) > 3 && strcmp(l->strerror(s), "unknown status") != 0, "%d", s);
+    CHECK(strcmp(l->strerror(-16), "unknown status") == 0 && strcmp(l->strerror(99), "unknown status") == 0, "-");
 }
 
 /* ---- text ---- */
@@ -549,6 +680,7 @@ int main(int argc, char **argv)
         test_pieces(l);
         test_state(l, all[(i + 1) % 4]);
         test_full_state(l);
+        test_sequences(l, &crew);
         test_open_errors(l);
         test_errors(l);
         test_room(l);

@@ -1,4 +1,4 @@
-/* test_library_gpu.c -- model libraries for GPUs, on the simulator: golden tokens, several instances, budgets, saved states, every failure
+/* test_library_gpu.c -- model libraries for GPUs, on the simulator: golden tokens, several instances, budgets, sequences, saved states, every failure
  * of the driver.  gamma: q-llama-Q8_0 for a gfx1151 with chunks of 20 tokens; omega: the same for gfx942; zeta: gamma's with its weights in
  * a file.  test_library_gpu GOLDEN_DIR LIBGFXSIM.so ZETA_WEIGHTS */
 #define LIBRARY_NO_MODELS
@@ -12,8 +12,8 @@ enum { PROMPT = 48, GREEDY = 8 };
 
 struct library {
     const char *name;
-    size_t workspace_bytes, state_bytes;
-    uint64_t weights_bytes, device_bytes;
+    size_t workspace_bytes, sequence_bytes, state_bytes;
+    uint64_t weights_bytes, device_bytes, sequence_device_bytes;
     uint32_t n_vocab, n_ctx, chunk, tiles, workers;
     int (*open)(void *, void *, size_t, const void *);
     void (*close)(void *);
@@ -24,6 +24,8 @@ struct library {
     void (*cancel)(void *);
     uint32_t (*n_past)(const void *);
     int (*reset)(void *, uint32_t);
+    int (*sequence_use)(void *, uint32_t);
+    int (*sequence_copy)(void *, uint32_t, uint32_t);
     int (*save)(void *, void *, size_t, size_t *);
     int (*restore)(void *, const void *, size_t);
     int32_t (*sample)(void *, float *, const void *);
@@ -41,14 +43,16 @@ static int p##_t_step_budget(void *m, uint32_t n) { return p##_step_budget(m, n)
 static void p##_t_cancel(void *m) { p##_cancel(m); } \
 static uint32_t p##_t_n_past(const void *m) { return p##_n_past(m); } \
 static int p##_t_reset(void *m, uint32_t n) { return p##_reset(m, n); } \
+static int p##_t_sequence_use(void *m, uint32_t i) { return p##_sequence_use(m, i); } \
+static int p##_t_sequence_copy(void *m, uint32_t to, uint32_t from) { return p##_sequence_copy(m, to, from); } \
 static int p##_t_save(void *m, void *o, size_t c, size_t *w) { return p##_save(m, o, c, w); } \
 static int p##_t_restore(void *m, const void *s, size_t n) { return p##_restore(m, s, n); } \
 static int32_t p##_t_sample(void *m, float *l, const void *s) { return p##_sample(m, l, s); } \
 static int p##_t_verify(void *m, uint32_t *at, uint32_t n, const char **name) { return p##_verify(m, at, n, name); } \
-static const struct library p##_library = { #p, P##_WORKSPACE_BYTES, P##_STATE_BYTES, P##_WEIGHTS_BYTES, P##_DEVICE_BYTES, P##_N_VOCAB,    \
-                                            P##_N_CTX, P##_CHUNK, P##_TILES, P##_WORKERS,                                                  \
+static const struct library p##_library = { #p, P##_WORKSPACE_BYTES, P##_SEQUENCE_BYTES, P##_STATE_BYTES,                     \
+    P##_WEIGHTS_BYTES, P##_DEVICE_BYTES, P##_SEQUENCE_DEVICE_BYTES, P##_N_VOCAB, P##_N_CTX, P##_CHUNK, P##_TILES, P##_WORKERS,                                                  \
     p##_t_open, p##_t_close, p##_t_prefill, p##_t_step, p##_t_begin, p##_t_step_budget, p##_t_cancel, p##_t_n_past, p##_t_reset,           \
-    p##_t_save, p##_t_restore,                                                                                                             \
+    p##_t_sequence_use, p##_t_sequence_copy, p##_t_save, p##_t_restore,                                                                                                             \
     p##_t_sample, p##_t_verify }
 LIBRARY(gamma, GAMMA);
 LIBRARY(omega, OMEGA);
@@ -120,10 +124,11 @@ struct instance { const struct library *l; void *m, *workspace; float *logits; i
 static struct instance instance_open(const struct library *l, const struct gamma_options *options)
 {
     struct gamma_options o = { .size = sizeof o };
-    struct instance i = { .l = l, .workspace = aligned_memory(l->workspace_bytes), .logits = malloc(l->n_vocab * sizeof(float)) };
     if (options != NULL) o = *options;
+    const size_t bytes = l->workspace_bytes + (o.n_sequences > 1 ? (o.n_sequences - 1) * l->sequence_bytes : 0);
+    struct instance i = { .l = l, .workspace = aligned_memory(bytes), .logits = malloc(l->n_vocab * sizeof(float)) };
     if (l == &zeta_library && o.weights == NULL) { o.weights = zeta_weights; o.weights_bytes = zeta_bytes; }
-    i.status = l->open(&i.m, i.workspace, l->workspace_bytes, &o);
+    i.status = l->open(&i.m, i.workspace, bytes, &o);
     return i;
 }
 
@@ -180,6 +185,59 @@ static void test_together(void)
             CHECK(all[n].l->step(all[n].m, token, all[n].logits) == 0, "-");
         }
     for (uint32_t n = 0; n < N; n++) instance_free(&all[n]);
+}
+
+/* ---- sequences ---- */
+
+enum { TEXTS = 3, STEPS = 5 };
+
+/* Step `at` of text k in the sequence in use: a prompt, then the likeliest token of the row before.  rows: [STEPS][n_vocab]. */
+static void text_step(struct instance *i, uint32_t k, uint32_t at, float *rows)
+{
+    const struct library *l = i->l;
+    float *row = rows + (size_t)at * l->n_vocab;
+    const int status = at == 0 ? l->prefill(i->m, prompt + 3 * k, 30 + 2 * k, row)
+        : l->step(i->m, l->sample(i->m, row - l->n_vocab, NULL), row);
+    CHECK(status == 0, "%s: text %u, step %u: %s", l->name, k, at, gamma_strerror(status));
+}
+
+/* In turns they give the bits that each gives alone; forks and saved sequences go on as the first would. */
+static void test_sequences(const struct library *l)
+{
+    const struct gamma_options o = { .size = sizeof o, .n_sequences = TEXTS };
+    const size_t n = l->n_vocab, bytes = STEPS * n * sizeof(float);
+    float *want[TEXTS], *got = malloc(TEXTS * bytes);
+    uint8_t *state = malloc(l->state_bytes);
+    size_t written = 0;
+    for (uint32_t k = 0; k < TEXTS; k++) {
+        struct instance one = opened(l, NULL);
+        want[k] = malloc(bytes);
+        for (uint32_t at = 0; at < STEPS; at++) text_step(&one, k, at, want[k]);
+        CHECK(l->sequence_use(one.m, 1) == GAMMA_NO_SEQUENCE && l->sequence_use(one.m, 0) == 0, "-");
+        instance_free(&one);
+    }
+    struct instance i = opened(l, &o);
+    for (uint32_t at = 0; at < STEPS; at++) {
+        for (uint32_t k = 0; k < TEXTS; k++) {
+            CHECK(l->sequence_use(i.m, k) == 0 && l->n_past(i.m) == (at == 0 ? 0 : 29 + 2 * k + at), "-");
+            text_step(&i, k, at, got + k * STEPS * n);
+        }
+        if (at == 2) CHECK(l->save(i.m, state, l->state_bytes, &written) == 0, "-");         /* of the last */
+    }
+    for (uint32_t k = 0; k < TEXTS; k++) CHECK(memcmp(want[k], got + k * STEPS * n, bytes) == 0, "%s: other logits in turns: %u", l->name, k);
+
+    CHECK(l->sequence_use(i.m, 0) == 0 && l->restore(i.m, state, written) == 0 && l->sequence_copy(i.m, 1, 0) == 0, "-");
+    CHECK(l->step(i.m, prompt[0], NULL) == 0, "the fork does not see it");
+    memcpy(got, want[2], bytes);
+    CHECK(l->sequence_use(i.m, 1) == 0 && l->n_past(i.m) == 36, "%u", l->n_past(i.m));
+    for (uint32_t at = 3; at < STEPS; at++) text_step(&i, 2, at, got);
+    CHECK(memcmp(want[2], got, bytes) == 0, "%s: a fork has other logits", l->name);
+    CHECK(l->sequence_use(i.m, TEXTS) == GAMMA_NO_SEQUENCE && l->sequence_copy(i.m, 0, TEXTS) == GAMMA_NO_SEQUENCE, "-");
+    CHECK(l->sequence_device_bytes > 0 && l->sequence_device_bytes < l->device_bytes, "-");
+    instance_free(&i);
+    for (uint32_t k = 0; k < TEXTS; k++) free(want[k]);
+    free(state);
+    free(got);
 }
 
 /* ---- budgets ---- */
@@ -311,7 +369,7 @@ static const char *const driver_functions[] = {
 static void test_failing(const char *function, int after)
 {
     struct driver driver = { function, after, 719 };
-    const struct gamma_options o = { .size = sizeof o, .device_symbol = symbol, .device_context = &driver };
+    const struct gamma_options o = { .size = sizeof o, .device_symbol = symbol, .device_context = &driver, .n_sequences = 2 };
     const struct library *l = &gamma_library;
     size_t written;
     uint8_t *state = malloc(l->state_bytes);
@@ -323,6 +381,9 @@ static void test_failing(const char *function, int after)
         for (uint32_t k = 0; k < 2 && status == 0; k++) status = l->step(i.m, prompt[k], i.logits);
         if (status == 0) status = l->save(i.m, state, l->state_bytes, &written);
         if (status == 0) status = l->restore(i.m, state, written);
+        if (status == 0) status = l->sequence_copy(i.m, 1, 0);
+        if (status == 0) status = l->sequence_use(i.m, 1);
+        if (status == 0) status = l->step(i.m, prompt[0], i.logits);
         CHECK(status == 0 || status == GAMMA_DEVICE_FAILED, "%s: %s", function, gamma_strerror(status));
         if (status != 0)
             CHECK(l->step(i.m, 1, NULL) == GAMMA_DEVICE_FAILED && l->save(i.m, state, l->state_bytes, &written) == GAMMA_DEVICE_FAILED,
@@ -388,6 +449,8 @@ int main(int argc, char **argv)
     test_greedy(&omega_library, NULL);
     test_greedy(&zeta_library, NULL);
     test_together();
+    test_sequences(&gamma_library);
+    test_sequences(&omega_library);
     test_budgets();
     test_state(&gamma_library, &omega_library);
     test_state(&omega_library, &gamma_library);

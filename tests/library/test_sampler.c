@@ -153,11 +153,11 @@ static void test_special(void)
     for (uint32_t k = 0; k < 3; k++)
         for (uint32_t i = 0; i < N; i += 37) {
             const float was = logits[i];
-            const uint64_t random = model.random[0];
+            const uint64_t random = model.first.random[0];
             logits[i] = none[k];
             CHECK(model_sample(&model, logits, &o) == MODEL_NOT_FINITE && model_sample(&model, logits, NULL) == MODEL_NOT_FINITE, "%u: %g",
                   i, (double)none[k]);
-            CHECK(model.random[0] == random, "a random number was taken");
+            CHECK(model.first.random[0] == random, "a random number was taken");
             logits[i] = was;
         }
     logits[77] = -INFINITY;
@@ -167,13 +167,13 @@ static void test_special(void)
     o.temperature = 1e-38f;
     CHECK(model_sample(&model, logits, &o) == 0, "a temperature of nearly 0");
     o = (struct model_sampling){ .size = sizeof o, .repeat_penalty = 2, .repeat_last_n = 3 };
-    model.n_past = 5;
+    model.first.n_past = 5;
     for (uint32_t i = 0; i < 5; i++) history[i] = (int32_t)(i == 4 ? 2 : i);          /* 0 1 2 3 2: the last three are 2 3 2 */
     for (uint32_t i = 0; i < N; i++) logits[i] = i == 2 ? 4 : i == 3 ? 3 : i == 500 ? 2.5f : i == 0 ? 2.2f : -1;
     CHECK(model_sample(&model, logits, &o) == 500, "-");
     CHECK(logits[2] == 2 && logits[3] == 1.5f && logits[0] == 2.2f, "%g %g: each token of the window once", (double)logits[2],
           (double)logits[3]);
-    model.n_past = 0;
+    model.first.n_past = 0;
     /* the same numbers on every machine: a change of the sampler changes texts that users have seen */
     o = (struct model_sampling){ .size = sizeof o, .temperature = 1, .seed = 42 };
     for (uint32_t i = 0; i < N; i++) logits[i] = (float)(i % 37) * 0.125f;
@@ -187,8 +187,9 @@ int main(void)
 {
     model.magic = LIBRARY_OPEN;
     model.program = &program;
-    model.tokens = history;
-    xoshiro_seed(model.random, 1);
+    model.sequence = &model.first;
+    model.first.tokens = history;
+    xoshiro_seed(model.first.random, 1);
     xoshiro_seed(seeds, 7);
     test_exp();
     test_kept();
