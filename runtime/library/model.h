@@ -122,8 +122,8 @@ uint32_t model_n_past(const struct model *m);    /* tokens in the context */
  * */
 int model_reset(struct model *m, uint32_t n_past);
 
-/* Several texts in one instance, each a sequence with a context and random numbers of its own; weights, activations and threads serve all of
- * them.  They are numbered from 0 and take turns: all other functions are about the one in use, at first number 0, and what they compute
+/* Several texts in one instance, each a sequence with a context and random numbers of its own; weights, activations and threads serve all
+ * of them.  They are numbered from 0 and take turns: all other functions are about the one in use, at first number 0, and what they compute
  * does not depend on the others. */
 int model_sequence_use(struct model *m, uint32_t sequence);
 /* Makes `to` what `from` is, whichever is in use: its tokens, its state, its random numbers.  A fork, or a snapshot to come back to. */

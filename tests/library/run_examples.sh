@@ -1,6 +1,6 @@
 #!/bin/sh
 # run_examples.sh FORGEC [PART...] -- the examples of embedding, and what a user of a library meets.  PART: all of these, or some
-#   text      examples/embed/build.sh; what host, host_cpp, pool and two tell is what the executable tells at temperature 0
+#   text      examples/embed/build.sh; what host, host_cpp, pool, fork and two tell is what the executable tells at temperature 0
 #   cross     the same for aarch64, in qemu
 #   kinds     obj and shared instead of lib; pkg-config; C99, C++11 and gcc, clang take the header
 #   symbols   the libraries of all CPU targets need memcpy, memmove and memset, export the API and have no variables
@@ -37,12 +37,26 @@ texts() {
         run pool $threads
         same "$dir/story.text" "$dir/pool.text" "pool with $threads threads and the executable differ"
     done
+    run fork
+    sed '/^--$/,$d' "$dir/fork.text" >"$dir/ending"
+    { cat "$dir/story.text"; echo; } >"$dir/wanted"
+    same "$dir/wanted" "$dir/ending" "fork's first ending and the executable differ"
+    [ "$(awk '/^--$/ { n++; next } { t[n + 0] = t[n + 0] $0 } END { for (i in t) print t[i] }' "$dir/fork.text" | sort -u | grep -c .)" -eq 3 ] || bad "fork tells no three endings"
     run two
     { printf 'Storyteller 7M: '; cat "$dir/story.text"; printf '\nq-llama: '; cat "$dir/other.text"; echo; } >"$dir/wanted"
     same "$dir/wanted" "$dir/two.text" "two and the executables differ"
 }
 
+# The example of docs/embedding.md is out of fork.c, line by line.
+quoted() {
+    awk '/^## / { inside = /Several texts/ } /^```/ { code = inside && $0 == "```c"; next } code' "$root/docs/embedding.md" | sed 's/^ *//' >"$dir/quoted"
+    [ -s "$dir/quoted" ] || bad "docs/embedding.md has no example of sequences"
+    sed 's/^ *//' "$examples/fork.c" >"$dir/source"
+    ! grep -vxF -f "$dir/source" "$dir/quoted" >"$dir/text" || bad "docs/embedding.md quotes what fork.c does not have: $(cat "$dir/text")"
+}
+
 part_text() {
+    quoted
     told "$story" native story.text
     told "$golden" native other.text
     FORGEC=$forgec CFLAGS="-Wpedantic -Wshadow -Wconversion -Werror ${CFLAGS-}" sh "$examples/build.sh" "$story" "$golden" "$dir/examples"
