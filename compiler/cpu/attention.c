@@ -29,10 +29,11 @@ static const struct buffer *f32_of(const struct writer *w, const struct node *n)
 /* o, m and l of part p: the arguments of attention_part and attention_merge. */
 static const char *parts_text(const struct writer *w, const struct attention_text *at)
 {
-    const ull o = (ull)w->plan->parts_offset, m = o + (ull)ATTENTION_PARTS * at->node->cols * 4;
+    const ull m = (ull)ATTENTION_PARTS * at->node->cols * 4;
     const ull l = m + (ull)ATTENTION_PARTS * at->node->heads * 4;
-    const char *sums = arena_printf(w->arena, "FLOATS(%lluu) + %u * p, FLOATS(%lluu) + %u * p", m, at->group, l, at->group);
-    return arena_printf(w->arena, "FLOATS(%lluu) + %u * p, %s", o, at->width, sums);
+    const char *sum = "FLOATS(ARENA_PARTS + %lluu) + %u * p";
+    const char *sums = arena_printf(w->arena, "%s, %s", arena_printf(w->arena, sum, m, at->group), arena_printf(w->arena, sum, l, at->group));
+    return arena_printf(w->arena, "FLOATS(ARENA_PARTS) + %u * p, %s", at->width, sums);
 }
 
 /* y [group][head_dim] of KV head h is ready in decode. */
@@ -41,14 +42,14 @@ static void put_row(struct writer *w, const struct attention_text *at)
     const struct buffer *q8 = &w->plan->q8[at->node->index];
     if (!q8->exists) return;
     put(w, "for (uint32_t c = 0; c < %u; c += 32)", at->width);
-    put(w, "    quantize_block(BUFFER(%lluu), y + c, (%u * h + c) / 32, %u);", (ull)q8->offset, at->width, q8->cols);
+    put(w, "    quantize_block(BUFFER(AT_%s), y + c, (%u * h + c) / 32, %u);", q8->symbol, at->width, q8->cols);
 }
 
 static void put_y(struct writer *w, const struct attention_text *at)
 {
     const struct buffer *f = f32_of(w, at->node);
-    if (f->exists) put(w, "float *const y = FLOATS(%lluu) + %u * h;", (ull)f->offset, at->width);
-    else put_scratch(w, "y", w->plan->scratch_y);
+    if (f->exists) put(w, "float *const y = FLOATS(AT_%s) + %u * h;", f->symbol, at->width);
+    else put_scratch(w, "y", "SCRATCH_ROWS");
 }
 
 /* Positions first .. end - 1 of part i % parts: whole blocks of 16 of the cache, the last one as far as it is filled. */
@@ -86,7 +87,7 @@ static void put_decode(struct writer *w)
     put(w, "const struct span s = share(%u * parts, thread, n_threads);", at.heads_kv);
     put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
     put(w, "const uint32_t h = i / parts;");
-    put(w, "const float *const q = FLOATS(%lluu) + %u * h;", (ull)f32_of(w, at.node->inputs[0])->offset, at.width);
+    put(w, "const float *const q = FLOATS(AT_%s) + %u * h;", f32_of(w, at.node->inputs[0])->symbol, at.width);
     put(w, "if (parts > 1) {");
     if (at.window) put_window_part(w);
     else put_part(w);
@@ -126,7 +127,7 @@ static void put_prefill(struct writer *w)
     put(w, "const uint32_t h = i / tiles, t = t0 + i %% tiles * %u;", tokens);
     put(w, "const uint32_t n = a->n_tokens - t < %u ? a->n_tokens - t : %u;", tokens, tokens);
     if (f->exists) put(w, "float *const y = %s + %u * h;", float_row(w, f), at.width);
-    else put_scratch(w, "y", w->plan->scratch_y);
+    else put_scratch(w, "y", "SCRATCH_ROWS");
     put(w, "const float *const q = %s + %u * h;", float_row(w, q), at.width);
     put(w, "attention_prefill_%s(y, /* stride */ %u, q, /* stride */ %u,", at.kv, y_stride, (uint32_t)(q->stride / 4));
     put(w, "    %s, %s,", at.k_head, at.v_head);
@@ -134,7 +135,7 @@ static void put_prefill(struct writer *w)
     if (q8->exists) {
         put(w, "for (uint32_t k = 0; k < n; k++)");
         put(w, "    for (uint32_t c = 0; c < %u; c += 32)", at.width);
-        const char *row = arena_printf(w->arena, "ROW(BUFFER(%lluu), %lluu, t + k)", (ull)q8->offset, (ull)q8->stride);
+        const char *row = arena_printf(w->arena, "ROW(BUFFER(AT_%s), STRIDE_%s, t + k)", q8->symbol, q8->symbol);
         put(w, "        quantize_block(%s, y + %u * k + c, (%u * h + c) / 32, %u);", row, at.width, at.width, q8->cols);
     }
     put(w, "}");

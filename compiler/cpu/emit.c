@@ -1,6 +1,7 @@
 /* emit.c -- plan for a CPU -> one C source: the banner, the templates it needs, one short function per distinct kernel,
  * the launch tables, the program.  kernels.c writes the functions. */
 #include "emit.h"
+#include "compiler/source/buffers.h"
 #include "compiler/source/document.h"
 #include "compiler/source/text.h"
 #include "kernels.h"
@@ -54,6 +55,19 @@ static void use_formats(struct arena *a, struct document *d, const struct plan *
     }
 }
 
+/* The arena beyond the values. */
+static void put_areas(struct arena *a, struct text *t, const struct plan *p)
+{
+    for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
+        const struct rotation_plan *r = &p->rotations[i];
+        const char *what = arena_printf(a, "f32 [%u] of each token of a step: cosines and sines", r->n_rot);
+        emit_area(t, arena_printf(a, "ROTATION_%u", i + 1), r->table, what);
+    }
+    emit_area(t, "PARTS", p->parts_offset, "attention's sums, maxima and totals of ranges of positions");
+    text_puts(t, "/* In a thread's scratch: rows of products, or of attention. */\n");
+    text_printf(t, "#define SCRATCH_ROWS                %lluu\n\n", (unsigned long long)p->scratch_y);
+}
+
 struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_options *o)
 {
     static const char *const always[] = { "launch.h",         "norm_tmpl.c", "rope_tmpl.c",       "kv_tmpl.c",
@@ -66,6 +80,8 @@ struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_o
     document_use(d, "runtime/model/abi.h");
     for (uint32_t i = 0; i < COUNT_OF(always); i++) document_use(d, arena_printf(a, "templates/cpu/%s", always[i]));
     use_formats(a, d, p);
+    emit_buffers(a, &model, p, "FLOAT_ROW(BUFFER(AT_##name), STRIDE_##name, t)");
+    put_areas(a, &model, p);
     text_puts(&model, "/* ==== kernels ==== */\n");
     emit_cpu_kernels(a, &model, p);
     text_puts(&model, "/* ==== launches ==== */\n");

@@ -12,9 +12,8 @@ typedef unsigned long long ull;
 /* The step's cosines and sines. */
 static void put_rotation(struct writer *w, const struct rotation_plan *r)
 {
-    const struct buffer table = { .offset = r->table, .stride = r->n_rot * 4 };
     const char *halves = arena_printf(w->arena, "VECTOR(%s), VECTOR(%s)", weight_at(w, r->hi), weight_at(w, r->lo));
-    put(w, "rope_table(%s, %s, a->n_past + t, /* block */ %u, /* n_rot */ %u);", float_row(w, &table), halves, r->block, r->n_rot);
+    put(w, "rope_table(%s, %s, a->n_past + t, /* block */ %u, /* n_rot */ %u);", rotation_row(w, r), halves, r->block, r->n_rot);
 }
 
 static void put_embed(struct writer *w)

@@ -34,7 +34,7 @@ static const char *weight_name(struct lister *l, const struct weight *w)
 
 static const char *place(struct lister *l, const struct buffer *b, const char *form)
 {
-    return arena_printf(l->arena, "%s at %llu, stride %llu", form, (ull)b->offset, (ull)b->stride);
+    return arena_printf(l->arena, "%s, %s at %llu, stride %llu", b->name, form, (ull)b->offset, (ull)b->stride);
 }
 
 static const char *float_place(struct lister *l, const struct node *n) { return place(l, &l->plan->f32[n->index], "f32"); }

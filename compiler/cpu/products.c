@@ -3,8 +3,6 @@
 #include "compiler/source/text.h"
 #include <assert.h>
 
-typedef unsigned long long ull;
-
 static uint32_t n_units(uint32_t rows, uint32_t unit) { return (rows + unit - 1) / unit; }
 
 /* ---- the input ---- */
@@ -24,22 +22,22 @@ static void put_decode_input(struct writer *w)
     const struct node *in = w->group->input;
     const struct buffer *f = &w->plan->f32[in->index], *q = &w->plan->q8[in->index];
     if (!w->gp->staged) {
-        if (w->gp->needs_f32) put(w, "const void *const xf = BUFFER(%lluu);", (ull)f->offset);
-        if (w->gp->needs_q8) put(w, "const void *const xq = BUFFER(%lluu);", (ull)q->offset);
+        if (w->gp->needs_f32) put(w, "const void *const xf = BUFFER(AT_%s);", f->symbol);
+        if (w->gp->needs_q8) put(w, "const void *const xq = BUFFER(AT_%s);", q->symbol);
         return;
     }
-    put(w, "const float *const x = FLOATS(%lluu);", (ull)f->offset);
-    if (w->group->norm) put_scratch(w, "xf", 0);
+    put(w, "const float *const x = FLOATS(AT_%s);", f->symbol);
+    if (w->group->norm) put_scratch(w, "xf", "0");
     else if (w->gp->needs_f32) put(w, "const float *const xf = x;");
-    if (w->gp->needs_q8) put(w, "uint8_t *const xq = SCRATCH(%lluu);", (ull)f->stride);
+    if (w->gp->needs_q8) put(w, "uint8_t *const xq = SCRATCH(STRIDE_%s);", f->symbol);
     put_forms(w);
 }
 
 static void put_prefill_input(struct writer *w)
 {
     const struct buffer *f = prefill_f32(w->plan, w->group), *q = prefill_q8(w->plan, w->group);
-    if (w->gp->needs_f32) put(w, "const void *const xf = ROW(BUFFER(%lluu), %lluu, t0);", (ull)f->offset, (ull)f->stride);
-    if (w->gp->needs_q8) put(w, "const void *const xq = ROW(BUFFER(%lluu), %lluu, t0);", (ull)q->offset, (ull)q->stride);
+    if (w->gp->needs_f32) put(w, "const void *const xf = ROW(BUFFER(AT_%s), STRIDE_%s, t0);", f->symbol, f->symbol);
+    if (w->gp->needs_q8) put(w, "const void *const xq = ROW(BUFFER(AT_%s), STRIDE_%s, t0);", q->symbol, q->symbol);
 }
 
 /* Tokens shared out among the threads. */
@@ -51,7 +49,7 @@ void put_stage(struct writer *w)
     put(w, "for (uint32_t t = t0 + s.first; t < t0 + s.last; t++) {");
     put(w, "const float *const x = %s;", float_row(w, &w->plan->f32[w->group->input->index]));
     if (f->exists) put(w, "float *const xf = %s;", float_row(w, f));
-    else if (w->group->norm) put_scratch(w, "xf", 0);
+    else if (w->group->norm) put_scratch(w, "xf", "0");
     if (q->exists) put(w, "uint8_t *const xq = %s;", byte_row(w, q));
     put_forms(w);
     put(w, "}");
@@ -81,7 +79,7 @@ static void put_decode_sums(struct writer *w, const struct branch *b, const stru
 
 static void put_prefill_sums(struct writer *w, const struct branch *b, const struct branch *up, uint32_t unit, const char *n)
 {
-    put_scratch(w, "ys", w->plan->scratch_y);
+    put_scratch(w, "ys", "SCRATCH_ROWS");
     if (up) put(w, "float *const ups = ys + (uint64_t)%u * (a->n_tokens - t0);", unit);
     put_matmul(w, b, "ys", unit, n);
     if (up) put_matmul(w, up, "ups", unit, n);

@@ -2,8 +2,6 @@
 #include "writer.h"
 #include "compiler/source/text.h"
 
-typedef unsigned long long ull;
-
 void put(struct writer *w, const char *fmt, ...)
 {
     va_list args;
@@ -22,17 +20,23 @@ const char *weight_of(const struct writer *w, const struct weight *weight) { ret
 
 const char *float_row(const struct writer *w, const struct buffer *b)
 {
-    return arena_printf(w->arena, "FLOAT_ROW(BUFFER(%lluu), %lluu, %s)", (ull)b->offset, (ull)b->stride, w->t);
+    return arena_printf(w->arena, "VALUE(%s, %s)", b->symbol, w->t);
 }
 
 const char *byte_row(const struct writer *w, const struct buffer *b)
 {
-    return arena_printf(w->arena, "ROW(BUFFER(%lluu), %lluu, %s)", (ull)b->offset, (ull)b->stride, w->t);
+    return arena_printf(w->arena, "ROW(BUFFER(AT_%s), STRIDE_%s, %s)", b->symbol, b->symbol, w->t);
 }
 
-void put_scratch(struct writer *w, const char *name, uint64_t offset)
+const char *rotation_row(const struct writer *w, const struct rotation_plan *r)
 {
-    put(w, "float *const %s = (float *)(void *)SCRATCH(%lluu);", name, (ull)offset);
+    const uint32_t i = (uint32_t)(r - w->plan->rotations) + 1;
+    return arena_printf(w->arena, "FLOAT_ROW(BUFFER(ARENA_ROTATION_%u), %u, %s)", i, r->n_rot * 4, w->t);
+}
+
+void put_scratch(struct writer *w, const char *name, const char *offset)
+{
+    put(w, "float *const %s = (float *)(void *)SCRATCH(%s);", name, offset);
 }
 
 const char *vector_of(const struct writer *w, const struct node *n)
@@ -70,10 +74,9 @@ static const char *headnorm_call(const struct writer *w, const struct node *n)
 
 static const char *rope_call(const struct writer *w, const struct node *n)
 {
-    const struct buffer table = { .offset = w->plan->rotations[n->rotation].table, .stride = n->attr.n_rot * 4 };
     const struct node_attrs *at = &n->attr;
     const char *sizes = arena_printf(w->arena, "/* n_rot */ %u, /* head_dim */ %u, /* neox */ %u", at->n_rot, at->head_dim, at->neox);
-    return arena_printf(w->arena, "rope_apply($y, %s, %s);", float_row(w, &table), sizes);
+    return arena_printf(w->arena, "rope_apply($y, %s, %s);", rotation_row(w, &w->plan->rotations[n->rotation]), sizes);
 }
 
 /* Rows of K lie in blocks of 16 positions, those of V one by one: kv_v_f16 counts the heads. */

@@ -21,11 +21,12 @@ void put(struct writer *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The name among the launch's weights of the tensor at this offset of the image, or of a weight. */
 const char *weight_at(const struct writer *w, uint64_t offset);
 const char *weight_of(const struct writer *w, const struct weight *weight);
-/* Row t of a buffer: "FLOAT_ROW(BUFFER(0u), 1152u, t)", "ROW(...)". */
+/* Row t of a buffer: "VALUE(FFN_INP, t)", "ROW(...)"; of a rotation's table. */
 const char *float_row(const struct writer *w, const struct buffer *b);
 const char *byte_row(const struct writer *w, const struct buffer *b);
-/* `name` scratch memory of the thread, from `offset` on, as floats. */
-void put_scratch(struct writer *w, const char *name, uint64_t offset);
+const char *rotation_row(const struct writer *w, const struct rotation_plan *r);
+/* `name` scratch memory of the thread, from `offset` on, "0" or "SCRATCH_ROWS", as floats. */
+void put_scratch(struct writer *w, const char *name, const char *offset);
 /* "VECTOR(W_ATTN_NORM)", or "0" where a norm has no weight. */
 const char *vector_of(const struct writer *w, const struct node *n);
 /* What is done with y[n], rows r .. r + n - 1 of the branch's result, token t; n: text.  unit: rows of y at most. */

@@ -32,7 +32,7 @@ struct gpu_plan {
 
 /* Where a kernel finds rows of a value, or leaves them. */
 enum gpu_form { FORM_NONE, FORM_F32, FORM_F16, FORM_BF16, FORM_LOGITS };      /* NONE: in no row, as what goes into the KV cache; LOGITS: f32, rows from the first token that has them */
-struct gpu_place { const char *name; enum gpu_form form; uint64_t offset, stride; uint32_t cols; };
+struct gpu_place { const char *name, *symbol; enum gpu_form form; uint64_t offset, stride; uint32_t cols; };
 /* Where the kernel that makes n leaves it. */
 struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool prefill);
 /* Where others than products of prefill find it: in f32. */

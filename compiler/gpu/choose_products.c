@@ -222,8 +222,7 @@ static void choose_gemv_kernel(const struct chooser *c)
 static void choose_stage(const struct chooser *c, bool bf16)
 {
     const struct group *g = c->group;
-    struct gpu_place to = gpu_stage(c->plan, g, bf16);
-    to.name = bf16 ? "rows in bf16" : "rows in f16";         /* of whatever product: those in one place are one kernel */
+    const struct gpu_place to = gpu_stage(c->plan, g, bf16);
     struct kernel_draft d = choose_begin_rows(c, bf16 ? TEMPLATE_stage_bf16 : TEMPLATE_stage, arena_printf(c->arena, "%s_in", g->name));
     d.launch.name = d.kernel.name;
     const char *norm = g->norm ? arena_printf(c->arena, "rmsnorm %s, eps %.9g: ", choose_vector(c, &d, g->norm->weight), (double)(float)g->norm->attr.eps) : "";

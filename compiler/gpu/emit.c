@@ -1,5 +1,6 @@
 /* emit.c -- plan for a GPU -> two sources: the kernels, and the C that tells the runtime of them.  gpu/kernels.c writes the kernels. */
 #include "emit.h"
+#include "compiler/source/buffers.h"
 #include "compiler/source/document.h"
 #include "compiler/source/paste.h"
 #include "compiler/source/text.h"
@@ -64,6 +65,20 @@ static void use_formats(struct arena *a, struct document *d, const struct plan *
     for (uint32_t id = 0; id < COUNT_OF(used); id++) if (used[id]) use_format(a, d, quant_find(id)->file, &k);
 }
 
+/* The arena beyond the values. */
+static void put_areas(struct text *t, const struct plan *p)
+{
+    const struct gpu_plan *g = p->gpu;
+    emit_area(t, "PARTS", p->parts_offset, "attention's sums of each split of the positions");
+    emit_area(t, "MAXIMA", g->parts_ml, "their maxima and totals");
+    emit_area(t, "COUNTERS", g->zero, "of the splits that are done; zero before the first launch");
+    emit_area(t, "SAMPLE_COUNTERS", g->sample_counters, "the same of sampling");
+    emit_area(t, "SAMPLE", g->sample_scratch, "scratch of sampling");
+    if (p->fused->level == FUSE_NONE) emit_area(t, "SCORES", g->scores, "attention's scores of all heads and tokens of a step");
+    emit_area(t, "LOGITS", g->logits, "f32, a row for each token that has them");
+    text_printf(t, "#define ARENA_LOGITS_STRIDE         %lluu\n\n", 4ull * p->model->n_vocab);
+}
+
 struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_options *o)
 {
     static const char *const always[] = { "launch.h", "acts.h", "stage.h", "elementwise.h", "kv.h", "rope.h", "attention_decode_tmpl.c", "attention_prefill_tmpl.c", "sample_tmpl.c" };
@@ -78,6 +93,8 @@ struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_o
     if (p->fused->level == FUSE_NONE) document_use(d, "templates/gpu/attention_unfused.h");
     use_formats(a, d, p);
     if (strcmp(p->profile->api, "host") == 0) text_puts(&model, "const uint32_t forge_simt_wave = WAVE;           /* for tests/lanes/libsimt.c */\n\n");
+    emit_buffers(a, &model, p, "FLOAT_ROW(AT_##name, STRIDE_##name, t)");
+    put_areas(&model, p);
     text_puts(&model, "/* ==== kernels ==== */\n");
     emit_gpu_kernels(a, &model, p);
     return document_print(d, text_str(&head), text_str(&model));

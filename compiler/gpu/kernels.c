@@ -49,7 +49,8 @@ const char *gpu_tables(struct emitter *e, const struct node *rope)
 const char *gpu_row(struct emitter *e, struct gpu_place at, const char *t)
 {
     if (at.form == FORM_NONE) return "";
-    return arena_printf(e->arena, "FLOAT_ROW(%llu, %llu, %s%s)", (ull)at.offset, (ull)at.stride, t, at.form == FORM_LOGITS ? " - first_token(a)" : "");
+    if (at.form == FORM_LOGITS) return arena_printf(e->arena, "FLOAT_ROW(ARENA_LOGITS, ARENA_LOGITS_STRIDE, %s - first_token(a))", t);
+    return arena_printf(e->arena, "VALUE(%s, %s)", at.symbol, t);
 }
 
 void gpu_put_start(struct emitter *e)
@@ -187,9 +188,9 @@ static void put_sample(struct emitter *e)
     const struct plan *p = e->plan;
     const uint32_t n_vocab = p->model->n_vocab;
     gpu_put_start(e);
-    gpu_put(e, "sample(a, FLOATS(%llu) + (uint64_t)(a.step->n_logits - 1) * %u, /* n_vocab */ %u, /* n_ctx */ %u,", (ull)p->gpu->logits, n_vocab, n_vocab, p->options.n_ctx);
-    gpu_put(e, "    BUFFER(%llu), (uint32_t *)(void *)BUFFER(%llu), /* groups */ %u, %u);", (ull)p->gpu->sample_scratch, (ull)p->gpu->sample_counters,
-        e->kernel->grid_x, e->kernel->param[PARAM_THREADS]);
+    gpu_put(e, "sample(a, FLOATS(ARENA_LOGITS) + (uint64_t)(a.step->n_logits - 1) * %u, /* n_vocab */ %u, /* n_ctx */ %u,", n_vocab, n_vocab, p->options.n_ctx);
+    gpu_put(e, "    BUFFER(ARENA_SAMPLE), (uint32_t *)(void *)BUFFER(ARENA_SAMPLE_COUNTERS), /* groups */ %u, %u);",
+            e->kernel->grid_x, e->kernel->param[PARAM_THREADS]);
 }
 
 /* ---- kernels ---- */

@@ -56,7 +56,7 @@ void gpu_put_attention_decode(struct emitter *e)
     gpu_put(e, "attention_decode(a, %s,", gpu_row(e, gpu_written(p, n, false), "0"));
     gpu_put(e, "    /* q, k, v */ %s, %s, %s,", operand_row(e, 0, "0"), operand_row(e, 1, "0"), operand_row(e, 2, "0"));
     put_finishing(e);
-    gpu_put(e, "    /* parts */ FLOATS(%llu), FLOATS(%llu), (uint32_t *)(void *)BUFFER(%llu),", (ull)p->parts_offset, (ull)p->gpu->parts_ml, (ull)p->gpu->zero);
+    gpu_put(e, "    /* parts */ FLOATS(ARENA_PARTS), FLOATS(ARENA_MAXIMA), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS),");
     gpu_put(e, "    %s, %s, /* splits */ %u, %u, /* cluster */ %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale), k->param[PARAM_SPLITS],
             k->param[PARAM_THREADS], k->param[PARAM_CLUSTER] > 0, window_of(e));
 }
@@ -75,8 +75,8 @@ void gpu_put_attention_prefill(struct emitter *e)
     const struct gpu_place q = gpu_read(e->plan, e->group->has_heads ? e->group->heads[0].raw : n->inputs[0]), out = gpu_written(e->plan, n, true);
     const uint32_t as = out.form == FORM_F16 ? 1 : out.form == FORM_BF16 ? 2 : 0;
     gpu_put_start(e);
-    gpu_put(e, "attention_prefill(a, BUFFER(%llu), /* stride */ %llu, /* as */ %u, BUFFER(%llu), /* stride */ %llu,", (ull)out.offset, (ull)out.stride, as, (ull)q.offset,
-        (ull)q.stride);
+    gpu_put(e, "attention_prefill(a, BUFFER(AT_%s), STRIDE_%s, /* as */ %u, BUFFER(AT_%s), STRIDE_%s,", out.symbol, out.symbol, as,
+            q.symbol, q.symbol);
     gpu_put(e, "    %s, %s, /* digits */ %u, %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale), e->kernel->param[PARAM_DIGITS],
             e->kernel->param[PARAM_THREADS], window_of(e));
 }
@@ -88,7 +88,7 @@ void gpu_put_attention_step(struct emitter *e)
     const struct node *n = e->group->node;
     const uint32_t threads = e->kernel->param[PARAM_THREADS];
     const enum kernel_template step = e->kernel->template;
-    const char *scores = arena_printf(e->arena, "FLOATS(%llu)", (ull)p->gpu->scores), *rows = arena_printf(e->arena, "/* rows */ %u", p->chunk);
+    const char *scores = "FLOATS(ARENA_SCORES)", *rows = arena_printf(e->arena, "/* rows */ %u", p->chunk);
     gpu_put_token(e);
     if (step == TEMPLATE_scores) {
         const char *q = gpu_row(e, gpu_read(p, n->inputs[0]), "t");

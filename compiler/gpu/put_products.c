@@ -26,7 +26,8 @@ static void put_result(struct emitter *e, const struct node *n)
     const struct gpu_place at = gpu_written(e->plan, n, e->kernel->prefill);
     if (at.form != FORM_F16 && at.form != FORM_BF16) gpu_put(e, "%s[r] = y;", gpu_row(e, at, "t"));
     else
-        gpu_put(e, "((uint16_t *)(void *)ROW(%llu, %llu, t))[r] = (uint16_t)stage_%s(y);", (ull)at.offset, (ull)at.stride, at.form == FORM_F16 ? "f16" : "bf16");
+        gpu_put(e, "((uint16_t *)(void *)ROW(AT_%s, STRIDE_%s, t))[r] = (uint16_t)stage_%s(y);", at.symbol, at.symbol,
+                at.form == FORM_F16 ? "f16" : "bf16");
 }
 
 /* Where the branch's rows begin in a combined product, and the token of an exact program's prefill. */
@@ -233,7 +234,7 @@ void gpu_put_stage(struct emitter *e, bool bf16)
     const struct group *g = e->group;
     const struct gpu_place to = gpu_stage(e->plan, g, bf16);
     gpu_put_token(e);
-    gpu_put(e, "stage_rows(ROW(%llu, %llu, t), %s, %s, /* cols */ %u, %s, /* norm */ %u, /* bf16 */ %u, %u);", (ull)to.offset, (ull)to.stride,
+    gpu_put(e, "stage_rows(ROW(AT_%s, STRIDE_%s, t), %s, %s, /* cols */ %u, %s, /* norm */ %u, /* bf16 */ %u, %u);", to.symbol, to.symbol,
         gpu_row(e, gpu_read(e->plan, g->input), "t"), g->norm ? gpu_vector(e, g->norm->weight) : "0", g->input->cols,
         emit_float(e->arena, g->norm ? g->norm->attr.eps : 0), g->norm != NULL, bf16, e->kernel->param[PARAM_THREADS]);
 }
@@ -244,7 +245,7 @@ static void put_gemm_run(struct emitter *e, const struct gpu_run *r, const char 
     const struct gpu_place x = gpu_stage(e->plan, e->group, gpu_takes_bf16(r->weight));
     const bool pair = e->group->branches[r->first].partner >= 0;
     const char *tile = tile0 ? arena_printf(e->arena, "tile - %u", tile0) : "tile";
-    const char *rows = arena_printf(e->arena, "BUFFER(%llu), /* stride */ %llu", (ull)x.offset, (ull)x.stride);
+    const char *rows = arena_printf(e->arena, "BUFFER(AT_%s), STRIDE_%s", x.symbol, x.symbol);
     gpu_put(e, "%sgemm_%s%s(a, %s, /* rows */ %llu, /* cols */ %u, %s, %s, t0, a.step->n_tokens, %s);", when, pair ? "pair_" : "", gpu_gemm_name(e->arena, e->kernel, r->weight),
         weights_of(e, r, ""), (ull)r->rows, e->group->input->cols, rows, tile, sink);
 }

@@ -14,7 +14,7 @@ bool gpu_by_gemv(const struct plan *p, bool prefill) { return !prefill || p->opt
 
 static struct gpu_place place_of(const struct node *n, enum gpu_form form, const struct buffer *b)
 {
-    return (struct gpu_place){ b->name ? b->name : plan_value_name(n), form, b->offset, b->stride, n->cols };
+    return (struct gpu_place){ b->name ? b->name : plan_value_name(n), b->symbol, form, b->offset, b->stride, n->cols };
 }
 
 struct gpu_place gpu_read(const struct plan *p, const struct node *n)

@@ -11,6 +11,35 @@ static void *grow(struct arena *a, void *old, uint32_t n, uint32_t *capacity, si
     return grown;
 }
 
+static bool symbol_taken(const struct arena_plan *ap, const char *text)
+{
+    for (uint32_t i = 0; i < ap->n_symbols; i++) if (strcmp(ap->symbols[i].text, text) == 0) return true;
+    return false;
+}
+
+static const char *new_symbol(const struct arena_plan *ap, uint32_t slot, uint64_t stride)
+{
+    const char *text = kernel_symbol(ap->arena, "", ap->slots[slot].unique), *s;
+    for (uint32_t i = 0; i < ap->n_symbols; i++)
+        if (ap->symbols[i].slot == slot) {
+            text = arena_printf(ap->arena, "%s_%llu", text, (unsigned long long)stride);
+            break;
+        }
+    s = text;
+    for (uint32_t n = 2; symbol_taken(ap, s); n++) s = arena_printf(ap->arena, "%s_%u", text, n);
+    return s;
+}
+
+static const char *symbol_of(struct arena_plan *ap, uint32_t slot, uint64_t stride)
+{
+    for (uint32_t i = 0; i < ap->n_symbols; i++)
+        if (ap->symbols[i].slot == slot && ap->symbols[i].stride == stride) return ap->symbols[i].text;
+    const char *text = new_symbol(ap, slot, stride);
+    ap->symbols = grow(ap->arena, ap->symbols, ap->n_symbols, &ap->symbol_capacity, sizeof *ap->symbols);
+    ap->symbols[ap->n_symbols++] = (struct arena_symbol){ text, slot, stride };
+    return text;
+}
+
 void arena_add(struct arena_plan *ap, const char *name, struct buffer *b, uint32_t born, uint32_t dies, uint64_t rows)
 {
     struct arena_slot *s = NULL;
@@ -34,6 +63,7 @@ void arena_add(struct arena_plan *ap, const char *name, struct buffer *b, uint32
     s->lives = grow(ap->arena, s->lives, s->n, &s->capacity, sizeof *s->lives);
     s->lives[s->n++] = (struct lifetime){ born, dies, b };
     b->name = s->unique;
+    b->symbol = symbol_of(ap, (uint32_t)(s - ap->slots), b->stride);
 }
 
 static bool slots_meet(const struct arena_slot *a, const struct arena_slot *b)

@@ -7,9 +7,18 @@
 struct lifetime { uint32_t born, dies; struct buffer *buffer; };
 /* name: of the values; unique: of the place, "name" or "name_2" where two of a name live at the same time. */
 struct arena_slot { const char *name, *unique; uint64_t bytes, offset; struct lifetime *lives; uint32_t n, capacity; };
-struct arena_plan { struct arena *arena; struct arena_slot *slots; uint32_t n, capacity; uint64_t align, bytes; };
+/* A place with one of the strides of its values: "GLU"; where layers differ, "GLU_3072" for the others. */
+struct arena_symbol { const char *text; uint32_t slot; uint64_t stride; };
+struct arena_plan {
+    struct arena        *arena;
+    struct arena_slot   *slots;
+    struct arena_symbol *symbols;
+    uint32_t             n, capacity, n_symbols, symbol_capacity;
+    uint64_t             align, bytes;
+};
 
-/* Value `name` (without its layer) lives from group born to group dies and takes rows * b->stride bytes.  b->name is set, b->offset by arena_place.
+/* Value `name` (without its layer) lives from group born to group dies and takes rows * b->stride bytes.  b->name and b->symbol are set,
+ * b->offset by arena_place.
  * Calls come in order of birth. */
 void arena_add(struct arena_plan *ap, const char *name, struct buffer *b, uint32_t born, uint32_t dies, uint64_t rows);
 /* First fit in order of birth; then ap->bytes is what all of them take, and it becomes the plan's places. */

@@ -27,6 +27,7 @@ struct plan_options {
 /* A value in the arena: rows of tokens, `stride` bytes apart.  f32: [cols] floats; q8: a quantised row (docs/kernels.md). */
 struct buffer {
     const char *name;             /* of its place, the same in all layers: "attn_norm", "ffn_gate_up in q8" */
+    const char *symbol;           /* of place and stride in an emitted source: "ATTN_NORM" */
     bool     exists;
     uint64_t offset, stride;
     uint32_t cols;

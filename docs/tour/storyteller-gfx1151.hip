@@ -5,44 +5,45 @@
  * compile alone: clang --target=x86_64-linux-gnu -x hip -std=c++20 --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O3 -fuse-cuid=none -fno-hip-fp32-correctly-rounded-divide-sqrt -fgpu-flush-denormals-to-zero -munsafe-fp-atomics -mcode-object-version=5 --offload-arch=gfx1151 -DFORGE_NO_PDL -o model-gfx1151.co model-gfx1151.hip
  * weights: a93f8649fb62b70fea48edb9a31d780e
  *
- *     50  sizes
- *     55  what the model takes from the appendix
- *     99  kernels
- *    534  appendix: everything that is used of the templates
- *    538  templates/gpu/machine/families.h
- *    570  templates/gpu/machine/words.h
- *    604  templates/gpu/machine/rdna3.h
- *    614  templates/gpu/machine/amd.h
- *    725  templates/gpu/machine/rdna3.h, continued
- *    743  templates/gpu/machine/fragments.h
- *    774  templates/gpu/machine/wmma.h
- *    826  templates/gpu/machine/rdna3.h, continued
- *    848  templates/gpu/machine/copy_registers.h
- *    863  runtime/model/abi_gpu.h
- *    904  templates/gpu/dialect.h
- *   1032  templates/gpu/launch.h
- *   1059  templates/gpu/gemv_sizes.h
- *   1080  templates/gpu/acts_unit.h
- *   1145  templates/gpu/acts.h
- *   1389  templates/gpu/stage.h
- *   1439  templates/gpu/attention_sizes.h
- *   1476  templates/gpu/kv.h
- *   1616  templates/gpu/rope.h
- *   1752  templates/gpu/attention_decode_tmpl.c
- *   2357  templates/gpu/mma.h
- *   2444  templates/gpu/attention_prefill_sizes.h
- *   2489  templates/gpu/attention_prefill.h
- *   2647  templates/gpu/attention_prefill_columns.h
- *   2942  templates/gpu/attention_prefill_exact.h
- *   3088  templates/gpu/attention_prefill_tmpl.c
- *   3140  templates/gpu/sample_math.h
- *   3274  templates/gpu/sample_sizes.h
- *   3291  templates/gpu/sample_tmpl.c
- *   3813  templates/gpu/formats/q8_0.h
- *   3862  templates/gpu/gemm_sizes.h
- *   3908  templates/gpu/embed_tmpl.c
- *   3975  templates/gpu/gemm_tmpl.c
- *   4354  templates/gpu/gemv_tmpl.c
+ *     51  sizes
+ *     56  what the model takes from the appendix
+ *    100  buffers: the arena, 20994304 bytes
+ *    136  kernels
+ *    571  appendix: everything that is used of the templates
+ *    575  templates/gpu/machine/families.h
+ *    607  templates/gpu/machine/words.h
+ *    641  templates/gpu/machine/rdna3.h
+ *    651  templates/gpu/machine/amd.h
+ *    762  templates/gpu/machine/rdna3.h, continued
+ *    780  templates/gpu/machine/fragments.h
+ *    811  templates/gpu/machine/wmma.h
+ *    863  templates/gpu/machine/rdna3.h, continued
+ *    885  templates/gpu/machine/copy_registers.h
+ *    900  runtime/model/abi_gpu.h
+ *    941  templates/gpu/dialect.h
+ *   1069  templates/gpu/launch.h
+ *   1096  templates/gpu/gemv_sizes.h
+ *   1117  templates/gpu/acts_unit.h
+ *   1182  templates/gpu/acts.h
+ *   1426  templates/gpu/stage.h
+ *   1476  templates/gpu/attention_sizes.h
+ *   1513  templates/gpu/kv.h
+ *   1653  templates/gpu/rope.h
+ *   1789  templates/gpu/attention_decode_tmpl.c
+ *   2394  templates/gpu/mma.h
+ *   2481  templates/gpu/attention_prefill_sizes.h
+ *   2526  templates/gpu/attention_prefill.h
+ *   2684  templates/gpu/attention_prefill_columns.h
+ *   2979  templates/gpu/attention_prefill_exact.h
+ *   3125  templates/gpu/attention_prefill_tmpl.c
+ *   3177  templates/gpu/sample_math.h
+ *   3311  templates/gpu/sample_sizes.h
+ *   3328  templates/gpu/sample_tmpl.c
+ *   3850  templates/gpu/formats/q8_0.h
+ *   3899  templates/gpu/gemm_sizes.h
+ *   3945  templates/gpu/embed_tmpl.c
+ *   4012  templates/gpu/gemm_tmpl.c
+ *   4391  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -96,6 +97,42 @@
 #include SOURCE_NAME
 #undef FORMAT
 
+/* ==== buffers: the arena, 20994304 bytes ==== */
+/* A value has a row for each token of a step, in the same place in all layers;
+ * places overlap where they are not wanted at once.  Behind each: its name, the columns of a row, and from which launch to which it lives. */
+#define VALUE(name, t) FLOAT_ROW(AT_##name, STRIDE_##name, t)
+#define AT_X                        0u
+#define STRIDE_X                    1024u        /* x [256]: embed .. attn_output, ffn_down .. attn_output, ffn_down .. token_embd */
+#define AT_ATTN_QKV_IN_F16          1048576u
+#define STRIDE_ATTN_QKV_IN_F16      512u         /* attn_qkv in f16 [256]: attn_qkv */
+#define AT_Q                        1572864u
+#define STRIDE_Q                    1024u        /* q [256]: attn_qkv .. attention */
+#define AT_K                        2621440u
+#define STRIDE_K                    512u         /* k [128]: attn_qkv .. attention */
+#define AT_V                        3145728u
+#define STRIDE_V                    512u         /* v [128]: attn_qkv .. attention */
+#define AT_KQV                      1048576u
+#define STRIDE_KQV                  1024u        /* kqv [256]: attention .. attn_output */
+#define AT_KQV_IN_F16               3670016u
+#define STRIDE_KQV_IN_F16           512u         /* kqv in f16 [256]: attention .. attn_output */
+#define AT_FFN_INP                  1049600u
+#define STRIDE_FFN_INP              1024u        /* ffn_inp [256]: attn_output .. ffn_down */
+#define AT_FFN_GATE_UP_IN_F16       0u
+#define STRIDE_FFN_GATE_UP_IN_F16   512u         /* ffn_gate_up in f16 [256]: ffn_gate_up */
+#define AT_GLU                      2098176u
+#define STRIDE_GLU                  3072u        /* glu [768]: ffn_gate_up .. ffn_down */
+#define AT_GLU_IN_F16               2101248u
+#define STRIDE_GLU_IN_F16           1536u        /* glu in f16 [768]: ffn_gate_up .. ffn_down */
+#define AT_TOKEN_EMBD_IN_F16        1048576u
+#define STRIDE_TOKEN_EMBD_IN_F16    512u         /* token_embd in f16 [256]: token_embd */
+#define ARENA_PARTS                 4194304u     /* attention's sums of each split of the positions */
+#define ARENA_MAXIMA                4214784u     /* their maxima and totals */
+#define ARENA_COUNTERS              4215552u     /* of the splits that are done; zero before the first launch */
+#define ARENA_SAMPLE_COUNTERS       4215808u     /* the same of sampling */
+#define ARENA_SAMPLE                4216064u     /* scratch of sampling */
+#define ARENA_LOGITS                4217088u     /* f32, a row for each token that has them */
+#define ARENA_LOGITS_STRIDE         16384u
+
 /* ==== kernels ==== */
 /* embed: 256 threads, 0 bytes of LDS
  * embed: rows of weight W_TOKEN_EMBD, Q8_0 4096 x 256 -> x f32 [256] at 0, stride 1024
@@ -107,24 +144,24 @@ KERNEL(256, 1) embed(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    embed_row_q8_0(FLOAT_ROW(0, 1024, t), WEIGHT(W_TOKEN_EMBD), a.step->history[a.step->n_past + t], /* cols */ 256, 256);
+    embed_row_q8_0(VALUE(X, t), WEIGHT(W_TOKEN_EMBD), a.step->history[a.step->n_past + t], /* cols */ 256, 256);
 }
 
 DEVICE void attn_q_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
-    FLOAT_ROW(1572864, 1024, t)[r] = y;
+    VALUE(Q, t)[r] = y;
 }
 
 DEVICE void attn_k_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
     r -= 256;
-    FLOAT_ROW(2621440, 512, t)[r] = y;
+    VALUE(K, t)[r] = y;
 }
 
 DEVICE void attn_v_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
     r -= 384;
-    FLOAT_ROW(3145728, 512, t)[r] = y;
+    VALUE(V, t)[r] = y;
 }
 
 DEVICE void attn_qkv_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -149,13 +186,13 @@ KERNEL(256, 1) attn_qkv(const struct forge_kernel_args a)
     struct first_q8_0_1x16 first;
     struct row_quads row, norm_weight;
     pdl_wait();
-    row_begin(&row, FLOAT_ROW(0, 1024, 0), /* cols */ 256, 256);
+    row_begin(&row, VALUE(X, 0), /* cols */ 256, 256);
     norm_begin(&norm_weight, VECTOR(W_ATTN_NORM), /* cols */ 256, 256);
     COMPILER_FENCE();
     gemv_begin_q8_0_1x16(&first, WEIGHT(W_ATTN_Q), 0, /* rows */ 512, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
-    norm_to_lds(lds(), &row, FLOAT_ROW(0, 1024, 0), &norm_weight, VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
+    norm_to_lds(lds(), &row, VALUE(X, 0), &norm_weight, VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
     gemv_q8_0_1x16(a, &first, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, /* addend */ 0, attn_qkv_row);
 }
 
@@ -171,22 +208,22 @@ KERNEL(256, 1) attn_qkv(const struct forge_kernel_args a)
 KERNEL(256, 1) attention(const struct forge_kernel_args a)
 {
     enum { W_ANGLES_LOW = 0, W_ANGLES_HIGH = 1 };
-    attention_decode(a, FLOAT_ROW(1048576, 1024, 0),
-        /* q, k, v */ FLOAT_ROW(1572864, 1024, 0), FLOAT_ROW(2621440, 512, 0), FLOAT_ROW(3145728, 512, 0),
+    attention_decode(a, VALUE(KQV, 0),
+        /* q, k, v */ VALUE(Q, 0), VALUE(K, 0), VALUE(V, 0),
         /* norms */ 0, 0, 0.0f,
         VECTOR(W_ANGLES_HIGH), VECTOR(W_ANGLES_LOW), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
-        /* parts */ FLOATS(4194304), FLOATS(4214784), (uint32_t *)(void *)BUFFER(4215552),
+        /* parts */ FLOATS(ARENA_PARTS), FLOATS(ARENA_MAXIMA), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS),
         /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, 256, /* cluster */ 0, /* window, ring */ 0, 0);
 }
 
 DEVICE void attn_output_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
-    FLOAT_ROW(1049600, 1024, t)[r] = y;
+    VALUE(FFN_INP, t)[r] = y;
 }
 
 DEVICE float attn_output_addend(const struct forge_kernel_args a, uint32_t t, uint32_t r)
 {
-    return FLOAT_ROW(0, 1024, t)[r];
+    return VALUE(X, t)[r];
 }
 
 /* attn_output: 256 threads, 1488 bytes of LDS; weights 69632 bytes
@@ -202,19 +239,19 @@ KERNEL(256, 1) attn_output(const struct forge_kernel_args a)
     struct first_q8_0_1x32 first;
     struct row_quads row;
     pdl_wait();
-    row_begin(&row, FLOAT_ROW(1048576, 1024, 0), /* cols */ 256, 256);
+    row_begin(&row, VALUE(KQV, 0), /* cols */ 256, 256);
     COMPILER_FENCE();
     gemv_begin_q8_0_1x32(&first, WEIGHT(W_ATTN_OUTPUT), 0, /* rows */ 256, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
-    row_to_lds(lds(), &row, FLOAT_ROW(1048576, 1024, 0), /* cols */ 256, /* digits */ 2, /* sums16 */ 0, 256);
+    row_to_lds(lds(), &row, VALUE(KQV, 0), /* cols */ 256, /* digits */ 2, /* sums16 */ 0, 256);
     gemv_q8_0_1x32(a, &first, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 320, attn_output_addend, attn_output_row);
 }
 
 DEVICE void ffn_gate_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y, float up)
 {
     y = silu_f32(y) * up;
-    FLOAT_ROW(2098176, 3072, t)[r] = y;
+    VALUE(GLU, t)[r] = y;
 }
 
 /* ffn_gate_up: 256 threads, 1488 bytes of LDS; weights 417792 bytes
@@ -230,24 +267,24 @@ KERNEL(256, 1) ffn_gate_up(const struct forge_kernel_args a)
     struct first_q8_0_2x16 first;
     struct row_quads row, norm_weight;
     pdl_wait();
-    row_begin(&row, FLOAT_ROW(1049600, 1024, 0), /* cols */ 256, 256);
+    row_begin(&row, VALUE(FFN_INP, 0), /* cols */ 256, 256);
     norm_begin(&norm_weight, VECTOR(W_FFN_NORM), /* cols */ 256, 256);
     COMPILER_FENCE();
     gemv_begin_q8_0_2x16(&first, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
-    norm_to_lds(lds(), &row, FLOAT_ROW(1049600, 1024, 0), &norm_weight, VECTOR(W_FFN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
+    norm_to_lds(lds(), &row, VALUE(FFN_INP, 0), &norm_weight, VECTOR(W_FFN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
     gemv_pair_q8_0_2x16(a, &first, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, ffn_gate_row);
 }
 
 DEVICE void ffn_down_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
-    FLOAT_ROW(0, 1024, t)[r] = y;
+    VALUE(X, t)[r] = y;
 }
 
 DEVICE float ffn_down_addend(const struct forge_kernel_args a, uint32_t t, uint32_t r)
 {
-    return FLOAT_ROW(1049600, 1024, t)[r];
+    return VALUE(FFN_INP, t)[r];
 }
 
 /* ffn_down: 256 threads, 2640 bytes of LDS; weights 208896 bytes
@@ -263,18 +300,18 @@ KERNEL(256, 1) ffn_down(const struct forge_kernel_args a)
     struct first_q8_0_1x32 first;
     struct row_quads row;
     pdl_wait();
-    row_begin(&row, FLOAT_ROW(2098176, 3072, 0), /* cols */ 768, 256);
+    row_begin(&row, VALUE(GLU, 0), /* cols */ 768, 256);
     COMPILER_FENCE();
     gemv_begin_q8_0_1x32(&first, WEIGHT(W_FFN_DOWN), 0, /* rows */ 256, /* cols */ 768, slot);
     COMPILER_FENCE();
     mark(a);
-    row_to_lds(lds(), &row, FLOAT_ROW(2098176, 3072, 0), /* cols */ 768, /* digits */ 2, /* sums16 */ 0, 256);
+    row_to_lds(lds(), &row, VALUE(GLU, 0), /* cols */ 768, /* digits */ 2, /* sums16 */ 0, 256);
     gemv_q8_0_1x32(a, &first, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, lds(), /* digits */ 2, slot, /* stride */ 320, ffn_down_addend, ffn_down_row);
 }
 
 DEVICE void token_embd_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
-    FLOAT_ROW(4217088, 16384, t - first_token(a))[r] = y;
+    FLOAT_ROW(ARENA_LOGITS, ARENA_LOGITS_STRIDE, t - first_token(a))[r] = y;
 }
 
 /* token_embd: 256 threads, 1488 bytes of LDS; weights 1114112 bytes
@@ -290,13 +327,13 @@ KERNEL(256, 1) token_embd(const struct forge_kernel_args a)
     struct first_q8_0_2x16 first;
     struct row_quads row, norm_weight;
     pdl_wait();
-    row_begin(&row, FLOAT_ROW(0, 1024, 0), /* cols */ 256, 256);
+    row_begin(&row, VALUE(X, 0), /* cols */ 256, 256);
     norm_begin(&norm_weight, VECTOR(W_OUTPUT_NORM), /* cols */ 256, 256);
     COMPILER_FENCE();
     gemv_begin_q8_0_2x16(&first, WEIGHT(W_TOKEN_EMBD), 0, /* rows */ 4096, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
-    norm_to_lds(lds(), &row, FLOAT_ROW(0, 1024, 0), &norm_weight, VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
+    norm_to_lds(lds(), &row, VALUE(X, 0), &norm_weight, VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
     gemv_q8_0_2x16(a, &first, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, /* addend */ 0, token_embd_row);
 }
 
@@ -307,12 +344,12 @@ KERNEL(512, 1) sample_token(const struct forge_kernel_args a)
     pdl_launch();
     pdl_wait();
     mark(a);
-    sample(a, FLOATS(4217088) + (uint64_t)(a.step->n_logits - 1) * 4096, /* n_vocab */ 4096, /* n_ctx */ 1024,
-        BUFFER(4216064), (uint32_t *)(void *)BUFFER(4215808), /* groups */ 64, 512);
+    sample(a, FLOATS(ARENA_LOGITS) + (uint64_t)(a.step->n_logits - 1) * 4096, /* n_vocab */ 4096, /* n_ctx */ 1024,
+        BUFFER(ARENA_SAMPLE), (uint32_t *)(void *)BUFFER(ARENA_SAMPLE_COUNTERS), /* groups */ 64, 512);
 }
 
 /* attn_qkv_in: 256 threads, 128 bytes of LDS
- * rmsnorm weight W_ATTN_NORM, eps 9.99999975e-06: x f32 [256] at 0, stride 1024 -> rows in f16 [256] at 1048576, stride 512
+ * rmsnorm weight W_ATTN_NORM, eps 9.99999975e-06: x f32 [256] at 0, stride 1024 -> attn_qkv in f16 [256] at 1048576, stride 512
  * weights of the launch: W_ATTN_NORM */
 KERNEL(256, 1) attn_qkv_in(const struct forge_kernel_args a)
 {
@@ -321,7 +358,7 @@ KERNEL(256, 1) attn_qkv_in(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(1048576, 512, t), FLOAT_ROW(0, 1024, t), VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(AT_ATTN_QKV_IN_F16, STRIDE_ATTN_QKV_IN_F16, t), VALUE(X, t), VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 /* attn_qkv_prefill_384: 64 threads, 8192 bytes of LDS; weights 139264 bytes
@@ -337,7 +374,7 @@ KERNEL(64, 4) attn_qkv_prefill_384(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, attn_qkv_row);
+    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(AT_ATTN_QKV_IN_F16), STRIDE_ATTN_QKV_IN_F16, tile, t0, a.step->n_tokens, attn_qkv_row);
 }
 
 /* attn_qkv_prefill: 64 threads, 18432 bytes of LDS; weights 139264 bytes
@@ -353,7 +390,7 @@ KERNEL(64, 4) attn_qkv_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, attn_qkv_row);
+    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(AT_ATTN_QKV_IN_F16), STRIDE_ATTN_QKV_IN_F16, tile, t0, a.step->n_tokens, attn_qkv_row);
 }
 
 /* heads_prefill: 256 threads, 2048 bytes of LDS
@@ -370,7 +407,7 @@ KERNEL(256, 1) heads_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    qkv_finish(a, t, FLOAT_ROW(1572864, 1024, t), FLOAT_ROW(2621440, 512, t), FLOAT_ROW(3145728, 512, t),
+    qkv_finish(a, t, VALUE(Q, t), VALUE(K, t), VALUE(V, t),
         /* norms */ 0, 0, 0.0f,
         VECTOR(W_ANGLES_HIGH), VECTOR(W_ANGLES_LOW), /* n_rot */ 64, /* neox */ 0, /* block */ 32,
         /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 256, /* ring */ 0);
@@ -384,14 +421,14 @@ KERNEL(128, 2) attention_chunk(const struct forge_kernel_args a)
     pdl_launch();
     pdl_wait();
     mark(a);
-    attention_prefill(a, BUFFER(3670016), /* stride */ 512, /* as */ 1, BUFFER(1572864), /* stride */ 1024,
+    attention_prefill(a, BUFFER(AT_KQV_IN_F16), STRIDE_KQV_IN_F16, /* as */ 1, BUFFER(AT_Q), STRIDE_Q,
         /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* digits */ 1, 128, /* window, ring */ 0, 0);
 }
 
 DEVICE void attn_output_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
-    y += FLOAT_ROW(0, 1024, t)[r];
-    FLOAT_ROW(1049600, 1024, t)[r] = y;
+    y += VALUE(X, t)[r];
+    VALUE(FFN_INP, t)[r] = y;
 }
 
 /* attn_output_prefill_384: 64 threads, 8192 bytes of LDS; weights 69632 bytes
@@ -405,7 +442,7 @@ KERNEL(64, 4) attn_output_prefill_384(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(3670016), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
+    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(AT_KQV_IN_F16), STRIDE_KQV_IN_F16, tile, t0, a.step->n_tokens, attn_output_rows);
 }
 
 /* attn_output_prefill: 64 threads, 18432 bytes of LDS; weights 69632 bytes
@@ -419,11 +456,11 @@ KERNEL(64, 4) attn_output_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(3670016), /* stride */ 512, tile, t0, a.step->n_tokens, attn_output_rows);
+    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(AT_KQV_IN_F16), STRIDE_KQV_IN_F16, tile, t0, a.step->n_tokens, attn_output_rows);
 }
 
 /* ffn_gate_up_in: 256 threads, 128 bytes of LDS
- * rmsnorm weight W_FFN_NORM, eps 9.99999975e-06: ffn_inp f32 [256] at 1049600, stride 1024 -> rows in f16 [256] at 0, stride 512
+ * rmsnorm weight W_FFN_NORM, eps 9.99999975e-06: ffn_inp f32 [256] at 1049600, stride 1024 -> ffn_gate_up in f16 [256] at 0, stride 512
  * weights of the launch: W_FFN_NORM */
 KERNEL(256, 1) ffn_gate_up_in(const struct forge_kernel_args a)
 {
@@ -432,13 +469,13 @@ KERNEL(256, 1) ffn_gate_up_in(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(0, 512, t), FLOAT_ROW(1049600, 1024, t), VECTOR(W_FFN_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(AT_FFN_GATE_UP_IN_F16, STRIDE_FFN_GATE_UP_IN_F16, t), VALUE(FFN_INP, t), VECTOR(W_FFN_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 DEVICE void ffn_gate_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y, float up)
 {
     y = silu_f32(y) * up;
-    ((uint16_t *)(void *)ROW(2101248, 1536, t))[r] = (uint16_t)stage_f16(y);
+    ((uint16_t *)(void *)ROW(AT_GLU_IN_F16, STRIDE_GLU_IN_F16, t))[r] = (uint16_t)stage_f16(y);
 }
 
 /* ffn_gate_up_prefill_128: 64 threads, 8192 bytes of LDS; weights 417792 bytes
@@ -452,7 +489,7 @@ KERNEL(64, 4) ffn_gate_up_prefill_128(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_pair_q8_0_32x32_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(0), /* stride */ 512, tile, t0, a.step->n_tokens, ffn_gate_rows);
+    gemm_pair_q8_0_32x32_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(AT_FFN_GATE_UP_IN_F16), STRIDE_FFN_GATE_UP_IN_F16, tile, t0, a.step->n_tokens, ffn_gate_rows);
 }
 
 /* ffn_gate_up_prefill: 64 threads, 16384 bytes of LDS; weights 417792 bytes
@@ -466,13 +503,13 @@ KERNEL(64, 4) ffn_gate_up_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_pair_q8_0_64x64_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(0), /* stride */ 512, tile, t0, a.step->n_tokens, ffn_gate_rows);
+    gemm_pair_q8_0_64x64_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(AT_FFN_GATE_UP_IN_F16), STRIDE_FFN_GATE_UP_IN_F16, tile, t0, a.step->n_tokens, ffn_gate_rows);
 }
 
 DEVICE void ffn_down_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
 {
-    y += FLOAT_ROW(1049600, 1024, t)[r];
-    FLOAT_ROW(0, 1024, t)[r] = y;
+    y += VALUE(FFN_INP, t)[r];
+    VALUE(X, t)[r] = y;
 }
 
 /* ffn_down_prefill_384: 64 threads, 8192 bytes of LDS; weights 208896 bytes
@@ -486,7 +523,7 @@ KERNEL(64, 4) ffn_down_prefill_384(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_32x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(2101248), /* stride */ 1536, tile, t0, a.step->n_tokens, ffn_down_rows);
+    gemm_q8_0_32x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(AT_GLU_IN_F16), STRIDE_GLU_IN_F16, tile, t0, a.step->n_tokens, ffn_down_rows);
 }
 
 /* ffn_down_prefill: 64 threads, 18432 bytes of LDS; weights 208896 bytes
@@ -500,11 +537,11 @@ KERNEL(64, 4) ffn_down_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_112x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(2101248), /* stride */ 1536, tile, t0, a.step->n_tokens, ffn_down_rows);
+    gemm_q8_0_112x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(AT_GLU_IN_F16), STRIDE_GLU_IN_F16, tile, t0, a.step->n_tokens, ffn_down_rows);
 }
 
 /* token_embd_in: 256 threads, 128 bytes of LDS
- * rmsnorm weight W_OUTPUT_NORM, eps 9.99999975e-06: x f32 [256] at 0, stride 1024 -> rows in f16 [256] at 1048576, stride 512
+ * rmsnorm weight W_OUTPUT_NORM, eps 9.99999975e-06: x f32 [256] at 0, stride 1024 -> token_embd in f16 [256] at 1048576, stride 512
  * weights of the launch: W_OUTPUT_NORM */
 KERNEL(256, 1) token_embd_in(const struct forge_kernel_args a)
 {
@@ -513,7 +550,7 @@ KERNEL(256, 1) token_embd_in(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(1048576, 512, t), FLOAT_ROW(0, 1024, t), VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(AT_TOKEN_EMBD_IN_F16, STRIDE_TOKEN_EMBD_IN_F16, t), VALUE(X, t), VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 /* token_embd_prefill: 64 threads, 16384 bytes of LDS; weights 1114112 bytes
@@ -527,7 +564,7 @@ KERNEL(64, 4) token_embd_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_64x64_64(a, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, BUFFER(1048576), /* stride */ 512, tile, t0, a.step->n_tokens, token_embd_row);
+    gemm_q8_0_64x64_64(a, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, BUFFER(AT_TOKEN_EMBD_IN_F16), STRIDE_TOKEN_EMBD_IN_F16, tile, t0, a.step->n_tokens, token_embd_row);
 }
 
 

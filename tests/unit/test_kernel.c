@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "compiler/cpu/kernels.h"
+#include "compiler/plan/lifetimes.h"
 #include "compiler/plan/plan.h"
 #include "die_capture.h"
 #include "tiny_model.h"
@@ -110,6 +111,22 @@ static void weights(void **state)
     assert_dies(kernel_weight(&d, 7, "w"), "kernel k reads more than");
     memset(line, 'x', sizeof line - 1);
     assert_dies(kernel_does(&d, "%s", line), "a line of 1999 characters");
+}
+
+/* Symbols are one for each place and stride, and no two are equal. */
+static void places_have_symbols(void **state)
+{
+    (void)state;
+    struct arena_plan ap = { .arena = a, .align = 64 };
+    struct buffer b[6] = { { .stride = 64 }, { .stride = 64 }, { .stride = 128 }, { .stride = 64 }, { .stride = 64 }, { .stride = 128 } };
+    const char *const names[] = { "glu in q8", "glu in q8", "glu in q8", "glu_in_q8", "GLU in q8", "glu in q8" };
+    const char *const symbols[] = { "GLU_IN_Q8", "GLU_IN_Q8", "GLU_IN_Q8_128", "GLU_IN_Q8_2", "GLU_IN_Q8_3", "GLU_IN_Q8_128" };
+    for (uint32_t i = 0; i < COUNT_OF(b); i++) {
+        arena_add(&ap, names[i], &b[i], i, i, 1);
+        assert_string_equal(b[i].symbol, symbols[i]);
+    }
+    assert_int_equal(ap.n, 3);
+    assert_int_equal(ap.n_symbols, 4);
 }
 
 static void launches_of_a_step(void **state)
@@ -257,6 +274,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(decode_and_prefill, setup, teardown),
         cmocka_unit_test_setup_teardown(many_kernels, setup, teardown),
         cmocka_unit_test_setup_teardown(weights, setup, teardown),
+        cmocka_unit_test_setup_teardown(places_have_symbols, setup, teardown),
         cmocka_unit_test_setup_teardown(launches_of_a_step, setup, teardown),
         cmocka_unit_test_setup_teardown(choices, setup, teardown),
         cmocka_unit_test_setup_teardown(texts_of_architectures, setup, teardown),
