@@ -31,8 +31,8 @@ static const char *parts_text(const struct writer *w, const struct attention_tex
 {
     const ull m = (ull)ATTENTION_PARTS * at->node->cols * 4;
     const ull l = m + (ull)ATTENTION_PARTS * at->node->heads * 4;
-    const char *sum = "FLOATS(ARENA_PARTS + %lluu) + %u * p";
-    const char *sums = arena_printf(w->arena, "%s, %s", arena_printf(w->arena, sum, m, at->group), arena_printf(w->arena, sum, l, at->group));
+    const char *maxima = arena_printf(w->arena, "FLOATS(ARENA_PARTS + %lluu) + %u * p", m, at->group);
+    const char *sums = arena_printf(w->arena, "%s, FLOATS(ARENA_PARTS + %lluu) + %u * p", maxima, l, at->group);
     return arena_printf(w->arena, "FLOATS(ARENA_PARTS) + %u * p, %s", at->width, sums);
 }
 

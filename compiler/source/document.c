@@ -282,6 +282,7 @@ static void put_begin(struct document *d, struct text *t)
     text_puts(t, "#ifndef SOURCE_NAME\n#define SOURCE_NAME __FILE_NAME__                /* this file; forgec compiles it from memory and tells where it is */\n#endif\n");
     text_puts(t, "#define SECTION_COMMON 1\n");
     for (uint32_t i = 0; i < d->n_sections; i++) text_printf(t, "#define SECTION_%s %u\n", d->section[i].name, i + 2);
+    text_puts(t, "\nstruct declared;                                 /* before it clangd refuses a file that includes itself */\n");
     text_printf(t, "\n#define SECTION SECTION_COMMON\n#include SOURCE_NAME\n%s", text_str(&d->instances));
     if (d->format) text_puts(t, "#undef FORMAT\n");
 }

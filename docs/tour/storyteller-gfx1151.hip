@@ -7,43 +7,43 @@
  *
  *     51  sizes
  *     56  what the model takes from the appendix
- *    100  buffers: the arena, 20994304 bytes
- *    136  kernels
- *    571  appendix: everything that is used of the templates
- *    575  templates/gpu/machine/families.h
- *    607  templates/gpu/machine/words.h
- *    641  templates/gpu/machine/rdna3.h
- *    651  templates/gpu/machine/amd.h
- *    762  templates/gpu/machine/rdna3.h, continued
- *    780  templates/gpu/machine/fragments.h
- *    811  templates/gpu/machine/wmma.h
- *    863  templates/gpu/machine/rdna3.h, continued
- *    885  templates/gpu/machine/copy_registers.h
- *    900  runtime/model/abi_gpu.h
- *    941  templates/gpu/dialect.h
- *   1069  templates/gpu/launch.h
- *   1096  templates/gpu/gemv_sizes.h
- *   1117  templates/gpu/acts_unit.h
- *   1182  templates/gpu/acts.h
- *   1426  templates/gpu/stage.h
- *   1476  templates/gpu/attention_sizes.h
- *   1513  templates/gpu/kv.h
- *   1653  templates/gpu/rope.h
- *   1789  templates/gpu/attention_decode_tmpl.c
- *   2394  templates/gpu/mma.h
- *   2481  templates/gpu/attention_prefill_sizes.h
- *   2526  templates/gpu/attention_prefill.h
- *   2684  templates/gpu/attention_prefill_columns.h
- *   2979  templates/gpu/attention_prefill_exact.h
- *   3125  templates/gpu/attention_prefill_tmpl.c
- *   3177  templates/gpu/sample_math.h
- *   3311  templates/gpu/sample_sizes.h
- *   3328  templates/gpu/sample_tmpl.c
- *   3850  templates/gpu/formats/q8_0.h
- *   3899  templates/gpu/gemm_sizes.h
- *   3945  templates/gpu/embed_tmpl.c
- *   4012  templates/gpu/gemm_tmpl.c
- *   4391  templates/gpu/gemv_tmpl.c
+ *    102  buffers: the arena, 20994304 bytes
+ *    138  kernels
+ *    573  appendix: everything that is used of the templates
+ *    577  templates/gpu/machine/families.h
+ *    609  templates/gpu/machine/words.h
+ *    643  templates/gpu/machine/rdna3.h
+ *    653  templates/gpu/machine/amd.h
+ *    764  templates/gpu/machine/rdna3.h, continued
+ *    782  templates/gpu/machine/fragments.h
+ *    813  templates/gpu/machine/wmma.h
+ *    865  templates/gpu/machine/rdna3.h, continued
+ *    887  templates/gpu/machine/copy_registers.h
+ *    902  runtime/model/abi_gpu.h
+ *    943  templates/gpu/dialect.h
+ *   1071  templates/gpu/launch.h
+ *   1098  templates/gpu/gemv_sizes.h
+ *   1119  templates/gpu/acts_unit.h
+ *   1184  templates/gpu/acts.h
+ *   1428  templates/gpu/stage.h
+ *   1478  templates/gpu/attention_sizes.h
+ *   1515  templates/gpu/kv.h
+ *   1655  templates/gpu/rope.h
+ *   1791  templates/gpu/attention_decode_tmpl.c
+ *   2396  templates/gpu/mma.h
+ *   2483  templates/gpu/attention_prefill_sizes.h
+ *   2528  templates/gpu/attention_prefill.h
+ *   2686  templates/gpu/attention_prefill_columns.h
+ *   2981  templates/gpu/attention_prefill_exact.h
+ *   3127  templates/gpu/attention_prefill_tmpl.c
+ *   3179  templates/gpu/sample_math.h
+ *   3313  templates/gpu/sample_sizes.h
+ *   3330  templates/gpu/sample_tmpl.c
+ *   3852  templates/gpu/formats/q8_0.h
+ *   3901  templates/gpu/gemm_sizes.h
+ *   3947  templates/gpu/embed_tmpl.c
+ *   4014  templates/gpu/gemm_tmpl.c
+ *   4393  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -61,6 +61,8 @@
 #define SECTION_EMBED 2
 #define SECTION_GEMM 3
 #define SECTION_GEMV 4
+
+struct declared;                                 /* before it clangd refuses a file that includes itself */
 
 #define SECTION SECTION_COMMON
 #include SOURCE_NAME
