@@ -32,7 +32,7 @@ verified turns --exact --ctx 100 --fuse none
 verified turns --exact --ctx 40 -t "$lanes"
 verified turns --exact --ctx 40 -t "$lanes" --fuse none
 check turns-plan 0 "$forgec" build turns.gguf --models models --emit plan -o -
-[ "$(grep -c '^    rotations of' "$tmp/out")" -eq 2 ] || bad "not two rotations"
+[ "$(sed '/^prefill$/,$d' "$tmp/out" | grep -c '^ *# *rotations of')" -eq 2 ] || bad "not two rotations"
 check turns-source 0 "$forgec" build turns.gguf --models models --emit source -o -; out_has '"rotation tables 2"'
 
 # Windows and caps.  One KV head: threads share its positions, too, those of a window as those of the whole context, where there are enough of
