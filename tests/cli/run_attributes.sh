@@ -1,6 +1,6 @@
 #!/bin/sh
-# run_attributes.sh FORGEC MAKE_GGUF LIBSIMT -- layers that differ in more than their weights: programs compute what the wiring says of each.
-forgec=$1 make=$2 FORGE_HIP_LIBRARY=$3
+# run_attributes.sh FORGEC MAKE_GGUF LIBSIMT [full] -- layers that differ in more than their weights: programs compute what the wiring says of each.
+forgec=$1 make=$2 FORGE_HIP_LIBRARY=$3 full=${4-}
 export FORGE_HIP_LIBRARY
 . "$(dirname "$0")/../harness.sh"
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -28,9 +28,9 @@ verified() {
 architecture turns '  near: {type: bool, per_layer: true, default: [true, false]}
   near_base: {type: f64, least: 2, default: 1000, where: near, otherwise: rope_base}' base=near_base '' 2
 verified turns --exact --ctx 100
-verified turns --exact --ctx 100 --fuse none
+[ -z "$full" ] || verified turns --exact --ctx 100 --fuse none
 verified turns --exact --ctx 40 -t "$lanes"
-verified turns --exact --ctx 40 -t "$lanes" --fuse none
+[ -z "$full" ] || verified turns --exact --ctx 40 -t "$lanes" --fuse none
 check turns-plan 0 "$forgec" build turns.gguf --models models --emit plan -o -
 [ "$(sed '/^prefill$/,$d' "$tmp/out" | grep -c '^ *# *rotations of')" -eq 2 ] || bad "not two rotations"
 check turns-source 0 "$forgec" build turns.gguf --models models --emit source -o -; out_has '"rotation tables 2"'
@@ -40,10 +40,10 @@ check turns-source 0 "$forgec" build turns.gguf --models models --emit source -o
 architecture windows '  window: {type: u32, per_layer: true, default: [150, 40, 0]}' base=rope_base 'window=window cap=2' 1
 verified windows --exact --kv f32 --ctx 300
 verified windows --exact --fuse none --ctx 200
-verified windows --exact --ctx 150
+[ -z "$full" ] || verified windows --exact --ctx 150
 architecture slides '  window: {type: u32, per_layer: true, default: [20, 9, 0]}' base=rope_base 'window=window' 2
-verified slides --exact --ctx 120 -t "$lanes"
-verified slides --ctx 120 --tokens 100 -t "$lanes" --fuse none
+[ -z "$full" ] || verified slides --exact --ctx 120 -t "$lanes"
+verified slides --exact --ctx 120 --tokens 60 -t "$lanes" --fuse none
 check slides-plan 0 "$forgec" build slides.gguf --models models -t "$lanes" --ctx 120 --emit plan -o -
 [ "$(grep -c '^#   ring ' "$tmp/out")" -eq 3 ] || bad "not three rings"
 refuse caps-gpu 1 "no GPU kernels for caps" "$forgec" build windows.gguf --models models -t "$lanes" --ctx 40 --emit plan -o -
