@@ -68,7 +68,7 @@ static void read_plan(struct candidate *c, const struct plan *p)
     const struct graph *graph = p->fused->graph;
     count_launches(c, p);
     c->weight_bytes = p->read_bytes;
-    c->kv_per_token = p->kv_bytes_per_token;
+    c->kv_per_token = p->state_bytes_per_token;
     c->value_bytes = 2ull * 4 * p->model->n_vocab;
     for (uint32_t i = 0; i < graph->n_nodes; i++)
         if (plan_needs_buffer(p, graph->nodes[i])) c->value_bytes += 4ull * graph->nodes[i]->cols * (1 + reading_groups(p->fused, graph->nodes[i]));

@@ -5,11 +5,6 @@
 
 typedef unsigned long long ull;
 
-static double micros(const struct plan *p, uint64_t bytes)
-{
-    return p->profile->bandwidth_gb_s > 0 ? (double)bytes / (p->profile->bandwidth_gb_s * 1e3) : 0;
-}
-
 /* What a step of this list reads, weights and, where they are wanted, the whole context. */
 static uint64_t bytes_of_step(const struct kernel_list *k, const struct launch *list, uint32_t n, bool context)
 {
@@ -37,7 +32,7 @@ static void print_kernel(struct text *out, const struct plan *p, const struct ke
     char units[32];
     units_text(units, k);
     text_printf(out, "    %-30s %8u  %12s  %12llu  ", k->name, launches, units, (ull)k->weight_bytes);
-    text_printf(out, "%22llu  %8.2f\n", (ull)k->state_bytes, micros(p, k->weight_bytes + k->state_bytes));
+    text_printf(out, "%22llu  %8.2f\n", (ull)k->state_bytes, plan_micros(p, k->weight_bytes + k->state_bytes));
 }
 
 static void print_list(struct text *out, const struct plan *p, const struct launch *list, uint32_t n)
@@ -66,13 +61,13 @@ static void print_head(struct text *out, const struct plan *p, uint64_t read)
     text_printf(out, "up to %u threads, prefill in chunks of %u tokens", o->max_threads, p->chunk);
     text_puts(out, o->exact ? ", float activations\n" : "\n");
     text_printf(out, "# weights %.3f MB, read per token %.3f MB; ", (double)p->image_bytes / 1e6, (double)read / 1e6);
-    text_printf(out, "KV cache %.3f MB (%llu bytes per token); ", (double)p->kv_bytes / 1e6, (ull)p->kv_bytes_per_token);
+    text_printf(out, "KV cache %.3f MB (%llu bytes per token); ", (double)p->state_bytes / 1e6, (ull)p->state_bytes_per_token);
     text_printf(out, "arena %.3f MB\n", (double)p->arena_bytes / 1e6);
 }
 
 static void print_prediction(struct text *out, const struct plan *p, uint64_t read, uint64_t read_full)
 {
-    const double empty = micros(p, read), full = micros(p, read_full);
+    const double empty = plan_micros(p, read), full = plan_micros(p, read_full);
     if (empty <= 0) return;
     text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, ", empty, 1e6 / empty);
     text_printf(out, "%.0f us = %.1f tok/s with a full one,\n", full, 1e6 / full);

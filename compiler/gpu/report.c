@@ -18,8 +18,6 @@ static uint32_t launches_of(const struct launch *list, uint32_t n, uint32_t kern
     return launches;
 }
 
-static double micros(const struct plan *p, uint64_t bytes) { return p->profile->bandwidth_gb_s > 0 ? (double)bytes / (p->profile->bandwidth_gb_s * 1e3) : 0; }
-
 /* Cells of the table. */
 static const char *grid_cell(struct arena *a, const struct kernel *k)
 {
@@ -44,7 +42,7 @@ static void print_kernel(struct arena *a, struct text *out, const struct plan *p
     const char *waves = known ? arena_printf(a, "%u", code_object_waves(p->profile, resources->vgprs)) : "-";
     const char *spills = known ? arena_printf(a, "%u", resources->vgpr_spills) : "-";
     text_printf(out, "    %-30s %8u  %-11s %7u  %s  %9u  %10s  %6s", k->name, launches, grid_cell(a, k), k->param[PARAM_THREADS], registers_cell(a, resources), k->lds_bytes, waves, spills);
-    text_printf(out, "  %12llu  %11llu  %8.2f%s\n", (ull)k->weight_bytes, (ull)k->operations, micros(p, k->weight_bytes), tile_cell(a, k));
+    text_printf(out, "  %12llu  %11llu  %8.2f%s\n", (ull)k->weight_bytes, (ull)k->operations, plan_micros(p, k->weight_bytes), tile_cell(a, k));
 }
 
 static void print_list(struct arena *a, struct text *out, const struct plan *p, const struct launch *list, uint32_t n, const struct kernel_resources *r, size_t n_r)
@@ -68,7 +66,7 @@ static uint64_t operations_of(const struct kernel_list *k)
 
 static void print_prediction(struct text *out, const struct plan *p)
 {
-    const double memory = micros(p, p->read_bytes), launches = (p->kernels->n_decode + 1) * p->profile->launch_us;
+    const double memory = plan_micros(p, p->read_bytes), launches = (p->kernels->n_decode + 1) * p->profile->launch_us;
     if (memory > 0)
         text_printf(out, "# prediction, not a measurement: %.0f us of reading at %.0f GB/s + %.0f us of launches per token = %.1f tok/s with an empty context\n", memory,
                     p->profile->bandwidth_gb_s, launches, 1e6 / (memory + launches));
@@ -80,7 +78,7 @@ void report_print(struct arena *a, struct text *out, const struct plan *p, const
     text_printf(out, "# %s for %s: context %u, KV %s, prefill in chunks of %u tokens, %u-bit activations in integer products\n", p->model->name, p->profile->name, p->options.n_ctx,
                 kv_type_name[p->options.kv], p->chunk, 8 * p->gpu->digits);
     text_printf(out, "# weights %.3f MB, read per token %.3f MB; KV cache %.3f MB (%llu bytes per token); arena %.3f MB\n", (double)p->image_bytes / 1e6, (double)p->read_bytes / 1e6,
-                (double)p->kv_bytes / 1e6, (ull)p->kv_bytes_per_token, (double)p->arena_bytes / 1e6);
+                (double)p->state_bytes / 1e6, (ull)p->state_bytes_per_token, (double)p->arena_bytes / 1e6);
     text_printf(out, "# decode: %u launches per token, %llu floating-point operations in products\n", k->n_decode + 1, (ull)operations_of(k));
     print_list(a, out, p, k->decode, k->n_decode, resources, n_resources);
     text_printf(out, "# prefill: %u launches per chunk; a product has several kernels, each for steps of so many tokens; fill: useful part of what the compute units could do, at the most of them\n",

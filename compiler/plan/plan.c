@@ -69,26 +69,23 @@ static struct state kv_state(const struct plan *p, const struct node *store)
 
 static void add_state(struct plan *p, struct state s)
 {
-    s.offset = p->kv_bytes;
+    s.offset = p->state_bytes;
     p->states[p->n_states++] = s;
-    p->kv_bytes += s.bytes;
-    if (s.kind == STATE_KV) p->kv_bytes_per_token += s.token_bytes;
-    if (p->kv_bytes > 1ull << 46) die("a KV cache for %u tokens would take more than 64 TB; choose a smaller --ctx", p->options.n_ctx);
+    p->state_bytes += s.bytes;
+    if (s.kind == STATE_KV) p->state_bytes_per_token += s.token_bytes;
+    if (p->state_bytes > 1ull << 46) die("a KV cache for %u tokens would take more than 64 TB; choose a smaller --ctx", p->options.n_ctx);
 }
 
 static void plan_states(struct arena *a, struct plan *p)
 {
     const struct graph *g = p->fused->graph;
-    const uint32_t n_layer = p->model->n_layer;
-    p->states = arena_array(a, struct state, n_layer);
+    p->states = arena_array(a, struct state, p->model->n_layer);
     for (uint32_t i = 0; i < g->n_nodes; i++) if (g->nodes[i]->op == OP_store_k) add_state(p, kv_state(p, g->nodes[i]));
-    p->kv_layer = arena_array(a, uint64_t, n_layer + 1);
-    for (uint32_t l = 0, s = 0; l < n_layer; l++) {
-        p->kv_layer[l] = s < p->n_states ? p->states[s].offset : p->kv_bytes;
-        if (s < p->n_states && p->states[s].layer == l) s++;
-    }
-    p->kv_layer[n_layer] = p->kv_bytes;
-    p->kv_row_bytes = p->n_states ? p->states[0].row_bytes : 0;
+}
+
+double plan_micros(const struct plan *p, uint64_t bytes)
+{
+    return p->profile->bandwidth_gb_s > 0 ? (double)bytes / (p->profile->bandwidth_gb_s * 1e3) : 0;
 }
 
 uint32_t plan_window(const struct plan *p, const struct node *n) { return n->attr.window < p->options.n_ctx ? n->attr.window : 0; }

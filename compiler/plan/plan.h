@@ -69,8 +69,7 @@ struct plan {
     struct kernel_list   *kernels;          /* what emit prints */
     struct state         *states;           /* [n_states], in the order of the layers */
     uint32_t              n_states;
-    uint64_t             *kv_layer;         /* [n_layer + 1] byte offsets in the KV cache */
-    uint64_t              kv_bytes, kv_bytes_per_token, kv_row_bytes;     /* row: one position of one head, of K as of V */
+    uint64_t              state_bytes, state_bytes_per_token;     /* of a sequence; that a position adds */
     uint64_t             *weight_offset;    /* [n_weights] in the image; image order = order of first use */
     struct rotation_plan *rotations;        /* [fused->graph->n_rotations] */
     uint32_t              n_tensors;        /* plan_tensors */
@@ -95,6 +94,8 @@ uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w);
  * weight NULL: the tables of a rotation. */
 struct plan_tensor { const char *name; const struct weight *weight; uint32_t rotation; uint64_t offset, bytes; };
 const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p);
+/* Predicted time of reading so many bytes, in microseconds, at the target's bandwidth; 0 where that is not known. */
+double plan_micros(const struct plan *p, uint64_t bytes);
 /* Positions that attention reads, the token's own included; 0: all, also where the window hides none of the context. */
 uint32_t plan_window(const struct plan *p, const struct node *n);
 /* The state that a store_k, store_v or attention uses. */

@@ -10,7 +10,7 @@ typedef unsigned long long ull;
 
 static void print_states(struct text *out, const struct plan *p)
 {
-    text_printf(out, "\n# state of a sequence: %llu bytes, %llu for each token\n", (ull)p->kv_bytes, (ull)p->kv_bytes_per_token);
+    text_printf(out, "\n# state of a sequence: %llu bytes, %llu for each token\n", (ull)p->state_bytes, (ull)p->state_bytes_per_token);
     for (uint32_t i = 0; i < p->n_states; i++) {
         const struct state *s = &p->states[i];
         text_printf(out, "#   %-9s layer %u at %llu: %llu bytes", state_kind_name[s->kind], s->layer, (ull)s->offset, (ull)s->bytes);
@@ -49,7 +49,7 @@ static void print_groups(struct text *out, const struct launch *launches, uint32
 
 static void print_sizes(struct text *out, const struct plan *p, const struct kernel *k)
 {
-    const double us = p->profile->bandwidth_gb_s > 0 ? (double)(k->weight_bytes + k->state_bytes) / (p->profile->bandwidth_gb_s * 1e3) : 0;
+    const double us = plan_micros(p, k->weight_bytes + k->state_bytes);
     text_printf(out, "    # %u launches", k->n_launches);
     if (k->grid_x > 1 || k->lds_bytes) text_printf(out, ", %u groups", k->grid_x);
     if (k->grid_tokens) text_printf(out, " x tokens / %u", k->grid_tokens);

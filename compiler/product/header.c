@@ -195,7 +195,7 @@ static const char *c_count(struct arena *a, uint64_t n) { return arena_printf(a,
 /* On a GPU, states and tokens of a further sequence (runtime/device/gpu_memory.c). */
 static uint64_t sequence_device_bytes(const struct plan *p)
 {
-    return p->gpu ? (p->kv_bytes + 255) / 256 * 256 + (4 * ((uint64_t)p->options.n_ctx + 1) + 63) / 64 * 64 : 0;
+    return p->gpu ? (p->state_bytes + 255) / 256 * 256 + (4 * ((uint64_t)p->options.n_ctx + 1) + 63) / 64 * 64 : 0;
 }
 
 struct constant { const char *name, *value; bool found; };
@@ -204,10 +204,10 @@ enum { CONSTANTS_MOST = 24 };
 static size_t constants(struct arena *a, const struct library *l, struct constant list[CONSTANTS_MOST])
 {
     const struct plan *p = l->plan;
-    const struct library_sizes s = p->gpu ? library_sizes_gpu(p->options.n_ctx, l->n_kernels, p->kv_bytes)
-        : library_sizes(p->options.n_ctx, p->arena_bytes, p->kv_bytes);
+    const struct library_sizes s = p->gpu ? library_sizes_gpu(p->options.n_ctx, l->n_kernels, p->state_bytes)
+        : library_sizes(p->options.n_ctx, p->arena_bytes, p->state_bytes);
     /* beside weights, KV cache and activations the tokens and the numbers of a step (runtime/device/gpu_memory.c) */
-    const uint64_t device_bytes = p->gpu ? p->image_bytes + p->kv_bytes + p->arena_bytes + 4 * ((uint64_t)p->options.n_ctx + 1)
+    const uint64_t device_bytes = p->gpu ? p->image_bytes + p->state_bytes + p->arena_bytes + 4 * ((uint64_t)p->options.n_ctx + 1)
         + sizeof(struct forge_gpu_step) : 0;
     if (!strstr(p->profile->elf_machine, "64") && s.workspace_bytes > INT32_MAX)
         die("an instance needs %llu bytes of memory, more than %s addresses; choose a smaller --ctx", (unsigned long long)s.workspace_bytes,
@@ -219,7 +219,7 @@ static size_t constants(struct arena *a, const struct library *l, struct constan
         { "CHUNK", c_count(a, p->chunk), false },
         { "ALIGN", c_count(a, s.align), false }, { "WORKSPACE_BYTES", c_size(a, s.workspace_bytes), false },
         { "SEQUENCE_BYTES", c_size(a, s.sequence_bytes), false },
-        { "KV_BYTES", c_size(a, p->kv_bytes), false },
+        { "KV_BYTES", c_size(a, p->state_bytes), false },
         { "STATE_BYTES", c_size(a, s.saved_bytes), false },
         { "WEIGHTS_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)p->image_bytes), false },
         { "WEIGHTS_EMBEDDED", l->embedded ? "1" : "0", false }, { "N_TENSORS", c_count(a, p->n_tensors), false },

@@ -88,8 +88,8 @@ void emit_program(struct arena *a, struct text *t, const struct plan *p, const s
     text_printf(t, "    .abi_version = FORGE_ABI_VERSION, .n_vocab = %u, .n_ctx = %u, .n_embd = %u, .n_layer = %u,\n", m->n_vocab, p->options.n_ctx, m->n_embd, m->n_layer);
     text_printf(t, "    .chunk = %u, .max_logits = %u, .max_threads = %u,\n", p->chunk, p->max_logits, p->options.max_threads);
     text_printf(t, "    %s\n", launches);
-    text_printf(t, "    .state_bytes = %lluu, .state_bytes_per_token = %lluu, .n_states = %u, .states = %s,\n", (unsigned long long)p->kv_bytes,
-                (unsigned long long)p->kv_bytes_per_token, p->n_states, p->n_states ? "states" : "0");
+    text_printf(t, "    .state_bytes = %lluu, .state_bytes_per_token = %lluu, .n_states = %u, .states = %s,\n", (unsigned long long)p->state_bytes,
+                (unsigned long long)p->state_bytes_per_token, p->n_states, p->n_states ? "states" : "0");
     text_printf(t, "    .arena_bytes = %lluu, .weights_bytes = %lluu, .weights_offset = %lluu,\n", (unsigned long long)p->arena_bytes,
                 (unsigned long long)p->image_bytes, (unsigned long long)o->weights_offset);
     text_printf(t, "    .hashes_offset = %lluu, .n_tensors = %u, .tensors = tensors,\n", (unsigned long long)p->image_hashes, p->n_tensors);
@@ -129,7 +129,7 @@ void emit_banner(struct text *t, const struct plan *p, const struct emit_options
                 m->n_layer, m->n_embd, head_sizes(t->arena, m), m->n_vocab, (double)m->n_parameters / 1e6, o->model_hash);
     text_printf(t, " * options: %s\n", o->options);
     text_printf(t, " * weights %.3f MB, read per token %.3f MB, KV cache %llu bytes per token, arena %.3f MB\n", (double)p->image_bytes / 1e6,
-                (double)p->read_bytes / 1e6, (unsigned long long)p->kv_bytes_per_token, (double)p->arena_bytes / 1e6);
+                (double)p->read_bytes / 1e6, (unsigned long long)p->state_bytes_per_token, (double)p->arena_bytes / 1e6);
     text_printf(t, " * compile alone: %s\n", o->compile_command);
 }
 

@@ -73,8 +73,12 @@ static void check_image(struct arena *a, const struct plan *p)
         end = t[i].offset + t[i].bytes;
     }
     if (end > p->image_hashes || p->image_hashes + FORGE_HASHES_BYTES(p->n_tensors) > p->image_bytes) abort();
-    for (uint32_t l = 0; l < p->model->n_layer; l++) if (p->kv_layer[l] > p->kv_layer[l + 1]) abort();
-    if (p->kv_layer[p->model->n_layer] != p->kv_bytes || !p->chunk || p->chunk > p->options.n_ctx) abort();
+    uint64_t state = 0;
+    for (uint32_t i = 0; i < p->n_states; i++) {
+        if (p->states[i].offset != state) abort();
+        state += p->states[i].bytes;
+    }
+    if (state != p->state_bytes || !p->chunk || p->chunk > p->options.n_ctx) abort();
 }
 
 static void plan_check(struct arena *a, const struct plan *p)

@@ -261,7 +261,7 @@ static void kernels_of_a_llama(void **state)
         assert_int_equal(l->layer, i ? 0 : NO_LAYER);
         assert_int_equal(k->n_launches, 2);
     }
-    assert_int_equal(p->kernels->decode[8].state, p->kv_layer[1]);
+    assert_int_equal(p->kernels->decode[8].state, p->states[1].offset);
     assert_int_equal(p->kernels->kernels[p->kernels->decode[2].kernel].state_bytes, 2 * 2 * 2 * 32 * 64);
     assert_true(p->kernels->decode[p->kernels->n_decode - 1].tail && !p->kernels->decode[7].tail);
 }

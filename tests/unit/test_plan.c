@@ -148,7 +148,7 @@ static void check_states(const struct plan *p)
         ends = s->offset + s->bytes;
         token += s->token_bytes;
     }
-    assert_true(p->kv_bytes == ends && p->kv_bytes_per_token == token && token > 0);
+    assert_true(p->state_bytes == ends && p->state_bytes_per_token == token && token > 0);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct node *n = g->nodes[i];
         if (n->op == OP_store_k || n->op == OP_store_v || n->op == OP_attention)
