@@ -1,6 +1,7 @@
 /* emit.c -- plan for a CPU -> one C source: the banner, the templates it needs, one short function per distinct kernel,
  * the launch tables, the program.  kernels.c writes the functions. */
 #include "emit.h"
+#include "compiler/source/about.h"
 #include "compiler/source/buffers.h"
 #include "compiler/source/document.h"
 #include "compiler/source/text.h"
@@ -80,6 +81,7 @@ struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_o
     document_use(d, "runtime/model/abi.h");
     for (uint32_t i = 0; i < COUNT_OF(always); i++) document_use(d, arena_printf(a, "templates/cpu/%s", always[i]));
     use_formats(a, d, p);
+    about_model(a, &model, p);
     emit_buffers(a, &model, p, "FLOAT_ROW(BUFFER(AT_##name), STRIDE_##name, t)");
     put_areas(a, &model, p);
     text_puts(&model, "/* ==== kernels ==== */\n");

@@ -1,4 +1,5 @@
 /* kernels.c -- the kernels of the plan as functions. */
+#include "compiler/source/about.h"
 #include "kernels.h"
 #include "attention.h"
 #include "products.h"
@@ -102,12 +103,11 @@ static const struct launch *launch_of(const struct kernel_list *k, uint32_t kern
     die("kernel %s has no launch; this is a mistake in forgec, please report it", k->kernels[kernel].name);
 }
 
-/* "reads 139264 bytes of weights, of the KV cache 262144 with a full context; 6 launches" and the lines of what it does. */
-static void put_comment(struct text *out, const struct kernel *k)
+/* "attn_qkv_decode: layers 0-7, 8 launches, 139264 bytes of weights ..." and the lines of what it does. */
+static void put_comment(struct arena *a, struct text *out, const struct plan *p, uint32_t kernel)
 {
-    text_printf(out, "/* %s: reads %llu bytes of weights", k->name, (ull)k->weight_bytes);
-    if (k->state_bytes) text_printf(out, ", of the KV cache %llu with a full context", (ull)k->state_bytes);
-    text_printf(out, "; %u launch%s\n", k->n_launches, k->n_launches == 1 ? "" : "es");
+    const struct kernel *k = &p->kernels->kernels[kernel];
+    text_printf(out, "/* %s: %s\n", k->name, about_kernel(a, p, kernel));
     for (const char *line = k->does; *line; line += strcspn(line, "\n") + 1) text_printf(out, " * %.*s\n", (int)strcspn(line, "\n"), line);
     text_puts(out, " */\n");
 }
@@ -116,7 +116,7 @@ void emit_cpu_kernels(struct arena *a, struct text *out, const struct plan *p)
 {
     for (uint32_t i = 0; i < p->kernels->n_kernels; i++) {
         const struct kernel *k = &p->kernels->kernels[i];
-        put_comment(out, k);
+        put_comment(a, out, p, i);
         text_printf(out, "KERNEL(%s)\n{\n    UNUSED;\n%s}\n\n", k->name, emit_cpu_body(a, p, launch_of(p->kernels, i)));
     }
 }

@@ -1,5 +1,6 @@
 /* emit.c -- plan for a GPU -> two sources: the kernels, and the C that tells the runtime of them.  gpu/kernels.c writes the kernels. */
 #include "emit.h"
+#include "compiler/source/about.h"
 #include "compiler/source/buffers.h"
 #include "compiler/source/document.h"
 #include "compiler/source/paste.h"
@@ -93,10 +94,12 @@ struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_o
     if (p->fused->level == FUSE_NONE) document_use(d, "templates/gpu/attention_unfused.h");
     use_formats(a, d, p);
     if (strcmp(p->profile->api, "host") == 0) text_puts(&model, "const uint32_t forge_simt_wave = WAVE;           /* for tests/lanes/libsimt.c */\n\n");
+    about_model(a, &model, p);
     emit_buffers(a, &model, p, "FLOAT_ROW(AT_##name, STRIDE_##name, t)");
     put_areas(&model, p);
     text_puts(&model, "/* ==== kernels ==== */\n");
     emit_gpu_kernels(a, &model, p);
+    about_launches(a, &model, p);
     return document_print(d, text_str(&head), text_str(&model));
 }
 

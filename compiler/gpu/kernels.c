@@ -1,4 +1,5 @@
 /* kernels.c -- the kernels of a plan -> text.  Operations on rows are here; products and attention have files of their own. */
+#include "compiler/source/about.h"
 #include "kernels.h"
 #include "compiler/source/text.h"
 #include "put.h"
@@ -237,7 +238,7 @@ static void put_kernel(struct emitter *e, const struct launch *l)
     e->named = 0;
     put_body(e);
     text_printf(e->out, "/* %s: %u threads, %u bytes of LDS", k->name, k->param[PARAM_THREADS], k->lds_bytes);
-    if (k->weight_bytes) text_printf(e->out, "; weights %llu bytes", (ull)k->weight_bytes);
+    text_printf(e->out, "; %s", about_kernel(e->arena, e->plan, l->kernel));
     put_does(e->out, k->does);
     text_printf(e->out, " */\nKERNEL(%u, %u) %s(const struct forge_kernel_args a)\n{\n%s%s}\n\n", k->param[PARAM_THREADS],
                 k->param[PARAM_RESIDENT] ? k->param[PARAM_RESIDENT] : 1, k->name, weights_text(e), text_str(&e->body));
