@@ -43,11 +43,12 @@ void about_model(struct arena *a, struct text *t, const struct plan *p)
 {
     const struct model *m = p->model;
     text_puts(t, "/* ==== the model ==== */\n");
-    text_printf(t, "/* %u layers of %u columns, %u tokens in the vocabulary, context %u, prompts in steps of %u tokens\n", m->n_layer, m->n_embd,
-                m->n_vocab, p->options.n_ctx, p->chunk);
+    text_printf(t, "/* %u layers of %u columns, %u tokens in the vocabulary, ", m->n_layer, m->n_embd, m->n_vocab);
+    text_printf(t, "context %u, prompts in steps of %u tokens\n", p->options.n_ctx, p->chunk);
     put_attentions(a, t, p);
-    text_printf(t, " * state of a sequence: %llu bytes, of which a position takes %llu\n", (ull)p->state_bytes, (ull)p->state_bytes_per_token);
-    text_printf(t, " * weights: %u tensors in %llu bytes, of which a token reads %llu */\n\n", p->n_tensors, (ull)p->image_bytes, (ull)p->read_bytes);
+    const ull state = (ull)p->state_bytes, image = (ull)p->image_bytes, read = (ull)p->read_bytes;
+    text_printf(t, " * state of a sequence: %llu bytes, of which a position takes %llu\n", state, (ull)p->state_bytes_per_token);
+    text_printf(t, " * weights: %u tensors in %llu bytes, of which a token reads %llu */\n\n", p->n_tensors, image, read);
 }
 
 /* ---- kernels ---- */

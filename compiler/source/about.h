@@ -1,4 +1,5 @@
-/* about.h -- what an emitted source says of its model: sizes, states, weights, what each kernel reads, the order of the launches.  Comments alone. */
+/* about.h -- what an emitted source says of its model: sizes, states, weights, what each kernel reads, the order of the launches.
+ * Comments alone. */
 #ifndef FORGEC_SOURCE_ABOUT_H
 #define FORGEC_SOURCE_ABOUT_H
 #include "compiler/plan/plan.h"

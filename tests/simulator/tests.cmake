@@ -20,7 +20,7 @@ gfxsim_flags(test_decode)
 target_link_libraries(test_decode PRIVATE forgec::cmocka Threads::Threads ${CMAKE_DL_LIBS} m)
 if(FORGEC_SANITIZE)                              # damaged code objects want them
   get_target_property(sources gfxsim_objects SOURCES)
-  list(TRANSFORM sources PREPEND "${GFXSIM}/" REGEX "^[^/]")
+  list(TRANSFORM sources PREPEND "${CMAKE_SOURCE_DIR}/simulator/" REGEX "^[^/]")
   target_sources(test_decode PRIVATE ${sources})
   target_compile_options(test_decode PRIVATE -O1 -fsanitize=${FORGEC_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(test_decode PRIVATE -fsanitize=${FORGEC_SANITIZE})
