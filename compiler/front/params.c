@@ -251,9 +251,9 @@ static double read_value(struct params *s, const struct param *p, const struct r
 {
     const struct yaml *where = yaml_get(r->entry, "where");
     const struct gguf_value *v = p->key ? gguf_find(s->d->gguf, p->key) : NULL;
-    double value, holds;
+    double value, holds = 1;
     if (where && !named_value(s, where, VALUE_BOOL, layer, &holds)) die_at(where->at, "there is no parameter %s", yaml_string(where));
-    if (where && !holds) value = yaml_value(s, yaml_get(r->entry, "otherwise"), p->type, layer);
+    if (holds == 0) value = yaml_value(s, yaml_get(r->entry, "otherwise"), p->type, layer);
     else if (!v) value = fallback_value(s, p, r, layer);
     else if (v->type == GGUF_ARRAY) value = array_value(s, p, r, v, layer);
     else value = scalar_value(s->d->gguf, p);
