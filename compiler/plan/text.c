@@ -94,6 +94,8 @@ void plan_text_print(struct text *out, const struct plan *p, const char *options
 
 /* ---- reading ---- */
 
+enum { CHUNK_MOST = 4096 };       /* as prefill_chunk of a target */
+
 struct reader {
     struct arena     *arena;
     struct plan_text *out;
@@ -166,7 +168,8 @@ static void read_head(struct reader *r, struct place at, const char *word)
         t->options_at = here(r);
         t->options = read_rest(r);
     } else if (strcmp(word, "chunk") == 0) {
-        if (!(t->chunk = read_number(r))) die_at(at, "a chunk has a token at least");
+        t->chunk = read_number(r);
+        if (t->chunk < 1 || t->chunk > CHUNK_MOST) die_at(at, "a chunk has 1 to %u tokens", CHUNK_MOST);
     } else die_at(at, "expected plan, target, options, chunk, decode or prefill");
     need_end(r);
 }
@@ -253,11 +256,21 @@ struct plan_text *plan_text_read(struct arena *a, const char *name, const char *
     return r.out;
 }
 
-static bool has_kernel(const struct kernel_list *list, const struct launch *launches, uint32_t n, enum kernel_template template, uint32_t group)
+static uint32_t count_kernels(const struct kernel_list *list, const struct launch *launches, uint32_t n, enum kernel_template template, uint32_t group)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (launches[i].group == group && list->kernels[launches[i].kernel].template == template) return true;
-    return false;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) count += launches[i].group == group && list->kernels[launches[i].kernel].template == template;
+    return count;
+}
+
+/* Choices of the text up to and with c that are for the same kernel of the group. */
+static uint32_t count_choices(const struct plan_text *text, const struct kernel_choice *c, uint32_t group)
+{
+    uint32_t count = 0;
+    for (const struct kernel_choice *other = text->choices.list; other <= c; other++)
+        for (uint32_t k = 0; k < other->n_groups; k++)
+            count += other->template == c->template && other->prefill == c->prefill && other->groups[k] == group;
+    return count;
 }
 
 void plan_text_check(const struct plan *p, const struct plan_text *text)
@@ -267,9 +280,11 @@ void plan_text_check(const struct plan *p, const struct plan_text *text)
         const struct kernel_choice *c = &text->choices.list[i];
         const struct launch *launches = c->prefill ? list->prefill : list->decode;
         const uint32_t n = c->prefill ? list->n_prefill : list->n_decode;
-        for (uint32_t k = 0; k < c->n_groups; k++)
-            if (!has_kernel(list, launches, n, c->template, c->groups[k]))
-                die_at(c->at, "group %u has no %s kernel in %s; the plan is of another model, or fused in another way", c->groups[k], template_info[c->template].name,
-                       c->prefill ? "prefill" : "decode");
+        const char *name = template_info[c->template].name, *section = c->prefill ? "prefill" : "decode";
+        for (uint32_t k = 0; k < c->n_groups; k++) {
+            const uint32_t group = c->groups[k], has = count_kernels(list, launches, n, c->template, group);
+            if (!has) die_at(c->at, "group %u has no %s kernel in %s; the plan is of another model, or fused in another way", group, name, section);
+            if (count_choices(text, c, group) > has) die_at(c->at, "group %u stands in more %s lines of %s than it has kernels", group, name, section);
+        }
     }
 }

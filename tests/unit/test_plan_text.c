@@ -48,7 +48,8 @@ static void refused(void **state)
         { "plan 2\n", "1:1: this forgec reads plans of version 1" },
         { "plan 1 x\n", "1:8: expected the end of the line" },
         { "prefill_chunk 3\n", "1:1: expected plan, target" },
-        { "chunk 0\n", "a token at least" },
+        { "chunk 0\n", "1:1: a chunk has 1 to 4096 tokens" },
+        { "chunk 4097\n", "1:1: a chunk has 1 to 4096 tokens" },
         { "chunk many\n", "1:7: expected a number" },
         { "chunk 99999999999999999999\n", "is too large" },
         { HEAD "decode now\n", "5:8: expected the end of the line" },
@@ -102,6 +103,8 @@ static void of_another_model(void **state)
     const struct model *m = tiny_model(a, &tiny_llama);
     const struct plan_text *t = plan_text_read(a, "p", "target portable\ndecode\n  embed e groups=1\n");
     assert_dies(plan_text_check(plan_for(m, "portable", FUSE_LAYER, t), t), "p:3:3: group 1 has no embed kernel in decode");
+    t = plan_text_read(a, "p", "target gfx1151\nchunk 32\ndecode\n  gemv x rows=2 groups=1\n  gemv y lanes=16 groups=1\n");
+    assert_dies(plan_text_check(plan_for(m, "gfx1151", FUSE_LAYER, t), t), "p:5:3: group 1 stands in more gemv lines of decode than it has kernels");
 }
 
 int main(void)
