@@ -285,7 +285,8 @@ static struct gemm_range given_range(const struct chooser *c, const struct kerne
         die_at(given->at, "tokens %u .. %u; this one of the products of %s begins with %u and ends with %u at most", r.least, r.most, c->group->name, least, c->plan->chunk);
     if (r.shape.threads < t->wave || r.shape.threads > 1024 || r.shape.threads % t->wave)
         die_at(given->at, "threads is %u; a group of %s has %u to 1024, a multiple of the wave", r.shape.threads, t->name, t->wave);
-    if (!gemm_shape_works(t, product, &r.shape))
+    const bool is_tile = r.shape.tokens && r.shape.rows && r.shape.tokens <= 1024 && r.shape.rows <= 1024;      /* sizes whose products fit 32 bits */
+    if (!is_tile || !gemm_shape_works(t, product, &r.shape))
         die_at(given->at, "no tile of %u tokens x %u rows for %u threads: both are multiples of 16 that the group's waves can share%s, and %u bytes of LDS are to hold them",
                r.shape.tokens, r.shape.rows, r.shape.threads, has_pair(c->group) ? ", the rows in pairs" : "", t->lds_bytes);
     return (struct gemm_range){ gemm_with_groups(t, r.shape), r.least, r.most };

@@ -66,6 +66,7 @@ if [ -n "$gfxsim" ]; then
     edited "$splits; $shape; $tile"
     verified "splits, lanes and a tile" --simulate --tokens 8
     refused "splits is 9999" '/^  attention_decode/s/splits=[0-9]*/splits=9999/'
+    for tile in rows=0 tokens=0 rows=65536 tokens=4294967280; do refused "no tile of" "/^  gemm attn_qkv_prefill/s/ ${tile%=*}=[0-9]*/ $tile/"; done
     refused "tokens 2 .." 's/ least=1 / least=2 /'
     refused "give -t gfx942" 's/^target .*/target gfx942/'
     refused "the plan was made with --kv q8_0" 's/^options .*/options --kv q8_0/'
