@@ -10,42 +10,42 @@
  *    104  the model
  *    110  buffers: the arena, 20994304 bytes
  *    146  kernels
- *    580  launches
- *    592  appendix: everything that is used of the templates
- *    596  templates/gpu/machine/families.h
- *    628  templates/gpu/machine/words.h
- *    662  templates/gpu/machine/rdna3.h
- *    672  templates/gpu/machine/amd.h
- *    783  templates/gpu/machine/rdna3.h, continued
- *    801  templates/gpu/machine/fragments.h
- *    832  templates/gpu/machine/wmma.h
- *    884  templates/gpu/machine/rdna3.h, continued
- *    906  templates/gpu/machine/copy_registers.h
- *    921  runtime/model/abi_gpu.h
- *    962  templates/gpu/dialect.h
- *   1090  templates/gpu/launch.h
- *   1117  templates/gpu/gemv_sizes.h
- *   1138  templates/gpu/acts_unit.h
- *   1203  templates/gpu/acts.h
- *   1447  templates/gpu/stage.h
- *   1497  templates/gpu/attention_sizes.h
- *   1534  templates/gpu/kv.h
- *   1674  templates/gpu/rope.h
- *   1810  templates/gpu/attention_decode_tmpl.c
- *   2415  templates/gpu/mma.h
- *   2502  templates/gpu/attention_prefill_sizes.h
- *   2547  templates/gpu/attention_prefill.h
- *   2705  templates/gpu/attention_prefill_columns.h
- *   3000  templates/gpu/attention_prefill_exact.h
- *   3146  templates/gpu/attention_prefill_tmpl.c
- *   3198  templates/gpu/sample_math.h
- *   3332  templates/gpu/sample_sizes.h
- *   3349  templates/gpu/sample_tmpl.c
- *   3871  templates/gpu/formats/q8_0.h
- *   3920  templates/gpu/gemm_sizes.h
- *   3966  templates/gpu/embed_tmpl.c
- *   4033  templates/gpu/gemm_tmpl.c
- *   4412  templates/gpu/gemv_tmpl.c
+ *    600  launches
+ *    613  appendix: everything that is used of the templates
+ *    617  templates/gpu/machine/families.h
+ *    649  templates/gpu/machine/words.h
+ *    683  templates/gpu/machine/rdna3.h
+ *    693  templates/gpu/machine/amd.h
+ *    804  templates/gpu/machine/rdna3.h, continued
+ *    822  templates/gpu/machine/fragments.h
+ *    853  templates/gpu/machine/wmma.h
+ *    905  templates/gpu/machine/rdna3.h, continued
+ *    927  templates/gpu/machine/copy_registers.h
+ *    942  runtime/model/abi_gpu.h
+ *    983  templates/gpu/dialect.h
+ *   1111  templates/gpu/launch.h
+ *   1138  templates/gpu/gemv_sizes.h
+ *   1159  templates/gpu/acts_unit.h
+ *   1224  templates/gpu/acts.h
+ *   1468  templates/gpu/stage.h
+ *   1518  templates/gpu/attention_sizes.h
+ *   1555  templates/gpu/kv.h
+ *   1695  templates/gpu/rope.h
+ *   1831  templates/gpu/attention_decode_tmpl.c
+ *   2436  templates/gpu/mma.h
+ *   2523  templates/gpu/attention_prefill_sizes.h
+ *   2568  templates/gpu/attention_prefill.h
+ *   2726  templates/gpu/attention_prefill_columns.h
+ *   3021  templates/gpu/attention_prefill_exact.h
+ *   3167  templates/gpu/attention_prefill_tmpl.c
+ *   3219  templates/gpu/sample_math.h
+ *   3353  templates/gpu/sample_sizes.h
+ *   3370  templates/gpu/sample_tmpl.c
+ *   3892  templates/gpu/formats/q8_0.h
+ *   3941  templates/gpu/gemm_sizes.h
+ *   3987  templates/gpu/embed_tmpl.c
+ *   4054  templates/gpu/gemm_tmpl.c
+ *   4433  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -108,8 +108,8 @@ struct declared;                                 /* before it clangd refuses a f
  * weights: 75 tensors in 7833472 bytes, of which a token reads 7798784 */
 
 /* ==== buffers: the arena, 20994304 bytes ==== */
-/* A value has a row for each token of a step, in the same place in all layers;
- * places overlap where they are not wanted at once.  Behind each: its name, the columns of a row, and from which launch to which it lives. */
+/* A value has a row for each token of a step, in the same place in all layers; places overlap where they are not
+ * wanted at once.  Behind each: its name, the columns of a row, and from which launch to which it lives. */
 #define VALUE(name, t) FLOAT_ROW(AT_##name, STRIDE_##name, t)
 #define AT_X                        0u
 #define STRIDE_X                    1024u        /* x [256]: embed .. attn_output, ffn_down .. attn_output, ffn_down .. token_embd */
@@ -202,8 +202,10 @@ KERNEL(256, 1) attn_qkv(const struct forge_kernel_args a)
     gemv_begin_q8_0_1x16(&first, WEIGHT(W_ATTN_Q), 0, /* rows */ 512, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
-    norm_to_lds(lds(), &row, VALUE(X, 0), &norm_weight, VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_q8_0_1x16(a, &first, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, /* addend */ 0, attn_qkv_row);
+    norm_to_lds(lds(), &row, VALUE(X, 0), &norm_weight, VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2,
+        /* sums16 */ 0, 256);
+    gemv_q8_0_1x16(a, &first, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640,
+        /* addend */ 0, attn_qkv_row);
 }
 
 /* attention: 256 threads, 4752 bytes of LDS; layers 0-7, 8 launches, 524288 of the state with a full context, 2.47 us of reading
@@ -255,7 +257,8 @@ KERNEL(256, 1) attn_output(const struct forge_kernel_args a)
     COMPILER_FENCE();
     mark(a);
     row_to_lds(lds(), &row, VALUE(KQV, 0), /* cols */ 256, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_q8_0_1x32(a, &first, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 320, attn_output_addend, attn_output_row);
+    gemv_q8_0_1x32(a, &first, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 320,
+        attn_output_addend, attn_output_row);
 }
 
 DEVICE void ffn_gate_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y, float up)
@@ -283,8 +286,10 @@ KERNEL(256, 1) ffn_gate_up(const struct forge_kernel_args a)
     gemv_begin_q8_0_2x16(&first, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
-    norm_to_lds(lds(), &row, VALUE(FFN_INP, 0), &norm_weight, VECTOR(W_FFN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_pair_q8_0_2x16(a, &first, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, ffn_gate_row);
+    norm_to_lds(lds(), &row, VALUE(FFN_INP, 0), &norm_weight, VECTOR(W_FFN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2,
+        /* sums16 */ 0, 256);
+    gemv_pair_q8_0_2x16(a, &first, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, lds(), /* digits */ 2, slot,
+        /* stride */ 640, ffn_gate_row);
 }
 
 DEVICE void ffn_down_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -316,7 +321,8 @@ KERNEL(256, 1) ffn_down(const struct forge_kernel_args a)
     COMPILER_FENCE();
     mark(a);
     row_to_lds(lds(), &row, VALUE(GLU, 0), /* cols */ 768, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_q8_0_1x32(a, &first, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, lds(), /* digits */ 2, slot, /* stride */ 320, ffn_down_addend, ffn_down_row);
+    gemv_q8_0_1x32(a, &first, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, lds(), /* digits */ 2, slot, /* stride */ 320,
+        ffn_down_addend, ffn_down_row);
 }
 
 DEVICE void token_embd_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -343,8 +349,10 @@ KERNEL(256, 1) token_embd(const struct forge_kernel_args a)
     gemv_begin_q8_0_2x16(&first, WEIGHT(W_TOKEN_EMBD), 0, /* rows */ 4096, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
-    norm_to_lds(lds(), &row, VALUE(X, 0), &norm_weight, VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_q8_0_2x16(a, &first, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, /* addend */ 0, token_embd_row);
+    norm_to_lds(lds(), &row, VALUE(X, 0), &norm_weight, VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2,
+        /* sums16 */ 0, 256);
+    gemv_q8_0_2x16(a, &first, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640,
+        /* addend */ 0, token_embd_row);
 }
 
 /* sample_token: 512 threads, 28768 bytes of LDS; after a step
@@ -368,7 +376,8 @@ KERNEL(256, 1) attn_qkv_in(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(AT_ATTN_QKV_IN_F16, STRIDE_ATTN_QKV_IN_F16, t), VALUE(X, t), VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(AT_ATTN_QKV_IN_F16, STRIDE_ATTN_QKV_IN_F16, t), VALUE(X, t), VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f,
+        /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 /* attn_qkv_prefill_384: 64 threads, 8192 bytes of LDS; layers 0-7, 8 launches, 139264 bytes of weights, 0.66 us of reading
@@ -384,7 +393,8 @@ KERNEL(64, 4) attn_qkv_prefill_384(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(AT_ATTN_QKV_IN_F16), STRIDE_ATTN_QKV_IN_F16, tile, t0, a.step->n_tokens, attn_qkv_row);
+    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(AT_ATTN_QKV_IN_F16), STRIDE_ATTN_QKV_IN_F16, tile, t0,
+        a.step->n_tokens, attn_qkv_row);
 }
 
 /* attn_qkv_prefill: 64 threads, 18432 bytes of LDS; layers 0-7, 8 launches, 139264 bytes of weights, 0.66 us of reading
@@ -400,7 +410,8 @@ KERNEL(64, 4) attn_qkv_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(AT_ATTN_QKV_IN_F16), STRIDE_ATTN_QKV_IN_F16, tile, t0, a.step->n_tokens, attn_qkv_row);
+    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(AT_ATTN_QKV_IN_F16), STRIDE_ATTN_QKV_IN_F16, tile, t0,
+        a.step->n_tokens, attn_qkv_row);
 }
 
 /* heads_prefill: 256 threads, 2048 bytes of LDS; layers 0-7, 8 launches
@@ -452,7 +463,8 @@ KERNEL(64, 4) attn_output_prefill_384(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(AT_KQV_IN_F16), STRIDE_KQV_IN_F16, tile, t0, a.step->n_tokens, attn_output_rows);
+    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(AT_KQV_IN_F16), STRIDE_KQV_IN_F16, tile, t0,
+        a.step->n_tokens, attn_output_rows);
 }
 
 /* attn_output_prefill: 64 threads, 18432 bytes of LDS; layers 0-7, 8 launches, 69632 bytes of weights, 0.33 us of reading
@@ -466,7 +478,8 @@ KERNEL(64, 4) attn_output_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(AT_KQV_IN_F16), STRIDE_KQV_IN_F16, tile, t0, a.step->n_tokens, attn_output_rows);
+    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(AT_KQV_IN_F16), STRIDE_KQV_IN_F16, tile, t0,
+        a.step->n_tokens, attn_output_rows);
 }
 
 /* ffn_gate_up_in: 256 threads, 128 bytes of LDS; layers 0-7, 8 launches
@@ -479,7 +492,8 @@ KERNEL(256, 1) ffn_gate_up_in(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(AT_FFN_GATE_UP_IN_F16, STRIDE_FFN_GATE_UP_IN_F16, t), VALUE(FFN_INP, t), VECTOR(W_FFN_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(AT_FFN_GATE_UP_IN_F16, STRIDE_FFN_GATE_UP_IN_F16, t), VALUE(FFN_INP, t), VECTOR(W_FFN_NORM), /* cols */ 256,
+        9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 DEVICE void ffn_gate_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y, float up)
@@ -499,7 +513,8 @@ KERNEL(64, 4) ffn_gate_up_prefill_128(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_pair_q8_0_32x32_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(AT_FFN_GATE_UP_IN_F16), STRIDE_FFN_GATE_UP_IN_F16, tile, t0, a.step->n_tokens, ffn_gate_rows);
+    gemm_pair_q8_0_32x32_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(AT_FFN_GATE_UP_IN_F16),
+        STRIDE_FFN_GATE_UP_IN_F16, tile, t0, a.step->n_tokens, ffn_gate_rows);
 }
 
 /* ffn_gate_up_prefill: 64 threads, 16384 bytes of LDS; layers 0-7, 8 launches, 417792 bytes of weights, 1.97 us of reading
@@ -513,7 +528,8 @@ KERNEL(64, 4) ffn_gate_up_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_pair_q8_0_64x64_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(AT_FFN_GATE_UP_IN_F16), STRIDE_FFN_GATE_UP_IN_F16, tile, t0, a.step->n_tokens, ffn_gate_rows);
+    gemm_pair_q8_0_64x64_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(AT_FFN_GATE_UP_IN_F16),
+        STRIDE_FFN_GATE_UP_IN_F16, tile, t0, a.step->n_tokens, ffn_gate_rows);
 }
 
 DEVICE void ffn_down_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -533,7 +549,8 @@ KERNEL(64, 4) ffn_down_prefill_384(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_32x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(AT_GLU_IN_F16), STRIDE_GLU_IN_F16, tile, t0, a.step->n_tokens, ffn_down_rows);
+    gemm_q8_0_32x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(AT_GLU_IN_F16), STRIDE_GLU_IN_F16, tile, t0,
+        a.step->n_tokens, ffn_down_rows);
 }
 
 /* ffn_down_prefill: 64 threads, 18432 bytes of LDS; layers 0-7, 8 launches, 208896 bytes of weights, 0.99 us of reading
@@ -547,7 +564,8 @@ KERNEL(64, 4) ffn_down_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_112x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(AT_GLU_IN_F16), STRIDE_GLU_IN_F16, tile, t0, a.step->n_tokens, ffn_down_rows);
+    gemm_q8_0_112x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(AT_GLU_IN_F16), STRIDE_GLU_IN_F16, tile, t0,
+        a.step->n_tokens, ffn_down_rows);
 }
 
 /* token_embd_in: 256 threads, 128 bytes of LDS; outside the layers, 1 launch
@@ -560,7 +578,8 @@ KERNEL(256, 1) token_embd_in(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(AT_TOKEN_EMBD_IN_F16, STRIDE_TOKEN_EMBD_IN_F16, t), VALUE(X, t), VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(AT_TOKEN_EMBD_IN_F16, STRIDE_TOKEN_EMBD_IN_F16, t), VALUE(X, t), VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f,
+        /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 /* token_embd_prefill: 64 threads, 16384 bytes of LDS; outside the layers, 1 launch, 1114112 bytes of weights, 5.26 us of reading
@@ -574,7 +593,8 @@ KERNEL(64, 4) token_embd_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_64x64_64(a, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, BUFFER(AT_TOKEN_EMBD_IN_F16), STRIDE_TOKEN_EMBD_IN_F16, tile, t0, a.step->n_tokens, token_embd_row);
+    gemm_q8_0_64x64_64(a, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, BUFFER(AT_TOKEN_EMBD_IN_F16), STRIDE_TOKEN_EMBD_IN_F16,
+        tile, t0, a.step->n_tokens, token_embd_row);
 }
 
 /* ==== launches ==== */
@@ -584,7 +604,8 @@ KERNEL(64, 4) token_embd_prefill(const struct forge_kernel_args a)
  *   outside the layers: token_embd
  * Of a prompt's step; of a product's kernels for steps of different sizes one runs:
  *   outside the layers: embed
- *   layers 0-7: attn_qkv_in, attn_qkv_prefill_384, attn_qkv_prefill, heads_prefill, attention_chunk, attn_output_prefill_384, attn_output_prefill, ffn_gate_up_in, ffn_gate_up_prefill_128, ffn_gate_up_prefill, ffn_down_prefill_384, ffn_down_prefill
+ *   layers 0-7: attn_qkv_in, attn_qkv_prefill_384, attn_qkv_prefill, heads_prefill, attention_chunk, attn_output_prefill_384,
+ *     attn_output_prefill, ffn_gate_up_in, ffn_gate_up_prefill_128, ffn_gate_up_prefill, ffn_down_prefill_384, ffn_down_prefill
  *   outside the layers: token_embd_in, token_embd_prefill
  * The tables, with grids and places of weights, are in the program's C source (--save-temps). */
 
