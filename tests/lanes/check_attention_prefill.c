@@ -1,6 +1,6 @@
 /* check_attention_prefill.c -- attention of prefill (templates/gpu/attention_prefill_tmpl.c) against sums in double: all head sizes and kinds of cache, groups of heads, causal or
  * not, tails, f32 rows and 16-bit rows, f16 and f32 products.  The cache beyond the step and LDS are NaN; the output is poisoned and must be written exactly where it should be.
- * Compile as it is, with -DSIMT_MMA_WMMA, and with -DWAVE=64. */
+ * Compile as it is, with -DFAMILY=FAMILY_RDNA3, and with -DFAMILY=FAMILY_CDNA3. */
 #include <math.h>
 #include "check.h"
 #define KV_KIND c.kv
@@ -19,7 +19,7 @@ static struct {
 #ifndef CASES
 #define CASES 150
 #endif
-enum { ASYNC = COPIES_REACH_LDS };
+enum { ASYNC = COPIES_REACH_LDS, LDS_OF_AMD = 65536 };
 
 static void kernel(const struct forge_kernel_args a)
 {
@@ -145,7 +145,8 @@ static void draw_case(void)
     c.n_ctx = c.n_past + c.n_tokens + random_in(0, 70);
     c.kind = random_in(0, 2);
     c.ring = c.window && random_in(0, 1) ? c.window + c.n_tokens - 1 + random_in(0, 1) * random_in(0, 30) : 0;
-    c.threads = FAMILY == FAMILY_RDNA3 && c.head_dim > 128 ? 128 : 128 << random_in(0, 1);      /* LDS of gfx11 */
+    c.threads = 128 << random_in(0, 1);
+    if (!ASYNC && ATTENTION_PREFILL_LDS_BYTES(c.kv, c.digits, c.head_dim, FAMILY, c.threads) > LDS_OF_AMD) c.threads = 128;
     c.scale = 1.0f / sqrtf((float)c.head_dim);
     c.out_stride = (uint64_t)(c.n_head * c.head_dim + 63) / 64 * (c.kind ? 128 : 256) + 16 * random_in(0, 2);
     c.q_stride = (uint64_t)c.n_head * c.head_dim * 4 + 16 * random_in(0, 2);
@@ -178,7 +179,7 @@ static bool check_case(void)
     const uint32_t tokens = ATTENTION_PREFILL_TOKENS(c.kv, c.digits, c.n_head, c.n_head_kv, c.head_dim, FAMILY, c.threads);
     const uint32_t lds_bytes = ATTENTION_PREFILL_LDS_BYTES(c.kv, c.digits, c.head_dim, FAMILY, c.threads);
     simt_launch(kernel, &args, ATTENTION_PREFILL_GROUPS(c.n_head, c.n_head_kv), (c.n_tokens - c.t0 + tokens - 1) / tokens, c.threads, WAVE, lds_bytes, n_cases++);
-    bool ok = (ASYNC || lds_bytes <= 65536) || fail("LDS", 0, 0, lds_bytes, 65536);
+    bool ok = (ASYNC || lds_bytes <= LDS_OF_AMD) || fail("LDS", 0, 0, lds_bytes, LDS_OF_AMD);
     ok = ok && untouched(total) && compare(k, v);
     room_free(&cache), room_free(&q), room_free(&out);
     free(k), free(v), free(step);

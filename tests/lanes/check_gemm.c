@@ -1,7 +1,7 @@
 /* check_gemm.c -- products of prefill (templates/gpu/gemm_tmpl.c) against sums in double: all formats, single and paired, odd sizes,
  * every value handed to the sink exactly once, nothing read beyond x and the weights (they end at an inaccessible page).
- * tests/lanes/run_check.sh clang-19 gemm: as it is, with -DSIMT_MMA_GROUP, -DSIMT_MMA_WMMA,
- * -DWAVE=64, with -DGEMM_UNIT_STEPS=2, and with other tiles (-DTILE_TOKENS= -DTILE_ROWS= -DTILE_THREADS= -DGEMM_STAGES=).
+ * tests/lanes/run_check.sh clang-19 gemm: as it is, with -DSIMT_MMA_GROUP, -DFAMILY=FAMILY_RDNA3,
+ * -DFAMILY=FAMILY_CDNA3, with -DGEMM_UNIT_STEPS=2, and with other tiles (-DTILE_TOKENS= -DTILE_ROWS= -DTILE_THREADS= -DGEMM_STAGES=).
  * Some formats come in a second shape besides, where two threads share a unit. */
 #include <math.h>
 #include "check_blocks.h"

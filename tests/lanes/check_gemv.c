@@ -1,5 +1,5 @@
 /* check_gemv.c -- decode products of templates/gpu against a double product of the dequantised rows, in all formats and odd shapes.
- * tests/lanes/run_check.sh clang-19 gemv     (and with -DWAVE=64)
+ * tests/lanes/run_check.sh clang-19 gemv     (and with -DFAMILY=FAMILY_CDNA3)
  * check_gemv [SEED] */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE                              /* MAP_ANONYMOUS */

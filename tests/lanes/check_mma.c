@@ -1,5 +1,5 @@
 /* check_mma.c -- the tile products of templates/gpu/mma.h against plain sums: one-hot tiles, which show a misplaced element, and random
- * ones.  Compile three times: as it is, with -DSIMT_MMA_WMMA, with -DWAVE=64. */
+ * ones.  Compile three times: as it is, with -DFAMILY=FAMILY_RDNA3, with -DFAMILY=FAMILY_CDNA3. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

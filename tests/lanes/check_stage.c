@@ -1,6 +1,6 @@
 /* check_stage.c -- rows prepared for products, norms, elementwise operations and embedding rows of all formats (templates/gpu/stage.h,
  * elementwise.h, embed_tmpl.c) against double arithmetic and templates/ref/dequant.c.  Outputs are poisoned and must be written exactly
- * where they should be; inputs end at an inaccessible page.  tests/lanes/run_check.sh clang-19 stage     (and with -DWAVE=64) */
+ * where they should be; inputs end at an inaccessible page.  tests/lanes/run_check.sh clang-19 stage     (and with -DFAMILY=FAMILY_CDNA3) */
 #include <math.h>
 #include "check_blocks.h"
 #include "templates/gpu/elementwise.h"

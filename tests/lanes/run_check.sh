@@ -1,6 +1,6 @@
 #!/bin/sh
 # run_check.sh CLANG NAME [FLAGS...] -- compiles tests/lanes/check_NAME.c with the emulator of lanes and what it compares with, and runs it.
-# FLAGS choose a variant: -DWAVE=64, -DSIMT_MMA_WMMA, -fsanitize=undefined ...  Exit code 77 where the processor lacks AVX2 and F16C.
+# FLAGS choose a variant: -DFAMILY=FAMILY_CDNA3, -DFAMILY=FAMILY_RDNA3, -fsanitize=undefined ...  Exit code 77 where the processor lacks AVX2 and F16C.
 set -eu
 clang=$1 kernel=$2
 shift 2

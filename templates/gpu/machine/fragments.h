@@ -5,7 +5,12 @@
  *   mma_rows_a(), mma_rows_b()              operands from rows of LDS;
  *   mma_rows_wide_a(), mma_rows_wide_b()    of FAMILY_MMA_WIDE products, where that is more than one;
  *   mma_load_b_trans()                      operand B from rows of k;
- *   mma_a_of_acc() or mma_b_of_acc()        operands from sums (FAMILY_MMA_SUMS_ARE_A). */
+ *   mma_a_of_acc() or mma_b_of_acc()        operands from sums (FAMILY_MMA_SUMS_ARE_A);
+ * and where sums become operand B, for the attention of prefill,
+ *   mma_k_of_acc()                          the order that mma_b_of_acc() gives k: which row of the sums is k number `slot`, where wide
+ *                                           operands meet MMA_WIDE tiles of sums under each other;
+ *   mma_row_together()                      the place of row i when rows are sorted by lanes: mma_row(e) goes to MMA_ACC (l / 16) + e;
+ *   mma_b_of_halves()                       where lanes hold an operand twice (FAMILY_MMA_COPIES): B of what each half of a wave has. */
 #ifndef FORGE_FRAGMENTS_H
 #define FORGE_FRAGMENTS_H
 #include "words.h"

@@ -1,19 +1,17 @@
 /* host.h -- this machine's processor, for tests/lanes: lanes of a group are fibers (tests/lanes/simt.c), exchanges between them are
  * functions.  It has the fragments of every family and asks with simt_share() for the registers of all lanes: Hopper's as it is, with
- * SIMT_MMA_WMMA RDNA 3's, with WAVE 64 CDNA 3's.  With SIMT_MMA_GROUP it has Hopper's and the products of four waves, as a compilation for
- * sm_90a has. */
+ * -DFAMILY=FAMILY_RDNA3 those of that family, and so on.  With SIMT_MMA_GROUP it has Hopper's and the products of four waves, as a
+ * compilation for sm_90a has. */
 #ifndef FORGE_MACHINE_H
 #define FORGE_MACHINE_H
 #include "words.h"
-#ifndef WAVE
-#define WAVE 32
-#endif
-#if defined(SIMT_MMA_WMMA)
-#define FAMILY FAMILY_RDNA3
-#elif WAVE == 64
-#define FAMILY FAMILY_CDNA3
-#else
+#ifndef FAMILY
 #define FAMILY FAMILY_HOPPER
+#endif
+#if FAMILY_WAVE(FAMILY) == 64
+#define WAVE 64
+#else
+#define WAVE 32
 #endif
 #define KERNEL(threads, groups) void
 #define GLOBAL
@@ -134,7 +132,7 @@ static inline struct mma_place mma_place(const uint32_t operand, const uint32_t 
     (void)operand; (void)half;
     return (struct mma_place){ index + 16 * (k / 4), k % 4 / 2 };
 }
-#else
+#elif FAMILY == FAMILY_HOPPER
 DEVICE void ldmatrix(uint32_t x[4], const uint8_t *row, const uint32_t transposed)
 {
     const uint8_t *const *rows = (const uint8_t *const *)simt_share(&row, sizeof row);
@@ -151,6 +149,8 @@ static inline struct mma_place mma_place(const uint32_t operand, const uint32_t 
     (void)half;
     return (struct mma_place){ index % 8 * 4 + k % 8 / 2, operand ? 2 * (index / 8) + k / 8 : index / 8 + 2 * (k / 8) };
 }
+#else
+#error "the lanes have no fragments of this family: see docs/target.md, 'A new GPU family'"
 #endif
 /* words: the registers of all lanes, A's and then B's. */
 static inline float mma_element(const uint32_t *words, const uint32_t operand, const uint32_t index, const uint32_t k, const uint32_t bf16)

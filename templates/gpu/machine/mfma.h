@@ -53,7 +53,9 @@ DEVICE void mma_load_b_trans(struct mma_b *f, const uint8_t *tile, const uint32_
     }
 }
 
-DEVICE void mma_b_of_halves(struct mma_b *f, const uint32_t mine[4]) { (void)f; (void)mine; }      /* never called: of WMMA */
+/* A lane's four rows are four k of one product; a wide operand A gives it eight columns, of two products. */
+DEVICE uint32_t mma_k_of_acc(const uint32_t slot) { return slot / 32 * 32 + slot / 4 % 2 * 16 + slot / 8 % 4 * 4 + slot % 4; }
+DEVICE uint32_t mma_row_together(const uint32_t i) { return i; }
 /* The sums, rounded to f16: the registers fit as they are.  Returns sum and this lane's elements as they were rounded. */
 DEVICE float mma_b_of_acc(struct mma_b *f, const struct mma_acc *c, float sum)
 {

@@ -36,6 +36,9 @@ DEVICE void mma_load_b_trans(struct mma_b *f, const uint8_t *tile, const uint32_
     }
 }
 
+/* A lane's rows follow one another in steps of two: the lower half of the wave has even ones. */
+DEVICE uint32_t mma_k_of_acc(const uint32_t slot) { return slot / 16 * 16 + slot % 8 * 2 + slot / 8 % 2; }
+DEVICE uint32_t mma_row_together(const uint32_t i) { return i % 2 * 8 + i / 2; }
 /* Operand B of which the lower half of the wave has the first eight k and the upper the others. */
 DEVICE void mma_b_of_halves(struct mma_b *f, const uint32_t mine[4])
 {
