@@ -358,14 +358,18 @@ static void apply_instructions(struct arena *a, struct profile *p, const struct 
 
 #define COMMON_KEYS "inherits", "base", "description", "kind", "machine", "triple", "cflags", "features", "page", "tiles", "bandwidth"
 
+const struct simd simd_table[SIMD_COUNT] = { { "c", NULL }, { "avx2", "x86_64" }, { "avx512", "x86_64" }, { "neon", "aarch64" } };
+
 static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const keys[] = { COMMON_KEYS, "system", "simd", "cache", NULL };
-    static const char *const simds[] = { "c", "avx2", "avx512", "neon", NULL };
+    const char *names[SIMD_COUNT + 1] = { NULL };
+    for (uint32_t i = 0; i < SIMD_COUNT; i++) names[i] = simd_table[i].name;
     yaml_only(y, keys);
     const struct yaml *v;
     if ((v = yaml_get(y, "simd"))) {
-        p->simd = one_of(a, v, simds);
+        const char *name = one_of(a, v, names);
+        for (p->simd = simd_table; p->simd->name != name; p->simd++) { }
         p->simd_at = v->at;
     }
     if ((v = yaml_get(y, "tiles"))) apply_cpu_tiles(p, v);
@@ -635,9 +639,8 @@ static void check_gpu(struct profile *p)
 
 static void check_cpu(const struct profile *p)
 {
-    const char *machine = p->simd[0] == 'a' ? "x86_64" : p->simd[0] == 'n' ? "aarch64" : p->elf_machine;      /* avx2, avx512; neon; c */
-    if (strcmp(machine, p->elf_machine))
-        die_at(p->simd_at, "simd is %s, which is of %s; the machine is %s", p->simd, machine, p->elf_machine);
+    if (p->simd->machine && strcmp(p->simd->machine, p->elf_machine))
+        die_at(p->simd_at, "simd is %s, which is of %s; the machine is %s", p->simd->name, p->simd->machine, p->elf_machine);
 }
 
 static struct profile *load(struct arena *a, const char *name, const char *directory)

@@ -3,6 +3,11 @@
 #define FORGEC_PROFILE_H
 #include "base.h"
 
+/* The vector code of CPU kernels: templates/cpu/dot_<name>.h, FORGE_SIMD_<NAME>; machine: whose instructions, NULL: C for any. */
+struct simd { const char *name, *machine; };
+enum { SIMD_COUNT = 4 };
+extern const struct simd simd_table[SIMD_COUNT];
+
 enum target_kind { TARGET_CPU, TARGET_GPU };
 enum { PROFILE_MAX_FLAGS = 16, PROFILE_MAX_TILES = 24 };
 /* of what is multiplied */
@@ -13,7 +18,7 @@ struct profile {
     const char      *description;
     const char      *path;            /* for messages */
     enum target_kind kind;
-    const char      *simd;            /* CPU: templates/cpu/dot_<simd>.h: "c", "avx2", "avx512", "neon" */
+    const struct simd *simd;          /* CPU */
     const char      *triple;          /* of the program (GPU: of its host side): clang --target=..., e.g. "x86_64-linux-gnu" */
     const char      *elf_machine;     /* of the program: "x86_64", "aarch64"; objects also "riscv64", "riscv32", "arm" */
     bool             bare;            /* CPU; `system: none`: neither an operating system nor a C library, so objects but no executables */

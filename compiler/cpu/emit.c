@@ -25,19 +25,25 @@ static void emit_launches(struct text *t, const struct kernel_list *k, const cha
     text_puts(t, "};\n\n");
 }
 
+/* "FORGE_SIMD_AVX2" */
+static const char *simd_macro(struct arena *a, const struct simd *s)
+{
+    char *name = arena_printf(a, "FORGE_SIMD_%s", s->name);
+    for (char *c = name; *c; c++) *c = (char)toupper((unsigned char)*c);
+    return name;
+}
+
 /* What templates depend on besides formats. */
 static void put_parameters(struct arena *a, struct document *d, const struct plan *p)
 {
-    static const char *const others[] = { "FORGE_SIMD_C", "FORGE_SIMD_AVX2", "FORGE_SIMD_AVX512", "FORGE_SIMD_NEON" };
     const struct profile *profile = p->profile;
     struct text t = { .arena = a };
-    text_puts(&t, "#define FORGE_SIMD_");
-    for (const char *c = profile->simd; *c; c++) text_printf(&t, "%c", toupper((unsigned char)*c));
-    text_printf(&t, "\n#define GEMM_TOKENS %u\n#define GEMM_GROUPS %u\n", profile->tile.gemm_tokens, profile->tile.gemm_groups);
+    text_printf(&t, "#define %s\n", simd_macro(a, profile->simd));
+    text_printf(&t, "#define GEMM_TOKENS %u\n#define GEMM_GROUPS %u\n", profile->tile.gemm_tokens, profile->tile.gemm_groups);
     text_printf(&t, "#define ATTENTION_BLOCK %u\n#define KV %s\n", profile->tile.attention_block, kv_type_name[p->options.kv]);
     text_printf(&t, "#define SCRATCH_OFFSET %lluu\n", (unsigned long long)p->scratch_offset);
     text_printf(&t, "#define SCRATCH_STRIDE %lluu\n", (unsigned long long)p->scratch_stride);
-    for (uint32_t i = 0; i < COUNT_OF(others); i++) document_known(d, others[i], NULL);
+    for (uint32_t i = 0; i < SIMD_COUNT; i++) document_known(d, simd_macro(a, &simd_table[i]), NULL);
     document_begin(d, text_str(&t));
 }
 
