@@ -2,6 +2,7 @@
  * and a prefill kernel (a chunk of tokens); where prefill needs its input normed or quantised first, one more does that.  What each does is
  * told to the last number that its text depends on. */
 #include "choose.h"
+#include "compiler/front/attr.h"
 
 typedef unsigned long long ull;
 
@@ -86,6 +87,15 @@ static void headnorm_does(struct lister *l, const struct node *n)
     kernel_does(&l->d, "  headnorm of heads of %u, eps %.9g, weight %s", n->attr.head_dim, n->attr.eps, weight_name(l, n->weight));
 }
 
+/* An operation with its attributes: layers where they differ have kernels of their own. */
+static const char *operation_text(const struct lister *l, const struct node *n)
+{
+    struct text t = { .arena = l->arena };
+    text_puts(&t, op_info[n->op].name);
+    attr_print(&t, n);
+    return text_str(&t);
+}
+
 /* What is done with the rows of a branch, behind its product. */
 static void chain_does(struct lister *l, const struct branch *b)
 {
@@ -98,7 +108,7 @@ static void chain_does(struct lister *l, const struct branch *b)
         case OP_store_k:
         case OP_store_v:  store_does(l, n); break;
         case OP_add:      kernel_does(&l->d, "  add %s", float_place(l, chain_operand(b, i))); break;
-        default:          kernel_does(&l->d, "  %s", op_info[n->op].name); break;
+        default:          kernel_does(&l->d, "  %s", operation_text(l, n)); break;
         }
     }
 }
