@@ -162,7 +162,7 @@ complete_words() {   # NAME WANTED WORDS...: what completes the last word, with 
 mkdir "$tmp/files"; cd "$tmp/files" || exit 1; touch a.c a.hip a.gguf a.txt mine.yaml
 complete_words complete-command "build" forgec b
 complete_words complete-target "gfx1100 gfx1151" forgec build -t gfx11
-complete_words complete-target-second "gfx1151,x86-64-v3 gfx1151,x86-64-v4" forgec build -t gfx1151,x86
+complete_words complete-target-second "gfx1151,sm_90 gfx1151,sm_90a" forgec build -t gfx1151,sm_90
 complete_words complete-target-file "mine.yaml" forgec build --target min
 complete_words complete-source "a.c a.hip a.gguf" forgec cc a
 complete_words complete-model "a.gguf" forgec build a
