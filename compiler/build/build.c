@@ -249,18 +249,22 @@ static uint64_t place_images(struct arena *a, struct image_writer *writer, struc
     return end;
 }
 
-/* The kernels of GPU programs, then the sources that describe them. */
-static void compile_kernels(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n, const struct emit_options eo[])
+/* The kernels of GPU programs, then the sources that describe them.  The runtime waits for neither: where there are kernels, it is
+ * compiled beside them.  True: it is done. */
+static bool compile_kernels(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n, const struct emit_options eo[],
+                            struct cc_job *runtime, size_t n_runtime)
 {
-    struct cc_job jobs[COUNT_OF(o->targets)];
-    size_t n_jobs = 0;
+    struct cc_job *jobs = arena_array(a, struct cc_job, n + n_runtime);
+    size_t n_kernels = 0;
     for (uint32_t i = 0; i < n; i++)
         if (targets[i].plan->gpu)
-            jobs[n_jobs++] = kernels_job(a, o, &targets[i]);
-    if (!n_jobs) return;
+            jobs[n_kernels++] = kernels_job(a, o, &targets[i]);
+    if (!n_kernels) return false;
     const double since = seconds();
     progress(o, arena_printf(a, "compiling kernels for %s", jobs[0].profile->name));
-    cc_compile(a, tc, jobs, n_jobs);
+    for (size_t i = 0; i < n_runtime; i++) jobs[n_kernels + i] = runtime[i];
+    cc_compile(a, tc, jobs, n_kernels + n_runtime);
+    for (size_t i = 0; i < n_runtime; i++) runtime[i] = jobs[n_kernels + i];
     progress(o, "");
     for (uint32_t i = 0, k = 0; i < n; i++) {
         if (!targets[i].plan->gpu) continue;
@@ -272,15 +276,17 @@ static void compile_kernels(struct arena *a, const struct build_options *o, stru
         targets[i].source = emit_gpu_program(a, targets[i].plan, &eo[i], targets[i].code.size);
     }
     step(o, "kernels", since);
+    return true;
 }
 
-static void compile_and_link(struct arena *a, const struct build_options *o, struct toolchain *tc, const struct target *targets, uint32_t n,
+static void compile_and_link(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n, const struct emit_options eo[],
                              struct bytes vocab, const char *weights_hash, struct image_writer *writer, uint64_t weights_bytes, const char *out)
 {
     const struct profile *first = targets[0].profile;
-    double since = seconds();
     size_t n_jobs;
     struct cc_job *jobs = cc_runtime_jobs(a, tc, first, n + 1, &n_jobs);
+    const size_t n_done = compile_kernels(a, o, tc, targets, n, eo, jobs, n_jobs) ? n_jobs : 0;
+    double since = seconds();
     const char *symbols[COUNT_OF(o->targets)];
     for (uint32_t i = 0; i < n; i++) {
         symbols[i] = emit_symbol(a, targets[i].profile);
@@ -289,8 +295,8 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
                                           .user_text = targets[i].plan->gpu ? NULL : user_text(a, o, &targets[i], "model.c") };
     }
     jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_programs(a, symbols, n, targets[0].edited), .kind = CC_RUNTIME, .profile = first };
-    progress(o, arena_printf(a, "compiling %zu sources for %s", n_jobs, first->name));
-    cc_compile(a, tc, jobs, n_jobs);
+    progress(o, arena_printf(a, "compiling %zu sources for %s", n_jobs - n_done, first->name));
+    cc_compile(a, tc, jobs + n_done, n_jobs - n_done);
     progress(o, "");
     step(o, "cc", since);
 
@@ -449,7 +455,7 @@ const char *build(struct arena *a, const struct build_options *o)
         if (!o->cc.spawn.dry_run) write_text(a, out, job.object);
     }
     else if (library_wanted(o)) {
-        compile_kernels(a, o, tc, targets, n, eo);
+        compile_kernels(a, o, tc, targets, n, eo, NULL, 0);
         since = seconds();
         const struct library_input input = { .options = o, .plan = targets[0].plan, .source = targets[0].source, .code = targets[0].code,
                                              .n_kernels = gpu ? targets[0].plan->kernels->n_kernels : 0, .vocab = vocab, .weights_hash = weights_hash,
@@ -458,9 +464,6 @@ const char *build(struct arena *a, const struct build_options *o)
         step(o, "library", since);
         if (!o->quiet && !o->cc.spawn.dry_run) library_announce(a, o, out, header);
     }
-    else {
-        compile_kernels(a, o, tc, targets, n, eo);
-        compile_and_link(a, o, tc, targets, n, vocab, weights_hash, &writer, weights_bytes, out);
-    }
+    else compile_and_link(a, o, tc, targets, n, eo, vocab, weights_hash, &writer, weights_bytes, out);
     return out;
 }

@@ -497,7 +497,9 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
         output_check(a, arena_printf(a, "%s/%s", temps, base_name(jobs[i].name)));
         output_check(a, job_object_name(a, tc, &jobs[i]));
     }
-    for (size_t i = 0; i < n_jobs; i++) {
+    for (size_t k = 0; k < 2 * n_jobs; k++) {               /* kernels take longest, and begin first */
+        const size_t i = k % n_jobs;
+        if (is_kernels(jobs[i].kind) != (k < n_jobs)) continue;
         struct cc_job *job = &jobs[i];
         struct argv   *v = &argvs[i];
         const char    *base = base_name(job->name), *missing = job_missing(a, tc, job);

@@ -53,7 +53,7 @@ struct cc_job {
     const char           *user_text;     /* the user's text in the source, "story.c": what clang says is for the user; NULL: all is forgec's */
     struct bytes          object;        /* result: an ELF object or as CC_DEVICE says; assembly when flags have -S; empty in a dry run */
 };
-/* Compiles all jobs, several at once.  Dies when one fails: of a source with text of the user's with all that clang says, of others
+/* Compiles all jobs, several at once, kernels first.  Dies when one fails: of a source with text of the user's with all that clang says, of others
  * with its first error in the line (-v: and all it says), since that is a mistake of forgec's. */
 void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size_t n_jobs);
 /* Jobs for every runtime/NAME.c (a program's runtime), includes already pasted; room for extra more jobs at the end.  *n_jobs: without these. */
