@@ -68,10 +68,17 @@ static struct token *token_new(struct preprocessor *p, const char *text, size_t 
     return t;
 }
 
+static size_t name_size(const char *s, const char *end)
+{
+    const char *at = s;
+    while (at < end && in_name(*at)) at++;
+    return (size_t)(at - s);
+}
+
 static struct token *token_read(struct preprocessor *p, const char **at, const char *end)
 {
     const char *s = *at;
-    const size_t n = starts_name(*s) ? strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
+    const size_t n = starts_name(*s) ? name_size(s, end)
                      : *s == '"' || *s == '\'' ? literal_size(s, end) : isdigit((unsigned char)*s) ? number_size(s, end) : sign_size(s, end);
     *at = s + n < end ? s + n : end;
     return token_new(p, s, (size_t)(*at - s));
@@ -96,6 +103,13 @@ static struct token *token_copy(struct preprocessor *p, const struct token *t)
     *copy = *t;
     copy->next = NULL;
     return copy;
+}
+
+static struct token *list_copy(struct preprocessor *p, const struct token *t)
+{
+    struct token *first = NULL, **last = &first;
+    for (; t; t = t->next, last = &(*last)->next) *last = token_copy(p, t);
+    return first;
 }
 
 /* ---- definitions ---- */
@@ -172,8 +186,10 @@ static struct argument *argument_of(const struct macro *m, struct argument *argu
 
 static struct token *pasted(struct preprocessor *p, const struct token *a, const struct token *b)
 {
-    const char *text = arena_printf(p->arena, "%.*s%.*s", (int)a->size, a->text, b ? (int)b->size : 0, b ? b->text : "");
-    return token_new(p, text, strlen(text));
+    char *text = arena_alloc(p->arena, (size_t)a->size + b->size);
+    memcpy(text, a->text, a->size);
+    memcpy(text + a->size, b->text, b->size);
+    return token_new(p, text, (size_t)a->size + b->size);
 }
 
 /* Copies list to *last; its first token is joined with the one before where that was followed by "##". */
@@ -229,7 +245,7 @@ static struct token *replaced(struct preprocessor *p, struct macro *m, struct to
         behind_marks(rest);
         rest = read_arguments(p, m, arguments ? arguments : &none, open->next, &closed);
         if (!closed) { *is_call = false; return NULL; }
-        for (uint32_t i = 0; i < m->n_parameters; i++) arguments[i].expanded = tokens_expand(p, arguments[i].raw);
+        for (uint32_t i = 0; i < m->n_parameters; i++) arguments[i].expanded = tokens_expand(p, list_copy(p, arguments[i].raw));
     }
     struct token *body = substituted(p, m, arguments), **last = &body;
     while (*last) last = &(*last)->next;
@@ -248,10 +264,11 @@ struct token *tokens_expand(struct preprocessor *p, struct token *tokens)
         bool is_call = false;
         struct token *list = m && !m->busy ? replaced(p, m, t, &is_call) : NULL;
         if (is_call) { t = list; continue; }
-        *last = token_copy(p, t);
-        last = &(*last)->next;
+        *last = t;
+        last = &t->next;
         t = t->next;
     }
+    *last = NULL;
     return first;
 }
 

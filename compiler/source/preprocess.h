@@ -47,7 +47,7 @@ struct token *tokens_of(struct preprocessor *p, const char *text, size_t n);
 /* What stands behind "#define". maybe: its condition is not known. */
 struct macro *macro_define(struct preprocessor *p, const char *text, size_t n, bool maybe);
 void macro_undefine(struct preprocessor *p, const char *name, size_t n, bool maybe);
-/* All macros replaced. */
+/* All macros replaced; the list given is used up. */
 struct token *tokens_expand(struct preprocessor *p, struct token *tokens);
 
 enum answer { ANSWER_NO, ANSWER_YES, ANSWER_UNKNOWN };
