@@ -1,17 +1,18 @@
 #!/bin/bash
-# style.sh -- no line of C is longer than .clang-format's limit, in the folders that keep to it.
+# style.sh -- no line of C is longer than .clang-format's limit, in the folders that keep to it; nor of an emitted source, but for the
+# command that compiles it.
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$(dirname "$0")/harness.sh"
 cd "$root" || exit 1
 
 # What keeps to the limit; whoever brings another folder to it adds it here.
-kept="cmake runtime compiler/product compiler/cpu compiler/base compiler/format compiler/front simulator tests/bench tests/fault tests/golden tests/kernel"
+kept="cmake runtime compiler templates simulator docs/tour tests/bench tests/fault tests/golden tests/kernel"
 
 limit=$(sed -n 's/^ColumnLimit: *//p' .clang-format)
 [ "${limit:-0}" -gt 0 ] || bad ".clang-format has no ColumnLimit"
 while IFS= read -r file; do
     tests=$((tests + 1)) name=$file
-    awk -v limit="$limit" 'length > limit { print FNR ": " length " columns" }' "$file" > "$tmp/out"
+    awk -v limit="$limit" 'length > limit && !/^ \* compile alone: / { print FNR ": " length " columns" }' "$file" > "$tmp/out"
     out_empty
-done < <(find $kept -name '*.[ch]' -o -name '*.def' | sort)
+done < <(find $kept -name '*.[ch]' -o -name '*.def' -o -name '*.hip' | sort)
 summary files

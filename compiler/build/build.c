@@ -73,7 +73,8 @@ static void write_text(struct arena *a, const char *path, struct bytes text)
 static const char *options_text(struct arena *a, const struct build_options *o, const struct plan *p)
 {
     struct text t = { .arena = a };
-    text_printf(&t, "--fuse %s --ctx %u --kv %s%s", o->fuse == FUSE_NONE ? "none" : "layer", p->options.n_ctx, kv_type_name[p->options.kv], p->options.exact ? " --exact" : "");
+    text_printf(&t, "--fuse %s --ctx %u --kv %s%s", o->fuse == FUSE_NONE ? "none" : "layer", p->options.n_ctx, kv_type_name[p->options.kv],
+                p->options.exact ? " --exact" : "");
     for (uint32_t i = 0; i < p->model->n_ignored; i++) text_printf(&t, " --ignore-key %s", p->model->ignored[i].key);
     return text_str(&t);
 }
@@ -108,8 +109,8 @@ static struct bytes code_with_end(struct arena *a, struct bytes code)
     return (struct bytes){ copy, code.size + 1 };
 }
 
-/* Refuses the tiles of prefill products whose kernels spill: how many registers clang needs for a tile the plan can only estimate.  True: the kernels are to
- * be made again. */
+/* Refuses the tiles of prefill products whose kernels spill: how many registers clang needs for a tile the plan can only estimate.  True:
+ * the kernels are to be made again. */
 static bool refuse_tiles(struct arena *a, const struct target *t)
 {
     const struct kernel_list *list = t->plan->kernels;
@@ -136,7 +137,8 @@ static void compile_target(struct arena *a, const struct build_options *o, struc
 }
 
 /* Plans, emits and compiles a GPU target's kernels again until their tiles fit the registers. */
-static void settle_tiles(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t, const struct emit_options *eo)
+static void settle_tiles(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t,
+                         const struct emit_options *eo)
 {
     while (!o->cc.spawn.dry_run && !o->allow_spills && refuse_tiles(a, t)) {
         gpu_plan_kernels(a, t->plan);
@@ -181,11 +183,12 @@ static void put_gpu_plan(struct arena *a, const struct build_options *o, struct 
     struct toolchain *tc = o->cc.spawn.dry_run ? toolchain_open(a, &o->cc) : toolchain_find(a, &o->cc);
     if (!tc || !toolchain_makes_kernels(tc, target->profile)) {
         report_print(a, t, target->plan, NULL, 0);
-        text_printf(t, "# registers, waves and spills are not known: kernels for %s are compiled with clang %d or later%s\n", target->profile->name, CLANG_OLDEST,
-                    strcmp(target->profile->api, "cuda") == 0 ? "" : " and LLVM's lld");
+        text_printf(t, "# registers, waves and spills are not known: kernels for %s are compiled with clang %d or later%s\n",
+                    target->profile->name, CLANG_OLDEST, strcmp(target->profile->api, "cuda") == 0 ? "" : " and LLVM's lld");
         return;
     }
-    const struct emit_options eo = { .templates = o->templates_dir, .model_hash = "-", .weights_hash = "-", .options = options_text(a, o, target->plan), .compiler = "forgec " FORGEC_VERSION,
+    const struct emit_options eo = { .templates = o->templates_dir, .model_hash = "-", .weights_hash = "-",
+                                     .options = options_text(a, o, target->plan), .compiler = "forgec " FORGEC_VERSION,
                                      .compile_command = "-" };
     target->kernels = emit_gpu(a, target->plan, &eo);
     compile_target(a, o, tc, target);
@@ -251,8 +254,8 @@ static uint64_t place_images(struct arena *a, struct image_writer *writer, struc
 
 /* The kernels of GPU programs, then the sources that describe them.  The runtime waits for neither: where there are kernels, it is
  * compiled beside them.  True: it is done. */
-static bool compile_kernels(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n, const struct emit_options eo[],
-                            struct cc_job *runtime, size_t n_runtime)
+static bool compile_kernels(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n,
+                            const struct emit_options eo[], struct cc_job *runtime, size_t n_runtime)
 {
     struct cc_job *jobs = arena_array(a, struct cc_job, n + n_runtime);
     size_t n_kernels = 0;
@@ -279,8 +282,9 @@ static bool compile_kernels(struct arena *a, const struct build_options *o, stru
     return true;
 }
 
-static void compile_and_link(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n, const struct emit_options eo[],
-                             struct bytes vocab, const char *weights_hash, struct image_writer *writer, uint64_t weights_bytes, const char *out)
+static void compile_and_link(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n,
+                             const struct emit_options eo[], struct bytes vocab, const char *weights_hash, struct image_writer *writer,
+                             uint64_t weights_bytes, const char *out)
 {
     const struct profile *first = targets[0].profile;
     size_t n_jobs;
@@ -290,11 +294,13 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     const char *symbols[COUNT_OF(o->targets)];
     for (uint32_t i = 0; i < n; i++) {
         symbols[i] = emit_symbol(a, targets[i].profile);
-        jobs[n_jobs++] = (struct cc_job){ .name = n == 1 ? "model.c" : arena_printf(a, "model-%s.c", targets[i].profile->name), .source = targets[i].source,
-                                          .kind = targets[i].plan->gpu ? CC_RUNTIME : CC_KERNELS, .profile = targets[i].profile,
-                                          .user_text = targets[i].plan->gpu ? NULL : user_text(a, o, &targets[i], "model.c") };
+        jobs[n_jobs++] = (struct cc_job){ .name = n == 1 ? "model.c" : arena_printf(a, "model-%s.c", targets[i].profile->name),
+                                          .source = targets[i].source, .kind = targets[i].plan->gpu ? CC_RUNTIME : CC_KERNELS,
+                                          .profile = targets[i].profile, .user_text = targets[i].plan->gpu ? NULL
+                                          : user_text(a, o, &targets[i], "model.c") };
     }
-    jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_programs(a, symbols, n, targets[0].edited), .kind = CC_RUNTIME, .profile = first };
+    jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_programs(a, symbols, n, targets[0].edited), .kind = CC_RUNTIME,
+                                      .profile = first };
     progress(o, arena_printf(a, "compiling %zu sources for %s", n_jobs - n_done, first->name));
     cc_compile(a, tc, jobs + n_done, n_jobs - n_done);
     progress(o, "");
@@ -306,7 +312,8 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     size_t n_objects = n_jobs;
     if (vocab.data) objects[n_objects++] = link_data_object(a, first, "forge_vocab", vocab);
     for (uint32_t i = 0; i < n; i++)
-        if (targets[i].plan->gpu) objects[n_objects++] = link_data_object(a, first, emit_code_symbol(a, targets[i].profile), targets[i].code);
+        if (targets[i].plan->gpu)
+            objects[n_objects++] = link_data_object(a, first, emit_code_symbol(a, targets[i].profile), targets[i].code);
     writer->jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     writer->progress = !o->quiet && !o->cc.spawn.verbose && isatty(2);
     const struct link_input input = { .profile = first, .objects = objects, .n_objects = n_objects, .is_static = o->is_static,
@@ -326,13 +333,14 @@ static const struct plan_text *read_choices(struct arena *a, const struct build_
     if (o->n_targets > 1) die("--plan: a plan is of one target; build for each alone");
     const struct bytes file = file_read(a, o->plan_path);
     const struct plan_text *text = plan_text_read(a, o->plan_path, arena_strndup(a, (const char *)file.data, file.size));
-    if (strcmp(text->target, target->name)) die_at(text->target_at, "the plan is for %s, this build is for %s; give -t %s", text->target, target->name, text->target);
+    if (strcmp(text->target, target->name))
+        die_at(text->target_at, "the plan is for %s, this build is for %s; give -t %s", text->target, target->name, text->target);
     return text;
 }
 
 /* The plan with those choices, which all have found their kernels. */
-static struct plan *plan_with(struct arena *a, const struct build_options *o, const struct graph *graph, const struct profile *target, struct plan_options options,
-                              const struct plan_text *text)
+static struct plan *plan_with(struct arena *a, const struct build_options *o, const struct graph *graph, const struct profile *target,
+                              struct plan_options options, const struct plan_text *text)
 {
     if (text) {
         options.chunk = text->chunk;
@@ -342,7 +350,8 @@ static struct plan *plan_with(struct arena *a, const struct build_options *o, co
     if (!text) return p;
     plan_text_check(p, text);
     const char *own = options_text(a, o, p);
-    if (text->options && strcmp(text->options, own)) die_at(text->options_at, "the plan was made with %s, this build has %s", text->options, own);
+    if (text->options && strcmp(text->options, own))
+        die_at(text->options_at, "the plan was made with %s, this build has %s", text->options, own);
     return p;
 }
 
@@ -360,7 +369,9 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
         const char *no_executable = o->emit == EMIT_EXE ? profile_no_executable(a, targets[i].profile) : NULL;
         if (no_executable) die("%s", no_executable);
         targets[i].plan = plan_with(a, o, graph, targets[i].profile, options, read_choices(a, o, targets[i].profile));
-        if (o->is_static && targets[i].plan->gpu) die("--static: a program for %s opens the GPU driver's library at run time, which a static one cannot", targets[i].profile->name);
+        if (o->is_static && targets[i].plan->gpu)
+            die("--static: a program for %s opens the GPU driver's library at run time, which a static one cannot",
+                targets[i].profile->name);
         if (strcmp(targets[i].profile->elf_machine, targets[0].profile->elf_machine))
             die("targets %s and %s are different machines; one executable holds one", targets[0].profile->name, targets[i].profile->name);
         for (uint32_t k = 0; k < i; k++)
@@ -373,13 +384,14 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
 }
 
 /* An edited source takes the place of the emitted one unless it is the same. */
-static void emit_target(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t, const struct emit_options *eo)
+static void emit_target(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t,
+                        const struct emit_options *eo)
 {
     const bool gpu = t->plan->gpu != NULL, text = o->source || o->emit == EMIT_SOURCE || o->emit == EMIT_ASM;
     if (gpu) t->kernels = emit_gpu(a, t->plan, eo);
     else t->source = emit_cpu(a, t->plan, eo);
     if (gpu && text && !o->cc.spawn.dry_run && !o->allow_spills && strcmp(t->profile->api, "hip") == 0) {
-        compile_target(a, o, tc, t);             /* the text is that of the kernels which a build takes; of PTX nobody knows the registers */
+        compile_target(a, o, tc, t);            /* the text is that of the kernels which a build takes; of PTX nobody knows the registers */
         settle_tiles(a, o, tc, t, eo);
     }
     if (!o->source) return;
@@ -397,7 +409,8 @@ static bool is_binary(const struct build_options *o) { return o->emit == EMIT_EX
 static const char *out_path(struct arena *a, const struct build_options *o, const char *suffix)
 {
     const char *path = o->out_path ? o->out_path : library_wanted(o) ? library_default_path(a, o) : default_name(a, o->model_path, suffix);
-    if (is_binary(o) && strcmp(path, "-") == 0) die("a %s cannot be written to standard output; give -o FILE", o->emit == EMIT_EXE ? "program" : "library");
+    if (is_binary(o) && strcmp(path, "-") == 0)
+        die("a %s cannot be written to standard output; give -o FILE", o->emit == EMIT_EXE ? "program" : "library");
     if (strcmp(path, "-") != 0) output_claim(a, path);
     if (is_binary(o) && o->weights == WEIGHTS_EXTERNAL) output_claim(a, weights_file_path(a, path));
     if (library_wanted(o)) library_claim(a, o, path);
@@ -406,7 +419,8 @@ static const char *out_path(struct arena *a, const struct build_options *o, cons
 
 struct model *build_model(struct arena *a, const struct build_options *o, const struct gguf *file)
 {
-    const struct model_options options = { .directory = o->models_dir, .n_ctx = o->plan.n_ctx, .ignored = o->ignored_keys, .n_ignored = o->n_ignored_keys };
+    const struct model_options options = { .directory = o->models_dir, .n_ctx = o->plan.n_ctx, .ignored = o->ignored_keys,
+                                           .n_ignored = o->n_ignored_keys };
     return model_describe(a, file, &options);
 }
 
@@ -439,10 +453,12 @@ const char *build(struct arena *a, const struct build_options *o)
     since = seconds();
     struct emit_options eo[COUNT_OF(o->targets)];
     for (uint32_t i = 0; i < n; i++) {
-        eo[i] = (struct emit_options){ .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash, .has_vocab = vocab.data != NULL,
-                                       .weights_offset = targets[i].weights_offset, .options = options_text(a, o, targets[i].plan),
+        const enum cc_kind kind = targets[i].plan->gpu ? CC_DEVICE : library_wanted(o) ? CC_LIBRARY_KERNELS : CC_KERNELS;
+        eo[i] = (struct emit_options){ .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash,
+                                       .has_vocab = vocab.data != NULL, .weights_offset = targets[i].weights_offset,
+                                       .options = options_text(a, o, targets[i].plan),
                                        .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
-                                       .compile_command = cc_line(a, targets[i].profile, targets[i].plan->gpu ? CC_DEVICE : library_wanted(o) ? CC_LIBRARY_KERNELS : CC_KERNELS, kernels_name(a, targets[i].profile)) };
+                                       .compile_command = cc_line(a, targets[i].profile, kind, kernels_name(a, targets[i].profile)) };
         emit_target(a, o, tc, &targets[i], &eo[i]);
     }
     step(o, "emit", since);
@@ -458,8 +474,8 @@ const char *build(struct arena *a, const struct build_options *o)
         compile_kernels(a, o, tc, targets, n, eo, NULL, 0);
         since = seconds();
         const struct library_input input = { .options = o, .plan = targets[0].plan, .source = targets[0].source, .code = targets[0].code,
-                                             .n_kernels = gpu ? targets[0].plan->kernels->n_kernels : 0, .vocab = vocab, .weights_hash = weights_hash,
-                                             .weights_bytes = weights_bytes, .writer = &writer };
+                                             .n_kernels = gpu ? targets[0].plan->kernels->n_kernels : 0, .vocab = vocab,
+                                             .weights_hash = weights_hash, .weights_bytes = weights_bytes, .writer = &writer };
         const char *header = library_build(a, tc, &input, out);
         step(o, "library", since);
         if (!o->quiet && !o->cc.spawn.dry_run) library_announce(a, o, out, header);

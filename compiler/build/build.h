@@ -8,7 +8,7 @@ enum emit_kind { EMIT_EXE, EMIT_SOURCE, EMIT_ASM, EMIT_PLAN, EMIT_GRAPH, EMIT_OB
 enum weights_kind { WEIGHTS_EMBED, WEIGHTS_EXTERNAL, WEIGHTS_NONE };
 
 struct build_options {
-    const char         *model_path, *out_path;        /* out_path NULL: named after the model, libraries after the prefix; "-": stdout for text */
+    const char         *model_path, *out_path;  /* out_path NULL: named after the model, libraries after the prefix; "-": stdout for text */
     const char         *targets[8];
     uint32_t            n_targets;                    /* 0: this machine */
     enum emit_kind      emit;
@@ -28,6 +28,7 @@ struct build_options {
 
 /* The model as these options read it.  Dies as model_describe does. */
 struct model *build_model(struct arena *a, const struct build_options *o, const struct gguf *file);
-/* Runs the pipeline and writes the product.  Returns its path; the one of a library's header is printed, unless o->quiet.  Dies on the first error. */
+/* Runs the pipeline and writes the product.  Returns its path; the one of a library's header is printed, unless o->quiet.
+ * Dies on the first error. */
 const char *build(struct arena *a, const struct build_options *o);
 #endif

@@ -32,7 +32,8 @@ struct clang_facts { const char *identity, *lld; };     /* lld: path or "" */
 static void refuse_no_answer(const struct spawn_job *job)
 {
     const int e = job->start_errno;
-    if (job->status > 128) die("%s %s: ended by signal %d; try again, or choose another with --clang", job->argv[0], job->argv[1], job->status - 128);
+    if (job->status > 128)
+        die("%s %s: ended by signal %d; try again, or choose another with --clang", job->argv[0], job->argv[1], job->status - 128);
     if (job->status == -1 && (e == EAGAIN || e == ENOMEM || e == EMFILE || e == ENFILE))
         die("cannot start %s: %s; try again when fewer programs run", job->argv[0], strerror(e));
 }
@@ -55,8 +56,9 @@ static struct clang_facts clang_ask(struct arena *a, struct cache *cache, const 
     refuse_no_answer(&jobs[0]);
     if (jobs[0].status || !strstr((const char *)jobs[0].output.data, "clang version ")) return (struct clang_facts){ "", "" };
     refuse_no_answer(&jobs[1]);
-    if (jobs[1].status) die("%s %s: %s, so forgec cannot tell which linker it has; repair it or choose another with --clang", clang, lld_argv[1],
-                            jobs[1].status < 0 ? strerror(jobs[1].start_errno) : arena_printf(a, "exit code %d", jobs[1].status));
+    if (jobs[1].status)
+        die("%s %s: %s, so forgec cannot tell which linker it has; repair it or choose another with --clang", clang, lld_argv[1],
+            jobs[1].status < 0 ? strerror(jobs[1].start_errno) : arena_printf(a, "exit code %d", jobs[1].status));
     struct clang_facts facts = { first_line(a, (const char *)jobs[0].output.data), "" };
     if (!jobs[1].status && jobs[1].output.size && jobs[1].output.data[0] == '/') {
         facts.lld = first_line(a, (const char *)jobs[1].output.data);
@@ -146,8 +148,8 @@ const char *cc_target_missing(struct arena *a, const struct profile *profile)
     }
     if (file_exists(arena_printf(a, "/usr/%s/include/stdio.h", profile->triple))) return NULL;
     const char *dashed = !strcmp(profile->elf_machine, "x86_64") ? "x86-64" : profile->elf_machine;
-    return arena_printf(a, "building for %s here needs its C library; on Debian or Ubuntu: apt-get install gcc-%s-linux-gnu", profile->elf_machine,
-                        dashed);
+    return arena_printf(a, "building for %s here needs its C library; on Debian or Ubuntu: apt-get install gcc-%s-linux-gnu",
+                        profile->elf_machine, dashed);
 }
 
 /* ---- includes ---- */
@@ -242,14 +244,16 @@ static bool in_list(const char *const *list, const char *name)
 /* What drives a GPU, in a library. */
 static bool library_is_hosted(const char *path)
 {
-    static const char *const hosted[] = { "runtime/library/gpu.c", "runtime/device/gpu_memory.c", "runtime/device/gpu_step.c", "runtime/device/gpu_wait.c", "runtime/device/device.c", "runtime/run/status.c", NULL };
+    static const char *const hosted[] = { "runtime/library/gpu.c", "runtime/device/gpu_memory.c", "runtime/device/gpu_step.c",
+                                          "runtime/device/gpu_wait.c", "runtime/device/device.c", "runtime/run/status.c", NULL };
     return in_list(hosted, path);
 }
 
 /* The sources of a model as a library: those of its own folder and what it shares with programs. */
 static bool library_takes(const char *path, const struct profile *profile)
 {
-    static const char *const shared[] = { "runtime/text/tokenize.c", "runtime/text/pretokenize.c", "runtime/model/xxh3.c", "runtime/model/state.c", NULL };
+    static const char *const shared[] = { "runtime/text/tokenize.c", "runtime/text/pretokenize.c", "runtime/model/xxh3.c",
+                                          "runtime/model/state.c", NULL };
     if (library_is_hosted(path)) return profile->kind == TARGET_GPU;
     if (!strcmp(path, "runtime/library/cpu.c")) return profile->kind == TARGET_CPU;
     return !strncmp(path, "runtime/library/", 16) || in_list(shared, path);
@@ -281,7 +285,8 @@ struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const stru
     return source_jobs(a, tc, &(struct cc_job){ .kind = CC_RUNTIME, .profile = profile }, extra, n_jobs);
 }
 
-struct cc_job *cc_library_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs)
+struct cc_job *cc_library_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, const char *const *flags, size_t extra,
+                               size_t *n_jobs)
 {
     return source_jobs(a, tc, &(struct cc_job){ .kind = CC_LIBRARY, .profile = profile, .flags = flags }, extra, n_jobs);
 }
@@ -323,10 +328,12 @@ static void argv_add_list(struct argv *v, const char *const *list)
     for (; list && *list; list++) argv_add(v, *list);
 }
 
-/* As in tests/device/compile.sh.  Code object version 5: what ROCm 5.7 to 7 load.  Without a cuid there is no symbol with a hash of paths. */
+/* As in tests/device/compile.sh.  Code object version 5: what ROCm 5.7 to 7 load.
+ * Without a cuid there is no symbol with a hash of paths. */
 static const char *const hip_flags[] = {
     "-x", "hip", "-std=c++20", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpulib", "-nogpuinc", "-O3", "-fuse-cuid=none",
-    "-fno-hip-fp32-correctly-rounded-divide-sqrt", "-fgpu-flush-denormals-to-zero", "-munsafe-fp-atomics", "-mcode-object-version=5", NULL };
+    "-fno-hip-fp32-correctly-rounded-divide-sqrt", "-fgpu-flush-denormals-to-zero", "-munsafe-fp-atomics", "-mcode-object-version=5",
+    NULL };
 static const char *const cuda_flags[] = {
     "-x", "cuda", "-std=c++20", "--cuda-device-only", "-nocudainc", "-nocudalib", "-O3", "-S", "-Wno-unknown-cuda-version", NULL };
 static const char *const simt_flags[] = { "-x", "c", "-std=c11", "-fPIC", "-O1", "-fno-ident", "-Wno-psabi", "-DFORGE_SIMT", NULL };
@@ -365,7 +372,8 @@ static void argv_add_flags(struct arena *a, struct argv *v, const struct profile
     if (is_library(kind) && kind != CC_LIBRARY_HOSTED) argv_add_list(v, library_alone_flags);
     /* ld -r joins sections and keeps no record of the alignment that relaxation has to restore */
     if (is_library(kind) && !strncmp(profile->triple, "riscv", 5)) argv_add(v, "-mno-relax");
-    argv_add_list(v, kernels ? kernel_flags : kind == CC_LIBRARY ? library_runtime_flags : kind == CC_LIBRARY_HOSTED ? library_hosted_flags : runtime_flags);
+    argv_add_list(v, kernels ? kernel_flags : kind == CC_LIBRARY ? library_runtime_flags
+                     : kind == CC_LIBRARY_HOSTED ? library_hosted_flags : runtime_flags);
     if ((kernels || is_library(kind)) && profile->kind == TARGET_CPU) argv_add_list(v, profile->cflags);
     argv_add_list(v, flags);
     argv_add(v, "-c");
@@ -400,7 +408,8 @@ const char *cc_line(struct arena *a, const struct profile *profile, enum cc_kind
     struct argv v = { .count = 0 };
     argv_add(&v, "clang");
     argv_add_flags(a, &v, profile, kind, NULL);
-    if (kind == CC_DEVICE) argv_add_list(&v, (const char *const[]){ "-o", object_name(a, NULL, source_name, object_ending(profile, kind)), NULL });
+    if (kind == CC_DEVICE)
+        argv_add_list(&v, (const char *const[]){ "-o", object_name(a, NULL, source_name, object_ending(profile, kind)), NULL });
     argv_add(&v, source_name);
     v.item[v.count] = NULL;
     return spawn_line(a, &(struct spawn_job){ .argv = v.item });
@@ -433,7 +442,8 @@ bool toolchain_makes_kernels(const struct toolchain *tc, const struct profile *p
 static const char *job_missing(struct arena *a, const struct toolchain *tc, const struct cc_job *job)
 {
     if (job->kind == CC_DEVICE && !toolchain_makes_kernels(tc, job->profile))
-        return arena_printf(a, "kernels for %s are linked with LLVM's lld, which %s does not find (%s)", job->profile->arch, tc->clang, CLANG_INSTALL);
+        return arena_printf(a, "kernels for %s are linked with LLVM's lld, which %s does not find (%s)", job->profile->arch, tc->clang,
+                            CLANG_INSTALL);
     return is_library(job->kind) && job->kind != CC_LIBRARY_HOSTED ? NULL : cc_target_missing(a, job->profile);
 }
 

@@ -50,16 +50,20 @@ struct cc_job {
     enum cc_kind          kind;
     const struct profile *profile;
     const char *const    *flags;         /* more flags, NULL-terminated, or NULL */
-    const char           *user_text;     /* the user's text in the source, "story.c": what clang says is for the user; NULL: all is forgec's */
+    const char           *user_text;     /* the user's text in the source, "story.c": what clang says is for the user;
+                                          * NULL: all is forgec's */
     struct bytes          object;        /* result: an ELF object or as CC_DEVICE says; assembly when flags have -S; empty in a dry run */
 };
-/* Compiles all jobs, several at once, kernels first.  Dies when one fails: of a source with text of the user's with all that clang says, of others
- * with its first error in the line (-v: and all it says), since that is a mistake of forgec's. */
+/* Compiles all jobs, several at once, kernels first.  Dies when one fails: of a source with text of the user's with all that clang says, of
+ * others with its first error in the line (-v: and all it says), since that is a mistake of forgec's. */
 void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size_t n_jobs);
-/* Jobs for every runtime/NAME.c (a program's runtime), includes already pasted; room for extra more jobs at the end.  *n_jobs: without these. */
+/* Jobs for every runtime/NAME.c (a program's runtime), includes already pasted; room for extra more jobs at the end.
+ * *n_jobs: without these. */
 struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, size_t extra, size_t *n_jobs);
-/* The same for a library: every runtime/library/NAME.c and the tokenizer; on a GPU what drives it, too.  flags: of all of them, as in struct cc_job. */
-struct cc_job *cc_library_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs);
+/* The same for a library: every runtime/library/NAME.c and the tokenizer; on a GPU what drives it, too.  flags: of all of them,
+ * as in struct cc_job. */
+struct cc_job *cc_library_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, const char *const *flags, size_t extra,
+                               size_t *n_jobs);
 /* The source with all that it declares hidden: what it names is reached without a table that the final linker would have to make. */
 struct bytes cc_hidden(struct arena *a, struct bytes source);
 /* The embedded file path ("runtime/app/run.c") with every #include "..." of an embedded file replaced by its text, #line kept right.  An
@@ -67,9 +71,11 @@ struct bytes cc_hidden(struct arena *a, struct bytes source);
 struct bytes cc_expand(struct arena *a, const char *override_dir, const char *path);
 /* A file of --save-temps.  Dies rather than replace the product or an input. */
 void cc_save(struct arena *a, const char *path, struct bytes data);
-/* "runtime/app/run.c" -> "run.o", in the directory of --save-temps if there is one: the name -v prints.  For CC_DEVICE the ending is co, ptx or so. */
+/* "runtime/app/run.c" -> "run.o", in the directory of --save-temps if there is one: the name -v prints.  For CC_DEVICE the ending is co,
+ * ptx or so. */
 const char *cc_object_name(struct arena *a, const struct toolchain *tc, const char *job_name);
-/* "clang ..." line that compiles a source of that kind by hand, for the head of an emitted file ("model.c" -> "model.o", "model.co", ...). */
+/* "clang ..." line that compiles a source of that kind by hand, for the head of an emitted file ("model.c" -> "model.o", "model.co",
+ * ...). */
 const char *cc_line(struct arena *a, const struct profile *profile, enum cc_kind kind, const char *source_name);
 /* Part of cache keys: changes whenever the file does; "" when there is none (path may be NULL). */
 const char *cc_file_identity(struct arena *a, const char *path);

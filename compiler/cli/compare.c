@@ -32,8 +32,14 @@ struct candidate {
     double      max_abs, max_abs_relative;        /* logits against the first candidate's, prompt and one-token kernels */
 };
 
-struct setup { const struct model *model; struct runner runner; const struct profile *profile; uint32_t n_prompt, n_gen, rounds, n_threads, sample; double min_time;
-               uint32_t n_tokens[2]; /* of logits: through prompt kernels, through one-token kernels */ };
+struct setup {
+    const struct model   *model;
+    struct runner         runner;
+    const struct profile *profile;
+    uint32_t              n_prompt, n_gen, rounds, n_threads, sample;
+    double                min_time;
+    uint32_t              n_tokens[2];           /* of logits: through prompt kernels, through one-token kernels */
+};
 
 /* ---- what the plan tells: launches, and values between kernels ---- */
 
@@ -71,7 +77,8 @@ static void read_plan(struct candidate *c, const struct plan *p)
     c->kv_per_token = p->state_bytes_per_token;
     c->value_bytes = 2ull * 4 * p->model->n_vocab;
     for (uint32_t i = 0; i < graph->n_nodes; i++)
-        if (plan_needs_buffer(p, graph->nodes[i])) c->value_bytes += 4ull * graph->nodes[i]->cols * (1 + reading_groups(p->fused, graph->nodes[i]));
+        if (plan_needs_buffer(p, graph->nodes[i]))
+            c->value_bytes += 4ull * graph->nodes[i]->cols * (1 + reading_groups(p->fused, graph->nodes[i]));
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
         /* scores, mask, softmax, weighted sum: three of them write, three read */
@@ -124,7 +131,8 @@ static double floor_bytes(const struct candidate *c) { return (double)c->weight_
 
 static void print_pairs(const char *what, const struct pairs *p)
 {
-    printf("  %s %.2f (%.2f to %.2f)%s%s", what, p->median, p->least, p->most, p->distinguishable ? "" : ", ", p->distinguishable ? "" : pairs_verdict(p));
+    printf("  %s %.2f (%.2f to %.2f)%s%s", what, p->median, p->least, p->most, p->distinguishable ? "" : ", ",
+           p->distinguishable ? "" : pairs_verdict(p));
 }
 
 static void print_table(const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
@@ -133,7 +141,8 @@ static void print_table(const struct compare_options *o, const struct setup *s, 
     snprintf(prefill, sizeof prefill, "prefill-%u tok/s", s->n_prompt);
     printf("%s on %s: %u round%s in turns, each of at least %g s\n", o->build.model_path, s->runner.target, s->rounds,
            s->rounds > 1 ? "s" : "", s->min_time);
-    printf("%-6s %9s %10s %8s %13s %10s %21s %20s\n", "fuse", "launches", "MB/token", "x floor", "decode tok/s", "bandwidth", prefill, "largest logit diff.");
+    printf("%-6s %9s %10s %8s %13s %10s %21s %20s\n", "fuse", "launches", "MB/token", "x floor", "decode tok/s", "bandwidth", prefill,
+           "largest logit diff.");
     for (uint32_t i = 0; i < n; i++) {
         const double bytes = all_bytes(&c[i], s->n_gen);
         printf("%-6s %9u %10.3f %8.3f %13.1f %8.1f %% %21.1f ", c[i].name, c[i].launches, bytes * 1e-6, ratio(bytes, floor_bytes(&c[i])),
@@ -149,12 +158,15 @@ static void print_table(const struct compare_options *o, const struct setup *s, 
         printf("\n");
     }
     const bool gpu = s->profile->kind == TARGET_GPU;
-    printf("Speeds are medians, ratios the median (least to most) of those of one round; not distinguishable: equal programs scatter so in 5 %%\n"
-           "of measurements or more (sign test; it takes %d rounds).  launches: per decoded token%s.  floor: weights as in the file, %.3f MB,\n"
-           "and the KV cache of the tokens before, %.3f MB (mean of %u tokens from an empty context); MB/token adds padding and values between\n"
-           "kernels.  bandwidth: share that weights and KV cache make of the %.1f GB/s that the same run measured (%s).\n",
+    printf("Speeds are medians, ratios the median (least to most) of those of one round; "
+           "not distinguishable: equal programs scatter so in 5 %%\nof measurements or more (sign test; it takes %d rounds).  "
+           "launches: per decoded token%s.  floor: weights as in the file, %.3f MB,\n"
+           "and the KV cache of the tokens before, %.3f MB (mean of %u tokens from an empty context); "
+           "MB/token adds padding and values between\nkernels.  "
+           "bandwidth: share that weights and KV cache make of the %.1f GB/s that the same run measured (%s).\n",
            PAIRS_LEAST, gpu ? ", with the one that draws it" : "", (double)c[0].weight_floor * 1e-6, c[0].kv_bytes * 1e-6, s->n_gen,
-           c[n - 1].bandwidth_median, gpu ? "a large copy on the device, read and written" : "reading memory, or a buffer of the weights' size that fits the cache");
+           c[n - 1].bandwidth_median, gpu ? "a large copy on the device, read and written"
+                                          : "reading memory, or a buffer of the weights' size that fits the cache");
 }
 
 static void print_tree(cJSON *root)
@@ -209,7 +221,8 @@ static void print_json(struct arena *a, const struct compare_options *o, const s
 
 /* ---- the report of the simulator's counters, per decoded token ---- */
 
-/* What kernels read by the plan: weights as packed, the KV cache of the tokens before, values of other kernels (half of those bytes are written). */
+/* What kernels read by the plan: weights as packed, the KV cache of the tokens before,
+ * values of other kernels (half of those bytes are written). */
 static double planned_reads(const struct setup *s, const struct candidate *c)
 {
     const double past = (s->n_tokens[1] - 1) / 2.0, kv = (double)c->kv_per_token * past;
@@ -224,20 +237,23 @@ static struct step_times times_of(struct arena *a, const struct setup *s, const 
 
 static void print_sums(const struct setup *s, const struct candidate *c, uint32_t n)
 {
-    printf("%-6s %9s %13s %7s %8s %8s %10s %10s %10s %9s %10s %10s %20s\n", "fuse", "launches", "instructions", "VALU", "matrix", "idle", "loads, MB", "unique, MB", "plan, MB", "lines",
-           "conflicts", "in flight", "largest logit diff.");
+    printf("%-6s %9s %13s %7s %8s %8s %10s %10s %10s %9s %10s %10s %20s\n", "fuse", "launches", "instructions", "VALU", "matrix", "idle",
+           "loads, MB", "unique, MB", "plan, MB", "lines", "conflicts", "in flight", "largest logit diff.");
     for (uint32_t i = 0; i < n; i++) {
         const struct counters *k = &c[i].counters[1];
         const double tokens = s->n_tokens[1];
-        printf("%-6s %9.1f %13.0f %5.1f %% %6.1f %% %6.1f %% %10.3f %10.3f %10.3f %8.2fx %10.2f %10.0f ", c[i].name, k->launches / tokens, k->instructions / tokens,
-               100 * ratio(k->valu, k->instructions), 100 * ratio(k->matrix, k->instructions), 100 * k->idle_lanes, k->loaded_bytes / tokens * 1e-6,
-               k->unique_bytes / tokens * 1e-6, planned_reads(s, &c[i]) * 1e-6, ratio(k->line_bytes, k->loaded_bytes), ratio(k->lds_conflicts, k->lds_accesses), k->loads_in_flight);
+        printf("%-6s %9.1f %13.0f %5.1f %% %6.1f %% %6.1f %% %10.3f %10.3f %10.3f %8.2fx %10.2f %10.0f ", c[i].name, k->launches / tokens,
+               k->instructions / tokens, 100 * ratio(k->valu, k->instructions), 100 * ratio(k->matrix, k->instructions),
+               100 * k->idle_lanes, k->loaded_bytes / tokens * 1e-6, k->unique_bytes / tokens * 1e-6, planned_reads(s, &c[i]) * 1e-6,
+               ratio(k->line_bytes, k->loaded_bytes), ratio(k->lds_conflicts, k->lds_accesses), k->loads_in_flight);
         if (i) printf("%20.2e\n", c[i].max_abs);
         else printf("%20s\n", "-");
     }
-    printf("instructions: of waves.  idle: lanes switched off in vector instructions.  loads: by lanes; unique: lines of 64 bytes that a launch reads at least once;\n"
-           "plan: weights, KV cache and values of other kernels.  lines: bytes of the 128-byte lines that loads touch, to bytes loaded.  conflicts: LDS cycles that\n"
-           "bank conflicts add to an access.  in flight: most loads of a wave before a wait.  Nothing here is a time.\n");
+    printf("instructions: of waves.  idle: lanes switched off in vector instructions.  "
+           "loads: by lanes; unique: lines of 64 bytes that a launch reads at least once;\n"
+           "plan: weights, KV cache and values of other kernels.  lines: bytes of the 128-byte lines that loads touch, to bytes loaded.  "
+           "conflicts: LDS cycles that\nbank conflicts add to an access.  "
+           "in flight: most loads of a wave before a wait.  Nothing here is a time.\n");
 }
 
 static void print_least_times(struct arena *a, const struct setup *s, const struct candidate *c)
@@ -258,7 +274,8 @@ static const char *missing_rate(struct arena *a, const struct setup *s, const st
     return NULL;
 }
 
-static void print_simulated(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n, bool times)
+static void print_simulated(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n,
+                            bool times)
 {
     printf("%s on %s, in the simulator: %u tokens decoded, numbers of one token%s\n", o->build.model_path, s->runner.target, s->n_tokens[1],
            s->sample ? "; of the prompt a sample, its logits not compared" : "");
@@ -267,7 +284,8 @@ static void print_simulated(struct arena *a, const struct compare_options *o, co
     if (times) least_times_explain(s->profile);
 }
 
-static void print_simulated_json(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n, bool times)
+static void print_simulated_json(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c,
+                                 uint32_t n, bool times)
 {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "model", o->build.model_path);
@@ -280,8 +298,10 @@ static void print_simulated_json(struct arena *a, const struct compare_options *
     for (uint32_t i = 0; i < n; i++) {
         const struct counters *k = &c[i].counters[1];
         const struct { const char *key; double value; } rows[] = {
-            { "launches", k->launches }, { "instructions", k->instructions }, { "instructions_valu", k->valu }, { "instructions_matrix", k->matrix }, { "loaded_bytes", k->loaded_bytes },
-            { "stored_bytes", k->stored_bytes }, { "unique_bytes", k->unique_bytes }, { "line_bytes", k->line_bytes }, { "lds_accesses", k->lds_accesses }, { "lds_conflicts", k->lds_conflicts },
+            { "launches", k->launches }, { "instructions", k->instructions }, { "instructions_valu", k->valu },
+            { "instructions_matrix", k->matrix }, { "loaded_bytes", k->loaded_bytes },
+            { "stored_bytes", k->stored_bytes }, { "unique_bytes", k->unique_bytes }, { "line_bytes", k->line_bytes },
+            { "lds_accesses", k->lds_accesses }, { "lds_conflicts", k->lds_conflicts },
         };
         cJSON *row = cJSON_CreateObject();
         cJSON_AddStringToObject(row, "fuse", c[i].name);
@@ -320,20 +340,23 @@ static void complete_sample(const struct candidate *c, struct counters *counted)
 }
 
 /* Prompt kernels, or one-token kernels.  counters_path: where the simulator counts; or NULL. */
-static const float *logits_of(struct arena *a, const struct setup *s, struct candidate *c, const int32_t *tokens, uint32_t run, const char *counters_path)
+static const float *logits_of(struct arena *a, const struct setup *s, struct candidate *c, const int32_t *tokens, uint32_t run,
+                              const char *counters_path)
 {
     static const char *const through_decode[] = { "-ub", "0", NULL };
     struct runner runner = s->runner;
     runner.counters = counters_path;
     runner.sample = run == 0 ? s->sample : 0;
-    const float *logits = program_logits(a, &runner, c->path, tokens, s->n_tokens[run], s->model->n_vocab, run == 1 ? through_decode : NULL);
+    const float *logits = program_logits(a, &runner, c->path, tokens, s->n_tokens[run], s->model->n_vocab,
+                                         run == 1 ? through_decode : NULL);
     if (!counters_path) return logits;
     c->counters[run] = counters_read(a, counters_path);
     complete_sample(c, &c->counters[run]);
     return logits;
 }
 
-static void compare_logits(struct arena *a, const struct setup *s, struct candidate *c, const int32_t *tokens, const float *first[2], const char *counters_path)
+static void compare_logits(struct arena *a, const struct setup *s, struct candidate *c, const int32_t *tokens, const float *first[2],
+                           const char *counters_path)
 {
     for (uint32_t i = 0; i < 2; i++) {
         const float *logits = logits_of(a, s, c, tokens, i, counters_path);
@@ -359,7 +382,8 @@ static struct setup prepare(struct arena *a, const struct compare_options *o)
     s.n_gen = o->n_gen ? o->n_gen : n_ctx < usual[1] ? n_ctx : usual[1];
     s.n_tokens[0] = o->simulate ? s.n_prompt : n_ctx < LOGIT_TOKENS ? n_ctx : LOGIT_TOKENS;
     s.n_tokens[1] = o->simulate ? s.n_gen : s.n_tokens[0];
-    if (s.n_prompt > n_ctx || s.n_gen > n_ctx) die("-p %u and -n %u: the context holds %u; give fewer, or a larger --ctx", s.n_prompt, s.n_gen, n_ctx);
+    if (s.n_prompt > n_ctx || s.n_gen > n_ctx)
+        die("-p %u and -n %u: the context holds %u; give fewer, or a larger --ctx", s.n_prompt, s.n_gen, n_ctx);
     if (s.rounds > MAX_ROUNDS) die("-r %u: at most %d rounds", s.rounds, MAX_ROUNDS);
     if (b->n_targets > 1) die("compare takes one target; a program of several runs only the best of them");
     s.profile = profile_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir);

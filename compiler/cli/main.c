@@ -160,7 +160,8 @@ static uint32_t parse_count(const char *option, const char *text, uint32_t most)
     char *end;
     errno = 0;
     const unsigned long n = strtoul(text, &end, 10);
-    if (errno || end == text || *end || *text == '-' || n < 1 || n > most) usage_error("%s: \"%s\" is no number from 1 to %u", option, text, most);
+    if (errno || end == text || *end || *text == '-' || n < 1 || n > most)
+        usage_error("%s: \"%s\" is no number from 1 to %u", option, text, most);
     return (uint32_t)n;
 }
 
@@ -205,21 +206,23 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 
 /* ---- build and cc ---- */
 
-enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS,
-       OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_HELP };
+enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS,
+       OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_HELP };
 
 static const struct option build_options_table[] = {
     { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
     { "emit", required_argument, NULL, OPT_EMIT },       { "fuse", required_argument, NULL, OPT_FUSE },
     { "ctx", required_argument, NULL, OPT_CTX },         { "kv", required_argument, NULL, OPT_KV },
     { "exact", no_argument, NULL, OPT_EXACT },           { "weights", required_argument, NULL, OPT_WEIGHTS },
-    { "threads", required_argument, NULL, OPT_THREADS }, { "static", no_argument, NULL, OPT_STATIC }, { "allow-spills", no_argument, NULL, OPT_ALLOW_SPILLS },
+    { "threads", required_argument, NULL, OPT_THREADS }, { "static", no_argument, NULL, OPT_STATIC },
+    { "allow-spills", no_argument, NULL, OPT_ALLOW_SPILLS },
     { "save-temps", required_argument, NULL, OPT_SAVE_TEMPS }, { "clang", required_argument, NULL, OPT_CLANG },
     { "no-cache", no_argument, NULL, OPT_NO_CACHE },     { "templates", required_argument, NULL, OPT_TEMPLATES },
     { "targets", required_argument, NULL, OPT_TARGETS }, { "models", required_argument, NULL, OPT_MODELS },
     { "ignore-key", required_argument, NULL, OPT_IGNORE_KEY }, { "plan", required_argument, NULL, OPT_PLAN },
     { "jobs", required_argument, NULL, 'j' },            { "verbose", no_argument, NULL, 'v' },
-    { "quiet", no_argument, NULL, 'q' },                 { "prefix", required_argument, NULL, OPT_PREFIX }, { "help", no_argument, NULL, OPT_HELP },
+    { "quiet", no_argument, NULL, 'q' },                 { "prefix", required_argument, NULL, OPT_PREFIX },
+    { "help", no_argument, NULL, OPT_HELP },
     { NULL, 0, NULL, 0 },
 };
 
@@ -234,8 +237,9 @@ static void refuse_unless(struct arena *a, const struct build_options *o, enum t
 /* Reads the options into o; returns the index of the first operand in argv. */
 static int parse_build(struct arena *a, int argc, char **argv, struct build_options *o, const char *help)
 {
-    static const char *const emits[] = { "exe", "source", "asm", "plan", "graph", "obj", "lib", "shared", NULL }, *const fuses[] = { "none", "layer", NULL },
-                      *const places[] = { "embed", "external", "none", NULL }, *const kvs[] = { "f16", "f32", "q8_0", NULL };
+    static const char *const emits[] = { "exe", "source", "asm", "plan", "graph", "obj", "lib", "shared", NULL },
+                      *const fuses[] = { "none", "layer", NULL }, *const places[] = { "embed", "external", "none", NULL },
+                      *const kvs[] = { "f16", "f32", "q8_0", NULL };
     bool kv_given = false;
     o->fuse = FUSE_LAYER;
     for (int i = 1; i < argc; i++) if (strcmp(argv[i], "-###") == 0) { o->cc.spawn.dry_run = true; argv[i] = arena_strdup(a, "-v"); }
@@ -344,7 +348,8 @@ static double take_seconds(int *argc, char **argv, const char *name)
     const char *text = take_value(argc, argv, name);
     char *end;
     const double seconds = text ? strtod(text, &end) : 0;
-    if (text && (end == text || *end || !(seconds >= 1e-3 && seconds <= 3600))) usage_error("%s: \"%s\" is no number of seconds from 0.001 to 3600", name, text);
+    if (text && (end == text || *end || !(seconds >= 1e-3 && seconds <= 3600)))
+        usage_error("%s: \"%s\" is no number of seconds from 0.001 to 3600", name, text);
     return seconds;
 }
 
@@ -383,7 +388,8 @@ static int command_compare(struct arena *a, int argc, char **argv)
     o.n_threads = take_count(&argc, argv, "--threads", 1024);
     o.min_time = take_seconds(&argc, argv, "--min-time");
     o.sample = take_count(&argc, argv, "--sample", 65536);
-    if (o.simulate && (o.rounds || o.n_threads || o.min_time > 0)) usage_error("-r, --min-time and --threads are for measured times: not with --simulate");
+    if (o.simulate && (o.rounds || o.n_threads || o.min_time > 0))
+        usage_error("-r, --min-time and --threads are for measured times: not with --simulate");
     if (o.sample && !o.simulate) usage_error("--sample is for what --simulate counts");
     const char *levels = take_value(&argc, argv, "--fuse");
     for (const char *p = levels; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
@@ -419,7 +425,8 @@ struct list_options { const char *directory, *name; bool names_only; };
 static bool parse_list(int argc, char **argv, const char *folder_option, bool with_names, const char *help, struct list_options *o)
 {
     const struct option table[] = { { folder_option, required_argument, NULL, 'D' }, { "print", no_argument, NULL, 'p' },
-                                    { "help", no_argument, NULL, 'h' }, { with_names ? "names" : NULL, no_argument, NULL, 'n' }, { NULL, 0, NULL, 0 } };
+                                    { "help", no_argument, NULL, 'h' }, { with_names ? "names" : NULL, no_argument, NULL, 'n' },
+                                    { NULL, 0, NULL, 0 } };
     bool print = false;
     for (int c; (c = getopt_long(argc, argv, ":h", table, NULL)) != -1; )
         switch (c) {
@@ -514,7 +521,8 @@ static int command_formats(struct arena *a, int argc, char **argv)
 }
 
 static const struct { const char *name; int (*run)(struct arena *, int, char **); } commands[] = {
-    { "build", command_build }, { "cc", command_cc }, { "verify", command_verify }, { "compare", command_compare }, { "inspect", command_inspect }, { "targets", command_targets },
+    { "build", command_build }, { "cc", command_cc }, { "verify", command_verify }, { "compare", command_compare },
+    { "inspect", command_inspect }, { "targets", command_targets },
     { "models", command_models }, { "formats", command_formats },
 };
 

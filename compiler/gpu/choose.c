@@ -1,5 +1,5 @@
-/* choose.c -- the kernels of a GPU program and their launches.  A group becomes one kernel in decode; in prefill a product's input is first brought into the
- * 16-bit form that the matrix units read, and heads are finished in a kernel of their own. */
+/* choose.c -- the kernels of a GPU program and their launches.  A group becomes one kernel in decode; in prefill a product's input is first
+ * brought into the 16-bit form that the matrix units read, and heads are finished in a kernel of their own. */
 #include "choose.h"
 #include "templates/gpu/attention_sizes.h"
 #include "templates/gpu/gemv_sizes.h"
@@ -26,8 +26,9 @@ void choose_end(const struct chooser *c, struct kernel_draft *d)
 {
     const struct profile *t = c->plan->profile;
     if (d->kernel.lds_bytes > t->lds_bytes)
-        die("%s: kernel %s needs %u bytes of LDS, %s has %u for a group; this model is too wide for forgec's kernels on it, or the target's tiles are too large; "
-            "a CPU target takes it", c->plan->model->gguf->path, d->kernel.name, d->kernel.lds_bytes, t->name, t->lds_bytes);
+        die("%s: kernel %s needs %u bytes of LDS, %s has %u for a group; this model is too wide for forgec's kernels on it, or the "
+            "target's tiles are too large; a CPU target takes it", c->plan->model->gguf->path, d->kernel.name, d->kernel.lds_bytes,
+            t->name, t->lds_bytes);
     kernel_end(c->list, d);
 }
 
@@ -95,8 +96,8 @@ static void choose_norm(const struct chooser *c)
 {
     const struct node *n = c->group->node;
     struct kernel_draft d = choose_begin_both(c, TEMPLATE_norm, c->group->name);
-    kernel_does(&d, "rmsnorm: %s, eps %.9g: %s -> %s", choose_vector(c, &d, n->weight), (double)(float)n->attr.eps, choose_text(c, gpu_read(c->plan, c->group->input)),
-                choose_text(c, gpu_read(c->plan, n)));
+    kernel_does(&d, "rmsnorm: %s, eps %.9g: %s -> %s", choose_vector(c, &d, n->weight), (double)(float)n->attr.eps,
+                choose_text(c, gpu_read(c->plan, c->group->input)), choose_text(c, gpu_read(c->plan, n)));
     d.kernel.lds_bytes = ACTS_SCRATCH_BYTES;
     choose_end(c, &d);
 }
@@ -111,10 +112,12 @@ static const char *operation_text(const struct chooser *c, struct kernel_draft *
     case OP_add:
     case OP_glu_silu:
     case OP_glu_gelu: return choose_text(c, gpu_read(c->plan, n->inputs[1]));
-    case OP_headnorm: return arena_printf(c->arena, "%s, eps %.9g, %s", choose_vector(c, d, n->weight), (double)(float)n->attr.eps, of_heads);
+    case OP_headnorm: return arena_printf(c->arena, "%s, eps %.9g, %s", choose_vector(c, d, n->weight), (double)(float)n->attr.eps,
+                                          of_heads);
     case OP_rope:     return arena_printf(c->arena, "%s, %s", choose_rotation(c, d, n), of_heads);
     case OP_store_k:
-    case OP_store_v:  return arena_printf(c->arena, "%s, %u positions, ring %u", of_heads, c->plan->options.n_ctx, state_ring(plan_state(c->plan, n)));
+    case OP_store_v:  return arena_printf(c->arena, "%s, %u positions, ring %u", of_heads, c->plan->options.n_ctx,
+                                          state_ring(plan_state(c->plan, n)));
     default: die("%%%s: forgec has no GPU kernel for %s; a CPU target computes it", n->name, op_info[n->op].name);
     }
 }
@@ -139,8 +142,8 @@ static void choose_sample(struct chooser *c)
     c->group = NULL;
     struct kernel_draft d = choose_begin(c, TEMPLATE_sample, "sample_token");
     d.launch.name = "sample";
-    kernel_does(&d, "sample: logits f32 [%u] at %llu, history of %u, scratch at %llu, counter at %llu", n_vocab, (ull)p->gpu->logits, p->options.n_ctx,
-                (ull)p->gpu->sample_scratch, (ull)p->gpu->sample_counters);
+    kernel_does(&d, "sample: logits f32 [%u] at %llu, history of %u, scratch at %llu, counter at %llu", n_vocab, (ull)p->gpu->logits,
+                p->options.n_ctx, (ull)p->gpu->sample_scratch, (ull)p->gpu->sample_counters);
     d.kernel.param[PARAM_THREADS] = t->gpu.sample_threads;
     d.kernel.grid_x = t->gpu.sample_groups;
     d.kernel.lds_bytes = SAMPLE_LDS_BYTES(n_vocab);

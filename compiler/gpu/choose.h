@@ -1,12 +1,13 @@
-/* choose.h -- what a plan for a GPU holds beside its list of kernels: forms and places of values, and products.  Below that, what the files that make the
- * list share: choose.c (all of it, and operations on rows), choose_products.c, choose_attention.c, values.c. */
+/* choose.h -- what a plan for a GPU holds beside its list of kernels: forms and places of values, and products.  Below that, what the files
+ * that make the list share: choose.c (all of it, and operations on rows), choose_products.c, choose_attention.c, values.c. */
 #ifndef FORGEC_GPU_CHOOSE_H
 #define FORGEC_GPU_CHOOSE_H
 #include "compiler/plan/kernel.h"
 #include "compiler/plan/plan.h"
 #include "tiles.h"
 
-/* Matrices of one format that lie one behind the other in the image are one product: branches first .. last - 1 of their group; of a pair the gate's. */
+/* Matrices of one format that lie one behind the other in the image are one product: branches first .. last - 1 of their group;
+ * of a pair the gate's. */
 struct gpu_run { uint32_t first, last; uint64_t rows; const struct weight *weight; };
 
 /* What a plan for a GPU knows of a group; see docs/gpu.md. */
@@ -23,15 +24,17 @@ struct gpu_group {
 struct gpu_plan {
     struct gpu_group *groups;                       /* [n_groups] */
     struct buffer    *f16, *bf16;                   /* [n_nodes]: prefill values kept in the form the products read */
-    uint32_t          digits;                       /* of activations in decode's integer products: 8 bits each; 3, as exact as floats, with --exact */
+    uint32_t          digits;                       /* of activations in decode's integer products: 8 bits each; 3, as exact as floats,
+                                                     * with --exact */
     struct gemm_refused refused;                    /* tiles of prefill products that did not fit the registers (build.c) */
     uint64_t          logits;                       /* arena: [max_logits][n_vocab] f32 */
     uint64_t          parts_ml, zero, zero_bytes, sample_counters, sample_scratch;
     uint64_t          scores;                       /* unfused attention: [n_head][chunk][n_ctx] f32 */
 };
 
-/* Where a kernel finds rows of a value, or leaves them. */
-enum gpu_form { FORM_NONE, FORM_F32, FORM_F16, FORM_BF16, FORM_LOGITS };      /* NONE: in no row, as what goes into the KV cache; LOGITS: f32, rows from the first token that has them */
+/* Where a kernel finds rows of a value, or leaves them.  NONE: in no row, as what goes into the KV cache; LOGITS: f32, rows from the first
+ * token that has them. */
+enum gpu_form { FORM_NONE, FORM_F32, FORM_F16, FORM_BF16, FORM_LOGITS };
 struct gpu_place { const char *name, *symbol; enum gpu_form form; uint64_t offset, stride; uint32_t cols; };
 /* Where the kernel that makes n leaves it. */
 struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool prefill);
@@ -79,7 +82,8 @@ struct kernel_draft choose_begin_rows(const struct chooser *c, enum kernel_templ
 void choose_end(const struct chooser *c, struct kernel_draft *d);
 /* What a plan that was read back sets; or NULL. */
 const struct kernel_choice *choose_given(const struct chooser *c, enum kernel_template template, uint32_t nth);
-/* Weights of a launch, by their names in the source: "W_ATTN_Q".  vector: w or NULL; a text for `does`: "weight W_ATTN_NORM", "no weight". */
+/* Weights of a launch, by their names in the source: "W_ATTN_Q".  vector: w or NULL; a text for `does`: "weight W_ATTN_NORM",
+ * "no weight". */
 const char *choose_weight(const struct chooser *c, struct kernel_draft *d, const struct weight *w);
 const char *choose_vector(const struct chooser *c, struct kernel_draft *d, const struct weight *w);
 /* The rotation tables take two slots; n: NULL, nothing rotates. */

@@ -1,5 +1,5 @@
-/* choose_attention.c -- the kernels of attention: in decode one that also finishes the token's heads; in prefill one for heads, one for the chunk; without
- * fusion four steps over scores in memory. */
+/* choose_attention.c -- the kernels of attention: in decode one that also finishes the token's heads; in prefill one for heads, one for the
+ * chunk; without fusion four steps over scores in memory. */
 #include "choose.h"
 #include "templates/gpu/attention_prefill_sizes.h"
 #include "templates/gpu/attention_sizes.h"
@@ -24,7 +24,8 @@ void choose_splits(struct plan *p)
         const struct kernel_choice *given = kernel_choice(p->options.choices, TEMPLATE_attention_decode, false, i, 0);
         const uint32_t splits = p->gpu->groups[i].splits = kernel_chosen(given, PARAM_SPLITS, planned);
         if (splits < 1 || splits > most)
-            die_at(given->at, "splits is %u; a context of %u tokens can be split into 1 to %u parts, of 16 positions or more", splits, p->options.n_ctx, most);
+            die_at(given->at, "splits is %u; a context of %u tokens can be split into 1 to %u parts, of 16 positions or more", splits,
+                   p->options.n_ctx, most);
     }
 }
 
@@ -37,7 +38,8 @@ static const char *positions_text(const struct chooser *c, const struct node *n)
 {
     const struct state *s = plan_state(c->plan, n);
     const uint32_t window = plan_window(c->plan, n);
-    const char *rows = arena_printf(c->arena, "%u positions%s", c->plan->options.n_ctx, state_ring(s) ? arena_printf(c->arena, " in a ring of %u", s->rows) : "");
+    const char *rows = arena_printf(c->arena, "%u positions%s", c->plan->options.n_ctx,
+                                    state_ring(s) ? arena_printf(c->arena, " in a ring of %u", s->rows) : "");
     return window ? arena_printf(c->arena, "%s, window of %u", rows, window) : rows;
 }
 
@@ -49,7 +51,10 @@ static void does_attention(const struct chooser *c, struct kernel_draft *d)
 }
 
 /* Values in f32: what the projection left, or finished queries. */
-static const struct node *query_of(const struct chooser *c) { return c->group->has_heads ? c->group->heads[0].raw : c->group->node->inputs[0]; }
+static const struct node *query_of(const struct chooser *c)
+{
+    return c->group->has_heads ? c->group->heads[0].raw : c->group->node->inputs[0];
+}
 
 static struct kernel_draft begin_attention(const struct chooser *c, enum kernel_template template, const char *name)
 {
@@ -67,9 +72,11 @@ static void does_heads(const struct chooser *c, struct kernel_draft *d)
     const struct head_chain *h = c->group->heads;
     const char *rotation = choose_rotation(c, d, h[0].rope), *norms[3] = { "" };
     for (uint32_t i = 2; i-- > 0;)
-        norms[i] = h[i].norm ? arena_printf(c->arena, ", headnorm %s, eps %.9g", choose_vector(c, d, h[i].norm->weight), (double)(float)h[i].norm->attr.eps) : "";
+        norms[i] = h[i].norm ? arena_printf(c->arena, ", headnorm %s, eps %.9g", choose_vector(c, d, h[i].norm->weight),
+                                            (double)(float)h[i].norm->attr.eps) : "";
     for (uint32_t i = 0; i < 3; i++)
-        kernel_does(d, "heads of %s: %s%s%s", names[i], choose_text(c, gpu_read(c->plan, h[i].raw)), i < 2 ? norms[i] : "", h[i].store ? ", into the state" : "");
+        kernel_does(d, "heads of %s: %s%s%s", names[i], choose_text(c, gpu_read(c->plan, h[i].raw)), i < 2 ? norms[i] : "",
+                    h[i].store ? ", into the state" : "");
     kernel_does(d, "%s", rotation);
 }
 
@@ -86,7 +93,8 @@ static void choose_decode(const struct chooser *c)
     if (c->group->has_heads) does_heads(c, &d);
     does_attention(c, &d);
     kernel_does(&d, "query %s -> %s", choose_text(c, gpu_read(p, query_of(c))), choose_text(c, gpu_written(p, n, false)));
-    kernel_does(&d, "parts at %llu, maxima and totals at %llu, counters at %llu", (ull)p->parts_offset, (ull)p->gpu->parts_ml, (ull)p->gpu->zero);
+    kernel_does(&d, "parts at %llu, maxima and totals at %llu, counters at %llu", (ull)p->parts_offset, (ull)p->gpu->parts_ml,
+                (ull)p->gpu->zero);
     d.kernel.state_bytes = state_bytes(c);
     d.kernel.param[PARAM_THREADS] = threads;
     d.kernel.param[PARAM_SPLITS] = splits;

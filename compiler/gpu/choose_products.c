@@ -1,5 +1,5 @@
-/* choose_products.c -- the kernels of products: in decode a row of weights is shared by some lanes, in prefill a group computes a tile, of a size that suits
- * the number of compute units and of the step's tokens. */
+/* choose_products.c -- the kernels of products: in decode a row of weights is shared by some lanes, in prefill a group computes a tile, of
+ * a size that suits the number of compute units and of the step's tokens. */
 #include "choose.h"
 #include "compiler/front/attr.h"
 #include "compiler/format/blocks.h"
@@ -28,15 +28,16 @@ static void plan_forms(const struct plan *p, const struct group *g, struct gpu_g
 
 static bool follows(const struct plan *p, const struct weight *a, const struct weight *b)
 {
-    return a->tensor->quant->id == b->tensor->quant->id && a->cols == b->cols && p->weight_offset[b->index] == p->weight_offset[a->index] + plan_weight_bytes(p, a);
+    return a->tensor->quant->id == b->tensor->quant->id && a->cols == b->cols &&
+           p->weight_offset[b->index] == p->weight_offset[a->index] + plan_weight_bytes(p, a);
 }
 
 static void check_pair(const struct plan *p, const struct group *g, const struct branch *b)
 {
     const struct weight *gate = b->matmul->weight, *up = g->branches[b->partner].matmul->weight;
     if (up->tensor->quant->id != gate->tensor->quant->id)
-        die("%s: %s and %s have different formats; forgec's fused GPU kernels need them in one (quantise them alike, or build with --fuse none)",
-            p->model->gguf->path, gate->name, up->name);
+        die("%s: %s and %s have different formats; forgec's fused GPU kernels need them in one (quantise them alike, or build with "
+            "--fuse none)", p->model->gguf->path, gate->name, up->name);
 }
 
 /* The products of the group, partners left out. */
@@ -48,7 +49,8 @@ static void plan_runs(const struct plan *p, const struct group *g, struct gpu_gr
         struct gpu_run *last = gg->n_runs ? &gg->runs[gg->n_runs - 1] : NULL;
         if (b->is_partner) continue;
         if (b->partner >= 0) check_pair(p, g, b);
-        if (last && b->partner < 0 && g->branches[last->first].partner < 0 && last->last == i && follows(p, g->branches[i - 1].matmul->weight, w)) {
+        if (last && b->partner < 0 && g->branches[last->first].partner < 0 && last->last == i &&
+            follows(p, g->branches[i - 1].matmul->weight, w)) {
             last->last++;
             last->rows += w->rows;
         }
@@ -118,8 +120,8 @@ static void does_run(const struct chooser *c, struct kernel_draft *d, const stru
     const struct weight *up = b->partner >= 0 ? c->group->branches[b->partner].matmul->weight : NULL;
     const char *name = choose_weight(c, d, r->weight);
     const char *pair = up ? arena_printf(c->arena, " and %s", choose_weight(c, d, up)) : "";
-    kernel_does(d, "product of weight%s %s%s, %s %llu x %llu, and %s", up ? "s" : "", name, pair, r->weight->tensor->quant->name, (ull)r->rows,
-                (ull)r->weight->cols, x);
+    kernel_does(d, "product of weight%s %s%s, %s %llu x %llu, and %s", up ? "s" : "", name, pair, r->weight->tensor->quant->name,
+                (ull)r->rows, (ull)r->weight->cols, x);
     for (uint32_t k = r->first; k < r->last; k++) kernel_does(d, "%s", branch_text(c, d, &c->group->branches[k]));
 }
 
@@ -134,7 +136,8 @@ static void count_work(const struct chooser *c, struct kernel *k)
 
 /* ---- decode, and prefill where the program is exact: a token for each grid_y ---- */
 
-/* What a lane does, in halves of a unit of columns, when a row is shared by `lanes` of them; a group of rows costs one half more for its sum. */
+/* What a lane does, in halves of a unit of columns, when a row is shared by `lanes` of them;
+ * a group of rows costs one half more for its sum. */
 static uint64_t gemv_cost(const struct plan *p, uint64_t row_groups, uint32_t rows, uint64_t units, uint32_t lanes)
 {
     const struct profile *t = p->profile;
@@ -178,9 +181,12 @@ static struct gemv_shape choose_gemv(const struct chooser *c)
     if (!given) return s;
     const uint32_t wave = c->plan->profile->wave;
     if (s.lanes < 8 || s.lanes > wave || (s.lanes & (s.lanes - 1)))
-        die_at(given->at, "lanes is %u; %u lanes of a wave of %s can share a row: a power of two from 8", s.lanes, wave, c->plan->profile->name);
-    if (s.rows < 1 || s.rows > s.lanes) die_at(given->at, "rows is %u; a run of %u lanes works on 1 to %u rows at once", s.rows, s.lanes, s.lanes);
-    if (s.rows % 2 && has_pair(c->group)) die_at(given->at, "rows is %u; %s is a pair of matrices, which needs an even number", s.rows, c->group->name);
+        die_at(given->at, "lanes is %u; %u lanes of a wave of %s can share a row: a power of two from 8", s.lanes, wave,
+               c->plan->profile->name);
+    if (s.rows < 1 || s.rows > s.lanes)
+        die_at(given->at, "rows is %u; a run of %u lanes works on 1 to %u rows at once", s.rows, s.lanes, s.lanes);
+    if (s.rows % 2 && has_pair(c->group))
+        die_at(given->at, "rows is %u; %s is a pair of matrices, which needs an even number", s.rows, c->group->name);
     return s;
 }
 
@@ -201,12 +207,14 @@ static void choose_gemv_kernel(const struct chooser *c)
     const struct gemv_shape shape = choose_gemv(c);
     const struct gpu_run *first = &c->gg->runs[0];
     const struct branch *b = &c->group->branches[first->first];
-    struct kernel_draft d = choose_begin(c, TEMPLATE_gemv, c->prefill ? arena_printf(c->arena, "%s_prefill", c->group->name) : c->group->name);
+    struct kernel_draft d = choose_begin(c, TEMPLATE_gemv, c->prefill ? arena_printf(c->arena, "%s_prefill", c->group->name)
+                                                                      : c->group->name);
     take_branch_slots(c, &d);
     choose_weight(c, &d, first->weight);
     if (b->partner >= 0) choose_weight(c, &d, c->group->branches[b->partner].matmul->weight);
     kernel_does(&d, "%s", input_text(c, &d));
-    for (uint32_t i = 0; i < c->gg->n_runs; i++) does_run(c, &d, &c->gg->runs[i], gpu_takes_floats(c->gg->runs[i].weight) ? "floats" : "digits");
+    for (uint32_t i = 0; i < c->gg->n_runs; i++)
+        does_run(c, &d, &c->gg->runs[i], gpu_takes_floats(c->gg->runs[i].weight) ? "floats" : "digits");
     count_work(c, &d.kernel);
     d.kernel.param[PARAM_ROWS] = shape.rows;
     d.kernel.param[PARAM_LANES] = shape.lanes;
@@ -227,7 +235,8 @@ static void choose_stage(const struct chooser *c, bool bf16)
     const struct gpu_place to = gpu_stage(c->plan, g, bf16);
     struct kernel_draft d = choose_begin_rows(c, bf16 ? TEMPLATE_stage_bf16 : TEMPLATE_stage, arena_printf(c->arena, "%s_in", g->name));
     d.launch.name = d.kernel.name;
-    const char *norm = g->norm ? arena_printf(c->arena, "rmsnorm %s, eps %.9g: ", choose_vector(c, &d, g->norm->weight), (double)(float)g->norm->attr.eps) : "";
+    const char *norm = g->norm ? arena_printf(c->arena, "rmsnorm %s, eps %.9g: ", choose_vector(c, &d, g->norm->weight),
+                                              (double)(float)g->norm->attr.eps) : "";
     kernel_does(&d, "%s%s -> %s", norm, choose_text(c, gpu_read(c->plan, g->input)), choose_text(c, to));
     d.kernel.lds_bytes = ACTS_SCRATCH_BYTES;
     choose_end(c, &d);
@@ -242,7 +251,8 @@ static struct gemm_product gemm_product(const struct chooser *c)
     for (uint32_t i = 0; i < c->gg->n_runs; i++) {
         const struct gpu_run *r = &c->gg->runs[i];
         const enum quant id = r->weight->tensor->quant->id;
-        parts[i] = (struct gemm_part){ r->rows, c->group->branches[r->first].partner >= 0, id == QUANT_F16 || id == QUANT_BF16, id == QUANT_F32 ? 2 : 1 };
+        parts[i] = (struct gemm_part){ r->rows, c->group->branches[r->first].partner >= 0, id == QUANT_F16 || id == QUANT_BF16,
+                                       id == QUANT_F32 ? 2 : 1 };
     }
     return (struct gemm_product){ parts, c->gg->n_runs, c->group->input->cols, work.weight_bytes };
 }
@@ -251,7 +261,8 @@ static void choose_gemm_kernel(const struct chooser *c, const struct gemm_produc
 {
     const char *name = c->group->name;
     const bool last = r->most == c->plan->chunk;
-    struct kernel_draft d = choose_begin(c, TEMPLATE_gemm, last ? arena_printf(c->arena, "%s_prefill", name) : arena_printf(c->arena, "%s_prefill_%u", name, r->most));
+    struct kernel_draft d = choose_begin(c, TEMPLATE_gemm, last ? arena_printf(c->arena, "%s_prefill", name)
+                                                                : arena_printf(c->arena, "%s_prefill_%u", name, r->most));
     take_branch_slots(c, &d);
     for (uint32_t i = 0; i < c->gg->n_runs; i++) {
         struct gpu_place x = gpu_stage(c->plan, c->group, gpu_takes_bf16(c->gg->runs[i].weight));
@@ -273,23 +284,26 @@ static void choose_gemm_kernel(const struct chooser *c, const struct gemm_produc
 }
 
 /* The nth range of a plan that was read back; what it does not set is that of the planned range which has its last size. */
-static struct gemm_range given_range(const struct chooser *c, const struct kernel_choice *given, const struct gemm_product *product, const struct gemm_range *planned,
-                                     uint32_t n_planned, uint32_t least)
+static struct gemm_range given_range(const struct chooser *c, const struct kernel_choice *given, const struct gemm_product *product,
+                                     const struct gemm_range *planned, uint32_t n_planned, uint32_t least)
 {
     const struct profile *t = c->plan->profile;
     const uint32_t most = kernel_chosen(given, PARAM_MOST, c->plan->chunk);
     uint32_t i = 0;
     while (i + 1 < n_planned && planned[i].most < most) i++;
     const struct gemm_shape *s = &planned[i].shape;
-    const struct gemm_range r = { { kernel_chosen(given, PARAM_TOKENS, s->tokens), kernel_chosen(given, PARAM_ROWS, s->rows), kernel_chosen(given, PARAM_THREADS, s->threads), 0 },
-                                  kernel_chosen(given, PARAM_LEAST, least), most };
+    const struct gemm_range r = { { kernel_chosen(given, PARAM_TOKENS, s->tokens), kernel_chosen(given, PARAM_ROWS, s->rows),
+                                  kernel_chosen(given, PARAM_THREADS, s->threads), 0 }, kernel_chosen(given, PARAM_LEAST, least), most };
     if (r.least != least || r.most < r.least || r.most > c->plan->chunk)
-        die_at(given->at, "tokens %u .. %u; this one of the products of %s begins with %u and ends with %u at most", r.least, r.most, c->group->name, least, c->plan->chunk);
+        die_at(given->at, "tokens %u .. %u; this one of the products of %s begins with %u and ends with %u at most", r.least, r.most,
+               c->group->name, least, c->plan->chunk);
     if (r.shape.threads < t->wave || r.shape.threads > 1024 || r.shape.threads % t->wave)
         die_at(given->at, "threads is %u; a group of %s has %u to 1024, a multiple of the wave", r.shape.threads, t->name, t->wave);
-    const bool is_tile = r.shape.tokens && r.shape.rows && r.shape.tokens <= 1024 && r.shape.rows <= 1024;      /* sizes whose products fit 32 bits */
+    /* sizes whose products fit 32 bits */
+    const bool is_tile = r.shape.tokens && r.shape.rows && r.shape.tokens <= 1024 && r.shape.rows <= 1024;
     if (!is_tile || !gemm_shape_works(t, product, &r.shape))
-        die_at(given->at, "no tile of %u tokens x %u rows for %u threads: both are multiples of 16 that the group's waves can share%s, and %u bytes of LDS are to hold them",
+        die_at(given->at, "no tile of %u tokens x %u rows for %u threads: both are multiples of 16 that the group's waves can share%s, and "
+                          "%u bytes of LDS are to hold them",
                r.shape.tokens, r.shape.rows, r.shape.threads, has_pair(c->group) ? ", the rows in pairs" : "", t->lds_bytes);
     return (struct gemm_range){ gemm_with_groups(t, r.shape), r.least, r.most };
 }
@@ -306,7 +320,8 @@ static uint32_t choose_ranges(const struct chooser *c, struct gemm_range ranges[
         ranges[n] = given_range(c, given, product, planned, n_planned, least);
         least = ranges[n++].most + 1;
     }
-    if (last && least <= c->plan->chunk) die_at(last->at, "no kernel of %s is for steps of %u .. %u tokens", c->group->name, least, c->plan->chunk);
+    if (last && least <= c->plan->chunk)
+        die_at(last->at, "no kernel of %s is for steps of %u .. %u tokens", c->group->name, least, c->plan->chunk);
     if (last) return n;
     memcpy(ranges, planned, sizeof planned);
     return n_planned;

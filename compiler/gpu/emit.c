@@ -51,7 +51,8 @@ static void use_format(struct arena *a, struct document *d, const char *format, 
     }
     for (uint32_t i = 0; i < k->n_gemvs; i++) {
         const struct gpu_gemv *g = &k->gemvs[i];
-        const struct document_parameter shape[] = { { "FORMAT", format }, { "ROWS", number(a, g->rows) }, { "LANES", number(a, g->lanes) } };
+        const struct document_parameter shape[] = { { "FORMAT", format }, { "ROWS", number(a, g->rows) },
+                                                    { "LANES", number(a, g->lanes) } };
         if (strcmp(g->format, format) == 0) document_instance(d, "templates/gpu/gemv_tmpl.c", shape, COUNT_OF(shape), NULL);
     }
 }
@@ -81,7 +82,8 @@ static void put_areas(struct text *t, const struct plan *p)
 
 struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_options *o)
 {
-    static const char *const always[] = { "launch.h", "acts.h", "stage.h", "elementwise.h", "kv.h", "rope.h", "attention_decode_tmpl.c", "attention_prefill_tmpl.c", "sample_tmpl.c" };
+    static const char *const always[] = { "launch.h", "acts.h", "stage.h", "elementwise.h", "kv.h", "rope.h", "attention_decode_tmpl.c",
+                                          "attention_prefill_tmpl.c", "sample_tmpl.c" };
     struct document *d = document_new(a, o->templates);
     struct text head = { .arena = a }, model = { .arena = a };
     emit_banner(&head, p, o);
@@ -92,7 +94,8 @@ struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_o
     for (uint32_t i = 0; i < COUNT_OF(always); i++) document_use(d, arena_printf(a, "templates/gpu/%s", always[i]));
     if (p->fused->level == FUSE_NONE) document_use(d, "templates/gpu/attention_unfused.h");
     use_formats(a, d, p);
-    if (strcmp(p->profile->api, "host") == 0) text_puts(&model, "const uint32_t forge_simt_wave = WAVE;           /* for tests/lanes/libsimt.c */\n\n");
+    if (strcmp(p->profile->api, "host") == 0)
+        text_puts(&model, "const uint32_t forge_simt_wave = WAVE;           /* for tests/lanes/libsimt.c */\n\n");
     about_model(a, &model, p);
     emit_buffers(a, &model, p, "FLOAT_ROW(AT_##name, STRIDE_##name, t)");
     put_areas(&model, p);
@@ -109,8 +112,8 @@ static void put_launch(struct text *t, const struct kernel_list *list, const str
     text_printf(t, "{ \"%s\", %u, ", l->name, l->kernel);
     if (l->layer == NO_LAYER) text_puts(t, "0xffffffffu");
     else text_printf(t, "%u", l->layer);
-    text_printf(t, ", %u, %u, %u, %u, %u, %u, %u, %llu, {", l->tail, k->grid_x, k->grid_tokens, k->tokens_first, k->param[PARAM_LEAST], k->param[PARAM_MOST],
-                k->param[PARAM_CLUSTER], (unsigned long long)l->state);
+    text_printf(t, ", %u, %u, %u, %u, %u, %u, %u, %llu, {", l->tail, k->grid_x, k->grid_tokens, k->tokens_first, k->param[PARAM_LEAST],
+                k->param[PARAM_MOST], k->param[PARAM_CLUSTER], (unsigned long long)l->state);
     for (uint32_t i = 0; i < l->n_weights; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->weights[i]);
     text_printf(t, "%s } }", l->n_weights ? "" : " 0");
 }
@@ -119,9 +122,11 @@ static void put_launches(struct text *t, const char *table, const struct kernel_
 {
     text_printf(t, "static const struct forge_gpu_launch %s[%u] = {\n", table, n);
     for (uint32_t i = 0; i < n; i++) {
-        text_puts(t, "    ");
-        put_launch(t, list, &launches[i]);
-        text_puts(t, ",\n");
+        struct text line = { .arena = t->arena };
+        text_puts(&line, "    ");
+        put_launch(&line, list, &launches[i]);
+        text_puts(&line, ",");
+        emit_folded(t, text_str(&line), "      ");
     }
     text_puts(t, "};\n\n");
 }
@@ -136,17 +141,22 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
     struct paster paster = { .arena = a, .out = &t };
     emit_paste(&paster, "runtime/model/abi.h");
     text_printf(&t, "static const struct forge_gpu_kernel kernels[%u] = {\n", k->n_kernels);
-    for (uint32_t i = 0; i < k->n_kernels; i++) text_printf(&t, "    { \"%s\", %u, %u },\n", k->kernels[i].name, k->kernels[i].param[PARAM_THREADS], k->kernels[i].lds_bytes);
+    for (uint32_t i = 0; i < k->n_kernels; i++)
+        text_printf(&t, "    { \"%s\", %u, %u },\n", k->kernels[i].name, k->kernels[i].param[PARAM_THREADS], k->kernels[i].lds_bytes);
     text_puts(&t, "};\n");
     put_launches(&t, "decode_launches", k, k->decode, k->n_decode);
     put_launches(&t, "prefill_launches", k, k->prefill, k->n_prefill);
     text_printf(&t, "extern const uint8_t %s[];\nstatic const struct forge_gpu gpu = {\n", emit_code_symbol(a, profile));
-    text_printf(&t, "    .runtime = &forge_gpu_runtime, .api = %s, .arch = \"%s\", .code = %s, .code_bytes = %lluu, .wave = %u, .dependent_launch = %u, .graph = %u,\n",
-                strcmp(profile->api, "cuda") == 0 ? "FORGE_GPU_CUDA" : "FORGE_GPU_HIP", profile->arch, emit_code_symbol(a, profile), (ull)code_bytes, profile->wave, profile->dependent_launch, profile->graph);
-    text_printf(&t, "    .n_kernels = %u, .n_decode = %u, .n_prefill = %u, .kernels = kernels, .decode = decode_launches, .prefill = prefill_launches,\n    .sample = ",
+    text_printf(&t, "    .runtime = &forge_gpu_runtime, .api = %s, .arch = \"%s\", .code = %s, .code_bytes = %lluu, .wave = %u, "
+                    ".dependent_launch = %u, .graph = %u,\n",
+                strcmp(profile->api, "cuda") == 0 ? "FORGE_GPU_CUDA" : "FORGE_GPU_HIP", profile->arch, emit_code_symbol(a, profile),
+                (ull)code_bytes, profile->wave, profile->dependent_launch, profile->graph);
+    text_printf(&t, "    .n_kernels = %u, .n_decode = %u, .n_prefill = %u, .kernels = kernels, .decode = decode_launches, "
+                    ".prefill = prefill_launches,\n    .sample = ",
                 k->n_kernels, k->n_decode, k->n_prefill);
     put_launch(&t, k, &k->sample);
-    text_printf(&t, ",\n    .logits_offset = %lluu, .zero_offset = %lluu, .zero_bytes = %lluu,\n};\n", (ull)gpu->logits, (ull)gpu->zero, (ull)gpu->zero_bytes);
+    text_printf(&t, ",\n    .logits_offset = %lluu, .zero_offset = %lluu, .zero_bytes = %lluu,\n};\n", (ull)gpu->logits, (ull)gpu->zero,
+                (ull)gpu->zero_bytes);
     emit_program(a, &t, p, o, ".gpu = &gpu,");
     return (struct bytes){ (const uint8_t *)t.data, t.size };
 }

@@ -31,7 +31,10 @@ static const char *weight_at(struct emitter *e, uint64_t offset)
 
 static const char *weight_of(struct emitter *e, const struct weight *w) { return weight_at(e, e->plan->weight_offset[w->index]); }
 
-const char *gpu_vector(struct emitter *e, const struct weight *w) { return w ? arena_printf(e->arena, "VECTOR(%s)", weight_of(e, w)) : "0"; }
+const char *gpu_vector(struct emitter *e, const struct weight *w)
+{
+    return w ? arena_printf(e->arena, "VECTOR(%s)", weight_of(e, w)) : "0";
+}
 
 const char *gpu_weight(struct emitter *e, const struct weight *w) { return arena_printf(e->arena, "WEIGHT(%s)", weight_of(e, w)); }
 
@@ -113,7 +116,8 @@ struct function_draft gpu_put_function_begin(struct emitter *e)
     return kernel;
 }
 
-const char *gpu_put_function_end(struct emitter *e, const struct function_draft *d, const char *name, const char *type, const char *parameters)
+const char *gpu_put_function_end(struct emitter *e, const struct function_draft *d, const char *name, const char *type,
+                                 const char *parameters)
 {
     const char *body = arena_printf(e->arena, "(%s)\n{\n%s%s}\n\n", parameters, weights_text(e), text_str(&e->body));
     e->body = d->body;
@@ -140,8 +144,9 @@ static void put_norm(struct emitter *e)
 {
     const struct node *n = e->group->node;
     gpu_put_token(e);
-    gpu_put(e, "norm_row(%s, %s, %s, /* cols */ %u, %s, %u);", gpu_row(e, gpu_read(e->plan, n), "t"), gpu_row(e, gpu_read(e->plan, e->group->input), "t"),
-        gpu_vector(e, n->weight), n->cols, emit_float(e->arena, n->attr.eps), e->kernel->param[PARAM_THREADS]);
+    gpu_put(e, "norm_row(%s, %s, %s, /* cols */ %u, %s, %u);", gpu_row(e, gpu_read(e->plan, n), "t"),
+        gpu_row(e, gpu_read(e->plan, e->group->input), "t"), gpu_vector(e, n->weight), n->cols, emit_float(e->arena, n->attr.eps),
+        e->kernel->param[PARAM_THREADS]);
 }
 
 /* of_rows: the arguments that an operation on rows begins with, where it goes and where it comes from. */
@@ -149,16 +154,18 @@ static void put_of_heads(struct emitter *e, const struct node *n, const char *of
 {
     const uint32_t threads = e->kernel->param[PARAM_THREADS], head_dim = n->attr.head_dim;
     const char *heads = arena_printf(e->arena, "/* heads */ %u, /* head_dim */ %u, %u", n->cols / head_dim, head_dim, threads);
-    if (n->op == OP_headnorm) gpu_put(e, "headnorm_row(%s, %s, %s, %s);", of_rows, gpu_vector(e, n->weight), emit_float(e->arena, n->attr.eps), heads);
+    if (n->op == OP_headnorm)
+        gpu_put(e, "headnorm_row(%s, %s, %s, %s);", of_rows, gpu_vector(e, n->weight), emit_float(e->arena, n->attr.eps), heads);
     else gpu_put(e, "rope_row(%s, %s, a.step->n_past + t, %s, %s);", of_rows, gpu_tables(e, n), gpu_rotation(e, n), heads);
 }
 
 static void put_store(struct emitter *e, const struct node *n, const char *from)
 {
-    const uint32_t ring = state_ring(plan_state(e->plan, n)), rows = ring ? ring : e->plan->options.n_ctx, head_dim = n->attr.head_dim, heads = n->cols / head_dim;
+    const uint32_t ring = state_ring(plan_state(e->plan, n)), rows = ring ? ring : e->plan->options.n_ctx, head_dim = n->attr.head_dim,
+                   heads = n->cols / head_dim;
     const char *plane = n->op == OP_store_k ? "kv_k(a)" : arena_printf(e->arena, "kv_v(a, %u, %u, %u)", heads, rows, head_dim);
-    gpu_put(e, "kv_store_rows(%s, a.step->n_past + t, %s, /* heads */ %u, /* n_ctx */ %u, /* head_dim */ %u, %u, /* ring */ %u);", plane, from, heads,
-            e->plan->options.n_ctx, head_dim, e->kernel->param[PARAM_THREADS], ring);
+    gpu_put(e, "kv_store_rows(%s, a.step->n_past + t, %s, /* heads */ %u, /* n_ctx */ %u, /* head_dim */ %u, %u, /* ring */ %u);", plane,
+            from, heads, e->plan->options.n_ctx, head_dim, e->kernel->param[PARAM_THREADS], ring);
 }
 
 static void put_map(struct emitter *e)
@@ -174,7 +181,8 @@ static void put_map(struct emitter *e)
     case OP_add:
     case OP_glu_silu:
     case OP_glu_gelu:
-        gpu_put(e, "%s_row(%s, %s, /* cols */ %u, %u);", op_info[n->op].name, rows, gpu_row(e, gpu_read(p, n->inputs[1]), "t"), n->cols, threads);
+        gpu_put(e, "%s_row(%s, %s, /* cols */ %u, %u);", op_info[n->op].name, rows, gpu_row(e, gpu_read(p, n->inputs[1]), "t"), n->cols,
+                threads);
         break;
     case OP_headnorm:
     case OP_rope: put_of_heads(e, n, rows); break;
@@ -189,7 +197,8 @@ static void put_sample(struct emitter *e)
     const struct plan *p = e->plan;
     const uint32_t n_vocab = p->model->n_vocab;
     gpu_put_start(e);
-    gpu_put(e, "sample(a, FLOATS(ARENA_LOGITS) + (uint64_t)(a.step->n_logits - 1) * %u, /* n_vocab */ %u, /* n_ctx */ %u,", n_vocab, n_vocab, p->options.n_ctx);
+    gpu_put(e, "sample(a, FLOATS(ARENA_LOGITS) + (uint64_t)(a.step->n_logits - 1) * %u, /* n_vocab */ %u, /* n_ctx */ %u,", n_vocab,
+            n_vocab, p->options.n_ctx);
     gpu_put(e, "    BUFFER(ARENA_SAMPLE), (uint32_t *)(void *)BUFFER(ARENA_SAMPLE_COUNTERS), /* groups */ %u, %u);",
             e->kernel->grid_x, e->kernel->param[PARAM_THREADS]);
 }
@@ -296,7 +305,8 @@ struct gpu_instances gpu_instances(struct arena *a, const struct plan *p)
         for (uint32_t r = 0; gg && r < gg->n_runs; r++) {
             const char *format = gg->runs[r].weight->tensor->quant->file;
             if (k->template == TEMPLATE_gemv) add_gemv(&found, (struct gpu_gemv){ format, k->param[PARAM_ROWS], k->param[PARAM_LANES] });
-            if (k->template == TEMPLATE_gemm) add_gemm(&found, (struct gpu_gemm){ format, k->param[PARAM_TOKENS], k->param[PARAM_ROWS], k->param[PARAM_THREADS] });
+            if (k->template == TEMPLATE_gemm)
+                add_gemm(&found, (struct gpu_gemm){ format, k->param[PARAM_TOKENS], k->param[PARAM_ROWS], k->param[PARAM_THREADS] });
         }
     }
     return found;

@@ -1,5 +1,5 @@
-/* put.h -- what the files that write kernels share: kernels.c (all of them, and operations on rows), put_products.c, put_attention.c.  Nothing is decided
- * here: sizes, slots and places are those of the kernel, its launch and the plan. */
+/* put.h -- what the files that write kernels share: kernels.c (all of them, and operations on rows), put_products.c, put_attention.c.
+ * Nothing is decided here: sizes, slots and places are those of the kernel, its launch and the plan. */
 #ifndef FORGEC_GPU_PUT_H
 #define FORGEC_GPU_PUT_H
 #include "choose.h"
@@ -39,7 +39,8 @@ void gpu_put_token(struct emitter *e);
 /* DEVICE type NAME(parameters) { body } with the lines put between the two: the name of it, or of the same text under another name. */
 struct function_draft { struct text body; uint32_t depth; uint64_t named; };
 struct function_draft gpu_put_function_begin(struct emitter *e);
-const char *gpu_put_function_end(struct emitter *e, const struct function_draft *d, const char *name, const char *type, const char *parameters);
+const char *gpu_put_function_end(struct emitter *e, const struct function_draft *d, const char *name, const char *type,
+                                 const char *parameters);
 
 void gpu_put_gemv(struct emitter *e);
 void gpu_put_gemm(struct emitter *e);

@@ -10,7 +10,8 @@ static const struct node *keys_of(const struct emitter *e) { return e->group->no
 static const char *shape_of(struct emitter *e)
 {
     const struct node *n = e->group->node;
-    return arena_printf(e->arena, "/* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u", n->heads, keys_of(e)->heads, n->attr.head_dim, e->plan->options.n_ctx);
+    return arena_printf(e->arena, "/* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u", n->heads, keys_of(e)->heads, n->attr.head_dim,
+                        e->plan->options.n_ctx);
 }
 
 /* "window, ring": positions that a token attends, rows of the cache that is one. */
@@ -57,8 +58,8 @@ void gpu_put_attention_decode(struct emitter *e)
     gpu_put(e, "    /* q, k, v */ %s, %s, %s,", operand_row(e, 0, "0"), operand_row(e, 1, "0"), operand_row(e, 2, "0"));
     put_finishing(e);
     gpu_put(e, "    /* parts */ FLOATS(ARENA_PARTS), FLOATS(ARENA_MAXIMA), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS),");
-    gpu_put(e, "    %s, %s, /* splits */ %u, %u, /* cluster */ %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale), k->param[PARAM_SPLITS],
-            k->param[PARAM_THREADS], k->param[PARAM_CLUSTER] > 0, window_of(e));
+    gpu_put(e, "    %s, %s, /* splits */ %u, %u, /* cluster */ %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale),
+            k->param[PARAM_SPLITS], k->param[PARAM_THREADS], k->param[PARAM_CLUSTER] > 0, window_of(e));
 }
 
 void gpu_put_heads(struct emitter *e)
@@ -66,13 +67,15 @@ void gpu_put_heads(struct emitter *e)
     gpu_put_token(e);
     gpu_put(e, "qkv_finish(a, t, %s, %s, %s,", operand_row(e, 0, "t"), operand_row(e, 1, "t"), operand_row(e, 2, "t"));
     put_finishing(e);
-    gpu_put(e, "    %s, %u, /* ring */ %u);", shape_of(e), e->kernel->param[PARAM_THREADS], state_ring(plan_state(e->plan, e->group->node)));
+    gpu_put(e, "    %s, %u, /* ring */ %u);", shape_of(e), e->kernel->param[PARAM_THREADS],
+            state_ring(plan_state(e->plan, e->group->node)));
 }
 
 void gpu_put_attention_prefill(struct emitter *e)
 {
     const struct node *n = e->group->node;
-    const struct gpu_place q = gpu_read(e->plan, e->group->has_heads ? e->group->heads[0].raw : n->inputs[0]), out = gpu_written(e->plan, n, true);
+    const struct gpu_place q = gpu_read(e->plan, e->group->has_heads ? e->group->heads[0].raw : n->inputs[0]),
+                           out = gpu_written(e->plan, n, true);
     const uint32_t as = out.form == FORM_F16 ? 1 : out.form == FORM_BF16 ? 2 : 0;
     gpu_put_start(e);
     gpu_put(e, "attention_prefill(a, BUFFER(AT_%s), STRIDE_%s, /* as */ %u, BUFFER(AT_%s), STRIDE_%s,", out.symbol, out.symbol, as,
@@ -96,8 +99,10 @@ void gpu_put_attention_step(struct emitter *e)
         gpu_put(e, "    %s, %s, %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale), threads, window_of(e));
     }
     else if (step == TEMPLATE_weighted_sum)
-        gpu_put(e, "attention_weighted_sum(a, %s, %s, t, %s, %s, %u, %s);", gpu_row(e, gpu_read(p, n), "t"), scores, rows, shape_of(e), threads, window_of(e));
+        gpu_put(e, "attention_weighted_sum(a, %s, %s, t, %s, %s, %u, %s);", gpu_row(e, gpu_read(p, n), "t"), scores, rows, shape_of(e),
+                threads, window_of(e));
     else if (step == TEMPLATE_softmax)
-        gpu_put(e, "attention_softmax(a, %s, t, %s, /* n_ctx */ %u, %u, /* window */ %u);", scores, rows, p->options.n_ctx, threads, plan_window(p, n));
+        gpu_put(e, "attention_softmax(a, %s, t, %s, /* n_ctx */ %u, %u, /* window */ %u);", scores, rows, p->options.n_ctx, threads,
+                plan_window(p, n));
     else gpu_put(e, "attention_mask(a, %s, t, %s, /* n_ctx */ %u, %u);", scores, rows, p->options.n_ctx, threads);
 }

@@ -16,7 +16,10 @@ const char *gpu_gemm_name(struct arena *a, const struct kernel *k, const struct 
     return arena_printf(a, "%s_%ux%u_%u", w->tensor->quant->file, k->param[PARAM_TOKENS], k->param[PARAM_ROWS], k->param[PARAM_THREADS]);
 }
 
-static const struct branch *partner_of(const struct emitter *e, const struct branch *b) { return b->partner >= 0 ? &e->group->branches[b->partner] : NULL; }
+static const struct branch *partner_of(const struct emitter *e, const struct branch *b)
+{
+    return b->partner >= 0 ? &e->group->branches[b->partner] : NULL;
+}
 
 /* ---- what happens to a product's value: row r of token t ---- */
 
@@ -63,7 +66,8 @@ static void put_chain(struct emitter *e, const struct branch *b)
         case OP_add:      gpu_put(e, "y += %s[r];", addend_row(e, b, i)); break;
         case OP_glu_silu: gpu_put(e, "y = silu_f32(y) * up;"); break;
         case OP_glu_gelu: gpu_put(e, "y = gelu_f32(y) * up;"); break;
-        default: die("%s after a matmul: forgec has no GPU kernel for it; this is a mistake in forgec, please report it", op_info[b->chain[i]->op].name);
+        default: die("%s after a matmul: forgec has no GPU kernel for it; this is a mistake in forgec, please report it",
+                     op_info[b->chain[i]->op].name);
         }
     }
 }
@@ -93,7 +97,8 @@ static const char *combined_sink(struct emitter *e, const struct gpu_run *r, con
         if (i + 1 < r->last) gpu_put(e, "%sif (r < %llu) %s(a, t, r, y);", i > r->first ? "else " : "", (ull)end, names[i]);
         else gpu_put(e, "else %s(a, t, r, y);", names[i]);
     }
-    return gpu_put_function_end(e, &kernel, arena_printf(e->arena, "%s_%s", e->group->name, e->kernel->prefill ? "rows" : "row"), "void", OF_ROW ", float y");
+    return gpu_put_function_end(e, &kernel, arena_printf(e->arena, "%s_%s", e->group->name, e->kernel->prefill ? "rows" : "row"), "void",
+                                OF_ROW ", float y");
 }
 
 /* The same for what is added; nothing to some branches. */
@@ -139,10 +144,13 @@ static void put_norm_begin(struct emitter *e, const struct input_row *in)
     if (e->group->norm) gpu_put(e, "norm_begin(&norm_weight, %s, /* cols */ %u, %u);", in->norm, in->cols, in->threads);
 }
 
-static void put_row_begin(struct emitter *e, const struct input_row *in) { gpu_put(e, "row_begin(&row, %s, /* cols */ %u, %u);", in->row, in->cols, in->threads); }
+static void put_row_begin(struct emitter *e, const struct input_row *in)
+{
+    gpu_put(e, "row_begin(&row, %s, /* cols */ %u, %u);", in->row, in->cols, in->threads);
+}
 
-/* Where the launch begins before its predecessor has ended, weights are asked for first; elsewhere last, because they are not needed before all of the row
- * has been worked on. */
+/* Where the launch begins before its predecessor has ended, weights are asked for first; elsewhere last, because they are not needed before
+ * all of the row has been worked on. */
 static void put_loads(struct emitter *e, const struct input_row *in, const char *begin_weights)
 {
     const bool norm = e->group->norm != NULL;
@@ -176,13 +184,17 @@ static void put_form(struct emitter *e, const struct input_row *in, const char *
     else gpu_put(e, "floats_of_row(%s, %s, /* cols */ %u, %u);", to, in->row, in->cols, in->threads);
 }
 
-static const char *floats_in_lds(struct emitter *e) { return e->gg->floats_at ? arena_printf(e->arena, "lds() + %llu", (ull)e->gg->floats_at) : "lds()"; }
+static const char *floats_in_lds(struct emitter *e)
+{
+    return e->gg->floats_at ? arena_printf(e->arena, "lds() + %llu", (ull)e->gg->floats_at) : "lds()";
+}
 
 static void put_input(struct emitter *e, const char *begin_weights)
 {
     const struct group *g = e->group;
     const struct input_row in = { .row = gpu_row(e, gpu_read(e->plan, g->input), e->kernel->prefill ? "first_token(a) + group_y()" : "0"),
-                                  .norm = g->norm ? gpu_vector(e, g->norm->weight) : NULL, .eps = g->norm ? emit_float(e->arena, g->norm->attr.eps) : NULL,
+                                  .norm = g->norm ? gpu_vector(e, g->norm->weight) : NULL,
+                                  .eps = g->norm ? emit_float(e->arena, g->norm->attr.eps) : NULL,
                                   .cols = g->input->cols, .threads = e->kernel->param[PARAM_THREADS] };
     put_loads(e, &in, begin_weights);
     if (e->gg->needs_acts) put_form(e, &in, "lds()", e->kernel->param[PARAM_DIGITS], e->gg->sums16);
@@ -201,8 +213,8 @@ static void put_first_weights(struct emitter *e, const struct gpu_run *r)
 {
     const char *name = gpu_gemv_name(e->arena, e->kernel, r->weight);
     gpu_put(e, "struct first_%s first;", name);
-    put_input(e, arena_printf(e->arena, "gemv_begin_%s(&first, %s, /* rows */ %llu, /* cols */ %u, slot);", name, weights_of(e, r, ", 0"), (ull)r->rows,
-                              e->group->input->cols));
+    put_input(e, arena_printf(e->arena, "gemv_begin_%s(&first, %s, /* rows */ %llu, /* cols */ %u, slot);", name, weights_of(e, r, ", 0"),
+                              (ull)r->rows, e->group->input->cols));
 }
 
 static void put_gemv_run(struct emitter *e, const struct gpu_run *r, const struct rows_functions *f, bool first)
@@ -210,11 +222,14 @@ static void put_gemv_run(struct emitter *e, const struct gpu_run *r, const struc
     const struct kernel *k = e->kernel;
     const bool pair = e->group->branches[r->first].partner >= 0;
     const char *x = gpu_takes_floats(r->weight) ? floats_in_lds(e) : "lds()";
-    const char *call = arena_printf(e->arena, "%sgemv_%s%s", e->gg->n_runs > 1 ? "slot = " : "", pair ? "pair_" : "", gpu_gemv_name(e->arena, k, r->weight));
-    const char *matrix = arena_printf(e->arena, "%s, /* rows */ %llu, /* cols */ %u", weights_of(e, r, ""), (ull)r->rows, e->group->input->cols);
+    const char *call = arena_printf(e->arena, "%sgemv_%s%s", e->gg->n_runs > 1 ? "slot = " : "", pair ? "pair_" : "",
+                                    gpu_gemv_name(e->arena, k, r->weight));
+    const char *matrix = arena_printf(e->arena, "%s, /* rows */ %llu, /* cols */ %u", weights_of(e, r, ""), (ull)r->rows,
+                                      e->group->input->cols);
     const char *to = pair ? f->sink : arena_printf(e->arena, "%s, %s", f->addend ? f->addend : "/* addend */ 0", f->sink);
     const uint32_t slots = k->grid_x * k->param[PARAM_THREADS] / k->param[PARAM_LANES];
-    gpu_put(e, "%s(a, %s, %s, %s, /* digits */ %u, slot, /* stride */ %u, %s);", call, first ? "&first" : "0", matrix, x, k->param[PARAM_DIGITS], slots, to);
+    gpu_put(e, "%s(a, %s, %s, %s, /* digits */ %u, slot, /* stride */ %u, %s);", call, first ? "&first" : "0", matrix, x,
+            k->param[PARAM_DIGITS], slots, to);
 }
 
 void gpu_put_gemv(struct emitter *e)
@@ -246,8 +261,8 @@ static void put_gemm_run(struct emitter *e, const struct gpu_run *r, const char 
     const bool pair = e->group->branches[r->first].partner >= 0;
     const char *tile = tile0 ? arena_printf(e->arena, "tile - %u", tile0) : "tile";
     const char *rows = arena_printf(e->arena, "BUFFER(AT_%s), STRIDE_%s", x.symbol, x.symbol);
-    gpu_put(e, "%sgemm_%s%s(a, %s, /* rows */ %llu, /* cols */ %u, %s, %s, t0, a.step->n_tokens, %s);", when, pair ? "pair_" : "", gpu_gemm_name(e->arena, e->kernel, r->weight),
-        weights_of(e, r, ""), (ull)r->rows, e->group->input->cols, rows, tile, sink);
+    gpu_put(e, "%sgemm_%s%s(a, %s, /* rows */ %llu, /* cols */ %u, %s, %s, t0, a.step->n_tokens, %s);", when, pair ? "pair_" : "",
+        gpu_gemm_name(e->arena, e->kernel, r->weight), weights_of(e, r, ""), (ull)r->rows, e->group->input->cols, rows, tile, sink);
 }
 
 void gpu_put_gemm(struct emitter *e)
@@ -263,7 +278,9 @@ void gpu_put_gemm(struct emitter *e)
         const struct gemm_part part = { .rows = r->rows, .pair = e->group->branches[r->first].partner >= 0 };
         const uint32_t next = tile + (uint32_t)gemm_part_tiles(&part, e->kernel->param[PARAM_ROWS]);
         const char *otherwise = i ? "else " : "";
-        put_gemm_run(e, r, functions[i].sink, n == 1 ? "" : i + 1 < n ? arena_printf(e->arena, "%sif (tile < %u) ", otherwise, next) : otherwise, tile);
+        put_gemm_run(e, r, functions[i].sink, n == 1 ? ""
+                                                   : i + 1 < n ? arena_printf(e->arena, "%sif (tile < %u) ", otherwise, next)
+                                                   : otherwise, tile);
         tile = next;
     }
 }

@@ -1,6 +1,6 @@
-/* tiles.c -- see gpu/tiles.h.  A product's groups run in rounds of one for each compute unit, so its time is that of a tile times the rounds: a large
- * tile reads LDS and decodes weights least for each product, a small one leaves fewer compute units without work.  What a tile takes is estimated in
- * clocks of the pipes; the shape with the least time wins. */
+/* tiles.c -- see gpu/tiles.h.  A product's groups run in rounds of one for each compute unit, so its time is that of a tile times the
+ * rounds: a large tile reads LDS and decodes weights least for each product, a small one leaves fewer compute units without work.  What a
+ * tile takes is estimated in clocks of the pipes; the shape with the least time wins. */
 #include "tiles.h"
 #include "compiler/plan/plan.h"
 #include "compiler/base/family.h"
@@ -19,7 +19,8 @@ static struct split split_of(const struct profile *t, const struct gemm_shape *s
     /* gemm_tmpl.c: GEMM_GROUP */
     const bool joined = family_multiplies_in_fours(t) && s->threads % 128 == 0 && s->tokens % (s->threads / 2) == 0 && s->rows % 128 == 0;
     if (joined) return (struct split){ waves, 1, 1 };
-    const uint32_t tokens = GEMM_TOKEN_WAVES(s->tokens, s->rows, s->threads, t->family), k = (uint32_t)GEMM_K_WAVES(s->tokens, s->rows, s->threads, t->family);
+    const uint32_t tokens = GEMM_TOKEN_WAVES(s->tokens, s->rows, s->threads, t->family),
+                   k = (uint32_t)GEMM_K_WAVES(s->tokens, s->rows, s->threads, t->family);
     return (struct split){ tokens, k, tokens ? waves / tokens / k : 0 };
 }
 
@@ -29,7 +30,8 @@ uint32_t gemm_lds(const struct profile *t, const struct gemm_product *p, const s
 {
     uint32_t most = 0;
     for (uint32_t i = 0; i < p->n_parts; i++) {
-        const uint32_t bytes = GEMM_LDS_BYTES(s->tokens, s->rows, gemm_stages(t), p->parts[i].digits, p->parts[i].copied, t->gpu.gemm_unit_steps);
+        const uint32_t bytes = GEMM_LDS_BYTES(s->tokens, s->rows, gemm_stages(t), p->parts[i].digits, p->parts[i].copied,
+                                              t->gpu.gemm_unit_steps);
         if (bytes > most) most = bytes;
     }
     return most;
@@ -39,10 +41,14 @@ bool gemm_shape_works(const struct profile *t, const struct gemm_product *p, con
 {
     bool pair = false;
     for (uint32_t i = 0; i < p->n_parts; i++) pair |= p->parts[i].pair;
-    return s->tokens % 16 == 0 && s->rows % 16 == 0 && split_of(t, s).tokens && (!pair || GEMM_SHARES_PAIRS(s->tokens, s->rows, s->threads, t->family)) && gemm_lds(t, p, s) <= t->lds_bytes;
+    return s->tokens % 16 == 0 && s->rows % 16 == 0 && split_of(t, s).tokens &&
+           (!pair || GEMM_SHARES_PAIRS(s->tokens, s->rows, s->threads, t->family)) && gemm_lds(t, p, s) <= t->lds_bytes;
 }
 
-uint64_t gemm_part_tiles(const struct gemm_part *part, uint32_t tile_rows) { return parts_of(part->rows, part->pair ? tile_rows / 2 : tile_rows); }
+uint64_t gemm_part_tiles(const struct gemm_part *part, uint32_t tile_rows)
+{
+    return parts_of(part->rows, part->pair ? tile_rows / 2 : tile_rows);
+}
 
 uint64_t gemm_row_tiles(const struct gemm_product *p, const struct gemm_shape *s)
 {
@@ -66,14 +72,16 @@ struct rates { double matrix, lds, vector, memory, clock_mhz; };
 static struct rates rates_of(const struct profile *t)
 {
     const double clock = t->rates.clock_ghz > 0 ? t->rates.clock_ghz : 1.8;
-    return (struct rates){ t->rates.matrix[MATRIX_F16] > 0 ? t->rates.matrix[MATRIX_F16] : 2048, t->rates.lds_bytes > 0 ? t->rates.lds_bytes : 128,
-                           t->rates.vector > 0 ? t->rates.vector : 4, t->bandwidth_gb_s / clock, 1e3 * clock };
+    return (struct rates){ t->rates.matrix[MATRIX_F16] > 0 ? t->rates.matrix[MATRIX_F16] : 2048,
+                           t->rates.lds_bytes > 0 ? t->rates.lds_bytes : 128, t->rates.vector > 0 ? t->rates.vector : 4,
+                           t->bandwidth_gb_s / clock, 1e3 * clock };
 }
 
 static const double LATENCY_CLOCKS = 600;        /* of a load in a step: weights are asked for one step ahead */
 static const double STEP_CLOCKS = 150;           /* of barriers, once a step */
 static const double GROUP_CLOCKS = 2000;         /* of a group before its first product and after its last */
-static const double UNIT_INSTRUCTIONS = 120;     /* of a wave that decodes a unit of 64 columns in each lane; seen in the machine code of q4_K and q8_0 */
+static const double UNIT_INSTRUCTIONS = 120;     /* of a wave that decodes a unit of 64 columns in each lane;
+                                                  * seen in the machine code of q4_K and q8_0 */
 static const double WAVE_INSTRUCTIONS = 35;      /* of the vector unit in a step beside that */
 static const double FETCH_BYTES = 64;            /* from the caches in a clock */
 enum { MORE_REGISTERS = 96 };                    /* beside the sums */
@@ -90,7 +98,8 @@ static uint64_t resident(const struct profile *t, const struct gemm_product *p, 
 
 static double larger(double x, double y) { return x > y ? x : y; }
 
-/* Clocks of a compute unit for a group's step of 64 columns; alone: of the step's parts, one after the other, in a group that has the compute unit to itself. */
+/* Clocks of a compute unit for a group's step of 64 columns; alone: of the step's parts, one after the other,
+ * in a group that has the compute unit to itself. */
 struct step_clocks { double matrix, lds, vector, fetch, alone; };
 static struct step_clocks step_of(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s)
 {
@@ -104,9 +113,12 @@ static struct step_clocks step_of(const struct profile *t, const struct gemm_pro
         if (!p->parts[i].copied) packed += n;
         if (p->parts[i].digits > digits) digits = p->parts[i].digits;
     }
-    const double unit_bytes = (double)p->weight_bytes / rows / (double)parts_of(p->cols, 64), wave_units = (double)parts_of(s->rows, t->wave) * packed / rows;
-    const double reads = digits * GEMM_ROW_LDS * (s->tokens * split.rows + s->rows * split.tokens) * FAMILY_MMA_COPIES(t->family), writes = GEMM_ROW_LDS * (s->tokens + digits * s->rows);
-    struct step_clocks c = { .matrix = digits * 2 * GEMM_STEP_COLS * s->tokens * s->rows / rates.matrix, .lds = (reads + writes) / rates.lds };
+    const double unit_bytes = (double)p->weight_bytes / rows / (double)parts_of(p->cols, 64),
+                 wave_units = (double)parts_of(s->rows, t->wave) * packed / rows;
+    const double reads = digits * GEMM_ROW_LDS * (s->tokens * split.rows + s->rows * split.tokens) * FAMILY_MMA_COPIES(t->family),
+                 writes = GEMM_ROW_LDS * (s->tokens + digits * s->rows);
+    struct step_clocks c = { .matrix = digits * 2 * GEMM_STEP_COLS * s->tokens * s->rows / rates.matrix,
+                             .lds = (reads + writes) / rates.lds };
     c.vector = (wave_units * UNIT_INSTRUCTIONS + waves * WAVE_INSTRUCTIONS) / rates.vector;
     c.fetch = (GEMM_ROW_LDS * s->tokens + unit_bytes * s->rows) / FETCH_BYTES;
     if (FAMILY_MMA_IS_VECTOR(t->family)) c.matrix += c.vector;
@@ -117,19 +129,23 @@ static struct step_clocks step_of(const struct profile *t, const struct gemm_pro
     return c;
 }
 
-/* Fit for long steps: LDS and vector unit leave the matrix unit the slowest, at 0.9 and 0.6 of its time, what the ends of a product take included. */
+/* Fit for long steps: LDS and vector unit leave the matrix unit the slowest, at 0.9 and 0.6 of its time,
+ * what the ends of a product take included. */
 static bool is_balanced(const struct step_clocks *c) { return c->lds <= 0.88 * c->matrix && c->vector <= 0.6 * c->matrix; }
 
 /* With the launch: where that is most of it, as in small models, tiles hardly matter. */
 static double clocks_of(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens)
 {
     const struct step_clocks c = step_of(t, p, s);
-    const uint64_t groups = parts_of(gemm_row_tiles(p, s) * parts_of(tokens, s->tokens), t->compute_units), waves = groups * s->threads / t->wave;
-    const double n = (double)groups, turns = (double)parts_of(groups, resident(t, p, s)), idle = waves < t->simds ? (double)t->simds / (double)waves : 1;
+    const uint64_t groups = parts_of(gemm_row_tiles(p, s) * parts_of(tokens, s->tokens), t->compute_units),
+                   waves = groups * s->threads / t->wave;
+    const double n = (double)groups, turns = (double)parts_of(groups, resident(t, p, s)),
+                 idle = waves < t->simds ? (double)t->simds / (double)waves : 1;
     const double most = larger(n * larger(larger(c.matrix * idle, c.lds), larger(c.vector * idle, c.fetch)), turns * c.alone);
     const double step = most + OTHERS * n * (c.matrix + c.lds + c.vector + c.fetch);
     const struct rates rates = rates_of(t);
-    return t->launch_us * rates.clock_mhz + larger((double)parts_of(p->cols, GEMM_STEP_COLS) * step + turns * GROUP_CLOCKS, rates.memory > 0 ? (double)p->weight_bytes / rates.memory : 0);
+    return t->launch_us * rates.clock_mhz + larger((double)parts_of(p->cols, GEMM_STEP_COLS) * step + turns * GROUP_CLOCKS,
+                                                   rates.memory > 0 ? (double)p->weight_bytes / rates.memory : 0);
 }
 
 /* ---- the choice ---- */
@@ -162,13 +178,15 @@ static uint32_t same_threads(const struct profile *t, uint32_t threads) { return
 
 struct gemm_shape gemm_with_groups(const struct profile *t, struct gemm_shape s)
 {
-    const bool few = s.tokens == t->gpu.gemm_tokens && s.rows == t->gpu.gemm_rows && s.threads == t->gpu.gemm_few_threads && s.threads != t->gpu.gemm_threads;
+    const bool few = s.tokens == t->gpu.gemm_tokens && s.rows == t->gpu.gemm_rows && s.threads == t->gpu.gemm_few_threads &&
+                     s.threads != t->gpu.gemm_threads;
     s.groups = few || !same_threads(t, s.threads) ? 1 : same_threads(t, s.threads);
     return s;
 }
 
 /* The target's tile and smaller ones. */
-static uint32_t menu_of(struct gemm_shape menu[MENU], const struct profile *t, const struct gemm_product *p, const struct gemm_refused *refused)
+static uint32_t menu_of(struct gemm_shape menu[MENU], const struct profile *t, const struct gemm_product *p,
+                        const struct gemm_refused *refused)
 {
     uint32_t n = 0;
     for (uint32_t threads = t->gpu.gemm_threads; threads >= t->gpu.gemm_threads / 4 && threads >= 2 * t->wave; threads /= 2)
@@ -185,7 +203,8 @@ static uint32_t menu_of(struct gemm_shape menu[MENU], const struct profile *t, c
 static struct gemm_shape usual_shape(const struct profile *t, const struct gemm_product *p, uint32_t tokens)
 {
     const struct gemm_shape many = { t->gpu.gemm_tokens, t->gpu.gemm_rows, t->gpu.gemm_threads, t->gpu.gemm_groups };
-    if (t->gpu.gemm_few_threads == t->gpu.gemm_threads || gemm_row_tiles(p, &many) * parts_of(tokens, many.tokens) > t->compute_units) return many;
+    if (t->gpu.gemm_few_threads == t->gpu.gemm_threads || gemm_row_tiles(p, &many) * parts_of(tokens, many.tokens) > t->compute_units)
+        return many;
     return (struct gemm_shape){ many.tokens, many.rows, t->gpu.gemm_few_threads, 1 };
 }
 
@@ -225,16 +244,19 @@ static double cut_sizes(struct cut cuts[GEMM_RANGES][SIZES], double (*loss)[SIZE
 /* How often a step of this size is met; most: whole chunks of a long prompt. */
 static double weight_of(uint32_t size, uint32_t most) { return size == most ? 8 : size == 512 ? 4 : 1; }
 
-uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *t, const struct gemm_product *p, uint32_t chunk, const struct gemm_refused *refused)
+uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *t, const struct gemm_product *p, uint32_t chunk,
+                   const struct gemm_refused *refused)
 {
-    static const double PAYS = 1.0;                     /* a range more, whose kernel is text to read and to compile, must save so many times the time of one size */
+    static const double PAYS = 1.0;                     /* a range more, whose kernel is text to read and to compile, must save so many
+                                                         * times the time of one size */
     static const double LONG_FILL = 0.85, CHUNK_FILL = 0.95;      /* what long steps should reach: less counts as that much more time */
     const uint32_t most = chunk < t->gpu.gemm_fit ? chunk : t->gpu.gemm_fit, usual_from = most + 1;
     struct gemm_shape menu[MENU];
     double loss[MENU][SIZES];
     struct cut cuts[GEMM_RANGES][GEMM_RANGES][SIZES];
     uint32_t sizes[SIZES], n_menu = menu_of(menu, t, p, refused), n = 0, kept = 1;
-    if (chunk >= usual_from || !n_menu) ranges[n++] = (struct gemm_range){ usual_shape(t, p, chunk), most && n_menu ? usual_from : 1, chunk };
+    if (chunk >= usual_from || !n_menu)
+        ranges[n++] = (struct gemm_range){ usual_shape(t, p, chunk), most && n_menu ? usual_from : 1, chunk };
     if (!most || !n_menu) return n;
     const uint32_t n_sizes = sizes_of(sizes, most), allowed = GEMM_RANGES - n;
     bool balanced[MENU], any = false;

@@ -21,8 +21,10 @@ struct gemm_product {
 
 /* Shapes for steps of 1 .. chunk tokens, at most GEMM_RANGES of them, each for so long a range that it pays; returns how many.
  * refused: or NULL. */
-uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *t, const struct gemm_product *p, uint32_t chunk, const struct gemm_refused *refused);
-/* Adds a launch's tile of so many threads; false: it is there already (a target's own tile is taken where no other may be), or there is no room. */
+uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *t, const struct gemm_product *p, uint32_t chunk,
+                   const struct gemm_refused *refused);
+/* Adds a launch's tile of so many threads; false: it is there already (a target's own tile is taken where no other may be),
+ * or there is no room. */
 bool gemm_refuse(struct gemm_refused *refused, uint32_t tokens, uint32_t rows, uint32_t threads);
 /* The tile with its groups: as the target's own, or as many as take the same threads. */
 struct gemm_shape gemm_with_groups(const struct profile *t, struct gemm_shape s);

@@ -1,6 +1,6 @@
-/* values.c -- forms and places of values.  In decode every value is one f32 row; in prefill, what only products read is kept in the 16-bit form they read,
- * unless the program is exact: then prefill's products are decode's, a token a group.  Places of both never matter at the same time, but a row is small: they
- * have places of their own. */
+/* values.c -- forms and places of values.  In decode every value is one f32 row; in prefill, what only products read is kept in the 16-bit
+ * form they read, unless the program is exact: then prefill's products are decode's, a token a group.  Places of both never matter at the
+ * same time, but a row is small: they have places of their own. */
 #include "choose.h"
 #include "compiler/plan/lifetimes.h"
 #include "templates/gpu/attention_sizes.h"

@@ -22,7 +22,10 @@ struct fuser {
 
 static struct group *group_at(const struct fuser *f, const struct node *n) { return &f->out->groups[fuse_group(f->out, n)]; }
 
-static void place(struct fuser *f, const struct node *n, const struct group *g) { f->out->group_of[n->index] = (uint32_t)(g - f->out->groups); }
+static void place(struct fuser *f, const struct node *n, const struct group *g)
+{
+    f->out->group_of[n->index] = (uint32_t)(g - f->out->groups);
+}
 
 static struct group *group_new(struct fuser *f, enum group_kind kind, struct node *first)
 {
@@ -204,7 +207,8 @@ static bool rotate_alike(const struct node *q, const struct node *k)
 static void absorb_heads(struct fuser *f, struct group *g)
 {
     struct head_chain chains[3];
-    for (uint32_t i = 0; i < 3; i++) if (!head_chain(f, g->node->inputs[i], &chains[i]) || group_at(f, chains[i].raw) != group_at(f, chains[0].raw)) return;
+    for (uint32_t i = 0; i < 3; i++)
+        if (!head_chain(f, g->node->inputs[i], &chains[i]) || group_at(f, chains[i].raw) != group_at(f, chains[0].raw)) return;
     if (!rotate_alike(chains[0].rope, chains[1].rope)) return;
     if (chains[0].norm && chains[1].norm && chains[0].norm->attr.eps != chains[1].norm->attr.eps) return;
     g->has_heads = true;
@@ -229,7 +233,8 @@ static void join_projection(struct fuser *f, struct group *g)
     for (uint32_t i = 0; i < 3; i++) {
         struct head_chain *c = &g->heads[i];
         c->raw = g->node->inputs[i];
-        if (group_at(f, c->raw) != before || !ends_branch(before, c->raw, &c->branch) || !finishes_heads(&before->branches[c->branch])) return;
+        if (group_at(f, c->raw) != before || !ends_branch(before, c->raw, &c->branch) || !finishes_heads(&before->branches[c->branch]))
+            return;
     }
     g->joins = true;
     g->projection = before;
@@ -341,7 +346,7 @@ struct fused *fuse(struct arena *a, const struct graph *graph, enum fuse_level l
         if (!rule->joins(&f, n)) begin_group(&f, n, rule->alone);
     }
     close_gaps(&f);
-    for (uint32_t i = 0; f.fusing && absorbs->joined_rows && i < f.out->n_groups; i++)          /* now that projections have all their branches */
+    for (uint32_t i = 0; f.fusing && absorbs->joined_rows && i < f.out->n_groups; i++)    /* now that projections have all their branches */
         if (f.out->groups[i].kind == GROUP_ATTENTION) join_projection(&f, &f.out->groups[i]);
     name_groups(a, f.out);
     return f.out;
@@ -354,7 +359,8 @@ uint32_t fuse_last_store(const struct fused *f)
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if ((g->nodes[i]->op == OP_store_k || g->nodes[i]->op == OP_store_v) && f->group_of[i] > last) last = f->group_of[i];
     if (fuse_group(f, g->output) <= last)                  /* its rows are counted from the first token with logits */
-        die("%%%s, the logits, are ready before the last layer's keys and values are stored; forgec has no kernel for that", g->output->name);
+        die("%%%s, the logits, are ready before the last layer's keys and values are stored; forgec has no kernel for that",
+            g->output->name);
     return last;
 }
 

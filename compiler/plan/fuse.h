@@ -21,7 +21,8 @@ enum { MAX_BRANCHES = 8, MAX_CHAIN = 8 };
 struct absorbs {
     bool     product_heads;         /* a product's kernel does what works on whole heads: norms, rotations, stores */
     bool     attention_heads;       /* attention does that to the heads of one product */
-    uint32_t joined_rows;           /* threads go on from the projection of heads to their attention without a barrier, where heads are multiples of so many rows; 0: never */
+    uint32_t joined_rows;           /* threads go on from the projection of heads to their attention without a barrier, where heads are
+                                     * multiples of so many rows; 0: never */
 };
 
 /* One matmul (NULL in GROUP_MAP) and the operations applied to its rows, in order.  A glu in the chain (one at most) reads, besides

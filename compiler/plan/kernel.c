@@ -6,8 +6,9 @@
 #include <string.h>
 
 const char *const kernel_param_name[PARAM_COUNT] = {
-    [PARAM_ROWS] = "rows", [PARAM_LANES] = "lanes", [PARAM_TOKENS] = "tokens", [PARAM_THREADS] = "threads", [PARAM_RESIDENT] = "resident", [PARAM_LEAST] = "least",
-    [PARAM_MOST] = "most", [PARAM_SPLITS] = "splits", [PARAM_CLUSTER] = "cluster", [PARAM_DIGITS] = "digits", [PARAM_UNIT] = "unit",
+    [PARAM_ROWS] = "rows", [PARAM_LANES] = "lanes", [PARAM_TOKENS] = "tokens", [PARAM_THREADS] = "threads", [PARAM_RESIDENT] = "resident",
+    [PARAM_LEAST] = "least", [PARAM_MOST] = "most", [PARAM_SPLITS] = "splits", [PARAM_CLUSTER] = "cluster", [PARAM_DIGITS] = "digits",
+    [PARAM_UNIT] = "unit",
 };
 
 const struct template_info template_info[TEMPLATE_COUNT] = {
@@ -34,11 +35,13 @@ static void *grown(struct arena *a, void *old, uint32_t n, uint32_t *capacity, s
     return items;
 }
 
-struct kernel_draft kernel_begin(struct kernel_list *list, enum kernel_template template, const char *name, const struct fused *f, const struct group *group, bool prefill, bool tail)
+struct kernel_draft kernel_begin(struct kernel_list *list, enum kernel_template template, const char *name, const struct fused *f,
+                                 const struct group *group, bool prefill, bool tail)
 {
     struct kernel_draft d = { .does = { .arena = list->arena }, .prefill = prefill };
     d.kernel = (struct kernel){ .name = name, .template = template, .prefill = prefill, .group = group, .grid_x = 1 };
-    d.launch = (struct launch){ .name = group ? group->name : name, .group = group ? (uint32_t)(group - f->groups) : NO_GROUP, .layer = group ? group->layer : NO_LAYER, .tail = tail };
+    d.launch = (struct launch){ .name = group ? group->name : name, .group = group ? (uint32_t)(group - f->groups) : NO_GROUP,
+                                .layer = group ? group->layer : NO_LAYER, .tail = tail };
     return d;
 }
 
@@ -49,7 +52,8 @@ void kernel_does(struct kernel_draft *d, const char *fmt, ...)
     va_start(args, fmt);
     const int n = vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= sizeof line) die("kernel %s: a line of %d characters; this is a mistake in forgec, please report it", d->kernel.name, n);
+    if (n < 0 || (size_t)n >= sizeof line)
+        die("kernel %s: a line of %d characters; this is a mistake in forgec, please report it", d->kernel.name, n);
     text_printf(&d->does, "%s\n", line);
 }
 
@@ -78,7 +82,8 @@ uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset, const char *role
     struct launch *l = &d->launch;
     for (uint32_t i = 0; i < l->n_weights; i++) if (l->weights[i] == offset) return i;
     if (l->n_weights == COUNT_OF(l->weights))
-        die("kernel %s reads more than %zu tensors; this is a mistake in forgec, please report it (--fuse none may avoid it)", d->kernel.name, COUNT_OF(l->weights));
+        die("kernel %s reads more than %zu tensors; this is a mistake in forgec, please report it (--fuse none may avoid it)",
+            d->kernel.name, COUNT_OF(l->weights));
     l->symbols[l->n_weights] = weight_symbol(d, role);
     l->weights[l->n_weights] = offset;
     return l->n_weights++;
@@ -86,8 +91,9 @@ uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset, const char *role
 
 static bool is_same(const struct kernel *x, const struct kernel *y)
 {
-    return x->template == y->template && x->prefill == y->prefill && memcmp(x->param, y->param, sizeof x->param) == 0 && x->lds_bytes == y->lds_bytes && x->grid_x == y->grid_x &&
-           x->grid_tokens == y->grid_tokens && x->tokens_first == y->tokens_first && x->unless_divides == y->unless_divides && x->joins_divides == y->joins_divides &&
+    return x->template == y->template && x->prefill == y->prefill && memcmp(x->param, y->param, sizeof x->param) == 0 &&
+           x->lds_bytes == y->lds_bytes && x->grid_x == y->grid_x && x->grid_tokens == y->grid_tokens &&
+           x->tokens_first == y->tokens_first && x->unless_divides == y->unless_divides && x->joins_divides == y->joins_divides &&
            strcmp(x->does, y->does) == 0;
 }
 
@@ -148,7 +154,8 @@ uint32_t kernel_launches(const struct kernel_list *list, const struct launch *la
 
 /* ---- a plan that was read back ---- */
 
-const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, enum kernel_template template, bool prefill, uint32_t group, uint32_t nth)
+const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, enum kernel_template template, bool prefill, uint32_t group,
+                                          uint32_t nth)
 {
     for (uint32_t i = 0; choices && i < choices->n; i++) {
         const struct kernel_choice *c = &choices->list[i];

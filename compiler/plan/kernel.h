@@ -40,7 +40,8 @@ struct kernel {
     bool                 prefill;
     const struct group  *group;           /* of its first launch; NULL: sample */
     uint32_t             param[PARAM_COUNT];
-    const char          *does;            /* lines: operations with attributes and sizes, formats of weights by slot, places and forms of values */
+    const char          *does;            /* lines: operations with attributes and sizes, formats of weights by slot, places and forms
+                                           * of values */
     /* GPU: see struct forge_gpu_launch */
     uint32_t             lds_bytes, grid_x, grid_tokens, tokens_first;
     /* CPU: see struct forge_launch */
@@ -77,7 +78,8 @@ struct kernel_draft { struct kernel kernel; struct launch launch; struct text do
 
 struct kernel_list *kernel_list_new(struct arena *a);
 /* name: of the function, made unique when the kernel is new; launch name: that of the group. */
-struct kernel_draft kernel_begin(struct kernel_list *list, enum kernel_template template, const char *name, const struct fused *f, const struct group *group, bool prefill, bool tail);
+struct kernel_draft kernel_begin(struct kernel_list *list, enum kernel_template template, const char *name, const struct fused *f,
+                                 const struct group *group, bool prefill, bool tail);
 /* Adds a line to what the kernel does. */
 void kernel_does(struct kernel_draft *d, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The slot of the tensor at this offset of the image among the launch's; dies when there are more than a launch has.  role: "attn_q". */
@@ -103,7 +105,8 @@ struct kernel_choice {
 };
 struct kernel_choices { struct kernel_choice *list; uint32_t n; };
 /* The nth choice for a template of that group; NULL: none, or choices are NULL. */
-const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, enum kernel_template template, bool prefill, uint32_t group, uint32_t nth);
+const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, enum kernel_template template, bool prefill, uint32_t group,
+                                          uint32_t nth);
 /* What it sets, else the value that was planned; c may be NULL. */
 uint32_t kernel_chosen(const struct kernel_choice *c, enum kernel_param param, uint32_t planned);
 #endif

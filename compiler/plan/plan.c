@@ -1,4 +1,5 @@
-/* plan.c -- fused graph + profile -> places and sizes: options, KV cache, weight image.  cpu/choose.c and gpu/choose.c plan the values and kernels. */
+/* plan.c -- fused graph + profile -> places and sizes: options, KV cache, weight image.
+ * cpu/choose.c and gpu/choose.c plan the values and kernels. */
 #include "plan.h"
 #include "limits.h"
 #include "compiler/gpu/choose.h"
@@ -28,23 +29,26 @@ static void fill_options(struct plan *p, const struct plan_options *o)
 {
     p->options = *o;
     p->options.n_ctx = plan_context(p->model, o);
-    if (p->options.n_ctx > 1u << 24) die("a context of %u tokens is beyond what forgec plans for (%u); choose a smaller --ctx", p->options.n_ctx, 1u << 24);
+    if (p->options.n_ctx > 1u << 24)
+        die("a context of %u tokens is beyond what forgec plans for (%u); choose a smaller --ctx", p->options.n_ctx, 1u << 24);
     if (!p->options.max_threads) p->options.max_threads = 64;
     const uint32_t chunk = o->chunk ? o->chunk : p->gpu ? p->profile->gpu.prefill_chunk : p->profile->tile.prefill_chunk;
     p->chunk = p->max_logits = chunk < p->options.n_ctx ? chunk : p->options.n_ctx;
     if (p->gpu && p->model->n_vocab > SAMPLE_MAX_VOCAB)
-        die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it", p->model->gguf->path, p->model->n_vocab, SAMPLE_MAX_VOCAB);
+        die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it", p->model->gguf->path,
+            p->model->n_vocab, SAMPLE_MAX_VOCAB);
 }
 
-const char *const state_kind_name[STATE_KINDS] = { [STATE_KV] = "kv", [STATE_RING] = "ring", [STATE_RECURRENT] = "recurrent", [STATE_CONV] = "conv" };
+const char *const state_kind_name[STATE_KINDS] = { [STATE_KV] = "kv", [STATE_RING] = "ring", [STATE_RECURRENT] = "recurrent",
+                                                   [STATE_CONV] = "conv" };
 
 static uint64_t kv_row_bytes(enum kv_type kv, uint32_t head_dim)
 {
     return kv == KV_TYPE_F16 ? 2ull * head_dim : kv == KV_TYPE_F32 ? 4ull * head_dim : head_dim / 32 * 34ull;
 }
 
-/* Rows that hold what the tokens of a step read, where every attention to these keys has a window: the oldest position of the first token to the last token's
- * own.  0: all positions are read. */
+/* Rows that hold what the tokens of a step read, where every attention to these keys has a window: the oldest position of the first token
+ * to the last token's own.  0: all positions are read. */
 static uint32_t ring_rows(const struct plan *p, const struct node *store)
 {
     uint32_t window = 0;
@@ -56,14 +60,16 @@ static uint32_t ring_rows(const struct plan *p, const struct node *store)
     return (uint32_t)plan_align((uint64_t)window + p->chunk - 1, 16);
 }
 
-/* K and V of a layer: node: its store_k.  A CPU keeps 16 positions together; a GPU keeps rows without gaps, and the scales of q8_0 behind all codes
- * (templates/gpu/kv.h): then the cache is no runs of whole rows. */
+/* K and V of a layer: node: its store_k.  A CPU keeps 16 positions together; a GPU keeps rows without gaps, and the scales of q8_0 behind
+ * all codes (templates/gpu/kv.h): then the cache is no runs of whole rows. */
 static struct state kv_state(const struct plan *p, const struct node *store)
 {
-    const uint32_t all = (uint32_t)plan_align(p->options.n_ctx, 16), ring = ring_rows(p, store), rows = ring && ring < all ? ring : all, runs = 2 * store->heads;
+    const uint32_t all = (uint32_t)plan_align(p->options.n_ctx, 16), ring = ring_rows(p, store), rows = ring && ring < all ? ring : all,
+                   runs = 2 * store->heads;
     const uint64_t row = kv_row_bytes(p->options.kv, store->attr.head_dim);
     const bool gaps = p->gpu && (p->options.kv == KV_TYPE_Q8_0 || (rows == all && p->options.n_ctx % 16));
-    return (struct state){ .kind = rows < all ? STATE_RING : STATE_KV, .layer = store->layer, .bytes = plan_align(runs * row * rows, p->gpu ? 256 : 64), .runs = runs, .rows = rows,
+    return (struct state){ .kind = rows < all ? STATE_RING : STATE_KV, .layer = store->layer,
+                           .bytes = plan_align(runs * row * rows, p->gpu ? 256 : 64), .runs = runs, .rows = rows,
                            .row_bytes = gaps ? 0 : row, .token_bytes = runs * row, .rewindable = true };
 }
 
@@ -99,7 +105,10 @@ const struct state *plan_state(const struct plan *p, const struct node *n)
 
 /* ---- the weight image, in the order in which a token reads it ---- */
 
-struct packing plan_packing(const struct plan *p, const struct weight *w) { return packing_of(p->gpu ? LAYOUT_GPU : LAYOUT_CPU, w->tensor->quant); }
+struct packing plan_packing(const struct plan *p, const struct weight *w)
+{
+    return packing_of(p->gpu ? LAYOUT_GPU : LAYOUT_CPU, w->tensor->quant);
+}
 uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w)
 {
     if (w->is_vector) return plan_align(w->cols, 16) * 4;                   /* f32, whole vectors of the machine */
@@ -214,10 +223,11 @@ uint32_t plan_last_reader(const struct plan *p, const struct node *n)
     for (uint32_t i = 0; i < n->n_readers; i++) {
         const struct node *r = n->readers[i];
         if (fuse_group(p->fused, r) != NO_GROUP) last = later(last, fuse_group(p->fused, r));
-        else for (uint32_t k = 0; k < r->n_readers; k++) last = later(last, fuse_group(p->fused, r->readers[k]));      /* a norm that matmuls recompute */
+        else for (uint32_t k = 0; k < r->n_readers; k++)                        /* a norm that matmuls recompute */
+            last = later(last, fuse_group(p->fused, r->readers[k]));
     }
-    /* Threads may go on from the projection of heads to their attention without a barrier (joins_divides in runtime/model/abi.h): what one of
-     * them still reads in the first must not be overwritten by another in the second. */
+    /* Threads may go on from the projection of heads to their attention without a barrier (joins_divides in runtime/model/abi.h): what one
+     * of them still reads in the first must not be overwritten by another in the second. */
     const bool joins = last + 1 < p->fused->n_groups && p->fused->groups[last + 1].joins;
     return joins ? last + 1 : last;
 }
@@ -247,10 +257,12 @@ static void plan_weights_read(struct plan *p, uint32_t index)
 
 struct absorbs plan_absorbs(const struct profile *p)
 {
-    return p->kind == TARGET_GPU ? (struct absorbs){ .attention_heads = true } : (struct absorbs){ .product_heads = true, .joined_rows = 16 };
+    return p->kind == TARGET_GPU ? (struct absorbs){ .attention_heads = true }
+                                 : (struct absorbs){ .product_heads = true, .joined_rows = 16 };
 }
 
-struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *profile, const struct plan_options *o)
+struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *profile,
+                       const struct plan_options *o)
 {
     struct plan *p = arena_new(a, struct plan);
     const struct absorbs absorbs = plan_absorbs(profile);

@@ -83,7 +83,8 @@ uint32_t plan_context(const struct model *m, const struct plan_options *o);
 /* What the kernels of a target take over from their neighbours: the question that fuse asks. */
 struct absorbs plan_absorbs(const struct profile *p);
 /* The program for g and p.  Dies when the model or the options are beyond what the target's kernels are made for. */
-struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *p, const struct plan_options *o);
+struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *p,
+                       const struct plan_options *o);
 /* Does a matmul with these weights take int8 activations? */
 bool plan_takes_q8(const struct plan *p, const struct weight *w);
 uint64_t plan_align(uint64_t bytes, uint64_t to);

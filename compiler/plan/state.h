@@ -12,8 +12,8 @@ enum state_kind {
 };
 extern const char *const state_kind_name[STATE_KINDS];
 
-/* Bytes offset .. offset + bytes of a sequence's state memory.  They are `runs` runs of `rows` positions of row_bytes each, one behind the other (K, then V, of each head); row_bytes 0:
- * the layout has no such runs, the state is saved whole. */
+/* Bytes offset .. offset + bytes of a sequence's state memory.  They are `runs` runs of `rows` positions of row_bytes each, one behind the
+ * other (K, then V, of each head); row_bytes 0: the layout has no such runs, the state is saved whole. */
 struct state {
     enum state_kind kind;
     uint32_t        layer;

@@ -77,7 +77,8 @@ static void print_kernels(struct text *out, const struct plan *p, const struct l
         print_groups(out, launches, n, i);
         text_puts(out, "\n");
         print_sizes(out, p, k);
-        for (const char *line = k->does; *line; line += strcspn(line, "\n") + 1) text_printf(out, "    # %.*s\n", (int)strcspn(line, "\n"), line);
+        for (const char *line = k->does; *line; line += strcspn(line, "\n") + 1)
+            text_printf(out, "    # %.*s\n", (int)strcspn(line, "\n"), line);
     }
 }
 
@@ -202,7 +203,8 @@ static void read_setting(struct reader *r, struct kernel_choice *c)
     }
     for (uint32_t i = 0; i < PARAM_COUNT; i++) {
         if (strcmp(kernel_param_name[i], key)) continue;
-        if (!(template_info[c->template].free >> i & 1)) die_at(at, "%s of a %s follows from other things; it cannot be chosen", key, template_info[c->template].name);
+        if (!(template_info[c->template].free >> i & 1))
+            die_at(at, "%s of a %s follows from other things; it cannot be chosen", key, template_info[c->template].name);
         if (c->given >> i & 1) die_at(at, "%s is given twice", key);
         c->given |= 1u << i;
         c->param[i] = read_number(r);
@@ -256,7 +258,8 @@ struct plan_text *plan_text_read(struct arena *a, const char *name, const char *
     return r.out;
 }
 
-static uint32_t count_kernels(const struct kernel_list *list, const struct launch *launches, uint32_t n, enum kernel_template template, uint32_t group)
+static uint32_t count_kernels(const struct kernel_list *list, const struct launch *launches, uint32_t n, enum kernel_template template,
+                              uint32_t group)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++) count += launches[i].group == group && list->kernels[launches[i].kernel].template == template;
@@ -283,8 +286,11 @@ void plan_text_check(const struct plan *p, const struct plan_text *text)
         const char *name = template_info[c->template].name, *section = c->prefill ? "prefill" : "decode";
         for (uint32_t k = 0; k < c->n_groups; k++) {
             const uint32_t group = c->groups[k], has = count_kernels(list, launches, n, c->template, group);
-            if (!has) die_at(c->at, "group %u has no %s kernel in %s; the plan is of another model, or fused in another way", group, name, section);
-            if (count_choices(text, c, group) > has) die_at(c->at, "group %u stands in more %s lines of %s than it has kernels", group, name, section);
+            if (!has)
+                die_at(c->at, "group %u has no %s kernel in %s; the plan is of another model, or fused in another way", group, name,
+                       section);
+            if (count_choices(text, c, group) > has)
+                die_at(c->at, "group %u stands in more %s lines of %s than it has kernels", group, name, section);
         }
     }
 }

@@ -1,5 +1,5 @@
-/* text.h -- a plan as text, complete for a reader, and read back: what a person or a tuner may choose stands before "#", what follows from it behind.
- * Grammar in docs/pipeline.md. */
+/* text.h -- a plan as text, complete for a reader, and read back: what a person or a tuner may choose stands before "#", what follows from
+ * it behind.  Grammar in docs/pipeline.md. */
 #ifndef FORGEC_PLAN_TEXT_H
 #define FORGEC_PLAN_TEXT_H
 #include "compiler/plan/plan.h"

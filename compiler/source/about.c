@@ -1,5 +1,6 @@
 /* about.c -- see about.h. */
 #include "about.h"
+#include "text.h"
 #include <string.h>
 
 typedef unsigned long long ull;
@@ -107,9 +108,10 @@ static void put_order(struct arena *a, struct text *t, const struct plan *p, con
         const uint32_t length = run_of(launches, n, i);
         uint32_t next = i + length;
         while (next < n && run_of(launches, n, next) == length && same_run(&launches[i], &launches[next], length)) next += length;
-        text_printf(t, " *   %s:", layers_text(a, launches[i].layer, launches[next - 1].layer));
-        for (uint32_t k = 0; k < length; k++) text_printf(t, "%s %s", k ? "," : "", p->kernels->kernels[launches[i + k].kernel].name);
-        text_puts(t, "\n");
+        struct text line = { .arena = a };
+        text_printf(&line, " *   %s:", layers_text(a, launches[i].layer, launches[next - 1].layer));
+        for (uint32_t k = 0; k < length; k++) text_printf(&line, "%s %s", k ? "," : "", p->kernels->kernels[launches[i + k].kernel].name);
+        emit_folded(t, text_str(&line), " *     ");
         i = next;
     }
 }

@@ -41,8 +41,8 @@ void emit_buffers(struct arena *a, struct text *t, const struct plan *p, const c
 {
     const struct arena_plan *places = p->places;
     text_printf(t, "/* ==== buffers: the arena, %llu bytes ==== */\n", (ull)p->arena_bytes);
-    text_puts(t, "/* A value has a row for each token of a step, in the same place in all layers;\n");
-    text_puts(t, " * places overlap where they are not wanted at once.  Behind each: its name, the columns of a row, and from which launch to which it lives. */\n");
+    text_puts(t, "/* A value has a row for each token of a step, in the same place in all layers; places overlap where they are not\n");
+    text_puts(t, " * wanted at once.  Behind each: its name, the columns of a row, and from which launch to which it lives. */\n");
     text_printf(t, "#define VALUE(name, t) %s\n", row);
     for (uint32_t i = 0; i < places->n_symbols; i++) {
         const struct arena_symbol *symbol = &places->symbols[i];

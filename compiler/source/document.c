@@ -121,7 +121,8 @@ void document_instance(struct document *d, const char *path, const struct docume
     }
     d->format = parameters[0].value;
     for (uint32_t i = 1; i < n; i++) text_printf(&d->instances, "#define %s %s\n", parameters[i].name, parameters[i].value);
-    text_printf(&d->instances, "#define SECTION SECTION_%s\n#include SOURCE_NAME%s%s%s\n", s->name, note ? "    /* " : "", note ? note : "", note ? " */" : "");
+    text_printf(&d->instances, "#define SECTION SECTION_%s\n#include SOURCE_NAME%s%s%s\n", s->name, note ? "    /* " : "", note ? note : "",
+                note ? " */" : "");
 }
 
 /* ---- printing records ---- */
@@ -193,7 +194,8 @@ static void end_paragraph(struct printer *p, const struct record *r) { waiting_o
 static bool any_needed(const struct printer *p, struct record *const *list, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++)
-        if ((list[i]->kind == RECORD_CODE || list[i]->kind == RECORD_DEFINE || list[i]->kind == RECORD_DIRECTIVE) && reach_needs(p->reach, list[i])) return true;
+        if ((list[i]->kind == RECORD_CODE || list[i]->kind == RECORD_DEFINE || list[i]->kind == RECORD_DIRECTIVE) &&
+            reach_needs(p->reach, list[i])) return true;
     return false;
 }
 
@@ -275,11 +277,13 @@ static void put_part(struct document *d, struct text *out, const struct part *pa
 
 static void put_begin(struct document *d, struct text *t)
 {
-    text_puts(t, "#ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */\n\n");
+    text_puts(t, "#ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the "
+                 "model includes */\n\n");
     text_puts(t, "/* ==== sizes ==== */\n");
     text_puts(t, text_str(&d->begin));
     text_puts(t, "\n/* ==== what the model takes from the appendix ==== */\n");
-    text_puts(t, "#ifndef SOURCE_NAME\n#define SOURCE_NAME __FILE_NAME__                /* this file; forgec compiles it from memory and tells where it is */\n#endif\n");
+    text_puts(t, "#ifndef SOURCE_NAME\n#define SOURCE_NAME __FILE_NAME__                /* this file; forgec compiles it from memory and "
+                 "tells where it is */\n#endif\n");
     text_puts(t, "#define SECTION_COMMON 1\n");
     for (uint32_t i = 0; i < d->n_sections; i++) text_printf(t, "#define SECTION_%s %u\n", d->section[i].name, i + 2);
     text_puts(t, "\nstruct declared;                                 /* before it clangd refuses a file that includes itself */\n");
@@ -289,7 +293,8 @@ static void put_begin(struct document *d, struct text *t)
 
 static void put_appendix(struct document *d, struct text *t)
 {
-    text_puts(t, "\n/* ==== appendix: everything that is used of the templates ==== */\n#elif SECTION == SECTION_COMMON\n#undef SECTION\n\n");
+    text_puts(t, "\n/* ==== appendix: everything that is used of the templates ==== */\n#elif SECTION == SECTION_COMMON\n#undef "
+                 "SECTION\n\n");
     put_part(d, t, &d->common);
     for (uint32_t i = 0; i < d->n_sections; i++) {
         struct section *s = &d->section[i];

@@ -1,5 +1,5 @@
-/* preprocess.c -- see preprocess.h.  Expansion works on a list: a macro's body takes the place of its name, with a mark behind it, and what comes out is looked at again
- * together with what follows, so that ROW_BYTES(FORMAT)(cols) finds the macro that the first call names. */
+/* preprocess.c -- see preprocess.h.  Expansion works on a list: a macro's body takes the place of its name, with a mark behind it, and what
+ * comes out is looked at again together with what follows, so that ROW_BYTES(FORMAT)(cols) finds the macro that the first call names. */
 #include "preprocess.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -79,7 +79,8 @@ static struct token *token_read(struct preprocessor *p, const char **at, const c
 {
     const char *s = *at;
     const size_t n = starts_name(*s) ? name_size(s, end)
-                     : *s == '"' || *s == '\'' ? literal_size(s, end) : isdigit((unsigned char)*s) ? number_size(s, end) : sign_size(s, end);
+                     : *s == '"' || *s == '\'' ? literal_size(s, end)
+                     : isdigit((unsigned char)*s) ? number_size(s, end) : sign_size(s, end);
     *at = s + n < end ? s + n : end;
     return token_new(p, s, (size_t)(*at - s));
 }
@@ -162,7 +163,8 @@ static struct token *behind_marks(struct token *t)
 }
 
 /* The arguments from behind "(" on; gives what follows ")", or NULL for `closed` false: the text ends before. */
-static struct token *read_arguments(struct preprocessor *p, const struct macro *m, struct argument *arguments, struct token *t, bool *closed)
+static struct token *read_arguments(struct preprocessor *p, const struct macro *m, struct argument *arguments, struct token *t,
+                                    bool *closed)
 {
     uint32_t i = 0, depth = 0;
     struct token **last = &arguments[0].raw;
@@ -375,7 +377,8 @@ static struct value calculated(const struct token *sign, struct value a, struct 
 static uint32_t strength(const struct token *t)
 {
     static const struct { const char *sign; uint32_t is; } table[] = {
-        { "*", 10 }, { "/", 10 }, { "%", 10 }, { "+", 9 }, { "-", 9 }, { "<<", 8 }, { ">>", 8 }, { "<", 7 }, { ">", 7 }, { "<=", 7 }, { ">=", 7 },
+        { "*", 10 }, { "/", 10 }, { "%", 10 }, { "+", 9 }, { "-", 9 }, { "<<", 8 }, { ">>", 8 }, { "<", 7 }, { ">", 7 }, { "<=", 7 },
+        { ">=", 7 },
         { "==", 6 }, { "!=", 6 }, { "&", 5 }, { "^", 4 }, { "|", 3 }, { "&&", 2 }, { "||", 1 },
     };
     for (uint32_t i = 0; i < COUNT_OF(table); i++) if (is(t, table[i].sign)) return table[i].is;

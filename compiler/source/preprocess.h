@@ -51,8 +51,8 @@ void macro_undefine(struct preprocessor *p, const char *name, size_t n, bool may
 struct token *tokens_expand(struct preprocessor *p, struct token *tokens);
 
 enum answer { ANSWER_NO, ANSWER_YES, ANSWER_UNKNOWN };
-/* What stands behind "#if".  A name that is no macro is 0, as in C; but names of compilers (__...) and those that flags may define (FORGE_..., SIMT_...)
- * are not known, but for those that are absent. */
+/* What stands behind "#if".  A name that is no macro is 0, as in C; but names of compilers (__...) and those that flags may define
+ * (FORGE_..., SIMT_...) are not known, but for those that are absent. */
 enum answer condition_answer(struct preprocessor *p, const char *text, size_t n);
 /* Nobody defines this name. */
 void symbol_absent(struct preprocessor *p, const char *name);

@@ -31,8 +31,9 @@ static double sampling_number(const struct gguf *g, const char *key)
 
 static void emit_sampling(struct text *t, const struct gguf *g)
 {
-    text_printf(t, "    .sampling = { (float)%.9g, (float)%.9g, (float)%.9g, (float)%.9g, %d, %d },\n", sampling_number(g, "general.sampling.temp"),
-                sampling_number(g, "general.sampling.top_p"), sampling_number(g, "general.sampling.min_p"), sampling_number(g, "general.sampling.penalty_repeat"),
+    text_printf(t, "    .sampling = { (float)%.9g, (float)%.9g, (float)%.9g, (float)%.9g, %d, %d },\n",
+                sampling_number(g, "general.sampling.temp"), sampling_number(g, "general.sampling.top_p"),
+                sampling_number(g, "general.sampling.min_p"), sampling_number(g, "general.sampling.penalty_repeat"),
                 (int)sampling_number(g, "general.sampling.top_k"), (int)sampling_number(g, "general.sampling.penalty_last_n"));
 }
 
@@ -60,7 +61,8 @@ static void emit_tensors(struct arena *a, struct text *t, const struct plan *p)
 }
 
 _Static_assert((int)STATE_KV == (int)FORGE_STATE_KV && (int)STATE_RING == (int)FORGE_STATE_RING
-               && (int)STATE_RECURRENT == (int)FORGE_STATE_RECURRENT && (int)STATE_CONV == (int)FORGE_STATE_CONV, "kinds go through as numbers");
+               && (int)STATE_RECURRENT == (int)FORGE_STATE_RECURRENT && (int)STATE_CONV == (int)FORGE_STATE_CONV,
+               "kinds go through as numbers");
 
 static void emit_states(struct text *t, const struct plan *p)
 {
@@ -69,7 +71,8 @@ static void emit_states(struct text *t, const struct plan *p)
     for (uint32_t i = 0; i < p->n_states; i++) {
         const struct state *s = &p->states[i];
         text_printf(t, "    { %u /* %s */, %u, %lluu, %lluu, %u, %u, %lluu, %d },\n", s->kind, state_kind_name[s->kind], s->layer,
-                    (unsigned long long)s->offset, (unsigned long long)s->bytes, s->runs, s->rows, (unsigned long long)s->row_bytes, s->rewindable);
+                    (unsigned long long)s->offset, (unsigned long long)s->bytes, s->runs, s->rows, (unsigned long long)s->row_bytes,
+                    s->rewindable);
     }
     text_puts(t, "};\n");
 }
@@ -84,16 +87,20 @@ void emit_program(struct arena *a, struct text *t, const struct plan *p, const s
     emit_states(t, p);
     emit_features(t, profile);
     if (o->has_vocab) text_puts(t, "extern const uint8_t forge_vocab[];\n");
-    text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, profile), emit_symbol(a, profile));
-    text_printf(t, "    .abi_version = FORGE_ABI_VERSION, .n_vocab = %u, .n_ctx = %u, .n_embd = %u, .n_layer = %u,\n", m->n_vocab, p->options.n_ctx, m->n_embd, m->n_layer);
+    text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, profile),
+                emit_symbol(a, profile));
+    text_printf(t, "    .abi_version = FORGE_ABI_VERSION, .n_vocab = %u, .n_ctx = %u, .n_embd = %u, .n_layer = %u,\n", m->n_vocab,
+                p->options.n_ctx, m->n_embd, m->n_layer);
     text_printf(t, "    .chunk = %u, .max_logits = %u, .max_threads = %u,\n", p->chunk, p->max_logits, p->options.max_threads);
     text_printf(t, "    %s\n", launches);
-    text_printf(t, "    .state_bytes = %lluu, .state_bytes_per_token = %lluu, .n_states = %u, .states = %s,\n", (unsigned long long)p->state_bytes,
-                (unsigned long long)p->state_bytes_per_token, p->n_states, p->n_states ? "states" : "0");
+    text_printf(t, "    .state_bytes = %lluu, .state_bytes_per_token = %lluu, .n_states = %u, .states = %s,\n",
+                (unsigned long long)p->state_bytes, (unsigned long long)p->state_bytes_per_token, p->n_states,
+                p->n_states ? "states" : "0");
     text_printf(t, "    .arena_bytes = %lluu, .weights_bytes = %lluu, .weights_offset = %lluu,\n", (unsigned long long)p->arena_bytes,
                 (unsigned long long)p->image_bytes, (unsigned long long)o->weights_offset);
     text_printf(t, "    .hashes_offset = %lluu, .n_tensors = %u, .tensors = tensors,\n", (unsigned long long)p->image_hashes, p->n_tensors);
-    text_printf(t, "    .read_bytes = %lluu, .n_parameters = %lluu,\n", (unsigned long long)p->read_bytes, (unsigned long long)m->n_parameters);
+    text_printf(t, "    .read_bytes = %lluu, .n_parameters = %lluu,\n", (unsigned long long)p->read_bytes,
+                (unsigned long long)m->n_parameters);
     const struct { const char *field, *value; } strings[] = {
         { "model_name", m->name }, { "architecture", m->architecture }, { "formats", model_formats(a, m) }, { "model_hash", o->model_hash },
         { "weights_hash", o->weights_hash }, { "target", profile->name }, { "options", o->options }, { "compiler", o->compiler },
@@ -128,8 +135,9 @@ void emit_banner(struct text *t, const struct plan *p, const struct emit_options
     text_printf(t, " * architecture %s: %u layers, n_embd %u, head_dim %s, n_vocab %u, %.1f M parameters; GGUF %s\n", m->architecture,
                 m->n_layer, m->n_embd, head_sizes(t->arena, m), m->n_vocab, (double)m->n_parameters / 1e6, o->model_hash);
     text_printf(t, " * options: %s\n", o->options);
-    text_printf(t, " * weights %.3f MB, read per token %.3f MB, KV cache %llu bytes per token, arena %.3f MB\n", (double)p->image_bytes / 1e6,
-                (double)p->read_bytes / 1e6, (unsigned long long)p->state_bytes_per_token, (double)p->arena_bytes / 1e6);
+    text_printf(t, " * weights %.3f MB, read per token %.3f MB, KV cache %llu bytes per token, arena %.3f MB\n",
+                (double)p->image_bytes / 1e6, (double)p->read_bytes / 1e6, (unsigned long long)p->state_bytes_per_token,
+                (double)p->arena_bytes / 1e6);
     text_printf(t, " * compile alone: %s\n", o->compile_command);
 }
 

@@ -1,5 +1,5 @@
-/* program.h -- what a source tells of its program besides kernels and launches: the comment at its head, struct forge_program, the table of an
- * executable's programs. */
+/* program.h -- what a source tells of its program besides kernels and launches: the comment at its head, struct forge_program, the table of
+ * an executable's programs. */
 #ifndef FORGEC_SOURCE_PROGRAM_H
 #define FORGEC_SOURCE_PROGRAM_H
 #include "compiler/plan/plan.h"

@@ -11,7 +11,7 @@ struct node {
     struct list  uses;                   /* struct symbol */
     struct list  locals;                 /* the same of names that are no functions here */
     struct list  met;                    /* struct node: macros */
-    bool         reached, is_assert, by_macro;       /* is_assert: of nothing but assertions; by_macro: the first that it meets is their name */
+    bool         reached, is_assert, by_macro;   /* is_assert: of nothing but assertions; by_macro: the first that it meets is their name */
 };
 
 /* What a symbol's owner is. */
@@ -175,7 +175,8 @@ static struct token *declare_one(struct reach *r, struct node *n, struct token *
         if (is(t, ";") || is(t, "}")) return next;
         if (is(t, "=")) value = true;
         if (is(t, ",")) value = false;
-        last = t->symbol && !is_one_of(t, with_brackets) && !is_one_of(t, tagged) ? t : is(t, "*") || is(t, "[") || is(t, "{") ? NULL : last;
+        last = t->symbol && !is_one_of(t, with_brackets) && !is_one_of(t, tagged) ? t
+               : is(t, "*") || is(t, "[") || is(t, "{") ? NULL : last;
         t = next;
     }
     return NULL;
@@ -248,7 +249,8 @@ static void enter_branch(struct reach *r, struct record *record, enum answer ans
     if (l->taken == ANSWER_YES) answer = ANSWER_NO;
     const enum answer in = answer == ANSWER_YES && l->taken == ANSWER_UNKNOWN ? ANSWER_UNKNOWN : answer;
     if (answer != ANSWER_NO) l->taken = answer;
-    l->live = l->outside == ANSWER_NO || in == ANSWER_NO ? ANSWER_NO : l->outside == ANSWER_UNKNOWN || in == ANSWER_UNKNOWN ? ANSWER_UNKNOWN : ANSWER_YES;
+    l->live = l->outside == ANSWER_NO || in == ANSWER_NO ? ANSWER_NO
+              : l->outside == ANSWER_UNKNOWN || in == ANSWER_UNKNOWN ? ANSWER_UNKNOWN : ANSWER_YES;
     if (l->outside != ANSWER_NO) record->seen |= (uint8_t)(1 << in);
 }
 
@@ -265,7 +267,7 @@ static enum answer answer_of(struct reach *r, struct record *record)
     note_uses(r, r->node, tokens_of(&r->p, record->operand, record->operand_size));
     enum answer answer = condition_answer(&r->p, record->operand, record->operand_size);
     if (record->is_guard && answer == ANSWER_UNKNOWN) {
-        const struct symbol *s = tokens_of(&r->p, record->operand, record->operand_size)->next->next->next->symbol;     /* ! defined ( X ) */
+        const struct symbol *s = tokens_of(&r->p, record->operand, record->operand_size)->next->next->next->symbol;    /* ! defined ( X ) */
         if (s && !s->macro && !s->maybe) answer = ANSWER_YES;
     }
     r->node = NULL;
@@ -313,7 +315,10 @@ static void read_one(struct reach *r, struct record *list, uint32_t i, bool want
     case RECORD_UNDEF:   if (in) macro_undefine(&r->p, record->operand, name_size(record), live(r) == ANSWER_UNKNOWN); break;
     case RECORD_INCLUDE: if (in && r->include) r->include(r->context, record); break;
     case RECORD_CODE:
-        if (in) { text_append(&reading_of(r, record->item)->code, record->text, record->size); text_puts(&reading_of(r, record->item)->code, "\n"); }
+        if (in) {
+            text_append(&reading_of(r, record->item)->code, record->text, record->size);
+            text_puts(&reading_of(r, record->item)->code, "\n");
+        }
         if (record->item->last == i) read_item(r, record->item, wanted);
         break;
     case RECORD_DIRECTIVE:
@@ -346,7 +351,8 @@ static void follow(struct node *n)
         follow_all(&name->declared);
         follow_all(&name->functions);
     }
-    for (uint32_t i = 0; n->item && i < n->locals.n; i++) follow_all(&((struct name *)((struct symbol *)n->locals.item[i])->owner)->declared);
+    for (uint32_t i = 0; n->item && i < n->locals.n; i++)
+        follow_all(&((struct name *)((struct symbol *)n->locals.item[i])->owner)->declared);
 }
 
 static bool any_reached(const struct list *l)
@@ -392,5 +398,6 @@ bool reach_needs(struct reach *r, const struct record *record)
         return !name || !name->macros.n || any_reached(&name->macros);
     }
     if (!record->item) return true;
-    return record->item->owner && ((struct reading *)record->item->owner)->nodes.n && any_reached(&((struct reading *)record->item->owner)->nodes);
+    return record->item->owner && ((struct reading *)record->item->owner)->nodes.n &&
+           any_reached(&((struct reading *)record->item->owner)->nodes);
 }

@@ -1,5 +1,6 @@
-/* reach.h -- which items of a text of C the text itself needs, from those on that are wanted anyhow.  The records are read in the order in which the compiler will read
- * them, with macros as they are defined by then; a text that is included several times is read several times. */
+/* reach.h -- which items of a text of C the text itself needs, from those on that are wanted anyhow.  The records are read in the order in
+ * which the compiler will read them, with macros as they are defined by then;
+ * a text that is included several times is read several times. */
 #ifndef FORGEC_SOURCE_REACH_H
 #define FORGEC_SOURCE_REACH_H
 #include "preprocess.h"

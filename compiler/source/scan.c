@@ -75,7 +75,10 @@ static const char *word_end(const char *c, const char *end)
     return c;
 }
 
-static bool word_is(const char *c, const char *end, const char *word) { return (size_t)(end - c) == strlen(word) && memcmp(c, word, strlen(word)) == 0; }
+static bool word_is(const char *c, const char *end, const char *word)
+{
+    return (size_t)(end - c) == strlen(word) && memcmp(c, word, strlen(word)) == 0;
+}
 
 static enum record_kind kind_of(const char *word, const char *end, const char *operand, const char *line)
 {

@@ -1,5 +1,6 @@
-/* scan.h -- a text of C in the style of templates/ as records: lines, each of an item or of none.  An item is a definition, a declaration or a #define; one that is not
- * a #define begins where none is open and ends with the line on which its braces and its statement are closed, at the latest with a "}" in the first column. */
+/* scan.h -- a text of C in the style of templates/ as records: lines, each of an item or of none.  An item is a definition, a declaration
+ * or a #define; one that is not a #define begins where none is open and ends with the line on which its braces and its statement are
+ * closed, at the latest with a "}" in the first column. */
 #ifndef FORGEC_SOURCE_SCAN_H
 #define FORGEC_SOURCE_SCAN_H
 #include "compiler/base/base.h"

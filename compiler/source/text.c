@@ -1,5 +1,6 @@
 /* text.c -- see text.h. */
 #include "text.h"
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,13 +10,45 @@ const char *emit_float(struct arena *a, double x)
     return arena_printf(a, "%s%sf", s, strpbrk(s, ".en") ? "" : ".0");
 }
 
+enum { LINE_COLUMNS = 140 };
+
+/* Where a line of more than `columns` is broken: behind a comma and before a blank.  0: nowhere. */
+static size_t fold_at(const char *line, size_t columns)
+{
+    size_t at = 0;
+    int depth = 0, least = INT_MAX;
+    bool quoted = false;
+    for (size_t i = 0; line[i] && i < columns; i++) {
+        if (line[i] == '"') quoted = !quoted;
+        if (quoted) continue;
+        if (strchr("([{", line[i])) depth++;
+        if (strchr(")]}", line[i])) depth--;
+        if (line[i] == ',' && line[i + 1] == ' ' && depth <= least) { least = depth; at = i + 1; }
+    }
+    return at;
+}
+
+void emit_folded(struct text *t, const char *line, const char *next)
+{
+    for (size_t begun = 0; begun + strlen(line) > LINE_COLUMNS; begun = strlen(next)) {
+        const size_t at = fold_at(line, LINE_COLUMNS - begun);
+        if (!at) break;
+        text_append(t, line, at);
+        text_printf(t, "\n%s", next);
+        line += at + 1;
+    }
+    text_printf(t, "%s\n", line);
+}
+
 void emit_line(struct text *body, uint32_t *depth, const char *kernel, const char *fmt, va_list args)
 {
     char line[1024];
     const int n = vsnprintf(line, sizeof line, fmt, args);
-    if (n < 1 || (size_t)n >= sizeof line) die("kernel %s has a line of %d characters; this is a mistake in forgec, please report it", kernel, n);
+    if (n < 1 || (size_t)n >= sizeof line)
+        die("kernel %s has a line of %d characters; this is a mistake in forgec, please report it", kernel, n);
     if (line[0] == '}') --*depth;
-    text_printf(body, "%*s%s\n", (int)(4 * *depth), "", line);
+    const int indent = (int)(4 * *depth);
+    emit_folded(body, arena_printf(body->arena, "%*s%s", indent, "", line), arena_printf(body->arena, "%*s", indent + 4, ""));
     if (line[n - 1] == '{') ++*depth;
 }
 

@@ -10,42 +10,42 @@
  *    104  the model
  *    110  buffers: the arena, 20994304 bytes
  *    146  kernels
- *    580  launches
- *    592  appendix: everything that is used of the templates
- *    596  templates/gpu/machine/families.h
- *    629  templates/gpu/machine/words.h
- *    663  templates/gpu/machine/rdna3.h
- *    673  templates/gpu/machine/amd.h
- *    784  templates/gpu/machine/rdna3.h, continued
- *    802  templates/gpu/machine/fragments.h
- *    838  templates/gpu/machine/wmma.h
- *    893  templates/gpu/machine/rdna3.h, continued
- *    915  templates/gpu/machine/copy_registers.h
- *    930  runtime/model/abi_gpu.h
- *    971  templates/gpu/dialect.h
- *   1099  templates/gpu/launch.h
- *   1126  templates/gpu/gemv_sizes.h
- *   1147  templates/gpu/acts_unit.h
- *   1212  templates/gpu/acts.h
- *   1456  templates/gpu/stage.h
- *   1506  templates/gpu/attention_sizes.h
- *   1543  templates/gpu/kv.h
- *   1683  templates/gpu/rope.h
- *   1819  templates/gpu/attention_decode_tmpl.c
- *   2424  templates/gpu/mma.h
- *   2511  templates/gpu/attention_prefill_sizes.h
- *   2556  templates/gpu/attention_prefill.h
- *   2714  templates/gpu/attention_prefill_columns.h
- *   3002  templates/gpu/attention_prefill_exact.h
- *   3148  templates/gpu/attention_prefill_tmpl.c
- *   3200  templates/gpu/sample_math.h
- *   3334  templates/gpu/sample_sizes.h
- *   3351  templates/gpu/sample_tmpl.c
- *   3873  templates/gpu/formats/q8_0.h
- *   3922  templates/gpu/gemm_sizes.h
- *   3968  templates/gpu/embed_tmpl.c
- *   4035  templates/gpu/gemm_tmpl.c
- *   4414  templates/gpu/gemv_tmpl.c
+ *    600  launches
+ *    613  appendix: everything that is used of the templates
+ *    617  templates/gpu/machine/families.h
+ *    650  templates/gpu/machine/words.h
+ *    684  templates/gpu/machine/rdna3.h
+ *    694  templates/gpu/machine/amd.h
+ *    805  templates/gpu/machine/rdna3.h, continued
+ *    823  templates/gpu/machine/fragments.h
+ *    859  templates/gpu/machine/wmma.h
+ *    914  templates/gpu/machine/rdna3.h, continued
+ *    936  templates/gpu/machine/copy_registers.h
+ *    951  runtime/model/abi_gpu.h
+ *    992  templates/gpu/dialect.h
+ *   1120  templates/gpu/launch.h
+ *   1148  templates/gpu/gemv_sizes.h
+ *   1169  templates/gpu/acts_unit.h
+ *   1241  templates/gpu/acts.h
+ *   1497  templates/gpu/stage.h
+ *   1548  templates/gpu/attention_sizes.h
+ *   1586  templates/gpu/kv.h
+ *   1729  templates/gpu/rope.h
+ *   1866  templates/gpu/attention_decode_tmpl.c
+ *   2496  templates/gpu/mma.h
+ *   2583  templates/gpu/attention_prefill_sizes.h
+ *   2628  templates/gpu/attention_prefill.h
+ *   2795  templates/gpu/attention_prefill_columns.h
+ *   3107  templates/gpu/attention_prefill_exact.h
+ *   3258  templates/gpu/attention_prefill_tmpl.c
+ *   3314  templates/gpu/sample_math.h
+ *   3454  templates/gpu/sample_sizes.h
+ *   3473  templates/gpu/sample_tmpl.c
+ *   4016  templates/gpu/formats/q8_0.h
+ *   4065  templates/gpu/gemm_sizes.h
+ *   4111  templates/gpu/embed_tmpl.c
+ *   4179  templates/gpu/gemm_tmpl.c
+ *   4576  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -108,8 +108,8 @@ struct declared;                                 /* before it clangd refuses a f
  * weights: 75 tensors in 7833472 bytes, of which a token reads 7798784 */
 
 /* ==== buffers: the arena, 20994304 bytes ==== */
-/* A value has a row for each token of a step, in the same place in all layers;
- * places overlap where they are not wanted at once.  Behind each: its name, the columns of a row, and from which launch to which it lives. */
+/* A value has a row for each token of a step, in the same place in all layers; places overlap where they are not
+ * wanted at once.  Behind each: its name, the columns of a row, and from which launch to which it lives. */
 #define VALUE(name, t) FLOAT_ROW(AT_##name, STRIDE_##name, t)
 #define AT_X                        0u
 #define STRIDE_X                    1024u        /* x [256]: embed .. attn_output, ffn_down .. attn_output, ffn_down .. token_embd */
@@ -202,8 +202,10 @@ KERNEL(256, 1) attn_qkv(const struct forge_kernel_args a)
     gemv_begin_q8_0_1x16(&first, WEIGHT(W_ATTN_Q), 0, /* rows */ 512, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
-    norm_to_lds(lds(), &row, VALUE(X, 0), &norm_weight, VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_q8_0_1x16(a, &first, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, /* addend */ 0, attn_qkv_row);
+    norm_to_lds(lds(), &row, VALUE(X, 0), &norm_weight, VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2,
+        /* sums16 */ 0, 256);
+    gemv_q8_0_1x16(a, &first, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640,
+        /* addend */ 0, attn_qkv_row);
 }
 
 /* attention: 256 threads, 4752 bytes of LDS; layers 0-7, 8 launches, 524288 of the state with a full context, 2.47 us of reading
@@ -255,7 +257,8 @@ KERNEL(256, 1) attn_output(const struct forge_kernel_args a)
     COMPILER_FENCE();
     mark(a);
     row_to_lds(lds(), &row, VALUE(KQV, 0), /* cols */ 256, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_q8_0_1x32(a, &first, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 320, attn_output_addend, attn_output_row);
+    gemv_q8_0_1x32(a, &first, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 320,
+        attn_output_addend, attn_output_row);
 }
 
 DEVICE void ffn_gate_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y, float up)
@@ -283,8 +286,10 @@ KERNEL(256, 1) ffn_gate_up(const struct forge_kernel_args a)
     gemv_begin_q8_0_2x16(&first, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
-    norm_to_lds(lds(), &row, VALUE(FFN_INP, 0), &norm_weight, VECTOR(W_FFN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_pair_q8_0_2x16(a, &first, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, ffn_gate_row);
+    norm_to_lds(lds(), &row, VALUE(FFN_INP, 0), &norm_weight, VECTOR(W_FFN_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2,
+        /* sums16 */ 0, 256);
+    gemv_pair_q8_0_2x16(a, &first, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, lds(), /* digits */ 2, slot,
+        /* stride */ 640, ffn_gate_row);
 }
 
 DEVICE void ffn_down_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -316,7 +321,8 @@ KERNEL(256, 1) ffn_down(const struct forge_kernel_args a)
     COMPILER_FENCE();
     mark(a);
     row_to_lds(lds(), &row, VALUE(GLU, 0), /* cols */ 768, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_q8_0_1x32(a, &first, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, lds(), /* digits */ 2, slot, /* stride */ 320, ffn_down_addend, ffn_down_row);
+    gemv_q8_0_1x32(a, &first, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, lds(), /* digits */ 2, slot, /* stride */ 320,
+        ffn_down_addend, ffn_down_row);
 }
 
 DEVICE void token_embd_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -343,8 +349,10 @@ KERNEL(256, 1) token_embd(const struct forge_kernel_args a)
     gemv_begin_q8_0_2x16(&first, WEIGHT(W_TOKEN_EMBD), 0, /* rows */ 4096, /* cols */ 256, slot);
     COMPILER_FENCE();
     mark(a);
-    norm_to_lds(lds(), &row, VALUE(X, 0), &norm_weight, VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2, /* sums16 */ 0, 256);
-    gemv_q8_0_2x16(a, &first, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640, /* addend */ 0, token_embd_row);
+    norm_to_lds(lds(), &row, VALUE(X, 0), &norm_weight, VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f, /* digits */ 2,
+        /* sums16 */ 0, 256);
+    gemv_q8_0_2x16(a, &first, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640,
+        /* addend */ 0, token_embd_row);
 }
 
 /* sample_token: 512 threads, 28768 bytes of LDS; after a step
@@ -368,7 +376,8 @@ KERNEL(256, 1) attn_qkv_in(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(AT_ATTN_QKV_IN_F16, STRIDE_ATTN_QKV_IN_F16, t), VALUE(X, t), VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(AT_ATTN_QKV_IN_F16, STRIDE_ATTN_QKV_IN_F16, t), VALUE(X, t), VECTOR(W_ATTN_NORM), /* cols */ 256, 9.99999975e-06f,
+        /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 /* attn_qkv_prefill_384: 64 threads, 8192 bytes of LDS; layers 0-7, 8 launches, 139264 bytes of weights, 0.66 us of reading
@@ -384,7 +393,8 @@ KERNEL(64, 4) attn_qkv_prefill_384(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(AT_ATTN_QKV_IN_F16), STRIDE_ATTN_QKV_IN_F16, tile, t0, a.step->n_tokens, attn_qkv_row);
+    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(AT_ATTN_QKV_IN_F16), STRIDE_ATTN_QKV_IN_F16, tile, t0,
+        a.step->n_tokens, attn_qkv_row);
 }
 
 /* attn_qkv_prefill: 64 threads, 18432 bytes of LDS; layers 0-7, 8 launches, 139264 bytes of weights, 0.66 us of reading
@@ -400,7 +410,8 @@ KERNEL(64, 4) attn_qkv_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(AT_ATTN_QKV_IN_F16), STRIDE_ATTN_QKV_IN_F16, tile, t0, a.step->n_tokens, attn_qkv_row);
+    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_Q), /* rows */ 512, /* cols */ 256, BUFFER(AT_ATTN_QKV_IN_F16), STRIDE_ATTN_QKV_IN_F16, tile, t0,
+        a.step->n_tokens, attn_qkv_row);
 }
 
 /* heads_prefill: 256 threads, 2048 bytes of LDS; layers 0-7, 8 launches
@@ -452,7 +463,8 @@ KERNEL(64, 4) attn_output_prefill_384(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(AT_KQV_IN_F16), STRIDE_KQV_IN_F16, tile, t0, a.step->n_tokens, attn_output_rows);
+    gemm_q8_0_32x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(AT_KQV_IN_F16), STRIDE_KQV_IN_F16, tile, t0,
+        a.step->n_tokens, attn_output_rows);
 }
 
 /* attn_output_prefill: 64 threads, 18432 bytes of LDS; layers 0-7, 8 launches, 69632 bytes of weights, 0.33 us of reading
@@ -466,7 +478,8 @@ KERNEL(64, 4) attn_output_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(AT_KQV_IN_F16), STRIDE_KQV_IN_F16, tile, t0, a.step->n_tokens, attn_output_rows);
+    gemm_q8_0_112x32_64(a, WEIGHT(W_ATTN_OUTPUT), /* rows */ 256, /* cols */ 256, BUFFER(AT_KQV_IN_F16), STRIDE_KQV_IN_F16, tile, t0,
+        a.step->n_tokens, attn_output_rows);
 }
 
 /* ffn_gate_up_in: 256 threads, 128 bytes of LDS; layers 0-7, 8 launches
@@ -479,7 +492,8 @@ KERNEL(256, 1) ffn_gate_up_in(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(AT_FFN_GATE_UP_IN_F16, STRIDE_FFN_GATE_UP_IN_F16, t), VALUE(FFN_INP, t), VECTOR(W_FFN_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(AT_FFN_GATE_UP_IN_F16, STRIDE_FFN_GATE_UP_IN_F16, t), VALUE(FFN_INP, t), VECTOR(W_FFN_NORM), /* cols */ 256,
+        9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 DEVICE void ffn_gate_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y, float up)
@@ -499,7 +513,8 @@ KERNEL(64, 4) ffn_gate_up_prefill_128(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_pair_q8_0_32x32_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(AT_FFN_GATE_UP_IN_F16), STRIDE_FFN_GATE_UP_IN_F16, tile, t0, a.step->n_tokens, ffn_gate_rows);
+    gemm_pair_q8_0_32x32_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(AT_FFN_GATE_UP_IN_F16),
+        STRIDE_FFN_GATE_UP_IN_F16, tile, t0, a.step->n_tokens, ffn_gate_rows);
 }
 
 /* ffn_gate_up_prefill: 64 threads, 16384 bytes of LDS; layers 0-7, 8 launches, 417792 bytes of weights, 1.97 us of reading
@@ -513,7 +528,8 @@ KERNEL(64, 4) ffn_gate_up_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_pair_q8_0_64x64_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(AT_FFN_GATE_UP_IN_F16), STRIDE_FFN_GATE_UP_IN_F16, tile, t0, a.step->n_tokens, ffn_gate_rows);
+    gemm_pair_q8_0_64x64_64(a, WEIGHT(W_FFN_GATE), WEIGHT(W_FFN_UP), /* rows */ 768, /* cols */ 256, BUFFER(AT_FFN_GATE_UP_IN_F16),
+        STRIDE_FFN_GATE_UP_IN_F16, tile, t0, a.step->n_tokens, ffn_gate_rows);
 }
 
 DEVICE void ffn_down_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -533,7 +549,8 @@ KERNEL(64, 4) ffn_down_prefill_384(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_32x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(AT_GLU_IN_F16), STRIDE_GLU_IN_F16, tile, t0, a.step->n_tokens, ffn_down_rows);
+    gemm_q8_0_32x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(AT_GLU_IN_F16), STRIDE_GLU_IN_F16, tile, t0,
+        a.step->n_tokens, ffn_down_rows);
 }
 
 /* ffn_down_prefill: 64 threads, 18432 bytes of LDS; layers 0-7, 8 launches, 208896 bytes of weights, 0.99 us of reading
@@ -547,7 +564,8 @@ KERNEL(64, 4) ffn_down_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_112x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(AT_GLU_IN_F16), STRIDE_GLU_IN_F16, tile, t0, a.step->n_tokens, ffn_down_rows);
+    gemm_q8_0_112x32_64(a, WEIGHT(W_FFN_DOWN), /* rows */ 256, /* cols */ 768, BUFFER(AT_GLU_IN_F16), STRIDE_GLU_IN_F16, tile, t0,
+        a.step->n_tokens, ffn_down_rows);
 }
 
 /* token_embd_in: 256 threads, 128 bytes of LDS; outside the layers, 1 launch
@@ -560,7 +578,8 @@ KERNEL(256, 1) token_embd_in(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    stage_rows(ROW(AT_TOKEN_EMBD_IN_F16, STRIDE_TOKEN_EMBD_IN_F16, t), VALUE(X, t), VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f, /* norm */ 1, /* bf16 */ 0, 256);
+    stage_rows(ROW(AT_TOKEN_EMBD_IN_F16, STRIDE_TOKEN_EMBD_IN_F16, t), VALUE(X, t), VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f,
+        /* norm */ 1, /* bf16 */ 0, 256);
 }
 
 /* token_embd_prefill: 64 threads, 16384 bytes of LDS; outside the layers, 1 launch, 1114112 bytes of weights, 5.26 us of reading
@@ -574,7 +593,8 @@ KERNEL(64, 4) token_embd_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_64x64_64(a, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, BUFFER(AT_TOKEN_EMBD_IN_F16), STRIDE_TOKEN_EMBD_IN_F16, tile, t0, a.step->n_tokens, token_embd_row);
+    gemm_q8_0_64x64_64(a, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, BUFFER(AT_TOKEN_EMBD_IN_F16), STRIDE_TOKEN_EMBD_IN_F16,
+        tile, t0, a.step->n_tokens, token_embd_row);
 }
 
 /* ==== launches ==== */
@@ -584,7 +604,8 @@ KERNEL(64, 4) token_embd_prefill(const struct forge_kernel_args a)
  *   outside the layers: token_embd
  * Of a prompt's step; of a product's kernels for steps of different sizes one runs:
  *   outside the layers: embed
- *   layers 0-7: attn_qkv_in, attn_qkv_prefill_384, attn_qkv_prefill, heads_prefill, attention_chunk, attn_output_prefill_384, attn_output_prefill, ffn_gate_up_in, ffn_gate_up_prefill_128, ffn_gate_up_prefill, ffn_down_prefill_384, ffn_down_prefill
+ *   layers 0-7: attn_qkv_in, attn_qkv_prefill_384, attn_qkv_prefill, heads_prefill, attention_chunk, attn_output_prefill_384,
+ *     attn_output_prefill, ffn_gate_up_in, ffn_gate_up_prefill_128, ffn_gate_up_prefill, ffn_down_prefill_384, ffn_down_prefill
  *   outside the layers: token_embd_in, token_embd_prefill
  * The tables, with grids and places of weights, are in the program's C source (--save-temps). */
 
@@ -1099,7 +1120,8 @@ DEVICE const uint8_t *weight_of(const struct forge_kernel_args a, const uint32_t
 /* ==== templates/gpu/launch.h ==== */
 /* launch.h -- what every emitted GPU kernel uses: where its work begins, and where the rows of a product go. */
 
-/* What is done with one value of a product: token t of the step, row r of the matrix (the column of the result).  Emitted per kernel, inlined. */
+/* What is done with one value of a product: token t of the step, row r of the matrix (the column of the result).  Emitted per kernel,
+ * inlined. */
 typedef void row_sink(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y);
 /* What is added to it before; asked for early, while the product is still on its way. */
 typedef float row_addend(const struct forge_kernel_args a, uint32_t t, uint32_t r);
@@ -1129,11 +1151,11 @@ DEVICE uint32_t stage_bf16(float x) { return bf16_bits(x); }
  *
  * acts:   128 bytes of scratch, then [digit][c 0..3][units of a plane][16]: 16 int8 of columns 64 unit + 16 c .., then [units + 1][4] f32
  *         {d0, d1, s0, s1}, then with sums16 [units + 1][4] f32.  All of the entry past the last unit is 0: lanes without a unit take it.
- * floats: 128 bytes of scratch, then two planes [pieces + 4][4] f32: columns 8 piece .. + 3 in the first, + 4 .. + 7 in the second.  Those of the piece
- *         past the last are 0.
+ * floats: 128 bytes of scratch, then two planes [pieces + 4][4] f32: columns 8 piece .. + 3 in the first, + 4 .. + 7 in the second.
+ *         Those of the piece past the last are 0.
  *
- * A plane of acts is 2 units longer than a multiple of 8, a plane of floats 64 bytes longer than a multiple of 128: so a wave's writes fall into
- * different banks, as do its reads of pieces of 4 columns. */
+ * A plane of acts is 2 units longer than a multiple of 8, a plane of floats 64 bytes longer than a multiple of 128: so a wave's writes fall
+ * into different banks, as do its reads of pieces of 4 columns. */
 
 #define ACTS_SCRATCH_BYTES 128                   /* a sum of each wave of the group */
 
@@ -1145,22 +1167,26 @@ DEVICE uint32_t stage_bf16(float x) { return bf16_bits(x); }
 #define FLOATS_PLANE_BYTES(cols) (128u * ACTS_UNITS(cols) + 64u)
 
 /* ==== templates/gpu/acts_unit.h ==== */
-/* acts_unit.h -- a unit of 64 columns in a lane's registers: the activations, and what the weight formats share to unpack and multiply theirs.
+/* acts_unit.h -- a unit of 64 columns in a lane's registers: the activations,
+ * and what the weight formats share to unpack and multiply theirs.
  * Layout of the packed rows: docs/gpu.md. */
 
-/* 64 activations.  One digit: x = d q.  Two: x = d (256 q[1] + q[0]), three: x = d (65536 q[2] + 256 q[1] + q[0]), all int8.  d: one scale per block of 32 columns. */
+/* 64 activations.  One digit: x = d q.  Two: x = d (256 q[1] + q[0]), three: x = d (65536 q[2] + 256 q[1] + q[0]), all int8.
+ * d: one scale per block of 32 columns. */
 struct acts_unit {
     u32x4 q[3][4];                               /* [digit][columns 16c .. 16c+15], int8 */
     f32x4 scale;                                 /* d0, d1, s0, s1: s_b = d_b * (sum of block b's quantised x) */
     f32x4 sum16;                                 /* [i] = d * (sum of columns 16i .. 16i+15); read by formats with SUMS16 only */
-    uint32_t one;                                /* a constant: 0, or 1 + the only column that is not 0, which is 1 in one digit; then q is not read */
+    uint32_t one;                                /* a constant: 0, or 1 + the only column that is not 0, which is 1 in one digit;
+                                                  * then q is not read */
 };
 
 /* Bytes of a plane; constants in kernels, plan and packer alike.  U: units of a row.  S: superblocks of 256 columns. */
 #define UNITS_OF(cols)  (((cols) + 63) / 64)
 #define PLANE_BYTES(n)  (((n) + 15) / 16 * 16)
 
-/* Pins of loaded registers.  On AMD a pin waits for its load: it belongs where the unit is about to be used, after the next unit's loads. */
+/* Pins of loaded registers.  On AMD a pin waits for its load: it belongs where the unit is about to be used,
+ * after the next unit's loads. */
 DEVICE void pin16(u32x4 *v)
 {
     uint32_t x = v->x, y = v->y, z = v->z, w = v->w;
@@ -1190,7 +1216,10 @@ DEVICE uint32_t bits_of_f16x2(const f16x2 h) { uint32_t u; __builtin_memcpy(&u, 
 DEVICE f16x2 both_f16(const uint32_t u, const uint32_t half) { return f16x2_of_bits(byte_perm(u, u, half ? 0x03020302u : 0x01000100u)); }
 DEVICE f16x2 splat_f16(const float x) { const f16 h = (f16)x; const f16x2 both = { h, h }; return both; }
 /* Bytes 2 pair and 2 pair + 1 of u as 1024 + byte: 0x6400 is 1024 and its last bit is 1. */
-DEVICE f16x2 bytes_f16(const uint32_t u, const uint32_t pair) { return f16x2_of_bits(byte_perm(u, 0x64646464u, pair ? 0x04030402u : 0x04010400u)); }
+DEVICE f16x2 bytes_f16(const uint32_t u, const uint32_t pair)
+{
+    return f16x2_of_bits(byte_perm(u, 0x64646464u, pair ? 0x04030402u : 0x04010400u));
+}
 
 /* Unsigned bytes to f16: h = code scale [+ add], rounded once, where code = (byte - offset) unit is exact; unit: a power of two.
  * A scale that is itself a product, d sc, is given as f16(256 d sc) with a unit of 2^-8, so that small ones keep their bits: finite while
@@ -1213,10 +1242,12 @@ DEVICE void decode16(uint32_t h[8], const u32x4 bytes, const float offset, const
 /* acts.h -- a row of activations into LDS, where the products of decode read it: as int8 digits with a scale per 32 columns, or as floats.
  * The places of both: gemv_sizes.h.
  *
- * Every function that fills LDS is called by all `threads` threads of the group and ends with barrier(); nobody else may still use those bytes.
+ * Every function that fills LDS is called by all `threads` threads of the group and ends with barrier();
+ * nobody else may still use those bytes.
  * Columns from cols to the next multiple of 64 are zero.  Rows: f32, 16-byte aligned, written by an earlier kernel. */
 
-/* A thread keeps so many times 4 columns of a row in registers.  Where loads are in order what follows waits behind the weights that are asked for meanwhile. */
+/* A thread keeps so many times 4 columns of a row in registers.  Where loads are in order what follows waits behind the weights that are
+ * asked for meanwhile. */
 #define ROW_QUADS (LOADS_IN_ORDER ? 16 : 8)
 
 /* A thread's part of a row: entry i is columns 4 e .. 4 e + 3, e = i * threads + thread. */
@@ -1256,8 +1287,12 @@ DEVICE void norm_weight_load(struct row_quads *q, const float *weight, uint32_t 
     if (weight) row_load(q, weight, first, cols, threads);
 }
 
-/* What can be loaded ahead of its use: of the activations after pdl_wait(), of the weights of a norm ([cols] f32, or NULL: all 1) before it. */
-DEVICE void row_begin(struct row_quads *q, const float *row, const uint32_t cols, const uint32_t threads) { row_load(q, row, 0, cols, threads); }
+/* What can be loaded ahead of its use: of the activations after pdl_wait(), of the weights of a norm ([cols] f32,
+ * or NULL: all 1) before it. */
+DEVICE void row_begin(struct row_quads *q, const float *row, const uint32_t cols, const uint32_t threads)
+{
+    row_load(q, row, 0, cols, threads);
+}
 DEVICE void norm_begin(struct row_quads *q, const float *weight, const uint32_t cols, const uint32_t threads)
 {
     norm_weight_load(q, weight, 0, cols, threads);
@@ -1279,8 +1314,10 @@ DEVICE float group_sum_f32(float x, uint8_t *scratch, const uint32_t threads)
     return sum;
 }
 
-/* 1 / sqrt(mean(x^2) + eps) over the row, the same in all threads; q: its first turns, as row_load() left them.  scratch: as of group_sum_f32. */
-DEVICE float row_norm_factor(const struct row_quads *q, const float *row, const uint32_t cols, const float eps, uint8_t *scratch, const uint32_t threads)
+/* 1 / sqrt(mean(x^2) + eps) over the row, the same in all threads; q: its first turns, as row_load() left them.
+ * scratch: as of group_sum_f32. */
+DEVICE float row_norm_factor(const struct row_quads *q, const float *row, const uint32_t cols, const float eps, uint8_t *scratch,
+                             const uint32_t threads)
 {
     f32x4 squares = q->v[0] * q->v[0];
     UNROLL
@@ -1310,14 +1347,16 @@ DEVICE void two_bytes_of(uint32_t bytes[2], const u32x4 q)
 /* The scale of a block, and the sum of its columns and of the half of them that is this thread's. */
 struct acts_block { float d, sum32, sum16; };
 
-/* Four columns become digits, q = x / d to nearest even.  Eight lanes share a block of 32 columns.  d = max|x| / 127; with two digits / 32639, the
- * largest whose high digit fits; with three / 8355000: x / d is itself rounded, to a whole number more than that at worst.  max|x| counts as at
- * least 1e-30, so that 1 / d does not overflow.  Bits of floats without their sign are in the floats' order, and a NaN is above all of them.
+/* Four columns become digits, q = x / d to nearest even.  Eight lanes share a block of 32 columns.  d = max|x| / 127; with two digits
+ * / 32639, the largest whose high digit fits; with three / 8355000: x / d is itself rounded, to a whole number more than that at worst.
+ * max|x| counts as at least 1e-30, so that 1 / d does not overflow.  Bits of floats without their sign are in the floats' order,
+ * and a NaN is above all of them.
  * place: of the first digit's four bytes; stored: whether this thread's are. */
 DEVICE struct acts_block acts_put(uint8_t *place, const f32x4 v, const uint32_t stored, const uint32_t cols, const uint32_t digits)
 {
     const float most = digits == 3 ? 8355000.0f : digits == 2 ? 32639.0f : 127.0f;
-    const uint32_t sign = 0x80000000u, x = bits_of_f32(v.x) & ~sign, y = bits_of_f32(v.y) & ~sign, z = bits_of_f32(v.z) & ~sign, w = bits_of_f32(v.w) & ~sign;
+    const uint32_t sign = 0x80000000u, x = bits_of_f32(v.x) & ~sign, y = bits_of_f32(v.y) & ~sign, z = bits_of_f32(v.z) & ~sign,
+                   w = bits_of_f32(v.w) & ~sign;
     const float top = f32_of_bits(max_u32(lanes_max_u32(max_u32(max_u32(x, y), max_u32(z, w)), 8), 0x0da24260u));       /* 1e-30 */
     const float to_q = most * rcp_f32(top), d = top * (1.0f / most);
     const uint32_t plane_bytes = 64 * ACTS_PLANE_UNITS(cols);
@@ -1330,7 +1369,7 @@ DEVICE struct acts_block acts_put(uint8_t *place, const f32x4 v, const uint32_t 
         bytes[0] = bytes_of(q, 0);
         bytes[1] = bytes_of(q + 128u, 1);
         bytes[2] = bytes_of(q + 32896u, 2);
-    } else {                                     /* 1.5 2^23 + q has q in its low bits; with two digits 128 more, so that the second one is rounded */
+    } else {                           /* 1.5 2^23 + q has q in its low bits; with two digits 128 more, so that the second one is rounded */
         const float one = digits == 2 ? 12583040.0f : 12582912.0f;
         UNROLL
         for (uint32_t i = 0; i < 4; i++) q[i] = bits_of_f32(v[i] * to_q + one);
@@ -1371,13 +1410,14 @@ DEVICE void row_put_end(uint8_t *x_lds, const uint32_t cols, const uint32_t digi
     }
 }
 
-/* The turns first .. of a row that q holds, times factor and, where w is not NULL, times w.  The scales of all of them in the end: between the digits
- * of one turn and the next no branch stands, so that the turns overlap. */
+/* The turns first .. of a row that q holds, times factor and, where w is not NULL, times w.  The scales of all of them in the end: between
+ * the digits of one turn and the next no branch stands, so that the turns overlap. */
 DEVICE void row_put(uint8_t *x_lds, const struct row_quads *q, float factor, const struct row_quads *w, uint32_t first, const uint32_t cols,
                     const uint32_t digits, const uint32_t sums16, const uint32_t threads)
 {
     const uint32_t thread = row_thread(threads), pieces = 16 * ACTS_UNITS(cols), turn_bytes = threads;
-    uint8_t *place = x_lds + ACTS_SCRATCH_BYTES + thread / 4 % 4 * 16 * ACTS_PLANE_UNITS(cols) + 16 * (thread / 16) + 4 * (thread % 4) + first * turn_bytes;
+    uint8_t *place = x_lds + ACTS_SCRATCH_BYTES + thread / 4 % 4 * 16 * ACTS_PLANE_UNITS(cols) + 16 * (thread / 16) + 4 * (thread % 4) +
+                     first * turn_bytes;
     struct acts_block block[ROW_QUADS];
     UNROLL
     for (uint32_t i = 0; i < ROW_QUADS; i++) {
@@ -1404,8 +1444,8 @@ DEVICE void row_put(uint8_t *x_lds, const struct row_quads *q, float factor, con
 }
 
 /* The row into LDS; q: as row_begin() left it.  digits 0: as floats. */
-DEVICE void row_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *row, const uint32_t cols, const uint32_t digits, const uint32_t sums16,
-                       const uint32_t threads)
+DEVICE void row_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *row, const uint32_t cols, const uint32_t digits,
+                       const uint32_t sums16, const uint32_t threads)
 {
     row_put_end(x_lds, cols, digits, sums16);
     row_put(x_lds, q, 1.0f, (const struct row_quads *)0, 0, cols, digits, sums16, threads);
@@ -1420,8 +1460,8 @@ DEVICE void row_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *r
 
 /* The same after RMS norm: x / sqrt(mean(x^2) + eps) * weight  (Zhang & Sennrich 2019, arXiv:1910.07467).
  * w: as norm_begin() left it for the same weight. */
-DEVICE void norm_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *row, const struct row_quads *w, const float *weight, const uint32_t cols,
-                        const float eps, const uint32_t digits, const uint32_t sums16, const uint32_t threads)
+DEVICE void norm_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *row, const struct row_quads *w, const float *weight,
+                        const uint32_t cols, const float eps, const uint32_t digits, const uint32_t sums16, const uint32_t threads)
 {
     const float factor = row_norm_factor(q, row, cols, eps, x_lds, threads);
 
@@ -1438,7 +1478,8 @@ DEVICE void norm_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *
 }
 
 /* A unit, 0 .. units, of a row of `units` units in LDS; unit == units is zero. */
-DEVICE void acts_load(struct acts_unit *x, const uint8_t *x_lds, uint32_t unit, const uint32_t units, const uint32_t digits, const uint32_t sums16)
+DEVICE void acts_load(struct acts_unit *x, const uint8_t *x_lds, uint32_t unit, const uint32_t units, const uint32_t digits,
+                      const uint32_t sums16)
 {
     const uint32_t cols = 64 * units, plane_bytes = 16 * ACTS_PLANE_UNITS(cols);
     const uint8_t *place = x_lds + 16 * unit;
@@ -1454,7 +1495,8 @@ DEVICE void acts_load(struct acts_unit *x, const uint8_t *x_lds, uint32_t unit, 
 }
 
 /* ==== templates/gpu/stage.h ==== */
-/* stage.h -- rows brought into the form the next kernel reads: 16-bit rows for the products of prefill, with or without RMS norm, and normed rows of f32.
+/* stage.h -- rows brought into the form the next kernel reads: 16-bit rows for the products of prefill, with or without RMS norm,
+ * and normed rows of f32.
  * One token a group.  LDS: ACTS_SCRATCH_BYTES. */
 
 /* Columns 4 e .. of a row as f16 or bf16. */
@@ -1476,8 +1518,8 @@ DEVICE void row_quad_put(float *row, const f32x4 v, uint32_t e, const uint32_t c
     if (4 * e + 2 < cols) ((GLOBAL float *)row)[4 * e + 2] = v.z;
 }
 
-/* x [cols] f32, with norm 1: x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019, arXiv:1910.07467), weight [cols] or NULL, goes to out as f16 times 2^-6 or, with
- * bf16, as bfloat16 (launch.h), zeros up to a multiple of 64 columns.
+/* x [cols] f32, with norm 1: x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019, arXiv:1910.07467), weight [cols] or NULL, goes to
+ * out as f16 times 2^-6 or, with bf16, as bfloat16 (launch.h), zeros up to a multiple of 64 columns.
  * x, weight, out: multiples of 16 bytes.  All but pointers constants.  After pdl_wait(). */
 DEVICE void stage_rows(uint8_t *out, const float *x, const float *weight, const uint32_t cols, const float eps, const uint32_t norm,
                        const uint32_t bf16, const uint32_t threads)
@@ -1534,7 +1576,8 @@ DEVICE void stage_rows(uint8_t *out, const float *x, const float *weight, const 
 #define ATTENTION_WAVE_FLOATS(heads, head_dim, wave) \
     ((heads) * ((head_dim) > (wave) / ATTENTION_LANES(head_dim) * ATTENTION_MAX_ROWS \
                 ? (head_dim) : (wave) / ATTENTION_LANES(head_dim) * ATTENTION_MAX_ROWS))
-/* Splits that can be a cluster, each of which merges a share of the fours of columns and gets that share from every split, with maxima and totals. */
+/* Splits that can be a cluster, each of which merges a share of the fours of columns and gets that share from every split,
+ * with maxima and totals. */
 #define ATTENTION_MAX_CLUSTER 8u
 #define ATTENTION_SHARE(heads, head_dim, splits) (((heads) * (head_dim) / 4u + (splits) - 1u) / (splits))
 #define ATTENTION_RECEIVED_FLOATS(heads, head_dim, splits, cluster) \
@@ -1582,7 +1625,8 @@ DEVICE uint64_t kv_bytes(uint32_t kv_head, uint32_t position, uint32_t column, c
     return (uint64_t)(kv_head * n_ctx + position) * KV_VALUE_BYTES(KV_KIND, head_dim) + KV_VALUE_BYTES(KV_KIND, column);
 }
 /* Byte of a plane at which the f16 scale of this column's block lies (q8_0). */
-DEVICE uint64_t kv_scale_bytes(uint32_t kv_head, uint32_t position, uint32_t column, const uint32_t n_head_kv, const uint32_t n_ctx, const uint32_t head_dim)
+DEVICE uint64_t kv_scale_bytes(uint32_t kv_head, uint32_t position, uint32_t column, const uint32_t n_head_kv, const uint32_t n_ctx,
+                               const uint32_t head_dim)
 {
     return (uint64_t)n_head_kv * n_ctx * head_dim + ((uint64_t)(kv_head * n_ctx + position) * (head_dim / 32) + column / 32) * 2;
 }
@@ -1633,7 +1677,8 @@ DEVICE void kv_encode(struct kv_piece *piece, const float x[8])
     for (uint32_t k = 0; k < 2; k++) {
         uint32_t codes = 0;
         UNROLL
-        for (uint32_t i = 0; i < 4; i++) codes |= ((uint32_t)(int32_t)round_f32(clamp_f32(x[4 * k + i] * inverse, 127.0f)) & 0xffu) << 8 * i;
+        for (uint32_t i = 0; i < 4; i++)
+            codes |= ((uint32_t)(int32_t)round_f32(clamp_f32(x[4 * k + i] * inverse, 127.0f)) & 0xffu) << 8 * i;
         piece->values[0][k] = codes;
     }
 }
@@ -1646,15 +1691,16 @@ DEVICE void kv_put(uint8_t *plane, uint32_t kv_head, uint32_t position, uint32_t
         const u32x2 codes = { piece->values[0].x, piece->values[0].y };
         *(GLOBAL u32x2 *)(void *)p = codes;
         if (column % 32 == 0)
-            *(GLOBAL uint16_t *)(void *)(plane + kv_scale_bytes(kv_head, position, column, n_head_kv, n_ctx, head_dim)) = (uint16_t)piece->scale;
+            *(GLOBAL uint16_t *)(void *)(plane + kv_scale_bytes(kv_head, position, column, n_head_kv, n_ctx, head_dim)) =
+                (uint16_t)piece->scale;
         return;
     }
     *(GLOBAL u32x4 *)(void *)p = piece->values[0];
     if (KV_KIND == KV_KIND_f32) *(GLOBAL u32x4 *)(void *)(p + 16) = piece->values[1];
 }
 
-/* Columns column .. + 7, a multiple of 8, of a row of f32, 16-byte aligned.  In LDS, lanes 4 to 7 of every eight neighbours take their second half first:
- * it lies in other banks than what the four lanes before them take. */
+/* Columns column .. + 7, a multiple of 8, of a row of f32, 16-byte aligned.  In LDS, lanes 4 to 7 of every eight neighbours take their
+ * second half first: it lies in other banks than what the four lanes before them take. */
 DEVICE void row_eight(float x[8], const float *row, uint32_t column)
 {
     const uint32_t second = column / 32 % 2 * 4;
@@ -1774,8 +1820,8 @@ DEVICE void head_store(float *x, const struct head *h, const uint32_t head_dim, 
 }
 
 /* Norm, if there are weights ([head_dim] or NULL), then rotation. */
-DEVICE void head_finish(struct head *h, const float *weight, float eps, const float *hi, const float *lo, uint32_t position, const uint32_t block,
-                        const uint32_t head_dim, const uint32_t n_rot, const uint32_t neox)
+DEVICE void head_finish(struct head *h, const float *weight, float eps, const float *hi, const float *lo, uint32_t position,
+                        const uint32_t block, const uint32_t head_dim, const uint32_t n_rot, const uint32_t neox)
 {
     struct rotation r;
     rotation_load(&r, hi, lo, position, block, head_dim, n_rot);
@@ -1787,12 +1833,13 @@ DEVICE void head_finish(struct head *h, const float *weight, float eps, const fl
     head_rotate(h, &r, head_dim, n_rot);
 }
 
-/* Prefill, a kernel's body for one token of the step at t: query heads are normed and rotated in place, keys normed, rotated and stored, values
- * stored.  q: [n_head][head_dim], k, v: [n_head_kv][head_dim], the token's rows, f32.  q_norm, k_norm: [head_dim] or NULL.  ring: kv.h.
+/* Prefill, a kernel's body for one token of the step at t: query heads are normed and rotated in place, keys normed, rotated and stored,
+ * values stored.  q: [n_head][head_dim], k, v: [n_head_kv][head_dim], the token's rows, f32.  q_norm, k_norm: [head_dim] or NULL.
+ * ring: kv.h.
  * grid_x: HEAD_GROUPS(n_head + 2 * n_head_kv, WAVE, threads); LDS: threads / WAVE * head_dim * 4 bytes. */
-DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, const float *k, const float *v, const float *q_norm, const float *k_norm,
-                       float eps, const float *hi, const float *lo, const uint32_t n_rot, const uint32_t neox, const uint32_t block,
-                       const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
+DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, const float *k, const float *v, const float *q_norm,
+                       const float *k_norm, float eps, const float *hi, const float *lo, const uint32_t n_rot, const uint32_t neox,
+                       const uint32_t block, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
                        const uint32_t threads, const uint32_t ring)
 {
     const uint32_t item = group_x() * (threads / WAVE) + wave_id(), position = uniform(a.step->n_past) + t, rows = kv_rows(n_ctx, ring);
@@ -1820,24 +1867,26 @@ DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, c
 /* attention_decode_tmpl.c -- attention of one token over the KV cache, the positions split among groups.
  * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2023, "Flash-Decoding for long-context inference")
  *
- * A group has the query heads of one KV head (or a cut of them, attention_sizes.h) and every splits-th block of positions, so that the launch does not depend
- * on the context and the first rows of K can be asked for before the context is known.  A row of K or V is read by `lanes` neighbouring
- * lanes, 8 columns each; a wave reads `slots` rows at once and keeps up to `rows` such loads of K, and of V, in flight.
+ * A group has the query heads of one KV head (or a cut of them, attention_sizes.h) and every splits-th block of positions, so that the
+ * launch does not depend on the context and the first rows of K can be asked for before the context is known.  A row of K or V is read by
+ * `lanes` neighbouring lanes, 8 columns each; a wave reads `slots` rows at once and keeps up to `rows` such loads of K, and of V,
+ * in flight.
  * The dot products are added up across lanes by halves: each exchange also halves the rows that a lane still works on, so a lane
  * ends with the score of one row, computes its weight once and hands it round in LDS.
- * Maximum and sums run per wave; waves meet in LDS at the end, groups in the arena, where the last one merges, or, where the splits of a part are a
- * cluster, in each other's LDS, where each merges a share.
+ * Maximum and sums run per wave; waves meet in LDS at the end, groups in the arena, where the last one merges, or, where the splits of a
+ * part are a cluster, in each other's LDS, where each merges a share.
  *
- * The time is latency: everything that can be asked for together is.  Where kernels begin before their predecessor has ended (sm_90) only q and the new
- * k and v wait for it: norms, n_past, rotations, K and V are asked for before.  Elsewhere: q, new k and v, K rows that need no context | n_past |
- * rotations, K, V.  Heads are finished while rows are on their way; then scores, weights, values. */
+ * The time is latency: everything that can be asked for together is.  Where kernels begin before their predecessor has ended (sm_90) only q
+ * and the new k and v wait for it: norms, n_past, rotations, K and V are asked for before.  Elsewhere: q, new k and v, K rows that need no
+ * context | n_past | rotations, K, V.  Heads are finished while rows are on their way; then scores, weights, values. */
 
 #define ATTENTION_AHEAD 2
-/* Finite, so that no difference is NaN: a maximum of nothing lies below any score, what is no score so far below it that its weight is 0. */
+/* Finite, so that no difference is NaN: a maximum of nothing lies below any score,
+ * what is no score so far below it that its weight is 0. */
 #define ATTENTION_NOTHING (-1e30f)
 #define ATTENTION_MASKED  (-2e30f)
 
-enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS };   /* most heads of a group; scored at once; rows in flight */
+enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS };  /* most heads of a group; scored at once; rows in flight */
 
 /* Constants of the launch, then what this lane works on. */
 struct decode {
@@ -1849,7 +1898,8 @@ struct decode {
     uint32_t wave, slot, column;                 /* slot: row of a block of waves * slots; column: first of 8, 0 in idle lanes */
 };
 
-/* Running softmax of a wave: the maximum, this lane's share of the sum of weights, and its 8 columns of the sum of weight * v over the slot's rows. */
+/* Running softmax of a wave: the maximum, this lane's share of the sum of weights,
+ * and its 8 columns of the sum of weight * v over the slot's rows. */
 struct decode_state { float m[DECODE_HEADS], l[DECODE_HEADS], acc[DECODE_HEADS][8]; };
 
 /* Positions limit .., from decode.begin on, are not there; a slot has `count` rows; n groups of this part have positions. */
@@ -1896,31 +1946,40 @@ DEVICE uint32_t decode_head(const struct decode *d, uint32_t h)
     return head < last ? head : last;
 }
 /* Row `row` of this lane's slot: blocks of waves * slots positions go to the splits in turn. */
-DEVICE uint32_t decode_position(const struct decode *d, uint32_t row) { return (row * d->splits + d->split) * (d->waves * d->slots) + d->slot; }
+DEVICE uint32_t decode_position(const struct decode *d, uint32_t row)
+{
+    return (row * d->splits + d->split) * (d->waves * d->slots) + d->slot;
+}
 
-/* ---- LDS: q [heads][2][lanes][4]; per wave [heads][head_dim] or weights [heads][slots][rows]; from the splits of a cluster [splits][share][4] and
- * [splits][heads] m and l; per wave and head m and l; a flag ---- */
+/* ---- LDS: q [heads][2][lanes][4]; per wave [heads][head_dim] or weights [heads][slots][rows]; from the splits of a cluster
+ * [splits][share][4] and [splits][heads] m and l; per wave and head m and l; a flag ---- */
 DEVICE float *decode_q(void) { return (float *)(void *)lds(); }
 DEVICE float *decode_wave(const struct decode *d, uint32_t wave)
 {
     return decode_q() + d->heads * d->lanes * 8 + wave * ATTENTION_WAVE_FLOATS(d->heads, d->head_dim, WAVE);
 }
 DEVICE uint32_t decode_share(const struct decode *d) { return ATTENTION_SHARE(d->heads, d->head_dim, d->splits); }
-DEVICE float *decode_received(const struct decode *d, uint32_t split, uint32_t place) { return decode_wave(d, d->waves) + 4 * (split * decode_share(d) + place); }
-DEVICE float *decode_received_ml(const struct decode *d, uint32_t split, uint32_t h) { return decode_received(d, d->splits, 0) + 2 * (split * d->heads + h); }
+DEVICE float *decode_received(const struct decode *d, uint32_t split, uint32_t place)
+{
+    return decode_wave(d, d->waves) + 4 * (split * decode_share(d) + place);
+}
+DEVICE float *decode_received_ml(const struct decode *d, uint32_t split, uint32_t h)
+{
+    return decode_received(d, d->splits, 0) + 2 * (split * d->heads + h);
+}
 DEVICE float *decode_ml(const struct decode *d)
 {
     return decode_wave(d, d->waves) + ATTENTION_RECEIVED_FLOATS(d->heads, d->head_dim, d->splits, d->cluster);
 }
-/* Column c of a head in LDS.  First and second fours of the lanes lie apart, so that lanes read neighbouring 16 bytes; the second ones turned by four lanes,
- * so that neighbouring columns are written into different banks. */
+/* Column c of a head in LDS.  First and second fours of the lanes lie apart, so that lanes read neighbouring 16 bytes; the second ones
+ * turned by four lanes, so that neighbouring columns are written into different banks. */
 DEVICE uint32_t decode_q_place(const struct decode *d, uint32_t h, uint32_t c)
 {
     const uint32_t second = c / 4 % 2, turned = d->lanes >= 8 ? 4 * second : 0;
     return h * d->lanes * 8 + second * d->lanes * 4 + (c / 8 ^ turned) * 4 + c % 4;
 }
-/* Column c of a wave's sums: neighbouring fours of columns change places where c / 32 is odd, and, where lanes write twos, the twos of a four where c / 64
- * is: so that what lanes write together lies in different banks. */
+/* Column c of a wave's sums: neighbouring fours of columns change places where c / 32 is odd, and, where lanes write twos, the twos of a
+ * four where c / 64 is: so that what lanes write together lies in different banks. */
 DEVICE uint32_t decode_sums_turned(const struct decode *d, uint32_t c) { return WAVE / d->lanes == 4 ? c / 64 % 2 : 0; }
 DEVICE uint32_t decode_sums_place(const struct decode *d, uint32_t c) { return c ^ (c / 32 % 2 * 4) ^ decode_sums_turned(d, c) * 2; }
 
@@ -1933,8 +1992,8 @@ DEVICE void decode_load_norms(struct decode_inputs *in, const struct decode *d, 
 }
 
 /* Waves take the heads in turn; the owner also takes the new key and value. */
-DEVICE void decode_load_inputs(struct decode_inputs *in, const struct decode *d, const float *q, const float *k_new, const float *v_new, uint32_t owner,
-                               const uint32_t n_rot, const uint32_t neox)
+DEVICE void decode_load_inputs(struct decode_inputs *in, const struct decode *d, const float *q, const float *k_new, const float *v_new,
+                               uint32_t owner, const uint32_t n_rot, const uint32_t neox)
 {
     UNROLL
     for (uint32_t i = 0; i * d->waves < d->heads; i++) {
@@ -1949,8 +2008,8 @@ DEVICE void decode_load_inputs(struct decode_inputs *in, const struct decode *d,
 }
 
 /* Norm, rotation and scale of this wave's query heads, into LDS; idle lanes' columns become 0. */
-DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, const struct rotation *r, uint32_t normed, float eps, float scale,
-                            const uint32_t n_rot, const uint32_t neox)
+DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, const struct rotation *r, uint32_t normed, float eps,
+                            float scale, const uint32_t n_rot, const uint32_t neox)
 {
     float *q = decode_q();
     UNROLL
@@ -1964,15 +2023,18 @@ DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, co
         for (uint32_t k = 0; k < head_pairs(d->head_dim); k++) {
             const uint32_t pair = lane_id() + WAVE * k;
             if (!pair_exists(k, d->head_dim / 2)) continue;
-            head_put(q + decode_q_place(d, h, pair_a(pair, n_rot, neox)), q + decode_q_place(d, h, pair_b(pair, n_rot, neox)), x->a[k] * scale, x->b[k] * scale, neox);
+            head_put(q + decode_q_place(d, h, pair_a(pair, n_rot, neox)), q + decode_q_place(d, h, pair_b(pair, n_rot, neox)),
+                     x->a[k] * scale, x->b[k] * scale, neox);
         }
         for (uint32_t c = lane_id(); c < d->lanes * 8 - d->head_dim; c += WAVE) q[decode_q_place(d, h, d->head_dim + c)] = 0.0f;
     }
 }
 
-/* The owner's new key, normed, rotated and rounded as the cache rounds it; key and value are stored.  k, v: this lane's 8 columns, as read back. */
-DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], const struct forge_kernel_args a, const struct decode *d, const struct rotation *r,
-                          uint32_t position, uint32_t normed, float eps, const uint32_t n_rot, const uint32_t neox)
+/* The owner's new key, normed, rotated and rounded as the cache rounds it; key and value are stored.  k, v: this lane's 8 columns,
+ * as read back. */
+DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], const struct forge_kernel_args a, const struct decode *d,
+                          const struct rotation *r, uint32_t position, uint32_t normed, float eps, const uint32_t n_rot,
+                          const uint32_t neox)
 {
     float *row = decode_wave(d, d->wave);
     struct kv_piece k_piece, v_piece;
@@ -1994,7 +2056,8 @@ DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], cons
 
 /* ---- a step over `rows` rows of each slot ---- */
 /* Rows from .. to - 1 of the step that begins with row `row`; those at `limit` or beyond read row 0. */
-DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct decode *d, uint32_t row, const uint32_t from, const uint32_t to, uint32_t limit)
+DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct decode *d, uint32_t row, const uint32_t from,
+                         const uint32_t to, uint32_t limit)
 {
     UNROLL
     for (uint32_t r = from; r < to; r++) {
@@ -2004,11 +2067,12 @@ DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct 
     }
 }
 
-/* What follows from the context, and the first step's rows and this position's rotation asked for; K rows that need no context first.  A load that may not be
- * needed is left out only where loads are not waited for in order: there the count of those in flight has to be known. */
-DEVICE void decode_ask(struct decode_range *range, struct kv_piece *k, struct kv_piece *v, struct rotation *r, const uint8_t *k_plane, const uint8_t *v_plane,
-                       struct decode *d, uint32_t n_past, const uint32_t appends, const float *rope_hi, const float *rope_lo, const uint32_t n_rot,
-                       const uint32_t block)
+/* What follows from the context, and the first step's rows and this position's rotation asked for; K rows that need no context first.  A
+ * load that may not be needed is left out only where loads are not waited for in order: there the count of those in flight has to be
+ * known. */
+DEVICE void decode_ask(struct decode_range *range, struct kv_piece *k, struct kv_piece *v, struct rotation *r, const uint8_t *k_plane,
+                       const uint8_t *v_plane, struct decode *d, uint32_t n_past, const uint32_t appends, const float *rope_hi,
+                       const float *rope_lo, const uint32_t n_rot, const uint32_t block)
 {
     const uint32_t ahead = d->window ? 0 : ATTENTION_AHEAD < d->rows ? ATTENTION_AHEAD : d->rows, unit = d->waves * d->slots;
     decode_fetch(k, k_plane, d, 0, 0, ahead, d->n_ctx);
@@ -2061,7 +2125,8 @@ DEVICE uint32_t fold_first(uint32_t n, const uint32_t from, const uint32_t to)
 
 /* s[i]: scores of head `head` + i of the rows that this lane keeps, out of `rows`; heads head .. head + scored - 1, as far as there are.
  * Half of the columns at a time, for the registers of q. */
-DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct decode *d, const struct kv_piece *k, const uint32_t rows, const uint32_t head)
+DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct decode *d, const struct kv_piece *k, const uint32_t rows,
+                          const uint32_t head)
 {
     const uint32_t heads = d->heads - head < d->scored ? d->heads - head : d->scored;
     UNROLL
@@ -2091,8 +2156,8 @@ DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct deco
 
 /* Their weights, in LDS at [head][slot][row]; the state moves to the new maximum.  limit: positions that exist; checked: some may not.
  * Lanes that keep the same row leave its weight to the first of them when they sum. */
-DEVICE void decode_weights(struct decode_state *state, const struct decode *d, float s[DECODE_SCORED][DECODE_ROWS], uint32_t row, const uint32_t rows,
-                           const uint32_t head, uint32_t limit, const uint32_t checked)
+DEVICE void decode_weights(struct decode_state *state, const struct decode *d, float s[DECODE_SCORED][DECODE_ROWS], uint32_t row,
+                           const uint32_t rows, const uint32_t head, uint32_t limit, const uint32_t checked)
 {
     const uint32_t kept = fold_left(rows, 1, d->lanes), first = fold_first(rows, 1, d->lanes), counts = lane_id() % d->lanes < rows;
     float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * rows + first;
@@ -2125,8 +2190,8 @@ DEVICE void decode_weights(struct decode_state *state, const struct decode *d, f
 }
 
 /* Scores and weights of all heads, a few at a time for the registers. */
-DEVICE void decode_score(struct decode_state *state, const struct decode *d, const struct kv_piece *k, uint32_t row, const uint32_t rows, uint32_t limit,
-                         const uint32_t checked)
+DEVICE void decode_score(struct decode_state *state, const struct decode *d, const struct kv_piece *k, uint32_t row, const uint32_t rows,
+                         uint32_t limit, const uint32_t checked)
 {
     wave_barrier();
     UNROLL
@@ -2159,8 +2224,8 @@ DEVICE void decode_values(struct decode_state *state, const struct decode *d, co
 }
 
 /* The last step of a split, which has at most `rows` rows left. */
-DEVICE void decode_last(struct decode_state *state, const struct kv_piece *k, const struct kv_piece *v, const struct decode *d, uint32_t row, const uint32_t rows,
-                        uint32_t limit)
+DEVICE void decode_last(struct decode_state *state, const struct kv_piece *k, const struct kv_piece *v, const struct decode *d,
+                        uint32_t row, const uint32_t rows, uint32_t limit)
 {
     decode_score(state, d, k, row, rows, limit, 1);
     wave_barrier();
@@ -2243,7 +2308,8 @@ DEVICE void decode_publish(struct decode_state *state, const struct decode *d)
     }
 }
 
-/* Joins parts 0 .. n - 1 of `most` to x, whose maximum is m and total l: all are weighed by exp2 of their distance to the common maximum. */
+/* Joins parts 0 .. n - 1 of `most` to x, whose maximum is m and total l: all are weighed by exp2 of their distance to the common
+ * maximum. */
 DEVICE void decode_join(f32x4 *x, float *m, float *l, const f32x4 *part, const f32x2 *ml, const uint32_t most, uint32_t n)
 {
     float top = *m;
@@ -2291,9 +2357,10 @@ DEVICE void decode_write(float *out, const struct decode *d, uint32_t h, uint32_
     *(GLOBAL f32x4 *)(void *)(out + (uint64_t)(d->first + h) * d->head_dim + column) = x * (1.0f / l);
 }
 
-/* All parts of four columns, in batches whose loads are in flight together.  The place of m and l may be the same in all lanes; it is kept out of the
- * scalar registers, whose cache on AMD would keep what it saw before. */
-DEVICE void decode_merge(float *out, const float *parts, const float *parts_ml, const struct decode *d, uint32_t n, uint32_t h, uint32_t column)
+/* All parts of four columns, in batches whose loads are in flight together.  The place of m and l may be the same in all lanes; it is kept
+ * out of the scalar registers, whose cache on AMD would keep what it saw before. */
+DEVICE void decode_merge(float *out, const float *parts, const float *parts_ml, const struct decode *d, uint32_t n, uint32_t h,
+                         uint32_t column)
 {
     enum { BATCH = 16 };
     f32x4 x = { 0.0f, 0.0f, 0.0f, 0.0f };
@@ -2315,12 +2382,14 @@ DEVICE void decode_merge(float *out, const float *parts, const float *parts_ml, 
     decode_write(out, d, h, column, x, x_l);
 }
 
-/* Item i, fours of columns of the heads one after another, goes to group i % splits of the cluster; m and l of its head go with the first items. */
+/* Item i, fours of columns of the heads one after another, goes to group i % splits of the cluster;
+ * m and l of its head go with the first items. */
 DEVICE void decode_send(const struct decode *d, uint32_t i, uint32_t h, uint32_t column, const f32x4 x, float m, float l)
 {
     const f32x2 ml = { m, l };
     cluster_store16(decode_received(d, d->split, i / d->splits), i % d->splits, x);
-    for (uint32_t rank = column / 4; rank < d->splits; rank += d->head_dim / 4) cluster_store8(decode_received_ml(d, d->split, h), rank, ml);
+    for (uint32_t rank = column / 4; rank < d->splits; rank += d->head_dim / 4)
+        cluster_store8(decode_received_ml(d, d->split, h), rank, ml);
 }
 
 /* This group's share of what the first n splits of the cluster sent. */
@@ -2362,23 +2431,26 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
         const f32x2 ml = { m, l };
         *(GLOBAL f32x2 *)(void *)(parts_ml + 2 * (uint64_t)at) = ml;
     }
-    if (n == 1 || d->cluster || !last_to_arrive(counters + d->part, n, (uint32_t *)(void *)(decode_ml(d) + d->waves * d->heads * 2))) return;
-    for (uint32_t i = thread_x(); i < items; i += d->threads) decode_merge(out, parts, parts_ml, d, n, 4 * i / d->head_dim, 4 * i % d->head_dim);
+    if (n == 1 || d->cluster || !last_to_arrive(counters + d->part, n, (uint32_t *)(void *)(decode_ml(d) + d->waves * d->heads * 2)))
+        return;
+    for (uint32_t i = thread_x(); i < items; i += d->threads)
+        decode_merge(out, parts, parts_ml, d, n, 4 * i / d->head_dim, 4 * i % d->head_dim);
 }
 
 /* A whole kernel but its first line: calls pdl_launch(), pdl_wait() and mark() itself.
- * out: [n_head][head_dim] f32.  q: [n_head][head_dim], k_new, v_new: [n_head_kv][head_dim] f32, as projected (bias added).  The heads are normed
- * where q_norm, k_norm ([head_dim], NULL: none) say so, rotated (rope.h; n_rot 0: not), and k and v appended to the cache at position n_past.
+ * out: [n_head][head_dim] f32.  q: [n_head][head_dim], k_new, v_new: [n_head_kv][head_dim] f32, as projected (bias added).  The heads are
+ * normed where q_norm, k_norm ([head_dim], NULL: none) say so, rotated (rope.h; n_rot 0: not),
+ * and k and v appended to the cache at position n_past.
  * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.
- * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not needed with
- * one split or a cluster.  cluster 1: launched as clusters of `splits` groups, at most ATTENTION_MAX_CLUSTER.
+ * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not
+ * needed with one split or a cluster.  cluster 1: launched as clusters of `splits` groups, at most ATTENTION_MAX_CLUSTER.
  * window, ring: kv.h.  grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
 DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const float *q, const float *k_new, const float *v_new,
                              const float *q_norm, const float *k_norm, const float eps,
                              const float *rope_hi, const float *rope_lo, const uint32_t n_rot, const uint32_t neox, const uint32_t block,
-                             float *parts, float *parts_ml, uint32_t *counters, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
-                             const uint32_t n_ctx, const float scale, const uint32_t splits, const uint32_t threads,
-                             const uint32_t cluster, const uint32_t window, const uint32_t ring)
+                             float *parts, float *parts_ml, uint32_t *counters, const uint32_t n_head, const uint32_t n_head_kv,
+                             const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t splits,
+                             const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring)
 {
     const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim);
     struct decode d;
@@ -2554,7 +2626,8 @@ DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b
 #define ATTENTION_PREFILL_EXACT_STRIDE(n) ((n) + 4u)
 
 /* ==== templates/gpu/attention_prefill.h ==== */
-/* attention_prefill.h -- what both ways of attention_prefill_tmpl.c share: which tokens and heads a group has, where its results go, how K and V are fetched. */
+/* attention_prefill.h -- what both ways of attention_prefill_tmpl.c share: which tokens and heads a group has, where its results go,
+ * how K and V are fetched. */
 
 /* A score that takes no part: far below any real one, yet finite, so that differences of two of them are not NaN. */
 #define PREFILL_MASKED (-1e30f)
@@ -2601,7 +2674,8 @@ DEVICE uint32_t prefill_leaves(const struct prefill *p, uint32_t first)
 /* 0: the group has no tokens. */
 DEVICE uint32_t prefill_begin(struct prefill *p, const struct forge_kernel_args a)
 {
-    const uint32_t cuts = ATTENTION_PREFILL_CUTS(p->n_head, p->n_head_kv), per_kv = p->n_head / p->n_head_kv, cut = group_x() % cuts * p->heads;
+    const uint32_t cuts = ATTENTION_PREFILL_CUTS(p->n_head, p->n_head_kv), per_kv = p->n_head / p->n_head_kv,
+                   cut = group_x() % cuts * p->heads;
     const uint32_t t0 = first_token(a), n_tokens = a.step->n_tokens, groups = (n_tokens - t0 + p->tokens - 1) / p->tokens;
     if (group_x() >= p->n_head_kv * cuts || group_y() >= groups) return 0;
     p->kv_head = group_x() / cuts;
@@ -2634,9 +2708,11 @@ DEVICE void prefill_put2(const struct prefill_out *out, uint32_t t, uint32_t col
         *(GLOBAL f32x2 *)(void *)(row + 4 * column) = both;
         return;
     }
-    *(GLOBAL uint32_t *)(void *)(row + 2 * column) = out->kind == 1 ? stage_f16(x) | stage_f16(y) << 16 : stage_bf16(x) | stage_bf16(y) << 16;
+    *(GLOBAL uint32_t *)(void *)(row + 2 * column) = out->kind == 1 ? stage_f16(x) | stage_f16(y) << 16
+                                                                    : stage_bf16(x) | stage_bf16(y) << 16;
 }
-/* Columns column .. column + 3; column is a multiple of 4.  x: means of f16 values, so that f16 rows (launch.h) need not be kept from overflowing. */
+/* Columns column .. column + 3; column is a multiple of 4.  x: means of f16 values,
+ * so that f16 rows (launch.h) need not be kept from overflowing. */
 DEVICE void prefill_put4(const struct prefill_out *out, uint32_t t, uint32_t column, f32x4 x)
 {
     uint8_t *row = out->rows + t * out->stride;
@@ -2645,7 +2721,8 @@ DEVICE void prefill_put4(const struct prefill_out *out, uint32_t t, uint32_t col
         return;
     }
     if (out->kind == 1) x *= STAGE_SCALE;
-    const u32x2 h = { out->kind == 1 ? f16x2_bits(x.x, x.y) : bf16x2_bits(x.x, x.y), out->kind == 1 ? f16x2_bits(x.z, x.w) : bf16x2_bits(x.z, x.w) };
+    const u32x2 h = { out->kind == 1 ? f16x2_bits(x.x, x.y) : bf16x2_bits(x.x, x.y),
+                      out->kind == 1 ? f16x2_bits(x.z, x.w) : bf16x2_bits(x.z, x.w) };
     *(GLOBAL u32x2 *)(void *)(row + 2 * column) = h;
 }
 /* A product reads its rows in units of 64 columns: the group of the last head writes the zeros. */
@@ -2658,15 +2735,18 @@ DEVICE void prefill_pad(const struct prefill *p, const struct prefill_out *out)
 }
 
 /* ---- K and V on their way to LDS ---- */
-/* A piece is 8 columns of a row.  Neighbouring threads take neighbouring pieces of a row, from turn to turn the same columns of later rows, so that a turn adds
- * a constant to the addresses; the lanes of a row are a power of two, a few idle. */
+/* A piece is 8 columns of a row.  Neighbouring threads take neighbouring pieces of a row, from turn to turn the same columns of later rows,
+ * so that a turn adds a constant to the addresses; the lanes of a row are a power of two, a few idle. */
 struct prefill_pieces { struct kv_piece piece[PREFILL_PIECES]; struct copy copy[PREFILL_PIECES]; };
 
 DEVICE uint32_t prefill_row_lanes(const struct prefill *p)
 {
     return p->head_dim <= 16 ? 2 : p->head_dim <= 32 ? 4 : p->head_dim <= 64 ? 8 : p->head_dim <= 128 ? 16 : 32;
 }
-DEVICE uint32_t prefill_row(const struct prefill *p, const uint32_t turn) { return thread_x() / prefill_row_lanes(p) + turn * (p->threads / prefill_row_lanes(p)); }
+DEVICE uint32_t prefill_row(const struct prefill *p, const uint32_t turn)
+{
+    return thread_x() / prefill_row_lanes(p) + turn * (p->threads / prefill_row_lanes(p));
+}
 DEVICE uint32_t prefill_column(const struct prefill *p)                   { return thread_x() % prefill_row_lanes(p) * 8; }
 DEVICE uint32_t prefill_turns(const struct prefill *p) { return (p->positions * prefill_row_lanes(p) + p->threads - 1) / p->threads; }
 DEVICE uint32_t prefill_has_piece(const struct prefill *p, const uint32_t turn)
@@ -2699,7 +2779,8 @@ DEVICE void prefill_q_rows(uint8_t *to, const struct prefill *p, const uint8_t *
         const uint32_t row = i / per_row, column = i % per_row * 8;
         u32x4 h = { 0, 0, 0, 0 };
         if (prefill_has(p, m + row)) {
-            const GLOBAL f32x4 *from = (const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m + row) * q_stride + (prefill_head(p, m + row) * p->head_dim + column) * 4);
+            const GLOBAL f32x4 *from = (const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m + row) * q_stride +
+                                                                            (prefill_head(p, m + row) * p->head_dim + column) * 4);
             const f32x4 x = from[0] * p->scale, y = from[1] * p->scale;
             h.x = f16x2_bits(clamp_f32(x.x, 65504.0f), clamp_f32(x.y, 65504.0f));
             h.y = f16x2_bits(clamp_f32(x.z, 65504.0f), clamp_f32(x.w, 65504.0f));
@@ -2712,15 +2793,19 @@ DEVICE void prefill_q_rows(uint8_t *to, const struct prefill *p, const uint8_t *
 }
 
 /* ==== templates/gpu/attention_prefill_columns.h ==== */
-/* attention_prefill_columns.h -- attention of prefill by f16 products whose columns are queries, S^T = K Q^T and O^T = V^T P^T, for MFMA and WMMA: a lane has scores of one
- * query and tile alone, and a tile of weights becomes operand B where it is.
+/* attention_prefill_columns.h -- attention of prefill by f16 products whose columns are queries, S^T = K Q^T and O^T = V^T P^T, for MFMA
+ * and WMMA: a lane has scores of one query and tile alone, and a tile of weights becomes operand B where it is.
  *
- * A tile of scores has 16 positions, row i is position i.  As operand B its k are in another order, so V^T lies in LDS in that order, too: slot k of a row is
- * position mma_k_of_acc(k).  Row i of a tile of O^T is dimension mma_row_together(i), such that a lane has neighbouring ones. */
+ * A tile of scores has 16 positions, row i is position i.  As operand B its k are in another order, so V^T lies in LDS in that order, too:
+ * slot k of a row is position mma_k_of_acc(k).  Row i of a tile of O^T is dimension mma_row_together(i), such that a lane has neighbouring
+ * ones. */
 
 /* Wide operands of a row (mma.h), and the products of one: fewer in the last where 16 dimensions are left. */
 DEVICE uint32_t prefill_parts(const struct prefill *p) { return (p->head_dim + MMA_WIDE_COLS - 1) / MMA_WIDE_COLS; }
-DEVICE uint32_t prefill_products(const struct prefill *p, const uint32_t part) { return p->head_dim < MMA_WIDE_COLS * (part + 1) ? 1 : MMA_WIDE; }
+DEVICE uint32_t prefill_products(const struct prefill *p, const uint32_t part)
+{
+    return p->head_dim < MMA_WIDE_COLS * (part + 1) ? 1 : MMA_WIDE;
+}
 DEVICE void prefill_load_a(struct mma_wide_a *f, const struct prefill *p, const uint8_t *rows, const uint32_t part)
 {
     if (prefill_products(p, part) == MMA_WIDE) mma_load_wide_a(f, rows + 2 * MMA_WIDE_COLS * part, p->stride);
@@ -2732,12 +2817,17 @@ DEVICE void prefill_load_b(struct mma_wide_b *f, const struct prefill *p, const 
     else mma_load_b(&f->k[0], rows + 2 * MMA_WIDE_COLS * part, p->stride);
 }
 
-/* Where in V^T a dimension's row lies: after 8 of them comes a gap, so that the writes of lanes with neighbouring eights fall into different banks. */
-DEVICE uint32_t prefill_v_row(const struct prefill *p, uint32_t dimension) { return dimension * p->v_stride + dimension / 8 * ATTENTION_PREFILL_V_GAP; }
+/* Where in V^T a dimension's row lies: after 8 of them comes a gap, so that the writes of lanes with neighbouring eights fall into
+ * different banks. */
+DEVICE uint32_t prefill_v_row(const struct prefill *p, uint32_t dimension)
+{
+    return dimension * p->v_stride + dimension / 8 * ATTENTION_PREFILL_V_GAP;
+}
 
 /* ---- K and V to LDS ---- */
 /* A row beyond the last position is the last one again: such K is masked and such V has no weight. */
-DEVICE void prefill_fetch_row(struct kv_piece *piece, const struct prefill *p, const uint8_t *plane, uint32_t first, uint32_t row, uint32_t column)
+DEVICE void prefill_fetch_row(struct kv_piece *piece, const struct prefill *p, const uint8_t *plane, uint32_t first, uint32_t row,
+                              uint32_t column)
 {
     const uint32_t left = p->end - 1 - first, r = row < left ? row : left;
     if (KV_KIND != KV_KIND_f16 || p->ring) {
@@ -2754,11 +2844,15 @@ DEVICE void prefill_k_begin(struct prefill_pieces *h, const struct prefill *p, c
 DEVICE void prefill_k_end(const struct prefill_pieces *h, uint8_t *to, const struct prefill *p)
 {
     UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++)
-        if (prefill_has_piece(p, i)) *(u32x4 *)(void *)(to + prefill_row(p, i) * p->stride + 2 * prefill_column(p)) = prefill_f16(&h->piece[i]);
+        if (prefill_has_piece(p, i))
+            *(u32x4 *)(void *)(to + prefill_row(p, i) * p->stride + 2 * prefill_column(p)) = prefill_f16(&h->piece[i]);
 }
 /* V's rows become columns: neighbouring threads take neighbouring pairs of slots. */
 DEVICE uint32_t prefill_pair_slot(const struct prefill *p)                        { return thread_x() % (p->positions / 2) * 2; }
-DEVICE uint32_t prefill_pair_column(const struct prefill *p, const uint32_t turn) { return (thread_x() / (p->positions / 2) + turn * (p->threads / (p->positions / 2))) * 8; }
+DEVICE uint32_t prefill_pair_column(const struct prefill *p, const uint32_t turn)
+{
+    return (thread_x() / (p->positions / 2) + turn * (p->threads / (p->positions / 2))) * 8;
+}
 DEVICE uint32_t prefill_pair_turns(const struct prefill *p) { return (p->positions / 2 * (p->head_dim / 8) + p->threads - 1) / p->threads; }
 DEVICE uint32_t prefill_has_pair(const struct prefill *p, const uint32_t turn)
 {
@@ -2790,7 +2884,8 @@ DEVICE void prefill_v_end(const struct prefill_pieces *h, uint8_t *to, const str
 
 /* ---- the queries of a wave: tile t has rows 16 t .. 16 t + 15 of the wave, a lane row l % 16 of each ---- */
 struct prefill_columns {
-    struct mma_acc o[PREFILL_TILES][PREFILL_DIMS];              /* sum of weight * v: element e of tile d is dimension 16 d + MMA_ACC (l / 16) + e */
+    struct mma_acc o[PREFILL_TILES][PREFILL_DIMS];              /* sum of weight * v: element e of tile d is dimension
+                                                                 * 16 d + MMA_ACC (l / 16) + e */
     struct mma_acc s[PREFILL_TILES][PREFILL_SPANS];             /* scores of one step, less the maximum: position 16 j + mma_row(e) */
     struct mma_acc less[PREFILL_TILES];                         /* every element is - maximum: what scores begin with */
     struct mma_b   weights[PREFILL_TILES][PREFILL_SPANS];       /* 2^s */
@@ -2799,10 +2894,12 @@ struct prefill_columns {
     const uint8_t *q_lds;                                       /* when Q is in LDS: first row of the wave */
 };
 
-/* Operands of Q, from global memory: a lane asks for its columns of every MMA_WIDE_COLS; where lanes hold an operand twice, for half of them, and gets the others. */
-DEVICE void prefill_q_load(struct prefill_columns *w, const struct prefill *p, const uint8_t *q, const uint64_t q_stride, const uint32_t t, uint32_t m)
+/* Operands of Q, from global memory: a lane asks for its columns of every MMA_WIDE_COLS; where lanes hold an operand twice, for half of
+ * them, and gets the others. */
+DEVICE void prefill_q_load(struct prefill_columns *w, const struct prefill *p, const uint8_t *q, const uint64_t q_stride, const uint32_t t,
+                           uint32_t m)
 {
-    const uint32_t g = lane_id() / 16, mine = prefill_has(p, m) ? m : 0;         /* a row that is not there is computed as the first, which is */
+    const uint32_t g = lane_id() / 16, mine = prefill_has(p, m) ? m : 0;    /* a row that is not there is computed as the first, which is */
     const uint8_t *row = q + prefill_token(p, mine) * q_stride + prefill_head(p, mine) * p->head_dim * 4;
     UNROLL for (uint32_t part = 0; part < prefill_parts(p); part++) {
         const uint32_t run = 2 * MMA_WORDS / FAMILY_MMA_COPIES(FAMILY) * prefill_products(p, part);
@@ -2815,7 +2912,8 @@ DEVICE void prefill_q_load(struct prefill_columns *w, const struct prefill *p, c
         mma_b_of_halves(&w->q[t][part].k[0], h);
     }
 }
-DEVICE void prefill_columns_begin(struct prefill_columns *w, const struct prefill *p, uint8_t *lds_q, const uint8_t *q, const uint64_t q_stride)
+DEVICE void prefill_columns_begin(struct prefill_columns *w, const struct prefill *p, uint8_t *lds_q, const uint8_t *q,
+                                  const uint64_t q_stride)
 {
     const uint32_t m = wave_id() * 16 * p->tiles;
     w->q_lds = lds_q + m * p->stride;
@@ -2829,7 +2927,8 @@ DEVICE void prefill_columns_begin(struct prefill_columns *w, const struct prefil
     }
 }
 
-/* Operands are loaded this many parts before their use; sums are pinned, lest the compiler load all of them first, which takes more registers than there are. */
+/* Operands are loaded this many parts before their use; sums are pinned, lest the compiler load all of them first,
+ * which takes more registers than there are. */
 enum { PREFILL_PARTS_AHEAD = 2, PREFILL_PARTS_HELD = PREFILL_PARTS_AHEAD + 1 };
 
 /* s = K Q^T - maximum */
@@ -2851,13 +2950,15 @@ DEVICE void prefill_column_scores(struct prefill_columns *w, const struct prefil
         const uint32_t m = n - PREFILL_PARTS_AHEAD, d = m / spans;
         UNROLL for (uint32_t i = 0; i < prefill_products(p, d); i++)
             UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
-                mma_f16(&w->s[t][m % spans], &a[m % PREFILL_PARTS_HELD].k[i], p->q_registers ? &w->q[t][d].k[i] : &b[d % PREFILL_PARTS_HELD][t].k[i]);
+                mma_f16(&w->s[t][m % spans], &a[m % PREFILL_PARTS_HELD].k[i],
+                        p->q_registers ? &w->q[t][d].k[i] : &b[d % PREFILL_PARTS_HELD][t].k[i]);
                 mma_pin(&w->s[t][m % spans]);
             }
     }
 }
 
-/* Scores of positions that a query does not attend.  first: of the step's positions.  The pin keeps what only this needs out of the registers of the loop. */
+/* Scores of positions that a query does not attend.  first: of the step's positions.
+ * The pin keeps what only this needs out of the registers of the loop. */
 DEVICE void prefill_column_mask(struct prefill_columns *w, const struct prefill *p, uint32_t first)
 {
     uint32_t m = wave_id() * 16 * p->tiles + mma_col(0);
@@ -2873,7 +2974,8 @@ DEVICE void prefill_column_mask(struct prefill_columns *w, const struct prefill 
     }
 }
 
-/* By how much the largest score may exceed the maximum, weights 1, before the maximum follows: mostly it then stays, and all sums with it. */
+/* By how much the largest score may exceed the maximum, weights 1, before the maximum follows: mostly it then stays,
+ * and all sums with it. */
 #define PREFILL_BEHIND 8.0f
 
 /* With a window queries begin at different positions.  Whether one of the group may begin in this step; whether query m has begun
@@ -2932,7 +3034,8 @@ DEVICE void prefill_v_load(struct prefill_values *x, const struct prefill *p, co
     const uint32_t dims = p->head_dim / 16, row = lane_id() % 16;        /* mma.h reads row l % 16 of rows v_stride apart */
     const uint8_t *rows = v + prefill_v_row(p, mma_row_together(row)) - row * p->v_stride;
     if (n < p->positions / MMA_WIDE_COLS * dims)
-        mma_load_wide_a(&x->a[n % PREFILL_PARTS_HELD], rows + prefill_v_row(p, 16 * (n % dims)) + 2 * MMA_WIDE_COLS * (n / dims), p->v_stride);
+        mma_load_wide_a(&x->a[n % PREFILL_PARTS_HELD], rows + prefill_v_row(p, 16 * (n % dims)) + 2 * MMA_WIDE_COLS * (n / dims),
+                        p->v_stride);
 }
 DEVICE void prefill_column_values_begin(struct prefill_values *x, const struct prefill *p, const uint8_t *v)
 {
@@ -2962,13 +3065,15 @@ DEVICE void prefill_columns_end(const struct prefill_columns *w, const struct pr
             UNROLL for (uint32_t e = 0; e < MMA_ACC; e += 4) {
                 const float *o = w->o[t][d].x + e;
                 const f32x4 x = { o[0], o[1], o[2], o[3] };
-                prefill_put4(out, prefill_token(p, m), prefill_head(p, m) * p->head_dim + 16 * d + MMA_ACC * (lane_id() / 16) + e, x * inverse);
+                prefill_put4(out, prefill_token(p, m), prefill_head(p, m) * p->head_dim + 16 * d + MMA_ACC * (lane_id() / 16) + e,
+                             x * inverse);
             }
     }
 }
 
 /* K and V are on their way for a whole step. */
-DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
+DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q,
+                           const uint64_t q_stride)
 {
     const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
     uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, FAMILY, p->threads);
@@ -3004,7 +3109,8 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
 
 enum { PREFILL_EXACT_SPANS = 4, PREFILL_EXACT_QUADS = 8 };      /* a lane's positions of a step, and its runs of 4 dimensions */
 
-/* Two neighbouring rows; lane l of prefill_lanes() has the scores of positions l, l + lanes, .. of a step and dimensions 4 (l + lanes j) .. + 3. */
+/* Two neighbouring rows; lane l of prefill_lanes() has the scores of positions l, l + lanes, .. of a step and
+ * dimensions 4 (l + lanes j) .. + 3. */
 struct prefill_rows {
     f32x4    o[2][PREFILL_EXACT_QUADS];
     float    s[2][PREFILL_EXACT_SPANS];
@@ -3038,7 +3144,8 @@ DEVICE void prefill_f32_q(float *to, const struct prefill *p, const uint8_t *q, 
     for (uint32_t n = thread_x(); n < ATTENTION_PREFILL_EXACT_ROWS * per_row; n += p->threads) {
         const uint32_t m = n / per_row, column = n % per_row * 4;
         f32x4 x = { 0, 0, 0, 0 };
-        if (prefill_has(p, m)) x = *(const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m) * q_stride + (prefill_head(p, m) * p->head_dim + column) * 4);
+        if (prefill_has(p, m))
+            x = *(const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m) * q_stride + (prefill_head(p, m) * p->head_dim + column) * 4);
         *(f32x4 *)(void *)(to + m * p->stride + column) = x * p->scale;
     }
 }
@@ -3049,7 +3156,8 @@ DEVICE void prefill_f32_scores(struct prefill_rows *r, const struct prefill *p, 
     UNROLL for (uint32_t i = 0; i < spans; i++) r->s[0][i] = r->s[1][i] = 0.0f;
 #pragma unroll 4
     for (uint32_t d = 0; d < p->head_dim; d += 4) {
-        const f32x4 q0 = *(const f32x4 *)(const void *)(q + r->row * p->stride + d), q1 = *(const f32x4 *)(const void *)(q + (r->row + 1) * p->stride + d);
+        const f32x4 q0 = *(const f32x4 *)(const void *)(q + r->row * p->stride + d),
+                    q1 = *(const f32x4 *)(const void *)(q + (r->row + 1) * p->stride + d);
         UNROLL for (uint32_t i = 0; i < spans; i++) {
             const f32x4 x = *(const f32x4 *)(const void *)(k + (r->lane + i * prefill_lanes(p)) * p->stride + d), y0 = q0 * x, y1 = q1 * x;
             r->s[0][i] += (y0.x + y0.y) + (y0.z + y0.w);
@@ -3113,10 +3221,12 @@ DEVICE void prefill_f32_end(const struct prefill_rows *r, const struct prefill *
 }
 
 /* K and V take turns in the same place. */
-DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
+DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q,
+                        const uint64_t q_stride)
 {
     const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
-    float *q_lds = (float *)(void *)lds(), *kv_lds = q_lds + ATTENTION_PREFILL_EXACT_ROWS * p->stride, *weights = kv_lds + p->positions * p->stride;
+    float *q_lds = (float *)(void *)lds(), *kv_lds = q_lds + ATTENTION_PREFILL_EXACT_ROWS * p->stride,
+          *weights = kv_lds + p->positions * p->stride;
     struct prefill_pieces pieces;
     struct prefill_rows r;
     r.lane = thread_x() % prefill_lanes(p);
@@ -3149,21 +3259,23 @@ DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args 
 /* attention_prefill_tmpl.c -- attention of the tokens of a prefill step over the KV cache, with a streaming softmax.
  * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135; Dao 2023, arXiv:2307.08691)
  *
- *   attention_prefill(a, out, ..)   causal: token t, at position n_past + t, attends positions 0 .. n_past + t, or the last `window` of them
+ *   attention_prefill(a, out, ..)   causal: token t, at position n_past + t, attends positions 0 .. n_past + t, or the last
+ *                                   `window` of them
  *   attention_prefill_all(..)       every token attends all positions of the cache and of the step
  *
  * The step's own K and V are in the cache already; nothing beyond position n_past + n_tokens - 1 is read.
- * A group takes one KV head and some tokens, one after another from group_y() on; its rows are (token, query head) with heads varying fastest, so that
- * K and V are read once for all heads that share them.  The latest tokens, which attend most, come first.
- * Two ways to compute, by ATTENTION_PREFILL_EXACT(KV_KIND, digits): f16 products on the matrix unit, where each wave has 16 or 32 rows to itself, as columns of
- * the products on AMD, as their rows on NVIDIA; or f32 products, where threads / 16 neighbouring lanes have two rows.  LDS, grid and tokens of a group: attention_prefill_sizes.h. */
+ * A group takes one KV head and some tokens, one after another from group_y() on; its rows are (token, query head) with heads varying
+ * fastest, so that K and V are read once for all heads that share them.  The latest tokens, which attend most, come first.
+ * Two ways to compute, by ATTENTION_PREFILL_EXACT(KV_KIND, digits): f16 products on the matrix unit, where each wave has 16 or 32 rows to
+ * itself, as columns of the products on AMD, as their rows on NVIDIA; or f32 products, where threads / 16 neighbouring lanes have two rows.
+ * LDS, grid and tokens of a group: attention_prefill_sizes.h. */
 
 /* ---- the kernel's body ---- */
 /* causal: a constant, 1 or 0, which a window needs; the rest as below. */
 DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
-                                 const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
-                                 const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads,
-                                 const uint32_t causal, const uint32_t window, const uint32_t ring)
+                                 const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv,
+                                 const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t digits,
+                                 const uint32_t threads, const uint32_t causal, const uint32_t window, const uint32_t ring)
 {
     const struct prefill_out to = { out, out_stride, kind };
     struct prefill p;
@@ -3184,22 +3296,24 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
     prefill_pad(&p, &to);
 }
 
-/* out: rows of [n_head][head_dim], row t of the step at out + t out_stride: f32 (kind 0), or f16 or bf16 for a product (kind 1, 2), zeros up to a
- * multiple of 64 columns.  q: rows f32 [n_head][head_dim], normed and rotated, row t at q + t q_stride.
- * Strides in bytes, multiples of 16.  head_dim: a multiple of 16 up to 256 (q8_0: of 32).  scale: of q . k.  digits: 2 asks for f32 products.
+/* out: rows of [n_head][head_dim], row t of the step at out + t out_stride: f32 (kind 0), or f16 or bf16 for a product (kind 1, 2), zeros
+ * up to a multiple of 64 columns.  q: rows f32 [n_head][head_dim], normed and rotated, row t at q + t q_stride.
+ * Strides in bytes, multiples of 16.  head_dim: a multiple of 16 up to 256 (q8_0: of 32).  scale: of q . k.
+ * digits: 2 asks for f32 products.
  * threads: 128 or 256, all of the group; 128 where gfx11 has more than 128 dimensions.  window, ring: kv.h.  All but pointers constants.
  * After pdl_wait(). */
 DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
-                              const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
-                              const uint32_t n_ctx, const float scale, const uint32_t digits, const uint32_t threads, const uint32_t window,
-                              const uint32_t ring)
+                              const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv,
+                              const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t digits,
+                              const uint32_t threads, const uint32_t window, const uint32_t ring)
 {
-    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 1, window, ring);
+    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 1, window,
+                         ring);
 }
 
 /* ==== templates/gpu/sample_math.h ==== */
-/* sample_math.h -- what sampling needs beside the templates' own arithmetic: logits as integer keys, double exp and log (a GPU has no libm), random numbers,
- * and double sums over lanes. */
+/* sample_math.h -- what sampling needs beside the templates' own arithmetic: logits as integer keys, double exp and log (a GPU has no
+ * libm), random numbers, and double sums over lanes. */
 
 #define SAMPLE_NOTHING 0xffffffffu
 
@@ -3214,12 +3328,17 @@ DEVICE uint32_t sample_key_of(float x)           /* 0: NaN */
 #define SAMPLE_KEY_INFINITE 0xff800000u          /* of +inf */
 #define SAMPLE_NOT_FINITE   0xffffffffffffffffu  /* above every key: stands for logits of which some are NaN or infinite */
 #define SAMPLE_KEY_NEGATIVE 0x007fffffu          /* of -inf: what is greater counts */
-DEVICE float    sample_value_of(uint64_t key)       { const uint32_t u = (uint32_t)(key >> 24); return f32_of_bits(u >> 31 ? u & 0x7fffffffu : ~u); }
+DEVICE float    sample_value_of(uint64_t key)
+{
+    const uint32_t u = (uint32_t)(key >> 24);
+    return f32_of_bits(u >> 31 ? u & 0x7fffffffu : ~u);
+}
 DEVICE uint64_t sample_key(float x, uint32_t id)    { return (uint64_t)sample_key_of(x) << 24 | (0xffffffu - id); }
 DEVICE uint32_t sample_id_of(uint64_t key)          { return 0xffffffu - (uint32_t)(key & 0xffffffu); }
 
 /* ---- arithmetic in double ---- */
-/* e^x for x <= 0, 0 below e^-708: x = n ln 2 + r, |r| <= ln 2 / 2, the series of e^r to r^13; error about 1 ulp.  ln 2 in two parts: fdlibm, e_exp.c. */
+/* e^x for x <= 0, 0 below e^-708: x = n ln 2 + r, |r| <= ln 2 / 2, the series of e^r to r^13; error about 1 ulp.
+ * ln 2 in two parts: fdlibm, e_exp.c. */
 DEVICE double sample_exp(double x)
 {
     if (!(x > -708.0)) return 0.0;
@@ -3301,7 +3420,8 @@ DEVICE double sample_wave_sum(double x)
     for (uint32_t mask = 1; mask < WAVE; mask *= 2) x += sample_lane_f64(x, lane_id() ^ mask);
     return x;
 }
-/* The first i with w[0] + ... + w[i] > at, at = part of the sum + offset; the last with w > 0 when rounding leaves none.  w: [n] in LDS, >= 0.
+/* The first i with w[0] + ... + w[i] > at, at = part of the sum + offset; the last with w > 0 when rounding leaves none.  w: [n] in
+ * LDS, >= 0.
  * *rest: at less what stands before i.  All lanes of a wave get the same. */
 DEVICE uint32_t sample_find(const double *w, const uint32_t n, double part, double offset, double *rest)
 {
@@ -3332,9 +3452,11 @@ DEVICE uint32_t sample_find(const double *w, const uint32_t n, double part, doub
 }
 
 /* ==== templates/gpu/sample_sizes.h ==== */
-/* sample_sizes.h -- bytes that sample_tmpl.c needs, and how it cuts the vocabulary.  Constant expressions of C, for the compiler's plan too. */
+/* sample_sizes.h -- bytes that sample_tmpl.c needs, and how it cuts the vocabulary.  Constant expressions of C,
+ * for the compiler's plan too. */
 
-/* A segment is a run of tokens whose maximum one wave finds at once.  Top-k needs more segments than k, the group that arrives last reads all maxima. */
+/* A segment is a run of tokens whose maximum one wave finds at once.  Top-k needs more segments than k,
+ * the group that arrives last reads all maxima. */
 #define SAMPLE_MAX_SEGMENT 128u
 #define SAMPLE_SEGMENT(n_vocab) ((n_vocab) <= 65536u ? 64u : SAMPLE_MAX_SEGMENT)
 #define SAMPLE_SEGMENTS(n_vocab) (((n_vocab) + SAMPLE_SEGMENT(n_vocab) - 1u) / SAMPLE_SEGMENT(n_vocab))
@@ -3349,26 +3471,30 @@ DEVICE uint32_t sample_find(const double *w, const uint32_t n, double part, doub
 #define SAMPLE_LDS_KEYS(n_vocab) (SAMPLE_LDS_PICKED + 8u * ((SAMPLE_SEGMENTS(n_vocab) + 1u) / 2u))
 
 /* ==== templates/gpu/sample_tmpl.c ==== */
-/* sample_tmpl.c -- from the logits of one token to the next one, in one launch: what runtime/run/sample.c does, and the token it would draw.
+/* sample_tmpl.c -- from the logits of one token to the next one, in one launch: what runtime/run/sample.c does,
+ * and the token it would draw.
  *
- * The vocabulary is cut into segments.  A wave applies biases and penalties to a segment and keeps its maximum.  The group that arrives last has all maxima:
+ * The vocabulary is cut into segments.  A wave applies biases and penalties to a segment and keeps its maximum.
+ * The group that arrives last has all maxima:
  *
  *   greedy       the largest maximum.
- *   top-k        the k-th largest maximum bounds the k-th largest logit from below, and only segments whose maximum reaches it are read again.  What
- *                reaches it there is sorted in LDS (a few dozen tokens more than k), and one thread goes through the chain in the order of sample.c.
+ *   top-k        the k-th largest maximum bounds the k-th largest logit from below, and only segments whose maximum reaches it are read
+ *                again.  What reaches it there is sorted in LDS (a few dozen tokens more than k),
+ *                and one thread goes through the chain in the order of sample.c.
  *   top-p alone  the same with a guess in place of k; the waves have also summed exp(logit) of their segments, so the whole is known.
  *   neither      tokens are drawn in the order of ids: by the segments' sums, then within one segment.
  *   otherwise    (a large k, a flat distribution, many equal logits): bisection over the keys, every step of it a pass over the vocabulary.
  *
- * Sums are in double, as there.  Differences to sample.c: exp and log of sample_math.h against libm's (an ulp), sample.c's float exp in the total of top-p
- * without top-k (1e-7), and the order of additions in the last two ways (1e-15).  A cut or a draw that falls that close to the border between two tokens
- * may take the other one. */
+ * Sums are in double, as there.  Differences to sample.c: exp and log of sample_math.h against libm's (an ulp), sample.c's float exp in the
+ * total of top-p without top-k (1e-7), and the order of additions in the last two ways (1e-15).  A cut or a draw that falls that close to
+ * the border between two tokens may take the other one. */
 
 /* LDS: what is used all the time, then values [segments] f32, then what differs. */
 DEVICE uint32_t *sample_words(void)  { return (uint32_t *)(void *)lds(); }                       /* [8]: see the enum */
 DEVICE uint64_t *sample_maxima(void) { return (uint64_t *)(void *)(lds() + 64); }                /* [2][32]: of the waves, in turns */
 DEVICE double   *sample_sums(void)   { return (double *)(void *)(lds() + 64 + 512); }            /* [waves][8] */
-DEVICE float    *sample_values(void) { return (float *)(void *)(lds() + SAMPLE_LDS_VALUES); }    /* [segments] maxima; +0 never -0, NaN is -inf */
+/* [segments] maxima; +0 never -0, NaN is -inf */
+DEVICE float    *sample_values(void) { return (float *)(void *)(lds() + SAMPLE_LDS_VALUES); }
 STATIC_ASSERT(SAMPLE_LDS_FIXED == 64 + 512 + 32 * 8 * 8, "LDS of sample_tmpl.c");
 enum { SAMPLE_FLAG, SAMPLE_CUT, SAMPLE_N_PICKED, SAMPLE_N_LISTED, SAMPLE_TOKEN, SAMPLE_BOUND };
 
@@ -3414,8 +3540,8 @@ DEVICE void sample_bias(float *x, const struct forge_gpu_step *step, const uint3
     }
 }
 
-/* A negative logit is multiplied: dividing it would make the token likelier.  In double and rounded at every step: so these are the float operations of
- * sample.c, neither fused nor approximate. */
+/* A negative logit is multiplied: dividing it would make the token likelier.  In double and rounded at every step: so these are the float
+ * operations of sample.c, neither fused nor approximate. */
 DEVICE float sample_penalised(float x, const struct forge_gpu_step *step, uint32_t count)
 {
     const double penalty = (double)step->repeat_penalty;
@@ -3425,7 +3551,8 @@ DEVICE float sample_penalised(float x, const struct forge_gpu_step *step, uint32
 }
 
 /* counts: [segment] of LDS, this wave's own. */
-DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, const uint32_t n_ctx, const uint32_t segment, uint32_t s, uint32_t *counts)
+DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, const uint32_t n_ctx, const uint32_t segment, uint32_t s,
+                            uint32_t *counts)
 {
     const uint32_t end = step->n_past + step->n_tokens, asked = (uint32_t)step->repeat_last_n;      /* -1: more than any context */
     const uint32_t window = asked < n_ctx ? asked : n_ctx;
@@ -3452,7 +3579,8 @@ DEVICE double sample_segment_sum(const float *x, const uint32_t segment, float l
     return sample_wave_sum(sum);
 }
 
-/* Scratch, shared by the groups: of every segment the two parts of the maximum's key, and of the double sum of e^((x - maximum) inverse). */
+/* Scratch, shared by the groups: of every segment the two parts of the maximum's key,
+ * and of the double sum of e^((x - maximum) inverse). */
 DEVICE float *sample_shared(uint8_t *scratch, const uint32_t n_vocab, const uint32_t plane, uint32_t s)
 {
     return (float *)(void *)scratch + plane * SAMPLE_SEGMENTS(n_vocab) + s;
@@ -3466,8 +3594,8 @@ DEVICE uint32_t sample_get(uint8_t *scratch, const uint32_t n_vocab, const uint3
     return bits_of_f32(load_shared_f32(sample_shared(scratch, n_vocab, plane, s)));
 }
 
-DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
-                           uint32_t s)
+DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx,
+                           uint8_t *scratch, uint32_t s)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
     uint32_t bad = 0;                            /* a bias may be infinite, what the model computes may not */
@@ -3475,7 +3603,8 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
         const uint32_t beyond = s * segment + i * WAVE + lane_id() >= n_vocab;
         bad |= !beyond && (bits_of_f32(x[i]) & 0x7fffffffu) >= 0x7f800000u;
     }
-    const uint32_t penalties = step->repeat_last_n != 0 && (step->repeat_penalty != 1.0f || step->presence_penalty != 0 || step->frequency_penalty != 0);
+    const uint32_t penalties = step->repeat_last_n != 0 &&
+                               (step->repeat_penalty != 1.0f || step->presence_penalty != 0 || step->frequency_penalty != 0);
     if (step->n_biases > 0 || penalties) {
         float was[SAMPLE_MAX_SEGMENT / WAVE];
         for (uint32_t i = 0; i < segment / WAVE; i++) was[i] = x[i];
@@ -3503,8 +3632,8 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
     }
 }
 
-DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
-                            const uint32_t groups, const uint32_t threads)
+DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx,
+                            uint8_t *scratch, const uint32_t groups, const uint32_t threads)
 {
     float x[SAMPLE_MAX_SEGMENT / WAVE];
     uint32_t s = group_x() + groups * wave_id();
@@ -3558,7 +3687,8 @@ DEVICE float sample_scale(float best, const uint32_t n_vocab, const uint32_t thr
     return ((float)SAMPLE_BINS - 1.0f) / (range > 1e-30f ? range : 1e-30f);
 }
 
-/* The first bin up to which there are `want` maxima, SAMPLE_BINS when there are fewer; in the word SAMPLE_CUT after a barrier.  By wave 0. */
+/* The first bin up to which there are `want` maxima, SAMPLE_BINS when there are fewer; in the word SAMPLE_CUT after a barrier.
+ * By wave 0. */
 DEVICE void sample_cut(const uint32_t *bins, uint32_t want)
 {
     const uint32_t lane = lane_id(), run = SAMPLE_BINS / WAVE;
@@ -3580,12 +3710,14 @@ DEVICE void sample_cut(const uint32_t *bins, uint32_t want)
     }
 }
 
-/* Puts the keys of all tokens in bins 0 .. cut with logits >= least into keys; returns how many there are, which may be more than SAMPLE_LIST, and cut. */
-DEVICE uint32_t sample_list(uint64_t *keys, uint32_t *cut, const float *logits, uint32_t want, float best, float least, float scale, const uint32_t n_vocab,
-                            const uint32_t threads)
+/* Puts the keys of all tokens in bins 0 .. cut with logits >= least into keys; returns how many there are,
+ * which may be more than SAMPLE_LIST, and cut. */
+DEVICE uint32_t sample_list(uint64_t *keys, uint32_t *cut, const float *logits, uint32_t want, float best, float least, float scale,
+                            const uint32_t n_vocab, const uint32_t threads)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
-    uint32_t *words = sample_words(), *bins = (uint32_t *)(void *)(lds() + SAMPLE_LDS_WORK(n_vocab)), *picked = bins + SAMPLE_LDS_PICKED / 4;
+    uint32_t *words = sample_words(), *bins = (uint32_t *)(void *)(lds() + SAMPLE_LDS_WORK(n_vocab)),
+             *picked = bins + SAMPLE_LDS_PICKED / 4;
     for (uint32_t i = thread_x(); i < SAMPLE_BINS; i += threads) bins[i] = 0;
     if (thread_x() == 0) words[SAMPLE_CUT] = SAMPLE_BINS;
     if (thread_x() == 0) words[SAMPLE_N_PICKED] = 0;
@@ -3600,13 +3732,15 @@ DEVICE uint32_t sample_list(uint64_t *keys, uint32_t *cut, const float *logits, 
     barrier();
     *cut = words[SAMPLE_CUT];
     for (uint32_t s = thread_x(); s < SAMPLE_SEGMENTS(n_vocab); s += threads)
-        if (sample_values()[s] >= least && sample_bin(sample_values()[s], best, scale) <= *cut) picked[sample_count(&words[SAMPLE_N_PICKED], 1)] = s;
+        if (sample_values()[s] >= least && sample_bin(sample_values()[s], best, scale) <= *cut)
+            picked[sample_count(&words[SAMPLE_N_PICKED], 1)] = s;
     barrier();
     const uint32_t n = words[SAMPLE_N_PICKED] * segment;
     for (uint32_t e = thread_x(); e < n; e += 8 * threads) {
         uint32_t id[8];
         float x[8];
-        for (uint32_t i = 0; i < 8; i++) id[i] = e + i * threads < n ? picked[(e + i * threads) / segment] * segment + (e + i * threads) % segment : n_vocab;
+        for (uint32_t i = 0; i < 8; i++)
+            id[i] = e + i * threads < n ? picked[(e + i * threads) / segment] * segment + (e + i * threads) % segment : n_vocab;
         for (uint32_t i = 0; i < 8; i++) x[i] = load_shared_f32(logits + (id[i] < n_vocab ? id[i] : 0));
         for (uint32_t i = 0; i < 8; i++) {
             if (id[i] >= n_vocab || !(x[i] >= least && x[i] > -__builtin_inff()) || sample_bin(x[i], best, scale) > *cut) continue;
@@ -3622,12 +3756,14 @@ DEVICE uint32_t sample_list(uint64_t *keys, uint32_t *cut, const float *logits, 
 struct sample_chain {
     float    best, bound, top_p;                 /* bound: min-p's, or -inf */
     uint32_t k;                                  /* 0: no top-k */
-    double   inverse, total, unit;               /* 1 / temp; total: e^(x - best) over the vocabulary, when k is 0; unit: the random number */
+    double   inverse, total, unit;               /* 1 / temp; total: e^(x - best) over the vocabulary, when k is 0;
+                                                  * unit: the random number */
 };
 
-/* By one thread, in sample.c's order.  sorted: [n] keys, best first, flat: [n] e^(x - best), sharp: [n] e^((x - best) / temp).  complete: nothing that
- * counts is missing.  SAMPLE_NOTHING: more than these n tokens are needed. */
-DEVICE uint32_t sample_walk(const struct sample_chain *c, const uint64_t *sorted, const double *flat, const double *sharp, uint32_t n, uint32_t complete)
+/* By one thread, in sample.c's order.  sorted: [n] keys, best first, flat: [n] e^(x - best), sharp: [n] e^((x - best) / temp).  complete:
+ * nothing that counts is missing.  SAMPLE_NOTHING: more than these n tokens are needed. */
+DEVICE uint32_t sample_walk(const struct sample_chain *c, const uint64_t *sorted, const double *flat, const double *sharp, uint32_t n,
+                            uint32_t complete)
 {
     uint32_t kept = n;
     if (c->top_p < 1) {
@@ -3683,7 +3819,8 @@ DEVICE uint32_t sample_listed(const struct sample_chain *c, const float *logits,
 }
 
 /* Draws in the order of ids from all tokens >= bound.  Known to wave 0. */
-DEVICE uint32_t sample_by_id(const struct sample_chain *c, const float *logits, uint8_t *scratch, const uint32_t n_vocab, const uint32_t threads)
+DEVICE uint32_t sample_by_id(const struct sample_chain *c, const float *logits, uint8_t *scratch, const uint32_t n_vocab,
+                             const uint32_t threads)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab), segments = SAMPLE_SEGMENTS(n_vocab);
     double *weights = (double *)(void *)(lds() + SAMPLE_LDS_WORK(n_vocab)), *tokens = weights + segments, rest;
@@ -3718,8 +3855,8 @@ DEVICE uint32_t sample_by_id(const struct sample_chain *c, const float *logits, 
 
 /* ---- bisection ---- */
 /* m[i]: the sum of e^((x - best) inverse) over the tokens with low + i step <= key < high. */
-DEVICE void sample_mass(double *m, const float *logits, uint64_t low, uint64_t high, uint64_t step, float best, double inverse, const uint32_t n_vocab,
-                        const uint32_t threads)
+DEVICE void sample_mass(double *m, const float *logits, uint64_t low, uint64_t high, uint64_t step, float best, double inverse,
+                        const uint32_t n_vocab, const uint32_t threads)
 {
 #pragma unroll
     for (uint32_t i = 0; i < 8; i++) m[i] = 0;
@@ -3750,10 +3887,10 @@ DEVICE void sample_mass(double *m, const float *logits, uint64_t low, uint64_t h
         for (uint32_t i = 0; i < 8; i++) m[i] += sums[8 * w + i];
 }
 
-/* The largest key of [low, high) such that the tokens from it upwards weigh at least (more: more than) what is asked for, which is `asked` and `part` of all in
- * the range; low when there is none.  Weights as sample_mass. */
-DEVICE uint64_t sample_bisect(const float *logits, uint64_t low, uint64_t high, double asked, double part, uint32_t more, float best, double inverse,
-                              const uint32_t n_vocab, const uint32_t threads)
+/* The largest key of [low, high) such that the tokens from it upwards weigh at least (more: more than) what is asked for, which is `asked`
+ * and `part` of all in the range; low when there is none.  Weights as sample_mass. */
+DEVICE uint64_t sample_bisect(const float *logits, uint64_t low, uint64_t high, double asked, double part, uint32_t more, float best,
+                              double inverse, const uint32_t n_vocab, const uint32_t threads)
 {
     double above = 0;
 #pragma unroll 1
@@ -3779,7 +3916,8 @@ DEVICE uint64_t sample_bisect(const float *logits, uint64_t low, uint64_t high, 
 }
 
 /* Any options in which the order of logits matters.  Known to all threads. */
-DEVICE uint32_t sample_slowly(const struct sample_chain *c, const float *logits, uint64_t best, const uint32_t n_vocab, const uint32_t threads)
+DEVICE uint32_t sample_slowly(const struct sample_chain *c, const float *logits, uint64_t best, const uint32_t n_vocab,
+                              const uint32_t threads)
 {
     const uint64_t bound = (uint64_t)sample_key_of(c->bound) << 24;
     uint64_t low = (uint64_t)(SAMPLE_KEY_NEGATIVE + 1u) << 24;
@@ -3799,7 +3937,8 @@ DEVICE uint32_t sample_slowly(const struct sample_chain *c, const float *logits,
 
 /* ---- the kernel ---- */
 /* min-p's bound in the word SAMPLE_BOUND, the sum over the vocabulary in all threads when there is no top-k. */
-DEVICE void sample_prepare(struct sample_chain *c, const struct sample_step *step, uint8_t *scratch, const uint32_t n_vocab, const uint32_t threads)
+DEVICE void sample_prepare(struct sample_chain *c, const struct sample_step *step, uint8_t *scratch, const uint32_t n_vocab,
+                           const uint32_t threads)
 {
     if (thread_x() == 0) {
         float bound = -__builtin_inff();
@@ -3837,8 +3976,8 @@ DEVICE uint32_t sample_draw(struct sample_step *step, const float *logits, uint8
     return token != SAMPLE_NOTHING ? token : sample_slowly(&c, logits, best, n_vocab, threads);
 }
 
-/* The token goes to its position, the random numbers and the counts of *step go on, and the host is told last.  Steps that are on the stream already read the
- * history: it gets a token whatever was drawn. */
+/* The token goes to its position, the random numbers and the counts of *step go on, and the host is told last.  Steps that are on the
+ * stream already read the history: it gets a token whatever was drawn. */
 DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step *was, uint32_t token, const uint32_t n_ctx)
 {
     const uint32_t at = was->n_past + was->n_tokens, number = was->n_drawn + 1;
@@ -3854,18 +3993,22 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
     ((volatile GLOBAL uint64_t *)was->ring)[number % FORGE_GPU_RING] = (uint64_t)number << 32 | token;
 }
 
-/* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token; the random state goes on
- * as in sample.c, which does not draw when temp <= 0; logits that are NaN or infinite before biases and penalties: FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
- * logits: [n_vocab <= SAMPLE_MAX_VOCAB] f32 in the arena, changed by biases and penalties.  scratch: SAMPLE_SCRATCH_BYTES of the arena, 16-byte aligned.
+/* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token; the random
+ * state goes on as in sample.c, which does not draw when temp <= 0; logits that are NaN or infinite before biases and penalties:
+ * FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
+ * logits: [n_vocab <= SAMPLE_MAX_VOCAB] f32 in the arena, changed by biases and penalties.  scratch: SAMPLE_SCRATCH_BYTES of the arena,
+ * 16-byte aligned.
  * counters: SAMPLE_COUNTERS u32, 0 before and after.  The launch has `groups` groups of `threads` threads; best is
- * groups threads / WAVE >= SAMPLE_SEGMENTS(n_vocab).  At most 1024 threads; 512 need no more registers than there are.  LDS: SAMPLE_LDS_BYTES(n_vocab). */
-DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch, uint32_t *counters,
-                   const uint32_t groups, const uint32_t threads)
+ * groups threads / WAVE >= SAMPLE_SEGMENTS(n_vocab).  At most 1024 threads; 512 need no more registers than there are.
+ * LDS: SAMPLE_LDS_BYTES(n_vocab). */
+DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
+                   uint32_t *counters, const uint32_t groups, const uint32_t threads)
 {
     sample_segments(logits, a.step, n_vocab, n_ctx, scratch, groups, threads);
     if (!last_to_arrive(counters, groups, &sample_words()[SAMPLE_FLAG])) return;
-    struct sample_step step = { a.step->n_past, a.step->n_tokens, a.step->n_drawn, a.step->history, a.step->ring, a.step->top_k, a.step->temp, a.step->top_p,
-                                a.step->min_p, { a.step->random[0], a.step->random[1], a.step->random[2], a.step->random[3] } };
+    struct sample_step step = { a.step->n_past, a.step->n_tokens, a.step->n_drawn, a.step->history, a.step->ring, a.step->top_k,
+                                a.step->temp, a.step->top_p, a.step->min_p,
+                                { a.step->random[0], a.step->random[1], a.step->random[2], a.step->random[3] } };
     const uint32_t token = sample_draw(&step, logits, scratch, n_vocab, threads);
     if (thread_x() == 0) sample_finish(a.step, &step, token, n_ctx);
 }
@@ -3966,15 +4109,16 @@ DEVICE void decode_half_q8_0(uint32_t h[16], const struct unit_q8_0 *u, const ui
 #undef SECTION
 
 /* ==== templates/gpu/embed_tmpl.c ==== */
-/* embed_tmpl.c -- rows of the embedding table as f32.  Included once per format with FORMAT defined and formats/FORMAT.h included before; gives embed_row_FORMAT.
- * A weight is the product of its unit with activations of a single 1: the format's own arithmetic, which is exact to f32's rounding, where its decoding for
- * the matrix unit rounds to f16. */
+/* embed_tmpl.c -- rows of the embedding table as f32.  Included once per format with FORMAT defined and formats/FORMAT.h included before;
+ * gives embed_row_FORMAT.
+ * A weight is the product of its unit with activations of a single 1: the format's own arithmetic, which is exact to f32's rounding, where
+ * its decoding for the matrix unit rounds to f16. */
 
 #define EMBED_JOIN2(name, format) name##format
 #define EMBED_JOIN(name, format)  EMBED_JOIN2(name, format)
 
-/* Columns 16 piece .. of a row are one thread's: of one unit of 64 columns, or of some smaller ones.  A wave has the same quarter of WAVE units, so that
- * which bits are a column's is known where the kernel is compiled.  EMBED_GROUPS (gemv_sizes.h) has as many threads. */
+/* Columns 16 piece .. of a row are one thread's: of one unit of 64 columns, or of some smaller ones.  A wave has the same quarter of WAVE
+ * units, so that which bits are a column's is known where the kernel is compiled.  EMBED_GROUPS (gemv_sizes.h) has as many threads. */
 struct embed_piece { uint32_t unit, quarter; };
 DEVICE struct embed_piece embed_piece(const uint32_t threads)
 {
@@ -4011,8 +4155,8 @@ DEVICE void F(embed_quarter_)(float *out, const struct F(unit_) *u, const uint32
     }
 }
 
-/* out: [cols] f32, 16-byte aligned.  table: packed rows of cols weights, one per token.  grid_x: EMBED_GROUPS(cols, WAVE, threads).  cols, threads: constants;
- * threads: whole waves. */
+/* out: [cols] f32, 16-byte aligned.  table: packed rows of cols weights, one per token.  grid_x: EMBED_GROUPS(cols, WAVE, threads).  cols,
+ * threads: constants; threads: whole waves. */
 DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token, const uint32_t cols, const uint32_t threads)
 {
     const uint8_t *row = table + (uint64_t)(uint32_t)token * F(ROW_BYTES_)(cols);
@@ -4033,14 +4177,16 @@ DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token,
 #undef SECTION
 
 /* ==== templates/gpu/gemm_tmpl.c ==== */
-/* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format and shape of a group's tile,
- * with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the end) and formats/FORMAT.h included before; gives
- * gemm_FORMAT_<tokens>x<rows>_<threads> and, for the two matrices of a GLU, gemm_pair_FORMAT_<tokens>x<rows>_<threads>.
+/* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format and shape of a
+ * group's tile, with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the end) and formats/FORMAT.h
+ * included before; gives gemm_FORMAT_<tokens>x<rows>_<threads> and, for the two matrices of a GLU,
+ * gemm_pair_FORMAT_<tokens>x<rows>_<threads>.
  * GEMM_STAGES and GEMM_TOKEN_TILE belong to the program.
  *
  * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
- * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous copies on sm_90
- * (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one or two steps ahead.
+ * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous
+ * copies on sm_90 (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one
+ * or two steps ahead.
  * sm_90a: where the shape allows (GEMM_GROUP), four waves multiply at once from LDS, and decode meanwhile.
  * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
 
@@ -4055,16 +4201,20 @@ STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers ar
 #define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
 #define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
 #define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))
-#define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)    /* 16-byte pieces a thread brings per step and plane, or one less */
+/* 16-byte pieces a thread brings per step and plane, or one less. */
+#define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
 #define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
-/* 1: a lane's registers hold operands twice beside the sums and what is on its way, so that one set is loaded while the other is multiplied. */
+/* 1: a lane's registers hold operands twice beside the sums and what is on its way,
+ * so that one set is loaded while the other is multiplied. */
 #define GEMM_AHEAD \
-    (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R + (COPIES_REACH_LDS ? 0 : 4 * GEMM_X_COPIES + 16 * GEMM_W_UNITS) \
+    (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R + \
+     (COPIES_REACH_LDS ? 0 : 4 * GEMM_X_COPIES + 16 * GEMM_W_UNITS) \
      <= (COPIES_REACH_LDS ? 192 : 224))
 
 /* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
 struct gemm_x { const uint8_t *x; uint32_t stride, last; };
-/* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix, so that neighbouring 16 x 16 tiles of a wave are gate and up. */
+/* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix,
+ * so that neighbouring 16 x 16 tiles of a wave are gate and up. */
 struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
 
 DEVICE uint32_t min_u32(uint32_t x, uint32_t y) { return x < y ? x : y; }
@@ -4089,8 +4239,8 @@ STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) >
 enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
 
 struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
-/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8 threads or one
- * bring a row. */
+/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8
+ * threads or one bring a row. */
 DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uint32_t n)
 {
     return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;
@@ -4135,10 +4285,12 @@ DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const u
 }
 /* One step of 64 columns, or this wave's part of them.  weight_digits: planes of the weights.
  * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
-DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits,
+                              const uint32_t bf16)
 {
     struct G(gemm_operands_) o[2];
-    const uint32_t n_parts = GEMM_STEP_COLS / MMA_WIDE_COLS / G(GEMM_PARTS_K_), n_loads = n_parts * weight_digits, first = G(gemm_part_k_)() * n_parts;
+    const uint32_t n_parts = GEMM_STEP_COLS / MMA_WIDE_COLS / G(GEMM_PARTS_K_), n_loads = n_parts * weight_digits,
+                   first = G(gemm_part_k_)() * n_parts;
     x += G(gemm_token_)(0) * GEMM_ROW_LDS;
     w += G(gemm_part_r_)() * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
     UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
@@ -4155,7 +4307,8 @@ DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const u
     }
 }
 /* The same by four waves at once, on their way after it. */
-DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits,
+                                    const uint32_t bf16)
 {
     x += wave_id() / MMA_GROUP_WAVES * (GEMM_TILES_T * MMA_GROUP_A * GEMM_ROW_LDS);
     mma_group_begin();
@@ -4176,8 +4329,8 @@ DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
 }
-/* Adds up the sums of two waves that share columns: afterwards the first has those of tiles 0, 2 .. along tokens, the second of 1, 3 ..  The LDS of
- * operands is free. */
+/* Adds up the sums of two waves that share columns: afterwards the first has those of tiles 0, 2 .. along tokens, the second of 1, 3 ..
+ * The LDS of operands is free. */
 DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
 {
     const uint32_t second = G(gemm_part_k_)();
@@ -4201,8 +4354,9 @@ DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
                 }
     }
 }
-/* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
- * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
+/* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so
+ * that in most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows,
+ * else `sink` takes each value. */
 DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t,
                              const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
 {
@@ -4225,8 +4379,8 @@ DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(ge
 }
 
 enum { G(GEMM_BF16_) = 0 };
-/* COPIED: the weights are copied as they are; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ before its own a step's
- * weights begin to be decoded. */
+/* COPIED: the weights are copied as they are; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ before
+ * its own a step's weights begin to be decoded. */
 enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = GEMM_STAGES < 2 ? 1 : GEMM_UNIT_STEPS };
 enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_), GEMM_UNIT_STEPS) };
 DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return slots + slot * (G(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
@@ -4239,7 +4393,8 @@ DEVICE uint32_t G(gemm_unit_row_)(const uint32_t turn, const uint32_t i)
     return thread_x() / G(GEMM_LEAD_) + (turn % G(GEMM_LEAD_) * GEMM_W_UNITS + i) * (GEMM_THREADS / G(GEMM_LEAD_));
 }
 DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_LEAD_) * G(GEMM_LEAD_) + thread_x() % G(GEMM_LEAD_); }
-/* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode, half as long. */
+/* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode,
+ * half as long. */
 enum { G(GEMM_HALVES_) = GEMM_STAGES == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
 DEVICE void G(gemm_begin_half_)(struct F(unit_) *u, const struct gemm_w *w, const uint32_t step, const uint32_t units)
 {
@@ -4267,9 +4422,11 @@ DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const str
         return;
     }
     UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
-        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS)
+            F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
 }
-/* A decoded unit to its row.  Of two lanes that write the same row of two slots, one begins in the middle: else both would want the same banks. */
+/* A decoded unit to its row.  Of two lanes that write the same row of two slots,
+ * one begins in the middle: else both would want the same banks. */
 DEVICE void G(gemm_store_)(uint8_t *slot, const uint32_t h[32], const uint32_t row)
 {
     const uint32_t swap = G(GEMM_LEAD_) == 2 && thread_x() % 2;
@@ -4310,10 +4467,13 @@ struct G(gemm_ahead_) {
     uint8_t *x_slots, *w_slots;
 };
 /* Slots are numbered round the ring: the slot of a step is its number modulo the slots. */
-DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const uint32_t slot) { return n->x_slots + slot * (GEMM_TOKENS * GEMM_ROW_LDS); }
+DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const uint32_t slot)
+{
+    return n->x_slots + slot * (GEMM_TOKENS * GEMM_ROW_LDS);
+}
 /* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
-DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
-                           const uint32_t units)
+DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step,
+                           const uint32_t slot, const uint32_t units)
 {
     if (step < units) {
         G(gemm_x_begin_)(n->x, n->x_at, G(gemm_x_slot_)(n, slot), x, step);
@@ -4321,9 +4481,10 @@ DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, con
     }
     copy_commit();
 }
-/* Takes what came through registers in turn `turn` to LDS and loads what the next one takes: x of step `turn`, weights as gemm_end_ says. */
-DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t turn,
-                          const uint32_t units)
+/* Takes what came through registers in turn `turn` to LDS and loads what the next one takes: x of step `turn`,
+ * weights as gemm_end_ says. */
+DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step,
+                          const uint32_t turn, const uint32_t units)
 {
     if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
@@ -4369,12 +4530,12 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
     }
     if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
 }
-/* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below rows;
- * each goes to sink(a, t, r, y), from one thread once.
- * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and zeros up to
- * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
- * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS threads
- * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride: constants. */
+/* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below
+ * rows; each goes to sink(a, t, r, y), from one thread once.
+ * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and
+ * zeros up to a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
+ * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS
+ * threads call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride: constants. */
 DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
                      const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
 {
@@ -4389,8 +4550,9 @@ DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const u
 }
 #if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY)
 /* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
-DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
-                          const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
+DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows,
+                          const uint32_t cols, const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens,
+                          pair_sink *sink)
 {
     const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
     const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
@@ -4412,16 +4574,17 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
 #undef SECTION
 
 /* ==== templates/gpu/gemv_tmpl.c ==== */
-/* gemv_tmpl.c -- decode: y = W x for one token.  Included once per (FORMAT, ROWS, LANES), after formats/FORMAT.h; a program may hold several.
+/* gemv_tmpl.c -- decode: y = W x for one token.  Included once per (FORMAT, ROWS, LANES), after formats/FORMAT.h;
+ * a program may hold several.
  *
- * A run of LANES neighbouring lanes is a *slot*: it works on ROWS rows at a time, lane k on their units k, k + LANES, ...  One such portion of rows is
- * a *row group*; slot s takes the row groups s, s + stride, ...  A *step* is DEPTH units of each of the ROWS rows for every lane.  While a step is used
- * the next one, of the same row group or of the slot's next, is on its way into the other of two named register buffers: rotating one buffer into the
- * other would wait for all loads.
+ * A run of LANES neighbouring lanes is a *slot*: it works on ROWS rows at a time, lane k on their units k, k + LANES, ...  One such portion
+ * of rows is a *row group*; slot s takes the row groups s, s + stride, ...  A *step* is DEPTH units of each of the ROWS rows for every
+ * lane.  While a step is used the next one, of the same row group or of the slot's next, is on its way into the other of two named register
+ * buffers: rotating one buffer into the other would wait for all loads.
  *
- * All lanes of a wave take equally many steps, so that they meet in the sums over lanes; a lane without a unit takes the zero entry of the activations,
- * a slot without a row group computes one that nobody stores.  The loads stand in no branch and the loop has one exit: on AMD a wait counts the loads
- * issued since, and where paths with different counts meet it becomes a wait for everything. */
+ * All lanes of a wave take equally many steps, so that they meet in the sums over lanes; a lane without a unit takes the zero entry of the
+ * activations, a slot without a row group computes one that nobody stores.  The loads stand in no branch and the loop has one exit: on AMD
+ * a wait counts the loads issued since, and where paths with different counts meet it becomes a wait for everything. */
 
 #ifndef FORGE_GEMV_COMMON
 #define FORGE_GEMV_COMMON
@@ -4448,8 +4611,8 @@ struct gemv_matrices {
 #define G(name) GEMV_PASTE(name, FORMAT, ROWS, LANES)
 #define X(name) GEMV_OF(name, FORMAT)
 
-/* Units of a row in a step: at least 4 loads under way per buffer and lane, 8 of floats, which need little else; more than 4 units of a row ask for
- * too many activations at once. */
+/* Units of a row in a step: at least 4 loads under way per buffer and lane, 8 of floats, which need little else; more than 4 units of a row
+ * ask for too many activations at once. */
 #define DEPTH (X(UNIT_COLS) == 64 ? (3 + ROWS * X(LOADS)) / (ROWS * X(LOADS)) : ROWS < 2 ? 4 : (7 + ROWS) / ROWS)
 
 /* The registers of one step. */
@@ -4469,7 +4632,10 @@ struct G(gemv_state) {
 #define GEMV_UNITS(cols) (64 * ACTS_UNITS(cols) / X(UNIT_COLS))
 /* Steps of a row, and units of a row and lane in each of them: at most DEPTH, fewer where that many steps do with fewer. */
 DEVICE uint32_t G(gemv_steps)(const uint32_t cols) { return (GEMV_UNITS(cols) + LANES * (DEPTH) - 1) / (LANES * (DEPTH)); }
-DEVICE uint32_t G(gemv_depth)(const uint32_t cols) { return ((GEMV_UNITS(cols) + LANES - 1) / LANES + G(gemv_steps)(cols) - 1) / G(gemv_steps)(cols); }
+DEVICE uint32_t G(gemv_depth)(const uint32_t cols)
+{
+    return ((GEMV_UNITS(cols) + LANES - 1) / LANES + G(gemv_steps)(cols) - 1) / G(gemv_steps)(cols);
+}
 
 DEVICE uint32_t G(gemv_groups)(const struct gemv_matrices *m)
 {
@@ -4477,8 +4643,10 @@ DEVICE uint32_t G(gemv_groups)(const struct gemv_matrices *m)
     return (m->rows + each - 1) / each;
 }
 
-/* The step of a slot at row group `group` from unit `unit` on.  Beyond the last row group all lanes read one place, which costs next to nothing. */
-DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint32_t group, uint32_t unit, uint32_t lane, const uint32_t cols)
+/* The step of a slot at row group `group` from unit `unit` on.  Beyond the last row group all lanes read one place,
+ * which costs next to nothing. */
+DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint32_t group, uint32_t unit, uint32_t lane,
+                         const uint32_t cols)
 {
     const uint32_t units = GEMV_UNITS(cols), depth = G(gemv_depth)(cols), groups = G(gemv_groups)(m), each = m->paired ? ROWS / 2 : ROWS;
     const uint32_t live = group < groups, first_row = (live ? group : groups - 1) * each, at = unit + (live ? lane : 0);
@@ -4497,7 +4665,8 @@ DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint
 }
 
 /* sum[r] += the products of a step; unit: this lane's first. */
-DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, const uint8_t *x_lds, const uint32_t cols, const uint32_t digits)
+DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, const uint8_t *x_lds, const uint32_t cols,
+                        const uint32_t digits)
 {
     const uint32_t units = GEMV_UNITS(cols), depth = G(gemv_depth)(cols);
 #pragma unroll
@@ -4517,7 +4686,8 @@ DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, cons
 }
 
 /* The slot's next step into s. */
-DEVICE void G(gemv_next)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint32_t cols, const uint32_t stride)
+DEVICE void G(gemv_next)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint32_t cols,
+                         const uint32_t stride)
 {
     G(gemv_load)(s, m, k->next_group, k->next_unit, k->lane, cols);
     COMPILER_FENCE();
@@ -4526,8 +4696,8 @@ DEVICE void G(gemv_next)(struct G(gemv_state) *k, struct G(first) *s, const stru
 }
 
 /* One step; after the last of a row its sum is there. */
-DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint8_t *x_lds, const uint32_t cols,
-                         const uint32_t digits)
+DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint8_t *x_lds,
+                         const uint32_t cols, const uint32_t digits)
 {
     const uint32_t step_units = LANES * G(gemv_depth)(cols), each = m->paired ? ROWS / 2 : ROWS;
     G(gemv_use)(k->sum, s, k->unit + k->lane, x_lds, cols, digits);
@@ -4553,16 +4723,18 @@ DEVICE uint32_t G(gemv_own_row)(const struct G(gemv_state) *k, const struct gemv
 }
 
 /* What is added to the lane's row, before its sum is there: so its latency is not seen. */
-DEVICE void G(gemv_add)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride, row_addend *addend)
+DEVICE void G(gemv_add)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride,
+                        row_addend *addend)
 {
     const uint32_t row = G(gemv_own_row)(k, m, stride);
     k->more = 0;
     if (addend && row < m->rows) k->more = addend(a, 0, row);
 }
 
-/* The rows that are summed and not yet stored go to the sink, one lane each.  Many at a time: on AMD a load in the sink waits for all loads before it. */
-DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride, row_sink *sink,
-                          pair_sink *sink_pair)
+/* The rows that are summed and not yet stored go to the sink, one lane each.
+ * Many at a time: on AMD a load in the sink waits for all loads before it. */
+DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride,
+                          row_sink *sink, pair_sink *sink_pair)
 {
     const uint32_t row = G(gemv_own_row)(k, m, stride);
     if (k->lane / (m->paired ? ROWS / 2 : ROWS) < k->count && row < m->rows) {
@@ -4574,13 +4746,16 @@ DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state)
 }
 
 DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(first) *f, const struct gemv_matrices *m, const uint32_t cols,
-                            const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, row_addend *addend, row_sink *sink,
-                            pair_sink *sink_pair)
+                            const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, row_addend *addend,
+                            row_sink *sink, pair_sink *sink_pair)
 {
-    const uint32_t groups = G(gemv_groups)(m), rounds = groups / stride, rest = groups % stride, batch = LANES / (m->paired ? ROWS / 2 : ROWS);
-    /* The slots of a wave are consecutive modulo stride: one of them has a row group in the last, incomplete round when the first has, or when they wrap. */
+    const uint32_t groups = G(gemv_groups)(m), rounds = groups / stride, rest = groups % stride,
+                   batch = LANES / (m->paired ? ROWS / 2 : ROWS);
+    /* The slots of a wave are consecutive modulo stride: one of them has a row group in the last, incomplete round when the first has,
+     * or when they wrap. */
     const uint32_t before = LANES == WAVE ? 0 : lane_id() / LANES, first = slot >= before ? slot - before : slot + stride - before;
-    const uint32_t left = uniform((rounds + (rest > 0 && (first < rest || first + WAVE / LANES > stride))) * G(gemv_steps)(cols));      /* steps */
+    /* steps */
+    const uint32_t left = uniform((rounds + (rest > 0 && (first < rest || first + WAVE / LANES > stride))) * G(gemv_steps)(cols));
     if (left > 0) {
         struct G(first) even, odd;
         struct G(gemv_state) k = { LANES == WAVE ? lane_id() : lane_id() % LANES, slot, 0, 0, slot, 0, { 0 }, 0, 0, 0 };
@@ -4611,27 +4786,31 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
 }
 
 /* ---- what a kernel calls ----
- * cols, rows, digits, stride: constants.  x_lds: the row as acts.h puts it there, with the same cols and digits, with sums16 when SUMS16_<FORMAT>.
+ * cols, rows, digits, stride: constants.  x_lds: the row as acts.h puts it there, with the same cols and digits,
+ * with sums16 when SUMS16_<FORMAT>.
  * slot: from gemv_slot(); stride: all slots of the grid, groups * threads / LANES.
  * f: what gemv_begin loaded for the same slot and matrices, before pdl_wait() if one likes, or NULL.
  * Each row's value goes to the sink once, with t = 0, from one lane; addend, which may be NULL, is asked for what is added to it before.
  * Result: the slot to go on with in the next matrix, so that its row groups begin where this one's ended. */
 /* The first step of gemv, or with w_pair not NULL of gemv_pair. */
-DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w_pair, const uint32_t rows, const uint32_t cols, uint32_t slot)
+DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w_pair, const uint32_t rows, const uint32_t cols,
+                          uint32_t slot)
 {
     const struct gemv_matrices m = { w, w_pair, rows, w_pair ? 1u : 0u };
     G(gemv_load)(f, &m, slot, 0, LANES == WAVE ? lane_id() : lane_id() % LANES, cols);
 }
-DEVICE uint32_t G(gemv)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *w, const uint32_t rows, const uint32_t cols,
-                        const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, row_addend *addend, row_sink *sink)
+DEVICE uint32_t G(gemv)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *w, const uint32_t rows,
+                        const uint32_t cols, const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride,
+                        row_addend *addend, row_sink *sink)
 {
     const struct gemv_matrices m = { w, w, rows, 0 };
     return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, addend, sink, (pair_sink *)0);
 }
 
 /* Two matrices of one shape, ROWS / 2 rows of each at a time: the two values of a row go to the sink together. */
-DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *gate, const uint8_t *up, const uint32_t rows,
-                             const uint32_t cols, const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, pair_sink *sink)
+DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *gate, const uint8_t *up,
+                             const uint32_t rows, const uint32_t cols, const uint8_t *x_lds, const uint32_t digits, uint32_t slot,
+                             const uint32_t stride, pair_sink *sink)
 {
     const struct gemv_matrices m = { gate, up, rows, 1 };
     return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, (row_addend *)0, (row_sink *)0, sink);

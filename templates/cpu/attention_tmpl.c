@@ -1,7 +1,8 @@
-/* attention_tmpl.c -- causal attention over the cache, with a streaming softmax.  (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao 2022, arXiv:2205.14135)
+/* attention_tmpl.c -- causal attention over the cache, with a streaming softmax.  (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao 2022,
+ * arXiv:2205.14135)
  * A tile of queries of one KV head shares every K and V load, whether they are heads of a group or tokens of a prompt.
- * Blocks of ATTENTION_BLOCK positions: scores with lanes = positions, then softmax, then V with lanes = dimensions; the un-normalised output
- * stays in `out` between blocks, so no array depends on head_dim. */
+ * Blocks of ATTENTION_BLOCK positions: scores with lanes = positions, then softmax, then V with lanes = dimensions; the un-normalised
+ * output stays in `out` between blocks, so no array depends on head_dim. */
 #include "vec.h"
 #include "kv_tmpl.c"
 
@@ -200,7 +201,8 @@ DEVICE void PASTE2(attention_values, KV)(const struct attention_tile *t, const f
 
 /* Runs `tile` queries over their positions and leaves out, max and sum un-normalised. K lanes beyond the last position are read and
  * masked (they lie in the cache, whose length is a multiple of 16); V rows beyond it are not read. */
-DEVICE void PASTE2(attention_run, KV)(struct attention_tile *t, const uint8_t *k_head, const uint8_t *v_head, const struct attention *a, uint32_t tile)
+DEVICE void PASTE2(attention_run, KV)(struct attention_tile *t, const uint8_t *k_head, const uint8_t *v_head, const struct attention *a,
+                                      uint32_t tile)
 {
     const uint32_t head_dim = a->head_dim, vectors = attention_vectors(tile);
     const uint64_t row_bytes = PASTE2(kv_row_bytes, KV)(head_dim);
@@ -237,7 +239,8 @@ DEVICE void PASTE2(attention_run, KV)(struct attention_tile *t, const uint8_t *k
         for (; d + 16 * vectors <= head_dim; d += 16 * vectors)
             PASTE2(attention_values, KV)(t, weight + skip, factor, fresh, v_row, rows, d, head_dim, tile, vectors, 16);
         if (vectors > 1)
-            for (; d + 16 <= head_dim; d += 16) PASTE2(attention_values, KV)(t, weight + skip, factor, fresh, v_row, rows, d, head_dim, tile, 1, 16);
+            for (; d + 16 <= head_dim; d += 16)
+                PASTE2(attention_values, KV)(t, weight + skip, factor, fresh, v_row, rows, d, head_dim, tile, 1, 16);
         if (d < head_dim) PASTE2(attention_values, KV)(t, weight + skip, factor, fresh, v_row, rows, d, head_dim, tile, 1, 8);
     }
 }
@@ -266,20 +269,23 @@ DEVICE void PASTE2(attention_heads, KV)(float *o, float *m, float *l, const floa
  * m[group] the largest score, l[group] = sum of exp(s - m). An empty range gives o = 0, l = 0. q: [group][head_dim].
  * group and head_dim must be constants: they choose the register tile. */
 DEVICE void PASTE2(attention_part, KV)(float *o, float *m, float *l, const float *q, const uint8_t *k_head, const uint8_t *v_head,
-                                       uint32_t first, uint32_t end, uint32_t group, uint32_t head_dim, float scale_qk, float cap, uint32_t ring)
+                                       uint32_t first, uint32_t end, uint32_t group, uint32_t head_dim, float scale_qk, float cap,
+                                       uint32_t ring)
 {
     const struct attention a = { head_dim, scale_qk, cap, ring };
-    const uint32_t tiles = (group + ATTENTION_TILE - 1) / ATTENTION_TILE, tile = (group + tiles - 1) / tiles;    /* even shares: 9 = 5 + 4 */
+    const uint32_t tiles = (group + ATTENTION_TILE - 1) / ATTENTION_TILE, tile = (group + tiles - 1) / tiles;   /* even shares: 9 = 5 + 4 */
     uint32_t head = 0;
     for (; head + tile <= group; head += tile) PASTE2(attention_heads, KV)(o, m, l, q, k_head, v_head, first, end, head, &a, tile);
     if (group % tile) PASTE2(attention_heads, KV)(o, m, l, q, k_head, v_head, first, end, head, &a, group % tile);
 }
 
 /* One token at position n_kv - 1 and the `group` query heads of one KV head.  out, q: [group][head_dim].
- * scale_qk: of q . k; cap: of the scores, 0 none; ring: rows of the cache when it is one, else 0; window: positions attended, the token's own included, 0 all; sink: [group] or NULL.
+ * scale_qk: of q . k; cap: of the scores, 0 none; ring: rows of the cache when it is one, else 0; window: positions attended, the token's
+ * own included, 0 all; sink: [group] or NULL.
  * group and head_dim must be constants. */
 DEVICE void PASTE2(attention_decode, KV)(float *out, const float *q, const uint8_t *k_head, const uint8_t *v_head, uint32_t n_kv,
-                                         uint32_t group, uint32_t head_dim, float scale_qk, float cap, uint32_t ring, uint32_t window, const float *sink)
+                                         uint32_t group, uint32_t head_dim, float scale_qk, float cap, uint32_t ring, uint32_t window,
+                                         const float *sink)
 {
     const struct attention a = { head_dim, scale_qk, cap, ring };
     const uint32_t tiles = (group + ATTENTION_TILE - 1) / ATTENTION_TILE, tile = (group + tiles - 1) / tiles;
@@ -300,8 +306,9 @@ DEVICE void PASTE2(attention_decode, KV)(float *out, const float *q, const uint8
  * out, q: rows of token 0 of the batch, [.. out_stride or q_stride floats ..], the `group` heads of this KV head side by side in a row.
  * The rest as in attention_decode. Best with group * n_tokens a multiple of ATTENTION_TILE: a last, partial tile repeats its last query. */
 DEVICE void PASTE2(attention_prefill, KV)(float *out, uint32_t out_stride, const float *q, uint32_t q_stride,
-                                          const uint8_t *k_head, const uint8_t *v_head, uint32_t n_past, uint32_t first_token, uint32_t n_tokens,
-                                          uint32_t group, uint32_t head_dim, float scale_qk, float cap, uint32_t ring, uint32_t window, const float *sink)
+                                          const uint8_t *k_head, const uint8_t *v_head, uint32_t n_past, uint32_t first_token,
+                                          uint32_t n_tokens, uint32_t group, uint32_t head_dim, float scale_qk, float cap, uint32_t ring,
+                                          uint32_t window, const float *sink)
 {
     const struct attention a = { head_dim, scale_qk, cap, ring };
     const uint32_t queries = group * n_tokens;

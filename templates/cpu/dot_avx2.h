@@ -12,7 +12,8 @@
 typedef int32_t vec_half __attribute__((vector_size(32)));
 DEVICE __m256i vi_half(vi v, const uint32_t i)
 {
-    return i ? (__m256i)__builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15) : (__m256i)__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
+    return i ? (__m256i)__builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15)
+             : (__m256i)__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
 }
 DEVICE vi vi_halves(__m256i low, __m256i high)
 {

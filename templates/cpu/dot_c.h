@@ -18,7 +18,8 @@ DEVICE vi dot(vi acc, const vi *codes, const int8_t *x, const uint32_t steps, co
         int8_t c[64];
         __builtin_memcpy(c, &codes[s], 64);
         for (uint32_t row = 0; row < 16; row++)
-            acc.v[row] += c[4 * row] * x[4 * s] + c[4 * row + 1] * x[4 * s + 1] + c[4 * row + 2] * x[4 * s + 2] + c[4 * row + 3] * x[4 * s + 3];
+            acc.v[row] += c[4 * row] * x[4 * s] + c[4 * row + 1] * x[4 * s + 1] + c[4 * row + 2] * x[4 * s + 2] +
+                          c[4 * row + 3] * x[4 * s + 3];
     }
     return acc;
 }

@@ -12,7 +12,8 @@ typedef int32_t vec_quarter __attribute__((vector_size(16)));
 DEVICE int32x4_t vi_quarter(vi v, const uint32_t i)
 {
     return i == 0 ? (int32x4_t)__builtin_shufflevector(v, v, 0, 1, 2, 3)   : i == 1 ? (int32x4_t)__builtin_shufflevector(v, v, 4, 5, 6, 7)
-         : i == 2 ? (int32x4_t)__builtin_shufflevector(v, v, 8, 9, 10, 11) :          (int32x4_t)__builtin_shufflevector(v, v, 12, 13, 14, 15);
+         : i == 2 ? (int32x4_t)__builtin_shufflevector(v, v, 8, 9, 10, 11)
+         :          (int32x4_t)__builtin_shufflevector(v, v, 12, 13, 14, 15);
 }
 DEVICE vi vi_quarters(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d)
 {
@@ -28,12 +29,13 @@ DEVICE vi dot(vi acc, const vi *codes, const int8_t *x, const uint32_t steps, co
     int32x4_t sum[4] = { vi_quarter(acc, 0), vi_quarter(acc, 1), vi_quarter(acc, 2), vi_quarter(acc, 3) };
 #ifdef __ARM_FEATURE_DOTPROD
     const int8x16_t xs = vld1q_s8(x);
-#define DOT_STEP(s) UNROLL for (uint32_t i = 0; i < 4; i++) sum[i] = vdotq_laneq_s32(sum[i], vreinterpretq_s8_s32(vi_quarter(codes[s], i)), xs, s);
+#define DOT_STEP(s) UNROLL for (uint32_t i = 0; i < 4; i++) \
+    sum[i] = vdotq_laneq_s32(sum[i], vreinterpretq_s8_s32(vi_quarter(codes[s], i)), xs, s);
     DOT_STEP(0) DOT_STEP(1) DOT_STEP(2) DOT_STEP(3)     /* the lane must be a literal */
 #undef DOT_STEP
 #else
-    /* Steps whose products may be added, two by two, before they leave 16 bits: |x| <= 127 and 2 * 2 * 63 * 127 < 2^15, 2 * 4 * 15 * 127 < 2^15;
-     * of signed bytes 2 * 128 * 127 < 2^15. */
+    /* Steps whose products may be added, two by two, before they leave 16 bits: |x| <= 127 and 2 * 2 * 63 * 127 < 2^15, 2 * 4 * 15 * 127 <
+     * 2^15; of signed bytes 2 * 128 * 127 < 2^15. */
     const uint32_t run = bits <= 4 ? 4 : bits <= 6 ? 2 : 1;
     UNROLL for (uint32_t i = 0; i < 4; i++)
         UNROLL for (uint32_t s = 0; s < 4; s += run) {

@@ -9,13 +9,15 @@
 
 #if F(IS_FLOAT)
 /* Without a panel: few tokens, or a group that is left over. */
-SHARED void F(gemm_direct)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows, uint32_t cols)
+SHARED void F(gemm_direct)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows,
+                           uint32_t cols)
 {
     for (uint32_t r = 0; r < n_rows; r += 16, p += F(group_bytes)(cols))
         for (uint32_t t = 0; t < n_tokens; t += FEW_TOKENS)
             F(stream)(y + (uint64_t)t * y_stride + r, y_stride, p, x + t * XF_STRIDE((uint64_t)cols), cols, n_tokens - t, FEW_TOKENS);
 }
-SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows, uint32_t cols, uint8_t *scratch)
+SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows,
+                           uint32_t cols, uint8_t *scratch)
 {
     for (uint32_t r = 0; r < n_rows; r += 16 * GEMM_GROUPS, p += GEMM_GROUPS * F(group_bytes)(cols))
         for (uint32_t c0 = 0; c0 < cols; c0 += GEMM_FLOAT_COLS) {
@@ -29,7 +31,8 @@ SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const 
         }
 }
 #else
-SHARED void F(gemm_exact_groups)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows, uint32_t cols, uint8_t *scratch)
+SHARED void F(gemm_exact_groups)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows,
+                                 uint32_t cols, uint8_t *scratch)
 {
     for (uint32_t r = 0; r < n_rows; r += 16 * GEMM_GROUPS, p += GEMM_GROUPS * F(group_bytes)(cols))
         for (uint32_t c0 = 0; c0 < cols; c0 += GEMM_FLOAT_COLS) {
@@ -40,21 +43,22 @@ SHARED void F(gemm_exact_groups)(float *y, uint32_t y_stride, const uint8_t *p, 
                 const int8_t *s_small = 0;
                 for (uint32_t b = c0 / 32; b < (c0 + n) / 32; b++) {
                     const uint8_t *s = F(scales_of)(&s_small, room, scales, b);
-                    F(decode)((vf *)(void *)(scratch + 64 * ((uint64_t)(32 * b - c0) * GEMM_GROUPS + g)), GEMM_GROUPS, group + (uint64_t)b * F(CODE_BYTES),
-                              s, s_small, b % (F(BLOCK) / 32));
+                    F(decode)((vf *)(void *)(scratch + 64 * ((uint64_t)(32 * b - c0) * GEMM_GROUPS + g)), GEMM_GROUPS,
+                              group + (uint64_t)b * F(CODE_BYTES), s, s_small, b % (F(BLOCK) / 32));
                 }
             }
             float_tiles(y + r, y_stride, scratch, x + 4 * (uint64_t)c0, XF_STRIDE((uint64_t)cols), n, c0 > 0, n_tokens);
         }
 }
-DEVICE void F(gemm_exact)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows, uint32_t cols,
-                          uint8_t *scratch)
+DEVICE void F(gemm_exact)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row,
+                          uint32_t n_rows, uint32_t cols, uint8_t *scratch)
 {
     const uint8_t *p = w + first_row / 16 * F(group_bytes)(cols);
     const uint32_t rows = n_rows / (16 * GEMM_GROUPS) * (16 * GEMM_GROUPS);
     F(gemm_exact_groups)(y, y_stride, p, x, n_tokens, rows, cols, scratch);
     for (uint32_t t = 0; t < n_tokens && rows < n_rows; t++)                 /* a group that is left over */
-        F(gemv_exact_groups)(y + (uint64_t)t * y_stride + rows, p + rows / 16 * F(group_bytes)(cols), (const uint8_t *)x + t * XF_STRIDE((uint64_t)cols), n_rows - rows, cols);
+        F(gemv_exact_groups)(y + (uint64_t)t * y_stride + rows, p + rows / 16 * F(group_bytes)(cols),
+                             (const uint8_t *)x + t * XF_STRIDE((uint64_t)cols), n_rows - rows, cols);
 }
 /* Decodes blocks b0 .. b0 + n - 1 of group g of a panel. */
 DEVICE void F(panel)(uint8_t *panel, const uint8_t *group, const uint32_t cols, const uint32_t b0, const uint32_t n, const uint32_t g)
@@ -78,13 +82,15 @@ DEVICE void F(panel)(uint8_t *panel, const uint8_t *group, const uint32_t cols, 
     }
 }
 /* Without a panel: few tokens, or a group that is left over. */
-SHARED void F(gemm_direct)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows, uint32_t cols)
+SHARED void F(gemm_direct)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows,
+                           uint32_t cols)
 {
     for (uint32_t r = 0; r < n_rows; r += 16, p += F(group_bytes)(cols))
         for (uint32_t t = 0; t < n_tokens; t += FEW_TOKENS)
             F(stream)(y + (uint64_t)t * y_stride + r, y_stride, p, x + t * XQ_STRIDE((uint64_t)cols), cols, n_tokens - t, FEW_TOKENS, 1);
 }
-SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows, uint32_t cols, uint8_t *scratch)
+SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows,
+                           uint32_t cols, uint8_t *scratch)
 {
     const struct code_format f = F(code);
     const uint64_t x_stride = XQ_STRIDE((uint64_t)cols);
@@ -98,16 +104,19 @@ SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const 
             for (; GEMM_TOKENS > FEW_TOKENS && t + GEMM_TOKENS <= n_tokens; t += GEMM_TOKENS) {
                 const uint32_t until = n * F(CODE_BYTES) / 64 * (t + GEMM_TOKENS) / n_tokens * 64;
                 for (; fetched < until; fetched += 64)
-                    UNROLL for (uint32_t g = 0; g < GEMM_GROUPS; g++) __builtin_prefetch(p + g * F(group_bytes)(cols) + step + fetched, 0, 2);
-                int_tile(y + (uint64_t)t * y_stride + r, y_stride, scratch, x + t * x_stride, b0, n, cols, GEMM_TOKENS, GEMM_TOKENS, GEMM_GROUPS, f);
+                    UNROLL for (uint32_t g = 0; g < GEMM_GROUPS; g++)
+                        __builtin_prefetch(p + g * F(group_bytes)(cols) + step + fetched, 0, 2);
+                int_tile(y + (uint64_t)t * y_stride + r, y_stride, scratch, x + t * x_stride, b0, n, cols, GEMM_TOKENS, GEMM_TOKENS,
+                         GEMM_GROUPS, f);
             }
             for (; t < n_tokens; t += FEW_TOKENS)
-                int_tile(y + (uint64_t)t * y_stride + r, y_stride, scratch, x + t * x_stride, b0, n, cols, n_tokens - t, FEW_TOKENS, GEMM_GROUPS, f);
+                int_tile(y + (uint64_t)t * y_stride + r, y_stride, scratch, x + t * x_stride, b0, n, cols, n_tokens - t, FEW_TOKENS,
+                         GEMM_GROUPS, f);
         }
 }
 #endif
-DEVICE void F(gemm)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows, uint32_t cols,
-                    uint8_t *scratch)
+DEVICE void F(gemm)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows,
+                    uint32_t cols, uint8_t *scratch)
 {
     const uint8_t *p = w + first_row / 16 * F(group_bytes)(cols);
     const uint32_t rows = n_tokens <= 2 * FEW_TOKENS ? 0 : n_rows / (16 * GEMM_GROUPS) * (16 * GEMM_GROUPS);
@@ -115,8 +124,8 @@ DEVICE void F(gemm)(float *y, uint32_t y_stride, const uint8_t *w, const void *x
     F(gemm_direct)(y + rows, y_stride, p + rows / 16 * F(group_bytes)(cols), x, n_tokens, n_rows - rows, cols);
 }
 #if F(IS_FLOAT)
-DEVICE void F(gemm_exact)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows, uint32_t cols,
-                          uint8_t *scratch)
+DEVICE void F(gemm_exact)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row,
+                          uint32_t n_rows, uint32_t cols, uint8_t *scratch)
 {
     F(gemm)(y, y_stride, w, x, n_tokens, first_row, n_rows, cols, scratch);
 }

@@ -11,14 +11,19 @@
 #if F(IS_FLOAT)
 DEVICE uint64_t F(group_bytes)(uint32_t cols)                 { return ROUND_UP_64((uint64_t)cols * 16 * F(ELEMENT_BYTES)); }
 #else
-DEVICE uint64_t F(group_bytes)(uint32_t cols)                 { return ROUND_UP_64((uint64_t)(cols / 32) * F(CODE_BYTES) + (uint64_t)(cols / F(BLOCK)) * F(SCALE_BYTES)); }
+DEVICE uint64_t F(group_bytes)(uint32_t cols)
+{
+    return ROUND_UP_64((uint64_t)(cols / 32) * F(CODE_BYTES) + (uint64_t)(cols / F(BLOCK)) * F(SCALE_BYTES));
+}
 DEVICE const uint8_t *F(group_scales)(const uint8_t *group, uint32_t cols) { return group + (uint64_t)(cols / 32) * F(CODE_BYTES); }
 #endif
 DEVICE uint64_t F(packed_bytes)(uint32_t rows, uint32_t cols) { return (uint64_t)((rows + 15) / 16) * F(group_bytes)(cols); }
 
 #if F(IS_FLOAT)
-/* One group, up to FEW_TOKENS tokens (n of them are there), straight from the packed weights; several sums per token hide the latency of the multiply-add. */
-DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const uint8_t *x, const uint32_t cols, const uint32_t n, const uint32_t tokens)
+/* One group, up to FEW_TOKENS tokens (n of them are there), straight from the packed weights;
+ * several sums per token hide the latency of the multiply-add. */
+DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const uint8_t *x, const uint32_t cols, const uint32_t n,
+                      const uint32_t tokens)
 {
     enum { CHAINS = 8 };
     const uint32_t chains = CHAINS / tokens;
@@ -77,7 +82,8 @@ DEVICE void F(scales_at)(vf *scale, vf *min, const uint8_t *s, const int8_t *s_s
     const uint32_t subs = 32 / F(SUB), n = 256 / F(SUB);
     UNROLL for (uint32_t j = 0; j < subs; j++) {
         scale[j] = vf_mul(vf_load_f16(s), vf_from_vi(vi_load_i8(s_small + 16 * (subs * i + j))));
-        if (F(HAS_MIN)) min[j] = vf_sub(vf_set1(-0.0f), vf_mul(vf_load_f16(s + 32), vf_from_vi(vi_load_i8(s_small + 16 * (n + subs * i + j)))));
+        if (F(HAS_MIN))
+            min[j] = vf_sub(vf_set1(-0.0f), vf_mul(vf_load_f16(s + 32), vf_from_vi(vi_load_i8(s_small + 16 * (n + subs * i + j)))));
     }
 #else
     (void)s_small; (void)i;
@@ -86,7 +92,8 @@ DEVICE void F(scales_at)(vf *scale, vf *min, const uint8_t *s, const int8_t *s_s
 }
 
 /* `groups` groups, up to FEW_TOKENS tokens (n of them are there), straight from the packed weights. */
-DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const uint8_t *x, const uint32_t cols, const uint32_t n, const uint32_t tokens, const uint32_t groups)
+DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const uint8_t *x, const uint32_t cols, const uint32_t n,
+                      const uint32_t tokens, const uint32_t groups)
 {
     enum { CHUNK = 16, TOKENS = FEW_TOKENS, GROUPS = GEMV_GROUPS };          /* blocks prepared at once */
     const struct code_format f = F(code);
@@ -104,7 +111,8 @@ DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const
         _Alignas(64) float d[TOKENS * CHUNK], ds[TOKENS * CHUNK * 2];
         _Alignas(64) int32_t start[TOKENS * CHUNK * 2];
         UNROLL for (uint32_t t = 0; t < tokens; t++)
-            tile_prepare(d + t * CHUNK, start + t * CHUNK * subs, ds + t * CHUNK * subs, x + (t < n ? t : n - 1) * x_stride, cols, b0, 1, f);
+            tile_prepare(d + t * CHUNK, start + t * CHUNK * subs, ds + t * CHUNK * subs, x + (t < n ? t : n - 1) * x_stride, cols, b0, 1,
+                         f);
 #if F(IS_SUPER)
         for (uint32_t b = 0; b < count; s += F(SCALE_BYTES)) {
             _Alignas(64) int8_t room[GROUPS * 512];
@@ -165,7 +173,7 @@ DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const
 }
 SHARED void F(gemv_groups)(float *y, const uint8_t *p, const void *x, uint32_t n_rows, uint32_t cols)
 {
-    enum { GROUPS = F(CODE_BYTES) < 512 ? GEMV_GROUPS : 1 };                 /* whole bytes keep L2 busy by themselves, best as one stream */
+    enum { GROUPS = F(CODE_BYTES) < 512 ? GEMV_GROUPS : 1 };                /* whole bytes keep L2 busy by themselves, best as one stream */
     uint32_t r = 0;
     for (; r + 16 * GROUPS <= n_rows; r += 16 * GROUPS, p += GROUPS * F(group_bytes)(cols)) F(stream)(y + r, 0, p, x, cols, 1, 1, GROUPS);
     if (GROUPS > 1 && r < n_rows) F(stream)(y + r, 0, p, x, cols, 1, 1, 1);
@@ -209,7 +217,8 @@ SHARED void F(gemv_exact_groups)(float *y, const uint8_t *w, const void *x, uint
             vf weight[32], sum[4] = { vf_set1(0), vf_set1(0), vf_set1(0), vf_set1(0) };
             const uint8_t *s = F(scales_of)(&s_small, room, scales, b);
             F(decode)(weight, 1, p, s, s_small, b % (BLOCKS));
-            UNROLL for (uint32_t c = 0; c < 32; c++) sum[c % 4] = vf_fma(weight[c], vf_set1(f32_at(xs + 128 * (uint64_t)b + 4 * c)), sum[c % 4]);
+            UNROLL for (uint32_t c = 0; c < 32; c++)
+                sum[c % 4] = vf_fma(weight[c], vf_set1(f32_at(xs + 128 * (uint64_t)b + 4 * c)), sum[c % 4]);
             total = vf_add(total, vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3])));
         }
         vf_store(y + r, total);

@@ -1,5 +1,6 @@
 /* kv_tmpl.c -- the key/value cache: where an element lies, how it is written and how it is read into registers.
- * Layout (docs/kernels.md): K [ctx/16][head_dim][16], V [ctx][head_dim], ctx = n_ctx rounded up to 16; one layer is K of all KV heads, then V of all.
+ * Layout (docs/kernels.md): K [ctx/16][head_dim][16], V [ctx][head_dim], ctx = n_ctx rounded up to 16; one layer is K of all KV heads,
+ * then V of all.
  * q8_0: K block of 16 positions, per 32 dims f16 d[16], int8 q[32][16]; V row, per 32 dims f16 d, int8 q[32].
  * KV is the element type: f16, f32 (head_dim a multiple of 8) or q8_0 (of 32). May be pasted once per type. */
 #include "vec.h"
@@ -56,7 +57,11 @@ DEVICE void kv_append_v_f16(uint8_t *v_head, const float *v, uint32_t position, 
 DEVICE uint64_t kv_row_bytes_f32(uint32_t head_dim) { return 4 * (uint64_t)head_dim; }
 DEVICE uint32_t kv_group_dims_f32(void) { return 8; }
 DEVICE vf kv_k_scale_f32(const uint8_t *block, uint32_t d) { (void)block; (void)d; return vf_set1(1.0f); }
-DEVICE vf kv_load_k_f32(const uint8_t *block, uint32_t d, vf unit) { (void)unit; return vf_load((const float *)(const void *)(block + 64 * (uint64_t)d)); }
+DEVICE vf kv_load_k_f32(const uint8_t *block, uint32_t d, vf unit)
+{
+    (void)unit;
+    return vf_load((const float *)(const void *)(block + 64 * (uint64_t)d));
+}
 DEVICE vf kv_load_v_f32(const uint8_t *row, uint32_t d, uint32_t width)
 {
     const float *p = (const float *)(const void *)(row + 4 * (uint64_t)d);

@@ -25,7 +25,10 @@ DEVICE struct span share(uint32_t total, uint32_t thread, uint32_t n_threads)
 }
 /* Where a run of pieces begin .. begin + n - 1 meets the share, counted from begin. */
 DEVICE uint32_t span_from(struct span s, uint32_t begin)             { return s.first > begin ? s.first - begin : 0; }
-DEVICE uint32_t span_to(struct span s, uint32_t begin, uint32_t n)   { return s.last > begin ? (s.last - begin < n ? s.last - begin : n) : 0; }
+DEVICE uint32_t span_to(struct span s, uint32_t begin, uint32_t n)
+{
+    return s.last > begin ? (s.last - begin < n ? s.last - begin : n) : 0;
+}
 
 /* First token a kernel has to work on: behind the last KV append only those count whose logits are asked for. */
 DEVICE uint32_t first_token(const struct forge_args *a, const struct forge_launch *l) { return l->tail ? a->n_tokens - a->n_logits : 0; }

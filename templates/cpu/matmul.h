@@ -88,7 +88,8 @@ DEVICE void tile_rows_next(struct tile_rows *r, const uint32_t bytes, const uint
 /* ---- integer tiles ---- */
 /* What blocks b0 .. b0 + n - 1 of a quantised row add besides codes times q, rounded up to 16 blocks: d[block], and per sub-block
  * start (-offset * sum of q, where the dot products begin) or ds (d * sum of q, what a minimum is multiplied with). */
-DEVICE void tile_prepare(float *d, int32_t *start, float *ds, const uint8_t *xq, const uint32_t cols, const uint32_t b0, const uint32_t n, const struct code_format f)
+DEVICE void tile_prepare(float *d, int32_t *start, float *ds, const uint8_t *xq, const uint32_t cols, const uint32_t b0, const uint32_t n,
+                         const struct code_format f)
 {
     for (uint32_t b = 0; b < n; b += 16) {
         const vf scale = vf_load((const float *)(const void *)(xq + XQ_SCALES(cols) + 4 * (b0 + b)));
@@ -105,8 +106,9 @@ DEVICE void tile_prepare(float *d, int32_t *start, float *ds, const uint8_t *xq,
 
 /* sum[token][group] += 32 columns: codes [8 steps][groups], scale [32 / sub][groups]; least += minimums likewise (may be sum).
  * rows: at these columns; d, start, ds: of this block, those of the next token `blocks` blocks further. */
-DEVICE void block_dot(vf *sum, vf *least, const vi *codes, const vf *scale, const vf *min, const struct tile_rows *rows, const float *d, const int32_t *start,
-                      const float *ds, const uint32_t blocks, const uint32_t tokens, const uint32_t groups, const struct code_format f)
+DEVICE void block_dot(vf *sum, vf *least, const vi *codes, const vf *scale, const vf *min, const struct tile_rows *rows, const float *d,
+                      const int32_t *start, const float *ds, const uint32_t blocks, const uint32_t tokens, const uint32_t groups,
+                      const struct code_format f)
 {
     const uint32_t subs = 32 / f.sub, steps = f.sub / 4, run = DOT_RUN(f.bits) < steps ? DOT_RUN(f.bits) : steps;
     vf part[GEMM_TOKENS * GEMM_GROUPS];              /* of the first sub-block */
@@ -119,7 +121,8 @@ DEVICE void block_dot(vf *sum, vf *least, const vi *codes, const vf *scale, cons
                 UNROLL for (uint32_t g = 0; g < groups; g++) {
                     vi c[8];
                     UNROLL for (uint32_t i = 0; i < run; i++) c[i] = codes[(j * steps + s + i) * groups + g];
-                    acc[t * groups + g] = dot(acc[t * groups + g], c, (const int8_t *)tile_row(rows, t, tokens) + 4 * (j * steps + s), run, f.bits);
+                    acc[t * groups + g] = dot(acc[t * groups + g], c, (const int8_t *)tile_row(rows, t, tokens) + 4 * (j * steps + s), run,
+                                              f.bits);
                 }
         UNROLL for (uint32_t t = 0; t < tokens; t++)
             UNROLL for (uint32_t g = 0; g < groups; g++) {
@@ -133,8 +136,10 @@ DEVICE void block_dot(vf *sum, vf *least, const vi *codes, const vf *scale, cons
     }
 }
 
-/* y (+)= sum [tokens][groups], of the first n tokens.  Each range of columns is summed from zero, which keeps the rounding error of long rows small. */
-DEVICE void tile_store(float *y, const uint32_t y_stride, const vf *sum, const int add, const uint32_t n, const uint32_t tokens, const uint32_t groups)
+/* y (+)= sum [tokens][groups], of the first n tokens.  Each range of columns is summed from zero,
+ * which keeps the rounding error of long rows small. */
+DEVICE void tile_store(float *y, const uint32_t y_stride, const vf *sum, const int add, const uint32_t n, const uint32_t tokens,
+                       const uint32_t groups)
 {
     UNROLL for (uint32_t t = 0; t < tokens; t++) {
         if (tokens <= FEW_TOKENS && t >= n) break;
@@ -148,22 +153,25 @@ DEVICE void tile_store(float *y, const uint32_t y_stride, const vf *sum, const i
 /* Bytes of 32 columns of an integer panel: codes [8][groups], scale [32 / sub][groups], min likewise. */
 #define PANEL_BYTES(groups, f) ((groups) * (512 + 64 * (32 / (f).sub) * (1 + (f).has_min)))
 
-/* y[t][16 * groups] (+)= an integer panel of `blocks` times 32 columns, the first of them block b0 of the activations; n of the tile's tokens are there. */
-DEVICE void int_tile(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *xq, const uint32_t b0, const uint32_t blocks, const uint32_t cols,
-                     const uint32_t n, const uint32_t tokens, const uint32_t groups, const struct code_format f)
+/* y[t][16 * groups] (+)= an integer panel of `blocks` times 32 columns, the first of them block b0 of the activations;
+ * n of the tile's tokens are there. */
+DEVICE void int_tile(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *xq, const uint32_t b0, const uint32_t blocks,
+                     const uint32_t cols, const uint32_t n, const uint32_t tokens, const uint32_t groups, const struct code_format f)
 {
     enum { BLOCKS = GEMM_COLS / 32 };
     _Alignas(64) float d[GEMM_TOKENS * BLOCKS], ds[GEMM_TOKENS * BLOCKS * 2];
     _Alignas(64) int32_t start[GEMM_TOKENS * BLOCKS * 2];
     const uint32_t subs = 32 / f.sub;
     for (uint32_t t = 0; t < tokens; t++)
-        tile_prepare(d + t * BLOCKS, start + t * BLOCKS * subs, ds + t * BLOCKS * subs, xq + (uint64_t)(t < n ? t : n - 1) * XQ_STRIDE((uint64_t)cols), cols, b0, blocks, f);
+        tile_prepare(d + t * BLOCKS, start + t * BLOCKS * subs, ds + t * BLOCKS * subs,
+                     xq + (uint64_t)(t < n ? t : n - 1) * XQ_STRIDE((uint64_t)cols), cols, b0, blocks, f);
     struct tile_rows rows = tile_rows_of(xq + 32 * (uint64_t)b0, XQ_STRIDE((uint64_t)cols), n, tokens);
     vf sum[GEMM_TOKENS * GEMM_GROUPS];
     UNROLL for (uint32_t i = 0; i < tokens * groups; i++) sum[i] = vf_set1(0);
     for (uint32_t b = 0; b < blocks; b++) {
         const vf *scale = (const vf *)(const void *)(panel + 512 * groups);
-        block_dot(sum, sum, (const vi *)(const void *)panel, scale, scale + subs * groups, &rows, d + b, start + b * subs, ds + b * subs, BLOCKS, tokens, groups, f);
+        block_dot(sum, sum, (const vi *)(const void *)panel, scale, scale + subs * groups, &rows, d + b, start + b * subs, ds + b * subs,
+                  BLOCKS, tokens, groups, f);
         tile_rows_next(&rows, 32, tokens);
         panel += PANEL_BYTES(groups, f);
     }
@@ -171,9 +179,10 @@ DEVICE void int_tile(float *y, const uint32_t y_stride, const uint8_t *panel, co
 }
 
 /* ---- float tiles ---- */
-/* y[t][16 * groups] (+)= a float panel [cols of this range][groups][16] times x[t], rows x_stride bytes apart; n of the tile's tokens are there. */
-DEVICE void float_tile(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *x, const uint64_t x_stride, const uint32_t cols, const int add,
-                       const uint32_t n, const uint32_t tokens, const uint32_t groups)
+/* y[t][16 * groups] (+)= a float panel [cols of this range][groups][16] times x[t], rows x_stride bytes apart;
+ * n of the tile's tokens are there. */
+DEVICE void float_tile(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *x, const uint64_t x_stride,
+                       const uint32_t cols, const int add, const uint32_t n, const uint32_t tokens, const uint32_t groups)
 {
     struct tile_rows rows = tile_rows_of(x, x_stride, n, tokens);
     for (uint32_t c = 0; c < cols;) {
@@ -184,7 +193,8 @@ DEVICE void float_tile(float *y, const uint32_t y_stride, const uint8_t *panel, 
         for (; c < end; c++) {
             UNROLL for (uint32_t t = 0; t < tokens; t++) {
                 const vf xt = vf_set1(f32_at(tile_row(&rows, t, tokens)));
-                UNROLL for (uint32_t g = 0; g < groups; g++) sum[t * groups + g] = vf_fma(vf_load((const float *)(const void *)panel + 16 * g), xt, sum[t * groups + g]);
+                UNROLL for (uint32_t g = 0; g < groups; g++)
+                    sum[t * groups + g] = vf_fma(vf_load((const float *)(const void *)panel + 16 * g), xt, sum[t * groups + g]);
             }
             tile_rows_next(&rows, 4, tokens);
             panel += groups * 64;
@@ -193,14 +203,16 @@ DEVICE void float_tile(float *y, const uint32_t y_stride, const uint8_t *panel, 
     }
 }
 /* All tokens of a float panel. */
-SHARED void float_tiles(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *x, const uint64_t x_stride, const uint32_t cols, const int add,
-                        const uint32_t n_tokens)
+SHARED void float_tiles(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *x, const uint64_t x_stride,
+                        const uint32_t cols, const int add, const uint32_t n_tokens)
 {
     uint32_t t = 0;
     for (; GEMM_TOKENS > FEW_TOKENS && t + GEMM_TOKENS <= n_tokens; t += GEMM_TOKENS)
-        float_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + t * x_stride, x_stride, cols, add, GEMM_TOKENS, GEMM_TOKENS, GEMM_GROUPS);
+        float_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + t * x_stride, x_stride, cols, add, GEMM_TOKENS, GEMM_TOKENS,
+                   GEMM_GROUPS);
     for (; t < n_tokens; t += FEW_TOKENS)
-        float_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + t * x_stride, x_stride, cols, add, n_tokens - t, FEW_TOKENS, GEMM_GROUPS);
+        float_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + t * x_stride, x_stride, cols, add, n_tokens - t, FEW_TOKENS,
+                   GEMM_GROUPS);
 }
 /* Columns 4s .. 4s+3 of a code vector as integers; bits as in dot(). */
 DEVICE vi code_column(vi codes, const uint32_t column, const uint32_t bits)

@@ -1,6 +1,7 @@
 /* rope_tmpl.c -- rotary position embedding.  (Su et al. 2021, arXiv:2104.09864)
  * Angles grow to position * 1 radian, where float sine and cosine lose digits; so none are computed at run time. The build writes, in
- * double arithmetic, the rotations by multiples of a block of positions and by positions within a block; their complex product is exact to rounding. */
+ * double arithmetic, the rotations by multiples of a block of positions and by positions within a block;
+ * their complex product is exact to rounding. */
 #include "vec.h"
 
 /* cs: [n_rot/2] cosines, then [n_rot/2] sines of `position` = a * block + b.

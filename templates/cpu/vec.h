@@ -89,12 +89,31 @@ DEVICE vf vf_fma(vf a, vf b, vf c)             { VEC_LOOP c.v[i] += a.v[i] * b.v
 DEVICE vf vf_max(vf a, vf b)                   { VEC_LOOP a.v[i] = a.v[i] > b.v[i] ? a.v[i] : b.v[i]; return a; }
 DEVICE vf vf_min(vf a, vf b)                   { VEC_LOOP a.v[i] = a.v[i] < b.v[i] ? a.v[i] : b.v[i]; return a; }
 DEVICE vf vf_abs(vf a)                         { VEC_LOOP a.v[i] = a.v[i] < 0 ? -a.v[i] : a.v[i]; return a; }
-DEVICE vf vf_load_f16(const void *p)           { uint16_t h[16]; vf r; __builtin_memcpy(h, p, 32); VEC_LOOP r.v[i] = f32_from_f16_bits(h[i]); return r; }
+DEVICE vf vf_load_f16(const void *p)
+{
+    uint16_t h[16];
+    vf r;
+    __builtin_memcpy(h, p, 32);
+    VEC_LOOP r.v[i] = f32_from_f16_bits(h[i]);
+    return r;
+}
 DEVICE void vf_store_f16(void *p, vf x)        { uint16_t h[16]; VEC_LOOP h[i] = f16_bits_from_f32(x.v[i]); __builtin_memcpy(p, h, 32); }
-DEVICE vf vf_load_bf16(const void *p)          { uint16_t h[16]; vf r; __builtin_memcpy(h, p, 32); VEC_LOOP r.v[i] = f32_from_bf16_bits(h[i]); return r; }
+DEVICE vf vf_load_bf16(const void *p)
+{
+    uint16_t h[16];
+    vf r;
+    __builtin_memcpy(h, p, 32);
+    VEC_LOOP r.v[i] = f32_from_bf16_bits(h[i]);
+    return r;
+}
 DEVICE vf vf_from_vi(vi a)                     { vf r; VEC_LOOP r.v[i] = (float)a.v[i]; return r; }
 /* Nearest, ties to even; |x| < 2^22. */
-DEVICE vi vi_from_vf(vf a)                     { vi r; VEC_LOOP { float t = a.v[i] + 0x1.8p23f; __builtin_memcpy(&r.v[i], &t, 4); r.v[i] -= 0x4b400000; } return r; }
+DEVICE vi vi_from_vf(vf a)
+{
+    vi r;
+    VEC_LOOP { float t = a.v[i] + 0x1.8p23f; __builtin_memcpy(&r.v[i], &t, 4); r.v[i] -= 0x4b400000; }
+    return r;
+}
 DEVICE vf vf_bits(vi a)                        { vf r; __builtin_memcpy(&r, &a, 64); return r; }
 DEVICE vi vi_load(const int32_t *p)            { vi r; __builtin_memcpy(&r, p, 64); return r; }
 DEVICE void vi_store(int32_t *p, vi x)         { __builtin_memcpy(p, &x, 64); }
@@ -108,7 +127,7 @@ DEVICE vi vi_shl(vi a, uint32_t n)             { VEC_LOOP a.v[i] = (int32_t)((ui
 DEVICE vi vi_shr(vi a, uint32_t n)             { VEC_LOOP a.v[i] = (int32_t)((uint32_t)a.v[i] >> n); return a; }   /* logical */
 DEVICE vi vi_sar(vi a, uint32_t n)             { VEC_LOOP a.v[i] >>= n; return a; }                                  /* arithmetic */
 DEVICE vi vi_xor(vi a, vi b)                   { VEC_LOOP a.v[i] ^= b.v[i]; return a; }
-DEVICE vi vi_less(vi a, vi b)                  { VEC_LOOP a.v[i] = -(a.v[i] < b.v[i]); return a; }                    /* all ones or all zeros */
+DEVICE vi vi_less(vi a, vi b)                  { VEC_LOOP a.v[i] = -(a.v[i] < b.v[i]); return a; }               /* all ones or all zeros */
 DEVICE vi vi_load_u8(const uint8_t *p)         { vi r; VEC_LOOP r.v[i] = p[i]; return r; }
 DEVICE vi vi_load_i8(const int8_t *p)          { vi r; VEC_LOOP r.v[i] = p[i]; return r; }
 DEVICE vi vi_load_i16(const void *p)           { int16_t h[16]; vi r; __builtin_memcpy(h, p, 32); VEC_LOOP r.v[i] = h[i]; return r; }
@@ -256,17 +275,37 @@ DEVICE void vf_store_n(float *p, vf x, uint32_t n)
  * vf_pairs8: 8 values, each twice.  vf_rotate_pairs: lanes -1 0 -3 2 ... */
 #ifdef FORGE_SIMD_C
 DEVICE vf vf_load8(const float *p)             { vf r = { { 0 } }; for (uint32_t i = 0; i < 8; i++) r.v[i] = p[i]; return r; }
-DEVICE vf vf_load8_f16(const void *p)          { uint16_t h[8]; vf r = { { 0 } }; __builtin_memcpy(h, p, 16); for (uint32_t i = 0; i < 8; i++) r.v[i] = f32_from_f16_bits(h[i]); return r; }
+DEVICE vf vf_load8_f16(const void *p)
+{
+    uint16_t h[8];
+    vf r = { { 0 } };
+    __builtin_memcpy(h, p, 16);
+    for (uint32_t i = 0; i < 8; i++) r.v[i] = f32_from_f16_bits(h[i]);
+    return r;
+}
 DEVICE void vf_store8(float *p, vf x)          { __builtin_memcpy(p, &x, 32); }
-DEVICE void vf_store8_f16(void *p, vf x)       { uint16_t h[8]; for (uint32_t i = 0; i < 8; i++) h[i] = f16_bits_from_f32(x.v[i]); __builtin_memcpy(p, h, 16); }
+DEVICE void vf_store8_f16(void *p, vf x)
+{
+    uint16_t h[8];
+    for (uint32_t i = 0; i < 8; i++) h[i] = f16_bits_from_f32(x.v[i]);
+    __builtin_memcpy(p, h, 16);
+}
 DEVICE vf vf_pairs8(const float *p)            { vf r; for (uint32_t i = 0; i < 16; i++) r.v[i] = p[i / 2]; return r; }
-DEVICE vf vf_rotate_pairs(vf x)                { vf r; for (uint32_t i = 0; i < 16; i += 2) { r.v[i] = -x.v[i + 1]; r.v[i + 1] = x.v[i]; } return r; }
+DEVICE vf vf_rotate_pairs(vf x)
+{
+    vf r;
+    for (uint32_t i = 0; i < 16; i += 2) { r.v[i] = -x.v[i + 1]; r.v[i + 1] = x.v[i]; }
+    return r;
+}
 #else
 typedef float    vec_f8  __attribute__((vector_size(32)));
 typedef _Float16 vec_h8  __attribute__((vector_size(16)));
 typedef float    vec_f8_unaligned __attribute__((vector_size(32), aligned(1), may_alias));
 typedef _Float16 vec_h8_unaligned __attribute__((vector_size(16), aligned(1), may_alias));
-DEVICE vf vec_widen(vec_f8 x)                  { return __builtin_shufflevector(x, (vec_f8){ 0 }, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
+DEVICE vf vec_widen(vec_f8 x)
+{
+    return __builtin_shufflevector(x, (vec_f8){ 0 }, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
 DEVICE vec_f8 vec_narrow(vf x)                 { return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7); }
 DEVICE vf vf_load8(const float *p)             { return vec_widen(*(const vec_f8_unaligned *)p); }
 DEVICE vf vf_load8_f16(const void *p)          { return vec_widen(__builtin_convertvector((vec_h8)*(const vec_h8_unaligned *)p, vec_f8)); }

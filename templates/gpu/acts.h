@@ -1,7 +1,8 @@
 /* acts.h -- a row of activations into LDS, where the products of decode read it: as int8 digits with a scale per 32 columns, or as floats.
  * The places of both: gemv_sizes.h.
  *
- * Every function that fills LDS is called by all `threads` threads of the group and ends with barrier(); nobody else may still use those bytes.
+ * Every function that fills LDS is called by all `threads` threads of the group and ends with barrier();
+ * nobody else may still use those bytes.
  * Columns from cols to the next multiple of 64 are zero.  Rows: f32, 16-byte aligned, written by an earlier kernel. */
 #ifndef FORGE_ACTS_H
 #define FORGE_ACTS_H
@@ -9,7 +10,8 @@
 #include "gemv_sizes.h"
 #include "acts_unit.h"
 
-/* A thread keeps so many times 4 columns of a row in registers.  Where loads are in order what follows waits behind the weights that are asked for meanwhile. */
+/* A thread keeps so many times 4 columns of a row in registers.  Where loads are in order what follows waits behind the weights that are
+ * asked for meanwhile. */
 #define ROW_QUADS (LOADS_IN_ORDER ? 16 : 8)
 
 /* A thread's part of a row: entry i is columns 4 e .. 4 e + 3, e = i * threads + thread. */
@@ -49,8 +51,12 @@ DEVICE void norm_weight_load(struct row_quads *q, const float *weight, uint32_t 
     if (weight) row_load(q, weight, first, cols, threads);
 }
 
-/* What can be loaded ahead of its use: of the activations after pdl_wait(), of the weights of a norm ([cols] f32, or NULL: all 1) before it. */
-DEVICE void row_begin(struct row_quads *q, const float *row, const uint32_t cols, const uint32_t threads) { row_load(q, row, 0, cols, threads); }
+/* What can be loaded ahead of its use: of the activations after pdl_wait(), of the weights of a norm ([cols] f32,
+ * or NULL: all 1) before it. */
+DEVICE void row_begin(struct row_quads *q, const float *row, const uint32_t cols, const uint32_t threads)
+{
+    row_load(q, row, 0, cols, threads);
+}
 DEVICE void norm_begin(struct row_quads *q, const float *weight, const uint32_t cols, const uint32_t threads)
 {
     norm_weight_load(q, weight, 0, cols, threads);
@@ -72,8 +78,10 @@ DEVICE float group_sum_f32(float x, uint8_t *scratch, const uint32_t threads)
     return sum;
 }
 
-/* 1 / sqrt(mean(x^2) + eps) over the row, the same in all threads; q: its first turns, as row_load() left them.  scratch: as of group_sum_f32. */
-DEVICE float row_norm_factor(const struct row_quads *q, const float *row, const uint32_t cols, const float eps, uint8_t *scratch, const uint32_t threads)
+/* 1 / sqrt(mean(x^2) + eps) over the row, the same in all threads; q: its first turns, as row_load() left them.
+ * scratch: as of group_sum_f32. */
+DEVICE float row_norm_factor(const struct row_quads *q, const float *row, const uint32_t cols, const float eps, uint8_t *scratch,
+                             const uint32_t threads)
 {
     f32x4 squares = q->v[0] * q->v[0];
     UNROLL
@@ -103,14 +111,16 @@ DEVICE void two_bytes_of(uint32_t bytes[2], const u32x4 q)
 /* The scale of a block, and the sum of its columns and of the half of them that is this thread's. */
 struct acts_block { float d, sum32, sum16; };
 
-/* Four columns become digits, q = x / d to nearest even.  Eight lanes share a block of 32 columns.  d = max|x| / 127; with two digits / 32639, the
- * largest whose high digit fits; with three / 8355000: x / d is itself rounded, to a whole number more than that at worst.  max|x| counts as at
- * least 1e-30, so that 1 / d does not overflow.  Bits of floats without their sign are in the floats' order, and a NaN is above all of them.
+/* Four columns become digits, q = x / d to nearest even.  Eight lanes share a block of 32 columns.  d = max|x| / 127; with two digits
+ * / 32639, the largest whose high digit fits; with three / 8355000: x / d is itself rounded, to a whole number more than that at worst.
+ * max|x| counts as at least 1e-30, so that 1 / d does not overflow.  Bits of floats without their sign are in the floats' order,
+ * and a NaN is above all of them.
  * place: of the first digit's four bytes; stored: whether this thread's are. */
 DEVICE struct acts_block acts_put(uint8_t *place, const f32x4 v, const uint32_t stored, const uint32_t cols, const uint32_t digits)
 {
     const float most = digits == 3 ? 8355000.0f : digits == 2 ? 32639.0f : 127.0f;
-    const uint32_t sign = 0x80000000u, x = bits_of_f32(v.x) & ~sign, y = bits_of_f32(v.y) & ~sign, z = bits_of_f32(v.z) & ~sign, w = bits_of_f32(v.w) & ~sign;
+    const uint32_t sign = 0x80000000u, x = bits_of_f32(v.x) & ~sign, y = bits_of_f32(v.y) & ~sign, z = bits_of_f32(v.z) & ~sign,
+                   w = bits_of_f32(v.w) & ~sign;
     const float top = f32_of_bits(max_u32(lanes_max_u32(max_u32(max_u32(x, y), max_u32(z, w)), 8), 0x0da24260u));       /* 1e-30 */
     const float to_q = most * rcp_f32(top), d = top * (1.0f / most);
     const uint32_t plane_bytes = 64 * ACTS_PLANE_UNITS(cols);
@@ -123,7 +133,7 @@ DEVICE struct acts_block acts_put(uint8_t *place, const f32x4 v, const uint32_t 
         bytes[0] = bytes_of(q, 0);
         bytes[1] = bytes_of(q + 128u, 1);
         bytes[2] = bytes_of(q + 32896u, 2);
-    } else {                                     /* 1.5 2^23 + q has q in its low bits; with two digits 128 more, so that the second one is rounded */
+    } else {                           /* 1.5 2^23 + q has q in its low bits; with two digits 128 more, so that the second one is rounded */
         const float one = digits == 2 ? 12583040.0f : 12582912.0f;
         UNROLL
         for (uint32_t i = 0; i < 4; i++) q[i] = bits_of_f32(v[i] * to_q + one);
@@ -164,13 +174,14 @@ DEVICE void row_put_end(uint8_t *x_lds, const uint32_t cols, const uint32_t digi
     }
 }
 
-/* The turns first .. of a row that q holds, times factor and, where w is not NULL, times w.  The scales of all of them in the end: between the digits
- * of one turn and the next no branch stands, so that the turns overlap. */
+/* The turns first .. of a row that q holds, times factor and, where w is not NULL, times w.  The scales of all of them in the end: between
+ * the digits of one turn and the next no branch stands, so that the turns overlap. */
 DEVICE void row_put(uint8_t *x_lds, const struct row_quads *q, float factor, const struct row_quads *w, uint32_t first, const uint32_t cols,
                     const uint32_t digits, const uint32_t sums16, const uint32_t threads)
 {
     const uint32_t thread = row_thread(threads), pieces = 16 * ACTS_UNITS(cols), turn_bytes = threads;
-    uint8_t *place = x_lds + ACTS_SCRATCH_BYTES + thread / 4 % 4 * 16 * ACTS_PLANE_UNITS(cols) + 16 * (thread / 16) + 4 * (thread % 4) + first * turn_bytes;
+    uint8_t *place = x_lds + ACTS_SCRATCH_BYTES + thread / 4 % 4 * 16 * ACTS_PLANE_UNITS(cols) + 16 * (thread / 16) + 4 * (thread % 4) +
+                     first * turn_bytes;
     struct acts_block block[ROW_QUADS];
     UNROLL
     for (uint32_t i = 0; i < ROW_QUADS; i++) {
@@ -197,8 +208,8 @@ DEVICE void row_put(uint8_t *x_lds, const struct row_quads *q, float factor, con
 }
 
 /* The row into LDS; q: as row_begin() left it.  digits 0: as floats. */
-DEVICE void row_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *row, const uint32_t cols, const uint32_t digits, const uint32_t sums16,
-                       const uint32_t threads)
+DEVICE void row_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *row, const uint32_t cols, const uint32_t digits,
+                       const uint32_t sums16, const uint32_t threads)
 {
     row_put_end(x_lds, cols, digits, sums16);
     row_put(x_lds, q, 1.0f, (const struct row_quads *)0, 0, cols, digits, sums16, threads);
@@ -213,8 +224,8 @@ DEVICE void row_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *r
 
 /* The same after RMS norm: x / sqrt(mean(x^2) + eps) * weight  (Zhang & Sennrich 2019, arXiv:1910.07467).
  * w: as norm_begin() left it for the same weight. */
-DEVICE void norm_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *row, const struct row_quads *w, const float *weight, const uint32_t cols,
-                        const float eps, const uint32_t digits, const uint32_t sums16, const uint32_t threads)
+DEVICE void norm_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *row, const struct row_quads *w, const float *weight,
+                        const uint32_t cols, const float eps, const uint32_t digits, const uint32_t sums16, const uint32_t threads)
 {
     const float factor = row_norm_factor(q, row, cols, eps, x_lds, threads);
 
@@ -231,7 +242,8 @@ DEVICE void norm_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *
 }
 
 /* In one call, when nothing was begun.  x_lds: ACTS_BYTES(cols, digits, sums16). */
-DEVICE void acts_of_row(uint8_t *x_lds, const float *row, const uint32_t cols, const uint32_t digits, const uint32_t sums16, const uint32_t threads)
+DEVICE void acts_of_row(uint8_t *x_lds, const float *row, const uint32_t cols, const uint32_t digits, const uint32_t sums16,
+                        const uint32_t threads)
 {
     struct row_quads q;
     row_begin(&q, row, cols, threads);
@@ -251,13 +263,15 @@ DEVICE void floats_of_row(uint8_t *x_lds, const float *row, const uint32_t cols,
 {
     acts_of_row(x_lds, row, cols, 0, 0, threads);
 }
-DEVICE void floats_of_norm(uint8_t *x_lds, const float *row, const float *weight, const uint32_t cols, const float eps, const uint32_t threads)
+DEVICE void floats_of_norm(uint8_t *x_lds, const float *row, const float *weight, const uint32_t cols, const float eps,
+                           const uint32_t threads)
 {
     acts_of_norm(x_lds, row, weight, cols, eps, 0, 0, threads);
 }
 
 /* A unit, 0 .. units, of a row of `units` units in LDS; unit == units is zero. */
-DEVICE void acts_load(struct acts_unit *x, const uint8_t *x_lds, uint32_t unit, const uint32_t units, const uint32_t digits, const uint32_t sums16)
+DEVICE void acts_load(struct acts_unit *x, const uint8_t *x_lds, uint32_t unit, const uint32_t units, const uint32_t digits,
+                      const uint32_t sums16)
 {
     const uint32_t cols = 64 * units, plane_bytes = 16 * ACTS_PLANE_UNITS(cols);
     const uint8_t *place = x_lds + 16 * unit;

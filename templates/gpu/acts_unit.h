@@ -1,15 +1,18 @@
-/* acts_unit.h -- a unit of 64 columns in a lane's registers: the activations, and what the weight formats share to unpack and multiply theirs.
+/* acts_unit.h -- a unit of 64 columns in a lane's registers: the activations,
+ * and what the weight formats share to unpack and multiply theirs.
  * Layout of the packed rows: docs/gpu.md. */
 #ifndef FORGE_ACTS_UNIT_H
 #define FORGE_ACTS_UNIT_H
 #include "dialect.h"
 
-/* 64 activations.  One digit: x = d q.  Two: x = d (256 q[1] + q[0]), three: x = d (65536 q[2] + 256 q[1] + q[0]), all int8.  d: one scale per block of 32 columns. */
+/* 64 activations.  One digit: x = d q.  Two: x = d (256 q[1] + q[0]), three: x = d (65536 q[2] + 256 q[1] + q[0]), all int8.
+ * d: one scale per block of 32 columns. */
 struct acts_unit {
     u32x4 q[3][4];                               /* [digit][columns 16c .. 16c+15], int8 */
     f32x4 scale;                                 /* d0, d1, s0, s1: s_b = d_b * (sum of block b's quantised x) */
     f32x4 sum16;                                 /* [i] = d * (sum of columns 16i .. 16i+15); read by formats with SUMS16 only */
-    uint32_t one;                                /* a constant: 0, or 1 + the only column that is not 0, which is 1 in one digit; then q is not read */
+    uint32_t one;                                /* a constant: 0, or 1 + the only column that is not 0, which is 1 in one digit;
+                                                  * then q is not read */
 };
 
 /* Bytes of a plane; constants in kernels, plan and packer alike.  U: units of a row.  S: superblocks of 256 columns. */
@@ -17,7 +20,8 @@ struct acts_unit {
 #define SUPERS_OF(cols) (((cols) + 255) / 256)
 #define PLANE_BYTES(n)  (((n) + 15) / 16 * 16)
 
-/* Pins of loaded registers.  On AMD a pin waits for its load: it belongs where the unit is about to be used, after the next unit's loads. */
+/* Pins of loaded registers.  On AMD a pin waits for its load: it belongs where the unit is about to be used,
+ * after the next unit's loads. */
 DEVICE void pin16(u32x4 *v)
 {
     uint32_t x = v->x, y = v->y, z = v->z, w = v->w;
@@ -106,7 +110,10 @@ DEVICE uint32_t bits_of_f16x2(const f16x2 h) { uint32_t u; __builtin_memcpy(&u, 
 DEVICE f16x2 both_f16(const uint32_t u, const uint32_t half) { return f16x2_of_bits(byte_perm(u, u, half ? 0x03020302u : 0x01000100u)); }
 DEVICE f16x2 splat_f16(const float x) { const f16 h = (f16)x; const f16x2 both = { h, h }; return both; }
 /* Bytes 2 pair and 2 pair + 1 of u as 1024 + byte: 0x6400 is 1024 and its last bit is 1. */
-DEVICE f16x2 bytes_f16(const uint32_t u, const uint32_t pair) { return f16x2_of_bits(byte_perm(u, 0x64646464u, pair ? 0x04030402u : 0x04010400u)); }
+DEVICE f16x2 bytes_f16(const uint32_t u, const uint32_t pair)
+{
+    return f16x2_of_bits(byte_perm(u, 0x64646464u, pair ? 0x04030402u : 0x04010400u));
+}
 
 /* Unsigned bytes to f16: h = code scale [+ add], rounded once, where code = (byte - offset) unit is exact; unit: a power of two.
  * A scale that is itself a product, d sc, is given as f16(256 d sc) with a unit of 2^-8, so that small ones keep their bits: finite while

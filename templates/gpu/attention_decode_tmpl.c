@@ -1,27 +1,29 @@
 /* attention_decode_tmpl.c -- attention of one token over the KV cache, the positions split among groups.
  * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2023, "Flash-Decoding for long-context inference")
  *
- * A group has the query heads of one KV head (or a cut of them, attention_sizes.h) and every splits-th block of positions, so that the launch does not depend
- * on the context and the first rows of K can be asked for before the context is known.  A row of K or V is read by `lanes` neighbouring
- * lanes, 8 columns each; a wave reads `slots` rows at once and keeps up to `rows` such loads of K, and of V, in flight.
+ * A group has the query heads of one KV head (or a cut of them, attention_sizes.h) and every splits-th block of positions, so that the
+ * launch does not depend on the context and the first rows of K can be asked for before the context is known.  A row of K or V is read by
+ * `lanes` neighbouring lanes, 8 columns each; a wave reads `slots` rows at once and keeps up to `rows` such loads of K, and of V,
+ * in flight.
  * The dot products are added up across lanes by halves: each exchange also halves the rows that a lane still works on, so a lane
  * ends with the score of one row, computes its weight once and hands it round in LDS.
- * Maximum and sums run per wave; waves meet in LDS at the end, groups in the arena, where the last one merges, or, where the splits of a part are a
- * cluster, in each other's LDS, where each merges a share.
+ * Maximum and sums run per wave; waves meet in LDS at the end, groups in the arena, where the last one merges, or, where the splits of a
+ * part are a cluster, in each other's LDS, where each merges a share.
  *
- * The time is latency: everything that can be asked for together is.  Where kernels begin before their predecessor has ended (sm_90) only q and the new
- * k and v wait for it: norms, n_past, rotations, K and V are asked for before.  Elsewhere: q, new k and v, K rows that need no context | n_past |
- * rotations, K, V.  Heads are finished while rows are on their way; then scores, weights, values. */
+ * The time is latency: everything that can be asked for together is.  Where kernels begin before their predecessor has ended (sm_90) only q
+ * and the new k and v wait for it: norms, n_past, rotations, K and V are asked for before.  Elsewhere: q, new k and v, K rows that need no
+ * context | n_past | rotations, K, V.  Heads are finished while rows are on their way; then scores, weights, values. */
 #include "rope.h"
 
 #ifndef ATTENTION_AHEAD                          /* rows of K per lane asked for before n_past is known */
 #define ATTENTION_AHEAD 2
 #endif
-/* Finite, so that no difference is NaN: a maximum of nothing lies below any score, what is no score so far below it that its weight is 0. */
+/* Finite, so that no difference is NaN: a maximum of nothing lies below any score,
+ * what is no score so far below it that its weight is 0. */
 #define ATTENTION_NOTHING (-1e30f)
 #define ATTENTION_MASKED  (-2e30f)
 
-enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS };   /* most heads of a group; scored at once; rows in flight */
+enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS };  /* most heads of a group; scored at once; rows in flight */
 
 /* Constants of the launch, then what this lane works on. */
 struct decode {
@@ -33,7 +35,8 @@ struct decode {
     uint32_t wave, slot, column;                 /* slot: row of a block of waves * slots; column: first of 8, 0 in idle lanes */
 };
 
-/* Running softmax of a wave: the maximum, this lane's share of the sum of weights, and its 8 columns of the sum of weight * v over the slot's rows. */
+/* Running softmax of a wave: the maximum, this lane's share of the sum of weights,
+ * and its 8 columns of the sum of weight * v over the slot's rows. */
 struct decode_state { float m[DECODE_HEADS], l[DECODE_HEADS], acc[DECODE_HEADS][8]; };
 
 /* Positions limit .., from decode.begin on, are not there; a slot has `count` rows; n groups of this part have positions. */
@@ -80,31 +83,40 @@ DEVICE uint32_t decode_head(const struct decode *d, uint32_t h)
     return head < last ? head : last;
 }
 /* Row `row` of this lane's slot: blocks of waves * slots positions go to the splits in turn. */
-DEVICE uint32_t decode_position(const struct decode *d, uint32_t row) { return (row * d->splits + d->split) * (d->waves * d->slots) + d->slot; }
+DEVICE uint32_t decode_position(const struct decode *d, uint32_t row)
+{
+    return (row * d->splits + d->split) * (d->waves * d->slots) + d->slot;
+}
 
-/* ---- LDS: q [heads][2][lanes][4]; per wave [heads][head_dim] or weights [heads][slots][rows]; from the splits of a cluster [splits][share][4] and
- * [splits][heads] m and l; per wave and head m and l; a flag ---- */
+/* ---- LDS: q [heads][2][lanes][4]; per wave [heads][head_dim] or weights [heads][slots][rows]; from the splits of a cluster
+ * [splits][share][4] and [splits][heads] m and l; per wave and head m and l; a flag ---- */
 DEVICE float *decode_q(void) { return (float *)(void *)lds(); }
 DEVICE float *decode_wave(const struct decode *d, uint32_t wave)
 {
     return decode_q() + d->heads * d->lanes * 8 + wave * ATTENTION_WAVE_FLOATS(d->heads, d->head_dim, WAVE);
 }
 DEVICE uint32_t decode_share(const struct decode *d) { return ATTENTION_SHARE(d->heads, d->head_dim, d->splits); }
-DEVICE float *decode_received(const struct decode *d, uint32_t split, uint32_t place) { return decode_wave(d, d->waves) + 4 * (split * decode_share(d) + place); }
-DEVICE float *decode_received_ml(const struct decode *d, uint32_t split, uint32_t h) { return decode_received(d, d->splits, 0) + 2 * (split * d->heads + h); }
+DEVICE float *decode_received(const struct decode *d, uint32_t split, uint32_t place)
+{
+    return decode_wave(d, d->waves) + 4 * (split * decode_share(d) + place);
+}
+DEVICE float *decode_received_ml(const struct decode *d, uint32_t split, uint32_t h)
+{
+    return decode_received(d, d->splits, 0) + 2 * (split * d->heads + h);
+}
 DEVICE float *decode_ml(const struct decode *d)
 {
     return decode_wave(d, d->waves) + ATTENTION_RECEIVED_FLOATS(d->heads, d->head_dim, d->splits, d->cluster);
 }
-/* Column c of a head in LDS.  First and second fours of the lanes lie apart, so that lanes read neighbouring 16 bytes; the second ones turned by four lanes,
- * so that neighbouring columns are written into different banks. */
+/* Column c of a head in LDS.  First and second fours of the lanes lie apart, so that lanes read neighbouring 16 bytes; the second ones
+ * turned by four lanes, so that neighbouring columns are written into different banks. */
 DEVICE uint32_t decode_q_place(const struct decode *d, uint32_t h, uint32_t c)
 {
     const uint32_t second = c / 4 % 2, turned = d->lanes >= 8 ? 4 * second : 0;
     return h * d->lanes * 8 + second * d->lanes * 4 + (c / 8 ^ turned) * 4 + c % 4;
 }
-/* Column c of a wave's sums: neighbouring fours of columns change places where c / 32 is odd, and, where lanes write twos, the twos of a four where c / 64
- * is: so that what lanes write together lies in different banks. */
+/* Column c of a wave's sums: neighbouring fours of columns change places where c / 32 is odd, and, where lanes write twos, the twos of a
+ * four where c / 64 is: so that what lanes write together lies in different banks. */
 DEVICE uint32_t decode_sums_turned(const struct decode *d, uint32_t c) { return WAVE / d->lanes == 4 ? c / 64 % 2 : 0; }
 DEVICE uint32_t decode_sums_place(const struct decode *d, uint32_t c) { return c ^ (c / 32 % 2 * 4) ^ decode_sums_turned(d, c) * 2; }
 
@@ -118,8 +130,8 @@ DEVICE void decode_load_norms(struct decode_inputs *in, const struct decode *d, 
 }
 
 /* Waves take the heads in turn; the owner also takes the new key and value. */
-DEVICE void decode_load_inputs(struct decode_inputs *in, const struct decode *d, const float *q, const float *k_new, const float *v_new, uint32_t owner,
-                               const uint32_t n_rot, const uint32_t neox)
+DEVICE void decode_load_inputs(struct decode_inputs *in, const struct decode *d, const float *q, const float *k_new, const float *v_new,
+                               uint32_t owner, const uint32_t n_rot, const uint32_t neox)
 {
     UNROLL
     for (uint32_t i = 0; i * d->waves < d->heads; i++) {
@@ -134,8 +146,8 @@ DEVICE void decode_load_inputs(struct decode_inputs *in, const struct decode *d,
 }
 
 /* Norm, rotation and scale of this wave's query heads, into LDS; idle lanes' columns become 0. */
-DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, const struct rotation *r, uint32_t normed, float eps, float scale,
-                            const uint32_t n_rot, const uint32_t neox)
+DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, const struct rotation *r, uint32_t normed, float eps,
+                            float scale, const uint32_t n_rot, const uint32_t neox)
 {
     float *q = decode_q();
     UNROLL
@@ -149,15 +161,18 @@ DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, co
         for (uint32_t k = 0; k < head_pairs(d->head_dim); k++) {
             const uint32_t pair = lane_id() + WAVE * k;
             if (!pair_exists(k, d->head_dim / 2)) continue;
-            head_put(q + decode_q_place(d, h, pair_a(pair, n_rot, neox)), q + decode_q_place(d, h, pair_b(pair, n_rot, neox)), x->a[k] * scale, x->b[k] * scale, neox);
+            head_put(q + decode_q_place(d, h, pair_a(pair, n_rot, neox)), q + decode_q_place(d, h, pair_b(pair, n_rot, neox)),
+                     x->a[k] * scale, x->b[k] * scale, neox);
         }
         for (uint32_t c = lane_id(); c < d->lanes * 8 - d->head_dim; c += WAVE) q[decode_q_place(d, h, d->head_dim + c)] = 0.0f;
     }
 }
 
-/* The owner's new key, normed, rotated and rounded as the cache rounds it; key and value are stored.  k, v: this lane's 8 columns, as read back. */
-DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], const struct forge_kernel_args a, const struct decode *d, const struct rotation *r,
-                          uint32_t position, uint32_t normed, float eps, const uint32_t n_rot, const uint32_t neox)
+/* The owner's new key, normed, rotated and rounded as the cache rounds it; key and value are stored.  k, v: this lane's 8 columns,
+ * as read back. */
+DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], const struct forge_kernel_args a, const struct decode *d,
+                          const struct rotation *r, uint32_t position, uint32_t normed, float eps, const uint32_t n_rot,
+                          const uint32_t neox)
 {
     float *row = decode_wave(d, d->wave);
     struct kv_piece k_piece, v_piece;
@@ -180,7 +195,8 @@ DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], cons
 /* ---- a step over `rows` rows of each slot ---- */
 
 /* Rows from .. to - 1 of the step that begins with row `row`; those at `limit` or beyond read row 0. */
-DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct decode *d, uint32_t row, const uint32_t from, const uint32_t to, uint32_t limit)
+DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct decode *d, uint32_t row, const uint32_t from,
+                         const uint32_t to, uint32_t limit)
 {
     UNROLL
     for (uint32_t r = from; r < to; r++) {
@@ -190,11 +206,12 @@ DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct 
     }
 }
 
-/* What follows from the context, and the first step's rows and this position's rotation asked for; K rows that need no context first.  A load that may not be
- * needed is left out only where loads are not waited for in order: there the count of those in flight has to be known. */
-DEVICE void decode_ask(struct decode_range *range, struct kv_piece *k, struct kv_piece *v, struct rotation *r, const uint8_t *k_plane, const uint8_t *v_plane,
-                       struct decode *d, uint32_t n_past, const uint32_t appends, const float *rope_hi, const float *rope_lo, const uint32_t n_rot,
-                       const uint32_t block)
+/* What follows from the context, and the first step's rows and this position's rotation asked for; K rows that need no context first.  A
+ * load that may not be needed is left out only where loads are not waited for in order: there the count of those in flight has to be
+ * known. */
+DEVICE void decode_ask(struct decode_range *range, struct kv_piece *k, struct kv_piece *v, struct rotation *r, const uint8_t *k_plane,
+                       const uint8_t *v_plane, struct decode *d, uint32_t n_past, const uint32_t appends, const float *rope_hi,
+                       const float *rope_lo, const uint32_t n_rot, const uint32_t block)
 {
     const uint32_t ahead = d->window ? 0 : ATTENTION_AHEAD < d->rows ? ATTENTION_AHEAD : d->rows, unit = d->waves * d->slots;
     decode_fetch(k, k_plane, d, 0, 0, ahead, d->n_ctx);
@@ -247,7 +264,8 @@ DEVICE uint32_t fold_first(uint32_t n, const uint32_t from, const uint32_t to)
 
 /* s[i]: scores of head `head` + i of the rows that this lane keeps, out of `rows`; heads head .. head + scored - 1, as far as there are.
  * Half of the columns at a time, for the registers of q. */
-DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct decode *d, const struct kv_piece *k, const uint32_t rows, const uint32_t head)
+DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct decode *d, const struct kv_piece *k, const uint32_t rows,
+                          const uint32_t head)
 {
     const uint32_t heads = d->heads - head < d->scored ? d->heads - head : d->scored;
     UNROLL
@@ -277,8 +295,8 @@ DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct deco
 
 /* Their weights, in LDS at [head][slot][row]; the state moves to the new maximum.  limit: positions that exist; checked: some may not.
  * Lanes that keep the same row leave its weight to the first of them when they sum. */
-DEVICE void decode_weights(struct decode_state *state, const struct decode *d, float s[DECODE_SCORED][DECODE_ROWS], uint32_t row, const uint32_t rows,
-                           const uint32_t head, uint32_t limit, const uint32_t checked)
+DEVICE void decode_weights(struct decode_state *state, const struct decode *d, float s[DECODE_SCORED][DECODE_ROWS], uint32_t row,
+                           const uint32_t rows, const uint32_t head, uint32_t limit, const uint32_t checked)
 {
     const uint32_t kept = fold_left(rows, 1, d->lanes), first = fold_first(rows, 1, d->lanes), counts = lane_id() % d->lanes < rows;
     float *weight = decode_wave(d, d->wave) + lane_id() / d->lanes * rows + first;
@@ -311,8 +329,8 @@ DEVICE void decode_weights(struct decode_state *state, const struct decode *d, f
 }
 
 /* Scores and weights of all heads, a few at a time for the registers. */
-DEVICE void decode_score(struct decode_state *state, const struct decode *d, const struct kv_piece *k, uint32_t row, const uint32_t rows, uint32_t limit,
-                         const uint32_t checked)
+DEVICE void decode_score(struct decode_state *state, const struct decode *d, const struct kv_piece *k, uint32_t row, const uint32_t rows,
+                         uint32_t limit, const uint32_t checked)
 {
     wave_barrier();
     UNROLL
@@ -345,8 +363,8 @@ DEVICE void decode_values(struct decode_state *state, const struct decode *d, co
 }
 
 /* The last step of a split, which has at most `rows` rows left. */
-DEVICE void decode_last(struct decode_state *state, const struct kv_piece *k, const struct kv_piece *v, const struct decode *d, uint32_t row, const uint32_t rows,
-                        uint32_t limit)
+DEVICE void decode_last(struct decode_state *state, const struct kv_piece *k, const struct kv_piece *v, const struct decode *d,
+                        uint32_t row, const uint32_t rows, uint32_t limit)
 {
     decode_score(state, d, k, row, rows, limit, 1);
     wave_barrier();
@@ -430,7 +448,8 @@ DEVICE void decode_publish(struct decode_state *state, const struct decode *d)
     }
 }
 
-/* Joins parts 0 .. n - 1 of `most` to x, whose maximum is m and total l: all are weighed by exp2 of their distance to the common maximum. */
+/* Joins parts 0 .. n - 1 of `most` to x, whose maximum is m and total l: all are weighed by exp2 of their distance to the common
+ * maximum. */
 DEVICE void decode_join(f32x4 *x, float *m, float *l, const f32x4 *part, const f32x2 *ml, const uint32_t most, uint32_t n)
 {
     float top = *m;
@@ -478,9 +497,10 @@ DEVICE void decode_write(float *out, const struct decode *d, uint32_t h, uint32_
     *(GLOBAL f32x4 *)(void *)(out + (uint64_t)(d->first + h) * d->head_dim + column) = x * (1.0f / l);
 }
 
-/* All parts of four columns, in batches whose loads are in flight together.  The place of m and l may be the same in all lanes; it is kept out of the
- * scalar registers, whose cache on AMD would keep what it saw before. */
-DEVICE void decode_merge(float *out, const float *parts, const float *parts_ml, const struct decode *d, uint32_t n, uint32_t h, uint32_t column)
+/* All parts of four columns, in batches whose loads are in flight together.  The place of m and l may be the same in all lanes; it is kept
+ * out of the scalar registers, whose cache on AMD would keep what it saw before. */
+DEVICE void decode_merge(float *out, const float *parts, const float *parts_ml, const struct decode *d, uint32_t n, uint32_t h,
+                         uint32_t column)
 {
     enum { BATCH = 16 };
     f32x4 x = { 0.0f, 0.0f, 0.0f, 0.0f };
@@ -502,12 +522,14 @@ DEVICE void decode_merge(float *out, const float *parts, const float *parts_ml, 
     decode_write(out, d, h, column, x, x_l);
 }
 
-/* Item i, fours of columns of the heads one after another, goes to group i % splits of the cluster; m and l of its head go with the first items. */
+/* Item i, fours of columns of the heads one after another, goes to group i % splits of the cluster;
+ * m and l of its head go with the first items. */
 DEVICE void decode_send(const struct decode *d, uint32_t i, uint32_t h, uint32_t column, const f32x4 x, float m, float l)
 {
     const f32x2 ml = { m, l };
     cluster_store16(decode_received(d, d->split, i / d->splits), i % d->splits, x);
-    for (uint32_t rank = column / 4; rank < d->splits; rank += d->head_dim / 4) cluster_store8(decode_received_ml(d, d->split, h), rank, ml);
+    for (uint32_t rank = column / 4; rank < d->splits; rank += d->head_dim / 4)
+        cluster_store8(decode_received_ml(d, d->split, h), rank, ml);
 }
 
 /* This group's share of what the first n splits of the cluster sent. */
@@ -549,23 +571,26 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
         const f32x2 ml = { m, l };
         *(GLOBAL f32x2 *)(void *)(parts_ml + 2 * (uint64_t)at) = ml;
     }
-    if (n == 1 || d->cluster || !last_to_arrive(counters + d->part, n, (uint32_t *)(void *)(decode_ml(d) + d->waves * d->heads * 2))) return;
-    for (uint32_t i = thread_x(); i < items; i += d->threads) decode_merge(out, parts, parts_ml, d, n, 4 * i / d->head_dim, 4 * i % d->head_dim);
+    if (n == 1 || d->cluster || !last_to_arrive(counters + d->part, n, (uint32_t *)(void *)(decode_ml(d) + d->waves * d->heads * 2)))
+        return;
+    for (uint32_t i = thread_x(); i < items; i += d->threads)
+        decode_merge(out, parts, parts_ml, d, n, 4 * i / d->head_dim, 4 * i % d->head_dim);
 }
 
 /* A whole kernel but its first line: calls pdl_launch(), pdl_wait() and mark() itself.
- * out: [n_head][head_dim] f32.  q: [n_head][head_dim], k_new, v_new: [n_head_kv][head_dim] f32, as projected (bias added).  The heads are normed
- * where q_norm, k_norm ([head_dim], NULL: none) say so, rotated (rope.h; n_rot 0: not), and k and v appended to the cache at position n_past.
+ * out: [n_head][head_dim] f32.  q: [n_head][head_dim], k_new, v_new: [n_head_kv][head_dim] f32, as projected (bias added).  The heads are
+ * normed where q_norm, k_norm ([head_dim], NULL: none) say so, rotated (rope.h; n_rot 0: not),
+ * and k and v appended to the cache at position n_past.
  * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.
- * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not needed with
- * one split or a cluster.  cluster 1: launched as clusters of `splits` groups, at most ATTENTION_MAX_CLUSTER.
+ * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not
+ * needed with one split or a cluster.  cluster 1: launched as clusters of `splits` groups, at most ATTENTION_MAX_CLUSTER.
  * window, ring: kv.h.  grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
 DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const float *q, const float *k_new, const float *v_new,
                              const float *q_norm, const float *k_norm, const float eps,
                              const float *rope_hi, const float *rope_lo, const uint32_t n_rot, const uint32_t neox, const uint32_t block,
-                             float *parts, float *parts_ml, uint32_t *counters, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
-                             const uint32_t n_ctx, const float scale, const uint32_t splits, const uint32_t threads,
-                             const uint32_t cluster, const uint32_t window, const uint32_t ring)
+                             float *parts, float *parts_ml, uint32_t *counters, const uint32_t n_head, const uint32_t n_head_kv,
+                             const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t splits,
+                             const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring)
 {
     const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim);
     struct decode d;

@@ -1,4 +1,5 @@
-/* attention_prefill.h -- what both ways of attention_prefill_tmpl.c share: which tokens and heads a group has, where its results go, how K and V are fetched. */
+/* attention_prefill.h -- what both ways of attention_prefill_tmpl.c share: which tokens and heads a group has, where its results go,
+ * how K and V are fetched. */
 #ifndef FORGE_ATTENTION_PREFILL_H
 #define FORGE_ATTENTION_PREFILL_H
 #include "kv.h"
@@ -50,7 +51,8 @@ DEVICE uint32_t prefill_leaves(const struct prefill *p, uint32_t first)
 /* 0: the group has no tokens. */
 DEVICE uint32_t prefill_begin(struct prefill *p, const struct forge_kernel_args a)
 {
-    const uint32_t cuts = ATTENTION_PREFILL_CUTS(p->n_head, p->n_head_kv), per_kv = p->n_head / p->n_head_kv, cut = group_x() % cuts * p->heads;
+    const uint32_t cuts = ATTENTION_PREFILL_CUTS(p->n_head, p->n_head_kv), per_kv = p->n_head / p->n_head_kv,
+                   cut = group_x() % cuts * p->heads;
     const uint32_t t0 = first_token(a), n_tokens = a.step->n_tokens, groups = (n_tokens - t0 + p->tokens - 1) / p->tokens;
     if (group_x() >= p->n_head_kv * cuts || group_y() >= groups) return 0;
     p->kv_head = group_x() / cuts;
@@ -83,9 +85,11 @@ DEVICE void prefill_put2(const struct prefill_out *out, uint32_t t, uint32_t col
         *(GLOBAL f32x2 *)(void *)(row + 4 * column) = both;
         return;
     }
-    *(GLOBAL uint32_t *)(void *)(row + 2 * column) = out->kind == 1 ? stage_f16(x) | stage_f16(y) << 16 : stage_bf16(x) | stage_bf16(y) << 16;
+    *(GLOBAL uint32_t *)(void *)(row + 2 * column) = out->kind == 1 ? stage_f16(x) | stage_f16(y) << 16
+                                                                    : stage_bf16(x) | stage_bf16(y) << 16;
 }
-/* Columns column .. column + 3; column is a multiple of 4.  x: means of f16 values, so that f16 rows (launch.h) need not be kept from overflowing. */
+/* Columns column .. column + 3; column is a multiple of 4.  x: means of f16 values,
+ * so that f16 rows (launch.h) need not be kept from overflowing. */
 DEVICE void prefill_put4(const struct prefill_out *out, uint32_t t, uint32_t column, f32x4 x)
 {
     uint8_t *row = out->rows + t * out->stride;
@@ -94,7 +98,8 @@ DEVICE void prefill_put4(const struct prefill_out *out, uint32_t t, uint32_t col
         return;
     }
     if (out->kind == 1) x *= STAGE_SCALE;
-    const u32x2 h = { out->kind == 1 ? f16x2_bits(x.x, x.y) : bf16x2_bits(x.x, x.y), out->kind == 1 ? f16x2_bits(x.z, x.w) : bf16x2_bits(x.z, x.w) };
+    const u32x2 h = { out->kind == 1 ? f16x2_bits(x.x, x.y) : bf16x2_bits(x.x, x.y),
+                      out->kind == 1 ? f16x2_bits(x.z, x.w) : bf16x2_bits(x.z, x.w) };
     *(GLOBAL u32x2 *)(void *)(row + 2 * column) = h;
 }
 /* A product reads its rows in units of 64 columns: the group of the last head writes the zeros. */
@@ -107,15 +112,18 @@ DEVICE void prefill_pad(const struct prefill *p, const struct prefill_out *out)
 }
 
 /* ---- K and V on their way to LDS ---- */
-/* A piece is 8 columns of a row.  Neighbouring threads take neighbouring pieces of a row, from turn to turn the same columns of later rows, so that a turn adds
- * a constant to the addresses; the lanes of a row are a power of two, a few idle. */
+/* A piece is 8 columns of a row.  Neighbouring threads take neighbouring pieces of a row, from turn to turn the same columns of later rows,
+ * so that a turn adds a constant to the addresses; the lanes of a row are a power of two, a few idle. */
 struct prefill_pieces { struct kv_piece piece[PREFILL_PIECES]; struct copy copy[PREFILL_PIECES]; };
 
 DEVICE uint32_t prefill_row_lanes(const struct prefill *p)
 {
     return p->head_dim <= 16 ? 2 : p->head_dim <= 32 ? 4 : p->head_dim <= 64 ? 8 : p->head_dim <= 128 ? 16 : 32;
 }
-DEVICE uint32_t prefill_row(const struct prefill *p, const uint32_t turn) { return thread_x() / prefill_row_lanes(p) + turn * (p->threads / prefill_row_lanes(p)); }
+DEVICE uint32_t prefill_row(const struct prefill *p, const uint32_t turn)
+{
+    return thread_x() / prefill_row_lanes(p) + turn * (p->threads / prefill_row_lanes(p));
+}
 DEVICE uint32_t prefill_column(const struct prefill *p)                   { return thread_x() % prefill_row_lanes(p) * 8; }
 DEVICE uint32_t prefill_turns(const struct prefill *p) { return (p->positions * prefill_row_lanes(p) + p->threads - 1) / p->threads; }
 DEVICE uint32_t prefill_has_piece(const struct prefill *p, const uint32_t turn)
@@ -148,7 +156,8 @@ DEVICE void prefill_q_rows(uint8_t *to, const struct prefill *p, const uint8_t *
         const uint32_t row = i / per_row, column = i % per_row * 8;
         u32x4 h = { 0, 0, 0, 0 };
         if (prefill_has(p, m + row)) {
-            const GLOBAL f32x4 *from = (const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m + row) * q_stride + (prefill_head(p, m + row) * p->head_dim + column) * 4);
+            const GLOBAL f32x4 *from = (const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m + row) * q_stride +
+                                                                            (prefill_head(p, m + row) * p->head_dim + column) * 4);
             const f32x4 x = from[0] * p->scale, y = from[1] * p->scale;
             h.x = f16x2_bits(clamp_f32(x.x, 65504.0f), clamp_f32(x.y, 65504.0f));
             h.y = f16x2_bits(clamp_f32(x.z, 65504.0f), clamp_f32(x.w, 65504.0f));

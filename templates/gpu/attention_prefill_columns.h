@@ -1,8 +1,9 @@
-/* attention_prefill_columns.h -- attention of prefill by f16 products whose columns are queries, S^T = K Q^T and O^T = V^T P^T, for MFMA and WMMA: a lane has scores of one
- * query and tile alone, and a tile of weights becomes operand B where it is.
+/* attention_prefill_columns.h -- attention of prefill by f16 products whose columns are queries, S^T = K Q^T and O^T = V^T P^T, for MFMA
+ * and WMMA: a lane has scores of one query and tile alone, and a tile of weights becomes operand B where it is.
  *
- * A tile of scores has 16 positions, row i is position i.  As operand B its k are in another order, so V^T lies in LDS in that order, too: slot k of a row is
- * position mma_k_of_acc(k).  Row i of a tile of O^T is dimension mma_row_together(i), such that a lane has neighbouring ones. */
+ * A tile of scores has 16 positions, row i is position i.  As operand B its k are in another order, so V^T lies in LDS in that order, too:
+ * slot k of a row is position mma_k_of_acc(k).  Row i of a tile of O^T is dimension mma_row_together(i), such that a lane has neighbouring
+ * ones. */
 #ifndef FORGE_ATTENTION_PREFILL_COLUMNS_H
 #define FORGE_ATTENTION_PREFILL_COLUMNS_H
 #include "attention_prefill.h"
@@ -10,7 +11,10 @@
 
 /* Wide operands of a row (mma.h), and the products of one: fewer in the last where 16 dimensions are left. */
 DEVICE uint32_t prefill_parts(const struct prefill *p) { return (p->head_dim + MMA_WIDE_COLS - 1) / MMA_WIDE_COLS; }
-DEVICE uint32_t prefill_products(const struct prefill *p, const uint32_t part) { return p->head_dim < MMA_WIDE_COLS * (part + 1) ? 1 : MMA_WIDE; }
+DEVICE uint32_t prefill_products(const struct prefill *p, const uint32_t part)
+{
+    return p->head_dim < MMA_WIDE_COLS * (part + 1) ? 1 : MMA_WIDE;
+}
 DEVICE void prefill_load_a(struct mma_wide_a *f, const struct prefill *p, const uint8_t *rows, const uint32_t part)
 {
     if (prefill_products(p, part) == MMA_WIDE) mma_load_wide_a(f, rows + 2 * MMA_WIDE_COLS * part, p->stride);
@@ -22,12 +26,17 @@ DEVICE void prefill_load_b(struct mma_wide_b *f, const struct prefill *p, const 
     else mma_load_b(&f->k[0], rows + 2 * MMA_WIDE_COLS * part, p->stride);
 }
 
-/* Where in V^T a dimension's row lies: after 8 of them comes a gap, so that the writes of lanes with neighbouring eights fall into different banks. */
-DEVICE uint32_t prefill_v_row(const struct prefill *p, uint32_t dimension) { return dimension * p->v_stride + dimension / 8 * ATTENTION_PREFILL_V_GAP; }
+/* Where in V^T a dimension's row lies: after 8 of them comes a gap, so that the writes of lanes with neighbouring eights fall into
+ * different banks. */
+DEVICE uint32_t prefill_v_row(const struct prefill *p, uint32_t dimension)
+{
+    return dimension * p->v_stride + dimension / 8 * ATTENTION_PREFILL_V_GAP;
+}
 
 /* ---- K and V to LDS ---- */
 /* A row beyond the last position is the last one again: such K is masked and such V has no weight. */
-DEVICE void prefill_fetch_row(struct kv_piece *piece, const struct prefill *p, const uint8_t *plane, uint32_t first, uint32_t row, uint32_t column)
+DEVICE void prefill_fetch_row(struct kv_piece *piece, const struct prefill *p, const uint8_t *plane, uint32_t first, uint32_t row,
+                              uint32_t column)
 {
     const uint32_t left = p->end - 1 - first, r = row < left ? row : left;
     if (KV_KIND != KV_KIND_f16 || p->ring) {
@@ -44,11 +53,15 @@ DEVICE void prefill_k_begin(struct prefill_pieces *h, const struct prefill *p, c
 DEVICE void prefill_k_end(const struct prefill_pieces *h, uint8_t *to, const struct prefill *p)
 {
     UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++)
-        if (prefill_has_piece(p, i)) *(u32x4 *)(void *)(to + prefill_row(p, i) * p->stride + 2 * prefill_column(p)) = prefill_f16(&h->piece[i]);
+        if (prefill_has_piece(p, i))
+            *(u32x4 *)(void *)(to + prefill_row(p, i) * p->stride + 2 * prefill_column(p)) = prefill_f16(&h->piece[i]);
 }
 /* V's rows become columns: neighbouring threads take neighbouring pairs of slots. */
 DEVICE uint32_t prefill_pair_slot(const struct prefill *p)                        { return thread_x() % (p->positions / 2) * 2; }
-DEVICE uint32_t prefill_pair_column(const struct prefill *p, const uint32_t turn) { return (thread_x() / (p->positions / 2) + turn * (p->threads / (p->positions / 2))) * 8; }
+DEVICE uint32_t prefill_pair_column(const struct prefill *p, const uint32_t turn)
+{
+    return (thread_x() / (p->positions / 2) + turn * (p->threads / (p->positions / 2))) * 8;
+}
 DEVICE uint32_t prefill_pair_turns(const struct prefill *p) { return (p->positions / 2 * (p->head_dim / 8) + p->threads - 1) / p->threads; }
 DEVICE uint32_t prefill_has_pair(const struct prefill *p, const uint32_t turn)
 {
@@ -80,7 +93,8 @@ DEVICE void prefill_v_end(const struct prefill_pieces *h, uint8_t *to, const str
 
 /* ---- the queries of a wave: tile t has rows 16 t .. 16 t + 15 of the wave, a lane row l % 16 of each ---- */
 struct prefill_columns {
-    struct mma_acc o[PREFILL_TILES][PREFILL_DIMS];              /* sum of weight * v: element e of tile d is dimension 16 d + MMA_ACC (l / 16) + e */
+    struct mma_acc o[PREFILL_TILES][PREFILL_DIMS];              /* sum of weight * v: element e of tile d is dimension
+                                                                 * 16 d + MMA_ACC (l / 16) + e */
     struct mma_acc s[PREFILL_TILES][PREFILL_SPANS];             /* scores of one step, less the maximum: position 16 j + mma_row(e) */
     struct mma_acc less[PREFILL_TILES];                         /* every element is - maximum: what scores begin with */
     struct mma_b   weights[PREFILL_TILES][PREFILL_SPANS];       /* 2^s */
@@ -89,10 +103,12 @@ struct prefill_columns {
     const uint8_t *q_lds;                                       /* when Q is in LDS: first row of the wave */
 };
 
-/* Operands of Q, from global memory: a lane asks for its columns of every MMA_WIDE_COLS; where lanes hold an operand twice, for half of them, and gets the others. */
-DEVICE void prefill_q_load(struct prefill_columns *w, const struct prefill *p, const uint8_t *q, const uint64_t q_stride, const uint32_t t, uint32_t m)
+/* Operands of Q, from global memory: a lane asks for its columns of every MMA_WIDE_COLS; where lanes hold an operand twice, for half of
+ * them, and gets the others. */
+DEVICE void prefill_q_load(struct prefill_columns *w, const struct prefill *p, const uint8_t *q, const uint64_t q_stride, const uint32_t t,
+                           uint32_t m)
 {
-    const uint32_t g = lane_id() / 16, mine = prefill_has(p, m) ? m : 0;         /* a row that is not there is computed as the first, which is */
+    const uint32_t g = lane_id() / 16, mine = prefill_has(p, m) ? m : 0;    /* a row that is not there is computed as the first, which is */
     const uint8_t *row = q + prefill_token(p, mine) * q_stride + prefill_head(p, mine) * p->head_dim * 4;
     UNROLL for (uint32_t part = 0; part < prefill_parts(p); part++) {
         const uint32_t run = 2 * MMA_WORDS / FAMILY_MMA_COPIES(FAMILY) * prefill_products(p, part);
@@ -109,7 +125,8 @@ DEVICE void prefill_q_load(struct prefill_columns *w, const struct prefill *p, c
 #endif
     }
 }
-DEVICE void prefill_columns_begin(struct prefill_columns *w, const struct prefill *p, uint8_t *lds_q, const uint8_t *q, const uint64_t q_stride)
+DEVICE void prefill_columns_begin(struct prefill_columns *w, const struct prefill *p, uint8_t *lds_q, const uint8_t *q,
+                                  const uint64_t q_stride)
 {
     const uint32_t m = wave_id() * 16 * p->tiles;
     w->q_lds = lds_q + m * p->stride;
@@ -123,7 +140,8 @@ DEVICE void prefill_columns_begin(struct prefill_columns *w, const struct prefil
     }
 }
 
-/* Operands are loaded this many parts before their use; sums are pinned, lest the compiler load all of them first, which takes more registers than there are. */
+/* Operands are loaded this many parts before their use; sums are pinned, lest the compiler load all of them first,
+ * which takes more registers than there are. */
 enum { PREFILL_PARTS_AHEAD = 2, PREFILL_PARTS_HELD = PREFILL_PARTS_AHEAD + 1 };
 
 /* s = K Q^T - maximum */
@@ -145,13 +163,15 @@ DEVICE void prefill_column_scores(struct prefill_columns *w, const struct prefil
         const uint32_t m = n - PREFILL_PARTS_AHEAD, d = m / spans;
         UNROLL for (uint32_t i = 0; i < prefill_products(p, d); i++)
             UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
-                mma_f16(&w->s[t][m % spans], &a[m % PREFILL_PARTS_HELD].k[i], p->q_registers ? &w->q[t][d].k[i] : &b[d % PREFILL_PARTS_HELD][t].k[i]);
+                mma_f16(&w->s[t][m % spans], &a[m % PREFILL_PARTS_HELD].k[i],
+                        p->q_registers ? &w->q[t][d].k[i] : &b[d % PREFILL_PARTS_HELD][t].k[i]);
                 mma_pin(&w->s[t][m % spans]);
             }
     }
 }
 
-/* Scores of positions that a query does not attend.  first: of the step's positions.  The pin keeps what only this needs out of the registers of the loop. */
+/* Scores of positions that a query does not attend.  first: of the step's positions.
+ * The pin keeps what only this needs out of the registers of the loop. */
 DEVICE void prefill_column_mask(struct prefill_columns *w, const struct prefill *p, uint32_t first)
 {
     uint32_t m = wave_id() * 16 * p->tiles + mma_col(0);
@@ -167,7 +187,8 @@ DEVICE void prefill_column_mask(struct prefill_columns *w, const struct prefill 
     }
 }
 
-/* By how much the largest score may exceed the maximum, weights 1, before the maximum follows: mostly it then stays, and all sums with it. */
+/* By how much the largest score may exceed the maximum, weights 1, before the maximum follows: mostly it then stays,
+ * and all sums with it. */
 #define PREFILL_BEHIND 8.0f
 
 /* With a window queries begin at different positions.  Whether one of the group may begin in this step; whether query m has begun
@@ -226,7 +247,8 @@ DEVICE void prefill_v_load(struct prefill_values *x, const struct prefill *p, co
     const uint32_t dims = p->head_dim / 16, row = lane_id() % 16;        /* mma.h reads row l % 16 of rows v_stride apart */
     const uint8_t *rows = v + prefill_v_row(p, mma_row_together(row)) - row * p->v_stride;
     if (n < p->positions / MMA_WIDE_COLS * dims)
-        mma_load_wide_a(&x->a[n % PREFILL_PARTS_HELD], rows + prefill_v_row(p, 16 * (n % dims)) + 2 * MMA_WIDE_COLS * (n / dims), p->v_stride);
+        mma_load_wide_a(&x->a[n % PREFILL_PARTS_HELD], rows + prefill_v_row(p, 16 * (n % dims)) + 2 * MMA_WIDE_COLS * (n / dims),
+                        p->v_stride);
 }
 DEVICE void prefill_column_values_begin(struct prefill_values *x, const struct prefill *p, const uint8_t *v)
 {
@@ -256,13 +278,15 @@ DEVICE void prefill_columns_end(const struct prefill_columns *w, const struct pr
             UNROLL for (uint32_t e = 0; e < MMA_ACC; e += 4) {
                 const float *o = w->o[t][d].x + e;
                 const f32x4 x = { o[0], o[1], o[2], o[3] };
-                prefill_put4(out, prefill_token(p, m), prefill_head(p, m) * p->head_dim + 16 * d + MMA_ACC * (lane_id() / 16) + e, x * inverse);
+                prefill_put4(out, prefill_token(p, m), prefill_head(p, m) * p->head_dim + 16 * d + MMA_ACC * (lane_id() / 16) + e,
+                             x * inverse);
             }
     }
 }
 
 /* K and V are on their way for a whole step. */
-DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
+DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q,
+                           const uint64_t q_stride)
 {
     const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
     uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, FAMILY, p->threads);

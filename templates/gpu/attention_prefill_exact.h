@@ -5,7 +5,8 @@
 
 enum { PREFILL_EXACT_SPANS = 4, PREFILL_EXACT_QUADS = 8 };      /* a lane's positions of a step, and its runs of 4 dimensions */
 
-/* Two neighbouring rows; lane l of prefill_lanes() has the scores of positions l, l + lanes, .. of a step and dimensions 4 (l + lanes j) .. + 3. */
+/* Two neighbouring rows; lane l of prefill_lanes() has the scores of positions l, l + lanes, .. of a step and
+ * dimensions 4 (l + lanes j) .. + 3. */
 struct prefill_rows {
     f32x4    o[2][PREFILL_EXACT_QUADS];
     float    s[2][PREFILL_EXACT_SPANS];
@@ -39,7 +40,8 @@ DEVICE void prefill_f32_q(float *to, const struct prefill *p, const uint8_t *q, 
     for (uint32_t n = thread_x(); n < ATTENTION_PREFILL_EXACT_ROWS * per_row; n += p->threads) {
         const uint32_t m = n / per_row, column = n % per_row * 4;
         f32x4 x = { 0, 0, 0, 0 };
-        if (prefill_has(p, m)) x = *(const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m) * q_stride + (prefill_head(p, m) * p->head_dim + column) * 4);
+        if (prefill_has(p, m))
+            x = *(const GLOBAL f32x4 *)(const void *)(q + prefill_token(p, m) * q_stride + (prefill_head(p, m) * p->head_dim + column) * 4);
         *(f32x4 *)(void *)(to + m * p->stride + column) = x * p->scale;
     }
 }
@@ -50,7 +52,8 @@ DEVICE void prefill_f32_scores(struct prefill_rows *r, const struct prefill *p, 
     UNROLL for (uint32_t i = 0; i < spans; i++) r->s[0][i] = r->s[1][i] = 0.0f;
 #pragma unroll 4
     for (uint32_t d = 0; d < p->head_dim; d += 4) {
-        const f32x4 q0 = *(const f32x4 *)(const void *)(q + r->row * p->stride + d), q1 = *(const f32x4 *)(const void *)(q + (r->row + 1) * p->stride + d);
+        const f32x4 q0 = *(const f32x4 *)(const void *)(q + r->row * p->stride + d),
+                    q1 = *(const f32x4 *)(const void *)(q + (r->row + 1) * p->stride + d);
         UNROLL for (uint32_t i = 0; i < spans; i++) {
             const f32x4 x = *(const f32x4 *)(const void *)(k + (r->lane + i * prefill_lanes(p)) * p->stride + d), y0 = q0 * x, y1 = q1 * x;
             r->s[0][i] += (y0.x + y0.y) + (y0.z + y0.w);
@@ -114,10 +117,12 @@ DEVICE void prefill_f32_end(const struct prefill_rows *r, const struct prefill *
 }
 
 /* K and V take turns in the same place. */
-DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
+DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q,
+                        const uint64_t q_stride)
 {
     const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
-    float *q_lds = (float *)(void *)lds(), *kv_lds = q_lds + ATTENTION_PREFILL_EXACT_ROWS * p->stride, *weights = kv_lds + p->positions * p->stride;
+    float *q_lds = (float *)(void *)lds(), *kv_lds = q_lds + ATTENTION_PREFILL_EXACT_ROWS * p->stride,
+          *weights = kv_lds + p->positions * p->stride;
     struct prefill_pieces pieces;
     struct prefill_rows r;
     r.lane = thread_x() % prefill_lanes(p);

@@ -1,12 +1,13 @@
-/* attention_prefill_rows.h -- attention of prefill by f16 products whose rows are queries, S = Q K^T and O = P V, for mma.sync: an accumulator tile is operand A as it is, V is
- * transposed while it is read, and copies reach LDS by themselves. */
+/* attention_prefill_rows.h -- attention of prefill by f16 products whose rows are queries, S = Q K^T and O = P V, for mma.sync: an
+ * accumulator tile is operand A as it is, V is transposed while it is read, and copies reach LDS by themselves. */
 #ifndef FORGE_ATTENTION_PREFILL_ROWS_H
 #define FORGE_ATTENTION_PREFILL_ROWS_H
 #include "attention_prefill.h"
 #if FAMILY_MMA_SUMS_ARE_A(FAMILY)
 
 /* ---- K and V to LDS ---- */
-/* The rows of positions first .. into LDS at `to`: begun, and ended when those bytes are free (of an f16 cache, which copies itself, free from the beginning). */
+/* The rows of positions first .. into LDS at `to`: begun, and ended when those bytes are free (of an f16 cache, which copies itself,
+ * free from the beginning). */
 DEVICE void prefill_rows_begin(struct prefill_pieces *h, uint8_t *to, const struct prefill *p, const uint8_t *plane, uint32_t first)
 {
     UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++) {
@@ -40,7 +41,8 @@ struct prefill_wave {
 };
 
 /* lds_kv: the places of K and V, free until the barrier at the end. */
-DEVICE void prefill_wave_begin(struct prefill_wave *w, const struct prefill *p, uint8_t *lds_q, uint8_t *lds_kv, const uint8_t *q, const uint64_t q_stride)
+DEVICE void prefill_wave_begin(struct prefill_wave *w, const struct prefill *p, uint8_t *lds_q, uint8_t *lds_kv, const uint8_t *q,
+                               const uint64_t q_stride)
 {
     const uint32_t m = wave_id() * 16 * p->tiles;
     uint8_t *mine = p->q_registers ? lds_kv + wave_id() * 16 * p->stride : lds_q + m * p->stride;
@@ -60,7 +62,8 @@ DEVICE void prefill_wave_begin(struct prefill_wave *w, const struct prefill *p, 
     if (p->q_registers) barrier();
 }
 
-/* Operands are loaded PREFILL_AHEAD products before their use; sums are pinned, lest the compiler load all of them first, which takes more registers than there are. */
+/* Operands are loaded PREFILL_AHEAD products before their use; sums are pinned, lest the compiler load all of them first,
+ * which takes more registers than there are. */
 enum { PREFILL_AHEAD = 1 };
 
 /* s = Q K^T */
@@ -87,7 +90,8 @@ DEVICE void prefill_scores(struct prefill_wave *w, const struct prefill *p, cons
     }
 }
 
-/* Scores of positions that a row does not attend.  first: of the step's positions.  The pin keeps what only this needs out of the registers of the loop. */
+/* Scores of positions that a row does not attend.  first: of the step's positions.
+ * The pin keeps what only this needs out of the registers of the loop. */
 DEVICE void prefill_mask(struct prefill_wave *w, const struct prefill *p, uint32_t first)
 {
     uint32_t m = wave_id() * 16 * p->tiles;
@@ -167,7 +171,8 @@ DEVICE void prefill_wave_end(const struct prefill_wave *w, const struct prefill 
 }
 
 /* V of a step is on its way while its scores are computed, K of the next one while V is used. */
-DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q, const uint64_t q_stride)
+DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q,
+                           const uint64_t q_stride)
 {
     const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
     uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, FAMILY, p->threads);

@@ -36,7 +36,8 @@
 #define ATTENTION_WAVE_FLOATS(heads, head_dim, wave) \
     ((heads) * ((head_dim) > (wave) / ATTENTION_LANES(head_dim) * ATTENTION_MAX_ROWS \
                 ? (head_dim) : (wave) / ATTENTION_LANES(head_dim) * ATTENTION_MAX_ROWS))
-/* Splits that can be a cluster, each of which merges a share of the fours of columns and gets that share from every split, with maxima and totals. */
+/* Splits that can be a cluster, each of which merges a share of the fours of columns and gets that share from every split,
+ * with maxima and totals. */
 #define ATTENTION_MAX_CLUSTER 8u
 #define ATTENTION_SHARE(heads, head_dim, splits) (((heads) * (head_dim) / 4u + (splits) - 1u) / (splits))
 #define ATTENTION_RECEIVED_FLOATS(heads, head_dim, splits, cluster) \

@@ -13,7 +13,10 @@ DEVICE uint32_t unfused_begin(const struct forge_kernel_args a, uint32_t t, cons
 {
     return window ? kv_window_begin(uniform(a.step->n_past) + t, window) : 0;
 }
-DEVICE float *unfused_row(float *scores, uint32_t t, const uint32_t rows, const uint32_t n_ctx) { return scores + ((uint64_t)group_x() * rows + t) * n_ctx; }
+DEVICE float *unfused_row(float *scores, uint32_t t, const uint32_t rows, const uint32_t n_ctx)
+{
+    return scores + ((uint64_t)group_x() * rows + t) * n_ctx;
+}
 /* First of this lane's columns; lanes beyond head_dim repeat the first ones and count for nothing. */
 DEVICE uint32_t unfused_column(const uint32_t head_dim)
 {
@@ -23,11 +26,12 @@ DEVICE uint32_t unfused_column(const uint32_t head_dim)
 DEVICE uint32_t unfused_idle(const uint32_t head_dim) { return lane_id() % ATTENTION_LANES(head_dim) * 8 >= head_dim; }
 
 /* scores = scale * q . k.  q: the token's row, [n_head][head_dim]. */
-DEVICE void attention_scores(const struct forge_kernel_args a, float *scores, const float *q, uint32_t t, const uint32_t rows, const uint32_t n_head,
-                             const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx, const float scale,
-                             const uint32_t threads, const uint32_t window, const uint32_t ring)
+DEVICE void attention_scores(const struct forge_kernel_args a, float *scores, const float *q, uint32_t t, const uint32_t rows,
+                             const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
+                             const float scale, const uint32_t threads, const uint32_t window, const uint32_t ring)
 {
-    const uint32_t lanes = ATTENTION_LANES(head_dim), slots = threads / lanes, column = unfused_column(head_dim), n_kv = unfused_positions(a);
+    const uint32_t lanes = ATTENTION_LANES(head_dim), slots = threads / lanes, column = unfused_column(head_dim),
+                   n_kv = unfused_positions(a);
     const uint32_t begin = unfused_begin(a, t, window), kv_head = group_x() / (n_head / n_head_kv);
     float *row = unfused_row(scores, t, rows, n_ctx);
     float mine[8];
@@ -44,7 +48,8 @@ DEVICE void attention_scores(const struct forge_kernel_args a, float *scores, co
 }
 
 /* Positions after the token's own score minus infinity. */
-DEVICE void attention_mask(const struct forge_kernel_args a, float *scores, uint32_t t, const uint32_t rows, const uint32_t n_ctx, const uint32_t threads)
+DEVICE void attention_mask(const struct forge_kernel_args a, float *scores, uint32_t t, const uint32_t rows, const uint32_t n_ctx,
+                           const uint32_t threads)
 {
     float *row = unfused_row(scores, t, rows, n_ctx);
     for (uint32_t p = uniform(a.step->n_past) + t + 1 + thread_x(); p < unfused_positions(a); p += threads) row[p] = -__builtin_inff();
@@ -82,9 +87,9 @@ DEVICE void attention_softmax(const struct forge_kernel_args a, float *scores, u
 }
 
 /* out = sum of weight * v.  out: the token's row, [n_head][head_dim].  LDS: WEIGHTED_SUM_LDS_BYTES. */
-DEVICE void attention_weighted_sum(const struct forge_kernel_args a, float *out, const float *scores, uint32_t t, const uint32_t rows, const uint32_t n_head,
-                                   const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx, const uint32_t threads,
-                                   const uint32_t window, const uint32_t ring)
+DEVICE void attention_weighted_sum(const struct forge_kernel_args a, float *out, const float *scores, uint32_t t, const uint32_t rows,
+                                   const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
+                                   const uint32_t threads, const uint32_t window, const uint32_t ring)
 {
     const uint32_t lanes = ATTENTION_LANES(head_dim), slots = threads / lanes, slot = thread_x() / lanes, column = unfused_column(head_dim);
     const uint32_t n_kv = unfused_positions(a), kept = kv_rows(n_ctx, ring);
@@ -93,7 +98,8 @@ DEVICE void attention_weighted_sum(const struct forge_kernel_args a, float *out,
     for (uint32_t i = 0; i < 8; i++) acc[i] = 0.0f;
     for (uint32_t p = unfused_begin(a, t, window) + slot; p < n_kv; p += slots) {
         f32x4 v[2];
-        kv_load(v, kv_v(a, n_head_kv, kept, head_dim), group_x() / (n_head / n_head_kv), kv_row(p, ring), column, n_head_kv, kept, head_dim);
+        kv_load(v, kv_v(a, n_head_kv, kept, head_dim), group_x() / (n_head / n_head_kv), kv_row(p, ring), column, n_head_kv, kept,
+                head_dim);
         const float weight = row[p];
         for (uint32_t i = 0; i < 8; i++) acc[i] += weight * v[i / 4][i % 4];
     }

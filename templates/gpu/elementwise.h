@@ -1,4 +1,5 @@
-/* elementwise.h -- operations without neighbours, on one row of a token by the `threads` threads of a group: out, x, y [cols] f32, 16-byte aligned; out may be x or y.
+/* elementwise.h -- operations without neighbours, on one row of a token by the `threads` threads of a group: out, x, y [cols] f32,
+ * 16-byte aligned; out may be x or y.
  * All but pointers constants.  After pdl_wait(). */
 #ifndef FORGE_ELEMENTWISE_H
 #define FORGE_ELEMENTWISE_H

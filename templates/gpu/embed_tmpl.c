@@ -1,6 +1,7 @@
-/* embed_tmpl.c -- rows of the embedding table as f32.  Included once per format with FORMAT defined and formats/FORMAT.h included before; gives embed_row_FORMAT.
- * A weight is the product of its unit with activations of a single 1: the format's own arithmetic, which is exact to f32's rounding, where its decoding for
- * the matrix unit rounds to f16. */
+/* embed_tmpl.c -- rows of the embedding table as f32.  Included once per format with FORMAT defined and formats/FORMAT.h included before;
+ * gives embed_row_FORMAT.
+ * A weight is the product of its unit with activations of a single 1: the format's own arithmetic, which is exact to f32's rounding, where
+ * its decoding for the matrix unit rounds to f16. */
 #ifndef FORMAT
 #define FORMAT q8_0
 #include "formats/q8_0.h"
@@ -12,8 +13,8 @@
 #define EMBED_JOIN2(name, format) name##format
 #define EMBED_JOIN(name, format)  EMBED_JOIN2(name, format)
 
-/* Columns 16 piece .. of a row are one thread's: of one unit of 64 columns, or of some smaller ones.  A wave has the same quarter of WAVE units, so that
- * which bits are a column's is known where the kernel is compiled.  EMBED_GROUPS (gemv_sizes.h) has as many threads. */
+/* Columns 16 piece .. of a row are one thread's: of one unit of 64 columns, or of some smaller ones.  A wave has the same quarter of WAVE
+ * units, so that which bits are a column's is known where the kernel is compiled.  EMBED_GROUPS (gemv_sizes.h) has as many threads. */
 struct embed_piece { uint32_t unit, quarter; };
 DEVICE struct embed_piece embed_piece(const uint32_t threads)
 {
@@ -53,8 +54,8 @@ DEVICE void F(embed_quarter_)(float *out, const struct F(unit_) *u, const uint32
 }
 #endif
 
-/* out: [cols] f32, 16-byte aligned.  table: packed rows of cols weights, one per token.  grid_x: EMBED_GROUPS(cols, WAVE, threads).  cols, threads: constants;
- * threads: whole waves. */
+/* out: [cols] f32, 16-byte aligned.  table: packed rows of cols weights, one per token.  grid_x: EMBED_GROUPS(cols, WAVE, threads).  cols,
+ * threads: constants; threads: whole waves. */
 DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token, const uint32_t cols, const uint32_t threads)
 {
     const uint8_t *row = table + (uint64_t)(uint32_t)token * F(ROW_BYTES_)(cols);

@@ -1,11 +1,13 @@
-/* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format and shape of a group's tile,
- * with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the end) and formats/FORMAT.h included before; gives
- * gemm_FORMAT_<tokens>x<rows>_<threads> and, for the two matrices of a GLU, gemm_pair_FORMAT_<tokens>x<rows>_<threads>.
+/* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format and shape of a
+ * group's tile, with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the end) and formats/FORMAT.h
+ * included before; gives gemm_FORMAT_<tokens>x<rows>_<threads> and, for the two matrices of a GLU,
+ * gemm_pair_FORMAT_<tokens>x<rows>_<threads>.
  * GEMM_STAGES and GEMM_TOKEN_TILE belong to the program.
  *
  * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
- * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous copies on sm_90
- * (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one or two steps ahead.
+ * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous
+ * copies on sm_90 (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one
+ * or two steps ahead.
  * sm_90a: where the shape allows (GEMM_GROUP), four waves multiply at once from LDS, and decode meanwhile.
  * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
 #ifndef FORMAT
@@ -30,7 +32,8 @@
 #ifndef GEMM_STAGES
 #define GEMM_STAGES GEMM_STAGES_OF(FAMILY)
 #endif
-/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row, as they lie side by side in memory. */
+/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row,
+ * as they lie side by side in memory. */
 #ifndef GEMM_UNIT_STEPS
 #define GEMM_UNIT_STEPS 1
 #endif
@@ -45,17 +48,21 @@ STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers ar
 #define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
 #define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
 #define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))
-#define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)    /* 16-byte pieces a thread brings per step and plane, or one less */
+/* 16-byte pieces a thread brings per step and plane, or one less. */
+#define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
 #define GEMM_W_COPIES    ((GEMM_ROWS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
 #define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
-/* 1: a lane's registers hold operands twice beside the sums and what is on its way, so that one set is loaded while the other is multiplied. */
+/* 1: a lane's registers hold operands twice beside the sums and what is on its way,
+ * so that one set is loaded while the other is multiplied. */
 #define GEMM_AHEAD \
-    (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R + (COPIES_REACH_LDS ? 0 : 4 * GEMM_X_COPIES + 16 * GEMM_W_UNITS) \
+    (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R + \
+     (COPIES_REACH_LDS ? 0 : 4 * GEMM_X_COPIES + 16 * GEMM_W_UNITS) \
      <= (COPIES_REACH_LDS ? 192 : 224))
 
 /* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
 struct gemm_x { const uint8_t *x; uint32_t stride, last; };
-/* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix, so that neighbouring 16 x 16 tiles of a wave are gate and up. */
+/* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix,
+ * so that neighbouring 16 x 16 tiles of a wave are gate and up. */
 struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
 
 DEVICE uint32_t min_u32(uint32_t x, uint32_t y) { return x < y ? x : y; }
@@ -81,8 +88,8 @@ STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) >
 enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
 
 struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
-/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8 threads or one
- * bring a row. */
+/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8
+ * threads or one bring a row. */
 DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uint32_t n)
 {
     return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;
@@ -127,10 +134,12 @@ DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const u
 }
 /* One step of 64 columns, or this wave's part of them.  weight_digits: planes of the weights.
  * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
-DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits,
+                              const uint32_t bf16)
 {
     struct G(gemm_operands_) o[2];
-    const uint32_t n_parts = GEMM_STEP_COLS / MMA_WIDE_COLS / G(GEMM_PARTS_K_), n_loads = n_parts * weight_digits, first = G(gemm_part_k_)() * n_parts;
+    const uint32_t n_parts = GEMM_STEP_COLS / MMA_WIDE_COLS / G(GEMM_PARTS_K_), n_loads = n_parts * weight_digits,
+                   first = G(gemm_part_k_)() * n_parts;
     x += G(gemm_token_)(0) * GEMM_ROW_LDS;
     w += G(gemm_part_r_)() * (GEMM_TILES_R * 16 * GEMM_ROW_LDS);
     UNROLL for (uint32_t n = 0; n < n_loads + GEMM_AHEAD; n++) {
@@ -147,7 +156,8 @@ DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const u
     }
 }
 /* The same by four waves at once, on their way after it. */
-DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits, const uint32_t bf16)
+DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits,
+                                    const uint32_t bf16)
 {
     x += wave_id() / MMA_GROUP_WAVES * (GEMM_TILES_T * MMA_GROUP_A * GEMM_ROW_LDS);
     mma_group_begin();
@@ -168,8 +178,8 @@ DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
 }
-/* Adds up the sums of two waves that share columns: afterwards the first has those of tiles 0, 2 .. along tokens, the second of 1, 3 ..  The LDS of
- * operands is free. */
+/* Adds up the sums of two waves that share columns: afterwards the first has those of tiles 0, 2 .. along tokens, the second of 1, 3 ..
+ * The LDS of operands is free. */
 DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
 {
     const uint32_t second = G(gemm_part_k_)();
@@ -193,8 +203,9 @@ DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
                 }
     }
 }
-/* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so that in
- * most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows, else `sink` takes each value. */
+/* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so
+ * that in most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows,
+ * else `sink` takes each value. */
 DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t,
                              const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
 {
@@ -221,8 +232,8 @@ enum { G(GEMM_BF16_) = 1 };
 #else
 enum { G(GEMM_BF16_) = 0 };
 #endif
-/* COPIED: the weights are copied as they are; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ before its own a step's
- * weights begin to be decoded. */
+/* COPIED: the weights are copied as they are; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ before
+ * its own a step's weights begin to be decoded. */
 #if F(UNIT_COLS_) == 8
 enum { G(GEMM_COPIED_) = 1, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = 1 };
 #elif F(UNIT_COLS_) == 64
@@ -243,7 +254,8 @@ DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const str
     UNROLL for (uint32_t i = 0; i < GEMM_W_COPIES; i++) {
         const uint32_t piece = thread_x() % 8, row = thread_x() / 8 + i * (GEMM_THREADS / 8);
         if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_ROWS))
-            copy_begin(&n->c[i], G(gemm_w_slot_)(slots, slot) + lds_piece(row, GEMM_ROW_LDS, piece, 1), gemm_row(w, row) + (step * 8 + piece) * 16, 1);
+            copy_begin(&n->c[i], G(gemm_w_slot_)(slots, slot) + lds_piece(row, GEMM_ROW_LDS, piece, 1),
+                       gemm_row(w, row) + (step * 8 + piece) * 16, 1);
     }
 }
 DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
@@ -264,7 +276,8 @@ DEVICE uint32_t G(gemm_unit_row_)(const uint32_t turn, const uint32_t i)
     return thread_x() / G(GEMM_LEAD_) + (turn % G(GEMM_LEAD_) * GEMM_W_UNITS + i) * (GEMM_THREADS / G(GEMM_LEAD_));
 }
 DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_LEAD_) * G(GEMM_LEAD_) + thread_x() % G(GEMM_LEAD_); }
-/* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode, half as long. */
+/* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode,
+ * half as long. */
 #if F(HALVES_)
 enum { G(GEMM_HALVES_) = GEMM_STAGES == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
 #else
@@ -304,9 +317,11 @@ DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const str
         return;
     }
     UNROLL for (uint32_t i = 0; i < GEMM_W_UNITS; i++)
-        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS) F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
+        if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS)
+            F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
 }
-/* A decoded unit to its row.  Of two lanes that write the same row of two slots, one begins in the middle: else both would want the same banks. */
+/* A decoded unit to its row.  Of two lanes that write the same row of two slots,
+ * one begins in the middle: else both would want the same banks. */
 DEVICE void G(gemm_store_)(uint8_t *slot, const uint32_t h[32], const uint32_t row)
 {
     const uint32_t swap = G(GEMM_LEAD_) == 2 && thread_x() % 2;
@@ -374,10 +389,13 @@ struct G(gemm_ahead_) {
     uint8_t *x_slots, *w_slots;
 };
 /* Slots are numbered round the ring: the slot of a step is its number modulo the slots. */
-DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const uint32_t slot) { return n->x_slots + slot * (GEMM_TOKENS * GEMM_ROW_LDS); }
+DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const uint32_t slot)
+{
+    return n->x_slots + slot * (GEMM_TOKENS * GEMM_ROW_LDS);
+}
 /* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
-DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
-                           const uint32_t units)
+DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step,
+                           const uint32_t slot, const uint32_t units)
 {
     if (step < units) {
         G(gemm_x_begin_)(n->x, n->x_at, G(gemm_x_slot_)(n, slot), x, step);
@@ -385,9 +403,10 @@ DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, con
     }
     copy_commit();
 }
-/* Takes what came through registers in turn `turn` to LDS and loads what the next one takes: x of step `turn`, weights as gemm_end_ says. */
-DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step, const uint32_t turn,
-                          const uint32_t units)
+/* Takes what came through registers in turn `turn` to LDS and loads what the next one takes: x of step `turn`,
+ * weights as gemm_end_ says. */
+DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step,
+                          const uint32_t turn, const uint32_t units)
 {
     if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
@@ -433,12 +452,12 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
     }
     if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
 }
-/* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below rows;
- * each goes to sink(a, t, r, y), from one thread once.
- * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and zeros up to
- * a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
- * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS threads
- * call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride: constants. */
+/* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below
+ * rows; each goes to sink(a, t, r, y), from one thread once.
+ * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and
+ * zeros up to a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
+ * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS
+ * threads call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride: constants. */
 DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
                      const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
 {
@@ -453,8 +472,9 @@ DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const u
 }
 #if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY)
 /* The same for two matrices of `rows` rows, GEMM_ROWS / 2 rows of each from tile * (GEMM_ROWS / 2) on: sink(a, t, r, gate, up). */
-DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows, const uint32_t cols,
-                          const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
+DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows,
+                          const uint32_t cols, const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens,
+                          pair_sink *sink)
 {
     const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
     const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;

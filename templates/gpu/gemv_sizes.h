@@ -3,11 +3,11 @@
  *
  * acts:   128 bytes of scratch, then [digit][c 0..3][units of a plane][16]: 16 int8 of columns 64 unit + 16 c .., then [units + 1][4] f32
  *         {d0, d1, s0, s1}, then with sums16 [units + 1][4] f32.  All of the entry past the last unit is 0: lanes without a unit take it.
- * floats: 128 bytes of scratch, then two planes [pieces + 4][4] f32: columns 8 piece .. + 3 in the first, + 4 .. + 7 in the second.  Those of the piece
- *         past the last are 0.
+ * floats: 128 bytes of scratch, then two planes [pieces + 4][4] f32: columns 8 piece .. + 3 in the first, + 4 .. + 7 in the second.
+ *         Those of the piece past the last are 0.
  *
- * A plane of acts is 2 units longer than a multiple of 8, a plane of floats 64 bytes longer than a multiple of 128: so a wave's writes fall into
- * different banks, as do its reads of pieces of 4 columns. */
+ * A plane of acts is 2 units longer than a multiple of 8, a plane of floats 64 bytes longer than a multiple of 128: so a wave's writes fall
+ * into different banks, as do its reads of pieces of 4 columns. */
 #ifndef FORGE_GEMV_SIZES_H
 #define FORGE_GEMV_SIZES_H
 

@@ -1,13 +1,14 @@
-/* gemv_tmpl.c -- decode: y = W x for one token.  Included once per (FORMAT, ROWS, LANES), after formats/FORMAT.h; a program may hold several.
+/* gemv_tmpl.c -- decode: y = W x for one token.  Included once per (FORMAT, ROWS, LANES), after formats/FORMAT.h;
+ * a program may hold several.
  *
- * A run of LANES neighbouring lanes is a *slot*: it works on ROWS rows at a time, lane k on their units k, k + LANES, ...  One such portion of rows is
- * a *row group*; slot s takes the row groups s, s + stride, ...  A *step* is DEPTH units of each of the ROWS rows for every lane.  While a step is used
- * the next one, of the same row group or of the slot's next, is on its way into the other of two named register buffers: rotating one buffer into the
- * other would wait for all loads.
+ * A run of LANES neighbouring lanes is a *slot*: it works on ROWS rows at a time, lane k on their units k, k + LANES, ...  One such portion
+ * of rows is a *row group*; slot s takes the row groups s, s + stride, ...  A *step* is DEPTH units of each of the ROWS rows for every
+ * lane.  While a step is used the next one, of the same row group or of the slot's next, is on its way into the other of two named register
+ * buffers: rotating one buffer into the other would wait for all loads.
  *
- * All lanes of a wave take equally many steps, so that they meet in the sums over lanes; a lane without a unit takes the zero entry of the activations,
- * a slot without a row group computes one that nobody stores.  The loads stand in no branch and the loop has one exit: on AMD a wait counts the loads
- * issued since, and where paths with different counts meet it becomes a wait for everything. */
+ * All lanes of a wave take equally many steps, so that they meet in the sums over lanes; a lane without a unit takes the zero entry of the
+ * activations, a slot without a row group computes one that nobody stores.  The loads stand in no branch and the loop has one exit: on AMD
+ * a wait counts the loads issued since, and where paths with different counts meet it becomes a wait for everything. */
 #ifndef FORMAT                                   /* alone: for editors, linters and tests */
 #define FORMAT q8_0
 #include "formats/q8_0.h"
@@ -46,8 +47,8 @@ struct gemv_matrices {
 #define G(name) GEMV_PASTE(name, FORMAT, ROWS, LANES)
 #define X(name) GEMV_OF(name, FORMAT)
 
-/* Units of a row in a step: at least 4 loads under way per buffer and lane, 8 of floats, which need little else; more than 4 units of a row ask for
- * too many activations at once. */
+/* Units of a row in a step: at least 4 loads under way per buffer and lane, 8 of floats, which need little else; more than 4 units of a row
+ * ask for too many activations at once. */
 #ifndef DEPTH
 #define DEPTH (X(UNIT_COLS) == 64 ? (3 + ROWS * X(LOADS)) / (ROWS * X(LOADS)) : ROWS < 2 ? 4 : (7 + ROWS) / ROWS)
 #endif
@@ -69,7 +70,10 @@ struct G(gemv_state) {
 #define GEMV_UNITS(cols) (64 * ACTS_UNITS(cols) / X(UNIT_COLS))
 /* Steps of a row, and units of a row and lane in each of them: at most DEPTH, fewer where that many steps do with fewer. */
 DEVICE uint32_t G(gemv_steps)(const uint32_t cols) { return (GEMV_UNITS(cols) + LANES * (DEPTH) - 1) / (LANES * (DEPTH)); }
-DEVICE uint32_t G(gemv_depth)(const uint32_t cols) { return ((GEMV_UNITS(cols) + LANES - 1) / LANES + G(gemv_steps)(cols) - 1) / G(gemv_steps)(cols); }
+DEVICE uint32_t G(gemv_depth)(const uint32_t cols)
+{
+    return ((GEMV_UNITS(cols) + LANES - 1) / LANES + G(gemv_steps)(cols) - 1) / G(gemv_steps)(cols);
+}
 
 DEVICE uint32_t G(gemv_groups)(const struct gemv_matrices *m)
 {
@@ -77,8 +81,10 @@ DEVICE uint32_t G(gemv_groups)(const struct gemv_matrices *m)
     return (m->rows + each - 1) / each;
 }
 
-/* The step of a slot at row group `group` from unit `unit` on.  Beyond the last row group all lanes read one place, which costs next to nothing. */
-DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint32_t group, uint32_t unit, uint32_t lane, const uint32_t cols)
+/* The step of a slot at row group `group` from unit `unit` on.  Beyond the last row group all lanes read one place,
+ * which costs next to nothing. */
+DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint32_t group, uint32_t unit, uint32_t lane,
+                         const uint32_t cols)
 {
     const uint32_t units = GEMV_UNITS(cols), depth = G(gemv_depth)(cols), groups = G(gemv_groups)(m), each = m->paired ? ROWS / 2 : ROWS;
     const uint32_t live = group < groups, first_row = (live ? group : groups - 1) * each, at = unit + (live ? lane : 0);
@@ -97,7 +103,8 @@ DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint
 }
 
 /* sum[r] += the products of a step; unit: this lane's first. */
-DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, const uint8_t *x_lds, const uint32_t cols, const uint32_t digits)
+DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, const uint8_t *x_lds, const uint32_t cols,
+                        const uint32_t digits)
 {
     const uint32_t units = GEMV_UNITS(cols), depth = G(gemv_depth)(cols);
 #pragma unroll
@@ -129,7 +136,8 @@ DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, cons
 }
 
 /* The slot's next step into s. */
-DEVICE void G(gemv_next)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint32_t cols, const uint32_t stride)
+DEVICE void G(gemv_next)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint32_t cols,
+                         const uint32_t stride)
 {
     G(gemv_load)(s, m, k->next_group, k->next_unit, k->lane, cols);
     COMPILER_FENCE();
@@ -138,8 +146,8 @@ DEVICE void G(gemv_next)(struct G(gemv_state) *k, struct G(first) *s, const stru
 }
 
 /* One step; after the last of a row its sum is there. */
-DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint8_t *x_lds, const uint32_t cols,
-                         const uint32_t digits)
+DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint8_t *x_lds,
+                         const uint32_t cols, const uint32_t digits)
 {
     const uint32_t step_units = LANES * G(gemv_depth)(cols), each = m->paired ? ROWS / 2 : ROWS;
     G(gemv_use)(k->sum, s, k->unit + k->lane, x_lds, cols, digits);
@@ -165,16 +173,18 @@ DEVICE uint32_t G(gemv_own_row)(const struct G(gemv_state) *k, const struct gemv
 }
 
 /* What is added to the lane's row, before its sum is there: so its latency is not seen. */
-DEVICE void G(gemv_add)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride, row_addend *addend)
+DEVICE void G(gemv_add)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride,
+                        row_addend *addend)
 {
     const uint32_t row = G(gemv_own_row)(k, m, stride);
     k->more = 0;
     if (addend && row < m->rows) k->more = addend(a, 0, row);
 }
 
-/* The rows that are summed and not yet stored go to the sink, one lane each.  Many at a time: on AMD a load in the sink waits for all loads before it. */
-DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride, row_sink *sink,
-                          pair_sink *sink_pair)
+/* The rows that are summed and not yet stored go to the sink, one lane each.
+ * Many at a time: on AMD a load in the sink waits for all loads before it. */
+DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride,
+                          row_sink *sink, pair_sink *sink_pair)
 {
     const uint32_t row = G(gemv_own_row)(k, m, stride);
     if (k->lane / (m->paired ? ROWS / 2 : ROWS) < k->count && row < m->rows) {
@@ -186,13 +196,16 @@ DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state)
 }
 
 DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(first) *f, const struct gemv_matrices *m, const uint32_t cols,
-                            const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, row_addend *addend, row_sink *sink,
-                            pair_sink *sink_pair)
+                            const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, row_addend *addend,
+                            row_sink *sink, pair_sink *sink_pair)
 {
-    const uint32_t groups = G(gemv_groups)(m), rounds = groups / stride, rest = groups % stride, batch = LANES / (m->paired ? ROWS / 2 : ROWS);
-    /* The slots of a wave are consecutive modulo stride: one of them has a row group in the last, incomplete round when the first has, or when they wrap. */
+    const uint32_t groups = G(gemv_groups)(m), rounds = groups / stride, rest = groups % stride,
+                   batch = LANES / (m->paired ? ROWS / 2 : ROWS);
+    /* The slots of a wave are consecutive modulo stride: one of them has a row group in the last, incomplete round when the first has,
+     * or when they wrap. */
     const uint32_t before = LANES == WAVE ? 0 : lane_id() / LANES, first = slot >= before ? slot - before : slot + stride - before;
-    const uint32_t left = uniform((rounds + (rest > 0 && (first < rest || first + WAVE / LANES > stride))) * G(gemv_steps)(cols));      /* steps */
+    /* steps */
+    const uint32_t left = uniform((rounds + (rest > 0 && (first < rest || first + WAVE / LANES > stride))) * G(gemv_steps)(cols));
     if (left > 0) {
         struct G(first) even, odd;
         struct G(gemv_state) k = { LANES == WAVE ? lane_id() : lane_id() % LANES, slot, 0, 0, slot, 0, { 0 }, 0, 0, 0 };
@@ -223,28 +236,32 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
 }
 
 /* ---- what a kernel calls ----
- * cols, rows, digits, stride: constants.  x_lds: the row as acts.h puts it there, with the same cols and digits, with sums16 when SUMS16_<FORMAT>.
+ * cols, rows, digits, stride: constants.  x_lds: the row as acts.h puts it there, with the same cols and digits,
+ * with sums16 when SUMS16_<FORMAT>.
  * slot: from gemv_slot(); stride: all slots of the grid, groups * threads / LANES.
  * f: what gemv_begin loaded for the same slot and matrices, before pdl_wait() if one likes, or NULL.
  * Each row's value goes to the sink once, with t = 0, from one lane; addend, which may be NULL, is asked for what is added to it before.
  * Result: the slot to go on with in the next matrix, so that its row groups begin where this one's ended. */
 
 /* The first step of gemv, or with w_pair not NULL of gemv_pair. */
-DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w_pair, const uint32_t rows, const uint32_t cols, uint32_t slot)
+DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w_pair, const uint32_t rows, const uint32_t cols,
+                          uint32_t slot)
 {
     const struct gemv_matrices m = { w, w_pair, rows, w_pair ? 1u : 0u };
     G(gemv_load)(f, &m, slot, 0, LANES == WAVE ? lane_id() : lane_id() % LANES, cols);
 }
-DEVICE uint32_t G(gemv)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *w, const uint32_t rows, const uint32_t cols,
-                        const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, row_addend *addend, row_sink *sink)
+DEVICE uint32_t G(gemv)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *w, const uint32_t rows,
+                        const uint32_t cols, const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride,
+                        row_addend *addend, row_sink *sink)
 {
     const struct gemv_matrices m = { w, w, rows, 0 };
     return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, addend, sink, (pair_sink *)0);
 }
 
 /* Two matrices of one shape, ROWS / 2 rows of each at a time: the two values of a row go to the sink together. */
-DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *gate, const uint8_t *up, const uint32_t rows,
-                             const uint32_t cols, const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride, pair_sink *sink)
+DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *gate, const uint8_t *up,
+                             const uint32_t rows, const uint32_t cols, const uint8_t *x_lds, const uint32_t digits, uint32_t slot,
+                             const uint32_t stride, pair_sink *sink)
 {
     const struct gemv_matrices m = { gate, up, rows, 1 };
     return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, (row_addend *)0, (row_sink *)0, sink);

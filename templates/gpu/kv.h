@@ -48,7 +48,8 @@ DEVICE uint64_t kv_bytes(uint32_t kv_head, uint32_t position, uint32_t column, c
     return (uint64_t)(kv_head * n_ctx + position) * KV_VALUE_BYTES(KV_KIND, head_dim) + KV_VALUE_BYTES(KV_KIND, column);
 }
 /* Byte of a plane at which the f16 scale of this column's block lies (q8_0). */
-DEVICE uint64_t kv_scale_bytes(uint32_t kv_head, uint32_t position, uint32_t column, const uint32_t n_head_kv, const uint32_t n_ctx, const uint32_t head_dim)
+DEVICE uint64_t kv_scale_bytes(uint32_t kv_head, uint32_t position, uint32_t column, const uint32_t n_head_kv, const uint32_t n_ctx,
+                               const uint32_t head_dim)
 {
     return (uint64_t)n_head_kv * n_ctx * head_dim + ((uint64_t)(kv_head * n_ctx + position) * (head_dim / 32) + column / 32) * 2;
 }
@@ -122,7 +123,8 @@ DEVICE void kv_encode(struct kv_piece *piece, const float x[8])
     for (uint32_t k = 0; k < 2; k++) {
         uint32_t codes = 0;
         UNROLL
-        for (uint32_t i = 0; i < 4; i++) codes |= ((uint32_t)(int32_t)round_f32(clamp_f32(x[4 * k + i] * inverse, 127.0f)) & 0xffu) << 8 * i;
+        for (uint32_t i = 0; i < 4; i++)
+            codes |= ((uint32_t)(int32_t)round_f32(clamp_f32(x[4 * k + i] * inverse, 127.0f)) & 0xffu) << 8 * i;
         piece->values[0][k] = codes;
     }
 }
@@ -135,15 +137,16 @@ DEVICE void kv_put(uint8_t *plane, uint32_t kv_head, uint32_t position, uint32_t
         const u32x2 codes = { piece->values[0].x, piece->values[0].y };
         *(GLOBAL u32x2 *)(void *)p = codes;
         if (column % 32 == 0)
-            *(GLOBAL uint16_t *)(void *)(plane + kv_scale_bytes(kv_head, position, column, n_head_kv, n_ctx, head_dim)) = (uint16_t)piece->scale;
+            *(GLOBAL uint16_t *)(void *)(plane + kv_scale_bytes(kv_head, position, column, n_head_kv, n_ctx, head_dim)) =
+                (uint16_t)piece->scale;
         return;
     }
     *(GLOBAL u32x4 *)(void *)p = piece->values[0];
     if (KV_KIND == KV_KIND_f32) *(GLOBAL u32x4 *)(void *)(p + 16) = piece->values[1];
 }
 
-/* Columns column .. + 7, a multiple of 8, of a row of f32, 16-byte aligned.  In LDS, lanes 4 to 7 of every eight neighbours take their second half first:
- * it lies in other banks than what the four lanes before them take. */
+/* Columns column .. + 7, a multiple of 8, of a row of f32, 16-byte aligned.  In LDS, lanes 4 to 7 of every eight neighbours take their
+ * second half first: it lies in other banks than what the four lanes before them take. */
 DEVICE void row_eight(float x[8], const float *row, uint32_t column)
 {
     const uint32_t second = column / 32 % 2 * 4;

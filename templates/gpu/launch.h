@@ -3,7 +3,8 @@
 #define FORGE_LAUNCH_H
 #include "dialect.h"
 
-/* What is done with one value of a product: token t of the step, row r of the matrix (the column of the result).  Emitted per kernel, inlined. */
+/* What is done with one value of a product: token t of the step, row r of the matrix (the column of the result).  Emitted per kernel,
+ * inlined. */
 typedef void row_sink(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y);
 /* What is added to it before; asked for early, while the product is still on its way. */
 typedef float row_addend(const struct forge_kernel_args a, uint32_t t, uint32_t r);

@@ -94,8 +94,8 @@ DEVICE void head_store(float *x, const struct head *h, const uint32_t head_dim, 
 }
 
 /* Norm, if there are weights ([head_dim] or NULL), then rotation. */
-DEVICE void head_finish(struct head *h, const float *weight, float eps, const float *hi, const float *lo, uint32_t position, const uint32_t block,
-                        const uint32_t head_dim, const uint32_t n_rot, const uint32_t neox)
+DEVICE void head_finish(struct head *h, const float *weight, float eps, const float *hi, const float *lo, uint32_t position,
+                        const uint32_t block, const uint32_t head_dim, const uint32_t n_rot, const uint32_t neox)
 {
     struct rotation r;
     rotation_load(&r, hi, lo, position, block, head_dim, n_rot);
@@ -107,12 +107,13 @@ DEVICE void head_finish(struct head *h, const float *weight, float eps, const fl
     head_rotate(h, &r, head_dim, n_rot);
 }
 
-/* Prefill, a kernel's body for one token of the step at t: query heads are normed and rotated in place, keys normed, rotated and stored, values
- * stored.  q: [n_head][head_dim], k, v: [n_head_kv][head_dim], the token's rows, f32.  q_norm, k_norm: [head_dim] or NULL.  ring: kv.h.
+/* Prefill, a kernel's body for one token of the step at t: query heads are normed and rotated in place, keys normed, rotated and stored,
+ * values stored.  q: [n_head][head_dim], k, v: [n_head_kv][head_dim], the token's rows, f32.  q_norm, k_norm: [head_dim] or NULL.
+ * ring: kv.h.
  * grid_x: HEAD_GROUPS(n_head + 2 * n_head_kv, WAVE, threads); LDS: threads / WAVE * head_dim * 4 bytes. */
-DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, const float *k, const float *v, const float *q_norm, const float *k_norm,
-                       float eps, const float *hi, const float *lo, const uint32_t n_rot, const uint32_t neox, const uint32_t block,
-                       const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
+DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, const float *k, const float *v, const float *q_norm,
+                       const float *k_norm, float eps, const float *hi, const float *lo, const uint32_t n_rot, const uint32_t neox,
+                       const uint32_t block, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
                        const uint32_t threads, const uint32_t ring)
 {
     const uint32_t item = group_x() * (threads / WAVE) + wave_id(), position = uniform(a.step->n_past) + t, rows = kv_rows(n_ctx, ring);
@@ -137,7 +138,8 @@ DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, c
 }
 
 /* One op each, for one token: out, x: [heads][head_dim] f32, out may be x.  grid_x: HEAD_GROUPS(heads, WAVE, threads). */
-DEVICE void headnorm_row(float *out, const float *x, const float *weight, float eps, const uint32_t heads, const uint32_t head_dim, const uint32_t threads)
+DEVICE void headnorm_row(float *out, const float *x, const float *weight, float eps, const uint32_t heads, const uint32_t head_dim,
+                         const uint32_t threads)
 {
     const uint32_t item = group_x() * (threads / WAVE) + wave_id();
     struct head h, w;
@@ -148,8 +150,8 @@ DEVICE void headnorm_row(float *out, const float *x, const float *weight, float 
     head_store(out + (uint64_t)item * head_dim, &h, head_dim, 0, 0);
 }
 
-DEVICE void rope_row(float *out, const float *x, const float *hi, const float *lo, uint32_t position, const uint32_t n_rot, const uint32_t neox,
-                     const uint32_t block, const uint32_t heads, const uint32_t head_dim, const uint32_t threads)
+DEVICE void rope_row(float *out, const float *x, const float *hi, const float *lo, uint32_t position, const uint32_t n_rot,
+                     const uint32_t neox, const uint32_t block, const uint32_t heads, const uint32_t head_dim, const uint32_t threads)
 {
     const uint32_t item = group_x() * (threads / WAVE) + wave_id();
     struct head h;

@@ -1,5 +1,5 @@
-/* sample_math.h -- what sampling needs beside the templates' own arithmetic: logits as integer keys, double exp and log (a GPU has no libm), random numbers,
- * and double sums over lanes. */
+/* sample_math.h -- what sampling needs beside the templates' own arithmetic: logits as integer keys, double exp and log (a GPU has no
+ * libm), random numbers, and double sums over lanes. */
 #ifndef FORGE_SAMPLE_MATH_H
 #define FORGE_SAMPLE_MATH_H
 #include "dialect.h"
@@ -18,13 +18,18 @@ DEVICE uint32_t sample_key_of(float x)           /* 0: NaN */
 #define SAMPLE_KEY_INFINITE 0xff800000u          /* of +inf */
 #define SAMPLE_NOT_FINITE   0xffffffffffffffffu  /* above every key: stands for logits of which some are NaN or infinite */
 #define SAMPLE_KEY_NEGATIVE 0x007fffffu          /* of -inf: what is greater counts */
-DEVICE float    sample_value_of(uint64_t key)       { const uint32_t u = (uint32_t)(key >> 24); return f32_of_bits(u >> 31 ? u & 0x7fffffffu : ~u); }
+DEVICE float    sample_value_of(uint64_t key)
+{
+    const uint32_t u = (uint32_t)(key >> 24);
+    return f32_of_bits(u >> 31 ? u & 0x7fffffffu : ~u);
+}
 DEVICE uint64_t sample_key(float x, uint32_t id)    { return (uint64_t)sample_key_of(x) << 24 | (0xffffffu - id); }
 DEVICE uint32_t sample_id_of(uint64_t key)          { return 0xffffffu - (uint32_t)(key & 0xffffffu); }
 
 /* ---- arithmetic in double ---- */
 
-/* e^x for x <= 0, 0 below e^-708: x = n ln 2 + r, |r| <= ln 2 / 2, the series of e^r to r^13; error about 1 ulp.  ln 2 in two parts: fdlibm, e_exp.c. */
+/* e^x for x <= 0, 0 below e^-708: x = n ln 2 + r, |r| <= ln 2 / 2, the series of e^r to r^13; error about 1 ulp.
+ * ln 2 in two parts: fdlibm, e_exp.c. */
 DEVICE double sample_exp(double x)
 {
     if (!(x > -708.0)) return 0.0;
@@ -107,7 +112,8 @@ DEVICE double sample_wave_sum(double x)
     for (uint32_t mask = 1; mask < WAVE; mask *= 2) x += sample_lane_f64(x, lane_id() ^ mask);
     return x;
 }
-/* The first i with w[0] + ... + w[i] > at, at = part of the sum + offset; the last with w > 0 when rounding leaves none.  w: [n] in LDS, >= 0.
+/* The first i with w[0] + ... + w[i] > at, at = part of the sum + offset; the last with w > 0 when rounding leaves none.  w: [n] in
+ * LDS, >= 0.
  * *rest: at less what stands before i.  All lanes of a wave get the same. */
 DEVICE uint32_t sample_find(const double *w, const uint32_t n, double part, double offset, double *rest)
 {

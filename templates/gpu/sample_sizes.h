@@ -1,10 +1,12 @@
-/* sample_sizes.h -- bytes that sample_tmpl.c needs, and how it cuts the vocabulary.  Constant expressions of C, for the compiler's plan too. */
+/* sample_sizes.h -- bytes that sample_tmpl.c needs, and how it cuts the vocabulary.  Constant expressions of C,
+ * for the compiler's plan too. */
 #ifndef FORGE_SAMPLE_SIZES_H
 #define FORGE_SAMPLE_SIZES_H
 
 #define SAMPLE_MAX_VOCAB 524288u
 
-/* A segment is a run of tokens whose maximum one wave finds at once.  Top-k needs more segments than k, the group that arrives last reads all maxima. */
+/* A segment is a run of tokens whose maximum one wave finds at once.  Top-k needs more segments than k,
+ * the group that arrives last reads all maxima. */
 #define SAMPLE_MAX_SEGMENT 128u
 #define SAMPLE_SEGMENT(n_vocab) ((n_vocab) <= 65536u ? 64u : SAMPLE_MAX_SEGMENT)
 #define SAMPLE_SEGMENTS(n_vocab) (((n_vocab) + SAMPLE_SEGMENT(n_vocab) - 1u) / SAMPLE_SEGMENT(n_vocab))

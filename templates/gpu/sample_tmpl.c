@@ -1,17 +1,20 @@
-/* sample_tmpl.c -- from the logits of one token to the next one, in one launch: what runtime/run/sample.c does, and the token it would draw.
+/* sample_tmpl.c -- from the logits of one token to the next one, in one launch: what runtime/run/sample.c does,
+ * and the token it would draw.
  *
- * The vocabulary is cut into segments.  A wave applies biases and penalties to a segment and keeps its maximum.  The group that arrives last has all maxima:
+ * The vocabulary is cut into segments.  A wave applies biases and penalties to a segment and keeps its maximum.
+ * The group that arrives last has all maxima:
  *
  *   greedy       the largest maximum.
- *   top-k        the k-th largest maximum bounds the k-th largest logit from below, and only segments whose maximum reaches it are read again.  What
- *                reaches it there is sorted in LDS (a few dozen tokens more than k), and one thread goes through the chain in the order of sample.c.
+ *   top-k        the k-th largest maximum bounds the k-th largest logit from below, and only segments whose maximum reaches it are read
+ *                again.  What reaches it there is sorted in LDS (a few dozen tokens more than k),
+ *                and one thread goes through the chain in the order of sample.c.
  *   top-p alone  the same with a guess in place of k; the waves have also summed exp(logit) of their segments, so the whole is known.
  *   neither      tokens are drawn in the order of ids: by the segments' sums, then within one segment.
  *   otherwise    (a large k, a flat distribution, many equal logits): bisection over the keys, every step of it a pass over the vocabulary.
  *
- * Sums are in double, as there.  Differences to sample.c: exp and log of sample_math.h against libm's (an ulp), sample.c's float exp in the total of top-p
- * without top-k (1e-7), and the order of additions in the last two ways (1e-15).  A cut or a draw that falls that close to the border between two tokens
- * may take the other one. */
+ * Sums are in double, as there.  Differences to sample.c: exp and log of sample_math.h against libm's (an ulp), sample.c's float exp in the
+ * total of top-p without top-k (1e-7), and the order of additions in the last two ways (1e-15).  A cut or a draw that falls that close to
+ * the border between two tokens may take the other one. */
 #ifndef FORGE_SAMPLE_TMPL
 #define FORGE_SAMPLE_TMPL
 #include "launch.h"
@@ -22,7 +25,8 @@
 DEVICE uint32_t *sample_words(void)  { return (uint32_t *)(void *)lds(); }                       /* [8]: see the enum */
 DEVICE uint64_t *sample_maxima(void) { return (uint64_t *)(void *)(lds() + 64); }                /* [2][32]: of the waves, in turns */
 DEVICE double   *sample_sums(void)   { return (double *)(void *)(lds() + 64 + 512); }            /* [waves][8] */
-DEVICE float    *sample_values(void) { return (float *)(void *)(lds() + SAMPLE_LDS_VALUES); }    /* [segments] maxima; +0 never -0, NaN is -inf */
+/* [segments] maxima; +0 never -0, NaN is -inf */
+DEVICE float    *sample_values(void) { return (float *)(void *)(lds() + SAMPLE_LDS_VALUES); }
 STATIC_ASSERT(SAMPLE_LDS_FIXED == 64 + 512 + 32 * 8 * 8, "LDS of sample_tmpl.c");
 enum { SAMPLE_FLAG, SAMPLE_CUT, SAMPLE_N_PICKED, SAMPLE_N_LISTED, SAMPLE_TOKEN, SAMPLE_BOUND };
 
@@ -69,8 +73,8 @@ DEVICE void sample_bias(float *x, const struct forge_gpu_step *step, const uint3
     }
 }
 
-/* A negative logit is multiplied: dividing it would make the token likelier.  In double and rounded at every step: so these are the float operations of
- * sample.c, neither fused nor approximate. */
+/* A negative logit is multiplied: dividing it would make the token likelier.  In double and rounded at every step: so these are the float
+ * operations of sample.c, neither fused nor approximate. */
 DEVICE float sample_penalised(float x, const struct forge_gpu_step *step, uint32_t count)
 {
     const double penalty = (double)step->repeat_penalty;
@@ -80,7 +84,8 @@ DEVICE float sample_penalised(float x, const struct forge_gpu_step *step, uint32
 }
 
 /* counts: [segment] of LDS, this wave's own. */
-DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, const uint32_t n_ctx, const uint32_t segment, uint32_t s, uint32_t *counts)
+DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, const uint32_t n_ctx, const uint32_t segment, uint32_t s,
+                            uint32_t *counts)
 {
     const uint32_t end = step->n_past + step->n_tokens, asked = (uint32_t)step->repeat_last_n;      /* -1: more than any context */
     const uint32_t window = asked < n_ctx ? asked : n_ctx;
@@ -107,7 +112,8 @@ DEVICE double sample_segment_sum(const float *x, const uint32_t segment, float l
     return sample_wave_sum(sum);
 }
 
-/* Scratch, shared by the groups: of every segment the two parts of the maximum's key, and of the double sum of e^((x - maximum) inverse). */
+/* Scratch, shared by the groups: of every segment the two parts of the maximum's key,
+ * and of the double sum of e^((x - maximum) inverse). */
 DEVICE float *sample_shared(uint8_t *scratch, const uint32_t n_vocab, const uint32_t plane, uint32_t s)
 {
     return (float *)(void *)scratch + plane * SAMPLE_SEGMENTS(n_vocab) + s;
@@ -121,8 +127,8 @@ DEVICE uint32_t sample_get(uint8_t *scratch, const uint32_t n_vocab, const uint3
     return bits_of_f32(load_shared_f32(sample_shared(scratch, n_vocab, plane, s)));
 }
 
-DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
-                           uint32_t s)
+DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx,
+                           uint8_t *scratch, uint32_t s)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
     uint32_t bad = 0;                            /* a bias may be infinite, what the model computes may not */
@@ -130,7 +136,8 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
         const uint32_t beyond = s * segment + i * WAVE + lane_id() >= n_vocab;
         bad |= !beyond && (bits_of_f32(x[i]) & 0x7fffffffu) >= 0x7f800000u;
     }
-    const uint32_t penalties = step->repeat_last_n != 0 && (step->repeat_penalty != 1.0f || step->presence_penalty != 0 || step->frequency_penalty != 0);
+    const uint32_t penalties = step->repeat_last_n != 0 &&
+                               (step->repeat_penalty != 1.0f || step->presence_penalty != 0 || step->frequency_penalty != 0);
     if (step->n_biases > 0 || penalties) {
         float was[SAMPLE_MAX_SEGMENT / WAVE];
         for (uint32_t i = 0; i < segment / WAVE; i++) was[i] = x[i];
@@ -158,8 +165,8 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
     }
 }
 
-DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
-                            const uint32_t groups, const uint32_t threads)
+DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx,
+                            uint8_t *scratch, const uint32_t groups, const uint32_t threads)
 {
     float x[SAMPLE_MAX_SEGMENT / WAVE];
     uint32_t s = group_x() + groups * wave_id();
@@ -214,7 +221,8 @@ DEVICE float sample_scale(float best, const uint32_t n_vocab, const uint32_t thr
     return ((float)SAMPLE_BINS - 1.0f) / (range > 1e-30f ? range : 1e-30f);
 }
 
-/* The first bin up to which there are `want` maxima, SAMPLE_BINS when there are fewer; in the word SAMPLE_CUT after a barrier.  By wave 0. */
+/* The first bin up to which there are `want` maxima, SAMPLE_BINS when there are fewer; in the word SAMPLE_CUT after a barrier.
+ * By wave 0. */
 DEVICE void sample_cut(const uint32_t *bins, uint32_t want)
 {
     const uint32_t lane = lane_id(), run = SAMPLE_BINS / WAVE;
@@ -236,12 +244,14 @@ DEVICE void sample_cut(const uint32_t *bins, uint32_t want)
     }
 }
 
-/* Puts the keys of all tokens in bins 0 .. cut with logits >= least into keys; returns how many there are, which may be more than SAMPLE_LIST, and cut. */
-DEVICE uint32_t sample_list(uint64_t *keys, uint32_t *cut, const float *logits, uint32_t want, float best, float least, float scale, const uint32_t n_vocab,
-                            const uint32_t threads)
+/* Puts the keys of all tokens in bins 0 .. cut with logits >= least into keys; returns how many there are,
+ * which may be more than SAMPLE_LIST, and cut. */
+DEVICE uint32_t sample_list(uint64_t *keys, uint32_t *cut, const float *logits, uint32_t want, float best, float least, float scale,
+                            const uint32_t n_vocab, const uint32_t threads)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
-    uint32_t *words = sample_words(), *bins = (uint32_t *)(void *)(lds() + SAMPLE_LDS_WORK(n_vocab)), *picked = bins + SAMPLE_LDS_PICKED / 4;
+    uint32_t *words = sample_words(), *bins = (uint32_t *)(void *)(lds() + SAMPLE_LDS_WORK(n_vocab)),
+             *picked = bins + SAMPLE_LDS_PICKED / 4;
     for (uint32_t i = thread_x(); i < SAMPLE_BINS; i += threads) bins[i] = 0;
     if (thread_x() == 0) words[SAMPLE_CUT] = SAMPLE_BINS;
     if (thread_x() == 0) words[SAMPLE_N_PICKED] = 0;
@@ -256,13 +266,15 @@ DEVICE uint32_t sample_list(uint64_t *keys, uint32_t *cut, const float *logits, 
     barrier();
     *cut = words[SAMPLE_CUT];
     for (uint32_t s = thread_x(); s < SAMPLE_SEGMENTS(n_vocab); s += threads)
-        if (sample_values()[s] >= least && sample_bin(sample_values()[s], best, scale) <= *cut) picked[sample_count(&words[SAMPLE_N_PICKED], 1)] = s;
+        if (sample_values()[s] >= least && sample_bin(sample_values()[s], best, scale) <= *cut)
+            picked[sample_count(&words[SAMPLE_N_PICKED], 1)] = s;
     barrier();
     const uint32_t n = words[SAMPLE_N_PICKED] * segment;
     for (uint32_t e = thread_x(); e < n; e += 8 * threads) {
         uint32_t id[8];
         float x[8];
-        for (uint32_t i = 0; i < 8; i++) id[i] = e + i * threads < n ? picked[(e + i * threads) / segment] * segment + (e + i * threads) % segment : n_vocab;
+        for (uint32_t i = 0; i < 8; i++)
+            id[i] = e + i * threads < n ? picked[(e + i * threads) / segment] * segment + (e + i * threads) % segment : n_vocab;
         for (uint32_t i = 0; i < 8; i++) x[i] = load_shared_f32(logits + (id[i] < n_vocab ? id[i] : 0));
         for (uint32_t i = 0; i < 8; i++) {
             if (id[i] >= n_vocab || !(x[i] >= least && x[i] > -__builtin_inff()) || sample_bin(x[i], best, scale) > *cut) continue;
@@ -278,12 +290,14 @@ DEVICE uint32_t sample_list(uint64_t *keys, uint32_t *cut, const float *logits, 
 struct sample_chain {
     float    best, bound, top_p;                 /* bound: min-p's, or -inf */
     uint32_t k;                                  /* 0: no top-k */
-    double   inverse, total, unit;               /* 1 / temp; total: e^(x - best) over the vocabulary, when k is 0; unit: the random number */
+    double   inverse, total, unit;               /* 1 / temp; total: e^(x - best) over the vocabulary, when k is 0;
+                                                  * unit: the random number */
 };
 
-/* By one thread, in sample.c's order.  sorted: [n] keys, best first, flat: [n] e^(x - best), sharp: [n] e^((x - best) / temp).  complete: nothing that
- * counts is missing.  SAMPLE_NOTHING: more than these n tokens are needed. */
-DEVICE uint32_t sample_walk(const struct sample_chain *c, const uint64_t *sorted, const double *flat, const double *sharp, uint32_t n, uint32_t complete)
+/* By one thread, in sample.c's order.  sorted: [n] keys, best first, flat: [n] e^(x - best), sharp: [n] e^((x - best) / temp).  complete:
+ * nothing that counts is missing.  SAMPLE_NOTHING: more than these n tokens are needed. */
+DEVICE uint32_t sample_walk(const struct sample_chain *c, const uint64_t *sorted, const double *flat, const double *sharp, uint32_t n,
+                            uint32_t complete)
 {
     uint32_t kept = n;
     if (c->top_p < 1) {
@@ -339,7 +353,8 @@ DEVICE uint32_t sample_listed(const struct sample_chain *c, const float *logits,
 }
 
 /* Draws in the order of ids from all tokens >= bound.  Known to wave 0. */
-DEVICE uint32_t sample_by_id(const struct sample_chain *c, const float *logits, uint8_t *scratch, const uint32_t n_vocab, const uint32_t threads)
+DEVICE uint32_t sample_by_id(const struct sample_chain *c, const float *logits, uint8_t *scratch, const uint32_t n_vocab,
+                             const uint32_t threads)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab), segments = SAMPLE_SEGMENTS(n_vocab);
     double *weights = (double *)(void *)(lds() + SAMPLE_LDS_WORK(n_vocab)), *tokens = weights + segments, rest;
@@ -375,8 +390,8 @@ DEVICE uint32_t sample_by_id(const struct sample_chain *c, const float *logits, 
 /* ---- bisection ---- */
 
 /* m[i]: the sum of e^((x - best) inverse) over the tokens with low + i step <= key < high. */
-DEVICE void sample_mass(double *m, const float *logits, uint64_t low, uint64_t high, uint64_t step, float best, double inverse, const uint32_t n_vocab,
-                        const uint32_t threads)
+DEVICE void sample_mass(double *m, const float *logits, uint64_t low, uint64_t high, uint64_t step, float best, double inverse,
+                        const uint32_t n_vocab, const uint32_t threads)
 {
 #pragma unroll
     for (uint32_t i = 0; i < 8; i++) m[i] = 0;
@@ -407,10 +422,10 @@ DEVICE void sample_mass(double *m, const float *logits, uint64_t low, uint64_t h
         for (uint32_t i = 0; i < 8; i++) m[i] += sums[8 * w + i];
 }
 
-/* The largest key of [low, high) such that the tokens from it upwards weigh at least (more: more than) what is asked for, which is `asked` and `part` of all in
- * the range; low when there is none.  Weights as sample_mass. */
-DEVICE uint64_t sample_bisect(const float *logits, uint64_t low, uint64_t high, double asked, double part, uint32_t more, float best, double inverse,
-                              const uint32_t n_vocab, const uint32_t threads)
+/* The largest key of [low, high) such that the tokens from it upwards weigh at least (more: more than) what is asked for, which is `asked`
+ * and `part` of all in the range; low when there is none.  Weights as sample_mass. */
+DEVICE uint64_t sample_bisect(const float *logits, uint64_t low, uint64_t high, double asked, double part, uint32_t more, float best,
+                              double inverse, const uint32_t n_vocab, const uint32_t threads)
 {
     double above = 0;
 #pragma unroll 1
@@ -436,7 +451,8 @@ DEVICE uint64_t sample_bisect(const float *logits, uint64_t low, uint64_t high, 
 }
 
 /* Any options in which the order of logits matters.  Known to all threads. */
-DEVICE uint32_t sample_slowly(const struct sample_chain *c, const float *logits, uint64_t best, const uint32_t n_vocab, const uint32_t threads)
+DEVICE uint32_t sample_slowly(const struct sample_chain *c, const float *logits, uint64_t best, const uint32_t n_vocab,
+                              const uint32_t threads)
 {
     const uint64_t bound = (uint64_t)sample_key_of(c->bound) << 24;
     uint64_t low = (uint64_t)(SAMPLE_KEY_NEGATIVE + 1u) << 24;
@@ -457,7 +473,8 @@ DEVICE uint32_t sample_slowly(const struct sample_chain *c, const float *logits,
 /* ---- the kernel ---- */
 
 /* min-p's bound in the word SAMPLE_BOUND, the sum over the vocabulary in all threads when there is no top-k. */
-DEVICE void sample_prepare(struct sample_chain *c, const struct sample_step *step, uint8_t *scratch, const uint32_t n_vocab, const uint32_t threads)
+DEVICE void sample_prepare(struct sample_chain *c, const struct sample_step *step, uint8_t *scratch, const uint32_t n_vocab,
+                           const uint32_t threads)
 {
     if (thread_x() == 0) {
         float bound = -__builtin_inff();
@@ -495,8 +512,8 @@ DEVICE uint32_t sample_draw(struct sample_step *step, const float *logits, uint8
     return token != SAMPLE_NOTHING ? token : sample_slowly(&c, logits, best, n_vocab, threads);
 }
 
-/* The token goes to its position, the random numbers and the counts of *step go on, and the host is told last.  Steps that are on the stream already read the
- * history: it gets a token whatever was drawn. */
+/* The token goes to its position, the random numbers and the counts of *step go on, and the host is told last.  Steps that are on the
+ * stream already read the history: it gets a token whatever was drawn. */
 DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step *was, uint32_t token, const uint32_t n_ctx)
 {
     const uint32_t at = was->n_past + was->n_tokens, number = was->n_drawn + 1;
@@ -512,18 +529,22 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
     ((volatile GLOBAL uint64_t *)was->ring)[number % FORGE_GPU_RING] = (uint64_t)number << 32 | token;
 }
 
-/* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token; the random state goes on
- * as in sample.c, which does not draw when temp <= 0; logits that are NaN or infinite before biases and penalties: FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
- * logits: [n_vocab <= SAMPLE_MAX_VOCAB] f32 in the arena, changed by biases and penalties.  scratch: SAMPLE_SCRATCH_BYTES of the arena, 16-byte aligned.
+/* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token; the random
+ * state goes on as in sample.c, which does not draw when temp <= 0; logits that are NaN or infinite before biases and penalties:
+ * FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
+ * logits: [n_vocab <= SAMPLE_MAX_VOCAB] f32 in the arena, changed by biases and penalties.  scratch: SAMPLE_SCRATCH_BYTES of the arena,
+ * 16-byte aligned.
  * counters: SAMPLE_COUNTERS u32, 0 before and after.  The launch has `groups` groups of `threads` threads; best is
- * groups threads / WAVE >= SAMPLE_SEGMENTS(n_vocab).  At most 1024 threads; 512 need no more registers than there are.  LDS: SAMPLE_LDS_BYTES(n_vocab). */
-DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch, uint32_t *counters,
-                   const uint32_t groups, const uint32_t threads)
+ * groups threads / WAVE >= SAMPLE_SEGMENTS(n_vocab).  At most 1024 threads; 512 need no more registers than there are.
+ * LDS: SAMPLE_LDS_BYTES(n_vocab). */
+DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
+                   uint32_t *counters, const uint32_t groups, const uint32_t threads)
 {
     sample_segments(logits, a.step, n_vocab, n_ctx, scratch, groups, threads);
     if (!last_to_arrive(counters, groups, &sample_words()[SAMPLE_FLAG])) return;
-    struct sample_step step = { a.step->n_past, a.step->n_tokens, a.step->n_drawn, a.step->history, a.step->ring, a.step->top_k, a.step->temp, a.step->top_p,
-                                a.step->min_p, { a.step->random[0], a.step->random[1], a.step->random[2], a.step->random[3] } };
+    struct sample_step step = { a.step->n_past, a.step->n_tokens, a.step->n_drawn, a.step->history, a.step->ring, a.step->top_k,
+                                a.step->temp, a.step->top_p, a.step->min_p,
+                                { a.step->random[0], a.step->random[1], a.step->random[2], a.step->random[3] } };
     const uint32_t token = sample_draw(&step, logits, scratch, n_vocab, threads);
     if (thread_x() == 0) sample_finish(a.step, &step, token, n_ctx);
 }

@@ -9,7 +9,8 @@ static float half(const uint8_t *p)
 {
     const unsigned h = p[0] | (unsigned)p[1] << 8;
     const int exponent = (int)(h >> 10 & 31), mantissa = (int)(h & 1023);
-    const float magnitude = exponent == 31 ? (mantissa ? NAN : INFINITY) : exponent ? ldexpf((float)(1024 + mantissa), exponent - 25) : ldexpf((float)mantissa, -24);
+    const float magnitude = exponent == 31 ? (mantissa ? NAN : INFINITY)
+                          : exponent ? ldexpf((float)(1024 + mantissa), exponent - 25) : ldexpf((float)mantissa, -24);
     return h & 0x8000 ? -magnitude : magnitude;
 }
 static float bfloat(const uint8_t *p)

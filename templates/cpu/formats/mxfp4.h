@@ -5,7 +5,8 @@
 
 #define IS_FLOAT_mxfp4 0
 #define IS_SUPER_mxfp4 0
-enum { BLOCK_mxfp4 = 32, CODE_BYTES_mxfp4 = 256, SCALE_BYTES_mxfp4 = 16, SUB_mxfp4 = 32, BITS_mxfp4 = 5, OFFSET_mxfp4 = 12, HAS_MIN_mxfp4 = 0 };
+enum { BLOCK_mxfp4 = 32, CODE_BYTES_mxfp4 = 256, SCALE_BYTES_mxfp4 = 16, SUB_mxfp4 = 32, BITS_mxfp4 = 5, OFFSET_mxfp4 = 12,
+       HAS_MIN_mxfp4 = 0 };
 /* Twice the values 0 0.5 1 1.5 2 3 4 6 and their negatives, plus OFFSET_mxfp4. */
 static const int8_t table_mxfp4[16] = { 12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0 };
 DEVICE void codes_mxfp4(vi c[8], const uint8_t *p)

@@ -5,7 +5,8 @@
 
 #define IS_FLOAT_q8_0 0
 #define IS_SUPER_q8_0 0
-enum { BLOCK_q8_0 = 32, CODE_BYTES_q8_0 = 512, SCALE_BYTES_q8_0 = 32, SUB_q8_0 = 32, BITS_q8_0 = 8, OFFSET_q8_0 = DOT_FLIP, HAS_MIN_q8_0 = 0 };
+enum { BLOCK_q8_0 = 32, CODE_BYTES_q8_0 = 512, SCALE_BYTES_q8_0 = 32, SUB_q8_0 = 32, BITS_q8_0 = 8, OFFSET_q8_0 = DOT_FLIP,
+       HAS_MIN_q8_0 = 0 };
 DEVICE void codes_q8_0(vi c[8], const uint8_t *p)
 {
     plane_8(c, p);

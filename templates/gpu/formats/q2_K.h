@@ -25,7 +25,8 @@ DEVICE float dot_q2_K(const struct unit_q2_K *u, const struct acts_unit *x, cons
 #pragma unroll
     for (uint32_t c = 0; c < 4; c++) p[c] = byte_f32(sc, c) * dot_piece(bit_pairs(u->pairs, c, 0), x, c, digits);
     const float product = x->scale.x * (p[0] + p[1]) + x->scale.y * (p[2] + p[3]);
-    const float minimum = byte_f32(m, 0) * x->sum16.x + byte_f32(m, 1) * x->sum16.y + byte_f32(m, 2) * x->sum16.z + byte_f32(m, 3) * x->sum16.w;
+    const float minimum = byte_f32(m, 0) * x->sum16.x + byte_f32(m, 1) * x->sum16.y + byte_f32(m, 2) * x->sum16.z +
+                          byte_f32(m, 3) * x->sum16.w;
     return f32_of_f16_bits(u->d) * product - f32_of_f16_bits(u->d >> 16) * minimum;
 }
 /* d sc and dmin m are rounded to f16: within 2^-10 (|d sc code| + |dmin m|) of the weight. */
@@ -36,6 +37,7 @@ DEVICE void decode_q2_K(uint32_t h[32], const struct unit_q2_K *u, const uint32_
     const float d256 = 256.0f * f32_of_f16_bits(u->d), less = -f32_of_f16_bits(u->d >> 16);
 #pragma unroll
     for (uint32_t c = 0; c < 4; c++)
-        decode16_add(h + 8 * c, bit_pairs(u->pairs, c, 0), 0.00390625f, splat_f16(d256 * byte_f32(sc, c)), splat_f16(less * byte_f32(m, c)));
+        decode16_add(h + 8 * c, bit_pairs(u->pairs, c, 0), 0.00390625f, splat_f16(d256 * byte_f32(sc, c)),
+                     splat_f16(less * byte_f32(m, c)));
 }
 #endif

@@ -9,7 +9,8 @@
 #define LOADS_q6_K 5
 #define HALVES_q6_K 1
 
-struct unit_q6_K { u32x4 q[2], pairs; uint32_t scales, d; };        /* upper four bits of the two blocks; lower two bits; 4 x int8; f16 of two superblocks */
+struct unit_q6_K { u32x4 q[2], pairs; uint32_t scales, d; };        /* upper four bits of the two blocks; lower two bits; 4 x int8;
+                                                                     * f16 of two superblocks */
 
 DEVICE void load_q6_K(struct unit_q6_K *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
 {
