@@ -75,7 +75,8 @@ static void head(const struct forge_args *a, const struct forge_launch *launch, 
 #define W(i) { .kernel = work, .name = "work", .layer = (i) / 10, .weight = { i } }
 #define W5(i) W(i), W(i + 1), W(i + 2), W(i + 3), W(i + 4)
 static const struct forge_launch launches[N_LAUNCHES] = {
-    W5(0), W5(5), W5(10), W5(15), W5(20), W5(25), W5(30), W(35), W(36), W(37), W(38), { .kernel = head, .name = "head", .layer = 0xffffffff, .weight = { 39 } },
+    W5(0), W5(5), W5(10), W5(15), W5(20), W5(25), W5(30), W(35), W(36), W(37), W(38),
+    { .kernel = head, .name = "head", .layer = 0xffffffff, .weight = { 39 } },
 };
 
 /* Only its header is read here; the functions below stand in for runtime/tokenize.c. */
@@ -93,14 +94,16 @@ static const char *const features[] = { FAKE_FEATURES, NULL };
 #define FAKE(name, tokenizer) { \
     .abi_version = FORGE_ABI_VERSION, .n_vocab = N_VOCAB, .n_ctx = N_CTX, .n_embd = 8, .n_layer = 4, .chunk = CHUNK, .max_logits = CHUNK, \
     .max_threads = MAX_THREADS, .n_decode = N_LAUNCHES, .n_prefill = N_LAUNCHES, .decode = launches, .prefill = launches, \
-    .arena_bytes = sizeof(struct arena), .state_bytes = N_CTX * 4, .n_states = 1, .states = states, .weights_bytes = 1 << 20, .read_bytes = 1 << 20, \
+    .arena_bytes = sizeof(struct arena), .state_bytes = N_CTX * 4, .n_states = 1, .states = states, .weights_bytes = 1 << 20, \
+    .read_bytes = 1 << 20, \
     .state_bytes_per_token = 4, .n_parameters = 1000000, .model_name = "fake \"model\"", .architecture = "fake", .formats = "F32 1", \
     .model_hash = "0123456789abcdef0123456789abcdef", .weights_hash = "fedcba9876543210fedcba9876543210", .target = name, \
     .options = "--fuse layer", .compiler = "by hand", .features = features, .vocab = tokenizer, .chat_template = FAKE_CHAT, \
     .sampling = { -1, -1, -1, -1, -1, -1 }, \
 }
 static const struct forge_program fake = FAKE("fake", (const uint8_t *)&vocab), mute = FAKE("mute", NULL);
-static const struct forge_program other = { .abi_version = FORGE_ABI_VERSION, .target = "elsewhere", .features = (const char *const[]){ "no-such-feature", NULL } };
+static const struct forge_program other = { .abi_version = FORGE_ABI_VERSION, .target = "elsewhere",
+                                            .features = (const char *const[]){ "no-such-feature", NULL } };
 
 const struct forge_program *const forge_programs[] = { &other, &fake, &mute };
 const uint32_t forge_n_programs = 3;
@@ -117,7 +120,8 @@ bool forge_vocab_add_bos(const uint8_t *v) { (void)v; return true; }
 bool forge_vocab_is_eog(const uint8_t *v, int32_t id) { (void)v; return id == END; }
 size_t forge_tokenize_scratch(size_t n) { return n; }
 
-int64_t forge_tokenize(const uint8_t *v, const char *text, size_t n, uint32_t flags, int32_t *out, size_t capacity, void *scratch, size_t scratch_bytes)
+int64_t forge_tokenize(const uint8_t *v, const char *text, size_t n, uint32_t flags, int32_t *out, size_t capacity, void *scratch,
+                       size_t scratch_bytes)
 {
     (void)v, (void)scratch, (void)scratch_bytes;
     size_t used = 0;

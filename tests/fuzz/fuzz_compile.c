@@ -1,6 +1,7 @@
-/* fuzz_compile.c -- libFuzzer: any GGUF file goes through every stage from gguf to emit and pack, for a CPU and a GPU, or ends in one error message.
- * What is accepted keeps what the stages promise each other: the graph's text reads back, places in arena and image do not collide, sources hold no bytes of
- * the file as they are, and the same input gives the same bytes.
+/* fuzz_compile.c -- libFuzzer: any GGUF file goes through every stage from gguf to emit and pack, for a CPU and a GPU,
+ * or ends in one error message.
+ * What is accepted keeps what the stages promise each other: the graph's text reads back, places in arena and image do not collide, sources
+ * hold no bytes of the file as they are, and the same input gives the same bytes.
  * The first bytes choose (enum choice), the rest is the file.  Seeds: files of tests/data, long ones cut: their weights may be missing. */
 #include "compiler/cpu/emit.h"
 #include "compiler/cpu/report.h"
@@ -92,13 +93,15 @@ static void check_text(struct bytes t)
 {
     for (size_t i = 0; i < t.size; i++) if ((t.data[i] < ' ' && t.data[i] != '\n') || t.data[i] == 0x7f) abort();
     if (t.size < 2 || memcmp(t.data, "/*", 2) != 0) return;
-    const uint8_t *end = memmem(t.data + 2, t.size - 2, "*/", 2), *last = memmem(t.data, t.size, "compile alone:", 14), *again = memmem(t.data + 2, t.size - 2, "/*", 2);
+    const uint8_t *end = memmem(t.data + 2, t.size - 2, "*/", 2), *last = memmem(t.data, t.size, "compile alone:", 14),
+                  *again = memmem(t.data + 2, t.size - 2, "/*", 2);
     if (!end || (last && end < last) || (again && again < end)) abort();
 }
 
 static struct bytes sources(struct arena *a, const struct plan *p, bool has_vocab)
 {
-    const struct emit_options eo = { .model_hash = "0123", .weights_hash = image_hash(a, p, "0123"), .options = "-", .compiler = "forgec", .compile_command = "-", .has_vocab = has_vocab };
+    const struct emit_options eo = { .model_hash = "0123", .weights_hash = image_hash(a, p, "0123"), .options = "-", .compiler = "forgec",
+                                     .compile_command = "-", .has_vocab = has_vocab };
     struct text t = { .arena = a };
     if (!p->gpu) {
         const struct bytes source = emit_cpu(a, p, &eo);
@@ -134,9 +137,10 @@ static const char *target(struct arena *a, enum target_kind kind, uint32_t numbe
 
 static struct plan_options options_of(const uint8_t *choice)
 {
-    static const uint32_t contexts[] = { 0, 1, 2, 15, 16, 17, 31, 64, 100, 127, 128, 129, 1000, 4096, 8192, 131072, 1u << 24, (1u << 24) + 1, UINT32_MAX };
-    return (struct plan_options){ .n_ctx = contexts[choice[CONTEXT] % COUNT_OF(contexts)], .kv = (enum kv_type)(choice[KV_TYPE] % 3), .exact = choice[FLAGS] & EXACT,
-                                  .max_threads = choice[THREADS] & 15 };
+    static const uint32_t contexts[] = { 0, 1, 2, 15, 16, 17, 31, 64, 100, 127, 128, 129, 1000, 4096, 8192, 131072, 1u << 24,
+                                         (1u << 24) + 1, UINT32_MAX };
+    return (struct plan_options){ .n_ctx = contexts[choice[CONTEXT] % COUNT_OF(contexts)], .kv = (enum kv_type)(choice[KV_TYPE] % 3),
+                                  .exact = choice[FLAGS] & EXACT, .max_threads = choice[THREADS] & 15 };
 }
 
 static void compile_for(struct arena *a, const struct graph *graph, const char *name, const uint8_t *choice, bool has_vocab)
@@ -147,9 +151,11 @@ static void compile_for(struct arena *a, const struct graph *graph, const char *
     plan_check(a, p);
     check_plan_text(a, p);
     const struct bytes text = sources(a, p, has_vocab);
-    if (choice[FLAGS] & TWICE) same(text, sources(a, plan_make(a, graph, choice[FLAGS] & UNFUSED ? FUSE_NONE : FUSE_LAYER, profile, &o), has_vocab));
+    if (choice[FLAGS] & TWICE)
+        same(text, sources(a, plan_make(a, graph, choice[FLAGS] & UNFUSED ? FUSE_NONE : FUSE_LAYER, profile, &o), has_vocab));
     for (uint32_t i = 0; i < p->model->n_weights; i++) pack_some(p, &p->model->weights[i]);
-    const struct library library = { .plan = p, .prefix = "model", .product = "model.o", .embedded = true, .has_vocab = has_vocab, .build_hash = "0123", .n_kernels = 7 };
+    const struct library library = { .plan = p, .prefix = "model", .product = "model.o", .embedded = true, .has_vocab = has_vocab,
+                                     .build_hash = "0123", .n_kernels = 7 };
     if (choice[FLAGS] & IMAGE) {
         check_text(emit_header(a, &library));
         write_image(a, p);
@@ -182,7 +188,8 @@ static void compile(struct arena *a, const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < N_CHOICES) return 0;
-    for (enum target_kind kind = TARGET_CPU; kind <= TARGET_GPU; kind++) name_of(kind, data[kind == TARGET_CPU ? CPU : GPU]);      /* none of them may die */
+    for (enum target_kind kind = TARGET_CPU; kind <= TARGET_GPU; kind++)
+        name_of(kind, data[kind == TARGET_CPU ? CPU : GPU]);      /* none of them may die */
     struct arena *volatile a = arena_create();
     die_handler = on_die;
     if (setjmp(jump) == 0) compile(a, data, size);

@@ -1,5 +1,7 @@
-/* fuzz_profile.c -- libFuzzer: any text is a target, an architecture or a graph, or gets one error message; what is accepted goes on to plan and emit.
- * The first byte says which: 0 a target's YAML, 1 llama.yaml, 2 the text of an unrolled graph (graph_parse).  Seeds: targets/, models/ and `--emit graph`.
+/* fuzz_profile.c -- libFuzzer: any text is a target, an architecture or a graph, or gets one error message;
+ * what is accepted goes on to plan and emit.
+ * The first byte says which: 0 a target's YAML, 1 llama.yaml, 2 the text of an unrolled graph (graph_parse).
+ * Seeds: targets/, models/ and `--emit graph`.
  * Edits know lines, keys, values and the wiring's names: they take lines and words from other lines, and values at the edges.
  * Files go into a folder below $TMPDIR that is removed at the end. */
 #include "compiler/cpu/emit.h"
@@ -32,7 +34,8 @@ static char folder[4096];
 
 static void on_die(const char *message)
 {
-    for (const char *c = message; *c; c++) if ((unsigned char)*c < ' ' || *c == 0x7f) abort();      /* the contract: one line, nothing a terminal obeys */
+    for (const char *c = message; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f) abort();       /* the contract: one line, nothing a terminal obeys */
     if (!*message) abort();
     longjmp(jump, 1);
 }
@@ -75,7 +78,8 @@ static void plan_and_emit(struct arena *a, const struct graph *g, enum fuse_leve
 {
     const struct plan_options o = { .n_ctx = 100 };
     const struct plan *plan = plan_make(a, g, level, p, &o);
-    const struct emit_options eo = { .model_hash = "0123", .weights_hash = image_hash(a, plan, ""), .options = "-", .compiler = "-", .compile_command = "-" };
+    const struct emit_options eo = { .model_hash = "0123", .weights_hash = image_hash(a, plan, ""), .options = "-", .compiler = "-",
+                                     .compile_command = "-" };
     plan_check(a, plan);
     if (!plan->gpu) check_text(emit_cpu(a, plan, &eo));
     else {
@@ -157,7 +161,8 @@ static const char *a_word(const char *line, size_t *length)
     const char *starts[64];
     uint32_t n = 0;
     for (const char *c = line; *c && n < COUNT_OF(starts); c++)
-        if ((isalnum((unsigned char)*c) || *c == '_' || *c == '%') && (c == line || !(isalnum((unsigned char)c[-1]) || strchr("_%.-", c[-1])))) starts[n++] = c;
+        if ((isalnum((unsigned char)*c) || *c == '_' || *c == '%') &&
+            (c == line || !(isalnum((unsigned char)c[-1]) || strchr("_%.-", c[-1])))) starts[n++] = c;
     if (!n) return NULL;
     const char *word = starts[pick(n)];
     *length = 1;
@@ -167,8 +172,10 @@ static const char *a_word(const char *line, size_t *length)
 
 static const char *edge(struct arena *a)
 {
-    static const char *const words[] = { "0", "1", "-1", "16", "15", "17", "31", "64", "4096", "4294967295", "4294967296", "18446744073709551615", "1e308", ".nan", ".inf", "-0.0", "true",
-                                         "''", "\"*/\"", "\"\\n\"", "\"\\u202e\"", "\"\\x9b\"", "{}", "[]", "[a, b]", "{value: 1}", "~", "-fplugin=x", "-DA=1", "\"-DA=*/\"", "%x" };
+    static const char *const words[] = { "0", "1", "-1", "16", "15", "17", "31", "64", "4096", "4294967295", "4294967296",
+                                         "18446744073709551615", "1e308", ".nan", ".inf", "-0.0", "true",
+                                         "''", "\"*/\"", "\"\\n\"", "\"\\u202e\"", "\"\\x9b\"", "{}", "[]", "[a, b]", "{value: 1}", "~",
+                                         "-fplugin=x", "-DA=1", "\"-DA=*/\"", "%x" };
     return pick(4) ? words[pick(COUNT_OF(words))] : arena_printf(a, "%llu", (1ull << pick(64)) + pick(3) - 1);
 }
 
@@ -189,7 +196,11 @@ static uint32_t edit_line(struct arena *a, const char *lines[], uint32_t n)
     case 0: lines[i] = built_in_line(); break;
     case 1: lines[k] = lines[i]; lines[i] = other; break;
     case 2: for (uint32_t l = i; l + 1 < n; l++) lines[l] = lines[l + 1]; return n - 1;
-    case 3: if (n < LINES) { memmove(lines + i + 1, lines + i, (n - i) * sizeof *lines); lines[i] = pick(2) ? other : built_in_line(); return n + 1; } break;
+    case 3:
+        if (n >= LINES) break;
+        memmove(lines + i + 1, lines + i, (n - i) * sizeof *lines);
+        lines[i] = pick(2) ? other : built_in_line();
+        return n + 1;
     case 4: lines[i] = pick(2) ? arena_printf(a, "  %s", lines[i]) : lines[i] + strspn(lines[i], " "); break;
     default: lines[i] = edit_word(a, lines[i], pick(3) ? other : built_in_line());
     }

@@ -1,4 +1,5 @@
-/* plan_check.h -- what a plan promises, asked of any plan: places inside the arena and the image, and none of two things that are alive at once in one place.  Aborts. */
+/* plan_check.h -- what a plan promises, asked of any plan: places inside the arena and the image,
+ * and none of two things that are alive at once in one place.  Aborts. */
 #ifndef FORGEC_PLAN_CHECK_H
 #define FORGEC_PLAN_CHECK_H
 #include "compiler/gpu/choose.h"
@@ -58,7 +59,8 @@ static void check_arena(struct arena *a, const struct plan *p)
             if (x->born <= y->dies && y->born <= x->dies && x->begin < y->end && y->begin < x->end) abort();
         }
     }
-    if (p->gpu && (p->parts_offset > p->gpu->parts_ml || p->gpu->parts_ml > p->gpu->zero || p->gpu->zero + p->gpu->zero_bytes > p->gpu->sample_scratch ||
+    if (p->gpu && (p->parts_offset > p->gpu->parts_ml || p->gpu->parts_ml > p->gpu->zero ||
+                   p->gpu->zero + p->gpu->zero_bytes > p->gpu->sample_scratch ||
                    p->gpu->logits + (uint64_t)p->model->n_vocab * 4 * p->max_logits > p->arena_bytes)) abort();
     if (!p->gpu && (p->parts_offset > p->scratch_offset || p->scratch_y > p->scratch_stride ||
                     p->scratch_offset + p->scratch_stride * p->options.max_threads > p->arena_bytes)) abort();

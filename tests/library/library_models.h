@@ -40,10 +40,10 @@ struct library {
 
 /* Pointers to incomplete structs are passed as void *: one shim per function and library. */
 #define LIBRARY(p, P, golden_name) \
-static int p##_t_open(void **m, void *w, size_t n, const struct alpha_options *o)                                                          \
-{                                                                                                                                          \
-    return p##_open((struct p **)(void *)m, w, n, (const struct p##_options *)(const void *)o);                                            \
-}                                                                                                                                          \
+static int p##_t_open(void **m, void *w, size_t n, const struct alpha_options *o) \
+{ \
+    return p##_open((struct p **)(void *)m, w, n, (const struct p##_options *)(const void *)o); \
+} \
 static void p##_t_close(void *m) { p##_close(m); } \
 static int p##_t_prefill(void *m, const int32_t *t, uint32_t n, float *l) { return p##_prefill(m, t, n, l); } \
 static int p##_t_step(void *m, int32_t t, float *l) { return p##_step(m, t, l); } \
@@ -56,16 +56,16 @@ static int p##_t_sequence_use(void *m, uint32_t i) { return p##_sequence_use(m, 
 static int p##_t_sequence_copy(void *m, uint32_t to, uint32_t from) { return p##_sequence_copy(m, to, from); } \
 static int p##_t_save(void *m, void *o, size_t c, size_t *w) { return p##_save(m, o, c, w); } \
 static int p##_t_restore(void *m, const void *s, size_t n) { return p##_restore(m, s, n); } \
-static int32_t p##_t_sample(void *m, float *l, const struct alpha_sampling *s)                                                             \
-{                                                                                                                                          \
-    return p##_sample(m, l, (const struct p##_sampling *)(const void *)s);                                                                 \
-}                                                                                                                                          \
+static int32_t p##_t_sample(void *m, float *l, const struct alpha_sampling *s) \
+{ \
+    return p##_sample(m, l, (const struct p##_sampling *)(const void *)s); \
+} \
 static int p##_t_verify(void *m, uint32_t *at, uint32_t n, const char **name) { return p##_verify(m, at, n, name); } \
-static const struct library p##_library = { #p, golden_name, P##_WORKSPACE_BYTES, P##_SEQUENCE_BYTES, P##_WORKSPACE_OF(3),                 \
+static const struct library p##_library = { #p, golden_name, P##_WORKSPACE_BYTES, P##_SEQUENCE_BYTES, P##_WORKSPACE_OF(3), \
     P##_STATE_BYTES, P##_STACK_BYTES, P##_KV_BYTES, P##_WEIGHTS_BYTES, \
     P##_N_VOCAB, P##_N_CTX, P##_CHUNK, P##_WORKERS, P##_TILES, P##_N_TENSORS, P##_WEIGHTS_EMBEDDED, P##_HAS_TOKENIZER, \
-    p##_t_open, p##_t_close, p##_t_prefill, p##_t_step, p##_t_begin, p##_t_step_budget, p##_t_cancel, p##_t_n_past, p##_t_reset,           \
-    p##_t_sequence_use, p##_t_sequence_copy, p##_t_save, p##_t_restore,                                                                                                             \
+    p##_t_open, p##_t_close, p##_t_prefill, p##_t_step, p##_t_begin, p##_t_step_budget, p##_t_cancel, p##_t_n_past, p##_t_reset, \
+    p##_t_sequence_use, p##_t_sequence_copy, p##_t_save, p##_t_restore, \
     p##_t_sample, p##_encode, p##_decode, p##_bos, p##_eos, p##_is_end, p##_t_verify, p##_strerror }
 
 LIBRARY(alpha, ALPHA, "q-llama-Q8_0");

@@ -1,6 +1,6 @@
 /* test_library.c -- model libraries on this machine: every function, every status, golden tokens, budgets, threads, saved states.
- * alpha: q-llama-Q8_0 --exact; beta: qwen3-a; delta: x-none-novocab, its weights in a file; kappa: q-llama-Q8_0 as forgec builds it by default, whose
- * tokens are those of the program of the same model.
+ * alpha: q-llama-Q8_0 --exact; beta: qwen3-a; delta: x-none-novocab, its weights in a file; kappa: q-llama-Q8_0 as forgec builds it by
+ * default, whose tokens are those of the program of the same model.
  * test_library GOLDEN_DIR DELTA_WEIGHTS [KAPPA_EXECUTABLE] */
 #include "library_help.h"
 #include <math.h>
@@ -73,7 +73,8 @@ static void read_kappa_greedy(void)
         instance_close(&i);
         return;
     }
-    snprintf(command, sizeof command, "%s -q --tokens @%s/q-llama-Q8_0.tokens --print-tokens --temp 0 --repeat-penalty 1 -n %d --ignore-eos -t %u", program, golden_dir, GREEDY, KAPPA_WORKERS);
+    snprintf(command, sizeof command, "%s -q --tokens @%s/q-llama-Q8_0.tokens --print-tokens --temp 0 --repeat-penalty 1 "
+             "-n %d --ignore-eos -t %u", program, golden_dir, GREEDY, KAPPA_WORKERS);
     output_of(command, out, sizeof out);
     char *at = out;
     for (uint32_t k = 0; k < GREEDY; k++) kappa_greedy[k] = (int32_t)strtol(at, &at, 10);
@@ -147,7 +148,8 @@ static void test_tiles(const struct library *l)
         const uint32_t b = budgets[k];
         run_with(&one, b, got, calls);
         if (b == 1) all = calls[0];
-        CHECK(calls[1] == (l->tiles - 1) / b + 1 && calls[2] == calls[1], "%s: %u calls with a budget of %u, %u tiles", l->name, calls[1], b, l->tiles);
+        CHECK(calls[1] == (l->tiles - 1) / b + 1 && calls[2] == calls[1], "%s: %u calls with a budget of %u, %u tiles", l->name, calls[1],
+              b, l->tiles);
         CHECK(calls[0] == (all - 1) / b + 1, "%s: prefill in %u calls with %u, %u tiles", l->name, calls[0], b, all);
         CHECK(memcmp(want, got, bytes) == 0, "%s: other logits with a budget of %u", l->name, b);
     }
@@ -174,7 +176,8 @@ static void test_pieces(const struct library *l)
     for (uint32_t piece = 1; piece <= PROMPT; piece += 7) {
         CHECK(l->reset(i.m, 0) == 0, "-");
         for (uint32_t at = 0; at < PROMPT; at += piece)
-            CHECK(l->prefill(i.m, i.prompt + at, PROMPT - at < piece ? PROMPT - at : piece, at + piece < PROMPT ? NULL : i.logits) == 0, "-");
+            CHECK(l->prefill(i.m, i.prompt + at, PROMPT - at < piece ? PROMPT - at : piece, at + piece < PROMPT ? NULL : i.logits) == 0,
+                  "-");
         CHECK(l->sample(i.m, i.logits, NULL) == i.greedy[0], "%s: pieces of %u", l->name, piece);
     }
     /* longer than a chunk, up to the last position; then nothing fits */
@@ -200,11 +203,13 @@ static void test_state(const struct library *l, const struct library *other)
     CHECK(l->prefill(a.m, a.prompt, PROMPT, a.logits) == 0, "-");
     CHECK(l->save(a.m, state, 100, &written) == ALPHA_NO_ROOM && written == 7, "-");
     CHECK(l->save(a.m, state + 1, l->state_bytes, &written) == 0, "-");                      /* need not be aligned */
-    CHECK(written > empty && written < l->state_bytes && written < empty + l->kv_bytes / 2, "%s: %zu bytes of %zu for %u tokens", l->name, written, l->state_bytes, PROMPT);
+    CHECK(written > empty && written < l->state_bytes && written < empty + l->kv_bytes / 2, "%s: %zu bytes of %zu for %u tokens", l->name,
+          written, l->state_bytes, PROMPT);
     CHECK(l->step(a.m, a.greedy[0], want) == 0, "-");
     CHECK(l->prefill(b.m, b.prompt + 5, 20, NULL) == 0, "-");                                /* something else lies there */
     CHECK(l->restore(b.m, state + 1, written) == 0 && l->n_past(b.m) == PROMPT, "-");
-    CHECK(l->step(b.m, b.greedy[0], b.logits) == 0 && memcmp(want, b.logits, l->n_vocab * sizeof(float)) == 0, "%s: other logits after restoring", l->name);
+    CHECK(l->step(b.m, b.greedy[0], b.logits) == 0 && memcmp(want, b.logits, l->n_vocab * sizeof(float)) == 0,
+          "%s: other logits after restoring", l->name);
     CHECK(other->restore(c.m, state + 1, written) == ALPHA_BAD_STATE && other->n_past(c.m) == 0, "a state of another model");
     for (size_t at = 0; at < written; at += at < 120 ? 1 : 997) {
         state[1 + at] ^= 4;
@@ -229,7 +234,8 @@ static void test_full_state(const struct library *l)
     size_t written = 0;
     uint8_t *state = malloc(l->state_bytes);
     for (uint32_t k = 0; k < l->n_ctx; k++) CHECK(l->step(i.m, i.prompt[k % PROMPT], NULL) == 0, "-");
-    CHECK(l->save(i.m, state, l->state_bytes, &written) == 0 && written <= l->state_bytes && l->restore(i.m, state, written) == 0, "%s", l->name);
+    CHECK(l->save(i.m, state, l->state_bytes, &written) == 0 && written <= l->state_bytes && l->restore(i.m, state, written) == 0, "%s",
+          l->name);
     free(state);
     instance_close(&i);
 }
@@ -345,7 +351,8 @@ static void test_sequence_errors(const struct library *l)
     o.n_sequences = UINT32_MAX;
     CHECK(l->open(&m, w, l->workspace_of_three, &o) == ALPHA_BAD_WORKSPACE, "-");
     o.size = offsetof(struct alpha_options, n_sequences);
-    CHECK(l->open(&m, w, l->workspace_bytes, &o) == 0 && l->sequence_use(m, 1) == ALPHA_NO_SEQUENCE, "options of before there were sequences");
+    CHECK(l->open(&m, w, l->workspace_bytes, &o) == 0 && l->sequence_use(m, 1) == ALPHA_NO_SEQUENCE,
+          "options of before there were sequences");
     free(w);
     instance_close(&one);
     instance_close(&i);
@@ -371,7 +378,8 @@ static void test_open_errors(const struct library *l)
     const size_t n = l->workspace_bytes;
     if (!l->embedded) { o.weights = delta_weights; o.weights_bytes = delta_bytes; }
     CHECK(l->open(NULL, w, n, &o) == ALPHA_BAD_ARGUMENT && l->open(&m, NULL, n, &o) == ALPHA_BAD_ARGUMENT, "-");
-    CHECK(l->open(&m, w, n - 1, &o) == ALPHA_BAD_WORKSPACE && l->open(&m, w + 32, n, &o) == ALPHA_BAD_WORKSPACE && l->open(&m, w, 0, &o) == ALPHA_BAD_WORKSPACE, "-");
+    CHECK(l->open(&m, w, n - 1, &o) == ALPHA_BAD_WORKSPACE && l->open(&m, w + 32, n, &o) == ALPHA_BAD_WORKSPACE &&
+          l->open(&m, w, 0, &o) == ALPHA_BAD_WORKSPACE, "-");
     o.size--;
     CHECK(l->open(&m, w, n, &o) == ALPHA_BAD_ARGUMENT, "-");
     o.size++;
@@ -404,16 +412,21 @@ static void test_errors(const struct library *l)
     CHECK(l->prefill(i.m, i.prompt, UINT32_MAX, NULL) < 0 || l->n_ctx == UINT32_MAX, "-");
     CHECK(l->step_budget(i.m, 1) == ALPHA_NOT_BUSY && l->step_budget(NULL, 1) == ALPHA_BAD_ARGUMENT, "-");
     CHECK(l->reset(i.m, 1) == ALPHA_BAD_ARGUMENT && l->reset(NULL, 0) == ALPHA_BAD_ARGUMENT && l->n_past(NULL) == 0, "-");
-    CHECK(l->verify(i.m, NULL, 1, NULL) == ALPHA_BAD_ARGUMENT && l->verify(i.m, &at, 0, NULL) == ALPHA_BAD_ARGUMENT && l->verify(NULL, &at, 1, NULL) == ALPHA_BAD_ARGUMENT, "-");
+    CHECK(l->verify(i.m, NULL, 1, NULL) == ALPHA_BAD_ARGUMENT && l->verify(i.m, &at, 0, NULL) == ALPHA_BAD_ARGUMENT &&
+          l->verify(NULL, &at, 1, NULL) == ALPHA_BAD_ARGUMENT, "-");
     at = l->n_tensors + 1;
     CHECK(l->verify(i.m, &at, 1, NULL) == ALPHA_BAD_ARGUMENT, "-");
     CHECK(l->sample(i.m, NULL, NULL) == ALPHA_BAD_ARGUMENT && l->sample(NULL, i.logits, NULL) == ALPHA_BAD_ARGUMENT, "-");
 
-    CHECK(l->prefill(i.m, i.prompt, 3, i.logits) == 0 && l->begin(i.m, i.prompt, 2, i.logits) == 0 && l->step_budget(i.m, 1) == ALPHA_MORE, "-");
-    CHECK(l->begin(i.m, i.prompt, 1, NULL) == ALPHA_BUSY && l->step(i.m, 1, NULL) == ALPHA_BUSY && l->prefill(i.m, i.prompt, 1, NULL) == ALPHA_BUSY, "-");
-    CHECK(l->reset(i.m, 0) == ALPHA_BUSY && l->sample(i.m, i.logits, NULL) == ALPHA_BUSY && l->save(i.m, &written, 8, &written) == ALPHA_BUSY, "-");
+    CHECK(l->prefill(i.m, i.prompt, 3, i.logits) == 0 && l->begin(i.m, i.prompt, 2, i.logits) == 0 && l->step_budget(i.m, 1) == ALPHA_MORE,
+          "-");
+    CHECK(l->begin(i.m, i.prompt, 1, NULL) == ALPHA_BUSY && l->step(i.m, 1, NULL) == ALPHA_BUSY &&
+          l->prefill(i.m, i.prompt, 1, NULL) == ALPHA_BUSY, "-");
+    CHECK(l->reset(i.m, 0) == ALPHA_BUSY && l->sample(i.m, i.logits, NULL) == ALPHA_BUSY &&
+          l->save(i.m, &written, 8, &written) == ALPHA_BUSY, "-");
     at = 0;
-    CHECK(l->restore(i.m, &written, 8) == ALPHA_BUSY && l->verify(i.m, &at, 1, NULL) == ALPHA_BUSY && l->step_budget(i.m, 0) == ALPHA_BAD_ARGUMENT, "-");
+    CHECK(l->restore(i.m, &written, 8) == ALPHA_BUSY && l->verify(i.m, &at, 1, NULL) == ALPHA_BUSY &&
+          l->step_budget(i.m, 0) == ALPHA_BAD_ARGUMENT, "-");
     CHECK(l->n_past(i.m) == 3, "-");
     l->cancel(i.m);
     l->cancel(NULL);
@@ -430,7 +443,8 @@ static void test_room(const struct library *l)
     CHECK(pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0, "no guarded memory");
     int32_t *const token = (int32_t *)(void *)(pages + page) - 1;
     *token = i.prompt[0];
-    CHECK(l->prefill(i.m, token, l->n_ctx + 1, NULL) == ALPHA_CONTEXT_FULL && l->prefill(i.m, token, UINT32_MAX, i.logits) == ALPHA_CONTEXT_FULL, "-");
+    CHECK(l->prefill(i.m, token, l->n_ctx + 1, NULL) == ALPHA_CONTEXT_FULL &&
+          l->prefill(i.m, token, UINT32_MAX, i.logits) == ALPHA_CONTEXT_FULL, "-");
     CHECK(l->prefill(i.m, token, 1, NULL) == 0 && l->begin(i.m, token, l->n_ctx, NULL) == ALPHA_CONTEXT_FULL && l->n_past(i.m) == 1, "-");
     munmap(pages, 2 * page);
     instance_close(&i);
@@ -448,7 +462,8 @@ static void test_cancel(const struct library *l)
     CHECK(memcmp(a.logits, b.logits, l->n_vocab * sizeof(float)) == 0, "%s", l->name);
     /* back to an earlier position and on with others */
     CHECK(l->reset(a.m, 25) == 0 && l->prefill(a.m, a.prompt, 4, a.logits) == 0, "-");
-    CHECK(l->reset(b.m, 0) == 0 && l->prefill(b.m, b.prompt, 20, NULL) == 0 && l->prefill(b.m, b.prompt + 20, 5, NULL) == 0 && l->prefill(b.m, b.prompt, 4, b.logits) == 0, "-");
+    CHECK(l->reset(b.m, 0) == 0 && l->prefill(b.m, b.prompt, 20, NULL) == 0 && l->prefill(b.m, b.prompt + 20, 5, NULL) == 0 &&
+          l->prefill(b.m, b.prompt, 4, b.logits) == 0, "-");
     for (uint32_t k = 0; k < l->n_vocab; k++) CHECK(fabsf(a.logits[k] - b.logits[k]) < 1e-2f, "%s", l->name);
     instance_close(&a);
     instance_close(&b);
@@ -484,7 +499,8 @@ static void test_strerror(const struct library *l)
 
 /* ---- text ---- */
 
-static const char *const texts[] = { "", "Hello, world", " two  blanks", "caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac 12345 it's", "\xff\xfe bad", "<s>a</s> <|im_end|>", "line\nline\r\n\n  x" };
+static const char *const texts[] = { "", "Hello, world", " two  blanks", "caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac 12345 it's", "\xff\xfe bad",
+                                     "<s>a</s> <|im_end|>", "line\nline\r\n\n  x" };
 
 static void test_text(const struct library *l)
 {
@@ -492,7 +508,8 @@ static void test_text(const struct library *l)
     uint8_t *scratch = aligned_memory(ALPHA_ENCODE_SCRATCH(64));
     char out[64];
     if (!l->has_tokenizer) {
-        CHECK(l->encode("a", 1, 0, ids, 256, scratch, ALPHA_ENCODE_SCRATCH(64)) == ALPHA_NO_TOKENIZER && l->decode(1, out, 8) == ALPHA_NO_TOKENIZER, "-");
+        CHECK(l->encode("a", 1, 0, ids, 256, scratch, ALPHA_ENCODE_SCRATCH(64)) == ALPHA_NO_TOKENIZER &&
+              l->decode(1, out, 8) == ALPHA_NO_TOKENIZER, "-");
         CHECK(l->bos() == -1 && l->eos() == -1 && l->is_end(-5) && !l->is_end(1), "-");
         free(scratch);
         return;
@@ -519,17 +536,22 @@ static void test_text(const struct library *l)
     remove("library_text.tmp");
     const char *text = texts[1];
     const size_t n = strlen(text), room = ALPHA_ENCODE_SCRATCH(n);
-    CHECK(l->encode(NULL, 1, 0, ids, 256, scratch, room) == ALPHA_BAD_ARGUMENT && l->encode(text, n, 4, ids, 256, scratch, room) == ALPHA_BAD_ARGUMENT, "-");
-    CHECK(l->encode(text, n, 0, NULL, 1, scratch, room) == ALPHA_BAD_ARGUMENT && l->encode(text, n, 0, ids, 256, NULL, room) == ALPHA_BAD_ARGUMENT, "-");
-    CHECK(l->encode(text, n, 0, ids, 256, scratch + 4, room) == ALPHA_BAD_ARGUMENT && l->encode(text, SIZE_MAX, 0, ids, 256, scratch, room) == ALPHA_BAD_ARGUMENT, "-");
-    CHECK(l->encode(text, n, 0, ids, 1, scratch, room) == ALPHA_NO_ROOM && l->encode(text, n, 0, ids, 256, scratch, 100) == ALPHA_NO_ROOM, "-");
+    CHECK(l->encode(NULL, 1, 0, ids, 256, scratch, room) == ALPHA_BAD_ARGUMENT &&
+          l->encode(text, n, 4, ids, 256, scratch, room) == ALPHA_BAD_ARGUMENT, "-");
+    CHECK(l->encode(text, n, 0, NULL, 1, scratch, room) == ALPHA_BAD_ARGUMENT &&
+          l->encode(text, n, 0, ids, 256, NULL, room) == ALPHA_BAD_ARGUMENT, "-");
+    CHECK(l->encode(text, n, 0, ids, 256, scratch + 4, room) == ALPHA_BAD_ARGUMENT &&
+          l->encode(text, SIZE_MAX, 0, ids, 256, scratch, room) == ALPHA_BAD_ARGUMENT, "-");
+    CHECK(l->encode(text, n, 0, ids, 1, scratch, room) == ALPHA_NO_ROOM && l->encode(text, n, 0, ids, 256, scratch, 100) == ALPHA_NO_ROOM,
+          "-");
     const int64_t count = l->encode(text, n, 0, ids, 256, scratch, room);
     char joined[256];
     size_t length = 0;
     for (int64_t k = 0; k < count; k++) length += (size_t)l->decode(ids[k], joined + length, sizeof joined - length);
     joined[length] = 0;
     CHECK(strstr(joined, text) != NULL && length <= n + 1, "%s: \"%s\"", l->name, joined);
-    CHECK(l->decode(-1, out, 8) == ALPHA_BAD_ARGUMENT && l->decode((int32_t)l->n_vocab, out, 8) == ALPHA_BAD_ARGUMENT && l->decode(ids[0], NULL, 8) == ALPHA_BAD_ARGUMENT, "-");
+    CHECK(l->decode(-1, out, 8) == ALPHA_BAD_ARGUMENT && l->decode((int32_t)l->n_vocab, out, 8) == ALPHA_BAD_ARGUMENT &&
+          l->decode(ids[0], NULL, 8) == ALPHA_BAD_ARGUMENT, "-");
     CHECK(l->decode(ids[0], NULL, 0) == l->decode(ids[0], out, 64), "-");
     CHECK(l->is_end(-1) && l->is_end(l->eos()), "-");
     free(scratch);
@@ -552,7 +574,8 @@ static void test_not_finite(const struct library *l)
     while (status == 0 || status == MORE) status = l->step_budget(i.m, 7);
     CHECK(status == ALPHA_NOT_FINITE && l->step_budget(i.m, 1) == ALPHA_NOT_BUSY, "%s", l->strerror(status));
     memcpy(delta_weights, good, delta_bytes);
-    CHECK(l->prefill(i.m, i.prompt, PROMPT, i.logits) == 0 && l->sample(i.m, i.logits, NULL) == i.greedy[0], "after good weights came back");
+    CHECK(l->prefill(i.m, i.prompt, PROMPT, i.logits) == 0 && l->sample(i.m, i.logits, NULL) == i.greedy[0],
+          "after good weights came back");
     free(good);
     instance_close(&i);
 }
@@ -607,7 +630,8 @@ static void stack_body(void)
 {
     struct instance *i = &in_stack.i;
     const struct library *l = i->l;
-    const struct alpha_sampling s = { .size = sizeof s, .temperature = 0.8f, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f, .repeat_penalty = 1.1f, .repeat_last_n = 64, .seed = 1 };
+    const struct alpha_sampling s = { .size = sizeof s, .temperature = 0.8f, .top_k = 20, .top_p = 0.9f, .min_p = 0.01f,
+                                      .repeat_penalty = 1.1f, .repeat_last_n = 64, .seed = 1 };
     int32_t ids[64];
     size_t written;
     uint32_t at = 0;
@@ -616,7 +640,10 @@ static void stack_body(void)
     case 1: in_stack.status = l->prefill(i->m, i->prompt, PROMPT, i->logits); break;
     case 2: in_stack.status = l->step(i->m, 1, i->logits); break;
     case 3: in_stack.status = l->sample(i->m, i->logits, &s) < 0; break;
-    case 4: in_stack.status = l->has_tokenizer && l->encode(texts[3], strlen(texts[3]), 3, ids, 64, in_stack.scratch, ALPHA_ENCODE_SCRATCH(64)) < 0; break;
+    case 4:
+        in_stack.status = l->has_tokenizer &&
+                          l->encode(texts[3], strlen(texts[3]), 3, ids, 64, in_stack.scratch, ALPHA_ENCODE_SCRATCH(64)) < 0;
+        break;
     case 5: in_stack.status = l->save(i->m, in_stack.state, l->state_bytes, &written) || l->restore(i->m, in_stack.state, written); break;
     case 6: in_stack.status = l->verify(i->m, &at, UINT32_MAX, NULL); break;
     }

@@ -1,6 +1,6 @@
-/* test_library_gpu.c -- model libraries for GPUs, on the simulator: golden tokens, several instances, budgets, sequences, saved states, every failure
- * of the driver.  gamma: q-llama-Q8_0 for a gfx1151 with chunks of 20 tokens; omega: the same for gfx942; zeta: gamma's with its weights in
- * a file.  test_library_gpu GOLDEN_DIR LIBGFXSIM.so ZETA_WEIGHTS */
+/* test_library_gpu.c -- model libraries for GPUs, on the simulator: golden tokens, several instances, budgets, sequences, saved states,
+ * every failure of the driver.  gamma: q-llama-Q8_0 for a gfx1151 with chunks of 20 tokens; omega: the same for gfx942; zeta: gamma's with
+ * its weights in a file.  test_library_gpu GOLDEN_DIR LIBGFXSIM.so ZETA_WEIGHTS */
 #define LIBRARY_NO_MODELS
 #include "library_help.h"
 #include "gamma.h"
@@ -49,10 +49,10 @@ static int p##_t_save(void *m, void *o, size_t c, size_t *w) { return p##_save(m
 static int p##_t_restore(void *m, const void *s, size_t n) { return p##_restore(m, s, n); } \
 static int32_t p##_t_sample(void *m, float *l, const void *s) { return p##_sample(m, l, s); } \
 static int p##_t_verify(void *m, uint32_t *at, uint32_t n, const char **name) { return p##_verify(m, at, n, name); } \
-static const struct library p##_library = { #p, P##_WORKSPACE_BYTES, P##_SEQUENCE_BYTES, P##_STATE_BYTES,                     \
-    P##_WEIGHTS_BYTES, P##_DEVICE_BYTES, P##_SEQUENCE_DEVICE_BYTES, P##_N_VOCAB, P##_N_CTX, P##_CHUNK, P##_TILES, P##_WORKERS,                                                  \
-    p##_t_open, p##_t_close, p##_t_prefill, p##_t_step, p##_t_begin, p##_t_step_budget, p##_t_cancel, p##_t_n_past, p##_t_reset,           \
-    p##_t_sequence_use, p##_t_sequence_copy, p##_t_save, p##_t_restore,                                                                                                             \
+static const struct library p##_library = { #p, P##_WORKSPACE_BYTES, P##_SEQUENCE_BYTES, P##_STATE_BYTES, \
+    P##_WEIGHTS_BYTES, P##_DEVICE_BYTES, P##_SEQUENCE_DEVICE_BYTES, P##_N_VOCAB, P##_N_CTX, P##_CHUNK, P##_TILES, P##_WORKERS, \
+    p##_t_open, p##_t_close, p##_t_prefill, p##_t_step, p##_t_begin, p##_t_step_budget, p##_t_cancel, p##_t_n_past, p##_t_reset, \
+    p##_t_sequence_use, p##_t_sequence_copy, p##_t_save, p##_t_restore, \
     p##_t_sample, p##_t_verify }
 LIBRARY(gamma, GAMMA);
 LIBRARY(omega, OMEGA);
@@ -224,7 +224,8 @@ static void test_sequences(const struct library *l)
         }
         if (at == 2) CHECK(l->save(i.m, state, l->state_bytes, &written) == 0, "-");         /* of the last */
     }
-    for (uint32_t k = 0; k < TEXTS; k++) CHECK(memcmp(want[k], got + k * STEPS * n, bytes) == 0, "%s: other logits in turns: %u", l->name, k);
+    for (uint32_t k = 0; k < TEXTS; k++)
+        CHECK(memcmp(want[k], got + k * STEPS * n, bytes) == 0, "%s: other logits in turns: %u", l->name, k);
 
     CHECK(l->sequence_use(i.m, 0) == 0 && l->restore(i.m, state, written) == 0 && l->sequence_copy(i.m, 1, 0) == 0, "-");
     CHECK(l->step(i.m, prompt[0], NULL) == 0, "the fork does not see it");

@@ -5,9 +5,9 @@
  *
  * The second form holds what counted.c plants against what is counted, less what its kernel without it has.
  *
- * Decodes a few tokens in the simulator and compares, for each kernel with weights, the bytes of 64-byte lines that its launches read at least once with the
- * weight bytes of the report: at most 5 % apart, which leaves room for the activations.  What lanes load is more where rows are narrow: lanes without
- * columns of their own load what their neighbours do. */
+ * Decodes a few tokens in the simulator and compares, for each kernel with weights, the bytes of 64-byte lines that its launches read at
+ * least once with the weight bytes of the report: at most 5 % apart, which leaves room for the activations.  What lanes load is more where
+ * rows are narrow: lanes without columns of their own load what their neighbours do. */
 #include "compiler/cli/counters.h"
 #include "compiler/plan/kernel.h"
 #include "compiler/build/program.h"
@@ -44,10 +44,11 @@ static bool check_kernel(const struct kernel_list *k, uint32_t kernel, const cJS
     }
     if (weights == 0) return true;
     const cJSON *row = row_of(kernels, k->kernels[kernel].name);
-    const double unique = number(row, "unique_bytes") / TOKENS, loaded = number(row, "loaded_bytes") / TOKENS, planned = (double)weights, more = unique / planned - 1;
+    const double unique = number(row, "unique_bytes") / TOKENS, loaded = number(row, "loaded_bytes") / TOKENS, planned = (double)weights,
+                 more = unique / planned - 1;
     const bool ok = number(row, "launches") == (double)launches * TOKENS && more >= 0 && more <= 0.05 && loaded >= planned;
-    printf("%-20s %3u launches, planned %9.0f bytes, read %9.0f (%+.1f %%), loaded by lanes %10.0f%s\n", k->kernels[kernel].name, launches, planned, unique, 100 * more, loaded,
-           ok ? "" : "  FAILED");
+    printf("%-20s %3u launches, planned %9.0f bytes, read %9.0f (%+.1f %%), loaded by lanes %10.0f%s\n", k->kernels[kernel].name, launches,
+           planned, unique, 100 * more, loaded, ok ? "" : "  FAILED");
     return ok;
 }
 
@@ -58,8 +59,9 @@ enum { GROUPS = 3, THREADS = 128 };
 static struct kernel_counters count_kernel(struct arena *a, struct workplace *w, char **argv, const char *name)
 {
     const char *path = workplace_path(a, w, name);
-    const char *const command[] = { "env", arena_printf(a, "FORGE_GFXSIM_STATS=%s", path), "FORGE_GFXSIM_TRACE=0", argv[2], "--chip", argv[4], argv[3], name,
-                                    arena_printf(a, "%d", GROUPS), "1", arena_printf(a, "%d", THREADS), "4096", arena_printf(a, "buf:%d", GROUPS * THREADS * 4), NULL };
+    const char *const command[] = { "env", arena_printf(a, "FORGE_GFXSIM_STATS=%s", path), "FORGE_GFXSIM_TRACE=0", argv[2], "--chip",
+                                    argv[4], argv[3], name, arena_printf(a, "%d", GROUPS), "1", arena_printf(a, "%d", THREADS), "4096",
+                                    arena_printf(a, "buf:%d", GROUPS * THREADS * 4), NULL };
     struct spawn_job job = { .argv = command };
     spawn_run(a, &(struct spawn_options){ .jobs = 1 }, &job, 1);
     if (job.status) die("%s %s: exit code %d: %s", argv[3], name, job.status, job.messages);
@@ -78,14 +80,16 @@ static int check_planted(char **argv)
     /* in order: of a wave; lds_cycles: of 32 lanes, 128 bytes */
     const struct { const char *name; double with, without, of_a_wave; } rows[] = {
 #define ROW(member, of_a_wave) { #member, with.member, without.member, of_a_wave }
-        ROW(nops, 7 * 4 + (cdna ? 5 : 0) + 3 * 2 + 1), ROW(multiply, 6 + 3), ROW(f64, 4), ROW(transcendental, 9), ROW(acc_moves, cdna ? 10 + 3 : 0), ROW(matrix, 14),
-        ROW(matrix_flop[MATRIX_F16], 11 * 8192.0), ROW(matrix_flop[MATRIX_I8], 3 * (cdna ? 32768.0 : 8192.0)), ROW(matrix_flop[MATRIX_F8], 0), ROW(matrix_flop[MATRIX_F32], 0),
-        ROW(matrix_flop[MATRIX_I4], 0), ROW(lds_accesses, 3 + 2 + 1 + 5), ROW(lds_moves, 4), ROW(lds_cycles, (3 + 2 * 2 + 4 + 5 + 4) * lanes / 32),
-        ROW(lds_conflicts, 5 * lanes / 32), ROW(scratch, 2), ROW(barriers, 1),
+        ROW(nops, 7 * 4 + (cdna ? 5 : 0) + 3 * 2 + 1), ROW(multiply, 6 + 3), ROW(f64, 4), ROW(transcendental, 9),
+        ROW(acc_moves, cdna ? 10 + 3 : 0), ROW(matrix, 14), ROW(matrix_flop[MATRIX_F16], 11 * 8192.0),
+        ROW(matrix_flop[MATRIX_I8], 3 * (cdna ? 32768.0 : 8192.0)), ROW(matrix_flop[MATRIX_F8], 0), ROW(matrix_flop[MATRIX_F32], 0),
+        ROW(matrix_flop[MATRIX_I4], 0), ROW(lds_accesses, 3 + 2 + 1 + 5), ROW(lds_moves, 4),
+        ROW(lds_cycles, (3 + 2 * 2 + 4 + 5 + 4) * lanes / 32), ROW(lds_conflicts, 5 * lanes / 32), ROW(scratch, 2), ROW(barriers, 1),
 #undef ROW
     };
-    bool ok = with.launches == 1 && with.groups == groups && with.n_grids == 1 && with.grids[0].groups == groups && with.grids[0].launches == 1 && !with.sampled &&
-              with.group_waves == THREADS / with.wave && with.pair == !cdna && with.registers >= 24 && with.lds_bytes == 4096 && with.scratch_bytes > 0 && with.stored_bytes == 4 * GROUPS * THREADS;
+    bool ok = with.launches == 1 && with.groups == groups && with.n_grids == 1 && with.grids[0].groups == groups &&
+              with.grids[0].launches == 1 && !with.sampled && with.group_waves == THREADS / with.wave && with.pair == !cdna &&
+              with.registers >= 24 && with.lds_bytes == 4096 && with.scratch_bytes > 0 && with.stored_bytes == 4 * GROUPS * THREADS;
     if (!ok) printf("shape of the launch: FAILED\n");
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const double counted = (rows[i].with - rows[i].without) / with.waves;
@@ -95,8 +99,9 @@ static int check_planted(char **argv)
     }
     const bool loop = with.loop.instructions - without.loop.instructions == 5 && with.loop.nops - without.loop.nops == 1 &&
                       with.loop.acc_moves - without.loop.acc_moves == (cdna ? 1 : 0);
-    printf("%-26s %8.0f instructions, %.0f nops, %.0f accumulator moves%s\n", "the planted loop", with.loop.instructions - without.loop.instructions,
-           with.loop.nops - without.loop.nops, with.loop.acc_moves - without.loop.acc_moves, loop ? "" : "  FAILED");
+    printf("%-26s %8.0f instructions, %.0f nops, %.0f accumulator moves%s\n", "the planted loop",
+           with.loop.instructions - without.loop.instructions, with.loop.nops - without.loop.nops,
+           with.loop.acc_moves - without.loop.acc_moves, loop ? "" : "  FAILED");
     const double waits = (with.waits - without.waits) / with.waves;
     printf("%-26s %8.0f a wave%s\n", "waits", waits, waits >= 10 ? "" : "  FAILED");       /* and what clang adds */
     workplace_close(w);
@@ -112,7 +117,8 @@ int main(int argc, char **argv)
         return 2;
     }
     struct arena *a = arena_create();
-    const struct build_options options = { .model_path = argv[1], .targets = { argv[2] }, .n_targets = 1, .fuse = FUSE_LAYER, .plan = { .n_ctx = 64, .kv = KV_TYPE_F16 }, .quiet = true };
+    const struct build_options options = { .model_path = argv[1], .targets = { argv[2] }, .n_targets = 1, .fuse = FUSE_LAYER,
+                                           .plan = { .n_ctx = 64, .kv = KV_TYPE_F16 }, .quiet = true };
     const struct model *m = model_describe(a, gguf_open(a, argv[1], false), NULL);
     const struct profile *p = profile_load(a, argv[2], NULL);
     const struct kernel_list *k = plan_make(a, graph_build(a, m), FUSE_LAYER, p, &options.plan)->kernels;

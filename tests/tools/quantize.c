@@ -137,7 +137,8 @@ static void MXFP4(uint8_t *b, const float *x)
 /* ---- blocks of 256: sub-blocks whose scales are themselves quantised ---- */
 
 /* x ~ scale * q - min, q in 0 .. levels, for n_sub sub-blocks; their scales and mins become integers up to most times d and dmin. */
-static void affine_scales(const float *x, int n_sub, int levels, int most, float *d, float *dmin, int *scale, int *min, uint8_t *half_d, uint8_t *half_dmin)
+static void affine_scales(const float *x, int n_sub, int levels, int most, float *d, float *dmin, int *scale, int *min, uint8_t *half_d,
+                          uint8_t *half_dmin)
 {
     const int size = 256 / n_sub;
     float s[16], m[16], most_s = 0, most_m = 0;

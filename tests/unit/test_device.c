@@ -1,5 +1,5 @@
-/* The table of driver functions: what it says when a driver is missing or wrong, and every operation on the emulator of lanes, tests/lanes/libsimt.c,
- * which stands in for libamdhip64. */
+/* The table of driver functions: what it says when a driver is missing or wrong, and every operation on the emulator of lanes,
+ * tests/lanes/libsimt.c, which stands in for libamdhip64. */
 #include "compiler/build/cc.h"
 #include "compiler/build/spawn.h"
 #include "runtime/device/device.h"
@@ -17,7 +17,8 @@ static const char module_source[] =
     "extern __attribute__((visibility(\"default\"))) const uint32_t forge_simt_wave; const uint32_t forge_simt_wave = 32;\n"
     /* one word for each thread of each group: which, and what the launch said */
     "KERNEL(64, 1) count(const struct forge_kernel_args a)\n"
-    "{ ((uint32_t *)a.arena)[(group_y() * 3 + group_x()) * 64 + thread_x()] += 1000 * a.mark + 100 * group_y() + 10 * group_x() + (thread_x() == 63 ? a.weight[11] : 0); }\n";
+    "{ ((uint32_t *)a.arena)[(group_y() * 3 + group_x()) * 64 + thread_x()] += "
+    "1000 * a.mark + 100 * group_y() + 10 * group_x() + (thread_x() == 63 ? a.weight[11] : 0); }\n";
 
 struct scratch { struct arena *arena; char directory[64]; const char *library; uint8_t *module; };
 
@@ -34,7 +35,8 @@ static const char *write_file(struct scratch *s, const char *name, const char *t
 static void compile_shared(struct scratch *s, const char *out, const char *source, const char *second)
 {
     struct toolchain *tc = toolchain_open(s->arena, &(struct cc_options){ .spawn = { .jobs = 1 } });
-    const char *const argv[] = { tc->clang, "-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-I", FORGEC_SOURCE_DIR, "-o", out, source, second, NULL };
+    const char *const argv[] = { tc->clang, "-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-I", FORGEC_SOURCE_DIR, "-o", out,
+                                 source, second, NULL };
     struct spawn_job job = { .argv = argv };
     spawn_run(s->arena, &(struct spawn_options){ .jobs = 1 }, &job, 1);
     if (job.status != 0) fail_msg("%s: %s", source, job.messages);
@@ -75,7 +77,7 @@ static void names_of_amd(void **state)
         "simd_count 80\ngfx_target_version 110501\nlocation_id 50432\ndomain 0\n",                  /* c5:00.0 */
         "simd_count 192\nlocation_id 768\ngfx_target_version 110000\ndomain 0\n",                   /* 03:00.0 */
         "gfx_target_version 90402\nlocation_id 768\ndomain 2\n",
-        "gfx_target_version 90010\nlocation_id 1280\n",                                             /* 05:00.0, an old kernel without domain */
+        "gfx_target_version 90010\nlocation_id 1280\n",                                          /* 05:00.0, an old kernel without domain */
     };
     mkdir(nodes, 0700);
     for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
@@ -128,7 +130,8 @@ static void open_device(struct forge_device *d, const struct scratch *s)
 {
     struct forge_error error = { "" };
     setenv("FORGE_HIP_LIBRARY", s->library, 1);
-    if (device_library(d, FORGE_GPU_HIP, &error) != FORGE_OK || device_select(d, "simt", DEVICE_ANY, &error) != FORGE_OK) fail_msg("%s", error.text);
+    if (device_library(d, FORGE_GPU_HIP, &error) != FORGE_OK || device_select(d, "simt", DEVICE_ANY, &error) != FORGE_OK)
+        fail_msg("%s", error.text);
     assert_string_equal(d->version_text, "HIP 6.2.0");
     assert_string_equal(d->name, "emulator of lanes");
 }

@@ -18,10 +18,14 @@ static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
 
 /* Products of Llama 3.1 8B, then of Llama 3.2 1B; Q4_K_M keeps v apart. */
 static const struct { const char *name; uint64_t rows, more; bool pair; uint32_t cols; } products[] = {
-    { "8B qkv", 6144, 0, false, 4096 }, { "8B qk, v", 5120, 1024, false, 4096 }, { "8B output", 4096, 0, false, 4096 }, { "8B gate, up", 14336, 0, true, 4096 },
-    { "8B down", 4096, 0, false, 14336 }, { "1B qkv", 3072, 0, false, 2048 }, { "1B output", 2048, 0, false, 2048 }, { "1B gate, up", 8192, 0, true, 2048 }, { "1B down", 2048, 0, false, 8192 },
+    { "8B qkv", 6144, 0, false, 4096 }, { "8B qk, v", 5120, 1024, false, 4096 }, { "8B output", 4096, 0, false, 4096 },
+    { "8B gate, up", 14336, 0, true, 4096 }, { "8B down", 4096, 0, false, 14336 },
+    { "1B qkv", 3072, 0, false, 2048 }, { "1B output", 2048, 0, false, 2048 },
+    { "1B gate, up", 8192, 0, true, 2048 }, { "1B down", 2048, 0, false, 8192 },
 };
-static const struct { const char *name; bool copied; double bytes; uint32_t digits; } formats[] = { { "Q4_K", false, 0.5625, 1 }, { "Q8_0", false, 1.0625, 1 }, { "BF16", true, 2, 1 } };
+static const struct { const char *name; bool copied; double bytes; uint32_t digits; } formats[] = {
+    { "Q4_K", false, 0.5625, 1 }, { "Q8_0", false, 1.0625, 1 }, { "BF16", true, 2, 1 },
+};
 static const char *const chips[] = { "gfx942", "gfx1100", "gfx1151" };
 
 static struct gemm_product product_of(uint32_t i, uint32_t format)
@@ -30,7 +34,8 @@ static struct gemm_product product_of(uint32_t i, uint32_t format)
     parts[0] = (struct gemm_part){ products[i].rows, products[i].pair, formats[format].copied, formats[format].digits };
     parts[1] = (struct gemm_part){ products[i].more, false, formats[format].copied, formats[format].digits };
     const double rows = (double)(products[i].rows + products[i].more) * (products[i].pair ? 2 : 1);
-    return (struct gemm_product){ parts, products[i].more ? 2 : 1, products[i].cols, (uint64_t)(rows * products[i].cols * formats[format].bytes) };
+    return (struct gemm_product){ parts, products[i].more ? 2 : 1, products[i].cols,
+                                  (uint64_t)(rows * products[i].cols * formats[format].bytes) };
 }
 
 static const struct gemm_range *range_of(const struct gemm_range *ranges, uint32_t n, uint32_t tokens)
@@ -63,9 +68,11 @@ static void test_fill(void **state)
                 const struct gemm_product p = product_of(i, f);
                 struct gemm_range ranges[GEMM_RANGES];
                 const uint32_t n = gemm_plan(ranges, t, &p, t->gpu.prefill_chunk, NULL);
-                const double least = fill_of(t, &p, ranges, n, 16), few = fill_of(t, &p, ranges, n, 128), some = fill_of(t, &p, ranges, n, 512), many = fill_of(t, &p, ranges, n, 2048);
+                const double least = fill_of(t, &p, ranges, n, 16), few = fill_of(t, &p, ranges, n, 128),
+                             some = fill_of(t, &p, ranges, n, 512), many = fill_of(t, &p, ranges, n, 2048);
                 const bool large = products[i].name[0] == '8';
-                print_message("%-8s %-5s %-12s 16 tokens %.2f, 128 %.2f, 512 %.2f, 2048 %.2f\n", chips[c], formats[f].name, products[i].name, least, few, some, many);
+                print_message("%-8s %-5s %-12s 16 tokens %.2f, 128 %.2f, 512 %.2f, 2048 %.2f\n", chips[c], formats[f].name,
+                              products[i].name, least, few, some, many);
                 if (some < (large ? 0.8 : 0.5) || many < (large ? 0.9 : 0.8)) fail_msg("compute units are left idle");
                 for (uint32_t k = 0; k < n; k++) assert_true(gemm_shape_works(t, &p, &ranges[k].shape));
             }
@@ -127,7 +134,8 @@ static void test_launches(void **state)
     for (uint32_t c = 0; c < COUNT_OF(targets); c++)
         for (uint32_t level = 0; level < 2; level++) {
             const struct profile *t = profile_load(a, targets[c], NULL);
-            const struct plan *p = plan_make(a, graph_build(a, m), level ? FUSE_LAYER : FUSE_NONE, t, &(struct plan_options){ .n_ctx = 4096 });
+            const struct plan *p = plan_make(a, graph_build(a, m), level ? FUSE_LAYER : FUSE_NONE, t,
+                                             &(struct plan_options){ .n_ctx = 4096 });
             const struct kernel_list *k = p->kernels;
             const uint32_t usual = kernel_launches(k, k->prefill, k->n_prefill, p->chunk);
             uint32_t ranged = 0;
@@ -143,7 +151,8 @@ static void test_launches(void **state)
                 for (uint32_t i = 0; i < k->n_decode; i++) decoded += k->kernels[k->decode[i].kernel].operations;
                 assert_true(flops == decoded);
             }
-            for (uint32_t i = 0; i < k->n_kernels; i++) ranged += k->kernels[i].param[PARAM_MOST] && k->kernels[i].param[PARAM_MOST] < p->chunk;
+            for (uint32_t i = 0; i < k->n_kernels; i++)
+                ranged += k->kernels[i].param[PARAM_MOST] && k->kernels[i].param[PARAM_MOST] < p->chunk;
             assert_true(ranged > 0);
         }
 }
@@ -190,7 +199,8 @@ static void test_refused(void **state)
         assert_true(n > 0 && ranges[0].least == 1 && ranges[n - 1].most == t->gpu.prefill_chunk);
         for (uint32_t k = 0; k < n; k++)
             for (uint32_t i = 0; i < refused.n; i++)
-                if (ranges[k].shape.tokens == refused.shapes[i].tokens && ranges[k].shape.rows == refused.shapes[i].rows) assert_int_not_equal(ranges[k].shape.threads, refused.shapes[i].threads);
+                if (ranges[k].shape.tokens == refused.shapes[i].tokens && ranges[k].shape.rows == refused.shapes[i].rows)
+                    assert_int_not_equal(ranges[k].shape.threads, refused.shapes[i].threads);
         const struct gemm_shape *s = &ranges[n - 1].shape;
         assert_true(gemm_refuse(&refused, s->tokens, s->rows, s->threads));
         assert_false(gemm_refuse(&refused, s->tokens, s->rows, s->threads));

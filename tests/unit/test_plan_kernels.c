@@ -1,5 +1,5 @@
-/* test_plan_kernels.c -- the list of kernels of a plan for a GPU: launches that share a kernel have its text, and what a plan that is read back sets is what is
- * planned, or refused with what is possible. */
+/* test_plan_kernels.c -- the list of kernels of a plan for a GPU: launches that share a kernel have its text, and what a plan that is read
+ * back sets is what is planned, or refused with what is possible. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,7 +57,8 @@ static void launches_have_their_kernels_text(void **state)
         s.arch = architectures[i % 3];
         s.matrix = formats[i / 3 % 4];
         s.n_layer = 4;
-        const struct plan *p = plan_of(tiny_model(a, &s), targets[i / 12 % 4], i / 48 & 1 ? FUSE_LAYER : FUSE_NONE, (struct plan_options){ .exact = i / 96 & 1 });
+        const struct plan *p = plan_of(tiny_model(a, &s), targets[i / 12 % 4], i / 48 & 1 ? FUSE_LAYER : FUSE_NONE,
+                                       (struct plan_options){ .exact = i / 96 & 1 });
         assert_true(check_texts(p) > 1.5);
     }
 }
@@ -74,7 +75,8 @@ static void other_wirings(void **state)
         "%q = matmul attn_q, %h\n%qr = rope %q\n%kqv = attention %qr, %kc, %vc\n%ao = matmul attn_output, %kqv\n%x = add %ao, %h\n",
     };
     for (uint32_t i = 0; i < COUNT_OF(layers) * COUNT_OF(targets) * 2; i++)
-        check_texts(plan_of(tiny_layers(a, layers[i % 3]), targets[i / 3 % 4], i / 12 ? FUSE_LAYER : FUSE_NONE, (struct plan_options){ 0 }));
+        check_texts(plan_of(tiny_layers(a, layers[i % 3]), targets[i / 3 % 4], i / 12 ? FUSE_LAYER : FUSE_NONE,
+                            (struct plan_options){ 0 }));
 }
 
 /* ---- choices ---- */
@@ -85,7 +87,8 @@ static const struct model *model;
 struct set { enum kernel_param param; uint32_t value; };
 
 /* A choice for the group of that name in layer 0. */
-static struct kernel_choice choice_of(const struct plan *p, enum kernel_template template, const char *group, const struct set *sets, uint32_t n)
+static struct kernel_choice choice_of(const struct plan *p, enum kernel_template template, const char *group, const struct set *sets,
+                                      uint32_t n)
 {
     struct kernel_choice c = { .template = template, .prefill = template == TEMPLATE_gemm, .n_groups = 1, .at = { "edited.plan", 7, 3 } };
     uint32_t *index = arena_new(a, uint32_t);
@@ -124,15 +127,18 @@ static void choices_are_taken(void **state)
     struct kernel_choice list[] = {
         choice_of(p, TEMPLATE_gemv, "ffn_gate_up", (struct set[]){ { PARAM_ROWS, 4 }, { PARAM_LANES, 8 } }, 2),
         choice_of(p, TEMPLATE_attention_decode, "attention", (struct set[]){ { PARAM_SPLITS, 7 } }, 1),
-        choice_of(p, TEMPLATE_gemm, "ffn_down", (struct set[]){ { PARAM_MOST, 100 }, { PARAM_TOKENS, 16 }, { PARAM_ROWS, 64 }, { PARAM_THREADS, 64 } }, 4),
+        choice_of(p, TEMPLATE_gemm, "ffn_down",
+                  (struct set[]){ { PARAM_MOST, 100 }, { PARAM_TOKENS, 16 }, { PARAM_ROWS, 64 }, { PARAM_THREADS, 64 } }, 4),
         choice_of(p, TEMPLATE_gemm, "ffn_down", (struct set[]){ { PARAM_TOKENS, 64 }, { PARAM_ROWS, 64 }, { PARAM_THREADS, 128 } }, 3),
     };
     const struct plan *edited = planned_with(list, COUNT_OF(list));
-    const struct kernel *gemv = kernel_of(edited, &list[0], 0), *attention = kernel_of(edited, &list[1], 0), *few = kernel_of(edited, &list[2], 0), *many = kernel_of(edited, &list[2], 1);
+    const struct kernel *gemv = kernel_of(edited, &list[0], 0), *attention = kernel_of(edited, &list[1], 0),
+                        *few = kernel_of(edited, &list[2], 0), *many = kernel_of(edited, &list[2], 1);
     assert_true(gemv->param[PARAM_ROWS] == 4 && gemv->param[PARAM_LANES] == 8);
     assert_int_equal(attention->param[PARAM_SPLITS], 7);
     assert_int_equal(attention->grid_x, 2 * 7);
-    assert_true(few->param[PARAM_LEAST] == 1 && few->param[PARAM_MOST] == 100 && few->param[PARAM_TOKENS] == 16 && few->param[PARAM_ROWS] == 64 && few->param[PARAM_THREADS] == 64);
+    assert_true(few->param[PARAM_LEAST] == 1 && few->param[PARAM_MOST] == 100 && few->param[PARAM_TOKENS] == 16 &&
+                few->param[PARAM_ROWS] == 64 && few->param[PARAM_THREADS] == 64);
     assert_true(many->param[PARAM_LEAST] == 101 && many->param[PARAM_MOST] == edited->chunk && many->param[PARAM_THREADS] == 128);
     assert_int_equal(few->grid_x, 256 / 64);
     assert_non_null(strstr(emit_gpu_kernel(a, edited, &edited->kernels->decode[list[0].groups[0]]), "gemv_pair_q8_0_4x8("));
@@ -151,7 +157,8 @@ static void what_was_planned_is_taken(void **state)
         for (uint32_t i = 0; i < k->n_decode + k->n_prefill; i++) {
             const struct launch *l = i < k->n_decode ? &k->decode[i] : &k->prefill[i - k->n_decode];
             const struct kernel *of = &k->kernels[l->kernel];
-            struct kernel_choice c = { .template = of->template, .prefill = i >= k->n_decode, .groups = &l->group, .n_groups = 1, .given = template_info[of->template].free };
+            struct kernel_choice c = { .template = of->template, .prefill = i >= k->n_decode, .groups = &l->group, .n_groups = 1,
+                                       .given = template_info[of->template].free };
             memcpy(c.param, of->param, sizeof c.param);
             choices.list[choices.n++] = c;
         }

@@ -19,8 +19,9 @@ static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
 static void choices(void **state)
 {
     (void)state;
-    const struct plan_text *t = plan_text_read(a, "p", "# a comment\n" HEAD "\ndecode\n  gemv attn_qkv rows=4 groups=1,6   # lanes stay\n    # rmsnorm\n"
-                                                       "prefill\n  gemm x tokens=64 rows=32 threads=128 least=1 most=16 groups=1\n  gemm y tokens=128 groups=1,2\n");
+    const struct plan_text *t = plan_text_read(a, "p",
+        "# a comment\n" HEAD "\ndecode\n  gemv attn_qkv rows=4 groups=1,6   # lanes stay\n    # rmsnorm\n"
+        "prefill\n  gemm x tokens=64 rows=32 threads=128 least=1 most=16 groups=1\n  gemm y tokens=128 groups=1,2\n");
     assert_string_equal(t->target, "gfx1151");
     assert_string_equal(t->options, "--fuse layer --ctx 64 --kv f16");
     assert_int_equal(t->chunk, 32);
@@ -104,7 +105,8 @@ static void of_another_model(void **state)
     const struct plan_text *t = plan_text_read(a, "p", "target portable\ndecode\n  embed e groups=1\n");
     assert_dies(plan_text_check(plan_for(m, "portable", FUSE_LAYER, t), t), "p:3:3: group 1 has no embed kernel in decode");
     t = plan_text_read(a, "p", "target gfx1151\nchunk 32\ndecode\n  gemv x rows=2 groups=1\n  gemv y lanes=16 groups=1\n");
-    assert_dies(plan_text_check(plan_for(m, "gfx1151", FUSE_LAYER, t), t), "p:5:3: group 1 stands in more gemv lines of decode than it has kernels");
+    assert_dies(plan_text_check(plan_for(m, "gfx1151", FUSE_LAYER, t), t),
+                "p:5:3: group 1 stands in more gemv lines of decode than it has kernels");
 }
 
 int main(void)

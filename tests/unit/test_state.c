@@ -56,7 +56,8 @@ static void rewinding(void **state)
     (void)state;
     const struct forge_state two[] = { kv, ring }, with_recurrent[] = { kv, recurrent };
     const struct forge_program rows = program_of(two, 1), rings = program_of(two, 2), layers = program_of(with_recurrent, 2);
-    assert_true(state_rewinds(&rows, 90, 1) && state_rewinds(&rows, 90, 90) && state_rewinds(&rows, 90, 0) && !state_rewinds(&rows, 90, 91));
+    assert_true(state_rewinds(&rows, 90, 1) && state_rewinds(&rows, 90, 90) && state_rewinds(&rows, 90, 0) &&
+                !state_rewinds(&rows, 90, 91));
     /* before the ring has gone round all is there, after that only the last token can be taken back */
     assert_true(state_rewinds(&rings, WINDOW, 1) && !state_rewinds(&rings, WINDOW + 1, 1) && !state_rewinds(&rings, 90, 88));
     assert_true(state_rewinds(&rings, 90, 89) && state_rewinds(&rings, 90, 90) && state_rewinds(&rings, 90, 0));
@@ -71,6 +72,7 @@ static void beginnings(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(runs), cmocka_unit_test(used), cmocka_unit_test(rewinding), cmocka_unit_test(beginnings) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(runs), cmocka_unit_test(used), cmocka_unit_test(rewinding),
+                                        cmocka_unit_test(beginnings) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
