@@ -23,8 +23,8 @@
 struct target {                     /* one program of the product */
     struct profile   *profile;
     struct plan      *plan;
-    struct bytes      source;
-    struct bytes      kernels;      /* of a GPU; then source describes them, once code is known */
+    struct bytes      kernels;      /* the text that clang compiles for the target */
+    struct bytes      source;       /* the program: of a CPU that text; of a GPU what tells the launches, once code is known */
     struct bytes      code;
     uint64_t          weights_offset;
     const char       *edited;         /* hash of the source that o->source has in the place of what forgec emits; NULL: it is that */
@@ -81,6 +81,16 @@ static const char *options_text(struct arena *a, const struct build_options *o, 
 
 /* ---- kernels ---- */
 
+/* A target's kernels as text. */
+static const struct kernels_kind {
+    struct bytes (*emit)(struct arena *a, const struct plan *p, const struct emit_options *o);
+    const char    *suffix;          /* of the text as a file */
+    enum cc_kind   cc, cc_library;
+} kernels_kinds[] = {
+    [TARGET_CPU] = { emit_cpu, ".c", CC_KERNELS, CC_LIBRARY_KERNELS },
+    [TARGET_GPU] = { emit_gpu, ".hip", CC_DEVICE, CC_DEVICE },
+};
+
 static const char *kernels_name(struct arena *a, const struct profile *p)
 {
     return p->kind == TARGET_GPU ? arena_printf(a, "model-%s.hip", p->name) : "model.c";
@@ -95,8 +105,7 @@ static const char *user_text(struct arena *a, const struct build_options *o, con
 static struct cc_job kernels_job(struct arena *a, const struct build_options *o, const struct target *t)
 {
     const char *name = kernels_name(a, t->profile);
-    const bool gpu = t->plan->gpu != NULL;
-    return (struct cc_job){ .name = name, .source = gpu ? t->kernels : t->source, .kind = gpu ? CC_DEVICE : CC_KERNELS,
+    return (struct cc_job){ .name = name, .source = t->kernels, .kind = kernels_kinds[t->profile->kind].cc,
                             .profile = t->profile, .user_text = user_text(a, o, t, name) };
 }
 
@@ -384,23 +393,26 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
 }
 
 /* An edited source takes the place of the emitted one unless it is the same. */
+static void take_edited(struct arena *a, const struct build_options *o, struct target *t, const struct emit_options *eo)
+{
+    const struct bytes edited = file_read(a, o->source);
+    edited_check(a, o->source, edited, t->plan, eo);
+    if (edited.size == t->kernels.size && memcmp(edited.data, t->kernels.data, edited.size) == 0) return;
+    t->edited = edited_hash(a, edited);
+    t->kernels = edited_for_clang(a, o->source, edited);
+}
+
 static void emit_target(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t,
                         const struct emit_options *eo)
 {
     const bool gpu = t->plan->gpu != NULL, text = o->source || o->emit == EMIT_SOURCE || o->emit == EMIT_ASM;
-    if (gpu) t->kernels = emit_gpu(a, t->plan, eo);
-    else t->source = emit_cpu(a, t->plan, eo);
+    t->kernels = kernels_kinds[t->profile->kind].emit(a, t->plan, eo);
     if (gpu && text && !o->cc.spawn.dry_run && !o->allow_spills && strcmp(t->profile->api, "hip") == 0) {
         compile_target(a, o, tc, t);            /* the text is that of the kernels which a build takes; of PTX nobody knows the registers */
         settle_tiles(a, o, tc, t, eo);
     }
-    if (!o->source) return;
-    struct bytes *source = gpu ? &t->kernels : &t->source;
-    const struct bytes edited = file_read(a, o->source);
-    edited_check(a, o->source, edited, t->plan, eo);
-    if (edited.size == source->size && memcmp(edited.data, source->data, edited.size) == 0) return;
-    t->edited = edited_hash(a, edited);
-    *source = edited_for_clang(a, o->source, edited);
+    if (o->source) take_edited(a, o, t, eo);
+    if (!gpu) t->source = t->kernels;
 }
 
 static bool is_binary(const struct build_options *o) { return o->emit == EMIT_EXE || library_wanted(o); }
@@ -440,8 +452,7 @@ const char *build(struct arena *a, const struct build_options *o)
     const uint32_t n = plan_targets(a, o, graph, targets);
     if (o->emit == EMIT_PLAN) return write_plan(a, o, targets, n);
 
-    const bool gpu = targets[0].plan->gpu != NULL;
-    const char *out = out_path(a, o, o->emit == EMIT_SOURCE ? (gpu ? ".hip" : ".c") : o->emit == EMIT_ASM ? ".s" : "");
+    const char *out = out_path(a, o, o->emit == EMIT_SOURCE ? kernels_kinds[targets[0].profile->kind].suffix : o->emit == EMIT_ASM ? ".s" : "");
     const struct bytes vocab = vocab_build(a, file, model->n_vocab);
     if (o->emit == EMIT_EXE && vocab.data) vocab_check_chat(a, file);
     since = seconds();
@@ -453,16 +464,17 @@ const char *build(struct arena *a, const struct build_options *o)
     since = seconds();
     struct emit_options eo[COUNT_OF(o->targets)];
     for (uint32_t i = 0; i < n; i++) {
-        const enum cc_kind kind = targets[i].plan->gpu ? CC_DEVICE : library_wanted(o) ? CC_LIBRARY_KERNELS : CC_KERNELS;
+        const struct kernels_kind *kind = &kernels_kinds[targets[i].profile->kind];
+        const enum cc_kind cc = library_wanted(o) ? kind->cc_library : kind->cc;
         eo[i] = (struct emit_options){ .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash,
                                        .has_vocab = vocab.data != NULL, .weights_offset = targets[i].weights_offset,
                                        .options = options_text(a, o, targets[i].plan),
                                        .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
-                                       .compile_command = cc_line(a, targets[i].profile, kind, kernels_name(a, targets[i].profile)) };
+                                       .compile_command = cc_line(a, targets[i].profile, cc, kernels_name(a, targets[i].profile)) };
         emit_target(a, o, tc, &targets[i], &eo[i]);
     }
     step(o, "emit", since);
-    if (o->emit == EMIT_SOURCE) write_text(a, out, gpu ? targets[0].kernels : targets[0].source);
+    if (o->emit == EMIT_SOURCE) write_text(a, out, targets[0].kernels);
     else if (o->emit == EMIT_ASM) {
         static const char *const flags[] = { "-S", NULL };
         struct cc_job job = kernels_job(a, o, &targets[0]);
@@ -474,7 +486,7 @@ const char *build(struct arena *a, const struct build_options *o)
         compile_kernels(a, o, tc, targets, n, eo, NULL, 0);
         since = seconds();
         const struct library_input input = { .options = o, .plan = targets[0].plan, .source = targets[0].source, .code = targets[0].code,
-                                             .n_kernels = gpu ? targets[0].plan->kernels->n_kernels : 0, .vocab = vocab,
+                                             .n_kernels = targets[0].plan->kernels->n_kernels, .vocab = vocab,
                                              .weights_hash = weights_hash, .weights_bytes = weights_bytes, .writer = &writer };
         const char *header = library_build(a, tc, &input, out);
         step(o, "library", since);

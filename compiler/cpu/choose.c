@@ -2,6 +2,7 @@
 #define FORGE_SIMD_C
 #include "choose.h"
 #include "compiler/plan/lifetimes.h"
+#include "compiler/plan/machine.h"
 #include "templates/cpu/kv_tmpl.c"
 #include "templates/cpu/matmul.h"
 
@@ -147,12 +148,17 @@ static void plan_scratch(struct plan *p)
     p->arena_bytes = p->scratch_offset + p->scratch_stride * p->options.max_threads;
 }
 
-void plan_cpu(struct arena *a, struct plan *p)
+static void choose(struct arena *a, struct plan *p)
 {
     for (uint32_t i = 0; i < p->fused->n_groups; i++) plan_group(p, i, &p->groups[i]);
     plan_buffers(a, p);
     plan_scratch(p);
+    p->kernels = plan_cpu_kernels(a, p);
 }
+
+extern const struct machine machine_cpu;
+const struct machine machine_cpu = { .name = "CPU", .layout = LAYOUT_CPU, .image_align = 64, .state_align = 64, .head_unit = 8, .head_most = UINT32_MAX,
+                                     .absorbs = { .product_heads = true, .joined_rows = 16 }, .choose = choose };
 
 /* ---- what the list of kernels and their text both ask ---- */
 

@@ -1,6 +1,7 @@
 /* choose.c -- the kernels of a GPU program and their launches.  A group becomes one kernel in decode; in prefill a product's input is first
  * brought into the 16-bit form that the matrix units read, and heads are finished in a kernel of their own. */
 #include "choose.h"
+#include "compiler/plan/machine.h"
 #include "templates/gpu/attention_sizes.h"
 #include "templates/gpu/gemv_sizes.h"
 #include "templates/gpu/sample_sizes.h"
@@ -199,9 +200,21 @@ static void limit_logits(struct plan *p)
     p->max_logits = p->chunk < most ? p->chunk : most;
 }
 
-
-void plan_gpu(struct arena *a, struct plan *p)
+static void check(const struct plan *p)
 {
+    const char *path = p->model->gguf->path;
+    if (p->model->n_vocab > SAMPLE_MAX_VOCAB)
+        die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it", path, p->model->n_vocab, SAMPLE_MAX_VOCAB);
+    for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
+        const struct node *n = p->fused->graph->nodes[i];
+        if (n->op == OP_attention && n->attr.cap != 0)
+            die("%s: %%%s is attention with a cap of %g on its scores; forgec has no GPU kernels for caps; a CPU target takes it", path, n->name, n->attr.cap);
+    }
+}
+
+static void choose(struct arena *a, struct plan *p)
+{
+    p->gpu = arena_new(a, struct gpu_plan);
     if (p->fused->level == FUSE_NONE) limit_chunk(p);
     limit_logits(p);
     p->gpu->digits = p->options.exact ? 3 : p->profile->activation_digits;
@@ -211,3 +224,7 @@ void plan_gpu(struct arena *a, struct plan *p)
     choose_values(a, p);
     gpu_plan_kernels(a, p);
 }
+
+extern const struct machine machine_gpu;
+const struct machine machine_gpu = { .name = "GPU", .layout = LAYOUT_GPU, .image_align = 128, .state_align = 256, .head_unit = 16, .head_most = 256,
+                                     .absorbs = { .attention_heads = true }, .check = check, .choose = choose };

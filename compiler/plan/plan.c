@@ -1,15 +1,16 @@
 /* plan.c -- fused graph + profile -> places and sizes: options, KV cache, weight image.
- * cpu/choose.c and gpu/choose.c plan the values and kernels. */
+ * The machine (machine.h) plans the values and kernels. */
 #include "plan.h"
 #include "limits.h"
-#include "compiler/gpu/choose.h"
+#include "machine.h"
 #include "runtime/model/abi.h"
-#include "templates/gpu/sample_sizes.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char *const kv_type_name[] = { [KV_TYPE_F16] = "f16", [KV_TYPE_F32] = "f32", [KV_TYPE_Q8_0] = "q8_0" };
+
+static const struct machine *machine_for(const struct plan *p) { return machine_of(p->profile->kind); }
 
 uint64_t plan_align(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -32,11 +33,8 @@ static void fill_options(struct plan *p, const struct plan_options *o)
     if (p->options.n_ctx > 1u << 24)
         die("a context of %u tokens is beyond what forgec plans for (%u); choose a smaller --ctx", p->options.n_ctx, 1u << 24);
     if (!p->options.max_threads) p->options.max_threads = 64;
-    const uint32_t chunk = o->chunk ? o->chunk : p->gpu ? p->profile->gpu.prefill_chunk : p->profile->tile.prefill_chunk;
+    const uint32_t chunk = o->chunk ? o->chunk : p->profile->tile.prefill_chunk;
     p->chunk = p->max_logits = chunk < p->options.n_ctx ? chunk : p->options.n_ctx;
-    if (p->gpu && p->model->n_vocab > SAMPLE_MAX_VOCAB)
-        die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it", p->model->gguf->path,
-            p->model->n_vocab, SAMPLE_MAX_VOCAB);
 }
 
 const char *const state_kind_name[STATE_KINDS] = { [STATE_KV] = "kv", [STATE_RING] = "ring", [STATE_RECURRENT] = "recurrent",
@@ -67,9 +65,9 @@ static struct state kv_state(const struct plan *p, const struct node *store)
     const uint32_t all = (uint32_t)plan_align(p->options.n_ctx, 16), ring = ring_rows(p, store), rows = ring && ring < all ? ring : all,
                    runs = 2 * store->heads;
     const uint64_t row = kv_row_bytes(p->options.kv, store->attr.head_dim);
-    const bool gaps = p->gpu && (p->options.kv == KV_TYPE_Q8_0 || (rows == all && p->options.n_ctx % 16));
+    const bool gaps = p->profile->kind == TARGET_GPU && (p->options.kv == KV_TYPE_Q8_0 || (rows == all && p->options.n_ctx % 16));
     return (struct state){ .kind = rows < all ? STATE_RING : STATE_KV, .layer = store->layer,
-                           .bytes = plan_align(runs * row * rows, p->gpu ? 256 : 64), .runs = runs, .rows = rows,
+                           .bytes = plan_align(runs * row * rows, machine_for(p)->state_align), .runs = runs, .rows = rows,
                            .row_bytes = gaps ? 0 : row, .token_bytes = runs * row, .rewindable = true };
 }
 
@@ -107,7 +105,7 @@ const struct state *plan_state(const struct plan *p, const struct node *n)
 
 struct packing plan_packing(const struct plan *p, const struct weight *w)
 {
-    return packing_of(p->gpu ? LAYOUT_GPU : LAYOUT_CPU, w->tensor->quant);
+    return packing_of(machine_for(p)->layout, w->tensor->quant);
 }
 uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w)
 {
@@ -120,7 +118,7 @@ static void place_weight(struct plan *p, const struct weight *w)
     uint64_t *at = &p->weight_offset[w->index];
     if (*at != UINT64_MAX) return;
     *at = p->image_bytes;
-    p->image_bytes = plan_align(p->image_bytes + plan_weight_bytes(p, w), p->gpu ? 128 : 64);
+    p->image_bytes = plan_align(p->image_bytes + plan_weight_bytes(p, w), machine_for(p)->image_align);
 }
 
 static void plan_rotations(struct arena *a, struct plan *p)
@@ -185,7 +183,7 @@ static void plan_image(struct arena *a, struct plan *p)
     for (uint32_t i = 0; i < m->n_weights; i++) p->n_tensors += p->weight_offset[i] != UINT64_MAX;
     p->n_tensors += p->fused->graph->n_rotations;
     p->image_hashes = p->image_bytes;
-    p->image_bytes = plan_align(p->image_hashes + FORGE_HASHES_BYTES(p->n_tensors), p->gpu ? 128 : 64);
+    p->image_bytes = plan_align(p->image_hashes + FORGE_HASHES_BYTES(p->n_tensors), machine_for(p)->image_align);
 }
 
 static int by_offset(const void *x, const void *y)
@@ -255,21 +253,14 @@ static void plan_weights_read(struct plan *p, uint32_t index)
         if (g->branches[i].matmul) p->groups[index].weight_bytes += plan_weight_bytes(p, g->branches[i].matmul->weight);
 }
 
-struct absorbs plan_absorbs(const struct profile *p)
-{
-    return p->kind == TARGET_GPU ? (struct absorbs){ .attention_heads = true }
-                                 : (struct absorbs){ .product_heads = true, .joined_rows = 16 };
-}
-
 struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *profile,
                        const struct plan_options *o)
 {
     struct plan *p = arena_new(a, struct plan);
-    const struct absorbs absorbs = plan_absorbs(profile);
-    const struct fused *f = p->fused = fuse(a, g, level, &absorbs);
+    const struct machine *machine = machine_of(profile->kind);
+    const struct fused *f = p->fused = fuse(a, g, level, &machine->absorbs);
     p->model = g->model;
     p->profile = profile;
-    if (profile->kind == TARGET_GPU) p->gpu = arena_new(a, struct gpu_plan);
     fill_options(p, o);
     plan_check_limits(p);
     p->f32 = arena_array(a, struct buffer, g->n_nodes);
@@ -279,10 +270,6 @@ struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level l
     plan_rotations(a, p);
     plan_states(a, p);
     plan_image(a, p);
-    if (p->gpu) plan_gpu(a, p);
-    else {
-        plan_cpu(a, p);
-        p->kernels = plan_cpu_kernels(a, p);
-    }
+    machine->choose(a, p);
     return p;
 }

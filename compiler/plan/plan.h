@@ -80,8 +80,6 @@ struct plan {
 
 /* The context asked for, else what the model was trained for, at most 8192. */
 uint32_t plan_context(const struct model *m, const struct plan_options *o);
-/* What the kernels of a target take over from their neighbours: the question that fuse asks. */
-struct absorbs plan_absorbs(const struct profile *p);
 /* The program for g and p.  Dies when the model or the options are beyond what the target's kernels are made for. */
 struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *p,
                        const struct plan_options *o);
@@ -107,9 +105,6 @@ uint32_t plan_last_reader(const struct plan *p, const struct node *n);
 bool plan_needs_buffer(const struct plan *p, const struct node *n);
 /* "3.attn_norm" -> "attn_norm" */
 const char *plan_value_name(const struct node *n);
-/* cpu/choose.c, gpu/choose.c: buffers, arena and, on a GPU, kernels' shapes. */
-void plan_cpu(struct arena *a, struct plan *p);
-void plan_gpu(struct arena *a, struct plan *p);
 /* cpu/list.c: the kernels, when all places are known. */
 struct kernel_list *plan_cpu_kernels(struct arena *a, const struct plan *p);
 #endif

@@ -192,10 +192,24 @@ static const char *c_string(struct arena *a, const char *s)
 static const char *c_size(struct arena *a, uint64_t n) { return arena_printf(a, "((size_t)%lluu)", (unsigned long long)n); }
 static const char *c_count(struct arena *a, uint64_t n) { return arena_printf(a, "%lluu", (unsigned long long)n); }
 
-/* On a GPU, states and tokens of a further sequence (runtime/device/gpu_memory.c). */
-static uint64_t sequence_device_bytes(const struct plan *p)
+/* What an instance takes: of the host's memory, of a GPU's, and how its kernels are cut. */
+struct takes { struct library_sizes host; uint64_t device_bytes, sequence_device_bytes; uint32_t workers, tiles; };
+
+static struct takes takes_cpu(const struct library *l)
 {
-    return p->gpu ? (p->state_bytes + 255) / 256 * 256 + (4 * ((uint64_t)p->options.n_ctx + 1) + 63) / 64 * 64 : 0;
+    const struct plan *p = l->plan;
+    return (struct takes){ library_sizes(p->options.n_ctx, p->arena_bytes, p->state_bytes), 0, 0, p->options.max_threads, decode_tiles(p) };
+}
+
+/* Of the device, beside weights, KV cache and activations: the tokens and the numbers of a step; of a further sequence states and tokens
+ * (runtime/device/gpu_memory.c). */
+static struct takes takes_gpu(const struct library *l)
+{
+    const struct plan *p = l->plan;
+    const uint64_t tokens = 4 * ((uint64_t)p->options.n_ctx + 1);
+    return (struct takes){ library_sizes_gpu(p->options.n_ctx, l->n_kernels, p->state_bytes),
+                           p->image_bytes + p->state_bytes + p->arena_bytes + tokens + sizeof(struct forge_gpu_step),
+                           (p->state_bytes + 255) / 256 * 256 + (tokens + 63) / 64 * 64, 1, 1 };
 }
 
 struct constant { const char *name, *value; bool found; };
@@ -204,11 +218,8 @@ enum { CONSTANTS_MOST = 24 };
 static size_t constants(struct arena *a, const struct library *l, struct constant list[CONSTANTS_MOST])
 {
     const struct plan *p = l->plan;
-    const struct library_sizes s = p->gpu ? library_sizes_gpu(p->options.n_ctx, l->n_kernels, p->state_bytes)
-        : library_sizes(p->options.n_ctx, p->arena_bytes, p->state_bytes);
-    /* beside weights, KV cache and activations the tokens and the numbers of a step (runtime/device/gpu_memory.c) */
-    const uint64_t device_bytes = p->gpu ? p->image_bytes + p->state_bytes + p->arena_bytes + 4 * ((uint64_t)p->options.n_ctx + 1)
-        + sizeof(struct forge_gpu_step) : 0;
+    const struct takes takes = p->gpu ? takes_gpu(l) : takes_cpu(l);
+    const struct library_sizes s = takes.host;
     if (!strstr(p->profile->elf_machine, "64") && s.workspace_bytes > INT32_MAX)
         die("an instance needs %llu bytes of memory, more than %s addresses; choose a smaller --ctx", (unsigned long long)s.workspace_bytes,
             p->profile->name);
@@ -224,9 +235,9 @@ static size_t constants(struct arena *a, const struct library *l, struct constan
         { "WEIGHTS_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)p->image_bytes), false },
         { "WEIGHTS_EMBEDDED", l->embedded ? "1" : "0", false }, { "N_TENSORS", c_count(a, p->n_tensors), false },
         { "STACK_BYTES", c_size(a, s.stack_bytes), false },
-        { "WORKERS", c_count(a, p->gpu ? 1 : p->options.max_threads), false }, { "TILES", c_count(a, p->gpu ? 1 : decode_tiles(p)), false },
-        { "DEVICE_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)device_bytes), false },
-        { "SEQUENCE_DEVICE_BYTES", arena_printf(a, "((uint64_t)%llu)", (unsigned long long)sequence_device_bytes(p)), false },
+        { "WORKERS", c_count(a, takes.workers), false }, { "TILES", c_count(a, takes.tiles), false },
+        { "DEVICE_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)takes.device_bytes), false },
+        { "SEQUENCE_DEVICE_BYTES", arena_printf(a, "((uint64_t)%llu)", (unsigned long long)takes.sequence_device_bytes), false },
         { "HAS_TOKENIZER", l->has_vocab ? "1" : "0", false },
         { "ENCODE_SCRATCH(n)", arena_printf(a, "((size_t)(n) * %u + %u)", s.scratch_per_byte, s.scratch_fixed), false },
     };
