@@ -35,7 +35,7 @@ _forgec()
             cc)      COMPREPLY=($(compgen -W "$make --plan -o --emit --weights -### -q --quiet" -- "$cur")) ;;
             verify)  COMPREPLY=($(compgen -W "$make --plan --simulate --source --tokens --seed --json" -- "$cur")) ;;
             compare) COMPREPLY=($(compgen -W "$make --simulate --sample -p -n -r --min-time --json" -- "$cur")) ;;
-            inspect) COMPREPLY=($(compgen -W "--help --json" -- "$cur")) ;;
+            inspect) COMPREPLY=($(compgen -W "--help --json -t --target --targets" -- "$cur")) ;;
             targets) COMPREPLY=($(compgen -W "--help --names --print --targets" -- "$cur")) ;;
             models)  COMPREPLY=($(compgen -W "--help --print --models" -- "$cur")) ;;
             *)       COMPREPLY=($(compgen -W "--help" -- "$cur")) ;;

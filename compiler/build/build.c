@@ -452,7 +452,8 @@ const char *build(struct arena *a, const struct build_options *o)
     const uint32_t n = plan_targets(a, o, graph, targets);
     if (o->emit == EMIT_PLAN) return write_plan(a, o, targets, n);
 
-    const char *out = out_path(a, o, o->emit == EMIT_SOURCE ? kernels_kinds[targets[0].profile->kind].suffix : o->emit == EMIT_ASM ? ".s" : "");
+    const char *source_suffix = kernels_kinds[targets[0].profile->kind].suffix;
+    const char *out = out_path(a, o, o->emit == EMIT_SOURCE ? source_suffix : o->emit == EMIT_ASM ? ".s" : "");
     const struct bytes vocab = vocab_build(a, file, model->n_vocab);
     if (o->emit == EMIT_EXE && vocab.data) vocab_check_chat(a, file);
     since = seconds();

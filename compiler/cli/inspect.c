@@ -1,5 +1,7 @@
 /* inspect.c -- `forgec inspect`: metadata and tensors of a GGUF file.  Text from the file never reaches a terminal raw. */
 #include "inspect.h"
+#include "compiler/format/layout.h"
+#include "compiler/plan/machine.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -9,10 +11,22 @@
 
 enum { ITEMS_SHOWN = 8 };
 
-struct type_total { uint64_t tensors, weights, bytes; };
+enum { PACKED_MOST_BITS = 56 };         /* of the bytes of a tensor whose packed bytes are told: those then fit 64 bits */
+
+struct type_total { uint64_t tensors, weights, bytes, packed; };
+
+/* Bytes of the tensor in the image of a program for the target; 0: there is no target, or nothing that its kernels read (more dimensions
+ * than two, a vector that is not of floats). */
+static uint64_t packed_bytes(const struct gguf_tensor *t, const struct profile *target)
+{
+    const struct packing p = target ? packing_of(machine_of(target->kind)->layout, t->quant) : (struct packing){ NULL, NULL };
+    if (!target || t->n_dims > 2 || t->bytes >> PACKED_MOST_BITS) return 0;
+    if (t->n_dims == 2) return packing_bytes(p, t->ne[1], t->ne[0]);
+    return t->quant->block_weights == 1 ? packing_vector_bytes(t->ne[0]) : 0;
+}
 
 /* Weights and bytes of all tensors, per type id; the sums saturate (shards could claim 2^63 each). */
-static struct type_total count_types(const struct gguf *g, struct type_total totals[FORMAT_COUNT])
+static struct type_total count_types(const struct gguf *g, const struct profile *target, struct type_total totals[FORMAT_COUNT])
 {
     struct type_total all = { 0 };
     for (uint64_t i = 0; i < g->n_tensors; i++) {
@@ -23,6 +37,7 @@ static struct type_total count_types(const struct gguf *g, struct type_total tot
             sums[k]->tensors++;
             if (__builtin_add_overflow(sums[k]->weights, weights, &sums[k]->weights)) sums[k]->weights = UINT64_MAX;
             if (__builtin_add_overflow(sums[k]->bytes, t->bytes, &sums[k]->bytes)) sums[k]->bytes = UINT64_MAX;
+            if (__builtin_add_overflow(sums[k]->packed, packed_bytes(t, target), &sums[k]->packed)) sums[k]->packed = UINT64_MAX;
         }
     }
     return all;
@@ -100,19 +115,34 @@ static void print_pair(struct arena *a, const struct gguf_pair *pair)
     putchar('\n');
 }
 
-static void print_tensor(struct arena *a, const struct gguf_tensor *t)
+/* Behind the bytes in the file, where there is a target. */
+static const char *packed_text(struct arena *a, const struct profile *target, uint64_t packed)
 {
-    printf("  %-44s %-7s %-24s %14" PRIu64 " bytes%s\n", printable(a, t->name, strlen(t->name)), t->quant->name, shape_of(t, " x ").text,
-           t->bytes, t->data ? "" : " (not in the file)");
+    return !target ? "" : packed ? arena_printf(a, ", packed %14" PRIu64, packed) : ", packed              -";
+}
+
+static void print_tensor(struct arena *a, const struct gguf_tensor *t, const struct profile *target)
+{
+    printf("  %-44s %-7s %-24s %14" PRIu64 " bytes%s%s\n", printable(a, t->name, strlen(t->name)), t->quant->name,
+           shape_of(t, " x ").text, t->bytes, packed_text(a, target, packed_bytes(t, target)), t->data ? "" : " (not in the file)");
+}
+
+static void print_totals(struct arena *a, const char *name, const struct type_total *total, const struct profile *target)
+{
+    printf("  %-7s %6" PRIu64 " tensors %16" PRIu64 " weights %16" PRIu64 " bytes%s", name, total->tensors, total->weights, total->bytes,
+           packed_text(a, target, total->packed));
 }
 
 /* What one line takes from an arena goes with it: a file may have millions. */
-static void print_table(struct arena *a, const struct gguf *g)
+static void print_table(struct arena *a, const struct gguf *g, const struct profile *target)
 {
     struct type_total totals[FORMAT_COUNT] = { { 0 } };
-    const struct type_total all = count_types(g, totals);
+    const struct type_total all = count_types(g, target, totals);
     printf("%s: GGUF version %" PRIu32 ", %" PRIu32 " file%s, %" PRIu64 " bytes, alignment %" PRIu64 "\n",
            printable(a, g->path, strlen(g->path)), g->version, g->n_shards, g->n_shards == 1 ? "" : "s", g->file_bytes, g->alignment);
+    if (target)
+        printf("packed: as tensors stand in a program for %s, layout %s\n", target->name,
+               packing_of(machine_of(target->kind)->layout, NULL).layout->name);
     printf("\nkeys: %" PRIu64 "\n", g->n_pairs);
     for (uint64_t i = 0; i < g->n_pairs; i++) {
         struct arena *line = arena_create();
@@ -122,15 +152,16 @@ static void print_table(struct arena *a, const struct gguf *g)
     printf("\ntensors: %" PRIu64 "\n", g->n_tensors);
     for (uint64_t i = 0; i < g->n_tensors; i++) {
         struct arena *line = arena_create();
-        print_tensor(line, &g->tensors[i]);
+        print_tensor(line, &g->tensors[i], target);
         arena_destroy(line);
     }
     fputs("\ntypes:\n", stdout);
     for (uint32_t i = 0; i < FORMAT_COUNT; i++)
-        if (totals[i].tensors)
-            printf("  %-7s %6" PRIu64 " tensors %16" PRIu64 " weights %16" PRIu64 " bytes\n", format_table[i].name, totals[i].tensors,
-                   totals[i].weights, totals[i].bytes);
-    printf("  all     %6" PRIu64 " tensors %16" PRIu64 " weights %16" PRIu64 " bytes", all.tensors, all.weights, all.bytes);
+        if (totals[i].tensors) {
+            print_totals(a, format_table[i].name, &totals[i], target);
+            putchar('\n');
+        }
+    print_totals(a, "all", &all, target);
     if (all.weights) printf(", %.3f bits per weight", 8 * (double)all.bytes / (double)all.weights);
     printf("\nparameters: %" PRIu64 "\n", all.weights);
 }
@@ -229,7 +260,7 @@ static void json_pair(struct json *j, const struct gguf_pair *pair)
     json_end(j, '}');
 }
 
-static void json_tensor(struct json *j, const struct gguf_tensor *t)
+static void json_tensor(struct json *j, const struct gguf_tensor *t, const struct profile *target)
 {
     json_begin(j, '{');
     json_word(j, "name", t->name);
@@ -237,18 +268,20 @@ static void json_tensor(struct json *j, const struct gguf_tensor *t)
     json_key(j, "shape");
     printf("[%s]", shape_of(t, ", ").text);
     json_u64(j, "bytes", t->bytes);
+    if (target) json_u64(j, "packed_bytes", packed_bytes(t, target));
     json_u64(j, "shard", t->shard);
     json_bool(j, "present", t->data != NULL);
     json_end(j, '}');
 }
 
-static void json_total(struct json *j, const char *key, const struct type_total *total)
+static void json_total(struct json *j, const char *key, const struct type_total *total, const struct profile *target)
 {
     json_key(j, key);
     json_begin(j, '{');
     json_u64(j, "tensors", total->tensors);
     json_u64(j, "weights", total->weights);
     json_u64(j, "bytes", total->bytes);
+    if (target) json_u64(j, "packed_bytes", total->packed);
     json_end(j, '}');
 }
 
@@ -264,13 +297,14 @@ static void json_file(struct json *j, const struct gguf *g)
     json_end(j, '}');
 }
 
-static void print_json(const struct gguf *g)
+static void print_json(const struct gguf *g, const struct profile *target)
 {
     struct type_total totals[FORMAT_COUNT] = { { 0 } };
-    const struct type_total all = count_types(g, totals);
+    const struct type_total all = count_types(g, target, totals);
     struct json j = { 0 };
     json_begin(&j, '{');
     json_file(&j, g);
+    if (target) json_word(&j, "target", target->name);
     json_key(&j, "keys");
     json_begin(&j, '[');
     for (uint64_t i = 0; i < g->n_pairs; i++) {
@@ -282,22 +316,22 @@ static void print_json(const struct gguf *g)
     json_begin(&j, '[');
     for (uint64_t i = 0; i < g->n_tensors; i++) {
         json_item(&j);
-        json_tensor(&j, &g->tensors[i]);
+        json_tensor(&j, &g->tensors[i], target);
     }
     json_end(&j, ']');
     json_key(&j, "types");
     json_begin(&j, '{');
     for (uint32_t i = 0; i < FORMAT_COUNT; i++)
-        if (totals[i].tensors) json_total(&j, format_table[i].name, &totals[i]);
+        if (totals[i].tensors) json_total(&j, format_table[i].name, &totals[i], target);
     json_end(&j, '}');
-    json_total(&j, "total", &all);
+    json_total(&j, "total", &all, target);
     json_u64(&j, "parameters", all.weights);
     json_end(&j, '}');
     putchar('\n');
 }
 
-void inspect_print(struct arena *a, const struct gguf *g, bool json)
+void inspect_print(struct arena *a, const struct gguf *g, bool json, const struct profile *target)
 {
-    if (json) print_json(g);
-    else print_table(a, g);
+    if (json) print_json(g, target);
+    else print_table(a, g, target);
 }

@@ -27,7 +27,7 @@ static const char usage[] =
     "  cc SOURCE.c MODEL     the same with an edited emitted source\n"
     "  verify MODEL.gguf     build it, run it, hold its logits against a plain reading of the model\n"
     "  compare MODEL.gguf    speed with and without fusion, measured in turns\n"
-    "  inspect MODEL.gguf    show metadata and tensors   [--json]\n"
+    "  inspect MODEL.gguf    show metadata and tensors   [-t TARGET] [--json]\n"
     "  targets               list the machines forgec builds for   [NAME --print]\n"
     "  models                list the architectures it knows   [NAME --print]\n"
     "  formats               list the weight formats it reads\n"
@@ -132,10 +132,13 @@ static const char compare_usage[] =
     "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
 
 static const char inspect_usage[] =
-    "usage: forgec inspect MODEL.gguf [--json]\n"
+    "usage: forgec inspect MODEL.gguf [-t TARGET] [--json]\n"
     "\n"
     "Shows metadata and tensors.\n"
     "\n"
+    "  -t, --target T         with the bytes that tensors take packed for a target (forgec targets), as they stand\n"
+    "                         in memory; -: its kernels do not read such a tensor\n"
+    "      --targets DIR      files that replace the built-in ones of the same name\n"
     "      --json             as JSON\n";
 
 /* The command that is running, for messages; NULL before it is known. */
@@ -405,16 +408,23 @@ static int command_compare(struct arena *a, int argc, char **argv)
 
 static int command_inspect(struct arena *a, int argc, char **argv)
 {
-    static const struct option table[] = { { "json", no_argument, NULL, 'J' }, { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
+    static const struct option table[] = { { "json", no_argument, NULL, 'J' }, { "target", required_argument, NULL, 't' },
+                                           { "targets", required_argument, NULL, 'D' }, { "help", no_argument, NULL, 'h' },
+                                           { NULL, 0, NULL, 0 } };
     bool json = false;
-    for (int c; (c = getopt_long(argc, argv, ":h", table, NULL)) != -1; )
+    const char *target = NULL, *directory = NULL;
+    for (int c; (c = getopt_long(argc, argv, ":ht:", table, NULL)) != -1; )
         switch (c) {
         case 'J': json = true; break;
+        case 't': target = optarg; break;
+        case 'D': directory = optarg; break;
         case 'h': fputs(inspect_usage, stdout); return 0;
         default: option_error(c, argv, table);
         }
     if (argc - optind != 1) usage_error("inspect takes one file, got %d", argc - optind);
-    inspect_print(a, gguf_open(a, argv[optind], true), json);
+    if (directory && !target) usage_error("--targets is for a target: -t NAME");
+    const struct profile *profile = target ? profile_load(a, target, directory) : NULL;
+    inspect_print(a, gguf_open(a, argv[optind], true), json, profile);
     return 0;
 }
 

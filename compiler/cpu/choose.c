@@ -157,8 +157,9 @@ static void choose(struct arena *a, struct plan *p)
 }
 
 extern const struct machine machine_cpu;
-const struct machine machine_cpu = { .name = "CPU", .layout = LAYOUT_CPU, .image_align = 64, .state_align = 64, .head_unit = 8, .head_most = UINT32_MAX,
-                                     .absorbs = { .product_heads = true, .joined_rows = 16 }, .choose = choose };
+const struct machine machine_cpu = { .name = "CPU", .layout = LAYOUT_CPU, .image_align = 64, .state_align = 64, .head_unit = 8,
+                                     .head_most = UINT32_MAX, .absorbs = { .product_heads = true, .joined_rows = 16 },
+                                     .choose = choose };
 
 /* ---- what the list of kernels and their text both ask ---- */
 

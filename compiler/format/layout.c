@@ -22,6 +22,7 @@ uint64_t packing_bytes(struct packing p, uint64_t rows, uint64_t cols)
 {
     return (rows + p.layout->group_rows - 1) / p.layout->group_rows * packing_group_bytes(p, cols);
 }
+uint64_t packing_vector_bytes(uint64_t cols) { return (cols + 15) / 16 * 16 * sizeof(float); }
 void packing_write(struct packing p, uint8_t *out, const uint8_t *gguf_rows, uint64_t rows, uint64_t cols, uint64_t first_group,
                    uint64_t n_groups)
 {

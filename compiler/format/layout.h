@@ -25,6 +25,8 @@ struct packing packing_of(enum layout kind, const struct format *f);
 uint64_t packing_group_bytes(struct packing p, uint64_t cols);
 uint64_t packing_row_bytes(struct packing p, uint64_t cols);                  /* a row's share of its group */
 uint64_t packing_bytes(struct packing p, uint64_t rows, uint64_t cols);       /* of a whole matrix */
+/* Vectors are floats in every layout, whole vectors of 16. */
+uint64_t packing_vector_bytes(uint64_t cols);
 /* Packs groups first_group .. first_group + n_groups - 1 of a matrix of `rows` rows.  out: where first_group goes.
  * gguf_rows: row 0 of the matrix.  Threads may pack different ranges at the same time.  Cannot fail. */
 void packing_write(struct packing p, uint8_t *out, const uint8_t *gguf_rows, uint64_t rows, uint64_t cols, uint64_t first_group,

@@ -109,7 +109,7 @@ struct packing plan_packing(const struct plan *p, const struct weight *w)
 }
 uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w)
 {
-    if (w->is_vector) return plan_align(w->cols, 16) * 4;                   /* f32, whole vectors of the machine */
+    if (w->is_vector) return packing_vector_bytes(w->cols);
     return packing_bytes(plan_packing(p, w), w->rows, w->cols);
 }
 

@@ -193,7 +193,7 @@ static const char *c_size(struct arena *a, uint64_t n) { return arena_printf(a, 
 static const char *c_count(struct arena *a, uint64_t n) { return arena_printf(a, "%lluu", (unsigned long long)n); }
 
 /* What an instance takes: of the host's memory, of a GPU's, and how its kernels are cut. */
-struct takes { struct library_sizes host; uint64_t device_bytes, sequence_device_bytes; uint32_t workers, tiles; };
+struct takes { struct library_sizes host; uint64_t device_bytes, sequence_device_bytes, workers, tiles; };
 
 static struct takes takes_cpu(const struct library *l)
 {

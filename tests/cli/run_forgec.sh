@@ -78,6 +78,21 @@ total=$(sed -n 's/.*KV cache \([0-9.]*\) MB.*/\1/p' "$tmp/out")
 awk -v total="$total" '$2 == "attention_decode" { d = $3 * $6 / 1e6 - total; exit !(d < 0.001 && d > -0.001) }' "$tmp/plan" || bad "attention's bytes are not the KV cache of $total MB"
 out_has "with an empty context"
 
+# ---- packed bytes: what the plan says of each tensor; indices of IQ3_S become wider codes ----
+wide=$(dirname "$model")/q-llama-IQ3_S.gguf
+for target in x86-64-v3 gfx1151; do
+    "$forgec" build "$wide" -q -t $target --emit plan -o - | sed -n 's/^#   \(.*\.weight\|.*\.bias\)  *at [0-9]*: \([0-9]*\) bytes.*/\1 \2/p' | sed 's/  */ /' | sort > "$tmp/image"
+    check inspect-$target 0 "$forgec" inspect "$wide" -t $target; err_empty; out_has "program for $target, layout"
+    sed -n 's/^  \([^ ]*\.\(weight\|bias\)\) .* bytes, packed  *\([0-9]*\).*/\1 \3/p' "$tmp/out" | sort > "$tmp/packed"
+    [ -s "$tmp/packed" ] && cmp -s "$tmp/packed" "$tmp/image" || bad "not the bytes of the plan: $(diff "$tmp/packed" "$tmp/image" | head -n 3)"
+    sum=$(awk '{ n += $2 } END { print n }' "$tmp/packed")
+    awk -v sum="$sum" '$1 == "all" { sub(/.*packed */, ""); found = $1 + 0 == sum } END { exit !found }' "$tmp/out" || bad "the sum is not $sum"
+done
+check inspect-json 0 "$forgec" inspect "$wide" -t gfx1151 --json; err_empty; out_has '"target":	"gfx1151"'; out_has "\"packed_bytes\":	$sum"
+check inspect-plain 0 "$forgec" inspect "$model"; out_lacks packed
+check inspect-unknown 1 "$forgec" inspect "$model" -t gfx9; err_has "unknown target gfx9"
+misuse inspect-targets "--targets is for a target: -t NAME" "forgec inspect --help" inspect m.gguf --targets .
+
 # ---- a GPU that is not here ----
 if [ ! -e /dev/kfd ]; then check simulate-hint 1 "$forgec" verify "$model" -t gfx1151; err_has "--simulate executes"; fi
 if [ ! -e /dev/nvidiactl ]; then check no-simulate-hint 1 "$forgec" verify "$model" -t sm_90; err_has "cannot run here"; err_lacks "--simulate"; fi

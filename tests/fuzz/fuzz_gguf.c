@@ -32,8 +32,9 @@ static void read_all(struct arena *a, const struct gguf *g)
         for (uint64_t k = 0; v->items && k < v->count; k++) sum += gguf_item_f64(v, k) > 0;
     }
     gguf_hash(a, g);
-    inspect_print(a, g, false);
-    inspect_print(a, g, true);
+    const struct profile cpu = { .name = "cpu", .kind = TARGET_CPU }, gpu = { .name = "gpu", .kind = TARGET_GPU };
+    inspect_print(a, g, false, &cpu);
+    inspect_print(a, g, true, &gpu);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);

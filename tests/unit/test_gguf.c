@@ -506,7 +506,7 @@ static char *inspect_output(bool json)
     fflush(stdout);
     const int saved = dup(1);
     dup2(fileno(file), 1);
-    inspect_print(a, g, json);
+    inspect_print(a, g, json, NULL);
     fflush(stdout);
     dup2(saved, 1);
     close(saved);
@@ -547,7 +547,7 @@ static uint64_t json_growth(const struct gguf *g)
 {
     struct rusage before, after;
     getrusage(RUSAGE_SELF, &before);
-    inspect_print(a, g, true);
+    inspect_print(a, g, true, NULL);
     getrusage(RUSAGE_SELF, &after);
     return (uint64_t)(after.ru_maxrss - before.ru_maxrss) * 1024;
 }
