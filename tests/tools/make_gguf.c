@@ -13,6 +13,7 @@
 
 #include "templates/ref/dequant.h"
 #include "quantize.h"
+#include "recipes.h"
 
 enum { ALIGNMENT = 32, POOL = 1 << 21, RUN = 256, SHORT_ROW = 2 * RUN, BYTE_TOKENS = 256, SPECIAL_TOKENS = 2 };
 
@@ -66,6 +67,7 @@ static const char *const optional_names[N_OPTIONAL] = { "output_bias", "rope_fre
 
 static struct options {
     struct shape      shape;
+    const struct recipe *recipe;     /* or NULL: a llama of that shape */
     const struct mix *mix;
     bool              pure, each, header_only, tokenizer;
     uint64_t          seed;
@@ -134,8 +136,9 @@ static const uint8_t *pool_of(enum quant quant, uint64_t cols)
 
 /* ---- which tensors, in which format ---- */
 
-enum fill { FILL_WEIGHTS, FILL_NORM, FILL_BIAS, FILL_ROPE_FREQS };
-struct tensor { char name[48]; enum quant quant; uint64_t cols, rows; enum fill fill; };      /* rows 0: a vector of cols */
+enum fill { FILL_WEIGHTS, FILL_NORM, FILL_BIAS, FILL_DECAY, FILL_ROPE_FREQS };
+/* rows 0: a vector of cols; slices 0: not of three dimensions, else rows counts those of all slices */
+struct tensor { char name[80]; enum quant quant; uint64_t cols, rows, slices; enum fill fill; };
 static struct tensor *tensors;
 static uint32_t n_tensors;
 static uint32_t n_attn_v;            /* attn_v tensors so far: llama-quantize counts them */
@@ -173,10 +176,14 @@ static enum quant narrower(enum quant quant)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) if (rows[i].from == quant) return rows[i].to;
     return QUANT_IQ4_NL;
 }
-/* llama_tensor_get_type() in llama-quant.cpp (ggml-org/llama.cpp), for dense models without an importance matrix. */
+/* llama_tensor_get_type() in llama-quant.cpp (ggml-org/llama.cpp), without an importance matrix; experts as the dense matrices of their
+ * names.  MXFP4 is the file type in which experts alone have that format, where a model has any. */
 static enum quant matrix_quant(const char *role, uint32_t layer, uint64_t cols)
 {
     const struct shape *s = &opt.shape;
+    const bool is_expert = strstr(role, "_exps") != NULL;
+    if (opt.recipe && !opt.pure && opt.mix->quant == QUANT_MXFP4 && !is_expert) return QUANT_Q8_0;
+    if (strcmp(role, "ffn_down_exps") == 0) role = "ffn_down";
     const bool output = strcmp(role, "output") == 0 || (s->tied && strcmp(role, "token_embd") == 0);
     enum quant quant = opt.each ? next_quant(role) : opt.mix->quant;
     if (opt.each && cols % format_of(quant)->block_weights == 0) return quant;
@@ -235,9 +242,32 @@ static void add_bias(enum optional o, const char *role, int64_t layer, uint64_t 
     if (has(o)) add(role, ".bias", layer, cols, 0, FILL_BIAS);
 }
 
+static void list_recipe(void)
+{
+    static const enum fill fill[] = { [RECIPE_WEIGHTS] = FILL_WEIGHTS, [RECIPE_NORM] = FILL_NORM, [RECIPE_BIAS] = FILL_BIAS,
+                                      [RECIPE_DECAY] = FILL_DECAY };
+    const struct recipe *r = opt.recipe;
+    uint32_t n_lines = 1;
+    for (const char *p = r->tensors; *p; p++) n_lines += *p == '\n';
+    tensors = allocate(((uint64_t)opt.shape.n_layer + 1) * n_lines * sizeof *tensors);
+    for (int64_t l = -1; l < (int64_t)opt.shape.n_layer; l++) {
+        struct recipe_tensor t;
+        bool wanted;
+        for (const char *text = r->tensors; recipe_tensor(r, opt.shape.n_vocab, &text, l, &t, &wanted); ) {
+            if (!wanted) continue;
+            struct tensor *to = &tensors[n_tensors++];
+            const uint64_t rows = t.slices ? t.rows * t.slices : t.rows;
+            *to = (struct tensor){ .cols = t.cols, .rows = rows, .slices = t.slices, .fill = fill[t.fill] };
+            snprintf(to->name, sizeof to->name, "%s", t.name);
+            to->quant = t.rows && !t.f32 ? matrix_quant(t.role, (uint32_t)l, t.cols) : QUANT_F32;
+        }
+    }
+}
+
 static void list_tensors(void)
 {
     const struct shape *s = &opt.shape;
+    if (opt.recipe) { list_recipe(); return; }
     const uint64_t n_q = (uint64_t)s->n_head * s->head_dim, n_kv = (uint64_t)s->n_head_kv * s->head_dim;
     tensors = allocate((s->n_layer * (9u + N_OPTIONAL) + 5u) * sizeof *tensors);
     add("token_embd", ".weight", -1, s->n_embd, s->n_vocab, FILL_WEIGHTS);
@@ -370,17 +400,58 @@ static void put_vocabulary(void)
     put_uint(!qwen, 1);
 }
 
-/* true and false are bool, digits u32, digits with a point f32, all else a string. */
+/* "[8,8,2]" or "[true,false]": a value for each layer, again from the first where there are more layers. */
+static void put_array(const char *name, const char *list)
+{
+    const bool is_bool = list[1] == 't' || list[1] == 'f';
+    const uint32_t n = strstr(name, "sections") ? 4 : opt.shape.n_layer;
+    const char *p = list + 1;
+    pair_array(name, is_bool ? BOOL : U32, n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (is_bool) put_uint(*p == 't', 1);
+        else put_uint(strtoull(p, NULL, 10), 4);
+        p += strcspn(p, ",]");
+        p = *p == ',' ? p + 1 : list + 1;
+    }
+}
+
+/* true and false are bool, digits u32, digits with a point f32, what stands in brackets an array, all else a string. */
 static void put_key(const char *text)
 {
     char name[80];
     const char *value = strchr(text, '=');
     snprintf(name, sizeof name, "%.*s", (int)(value - text), text);
     value++;
-    if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0) { key(name, BOOL); put_uint(*value == 't', 1); }
+    if (*value == '[') put_array(name, value);
+    else if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0) { key(name, BOOL); put_uint(*value == 't', 1); }
     else if (!*value || value[strspn(value, "0123456789.-")]) pair_string(name, value);
     else if (strchr(value, '.')) pair_f32(name, atof(value));
     else pair_u32(name, strtoull(value, NULL, 10));
+}
+
+static void put_hyperparameters(void)
+{
+    const struct shape *s = &opt.shape;
+    pair_u32("%.block_count", s->n_layer);
+    pair_u32("%.vocab_size", s->n_vocab);
+    if (opt.recipe) {
+        char line[160];
+        for (const char *p = opt.recipe->keys; *p; p += strcspn(p, "\n") + 1) {
+            snprintf(line, sizeof line, "%.*s", (int)strcspn(p, "\n"), p);
+            put_key(line);
+        }
+        return;
+    }
+    pair_u32("%.context_length", s->n_ctx);
+    pair_u32("%.embedding_length", s->n_embd);
+    pair_u32("%.feed_forward_length", s->n_ff);
+    pair_u32("%.attention.head_count", s->n_head);
+    pair_u32("%.attention.head_count_kv", s->n_head_kv);
+    pair_u32("%.attention.key_length", s->head_dim);
+    pair_u32("%.attention.value_length", s->head_dim);
+    pair_u32("%.rope.dimension_count", s->head_dim);
+    pair_f32("%.rope.freq_base", s->rope_base);
+    pair_f32("%.attention.layer_norm_rms_epsilon", strncmp(s->arch, "qwen", 4) == 0 ? 1e-6 : 1e-5);
 }
 
 static void put_header(void)
@@ -397,18 +468,7 @@ static void put_header(void)
     pair_string("general.name", title);
     pair_u32("general.file_type", opt.mix->file_type);
     pair_u32("general.quantization_version", 2);
-    pair_u32("%.context_length", s->n_ctx);
-    pair_u32("%.embedding_length", s->n_embd);
-    pair_u32("%.block_count", s->n_layer);
-    pair_u32("%.feed_forward_length", s->n_ff);
-    pair_u32("%.attention.head_count", s->n_head);
-    pair_u32("%.attention.head_count_kv", s->n_head_kv);
-    pair_u32("%.attention.key_length", s->head_dim);
-    pair_u32("%.attention.value_length", s->head_dim);
-    pair_u32("%.rope.dimension_count", s->head_dim);
-    pair_f32("%.rope.freq_base", s->rope_base);
-    pair_f32("%.attention.layer_norm_rms_epsilon", strncmp(s->arch, "qwen", 4) == 0 ? 1e-6 : 1e-5);
-    pair_u32("%.vocab_size", s->n_vocab);
+    put_hyperparameters();
     for (uint32_t i = 0; i < opt.n_keys; i++) put_key(opt.keys[i]);
     if (opt.tokenizer) put_vocabulary();
     else pair_string("tokenizer.ggml.model", "none");
@@ -417,9 +477,10 @@ static void put_header(void)
     for (uint32_t i = 0; i < n_tensors; i++) {
         const struct tensor *t = &tensors[i];
         put_string(t->name);
-        put_uint(t->rows ? 2 : 1, 4);
+        put_uint(t->slices ? 3 : t->rows ? 2 : 1, 4);
         put_uint(t->cols, 8);
-        if (t->rows) put_uint(t->rows, 8);
+        if (t->rows) put_uint(t->rows / (t->slices ? t->slices : 1), 8);
+        if (t->slices) put_uint(t->slices, 8);
         put_uint(t->quant, 4);
         put_uint(offset, 8);
         offset += padded(tensor_bytes(t));
@@ -437,6 +498,7 @@ static void put_vector(const struct tensor *t, uint64_t *state)
     for (uint64_t i = 0; i < t->cols; i++) {
         float x = random_normal(state) * 0.1f;
         if (t->fill == FILL_NORM) x += 1;
+        if (t->fill == FILL_DECAY) x = -0.05f - 5 * fabsf(x);
         if (t->fill == FILL_ROPE_FREQS) {            /* Llama 3.1: factor 8, wave lengths 2048 .. 8192 interpolated */
             const double wave = 2 * 3.14159265358979 * pow(opt.shape.rope_base, (double)i / (double)t->cols);
             const double smooth = (8192 / wave - 1) / 3;
@@ -509,7 +571,8 @@ static void usage(FILE *to)
     fputs("usage: make_gguf [options] -o OUT.gguf\n"
           "  --shape NAME      of:", to);
     for (int i = 0; i < N_SHAPES; i++) fprintf(to, "%s%s", i % 6 == 0 && i ? "\n                    " : " ", shapes[i].name);
-    fputs("\n                    (default fairytale); the following change parts of it\n"
+    for (uint32_t i = 0; i < n_recipes; i++) fprintf(to, "%s%s", i % 4 == 0 ? "\n                    " : " ", recipes[i].name);
+    fputs("\n                    (default fairytale); the following change parts of it, of those with experts --layers and --vocab alone\n"
           "  --arch NAME (what is not qwen2 or qwen3 has llama's tensors)  --layers N  --embd N  --ff N  --heads N  --kv-heads N  "
           "--head-dim N\n"
           "  --vocab N  --tied | --untied  --ctx N  --rope-base X\n"
@@ -571,10 +634,16 @@ static void parse(int argc, char **argv)
         const char *name = strncmp(argv[i], "--shape=", 8) == 0 ? argv[i] + 8
             : strcmp(argv[i], "--shape") == 0 && i + 1 < argc ? argv[i + 1] : NULL;
         if (!name) continue;
-        int k = 0;
+        uint32_t k = 0, r = 0;
         while (k < N_SHAPES && strcmp(shapes[k].name, name)) k++;
-        if (k == N_SHAPES) die("no shape \"%s\"; see --help", name);
-        *s = shapes[k];
+        while (r < n_recipes && strcmp(recipes[r].name, name)) r++;
+        if (k == N_SHAPES && r == n_recipes) die("no shape \"%s\"; see --help", name);
+        if (k < N_SHAPES) *s = shapes[k];
+        else {
+            const struct recipe *recipe = opt.recipe = &recipes[r];
+            *s = (struct shape){ .name = recipe->name, .arch = recipe->arch, .n_layer = recipe->n_layer, .n_vocab = recipe->n_vocab,
+                                 .n_head = recipe->n_head, .n_head_kv = recipe->n_head_kv, .head_dim = 2, .tied = recipe->tied };
+        }
     }
     bool head_dim_given = false, size_given = false;
     for (int c, i = 0; (c = getopt_long(argc, argv, "o:h", table, &i)) != -1; ) {
