@@ -159,6 +159,19 @@ fuzz_*)
         { printf '\2'; "$dir/fuzz/forgec" build "$root/tests/data/bad/ok-base.gguf" --emit graph; } >"$work/seeds/graph"
         TMPDIR=$work ASAN_OPTIONS=detect_leaks=0
         export TMPDIR ASAN_OPTIONS ;;
+    fuzz_plan)          # the first byte: a target of fuzz_plan.c, from 4 on unfused, from 0x80 on with the sources
+        n=0
+        for fuse in layer none; do
+            for target in x86-64-v3 gfx1151 gfx942 sm_90; do
+                env -u FORGEC_CLANG PATH=/nowhere "$dir/fuzz/forgec" build "$root/tests/data/golden/q-llama-Q8_0.gguf" -q -t $target --ctx 100 \
+                    --fuse $fuse --emit plan -o - >"$work/plan"              # without clang, which would tell registers
+                for first in $n $((n + 128)); do
+                    # shellcheck disable=SC2059  # the byte
+                    { printf "\\$(printf %o $first)"; sed 's/ *#.*//; /^$/d' "$work/plan"; } >"$work/seeds/$target.$fuse.$first"
+                done
+                n=$((n + 1))
+            done
+        done ;;
     fuzz_yaml)  cp "$root"/models/*.yaml "$root"/targets/*.yaml "$work/seeds" ;;
     fuzz_tokenize)      # its first byte says what follows: a text for vocabulary (byte / 4), or from 0x80 on a GGUF file
         for file in "$root"/tests/data/tokenizers/*.inp "$root"/docs/*.md; do

@@ -1,0 +1,112 @@
+/* fuzz_plan.c -- libFuzzer: any text is a plan, read as by --plan, or gets one error message.  What is accepted keeps its promises: places
+ * do not collide, its text reads back as the same plan, and it can be emitted.
+ * The first byte says the target and whether operations are fused.  Seeds: `--emit plan`. */
+#include "compiler/cpu/emit.h"
+#include "compiler/gpu/emit.h"
+#include "compiler/build/image.h"
+#include "compiler/plan/text.h"
+#include "plan_check.h"
+#include <setjmp.h>
+#include <string.h>
+
+static const char *const targets[] = { "x86-64-v3", "gfx1151", "gfx942", "sm_90" };
+enum { N_TARGETS = COUNT_OF(targets), CONTEXT = 100 };
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static jmp_buf jump;
+static bool accepted;                            /* from here on no message is due */
+static struct arena *kept;
+static const struct graph   *graph;
+static const struct profile *profiles[N_TARGETS];
+
+static void on_die(const char *message)
+{
+    for (const char *c = message; *c; c++)                                  /* the contract: one line, nothing a terminal obeys */
+        if ((unsigned char)*c < ' ' || *c == 0x7f) abort();
+    if (!*message || accepted) abort();
+    longjmp(jump, 1);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    kept = arena_create();
+    graph = graph_build(kept, model_describe(kept, gguf_open(kept, "tests/data/golden/q-llama-Q8_0.gguf", true), NULL));
+    for (uint32_t i = 0; i < N_TARGETS; i++) profiles[i] = profile_load(kept, targets[i], NULL);
+    return 0;
+}
+
+static struct plan *plan_of(struct arena *a, uint8_t first, const struct plan_text *t)
+{
+    const struct plan_options o = { .n_ctx = CONTEXT, .chunk = t ? t->chunk : 0, .choices = t ? &t->choices : NULL };
+    return plan_make(a, graph, first / N_TARGETS % 2 ? FUSE_NONE : FUSE_LAYER, profiles[first % N_TARGETS], &o);
+}
+
+static const char *text_of(struct arena *a, const struct plan *p)
+{
+    struct text t = { .arena = a };
+    plan_text_print(&t, p, "-");
+    return text_str(&t);
+}
+
+static void emit(struct arena *a, const struct plan *p)
+{
+    const struct emit_options o = { .model_hash = "0123", .weights_hash = image_hash(a, p, ""), .options = "-", .compiler = "-",
+                                    .compile_command = "-" };
+    if (!p->gpu) emit_cpu(a, p, &o);
+    else {
+        emit_gpu(a, p, &o);
+        emit_gpu_program(a, p, &o, 1000);
+    }
+}
+
+static void take(struct arena *a, uint8_t first, const char *text)
+{
+    const struct plan_text *t = plan_text_read(a, "plan", text);
+    const struct plan *p = plan_of(a, first, t);
+    plan_text_check(p, t);
+    accepted = true;
+    plan_check(a, p);
+    const char *printed = text_of(a, p);
+    const struct plan_text *again = plan_text_read(a, "printed", printed);
+    const struct plan *same = plan_of(a, first, again);
+    plan_text_check(same, again);
+    if (strcmp(printed, text_of(a, same)) != 0) abort();
+    if (first & 0x80) emit(a, p);                                          /* takes longer than all the rest */
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1) return 0;
+    struct arena *volatile a = arena_create();
+    accepted = false;
+    die_handler = on_die;
+    if (setjmp(jump) == 0) take(a, data[0], arena_strndup(a, (const char *)data + 1, size - 1));
+    die_handler = NULL;
+    arena_destroy(a);
+    return 0;
+}
+
+/* ---- edits ---- */
+
+static const char *const edges[] = { "0", "1", "2", "3", "8", "16", "32", "33", "48", "64", "96", "100", "101", "128", "256", "512", "1024",
+                                     "4095", "4096", "4294967295", "4294967296", "rows", "lanes", "tokens", "threads", "least", "most",
+                                     "splits", "groups", "digits", "gemv", "gemm", "attention_decode", "sample", "decode", "prefill",
+                                     "chunk" };
+#include "mutate_lines.h"
+
+/* Lines of the plans of all targets. */
+static const char *another_line(void)
+{
+    static const char *lines[4000];
+    static uint32_t n;
+    if (!n)
+        for (uint8_t i = 0; i < 2 * N_TARGETS; i++) {
+            const char *text = text_of(kept, plan_of(kept, i, NULL));
+            n += split(kept, text, strlen(text), lines + n, (uint32_t)COUNT_OF(lines) - n);
+        }
+    return lines[pick(n)];
+}
