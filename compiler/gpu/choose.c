@@ -38,27 +38,31 @@ const struct kernel_choice *choose_given(const struct chooser *c, enum kernel_te
     return kernel_choice(c->plan->options.choices, template, c->prefill, c->index, nth);
 }
 
-static const char *name_at(struct kernel_draft *d, uint64_t offset, const char *role)
+/* The name of what stands at this offset of the image, of which the kernel reads so many bytes. */
+static const char *name_at(struct kernel_draft *d, uint64_t offset, const char *role, uint64_t bytes)
 {
-    const uint32_t slot = kernel_weight(d, offset, role);
+    const uint32_t had = d->launch.n_weights, slot = kernel_weight(d, offset, role);
+    if (d->launch.n_weights > had) d->kernel.weight_bytes += bytes;
     return d->launch.symbols[slot];
 }
 
 const char *choose_weight(const struct chooser *c, struct kernel_draft *d, const struct weight *w)
 {
-    return name_at(d, c->plan->weight_offset[w->index], w->role);
+    return name_at(d, c->plan->weight_offset[w->index], w->role, 0);
 }
 
 const char *choose_vector(const struct chooser *c, struct kernel_draft *d, const struct weight *w)
 {
-    return w ? arena_printf(c->arena, "weight %s", choose_weight(c, d, w)) : "no weight";
+    if (!w) return "no weight";
+    return arena_printf(c->arena, "weight %s", name_at(d, c->plan->weight_offset[w->index], w->role, plan_weight_bytes(c->plan, w)));
 }
 
 const char *choose_rotation(const struct chooser *c, struct kernel_draft *d, const struct node *n)
 {
     if (!n) return "no rotation";
     const struct rotation_plan *r = &c->plan->rotations[n->rotation];
-    const char *lo = name_at(d, r->lo, "angles_low"), *hi = name_at(d, r->hi, "angles_high");
+    const uint64_t row = 4ull * r->n_rot;
+    const char *lo = name_at(d, r->lo, "angles_low", row), *hi = name_at(d, r->hi, "angles_high", row);
     return arena_printf(c->arena, "rope with weights %s and %s, %u positions a row, %u items, pairs %s", hi, lo, r->block, n->attr.n_rot,
                         n->attr.neox ? "i, i + n/2" : "2i, 2i + 1");
 }
@@ -87,6 +91,7 @@ static void choose_embed(const struct chooser *c)
     struct kernel_draft d = choose_begin_both(c, TEMPLATE_embed, c->group->name);
     const uint32_t cols = (uint32_t)n->weight->cols;
     const char *name = choose_weight(c, &d, n->weight);
+    d.kernel.weight_bytes = packing_row_bytes(plan_packing(c->plan, n->weight), cols);
     kernel_does(&d, "embed: rows of weight %s, %s %llu x %u -> %s", name, n->weight->tensor->quant->name, (ull)n->weight->rows, cols,
                 choose_text(c, gpu_read(c->plan, n)));
     d.kernel.grid_x = EMBED_GROUPS(cols, c->plan->profile->wave, d.kernel.param[PARAM_THREADS]);

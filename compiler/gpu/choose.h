@@ -83,7 +83,7 @@ void choose_end(const struct chooser *c, struct kernel_draft *d);
 /* What a plan that was read back sets; or NULL. */
 const struct kernel_choice *choose_given(const struct chooser *c, enum kernel_template template, uint32_t nth);
 /* Weights of a launch, by their names in the source: "W_ATTN_Q".  vector: w or NULL; a text for `does`: "weight W_ATTN_NORM",
- * "no weight". */
+ * "no weight"; its bytes count as read, as a row of each rotation table's do.  Those of matrices are the caller's to count. */
 const char *choose_weight(const struct chooser *c, struct kernel_draft *d, const struct weight *w);
 const char *choose_vector(const struct chooser *c, struct kernel_draft *d, const struct weight *w);
 /* The rotation tables take two slots; n: NULL, nothing rotates. */

@@ -178,7 +178,6 @@ static void plan_image(struct arena *a, struct plan *p)
         if (g->norm && g->norm->weight) place_weight(p, g->norm->weight);
         if (g->node && g->node->weight) place_weight(p, g->node->weight);
         for (uint32_t k = 0; k < g->n_branches; k++) place_branch(p, g, k);
-        p->read_bytes += p->groups[i].weight_bytes;
     }
     for (uint32_t i = 0; i < m->n_weights; i++) p->n_tensors += p->weight_offset[i] != UINT64_MAX;
     p->n_tensors += p->fused->graph->n_rotations;
@@ -246,13 +245,6 @@ const char *plan_value_name(const struct node *n)
     return dot ? dot + 1 : n->name;
 }
 
-static void plan_weights_read(struct plan *p, uint32_t index)
-{
-    const struct group *g = &p->fused->groups[index];
-    for (uint32_t i = 0; i < g->n_branches; i++)
-        if (g->branches[i].matmul) p->groups[index].weight_bytes += plan_weight_bytes(p, g->branches[i].matmul->weight);
-}
-
 struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *profile,
                        const struct plan_options *o)
 {
@@ -266,10 +258,10 @@ struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level l
     p->f32 = arena_array(a, struct buffer, g->n_nodes);
     p->q8 = arena_array(a, struct buffer, g->n_nodes);
     p->groups = arena_array(a, struct group_plan, f->n_groups);
-    for (uint32_t i = 0; i < f->n_groups; i++) plan_weights_read(p, i);
     plan_rotations(a, p);
     plan_states(a, p);
     plan_image(a, p);
     machine->choose(a, p);
+    for (uint32_t i = 0; i < p->kernels->n_decode; i++) p->read_bytes += p->kernels->kernels[p->kernels->decode[i].kernel].weight_bytes;
     return p;
 }

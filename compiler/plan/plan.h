@@ -38,7 +38,6 @@ struct group_plan {
     bool          staged;                   /* the input must be normed or quantised first: in prefill by a kernel of its own */
     struct buffer stage_f32, stage_q8;      /* prefill only */
     uint32_t      unit_rows[MAX_BRANCHES];  /* rows one piece of work covers */
-    uint64_t      weight_bytes;             /* read per decoded token */
 };
 
 /* One of the graph's rotations.  The rotation by a position is that by block * (position / block) after that by position % block. */
@@ -75,7 +74,7 @@ struct plan {
     uint32_t              n_tensors;        /* plan_tensors */
     uint64_t              image_hashes;     /* image: behind the tensors, their hashes (runtime/model/abi.h) */
     uint64_t              image_bytes;
-    uint64_t              read_bytes;       /* of the image, per decoded token */
+    uint64_t              read_bytes;       /* of the image, per decoded token: by the launches of decode */
 };
 
 /* The context asked for, else what the model was trained for, at most 8192. */

@@ -80,7 +80,7 @@ const char *about_kernel(struct arena *a, const struct plan *p, uint32_t kernel)
     if (!of.n) return "after a step";
     text_printf(&t, "%s, %u launch%s", layers_text(a, of.first, of.last), of.n, of.n == 1 ? "" : "es");
     if (k->weight_bytes) text_printf(&t, ", %llu bytes of weights", (ull)k->weight_bytes);
-    if (k->state_bytes) text_printf(&t, ", %llu of the state with a full context", (ull)k->state_bytes);
+    if (k->state_bytes) text_printf(&t, ", %llu of the full state", (ull)k->state_bytes);
     const double us = plan_micros(p, k->weight_bytes + k->state_bytes);
     if (us > 0) text_printf(&t, ", %.2f us of reading", us);
     return text_str(&t);

@@ -199,6 +199,26 @@ static void choices_are_refused(void **state)
 #undef SET
 }
 
+/* ---- what a token reads ---- */
+
+/* Every tensor of the image once, which tied embeddings are: as a matrix; besides a row of them, and of the rotation's two tables a row for
+ * each launch that turns: on a CPU one, on a GPU one of each layer. */
+static void every_weight_is_read_once(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "portable", "gfx942", "sm_90" };
+    const struct model *m = tiny_model(a, &tiny_llama);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct plan *p = plan_of(m, names[i], FUSE_LAYER, (struct plan_options){ .n_ctx = 64 });
+        const struct plan_tensor *tensors = plan_tensors(a, p);
+        const struct weight *embed = p->fused->graph->nodes[0]->weight;
+        const uint64_t angles = 2 * 4ull * p->rotations[0].n_rot;
+        uint64_t all = packing_row_bytes(plan_packing(p, embed), embed->cols) + (p->gpu ? m->n_layer : 1) * angles;
+        for (uint32_t k = 0; k < p->n_tensors; k++) if (tensors[k].weight) all += tensors[k].bytes;
+        assert_int_equal(p->read_bytes, all);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +227,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(choices_are_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_planned_is_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(choices_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_weight_is_read_once, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
