@@ -23,7 +23,7 @@ bool plan_takes_q8(const struct plan *p, const struct weight *w)
 
 uint32_t plan_context(const struct model *m, const struct plan_options *o)
 {
-    return model_context(m, o->n_ctx);
+    return model_context(m->n_ctx_train, o->n_ctx);
 }
 
 static void fill_options(struct plan *p, const struct plan_options *o)
