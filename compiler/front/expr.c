@@ -40,8 +40,10 @@ static double read_number(struct reader *r)
 {
     char digits[64];
     size_t n = strspn(r->p, "0123456789.");
-    if ((r->p[n] == 'e' || r->p[n] == 'E') && (isdigit((unsigned char)r->p[n + 1]) || strchr("+-", r->p[n + 1])))
-        n += 2 + strspn(r->p + n + 2, "0123456789");
+    if (r->p[n] == 'e' || r->p[n] == 'E') {
+        n += r->p[n + 1] == '+' || r->p[n + 1] == '-' ? 2 : 1;
+        n += strspn(r->p + n, "0123456789");
+    }
     if (n >= sizeof digits) wrong(r, "a number too long");
     memcpy(digits, r->p, n);
     digits[n] = 0;

@@ -28,6 +28,7 @@ struct builder {
     uint32_t            n_names, names_capacity;
     uint32_t            layer;
     uint32_t            depth;        /* of blocks that use blocks */
+    uint32_t            n_lines;      /* read so far */
     bool                unrolled;     /* reading graph_print's text: names and layers are explicit */
 };
 
@@ -245,6 +246,8 @@ static void read_line(struct builder *b, struct reader *r)
 
 /* ---- blocks: "use experts if ffn_gate_inp" stands for the lines of a block ---- */
 
+enum { DEEPEST_BLOCK = 8, MOST_LINES = 1 << 20 };
+
 static void read_lines(struct builder *b, const char *text, const char *end, struct place at);
 
 /* A parameter holds where it is not 0, a tensor role where the file has it. */
@@ -267,7 +270,6 @@ static bool read_condition(struct builder *b, struct reader *r)
 
 static bool read_use(struct builder *b, struct reader *r)
 {
-    enum { DEEPEST = 8 };
     if (b->unrolled || strncmp(r->p, "use", 3) || !strchr(" \t", r->p[3])) return false;
     r->p += 3;
     skip_blanks(r);
@@ -279,7 +281,7 @@ static bool read_use(struct builder *b, struct reader *r)
     const bool wanted = read_condition(b, r);
     if (*r->p && *r->p != '#') die_at(here(r), "expected the end of the line");
     if (!wanted) return true;
-    if (b->depth == DEEPEST) die_at(at, "blocks use each other more than %d deep", DEEPEST);
+    if (b->depth == DEEPEST_BLOCK) die_at(at, "blocks use each other more than %d deep", DEEPEST_BLOCK);
     b->depth++;
     read_lines(b, block->text, block->text + strlen(block->text), block->at);
     b->depth--;
@@ -300,6 +302,7 @@ static void read_lines(struct builder *b, const char *text, const char *end, str
         const char *line = line_at(b->arena, p, end, &next);
         struct reader r = { .p = line, .at = at, .line = line };
         skip_blanks(&r);
+        if (++b->n_lines > MOST_LINES) die_at(here(&r), "with all its blocks and layers the wiring has more than %d lines", MOST_LINES);
         if (*r.p && *r.p != '#' && !read_use(b, &r)) read_line(b, &r);
     }
 }
@@ -379,20 +382,39 @@ static bool mentions(const char *text, const char *name)
     return false;
 }
 
-/* Blocks that this model does not use count: experts in a file of the same architecture that has none. */
-static bool is_mentioned(const struct model *m, const char *name)
+/* Does a line of the text begin with "use" and the name? */
+static bool uses(const char *text, const char *name)
 {
-    bool found = mentions(m->graph_text, name);
-    for (uint32_t i = 0; i < m->n_blocks && !found; i++) found = mentions(m->blocks[i].text, name);
+    const size_t n = strlen(name);
+    for (const char *p = text; p; p = strchr(p, '\n')) {
+        p += strspn(p, " \t\n");
+        if (strncmp(p, "use", 3)) continue;
+        p += 3 + strspn(p + 3, " \t");
+        if (strncmp(p, name, n) == 0 && !isalnum((unsigned char)p[n]) && p[n] != '_') return true;
+    }
+    return false;
+}
+
+/* Is it a word of the text, or of a block that the text may use, if not in this model?  A file of an architecture whose layers may have
+ * experts can have their keys without having any. */
+static bool is_mentioned(const struct model *m, const char *text, const char *name, bool *seen)
+{
+    bool found = mentions(text, name);
+    for (uint32_t i = 0; i < m->n_blocks && !found; i++) {
+        if (seen[i] || !uses(text, m->blocks[i].name)) continue;
+        seen[i] = true;
+        found = is_mentioned(m, m->blocks[i].text, name, seen);
+    }
     return found;
 }
 
 /* A key that looks read and is not: the model would be computed wrongly. */
-static void check_parameters(const struct model *m)
+static void check_parameters(struct arena *a, const struct model *m)
 {
     for (uint32_t i = 0; i < m->n_params; i++) {
         const struct param *p = &m->params[i];
-        if (p->is_own && !p->used && p->key && gguf_find(m->gguf, p->key) && !is_mentioned(m, p->name))
+        if (!p->is_own || p->used || !p->key || !gguf_find(m->gguf, p->key)) continue;
+        if (!is_mentioned(m, m->graph_text, p->name, arena_array(a, bool, m->n_blocks)))
             die_at(m->graph_at, "%s has the key %s, parameter %s, which neither the graph nor a shape uses", m->gguf->path, p->key,
                    p->name);
     }
@@ -408,7 +430,7 @@ struct graph *graph_build(struct arena *a, const struct model *m)
     for (b.layer = 0; b.layer < m->n_layer; b.layer++) read_lines(&b, sections[LAYER].text, sections[LAYER].end, sections[LAYER].at);
     b.layer = NO_LAYER;
     read_lines(&b, sections[OUTPUT].text, sections[OUTPUT].end, sections[OUTPUT].at);
-    check_parameters(m);
+    check_parameters(a, m);
     return finish(&b, m->graph_at);
 }
 

@@ -183,7 +183,8 @@ static void check_dimensions(struct model *m)
             const struct role *r = &m->roles[i];
             double any;
             if (expr_is_compound(r->dims[k])) expr_value(r->at, r->dims[k], dimension_known, m);
-            else if (!isdigit((unsigned char)*r->dims[k]) && !dimension_known(m, r->at, r->dims[k], &any)) dimension(m, r->at, r->dims[k], 0);
+            else if (!isdigit((unsigned char)*r->dims[k]) && !dimension_known(m, r->at, r->dims[k], &any))
+                dimension(m, r->at, r->dims[k], 0);
         }
 }
 

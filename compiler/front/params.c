@@ -327,7 +327,8 @@ static const double *read_values(struct params *s, uint32_t i)
 static enum rope_scaling read_rope_scaling(const struct described *d)
 {
     static const struct { const char *name; enum rope_scaling scaling; } names[] = {
-        { "none", ROPE_NONE }, { "linear", ROPE_LINEAR }, { "yarn", ROPE_YARN }, { "longrope", ROPE_NONE },      /* its factors are tensors */
+        { "none", ROPE_NONE }, { "linear", ROPE_LINEAR }, { "yarn", ROPE_YARN },
+        { "longrope", ROPE_NONE },      /* its factors are tensors */
     };
     static const char *const keys[] = { "key", "default", "values", NULL };
     struct yaml *entry = find_entry(d, "rope_scaling");

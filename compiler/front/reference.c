@@ -137,20 +137,23 @@ static void matmul(float *y, const float *x, const struct weight *w, uint32_t n,
 
 /* One operation: y [n][node->cols] of x, its values; vector: its weight where that is one, or NULL. */
 typedef void operation(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector);
+#define OPERATION(name) \
+    static void reference_##name(const struct interpreter *in, const struct node *node, float *y, const float *const *x, \
+                                 const float *vector)
 
-static void reference_embed(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(embed)
 {
     (void)x, (void)vector;
     for (uint32_t t = 0; t < in->n; t++) weight_to_float(y + (uint64_t)t * node->cols, node->weight, (uint64_t)in->tokens[t], 1);
 }
 
-static void reference_rmsnorm(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(rmsnorm)
 {
     const uint64_t cols = node->cols;
     for (uint32_t t = 0; t < in->n; t++) rmsnorm_ref(y + t * cols, x[0] + t * cols, vector, node->cols, node->attr.eps);
 }
 
-static void reference_headnorm(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(headnorm)
 {
     const uint32_t dim = node->attr.head_dim;
     const bool whole = node->weight && node->weight->cols == node->cols;      /* each head has weights of its own */
@@ -158,19 +161,19 @@ static void reference_headnorm(const struct interpreter *in, const struct node *
         rmsnorm_ref(y + h * dim, x[0] + h * dim, whole ? vector + h % node->heads * dim : vector, dim, node->attr.eps);
 }
 
-static void reference_matmul(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(matmul)
 {
     (void)vector;
     matmul(y, x[0], node->weight, in->n, &in->rounding);
 }
 
-static void reference_bias(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(bias)
 {
     const uint64_t cols = node->cols;
     for (uint32_t t = 0; t < in->n; t++) add_ref(y + t * cols, x[0] + t * cols, vector, node->cols);
 }
 
-static void reference_rope(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(rope)
 {
     const struct node_attrs *a = &node->attr;
     const struct rope_ref r = {
@@ -183,7 +186,7 @@ static void reference_rope(const struct interpreter *in, const struct node *node
         for (uint32_t h = 0; h < node->heads; h++) rope_ref(y + ((uint64_t)t * node->heads + h) * a->head_dim + a->rot_first, &r, t);
 }
 
-static void reference_store(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(store)
 {
     (void)vector;
     memcpy(y, x[0], (size_t)in->n * node->cols * sizeof *y);
@@ -225,7 +228,7 @@ static float *resized_heads(uint32_t to, const float *x, uint32_t from, uint64_t
 }
 
 /* Heads of V may have another size than those of Q and K: the oracle then sees all of them as wide as the widest. */
-static void reference_attention(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(attention)
 {
     const uint32_t dim = node->attr.head_dim, value_dim = node->inputs[2]->attr.head_dim;
     const uint32_t width = dim > value_dim ? dim : value_dim;
@@ -247,31 +250,28 @@ static void reference_attention(const struct interpreter *in, const struct node 
     free(q);
 }
 
-static void reference_glu_silu(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(glu_silu)
 {
     (void)vector;
     const uint64_t cols = node->cols;
     for (uint32_t t = 0; t < in->n; t++) glu_silu_ref(y + t * cols, x[0] + t * cols, x[1] + t * cols, node->cols);
 }
 
-static void reference_glu_gelu(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(glu_gelu)
 {
     (void)vector;
     const uint64_t cols = node->cols;
     for (uint32_t t = 0; t < in->n; t++) glu_gelu_ref(y + t * cols, x[0] + t * cols, x[1] + t * cols, node->cols);
 }
 
-static void reference_add(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(add)
 {
     (void)vector;
     const uint64_t cols = node->cols;
     for (uint32_t t = 0; t < in->n; t++) add_ref(y + t * cols, x[0] + t * cols, x[1] + t * cols, node->cols);
 }
 
-/* ---- operations that came with experts and recurrent layers ---- */
-
-#define OPERATION(name) \
-    static void reference_##name(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+/* ---- norms, and one item at a time ---- */
 
 OPERATION(layernorm)
 {
@@ -300,13 +300,15 @@ OPERATION(relu_sqr) { (void)vector; map(in, node, y, x[0], relu_sqr_ref); }
 OPERATION(softcap)
 {
     (void)vector;
-    for (uint32_t t = 0; t < in->n; t++) softcap_ref(y + (uint64_t)t * node->cols, x[0] + (uint64_t)t * node->cols, node->attr.cap, node->cols);
+    const uint64_t cols = node->cols;
+    for (uint32_t t = 0; t < in->n; t++) softcap_ref(y + t * cols, x[0] + t * cols, node->attr.cap, node->cols);
 }
 
 OPERATION(scale)
 {
     (void)vector;
-    for (uint32_t t = 0; t < in->n; t++) scale_ref(y + (uint64_t)t * node->cols, x[0] + (uint64_t)t * node->cols, node->attr.by, node->cols);
+    const uint64_t cols = node->cols;
+    for (uint32_t t = 0; t < in->n; t++) scale_ref(y + t * cols, x[0] + t * cols, node->attr.by, node->cols);
 }
 
 OPERATION(temperature)
@@ -328,7 +330,10 @@ OPERATION(mul)
 {
     (void)vector;
     const uint64_t cols = node->cols, other = node->inputs[1]->cols;
-    for (uint64_t i = 0; i < in->n * cols; i++) y[i] = (float)((double)x[0][i] * (double)x[1][i / cols * other + (other > 1 ? i % cols : 0)]);
+    for (uint64_t i = 0; i < in->n * cols; i++) {
+        const uint64_t at = other == cols ? i : i / cols;
+        y[i] = (float)((double)x[0][i] * (double)x[1][at]);
+    }
 }
 
 OPERATION(glu_oai)

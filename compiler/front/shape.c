@@ -19,6 +19,11 @@ static void need_size(struct place at, const struct weight *w, uint64_t have, ui
     die_at(at, "tensor %s has %llu %s; %llu are needed here", w->role, (unsigned long long)have, what, (unsigned long long)want);
 }
 
+static void need_heads(struct place at, const struct node *n, uint32_t head_dim)
+{
+    if (n->cols % head_dim) die_at(at, "%%%s has %u columns, which is no whole number of heads of %u", n->name, n->cols, head_dim);
+}
+
 static void need_matrix(struct place at, const struct node *n)
 {
     if (n->weight->is_vector) die_at(at, "%s takes a matrix; %s is none", op_info[n->op].name, n->weight->role);
@@ -99,7 +104,7 @@ static void shape_join(const struct graph *g, struct place at, struct node *n)
     (void)g;
     const struct node *x = n->inputs[0], *y = n->inputs[1];
     const uint32_t heads = x->cols / n->attr.head_dim;
-    if (x->cols % n->attr.head_dim) die_at(at, "%%%s has %u columns, which is no whole number of heads of %u", x->name, x->cols, n->attr.head_dim);
+    need_heads(at, x, n->attr.head_dim);
     if (y->cols % heads) die_at(at, "%%%s has %u columns, which %u heads do not share evenly", y->name, y->cols, heads);
     if ((uint64_t)x->cols + y->cols > MOST_COLS) die_at(at, "%%%s and %%%s have more than %u columns", x->name, y->name, MOST_COLS);
     n->cols = x->cols + y->cols;
@@ -134,8 +139,8 @@ static void shape_recur(const struct graph *g, struct place at, struct node *n)
     const struct node_attrs *a = &n->attr;
     const struct node *q = n->inputs[0], *k = n->inputs[1], *v = n->inputs[2], *decay = n->inputs[3], *beta = n->inputs[4];
     if (n->layer == NO_LAYER) die_at(at, "recur outside the layers; its state belongs to layers");
-    if (q->cols % a->head_dim) die_at(at, "%%%s has %u columns, which is no whole number of heads of %u", q->name, q->cols, a->head_dim);
-    if (v->cols % a->value_dim) die_at(at, "%%%s has %u columns, which is no whole number of heads of %u", v->name, v->cols, a->value_dim);
+    need_heads(at, q, a->head_dim);
+    need_heads(at, v, a->value_dim);
     const uint32_t heads = v->cols / a->value_dim, qk_heads = q->cols / a->head_dim;
     need_cols(at, k, q->cols, "recur");
     if (heads % qk_heads) die_at(at, "recur: %u heads of v do not share %u heads of q and k evenly", heads, qk_heads);
@@ -166,7 +171,8 @@ static void shape_route(const struct graph *g, struct place at, struct node *n)
 static const struct node *need_choice(struct place at, const struct node *n)
 {
     const struct node *choice = n->inputs[1];
-    if (choice->op != OP_route) die_at(at, "%s takes a choice of experts; %%%s comes from %s", op_info[n->op].name, choice->name, op_info[choice->op].name);
+    if (choice->op != OP_route)
+        die_at(at, "%s takes a choice of experts; %%%s comes from %s", op_info[n->op].name, choice->name, op_info[choice->op].name);
     return choice;
 }
 
@@ -179,8 +185,8 @@ static void shape_expert_matmul(const struct graph *g, struct place at, struct n
     if (!w->slices) die_at(at, "expert_matmul takes a tensor of three dimensions; %s is none", w->role);
     need_size(at, w, w->slices, choice->inputs[0]->cols, "experts");
     if (x->cols != w->cols) need_cols(at, x, w->cols * used, w->role);
-    const uint64_t cols = w->rows / w->slices * used;
-    if (cols > MOST_COLS) die_at(at, "%u experts of %llu rows are beyond %u columns", used, (unsigned long long)(w->rows / w->slices), MOST_COLS);
+    const uint64_t rows = w->rows / w->slices, cols = rows * used;
+    if (cols > MOST_COLS) die_at(at, "%u experts of %llu rows are beyond %u columns", used, (unsigned long long)rows, MOST_COLS);
     n->cols = (uint32_t)cols;
 }
 
@@ -200,8 +206,9 @@ static void shape_expert_sum(const struct graph *g, struct place at, struct node
 {
     (void)g;
     const uint32_t used = need_choice(at, n)->attr.used;
-    if (n->inputs[0]->cols % used) die_at(at, "%%%s has %u columns, which %u experts do not share evenly", n->inputs[0]->name, n->inputs[0]->cols, used);
-    n->cols = n->inputs[0]->cols / used;
+    const struct node *x = n->inputs[0];
+    if (x->cols % used) die_at(at, "%%%s has %u columns, which %u experts do not share evenly", x->name, x->cols, used);
+    n->cols = x->cols / used;
 }
 
 /* Two values of one length. */
@@ -216,7 +223,7 @@ static void shape_heads(struct place at, struct node *n)
 {
     const struct node *x = n->inputs[0];
     const uint32_t head_dim = n->attr.head_dim;
-    if (x->cols % head_dim) die_at(at, "%%%s has %u columns, which is no whole number of heads of %u", x->name, x->cols, head_dim);
+    need_heads(at, x, head_dim);
     n->cols = x->cols;
     n->heads = x->cols / head_dim;
 }
