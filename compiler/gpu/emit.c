@@ -35,12 +35,12 @@ static void tell_compiler(struct arena *a, struct document *d, const struct prof
     document_known(d, "FAMILY", number(a, profile->family));
 }
 
-/* What reads the matrices of one format. */
-static void use_format(struct arena *a, struct document *d, const char *format, const struct gpu_instances *k)
+/* What reads the matrices of one format; embeds: one of them is a table of tokens. */
+static void use_format(struct arena *a, struct document *d, const char *format, bool embeds, const struct gpu_instances *k)
 {
     const struct document_parameter embed = { "FORMAT", format };
     document_use(d, arena_printf(a, "templates/gpu/formats/%s.h", format));
-    document_instance(d, "templates/gpu/embed_tmpl.c", &embed, 1, NULL);
+    if (embeds) document_instance(d, "templates/gpu/embed_tmpl.c", &embed, 1, NULL);
     for (uint32_t i = 0; i < k->n_gemms; i++) {
         const struct gpu_gemm *g = &k->gemms[i];
         const struct document_parameter shape[] = { { "FORMAT", format },
@@ -60,10 +60,12 @@ static void use_format(struct arena *a, struct document *d, const char *format, 
 static void use_formats(struct arena *a, struct document *d, const struct plan *p)
 {
     const struct gpu_instances k = gpu_instances(a, p);
-    bool used[QUANT_IDS] = { false };
+    bool used[QUANT_IDS] = { false }, embeds[QUANT_IDS] = { false };
+    for (uint32_t i = 0; i < p->fused->n_groups; i++)
+        if (p->fused->groups[i].kind == GROUP_EMBED) embeds[p->fused->groups[i].node->weight->tensor->quant->id] = true;
     for (uint32_t i = 0; i < p->model->n_weights; i++)
         if (!p->model->weights[i].is_vector && p->weight_offset[i] != UINT64_MAX) used[p->model->weights[i].tensor->quant->id] = true;
-    for (uint32_t id = 0; id < COUNT_OF(used); id++) if (used[id]) use_format(a, d, quant_find(id)->file, &k);
+    for (uint32_t id = 0; id < COUNT_OF(used); id++) if (used[id]) use_format(a, d, quant_find(id)->file, embeds[id], &k);
 }
 
 /* The arena beyond the values. */
