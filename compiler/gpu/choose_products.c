@@ -32,14 +32,6 @@ static bool follows(const struct plan *p, const struct weight *a, const struct w
            p->weight_offset[b->index] == p->weight_offset[a->index] + plan_weight_bytes(p, a);
 }
 
-static void check_pair(const struct plan *p, const struct group *g, const struct branch *b)
-{
-    const struct weight *gate = b->matmul->weight, *up = g->branches[b->partner].matmul->weight;
-    if (up->tensor->quant->id != gate->tensor->quant->id)
-        die("%s: %s and %s have different formats; forgec's fused GPU kernels need them in one (quantise them alike, or build with "
-            "--fuse none)", p->model->gguf->path, gate->name, up->name);
-}
-
 /* The products of the group, partners left out. */
 static void plan_runs(const struct plan *p, const struct group *g, struct gpu_group *gg)
 {
@@ -48,7 +40,6 @@ static void plan_runs(const struct plan *p, const struct group *g, struct gpu_gr
         const struct weight *w = b->matmul->weight;
         struct gpu_run *last = gg->n_runs ? &gg->runs[gg->n_runs - 1] : NULL;
         if (b->is_partner) continue;
-        if (b->partner >= 0) check_pair(p, g, b);
         if (last && b->partner < 0 && g->branches[last->first].partner < 0 && last->last == i &&
             follows(p, g->branches[i - 1].matmul->weight, w)) {
             last->last++;

@@ -147,12 +147,14 @@ static bool rule_sum(struct fuser *f, struct node *add)
 }
 
 /* Gate and up are branches of one kernel.  The kernel finishes a unit of the gate's rows together with the same rows of up, to which it
- * can apply biases, but nothing that works on whole heads or reads other values. */
+ * can apply biases, but nothing that works on whole heads or reads other values.  Where it does so in one format only, others stay
+ * two products of one kernel, and the gate has its own. */
 static bool rule_gate(struct fuser *f, struct node *glu)
 {
     const struct node *gate = glu->inputs[0], *up = glu->inputs[1];
     struct branch *b = open_branch(f, gate), *partner = open_branch(f, up);
     if (!b || !partner || b == partner || group_at(f, gate) != group_at(f, up) || b->partner >= 0) return false;
+    if (f->absorbs->gates_alike && b->matmul->weight->tensor->quant != partner->matmul->weight->tensor->quant) return false;
     for (uint32_t i = 0; i < partner->n_chain; i++) if (partner->chain[i]->op != OP_bias) return false;
     b->partner = (int32_t)(partner - group_at(f, gate)->branches);
     partner->is_partner = true;
@@ -266,8 +268,6 @@ static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum 
     [OP_add]       = { rule_sum,       GROUP_MAP },
 };
 
-bool fuse_has_rule(enum op op) { return rules[op].joins != NULL; }
-
 static void begin_group(struct fuser *f, struct node *n, enum group_kind kind)
 {
     struct group *g = group_new(f, kind, n);
@@ -343,6 +343,8 @@ struct fused *fuse(struct arena *a, const struct graph *graph, enum fuse_level l
     for (uint32_t i = 0; i < graph->n_nodes; i++) {
         struct node *n = graph->nodes[i];
         const struct rule *rule = &rules[n->op];
+        if (!rule->joins)
+            die("%%%s: the reference computes %s, but forgec has no kernel for it (plan/fuse.c has no rule)", n->name, op_info[n->op].name);
         if (!rule->joins(&f, n)) begin_group(&f, n, rule->alone);
     }
     close_gaps(&f);

@@ -21,6 +21,7 @@ enum { MAX_BRANCHES = 8, MAX_CHAIN = 8 };
 struct absorbs {
     bool     product_heads;         /* a product's kernel does what works on whole heads: norms, rotations, stores */
     bool     attention_heads;       /* attention does that to the heads of one product */
+    bool     gates_alike;           /* a kernel finishes gate and up together only where they have one weight format */
     uint32_t joined_rows;           /* threads go on from the projection of heads to their attention without a barrier, where heads are
                                      * multiples of so many rows; 0: never */
 };
@@ -67,9 +68,7 @@ struct fused {
     uint32_t           *group_of;   /* [n_nodes]; NO_GROUP where its readers recompute it */
 };
 
-/* Are there kernels for the operation, on a CPU or a GPU?  Others are for the reference alone (limits.h). */
-bool fuse_has_rule(enum op op);
-/* absorbs: of the target.  The graph stays as it is, and all its operations have rules. */
+/* absorbs: of the target.  The graph stays as it is. */
 struct fused *fuse(struct arena *a, const struct graph *g, enum fuse_level level, const struct absorbs *absorbs);
 /* The group that makes n. */
 static inline uint32_t fuse_group(const struct fused *f, const struct node *n) { return f->group_of[n->index]; }

@@ -187,6 +187,21 @@ static void heads_that_attention_leaves(void **state)
                         "rmsnorm matmul(attn_q) matmul(attn_k) matmul(attn_v)\nrope\nstore_k\nstore_v\nattention\nmatmul(attn_output)\n");
 }
 
+/* Where a target's kernels want gate and up in one format, others are two products and a gate. */
+static void gates_of_two_formats(void **state)
+{
+    (void)state;
+    const struct absorbs alike = { .attention_heads = true, .gates_alike = true };
+    struct model *m = tiny_model(a, &tiny_llama);
+    struct gguf_tensor *up = (struct gguf_tensor *)(uintptr_t)gguf_tensor_find(m->gguf, "blk.0.ffn_up.weight");
+    const char *whole = "rmsnorm matmul(ffn_gate) glu_silu matmul(ffn_up)\n",
+               *parts = "rmsnorm matmul(ffn_gate) matmul(ffn_up)\nglu_silu\n";
+    assert_non_null(strstr(layer_0(fuse(a, graph_build(a, m), FUSE_LAYER, &alike)), whole));
+    up->quant = format_of(QUANT_Q4_0);
+    assert_non_null(strstr(layer_0(fuse(a, graph_build(a, m), FUSE_LAYER, &alike)), parts));
+    assert_non_null(strstr(layer_0(fuse(a, graph_build(a, m), FUSE_LAYER, &products)), whole));
+}
+
 /* Threads go on from heads to attention only where every unit of rows is a head. */
 static void joined_attention(void **state)
 {
@@ -207,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(architectures, setup, teardown),
         cmocka_unit_test_setup_teardown(parallel_block, setup, teardown),
+        cmocka_unit_test_setup_teardown(gates_of_two_formats, setup, teardown),
         cmocka_unit_test_setup_teardown(a_norm_with_other_readers_is_stored, setup, teardown),
         cmocka_unit_test_setup_teardown(values_read_twice_are_stored, setup, teardown),
         cmocka_unit_test_setup_teardown(glu_partners, setup, teardown),
