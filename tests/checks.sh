@@ -52,7 +52,7 @@ asan)
     "$dir/asan.probe" || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"      # LeakSanitizer does not work where ptrace is not allowed
     build "$dir/asan" -DFORGEC_SANITIZE=address,undefined -DFORGEC_WERROR=ON "$quick"
     # The others spend their time in clang, and on programs and kernels without sanitizers; fuzz_tokenize has what test_tokenize has.
-    run_tests "$dir/asan" -E '^docs_|^golden_[mpqxas]|^mxfp4|^compare|^isa_|^floors|^no_gpu|^simt_[^r]|^gfxsim_[bic]|^simulate|^library_[aeg]|^library_tsan|^weights|^optional|^not_finite|^edited|^plans|^attributes|^test_tokenize' || failed=1
+    run_tests "$dir/asan" -E '^docs_|^golden_[mpqxas]|^formats_|^compare|^isa_|^floors|^no_gpu|^simt_[^r]|^gfxsim_[bic]|^simulate|^library_[aeg]|^library_tsan|^weights|^optional|^not_finite|^edited|^plans|^attributes|^test_tokenize' || failed=1
     for options in gfx1100 'gfx942 --exact --kv q8_0' 'sm_90 --fuse none'; do
         # shellcheck disable=SC2086  # options are words
         "$dir/asan/forgec" build "$model" -q -t $options --emit plan -o "$dir/asan.plan" || { echo "FAILED: build for $options"; failed=1; }

@@ -1,5 +1,6 @@
 /* blocks.c -- what the codings of several formats are made of.  Block layouts: ggml-common.h, unpacking: ggml-quants.c (ggml-org/ggml). */
 #include "blocks.h"
+#include "grids.h"
 #include <math.h>
 
 /* ---- numbers ---- */
@@ -71,5 +72,23 @@ float weight_k4(const struct block_parts *p, uint32_t i)
 {
     const float d = p->number[0] * (float)p->scale[i / 32], m = p->number[1] * (float)p->scale[8 + i / 32], t = d * (float)p->code[i];
     return t - m;
+}
+void codes_iq2(uint32_t c[2], uint32_t digits, uint32_t signs)
+{
+    for (uint32_t s = 0; s < 2; s++) c[s] = pairs_spread(digits >> 8 * s) | bits_spread(signs >> 4 * s) << 2;
+}
+float weight_iq2(float d, uint32_t scale, uint32_t code)
+{
+    static const int8_t values[8] = { 8, 25, 43, 0, -8, -25, -43, 0 };
+    return 0.125f * d * (float)scale * (float)values[code];
+}
+void codes_iq1(uint32_t c[2], uint32_t index)
+{
+    for (uint32_t s = 0; s < 2; s++) c[s] = pairs_spread((uint32_t)grid_iq1[index] >> 8 * s);
+}
+float weight_iq1(float d, uint32_t scale, uint32_t code, uint32_t plus)
+{
+    const float step = d * (float)(2 * scale + 1);
+    return step * ((float)code - 1 + (plus ? 0.125f : -0.125f));
 }
 const int8_t values_iq4[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };

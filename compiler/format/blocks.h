@@ -17,39 +17,48 @@ struct cpu_plane { uint8_t bits, at; };
 enum gpu_plane_kind { GPU_NONE, GPU_BYTES, GPU_NIBBLES, GPU_ORDERED, GPU_PAIRS, GPU_BITS };
 struct gpu_plane { enum gpu_plane_kind kind; uint8_t at; };
 
-/* A format whose blocks are 32 or 256 codes with scales. */
+/* A format whose blocks are 32, 64, 128 or 256 codes with scales. */
 struct coding {
     /* The codes of columns 32 i .. 32 i + 31 of a block as both layouts keep them: c[s] has columns 4s .. 4s+3, one a byte. */
     void   (*codes)(uint32_t c[8], const uint8_t *block, uint32_t i);
-    /* The small scales of a block of 256, in column order, scales before minimums; NULL: it has none. */
+    /* The small scales of a block of more than 32, in column order, scales before minimums; NULL: it has none. */
     void   (*scales)(uint8_t v[16], const uint8_t *block);
-    uint32_t n_scales, scale_bits;     /* 16 or 8 of 6 bits, or 16 of 8; 0: none */
+    uint32_t n_scales, scale_bits;     /* 16 or 8 of 6 bits of 256 columns, or bytes, 4 to 16 for every 64 to 256; 0: none */
     bool    sums16;                    /* minimums of 16 columns: GPU products read sums over 16 activations (SUMS16 of its template) */
     struct cpu_plane cpu[2];
     struct gpu_plane gpu[2];
+    /* The bits of a block's f16 where they do not stand together; NULL: format.def says where. */
+    uint16_t (*number)(const uint8_t *block);
     uint8_t gpu_flip;                  /* XORed to every code for a GPU: the top bit makes codes with an offset signed */
     /* Weight i of a block, in GGML's order of roundings. */
     float  (*weight)(const struct block_parts *p, uint32_t i);
 };
 
-/* For the layouts: bytes and value of a number, bytes of the one or two of a block; and the weights of a block from its parts. */
+/* For the layouts: bytes and value of a number, those of a block; and the weights of a block from its parts. */
 static inline uint32_t number_bytes(enum number number)
 {
     return number == NUMBER_F32 ? 4 : number == NUMBER_E8M0 ? 1 : 2;
 }
-static inline void number_copy(uint8_t *to, const uint8_t *from, uint32_t bytes)       /* of a block: f16 or E8M0 */
+static inline void number_copy(uint8_t *to, const struct format *f, const uint8_t *block, int i)       /* of blocks: f16 or E8M0 */
 {
-    if (bytes == 2) memcpy(to, from, 2);
-    else            *to = *from;
+    const uint16_t bits = f->coding->number ? f->coding->number(block) : 0;
+    if (f->coding->number)                   memcpy(to, &bits, 2);
+    else if (number_bytes(f->number) == 2)   memcpy(to, block + f->number_at[i], 2);
+    else                                     *to = block[f->number_at[i]];
 }
 float    number_value(enum number number, const uint8_t *p);
 static inline uint32_t numbers_bytes(const struct format *f)
 {
-    return number_bytes(f->number) * (f->number_at[1] >= 0 ? 2 : 1);
+    return number_bytes(f->number) * (uint32_t)((f->number_at[0] >= 0) + (f->number_at[1] >= 0));
 }
 void     block_weights(float *out, const struct format *f, const struct block_parts *p);
 
 static inline uint32_t u32_at(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }      /* any alignment */
+
+/* Four digits of four, two, one bits: one to a byte. */
+static inline uint32_t nibbles_spread(uint32_t x) { return (x & 0xf) | (x & 0xf0) << 4 | (x & 0xf00) << 8 | (x & 0xf000) << 12; }
+static inline uint32_t pairs_spread(uint32_t x)   { return (x & 3) | (x & 12) << 6 | (x & 48) << 12 | (x & 192) << 18; }
+static inline uint32_t bits_spread(uint32_t x)    { return (x & 15) * 0x00204081u & 0x01010101u; }
 
 /* Codes: 32 columns into c. */
 void codes_nibbles(uint32_t c[8], const uint8_t *qs); /* 16 bytes: columns 0-15 in the low nibbles, 16-31 in the high ones */
@@ -61,6 +70,12 @@ void codes_top_bit(uint32_t c[8], const uint8_t *h, uint32_t i, uint32_t at); /*
 /* 8 scales and 8 minimums of six bits in 12 bytes (Q4_K, Q5_K), and the weight they make. */
 void  scales_k4(uint8_t v[16], const uint8_t *s);
 float weight_k4(const struct block_parts *p, uint32_t i);
+/* Eight columns of an IQ2 format: the level of a magnitude in two bits, a sign above them; and the weight. */
+void  codes_iq2(uint32_t c[2], uint32_t digits, uint32_t signs);
+float weight_iq2(float d, uint32_t scale, uint32_t code);
+/* Eight columns of an IQ1 format by their index: 0, 1, 2 for -1, 0, 1; and the weight; plus: 1 adds 1/8, 0 takes it. */
+void  codes_iq1(uint32_t c[2], uint32_t index);
+float weight_iq1(float d, uint32_t scale, uint32_t code, uint32_t plus);
 /* The 16 values that IQ4_NL and IQ4_XS choose from. */
 extern const int8_t values_iq4[16];
 #endif

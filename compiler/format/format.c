@@ -40,6 +40,7 @@ static uint32_t number_bits(const struct format *f, const uint8_t *block, int i)
 {
     const uint32_t bytes = number_bytes(f->number);
     uint32_t v = 0;
+    if (f->coding && f->coding->number) return f->coding->number(block);
     for (uint32_t k = 0; k < bytes; k++) v |= (uint32_t)block[(uint32_t)f->number_at[i] + k] << 8 * k;
     return v;
 }

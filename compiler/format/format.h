@@ -25,7 +25,7 @@ struct format {
     enum quant  id;
     uint32_t    block_weights, block_bytes;      /* floats: blocks of one */
     enum number number;
-    int         number_at[2];          /* bytes from the block's beginning; -1: no second one */
+    int         number_at[2];          /* bytes from the block's beginning; -1: no such one */
     const struct coding *coding;       /* how blocks are coded: blocks.h; NULL: floats */
 };
 extern const struct format format_table[FORMAT_COUNT];       /* as in format.def, by ascending id */

@@ -3,11 +3,7 @@
  * The magnitudes are 1, 3, ... 15: with the sign 16 values in even steps, so codes of 4 bits hold them, w = d (2 scale + 1) (2 code - 15),
  * and no kernel needs the grid. */
 #include "blocks.h"
-#include "templates/ref/iq3s_grid.h"
-
-/* Four octal digits, four bits: one to a byte. */
-static uint32_t digits_spread(uint32_t x) { return (x & 07) | (x & 070) << 5 | (x & 0700) << 10 | (x & 07000) << 15; }
-static uint32_t bits_spread(uint32_t x)   { return (x & 15) * 0x00204081u & 0x01010101u; }
+#include "grids.h"
 
 /* 8 + digit for a positive weight, 7 - digit for a negative one. */
 static void codes(uint32_t c[8], const uint8_t *b, uint32_t i)
@@ -15,7 +11,7 @@ static void codes(uint32_t c[8], const uint8_t *b, uint32_t i)
     const uint8_t *index = b + 2 + 8 * i;
     const uint32_t ninth = b[66 + i], signs = u32_at(b + 74 + 4 * i);
     for (uint32_t s = 0; s < 8; s++) {
-        const uint32_t digits = digits_spread(iq3s_grid[index[s] | (ninth >> s & 1) << 8]);
+        const uint32_t digits = nibbles_spread(grid_iq3_s[index[s] | (ninth >> s & 1) << 8]);
         c[s] = (digits | 0x08080808u) ^ bits_spread(signs >> 4 * s) * 15;
     }
 }

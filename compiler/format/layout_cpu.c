@@ -86,7 +86,7 @@ static uint8_t *numbers_write(uint8_t *out, const struct format *f, const uint8_
     memset(out, 0, ROWS * numbers_bytes(f));
     for (uint32_t i = 0; i < 2 && f->number_at[i] >= 0; i++)
         for (uint32_t r = 0; r < ROWS; r++, out += bytes)
-            if (rows[r]) number_copy(out, rows[r] + f->number_at[i], bytes);
+            if (rows[r]) number_copy(out, f, rows[r], (int)i);
     return out;
 }
 /* Six bits: values below 3n/4 are the low bits of a byte each; the last quarter lies in pairs in the top bits of three bytes each. */

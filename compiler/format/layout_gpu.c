@@ -6,7 +6,7 @@
 
 static uint64_t plane_bytes(uint64_t n) { return (n + 15) / 16 * 16; }
 static uint64_t units_of(uint64_t cols) { return (cols + 63) / 64; }
-static bool is_super(const struct format *f) { return f->block_weights == 256; }
+static bool is_super(const struct format *f) { return f->block_weights > 32; }
 
 /* A plane's 16-byte pieces of a unit; single bits have 8 bytes. */
 static uint32_t pieces(enum gpu_plane_kind kind)
@@ -21,21 +21,21 @@ static uint64_t codes_bytes(const struct coding *c, uint64_t units)
         bytes += c->gpu[p].kind == GPU_BITS ? plane_bytes(units * 8) : units * 16 * pieces(c->gpu[p].kind);
     return bytes;
 }
-/* Scales of a unit: the numbers of its two blocks, or a superblock's bytes.  And of a superblock: its numbers, or a head of numbers and
- * six-bit scales: 16 bytes with 16 of them, 8 with 8. */
+/* Scales of a unit: the numbers of its two blocks, or a superblock's bytes.  And of a superblock, a block of one unit or more: its numbers,
+ * or a head of numbers and six-bit scales: 16 bytes with 16 of them, 8 with 8. */
 static uint32_t unit_scales(const struct format *f)
 {
     if (!is_super(f)) return 2 * numbers_bytes(f);
-    return f->coding->scale_bits == 8 ? f->coding->n_scales / 4 : 0;
+    return f->coding->scale_bits == 8 ? f->coding->n_scales * 64 / f->block_weights : 0;
 }
 static uint32_t super_scales(const struct format *f)
 {
     if (!is_super(f)) return 0;
-    return f->coding->scale_bits == 8 ? numbers_bytes(f) : f->coding->n_scales;
+    return f->coding->scale_bits == 6 ? f->coding->n_scales : numbers_bytes(f);
 }
 static uint64_t scales_bytes(const struct format *f, uint64_t units)
 {
-    return plane_bytes(units * unit_scales(f)) + plane_bytes(units / 4 * super_scales(f));
+    return plane_bytes(units * unit_scales(f)) + plane_bytes(units * 64 / f->block_weights * super_scales(f));
 }
 static uint64_t row_bytes(const struct format *f, uint64_t cols)
 {
@@ -114,7 +114,7 @@ static void numbers_write(uint8_t *out, const struct format *f, const uint8_t *b
 {
     const uint32_t bytes = number_bytes(f->number);
     for (uint32_t i = 0; i < 2 && f->number_at[i] >= 0; i++)
-        number_copy(out + i * bytes, block + f->number_at[i], bytes);
+        number_copy(out + i * bytes, f, block, (int)i);
 }
 /* Six-bit value j of the four of a unit: with minimums, scale and minimum of both blocks in turn. */
 static uint32_t six_bits_at(const struct format *f, uint32_t unit, uint32_t j)

@@ -13,7 +13,7 @@
  * bits: codes are unsigned numbers below 2^bits; 8: signed bytes. */
 DEVICE vi dot(vi acc, const vi *codes, const int8_t *x, const uint32_t steps, const uint32_t bits)
 {
-    (void)bits;                                        /* up to 6 bits unsigned and signed bytes are the same */
+    (void)bits;                                        /* up to 7 bits unsigned and signed bytes are the same */
     for (uint32_t s = 0; s < steps; s++) {
         int8_t c[64];
         __builtin_memcpy(c, &codes[s], 64);

@@ -30,6 +30,20 @@ SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const 
             float_tiles(y + r, y_stride, scratch, x + 4 * (uint64_t)c0, XF_STRIDE((uint64_t)cols), n, c0 > 0, n_tokens);
         }
 }
+/* Here and below, so that a source which has this of floats has it of nothing else. */
+DEVICE void F(gemm)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows,
+                    uint32_t cols, uint8_t *scratch)
+{
+    const uint8_t *p = w + first_row / 16 * F(group_bytes)(cols);
+    const uint32_t rows = n_tokens <= 2 * FEW_TOKENS ? 0 : n_rows / (16 * GEMM_GROUPS) * (16 * GEMM_GROUPS);
+    F(gemm_groups)(y, y_stride, p, x, n_tokens, rows, cols, scratch);
+    F(gemm_direct)(y + rows, y_stride, p + rows / 16 * F(group_bytes)(cols), x, n_tokens, n_rows - rows, cols);
+}
+DEVICE void F(gemm_exact)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row,
+                          uint32_t n_rows, uint32_t cols, uint8_t *scratch)
+{
+    F(gemm)(y, y_stride, w, x, n_tokens, first_row, n_rows, cols, scratch);
+}
 #else
 SHARED void F(gemm_exact_groups)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows,
                                  uint32_t cols, uint8_t *scratch)
@@ -71,8 +85,8 @@ DEVICE void F(panel)(uint8_t *panel, const uint8_t *group, const uint32_t cols, 
     for (uint32_t b = b0; b < b0 + n; b++, p += F(CODE_BYTES), panel += PANEL_BYTES(groups, f)) {
         vi codes[8];
         vf scale[2], min[2];
-        F(codes)(codes, p);
         const uint8_t *s = F(scales_of)(&s_small, room, scales, b);
+        F(codes_at)(codes, p, s_small, b % (F(BLOCK) / 32));
         F(scales_at)(scale, min, s, s_small, b % (F(BLOCK) / 32));
         UNROLL for (uint32_t k = 0; k < 8; k++) __builtin_memcpy(panel + 64 * (k * groups + g), &codes[k], 64);
         UNROLL for (uint32_t j = 0; j < subs; j++) {
@@ -114,7 +128,6 @@ SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const 
                          GEMM_GROUPS, f);
         }
 }
-#endif
 DEVICE void F(gemm)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows,
                     uint32_t cols, uint8_t *scratch)
 {
@@ -122,12 +135,6 @@ DEVICE void F(gemm)(float *y, uint32_t y_stride, const uint8_t *w, const void *x
     const uint32_t rows = n_tokens <= 2 * FEW_TOKENS ? 0 : n_rows / (16 * GEMM_GROUPS) * (16 * GEMM_GROUPS);
     F(gemm_groups)(y, y_stride, p, x, n_tokens, rows, cols, scratch);
     F(gemm_direct)(y + rows, y_stride, p + rows / 16 * F(group_bytes)(cols), x, n_tokens, n_rows - rows, cols);
-}
-#if F(IS_FLOAT)
-DEVICE void F(gemm_exact)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row,
-                          uint32_t n_rows, uint32_t cols, uint8_t *scratch)
-{
-    F(gemm)(y, y_stride, w, x, n_tokens, first_row, n_rows, cols, scratch);
 }
 #endif
 #undef F

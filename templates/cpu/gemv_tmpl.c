@@ -74,16 +74,30 @@ DEVICE void F(row)(float *out, const uint8_t *w, uint32_t row, uint32_t cols)
 #else
 static const struct code_format F(code) = { F(SUB), F(BITS), F(OFFSET), F(HAS_MIN) };
 
-#define BLOCKS F(BLOCK) / 32                                 /* times 32 columns that share a piece of scales */
+#define BLOCKS (F(BLOCK) / 32)                               /* times 32 columns that share a piece of scales */
+#if F(IS_SUPER)
+/* The scale of a block, or its minimum: what the small scales are multiplied with. */
+DEVICE vf F(super)(const uint8_t *s) { return vf_mul(vf_load_f16(s), vf_set1(1.0f / F(DIVIDE))); }
+#endif
+/* The codes of the i-th 32 columns of a block; s_small: what factors() made of its scales. */
+DEVICE void F(codes_at)(vi c[8], const uint8_t *p, const int8_t *s_small, const uint32_t i)
+{
+    F(codes)(c, p);
+#if F(IS_SUPER) == 2
+    F(shift)(c, s_small + 512 / F(SUB) * i);
+#else
+    (void)s_small; (void)i;
+#endif
+}
 /* Scales (and minimums) of the i-th 32 columns of the block whose scales are at s; s_small: what factors() made of them. */
 DEVICE void F(scales_at)(vf *scale, vf *min, const uint8_t *s, const int8_t *s_small, const uint32_t i)
 {
 #if F(IS_SUPER)
-    const uint32_t subs = 32 / F(SUB), n = 256 / F(SUB);
+    const uint32_t subs = 32 / F(SUB), n = F(BLOCK) / F(SUB);
     UNROLL for (uint32_t j = 0; j < subs; j++) {
-        scale[j] = vf_mul(vf_load_f16(s), vf_from_vi(vi_load_i8(s_small + 16 * (subs * i + j))));
+        scale[j] = vf_mul(F(super)(s), vf_from_vi(vi_load_i8(s_small + 16 * (subs * i + j))));
         if (F(HAS_MIN))
-            min[j] = vf_sub(vf_set1(-0.0f), vf_mul(vf_load_f16(s + 32), vf_from_vi(vi_load_i8(s_small + 16 * (n + subs * i + j)))));
+            min[j] = vf_sub(vf_set1(-0.0f), vf_mul(F(super)(s + 32), vf_from_vi(vi_load_i8(s_small + 16 * (n + subs * i + j)))));
     }
 #else
     (void)s_small; (void)i;
@@ -123,17 +137,17 @@ DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const
             }
             vf part[TOKENS * GROUPS], least[TOKENS * GROUPS];                /* before d and dmin */
             UNROLL for (uint32_t i = 0; i < tokens * groups; i++) part[i] = least[i] = vf_set1(0);
-            for (const uint32_t next = b + 8; b < next; b++, p += F(CODE_BYTES)) {
+            for (const uint32_t next = b + BLOCKS; b < next; b++, p += F(CODE_BYTES)) {
                 vi codes[8 * GROUPS];
                 vf scale[2 * GROUPS], min[2 * GROUPS];
                 UNROLL for (uint32_t g = 0; g < groups; g++) {
                     vi c[8];
-                    F(codes)(c, p + g * group_bytes);
+                    F(codes_at)(c, p + g * group_bytes, small[g], 0);
                     if (ask) prefetch(ahead(p, GEMV_AHEAD, end, (groups - 1) * group_bytes) + g * group_bytes, F(CODE_BYTES));
                     UNROLL for (uint32_t i = 0; i < 8; i++) codes[i * groups + g] = c[i];
                     UNROLL for (uint32_t j = 0; j < subs; j++) {
                         scale[j * groups + g] = vf_from_vi(vi_load_i8(small[g] + 16 * j));
-                        if (F(HAS_MIN)) min[j * groups + g] = vf_from_vi(vi_load_i8(small[g] + 256 / F(SUB) * 16 + 16 * j));
+                        if (F(HAS_MIN)) min[j * groups + g] = vf_from_vi(vi_load_i8(small[g] + F(BLOCK) / F(SUB) * 16 + 16 * j));
                     }
                     small[g] += 16 * subs;
                 }
@@ -141,7 +155,7 @@ DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const
                 tile_rows_next(&rows, 32, tokens);
             }
             UNROLL for (uint32_t g = 0; g < groups; g++) {
-                const vf super = vf_load_f16(s + g * group_bytes), super_min = F(HAS_MIN) ? vf_load_f16(s + g * group_bytes + 32) : super;
+                const vf super = F(super)(s + g * group_bytes), super_min = F(HAS_MIN) ? F(super)(s + g * group_bytes + 32) : super;
                 UNROLL for (uint32_t i = g; i < tokens * groups; i += groups) {
                     sum[i] = vf_fma(super, part[i], sum[i]);
                     if (F(HAS_MIN)) sum[i] = vf_sub(sum[i], vf_mul(super_min, least[i]));
@@ -151,16 +165,21 @@ DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const
 #else
         for (uint32_t b = 0; b < count; b++, p += F(CODE_BYTES), s += F(SCALE_BYTES)) {
             vi codes[8 * GROUPS];
-            vf scale[GROUPS], min[GROUPS];
+            vf scale[2 * GROUPS], min[2 * GROUPS];
             UNROLL for (uint32_t g = 0; g < groups; g++) {
                 vi c[8];
+                vf one[2], one_min[2];
                 F(codes)(c, p + g * group_bytes);
                 if (ask) prefetch(ahead(p, GEMV_AHEAD, end, (groups - 1) * group_bytes) + g * group_bytes, F(CODE_BYTES));
                 UNROLL for (uint32_t i = 0; i < 8; i++) codes[i * groups + g] = c[i];
-                F(scales)(scale + g, min + g, s + g * group_bytes);
+                F(scales)(one, one_min, s + g * group_bytes);
+                UNROLL for (uint32_t j = 0; j < subs; j++) {
+                    scale[j * groups + g] = one[j];
+                    if (F(HAS_MIN)) min[j * groups + g] = one_min[j];
+                }
                 if (ask && b % 2 == 0) prefetch(ahead(s, GEMV_AHEAD_SCALES, end, groups * group_bytes - scale_bytes) + g * group_bytes, 64);
             }
-            block_dot(sum, sum, codes, scale, min, &rows, d + b, start + b, ds + b, CHUNK, tokens, groups, f);
+            block_dot(sum, sum, codes, scale, min, &rows, d + b, start + b * subs, ds + b * subs, CHUNK, tokens, groups, f);
             tile_rows_next(&rows, 32, tokens);
         }
 #endif
@@ -187,7 +206,7 @@ DEVICE void F(decode)(vf *out, const uint32_t stride, const uint8_t *p, const ui
 {
     vi codes[8];
     vf scale[2], min[2];
-    F(codes)(codes, p);
+    F(codes_at)(codes, p, s_small, i);
     F(scales_at)(scale, min, s, s_small, i);
     UNROLL for (uint32_t c = 0; c < 32; c++) {
         const vi code = vi_sub(code_column(codes[c / 4], c % 4, F(BITS)), vi_set1(F(OFFSET)));
@@ -198,9 +217,9 @@ DEVICE void F(decode)(vf *out, const uint32_t stride, const uint8_t *p, const ui
 /* What decode() of block b wants to know of the scales: s, s_small. */
 DEVICE const uint8_t *F(scales_of)(const int8_t **s_small, int8_t *room, const uint8_t *scales, const uint32_t b)
 {
-    const uint8_t *s = scales + b / (BLOCKS) * F(SCALE_BYTES);
+    const uint8_t *s = scales + b / BLOCKS * F(SCALE_BYTES);
 #if F(IS_SUPER)
-    if (b % 8 == 0 || !*s_small) *s_small = F(factors)(room, s);
+    if (b % BLOCKS == 0 || !*s_small) *s_small = F(factors)(room, s);
 #else
     (void)room; (void)s_small;
 #endif
@@ -216,7 +235,7 @@ SHARED void F(gemv_exact_groups)(float *y, const uint8_t *w, const void *x, uint
         for (uint32_t b = 0; b < cols / 32; b++, p += F(CODE_BYTES)) {
             vf weight[32], sum[4] = { vf_set1(0), vf_set1(0), vf_set1(0), vf_set1(0) };
             const uint8_t *s = F(scales_of)(&s_small, room, scales, b);
-            F(decode)(weight, 1, p, s, s_small, b % (BLOCKS));
+            F(decode)(weight, 1, p, s, s_small, b % BLOCKS);
             UNROLL for (uint32_t c = 0; c < 32; c++)
                 sum[c % 4] = vf_fma(weight[c], vf_set1(f32_at(xs + 128 * (uint64_t)b + 4 * c)), sum[c % 4]);
             total = vf_add(total, vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3])));
@@ -237,7 +256,7 @@ DEVICE void F(row)(float *out, const uint8_t *w, uint32_t row, uint32_t cols)
         vf weight[32];
         float v[32 * 16];
         const uint8_t *s = F(scales_of)(&s_small, room, scales, b);
-        F(decode)(weight, 1, p, s, s_small, b % (BLOCKS));
+        F(decode)(weight, 1, p, s, s_small, b % BLOCKS);
         __builtin_memcpy(v, weight, sizeof v);
         for (uint32_t c = 0; c < 32; c++) out[32 * b + c] = v[16 * c + row % 16];
     }

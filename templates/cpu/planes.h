@@ -34,6 +34,12 @@ DEVICE void plane_2(vi c[8], const uint8_t *p)
     const vi mask = bytes_set1(3);
     UNROLL for (uint32_t s = 0; s < 8; s++) c[s] = vi_and(vi_shr(bytes_load(p + 64 * (s / 4)), 2 * (s % 4)), mask);
 }
+/* One bit a code, shifted up by `at`. */
+DEVICE void plane_1(vi c[8], const uint8_t *p, const uint32_t at)
+{
+    const vi b = bytes_load(p), mask = bytes_set1(1u << at);
+    UNROLL for (uint32_t s = 0; s < 8; s++) c[s] = vi_and(s > at ? vi_shr(b, s - at) : vi_shl(b, at - s), mask);
+}
 /* The planes of the top bits are or-ed onto c, shifted up by `at`. */
 DEVICE void plane_2_top(vi c[8], const uint8_t *p, const uint32_t at)
 {
@@ -52,6 +58,14 @@ DEVICE void plane_1_top(vi c[8], const uint8_t *p, const uint32_t at)
 DEVICE void plane_4_table(vi c[8], const uint8_t *p, const int8_t *table)
 {
     plane_4(c, p);
+    UNROLL for (uint32_t s = 0; s < 8; s++) c[s] = bytes_lookup(table, c[s]);
+}
+/* Two bits that choose 8, 25 or 43, and in the plane behind them a bit that makes it negative; plus 43. */
+DEVICE void plane_2_levels(vi c[8], const uint8_t *p)
+{
+    static const int8_t table[16] = { 43 + 8, 43 + 25, 43 + 43, 0, 43 - 8, 43 - 25, 43 - 43 };
+    plane_2(c, p);
+    plane_1_top(c, p + 128, 2);
     UNROLL for (uint32_t s = 0; s < 8; s++) c[s] = bytes_lookup(table, c[s]);
 }
 /* Sixteen bytes: the low six bits of q; and six bits made of the top two of q, q + 16 and q + 32. */
@@ -82,6 +96,39 @@ DEVICE void six_bits(int8_t *out, const uint8_t *p, const uint32_t n)
     }
     UNROLL for (uint32_t k = wide; k < whole; k += 16) low_bits(out + k, p + k);
     UNROLL for (uint32_t i = 0; i < n / 4; i++) top_bits(out + whole + 16 * i, p + 48 * i);
+}
+/* out: [16][16 rows], 2 n + 1 of nibbles n; byte j has those of 2j and 2j + 1. */
+DEVICE void odd_nibbles(int8_t *out, const uint8_t *p)
+{
+    const vi mask = bytes_set1(30), one = bytes_set1(1);
+    UNROLL for (uint32_t k = 0; k < 2; k++) {
+        const vi b = bytes_load(p + 64 * k);
+        const vi low = vi_or(vi_and(vi_shl(b, 1), mask), one), high = vi_or(vi_and(vi_shr(b, 3), mask), one);
+        UNROLL for (uint32_t j = 0; j < 4; j++) {
+            __builtin_memcpy(out + 128 * k + 32 * j, (const uint8_t *)&low + 16 * j, 16);
+            __builtin_memcpy(out + 128 * k + 32 * j + 16, (const uint8_t *)&high + 16 * j, 16);
+        }
+    }
+}
+/* The small scales of up to eight blocks that have none. */
+DEVICE const int8_t *small_ones(int8_t *room)
+{
+    const vi ones = bytes_set1(1);
+    UNROLL for (uint32_t k = 0; k < 128; k += 64) __builtin_memcpy(room + k, &ones, 64);
+    return room;
+}
+/* 64 bytes apart: 2 n + 1 of the lowest three bits n, and the two bits above them. */
+DEVICE void scales_and_signs(int8_t *scales, int8_t *signs, const vi bytes)
+{
+    const vi odd = vi_or(vi_and(vi_shl(bytes, 1), bytes_set1(14)), bytes_set1(1)), above = vi_and(vi_shr(bytes, 3), bytes_set1(3));
+    __builtin_memcpy(scales, &odd, 64);
+    __builtin_memcpy(signs, &above, 64);
+}
+/* 2 in all four bytes of the rows whose number has the bit. */
+DEVICE vi two_where(const vi numbers, const uint32_t bit)
+{
+    const vi one = bit == 1 ? vi_and(numbers, vi_set1(1)) : vi_shr(vi_and(numbers, vi_set1(2)), 1);
+    return vi_and(vi_sub(vi_set1(0), one), bytes_set1(2));
 }
 /* Signed bytes less 32, in place. */
 DEVICE void less_32(int8_t *s, const uint32_t bytes)

@@ -92,6 +92,13 @@ DEVICE void table_codes(u32x4 c[2], const u32x4 q, const u32x4 table)
     c[0] = l;
     c[1] = h;
 }
+/* Columns 16c .. 16c+15 where a pair of bits and a single bit above it index a table of 8. */
+DEVICE u32x4 table8_codes(const u32x4 pairs, const u32x2 bits, const uint32_t c, const uint32_t low, const uint32_t high)
+{
+    const u32x4 at = bit_pairs(pairs, c, 0) | single_bits(c < 2 ? bits.x : bits.y, c % 2, 2);
+    const u32x4 codes = { table8(low, high, at.x), table8(low, high, at.y), table8(low, high, at.z), table8(low, high, at.w) };
+    return codes;
+}
 /* The 24 bits of a unit in its superblock's 16 bytes (they begin at byte 4, units of 3 bytes); the top byte of the result is anything. */
 DEVICE uint32_t super_bits(const u32x4 head, const uint32_t unit)
 {

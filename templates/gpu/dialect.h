@@ -131,6 +131,9 @@ DEVICE void table16(uint32_t *low, uint32_t *high, uint32_t w, const u32x4 t)
     *high = byte_perm(even, odd, 0x07030602u);
 }
 #endif
+#ifndef TABLE8_IS_OWN                            /* a table of 8 bytes (low: 0..3) read at four bytes below 8 */
+DEVICE uint32_t table8(const uint32_t low, const uint32_t high, const uint32_t at) { return byte_perm(low, high, at); }
+#endif
 DEVICE float silu_f32(float x) { return x * rcp_f32(1.0f + exp2_f32(-1.44269504f * x)); }
 /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) = x sigmoid(2 ...)  (Hendrycks & Gimpel 2016) */
 DEVICE float gelu_f32(float x) { return x * rcp_f32(1.0f + exp2_f32(-2.30220819f * (x + 0.044715f * x * x * x))); }

@@ -1,7 +1,7 @@
 /* dequant.c -- scalar oracle: GGUF blocks to floats, one weight at a time.  It shares nothing with the kernels or the packer.
  * Layouts: ggml-common.h; formulas and their order of rounding: dequantize_row_* in ggml-quants.c (ggml-org/ggml). */
 #include "dequant.h"
-#include "iq3s_grid.h"
+#include "compiler/format/grids.h"
 #include <math.h>
 #include <string.h>
 
@@ -92,11 +92,84 @@ static float IQ4_XS(const uint8_t *b, int i)
     const float d = half(b) * (float)(scale - 32);
     return d * (float)iq4[nibble(b + 8 + 16 * j, i % 32)];
 }
+
+/* ---- IQ formats: magnitudes from a grid, of four (IQ3) or eight columns at a time; k7_sign: ksigns_iq2xs of seven signs ---- */
+static unsigned word(const uint8_t *p)  { return p[0] | (unsigned)p[1] << 8 | (unsigned)p[2] << 16 | (unsigned)p[3] << 24; }
+static int k7_sign(unsigned seven, int i)
+{
+    const int parity = (int)((0x6996u >> (seven & 15) ^ 0x6996u >> (seven >> 4 & 7)) & 1);
+    return i < 7 ? (int)(seven >> i & 1) : parity;
+}
+static float iq2(float d, int scale, int digits, int i, int minus)
+{
+    static const float level[3] = { 8, 25, 43 };
+    const float db = d * (0.5f + (float)scale) * 0.25f, magnitude = level[digits >> 2 * (i % 8) & 3];
+    return minus ? db * -magnitude : db * magnitude;
+}
+static float IQ2_XXS(const uint8_t *b, int i)
+{
+    const uint8_t *p = b + 2 + 8 * (i / 32);
+    const int eight = i / 8 % 4;
+    return iq2(half(b), (int)(word(p + 4) >> 28), grid_iq2_xxs[p[eight]], i, k7_sign(word(p + 4) >> 7 * eight & 127, i % 8));
+}
+static float IQ2_XS(const uint8_t *b, int i)
+{
+    const int q = b[2 + 2 * (i / 8)] | b[3 + 2 * (i / 8)] << 8, scale = b[66 + i / 32] >> 4 * (i / 16 % 2) & 15;
+    return iq2(half(b), scale, grid_iq2_xs[q & 511], i, k7_sign((unsigned)q >> 9, i % 8));
+}
+static float IQ2_S(const uint8_t *b, int i)
+{
+    const int index = b[2 + i / 8] | (b[66 + i / 32] >> 2 * (i / 8 % 4) & 3) << 8, scale = b[74 + i / 32] >> 4 * (i / 16 % 2) & 15;
+    return iq2(half(b), scale, grid_iq2_s[index], i, bit(b + 34, i));
+}
+static float IQ3_XXS(const uint8_t *b, int i)
+{
+    static const float level[8] = { 4, 12, 20, 28, 36, 44, 52, 62 };
+    const unsigned signs = word(b + 66 + 4 * (i / 32));
+    const float d = half(b) * (0.5f + (float)(signs >> 28)) * 0.5f, magnitude = level[grid_iq3_xxs[b[2 + i / 4]] >> 4 * (i % 4) & 15];
+    return k7_sign(signs >> 7 * (i / 8 % 4) & 127, i % 8) ? d * -magnitude : d * magnitude;
+}
 static float IQ3_S(const uint8_t *b, int i)
 {
     const int j = i / 32, four = i / 4, index = b[2 + four] | bit(b + 66, four) << 8, scale = b[106 + j / 2] >> 4 * (j % 2) & 15;
-    const float d = half(b) * (float)(1 + 2 * scale), magnitude = (float)(2 * (iq3s_grid[index] >> 3 * (i % 4) & 7) + 1);
+    const float d = half(b) * (float)(1 + 2 * scale), magnitude = (float)(2 * (grid_iq3_s[index] >> 4 * (i % 4) & 15) + 1);
     return bit(b + 74, i) ? d * -magnitude : d * magnitude;
+}
+
+/* ---- -1, 0, 1 and what is added to them: IQ1S_DELTA ---- */
+static float iq1(float d, int scale, int index, int i, int minus)
+{
+    const float dl = d * (float)(2 * scale + 1);
+    return dl * ((float)((grid_iq1[index] >> 2 * (i % 8) & 3) - 1) + (minus ? -0.125f : 0.125f));
+}
+static float IQ1_S(const uint8_t *b, int i)
+{
+    const int h = b[34 + 2 * (i / 32)] | b[35 + 2 * (i / 32)] << 8;
+    return iq1(half(b), h >> 12 & 7, b[2 + i / 8] | (h >> 3 * (i / 8 % 4) & 7) << 8, i, h >> 15);
+}
+static float IQ1_M(const uint8_t *b, int i)
+{
+    uint8_t d[2];
+    for (int k = 0; k < 2; k++) d[k] = (uint8_t)(b[49 + 4 * k] >> 4 | (b[51 + 4 * k] & 0xf0));
+    const int h = b[32 + i / 16] >> 4 * (i / 8 % 2) & 15, s = b[48 + 2 * (i / 64)] | b[49 + 2 * (i / 64)] << 8;
+    return iq1(half(d), s >> 3 * (i / 16 % 4) & 7, b[i / 8] | (h & 7) << 8, i, h >> 3);
+}
+/* ---- small sets of values ---- */
+static float TQ1_0(const uint8_t *b, int i)
+{
+    static const int power[5] = { 1, 3, 9, 27, 81 };
+    const int byte  = i < 160 ? b[i % 32] : i < 240 ? b[32 + i % 16] : b[48 + i % 4];
+    const int place = i < 160 ? i / 32 : i < 240 ? (i - 160) / 16 : (i - 240) / 4;
+    return (float)(((byte * power[place] & 255) * 3 >> 8) - 1) * half(b + 52);
+}
+static float TQ2_0(const uint8_t *b, int i) { return (float)((b[32 * (i / 128) + i % 32] >> 2 * (i / 32 % 4) & 3) - 1) * half(b + 64); }
+static float Q1_0(const uint8_t *b, int i)  { return bit(b + 2, i) ? half(b) : -half(b); }
+static float Q2_0(const uint8_t *b, int i)  { return (float)((b[2 + i / 4] >> 2 * (i % 4) & 3) - 1) * half(b); }
+static float NVFP4(const uint8_t *b, int i)
+{
+    const int e = b[i / 16] >> 3 & 15, m = b[i / 16] & 7, q = b[4 + 8 * (i / 16) + i % 8] >> 4 * (i / 8 % 2) & 15;
+    const float scale = b[i / 16] == 0x7f ? 0 : e ? ldexpf(1 + (float)m / 8, e - 7) : ldexpf((float)m, -9);
+    return scale * 0.5f * (float)fp4[q];
 }
 
 void dequantize_row_ref(enum quant quant, float *out, const uint8_t *blocks, uint64_t n)

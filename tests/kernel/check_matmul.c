@@ -14,6 +14,7 @@
 #include "compiler/format/layout.h"
 #include "templates/cpu/matmul.h"
 #include "templates/ref/dequant.h"
+#include "tests/number_put.h"
 
 typedef void gemv_function(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols);
 typedef void gemm_function(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row,
@@ -79,7 +80,11 @@ static void random_block(uint8_t *b, const struct format *f)
     static const uint8_t extremes[] = { 0x00, 0xff, 0x80, 0x7f, 0x0f, 0xf0 };
     for (uint32_t i = 0; i < f->block_bytes; i++)
         b[i] = kind == 0 ? extremes[i % 6] : kind == 1 ? 0xff : kind == 2 ? 0x80 : kind == 3 ? 0 : (uint8_t)random_u32();
-    for (int i = 0; i < 2 && f->number_at[i] >= 0; i++) random_number(b + f->number_at[i], f->number, kind);
+    for (uint32_t i = 0; i < 2 && f->number_at[i] >= 0; i++) {
+        uint8_t bits[4];
+        random_number(bits, f->number, kind);
+        number_put(b, f, i, bits);
+    }
 }
 
 /* ---- memory that ends at an unmapped page; kept until the end of a round ---- */

@@ -5,6 +5,7 @@
 #include "compiler/format/layout.h"
 #include "templates/gpu/dialect.h"
 #include "templates/ref/dequant.h"
+#include "tests/number_put.h"
 
 static inline void random_number(uint8_t *p, const struct format *f, uint32_t least_e8m0, uint32_t most_e8m0)
 {
@@ -22,7 +23,11 @@ static inline void random_blocks(uint8_t *out, const struct format *f, uint64_t 
 {
     for (uint64_t b = 0; b < n_blocks; b++, out += f->block_bytes) {
         for (uint32_t i = 0; i < f->block_bytes; i++) out[i] = (uint8_t)random_u32();
-        for (uint32_t i = 0; i < 2 && f->number_at[i] >= 0; i++) random_number(out + f->number_at[i], f, least_e8m0, most_e8m0);
+        for (uint32_t i = 0; i < 2 && f->number_at[i] >= 0; i++) {
+            uint8_t bits[4];
+            random_number(bits, f, least_e8m0, most_e8m0);
+            number_put(out, f, i, bits);
+        }
     }
 }
 #endif

@@ -13,6 +13,7 @@
 #include <time.h>
 #include "compiler/format/layout.h"
 #include "templates/ref/dequant.h"
+#include "tests/number_put.h"
 #include "templates/gpu/dialect.h"
 #undef DEVICE                                    /* plain functions: inlined into each other, 16 formats take minutes to compile */
 #define DEVICE static __attribute__((unused))
@@ -217,7 +218,11 @@ static void random_row(uint8_t *out, const struct format *f, uint32_t cols)
 {
     for (uint32_t b = 0; b < cols / f->block_weights; b++, out += f->block_bytes) {
         for (uint32_t i = 0; i < f->block_bytes; i++) out[i] = (uint8_t)random_u32();
-        for (uint32_t i = 0; i < 2 && f->number_at[i] >= 0; i++) random_number(out + f->number_at[i], f->number);
+        for (uint32_t i = 0; i < 2 && f->number_at[i] >= 0; i++) {
+            uint8_t bits[4];
+            random_number(bits, f->number);
+            number_put(out, f, i, bits);
+        }
     }
 }
 

@@ -86,8 +86,6 @@ gfxsim_golden(exact gfx942 "${TEST_DATA}/golden" target "${GFXSIM}/gfx942-few.ya
 foreach(chip IN ITEMS gfx942 gfx1151)
   gfxsim_golden(${chip}_whole ${chip} "${TEST_DATA}/golden" target ${chip} 0/100 layer default)
 endforeach()
-gfxsim_golden(mxfp4 gfx942 "${MXFP4}" verify "${GFXSIM}/gfx942-few.yaml")
-set_tests_properties(golden_sim_mxfp4 PROPERTIES FIXTURES_REQUIRED mxfp4)
 
 # ---- what users see of it; the report's bytes against counted ones ----
 set(STORYTELLER "${CMAKE_SOURCE_DIR}/examples/storyteller/storyteller-7m-q8_0.gguf")

@@ -155,12 +155,12 @@ static const struct mix *mix_named(const char *name)
     }
     die("no type \"%s\"; see --help", name);
 }
-/* --each: a format after the other, as matrices come; ffn_up as ffn_gate before it: one kernel on GPUs. */
-static enum quant next_quant(const char *role)
+/* --each: a format after the other, as matrices come; in every other layer ffn_up as ffn_gate before it: one kernel on GPUs. */
+static enum quant next_quant(const char *role, uint32_t layer)
 {
     static uint32_t at;
     static enum quant last;
-    if (strcmp(role, "ffn_up") != 0) last = format_table[at++ % FORMAT_COUNT].id;
+    if (strcmp(role, "ffn_up") != 0 || layer % 2) last = format_table[at++ % FORMAT_COUNT].id;
     return last;
 }
 
@@ -185,7 +185,7 @@ static enum quant matrix_quant(const char *role, uint32_t layer, uint64_t cols)
     if (opt.recipe && !opt.pure && opt.mix->quant == QUANT_MXFP4 && !is_expert) return QUANT_Q8_0;
     if (strcmp(role, "ffn_down_exps") == 0) role = "ffn_down";
     const bool output = strcmp(role, "output") == 0 || (s->tied && strcmp(role, "token_embd") == 0);
-    enum quant quant = opt.each ? next_quant(role) : opt.mix->quant;
+    enum quant quant = opt.each ? next_quant(role, layer) : opt.mix->quant;
     if (opt.each && cols % format_of(quant)->block_weights == 0) return quant;
     if (format_of(quant)->block_weights == 1) return quant;
     if (!opt.pure) {
@@ -581,7 +581,7 @@ static void usage(FILE *to)
     for (int i = 0; i < N_MIXES; i++) fprintf(to, "%s%s", i == 12 ? "\n                    " : " ", mixes[i].name);
     fputs(" (default Q8_0)\n"
           "  --pure            the one format in all matrices\n"
-          "  --each            every format in turn, as matrices come; ffn_up as ffn_gate\n"
+          "  --each            every format in turn, as matrices come; in even layers ffn_up as ffn_gate\n"
           "  --with LIST       more tensors, of:", to);
     for (int i = 0; i < N_OPTIONAL; i++) fprintf(to, "%s%s", i % 6 == 3 ? "\n                    " : " ", optional_names[i]);
     fputs("\n"

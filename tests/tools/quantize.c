@@ -1,6 +1,6 @@
 /* quantize.c -- see quantize.h.  Layouts: ggml-common.h (ggml-org/ggml); the inverse of each stands in templates/ref/dequant.c. */
 #include "quantize.h"
-#include "templates/ref/iq3s_grid.h"
+#include "compiler/format/grids.h"
 #include <math.h>
 #include <string.h>
 
@@ -252,31 +252,216 @@ static void IQ4_XS(uint8_t *b, const float *x)
     }
     for (int i = 0; i < 256; i++) put_nibble(b + 8 + 16 * (i / 32), i % 32, nearest(iq4, x[i] * inverse(d * (float)scale[i / 32])));
 }
-/* The grid's entry nearest to four magnitudes in steps of the scale. */
-static int nearest_of_grid(const float *x, float inv)
+/* The entry nearest to |x| inv, of n columns (4 or 8) whose digits choose among levels. */
+static int nearest_of_grid(const float *x, float inv, const uint16_t *grid, int entries, int n, const float *levels)
 {
+    float square[8][16], least = INFINITY;               /* of the distance to each level */
     int best = 0;
-    float least = INFINITY;
-    for (int g = 0; g < 512; g++) {
+    for (int k = 0; k < n; k++)
+        for (int v = 0; v < (n == 8 ? 3 : 8); v++) square[k][v] = (fabsf(x[k]) * inv - levels[v]) * (fabsf(x[k]) * inv - levels[v]);
+    for (int g = 0; g < entries; g++) {
         float error = 0;
-        for (int k = 0; k < 4; k++) {
-            const float e = fabsf(x[k]) * inv - (float)(2 * (iq3s_grid[g] >> 3 * k & 7) + 1);
-            error += e * e;
-        }
+        for (int k = 0; k < n; k++) error += square[k][grid[g] >> 16 / n * k & ((1 << 16 / n) - 1)];
         if (error < least) best = g, least = error;
     }
     return best;
+}
+static int minus_bits(const float *x)                    /* of eight */
+{
+    int bits = 0;
+    for (int k = 0; k < 8; k++) bits |= (signbit(x[k]) ? 1 : 0) << k;
+    return bits;
+}
+/* Seven of eight signs: where an odd number is minus, the smallest magnitude gets the wrong one. */
+static unsigned seven_signs(const float *x)
+{
+    int bits = minus_bits(x), smallest = 0, odd = 0;
+    for (int k = 0; k < 8; k++) {
+        odd ^= bits >> k & 1;
+        if (fabsf(x[k]) < fabsf(x[smallest])) smallest = k;
+    }
+    return (unsigned)(bits ^ odd << smallest) & 127;
+}
+static void or_word(uint8_t *p, unsigned value)
+{
+    for (int i = 0; i < 4; i++) p[i] = (uint8_t)(p[i] | value >> 8 * i);
+}
+/* Scales 2 s + 1 of four bits: s for a run of n values whose largest magnitude is `top` steps. */
+static int odd_scale(const float *x, int n, float d, float top) { return clamp((fabsf(extreme(x, n)) / top * inverse(d) - 1) / 2, 0, 15); }
+
+static const float levels2[3] = { 1, 25 / 8.0f, 43 / 8.0f }, levels3[8] = { 1, 3, 5, 7, 9, 11, 13, 15.5f },
+                   odd_levels[8] = { 1, 3, 5, 7, 9, 11, 13, 15 };
+
+static void IQ2_XXS(uint8_t *b, const float *x)
+{
+    const float d = put_half(b, fabsf(extreme(x, 256)) / (levels2[2] * 31));
+    for (int j = 0; j < 8; j++, x += 32) {
+        const int s = odd_scale(x, 32, d, levels2[2]);
+        unsigned signs = (unsigned)s << 28;
+        for (int k = 0; k < 4; k++) {
+            b[2 + 8 * j + k] = (uint8_t)nearest_of_grid(x + 8 * k, inverse(d * (float)(1 + 2 * s)), grid_iq2_xxs, 256, 8, levels2);
+            signs |= seven_signs(x + 8 * k) << 7 * k;
+        }
+        or_word(b + 2 + 8 * j + 4, signs);
+    }
+}
+static void IQ2_XS(uint8_t *b, const float *x)
+{
+    const float d = put_half(b, fabsf(extreme(x, 256)) / (levels2[2] * 31));
+    for (int i = 0; i < 32; i++, x += 8) {
+        const int s = odd_scale(x - i % 2 * 8, 16, d, levels2[2]);
+        const int g = nearest_of_grid(x, inverse(d * (float)(1 + 2 * s)), grid_iq2_xs, 512, 8, levels2);
+        const unsigned word = (unsigned)g | seven_signs(x) << 9;
+        b[2 + 2 * i] = (uint8_t)word;
+        b[3 + 2 * i] = (uint8_t)(word >> 8);
+        if (i % 2 == 0) or_bits(&b[66 + i / 4], s, i / 2 % 2 * 4);
+    }
+}
+static void IQ2_S(uint8_t *b, const float *x)
+{
+    const float d = put_half(b, fabsf(extreme(x, 256)) / (levels2[2] * 31));
+    for (int i = 0; i < 32; i++, x += 8) {
+        const int s = odd_scale(x - i % 2 * 8, 16, d, levels2[2]);
+        const int g = nearest_of_grid(x, inverse(d * (float)(1 + 2 * s)), grid_iq2_s, 1024, 8, levels2);
+        b[2 + i] = (uint8_t)g;
+        b[34 + i] = (uint8_t)minus_bits(x);
+        or_bits(&b[66 + i / 4], g >> 8, i % 4 * 2);
+        if (i % 2 == 0) or_bits(&b[74 + i / 4], s, i / 2 % 2 * 4);
+    }
+}
+static void IQ3_XXS(uint8_t *b, const float *x)
+{
+    const float d = put_half(b, fabsf(extreme(x, 256)) / (levels3[7] * 31));
+    for (int j = 0; j < 8; j++, x += 32) {
+        const int s = odd_scale(x, 32, d, levels3[7]);
+        unsigned signs = (unsigned)s << 28;
+        for (int k = 0; k < 8; k++)
+            b[2 + 8 * j + k] = (uint8_t)nearest_of_grid(x + 4 * k, inverse(d * (float)(1 + 2 * s)), grid_iq3_xxs, 256, 4, levels3);
+        for (int k = 0; k < 4; k++) signs |= seven_signs(x + 8 * k) << 7 * k;
+        or_word(b + 66 + 4 * j, signs);
+    }
 }
 static void IQ3_S(uint8_t *b, const float *x)
 {
     const float d = put_half(b, fabsf(extreme(x, 256)) / (15 * 31));
     for (int i = 0; i < 256; i += 4) {
-        const int j = i / 32, scale = clamp((fabsf(extreme(x + 32 * j, 32)) / 15 * inverse(d) - 1) / 2, 0, 15);
-        const int g = nearest_of_grid(x + i, inverse(d * (float)(1 + 2 * scale)));
+        const int j = i / 32, s = odd_scale(x + 32 * j, 32, d, 15);
+        const int g = nearest_of_grid(x + i, inverse(d * (float)(1 + 2 * s)), grid_iq3_s, 512, 4, odd_levels);
         b[2 + i / 4] = (uint8_t)g;
         or_bits(&b[66 + j], g >> 8, i / 4 % 8);
         for (int k = i; k < i + 4; k++) or_bits(&b[74 + k / 8], signbit(x[k]) ? 1 : 0, k % 8);
-        if (i % 32 == 0) or_bits(&b[106 + j / 2], scale, 4 * (j % 2));
+        if (i % 32 == 0) or_bits(&b[106 + j / 2], s, 4 * (j % 2));
+    }
+}
+
+/* ---- -1, 0, 1: near the extreme value, so a step is most of it ---- */
+
+static const float levels1[3] = { -1, 0, 1 };
+/* The entry whose -1, 0, 1 and 1/8 more or less are nearest to x inv, of eight columns; *minus: less. */
+static int nearest_of_iq1(const float *x, float inv, int *minus)
+{
+    float least = INFINITY;
+    int best = 0;
+    for (int m = 0; m < 2; m++) {
+        float square[8][3];
+        for (int k = 0; k < 8; k++)
+            for (int v = 0; v < 3; v++) {
+                const float e = x[k] * inv - (levels1[v] + (m ? -0.125f : 0.125f));
+                square[k][v] = e * e;
+            }
+        for (int g = 0; g < 2048; g++) {
+            float error = 0;
+            for (int k = 0; k < 8; k++) error += square[k][grid_iq1[g] >> 2 * k & 3];
+            if (error < least) best = g, least = error, *minus = m;
+        }
+    }
+    return best;
+}
+/* Scales 2 s + 1 of three bits. */
+static int iq1_scale(const float *x, int n, float d) { return clamp((0.6f * fabsf(extreme(x, n)) * inverse(d) - 1) / 2, 0, 7); }
+
+static void IQ1_S(uint8_t *b, const float *x)
+{
+    const float d = put_half(b, 0.6f * fabsf(extreme(x, 256)) / 15);
+    for (int j = 0; j < 8; j++, x += 32) {
+        const int s = iq1_scale(x, 32, d);
+        int index[4], minus[4], n_minus = 0, word = s << 12;
+        for (int k = 0; k < 4; k++) {
+            index[k] = nearest_of_iq1(x + 8 * k, inverse(d * (float)(2 * s + 1)), &minus[k]);
+            n_minus += minus[k];
+            b[2 + 4 * j + k] = (uint8_t)index[k];
+            word |= index[k] >> 8 << 3 * k;
+        }
+        if (n_minus > 2) word |= 0x8000;                 /* one sign for all of them */
+        b[34 + 2 * j] = (uint8_t)word;
+        b[35 + 2 * j] = (uint8_t)(word >> 8);
+    }
+}
+static void IQ1_M(uint8_t *b, const float *x)
+{
+    uint8_t half[2];
+    const float d = put_half(half, 0.6f * fabsf(extreme(x, 256)) / 15);
+    for (int j = 0; j < 4; j++) or_bits(&b[49 + 2 * j], half[j / 2] >> 4 * (j % 2) & 15, 4);
+    for (int i = 0; i < 32; i++, x += 8) {
+        const int s = iq1_scale(x - i % 2 * 8, 16, d), at = 3 * (i / 2 % 4);
+        int minus = 0;
+        const int index = nearest_of_iq1(x, inverse(d * (float)(2 * s + 1)), &minus);
+        b[i] = (uint8_t)index;
+        or_bits(&b[32 + i / 2], index >> 8 | minus << 3, 4 * (i % 2));
+        if (i % 2) continue;
+        b[48 + i / 8 * 2] = (uint8_t)(b[48 + i / 8 * 2] | s << at);
+        b[49 + i / 8 * 2] = (uint8_t)(b[49 + i / 8 * 2] | s << at >> 8);
+    }
+}
+/* -1, 0, 1 as 0, 1, 2. */
+static int ternary(float x, float d) { return clamp(x * inverse(d), -1, 1) + 1; }
+static void TQ2_0(uint8_t *b, const float *x)
+{
+    const float d = put_half(b + 64, 0.5f * fabsf(extreme(x, 256)));
+    for (int i = 0; i < 256; i++) or_bits(&b[32 * (i / 128) + i % 32], ternary(x[i], d), 2 * (i / 32 % 4));
+}
+/* A byte that begins with n digits to base 3: the least fraction of 256 that is not below theirs. */
+static uint8_t digits_byte(const int *digit, int n)
+{
+    int number = 0;
+    for (int k = 0; k < 5; k++) number = 3 * number + (k < n ? digit[k] : 0);
+    return (uint8_t)((number * 256 + 242) / 243);
+}
+static void TQ1_0(uint8_t *b, const float *x)
+{
+    static const struct { int first, bytes, digits; } part[3] = { { 0, 32, 5 }, { 160, 16, 5 }, { 240, 4, 4 } };
+    const float d = put_half(b + 52, 0.5f * fabsf(extreme(x, 256)));
+    for (int p = 0; p < 3; p++)
+        for (int i = 0; i < part[p].bytes; i++, b++) {
+            int digit[5] = { 0 };
+            for (int k = 0; k < part[p].digits; k++) digit[k] = ternary(x[part[p].first + part[p].bytes * k + i], d);
+            *b = digits_byte(digit, part[p].digits);
+        }
+}
+static void Q1_0(uint8_t *b, const float *x)
+{
+    float sum = 0;
+    for (int i = 0; i < 128; i++) sum += fabsf(x[i]);
+    put_half(b, sum / 128);
+    for (int i = 0; i < 128; i++) or_bits(&b[2 + i / 8], x[i] > 0, i % 8);
+}
+static void Q2_0(uint8_t *b, const float *x)             /* -1 .. 2 */
+{
+    const float d = put_half(b, extreme(x, 64) * 0.5f);
+    for (int i = 0; i < 64; i++) or_bits(&b[2 + i / 4], clamp(x[i] * inverse(d), -1, 2) + 1, 2 * (i % 4));
+}
+static void NVFP4(uint8_t *b, const float *x)
+{
+    for (int j = 0; j < 4; j++, x += 16) {
+        const float most = fabsf(extreme(x, 16)) / 6;    /* the largest code is 6 */
+        int e = 0, scale = 0;
+        if (most > 0) {
+            frexpf(most, &e);                            /* most = 0.5..1 * 2^e */
+            scale = e < -5 ? clamp(ldexpf(most, 9), 0, 7) : clamp(ldexpf(most, 4 - e), 8, 16) + 8 * (e + 5);
+        }
+        b[j] = (uint8_t)(scale > 0x7e ? 0x7e : scale);
+        const float d = scale < 8 ? ldexpf((float)scale, -9) : ldexpf((float)(8 + b[j] % 8), b[j] / 8 - 10);
+        for (int k = 0; k < 16; k++) or_bits(&b[4 + 8 * j + k % 8], nearest(fp4, x[k] * inverse(0.5f * d)), 4 * (k / 8));
     }
 }
 

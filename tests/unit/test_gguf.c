@@ -235,7 +235,8 @@ static void tensor_refusals(void **state)
     static const struct { uint32_t type; uint64_t rows, columns; const char *part; } rows[] = {
         { 28, 1, 8, "type F64 (id 28) is not read by forgec" }, { 24, 1, 8, "type I8 (id 24)" },
         { 25, 1, 8, "type I16 (id 25)" }, { 26, 1, 8, "type I32 (id 26)" }, { 27, 1, 8, "type I64 (id 27)" },
-        { 5, 1, 8, "type Q4_3 (removed) (id 5)" }, { 38, 1, 8, "IQ4_NL_8_8 (removed)" }, { 42, 1, 128, "type Q2_0 (id 42)" },
+        { 5, 1, 8, "type Q4_3 (removed) (id 5)" }, { 38, 1, 8, "IQ4_NL_8_8 (removed)" },
+        { 42, 1, 96, "rows of 96 weights are not a multiple of the 64" },
         { 43, 1, 8, "type id 43 is unknown" }, { QUANT_Q8_0, 1, 33, "rows of 33 weights are not a multiple of the 32" },
         { QUANT_Q6_K, 1, 128, "not a multiple of the 256" }, { QUANT_F32, 0, 8, "dimension 1 is 0" },
         { QUANT_F32, UINT64_MAX, 8, "more than 2^63 weights" }, { QUANT_F32, INT64_MAX / 2, 2, "more than 2^63 bytes" },

@@ -9,6 +9,7 @@
 #include "compiler/build/image.h"
 #include "compiler/plan/plan.h"
 #include "die_capture.h"
+#include "tests/number_put.h"
 #include "tiny_model.h"
 
 enum { N_EMBD = 256, N_VOCAB = 100 };
@@ -35,7 +36,6 @@ static const struct bits good_bits[] = {
     { NUMBER_BF16, 0x807f, NULL }, { NUMBER_F32, 0x7f7fffff, NULL }, { NUMBER_F32, 0xff7fffff, NULL }, { NUMBER_F32, 0x807fffff, NULL },
     { NUMBER_E8M0, 0xfe, NULL },
 };
-static uint32_t width(enum number kind) { return kind == NUMBER_F32 ? 4 : kind == NUMBER_E8M0 ? 1 : 2; }
 
 /* A model whose tensors are all 0x77: codes of any value, scales and floats large and finite; f32 vectors 0x77777777, too. */
 static struct model *filled_model(enum quant quant)
@@ -75,18 +75,18 @@ static void image_make(struct image_writer *w)
     outfile_discard(&file);
 }
 
-/* Puts the bits there, makes an image, and puts back what was there.  text: of the message; NULL: it must succeed. */
-static void image_with(struct image_writer *w, uint8_t *at, uint32_t bytes, uint32_t bits, const char *text)
+/* Puts the bits into number i of a block, makes an image, and puts back what was there.  text: of the message; NULL: it must succeed. */
+static void image_with(struct image_writer *w, const struct format *q, uint8_t *block, uint32_t i, uint32_t bits, const char *text)
 {
-    uint8_t was[4];
-    memcpy(was, at, bytes);
-    memcpy(at, &bits, bytes);
+    uint8_t was[256];
+    memcpy(was, block, q->block_bytes);
+    number_put(block, q, i, &bits);
     if (text == NULL) image_make(w);
     else {
         assert_dies(image_make(w), text);
         close(file.fd);
     }
-    memcpy(at, was, bytes);
+    memcpy(block, was, q->block_bytes);
 }
 
 static const char *place_text(const struct format *q, const char *tensor, uint64_t row, uint64_t block, const char *what)
@@ -98,7 +98,7 @@ static const char *place_text(const struct format *q, const char *tensor, uint64
                        (ull)row, (ull)block, q->name, (ull)(block * q->block_weights), (ull)((block + 1) * q->block_weights - 1), what);
 }
 
-static void check_scale(struct image_writer *w, const struct format *q, uint32_t at_byte)
+static void check_scale(struct image_writer *w, const struct format *q, uint32_t number)
 {
     static const struct { const char *tensor; uint64_t row; bool last; } where[] = {
         { "token_embd.weight", 0, false }, { "token_embd.weight", N_VOCAB - 1, true }, { "blk.0.ffn_up.weight", 37, true },
@@ -106,13 +106,13 @@ static void check_scale(struct image_writer *w, const struct format *q, uint32_t
     const uint64_t n_blocks = N_EMBD / q->block_weights;
     for (size_t k = 0; k < COUNT_OF(where); k++) {
         const uint64_t block = where[k].last ? n_blocks - 1 : 0;
-        uint8_t *at = data_of(w->plans[0]->model, where[k].tensor) + (where[k].row * n_blocks + block) * q->block_bytes + at_byte;
+        uint8_t *at = data_of(w->plans[0]->model, where[k].tensor) + (where[k].row * n_blocks + block) * q->block_bytes;
         for (size_t i = 0; i < COUNT_OF(bad_bits); i++)
             if (bad_bits[i].kind == q->number)
-                image_with(w, at, width(q->number), bad_bits[i].bits,
+                image_with(w, q, at, number, bad_bits[i].bits,
                            place_text(q, where[k].tensor, where[k].row, block, bad_bits[i].name));
         for (size_t i = 0; i < COUNT_OF(good_bits); i++)
-            if (good_bits[i].kind == q->number) image_with(w, at, width(q->number), good_bits[i].bits, NULL);
+            if (good_bits[i].kind == q->number) image_with(w, q, at, number, good_bits[i].bits, NULL);
     }
 }
 
@@ -125,7 +125,7 @@ static void every_format_and_place(void **state)
             const struct format *q = &format_table[f];
             struct image_writer w = writer_of(filled_model(q->id), targets[t]);
             image_make(&w);
-            for (size_t i = 0; i < 2; i++) if (q->number_at[i] >= 0) check_scale(&w, q, (uint32_t)q->number_at[i]);
+            for (size_t i = 0; i < 2; i++) if (q->number_at[i] >= 0) check_scale(&w, q, (uint32_t)i);
         }
 }
 
@@ -140,7 +140,7 @@ static void every_column(void **state)
         uint8_t *row = data_of(w.plans[0]->model, "blk.0.attn_output.weight") + (uint64_t)5 * N_EMBD * q->block_bytes;
         const uint32_t bits = q->number == NUMBER_F32 ? 0xff800000 : q->number == NUMBER_F16 ? 0x7c01 : 0xffc0;
         for (uint32_t c = 0; c < N_EMBD; c += 3)
-            image_with(&w, row + c * q->block_bytes, q->block_bytes, bits,
+            image_with(&w, q, row + c * q->block_bytes, 0, bits,
                        place_text(q, "blk.0.attn_output.weight", 5, c, q->number == NUMBER_F32 ? "infinity" : "NaN"));
     }
 }
@@ -149,10 +149,12 @@ static void vectors(void **state)
 {
     (void)state;
     struct image_writer w = writer_of(filled_model(QUANT_Q8_0), "portable");
+    const struct format *f32 = format_of(QUANT_F32);
     uint8_t *norm = data_of(w.plans[0]->model, "output_norm.weight");
-    image_with(&w, norm + (N_EMBD - 1) * 4, 4, 0x7fc00000, "tiny: tensor output_norm.weight, element 255 is NaN; weights must be finite");
-    image_with(&w, norm, 4, 0xff800000, "tensor output_norm.weight, element 0 is infinity");
-    image_with(&w, norm, 4, 0x7f7fffff, NULL);
+    image_with(&w, f32, norm + (N_EMBD - 1) * 4, 0, 0x7fc00000,
+               "tiny: tensor output_norm.weight, element 255 is NaN; weights must be finite");
+    image_with(&w, f32, norm, 0, 0xff800000, "tensor output_norm.weight, element 0 is infinity");
+    image_with(&w, f32, norm, 0, 0x7f7fffff, NULL);
 }
 
 /* The first of several is named, however many threads pack. */

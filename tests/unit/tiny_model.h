@@ -30,6 +30,7 @@ static inline void tiny_pair_f32(struct text *t, const char *key, float x)
 }
 
 static struct { struct text text; uint32_t n; uint64_t offset; } tiny_tensors;
+static const char *tiny_scalar;                /* a tensor more, of one number; or NULL */
 
 static void tiny_tensor(const char *name, enum quant quant, uint64_t rows, uint64_t cols)      /* rows 0: a vector */
 {
@@ -87,6 +88,7 @@ static const struct gguf *tiny_gguf(struct arena *a, const struct tiny *s)
     tiny_tensor("token_embd.weight", s->matrix, s->n_vocab, s->n_embd);
     for (uint32_t l = 0; l < s->n_layer; l++) tiny_layer(a, s, l);
     tiny_tensor("output_norm.weight", QUANT_F32, 0, s->n_embd);
+    if (tiny_scalar) tiny_tensor(tiny_scalar, QUANT_F32, 0, 1);
     text_puts(&t, "GGUF");
     tiny_u32(&t, 3);
     tiny_u64(&t, tiny_tensors.n);

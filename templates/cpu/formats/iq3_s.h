@@ -6,7 +6,7 @@
 #define IS_FLOAT_iq3_s 0
 #define IS_SUPER_iq3_s 1
 enum { BLOCK_iq3_s = 256, CODE_BYTES_iq3_s = 256, SCALE_BYTES_iq3_s = 128, SUB_iq3_s = 32, BITS_iq3_s = 5,
-       OFFSET_iq3_s = 15, HAS_MIN_iq3_s = 0 };
+       OFFSET_iq3_s = 15, HAS_MIN_iq3_s = 0, DIVIDE_iq3_s = 1 };
 DEVICE void codes_iq3_s(vi c[8], const uint8_t *p)
 {
     plane_4(c, p);

@@ -6,7 +6,7 @@
 #define IS_FLOAT_iq4_xs 0
 #define IS_SUPER_iq4_xs 1
 enum { BLOCK_iq4_xs = 256, CODE_BYTES_iq4_xs = 256, SCALE_BYTES_iq4_xs = 128, SUB_iq4_xs = 32, BITS_iq4_xs = 8, OFFSET_iq4_xs = DOT_FLIP,
-       HAS_MIN_iq4_xs = 0 };
+       HAS_MIN_iq4_xs = 0, DIVIDE_iq4_xs = 1 };
 /* kvalues_iq4nl in ggml-common.h */
 #define T(v) (int8_t)(uint8_t)((v) + DOT_FLIP)
 static const int8_t table_iq4_xs[16] = { T(-127), T(-104), T(-83), T(-65), T(-49), T(-35), T(-22), T(-10),

@@ -5,7 +5,8 @@
 
 #define IS_FLOAT_q2_K 0
 #define IS_SUPER_q2_K 1
-enum { BLOCK_q2_K = 256, CODE_BYTES_q2_K = 128, SCALE_BYTES_q2_K = 320, SUB_q2_K = 16, BITS_q2_K = 2, OFFSET_q2_K = 0, HAS_MIN_q2_K = 1 };
+enum { BLOCK_q2_K = 256, CODE_BYTES_q2_K = 128, SCALE_BYTES_q2_K = 320, SUB_q2_K = 16, BITS_q2_K = 2, OFFSET_q2_K = 0,
+       HAS_MIN_q2_K = 1, DIVIDE_q2_K = 1 };
 DEVICE void codes_q2_K(vi c[8], const uint8_t *p)
 {
     plane_2(c, p);

@@ -5,7 +5,8 @@
 
 #define IS_FLOAT_q3_K 0
 #define IS_SUPER_q3_K 1
-enum { BLOCK_q3_K = 256, CODE_BYTES_q3_K = 192, SCALE_BYTES_q3_K = 224, SUB_q3_K = 16, BITS_q3_K = 3, OFFSET_q3_K = 4, HAS_MIN_q3_K = 0 };
+enum { BLOCK_q3_K = 256, CODE_BYTES_q3_K = 192, SCALE_BYTES_q3_K = 224, SUB_q3_K = 16, BITS_q3_K = 3, OFFSET_q3_K = 4,
+       HAS_MIN_q3_K = 0, DIVIDE_q3_K = 1 };
 DEVICE void codes_q3_K(vi c[8], const uint8_t *p)
 {
     plane_2(c, p);

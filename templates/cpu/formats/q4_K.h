@@ -5,7 +5,8 @@
 
 #define IS_FLOAT_q4_K 0
 #define IS_SUPER_q4_K 1
-enum { BLOCK_q4_K = 256, CODE_BYTES_q4_K = 256, SCALE_BYTES_q4_K = 256, SUB_q4_K = 32, BITS_q4_K = 4, OFFSET_q4_K = 0, HAS_MIN_q4_K = 1 };
+enum { BLOCK_q4_K = 256, CODE_BYTES_q4_K = 256, SCALE_BYTES_q4_K = 256, SUB_q4_K = 32, BITS_q4_K = 4, OFFSET_q4_K = 0,
+       HAS_MIN_q4_K = 1, DIVIDE_q4_K = 1 };
 DEVICE void codes_q4_K(vi c[8], const uint8_t *p)
 {
     plane_4(c, p);

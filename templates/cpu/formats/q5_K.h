@@ -5,7 +5,8 @@
 
 #define IS_FLOAT_q5_K 0
 #define IS_SUPER_q5_K 1
-enum { BLOCK_q5_K = 256, CODE_BYTES_q5_K = 320, SCALE_BYTES_q5_K = 256, SUB_q5_K = 32, BITS_q5_K = 5, OFFSET_q5_K = 0, HAS_MIN_q5_K = 1 };
+enum { BLOCK_q5_K = 256, CODE_BYTES_q5_K = 320, SCALE_BYTES_q5_K = 256, SUB_q5_K = 32, BITS_q5_K = 5, OFFSET_q5_K = 0,
+       HAS_MIN_q5_K = 1, DIVIDE_q5_K = 1 };
 DEVICE void codes_q5_K(vi c[8], const uint8_t *p)
 {
     plane_4(c, p);

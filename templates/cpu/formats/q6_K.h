@@ -5,7 +5,8 @@
 
 #define IS_FLOAT_q6_K 0
 #define IS_SUPER_q6_K 1
-enum { BLOCK_q6_K = 256, CODE_BYTES_q6_K = 384, SCALE_BYTES_q6_K = 288, SUB_q6_K = 16, BITS_q6_K = 6, OFFSET_q6_K = 32, HAS_MIN_q6_K = 0 };
+enum { BLOCK_q6_K = 256, CODE_BYTES_q6_K = 384, SCALE_BYTES_q6_K = 288, SUB_q6_K = 16, BITS_q6_K = 6, OFFSET_q6_K = 32,
+       HAS_MIN_q6_K = 0, DIVIDE_q6_K = 1 };
 DEVICE void codes_q6_K(vi c[8], const uint8_t *p)
 {
     plane_4(c, p);

@@ -185,6 +185,8 @@ DEVICE void table16(uint32_t *low, uint32_t *high, uint32_t w, const u32x4 t)
     *low  = prmt(prmt(t.x, t.y, at), prmt(t.z, t.w, at), upper);
     *high = prmt(prmt(t.x, t.y, at >> 16), prmt(t.z, t.w, at >> 16), upper >> 16);
 }
+#define TABLE8_IS_OWN
+DEVICE uint32_t table8(const uint32_t low, const uint32_t high, const uint32_t at) { return prmt(low, high, prmt(at | at >> 4, 0, 0x20u)); }
 
 /* ---- the matrix unit: mma.sync.aligned.m16n8k16 ---- */
 DEVICE void ldmatrix(uint32_t x[4], const uint8_t *row, const uint32_t transposed)

@@ -1,0 +1,25 @@
+/* iq2_xs.c -- 256 weights: f16 d, 32 words of 16 bits: nine of an index into a grid of eight magnitudes, seven signs; 8 bytes of scale
+ * nibbles.  w = d (2 scale + 1) magnitude / 8, of 16 columns each. */
+#include "blocks.h"
+#include "grids.h"
+#include <string.h>
+
+static void codes(uint32_t c[8], const uint8_t *b, uint32_t i)
+{
+    for (uint32_t k = 0; k < 4; k++) {
+        const uint8_t *p = b + 2 + 8 * i + 2 * k;
+        const uint32_t word = p[0] | (uint32_t)p[1] << 8;
+        codes_iq2(c + 2 * k, grid_iq2_xs[word & 511], signs_of_seven(word >> 9));
+    }
+}
+/* Two nibbles a byte, as in the file. */
+static void scales(uint8_t v[16], const uint8_t *b) { memcpy(v, b + 66, 8); }
+static float weight(const struct block_parts *p, uint32_t i)
+{
+    return weight_iq2(p->number[0], 2 * (p->scale[i / 32] >> 4 * (i / 16 % 2) & 15u) + 1, p->code[i]);
+}
+
+const struct coding coding_iq2_xs = {
+    .codes = codes, .scales = scales, .n_scales = 8, .scale_bits = 8, .weight = weight,
+    .cpu = { { 2, 0 }, { 1, 2 } }, .gpu = { { GPU_PAIRS, 0 }, { GPU_BITS, 2 } },
+};

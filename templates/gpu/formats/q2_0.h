@@ -1,0 +1,36 @@
+/* q2_0.h -- 2-bit codes, offset 1, a half-float scale per 64 columns. */
+#ifndef FORGE_GPU_q2_0
+#define FORGE_GPU_q2_0
+#include "templates/gpu/acts_unit.h"
+
+#define ROW_BYTES_q2_0(cols) (UNITS_OF(cols) * 16 + PLANE_BYTES(UNITS_OF(cols) * 2))
+#define UNIT_COLS_q2_0 64
+#define SUMS16_q2_0 0
+#define LOADS_q2_0 2
+
+struct unit_q2_0 { u32x4 pairs; uint32_t d; };             /* codes; f16 of two units */
+
+DEVICE void load_q2_0(struct unit_q2_0 *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
+{
+    u->pairs = load_weights16(row + unit * 16);
+    u->d     = load_weights4(plane_at(row, unit / 2 * 4, units * 16));
+}
+DEVICE void pin_q2_0(struct unit_q2_0 *u) { pin16(&u->pairs); PIN(u->d); }
+/* Loaded as a pair: a 16-bit load would be widened, and so waited for, before its use. */
+DEVICE float d_q2_0(const struct unit_q2_0 *u, const uint32_t unit) { return f32_of_f16_bits(u->d >> (unit * 16 & 16u)); }
+/* Columns 16c .. as 64 (1 - code): with its lowest bit flipped a pair is 1 - code in two's complement. */
+DEVICE u32x4 codes_q2_0(const struct unit_q2_0 *u, const uint32_t c) { return bit_pairs(u->pairs, c, 6); }
+DEVICE float dot_q2_0(const struct unit_q2_0 *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
+{
+    const float p0 = dot_block(codes_q2_0(u, 0), codes_q2_0(u, 1), x, 0, digits);
+    const float p1 = dot_block(codes_q2_0(u, 2), codes_q2_0(u, 3), x, 1, digits);
+    return -0.015625f * d_q2_0(u, unit) * (p0 * x->scale.x + p1 * x->scale.y);
+}
+/* The exact weight, rounded once. */
+DEVICE void decode_q2_0(uint32_t h[32], const struct unit_q2_0 *u, const uint32_t unit)
+{
+    const f16x2 d = splat_f16(d_q2_0(u, unit));
+#pragma unroll
+    for (uint32_t c = 0; c < 4; c++) decode16(h + 8 * c, bit_pairs(u->pairs, c, 0) ^ 0x01010101u, 1.0f, 1.0f, d);
+}
+#endif
