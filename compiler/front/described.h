@@ -9,8 +9,8 @@ struct described {
     const struct gguf *gguf;
     const char        *architecture;
     const char        *directory;     /* --models, or NULL */
-    struct yaml       *files[4];      /* most derived first */
-    struct bytes       texts[4];      /* of the files */
+    struct yaml       *files[6];      /* most derived first */
+    struct bytes       texts[6];      /* of the files */
     uint32_t           n_files;
 };
 

@@ -5,12 +5,12 @@
 #include <ctype.h>
 #include <string.h>
 
-enum absent { VANISH, DROP };
+enum absent { VANISH, DROP, EITHER };
 const struct op_info op_info[OP_COUNT] = {
 #define NOTHING            { ATTR_COUNT, NULL }
 #define TAKES(attr, value) { ATTR_##attr, value }
 #define OP(name, values, weights, absent, reads, shape, reference, ...) \
-    [OP_##name] = { #name, values, weights, absent == VANISH, READS_##reads, { __VA_ARGS__ } },
+    [OP_##name] = { #name, values, weights, absent != DROP, absent == VANISH, READS_##reads, { __VA_ARGS__ } },
 #include "op.def"
 #undef OP
 #undef TAKES
@@ -27,6 +27,8 @@ struct builder {
     struct name        *names;        /* values by their text; the last one of a name counts */
     uint32_t            n_names, names_capacity;
     uint32_t            layer;
+    uint32_t            depth;        /* of blocks that use blocks */
+    uint32_t            n_lines;      /* read so far */
     bool                unrolled;     /* reading graph_print's text: names and layers are explicit */
 };
 
@@ -169,7 +171,8 @@ static const struct weight *read_weight(struct builder *b, struct reader *r)
     const char *role = read_name(b, r, "a tensor role", &layer);
     const bool may_be_absent = take(r, '?');
     const struct weight *w = model_weight(b->model, at, role, layer);
-    if (!w && !may_be_absent) die_at(at, "tensor %s is optional: write %s?", role, role);
+    if (!w && !may_be_absent) die_at(at, "%s has no tensor %s here, which this line needs; where it may be absent, write %s?",
+                                     b->model->gguf->path, role, role);
     return w;
 }
 
@@ -195,9 +198,21 @@ static bool read_operands(struct builder *b, struct reader *r, struct place at, 
     } while (take(r, ','));
     skip_blanks(r);
     if (*r->p && *r->p != '#') die_at(here(r), "expected the end of the line");
-    if (n_values != info->n_values || n_weights > info->n_weights || (n_weights < info->n_weights && info->vanishes))
+    if (n_values != info->n_values || n_weights > info->n_weights || (n_weights < info->n_weights && info->needs_weight))
         die_at(at, "%s takes %u values and %u weights", info->name, info->n_values, info->n_weights);
     return n_weights && !n->weight;
+}
+
+/* Attributes of some models make an operation none: where layers differ, one line serves all. */
+static bool changes_nothing(const struct node *n)
+{
+    switch (n->op) {
+    case OP_rope:        return n->attr.n_rot == 0;
+    case OP_scale:       return n->attr.by == 1;
+    case OP_temperature: return n->attr.by == 0;
+    case OP_softcap:     return n->attr.cap == 0;
+    default:             return false;
+    }
 }
 
 static void read_line(struct builder *b, struct reader *r)
@@ -213,23 +228,65 @@ static void read_line(struct builder *b, struct reader *r)
     const struct op_info *info = &op_info[made.op];
     if (absent && info->vanishes) {
         if (!info->n_values) die_at(at, "the tensor of %s is absent, and there is no value to take its place", info->name);
-        name_set(b, at, name, layer, made.inputs[info->n_values - 1]);
+        name_set(b, at, name, layer, made.inputs[0]);
+        return;
+    }
+    attr_default(b->model, &made, given, at);
+    if (changes_nothing(&made)) {
+        name_set(b, at, name, layer, made.inputs[0]);
         return;
     }
     if (!b->unrolled && layer != NO_LAYER) made.name = arena_printf(b->arena, "%u.%s", layer, name);
     struct node *n = node_new(b);
     made.index = n->index;
     *n = made;
-    attr_default(b->model, n, given, at);
     shape_infer(b->graph, at, n);
     name_set(b, at, name, layer, n);
 }
 
-/* ---- sections ---- */
+/* ---- blocks: "use experts if ffn_gate_inp" stands for the lines of a block ---- */
 
-enum { INPUT, LAYER, OUTPUT, N_SECTIONS };
-static const char *const section_name[N_SECTIONS] = { "input", "layer", "output" };
-struct section { const char *text, *end; struct place at; };       /* whole lines; text NULL: absent */
+enum { DEEPEST_BLOCK = 8, MOST_LINES = 1 << 20 };
+
+static void read_lines(struct builder *b, const char *text, const char *end, struct place at);
+
+/* A parameter holds where it is not 0, a tensor role where the file has it. */
+static bool read_condition(struct builder *b, struct reader *r)
+{
+    if (!isalpha((unsigned char)*r->p)) return true;
+    const struct place at = here(r);
+    const char *when = read_word(b, r, "if or unless");
+    const bool negated = strcmp(when, "unless") == 0;
+    if (!negated && strcmp(when, "if")) die_at(at, "expected if, unless or the end of the line");
+    skip_blanks(r);
+    const struct place name_at = here(r);
+    const char *name = read_word(b, r, "a parameter or a tensor role");
+    const struct param *p = model_param(b->model, name);
+    skip_blanks(r);
+    if (!p) return (model_weight(b->model, name_at, name, b->layer) != NULL) != negated;
+    b->model->params[p - b->model->params].used = true;
+    return (param_value(b->model, p, name_at, b->layer) != 0) != negated;
+}
+
+static bool read_use(struct builder *b, struct reader *r)
+{
+    if (b->unrolled || strncmp(r->p, "use", 3) || !strchr(" \t", r->p[3])) return false;
+    r->p += 3;
+    skip_blanks(r);
+    const struct place at = here(r);
+    const char *name = read_word(b, r, "a block");
+    const struct block *block = model_block(b->model, name);
+    if (!block) die_at(at, "there is no block %s", name);
+    skip_blanks(r);
+    const bool wanted = read_condition(b, r);
+    if (*r->p && *r->p != '#') die_at(here(r), "expected the end of the line");
+    if (!wanted) return true;
+    if (b->depth == DEEPEST_BLOCK) die_at(at, "blocks use each other more than %d deep", DEEPEST_BLOCK);
+    b->depth++;
+    read_lines(b, block->text, block->text + strlen(block->text), block->at);
+    b->depth--;
+    return true;
+}
 
 /* The line at p, and where the next one begins. */
 static const char *line_at(struct arena *a, const char *p, const char *end, const char **next)
@@ -238,6 +295,23 @@ static const char *line_at(struct arena *a, const char *p, const char *end, cons
     *next = newline ? newline + 1 : end;
     return arena_strndup(a, p, (size_t)((newline ? newline : end) - p));
 }
+
+static void read_lines(struct builder *b, const char *text, const char *end, struct place at)
+{
+    for (const char *p = text, *next; p < end; p = next, at.line++) {
+        const char *line = line_at(b->arena, p, end, &next);
+        struct reader r = { .p = line, .at = at, .line = line };
+        skip_blanks(&r);
+        if (++b->n_lines > MOST_LINES) die_at(here(&r), "with all its blocks and layers the wiring has more than %d lines", MOST_LINES);
+        if (*r.p && *r.p != '#' && !read_use(b, &r)) read_line(b, &r);
+    }
+}
+
+/* ---- sections ---- */
+
+enum { INPUT, LAYER, OUTPUT, N_SECTIONS };
+static const char *const section_name[N_SECTIONS] = { "input", "layer", "output" };
+struct section { const char *text, *end; struct place at; };       /* whole lines; text NULL: absent */
 
 /* Cuts the wiring at its lines "input:", "layer:" and "output:". */
 static void split_sections(struct builder *b, const char *text, struct place at, struct section sections[N_SECTIONS])
@@ -249,12 +323,13 @@ static void split_sections(struct builder *b, const char *text, struct place at,
         struct reader r = { .p = line, .at = at, .line = line };
         skip_blanks(&r);
         const struct place start = here(&r);
-        if (*r.p && *r.p != '#' && (*r.p != '%' || !open)) {
+        const bool is_use = strncmp(r.p, "use", 3) == 0 && strchr(" \t", r.p[3]);
+        if (*r.p && *r.p != '#' && ((*r.p != '%' && !is_use) || !open)) {
             const char *word = isalpha((unsigned char)*r.p) ? read_word(b, &r, "a section") : "";
             open = NULL;
             for (uint32_t i = 0; i < N_SECTIONS; i++) if (strcmp(word, section_name[i]) == 0) open = &sections[i];
             if (!open || !take(&r, ':') || (*r.p && *r.p != '#'))
-                die_at(start, "expected input:, layer:, output: or %%value = operation ...");
+                die_at(start, "expected input:, layer:, output:, use BLOCK or %%value = operation ...");
             if (open->text) die_at(start, "a second section %s:", word);
             *open = (struct section){ next, next, at };
             open->at.line++;
@@ -264,23 +339,13 @@ static void split_sections(struct builder *b, const char *text, struct place at,
     for (uint32_t i = 0; i < N_SECTIONS; i++) if (!sections[i].text) die_at(at, "the graph has no section %s:", section_name[i]);
 }
 
-static void read_lines(struct builder *b, const char *text, const char *end, struct place at)
-{
-    for (const char *p = text, *next; p < end; p = next, at.line++) {
-        const char *line = line_at(b->arena, p, end, &next);
-        struct reader r = { .p = line, .at = at, .line = line };
-        skip_blanks(&r);
-        if (*r.p && *r.p != '#') read_line(b, &r);
-    }
-}
-
 static struct graph *finish(struct builder *b, struct place at)
 {
     struct graph *g = b->graph;
     if (!g->n_nodes) die_at(at, "the graph is empty");
     g->output = g->nodes[g->n_nodes - 1];
     switch (g->output->op) {
-    case OP_embed: case OP_rmsnorm: case OP_store_k: case OP_store_v: case OP_attention:
+    case OP_embed: case OP_rmsnorm: case OP_layernorm: case OP_store_k: case OP_store_v: case OP_attention: case OP_route:
         die_at(at, "the last value, %%%s, comes from %s; logits come from a matmul and what follows it", g->output->name,
                op_info[g->output->op].name);
     default: break;
@@ -306,12 +371,50 @@ static struct graph *finish(struct builder *b, struct place at)
     return g;
 }
 
+/* Is the parameter a word of the text? */
+static bool mentions(const char *text, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *p = text; (p = strstr(p, name)); p += n) {
+        const bool starts = p == text || !(isalnum((unsigned char)p[-1]) || p[-1] == '_');
+        if (starts && !isalnum((unsigned char)p[n]) && p[n] != '_') return true;
+    }
+    return false;
+}
+
+/* Does a line of the text begin with "use" and the name? */
+static bool uses(const char *text, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *p = text; p; p = strchr(p, '\n')) {
+        p += strspn(p, " \t\n");
+        if (strncmp(p, "use", 3)) continue;
+        p += 3 + strspn(p + 3, " \t");
+        if (strncmp(p, name, n) == 0 && !isalnum((unsigned char)p[n]) && p[n] != '_') return true;
+    }
+    return false;
+}
+
+/* Is it a word of the text, or of a block that the text may use, if not in this model?  A file of an architecture whose layers may have
+ * experts can have their keys without having any. */
+static bool is_mentioned(const struct model *m, const char *text, const char *name, bool *seen)
+{
+    bool found = mentions(text, name);
+    for (uint32_t i = 0; i < m->n_blocks && !found; i++) {
+        if (seen[i] || !uses(text, m->blocks[i].name)) continue;
+        seen[i] = true;
+        found = is_mentioned(m, m->blocks[i].text, name, seen);
+    }
+    return found;
+}
+
 /* A key that looks read and is not: the model would be computed wrongly. */
-static void check_parameters(const struct model *m)
+static void check_parameters(struct arena *a, const struct model *m)
 {
     for (uint32_t i = 0; i < m->n_params; i++) {
         const struct param *p = &m->params[i];
-        if (p->is_own && !p->used && p->key && gguf_find(m->gguf, p->key))
+        if (!p->is_own || p->used || !p->key || !gguf_find(m->gguf, p->key)) continue;
+        if (!is_mentioned(m, m->graph_text, p->name, arena_array(a, bool, m->n_blocks)))
             die_at(m->graph_at, "%s has the key %s, parameter %s, which neither the graph nor a shape uses", m->gguf->path, p->key,
                    p->name);
     }
@@ -327,7 +430,7 @@ struct graph *graph_build(struct arena *a, const struct model *m)
     for (b.layer = 0; b.layer < m->n_layer; b.layer++) read_lines(&b, sections[LAYER].text, sections[LAYER].end, sections[LAYER].at);
     b.layer = NO_LAYER;
     read_lines(&b, sections[OUTPUT].text, sections[OUTPUT].end, sections[OUTPUT].at);
-    check_parameters(m);
+    check_parameters(a, m);
     return finish(&b, m->graph_at);
 }
 

@@ -46,6 +46,7 @@ struct op_info {
     const char       *name;
     uint32_t          n_values, n_weights;
     bool              vanishes;       /* the line, where "role?" is absent; else only the weight */
+    bool              needs_weight;   /* a line cannot be written without */
     enum weight_reads reads;
     struct op_attr    attrs[ATTR_COUNT + 1];      /* up to the one without value */
 };
@@ -57,7 +58,7 @@ extern const struct op_info op_info[OP_COUNT];
 struct node {
     enum op              op;
     const char          *name;        /* "3.attn_norm": layer, value; unique in the graph */
-    struct node         *inputs[3];
+    struct node         *inputs[5];
     const struct weight *weight;      /* or NULL */
     struct node_attrs    attr;
     uint32_t             layer;       /* NO_LAYER outside the layers */

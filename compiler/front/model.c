@@ -2,16 +2,20 @@
 #include "model.h"
 #include "keys.h"
 #include "params.h"
+#include "expr.h"
 #include "compiler/base/resource.h"
 #include "templates/ref/dequant.h"
+#include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 struct role {
     const char       *name;
     struct place      at;
     const char       *pattern;        /* tensor name with {l} */
-    const char       *dims[2];
+    const char       *dims[3];
     uint32_t          n_dims;
+    const struct yaml *rows;          /* {every:, first:}: which rows of the tensor, or NULL: all */
     bool              optional, in_layer;
     const char       *alternative;    /* role used instead where absent ("else"), or NULL */
     struct weight   **weights;        /* [n_layer] or [1]; NULL entries where absent */
@@ -39,8 +43,8 @@ static struct yaml *model_file(struct arena *a, const char *directory, const cha
     return yaml_parse(a, resource_place(a, directory, path), (const char *)text->data, text->size);
 }
 
-static const char *const top_keys[] = { "architecture", "inherits", "parameters", "harmless", "neutral", "tensors", "fused", "graph",
-                                       NULL };
+static const char *const top_keys[] = { "architecture", "inherits", "parameters", "harmless", "neutral", "tensors", "fused", "blocks",
+                                       "graph", NULL };
 
 /* files[0] and texts[0] are there. */
 static void read_files(struct described *d, const char *directory)
@@ -80,24 +84,37 @@ static bool product(const struct layer_shape *s, const char *name, uint64_t *out
 
 static bool is_half(const char *name) { return strcmp(name, "n_rot_half") == 0; }
 
-static const struct param *dimension_param(const struct model *m, const struct role *r, const char *name)
-{
-    const struct param *p = model_param(m, is_half(name) ? "n_rot" : name);
-    if (p && p->type == VALUE_U32) return p;
-    die_at(r->at, "unknown dimension %s; it is no parameter of type u32, nor n_q, n_kv, n_v, n_kqv or n_rot_half", name);
-}
+/* What a name is in a layer, of those that dimensions may name; NO_LAYER: what is the same in all of them. */
+struct dimensions { const struct model *m; uint32_t layer; };
 
-static uint64_t dimension(const struct model *m, const struct role *r, const char *name, uint32_t layer)
+static bool dimension_named(void *context, struct place at, const char *name, double *out)
 {
+    const struct dimensions *d = context;
     uint64_t value;
-    if (product(&m->layers[layer == NO_LAYER ? 0 : layer], name, &value)) return value;
-    const struct param *p = dimension_param(m, r, name);
-    m->params[p - m->params].used = true;
-    value = (uint64_t)param_value(m, p, r->at, layer);
-    return is_half(name) ? value / 2 : value;
+    if (product(&d->m->layers[d->layer == NO_LAYER ? 0 : d->layer], name, &value)) { *out = (double)value; return true; }
+    const struct param *p = model_param(d->m, is_half(name) ? "n_rot" : name);
+    if (!p || p->type != VALUE_U32) return false;
+    d->m->params[p - d->m->params].used = true;
+    *out = param_value(d->m, p, at, d->layer);
+    if (is_half(name)) *out /= 2;
+    return true;
 }
 
-static const char *const tensor_keys[] = { "name", "shape", "optional", "else", NULL };
+static uint64_t dimension(const struct model *m, struct place at, const char *text, uint32_t layer)
+{
+    struct dimensions d = { m, layer };
+    double value;
+    if (!expr_is_compound(text) && !isdigit((unsigned char)*text)) {
+        if (dimension_named(&d, at, text, &value)) return (uint64_t)value;
+        die_at(at, "unknown dimension %s; it is no parameter of type u32, nor n_q, n_kv, n_v, n_kqv or n_rot_half", text);
+    }
+    value = expr_value(at, text, dimension_named, &d);
+    if (value < 0 || value > 0x1p52 || value != floor(value)) die_at(at, "the dimension %s comes to %g", text, value);
+    return (uint64_t)value;
+}
+
+static const char *const tensor_keys[] = { "name", "shape", "rows", "optional", "else", NULL };
+static const char *const rows_keys[] = { "count", "first", "every", NULL };
 
 static struct role *role_find(const struct model *m, const char *name)
 {
@@ -114,9 +131,13 @@ static void read_role(struct described *d, const struct model *m, struct role *r
     r->pattern = yaml_string(yaml_need(y, "name"));
     r->in_layer = strstr(r->pattern, "{l}") != NULL;
     const struct yaml *shape = yaml_need(y, "shape"), *optional = yaml_get(y, "optional"), *alternative = yaml_get(y, "else");
-    if (shape->kind != YAML_LIST || shape->count < 1 || shape->count > 2) die_at(shape->at, "shape is a list of one or two dimensions");
+    if (shape->kind != YAML_LIST || shape->count < 1 || shape->count > COUNT_OF(r->dims))
+        die_at(shape->at, "shape is a list of one to three dimensions");
     r->n_dims = shape->count;
     for (uint32_t s = 0; s < shape->count; s++) r->dims[s] = yaml_string(shape->items[s]);
+    r->rows = yaml_get(y, "rows");
+    if (r->rows) yaml_only(r->rows, rows_keys);
+    if (r->rows && r->n_dims != 2) die_at(r->rows->at, "rows are those of a matrix");
     r->optional = optional && yaml_bool(optional);
     r->alternative = alternative ? yaml_string(alternative) : NULL;
     r->weights = arena_array(d->arena, struct weight *, r->in_layer ? m->n_layer : 1);
@@ -144,13 +165,27 @@ static void read_roles(struct described *d, struct model *m)
     }
 }
 
-/* Mistakes show even where no file has the tensor. */
-static void check_dimensions(const struct model *m)
+/* Any number will do: mistakes show even where no file has the tensor. */
+static bool dimension_known(void *context, struct place at, const char *name, double *out)
 {
+    const struct model *m = context;
     uint64_t value;
+    (void)at;
+    *out = 2;
+    const struct param *p = model_param(m, is_half(name) ? "n_rot" : name);
+    return product(&m->layers[0], name, &value) || (p && p->type == VALUE_U32);
+}
+
+static void check_dimensions(struct model *m)
+{
     for (uint32_t i = 0; i < m->n_roles; i++)
-        for (uint32_t k = 0; k < m->roles[i].n_dims; k++)
-            if (!product(&m->layers[0], m->roles[i].dims[k], &value)) dimension_param(m, &m->roles[i], m->roles[i].dims[k]);
+        for (uint32_t k = 0; k < m->roles[i].n_dims; k++) {
+            const struct role *r = &m->roles[i];
+            double any;
+            if (expr_is_compound(r->dims[k])) expr_value(r->at, r->dims[k], dimension_known, m);
+            else if (!isdigit((unsigned char)*r->dims[k]) && !dimension_known(m, r->at, r->dims[k], &any))
+                dimension(m, r->at, r->dims[k], 0);
+        }
 }
 
 static void check_fused(const struct described *d, const struct model *m)
@@ -187,7 +222,7 @@ static uint64_t fused_rows(const struct model *m, const struct yaml *parts, cons
     for (uint32_t n = 0; n < parts->count; n++) {
         const struct role *part = role_find(m, yaml_string(parts->items[n]));
         if (part == r) *row0 = row;
-        row += dimension(m, part, part->dims[0], layer);
+        row += dimension(m, part->at, part->dims[part->n_dims == 3], layer);
     }
     return row;
 }
@@ -199,7 +234,7 @@ static const struct gguf_tensor *find_fused(struct described *d, const struct mo
     for (uint32_t i = 0; i < d->n_files; i++) {
         struct yaml *fused = yaml_get(d->files[i], "fused");
         for (uint32_t k = 0; fused && k < fused->count; k++) {
-            if (!has_part(fused->items[k], r->name)) continue;
+            if (!has_part(fused->items[k], r->name) || described_entry(d, "fused", fused->keys[k]) != fused->items[k]) continue;
             const struct gguf_tensor *t = gguf_tensor_find(d->gguf, described_name(d, fused->keys[k], layer));
             if (!t) continue;
             *total = fused_rows(m, fused->items[k], r, layer, row0);
@@ -209,10 +244,37 @@ static const struct gguf_tensor *find_fused(struct described *d, const struct mo
     return NULL;
 }
 
+/* Which tensor rows a role's rows are.  `total`: rows of a slice of the tensor. */
+static void place_rows(const struct model *m, const struct role *r, uint32_t layer, uint64_t slice_rows, uint64_t *total, struct weight *w)
+{
+    w->run = w->slices ? slice_rows : w->rows;
+    w->stride = w->slices ? *total : w->rows;
+    if (!r->rows) return;
+    const char *word[] = { "count", "first", "every" };
+    uint64_t number[COUNT_OF(word)];
+    for (uint32_t i = 0; i < COUNT_OF(word); i++) {
+        const struct yaml *y = yaml_need(r->rows, word[i]);
+        number[i] = dimension(m, y->at, yaml_string(y), layer);
+    }
+    if (!number[0] || number[1] + number[0] > number[2] || w->rows % number[0])
+        die_at(r->rows->at, "%s: its %llu rows cannot be %llu of every %llu, from %llu", r->name, (unsigned long long)w->rows,
+               (unsigned long long)number[0], (unsigned long long)number[2], (unsigned long long)number[1]);
+    w->run = number[0];
+    w->row0 = number[1];
+    w->stride = number[2];
+    *total = w->rows / number[0] * number[2];
+}
+
+static bool has_shape(const struct gguf_tensor *t, const struct weight *w, uint64_t total)
+{
+    if (w->is_vector) return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3] == total;
+    return t->ne[0] == w->cols && t->ne[1] == total && t->ne[2] == (w->slices ? w->slices : 1) && t->ne[3] == 1;
+}
+
 /* Sizes are asked for only where there is a tensor: a role that the file has not may name one that differs by layer. */
 static void bind(struct described *d, struct model *m, struct role *r, uint32_t layer, bool *used)
 {
-    uint64_t row0 = 0, total = 0, shape[2] = { 1, 1 };
+    uint64_t row0 = 0, total = 0, shape[COUNT_OF(r->dims)] = { 0 };
     const char *name = described_name(d, r->pattern, layer);
     const struct gguf_tensor *t = gguf_tensor_find(d->gguf, name);
     const bool whole = t != NULL;
@@ -221,26 +283,28 @@ static void bind(struct described *d, struct model *m, struct role *r, uint32_t 
         if (r->optional || r->alternative) return;
         die("%s: tensor %s is missing", d->gguf->path, name);
     }
-    for (uint32_t i = 0; i < r->n_dims; i++) shape[i] = dimension(m, r, r->dims[i], layer);
-    const uint64_t rows = r->n_dims == 2 ? shape[0] : 1, cols = r->n_dims == 2 ? shape[1] : shape[0];
-    if (whole) total = shape[0];
-    const bool fits = r->n_dims == 2 ? t->n_dims == 2 && t->ne[0] == cols && t->ne[1] == total
-                                     : t->ne[0] == total && t->ne[1] == 1 && t->ne[2] == 1 && t->ne[3] == 1;
-    if (!fits) {
-        if (r->n_dims == 2)
-            die("%s: tensor %s is %s; the hyperparameters ask for %llu x %llu", d->gguf->path, t->name, shape_text(d->arena, t),
-                (unsigned long long)total, (unsigned long long)cols);
-        die("%s: tensor %s is %s; the hyperparameters ask for %llu", d->gguf->path, t->name, shape_text(d->arena, t),
-            (unsigned long long)total);
+    for (uint32_t i = 0; i < r->n_dims; i++) shape[i] = dimension(m, r->at, r->dims[i], layer);
+    const uint64_t slice_rows = r->n_dims == 1 ? 1 : shape[r->n_dims - 2], cols = shape[r->n_dims - 1];
+    struct weight w = { .role = r->name, .name = t->name, .tensor = t, .layer = layer, .row0 = row0, .rows = slice_rows, .cols = cols,
+                        .is_vector = r->n_dims == 1, .index = m->n_weights };
+    if (r->n_dims == 3) {
+        w.slices = (uint32_t)shape[0];
+        w.rows *= shape[0];
+    }
+    if (whole) total = r->n_dims == 1 ? cols : slice_rows;
+    place_rows(m, r, layer, slice_rows, &total, &w);
+    if (!has_shape(t, &w, total)) {
+        struct text needed = { .arena = d->arena };
+        if (w.slices) text_printf(&needed, "%u x ", w.slices);
+        text_printf(&needed, "%llu", (unsigned long long)total);
+        if (!w.is_vector) text_printf(&needed, " x %llu", (unsigned long long)cols);
+        die("%s: tensor %s is %s; the hyperparameters ask for %s", d->gguf->path, t->name, shape_text(d->arena, t), text_str(&needed));
     }
     if (r->n_dims == 1 && t->quant->block_weights != 1)
         die("%s: tensor %s is %s; a vector must be F32, F16 or BF16", d->gguf->path, t->name, t->quant->name);
-    struct weight *w = &m->weights[m->n_weights];
-    *w = (struct weight){ .role = r->name, .name = t->name, .tensor = t, .layer = layer, .row0 = row0, .rows = rows, .cols = cols,
-                          .is_vector = r->n_dims == 1, .index = m->n_weights };
-    m->n_weights++;
-    m->n_parameters += rows * cols;
-    r->weights[layer == NO_LAYER ? 0 : layer] = w;
+    m->weights[m->n_weights] = w;
+    r->weights[layer == NO_LAYER ? 0 : layer] = &m->weights[m->n_weights++];
+    m->n_parameters += w.rows * cols;
     used[t - d->gguf->tensors] = true;
 }
 
@@ -279,26 +343,57 @@ static void bind_all(struct described *d, struct model *m)
              example);
 }
 
-/* The wiring's first line and, as a block of text loses its indentation, its first column. */
+/* Where the first line of a literal block of text begins: it loses its indentation. */
+static struct place text_place(const struct described *d, uint32_t file, const struct yaml *y)
+{
+    struct place at = y->at;
+    const char *line = (const char *)d->texts[file].data;                  /* a NUL follows: resource.h */
+    at.line++;
+    for (uint32_t k = 0; k < y->at.line && line; k++) if ((line = strchr(line, '\n'))) line++;
+    at.column = 1 + (line ? (uint32_t)strspn(line, " ") : 0);
+    return at;
+}
+
+const struct block *model_block(const struct model *m, const char *name)
+{
+    for (uint32_t i = 0; i < m->n_blocks; i++) if (strcmp(m->blocks[i].name, name) == 0) return &m->blocks[i];
+    return NULL;
+}
+
+static void read_blocks(const struct described *d, struct model *m)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < d->n_files; i++) {
+        const struct yaml *all = yaml_get(d->files[i], "blocks");
+        if (all && all->kind != YAML_MAP) die_at(all->at, "blocks is a map of names and lines");
+        if (all) most += all->count;
+    }
+    m->blocks = arena_array(d->arena, struct block, most);
+    for (uint32_t i = 0; i < d->n_files; i++) {
+        const struct yaml *all = yaml_get(d->files[i], "blocks");
+        for (uint32_t k = 0; all && k < all->count; k++) {
+            if (model_block(m, all->keys[k])) continue;                    /* a derived file has its own */
+            const struct yaml *y = all->items[k];
+            m->blocks[m->n_blocks++] = (struct block){ all->keys[k], yaml_string(y), text_place(d, i, y) };
+        }
+    }
+}
+
 static void read_graph(const struct described *d, struct model *m)
 {
     for (uint32_t i = 0; i < d->n_files && !m->graph_text; i++) {
         const struct yaml *graph = yaml_get(d->files[i], "graph");
         if (!graph) continue;
         m->graph_text = yaml_string(graph);
-        m->graph_at = graph->at;
-        m->graph_at.line++;
-        const char *line = (const char *)d->texts[i].data;                 /* a NUL follows: resource.h */
-        for (uint32_t k = 0; k < graph->at.line && line; k++) if ((line = strchr(line, '\n'))) line++;
-        m->graph_at.column = 1 + (line ? (uint32_t)strspn(line, " ") : 0);
+        m->graph_at = text_place(d, i, graph);
     }
     if (!m->graph_text) die_at(d->files[0]->at, "graph is missing");
 }
 
-uint32_t model_context(const struct model *m, uint32_t n_ctx)
+uint32_t model_context(uint32_t n_ctx_train, uint32_t n_ctx)
 {
     const uint32_t most = 8192;
-    return n_ctx ? n_ctx : m->n_ctx_train < most ? m->n_ctx_train : most;
+    return n_ctx ? n_ctx : n_ctx_train < most ? n_ctx_train : most;
 }
 
 /* What the model has learnt to look back over.  A scaled rotation stretches the original context; context_length may or may not
@@ -350,13 +445,14 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const struct
     m->architecture = d.architecture;
     struct gguf_string name;
     m->name = gguf_get_string(g, "general.name", &name) ? printable(a, name.data, name.size) : "unnamed";
-    params_read(&d, m);
-    const uint32_t n_ctx = model_context(m, o->n_ctx);
+    params_read(&d, m, o->n_ctx);
+    const uint32_t n_ctx = model_context(m->n_ctx_train, o->n_ctx);
     keys_check(&d, m, o, n_ctx);
     read_roles(&d, m);
     check_dimensions(m);
     check_fused(&d, m);
     bind_all(&d, m);
+    read_blocks(&d, m);
     read_graph(&d, m);
     check_context(&d, m, n_ctx);
     return m;
@@ -375,8 +471,14 @@ void weight_to_float(float *out, const struct weight *w, uint64_t first_row, uin
 {
     const struct format *q = w->tensor->quant;
     const uint64_t row_bytes = format_row_bytes(q, w->cols);
-    const uint8_t *data = w->is_vector ? w->tensor->data + w->row0 * q->block_bytes : w->tensor->data + (w->row0 + first_row) * row_bytes;
-    dequantize_row_ref(q->id, out, data, n_rows * w->cols);
+    if (w->is_vector) {
+        dequantize_row_ref(q->id, out, w->tensor->data + w->row0 * q->block_bytes, w->cols);
+        return;
+    }
+    for (uint64_t r = first_row, n; n_rows > 0; r += n, n_rows -= n, out += n * w->cols) {
+        n = w->run - r % w->run < n_rows ? w->run - r % w->run : n_rows;
+        dequantize_row_ref(q->id, out, w->tensor->data + weight_row(w, r) * row_bytes, n * w->cols);
+    }
 }
 
 const char *model_formats(struct arena *a, const struct model *m)

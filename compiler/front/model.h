@@ -6,18 +6,24 @@
 
 #define NO_LAYER 0xffffffffu
 
-/* A matrix or vector the graph may read: rows row0 .. row0 + rows - 1 of a GGUF tensor. */
+/* A matrix or vector the graph may read: rows of a GGUF tensor, the slices of one of three dimensions one after another.  Row r is row
+ * weight_row(w, r) of the tensor: runs of `run` rows, each `stride` rows behind the one before. */
 struct weight {
     const char               *role;       /* "attn_q" */
     const char               *name;       /* as in the file: "blk.3.attn_q.weight"; of a fused tensor: its name */
     const struct gguf_tensor *tensor;
     uint32_t                  layer;      /* NO_LAYER outside the layers */
     uint64_t                  row0, rows, cols;     /* a vector is one row of cols */
+    uint64_t                  run, stride;          /* one run, as a rule: run = stride = rows */
+    uint32_t                  slices;               /* experts, or heads, of rows / slices rows each; 0: a plain matrix */
     bool                      is_vector;
     uint32_t                  index;      /* in model->weights */
 };
 
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_YARN };
+
+/* Lines of the wiring that have a name. */
+struct block { const char *name, *text; struct place at; };
 
 struct ignored_key { const char *key, *value; };      /* both printable */
 
@@ -40,7 +46,7 @@ struct model {
     const struct gguf  *gguf;
     const char         *architecture;
     const char         *name;             /* general.name, printable ASCII */
-    uint32_t            n_embd, n_layer, n_ctx_train, n_vocab, n_expert;
+    uint32_t            n_embd, n_layer, n_ctx_train, n_vocab;
     enum rope_scaling   rope_scaling;
     struct param       *params;           /* [n_params] */
     uint32_t            n_params;
@@ -54,6 +60,8 @@ struct model {
     uint32_t            n_roles;
     const char         *graph_text;       /* the wiring, from the YAML */
     struct place        graph_at;         /* of its first line and column */
+    struct block       *blocks;           /* [n_blocks], by name, of the YAML and what it inherits */
+    uint32_t            n_blocks;
 };
 
 struct model_options {
@@ -67,14 +75,18 @@ struct model_options {
  * every tensor.  Dies naming key or tensor, expected and found; warns of unused tensors, ignored keys and a context beyond
  * the trained one.  o NULL: all defaults. */
 struct model *model_describe(struct arena *a, const struct gguf *g, const struct model_options *o);
-/* The context of a program for which n_ctx was asked (0: nothing). */
-uint32_t model_context(const struct model *m, uint32_t n_ctx);
+/* The context of a program of a model trained for n_ctx_train tokens, for which n_ctx was asked (0: nothing). */
+uint32_t model_context(uint32_t n_ctx_train, uint32_t n_ctx);
 /* The weight with that role; layer NO_LAYER outside layers.  NULL when an optional tensor is absent; dies at `at` on an unknown role. */
 const struct weight *model_weight(const struct model *m, struct place at, const char *role, uint32_t layer);
+/* The block of that name, or NULL. */
+const struct block *model_block(const struct model *m, const char *name);
 /* The parameter of that name, or NULL. */
 const struct param *model_param(const struct model *m, const char *name);
 /* Its value in a layer.  Dies at `at` where layer is NO_LAYER and the layers differ. */
 double param_value(const struct model *m, const struct param *p, struct place at, uint32_t layer);
+/* The row of the tensor that is row r of w. */
+static inline uint64_t weight_row(const struct weight *w, uint64_t r) { return w->row0 + r / w->run * w->stride + r % w->run; }
 /* Weight rows as floats: out [rows][cols]; any format. */
 void weight_to_float(float *out, const struct weight *w, uint64_t first_row, uint64_t n_rows);
 /* "Q8_0 57, F32 17": the formats of all tensors, by count. */

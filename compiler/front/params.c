@@ -1,5 +1,6 @@
 /* params.c -- hyperparameters: each is read when first needed, so that defaults may name any other. */
 #include "params.h"
+#include "expr.h"
 #include "keys.h"
 #include <float.h>
 #include <math.h>
@@ -28,6 +29,7 @@ struct params {
     const struct described *d;
     struct model           *m;
     struct reading *readings; /* [m->n_params] */
+    uint32_t                n_ctx;    /* that the user asked for, or 0 */
 };
 
 static const struct { const char *name; enum value_type type; double least, most; enum scope scope; } known[N_KNOWN] = {
@@ -67,7 +69,7 @@ static enum value_type read_type(const struct yaml *y)
 static void check_name(struct place at, const char *name)
 {
     static const char *const taken[] = { "true", "false", "n_embd_per_head", "rows_of_token_embd", "n_q", "n_kv", "n_v", "n_kqv",
-                                         "n_rot_half" };
+                                         "n_rot_half", "layer", "n_ctx", "not", "and", "or", "sqrt", "ln", "floor", "min", "max" };
     const size_t plain = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
     if (!*name || name[plain] || strchr("0123456789", *name)) die_at(at, "a parameter's name is letters, digits and _, no digit first");
     for (uint32_t i = 0; i < COUNT_OF(taken); i++)
@@ -187,6 +189,8 @@ static bool named_value(struct params *s, const struct yaml *y, enum value_type 
     const char *name = yaml_string(y);
     const struct param *other = model_param(s->m, name);
     if (strcmp(name, "n_embd_per_head") == 0) *out = n_embd_per_head(s);
+    else if (strcmp(name, "layer") == 0) *out = layer;
+    else if (strcmp(name, "n_ctx") == 0) *out = model_context((uint32_t)read_values(s, PARAM_n_ctx_train)[0], s->n_ctx);
     else if (strcmp(name, "rows_of_token_embd") == 0) *out = rows_of_token_embd(s->d);
     else if (!other) return false;
     else {
@@ -200,12 +204,27 @@ static bool named_value(struct params *s, const struct yaml *y, enum value_type 
     return true;
 }
 
+/* A name within an expression. */
+struct named { struct params *s; uint32_t layer; };
+
+static bool find_named(void *context, struct place at, const char *name, double *out)
+{
+    const struct named *n = context;
+    const struct yaml word = { .kind = YAML_SCALAR, .at = at, .scalar = name };
+    const struct param *p = model_param(n->s->m, name);
+    return named_value(n->s, &word, p ? p->type : VALUE_F64, n->layer, out);
+}
+
 static double yaml_value(struct params *s, const struct yaml *y, enum value_type type, uint32_t layer)
 {
+    struct named names = { s, layer };
     double value;
-    if (named_value(s, y, type, layer, &value)) return value;
-    if (type == VALUE_BOOL) return yaml_bool(y);
-    value = yaml_f64(y);
+    if (!expr_is_compound(yaml_string(y))) {
+        if (named_value(s, y, type, layer, &value)) return value;
+        if (type == VALUE_BOOL) return yaml_bool(y);
+        value = yaml_f64(y);
+    }
+    else value = expr_value(y->at, yaml_string(y), find_named, &names);
     if (type == VALUE_U32 && value != floor(value)) die_at(y->at, "%s is not a whole number", yaml_string(y));
     return value;
 }
@@ -247,11 +266,26 @@ static double scalar_value(const struct gguf *g, const struct param *p)
     return 0;
 }
 
+/* A default that the file's own value makes needless has used its parameters all the same. */
+static void use_names(struct params *s, const char *text)
+{
+    char name[64];
+    for (size_t n; *text; text += n ? n : 1) {
+        n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+        if (!n || n >= sizeof name) continue;
+        memcpy(name, text, n);
+        name[n] = 0;
+        const struct param *p = model_param(s->m, name);
+        if (p) s->m->params[p - s->m->params].used = true;
+    }
+}
+
 static double read_value(struct params *s, const struct param *p, const struct reading *r, uint32_t layer)
 {
     const struct yaml *where = yaml_get(r->entry, "where");
     const struct gguf_value *v = p->key ? gguf_find(s->d->gguf, p->key) : NULL;
     double value, holds = 1;
+    if (r->fallback && r->fallback->kind == YAML_SCALAR) use_names(s, yaml_string(r->fallback));
     if (where && !named_value(s, where, VALUE_BOOL, layer, &holds)) die_at(where->at, "there is no parameter %s", yaml_string(where));
     if (holds == 0) value = yaml_value(s, yaml_get(r->entry, "otherwise"), p->type, layer);
     else if (!v) value = fallback_value(s, p, r, layer);
@@ -262,7 +296,8 @@ static double read_value(struct params *s, const struct param *p, const struct r
     return value;
 }
 
-/* [n_layer] values of parameter i.  The number of layers is needed to read any other. */
+/* [n_layer] values of parameter i.  The number of layers is needed to read any other; what it itself is counted from has one value, and is
+ * read again when it is known. */
 static const double *read_values(struct params *s, uint32_t i)
 {
     struct param *p = &s->m->params[i];
@@ -270,9 +305,11 @@ static const double *read_values(struct params *s, uint32_t i)
     if (r->state == READ) return p->values;
     if (r->state == READING) die_at(r->entry->at, "%s leads back to itself", p->name);
     r->state = READING;
-    if (i != PARAM_n_layer) read_values(s, PARAM_n_layer);
+    const struct reading *layers = &s->readings[PARAM_n_layer];
+    if (layers->state == UNREAD) read_values(s, PARAM_n_layer);
     open_entry(s, p, r);
-    const uint32_t n = i == PARAM_n_layer ? 1 : s->m->n_layer;
+    const bool early = layers->state == READING;
+    const uint32_t n = early ? 1 : s->m->n_layer;
     double *values = arena_array(s->d->arena, double, n);
     for (uint32_t l = 0; l < n; l++) values[l] = read_value(s, p, r, l);
     p->values = values;
@@ -281,7 +318,7 @@ static const double *read_values(struct params *s, uint32_t i)
         p->values = arena_array(s->d->arena, double, s->m->n_layer);
         for (uint32_t l = 0; l < s->m->n_layer; l++) p->values[l] = values[0];
     }
-    r->state = READ;
+    r->state = early && i != PARAM_n_layer ? UNREAD : READ;
     return p->values;
 }
 
@@ -289,7 +326,10 @@ static const double *read_values(struct params *s, uint32_t i)
 
 static enum rope_scaling read_rope_scaling(const struct described *d)
 {
-    static const char *const names[] = { [ROPE_NONE] = "none", [ROPE_LINEAR] = "linear", [ROPE_YARN] = "yarn" };
+    static const struct { const char *name; enum rope_scaling scaling; } names[] = {
+        { "none", ROPE_NONE }, { "linear", ROPE_LINEAR }, { "yarn", ROPE_YARN },
+        { "longrope", ROPE_NONE },      /* its factors are tensors */
+    };
     static const char *const keys[] = { "key", "default", "values", NULL };
     struct yaml *entry = find_entry(d, "rope_scaling");
     yaml_only(entry, keys);
@@ -300,7 +340,7 @@ static enum rope_scaling read_rope_scaling(const struct described *d)
     if (!text) missing_key(d, "rope_scaling", name);
     for (uint32_t i = 0; i < allowed->count; i++)
         for (uint32_t k = 0; k < COUNT_OF(names); k++)
-            if (strcmp(yaml_string(allowed->items[i]), names[k]) == 0 && strcmp(text, names[k]) == 0) return (enum rope_scaling)k;
+            if (strcmp(yaml_string(allowed->items[i]), names[k].name) == 0 && strcmp(text, names[k].name) == 0) return names[k].scaling;
     die("%s: %s is \"%s\", which architecture %s does not know", d->gguf->path, name ? name : "rope_scaling", text, d->architecture);
 }
 
@@ -338,14 +378,13 @@ static void check_params(const struct described *d, const struct model *m)
     const char *path = d->gguf->path;
     for (uint32_t l = 0; l < m->n_layer; l++) {
         const struct layer_shape *s = &m->layers[l];
-        if (s->n_head_kv > s->n_head || s->n_head % s->n_head_kv)
+        if (s->n_head_kv > s->n_head || (s->n_head_kv && s->n_head % s->n_head_kv))
             die("%s: head_count %u in layer %u is no multiple of head_count_kv %u", path, s->n_head, l, s->n_head_kv);
         if (s->head_dim % 2) die("%s: attention.key_length is %u; it must be even", path, s->head_dim);
         check_rope(path, m, l);
         const double eps = m->params[PARAM_norm_eps].values[l];
         if (eps <= 0) die("%s: the norm epsilon is %g; it must be above 0", path, eps);
     }
-    if (m->n_expert) die("%s: a mixture of %u experts; forgec builds dense %s models only", path, m->n_expert, d->architecture);
     if (m->n_ctx_train > 1u << 28) die("%s: context_length is %u; forgec takes at most %u", path, m->n_ctx_train, 1u << 28);
 }
 
@@ -356,16 +395,15 @@ static void fill_model(const struct described *d, struct model *m)
     m->n_embd = whole(m, PARAM_n_embd, 0);
     m->n_ctx_train = whole(m, PARAM_n_ctx_train, 0);
     m->n_vocab = whole(m, PARAM_n_vocab, 0);
-    m->n_expert = whole(m, PARAM_n_expert, 0);
     m->layers = arena_array(d->arena, struct layer_shape, m->n_layer);
     for (uint32_t l = 0; l < m->n_layer; l++)
         m->layers[l] = (struct layer_shape){ .n_head = whole(m, PARAM_n_head, l), .n_head_kv = whole(m, PARAM_n_head_kv, l),
                                              .head_dim = whole(m, PARAM_head_dim, l), .value_dim = whole(m, PARAM_value_dim, l) };
 }
 
-void params_read(const struct described *d, struct model *m)
+void params_read(const struct described *d, struct model *m, uint32_t n_ctx)
 {
-    struct params s = { .d = d, .m = m };
+    struct params s = { .d = d, .m = m, .n_ctx = n_ctx };
     m->n_layer = 1;
     find_all(&s);
     for (uint32_t i = 0; i < m->n_params; i++) read_values(&s, i);

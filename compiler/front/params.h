@@ -6,5 +6,5 @@
 
 /* Reads and checks all of them: fills m->params, m->layers and the numbers of struct model.  Dies naming the GGUF key, or the place
  * in the YAML. */
-void params_read(const struct described *d, struct model *m);
+void params_read(const struct described *d, struct model *m, uint32_t n_ctx);
 #endif

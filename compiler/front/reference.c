@@ -137,38 +137,43 @@ static void matmul(float *y, const float *x, const struct weight *w, uint32_t n,
 
 /* One operation: y [n][node->cols] of x, its values; vector: its weight where that is one, or NULL. */
 typedef void operation(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector);
+#define OPERATION(name) \
+    static void reference_##name(const struct interpreter *in, const struct node *node, float *y, const float *const *x, \
+                                 const float *vector)
 
-static void reference_embed(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(embed)
 {
     (void)x, (void)vector;
     for (uint32_t t = 0; t < in->n; t++) weight_to_float(y + (uint64_t)t * node->cols, node->weight, (uint64_t)in->tokens[t], 1);
 }
 
-static void reference_rmsnorm(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(rmsnorm)
 {
     const uint64_t cols = node->cols;
     for (uint32_t t = 0; t < in->n; t++) rmsnorm_ref(y + t * cols, x[0] + t * cols, vector, node->cols, node->attr.eps);
 }
 
-static void reference_headnorm(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(headnorm)
 {
     const uint32_t dim = node->attr.head_dim;
-    for (uint64_t h = 0; h < (uint64_t)in->n * node->heads; h++) rmsnorm_ref(y + h * dim, x[0] + h * dim, vector, dim, node->attr.eps);
+    const bool whole = node->weight && node->weight->cols == node->cols;      /* each head has weights of its own */
+    for (uint64_t h = 0; h < (uint64_t)in->n * node->heads; h++)
+        rmsnorm_ref(y + h * dim, x[0] + h * dim, whole ? vector + h % node->heads * dim : vector, dim, node->attr.eps);
 }
 
-static void reference_matmul(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(matmul)
 {
     (void)vector;
     matmul(y, x[0], node->weight, in->n, &in->rounding);
 }
 
-static void reference_bias(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(bias)
 {
     const uint64_t cols = node->cols;
     for (uint32_t t = 0; t < in->n; t++) add_ref(y + t * cols, x[0] + t * cols, vector, node->cols);
 }
 
-static void reference_rope(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(rope)
 {
     const struct node_attrs *a = &node->attr;
     const struct rope_ref r = {
@@ -178,17 +183,18 @@ static void reference_rope(const struct interpreter *in, const struct node *node
     };
     memcpy(y, x[0], (size_t)in->n * node->cols * sizeof *y);
     for (uint32_t t = 0; t < in->n; t++)
-        for (uint32_t h = 0; h < node->heads; h++) rope_ref(y + ((uint64_t)t * node->heads + h) * a->head_dim, &r, t);
+        for (uint32_t h = 0; h < node->heads; h++) rope_ref(y + ((uint64_t)t * node->heads + h) * a->head_dim + a->rot_first, &r, t);
 }
 
-static void reference_store(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(store)
 {
     (void)vector;
     memcpy(y, x[0], (size_t)in->n * node->cols * sizeof *y);
     if (in->rounding.cache) round_cache(y, (uint64_t)in->n * node->cols, in->rounding.kv);
 }
 
-struct attention { const struct node *node; float *y; const float *q, *k, *v; uint32_t width; };      /* of every head in q, k, v and y */
+/* width: of every head in q, k, v and y; sinks: one logit a head, or NULL */
+struct attention { const struct node *node; float *y; const float *q, *k, *v, *sinks; uint32_t width; };
 
 static void attention_items(const void *context, uint64_t first, uint64_t end)
 {
@@ -200,7 +206,8 @@ static void attention_items(const void *context, uint64_t first, uint64_t end)
         const uint32_t t = (uint32_t)(i / heads), h_kv = (uint32_t)(i % heads) / (heads / heads_kv);
         const uint32_t oldest = attr->window && t + 1 > attr->window ? t + 1 - attr->window : 0;
         const uint64_t at = i * a->width, at_kv = (uint64_t)h_kv * a->width;
-        attention_ref(a->y + at, a->q + at, a->k + at_kv, a->v + at_kv, kv_cols, oldest, t + 1, a->width, attr->scale, attr->cap, NULL);
+        attention_ref(a->y + at, a->q + at, a->k + at_kv, a->v + at_kv, kv_cols, oldest, t + 1, a->width, attr->scale, attr->cap,
+                      a->sinks ? a->sinks + i % heads : NULL);
     }
 }
 
@@ -221,21 +228,20 @@ static float *resized_heads(uint32_t to, const float *x, uint32_t from, uint64_t
 }
 
 /* Heads of V may have another size than those of Q and K: the oracle then sees all of them as wide as the widest. */
-static void reference_attention(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(attention)
 {
-    (void)vector;
     const uint32_t dim = node->attr.head_dim, value_dim = node->inputs[2]->attr.head_dim;
     const uint32_t width = dim > value_dim ? dim : value_dim;
     const uint64_t n = (uint64_t)in->n * node->heads, n_kv = (uint64_t)in->n * node->inputs[1]->heads;
     if (dim == value_dim) {
-        const struct attention a = { node, y, x[0], x[1], x[2], dim };
+        const struct attention a = { node, y, x[0], x[1], x[2], vector, dim };
         in_parts(n, attention_items, &a);
         return;
     }
     float *q = resized_heads(width, x[0], dim, n), *k = resized_heads(width, x[1], dim, n_kv);
     float *v = resized_heads(width, x[2], value_dim, n_kv);
     float *wide = take((size_t)(n * width), sizeof *wide);
-    const struct attention a = { node, wide, q, k, v, width };
+    const struct attention a = { node, wide, q, k, v, vector, width };
     in_parts(n, attention_items, &a);
     resize_heads(y, value_dim, wide, width, n);
     free(wide);
@@ -244,25 +250,246 @@ static void reference_attention(const struct interpreter *in, const struct node 
     free(q);
 }
 
-static void reference_glu_silu(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(glu_silu)
 {
     (void)vector;
     const uint64_t cols = node->cols;
     for (uint32_t t = 0; t < in->n; t++) glu_silu_ref(y + t * cols, x[0] + t * cols, x[1] + t * cols, node->cols);
 }
 
-static void reference_glu_gelu(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(glu_gelu)
 {
     (void)vector;
     const uint64_t cols = node->cols;
     for (uint32_t t = 0; t < in->n; t++) glu_gelu_ref(y + t * cols, x[0] + t * cols, x[1] + t * cols, node->cols);
 }
 
-static void reference_add(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+OPERATION(add)
 {
     (void)vector;
     const uint64_t cols = node->cols;
     for (uint32_t t = 0; t < in->n; t++) add_ref(y + t * cols, x[0] + t * cols, x[1] + t * cols, node->cols);
+}
+
+/* ---- norms, and one item at a time ---- */
+
+OPERATION(layernorm)
+{
+    const uint64_t cols = node->cols;
+    for (uint32_t t = 0; t < in->n; t++) layernorm_ref(y + t * cols, x[0] + t * cols, vector, NULL, node->cols, node->attr.eps);
+}
+
+OPERATION(l2norm)
+{
+    (void)vector;
+    const uint32_t dim = node->attr.head_dim;
+    for (uint64_t h = 0; h < (uint64_t)in->n * node->heads; h++) l2norm_ref(y + h * dim, x[0] + h * dim, dim, node->attr.eps);
+}
+
+/* y = f(x) for every item. */
+static void map(const struct interpreter *in, const struct node *node, float *y, const float *x, double (*f)(double x))
+{
+    for (uint64_t i = 0; i < (uint64_t)in->n * node->cols; i++) y[i] = (float)f((double)x[i]);
+}
+OPERATION(silu)     { (void)vector; map(in, node, y, x[0], silu_ref); }
+OPERATION(gelu)     { (void)vector; map(in, node, y, x[0], gelu_ref); }
+OPERATION(sigmoid)  { (void)vector; map(in, node, y, x[0], sigmoid_ref); }
+OPERATION(softplus) { (void)vector; map(in, node, y, x[0], softplus_ref); }
+OPERATION(relu_sqr) { (void)vector; map(in, node, y, x[0], relu_sqr_ref); }
+
+OPERATION(softcap)
+{
+    (void)vector;
+    const uint64_t cols = node->cols;
+    for (uint32_t t = 0; t < in->n; t++) softcap_ref(y + t * cols, x[0] + t * cols, node->attr.cap, node->cols);
+}
+
+OPERATION(scale)
+{
+    (void)vector;
+    const uint64_t cols = node->cols;
+    for (uint32_t t = 0; t < in->n; t++) scale_ref(y + t * cols, x[0] + t * cols, node->attr.by, node->cols);
+}
+
+OPERATION(temperature)
+{
+    (void)vector;
+    for (uint32_t t = 0; t < in->n; t++) {
+        const double by = 1 + node->attr.by * log(1 + floor((double)t / node->attr.n_ctx_orig));
+        scale_ref(y + (uint64_t)t * node->cols, x[0] + (uint64_t)t * node->cols, by, node->cols);
+    }
+}
+
+OPERATION(times)
+{
+    const uint64_t cols = node->cols, each = cols / node->weight->cols;
+    for (uint64_t i = 0; i < in->n * cols; i++) y[i] = (float)((double)x[0][i] * (double)vector[i % cols / each]);
+}
+
+OPERATION(mul)
+{
+    (void)vector;
+    const uint64_t cols = node->cols, other = node->inputs[1]->cols;
+    for (uint64_t i = 0; i < in->n * cols; i++) {
+        const uint64_t at = other == cols ? i : i / cols;
+        y[i] = (float)((double)x[0][i] * (double)x[1][at]);
+    }
+}
+
+OPERATION(glu_oai)
+{
+    (void)vector;
+    const struct node_attrs *a = &node->attr;
+    for (uint32_t t = 0; t < in->n; t++) {
+        const uint64_t at = (uint64_t)t * node->cols;
+        glu_oai_ref(y + at, x[0] + at, x[1] + at, a->alpha, a->limit, node->cols);
+    }
+}
+
+OPERATION(part)
+{
+    (void)vector;
+    const struct node_attrs *a = &node->attr;
+    const uint64_t n = (uint64_t)in->n * node->cols / a->count;
+    for (uint64_t i = 0; i < n; i++) memcpy(y + i * a->count, x[0] + i * a->every + a->first, a->count * sizeof *y);
+}
+
+OPERATION(join)
+{
+    (void)vector;
+    const uint64_t head = node->cols / node->heads, first = node->attr.head_dim, n = (uint64_t)in->n * node->heads;
+    for (uint64_t i = 0; i < n; i++) {
+        memcpy(y + i * head, x[0] + i * first, first * sizeof *y);
+        memcpy(y + i * head + first, x[1] + i * (head - first), (head - first) * sizeof *y);
+    }
+}
+
+/* ---- states ---- */
+
+OPERATION(conv)
+{
+    (void)vector;
+    const uint32_t n_taps = (uint32_t)node->weight->cols;
+    const uint64_t cols = node->cols;
+    float *taps = take((size_t)(cols * n_taps), sizeof *taps), earlier[16];
+    weight_to_float(taps, node->weight, 0, cols);
+    for (uint64_t i = 0; i < in->n * cols; i++) {
+        const uint64_t t = i / cols, c = i % cols;
+        for (uint64_t k = 0; k + 1 < n_taps; k++) earlier[k] = t + k + 1 >= n_taps ? x[0][(t + k + 1 - n_taps) * cols + c] : 0;
+        y[i] = conv_ref(taps + c * n_taps, n_taps, earlier, x[0][i]);
+    }
+    free(taps);
+}
+
+struct recurrence { const struct node *node; float *y; const float *const *x; uint32_t n; };
+
+static void recur_heads(const void *context, uint64_t first, uint64_t end)
+{
+    const struct recurrence *r = context;
+    const struct node *node = r->node;
+    const uint64_t dim = node->attr.head_dim, value_dim = node->attr.value_dim, heads = node->heads;
+    const uint64_t qk_heads = node->inputs[0]->cols / dim;
+    const bool by_channel = node->inputs[3]->cols != heads;
+    double *S = take((size_t)(dim * value_dim), sizeof *S);
+    for (uint64_t h = first; h < end; h++) {
+        const uint64_t other = node->attr.modulo ? h % qk_heads : h / (heads / qk_heads);
+        memset(S, 0, (size_t)(dim * value_dim) * sizeof *S);
+        for (uint64_t t = 0; t < r->n; t++) {
+            const uint64_t at = t * heads + h, qk = (t * qk_heads + other) * dim;
+            recur_ref(r->y + at * value_dim, S, r->x[0] + qk, r->x[1] + qk, r->x[2] + at * value_dim, r->x[3] + at * (by_channel ? dim : 1),
+                      by_channel, (double)r->x[4][at], node->attr.delta, (uint32_t)dim, (uint32_t)value_dim);
+        }
+    }
+    free(S);
+}
+
+OPERATION(recur)
+{
+    (void)vector;
+    const struct recurrence r = { node, y, x, in->n };
+    in_parts(node->heads, recur_heads, &r);
+}
+
+/* ---- experts, and slices of heads ---- */
+
+OPERATION(route)
+{
+    const struct node_attrs *a = &node->attr;
+    const struct route_ref r = { .n_expert = node->inputs[0]->cols, .used = a->used, .gating = a->gating, .n_group = a->n_group,
+                                 .n_group_used = a->n_group_used, .norm = a->norm, .by = a->by, .select_bias = vector };
+    for (uint32_t t = 0; t < in->n; t++) route_ref(y + (uint64_t)t * node->cols, &r, x[0] + (uint64_t)t * r.n_expert);
+}
+
+/* Slice s of w times x, which is rounded as products round it.  y: [rows of a slice]. */
+static void slice_product(const struct interpreter *in, float *y, const float *x, const struct weight *w, uint64_t s)
+{
+    const uint64_t rows = w->rows / w->slices;
+    float *input = take((size_t)w->cols, sizeof *input), *row = take((size_t)w->cols, sizeof *row);
+    memcpy(input, x, (size_t)w->cols * sizeof *input);
+    round_row(input, (uint32_t)w->cols, w, &in->rounding);
+    for (uint64_t r = 0; r < rows; r++) {
+        double sum = 0;
+        weight_to_float(row, w, s * rows + r, 1);
+        for (uint64_t c = 0; c < w->cols; c++) sum += (double)row[c] * (double)input[c];
+        y[r] = (float)sum;
+    }
+    free(row);
+    free(input);
+}
+
+OPERATION(matmul_heads)
+{
+    (void)vector;
+    const struct weight *w = node->weight;
+    const uint64_t rows = w->rows / w->slices;
+    for (uint64_t i = 0; i < (uint64_t)in->n * w->slices; i++) slice_product(in, y + i * rows, x[0] + i * w->cols, w, i % w->slices);
+}
+
+/* What item i of a choice's experts is: the k-th expert of token i / used. */
+static uint64_t chosen(const struct node *node, const float *choice, uint64_t i)
+{
+    const uint64_t used = node->inputs[1]->attr.used;
+    return (uint64_t)choice[i / used * 2 * used + used + i % used];
+}
+
+OPERATION(expert_matmul)
+{
+    (void)vector;
+    const struct weight *w = node->weight;
+    const uint64_t rows = w->rows / w->slices, used = node->inputs[1]->attr.used;
+    const bool one_row = node->inputs[0]->cols == w->cols;
+    for (uint64_t i = 0; i < in->n * used; i++)
+        slice_product(in, y + i * rows, x[0] + (one_row ? i / used : i) * w->cols, w, chosen(node, x[1], i));
+}
+
+/* The row of each chosen expert, or its number, with its row of x. */
+static void expert_rows(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+{
+    const uint64_t used = node->inputs[1]->attr.used, cols = node->cols / used;
+    float *row = take((size_t)cols, sizeof *row);
+    for (uint64_t i = 0; i < in->n * used; i++) {
+        const uint64_t e = chosen(node, x[1], i);
+        if (!vector) weight_to_float(row, node->weight, e, 1);
+        for (uint64_t c = 0; c < cols; c++) {
+            const double w = (double)(vector ? vector[e] : row[c]), value = (double)x[0][i * cols + c];
+            y[i * cols + c] = (float)(node->op == OP_expert_bias ? value + w : value * w);
+        }
+    }
+    free(row);
+}
+OPERATION(expert_bias)  { expert_rows(in, node, y, x, vector); }
+OPERATION(expert_times) { expert_rows(in, node, y, x, vector); }
+
+OPERATION(expert_sum)
+{
+    (void)vector;
+    const uint64_t used = node->inputs[1]->attr.used, cols = node->cols;
+    for (uint64_t i = 0; i < in->n * cols; i++) {
+        const uint64_t t = i / cols;
+        double sum = 0;
+        for (uint64_t k = 0; k < used; k++) sum += (double)x[1][t * 2 * used + k] * (double)x[0][(t * used + k) * cols + i % cols];
+        y[i] = (float)sum;
+    }
 }
 
 static operation *const operations[OP_COUNT] = {

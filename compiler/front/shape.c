@@ -19,6 +19,11 @@ static void need_size(struct place at, const struct weight *w, uint64_t have, ui
     die_at(at, "tensor %s has %llu %s; %llu are needed here", w->role, (unsigned long long)have, what, (unsigned long long)want);
 }
 
+static void need_heads(struct place at, const struct node *n, uint32_t head_dim)
+{
+    if (n->cols % head_dim) die_at(at, "%%%s has %u columns, which is no whole number of heads of %u", n->name, n->cols, head_dim);
+}
+
 static void need_matrix(struct place at, const struct node *n)
 {
     if (n->weight->is_vector) die_at(at, "%s takes a matrix; %s is none", op_info[n->op].name, n->weight->role);
@@ -55,6 +60,157 @@ static void shape_vector(const struct graph *g, struct place at, struct node *n)
     if (n->weight) need_cols(at, n->inputs[0], n->weight->cols, n->weight->role);
 }
 
+/* As its operand. */
+static void shape_same(const struct graph *g, struct place at, struct node *n)
+{
+    (void)g, (void)at;
+    n->cols = n->inputs[0]->cols;
+}
+
+/* A factor for all columns, one for each, or one for each of as many heads. */
+static void shape_times(const struct graph *g, struct place at, struct node *n)
+{
+    (void)g;
+    need_vector(at, n);
+    n->cols = n->inputs[0]->cols;
+    if (n->cols % n->weight->cols)
+        die_at(at, "%%%s has %u columns, which %llu factors of %s do not share evenly", n->inputs[0]->name, n->cols,
+               (unsigned long long)n->weight->cols, n->weight->role);
+}
+
+static void shape_mul(const struct graph *g, struct place at, struct node *n)
+{
+    (void)g;
+    n->cols = n->inputs[0]->cols;
+    if (n->inputs[1]->cols != 1) need_cols(at, n->inputs[1], n->cols, "mul");
+}
+
+static void shape_part(const struct graph *g, struct place at, struct node *n)
+{
+    (void)g;
+    struct node_attrs *a = &n->attr;
+    const uint32_t cols = n->inputs[0]->cols;
+    if (!a->every) a->every = cols;
+    if (cols % a->every) die_at(at, "%%%s has %u columns, no multiple of every=%u", n->inputs[0]->name, cols, a->every);
+    if (a->first >= a->every || a->count > a->every - a->first)
+        die_at(at, "of every %u columns there are no %u from %u", a->every, a->count, a->first);
+    if (!a->count) a->count = a->every - a->first;
+    n->cols = cols / a->every * a->count;
+}
+
+/* As many heads in both: head_dim is that of x. */
+static void shape_join(const struct graph *g, struct place at, struct node *n)
+{
+    (void)g;
+    const struct node *x = n->inputs[0], *y = n->inputs[1];
+    const uint32_t heads = x->cols / n->attr.head_dim;
+    need_heads(at, x, n->attr.head_dim);
+    if (y->cols % heads) die_at(at, "%%%s has %u columns, which %u heads do not share evenly", y->name, y->cols, heads);
+    if ((uint64_t)x->cols + y->cols > MOST_COLS) die_at(at, "%%%s and %%%s have more than %u columns", x->name, y->name, MOST_COLS);
+    n->cols = x->cols + y->cols;
+    n->heads = heads;
+}
+
+/* A matrix, all its rows at once, and a value that has its columns `slices` times. */
+static void shape_matmul_heads(const struct graph *g, struct place at, struct node *n)
+{
+    (void)g;
+    const struct weight *w = n->weight;
+    if (!w->slices) die_at(at, "matmul_heads takes a tensor of three dimensions; %s is none", w->role);
+    need_cols(at, n->inputs[0], w->slices * w->cols, w->role);
+    n->cols = (uint32_t)w->rows;
+    n->heads = w->slices;
+}
+
+static void shape_conv(const struct graph *g, struct place at, struct node *n)
+{
+    (void)g;
+    need_matrix(at, n);
+    if (n->layer == NO_LAYER) die_at(at, "conv outside the layers; its state belongs to layers");
+    n->cols = n->inputs[0]->cols;
+    need_cols(at, n->inputs[0], n->weight->rows, n->weight->role);
+    if (n->weight->cols < 2 || n->weight->cols > 16)
+        die_at(at, "conv takes 2 to 16 taps; %s has %llu", n->weight->role, (unsigned long long)n->weight->cols);
+}
+
+static void shape_recur(const struct graph *g, struct place at, struct node *n)
+{
+    (void)g;
+    const struct node_attrs *a = &n->attr;
+    const struct node *q = n->inputs[0], *k = n->inputs[1], *v = n->inputs[2], *decay = n->inputs[3], *beta = n->inputs[4];
+    if (n->layer == NO_LAYER) die_at(at, "recur outside the layers; its state belongs to layers");
+    need_heads(at, q, a->head_dim);
+    need_heads(at, v, a->value_dim);
+    const uint32_t heads = v->cols / a->value_dim, qk_heads = q->cols / a->head_dim;
+    need_cols(at, k, q->cols, "recur");
+    if (heads % qk_heads) die_at(at, "recur: %u heads of v do not share %u heads of q and k evenly", heads, qk_heads);
+    need_cols(at, beta, heads, "recur");
+    if (decay->cols != heads) need_cols(at, decay, (uint64_t)heads * a->head_dim, "recur");
+    n->cols = v->cols;
+    n->heads = heads;
+}
+
+/* ---- experts ---- */
+
+static void shape_route(const struct graph *g, struct place at, struct node *n)
+{
+    (void)g;
+    const struct node_attrs *a = &n->attr;
+    const struct node *logits = n->inputs[0];
+    need_vector(at, n);
+    if (n->weight) need_cols(at, logits, n->weight->cols, n->weight->role);
+    if (a->used > logits->cols) die_at(at, "%u experts are used of %u", a->used, logits->cols);
+    if (logits->cols % a->n_group || a->n_group_used > a->n_group)
+        die_at(at, "%u experts cannot stand in %u groups of which %u are used", logits->cols, a->n_group, a->n_group_used);
+    if (logits->cols / a->n_group * a->n_group_used < a->used)
+        die_at(at, "%u of %u groups have fewer than the %u experts that are used", a->n_group_used, a->n_group, a->used);
+    if (a->n_group > 1 && logits->cols / a->n_group < 2) die_at(at, "groups of one expert have no two best ones");
+    n->cols = 2 * a->used;
+}
+
+static const struct node *need_choice(struct place at, const struct node *n)
+{
+    const struct node *choice = n->inputs[1];
+    if (choice->op != OP_route)
+        die_at(at, "%s takes a choice of experts; %%%s comes from %s", op_info[n->op].name, choice->name, op_info[choice->op].name);
+    return choice;
+}
+
+static void shape_expert_matmul(const struct graph *g, struct place at, struct node *n)
+{
+    (void)g;
+    const struct weight *w = n->weight;
+    const struct node *x = n->inputs[0], *choice = need_choice(at, n);
+    const uint32_t used = choice->attr.used;
+    if (!w->slices) die_at(at, "expert_matmul takes a tensor of three dimensions; %s is none", w->role);
+    need_size(at, w, w->slices, choice->inputs[0]->cols, "experts");
+    if (x->cols != w->cols) need_cols(at, x, w->cols * used, w->role);
+    const uint64_t rows = w->rows / w->slices, cols = rows * used;
+    if (cols > MOST_COLS) die_at(at, "%u experts of %llu rows are beyond %u columns", used, (unsigned long long)rows, MOST_COLS);
+    n->cols = (uint32_t)cols;
+}
+
+/* A row of the weight for each expert, or one number. */
+static void shape_expert_rows(const struct graph *g, struct place at, struct node *n)
+{
+    (void)g;
+    const struct weight *w = n->weight;
+    const struct node *choice = need_choice(at, n);
+    n->cols = n->inputs[0]->cols;
+    need_size(at, w, w->is_vector ? w->cols : w->rows, choice->inputs[0]->cols, "experts");
+    if (!w->is_vector) need_cols(at, n->inputs[0], w->cols * choice->attr.used, w->role);
+    else if (n->op == OP_expert_bias) die_at(at, "expert_bias takes a row for each expert; %s is one row", w->role);
+}
+
+static void shape_expert_sum(const struct graph *g, struct place at, struct node *n)
+{
+    (void)g;
+    const uint32_t used = need_choice(at, n)->attr.used;
+    const struct node *x = n->inputs[0];
+    if (x->cols % used) die_at(at, "%%%s has %u columns, which %u experts do not share evenly", x->name, x->cols, used);
+    n->cols = x->cols / used;
+}
+
 /* Two values of one length. */
 static void shape_pair(const struct graph *g, struct place at, struct node *n)
 {
@@ -67,7 +223,7 @@ static void shape_heads(struct place at, struct node *n)
 {
     const struct node *x = n->inputs[0];
     const uint32_t head_dim = n->attr.head_dim;
-    if (x->cols % head_dim) die_at(at, "%%%s has %u columns, which is no whole number of heads of %u", x->name, x->cols, head_dim);
+    need_heads(at, x, head_dim);
     n->cols = x->cols;
     n->heads = x->cols / head_dim;
 }
@@ -77,7 +233,7 @@ static void shape_headnorm(const struct graph *g, struct place at, struct node *
     (void)g;
     need_vector(at, n);
     shape_heads(at, n);
-    need_size(at, n->weight, n->weight->cols, n->attr.head_dim, "items");
+    if (n->weight && n->weight->cols != n->cols) need_size(at, n->weight, n->weight->cols, n->attr.head_dim, "items");
 }
 
 static void shape_rope(const struct graph *g, struct place at, struct node *n)
@@ -88,6 +244,8 @@ static void shape_rope(const struct graph *g, struct place at, struct node *n)
     shape_heads(at, n);
     if (r->n_rot > r->head_dim || r->n_rot % 2)
         die_at(at, "n_rot is %u; it must be even and at most head_dim, %u", r->n_rot, r->head_dim);
+    if (r->rot_first > r->head_dim - r->n_rot)
+        die_at(at, "rot_first is %u; %u columns of %u cannot begin there", r->rot_first, r->n_rot, r->head_dim);
     if (r->beta_fast <= r->beta_slow)
         die_at(at, "beta_fast is %g and beta_slow %g; the fast one must be larger", r->beta_fast, r->beta_slow);
     if (n->weight) need_size(at, n->weight, n->weight->cols, r->n_rot / 2, "items");
@@ -108,7 +266,9 @@ static void shape_attention(const struct graph *g, struct place at, struct node 
 {
     (void)g;
     const struct node *k = n->inputs[1], *v = n->inputs[2];
+    need_vector(at, n);
     shape_heads(at, n);
+    if (n->weight) need_size(at, n->weight, n->weight->cols, n->heads, "items");
     if (k->op != OP_store_k || v->op != OP_store_v || k->layer != v->layer)
         die_at(at, "attention reads a query, and a store_k and a store_v of one layer");
     if (n->layer == NO_LAYER) die_at(at, "attention outside the layers");

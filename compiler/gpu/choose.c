@@ -205,14 +205,14 @@ static void limit_logits(struct plan *p)
     p->max_logits = p->chunk < most ? p->chunk : most;
 }
 
-static void check(const struct plan *p)
+static void check(const struct plan *p, const struct graph *g)
 {
     const char *path = p->model->gguf->path;
     if (p->model->n_vocab > SAMPLE_MAX_VOCAB)
         die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it", path,
             p->model->n_vocab, SAMPLE_MAX_VOCAB);
-    for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
-        const struct node *n = p->fused->graph->nodes[i];
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct node *n = g->nodes[i];
         if (n->op == OP_attention && n->attr.cap != 0)
             die("%s: %%%s is attention with a cap of %g on its scores; forgec has no GPU kernels for caps; a CPU target takes it",
                 path, n->name, n->attr.cap);

@@ -68,7 +68,9 @@ struct fused {
     uint32_t           *group_of;   /* [n_nodes]; NO_GROUP where its readers recompute it */
 };
 
-/* absorbs: of the target.  The graph stays as it is. */
+/* Are there kernels for the operation, on a CPU or a GPU?  Others are for the reference alone (limits.h). */
+bool fuse_has_rule(enum op op);
+/* absorbs: of the target.  The graph stays as it is, and all its operations have rules. */
 struct fused *fuse(struct arena *a, const struct graph *g, enum fuse_level level, const struct absorbs *absorbs);
 /* The group that makes n. */
 static inline uint32_t fuse_group(const struct fused *f, const struct node *n) { return f->group_of[n->index]; }

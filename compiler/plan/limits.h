@@ -3,6 +3,6 @@
 #define FORGEC_LIMITS_H
 #include "plan.h"
 
-/* Dies naming the value and what stands in the way.  Needs graph, target and options of p. */
-void plan_check_limits(const struct plan *p);
+/* Dies naming the value and what stands in the way.  Needs target and options of p; g is not fused yet. */
+void plan_check_limits(const struct plan *p, const struct graph *g);
 #endif

@@ -9,7 +9,8 @@ struct machine {
     uint32_t       image_align, state_align;     /* bytes: tensors of the image; states of a sequence */
     uint32_t       head_unit, head_most;         /* heads have a multiple of so many items, and at most so many */
     struct absorbs absorbs;                      /* of their neighbours, by kernels: what fuse asks */
-    void         (*check)(const struct plan *p);                     /* dies on what the kernels cannot compute besides; NULL: they can */
+    /* Dies on what the kernels cannot compute besides; NULL: they can. */
+    void         (*check)(const struct plan *p, const struct graph *g);
     void         (*choose)(struct arena *a, struct plan *p);         /* values, places in the arena, kernels */
 };
 const struct machine *machine_of(enum target_kind kind);

@@ -23,7 +23,7 @@ bool plan_takes_q8(const struct plan *p, const struct weight *w)
 
 uint32_t plan_context(const struct model *m, const struct plan_options *o)
 {
-    return model_context(m, o->n_ctx);
+    return model_context(m->n_ctx_train, o->n_ctx);
 }
 
 static void fill_options(struct plan *p, const struct plan_options *o)
@@ -250,11 +250,11 @@ struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level l
 {
     struct plan *p = arena_new(a, struct plan);
     const struct machine *machine = machine_of(profile->kind);
-    const struct fused *f = p->fused = fuse(a, g, level, &machine->absorbs);
     p->model = g->model;
     p->profile = profile;
     fill_options(p, o);
-    plan_check_limits(p);
+    plan_check_limits(p, g);
+    const struct fused *f = p->fused = fuse(a, g, level, &machine->absorbs);
     p->f32 = arena_array(a, struct buffer, g->n_nodes);
     p->q8 = arena_array(a, struct buffer, g->n_nodes);
     p->groups = arena_array(a, struct group_plan, f->n_groups);

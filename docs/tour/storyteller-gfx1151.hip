@@ -3,7 +3,7 @@
  * options: --fuse layer --ctx 1024 --kv f16
  * weights 7.833 MB, read per token 7.821 MB, KV cache 4096 bytes per token, arena 20.994 MB
  * compile alone: clang --target=x86_64-linux-gnu -x hip -std=c++20 --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O3 -fuse-cuid=none -fno-hip-fp32-correctly-rounded-divide-sqrt -fgpu-flush-denormals-to-zero -munsafe-fp-atomics -mcode-object-version=5 --offload-arch=gfx1151 -DFORGE_NO_PDL -o model-gfx1151.co model-gfx1151.hip
- * weights: a93f8649fb62b70fea48edb9a31d780e
+ * weights: 58634ca419b7b697d38118ee8f085e53
  *
  *     53  sizes
  *     58  what the model takes from the appendix

@@ -130,3 +130,108 @@ void softcap_ref(float *y, const float *x, double cap, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) y[i] = (float)(cap * tanh((double)x[i] / cap));
 }
+
+void l2norm_ref(float *y, const float *x, uint32_t n, double eps)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    const double length = fmax(sqrt(sum), eps);
+    for (uint32_t i = 0; i < n; i++) y[i] = (float)((double)x[i] / length);
+}
+
+double sigmoid_ref(double x)  { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
+double silu_ref(double x)     { return x * sigmoid_ref(x); }
+double gelu_ref(double x)     { return 0.5 * x * (1 + tanh(sqrt(2 / pi) * x * (1 + 0.044715 * x * x))); }
+double softplus_ref(double x) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
+double relu_sqr_ref(double x) { return x > 0 ? x * x : 0; }
+
+void glu_oai_ref(float *y, const float *gate, const float *up, double alpha, double limit, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const double g = fmin((double)gate[i], limit), u = fmax(-limit, fmin(limit, (double)up[i]));
+        y[i] = (float)(g * sigmoid_ref(alpha * g) * (u + 1));
+    }
+}
+
+float conv_ref(const float *taps, uint32_t n, const float *earlier, float now)
+{
+    double sum = (double)taps[n - 1] * (double)now;
+    for (uint32_t i = 0; i + 1 < n; i++) sum += (double)taps[i] * (double)earlier[i];
+    return (float)sum;
+}
+
+void recur_ref(float *y, double *S, const float *q, const float *k, const float *v, const float *decay, bool by_channel, double beta,
+               bool delta, uint32_t head_dim, uint32_t value_dim)
+{
+    for (uint32_t i = 0; i < head_dim; i++)
+        for (uint32_t j = 0; j < value_dim; j++) S[i * value_dim + j] *= exp((double)decay[by_channel ? i : 0]);
+    for (uint32_t j = 0; j < value_dim; j++) {
+        double held = 0, out = 0;
+        for (uint32_t i = 0; delta && i < head_dim; i++) held += S[i * value_dim + j] * (double)k[i];
+        const double d = ((double)v[j] - held) * beta;
+        for (uint32_t i = 0; i < head_dim; i++) {
+            S[i * value_dim + j] += (double)k[i] * d;
+            out += S[i * value_dim + j] * (double)q[i];
+        }
+        y[j] = (float)out;
+    }
+}
+
+/* ---- routers ---- */
+
+/* The best of [n] that is not taken; n: none. */
+static uint32_t best_of(const double *x, const bool *taken, uint32_t n)
+{
+    uint32_t best = n;
+    for (uint32_t i = 0; i < n; i++) if (!taken[i] && (best == n || x[i] > x[best])) best = i;
+    return best;
+}
+
+/* Leaves the groups whose two best experts sum to most. */
+static void take_groups_ref(bool *taken, const struct route_ref *r, const double *select)
+{
+    const uint32_t size = r->n_expert / r->n_group;
+    double score[4096];
+    bool used[4096] = { false };
+    for (uint32_t g = 0; g < r->n_group; g++) {
+        bool none[4096] = { false };
+        const double *x = select + g * size;
+        const uint32_t first = best_of(x, none, size);
+        none[first] = true;
+        score[g] = x[first] + x[best_of(x, none, size)];
+    }
+    for (uint32_t i = 0; i < r->n_expert; i++) taken[i] = true;
+    for (uint32_t k = 0; k < r->n_group_used; k++) {
+        const uint32_t g = best_of(score, used, r->n_group);
+        used[g] = true;
+        for (uint32_t i = 0; i < size; i++) taken[g * size + i] = false;
+    }
+}
+
+void route_ref(float *choice, const struct route_ref *r, const float *logits)
+{
+    enum { MOST = 4096 };
+    const uint32_t n = r->n_expert;
+    double share[MOST], select[MOST], sum = 0, top = -INFINITY, total = 0;
+    bool taken[MOST] = { false };
+    uint32_t chosen[256];
+    for (uint32_t i = 0; i < n; i++) top = fmax(top, (double)logits[i]);
+    for (uint32_t i = 0; i < n; i++) sum += exp((double)logits[i] - top);
+    for (uint32_t i = 0; i < n; i++) {
+        const double x = (double)logits[i];
+        share[i] = r->gating == 1 ? exp(x - top) / sum : r->gating == 2 ? sigmoid_ref(x) : x;
+        select[i] = share[i] + (r->select_bias ? (double)r->select_bias[i] : 0);
+    }
+    if (r->n_group > 1) take_groups_ref(taken, r, select);
+    for (uint32_t k = 0; k < r->used; k++) {
+        chosen[k] = best_of(select, taken, n);
+        taken[chosen[k]] = true;
+        if (r->gating == 3) share[chosen[k]] = exp(share[chosen[k]] - top);
+        total += share[chosen[k]];
+    }
+    const double divisor = r->gating == 3 ? total : r->norm ? fmax(total, 0x1p-14) : 1;
+    for (uint32_t k = 0; k < r->used; k++) {
+        choice[k] = (float)(share[chosen[k]] / divisor * r->by);
+        choice[r->used + k] = (float)chosen[k];
+    }
+}

@@ -38,6 +38,33 @@ void glu_gelu_erf_ref(float *y, const float *gate, const float *up, uint32_t n);
 
 void add_ref(float *y, const float *a, const float *b, uint32_t n);
 void scale_ref(float *y, const float *x, double factor, uint32_t n);
+/* y = x / max(|x|, eps) */
+void l2norm_ref(float *y, const float *x, uint32_t n, double eps);
+/* y = f(x), element by element; gelu is the tanh form, relu_sqr max(x, 0)^2. */
+double silu_ref(double x);
+double gelu_ref(double x);
+double sigmoid_ref(double x);
+double softplus_ref(double x);
+double relu_sqr_ref(double x);
+/* y = g sigmoid(alpha g) (u + 1) with g = min(gate, limit), u = up held within -limit to limit. */
+void glu_oai_ref(float *y, const float *gate, const float *up, double alpha, double limit, uint32_t n);
+
+/* One step of a causal convolution of one column: taps [n], the last one for `now`, the others for earlier[0..n-2], oldest first. */
+float conv_ref(const float *taps, uint32_t n, const float *earlier, float now);
+/* One position of one head.  S: [head_dim][value_dim], changed.  decay: ln of what S is multiplied with, one number, or by_channel one for
+ * each row of S.  d = (v - delta ? S^T k : 0) beta; S += k d^T; y = S^T q. */
+void recur_ref(float *y, double *S, const float *q, const float *k, const float *v, const float *decay, bool by_channel, double beta,
+               bool delta, uint32_t head_dim, uint32_t value_dim);
+
+/* How a router chooses, GGUF's expert_gating_func for gating. */
+struct route_ref {
+    uint32_t n_expert, used, gating, n_group, n_group_used;
+    bool     norm;                  /* shares are divided by their sum, at least 6.1e-5 (2^-14) */
+    double   by;                    /* multiplies them */
+    const float *select_bias;       /* [n_expert], added to what selects, not to the shares; or NULL */
+};
+/* choice: [2 used]: shares, then the experts' numbers; best first, the lower number first among equals. logits: [n_expert]. */
+void route_ref(float *choice, const struct route_ref *r, const float *logits);
 /* y = cap * tanh(x / cap) */
 void softcap_ref(float *y, const float *x, double cap, uint32_t n);
 #endif

@@ -13,7 +13,7 @@ cd "$tmp" || exit 1
 architecture() {
     {
         printf 'architecture: %s\ninherits: transformer\nparameters:\n  rope_neox: true\n%s\n' "$1" "$2"
-        sed -n '/^graph:/,$p' "$root/models/transformer.yaml" | sed "s/base=rope_base/$3/; s/= attention /= attention $4 /"
+        sed -n '/^blocks:/,$p' "$root/models/transformer.yaml" | sed "s/base=rope_base/$3/; s/scale=attention_scale cap=attention_cap window=window attn_sinks?,/$4/"
     } > "models/$1.yaml"
     "$make" --arch "$1" --layers 4 --embd 64 --heads 4 --kv-heads "$5" --ff 96 --vocab 300 --ctx 384 --type Q8_0 --pure -o "$1.gguf" || exit 1
 }

@@ -60,7 +60,6 @@ static void further_keys(void **state)
         { "llama.rope.dimension_count", GGUF_U32, 2, put_array, NULL, "is an array; expected one value" },
         { "llama.attention.value_length", GGUF_U32, 16, put_number, NULL,
          "tensor blk.0.attn_v.weight is 64 x 64; the hyperparameters ask for 32 x 64" },
-        { "llama.expert_count", GGUF_U32, 4, put_number, NULL, "a mixture of 4 experts" },
         { "llama.vocab_size", GGUF_U32, 99, put_number, NULL, "tensor token_embd.weight is 100 x 64; the hyperparameters ask for 99 x 64" },
         { "llama.rope.freq_base", GGUF_F32, 0x7fc00000, put_number, NULL, "not a number" },
         { "llama.rope.freq_base", GGUF_U32, 1, put_number, NULL, "the type is u32, f32 or f64 is needed" },
@@ -180,7 +179,7 @@ static const struct key_row changing[] = {
     { "llama.use_parallel_residual", GGUF_BOOL, 1, ONE, NULL, "is true; " LISTED("false") },
     { "llama.hidden_activation", GGUF_STRING, 0, ONE, "gelu", "is \"gelu\"; " LISTED("silu") },
     { "llama.tensor_data_layout", GGUF_STRING, 0, ONE, "jploski", "is \"jploski\"; " LISTED("reference or Meta AI original pth") },
-    { "llama.expert_shared_count", GGUF_U32, 1, ONE, NULL, "is 1; " LISTED("0") },
+    { "llama.expert_group_count", GGUF_U32, 2, ONE, NULL, "is 2; " LISTED("0") },
     { "llama.pooling_type", GGUF_U32, 3, ONE, NULL, "is 3; " LISTED("0") },
     { "llama.rope.dimension_sections", GGUF_I32, 16, ITEMS, NULL, "is [0, 16]" },
     { "llama.rope.scaling.yarn_log_multiplier", GGUF_F32, 0.1, ONE, NULL, "is 0.1; " LISTED("0") },
@@ -290,8 +289,11 @@ static void inherited_keys(void **state)
     added = scale;
     assert_dies(tiny_yaml(a, &s, GRANITE), "granite.residual_scale is 0.22; " LISTED("0 or 1"));
     assert_dies(tiny_yaml(a, &s, "architecture: granite\ninherits: transformer\nparameters:\n  rope_neox: false\n"
-                                 "  residual_scale: {key: \"{arch}.residual_scale\"}\n"),
-                "granite.yaml:5:3: parameter \"residual_scale\" is unknown to forgec");
+                                 "  residual_scal: {key: \"{arch}.residual_scale\"}\n"),
+                "granite.yaml:5:3: parameter \"residual_scal\" is unknown to forgec");
+    const struct model *m = tiny_yaml(a, &s, "architecture: granite\ninherits: transformer\nparameters:\n  rope_neox: false\n"
+                                             "  residual_scale: {key: \"{arch}.residual_scale\"}\n");
+    assert_true(model_param(m, "residual_scale")->values[1] == (double)0.22f);
     assert_non_null(tiny_yaml(a, &s, GRANITE "harmless:\n  \"{arch}.residual_scale\": of no matter\n"));
     assert_non_null(tiny_yaml(a, &s, GRANITE "neutral:\n  granite.residual_scale: [0.22]\n"));
     assert_dies(tiny_yaml(a, &s, GRANITE "neutral:\n  granite.residual_scale: [0.21, 1]\n"), "only models where it is 0.21 or 1");
@@ -391,7 +393,7 @@ static void mistakes_in_yaml(void **state)
          "llama.yaml:1:15: the architecture is \"qwen2\" but the file is named after llama" },
         { "architecture: llama\nparameters: {rope_neox: false}\n", "parameter n_layer is missing" },
         { "architecture: llama\ninherits: transformer\n", "parameter rope_neox is missing; add it under parameters" },
-        { "architecture: llama\ninherits: llama\nparameters: {rope_neox: false}\n", "inherits goes deeper than 4 files" },
+        { "architecture: llama\ninherits: llama\nparameters: {rope_neox: false}\n", "inherits goes deeper than 6 files" },
         { "architecture: llama\ninherits: nowhere\n", "llama.yaml:2:11: there is no models/nowhere.yaml" },
         { "architecture: llama\ninherits: transformer\nrope: neox\n", "llama.yaml:3:1: key \"rope\" is unknown" },
         { "architecture: llama\ninherits: transformer\nparameters: {rope_neox: left}\n",
@@ -401,14 +403,14 @@ static void mistakes_in_yaml(void **state)
         { HEAD "tensors:\n  output: {name: nothing, shape: [n_vocab, n_embd], else: nothing}\n", "else: nothing" },
         { HEAD "tensors:\n  output: {name: nothing, shape: [n_vocab, n_embd], else: attn_q}\n", "else: attn_q" },
         { HEAD "tensors:\n  output_norm: {name: output_norm.weight, shape: [n_zzz]}\n", "llama.yaml:5:16: unknown dimension n_zzz" },
-        { HEAD "tensors:\n  output_norm: {name: output_norm.weight, shape: n_embd}\n", "shape is a list of one or two dimensions" },
+        { HEAD "tensors:\n  output_norm: {name: output_norm.weight, shape: n_embd}\n", "shape is a list of one to three dimensions" },
         { HEAD "fused:\n  \"blk.{l}.x\": attn_q\ntensors:\n  attn_q: {name: nowhere, shape: [n_q, n_embd]}\n",
          "llama.yaml:5:16: a list of tensor roles is needed here" },
         { HEAD "fused:\n  \"blk.{l}.x\": [zzz]\ntensors:\n  attn_q: {name: nowhere, shape: [n_q, n_embd]}\n",
          "there is no tensor role zzz" },
         { PARAMETERS "  rope_scaling: {values: [none]}\n", "the key rope_scaling is missing" },
         { PARAMETERS "  n_embd: {default: n_embd_per_head}\n", "llama.yaml:5:11: n_embd leads back to itself" },
-        { PARAMETERS "  n_layer: {default: n_head}\n", "llama.yaml:5:12: n_layer leads back to itself" },
+        { PARAMETERS "  n_layer: {default: n_layer + 1}\n", "llama.yaml:5:22: n_layer leads back to itself" },
         { PARAMETERS "  n_head: {default: n_embd_pr_head}\n", "\"n_embd_pr_head\" is not a number" },
         { PARAMETERS "  n_head: {default: 1.5}\n", "llama.yaml:5:21: 1.5 is not a whole number" },
         { PARAMETERS "  n_head: {default: rope_base}\n", "rope_base is a f64; a u32 is needed here" },
