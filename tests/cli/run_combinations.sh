@@ -1,8 +1,8 @@
 #!/bin/sh
-# run_combinations.sh FORGEC MAKE_GGUF FORMAT.def TARGET KV [few] -- one target and KV type: fused and unfused, default and exact programs of a model that has a matrix in each
-# weight format, against the reference (forgec verify); few: fused by default, unfused exact.  Exit code 77 where programs of TARGET cannot run.  A driver's library stands in for a GPU through $FORGE_HIP_LIBRARY.
+# run_combinations.sh FORGEC MAKE_GGUF FORMAT.def TARGET KV [few|one] -- one target and KV type: fused and unfused, default and exact programs of a model that has a matrix in each
+# weight format, against the reference (forgec verify); few: fused by default, unfused exact; one: fused by default.  Exit code 77 where programs of TARGET cannot run.  A driver's library stands in for a GPU through $FORGE_HIP_LIBRARY.
 set -u
-[ $# -ge 5 ] || { echo "usage: run_combinations.sh FORGEC MAKE_GGUF FORMAT.def TARGET KV [few]" >&2; exit 2; }
+[ $# -ge 5 ] || { echo "usage: run_combinations.sh FORGEC MAKE_GGUF FORMAT.def TARGET KV [few|one]" >&2; exit 2; }
 forgec=$1 make_gguf=$2 formats=$3 target=$4 kv=$5 few=${6-}
 . "$(dirname "$0")/../harness.sh"
 
@@ -15,7 +15,7 @@ done
 
 for fuse in none layer; do
     for mode in '' --exact; do
-        case $few,$fuse,$mode in few,none,|few,layer,--exact) continue ;; esac
+        case $few,$fuse,$mode in few,none,|few,layer,--exact|one,none,*|one,*,--exact) continue ;; esac
         # shellcheck disable=SC2086  # the mode may be absent
         check "$target --fuse $fuse $mode --kv $kv" 0 "$forgec" verify "$tmp/each.gguf" -t "$target" --fuse $fuse $mode --kv "$kv" --ctx 64 --tokens 6
         if [ $code -ne 0 ] && [ -z "${FORGE_HIP_LIBRARY-}" ] && grep -q 'cannot run here' "$tmp/err"; then skip "$(cat "$tmp/err")"; fi

@@ -185,7 +185,7 @@ static bool check_case(const struct instance *f, bool pair)
     const uint32_t block = f->format->block_weights;
     const uint32_t grain = block == 1 ? 4 : block, width_max = block == 256 ? 2 : 512 / grain;
     c.rows = random_in(0, 3) ? random_in(1, random_in(0, 1) ? 300 : 40) : random_in(1, 2) * (f->tile_rows / 2);
-    c.cols = grain * random_in(block == 256 ? 1 : 32 / grain, width_max);
+    c.cols = grain * random_in(grain < 32 ? 32 / grain : 1, width_max);
     c.n_tokens = random_in(1, random_in(0, 1) ? 200 : 20);
     c.t0 = random_in(0, 2) ? 0 : random_in(0, c.n_tokens - 1);
     c.x_stride = UNITS_OF(c.cols) * 128 + 16 * random_in(0, 3);
