@@ -148,10 +148,10 @@ static double read_comparison(struct reader *r)
 
 static double read_not(struct reader *r)
 {
-    bool negated = false;
-    while (take(r, "not")) negated = !negated;
+    uint32_t n = 0;
+    while (take(r, "not")) n++;
     const double x = read_comparison(r);
-    return negated ? x == 0 : x;
+    return n == 0 ? x : (x == 0) == (n % 2 == 1);
 }
 
 static double read_and(struct reader *r)

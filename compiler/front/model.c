@@ -256,7 +256,8 @@ static void place_rows(const struct model *m, const struct role *r, uint32_t lay
         const struct yaml *y = yaml_need(r->rows, word[i]);
         number[i] = dimension(m, y->at, yaml_string(y), layer);
     }
-    if (!number[0] || number[1] + number[0] > number[2] || w->rows % number[0])
+    const bool small = w->rows <= UINT32_MAX && number[2] <= UINT32_MAX;
+    if (!number[0] || number[1] + number[0] > number[2] || w->rows % number[0] || !small)
         die_at(r->rows->at, "%s: its %llu rows cannot be %llu of every %llu, from %llu", r->name, (unsigned long long)w->rows,
                (unsigned long long)number[0], (unsigned long long)number[2], (unsigned long long)number[1]);
     w->run = number[0];

@@ -2,7 +2,7 @@
 #include "shape.h"
 #include <math.h>
 
-enum { MOST_COLS = 1 << 24 };
+enum { MOST_COLS = 1 << 24, MOST_EXPERTS = 4096 };
 
 typedef void shape_rule(const struct graph *g, struct place at, struct node *n);
 
@@ -159,6 +159,7 @@ static void shape_route(const struct graph *g, struct place at, struct node *n)
     const struct node *logits = n->inputs[0];
     need_vector(at, n);
     if (n->weight) need_cols(at, logits, n->weight->cols, n->weight->role);
+    if (logits->cols > MOST_EXPERTS) die_at(at, "%%%s has %u columns; a router has at most %u", logits->name, logits->cols, MOST_EXPERTS);
     if (a->used > logits->cols) die_at(at, "%u experts are used of %u", a->used, logits->cols);
     if (logits->cols % a->n_group || a->n_group_used > a->n_group)
         die_at(at, "%u experts cannot stand in %u groups of which %u are used", logits->cols, a->n_group, a->n_group_used);
@@ -174,6 +175,12 @@ static const struct node *need_choice(struct place at, const struct node *n)
     if (choice->op != OP_route)
         die_at(at, "%s takes a choice of experts; %%%s comes from %s", op_info[n->op].name, choice->name, op_info[choice->op].name);
     return choice;
+}
+
+/* A row for each of them. */
+static void need_rows_of(struct place at, const struct node *x, uint32_t used)
+{
+    if (x->cols % used) die_at(at, "%%%s has %u columns, which %u experts do not share evenly", x->name, x->cols, used);
 }
 
 static void shape_expert_matmul(const struct graph *g, struct place at, struct node *n)
@@ -197,6 +204,7 @@ static void shape_expert_rows(const struct graph *g, struct place at, struct nod
     const struct weight *w = n->weight;
     const struct node *choice = need_choice(at, n);
     n->cols = n->inputs[0]->cols;
+    need_rows_of(at, n->inputs[0], choice->attr.used);
     need_size(at, w, w->is_vector ? w->cols : w->rows, choice->inputs[0]->cols, "experts");
     if (!w->is_vector) need_cols(at, n->inputs[0], w->cols * choice->attr.used, w->role);
     else if (n->op == OP_expert_bias) die_at(at, "expert_bias takes a row for each expert; %s is one row", w->role);
@@ -207,7 +215,7 @@ static void shape_expert_sum(const struct graph *g, struct place at, struct node
     (void)g;
     const uint32_t used = need_choice(at, n)->attr.used;
     const struct node *x = n->inputs[0];
-    if (x->cols % used) die_at(at, "%%%s has %u columns, which %u experts do not share evenly", x->name, x->cols, used);
+    need_rows_of(at, x, used);
     n->cols = x->cols / used;
 }
 

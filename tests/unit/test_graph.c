@@ -246,6 +246,125 @@ static void errors_name_line_and_column(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) refused(rows[i].wiring, rows[i].expected);
 }
 
+/* ---- blocks ---- */
+
+/* Blocks, the text of that section, and a wiring whose lines begin at column 3. */
+static struct model *with_blocks(const char *blocks, const char *wiring)
+{
+    return with_parameters(&tiny_llama, arena_printf(a, "  near: {type: bool, per_layer: true, default: [true, false]}\n"
+                                                     "  ten: {type: u32, default: 10}\n%s", blocks), wiring);
+}
+
+static void blocks(void **state)
+{
+    (void)state;
+    /* Lines of a block stand where it is used; conditions look at a parameter of the layer, or at whether the file has a tensor. */
+    const char *lines = "blocks:\n  both: |\n    use one\n    use two # the other\n"
+                        "  one: |\n    %y = add %x, %x\n\n  two: |\n    # a comment\n"
+                        "    %z = add %y, %x\n  never: |\n    %y = nonsense\n";
+    const struct model *m = with_blocks(lines, TINY_INPUT "layer:\nuse both\nuse never if attn_q_bias\nuse never unless ten\n"
+                                        "%u = add %z, %y\nuse more if near\nuse less unless near\n" TINY_OUTPUT);
+    assert_dies(graph_build(a, m), "llama.yaml:27:7: there is no block more");
+    lines = arena_printf(a, "%s  more: |\n    %%x = add %%u, %%z\n  less: |\n    %%x = add %%u, %%y\n", lines);
+    m = with_blocks(lines, TINY_INPUT "layer:\nuse both\n  use\tnever if attn_q_bias # a comment\nuse never unless ten\n"
+                    "%u = add %z, %y\nuse more if near\nuse less unless near\n" TINY_OUTPUT);
+    const struct graph *g = graph_build(a, m);
+    assert_int_equal(g->n_nodes, 3 + 2 * 4);
+    assert_ptr_equal(find(g, "0.x")->inputs[1], find(g, "0.z"));
+    assert_ptr_equal(find(g, "1.x")->inputs[1], find(g, "1.y"));
+    assert_string_equal(printed(graph_parse(a, m, "again", printed(g))), printed(g));
+    /* A file's block takes the place of the one that it inherits, wherever that is used. */
+    m = tiny_yaml(a, &tiny_llama, OWN "blocks:\n  dense_glu: |\n    %glu = glu_gelu %gate_bias, %up_bias\n");
+    assert_int_equal(find(graph_build(a, m), "1.glu")->op, OP_glu_gelu);
+    assert_int_equal(find(graph_build(a, tiny_model(a, &tiny_llama)), "1.glu")->op, OP_glu_silu);
+}
+
+static void mistakes_in_blocks(void **state)
+{
+    (void)state;
+#define ONE "blocks:\n  one: |\n    %y = add %x, %x\n    %x = add %y, %zz\n"
+    static const struct { const char *blocks, *layer, *expected; } rows[] = {
+        { ONE, "use one\n", "llama.yaml:10:18: %zz is not defined before" },
+        { ONE, "use\n", "llama.yaml:15:6: expected a block" },
+        { ONE, "use \n", "llama.yaml:15:7: expected a block" },
+        { ONE, "use 1\n", "llama.yaml:15:7: expected a block" },
+        { ONE, "use two\n", "llama.yaml:15:7: there is no block two" },
+        { ONE, "use one when near\n", "llama.yaml:15:11: expected if, unless or the end of the line" },
+        { ONE, "use one, one\n", "llama.yaml:15:10: expected the end of the line" },
+        { ONE, "use one if\n", "llama.yaml:15:13: expected a parameter or a tensor role" },
+        { ONE, "use one if %x\n", "llama.yaml:15:14: expected a parameter or a tensor role" },
+        { ONE, "use one unless farr\n", "llama.yaml:15:18: there is no tensor role farr" },
+        { ONE, "use one if near near\n", "llama.yaml:15:19: expected the end of the line" },
+        { "blocks:\n  again: |\n    use again\n", "use again\n", "llama.yaml:9:9: blocks use each other more than 8 deep" },
+        { "blocks:\n  twice: |\n    %y = add %x, %x\n", "use twice\nuse twice\n", "llama.yaml:9:5: %y is defined twice" },
+        { "blocks: [one]\n", "use one\n", "llama.yaml:7:9: blocks is a map of names and lines" },
+        { "blocks:\n  one: [x]\n", "use one\n", "llama.yaml:8:8: a list stands here; a text is needed" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        static struct model *m;
+        const char *wiring = arena_printf(a, "%slayer:\n%s%s", TINY_INPUT, rows[i].layer, TINY_OUTPUT);
+        if (!DIES(m = with_blocks(rows[i].blocks, wiring))) assert_dies(graph_build(a, m), rows[i].expected);
+        else if (!strstr(die_text, rows[i].expected)) fail_msg("message \"%s\" lacks \"%s\"", die_text, rows[i].expected);
+    }
+    static struct model *m;
+    m = with_blocks(ONE, "input:\nuse one if near\nlayer:\n" TINY_OUTPUT);
+    assert_dies(graph_build(a, m), "near differs by layer, and this belongs to no layer");
+    m = with_blocks(ONE, "input:\nuse one if attn_q\nlayer:\n" TINY_OUTPUT);
+    assert_dies(graph_build(a, m), "attn_q is a tensor of a layer");
+    m = with_blocks(ONE, "use one\n" TINY_INPUT "layer:\n" TINY_OUTPUT);
+    assert_dies(graph_build(a, m), "llama.yaml:12:3: expected input:");
+    /* Unrolled text has none. */
+    m = tiny_model(a, &tiny_llama);
+    assert_dies(graph_parse(a, m, "t", "use embedding\n"), "t:1:1: expected %value");
+}
+
+/* Eight blocks deep, and no further; together not beyond all measure. */
+static void depth_of_blocks(void **state)
+{
+    (void)state;
+    for (uint32_t deep = 8; deep <= 9; deep++) {
+        struct text t = { .arena = a };
+        text_puts(&t, "blocks:\n");
+        for (uint32_t i = 1; i < deep; i++) text_printf(&t, "  b%u: |\n    use b%u\n", i, i + 1);
+        text_printf(&t, "  b%u: |\n    %%x = add %%x, %%x\n", deep);
+        static struct model *m;
+        m = with_blocks(text_str(&t), TINY_INPUT "layer:\nuse b1\n" TINY_OUTPUT);
+        if (deep == 8) assert_int_equal(graph_build(a, m)->n_nodes, 3 + 2);
+        else assert_dies(graph_build(a, m), "blocks use each other more than 8 deep");
+    }
+    struct text t = { .arena = a };
+    text_puts(&t, "blocks:\n  b8: |\n    # nothing\n");
+    for (uint32_t i = 1; i < 8; i++) {
+        text_printf(&t, "  b%u: |\n", i);
+        for (uint32_t k = 0; k < 10; k++) text_printf(&t, "    use b%u\n", i + 1);
+    }
+    static struct model *m;
+    m = with_blocks(text_str(&t), TINY_INPUT "layer:\nuse b1\n" TINY_OUTPUT);
+    assert_dies(graph_build(a, m), "with all its blocks and layers the wiring has more than 1048576 lines");
+}
+
+/* A key counts as read where a block that may be used names its parameter; not where only others do. */
+static void keys_of_blocks(void **state)
+{
+    (void)state;
+    static struct tiny s;
+    static const struct model *m;
+    s = tiny_llama;
+    s.extra = put_windows;
+    s.n_extra = 3;
+    const char *text = "  window: {key: \"{arch}.attention.sliding_window\", type: u32, per_layer: true}\n"
+                       "  pattern: {key: \"{arch}.attention.sliding_window_pattern\", type: bool, per_layer: true}\n"
+                       "  factor: {key: \"{arch}.logit_scale\", type: f64}\n"
+                       "blocks:\n  used: |\n    use inner if attn_q_bias\n    use inner if output_bias\n"
+                       "  inner: |\n    %%y = scale by=factor %%x\n    %%w = attention window=window %%y\n  other: |\n    use %s\n";
+    m = with_parameters(&s, arena_printf(a, text, "inner"), TINY_INPUT "layer:\nuse used if pattern\n%x = add %x, %x\n" TINY_OUTPUT);
+    assert_non_null(graph_build(a, m));
+    m = with_parameters(&s, arena_printf(a, text, "used"), TINY_INPUT "layer:\nuse inner_not if attn_q_bias\n" TINY_OUTPUT);
+    assert_dies(graph_build(a, m), "there is no block inner_not");
+    m = with_parameters(&s, arena_printf(a, text, "used"), TINY_INPUT "layer:\n%x = add %x, %x\n" TINY_OUTPUT);
+    assert_dies(graph_build(a, m), "parameter window, which neither the graph nor a shape uses");
+}
+
 static void embeddings_cannot_vanish(void **state)
 {
     (void)state;
@@ -284,6 +403,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(rotations, setup, teardown),
         cmocka_unit_test_setup_teardown(absent_tensors_vanish, setup, teardown),
         cmocka_unit_test_setup_teardown(errors_name_line_and_column, setup, teardown),
+        cmocka_unit_test_setup_teardown(blocks, setup, teardown),
+        cmocka_unit_test_setup_teardown(mistakes_in_blocks, setup, teardown),
+        cmocka_unit_test_setup_teardown(depth_of_blocks, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_of_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(embeddings_cannot_vanish, setup, teardown),
         cmocka_unit_test_setup_teardown(unrolled_text, setup, teardown),
     };

@@ -440,6 +440,114 @@ static void mistakes_in_yaml(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) assert_dies(tiny_yaml(a, &tiny_llama, rows[i].yaml), rows[i].expected);
 }
 
+/* ---- three dimensions, and rows of a tensor ---- */
+
+static void put_slices(void)
+{
+    tiny_slices("slices", QUANT_F32, 2, 3, 32);
+    tiny_slices("pair", QUANT_F32, 2, 5, 32);
+    tiny_tensor("rows", QUANT_F32, 12, 32);
+}
+
+#define SLICES "architecture: llama\ninherits: transformer\nparameters:\n  rope_neox: false\n  two: {type: u32, default: 2}\n"
+#define ROLE(text) SLICES "tensors:\n  mine: {" text "}\n"
+
+static const struct model *with_slices(const char *yaml)
+{
+    static struct tiny s;
+    s = (struct tiny){ "llama", 32, 32, 2, 2, 16, 100, QUANT_F32, 1, NULL, 0, NULL, true, put_slices };
+    return tiny_yaml(a, &s, yaml);
+}
+
+/* Row r of the role is row `from` of the tensor. */
+static void is_row(const struct model *m, const char *role, uint64_t r, const char *name, uint64_t from)
+{
+    const struct weight *w = model_weight(m, (struct place){ "t", 1, 1 }, role, NO_LAYER);
+    float *row = arena_array(a, float, w->cols);
+    assert_true(weight_row(w, r) == from && strcmp(w->name, name) == 0);
+    weight_to_float(row, w, r, 1);
+    assert_memory_equal(row, w->tensor->data + from * w->cols * sizeof *row, w->cols * sizeof *row);
+}
+
+static void slices_and_rows(void **state)
+{
+    (void)state;
+    const struct model *m = with_slices(ROLE("name: slices, shape: [two, 2 * two - 1, n_embd]"));
+    const struct weight *w = model_weight(m, (struct place){ "t", 1, 1 }, "mine", NO_LAYER);
+    assert_true(w->slices == 2 && w->rows == 6 && w->cols == 32 && !w->is_vector && m->n_parameters >= 6 * 32);
+    for (uint64_t r = 0; r < 6; r++) is_row(m, "mine", r, "slices", r);
+    /* Parts of each slice. */
+    m = with_slices(SLICES "tensors:\n  a: {name: none, shape: [2, 2, n_embd]}\n  b: {name: none, shape: [2, 3, n_embd]}\n"
+                           "fused:\n  pair: [a, b]\n");
+    for (uint64_t r = 0; r < 4; r++) is_row(m, "a", r, "pair", r / 2 * 5 + r % 2);
+    for (uint64_t r = 0; r < 6; r++) is_row(m, "b", r, "pair", r / 3 * 5 + 2 + r % 3);
+    /* All rows at once are the same, whatever the runs. */
+    w = model_weight(m, (struct place){ "t", 1, 1 }, "b", NO_LAYER);
+    float rows[6][32], row[32];
+    weight_to_float(rows[0], w, 0, 6);
+    for (uint64_t r = 0; r < 6; r++) {
+        weight_to_float(row, w, r, 1);
+        assert_memory_equal(row, rows[r], sizeof row);
+    }
+    m = with_slices(ROLE("name: rows, shape: [4 * two, n_embd], rows: {count: two, first: 1, every: two + 1}"));
+    for (uint64_t r = 0; r < 8; r++) is_row(m, "mine", r, "rows", r / 2 * 3 + 1 + r % 2);
+}
+
+static void mistakes_in_slices(void **state)
+{
+    (void)state;
+    static const struct { const char *yaml, *expected; } rows[] = {
+        { ROLE("name: slices, shape: [3, 3, n_embd]"), "tensor slices is 2 x 3 x 32; the hyperparameters ask for 3 x 3 x 32" },
+        { ROLE("name: slices, shape: [2, 4, n_embd]"), "tensor slices is 2 x 3 x 32; the hyperparameters ask for 2 x 4 x 32" },
+        { ROLE("name: slices, shape: [6, n_embd]"), "tensor slices is 2 x 3 x 32; the hyperparameters ask for 6 x 32" },
+        { ROLE("name: rows, shape: [3, 4, n_embd]"), "tensor rows is 12 x 32; the hyperparameters ask for 3 x 4 x 32" },
+        { ROLE("name: slices, shape: [1, 2, 3, n_embd]"), "llama.yaml:7:31: shape is a list of one to three dimensions" },
+        { ROLE("name: slices, shape: []"), "shape is a list of one to three dimensions" },
+        { ROLE("name: slices, shape: [2, 3 - two * 2, n_embd]"), "llama.yaml:7:9: the dimension 3 - two * 2 comes to -1" },
+        { ROLE("name: slices, shape: [2, n_embd / 3, n_embd]"), "the dimension n_embd / 3 comes to 10.6667" },
+        { ROLE("name: none, optional: true, shape: [2, 3 * n_zz, 2]"), "llama.yaml:7:9: \"3 * n_zz\": there is no parameter n_zz" },
+        { ROLE("name: none, optional: true, shape: [2 *, 2]"), "llama.yaml:7:9: \"2 *\": expected a number or a name" },
+        { ROLE("name: none, optional: true, shape: [2 * rope_base, 2]"), "there is no parameter rope_base" },
+        { ROLE("name: slices, shape: [2, 3, n_embd], rows: {count: 1, first: 0, every: 2}"),
+         "llama.yaml:7:53: rows are those of a matrix" },
+        { ROLE("name: rows, shape: [8, n_embd], rows: {count: 2, every: 3}"), "key \"first\" is missing" },
+        { ROLE("name: rows, shape: [8, n_embd], rows: {count: 2, first: 1, each: 3}"), "key \"each\" is unknown" },
+        { ROLE("name: rows, shape: [8, n_embd], rows: {count: 0, first: 1, every: 3}"),
+         "mine: its 8 rows cannot be 0 of every 3, from 1" },
+        { ROLE("name: rows, shape: [8, n_embd], rows: {count: 2, first: 2, every: 3}"), "its 8 rows cannot be 2 of every 3, from 2" },
+        { ROLE("name: rows, shape: [8, n_embd], rows: {count: 3, first: 0, every: 3}"), "its 8 rows cannot be 3 of every 3, from 0" },
+        { ROLE("name: rows, shape: [2 * 2e15, n_embd], rows: {count: 1, first: 0, every: 2 * 2e15}"),
+         "its 4000000000000000 rows cannot be" },
+        { ROLE("name: rows, shape: [6, n_embd], rows: {count: 2, first: 0, every: 3}"),
+         "tensor rows is 12 x 32; the hyperparameters ask for 9 x 32" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) assert_dies(with_slices(rows[i].yaml), rows[i].expected);
+}
+
+/* Parameters that are counted from others, by layer and before the number of layers is known. */
+static void expressions(void **state)
+{
+    (void)state;
+    const struct model *m = with_slices(SLICES "  three: {type: u32, default: two + 1}\n  odd: {type: bool, default: layer % 2 == 1}\n"
+                                        "  share: {type: f64, default: 1 / sqrt(three + head_dim - 3)}\n"
+                                        "  n_more: {type: u32, default: 3}\n  n_layer: {key: \"{arch}.block_count\", default: 1}\n"
+                                        "  long_ctx: {type: bool, default: n_ctx > 63}\n");
+    assert_true(model_param(m, "three")->values[0] == 3 && model_param(m, "odd")->values[0] == 0);
+    assert_true(model_param(m, "share")->values[0] == 0.25 && model_param(m, "long_ctx")->values[0] == 1);
+    static const struct { const char *line, *expected; } rows[] = {
+        { "  mine: {type: u32, default: two / 4}\n", "llama.yaml:6:30: two / 4 is not a whole number" },
+        { "  mine: {type: u32, default: two - 3}\n", "mine is -1; forgec takes 0 to 4294967295" },
+        { "  mine: {type: u32, default: two + zz}\n", "llama.yaml:6:30: \"two + zz\": there is no parameter zz" },
+        { "  mine: {type: u32, default: mine + 1}\n", "llama.yaml:6:30: mine leads back to itself" },
+        { "  mine: {type: f64, default: 1 / (two - 2)}\n", "\"1 / (two - 2)\" is no finite number" },
+        { "  mine: {type: bool, default: two + two}\n", "mine is 4; forgec takes 0 to 1" },
+        { "  mine: {type: u32, default: (two}\n", "\"(two\": expected ) at \"its end\"" },
+        { "  min: {type: u32, default: 1}\n", "llama.yaml:6:3: min means something else already" },
+        { "  layer: {type: u32, default: 1}\n", "layer means something else already" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) assert_dies(with_slices(arena_printf(a, "%s%s", SLICES, rows[i].line)), rows[i].expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +562,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(degenerate_rotations, setup, teardown),
         cmocka_unit_test_setup_teardown(yarn_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(mistakes_in_yaml, setup, teardown),
+        cmocka_unit_test_setup_teardown(slices_and_rows, setup, teardown),
+        cmocka_unit_test_setup_teardown(mistakes_in_slices, setup, teardown),
+        cmocka_unit_test_setup_teardown(expressions, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
