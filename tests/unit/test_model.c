@@ -13,7 +13,7 @@
 
 static struct arena *a;
 
-static int setup(void **state) { (void)state; a = arena_create(); return 0; }
+static int setup(void **state) { (void)state; tiny_more = NULL; a = arena_create(); return 0; }
 static int teardown(void **state) { (void)state; warn_handler = NULL; arena_destroy(a); return 0; }
 
 /* ---- numbers of the file ---- */
@@ -455,7 +455,8 @@ static void put_slices(void)
 static const struct model *with_slices(const char *yaml)
 {
     static struct tiny s;
-    s = (struct tiny){ "llama", 32, 32, 2, 2, 16, 100, QUANT_F32, 1, NULL, 0, NULL, true, put_slices };
+    s = (struct tiny){ "llama", 32, 32, 2, 2, 16, 100, QUANT_F32, 1, NULL, 0, NULL, true };
+    tiny_more = put_slices;
     return tiny_yaml(a, &s, yaml);
 }
 

@@ -16,9 +16,8 @@ struct tiny {
     uint32_t    n_extra;
     const char *omit;                         /* a key left out, without the architecture; or NULL */
     bool        has_data;                     /* numbers for all tensors, which then are F32 (matrix: QUANT_F32) */
-    void      (*tensors)(void);               /* more of them, by tiny_tensor and tiny_slices; or NULL */
 };
-static const struct tiny tiny_llama = { "llama", 64, 96, 4, 2, 32, 100, QUANT_Q8_0, 2, NULL, 0, NULL, false, NULL };
+static const struct tiny tiny_llama = { "llama", 64, 96, 4, 2, 32, 100, QUANT_Q8_0, 2, NULL, 0, NULL, false };
 
 static void tiny_u32(struct text *t, uint32_t x) { text_append(t, (const char *)&x, sizeof x); }
 static void tiny_u64(struct text *t, uint64_t x) { text_append(t, (const char *)&x, sizeof x); }
@@ -32,6 +31,7 @@ static inline void tiny_pair_f32(struct text *t, const char *key, float x)
 
 static struct { struct text text; uint32_t n; uint64_t offset; } tiny_tensors;
 static const char *tiny_scalar;                /* a tensor more, of one number; or NULL */
+static void (*tiny_more)(void);                /* makes more tensors, by tiny_tensor and tiny_slices; or NULL */
 
 /* slices 0: a matrix; rows 0, too: a vector. */
 static void tiny_slices(const char *name, enum quant quant, uint64_t slices, uint64_t rows, uint64_t cols)
@@ -94,7 +94,7 @@ static const struct gguf *tiny_gguf(struct arena *a, const struct tiny *s)
     for (uint32_t l = 0; l < s->n_layer; l++) tiny_layer(a, s, l);
     tiny_tensor("output_norm.weight", QUANT_F32, 0, s->n_embd);
     if (tiny_scalar) tiny_tensor(tiny_scalar, QUANT_F32, 0, 1);
-    if (s->tensors) s->tensors();
+    if (tiny_more) tiny_more();
     text_puts(&t, "GGUF");
     tiny_u32(&t, 3);
     tiny_u64(&t, tiny_tensors.n);
