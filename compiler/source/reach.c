@@ -353,6 +353,7 @@ static void follow(struct node *n)
     }
     for (uint32_t i = 0; n->item && i < n->locals.n; i++)
         follow_all(&((struct name *)((struct symbol *)n->locals.item[i])->owner)->declared);
+    if (n->item && n->item->owner) follow_all(&((struct reading *)n->item->owner)->nodes);       /* its text stays in all its readings */
 }
 
 static bool any_reached(const struct list *l)
