@@ -13,11 +13,13 @@
 
 enum { SLAB = 16 << 20 };       /* bytes packed between two writes */
 
+/* Rows that are packed as a matrix of their own: of a weight, or of one slice of it, all those, or a run of them.  rows: the first one;
+ * row0: its number in the weight. */
+struct matrix { const struct weight *w; struct packing packing; const uint8_t *rows; uint64_t row0, n_rows; };
+
 struct slab_job {
     uint8_t             *out;
-    const struct weight *w;
-    struct packing       packing;
-    const uint8_t       *rows;
+    const struct matrix *m;
     uint64_t             first, n;      /* groups */
     uint64_t             bad;           /* block of the matrix that is not finite; UINT64_MAX: none */
 };
@@ -45,12 +47,12 @@ static uint64_t row_size(const struct weight *w) { return format_row_bytes(w->te
 static uint64_t row_blocks(const struct weight *w) { return w->cols / w->tensor->quant->block_weights; }
 
 /* NaN or an infinity among the weights would be in every logit, so no program is made of them.  block: of the weight, rows one behind the
- * other. */
-static void die_not_finite(const struct image_writer *iw, const struct weight *w, const uint8_t *blocks, uint64_t block)
+ * other; bytes: its own. */
+static void die_not_finite(const struct image_writer *iw, const struct weight *w, const uint8_t *bytes, uint64_t block)
 {
     const struct format *q = w->tensor->quant;
-    const uint64_t row = w->row0 + block / row_blocks(w), first = block % row_blocks(w) * q->block_weights;
-    const char *name = block_not_finite_name(q, blocks + block * q->block_bytes), *path = iw->plans[0]->model->gguf->path;
+    const uint64_t row = w->is_vector ? 0 : weight_row(w, block / row_blocks(w)), first = block % row_blocks(w) * q->block_weights;
+    const char *name = block_not_finite_name(q, bytes), *path = iw->plans[0]->model->gguf->path;
     const char *remedy = "weights must be finite: the file is damaged or was converted wrongly, get or convert it again";
     typedef unsigned long long ull;
     if (iw->progress) fprintf(stderr, "\r                     \r");
@@ -64,35 +66,34 @@ static void die_not_finite(const struct image_writer *iw, const struct weight *w
 static void *pack_slab(void *argument)
 {
     struct slab_job *j = argument;
-    const uint64_t group_bytes = packing_group_bytes(j->packing, j->w->cols), per_group = j->packing.layout->group_rows;
+    const struct matrix *m = j->m;
+    const struct weight *w = m->w;
+    const uint64_t group_bytes = packing_group_bytes(m->packing, w->cols), per_group = m->packing.layout->group_rows;
     for (uint64_t i = 0; i < j->n; i++) {
-        const uint64_t row = (j->first + i) * per_group, left = j->w->rows - row,
-            n = (left < per_group ? left : per_group) * row_blocks(j->w);
-        const uint8_t *rows = j->rows + row * row_size(j->w);
-        const uint64_t bad = blocks_not_finite(j->packing.format, rows, n);
+        const uint64_t row = (j->first + i) * per_group, left = m->n_rows - row, n = (left < per_group ? left : per_group) * row_blocks(w);
+        const uint64_t bad = blocks_not_finite(m->packing.format, m->rows + row * row_size(w), n);
         if (bad < n) {
-            j->bad = row * row_blocks(j->w) + bad;
+            j->bad = row * row_blocks(w) + bad;
             break;
         }
-        packing_write(j->packing, j->out + i * group_bytes, j->rows, j->w->rows, j->w->cols, j->first + i, 1);
+        packing_write(m->packing, j->out + i * group_bytes, m->rows, m->n_rows, w->cols, j->first + i, 1);
     }
     return NULL;
 }
 
 /* Groups first .. first + n - 1 with up to `jobs` threads; a thread that cannot be started is done without.  Returns slab_job's bad, the
  * lowest. */
-static uint64_t pack_parallel(uint8_t *out, const struct weight *w, struct packing packing, const uint8_t *rows, uint64_t first, uint64_t n,
-                              uint32_t jobs)
+static uint64_t pack_parallel(uint8_t *out, const struct matrix *m, uint64_t first, uint64_t n, uint32_t jobs)
 {
     enum { MOST = 64 };
     struct slab_job job[MOST];
     pthread_t thread[MOST];
     bool started[MOST] = { false };
-    const uint64_t group_bytes = packing_group_bytes(packing, w->cols);
+    const uint64_t group_bytes = packing_group_bytes(m->packing, m->w->cols);
     const uint32_t parts = jobs < 1 ? 1 : jobs > MOST ? MOST : jobs;
     for (uint32_t i = 0; i < parts; i++) {
         const uint64_t from = n * i / parts, to = n * (i + 1) / parts;
-        job[i] = (struct slab_job){ out + from * group_bytes, w, packing, rows, first + from, to - from, UINT64_MAX };
+        job[i] = (struct slab_job){ out + from * group_bytes, m, first + from, to - from, UINT64_MAX };
         if (i + 1 < parts) started[i] = pthread_create(&thread[i], NULL, pack_slab, &job[i]) == 0;
         if (!started[i]) pack_slab(&job[i]);
     }
@@ -101,18 +102,50 @@ static uint64_t pack_parallel(uint8_t *out, const struct weight *w, struct packi
     return UINT64_MAX;
 }
 
-static void write_matrix(struct stream *s, const struct image_writer *iw, const struct weight *w, struct packing packing, uint8_t *slab,
-                         uint64_t slab_bytes)
+static void write_rows(struct stream *s, const struct image_writer *iw, const struct matrix *m, uint8_t *slab, uint64_t slab_bytes)
 {
-    const uint64_t group_bytes = packing_group_bytes(packing, w->cols), groups = packing_bytes(packing, w->rows, w->cols) / group_bytes;
-    const uint8_t *rows = w->tensor->data + w->row0 * row_size(w);
-    const uint64_t per_slab = slab_bytes / group_bytes;
+    const struct weight *w = m->w;
+    const uint64_t group_bytes = packing_group_bytes(m->packing, w->cols), per_slab = slab_bytes / group_bytes;
+    const uint64_t groups = packing_bytes(m->packing, m->n_rows, w->cols) / group_bytes;
     for (uint64_t g = 0; g < groups; g += per_slab) {
         const uint64_t n = groups - g < per_slab ? groups - g : per_slab;
         const bool small = n * group_bytes < 1 << 18;
-        const uint64_t bad = pack_parallel(slab, w, packing, rows, g, n, small ? 1 : iw->jobs);
-        if (bad != UINT64_MAX) die_not_finite(iw, w, rows, bad);
+        const uint64_t bad = pack_parallel(slab, m, g, n, small ? 1 : iw->jobs);
+        if (bad != UINT64_MAX)
+            die_not_finite(iw, w, m->rows + bad * w->tensor->quant->block_bytes, m->row0 * row_blocks(w) + bad);
         put(s, slab, n * group_bytes);
+    }
+}
+
+/* Rows that stand apart in the tensor (weight_row), as many at once as a slab takes. */
+static void write_gathered(struct stream *s, const struct image_writer *iw, const struct weight *w, struct packing packing, uint8_t *slab,
+                           uint64_t slab_bytes)
+{
+    const uint64_t per_group = packing.layout->group_rows, most = slab_bytes / packing_group_bytes(packing, w->cols) * per_group;
+    const uint64_t at_once = most < w->rows ? most : w->rows;
+    uint8_t *rows = malloc((size_t)(at_once * row_size(w)));
+    if (!rows) die("out of memory for tensor %s", w->name);
+    for (uint64_t row = 0, n; row < w->rows; row += n) {
+        n = w->rows - row < at_once ? w->rows - row : at_once;
+        for (uint64_t r = 0; r < n; r++)
+            memcpy(rows + r * row_size(w), w->tensor->data + weight_row(w, row + r) * row_size(w), (size_t)row_size(w));
+        write_rows(s, iw, &(struct matrix){ w, packing, rows, row, n }, slab, slab_bytes);
+    }
+    free(rows);
+}
+
+/* Slices are packed one by one, each from a group of its own on. */
+static void write_matrix(struct stream *s, const struct image_writer *iw, const struct weight *w, struct packing packing, uint8_t *slab,
+                         uint64_t slab_bytes)
+{
+    const uint64_t slices = w->slices ? w->slices : 1, n = w->rows / slices;
+    if (w->run % n) {
+        write_gathered(s, iw, w, packing, slab, slab_bytes);
+        return;
+    }
+    for (uint64_t i = 0; i < slices; i++) {
+        const uint8_t *rows = w->tensor->data + weight_row(w, i * n) * row_size(w);
+        write_rows(s, iw, &(struct matrix){ w, packing, rows, i * n, n }, slab, slab_bytes);
     }
 }
 
@@ -159,7 +192,7 @@ static uint64_t slab_size(const struct plan *p)
     uint64_t bytes = SLAB;
     for (uint32_t i = 0; i < p->model->n_weights; i++) {
         const struct weight *w = &p->model->weights[i];
-        if (w->is_vector) continue;
+        if (p->weight_form[i] != WEIGHT_MATRIX) continue;
         const uint64_t group = packing_group_bytes(plan_packing(p, w), w->cols);
         if (group > bytes) bytes = group;
     }
@@ -170,11 +203,32 @@ static void write_vector(struct stream *s, const struct image_writer *iw, const 
 {
     const uint8_t *blocks = w->tensor->data + w->row0 * w->tensor->quant->block_bytes;
     const uint64_t bad = blocks_not_finite(w->tensor->quant, blocks, row_blocks(w));
-    if (bad < row_blocks(w)) die_not_finite(iw, w, blocks, bad);
+    if (bad < row_blocks(w)) die_not_finite(iw, w, blocks + bad * w->tensor->quant->block_bytes, bad);
     float *x = malloc((size_t)w->cols * sizeof *x);
     if (!x) die("out of memory for tensor %s", w->name);
     weight_to_float(x, w, 0, 1);
     put(s, x, (size_t)w->cols * sizeof *x);
+    free(x);
+}
+
+/* WEIGHT_ROWS and WEIGHT_COLUMNS: rows as floats, or what stands in a column of all of them. */
+static void write_floats(struct stream *s, const struct image_writer *iw, const struct plan *p, const struct weight *w)
+{
+    const bool turned = p->weight_form[w->index] == WEIGHT_COLUMNS;
+    const uint64_t stride = plan_weight_stride(p, w), n_out = turned ? w->cols : w->rows, n_in = turned ? w->rows : w->cols;
+    float *x = calloc((size_t)(w->rows * w->cols), sizeof *x), *out = calloc((size_t)stride, sizeof *out);
+    if (!x || !out) die("out of memory for tensor %s", w->name);
+    for (uint64_t r = 0; r < w->rows; r++) {
+        const uint8_t *row = w->tensor->data + weight_row(w, r) * row_size(w);
+        const uint64_t bad = blocks_not_finite(w->tensor->quant, row, row_blocks(w));
+        if (bad < row_blocks(w)) die_not_finite(iw, w, row + bad * w->tensor->quant->block_bytes, r * row_blocks(w) + bad);
+    }
+    weight_to_float(x, w, 0, w->rows);
+    for (uint64_t i = 0; i < n_out; i++) {
+        for (uint64_t k = 0; k < n_in; k++) out[k] = turned ? x[k * w->cols + i] : x[i * w->cols + k];
+        put(s, out, (size_t)stride * sizeof *out);
+    }
+    free(out);
     free(x);
 }
 
@@ -210,7 +264,8 @@ static void write_image(struct outfile *f, const struct image_writer *iw, const 
         put_zeros(&s, tensors[i].offset);
         XXH3_64bits_reset(s.hash);
         if (!w) write_rotation(&s, iw, p, tensors[i].rotation);
-        else if (w->is_vector) write_vector(&s, iw, w);
+        else if (p->weight_form[w->index] == WEIGHT_VECTOR) write_vector(&s, iw, w);
+        else if (p->weight_form[w->index] != WEIGHT_MATRIX) write_floats(&s, iw, p, w);
         else write_matrix(&s, iw, w, plan_packing(p, w), slab, slab_bytes);
         put_zeros(&s, tensors[i].offset + tensors[i].bytes);
         hashes[i] = XXH3_64bits_digest(s.hash);
@@ -248,7 +303,9 @@ const char *image_hash(struct arena *a, const struct plan *p, const char *model_
         if (p->weight_offset[i] == UINT64_MAX) continue;
         text_printf(&t, "%s %llu %llu", w->name, (unsigned long long)w->row0, (unsigned long long)p->weight_offset[i]);
         const struct packed_layout *layout = plan_packing(p, w).layout;
-        if (!w->is_vector) text_printf(&t, " %s %u", layout->name, layout->version);
+        if (p->weight_form[i] == WEIGHT_MATRIX) text_printf(&t, " %s %u", layout->name, layout->version);
+        else if (p->weight_form[i] != WEIGHT_VECTOR) text_puts(&t, p->weight_form[i] == WEIGHT_ROWS ? " rows" : " columns");
+        if (w->run != w->rows) text_printf(&t, " %llu of %llu", (unsigned long long)w->run, (unsigned long long)w->stride);
         text_puts(&t, "\n");
     }
     const struct bytes part = bytes_of(text_str(&t));

@@ -4,23 +4,32 @@
 
 typedef unsigned long long ull;
 
-struct attention_text { const struct node *node; uint32_t heads_kv, group, width, window; const char *kv, *k_head, *v_head, *sizes; };
+/* width, out: of the query's and the result's heads of a KV head; sink: of KV head h, "0" where there are none */
+struct attention_text {
+    const struct node *node;
+    uint32_t           heads_kv, group, width, out, window;
+    const char        *kv, *k_head, *v_head, *sizes, *sink;
+};
 
 static struct attention_text attention_text(const struct writer *w)
 {
     struct arena *a = w->arena;
     const struct node *n = w->group->node;
     const struct state *state = plan_state(w->plan, n);
-    const uint32_t rows = state->rows, head_dim = n->attr.head_dim;
+    const uint32_t rows = state->rows, head_dim = n->attr.head_dim, value_dim = n->inputs[2]->attr.head_dim;
+    const uint64_t behind = plan_values_at(w->plan, n);
     struct attention_text at = { .node = n, .heads_kv = n->inputs[1]->heads, .kv = kv_type_name[w->plan->options.kv] };
     at.group = n->heads / at.heads_kv;
     at.width = at.group * head_dim;
+    at.out = at.group * value_dim;
     at.k_head = arena_printf(a, "kv_k_%s(STATE, h, %u, %u)", at.kv, head_dim, rows);
     at.v_head = arena_printf(a, "kv_v_%s(STATE, h, %u, %u, %u)", at.kv, at.heads_kv, head_dim, rows);
+    if (behind) at.v_head = arena_printf(a, "kv_k_%s(STATE + %lluu, h, %u, %u)", at.kv, (ull)behind, value_dim, rows);     /* V alone */
     at.window = plan_window(w->plan, n);
     const char *scale = emit_float(a, n->attr.scale), *cap = n->attr.cap > 0 ? emit_float(a, n->attr.cap) : "0";
     const char *score = arena_printf(a, "%s, /* cap, ring */ %s, %u", scale, cap, state_ring(state));
-    at.sizes = arena_printf(a, "/* group */ %u, /* head_dim */ %u, %s", at.group, head_dim, score);
+    at.sink = n->weight ? arena_printf(a, "VECTOR(%s) + %u * h", weight_of(w, n->weight), at.group) : "0";
+    at.sizes = arena_printf(a, "/* group */ %u, /* head_dim, value_dim */ %u, %u, %s", at.group, head_dim, value_dim, score);
     return at;
 }
 
@@ -33,22 +42,22 @@ static const char *parts_text(const struct writer *w, const struct attention_tex
     const ull l = m + (ull)ATTENTION_PARTS * at->node->heads * 4;
     const char *maxima = arena_printf(w->arena, "FLOATS(ARENA_PARTS + %lluu) + %u * p", m, at->group);
     const char *sums = arena_printf(w->arena, "%s, FLOATS(ARENA_PARTS + %lluu) + %u * p", maxima, l, at->group);
-    return arena_printf(w->arena, "FLOATS(ARENA_PARTS) + %u * p, %s", at->width, sums);
+    return arena_printf(w->arena, "FLOATS(ARENA_PARTS) + %u * p, %s", at->out, sums);
 }
 
-/* y [group][head_dim] of KV head h is ready in decode. */
+/* y [group][value_dim] of KV head h is ready in decode. */
 static void put_row(struct writer *w, const struct attention_text *at)
 {
     const struct buffer *q8 = &w->plan->q8[at->node->index];
     if (!q8->exists) return;
-    put(w, "for (uint32_t c = 0; c < %u; c += 32)", at->width);
-    put(w, "    quantize_block(BUFFER(AT_%s), y + c, (%u * h + c) / 32, %u);", q8->symbol, at->width, q8->cols);
+    put(w, "for (uint32_t c = 0; c < %u; c += 32)", at->out);
+    put(w, "    quantize_block(BUFFER(AT_%s), y + c, (%u * h + c) / 32, %u);", q8->symbol, at->out, q8->cols);
 }
 
 static void put_y(struct writer *w, const struct attention_text *at)
 {
     const struct buffer *f = f32_of(w, at->node);
-    if (f->exists) put(w, "float *const y = FLOATS(AT_%s) + %u * h;", f->symbol, at->width);
+    if (f->exists) put(w, "float *const y = FLOATS(AT_%s) + %u * h;", f->symbol, at->out);
     else put_scratch(w, "y", "SCRATCH_ROWS");
 }
 
@@ -96,7 +105,8 @@ static void put_decode(struct writer *w)
     put(w, "continue;");
     put(w, "}");
     put_y(w, &at);
-    put(w, "attention_decode_%s(y, q, %s, %s, n_kv, %s, /* window, sink */ %u, 0);", at.kv, at.k_head, at.v_head, at.sizes, at.window);
+    put(w, "attention_decode_%s(y, q, %s, %s, n_kv, %s, /* window, sink */ %u, %s);", at.kv, at.k_head, at.v_head, at.sizes, at.window,
+        at.sink);
     put_row(w, &at);
     put(w, "}");
 }
@@ -110,7 +120,7 @@ void put_attention_merge(struct writer *w)
     put(w, "for (uint32_t h = s.first; h < s.last; h++) {");
     put_y(w, &at);
     put(w, "const uint32_t p = %u * h;", ATTENTION_PARTS);
-    put(w, "attention_merge(y, %s, parts, %u, %u, /* sink */ 0);", parts_text(w, &at), at.group, at.node->attr.head_dim);
+    put(w, "attention_merge(y, %s, parts, %u, %u, /* sink */ %s);", parts_text(w, &at), at.group, at.out / at.group, at.sink);
     put_row(w, &at);
     put(w, "}");
 }
@@ -120,23 +130,23 @@ static void put_prefill(struct writer *w)
 {
     const struct attention_text at = attention_text(w);
     const struct buffer *q = f32_of(w, at.node->inputs[0]), *f = f32_of(w, at.node), *q8 = &w->plan->q8[at.node->index];
-    const uint32_t tokens = PREFILL_ATTENTION_TOKENS, y_stride = f->exists ? (uint32_t)(f->stride / 4) : at.width;
+    const uint32_t tokens = PREFILL_ATTENTION_TOKENS, y_stride = f->exists ? (uint32_t)(f->stride / 4) : at.out;
     put(w, "const uint32_t t0 = first_token(a, l), tiles = (a->n_tokens - t0 + %u) / %u;", tokens - 1, tokens);
     put(w, "const struct span s = share(%u * tiles, thread, n_threads);", at.heads_kv);
     put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
     put(w, "const uint32_t h = i / tiles, t = t0 + i %% tiles * %u;", tokens);
     put(w, "const uint32_t n = a->n_tokens - t < %u ? a->n_tokens - t : %u;", tokens, tokens);
-    if (f->exists) put(w, "float *const y = %s + %u * h;", float_row(w, f), at.width);
+    if (f->exists) put(w, "float *const y = %s + %u * h;", float_row(w, f), at.out);
     else put_scratch(w, "y", "SCRATCH_ROWS");
     put(w, "const float *const q = %s + %u * h;", float_row(w, q), at.width);
     put(w, "attention_prefill_%s(y, /* stride */ %u, q, /* stride */ %u,", at.kv, y_stride, (uint32_t)(q->stride / 4));
     put(w, "    %s, %s,", at.k_head, at.v_head);
-    put(w, "    a->n_past + t, /* first */ 0, n, %s, /* window, sink */ %u, 0);", at.sizes, at.window);
+    put(w, "    a->n_past + t, /* first */ 0, n, %s, /* window, sink */ %u, %s);", at.sizes, at.window, at.sink);
     if (q8->exists) {
         put(w, "for (uint32_t k = 0; k < n; k++)");
-        put(w, "    for (uint32_t c = 0; c < %u; c += 32)", at.width);
+        put(w, "    for (uint32_t c = 0; c < %u; c += 32)", at.out);
         const char *row = arena_printf(w->arena, "ROW(BUFFER(AT_%s), STRIDE_%s, t + k)", q8->symbol, q8->symbol);
-        put(w, "        quantize_block(%s, y + %u * k + c, (%u * h + c) / 32, %u);", row, at.width, at.width, q8->cols);
+        put(w, "        quantize_block(%s, y + %u * k + c, (%u * h + c) / 32, %u);", row, at.out, at.out, q8->cols);
     }
     put(w, "}");
 }

@@ -8,6 +8,14 @@
 const struct group *joined_attention(const struct plan *p, const struct group *g);
 /* The other value of the add that is operation i of the branch's chain. */
 const struct node *chain_operand(const struct branch *b, uint32_t i);
+/* Does the branch end the rows of experts by their sum? */
+bool branch_sum(const struct branch *b);
+/* Columns of the rows that units are counted in: of slices those of one. */
+uint32_t branch_cols(const struct group *g, const struct branch *b);
+/* A map on the rows of experts: columns of one's; 0: it is none. */
+uint32_t slice_rows(const struct group *g);
+/* The tokens of a chunk expert by expert; NULL: the slices are those of heads, each of which all tokens meet. */
+const struct buffer *order_of(const struct plan *p, const struct group *g);
 /* The rows that a products kernel of prefill reads: those of its stage, else the value's own. */
 const struct buffer *prefill_f32(const struct plan *p, const struct group *g);
 const struct buffer *prefill_q8(const struct plan *p, const struct group *g);

@@ -52,7 +52,7 @@ static void use_formats(struct arena *a, struct document *d, const struct plan *
 {
     bool used[QUANT_IDS] = { false };
     for (uint32_t i = 0; i < p->model->n_weights; i++)
-        if (!p->model->weights[i].is_vector) used[p->model->weights[i].tensor->quant->id] = true;
+        if (p->weight_form[i] == WEIGHT_MATRIX) used[p->model->weights[i].tensor->quant->id] = true;
     for (uint32_t id = 0; id < COUNT_OF(used); id++) {
         if (!used[id]) continue;
         const struct document_parameter format = { "FORMAT", quant_find(id)->file };
@@ -78,7 +78,8 @@ static void put_areas(struct arena *a, struct text *t, const struct plan *p)
 struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_options *o)
 {
     static const char *const always[] = { "launch.h",         "norm_tmpl.c", "rope_tmpl.c",       "kv_tmpl.c",
-                                          "attention_tmpl.c", "glu_tmpl.c",  "elementwise_tmpl.c" };
+                                          "attention_tmpl.c", "glu_tmpl.c",  "elementwise_tmpl.c",
+                                          "activation_tmpl.c", "experts_tmpl.c", "sequence_tmpl.c" };
     const struct kernel_list *k = p->kernels;
     struct document *d = document_new(a, o->templates);
     struct text head = { .arena = a }, model = { .arena = a };

@@ -70,7 +70,9 @@ static const char *rows_text(const struct lister *l, const struct node *n)
 static void store_does(struct lister *l, const struct node *n)
 {
     const struct plan_options *o = &l->plan->options;
-    kernel_does(&l->d, "  %s of %s in %s, %s", op_info[n->op].name, heads_text(l, n), kv_type_name[o->kv], rows_text(l, n));
+    const uint64_t behind = n->op == OP_store_v ? plan_values_at(l->plan, n) : 0;
+    const char *at = behind ? arena_printf(l->arena, ", %llu behind the keys", (ull)behind) : "";
+    kernel_does(&l->d, "  %s of %s in %s, %s%s", op_info[n->op].name, heads_text(l, n), kv_type_name[o->kv], rows_text(l, n), at);
     l->d.launch.state = plan_state(l->plan, n)->offset;
 }
 
@@ -79,12 +81,15 @@ static void rope_does(struct lister *l, const struct node *n)
     const struct node_attrs *at = &n->attr;
     const char *pairs = at->neox ? "(i, i + n_rot/2)" : "(2i, 2i + 1)";
     const char *table = arena_printf(l->arena, "table at %llu", (ull)l->plan->rotations[n->rotation].table);
-    kernel_does(&l->d, "  rope of heads of %u, n_rot %u, pairs %s, %s", at->head_dim, at->n_rot, pairs, table);
+    const char *from = at->rot_first ? arena_printf(l->arena, " from %u on", at->rot_first) : "";
+    kernel_does(&l->d, "  rope of heads of %u, n_rot %u%s, pairs %s, %s", at->head_dim, at->n_rot, from, pairs, table);
 }
 
 static void headnorm_does(struct lister *l, const struct node *n)
 {
-    kernel_does(&l->d, "  headnorm of heads of %u, eps %.9g, weight %s", n->attr.head_dim, n->attr.eps, weight_name(l, n->weight));
+    const char *weight = n->weight ? arena_printf(l->arena, "weight %s", weight_name(l, n->weight)) : "no weight";
+    const char *each = n->weight && n->weight->cols != n->attr.head_dim ? ", each of its own" : "";
+    kernel_does(&l->d, "  headnorm of heads of %u, eps %.9g, %s%s", n->attr.head_dim, n->attr.eps, weight, each);
 }
 
 /* An operation with its attributes: layers where they differ have kernels of their own. */
@@ -94,6 +99,34 @@ static const char *operation_text(const struct lister *l, const struct node *n)
     text_puts(&t, op_info[n->op].name);
     attr_print(&t, n);
     return text_str(&t);
+}
+
+/* An operation of two values: one of them is at hand, the other is read; the beginning of a map has said what it reads. */
+static void pair_does(struct lister *l, const struct branch *b, uint32_t i)
+{
+    const struct node *n = b->chain[i];
+    const bool begins = !b->matmul && i == 0;
+    if (begins || fuse_reads_partner(l->group, b, n)) kernel_does(&l->d, "  %s", operation_text(l, n));
+    else {
+        const struct node *other = chain_operand(b, i);
+        const char *one = n->op == OP_mul && other->cols == 1 && n->cols != 1 ? ", one number" : other == n->inputs[0] ? ", the first" : "";
+        kernel_does(&l->d, "  %s %s%s", operation_text(l, n), float_place(l, other), one);
+    }
+}
+
+/* Factors of columns: one for each, one for each so many, or one. */
+static void times_does(struct lister *l, const struct node *n)
+{
+    kernel_does(&l->d, "  times, weight %s, a factor for %llu columns", weight_name(l, n->weight), (ull)(n->cols / n->weight->cols));
+}
+
+/* A weight of which each expert has a row or a number. */
+static void expert_rows_does(struct lister *l, const struct node *n)
+{
+    const uint64_t stride = n->weight->is_vector ? 0 : plan_weight_stride(l->plan, n->weight);
+    l->d.kernel.weight_bytes += plan_bytes_read(l->plan, n);
+    const char *weight = name_at(l, l->plan->weight_offset[n->weight->index], n->weight->role);
+    kernel_does(&l->d, "  %s, weight %s, %llu floats an expert", op_info[n->op].name, weight, stride ? (ull)stride : 1ull);
 }
 
 /* What is done with the rows of a branch, behind its product. */
@@ -108,6 +141,14 @@ static void chain_does(struct lister *l, const struct branch *b)
         case OP_store_k:
         case OP_store_v:  store_does(l, n); break;
         case OP_add:      kernel_does(&l->d, "  add %s", float_place(l, chain_operand(b, i))); break;
+        case OP_mul:
+        case OP_glu_silu:
+        case OP_glu_gelu:
+        case OP_glu_oai:  pair_does(l, b, i); break;
+        case OP_times:    times_does(l, n); break;
+        case OP_expert_bias:
+        case OP_expert_times: expert_rows_does(l, n); break;
+        case OP_expert_sum:   kernel_does(&l->d, "  their sum, each times its share"); break;
         default:          kernel_does(&l->d, "  %s", operation_text(l, n)); break;
         }
     }
@@ -120,11 +161,28 @@ static const char *matrix_text(const struct lister *l, const struct weight *w)
     return arena_printf(l->arena, "%s %llu x %llu", w->tensor->quant->name, (ull)w->rows, (ull)w->cols);
 }
 
+static void slices_product_does(struct lister *l, const struct branch *b, const char *form, const char *units)
+{
+    const struct weight *w = b->matmul->weight;
+    const uint32_t rows = branch_cols(l->group, b), met = plan_slices(l->group);
+    const char *weight = name_at(l, l->plan->weight_offset[w->index], w->role);
+    const char *each = plan_reads_pieces(b->matmul) ? "a piece of the input each" : "all of the same input";
+    l->d.kernel.weight_bytes += plan_bytes_read(l->plan, b->matmul);
+    l->d.kernel.operations += 2ull * rows * w->cols * met;
+    const char *slices = arena_printf(l->arena, "%u of %u slices of %llu bytes", met, w->slices, (ull)plan_slice_bytes(l->plan, w));
+    kernel_does(&l->d, "product %s %u x %llu, %s, %s", w->tensor->quant->name, rows, (ull)w->cols, slices, each);
+    kernel_does(&l->d, "  weight %s, of %s%s", weight, form, units);
+}
+
 static void product_does(struct lister *l, const struct branch *b, uint32_t unit)
 {
     const struct weight *w = b->matmul->weight;
     const char *form = plan_takes_q8(l->plan, w) ? "q8" : "f32";
     const char *units = l->d.kernel.param[PARAM_UNIT] ? "" : arena_printf(l->arena, ", units of %u rows", unit);
+    if (w->slices) {
+        slices_product_does(l, b, form, units);
+        return;
+    }
     l->d.kernel.operations += 2 * w->rows * w->cols;
     kernel_does(&l->d, "product %s, weight %s, of %s%s", matrix_text(l, w), weight_name(l, w), form, units);
 }
@@ -141,6 +199,12 @@ static void branch_does(struct lister *l, const struct branch *b, uint32_t unit)
     }
     chain_does(l, b);
     result_does(l, b->result);
+}
+
+static const char *order_text(struct lister *l)
+{
+    const struct buffer *order = order_of(l->plan, l->group);
+    return order ? arena_printf(l->arena, "the order at %llu, ", (ull)order->offset) : "";
 }
 
 /* Forms that every thread of decode makes of the input for itself. */
@@ -185,6 +249,52 @@ static void products_does(struct lister *l)
     }
 }
 
+/* Products with slices: of a token those it meets, of a chunk slice by slice. */
+static void slices_does(struct lister *l)
+{
+    const struct group *g = l->group;
+    const struct buffer *f = &l->gp->stage_f32, *q8 = &l->gp->stage_q8;
+    l->d.kernel.param[PARAM_UNIT] = common_unit(l);
+    if (g->choice) kernel_does(&l->d, "choice %s, of %u experts", float_place(l, g->choice), g->choice->inputs[0]->cols);
+    if (!l->prefill) decode_input_does(l);
+    else {
+        if (f->exists) kernel_does(&l->d, "reads %sinput %s", order_text(l), place(l, f, "f32"));
+        if (q8->exists) kernel_does(&l->d, "reads %sinput %s", order_text(l), place(l, q8, "q8"));
+        kernel_does(&l->d, "  rows in scratch, from %llu on", (ull)l->plan->scratch_y);
+    }
+    for (uint32_t i = 0; i < g->n_branches; i++) if (!g->branches[i].is_partner) branch_does(l, &g->branches[i], l->gp->unit_rows[i]);
+}
+
+static void gather_does(struct lister *l)
+{
+    const struct group *g = l->group;
+    const struct node *x = g->input, *product = g->branches[0].matmul;
+    const struct buffer *f = &l->gp->stage_f32, *q8 = &l->gp->stage_q8, *kept = &l->plan->q8[x->index];
+    const bool copies = q8->exists && kept->exists && !g->norm;
+    kernel_does(&l->d, "reads %s, %u columns", place(l, copies ? kept : &l->plan->f32[x->index], copies ? "q8" : "f32"), x->cols);
+    if (f->exists && copies) kernel_does(&l->d, "reads %s", float_place(l, x));
+    if (g->norm) kernel_does(&l->d, "%s", norm_text(l, g->norm));
+    kernel_does(&l->d, "%u slices, %s%llu columns for each", plan_slices(g), order_text(l), (ull)product->weight->cols);
+    if (f->exists) kernel_does(&l->d, "  gives %s", place(l, f, "f32"));
+    if (q8->exists) kernel_does(&l->d, "  gives %s", place(l, q8, "q8"));
+}
+
+static void route_does(struct lister *l)
+{
+    const struct node *n = l->group->node;
+    kernel_does(&l->d, "reads %s, %u columns", float_place(l, n->inputs[0]), n->inputs[0]->cols);
+    const char *bias = n->weight ? arena_printf(l->arena, ", what selects with weight %s", weight_name(l, n->weight)) : "";
+    kernel_does(&l->d, "%s%s", operation_text(l, n), bias);
+    result_does(l, n);
+}
+
+static void order_does(struct lister *l)
+{
+    const struct node *n = l->group->node;
+    kernel_does(&l->d, "reads %s: %u of %u experts", float_place(l, n), n->attr.used, n->inputs[0]->cols);
+    kernel_does(&l->d, "  gives the order at %llu", (ull)l->gp->order.offset);
+}
+
 static void stage_does(struct lister *l)
 {
     const struct buffer *f = &l->gp->stage_f32, *q8 = &l->gp->stage_q8;
@@ -204,7 +314,7 @@ static void embed_does(struct lister *l)
     l->d.kernel.weight_bytes = packing_row_bytes(plan_packing(p, n->weight), n->weight->cols);
     kernel_does(&l->d, "row of %s, weight %s", matrix_text(l, n->weight), name_at(l, p->weight_offset[n->weight->index], n->weight->role));
     result_does(l, n);
-    for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
+    for (uint32_t i = 0; l->group == p->fused->groups && i < p->fused->graph->n_rotations; i++) {
         const struct rotation_plan *r = &p->rotations[i];
         const char *low = name_at(l, r->lo, "angles_low"), *high = name_at(l, r->hi, "angles_high");
         kernel_does(&l->d, "rotations of n_rot %u, weights %s and %s in blocks of %u positions", r->n_rot, high, low, r->block);
@@ -225,11 +335,44 @@ static void map_does(struct lister *l)
     const struct branch *b = &l->group->branches[0];
     const struct node *n = b->chain[0];
     l->d.kernel.param[PARAM_UNIT] = l->gp->unit_rows[0];
-    kernel_does(&l->d, "reads %s, %u columns", float_place(l, n->inputs[0]), n->cols);
+    kernel_does(&l->d, "reads %s, %u columns", float_place(l, n->inputs[0]), n->inputs[0]->cols);
     if (op_info[n->op].n_values > 1) kernel_does(&l->d, "reads %s", float_place(l, n->inputs[1]));
+    if (n->op == OP_join || (n->op == OP_mul && n->inputs[1]->cols != n->cols)) kernel_does(&l->d, "  its columns: %u", n->inputs[1]->cols);
+    if (slice_rows(l->group)) kernel_does(&l->d, "  experts: %u rows of %u", n->inputs[1]->attr.used, slice_rows(l->group));
     if (n->op == OP_add) kernel_does(&l->d, "  add");
     else chain_does(l, b);
-    result_does(l, n);
+    result_does(l, b->result);
+}
+
+/* ---- from position to position ---- */
+
+static void conv_does(struct lister *l)
+{
+    const struct branch *b = &l->group->branches[0];
+    const struct node *n = b->chain[0];
+    const struct weight *w = n->weight;
+    l->d.kernel.param[PARAM_UNIT] = l->gp->unit_rows[0];
+    kernel_does(&l->d, "reads %s, %u columns", float_place(l, n->inputs[0]), n->cols);
+    kernel_does(&l->d, "taps %s, %llu rows of %llu floats", weight_name(l, w), (ull)w->cols, (ull)plan_weight_stride(l->plan, w));
+    chain_does(l, b);
+    result_does(l, b->result);
+    l->d.launch.state = plan_state(l->plan, n)->offset;
+    l->d.kernel.state_bytes = plan_state(l->plan, n)->bytes;
+}
+
+static void recur_does(struct lister *l)
+{
+    static const char *const what[] = { "q", "k", "v", "decay", "beta" };
+    const struct branch *b = &l->group->branches[0];
+    const struct node *n = b->chain[0];
+    l->d.kernel.param[PARAM_UNIT] = l->gp->unit_rows[0];
+    for (uint32_t i = 0; i < 5; i++)
+        kernel_does(&l->d, "reads %s: %s, %u columns", what[i], float_place(l, n->inputs[i]), n->inputs[i]->cols);
+    chain_does(l, b);
+    result_does(l, b->result);
+    l->d.kernel.operations = (n->attr.delta ? 7ull : 5ull) * n->cols * n->attr.head_dim;
+    l->d.launch.state = plan_state(l->plan, n)->offset;
+    l->d.kernel.state_bytes = plan_state(l->plan, n)->bytes;
 }
 
 /* ---- attention ---- */
@@ -237,9 +380,13 @@ static void map_does(struct lister *l)
 static void scores_does(struct lister *l, const struct node *n)
 {
     const uint32_t window = plan_window(l->plan, n);
+    const uint64_t behind = plan_values_at(l->plan, n);
+    if (behind) kernel_does(&l->d, "  heads of V of %u, %llu behind the keys", n->inputs[2]->attr.head_dim, (ull)behind);
     kernel_does(&l->d, "  scale %.9g", n->attr.scale);
     if (n->attr.cap > 0) kernel_does(&l->d, "  cap %.9g", n->attr.cap);
     if (window) kernel_does(&l->d, "  window of %u positions", window);
+    if (n->weight && l->prefill) kernel_does(&l->d, "  sinks, weight %s", weight_name(l, n->weight));
+    else if (n->weight) kernel_does(&l->d, "  sinks, weight %s", name_at(l, l->plan->weight_offset[n->weight->index], n->weight->role));
 }
 
 /* What a launch reads with a full context. */
@@ -247,7 +394,8 @@ static uint64_t state_read(const struct plan *p, const struct node *n)
 {
     const struct state *s = plan_state(p, n);
     const uint32_t window = plan_window(p, n);
-    return window ? s->token_bytes * window : s->bytes;
+    const bool two = plan_values_at(p, n) > 0;
+    return window ? (s->token_bytes + (two ? s[1].token_bytes : 0)) * window : s->bytes + (two ? s[1].bytes : 0);
 }
 
 static void attention_does(struct lister *l)
@@ -271,6 +419,8 @@ static void merge_does(struct lister *l)
     l->d.launch.state = plan_state(l->plan, n)->offset;
     kernel_does(&l->d, "joins parts at %llu, of %s over %u", (ull)l->plan->parts_offset, heads_text(l, n), n->inputs[1]->heads);
     if (plan_window(l->plan, n)) kernel_does(&l->d, "  window of %u positions", n->attr.window);
+    if (n->inputs[2]->attr.head_dim != n->attr.head_dim) kernel_does(&l->d, "  heads of V of %u", n->inputs[2]->attr.head_dim);
+    if (n->weight) kernel_does(&l->d, "  sinks, weight %s", weight_name(l, n->weight));
     if (!l->plan->f32[n->index].exists) kernel_does(&l->d, "  rows in scratch, from %llu on", (ull)l->plan->scratch_y);
     result_does(l, n);
 }
@@ -326,6 +476,35 @@ static void add_attention(struct lister *l)
     if (!l->prefill) add_merge(l);
 }
 
+static void add_slices(struct lister *l)
+{
+    if (l->prefill) {
+        begin(l, TEMPLATE_gather, "gather");
+        l->d.launch.name = arena_printf(l->arena, "%s_in", l->group->name);
+        gather_does(l);
+        kernel_end(l->list, &l->d);
+    }
+    begin(l, TEMPLATE_slices, l->prefill ? "prefill" : "decode");
+    slices_does(l);
+    kernel_end(l->list, &l->d);
+}
+
+static void add_route(struct lister *l)
+{
+    add_rows_kernel(l, TEMPLATE_route, route_does);
+    if (!l->prefill) return;
+    begin(l, TEMPLATE_order, "order");
+    l->d.launch.name = "order";
+    order_does(l);
+    kernel_end(l->list, &l->d);
+}
+
+static void add_sequence(struct lister *l)
+{
+    if (l->group->branches[0].chain[0]->op == OP_conv) add_rows_kernel(l, TEMPLATE_conv, conv_does);
+    else add_rows_kernel(l, TEMPLATE_recur, recur_does);
+}
+
 static void add_group(struct lister *l)
 {
     switch (l->group->kind) {
@@ -333,6 +512,9 @@ static void add_group(struct lister *l)
     case GROUP_NORM:      add_rows_kernel(l, TEMPLATE_norm, norm_does); break;
     case GROUP_MAP:       add_rows_kernel(l, TEMPLATE_map, map_does); break;
     case GROUP_LINEAR:    add_products(l); break;
+    case GROUP_SLICES:    add_slices(l); break;
+    case GROUP_ROUTE:     add_route(l); break;
+    case GROUP_SEQUENCE:  add_sequence(l); break;
     case GROUP_ATTENTION: add_attention(l); break;
     }
 }

@@ -12,7 +12,7 @@ static void put_forms(struct writer *w)
 {
     const struct node *norm = w->group->norm;
     const uint32_t cols = w->group->input->cols;
-    if (norm) put(w, "rmsnorm(xf, x, %s, %u, %s);", vector_of(w, norm), cols, emit_float(w->arena, norm->attr.eps));
+    if (norm) put(w, "%s", norm_call(w, norm, "xf", "x"));
     if (w->gp->needs_q8) put(w, "quantize_row(xq, %s, %u);", norm ? "xf" : "x", cols);
 }
 
@@ -51,6 +51,7 @@ void put_stage(struct writer *w)
     if (f->exists) put(w, "float *const xf = %s;", float_row(w, f));
     else if (w->group->norm) put_scratch(w, "xf", "0");
     if (q->exists) put(w, "uint8_t *const xq = %s;", byte_row(w, q));
+    if (f->exists && !w->group->norm) put(w, "copy(xf, x, %u);", w->group->input->cols);        /* a view: its rows lie too far apart */
     put_forms(w);
     put(w, "}");
 }

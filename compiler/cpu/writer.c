@@ -44,6 +44,14 @@ const char *vector_of(const struct writer *w, const struct node *n)
     return n->weight ? arena_printf(w->arena, "VECTOR(%s)", weight_of(w, n->weight)) : "0";
 }
 
+const char *norm_call(const struct writer *w, const struct node *n, const char *y, const char *x)
+{
+    const char *eps = emit_float(w->arena, n->attr.eps);
+    if (n->op == OP_layernorm)
+        return arena_printf(w->arena, "layernorm(%s, %s, %s, /* bias */ 0, %u, %s);", y, x, vector_of(w, n), n->cols, eps);
+    return arena_printf(w->arena, "rmsnorm(%s, %s, %s, %u, %s);", y, x, vector_of(w, n), n->cols, eps);
+}
+
 const char *put_rows(struct writer *w, uint32_t rows, uint32_t unit, const char *r)
 {
     put(w, "const uint32_t r = %s;", r);
@@ -69,14 +77,23 @@ static void put_heads(struct writer *w, uint32_t head_dim, uint32_t unit, const 
 
 static const char *headnorm_call(const struct writer *w, const struct node *n)
 {
-    return arena_printf(w->arena, "rmsnorm($y, $y, %s, %u, %s);", vector_of(w, n), n->attr.head_dim, emit_float(w->arena, n->attr.eps));
+    const char *each = n->weight && n->weight->cols != n->attr.head_dim ? " + $r" : "";
+    const char *eps = emit_float(w->arena, n->attr.eps);
+    return arena_printf(w->arena, "rmsnorm($y, $y, %s%s, %u, %s);", vector_of(w, n), each, n->attr.head_dim, eps);
+}
+
+static const char *l2norm_call(const struct writer *w, const struct node *n)
+{
+    return arena_printf(w->arena, "l2norm($y, %u, %s);", n->attr.head_dim, emit_float(w->arena, n->attr.eps));
 }
 
 static const char *rope_call(const struct writer *w, const struct node *n)
 {
     const struct node_attrs *at = &n->attr;
-    const char *sizes = arena_printf(w->arena, "/* n_rot */ %u, /* head_dim */ %u, /* neox */ %u", at->n_rot, at->head_dim, at->neox);
-    return arena_printf(w->arena, "rope_apply($y, %s, %s);", rotation_row(w, &w->plan->rotations[n->rotation]), sizes);
+    const char *sizes = arena_printf(w->arena, "/* n_rot */ %u, /* head_dim */ %u, /* neox */ %u", at->n_rot,
+                                     at->head_dim - at->rot_first, at->neox);
+    const char *from = at->rot_first ? arena_printf(w->arena, " + %u", at->rot_first) : "";
+    return arena_printf(w->arena, "rope_apply($y%s, %s, %s);", from, rotation_row(w, &w->plan->rotations[n->rotation]), sizes);
 }
 
 /* Rows of K lie in blocks of 16 positions, those of V one by one: kv_v_f16 counts the heads. */
@@ -87,29 +104,101 @@ static const char *store_call(const struct writer *w, const struct node *n)
     const char *kv = kv_type_name[w->plan->options.kv], *position = w->many ? "a->n_past + t" : "a->n_past";
     const uint32_t head_dim = n->attr.head_dim, rows = state->rows;
     if (state_ring(state)) position = arena_printf(a, "(%s) %% %u", position, rows);
+    const uint64_t behind = n->op == OP_store_v ? plan_values_at(w->plan, n) : 0;
     const bool k = n->op == OP_store_k;
+    if (behind) {                                    /* V alone: its heads lie as those of K would */
+        const char *at = arena_printf(a, "STATE + %lluu", (unsigned long long)behind);
+        const char *v_head = arena_printf(a, "kv_k_%s(%s, $r / %u, %u, %u)", kv, at, head_dim, head_dim, rows);
+        return arena_printf(a, "kv_append_v_%s(%s, $y, %s, %u);", kv, v_head, position, head_dim);
+    }
     const char *sizes = k ? arena_printf(a, "%u, %u", head_dim, rows) : arena_printf(a, "%u, %u, %u", n->heads, head_dim, rows);
     const char *head = arena_printf(a, "kv_%c_%s(STATE, $r / %u, %s)", k ? 'k' : 'v', kv, head_dim, sizes);
     return arena_printf(a, "kv_append_%c_%s(%s, $y, %s, %u);", k ? 'k' : 'v', kv, head, position, head_dim);
 }
 
+/* The other value of operation i of the branch's chain: rows of the partner, or from r on those of a value that is ready. */
+static const char *other_rows(const struct writer *w, const struct branch *b, uint32_t i)
+{
+    if ((!b->matmul && i == 0) || fuse_reads_partner(w->group, b, b->chain[i])) return "up";
+    return arena_printf(w->arena, "%s + r", float_row(w, &w->plan->f32[chain_operand(b, i)->index]));
+}
+
+static void put_glu(struct writer *w, const struct branch *b, uint32_t i, const char *n)
+{
+    const struct node *c = b->chain[i];
+    const char *other = other_rows(w, b, i), *sizes = n;
+    const bool up_is_fresh = (b->matmul || i) && !fuse_reads_partner(w->group, b, c) && chain_operand(b, i) == c->inputs[0];
+    if (c->op == OP_glu_oai)
+        sizes = arena_printf(w->arena, "%s, %s, %s", emit_float(w->arena, c->attr.alpha), emit_float(w->arena, c->attr.limit), n);
+    if (up_is_fresh) put(w, "%s(y, %s, y, %s);", op_info[c->op].name, other, sizes);
+    else put(w, "%s(y, y, %s, %s);", op_info[c->op].name, other, sizes);
+}
+
+static void put_mul(struct writer *w, const struct branch *b, uint32_t i, const char *n)
+{
+    const struct node *c = b->chain[i];
+    const bool begins = !b->matmul && i == 0, one = c->inputs[1]->cols == 1 && c->cols != 1;
+    if (!one) put(w, "multiply(y, y, %s, %s);", other_rows(w, b, i), n);
+    else put(w, "scale(y, y, *%s, %s);", begins ? "up" : float_row(w, &w->plan->f32[c->inputs[1]->index]), n);
+}
+
+/* A factor for each column, one for each run of columns, or one. */
+static void put_times(struct writer *w, const struct node *c, const char *n)
+{
+    const uint32_t each = (uint32_t)(c->cols / c->weight->cols);
+    if (each == 1) put(w, "multiply(y, y, %s + r, %s);", vector_of(w, c), n);
+    else if (each == c->cols) put(w, "scale(y, y, *%s, %s);", vector_of(w, c), n);
+    else put(w, "multiply_runs(y, %s, r, /* columns each */ %u, %s);", vector_of(w, c), each, n);
+}
+
+const char *expert_row(const struct writer *w, const struct node *n)
+{
+    return arena_printf(w->arena, "%s + (uint64_t)%llu * e", vector_of(w, n), (unsigned long long)plan_weight_stride(w->plan, n->weight));
+}
+
+void put_expert_row(struct writer *w, const struct node *c, const char *y, const char *n)
+{
+    if (c->weight->is_vector) put(w, "scale(%s, %s, %s[e], %s);", y, y, vector_of(w, c), n);
+    else put(w, "%s(%s, %s, %s + r, %s);", c->op == OP_expert_bias ? "add" : "multiply", y, y, expert_row(w, c), n);
+}
+
+void put_operation(struct writer *w, const struct branch *b, uint32_t i, uint32_t unit, const char *n)
+{
+    const struct node *c = b->chain[i];
+    const uint32_t head_dim = c->attr.head_dim;
+    const char *position = w->many ? "a->n_past + t" : "a->n_past";
+    switch (c->op) {
+    case OP_bias:     put(w, "add_bias(y, %s + r, %s);", vector_of(w, c), n); break;
+    case OP_headnorm: put_heads(w, head_dim, unit, n, headnorm_call(w, c)); break;
+    case OP_l2norm:   put_heads(w, head_dim, unit, n, l2norm_call(w, c)); break;
+    case OP_rope:     put_heads(w, head_dim, unit, n, rope_call(w, c)); break;
+    case OP_store_k:
+    case OP_store_v:  put_heads(w, head_dim, unit, n, store_call(w, c)); break;
+    case OP_add:      put(w, "add(y, y, %s, %s);", other_rows(w, b, i), n); break;
+    case OP_mul:      put_mul(w, b, i, n); break;
+    case OP_glu_silu:
+    case OP_glu_gelu:
+    case OP_glu_oai:  put_glu(w, b, i, n); break;
+    case OP_silu:
+    case OP_gelu:
+    case OP_sigmoid:
+    case OP_softplus:
+    case OP_relu_sqr: put(w, "%s(y, %s);", op_info[c->op].name, n); break;
+    case OP_scale:    put(w, "scale(y, y, %s, %s);", emit_float(w->arena, c->attr.by), n); break;
+    case OP_softcap:  put(w, "softcap(y, y, %s, %s);", emit_float(w->arena, c->attr.cap), n); break;
+    case OP_temperature:
+        put(w, "scale(y, y, temperature(%s, %s, %u), %s);", position, emit_float(w->arena, c->attr.by), c->attr.n_ctx_orig, n);
+        break;
+    case OP_times:    put_times(w, c, n); break;
+    case OP_expert_bias:
+    case OP_expert_times: put_expert_row(w, c, "y", n); break;
+    default: die("%s after a matmul: forgec has no kernel for it; this is a mistake in forgec, please report it", op_info[c->op].name);
+    }
+}
+
 void put_chain(struct writer *w, const struct branch *b, uint32_t unit, const char *n)
 {
-    for (uint32_t i = 0; i < b->n_chain; i++) {
-        const struct node *c = b->chain[i];
-        const uint32_t head_dim = c->attr.head_dim;
-        switch (c->op) {
-        case OP_bias:     put(w, "add_bias(y, %s + r, %s);", vector_of(w, c), n); break;
-        case OP_headnorm: put_heads(w, head_dim, unit, n, headnorm_call(w, c)); break;
-        case OP_rope:     put_heads(w, head_dim, unit, n, rope_call(w, c)); break;
-        case OP_store_k:
-        case OP_store_v:  put_heads(w, head_dim, unit, n, store_call(w, c)); break;
-        case OP_add:      put(w, "add(y, y, %s + r, %s);", float_row(w, &w->plan->f32[chain_operand(b, i)->index]), n); break;
-        case OP_glu_silu:
-        case OP_glu_gelu: put(w, "%s(y, y, up, %s);", op_info[c->op].name, n); break;
-        default: die("%s after a matmul: forgec has no kernel for it; this is a mistake in forgec, please report it", op_info[c->op].name);
-        }
-    }
+    for (uint32_t i = 0; i < b->n_chain; i++) put_operation(w, b, i, unit, n);
 }
 
 static void put_logits(struct writer *w, uint32_t cols, const char *n)

@@ -29,8 +29,15 @@ const char *rotation_row(const struct writer *w, const struct rotation_plan *r);
 void put_scratch(struct writer *w, const char *name, const char *offset);
 /* "VECTOR(W_ATTN_NORM)", or "0" where a norm has no weight. */
 const char *vector_of(const struct writer *w, const struct node *n);
+/* "rmsnorm(y, x, VECTOR(W_FFN_NORM), 64, 1e-5f);" */
+const char *norm_call(const struct writer *w, const struct node *n, const char *y, const char *x);
 /* What is done with y[n], rows r .. r + n - 1 of the branch's result, token t; n: text.  unit: rows of y at most. */
 void put_chain(struct writer *w, const struct branch *b, uint32_t unit, const char *n);
+/* Operation i of the chain alone. */
+void put_operation(struct writer *w, const struct branch *b, uint32_t i, uint32_t unit, const char *n);
+/* Expert e's row of the weight of an expert_bias or expert_times; what it does with rows r .. r + n - 1, in `y`. */
+const char *expert_row(const struct writer *w, const struct node *n);
+void put_expert_row(struct writer *w, const struct node *n, const char *y, const char *count);
 /* Where they go then. */
 void put_sink(struct writer *w, const struct branch *b, const char *n);
 /* Rows r .. r + n - 1 of units of `unit` rows; returns n as text. */

@@ -167,6 +167,9 @@ static void choose_group(const struct chooser *c)
     case GROUP_MAP:       choose_map(c); break;
     case GROUP_LINEAR:    choose_linear(c); break;
     case GROUP_ATTENTION: choose_attention(c); break;
+    case GROUP_SLICES:
+    case GROUP_ROUTE:
+    case GROUP_SEQUENCE:  die("%s: no kernel of a GPU; this is a mistake in forgec, please report it", c->group->name);
     }
 }
 
@@ -205,17 +208,57 @@ static void limit_logits(struct plan *p)
     p->max_logits = p->chunk < most ? p->chunk : most;
 }
 
+/* Operations, and forms of them, that the kernels compute. */
+static bool has_kernel(const struct node *n)
+{
+    switch (n->op) {
+    case OP_embed: case OP_matmul: case OP_bias: case OP_glu_silu: case OP_glu_gelu: case OP_add:
+    case OP_store_k: case OP_store_v: case OP_attention: return true;
+    case OP_rmsnorm: return n->weight != NULL;
+    case OP_headnorm: return n->weight && n->weight->cols == n->attr.head_dim;
+    case OP_rope: return n->attr.rot_first == 0;
+    default: return false;
+    }
+}
+
+/* What is particular about an operation that has kernels in its other forms. */
+static const char *form_text(const struct node *n)
+{
+    if ((n->op == OP_rmsnorm || n->op == OP_headnorm) && !n->weight) return " without a weight";
+    if (n->op == OP_headnorm) return " with weights of its own for each head";
+    return n->op == OP_rope ? " of columns that do not begin the head" : "";
+}
+
+static void check_attention(const struct plan *p, const struct node *n)
+{
+    const char *path = p->model->gguf->path, *target = p->profile->name;
+    const uint32_t dim = n->attr.head_dim, value_dim = n->inputs[2]->attr.head_dim;
+    if (n->attr.cap != 0)
+        die("%s: %%%s is attention with a cap of %g on its scores; forgec has no GPU kernels for caps; a CPU target takes it", path,
+            n->name, n->attr.cap);
+    if (dim != value_dim)
+        die("%s: %%%s: heads of V have %u items where those of Q and K have %u; no kernel for that on %s yet; a CPU target takes it", path,
+            n->name, value_dim, dim, target);
+    if (n->weight) die("%s: %%%s: no kernel for attention with sinks on %s yet; a CPU target takes it", path, n->name, target);
+    if (n->inputs[1]->layer != n->layer)
+        die("%s: %%%s: no kernel for attention to keys of another layer on %s yet; a CPU target takes it", path, n->name, target);
+}
+
 static void check(const struct plan *p, const struct graph *g)
 {
-    const char *path = p->model->gguf->path;
+    const char *path = p->model->gguf->path, *target = p->profile->name;
     if (p->model->n_vocab > SAMPLE_MAX_VOCAB)
         die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it", path,
             p->model->n_vocab, SAMPLE_MAX_VOCAB);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct node *n = g->nodes[i];
-        if (n->op == OP_attention && n->attr.cap != 0)
-            die("%s: %%%s is attention with a cap of %g on its scores; forgec has no GPU kernels for caps; a CPU target takes it",
-                path, n->name, n->attr.cap);
+        const struct weight *w = n->weight;
+        if (!has_kernel(n))
+            die("%s: %%%s: no kernel for %s%s on %s yet; a CPU target takes it", path, n->name, op_info[n->op].name, form_text(n), target);
+        if (w && w->run < w->rows && w->stride != w->run)
+            die("%s: %%%s: no kernel for %llu of every %llu rows of tensor %s on %s yet; a CPU target takes it", path, n->name,
+                (unsigned long long)w->run, (unsigned long long)w->stride, w->name, target);
+        if (n->op == OP_attention) check_attention(p, n);
     }
 }
 

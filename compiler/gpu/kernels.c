@@ -224,6 +224,12 @@ static void put_body(struct emitter *e)
     case TEMPLATE_weighted_sum:      gpu_put_attention_step(e); break;
     case TEMPLATE_sample:            put_sample(e); break;
     case TEMPLATE_products:
+    case TEMPLATE_slices:
+    case TEMPLATE_gather:
+    case TEMPLATE_route:
+    case TEMPLATE_order:
+    case TEMPLATE_conv:
+    case TEMPLATE_recur:
     case TEMPLATE_attention:
     case TEMPLATE_attention_merge:
     case TEMPLATE_COUNT: die("kernel %s is none of a GPU; this is a mistake in forgec, please report it", e->kernel->name);

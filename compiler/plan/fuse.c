@@ -8,6 +8,9 @@
  *                       %b = bias b, %q          ->   registers, if nobody else reads %q
  *   heads               %r = rope %q             ->   the same of headnorm, rope and stores, where the target's products see whole heads
  *   attention           %k = store_k %r          ->   else its attention may norm, rotate and store the heads of one product
+ *   slices              %g = expert_matmul g, %n, %c  products of one input and one choice are siblings, too; expert_sum ends the rows of
+ *                       %s = expert_sum %d, %c   ->   experts, what follows works on those of the token
+ *   view                %p = part %q             ->   whole columns of rows are read where they lie
  */
 #include "fuse.h"
 #include "runtime/model/abi.h"
@@ -56,10 +59,33 @@ static void chain_append(struct fuser *f, struct branch *b, struct node *n)
 
 static bool recomputed(const struct node *n)
 {
-    if (n->op != OP_rmsnorm) return false;
+    if (n->op != OP_rmsnorm && n->op != OP_layernorm) return false;
     for (uint32_t i = 0; i < n->n_readers; i++)
-        if (n->readers[i]->op != OP_matmul) return false;
+        if (n->readers[i]->op != OP_matmul && n->readers[i]->op != OP_expert_matmul) return false;
     return true;
+}
+
+bool fuse_is_view(const struct node *n) { return n->op == OP_part && n->attr.every == n->inputs[0]->cols; }
+
+const struct node *fuse_held_by(const struct node *n)
+{
+    while (fuse_is_view(n)) n = n->inputs[0];
+    return n;
+}
+
+bool fuse_reads_partner(const struct group *g, const struct branch *b, const struct node *n)
+{
+    return b->partner >= 0 && op_info[n->op].n_values == 2 && n->inputs[1] == g->branches[b->partner].result;
+}
+
+/* Operations that came with experts and recurrent layers: maps of these go on in one kernel. */
+static bool is_late(const struct node *n)
+{
+    switch (n->op) {
+    case OP_times: case OP_scale: case OP_silu: case OP_gelu: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_softcap:
+    case OP_temperature: case OP_mul: case OP_glu_oai: case OP_part: case OP_join: case OP_l2norm: return true;
+    default: return false;
+    }
 }
 
 /* Does the node's kernel read its tensor?  Frequency divisors are part of the table of rotations. */
@@ -81,7 +107,8 @@ static struct branch *open_branch(struct fuser *f, const struct node *value)
 {
     if (!f->fusing || value->n_readers != 1 || fuse_group(f->out, value) == NO_GROUP) return NULL;
     struct group *g = group_at(f, value);
-    if (g->kind != GROUP_LINEAR) return NULL;
+    const bool rows = g->kind == GROUP_LINEAR || g->kind == GROUP_SLICES || g->kind == GROUP_SEQUENCE;
+    if (!rows && !(g->kind == GROUP_MAP && is_late(g->branches[0].chain[0]))) return NULL;
     for (uint32_t i = 0; i < g->n_branches; i++) {
         struct branch *b = &g->branches[i];
         if (b->result == value && b->n_chain < MAX_CHAIN) return b;
@@ -89,9 +116,26 @@ static struct branch *open_branch(struct fuser *f, const struct node *value)
     return NULL;
 }
 
+/* Rows of products with slices: those of each expert up to the sum, then the token's; those of heads are left as they are. */
+static bool slices_take(const struct branch *b, const struct node *n)
+{
+    bool summed = false;
+    for (uint32_t i = 0; i < b->n_chain; i++) summed |= b->chain[i]->op == OP_expert_sum;
+    if (b->matmul->op != OP_expert_matmul) return false;
+    switch (n->op) {
+    case OP_expert_sum: return !summed && b->partner < 0;
+    case OP_expert_bias: case OP_expert_times: return !summed;
+    case OP_silu: case OP_gelu: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_softcap: case OP_scale: return true;
+    case OP_glu_silu: case OP_glu_gelu: case OP_glu_oai: return !summed;
+    case OP_add: case OP_mul: case OP_bias: case OP_times: return summed;
+    default: return false;
+    }
+}
+
 static bool join_branch(struct fuser *f, struct branch *b, struct node *n)
 {
     if (!b || (reads_tensor(n) && !has_room(group_at(f, b->result)))) return false;
+    if (group_at(f, b->result)->kind == GROUP_SLICES && !slices_take(b, n)) return false;
     chain_append(f, b, n);
     return true;
 }
@@ -128,6 +172,43 @@ static bool rule_product(struct fuser *f, struct node *n)
     return true;
 }
 
+/* One input, one choice, one way of reading the input. */
+static bool are_sliced_alike(const struct node *x, const struct node *y)
+{
+    return x->op == y->op && x->op == OP_expert_matmul && x->inputs[0] == y->inputs[0] && x->inputs[1] == y->inputs[1] &&
+           x->weight->cols == y->weight->cols;
+}
+
+static bool rule_slices(struct fuser *f, struct node *n)
+{
+    const struct node *x = n->inputs[0];
+    struct group *g = NULL;
+    for (uint32_t i = 0; f->fusing && i < x->n_readers && x->readers[i] != n && !g; i++) {
+        if (!are_sliced_alike(x->readers[i], n)) continue;
+        g = group_at(f, x->readers[i]);
+        if (g->n_branches == MAX_BRANCHES || !has_room(g)) g = NULL;
+    }
+    if (g) place(f, n, g);
+    else {
+        g = group_new(f, GROUP_SLICES, n);
+        g->choice = n->op == OP_expert_matmul ? n->inputs[1] : NULL;
+        if (f->fusing && recomputed(n->inputs[0])) {
+            g->norm = n->inputs[0];
+            g->input = g->norm->inputs[0];
+        }
+    }
+    struct branch *b = branch_new(g);
+    b->matmul = b->result = n;
+    return true;
+}
+
+/* It stays without a group, and its readers look into the other's rows. */
+static bool rule_part(struct fuser *f, struct node *n)
+{
+    (void)f;
+    return fuse_is_view(n);
+}
+
 /* It stays without a group. */
 static bool rule_norm(struct fuser *f, struct node *n) { return f->fusing && recomputed(n); }
 
@@ -140,8 +221,22 @@ static bool rule_sum(struct fuser *f, struct node *add)
 {
     for (uint32_t k = 0; k < 2; k++) {
         const struct node *fresh = add->inputs[1 - k], *ready = add->inputs[k];
-        struct branch *b = open_branch(f, fresh);
-        if (b && fuse_group(f->out, ready) < fuse_group(f->out, fresh)) return join_branch(f, b, add);
+        struct branch *b = fresh->cols == add->cols ? open_branch(f, fresh) : NULL;
+        if (b && fuse_group(f->out, fuse_held_by(ready)) < fuse_group(f->out, fresh)) return join_branch(f, b, add);
+    }
+    return false;
+}
+
+/* Gate or up is fresh from experts, a recurrence or a map, the other is ready. */
+static bool rule_beside(struct fuser *f, struct node *glu)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        const struct node *n = glu->inputs[k];
+        const bool placed = fuse_group(f->out, n) != NO_GROUP && fuse_group(f->out, fuse_held_by(glu->inputs[1 - k])) != NO_GROUP;
+        const enum group_kind kind = placed ? group_at(f, n)->kind : GROUP_EMBED;
+        const bool late = kind == GROUP_MAP || kind == GROUP_SEQUENCE || (kind == GROUP_LINEAR && fuse_is_view(glu->inputs[1 - k]));
+        struct branch *b = late ? open_branch(f, n) : NULL;
+        if (b && fuse_group(f->out, fuse_held_by(glu->inputs[1 - k])) < fuse_group(f->out, n)) return join_branch(f, b, glu);
     }
     return false;
 }
@@ -153,9 +248,10 @@ static bool rule_gate(struct fuser *f, struct node *glu)
 {
     const struct node *gate = glu->inputs[0], *up = glu->inputs[1];
     struct branch *b = open_branch(f, gate), *partner = open_branch(f, up);
-    if (!b || !partner || b == partner || group_at(f, gate) != group_at(f, up) || b->partner >= 0) return false;
+    if (!b || !partner || b == partner || group_at(f, gate) != group_at(f, up) || b->partner >= 0 || !b->matmul) return rule_beside(f, glu);
     if (f->absorbs->gates_alike && b->matmul->weight->tensor->quant != partner->matmul->weight->tensor->quant) return false;
-    for (uint32_t i = 0; i < partner->n_chain; i++) if (partner->chain[i]->op != OP_bias) return false;
+    const enum op bias = b->matmul->op == OP_expert_matmul ? OP_expert_bias : OP_bias;
+    for (uint32_t i = 0; i < partner->n_chain; i++) if (partner->chain[i]->op != bias) return rule_beside(f, glu);
     b->partner = (int32_t)(partner - group_at(f, gate)->branches);
     partner->is_partner = true;
     return join_branch(f, b, glu);
@@ -232,6 +328,7 @@ static void join_projection(struct fuser *f, struct group *g)
 {
     const struct group *before = g - 1;
     if (g == f->out->groups || g->node->attr.head_dim % f->absorbs->joined_rows || g->node->inputs[0]->n_readers != 1) return;
+    if (g->node->inputs[2]->attr.head_dim != g->node->attr.head_dim) return;
     for (uint32_t i = 0; i < 3; i++) {
         struct head_chain *c = &g->heads[i];
         c->raw = g->node->inputs[i];
@@ -266,14 +363,35 @@ static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum 
     [OP_glu_silu]  = { rule_gate,      GROUP_MAP },
     [OP_glu_gelu]  = { rule_gate,      GROUP_MAP },
     [OP_add]       = { rule_sum,       GROUP_MAP },
+    [OP_layernorm] = { rule_norm,      GROUP_NORM },
+    [OP_l2norm]    = { rule_heads,     GROUP_MAP },
+    [OP_times]     = { rule_rows,      GROUP_MAP },
+    [OP_scale]     = { rule_rows,      GROUP_MAP },
+    [OP_silu]      = { rule_rows,      GROUP_MAP },
+    [OP_gelu]      = { rule_rows,      GROUP_MAP },
+    [OP_sigmoid]   = { rule_rows,      GROUP_MAP },
+    [OP_softplus]  = { rule_rows,      GROUP_MAP },
+    [OP_relu_sqr]  = { rule_rows,      GROUP_MAP },
+    [OP_softcap]   = { rule_rows,      GROUP_MAP },
+    [OP_temperature] = { rule_rows,    GROUP_MAP },
+    [OP_glu_oai]   = { rule_gate,      GROUP_MAP },
+    [OP_mul]       = { rule_sum,       GROUP_MAP },
+    [OP_part]      = { rule_part,      GROUP_MAP },
+    [OP_join]      = { rule_none,      GROUP_MAP },
+    [OP_conv]      = { rule_none,      GROUP_SEQUENCE },
+    [OP_recur]     = { rule_none,      GROUP_SEQUENCE },
+    [OP_route]     = { rule_none,      GROUP_ROUTE },
+    [OP_matmul_heads]  = { rule_slices, GROUP_SLICES },
+    [OP_expert_matmul] = { rule_slices, GROUP_SLICES },
+    [OP_expert_bias]   = { rule_rows,  GROUP_MAP },
+    [OP_expert_times]  = { rule_rows,  GROUP_MAP },
+    [OP_expert_sum]    = { rule_rows,  GROUP_MAP },
 };
-
-bool fuse_has_rule(enum op op) { return rules[op].joins != NULL; }
 
 static void begin_group(struct fuser *f, struct node *n, enum group_kind kind)
 {
     struct group *g = group_new(f, kind, n);
-    if (kind == GROUP_MAP) {
+    if (kind == GROUP_MAP || kind == GROUP_SEQUENCE) {
         struct branch *b = branch_new(g);
         b->result = n;
         chain_append(f, b, n);
@@ -324,10 +442,10 @@ static void name_groups(struct arena *a, struct fused *out)
 {
     for (uint32_t i = 0; i < out->n_groups; i++) {
         struct group *g = &out->groups[i];
-        if (g->kind == GROUP_LINEAR) g->name = join_roles(a, g);
-        else if (g->kind == GROUP_MAP) {
-            const char *value = g->branches[0].result->name, *dot = strchr(value, '.');
-            g->name = arena_printf(a, "%s_%s", op_info[g->branches[0].result->op].name, dot ? dot + 1 : value);
+        if (g->kind == GROUP_LINEAR || g->kind == GROUP_SLICES) g->name = join_roles(a, g);
+        else if (g->kind == GROUP_MAP || g->kind == GROUP_SEQUENCE) {
+            const char *value = g->branches[0].chain[0]->name, *dot = strchr(value, '.');
+            g->name = arena_printf(a, "%s_%s", op_info[g->branches[0].chain[0]->op].name, dot ? dot + 1 : value);
         }
         else if (g->kind == GROUP_NORM) g->name = g->node->weight ? g->node->weight->role : "norm";
         else g->name = op_info[g->node->op].name;
@@ -354,12 +472,14 @@ struct fused *fuse(struct arena *a, const struct graph *graph, enum fuse_level l
     return f.out;
 }
 
+static bool is_store(enum op op) { return op == OP_store_k || op == OP_store_v || op == OP_conv || op == OP_recur; }
+
 uint32_t fuse_last_store(const struct fused *f)
 {
     const struct graph *g = f->graph;
     uint32_t last = 0;
     for (uint32_t i = 0; i < g->n_nodes; i++)
-        if ((g->nodes[i]->op == OP_store_k || g->nodes[i]->op == OP_store_v) && f->group_of[i] > last) last = f->group_of[i];
+        if (is_store(g->nodes[i]->op) && f->group_of[i] > last) last = f->group_of[i];
     if (fuse_group(f, g->output) <= last)                  /* its rows are counted from the first token with logits */
         die("%%%s, the logits, are ready before the last layer's keys and values are stored; forgec has no kernel for that",
             g->output->name);
@@ -385,7 +505,8 @@ void fuse_print(struct text *out, const struct fused *f)
         print_heads(out, g);
         if (g->node) text_printf(out, " %s", op_info[g->node->op].name);
         for (uint32_t b = 0; b < g->n_branches; b++) {
-            if (g->branches[b].matmul) text_printf(out, " matmul(%s)", g->branches[b].matmul->weight->role);
+            const struct node *product = g->branches[b].matmul;
+            if (product) text_printf(out, " %s(%s)", op_info[product->op].name, product->weight->role);
             for (uint32_t k = 0; k < g->branches[b].n_chain; k++) text_printf(out, " %s", op_info[g->branches[b].chain[k]->op].name);
         }
         text_puts(out, "\n");

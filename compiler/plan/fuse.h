@@ -10,7 +10,11 @@ enum group_kind {
     GROUP_NORM,         /* a norm on its own */
     GROUP_LINEAR,       /* [norm] + matmuls of one input + what happens to each of their rows */
     GROUP_ATTENTION,
-    GROUP_MAP,          /* an operation on rows of finished values, no matmul */
+    GROUP_MAP,          /* an operation on rows of finished values, no matmul, and others behind it */
+    /* [norm] + products with slices of a tensor, those of chosen experts or one for each head, + what happens to their rows */
+    GROUP_SLICES,
+    GROUP_ROUTE,        /* the choice of experts */
+    GROUP_SEQUENCE,     /* an operation that goes from position to position with a state, and others behind it */
 };
 
 #define NO_GROUP 0xffffffffu
@@ -26,8 +30,9 @@ struct absorbs {
                                      * multiples of so many rows; 0: never */
 };
 
-/* One matmul (NULL in GROUP_MAP) and the operations applied to its rows, in order.  A glu in the chain (one at most) reads, besides
- * this branch, the end of the branch `partner`, whose chain has biases only; an add reads a value of an earlier group. */
+/* One matmul (NULL in GROUP_MAP and GROUP_SEQUENCE, whose chain begins with their operation) and the operations applied to its rows, in
+ * order.  One glu in the chain may read, besides this branch, the end of the branch `partner`, whose chain has biases only; the other
+ * operations of two values read one of an earlier group. */
 struct branch {
     struct node *matmul;
     struct node *chain[MAX_CHAIN];
@@ -50,6 +55,7 @@ struct group {
     uint32_t        layer;
     struct node    *norm;           /* prologue recomputed from its input; or NULL */
     struct node    *input;          /* the value read: the norm's operand if there is a norm */
+    struct node    *choice;         /* GROUP_SLICES: of the experts; NULL: the slices are those of heads */
     struct branch   branches[MAX_BRANCHES];
     uint32_t        n_branches;
     struct node    *node;           /* embed, norm or attention */
@@ -68,12 +74,16 @@ struct fused {
     uint32_t           *group_of;   /* [n_nodes]; NO_GROUP where its readers recompute it */
 };
 
-/* Are there kernels for the operation, on a CPU or a GPU?  Others are for the reference alone (limits.h). */
-bool fuse_has_rule(enum op op);
-/* absorbs: of the target.  The graph stays as it is, and all its operations have rules. */
+/* absorbs: of the target.  The graph stays as it is. */
 struct fused *fuse(struct arena *a, const struct graph *g, enum fuse_level level, const struct absorbs *absorbs);
 /* The group that makes n. */
 static inline uint32_t fuse_group(const struct fused *f, const struct node *n) { return f->group_of[n->index]; }
+/* Whole columns of another value: no kernel makes it, its rows are pieces of the other's. */
+bool fuse_is_view(const struct node *n);
+/* The value whose rows hold those of n: n itself, where it is no view. */
+const struct node *fuse_held_by(const struct node *n);
+/* The operation of a chain that reads the partner's rows? */
+bool fuse_reads_partner(const struct group *g, const struct branch *b, const struct node *n);
 /* The last group that stores into a state: behind it only tokens with logits matter.  Dies when the logits are ready before. */
 uint32_t fuse_last_store(const struct fused *f);
 /* One line per group: "5  0.ffn_gate_up: rmsnorm matmul matmul glu_silu". */

@@ -14,6 +14,7 @@ static void *grow(struct arena *a, void *old, uint32_t n, uint32_t *capacity, si
 static bool symbol_taken(const struct arena_plan *ap, const char *text)
 {
     for (uint32_t i = 0; i < ap->n_symbols; i++) if (strcmp(ap->symbols[i].text, text) == 0) return true;
+    for (uint32_t i = 0; i < ap->n_views; i++) if (strcmp(ap->views[i].symbol, text) == 0) return true;
     return false;
 }
 
@@ -66,6 +67,27 @@ void arena_add(struct arena_plan *ap, const char *name, struct buffer *b, uint32
     b->symbol = symbol_of(ap, (uint32_t)(s - ap->slots), b->stride);
 }
 
+/* That of the view which lies alike, else a new one. */
+static const char *view_symbol(const struct arena_plan *ap, const char *name, const struct buffer *of, uint64_t first)
+{
+    for (uint32_t i = 0; i < ap->n_views; i++) {
+        const struct arena_view *v = &ap->views[i];
+        if (strcmp(v->name, name) == 0 && strcmp(v->of->symbol, of->symbol) == 0 && v->first == first) return v->symbol;
+    }
+    const char *text = kernel_symbol(ap->arena, "", name), *s = text;
+    for (uint32_t n = 2; symbol_taken(ap, s); n++) s = arena_printf(ap->arena, "%s_%u", text, n);
+    return s;
+}
+
+void arena_view(struct arena_plan *ap, const char *name, struct buffer *b, const struct buffer *of, uint32_t first, uint32_t cols)
+{
+    const char *symbol = view_symbol(ap, name, of, 4ull * first);
+    *b = (struct buffer){ .name = name, .symbol = symbol, .exists = true, .is_view = true, .stride = of->stride, .cols = cols,
+                          .pieces = 1 };
+    ap->views = grow(ap->arena, ap->views, ap->n_views, &ap->view_capacity, sizeof *ap->views);
+    ap->views[ap->n_views++] = (struct arena_view){ name, symbol, b, of, 4ull * first };
+}
+
 static bool slots_meet(const struct arena_slot *a, const struct arena_slot *b)
 {
     for (uint32_t i = 0, k = 0; i < a->n && k < b->n; ) {                  /* both are sorted by birth */
@@ -93,6 +115,7 @@ void arena_place(struct arena_plan *ap, struct plan *p)
         for (uint32_t k = 0; k < me->n; k++) me->lives[k].buffer->offset = me->offset;
         if (me->offset + me->bytes > ap->bytes) ap->bytes = me->offset + me->bytes;
     }
+    for (uint32_t i = 0; i < ap->n_views; i++) ap->views[i].buffer->offset = ap->views[i].of->offset + ap->views[i].first;
     struct arena_plan *kept = arena_new(ap->arena, struct arena_plan);
     *kept = *ap;
     p->places = kept;

@@ -58,15 +58,15 @@ static uint32_t ring_rows(const struct plan *p, const struct node *store)
     return (uint32_t)plan_align((uint64_t)window + p->chunk - 1, 16);
 }
 
-/* K and V of a layer: node: its store_k.  A CPU keeps 16 positions together; a GPU keeps rows without gaps, and the scales of q8_0 behind
- * all codes (templates/gpu/kv.h): then the cache is no runs of whole rows. */
-static struct state kv_state(const struct plan *p, const struct node *store)
+/* K and V of a layer, `each` 2, or one of them, where V's heads have another size than K's.  A CPU keeps 16 positions together; a GPU keeps
+ * rows without gaps, and the scales of q8_0 behind all codes (templates/gpu/kv.h): then the cache is no runs of whole rows. */
+static struct state kv_state(const struct plan *p, const struct node *store, uint32_t head_dim, uint32_t each)
 {
     const uint32_t all = (uint32_t)plan_align(p->options.n_ctx, 16), ring = ring_rows(p, store), rows = ring && ring < all ? ring : all,
-                   runs = 2 * store->heads;
-    const uint64_t row = kv_row_bytes(p->options.kv, store->attr.head_dim);
+                   runs = each * store->heads;
+    const uint64_t row = kv_row_bytes(p->options.kv, head_dim);
     const bool gaps = p->profile->kind == TARGET_GPU && (p->options.kv == KV_TYPE_Q8_0 || (rows == all && p->options.n_ctx % 16));
-    return (struct state){ .kind = rows < all ? STATE_RING : STATE_KV, .layer = store->layer,
+    return (struct state){ .kind = rows < all ? STATE_RING : STATE_KV, .layer = store->layer, .node = store,
                            .bytes = plan_align(runs * row * rows, machine_for(p)->state_align), .runs = runs, .rows = rows,
                            .row_bytes = gaps ? 0 : row, .token_bytes = runs * row, .rewindable = true };
 }
@@ -80,11 +80,40 @@ static void add_state(struct plan *p, struct state s)
     if (p->state_bytes > 1ull << 46) die("a KV cache for %u tokens would take more than 64 TB; choose a smaller --ctx", p->options.n_ctx);
 }
 
+/* The heads of V that attention reads with these K. */
+static const struct node *values_of(const struct node *store_k)
+{
+    for (uint32_t i = 0; i < store_k->n_readers; i++) if (store_k->readers[i]->op == OP_attention) return store_k->readers[i]->inputs[2];
+    return store_k;
+}
+
+static void add_kv_states(struct plan *p, const struct node *store)
+{
+    const uint32_t dim = store->attr.head_dim, value_dim = values_of(store)->attr.head_dim;
+    if (dim == value_dim) {
+        add_state(p, kv_state(p, store, dim, 2));
+        return;
+    }
+    add_state(p, kv_state(p, store, dim, 1));
+    add_state(p, kv_state(p, store, value_dim, 1));
+}
+
+static struct state float_state(const struct plan *p, enum state_kind kind, const struct node *n, uint64_t floats)
+{
+    return (struct state){ .kind = kind, .layer = n->layer, .node = n, .bytes = plan_align(4 * floats, machine_for(p)->state_align) };
+}
+
 static void plan_states(struct arena *a, struct plan *p)
 {
     const struct graph *g = p->fused->graph;
-    p->states = arena_array(a, struct state, p->model->n_layer);
-    for (uint32_t i = 0; i < g->n_nodes; i++) if (g->nodes[i]->op == OP_store_k) add_state(p, kv_state(p, g->nodes[i]));
+    p->states = arena_array(a, struct state, 2ull * g->n_nodes);
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct node *n = g->nodes[i];
+        if (n->op == OP_store_k) add_kv_states(p, n);
+        else if (n->op == OP_conv) add_state(p, float_state(p, STATE_CONV, n, (n->weight->cols - 1) * n->cols));
+        else if (n->op == OP_recur)
+            add_state(p, float_state(p, STATE_RECURRENT, n, (uint64_t)n->heads * n->attr.head_dim * n->attr.value_dim));
+    }
 }
 
 double plan_micros(const struct plan *p, uint64_t bytes)
@@ -96,9 +125,19 @@ uint32_t plan_window(const struct plan *p, const struct node *n) { return n->att
 
 const struct state *plan_state(const struct plan *p, const struct node *n)
 {
-    const uint32_t layer = n->op == OP_attention ? n->inputs[1]->layer : n->layer;
-    for (uint32_t i = 0; i < p->n_states; i++) if (p->states[i].layer == layer) return &p->states[i];
-    die("%%%s: layer %u has no state; this is a mistake in forgec, please report it", n->name, layer);
+    const struct node *owner = n->op == OP_attention ? n->inputs[1] : n;
+    for (uint32_t i = 0; i < p->n_states; i++) {
+        const struct state *s = &p->states[i];
+        if (s->node == owner || (n->op == OP_store_v && s->layer == n->layer && s->node->op == OP_store_k)) return s;
+    }
+    die("%%%s: layer %u has no state; this is a mistake in forgec, please report it", n->name, owner->layer);
+}
+
+uint64_t plan_values_at(const struct plan *p, const struct node *n)
+{
+    const struct state *s = plan_state(p, n);
+    const bool own = s + 1 < p->states + p->n_states && s[1].node == s->node;
+    return own ? s[1].offset - s->offset : 0;
 }
 
 /* ---- the weight image, in the order in which a token reads it ---- */
@@ -107,10 +146,58 @@ struct packing plan_packing(const struct plan *p, const struct weight *w)
 {
     return packing_of(machine_for(p)->layout, w->tensor->quant);
 }
+
+static enum weight_form form_of(const struct node *n)
+{
+    if (n->weight->is_vector) return WEIGHT_VECTOR;
+    if (n->op == OP_expert_bias || n->op == OP_expert_times) return WEIGHT_ROWS;
+    return n->op == OP_conv ? WEIGHT_COLUMNS : WEIGHT_MATRIX;
+}
+
+static void plan_forms(struct arena *a, struct plan *p)
+{
+    const struct graph *g = p->fused->graph;
+    p->weight_form = arena_array(a, enum weight_form, p->model->n_weights);
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct node *n = g->nodes[i];
+        if (!n->weight) continue;
+        enum weight_form *form = &p->weight_form[n->weight->index];
+        if (*form && *form != form_of(n))
+            die("%%%s: another operation reads %s in another way; forgec has no kernel for both", n->name, n->weight->name);
+        *form = form_of(n);
+    }
+}
+
+uint64_t plan_weight_stride(const struct plan *p, const struct weight *w)
+{
+    return plan_align(p->weight_form[w->index] == WEIGHT_COLUMNS ? w->rows : w->cols, 16);
+}
+
+uint64_t plan_slice_bytes(const struct plan *p, const struct weight *w)
+{
+    return packing_bytes(plan_packing(p, w), w->slices ? w->rows / w->slices : w->rows, w->cols);
+}
+
 uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w)
 {
-    if (w->is_vector) return packing_vector_bytes(w->cols);
-    return packing_bytes(plan_packing(p, w), w->rows, w->cols);
+    switch (p->weight_form[w->index]) {
+    case WEIGHT_ROWS:    return w->rows * plan_weight_stride(p, w) * 4;
+    case WEIGHT_COLUMNS: return w->cols * plan_weight_stride(p, w) * 4;
+    case WEIGHT_MATRIX:  return (w->slices ? w->slices : 1) * plan_slice_bytes(p, w);
+    default:             return packing_vector_bytes(w->cols);
+    }
+}
+
+uint32_t plan_slices(const struct group *g) { return g->choice ? g->choice->attr.used : g->branches[0].matmul->weight->slices; }
+
+bool plan_reads_pieces(const struct node *product) { return product->inputs[0]->cols != product->weight->cols; }
+
+uint64_t plan_bytes_read(const struct plan *p, const struct node *n)
+{
+    const uint64_t bytes = plan_weight_bytes(p, n->weight);
+    if (op_info[n->op].reads != READS_EXPERTS) return bytes;
+    const struct node *choice = n->inputs[1];
+    return bytes / choice->inputs[0]->cols * choice->attr.used;
 }
 
 static void place_weight(struct plan *p, const struct weight *w)
@@ -212,17 +299,20 @@ const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p)
 
 /* ---- values ---- */
 
-static uint32_t later(uint32_t x, uint32_t y) { return x > y ? x : y; }
+/* The last of `last` and the groups that read n, or what its readers recompute of it or see in it. */
+static uint32_t last_reader(const struct plan *p, const struct node *n, uint32_t last)
+{
+    for (uint32_t i = 0; i < n->n_readers; i++) {
+        const uint32_t group = fuse_group(p->fused, n->readers[i]);
+        if (group == NO_GROUP) last = last_reader(p, n->readers[i], last);
+        else if (group > last) last = group;
+    }
+    return last;
+}
 
 uint32_t plan_last_reader(const struct plan *p, const struct node *n)
 {
-    uint32_t last = fuse_group(p->fused, n);
-    for (uint32_t i = 0; i < n->n_readers; i++) {
-        const struct node *r = n->readers[i];
-        if (fuse_group(p->fused, r) != NO_GROUP) last = later(last, fuse_group(p->fused, r));
-        else for (uint32_t k = 0; k < r->n_readers; k++)                        /* a norm that matmuls recompute */
-            last = later(last, fuse_group(p->fused, r->readers[k]));
-    }
+    const uint32_t last = last_reader(p, n, fuse_group(p->fused, n));
     /* Threads may go on from the projection of heads to their attention without a barrier (joins_divides in runtime/model/abi.h): what one
      * of them still reads in the first must not be overwritten by another in the second. */
     const bool joins = last + 1 < p->fused->n_groups && p->fused->groups[last + 1].joins;
@@ -255,6 +345,7 @@ struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level l
     fill_options(p, o);
     plan_check_limits(p, g);
     const struct fused *f = p->fused = fuse(a, g, level, &machine->absorbs);
+    plan_forms(a, p);
     p->f32 = arena_array(a, struct buffer, g->n_nodes);
     p->q8 = arena_array(a, struct buffer, g->n_nodes);
     p->groups = arena_array(a, struct group_plan, f->n_groups);

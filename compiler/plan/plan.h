@@ -24,19 +24,31 @@ struct plan_options {
     const struct kernel_choices *choices;       /* of a plan that was read back, or NULL */
 };
 
-/* A value in the arena: rows of tokens, `stride` bytes apart.  f32: [cols] floats; q8: a quantised row (docs/kernels.md). */
+/* A value in the arena: rows of tokens, `stride` bytes apart.  f32: [cols] floats; q8: quantised rows (docs/kernels.md), `pieces` of
+ * them, one behind the other, that products with slices read each for itself. */
 struct buffer {
     const char *name;             /* of its place, the same in all layers: "attn_norm", "ffn_gate_up in q8" */
     const char *symbol;           /* of place and stride in an emitted source: "ATTN_NORM" */
     bool     exists;
     uint64_t offset, stride;
-    uint32_t cols;
+    uint32_t cols, pieces;
+    bool     is_view;             /* of columns of another value's rows */
+};
+
+/* How a weight lies in the image. */
+enum weight_form {
+    WEIGHT_UNUSED,
+    WEIGHT_VECTOR,                /* f32, whole vectors of the machine */
+    WEIGHT_MATRIX,                /* packed rows; of one of slices: packed slices, one behind the other */
+    WEIGHT_ROWS,                  /* f32 rows, each of whole vectors: what experts add */
+    WEIGHT_COLUMNS,               /* f32 columns, each of whole vectors: the taps of a convolution */
 };
 
 struct group_plan {
     bool          needs_f32, needs_q8;      /* forms in which its matmuls read the input */
     bool          staged;                   /* the input must be normed or quantised first: in prefill by a kernel of its own */
-    struct buffer stage_f32, stage_q8;      /* prefill only */
+    struct buffer stage_f32, stage_q8;      /* prefill only; of products with slices: a row for each slice and token */
+    struct buffer order;                    /* of a choice, prefill only: which tokens each expert has (templates/cpu/experts_tmpl.c) */
     uint32_t      unit_rows[MAX_BRANCHES];  /* rows one piece of work covers */
 };
 
@@ -69,6 +81,7 @@ struct plan {
     struct state         *states;           /* [n_states], in the order of the layers */
     uint32_t              n_states;
     uint64_t              state_bytes, state_bytes_per_token;     /* of a sequence; that a position adds */
+    enum weight_form     *weight_form;      /* [n_weights] */
     uint64_t             *weight_offset;    /* [n_weights] in the image; image order = order of first use */
     struct rotation_plan *rotations;        /* [fused->graph->n_rotations] */
     uint32_t              n_tensors;        /* plan_tensors */
@@ -88,6 +101,15 @@ uint64_t plan_align(uint64_t bytes, uint64_t to);
 /* How the target's kernels read a matrix; bytes of a tensor in the image. */
 struct packing plan_packing(const struct plan *p, const struct weight *w);
 uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w);
+/* Of one slice, or of the whole where it is none. */
+uint64_t plan_slice_bytes(const struct plan *p, const struct weight *w);
+/* Floats from one row, or column, of WEIGHT_ROWS or WEIGHT_COLUMNS to the next. */
+uint64_t plan_weight_stride(const struct plan *p, const struct weight *w);
+/* What one token reads of the weight of n. */
+uint64_t plan_bytes_read(const struct plan *p, const struct node *n);
+/* Of a group of products with slices: how many of them a token meets, and whether each has a row of the input for itself. */
+uint32_t plan_slices(const struct group *g);
+bool plan_reads_pieces(const struct node *product);
 /* What the image holds, in its order: the rotations' tables, then tensors as packed; [p->n_tensors], and nothing but zeros between them.
  * weight NULL: the tables of a rotation. */
 struct plan_tensor { const char *name; const struct weight *weight; uint32_t rotation; uint64_t offset, bytes; };
@@ -96,8 +118,10 @@ const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p);
 double plan_micros(const struct plan *p, uint64_t bytes);
 /* Positions that attention reads, the token's own included; 0: all, also where the window hides none of the context. */
 uint32_t plan_window(const struct plan *p, const struct node *n);
-/* The state that a store_k, store_v or attention uses. */
+/* The state that a store_k, store_v, attention, conv or recur uses; of K and V in states of their own that of K, and V's is the next. */
 const struct state *plan_state(const struct plan *p, const struct node *n);
+/* Bytes from the state that plan_state gives to that of V, where it is one of its own; else 0. */
+uint64_t plan_values_at(const struct plan *p, const struct node *n);
 /* The last group that needs the value in its place. */
 uint32_t plan_last_reader(const struct plan *p, const struct node *n);
 /* A value that leaves its kernel through the arena (the KV cache and the logits do not). */

@@ -17,6 +17,7 @@ extern const char *const state_kind_name[STATE_KINDS];
 struct state {
     enum state_kind kind;
     uint32_t        layer;
+    const struct node *node;        /* store_k, conv or recur */
     uint64_t        offset, bytes;
     uint32_t        runs, rows;
     uint64_t        row_bytes;

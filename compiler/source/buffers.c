@@ -37,6 +37,21 @@ static uint32_t columns_of(const struct arena_slot *s, uint64_t stride)
     return s->lives[i].buffer->cols;
 }
 
+/* Views: where another value's rows hold them. */
+static void emit_views(struct arena *a, struct text *t, const struct arena_plan *places)
+{
+    for (uint32_t i = 0; i < places->n_views; i++) {
+        const struct arena_view *v = &places->views[i];
+        bool said = false;
+        for (uint32_t k = 0; k < i; k++) said |= strcmp(places->views[k].symbol, v->symbol) == 0;
+        if (said) continue;
+        const char *at = arena_printf(a, "(AT_%s + %llu)", v->of->symbol, (ull)v->first);
+        const char *stride = arena_printf(a, "STRIDE_%s", v->of->symbol);
+        text_printf(t, "#define AT_%-24s %s\n#define STRIDE_%-20s %-12s", v->symbol, at, v->symbol, stride);
+        text_printf(t, " /* %s [%u]: columns of %s */\n", v->name, v->buffer->cols, v->of->name);
+    }
+}
+
 void emit_buffers(struct arena *a, struct text *t, const struct plan *p, const char *row)
 {
     const struct arena_plan *places = p->places;
@@ -51,6 +66,7 @@ void emit_buffers(struct arena *a, struct text *t, const struct plan *p, const c
                     arena_printf(a, "%lluu", (ull)symbol->stride));
         text_printf(t, " /* %s [%u]: %s */\n", s->unique, columns_of(s, symbol->stride), lives_text(a, p, s, symbol->stride));
     }
+    emit_views(a, t, places);
 }
 
 void emit_area(struct text *t, const char *name, uint64_t offset, const char *what)

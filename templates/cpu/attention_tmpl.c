@@ -21,7 +21,7 @@ enum { ATTENTION_TILE = VEC_ACCUMULATORS > 8 ? 8 : VEC_ACCUMULATORS };
 
 /* What is the same for all queries of a call; a field that the model does not have is 0. */
 struct attention {
-    uint32_t head_dim;
+    uint32_t head_dim, value_dim;                /* of q and k, and of v and what comes out */
     float    scale;                              /* of q . k */
     float    cap;                                /* score = cap * tanh(score / cap), 0: none */
     uint32_t ring;                               /* position p lies in row p % ring, a multiple of 16; 0: in row p */
@@ -30,7 +30,7 @@ struct attention {
 /* Up to ATTENTION_TILE queries; query i attends the positions first[i] <= p < end[i]. */
 struct attention_tile {
     const float *q[ATTENTION_TILE];              /* [head_dim] */
-    float       *out[ATTENTION_TILE];            /* [head_dim], sum of exp(score - max) * v */
+    float       *out[ATTENTION_TILE];            /* [value_dim], sum of exp(score - max) * v */
     float        max[ATTENTION_TILE];
     float        sum[ATTENTION_TILE];            /* of exp(score - max) */
     uint32_t     first[ATTENTION_TILE], end[ATTENTION_TILE];
@@ -79,7 +79,7 @@ DEVICE float attention_softmax(float *weight, float *max, float *sum, uint32_t b
 }
 
 /* out = out / sum, with the sink (a logit without a value) in the denominator. */
-DEVICE void attention_normalise(float *out, float max, float sum, const float *sink, uint32_t head_dim)
+DEVICE void attention_normalise(float *out, float max, float sum, const float *sink, uint32_t value_dim)
 {
     float factor = 1.0f;
     if (sink) {
@@ -89,8 +89,8 @@ DEVICE void attention_normalise(float *out, float max, float sum, const float *s
     }
     const vf f = vf_set1(sum > 0 ? factor / sum : 0.0f);
     uint32_t d = 0;
-    for (; d + 16 <= head_dim; d += 16) vf_store(out + d, vf_mul(vf_load(out + d), f));
-    if (d < head_dim) vf_store8(out + d, vf_mul(vf_load8(out + d), f));
+    for (; d + 16 <= value_dim; d += 16) vf_store(out + d, vf_mul(vf_load(out + d), f));
+    if (d < value_dim) vf_store8(out + d, vf_mul(vf_load8(out + d), f));
 }
 
 /* First position that a query at `position` may attend with a sliding window of `window` positions, itself included (0: no window). */
@@ -99,30 +99,30 @@ DEVICE uint32_t attention_first(uint32_t position, uint32_t window)
     return window && position + 1 > window ? position + 1 - window : 0;
 }
 
-/* Joins parts of the positions: out[group][head_dim] from o[n_parts][group][head_dim], m and l[n_parts][group] of attention_part.
+/* Joins parts of the positions: out[group][value_dim] from o[n_parts][group][value_dim], m and l[n_parts][group] of attention_part.
  * sink: [group] or NULL. Exact: every part is moved to the common maximum. Empty parts have l = 0. */
-DEVICE void attention_merge(float *out, const float *o, const float *m, const float *l, uint32_t n_parts, uint32_t group, uint32_t head_dim,
-                            const float *sink)
+DEVICE void attention_merge(float *out, const float *o, const float *m, const float *l, uint32_t n_parts, uint32_t group,
+                            uint32_t value_dim, const float *sink)
 {
     for (uint32_t g = 0; g < group; g++) {
         float max = ATTENTION_MASKED, sum = 0;
         for (uint32_t k = 0; k < n_parts; k++) if (m[k * group + g] > max) max = m[k * group + g];
         for (uint32_t k = 0; k < n_parts; k++) sum += l[k * group + g] * f32_exp(m[k * group + g] - max);
-        float *row = out + (uint64_t)g * head_dim;
+        float *row = out + (uint64_t)g * value_dim;
         for (uint32_t k = 0; k < n_parts; k++) {
-            const float *part = o + ((uint64_t)k * group + g) * head_dim;
+            const float *part = o + ((uint64_t)k * group + g) * value_dim;
             const vf f = vf_set1(f32_exp(m[k * group + g] - max));
             uint32_t d = 0;
-            for (; d + 16 <= head_dim; d += 16) {
+            for (; d + 16 <= value_dim; d += 16) {
                 const vf v = vf_mul(vf_load(part + d), f);
                 vf_store(row + d, k ? vf_add(vf_load(row + d), v) : v);
             }
-            if (d < head_dim) {
+            if (d < value_dim) {
                 const vf v = vf_mul(vf_load8(part + d), f);
                 vf_store8(row + d, k ? vf_add(vf_load8(row + d), v) : v);
             }
         }
-        attention_normalise(row, max, sum, sink ? sink + g : 0, head_dim);
+        attention_normalise(row, max, sum, sink ? sink + g : 0, value_dim);
     }
 }
 #endif
@@ -164,10 +164,10 @@ DEVICE void PASTE2(attention_scores, KV)(float *weight, const struct attention_t
 
 /* out[d ...] = out * factor + sum over n rows of weight * V, for `vectors` x `width` dimensions from d on; fresh: out held nothing yet. */
 DEVICE void PASTE2(attention_values, KV)(const struct attention_tile *t, const float *weight, const float *factor, uint32_t fresh,
-                                         const uint8_t *v_row, uint32_t n, uint32_t d, uint32_t head_dim,
+                                         const uint8_t *v_row, uint32_t n, uint32_t d, uint32_t value_dim,
                                          uint32_t tile, uint32_t vectors, uint32_t width)
 {
-    const uint64_t row_bytes = PASTE2(kv_row_bytes, KV)(head_dim);
+    const uint64_t row_bytes = PASTE2(kv_row_bytes, KV)(value_dim);
     vf sum[ATTENTION_TILE][4];
     VEC_UNROLL
     for (uint32_t i = 0; i < tile; i++) {
@@ -204,8 +204,8 @@ DEVICE void PASTE2(attention_values, KV)(const struct attention_tile *t, const f
 DEVICE void PASTE2(attention_run, KV)(struct attention_tile *t, const uint8_t *k_head, const uint8_t *v_head, const struct attention *a,
                                       uint32_t tile)
 {
-    const uint32_t head_dim = a->head_dim, vectors = attention_vectors(tile);
-    const uint64_t row_bytes = PASTE2(kv_row_bytes, KV)(head_dim);
+    const uint32_t head_dim = a->head_dim, value_dim = a->value_dim, vectors = attention_vectors(tile);
+    const uint64_t row_bytes = PASTE2(kv_row_bytes, KV)(head_dim), value_bytes = PASTE2(kv_row_bytes, KV)(value_dim);
     float weight[ATTENTION_TILE * ATTENTION_BLOCK] __attribute__((aligned(64))), factor[ATTENTION_TILE];
     uint32_t first = t->first[0], end = t->end[0], fresh = 1;
     VEC_UNROLL
@@ -216,7 +216,7 @@ DEVICE void PASTE2(attention_run, KV)(struct attention_tile *t, const uint8_t *k
         if (t->end[i] > end) end = t->end[i];
     }
     if (first >= end) {
-        for (uint32_t i = 0; i < tile; i++) for (uint32_t d = 0; d < head_dim; d += 8) vf_store8(t->out[i] + d, vf_set1(0));
+        for (uint32_t i = 0; i < tile; i++) for (uint32_t d = 0; d < value_dim; d += 8) vf_store8(t->out[i] + d, vf_set1(0));
         return;
     }
     for (uint32_t base = first / 16 * 16, n; base < end; base += n, fresh = 0) {
@@ -234,14 +234,14 @@ DEVICE void PASTE2(attention_run, KV)(struct attention_tile *t, const uint8_t *k
             factor[k] = attention_softmax(weight + k * ATTENTION_BLOCK, &t->max[k], &t->sum[k], base, n, t->first[k], t->end[k], a);
 
         const uint32_t skip = first > base ? first - base : 0, rows = (left < n ? left : n) - skip;
-        const uint8_t *v_row = v_head + (row + skip) * row_bytes;
+        const uint8_t *v_row = v_head + (row + skip) * value_bytes;
         uint32_t d = 0;
-        for (; d + 16 * vectors <= head_dim; d += 16 * vectors)
-            PASTE2(attention_values, KV)(t, weight + skip, factor, fresh, v_row, rows, d, head_dim, tile, vectors, 16);
+        for (; d + 16 * vectors <= value_dim; d += 16 * vectors)
+            PASTE2(attention_values, KV)(t, weight + skip, factor, fresh, v_row, rows, d, value_dim, tile, vectors, 16);
         if (vectors > 1)
-            for (; d + 16 <= head_dim; d += 16)
-                PASTE2(attention_values, KV)(t, weight + skip, factor, fresh, v_row, rows, d, head_dim, tile, 1, 16);
-        if (d < head_dim) PASTE2(attention_values, KV)(t, weight + skip, factor, fresh, v_row, rows, d, head_dim, tile, 1, 8);
+            for (; d + 16 <= value_dim; d += 16)
+                PASTE2(attention_values, KV)(t, weight + skip, factor, fresh, v_row, rows, d, value_dim, tile, 1, 16);
+        if (d < value_dim) PASTE2(attention_values, KV)(t, weight + skip, factor, fresh, v_row, rows, d, value_dim, tile, 1, 8);
     }
 }
 
@@ -253,7 +253,7 @@ DEVICE void PASTE2(attention_heads, KV)(float *o, float *m, float *l, const floa
     VEC_UNROLL
     for (uint32_t i = 0; i < tile; i++) {
         t.q[i] = q + (uint64_t)(head + i) * a->head_dim;
-        t.out[i] = o + (uint64_t)(head + i) * a->head_dim;
+        t.out[i] = o + (uint64_t)(head + i) * a->value_dim;
         t.first[i] = first;
         t.end[i] = end;
     }
@@ -265,40 +265,40 @@ DEVICE void PASTE2(attention_heads, KV)(float *o, float *m, float *l, const floa
     }
 }
 
-/* The `group` query heads of one KV head over the positions first <= p < end, un-normalised: o[group][head_dim] = sum of exp(s - m) v,
+/* The `group` query heads of one KV head over the positions first <= p < end, un-normalised: o[group][value_dim] = sum of exp(s - m) v,
  * m[group] the largest score, l[group] = sum of exp(s - m). An empty range gives o = 0, l = 0. q: [group][head_dim].
- * group and head_dim must be constants: they choose the register tile. */
+ * group, head_dim and value_dim must be constants: they choose the register tile. */
 DEVICE void PASTE2(attention_part, KV)(float *o, float *m, float *l, const float *q, const uint8_t *k_head, const uint8_t *v_head,
-                                       uint32_t first, uint32_t end, uint32_t group, uint32_t head_dim, float scale_qk, float cap,
-                                       uint32_t ring)
+                                       uint32_t first, uint32_t end, uint32_t group, uint32_t head_dim, uint32_t value_dim,
+                                       float scale_qk, float cap, uint32_t ring)
 {
-    const struct attention a = { head_dim, scale_qk, cap, ring };
+    const struct attention a = { head_dim, value_dim, scale_qk, cap, ring };
     const uint32_t tiles = (group + ATTENTION_TILE - 1) / ATTENTION_TILE, tile = (group + tiles - 1) / tiles;   /* even shares: 9 = 5 + 4 */
     uint32_t head = 0;
     for (; head + tile <= group; head += tile) PASTE2(attention_heads, KV)(o, m, l, q, k_head, v_head, first, end, head, &a, tile);
     if (group % tile) PASTE2(attention_heads, KV)(o, m, l, q, k_head, v_head, first, end, head, &a, group % tile);
 }
 
-/* One token at position n_kv - 1 and the `group` query heads of one KV head.  out, q: [group][head_dim].
+/* One token at position n_kv - 1 and the `group` query heads of one KV head.  out: [group][value_dim], q: [group][head_dim].
  * scale_qk: of q . k; cap: of the scores, 0 none; ring: rows of the cache when it is one, else 0; window: positions attended, the token's
  * own included, 0 all; sink: [group] or NULL.
- * group and head_dim must be constants. */
+ * group, head_dim and value_dim must be constants. */
 DEVICE void PASTE2(attention_decode, KV)(float *out, const float *q, const uint8_t *k_head, const uint8_t *v_head, uint32_t n_kv,
-                                         uint32_t group, uint32_t head_dim, float scale_qk, float cap, uint32_t ring, uint32_t window,
-                                         const float *sink)
+                                         uint32_t group, uint32_t head_dim, uint32_t value_dim, float scale_qk, float cap, uint32_t ring,
+                                         uint32_t window, const float *sink)
 {
-    const struct attention a = { head_dim, scale_qk, cap, ring };
+    const struct attention a = { head_dim, value_dim, scale_qk, cap, ring };
     const uint32_t tiles = (group + ATTENTION_TILE - 1) / ATTENTION_TILE, tile = (group + tiles - 1) / tiles;
     const uint32_t first = attention_first(n_kv - 1, window);
     float m[ATTENTION_TILE], l[ATTENTION_TILE];
     for (uint32_t head = 0; head < group; head += tile) {
-        float *o = out + (uint64_t)head * head_dim;
+        float *o = out + (uint64_t)head * value_dim;
         const float *qh = q + (uint64_t)head * head_dim;
         const uint32_t left = group - head;
         if (group % tile == 0 || left >= tile) PASTE2(attention_heads, KV)(o, m, l, qh, k_head, v_head, first, n_kv, 0, &a, tile);
         else                                   PASTE2(attention_heads, KV)(o, m, l, qh, k_head, v_head, first, n_kv, 0, &a, group % tile);
         for (uint32_t i = 0; i < (left < tile ? left : tile); i++)
-            attention_normalise(o + (uint64_t)i * head_dim, m[i], l[i], sink ? sink + head + i : 0, head_dim);
+            attention_normalise(o + (uint64_t)i * value_dim, m[i], l[i], sink ? sink + head + i : 0, value_dim);
     }
 }
 
@@ -307,10 +307,10 @@ DEVICE void PASTE2(attention_decode, KV)(float *out, const float *q, const uint8
  * The rest as in attention_decode. Best with group * n_tokens a multiple of ATTENTION_TILE: a last, partial tile repeats its last query. */
 DEVICE void PASTE2(attention_prefill, KV)(float *out, uint32_t out_stride, const float *q, uint32_t q_stride,
                                           const uint8_t *k_head, const uint8_t *v_head, uint32_t n_past, uint32_t first_token,
-                                          uint32_t n_tokens, uint32_t group, uint32_t head_dim, float scale_qk, float cap, uint32_t ring,
-                                          uint32_t window, const float *sink)
+                                          uint32_t n_tokens, uint32_t group, uint32_t head_dim, uint32_t value_dim, float scale_qk,
+                                          float cap, uint32_t ring, uint32_t window, const float *sink)
 {
-    const struct attention a = { head_dim, scale_qk, cap, ring };
+    const struct attention a = { head_dim, value_dim, scale_qk, cap, ring };
     const uint32_t queries = group * n_tokens;
     for (uint32_t query = 0; query < queries; query += ATTENTION_TILE) {
         struct attention_tile t;
@@ -319,12 +319,12 @@ DEVICE void PASTE2(attention_prefill, KV)(float *out, uint32_t out_stride, const
         for (uint32_t i = 0; i < ATTENTION_TILE; i++) {
             const uint32_t j = query + (i < used ? i : used - 1), token = first_token + j / group, head = j % group;
             t.q[i]     = q   + (uint64_t)token * q_stride   + (uint64_t)head * head_dim;
-            t.out[i]   = out + (uint64_t)token * out_stride + (uint64_t)head * head_dim;
+            t.out[i]   = out + (uint64_t)token * out_stride + (uint64_t)head * value_dim;
             t.first[i] = attention_first(n_past + token, window);
             t.end[i]   = n_past + token + 1;
         }
         PASTE2(attention_run, KV)(&t, k_head, v_head, &a, ATTENTION_TILE);
         for (uint32_t i = 0; i < used; i++)
-            attention_normalise(t.out[i], t.max[i], t.sum[i], sink ? sink + (query + i) % group : 0, head_dim);
+            attention_normalise(t.out[i], t.max[i], t.sum[i], sink ? sink + (query + i) % group : 0, value_dim);
     }
 }

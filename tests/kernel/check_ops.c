@@ -200,16 +200,16 @@ struct instance {
                                        uint32_t p) { kv_append_k_##T(kh, k, p, D); kv_append_v_##T(vh, v, p, D); }                         \
     static void decode_##T##_##G##_##D(float *o, const float *q, const uint8_t *k, const uint8_t *v, uint32_t n, float f, float c,         \
                                        uint32_t r, uint32_t w, const float *s) \
-    { attention_decode_##T(o, q, k, v, n, G, D, f, c, r, w, s); } \
+    { attention_decode_##T(o, q, k, v, n, G, D, D, f, c, r, w, s); } \
     static void part_##T##_##G##_##D(float *o, float *m, float *l, const float *q, const uint8_t *k, const uint8_t *v, uint32_t a,         \
                                      uint32_t b, float f, float c, uint32_t r) \
-    { attention_part_##T(o, m, l, q, k, v, a, b, G, D, f, c, r); } \
+    { attention_part_##T(o, m, l, q, k, v, a, b, G, D, D, f, c, r); } \
     static void merge_##T##_##G##_##D(float *out, const float *o, const float *m, const float *l, uint32_t n,                              \
                                       const float *s) { attention_merge(out, o, m, l, n, G, D, s); }                                       \
     static void prefill_##T##_##G##_##D(float *o, uint32_t os, const float *q, uint32_t qs, const uint8_t *k, const uint8_t *v,            \
                                         uint32_t past, uint32_t first, uint32_t n, float f, float c, uint32_t r, uint32_t w,               \
                                         const float *s)                                                                                    \
-    { attention_prefill_##T(o, os, q, qs, k, v, past, first, n, G, D, f, c, r, w, s); }
+    { attention_prefill_##T(o, os, q, qs, k, v, past, first, n, G, D, D, f, c, r, w, s); }
 ATTENTION_SHAPES
 #undef SHAPE
 #define SHAPE(T, G, D)                                                                                                                     \

@@ -240,8 +240,9 @@ static void limits(void **state)
     (void)state;
     static const struct { const char *target, *v, *attention, *down, *expected; } rows[] = {
         { "gfx1151", "attn_v, %x\n%vc = store_v", "cap=30", "attn_output", "%0.a is attention with a cap of 30 on its scores" },
-        { "portable", "attn_q, %x\n%vc = store_v head_dim=64", "", "ffn_down",
-          "heads of V have 64 items where those of Q and K have 32 (%0.a)" },
+        { "gfx1151", "attn_q, %x\n%vc = store_v head_dim=64", "", "ffn_down",
+          "%0.a: heads of V have 64 items where those of Q and K have 32; no kernel for that on gfx1151" },
+        { "gfx1151", "attn_v, %x\n%s = silu %v\n%vc = store_v %s\n#", "", "attn_output", "%0.s: no kernel for silu on gfx1151 yet" },
     };
     static struct model *m;
     struct tiny s = tiny_llama;

@@ -1,0 +1,368 @@
+/* slices.c -- products with slices of a tensor.  Decode: a token meets `slices` of them, the chosen experts or one for each head; the
+ * units of rows of all of them are shared out among the threads.  Prefill: the rows of the input lie slice by slice (gather), so that a
+ * slice is read once for all its tokens.  Where the rows of experts are summed, a unit is of the sum: its thread meets all experts, in the
+ * order of the choice, so that the bits do not depend on the number of threads. */
+#include "slices.h"
+#include "compiler/source/text.h"
+#include "products.h"
+
+typedef unsigned long long ull;
+
+/* What a group's kernels say again and again. */
+struct slices {
+    const struct group *group;
+    uint32_t n, total, cols, pieces;  /* met by a token; of all; of a row of the input; rows of the input that a token has */
+    bool     experts, sums;           /* sums: some branch ends in one, and so all pieces of the input are made first */
+    const char *number;               /* of the slice: "e", or "k" of heads */
+};
+
+static struct slices slices_of(const struct writer *w)
+{
+    const struct group *g = w->group;
+    const struct node *product = g->branches[0].matmul;
+    const uint32_t n = plan_slices(g), total = product->weight->slices;
+    struct slices s = { .group = g, .n = n, .total = total, .cols = (uint32_t)product->weight->cols, .experts = g->choice != NULL,
+                        .pieces = plan_reads_pieces(product) ? n : 1, .number = g->choice ? "e" : "k" };
+    for (uint32_t i = 0; i < g->n_branches; i++) s.sums |= branch_sum(&g->branches[i]);
+    return s;
+}
+
+static uint32_t n_units(uint32_t rows, uint32_t unit) { return (rows + unit - 1) / unit; }
+
+static const struct buffer *f32_of(const struct writer *w, const struct node *n) { return &w->plan->f32[n->index]; }
+
+/* "AT_ORDER" of the choice: where the rows of experts begin; and the two tables behind that. */
+static void put_tables(struct writer *w, const struct slices *s)
+{
+    const uint32_t most = w->plan->chunk * s->n;
+    put(w, "const uint32_t *const first = (const uint32_t *)(const void *)BUFFER(AT_%s);", order_of(w->plan, s->group)->symbol);
+    put(w, "const uint32_t *const pairs = first + %u, *const rows = pairs + %u;", s->total + 1, most);
+    put(w, "(void)pairs, (void)rows;");
+}
+
+/* ---- products ---- */
+
+static bool takes_q8(const struct writer *w, const struct branch *b) { return plan_takes_q8(w->plan, b->matmul->weight); }
+
+/* "gemv_q4_K(", "gemm_exact_q8_0(" */
+static const char *call_of(const struct writer *w, const struct branch *b)
+{
+    const struct format *f = b->matmul->weight->tensor->quant;
+    const char *exact = takes_q8(w, b) || f->block_weights == 1 ? "" : "_exact";
+    return arena_printf(w->arena, "%s%s_%s", w->many ? "gemm" : "gemv", exact, f->file);
+}
+
+static const char *slice_text(const struct writer *w, const struct slices *s, const struct branch *b)
+{
+    const struct weight *m = b->matmul->weight;
+    return arena_printf(w->arena, "WEIGHT(%s) + %lluull * %s", weight_of(w, m), (ull)plan_slice_bytes(w->plan, m), s->number);
+}
+
+static const char *rows_text(const struct writer *w, const struct branch *b, uint32_t unit, const char *n)
+{
+    const char *rows = branch_cols(w->group, b) % unit ? arena_printf(w->arena, "round_up_16(%s)", n) : n;
+    return arena_printf(w->arena, "r, /* rows */ %s, /* cols */ %u", rows, (uint32_t)b->matmul->weight->cols);
+}
+
+static void put_gemv(struct writer *w, const struct slices *s, const struct branch *b, const char *y, uint32_t unit, const char *n)
+{
+    const char *x = takes_q8(w, b) ? "xq_k" : "xf_k";
+    put(w, "%s(%s, %s, %s, %s);", call_of(w, b), y, slice_text(w, s, b), x, rows_text(w, b, unit, n));
+}
+
+/* m rows of the slice, from j on. */
+static void put_gemm(struct writer *w, const struct slices *s, const struct branch *b, const char *y, uint32_t unit, const char *n)
+{
+    const struct buffer *stage = takes_q8(w, b) ? &w->gp->stage_q8 : &w->gp->stage_f32;
+    const char *x = arena_printf(w->arena, "ROW(BUFFER(AT_%s), STRIDE_%s, j)", stage->symbol, stage->symbol);
+    put(w, "%s(%s, /* stride */ %u, %s,", call_of(w, b), y, unit, slice_text(w, s, b));
+    put(w, "    %s, m, %s, SCRATCH(0));", x, rows_text(w, b, unit, n));
+}
+
+/* ---- the input of decode ---- */
+
+/* xf and xq: the rows of all pieces; of those that nobody keeps in q8, xq has room, and they are made where they are wanted. */
+static void put_input(struct writer *w, const struct slices *s)
+{
+    const struct node *in = s->group->input, *norm = s->group->norm;
+    const struct buffer *f = f32_of(w, in), *q = &w->plan->q8[in->index];
+    const bool makes_q8 = w->gp->needs_q8 && (norm || !q->exists);
+    if (norm || makes_q8 || w->gp->needs_f32) put(w, "const float *const %s = FLOATS(AT_%s);", norm ? "x" : "xf", f->symbol);
+    if (norm) {
+        put_scratch(w, "xf", "0");
+        put(w, "%s", norm_call(w, norm, "xf", "x"));
+    }
+    if (w->gp->needs_q8 && !makes_q8) put(w, "const uint8_t *const xq = BUFFER(AT_%s);", q->symbol);
+    if (!makes_q8) return;
+    put(w, "uint8_t *const xq = SCRATCH(STRIDE_%s);", f->symbol);
+    if (s->pieces == 1) put(w, "quantize_row(xq, xf, %u);", s->cols);
+    else if (s->sums) {
+        put(w, "for (uint32_t k = 0; k < %u; k++)", s->n);
+        put(w, "    quantize_row(xq + XQ_STRIDE(%uu) * k, xf + %u * k, %u);", s->cols, s->cols, s->cols);
+    }
+}
+
+/* xf_k and xq_k: of slice k. */
+static void put_piece(struct writer *w, const struct slices *s)
+{
+    const struct node *in = s->group->input;
+    const bool makes_q8 = w->gp->needs_q8 && (s->group->norm || !w->plan->q8[in->index].exists);
+    const bool one_by_one = makes_q8 && s->pieces > 1 && !s->sums;
+    const char *at = s->pieces > 1 ? arena_printf(w->arena, " + %u * k", s->cols) : "";
+    if (w->gp->needs_f32 || one_by_one) put(w, "const float *const xf_k = xf%s;", at);
+    if (one_by_one) put(w, "quantize_row(xq, xf_k, %u);", s->cols);
+    if (!w->gp->needs_q8) return;
+    if (s->pieces > 1 && !one_by_one) put(w, "const uint8_t *const xq_k = xq + XQ_STRIDE(%uu) * k;", s->cols);
+    else put(w, "const uint8_t *const xq_k = xq;");
+}
+
+/* ---- rows of slices ---- */
+
+static uint32_t sum_at(const struct branch *b)
+{
+    uint32_t i = 0;
+    while (i < b->n_chain && b->chain[i]->op != OP_expert_sum) i++;
+    return i;
+}
+
+/* Where rows r .. r + n - 1 of slice k of token t go. */
+static void put_slice_sink(struct writer *w, const struct branch *b, const char *n)
+{
+    const struct node *result = b->result;
+    const struct buffer *f = f32_of(w, result), *q = &w->plan->q8[result->index];
+    const uint32_t rows = branch_cols(w->group, b);
+    if (f->exists) put(w, "copy(%s + %u * k + r, y, %s);", float_row(w, f), rows, n);
+    if (!q->exists) return;
+    put(w, "for (uint32_t i = 0; i < %s; i += 32)", n);
+    if (q->pieces == 1) put(w, "    quantize_block(%s, y + i, (%u * k + r + i) / 32, %u);", byte_row(w, q), rows, q->cols);
+    else put(w, "    quantize_block(%s + XQ_STRIDE(%uu) * k, y + i, (r + i) / 32, %u);", byte_row(w, q), rows, rows);
+}
+
+static void put_slice_rows(struct writer *w, const struct branch *b, const struct branch *up, uint32_t unit, const char *n)
+{
+    for (uint32_t i = 0; up && i < up->n_chain; i++) put_expert_row(w, up->chain[i], "up", n);
+    put_chain(w, b, unit, n);
+    put_slice_sink(w, b, n);
+}
+
+static void put_decode_branch(struct writer *w, const struct slices *s, const struct branch *b, uint32_t unit, uint32_t before)
+{
+    const struct branch *up = b->partner >= 0 ? &s->group->branches[b->partner] : NULL;
+    const uint32_t rows = branch_cols(s->group, b), units = n_units(rows, unit);
+    put(w, "for (uint32_t k = 0; k < %u; k++) {", s->n);
+    put(w, "const uint32_t begin = %u + %u * k, end = span_to(s, begin, %u);", before, units, units);
+    put(w, "if (span_from(s, begin) >= end) continue;");
+    if (s->experts) put(w, "const uint32_t e = (uint32_t)choice[%u + k];", s->n);
+    put_piece(w, s);
+    put(w, "for (uint32_t u = span_from(s, begin); u < end; u++) {");
+    const char *n = put_rows(w, rows, unit, arena_printf(w->arena, "%u * u", unit));
+    put(w, "_Alignas(64) float y[%u]%s;", unit, up ? arena_printf(w->arena, ", up[%u]", unit) : "");
+    put_gemv(w, s, b, "y", unit, n);
+    if (up) put_gemv(w, s, up, "up", unit, n);
+    put_slice_rows(w, b, up, unit, n);
+    put(w, "}");
+    put(w, "}");
+}
+
+static void put_prefill_branch(struct writer *w, const struct slices *s, const struct branch *b, uint32_t unit, uint32_t before)
+{
+    const struct branch *up = b->partner >= 0 ? &s->group->branches[b->partner] : NULL;
+    const uint32_t rows = branch_cols(s->group, b), pieces = n_units(rows, unit) * s->total;
+    put(w, "for (uint32_t i = span_from(s, %u); i < span_to(s, %u, %u); i++) {", before, before, pieces);
+    put(w, "const uint32_t %s = i %% %u;", s->number, s->total);
+    if (s->experts) put(w, "const uint32_t j = first[e], m = first[e + 1] - j;");
+    else put(w, "const uint32_t m = a->n_tokens - t0, j = m * k;");
+    if (s->experts) put(w, "if (m == 0) continue;");
+    const char *n = put_rows(w, rows, unit, arena_printf(w->arena, "i / %u * %u", s->total, unit));
+    put_scratch(w, "ys", "SCRATCH_ROWS");
+    if (up) put(w, "float *const ups = ys + (uint64_t)%u * m;", unit);
+    put_gemm(w, s, b, "ys", unit, n);
+    if (up) put_gemm(w, s, up, "ups", unit, n);
+    put(w, "for (uint32_t row = 0; row < m; row++) {");
+    if (s->experts) put(w, "const uint32_t t = pairs[j + row] / %u, k = pairs[j + row] %% %u;", s->n, s->n);
+    else put(w, "const uint32_t t = t0 + row;");
+    put(w, "float *const y = ys + (uint64_t)%u * row;", unit);
+    if (up) put(w, "float *const up = ups + (uint64_t)%u * row;", unit);
+    put_slice_rows(w, b, up, unit, n);
+    put(w, "}");
+    put(w, "}");
+}
+
+/* ---- sums of experts ---- */
+
+/* sum[unit] += share of expert k times its rows y; then what follows the sum. */
+static void put_sum(struct writer *w, const struct branch *b, uint32_t unit, const char *n)
+{
+    const uint32_t sum = sum_at(b);
+    for (uint32_t i = 0; i < sum; i++) put_operation(w, b, i, unit, n);
+    put(w, "add_share(sum, y, choice[k], %s);", n);
+    put(w, "}");
+    put(w, "float *const y = sum;");
+    for (uint32_t i = sum + 1; i < b->n_chain; i++) put_operation(w, b, i, unit, n);
+    put_sink(w, b, n);
+}
+
+static void put_decode_sum(struct writer *w, const struct slices *s, const struct branch *b, uint32_t unit, uint32_t before)
+{
+    const uint32_t rows = branch_cols(s->group, b), units = n_units(rows, unit);
+    put(w, "for (uint32_t u = span_from(s, %u); u < span_to(s, %u, %u); u++) {", before, before, units);
+    const char *n = put_rows(w, rows, unit, arena_printf(w->arena, "%u * u", unit));
+    put(w, "_Alignas(64) float sum[%u];", unit);
+    put(w, "clear(sum, %s);", n);
+    put(w, "for (uint32_t k = 0; k < %u; k++) {", s->n);
+    put(w, "const uint32_t e = (uint32_t)choice[%u + k];", s->n);
+    put_piece(w, s);
+    put(w, "_Alignas(64) float y[%u];", unit);
+    put_gemv(w, s, b, "y", unit, n);
+    put_sum(w, b, unit, n);
+    put(w, "}");
+}
+
+static void put_prefill_sum(struct writer *w, const struct slices *s, const struct branch *b, uint32_t unit, uint32_t before)
+{
+    const uint32_t rows = branch_cols(s->group, b), units = n_units(rows, unit);
+    put(w, "for (uint32_t u = span_from(s, %u); u < span_to(s, %u, %u); u++) {", before, before, units);
+    const char *n = put_rows(w, rows, unit, arena_printf(w->arena, "%u * u", unit));
+    put_scratch(w, "ys", "SCRATCH_ROWS");
+    put(w, "for (uint32_t e = 0; e < %u; e++) {", s->total);
+    put(w, "const uint32_t j = first[e], m = first[e + 1] - j;");
+    put(w, "if (m == 0) continue;");
+    put_gemm(w, s, b, arena_printf(w->arena, "ys + (uint64_t)%u * j", unit), unit, n);
+    put(w, "}");
+    put(w, "for (uint32_t t = t0; t < a->n_tokens; t++) {");
+    put(w, "const float *const choice = %s;", float_row(w, f32_of(w, s->group->choice)));
+    put(w, "_Alignas(64) float sum[%u];", unit);
+    put(w, "clear(sum, %s);", n);
+    put(w, "for (uint32_t k = 0; k < %u; k++) {", s->n);
+    put(w, "const uint32_t e = (uint32_t)choice[%u + k];", s->n);
+    put(w, "(void)e;");
+    put(w, "float *const y = ys + (uint64_t)%u * rows[%u * t + k];", unit, s->n);
+    put_sum(w, b, unit, n);
+    put(w, "}");
+    put(w, "}");
+}
+
+/* ---- kernels ---- */
+
+/* Pieces of work of a branch: units of rows, of the sum, of each slice that the token meets, or of all of them. */
+static uint32_t work_of(const struct writer *w, const struct slices *s, uint32_t i)
+{
+    const struct branch *b = &s->group->branches[i];
+    const uint32_t units = n_units(branch_cols(s->group, b), w->gp->unit_rows[i]);
+    return branch_sum(b) ? units : units * (w->many ? s->total : s->n);
+}
+
+static void put_branch(struct writer *w, const struct slices *s, uint32_t i, uint32_t before)
+{
+    const struct branch *b = &s->group->branches[i];
+    const uint32_t unit = w->gp->unit_rows[i];
+    if (branch_sum(b)) (w->many ? put_prefill_sum : put_decode_sum)(w, s, b, unit, before);
+    else (w->many ? put_prefill_branch : put_decode_branch)(w, s, b, unit, before);
+}
+
+void put_slices(struct writer *w)
+{
+    const struct slices s = slices_of(w);
+    uint32_t total = 0, before = 0;
+    for (uint32_t i = 0; i < s.group->n_branches; i++) if (!s.group->branches[i].is_partner) total += work_of(w, &s, i);
+    if (w->many) {
+        put(w, "const uint32_t t0 = first_token(a, l);");
+        put(w, "if (t0 == a->n_tokens) return;");
+        if (s.experts) put_tables(w, &s);
+    } else {
+        put(w, "if (l->tail && !a->n_logits) return;");
+        if (s.experts) put(w, "const float *const choice = FLOATS(AT_%s);", f32_of(w, s.group->choice)->symbol);
+        put_input(w, &s);
+    }
+    put(w, "const struct span s = share(%u, thread, n_threads);", total);
+    for (uint32_t i = 0; i < s.group->n_branches; i++) {
+        if (s.group->branches[i].is_partner) continue;
+        put_branch(w, &s, i, before);
+        before += work_of(w, &s, i);
+    }
+}
+
+/* The input's rows, slice by slice: row j of the stage is that of a pair, or of head j / n. */
+void put_gather(struct writer *w)
+{
+    const struct slices s = slices_of(w);
+    const struct node *in = s.group->input, *norm = s.group->norm;
+    const struct buffer *f = &w->gp->stage_f32, *q = &w->gp->stage_q8, *kept = &w->plan->q8[in->index];
+    const bool copies = q->exists && kept->exists && !norm, reads = f->exists || !copies;
+    const char *piece = s.pieces > 1 ? arena_printf(w->arena, " + %u * k", s.cols) : "";
+    if (s.experts) {
+        put_tables(w, &s);
+        put(w, "const struct span s = share(first[%u], thread, n_threads);", s.total);
+    } else {
+        put(w, "const uint32_t t0 = first_token(a, l), m = a->n_tokens - t0;");
+        put(w, "const struct span s = share(m * %u, thread, n_threads);", s.n);
+    }
+    put(w, "for (uint32_t j = s.first; j < s.last; j++) {");
+    if (s.experts) put(w, "const uint32_t t = pairs[j] / %u, k = pairs[j] %% %u;", s.n, s.n);
+    else put(w, "const uint32_t t = t0 + j %% m, k = j / m;");
+    put(w, "(void)k;");
+    if (reads) put(w, "const float *const x = %s%s;", float_row(w, f32_of(w, in)), piece);
+    if (f->exists) put(w, "float *const xf = FLOAT_ROW(BUFFER(AT_%s), STRIDE_%s, j);", f->symbol, f->symbol);
+    else if (norm) put_scratch(w, "xf", "0");
+    if (norm) put(w, "%s", norm_call(w, norm, "xf", "x"));
+    else if (f->exists) put(w, "copy(xf, x, %u);", s.cols);
+    if (q->exists) put(w, "uint8_t *const xq = ROW(BUFFER(AT_%s), STRIDE_%s, j);", q->symbol, q->symbol);
+    if (copies) {
+        const char *at = s.pieces > 1 ? arena_printf(w->arena, " + XQ_STRIDE(%uu) * k", s.cols) : "";
+        put(w, "copy_bytes(xq, %s%s, XQ_STRIDE(%uu));", byte_row(w, kept), at, s.cols);
+    } else if (q->exists) put(w, "quantize_row(xq, %s, %u);", norm ? "xf" : "x", s.cols);
+    put(w, "}");
+}
+
+void put_route(struct writer *w)
+{
+    const struct node *n = w->group->node;
+    const struct node_attrs *at = &n->attr;
+    const char *logits = float_row(w, f32_of(w, n->inputs[0])), *bias = n->weight ? vector_of(w, n) : "0";
+    put(w, "const uint32_t t0 = first_token(a, l);");
+    put(w, "const struct span s = share(a->n_tokens - t0, thread, n_threads);");
+    put(w, "float room[%u];", 2 * n->inputs[0]->cols + at->n_group);
+    put(w, "uint8_t taken[%u];", n->inputs[0]->cols);
+    put(w, "for (uint32_t t = t0 + s.first; t < t0 + s.last; t++)");
+    put(w, "    route(%s, room, taken, %s, %s,", float_row(w, f32_of(w, n)), logits, bias);
+    put(w, "        /* experts, used */ %u, %u, /* gating */ %u, /* groups, used */ %u, %u,", n->inputs[0]->cols, at->used, at->gating,
+        at->n_group, at->n_group_used);
+    put(w, "        /* norm, by */ %u, %s);", at->norm, emit_float(w->arena, at->by));
+}
+
+void put_order(struct writer *w)
+{
+    const struct node *n = w->group->node;
+    const struct buffer *b = f32_of(w, n);
+    put(w, "if (thread) return;");
+    put(w, "uint32_t *const order = (uint32_t *)(void *)BUFFER(AT_%s);", w->gp->order.symbol);
+    put(w, "expert_order(order, FLOATS(AT_%s), STRIDE_%s / 4, first_token(a, l), a->n_tokens, %u, %u, %u);", b->symbol, b->symbol,
+        n->inputs[0]->cols, n->attr.used, w->plan->chunk * n->attr.used);
+}
+
+void put_expert_map(struct writer *w)
+{
+    const struct branch *b = &w->group->branches[0];
+    const struct node *n = b->chain[0], *choice = n->inputs[1];
+    const uint32_t rows = slice_rows(w->group), used = choice->attr.used, unit = w->kernel->param[PARAM_UNIT], units = n_units(rows, unit);
+    const bool sums = n->op == OP_expert_sum;
+    const char *x = float_row(w, f32_of(w, n->inputs[0]));
+    put(w, "const uint32_t t0 = first_token(a, l);");
+    put(w, "const struct span s = share((a->n_tokens - t0) * %u, thread, n_threads);", units * (sums ? 1 : used));
+    put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
+    put(w, "const uint32_t t = t0 + i / %u;", units * (sums ? 1 : used));
+    put(w, "const float *const choice = %s;", float_row(w, f32_of(w, choice)));
+    const char *count = put_rows(w, rows, unit, arena_printf(w->arena, "i %% %u * %u", units, unit));
+    put(w, "_Alignas(64) float y[%u];", unit);
+    if (sums) {
+        put(w, "clear(y, %s);", count);
+        put(w, "for (uint32_t k = 0; k < %u; k++) add_share(y, %s + %u * k + r, choice[k], %s);", used, x, rows, count);
+        put_sink(w, b, count);
+    } else {
+        put(w, "const uint32_t k = i / %u %% %u, e = (uint32_t)choice[%u + k];", units, used, used);
+        put(w, "copy(y, %s + %u * k + r, %s);", x, rows, count);
+        put_expert_row(w, n, "y", count);
+        put(w, "copy(%s + %u * k + r, y, %s);", float_row(w, f32_of(w, n)), rows, count);
+    }
+    put(w, "}");
+}
