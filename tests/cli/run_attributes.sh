@@ -5,7 +5,6 @@ export FORGE_HIP_LIBRARY
 . "$(dirname "$0")/../harness.sh"
 root=$(cd "$(dirname "$0")/../.." && pwd)
 lanes=$root/tests/lanes/simt32.yaml
-export XDG_CACHE_HOME="$tmp/cache"
 mkdir "$tmp/models"
 cd "$tmp" || exit 1
 

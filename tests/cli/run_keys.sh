@@ -2,7 +2,6 @@
 # run_keys.sh FORGEC MAKE_GGUF -- a hyperparameter that nobody computes stops every command, names itself, and is told of wherever the user insists.
 forgec=$1 make=$2
 . "$(dirname "$0")/../harness.sh"
-export XDG_CACHE_HOME="$tmp/cache"
 mkdir "$tmp/w"
 cd "$tmp/w" || exit 1
 
