@@ -2,6 +2,7 @@
 # The GPU side of the runtime, tried on tests/lanes/fake_gpu_program.c with libsimt.so in the place of libamdhip64.
 #   run_gpu.sh PROGRAM EXTERNAL LIBSIMT IMAGE EXTERNAL-BYTES CUDA
 # PROGRAM: the GPU program and the CPU one, IMAGE inside.  EXTERNAL: -DFAKE_GPU_ONLY -DFAKE_IMAGE_BYTES=EXTERNAL-BYTES, no image inside.
+# $SIMT_SEEDS: of what is drawn at random (1 2).
 # CUDA: PROGRAM with -DFAKE_GPU_API=FORGE_GPU_CUDA -DFAKE_GPU_ARCH='"sm_90"'.  All print the same text for equal flags.
 program=$1 external=$2 image=$4 cuda=$6
 export FORGE_HIP_LIBRARY="$3" FORGE_CUDA_LIBRARY="$3"
@@ -26,7 +27,7 @@ as_cpu ignore-eos -p Once -s 5 --ignore-eos -n 300
 as_cpu full -p Once -s 1 --ignore-eos -c 40
 as_cpu stop -p Once -s 3 -n 200 -r e
 as_cpu none -p Once -n 0
-for s in 1 2 3 4; do
+for s in ${SIMT_SEEDS:-1 2}; do
     as_cpu "seed $s" -p Once -n 30 -s $s
     as_cpu "seed $s top-k" -p Once -n 30 -s $s --top-k 5 --temp 1.5
     as_cpu "seed $s top-p" -p Once -n 30 -s $s --top-k 0 --top-p 0.6 --min-p 0
