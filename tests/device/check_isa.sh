@@ -48,11 +48,16 @@ for model in "$golden"/*.gguf; do
     case $target$full,${model##*/} in
     *-0000[2-9]-of-*)       continue ;;                 # parts of the first
     gfx1100full,q-*|gfx942full,q-*|gfx1100full,qwen*|gfx942full,qwen*) ;;      # else the simulator has them compiled: golden_sim_*
-    sm_*,q-*|sm_*,qwen*)    ;;                          # no spills that forgec could see: a model per format
+    sm_*full,q-*|sm_*full,qwen*) ;;
+    sm_*,qwen*)             ;;                          # no spills that forgec could see; formats: one model of all
     *)                      continue ;;                 # gfx1151 has gfx1100's instructions and registers
     esac
     compiles "$model"
 done
+case $target$full in sm_*)
+    "$make_gguf" --each --layers 4 --vocab 512 --embd 256 --ff 256 --heads 4 --kv-heads 2 --head-dim 64 --ctx 64 --untied --tokenizer none -o "$tmp/each.gguf"
+    compiles "$tmp/each.gguf" ;;
+esac
 if [ -n "$full" ]; then                                  # the tiles that the plan takes for each format; and of a target whose tiles are too large
     for format in $("$forgec" formats | awk 'NR > 1 { print $1 }') Q3_K_M Q5_K_M; do
         "$make_gguf" --shape llama-3.1-8b --layers 1 --type $format --header-only -o "$tmp/8b.gguf"
