@@ -1,6 +1,7 @@
 /* test_golden.c -- built programs against stored logits (float64 arithmetic on the GGUF's own weights) and token ids.
  *
  *   test_golden FORGEC DATA reference              the interpreter of forgec verify, no program built
+ *   test_golden FORGEC DATA architectures          the same for a model of each kind of layers, of which the last positions are stored
  *   test_golden FORGEC DATA models|quants [I/N]    this machine: both fusion levels, exact and default, threads, chunks; part I of N
  *   test_golden FORGEC DATA target NAME [I/N [LEVEL [MODE]]]   one model per weight format, fused as LEVEL (layer), MODE exact or default
  *   (both);
@@ -34,6 +35,9 @@ static const char *const all_models[] = { "llama-h288", "llama-bias-a64", "llama
                                           "x-kvdefault", "olmo3-a" },
                   *const all_quants[] = { "q-llama-Q8_0", "q-llama-Q4_0", "q-llama-Q4_1", "q-llama-Q5_0", "q-llama-Q5_1", "q-llama-Q2_K",
                                           "q-llama-IQ4_NL", "q-llama-IQ4_XS", "q-llama-IQ3_S", "q-untied-Q4_K_M" },
+                  *const all_architectures[] = { "qwen35moe-a", "qwen3next-a", "lfm2moe-a", "gemma4-a", "gemma4-moe-a", "glm4moe-a",
+                                                 "deepseek2-a", "nemotron_h_moe-a", "granitehybrid-moe-a", "exaone4-a", "hunyuan-dense-a",
+                                                 "llama-moe-mixed-a" },
                   *const all_formats[] = { "Q8_0", "Q6_K", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "IQ4_NL", "Q5_K",
                                            "IQ3_S", "IQ4_XS", "F16", "BF16", "F32" };
 enum { MODELS_PER_FORMAT = 12 };      /* models that together have all formats, by run_target's choice */
@@ -184,7 +188,8 @@ static struct entry read_entry(const cJSON *o)
     memcpy(p->tokens, read_ids(p->path, p->n), p->n * sizeof *p->tokens);
     memcpy(p->tokens + p->n, read_ids(arena_printf(a, "%s/%s", test.data, greedy), GREEDY), GREEDY * sizeof *p->tokens);
     uint32_t *rows = arena_array(a, uint32_t, p->n);
-    for (uint32_t t = 2; t < p->n; t += 3) rows[p->n_rows++] = t;
+    const uint32_t last = (uint32_t)number_of(o, "last", 0);          /* 0: every third */
+    for (uint32_t t = last ? p->n - last : 2; t < p->n; t += last ? 1 : 3) rows[p->n_rows++] = t;
     p->rows = rows;
     read_stored(p, e.id, arena_printf(a, "%s/%s", test.data, logits), e.n_vocab);
     e.long_one = read_long(&e, cJSON_GetObjectItemCaseSensitive(o, "long"));
@@ -196,9 +201,13 @@ static struct entry read_entry(const cJSON *o)
 /* The entries of the set that are asked for; a model that should be there and is not counts as failed. */
 static struct entry *read_set(const cJSON *manifest, const char *set, uint32_t *n)
 {
-    const bool models = strcmp(set, "models") == 0;
-    const char *const *ids = models ? all_models : all_quants;
-    const size_t n_ids = models ? COUNT_OF(all_models) : COUNT_OF(all_quants);
+    static const struct { const char *name; const char *const *ids; size_t n; } sets[] = {
+        { "models", all_models, COUNT_OF(all_models) }, { "quants", all_quants, COUNT_OF(all_quants) },
+        { "architectures", all_architectures, COUNT_OF(all_architectures) } };
+    size_t which = 0;
+    while (strcmp(sets[which].name, set)) which++;
+    const char *const *ids = sets[which].ids;
+    const size_t n_ids = sets[which].n;
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(manifest, set), *o;
     struct entry *entries = arena_array(test.arena, struct entry, n_ids);
     *n = 0;
@@ -488,12 +497,11 @@ static void run_native(const cJSON *manifest, const char *set, struct part part)
 /* Only the rounding of single values to float is left, to be three times what was measured. */
 static const double reference_most = 1.5e-6;
 
-static void run_reference(const cJSON *manifest)
+static void run_reference(const cJSON *manifest, const char *const *sets, size_t n_sets, uint32_t n_stored)
 {
-    static const char *const sets[] = { "models", "quants" };
     static const struct rounding none = { 0, false, false, KV_TYPE_F32 };
     uint32_t n_long = 0;
-    for (size_t s = 0; s < COUNT_OF(sets); s++) {
+    for (size_t s = 0; s < n_sets; s++) {
         uint32_t n;
         struct entry *entries = read_set(manifest, sets[s], &n);
         for (uint32_t i = 0; i < n; i++) {
@@ -510,7 +518,7 @@ static void run_reference(const cJSON *manifest)
             }
         }
     }
-    check(n_long == LONG_STORED || getenv("GOLDEN_ONLY"), "long prompts", "%u have stored logits, not %d", n_long, LONG_STORED);
+    check(n_long == n_stored || getenv("GOLDEN_ONLY"), "long prompts", "%u have stored logits, not %u", n_long, n_stored);
 }
 
 /* Sets test.emulator; false, after saying why, when programs of the target cannot run here. */
@@ -601,7 +609,7 @@ static void run_verify(const char *file, const char *target)
 int main(int argc, char **argv)
 {
     if (argc < 4) {
-        fputs("usage: test_golden FORGEC DATA reference|models|quants|target|verify [ARGUMENT]\n", stderr);
+        fputs("usage: test_golden FORGEC DATA reference|architectures|models|quants|target|verify [ARGUMENT]\n", stderr);
         return 2;
     }
     test.arena = arena_create();
@@ -631,7 +639,9 @@ int main(int argc, char **argv)
         const struct bytes text = file_read(test.arena, arena_printf(test.arena, "%s/manifest.json", test.data));
         cJSON *manifest = cJSON_ParseWithLength((const char *)text.data, text.size);
         if (!manifest) die("%s/manifest.json is no JSON", test.data);
-        if (strcmp(suite, "reference") == 0) run_reference(manifest);
+        static const char *const sets[] = { "models", "quants", "architectures" };
+        if (strcmp(suite, "reference") == 0) run_reference(manifest, sets, 2, LONG_STORED);
+        else if (strcmp(suite, "architectures") == 0) run_reference(manifest, sets + 2, 1, 0);
         else if (strcmp(suite, "target") == 0)
             run_target(manifest, argument ? argument : "native", parse_part(argc > 5 ? argv[5] : NULL), argc > 6 ? argv[6] : "layer",
                        argc > 7 ? argv[7] : NULL);

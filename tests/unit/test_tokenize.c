@@ -1,6 +1,7 @@
 /* test_tokenize.c -- the tokenizer against ids and texts that llama.cpp produced.
  * tests/data/tokenizers: NAME.gguf is a vocabulary without tensors, NAME.jsonl its cases, NAME.inp and .out llama.cpp's
- * own.  Another folder of the same layout: FORGEC_TOKENIZERS=DIR.  FORGEC_TOKENIZER_BENCH=1 prints sizes and speed. */
+ * own; large.tar.xz, which the build unpacks, has large vocabularies.  Another folder of the same layout: FORGEC_TOKENIZERS=DIR.
+ * FORGEC_TOKENIZER_BENCH=1 prints sizes and speed. */
 #include "compiler/product/vocab.h"
 #include "runtime/text/stream.h"
 #include "runtime/text/tokenize.h"
@@ -37,7 +38,9 @@ struct ids { int32_t *data; size_t n; };
 static const char *data_path(struct arena *a, const char *name, const char *suffix)
 {
     const char *folder = getenv("FORGEC_TOKENIZERS");
-    return folder ? arena_printf(a, "%s/%s%s", folder, name, suffix) : arena_printf(a, FORGEC_TEST_DATA "/tokenizers/%s%s", name, suffix);
+    if (folder) return arena_printf(a, "%s/%s%s", folder, name, suffix);
+    const char *unpacked = arena_printf(a, FORGEC_UNPACKED "/tokenizers/%s%s", name, suffix);
+    return access(unpacked, R_OK) == 0 ? unpacked : arena_printf(a, FORGEC_TEST_DATA "/tokenizers/%s%s", name, suffix);
 }
 
 static const uint8_t *vocab_load(struct arena *a, const char *name, size_t *bytes)
