@@ -2,9 +2,12 @@
  * brought into the 16-bit form that the matrix units read, and heads are finished in a kernel of their own. */
 #include "choose.h"
 #include "compiler/plan/machine.h"
+#include "compiler/plan/machine.h"
+#include "compiler/front/attr.h"
 #include "templates/gpu/attention_sizes.h"
 #include "templates/gpu/gemv_sizes.h"
 #include "templates/gpu/sample_sizes.h"
+#include "templates/gpu/slices_sizes.h"
 
 typedef unsigned long long ull;
 
@@ -102,7 +105,7 @@ static void choose_norm(const struct chooser *c)
 {
     const struct node *n = c->group->node;
     struct kernel_draft d = choose_begin_both(c, TEMPLATE_norm, c->group->name);
-    kernel_does(&d, "rmsnorm: %s, eps %.9g: %s -> %s", choose_vector(c, &d, n->weight), (double)(float)n->attr.eps,
+    kernel_does(&d, "%s: %s, eps %.9g: %s -> %s", op_info[n->op].name, choose_vector(c, &d, n->weight), (double)(float)n->attr.eps,
                 choose_text(c, gpu_read(c->plan, c->group->input)), choose_text(c, gpu_read(c->plan, n)));
     d.kernel.lds_bytes = ACTS_SCRATCH_BYTES;
     choose_end(c, &d);
@@ -128,9 +131,73 @@ static const char *operation_text(const struct chooser *c, struct kernel_draft *
     }
 }
 
+void choose_chain(const struct chooser *c, struct kernel_draft *d, struct text *t, const struct branch *b, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        const struct node *n = b->chain[i];
+        text_printf(t, ", %s", op_info[n->op].name);
+        attr_print(t, n);
+        if (n->weight) text_printf(t, " %s", choose_vector(c, d, n->weight));
+        if (n->weight && n->op == OP_times) text_printf(t, " [%llu]", (ull)n->weight->cols);
+        if (op_info[n->op].n_values == 2 && !fuse_reads_partner(c->group, b, n))
+            text_printf(t, " %s", choose_text(c, gpu_read(c->plan, gpu_addend(b, i))));
+        if ((n->op == OP_glu_silu || n->op == OP_glu_gelu || n->op == OP_glu_oai) && n->inputs[0] != gpu_operand(b, i))
+            text_puts(t, " as its gate");
+    }
+}
+
+static bool has_own_rows(enum op op)
+{
+    switch (op) {
+    case OP_bias:
+    case OP_add:
+    case OP_glu_silu:
+    case OP_glu_gelu:
+    case OP_store_k:
+    case OP_store_v: return true;
+    default:         return false;
+    }
+}
+
+enum gpu_map gpu_map_of(const struct group *g)
+{
+    const struct branch *b = &g->branches[0];
+    const struct node *n = b->chain[0];
+    const bool small = n->attr.head_dim <= 256 && n->attr.head_dim % 2 == 0;      /* rope.h */
+    if (b->n_chain == 1 && has_own_rows(n->op)) return MAP_ROWS;
+    if (b->n_chain == 1 && n->op == OP_headnorm && n->weight && n->weight->cols == n->attr.head_dim && small) return MAP_ROWS;
+    if (b->n_chain == 1 && n->op == OP_rope && n->attr.rot_first == 0 && small) return MAP_ROWS;
+    return n->op == OP_headnorm || n->op == OP_l2norm ? MAP_HEADS : MAP_VALUES;
+}
+
+/* A chain of operations on values; the first may look for its value elsewhere in the row. */
+static void choose_map_chain(const struct chooser *c)
+{
+    const struct branch *b = &c->group->branches[0];
+    const struct node *n = b->chain[0];
+    struct kernel_draft d = choose_begin(c, TEMPLATE_map, c->group->name);
+    const uint32_t threads = d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
+    const struct gpu_place to = gpu_written(c->plan, b->result, c->prefill);
+    struct text t = { .arena = c->arena };
+    d.kernel.grid_tokens = 1;
+    d.kernel.prefill = c->prefill && (to.form == FORM_F16 || to.form == FORM_BF16);
+    choose_chain(c, &d, &t, b, 0, b->n_chain);
+    const char *rotation = n->op == OP_rope ? arena_printf(c->arena, ", %s", choose_rotation(c, &d, n)) : "";
+    kernel_does(&d, "%s%s%s -> %s", choose_text(c, gpu_read(c->plan, n->inputs[0])), text_str(&t), rotation, choose_text(c, to));
+    if (gpu_map_of(c->group) == MAP_HEADS) {
+        const bool whole = n->weight && n->weight->cols == n->cols;
+        kernel_does(&d, "%u heads of %u%s", n->cols / n->attr.head_dim, n->attr.head_dim, whole ? ", each with weights of its own" : "");
+        d.kernel.grid_x = n->cols / n->attr.head_dim;
+        d.kernel.lds_bytes = ACTS_SCRATCH_BYTES;
+    }
+    else d.kernel.grid_x = (n->cols + threads - 1) / threads;
+    choose_end(c, &d);
+}
+
 /* One operation on finished rows; what stores into the cache writes no row. */
 static void choose_map(const struct chooser *c)
 {
+    if (gpu_map_of(c->group) != MAP_ROWS) { choose_map_chain(c); return; }
     const struct node *n = c->group->branches[0].chain[0];
     struct kernel_draft d = choose_begin_both(c, TEMPLATE_map, c->group->name);
     kernel_does(&d, "%s: %s: %s -> %s", op_info[n->op].name, operation_text(c, &d, n), choose_text(c, gpu_read(c->plan, n->inputs[0])),
@@ -138,6 +205,65 @@ static void choose_map(const struct chooser *c)
     if (n->op == OP_store_k || n->op == OP_store_v) d.launch.state = plan_state(c->plan, n)->offset;
     if (n->attr.head_dim) d.kernel.grid_x = HEAD_GROUPS(n->cols / n->attr.head_dim, c->plan->profile->wave, d.kernel.param[PARAM_THREADS]);
     choose_end(c, &d);
+}
+
+/* ---- operations with a state ---- */
+
+static const char *places_text(const struct chooser *c, const struct node *n)
+{
+    struct text t = { .arena = c->arena };
+    for (uint32_t i = 0; i < op_info[n->op].n_values; i++)
+        text_printf(&t, "%s%s", i ? ", " : "", choose_text(c, gpu_read(c->plan, n->inputs[i])));
+    return text_str(&t);
+}
+
+static void choose_conv_keep(const struct chooser *c, uint32_t groups)
+{
+    const struct node *n = c->group->branches[0].chain[0];
+    struct kernel_draft d = choose_begin(c, TEMPLATE_conv_keep, arena_printf(c->arena, "%s_keep", c->group->name));
+    d.launch.name = d.kernel.name;
+    d.launch.state = plan_state(c->plan, n)->offset;
+    kernel_does(&d, "conv's state, of %llu taps: %s", (ull)n->weight->cols, places_text(c, n));
+    d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
+    d.kernel.grid_x = groups;
+    choose_end(c, &d);
+}
+
+static void check_recur(const struct chooser *c, const struct node *n)
+{
+    const uint32_t dim = n->attr.head_dim, value_dim = n->attr.value_dim, most = RECUR_ROWS * RECUR_PARTS(dim);
+    if (value_dim % 4 || dim > most)
+        die("%s: %%%s has heads of %u and %u items; the GPU kernels take up to %u of such, and a multiple of 4; a CPU target takes it",
+            c->plan->model->gguf->path, n->name, dim, value_dim, most);
+    if (gpu_read(c->plan, n->inputs[2]).offset % 16)
+        die("%s: %%%s begins at an odd place for the GPU kernels of %%%s; a CPU target takes it", c->plan->model->gguf->path,
+            n->inputs[2]->name, n->name);
+}
+
+static void choose_sequence(const struct chooser *c)
+{
+    const struct branch *b = &c->group->branches[0];
+    const struct node *n = b->chain[0];
+    const bool conv = n->op == OP_conv;
+    struct kernel_draft d = choose_begin(c, conv ? TEMPLATE_conv : TEMPLATE_recur, c->group->name);
+    const uint32_t threads = d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
+    struct text t = { .arena = c->arena }, attrs = { .arena = c->arena };
+    d.launch.state = plan_state(c->plan, n)->offset;
+    d.kernel.state_bytes = 2 * plan_state(c->plan, n)->bytes;          /* read and written */
+    attr_print(&attrs, n);
+    const char *taps = n->weight ? arena_printf(c->arena, ", %s of %llu taps", choose_vector(c, &d, n->weight), (ull)n->weight->cols) : "";
+    choose_chain(c, &d, &t, b, 1, b->n_chain);
+    kernel_does(&d, "%s%s%s: %s%s -> %s", op_info[n->op].name, text_str(&attrs), taps, places_text(c, n), text_str(&t),
+                choose_text(c, gpu_written(c->plan, b->result, c->prefill)));
+    if (conv) {
+        d.kernel.grid_x = (n->cols + threads - 1) / threads;
+        d.kernel.grid_tokens = c->prefill ? CONV_TOKENS : 0;
+    } else {
+        check_recur(c, n);
+        d.kernel.grid_x = RECUR_GROUPS(n->heads, n->attr.head_dim, n->attr.value_dim, threads);
+    }
+    choose_end(c, &d);
+    if (conv && c->prefill) choose_conv_keep(c, (n->cols + threads - 1) / threads);
 }
 
 static void choose_sample(struct chooser *c)
@@ -165,11 +291,11 @@ static void choose_group(const struct chooser *c)
     case GROUP_EMBED:     choose_embed(c); break;
     case GROUP_NORM:      choose_norm(c); break;
     case GROUP_MAP:       choose_map(c); break;
-    case GROUP_LINEAR:    choose_linear(c); break;
+    case GROUP_LINEAR:
+    case GROUP_SLICES:    choose_linear(c); break;
+    case GROUP_ROUTE:     choose_route(c); break;
+    case GROUP_SEQUENCE:  choose_sequence(c); break;
     case GROUP_ATTENTION: choose_attention(c); break;
-    case GROUP_SLICES:
-    case GROUP_ROUTE:
-    case GROUP_SEQUENCE:  die("%s: no kernel of a GPU; this is a mistake in forgec, please report it", c->group->name);
     }
 }
 
@@ -191,11 +317,18 @@ void gpu_plan_kernels(struct arena *a, struct plan *p)
     }
 }
 
-/* The unfused attention keeps all scores of a step: at most 256 MiB of them. */
+/* Attention in steps keeps all scores of a step: at most 256 MiB of them. */
 static void limit_chunk(struct plan *p)
 {
-    uint32_t heads = 1;
-    for (uint32_t l = 0; l < p->model->n_layer; l++) if (p->model->layers[l].n_head > heads) heads = p->model->layers[l].n_head;
+    uint32_t heads = 0;
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        if (g->kind != GROUP_ATTENTION) continue;
+        if (!gpu_in_steps(p, g->node)) p->gpu->has_more |= g->node->weight || g->node->attr.cap != 0;
+        else if (g->node->heads > heads) heads = g->node->heads;
+    }
+    p->gpu->has_steps = heads > 0;
+    if (!heads) return;
     const uint64_t fits = (256ull << 20) / (4ull * heads * p->options.n_ctx);
     if (p->chunk > fits) p->chunk = fits ? (uint32_t)fits : 1;
 }
@@ -208,64 +341,18 @@ static void limit_logits(struct plan *p)
     p->max_logits = p->chunk < most ? p->chunk : most;
 }
 
-/* Operations, and forms of them, that the kernels compute. */
-static bool has_kernel(const struct node *n)
-{
-    switch (n->op) {
-    case OP_embed: case OP_matmul: case OP_bias: case OP_glu_silu: case OP_glu_gelu: case OP_add:
-    case OP_store_k: case OP_store_v: case OP_attention: return true;
-    case OP_rmsnorm: return n->weight != NULL;
-    case OP_headnorm: return n->weight && n->weight->cols == n->attr.head_dim;
-    case OP_rope: return n->attr.rot_first == 0;
-    default: return false;
-    }
-}
-
-/* What is particular about an operation that has kernels in its other forms. */
-static const char *form_text(const struct node *n)
-{
-    if ((n->op == OP_rmsnorm || n->op == OP_headnorm) && !n->weight) return " without a weight";
-    if (n->op == OP_headnorm) return " with weights of its own for each head";
-    return n->op == OP_rope ? " of columns that do not begin the head" : "";
-}
-
-static void check_attention(const struct plan *p, const struct node *n)
-{
-    const char *path = p->model->gguf->path, *target = p->profile->name;
-    const uint32_t dim = n->attr.head_dim, value_dim = n->inputs[2]->attr.head_dim;
-    if (n->attr.cap != 0)
-        die("%s: %%%s is attention with a cap of %g on its scores; forgec has no GPU kernels for caps; a CPU target takes it", path,
-            n->name, n->attr.cap);
-    if (dim != value_dim)
-        die("%s: %%%s: heads of V have %u items where those of Q and K have %u; no kernel for that on %s yet; a CPU target takes it", path,
-            n->name, value_dim, dim, target);
-    if (n->weight) die("%s: %%%s: no kernel for attention with sinks on %s yet; a CPU target takes it", path, n->name, target);
-    if (n->inputs[1]->layer != n->layer)
-        die("%s: %%%s: no kernel for attention to keys of another layer on %s yet; a CPU target takes it", path, n->name, target);
-}
-
 static void check(const struct plan *p, const struct graph *g)
 {
-    const char *path = p->model->gguf->path, *target = p->profile->name;
+    (void)g;
     if (p->model->n_vocab > SAMPLE_MAX_VOCAB)
-        die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it", path,
-            p->model->n_vocab, SAMPLE_MAX_VOCAB);
-    for (uint32_t i = 0; i < g->n_nodes; i++) {
-        const struct node *n = g->nodes[i];
-        const struct weight *w = n->weight;
-        if (!has_kernel(n))
-            die("%s: %%%s: no kernel for %s%s on %s yet; a CPU target takes it", path, n->name, op_info[n->op].name, form_text(n), target);
-        if (w && w->run < w->rows && w->stride != w->run)
-            die("%s: %%%s: no kernel for %llu of every %llu rows of tensor %s on %s yet; a CPU target takes it", path, n->name,
-                (unsigned long long)w->run, (unsigned long long)w->stride, w->name, target);
-        if (n->op == OP_attention) check_attention(p, n);
-    }
+        die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it",
+            p->model->gguf->path, p->model->n_vocab, SAMPLE_MAX_VOCAB);
 }
 
 static void choose(struct arena *a, struct plan *p)
 {
     p->gpu = arena_new(a, struct gpu_plan);
-    if (p->fused->level == FUSE_NONE) limit_chunk(p);
+    limit_chunk(p);
     limit_logits(p);
     p->gpu->digits = p->options.exact ? 3 : p->profile->activation_digits;
     p->gpu->groups = arena_array(a, struct gpu_group, p->fused->n_groups);
@@ -276,6 +363,6 @@ static void choose(struct arena *a, struct plan *p)
 }
 
 extern const struct machine machine_gpu;
-const struct machine machine_gpu = { .name = "GPU", .layout = LAYOUT_GPU, .image_align = 128, .state_align = 256, .head_unit = 16,
-                                     .head_most = 256, .absorbs = { .attention_heads = true, .gates_alike = true }, .check = check,
-                                     .choose = choose };
+const struct machine machine_gpu = { .name = "GPU", .layout = LAYOUT_GPU, .image_align = 128, .state_align = 256, .head_unit = 8,
+                                     .head_most = 1024, .check = check, .choose = choose,
+                                     .absorbs = { .attention_heads = true, .attention_most = 256, .gates_alike = true } };

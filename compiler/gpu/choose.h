@@ -19,6 +19,8 @@ struct gpu_group {
     bool           sums16;
     bool           needs_f16, needs_bf16;           /* prefill: forms of its rows */
     struct buffer  stage_f16, stage_bf16;           /* where the input is normed or converted to, if its maker did not */
+    struct buffer  picked, n_picked;                /* prefill, of a choice: entries of each expert, how many (templates/gpu/slices.h) */
+    struct buffer  rows;                            /* prefill, of a sum of experts: rows of all of them, f32 */
     uint32_t       splits;                          /* attention: groups per KV head in decode */
 };
 struct gpu_plan {
@@ -29,7 +31,8 @@ struct gpu_plan {
     struct gemm_refused refused;                    /* tiles of prefill products that did not fit the registers (build.c) */
     uint64_t          logits;                       /* arena: [max_logits][n_vocab] f32 */
     uint64_t          parts_ml, zero, zero_bytes, sample_counters, sample_scratch;
-    uint64_t          scores;                       /* unfused attention: [n_head][chunk][n_ctx] f32 */
+    uint64_t          scores;                       /* attention in steps: [n_head][chunk][n_ctx] f32 */
+    bool              has_slices, has_steps, has_more;     /* a product with slices; attention in steps; another with a cap or sinks */
 };
 
 /* Where a kernel finds rows of a value, or leaves them.  NONE: in no row, as what goes into the KV cache; LOGITS: f32, rows from the first
@@ -45,10 +48,31 @@ struct gpu_place gpu_stage(const struct plan *p, const struct group *g, bool bf1
 /* Is its 16-bit form bf16?  Are its weights no blocks? */
 bool gpu_takes_bf16(const struct weight *w);
 bool gpu_takes_floats(const struct weight *w);
-/* The other operand of an add in a chain: the one that is not the branch's value. */
+/* The value that operation `index` of a chain works on; and of an operation of two values in it the other one. */
+const struct node *gpu_operand(const struct branch *b, uint32_t index);
 const struct node *gpu_addend(const struct branch *b, uint32_t index);
 /* Does decode's product of the branch only add to the sum?  Then it asks early for what it adds. */
 bool gpu_only_adds(const struct branch *b);
+/* Products with slices.  Where in the chain experts' rows are summed; n_chain: nowhere.  Columns of the input in LDS or as 16-bit rows:
+ * of all pieces, each filled up to whole units.  Matrices of a stack; where each slice of a token finds its input (SLICES_* of
+ * templates/gpu/slices.h). */
+enum gpu_slices { SLICES_NONE, SLICES_EACH, SLICES_SUM };
+enum gpu_slices gpu_slices_of(const struct group *g);
+uint32_t gpu_sum_at(const struct branch *b);
+uint32_t gpu_input_cols(const struct group *g);
+uint32_t gpu_matrices(const struct group *g);
+uint32_t gpu_apart(const struct group *g);
+/* Is attention computed in steps over scores in memory, because no other kernel takes such heads? */
+bool gpu_in_steps(const struct plan *p, const struct node *attention);
+/* An operation on rows that is no chain of operations on single values: how its kernel is made. */
+enum gpu_map {
+    MAP_ROWS,           /* a function of rows or heads of its own */
+    MAP_HEADS,          /* heads_normed(), then a chain of values */
+    MAP_VALUES,         /* a chain of values */
+};
+enum gpu_map gpu_map_of(const struct group *g);
+/* The rows of a value, or of the tokens that experts have, in a buffer of the group's own. */
+struct gpu_place gpu_own(const struct node *n, const struct buffer *b);
 /* Is a group's product, in prefill or decode, made by the template of decode's? */
 bool gpu_by_gemv(const struct plan *p, bool prefill);
 
@@ -93,4 +117,9 @@ const char *choose_text(const struct chooser *c, struct gpu_place at);
 
 void choose_linear(const struct chooser *c);
 void choose_attention(const struct chooser *c);
+/* choose_slices.c */
+void choose_route(const struct chooser *c);
+void choose_slices_sum(const struct chooser *c);
+/* choose.c: what a chain does from its operation `from` on to before `to`. */
+void choose_chain(const struct chooser *c, struct kernel_draft *d, struct text *t, const struct branch *b, uint32_t from, uint32_t to);
 #endif

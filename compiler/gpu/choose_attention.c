@@ -6,6 +6,14 @@
 
 typedef unsigned long long ull;
 
+/* ---- which kernels ---- */
+
+/* Decode and prefill compute heads of up to 256 items, of K and V alike; others take four steps. */
+bool gpu_in_steps(const struct plan *p, const struct node *n)
+{
+    return p->fused->level == FUSE_NONE || n->attr.head_dim > 256 || n->attr.head_dim != n->inputs[2]->attr.head_dim;
+}
+
 /* ---- splits ---- */
 
 static uint32_t planned_splits(const struct plan *p)
@@ -48,6 +56,11 @@ static void does_attention(const struct chooser *c, struct kernel_draft *d)
     const struct node *n = c->group->node;
     kernel_does(d, "attention: %u heads of %u over %u KV heads in %s, %s, scale %.9g", n->heads, n->attr.head_dim, keys_of(c)->heads,
                 kv_type_name[c->plan->options.kv], positions_text(c, n), (double)(float)n->attr.scale);
+    const uint32_t value_dim = n->inputs[2]->attr.head_dim;
+    if (value_dim != n->attr.head_dim)
+        kernel_does(d, "  heads of V have %u, %llu bytes behind K", value_dim, (ull)plan_values_at(c->plan, n));
+    if (n->attr.cap != 0) kernel_does(d, "  scores held within %.9g", (double)(float)n->attr.cap);
+    if (n->weight) kernel_does(d, "  sinks %s", choose_vector(c, d, n->weight));
 }
 
 /* Values in f32: what the projection left, or finished queries. */
@@ -127,7 +140,8 @@ static void choose_chunk(const struct chooser *c)
     const struct node *n = c->group->node;
     const struct plan *p = c->plan;
     const struct profile *t = p->profile;
-    const uint32_t kv = (uint32_t)p->options.kv, digits = p->options.exact ? 2 : 1, threads = t->gpu.attention_prefill_threads;
+    const bool whole = n->attr.head_dim % 16 == 0;               /* the matrix unit's tiles */
+    const uint32_t kv = (uint32_t)p->options.kv, digits = p->options.exact || !whole ? 2 : 1, threads = t->gpu.attention_prefill_threads;
     const uint32_t heads_kv = keys_of(c)->heads, head_dim = n->attr.head_dim;
     struct kernel_draft d = begin_attention(c, TEMPLATE_attention_prefill, "attention_chunk");
     does_attention(c, &d);
@@ -170,12 +184,12 @@ static void choose_unfused(const struct chooser *c)
     choose_step(c, TEMPLATE_scores, 0);
     choose_step(c, TEMPLATE_mask, 0);
     choose_step(c, TEMPLATE_softmax, SOFTMAX_LDS_BYTES(t->wave, t->gpu.attention_threads));
-    choose_step(c, TEMPLATE_weighted_sum, WEIGHTED_SUM_LDS_BYTES(c->group->node->attr.head_dim, t->gpu.attention_threads));
+    choose_step(c, TEMPLATE_weighted_sum, WEIGHTED_SUM_LDS_BYTES(c->group->node->inputs[2]->attr.head_dim, t->gpu.attention_threads));
 }
 
 void choose_attention(const struct chooser *c)
 {
-    if (c->plan->fused->level == FUSE_NONE) { choose_unfused(c); return; }
+    if (gpu_in_steps(c->plan, c->group->node)) { choose_unfused(c); return; }
     if (!c->prefill) { choose_decode(c); return; }
     if (c->group->has_heads) choose_heads(c);
     choose_chunk(c);

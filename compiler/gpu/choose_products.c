@@ -1,9 +1,9 @@
 /* choose_products.c -- the kernels of products: in decode a row of weights is shared by some lanes, in prefill a group computes a tile, of
  * a size that suits the number of compute units and of the step's tokens. */
 #include "choose.h"
-#include "compiler/front/attr.h"
 #include "compiler/format/blocks.h"
 #include "templates/gpu/gemv_sizes.h"
+#include "templates/gpu/slices_sizes.h"
 #include <string.h>
 
 typedef unsigned long long ull;
@@ -12,6 +12,60 @@ typedef unsigned long long ull;
 
 /* Formats whose scale covers 16 columns correct their offset by sums over 16 activations (SUMS16_x in templates/gpu/formats). */
 static bool needs_sums16(const struct weight *w) { return w->tensor->quant->coding && w->tensor->quant->coding->sums16; }
+
+uint32_t gpu_sum_at(const struct branch *b)
+{
+    uint32_t i = 0;
+    while (i < b->n_chain && b->chain[i]->op != OP_expert_sum) i++;
+    return i;
+}
+
+static bool has_sum(const struct group *g) { return gpu_sum_at(&g->branches[0]) < g->branches[0].n_chain; }
+
+enum gpu_slices gpu_slices_of(const struct group *g)
+{
+    return g->kind != GROUP_SLICES ? SLICES_NONE : has_sum(g) ? SLICES_SUM : SLICES_EACH;
+}
+
+static bool reads_pieces(const struct group *g) { return g->kind == GROUP_SLICES && plan_reads_pieces(g->branches[0].matmul); }
+
+uint32_t gpu_input_cols(const struct group *g)
+{
+    const uint64_t cols = g->branches[0].matmul->weight->cols;
+    return reads_pieces(g) ? (uint32_t)(plan_slices(g) * plan_align(cols, 64)) : g->input->cols;
+}
+
+uint32_t gpu_matrices(const struct group *g) { return g->kind != GROUP_SLICES ? 1 : g->branches[0].matmul->weight->slices; }
+
+uint32_t gpu_apart(const struct group *g) { return !g->choice ? SLICES_ALL : reads_pieces(g) ? SLICES_APART : SLICES_SHARED; }
+
+static uint32_t slice_rows(const struct group *g, const struct weight *w)
+{
+    return (uint32_t)(g->kind == GROUP_SLICES ? w->rows / w->slices : w->rows);
+}
+
+/* What the kernels of products with slices are made for. */
+static void check_slices(const struct plan *p, const struct group *g)
+{
+    const char *path = p->model->gguf->path;
+    for (uint32_t i = 0; i < g->n_branches; i++) {
+        const struct branch *b = &g->branches[i];
+        const uint32_t sum = gpu_sum_at(b);
+        if (plan_reads_pieces(b->matmul) && b->matmul->weight->cols % 4)
+            die("%s: %s has %llu columns, which is no multiple of 4 as the GPU kernels of slices need; a CPU target takes it", path,
+                b->matmul->weight->name, (ull)b->matmul->weight->cols);
+        if (sum == b->n_chain) continue;
+        for (uint32_t k = 0; k < sum; k++)
+            if ((b->chain[k]->op != OP_expert_bias && b->chain[k]->op != OP_expert_times)
+                || (b->chain[k]->op == OP_expert_times && !b->chain[k]->weight->is_vector)
+                || (k && b->chain[k]->op == OP_expert_bias))
+                die("%s: %%%s is the sum of experts after %s; forgec has no GPU kernel for that; a CPU target takes it, and --fuse none",
+                    path, b->chain[sum]->name, op_info[b->chain[k]->op].name);
+        if (g->n_branches > 1 || !plan_reads_pieces(b->matmul))
+            die("%s: %%%s is a sum of experts of one input; forgec has no GPU kernel for that; a CPU target takes it, and --fuse none",
+                path, b->chain[sum]->name);
+    }
+}
 
 static void plan_forms(const struct plan *p, const struct group *g, struct gpu_group *gg)
 {
@@ -23,7 +77,7 @@ static void plan_forms(const struct plan *p, const struct group *g, struct gpu_g
         gg->needs_f16 |= !gpu_takes_bf16(w);
         gg->sums16 |= needs_sums16(w);
     }
-    gg->floats_at = gg->needs_acts ? ACTS_BYTES((uint64_t)g->input->cols, p->gpu->digits, gg->sums16) : 0;
+    gg->floats_at = gg->needs_acts ? ACTS_BYTES((uint64_t)gpu_input_cols(g), p->gpu->digits, gg->sums16) : 0;
 }
 
 static bool follows(const struct plan *p, const struct weight *a, const struct weight *b)
@@ -40,12 +94,12 @@ static void plan_runs(const struct plan *p, const struct group *g, struct gpu_gr
         const struct weight *w = b->matmul->weight;
         struct gpu_run *last = gg->n_runs ? &gg->runs[gg->n_runs - 1] : NULL;
         if (b->is_partner) continue;
-        if (last && b->partner < 0 && g->branches[last->first].partner < 0 && last->last == i &&
+        if (last && g->kind == GROUP_LINEAR && b->partner < 0 && g->branches[last->first].partner < 0 && last->last == i &&
             follows(p, g->branches[i - 1].matmul->weight, w)) {
             last->last++;
             last->rows += w->rows;
         }
-        else gg->runs[gg->n_runs++] = (struct gpu_run){ .first = i, .last = i + 1, .rows = w->rows, .weight = w };
+        else gg->runs[gg->n_runs++] = (struct gpu_run){ .first = i, .last = i + 1, .rows = slice_rows(g, w), .weight = w };
     }
 }
 
@@ -53,7 +107,9 @@ void choose_products(struct plan *p)
 {
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
-        if (g->kind != GROUP_LINEAR) continue;
+        if (g->kind != GROUP_LINEAR && g->kind != GROUP_SLICES) continue;
+        if (g->kind == GROUP_SLICES) check_slices(p, g);
+        p->gpu->has_slices |= g->kind == GROUP_SLICES;
         plan_forms(p, g, &p->gpu->groups[i]);
         plan_runs(p, g, &p->gpu->groups[i]);
     }
@@ -61,27 +117,28 @@ void choose_products(struct plan *p)
 
 /* ---- what happens to a product's rows ---- */
 
+const struct node *gpu_operand(const struct branch *b, uint32_t index)
+{
+    return index ? b->chain[index - 1] : b->matmul ? b->matmul : b->chain[0]->inputs[0];
+}
+
 const struct node *gpu_addend(const struct branch *b, uint32_t index)
 {
-    const struct node *add = b->chain[index], *value = index ? b->chain[index - 1] : b->matmul;
-    return add->inputs[0] == value ? add->inputs[1] : add->inputs[0];
+    const struct node *n = b->chain[index];
+    return n->inputs[0] == gpu_operand(b, index) ? n->inputs[1] : n->inputs[0];
 }
 
+/* Biases of experts count where decode sums them: they become a bias of the sum. */
 bool gpu_only_adds(const struct branch *b)
 {
-    for (uint32_t i = 0; i < b->n_chain; i++) if (b->chain[i]->op != OP_bias && b->chain[i]->op != OP_add) return false;
-    return b->n_chain > 0;
-}
-
-static void put_chain(const struct chooser *c, struct kernel_draft *d, struct text *t, const struct branch *b)
-{
+    const uint32_t sum = gpu_sum_at(b);
+    bool adds = false;
     for (uint32_t i = 0; i < b->n_chain; i++) {
-        const struct node *n = b->chain[i];
-        text_printf(t, ", %s", op_info[n->op].name);
-        attr_print(t, n);
-        if (n->op == OP_bias) text_printf(t, " %s", choose_vector(c, d, n->weight));
-        if (n->op == OP_add) text_printf(t, " %s", choose_text(c, gpu_read(c->plan, gpu_addend(b, i))));
+        const enum op op = b->chain[i]->op;
+        if (op != OP_bias && op != OP_add && (sum == b->n_chain || i > sum)) return false;
+        adds |= op == OP_bias || op == OP_add || op == OP_expert_bias;
     }
+    return adds;
 }
 
 /* One line for each matrix of the run: its slots for biases come before the run's for weights. */
@@ -92,10 +149,11 @@ static const char *branch_text(const struct chooser *c, struct kernel_draft *d, 
     text_printf(&t, "  %s, %llu rows", b->matmul->weight->role, (ull)b->matmul->weight->rows);
     if (up) {
         text_printf(&t, ", beside %s", up->matmul->weight->role);
-        put_chain(c, d, &t, up);
+        choose_chain(c, d, &t, up, 0, up->n_chain);
     }
-    put_chain(c, d, &t, b);
-    text_printf(&t, " -> %s", choose_text(c, gpu_written(c->plan, b->result, c->prefill)));
+    const bool apart = c->gg->rows.exists && !gpu_by_gemv(c->plan, c->prefill);     /* the sum has a kernel of its own */
+    choose_chain(c, d, &t, b, 0, apart ? gpu_sum_at(b) : b->n_chain);
+    text_printf(&t, " -> %s", choose_text(c, apart ? gpu_own(b->result, &c->gg->rows) : gpu_written(c->plan, b->result, c->prefill)));
     return text_str(&t);
 }
 
@@ -113,6 +171,10 @@ static void does_run(const struct chooser *c, struct kernel_draft *d, const stru
     const char *pair = up ? arena_printf(c->arena, " and %s", choose_weight(c, d, up)) : "";
     kernel_does(d, "product of weight%s %s%s, %s %llu x %llu, and %s", up ? "s" : "", name, pair, r->weight->tensor->quant->name,
                 (ull)r->rows, (ull)r->weight->cols, x);
+    if (c->group->kind == GROUP_SLICES)
+        kernel_does(d, "  %u of %u matrices%s%s, %s", plan_slices(c->group), gpu_matrices(c->group), c->group->choice ? " by " : "",
+                    c->group->choice ? choose_text(c, gpu_read(c->plan, c->group->choice)) : "",
+                    reads_pieces(c->group) ? "each has its own columns" : "of one input");
     for (uint32_t k = r->first; k < r->last; k++) kernel_does(d, "%s", branch_text(c, d, &c->group->branches[k]));
 }
 
@@ -120,8 +182,8 @@ static void count_work(const struct chooser *c, struct kernel *k)
 {
     for (uint32_t i = 0; i < c->group->n_branches; i++) {
         const struct weight *w = c->group->branches[i].matmul->weight;
-        k->weight_bytes += plan_weight_bytes(c->plan, w);
-        k->operations += 2 * w->rows * w->cols;
+        k->weight_bytes += plan_bytes_read(c->plan, c->group->branches[i].matmul);
+        k->operations += 2 * slice_rows(c->group, w) * w->cols * (c->group->kind == GROUP_SLICES ? plan_slices(c->group) : 1);
     }
 }
 
@@ -149,9 +211,12 @@ static struct gemv_shape planned_gemv(const struct chooser *c)
 {
     const struct profile *t = c->plan->profile;
     const bool pair = has_pair(c->group);
-    const uint64_t cols = c->group->input->cols, units = c->gg->needs_floats ? (cols + 7) / 8 : (cols + 63) / 64;
+    const bool sums = has_sum(c->group), slices = c->group->kind == GROUP_SLICES;
+    const uint64_t cols = slices && !sums ? c->group->branches[0].matmul->weight->cols : gpu_input_cols(c->group);
+    const uint64_t units = c->gg->needs_floats ? (cols + 7) / 8 : (cols + 63) / 64;
     uint64_t rows = 0;
-    for (uint32_t i = 0; i < c->group->n_branches; i++) rows += c->group->branches[i].matmul->weight->rows;
+    for (uint32_t i = 0; i < c->group->n_branches; i++)
+        rows += slice_rows(c->group, c->group->branches[i].matmul->weight) * (slices && !sums ? plan_slices(c->group) : 1u);
     struct gemv_shape s = { t->gpu.gemv_rows < 2 && pair ? 2 : t->gpu.gemv_rows, t->gpu.gemv_lanes };
     uint64_t best = gemv_cost(c->plan, (rows + s.rows - 1) / s.rows, s.rows, units, s.lanes) * 9 / 10;
     for (uint32_t r = 1; r <= t->gpu.gemv_rows + 1; r++)
@@ -186,7 +251,8 @@ static const char *input_text(const struct chooser *c, struct kernel_draft *d)
     const struct node *norm = c->group->norm;
     struct text t = { .arena = c->arena };
     text_printf(&t, "input %s", choose_text(c, gpu_read(c->plan, c->group->input)));
-    if (norm) text_printf(&t, ", rmsnorm %s, eps %.9g", choose_vector(c, d, norm->weight), (double)(float)norm->attr.eps);
+    if (norm) text_printf(&t, ", %s %s, eps %.9g", op_info[norm->op].name, choose_vector(c, d, norm->weight),
+                          (double)(float)norm->attr.eps);
     if (c->gg->needs_acts) text_printf(&t, ", as %u digits%s", c->plan->gpu->digits, c->gg->sums16 ? " with sums of 16" : "");
     if (c->gg->needs_floats) text_printf(&t, ", as floats at %llu", (ull)c->gg->floats_at);
     return text_str(&t);
@@ -214,7 +280,7 @@ static void choose_gemv_kernel(const struct chooser *c)
     d.kernel.param[PARAM_DIGITS] = c->plan->gpu->digits;
     d.kernel.grid_x = t->compute_units * t->gpu.gemv_groups;
     d.kernel.grid_tokens = c->prefill;
-    d.kernel.lds_bytes = (uint32_t)(c->gg->floats_at + (c->gg->needs_floats ? FLOATS_BYTES((uint64_t)c->group->input->cols) : 0));
+    d.kernel.lds_bytes = (uint32_t)(c->gg->floats_at + (c->gg->needs_floats ? FLOATS_BYTES((uint64_t)gpu_input_cols(c->group)) : 0));
     choose_end(c, &d);
 }
 
@@ -226,9 +292,13 @@ static void choose_stage(const struct chooser *c, bool bf16)
     const struct gpu_place to = gpu_stage(c->plan, g, bf16);
     struct kernel_draft d = choose_begin_rows(c, bf16 ? TEMPLATE_stage_bf16 : TEMPLATE_stage, arena_printf(c->arena, "%s_in", g->name));
     d.launch.name = d.kernel.name;
-    const char *norm = g->norm ? arena_printf(c->arena, "rmsnorm %s, eps %.9g: ", choose_vector(c, &d, g->norm->weight),
-                                              (double)(float)g->norm->attr.eps) : "";
+    const char *norm = g->norm ? arena_printf(c->arena, "%s %s, eps %.9g: ", op_info[g->norm->op].name,
+                                              choose_vector(c, &d, g->norm->weight), (double)(float)g->norm->attr.eps) : "";
     kernel_does(&d, "%s%s -> %s", norm, choose_text(c, gpu_read(c->plan, g->input)), choose_text(c, to));
+    if (reads_pieces(g)) {
+        kernel_does(&d, "in %u pieces, each filled up to whole units", plan_slices(g));
+        d.kernel.grid_x = plan_slices(g);
+    }
     d.kernel.lds_bytes = ACTS_SCRATCH_BYTES;
     choose_end(c, &d);
 }
@@ -242,10 +312,28 @@ static struct gemm_product gemm_product(const struct chooser *c)
     for (uint32_t i = 0; i < c->gg->n_runs; i++) {
         const struct gpu_run *r = &c->gg->runs[i];
         const enum quant id = r->weight->tensor->quant->id;
-        parts[i] = (struct gemm_part){ r->rows, c->group->branches[r->first].partner >= 0, id == QUANT_F16 || id == QUANT_BF16,
-                                       id == QUANT_F32 ? 2 : 1 };
+        parts[i] = (struct gemm_part){ r->rows * gpu_matrices(c->group), c->group->branches[r->first].partner >= 0,
+                                       id == QUANT_F16 || id == QUANT_BF16, id == QUANT_F32 ? 2 : 1 };
     }
-    return (struct gemm_product){ parts, c->gg->n_runs, c->group->input->cols, work.weight_bytes };
+    return (struct gemm_product){ parts, c->gg->n_runs, (uint32_t)c->gg->runs[0].weight->cols, work.weight_bytes };
+}
+
+/* Every matrix of a stack has tiles of its own. */
+static uint32_t row_tiles(const struct chooser *c, const struct gemm_shape *s)
+{
+    uint64_t tiles = 0;
+    for (uint32_t i = 0; i < c->gg->n_runs; i++) {
+        const struct gemm_part part = { .rows = c->gg->runs[i].rows, .pair = c->group->branches[c->gg->runs[i].first].partner >= 0 };
+        tiles += gemm_part_tiles(&part, s->rows) * gpu_matrices(c->group);
+    }
+    return (uint32_t)tiles;
+}
+
+static void does_picked(const struct chooser *c, struct kernel_draft *d)
+{
+    const struct gpu_group *choice = &c->plan->gpu->groups[fuse_group(c->plan->fused, c->group->choice)];
+    kernel_does(d, "tokens of each matrix u32 [%u] at %llu, how many u32 [%u] at %llu", choice->picked.cols, (ull)choice->picked.offset,
+                choice->n_picked.cols, (ull)choice->n_picked.offset);
 }
 
 static void choose_gemm_kernel(const struct chooser *c, const struct gemm_product *product, const struct gemm_range *r)
@@ -256,7 +344,7 @@ static void choose_gemm_kernel(const struct chooser *c, const struct gemm_produc
                                                                 : arena_printf(c->arena, "%s_prefill_%u", name, r->most));
     take_branch_slots(c, &d);
     for (uint32_t i = 0; i < c->gg->n_runs; i++) {
-        struct gpu_place x = gpu_stage(c->plan, c->group, gpu_takes_bf16(c->gg->runs[i].weight));
+        const struct gpu_place x = gpu_stage(c->plan, c->group, gpu_takes_bf16(c->gg->runs[i].weight));
         does_run(c, &d, &c->gg->runs[i], choose_text(c, x));
     }
     count_work(c, &d.kernel);
@@ -266,7 +354,8 @@ static void choose_gemm_kernel(const struct chooser *c, const struct gemm_produc
     d.kernel.param[PARAM_RESIDENT] = r->shape.groups;
     d.kernel.param[PARAM_LEAST] = r->least;
     d.kernel.param[PARAM_MOST] = r->most;
-    d.kernel.grid_x = (uint32_t)gemm_row_tiles(product, &r->shape);
+    if (c->group->choice) does_picked(c, &d);
+    d.kernel.grid_x = row_tiles(c, &r->shape);
     d.kernel.grid_tokens = r->shape.tokens;
     d.kernel.tokens_first = 1;
     d.kernel.lds_bytes = gemm_lds(c->plan->profile, product, &r->shape);
@@ -299,11 +388,29 @@ static struct gemm_range given_range(const struct chooser *c, const struct kerne
     return (struct gemm_range){ gemm_with_groups(t, r.shape), r.least, r.most };
 }
 
+/* Tokens are shared out among the experts: each is planned for its mean. */
+static uint32_t plan_ranges(const struct chooser *c, struct gemm_range planned[GEMM_RANGES], const struct gemm_product *product)
+{
+    const struct gemm_refused *refused = &c->plan->gpu->refused;
+    const uint32_t chunk = c->plan->chunk;
+    if (!c->group->choice) return gemm_plan(planned, c->plan->profile, product, chunk, refused);
+    const uint32_t experts = gpu_matrices(c->group), used = plan_slices(c->group),
+                   mean = (uint32_t)(((uint64_t)chunk * used + experts - 1) / experts);
+    const uint32_t n = gemm_plan(planned, c->plan->profile, product, mean, refused);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t most = (uint64_t)planned[i].most * experts / used;
+        planned[i].least = i ? planned[i - 1].most + 1 : 1;
+        planned[i].most = i + 1 == n || most > chunk ? chunk : (uint32_t)most;
+        if (planned[i].most == chunk) return i + 1;
+    }
+    return n;
+}
+
 /* When any is given, all are. */
 static uint32_t choose_ranges(const struct chooser *c, struct gemm_range ranges[GEMM_RANGES], const struct gemm_product *product)
 {
     struct gemm_range planned[GEMM_RANGES];
-    const uint32_t n_planned = gemm_plan(planned, c->plan->profile, product, c->plan->chunk, &c->plan->gpu->refused);
+    const uint32_t n_planned = plan_ranges(c, planned, product);
     const struct kernel_choice *given = NULL, *last = NULL;
     uint32_t n = 0, least = 1;
     for (; (given = choose_given(c, TEMPLATE_gemm, n)); last = given) {
@@ -326,6 +433,7 @@ static void choose_gemm_kernels(const struct chooser *c)
     if (c->gg->stage_f16.exists) choose_stage(c, false);
     if (c->gg->stage_bf16.exists) choose_stage(c, true);
     for (uint32_t i = 0; i < n; i++) choose_gemm_kernel(c, &product, &ranges[i]);
+    if (c->gg->rows.exists) choose_slices_sum(c);
 }
 
 void choose_linear(const struct chooser *c)

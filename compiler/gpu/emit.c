@@ -16,6 +16,8 @@ static void put_parameters(struct arena *a, struct document *d, const struct pla
     struct text t = { .arena = a };
     if (profile->gpu.gemv_depth) text_printf(&t, "#define DEPTH %u\n", profile->gpu.gemv_depth);
     text_printf(&t, "#define KV %s\n", kv_type_name[p->options.kv]);
+    if (p->gpu->has_more) text_puts(&t, "#define ATTENTION_MORE 1\n");
+    if (p->gpu->has_slices) text_puts(&t, "#define SLICES 1\n");
     text_printf(&t, "#define GEMM_STAGES %u\n#define GEMM_UNIT_STEPS %u\n", gemm_stages(profile), profile->gpu.gemm_unit_steps);
     document_begin(d, text_str(&t));
 }
@@ -46,14 +48,16 @@ static void use_format(struct arena *a, struct document *d, const char *format, 
         const struct document_parameter shape[] = { { "FORMAT", format },
                                                     { "GEMM_TOKENS", number(a, g->tokens) },
                                                     { "GEMM_ROWS", number(a, g->rows) },
-                                                    { "GEMM_THREADS", number(a, g->threads) } };
-        if (strcmp(g->format, format) == 0) document_instance(d, "templates/gpu/gemm_tmpl.c", shape, COUNT_OF(shape), NULL);
+                                                    { "GEMM_THREADS", number(a, g->threads) },
+                                                    { "GEMM_SLICES", "1" } };
+        if (strcmp(g->format, format) == 0) document_instance(d, "templates/gpu/gemm_tmpl.c", shape, COUNT_OF(shape) - !g->slices, NULL);
     }
     for (uint32_t i = 0; i < k->n_gemvs; i++) {
         const struct gpu_gemv *g = &k->gemvs[i];
-        const struct document_parameter shape[] = { { "FORMAT", format }, { "ROWS", number(a, g->rows) },
-                                                    { "LANES", number(a, g->lanes) } };
-        if (strcmp(g->format, format) == 0) document_instance(d, "templates/gpu/gemv_tmpl.c", shape, COUNT_OF(shape), NULL);
+        const struct document_parameter shape[] = { { "FORMAT", format }, { "ROWS", number(a, g->rows) }, { "LANES", number(a, g->lanes) },
+                                                    { g->slices == SLICES_SUM ? "SLICES_SUM" : "SLICES_EACH", "1" } };
+        if (strcmp(g->format, format) == 0)
+            document_instance(d, "templates/gpu/gemv_tmpl.c", shape, COUNT_OF(shape) - (g->slices == SLICES_NONE), NULL);
     }
 }
 
@@ -64,7 +68,7 @@ static void use_formats(struct arena *a, struct document *d, const struct plan *
     for (uint32_t i = 0; i < p->fused->n_groups; i++)
         if (p->fused->groups[i].kind == GROUP_EMBED) embeds[p->fused->groups[i].node->weight->tensor->quant->id] = true;
     for (uint32_t i = 0; i < p->model->n_weights; i++)
-        if (!p->model->weights[i].is_vector && p->weight_offset[i] != UINT64_MAX) used[p->model->weights[i].tensor->quant->id] = true;
+        if (p->weight_form[i] == WEIGHT_MATRIX && p->weight_offset[i] != UINT64_MAX) used[p->model->weights[i].tensor->quant->id] = true;
     for (uint32_t id = 0; id < COUNT_OF(used); id++) if (used[id]) use_format(a, d, quant_find(id)->file, embeds[id], &k);
 }
 
@@ -77,7 +81,7 @@ static void put_areas(struct text *t, const struct plan *p)
     emit_area(t, "COUNTERS", g->zero, "of the splits that are done; zero before the first launch");
     emit_area(t, "SAMPLE_COUNTERS", g->sample_counters, "the same of sampling");
     emit_area(t, "SAMPLE", g->sample_scratch, "scratch of sampling");
-    if (p->fused->level == FUSE_NONE) emit_area(t, "SCORES", g->scores, "attention's scores of all heads and tokens of a step");
+    if (g->has_steps) emit_area(t, "SCORES", g->scores, "attention's scores of all heads and tokens of a step");
     emit_area(t, "LOGITS", g->logits, "f32, a row for each token that has them");
     text_printf(t, "#define ARENA_LOGITS_STRIDE         %lluu\n\n", 4ull * p->model->n_vocab);
 }
@@ -85,7 +89,8 @@ static void put_areas(struct text *t, const struct plan *p)
 struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_options *o)
 {
     static const char *const always[] = { "launch.h", "acts.h", "stage.h", "elementwise.h", "kv.h", "rope.h", "attention_decode_tmpl.c",
-                                          "attention_prefill_tmpl.c", "sample_tmpl.c" };
+                                          "attention_prefill_tmpl.c", "sample_tmpl.c",
+                                          "functions.h", "sequence.h", "slices.h" };
     struct document *d = document_new(a, o->templates);
     struct text head = { .arena = a }, model = { .arena = a };
     emit_banner(&head, p, o);
@@ -94,7 +99,7 @@ struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_o
     document_machine(d, family_file(a, p->profile));
     put_parameters(a, d, p);
     for (uint32_t i = 0; i < COUNT_OF(always); i++) document_use(d, arena_printf(a, "templates/gpu/%s", always[i]));
-    if (p->fused->level == FUSE_NONE) document_use(d, "templates/gpu/attention_unfused.h");
+    if (p->gpu->has_steps) document_use(d, "templates/gpu/attention_unfused.h");
     use_formats(a, d, p);
     if (strcmp(p->profile->api, "host") == 0)
         text_puts(&model, "const uint32_t forge_simt_wave = WAVE;           /* for tests/lanes/libsimt.c */\n\n");

@@ -57,6 +57,13 @@ const char *gpu_row(struct emitter *e, struct gpu_place at, const char *t)
     return arena_printf(e->arena, "VALUE(%s, %s)", at.symbol, t);
 }
 
+const char *gpu_values(struct emitter *e, const struct node *n, uint32_t heads, uint32_t rows, uint32_t head_dim)
+{
+    const uint64_t at = plan_values_at(e->plan, n);
+    if (at) return arena_printf(e->arena, "kv_k(a) + %llu", (ull)at);
+    return arena_printf(e->arena, "kv_v(a, %u, %u, %u)", heads, rows, head_dim);
+}
+
 void gpu_put_start(struct emitter *e)
 {
     gpu_put(e, "pdl_launch();");
@@ -144,9 +151,9 @@ static void put_norm(struct emitter *e)
 {
     const struct node *n = e->group->node;
     gpu_put_token(e);
-    gpu_put(e, "norm_row(%s, %s, %s, /* cols */ %u, %s, %u);", gpu_row(e, gpu_read(e->plan, n), "t"),
-        gpu_row(e, gpu_read(e->plan, e->group->input), "t"), gpu_vector(e, n->weight), n->cols, emit_float(e->arena, n->attr.eps),
-        e->kernel->param[PARAM_THREADS]);
+    gpu_put(e, "%s(%s, %s, %s, /* cols */ %u, %s, %u);", n->op == OP_layernorm ? "layernorm_row" : "norm_row",
+            gpu_row(e, gpu_read(e->plan, n), "t"), gpu_row(e, gpu_read(e->plan, e->group->input), "t"),
+        gpu_vector(e, n->weight), n->cols, emit_float(e->arena, n->attr.eps), e->kernel->param[PARAM_THREADS]);
 }
 
 /* of_rows: the arguments that an operation on rows begins with, where it goes and where it comes from. */
@@ -163,13 +170,16 @@ static void put_store(struct emitter *e, const struct node *n, const char *from)
 {
     const uint32_t ring = state_ring(plan_state(e->plan, n)), rows = ring ? ring : e->plan->options.n_ctx, head_dim = n->attr.head_dim,
                    heads = n->cols / head_dim;
-    const char *plane = n->op == OP_store_k ? "kv_k(a)" : arena_printf(e->arena, "kv_v(a, %u, %u, %u)", heads, rows, head_dim);
+    const char *plane = n->op == OP_store_k ? "kv_k(a)" : gpu_values(e, n, heads, rows, head_dim);
     gpu_put(e, "kv_store_rows(%s, a.step->n_past + t, %s, /* heads */ %u, /* n_ctx */ %u, /* head_dim */ %u, %u, /* ring */ %u);", plane,
             from, heads, e->plan->options.n_ctx, head_dim, e->kernel->param[PARAM_THREADS], ring);
 }
 
 static void put_map(struct emitter *e)
 {
+    if (e->group->kind == GROUP_SLICES) { gpu_put_slices_sum(e); return; }
+    if (gpu_map_of(e->group) == MAP_HEADS) { gpu_put_map_heads(e); return; }
+    if (gpu_map_of(e->group) == MAP_VALUES) { gpu_put_values(e); return; }
     const struct node *n = e->group->branches[0].chain[0];
     const struct plan *p = e->plan;
     const uint32_t threads = e->kernel->param[PARAM_THREADS];
@@ -223,13 +233,15 @@ static void put_body(struct emitter *e)
     case TEMPLATE_softmax:
     case TEMPLATE_weighted_sum:      gpu_put_attention_step(e); break;
     case TEMPLATE_sample:            put_sample(e); break;
+    case TEMPLATE_route:             gpu_put_route(e); break;
+    case TEMPLATE_picked:            gpu_put_picked(e); break;
+    case TEMPLATE_conv:              gpu_put_conv(e); break;
+    case TEMPLATE_conv_keep:         gpu_put_conv_keep(e); break;
+    case TEMPLATE_recur:             gpu_put_recur(e); break;
     case TEMPLATE_products:
     case TEMPLATE_slices:
     case TEMPLATE_gather:
-    case TEMPLATE_route:
     case TEMPLATE_order:
-    case TEMPLATE_conv:
-    case TEMPLATE_recur:
     case TEMPLATE_attention:
     case TEMPLATE_attention_merge:
     case TEMPLATE_COUNT: die("kernel %s is none of a GPU; this is a mistake in forgec, please report it", e->kernel->name);
@@ -286,7 +298,7 @@ static void add_gemv(struct gpu_instances *list, struct gpu_gemv x)
 {
     for (uint32_t i = 0; i < list->n_gemvs; i++) {
         const struct gpu_gemv *y = &list->gemvs[i];
-        if (strcmp(x.format, y->format) == 0 && x.rows == y->rows && x.lanes == y->lanes) return;
+        if (strcmp(x.format, y->format) == 0 && x.rows == y->rows && x.lanes == y->lanes && x.slices == y->slices) return;
     }
     list->gemvs[list->n_gemvs++] = x;
 }
@@ -295,7 +307,8 @@ static void add_gemm(struct gpu_instances *list, struct gpu_gemm x)
 {
     for (uint32_t i = 0; i < list->n_gemms; i++) {
         const struct gpu_gemm *y = &list->gemms[i];
-        if (strcmp(x.format, y->format) == 0 && x.tokens == y->tokens && x.rows == y->rows && x.threads == y->threads) return;
+        if (strcmp(x.format, y->format) == 0 && x.tokens == y->tokens && x.rows == y->rows && x.threads == y->threads
+            && x.slices == y->slices) return;
     }
     list->gemms[list->n_gemms++] = x;
 }
@@ -310,9 +323,12 @@ struct gpu_instances gpu_instances(struct arena *a, const struct plan *p)
         const struct gpu_group *gg = k->group ? &p->gpu->groups[k->group - p->fused->groups] : NULL;
         for (uint32_t r = 0; gg && r < gg->n_runs; r++) {
             const char *format = gg->runs[r].weight->tensor->quant->file;
-            if (k->template == TEMPLATE_gemv) add_gemv(&found, (struct gpu_gemv){ format, k->param[PARAM_ROWS], k->param[PARAM_LANES] });
+            const enum gpu_slices slices = gpu_slices_of(k->group);
+            if (k->template == TEMPLATE_gemv)
+                add_gemv(&found, (struct gpu_gemv){ format, k->param[PARAM_ROWS], k->param[PARAM_LANES], slices });
             if (k->template == TEMPLATE_gemm)
-                add_gemm(&found, (struct gpu_gemm){ format, k->param[PARAM_TOKENS], k->param[PARAM_ROWS], k->param[PARAM_THREADS] });
+                add_gemm(&found, (struct gpu_gemm){ format, k->param[PARAM_TOKENS], k->param[PARAM_ROWS], k->param[PARAM_THREADS],
+                                                   slices != SLICES_NONE });
         }
     }
     return found;

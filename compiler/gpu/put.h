@@ -1,5 +1,6 @@
-/* put.h -- what the files that write kernels share: kernels.c (all of them, and operations on rows), put_products.c, put_attention.c.
- * Nothing is decided here: sizes, slots and places are those of the kernel, its launch and the plan. */
+/* put.h -- what the files that write kernels share: kernels.c (all of them, and operations on rows), put_values.c, put_products.c,
+ * put_attention.c.  Nothing is decided
+ * here: sizes, slots and places are those of the kernel, its launch and the plan. */
 #ifndef FORGEC_GPU_PUT_H
 #define FORGEC_GPU_PUT_H
 #include "choose.h"
@@ -32,6 +33,8 @@ const char *gpu_tables(struct emitter *e, const struct node *rope);
 const char *gpu_rotation(struct emitter *e, const struct node *rope);
 /* Row t of a value in f32; "" where it has none. */
 const char *gpu_row(struct emitter *e, struct gpu_place at, const char *t);
+/* The plane of V that a store_v or attention uses. */
+const char *gpu_values(struct emitter *e, const struct node *n, uint32_t heads, uint32_t rows, uint32_t head_dim);
 /* The waits at the head of a kernel; with `t`, the one token of a group. */
 void gpu_put_start(struct emitter *e);
 void gpu_put_token(struct emitter *e);
@@ -41,6 +44,21 @@ struct function_draft { struct text body; uint32_t depth; uint64_t named; };
 struct function_draft gpu_put_function_begin(struct emitter *e);
 const char *gpu_put_function_end(struct emitter *e, const struct function_draft *d, const char *name, const char *type,
                                  const char *parameters);
+
+/* What a function that takes a value of a row begins with. */
+#define GPU_OF_ROW "const struct forge_kernel_args a, uint32_t t, uint32_t r"
+/* put_values.c: operations from .. to - 1 of a branch's chain on y, and where y then goes: f32 rows, the 16-bit rows of a following
+ * product, or the logits. */
+void gpu_put_chain(struct emitter *e, const struct branch *b, uint32_t from, uint32_t to);
+void gpu_put_result(struct emitter *e, const struct node *n);
+void gpu_put_values(struct emitter *e);
+void gpu_put_map_heads(struct emitter *e);
+void gpu_put_slices_sum(struct emitter *e);
+void gpu_put_conv(struct emitter *e);
+void gpu_put_conv_keep(struct emitter *e);
+void gpu_put_recur(struct emitter *e);
+void gpu_put_route(struct emitter *e);
+void gpu_put_picked(struct emitter *e);
 
 void gpu_put_gemv(struct emitter *e);
 void gpu_put_gemm(struct emitter *e);

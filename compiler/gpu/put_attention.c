@@ -21,6 +21,14 @@ static const char *window_of(struct emitter *e)
     return arena_printf(e->arena, "/* window, ring */ %u, %u", plan_window(e->plan, n), state_ring(plan_state(e->plan, n)));
 }
 
+/* " cap, sinks," where a program has any. */
+static const char *more_of(struct emitter *e)
+{
+    const struct node *n = e->group->node;
+    if (!e->plan->gpu->has_more) return "";
+    return arena_printf(e->arena, " /* cap, sinks */ %s, %s,", emit_float(e->arena, n->attr.cap), gpu_vector(e, n->weight));
+}
+
 /* Row t of operand i as the projection left it; where attention finishes no heads, only q is one. */
 static const char *operand_row(struct emitter *e, uint32_t i, const char *t)
 {
@@ -58,8 +66,8 @@ void gpu_put_attention_decode(struct emitter *e)
     gpu_put(e, "    /* q, k, v */ %s, %s, %s,", operand_row(e, 0, "0"), operand_row(e, 1, "0"), operand_row(e, 2, "0"));
     put_finishing(e);
     gpu_put(e, "    /* parts */ FLOATS(ARENA_PARTS), FLOATS(ARENA_MAXIMA), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS),");
-    gpu_put(e, "    %s, %s, /* splits */ %u, %u, /* cluster */ %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale),
-            k->param[PARAM_SPLITS], k->param[PARAM_THREADS], k->param[PARAM_CLUSTER] > 0, window_of(e));
+    gpu_put(e, "    %s, %s, /* splits */ %u,%s %u, /* cluster */ %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale),
+            k->param[PARAM_SPLITS], more_of(e), k->param[PARAM_THREADS], k->param[PARAM_CLUSTER] > 0, window_of(e));
 }
 
 void gpu_put_heads(struct emitter *e)
@@ -80,8 +88,8 @@ void gpu_put_attention_prefill(struct emitter *e)
     gpu_put_start(e);
     gpu_put(e, "attention_prefill(a, BUFFER(AT_%s), STRIDE_%s, /* as */ %u, BUFFER(AT_%s), STRIDE_%s,", out.symbol, out.symbol, as,
             q.symbol, q.symbol);
-    gpu_put(e, "    %s, %s, /* digits */ %u, %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale), e->kernel->param[PARAM_DIGITS],
-            e->kernel->param[PARAM_THREADS], window_of(e));
+    gpu_put(e, "    %s, %s, /* digits */ %u,%s %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale),
+            e->kernel->param[PARAM_DIGITS], more_of(e), e->kernel->param[PARAM_THREADS], window_of(e));
 }
 
 /* One of the four steps of `--fuse none`, over scores in memory. */
@@ -96,13 +104,18 @@ void gpu_put_attention_step(struct emitter *e)
     if (step == TEMPLATE_scores) {
         const char *q = gpu_row(e, gpu_read(p, n->inputs[0]), "t");
         gpu_put(e, "attention_scores(a, %s, %s, t, %s,", scores, q, rows);
-        gpu_put(e, "    %s, %s, %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale), threads, window_of(e));
+        gpu_put(e, "    %s, %s, /* cap */ %s, %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale),
+                emit_float(e->arena, n->attr.cap), threads, window_of(e));
     }
-    else if (step == TEMPLATE_weighted_sum)
-        gpu_put(e, "attention_weighted_sum(a, %s, %s, t, %s, %s, %u, %s);", gpu_row(e, gpu_read(p, n), "t"), scores, rows, shape_of(e),
-                threads, window_of(e));
+    else if (step == TEMPLATE_weighted_sum) {
+        const uint32_t ring = state_ring(plan_state(p, n)), dim = n->inputs[2]->attr.head_dim;
+        const char *values = gpu_values(e, n, keys_of(e)->heads, ring ? ring : p->options.n_ctx, dim);
+        gpu_put(e, "attention_weighted_sum(a, %s, %s, %s, t, %s,", gpu_row(e, gpu_read(p, n), "t"), scores, values, rows);
+        gpu_put(e, "    /* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u, %u, %s);", n->heads, keys_of(e)->heads, dim,
+                p->options.n_ctx, threads, window_of(e));
+    }
     else if (step == TEMPLATE_softmax)
-        gpu_put(e, "attention_softmax(a, %s, t, %s, /* n_ctx */ %u, %u, /* window */ %u);", scores, rows, p->options.n_ctx, threads,
-                plan_window(p, n));
+        gpu_put(e, "attention_softmax(a, %s, %s, t, %s, /* n_ctx */ %u, %u, /* window */ %u);", scores, gpu_vector(e, n->weight), rows,
+                p->options.n_ctx, threads, plan_window(p, n));
     else gpu_put(e, "attention_mask(a, %s, t, %s, /* n_ctx */ %u, %u);", scores, rows, p->options.n_ctx, threads);
 }

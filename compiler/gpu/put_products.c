@@ -1,19 +1,22 @@
 /* put_products.c -- products: what happens to their rows, as functions that the templates inline, and the kernels of decode and prefill. */
 #include "compiler/source/text.h"
 #include "put.h"
+#include "templates/gpu/slices_sizes.h"
 
 typedef unsigned long long ull;
 
-#define OF_ROW "const struct forge_kernel_args a, uint32_t t, uint32_t r"
+static const char *const slices_suffix[] = { [SLICES_NONE] = "", [SLICES_EACH] = "each_", [SLICES_SUM] = "sum_" };
 
 const char *gpu_gemv_name(struct arena *a, const struct kernel *k, const struct weight *w)
 {
-    return arena_printf(a, "%s_%ux%u", w->tensor->quant->file, k->param[PARAM_ROWS], k->param[PARAM_LANES]);
+    return arena_printf(a, "%s%s_%ux%u", slices_suffix[gpu_slices_of(k->group)], w->tensor->quant->file, k->param[PARAM_ROWS],
+                        k->param[PARAM_LANES]);
 }
 
 const char *gpu_gemm_name(struct arena *a, const struct kernel *k, const struct weight *w)
 {
-    return arena_printf(a, "%s_%ux%u_%u", w->tensor->quant->file, k->param[PARAM_TOKENS], k->param[PARAM_ROWS], k->param[PARAM_THREADS]);
+    return arena_printf(a, "%s%s_%ux%u_%u", gpu_slices_of(k->group) ? "slices_" : "", w->tensor->quant->file, k->param[PARAM_TOKENS],
+                        k->param[PARAM_ROWS], k->param[PARAM_THREADS]);
 }
 
 static const struct branch *partner_of(const struct emitter *e, const struct branch *b)
@@ -22,16 +25,6 @@ static const struct branch *partner_of(const struct emitter *e, const struct bra
 }
 
 /* ---- what happens to a product's value: row r of token t ---- */
-
-/* Where y goes: f32 rows, the 16-bit rows of a following product, or the logits. */
-static void put_result(struct emitter *e, const struct node *n)
-{
-    const struct gpu_place at = gpu_written(e->plan, n, e->kernel->prefill);
-    if (at.form != FORM_F16 && at.form != FORM_BF16) gpu_put(e, "%s[r] = y;", gpu_row(e, at, "t"));
-    else
-        gpu_put(e, "((uint16_t *)(void *)ROW(AT_%s, STRIDE_%s, t))[r] = (uint16_t)stage_%s(y);", at.symbol, at.symbol,
-                at.form == FORM_F16 ? "f16" : "bf16");
-}
 
 /* Where the branch's rows begin in a combined product, and the token of an exact program's prefill. */
 static void put_place_in_run(struct emitter *e, uint32_t row0)
@@ -46,44 +39,76 @@ static const char *addend_row(struct emitter *e, const struct branch *b, uint32_
     return gpu_row(e, gpu_read(e->plan, gpu_addend(b, i)), "t");
 }
 
-/* Biases and residuals are sums: decode's products ask for them early.  The function that gives them for branch b, or NULL. */
+static bool has_bias(const struct branch *b, uint32_t before)
+{
+    for (uint32_t i = 0; i < before; i++) if (b->chain[i]->op == OP_expert_bias) return true;
+    return false;
+}
+
+/* The factors of experts whose rows are summed; "0": none. */
+static const char *times_of_sum(struct emitter *e, const struct branch *b)
+{
+    for (uint32_t i = 0; i < gpu_sum_at(b); i++) if (b->chain[i]->op == OP_expert_times) return gpu_vector(e, b->chain[i]->weight);
+    return "0";
+}
+
+static const char *choice_row(struct emitter *e, const char *t) { return gpu_row(e, gpu_read(e->plan, e->group->choice), t); }
+
+static const char *biases_of_sum(struct emitter *e, const struct branch *b)
+{
+    uint32_t i = 0;
+    while (b->chain[i]->op != OP_expert_bias) i++;
+    return arena_printf(e->arena, "picked_biases(%s, %s, %s, r, /* stride */ %llu, %u)", gpu_vector(e, b->chain[i]->weight),
+                        times_of_sum(e, b), choice_row(e, "t"),
+                        (ull)plan_weight_stride(e->plan, b->chain[i]->weight), e->group->choice->attr.used);
+}
+
+/* What is done with the rows beside y before they meet: biases, of experts their own. */
+static void put_partner(struct emitter *e, const struct branch *up)
+{
+    for (uint32_t i = 0; i < up->n_chain; i++) {
+        const struct node *n = up->chain[i];
+        if (n->op == OP_bias) gpu_put(e, "up += %s[r];", gpu_vector(e, n->weight));
+        else
+            gpu_put(e, "up += picked_row(%s, %s, r, /* rows */ %u, /* stride */ %llu, %u);", gpu_vector(e, n->weight), choice_row(e, "t"),
+                    n->cols / n->inputs[1]->attr.used, (ull)plan_weight_stride(e->plan, n->weight), n->inputs[1]->attr.used);
+    }
+}
+
+/* Biases and residuals are sums: decode's products ask for them early.  The function that gives them for branch b, or NULL.  Biases of
+ * experts that are summed are one of the sum. */
 static const char *addend(struct emitter *e, const struct branch *b, uint32_t row0)
 {
     if (e->kernel->template != TEMPLATE_gemv || !gpu_only_adds(b)) return NULL;
     const struct function_draft kernel = gpu_put_function_begin(e);
     struct text sum = { .arena = e->arena };
     put_place_in_run(e, row0);
-    for (uint32_t i = 0; i < b->n_chain; i++) text_printf(&sum, "%s%s[r]", i ? " + " : "", addend_row(e, b, i));
-    gpu_put(e, "return %s;", text_str(&sum));
-    return gpu_put_function_end(e, &kernel, arena_printf(e->arena, "%s_addend", b->matmul->weight->role), "float", OF_ROW);
-}
-
-static void put_chain(struct emitter *e, const struct branch *b)
-{
     for (uint32_t i = 0; i < b->n_chain; i++) {
-        switch (b->chain[i]->op) {
-        case OP_bias:
-        case OP_add:      gpu_put(e, "y += %s[r];", addend_row(e, b, i)); break;
-        case OP_glu_silu: gpu_put(e, "y = silu_f32(y) * up;"); break;
-        case OP_glu_gelu: gpu_put(e, "y = gelu_f32(y) * up;"); break;
-        default: die("%s after a matmul: forgec has no GPU kernel for it; this is a mistake in forgec, please report it",
-                     op_info[b->chain[i]->op].name);
-        }
+        const enum op op = b->chain[i]->op;
+        const char *plus = sum.size ? " + " : "";
+        if (op == OP_expert_bias) text_printf(&sum, "%s%s", plus, biases_of_sum(e, b));
+        if (op == OP_bias || op == OP_add) text_printf(&sum, "%s%s[r]", plus, addend_row(e, b, i));
     }
+    gpu_put(e, "return %s;", text_str(&sum));
+    return gpu_put_function_end(e, &kernel, arena_printf(e->arena, "%s_addend", b->matmul->weight->role), "float", GPU_OF_ROW);
 }
 
-/* The function for branch b's rows.  In a combined product they begin at row0. */
+/* The function for branch b's rows.  In a combined product they begin at row0.  Where experts are summed, decode's product has done so,
+ * and prefill's leaves all rows for a kernel that does. */
 static const char *sink(struct emitter *e, const struct branch *b, uint32_t row0)
 {
     const struct branch *up = partner_of(e, b);
-    const bool added = e->kernel->template == TEMPLATE_gemv && gpu_only_adds(b);        /* already */
+    const bool by_gemv = e->kernel->template == TEMPLATE_gemv, added = by_gemv && gpu_only_adds(b);        /* already */
+    const uint32_t sum = gpu_sum_at(b);
     const struct function_draft kernel = gpu_put_function_begin(e);
     put_place_in_run(e, row0);
-    for (uint32_t i = 0; up && i < up->n_chain; i++) gpu_put(e, "up += %s[r];", gpu_vector(e, up->chain[i]->weight));
-    if (!added) put_chain(e, b);
-    put_result(e, b->result);
+    if (up) put_partner(e, up);
+    if (sum < b->n_chain && by_gemv && !added && has_bias(b, sum)) gpu_put(e, "y += %s;", biases_of_sum(e, b));
+    if (!added) gpu_put_chain(e, b, sum < b->n_chain && by_gemv ? sum + 1 : 0, by_gemv ? b->n_chain : sum);
+    if (sum < b->n_chain && !by_gemv) gpu_put(e, "%s[r] = y;", gpu_row(e, gpu_own(b->chain[sum], &e->gg->rows), "t"));
+    else gpu_put_result(e, b->result);
     const char *name = arena_printf(e->arena, "%s_%s", b->matmul->weight->role, e->kernel->prefill ? "rows" : "row");
-    return gpu_put_function_end(e, &kernel, name, "void", up ? OF_ROW ", float y, float up" : OF_ROW ", float y");
+    return gpu_put_function_end(e, &kernel, name, "void", up ? GPU_OF_ROW ", float y, float up" : GPU_OF_ROW ", float y");
 }
 
 /* One function that hands a row to its branch's; names: of these, by branch. */
@@ -98,7 +123,7 @@ static const char *combined_sink(struct emitter *e, const struct gpu_run *r, con
         else gpu_put(e, "else %s(a, t, r, y);", names[i]);
     }
     return gpu_put_function_end(e, &kernel, arena_printf(e->arena, "%s_%s", e->group->name, e->kernel->prefill ? "rows" : "row"), "void",
-                                OF_ROW ", float y");
+                                GPU_OF_ROW ", float y");
 }
 
 /* The same for what is added; nothing to some branches. */
@@ -113,7 +138,7 @@ static const char *combined_addend(struct emitter *e, const struct gpu_run *r, c
         if (i + 1 < r->last) gpu_put(e, "if (r < %llu) %s", (ull)end, call);
         else gpu_put(e, "%s", call);
     }
-    return gpu_put_function_end(e, &kernel, arena_printf(e->arena, "%s_addend", e->group->name), "float", OF_ROW);
+    return gpu_put_function_end(e, &kernel, arena_printf(e->arena, "%s_addend", e->group->name), "float", GPU_OF_ROW);
 }
 
 /* The functions of a run; addend NULL: none adds. */
@@ -141,7 +166,8 @@ struct input_row { const char *row, *norm, *eps; uint32_t cols, threads; };
 
 static void put_norm_begin(struct emitter *e, const struct input_row *in)
 {
-    if (e->group->norm) gpu_put(e, "norm_begin(&norm_weight, %s, /* cols */ %u, %u);", in->norm, in->cols, in->threads);
+    if (e->group->norm && e->group->norm->op == OP_rmsnorm)
+        gpu_put(e, "norm_begin(&norm_weight, %s, /* cols */ %u, %u);", in->norm, in->cols, in->threads);
 }
 
 static void put_row_begin(struct emitter *e, const struct input_row *in)
@@ -153,7 +179,7 @@ static void put_row_begin(struct emitter *e, const struct input_row *in)
  * all of the row has been worked on. */
 static void put_loads(struct emitter *e, const struct input_row *in, const char *begin_weights)
 {
-    const bool norm = e->group->norm != NULL;
+    const bool norm = e->group->norm && e->group->norm->op == OP_rmsnorm;
     if (e->plan->profile->dependent_launch) {
         if (norm) gpu_put(e, "struct row_quads row, norm_weight;");
         gpu_put(e, "%s", begin_weights);
@@ -163,10 +189,11 @@ static void put_loads(struct emitter *e, const struct input_row *in, const char 
         if (norm) put_row_begin(e, in);
         return;
     }
-    gpu_put(e, "struct row_quads row%s;", norm ? ", norm_weight" : "");
+    const bool layernorm = e->group->norm && !norm;              /* it loads by itself */
+    if (!layernorm) gpu_put(e, "struct row_quads row%s;", norm ? ", norm_weight" : "");
     gpu_put(e, "pdl_wait();");
-    put_row_begin(e, in);
-    put_norm_begin(e, in);
+    if (!layernorm) put_row_begin(e, in);
+    if (norm) put_norm_begin(e, in);
     gpu_put(e, "COMPILER_FENCE();");
     gpu_put(e, "%s", begin_weights);
     gpu_put(e, "COMPILER_FENCE();");
@@ -177,7 +204,9 @@ static void put_loads(struct emitter *e, const struct input_row *in, const char 
 static void put_form(struct emitter *e, const struct input_row *in, const char *to, uint32_t digits, uint32_t sums16)
 {
     const char *form = arena_printf(e->arena, "/* digits */ %u, /* sums16 */ %u, %u", digits, sums16, in->threads);
-    if (e->group->norm)
+    if (e->group->norm && e->group->norm->op == OP_layernorm)
+        gpu_put(e, "layernorm_to_lds(%s, %s, %s, /* cols */ %u, %s, %s);", to, in->row, in->norm, in->cols, in->eps, form);
+    else if (e->group->norm)
         gpu_put(e, "norm_to_lds(%s, &row, %s, &norm_weight, %s, /* cols */ %u, %s, %s);", to, in->row, in->norm, in->cols, in->eps, form);
     else if (!e->plan->profile->dependent_launch) gpu_put(e, "row_to_lds(%s, &row, %s, /* cols */ %u, %s);", to, in->row, in->cols, form);
     else if (digits) gpu_put(e, "acts_of_row(%s, %s, /* cols */ %u, %s);", to, in->row, in->cols, form);
@@ -232,8 +261,94 @@ static void put_gemv_run(struct emitter *e, const struct gpu_run *r, const struc
             k->param[PARAM_DIGITS], slots, to);
 }
 
+/* ---- decode, products with slices: what they pick is known after pdl_wait(), so nothing runs ahead of that but the norm's weights ---- */
+
+static const char *const apart_name[] = { "SLICES_SHARED", "SLICES_APART", "SLICES_ALL" };
+
+/* Columns that a run's template is called with. */
+static uint32_t run_cols(const struct emitter *e, const struct gpu_run *r)
+{
+    return gpu_slices_of(e->group) == SLICES_SUM ? gpu_input_cols(e->group) : (uint32_t)r->weight->cols;
+}
+
+/* "id, used, apart" */
+static const char *picks(struct emitter *e)
+{
+    const char *apart = gpu_slices_of(e->group) == SLICES_SUM ? "SLICES_APART" : apart_name[gpu_apart(e->group)];
+    return arena_printf(e->arena, "%s, /* used */ %u, %s", e->group->choice ? "id" : "0", plan_slices(e->group), apart);
+}
+
+static void put_slices_row(struct emitter *e, const char *to, const char *row, uint32_t digits, uint32_t sums16)
+{
+    const struct group *g = e->group;
+    const bool weighted = gpu_slices_of(g) == SLICES_SUM;
+    gpu_put(e, "slices_to_lds(%s, %s, %s, /* weighted */ %u, /* cols */ %llu, /* pieces */ %u, /* digits */ %u, /* sums16 */ %u, %u);", to,
+            row, weighted ? "share" : "0.0f", weighted, (ull)g->branches[0].matmul->weight->cols, plan_slices(g), digits, sums16,
+            e->kernel->param[PARAM_THREADS]);
+}
+
+static void put_slices_input(struct emitter *e)
+{
+    const struct group *g = e->group;
+    const struct gpu_run *r = &e->gg->runs[0];
+    const char *t = e->kernel->prefill ? "first_token(a) + group_y()" : "0", *row = gpu_row(e, gpu_read(e->plan, g->input), t);
+    const char *name = gpu_gemv_name(e->arena, e->kernel, r->weight);
+    const struct input_row in = { .row = row, .norm = g->norm ? gpu_vector(e, g->norm->weight) : NULL,
+                                  .eps = g->norm ? emit_float(e->arena, g->norm->attr.eps) : NULL,
+                                  .cols = g->input->cols, .threads = e->kernel->param[PARAM_THREADS] };
+    const bool apart = gpu_apart(g) != SLICES_SHARED, norm = g->norm && g->norm->op == OP_rmsnorm, row_ahead = !apart && (norm || !g->norm);
+    if (row_ahead) gpu_put(e, "struct row_quads row%s;", norm ? ", norm_weight" : "");
+    if (norm) put_norm_begin(e, &in);
+    gpu_put(e, "pdl_wait();");
+    if (g->choice) gpu_put(e, "const uint32_t id = picked_ids(%s, %u);", choice_row(e, t), g->choice->attr.used);
+    if (gpu_slices_of(g) == SLICES_SUM)
+        gpu_put(e, "const float share = picked_shares(%s, %s, %u);", choice_row(e, t), times_of_sum(e, &g->branches[0]),
+                g->choice->attr.used);
+    if (row_ahead) put_row_begin(e, &in);
+    gpu_put(e, "COMPILER_FENCE();");
+    gpu_put(e, "gemv_begin_%s(&first, %s, %s, /* rows */ %llu, /* cols */ %u, slot);", name, weights_of(e, r, ", 0"), picks(e),
+            (ull)r->rows, run_cols(e, r));
+    gpu_put(e, "COMPILER_FENCE();");
+    gpu_put(e, "mark(a);");
+    for (uint32_t form = 0; form < 2; form++) {
+        const uint32_t digits = form ? 0 : e->kernel->param[PARAM_DIGITS], sums16 = form ? 0 : e->gg->sums16;
+        const char *to = form ? floats_in_lds(e) : "lds()";
+        if (form ? !e->gg->needs_floats : !e->gg->needs_acts) continue;
+        if (apart) put_slices_row(e, to, row, digits, sums16);
+        else if (g->norm) put_form(e, &in, to, digits, sums16);
+        else gpu_put(e, "row_to_lds(%s, &row, %s, /* cols */ %u, /* digits */ %u, /* sums16 */ %u, %u);", to, row, in.cols, digits, sums16,
+                     in.threads);
+    }
+}
+
+static void put_slices_run(struct emitter *e, const struct gpu_run *r, const struct rows_functions *f, bool first)
+{
+    const struct kernel *k = e->kernel;
+    const bool pair = e->group->branches[r->first].partner >= 0;
+    const char *x = gpu_takes_floats(r->weight) ? floats_in_lds(e) : "lds()";
+    const char *call = arena_printf(e->arena, "%sgemv_%s%s", e->gg->n_runs > 1 ? "slot = " : "", pair ? "pair_" : "",
+                                    gpu_gemv_name(e->arena, k, r->weight));
+    const char *to = pair ? f->sink : arena_printf(e->arena, "%s, %s", f->addend ? f->addend : "/* addend */ 0", f->sink);
+    const uint32_t slots = k->grid_x * k->param[PARAM_THREADS] / k->param[PARAM_LANES];
+    gpu_put(e, "%s(a, %s, %s, %s, /* rows */ %llu, /* cols */ %u,", call, first ? "&first" : "0", weights_of(e, r, ""), picks(e),
+            (ull)r->rows, run_cols(e, r));
+    gpu_put(e, "    %s, /* digits */ %u, slot, /* stride */ %u, %s);", x, k->param[PARAM_DIGITS], slots, to);
+}
+
+static void put_slices_gemv(struct emitter *e)
+{
+    struct rows_functions functions[MAX_BRANCHES];
+    for (uint32_t i = 0; i < e->gg->n_runs; i++) functions[i] = put_rows_functions(e, &e->gg->runs[i]);
+    gpu_put(e, "pdl_launch();");
+    gpu_put(e, "uint32_t slot = gemv_slot(/* groups */ %u, /* lanes */ %u);", e->kernel->grid_x, e->kernel->param[PARAM_LANES]);
+    gpu_put(e, "struct first_%s first;", gpu_gemv_name(e->arena, e->kernel, e->gg->runs[0].weight));
+    put_slices_input(e);
+    for (uint32_t i = 0; i < e->gg->n_runs; i++) put_slices_run(e, &e->gg->runs[i], &functions[i], i == 0);
+}
+
 void gpu_put_gemv(struct emitter *e)
 {
+    if (e->group->kind == GROUP_SLICES) { put_slices_gemv(e); return; }
     struct rows_functions functions[MAX_BRANCHES];
     for (uint32_t i = 0; i < e->gg->n_runs; i++) functions[i] = put_rows_functions(e, &e->gg->runs[i]);
     gpu_put(e, "pdl_launch();");
@@ -249,9 +364,32 @@ void gpu_put_stage(struct emitter *e, bool bf16)
     const struct group *g = e->group;
     const struct gpu_place to = gpu_stage(e->plan, g, bf16);
     gpu_put_token(e);
+    if (g->kind == GROUP_SLICES && plan_reads_pieces(g->branches[0].matmul)) {
+        const uint64_t cols = g->branches[0].matmul->weight->cols;
+        gpu_put(e, "stage_rows(ROW(AT_%s, STRIDE_%s, t) + group_x() * %llu, %s + group_x() * %llu, 0,", to.symbol, to.symbol,
+                2ull * plan_align(cols, 64), gpu_row(e, gpu_read(e->plan, g->input), "t"), (ull)cols);
+        gpu_put(e, "    /* cols */ %llu, 0.0f, /* norm */ 0, /* bf16 */ %u, %u);", (ull)cols, bf16, e->kernel->param[PARAM_THREADS]);
+        return;
+    }
+    if (g->norm && g->norm->op == OP_layernorm) {
+        gpu_put(e, "stage_layernorm(ROW(AT_%s, STRIDE_%s, t), %s, %s, /* cols */ %u, %s, /* bf16 */ %u, %u);", to.symbol, to.symbol,
+                gpu_row(e, gpu_read(e->plan, g->input), "t"), gpu_vector(e, g->norm->weight), g->input->cols,
+                emit_float(e->arena, g->norm->attr.eps), bf16, e->kernel->param[PARAM_THREADS]);
+        return;
+    }
     gpu_put(e, "stage_rows(ROW(AT_%s, STRIDE_%s, t), %s, %s, /* cols */ %u, %s, /* norm */ %u, /* bf16 */ %u, %u);", to.symbol, to.symbol,
         gpu_row(e, gpu_read(e->plan, g->input), "t"), g->norm ? gpu_vector(e, g->norm->weight) : "0", g->input->cols,
         emit_float(e->arena, g->norm ? g->norm->attr.eps : 0), g->norm != NULL, bf16, e->kernel->param[PARAM_THREADS]);
+}
+
+/* How many entries have each matrix, and which. */
+static const char *picked_by(struct emitter *e)
+{
+    if (!e->group->choice) return "/* picked */ 0, 0, 0";
+    const struct gpu_group *choice = &e->plan->gpu->groups[fuse_group(e->plan->fused, e->group->choice)];
+    return arena_printf(e->arena,
+                        "/* picked */ (const uint32_t *)(const void *)BUFFER(AT_%s), (const uint32_t *)(const void *)BUFFER(AT_%s), %u",
+                        choice->n_picked.symbol, choice->picked.symbol, choice->picked.cols);
 }
 
 /* Tiles of rows are numbered through all runs: this one's begin with tile0. */
@@ -261,8 +399,19 @@ static void put_gemm_run(struct emitter *e, const struct gpu_run *r, const char 
     const bool pair = e->group->branches[r->first].partner >= 0;
     const char *tile = tile0 ? arena_printf(e->arena, "tile - %u", tile0) : "tile";
     const char *rows = arena_printf(e->arena, "BUFFER(AT_%s), STRIDE_%s", x.symbol, x.symbol);
+    if (e->group->kind == GROUP_SLICES) {
+        const bool apart = gpu_apart(e->group) != SLICES_SHARED;
+        const uint32_t slices = plan_slices(e->group);
+        if (apart) rows = arena_printf(e->arena, "%s / %u", rows, slices);
+        gpu_put(e, "%sgemm_%s%s(a, %s, /* rows */ %llu, /* cols */ %llu, %s, /* slices */ %u, /* shared */ %u,", when, pair ? "pair_" : "",
+                gpu_gemm_name(e->arena, e->kernel, r->weight), weights_of(e, r, ""), (ull)r->rows, (ull)r->weight->cols, rows, slices,
+                !apart);
+        gpu_put(e, "    %s, %s, t0, a.step->n_tokens, %s);", picked_by(e), tile, sink);
+        return;
+    }
     gpu_put(e, "%sgemm_%s%s(a, %s, /* rows */ %llu, /* cols */ %u, %s, %s, t0, a.step->n_tokens, %s);", when, pair ? "pair_" : "",
-        gpu_gemm_name(e->arena, e->kernel, r->weight), weights_of(e, r, ""), (ull)r->rows, e->group->input->cols, rows, tile, sink);
+            gpu_gemm_name(e->arena, e->kernel, r->weight),
+        weights_of(e, r, ""), (ull)r->rows, e->group->input->cols, rows, tile, sink);
 }
 
 void gpu_put_gemm(struct emitter *e)
@@ -276,7 +425,7 @@ void gpu_put_gemm(struct emitter *e)
     for (uint32_t i = 0; i < n; i++) {
         const struct gpu_run *r = &e->gg->runs[i];
         const struct gemm_part part = { .rows = r->rows, .pair = e->group->branches[r->first].partner >= 0 };
-        const uint32_t next = tile + (uint32_t)gemm_part_tiles(&part, e->kernel->param[PARAM_ROWS]);
+        const uint32_t next = tile + (uint32_t)gemm_part_tiles(&part, e->kernel->param[PARAM_ROWS]) * gpu_matrices(e->group);
         const char *otherwise = i ? "else " : "";
         put_gemm_run(e, r, functions[i].sink, n == 1 ? ""
                                                    : i + 1 < n ? arena_printf(e->arena, "%sif (tile < %u) ", otherwise, next)

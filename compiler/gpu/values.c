@@ -44,7 +44,30 @@ struct gpu_place gpu_stage(const struct plan *p, const struct group *g, bool bf1
 
 static struct buffer rows_of(uint32_t cols, uint32_t bytes)
 {
-    return (struct buffer){ .exists = true, .cols = cols, .stride = plan_align((uint64_t)plan_align(cols, 64) * bytes, 16) };
+    return (struct buffer){ .exists = true, .cols = cols, .pieces = 1, .stride = plan_align((uint64_t)plan_align(cols, 64) * bytes, 16) };
+}
+
+struct gpu_place gpu_own(const struct node *n, const struct buffer *b) { return place_of(n, FORM_F32, b); }
+
+/* Does the kernel that makes n hand on single values, so that it can round them as a product wants them? */
+static bool makes_stage(const struct plan *p, const struct node *n)
+{
+    const struct group *g = &p->fused->groups[fuse_group(p->fused, n)];
+    switch (g->kind) {
+    case GROUP_LINEAR:
+    case GROUP_SLICES:
+    case GROUP_SEQUENCE:  return true;
+    case GROUP_ATTENTION: return !gpu_in_steps(p, g->node);
+    case GROUP_MAP:       return gpu_map_of(g) != MAP_ROWS;
+    default:              return false;
+    }
+}
+
+/* Products read n as it is, in whole units of its columns, or of their pieces of it. */
+static bool reads_units(const struct node *product, const struct node *n)
+{
+    const bool is = product->op == OP_matmul || product->op == OP_expert_matmul || product->op == OP_matmul_heads;
+    return is && product->inputs[0] == n && product->weight->cols % 64 == 0;
 }
 
 /* In prefill, all readers are products that want this value as it is, in one 16-bit form; and its maker can write that form. */
@@ -52,12 +75,10 @@ static bool keep_as_stage(const struct plan *p, const struct node *n, bool *bf16
 {
     const struct fused *f = p->fused;
     if (f->level == FUSE_NONE || p->options.exact || !n->n_readers) return false;
-    const enum group_kind maker = f->groups[fuse_group(f, n)].kind;
-    if (maker != GROUP_LINEAR && maker != GROUP_ATTENTION) return false;
-    if (n->cols % 64) return false;                                      /* the padding of its rows would stay unwritten */
+    if (!makes_stage(p, n)) return false;
     for (uint32_t i = 0; i < n->n_readers; i++) {
         const struct node *r = n->readers[i];
-        if (r->op != OP_matmul || f->groups[fuse_group(f, r)].norm) return false;
+        if (!reads_units(r, n) || f->groups[fuse_group(f, r)].norm) return false;       /* the padding of its rows would stay unwritten */
         const bool is_bf16 = gpu_takes_bf16(r->weight);
         if (i && is_bf16 != *bf16) return false;
         *bf16 = is_bf16;
@@ -70,15 +91,36 @@ static void add_stages(struct arena *a, struct plan *p, struct arena_plan *ap, u
     const struct group *g = &p->fused->groups[i];
     struct gpu_group *gg = &p->gpu->groups[i];
     const struct node *x = g->input;
-    if (g->kind != GROUP_LINEAR || p->options.exact) return;
+    if ((g->kind != GROUP_LINEAR && g->kind != GROUP_SLICES) || p->options.exact) return;
     if (gg->needs_f16 && (g->norm || !p->gpu->f16[x->index].exists)) {
-        gg->stage_f16 = rows_of(x->cols, 2);
+        gg->stage_f16 = rows_of(gpu_input_cols(g), 2);
         arena_add(ap, arena_printf(a, "%s in f16", g->name), &gg->stage_f16, i, i, p->chunk);
     }
     if (gg->needs_bf16 && (g->norm || !p->gpu->bf16[x->index].exists)) {
-        gg->stage_bf16 = rows_of(x->cols, 2);
+        gg->stage_bf16 = rows_of(gpu_input_cols(g), 2);
         arena_add(ap, arena_printf(a, "%s in bf16", g->name), &gg->stage_bf16, i, i, p->chunk);
     }
+}
+
+/* What prefill keeps of experts beside values. */
+static void add_picked(struct arena *a, struct plan *p, struct arena_plan *ap, uint32_t i)
+{
+    const struct group *g = &p->fused->groups[i];
+    struct gpu_group *gg = &p->gpu->groups[i];
+    if (p->options.exact) return;
+    if (g->kind == GROUP_ROUTE) {
+        const uint32_t n_experts = g->node->inputs[0]->cols, dies = plan_last_reader(p, g->node);
+        gg->picked = (struct buffer){ .exists = true, .cols = p->chunk, .pieces = 1, .stride = 4ull * p->chunk };
+        gg->n_picked = (struct buffer){ .exists = true, .cols = n_experts, .pieces = 1, .stride = 4ull * n_experts };
+        arena_add(ap, arena_printf(a, "tokens of %s", plan_value_name(g->node)), &gg->picked, i, dies, n_experts);
+        arena_add(ap, arena_printf(a, "counts of %s", plan_value_name(g->node)), &gg->n_picked, i, dies, 1);
+    }
+    if (g->kind != GROUP_SLICES) return;
+    const struct branch *b = &g->branches[0];
+    const uint32_t sum = gpu_sum_at(b);
+    if (sum == b->n_chain) return;
+    gg->rows = rows_of(b->chain[sum]->inputs[0]->cols, 4);
+    arena_add(ap, arena_printf(a, "rows of %s", g->name), &gg->rows, i, i, p->chunk);
 }
 
 static void add_value(struct arena *a, struct plan *p, struct arena_plan *ap, const struct node *n, uint32_t group)
@@ -100,9 +142,12 @@ static void place_values(struct arena *a, struct plan *p)
     struct arena_plan ap = { .arena = a, .align = 256 };
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         add_stages(a, p, &ap, i);
+        add_picked(a, p, &ap, i);
         for (uint32_t k = 0; k < graph->n_nodes; k++) {
             const struct node *n = graph->nodes[k];
             if (fuse_group(p->fused, n) == i && plan_needs_buffer(p, n)) add_value(a, p, &ap, n, i);
+            if (fuse_is_view(n) && fuse_group(p->fused, fuse_held_by(n)) == i)
+                arena_view(&ap, plan_value_name(n), &p->f32[n->index], &p->f32[n->inputs[0]->index], n->attr.first, n->cols);
         }
     }
     arena_place(&ap, p);
@@ -128,10 +173,11 @@ static struct attention_bytes attention_bytes(const struct plan *p)
         const struct node *n = p->fused->groups[i].node;
         if (p->fused->groups[i].kind != GROUP_ATTENTION) continue;
         const uint32_t kv = n->inputs[1]->heads, head_dim = n->attr.head_dim, splits = p->gpu->groups[i].splits;
+        if (gpu_in_steps(p, n)) most.scores = larger(most.scores, (uint64_t)n->heads * p->chunk * plan_align(p->options.n_ctx, 4) * 4);
+        if (p->fused->level != FUSE_NONE && gpu_in_steps(p, n)) continue;
         most.parts = larger(most.parts, ATTENTION_PARTS_BYTES(n->heads, kv, head_dim, splits));
         most.ml = larger(most.ml, ATTENTION_ML_BYTES(n->heads, kv, head_dim, splits));
         most.counters = larger(most.counters, ATTENTION_COUNTER_BYTES(n->heads, kv, head_dim));
-        most.scores = larger(most.scores, (uint64_t)n->heads * p->chunk * plan_align(p->options.n_ctx, 4) * 4);
     }
     return most;
 }
@@ -149,7 +195,7 @@ void choose_values(struct arena *a, struct plan *p)
     gpu->sample_counters = take(p, SAMPLE_COUNTERS * 4);
     gpu->zero_bytes = p->arena_bytes - gpu->zero;
     gpu->sample_scratch = take(p, SAMPLE_SCRATCH_BYTES((uint64_t)p->model->n_vocab, p->profile->gpu.sample_groups));
-    if (p->fused->level == FUSE_NONE) gpu->scores = take(p, attention.scores);
+    if (attention.scores) gpu->scores = take(p, attention.scores);
     gpu->logits = take(p, (uint64_t)p->model->n_vocab * 4 * p->max_logits);
     p->arena_bytes = plan_align(p->arena_bytes, 256);
 }

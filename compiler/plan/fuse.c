@@ -249,7 +249,7 @@ static bool rule_gate(struct fuser *f, struct node *glu)
     const struct node *gate = glu->inputs[0], *up = glu->inputs[1];
     struct branch *b = open_branch(f, gate), *partner = open_branch(f, up);
     if (!b || !partner || b == partner || group_at(f, gate) != group_at(f, up) || b->partner >= 0 || !b->matmul) return rule_beside(f, glu);
-    if (f->absorbs->gates_alike && b->matmul->weight->tensor->quant != partner->matmul->weight->tensor->quant) return false;
+    if (f->absorbs->gates_alike && b->matmul->weight->tensor->quant != partner->matmul->weight->tensor->quant) return rule_beside(f, glu);
     const enum op bias = b->matmul->op == OP_expert_matmul ? OP_expert_bias : OP_bias;
     for (uint32_t i = 0; i < partner->n_chain; i++) if (partner->chain[i]->op != bias) return rule_beside(f, glu);
     b->partner = (int32_t)(partner - group_at(f, gate)->branches);
@@ -309,6 +309,11 @@ static void absorb_heads(struct fuser *f, struct group *g)
         if (!head_chain(f, g->node->inputs[i], &chains[i]) || group_at(f, chains[i].raw) != group_at(f, chains[0].raw)) return;
     if (!rotate_alike(chains[0].rope, chains[1].rope)) return;
     if (chains[0].norm && chains[1].norm && chains[0].norm->attr.eps != chains[1].norm->attr.eps) return;
+    if (g->node->attr.head_dim > f->absorbs->attention_most || g->node->attr.head_dim != g->node->inputs[2]->attr.head_dim) return;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (chains[i].norm && (!chains[i].norm->weight || chains[i].norm->weight->cols != chains[i].norm->attr.head_dim)) return;
+        if (chains[i].rope && chains[i].rope->attr.rot_first) return;
+    }
     g->has_heads = true;
     memcpy(g->heads, chains, sizeof chains);
     for (uint32_t i = 0; i < 3; i++) {

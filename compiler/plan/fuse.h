@@ -24,7 +24,8 @@ enum { MAX_BRANCHES = 8, MAX_CHAIN = 8 };
 /* What the kernels of a target can do beside their own work. */
 struct absorbs {
     bool     product_heads;         /* a product's kernel does what works on whole heads: norms, rotations, stores */
-    bool     attention_heads;       /* attention does that to the heads of one product */
+    bool     attention_heads;       /* attention does that to the heads of one product, */
+    uint32_t attention_most;        /* of so many items at most */
     bool     gates_alike;           /* a kernel finishes gate and up together only where they have one weight format */
     uint32_t joined_rows;           /* threads go on from the projection of heads to their attention without a barrier, where heads are
                                      * multiples of so many rows; 0: never */

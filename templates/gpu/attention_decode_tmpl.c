@@ -14,6 +14,9 @@
  * and the new k and v wait for it: norms, n_past, rotations, K and V are asked for before.  Elsewhere: q, new k and v, K rows that need no
  * context | n_past | rotations, K, V.  Heads are finished while rows are on their way; then scores, weights, values. */
 #include "rope.h"
+#ifdef ATTENTION_MORE                            /* some attention has a cap on its scores, or sinks */
+#include "functions.h"
+#endif
 
 #ifndef ATTENTION_AHEAD                          /* rows of K per lane asked for before n_past is known */
 #define ATTENTION_AHEAD 2
@@ -33,6 +36,10 @@ struct decode {
     uint32_t part, kv_head, first, split;        /* part: KV head and cut; first: query head */
     uint32_t begin;                              /* the first position it attends: with a window positions count from there */
     uint32_t wave, slot, column;                 /* slot: row of a block of waves * slots; column: first of 8, 0 in idle lanes */
+#ifdef ATTENTION_MORE
+    float cap;                                   /* of scores, in units of log 2; 0: none */
+    const float *sinks;                          /* [n_head] a score that gives nothing; or NULL */
+#endif
 };
 
 /* Running softmax of a wave: the maximum, this lane's share of the sum of weights,
@@ -291,6 +298,12 @@ DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct deco
         for (uint32_t h = 0; h < heads; h++) fold(s[h], left, mask);
         left = left > 1 ? left / 2 : 1;
     }
+#ifdef ATTENTION_MORE
+    UNROLL
+    for (uint32_t h = 0; h < heads && d->cap != 0.0f; h++)
+        UNROLL
+        for (uint32_t i = 0; i < fold_left(rows, 1, d->lanes); i++) s[h][i] = softcap_f32(s[h][i], d->cap);
+#endif
 }
 
 /* Their weights, in LDS at [head][slot][row]; the state moves to the new maximum.  limit: positions that exist; checked: some may not.
@@ -401,12 +414,30 @@ DEVICE void decode_begin(struct decode_state *state, const struct decode *d, uin
         UNROLL
         for (uint32_t i = 0; i < 8; i++) state->acc[h][i] = 0.0f;
     }
+#ifdef ATTENTION_MORE
+    const uint32_t sinks = d->sinks && d->split == 0 && d->wave == d->waves - 1;
+    UNROLL
+    for (uint32_t h = 0; h < d->heads && sinks; h++) {
+        state->m[h] = ((const GLOBAL float *)d->sinks)[decode_head(d, h)] * 1.44269504f;
+        state->l[h] = lane_id() == 0 ? 1.0f : 0.0f;
+    }
+#endif
     if (!owner) return;
     UNROLL
     for (uint32_t h = 0; h < d->heads; h++) {
         float s = 0.0f;
         UNROLL
         for (uint32_t i = 0; i < 8; i++) s += decode_read_q(d, h, i / 4)[i % 4] * k[i];
+#ifdef ATTENTION_MORE
+        s = lanes_sum_f32(s, d->lanes);
+        if (d->cap != 0.0f) s = softcap_f32(s, d->cap);
+        const float top = max_f32(s, state->m[h]), weight = exp2_f32(s - top);
+        state->l[h] = state->l[h] * exp2_f32(state->m[h] - top) + (lane_id() == 0 ? weight : 0.0f);
+        state->m[h] = top;
+        UNROLL
+        for (uint32_t i = 0; i < 8; i++) state->acc[h][i] = lane_id() < d->lanes ? v[i] * weight : 0.0f;
+        continue;
+#endif
         state->m[h] = lanes_sum_f32(s, d->lanes);
         state->l[h] = lane_id() == 0 ? 1.0f : 0.0f;
         UNROLL
@@ -590,6 +621,9 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
                              const float *rope_hi, const float *rope_lo, const uint32_t n_rot, const uint32_t neox, const uint32_t block,
                              float *parts, float *parts_ml, uint32_t *counters, const uint32_t n_head, const uint32_t n_head_kv,
                              const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t splits,
+#ifdef ATTENTION_MORE                            /* cap: of scores, 0: none; sinks: [n_head] a score that gives nothing, or NULL */
+                             const float cap, const float *sinks,
+#endif
                              const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring)
 {
     const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim);
@@ -604,6 +638,10 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     pdl_launch();
     if (cluster) cluster_arrive();
     decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, threads, cluster, window, ring);
+#ifdef ATTENTION_MORE
+    d.cap = cap * 1.44269504f;
+    d.sinks = sinks;
+#endif
     const uint32_t owner = k_new && d.split == 0 && d.wave == d.waves - 1;
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
     if (DEPENDENT_LAUNCH) {

@@ -5,6 +5,9 @@
 #include "kv.h"
 #include "mma.h"
 #include "attention_prefill_sizes.h"
+#ifdef ATTENTION_MORE                            /* some attention has a cap on its scores, or sinks */
+#include "functions.h"
+#endif
 
 /* A score that takes no part: far below any real one, yet finite, so that differences of two of them are not NaN. */
 #define PREFILL_MASKED (-1e30f)
@@ -19,6 +22,10 @@ struct prefill {
     uint32_t exact, causal, window, ring, tiles, positions, heads, tokens;      /* window, ring: kv.h; a window is causal */
     uint32_t q_registers, stride, v_stride;                     /* bytes; exact: floats */
     float    scale;                                             /* of scores, in units of log 2 */
+#ifdef ATTENTION_MORE
+    float    cap;                                               /* the same; 0: none */
+    const float *sinks;                                         /* [n_head] a score that gives nothing; or NULL */
+#endif
     uint32_t kv_head, first_head, n_heads;                      /* query heads of the group: n_heads from first_head on, n_heads <= heads */
     uint32_t first_token, n_tokens, n_past;                     /* first_token: of the group */
     uint32_t begin, end;                                        /* positions some row of the group attends */
@@ -48,6 +55,14 @@ DEVICE uint32_t prefill_leaves(const struct prefill *p, uint32_t first)
     return p->window && first < kv_window_begin(p->end - 1, p->window);
 }
 
+#ifdef ATTENTION_MORE
+/* What row m's sink adds to the sum of its weights, which are relative to the maximum. */
+DEVICE float prefill_sink(const struct prefill *p, uint32_t m, float max)
+{
+    if (!p->sinks) return 0.0f;
+    return exp2_f32(((const GLOBAL float *)p->sinks)[prefill_has(p, m) ? prefill_head(p, m) : 0] * PREFILL_LOG2E - max);
+}
+#endif
 /* 0: the group has no tokens. */
 DEVICE uint32_t prefill_begin(struct prefill *p, const struct forge_kernel_args a)
 {

@@ -168,6 +168,14 @@ DEVICE void prefill_column_scores(struct prefill_columns *w, const struct prefil
                 mma_pin(&w->s[t][m % spans]);
             }
     }
+#ifdef ATTENTION_MORE
+    UNROLL for (uint32_t t = 0; t < p->tiles && p->cap != 0.0f; t++)
+        UNROLL for (uint32_t j = 0; j < spans; j++)
+            UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) {
+                const float less = w->less[t].x[e];
+                w->s[t][j].x[e] = softcap_f32(w->s[t][j].x[e] - less, p->cap) + less;
+            }
+#endif
 }
 
 /* Scores of positions that a query does not attend.  first: of the step's positions.
@@ -271,7 +279,12 @@ DEVICE void prefill_column_values(struct prefill_columns *w, struct prefill_valu
 DEVICE void prefill_columns_end(const struct prefill_columns *w, const struct prefill *p, const struct prefill_out *out)
 {
     UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+#ifdef ATTENTION_MORE
+        const uint32_t row = (wave_id() * p->tiles + t) * 16 + mma_col(0);
+        const float inverse = rcp_f32(mma_cols_sum(w->sum[t]) + prefill_sink(p, row, -w->less[t].x[0]));
+#else
         const float inverse = rcp_f32(mma_cols_sum(w->sum[t]));
+#endif
         const uint32_t m = (wave_id() * p->tiles + t) * 16 + mma_col(0);
         if (!prefill_has(p, m)) continue;
         UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)

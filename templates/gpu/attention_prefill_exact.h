@@ -60,6 +60,10 @@ DEVICE void prefill_f32_scores(struct prefill_rows *r, const struct prefill *p, 
             r->s[1][i] += (y1.x + y1.y) + (y1.z + y1.w);
         }
     }
+#ifdef ATTENTION_MORE
+    UNROLL for (uint32_t m = 0; m < 2 && p->cap != 0.0f; m++)
+        UNROLL for (uint32_t i = 0; i < spans; i++) r->s[m][i] = softcap_f32(r->s[m][i], p->cap);
+#endif
     UNROLL for (uint32_t m = 0; m < 2; m++)
         UNROLL for (uint32_t i = 0; i < spans; i++)
             if (first + r->lane + i * prefill_lanes(p) > prefill_last(p, r->row + m)
@@ -105,7 +109,11 @@ DEVICE void prefill_f32_values(struct prefill_rows *r, const struct prefill *p, 
 DEVICE void prefill_f32_end(const struct prefill_rows *r, const struct prefill *p, const struct prefill_out *out)
 {
     UNROLL for (uint32_t m = 0; m < 2; m++) {
+#ifdef ATTENTION_MORE
+        const float inverse = rcp_f32(lanes_sum_f32(r->sum[m], prefill_lanes(p)) + prefill_sink(p, r->row + m, r->max[m]));
+#else
         const float inverse = rcp_f32(lanes_sum_f32(r->sum[m], prefill_lanes(p)));
+#endif
         UNROLL for (uint32_t j = 0; j * prefill_lanes(p) * 4 < p->head_dim; j++) {
             const uint32_t d = 4 * (r->lane + j * prefill_lanes(p)), column = prefill_head(p, r->row + m) * p->head_dim + d;
             if (d >= p->head_dim || !prefill_has(p, r->row + m)) continue;

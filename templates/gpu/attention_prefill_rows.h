@@ -88,6 +88,11 @@ DEVICE void prefill_scores(struct prefill_wave *w, const struct prefill *p, cons
             mma_pin(&w->s[t][m % spans]);
         }
     }
+#ifdef ATTENTION_MORE
+    UNROLL for (uint32_t t = 0; t < p->tiles && p->cap != 0.0f; t++)
+        UNROLL for (uint32_t j = 0; j < spans; j++)
+            UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) w->s[t][j].x[e] = softcap_f32(w->s[t][j].x[e], p->cap);
+#endif
 }
 
 /* Scores of positions that a row does not attend.  first: of the step's positions.
@@ -159,7 +164,12 @@ DEVICE void prefill_wave_end(const struct prefill_wave *w, const struct prefill 
 {
     UNROLL for (uint32_t t = 0; t < p->tiles; t++)
         UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+#ifdef ATTENTION_MORE
+            const uint32_t row = (wave_id() * p->tiles + t) * 16 + mma_row(mma_of_row(g, 0));
+            const float inverse = rcp_f32(mma_rows_sum(w->sum[t][g]) + prefill_sink(p, row, w->max[t][g]));
+#else
             const float inverse = rcp_f32(mma_rows_sum(w->sum[t][g]));
+#endif
             const uint32_t m = (wave_id() * p->tiles + t) * 16 + mma_row(mma_of_row(g, 0));
             if (!prefill_has(p, m)) continue;
             UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)

@@ -24,6 +24,9 @@
 DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                                  const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv,
                                  const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t digits,
+#ifdef ATTENTION_MORE
+                                 const float cap, const float *sinks,
+#endif
                                  const uint32_t threads, const uint32_t causal, const uint32_t window, const uint32_t ring)
 {
     const struct prefill_out to = { out, out_stride, kind };
@@ -39,6 +42,10 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
     p.stride = p.exact ? ATTENTION_PREFILL_EXACT_STRIDE(head_dim) : ATTENTION_PREFILL_STRIDE(head_dim);
     p.v_stride = p.exact ? ATTENTION_PREFILL_EXACT_STRIDE(p.positions) : ATTENTION_PREFILL_STRIDE(p.positions);
     p.scale = scale * PREFILL_LOG2E;
+#ifdef ATTENTION_MORE
+    p.cap = cap * PREFILL_LOG2E;
+    p.sinks = sinks;
+#endif
     if (!prefill_begin(&p, a)) return;
     if (p.exact) prefill_f32(&p, a, &to, q, q_stride);
     else prefill_matrix(&p, a, &to, q, q_stride);
@@ -54,16 +61,29 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
 DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                               const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv,
                               const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t digits,
+#ifdef ATTENTION_MORE                            /* cap: of scores, 0: none; sinks: [n_head] a score that gives nothing, or NULL */
+                              const float cap, const float *sinks,
+#endif
                               const uint32_t threads, const uint32_t window, const uint32_t ring)
 {
+#ifdef ATTENTION_MORE
+    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, cap, sinks, threads, 1,
+                         window, ring);
+#else
     attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 1, window,
                          ring);
+#endif
 }
 DEVICE void attention_prefill_all(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                                   const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv,
                                   const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t digits,
                                   const uint32_t threads)
 {
+#ifdef ATTENTION_MORE
+    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, 0.0f, 0, threads, 0, 0,
+                         0);
+#else
     attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 0, 0, 0);
+#endif
 }
 #endif

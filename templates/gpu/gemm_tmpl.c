@@ -60,7 +60,18 @@ STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers ar
      <= (COPIES_REACH_LDS ? 192 : 224))
 
 /* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
+#ifdef SLICES
+/* Of a stack of matrices: row i of a tile is that of an entry, token * slices + which of the token's slices; list: the entries that have
+ * this matrix,
+ * NULL: all tokens have it as their slice `slice`.  shared: the slices of a token have one row of x, else each has its own. */
+struct gemm_x { const uint8_t *x; uint32_t stride, last, first, slices, slice, shared; const uint32_t *list; };
+DEVICE uint32_t gemm_entry(const struct gemm_x *x, uint32_t i)
+{
+    return x->list ? ((const GLOBAL uint32_t *)x->list)[i] : (x->first + i) * x->slices + x->slice;
+}
+#else
 struct gemm_x { const uint8_t *x; uint32_t stride, last; };
+#endif
 /* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix,
  * so that neighbouring 16 x 16 tiles of a wave are gate and up. */
 struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
@@ -79,7 +90,11 @@ DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
 #define GEMM_IS_BF16_bf16 1
 #endif
 #define F(name) GEMM_JOIN(name, FORMAT)
+#ifdef GEMM_SLICES
+#define G(name) GEMM_JOIN_SHAPE(name##slices_, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
+#else
 #define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
+#endif
 
 /* Into how many parts the waves share tokens, columns of a step and rows. */
 enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY) };
@@ -97,6 +112,10 @@ DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uin
 /* The pieces of x this thread brings for a step.  at: where they lie in the first one. */
 DEVICE uint32_t G(gemm_x_at_)(const struct gemm_x *x, const uint32_t i)
 {
+#ifdef GEMM_SLICES
+    const uint32_t entry = gemm_entry(x, min_u32(thread_x() / 8 + i * (GEMM_THREADS / 8), x->last));
+    return (x->shared ? entry / x->slices : entry) * x->stride + thread_x() % 8 * 16;
+#endif
     return min_u32(thread_x() / 8 + i * (GEMM_THREADS / 8), x->last) * x->stride + thread_x() % 8 * 16;
 }
 DEVICE void G(gemm_x_begin_)(struct copy *c, uint32_t *at, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
@@ -206,22 +225,38 @@ DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
 /* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so
  * that in most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows,
  * else `sink` takes each value. */
+#ifdef GEMM_SLICES
+DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const struct gemm_x *x,
+                             const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
+#else
 DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const uint32_t first_t,
                              const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
+#endif
 {
     const uint32_t n = pairs ? 2 : 1, whole = rows % (GEMM_ROWS / n) == 0;
     const uint32_t r0 = first_r + G(gemm_part_r_)() * (GEMM_TILES_R / n * 16);
     UNROLL for (uint32_t i = 0; i < GEMM_TILES_T; i++) {
         if (i % G(GEMM_PARTS_K_) != G(gemm_part_k_)()) continue;
         UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+#ifdef GEMM_SLICES
+            const uint32_t row = G(gemm_token_)(i) + mma_row(mma_of_row(g, 0));
+            if (row >= n_tokens) continue;
+            const uint32_t entry = gemm_entry(x, row), t = entry / x->slices, slice0 = entry % x->slices * rows;
+#else
             const uint32_t t = first_t + G(gemm_token_)(i) + mma_row(mma_of_row(g, 0));
             if (t >= n_tokens) continue;
+#endif
             UNROLL for (uint32_t j = 0; j < GEMM_TILES_R; j += n)
                 UNROLL for (uint32_t m = 0; m < MMA_ACC / MMA_ROWS; m++) {
                     const uint32_t e = mma_of_row(g, m), r = r0 + 16 * (j / n) + mma_col(e);
                     if (!whole && r >= rows) continue;
+#ifdef GEMM_SLICES
+                    if (pairs) pairs(a, t, slice0 + r, y->acc[i][j].x[e] * scale, y->acc[i][j + n - 1].x[e] * scale);
+                    else sink(a, t, slice0 + r, y->acc[i][j].x[e] * scale);
+#else
                     if (pairs) pairs(a, t, r, y->acc[i][j].x[e] * scale, y->acc[i][j + n - 1].x[e] * scale);
                     else sink(a, t, r, y->acc[i][j].x[e] * scale);
+#endif
                 }
         }
     }
@@ -452,6 +487,62 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
     }
     if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
 }
+#ifdef GEMM_SLICES
+/* Of a stack of `of` matrices of `rows` rows: slice k of token t of the step times its matrix; row r of that goes to the sink as row k *
+ * rows + r. n_picked, picked: [of] how many entries have each matrix, [of][most] which; or NULL, NULL: matrix k is slice k of every token.
+ * x: a row of 16-bit values, as below, for each token (shared 1), or for each of its `slices` slices, one behind the other.
+ * tile: matrices take turns of as many tiles as their rows have. */
+DEVICE uint32_t G(gemm_take_)(struct gemm_x *from, uint32_t *first_r, uint32_t *matrix, const uint32_t rows_each, const uint8_t *x,
+                              const uint32_t x_stride, const uint32_t rows, const uint32_t slices, const uint32_t shared,
+                              const uint32_t *n_picked,
+                              const uint32_t *picked, const uint32_t most, uint32_t tile, uint32_t t0, uint32_t n_tokens)
+{
+    const uint32_t tiles = (rows + rows_each - 1) / rows_each, first = GEMM_TOKEN_TILE * GEMM_TOKENS;
+    *matrix = tile / tiles;
+    *first_r = tile % tiles * rows_each;
+    const uint32_t n = n_picked ? uniform(((const GLOBAL uint32_t *)n_picked)[*matrix]) : n_tokens - t0;
+    if (first >= n) return 0;
+    const uint32_t *list = picked ? picked + *matrix * most + first : 0;
+    const struct gemm_x made = { x, x_stride, n - 1 - first, t0 + first, slices, *matrix, shared, list };
+    *from = made;
+    return n - first;
+}
+DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
+                     const uint32_t x_stride, const uint32_t slices, const uint32_t shared, const uint32_t *n_picked,
+                     const uint32_t *picked, const uint32_t most, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
+{
+    const uint32_t row_bytes = F(ROW_BYTES_)(cols);
+    struct gemm_x from;
+    uint32_t first_r, matrix;
+    const uint32_t n = G(gemm_take_)(&from, &first_r, &matrix, GEMM_ROWS, x, x_stride, rows, slices, shared, n_picked, picked, most, tile,
+                                     t0, n_tokens);
+    if (n == 0) return;
+    struct G(gemm_tile_) y;
+    const struct gemm_w of = { w + (uint64_t)(matrix * rows + first_r) * row_bytes, w, row_bytes, rows - 1 - first_r, 0 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE, &from, first_r, n, rows, sink, 0);
+}
+#if GEMM_SHARES_PAIRS(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY)
+DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate, const uint8_t *up, const uint32_t rows,
+                          const uint32_t cols,
+                          const uint8_t *x, const uint32_t x_stride, const uint32_t slices, const uint32_t shared, const uint32_t *n_picked,
+                          const uint32_t *picked, const uint32_t most, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
+{
+    const uint32_t row_bytes = F(ROW_BYTES_)(cols), each = GEMM_ROWS / 2;
+    struct gemm_x from;
+    uint32_t first_r, matrix;
+    const uint32_t n = G(gemm_take_)(&from, &first_r, &matrix, each, x, x_stride, rows, slices, shared, n_picked, picked, most, tile, t0,
+                                     n_tokens);
+    if (n == 0) return;
+    const uint64_t at = (uint64_t)(matrix * rows + first_r) * row_bytes;
+    struct G(gemm_tile_) y;
+    const struct gemm_w of = { gate + at, up + at, row_bytes, rows - 1 - first_r, 1 };
+    G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
+    G(gemm_hand_on_)(a, &y, G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE, &from, first_r, n, rows, 0, sink);
+}
+#endif
+#undef GEMM_SLICES
+#else
 /* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below
  * rows; each goes to sink(a, t, r, y), from one thread once.
  * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and
@@ -485,6 +576,7 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
     G(gemm_run_)(&y, &from, &of, (cols + 63) / 64);
     G(gemm_hand_on_)(a, &y, scale, first_t, first_r, n_tokens, rows, 0, sink);
 }
+#endif
 #endif
 #undef F
 #undef G

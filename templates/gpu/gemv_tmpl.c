@@ -21,6 +21,9 @@
 #endif
 #include "launch.h"
 #include "acts.h"
+#ifdef SLICES
+#include "slices.h"
+#endif
 
 #ifndef FORGE_GEMV_COMMON
 #define FORGE_GEMV_COMMON
@@ -41,10 +44,25 @@ DEVICE uint32_t gemv_slot(const uint32_t groups, const uint32_t lanes)
 struct gemv_matrices {
     const uint8_t *w, *w_pair;
     uint32_t       rows, paired;
+#ifdef SLICES
+    /* picked matrices, of which SLICES_EACH has rows / used rows each; apart: as in gemv_stack() */
+    uint32_t       used, id, apart;
+#endif
 };
 #endif
 
+#if defined(SLICES_EACH) || defined(SLICES_SUM)
+/* A stack of matrices of which a token picks some: with SLICES_EACH the rows of each picked matrix, one matrix after the other; with
+ * SLICES_SUM the sum of the picked matrices' products, as one matrix whose columns are those of all of them.  Lane l of every wave knows
+ * the number of the matrix that was picked as the lth (slices.h), so that no load waits for another one from memory. */
+#endif
+#if defined(SLICES_EACH)
+#define G(name) GEMV_PASTE(name##_each, FORMAT, ROWS, LANES)
+#elif defined(SLICES_SUM)
+#define G(name) GEMV_PASTE(name##_sum, FORMAT, ROWS, LANES)
+#else
 #define G(name) GEMV_PASTE(name, FORMAT, ROWS, LANES)
+#endif
 #define X(name) GEMV_OF(name, FORMAT)
 
 /* Units of a row in a step: at least 4 loads under way per buffer and lane, 8 of floats, which need little else; more than 4 units of a row
@@ -65,6 +83,9 @@ struct G(gemv_state) {
     float    sum[ROWS];                          /* this lane's part of the rows at work */
     float    y, up;                              /* lane i has row i of those summed; up: of the second matrix, paired */
     float    more;                               /* what is added to that row */
+#if defined(SLICES_EACH) || defined(SLICES_SUM)
+    uint32_t now, stride;                        /* row group at work, and from one to the next */
+#endif
 };
 
 #define GEMV_UNITS(cols) (64 * ACTS_UNITS(cols) / X(UNIT_COLS))
@@ -78,8 +99,19 @@ DEVICE uint32_t G(gemv_depth)(const uint32_t cols)
 DEVICE uint32_t G(gemv_groups)(const struct gemv_matrices *m)
 {
     const uint32_t each = m->paired ? ROWS / 2 : ROWS;
+#ifdef SLICES_EACH
+    return m->used * ((m->rows / m->used + each - 1) / each);
+#endif
     return (m->rows + each - 1) / each;
 }
+#ifdef SLICES_EACH
+/* The picked matrix of a row group, and the first of its rows in that. */
+DEVICE uint32_t G(gemv_pick)(const struct gemv_matrices *m, uint32_t group) { return group / (G(gemv_groups)(m) / m->used); }
+DEVICE uint32_t G(gemv_first)(const struct gemv_matrices *m, uint32_t group)
+{
+    return group % (G(gemv_groups)(m) / m->used) * (m->paired ? ROWS / 2 : ROWS);
+}
+#endif
 
 /* The step of a slot at row group `group` from unit `unit` on.  Beyond the last row group all lanes read one place,
  * which costs next to nothing. */
@@ -87,22 +119,82 @@ DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint
                          const uint32_t cols)
 {
     const uint32_t units = GEMV_UNITS(cols), depth = G(gemv_depth)(cols), groups = G(gemv_groups)(m), each = m->paired ? ROWS / 2 : ROWS;
+#ifdef SLICES_EACH
+    const uint32_t live = group < groups, at = unit + (live ? lane : 0), of = live ? group : groups - 1, rows = m->rows / m->used;
+    const uint32_t pick = G(gemv_pick)(m, of), first_row = G(gemv_first)(m, of);
+    const uint32_t matrix = (m->apart == SLICES_ALL ? pick : lane_get_u32(m->id, pick)) * rows;
+#else
     const uint32_t live = group < groups, first_row = (live ? group : groups - 1) * each, at = unit + (live ? lane : 0);
+#endif
     __builtin_assume(at < units + LANES);           /* then places within a row do not wrap: constants go into the load instructions */
 #pragma unroll
     for (uint32_t r = 0; r < ROWS; r++) {
         const uint32_t i = first_row + r % each;
+#if defined(SLICES_EACH)
+        const uint8_t *row = (r < each ? m->w : m->w_pair) + (uint64_t)(matrix + (i < rows ? i : rows - 1)) * X(ROW_BYTES)(cols);
+#elif !defined(SLICES_SUM)
         const uint8_t *row = (r < each ? m->w : m->w_pair) + (uint64_t)(i < m->rows ? i : m->rows - 1) * X(ROW_BYTES)(cols);
+#endif
 #pragma unroll
         for (uint32_t d = 0; d < DEPTH; d++) {
             uint32_t u = at + d * LANES;
             if (units % (LANES * depth) != 0 && u >= units) u = units - 1;
+#ifdef SLICES_SUM
+            if (d >= depth) continue;
+            const uint32_t one = units / m->used, matrix = lane_get_u32(m->id, u / one) * m->rows;
+            const uint8_t *row = m->w + (uint64_t)(matrix + (i < m->rows ? i : m->rows - 1)) * X(ROW_BYTES)(cols / m->used);
+            X(load)(&s->u[r][d], row, u % one, one);
+#else
             if (d < depth) X(load)(&s->u[r][d], row, u, units);
+#endif
         }
     }
 }
 
 /* sum[r] += the products of a step; unit: this lane's first. */
+#if defined(SLICES_EACH) || defined(SLICES_SUM)
+/* group: where each matrix has x of its own, they stand one behind the other in LDS, as one row. */
+DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, const uint8_t *x_lds, const uint32_t cols,
+                        const uint32_t digits, const struct gemv_matrices *m, uint32_t group)
+{
+    const uint32_t units = GEMV_UNITS(cols), depth = G(gemv_depth)(cols);
+#ifdef SLICES_EACH
+    const uint32_t all = m->apart ? m->used * units : units, groups = G(gemv_groups)(m);
+    const uint32_t first = m->apart ? G(gemv_pick)(m, group < groups ? group : groups - 1) * units : 0, one = units;
+#else
+    const uint32_t all = units, first = 0, one = units / m->used;
+    (void)group;
+#endif
+#pragma unroll
+    for (uint32_t d = 0; d < DEPTH; d++) {
+        if (d >= depth) continue;
+        const uint32_t i = unit + d * LANES, at = i >= units ? all : first + i, x_cols = all * X(UNIT_COLS);
+#if X(UNIT_COLS) == 64
+        struct acts_unit x;
+        acts_load(&x, x_lds, at, all, digits, X(SUMS16));
+        (void)x_cols;
+#elif X(UNIT_COLS) == 8
+        f32x4 x[2];
+        floats_load8(x, x_lds, at, x_cols);
+#else
+        f32x4 x[1];
+        floats_load4(x, x_lds, at, x_cols);
+#endif
+#pragma unroll
+        for (uint32_t r = 0; r < ROWS; r++) {
+            X(pin)(&s->u[r][d]);
+#if X(UNIT_COLS) == 64
+            sum[r] += X(dot)(&s->u[r][d], &x, i % one, digits);
+#else
+            sum[r] += X(dotf)(&s->u[r][d], x);
+            (void)one;
+#endif
+            PIN_F32(sum[r]);
+        }
+    }
+    (void)digits;
+}
+#else
 DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, const uint8_t *x_lds, const uint32_t cols,
                         const uint32_t digits)
 {
@@ -134,6 +226,7 @@ DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, cons
     }
     (void)digits;
 }
+#endif
 
 /* The slot's next step into s. */
 DEVICE void G(gemv_next)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint32_t cols,
@@ -150,7 +243,11 @@ DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const stru
                          const uint32_t cols, const uint32_t digits)
 {
     const uint32_t step_units = LANES * G(gemv_depth)(cols), each = m->paired ? ROWS / 2 : ROWS;
+#if defined(SLICES_EACH) || defined(SLICES_SUM)
+    G(gemv_use)(k->sum, s, k->unit + k->lane, x_lds, cols, digits, m, k->now);
+#else
     G(gemv_use)(k->sum, s, k->unit + k->lane, x_lds, cols, digits);
+#endif
     k->unit += step_units;
     if (k->unit != step_units * G(gemv_steps)(cols)) return;
     k->unit = 0;
@@ -163,12 +260,19 @@ DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const stru
         k->sum[r] = 0;
     }
     k->count++;
+#if defined(SLICES_EACH) || defined(SLICES_SUM)
+    k->now += k->stride;
+#endif
 }
 
 /* The row that this lane stores of the row groups that come next. */
 DEVICE uint32_t G(gemv_own_row)(const struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride)
 {
     const uint32_t each = m->paired ? ROWS / 2 : ROWS;
+#ifdef SLICES_EACH
+    const uint32_t group = k->group + k->lane / each * stride, rows = m->rows / m->used, row = G(gemv_first)(m, group) + k->lane % each;
+    return row < rows ? G(gemv_pick)(m, group) * rows + row : m->rows;
+#endif
     return (k->group + k->lane / each * stride) * each + k->lane % each;
 }
 
@@ -209,6 +313,10 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
     if (left > 0) {
         struct G(first) even, odd;
         struct G(gemv_state) k = { LANES == WAVE ? lane_id() : lane_id() % LANES, slot, 0, 0, slot, 0, { 0 }, 0, 0, 0 };
+#if defined(SLICES_EACH) || defined(SLICES_SUM)
+        k.now = slot;
+        k.stride = stride;
+#endif
         G(gemv_add)(a, &k, m, stride, addend);
         if (f) even = *f;
         else G(gemv_load)(&even, m, slot, 0, k.lane, cols);
@@ -243,6 +351,48 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
  * Each row's value goes to the sink once, with t = 0, from one lane; addend, which may be NULL, is asked for what is added to it before.
  * Result: the slot to go on with in the next matrix, so that its row groups begin where this one's ended. */
 
+#if defined(SLICES_EACH) || defined(SLICES_SUM)
+/* Of a stack of matrices the `used` of which lane l knows the lth as id.  each: rows: of one matrix; row r of the kth goes to the sink as
+ * k * rows + r;
+ * apart: x is one row for all (SLICES_SHARED), or has columns for each of them, one matrix after the other, as slices_to_lds() puts them
+ * there (SLICES_APART); SLICES_ALL: the same where the kth is matrix k, and id is nothing.
+ * sum: y[rows] = the sum of all products; cols: of all of them, each a multiple of 64 (slices_to_lds()). */
+DEVICE struct gemv_matrices G(gemv_stack)(const uint8_t *w, const uint8_t *w_pair, uint32_t id, const uint32_t used, const uint32_t apart,
+                                          const uint32_t rows)
+{
+#ifdef SLICES_EACH
+    const struct gemv_matrices m = { w, w_pair ? w_pair : w, used * rows, w_pair ? 1u : 0u, used, id, apart };
+#else
+    const struct gemv_matrices m = { w, w_pair ? w_pair : w, rows, 0, used, id, apart };
+#endif
+    return m;
+}
+DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w_pair, uint32_t id, const uint32_t used,
+                          const uint32_t apart, const uint32_t rows, const uint32_t cols, uint32_t slot)
+{
+    const struct gemv_matrices m = G(gemv_stack)(w, w_pair, id, used, apart, rows);
+    G(gemv_load)(f, &m, slot, 0, LANES == WAVE ? lane_id() : lane_id() % LANES, cols);
+}
+DEVICE uint32_t G(gemv)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *w, uint32_t id, const uint32_t used,
+                        const uint32_t apart, const uint32_t rows, const uint32_t cols, const uint8_t *x_lds, const uint32_t digits,
+                        uint32_t slot, const uint32_t stride, row_addend *addend, row_sink *sink)
+{
+    const struct gemv_matrices m = G(gemv_stack)(w, 0, id, used, apart, rows);
+    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, addend, sink, (pair_sink *)0);
+}
+#ifdef SLICES_EACH
+DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *gate, const uint8_t *up,
+                             uint32_t id,
+                             const uint32_t used, const uint32_t apart, const uint32_t rows, const uint32_t cols, const uint8_t *x_lds,
+                             const uint32_t digits, uint32_t slot, const uint32_t stride, pair_sink *sink)
+{
+    const struct gemv_matrices m = G(gemv_stack)(gate, up, id, used, apart, rows);
+    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, (row_addend *)0, (row_sink *)0, sink);
+}
+#endif
+#undef SLICES_EACH
+#undef SLICES_SUM
+#else
 /* The first step of gemv, or with w_pair not NULL of gemv_pair. */
 DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w_pair, const uint32_t rows, const uint32_t cols,
                           uint32_t slot)
@@ -266,6 +416,7 @@ DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(fi
     const struct gemv_matrices m = { gate, up, rows, 1 };
     return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, (row_addend *)0, (row_sink *)0, sink);
 }
+#endif
 
 #undef G
 #undef X

@@ -45,5 +45,6 @@ architecture slides '  window: {type: u32, per_layer: true, default: [20, 9, 0]}
 verified slides --exact --ctx 120 --tokens 60 -t "$lanes" --fuse none
 check slides-plan 0 "$forgec" build slides.gguf --models models -t "$lanes" --ctx 120 --emit plan -o -
 [ "$(grep -c '^#   ring ' "$tmp/out")" -eq 3 ] || bad "not three rings"
-refuse caps-gpu 1 "no GPU kernels for caps" "$forgec" build windows.gguf --models models -t "$lanes" --ctx 40 --emit plan -o -
+verified windows --exact --ctx 120 --tokens 60 -t "$lanes"
+[ -z "$full" ] || verified windows --ctx 120 --tokens 60 -t "$lanes"
 summary

@@ -11,7 +11,8 @@
 #include "tiny_model.h"
 
 static struct arena *a;
-static const struct absorbs products = { .product_heads = true, .joined_rows = 16 }, attention = { .attention_heads = true };
+static const struct absorbs products = { .product_heads = true, .joined_rows = 16 },
+                            attention = { .attention_heads = true, .attention_most = 32 };
 
 static int setup(void **state) { (void)state; a = arena_create(); return 0; }
 static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
@@ -167,6 +168,25 @@ static void heads_of_attention(void **state)
     for (uint32_t i = 0; i < f->graph->n_nodes; i++) assert_true(f->group_of[i] == NO_GROUP || f->group_of[i] < f->n_groups);
 }
 
+/* Heads of more items than attention finishes, and norms that are not those of a head. */
+static void heads_of_another_kind(void **state)
+{
+    (void)state;
+    static const char *const alone = "rmsnorm matmul(attn_q) matmul(attn_k) matmul(attn_v)\nrope\nrope\nstore_k\nstore_v\nattention\n";
+    static const char *const norms =
+        "%n = rmsnorm attn_norm, %x\n%q = matmul attn_q, %n\n%qn = headnorm %q\n%qr = rope %qn\n%k = matmul attn_k, %n\n%kr = rope %k\n"
+        "%kc = store_k %kr\n%v = matmul attn_v, %n\n%vc = store_v %v\n%a = attention %qr, %kc, %vc\n%x = matmul attn_output, %a\n";
+    static const char *const first =
+        "%n = rmsnorm attn_norm, %x\n%q = matmul attn_q, %n\n%qr = rope n_rot=16 rot_first=8 %q\n%k = matmul attn_k, %n\n"
+        "%kr = rope n_rot=16 rot_first=8 %k\n%kc = store_k %kr\n%v = matmul attn_v, %n\n%vc = store_v %v\n"
+        "%a = attention %qr, %kc, %vc\n%x = matmul attn_output, %a\n";
+    struct tiny s = tiny_llama;
+    s.head_dim = 48;
+    assert_memory_equal(layer_0(fuse(a, graph_build(a, tiny_model(a, &s)), FUSE_LAYER, &attention)), alone, strlen(alone));
+    assert_non_null(strstr(layer_0(fuse(a, graph_build(a, tiny_layers(a, norms)), FUSE_LAYER, &attention)), "headnorm\nrope\nrope\n"));
+    assert_memory_equal(layer_0(fuse(a, graph_build(a, tiny_layers(a, first)), FUSE_LAYER, &attention)), alone, strlen(alone));
+}
+
 #define TWO_READERS(q, k) \
     "%n = rmsnorm attn_norm, %x\n%mq = matmul attn_q, %n\n%rq = rope %mq\n%mk = matmul attn_k, %n\n%rk = rope %mk\n%ck = store_k "         \
     "" k "\n%mv = matmul attn_v, %n\n%cv = store_v %mv\n"                                                                                  \
@@ -191,7 +211,7 @@ static void heads_that_attention_leaves(void **state)
 static void gates_of_two_formats(void **state)
 {
     (void)state;
-    const struct absorbs alike = { .attention_heads = true, .gates_alike = true };
+    const struct absorbs alike = { .attention_heads = true, .attention_most = 32, .gates_alike = true };
     struct model *m = tiny_model(a, &tiny_llama);
     struct gguf_tensor *up = (struct gguf_tensor *)(uintptr_t)gguf_tensor_find(m->gguf, "blk.0.ffn_up.weight");
     const char *whole = "rmsnorm matmul(ffn_gate) glu_silu matmul(ffn_up)\n",
@@ -229,6 +249,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(add_of_two_fresh_branches, setup, teardown),
         cmocka_unit_test_setup_teardown(limits_are_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(heads_of_attention, setup, teardown),
+        cmocka_unit_test_setup_teardown(heads_of_another_kind, setup, teardown),
         cmocka_unit_test_setup_teardown(heads_that_attention_leaves, setup, teardown),
         cmocka_unit_test_setup_teardown(joined_attention, setup, teardown),
     };

@@ -1,0 +1,66 @@
+/* choose_slices.c -- the kernels around products with experts: the router's choice, in prefill the tokens of each expert, and the sum of
+ * experts' rows. */
+#include "choose.h"
+#include "compiler/front/attr.h"
+#include "templates/gpu/slices_sizes.h"
+
+typedef unsigned long long ull;
+
+static void check_route(const struct chooser *c, const struct node *n)
+{
+    const char *path = c->plan->model->gguf->path;
+    const uint32_t experts = n->inputs[0]->cols;
+    if (experts > ROUTE_MOST || n->attr.used > ROUTE_MOST_USED)
+        die("%s: %%%s chooses %u of %u experts; the GPU kernels are made for %u of %u at most; a CPU target takes it", path, n->name,
+            n->attr.used, experts, ROUTE_MOST_USED, ROUTE_MOST);
+    if (n->attr.n_group > ROUTE_MOST_GROUPS)
+        die("%s: %%%s has %u groups of experts; the GPU kernels are made for %u at most; a CPU target takes it", path, n->name,
+            n->attr.n_group, ROUTE_MOST_GROUPS);
+}
+
+static void choose_picked(const struct chooser *c)
+{
+    const struct node *n = c->group->node;
+    struct kernel_draft d = choose_begin_rows(c, TEMPLATE_picked, arena_printf(c->arena, "%s_tokens", c->group->name));
+    d.launch.name = d.kernel.name;
+    kernel_does(&d, "tokens of each of %u experts: %s -> u32 [%u] at %llu, how many u32 [%u] at %llu", n->inputs[0]->cols,
+                choose_text(c, gpu_read(c->plan, n)),
+                c->gg->picked.cols, (ull)c->gg->picked.offset, c->gg->n_picked.cols, (ull)c->gg->n_picked.offset);
+    d.kernel.grid_x = n->inputs[0]->cols;
+    d.kernel.grid_tokens = 0;
+    d.kernel.lds_bytes = PICKED_LDS_BYTES(d.kernel.param[PARAM_THREADS]);
+    choose_end(c, &d);
+}
+
+void choose_route(const struct chooser *c)
+{
+    const struct node *n = c->group->node;
+    struct text t = { .arena = c->arena };
+    check_route(c, n);
+    struct kernel_draft d = choose_begin_rows(c, TEMPLATE_route, c->group->name);
+    d.kernel.prefill = false;                                /* it serves both */
+    text_printf(&t, "route");
+    attr_print(&t, n);
+    kernel_does(&d, "%s, %s: %s -> %s", text_str(&t), choose_vector(c, &d, n->weight), choose_text(c, gpu_read(c->plan, n->inputs[0])),
+                choose_text(c, gpu_read(c->plan, n)));
+    d.kernel.param[PARAM_THREADS] = c->plan->profile->wave;
+    d.kernel.lds_bytes = ROUTE_LDS_BYTES(n->inputs[0]->cols, n->attr.n_group);
+    choose_end(c, &d);
+    if (c->gg->picked.exists && c->prefill) choose_picked(c);
+}
+
+/* Prefill: from the sum on, what decode does in the product's kernel. */
+void choose_slices_sum(const struct chooser *c)
+{
+    const struct branch *b = &c->group->branches[0];
+    const uint32_t sum = gpu_sum_at(b), cols = b->chain[sum]->cols;
+    struct text t = { .arena = c->arena };
+    struct kernel_draft d = choose_begin_rows(c, TEMPLATE_map, arena_printf(c->arena, "%s_sum", c->group->name));
+    d.launch.name = d.kernel.name;
+    choose_chain(c, &d, &t, b, sum + 1, b->n_chain);
+    kernel_does(&d, "expert_sum by %s: %s%s -> %s", choose_text(c, gpu_read(c->plan, c->group->choice)),
+                choose_text(c, gpu_own(b->chain[sum]->inputs[0], &c->gg->rows)),
+                text_str(&t), choose_text(c, gpu_written(c->plan, b->result, true)));
+    d.kernel.grid_x = (cols + d.kernel.param[PARAM_THREADS] - 1) / d.kernel.param[PARAM_THREADS];
+    choose_end(c, &d);
+}

@@ -1,0 +1,240 @@
+/* put_values.c -- operations on single values of rows: what a product, a map or a state hands on goes through them one after the other,
+ * as lines on `y`.  In scope: a, the kernel's arguments; t and r, token and column; y; with a partner up. */
+#include "compiler/source/text.h"
+#include "put.h"
+
+/* Row t of a value. */
+static const char *row_of(struct emitter *e, const struct node *n) { return gpu_row(e, gpu_read(e->plan, n), "t"); }
+
+/* Columns of an expert's rows where n works on those. */
+static uint32_t rows_each(const struct node *n) { return n->cols / n->inputs[1]->attr.used; }
+
+static const char *choice_of(struct emitter *e, const struct node *n) { return row_of(e, n->inputs[1]); }
+
+/* What an expert has for each row, or the one number it has. */
+static const char *picked(struct emitter *e, const struct node *n)
+{
+    const uint32_t used = n->inputs[1]->attr.used;
+    if (n->weight->is_vector)
+        return arena_printf(e->arena, "picked_number(%s, %s, r, /* rows */ %u, %u)", gpu_vector(e, n->weight), choice_of(e, n),
+                            rows_each(n), used);
+    return arena_printf(e->arena, "picked_row(%s, %s, r, /* rows */ %u, /* stride */ %llu, %u)", gpu_vector(e, n->weight), choice_of(e, n),
+                        rows_each(n), (unsigned long long)plan_weight_stride(e->plan, n->weight), used);
+}
+
+/* The other operand of operation i: a value at hand, or one of memory. */
+static const char *other(struct emitter *e, const struct branch *b, uint32_t i)
+{
+    const struct node *n = b->chain[i];
+    if (fuse_reads_partner(e->group, b, n)) return "up";
+    const struct node *value = gpu_addend(b, i);
+    return arena_printf(e->arena, "%s[%s]", row_of(e, value), value->cols == 1 && n->cols > 1 ? "0" : "r");
+}
+
+static void put_glu(struct emitter *e, const struct branch *b, uint32_t i)
+{
+    const struct node *n = b->chain[i];
+    const bool is_gate = n->inputs[0] == gpu_operand(b, i);
+    const char *more = other(e, b, i), *gate = is_gate ? "y" : more, *up = is_gate ? more : "y";
+    if (n->op == OP_glu_oai)
+        gpu_put(e, "y = glu_oai_f32(%s, %s, %s, %s);", gate, up, emit_float(e->arena, n->attr.alpha), emit_float(e->arena, n->attr.limit));
+    else gpu_put(e, "y = %s_f32(%s) * %s;", n->op == OP_glu_silu ? "silu" : "gelu", gate, up);
+}
+
+static void put_times(struct emitter *e, const struct node *n)
+{
+    const uint32_t each = (uint32_t)(n->cols / n->weight->cols);
+    const char *at = n->weight->cols == 1 ? "0" : each == 1 ? "r" : arena_printf(e->arena, "r / %u", each);
+    gpu_put(e, "y *= %s[%s];", gpu_vector(e, n->weight), at);
+}
+
+static void put_operation(struct emitter *e, const struct branch *b, uint32_t i)
+{
+    const struct node *n = b->chain[i];
+    const struct node_attrs *at = &n->attr;
+    switch (n->op) {
+    case OP_bias:         gpu_put(e, "y += %s[r];", gpu_vector(e, n->weight)); break;
+    case OP_add:          gpu_put(e, "y += %s;", other(e, b, i)); break;
+    case OP_mul:          gpu_put(e, "y *= %s;", other(e, b, i)); break;
+    case OP_times:        put_times(e, n); break;
+    case OP_scale:        if (at->by != 1) gpu_put(e, "y *= %s;", emit_float(e->arena, at->by)); break;
+    case OP_silu:
+    case OP_gelu:
+    case OP_sigmoid:
+    case OP_softplus:
+    case OP_relu_sqr:     gpu_put(e, "y = %s_f32(y);", op_info[n->op].name); break;
+    case OP_softcap:      if (at->cap != 0) gpu_put(e, "y = softcap_f32(y, %s);", emit_float(e->arena, at->cap)); break;
+    case OP_temperature:
+        gpu_put(e, "y *= temperature_f32(a.step->n_past + t, %s, %u);", emit_float(e->arena, at->by), at->n_ctx_orig);
+        break;
+    case OP_glu_silu:
+    case OP_glu_gelu:
+    case OP_glu_oai:      put_glu(e, b, i); break;
+    case OP_expert_bias:  gpu_put(e, "y += %s;", picked(e, n)); break;
+    case OP_expert_times: gpu_put(e, "y *= %s;", picked(e, n)); break;
+    default: die("%s after other operations: forgec has no GPU kernel for it; this is a mistake in forgec, please report it",
+                 op_info[n->op].name);
+    }
+}
+
+void gpu_put_chain(struct emitter *e, const struct branch *b, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) put_operation(e, b, i);
+}
+
+void gpu_put_result(struct emitter *e, const struct node *n)
+{
+    const struct gpu_place at = gpu_written(e->plan, n, e->kernel->prefill);
+    if (at.form != FORM_F16 && at.form != FORM_BF16) gpu_put(e, "%s[r] = y;", gpu_row(e, at, "t"));
+    else
+        gpu_put(e, "((uint16_t *)(void *)ROW(AT_%s, STRIDE_%s, t))[r] = (uint16_t)stage_%s(y);", at.symbol, at.symbol,
+                at.form == FORM_F16 ? "f16" : "bf16");
+}
+
+/* ---- maps ---- */
+
+/* The value with which a chain begins, and the operation it then goes on with. */
+static const char *first_value(struct emitter *e, const struct branch *b, uint32_t *next)
+{
+    const struct node *n = b->chain[0];
+    const struct node_attrs *at = &n->attr;
+    const char *x = row_of(e, n->inputs[0]);
+    *next = 1;
+    switch (n->op) {
+    case OP_part: return arena_printf(e->arena, "%s[r / %u * %u + r %% %u + %u]", x, at->count, at->every, at->count, at->first);
+    case OP_join: {
+        const uint32_t head = n->cols / n->heads, one = at->head_dim;
+        return arena_printf(e->arena, "r %% %u < %u ? %s[r / %u * %u + r %% %u] : %s[r / %u * %u + r %% %u - %u]", head, one, x, head, one,
+                            head, row_of(e, n->inputs[1]), head, head - one, head, one);
+    }
+    case OP_rope:
+        return arena_printf(e->arena, "rotated_f32(%s, r, %s, a.step->n_past + t, %s, /* head_dim */ %u, /* from */ %u)", x,
+                            gpu_tables(e, n), gpu_rotation(e, n), at->head_dim, at->rot_first);
+    case OP_expert_sum:
+        return arena_printf(e->arena, "picked_sum(%s, %s, r, /* rows */ %u, %u)", x, choice_of(e, n), n->cols, n->inputs[1]->attr.used);
+    default: break;
+    }
+    *next = 0;
+    return arena_printf(e->arena, "%s[r]", x);
+}
+
+/* One thread a column. */
+static void put_columns(struct emitter *e, uint32_t cols)
+{
+    const uint32_t threads = e->kernel->param[PARAM_THREADS];
+    gpu_put_token(e);
+    gpu_put(e, "const uint32_t r = group_x() * %u + thread_x();", threads);
+    if (cols % threads) gpu_put(e, "if (r >= %u) return;", cols);
+}
+
+void gpu_put_values(struct emitter *e)
+{
+    const struct branch *b = &e->group->branches[0];
+    uint32_t next;
+    put_columns(e, b->chain[0]->cols);
+    const char *y = first_value(e, b, &next);
+    gpu_put(e, "float y = %s;", y);
+    gpu_put_chain(e, b, next, b->n_chain);
+    gpu_put_result(e, b->result);
+}
+
+void gpu_put_slices_sum(struct emitter *e)
+{
+    const struct branch *b = &e->group->branches[0];
+    const uint32_t sum = gpu_sum_at(b), used = e->group->choice->attr.used, cols = b->chain[sum]->cols;
+    put_columns(e, cols);
+    gpu_put(e, "float y = picked_sum(%s, %s, r, /* rows */ %u, %u);", gpu_row(e, gpu_own(b->chain[sum], &e->gg->rows), "t"),
+            row_of(e, e->group->choice), cols, used);
+    gpu_put_chain(e, b, sum + 1, b->n_chain);
+    gpu_put_result(e, b->result);
+}
+
+/* The function that a value goes through from operation `from` of its chain on. */
+static const char *sink(struct emitter *e, const struct branch *b, uint32_t from)
+{
+    const struct function_draft kernel = gpu_put_function_begin(e);
+    gpu_put_chain(e, b, from, b->n_chain);
+    gpu_put_result(e, b->result);
+    return gpu_put_function_end(e, &kernel, arena_printf(e->arena, "%s_%s", e->group->name, e->kernel->prefill ? "rows" : "row"), "void",
+                                GPU_OF_ROW ", float y");
+}
+
+void gpu_put_map_heads(struct emitter *e)
+{
+    const struct branch *b = &e->group->branches[0];
+    const struct node *n = b->chain[0];
+    const char *to = sink(e, b, 1);
+    const bool whole = n->weight && n->weight->cols == n->cols;
+    gpu_put_token(e);
+    gpu_put(e, "heads_normed(a, t, %s, %s, /* whole */ %u, /* unit */ %u, %s, /* head_dim */ %u, %u, %s);", row_of(e, n->inputs[0]),
+            gpu_vector(e, n->weight), whole,
+            n->op == OP_l2norm, emit_float(e->arena, n->attr.eps), n->attr.head_dim, e->kernel->param[PARAM_THREADS], to);
+}
+
+/* ---- operations with a state ---- */
+
+/* Row 0 of a value and the floats from row to row. */
+static const char *rows_of(struct emitter *e, const struct node *n)
+{
+    const struct gpu_place at = gpu_read(e->plan, n);
+    return arena_printf(e->arena, "FLOATS(AT_%s), STRIDE_%s / 4", at.symbol, at.symbol);
+}
+
+void gpu_put_conv(struct emitter *e)
+{
+    const struct branch *b = &e->group->branches[0];
+    const struct node *n = b->chain[0];
+    const char *to = sink(e, b, 1);
+    gpu_put_start(e);
+    gpu_put(e, "conv_rows(a, %s, %s, %llu, /* cols */ %u, /* taps */ %llu, /* keep */ %u, %u, %s);", rows_of(e, n->inputs[0]),
+            gpu_vector(e, n->weight),
+            (unsigned long long)plan_weight_stride(e->plan, n->weight), n->cols, (unsigned long long)n->weight->cols, !e->kernel->prefill,
+            e->kernel->param[PARAM_THREADS], to);
+}
+
+void gpu_put_conv_keep(struct emitter *e)
+{
+    const struct node *n = e->group->branches[0].chain[0];
+    gpu_put_start(e);
+    gpu_put(e, "conv_keep(a, %s, /* cols */ %u, /* taps */ %llu, %u);", rows_of(e, n->inputs[0]), n->cols,
+            (unsigned long long)n->weight->cols, e->kernel->param[PARAM_THREADS]);
+}
+
+void gpu_put_recur(struct emitter *e)
+{
+    const struct branch *b = &e->group->branches[0];
+    const struct node *n = b->chain[0];
+    const struct node_attrs *at = &n->attr;
+    const char *to = sink(e, b, 1);
+    static const char *const names[] = { "q", "k", "v", "g", "b" };
+    gpu_put_start(e);
+    gpu_put(e, "const struct recur of = { /* heads */ %u, %u, /* items */ %u, %u, /* delta, modulo, by row */ %u, %u, %u,", n->heads,
+            n->inputs[0]->cols / at->head_dim, at->head_dim, at->value_dim, at->delta, at->modulo, n->inputs[3]->cols != n->heads);
+    for (uint32_t i = 0; i < 5; i++)
+        gpu_put(e, "    /* %s */ STRIDE_%s / 4%s", names[i], gpu_read(e->plan, n->inputs[i]).symbol, i < 4 ? "," : " };");
+    struct text t = { .arena = e->arena };
+    for (uint32_t i = 0; i < 5; i++) text_printf(&t, "FLOATS(AT_%s), ", gpu_read(e->plan, n->inputs[i]).symbol);
+    gpu_put(e, "recur_rows(a, %sof, %u, %s);", text_str(&t), e->kernel->param[PARAM_THREADS], to);
+}
+
+/* ---- routers ---- */
+
+void gpu_put_route(struct emitter *e)
+{
+    const struct node *n = e->group->node;
+    const struct node_attrs *at = &n->attr;
+    gpu_put_token(e);
+    gpu_put(e, "route_token(%s, %s, %s, lds(), /* experts */ %u, /* used */ %u, /* gating */ %u, /* groups */ %u, %u,", row_of(e, n),
+            row_of(e, n->inputs[0]), gpu_vector(e, n->weight), n->inputs[0]->cols, at->used, at->gating, at->n_group, at->n_group_used);
+    gpu_put(e, "    /* norm */ %u, %s);", at->norm, emit_float(e->arena, at->by));
+}
+
+void gpu_put_picked(struct emitter *e)
+{
+    const struct node *n = e->group->node;
+    gpu_put_start(e);
+    gpu_put(e, "picked_list((uint32_t *)(void *)BUFFER(AT_%s), (uint32_t *)(void *)BUFFER(AT_%s), %s,", e->gg->n_picked.symbol,
+            e->gg->picked.symbol, rows_of(e, n));
+    gpu_put(e, "    first_token(a), a.step->n_tokens, /* used */ %u, /* most */ %u, %u);", n->attr.used, e->gg->picked.cols,
+            e->kernel->param[PARAM_THREADS]);
+}

@@ -1,0 +1,148 @@
+/* sequence.h -- operations that go from position to position with a state: the causal convolution of columns, and the recurrence of gated
+ * delta nets and Mamba-2  (Yang et al. 2024, arXiv:2412.06464; Dao & Gu 2024, arXiv:2405.21060).
+ * Decode and prefill are the same kernels: a step reads its state once and writes it once.  At the start of a sequence the state counts
+ * as zero. */
+#ifndef FORGE_SEQUENCE_H
+#define FORGE_SEQUENCE_H
+#include "launch.h"
+#include "slices_sizes.h"
+
+DEVICE uint32_t sequence_begins(const struct forge_kernel_args a) { return uniform(a.step->n_past) == 0; }
+DEVICE float *sequence_state(const struct forge_kernel_args a) { return (float *)(void *)(a.state + a.state_at); }
+
+/* ---- convolution ---- */
+
+/* Input of column c at token t, which may lie up to n_taps - 1 before the step: then in the state, [n_taps - 1][cols], oldest first. */
+DEVICE float conv_input(const struct forge_kernel_args a, const float *x, const uint32_t x_stride, int32_t t, uint32_t c,
+                        const uint32_t cols, const uint32_t n_taps, uint32_t begins)
+{
+    if (t >= 0) return ((const GLOBAL float *)x)[(uint64_t)(uint32_t)t * x_stride + c];
+    return begins ? 0.0f : ((const GLOBAL float *)sequence_state(a))[(uint32_t)(t + (int32_t)n_taps - 1) * cols + c];
+}
+/* The state after the step. */
+DEVICE void conv_keep(const struct forge_kernel_args a, const float *x, const uint32_t x_stride, const uint32_t cols, const uint32_t n_taps,
+                      const uint32_t threads)
+{
+    const uint32_t c = group_x() * threads + thread_x(), begins = sequence_begins(a);
+    float last[CONV_MOST];
+    if (c >= cols) return;
+    UNROLL
+    for (uint32_t k = 0; k + 1 < n_taps; k++)
+        last[k] = conv_input(a, x, x_stride, (int32_t)(a.step->n_tokens + k + 1) - (int32_t)n_taps, c, cols, n_taps, begins);
+    UNROLL
+    for (uint32_t k = 0; k + 1 < n_taps; k++) ((GLOBAL float *)sequence_state(a))[k * cols + c] = last[k];
+}
+/* CONV_TOKENS tokens from group_y() on, a column a thread.  x: row of token 0, floats from row to row.  taps: [n_taps][tap_stride], the
+ * last for the token itself.  keep: the step is one group of tokens, which also leaves the new state; else conv_keep() follows as a
+ * launch of its own. */
+DEVICE void conv_rows(const struct forge_kernel_args a, const float *x, const uint32_t x_stride, const float *taps,
+                      const uint32_t tap_stride,
+                      const uint32_t cols, const uint32_t n_taps, const uint32_t keep, const uint32_t threads, row_sink *sink)
+{
+    const uint32_t c = group_x() * threads + thread_x(), first = group_y() * CONV_TOKENS, n = a.step->n_tokens, begins = sequence_begins(a);
+    const uint32_t end = first + CONV_TOKENS < n ? first + CONV_TOKENS : n;
+    float w[CONV_MOST], earlier[CONV_MOST];
+    if (c >= cols) return;
+    UNROLL
+    for (uint32_t k = 0; k < n_taps; k++) w[k] = ((const GLOBAL float *)taps)[k * tap_stride + c];
+    UNROLL
+    for (uint32_t k = 0; k + 1 < n_taps; k++)
+        earlier[k] = conv_input(a, x, x_stride, (int32_t)(first + k + 1) - (int32_t)n_taps, c, cols, n_taps, begins);
+#pragma unroll 1
+    for (uint32_t t = first; t < end; t++) {
+        const float now = ((const GLOBAL float *)x)[(uint64_t)t * x_stride + c];
+        float y = w[n_taps - 1] * now;
+        UNROLL
+        for (uint32_t k = 0; k + 1 < n_taps; k++) y += w[k] * earlier[k];
+        sink(a, t, c, y);
+        UNROLL
+        for (uint32_t k = 0; k + 2 < n_taps; k++) earlier[k] = earlier[k + 1];
+        earlier[n_taps - 2] = now;
+    }
+    if (!keep) return;
+    UNROLL
+    for (uint32_t k = 0; k + 1 < n_taps; k++) ((GLOBAL float *)sequence_state(a))[k * cols + c] = earlier[k];
+}
+
+/* ---- recurrence ---- */
+
+/* Constants of a launch; strides in floats from token to token, of q, k, v, decay and beta. */
+struct recur { uint32_t heads, qk_heads, head_dim, value_dim, delta, modulo, by_row, q_stride, k_stride, v_stride, g_stride, b_stride; };
+/* What a lane needs of a token. */
+struct recur_token { float q[RECUR_ROWS], k[RECUR_ROWS], g[RECUR_ROWS], beta; f32x4 v; };
+
+DEVICE void recur_load(struct recur_token *x, const struct recur *r, const float *q, const float *k, const float *v, const float *decay,
+                       const float *beta, uint32_t t, uint32_t head, uint32_t column)
+{
+    const uint32_t parts = RECUR_PARTS(r->head_dim), p = lane_id() % parts;
+    const uint32_t other = r->modulo ? head % r->qk_heads : head / (r->heads / r->qk_heads);
+    const GLOBAL float *q_row = (const GLOBAL float *)q + (uint64_t)t * r->q_stride + other * r->head_dim + p;
+    const GLOBAL float *k_row = (const GLOBAL float *)k + (uint64_t)t * r->k_stride + other * r->head_dim + p;
+    const GLOBAL float *g_row = (const GLOBAL float *)decay + (uint64_t)t * r->g_stride + (r->by_row ? head * r->head_dim + p : head);
+    UNROLL
+    for (uint32_t i = 0; i < r->head_dim / parts; i++) {
+        x->q[i] = q_row[i * parts];
+        x->k[i] = k_row[i * parts];
+        if (r->by_row || i == 0) x->g[i] = exp2_f32(1.44269504f * g_row[i * parts]);
+    }
+    x->beta = ((const GLOBAL float *)beta)[(uint64_t)t * r->b_stride + head];
+    x->v = *(const GLOBAL f32x4 *)(const void *)((const GLOBAL float *)v + (uint64_t)t * r->v_stride + head * r->value_dim + column);
+}
+/* S moves by a token; gives four columns of y, in all lanes that share them. */
+DEVICE f32x4 recur_step(f32x4 *S, const struct recur_token *x, const struct recur *r)
+{
+    const uint32_t parts = RECUR_PARTS(r->head_dim), rows = r->head_dim / parts;
+    f32x4 held = { 0, 0, 0, 0 }, out = { 0, 0, 0, 0 };
+    UNROLL
+    for (uint32_t i = 0; i < rows; i++) {
+        S[i] *= x->g[r->by_row ? i : 0];
+        if (r->delta) held += S[i] * x->k[i];
+    }
+    if (r->delta) {
+        float h[4] = { held.x, held.y, held.z, held.w };
+        lanes_sums_f32(h, 4, parts);
+        held = (f32x4){ h[0], h[1], h[2], h[3] };
+    }
+    const f32x4 d = (x->v - held) * x->beta;
+    UNROLL
+    for (uint32_t i = 0; i < rows; i++) {
+        S[i] += d * x->k[i];
+        out += S[i] * x->q[i];
+    }
+    float y[4] = { out.x, out.y, out.z, out.w };
+    lanes_sums_f32(y, 4, parts);
+    return (f32x4){ y[0], y[1], y[2], y[3] };
+}
+/* All tokens of the step.  q, k, v, decay, beta: rows of token 0; v 16-byte aligned, its stride and value_dim multiples of 4.  The state:
+ * S of every head,
+ * [heads][value_dim / 4][head_dim][4].  head_dim: at most RECUR_ROWS * RECUR_PARTS.  grid_x: RECUR_GROUPS. */
+DEVICE void recur_rows(const struct forge_kernel_args a, const float *q, const float *k, const float *v, const float *decay,
+                       const float *beta, const struct recur r, const uint32_t threads, row_sink *sink)
+{
+    const uint32_t parts = RECUR_PARTS(r.head_dim), quads = r.value_dim / 4, rows = r.head_dim / parts, n = a.step->n_tokens;
+    const uint32_t item = (group_x() * threads + thread_x()) / parts, live = item < r.heads * quads, at = live ? item : 0;
+    const uint32_t head = at / quads, column = at % quads * 4, p = lane_id() % parts;
+    GLOBAL f32x4 *state = (GLOBAL f32x4 *)(void *)sequence_state(a) + (uint64_t)at * r.head_dim + p;
+    const uint32_t begins = sequence_begins(a);
+    f32x4 S[RECUR_ROWS];
+    struct recur_token now, next;
+    UNROLL
+    for (uint32_t i = 0; i < rows; i++) {
+        S[i] = (f32x4)(0.0f);
+        if (!begins) S[i] = state[i * parts];
+    }
+    recur_load(&now, &r, q, k, v, decay, beta, 0, head, column);
+#pragma unroll 1
+    for (uint32_t t = 0; t < n; t++) {
+        if (t + 1 < n) recur_load(&next, &r, q, k, v, decay, beta, t + 1, head, column);
+        const f32x4 y = recur_step(S, &now, &r);
+        if (live && p < 4) sink(a, t, head * r.value_dim + column + p, p == 0 ? y.x : p == 1 ? y.y : p == 2 ? y.z : y.w);
+        if (live && parts < 4)
+            for (uint32_t c = parts; c < 4; c++) if (p == c % parts) sink(a, t, head * r.value_dim + column + c, y[c]);
+        if (t + 1 < n) now = next;
+    }
+    if (live)
+        UNROLL
+        for (uint32_t i = 0; i < rows; i++) state[i * parts] = S[i];
+}
+#endif
