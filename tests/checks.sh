@@ -114,14 +114,16 @@ kernels)
     check_at() {
         level=$1 runner=$2; shift 2
         echo "-- $simd $level $*"
-        for check in matmul ops; do
+        for check in matmul ops layers; do
             if [ $check = matmul ]; then sources="$(echo compiler/format/*.c) templates/ref/dequant.c"; else sources=templates/ref/ops.c; fi
             # shellcheck disable=SC2086  # sources are words
             "$clang" -std=c11 "$level" -ffp-contract=off -Wno-psabi -Wno-pass-failed "-DFORGE_SIMD_$simd" "$@" -iquote . -I templates/cpu -I templates/ref \
                 "tests/kernel/check_$check.c" $sources -o "$dir/check_$check.$simd" -lm
         done
         $runner "$dir/check_matmul.$simd" -n 4 -s "${CHECK_SEED:-1}" >"$dir/check.$simd.log" || { cat "$dir/check.$simd.log"; exit 1; }
-        $runner "$dir/check_ops.$simd" "${CHECK_SEED:-1}" >"$dir/check.$simd.log" || { cat "$dir/check.$simd.log"; exit 1; }
+        for check in ops layers; do
+            $runner "$dir/check_$check.$simd" "${CHECK_SEED:-1}" >"$dir/check.$simd.log" || { cat "$dir/check.$simd.log"; exit 1; }
+        done
     }
     cpu=$(cat /proc/cpuinfo)
     cpu_has() { for f in "$@"; do case $cpu in *" $f "*|*" $f

@@ -9,8 +9,8 @@
 enum row { EXACT, HALF_CACHE, DIGITS, INT8, PROMPT_BLOCKS, PROMPT_F16, PROMPT_BF16, INT8_CACHE, N_ROWS };
 static const struct { const char *name; double most, least, mean_kl; } table[N_ROWS] = {
     /*                name                                 most    least  mean KL     largest measured */
-    [EXACT]       = { "float activations and cache",       5e-5,   3e-6,  6e-11 }, /* 1.5e-5, 5.5e-7, 2.1e-11: llama-yarn-shard, all others
-                                                                                    * below 4e-6 */
+    [EXACT]       = { "float activations and cache",       5e-5,   3e-6, 2.3e-10 }, /* 2.4e-5, 6.2e-7, 7.5e-11: gemma4-a; then
+                                                                                     * llama-yarn-shard, 2.1e-11 */
     [HALF_CACHE]  = { "float activations, f16 cache",      1.8e-3, 5e-5,   1e-7 }, /* 5.7e-4, 1.5e-5, 3.5e-8: all formats in one model;
                                                                                     * golden models at best 3.7e-6 */
     [DIGITS]      = { "activations of 16 bits",            1.2e-3, 1.2e-4, 4e-7 }, /* 2.7e-4, 3.6e-5, 1.1e-7 */
@@ -67,7 +67,19 @@ struct bound bound_find(const struct model *m, const struct profile *target, con
     return b;
 }
 
+void bound_widen(struct bound *b, const struct logits_difference *moved)
+{
+    b->moved_at = moved->max_abs_at;
+    for (uint32_t t = 0; t < moved->n; t++) {
+        if (2 * moved->max_abs_at[t] <= b->most * moved->largest) continue;
+        b->n_moved++;
+        b->mean_kl += 4 * moved->kl[t] / moved->n;               /* a divergence grows with the square of a distance */
+    }
+}
+
 bool bound_holds(const struct bound *b, const struct logits_difference *d)
 {
-    return d->n_not_finite == 0 && d->max_abs <= b->most * d->largest && d->least <= b->least * d->largest && d->mean_kl <= b->mean_kl;
+    for (uint32_t t = 0; t < d->n; t++)
+        if (d->max_abs_at[t] > fmax(b->most * d->largest, b->moved_at ? 2 * b->moved_at[t] : 0)) return false;
+    return d->n_not_finite == 0 && d->least <= b->least * d->largest && d->mean_kl <= b->mean_kl;
 }

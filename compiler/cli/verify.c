@@ -55,6 +55,15 @@ static const float *truth_of(struct arena *a, const struct graph *g, const struc
     return logits;
 }
 
+/* truth: with the rounding of the bound. */
+static void widen(struct arena *a, const struct graph *g, struct bound *b, const float *truth, const int32_t *tokens, uint32_t n)
+{
+    const struct rounding none = { .kv = KV_TYPE_F32 };
+    if (!b->rounding.steps && !b->rounding.cache) return;
+    const struct logits_difference moved = logits_compare(a, truth, truth_of(a, g, &none, tokens, n), n, g->model->n_vocab);
+    bound_widen(b, &moved);
+}
+
 /* Logits of n tokens, by prompt or one-token kernels; counters_path: where the simulator counts what that takes; NULL: it is not asked. */
 static const float *run_counted(struct arena *a, const struct runner *runner, const struct profile *p, const char *program,
                                 const int32_t *tokens, uint32_t n, uint32_t n_vocab, bool decode, const char *counters_path,
@@ -96,6 +105,8 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
     const float *decode = run_counted(a, runner, profile, program, tokens, n, n_vocab, true, counters_path, &r.token);
     const float *truth = truth_of(a, g, &r.bound_decode.rounding, tokens, n);
     const bool one_truth = r.bound_prefill.rounding.halves == r.bound_decode.rounding.halves;
+    widen(a, g, &r.bound_decode, truth, tokens, n);
+    if (one_truth) widen(a, g, &r.bound_prefill, truth, tokens, n);
     r.prefill = logits_compare(a, one_truth ? truth : truth_of(a, g, &r.bound_prefill.rounding, tokens, n), prefill, n, n_vocab);
     r.decode = logits_compare(a, truth, decode, n, n_vocab);
     r.paths = logits_compare(a, decode, prefill, n, n_vocab);
@@ -125,7 +136,9 @@ static void print_row(const char *name, const struct logits_difference *d, const
 
 static void print_bound(const char *name, const struct logits_difference *d, const struct bound *b)
 {
-    printf("  %-18s %9.2e %9.2e %10s %9.2e  %s\n", name, b->most * d->largest, b->least * d->largest, "", b->mean_kl, b->name);
+    printf("  %-18s %9.2e %9.2e %10s %9.2e  %s", name, b->most * d->largest, b->least * d->largest, "", b->mean_kl, b->name);
+    if (b->n_moved) printf("; at %u positions twice what rounding moves", b->n_moved);
+    putchar('\n');
 }
 
 static void print_result(const struct result *r)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Sequences and batches of compiled models: the objects that forgec links, with tests/cli/sequences.c in the place of main().
-# run_sequences.sh FORGEC GOLDEN_DIR SOURCE_DIR CC
+# run_sequences.sh FORGEC GOLDEN_DIR SOURCE_DIR CC ARCHITECTURES_DIR
 set -eu
 forgec=$1 golden=$2 source=$3 cc=$4
 work=$(mktemp -d)
@@ -27,3 +27,8 @@ try qwen3-a portable 1 3
 try q-llama-Q8_0 portable 2
 options='--kv q8_0 --ctx 100 --fuse none'
 try q-untied-Q4_K_M portable 1 2
+# States that every token replaces, experts, keys and values with heads of different sizes.
+options='' golden=$5
+try qwen35moe-a portable 2
+try nemotron_h_moe-a portable 3
+try deepseek2-a portable 2
