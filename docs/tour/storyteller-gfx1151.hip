@@ -32,20 +32,20 @@
  *   1586  templates/gpu/kv.h
  *   1729  templates/gpu/rope.h
  *   1866  templates/gpu/attention_decode_tmpl.c
- *   2496  templates/gpu/mma.h
- *   2583  templates/gpu/attention_prefill_sizes.h
- *   2628  templates/gpu/attention_prefill.h
- *   2795  templates/gpu/attention_prefill_columns.h
- *   3107  templates/gpu/attention_prefill_exact.h
- *   3258  templates/gpu/attention_prefill_tmpl.c
- *   3314  templates/gpu/sample_math.h
- *   3454  templates/gpu/sample_sizes.h
- *   3473  templates/gpu/sample_tmpl.c
- *   4016  templates/gpu/formats/q8_0.h
- *   4065  templates/gpu/gemm_sizes.h
- *   4111  templates/gpu/embed_tmpl.c
- *   4179  templates/gpu/gemm_tmpl.c
- *   4576  templates/gpu/gemv_tmpl.c
+ *   2498  templates/gpu/mma.h
+ *   2585  templates/gpu/attention_prefill_sizes.h
+ *   2630  templates/gpu/attention_prefill.h
+ *   2797  templates/gpu/attention_prefill_columns.h
+ *   3109  templates/gpu/attention_prefill_exact.h
+ *   3260  templates/gpu/attention_prefill_tmpl.c
+ *   3316  templates/gpu/sample_math.h
+ *   3456  templates/gpu/sample_sizes.h
+ *   3475  templates/gpu/sample_tmpl.c
+ *   4018  templates/gpu/formats/q8_0.h
+ *   4067  templates/gpu/gemm_sizes.h
+ *   4113  templates/gpu/embed_tmpl.c
+ *   4181  templates/gpu/gemm_tmpl.c
+ *   4578  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -1877,7 +1877,8 @@ DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, c
  * part are a cluster, in each other's LDS, where each merges a share.
  *
  * The time is latency: everything that can be asked for together is.  Where kernels begin before their predecessor has ended (sm_90) only q
- * and the new k and v wait for it: norms, n_past, rotations, K and V are asked for before.  Elsewhere: q, new k and v, K rows that need no
+ * and the new k and v wait for it: norms, n_past, rotations, K and V are asked for before; where another kernel stores k and v, they wait,
+ * too.  Elsewhere: q, new k and v, K rows that need no
  * context | n_past | rotations, K, V.  Heads are finished while rows are on their way; then scores, weights, values. */
 
 #define ATTENTION_AHEAD 2
@@ -2466,14 +2467,15 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, threads, cluster, window, ring);
     const uint32_t owner = k_new && d.split == 0 && d.wave == d.waves - 1;
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
-    if (DEPENDENT_LAUNCH) {
+    const uint32_t early = DEPENDENT_LAUNCH && k_new;      /* else a kernel before this one writes position n_past of the cache */
+    if (early) {
         n_past = load_settled4(&a.step->n_past);
         decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
     }
     pdl_wait();
-    if (!DEPENDENT_LAUNCH) n_past = load_settled4(&a.step->n_past);
+    if (!early) n_past = load_settled4(&a.step->n_past);
     decode_load_inputs(&in, &d, q, k_new, v_new, owner, n_rot, neox);
-    if (!DEPENDENT_LAUNCH) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
+    if (!early) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
     mark(a);
     if (cluster) cluster_started();
     if (d.split >= range.n && (!cluster || range.n == 1)) return;

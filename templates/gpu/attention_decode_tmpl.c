@@ -11,7 +11,8 @@
  * part are a cluster, in each other's LDS, where each merges a share.
  *
  * The time is latency: everything that can be asked for together is.  Where kernels begin before their predecessor has ended (sm_90) only q
- * and the new k and v wait for it: norms, n_past, rotations, K and V are asked for before.  Elsewhere: q, new k and v, K rows that need no
+ * and the new k and v wait for it: norms, n_past, rotations, K and V are asked for before; where another kernel stores k and v, they wait,
+ * too.  Elsewhere: q, new k and v, K rows that need no
  * context | n_past | rotations, K, V.  Heads are finished while rows are on their way; then scores, weights, values. */
 #include "rope.h"
 #ifdef ATTENTION_MORE                            /* some attention has a cap on its scores, or sinks */
@@ -644,14 +645,15 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
 #endif
     const uint32_t owner = k_new && d.split == 0 && d.wave == d.waves - 1;
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
-    if (DEPENDENT_LAUNCH) {
+    const uint32_t early = DEPENDENT_LAUNCH && k_new;      /* else a kernel before this one writes position n_past of the cache */
+    if (early) {
         n_past = load_settled4(&a.step->n_past);
         decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
     }
     pdl_wait();
-    if (!DEPENDENT_LAUNCH) n_past = load_settled4(&a.step->n_past);
+    if (!early) n_past = load_settled4(&a.step->n_past);
     decode_load_inputs(&in, &d, q, k_new, v_new, owner, n_rot, neox);
-    if (!DEPENDENT_LAUNCH) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
+    if (!early) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
     mark(a);
     if (cluster) cluster_started();
     if (d.split >= range.n && (!cluster || range.n == 1)) return;
