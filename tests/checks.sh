@@ -53,8 +53,9 @@ asan)
     echo "int main(void) { return 0; }" | "$clang" -x c -fsanitize=address -o "$dir/asan.probe" -
     "$dir/asan.probe" || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"      # LeakSanitizer does not work where ptrace is not allowed
     for test in "$root"/tests/unit/test_*.c; do targets="$targets $(basename "$test" .c)"; done
-    targets="$(echo "$targets" | sed 's/ test_tokenize//') forgec make_gguf fake_program fake_external fake_chat test_decode simt_library fake_gpu
-        fake_gpu_only fake_cuda library_test_arm library_test_sampler library_test_library library_test_trap"
+    targets="$targets forgec make_gguf fake_program fake_external fake_chat test_decode simt_library fake_gpu fake_gpu_only fake_cuda
+        library_test_arm library_test_sampler library_test_library library_test_trap
+        test_golden test_bugs test_instructions test_counters run_kernel poke_gguf"         # the last ones for their warnings
     build "$dir/asan" -DFORGEC_SANITIZE=address,undefined -DFORGEC_WERROR=ON "$quick"
     # The others spend their time in clang, and on programs and kernels without sanitizers; fuzz_tokenize has what test_tokenize has, test_reference
     # what golden_reference has, fuzz_profile and fuzz_compile what tiles and keys have.  What is run and not built fails.

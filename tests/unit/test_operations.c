@@ -199,8 +199,8 @@ static void norms(void **state)
     for (uint32_t i = 0; i < T * Q; i++) {
         const float *row = z + i / Q * Q, *head = z + i / DIM * DIM;
         double m = 0, variance = 0;
-        for (uint32_t c = 0; c < Q; c++) m += (double)row[c] / Q;
-        for (uint32_t c = 0; c < Q; c++) variance += (double)row[c] * (double)row[c] / Q;
+        for (uint32_t c = 0; c < Q; c++) m += (double)row[c] / (double)Q;
+        for (uint32_t c = 0; c < Q; c++) variance += (double)row[c] * (double)row[c] / (double)Q;
         variance -= m * m;
         near("rmsnorm", i, plain[i], (double)z[i] / root_of(row, Q, 0.25));
         near("headnorm", i, each[i], (double)z[i] / root_of(head, DIM, 0.25));
