@@ -19,7 +19,7 @@ static const char *const needed[] = { [VALUE_U32] = "a whole number", [VALUE_F64
 static void set(struct node_attrs *attrs, enum attr attr, double value)
 {
     char *field = (char *)attrs + info[attr].offset;
-    const uint32_t whole = (uint32_t)value;
+    const uint32_t whole = info[attr].type == VALUE_U32 ? (uint32_t)value : 0;      /* others may be beyond its range */
     const bool truth = value != 0;
     switch (info[attr].type) {
     case VALUE_U32:  memcpy(field, &whole, sizeof whole); break;
