@@ -157,6 +157,11 @@ fuzz_*)
         for file in "$root"/tests/data/golden/*.gguf; do
             { printf '\0\0\020\0\0\0'; head -c 24000 "$file"; } >"$work/seeds/$(basename "$file")"
         done
+        (cd "$work" && cmake -E tar xf "$root/tests/data/golden/architectures.tar.xz")
+        for file in "$work"/*.gguf; do
+            { printf '\0\0\020\0\0\0'; head -c 24000 "$file"; } >"$work/seeds/$(basename "$file")"
+            rm "$file"
+        done
         for file in "$root"/tests/data/bad/ok-*.gguf "$root"/tests/data/tokenizers/tiny-*.gguf; do
             { printf '\0\0\010\3\0\1'; cat "$file"; } >"$work/seeds/$(basename "$file")"
         done
@@ -168,6 +173,16 @@ fuzz_*)
         { printf '\1'; sed 's/^architecture:.*/architecture: llama/' "$root/models/qwen3.yaml"; } >"$work/seeds/qwen3"
         { printf '\1architecture: llama\n'; grep -v '^#' "$root/models/transformer.yaml" | sed 's/^parameters:/&\n  rope_neox: false/'; } >"$work/seeds/transformer"
         { printf '\2'; "$dir/fuzz/forgec" build "$root/tests/data/bad/ok-base.gguf" --emit graph; } >"$work/seeds/graph"
+        # The same for a file with experts; blocks and expressions of other architectures, under llama's name.
+        (cd "$work" && cmake -E tar xf "$root/tests/data/golden/architectures.tar.xz")
+        FUZZ_EXPERTS=$work/llama-moe-mixed-a.gguf
+        export FUZZ_EXPERTS
+        { printf '\5'; "$dir/fuzz/forgec" build "$FUZZ_EXPERTS" --emit graph; } >"$work/seeds/experts"
+        for name in experts qwen35 qwen3next gemma4 deepseek2 lfm2 mamba granitehybrid nemotron_h_moe gpt-oss phi3; do
+            neox='s/^parameters:/&\n  rope_neox: false/'
+            ! grep -q rope_neox "$root/models/$name.yaml" || neox=
+            { printf '\4architecture: llama\n'; sed "/^architecture:/d; /^#/d; $neox" "$root/models/$name.yaml"; } >"$work/seeds/$name"
+        done
         TMPDIR=$work ASAN_OPTIONS=detect_leaks=0
         export TMPDIR ASAN_OPTIONS ;;
     fuzz_plan)          # the first byte: a target of fuzz_plan.c, from 4 on unfused, from 0x80 on with the sources

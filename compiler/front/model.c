@@ -7,6 +7,7 @@
 #include "templates/ref/dequant.h"
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 struct role {
@@ -323,6 +324,14 @@ static void check_no_scales(const struct described *d, const bool *used)
     }
 }
 
+/* Of a block behind the layers, which only drafts tokens that the model would have to check. */
+static bool is_draft(const struct model *m, const char *name)
+{
+    unsigned block;
+    const struct param *p = model_param(m, "n_nextn");
+    return p && p->values[0] > 0 && sscanf(name, "blk.%u.", &block) == 1 && block >= m->n_layer;
+}
+
 static void bind_all(struct described *d, struct model *m)
 {
     uint64_t most = 0;
@@ -335,10 +344,17 @@ static void bind_all(struct described *d, struct model *m)
         else for (uint32_t l = 0; l < m->n_layer; l++) bind(d, m, r, l, used);
     }
     check_no_scales(d, used);
-    uint64_t unused = 0;
+    uint64_t unused = 0, drafts = 0;
     const char *example = "";
-    for (uint64_t i = 0; i < d->gguf->n_tensors; i++)
-        if (!used[i]) { unused++; example = d->gguf->tensors[i].name; }
+    for (uint64_t i = 0; i < d->gguf->n_tensors; i++) {
+        if (used[i]) continue;
+        if (is_draft(m, d->gguf->tensors[i].name)) { drafts++; continue; }
+        unused++;
+        example = d->gguf->tensors[i].name;
+    }
+    if (drafts)
+        warn("%s: %llu tensors of the draft (nextn) blocks are left out; programs compute every token in full", d->gguf->path,
+             (unsigned long long)drafts);
     if (unused)
         warn("%s: %llu tensors are not used by architecture %s, %s among them", d->gguf->path, (unsigned long long)unused, d->architecture,
              example);

@@ -1,7 +1,7 @@
 /* fuzz_profile.c -- libFuzzer: any text is a target, an architecture or a graph, or gets one error message;
  * what is accepted goes on to plan and emit.
- * The first byte says which: 0 a target's YAML, 1 llama.yaml, 2 the text of an unrolled graph (graph_parse).
- * Seeds: targets/, models/ and `--emit graph`.
+ * The first byte says which: 0 a target's YAML, 1 llama.yaml, 2 the text of an unrolled graph (graph_parse); 3 more: for a file with
+ * experts, $FUZZ_EXPERTS.  Seeds: targets/, models/ and `--emit graph`.
  * Edits know lines, keys, values and the wiring's names: they take lines and words from other lines, and values at the edges.
  * Files go into a folder below $TMPDIR that is removed at the end. */
 #include "compiler/cpu/emit.h"
@@ -22,8 +22,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static jmp_buf jump;
 static struct arena *kept;
-static const struct gguf  *file;
-static const struct model *model;
+enum { PLAIN, EXPERTS, N_FILES };
+static const struct gguf  *files[N_FILES];
+static const struct model *models[N_FILES];
 static const struct graph *graph;
 static struct profile     *cpu;
 static char folder[4096];
@@ -54,9 +55,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     if (!mkdtemp(folder)) return 1;
     atexit(remove_folder);
     kept = arena_create();
-    file = gguf_open(kept, "tests/data/bad/ok-base.gguf", true);
-    model = model_describe(kept, file, NULL);
-    graph = graph_build(kept, model);
+    const char *experts = getenv("FUZZ_EXPERTS");
+    for (uint32_t i = 0; i < N_FILES; i++) {
+        files[i] = gguf_open(kept, i == EXPERTS && experts ? experts : "tests/data/bad/ok-base.gguf", true);
+        models[i] = model_describe(kept, files[i], NULL);
+    }
+    graph = graph_build(kept, models[PLAIN]);
     cpu = profile_load(kept, "x86-64-v4", NULL);
     return 0;
 }
@@ -93,15 +97,18 @@ static void use_graph(struct arena *a, const struct graph *g)
     for (enum fuse_level level = FUSE_NONE; level <= FUSE_LAYER; level++) plan_and_emit(a, g, level, cpu);
 }
 
-static void take(struct arena *a, uint32_t kind, struct bytes text)
+static void take(struct arena *a, uint32_t kind, uint32_t which, struct bytes text)
 {
     const char *path = arena_printf(a, "%s/%s", folder, kind == TARGET ? "fuzz.yaml" : "llama.yaml");
-    if (kind == GRAPH) { use_graph(a, graph_parse(a, model, "graph", arena_strndup(a, (const char *)text.data, text.size))); return; }
+    if (kind == GRAPH) {
+        use_graph(a, graph_parse(a, models[which], "graph", arena_strndup(a, (const char *)text.data, text.size)));
+        return;
+    }
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, text.data, text.size) != (ssize_t)text.size) abort();
     close(fd);
     if (kind == TARGET) plan_and_emit(a, graph, FUSE_LAYER, profile_load(a, path, NULL));
-    else use_graph(a, graph_build(a, model_describe(a, file, &(struct model_options){ .directory = folder })));
+    else use_graph(a, graph_build(a, model_describe(a, files[which], &(struct model_options){ .directory = folder })));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -109,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1) return 0;
     struct arena *volatile a = arena_create();
     die_handler = on_die;
-    if (setjmp(jump) == 0) take(a, data[0] % N_KINDS, (struct bytes){ data + 1, size - 1 });
+    if (setjmp(jump) == 0) take(a, data[0] % N_KINDS, data[0] / N_KINDS % N_FILES, (struct bytes){ data + 1, size - 1 });
     die_handler = NULL;
     arena_destroy(a);
     return 0;
@@ -126,7 +133,7 @@ static const char *const edges[] = { "0", "1", "-1", "16", "15", "17", "31", "64
 /* Lines of all built-in targets and models. */
 static const char *another_line(void)
 {
-    static const char *lines[2000];
+    static const char *lines[4000];
     static uint32_t n;
     if (!n)
         for (uint32_t k = 0; k < 2; k++)

@@ -157,6 +157,30 @@ static void scales_of_matrices(void **state)
     tiny_scalar = NULL;
 }
 
+/* Blocks behind the layers, which draft tokens. */
+static void draft_blocks(void **state)
+{
+    (void)state;
+    static const struct key_row one[] = { { "llama.nextn_predict_layers", GGUF_U32, 1, ONE, NULL, NULL } };
+    struct tiny s = tiny_llama;
+    s.extra = put_added;
+    s.n_extra = n_added = 1;
+    added = one;
+    warned[0] = '\0';
+    n_warned = 0;
+    warn_handler = keep_warning;
+    tiny_scalar = "blk.0.strange";
+    const struct model *m = tiny_yaml(a, &s, "architecture: llama\ninherits: transformer\nparameters:\n  rope_neox: false\n"
+                                             "  n_block: {type: u32, key: \"{arch}.block_count\"}\n"
+                                             "  n_nextn: {type: u32, key: \"{arch}.nextn_predict_layers\", default: 0}\n"
+                                             "  n_layer: n_block - n_nextn\n");
+    tiny_scalar = NULL;
+    assert_int_equal(m->n_layer, 1);
+    assert_int_equal(n_warned, 2);
+    assert_non_null(strstr(warned, "tiny: 9 tensors of the draft (nextn) blocks are left out"));
+    assert_non_null(strstr(warned, "1 tensors are not used by architecture llama, blk.0.strange among them"));
+}
+
 #define LISTED(values) "forgec does not compute what it asks for, only models where it is " values
 
 static const struct key_row changing[] = {
@@ -563,6 +587,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(degenerate_rotations, setup, teardown),
         cmocka_unit_test_setup_teardown(yarn_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(mistakes_in_yaml, setup, teardown),
+        cmocka_unit_test_setup_teardown(draft_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(slices_and_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(mistakes_in_slices, setup, teardown),
         cmocka_unit_test_setup_teardown(expressions, setup, teardown),
