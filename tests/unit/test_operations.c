@@ -205,7 +205,7 @@ static void norms(void **state)
         near("rmsnorm", i, plain[i], (double)z[i] / root_of(row, Q, 0.25));
         near("headnorm", i, each[i], (double)z[i] / root_of(head, DIM, 0.25));
         near("headnorm, weights of each head", i, own[i], (double)z[i] / root_of(head, DIM, 0.25) * (double)w[i % Q]);
-        near("l2norm", i, unit[i], (double)z[i] / (root_of(head, DIM, 0) * sqrt(DIM)));
+        near("l2norm", i, unit[i], (double)z[i] / (root_of(head, DIM, 0) * sqrt((double)DIM)));
         near("layernorm", i, mean[i], ((double)z[i] - m) / sqrt(variance + 0.25));
         near("layernorm with a weight", i, weighted[i], ((double)z[i] - m) / sqrt(variance + 0.25) * (double)w[i % Q]);
     }
@@ -239,8 +239,8 @@ static void check_attention(const char *what, const float *y, const float *q, co
         for (uint32_t p = 0; p <= t; p++) {
             double score = 0;
             for (uint32_t c = 0; c < DIM; c++) score += (double)q[t * Q + head * DIM + c] * (double)k[p * KV + kv + c];
-            sum += exp(score / sqrt(DIM));
-            out += exp(score / sqrt(DIM)) * (double)v[p * KV + kv + i % DIM];
+            sum += exp(score / sqrt((double)DIM));
+            out += exp(score / sqrt((double)DIM)) * (double)v[p * KV + kv + i % DIM];
         }
         near(what, i, y[i], out / sum);
     }
