@@ -37,7 +37,7 @@ static const char *const all_models[] = { "llama-h288", "llama-bias-a64", "llama
                   *const all_quants[] = { "q-llama-Q8_0", "q-llama-Q4_0", "q-llama-Q4_1", "q-llama-Q5_0", "q-llama-Q5_1", "q-llama-Q2_K",
                                           "q-llama-IQ4_NL", "q-llama-IQ4_XS", "q-llama-IQ3_S", "q-untied-Q4_K_M" },
                   *const all_architectures[] = { "qwen35moe-a", "qwen3next-a", "lfm2moe-a", "gemma4-a", "gemma4-moe-a", "glm4moe-a",
-                                                 "deepseek2-a", "nemotron_h_moe-a", "granitehybrid-moe-a", "exaone4-a", "hunyuan-dense-a",
+                                                 "deepseek2-a", "nemotron_h_moe-a", "granitehybrid-moe-a", "hunyuan-dense-a",
                                                  "llama-moe-mixed-a" },
                   *const all_formats[] = { "Q8_0", "Q6_K", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "IQ4_NL", "Q5_K",
                                            "IQ3_S", "IQ4_XS", "F16", "BF16", "F32" };
