@@ -1,5 +1,6 @@
 /* check_attention_decode.c -- templates/gpu/kv.h, rope.h, attention_decode_tmpl.c and attention_unfused.h against double arithmetic, on random data.
- * What must not be read holds NaN, what must not be written is compared afterwards. */
+ * What must not be read holds NaN, what must not be written is compared afterwards.
+ * With -DATTENTION_MORE scores have caps and heads sinks, in the templates as in programs that have any. */
 #include "simt.h"
 #include <math.h>
 #include <stdio.h>
@@ -20,10 +21,11 @@ static struct shape {
     uint32_t n_head, n_head_kv, head_dim, n_ctx, n_rot, neox, block, splits, threads, cluster, n_past, n_tokens;
     uint32_t normed, appends;                    /* q and k norms; the kernel appends k and v */
     uint32_t window, ring;                       /* 0: none */
-    float    scale, eps;
+    float    scale, eps, cap;                    /* cap 0: none */
+    uint32_t sinks;                              /* with -DATTENTION_MORE: heads have a score that gives nothing */
 } s;
 /* Buffers, each with guard bytes on both sides. */
-enum { Q, K_NEW, V_NEW, OUT, Q_NORM, K_NORM, HI, LO, PARTS, ML, COUNTERS, SCORES, N_BUFFERS };
+enum { Q, K_NEW, V_NEW, OUT, Q_NORM, K_NORM, HI, LO, PARTS, ML, COUNTERS, SCORES, SINKS, N_BUFFERS };
 enum { GUARD = 256 };
 static struct { uint8_t *base; size_t bytes; } buffer[N_BUFFERS];
 static uint8_t *cache;                           /* the layer, which lies LAYER bytes into the mapped cache */
@@ -127,17 +129,20 @@ static void finish_ref(double *y, const float *x, const float *norm, uint32_t po
     }
 }
 /* q: finished; over the positions below n_kv that the last of them attends. */
-static void attention_ref(double *out, const double *q, uint32_t kv_head, uint32_t n_kv)
+static void attention_ref(double *out, const double *q, uint32_t head, uint32_t kv_head, uint32_t n_kv)
 {
     const uint32_t from = attended_from(n_kv - 1);
-    double *score = malloc(n_kv * sizeof *score), top = -INFINITY, sum = 0;
+    const double sink = s.sinks ? (double)floats(SINKS)[head] : -INFINITY;
+    double *score = malloc(n_kv * sizeof *score), top = sink, sum = 0;
     for (uint32_t p = from; p < n_kv; p++) {
         score[p] = 0;
         for (uint32_t d = 0; d < s.head_dim; d++) score[p] += q[d] * cache_value(0, kv_head, p, d);
         score[p] *= (double)s.scale;
+        if (s.cap != 0) score[p] = (double)s.cap * tanh(score[p] / (double)s.cap);
         if (score[p] > top) top = score[p];
     }
     for (uint32_t d = 0; d < s.head_dim; d++) out[d] = 0;
+    if (s.sinks) sum = exp(sink - top);
     for (uint32_t p = from; p < n_kv; p++) {
         const double w = exp(score[p] - top);
         sum += w;
@@ -207,7 +212,11 @@ static void decode_kernel(const struct forge_kernel_args a)
 {
     attention_decode(a, floats(OUT), floats(Q), or_null(s.appends, K_NEW), or_null(s.appends, V_NEW), or_null(s.normed, Q_NORM), or_null(s.normed, K_NORM), s.eps,
                      or_null(s.n_rot, HI), or_null(s.n_rot, LO), s.n_rot, s.neox, s.block, floats(PARTS), floats(ML), (uint32_t *)(void *)floats(COUNTERS),
-                     s.n_head, s.n_head_kv, s.head_dim, s.n_ctx, s.scale, s.splits, s.threads, s.cluster, s.window, s.ring);
+                     s.n_head, s.n_head_kv, s.head_dim, s.n_ctx, s.scale, s.splits,
+#ifdef ATTENTION_MORE
+                     s.cap, or_null(s.sinks, SINKS),
+#endif
+                     s.threads, s.cluster, s.window, s.ring);
 }
 static void finish_kernel(const struct forge_kernel_args a)
 {
@@ -236,13 +245,17 @@ static void store_kernel(const struct forge_kernel_args a)
 static void scores_kernel(const struct forge_kernel_args a)
 {
     attention_scores(a, floats(SCORES), floats(Q) + (size_t)group_y() * s.n_head * s.head_dim, group_y(), s.n_tokens, s.n_head, s.n_head_kv, s.head_dim, s.n_ctx,
-                     s.scale, s.threads, s.window, s.ring);
+                     s.scale, s.cap, s.threads, s.window, s.ring);
 }
 static void mask_kernel(const struct forge_kernel_args a) { attention_mask(a, floats(SCORES), group_y(), s.n_tokens, s.n_ctx, s.threads); }
-static void softmax_kernel(const struct forge_kernel_args a) { attention_softmax(a, floats(SCORES), group_y(), s.n_tokens, s.n_ctx, s.threads, s.window); }
+static void softmax_kernel(const struct forge_kernel_args a)
+{
+    attention_softmax(a, floats(SCORES), or_null(s.sinks, SINKS), group_y(), s.n_tokens, s.n_ctx, s.threads, s.window);
+}
 static void sum_kernel(const struct forge_kernel_args a)
 {
-    attention_weighted_sum(a, floats(OUT) + (size_t)group_y() * s.n_head * s.head_dim, floats(SCORES), group_y(), s.n_tokens, s.n_head, s.n_head_kv, s.head_dim,
+    attention_weighted_sum(a, floats(OUT) + (size_t)group_y() * s.n_head * s.head_dim, floats(SCORES),
+                           kv_v(a, s.n_head_kv, cache_rows(), s.head_dim), group_y(), s.n_tokens, s.n_head, s.n_head_kv, s.head_dim,
                            s.n_ctx, s.threads, s.window, s.ring);
 }
 
@@ -257,6 +270,8 @@ static void set_up(uint32_t tokens, uint32_t filled)
     buffer_make(V_NEW, kv);
     buffer_make(Q_NORM, s.head_dim * 4);
     buffer_make(K_NORM, s.head_dim * 4);
+    buffer_make(SINKS, s.n_head * 4);
+    fill(SINKS, 4.0f);
     fill(Q, 2.0f);
     fill(K_NEW, 2.0f);
     fill(V_NEW, 2.0f);
@@ -285,7 +300,7 @@ static void check_out(const char *what, uint32_t t, const float *q_in, uint32_t 
         const uint32_t kv_head = h / (s.n_head / s.n_head_kv);
         if (finished) for (uint32_t d = 0; d < s.head_dim; d++) q[d] = (double)q_in[h * s.head_dim + d];
         else finish_ref(q, q_in + (size_t)h * s.head_dim, or_null(s.normed, Q_NORM), n_kv - 1);
-        attention_ref(want, q, kv_head, n_kv);
+        attention_ref(want, q, h, kv_head, n_kv);
         for (uint32_t d = 0; d < s.head_dim; d++) {
             const double got = (double)floats(OUT)[((size_t)t * s.n_head + h) * s.head_dim + d];
             if (!(fabs(got - want[d]) <= 2e-5)) { fail(what, got, want[d], h, d); return; }
@@ -413,6 +428,10 @@ static void draw_shape(uint32_t group, uint32_t head_dim)
     if (draw_below(2)) s.threads = 256;
     s.cluster = s.splits > 1 && s.splits <= ATTENTION_MAX_CLUSTER && draw_below(2);
     s.window = s.ring = 0;
+#ifdef ATTENTION_MORE
+    s.cap = draw_below(3) ? 0.2f + (float)draw_below(30) : 0;
+    s.sinks = draw_below(3) > 0;
+#endif
 }
 /* A window for most cases, and a ring that just holds it for steps of so many tokens, or a little more. */
 static void draw_window(uint32_t tokens)

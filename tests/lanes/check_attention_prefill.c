@@ -1,6 +1,6 @@
 /* check_attention_prefill.c -- attention of prefill (templates/gpu/attention_prefill_tmpl.c) against sums in double: all head sizes and kinds of cache, groups of heads, causal or
  * not, tails, f32 rows and 16-bit rows, f16 and f32 products.  The cache beyond the step and LDS are NaN; the output is poisoned and must be written exactly where it should be.
- * Compile as it is, with -DFAMILY=FAMILY_RDNA3, and with -DFAMILY=FAMILY_CDNA3. */
+ * Compile as it is, with -DFAMILY=FAMILY_RDNA3, and with -DFAMILY=FAMILY_CDNA3; each once more with -DATTENTION_MORE: scores have caps and heads sinks. */
 #include <math.h>
 #include "check.h"
 #define KV_KIND c.kv
@@ -10,10 +10,16 @@
 static struct {
     uint32_t kv, n_head, n_head_kv, head_dim, n_ctx, n_past, n_tokens, t0, digits, threads, causal, kind, window, ring, low;
     uint64_t out_stride, q_stride;
-    float    scale;
+    float    scale, cap, sinks[128];             /* cap 0: none */
+    uint32_t has_sinks;
     const uint8_t *q;
     uint8_t *out;
 } c;
+#ifdef ATTENTION_MORE
+#define MORE c.cap, c.has_sinks ? c.sinks : 0,
+#else
+#define MORE
+#endif
 #include "templates/gpu/attention_prefill_tmpl.c"
 
 #ifndef CASES
@@ -24,8 +30,8 @@ enum { ASYNC = COPIES_REACH_LDS, LDS_OF_AMD = 65536 };
 static void kernel(const struct forge_kernel_args a)
 {
     if (c.causal)
-        attention_prefill(a, c.out, c.out_stride, c.kind, c.q, c.q_stride, c.n_head, c.n_head_kv, c.head_dim, c.n_ctx, c.scale, c.digits, c.threads,
-                          c.window, c.ring);
+        attention_prefill(a, c.out, c.out_stride, c.kind, c.q, c.q_stride, c.n_head, c.n_head_kv, c.head_dim, c.n_ctx, c.scale, c.digits,
+                          MORE c.threads, c.window, c.ring);
     else
         attention_prefill_all(a, c.out, c.out_stride, c.kind, c.q, c.q_stride, c.n_head, c.n_head_kv, c.head_dim, c.n_ctx, c.scale, c.digits, c.threads);
 }
@@ -57,16 +63,19 @@ static void plane_new(uint8_t *plane, double *value, float size, bool low)
     }
 }
 /* Attention of one token and head; q: [head_dim], k, v: of its KV head. */
-static void reference(double *y, const float *q, const double *k, const double *v, uint32_t t)
+static void reference(double *y, const float *q, const double *k, const double *v, uint32_t t, uint32_t head)
 {
     const uint32_t from = attended_from(t), end = c.n_past + (c.causal ? t + 1 : c.n_tokens);
-    double top = -INFINITY, sum = 0, *s = malloc(end * sizeof *s);
+    const double sink = c.has_sinks ? (double)c.sinks[head] : -INFINITY;
+    double top = sink, sum = 0, *s = malloc(end * sizeof *s);
     for (uint32_t i = from; i < end; i++) {
         s[i] = 0;
         for (uint32_t d = 0; d < c.head_dim; d++) s[i] += (double)q[d] * k[(uint64_t)i * c.head_dim + d] * (double)c.scale;
+        if (c.cap != 0) s[i] = (double)c.cap * tanh(s[i] / (double)c.cap);
         top = fmax(top, s[i]);
     }
     memset(y, 0, c.head_dim * sizeof *y);
+    if (c.has_sinks) sum = exp(sink - top);
     for (uint32_t i = from; i < end; i++) {
         const double e = exp(s[i] - top);
         sum += e;
@@ -98,7 +107,7 @@ static bool compare(const double *k, const double *v)
     for (uint32_t t = c.t0; t < c.n_tokens; t++) {
         for (uint32_t h = 0; h < c.n_head; h++) {
             const uint64_t plane = (uint64_t)(h / per_kv) * c.n_ctx * c.head_dim;
-            reference(y, (const float *)(const void *)(c.q + t * c.q_stride) + h * c.head_dim, k + plane, v + plane, t);
+            reference(y, (const float *)(const void *)(c.q + t * c.q_stride) + h * c.head_dim, k + plane, v + plane, t, h);
             for (uint32_t d = 0; d < c.head_dim; d++) {
                 const double got = output(t, h * c.head_dim + d);
                 const double bound = (exact ? 1e-5 : 2e-3) * largest + rounded * fabs(y[d]) + (c.kind == 1 ? 2e-6 : 0);
@@ -145,6 +154,11 @@ static void draw_case(void)
     c.n_ctx = c.n_past + c.n_tokens + random_in(0, 70);
     c.kind = random_in(0, 2);
     c.ring = c.window && random_in(0, 1) ? c.window + c.n_tokens - 1 + random_in(0, 1) * random_in(0, 30) : 0;
+#ifdef ATTENTION_MORE
+    c.cap = c.causal && random_in(0, 2) ? 0.2f + (float)random_in(0, 30) : 0;
+    c.has_sinks = c.causal && random_in(0, 2) > 0;
+    for (uint32_t h = 0; h < 128; h++) c.sinks[h] = 4.0f * random_f32();
+#endif
     c.threads = 128 << random_in(0, 1);
     if (!ASYNC && ATTENTION_PREFILL_LDS_BYTES(c.kv, c.digits, c.head_dim, FAMILY, c.threads) > LDS_OF_AMD) c.threads = 128;
     c.scale = 1.0f / sqrtf((float)c.head_dim);
