@@ -11,7 +11,8 @@ for feature in avx2 f16c fma; do
     grep -qw "$feature" /proc/cpuinfo || skip "this processor has no $feature"
 done
 case $kernel in
-formats|gemm|gemv|stage) sources="$(echo compiler/format/*.c) templates/ref/dequant.c" ;;
+formats|gemm|gemv|slices|stage) sources="$(echo compiler/format/*.c) templates/ref/dequant.c templates/ref/ops.c" ;;
+sequence)                sources="templates/ref/ops.c" ;;
 *)                       sources= ;;
 esac
 program=$tmp/program
