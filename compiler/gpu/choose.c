@@ -131,13 +131,19 @@ static const char *operation_text(const struct chooser *c, struct kernel_draft *
     }
 }
 
+/* What a token reads of it. */
+static const char *read_weight(const struct chooser *c, struct kernel_draft *d, const struct node *n)
+{
+    return name_at(d, c->plan->weight_offset[n->weight->index], n->weight->role, plan_bytes_read(c->plan, n));
+}
+
 void choose_chain(const struct chooser *c, struct kernel_draft *d, struct text *t, const struct branch *b, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
         const struct node *n = b->chain[i];
         text_printf(t, ", %s", op_info[n->op].name);
         attr_print(t, n);
-        if (n->weight) text_printf(t, " %s", choose_vector(c, d, n->weight));
+        if (n->weight) text_printf(t, " weight %s", read_weight(c, d, n));
         if (n->weight && n->op == OP_times) text_printf(t, " [%llu]", (ull)n->weight->cols);
         if (op_info[n->op].n_values == 2 && !fuse_reads_partner(c->group, b, n))
             text_printf(t, " %s", choose_text(c, gpu_read(c->plan, gpu_addend(b, i))));

@@ -182,7 +182,8 @@ static void count_work(const struct chooser *c, struct kernel *k)
 {
     for (uint32_t i = 0; i < c->group->n_branches; i++) {
         const struct weight *w = c->group->branches[i].matmul->weight;
-        k->weight_bytes += plan_bytes_read(c->plan, c->group->branches[i].matmul);
+        const bool whole = !gpu_by_gemv(c->plan, c->prefill);            /* together a step's tokens may have all experts */
+        k->weight_bytes += whole ? plan_weight_bytes(c->plan, w) : plan_bytes_read(c->plan, c->group->branches[i].matmul);
         k->operations += 2 * slice_rows(c->group, w) * w->cols * (c->group->kind == GROUP_SLICES ? plan_slices(c->group) : 1);
     }
 }

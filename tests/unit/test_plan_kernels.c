@@ -79,6 +79,101 @@ static void other_wirings(void **state)
                             (struct plan_options){ 0 }));
 }
 
+/* ---- slices and states ---- */
+
+enum { EXPERTS = 6, EXPERT_ROWS = 96, USED = 2 };
+
+static void more_tensors(void)
+{
+    for (uint32_t l = 0; l < 2; l++) {
+        static const struct { const char *name; uint32_t slices, rows, cols; enum quant quant; } rows[] = {
+            { "router", 0, EXPERTS, 64, QUANT_F32 }, { "prefer", 0, 0, EXPERTS, QUANT_F32 },
+            { "gate_exps", EXPERTS, EXPERT_ROWS, 64, QUANT_Q8_0 }, { "up_exps", EXPERTS, EXPERT_ROWS, 64, QUANT_Q8_0 },
+            { "down_exps", EXPERTS, 64, EXPERT_ROWS, QUANT_Q4_0 }, { "gate_bias", 0, EXPERTS, EXPERT_ROWS, QUANT_F32 },
+            { "down_bias", 0, EXPERTS, 64, QUANT_F32 }, { "down_scale", 0, 0, EXPERTS, QUANT_F32 },
+            { "heads", 4, 16, 32, QUANT_F16 }, { "taps", 0, 128, 3, QUANT_F32 },
+        };
+        for (size_t i = 0; i < COUNT_OF(rows); i++)
+            tiny_slices(arena_printf(a, "blk.%u.%s", l, rows[i].name), rows[i].quant, rows[i].slices, rows[i].rows, rows[i].cols);
+    }
+}
+
+/* Layers with attention, a convolution, a recurrence, products of heads, and experts. */
+static struct model *sliced_model(void)
+{
+    static const char *const text =
+        "architecture: llama\ninherits: transformer\nparameters: {rope_neox: false}\ntensors:\n"
+        "  router:     {name: \"blk.{l}.router\", shape: [6, n_embd]}\n"
+        "  prefer:     {name: \"blk.{l}.prefer\", shape: [6]}\n"
+        "  gate_exps:  {name: \"blk.{l}.gate_exps\", shape: [6, n_ff, n_embd]}\n"
+        "  up_exps:    {name: \"blk.{l}.up_exps\", shape: [6, n_ff, n_embd]}\n"
+        "  down_exps:  {name: \"blk.{l}.down_exps\", shape: [6, n_embd, n_ff]}\n"
+        "  gate_bias:  {name: \"blk.{l}.gate_bias\", shape: [6, n_ff]}\n"
+        "  down_bias:  {name: \"blk.{l}.down_bias\", shape: [6, n_embd]}\n"
+        "  down_scale: {name: \"blk.{l}.down_scale\", shape: [6]}\n"
+        "  heads:      {name: \"blk.{l}.heads\", shape: [n_head, 16, head_dim]}\n"
+        "  taps:       {name: \"blk.{l}.taps\", shape: [n_q, 3]}\n"
+        "graph: |\n";
+    static const char *const wiring =
+        TINY_INPUT "layer:\n%n = rmsnorm attn_norm, %x\n" TINY_ATTENTION("%n")
+        "%p = matmul attn_q, %n\n%pc = conv taps, %p\n%pa = silu %pc\n%pu = l2norm head_dim=32 %pa\n%ps = scale by=0.5 %pu\n"
+        "%g = part first=0 count=4 %p\n%gs = softplus %g\n%b = part first=4 count=4 %p\n%bs = sigmoid %b\n%w = matmul attn_v, %n\n"
+        "%o = recur head_dim=32 value_dim=16 %ps, %pu, %w, %gs, %bs\n%h = matmul_heads heads, %pa\n%oh = mul %o, %h\n"
+        "%x1 = add %x, %ao\n%x2 = add %x1, %oh\n%f = rmsnorm ffn_norm, %x2\n%r = matmul router, %f\n"
+        "%c = route used=2 gating=2 norm=true by=2 prefer, %r\n%eg = expert_matmul gate_exps, %f, %c\n"
+        "%egb = expert_bias gate_bias, %eg, %c\n"
+        "%eu = expert_matmul up_exps, %f, %c\n%ea = glu_oai %egb, %eu\n%ed = expert_matmul down_exps, %ea, %c\n"
+        "%edb = expert_bias down_bias, %ed, %c\n%edt = expert_times down_scale, %edb, %c\n%es = expert_sum %edt, %c\n"
+        "%x = add %x2, %es\n" TINY_OUTPUT;
+    struct text t = { .arena = a };
+    text_puts(&t, text);
+    for (const char *p = wiring; *p; p += strcspn(p, "\n"), p += *p == '\n') text_printf(&t, "  %.*s\n", (int)strcspn(p, "\n"), p);
+    tiny_more = more_tensors;
+    struct model *m = tiny_yaml(a, &tiny_llama, text_str(&t));
+    tiny_more = NULL;
+    return m;
+}
+
+static const struct kernel *named(const struct plan *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->kernels->n_kernels; i++) if (strcmp(p->kernels->kernels[i].name, name) == 0) return &p->kernels->kernels[i];
+    fail_msg("no kernel %s", name);
+    return NULL;
+}
+
+/* Two kernels do a token's experts, and read what it uses of them. */
+static void experts_of_a_token(void **state)
+{
+    (void)state;
+    const struct plan *p = plan_of(sliced_model(), "gfx1151", FUSE_LAYER, (struct plan_options){ 0 });
+    const struct kernel *up = named(p, "gate_exps_up_exps"), *down = named(p, "down_exps");
+    const uint64_t row_q8 = 64 + 16, row_q4 = 2 * 32 + 16;           /* a unit and its scales; two units and theirs */
+    assert_int_equal(up->weight_bytes, USED * 2ull * EXPERT_ROWS * row_q8 + 4ull * USED * EXPERT_ROWS + 4 * 64);     /* biases, norm */
+    assert_int_equal(up->operations, 2ull * USED * 2 * EXPERT_ROWS * 64);
+    assert_int_equal(down->operations, 2ull * USED * EXPERT_ROWS * 64);
+    assert_int_equal(down->weight_bytes, USED * 64 * row_q4 + 4ull * USED * 64 + 4 * 16 / EXPERTS * USED);      /* biases, factors */
+    uint32_t groups = 0;
+    for (uint32_t i = 0; i < p->kernels->n_decode; i++) groups += p->fused->groups[p->kernels->decode[i].group].kind == GROUP_SLICES;
+    assert_int_equal(groups, 2 * 3);                                  /* of each layer: gate and up, down, heads */
+    const char *text = emit_gpu_kernel(a, p, &p->kernels->decode[0]);
+    assert_non_null(text);
+    for (uint32_t i = 0; i < p->kernels->n_decode; i++) {
+        const struct launch *l = &p->kernels->decode[i];
+        if (&p->kernels->kernels[l->kernel] == up) text = emit_gpu_kernel(a, p, l);
+    }
+    assert_non_null(strstr(text, "gemv_pair_each_q8_0_"));
+}
+
+static void slices_and_states(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < COUNT_OF(targets) * 4; i++) {
+        const struct plan *p = plan_of(sliced_model(), targets[i % 4], i / 4 & 1 ? FUSE_LAYER : FUSE_NONE,
+                                       (struct plan_options){ .exact = i / 8 & 1 });
+        assert_true(check_texts(p) > 1.4);
+    }
+}
+
 /* ---- choices ---- */
 
 static const struct tiny wide = { "llama", 256, 512, 4, 2, 64, 1000, QUANT_Q8_0, 2, NULL, 0, NULL, false };
@@ -224,6 +319,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(launches_have_their_kernels_text, setup, teardown),
         cmocka_unit_test_setup_teardown(other_wirings, setup, teardown),
+        cmocka_unit_test_setup_teardown(experts_of_a_token, setup, teardown),
+        cmocka_unit_test_setup_teardown(slices_and_states, setup, teardown),
         cmocka_unit_test_setup_teardown(choices_are_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_planned_is_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(choices_are_refused, setup, teardown),
