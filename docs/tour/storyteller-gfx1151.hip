@@ -32,20 +32,20 @@
  *   1586  templates/gpu/kv.h
  *   1729  templates/gpu/rope.h
  *   1866  templates/gpu/attention_decode_tmpl.c
- *   2498  templates/gpu/mma.h
- *   2585  templates/gpu/attention_prefill_sizes.h
- *   2630  templates/gpu/attention_prefill.h
- *   2797  templates/gpu/attention_prefill_columns.h
- *   3109  templates/gpu/attention_prefill_exact.h
- *   3260  templates/gpu/attention_prefill_tmpl.c
- *   3316  templates/gpu/sample_math.h
- *   3456  templates/gpu/sample_sizes.h
- *   3475  templates/gpu/sample_tmpl.c
- *   4018  templates/gpu/formats/q8_0.h
- *   4067  templates/gpu/gemm_sizes.h
- *   4113  templates/gpu/embed_tmpl.c
- *   4181  templates/gpu/gemm_tmpl.c
- *   4578  templates/gpu/gemv_tmpl.c
+ *   2499  templates/gpu/mma.h
+ *   2586  templates/gpu/attention_prefill_sizes.h
+ *   2631  templates/gpu/attention_prefill.h
+ *   2798  templates/gpu/attention_prefill_columns.h
+ *   3110  templates/gpu/attention_prefill_exact.h
+ *   3261  templates/gpu/attention_prefill_tmpl.c
+ *   3317  templates/gpu/sample_math.h
+ *   3457  templates/gpu/sample_sizes.h
+ *   3476  templates/gpu/sample_tmpl.c
+ *   4019  templates/gpu/formats/q8_0.h
+ *   4068  templates/gpu/gemm_sizes.h
+ *   4114  templates/gpu/embed_tmpl.c
+ *   4182  templates/gpu/gemm_tmpl.c
+ *   4579  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -1927,7 +1927,8 @@ DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t 
     d->lanes = ATTENTION_LANES(head_dim);
     d->slots = WAVE / d->lanes;
     d->waves = threads / WAVE;
-    d->rows = (d->heads > 4 ? 4 : 8) / (KV_KIND == KV_KIND_f32 ? 2 : 1);     /* what registers hold besides the sums of the heads */
+    const uint32_t half = KV_KIND == KV_KIND_f32 || (d->heads > 7 && FAMILY == FAMILY_RDNA3);
+    d->rows = (d->heads > 4 ? 4 : 8) / (half ? 2 : 1);       /* what registers hold besides the sums of the heads */
     d->scored = d->heads > 4 ? 2 : 4;
     d->part = group_x() / splits;
     d->split = group_x() % splits;

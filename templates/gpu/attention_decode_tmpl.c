@@ -71,7 +71,8 @@ DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t 
     d->lanes = ATTENTION_LANES(head_dim);
     d->slots = WAVE / d->lanes;
     d->waves = threads / WAVE;
-    d->rows = (d->heads > 4 ? 4 : 8) / (KV_KIND == KV_KIND_f32 ? 2 : 1);     /* what registers hold besides the sums of the heads */
+    const uint32_t half = KV_KIND == KV_KIND_f32 || (d->heads > 7 && FAMILY == FAMILY_RDNA3);
+    d->rows = (d->heads > 4 ? 4 : 8) / (half ? 2 : 1);       /* what registers hold besides the sums of the heads */
     d->scored = d->heads > 4 ? 2 : 4;
     d->part = group_x() / splits;
     d->split = group_x() % splits;
@@ -415,31 +416,16 @@ DEVICE void decode_begin(struct decode_state *state, const struct decode *d, uin
         UNROLL
         for (uint32_t i = 0; i < 8; i++) state->acc[h][i] = 0.0f;
     }
-#ifdef ATTENTION_MORE
-    const uint32_t sinks = d->sinks && d->split == 0 && d->wave == d->waves - 1;
-    UNROLL
-    for (uint32_t h = 0; h < d->heads && sinks; h++) {
-        state->m[h] = ((const GLOBAL float *)d->sinks)[decode_head(d, h)] * 1.44269504f;
-        state->l[h] = lane_id() == 0 ? 1.0f : 0.0f;
-    }
-#endif
     if (!owner) return;
     UNROLL
     for (uint32_t h = 0; h < d->heads; h++) {
         float s = 0.0f;
         UNROLL
         for (uint32_t i = 0; i < 8; i++) s += decode_read_q(d, h, i / 4)[i % 4] * k[i];
-#ifdef ATTENTION_MORE
-        s = lanes_sum_f32(s, d->lanes);
-        if (d->cap != 0.0f) s = softcap_f32(s, d->cap);
-        const float top = max_f32(s, state->m[h]), weight = exp2_f32(s - top);
-        state->l[h] = state->l[h] * exp2_f32(state->m[h] - top) + (lane_id() == 0 ? weight : 0.0f);
-        state->m[h] = top;
-        UNROLL
-        for (uint32_t i = 0; i < 8; i++) state->acc[h][i] = lane_id() < d->lanes ? v[i] * weight : 0.0f;
-        continue;
-#endif
         state->m[h] = lanes_sum_f32(s, d->lanes);
+#ifdef ATTENTION_MORE
+        if (d->cap != 0.0f) state->m[h] = softcap_f32(state->m[h], d->cap);
+#endif
         state->l[h] = lane_id() == 0 ? 1.0f : 0.0f;
         UNROLL
         for (uint32_t i = 0; i < 8; i++) state->acc[h][i] = lane_id() < d->lanes ? v[i] : 0.0f;
@@ -593,6 +579,14 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
         f32x4 x;
         float m, l;
         decode_sum_waves(&x, &m, &l, d, h, column);
+#ifdef ATTENTION_MORE
+        if (d->sinks && d->split == 0) {         /* every head's sink once; it gives nothing but its weight */
+            const float sink = ((const GLOBAL float *)d->sinks)[decode_head(d, h)] * 1.44269504f, top = max_f32(m, sink);
+            x *= exp2_f32(m - top);
+            l = l * exp2_f32(m - top) + exp2_f32(sink - top);
+            m = top;
+        }
+#endif
         if (n == 1 || d->cluster) {
             if (n == 1) decode_write(out, d, h, column, x, l);
             else decode_send(d, i, h, column, x, m, l);
