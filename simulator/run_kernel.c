@@ -8,8 +8,8 @@
  * They are laid out in order, each at a multiple of its size; members of a structure passed by value are given one by one.
  * Exit code 1 after a finding.  FORGE_GFXSIM_* as in hip.c.
  *
- *   KEEP=/tmp/k tests/device/compile.sh tests/device/kernels_mma.c
- *   run_kernel /tmp/k/kernels_mma.gfx942.co mma_rows_f16 1 1 64 4096 buf:1024:random out:1024:d.f32 ... */
+ *   KEEP=/tmp/k tests/device/compile.sh tests/kernel/mma_kernels.c
+ *   run_kernel /tmp/k/mma_kernels.gfx942.co mma_rows_f16 1 1 64 4096 buf:1024:random out:1024:d.f32 ... */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #   clang        warnings are errors; the unit tests
 #   asan         warnings are errors; AddressSanitizer and UBSan: the unit tests and those of commands, then compiled programs with both inside
 #   tsan         ThreadSanitizer: the threaded unit tests, then a compiled program with 2 to 4 threads
-#   kernels      tests/kernel for every instruction set this machine or qemu runs, optimised (portable C: with CHECK_FULL), and unoptimised with ASan and UBSan
+#   kernels      tests of CPU kernels for every instruction set this machine or qemu runs, optimised (portable C: with CHECK_FULL), and unoptimised with ASan and UBSan
 #   fuzz         builds the libFuzzer targets
 #   fuzz_NAME    runs one of them for FUZZ_SECONDS (15) on seeds made of tests/data and the built-in YAML
 set -eu
@@ -106,42 +106,31 @@ tsan)
     ;;
 kernels)
     cd "$root"
-    # check_kernel SIMD LEVEL RUNNER FLAGS...: tests/kernel/*.c for one instruction set at optimisation LEVEL, and unoptimised with sanitizers
-    check_kernel() {
-        simd=$1 level=$2 runner=$3; shift 3
-        if [ "$simd" != C ] || [ -n "${CHECK_FULL-}" ]; then check_at "$level" "$runner" "$@"; fi       # golden_portable_* run C optimised
-        case $runner,$simd in ,AVX512) ;; ,*) check_at -O0 "" -fsanitize=address,undefined -fno-sanitize-recover=all "$@" ;; esac
-    }
-    check_at() {
-        level=$1 runner=$2; shift 2
-        echo "-- $simd $level $*"
-        for check in matmul ops layers; do
-            if [ $check = matmul ]; then sources="$(echo compiler/format/*.c) templates/ref/dequant.c"; else sources=templates/ref/ops.c; fi
-            # shellcheck disable=SC2086  # sources are words
-            "$clang" -std=c11 "$level" -ffp-contract=off -Wno-psabi -Wno-pass-failed "-DFORGE_SIMD_$simd" "$@" -iquote . -I templates/cpu -I templates/ref \
-                "tests/kernel/check_$check.c" $sources -o "$dir/check_$check.$simd" -lm
-        done
-        $runner "$dir/check_matmul.$simd" -n 4 -s "${CHECK_SEED:-1}" >"$dir/check.$simd.log" || { cat "$dir/check.$simd.log"; exit 1; }
-        for check in ops layers; do
-            $runner "$dir/check_$check.$simd" "${CHECK_SEED:-1}" >"$dir/check.$simd.log" || { cat "$dir/check.$simd.log"; exit 1; }
+    # on VARIANT [FLAGS]: the tests of CPU kernels for one instruction set
+    on() {
+        variant=$1 flags=${2-}
+        echo "-- $variant $flags"
+        for test in $(tests/kernel/run.sh --names cpu); do
+            usual=
+            [ "$test" != cpu_matmul ] || usual='--rounds 4'
+            code=0
+            # shellcheck disable=SC2086  # options are words
+            FORGEC_CLANG=$clang FLAGS=$flags tests/kernel/run.sh "$test" "cpu:$variant" --seed "${CHECK_SEED:-1}" $usual >"$dir/check.$variant.log" 2>&1 || code=$?
+            [ $code -ne 77 ] || { cat "$dir/check.$variant.log"; return 0; }
+            [ $code -eq 0 ] || { cat "$dir/check.$variant.log"; exit 1; }
         done
     }
-    cpu=$(cat /proc/cpuinfo)
-    cpu_has() { for f in "$@"; do case $cpu in *" $f "*|*" $f
-"*) ;; *) return 1 ;; esac; done; }
-    check_kernel C -O1 ""           # clang needs a minute for it at -O2
-    case $(uname -m) in
-    x86_64)
-        if cpu_has avx2 fma f16c; then check_kernel AVX2 -O2 "" -march=x86-64-v3; fi
-        if cpu_has avx512_vnni avx512_bf16 avx512vbmi; then
-            check_kernel AVX512 -O2 "" -march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mprefer-vector-width=512
-        fi
-        if command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null; then
-            check_kernel NEON -O2 "qemu-aarch64 -cpu max" --target=aarch64-linux-gnu -static -march=armv8.2-a+dotprod+fp16
-        fi ;;
-    aarch64)
-        if cpu_has asimddp asimdhp; then check_kernel NEON -O2 "" -march=armv8.2-a+dotprod+fp16; fi ;;
-    esac
+    sanitized='-O0 -fsanitize=address,undefined -fno-sanitize-recover=all'
+    on portable "$sanitized"
+    if [ -n "${CHECK_FULL-}" ]; then on portable -O1; fi         # clang needs a minute for it at -O2; golden_portable_* run it optimised
+    if [ "$(uname -m)" = aarch64 ]; then
+        on neon "$sanitized"
+    else
+        on avx2 "$sanitized"
+        on avx2
+        on avx512
+    fi
+    on neon                         # by qemu elsewhere
     ;;
 fuzz)
     build "$dir/fuzz" -DFORGEC_SANITIZE=address,undefined -DFORGEC_FUZZ=ON -DFORGEC_TESTS=OFF

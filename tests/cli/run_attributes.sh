@@ -35,7 +35,7 @@ check turns-plan 0 "$forgec" build turns.gguf --models models --emit plan -o -
 check turns-source 0 "$forgec" build turns.gguf --models models --emit source -o -; out_has '"rotation tables 2"'
 
 # Windows and caps.  One KV head: threads share its positions, too, those of a window as those of the whole context, where there are enough of
-# them (tests/kernel/check_ops.c has the sizes of the rest).
+# them (tests/kernel/cpu_attention.c has the sizes of the rest).
 architecture windows '  window: {type: u32, per_layer: true, default: [150, 40, 0]}' base=rope_base 'window=window cap=2' 1
 verified windows --exact --kv f32 --ctx 300
 verified windows --exact --fuse none --ctx 200

@@ -1,8 +1,8 @@
 #!/bin/sh
 # build_device.sh FORGEC OUTDIR [TARGET]: builds here what tests/device/run_device.sh runs on a machine with a GPU: a program for each golden model,
-# weight format and fusion level, with its tokens and stored logits, and the kernels of device_host.  TARGET: sm_90.
+# weight format and fusion level, with its tokens and stored logits, and the tests of kernels (tests/kernel/run.sh).  TARGET: sm_90.
 #
-# OUTDIR/list has a line for each program; what was left out stands there after a #.  From the environment:
+# OUTDIR/list has a line for each program; what was left out stands there after a #; OUTDIR/target: TARGET.  From the environment:
 #   LEVELS    fusion levels (default "layer none")
 #   MODES     "default", "exact" (--exact) or both (default "default exact"); exact only with layer
 #   ONLY      models whose name contains this
@@ -17,6 +17,7 @@ limit=$((${LIMIT_MB:-40} * 1024))
 mkdir -p "$out/data"
 rm -f "$out/list"
 : >"$out/list"
+echo "$target" >"$out/target"
 
 # The manifest has a key per line.  One line per usable model: id, model, tokens, logits, greedy, positions, vocabulary, context, first row, step, bounds.
 entries() {
@@ -109,12 +110,9 @@ done
 
 # The tools: static where a static libc is at hand, else run_device.sh compiles them.
 ${CC:-cc} -O2 -static -o "$out/compare_logits" "$root/tests/device/compare_logits.c" -lm 2>/dev/null || rm -f "$out/compare_logits"
-case $target in
-sm_*)
-    for kernels in mma sample; do
-        "${FORGEC_CLANG:-clang-19}" -x cuda -std=c++20 --cuda-device-only --cuda-gpu-arch="$target" -nocudainc -nocudalib -O3 -S -Wno-unknown-cuda-version \
-            -I "$root" -o "$out/$kernels.ptx" "$root/tests/device/kernels_$kernels.c" || n_failed=$((n_failed + 1))
-    done ;;
-esac
+case $target in sm_*) kind=nvidia ;; *) kind=amd ;; esac
+for test in $("$root/tests/kernel/run.sh" --names $kind); do
+    KEEP=$out/kernels BUILD=1 "$root/tests/kernel/run.sh" "$test" "device:$target" || n_failed=$((n_failed + 1))
+done
 echo "build_device: $n_built programs of $(used) KB in $out, $n_left left out, $n_failed failed"
 [ $n_failed -eq 0 ]

@@ -36,7 +36,7 @@ END
     seed=$((seed + 1))
 }
 
-# of each seed another shape: heads, head size, groups, widths
+# of each seed another shape: heads, of a KV head and in all, their size, widths
 pick() {                # one of the arguments, by the seed
     shift $((seed / 7 % $#))
     echo "$1"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run_device.sh DIR: runs what tests/device/build_device.sh put into DIR on a machine with a GPU: the golden prompts through prefill and through decode,
-# greedy continuations, and the kernels of device_host where there is a C compiler.  Prints a table; exit code 1 when something fails.
+# greedy continuations, and the tests of kernels.  Prints a table; exit code 1 when something fails.
 # Builds of --exact must continue as the stored tokens do; of the others the table shows how many of 48 agree.
 # From the environment: ONLY (programs whose name contains this), ARGUMENTS (added to every program's).
 set -u
@@ -77,17 +77,16 @@ while read -r name id mode n_vocab n_positions first step max_abs mean_kl; do
     check_greedy
 done <"$dir/list"
 
-if [ -n "$compiler" ] && "$compiler" -O2 -iquote "$root" -o "$work/device_host" "$root/tests/device/device_host.c" -ldl -lm; then
-    for kernels in mma sample; do
-        [ -e "$dir/$kernels.ptx" ] || continue
-        timeout 300 "$work/device_host" $kernels "$dir/$kernels.ptx" >"$work/text" 2>&1
-        code=$?
-        sed 's/^/    /' "$work/text"
-        verdict=FAILED
-        [ $code -ne 0 ] || verdict=ok
-        if [ $code -eq 77 ]; then echo "    $kernels skipped"; else row "kernels_$kernels" device "$verdict" ""; count $verdict; fi
-    done
-fi
+target=$(cat "$dir/target")
+case $target in sm_*) kind=nvidia ;; *) kind=amd ;; esac
+for test in $("$root/tests/kernel/run.sh" --names $kind); do
+    [ -e "$dir/kernels/$test.$target" ] || continue
+    code=0 verdict=FAILED
+    KEEP=$dir/kernels timeout 600 "$root/tests/kernel/run.sh" "$test" "device:$target" >"$work/text" 2>&1 || code=$?
+    sed 's/^/    /' "$work/text"
+    [ $code -ne 0 ] || verdict=ok
+    if [ $code -ne 77 ]; then row "$test" kernel $verdict ""; count $verdict; fi
+done
 grep '^#' "$dir/list" | sed 's/^#/not run:/'
 echo "run_device: $n_passed of $n passed"
 [ "$n" -gt 0 ] && [ "$n_passed" -eq "$n" ]

@@ -1,6 +1,7 @@
-/* A GPU program without a model, and the CPU one of tests/cli/fake_program.c beside it: the same logits from the same tokens, so the same text.
- * Compiled twice.  With -DFAKE_KERNELS -shared: the kernels, as a module of libsimt.  Without: the program, with that module (FAKE_MODULE, a
- * path) and its weights (FAKE_IMAGE, a path) inside; FAKE_IMAGE_BYTES is their size, a multiple of 4, FAKE_OFFSET of them belong to nobody. */
+/* A GPU program without a model, and the CPU one of tests/cli/fake_program.c beside it: the same logits from the same tokens, so the same
+ * text.  Compiled twice.  With -DFAKE_KERNELS -shared: the kernels, as a module of libsimt.  Without: the program, with that module
+ * (FAKE_MODULE, a path) and its weights (FAKE_IMAGE, a path) inside; FAKE_IMAGE_BYTES is their size, a multiple of 4, FAKE_OFFSET of them
+ * belong to nobody. */
 #ifndef FAKE_OFFSET
 #define FAKE_OFFSET 4096
 #endif
@@ -96,7 +97,8 @@ KERNEL(THREADS, 1) fake_sample(const struct forge_kernel_args a)
     pdl_launch();
     pdl_wait();
     mark(a);
-    sample(a, FLOATS(LOGITS_AT) + (a.step->n_logits - 1) * FAKE_VOCAB, FAKE_VOCAB, FAKE_CTX, BUFFER(SCRATCH_AT), (uint32_t *)(void *)BUFFER(0), GROUPS, THREADS);
+    sample(a, FLOATS(LOGITS_AT) + (a.step->n_logits - 1) * FAKE_VOCAB, FAKE_VOCAB, FAKE_CTX, BUFFER(SCRATCH_AT),
+           (uint32_t *)(void *)BUFFER(0), GROUPS, THREADS);
 }
 
 #else
@@ -140,8 +142,10 @@ static const struct forge_gpu_launch gpu_decode[] = {
     { .name = "head", .kernel = 1, .layer = 0xffffffff, .grid_x = 3, .cluster = 3, .state = 64 },
 };
 static const struct forge_gpu_launch gpu_prefill[] = {
-    { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .grid_tokens = 1, .tokens_least = 1, .tokens_most = 3, .state = 64, .weight = { 7, 1, 3 } },
-    { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .grid_tokens = 1, .tokens_least = 4, .tokens_most = CHUNK, .state = 64, .weight = { 7, 4, CHUNK } },
+    { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .grid_tokens = 1, .tokens_least = 1, .tokens_most = 3, .state = 64,
+      .weight = { 7, 1, 3 } },
+    { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .grid_tokens = 1, .tokens_least = 4, .tokens_most = CHUNK, .state = 64,
+      .weight = { 7, 4, CHUNK } },
     { .name = "head", .kernel = 1, .layer = 0xffffffff, .tail = 1, .grid_x = 3, .grid_tokens = 1, .state = 64, .weight = { 0, 1 } },
 };
 static const struct forge_state gpu_states[1] = {
@@ -151,13 +155,18 @@ static const struct forge_gpu gpu = {
     .runtime = &forge_gpu_runtime, .api = FAKE_GPU_API, .arch = FAKE_GPU_ARCH, .code = fake_module, .wave = 32,
     .dependent_launch = FAKE_GPU_API == FORGE_GPU_CUDA, .graph = 1, .n_kernels = 3, .n_decode = 2, .n_prefill = 3,
     .kernels = kernels, .decode = gpu_decode, .prefill = gpu_prefill,
-    .sample = { .name = "sample", .kernel = 2, .layer = 0xffffffff, .grid_x = 3 }, .logits_offset = LOGITS_AT, .zero_offset = 0, .zero_bytes = 64,
+    .sample = { .name = "sample", .kernel = 2, .layer = 0xffffffff, .grid_x = 3 }, .logits_offset = LOGITS_AT, .zero_offset = 0,
+        .zero_bytes = 64,
 };
 static const struct forge_program gpu_program = {
-    .abi_version = FORGE_ABI_VERSION, .n_vocab = N_VOCAB, .n_ctx = N_CTX, .n_embd = 8, .n_layer = 4, .chunk = CHUNK, .max_logits = CHUNK, .gpu = &gpu,
-    .arena_bytes = SCRATCH_AT + SAMPLE_SCRATCH_BYTES(N_VOCAB, 3), .state_bytes = 64 + N_CTX * 4, .n_states = 1, .states = gpu_states, .weights_bytes = FAKE_IMAGE_BYTES - FAKE_OFFSET,
-    .weights_offset = FAKE_OFFSET, .read_bytes = 1 << 20, .state_bytes_per_token = 4, .n_parameters = 1000000, .model_name = "fake \"model\"", .architecture = "fake",
-    .formats = "F32 1", .model_hash = "0123456789abcdef0123456789abcdef", .weights_hash = "fedcba9876543210fedcba9876543210", .target = FAKE_GPU_ARCH,
+    .abi_version = FORGE_ABI_VERSION, .n_vocab = N_VOCAB, .n_ctx = N_CTX, .n_embd = 8, .n_layer = 4, .chunk = CHUNK, .max_logits = CHUNK,
+        .gpu = &gpu,
+    .arena_bytes = SCRATCH_AT + SAMPLE_SCRATCH_BYTES(N_VOCAB, 3), .state_bytes = 64 + N_CTX * 4, .n_states = 1, .states = gpu_states,
+        .weights_bytes = FAKE_IMAGE_BYTES - FAKE_OFFSET,
+    .weights_offset = FAKE_OFFSET, .read_bytes = 1 << 20, .state_bytes_per_token = 4, .n_parameters = 1000000,
+        .model_name = "fake \"model\"", .architecture = "fake",
+    .formats = "F32 1", .model_hash = "0123456789abcdef0123456789abcdef", .weights_hash = "fedcba9876543210fedcba9876543210",
+        .target = FAKE_GPU_ARCH,
     .options = "--fuse layer", .compiler = "by hand", .vocab = (const uint8_t *)&vocab, .sampling = { -1, -1, -1, -1, -1, -1 },
 };
 const struct forge_program *const forge_programs[] = { &gpu_program,

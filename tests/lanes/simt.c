@@ -189,6 +189,17 @@ static void run_cluster(uint32_t *seed)
     }
 }
 
+/* LDS of group k of the cluster is poison from byte `bytes` on. */
+static void check_beyond(uint32_t k, uint32_t bytes)
+{
+    const uint8_t *lds = m.lds[k];
+    const uint32_t n = SIMT_LDS_BYTES - bytes;
+    if (n == 0 || (lds[bytes] == SIMT_POISON && memcmp(lds + bytes, lds + bytes + 1, n - 1) == 0)) return;
+    while (lds[bytes] == SIMT_POISON) bytes++;
+    fprintf(stderr, "simt: group %u,%u wrote LDS byte %u, beyond what it asked for\n", m.x + k, m.y, bytes);
+    abort();
+}
+
 void simt_launch_clusters(simt_kernel *kernel, const struct forge_kernel_args *args, uint32_t grid_x, uint32_t grid_y, uint32_t threads,
                           uint32_t wave, uint32_t lds_bytes, uint32_t seed, uint32_t cluster)
 {
@@ -212,12 +223,7 @@ void simt_launch_clusters(simt_kernel *kernel, const struct forge_kernel_args *a
         m.y = i / (grid_x / cluster);
         memset(m.lds, SIMT_POISON, cluster * sizeof *m.lds);
         run_cluster(&seed);
-        for (uint32_t k = 0; k < cluster * SIMT_LDS_BYTES; k++)
-            if (k % SIMT_LDS_BYTES >= lds_bytes && m.lds[k / SIMT_LDS_BYTES][k % SIMT_LDS_BYTES] != SIMT_POISON) {
-                fprintf(stderr, "simt: group %u,%u wrote LDS byte %u of %u\n", m.x + k / SIMT_LDS_BYTES, m.y, k % SIMT_LDS_BYTES,
-                        lds_bytes);
-                abort();
-            }
+        for (uint32_t k = 0; k < cluster; k++) check_beyond(k, lds_bytes);
     }
 }
 

@@ -1,0 +1,50 @@
+/* attention_prefill_kernels.c -- attention of prefill, f16 and f32 products: for the shape that the case says, or with -DMODELS for those
+ * of real models, as constants.  Another cache by -DKV=f32 or q8_0; lanes have all.  -DATTENTION_MORE: with caps and sinks.  Registers and
+ * spills, -DPREFILL_THREADS=256 too:
+ *   tests/device/compile.sh tests/kernel/attention_prefill_kernels.c -DMODELS */
+#if !defined(__HIP__) && !defined(__CUDA__)
+#include <stdint.h>
+static uint32_t kind_of_case;                    /* the templates see a variable */
+#define KV_KIND kind_of_case
+#define KIND_IS(kind) (kind_of_case = (kind))
+#else
+#define KIND_IS(kind) ((void)(kind))
+#endif
+#include "kernel.h"
+#include "templates/gpu/attention_prefill_tmpl.c"
+#include "cases.h"
+
+#ifdef ATTENTION_MORE
+#define MORE c.cap, c.sinks,
+#else
+#define MORE
+#endif
+#ifndef MODELS
+TEST_KERNEL(256, prefill_any)
+{
+    const struct attention_case c = *CASE(struct attention_case);
+    KIND_IS(c.kind);
+    pdl_launch();
+    pdl_wait();
+    if (c.causal)
+        attention_prefill(a, (uint8_t *)c.out, c.out_stride, c.out_kind, (const uint8_t *)c.q, c.q_stride, c.n_head, c.n_head_kv,
+                          c.head_dim, c.n_ctx, c.scale, c.digits, MORE c.threads, c.window, c.ring);
+    else
+        attention_prefill_all(a, (uint8_t *)c.out, c.out_stride, c.out_kind, (const uint8_t *)c.q, c.q_stride, c.n_head, c.n_head_kv,
+                              c.head_dim, c.n_ctx, c.scale, c.digits, c.threads);
+}
+#else
+#define MODEL(name, n_head, n_head_kv, head_dim, digits, out_kind) \
+    TEST_KERNELS(PREFILL_THREADS, ATTENTION_PREFILL_RESIDENT(FAMILY, PREFILL_THREADS), name) \
+    { \
+        const struct attention_case *c = CASE(struct attention_case); \
+        pdl_launch(); \
+        pdl_wait(); \
+        attention_prefill(a, (uint8_t *)c->out, PREFILL_MODELS_OUT_STRIDE, out_kind, (const uint8_t *)c->q, PREFILL_MODELS_Q_STRIDE, \
+                          n_head, n_head_kv, head_dim, PREFILL_MODELS_CTX, 0.088388348f, digits, PREFILL_THREADS, 0, 0); \
+    }
+PREFILL_MODELS(MODEL)
+#if PREFILL_THREADS == 128
+PREFILL_LARGE_MODELS(MODEL)
+#endif
+#endif

@@ -1,0 +1,161 @@
+#!/bin/sh
+# run.sh -- the tests of kernels, by name: builds one for a place and runs it.  registry.def says which there are.
+#
+#   run.sh --list [WORD]                      all of them, or those whose name, templates or shapes contain WORD
+#   run.sh NAME [PLACE[:VARIANT]] [OPTIONS]   PLACE, without it cpu or lanes:
+#     cpu              this machine's best instruction set; portable, avx2, avx512, neon (also by qemu)
+#     lanes            hopper: lanes are fibers of this processor; rdna3, cdna3, wgmma (sm_90a), undefined (UBSan); hopper-more: caps and sinks
+#     sim:CHIP         the simulator of AMD's chips (gfx942, gfx1100, gfx1151), with GFXSIM=libgfxsim.so
+#     device:ARCH      a GPU (sm_90, sm_90a, gfx1100, ...); both in all variants of the row, or one: device:sm_90:models
+#   OPTIONS: --seed N (else drawn from the clock), --case N, --rounds N, --format FILE, --bench
+#   run.sh --names cpu|lanes|amd|nvidia       names of the tests that run there
+#
+# From the environment: FORGEC_CLANG; FLAGS for the compiler, such as -fsanitize=address or -DTILE_TOKENS=64; KEEP=DIR keeps what is built, and
+# what DIR has for sim and device is not built again, so that a machine with a GPU needs no compiler; BUILD=1 builds only.
+# Exit code 77 where this machine cannot run it.
+set -eu
+case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
+. "$here/../harness.sh"
+keep=
+if [ -n "${KEEP-}" ]; then mkdir -p "$KEEP"; keep=$(cd "$KEEP" && pwd); fi
+cd "$here/../.."
+clang=${FORGEC_CLANG:-clang-19}
+dir=${keep:-$tmp}
+
+# rows: of registry.def, a line each; row NAME COLUMN: of one test, 1 templates, 2 cpu, 3 lanes, 4 amd, 5 nvidia
+rows() { tr '\n' ' ' <tests/kernel/registry.def | sed 's/KERNEL_TEST(/\n/g' | sed 1,2d; }
+row() { rows | grep "^$1," | cut -d'"' -f$((2 * $2)); }
+# needs FEATURE...: of this processor
+needs() { for f in "$@"; do grep -qw "$f" /proc/cpuinfo || skip "this processor has no $f"; done; }
+# compile OUT FLAGS FILES...
+compile() {
+    to=$1; shift
+    # shellcheck disable=SC2086  # flags are words
+    "$clang" -std=c11 -D_GNU_SOURCE -iquote . -iquote tests/kernel -Wall -Wextra -Wno-missing-field-initializers -Wno-psabi -Wno-pass-failed -o "$to" "$@" ${FLAGS-} -lm
+}
+of_formats=$(echo compiler/format/*.c)
+common="tests/kernel/registry.c templates/ref/dequant.c templates/ref/ops.c runtime/run/status.c $of_formats"
+
+# run PROGRAM ARGUMENTS...
+run() { [ -n "${BUILD-}" ] || "$@" || code=$?; }
+
+on_cpu() {      # VARIANT
+    runner=
+    case ${1:-best} in
+    best) case $(uname -m),$(cat /proc/cpuinfo) in
+          aarch64,*) set -- neon ;;
+          x86_64,*avx512_bf16*|x86_64,*avx512_vnni*avx512_bf16*) set -- avx512 ;;
+          x86_64,*avx2*) set -- avx2 ;;
+          *) set -- portable ;;
+          esac ;;
+    esac
+    case $1 in
+    portable) simd=C flags= ;;
+    avx2)   needs avx2 fma f16c; simd=AVX2 flags="-march=x86-64-v3" ;;
+    avx512) needs avx512_vnni avx512_bf16 avx512vbmi
+            simd=AVX512 flags="-march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mprefer-vector-width=512" ;;
+    neon)   simd=NEON flags="-march=armv8.2-a+dotprod+fp16"
+            if [ "$(uname -m)" = aarch64 ]; then needs asimddp asimdhp
+            else
+                command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null || skip "no qemu-aarch64 or aarch64-linux-gnu-gcc"
+                runner="qemu-aarch64 -cpu max" flags="$flags --target=aarch64-linux-gnu -static"
+            fi ;;
+    *) echo "run.sh: cpu has no variant $1" >&2; exit 2 ;;
+    esac
+    # shellcheck disable=SC2086
+    compile "$dir/$test.$1" -O2 -ffp-contract=off "-DFORGE_SIMD_$simd" $flags -iquote templates/cpu "tests/kernel/$test.c" $common
+    # shellcheck disable=SC2086
+    run $runner "$dir/$test.$1" "$test" --place "cpu, $1" --variant "$1" $options
+}
+
+# Fragments and waves that the host's side of a test and the emulator of lanes have in common.
+family_flags() {
+    case $1 in
+    wgmma|sm_90a)   echo "-DSIMT_MMA_GROUP" ;;
+    undefined|sm_*) ;;
+    gfx11*)         family_flags rdna3 ;;
+    gfx942)         family_flags cdna3 ;;
+    gfx*)           echo "run.sh: nothing is known of $1" >&2; exit 2 ;;
+    *)              echo "-DFAMILY=FAMILY_$(echo "$1" | tr a-z A-Z)" ;;
+    esac
+}
+
+more_flags() { case $1 in *-more) echo "-DATTENTION_MORE" ;; esac; }
+
+on_lanes() {    # VARIANT
+    [ "$(uname -m)" = x86_64 ] || skip "lanes are compiled for x86-64-v3"
+    needs avx2 f16c fma
+    flags="$(family_flags "${1%%-*}") $(more_flags "$1")"
+    [ "$1" != undefined ] || flags="$flags -fsanitize=undefined -fno-sanitize-recover=all"
+    # shellcheck disable=SC2086
+    compile "$dir/$test.$1" -O1 -march=x86-64-v3 $flags "tests/kernel/$test.c" "tests/kernel/${test}_kernels.c" tests/kernel/machine_lanes.c \
+        tests/lanes/simt.c $common
+    # shellcheck disable=SC2086
+    run "$dir/$test.$1" "$test" --place "lanes, $1" --variant "$1" $options
+}
+
+# module ARCH VARIANT: the kernels for a GPU
+module() {
+    case ${2%%-*} in any) flags= ;; models) flags=-DMODELS ;; *) flags="-DKV=${2%%-*}" ;; esac
+    flags="$flags $(more_flags "$2")"
+    [ ! -e "$module" ] || return 0
+    # As in compiler/build/cc.c.
+    case $1 in
+    sm_*) set -- -x cuda --cuda-gpu-arch="$1" -nocudainc -nocudalib -S -Wno-unknown-cuda-version ;;
+    *)    set -- -x hip --offload-arch="$1" --no-gpu-bundle-output -nogpulib -nogpuinc -fno-hip-fp32-correctly-rounded-divide-sqrt \
+              -fgpu-flush-denormals-to-zero -munsafe-fp-atomics -mcode-object-version=5 ;;
+    esac
+    # shellcheck disable=SC2086
+    "$clang" "$@" -std=c++20 --cuda-device-only -O3 -ffp-contract=fast -Wno-pass-failed $flags ${FLAGS-} -I . -o "$module" \
+        "tests/kernel/${test}_kernels.c"
+}
+
+on_driver() {   # PLACE ARCH VARIANTS...
+    place=$1 arch=$2; shift 2
+    program=$dir/$test.$arch flags=$(family_flags "$arch")
+    if [ ! -e "$program" ]; then
+        # shellcheck disable=SC2086
+        compile "$program" -O1 $flags "tests/kernel/$test.c" tests/kernel/machine_driver.c runtime/device/device.c $common -ldl
+    fi
+    for variant in "$@"; do
+        module=$dir/$test.$arch.$variant
+        module "$arch" "$variant"
+        # shellcheck disable=SC2086
+        run "$program" "$test" --place "$place $arch, $variant" --variant "$variant" --arch "$arch" --code "$module" $options
+    done
+}
+
+case ${1-} in
+--list)
+    "${CC:-cc}" -iquote . -o "$tmp/list" tests/kernel/registry.c
+    "$tmp/list" "$@"
+    exit ;;
+--names)
+    case ${2-} in cpu) column=2 ;; lanes) column=3 ;; amd) column=4 ;; nvidia) column=5 ;; *) echo "run.sh: nothing runs on \"${2-}\"" >&2; exit 2 ;; esac
+    rows | awk -F'"' -v column=$((2 * column)) '$column != "" { sub(/,.*/, ""); print }'
+    exit ;;
+''|-*) sed -n '2,/^set/s/^# \{0,1\}//p' tests/kernel/run.sh; exit 2 ;;
+esac
+test=$1 code=0
+shift
+[ -n "$(row "$test" 1)" ] || { echo "run.sh: there is no test $test; run.sh --list tells which there are" >&2; exit 2; }
+place=lanes
+[ -z "$(row "$test" 2)" ] || place=cpu
+case ${1-} in cpu|cpu:*|lanes|lanes:*|sim:*|device:*) place=$1; shift ;; esac
+options=$*
+kind=${place%%:*} rest=
+case $place in *:*) rest=${place#*:} ;; esac
+arch=${rest%%:*}
+case $kind,$arch in cpu,*) column=2 ;; lanes,*) column=3 ;; *,sm_*) column=5 ;; *) column=4 ;; esac
+variants=$(row "$test" $column)
+[ -n "$variants" ] || { echo "run.sh: $test does not run on $place; run.sh --list $test tells where" >&2; exit 2; }
+case $kind in
+cpu)   on_cpu "${rest:-best}" ;;
+lanes) on_lanes "${rest:-hopper}" ;;
+*)
+    case $rest in *:*) variants=${rest#*:} ;; esac
+    [ "$kind" = device ] || export FORGE_HIP_LIBRARY="${GFXSIM:?the path of libgfxsim.so}" FORGE_GFXSIM_CHIP="$arch"
+    # shellcheck disable=SC2086
+    on_driver "$kind" "$arch" $variants ;;
+esac
+exit $code
