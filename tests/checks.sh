@@ -52,15 +52,20 @@ asan)
     export XDG_CACHE_HOME="$dir/asan.cache"
     echo "int main(void) { return 0; }" | "$clang" -x c -fsanitize=address -o "$dir/asan.probe" -
     "$dir/asan.probe" || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"      # LeakSanitizer does not work where ptrace is not allowed
-    for test in "$root"/tests/unit/test_*.c; do targets="$targets $(basename "$test" .c)"; done
-    targets="$targets forgec make_gguf fake_program fake_external fake_chat test_decode simt_library fake_gpu fake_gpu_only fake_cuda
-        library_test_arm library_test_sampler library_test_library library_test_trap
-        test_golden test_bugs test_instructions test_counters run_kernel poke_gguf"         # the last ones for their warnings
+    # Left out: what spends its time in clang, and on programs and kernels without sanitizers; fuzz_tokenize has what test_tokenize has, test_reference
+    # what golden_reference has, fuzz_profile and fuzz_compile what tiles and keys have (with CHECK_FULL those run, too).  What is run and not built fails.
+    run='^test_|^run_(cli|forgec)$|^bad_files$|^files$|^make_gguf|^gfxsim_decode|^simt_runtime|^library_(whole|trap|test_)'
+    if [ -n "${CHECK_FULL-}" ]; then
+        run="$run|^golden_reference|^tiles$|^keys$|^run_sequences|^style" seeds='1 2 3 4'
+    else
+        for test in "$root"/tests/unit/test_*.c; do targets="$targets $(basename "$test" .c)"; done
+        targets="$targets forgec make_gguf fake_program fake_external fake_chat test_decode simt_library fake_gpu fake_gpu_only fake_cuda
+            library_test_arm library_test_sampler library_test_library library_test_trap
+            test_golden test_bugs test_instructions test_counters run_kernel poke_gguf"         # the last ones for their warnings
+        seeds=1
+    fi
     build "$dir/asan" -DFORGEC_SANITIZE=address,undefined -DFORGEC_WERROR=ON "$quick"
-    # The others spend their time in clang, and on programs and kernels without sanitizers; fuzz_tokenize has what test_tokenize has, test_reference
-    # what golden_reference has, fuzz_profile and fuzz_compile what tiles and keys have.  What is run and not built fails.
-    SIMT_SEEDS=1 run_tests "$dir/asan" -R '^test_|^run_(cli|forgec)$|^bad_files$|^files$|^make_gguf|^gfxsim_decode|^simt_runtime|^library_(whole|trap|test_)' \
-        -E '^test_tokenize' || failed=1
+    SIMT_SEEDS=$seeds run_tests "$dir/asan" -R "$run" -E '^test_tokenize' || failed=1
     for options in gfx1100 'gfx942 --exact --kv q8_0' 'sm_90 --fuse none'; do
         # shellcheck disable=SC2086  # options are words
         "$dir/asan/forgec" build "$model" -q -t $options --emit plan -o "$dir/asan.plan" || { echo "FAILED: build for $options"; failed=1; }
