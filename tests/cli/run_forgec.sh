@@ -183,7 +183,7 @@ complete_words complete-source "a.c a.hip a.gguf" forgec cc a
 complete_words complete-model "a.gguf" forgec build a
 complete_words complete-quiet "-q" forgec build -q
 complete_words complete-targets "gfx942" forgec targets --print gfx9
-complete_words complete-models "$(cd "$root/models" && echo qw*.yaml | sed 's/\.yaml//g')" forgec models qw
+complete_words complete-models "$(cd "$root/models" && ls | sed -n "s/^\(qw.*\)\.yaml$/\1/p" | LC_ALL=C sort | xargs)" forgec models qw
 complete_words complete-value "" forgec compare -n ""
 
 summary
