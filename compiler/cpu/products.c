@@ -1,7 +1,6 @@
 /* products.c -- the text of kernels of products: matrices of one input, and what is done with each unit of their rows. */
 #include "products.h"
 #include "compiler/source/text.h"
-#include <assert.h>
 
 static uint32_t n_units(uint32_t rows, uint32_t unit) { return (rows + unit - 1) / unit; }
 
@@ -96,10 +95,7 @@ static void put_unit(struct writer *w, const struct branch *b, uint32_t unit)
     const char *n = put_rows(w, b->result->cols, unit, arena_printf(w->arena, "%u * u", unit));
     if (w->many) put_prefill_sums(w, b, up, unit, n);
     else put_decode_sums(w, b, up, unit, n);
-    for (uint32_t i = 0; up && i < up->n_chain; i++) {
-        assert(up->chain[i]->op == OP_bias);                               /* match_glu in fuse.c sees to it */
-        put(w, "add_bias(up, %s + r, %s);", vector_of(w, up->chain[i]), n);
-    }
+    if (up) put_partner(w, up, n);
     put_chain(w, b, unit, n);
     put_sink(w, b, n);
     if (w->many) put(w, "}");

@@ -140,7 +140,7 @@ static void put_slice_sink(struct writer *w, const struct branch *b, const char 
 
 static void put_slice_rows(struct writer *w, const struct branch *b, const struct branch *up, uint32_t unit, const char *n)
 {
-    for (uint32_t i = 0; up && i < up->n_chain; i++) put_expert_row(w, up->chain[i], "up", n);
+    if (up) put_partner(w, up, n);
     put_chain(w, b, unit, n);
     put_slice_sink(w, b, n);
 }

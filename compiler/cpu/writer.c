@@ -1,6 +1,7 @@
 /* writer.c -- see writer.h. */
 #include "writer.h"
 #include "compiler/source/text.h"
+#include <assert.h>
 
 void put(struct writer *w, const char *fmt, ...)
 {
@@ -143,12 +144,12 @@ static void put_mul(struct writer *w, const struct branch *b, uint32_t i, const 
 }
 
 /* A factor for each column, one for each run of columns, or one. */
-static void put_times(struct writer *w, const struct node *c, const char *n)
+static void put_times(struct writer *w, const struct node *c, const char *y, const char *n)
 {
     const uint32_t each = (uint32_t)(c->cols / c->weight->cols);
-    if (each == 1) put(w, "multiply(y, y, %s + r, %s);", vector_of(w, c), n);
-    else if (each == c->cols) put(w, "scale(y, y, *%s, %s);", vector_of(w, c), n);
-    else put(w, "multiply_runs(y, %s, r, /* columns each */ %u, %s);", vector_of(w, c), each, n);
+    if (each == 1) put(w, "multiply(%s, %s, %s + r, %s);", y, y, vector_of(w, c), n);
+    else if (each == c->cols) put(w, "scale(%s, %s, *%s, %s);", y, y, vector_of(w, c), n);
+    else put(w, "multiply_runs(%s, %s, r, /* columns each */ %u, %s);", y, vector_of(w, c), each, n);
 }
 
 const char *expert_row(const struct writer *w, const struct node *n)
@@ -160,6 +161,20 @@ void put_expert_row(struct writer *w, const struct node *c, const char *y, const
 {
     if (c->weight->is_vector) put(w, "scale(%s, %s, %s[e], %s);", y, y, vector_of(w, c), n);
     else put(w, "%s(%s, %s, %s + r, %s);", c->op == OP_expert_bias ? "add" : "multiply", y, y, expert_row(w, c), n);
+}
+
+void put_partner(struct writer *w, const struct branch *up, const char *n)
+{
+    for (uint32_t i = 0; i < up->n_chain; i++) {
+        const struct node *c = up->chain[i];
+        switch (c->op) {
+        case OP_bias:         put(w, "add_bias(up, %s + r, %s);", vector_of(w, c), n); break;
+        case OP_times:        put_times(w, c, "up", n); break;
+        case OP_expert_bias:
+        case OP_expert_times: put_expert_row(w, c, "up", n); break;
+        default:              assert(!"an operation that rule_gate in fuse.c leaves out");
+        }
+    }
 }
 
 void put_operation(struct writer *w, const struct branch *b, uint32_t i, uint32_t unit, const char *n)
@@ -189,7 +204,7 @@ void put_operation(struct writer *w, const struct branch *b, uint32_t i, uint32_
     case OP_temperature:
         put(w, "scale(y, y, temperature(%s, %s, %u), %s);", position, emit_float(w->arena, c->attr.by), c->attr.n_ctx_orig, n);
         break;
-    case OP_times:    put_times(w, c, n); break;
+    case OP_times:    put_times(w, c, "y", n); break;
     case OP_expert_bias:
     case OP_expert_times: put_expert_row(w, c, "y", n); break;
     default: die("%s after a matmul: forgec has no kernel for it; this is a mistake in forgec, please report it", op_info[c->op].name);

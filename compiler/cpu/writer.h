@@ -38,6 +38,8 @@ void put_operation(struct writer *w, const struct branch *b, uint32_t i, uint32_
 /* Expert e's row of the weight of an expert_bias or expert_times; what it does with rows r .. r + n - 1, in `y`. */
 const char *expert_row(const struct writer *w, const struct node *n);
 void put_expert_row(struct writer *w, const struct node *n, const char *y, const char *count);
+/* What is done with the rows beside y, `up`, before a glu joins them. */
+void put_partner(struct writer *w, const struct branch *up, const char *n);
 /* Where they go then. */
 void put_sink(struct writer *w, const struct branch *b, const char *n);
 /* Rows r .. r + n - 1 of units of `unit` rows; returns n as text. */

@@ -215,6 +215,34 @@ static bool changes_nothing(const struct node *n)
     }
 }
 
+/* The node of that name in the layer being built. */
+static struct node *add_node(struct builder *b, struct place at, const struct node *made, const char *name)
+{
+    struct node *n = node_new(b);
+    const uint32_t index = n->index;
+    *n = *made;
+    n->index = index;
+    n->name = !b->unrolled && made->layer != NO_LAYER ? arena_printf(b->arena, "%u.%s", made->layer, name) : name;
+    shape_infer(b->graph, at, n);
+    return n;
+}
+
+/* What a tensor with a scale beside it (NVFP4) gives is multiplied with that right away: of every wiring, and before its biases. */
+static struct node *add_scale(struct builder *b, struct place at, struct node *n, const char *name)
+{
+    struct node scale = { .op = OP_times, .inputs = { n }, .weight = n->weight->scale, .layer = n->layer };
+    switch (n->op) {
+    case OP_embed: case OP_matmul: case OP_matmul_heads: break;
+    case OP_expert_matmul:
+        scale.op = OP_expert_times;
+        scale.inputs[1] = n->inputs[1];
+        break;
+    default: die_at(at, "%s: tensor %s scales %s, of which %s makes no product", b->model->gguf->path, n->weight->scale->name,
+                    n->weight->name, op_info[n->op].name);
+    }
+    return add_node(b, at, &scale, name);
+}
+
 static void read_line(struct builder *b, struct reader *r)
 {
     const struct place at = here(r);
@@ -236,12 +264,11 @@ static void read_line(struct builder *b, struct reader *r)
         name_set(b, at, name, layer, made.inputs[0]);
         return;
     }
-    if (!b->unrolled && layer != NO_LAYER) made.name = arena_printf(b->arena, "%u.%s", layer, name);
-    struct node *n = node_new(b);
-    made.index = n->index;
-    *n = made;
-    shape_infer(b->graph, at, n);
-    name_set(b, at, name, layer, n);
+    const bool scaled = !b->unrolled && made.weight && made.weight->scale;
+    const char *own = scaled ? arena_printf(b->arena, "%s_unscaled", name) : name;
+    struct node *n = add_node(b, at, &made, own);
+    name_set(b, at, own, layer, n);
+    if (scaled) name_set(b, at, name, layer, add_scale(b, at, n, name));
 }
 
 /* ---- blocks: "use experts if ffn_gate_inp" stands for the lines of a block ---- */

@@ -151,7 +151,7 @@ static void read_roles(struct described *d, struct model *m)
         struct yaml *tensors = yaml_get(d->files[i], "tensors");
         if (tensors) most += tensors->count;
     }
-    m->roles = arena_array(d->arena, struct role, most);
+    m->roles = arena_array(d->arena, struct role, 2 * most);                      /* with its scales each */
     for (uint32_t i = 0; i < d->n_files; i++) {
         struct yaml *tensors = yaml_get(d->files[i], "tensors");
         for (uint32_t k = 0; tensors && k < tensors->count; k++)
@@ -310,17 +310,52 @@ static void bind(struct described *d, struct model *m, struct role *r, uint32_t 
     used[t - d->gguf->tensors] = true;
 }
 
-/* NAME.scale beside NAME.weight (NVFP4) multiplies what the matrix gives. */
-static void check_no_scales(const struct described *d, const bool *used)
+/* ---- NAME.scale beside NAME.weight ---- */
+
+/* The role of the scales of role r, which no YAML has to name. */
+static struct role *scale_role(struct described *d, struct model *m, const struct role *r)
 {
-    for (uint64_t i = 0; i < d->gguf->n_tensors; i++) {
-        const char *name = d->gguf->tensors[i].name, *dot = strrchr(name, '.');
-        if (used[i] || !dot || strcmp(dot, ".scale") != 0) continue;
-        const char *weight = arena_printf(d->arena, "%.*s.weight", (int)(dot - name), name);
-        const struct gguf_tensor *t = gguf_tensor_find(d->gguf, weight);
-        if (t && used[t - d->gguf->tensors])
-            die("%s: tensor %s scales %s, which forgec does not do yet; convert the model without it, or to another format",
-                d->gguf->path, name, weight);
+    const char *name = arena_printf(d->arena, "%s_scale", r->name);
+    struct role *found = role_find(m, name);
+    if (found && found->pattern)
+        die_at(found->at, "%s is the name of the role that NAME.scale beside the tensors of %s has; choose another one", name, r->name);
+    if (found) return found;
+    struct role *made = &m->roles[m->n_roles++];
+    *made = (struct role){ .name = name, .at = r->at, .in_layer = r->in_layer, .optional = true,
+                           .weights = arena_array(d->arena, struct weight *, r->in_layer ? m->n_layer : 1) };
+    return made;
+}
+
+/* Formats whose scales are small numbers (NVFP4) have the rest of their scale in a tensor of its own, which converters write for a whole
+ * tensor or for each expert.  One that the architecture has a role for means what that says (gemma4). */
+static void bind_scale(struct described *d, struct model *m, const struct role *r, struct weight *w, const bool *named, bool *used)
+{
+    const size_t length = strlen(w->name);
+    if (length < 7 || strcmp(w->name + length - 7, ".weight") != 0) return;
+    const char *name = arena_printf(d->arena, "%.*s.scale", (int)(length - 7), w->name);
+    const struct gguf_tensor *t = gguf_tensor_find(d->gguf, name);
+    if (!t || named[t - d->gguf->tensors]) return;
+    const uint64_t numbers = w->slices ? w->slices : 1;
+    if (t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3] != numbers || t->quant->block_weights != 1)
+        die("%s: tensor %s is %s %s; beside %s it has %llu of F32, F16 or BF16", d->gguf->path, name, t->quant->name,
+            shape_text(d->arena, t), w->name, (unsigned long long)numbers);
+    struct role *role = scale_role(d, m, r);
+    struct weight *scale = &m->weights[m->n_weights];
+    *scale = (struct weight){ .role = role->name, .name = t->name, .tensor = t, .layer = w->layer, .rows = 1, .cols = numbers, .run = 1,
+                              .stride = 1, .is_vector = true, .index = m->n_weights++ };
+    role->weights[w->layer == NO_LAYER ? 0 : w->layer] = scale;
+    w->scale = scale;
+    used[t - d->gguf->tensors] = true;
+}
+
+static void bind_scales(struct described *d, struct model *m, bool *used)
+{
+    const uint32_t n_roles = m->n_roles, n_tensors = (uint32_t)d->gguf->n_tensors;
+    bool *named = arena_array(d->arena, bool, n_tensors);
+    memcpy(named, used, n_tensors * sizeof *named);
+    for (uint32_t i = 0; i < n_roles; i++) {
+        struct role *r = &m->roles[i];
+        for (uint32_t l = 0; l < (r->in_layer ? m->n_layer : 1); l++) if (r->weights[l]) bind_scale(d, m, r, r->weights[l], named, used);
     }
 }
 
@@ -336,14 +371,14 @@ static void bind_all(struct described *d, struct model *m)
 {
     uint64_t most = 0;
     for (uint32_t i = 0; i < m->n_roles; i++) most += m->roles[i].in_layer ? m->n_layer : 1;
-    m->weights = arena_array(d->arena, struct weight, most);
+    m->weights = arena_array(d->arena, struct weight, 2 * most);                  /* with a scale each */
     bool *used = arena_array(d->arena, bool, d->gguf->n_tensors);
     for (uint32_t i = 0; i < m->n_roles; i++) {
         struct role *r = &m->roles[i];
         if (!r->in_layer) bind(d, m, r, NO_LAYER, used);
         else for (uint32_t l = 0; l < m->n_layer; l++) bind(d, m, r, l, used);
     }
-    check_no_scales(d, used);
+    bind_scales(d, m, used);
     uint64_t unused = 0, drafts = 0;
     const char *example = "";
     for (uint64_t i = 0; i < d->gguf->n_tensors; i++) {

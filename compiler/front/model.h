@@ -18,6 +18,8 @@ struct weight {
     uint32_t                  slices;               /* experts, or heads, of rows / slices rows each; 0: a plain matrix */
     bool                      is_vector;
     uint32_t                  index;      /* in model->weights */
+    const struct weight      *scale;      /* NAME.scale beside NAME.weight (NVFP4), a number for each slice, or one: it multiplies what the
+                                           * tensor's rows give; or NULL */
 };
 
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_YARN };

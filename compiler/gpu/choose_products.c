@@ -44,6 +44,14 @@ static uint32_t slice_rows(const struct group *g, const struct weight *w)
     return (uint32_t)(g->kind == GROUP_SLICES ? w->rows / w->slices : w->rows);
 }
 
+/* Decode's sum of experts takes one bias and one factor of each expert, in either order. */
+static bool is_before_sum(const struct branch *b, uint32_t k)
+{
+    const struct node *n = b->chain[k];
+    for (uint32_t i = 0; i < k; i++) if (b->chain[i]->op == n->op) return false;
+    return n->op == OP_expert_bias || (n->op == OP_expert_times && n->weight->is_vector);
+}
+
 /* What the kernels of products with slices are made for. */
 static void check_slices(const struct plan *p, const struct group *g)
 {
@@ -56,9 +64,7 @@ static void check_slices(const struct plan *p, const struct group *g)
                 b->matmul->weight->name, (ull)b->matmul->weight->cols);
         if (sum == b->n_chain) continue;
         for (uint32_t k = 0; k < sum; k++)
-            if ((b->chain[k]->op != OP_expert_bias && b->chain[k]->op != OP_expert_times)
-                || (b->chain[k]->op == OP_expert_times && !b->chain[k]->weight->is_vector)
-                || (k && b->chain[k]->op == OP_expert_bias))
+            if (!is_before_sum(b, k))
                 die("%s: %%%s is the sum of experts after %s; forgec has no GPU kernel for that; a CPU target takes it, and --fuse none",
                     path, b->chain[sum]->name, op_info[b->chain[k]->op].name);
         if (g->n_branches > 1 || !plan_reads_pieces(b->matmul))

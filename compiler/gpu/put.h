@@ -50,6 +50,8 @@ const char *gpu_put_function_end(struct emitter *e, const struct function_draft 
 /* put_values.c: operations from .. to - 1 of a branch's chain on y, and where y then goes: f32 rows, the 16-bit rows of a following
  * product, or the logits. */
 void gpu_put_chain(struct emitter *e, const struct branch *b, uint32_t from, uint32_t to);
+/* The partner's operations, on up. */
+void gpu_put_partner(struct emitter *e, const struct branch *up);
 void gpu_put_result(struct emitter *e, const struct node *n);
 void gpu_put_values(struct emitter *e);
 void gpu_put_map_heads(struct emitter *e);

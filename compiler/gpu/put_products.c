@@ -54,25 +54,15 @@ static const char *times_of_sum(struct emitter *e, const struct branch *b)
 
 static const char *choice_row(struct emitter *e, const char *t) { return gpu_row(e, gpu_read(e->plan, e->group->choice), t); }
 
+/* Factors multiply the biases that are there before them. */
 static const char *biases_of_sum(struct emitter *e, const struct branch *b)
 {
     uint32_t i = 0;
-    while (b->chain[i]->op != OP_expert_bias) i++;
+    bool times_first = false;
+    for (; b->chain[i]->op != OP_expert_bias; i++) times_first |= b->chain[i]->op == OP_expert_times;
     return arena_printf(e->arena, "picked_biases(%s, %s, %s, r, /* stride */ %llu, %u)", gpu_vector(e, b->chain[i]->weight),
-                        times_of_sum(e, b), choice_row(e, "t"),
+                        times_first ? "0" : times_of_sum(e, b), choice_row(e, "t"),
                         (ull)plan_weight_stride(e->plan, b->chain[i]->weight), e->group->choice->attr.used);
-}
-
-/* What is done with the rows beside y before they meet: biases, of experts their own. */
-static void put_partner(struct emitter *e, const struct branch *up)
-{
-    for (uint32_t i = 0; i < up->n_chain; i++) {
-        const struct node *n = up->chain[i];
-        if (n->op == OP_bias) gpu_put(e, "up += %s[r];", gpu_vector(e, n->weight));
-        else
-            gpu_put(e, "up += picked_row(%s, %s, r, /* rows */ %u, /* stride */ %llu, %u);", gpu_vector(e, n->weight), choice_row(e, "t"),
-                    n->cols / n->inputs[1]->attr.used, (ull)plan_weight_stride(e->plan, n->weight), n->inputs[1]->attr.used);
-    }
 }
 
 /* Biases and residuals are sums: decode's products ask for them early.  The function that gives them for branch b, or NULL.  Biases of
@@ -102,7 +92,7 @@ static const char *sink(struct emitter *e, const struct branch *b, uint32_t row0
     const uint32_t sum = gpu_sum_at(b);
     const struct function_draft kernel = gpu_put_function_begin(e);
     put_place_in_run(e, row0);
-    if (up) put_partner(e, up);
+    if (up) gpu_put_partner(e, up);
     if (sum < b->n_chain && by_gemv && !added && has_bias(b, sum)) gpu_put(e, "y += %s;", biases_of_sum(e, b));
     if (!added) gpu_put_chain(e, b, sum < b->n_chain && by_gemv ? sum + 1 : 0, by_gemv ? b->n_chain : sum);
     if (sum < b->n_chain && !by_gemv) gpu_put(e, "%s[r] = y;", gpu_row(e, gpu_own(b->chain[sum], &e->gg->rows), "t"));

@@ -2,6 +2,7 @@
  * as lines on `y`.  In scope: a, the kernel's arguments; t and r, token and column; y; with a partner up. */
 #include "compiler/source/text.h"
 #include "put.h"
+#include <assert.h>
 
 /* Row t of a value. */
 static const char *row_of(struct emitter *e, const struct node *n) { return gpu_row(e, gpu_read(e->plan, n), "t"); }
@@ -41,22 +42,39 @@ static void put_glu(struct emitter *e, const struct branch *b, uint32_t i)
     else gpu_put(e, "y = %s_f32(%s) * %s;", n->op == OP_glu_silu ? "silu" : "gelu", gate, up);
 }
 
-static void put_times(struct emitter *e, const struct node *n)
+/* An operation with a tensor's numbers, on y or on up; false: it is another one. */
+static bool put_with_tensor(struct emitter *e, const struct node *n, const char *y)
 {
-    const uint32_t each = (uint32_t)(n->cols / n->weight->cols);
-    const char *at = n->weight->cols == 1 ? "0" : each == 1 ? "r" : arena_printf(e->arena, "r / %u", each);
-    gpu_put(e, "y *= %s[%s];", gpu_vector(e, n->weight), at);
+    const uint32_t each = n->weight ? (uint32_t)(n->cols / n->weight->cols) : 0;
+    switch (n->op) {
+    case OP_bias:         gpu_put(e, "%s += %s[r];", y, gpu_vector(e, n->weight)); return true;
+    case OP_expert_bias:  gpu_put(e, "%s += %s;", y, picked(e, n)); return true;
+    case OP_expert_times: gpu_put(e, "%s *= %s;", y, picked(e, n)); return true;
+    case OP_times:
+        gpu_put(e, "%s *= %s[%s];", y, gpu_vector(e, n->weight),
+                n->weight->cols == 1 ? "0" : each == 1 ? "r" : arena_printf(e->arena, "r / %u", each));
+        return true;
+    default: return false;
+    }
+}
+
+void gpu_put_partner(struct emitter *e, const struct branch *up)
+{
+    for (uint32_t i = 0; i < up->n_chain; i++) {
+        const bool done = put_with_tensor(e, up->chain[i], "up");
+        assert(done);                                                      /* rule_gate in fuse.c sees to it */
+        (void)done;
+    }
 }
 
 static void put_operation(struct emitter *e, const struct branch *b, uint32_t i)
 {
     const struct node *n = b->chain[i];
     const struct node_attrs *at = &n->attr;
+    if (put_with_tensor(e, n, "y")) return;
     switch (n->op) {
-    case OP_bias:         gpu_put(e, "y += %s[r];", gpu_vector(e, n->weight)); break;
     case OP_add:          gpu_put(e, "y += %s;", other(e, b, i)); break;
     case OP_mul:          gpu_put(e, "y *= %s;", other(e, b, i)); break;
-    case OP_times:        put_times(e, n); break;
     case OP_scale:        if (at->by != 1) gpu_put(e, "y *= %s;", emit_float(e->arena, at->by)); break;
     case OP_silu:
     case OP_gelu:
@@ -70,8 +88,6 @@ static void put_operation(struct emitter *e, const struct branch *b, uint32_t i)
     case OP_glu_silu:
     case OP_glu_gelu:
     case OP_glu_oai:      put_glu(e, b, i); break;
-    case OP_expert_bias:  gpu_put(e, "y += %s;", picked(e, n)); break;
-    case OP_expert_times: gpu_put(e, "y *= %s;", picked(e, n)); break;
     default: die("%s after other operations: forgec has no GPU kernel for it; this is a mistake in forgec, please report it",
                  op_info[n->op].name);
     }

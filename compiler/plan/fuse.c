@@ -242,16 +242,19 @@ static bool rule_beside(struct fuser *f, struct node *glu)
 }
 
 /* Gate and up are branches of one kernel.  The kernel finishes a unit of the gate's rows together with the same rows of up, to which it
- * can apply biases, but nothing that works on whole heads or reads other values.  Where it does so in one format only, others stay
- * two products of one kernel, and the gate has its own. */
+ * can apply biases and factors, but nothing that works on whole heads or reads other values.  Where it does so in one format only, others
+ * stay two products of one kernel, and the gate has its own. */
 static bool rule_gate(struct fuser *f, struct node *glu)
 {
     const struct node *gate = glu->inputs[0], *up = glu->inputs[1];
     struct branch *b = open_branch(f, gate), *partner = open_branch(f, up);
     if (!b || !partner || b == partner || group_at(f, gate) != group_at(f, up) || b->partner >= 0 || !b->matmul) return rule_beside(f, glu);
     if (f->absorbs->gates_alike && b->matmul->weight->tensor->quant != partner->matmul->weight->tensor->quant) return rule_beside(f, glu);
-    const enum op bias = b->matmul->op == OP_expert_matmul ? OP_expert_bias : OP_bias;
-    for (uint32_t i = 0; i < partner->n_chain; i++) if (partner->chain[i]->op != bias) return rule_beside(f, glu);
+    const bool experts = b->matmul->op == OP_expert_matmul;
+    for (uint32_t i = 0; i < partner->n_chain; i++) {
+        const enum op op = partner->chain[i]->op;
+        if (op != (experts ? OP_expert_bias : OP_bias) && op != (experts ? OP_expert_times : OP_times)) return rule_beside(f, glu);
+    }
     b->partner = (int32_t)(partner - group_at(f, gate)->branches);
     partner->is_partner = true;
     return join_branch(f, b, glu);

@@ -32,8 +32,8 @@ struct absorbs {
 };
 
 /* One matmul (NULL in GROUP_MAP and GROUP_SEQUENCE, whose chain begins with their operation) and the operations applied to its rows, in
- * order.  One glu in the chain may read, besides this branch, the end of the branch `partner`, whose chain has biases only; the other
- * operations of two values read one of an earlier group. */
+ * order.  One glu in the chain may read, besides this branch, the end of the branch `partner`, whose chain has biases and factors only;
+ * the other operations of two values read one of an earlier group. */
 struct branch {
     struct node *matmul;
     struct node *chain[MAX_CHAIN];

@@ -69,7 +69,7 @@ static struct options {
     struct shape      shape;
     const struct recipe *recipe;     /* or NULL: a llama of that shape */
     const struct mix *mix;
-    bool              pure, each, header_only, tokenizer;
+    bool              pure, each, scales, header_only, tokenizer;
     uint64_t          seed;
     const char       *out;
     uint32_t          with;          /* 1 << enum optional */
@@ -136,7 +136,7 @@ static const uint8_t *pool_of(enum quant quant, uint64_t cols)
 
 /* ---- which tensors, in which format ---- */
 
-enum fill { FILL_WEIGHTS, FILL_NORM, FILL_BIAS, FILL_DECAY, FILL_ROPE_FREQS };
+enum fill { FILL_WEIGHTS, FILL_NORM, FILL_BIAS, FILL_DECAY, FILL_ROPE_FREQS, FILL_SCALE };
 /* rows 0: a vector of cols; slices 0: not of three dimensions, else rows counts those of all slices */
 struct tensor { char name[80]; enum quant quant; uint64_t cols, rows, slices; enum fill fill; };
 static struct tensor *tensors;
@@ -295,6 +295,27 @@ static void list_tensors(void)
     add("output_norm", ".weight", -1, s->n_embd, 0, FILL_NORM);
     if (!s->tied) add("output", ".weight", -1, s->n_embd, s->n_vocab, FILL_WEIGHTS);
     add_bias(OUTPUT_BIAS, "output", -1, s->n_vocab);
+}
+
+/* --scales: what converters of NVFP4 write beside a matrix: factors of what it gives, one or one for each expert, and of its input. */
+static void add_scales(void)
+{
+    const uint32_t n = n_tensors;
+    struct tensor *all = allocate((uint64_t)n * 3 * sizeof *all);
+    n_tensors = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tensor *t = &tensors[i];
+        const char *ending = strstr(t->name, ".weight");
+        all[n_tensors++] = *t;
+        if (!ending || !t->rows || t->quant == QUANT_F32 || strcmp(t->name, "token_embd.weight") == 0) continue;
+        static const char *const names[] = { "scale", "input_scale" };
+        for (int k = 0; k < 2; k++) {
+            struct tensor *to = &all[n_tensors++];
+            *to = (struct tensor){ .quant = QUANT_F32, .cols = t->slices ? t->slices : 1, .fill = FILL_SCALE };
+            snprintf(to->name, sizeof to->name, "%.*s.%s", (int)(ending - t->name), t->name, names[k]);
+        }
+    }
+    tensors = all;
 }
 
 static uint64_t row_bytes(const struct tensor *t)
@@ -499,6 +520,7 @@ static void put_vector(const struct tensor *t, uint64_t *state)
         float x = random_normal(state) * 0.1f;
         if (t->fill == FILL_NORM) x += 1;
         if (t->fill == FILL_DECAY) x = -0.05f - 5 * fabsf(x);
+        if (t->fill == FILL_SCALE) x = 0.5f + 5 * fabsf(x);
         if (t->fill == FILL_ROPE_FREQS) {            /* Llama 3.1: factor 8, wave lengths 2048 .. 8192 interpolated */
             const double wave = 2 * 3.14159265358979 * pow(opt.shape.rope_base, (double)i / (double)t->cols);
             const double smooth = (8192 / wave - 1) / 3;
@@ -582,6 +604,7 @@ static void usage(FILE *to)
     fputs(" (default Q8_0)\n"
           "  --pure            the one format in all matrices\n"
           "  --each            every format in turn, as matrices come; in even layers ffn_up as ffn_gate\n"
+          "  --scales          beside every matrix but token_embd NAME.scale and NAME.input_scale, as files of NVFP4 have\n"
           "  --with LIST       more tensors, of:", to);
     for (int i = 0; i < N_OPTIONAL; i++) fprintf(to, "%s%s", i % 6 == 3 ? "\n                    " : " ", optional_names[i]);
     fputs("\n"
@@ -616,14 +639,14 @@ static void parse_with(const char *list)
 static void parse(int argc, char **argv)
 {
     enum { SHAPE = 1, ARCH, LAYERS, EMBD, FF, HEADS, KV_HEADS, HEAD_DIM, VOCAB, TIED, UNTIED, CTX, ROPE_BASE, TYPE, PURE, EACH, KEY,
-           TOKENIZER, HEADER_ONLY, SEED, SELF_TEST, WITH };
+           TOKENIZER, HEADER_ONLY, SEED, SELF_TEST, WITH, SCALES };
     static const struct option table[] = {
         { "shape", 1, 0, SHAPE }, { "arch", 1, 0, ARCH }, { "layers", 1, 0, LAYERS }, { "embd", 1, 0, EMBD }, { "ff", 1, 0, FF },
         { "heads", 1, 0, HEADS }, { "kv-heads", 1, 0, KV_HEADS }, { "head-dim", 1, 0, HEAD_DIM }, { "vocab", 1, 0, VOCAB },
         { "tied", 0, 0, TIED }, { "untied", 0, 0, UNTIED }, { "ctx", 1, 0, CTX }, { "rope-base", 1, 0, ROPE_BASE }, { "type", 1, 0, TYPE },
         { "pure", 0, 0, PURE }, { "each", 0, 0, EACH }, { "key", 1, 0, KEY }, { "tokenizer", 1, 0, TOKENIZER },
         { "header-only", 0, 0, HEADER_ONLY }, { "seed", 1, 0, SEED },
-        { "self-test", 0, 0, SELF_TEST }, { "with", 1, 0, WITH }, { "help", 0, 0, 'h' }, { 0, 0, 0, 0 } };
+        { "self-test", 0, 0, SELF_TEST }, { "with", 1, 0, WITH }, { "scales", 0, 0, SCALES }, { "help", 0, 0, 'h' }, { 0, 0, 0, 0 } };
     struct shape *s = &opt.shape;
     *s = shapes[0];
     opt.mix = &mixes[7];
@@ -668,6 +691,7 @@ static void parse(int argc, char **argv)
         case TYPE: opt.mix = mix_named(optarg); break;
         case PURE: opt.pure = true; break;
         case EACH: opt.each = true; break;
+        case SCALES: opt.scales = true; break;
         case KEY:
             if (opt.n_keys == sizeof opt.keys / sizeof *opt.keys || !strchr(optarg, '=')) die("--key KEY=VALUE, up to 16 times");
             opt.keys[opt.n_keys++] = optarg;
@@ -701,6 +725,7 @@ int main(int argc, char **argv)
 {
     parse(argc, argv);
     list_tensors();
+    if (opt.scales) add_scales();
     out = fopen(opt.out, "wb");
     if (!out) die("cannot write %s", opt.out);
     put_header();

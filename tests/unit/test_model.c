@@ -150,7 +150,11 @@ static void scales_of_matrices(void **state)
 {
     (void)state;
     tiny_scalar = "blk.1.attn_q.scale";
-    assert_dies(tiny_model(a, &tiny_llama), "tensor blk.1.attn_q.scale scales blk.1.attn_q.weight, which forgec does not do yet");
+    const struct model *m = tiny_model(a, &tiny_llama);
+    const struct place here = { "test", 1, 1 };
+    assert_null(model_weight(m, here, "attn_q", 0)->scale);
+    assert_string_equal(model_weight(m, here, "attn_q", 1)->scale->name, tiny_scalar);
+    assert_ptr_equal(model_weight(m, here, "attn_q", 1)->scale, model_weight(m, here, "attn_q_scale", 1));
     tiny_scalar = "blk.1.attn_q.input_scale";
     assert_non_null(with_keys("llama", NULL, 0, NULL));
     assert_non_null(strstr(warned, "1 tensors are not used by architecture llama, blk.1.attn_q.input_scale among them"));

@@ -16,9 +16,10 @@ enum { T = 6, VOCAB = 100, EMBD = 32, FF = 100, HEADS = 4, DIM = 8, Q = HEADS * 
 static struct arena *a;
 static const struct model *last;          /* of the values computed last */
 static uint32_t n_layer;
+static struct { const char *name; uint32_t numbers; } scales[4];          /* beside tensors of every layer; name NULL: none */
 static const int32_t tokens[T] = { 5, 7, 9, 11, 3, 2 };
 
-static int setup(void **state) { (void)state; a = arena_create(); n_layer = 1; return 0; }
+static int setup(void **state) { (void)state; a = arena_create(); n_layer = 1; memset(scales, 0, sizeof scales); return 0; }
 static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
 
 static void more_tensors(void)
@@ -26,13 +27,14 @@ static void more_tensors(void)
     for (uint32_t l = 0; l < n_layer; l++) {
         static const struct { const char *name; uint32_t slices, rows, cols; } rows[] = {
             { "router", 0, EXPERTS, EMBD }, { "prefer", 0, 0, EXPERTS }, { "up_exps", EXPERTS, ROWS, EMBD },
-            { "down_exps", EXPERTS, EMBD, ROWS }, { "pair_exps", EXPERTS, 2 * ROWS, EMBD }, { "exps_bias", 0, EXPERTS, ROWS },
-            { "exps_scale", 0, 0, EXPERTS }, { "heads", HEADS, 7, DIM }, { "taps", 0, Q, TAPS }, { "vector", 0, 0, Q },
+            { "down_exps", EXPERTS, EMBD, ROWS }, { "pair_exps.weight", EXPERTS, 2 * ROWS, EMBD }, { "exps_bias", 0, EXPERTS, ROWS },
+            { "exps_scale", 0, 0, EXPERTS }, { "heads.weight", HEADS, 7, DIM }, { "taps.weight", 0, Q, TAPS }, { "vector", 0, 0, Q },
             { "four", 0, 0, HEADS }, { "one", 0, 0, 1 }, { "striped", 0, 24, EMBD }, { "long_taps", 0, Q, 17 },
         };
         for (size_t i = 0; i < COUNT_OF(rows); i++)
             tiny_slices(arena_printf(a, "blk.%u.%s", l, rows[i].name), QUANT_F32, rows[i].slices, rows[i].rows, rows[i].cols);
     }
+    for (size_t i = 0; i < COUNT_OF(scales) && scales[i].name; i++) tiny_tensor(scales[i].name, QUANT_F32, 0, scales[i].numbers);
 }
 
 static const char *const roles =
@@ -46,14 +48,14 @@ static const char *const roles =
     "  pair_b:     {name: \"blk.{l}.pair_b\", shape: [6, 5, n_embd]}\n"
     "  exps_bias:  {name: \"blk.{l}.exps_bias\", shape: [6, 5]}\n"
     "  exps_scale: {name: \"blk.{l}.exps_scale\", shape: [6]}\n"
-    "  heads:      {name: \"blk.{l}.heads\", shape: [n_head, 7, head_dim]}\n"
-    "  taps:       {name: \"blk.{l}.taps\", shape: [n_q, 3]}\n"
+    "  heads:      {name: \"blk.{l}.heads.weight\", shape: [n_head, 7, head_dim]}\n"
+    "  taps:       {name: \"blk.{l}.taps.weight\", shape: [n_q, 3]}\n"
     "  long_taps:  {name: \"blk.{l}.long_taps\", shape: [n_q, 17]}\n"
     "  vector:     {name: \"blk.{l}.vector\", shape: [n_embd]}\n"
     "  four:       {name: \"blk.{l}.four\", shape: [n_head]}\n"
     "  one:        {name: \"blk.{l}.one\", shape: [1]}\n"
     "  striped:    {name: \"blk.{l}.striped\", shape: [16, n_embd], rows: {count: 2, first: 1, every: 3}}\n"
-    "fused:\n  \"blk.{l}.pair_exps\": [pair_a, pair_b]\n"
+    "fused:\n  \"blk.{l}.pair_exps.weight\": [pair_a, pair_b]\n"
     "blocks:\n  fill: |\n    %wide = matmul ffn_up, %x\n"
     "  stores: |\n    %k = matmul attn_k, %x\n    %kc = store_k %k\n    %v = matmul attn_v, %x\n    %vc = store_v %v\n"
     "  asks: |\n    %q = matmul attn_q, %x\n    %z = scale by=8 %q\n"
@@ -270,7 +272,7 @@ static void keys_of_another_layer(void **state)
 static void convolution(void **state)
 {
     (void)state;
-    const float *z = values(Z, "z", Q), *y = values(Z "%y = conv taps, %z\n", "y", Q), *taps = tensor("blk.0.taps");
+    const float *z = values(Z, "z", Q), *y = values(Z "%y = conv taps, %z\n", "y", Q), *taps = tensor("blk.0.taps.weight");
     for (uint32_t i = 0; i < T * Q; i++) {
         const uint32_t t = i / Q, c = i % Q;
         double sum = 0;
@@ -405,7 +407,7 @@ static void experts(void **state)
     const float *rows = values(CHOICE "%u = expert_matmul up_exps, %x, %c\n%y = expert_times exps_bias, %u, %c\n", "y", UP);
     const float *each = values(CHOICE "%u = expert_matmul up_exps, %x, %c\n%y = expert_times exps_scale, %u, %c\n", "y", UP);
     const float *sum = values(CHOICE "%u = expert_matmul up_exps, %x, %c\n%y = expert_sum %u, %c\n", "y", ROWS);
-    const float *up_w = tensor("blk.0.up_exps"), *down_w = tensor("blk.0.down_exps"), *pair_w = tensor("blk.0.pair_exps");
+    const float *up_w = tensor("blk.0.up_exps"), *down_w = tensor("blk.0.down_exps"), *pair_w = tensor("blk.0.pair_exps.weight");
     const float *bias_w = tensor("blk.0.exps_bias"), *scale_w = tensor("blk.0.exps_scale");
     for (uint32_t t = 0; t < T; t++) {
         double total[ROWS] = { 0 };
@@ -436,12 +438,66 @@ static void experts(void **state)
     }
 }
 
+/* A scale beside a tensor multiplies what the tensor gives, whatever wiring reads it: one number, or one of each slice. */
+static void scales_beside_tensors(void **state)
+{
+    (void)state;
+    enum { USED = 2, UP = USED * ROWS, OF_HEADS = HEADS * 7 };
+    static const char *const lines[] = { "%y = matmul attn_q, %x\n", CHOICE "%y = expert_matmul pair_b, %x, %c\n",
+                                         "%q = matmul attn_k, %x\n%p = join head_dim=16 %q, %q\n%y = matmul_heads heads, %p\n",
+                                         "%y = matmul pair_a, %x\n" };
+    static const uint32_t cols[] = { Q, UP, OF_HEADS, EXPERTS * ROWS };
+    const float *plain[COUNT_OF(lines)], *choice = values(CHOICE "%y = part %c\n", "y", 2 * USED);
+    for (size_t i = 0; i < COUNT_OF(lines); i++) plain[i] = values(lines[i], "y", cols[i]);
+    scales[0].name = "blk.0.attn_q.scale", scales[0].numbers = 1;
+    scales[1].name = "blk.0.pair_exps.scale", scales[1].numbers = EXPERTS;
+    scales[2].name = "blk.0.heads.scale", scales[2].numbers = HEADS;
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        const float *y = values(lines[i], "y", cols[i]), *of[] = { tensor("blk.0.attn_q.scale"), tensor("blk.0.pair_exps.scale"),
+                                                                  tensor("blk.0.heads.scale"), tensor("blk.0.pair_exps.scale") };
+        for (uint32_t t = 0; t < T; t++)
+            for (uint32_t r = 0; r < cols[i]; r++) {
+                const uint32_t e = (uint32_t)choice[t * 2 * USED + USED + r / ROWS % USED];
+                const uint32_t number[] = { 0, e, r / 7, r / ROWS };
+                near(lines[i], t * cols[i] + r, y[t * cols[i] + r], (double)plain[i][t * cols[i] + r] * (double)of[i][number[i]]);
+            }
+    }
+    /* Of rows of a table, too; what is printed names both operations and reads back. */
+    const float *x = values("", "x", EMBD);
+    scales[3].name = "token_embd.scale", scales[3].numbers = 1;
+    const float *scaled = values("", "x", EMBD), *factor = tensor("token_embd.scale");
+    for (uint32_t i = 0; i < T * EMBD; i++) near("embed", i, scaled[i], (double)x[i] * (double)*factor);
+    const struct graph *g = graph_build(a, model_of(lines[0], "y", Q));
+    struct text printed = { .arena = a }, again = { .arena = a };
+    graph_print(&printed, g);
+    assert_non_null(strstr(text_str(&printed), "%0.y_unscaled = matmul 0.attn_q, %x"));
+    assert_non_null(strstr(text_str(&printed), "%0.y = times 0.attn_q_scale, %0.y_unscaled"));
+    graph_print(&again, graph_parse(a, last, "again", text_str(&printed)));
+    assert_string_equal(text_str(&again), text_str(&printed));
+}
+
+static void scales_refused(void **state)
+{
+    (void)state;
+    scales[0].name = "blk.0.pair_exps.scale", scales[0].numbers = 1;
+    assert_dies(model_of("", "x", EMBD), "tensor blk.0.pair_exps.scale is F32 1; beside blk.0.pair_exps.weight it has 6 of F32");
+    scales[0].name = "blk.0.attn_q.scale", scales[0].numbers = Q;
+    assert_dies(model_of("", "x", EMBD), "tensor blk.0.attn_q.scale is F32 32; beside blk.0.attn_q.weight it has 1");
+    scales[0].name = "blk.0.taps.scale", scales[0].numbers = 1;
+    static const struct model *m;
+    m = model_of("%y = conv taps, %x\n", "y", EMBD);
+    assert_dies(graph_build(a, m), "tensor blk.0.taps.scale scales blk.0.taps.weight, of which conv makes no product");
+    scales[0].name = "blk.0.attn_q.scale";
+    m = model_of("%y_unscaled = matmul attn_k, %x\n%y = matmul attn_q, %x\n", "y", EMBD);         /* which an operation for the scale has */
+    assert_dies(graph_build(a, m), "%y_unscaled is defined twice");
+}
+
 /* Slices by heads, and stripes of rows. */
 static void slices_and_rows(void **state)
 {
     (void)state;
     const float *x = values("", "x", EMBD), *z = values(Z, "z", Q), *y = values(Z "%y = matmul_heads heads, %z\n", "y", HEADS * 7);
-    const float *w = tensor("blk.0.heads");
+    const float *w = tensor("blk.0.heads.weight");
     for (uint32_t i = 0; i < T * HEADS * 7; i++) {
         const uint32_t t = i / (HEADS * 7), row = i % (HEADS * 7);
         double sum = 0;
@@ -543,6 +599,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(recurrences, setup, teardown),
         cmocka_unit_test_setup_teardown(routes, setup, teardown),
         cmocka_unit_test_setup_teardown(experts, setup, teardown),
+        cmocka_unit_test_setup_teardown(scales_beside_tensors, setup, teardown),
+        cmocka_unit_test_setup_teardown(scales_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(slices_and_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(refused, setup, teardown),
     };
