@@ -22,14 +22,14 @@ _forgec()
                                   $(compgen -f -X '!*.yaml' -- "$cur")); return ;;
         --save-temps|--templates|--targets|--models) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         -o|--output|--clang|--source|--plan) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        --ctx|--threads|--prefix|--sample|--tokens|--seed|--min-time|--ignore-key|-j|--jobs|-p|-n|-r) return ;;
+        --ctx|--threads|--prefix|--sample|--tokens|--seed|--min-time|--ignore-key|--ignore-tensor|-j|--jobs|-p|-n|-r) return ;;
     esac
     if [[ -z $command ]]; then
         COMPREPLY=($(compgen -W "build compare verify inspect targets models formats cc --help --version" -- "$cur"))
         return
     fi
     if [[ $cur == -* ]]; then
-        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --threads --exact --static --allow-spills --save-temps --clang --no-cache --ignore-key -j -v"
+        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --threads --exact --static --allow-spills --save-temps --clang --no-cache --ignore-key --ignore-tensor -j -v"
         case $command in
             build)   COMPREPLY=($(compgen -W "$make --plan -o --emit --prefix --weights -### -q --quiet" -- "$cur")) ;;
             cc)      COMPREPLY=($(compgen -W "$make --plan -o --emit --weights -### -q --quiet" -- "$cur")) ;;

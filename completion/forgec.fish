@@ -21,6 +21,7 @@ complete -c forgec -n "$make; or __fish_seen_subcommand_from inspect targets" -l
 complete -c forgec -n "$make; or __fish_seen_subcommand_from models" -l models -r -d "Files in place of built-in ones"
 complete -c forgec -n "__fish_seen_subcommand_from build cc verify" -l plan -r -d "Choices of a plan that was edited"
 complete -c forgec -n "$make" -l ignore-key -x -d "A hyperparameter that need not be computed"
+complete -c forgec -n "$make" -l ignore-tensor -x -d "A tensor that need not be used"
 complete -c forgec -n "$make" -s j -x -d "Parallel jobs"
 complete -c forgec -n "$make" -s v -d "Print the commands"
 complete -c forgec -n "$product" -o "###" -d "Print the commands, run nothing"

@@ -75,7 +75,7 @@ static const char *options_text(struct arena *a, const struct build_options *o, 
     struct text t = { .arena = a };
     text_printf(&t, "--fuse %s --ctx %u --kv %s%s", o->fuse == FUSE_NONE ? "none" : "layer", p->options.n_ctx, kv_type_name[p->options.kv],
                 p->options.exact ? " --exact" : "");
-    for (uint32_t i = 0; i < p->model->n_ignored; i++) text_printf(&t, " --ignore-key %s", p->model->ignored[i].key);
+    for (uint32_t i = 0; i < p->model->n_ignored; i++) text_printf(&t, " %s %s", p->model->ignored[i].option, p->model->ignored[i].name);
     return text_str(&t);
 }
 
@@ -432,7 +432,8 @@ static const char *out_path(struct arena *a, const struct build_options *o, cons
 struct model *build_model(struct arena *a, const struct build_options *o, const struct gguf *file)
 {
     const struct model_options options = { .directory = o->models_dir, .n_ctx = o->plan.n_ctx, .ignored = o->ignored_keys,
-                                           .n_ignored = o->n_ignored_keys };
+                                           .n_ignored = o->n_ignored_keys, .ignored_tensors = o->ignored_tensors,
+                                           .n_ignored_tensors = o->n_ignored_tensors };
     return model_describe(a, file, &options);
 }
 

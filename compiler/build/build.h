@@ -22,6 +22,8 @@ struct build_options {
     const char         *templates_dir, *targets_dir, *models_dir;
     const char         *ignored_keys[32];             /* hyperparameters that need not be computed: struct model_options */
     uint32_t            n_ignored_keys;
+    const char         *ignored_tensors[32];          /* tensors that no wiring need read: struct model_options */
+    uint32_t            n_ignored_tensors;
     bool                is_static, quiet;
     bool                allow_spills;                 /* GPU kernels that keep registers in memory are no error */
 };

@@ -58,6 +58,9 @@ static const char usage[] =
     "                         files that replace the built-in ones of the same name\n" \
     "      --ignore-key KEY   build although the file has this hyperparameter, which forgec does not\n" \
     "                         compute; the results can be wrong (may be given several times)\n" \
+    "      --ignore-tensor NAME\n" \
+    "                         the same of a tensor that the architecture does not use; * in it stands\n" \
+    "                         for any letters\n" \
     "  -j N                   compile and pack with N jobs (default: all processors)\n"
 #define FUSE_OPTION "      --fuse LEVEL       layer (default) or none: one kernel per operation\n"
 #define THREADS_OPTION \
@@ -210,7 +213,8 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 /* ---- build and cc ---- */
 
 enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS,
-       OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_HELP };
+       OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY,
+       OPT_IGNORE_TENSOR, OPT_HELP };
 
 static const struct option build_options_table[] = {
     { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
@@ -222,7 +226,8 @@ static const struct option build_options_table[] = {
     { "save-temps", required_argument, NULL, OPT_SAVE_TEMPS }, { "clang", required_argument, NULL, OPT_CLANG },
     { "no-cache", no_argument, NULL, OPT_NO_CACHE },     { "templates", required_argument, NULL, OPT_TEMPLATES },
     { "targets", required_argument, NULL, OPT_TARGETS }, { "models", required_argument, NULL, OPT_MODELS },
-    { "ignore-key", required_argument, NULL, OPT_IGNORE_KEY }, { "plan", required_argument, NULL, OPT_PLAN },
+    { "ignore-key", required_argument, NULL, OPT_IGNORE_KEY }, { "ignore-tensor", required_argument, NULL, OPT_IGNORE_TENSOR },
+    { "plan", required_argument, NULL, OPT_PLAN },
     { "jobs", required_argument, NULL, 'j' },            { "verbose", no_argument, NULL, 'v' },
     { "quiet", no_argument, NULL, 'q' },                 { "prefix", required_argument, NULL, OPT_PREFIX },
     { "help", no_argument, NULL, OPT_HELP },
@@ -274,6 +279,11 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_IGNORE_KEY:
             if (o->n_ignored_keys == COUNT_OF(o->ignored_keys)) usage_error("--ignore-key: at most %zu keys", COUNT_OF(o->ignored_keys));
             o->ignored_keys[o->n_ignored_keys++] = optarg;
+            break;
+        case OPT_IGNORE_TENSOR:
+            if (o->n_ignored_tensors == COUNT_OF(o->ignored_tensors))
+                usage_error("--ignore-tensor: at most %zu names; * stands for any letters", COUNT_OF(o->ignored_tensors));
+            o->ignored_tensors[o->n_ignored_tensors++] = optarg;
             break;
         default: option_error(c, argv, build_options_table);
         }

@@ -200,8 +200,8 @@ static void print_json(const struct verify_options *o, const struct model *m, co
     cJSON_AddBoolToObject(root, "ok", ok);
     cJSON_AddNumberToObject(root, "n_random_tokens", n_prompt);
     cJSON_AddNumberToObject(root, "seed", (double)o->seed);
-    cJSON *ignored = cJSON_AddObjectToObject(root, "ignored_keys");
-    for (uint32_t i = 0; i < m->n_ignored; i++) cJSON_AddStringToObject(ignored, m->ignored[i].key, m->ignored[i].value);
+    cJSON *ignored = cJSON_AddObjectToObject(root, "ignored");
+    for (uint32_t i = 0; i < m->n_ignored; i++) cJSON_AddStringToObject(ignored, m->ignored[i].name, m->ignored[i].value);
     cJSON *list = cJSON_AddArrayToObject(root, "targets");
     for (uint32_t i = 0; i < n_results; i++) {
         const struct result *r = &results[i];
@@ -234,7 +234,7 @@ static void print_json(const struct verify_options *o, const struct model *m, co
 static void print_scope(const struct verify_options *o, const struct model *m, uint32_t n_positions)
 {
     for (uint32_t i = 0; i < m->n_ignored; i++)
-        printf("\nignored: %s = %s; neither the program nor the reference computes it%s", m->ignored[i].key, m->ignored[i].value,
+        printf("\nignored: %s = %s; neither the program nor the reference computes it%s", m->ignored[i].name, m->ignored[i].value,
                i + 1 < m->n_ignored ? "" : "\n");
     printf("\nchecked: logits at every position, prompt and one-token kernels, greedy choice%s.\n", o->simulate ? ";\n"
            "  by executing the chip's instructions: bounds, alignment, values never written, waits for loads, races in LDS and between\n"

@@ -435,16 +435,35 @@ static bool is_mentioned(const struct model *m, const char *text, const char *na
     return found;
 }
 
+/* What nothing uses has the value that the YAML allows then; with another one the file lacks tensors. */
+static bool is_idle(const struct model *m, const struct param *p)
+{
+    for (uint32_t l = 0; l < m->n_layer; l++)
+        if (p->values[l] != *p->unused)
+            die("%s: %s is %.10g, but the file has no tensor that goes with it; convert the model again with a current converter",
+                m->gguf->path, p->key, p->values[l]);
+    return true;
+}
+
 /* A key that looks read and is not: the model would be computed wrongly. */
 static void check_parameters(struct arena *a, const struct model *m)
 {
     for (uint32_t i = 0; i < m->n_params; i++) {
         const struct param *p = &m->params[i];
-        if (!p->is_own || p->used || !p->key || !gguf_find(m->gguf, p->key)) continue;
+        if (!p->is_own || p->used || !p->key || !gguf_find(m->gguf, p->key) || (p->unused && is_idle(m, p))) continue;
         if (!is_mentioned(m, m->graph_text, p->name, arena_array(a, bool, m->n_blocks)))
             die_at(m->graph_at, "%s has the key %s, parameter %s, which neither the graph nor a shape uses", m->gguf->path, p->key,
                    p->name);
     }
+}
+
+/* A tensor that looks bound and is not read, or that no role names. */
+static void check_tensors(struct arena *a, const struct graph *g)
+{
+    bool *read = arena_array(a, bool, g->model->gguf->n_tensors);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->weight) read[g->nodes[i]->weight->tensor - g->model->gguf->tensors] = true;
+    model_check_read(a, g->model, read);
 }
 
 struct graph *graph_build(struct arena *a, const struct model *m)
@@ -458,6 +477,7 @@ struct graph *graph_build(struct arena *a, const struct model *m)
     b.layer = NO_LAYER;
     read_lines(&b, sections[OUTPUT].text, sections[OUTPUT].end, sections[OUTPUT].at);
     check_parameters(a, m);
+    check_tensors(a, b.graph);
     return finish(&b, m->graph_at);
 }
 

@@ -126,7 +126,7 @@ static bool is_ignored(const struct check *c, const struct gguf_pair *pair)
     for (uint32_t i = 0; i < c->o->n_ignored; i++) {
         if (strcmp(c->o->ignored[i], pair->key)) continue;
         const char *key = printable(c->d->arena, pair->key, strlen(pair->key)), *value = value_text(c->d->arena, &pair->value);
-        c->m->ignored[c->m->n_ignored++] = (struct ignored_key){ key, value };
+        c->m->ignored[c->m->n_ignored++] = (struct ignored){ "--ignore-key", key, value };
         warn("%s: %s is %s, which the program ignores, as --ignore-key says: its results can be wrong", c->d->gguf->path, key, value);
         return true;
     }
@@ -251,7 +251,7 @@ void keys_check(const struct described *d, struct model *m, const struct model_o
     const char **known = model_names(d->arena, d->directory);
     check_sections(d);
     check_ignored(&c);
-    m->ignored = arena_array(d->arena, struct ignored_key, d->gguf->n_pairs);
+    m->ignored = arena_array(d->arena, struct ignored, d->gguf->n_pairs + o->n_ignored_tensors);
     for (uint64_t i = 0; i < d->gguf->n_pairs; i++) {
         const struct gguf_pair *pair = &d->gguf->pairs[i];
         const char *prefix = prefix_of(d, pair->key);

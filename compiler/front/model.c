@@ -44,8 +44,8 @@ static struct yaml *model_file(struct arena *a, const char *directory, const cha
     return yaml_parse(a, resource_place(a, directory, path), (const char *)text->data, text->size);
 }
 
-static const char *const top_keys[] = { "architecture", "inherits", "parameters", "harmless", "neutral", "tensors", "fused", "blocks",
-                                       "graph", NULL };
+static const char *const top_keys[] = { "architecture", "inherits", "parameters", "harmless", "neutral", "tensors", "left_out",
+                                       "fused", "blocks", "graph", NULL };
 
 /* files[0] and texts[0] are there. */
 static void read_files(struct described *d, const char *directory)
@@ -379,20 +379,100 @@ static void bind_all(struct described *d, struct model *m)
         else for (uint32_t l = 0; l < m->n_layer; l++) bind(d, m, r, l, used);
     }
     bind_scales(d, m, used);
-    uint64_t unused = 0, drafts = 0;
-    const char *example = "";
+}
+
+/* ---- tensors that no wiring reads ---- */
+
+/* "*" stands for any letters, "{l}" for the number of any layer. */
+static bool matches(const char *pattern, const char *name)
+{
+    const char *star = NULL, *from = NULL;
+    for (;;) {
+        if (*pattern == '*') { star = ++pattern; from = name; }
+        else if (strncmp(pattern, "{l}", 3) == 0 && isdigit((unsigned char)*name)) { pattern += 3; name += strspn(name, "0123456789"); }
+        else if (*pattern != *name) {
+            if (!star || !*from) return false;
+            pattern = star;
+            name = ++from;
+        }
+        else if (!*pattern) return true;
+        else { pattern++; name++; }
+    }
+}
+
+/* Sections hold what they should, so that a mistake shows even where no file has the tensor. */
+static void check_left_out(const struct described *d)
+{
+    for (uint32_t i = 0; i < d->n_files; i++) {
+        const struct yaml *all = yaml_get(d->files[i], "left_out");
+        if (all && all->kind != YAML_MAP) die_at(all->at, "left_out is a map of tensors' names and reasons");
+        for (uint32_t k = 0; all && k < all->count; k++)
+            if (!*yaml_string(all->items[k])) die_at(all->items[k]->at, "the reason why %s is left out is needed here", all->keys[k]);
+    }
+}
+
+static bool is_left_out(const struct described *d, const char *name)
+{
+    for (uint32_t i = 0; i < d->n_files; i++) {
+        const struct yaml *all = yaml_get(d->files[i], "left_out");
+        for (uint32_t k = 0; all && k < all->count; k++) if (matches(all->keys[k], name)) return true;
+    }
+    return false;
+}
+
+/* One --ignore-tensor. */
+static void ignore_tensors(const struct described *d, struct model *m, const char *pattern)
+{
+    const char *shown = printable(d->arena, pattern, strlen(pattern));
+    uint64_t n = 0, last = 0;
     for (uint64_t i = 0; i < d->gguf->n_tensors; i++) {
-        if (used[i]) continue;
-        if (is_draft(m, d->gguf->tensors[i].name)) { drafts++; continue; }
-        unused++;
-        example = d->gguf->tensors[i].name;
+        if (!matches(pattern, d->gguf->tensors[i].name)) continue;
+        m->unread[last = i] = UNREAD_IGNORED;
+        n++;
+    }
+    if (!n) die("--ignore-tensor %s: %s has no such tensor", shown, d->gguf->path);
+    const struct gguf_tensor *t = &d->gguf->tensors[last];
+    const char *value = n == 1 ? arena_printf(d->arena, "%s %s", t->quant->name, shape_text(d->arena, t))
+                               : arena_printf(d->arena, "%llu tensors", (unsigned long long)n);
+    m->ignored[m->n_ignored++] = (struct ignored){ "--ignore-tensor", shown, value };
+    warn("%s: %s, %s, may be left out, as --ignore-tensor says: the program's results can be wrong", d->gguf->path, shown, value);
+}
+
+static void find_unread(const struct described *d, struct model *m, const struct model_options *o)
+{
+    uint64_t drafts = 0;
+    check_left_out(d);
+    m->unread = arena_array(d->arena, enum unread, d->gguf->n_tensors);
+    for (uint64_t i = 0; i < d->gguf->n_tensors; i++) {
+        const char *name = d->gguf->tensors[i].name;
+        m->unread[i] = is_draft(m, name) ? UNREAD_DRAFT : is_left_out(d, name) ? UNREAD_HARMLESS : UNREAD_NEVER;
+        drafts += m->unread[i] == UNREAD_DRAFT;
     }
     if (drafts)
         warn("%s: %llu tensors of the draft (nextn) blocks are left out; programs compute every token in full", d->gguf->path,
              (unsigned long long)drafts);
-    if (unused)
-        warn("%s: %llu tensors are not used by architecture %s, %s among them", d->gguf->path, (unsigned long long)unused, d->architecture,
-             example);
+    for (uint32_t i = 0; i < o->n_ignored_tensors; i++) ignore_tensors(d, m, o->ignored_tensors[i]);
+}
+
+void model_check_read(struct arena *a, const struct model *m, const bool *read)
+{
+    enum { SHOWN = 3 };
+    const struct gguf *g = m->gguf;
+    struct text names = { .arena = a };
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < m->n_ignored; i++) {
+        const struct gguf_tensor *t = gguf_tensor_find(g, m->ignored[i].name);
+        if (t && read[t - g->tensors] && strcmp(m->ignored[i].option, "--ignore-tensor") == 0)
+            die("--ignore-tensor %s: architecture %s reads this tensor; it cannot be ignored", t->name, m->architecture);
+    }
+    for (uint64_t i = 0; i < g->n_tensors; i++) {
+        if (read[i] || m->unread[i] != UNREAD_NEVER) continue;
+        if (n++ < SHOWN) text_printf(&names, "%s%s", names.size ? ", " : "", g->tensors[i].name);
+    }
+    if (!n) return;
+    if (n > SHOWN) text_printf(&names, " and %llu more", (unsigned long long)(n - SHOWN));
+    die("%s: models/%s.yaml does not compute with tensor%s %s: the program would be another model; convert the model again with a current "
+        "converter, or --ignore-tensor NAME (* for any letters) insists", g->path, m->architecture, n > 1 ? "s" : "", text_str(&names));
 }
 
 /* Where the first line of a literal block of text begins: it loses its indentation. */
@@ -504,6 +584,7 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const struct
     check_dimensions(m);
     check_fused(&d, m);
     bind_all(&d, m);
+    find_unread(&d, m, o);
     read_blocks(&d, m);
     read_graph(&d, m);
     check_context(&d, m, n_ctx);

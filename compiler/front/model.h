@@ -27,7 +27,11 @@ enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_YARN };
 /* Lines of the wiring that have a name. */
 struct block { const char *name, *text; struct place at; };
 
-struct ignored_key { const char *key, *value; };      /* both printable */
+/* A key or a pattern of tensors' names that the user told to ignore, and what the file has there; all printable. */
+struct ignored { const char *option, *name, *value; };
+
+/* Why the graph need not read a tensor of the file. */
+enum unread { UNREAD_NEVER, UNREAD_DRAFT, UNREAD_HARMLESS, UNREAD_IGNORED };
 
 enum value_type { VALUE_U32, VALUE_F64, VALUE_BOOL };
 
@@ -39,6 +43,7 @@ struct param {
     double         *values;           /* [n_layer] */
     bool            is_own;           /* not of param.def */
     bool            used;             /* by a shape, another parameter, or (set by graph_build) the wiring */
+    const double   *unused;           /* the one value that a file may have where nothing uses it; or NULL: any */
 };
 
 /* value_dim: items of a head of V, and of what attention gives for a head. */
@@ -56,8 +61,9 @@ struct model {
     struct weight      *weights;          /* [n_weights], each tensor part once */
     uint32_t            n_weights;
     uint64_t            n_parameters;
-    struct ignored_key *ignored;          /* [n_ignored], in the file's order: not computed because the user insisted */
+    struct ignored     *ignored;          /* [n_ignored], keys in the file's order, then tensors: not computed because the user insisted */
     uint32_t            n_ignored;
+    enum unread        *unread;           /* [gguf->n_tensors] */
     struct role        *roles;            /* private to model.c */
     uint32_t            n_roles;
     const char         *graph_text;       /* the wiring, from the YAML */
@@ -71,16 +77,21 @@ struct model_options {
     uint32_t           n_ctx;             /* context of the program; 0: model_context's choice */
     const char *const *ignored;           /* [n_ignored], --ignore-key: keys that need not be computed */
     uint32_t           n_ignored;
+    const char *const *ignored_tensors;   /* [n_ignored_tensors], --ignore-tensor: names, "*" for any letters, that no wiring need read */
+    uint32_t           n_ignored_tensors;
 };
 
 /* Reads models/ARCH.yaml, checks every hyperparameter, that nothing the file asks for is left out (keys.h), and the shape of
- * every tensor.  Dies naming key or tensor, expected and found; warns of unused tensors, ignored keys and a context beyond
+ * every tensor.  Dies naming key or tensor, expected and found; warns of draft blocks, of what the user ignores and of a context beyond
  * the trained one.  o NULL: all defaults. */
 struct model *model_describe(struct arena *a, const struct gguf *g, const struct model_options *o);
 /* The context of a program of a model trained for n_ctx_train tokens, for which n_ctx was asked (0: nothing). */
 uint32_t model_context(uint32_t n_ctx_train, uint32_t n_ctx);
 /* The weight with that role; layer NO_LAYER outside layers.  NULL when an optional tensor is absent; dies at `at` on an unknown role. */
 const struct weight *model_weight(const struct model *m, struct place at, const char *role, uint32_t layer);
+/* Dies naming the tensors of the file that are not read, read [gguf->n_tensors], and that nothing says may be left out: the program would
+ * be another model. */
+void model_check_read(struct arena *a, const struct model *m, const bool *read);
 /* The block of that name, or NULL. */
 const struct block *model_block(const struct model *m, const char *name);
 /* The parameter of that name, or NULL. */

@@ -140,8 +140,9 @@ static struct yaml *find_entry(const struct described *d, const char *name)
 
 static void open_entry(struct params *s, struct param *p, struct reading *r)
 {
-    static const char *const keys[] = { "key", "default", "per_layer", "where", "otherwise", NULL };
-    static const char *const own_keys[] = { "key", "default", "per_layer", "where", "otherwise", "type", "least", "most", NULL };
+    static const char *const keys[] = { "key", "default", "none", "per_layer", "where", "otherwise", NULL };
+    static const char *const own_keys[] = { "key", "default", "none", "unused", "per_layer", "where", "otherwise", "type", "least", "most",
+                                            NULL };
     r->entry = find_entry(s->d, p->name);
     if (r->entry->kind == YAML_SCALAR) { r->fallback = r->entry; return; }
     yaml_only(r->entry, p->is_own ? own_keys : keys);
@@ -152,6 +153,13 @@ static void open_entry(struct params *s, struct param *p, struct reading *r)
     if (r->scope == MODEL && (r->per_layer || yaml_get(r->entry, "where")))
         die_at(r->entry->at, "%s is one value for the whole model; it cannot differ by layer", p->name);
     if (!yaml_get(r->entry, "where") != !yaml_get(r->entry, "otherwise")) die_at(r->entry->at, "where and otherwise go together");
+    const struct yaml *none = yaml_get(r->entry, "none"), *unused = yaml_get(r->entry, "unused");
+    if (none && (!key || !r->fallback)) die_at(none->at, "none is for a key, and has its default");
+    if (unused && !key) die_at(unused->at, "unused is for a key");
+    if (!unused) return;
+    double *value = arena_new(s->d->arena, double);
+    *value = yaml_f64(unused);
+    p->unused = value;
 }
 
 _Noreturn static void missing_key(const struct described *d, const char *name, const char *key)
@@ -282,7 +290,7 @@ static void use_names(struct params *s, const char *text)
 
 static double read_value(struct params *s, const struct param *p, const struct reading *r, uint32_t layer)
 {
-    const struct yaml *where = yaml_get(r->entry, "where");
+    const struct yaml *where = yaml_get(r->entry, "where"), *none = yaml_get(r->entry, "none");
     const struct gguf_value *v = p->key ? gguf_find(s->d->gguf, p->key) : NULL;
     double value, holds = 1;
     if (r->fallback && r->fallback->kind == YAML_SCALAR) use_names(s, yaml_string(r->fallback));
@@ -291,6 +299,7 @@ static double read_value(struct params *s, const struct param *p, const struct r
     else if (!v) value = fallback_value(s, p, r, layer);
     else if (v->type == GGUF_ARRAY) value = array_value(s, p, r, v, layer);
     else value = scalar_value(s->d->gguf, p);
+    if (v && none && holds != 0 && value == yaml_f64(none)) value = fallback_value(s, p, r, layer);
     if (!(value >= r->least && value <= r->most))
         die("%s: %s is %.10g; forgec takes %.10g to %.10g", s->d->gguf->path, p->key ? p->key : p->name, value, r->least, r->most);
     return value;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run_keys.sh FORGEC MAKE_GGUF -- a hyperparameter that nobody computes stops every command, names itself, and is told of wherever the user insists.
+# run_keys.sh FORGEC MAKE_GGUF -- a hyperparameter or tensor that nobody computes with stops every command, names itself, and is told of wherever the user insists.
 forgec=$1 make=$2
 . "$(dirname "$0")/../harness.sh"
 mkdir "$tmp/w"
@@ -35,7 +35,26 @@ refuse cc 1 "$key is 0.22" "$forgec" cc granite.c granite.gguf --models models
 check cc-ignored 0 "$forgec" cc granite.c granite.gguf --models models --ignore-key $key -o granite
 check info 0 ./granite --info; out_has "--ignore-key $key"
 
+# A tensor that the wiring does not read.
+"$make" --arch granite --layers 2 --embd 64 --heads 2 --kv-heads 1 --ff 96 --vocab 300 --ctx 64 --type Q8_0 --pure --with rope_freqs \
+    --key %.rope.scaling.finetuned=false -o tensor.gguf || exit 1
+printf 'architecture: granite\ninherits: transformer\nparameters: {rope_neox: false}\nharmless: {"{arch}.rope.scaling.finetuned": "a test"}\nblocks:\n  q_heads: |\n    %%q_rope = rope %%q_bias\n  k_heads: |\n    %%k_rope = rope %%k_bias\n' > models/granite.yaml
+for command in build verify 'build --emit plan' 'build --emit graph'; do
+    # shellcheck disable=SC2086  # words
+    refuse "$command" 1 "models/granite.yaml does not compute with tensor rope_freqs.weight: the program would be another model" "$forgec" $command tensor.gguf --models models
+done
+check inspect 0 "$forgec" inspect tensor.gguf; out_has "rope_freqs.weight"
+refuse no-such-tensor 1 "tensor.gguf has no such tensor" "$forgec" build tensor.gguf --models models --ignore-tensor 'rope.*'
+check needed-tensor 1 "$forgec" verify tensor.gguf --models models --ignore-tensor output_norm.weight
+err_has "reads this tensor; it cannot be ignored"
+check tensor-ignored 0 "$forgec" verify tensor.gguf --models models --ignore-tensor 'rope_*' -q
+once "rope_*, F32 16, may be left out, as --ignore-tensor says"
+out_has "ignored: rope_* = F32 16; neither the program nor the reference computes it"
+check tensor-info 0 "$forgec" build tensor.gguf --models models --ignore-tensor 'rope_*' -q -o tensor
+check info 0 ./tensor --info; out_has "--ignore-tensor rope_*"
+
 # A context beyond the trained one is built, and told of once.
+printf 'architecture: granite\ninherits: transformer\nparameters: {rope_neox: false}\n' > models/granite.yaml
 check long-context 0 "$forgec" verify granite.gguf --models models --ignore-key $key --ctx 80 -q
 once "a context of 80 tokens is longer than the 64 that the model was trained for"
 summary

@@ -6,6 +6,8 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "compiler/base/resource.h"
+#include "compiler/base/yaml.h"
 #include "compiler/front/graph.h"
 #include "templates/ref/ops.h"
 #include "die_capture.h"
@@ -156,9 +158,146 @@ static void scales_of_matrices(void **state)
     assert_string_equal(model_weight(m, here, "attn_q", 1)->scale->name, tiny_scalar);
     assert_ptr_equal(model_weight(m, here, "attn_q", 1)->scale, model_weight(m, here, "attn_q_scale", 1));
     tiny_scalar = "blk.1.attn_q.input_scale";
-    assert_non_null(with_keys("llama", NULL, 0, NULL));
-    assert_non_null(strstr(warned, "1 tensors are not used by architecture llama, blk.1.attn_q.input_scale among them"));
+    graph_build(a, with_keys("llama", NULL, 0, NULL));
+    assert_int_equal(n_warned, 0);
     tiny_scalar = NULL;
+}
+
+/* ---- tensors that no wiring reads ---- */
+
+static const char *more_names[5];             /* of tensors more */
+static void put_named(void)
+{
+    for (size_t i = 0; i < COUNT_OF(more_names) && more_names[i]; i++) tiny_tensor(more_names[i], QUANT_F32, 0, 64);
+}
+
+static void tensors_nobody_reads(void **state)
+{
+    (void)state;
+    static const struct model *m;
+    tiny_more = put_named;
+    memset(more_names, 0, sizeof more_names);
+    more_names[0] = "blk.1.attn_q_strange.weight";
+    m = tiny_model(a, &tiny_llama);
+    assert_dies(graph_build(a, m), "tiny: models/llama.yaml does not compute with tensor blk.1.attn_q_strange.weight: the program would be "
+                "another model; convert the model again with a current converter, or --ignore-tensor NAME (* for any letters) insists");
+    for (size_t i = 1; i < COUNT_OF(more_names); i++) more_names[i] = arena_printf(a, "more.%zu", i);
+    m = tiny_model(a, &tiny_llama);
+    assert_dies(graph_build(a, m), "tensors blk.1.attn_q_strange.weight, more.1, more.2 and 2 more: ");
+    /* Whoever insists gets it, is warned, and finds it in the model. */
+    static const char *names[] = { "more.*", "blk.*strange.w*t" };
+    struct model_options o = { .ignored_tensors = names, .n_ignored_tensors = 2 };
+    m = with_keys("llama", NULL, 0, &o);
+    graph_build(a, m);
+    assert_int_equal(m->n_ignored, 2);
+    assert_string_equal(m->ignored[0].option, "--ignore-tensor");
+    assert_string_equal(m->ignored[0].name, "more.*");
+    assert_string_equal(m->ignored[0].value, "4 tensors");
+    assert_string_equal(m->ignored[1].value, "F32 64");
+    assert_int_equal(n_warned, 2);
+    assert_non_null(strstr(warned, "more.*, 4 tensors, may be left out, as --ignore-tensor says: the program's results can be wrong"));
+    o.n_ignored_tensors = 1;
+    m = with_keys("llama", NULL, 0, &o);
+    assert_dies(graph_build(a, m), "tensor blk.1.attn_q_strange.weight: ");
+    static const char *const none[] = { "mor", "more", "more.", "ore.1", "more.1 ", "*more", "" };
+    for (size_t i = 0; i < COUNT_OF(none); i++) {
+        o.ignored_tensors = &none[i];
+        assert_dies(with_keys("llama", NULL, 0, &o), arena_printf(a, "--ignore-tensor %s: tiny has no such tensor", none[i]));
+    }
+    names[0] = "blk.0.attn_q.weight";
+    o.ignored_tensors = names;
+    m = with_keys("llama", NULL, 0, &o);
+    assert_dies(graph_build(a, m), "--ignore-tensor blk.0.attn_q.weight: architecture llama reads this tensor; it cannot be ignored");
+    /* A role that a wiring does not read is none. */
+    memset(more_names, 0, sizeof more_names);
+    more_names[0] = "blk.0.attn_k.bias";
+    graph_build(a, tiny_model(a, &tiny_llama));
+    static const char *const yaml = "architecture: llama\ninherits: transformer\nparameters:\n  rope_neox: false\n%sblocks:\n"
+                                    "  k_heads: |\n    %%k_rope = rope %%k\n";
+    tiny_reads_all = true;
+    m = tiny_yaml(a, &tiny_llama, arena_printf(a, yaml, ""));
+    assert_dies(graph_build(a, m), "%0.k_bias is never read");
+    static const char *const plain = "architecture: llama\ninherits: transformer\nparameters:\n  rope_neox: false\n%sgraph: |\n"
+                                     "  input:\n    %%x = embed token_embd\n  layer:\n    %%n = rmsnorm attn_norm, %%x\n"
+                                     "    %%q = matmul attn_q, %%n\n    %%k = matmul attn_k, %%n\n    %%kc = store_k %%k\n"
+                                     "    %%v = matmul attn_v, %%n\n    %%vc = store_v %%v\n    %%a = attention %%q, %%kc, %%vc\n"
+                                     "    %%z = matmul attn_output, %%a\n    %%f = rmsnorm ffn_norm, %%z\n    %%g = matmul ffn_gate, %%f\n"
+                                     "    %%u = matmul ffn_up, %%f\n    %%y = glu_silu %%g, %%u\n    %%x = matmul ffn_down, %%y\n"
+                                     "  output:\n    %%o = rmsnorm output_norm, %%x\n    %%l = matmul output, %%o\n";
+    m = tiny_yaml(a, &tiny_llama, arena_printf(a, plain, ""));
+    assert_dies(graph_build(a, m), "does not compute with tensor blk.0.attn_k.bias: ");
+    /* A file of an architecture says what may be left out, and why. */
+    graph_build(a, tiny_yaml(a, &tiny_llama, arena_printf(a, plain, "left_out:\n  \"blk.{l}.attn_k.bias\": \"none here\"\n")));
+    static const char *const lists[] = { "left_out:\n  \"blk.{l}.attn_q.bias\": \"none here\"\n",
+                                         "left_out:\n  \"blk.{l}0.attn_k.bias\": \"none here\"\n" };
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        m = tiny_yaml(a, &tiny_llama, arena_printf(a, plain, lists[i]));
+        assert_dies(graph_build(a, m), "does not compute with tensor blk.0.attn_k.bias: ");
+    }
+    assert_dies(tiny_yaml(a, &tiny_llama, arena_printf(a, plain, "left_out: [x]\n")), "llama.yaml:5:11: left_out is a map of tensors'");
+    assert_dies(tiny_yaml(a, &tiny_llama, arena_printf(a, plain, "left_out: {x: \"\"}\n")), "the reason why x is left out is needed here");
+    tiny_reads_all = false;
+}
+
+/* Experts that a key promises and no tensor has. */
+static void experts_without_tensors(void **state)
+{
+    (void)state;
+    static const struct key_row eight[] = { { "llama.expert_count", GGUF_U32, 8, ONE, NULL, NULL },
+                                            { "llama.expert_used_count", GGUF_U32, 2, ONE, NULL, NULL } };
+    static const struct key_row none[] = { { "llama.expert_count", GGUF_U32, 0, ONE, NULL, NULL }, eight[1] };
+    static const struct key_row granite[] = { { "granite.expert_count", GGUF_U32, 8, ONE, NULL, NULL } };
+    static const struct model *m;
+    m = with_keys("llama", eight, 2, NULL);
+    assert_dies(graph_build(a, m), "tiny: llama.expert_count is 8, but the file has no tensor that goes with it; convert the model again");
+    graph_build(a, with_keys("llama", none, 2, NULL));
+    assert_dies(with_keys("granite", granite, 1, NULL), "granite.expert_count is 8; forgec does not compute what it asks for");
+}
+
+/* A scale of 0 is how converters write that there is none. */
+static void scales_of_zero(void **state)
+{
+    (void)state;
+    static const struct { const char *arch, *key; } rows[] = {
+        { "granite", "embedding_scale" }, { "granite", "residual_scale" }, { "granite", "logit_scale" }, { "granite", "attention.scale" },
+        { "granitehybrid", "embedding_scale" }, { "granitehybrid", "residual_scale" }, { "granitehybrid", "logit_scale" },
+        { "granitehybrid", "attention.scale" }, { "command-r", "logit_scale" }, { "cohere2", "logit_scale" },
+        { "deepseek2", "expert_weights_scale" }, { "glm4moe", "expert_weights_scale" }, { "nemotron_h_moe", "expert_weights_scale" } };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const char *key = arena_printf(a, "%s.%s", rows[i].arch, rows[i].key);
+        const struct yaml *y = NULL;
+        struct bytes text;
+        for (const char *file = rows[i].arch; !y && file; ) {
+            assert_true(resource_find(a, NULL, arena_printf(a, "models/%s.yaml", file), &text));
+            struct yaml *all = yaml_parse(a, file, (const char *)text.data, text.size), *params = yaml_get(all, "parameters");
+            for (uint32_t k = 0; params && k < params->count && !y; k++) {
+                const struct yaml *its = yaml_get(params->items[k], "key");
+                if (its && strcmp(yaml_string(its) + strlen("{arch}."), rows[i].key) == 0) y = params->items[k];
+            }
+            const struct yaml *base = yaml_get(all, "inherits");
+            file = base ? yaml_string(base) : NULL;
+        }
+        if (!y) fail_msg("%s: no parameter reads it", key);
+        /* The value that leaves things as they are, or attention's own word for it. */
+        const bool own = strcmp(rows[i].key, "attention.scale") == 0;
+        if (!own && (!yaml_get(y, "none") || yaml_f64(yaml_get(y, "none")) != 0 || yaml_f64(yaml_need(y, "default")) != 1))
+            fail_msg("%s: 0 does not stand for the default, 1", key);
+        if (own && yaml_f64(yaml_need(y, "default")) != 0) fail_msg("%s: its default is not 0", key);
+    }
+    static const char *const scales[] = { "granite.embedding_scale", "granite.residual_scale", "granite.logit_scale",
+                                          "granite.attention.scale" };
+    struct key_row zeros[4], others[4];
+    for (size_t i = 0; i < 4; i++) {
+        zeros[i] = (struct key_row){ scales[i], GGUF_F32, 0, ONE, NULL, NULL };
+        others[i] = (struct key_row){ scales[i], GGUF_F32, 2, ONE, NULL, NULL };
+    }
+    struct text plain = { .arena = a }, zero = { .arena = a }, two = { .arena = a };
+    graph_print(&plain, graph_build(a, with_keys("granite", NULL, 0, NULL)));
+    graph_print(&zero, graph_build(a, with_keys("granite", zeros, 4, NULL)));
+    graph_print(&two, graph_build(a, with_keys("granite", others, 4, NULL)));
+    assert_string_equal(text_str(&zero), text_str(&plain));
+    static const char *const lines[] = { "%x = scale by=2 %e", "%0.attn_add = scale by=2 ", "%scaled = scale by=0.5 ", " scale=2 cap=0 " };
+    for (size_t i = 0; i < COUNT_OF(lines); i++) assert_non_null(strstr(text_str(&two), lines[i]));
 }
 
 /* Blocks behind the layers, which draft tokens. */
@@ -174,15 +313,17 @@ static void draft_blocks(void **state)
     n_warned = 0;
     warn_handler = keep_warning;
     tiny_scalar = "blk.0.strange";
-    const struct model *m = tiny_yaml(a, &s, "architecture: llama\ninherits: transformer\nparameters:\n  rope_neox: false\n"
-                                             "  n_block: {type: u32, key: \"{arch}.block_count\"}\n"
-                                             "  n_nextn: {type: u32, key: \"{arch}.nextn_predict_layers\", default: 0}\n"
-                                             "  n_layer: n_block - n_nextn\n");
+    static const struct model *m;
+    tiny_reads_all = true;
+    m = tiny_yaml(a, &s, "architecture: llama\ninherits: transformer\nparameters:\n  rope_neox: false\n"
+                         "  n_block: {type: u32, key: \"{arch}.block_count\"}\n"
+                         "  n_nextn: {type: u32, key: \"{arch}.nextn_predict_layers\", default: 0}\n  n_layer: n_block - n_nextn\n");
+    tiny_reads_all = false;
     tiny_scalar = NULL;
     assert_int_equal(m->n_layer, 1);
-    assert_int_equal(n_warned, 2);
+    assert_int_equal(n_warned, 1);
     assert_non_null(strstr(warned, "tiny: 9 tensors of the draft (nextn) blocks are left out"));
-    assert_non_null(strstr(warned, "1 tensors are not used by architecture llama, blk.0.strange among them"));
+    assert_dies(graph_build(a, m), "does not compute with tensor blk.0.strange: ");
 }
 
 #define LISTED(values) "forgec does not compute what it asks for, only models where it is " values
@@ -246,7 +387,7 @@ static void keys_that_change_the_arithmetic(void **state)
         const struct model_options insist = { .ignored = &key, .n_ignored = 1 };
         const struct model *m = with_keys("llama", &changing[i], 1, &insist);
         assert_int_equal(m->n_ignored, 1);
-        assert_string_equal(m->ignored[0].key, key);
+        assert_string_equal(m->ignored[0].name, key);
         assert_int_equal(n_warned, 1);
         assert_non_null(strstr(warned, arena_printf(a, "%s is %s, which the program ignores", key, m->ignored[0].value)));
     }
@@ -581,6 +722,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(scales_of_matrices, setup, teardown),
+        cmocka_unit_test_setup_teardown(tensors_nobody_reads, setup, teardown),
+        cmocka_unit_test_setup_teardown(experts_without_tensors, setup, teardown),
+        cmocka_unit_test_setup_teardown(scales_of_zero, setup, teardown),
         cmocka_unit_test_setup_teardown(numbers_out_of_range, setup, teardown),
         cmocka_unit_test_setup_teardown(further_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_that_change_the_arithmetic, setup, teardown),
