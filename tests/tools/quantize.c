@@ -47,7 +47,7 @@ static float inverse(float d) { return d != 0 ? 1 / d : 0; }
 static void or_bits(uint8_t *p, int value, int shift) { *p = (uint8_t)(*p | value << shift); }
 static void put_nibble(uint8_t *q, int i, int code) { or_bits(&q[i % 16], code, i < 16 ? 0 : 4); }      /* of 32 */
 
-/* The value of largest magnitude, with its sign.  The magnitude stands beside it: clang 19 at -O3 unrolls the loop with fabsf(best) and then
+/* The value of largest magnitude, with its sign.  Its magnitude stands beside it: clang 19 at -O3 unrolls a loop with fabsf(best) and then
    compares with best itself where best is the first value or 0. */
 static float extreme(const float *x, int n)
 {
