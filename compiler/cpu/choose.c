@@ -19,7 +19,7 @@ static uint32_t multiple_of(uint32_t x, uint32_t of)
 static uint32_t together(const struct node *n)
 {
     switch (n->op) {
-    case OP_headnorm: case OP_l2norm: case OP_rope: case OP_store_k: case OP_store_v: return n->attr.head_dim;
+    case OP_headnorm: case OP_l2norm: case OP_layernorm_heads: case OP_rope: case OP_store_k: case OP_store_v: return n->attr.head_dim;
     case OP_part: return n->attr.count;
     case OP_join: return n->cols / n->heads;
     default: return 0;

@@ -89,7 +89,15 @@ static void headnorm_does(struct lister *l, const struct node *n)
 {
     const char *weight = n->weight ? arena_printf(l->arena, "weight %s", weight_name(l, n->weight)) : "no weight";
     const char *each = n->weight && n->weight->cols != n->attr.head_dim ? ", each of its own" : "";
-    kernel_does(&l->d, "  headnorm of heads of %u, eps %.9g, %s%s", n->attr.head_dim, n->attr.eps, weight, each);
+    kernel_does(&l->d, "  %s of heads of %u, eps %.9g, %s%s", n->op == OP_headnorm ? "headnorm" : "layernorm", n->attr.head_dim,
+                n->attr.eps, weight, each);
+}
+
+static void add_position_does(struct lister *l, const struct node *n)
+{
+    l->d.kernel.weight_bytes += plan_bytes_read(l->plan, n);
+    const char *weight = name_at(l, l->plan->weight_offset[n->weight->index], n->weight->role);
+    kernel_does(&l->d, "  add_position, weight %s, %llu floats a position", weight, (ull)plan_weight_stride(l->plan, n->weight));
 }
 
 /* An operation with its attributes: layers where they differ have kernels of their own. */
@@ -136,7 +144,9 @@ static void chain_does(struct lister *l, const struct branch *b)
         const struct node *n = b->chain[i];
         switch (n->op) {
         case OP_bias:     kernel_does(&l->d, "  bias, weight %s", weight_name(l, n->weight)); break;
-        case OP_headnorm: headnorm_does(l, n); break;
+        case OP_headnorm:
+        case OP_layernorm_heads: headnorm_does(l, n); break;
+        case OP_add_position: add_position_does(l, n); break;
         case OP_rope:     rope_does(l, n); break;
         case OP_store_k:
         case OP_store_v:  store_does(l, n); break;

@@ -80,7 +80,9 @@ static const char *headnorm_call(const struct writer *w, const struct node *n)
 {
     const char *each = n->weight && n->weight->cols != n->attr.head_dim ? " + $r" : "";
     const char *eps = emit_float(w->arena, n->attr.eps);
-    return arena_printf(w->arena, "rmsnorm($y, $y, %s%s, %u, %s);", vector_of(w, n), each, n->attr.head_dim, eps);
+    const bool rms = n->op == OP_headnorm;
+    return arena_printf(w->arena, "%s($y, $y, %s%s, %s%u, %s);", rms ? "rmsnorm" : "layernorm", vector_of(w, n), each,
+                        rms ? "" : "/* bias */ 0, ", n->attr.head_dim, eps);
 }
 
 static const char *l2norm_call(const struct writer *w, const struct node *n)
@@ -184,7 +186,8 @@ void put_operation(struct writer *w, const struct branch *b, uint32_t i, uint32_
     const char *position = w->many ? "a->n_past + t" : "a->n_past";
     switch (c->op) {
     case OP_bias:     put(w, "add_bias(y, %s + r, %s);", vector_of(w, c), n); break;
-    case OP_headnorm: put_heads(w, head_dim, unit, n, headnorm_call(w, c)); break;
+    case OP_headnorm:
+    case OP_layernorm_heads: put_heads(w, head_dim, unit, n, headnorm_call(w, c)); break;
     case OP_l2norm:   put_heads(w, head_dim, unit, n, l2norm_call(w, c)); break;
     case OP_rope:     put_heads(w, head_dim, unit, n, rope_call(w, c)); break;
     case OP_store_k:
@@ -203,6 +206,10 @@ void put_operation(struct writer *w, const struct branch *b, uint32_t i, uint32_
     case OP_softcap:  put(w, "softcap(y, y, %s, %s);", emit_float(w->arena, c->attr.cap), n); break;
     case OP_temperature:
         put(w, "scale(y, y, temperature(%s, %s, %u), %s);", position, emit_float(w->arena, c->attr.by), c->attr.n_ctx_orig, n);
+        break;
+    case OP_add_position:
+        put(w, "add(y, y, %s + (uint64_t)%llu * (%s) + r, %s);", vector_of(w, c),
+            (unsigned long long)plan_weight_stride(w->plan, c->weight), position, n);
         break;
     case OP_times:    put_times(w, c, "y", n); break;
     case OP_expert_bias:

@@ -186,6 +186,21 @@ OPERATION(rope)
         for (uint32_t h = 0; h < node->heads; h++) rope_ref(y + ((uint64_t)t * node->heads + h) * a->head_dim + a->rot_first, &r, t);
 }
 
+OPERATION(add_position)
+{
+    const uint64_t cols = node->cols;
+    const struct weight *w = node->weight;
+    (void)vector;
+    if (in->n > w->rows)
+        die("%u tokens, but %s has learned %llu positions", in->n, w->name, (unsigned long long)w->rows);
+    float *row = take(cols, sizeof *row);
+    for (uint32_t t = 0; t < in->n; t++) {
+        weight_to_float(row, w, t, 1);
+        add_ref(y + t * cols, x[0] + t * cols, row, node->cols);
+    }
+    free(row);
+}
+
 OPERATION(store)
 {
     (void)vector;
@@ -277,6 +292,14 @@ OPERATION(layernorm)
 {
     const uint64_t cols = node->cols;
     for (uint32_t t = 0; t < in->n; t++) layernorm_ref(y + t * cols, x[0] + t * cols, vector, NULL, node->cols, node->attr.eps);
+}
+
+OPERATION(layernorm_heads)
+{
+    const uint32_t dim = node->attr.head_dim;
+    const bool whole = node->weight && node->weight->cols == node->cols;
+    for (uint64_t h = 0; h < (uint64_t)in->n * node->heads; h++)
+        layernorm_ref(y + h * dim, x[0] + h * dim, whole ? vector + h % node->heads * dim : vector, NULL, dim, node->attr.eps);
 }
 
 OPERATION(l2norm)

@@ -111,6 +111,16 @@ static void shape_join(const struct graph *g, struct place at, struct node *n)
     n->heads = heads;
 }
 
+/* A row for each position. */
+static void shape_add_position(const struct graph *g, struct place at, struct node *n)
+{
+    (void)g;
+    need_matrix(at, n);
+    if (n->weight->slices) die_at(at, "add_position takes a matrix; %s has three dimensions", n->weight->role);
+    n->cols = n->inputs[0]->cols;
+    need_cols(at, n->inputs[0], n->weight->cols, n->weight->role);
+}
+
 /* A matrix, all its rows at once, and a value that has its columns `slices` times. */
 static void shape_matmul_heads(const struct graph *g, struct place at, struct node *n)
 {

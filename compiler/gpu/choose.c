@@ -173,7 +173,7 @@ enum gpu_map gpu_map_of(const struct group *g)
     if (b->n_chain == 1 && has_own_rows(n->op)) return MAP_ROWS;
     if (b->n_chain == 1 && n->op == OP_headnorm && n->weight && n->weight->cols == n->attr.head_dim && small) return MAP_ROWS;
     if (b->n_chain == 1 && n->op == OP_rope && n->attr.rot_first == 0 && small) return MAP_ROWS;
-    return n->op == OP_headnorm || n->op == OP_l2norm ? MAP_HEADS : MAP_VALUES;
+    return n->op == OP_headnorm || n->op == OP_l2norm || n->op == OP_layernorm_heads ? MAP_HEADS : MAP_VALUES;
 }
 
 /* A chain of operations on values; the first may look for its value elsewhere in the row. */

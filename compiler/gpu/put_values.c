@@ -85,6 +85,10 @@ static void put_operation(struct emitter *e, const struct branch *b, uint32_t i)
     case OP_temperature:
         gpu_put(e, "y *= temperature_f32(a.step->n_past + t, %s, %u);", emit_float(e->arena, at->by), at->n_ctx_orig);
         break;
+    case OP_add_position:
+        gpu_put(e, "y += %s[(uint64_t)(a.step->n_past + t) * %llu + r];", gpu_vector(e, n->weight),
+                (unsigned long long)plan_weight_stride(e->plan, n->weight));
+        break;
     case OP_glu_silu:
     case OP_glu_gelu:
     case OP_glu_oai:      put_glu(e, b, i); break;
@@ -182,9 +186,9 @@ void gpu_put_map_heads(struct emitter *e)
     const char *to = sink(e, b, 1);
     const bool whole = n->weight && n->weight->cols == n->cols;
     gpu_put_token(e);
-    gpu_put(e, "heads_normed(a, t, %s, %s, /* whole */ %u, /* unit */ %u, %s, /* head_dim */ %u, %u, %s);", row_of(e, n->inputs[0]),
-            gpu_vector(e, n->weight), whole,
-            n->op == OP_l2norm, emit_float(e->arena, n->attr.eps), n->attr.head_dim, e->kernel->param[PARAM_THREADS], to);
+    const char *how = n->op == OP_l2norm ? "HEADS_UNIT" : n->op == OP_layernorm_heads ? "HEADS_CENTERED" : "HEADS_RMS";
+    gpu_put(e, "heads_normed(a, t, %s, %s, /* whole */ %u, %s, %s, /* head_dim */ %u, %u, %s);", row_of(e, n->inputs[0]),
+            gpu_vector(e, n->weight), whole, how, emit_float(e->arena, n->attr.eps), n->attr.head_dim, e->kernel->param[PARAM_THREADS], to);
 }
 
 /* ---- operations with a state ---- */

@@ -83,7 +83,8 @@ static bool is_late(const struct node *n)
 {
     switch (n->op) {
     case OP_times: case OP_scale: case OP_silu: case OP_gelu: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_softcap:
-    case OP_temperature: case OP_mul: case OP_glu_oai: case OP_part: case OP_join: case OP_l2norm: return true;
+    case OP_temperature: case OP_mul: case OP_glu_oai: case OP_part: case OP_join: case OP_l2norm:
+    case OP_layernorm_heads: return true;
     default: return false;
     }
 }
@@ -373,6 +374,8 @@ static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum 
     [OP_add]       = { rule_sum,       GROUP_MAP },
     [OP_layernorm] = { rule_norm,      GROUP_NORM },
     [OP_l2norm]    = { rule_heads,     GROUP_MAP },
+    [OP_layernorm_heads] = { rule_heads, GROUP_MAP },
+    [OP_add_position] = { rule_rows,   GROUP_MAP },
     [OP_times]     = { rule_rows,      GROUP_MAP },
     [OP_scale]     = { rule_rows,      GROUP_MAP },
     [OP_silu]      = { rule_rows,      GROUP_MAP },

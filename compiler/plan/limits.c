@@ -20,8 +20,18 @@ static void check_head_dim(const struct plan *p, const struct node *n)
 /* The cache's kernels work on whole vectors of a head. */
 static bool is_cached(const struct node *n) { return n->op == OP_store_k || n->op == OP_store_v || n->op == OP_attention; }
 
+static void check_positions(const struct plan *p, const struct node *n)
+{
+    if (p->options.n_ctx > n->weight->rows)
+        die("%s: a context of %u tokens is beyond the %llu positions that %s has learned; --ctx %llu is the most", p->model->gguf->path,
+            p->options.n_ctx, (unsigned long long)n->weight->rows, n->weight->name, (unsigned long long)n->weight->rows);
+}
+
 void plan_check_limits(const struct plan *p, const struct graph *g)
 {
-    for (uint32_t i = 0; i < g->n_nodes; i++) if (is_cached(g->nodes[i])) check_head_dim(p, g->nodes[i]);
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        if (is_cached(g->nodes[i])) check_head_dim(p, g->nodes[i]);
+        if (g->nodes[i]->op == OP_add_position) check_positions(p, g->nodes[i]);
+    }
     if (machine_of(p->profile->kind)->check) machine_of(p->profile->kind)->check(p, g);
 }

@@ -150,7 +150,7 @@ struct packing plan_packing(const struct plan *p, const struct weight *w)
 static enum weight_form form_of(const struct node *n)
 {
     if (n->weight->is_vector) return WEIGHT_VECTOR;
-    if (n->op == OP_expert_bias || n->op == OP_expert_times) return WEIGHT_ROWS;
+    if (n->op == OP_expert_bias || n->op == OP_expert_times || n->op == OP_add_position) return WEIGHT_ROWS;
     return n->op == OP_conv ? WEIGHT_COLUMNS : WEIGHT_MATRIX;
 }
 
@@ -195,6 +195,7 @@ bool plan_reads_pieces(const struct node *product) { return product->inputs[0]->
 uint64_t plan_bytes_read(const struct plan *p, const struct node *n)
 {
     const uint64_t bytes = plan_weight_bytes(p, n->weight);
+    if (op_info[n->op].reads == READS_ROWS) return bytes / n->weight->rows;
     if (op_info[n->op].reads != READS_EXPERTS) return bytes;
     const struct node *choice = n->inputs[1];
     return bytes / choice->inputs[0]->cols * choice->attr.used;

@@ -40,7 +40,7 @@ enum weight_form {
     WEIGHT_UNUSED,
     WEIGHT_VECTOR,                /* f32, whole vectors of the machine */
     WEIGHT_MATRIX,                /* packed rows; of one of slices: packed slices, one behind the other */
-    WEIGHT_ROWS,                  /* f32 rows, each of whole vectors: what experts add */
+    WEIGHT_ROWS,                  /* f32 rows, each of whole vectors: what experts add, and positions */
     WEIGHT_COLUMNS,               /* f32 columns, each of whole vectors: the taps of a convolution */
 };
 

@@ -50,22 +50,27 @@ DEVICE float rotated_f32(const float *x, uint32_t r, const float *hi, const floa
 
 /* ---- of heads ---- */
 
-/* The head group_x() of x, divided by its length (unit 1: by at least eps) or root mean square, times weight, which is NULL, a head's, or
- * with whole 1 all heads'.
+/* The head group_x() of x, divided by its root mean square, by its length (at least eps), or less its mean and divided by its deviation,
+ * as `how` says (gemv_sizes.h); times weight, which is NULL, a head's, or with whole 1 all heads'.
  * LDS: ACTS_SCRATCH_BYTES. */
 DEVICE void heads_normed(const struct forge_kernel_args a, uint32_t t, const float *x, const float *weight, const uint32_t whole,
-                         const uint32_t unit, const float eps, const uint32_t head_dim, const uint32_t threads, row_sink *sink)
+                         const uint32_t how, const float eps, const uint32_t head_dim, const uint32_t threads, row_sink *sink)
 {
     const uint32_t first = group_x() * head_dim;
-    float squares = 0.0f;
+    float mean = 0.0f, squares = 0.0f;
+    if (how == HEADS_CENTERED) {
+        for (uint32_t c = thread_x(); c < head_dim; c += threads) mean += ((const GLOBAL float *)x)[first + c];
+        mean = group_sum_f32(mean, lds(), threads) * (1.0f / (float)head_dim);
+        barrier();
+    }
     for (uint32_t c = thread_x(); c < head_dim; c += threads) {
-        const float v = ((const GLOBAL float *)x)[first + c];
+        const float v = ((const GLOBAL float *)x)[first + c] - mean;
         squares += v * v;
     }
     const float sum = group_sum_f32(squares, lds(), threads);
-    const float factor = unit ? min_f32(rsqrt_f32(sum), 1.0f / eps) : rsqrt_f32(sum * (1.0f / (float)head_dim) + eps);
+    const float factor = how == HEADS_UNIT ? min_f32(rsqrt_f32(sum), 1.0f / eps) : rsqrt_f32(sum * (1.0f / (float)head_dim) + eps);
     for (uint32_t c = thread_x(); c < head_dim; c += threads) {
-        const float v = ((const GLOBAL float *)x)[first + c] * factor;
+        const float v = (((const GLOBAL float *)x)[first + c] - mean) * factor;
         sink(a, t, first + c, weight ? v * ((const GLOBAL float *)weight)[whole ? first + c : c] : v);
     }
 }

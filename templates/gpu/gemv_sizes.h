@@ -13,6 +13,9 @@
 
 #define ACTS_SCRATCH_BYTES 128                   /* a sum of each wave of the group */
 
+/* What heads_normed() divides by: the root of the mean square, the length, or, of a head less its mean, the deviation. */
+enum { HEADS_RMS, HEADS_UNIT, HEADS_CENTERED };
+
 #define ACTS_UNITS(cols) (((cols) + 63u) / 64u)
 #define ACTS_PLANE_UNITS(cols) ((ACTS_UNITS(cols) + 6u) / 8u * 8u + 2u)
 #define ACTS_SCALES(cols, digits) (ACTS_SCRATCH_BYTES + 64u * (digits) * ACTS_PLANE_UNITS(cols))

@@ -139,7 +139,7 @@ enum { PREFILL_MODELS_CTX = 4096, PREFILL_MODELS_OUT_STRIDE = 16384, PREFILL_MOD
 struct sequence_case {
     uint32_t cols, taps, tap_stride, keep, threads, stride[5], y_cols;
     uint32_t heads, qk_heads, head_dim, value_dim, delta, modulo, by_row;
-    uint32_t whole, unit, bf16, n_rot, neox, first, block, position;
+    uint32_t whole, how, bf16, n_rot, neox, first, block, position;
     float    eps;
     const float *in[5], *weight, *hi, *lo;
     float   *y;                                  /* [token][y_cols] */

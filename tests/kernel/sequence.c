@@ -150,10 +150,10 @@ static void check_heads(void)
 {
     struct sequence_case *c = &on.c;
     c->heads = random_in(1, 4), c->head_dim = random_below(2) ? random_in(1, 300) : 64 * random_in(1, 16), c->whole = random_below(2);
-    c->unit = random_below(2), c->eps = random_below(2) ? 1e-6f : 0.3f, c->threads = 64u << random_below(3);
+    c->how = random_below(3), c->eps = random_below(2) ? 1e-6f : 0.3f, c->threads = 64u << random_below(3);
     c->y_cols = c->cols = c->heads * c->head_dim;
     const bool weighted = random_below(3) > 0;
-    case_is("norms of %u heads of %u, whole %u, unit %u, weighted %d, eps %g, %u threads", c->heads, c->head_dim, c->whole, c->unit,
+    case_is("norms of %u heads of %u, whole %u, how %u, weighted %d, eps %g, %u threads", c->heads, c->head_dim, c->whole, c->how,
             weighted, (double)c->eps, c->threads);
     const struct room *x = rows_new("x", 1, c->cols, c->cols, random_below(6) ? 2 : 0), *w = rows_new("weights", 1, c->cols, c->cols, 1);
     outputs_new(c->cols);
@@ -164,9 +164,10 @@ static void check_heads(void)
     for (uint32_t i = 0; i < c->cols && ok; i++) {
         const uint32_t h = i / c->head_dim, d = i % c->head_dim;
         const float *row = room_floats(x) + h * c->head_dim, *of = weighted ? room_floats(w) + (c->whole ? h * c->head_dim : 0) : NULL;
-        if (d == 0 && c->unit) l2norm_ref(want, row, c->head_dim, (double)c->eps);
-        if (d == 0 && !c->unit) rmsnorm_ref(want, row, of, c->head_dim, (double)c->eps);
-        ok = same("heads", i, (double)room_floats(on.y)[i], (double)want[d] * (c->unit && of ? (double)of[d] : 1), 0.5);
+        if (d == 0 && c->how == HEADS_UNIT) l2norm_ref(want, row, c->head_dim, (double)c->eps);
+        if (d == 0 && c->how == HEADS_RMS) rmsnorm_ref(want, row, of, c->head_dim, (double)c->eps);
+        if (d == 0 && c->how == HEADS_CENTERED) layernorm_ref(want, row, of, NULL, c->head_dim, (double)c->eps);
+        ok = same("heads", i, (double)room_floats(on.y)[i], (double)want[d] * (c->how == HEADS_UNIT && of ? (double)of[d] : 1), 0.5);
     }
     rooms_free();
 }

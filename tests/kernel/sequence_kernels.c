@@ -33,7 +33,7 @@ TEST_KERNEL(128, recurrence)
 TEST_KERNEL(256, norm_of_heads)
 {
     const struct sequence_case c = *C;
-    heads_normed(a, 0, c.in[0], c.weight, c.whole, c.unit, c.eps, c.head_dim, c.threads, store);
+    heads_normed(a, 0, c.in[0], c.weight, c.whole, c.how, c.eps, c.head_dim, c.threads, store);
 }
 TEST_KERNEL(256, layernorm)
 {

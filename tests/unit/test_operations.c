@@ -30,6 +30,7 @@ static void more_tensors(void)
             { "down_exps", EXPERTS, EMBD, ROWS }, { "pair_exps.weight", EXPERTS, 2 * ROWS, EMBD }, { "exps_bias", 0, EXPERTS, ROWS },
             { "exps_scale", 0, 0, EXPERTS }, { "heads.weight", HEADS, 7, DIM }, { "taps.weight", 0, Q, TAPS }, { "vector", 0, 0, Q },
             { "four", 0, 0, HEADS }, { "one", 0, 0, 1 }, { "striped", 0, 24, EMBD }, { "long_taps", 0, Q, 17 },
+            { "places", 0, T + 3, Q }, { "few_places", 0, T - 1, Q },
         };
         for (size_t i = 0; i < COUNT_OF(rows); i++)
             tiny_slices(arena_printf(a, "blk.%u.%s", l, rows[i].name), QUANT_F32, rows[i].slices, rows[i].rows, rows[i].cols);
@@ -51,6 +52,8 @@ static const char *const roles =
     "  heads:      {name: \"blk.{l}.heads.weight\", shape: [n_head, 7, head_dim]}\n"
     "  taps:       {name: \"blk.{l}.taps.weight\", shape: [n_q, 3]}\n"
     "  long_taps:  {name: \"blk.{l}.long_taps\", shape: [n_q, 17]}\n"
+    "  places:     {name: \"blk.{l}.places\", shape: [9, n_q]}\n"
+    "  few_places: {name: \"blk.{l}.few_places\", shape: [5, n_q]}\n"
     "  vector:     {name: \"blk.{l}.vector\", shape: [n_embd]}\n"
     "  four:       {name: \"blk.{l}.four\", shape: [n_head]}\n"
     "  one:        {name: \"blk.{l}.one\", shape: [1]}\n"
@@ -197,6 +200,8 @@ static void norms(void **state)
     const float *unit = values(Z "%y = l2norm eps=0.25 %z\n", "y", Q);
     const float *mean = values(Z "%y = layernorm eps=0.25 %z\n", "y", Q);
     const float *weighted = values(Z "%y = layernorm eps=0.25 vector, %z\n", "y", Q);
+    const float *centered = values(Z "%y = layernorm_heads eps=0.25 %z\n", "y", Q);
+    const float *centered_own = values(Z "%y = layernorm_heads eps=0.25 vector, %z\n", "y", Q);
     const float *own = values(Z "%y = headnorm eps=0.25 vector, %z\n", "y", Q), *w = tensor("blk.0.vector");
     for (uint32_t i = 0; i < T * Q; i++) {
         const float *row = z + i / Q * Q, *head = z + i / DIM * DIM;
@@ -209,6 +214,12 @@ static void norms(void **state)
         near("headnorm, weights of each head", i, own[i], (double)z[i] / root_of(head, DIM, 0.25) * (double)w[i % Q]);
         near("l2norm", i, unit[i], (double)z[i] / (root_of(head, DIM, 0) * sqrt((double)DIM)));
         near("layernorm", i, mean[i], ((double)z[i] - m) / sqrt(variance + 0.25));
+        double head_mean = 0, head_variance = 0;
+        for (uint32_t c = 0; c < DIM; c++) head_mean += (double)head[c] / (double)DIM;
+        for (uint32_t c = 0; c < DIM; c++) head_variance += pow((double)head[c] - head_mean, 2) / (double)DIM;
+        const double of_head = ((double)z[i] - head_mean) / sqrt(head_variance + 0.25);
+        near("layernorm_heads", i, centered[i], of_head);
+        near("layernorm_heads, weights of each head", i, centered_own[i], of_head * (double)w[i % Q]);
         near("layernorm with a weight", i, weighted[i], ((double)z[i] - m) / sqrt(variance + 0.25) * (double)w[i % Q]);
     }
     /* Shorter than eps: divided by it. */
@@ -217,6 +228,14 @@ static void norms(void **state)
 }
 
 /* ---- positions ---- */
+
+static void learned_positions(void **state)
+{
+    (void)state;
+    const float *z = values(Z, "z", Q), *y = values(Z "%y = add_position places, %z\n", "y", Q), *w = tensor("blk.0.places");
+    for (uint32_t i = 0; i < T * Q; i++) near("add_position", i, y[i], (double)z[i] + (double)w[i]);
+    assert_dies(values("%y = add_position few_places, %x\n", "y", Q), "6 tokens, but blk.0.few_places has learned 5 positions");
+}
 
 static void rotation_from(void **state)
 {
@@ -520,9 +539,14 @@ static void refused(void **state)
 {
     (void)state;
     static const struct { const char *lines, *expected; } rows[] = {
-        { "%y = layernorm router, %x\n", "llama.yaml:42:3: layernorm takes a vector; router is none" },
+        { "%y = layernorm router, %x\n", "llama.yaml:44:3: layernorm takes a vector; router is none" },
         { "%y = layernorm four, %x\n", "%x has 32 columns; four takes 4" },
         { "%y = l2norm head_dim=5 %x\n", "%x has 32 columns, which is no whole number of heads of 5" },
+        { "%y = layernorm_heads head_dim=5 %x\n", "%x has 32 columns, which is no whole number of heads of 5" },
+        { "%y = layernorm_heads four, %x\n", "tensor four has 4 items; 8 are needed here" },
+        { "%y = add_position vector, %x\n", "add_position takes a matrix; vector is none" },
+        { "%y = add_position heads, %x\n", "add_position takes a matrix; heads has three dimensions" },
+        { "%p = part count=8 %x\n%y = add_position places, %p\n", "%0.p has 8 columns; places takes 32" },
         { "%y = headnorm four, %x\n", "tensor four has 4 items; 8 are needed here" },
         { "%y = rope n_rot=4 rot_first=5 %x\n", "rot_first is 5; 4 columns of 8 cannot begin there" },
         { "%y = times router, %x\n", "times takes a vector; router is none" },
@@ -592,6 +616,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(two_values, setup, teardown),
         cmocka_unit_test_setup_teardown(parts, setup, teardown),
         cmocka_unit_test_setup_teardown(norms, setup, teardown),
+        cmocka_unit_test_setup_teardown(learned_positions, setup, teardown),
         cmocka_unit_test_setup_teardown(rotation_from, setup, teardown),
         cmocka_unit_test_setup_teardown(sinks, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_of_another_layer, setup, teardown),
