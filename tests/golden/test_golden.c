@@ -3,6 +3,7 @@
  *   test_golden FORGEC DATA reference              the interpreter of forgec verify, no program built
  *   test_golden FORGEC DATA architectures          the same for a model of each kind of layers, of which the last positions are stored
  *   test_golden FORGEC DATA programs [I/N]         this machine, the models of architectures: as the next
+ *   test_golden FORGEC DATA tiny-reference|tiny [I/N]   both for the models that make_gguf writes
  *   test_golden FORGEC DATA models|quants [I/N]    this machine: both fusion levels, exact and default, threads, chunks; part I of N
  *   test_golden FORGEC DATA target NAME [I/N [LEVEL [MODE]]]   one model per weight format, fused as LEVEL (layer), MODE exact or default
  *   (both);
@@ -27,6 +28,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 enum { SKIPPED = 77, GREEDY = 48, MAX_POSITIONS = 4096, LONG_USUAL = 640, LONG_STORED = 4 };
 
@@ -39,6 +41,10 @@ static const char *const all_models[] = { "llama-h288", "llama-bias-a64", "llama
                   *const all_architectures[] = { "qwen35moe-a", "qwen3next-a", "lfm2moe-a", "gemma4-a", "gemma4-moe-a", "glm4moe-a",
                                                  "deepseek2-a", "nemotron_h_moe-a", "granitehybrid-moe-a", "hunyuan-dense-a",
                                                  "llama-moe-mixed-a" },
+                  *const all_tiny[] = { "gpt2", "starcoder2", "gptneox", "gptneox-serial", "phi2", "falcon", "falcon-40b", "stablelm",
+                                        "stablelm-12b", "command-r-plus", "granitemoe", "granitemoe-shared", "olmo3", "gpt-oss", "gemma2",
+                                        "gemma3", "cohere2", "mistral3", "phi3", "exaone4", "seed_oss", "minimax-m2", "ernie4_5-moe",
+                                        "qwen35" },
                   *const all_formats[] = { "Q8_0", "Q6_K", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "IQ4_NL", "Q5_K",
                                            "IQ3_S", "IQ4_XS", "F16", "BF16", "F32" };
 enum { MODELS_PER_FORMAT = 12 };      /* models that together have all formats, by run_target's choice */
@@ -172,6 +178,15 @@ static struct prompt read_long(const struct entry *e, const cJSON *o)
     return p;
 }
 
+/* A model that make_gguf wrote is the one whose logits are stored. */
+static void check_bytes(const struct entry *e, const char *hash)
+{
+    if (!hash) return;
+    const struct bytes file = file_read(test.arena, e->model);
+    const char *is = arena_printf(test.arena, "%016llx", (unsigned long long)XXH3_64bits(file.data, file.size));
+    check(strcmp(is, hash) == 0, e->id, "make_gguf wrote a file of hash %s, logits are stored of %s", is, hash);
+}
+
 static struct entry read_entry(const cJSON *o)
 {
     struct arena *a = test.arena;
@@ -196,6 +211,7 @@ static struct entry read_entry(const cJSON *o)
     read_stored(p, e.id, arena_printf(a, "%s/%s", test.data, logits), e.n_vocab);
     e.long_one = read_long(&e, cJSON_GetObjectItemCaseSensitive(o, "long"));
     if (e.n_ctx < e.long_one.n) e.n_ctx = (e.long_one.n + 15) / 16 * 16;
+    check_bytes(&e, text_of(o, "hash"));
     e.graph = graph_build(a, model_describe(a, gguf_open(a, e.model, false), NULL));
     return e;
 }
@@ -205,7 +221,7 @@ static struct entry *read_set(const cJSON *manifest, const char *set, uint32_t *
 {
     static const struct { const char *name; const char *const *ids; size_t n; } sets[] = {
         { "models", all_models, COUNT_OF(all_models) }, { "quants", all_quants, COUNT_OF(all_quants) },
-        { "architectures", all_architectures, COUNT_OF(all_architectures) } };
+        { "architectures", all_architectures, COUNT_OF(all_architectures) }, { "tiny", all_tiny, COUNT_OF(all_tiny) } };
     size_t which = 0;
     while (strcmp(sets[which].name, set)) which++;
     const char *const *ids = sets[which].ids;
@@ -481,22 +497,23 @@ static struct part parse_part(const char *text)
 }
 
 /* Models named x-... differ in what is read of their files, which unfused programs show no better than fused ones; and unfused exact
- * programs of every format are in tests/cli/run_combinations.sh. */
-static bool is_elsewhere(const struct entry *e, bool is_model, bool exact)
+ * programs of every format are in tests/cli/run_combinations.sh.  The wiring of tiny models is the same without fusion. */
+static bool is_elsewhere(const struct entry *e, const char *set, bool exact)
 {
-    return getenv("GOLDEN_FEW") && (is_model ? strncmp(e->id, "x-", 2) == 0 : exact);
+    if (!getenv("GOLDEN_FEW")) return false;
+    return strcmp(set, "models") == 0 ? strncmp(e->id, "x-", 2) == 0 : strcmp(set, "tiny") == 0 || exact;
 }
 
 static void run_native(const cJSON *manifest, const char *set, struct part part)
 {
-    const bool is_model = strcmp(set, "models") == 0;
+    const struct ways *exact_ways = strcmp(set, "tiny") == 0 ? &some : &every;
     uint32_t n;
     struct entry *entries = read_set(manifest, set, &n);
     for (uint32_t i = part.index; i < n; i += part.n) {
         struct entry *e = &entries[i];
-        if (!is_elsewhere(e, is_model, true))  check_program(e, "native", "none", true, &every);
-        if (!is_elsewhere(e, is_model, false)) check_program(e, "native", "none", false, &some);
-        check_program(e, "native", "layer", true, &every);
+        if (!is_elsewhere(e, set, true))  check_program(e, "native", "none", true, exact_ways);
+        if (!is_elsewhere(e, set, false)) check_program(e, "native", "none", false, &some);
+        check_program(e, "native", "layer", true, exact_ways);
         check_program(e, "native", "layer", false, &some);
     }
 }
@@ -616,7 +633,8 @@ static void run_verify(const char *file, const char *target)
 int main(int argc, char **argv)
 {
     if (argc < 4) {
-        fputs("usage: test_golden FORGEC DATA reference|architectures|programs|models|quants|target|verify [ARGUMENT]\n", stderr);
+        fputs("usage: test_golden FORGEC DATA reference|architectures|programs|tiny-reference|tiny|models|quants|target|verify "
+              "[ARGUMENT]\n", stderr);
         return 2;
     }
     test.arena = arena_create();
@@ -646,9 +664,14 @@ int main(int argc, char **argv)
         const struct bytes text = file_read(test.arena, arena_printf(test.arena, "%s/manifest.json", test.data));
         cJSON *manifest = cJSON_ParseWithLength((const char *)text.data, text.size);
         if (!manifest) die("%s/manifest.json is no JSON", test.data);
-        static const char *const sets[] = { "models", "quants", "architectures" };
+        static const char *const sets[] = { "models", "quants", "architectures", "tiny" };
         if (strcmp(suite, "reference") == 0) run_reference(manifest, sets, 2, LONG_STORED);
         else if (strcmp(suite, "architectures") == 0) run_reference(manifest, sets + 2, 1, 0);
+        else if (strcmp(suite, "tiny-reference") == 0) run_reference(manifest, sets + 3, 1, 0);
+        else if (strcmp(suite, "tiny") == 0) {
+            test.widens = true;
+            run_native(manifest, "tiny", parse_part(argument));
+        }
         else if (strcmp(suite, "programs") == 0) {
             test.widens = true;
             run_native(manifest, "architectures", parse_part(argument));

@@ -546,7 +546,8 @@ static void put_matrix(const struct tensor *t, uint64_t *state)
         row += rows;
         for (; rows > 0 && is_short; rows--, p += bytes) {
             float x[SHORT_ROW];
-            for (uint64_t i = 0; i < t->cols; i++) x[i] = random_normal(state) * deviation;
+            const bool norm = t->fill == FILL_NORM;
+            for (uint64_t i = 0; i < t->cols; i++) x[i] = norm ? 1 + random_normal(state) * 0.1f : random_normal(state) * deviation;
             quantize_row(t->quant, p, x, t->cols);
         }
         for (; rows > 0; rows--)
@@ -594,6 +595,7 @@ static void usage(FILE *to)
           "  --shape NAME      of:", to);
     for (int i = 0; i < N_SHAPES; i++) fprintf(to, "%s%s", i % 6 == 0 && i ? "\n                    " : " ", shapes[i].name);
     for (uint32_t i = 0; i < n_recipes; i++) fprintf(to, "%s%s", i % 4 == 0 ? "\n                    " : " ", recipes[i].name);
+    for (uint32_t i = 0; i < n_tiny_recipes; i++) fprintf(to, "%s%s", i % 5 == 0 ? "\n                    " : " ", tiny_recipes[i].name);
     fputs("\n                    (default fairytale); the following change parts of it, of those with experts --layers and --vocab alone\n"
           "  --arch NAME (what is not qwen2 or qwen3 has llama's tensors)  --layers N  --embd N  --ff N  --heads N  --kv-heads N  "
           "--head-dim N\n"
@@ -636,6 +638,13 @@ static void parse_with(const char *list)
     }
 }
 
+static const struct recipe *recipe_named(const char *name)
+{
+    for (uint32_t i = 0; i < n_recipes; i++) if (strcmp(recipes[i].name, name) == 0) return &recipes[i];
+    for (uint32_t i = 0; i < n_tiny_recipes; i++) if (strcmp(tiny_recipes[i].name, name) == 0) return &tiny_recipes[i];
+    die("no shape \"%s\"; see --help", name);
+}
+
 static void parse(int argc, char **argv)
 {
     enum { SHAPE = 1, ARCH, LAYERS, EMBD, FF, HEADS, KV_HEADS, HEAD_DIM, VOCAB, TIED, UNTIED, CTX, ROPE_BASE, TYPE, PURE, EACH, KEY,
@@ -657,13 +666,11 @@ static void parse(int argc, char **argv)
         const char *name = strncmp(argv[i], "--shape=", 8) == 0 ? argv[i] + 8
             : strcmp(argv[i], "--shape") == 0 && i + 1 < argc ? argv[i + 1] : NULL;
         if (!name) continue;
-        uint32_t k = 0, r = 0;
+        uint32_t k = 0;
         while (k < N_SHAPES && strcmp(shapes[k].name, name)) k++;
-        while (r < n_recipes && strcmp(recipes[r].name, name)) r++;
-        if (k == N_SHAPES && r == n_recipes) die("no shape \"%s\"; see --help", name);
         if (k < N_SHAPES) *s = shapes[k];
         else {
-            const struct recipe *recipe = opt.recipe = &recipes[r];
+            const struct recipe *recipe = opt.recipe = recipe_named(name);
             *s = (struct shape){ .name = recipe->name, .arch = recipe->arch, .n_layer = recipe->n_layer, .n_vocab = recipe->n_vocab,
                                  .n_head = recipe->n_head, .n_head_kv = recipe->n_head_kv, .head_dim = 2, .tied = recipe->tied };
         }

@@ -7,8 +7,8 @@
 /* keys: lines KEY=VALUE; "%" at the beginning is the architecture.  VALUE as --key takes it, or [a,b,...]: an array, repeated over the
  * layers where it is shorter.
  * tensors: lines NAME SIZE [FORMAT] [FILL] [@LAYERS].  A NAME with "*" is one tensor for each layer.  SIZE is COLS, COLSxROWS or
- * COLSxROWSxEXPERTS; V is the vocabulary.  FORMAT: F32 where no format of --type is meant.  FILL of a vector: norm (around 1, the default),
- * bias (around 0) or decay (below 0).  LAYERS: 3%4 those with l % 4 = 3, !3%4 all others, <2 or >1 as it says. */
+ * COLSxROWSxEXPERTS; V is the vocabulary.  FORMAT: F32 where no format of --type is meant.  FILL of a vector, or of F32 rows: norm
+ * (around 1, the default), bias (around 0) or decay (below 0).  LAYERS: 3%4 those with l % 4 = 3, !3%4 all others, <2 or >1 as it says. */
 struct recipe {
     const char *name, *arch;
     uint32_t    n_layer, n_vocab, n_head, n_head_kv;
@@ -17,6 +17,9 @@ struct recipe {
 };
 extern const struct recipe recipes[];
 extern const uint32_t n_recipes;
+/* Models that tests hold against another implementation's logits (tests/data/golden/tiny.json): a change of one changes that data. */
+extern const struct recipe tiny_recipes[];
+extern const uint32_t n_tiny_recipes;
 
 enum recipe_fill { RECIPE_WEIGHTS, RECIPE_NORM, RECIPE_BIAS, RECIPE_DECAY };
 struct recipe_tensor { char name[80], role[80]; int64_t layer; uint64_t cols, rows, slices; bool f32; enum recipe_fill fill; };

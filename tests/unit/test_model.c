@@ -246,12 +246,12 @@ static void experts_without_tensors(void **state)
     static const struct key_row eight[] = { { "llama.expert_count", GGUF_U32, 8, ONE, NULL, NULL },
                                             { "llama.expert_used_count", GGUF_U32, 2, ONE, NULL, NULL } };
     static const struct key_row none[] = { { "llama.expert_count", GGUF_U32, 0, ONE, NULL, NULL }, eight[1] };
-    static const struct key_row granite[] = { { "granite.expert_count", GGUF_U32, 8, ONE, NULL, NULL } };
+    static const struct key_row smollm3[] = { { "smollm3.expert_count", GGUF_U32, 8, ONE, NULL, NULL } };
     static const struct model *m;
     m = with_keys("llama", eight, 2, NULL);
     assert_dies(graph_build(a, m), "tiny: llama.expert_count is 8, but the file has no tensor that goes with it; convert the model again");
     graph_build(a, with_keys("llama", none, 2, NULL));
-    assert_dies(with_keys("granite", granite, 1, NULL), "granite.expert_count is 8; forgec does not compute what it asks for");
+    assert_dies(with_keys("smollm3", smollm3, 1, NULL), "smollm3.expert_count is 8; forgec does not compute what it asks for");
 }
 
 /* A scale of 0 is how converters write that there is none. */
