@@ -565,7 +565,11 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const struct
     if (!file || !yaml_get(file, "architecture")) {
         struct text known = { .arena = a };
         for (const char **n = model_names(a, directory); *n; n++) text_printf(&known, "%s%s", known.size ? ", " : "", *n);
-        die("%s: architecture \"%s\" is not supported; forgec knows %s", g->path, d.architecture, text_str(&known));
+        bool causal = true;
+        gguf_get_bool(g, arena_printf(a, "%s.attention.causal", d.architecture), &causal);
+        die("%s: architecture \"%s\" is not supported%s; forgec knows %s", g->path, d.architecture,
+            causal ? "" : ": it is an encoder (its attention sees later tokens), and forgec compiles models that generate text",
+            text_str(&known));
     }
     const struct yaml *own_name = yaml_get(file, "architecture");
     if (strcmp(yaml_string(own_name), d.architecture))

@@ -57,4 +57,13 @@ check info 0 ./tensor --info; out_has "--ignore-tensor rope_*"
 printf 'architecture: granite\ninherits: transformer\nparameters: {rope_neox: false}\n' > models/granite.yaml
 check long-context 0 "$forgec" verify granite.gguf --models models --ignore-key $key --ctx 80 -q
 once "a context of 80 tokens is longer than the 64 that the model was trained for"
+
+# What is no architecture of forgec's says its name, and which there are; an encoder says that it is one.
+for arch in bert nomic-bert what-2; do
+    causal=false; [ $arch != what-2 ] || causal=true
+    "$make" --arch $arch --layers 1 --embd 64 --heads 2 --ff 96 --vocab 300 --key %.attention.causal=$causal -o other.gguf || exit 1
+    why=; [ $causal = true ] || why=": it is an encoder (its attention sees later tokens), and forgec compiles models that generate text"
+    refuse $arch 1 "other.gguf: architecture \"$arch\" is not supported$why; forgec knows " "$forgec" build other.gguf
+    for known in command-r falcon gpt2 llama qwen3 stablelm; do once " $known,"; done
+done
 summary
