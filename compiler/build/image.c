@@ -114,6 +114,8 @@ static void write_rows(struct stream *s, const struct image_writer *iw, const st
         if (bad != UINT64_MAX)
             die_not_finite(iw, w, m->rows + bad * w->tensor->quant->block_bytes, m->row0 * row_blocks(w) + bad);
         put(s, slab, n * group_bytes);
+        const uint64_t row = g * m->packing.layout->group_rows, end = row + n * m->packing.layout->group_rows;
+        gguf_release(iw->plans[0]->model->gguf, m->rows + row * row_size(w), ((end < m->n_rows ? end : m->n_rows) - row) * row_size(w));
     }
 }
 
@@ -129,6 +131,8 @@ static void write_gathered(struct stream *s, const struct image_writer *iw, cons
         n = w->rows - row < at_once ? w->rows - row : at_once;
         for (uint64_t r = 0; r < n; r++)
             memcpy(rows + r * row_size(w), w->tensor->data + weight_row(w, row + r) * row_size(w), (size_t)row_size(w));
+        gguf_release(iw->plans[0]->model->gguf, w->tensor->data + weight_row(w, row) * row_size(w),
+                     (weight_row(w, row + n - 1) + 1 - weight_row(w, row)) * row_size(w));
         write_rows(s, iw, &(struct matrix){ w, packing, rows, row, n }, slab, slab_bytes);
     }
     free(rows);

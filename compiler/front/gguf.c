@@ -59,7 +59,7 @@ const char *gguf_type_name(enum gguf_type type) { return (size_t)type < COUNT_OF
 
 /* ---- one file: bytes, a position, and what is being read there (for messages) ---- */
 
-struct shard { const char *path; const uint8_t *data; size_t size; };
+struct shard { const char *path; const uint8_t *data; size_t size; bool mapped; };
 
 struct reader {
     struct arena  *arena;
@@ -501,6 +501,7 @@ static struct shard map_file(struct arena *a, const char *path)
         close(fd);
         if (data == MAP_FAILED) die("%s: cannot map %zu bytes: %s; check ulimit -v", path, file.size, strerror(error));
         file.data = data;
+        file.mapped = true;
         mapping_remember(path, data, file.size);
     } else {
         close(fd);
@@ -738,13 +739,31 @@ double gguf_item_f64(const struct gguf_value *v, uint64_t i)
     return gguf_type_is_signed(x.type) ? (double)x.i : x.f;
 }
 
+/* A fault maps pages around its own, those before it again: so more than the bytes is given back. */
+void gguf_release(const struct gguf *g, const uint8_t *data, uint64_t bytes)
+{
+    enum { AROUND = 1 << 21 };
+    for (uint32_t i = 0; i < g->n_shards; i++) {
+        const struct shard *s = &g->index->shards[i];
+        if (!s->mapped || data < s->data || data + bytes > s->data + s->size) continue;
+        const uint64_t at = (uint64_t)(data - s->data), from = at / AROUND * AROUND, to = (at + bytes + AROUND - 1) / AROUND * AROUND;
+        madvise((void *)(uintptr_t)(s->data + from), (to < s->size ? to : s->size) - from, MADV_DONTNEED);
+    }
+}
+
 const char *gguf_hash(struct arena *a, const struct gguf *g)
 {
+    enum { PART = 16 << 20 };
     XXH3_state_t *state = XXH3_createState();
     if (!state) die("out of memory while hashing %s", g->path);
     XXH3_128bits_reset(state);
     for (uint32_t i = 0; i < g->n_shards; i++)
-        if (g->index->shards[i].size) XXH3_128bits_update(state, g->index->shards[i].data, g->index->shards[i].size);
+        for (uint64_t at = 0, n; at < g->index->shards[i].size; at += n) {
+            const struct shard *s = &g->index->shards[i];
+            n = s->size - at < PART ? s->size - at : PART;
+            XXH3_128bits_update(state, s->data + at, n);
+            gguf_release(g, s->data + at, n);
+        }
     const XXH128_hash_t hash = XXH3_128bits_digest(state);
     XXH3_freeState(state);
     return arena_printf(a, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64, (uint64_t)hash.low64);

@@ -64,6 +64,9 @@ bool gguf_get_string(const struct gguf *g, const char *key, struct gguf_string *
 /* Item i of a scalar numeric array, widened.  i < count. */
 uint64_t gguf_item_u64(const struct gguf_value *v, uint64_t i);                        /* dies on negative */
 double   gguf_item_f64(const struct gguf_value *v, uint64_t i);
+/* Gives back the memory of pages with and around these bytes of a mapped file; whoever reads them again gets them from the file.  Else a
+ * process that reads all of a file is as large as that. */
+void gguf_release(const struct gguf *g, const uint8_t *data, uint64_t bytes);
 /* XXH3-128 over metadata and tensor data of all shards, 32 hex digits. Reads the whole file once. */
 const char *gguf_hash(struct arena *a, const struct gguf *g);
 #endif
