@@ -17,66 +17,99 @@
 
 enum pre_option {
     IGNORE_MERGES = 1, ADD_BOS = 2,
-    NO_BOS = 8,                                            /* no default BOS id */
-    MASK_LSTRIP = 16,                                      /* "<mask>" swallows the blanks to its left */
+    NO_BOS        = 4,                                     /* no default BOS id */
+    MASK_LSTRIP   = 8,                                     /* "<mask>" swallows the blanks to its left */
+    WHOLE         = 16,                                    /* merges of UTF-8 characters with U+2581 for blanks, not of bytes */
+    GEMMA4        = 32,                                    /* BOS whatever the file says; newlines that are a token stay whole */
+    NO_MERGES     = 64,                                    /* a file without merges is taken: every byte is a token */
 };
 static const struct pre_name { const char *name; enum forge_pre pre; uint32_t options; } pre_names[] = {
-    { "default",          FORGE_PRE_DEFAULT,        0 },
-    { "llama-bpe",        FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
-    { "llama3",           FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
-    { "llama-v3",         FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
-    { "falcon3",          FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
-    { "falcon-h1",        FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
-    { "pixtral",          FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
-    { "midm-2.0",         FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
-    { "lfm2",             FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
-    { "jina-v5-nano",     FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
-    { "dbrx",             FORGE_PRE_LLAMA3,         0 },
-    { "smaug-bpe",        FORGE_PRE_LLAMA3,         0 },
-    { "glm4",             FORGE_PRE_LLAMA3,         NO_BOS },
-    { "chatglm-bpe",      FORGE_PRE_LLAMA3,         NO_BOS },
-    { "qwen2",            FORGE_PRE_QWEN2,          0 },
-    { "deepseek-r1-qwen", FORGE_PRE_QWEN2,          0 },
-    { "kormo",            FORGE_PRE_QWEN2,          0 },
-    { "hunyuan",          FORGE_PRE_QWEN2,          0 },
-    { "solar-open",       FORGE_PRE_QWEN2,          0 },
-    { "grok-2",           FORGE_PRE_QWEN2,          0 },
-    { "megrez",           FORGE_PRE_QWEN2,          0 },
-    { "stablelm2",        FORGE_PRE_QWEN2,          0 },
-    { "qwen35",           FORGE_PRE_QWEN35,         0 },
-    { "gpt-2",            FORGE_PRE_GPT2,           0 },
-    { "phi-2",            FORGE_PRE_GPT2,           0 },
-    { "gigachat",         FORGE_PRE_GPT2,           0 },
-    { "a.x-4.0",          FORGE_PRE_GPT2,           0 },
-    { "mellum",           FORGE_PRE_GPT2,           0 },
-    { "modern-bert",      FORGE_PRE_GPT2,           0 },
-    { "exaone4",          FORGE_PRE_GPT2,           0 },
-    { "jina-es",          FORGE_PRE_GPT2,           0 },
-    { "jina-de",          FORGE_PRE_GPT2,           0 },
-    { "jina-v2-es",       FORGE_PRE_GPT2,           MASK_LSTRIP },
-    { "jina-v2-de",       FORGE_PRE_GPT2,           MASK_LSTRIP },
-    { "mpt",              FORGE_PRE_GPT2,           0 },
-    { "olmo",             FORGE_PRE_GPT2,           0 },
-    { "jais",             FORGE_PRE_GPT2,           0 },
-    { "trillion",         FORGE_PRE_GPT2,           0 },
-    { "granite-docling",  FORGE_PRE_GPT2,           0 },
-    { "starcoder",        FORGE_PRE_STARCODER,      0 },
-    { "refact",           FORGE_PRE_STARCODER,      0 },
-    { "command-r",        FORGE_PRE_STARCODER,      0 },
-    { "smollm",           FORGE_PRE_STARCODER,      0 },
-    { "codeshell",        FORGE_PRE_STARCODER,      0 },
-    { "exaone",           FORGE_PRE_STARCODER,      0 },
-    { "minerva-7b",       FORGE_PRE_STARCODER,      0 },
-    { "falcon",           FORGE_PRE_FALCON,         0 },
-    { "deepseek-llm",     FORGE_PRE_DEEPSEEK_LLM,   0 },
-    { "deepseek-coder",   FORGE_PRE_DEEPSEEK_CODER, 0 },
-    { "deepseek-v3",      FORGE_PRE_DEEPSEEK3,      0 },
-    { "hunyuan-dense",    FORGE_PRE_DEEPSEEK3,      0 },
-    { "gpt-4o",           FORGE_PRE_GPT4O,          0 },
-    { "llama4",           FORGE_PRE_GPT4O,          0 },
-    { "kanana2",          FORGE_PRE_GPT4O,          0 },
-    { "minimax-m2",       FORGE_PRE_GPT4O,          0 },
-    { "tekken",           FORGE_PRE_TEKKEN,         IGNORE_MERGES | ADD_BOS },
+    { "default",                  FORGE_PRE_DEFAULT,        0 },
+    { "llama-bpe",                FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
+    { "llama3",                   FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
+    { "llama-v3",                 FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
+    { "falcon3",                  FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
+    { "falcon-h1",                FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
+    { "pixtral",                  FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
+    { "midm-2.0",                 FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
+    { "lfm2",                     FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
+    { "jina-v5-nano",             FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
+    { "dbrx",                     FORGE_PRE_LLAMA3,         0 },
+    { "smaug-bpe",                FORGE_PRE_LLAMA3,         0 },
+    { "glm4",                     FORGE_PRE_LLAMA3,         NO_BOS },
+    { "chatglm-bpe",              FORGE_PRE_LLAMA3,         NO_BOS },
+    { "jais-2",                   FORGE_PRE_JAIS2,          0 },
+    { "qwen2",                    FORGE_PRE_QWEN2,          0 },
+    { "deepseek-r1-qwen",         FORGE_PRE_QWEN2,          0 },
+    { "kormo",                    FORGE_PRE_QWEN2,          0 },
+    { "f2llmv2",                  FORGE_PRE_QWEN2,          0 },
+    { "hunyuan",                  FORGE_PRE_QWEN2,          0 },
+    { "solar-open",               FORGE_PRE_QWEN2,          0 },
+    { "grok-2",                   FORGE_PRE_QWEN2,          0 },
+    { "megrez",                   FORGE_PRE_QWEN2,          0 },
+    { "stablelm2",                FORGE_PRE_QWEN2,          0 },
+    { "bailingmoe",               FORGE_PRE_QWEN2,          0 },
+    { "bailingmoe2",              FORGE_PRE_QWEN2,          0 },
+    { "llada-moe",                FORGE_PRE_QWEN2,          0 },
+    { "qwen35",                   FORGE_PRE_QWEN35,         0 },
+    { "seed-coder",               FORGE_PRE_SEED_CODER,     0 },
+    { "laguna",                   FORGE_PRE_LAGUNA,         0 },
+    { "minicpm5",                 FORGE_PRE_MINICPM5,       IGNORE_MERGES },
+    { "exaone-moe",               FORGE_PRE_EXAONE_MOE,     0 },
+    { "gpt-2",                    FORGE_PRE_GPT2,           0 },
+    { "phi-2",                    FORGE_PRE_GPT2,           0 },
+    { "gigachat",                 FORGE_PRE_GPT2,           0 },
+    { "a.x-4.0",                  FORGE_PRE_GPT2,           0 },
+    { "mellum",                   FORGE_PRE_GPT2,           0 },
+    { "modern-bert",              FORGE_PRE_GPT2,           0 },
+    { "exaone4",                  FORGE_PRE_GPT2,           0 },
+    { "jina-es",                  FORGE_PRE_GPT2,           0 },
+    { "jina-de",                  FORGE_PRE_GPT2,           0 },
+    { "jina-v1-en",               FORGE_PRE_GPT2,           0 },
+    { "jina-v2-code",             FORGE_PRE_GPT2,           0 },
+    { "jina-v2-es",               FORGE_PRE_GPT2,           MASK_LSTRIP },
+    { "jina-v2-de",               FORGE_PRE_GPT2,           MASK_LSTRIP },
+    { "roberta-bpe",              FORGE_PRE_GPT2,           0 },
+    { "mpt",                      FORGE_PRE_GPT2,           0 },
+    { "olmo",                     FORGE_PRE_GPT2,           0 },
+    { "jais",                     FORGE_PRE_GPT2,           0 },
+    { "trillion",                 FORGE_PRE_GPT2,           0 },
+    { "granite-docling",          FORGE_PRE_GPT2,           0 },
+    { "starcoder",                FORGE_PRE_STARCODER,      0 },
+    { "refact",                   FORGE_PRE_STARCODER,      0 },
+    { "command-r",                FORGE_PRE_STARCODER,      0 },
+    { "smollm",                   FORGE_PRE_STARCODER,      0 },
+    { "codeshell",                FORGE_PRE_STARCODER,      0 },
+    { "exaone",                   FORGE_PRE_STARCODER,      0 },
+    { "minerva-7b",               FORGE_PRE_STARCODER,      0 },
+    { "mellum2",                  FORGE_PRE_STARCODER,      0 },
+    { "falcon",                   FORGE_PRE_FALCON,         0 },
+    { "chameleon",                FORGE_PRE_CHAMELEON,      ADD_BOS },
+    { "poro-chat",                FORGE_PRE_PORO,           0 },
+    { "bloom",                    FORGE_PRE_PORO,           0 },
+    { "gpt3-finnish",             FORGE_PRE_PORO,           0 },
+    { "viking",                   FORGE_PRE_VIKING,         0 },
+    { "superbpe",                 FORGE_PRE_SUPERBPE,       0 },
+    { "deepseek-llm",             FORGE_PRE_DEEPSEEK_LLM,   0 },
+    { "deepseek-coder",           FORGE_PRE_DEEPSEEK_CODER, 0 },
+    { "deepseek-v3",              FORGE_PRE_DEEPSEEK3,      0 },
+    { "hunyuan-dense",            FORGE_PRE_DEEPSEEK3,      0 },
+    { "joyai-llm",                FORGE_PRE_DEEPSEEK3,      0 },
+    { "afmoe",                    FORGE_PRE_AFMOE,          0 },
+    { "gpt-4o",                   FORGE_PRE_GPT4O,          0 },
+    { "llama4",                   FORGE_PRE_GPT4O,          0 },
+    { "kanana2",                  FORGE_PRE_GPT4O,          0 },
+    { "minimax-m2",               FORGE_PRE_GPT4O,          0 },
+    { "talkie",                   FORGE_PRE_GPT4O,          0 },
+    { "granite-embed-multi-97m",  FORGE_PRE_GRANITE_EMBED,  IGNORE_MERGES },
+    { "tiny_aya",                 FORGE_PRE_TINY_AYA,       0 },
+    { "cohere2moe",               FORGE_PRE_TINY_AYA,       0 },
+    { "youtu",                    FORGE_PRE_YOUTU,          IGNORE_MERGES },
+    { "kimi-k2",                  FORGE_PRE_KIMI_K2,        NO_MERGES },
+    { "tekken",                   FORGE_PRE_TEKKEN,         IGNORE_MERGES | ADD_BOS },
+    { "gemma4",                   FORGE_PRE_LINES,          WHOLE | GEMMA4 },
+    { "granite-embed-multi-311m", FORGE_PRE_LINES,          WHOLE | GEMMA4 },
+    { "sarvam-moe",               FORGE_PRE_LINES,          WHOLE },
 };
 
 /* ---- tokens that are recognised by their text ---- */
@@ -107,7 +140,7 @@ static const struct { enum part part; const char *key; } part_keys[] = {
 static const char *const eog_texts[] = {
     "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<end_of_turn>",
     "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>",
-    "<eos>", "<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>",
+    "<eos>", "<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>", "[e~[",
 };
 /* gpt-oss: always shown, never control. */
 static const char *const shown_texts[] = { "<|channel|>", "<|message|>", "<|start|>", "<|constrain|>" };
@@ -221,6 +254,12 @@ static struct piece piece_of(struct gguf_string s)
     return (struct piece){ (const uint8_t *)s.data, (uint32_t)n };
 }
 
+static bool model_is(const struct build *b, const char *name)
+{
+    struct gguf_string model;
+    return gguf_get_string(b->gguf, "tokenizer.ggml.model", &model) && string_is(model, name);
+}
+
 /* False: token ids only. */
 static bool read_kind(struct build *b)
 {
@@ -230,7 +269,8 @@ static bool read_kind(struct build *b)
         return false;
     if (string_is(model, "gpt2"))       b->h.kind = FORGE_VOCAB_BPE;
     else if (string_is(model, "llama")) b->h.kind = FORGE_VOCAB_SPM;
-    else die("%s: tokenizer '%s' is not supported; forgec has gpt2 (byte-level BPE) and llama (SentencePiece)", g->path,
+    else if (string_is(model, "gemma4")) b->h.kind = FORGE_VOCAB_BPE;
+    else die("%s: tokenizer '%s' is not supported; forgec has gpt2 (byte-level BPE), gemma4 and llama (SentencePiece)", g->path,
              printable(b->arena, model.data, model.size));
     return true;
 }
@@ -239,7 +279,9 @@ static void read_pre(struct build *b)
 {
     const struct gguf *g = b->gguf;
     struct gguf_string name;
-    if (!gguf_get_string(g, "tokenizer.ggml.pre", &name) || name.size == 0) {
+    if (model_is(b, "gemma4")) {
+        name = (struct gguf_string){ "gemma4", 6 };
+    } else if (!gguf_get_string(g, "tokenizer.ggml.pre", &name) || name.size == 0) {
         warn("%s: no 'tokenizer.ggml.pre': text is split by the default rule, which may not be the model's", g->path);
         name = (struct gguf_string){ "default", 7 };
     }
@@ -256,18 +298,20 @@ static void set_defaults(struct build *b)
     h->eot = h->pad = h->unk = -1;
     if (h->kind == FORGE_VOCAB_SPM) {
         h->bos = 1, h->eos = 2, h->unk = 0;
-        h->flags = FORGE_VOCAB_SPACE_PREFIX | FORGE_VOCAB_ADD_BOS;
+        h->flags = FORGE_VOCAB_SPACE_PREFIX | FORGE_VOCAB_ADD_BOS | FORGE_VOCAB_ESCAPED;
     } else {
         read_pre(b);
         const uint32_t o = b->pre->options;
         h->pre   = (uint8_t)b->pre->pre;
-        h->bos   = o & NO_BOS ? -1 : 11;
-        h->eos   = 11;
-        h->flags = (uint16_t)((o & ADD_BOS ? FORGE_VOCAB_ADD_BOS : 0) | (o & IGNORE_MERGES ? FORGE_VOCAB_IGNORE_MERGES : 0));
+        h->bos   = o & NO_BOS || model_is(b, "gemma4") ? -1 : 11;
+        h->eos   = model_is(b, "gemma4") ? -1 : 11;
+        h->flags = (uint16_t)((o & ADD_BOS ? FORGE_VOCAB_ADD_BOS : 0) | (o & IGNORE_MERGES ? FORGE_VOCAB_IGNORE_MERGES : 0)
+                              | (o & WHOLE ? FORGE_VOCAB_ESCAPED : 0) | (o & GEMMA4 ? FORGE_VOCAB_NEWLINES : 0));
     }
     get_flag(b, "add_space_prefix", FORGE_VOCAB_SPACE_PREFIX);
     get_flag(b, "add_bos_token", FORGE_VOCAB_ADD_BOS);
     get_flag(b, "add_eos_token", FORGE_VOCAB_ADD_EOS);
+    if (b->pre && b->pre->options & GEMMA4) h->flags |= FORGE_VOCAB_ADD_BOS;
 }
 
 static uint8_t attr_of_type(uint64_t type)
@@ -357,7 +401,7 @@ static void read_merges(struct build *b, const struct gguf_value *merges)
         uint8_t           *whole = arena_alloc(b->arena, left.n + right.n);
         memcpy(whole, left.text, left.n);
         memcpy(whole + left.n, right.text, right.n);
-        if (memchr(whole, ' ', left.n + right.n)) continue;        /* no text in the byte alphabet has a blank */
+        if (memchr(whole, ' ', left.n + right.n)) continue;        /* no text that merges has a blank: it is U+0120 or U+2581 */
         struct forge_merge m;
         m.left   = symbol_intern(b, left);
         m.right  = symbol_intern(b, right);
@@ -377,9 +421,9 @@ static void find_bytes(struct build *b)
         const uint8_t raw     = (uint8_t)byte;
         const uint32_t single = b->slots[symbol_slot(b, (struct piece){ &raw, 1 })];
         b->byte_token[byte]   = single < b->h.n_tokens ? single : NONE;
-        if (b->h.kind == FORGE_VOCAB_SPM) {
+        if (b->h.flags & FORGE_VOCAB_ESCAPED) {
             const int32_t id = token_find(b, arena_printf(b->arena, "<0x%02X>", byte));
-            b->byte_symbol[byte] = id >= 0 ? (uint32_t)id : b->byte_token[byte];
+            b->byte_symbol[byte] = id >= 0 ? (uint32_t)id : b->h.kind == FORGE_VOCAB_BPE ? NONE : b->byte_token[byte];
         } else {
             uint8_t *text = arena_alloc(b->arena, 4);
             b->byte_symbol[byte] = symbol_intern(b, (struct piece){ text, (uint32_t)forge_utf8_put(text, forge_byte_codepoint(raw)) });
@@ -536,16 +580,16 @@ static void write_buckets(const struct entry *entries, uint32_t n, uint32_t n_bu
 static void write_tokens(const struct build *b, uint32_t *bucket, uint32_t *order)
 {
     const struct forge_vocab_header *h = &b->h;
-    struct entry *entries = arena_array(b->arena, struct entry, h->n_tokens);
+    struct entry *entries = arena_array(b->arena, struct entry, h->n_symbols);
     uint32_t      n = 0;
-    for (uint32_t i = 0; i < h->n_tokens; i++) {
+    for (uint32_t i = 0; i < h->n_symbols; i++) {
         const struct piece p = b->symbols[i];
         if (b->slots[symbol_slot(b, p)] != i) continue;                      /* a later token has the same text */
         entries[n++] = (struct entry){ forge_hash_bucket(forge_hash_text(p.text, p.n), h->token_buckets), i };
     }
     sorting = b;
     qsort(entries, n, sizeof *entries, by_token_bucket);
-    memset(order, 0xff, 4ull * h->n_tokens);
+    memset(order, 0xff, 4ull * h->n_symbols);
     write_buckets(entries, n, h->token_buckets, bucket, order);
 }
 
@@ -566,7 +610,7 @@ static struct bytes write_image(struct build *b)
     uint64_t                   text = 0;
     for (uint32_t i = 0; i < h->n_symbols; i++) text += b->symbols[i].n;
     memcpy(h->magic, FORGE_VOCAB_MAGIC, 8);
-    h->token_buckets = buckets_for(h->n_tokens);
+    h->token_buckets = buckets_for(h->n_symbols);
     h->merge_buckets = buckets_for(h->n_merges);
     const struct forge_vocab_layout l = forge_vocab_layout(h);
     if (l.text + text > INT32_MAX) die("%s: a vocabulary of %" PRIu64 " bytes; 2 GiB is the most", b->gguf->path, l.text + text);
@@ -606,8 +650,9 @@ struct bytes vocab_build(struct arena *a, const struct gguf *g, uint32_t n_vocab
     if (!read_kind(b)) return (struct bytes){ NULL, 0 };
     const struct gguf_value *merges = find_array(g, "tokenizer.ggml.merges", true);
     if (b->h.kind == FORGE_VOCAB_SPM) merges = NULL;
-    else if (!merges) die("%s: 'tokenizer.ggml.merges' is missing; convert the model again", g->path);
     set_defaults(b);
+    if (b->h.kind == FORGE_VOCAB_BPE && !merges && !(b->pre->options & NO_MERGES))
+        die("%s: 'tokenizer.ggml.merges' is missing; convert the model again", g->path);
     read_tokens(b, n_vocab, merges ? merges->count : 0);
     if (merges) read_merges(b, merges);
     find_bytes(b);

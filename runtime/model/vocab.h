@@ -10,16 +10,18 @@
 #include <string.h>
 #endif
 
-#define FORGE_VOCAB_MAGIC "FORGEV02"
+#define FORGE_VOCAB_MAGIC "FORGEV03"
 #define FORGE_VOCAB_NONE  0xffffffffu      /* no token, no merge */
 
 enum forge_vocab_kind { FORGE_VOCAB_BPE = 1, FORGE_VOCAB_SPM = 2 };
 
 /* How text is cut into words before the merges; the names of the models that use each stand in compiler/product/vocab.c. */
 enum forge_pre {
-    FORGE_PRE_DEFAULT, FORGE_PRE_GPT2, FORGE_PRE_STARCODER, FORGE_PRE_LLAMA3, FORGE_PRE_QWEN2, FORGE_PRE_QWEN35,
-    FORGE_PRE_FALCON, FORGE_PRE_DEEPSEEK_LLM, FORGE_PRE_DEEPSEEK_CODER, FORGE_PRE_DEEPSEEK3, FORGE_PRE_GPT4O,
-    FORGE_PRE_TEKKEN, FORGE_PRE_COUNT
+    FORGE_PRE_DEFAULT, FORGE_PRE_GPT2, FORGE_PRE_STARCODER, FORGE_PRE_LLAMA3, FORGE_PRE_JAIS2, FORGE_PRE_QWEN2, FORGE_PRE_QWEN35,
+    FORGE_PRE_SEED_CODER, FORGE_PRE_LAGUNA, FORGE_PRE_MINICPM5, FORGE_PRE_EXAONE_MOE, FORGE_PRE_FALCON, FORGE_PRE_CHAMELEON,
+    FORGE_PRE_PORO, FORGE_PRE_VIKING, FORGE_PRE_SUPERBPE, FORGE_PRE_DEEPSEEK_LLM, FORGE_PRE_DEEPSEEK_CODER, FORGE_PRE_DEEPSEEK3,
+    FORGE_PRE_AFMOE, FORGE_PRE_GPT4O, FORGE_PRE_GRANITE_EMBED, FORGE_PRE_TINY_AYA, FORGE_PRE_YOUTU, FORGE_PRE_KIMI_K2, FORGE_PRE_TEKKEN,
+    FORGE_PRE_LINES, FORGE_PRE_COUNT
 };
 
 enum forge_vocab_flag {
@@ -27,6 +29,8 @@ enum forge_vocab_flag {
     FORGE_VOCAB_ADD_EOS       = 2,
     FORGE_VOCAB_SPACE_PREFIX  = 4,         /* SentencePiece: a blank before text that follows a special token */
     FORGE_VOCAB_IGNORE_MERGES = 8,         /* a word that is a token stays whole */
+    FORGE_VOCAB_ESCAPED       = 16,        /* U+2581 in a token is a blank of the text; BPE: it merges characters, not bytes */
+    FORGE_VOCAB_NEWLINES      = 32,        /* newlines that are a token stay whole */
 };
 
 /* Per token; a token of type "unused" or "undefined" has none of the first five. */
@@ -59,12 +63,12 @@ struct forge_merge { uint32_t left, right, result; };     /* symbols; the index 
 
 /*       name            bytes                                  contents */
 #define VOCAB_SECTIONS(SECTION, h)                                                                                        \
-    SECTION(byte_symbol,    4 * 256)                 /* BPE: symbol of each byte; SPM: its fallback token */              \
+    SECTION(byte_symbol,    4 * 256)                 /* BPE: symbol of each byte; ESCAPED: its fallback token */          \
     SECTION(byte_token,     4 * 256)                 /* token whose text is this one raw byte */                          \
     SECTION(special_first,  256)                     /* 1: a special token starts with this byte; 2: a user-defined one */\
     SECTION(text_offset,    4 * ((h)->n_symbols + 1ull))                                                                  \
     SECTION(token_bucket,   4 * ((h)->token_buckets + 1ull)) /* where each bucket begins in token_order; then the end */  \
-    SECTION(token_order,    4ull * (h)->n_tokens)    /* tokens by the bucket of their text, in it by forge_text_order */  \
+    SECTION(token_order,    4ull * (h)->n_symbols)   /* symbols by the bucket of their text, in it by forge_text_order */ \
     SECTION(merge,          12ull * (h)->n_merges)   /* struct forge_merge, by rank */                                    \
     SECTION(merge_bucket,   4 * ((h)->merge_buckets + 1ull))                                                              \
     SECTION(merge_order,    4ull * (h)->n_merges)    /* ranks by the bucket of (left, right), in it by left, then right */\

@@ -8,7 +8,7 @@
 
 enum {
     N = 1 << UNICODE_NUMBER, L = 1 << UNICODE_LETTER, M = 1 << UNICODE_MARK, P = 1 << UNICODE_PUNCTUATION,
-    S = 1 << UNICODE_SYMBOL, SPACE = 1 << UNICODE_SPACE, OTHER = 1 << UNICODE_OTHER,
+    S = 1 << UNICODE_SYMBOL, SPACE = 1 << UNICODE_SPACE, OTHER = 1 << UNICODE_OTHER | 1 << UNICODE_UNASSIGNED,
 };
 
 struct range { uint32_t first, last; };
@@ -17,14 +17,23 @@ struct set {                              /* a codepoint is in it by class or by
     const struct range *ranges;           /* ascending */
 };
 struct stage;
-/* Length of the match at pos, or minus the number of units to pass over without one.  pos < end, which ends the word. */
-typedef ptrdiff_t matcher(const struct stage *stage, const uint32_t *u, size_t pos, size_t end);
+/* Length of the match at pos, or minus the number of units to pass over without one.  pos < end, which ends the word.  Inside what it
+ * goes over a matcher may set PRETOKEN_START by itself. */
+typedef ptrdiff_t matcher(const struct stage *stage, uint32_t *u, size_t pos, size_t end);
+
+enum shape        { PLAIN, CASED, SPACED };                       /* <word> of match_words: the functions below say what each is */
+enum contractions { NO_CONTRACTIONS, ALONE, BEHIND };             /* 's, 'll ...: words of their own; the end of a word */
+enum tail         { LINES, LINES_SLASHES, LINE, NO_TAIL };        /* behind punctuation: [\r\n]* [\r\n/]* [\r\n]? nothing */
 struct stage {
     matcher          *match;
     const struct set *set;
     uint32_t          digits;             /* most digits in a word */
-    uint32_t          letters;            /* classes that make up words */
-    uint32_t          contractions;       /* 's, 'll ...: 0 no rule, 1 yes */
+    uint32_t          letters;            /* classes that make up words, without those in set */
+    uint32_t          other;              /* classes that make up punctuation */
+    enum shape        shape;
+    enum contractions contractions;
+    enum tail         tail;
+    bool              halves;             /* blanks go in powers of two */
 };
 
 /* ---- units ---- */
@@ -50,8 +59,7 @@ size_t pretoken_decode(uint32_t *units, const uint8_t *text, size_t n)
     size_t n_units = 0;
     for (size_t i = 0, length; i < n; i += length) {
         const uint32_t c = pretoken_codepoint(text + i, n - i, &length);
-        /* llama.cpp's list of ASCII symbols lacks '~'; only deepseek-v3's rule can tell */
-        units[n_units++] = c | (uint32_t)(c == '~' ? UNICODE_OTHER : unicode_class(c)) << 21;
+        units[n_units++] = c | (uint32_t)unicode_class(c) << 21;
     }
     return n_units;
 }
@@ -92,20 +100,20 @@ static ptrdiff_t length(size_t pos, size_t end) { return (ptrdiff_t)(end - pos);
 /* ---- sets: one class of characters is cut out ---- */
 
 /* [set] */
-static ptrdiff_t match_each(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+static ptrdiff_t match_each(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     (void)end;
     return in_set(u[pos], s->set) ? 1 : -1;
 }
 /* [set]+ */
-static ptrdiff_t match_run(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+static ptrdiff_t match_run(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     size_t e = pos;
     while (e < end && in_set(u[e], s->set)) e++;
     return e > pos ? length(pos, e) : -1;
 }
 /* \s?[set]+ */
-static ptrdiff_t match_space_run(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+static ptrdiff_t match_space_run(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     size_t e = pos + is(u[pos], SPACE);
     if (e == end || !in_set(u[e], s->set)) return -1;
@@ -113,15 +121,32 @@ static ptrdiff_t match_space_run(const struct stage *s, const uint32_t *u, size_
     return length(pos, e);
 }
 /* \s+$ */
-static ptrdiff_t match_trailing_space(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+static ptrdiff_t match_trailing_space(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     (void)s;
     const size_t e = skip(u, pos, end, SPACE);
     if (e == pos) return -1;
     return e == end ? length(pos, e) : -length(pos, e);
 }
+/*  ?[^set]+ */
+static ptrdiff_t match_blank_others(const struct stage *s, uint32_t *u, size_t pos, size_t end)
+{
+    size_t e = pos + (codepoint(u[pos]) == ' ');
+    if (e == end || in_set(u[e], s->set)) return -1;
+    while (e < end && !in_set(u[e], s->set)) e++;
+    return length(pos, e);
+}
+/* [^\n]+|\n+ */
+static ptrdiff_t match_lines(const struct stage *s, uint32_t *u, size_t pos, size_t end)
+{
+    (void)s;
+    const bool newline = codepoint(u[pos]) == '\n';
+    size_t     e       = pos;
+    while (e < end && (codepoint(u[e]) == '\n') == newline) e++;
+    return length(pos, e);
+}
 /* [0-9][0-9][0-9] */
-static ptrdiff_t match_three_digits(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+static ptrdiff_t match_three_digits(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     (void)s;
     if (end - pos < 3) return -length(pos, end);
@@ -130,10 +155,57 @@ static ptrdiff_t match_three_digits(const struct stage *s, const uint32_t *u, si
     return 3;
 }
 /* \p{N}{1,digits} */
-static ptrdiff_t match_numbers(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+static ptrdiff_t match_numbers(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     const size_t e = skip_most(u, pos, end, N, s->digits);
     return e > pos ? length(pos, e) : -1;
+}
+
+/* Numbers are cut into threes, of which the first may be short.  What stands before a number stays with the first of them: a later stage
+ * cuts there. */
+static ptrdiff_t match_threes(const struct stage *s, uint32_t *u, size_t pos, size_t end)
+{
+    (void)s;
+    size_t first = pos;
+    while (first < end && !is(u[first], N)) first++;
+    const size_t e = skip(u, first, end, N);
+    if (e == first) return -length(pos, end);
+    for (size_t cut = e - 3; e - first > 3 && cut > first; cut -= cut - first > 3 ? 3 : cut - first) u[cut] |= PRETOKEN_START;
+    return length(pos, e);
+}
+/* (?=([0-9]{3})+(?![0-9])) */
+static ptrdiff_t match_before_threes(const struct stage *s, uint32_t *u, size_t pos, size_t end)
+{
+    (void)s;
+    size_t e = pos;
+    while (e < end && codepoint(u[e]) - '0' < 10) e++;
+    if (e == pos) return -1;
+    for (size_t cut = e; cut - pos >= 3;) {
+        cut -= 3;
+        u[cut] |= PRETOKEN_START;
+    }
+    return -length(pos, e);
+}
+/* IMGIMG[A-I]{1,4}Z, Chameleon's own.  Its <sentinel:[0-9]+> needs no stage: a later one cuts at each < and > anyway. */
+static ptrdiff_t match_image(const struct stage *s, uint32_t *u, size_t pos, size_t end)
+{
+    static const char text[] = "IMGIMG";
+    (void)s;
+    size_t e = pos;
+    while (e < end && e - pos < sizeof text - 1 && codepoint(u[e]) == (uint8_t)text[e - pos]) e++;
+    if (e - pos < sizeof text - 1) return -1;
+    const size_t letters = e;
+    while (e < end && e - letters < 4 && codepoint(u[e]) - 'A' < 9) e++;
+    return e > letters && e < end && codepoint(u[e]) == 'Z' ? length(pos, e + 1) : -1;
+}
+/* [\t\n]|    |   : a tabulator, a newline, four blanks, two blanks */
+static ptrdiff_t match_indent(const struct stage *s, uint32_t *u, size_t pos, size_t end)
+{
+    (void)s;
+    if (codepoint(u[pos]) == '\t' || codepoint(u[pos]) == '\n') return 1;
+    size_t e = pos;
+    while (e < end && e - pos < 4 && codepoint(u[e]) == ' ') e++;
+    return e - pos == 4 ? 4 : e - pos >= 2 ? 2 : -1;
 }
 
 /* ---- whole rules: every unit ends up in some match ---- */
@@ -163,7 +235,7 @@ static ptrdiff_t match_space(const uint32_t *u, size_t pos, size_t end, bool new
 }
 
 /* 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)   and what is left over, blank by blank */
-static ptrdiff_t match_gpt2(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+static ptrdiff_t match_gpt2(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     static const uint32_t kinds[3] = { L, N, OTHER | M | P | S };
     const size_t          apostrophe = contraction(u, pos, end, false);
@@ -175,66 +247,101 @@ static ptrdiff_t match_gpt2(const struct stage *s, const uint32_t *u, size_t pos
     return match_space(u, pos, end, false);
 }
 
-/*  ?[^\s<words>\p{N}]+[tail]*   with `words` = L or L|M; the tail is newlines, and slashes for gpt-4o.  0: no match */
-static ptrdiff_t match_other(const uint32_t *u, size_t pos, size_t end, uint32_t classes, bool slash)
+/*  ?<other>+<tail>   0: no match */
+static ptrdiff_t match_other(const uint32_t *u, size_t pos, size_t end, uint32_t other, enum tail tail)
 {
     size_t e = pos + (codepoint(u[pos]) == ' ');
-    if (e == end || !is(u[e], classes)) return 0;
-    e = skip(u, e, end, classes);
-    while (e < end && (is_newline(u[e]) || (slash && codepoint(u[e]) == '/'))) e++;
+    if (e == end || !is(u[e], other)) return 0;
+    e = skip(u, e, end, other);
+    const size_t last = tail == NO_TAIL ? e : tail == LINE && end - e > 1 ? e + 1 : end;
+    while (e < last && (is_newline(u[e]) || (tail == LINES_SLASHES && codepoint(u[e]) == '/'))) e++;
     return length(pos, e);
 }
 
-/* (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?<words>+|\p{N}{1,digits}| ?[^\s<words>\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ */
-static ptrdiff_t match_llama3(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+static bool is_letter(const struct stage *s, uint32_t unit) { return is(unit, s->letters) && !(s->set && in_set(unit, s->set)); }
+
+/* <word> PLAIN: <letters>+ */
+static size_t plain_word(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
 {
-    const size_t apostrophe = contraction(u, pos, end, true);
-    if (apostrophe) return (ptrdiff_t)apostrophe;
-    if (is(u[pos], s->letters) || (pos + 1 < end && !is_newline(u[pos]) && !is(u[pos], N) && is(u[pos + 1], s->letters)))
-        return length(pos, skip(u, pos + 1, end, s->letters));
-    if (is(u[pos], N)) return length(pos, skip_most(u, pos, end, N, s->digits));
-    const ptrdiff_t other = match_other(u, pos, end, (OTHER | M | P | S) & ~s->letters, false);
-    return other ? other : match_space(u, pos, end, true);
+    while (pos < end && is_letter(s, u[pos])) pos++;
+    return pos;
 }
 
-/* <U>*<W>+ or else <U>+<W>* over the letters from pos, where U is any letter but a-z and W any letter but A-Z: letters
- * outside ASCII are in both.  pos: a letter.  Returns the end. */
-static size_t cased_word(const uint32_t *u, size_t pos, size_t end)
+/* <word> SPACED: (\p{L}\p{M}*(?: \p{L}\p{M}*)*)+, letters with their marks, and single blanks between them */
+static size_t spaced_word(const uint32_t *u, size_t pos, size_t end)
 {
-    size_t e = pos, last_w = end;                       /* last_w: last of the U that is a W as well */
-    while (e < end && is(u[e], L) && !is_ascii_lower(u[e])) {
-        if (!is_ascii_upper(u[e])) last_w = e;
+    for (pos++; pos < end;) {
+        if (is(u[pos], L | M)) pos++;
+        else if (codepoint(u[pos]) == ' ' && pos + 1 < end && is(u[pos + 1], L)) pos += 2;
+        else break;
+    }
+    return pos;
+}
+
+/* <word> CASED: U*W+, or else U+W*, where U is any of the letters but a-z and W any but A-Z: those outside ASCII are both.
+ * This is U*W+ from pos; 0: no match. */
+static size_t cased_word(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+{
+    size_t e = pos, after_w = 0;                        /* behind the last of the U that is a W as well: U* gives back until W+ has one */
+    while (e < end && is_letter(s, u[e]) && !is_ascii_lower(u[e])) {
+        if (!is_ascii_upper(u[e])) after_w = e + 1;
         e++;
     }
-    if (e < end && is(u[e], L)) {                       /* a lower-case letter follows */
-        while (e < end && is(u[e], L) && !is_ascii_upper(u[e])) e++;
-        return e;
-    }
-    return last_w != end ? last_w + 1 : e;              /* U* gives back until W+ has one; all upper case: U+ alone */
+    if (e == end || !is_letter(s, u[e])) return after_w;
+    while (e < end && is_letter(s, u[e]) && !is_ascii_upper(u[e])) e++;
+    return e;
 }
 
-/* [^\r\n\p{L}\p{N}]?<U>*<W>+(?i:'s|...)?|[^\r\n\p{L}\p{N}]?<U>+<W>*(?i:'s|...)?|\p{N}{1,digits}| ?[^\s\p{L}\p{N}]+[\r\n/]*
- * |\s*[\r\n]+|\s+(?!\S)|\s+ */
-static ptrdiff_t match_gpt4o(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+/* The end of [^\r\n\p{L}\p{N}]?<word> at pos; 0: no match. */
+static size_t led_word(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
 {
-    const bool   letter = is(u[pos], L);
-    const size_t word   = pos + !letter;
-    if (letter || (word < end && !is_newline(u[pos]) && !is(u[pos], N) && is(u[word], L))) {
-        const size_t e = cased_word(u, word, end);
-        return length(pos, s->contractions ? e + contraction(u, e, end, true) : e);
+    const bool here = is_letter(s, u[pos]);
+    const bool lead = !is_newline(u[pos]) && !is(u[pos], L | N) && pos + 1 < end && is_letter(s, u[pos + 1]);
+    if (!here && !lead) return 0;
+    if (s->shape == PLAIN)  return plain_word(s, u, pos + lead, end);
+    if (s->shape == SPACED) return spaced_word(u, pos + lead, end);
+    size_t e = lead ? cased_word(s, u, pos + 1, end) : 0;
+    if (!e && here) e = cased_word(s, u, pos, end);
+    return e ? e : plain_word(s, u, pos + lead, end);   /* U+W*: nothing but A-Z */
+}
+
+/* \s{512}(?!\S)|\s{256}(?!\S)| ... |\s{4}(?!\S)|\s{1,2}(?!\S)|\s   of the blanks pos .. e - 1 */
+static ptrdiff_t halve_blanks(uint32_t *u, size_t pos, size_t e, size_t end)
+{
+    const size_t left = e < end && e - pos > 1 ? 1 : 0;                  /* one stays with the next word */
+    size_t       at   = pos;
+    for (size_t n = 512; at + left < e;) {
+        while (n > e - left - at) n /= 2;
+        u[at] |= PRETOKEN_START;
+        at += n;
     }
+    return length(pos, at);
+}
+
+/* [set]+|(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?<word>|\p{N}{1,digits}| ?<other>+<tail>|\s*[\r\n]+|\s+(?!\S)|\s+
+ * or, with contractions BEHIND, (?i:'s|'t|'re|'ve|'m|'ll|'d)? behind <word> instead of before */
+static ptrdiff_t match_words(const struct stage *s, uint32_t *u, size_t pos, size_t end)
+{
+    if (s->set && in_set(u[pos], s->set)) return match_run(s, u, pos, end);
+    const size_t apostrophe = s->contractions == ALONE ? contraction(u, pos, end, true) : 0;
+    if (apostrophe) return (ptrdiff_t)apostrophe;
+    const size_t word = led_word(s, u, pos, end);
+    if (word) return length(pos, s->contractions == BEHIND ? word + contraction(u, word, end, true) : word);
     if (is(u[pos], N)) return length(pos, skip_most(u, pos, end, N, s->digits));
-    const ptrdiff_t other = match_other(u, pos, end, OTHER | M | P | S, true);
-    return other ? other : match_space(u, pos, end, true);
+    const ptrdiff_t other = match_other(u, pos, end, s->other, s->tail);
+    if (other) return other;
+    if (!is(u[pos], SPACE)) return -1;
+    const ptrdiff_t blanks = match_space(u, pos, end, true);
+    return s->halves && !is_newline(u[pos + (size_t)blanks - 1]) ? halve_blanks(u, pos, skip(u, pos, end, SPACE), end) : blanks;
 }
 
 /* [<ASCII punctuation>][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ */
-static ptrdiff_t match_deepseek3(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+static ptrdiff_t match_deepseek3(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     const bool   next = pos + 1 < end;
     const size_t e    = pos + 1;
     (void)s;
-    const bool   mark = codepoint(u[pos]) == '~' || (codepoint(u[pos]) < 0x80 && is(u[pos], P | S));
+    const bool   mark = codepoint(u[pos]) < 0x80 && is(u[pos], P | S);
     if (next && mark && is_ascii_letter(u[e])) {
         size_t word = e;
         while (word < end && is_ascii_letter(u[word])) word++;
@@ -242,7 +349,7 @@ static ptrdiff_t match_deepseek3(const struct stage *s, const uint32_t *u, size_
     }
     if (is(u[pos], L | M) || (next && !is_newline(u[pos]) && !is(u[pos], P | S) && is(u[e], L | M)))
         return length(pos, skip(u, e, end, L | M));
-    const ptrdiff_t other = match_other(u, pos, end, P | S, false);
+    const ptrdiff_t other = match_other(u, pos, end, P | S, LINES);
     if (other) return other;
     return is(u[pos], SPACE) ? match_space(u, pos, end, true) : -1;
 }
@@ -271,6 +378,18 @@ static const struct range marks_wide[]  = { {'!', '/'}, {':', '~'}, {0x2018, 0x2
                                             {0xff1a, 0xff5e} };
 static const struct range cjk_hangul[]  = { {0x800, 0x9fa5}, {0xac00, 0xd7ff} };
 static const struct range cjk_kana[]    = { {0x3040, 0x30ff}, {0x4e00, 0x9fa5} };
+static const struct range han[]         = { {0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xf900, 0xfaff}, {0x20000, 0x2a6df}, {0x2a700, 0x2ebef},
+                                            {0x2f800, 0x2fa1f} };
+/* U+8C48 is where AFMoE's expression has it: U+F900, normalised. */
+static const struct range asian[]       = { {0xe40, 0xeff}, {0x1000, 0x109f}, {0x1100, 0x11ff}, {0x1780, 0x17ff}, {0x2f00, 0x2fdf},
+                                            {0x3040, 0x30ff}, {0x3400, 0x4dbf}, {0x4e00, 0xfaff}, {0xff65, 0xff9f} };
+static const struct range hangul[]      = { {0x3131, 0x318e}, {0xac00, 0xd7a3} };
+static const struct range marks_cjk[]   = { {0x2014, 0x2014}, {0x2018, 0x2019}, {0x201c, 0x201d}, {0x2026, 0x2026}, {0x3001, 0x303f},
+                                            {0xfe30, 0xfe4f}, {0xff01, 0xff01}, {0xff0c, 0xff0c}, {0xff1a, 0xff1b} };
+static const struct range bopomofo[]    = { {0x3105, 0x312f} };
+static const struct range stops[]       = { {'!', '!'}, {'(', ')'}, {',', ','}, {'.', '.'}, {'?', '?'}, {'|', '|'}, {0x60c, 0x60c},
+                                            {0x6d4, 0x6d4}, {0x964, 0x964}, {0x2026, 0x2026}, {0x3001, 0x3002}, {0xff0c, 0xff0c} };
+static const struct range ascii_marks[] = { {'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'} };
 static const struct range math_signs[]  = { {'$', '$'}, {'+', '+'}, {'<', '>'}, {'^', '^'}, {'|', '|'}, {'~', '~'} };
 static const struct range math_signs_backtick[] = { {'$', '$'}, {'+', '+'}, {'<', '>'}, {'^', '^'}, {'`', '`'}, {'|', '|'},
                                                     {'~', '~'} };
@@ -283,20 +402,39 @@ static const struct set set_cased       = { 0, RANGES(cased) };
 static const struct set set_marks_wide  = { 0, RANGES(marks_wide) };
 static const struct set set_cjk_hangul  = { 0, RANGES(cjk_hangul) };
 static const struct set set_cjk_kana    = { 0, RANGES(cjk_kana) };
+static const struct set set_han         = { 0, RANGES(han) };
+static const struct set set_asian       = { 0, RANGES(asian) };
+static const struct set set_hangul      = { 0, RANGES(hangul) };
+static const struct set set_marks_cjk   = { 0, RANGES(marks_cjk) };
+static const struct set set_bopomofo    = { 0, RANGES(bopomofo) };
+static const struct set set_stops       = { SPACE, RANGES(stops) };
+static const struct set set_ascii_marks = { P, RANGES(ascii_marks) };
 static const struct set set_signs       = { P, RANGES(math_signs) };
 static const struct set set_signs_tick  = { P, RANGES(math_signs_backtick) };
 
+#define WORDS .match = match_words, .letters = L, .other = OTHER | M | P | S
+#define MARKED_WORDS .match = match_words, .letters = L | M, .other = OTHER | M | P | S
 #define MAX_STAGES 6
 static const struct stage rules[FORGE_PRE_COUNT][MAX_STAGES + 1] = {
     [FORGE_PRE_DEFAULT]        = { { .match = match_run, .set = &set_signs }, { .match = match_gpt2 },
                                    { .match = match_run, .set = &set_number }, { .match = match_three_digits } },
     [FORGE_PRE_GPT2]           = { { .match = match_gpt2 } },
     [FORGE_PRE_STARCODER]      = { { .match = match_each, .set = &set_number }, { .match = match_gpt2 } },
-    [FORGE_PRE_LLAMA3]         = { { .match = match_llama3, .digits = 3, .letters = L } },
-    [FORGE_PRE_QWEN2]          = { { .match = match_llama3, .digits = 1, .letters = L } },
-    [FORGE_PRE_QWEN35]         = { { .match = match_llama3, .digits = 1, .letters = L | M } },
+    [FORGE_PRE_LLAMA3]         = { { WORDS, .digits = 3, .contractions = ALONE } },
+    [FORGE_PRE_JAIS2]          = { { WORDS, .digits = 3, .contractions = ALONE, .halves = true } },
+    [FORGE_PRE_QWEN2]          = { { WORDS, .digits = 1, .contractions = ALONE } },
+    [FORGE_PRE_QWEN35]         = { { .match = match_words, .letters = L | M, .other = OTHER | P | S, .digits = 1, .contractions = ALONE } },
+    [FORGE_PRE_SEED_CODER]     = { { WORDS, .digits = 1, .contractions = ALONE, .tail = NO_TAIL } },
+    [FORGE_PRE_LAGUNA]         = { { .match = match_lines }, { WORDS, .digits = 1, .contractions = ALONE } },
+    [FORGE_PRE_MINICPM5]       = { { .match = match_numbers, .digits = 3 }, { WORDS, .digits = UINT32_MAX, .contractions = ALONE } },
+    [FORGE_PRE_EXAONE_MOE]     = { { WORDS, .digits = 1, .contractions = ALONE, .shape = SPACED, .tail = LINE } },
     [FORGE_PRE_FALCON]         = { { .match = match_run, .set = &set_signs_tick }, { .match = match_gpt2 },
                                    { .match = match_three_digits } },
+    [FORGE_PRE_CHAMELEON]      = { { .match = match_image }, { .match = match_indent }, { .match = match_each, .set = &set_number },
+                                   { .match = match_each, .set = &set_ascii_marks }, { .match = match_gpt2 } },
+    [FORGE_PRE_PORO]           = { { .match = match_blank_others, .set = &set_stops } },
+    [FORGE_PRE_VIKING]         = { { .match = match_blank_others, .set = &set_stops }, { .match = match_each, .set = &set_number } },
+    [FORGE_PRE_SUPERBPE]       = { { .match = match_run, .set = &set_number }, { .match = match_before_threes } },
     [FORGE_PRE_DEEPSEEK_LLM]   = { { .match = match_each, .set = &set_newline }, { .match = match_space_run, .set = &set_cased },
                                    { .match = match_space_run, .set = &set_marks_wide }, { .match = match_trailing_space },
                                    { .match = match_run, .set = &set_cjk_hangul }, { .match = match_run, .set = &set_number } },
@@ -305,8 +443,17 @@ static const struct stage rules[FORGE_PRE_COUNT][MAX_STAGES + 1] = {
                                    { .match = match_run, .set = &set_cjk_hangul }, { .match = match_each, .set = &set_number } },
     [FORGE_PRE_DEEPSEEK3]      = { { .match = match_numbers, .digits = 3 }, { .match = match_run, .set = &set_cjk_kana },
                                    { .match = match_deepseek3 } },
-    [FORGE_PRE_GPT4O]          = { { .match = match_gpt4o, .digits = 3, .contractions = 1 } },
-    [FORGE_PRE_TEKKEN]         = { { .match = match_gpt4o, .digits = 1 } },
+    [FORGE_PRE_AFMOE]          = { { .match = match_threes }, { .match = match_run, .set = &set_asian }, { .match = match_deepseek3 } },
+    [FORGE_PRE_GPT4O]          = { { WORDS, .digits = 3, .contractions = BEHIND, .shape = CASED, .tail = LINES_SLASHES } },
+    [FORGE_PRE_GRANITE_EMBED]  = { { MARKED_WORDS, .digits = 3, .contractions = BEHIND, .shape = CASED, .tail = LINES_SLASHES } },
+    [FORGE_PRE_TINY_AYA]       = { { .match = match_threes },
+                                   { MARKED_WORDS, .digits = 3, .contractions = BEHIND, .tail = LINES_SLASHES } },
+    [FORGE_PRE_YOUTU]          = { { .match = match_run, .set = &set_hangul }, { .match = match_run, .set = &set_marks_cjk },
+                                   { .match = match_run, .set = &set_bopomofo }, { .match = match_run, .set = &set_cjk_kana },
+                                   { MARKED_WORDS, .digits = 1, .contractions = BEHIND, .tail = LINES_SLASHES } },
+    [FORGE_PRE_KIMI_K2]        = { { WORDS, .set = &set_han, .digits = 3, .contractions = BEHIND } },
+    [FORGE_PRE_TEKKEN]         = { { WORDS, .digits = 1, .shape = CASED, .tail = LINES_SLASHES } },
+    [FORGE_PRE_LINES]          = { { .match = match_lines } },
 };
 
 static void split_word(const struct stage *stage, uint32_t *u, size_t pos, size_t end)

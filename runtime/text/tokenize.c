@@ -38,10 +38,9 @@ static const uint8_t *symbol_text(const struct vocab *v, uint32_t symbol, size_t
     return v->text + v->text_offset[symbol];
 }
 
-/* The token of exactly this text, or NONE. */
-static uint32_t token_find(const struct vocab *v, const uint8_t *text, size_t n)
+/* The symbol of exactly this text, or NONE. */
+static uint32_t symbol_find(const struct vocab *v, const uint8_t *text, size_t n)
 {
-    if (n == 0 || n > v->h->max_token_bytes) return NONE;
     const uint32_t bucket = forge_hash_bucket(forge_hash_text(text, n), v->h->token_buckets);
     uint32_t low = v->token_bucket[bucket], high = v->token_bucket[bucket + 1];
     while (low < high) {
@@ -54,6 +53,13 @@ static uint32_t token_find(const struct vocab *v, const uint8_t *text, size_t n)
         else           low = middle + 1;
     }
     return NONE;
+}
+
+/* The token of exactly this text, or NONE. */
+static uint32_t token_find(const struct vocab *v, const uint8_t *text, size_t n)
+{
+    const uint32_t symbol = n == 0 || n > v->h->max_token_bytes ? NONE : symbol_find(v, text, n);
+    return symbol < v->h->n_tokens ? symbol : NONE;
 }
 
 /* The rank of the merge of two symbols, or NONE. */
@@ -231,13 +237,52 @@ static void bpe_word(const struct vocab *v, const struct scratch *s, const uint3
     }
 }
 
+/* The byte tokens of text that is no token, as far as there are any. */
+static void emit_bytes(const struct vocab *v, const uint8_t *bytes, size_t n, bool or_unknown, struct output *o)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t token = v->byte_symbol[bytes[i]];
+        if (token != NONE) emit(o, token);
+        else if (or_unknown && v->h->unk >= 0) emit(o, (uint32_t)v->h->unk);
+    }
+}
+
+/* Merges characters instead of bytes.  A character that is no symbol merges with nothing. */
+static void bpe_characters(const struct vocab *v, const struct scratch *s, const uint32_t *units, size_t n, struct output *o)
+{
+    struct merging m = { .v = v, .symbols = s->symbols, .heap = s->heap };
+    uint8_t        text[4];
+    size_t         size;
+    if (v->h->flags & FORGE_VOCAB_NEWLINES && PRETOKEN_CODEPOINT(units[0]) == '\n') {         /* then all of them are */
+        memset(s->bytes, '\n', n);
+        const uint32_t token = token_find(v, s->bytes, n);
+        if (token != NONE) { emit(o, token); return; }
+    }
+    for (size_t i = 0; i < n; i++) {
+        size = forge_utf8_put(text, PRETOKEN_CODEPOINT(units[i]));
+        s->symbols[i].value = symbol_find(v, text, size);
+    }
+    merge_all(&m, (uint32_t)n);
+    for (uint32_t i = 0; i != NONE; i = s->symbols[i].next) {
+        const uint32_t symbol = s->symbols[i].value;
+        if (symbol < v->h->n_tokens) { emit(o, symbol); continue; }
+        const uint8_t *spelt = symbol == NONE ? text : symbol_text(v, symbol, &size);
+        if (symbol == NONE) size = forge_utf8_put(text, PRETOKEN_CODEPOINT(units[i]));
+        emit_bytes(v, spelt, size, false, o);
+    }
+}
+
 static void bpe_text(const struct vocab *v, const struct scratch *s, const uint8_t *text, size_t n, struct output *o)
 {
+    const bool   escaped = v->h->flags & FORGE_VOCAB_ESCAPED;
     const size_t n_units = pretoken_decode(s->units, text, n);
+    for (size_t i = 0; escaped && i < n_units; i++)
+        if (PRETOKEN_CODEPOINT(s->units[i]) == ' ') s->units[i] = 0x2581;
     pretoken_split(s->units, n_units, (enum forge_pre)v->h->pre);
     for (size_t start = 0, end; start < n_units; start = end) {
         for (end = start + 1; end < n_units && !(s->units[end] & PRETOKEN_START); end++) { }
-        bpe_word(v, s, s->units + start, end - start, o);
+        if (escaped) bpe_characters(v, s, s->units + start, end - start, o);
+        else bpe_word(v, s, s->units + start, end - start, o);
     }
 }
 
@@ -245,15 +290,6 @@ static void bpe_text(const struct vocab *v, const struct scratch *s, const uint8
 
 /* Length of a character by its first byte alone: pieces are cut this way even in malformed text. */
 static size_t character_bytes(uint8_t lead) { return lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4; }
-
-static void emit_bytes(const struct vocab *v, const uint8_t *bytes, size_t n, struct output *o)
-{
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t token = v->byte_symbol[bytes[i]];
-        if (token != NONE) emit(o, token);
-        else if (v->h->unk >= 0) emit(o, (uint32_t)v->h->unk);      /* llama.cpp fails here */
-    }
-}
 
 static void spm_text(const struct vocab *v, const struct scratch *s, const uint8_t *text, size_t n, bool prefix, struct output *o)
 {
@@ -273,7 +309,7 @@ static void spm_text(const struct vocab *v, const struct scratch *s, const uint8
     for (uint32_t i = 0; i != NONE; i = s->symbols[i].next) {
         const uint32_t start = s->symbols[i].value, size = piece_end(&m, i) - start;
         const uint32_t token = token_find(v, s->bytes + start, size);
-        if (token != NONE) emit(o, token); else emit_bytes(v, s->bytes + start, size, o);
+        if (token != NONE) emit(o, token); else emit_bytes(v, s->bytes + start, size, true, o);          /* llama.cpp fails without unk */
     }
 }
 
@@ -453,7 +489,7 @@ static void put_token(const struct vocab *v, int32_t id, bool special, struct si
     const uint8_t  attr = v->attr[id];
     if (!special && attr & (FORGE_ATTR_CONTROL | FORGE_ATTR_UNKNOWN)) return;
     if (attr & (FORGE_ATTR_CONTROL | FORGE_ATTR_UNKNOWN | FORGE_ATTR_USER_DEFINED)) put_bytes(k, text, n);
-    else if (attr & FORGE_ATTR_NORMAL && v->h->kind == FORGE_VOCAB_SPM)             put_unescaped(k, text, n);
+    else if (attr & FORGE_ATTR_NORMAL && v->h->flags & FORGE_VOCAB_ESCAPED)         put_unescaped(k, text, n);
     else if (attr & FORGE_ATTR_NORMAL)                                              put_decoded(k, text, n);
     else if (attr & FORGE_ATTR_BYTE)                                                put(k, byte_value(text, n));
 }

@@ -5,13 +5,14 @@
 #include "unicode.inc"
 
 enum unicode_class {
-    UNICODE_OTHER, UNICODE_NUMBER, UNICODE_LETTER, UNICODE_MARK, UNICODE_PUNCTUATION, UNICODE_SYMBOL, UNICODE_SPACE
+    UNICODE_OTHER, UNICODE_NUMBER, UNICODE_LETTER, UNICODE_MARK, UNICODE_PUNCTUATION, UNICODE_SYMBOL, UNICODE_SPACE, UNICODE_UNASSIGNED
 };
 
-/* Any value; beyond U+10FFFF: UNICODE_OTHER. */
+/* Any value; beyond U+10FFFF: UNICODE_UNASSIGNED.  UNICODE_OTHER is category C but for Cn: control and format characters, surrogates,
+ * private use. */
 static inline enum unicode_class unicode_class(uint32_t c)
 {
-    if (c >= 0x110000) return UNICODE_OTHER;
+    if (c >= 0x110000) return UNICODE_UNASSIGNED;
     const uint8_t pair = unicode_class_pair[unicode_page[c >> 7]][(c & 127) >> 1];
     return (enum unicode_class)(c & 1 ? pair >> 4 : pair & 15);
 }

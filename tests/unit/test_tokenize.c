@@ -7,6 +7,7 @@
 #include "runtime/text/tokenize.h"
 #include "runtime/model/vocab.h"
 #include "die_capture.h"
+#include "made_gguf.h"
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -374,48 +375,6 @@ static void speed(void **state)
 
 /* ---- what the builder refuses, from GGUF files made here ---- */
 
-static void put_u32(struct text *t, uint32_t v) { text_append(t, (const char *)&v, 4); }
-static void put_u64(struct text *t, uint64_t v) { text_append(t, (const char *)&v, 8); }
-static void put_string(struct text *t, const char *s) { put_u64(t, strlen(s)); text_puts(t, s); }
-static void put_key(struct text *t, const char *key, uint32_t type) { put_string(t, key); put_u32(t, type); }
-
-/* A vocabulary described in words: "key=value" (string), "key#number" (u32), "key:item|item" (strings),
- * "key%number|number" (i32 array), "key~number|number" (f32 array); NULL ends the list. */
-static struct gguf *make_gguf(struct arena *a, const char *const *lines)
-{
-    struct text *t = arena_new(a, struct text), *pairs = arena_new(a, struct text);
-    uint64_t     n = 0;
-    t->arena = pairs->arena = a;
-    for (; lines[n]; n++) {
-        const size_t at   = strcspn(lines[n], "=#:%~");
-        const char  *key  = arena_strndup(a, lines[n], at), *value = lines[n] + at + 1;
-        const char   kind = lines[n][at];
-        if (kind == '=') { put_key(pairs, key, 8); put_string(pairs, value); continue; }
-        if (kind == '#') { put_key(pairs, key, 4); put_u32(pairs, (uint32_t)strtoul(value, NULL, 10)); continue; }
-        put_key(pairs, key, 9);
-        put_u32(pairs, kind == ':' ? 8 : kind == '%' ? 5 : 6);
-        uint64_t count = *value ? 1 : 0;
-        for (const char *c = value; *c; c++) count += *c == '|';
-        put_u64(pairs, count);
-        for (const char *item = value; count > 0; count--) {
-            const size_t size = strcspn(item, "|");
-            const char  *s    = arena_strndup(a, item, size);
-            const float  f    = (float)atof(s);
-            if (kind == ':') put_string(pairs, s);
-            else if (kind == '%') put_u32(pairs, (uint32_t)atoi(s));
-            else text_append(pairs, (const char *)&f, 4);
-            item += size + 1;
-        }
-    }
-    text_puts(t, "GGUF");
-    put_u32(t, 3);
-    put_u64(t, 0);
-    put_u64(t, n);
-    text_append(t, pairs->data, pairs->size);
-    return gguf_parse(a, "made.gguf", (const uint8_t *)t->data, t->size, true);
-}
-
-#define GGUF(...) make_gguf(a, (const char *const[]){ "general.architecture=llama", __VA_ARGS__, NULL })
 #define MODEL  "tokenizer.ggml.model"
 #define TOKENS "tokenizer.ggml.tokens"
 #define TYPES  "tokenizer.ggml.token_type"
@@ -512,6 +471,43 @@ static void odd_vocabularies(void **state)
     arena_destroy(a);
 }
 
+/* Merges of characters, U+2581 for blanks (gemma4 and its like). */
+static void merges_of_characters(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    /* 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14; "qz" only exists inside merges */
+    static const char tokens[] = TOKENS ":<unk>|<bos>|▁|a|b|▁a|▁▁|ab|\n|\n\n|<0xC3>|<0xA9>|<0x71>|▁qzb|<0x0A>";
+    static const char types[]  = TYPES "%2|3|1|1|1|1|1|1|1|1|6|6|6|1|6";
+    static const char merges[] = "tokenizer.ggml.merges:▁ ▁|▁ a|a b|▁ q|▁q z|▁qz b|q z|\n \n";
+    const struct gguf *g = GGUF(MODEL "=gemma4", "tokenizer.ggml.bos_token_id#1", "tokenizer.ggml.add_bos_token?0", tokens, types, merges);
+    const uint8_t     *v = vocab_build(a, g, 0).data;
+    assert_ids(a, v, "a", FORGE_TOK_ADD, "1 3");           /* BOS although the file says no; no blank in front */
+    assert_ids(a, v, "  a", 0, "6 3");                      /* ranks: the two blanks go first */
+    assert_ids(a, v, " ab", 0, "5 4");
+    assert_ids(a, v, "ab", 0, "7");
+    assert_ids(a, v, " qzb", 0, "13");                      /* through symbols that are no tokens */
+    assert_ids(a, v, "qz\xc3\xa9", 0, "12 10 11");         /* spelt in bytes; z has none */
+    assert_ids(a, v, "\n\na\n\n\n", 0, "9 3 9 8");
+    assert_ids(a, v, "a<bos>b", FORGE_TOK_SPECIAL, "3 1 4");
+    assert_ids(a, v, "<bos>", 0, "4");                      /* b alone is known */
+    assert_ids(a, v, "a\xff" "a", 0, "3 3");
+    char text[8];
+    assert_int_equal(forge_token_text(v, 5, false, text, sizeof text), 2);
+    assert_memory_equal(text, " a", 2);
+    assert_int_equal(forge_token_text(v, 10, false, text, sizeof text), 1);
+    assert_memory_equal(text, "\xc3", 1);
+    assert_int_equal(forge_vocab_eos(v), -1);
+
+    /* The same without what is gemma4's own: a run of newlines that is a token, BOS in any case. */
+    v = vocab_build(a, GGUF(MODEL "=gpt2", "tokenizer.ggml.pre=sarvam-moe", TOKENS ":a|\n|\n\n\n|\n\n",
+                            "tokenizer.ggml.merges:\n \n"), 0).data;
+    assert_ids(a, v, "a\n\n\n", FORGE_TOK_ADD, "0 3 1");
+    v = vocab_build(a, GGUF(MODEL "=gemma4", TOKENS ":a|\n|\n\n\n|\n\n", "tokenizer.ggml.merges:\n \n"), 0).data;
+    assert_ids(a, v, "a\n\n\n", FORGE_TOK_ADD, "0 2");
+    arena_destroy(a);
+}
+
 /* ---- texts chosen to collide ---- */
 
 enum { CHOSEN_COUNT = 40000 };
@@ -573,7 +569,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_cases), cmocka_unit_test(pairs), cmocka_unit_test(accessors), cmocka_unit_test(refusals),
         cmocka_unit_test(warnings),
-        cmocka_unit_test(odd_vocabularies), cmocka_unit_test(chosen_texts_cost_no_more), cmocka_unit_test(images_are_reproducible),
+        cmocka_unit_test(odd_vocabularies), cmocka_unit_test(merges_of_characters),
+        cmocka_unit_test(chosen_texts_cost_no_more), cmocka_unit_test(images_are_reproducible),
         cmocka_unit_test(long_texts), cmocka_unit_test(speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
