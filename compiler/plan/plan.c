@@ -45,9 +45,8 @@ static uint64_t kv_row_bytes(enum kv_type kv, uint32_t head_dim)
     return kv == KV_TYPE_F16 ? 2ull * head_dim : kv == KV_TYPE_F32 ? 4ull * head_dim : head_dim / 32 * 34ull;
 }
 
-/* Rows that hold what the tokens of a step read, where every attention to these keys has a window: the oldest position of the first token
- * to the last token's own.  0: all positions are read. */
-static uint32_t ring_rows(const struct plan *p, const struct node *store)
+/* The largest window of the attentions to these keys; 0: one of them reads all positions. */
+static uint32_t widest_window(const struct node *store)
 {
     uint32_t window = 0;
     for (uint32_t i = 0; i < store->n_readers; i++) {
@@ -55,20 +54,22 @@ static uint32_t ring_rows(const struct plan *p, const struct node *store)
         if (!w) return 0;
         if (w > window) window = w;
     }
-    return (uint32_t)plan_align((uint64_t)window + p->chunk - 1, 16);
+    return window;
 }
 
 /* K and V of a layer, `each` 2, or one of them, where V's heads have another size than K's.  A CPU keeps 16 positions together; a GPU keeps
- * rows without gaps, and the scales of q8_0 behind all codes (templates/gpu/kv.h): then the cache is no runs of whole rows. */
+ * rows without gaps, and the scales of q8_0 behind all codes (templates/gpu/kv.h): then the cache is no runs of whole rows.
+ * A ring's rows hold what the tokens of a step read: the oldest position of the first token to the last token's own. */
 static struct state kv_state(const struct plan *p, const struct node *store, uint32_t head_dim, uint32_t each)
 {
-    const uint32_t all = (uint32_t)plan_align(p->options.n_ctx, 16), ring = ring_rows(p, store), rows = ring && ring < all ? ring : all,
-                   runs = each * store->heads;
+    const uint32_t all = (uint32_t)plan_align(p->options.n_ctx, 16), window = widest_window(store), runs = each * store->heads;
+    const uint64_t ring = plan_align((uint64_t)window + p->chunk - 1, 16);
+    const uint32_t rows = window > 0 && ring < all ? (uint32_t)ring : all;
     const uint64_t row = kv_row_bytes(p->options.kv, head_dim);
     const bool gaps = p->profile->kind == TARGET_GPU && (p->options.kv == KV_TYPE_Q8_0 || (rows == all && p->options.n_ctx % 16));
     return (struct state){ .kind = rows < all ? STATE_RING : STATE_KV, .layer = store->layer, .node = store,
                            .bytes = plan_align(runs * row * rows, machine_for(p)->state_align), .runs = runs, .rows = rows,
-                           .row_bytes = gaps ? 0 : row, .token_bytes = runs * row, .rewindable = true };
+                           .row_bytes = gaps ? 0 : row, .token_bytes = runs * row, .back = rows < all ? rows - window + 1 : UINT32_MAX };
 }
 
 static void add_state(struct plan *p, struct state s)

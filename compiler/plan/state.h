@@ -22,7 +22,7 @@ struct state {
     uint32_t        runs, rows;
     uint64_t        row_bytes;
     uint64_t        token_bytes;    /* of a position; 0: it has none of its own */
-    bool            rewindable;     /* to any earlier position; a ring only as far as its rows still hold, and others not at all */
+    uint32_t        back;           /* tokens that can be forgotten from the end: forge_state.back of runtime/model/abi.h */
 };
 /* Rows of a ring; 0: position p lies in row p. */
 static inline uint32_t state_ring(const struct state *s) { return s->kind == STATE_RING ? s->rows : 0; }

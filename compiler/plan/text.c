@@ -15,7 +15,7 @@ static void print_states(struct text *out, const struct plan *p)
         const struct state *s = &p->states[i];
         text_printf(out, "#   %-9s layer %u at %llu: %llu bytes", state_kind_name[s->kind], s->layer, (ull)s->offset, (ull)s->bytes);
         if (s->row_bytes) text_printf(out, ", %u runs of %u rows of %llu", s->runs, s->rows, (ull)s->row_bytes);
-        text_puts(out, s->rewindable ? "\n" : ", cannot be rewound\n");
+        text_puts(out, s->back > 0 ? "\n" : ", cannot be rewound\n");
     }
 }
 

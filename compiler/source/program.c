@@ -70,9 +70,9 @@ static void emit_states(struct text *t, const struct plan *p)
     text_printf(t, "static const struct forge_state states[%u] = {\n", p->n_states);
     for (uint32_t i = 0; i < p->n_states; i++) {
         const struct state *s = &p->states[i];
-        text_printf(t, "    { %u /* %s */, %u, %lluu, %lluu, %u, %u, %lluu, %d },\n", s->kind, state_kind_name[s->kind], s->layer,
+        text_printf(t, "    { %u /* %s */, %u, %lluu, %lluu, %u, %u, %lluu, %uu },\n", s->kind, state_kind_name[s->kind], s->layer,
                     (unsigned long long)s->offset, (unsigned long long)s->bytes, s->runs, s->rows, (unsigned long long)s->row_bytes,
-                    s->rewindable);
+                    s->back);
     }
     text_puts(t, "};\n");
 }

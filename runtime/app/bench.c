@@ -188,7 +188,7 @@ static enum forge_status draw_once(struct forge_sequence *q, int32_t first, uint
     const struct forge_random random = { { 1, 2, 3, 4 } };
     const struct forge_engine *e = q->engine;
     const uint32_t depth = q->n_past;
-    TRY(engine_draw_begin(q, &greedy, &random, first, n, error));
+    TRY(engine_draw_begin(q, &greedy, &random, first, n, true, error));
     for (uint32_t i = 0; i < n; i++) {
         int32_t token;
         if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");

@@ -45,6 +45,15 @@ static size_t write_turn(const struct chat *c, const char *system, const char *u
     return append(c->turn, n, f->user_after);
 }
 
+/* Half a turn is none. */
+static void forget_turn(struct forge_session *s, uint32_t before)
+{
+    if (sequence_rewind(s->sequence, before)) return;
+    sequence_reset(s->sequence, NULL);
+    if (s->options->single_turn) return;
+    fprintf(stderr, "the model cannot go back to before a turn that it has read in part: the conversation starts over\n");
+}
+
 static enum forge_status answer(struct forge_session *s, struct chat *c, const char *user, struct forge_error *error)
 {
     const struct forge_options *o = s->options;
@@ -62,8 +71,7 @@ static enum forge_status answer(struct forge_session *s, struct chat *c, const c
         if ((uint64_t)n < s->engine->n_ctx - s->sequence->n_past) {
             const uint32_t before = s->sequence->n_past;
             const enum forge_status status = session_prompt(s, c->tokens, (size_t)n, error);
-            /* Half a turn is none; where the model cannot go back to before it, the conversation starts over. */
-            if (status != FORGE_OK && !sequence_rewind(s->sequence, before)) sequence_reset(s->sequence, NULL);
+            if (status != FORGE_OK) forget_turn(s, before);
             TRY(status);
             break;
         }
@@ -73,11 +81,12 @@ static enum forge_status answer(struct forge_session *s, struct chat *c, const c
     }
     enum forge_ending ending;
     s->out.last = 0;
-    TRY(session_generate(s, o->n_predict >= 0 ? o->n_predict : -1, &ending, error));
+    TRY(session_generate(s, o->n_predict >= 0 ? o->n_predict : -1, o->single_turn, &ending, error));
     if (s->out.last != '\n') TRY(write_all(STDOUT_FILENO, "\n", 1, "stdout", error));
     if (ending == ENDED_CONTEXT) fprintf(stderr, "context of %u tokens is full\n", s->engine->n_ctx);
     /* The last token of an answer that was cut short has been read by the user, so the model has to know it, too. */
-    if (s->pending >= 0 && s->sequence->n_past < s->engine->n_ctx) TRY(forge_step(s->sequence, &s->pending, 1, 0, s->logits, error));
+    if (!o->single_turn && s->pending >= 0 && s->sequence->n_past < s->engine->n_ctx)
+        TRY(forge_step(s->sequence, &s->pending, 1, 0, s->logits, error));
     return FORGE_OK;
 }
 

@@ -154,7 +154,7 @@ static enum forge_status complete(struct forge_session *s, const struct forge_to
 
     const int64_t n_predict = tokens_wanted(o);
     enum forge_ending ending;
-    TRY(session_generate(s, n_predict, &ending, error));
+    TRY(session_generate(s, n_predict, true, &ending, error));
     if ((n_predict != 0 && isatty(STDOUT_FILENO) && s->out.last != '\n') || (o->print_tokens && s->n_printed > 0))
         TRY(write_all(STDOUT_FILENO, "\n", 1, "stdout", error));
     if (ending == ENDED_CONTEXT) fprintf(stderr, "context of %u tokens is full\n", s->engine->n_ctx);

@@ -31,7 +31,7 @@ struct forge_gpu_runtime {
     /* engine_draw_begin and engine_draw_next. */
     enum forge_status (*draw_begin)(struct forge_sequence *sequence, const struct forge_sample_options *options,
                                     const struct forge_random *random,
-                                    int32_t first, uint64_t limit, struct forge_error *error);
+                                    int32_t first, uint64_t limit, bool last, struct forge_error *error);
     enum forge_status (*draw_next)(struct forge_sequence *sequence, int32_t *token, struct forge_error *error);
     /* GB/s read and written by a large copy on the device; 0 when there is no room for one. */
     enum forge_status (*copy_bandwidth)(struct forge_engine *engine, double *gb_s, struct forge_error *error);

@@ -138,6 +138,8 @@ enum forge_status gpu_state_clear(struct forge_sequence *q, uint64_t offset, uin
 enum forge_status gpu_sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error)
 {
     struct gpu *g = from->engine->gpu;
+    if (g->last == to) g->last = NULL;
+    if (g->run == to) g->run = NULL;
     TRY(device_current(&g->device, error));
     for (uint32_t i = 0; i < g->program->n_states; i++) {
         const struct state_runs r = state_runs(&g->program->states[i], from->n_past);

@@ -43,7 +43,9 @@ struct gpu {
     uint32_t queued, seen;               /* draws put on the stream, and those the host is done with; both only grow */
     uint32_t run_past, run_first;        /* of a run of draws: position of the next step, and `queued` before it */
     uint64_t run_limit;
-    uint32_t run_base;                   /* n_past of the sequence before the first draw of the run is read */
+    uint32_t run_base;                   /* n_past of the sequence when the first token has been read, less one */
+    uint32_t run_at;                     /* and as it is now, if nobody else has changed it */
+    uint32_t run_back;                   /* steps that may go beyond the token that is read next */
     double   run_start;
 
     uint32_t seen_mark;                  /* for the watch over a hanging launch */
@@ -84,7 +86,7 @@ enum forge_status gpu_step(struct forge_sequence *sequence, bool decode, const i
 enum forge_status gpu_wait(struct forge_sequence *sequence, struct forge_error *error);
 enum forge_status gpu_draw_begin(struct forge_sequence *sequence, const struct forge_sample_options *options,
                                  const struct forge_random *random,
-                                 int32_t first, uint64_t limit, struct forge_error *error);
+                                 int32_t first, uint64_t limit, bool last, struct forge_error *error);
 enum forge_status gpu_draw_next(struct forge_sequence *sequence, int32_t *token, struct forge_error *error);
 enum forge_status gpu_copy_bandwidth(struct forge_engine *engine, double *gb_s, struct forge_error *error);
 enum forge_status gpu_check(const struct forge_program *program, struct forge_error *error);

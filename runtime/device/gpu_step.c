@@ -5,6 +5,7 @@
 
 #include "runtime/run/finite.h"
 #include "gpu_state.h"
+#include "runtime/model/state.h"
 
 /* Steps put on the stream before the token of the first has been read: as many as take AHEAD_SECONDS, which is longer than a terminal or a
  * sleep holds the host up. */
@@ -164,7 +165,8 @@ static void set_sampling(struct gpu *g, const struct forge_sample_options *o, co
     memcpy(s->random, random->s, sizeof s->random);
 }
 
-/* Keeps the stream filled with what takes AHEAD_SECONDS. */
+/* Keeps the stream filled with what takes AHEAD_SECONDS.  The token that is read next leaves run_base + (seen - run_first) + 1 in the
+ * context: a step beyond that may have to be taken back. */
 static enum forge_status queue_steps(struct forge_sequence *q, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
@@ -172,10 +174,12 @@ static enum forge_status queue_steps(struct forge_sequence *q, struct forge_erro
     const double token_seconds = seen > 0 ? (seconds_now() - g->run_start) / seen : 1;
     double ahead = AHEAD_SECONDS / token_seconds + 1;
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
-    while (g->queued - g->seen < (uint32_t)ahead && g->queued - g->run_first < g->run_limit && g->run_past < q->engine->n_ctx) {
+    const uint64_t beyond = (uint64_t)g->run_base + seen + 1 + g->run_back, n_ctx = q->engine->n_ctx, end = beyond < n_ctx ? beyond : n_ctx;
+    while (g->queued - g->seen < (uint32_t)ahead && g->queued - g->run_first < g->run_limit && g->run_past < end) {
         TRY(decode(q, true, error));
         g->queued++;
         g->run_past++;
+        if (q->n_written < g->run_past) q->n_written = g->run_past;
     }
     return FORGE_OK;
 }
@@ -199,16 +203,18 @@ static enum forge_status draw_begin(struct forge_sequence *q, int32_t first, str
     }
     g->last_logits = 0;                          /* the draw changes them */
     g->run_base = first >= 0 ? q->n_past : q->n_past - 1;
+    g->run_at = q->n_past;
     g->run_start = seconds_now();
     return queue_steps(q, error);
 }
 
 enum forge_status gpu_draw_begin(struct forge_sequence *q, const struct forge_sample_options *options, const struct forge_random *random,
-                                 int32_t first, uint64_t limit, struct forge_error *error)
+                                 int32_t first, uint64_t limit, bool last, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
     set_sampling(g, options, random);
     g->run_limit = limit;
+    g->run_back = last ? UINT32_MAX : state_back(g->program);
     return gpu_with_launch(g, draw_begin(q, first, error), error);
 }
 
@@ -240,7 +246,7 @@ static enum forge_status draw_next(struct forge_sequence *q, int32_t *token, str
     struct gpu *g = q->engine->gpu;
     const uint32_t n_vocab = g->program->n_vocab;
     uint32_t drawn = 0;
-    if (g->run != q) return error_set(error, FORGE_FAILED, "the run of draws was ended by another step");
+    if (g->run != q || g->run_at != q->n_past) return error_set(error, FORGE_FAILED, "the run of draws was ended by another step");
     TRY(device_current(&g->device, error));
     TRY(queue_steps(q, error));
     if (g->queued == g->seen)
@@ -251,7 +257,7 @@ static enum forge_status draw_next(struct forge_sequence *q, int32_t *token, str
                          "seen by the draw on the GPU");
     if (drawn >= n_vocab) return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, the vocabulary has %u", drawn, n_vocab);
     g->seen++;
-    q->n_past = g->run_base + (g->seen - g->run_first);
+    q->n_past = g->run_at = g->run_base + (g->seen - g->run_first);
     *token = (int32_t)drawn;
     return FORGE_OK;
 }

@@ -98,6 +98,7 @@ static void tile_run(void *job, uint32_t i)
 
 static void tiles_run(struct model *m, uint32_t n)
 {
+    library_written(m, m->step.args.n_past + m->step.args.n_tokens);
     if (m->parallel_for && n > 1) m->parallel_for(m->parallel_context, n, tile_run, m);
     else for (uint32_t i = 0; i < n; i++) tile_run(m, i);
     m->step.tile += n;

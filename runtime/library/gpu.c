@@ -145,6 +145,7 @@ static enum forge_status piece_run(struct model *m, uint32_t left, uint32_t *n, 
     *n = p->gpu->n_prefill == 0 ? 1 : left < p->chunk ? left : p->chunk;
     *waited = *n == left && s->logits;
     struct forge_sequence *q = on_device(m->sequence);
+    library_written(m, s->args.n_past + *n);
     q->n_past = s->args.n_past;
     g->engine.plain_launches = !g->warm;
     g->warm |= *n == 1;

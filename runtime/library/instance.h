@@ -65,7 +65,7 @@ struct library_sequence {
     int32_t *tokens;                             /* [n_ctx] */
     uint8_t *memory;                             /* CPU: its states; GPU: its struct forge_sequence */
     uint64_t random[4];                          /* xoshiro256** */
-    uint32_t n_past;
+    uint32_t n_past, n_written;                  /* n_written: of state_rewinds; both 0 together */
 };
 _Static_assert(sizeof(struct library_sequence) <= LIBRARY_SEQUENCE_HEAD_BYTES && LIBRARY_SEQUENCE_HEAD_BYTES % LIBRARY_ALIGN == 0,
                "a sequence fits its part of the workspace");
@@ -112,7 +112,8 @@ int  library_engine_open(struct model *m, uint8_t *at, const struct model_option
 void library_engine_close(struct model *m);
 /* m->step.n_tokens tokens of the sequence in use, which are in its tokens, from its n_past on. */
 void library_step_begin(struct model *m);
-/* At most n_tiles > 0 of the step; MODEL_OK: the step is done, its tokens are in the context.  UINT64_MAX: all. */
+/* At most n_tiles > 0 of the step; MODEL_OK: the step is done, its tokens are in the context.  UINT64_MAX: all.  n_written of the sequence
+ * grows with what begins to run. */
 int  library_step_run(struct model *m, uint64_t n_tiles);
 /* Pieces of the states of the sequence in use, which lie without gaps at to and from. */
 struct state_runs;
@@ -125,9 +126,16 @@ int  library_state_copy(struct model *m, struct library_sequence *to, const stru
 
 /* ---- library.c ---- */
 
+/* The states of the sequence in use may have more from here on: those of its first n_past tokens. */
+static inline void library_written(struct model *m, uint32_t n_past)
+{
+    if (m->sequence->n_written < n_past) m->sequence->n_written = n_past;
+}
 /* Number i < m->n_sequences. */
 struct library_sequence *library_sequence(struct model *m, uint32_t i);
 /* Makes the memory of the sequence in use ready for a first token. */
 int  library_context_begin(struct model *m);
+/* The sequence in use has no tokens from here on. */
+int  library_context_empty(struct model *m);
 
 #endif

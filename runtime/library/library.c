@@ -139,7 +139,7 @@ static int step_run(struct model *m, uint64_t n_tiles)
     const struct begun_step *s = &m->step;
     const int status = library_step_run(m, n_tiles);
     if (status != MODEL_OK || !s->logits || first_not_finite(s->logits, m->program->n_vocab) == m->program->n_vocab) return status;
-    m->sequence->n_past = 0;
+    m->sequence->n_past = m->sequence->n_written = 0;
     const int cleared = library_state_clear(m, 0, m->program->state_bytes);
     return cleared != MODEL_OK ? cleared : MODEL_NOT_FINITE;
 }
@@ -163,9 +163,16 @@ LIBRARY_PUBLIC int model_step_budget(struct model *m, uint32_t n_tiles)
     return n_tiles == 0 ? MODEL_BAD_ARGUMENT : step_run(m, n_tiles);
 }
 
-LIBRARY_PUBLIC void model_cancel(struct model *m)
+LIBRARY_PUBLIC int model_cancel(struct model *m)
 {
-    if (m) m->step.busy = false;
+    const int ready = instance_ready(m);
+    if (ready != MODEL_BUSY) return ready;
+    const struct library_sequence *q = m->sequence;
+    const uint32_t before = q->n_past;
+    m->step.busy = false;
+    if (before > 0 && state_rewinds(m->program, q->n_written, before, before)) return MODEL_OK;
+    const int status = library_context_empty(m);
+    return status == MODEL_OK && before > 0 ? MODEL_CANNOT_REWIND : status;
 }
 
 /* ---- the context ---- */
@@ -182,15 +189,22 @@ int library_context_begin(struct model *m)
     return status;
 }
 
+int library_context_empty(struct model *m)
+{
+    m->sequence->n_past = m->sequence->n_written = 0;
+    return library_context_begin(m);
+}
+
 LIBRARY_PUBLIC int model_reset(struct model *m, uint32_t n_past)
 {
     const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
-    const uint32_t before = m->sequence->n_past;
-    if (n_past > before) return MODEL_BAD_ARGUMENT;
-    if (!state_rewinds(m->program, before, n_past)) return MODEL_CANNOT_REWIND;
-    m->sequence->n_past = n_past;
-    return n_past == 0 && before > 0 ? library_context_begin(m) : MODEL_OK;
+    struct library_sequence *q = m->sequence;
+    if (n_past > q->n_past) return MODEL_BAD_ARGUMENT;
+    if (!state_rewinds(m->program, q->n_written, q->n_past, n_past)) return MODEL_CANNOT_REWIND;
+    if (n_past == 0) return q->n_past > 0 ? library_context_empty(m) : MODEL_OK;
+    q->n_past = n_past;
+    return MODEL_OK;
 }
 
 /* ---- sequences ---- */
@@ -228,6 +242,7 @@ LIBRARY_PUBLIC int model_sequence_copy(struct model *m, uint32_t to, uint32_t fr
     memcpy(t->tokens, f->tokens, (size_t)f->n_past * sizeof *f->tokens);
     memcpy(t->random, f->random, sizeof f->random);
     t->n_past = f->n_past;
+    t->n_written = f->n_written;
     return MODEL_OK;
 }
 

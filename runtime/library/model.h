@@ -71,7 +71,7 @@ enum model_status {
     MODEL_DEVICE_FAILED = -11,
     MODEL_NO_MEMORY     = -12,                   /* GPU */
     MODEL_NOT_FINITE    = -13,                   /* logits with NaN or infinities: damaged weights, or a model that overflows */
-    MODEL_CANNOT_REWIND = -14,                   /* model_reset: not to that position, but to 0 always */
+    MODEL_CANNOT_REWIND = -14,                   /* model_reset: not to that position, but to 0 always; model_cancel */
     MODEL_NO_SEQUENCE   = -15                    /* the instance has fewer sequences */
 };
 
@@ -115,11 +115,13 @@ int model_begin(struct model *m, const int32_t *tokens, uint32_t n, float *logit
 /* Computes at most n_tiles > 0 tiles: the part of one of the MODEL_WORKERS in one kernel; on a GPU a decoded token or up to MODEL_CHUNK
  * tokens of a prefill. MODEL_OK: the step is done. */
 int model_step_budget(struct model *m, uint32_t n_tiles);
-void model_cancel(struct model *m);
+/* MODEL_OK: the context is what it was before model_begin, as well when nothing was begun.  MODEL_CANNOT_REWIND: it is empty, since tiles
+ * have run that replace what this model keeps of it (model_reset). */
+int model_cancel(struct model *m);
 
 uint32_t model_n_past(const struct model *m);    /* tokens in the context */
-/* Forgets the tokens from position n_past on.  MODEL_CANNOT_REWIND: this model keeps too little of earlier positions; 0 is always possible.
- * */
+/* Forgets the tokens from position n_past on.  MODEL_CANNOT_REWIND: this model keeps too little of earlier positions, and nothing has
+ * changed; 0 is always possible, and any position is where no layer has a window or a state that every token replaces. */
 int model_reset(struct model *m, uint32_t n_past);
 
 /* Several texts in one instance, each a sequence with a context and random numbers of its own; weights, activations and threads serve all

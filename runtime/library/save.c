@@ -9,11 +9,11 @@ struct header {
     uint64_t checksum;                           /* XXH3 of everything behind it */
     uint64_t build;                              /* build_identity() */
     uint64_t bytes;                              /* of the whole state */
-    uint32_t n_past, reserved;
+    uint32_t n_past, n_written;
     uint64_t random[4];
 };
 _Static_assert(sizeof(struct header) == LIBRARY_SAVE_HEADER_BYTES, "MODEL_STATE_BYTES counts on it");
-static const char magic[8] = { 'F', 'O', 'R', 'G', 'E', 'S', '0', '2' };
+static const char magic[8] = { 'F', 'O', 'R', 'G', 'E', 'S', '0', '3' };
 enum { CHECKED_FROM = offsetof(struct header, build) };
 
 static uint64_t hash_text(uint64_t hash, const char *s)
@@ -67,7 +67,8 @@ LIBRARY_PUBLIC int model_save(struct model *m, void *out, size_t capacity, size_
     if (!out || !written) return MODEL_BAD_ARGUMENT;
     const struct forge_program *p = m->program;
     const struct library_sequence *q = m->sequence;
-    struct header h = { .build = build_identity(p), .bytes = saved_bytes(p, q->n_past), .n_past = q->n_past };
+    struct header h = { .build = build_identity(p), .bytes = saved_bytes(p, q->n_past), .n_past = q->n_past,
+                        .n_written = q->n_written };
     if (capacity < h.bytes) return MODEL_NO_ROOM;
     memcpy(h.magic, magic, sizeof magic);
     memcpy(h.random, q->random, sizeof h.random);
@@ -86,6 +87,7 @@ LIBRARY_PUBLIC int model_save(struct model *m, void *out, size_t capacity, size_
 static bool state_valid(const struct forge_program *p, const struct header *h, const uint8_t *state, size_t bytes)
 {
     if (memcmp(h->magic, magic, sizeof magic) != 0 || h->build != build_identity(p) || h->n_past > p->n_ctx) return false;
+    if (h->n_written < h->n_past || h->n_written > p->n_ctx || !state_rewinds(p, h->n_written, h->n_past, h->n_past)) return false;
     if (h->bytes != saved_bytes(p, h->n_past) || h->bytes > bytes) return false;
     if (forge_xxh3(state + CHECKED_FROM, h->bytes - CHECKED_FROM) != h->checksum) return false;
     for (uint32_t i = 0; i < h->n_past; i++) {
@@ -103,17 +105,18 @@ LIBRARY_PUBLIC int model_restore(struct model *m, const void *state, size_t byte
     if (!state) return MODEL_BAD_ARGUMENT;
     struct library_sequence *q = m->sequence;
     struct header h;
-    q->n_past = 0;
+    int status = library_context_empty(m);
+    if (status != MODEL_OK) return status;
     if (bytes < sizeof h) return MODEL_BAD_STATE;
     memcpy(&h, state, sizeof h);
     if (!state_valid(m->program, &h, state, bytes)) return MODEL_BAD_STATE;
     const uint8_t *at = (const uint8_t *)state + sizeof h;
     memcpy(q->tokens, at, (size_t)h.n_past * 4);
     at += (size_t)h.n_past * 4;
-    int status = library_context_begin(m);
-    if (status == MODEL_OK) status = states_write(m, h.n_past, at);
+    status = states_write(m, h.n_past, at);
     if (status != MODEL_OK) return status;
     memcpy(q->random, h.random, sizeof h.random);
     q->n_past = h.n_past;
+    q->n_written = h.n_written;
     return MODEL_OK;
 }

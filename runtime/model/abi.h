@@ -6,7 +6,7 @@
 #include "abi_gpu.h"
 
 enum {
-    FORGE_ABI_VERSION = 5,
+    FORGE_ABI_VERSION = 6,
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
 
@@ -40,8 +40,8 @@ struct forge_state {
     uint64_t offset, bytes;       /* bytes: with what is behind the last run */
     uint32_t runs, rows;
     uint64_t row_bytes;
-    uint32_t rewindable;          /* 1: tokens can be forgotten from the end, in a ring as far as its rows still hold those before; 0: only
-                                   * all of them */
+    uint32_t back;                /* tokens that can be forgotten from the end: UINT32_MAX any number; 0 none, or all; of a ring that has
+                                   * gone round, from the last position written, as many as leave a window before them in its rows */
 };
 
 struct forge_launch;

@@ -20,20 +20,26 @@ uint64_t state_used_bytes(const struct forge_program *p, uint32_t n_past)
     return bytes;
 }
 
-/* A ring has the last `rows` positions: before it has gone round, all of them; after that, one token may be taken back, whose row is the
- * only one that it has overwritten. */
-static bool rewinds(const struct forge_state *s, uint32_t n_past, uint32_t to)
+/* A ring has the last `rows` of the positions written: before it has gone round, all of them. */
+static bool rewinds(const struct forge_state *s, uint32_t n_written, uint32_t to)
 {
-    if (!s->rewindable) return false;
-    return s->kind != FORGE_STATE_RING || n_past <= s->rows || to + 1 == n_past;
+    return n_written - to <= s->back || (s->kind == FORGE_STATE_RING && n_written <= s->rows);
 }
 
-bool state_rewinds(const struct forge_program *p, uint32_t n_past, uint32_t to)
+bool state_rewinds(const struct forge_program *p, uint32_t n_written, uint32_t n_past, uint32_t to)
 {
-    if (to == 0 || to >= n_past) return to <= n_past;
+    if (to == 0 || to > n_past) return to <= n_past;
     for (uint32_t i = 0; i < p->n_states; i++)
-        if (!rewinds(&p->states[i], n_past, to)) return false;
+        if (!rewinds(&p->states[i], n_written, to)) return false;
     return true;
+}
+
+uint32_t state_back(const struct forge_program *p)
+{
+    uint32_t back = UINT32_MAX;
+    for (uint32_t i = 0; i < p->n_states; i++)
+        if (p->states[i].back < back) back = p->states[i].back;
+    return back;
 }
 
 bool state_begins_zero(const struct forge_state *s) { return s->kind == FORGE_STATE_RECURRENT || s->kind == FORGE_STATE_CONV; }

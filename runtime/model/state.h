@@ -14,8 +14,13 @@ struct state_runs state_runs(const struct forge_state *state, uint32_t n_past);
 /* The bytes of all these pieces of all states. */
 uint64_t state_used_bytes(const struct forge_program *program, uint32_t n_past);
 
-/* Can a sequence of n_past tokens go on as one of its first `to`?  Where not, the caller begins at 0 and computes them again. */
-bool state_rewinds(const struct forge_program *program, uint32_t n_past, uint32_t to);
+/* Can a sequence of n_past tokens go on as one of its first `to`?  n_written >= n_past: the most tokens it ever had since it was empty,
+ * those taken back and those of steps that nobody waited for among them.  to = n_past: is what it has still whole?  Where the answer is no,
+ * the caller begins at 0 and computes them again. */
+bool state_rewinds(const struct forge_program *program, uint32_t n_written, uint32_t n_past, uint32_t to);
+
+/* Steps that may run beyond a position to which the sequence has to come back: UINT32_MAX, where the program has no limit. */
+uint32_t state_back(const struct forge_program *program);
 
 /* It is read before the first token has written it, so at position 0 its bytes have to be zero. */
 bool state_begins_zero(const struct forge_state *state);

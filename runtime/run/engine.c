@@ -158,7 +158,7 @@ static enum forge_status clear_state(struct forge_sequence *q, uint64_t offset, 
 enum forge_status sequence_reset(struct forge_sequence *q, struct forge_error *error)
 {
     const struct forge_program *p = q->engine->program;
-    q->n_past = 0;
+    q->n_past = q->n_written = 0;
     for (uint32_t i = 0; i < p->n_states; i++)
         if (state_begins_zero(&p->states[i])) TRY(clear_state(q, p->states[i].offset, p->states[i].bytes, error));
     return FORGE_OK;
@@ -189,16 +189,24 @@ void sequence_close(struct forge_sequence *q)
 
 bool sequence_rewind(struct forge_sequence *q, uint32_t to)
 {
-    if (!state_rewinds(q->engine->program, q->n_past, to)) return false;
+    if (!state_rewinds(q->engine->program, q->n_written, q->n_past, to)) return false;
     if (to == 0 && q->n_past > 0) return sequence_reset(q, NULL) == FORGE_OK;
     q->n_past = to;
     return true;
+}
+
+static enum forge_status check_whole(const struct forge_sequence *q, struct forge_error *error)
+{
+    if (state_rewinds(q->engine->program, q->n_written, q->n_past, q->n_past)) return FORGE_OK;
+    return error_set(error, FORGE_FAILED, "draws went on for %u tokens behind the %u of the sequence, which the model's states cannot take"
+                     " back: it has to be reset", q->n_written - q->n_past, q->n_past);
 }
 
 enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error)
 {
     const struct forge_program *p = from->engine->program;
     if (to == from) return FORGE_OK;
+    TRY(check_whole(from, error));
     TRY(sequence_reset(to, error));
     if (p->gpu) TRY(p->gpu->runtime->sequence_copy(to, from, error));
     for (uint32_t i = 0; !p->gpu && i < p->n_states; i++) {
@@ -207,6 +215,7 @@ enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_se
             memcpy(to->state + r.offset + k * r.stride, from->state + r.offset + k * r.stride, (size_t)r.bytes);
     }
     to->n_past = from->n_past;
+    to->n_written = from->n_written;
     return FORGE_OK;
 }
 
@@ -249,6 +258,12 @@ static enum forge_status check_logits(const struct forge_sequence *q, const floa
     return FORGE_OK;
 }
 
+static void append(struct forge_sequence *q, uint32_t n)
+{
+    q->n_past += n;
+    if (q->n_written < q->n_past) q->n_written = q->n_past;
+}
+
 static enum forge_status run_step(struct forge_sequence *q, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits,
                                   float *logits, struct forge_error *error)
 {
@@ -256,7 +271,7 @@ static enum forge_status run_step(struct forge_sequence *q, bool decode, const i
     const struct forge_program *p = e->program;
     if (p->gpu) {
         TRY(p->gpu->runtime->step(q, decode, tokens, n, n_logits, logits, error));
-        q->n_past += n;
+        append(q, n);
         return check_logits(q, logits, n_logits, error);
     }
     struct forge_args args = {
@@ -269,13 +284,14 @@ static enum forge_status run_step(struct forge_sequence *q, bool decode, const i
         for (uint32_t i = 0; i < list.n; i++)
             if (list.launch[i].tail) list.n = i;
     pool_run(e->pool, run_launches, &list);
-    q->n_past += n;
+    append(q, n);
     return check_logits(q, logits, n_logits, error);
 }
 
 static enum forge_status check_room(const struct forge_sequence *q, size_t n, struct forge_error *error)
 {
     const uint32_t n_ctx = q->engine->n_ctx;
+    TRY(check_whole(q, error));
     if (n <= n_ctx - q->n_past) return FORGE_OK;
     return error_set(error, FORGE_TOO_LONG, "%zu tokens do not fit: the context holds %u, %u of them used", n, n_ctx, q->n_past);
 }
@@ -341,7 +357,7 @@ static void run_columns(struct forge_engine *e, const struct forge_column *colum
         };
     struct launches list = { args, n, p->decode, p->n_decode, e->pool };
     pool_run(e->pool, run_launches, &list);
-    for (uint32_t i = 0; i < n; i++) columns[i].sequence->n_past++;
+    for (uint32_t i = 0; i < n; i++) append(columns[i].sequence, 1);
 }
 
 enum forge_status engine_step(struct forge_engine *e, const struct forge_column *columns, uint32_t n, struct forge_error *error)
@@ -363,9 +379,10 @@ enum forge_status engine_step(struct forge_engine *e, const struct forge_column 
 bool engine_draws(const struct forge_engine *e) { return e->program && e->program->gpu; }
 
 enum forge_status engine_draw_begin(struct forge_sequence *q, const struct forge_sample_options *options, const struct forge_random *random,
-                                    int32_t first, uint64_t limit, struct forge_error *error)
+                                    int32_t first, uint64_t limit, bool last, struct forge_error *error)
 {
-    return q->engine->program->gpu->runtime->draw_begin(q, options, random, first, limit, error);
+    TRY(check_whole(q, error));
+    return q->engine->program->gpu->runtime->draw_begin(q, options, random, first, limit, last, error);
 }
 
 enum forge_status engine_draw_next(struct forge_sequence *q, int32_t *token, struct forge_error *error)

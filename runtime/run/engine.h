@@ -43,6 +43,7 @@ struct forge_sequence {
     struct forge_engine *engine; /* NULL: not open */
     uint8_t *state;              /* [program->state_bytes], on the device of the engine */
     uint32_t n_past;             /* tokens it has */
+    uint32_t n_written;          /* the most it ever had since it was empty, with those of steps that went ahead of draws (state_rewinds) */
     int32_t *history;            /* GPU, all from here on: [n_ctx + 1] on the device */
     void    *draw_graph, *step_graph;    /* a decode step with and without a draw; NULL: not made yet */
 };
@@ -68,7 +69,7 @@ enum forge_status sequence_reset(struct forge_sequence *sequence, struct forge_e
 /* Forgets the tokens from position `to` on.  False: the model keeps too little to go back there, and nothing has changed; then the caller
  * resets the sequence and computes its first tokens again. */
 bool sequence_rewind(struct forge_sequence *sequence, uint32_t to);
-/* Makes `to` what `from` is, another sequence of the same engine: a fork, or a snapshot to come back to. */
+/* Makes `to` what `from` is, another sequence of the same engine: a fork, or a snapshot to come back to.  FORGE_FAILED: see forge_step. */
 enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error);
 
 /* Most tokens of which one forge_prefill gives all logits. */
@@ -76,6 +77,7 @@ uint32_t engine_piece(const struct forge_engine *engine);
 /* Appends n > 0 tokens to the sequence and writes logits of the last n_logits of them, [n_logits][n_vocab] f32.
  * n_logits is at most 1 unless n <= chunk, and at most program->max_logits. One token runs the decode launches, more the prefill launches.
  * FORGE_TOO_LONG: n_past + n > n_ctx, nothing done. FORGE_INTERRUPTED: *stop was set between two chunks.
+ * FORGE_FAILED, beside what the system refuses: the last run of draws went beyond n_past for good (engine_draw_begin), nothing done.
  * FORGE_BAD_WEIGHTS: some of these logits are NaN or infinite; the tokens are in the context nonetheless.
  * Tokens must be < n_vocab. */
 enum forge_status forge_step(struct forge_sequence *sequence, const int32_t *tokens, size_t n,
@@ -94,14 +96,17 @@ enum forge_status engine_step(struct forge_engine *engine, const struct forge_co
 
 /* Text drawn on the device, for programs on a GPU.  first < 0: the first token is drawn from the logits of the last step; else token first
  * is decoded and the first draw follows it.  At most limit tokens are drawn, and no more than the context holds.  random is copied: the
- * host takes one number from its own for every token with temp > 0.  Any other step of the engine ends the run and drops what was
- * drawn ahead. */
+ * host takes one number from its own for every token with temp > 0.  Any other step of the engine, and a change of the sequence's n_past,
+ * ends the run and drops what was drawn ahead.
+ * last: no token comes behind the run, the sequence is reset or closed after it.  Steps may then go further ahead of the draws that are
+ * read than the program's states can be taken back; else they go as far as that, where layers have a state that every token replaces not
+ * at all: the step of a token begins when the next one is asked for. */
 struct forge_sample_options;
 struct forge_random;
 bool engine_draws(const struct forge_engine *engine);
 enum forge_status engine_draw_begin(struct forge_sequence *sequence, const struct forge_sample_options *options,
                                     const struct forge_random *random,
-                                    int32_t first, uint64_t limit, struct forge_error *error);
+                                    int32_t first, uint64_t limit, bool last, struct forge_error *error);
 /* Then n_past is that of drawing token by token: the token itself is not in the context yet.  FORGE_BAD_WEIGHTS: the logits to draw from
  * are not finite. */
 enum forge_status engine_draw_next(struct forge_sequence *sequence, int32_t *token, struct forge_error *error);

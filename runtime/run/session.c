@@ -98,7 +98,8 @@ static enum forge_status draw_token(struct forge_session *s, int32_t *id, struct
     return FORGE_OK;
 }
 
-enum forge_status session_generate(struct forge_session *s, int64_t n_predict, enum forge_ending *ending, struct forge_error *error)
+enum forge_status session_generate(struct forge_session *s, int64_t n_predict, bool last, enum forge_ending *ending,
+                                   struct forge_error *error)
 {
     const bool ahead = engine_draws(s->engine);
     s->n_tail = 0;
@@ -106,12 +107,13 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, e
     *ending = ENDED_LIMIT;
     if (ahead && n_predict != 0)
         TRY(engine_draw_begin(s->sequence, &s->options->sample, sampler_random(s->sampler), -1, n_predict < 0 ? UINT64_MAX
-                              : (uint64_t)n_predict, error));
+                              : (uint64_t)n_predict, last, error));
     double start = 0;
     for (int64_t i = 0; n_predict < 0 || i < n_predict; i++) {
         if (*s->stop) { *ending = ENDED_INTERRUPT; break; }
         int32_t id;
         TRY(draw_token(s, &id, error));
+        s->pending = -1;                                         /* the one before it is in the context, on a GPU from now on */
         if (ahead) {                                             /* steps run while tokens are printed: all time counts */
             const double now = seconds_now();
             if (i > 0) {
@@ -132,8 +134,8 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, e
             TRY(forge_step(s->sequence, &id, 1, 1, s->logits, error));
             s->decode_seconds += seconds_now() - start;
             s->n_decoded++;
+            s->pending = -1;
         }
-        s->pending = -1;
     }
     return stream_end(&s->out, error);
 }

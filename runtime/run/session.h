@@ -36,8 +36,9 @@ void session_close(struct forge_session *session);
 /* Runs n > 0 prompt tokens; the logits after the last one are kept. */
 enum forge_status session_prompt(struct forge_session *session, const int32_t *tokens, size_t n, struct forge_error *error);
 
-/* Draws up to n_predict tokens (-1: no limit) and prints them. */
-enum forge_status session_generate(struct forge_session *session, int64_t n_predict, enum forge_ending *ending, struct forge_error *error);
+/* Draws up to n_predict tokens (-1: no limit) and prints them.  last: nothing comes behind them in the sequence (engine_draw_begin). */
+enum forge_status session_generate(struct forge_session *session, int64_t n_predict, bool last, enum forge_ending *ending,
+                                   struct forge_error *error);
 
 /* Speeds so far, on stderr. */
 void session_report(const struct forge_session *session);

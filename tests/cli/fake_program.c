@@ -82,8 +82,13 @@ static const struct forge_launch launches[N_LAUNCHES] = {
 /* Only its header is read here; the functions below stand in for runtime/tokenize.c. */
 static const struct forge_vocab_header vocab = { .n_tokens = N_VOCAB, .max_token_bytes = 1, .bos = BOS, .eos = END };
 
-static const struct forge_state states[1] = {
-    { .kind = FORGE_STATE_KV, .offset = 0, .bytes = N_CTX * 4, .runs = 1, .rows = N_CTX, .row_bytes = 4, .rewindable = 1 } };
+/* FAKE_FORGETS: tokens cannot be taken back, as if every one replaced what was there. */
+static struct forge_state states[1] = {
+    { .kind = FORGE_STATE_KV, .offset = 0, .bytes = N_CTX * 4, .runs = 1, .rows = N_CTX, .row_bytes = 4, .back = UINT32_MAX } };
+__attribute__((constructor)) static void forgets(void)
+{
+    if (getenv("FAKE_FORGETS") != NULL) states[0].back = 0;
+}
 
 static const char *const features[] = { FAKE_FEATURES, NULL };
 

@@ -273,6 +273,24 @@ name=interrupt-text; tests=$((tests + 1))
 interrupt 0.5 env FORGE_SLOW=1 "$fake" -q -p x --ignore-eos > "$tmp/out" 2> "$tmp/err"; code=$?
 [ $code -eq 130 ] || bad "exit code $code, wanted 130 while generating"
 [ -s "$tmp/out" ] || bad "no text before the interrupt"
+# in the middle of a chat's second turn: what was read of it is taken back, or, where that cannot be, all of the conversation
+line=$(head -c 400 /dev/zero | tr '\0' x)
+for again in 'hi again' again; do
+    # shellcheck disable=SC2086  # one turn a word
+    printf '%s\n' $again > "$tmp/turns"
+    stdin=$tmp/turns; check "chat of $again" 0 "$fake" -q -i -n 8 --temp 0 -ub 1; cp "$tmp/out" "$tmp/chat-$(wc -w < "$tmp/turns" | tr -d ' ')"
+done
+stdin=
+printf 'hi\n%s\nagain\n' "$line" > "$tmp/turns"
+name=interrupt-turn; tests=$((tests + 1))
+interrupt 2 env FORGE_SLOW=1 "$fake" -q -i -n 8 --temp 0 -ub 1 < "$tmp/turns" > "$tmp/out" 2> "$tmp/err"; code=$?
+[ $code -eq 0 ] || bad "exit code $code, wanted 0"
+same "$tmp/out" "$tmp/chat-2"; err_empty
+name=interrupt-forgotten; tests=$((tests + 1))
+interrupt 2 env FORGE_SLOW=1 FAKE_FORGETS=1 "$fake" -q -i -n 8 --temp 0 -ub 1 < "$tmp/turns" > "$tmp/out" 2> "$tmp/err"; code=$?
+[ $code -eq 0 ] || bad "exit code $code, wanted 0"
+{ head -n 1 "$tmp/chat-2"; cat "$tmp/chat-1"; } > "$tmp/wanted"
+same "$tmp/out" "$tmp/wanted"; one_line; err_has "the conversation starts over"
 
 # ---- forgec for GPUs ----
 model() { name="make $*"; "$make_gguf" --layers 1 --vocab 300 --embd 64 --ff 64 --heads 2 --kv-heads 1 --head-dim 32 --ctx 256 "$@" > /dev/null 2> "$tmp/err" || bad "make_gguf"; }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Sequences and batches of compiled models: the objects that forgec links, with tests/cli/sequences.c in the place of main().
-# run_sequences.sh FORGEC GOLDEN_DIR SOURCE_DIR CC ARCHITECTURES_DIR
+# run_sequences.sh FORGEC GOLDEN_DIR SOURCE_DIR CC ARCHITECTURES_DIR [LIBSIMT] -- LIBSIMT: on lanes, where tokens are drawn ahead
 set -eu
 forgec=$1 golden=$2 source=$3 cc=$4
 work=$(mktemp -d)
@@ -22,6 +22,14 @@ try()
         ./sequences "$threads" program.weights
     done
 }
+if [ $# -gt 5 ]; then
+    export FORGE_HIP_LIBRARY="$6"
+    options='--ctx 64' golden=$5
+    try nemotron_h_moe-a "$source/tests/lanes/simt32.yaml" 1
+    sed 's/^  prefill_chunk: .*/  prefill_chunk: 4/' "$source/tests/lanes/simt32.yaml" > few.yaml
+    try gemma4-a "$work/few.yaml" 1
+    exit
+fi
 options=''
 try qwen3-a portable 1 3
 try q-llama-Q8_0 portable 2

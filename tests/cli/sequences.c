@@ -4,10 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "runtime/model/state.h"
-#include "runtime/run/engine.h"
-#include "runtime/run/sample.h"
+#include "runtime/run/session.h"
 
 enum { N = 8, STEPS = 12 };
 
@@ -124,7 +125,7 @@ static void forks(struct forge_engine *e)
     go_on(other, 3, 0, "its neighbour");
     go_on(fork, 2, 5, "the fork");
     const uint32_t n_prompt = 3 + 2 * 2;
-    if (state_rewinds(e->program, fork->n_past, n_prompt)) {
+    if (state_rewinds(e->program, fork->n_written, fork->n_past, n_prompt)) {
         must(sequence_rewind(fork, n_prompt) ? FORGE_OK : FORGE_FAILED, FORGE_OK, "a step back");
         go_on(fork, 2, 0, "after a step back");
     }
@@ -151,29 +152,120 @@ static void refusals(struct forge_engine *e)
     for (uint32_t k = 0; k <= N; k++) sequence_close(q[k]);
 }
 
+static const struct forge_sample_options greedy = { .top_p = 1, .repeat_penalty = 1 };
+static const struct forge_random no_random = { { 1, 2, 3, 4 } };
+
+/* Draws the first n tokens of sequence k behind its prompt. */
+static void draw(struct forge_sequence *q, uint32_t k, uint32_t n, bool last)
+{
+    int32_t token;
+    must(engine_draw_begin(q, &greedy, &no_random, -1, STEPS, last, &error), FORGE_OK, "drawing");
+    for (uint32_t s = 0; s < n; s++) {
+        must(engine_draw_next(q, &token, &error), FORGE_OK, "drawing");
+        must(token == tokens[k][s] && q->n_past == 3 + 2 * k + s ? FORGE_OK : FORGE_FAILED, FORGE_OK, "a token drawn");
+    }
+}
+
+/* Whenever a text ends, what was computed ahead of its draws leaves no trace: the last token drawn is the next to be appended. */
+static void ends(struct forge_engine *e)
+{
+    for (uint32_t n = 0; n < STEPS; n += 1 + n / 3) {
+        struct forge_sequence *q, *copy;
+        must(sequence_open(&q, e, &error), FORGE_OK, "opening");
+        must(sequence_open(&copy, e, &error), FORGE_OK, "opening");
+        prompt(q, 1, logits[1]);
+        draw(q, 1, n, false);
+        must(sequence_copy(copy, q, &error), FORGE_OK, "copying what draws");
+        go_on(q, 1, n > 0 ? n - 1 : 0, "after the end of a text");
+        go_on(copy, 1, n > 0 ? n - 1 : 0, "a copy taken there");
+        must(engine_draw_next(q, &tokens[1][0], &error), FORGE_FAILED, "a run that the sequence's own step ended");
+        sequence_close(q);
+        sequence_close(copy);
+    }
+}
+
+/* Behind the last text of a sequence nothing comes: steps may have gone where the states cannot go back, and then all is refused. */
+static void last_text(struct forge_engine *e)
+{
+    struct forge_sequence *q, *copy;
+    must(sequence_open(&q, e, &error), FORGE_OK, "opening");
+    must(sequence_open(&copy, e, &error), FORGE_OK, "opening");
+    prompt(q, 1, logits[1]);
+    draw(q, 1, 3, true);
+    if (state_back(e->program) > 0) go_on(q, 1, 2, "behind a last text");
+    else {
+        const struct forge_column column = { q, 1, NULL };
+        must(forge_step(q, &tokens[1][2], 1, 0, NULL, &error), FORGE_FAILED, "a step behind a last text");
+        must(strstr(error.text, "it has to be reset") ? FORGE_OK : FORGE_FAILED, FORGE_OK, "its sentence");
+        must(forge_step(q, tokens[1], 3, 0, NULL, &error), FORGE_FAILED, "a prompt behind a last text");
+        must(engine_step(e, &column, 1, &error), FORGE_FAILED, "a batch behind a last text");
+        must(engine_draw_begin(q, &greedy, &no_random, 1, 1, true, &error), FORGE_FAILED, "draws behind a last text");
+        must(sequence_copy(copy, q, &error), FORGE_FAILED, "a copy of it");
+        must(sequence_rewind(q, q->n_past) ? FORGE_FAILED : FORGE_OK, FORGE_OK, "a step back in it");
+    }
+    must(sequence_rewind(q, 0) ? FORGE_OK : FORGE_FAILED, FORGE_OK, "back to the beginning");
+    prompt(q, 4, logits[4]);
+    go_on(q, 4, 0, "after a last text");
+    sequence_close(q);
+    sequence_close(copy);
+}
+
 /* A run of draws belongs to one sequence and ends with any other step. */
 static void draws(struct forge_engine *e)
 {
-    static const struct forge_sample_options greedy = { .top_p = 1, .repeat_penalty = 1 };
-    const struct forge_random random = { { 1, 2, 3, 4 } };
     struct forge_sequence *q, *other;
     int32_t token;
     must(sequence_open(&q, e, &error), FORGE_OK, "opening");
     must(sequence_open(&other, e, &error), FORGE_OK, "opening");
     prompt(q, 1, logits[1]);
-    must(engine_draw_begin(q, &greedy, &random, -1, STEPS, &error), FORGE_OK, "drawing");
-    for (uint32_t s = 0; s < 4; s++) {
-        must(engine_draw_next(q, &token, &error), FORGE_OK, "drawing");
-        must(token == tokens[1][s] ? FORGE_OK : FORGE_FAILED, FORGE_OK, "a token drawn");
-    }
+    draw(q, 1, 4, false);
     prompt(other, 6, logits[6]);
     same(logits[6], truth[6][0], "after draws of another sequence", 6, 0);
     must(engine_draw_next(q, &token, &error), FORGE_FAILED, "a run that another step ended");
-    must(engine_draw_begin(q, &greedy, &random, -1, STEPS, &error), FORGE_FAILED, "logits that another step replaced");
+    must(engine_draw_begin(q, &greedy, &no_random, -1, STEPS, false, &error), FORGE_FAILED, "logits that another step replaced");
     must(forge_step(q, &tokens[1][3], 1, 1, logits[1], &error), FORGE_OK, "going on");
     same(logits[1], truth[1][4], "going on after draws", 1, 4);
+    must(sequence_reset(q, &error), FORGE_OK, "a reset");
+    prompt(q, 1, logits[1]);
+    draw(q, 1, 2, false);
+    must(sequence_reset(q, &error), FORGE_OK, "a reset");
+    must(engine_draw_next(q, &token, &error), FORGE_FAILED, "a run of tokens that are forgotten");
     sequence_close(q);
     sequence_close(other);
+}
+
+/* ---- texts that are interrupted ---- */
+
+static volatile sig_atomic_t stop;
+static uint32_t until_stop;                              /* > 0: stdout's writes until somebody presses Ctrl-C; none of them is shown */
+
+ssize_t write(int fd, const void *bytes, size_t n)
+{
+    if (fd != STDOUT_FILENO || until_stop == 0) return syscall(SYS_write, fd, bytes, n);
+    stop = --until_stop == 0;
+    return (ssize_t)n;
+}
+
+/* Whatever ends a text after n tokens, Ctrl-C or a limit: what has been printed is in the context or pending, and nothing else. */
+static void interrupted(struct forge_engine *e, uint32_t n, bool limit)
+{
+    const struct forge_options options = { .print_tokens = true, .ignore_eos = true, .sample = greedy };
+    struct forge_session s;
+    enum forge_ending ending;
+    const uint32_t n_prompt = 3 + 2 * 4;
+    must(session_open(&s, &options, e, &stop, &error), FORGE_OK, "opening a session");
+    prompt(s.sequence, 4, s.logits);
+    stop = n == 0 && !limit;
+    until_stop = limit ? UINT32_MAX : n;
+    must(session_generate(&s, limit ? n : STEPS, false, &ending, &error), FORGE_OK, "a text");
+    until_stop = 0;
+    stop = 0;
+    must(ending == (limit ? ENDED_LIMIT : ENDED_INTERRUPT) ? FORGE_OK : FORGE_FAILED, FORGE_OK, "its ending");
+    must(s.sequence->n_past + (s.pending >= 0) == n_prompt + n ? FORGE_OK : FORGE_FAILED, FORGE_OK, "the tokens that were printed");
+    must(s.pending < 0 || s.pending == tokens[4][n - 1] ? FORGE_OK : FORGE_FAILED, FORGE_OK, "the token pending");
+    if (s.pending >= 0) must(forge_step(s.sequence, &s.pending, 1, 0, s.logits, &error), FORGE_OK, "the token pending");
+    go_on(s.sequence, 4, n, limit ? "after a limit" : "after Ctrl-C");
+    session_close(&s);
 }
 
 static struct forge_engine engines[2];
@@ -199,7 +291,15 @@ int main(int argc, char **argv)
     for (uint32_t n = 1; n <= N; n *= 2) batches(e, n);
     forks(e);
     refusals(e);
-    if (engine_draws(e)) draws(e);
+    for (uint32_t n = 0; n < STEPS; n += 1 + n / 3) {
+        interrupted(e, n, false);
+        interrupted(e, n, true);
+    }
+    if (engine_draws(e)) {
+        draws(e);
+        ends(e);
+        last_text(e);
+    }
     open_engine(&engines[1], n_threads, weights);                /* both at once */
     batches(&engines[1], 4);
     batches(e, 2);

@@ -149,7 +149,7 @@ static const struct forge_gpu_launch gpu_prefill[] = {
     { .name = "head", .kernel = 1, .layer = 0xffffffff, .tail = 1, .grid_x = 3, .grid_tokens = 1, .state = 64, .weight = { 0, 1 } },
 };
 static const struct forge_state gpu_states[1] = {
-    { .kind = FORGE_STATE_KV, .offset = 64, .bytes = N_CTX * 4, .runs = 1, .rows = N_CTX, .row_bytes = 4, .rewindable = 1 } };
+    { .kind = FORGE_STATE_KV, .offset = 64, .bytes = N_CTX * 4, .runs = 1, .rows = N_CTX, .row_bytes = 4, .back = UINT32_MAX } };
 
 static const struct forge_gpu gpu = {
     .runtime = &forge_gpu_runtime, .api = FAKE_GPU_API, .arch = FAKE_GPU_ARCH, .code = fake_module, .wave = 32,

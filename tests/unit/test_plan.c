@@ -143,7 +143,7 @@ static void check_states(const struct plan *p)
     uint64_t ends = 0, token = 0;
     for (uint32_t i = 0; i < p->n_states; i++) {
         const struct state *s = &p->states[i];
-        assert_true(s->offset % 64 == 0 && s->offset >= ends && s->rows >= p->options.n_ctx && s->rewindable);
+        assert_true(s->offset % 64 == 0 && s->offset >= ends && s->rows >= p->options.n_ctx && s->back == UINT32_MAX);
         assert_true(s->bytes >= s->runs * s->row_bytes * s->rows && s->token_bytes == s->runs * s->row_bytes);
         ends = s->offset + s->bytes;
         token += s->token_bytes;
@@ -277,6 +277,8 @@ static void rings(void **state)
         const struct state *s = &p->states[0];
         assert_true(p->chunk == rows[i].chunk && s->kind == rows[i].kind && s->rows == rows[i].rows);
         assert_true(s->bytes >= s->runs * s->row_bytes * s->rows && state_ring(s) == (s->kind == STATE_RING ? s->rows : 0));
+        /* a window, and the token itself, behind as many as a step has */
+        assert_true(s->kind == STATE_RING ? s->back >= rows[i].chunk && s->back + rows[i].window == s->rows + 1 : s->back == UINT32_MAX);
     }
 }
 

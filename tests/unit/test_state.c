@@ -6,9 +6,9 @@
 
 #include "runtime/model/state.h"
 
-enum { CONTEXT = 100, WINDOW = 32 };
-static const struct forge_state kv = { FORGE_STATE_KV, 0, 64, 4 * 112 * 8 + 32, 4, 112, 8, 1 };
-static const struct forge_state ring = { FORGE_STATE_RING, 1, 8192, 2 * WINDOW * 8, 2, WINDOW, 8, 1 };
+enum { CONTEXT = 100, ROWS = 32, WINDOW = 20 };
+static const struct forge_state kv = { FORGE_STATE_KV, 0, 64, 4 * 112 * 8 + 32, 4, 112, 8, UINT32_MAX };
+static const struct forge_state ring = { FORGE_STATE_RING, 1, 8192, 2 * ROWS * 8, 2, ROWS, 8, ROWS - WINDOW + 1 };
 static const struct forge_state recurrent = { FORGE_STATE_RECURRENT, 2, 16384, 1000, 0, 0, 0, 0 };
 static const struct forge_state conv = { FORGE_STATE_CONV, 2, 20480, 24, 0, 0, 0, 0 };
 
@@ -34,11 +34,11 @@ static void runs(void **state)
     check_runs(&kv, 16, 4, 112 * 8, 16 * 8);
     check_runs(&kv, 17, 4, 112 * 8, 32 * 8);
     check_runs(&kv, CONTEXT, 4, 112 * 8, 112 * 8);
-    check_runs(&ring, 20, 2, WINDOW * 8, 32 * 8);
-    check_runs(&ring, CONTEXT, 2, WINDOW * 8, WINDOW * 8);
+    check_runs(&ring, 10, 2, ROWS * 8, 16 * 8);
+    check_runs(&ring, CONTEXT, 2, ROWS * 8, ROWS * 8);
     check_runs(&recurrent, 1, 1, 1000, 1000);
     /* rows of a GPU's context need not be whole groups */
-    const struct forge_state odd = { FORGE_STATE_KV, 0, 0, 2 * CONTEXT * 8, 2, CONTEXT, 8, 1 };
+    const struct forge_state odd = { FORGE_STATE_KV, 0, 0, 2 * CONTEXT * 8, 2, CONTEXT, 8, UINT32_MAX };
     check_runs(&odd, 99, 2, CONTEXT * 8, CONTEXT * 8);
 }
 
@@ -48,7 +48,7 @@ static void used(void **state)
     const struct forge_state all[] = { kv, ring, recurrent, conv };
     const struct forge_program p = program_of(all, 4);
     assert_int_equal(state_used_bytes(&p, 0), 0);
-    assert_int_equal(state_used_bytes(&p, 40), 4 * 48 * 8 + 2 * WINDOW * 8 + 1000 + 24);
+    assert_int_equal(state_used_bytes(&p, 40), 4 * 48 * 8 + 2 * ROWS * 8 + 1000 + 24);
 }
 
 static void rewinding(void **state)
@@ -56,12 +56,33 @@ static void rewinding(void **state)
     (void)state;
     const struct forge_state two[] = { kv, ring }, with_recurrent[] = { kv, recurrent };
     const struct forge_program rows = program_of(two, 1), rings = program_of(two, 2), layers = program_of(with_recurrent, 2);
-    assert_true(state_rewinds(&rows, 90, 1) && state_rewinds(&rows, 90, 90) && state_rewinds(&rows, 90, 0) &&
-                !state_rewinds(&rows, 90, 91));
-    /* before the ring has gone round all is there, after that only the last token can be taken back */
-    assert_true(state_rewinds(&rings, WINDOW, 1) && !state_rewinds(&rings, WINDOW + 1, 1) && !state_rewinds(&rings, 90, 88));
-    assert_true(state_rewinds(&rings, 90, 89) && state_rewinds(&rings, 90, 90) && state_rewinds(&rings, 90, 0));
-    assert_true(state_rewinds(&layers, 90, 90) && state_rewinds(&layers, 90, 0) && !state_rewinds(&layers, 90, 89));
+    assert_true(state_rewinds(&rows, 90, 90, 1) && state_rewinds(&rows, 90, 90, 90) && state_rewinds(&rows, 90, 90, 0) &&
+                !state_rewinds(&rows, 90, 90, 91) && !state_rewinds(&rows, 100, 90, 91));
+    assert_true(state_rewinds(&layers, 90, 90, 90) && state_rewinds(&layers, 90, 90, 0) && !state_rewinds(&layers, 90, 90, 89));
+    /* steps that went beyond: what a layer remembers has theirs in it */
+    assert_true(state_rewinds(&rows, 95, 90, 90) && !state_rewinds(&layers, 91, 90, 90) && state_rewinds(&layers, 91, 90, 0));
+    assert_true(state_back(&rows) == UINT32_MAX && state_back(&rings) == ROWS - WINDOW + 1 && state_back(&layers) == 0);
+}
+
+/* Against a ring that is written: position p can be computed when the window before it is still in its rows. */
+static void rings(void **state)
+{
+    (void)state;
+    const struct forge_state two[] = { kv, ring };
+    const struct forge_program p = program_of(two, 2);
+    uint32_t row[ROWS], checked = 0;
+    for (uint32_t n_written = 1; n_written <= CONTEXT; n_written++) {
+        row[(n_written - 1) % ROWS] = n_written - 1;
+        for (uint32_t n_past = 0; n_past <= n_written; n_past++)
+            for (uint32_t to = 0; to <= n_past + 1; to++) {
+                bool there = to <= n_past;
+                for (uint32_t at = to < WINDOW ? 0 : to - WINDOW + 1; at < to; at++) there &= row[at % ROWS] == at;
+                if (to > n_written) there = false;
+                assert_int_equal(state_rewinds(&p, n_written, n_past, to), there);
+                checked += to > 0 && there;
+            }
+    }
+    assert_true(checked > 1000);
 }
 
 static void beginnings(void **state)
@@ -73,6 +94,6 @@ static void beginnings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(runs), cmocka_unit_test(used), cmocka_unit_test(rewinding),
-                                        cmocka_unit_test(beginnings) };
+                                        cmocka_unit_test(rings), cmocka_unit_test(beginnings) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
