@@ -1,0 +1,46 @@
+#!/bin/sh
+# Libraries of models with each kind of state, and tests/library/states.c: saved, taken back, cancelled, copied.
+# run_states.sh FORGEC GOLDEN_DIR ARCHITECTURES_DIR SOURCE_DIR CC [LIBSIMT] -- LIBSIMT: for lanes, else for this machine.  $STATES_SEED: of the texts.
+set -eu
+forgec=$1 golden=$2 architectures=$3 source=$4 cc=$5 simt=${6-}
+seed=${STATES_SEED-$(date +%s)}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+# try MODEL KIND TOKENS TARGET OPTIONS...: the state of the library before is refused by this one
+try()
+{
+    model=$1 kind=$2 tokens=$3 target=$4
+    shift 4
+    rm -f model.h model.o
+    "$forgec" build "$model" -t "$target" "$@" --emit obj --prefix model -q -o model.o
+    "$cc" -std=c11 -D_GNU_SOURCE -O1 -I "$source" -I . -c "$source/tests/library/states.c" -o states.o
+    "$cc" states.o model.o -lm -lpthread -ldl -o states
+    for s in $seeds; do
+        echo "$(basename "$model") $target $*, seed $s"
+        ./states -n "$tokens" -s "$s" ${simt:+-d "$simt"} ${other:+-r "$other"} "$kind" state
+    done
+    mv state other
+    other=other
+}
+other='' seeds="1 $seed"
+if [ -n "$simt" ]; then
+    lanes=$source/tests/lanes/simt32.yaml
+    # Chunks of 4 tokens: rings of 16 rows, few of them beyond the window.
+    sed 's/^  prefill_chunk: .*/  prefill_chunk: 4/' "$lanes" > few.yaml
+    seeds=$seed
+    try "$architectures/nemotron_h_moe-a.gguf" none 40 "$lanes" --ctx 64
+    try "$architectures/gemma4-a.gguf" window 40 "$work/few.yaml" --ctx 64
+    exit
+fi
+# Gated delta nets and convolutions; short convolutions; Mamba-2 twice; windows; shared keys, heads of two sizes; latent attention.
+try "$architectures/qwen35moe-a.gguf" none 200 native
+try "$architectures/qwen35moe-a.gguf" none 200 native --ctx 250
+try "$architectures/lfm2moe-a.gguf" none 200 native --exact
+try "$architectures/nemotron_h_moe-a.gguf" none 200 native --fuse none
+try "$architectures/granitehybrid-moe-a.gguf" none 250 native
+try "$golden/olmo3-a.gguf" window 300 native --threads 3
+try "$golden/olmo3-a.gguf" window 300 native --kv q8_0 --threads 3
+try "$architectures/gemma4-a.gguf" window 300 portable
+try "$architectures/deepseek2-a.gguf" any 96 native
