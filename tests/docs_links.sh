@@ -48,6 +48,27 @@ for file in compiler/*/*.c; do
     grep -q "[\`/]${file#compiler/}\`" docs/pipeline.md || bad "docs/pipeline.md does not say what ${file#compiler/} is"
 done
 
+# ---- every architecture stands in README's table ----
+for file in models/*.yaml; do
+    grep -q '^architecture:' "$file" || continue
+    name=$(basename "$file" .yaml)
+    grep -qE "^\| ([a-z0-9_, -]*, )?$name[ ,]" README.md || bad "README.md does not list the architecture $name"
+done
+
+# ---- the examples of docs/architecture.md wire what the files in models/ do ----
+if [ $# -gt 0 ]; then
+    mkdir "$tmp/my-models"
+    awk -v to="$tmp/my-models/" '/^```/ { inside = $0 == "```yaml"; text = file = ""; next } !inside { next } /^architecture: / { file = to $2 ".yaml"; printf "%s", text > file }
+        file { print > file } !file { text = text $0 "\n" }' docs/architecture.md
+    for example in "$tmp"/my-models/*; do
+        name=$(basename "$example" .yaml) model=$1/data/tiny
+        [ -e "$model/$name.gguf" ] && model=$model/$name.gguf || model=$1/data/golden/$name-a.gguf
+        "$1/forgec" build "$model" --emit graph > "$tmp/built-in" && "$1/forgec" build "$model" --emit graph --models "$tmp/my-models" > "$tmp/example" &&
+            cmp -s "$tmp/built-in" "$tmp/example" || bad "docs/architecture.md: the example $name is not the architecture"
+    done
+    [ "$(find "$tmp/my-models" -name '*.yaml' | wc -l)" -eq 3 ] || bad "docs/architecture.md has not three examples"
+fi
+
 # ---- the installed documentation ----
 if [ $# -gt 0 ]; then
     "$2" --install "$1" --prefix "$tmp/installed" > "$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }

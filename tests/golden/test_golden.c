@@ -44,7 +44,7 @@ static const char *const all_models[] = { "llama-h288", "llama-bias-a64", "llama
                   *const all_tiny[] = { "gpt2", "starcoder2", "gptneox", "gptneox-serial", "phi2", "falcon", "falcon-40b", "stablelm",
                                         "stablelm-12b", "command-r-plus", "granitemoe", "granitemoe-shared", "olmo3", "gpt-oss", "gemma2",
                                         "gemma3", "cohere2", "mistral3", "phi3", "exaone4", "seed_oss", "minimax-m2", "ernie4_5-moe",
-                                        "qwen35" },
+                                        "qwen35", "olmo2", "ernie4_5", "glm4", "smollm3", "granite", "qwen3moe", "lfm2", "nemotron_h" },
                   *const all_formats[] = { "Q8_0", "Q6_K", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "IQ4_NL", "Q5_K",
                                            "IQ3_S", "IQ4_XS", "F16", "BF16", "F32" };
 enum { MODELS_PER_FORMAT = 12 };      /* models that together have all formats, by run_target's choice */

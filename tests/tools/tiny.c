@@ -127,5 +127,35 @@ const struct recipe tiny_recipes[] = {
       "blk.*.attn_qkv.weight 64x128 @!2%3\nblk.*.attn_gate.weight 64x64 @!2%3\nblk.*.ssm_conv1d.weight 4x128 F32 @!2%3\n"
       "blk.*.ssm_dt.bias 4 bias @!2%3\nblk.*.ssm_a 4 decay @!2%3\nblk.*.ssm_beta.weight 64x4 @!2%3\nblk.*.ssm_alpha.weight 64x4 @!2%3\n"
       "blk.*.ssm_norm.weight 16 @!2%3\nblk.*.ssm_out.weight 64x64 @!2%3\n" NORM("post_attention_norm") GATED("96", "") },
+    { TINY("olmo2", 2), SIZES("96") RMSNORM "%.rope.freq_base=500000.0\n",
+      EMBD OUTPUT QKV("64", "32") "blk.*.attn_q_norm.weight 64\nblk.*.attn_k_norm.weight 32\n" NORM("post_attention_norm") GATED("96", "")
+      NORM("post_ffw_norm") },
+    { TINY("ernie4_5", 2), SIZES("96") RMSNORM "%.rope.freq_base=500000.0\n",
+      EMBD NORM("attn_norm") QKV("64", "32") NORM("ffn_norm") GATED("96", "") },
+    { TINY("glm4", 2), SIZES("96") RMSNORM "%.rope.dimension_count=8\n",
+      EMBD OUTPUT SANDWICH QKV("64", "32") QKV_BIAS("64", "32") "blk.*.ffn_up.weight 64x192\nblk.*.ffn_down.weight 96x64\n" },
+    { TINY("smollm3", 4), SIZES("96") RMSNORM "%.rope.dimension_count=16\n%.rope.freq_base=2000000.0\n",
+      EMBD NORM("attn_norm") QKV("64", "32") NORM("ffn_norm") GATED("96", "") },
+    { TINY("granite", 3), SIZES("96") RMSNORM "%.rope.dimension_count=16\n%.embedding_scale=2.0\n%.residual_scale=0.5\n"
+      "%.attention.scale=0.09\n%.logit_scale=2.0\n",
+      EMBD NORM("attn_norm") QKV("64", "32") NORM("ffn_norm") GATED("96", "") },
+    { TINY("qwen3moe", 2), SIZES("96") RMSNORM HEADS("32") "%.rope.dimension_count=32\n%.rope.freq_base=1000000.0\n%.expert_count=6\n"
+      "%.expert_used_count=2\n%.expert_feed_forward_length=32\n",
+      EMBD OUTPUT NORM("attn_norm") QKV("128", "64") "blk.*.attn_q_norm.weight 32\nblk.*.attn_k_norm.weight 32\n" NORM("ffn_norm")
+      EXPERTS("32", "6", "") },
+    { TINY("lfm2", 4), SIZES("96") "%.attention.head_count_kv=[0,2,0,2]\n%.attention.layer_norm_rms_epsilon=0.000001\n"
+      "%.rope.freq_base=1000000.0\n%.shortconv.l_cache=3\n",
+      "token_embd.weight 64xV\ntoken_embd_norm.weight 64\n" NORM("attn_norm") "blk.*.shortconv.in_proj.weight 64x192 @0,2\n"
+      "blk.*.shortconv.conv.weight 3x64 F32 @0,2\nblk.*.shortconv.out_proj.weight 64x64 @0,2\nblk.*.attn_q.weight 64x64 @1,3\n"
+      "blk.*.attn_k.weight 64x32 @1,3\nblk.*.attn_v.weight 64x32 @1,3\nblk.*.attn_output.weight 64x64 @1,3\n"
+      "blk.*.attn_q_norm.weight 16 @1,3\nblk.*.attn_k_norm.weight 16 @1,3\n" NORM("ffn_norm") GATED("96", "") },
+    { TINY("nemotron_h", 6), SIZES("[0,96,0,0,96,0]") HEADS("16") "%.attention.head_count_kv=[0,0,0,2,0,0]\n"
+      "%.attention.layer_norm_rms_epsilon=0.000001\n%.ssm.conv_kernel=4\n%.ssm.inner_size=96\n%.ssm.state_size=16\n"
+      "%.ssm.time_step_rank=6\n%.ssm.group_count=2\n",
+      EMBD OUTPUT NORM("attn_norm") "blk.*.ssm_in.weight 64x262 @0,2,5\nblk.*.ssm_conv1d.weight 4x160 F32 @0,2,5\n"
+      "blk.*.ssm_conv1d.bias 160 bias @0,2,5\nblk.*.ssm_dt.bias 6 bias @0,2,5\nblk.*.ssm_a 6 decay @0,2,5\nblk.*.ssm_d 6 @0,2,5\n"
+      "blk.*.ssm_norm.weight 48x2 F32 norm @0,2,5\nblk.*.ssm_out.weight 96x64 @0,2,5\nblk.*.attn_q.weight 64x64 @3\n"
+      "blk.*.attn_k.weight 64x32 @3\nblk.*.attn_v.weight 64x32 @3\nblk.*.attn_output.weight 64x64 @3\nblk.*.ffn_up.weight 64x96 @1,4\n"
+      "blk.*.ffn_down.weight 96x64 @1,4\n" },
 };
 const uint32_t n_tiny_recipes = sizeof tiny_recipes / sizeof *tiny_recipes;
