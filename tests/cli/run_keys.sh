@@ -58,6 +58,13 @@ printf 'architecture: granite\ninherits: transformer\nparameters: {rope_neox: fa
 check long-context 0 "$forgec" verify granite.gguf --models models --ignore-key $key --ctx 80 -q
 once "a context of 80 tokens is longer than the 64 that the model was trained for"
 
+# Positions that are learned end: no context beyond them.
+"$make" --shape golden-gpt2 --type F16 --tokenizer none -o gpt2.gguf || exit 1
+check positions 1 "$forgec" build gpt2.gguf --ctx 1025
+once "error: gpt2.gguf: a context of 1025 tokens is beyond the 1024 positions that position_embd.weight has learned; --ctx 1024 is the most"
+[ ! -e gpt2 ] || bad "a program was left behind"
+check all-positions 0 "$forgec" build gpt2.gguf --ctx 1024 --emit plan
+
 # What is no architecture of forgec's says its name, and which there are; an encoder says that it is one.
 for arch in bert nomic-bert what-2; do
     causal=false; [ $arch != what-2 ] || causal=true
