@@ -14,6 +14,7 @@
 #include "compiler/gpu/report.h"
 #include "compiler/product/vocab.h"
 #include "weights_file.h"
+#include "runtime/model/state.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -367,6 +368,25 @@ static struct plan *plan_with(struct arena *a, const struct build_options *o, co
 enum { LIBRARY_WORKERS = 8 };     /* parts into which a library cuts each kernel, unless --threads says otherwise */
 
 /* Profiles and plans; their programs share one executable. */
+static bool is_binary(const struct build_options *o) { return o->emit == EMIT_EXE || library_wanted(o); }
+
+/* Known memory is that of the largest chip of the target, or of this machine; where a program runs is only known there, so this warns. */
+static void warn_of_memory(const struct build_options *o, const struct plan *p, const char *target)
+{
+    const bool native = strcmp(target, "native") == 0;
+    const uint64_t here = native ? (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+    const uint64_t room = p->gpu ? p->profile->memory_bytes : here, needed = p->image_bytes + p->state_bytes + p->arena_bytes;
+    const double gib = 1.0 / (1 << 30);
+    if (!is_binary(o) || room == 0 || needed <= room) return;
+    const uint32_t fits = state_fits(needed, p->state_bytes_per_token, p->options.n_ctx, room);
+    char remedy[128] = "weights of fewer bits are needed";
+    if (fits > 0)
+        snprintf(remedy, sizeof remedy, "it fits with --ctx %u%s", fits, p->options.kv == KV_TYPE_Q8_0 ? "" : ", of --kv q8_0 with more");
+    warn("%s: the program needs %.1f GiB (weights %.1f, state %.1f for %u tokens, activations %.1f), and %s has %.1f%s: %s",
+         p->model->gguf->path, (double)needed * gib, (double)p->image_bytes * gib, (double)p->state_bytes * gib, p->options.n_ctx,
+         (double)p->arena_bytes * gib, native ? "this machine" : p->profile->name, (double)room * gib, native ? "" : " at most", remedy);
+}
+
 static uint32_t plan_targets(struct arena *a, const struct build_options *o, const struct graph *graph, struct target targets[])
 {
     const uint32_t n = o->n_targets ? o->n_targets : 1;
@@ -378,6 +398,7 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
         const char *no_executable = o->emit == EMIT_EXE ? profile_no_executable(a, targets[i].profile) : NULL;
         if (no_executable) die("%s", no_executable);
         targets[i].plan = plan_with(a, o, graph, targets[i].profile, options, read_choices(a, o, targets[i].profile));
+        warn_of_memory(o, targets[i].plan, o->n_targets ? o->targets[i] : "native");
         if (o->is_static && targets[i].plan->gpu)
             die("--static: a program for %s opens the GPU driver's library at run time, which a static one cannot",
                 targets[i].profile->name);
@@ -414,8 +435,6 @@ static void emit_target(struct arena *a, const struct build_options *o, struct t
     if (o->source) take_edited(a, o, t, eo);
     if (!gpu) t->source = t->kernels;
 }
-
-static bool is_binary(const struct build_options *o) { return o->emit == EMIT_EXE || library_wanted(o); }
 
 /* Where the product goes; neither it nor what lies beside it may replace an input. */
 static const char *out_path(struct arena *a, const struct build_options *o, const char *suffix)

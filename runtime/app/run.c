@@ -227,6 +227,8 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
     const struct forge_weights_source source = { o->weights_path, o->random_weights, !o->quiet, strcmp(o->verify_weights, "load") == 0 };
     const uint32_t n_threads = p->gpu ? 1 : o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(p->max_threads);
     const uint32_t n_ctx = o->mode == MODE_PERPLEXITY ? 0 : (uint32_t)o->n_ctx;
+    char memory[256];
+    if (!p->gpu && !check_memory(p, memory, sizeof memory)) fprintf(stderr, "%s\n", memory);
     TRY(engine_open(&engine, p, gpu, &source, n_threads, n_ctx, 1, error));
     engine.stop = &interrupted;
     if (o->chunk >= 0) engine.chunk = (uint32_t)o->chunk;

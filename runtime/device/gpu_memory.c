@@ -1,5 +1,6 @@
 /* gpu_memory.c -- memory of a program on a GPU, for programs (gpu.c) and for libraries (runtime/library/gpu.c): code, weights, state,
  * pinned buffers. */
+#include <stdio.h>
 #include <string.h>
 
 #include "gpu_state.h"
@@ -22,10 +23,14 @@ enum forge_status gpu_check_memory(struct forge_device *d, const struct forge_pr
     const double mib = 1.0 / 1048576;
     TRY(device_memory(d, &free, &total, error));
     if (needed <= free) return FORGE_OK;
+    const uint32_t fits = state_fits(needed, p->state_bytes_per_token, p->n_ctx, free);
+    char remedy[128] = "weights of fewer bits are needed";
+    if (fits > 0) snprintf(remedy, sizeof remedy, "built with --ctx %u it fits, of --kv q8_0 with more", fits);
     return error_set(error, FORGE_NO_MEMORY,
-                     "%s has %.0f MiB of %.0f free, the program needs %.0f: weights %.0f, state %.0f (%u tokens), activations %.0f",
+                     "%s has %.0f MiB of %.0f free, the program needs %.0f: weights %.0f, state %.0f (%u tokens), activations %.0f; %s%s",
                      d->name, (double)free * mib, (double)total * mib, (double)needed * mib, (double)p->weights_bytes * mib,
-                     (double)p->state_bytes * mib, p->n_ctx, (double)p->arena_bytes * mib);
+                     (double)p->state_bytes * mib, p->n_ctx, (double)p->arena_bytes * mib, remedy,
+                     d->integrated ? "; --check tells what the system lets the GPU have" : "");
 }
 
 enum forge_status gpu_load_code(struct forge_device *d, const struct forge_gpu *p, void **module, void **functions,

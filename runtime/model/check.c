@@ -9,6 +9,7 @@
 #include "runtime/device/cpu_features.h"
 #include "runtime/device/gpu.h"
 #include "runtime/text/stream.h"
+#include "state.h"
 #include "weights.h"
 
 void check_line(enum check_level level, const char *subject, const char *format, ...)
@@ -22,21 +23,32 @@ void check_line(enum check_level level, const char *subject, const char *format,
     va_end(args);
 }
 
-static enum forge_status check_cpu(const struct forge_program *p, struct forge_error *error)
+bool check_memory(const struct forge_program *p, char *text, size_t size)
 {
-    char missing[256] = "";
     const double mib = 1.0 / 1048576;
     const uint64_t needed = p->weights_bytes + p->state_bytes + p->arena_bytes;
     const uint64_t there = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    const int n = snprintf(text, size, "%.0f MiB needed (weights %.0f, state %.0f, activations %.0f), %.0f in this machine",
+                           (double)needed * mib, (double)p->weights_bytes * mib, (double)p->state_bytes * mib,
+                           (double)p->arena_bytes * mib, (double)there * mib);
+    if (needed <= there) return true;
+    const uint32_t fits = state_fits(needed, p->state_bytes_per_token, p->n_ctx, there);
+    if (n < 0 || (size_t)n >= size) return false;
+    if (fits > 0) snprintf(text + n, size - (size_t)n, ": all %u tokens do not fit; built with --ctx %u they do", p->n_ctx, fits);
+    else snprintf(text + n, size - (size_t)n, ": every token reads weights from the disk again; fewer bits are needed");
+    return false;
+}
+
+static enum forge_status check_cpu(const struct forge_program *p, struct forge_error *error)
+{
+    char missing[256] = "", memory[256];
     if (!cpu_has_all(p->features, missing, sizeof missing)) {
         check_line(CHECK_FAIL, "processor", "lacks %s", missing);
         return error_set(error, FORGE_WRONG_CPU, "target %s needs instructions this CPU lacks: %s", p->target, missing);
     }
     check_line(CHECK_OK, "processor", "has the instructions of %s", p->target);
-    check_line(needed > there ? CHECK_WARN : CHECK_OK, "memory",
-               "%.0f MiB needed (weights %.0f, state %.0f, activations %.0f), %.0f in this machine",
-               (double)needed * mib, (double)p->weights_bytes * mib, (double)p->state_bytes * mib, (double)p->arena_bytes * mib,
-                   (double)there * mib);
+    const bool fits = check_memory(p, memory, sizeof memory);
+    check_line(fits ? CHECK_OK : CHECK_WARN, "memory", "%s", memory);
     return FORGE_OK;
 }
 

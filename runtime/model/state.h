@@ -22,6 +22,16 @@ bool state_rewinds(const struct forge_program *program, uint32_t n_written, uint
 /* Steps that may run beyond a position to which the sequence has to come back: UINT32_MAX, where the program has no limit. */
 uint32_t state_back(const struct forge_program *program);
 
+/* The longest context, in whole 256 tokens, with which a program that needs so many bytes for n_ctx, per_token of them for each of these,
+ * takes at most `room`; 0: none. */
+static inline uint32_t state_fits(uint64_t needed, uint64_t per_token, uint32_t n_ctx, uint64_t room)
+{
+    const uint64_t grows = per_token * n_ctx, fixed = needed > grows ? needed - grows : 0;
+    if (per_token == 0 || room <= fixed) return 0;
+    const uint64_t n = (room - fixed) / per_token / 256 * 256;
+    return n < n_ctx ? (uint32_t)n : n_ctx;
+}
+
 /* It is read before the first token has written it, so at position 0 its bytes have to be zero. */
 bool state_begins_zero(const struct forge_state *state);
 

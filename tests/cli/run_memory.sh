@@ -1,7 +1,10 @@
 #!/bin/sh
-# run_memory.sh FORGEC MAKE_GGUF PEAK -- a build takes the same memory whatever the size of its model: weights pass through it in pieces.
-forgec=$1 make=$2 peak=$3
+# run_memory.sh FORGEC MAKE_GGUF PEAK LIBSIMT -- a build takes the same memory whatever the size of its model: weights pass through it in pieces.
+# A program that does not fit says so, with numbers, when it is built and when it starts, and what it says helps.
+forgec=$1 make=$2 peak=$3 FORGE_HIP_LIBRARY=$4
+export FORGE_HIP_LIBRARY
 . "$(dirname "$0")/../harness.sh"
+root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$tmp" || exit 1
 "$make" --shape 3b-a0.6b --layers 2 --vocab 20000 --type Q8_0 --pure --tokenizer none -o model.gguf || exit 1
 size=$(($(wc -c < model.gguf) / 1048576))
@@ -15,4 +18,37 @@ built() {
 }
 built x86-64-v3 90
 built gfx1151 90
+rm -f model.gguf program*
+
+# A CPU: of 2^24 positions no machine has the memory; nothing of it is touched before they are there.
+"$make" --layers 8 --embd 64 --heads 8 --kv-heads 8 --head-dim 128 --ff 96 --vocab 300 --type Q8_0 --pure -o small.gguf || exit 1
+check cpu-build 0 "$forgec" build small.gguf --ctx 16777216 --kv f32 -q -o far
+err_has "small.gguf: the program needs 10"; err_has " for 16777216 tokens, activations "; err_has ", and this machine has "
+err_has "it fits with --ctx "
+check cpu-warns 0 ./far -q --tokens 65 -n 1; err_has " in this machine: all 16777216 tokens do not fit; built with --ctx "
+check cpu-check 0 ./far --check; out_has "WARN  memory"
+check near-build 0 "$forgec" build small.gguf --ctx 256 -q -o near; err_lacks "needs"
+check near 0 ./near -q --tokens 65 -n 1; err_empty
+
+# A GPU: the context that the refusal names fits, and no much longer one.
+[ -f "$FORGE_HIP_LIBRARY" ] || { summary; exit; }
+lanes=$root/tests/lanes/simt32.yaml memory=48000000
+export FORGE_SIMT_MEMORY=$memory
+check gpu-build 0 "$forgec" build small.gguf --ctx 4096 -t "$lanes" -q -o wide; err_lacks "needs"
+check gpu-refused 5 ./wide -q --tokens 65 -n 1
+err_has "weights "; err_has " (4096 tokens), activations "; err_has "; built with --ctx "; one_line
+fits=$(sed -n 's/.*built with --ctx \([0-9]*\) it fits.*/\1/p' "$tmp/err")
+[ "${fits:-0}" -ge 256 ] && [ "${fits:-0}" -lt 4096 ] || bad "a context of '$fits' is said to fit"
+check gpu-check 5 ./wide --check; out_has "FAIL  memory"
+check gpu-fitting-build 0 "$forgec" build small.gguf --ctx "${fits:-256}" -t "$lanes" -q -o wide
+check gpu-fits 0 ./wide -q --tokens 65 -n 1
+check gpu-larger-build 0 "$forgec" build small.gguf --ctx $((${fits:-256} + 512)) -t "$lanes" -q -o wide
+check gpu-larger 5 ./wide -q --tokens 65 -n 1
+check gpu-no-weights 5 env FORGE_SIMT_MEMORY=100000 ./wide -q --tokens 65 -n 1; err_has "weights of fewer bits are needed"
+# When it is built: the memory that the target's file tells.
+sed '/^memory:/d' "$lanes" > tight.yaml
+echo 'memory: {value: 40, unit: MiB, source: "a test"}' >> tight.yaml
+check gpu-warned 0 "$forgec" build small.gguf --ctx 4096 -t ./tight.yaml -q -o wide
+err_has "the program needs 0.1 GiB (weights 0.0, state 0.1 for 4096 tokens, activations 0.0), and "; err_has " has 0.0 at most: it fits with --ctx "
+check gpu-plan 0 "$forgec" build small.gguf --ctx 4096 -t ./tight.yaml --emit plan -o -; err_lacks "needs"
 summary
