@@ -26,11 +26,10 @@ try()
 }
 other='' seeds="1 $seed"
 if [ -n "$simt" ]; then
-    lanes=$source/tests/lanes/simt32.yaml
-    # Chunks of 4 tokens: rings of 16 rows, few of them beyond the window.
-    sed 's/^  prefill_chunk: .*/  prefill_chunk: 4/' "$lanes" > few.yaml
+    # Chunks of 4 tokens: rings of 16 rows, few of them beyond the window, and steps of several chunks that can be cancelled.
+    sed 's/^  prefill_chunk: .*/  prefill_chunk: 4/' "$source/tests/lanes/simt32.yaml" > few.yaml
     seeds=$seed
-    try "$architectures/nemotron_h_moe-a.gguf" none 40 "$lanes" --ctx 64
+    try "$architectures/nemotron_h_moe-a.gguf" none 40 "$work/few.yaml" --ctx 64
     try "$architectures/gemma4-a.gguf" window 40 "$work/few.yaml" --ctx 64
     exit
 fi
