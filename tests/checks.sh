@@ -197,7 +197,7 @@ fuzz_*)
         for file in "$root"/tests/data/tokenizers/*.inp "$root"/docs/*.md; do
             { printf '\003'; head -c 4000 "$file"; } >"$work/seeds/$(basename "$file")"
         done
-        for file in "$root"/tests/data/tokenizers/tiny-*.gguf; do
+        for file in "$root"/tests/data/tokenizers/tiny-*.gguf "$root"/tests/data/tokenizers/made-unigram.gguf "$root"/tests/data/tokenizers/bert-bge.gguf; do
             { printf '\200'; cat "$file"; } >"$work/seeds/$(basename "$file")"
         done ;;
     esac

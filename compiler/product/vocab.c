@@ -1,8 +1,10 @@
 /* vocab.c -- tokenizer.ggml.* of a GGUF file -> vocabulary image.  Which token plays which part follows llama.cpp
  * (llama_vocab::impl::load in src/llama-vocab.cpp): ids, defaults and the texts that are recognised are its facts. */
 #include "vocab.h"
+#include "charsmap.h"
 #include "runtime/app/chat_form.h"
 #include "runtime/model/vocab.h"
+#include "fold.inc"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,15 +155,17 @@ struct build {
     const struct gguf        *gguf;
     struct forge_vocab_header h;
     const struct pre_name    *pre;                 /* BPE only */
+    struct charsmap           charsmap;            /* Unigram */
     struct piece             *symbols;             /* [n_symbols], capacity max_symbols */
     uint32_t                  max_symbols;
     uint32_t                 *slots, n_slots;      /* symbol by text; the last of equal tokens wins */
     uint64_t                  seed;                /* of the hashes behind slots: drawn anew, as files may choose texts that collide; no
                                                     * output depends on it */
     uint8_t                  *attr;                /* [n_tokens] */
-    uint32_t                 *score;               /* [n_tokens], SentencePiece */
+    bool                     *in_text;             /* [n_tokens], Unigram: of the types that text becomes */
+    uint32_t                 *score;               /* [n_tokens], SentencePiece and Unigram */
     struct forge_merge       *merges;
-    uint32_t                 *special, *special_sorted;
+    uint32_t                 *special, *special_sorted, *sorted;
     int32_t                   part[N_PARTS];
     uint32_t                  byte_symbol[256], byte_token[256];
 };
@@ -267,11 +271,12 @@ static bool read_kind(struct build *b)
     struct gguf_string model;
     if (!gguf_get_string(g, "tokenizer.ggml.model", &model) || string_is(model, "none") || string_is(model, "no_vocab"))
         return false;
-    if (string_is(model, "gpt2"))       b->h.kind = FORGE_VOCAB_BPE;
-    else if (string_is(model, "llama")) b->h.kind = FORGE_VOCAB_SPM;
-    else if (string_is(model, "gemma4")) b->h.kind = FORGE_VOCAB_BPE;
-    else die("%s: tokenizer '%s' is not supported; forgec has gpt2 (byte-level BPE), gemma4 and llama (SentencePiece)", g->path,
-             printable(b->arena, model.data, model.size));
+    if (string_is(model, "gpt2") || string_is(model, "gemma4")) b->h.kind = FORGE_VOCAB_BPE;
+    else if (string_is(model, "llama"))  b->h.kind = FORGE_VOCAB_SPM;
+    else if (string_is(model, "t5"))     b->h.kind = FORGE_VOCAB_UNIGRAM;
+    else if (string_is(model, "bert"))   b->h.kind = FORGE_VOCAB_WORDPIECE;
+    else die("%s: tokenizer '%s' is not supported; forgec has gpt2 (byte-level BPE), gemma4 (BPE over characters), llama (SentencePiece),"
+             " t5 (Unigram) and bert (WordPiece)", g->path, printable(b->arena, model.data, model.size));
     return true;
 }
 
@@ -295,10 +300,19 @@ static void read_pre(struct build *b)
 static void set_defaults(struct build *b)
 {
     struct forge_vocab_header *h = &b->h;
-    h->eot = h->pad = h->unk = -1;
+    h->bos = h->eos = h->eot = h->pad = h->unk = h->sep = -1;
     if (h->kind == FORGE_VOCAB_SPM) {
         h->bos = 1, h->eos = 2, h->unk = 0;
         h->flags = FORGE_VOCAB_SPACE_PREFIX | FORGE_VOCAB_ADD_BOS | FORGE_VOCAB_ESCAPED;
+    } else if (h->kind == FORGE_VOCAB_UNIGRAM) {
+        h->eos = 1, h->unk = 2, h->pad = 0;
+        h->flags = FORGE_VOCAB_ADD_EOS | FORGE_VOCAB_ESCAPED;
+    } else if (h->kind == FORGE_VOCAB_WORDPIECE) {
+        h->bos = 101, h->unk = 100, h->pad = 0, h->sep = 102;
+        h->flags = FORGE_VOCAB_ESCAPED | FORGE_VOCAB_LOWERCASE;
+        get_flag(b, "normalizer.lowercase", FORGE_VOCAB_LOWERCASE);
+        if (h->flags & FORGE_VOCAB_LOWERCASE) h->flags |= FORGE_VOCAB_STRIP_ACCENTS;
+        get_flag(b, "normalizer.strip_accents", FORGE_VOCAB_STRIP_ACCENTS);
     } else {
         read_pre(b);
         const uint32_t o = b->pre->options;
@@ -311,7 +325,9 @@ static void set_defaults(struct build *b)
     get_flag(b, "add_space_prefix", FORGE_VOCAB_SPACE_PREFIX);
     get_flag(b, "add_bos_token", FORGE_VOCAB_ADD_BOS);
     get_flag(b, "add_eos_token", FORGE_VOCAB_ADD_EOS);
-    if (b->pre && b->pre->options & GEMMA4) h->flags |= FORGE_VOCAB_ADD_BOS;
+    get_flag(b, "remove_extra_whitespaces", FORGE_VOCAB_MERGE_SPACES);
+    /* llama.cpp overrides gemma4's files, and asks those of WordPiece nothing: text stands between [CLS] and [SEP] */
+    if ((b->pre && b->pre->options & GEMMA4) || h->kind == FORGE_VOCAB_WORDPIECE) h->flags |= FORGE_VOCAB_ADD_BOS;
 }
 
 static uint8_t attr_of_type(uint64_t type)
@@ -333,6 +349,16 @@ static uint32_t score_key(double score)
     uint32_t    bits;
     memcpy(&bits, &f, 4);
     return ~(bits >> 31 ? ~bits : bits | 0x80000000u);
+}
+
+static uint32_t score_bits(const struct build *b, double score, uint32_t id)
+{
+    const float f = (float)score;
+    uint32_t    bits;
+    if (!(f >= -1e30f && f <= 1e30f))
+        die("%s: 'tokenizer.ggml.scores' of token %u is %g, not a sum of logarithms; convert the model again", b->gguf->path, id, score);
+    memcpy(&bits, &f, 4);
+    return bits;
 }
 
 static void read_tokens(struct build *b, uint32_t n_vocab, uint64_t n_merges)
@@ -370,6 +396,7 @@ static void read_tokens(struct build *b, uint32_t n_vocab, uint64_t n_merges)
     b->symbols     = arena_array(b->arena, struct piece, b->max_symbols);
     b->slots       = arena_array(b->arena, uint32_t, b->n_slots);
     b->attr        = arena_array(b->arena, uint8_t, b->h.n_tokens);
+    b->in_text     = arena_array(b->arena, bool, b->h.n_tokens);
     b->score       = arena_array(b->arena, uint32_t, b->h.n_tokens);
     memset(b->slots, 0xff, b->n_slots * sizeof b->slots[0]);
     for (uint32_t i = 0; i < b->h.n_tokens; i++) {
@@ -380,8 +407,11 @@ static void read_tokens(struct build *b, uint32_t n_vocab, uint64_t n_merges)
         }
         b->symbols[i] = p;
         b->slots[symbol_slot(b, p)] = i;
-        b->attr[i]  = types ? attr_of_type(gguf_item_u64(types, i)) : FORGE_ATTR_NORMAL;
-        b->score[i] = score_key(scores ? gguf_item_f64(scores, i) : 0);
+        const uint64_t type  = types ? gguf_item_u64(types, i) : 1;
+        const double   score = scores ? gguf_item_f64(scores, i) : 0;
+        b->attr[i]    = attr_of_type(type);
+        b->in_text[i] = type == 1 || type == 4 || type == 5;                 /* normal, user-defined, unused */
+        b->score[i]   = b->h.kind == FORGE_VOCAB_UNIGRAM ? score_bits(b, score, i) : score_key(score);
         if (p.n > b->h.max_token_bytes) b->h.max_token_bytes = p.n;
     }
 }
@@ -438,12 +468,14 @@ static void add_attr(struct build *b, int32_t id, uint8_t attr) { if (id >= 0) b
 static void read_ids(struct build *b)
 {
     struct forge_vocab_header *h = &b->h;
-    if (h->bos >= (int32_t)h->n_tokens) h->bos = -1;
-    if (h->eos >= (int32_t)h->n_tokens) h->eos = -1;
+    int32_t *const defaults[] = { &h->bos, &h->eos, &h->unk, &h->pad, &h->sep };
+    for (size_t i = 0; i < COUNT_OF(defaults); i++)
+        if (*defaults[i] >= (int32_t)h->n_tokens) *defaults[i] = -1;
     get_id(b, "bos_token_id", &h->bos);
     get_id(b, "eos_token_id", &h->eos);
     get_id(b, "unknown_token_id", &h->unk);
     get_id(b, "padding_token_id", &h->pad);
+    get_id(b, "seperator_token_id", &h->sep);              /* spelt so in GGUF */
     for (size_t i = 0; i < N_PARTS; i++) b->part[i] = -1;
     for (size_t i = 0; i < COUNT_OF(part_keys); i++) get_id(b, part_keys[i].key, &b->part[part_keys[i].part]);
 
@@ -542,6 +574,42 @@ static void list_specials(struct build *b)
     qsort(b->special_sorted, b->h.n_special, sizeof b->special_sorted[0], by_text);
 }
 
+/* ---- Unigram and WordPiece ---- */
+
+static int by_bytes(const void *x, const void *y)
+{
+    const uint32_t     i = *(const uint32_t *)x, j = *(const uint32_t *)y;
+    const struct piece p = sorting->symbols[i], q = sorting->symbols[j];
+    const int          c = memcmp(p.text, q.text, p.n < q.n ? p.n : q.n);
+    return c ? c : p.n != q.n ? (p.n < q.n ? -1 : 1) : i < j ? -1 : i > j;
+}
+
+/* The tokens that text becomes; of equal ones the last. */
+static void sort_pieces(struct build *b)
+{
+    struct forge_vocab_header *h = &b->h;
+    uint32_t                   n = 0;
+    b->sorted = arena_array(b->arena, uint32_t, h->n_tokens);
+    for (uint32_t i = 0; i < h->n_tokens; i++)
+        if (h->kind == FORGE_VOCAB_WORDPIECE || b->in_text[i]) b->sorted[n++] = i;
+    sorting = b;
+    qsort(b->sorted, n, sizeof b->sorted[0], by_bytes);
+    for (uint32_t i = 0; i < n; i++)
+        if (i + 1 == n || !piece_equal(b->symbols[b->sorted[i]], b->symbols[b->sorted[i + 1]])) b->sorted[h->n_sorted++] = b->sorted[i];
+}
+
+/* A character of no piece costs 10 more than the worst piece; user-defined pieces cost nothing. */
+static void set_scores(struct build *b)
+{
+    float least = 3.402823466e38f;
+    for (uint32_t i = 0; i < b->h.n_tokens; i++) {
+        const float score = forge_score(b->score[i]);
+        if (b->attr[i] & FORGE_ATTR_NORMAL && score < least) least = score;
+        if (b->attr[i] & FORGE_ATTR_USER_DEFINED) b->score[i] = 0;
+    }
+    b->h.unknown_score = least - 10.0f;
+}
+
 /* ---- the image ---- */
 
 /* An entry a bucket on average. */
@@ -636,7 +704,21 @@ static struct bytes write_image(struct build *b)
     if (h->n_merges)  memcpy(image + l.merge, b->merges, sizeof b->merges[0] * h->n_merges);
     if (h->n_special) memcpy(image + l.special, b->special, 4ull * h->n_special);
     if (h->n_special) memcpy(image + l.special_sorted, b->special_sorted, 4ull * h->n_special);
-    if (h->kind == FORGE_VOCAB_SPM) memcpy(image + l.score, b->score, 4ull * h->n_tokens);
+    if (h->kind == FORGE_VOCAB_SPM || h->kind == FORGE_VOCAB_UNIGRAM) memcpy(image + l.score, b->score, 4ull * h->n_tokens);
+    if (h->n_sorted) {
+        uint32_t *first = (uint32_t *)(void *)(image + l.sorted_first), k = 0;
+        for (uint32_t byte = 0; byte <= 256; byte++) {
+            while (k < h->n_sorted && b->symbols[b->sorted[k]].text[0] < byte) k++;
+            first[byte] = k;
+        }
+        memcpy(image + l.sorted, b->sorted, 4ull * h->n_sorted);
+    }
+    if (h->n_fold_base) {
+        memcpy(image + l.fold, fold_base, sizeof fold_base);
+        memcpy(image + l.fold + sizeof fold_base, fold_lower, sizeof fold_lower);
+    }
+    if (h->n_xcda) memcpy(image + l.xcda, b->charsmap.units, 4ull * h->n_xcda);
+    if (h->n_xcda) memcpy(image + l.replacement, b->charsmap.replacements, h->replacement_bytes);
     memcpy(image + l.attr, b->attr, h->n_tokens);
     return (struct bytes){ image, h->bytes };
 }
@@ -649,12 +731,23 @@ struct bytes vocab_build(struct arena *a, const struct gguf *g, uint32_t n_vocab
     b->seed  = random_seed();
     if (!read_kind(b)) return (struct bytes){ NULL, 0 };
     const struct gguf_value *merges = find_array(g, "tokenizer.ggml.merges", true);
-    if (b->h.kind == FORGE_VOCAB_SPM) merges = NULL;
+    if (b->h.kind != FORGE_VOCAB_BPE) merges = NULL;
     set_defaults(b);
     if (b->h.kind == FORGE_VOCAB_BPE && !merges && !(b->pre->options & NO_MERGES))
         die("%s: 'tokenizer.ggml.merges' is missing; convert the model again", g->path);
     read_tokens(b, n_vocab, merges ? merges->count : 0);
     if (merges) read_merges(b, merges);
+    if (b->h.kind == FORGE_VOCAB_UNIGRAM) {
+        b->charsmap = charsmap_read(a, g);
+        b->h.n_xcda = b->charsmap.n_units;
+        b->h.replacement_bytes = b->charsmap.bytes;
+        set_scores(b);
+    }
+    if (b->h.kind == FORGE_VOCAB_WORDPIECE) {
+        b->h.n_fold_base  = COUNT_OF(fold_base);
+        b->h.n_fold_lower = COUNT_OF(fold_lower);
+    }
+    if (b->h.kind == FORGE_VOCAB_UNIGRAM || b->h.kind == FORGE_VOCAB_WORDPIECE) sort_pieces(b);
     find_bytes(b);
     read_ids(b);
     find_end_tokens(b);

@@ -118,7 +118,7 @@ enum forge_status chat_run(struct forge_session *s, const struct forge_bytes *op
                         " understand; a prompt in the template's form goes in with -p or -f\n");
     c.turn_bytes = (opening->n > LINE_BYTES ? opening->n : LINE_BYTES) + TURN_EXTRA + (o->system ? strlen(o->system) : 0);
     if (c.turn_bytes > FORGE_TOK_MAX_BYTES) return error_set(error, FORGE_TOO_LONG, "first turn of %zu bytes", opening->n);
-    c.n_tokens = 3 * c.turn_bytes + 5;
+    c.n_tokens = FORGE_TOK_MOST(c.turn_bytes);
     c.scratch_bytes = forge_tokenize_scratch(c.turn_bytes);
     c.line = malloc(LINE_BYTES);
     c.turn = malloc(c.turn_bytes);

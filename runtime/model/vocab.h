@@ -13,7 +13,7 @@
 #define FORGE_VOCAB_MAGIC "FORGEV03"
 #define FORGE_VOCAB_NONE  0xffffffffu      /* no token, no merge */
 
-enum forge_vocab_kind { FORGE_VOCAB_BPE = 1, FORGE_VOCAB_SPM = 2 };
+enum forge_vocab_kind { FORGE_VOCAB_BPE = 1, FORGE_VOCAB_SPM = 2, FORGE_VOCAB_UNIGRAM = 3, FORGE_VOCAB_WORDPIECE = 4 };
 
 /* How text is cut into words before the merges; the names of the models that use each stand in compiler/product/vocab.c. */
 enum forge_pre {
@@ -27,10 +27,13 @@ enum forge_pre {
 enum forge_vocab_flag {
     FORGE_VOCAB_ADD_BOS       = 1,
     FORGE_VOCAB_ADD_EOS       = 2,
-    FORGE_VOCAB_SPACE_PREFIX  = 4,         /* SentencePiece: a blank before text that follows a special token */
+    FORGE_VOCAB_SPACE_PREFIX  = 4,         /* SentencePiece: a blank before text that follows a special token; Unigram: before any text */
     FORGE_VOCAB_IGNORE_MERGES = 8,         /* a word that is a token stays whole */
     FORGE_VOCAB_ESCAPED       = 16,        /* U+2581 in a token is a blank of the text; BPE: it merges characters, not bytes */
     FORGE_VOCAB_NEWLINES      = 32,        /* newlines that are a token stay whole */
+    FORGE_VOCAB_MERGE_SPACES  = 64,        /* Unigram: one blank before each word and none elsewhere */
+    FORGE_VOCAB_LOWERCASE     = 128,       /* WordPiece */
+    FORGE_VOCAB_STRIP_ACCENTS = 256,       /* WordPiece */
 };
 
 /* Per token; a token of type "unused" or "undefined" has none of the first five. */
@@ -52,14 +55,28 @@ struct forge_vocab_header {
     uint32_t max_token_bytes;
     uint8_t  kind, pre;
     uint16_t flags;
-    int32_t  bos, eos, eot, unk, pad;      /* -1: none */
+    int32_t  bos, eos, eot, unk, pad, sep; /* -1: none */
+    uint32_t n_sorted;                     /* Unigram, WordPiece; so for what follows, of them its own */
+    uint32_t n_fold_base, n_fold_lower;
+    uint32_t n_xcda, replacement_bytes;
+    float    unknown_score;
+    uint32_t reserved;
 };
-_Static_assert(sizeof(struct forge_vocab_header) == 64, "vocabulary image: 64-byte header");
+_Static_assert(sizeof(struct forge_vocab_header) == 96, "vocabulary image: 96-byte header");
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the vocabulary image is read in place: little-endian only"
 #endif
 
 struct forge_merge { uint32_t left, right, result; };     /* symbols; the index in the table is the rank */
+
+/* Codepoints first, first + step, .. last become to, to + step, ..; step 0: all of first .. last become to. */
+struct forge_fold { uint32_t first, last, to, step; };
+
+/* Units of the charsmap's double array. */
+#define FORGE_XCDA_LABEL 0x800000ffu       /* equals the byte that leads to it */
+#define FORGE_XCDA_LEAF  0x100u            /* a replacement belongs to it: base leads to the unit with its offset */
+#define FORGE_XCDA_VALUE 0x7fffffffu
+static inline uint32_t forge_xcda_base(uint32_t unit) { return unit >> 10 << ((unit & 0x200) >> 6); }
 
 /*       name            bytes                                  contents */
 #define VOCAB_SECTIONS(SECTION, h)                                                                                        \
@@ -74,7 +91,13 @@ struct forge_merge { uint32_t left, right, result; };     /* symbols; the index 
     SECTION(merge_order,    4ull * (h)->n_merges)    /* ranks by the bucket of (left, right), in it by left, then right */\
     SECTION(special,        4ull * (h)->n_special)   /* tokens, longest text first */                                     \
     SECTION(special_sorted, 4ull * (h)->n_special)   /* indices into special, by text */                                  \
-    SECTION(score,          (h)->kind == FORGE_VOCAB_SPM ? 4ull * (h)->n_tokens : 0)   /* ascending = merged earlier */   \
+    SECTION(score,          (h)->kind == FORGE_VOCAB_SPM || (h)->kind == FORGE_VOCAB_UNIGRAM ? 4ull * (h)->n_tokens : 0)  \
+                                                     /* SPM: ascending = merged earlier; Unigram: the bits of an f32 */   \
+    SECTION(sorted_first,   (h)->n_sorted ? 4ull * 257 : 0)  /* where the texts with each first byte begin in sorted */   \
+    SECTION(sorted,         4ull * (h)->n_sorted)    /* tokens that text becomes, by their bytes */                       \
+    SECTION(fold,           sizeof(struct forge_fold) * ((h)->n_fold_base + 1ull * (h)->n_fold_lower))                    \
+    SECTION(xcda,           4ull * (h)->n_xcda)                                                                           \
+    SECTION(replacement,    (h)->replacement_bytes)  /* texts with their zeros */                                         \
     SECTION(attr,           (h)->n_tokens)                                                                                \
     SECTION(text,           0)                       /* last: symbol texts, without separators */
 
@@ -115,6 +138,12 @@ static inline uint64_t forge_hash_pair(uint32_t left, uint32_t right)
 static inline uint32_t forge_hash_bucket(uint64_t hash, uint32_t buckets)
 {
     return (uint32_t)(((hash >> 32) * buckets) >> 32);
+}
+static inline float forge_score(uint32_t bits)
+{
+    float score;
+    memcpy(&score, &bits, 4);
+    return score;
 }
 /* Below, at or above 0: shorter texts first, then by bytes. */
 static inline int forge_text_order(const uint8_t *x, size_t n, const uint8_t *y, size_t m)

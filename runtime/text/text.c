@@ -70,7 +70,7 @@ enum forge_status tokens_of_text(struct forge_tokens *out, const uint8_t *vocab,
     if (!vocab) return error_set(error, FORGE_USAGE, "the model has no tokenizer: give token ids with --tokens and --print-tokens");
     if (n > FORGE_TOK_MAX_BYTES) return error_set(error, FORGE_TOO_LONG, "text of %zu bytes, at most %zu are possible", n,
                                                   FORGE_TOK_MAX_BYTES);
-    const size_t capacity = 3 * n + 5, scratch_bytes = forge_tokenize_scratch(n);
+    const size_t capacity = FORGE_TOK_MOST(n), scratch_bytes = forge_tokenize_scratch(n);
     int32_t *ids = malloc(capacity * sizeof *ids);
     void *scratch = malloc(scratch_bytes > 0 ? scratch_bytes : 1);
     int64_t count = -1;

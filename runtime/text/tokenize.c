@@ -1,42 +1,7 @@
-/* tokenize.c -- text to token ids and back: special tokens first, then byte-level BPE or SentencePiece merges. */
+/* tokenize.c -- text to token ids and back: special tokens first, then the merges of a BPE or SentencePiece, or the pieces of pieces.c. */
 #include "tokenize.h"
 #include "pretokenize.h"
-#include "runtime/model/vocab.h"
-
-#define NONE FORGE_VOCAB_NONE
-
-/* ---- the image ---- */
-
-struct vocab {
-    const struct forge_vocab_header *h;
-    const uint32_t           *byte_symbol, *byte_token, *text_offset, *token_bucket, *token_order, *merge_bucket, *merge_order, *special,
-        *special_sorted, *score;
-    const struct forge_merge *merge;
-    const uint8_t            *special_first, *attr, *text;
-};
-
-static struct vocab vocab_view(const uint8_t *image)
-{
-    const struct forge_vocab_header *h = (const void *)image;
-    const struct forge_vocab_layout  l = forge_vocab_layout(h);
-    const struct vocab v = {
-        .h = h,
-        .byte_symbol  = (const void *)(image + l.byte_symbol),  .byte_token     = (const void *)(image + l.byte_token),
-        .text_offset  = (const void *)(image + l.text_offset),  .score          = (const void *)(image + l.score),
-        .token_bucket = (const void *)(image + l.token_bucket), .token_order    = (const void *)(image + l.token_order),
-        .merge_bucket = (const void *)(image + l.merge_bucket), .merge_order    = (const void *)(image + l.merge_order),
-        .special      = (const void *)(image + l.special),      .special_sorted = (const void *)(image + l.special_sorted),
-        .merge        = (const void *)(image + l.merge),        .special_first  = image + l.special_first,
-        .attr         = image + l.attr,                         .text           = image + l.text,
-    };
-    return v;
-}
-
-static const uint8_t *symbol_text(const struct vocab *v, uint32_t symbol, size_t *n)
-{
-    *n = v->text_offset[symbol + 1] - v->text_offset[symbol];
-    return v->text + v->text_offset[symbol];
-}
+#include "vocabulary.h"
 
 /* The symbol of exactly this text, or NONE. */
 static uint32_t symbol_find(const struct vocab *v, const uint8_t *text, size_t n)
@@ -79,29 +44,9 @@ static uint32_t merge_find(const struct vocab *v, uint32_t left, uint32_t right)
     return NONE;
 }
 
-/* ---- output and scratch ---- */
-
-struct output { int32_t *ids; size_t n, capacity; };       /* n may pass capacity: then it did not fit */
-
-static void emit(struct output *o, uint32_t id)
-{
-    if (o->n < o->capacity) o->ids[o->n] = (int32_t)id;
-    o->n++;
-}
+/* ---- scratch ---- */
 
 enum { PRESENT_BITS = 1 << 16 };                            /* special tokens beyond share bits: a bit only saves a search */
-
-struct symbol { uint32_t prev, next, value, pair; };        /* value: BPE symbol, or SentencePiece start in the text */
-
-struct scratch {
-    uint64_t      *heap;                                    /* [6 n + 6] */
-    struct symbol *symbols;                                 /* [3 n + 3] */
-    uint32_t      *units;                                   /* [n], BPE */
-    uint32_t      *claims;                                  /* [n] */
-    uint32_t      *present;                                 /* [PRESENT_BITS / 32] */
-    uint8_t       *bytes;                                   /* [3 n + 3] one word, or the whole escaped text */
-    uint8_t       *encoded;                                 /* [6 n + 6] one word in the byte alphabet */
-};
 
 static size_t scratch_layout(struct scratch *s, uint8_t *base, size_t n)
 {
@@ -109,12 +54,14 @@ static size_t scratch_layout(struct scratch *s, uint8_t *base, size_t n)
 #define TAKE(field, count) do { if (base) s->field = (void *)(base + at); at += sizeof *s->field * (count); } while (0)
     TAKE(heap,    6 * n + 6);
     TAKE(symbols, 3 * n + 3);
-    TAKE(units,   n);
     TAKE(claims,  n);
     TAKE(present, PRESENT_BITS / 32);
+    TAKE(units,   n);
     TAKE(bytes,   3 * n + 3);
     TAKE(encoded, 6 * n + 6);
 #undef TAKE
+    s->best   = (void *)s->heap;
+    s->normal = (void *)s->units;
     return at;
 }
 
@@ -417,12 +364,17 @@ int64_t forge_tokenize(const uint8_t *vocab, const char *text, size_t n, uint32_
         }
         size_t end = n;
         if (claimed) for (end = pos; end < n && s.claims[end] == FREE; end++) { }
-        if (v.h->kind == FORGE_VOCAB_BPE) bpe_text(&v, &s, bytes + pos, end - pos, &o);
-        else spm_text(&v, &s, bytes + pos, end - pos, after_special && v.h->flags & FORGE_VOCAB_SPACE_PREFIX, &o);
+        switch (v.h->kind) {
+        case FORGE_VOCAB_BPE:       bpe_text(&v, &s, bytes + pos, end - pos, &o); break;
+        case FORGE_VOCAB_UNIGRAM:   unigram_text(&v, &s, bytes + pos, end - pos, &o); break;
+        case FORGE_VOCAB_WORDPIECE: wordpiece_text(&v, &s, bytes + pos, end - pos, &o); break;
+        default: spm_text(&v, &s, bytes + pos, end - pos, after_special && v.h->flags & FORGE_VOCAB_SPACE_PREFIX, &o);
+        }
         after_special = false;
         pos = end;
     }
     if (flags & FORGE_TOK_ADD && v.h->flags & FORGE_VOCAB_ADD_EOS && v.h->eos >= 0) emit(&o, (uint32_t)v.h->eos);
+    if (flags & FORGE_TOK_ADD && v.h->kind == FORGE_VOCAB_WORDPIECE && v.h->sep >= 0) emit(&o, (uint32_t)v.h->sep);
     return o.n <= capacity ? (int64_t)o.n : FORGE_TOK_NO_ROOM;
 }
 

@@ -16,12 +16,14 @@ enum {
     FORGE_TOK_TOO_LONG   = -3,        /* n > FORGE_TOK_MAX_BYTES */
 };
 #define FORGE_TOK_MAX_BYTES ((size_t)1 << 28)
+#define FORGE_TOK_MOST(n)   (6 * (n) + 5)      /* tokens of n bytes: Unigram's normaliser may make 6 characters of a byte */
 
 /* Bytes of scratch for n bytes of text: about 113 n in the worst case (malformed bytes only), touched as far as needed. */
 size_t forge_tokenize_scratch(size_t n);
-/* text: [n] bytes, any; malformed UTF-8 is replaced (BPE) or spelt in byte tokens (SentencePiece).
- * out: [capacity]; n + 2 always suffice for BPE vocabularies whose tokens cover all bytes, 3 n + 5 for any.
- * scratch: aligned to 8 bytes.  Time O(n log n).  Returns the number of tokens or a negative FORGE_TOK_ status. */
+/* text: [n] bytes, any; malformed UTF-8 is replaced (BPE, Unigram), spelt in byte tokens (SentencePiece) or left out (WordPiece).
+ * out: [capacity]; n + 2 always suffice for BPE vocabularies whose tokens cover all bytes, FORGE_TOK_MOST(n) for any.
+ * scratch: aligned to 8 bytes.  Time O(n log n); Unigram and WordPiece: O(n) times the bytes of the longest token.
+ * Returns the number of tokens or a negative FORGE_TOK_ status. */
 int64_t forge_tokenize(const uint8_t *vocab, const char *text, size_t n, uint32_t flags, int32_t *out, size_t capacity,
                        void *scratch, size_t scratch_bytes);
 

@@ -12,7 +12,7 @@
 #include "mutate_gguf.h"
 
 static const char *const names[8] = { "fairytale", "tiny-gemma3-a", "tiny-phi3-a", "tiny-gpt-oss-a", "tiny-llama-a", "tiny-granite-a",
-                                      "tiny-qwen2-a", "tiny-glm4-a" };
+                                      "bert-bge", "made-unigram" };
 static const uint8_t *vocabularies[8];
 static jmp_buf        jump;
 
@@ -41,7 +41,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 static void check_text(const uint8_t *vocab, const uint8_t *text, size_t n, uint32_t flags)
 {
-    const size_t  scratch_bytes = forge_tokenize_scratch(n), capacity = 3 * n + 5;
+    const size_t  scratch_bytes = forge_tokenize_scratch(n), capacity = FORGE_TOK_MOST(n);
     void         *scratch = malloc(scratch_bytes);
     int32_t      *ids     = malloc(capacity * sizeof *ids);
     char         *copy    = malloc(n ? n : 1);             /* exact size: a read past the end is seen */

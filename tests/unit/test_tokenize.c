@@ -1,6 +1,8 @@
 /* test_tokenize.c -- the tokenizer against ids and texts that llama.cpp produced.
  * tests/data/tokenizers: NAME.gguf is a vocabulary without tensors, NAME.jsonl its cases, NAME.inp and .out llama.cpp's
- * own; large.tar.xz, which the build unpacks, has large vocabularies.  Another folder of the same layout: FORGEC_TOKENIZERS=DIR.
+ * own; large.tar.xz, which the build unpacks, has large vocabularies.  bert-bge is cut down to the pieces that its cases need and some
+ * more; made-unigram is no model's, and its cases are a plain search over all ways to cut a text.
+ * Another folder of the same layout: FORGEC_TOKENIZERS=DIR.
  * FORGEC_TOKENIZER_BENCH=1 prints sizes and speed. */
 #include "compiler/product/vocab.h"
 #include "runtime/text/stream.h"
@@ -32,6 +34,7 @@ static const struct { const char *name; enum form form; } vocabularies[] = {
     { "falcon", CLEANED },            { "fairytale", CLEANED },         { "tiny-llama-a", CLEANED },    { "tiny-qwen2-a", AS_IT_IS },
     { "tiny-gpt-oss-a", AS_IT_IS },   { "tiny-glm4-a", CLEANED },       { "tiny-command-r-a", AS_IT_IS }, { "tiny-granite-a", CLEANED },
     { "tiny-smollm3-a", AS_IT_IS },   { "tiny-olmo2-a", CLEANED },      { "tiny-gemma3-a", AS_IT_IS },  { "tiny-phi3-a", AS_IT_IS },
+    { "bert-bge", CLEANED },          { "made-unigram", AS_IT_IS },
 };
 
 struct ids { int32_t *data; size_t n; };
@@ -55,7 +58,7 @@ static const uint8_t *vocab_load(struct arena *a, const char *name, size_t *byte
 /* The buffers have exactly the promised sizes, on the heap, so that a sanitizer sees a byte too many. */
 static struct ids tokenize(struct arena *a, const uint8_t *vocab, const uint8_t *text, size_t n, uint32_t flags)
 {
-    const size_t scratch_bytes = forge_tokenize_scratch(n), capacity = 3 * n + 5;
+    const size_t scratch_bytes = forge_tokenize_scratch(n), capacity = FORGE_TOK_MOST(n);
     void        *scratch = malloc(scratch_bytes);
     int32_t     *ids     = malloc(capacity * sizeof *ids);
     char        *copy    = malloc(n + 1);
@@ -237,14 +240,16 @@ static void golden_cases(void **state)
     assert_int_equal(differences, 0);
 }
 
-/* NAME.inp: texts separated by a line __ggml_vocab_test__; NAME.out: a line of ids for each. */
+/* NAME.inp, or gpt-2's: texts separated by a line __ggml_vocab_test__; NAME.out: a line of ids for each. */
 static void check_pairs(struct arena *a, const char *name)
 {
     static const char separator[] = "\n__ggml_vocab_test__\n";
-    if (!file_exists(data_path(a, name, ".gguf")) || !file_exists(data_path(a, name, ".inp"))) return;
+    if (!file_exists(data_path(a, name, ".gguf")) || !file_exists(data_path(a, name, ".out"))) return;
     size_t             bytes;
     const uint8_t     *vocab = vocab_load(a, name, &bytes);
-    const struct bytes in = file_read(a, data_path(a, name, ".inp")), out = file_read(a, data_path(a, name, ".out"));
+    const char        *texts = data_path(a, name, ".inp");
+    const struct bytes in = file_read(a, file_exists(texts) ? texts : data_path(a, "gpt-2", ".inp")),
+        out = file_read(a, data_path(a, name, ".out"));
     const char        *text = (const char *)in.data, *text_end = text + in.size;
     char              *ids  = arena_strndup(a, (const char *)out.data, out.size);
     unsigned           n    = 0;
@@ -266,7 +271,7 @@ static void pairs(void **state)
 {
     (void)state;
     struct arena *a = arena_create();
-    for (size_t i = 0; i < 5; i++) check_pairs(a, vocabularies[i].name);
+    for (size_t i = 0; i < COUNT_OF(vocabularies); i++) check_pairs(a, vocabularies[i].name);
     arena_destroy(a);
 }
 
@@ -310,10 +315,11 @@ static void long_texts(void **state)
 {
     (void)state;
     static const char *const fill[] = { "a", " ", "\n", "\xff", "a ", "!", "\t\n", "1", "<|", "' ", "\xe4\xb8\x80", " x" };
-    static const char *const names[] = { "llama-spm", "gpt-2", "deepseek-llm", "tiny-gpt-oss-a", "tiny-gemma3-a", "tiny-llama-a" };
+    static const char *const names[] = { "llama-spm", "gpt-2", "deepseek-llm", "tiny-gpt-oss-a", "tiny-gemma3-a", "tiny-llama-a",
+                                         "bert-bge", "made-unigram" };
     const size_t  n    = 1 << 20, scratch_bytes = forge_tokenize_scratch(n);
     char         *text = malloc(n);
-    int32_t      *ids  = malloc((3 * n + 5) * sizeof *ids);
+    int32_t      *ids  = malloc(FORGE_TOK_MOST(n) * sizeof *ids);
     void         *scratch = malloc(scratch_bytes);
     assert_true(text && ids && scratch);
     for (size_t k = 0; k < COUNT_OF(names); k++) {
@@ -324,7 +330,7 @@ static void long_texts(void **state)
             const size_t  m     = strlen(fill[f]);
             const clock_t start = clock();
             for (size_t i = 0; i < n; i++) text[i] = fill[f][i % m];
-            assert_true(forge_tokenize(v, text, n, FORGE_TOK_SPECIAL, ids, 3 * n + 5, scratch, scratch_bytes) > 0);
+            assert_true(forge_tokenize(v, text, n, FORGE_TOK_SPECIAL, ids, FORGE_TOK_MOST(n), scratch, scratch_bytes) >= 0);
             const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
             if (seconds > 2) print_message("%s: 1 MiB of '%s' took %.1f s\n", names[k], fill[f], seconds);
             assert_true(seconds < 60);                     /* generous: sanitizers, busy machines */
@@ -344,7 +350,7 @@ static void speed(void **state)
     static const char sentence[] = "It was the best of times, it was the worst of times; in 1859 they didn't know which.\n\n  \"Yes!\" ";
     const size_t n = 1 << 20, scratch_bytes = forge_tokenize_scratch(n);
     char        *text = malloc(n);
-    int32_t     *ids  = malloc((3 * n + 5) * sizeof *ids);
+    int32_t     *ids  = malloc(FORGE_TOK_MOST(n) * sizeof *ids);
     void        *scratch = malloc(scratch_bytes);
     assert_true(text && ids && scratch);
     const char *prose = getenv("FORGEC_TOKENIZER_TEXT");
@@ -360,7 +366,7 @@ static void speed(void **state)
         int64_t n_ids = 0;
         for (int run = 0; run < 5; run++) {
             const clock_t start = clock();
-            n_ids = forge_tokenize(v, text, n, FORGE_TOK_SPECIAL, ids, 3 * n + 5, scratch, scratch_bytes);
+            n_ids = forge_tokenize(v, text, n, FORGE_TOK_SPECIAL, ids, FORGE_TOK_MOST(n), scratch, scratch_bytes);
             const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
             if (seconds < best) best = seconds;
         }
@@ -414,8 +420,8 @@ static void refusals(void **state)
     assert_null(vocab_build(a, GGUF("general.name=x"), 9).data);
     assert_null(vocab_build(a, GGUF(MODEL "=none"), 9).data);
     assert_null(vocab_build(a, GGUF(MODEL "=no_vocab"), 9).data);
-    assert_dies(vocab_build(a, GGUF(MODEL "=bert"), 9), "tokenizer 'bert' is not supported");
-    assert_dies(vocab_build(a, GGUF(MODEL "=t5"), 9), "tokenizer 't5'");
+    assert_dies(vocab_build(a, GGUF(MODEL "=rwkv"), 9), "tokenizer 'rwkv' is not supported; forgec has gpt2");
+    assert_dies(vocab_build(a, GGUF(MODEL "=plamo2"), 9), "tokenizer 'plamo2'");
     assert_dies(vocab_build(a, GGUF(MODEL "=llama"), 9), "missing");
     assert_dies(vocab_build(a, GGUF(MODEL "=llama", TOKENS ":"), 9), "empty");
     assert_dies(vocab_build(a, GGUF(MODEL "=llama", TOKENS "=a"), 9), "not an array");
@@ -508,6 +514,87 @@ static void merges_of_characters(void **state)
     arena_destroy(a);
 }
 
+/* ---- Unigram ---- */
+
+#define CHARSMAP "tokenizer.ggml.precompiled_charsmap&"
+
+/* A charsmap that puts `replacement`, in hex with its zero, in the place of A: the units are the root, A's, and the one of its offset. */
+static const char *charsmap_of_a(struct arena *a, uint32_t offset, const char *replacement)
+{
+    const uint32_t units[256] = { [0] = 64u << 10, [64 ^ 'A'] = (1u ^ 128) << 10 | 0x100 | 'A', [128] = 1u << 31 | offset };
+    struct text    t = { .arena = a };
+    text_puts(&t, CHARSMAP "00040000");
+    for (size_t i = 0; i < sizeof units; i++) text_printf(&t, "%02x", ((const uint8_t *)units)[i]);
+    text_puts(&t, replacement);
+    return text_str(&t);
+}
+
+static void unigram(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    /* 0 1 2 3 4 5 6 7 8 9; user-defined pieces cost nothing, unused ones are pieces, bytes and control tokens are not */
+    static const char tokens[] = TOKENS ":<pad>|</s>|<unk>|▁|a|b|ab|▁ab|bb|<s>", types[] = TYPES "%3|3|2|1|1|1|1|4|5|6";
+    static const char scores[] = "tokenizer.ggml.scores~0|0|0|-2|-3|-3|-7|-50|-1|0";
+    const uint8_t    *v = vocab_build(a, GGUF(MODEL "=t5", tokens, types, scores), 0).data;
+    assert_ids(a, v, "ab", FORGE_TOK_ADD, "4 5 1");         /* -6 is more than -7; EOS, no blank in front */
+    assert_ids(a, v, "abb", 0, "4 8");
+    assert_ids(a, v, "a ab", 0, "4 7");                     /* user-defined, as the normal text has it */
+    assert_ids(a, v, "xya<s>", 0, "2 4 2");                 /* unknown characters are one token */
+    assert_ids(a, v, " a  ", 0, "3 4 3 3");
+    assert_ids(a, v, "A", 0, "2");
+    v = vocab_build(a, GGUF(MODEL "=t5", tokens, types, scores, "tokenizer.ggml.remove_extra_whitespaces?1",
+                            charsmap_of_a(a, 2, "780062206100")), 0).data;
+    assert_ids(a, v, " a  ", 0, "3 4");
+    assert_ids(a, v, "aA", 0, "7 3 4");                     /* "ab a" */
+    v = vocab_build(a, GGUF(MODEL "=t5", tokens, types, scores, "tokenizer.ggml.add_space_prefix?1", "tokenizer.ggml.add_bos_token?1",
+                            "tokenizer.ggml.bos_token_id#0", "tokenizer.ggml.add_eos_token?0"), 0).data;
+    assert_ids(a, v, "b</s>b", FORGE_TOK_SPECIAL | FORGE_TOK_ADD, "0 3 5 1 3 5");
+    char text[8];
+    assert_int_equal(forge_token_text(v, 7, false, text, sizeof text), 5);
+    assert_memory_equal(text, "\xe2\x96\x81" "ab", 5);     /* user-defined: as it stands */
+    assert_int_equal(forge_token_text(v, 3, false, text, sizeof text), 1);
+
+#define MADE(...) vocab_build(a, GGUF(MODEL "=t5", tokens, types, __VA_ARGS__), 0)
+    assert_dies(MADE(scores, CHARSMAP "0400"), "damaged: of its 2 bytes 0 are units");
+    assert_dies(MADE(scores, CHARSMAP "04000000000000006162"), "damaged: of its 10 bytes 4 are units");
+    assert_dies(MADE(scores, CHARSMAP "08000000000000006100"), "the rest are not texts that end");
+    assert_dies(MADE(scores, "tokenizer.ggml.precompiled_charsmap%1|2"), "is an array of i32, not of bytes");
+    assert_dies(MADE(scores, charsmap_of_a(a, 9, "6100")), "damaged: a replacement at byte 9 of 2");
+    assert_dies(MADE(scores, charsmap_of_a(a, 0, "61c200")), "is no UTF-8");
+    assert_dies(MADE(scores, charsmap_of_a(a, 0, "6162636465666700")), "replaces 1 bytes by 7 characters");
+    assert_dies(MADE(scores, charsmap_of_a(a, 0, "f09f8e89f09f8e89f09f8e89f09f8e8900")), "more than 6 a byte");
+    assert_dies(MADE("tokenizer.ggml.scores~0|0|0|0|nan|0|0|0|0|0"), "of token 4 is nan");
+    arena_destroy(a);
+}
+
+/* ---- WordPiece ---- */
+
+static void wordpiece(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    static const char tokens[] = TOKENS ":[UNK]|[CLS]|[SEP]|▁un|aff|able|▁unaff|▁!|▁中|É|▁É|e|▁e|▁A";
+    static const char types[]  = TYPES "%3|3|3|1|1|1|1|1|1|1|1|1|1|1", ids[] = "tokenizer.ggml.unknown_token_id#0",
+                      bos[] = "tokenizer.ggml.bos_token_id#1", sep[] = "tokenizer.ggml.seperator_token_id#2";
+    const uint8_t *v = vocab_build(a, GGUF(MODEL "=bert", tokens, types, ids, bos, sep, "tokenizer.ggml.add_bos_token?0"), 0).data;
+    assert_ids(a, v, "unaffable", FORGE_TOK_ADD, "1 6 5 2");                 /* the longest; [CLS] and [SEP] whatever the file says */
+    assert_ids(a, v, "UNAFFABLE unx", 0, "6 5 0");                           /* unknown as a whole */
+    assert_ids(a, v, "un!\t\xe4\xb8\xad" "\xe4\xb8\xad", 0, "3 7 8 8");
+    assert_ids(a, v, "\xc3\x89\xe2\x80\x8b" "e\xcc\x81 [SEP]", FORGE_TOK_SPECIAL, "12 11 2");      /* a zero-width space is left out */
+    v = vocab_build(a, GGUF(MODEL "=bert", tokens, types, ids, bos, sep, "tokenizer.ggml.normalizer.lowercase?0"), 0).data;
+    assert_ids(a, v, "\xc3\x89\xc3\x89" " A a", 0, "10 9 13 0");
+    v = vocab_build(a, GGUF(MODEL "=bert", tokens, types, ids, bos, sep, "tokenizer.ggml.normalizer.lowercase?0",
+                            "tokenizer.ggml.normalizer.strip_accents?1"), 0).data;
+    assert_ids(a, v, "\xc3\xa9" " A", 0, "12 13");
+    char text[8];
+    assert_int_equal(forge_token_text(v, 3, false, text, sizeof text), 3);
+    assert_memory_equal(text, " un", 3);
+    v = vocab_build(a, GGUF(MODEL "=bert", TOKENS ":▁a", TYPES "%1"), 0).data;        /* no [UNK], [CLS] and [SEP]: nothing instead */
+    assert_ids(a, v, "a b", FORGE_TOK_ADD, "0");
+    arena_destroy(a);
+}
+
 /* ---- texts chosen to collide ---- */
 
 enum { CHOSEN_COUNT = 40000 };
@@ -570,7 +657,8 @@ int main(void)
         cmocka_unit_test(golden_cases), cmocka_unit_test(pairs), cmocka_unit_test(accessors), cmocka_unit_test(refusals),
         cmocka_unit_test(warnings),
         cmocka_unit_test(odd_vocabularies), cmocka_unit_test(merges_of_characters),
-        cmocka_unit_test(chosen_texts_cost_no_more), cmocka_unit_test(images_are_reproducible),
+        cmocka_unit_test(unigram), cmocka_unit_test(wordpiece), cmocka_unit_test(chosen_texts_cost_no_more),
+        cmocka_unit_test(images_are_reproducible),
         cmocka_unit_test(long_texts), cmocka_unit_test(speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
