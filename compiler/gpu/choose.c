@@ -349,7 +349,13 @@ static void limit_logits(struct plan *p)
 
 static void check(const struct plan *p, const struct graph *g)
 {
-    (void)g;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct node *n = g->nodes[i];
+        if (n->op != OP_store_k && n->op != OP_store_v) continue;
+        if ((uint64_t)n->heads * p->options.n_ctx > UINT32_MAX)
+            die("%s: %u heads (%%%s) of %u positions are more rows than the GPU kernels count to; a context of %u fits, or a CPU target",
+                p->model->gguf->path, n->heads, n->name, p->options.n_ctx, UINT32_MAX / n->heads);
+    }
     if (p->model->n_vocab > SAMPLE_MAX_VOCAB)
         die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it",
             p->model->gguf->path, p->model->n_vocab, SAMPLE_MAX_VOCAB);

@@ -86,6 +86,14 @@ static bool keep_as_stage(const struct plan *p, const struct node *n, bool *bf16
     return true;
 }
 
+/* Products find a token's row, or that of one of its experts, in a step's rows by a number of bytes in 32 bits. */
+static void check_stage(const struct plan *p, const char *name, const struct buffer *b)
+{
+    if (b->stride * p->chunk > UINT32_MAX)
+        die("%s: a token's %s is %llu bytes; %u tokens are more than the GPU kernels count to: a smaller prefill_chunk in %s, or a CPU "
+            "target, takes it", p->model->gguf->path, name, (unsigned long long)b->stride, p->chunk, p->profile->path);
+}
+
 static void add_stages(struct arena *a, struct plan *p, struct arena_plan *ap, uint32_t i)
 {
     const struct group *g = &p->fused->groups[i];
@@ -94,10 +102,12 @@ static void add_stages(struct arena *a, struct plan *p, struct arena_plan *ap, u
     if ((g->kind != GROUP_LINEAR && g->kind != GROUP_SLICES) || p->options.exact) return;
     if (gg->needs_f16 && (g->norm || !p->gpu->f16[x->index].exists)) {
         gg->stage_f16 = rows_of(gpu_input_cols(g), 2);
+        check_stage(p, g->name, &gg->stage_f16);
         arena_add(ap, arena_printf(a, "%s in f16", g->name), &gg->stage_f16, i, i, p->chunk);
     }
     if (gg->needs_bf16 && (g->norm || !p->gpu->bf16[x->index].exists)) {
         gg->stage_bf16 = rows_of(gpu_input_cols(g), 2);
+        check_stage(p, g->name, &gg->stage_bf16);
         arena_add(ap, arena_printf(a, "%s in bf16", g->name), &gg->stage_bf16, i, i, p->chunk);
     }
 }
@@ -133,6 +143,7 @@ static void add_value(struct arena *a, struct plan *p, struct arena_plan *ap, co
     if (!stage) return;
     struct buffer *b = bf16 ? &p->gpu->bf16[n->index] : &p->gpu->f16[n->index];
     *b = rows_of(n->cols, 2);
+    check_stage(p, plan_value_name(n), b);
     arena_add(ap, arena_printf(a, "%s in %s", plan_value_name(n), bf16 ? "bf16" : "f16"), b, group, dies, p->chunk);
 }
 

@@ -27,8 +27,17 @@ static void check_positions(const struct plan *p, const struct node *n)
             p->options.n_ctx, (unsigned long long)n->weight->rows, n->weight->name, (unsigned long long)n->weight->rows);
 }
 
+/* Kernels number a tensor's rows, those of all its experts, in 32 bits; bytes in 64. */
+static void check_rows(const struct plan *p, const struct weight *w)
+{
+    if (w && w->rows > UINT32_MAX)
+        die("%s: tensor %s has %llu rows, of all its matrices; forgec's kernels count to %u", p->model->gguf->path, w->name,
+            (unsigned long long)w->rows, UINT32_MAX);
+}
+
 void plan_check_limits(const struct plan *p, const struct graph *g)
 {
+    for (uint32_t i = 0; i < g->n_nodes; i++) check_rows(p, g->nodes[i]->weight);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         if (is_cached(g->nodes[i])) check_head_dim(p, g->nodes[i]);
         if (g->nodes[i]->op == OP_add_position) check_positions(p, g->nodes[i]);

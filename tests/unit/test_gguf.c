@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "compiler/front/gguf.h"
+#include "compiler/front/model.h"
 #include "compiler/cli/inspect.h"
 #include "die_capture.h"
 #include <cjson/cJSON.h>
@@ -202,6 +203,47 @@ static void tensors_and_alignment(void **state)
     start(3, 0, 1);
     PUT_SCALAR("general.alignment", GGUF_U32, uint32_t, 4);
     assert_dies(parse(false), "4 is not a power of two from 8 on");
+}
+
+/* More than 2^32 items and bytes, in a file of holes: of the last row and of what follows it every byte is where it should be. */
+static void beyond_4_gib(void **state)
+{
+    (void)state;
+    enum { COLS = 4096, ROWS = (1 << 20) + 4096, BLOCKS = COLS / 32 };
+    const uint64_t row_bytes = BLOCKS * 34, bytes = row_bytes * ROWS;
+    char path[] = "/tmp/forgec-test-gguf-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    start(3, 2, 0);
+    put_tensor("large", QUANT_Q8_0, ROWS, COLS, 0);
+    put_tensor("behind", QUANT_F32, 1, 1, bytes);
+    pad(32);
+    const uint64_t data = out.size;
+    uint8_t row[BLOCKS * 34] = { 0 };
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        row[34 * i + 1] = 0x3c;                                      /* a scale of 1 */
+        for (uint32_t k = 0; k < 32; k++) row[34 * i + 2 + k] = (uint8_t)(i + k);
+    }
+    const float behind = 42;
+    const bool written = pwrite(fd, text_str(&out), out.size, 0) == (ssize_t)out.size && ftruncate(fd, (off_t)(data + bytes + 4)) == 0 &&
+                         pwrite(fd, row, row_bytes, (off_t)(data + bytes - row_bytes)) == (ssize_t)row_bytes &&
+                         pwrite(fd, &behind, 4, (off_t)(data + bytes)) == 4;
+    close(fd);
+    const struct gguf *volatile g = NULL;
+    const bool refused = !written || DIES(g = gguf_open(a, path, false));
+    unlink(path);
+    if (!written) skip();                                            /* a file system without holes */
+    assert_false(refused);
+    const struct gguf_tensor *large = gguf_tensor_find(g, "large"), *last = gguf_tensor_find(g, "behind");
+    assert_true(large->bytes == bytes && bytes > UINT32_MAX && large->ne[0] * large->ne[1] > UINT32_MAX);
+    assert_memory_equal(last->data, &behind, 4);
+    const struct weight w = { .tensor = large, .rows = ROWS, .cols = COLS, .run = ROWS, .stride = ROWS };
+    static float x[2 * COLS];
+    weight_to_float(x, &w, ROWS - 2, 2);
+    for (uint32_t i = 0; i < COLS; i++) assert_true(x[i] == 0 && x[COLS + i] == (float)(int8_t)(i / 32 + i % 32));
+    gguf_release(g, large->data, large->bytes);                      /* the same bytes again */
+    weight_to_float(x, &w, ROWS - 1, 1);
+    assert_true(x[33] == 2.0f);
 }
 
 static void header_only_needs_no_data(void **state)
@@ -576,6 +618,7 @@ int main(int argc, char **argv)
     if (argc > 1) data_directory = argv[1];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_value_type),          cmocka_unit_test(nested_arrays_are_skipped), cmocka_unit_test(tensors_and_alignment),
+        cmocka_unit_test(beyond_4_gib),
         cmocka_unit_test(header_only_needs_no_data), cmocka_unit_test(tensor_refusals),           cmocka_unit_test(many_tensors_are_found),
             cmocka_unit_test(chosen_names_cost_no_more),
                cmocka_unit_test(quant_tables),              cmocka_unit_test(every_truncation_is_refused), cmocka_unit_test(bad_files),

@@ -215,6 +215,33 @@ static void largest_sizes(void **state)
     assert_dies(plan_of(wide, FUSE_LAYER, ((struct plan_options){ .n_ctx = 1u << 24 })), "more than 64 TB");
 }
 
+/* Offsets have 64 bits; what kernels count in 32 is refused. */
+static void beyond_32_bits(void **state)
+{
+    (void)state;
+    static struct tiny s;
+    static struct model *m;
+    static const struct graph *volatile graph;
+    static const struct plan_options far = { .n_ctx = 1u << 24 };
+    s = tiny_llama;
+    s.n_ff = 1u << 22;
+    m = tiny_model(a, &s);
+    graph = graph_build(a, m);
+    assert_dies(plan_make(a, graph, FUSE_LAYER, profile_load(a, "gfx1151", NULL), &far),
+                "a token's glu is 8388608 bytes; 2048 tokens are more than the GPU kernels count to");
+    s = tiny_llama;
+    s.n_vocab = 1u << 17, s.n_head = s.n_head_kv = 512, s.n_embd = 1u << 15;
+    m = tiny_model(a, &s);
+    graph = graph_build(a, m);
+    assert_true(plan_of(m, FUSE_LAYER, far)->state_bytes > UINT32_MAX && plan_of(m, FUSE_LAYER, far)->image_bytes > UINT32_MAX);
+    assert_dies(plan_make(a, graph, FUSE_LAYER, profile_load(a, "gfx1151", NULL), &far),
+                "512 heads (%0.k_cache) of 16777216 positions are more rows than the GPU kernels count to; a context of 8388607 fits");
+    struct weight *w = (struct weight *)(uintptr_t)model_weight(m, (struct place){ "test", 1, 1 }, "ffn_up", 0);
+    w->rows = (uint64_t)UINT32_MAX + 1;
+    assert_dies(plan_make(a, graph, FUSE_LAYER, profile_load(a, "portable", NULL), &far),
+                "tensor blk.0.ffn_up.weight has 4294967296 rows, of all its matrices; forgec's kernels count to 4294967295");
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -357,6 +384,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(invariants, setup, teardown),
         cmocka_unit_test_setup_teardown(invariants_of_other_wirings, setup, teardown),
         cmocka_unit_test_setup_teardown(largest_sizes, setup, teardown),
+        cmocka_unit_test_setup_teardown(beyond_32_bits, setup, teardown),
         cmocka_unit_test_setup_teardown(refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(limits, setup, teardown),
         cmocka_unit_test_setup_teardown(rings, setup, teardown),
