@@ -185,6 +185,16 @@ static void heads_of_another_kind(void **state)
     assert_memory_equal(layer_0(fuse(a, graph_build(a, tiny_model(a, &s)), FUSE_LAYER, &attention)), alone, strlen(alone));
     assert_non_null(strstr(layer_0(fuse(a, graph_build(a, tiny_layers(a, norms)), FUSE_LAYER, &attention)), "headnorm\nrope\nrope\n"));
     assert_memory_equal(layer_0(fuse(a, graph_build(a, tiny_layers(a, first)), FUSE_LAYER, &attention)), alone, strlen(alone));
+    static const char *const centered =
+        "%n = rmsnorm attn_norm, %x\n%q = matmul attn_q, %n\n%qn = layernorm_heads %q\n%qr = rope %qn\n%k = matmul attn_k, %n\n"
+        "%kn = layernorm_heads %k\n%kr = rope %kn\n%kc = store_k %kr\n%v = matmul attn_v, %n\n%vc = store_v %v\n"
+        "%a = attention %qr, %kc, %vc\n%x = matmul attn_output, %a\n";
+    assert_string_equal(layer_0(fuse(a, graph_build(a, tiny_layers(a, centered)), FUSE_LAYER, &attention)),
+                        "rmsnorm matmul(attn_q) matmul(attn_k) matmul(attn_v)\nlayernorm_heads\nrope\nlayernorm_heads\nrope\nstore_k\n"
+                        "store_v\nattention\nmatmul(attn_output)\n");
+    assert_string_equal(layer_0(fused_wiring(centered)),
+                        "rmsnorm matmul(attn_q) layernorm_heads rope matmul(attn_k) layernorm_heads rope store_k matmul(attn_v) store_v\n"
+                        "attention\nmatmul(attn_output)\n");
 }
 
 #define TWO_READERS(q, k) \
