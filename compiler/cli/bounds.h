@@ -11,15 +11,15 @@ struct bound {
     struct rounding rounding;         /* of the reference to compare with */
     double          most, least, mean_kl;
     const double   *moved_at;         /* [positions] what rounding moves, or NULL */
-    uint32_t        n_moved;          /* positions that it moves farther than `most` */
+    uint32_t        n_moved;          /* positions beyond `most`, held to twice that */
 };
 
-/* For programs of the model for a target; prompt: logits that its prompt kernels computed, else those of its one-token kernels (the same on
- * CPUs). */
-struct bound bound_find(const struct model *m, const struct profile *target, const struct plan_options *o, bool prompt);
+/* For programs of the graph's model for a target; prompt: logits that its prompt kernels computed, else those of its one-token kernels (the
+ * same on CPUs). */
+struct bound bound_find(const struct graph *g, const struct profile *target, const struct plan_options *o, bool prompt);
 bool bound_holds(const struct bound *b, const struct logits_difference *d);
-/* Where rounding alone moves a position's logits farther than `most`, steps that fall the other way may do so, too, and so may a router
- * whose best experts are nearly equal: that position is held to twice what it moves them, once for each of the two.
- * moved: what the reference with this rounding has against the one without; it is kept. */
-void bound_widen(struct bound *b, const struct logits_difference *moved);
+/* Where logits are beyond `most`, or their divergence beyond the mean's bound: that position is held to twice what rounding alone moves it,
+ * once for each of the two that are compared.
+ * d: of the program; moved_at: [n] what rounding moves logits by; it is kept.  kl: [n] their divergence. */
+void bound_widen(struct bound *b, const struct logits_difference *d, const double *moved_at, const double *kl);
 #endif

@@ -1,7 +1,7 @@
 /* verify.c -- three questions: do prefill and decode give the reference's logits, do they agree with each other, and does
  * greedy decoding follow from them? */
 #include "verify.h"
-#include "bounds.h"
+#include "judge.h"
 #include "least_times.h"
 #include "compiler/build/program.h"
 #include <cjson/cJSON.h>
@@ -13,8 +13,8 @@ enum { TOKENS_LEAST = 32, TOKENS_MOST = 320, GREEDY_MOST = 16, TOKENS_SIMULATED 
 
 struct result {                       /* of one target */
     const char *target, *place;       /* place: what it ran in; NULL: this machine */
-    struct bound bound_prefill, bound_decode;
-    struct logits_difference prefill, decode, paths;
+    struct judged prefill, decode;
+    struct logits_difference paths;   /* of prefill to decode */
     uint32_t n_greedy, greedy_reference;      /* generated; equal to the reference's choice */
     int32_t  greedy_broken;           /* first token that is not what the program's own logits say; -1 none */
     bool     ok;
@@ -47,23 +47,6 @@ static void reference_must_be_finite(struct arena *a, const struct graph *g, int
                 "overflow", g->model->gguf->path, isnan(logits[v]) ? "NaN" : "infinity", v, token);
 }
 
-/* What the program should compute. */
-static const float *truth_of(struct arena *a, const struct graph *g, const struct rounding *r, const int32_t *tokens, uint32_t n)
-{
-    float *logits = arena_array(a, float, (size_t)n * g->model->n_vocab);
-    reference_logits(a, g, r, tokens, n, logits);
-    return logits;
-}
-
-/* truth: with the rounding of the bound. */
-static void widen(struct arena *a, const struct graph *g, struct bound *b, const float *truth, const int32_t *tokens, uint32_t n)
-{
-    const struct rounding none = { .kv = KV_TYPE_F32 };
-    if (!b->rounding.steps && !b->rounding.cache) return;
-    const struct logits_difference moved = logits_compare(a, truth, truth_of(a, g, &none, tokens, n), n, g->model->n_vocab);
-    bound_widen(b, &moved);
-}
-
 /* Logits of n tokens, by prompt or one-token kernels; counters_path: where the simulator counts what that takes; NULL: it is not asked. */
 static const float *run_counted(struct arena *a, const struct runner *runner, const struct profile *p, const char *program,
                                 const int32_t *tokens, uint32_t n, uint32_t n_vocab, bool decode, const char *counters_path,
@@ -86,9 +69,8 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
                                   uint32_t n_greedy, const char *counters_path)
 {
     const uint32_t n_vocab = g->model->n_vocab;
-    struct result r = { .target = runner->target, .place = runner->simulator ? "the simulator" : runner->emulator, .greedy_broken = -1,
-                        .bound_prefill = bound_find(g->model, profile, plan, true),
-                            .bound_decode = bound_find(g->model, profile, plan, false) };
+    struct result r = { .target = runner->target, .place = runner->simulator ? "the simulator" : runner->emulator, .greedy_broken = -1 };
+    const struct bound bound_prefill = bound_find(g, profile, plan, true), bound_decode = bound_find(g, profile, plan, false);
     int32_t *tokens = arena_array(a, int32_t, n_prompt + n_greedy);
     for (uint32_t i = 0; i < n_prompt; i++) tokens[i] = prompt[i];
     if (n_greedy) {
@@ -103,42 +85,43 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
     const uint32_t n = n_prompt + n_greedy;
     const float *prefill = run_counted(a, runner, profile, program, tokens, n, n_vocab, false, counters_path, &r.prompt);
     const float *decode = run_counted(a, runner, profile, program, tokens, n, n_vocab, true, counters_path, &r.token);
-    const float *truth = truth_of(a, g, &r.bound_decode.rounding, tokens, n);
-    const bool one_truth = r.bound_prefill.rounding.halves == r.bound_decode.rounding.halves;
-    widen(a, g, &r.bound_decode, truth, tokens, n);
-    if (one_truth) widen(a, g, &r.bound_prefill, truth, tokens, n);
-    r.prefill = logits_compare(a, one_truth ? truth : truth_of(a, g, &r.bound_prefill.rounding, tokens, n), prefill, n, n_vocab);
-    r.decode = logits_compare(a, truth, decode, n, n_vocab);
+    r.prefill = judge(a, g, &bound_prefill, tokens, n, prefill);
+    r.decode = judge(a, g, &bound_decode, tokens, n, decode);
     r.paths = logits_compare(a, decode, prefill, n, n_vocab);
     for (uint32_t i = 0; i < n_greedy; i++) {
         const uint64_t row = (uint64_t)(n_prompt - 1 + i) * n_vocab;
         const int32_t drawn = tokens[n_prompt + i];
-        r.greedy_reference += logits_argmax(truth + row, n_vocab) == (uint32_t)drawn;
+        r.greedy_reference += logits_argmax(r.decode.truth + row, n_vocab) == (uint32_t)drawn;
         /* The prompt went through prefill here and through decode there: a tie within that difference may fall either way. */
         const float *own = decode + row;
         const double lead = (double)own[logits_argmax(own, n_vocab)] - (double)own[drawn];
         if (r.greedy_broken < 0 && lead > 4 * r.paths.max_abs + 1e-6) r.greedy_broken = (int32_t)i;
     }
-    r.ok = bound_holds(&r.bound_prefill, &r.prefill) && bound_holds(&r.bound_decode, &r.decode) && r.greedy_broken < 0;
+    r.ok = r.prefill.holds && r.decode.holds && r.greedy_broken < 0;
     return r;
 }
 
 /* ---- the report ---- */
 
-/* bound: NULL where the row is only told. */
-static void print_row(const char *name, const struct logits_difference *d, const struct bound *bound)
+static void print_row(const char *name, const struct logits_difference *d, const char *verdict)
 {
     printf("  %-18s %9.2e %9.2e %10.2e %9.2e %9.2e @ %-4u %5.1f %%", name, d->max_abs, d->least, d->rms_relative, d->mean_kl, d->worst_kl,
            d->worst_position, d->n ? 100.0 * d->argmax_agree / d->n : 0);
     if (d->n_not_finite) printf("  %llu logits are not finite", (unsigned long long)d->n_not_finite);
-    puts(!bound || bound_holds(bound, d) ? "" : "  OUT OF BOUNDS");
+    puts(verdict);
 }
 
-static void print_bound(const char *name, const struct logits_difference *d, const struct bound *b)
+static void print_judged(const char *name, const struct judged *j)
 {
-    printf("  %-18s %9.2e %9.2e %10s %9.2e  %s", name, b->most * d->largest, b->least * d->largest, "", b->mean_kl, b->name);
-    if (b->n_moved) printf("; at %u positions twice what rounding moves", b->n_moved);
+    const struct logits_difference *d = &j->difference;
+    const struct bound *b = &j->bound;
+    print_row(name, d, j->holds ? "" : "  OUT OF BOUNDS");
+    printf("  %-18s %9.2e %9.2e %10s %9.2e  %s", "  at most", b->most * d->largest, b->least * d->largest, "", b->mean_kl, b->name);
+    if (b->n_moved) printf("; %u position%s beyond, held to twice what rounding moves", b->n_moved, b->n_moved > 1 ? "s" : "");
     putchar('\n');
+    if (j->n_positions)
+        printf("    %u position%s routed otherwise: a tie within what rounding moves; compared with the reference given the other expert\n",
+               j->n_positions, j->n_positions > 1 ? "s" : "");
 }
 
 static void print_result(const struct result *r)
@@ -146,11 +129,9 @@ static void print_result(const struct result *r)
     printf("\n%s%s%s\n", r->target, r->place ? " in " : "", r->place ? r->place : "");
     printf("  %-18s %9s %9s %10s %9s %9s   %-4s %7s\n", "against reference", "max abs", "at best", "rms/std", "mean KL", "worst KL", "pos.",
            "argmax");
-    print_row("prefill", &r->prefill, &r->bound_prefill);
-    print_bound("  at most", &r->prefill, &r->bound_prefill);
-    print_row("decode", &r->decode, &r->bound_decode);
-    print_bound("  at most", &r->decode, &r->bound_decode);
-    print_row("prefill to decode", &r->paths, NULL);
+    print_judged("prefill", &r->prefill);
+    print_judged("decode", &r->decode);
+    print_row("prefill to decode", &r->paths, "");
     if (r->n_greedy) printf("  greedy: %u of %u tokens are the reference's choice\n", r->greedy_reference, r->n_greedy);
     if (r->greedy_broken >= 0) printf("  greedy: token %d does not follow from the program's own logits\n", r->greedy_broken);
     printf("  %s\n", r->ok ? "ok" : "FAILED");
@@ -160,13 +141,13 @@ static const char *missing_rate(const struct result *r) { return r->prompt.missi
 
 static void print_least_times(struct arena *a, const struct result *r, const struct profile *p)
 {
-    least_times_print(arena_printf(a, "%s, a prompt of %u tokens", r->target, r->prefill.n), &r->prompt);
-    least_times_print(arena_printf(a, "%s, a decoded token, the mean of %u", r->target, r->decode.n), &r->token);
+    least_times_print(arena_printf(a, "%s, a prompt of %u tokens", r->target, r->paths.n), &r->prompt);
+    least_times_print(arena_printf(a, "%s, a decoded token, the mean of %u", r->target, r->paths.n), &r->token);
     least_times_explain(p);
 }
 
-/* bound: or NULL. */
-static void json_difference(cJSON *parent, const char *name, const struct logits_difference *d, const struct bound *bound)
+/* judged: of that difference, or NULL. */
+static void json_difference(cJSON *parent, const char *name, const struct logits_difference *d, const struct judged *judged)
 {
     cJSON *o = cJSON_AddObjectToObject(parent, name);
     cJSON_AddNumberToObject(o, "max_abs", d->max_abs);
@@ -179,12 +160,28 @@ static void json_difference(cJSON *parent, const char *name, const struct logits
     cJSON_AddNumberToObject(o, "argmax_agree", d->argmax_agree);
     cJSON_AddNumberToObject(o, "largest_logit", d->largest);
     cJSON_AddNumberToObject(o, "not_finite", (double)d->n_not_finite);
-    if (bound) {
+    if (judged) {
+        const struct bound *bound = &judged->bound;
         cJSON *at_most = cJSON_AddObjectToObject(o, "bound");
         cJSON_AddStringToObject(at_most, "name", bound->name);
         cJSON_AddNumberToObject(at_most, "max_abs", bound->most * d->largest);
         cJSON_AddNumberToObject(at_most, "max_abs_at_best", bound->least * d->largest);
         cJSON_AddNumberToObject(at_most, "mean_kl", bound->mean_kl);
+        cJSON_AddNumberToObject(at_most, "positions_widened", bound->n_moved);
+        cJSON_AddBoolToObject(o, "ok", judged->holds);
+        cJSON_AddNumberToObject(o, "positions_routed_otherwise", judged->n_positions);
+        cJSON *list = cJSON_AddArrayToObject(o, "routed_otherwise");
+        for (uint32_t i = 0; i < judged->n_otherwise; i++) {
+            const struct otherwise *w = &judged->otherwise[i];
+            cJSON *tie = cJSON_CreateObject();
+            cJSON_AddNumberToObject(tie, "position", w->position);
+            cJSON_AddNumberToObject(tie, "router", w->router);
+            cJSON_AddNumberToObject(tie, "dropped", w->dropped);
+            cJSON_AddNumberToObject(tie, "taken", w->taken);
+            cJSON_AddNumberToObject(tie, "margin", w->margin);
+            cJSON_AddNumberToObject(tie, "rounding_moves", w->moves);
+            cJSON_AddItemToArray(list, tie);
+        }
     }
     cJSON_AddItemToObject(o, "kl", cJSON_CreateDoubleArray(d->kl, (int)d->n));
 }
@@ -210,12 +207,12 @@ static void print_json(const struct verify_options *o, const struct model *m, co
         cJSON_AddBoolToObject(t, "emulated", r->place != NULL);
         cJSON_AddBoolToObject(t, "simulated", o->simulate);
         cJSON_AddBoolToObject(t, "ok", r->ok);
-        cJSON_AddNumberToObject(t, "n_positions", r->prefill.n);
+        cJSON_AddNumberToObject(t, "n_positions", r->paths.n);
         cJSON_AddNumberToObject(t, "n_greedy", r->n_greedy);
         cJSON_AddNumberToObject(t, "greedy_as_reference", r->greedy_reference);
         cJSON_AddBoolToObject(t, "greedy_follows_logits", r->greedy_broken < 0);
-        json_difference(t, "prefill", &r->prefill, &r->bound_prefill);
-        json_difference(t, "decode", &r->decode, &r->bound_decode);
+        json_difference(t, "prefill", &r->prefill.difference, &r->prefill);
+        json_difference(t, "decode", &r->decode.difference, &r->decode);
         json_difference(t, "prefill_to_decode", &r->paths, NULL);
         if (o->simulate && !missing_rate(r)) {
             cJSON *times = cJSON_AddObjectToObject(t, "least_times");

@@ -14,6 +14,9 @@ struct interpreter {
     uint32_t            n;
     float             **values;       /* [n_nodes]: [n][cols], NULL once nobody reads them any more */
     uint32_t           *unread;       /* [n_nodes] readers still to come */
+    const struct router *given;       /* of the node that runs, where it is a router; or NULL */
+    struct router      *found;
+    uint64_t           *noise;        /* state of the dither; NULL: none */
 };
 
 static void *take(size_t count, size_t size)
@@ -64,34 +67,51 @@ static float round_bits(float x, int bits, int least)
 static float round_f16(float x)  { return round_bits(x, 11, -14); }
 static float round_bf16(float x) { return round_bits(x, 8, -126); }
 
+/* Between -0.5 and 0.5; without dither 0. */
+static float noise_next(uint64_t *noise)
+{
+    if (!noise) return 0;
+    *noise = *noise * 6364136223846793005ull + 1442695040888963407ull;
+    return (float)(*noise >> 40) * 0x1p-24f - 0.5f;
+}
+
 /* 32 activations, or those left in the row: float arithmetic, as in templates/cpu/quantize.h and templates/gpu/acts.h. */
-static void round_block(float *x, uint32_t n, uint32_t steps)
+static void round_block(float *x, uint32_t n, uint32_t steps, uint64_t *noise)
 {
     float top = 0;
     for (uint32_t i = 0; i < n; i++) top = fmaxf(top, fabsf(x[i]));
     const float least = steps == 127 ? 0x1p-100f : 1e-30f;
     const float inverse = top < least ? 0 : (float)steps / top, d = top < least ? 0 : top * (1.0f / (float)steps);
-    for (uint32_t i = 0; i < n; i++) x[i] = nearbyintf(x[i] * inverse) * d;
+    for (uint32_t i = 0; i < n; i++) x[i] = nearbyintf(x[i] * inverse + noise_next(noise)) * d;
 }
 
-/* A row of x as matmuls with w read it. */
-static void round_row(float *x, uint32_t cols, const struct weight *w, const struct rounding *r)
+/* A row of x as matmuls with w read it.  f16 rows of a prompt are kept times 2^-6 (stage.h), so that f16's least exponent lies higher. */
+static void round_row(float *x, uint32_t cols, const struct weight *w, const struct rounding *r, uint64_t *noise)
 {
-    const enum quant id = w->tensor->quant->id;
-    if (r->halves) for (uint32_t c = 0; c < cols; c++) x[c] = id == QUANT_BF16 ? round_bf16(x[c]) : round_f16(x[c]);
+    if (r->halves && w->tensor->quant->id == QUANT_BF16)
+        for (uint32_t c = 0; c < cols; c++) x[c] = round_bf16(x[c] * (1 + 0x1p-7f * noise_next(noise)));
+    else if (r->halves)
+        for (uint32_t c = 0; c < cols; c++) x[c] = round_bits(x[c] * (1 + 0x1p-10f * noise_next(noise)), 11, -14 + 6);
     if (!r->steps || !w->tensor->quant->coding) return;
-    for (uint32_t c = 0; c < cols; c += 32) round_block(x + c, cols - c < 32 ? cols - c : 32, r->steps);
+    for (uint32_t c = 0; c < cols; c += 32) round_block(x + c, cols - c < 32 ? cols - c : 32, r->steps, noise);
+}
+
+/* Q as attention of a prompt multiplies it with what is no float cache: f16 of its product with the scale, in units of log 2. */
+static void round_q(float *y, const float *q, uint64_t n, double scale, uint64_t *noise)
+{
+    const float by = (float)scale * (float)1.44269504088896340736;
+    for (uint64_t i = 0; i < n; i++) y[i] = (float)((double)round_f16(q[i] * by * (1 + 0x1p-10f * noise_next(noise))) / (double)by);
 }
 
 /* Values of K or V as the cache keeps them (kv_tmpl.c, kv.h); q8_0: blocks of 32, codes made with the rounded scale. */
-static void round_cache(float *x, uint64_t n, enum kv_type kv)
+static void round_cache(float *x, uint64_t n, enum kv_type kv, uint64_t *noise)
 {
-    if (kv == KV_TYPE_F16) for (uint64_t i = 0; i < n; i++) x[i] = round_f16(x[i]);
+    if (kv == KV_TYPE_F16) for (uint64_t i = 0; i < n; i++) x[i] = round_f16(x[i] * (1 + 0x1p-10f * noise_next(noise)));
     for (uint64_t b = 0; kv == KV_TYPE_Q8_0 && b < n; b += 32) {
         float top = 0;
         for (uint32_t i = 0; i < 32; i++) top = fmaxf(top, fabsf(x[b + i]));
         const float d = round_f16(top / 127), inverse = d > 0 ? 1 / d : 0;
-        for (uint32_t i = 0; i < 32; i++) x[b + i] = nearbyintf(fmaxf(-127, fminf(127, x[b + i] * inverse))) * d;
+        for (uint32_t i = 0; i < 32; i++) x[b + i] = nearbyintf(fmaxf(-127, fminf(127, x[b + i] * inverse + noise_next(noise)))) * d;
     }
 }
 
@@ -120,13 +140,14 @@ static void matmul_rows(const void *context, uint64_t first, uint64_t end)
     free(row);
 }
 
-static void matmul(float *y, const float *x, const struct weight *w, uint32_t n, const struct rounding *rounding)
+static void matmul(const struct interpreter *in, float *y, const float *x, const struct weight *w)
 {
+    const uint32_t n = in->n;
     double *turned = take((size_t)w->cols * n, sizeof *turned);
     float *row = take((size_t)w->cols, sizeof *row);
     for (uint32_t t = 0; t < n; t++) {
         memcpy(row, x + t * w->cols, (size_t)w->cols * sizeof *row);
-        round_row(row, (uint32_t)w->cols, w, rounding);
+        round_row(row, (uint32_t)w->cols, w, &in->rounding, in->noise);
         for (uint64_t c = 0; c < w->cols; c++) turned[c * n + t] = (double)row[c];
     }
     free(row);
@@ -164,7 +185,7 @@ OPERATION(headnorm)
 OPERATION(matmul)
 {
     (void)vector;
-    matmul(y, x[0], node->weight, in->n, &in->rounding);
+    matmul(in, y, x[0], node->weight);
 }
 
 OPERATION(bias)
@@ -205,7 +226,7 @@ OPERATION(store)
 {
     (void)vector;
     memcpy(y, x[0], (size_t)in->n * node->cols * sizeof *y);
-    if (in->rounding.cache) round_cache(y, (uint64_t)in->n * node->cols, in->rounding.kv);
+    if (in->rounding.cache) round_cache(y, (uint64_t)in->n * node->cols, in->rounding.kv, in->noise);
 }
 
 /* width: of every head in q, k, v and y; sinks: one logit a head, or NULL */
@@ -243,7 +264,7 @@ static float *resized_heads(uint32_t to, const float *x, uint32_t from, uint64_t
 }
 
 /* Heads of V may have another size than those of Q and K: the oracle then sees all of them as wide as the widest. */
-OPERATION(attention)
+static void attention(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
 {
     const uint32_t dim = node->attr.head_dim, value_dim = node->inputs[2]->attr.head_dim;
     const uint32_t width = dim > value_dim ? dim : value_dim;
@@ -262,6 +283,19 @@ OPERATION(attention)
     free(wide);
     free(v);
     free(k);
+    free(q);
+}
+
+OPERATION(attention)
+{
+    const uint64_t n = (uint64_t)in->n * node->inputs[0]->cols;
+    if (!in->rounding.halves || in->rounding.kv == KV_TYPE_F32) {
+        attention(in, node, y, x, vector);
+        return;
+    }
+    float *q = take((size_t)n, sizeof *q);
+    round_q(q, x[0], n, node->attr.scale, in->noise);
+    attention(in, node, y, (const float *const[]){ q, x[1], x[2] }, vector);
     free(q);
 }
 
@@ -435,12 +469,26 @@ OPERATION(recur)
 
 /* ---- experts, and slices of heads ---- */
 
-OPERATION(route)
+static struct route_ref route_of(const struct node *node, const float *bias)
 {
     const struct node_attrs *a = &node->attr;
-    const struct route_ref r = { .n_expert = node->inputs[0]->cols, .used = a->used, .gating = a->gating, .n_group = a->n_group,
-                                 .n_group_used = a->n_group_used, .norm = a->norm, .by = a->by, .select_bias = vector };
-    for (uint32_t t = 0; t < in->n; t++) route_ref(y + (uint64_t)t * node->cols, &r, x[0] + (uint64_t)t * r.n_expert);
+    return (struct route_ref){ .n_expert = node->inputs[0]->cols, .used = a->used, .gating = a->gating, .n_group = a->n_group,
+                               .n_group_used = a->n_group_used, .norm = a->norm, .by = a->by, .select_bias = bias };
+}
+
+OPERATION(route)
+{
+    const struct route_ref r = route_of(node, vector);
+    for (uint32_t t = 0; t < in->n; t++) {
+        const float *logits = x[0] + (uint64_t)t * r.n_expert;
+        double *select = in->found->select + (uint64_t)t * r.n_expert;
+        uint32_t *chosen = in->found->chosen + (uint64_t)t * r.used;
+        const uint32_t *given = in->given ? in->given->chosen + (uint64_t)t * r.used : NULL;
+        route_select_ref(select, &r, logits);
+        if (given && *given != ROUTE_BEST) memcpy(chosen, given, r.used * sizeof *chosen);
+        else route_choose_ref(chosen, &r, select);
+        route_share_ref(y + (uint64_t)t * node->cols, &r, logits, chosen);
+    }
 }
 
 /* Slice s of w times x, which is rounded as products round it.  y: [rows of a slice]. */
@@ -449,7 +497,7 @@ static void slice_product(const struct interpreter *in, float *y, const float *x
     const uint64_t rows = w->rows / w->slices;
     float *input = take((size_t)w->cols, sizeof *input), *row = take((size_t)w->cols, sizeof *row);
     memcpy(input, x, (size_t)w->cols * sizeof *input);
-    round_row(input, (uint32_t)w->cols, w, &in->rounding);
+    round_row(input, (uint32_t)w->cols, w, &in->rounding, in->noise);
     for (uint64_t r = 0; r < rows; r++) {
         double sum = 0;
         weight_to_float(row, w, s * rows + r, 1);
@@ -539,16 +587,38 @@ static void run(const struct interpreter *in, const struct node *node, float *y)
     free(vector);
 }
 
-void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
-                      float *logits)
+static struct routes *routes_new(struct arena *a, const struct graph *g, uint32_t n)
 {
-    struct interpreter in = { .tokens = tokens, .rounding = *rounding, .n = n, .values = arena_array(a, float *, g->n_nodes),
-                              .unread = arena_array(a, uint32_t, g->n_nodes) };
+    struct routes *r = arena_new(a, struct routes);
+    *r = (struct routes){ .routers = arena_array(a, struct router, g->n_nodes) };
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct node *node = g->nodes[i];
+        if (node->op != OP_route) continue;
+        const struct route_ref rule = route_of(node, NULL);
+        r->routers[r->n_routers++] = (struct router){ rule, arena_array(a, double, (size_t)n * rule.n_expert),
+                                                      arena_array(a, uint32_t, (size_t)n * rule.used) };
+    }
+    return r;
+}
+
+struct routes *reference_routed(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
+                                const struct routes *given, uint64_t dither, float *logits)
+{
+    struct routes *found = routes_new(a, g, n);
+    struct interpreter in = { .tokens = tokens, .rounding = *rounding, .n = n, .values = arena_array(a, float *, g->n_nodes),
+                              .unread = arena_array(a, uint32_t, g->n_nodes), .noise = dither ? &dither : NULL };
+    uint32_t router = 0;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct node *node = g->nodes[i];
+        if (node->op == OP_route) {
+            in.given = given ? &given->routers[router] : NULL;
+            in.found = &found->routers[router++];
+        }
         in.unread[i] = node->n_readers;
         in.values[i] = take((size_t)n * node->cols, sizeof(float));
         run(&in, node, in.values[i]);
+        if (in.noise && node->op != OP_route)
+            for (uint64_t k = 0; k < (uint64_t)n * node->cols; k++) in.values[i][k] *= 1 + 0x1p-22f * noise_next(in.noise);
         for (uint32_t k = 0; k < op_info[node->op].n_values; k++) {
             const uint32_t read = node->inputs[k]->index;
             if (--in.unread[read] > 0) continue;
@@ -558,6 +628,13 @@ void reference_logits(struct arena *a, const struct graph *g, const struct round
     }
     memcpy(logits, in.values[g->output->index], (size_t)n * g->model->n_vocab * sizeof *logits);
     for (uint32_t i = 0; i < g->n_nodes; i++) free(in.values[i]);
+    return found;
+}
+
+void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
+                      float *logits)
+{
+    (void)reference_routed(a, g, rounding, tokens, n, NULL, 0, logits);
 }
 
 /* ---- two sets of logits ---- */

@@ -3,13 +3,14 @@
 #ifndef FORGEC_REFERENCE_H
 #define FORGEC_REFERENCE_H
 #include "compiler/plan/plan.h"
+#include "templates/ref/ops.h"
 
 /* What a program rounds on purpose (docs/kernels.md, docs/gpu.md); all zero: nothing.  A program and the reference with the
  * program's own rounding differ by the order of sums, and where that moves a value across the border between two steps, by that step. */
 struct rounding {
     uint32_t steps;          /* matmuls with weights in blocks read x per 32 columns as whole numbers of max|x| / steps: 127, or
                               * 32639 (two digits); 0: floats */
-    bool     halves;         /* matmuls read x as f16, those with BF16 weights as bf16 (a prompt on a GPU) */
+    bool     halves;         /* matmuls read x as f16, those with BF16 weights as bf16, attention Q as f16 (a prompt on a GPU) */
     bool     cache;          /* K and V are kept as kv says */
     enum kv_type kv;
 };
@@ -19,6 +20,23 @@ struct rounding {
  * Dies only when memory runs out. */
 void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
                       float *logits);
+
+/* What the routers of a model (operation route) give each token. */
+struct routes {
+    uint32_t n_routers;              /* in the order of the graph */
+    struct router {
+        struct route_ref rule;       /* without its bias, which select has */
+        double   *select;            /* [n][n_expert]: the scores by which experts are chosen */
+        uint32_t *chosen;            /* [n][used] experts; the first one ROUTE_BEST: the best */
+    } *routers;
+};
+#define ROUTE_BEST UINT32_MAX
+
+/* The same with the experts of given->routers[].chosen in place of the best; given: or NULL.  dither: 0, or the seed of noise: what is
+ * rounded moves by up to half a step before, and every value of the graph by up to 2^-23 of itself: another order of sums, and all that
+ * it may do.  Returns what the routers saw and chose, in the arena. */
+struct routes *reference_routed(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
+                                const struct routes *given, uint64_t dither, float *logits);
 
 /* What `other` has against `truth`, both [n][n_vocab].  KL(truth || other) of the softmax, in nats. */
 struct logits_difference {

@@ -208,30 +208,50 @@ static void take_groups_ref(bool *taken, const struct route_ref *r, const double
     }
 }
 
-void route_ref(float *choice, const struct route_ref *r, const float *logits)
+void route_select_ref(double *select, const struct route_ref *r, const float *logits)
 {
-    enum { MOST = 4096 };
-    const uint32_t n = r->n_expert;
-    double share[MOST], select[MOST], sum = 0, top = -INFINITY, total = 0;
-    bool taken[MOST] = { false };
-    uint32_t chosen[256];
-    for (uint32_t i = 0; i < n; i++) top = fmax(top, (double)logits[i]);
-    for (uint32_t i = 0; i < n; i++) sum += exp((double)logits[i] - top);
-    for (uint32_t i = 0; i < n; i++) {
+    double sum = 0, top = -INFINITY;
+    for (uint32_t i = 0; i < r->n_expert; i++) top = fmax(top, (double)logits[i]);
+    for (uint32_t i = 0; i < r->n_expert; i++) sum += exp((double)logits[i] - top);
+    for (uint32_t i = 0; i < r->n_expert; i++) {
         const double x = (double)logits[i];
-        share[i] = r->gating == 1 ? exp(x - top) / sum : r->gating == 2 ? sigmoid_ref(x) : x;
-        select[i] = share[i] + (r->select_bias ? (double)r->select_bias[i] : 0);
+        select[i] = r->gating == 1 ? exp(x - top) / sum : r->gating == 2 ? sigmoid_ref(x) : x;
+        if (r->select_bias) select[i] += (double)r->select_bias[i];
     }
+}
+
+void route_choose_ref(uint32_t *chosen, const struct route_ref *r, const double *select)
+{
+    bool taken[4096] = { false };
     if (r->n_group > 1) take_groups_ref(taken, r, select);
     for (uint32_t k = 0; k < r->used; k++) {
-        chosen[k] = best_of(select, taken, n);
+        chosen[k] = best_of(select, taken, r->n_expert);
         taken[chosen[k]] = true;
-        if (r->gating == 3) share[chosen[k]] = exp(share[chosen[k]] - top);
-        total += share[chosen[k]];
+    }
+}
+
+void route_share_ref(float *choice, const struct route_ref *r, const float *logits, const uint32_t *chosen)
+{
+    double share[256], sum = 0, top = -INFINITY, total = 0;
+    for (uint32_t i = 0; i < r->n_expert; i++) top = fmax(top, (double)logits[i]);
+    for (uint32_t i = 0; i < r->n_expert; i++) sum += exp((double)logits[i] - top);
+    for (uint32_t k = 0; k < r->used; k++) {
+        const double x = (double)logits[chosen[k]];
+        share[k] = r->gating == 1 ? exp(x - top) / sum : r->gating == 2 ? sigmoid_ref(x) : exp(x - top);
+        total += share[k];
     }
     const double divisor = r->gating == 3 ? total : r->norm ? fmax(total, 0x1p-14) : 1;
     for (uint32_t k = 0; k < r->used; k++) {
-        choice[k] = (float)(share[chosen[k]] / divisor * r->by);
+        choice[k] = (float)(share[k] / divisor * r->by);
         choice[r->used + k] = (float)chosen[k];
     }
+}
+
+void route_ref(float *choice, const struct route_ref *r, const float *logits)
+{
+    double select[4096];
+    uint32_t chosen[256];
+    route_select_ref(select, r, logits);
+    route_choose_ref(chosen, r, select);
+    route_share_ref(choice, r, logits, chosen);
 }

@@ -65,6 +65,10 @@ struct route_ref {
 };
 /* choice: [2 used]: shares, then the experts' numbers; best first, the lower number first among equals. logits: [n_expert]. */
 void route_ref(float *choice, const struct route_ref *r, const float *logits);
+/* Its three steps.  select: [n_expert], shares of all experts (gating 3: logits) with the bias; chosen: [used], best first. */
+void route_select_ref(double *select, const struct route_ref *r, const float *logits);
+void route_choose_ref(uint32_t *chosen, const struct route_ref *r, const double *select);
+void route_share_ref(float *choice, const struct route_ref *r, const float *logits, const uint32_t *chosen);
 /* y = cap * tanh(x / cap) */
 void softcap_ref(float *y, const float *x, double cap, uint32_t n);
 #endif

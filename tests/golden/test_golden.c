@@ -16,7 +16,7 @@
  * prompts, at most.  $GOLDEN_FEW: `models` and `quants` leave out what other tests have.  $GOLDEN_TEMPLATES: templates instead of the
  * built-in ones (tests/mutants.sh).  $GOLDEN_NOT_NATIVE: `target` leaves out what models and quants have. */
 #include "compiler/base/base.h"
-#include "compiler/cli/bounds.h"
+#include "compiler/cli/judge.h"
 #include "compiler/front/graph.h"
 #include "compiler/base/profile.h"
 #include "compiler/front/reference.h"
@@ -77,7 +77,7 @@ static struct {
     uint32_t      n_checks, n_failed;
     const struct profile *target;
     uint32_t      longest;            /* positions of long prompts, at most */
-    bool          widens;             /* some of the models are so unstable that rounding alone moves logits far (bound_widen) */
+    bool          widens;             /* some of the models are so unstable that rounding alone moves logits far (judge) */
 } test;
 
 static void check(bool ok, const char *what, const char *fmt, ...) PRINTF_LIKE(3, 4);
@@ -334,7 +334,7 @@ static struct logits_difference against_stored(struct arena *a, const struct pro
 
 static struct bound bound_of(const struct built *b, struct way w)
 {
-    return bound_find(b->entry->graph->model, test.target, &b->plan, !w.chunk || strcmp(w.chunk, "0"));
+    return bound_find(b->entry->graph, test.target, &b->plan, !w.chunk || strcmp(w.chunk, "0"));
 }
 
 /* The largest of several runs, as parts of the bounds. */
@@ -351,16 +351,17 @@ static void widen(struct worst *w, const struct logits_difference *d)
 static void check_way(const struct built *b, struct prompt *p, struct way w, struct worst *worst)
 {
     const uint32_t n_vocab = b->entry->n_vocab;
-    struct bound bound = bound_of(b, w);
-    const float *logits = logits_of(b, p, w), *truth = truth_of(b->entry, p, &bound.rounding);
+    const struct bound bound = bound_of(b, w);
+    const float *logits = logits_of(b, p, w);
     if (!logits) return;
-    if (test.widens && (bound.rounding.steps || bound.rounding.cache)) {
-        const struct rounding none = { .kv = KV_TYPE_F32 };
-        const struct logits_difference moved = logits_compare(b->arena, truth, truth_of(b->entry, p, &none), p->n, n_vocab);
-        bound_widen(&bound, &moved);
+    struct judged judged = { .bound = bound };
+    if (test.widens) judged = judge(b->arena, b->entry->graph, &bound, p->tokens, p->n, logits);
+    else {
+        judged.difference = logits_compare(b->arena, truth_of(b->entry, p, &bound.rounding), logits, p->n, n_vocab);
+        judged.holds = bound_holds(&bound, &judged.difference);
     }
-    const struct logits_difference d = logits_compare(b->arena, truth, logits, p->n, n_vocab);
-    check(bound_holds(&bound, &d), way_name(b, p, w),
+    const struct logits_difference d = judged.difference;
+    check(judged.holds, way_name(b, p, w),
           "%llu not finite; of the largest logit: most %.3g of %.3g, least %.3g of %.3g; mean KL %.3g of %.3g (worst at %u of %u)",
           (unsigned long long)d.n_not_finite, d.max_abs / d.largest, bound.most, d.least / d.largest, bound.least, d.mean_kl, bound.mean_kl,
           d.worst_position, d.n);

@@ -1,0 +1,38 @@
+#!/bin/sh
+# run_verify.sh FORGEC DATA TARGET -- forgec verify as builds are by default, of models with experts in DATA: where a router nearly ties, rounding decides, and
+# the report says so; a router that is wrong on purpose is out of bounds however the ties fall.  The environment says what stands for TARGET's device.
+set -u
+. "$(dirname "$0")/../harness.sh"
+root=$(cd "$(dirname "$0")/../.." && pwd)
+forgec=$1 data=$2 target=$3
+mixed=$data/llama-moe-mixed-a.gguf biased=$data/lfm2moe-a.gguf
+
+# ---- ties: of these prompts one at least has a position where the program takes the other expert ----
+n_tied=0
+for seed in 1 2 3 4; do
+    check "seed $seed" 0 "$forgec" verify "$mixed" -t "$target" --ctx 128 --tokens 64 --seed $seed
+    if grep -q "routed otherwise" "$tmp/out"; then n_tied=$((n_tied + 1)) tied=$seed; fi
+done
+name=ties; tests=$((tests + 1))
+if [ "$n_tied" -eq 0 ]; then bad "no prompt has one: other seeds are wanted"
+else
+    check json 0 "$forgec" verify "$mixed" -t "$target" --ctx 128 --tokens 64 --seed "$tied" --json
+    for word in '"positions_routed_otherwise":	0,' '"dropped":' '"rounding_moves":'; do out_has "$word"; done
+fi
+
+# ---- wrong routers ----
+# wrong NAME MODEL SED: templates/gpu/slices.h edited
+wrong() {
+    rm -rf "$tmp/templates"
+    mkdir -p "$tmp/templates/gpu"
+    sed "$3" "$root/templates/gpu/slices.h" > "$tmp/templates/gpu/slices.h"
+    name=$1
+    ! cmp -s "$root/templates/gpu/slices.h" "$tmp/templates/gpu/slices.h" || bad "its pattern is no longer in slices.h"
+    check "$1" 1 "$forgec" verify "$2" -t "$target" --ctx 128 --tokens 64 --templates "$tmp/templates"
+    out_has "OUT OF BOUNDS"
+}
+wrong "one expert fewer" "$mixed" 's/^        total += share;/        if (k + 1 == used) share = 0.0f;\n        total += share;/'
+wrong "shares are not divided" "$mixed" 's/norm ? max_f32(total, 6.103515625e-5f) : 1.0f/1.0f/'
+wrong "scores off by more than rounding" "$mixed" 's/^        r.select\[i\] = r.share\[i\];/        r.select[i] = r.share[i] + (e % 2 ? 0.03f : 0.0f);/'
+wrong "bias subtracted" "$biased" 's/if (bias) r.select\[i\] += /if (bias) r.select[i] -= /'
+summary
