@@ -355,16 +355,14 @@ static void check_way(const struct built *b, struct prompt *p, struct way w, str
     const float *logits = logits_of(b, p, w);
     if (!logits) return;
     struct judged judged = { .bound = bound };
-    if (test.widens) judged = judge(b->arena, b->entry->graph, &bound, p->tokens, p->n, logits);
-    else {
-        judged.difference = logits_compare(b->arena, truth_of(b->entry, p, &bound.rounding), logits, p->n, n_vocab);
-        judged.holds = bound_holds(&bound, &judged.difference);
-    }
+    judged.difference = logits_compare(b->arena, truth_of(b->entry, p, &bound.rounding), logits, p->n, n_vocab);
+    judged.holds = bound_holds(&bound, &judged.difference);
+    if (!judged.holds && test.widens) judged = judge(b->arena, b->entry->graph, &bound, p->tokens, p->n, logits);
     const struct logits_difference d = judged.difference;
     check(judged.holds, way_name(b, p, w),
           "%llu not finite; of the largest logit: most %.3g of %.3g, least %.3g of %.3g; mean KL %.3g of %.3g (worst at %u of %u)",
-          (unsigned long long)d.n_not_finite, d.max_abs / d.largest, bound.most, d.least / d.largest, bound.least, d.mean_kl, bound.mean_kl,
-          d.worst_position, d.n);
+          (unsigned long long)d.n_not_finite, d.max_abs / d.largest, bound.most, d.least / d.largest, bound.least, d.mean_kl,
+          judged.bound.mean_kl, d.worst_position, d.n);
     widen(worst, &d);
     if (getenv("GOLDEN_MEASURE"))
         printf("%-70s %-34s %.1e %.1e %.1e\n", way_name(b, p, w), bound.name, d.max_abs / d.largest, d.least / d.largest, d.mean_kl);
