@@ -27,7 +27,7 @@ edit() {
 rebuild() {
     if [ ! -d "$work/tree" ]; then
         mkdir "$work/tree"
-        (cd "$root" && tar cf - --exclude=tests/data --exclude=.git --exclude=build .) | (cd "$work/tree" && tar xf -)
+        (cd "$root" && tar cf - --exclude=./tests/data --exclude=./.git --exclude=./build .) | (cd "$work/tree" && tar xf -)
         cmake -S "$work/tree" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$cc" -DFORGEC_TESTS=OFF >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     fi
     edit "$1" "$2" "$work/tree/$1" || return 1
