@@ -18,6 +18,7 @@ tree=$tmp/tree
 mkdir -p "$tree/build" "$tmp/bin"
 (cd "$root" && tar -cf - --exclude=./tests/data --exclude=./build --exclude=./.git .) | tar -xf - -C "$tree" || exit 1
 mkdir -p "$tree/tests/data"
+(cd "$root/tests/data" && tar -cf - golden/*.json tiny/*.json) | tar -xf - -C "$tree/tests/data"      # lists that configuring reads
 
 # ---- stand-ins ----
 cat > "$tmp/bin/cmake" <<END
