@@ -71,8 +71,10 @@ struct bound bound_find(const struct graph *g, const struct profile *target, con
         b.name = table[INT8_CACHE].name;
         widen(&b, INT8_CACHE);
     }
-    /* With so many something falls the other way at every position.  int8 activations hide what K and V do. */
-    if (steps == 127 ? t.activations > 50000 : b.rounding.cache && t.cached > 1024) b.least = b.most;
+    /* With so many something falls the other way at every position.  int8 activations hide what K and V do, but a step of an int8 cache
+     * that falls the other way is read by every later position. */
+    const bool keeps = o->kv == KV_TYPE_Q8_0 && !o->exact && t.cached > 512;
+    if (keeps || (steps == 127 ? t.activations > 50000 : b.rounding.cache && t.cached > 1024)) b.least = b.most;
     return b;
 }
 
