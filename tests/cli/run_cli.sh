@@ -282,12 +282,20 @@ for again in 'hi again' again; do
 done
 stdin=
 printf 'hi\n%s\nagain\n' "$line" > "$tmp/turns"
+# interrupt_turn [NAME=VALUE]: Ctrl-C once the first answer is out and something of the long line read, which takes 20 ms a token
+interrupt_turn() {
+    env "$@" FORGE_SLOW=1 "$fake" -q -i -n 8 --temp 0 -ub 1 < "$tmp/turns" > "$tmp/out" 2> "$tmp/err" & chat=$!
+    for i in $(seq 300); do if [ "$(wc -l < "$tmp/out")" -gt 0 ] || ! kill -0 $chat 2> /dev/null; then break; fi; sleep 0.1; done
+    sleep 0.5
+    kill -INT $chat
+    wait $chat
+}
 name=interrupt-turn; tests=$((tests + 1))
-interrupt 2 env FORGE_SLOW=1 "$fake" -q -i -n 8 --temp 0 -ub 1 < "$tmp/turns" > "$tmp/out" 2> "$tmp/err"; code=$?
+interrupt_turn; code=$?
 [ $code -eq 0 ] || bad "exit code $code, wanted 0"
 same "$tmp/out" "$tmp/chat-2"; err_empty
 name=interrupt-forgotten; tests=$((tests + 1))
-interrupt 2 env FORGE_SLOW=1 FAKE_FORGETS=1 "$fake" -q -i -n 8 --temp 0 -ub 1 < "$tmp/turns" > "$tmp/out" 2> "$tmp/err"; code=$?
+interrupt_turn FAKE_FORGETS=1; code=$?
 [ $code -eq 0 ] || bad "exit code $code, wanted 0"
 { head -n 1 "$tmp/chat-2"; cat "$tmp/chat-1"; } > "$tmp/wanted"
 same "$tmp/out" "$tmp/wanted"; one_line; err_has "the conversation starts over"
@@ -316,9 +324,9 @@ gpu_refusals() {
     refuse gpu-directory 1 "No such file" "$forgec" build "$m" -t sm_90 -o "$tmp/o/none/x"
     refuse gpu-output-limit 1 "File too large" sh -c 'ulimit -f 60; exec "$@"' sh "$forgec" build "$m" -t sm_90 --no-cache -o "$o"
     refuse gpu-header 1 "do not fit" "$forgec" build "$tmp/header.gguf" -t sm_90 -o "$o"
-    refuse gpu-head-size 1 "head size of 24" "$forgec" build "$tmp/head24.gguf" -t gfx942 -o "$o"
+    refuse gpu-head-size 1 "head size of 20" "$forgec" build "$tmp/head20.gguf" -t gfx942 -o "$o"
     refuse gpu-wide 1 "bytes of LDS" "$forgec" build "$tmp/wide.gguf" -t gfx1151 --weights none -o "$o"
-    refuse gpu-head-wide 1 "head size of 512" "$forgec" build "$tmp/head512.gguf" -t gfx1100 -o "$o"
+    refuse gpu-head-wide 1 "head size of 1032" "$forgec" build "$tmp/head1032.gguf" -t gfx1100 -o "$o"
     refuse gpu-no-clang 1 "apt-get install" "$forgec" build "$m" -t gfx1151 --clang /bin/false -o "$o"
     refuse gpu-compare-targets 1 "one target" "$forgec" compare "$m" -t gfx1151,sm_90
     refuse gpu-compare-long 1 "the context holds" "$forgec" compare "$m" -t gfx1151 -p 1000
@@ -402,8 +410,8 @@ if [ -n "$forgec" ]; then
     export TMPDIR="$tmp/o"
     model -o "$m"
     model --header-only -o "$tmp/header.gguf"
-    model --head-dim 24 -o "$tmp/head24.gguf"
-    model --head-dim 512 -o "$tmp/head512.gguf"
+    model --head-dim 20 -o "$tmp/head20.gguf"
+    model --head-dim 1032 -o "$tmp/head1032.gguf"
     model --embd 65536 --header-only -o "$tmp/wide.gguf"
     gpu_refusals
     gpu_emits
