@@ -212,8 +212,6 @@ OPERATION(add_position)
     const uint64_t cols = node->cols;
     const struct weight *w = node->weight;
     (void)vector;
-    if (in->n > w->rows)
-        die("%u tokens, but %s has learned %llu positions", in->n, w->name, (unsigned long long)w->rows);
     float *row = take(cols, sizeof *row);
     for (uint32_t t = 0; t < in->n; t++) {
         weight_to_float(row, w, t, 1);
@@ -601,9 +599,20 @@ static struct routes *routes_new(struct arena *a, const struct graph *g, uint32_
     return r;
 }
 
+/* Before any memory is taken: what ends here frees nothing. */
+static void check_positions(const struct graph *g, uint32_t n)
+{
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct weight *w = g->nodes[i]->weight;
+        if (g->nodes[i]->op == OP_add_position && n > w->rows)
+            die("%u tokens, but %s has learned %llu positions", n, w->name, (unsigned long long)w->rows);
+    }
+}
+
 struct routes *reference_routed(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
                                 const struct routes *given, uint64_t dither, float *logits)
 {
+    check_positions(g, n);
     struct routes *found = routes_new(a, g, n);
     struct interpreter in = { .tokens = tokens, .rounding = *rounding, .n = n, .values = arena_array(a, float *, g->n_nodes),
                               .unread = arena_array(a, uint32_t, g->n_nodes), .noise = dither ? &dither : NULL };
