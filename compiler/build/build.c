@@ -367,7 +367,6 @@ static struct plan *plan_with(struct arena *a, const struct build_options *o, co
 
 enum { LIBRARY_WORKERS = 8 };     /* parts into which a library cuts each kernel, unless --threads says otherwise */
 
-/* Profiles and plans; their programs share one executable. */
 static bool is_binary(const struct build_options *o) { return o->emit == EMIT_EXE || library_wanted(o); }
 
 /* Known memory is that of the largest chip of the target, or of this machine; where a program runs is only known there, so this warns. */
@@ -387,6 +386,7 @@ static void warn_of_memory(const struct build_options *o, const struct plan *p, 
          (double)p->arena_bytes * gib, native ? "this machine" : p->profile->name, (double)room * gib, native ? "" : " at most", remedy);
 }
 
+/* Profiles and plans; their programs share one executable. */
 static uint32_t plan_targets(struct arena *a, const struct build_options *o, const struct graph *graph, struct target targets[])
 {
     const uint32_t n = o->n_targets ? o->n_targets : 1;

@@ -20,6 +20,7 @@ struct bound bound_find(const struct graph *g, const struct profile *target, con
 bool bound_holds(const struct bound *b, const struct logits_difference *d);
 /* Where logits are beyond `most`, or their divergence beyond the mean's bound: that position is held to twice what rounding alone moves it,
  * once for each of the two that are compared.
- * d: of the program; moved_at: [n] what rounding moves logits by; it is kept.  kl: [n] their divergence. */
-void bound_widen(struct bound *b, const struct logits_difference *d, const double *moved_at, const double *kl);
+ * The best position is held to twice what noise below rounding moves the position that it moves least.
+ * d: of the program; moved_at: [n] what rounding moves logits by; it is kept.  kl: [n] their divergence.  least: in logits. */
+void bound_widen(struct bound *b, const struct logits_difference *d, const double *moved_at, const double *kl, double least);
 #endif

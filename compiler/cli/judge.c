@@ -31,6 +31,7 @@ struct judging {
     struct logits_difference difference;
     /* What rounding moves. */
     double             *moved_at, *kl;     /* [n] of logits, and their divergence */
+    double             *noise_at;          /* [n] of logits, in samples with noise alone */
     double             *moves;             /* [n_routers] of scores by which experts are chosen, the farthest */
     struct position    *positions;         /* [n] */
     double             *scores;            /* room for a router's: [n_expert] */
@@ -74,6 +75,7 @@ static void sample(struct judging *j, uint64_t dither, const bool *is_free)
         if (is_free && !is_free[t]) continue;
         j->moved_at[t] = fmax(j->moved_at[t], d.max_abs_at[t]);
         j->kl[t] = fmax(j->kl[t], d.kl[t]);
+        if (dither && !is_free) j->noise_at[t] = fmax(j->noise_at[t], d.max_abs_at[t]);
     }
     for (uint32_t l = 0; !is_free && l < j->n_routers; l++)
         for (size_t i = 0; i < (size_t)j->n * r->routers[l].rule.n_expert; i++)
@@ -240,6 +242,7 @@ struct judged judge(struct arena *a, const struct graph *g, const struct bound *
     j.given = routes_given(a, j.found, NULL, n);
     j.moved_at = arena_array(a, double, n);
     j.kl = arena_array(a, double, n);
+    j.noise_at = arena_array(a, double, n);
     j.moves = arena_array(a, double, j.n_routers + 1);
     j.positions = arena_array(a, struct position, n);
     uint32_t most_experts = 1;
@@ -253,8 +256,10 @@ struct judged judge(struct arena *a, const struct graph *g, const struct bound *
         sample_free(&j);
     }
     for (uint64_t i = SAMPLES;; i++) {
+        double least = j.noise_at[0];
+        for (uint32_t t = 1; t < n; t++) least = fmin(least, j.noise_at[t]);
         result.bound = *bound;
-        bound_widen(&result.bound, &j.difference, j.moved_at, j.kl);
+        bound_widen(&result.bound, &j.difference, j.moved_at, j.kl, least);
         result.difference = j.difference;
         result.holds = bound_holds(&result.bound, &j.difference);
         if (result.holds || i == SAMPLES_MOST) return result;

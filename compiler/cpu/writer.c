@@ -1,7 +1,6 @@
 /* writer.c -- see writer.h. */
 #include "writer.h"
 #include "compiler/source/text.h"
-#include <assert.h>
 
 void put(struct writer *w, const char *fmt, ...)
 {
@@ -174,7 +173,8 @@ void put_partner(struct writer *w, const struct branch *up, const char *n)
         case OP_times:        put_times(w, c, "up", n); break;
         case OP_expert_bias:
         case OP_expert_times: put_expert_row(w, c, "up", n); break;
-        default:              assert(!"an operation that rule_gate in fuse.c leaves out");
+        default:              /* rule_gate in fuse.c leaves others out */
+            die("%%%s beside a gate: forgec has no kernel for it; this is a mistake in forgec, please report it", c->name);
         }
     }
 }

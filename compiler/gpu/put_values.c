@@ -2,7 +2,6 @@
  * as lines on `y`.  In scope: a, the kernel's arguments; t and r, token and column; y; with a partner up. */
 #include "compiler/source/text.h"
 #include "put.h"
-#include <assert.h>
 
 /* Row t of a value. */
 static const char *row_of(struct emitter *e, const struct node *n) { return gpu_row(e, gpu_read(e->plan, n), "t"); }
@@ -60,11 +59,9 @@ static bool put_with_tensor(struct emitter *e, const struct node *n, const char 
 
 void gpu_put_partner(struct emitter *e, const struct branch *up)
 {
-    for (uint32_t i = 0; i < up->n_chain; i++) {
-        const bool done = put_with_tensor(e, up->chain[i], "up");
-        assert(done);                                                      /* rule_gate in fuse.c sees to it */
-        (void)done;
-    }
+    for (uint32_t i = 0; i < up->n_chain; i++)                             /* rule_gate in fuse.c leaves others out */
+        if (!put_with_tensor(e, up->chain[i], "up"))
+            die("%%%s beside a gate: forgec has no GPU kernel for it; this is a mistake in forgec, please report it", up->chain[i]->name);
 }
 
 static void put_operation(struct emitter *e, const struct branch *b, uint32_t i)

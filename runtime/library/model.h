@@ -30,7 +30,7 @@ extern "C" {
 #endif
 
 /* @constants: written by forgec; the values here are placeholders */
-#define MODEL_ABI_VERSION      1u
+#define MODEL_ABI_VERSION      2u
 #define MODEL_BUILD_HASH       ""                /* changes with the model, the options and forgec */
 #define MODEL_NAME             ""
 #define MODEL_TARGET           ""

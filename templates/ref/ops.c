@@ -208,11 +208,19 @@ static void take_groups_ref(bool *taken, const struct route_ref *r, const double
     }
 }
 
+/* What a softmax over all experts needs: the largest logit, and the sum of exponentials less it. */
+static void route_sums(const struct route_ref *r, const float *logits, double *top, double *sum)
+{
+    *top = -INFINITY;
+    *sum = 0;
+    for (uint32_t i = 0; i < r->n_expert; i++) *top = fmax(*top, (double)logits[i]);
+    for (uint32_t i = 0; i < r->n_expert; i++) *sum += exp((double)logits[i] - *top);
+}
+
 void route_select_ref(double *select, const struct route_ref *r, const float *logits)
 {
-    double sum = 0, top = -INFINITY;
-    for (uint32_t i = 0; i < r->n_expert; i++) top = fmax(top, (double)logits[i]);
-    for (uint32_t i = 0; i < r->n_expert; i++) sum += exp((double)logits[i] - top);
+    double top, sum;
+    route_sums(r, logits, &top, &sum);
     for (uint32_t i = 0; i < r->n_expert; i++) {
         const double x = (double)logits[i];
         select[i] = r->gating == 1 ? exp(x - top) / sum : r->gating == 2 ? sigmoid_ref(x) : x;
@@ -232,9 +240,8 @@ void route_choose_ref(uint32_t *chosen, const struct route_ref *r, const double 
 
 void route_share_ref(float *choice, const struct route_ref *r, const float *logits, const uint32_t *chosen)
 {
-    double share[256], sum = 0, top = -INFINITY, total = 0;
-    for (uint32_t i = 0; i < r->n_expert; i++) top = fmax(top, (double)logits[i]);
-    for (uint32_t i = 0; i < r->n_expert; i++) sum += exp((double)logits[i] - top);
+    double share[256], total = 0, top, sum;
+    route_sums(r, logits, &top, &sum);
     for (uint32_t k = 0; k < r->used; k++) {
         const double x = (double)logits[chosen[k]];
         share[k] = r->gating == 1 ? exp(x - top) / sum : r->gating == 2 ? sigmoid_ref(x) : exp(x - top);
