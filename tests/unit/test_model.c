@@ -239,6 +239,44 @@ static void tensors_nobody_reads(void **state)
     tiny_reads_all = false;
 }
 
+/* Norms that Gemma has besides. */
+static void put_norms(void)
+{
+    static const struct { const char *name; uint32_t cols; } norms[] = { { "attn_q_norm", 32 }, { "attn_k_norm", 32 },
+                                                                         { "post_attention_norm", 64 }, { "post_ffw_norm", 64 } };
+    for (uint32_t l = 0; l < 2; l++)
+        for (size_t i = 0; i < COUNT_OF(norms); i++)
+            tiny_tensor(arena_printf(a, "blk.%u.%s.weight", l, norms[i].name), QUANT_F32, 0, norms[i].cols);
+}
+
+/* Which of two layers has a window, and rotates as such layers do. */
+static void windows_of_layers(void **state)
+{
+    (void)state;
+    static const struct key_row rows[][3] = {
+        { { "gemma3.rope.freq_base", GGUF_F32, 1e6, ONE, NULL, NULL } },
+        { { "gemma3.rope.freq_base", GGUF_F32, 1e6, ONE, NULL, NULL }, { "gemma3.attention.sliding_window", GGUF_U32, 16, ONE, NULL, NULL },
+          { "gemma3.attention.sliding_window_pattern", GGUF_U32, 2, ONE, NULL, NULL } },
+        { { "gemma2.attention.sliding_window", GGUF_U32, 16, ONE, NULL, NULL } },
+        { { "gemma2.attention.sliding_window", GGUF_U32, 16, ONE, NULL, NULL },
+          { "gemma2.attention.sliding_window_pattern", GGUF_U32, 1, ONE, NULL, NULL } } };
+    static const struct { const char *arch; uint32_t n_keys, window[2], base[2]; } wanted[COUNT_OF(rows)] = {
+        { "gemma3", 1, { 0, 0 }, { 1000000, 1000000 } }, { "gemma3", 3, { 16, 0 }, { 10000, 1000000 } },
+        { "gemma2", 1, { 16, 0 }, { 10000, 10000 } },    { "gemma2", 2, { 0, 0 }, { 10000, 10000 } } };
+    tiny_more = put_norms;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct graph *g = graph_build(a, with_keys(wanted[i].arch, rows[i], wanted[i].n_keys, NULL));
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < g->n_nodes; k++) {
+            const struct node *node = g->nodes[k];
+            if (node->op == OP_rope) assert_true(node->attr.base == wanted[i].base[node->layer]);
+            if (node->op == OP_attention) assert_int_equal(node->attr.window, wanted[i].window[node->layer]);
+            n += node->op == OP_rope || node->op == OP_attention;
+        }
+        assert_int_equal(n, 6);
+    }
+}
+
 /* Experts that a key promises and no tensor has. */
 static void experts_without_tensors(void **state)
 {
@@ -252,6 +290,10 @@ static void experts_without_tensors(void **state)
     assert_dies(graph_build(a, m), "tiny: llama.expert_count is 8, but the file has no tensor that goes with it; convert the model again");
     graph_build(a, with_keys("llama", none, 2, NULL));
     assert_dies(with_keys("smollm3", smollm3, 1, NULL), "smollm3.expert_count is 8; forgec does not compute what it asks for");
+    /* A router chooses as its architecture says, whatever the file says. */
+    static const struct key_row softmax[] = { { "gpt-oss.expert_gating_func", GGUF_U32, 1, ONE, NULL, NULL } };
+    assert_dies(with_keys("gpt-oss", softmax, 1, NULL), "gpt-oss.expert_gating_func is 1; forgec does not compute what it asks for, only "
+                "models where it is 0 or 3");
 }
 
 /* A scale of 0 is how converters write that there is none. */
@@ -349,6 +391,9 @@ static const struct key_row changing[] = {
     { "llama.hidden_activation", GGUF_STRING, 0, ONE, "gelu", "is \"gelu\"; " LISTED("silu") },
     { "llama.tensor_data_layout", GGUF_STRING, 0, ONE, "jploski", "is \"jploski\"; " LISTED("reference or Meta AI original pth") },
     { "llama.expert_group_count", GGUF_U32, 2, ONE, NULL, "is 2; " LISTED("0") },
+    { "llama.expert_gating_func", GGUF_U32, 2, ONE, NULL, "is 2; " LISTED("0 or 1") },
+    { "llama.expert_weights_norm", GGUF_BOOL, 0, ONE, NULL, "is false; " LISTED("true") },
+    { "llama.expert_weights_scale", GGUF_F32, 2.5, ONE, NULL, "is 2.5; " LISTED("0 or 1") },
     { "llama.pooling_type", GGUF_U32, 3, ONE, NULL, "is 3; " LISTED("0") },
     { "llama.rope.dimension_sections", GGUF_I32, 16, ITEMS, NULL, "is [0, 16]" },
     { "llama.rope.scaling.yarn_log_multiplier", GGUF_F32, 0.1, ONE, NULL, "is 0.1; " LISTED("0") },
@@ -407,6 +452,9 @@ static void keys_that_change_nothing(void **state)
         { "llama.tensor_data_layout", GGUF_STRING, 0, ONE, "Meta AI original pth", NULL },
         { "llama.hidden_activation", GGUF_STRING, 0, ONE, "silu", NULL },
         { "llama.expert_used_count", GGUF_U32, 2, ONE, NULL, NULL },
+        { "llama.expert_gating_func", GGUF_U32, 1, ONE, NULL, NULL },
+        { "llama.expert_weights_norm", GGUF_BOOL, 1, ONE, NULL, NULL },
+        { "llama.expert_weights_scale", GGUF_F32, 1, ONE, NULL, NULL },
         { "llama.attention.sliding_window_pattern", GGUF_BOOL, 1, ITEMS, NULL, NULL },
         { "llama.rope.dimension_sections", GGUF_I32, 0, ITEMS, NULL, NULL },
         { "llama.rope.scaling.finetuned", GGUF_BOOL, 0, ONE, NULL, NULL },
@@ -724,6 +772,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(scales_of_matrices, setup, teardown),
         cmocka_unit_test_setup_teardown(tensors_nobody_reads, setup, teardown),
         cmocka_unit_test_setup_teardown(experts_without_tensors, setup, teardown),
+        cmocka_unit_test_setup_teardown(windows_of_layers, setup, teardown),
         cmocka_unit_test_setup_teardown(scales_of_zero, setup, teardown),
         cmocka_unit_test_setup_teardown(numbers_out_of_range, setup, teardown),
         cmocka_unit_test_setup_teardown(further_keys, setup, teardown),
