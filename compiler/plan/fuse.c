@@ -78,8 +78,9 @@ bool fuse_reads_partner(const struct group *g, const struct branch *b, const str
     return b->partner >= 0 && op_info[n->op].n_values == 2 && n->inputs[1] == g->branches[b->partner].result;
 }
 
-/* Operations that came with experts and recurrent layers: maps of these go on in one kernel. */
-static bool is_late(const struct node *n)
+/* A map that begins with one of these has a kernel that goes from value to value, or from head to head, and takes the operations behind it,
+ * too; other maps are one operation each. */
+static bool begins_chain(const struct node *n)
 {
     switch (n->op) {
     case OP_times: case OP_scale: case OP_silu: case OP_gelu: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_softcap:
@@ -109,7 +110,7 @@ static struct branch *open_branch(struct fuser *f, const struct node *value)
     if (!f->fusing || value->n_readers != 1 || fuse_group(f->out, value) == NO_GROUP) return NULL;
     struct group *g = group_at(f, value);
     const bool rows = g->kind == GROUP_LINEAR || g->kind == GROUP_SLICES || g->kind == GROUP_SEQUENCE;
-    if (!rows && !(g->kind == GROUP_MAP && is_late(g->branches[0].chain[0]))) return NULL;
+    if (!rows && !(g->kind == GROUP_MAP && begins_chain(g->branches[0].chain[0]))) return NULL;
     for (uint32_t i = 0; i < g->n_branches; i++) {
         struct branch *b = &g->branches[i];
         if (b->result == value && b->n_chain < MAX_CHAIN) return b;
@@ -235,8 +236,8 @@ static bool rule_beside(struct fuser *f, struct node *glu)
         const struct node *n = glu->inputs[k];
         const bool placed = fuse_group(f->out, n) != NO_GROUP && fuse_group(f->out, fuse_held_by(glu->inputs[1 - k])) != NO_GROUP;
         const enum group_kind kind = placed ? group_at(f, n)->kind : GROUP_EMBED;
-        const bool late = kind == GROUP_MAP || kind == GROUP_SEQUENCE || (kind == GROUP_LINEAR && fuse_is_view(glu->inputs[1 - k]));
-        struct branch *b = late ? open_branch(f, n) : NULL;
+        const bool fresh = kind == GROUP_MAP || kind == GROUP_SEQUENCE || (kind == GROUP_LINEAR && fuse_is_view(glu->inputs[1 - k]));
+        struct branch *b = fresh ? open_branch(f, n) : NULL;
         if (b && fuse_group(f->out, fuse_held_by(glu->inputs[1 - k])) < fuse_group(f->out, n)) return join_branch(f, b, glu);
     }
     return false;

@@ -1,16 +1,8 @@
 /* attention_decode_kernels.c -- decode attention, what finishes heads before it, and attention by single operations: for the shape that
  * the case says, or with -DMODELS for those of real models, as constants.  Another cache by -DKV=f32 or q8_0; lanes have all.
- * -DATTENTION_MORE: with caps and sinks.  Registers
- * and spills:
+ * -DATTENTION_MORE: with caps and sinks.  Registers and spills:
  *   tests/device/compile.sh tests/kernel/attention_decode_kernels.c -DMODELS */
-#if !defined(__HIP__) && !defined(__CUDA__)
-#include <stdint.h>
-static uint32_t kind_of_case;                    /* the templates see a variable */
-#define KV_KIND kind_of_case
-#define KIND_IS(kind) (kind_of_case = (kind))
-#else
-#define KIND_IS(kind) ((void)(kind))
-#endif
+#include "kind_of_case.h"
 #include "kernel.h"
 #include "templates/gpu/attention_decode_tmpl.c"
 #include "templates/gpu/attention_unfused.h"

@@ -2,14 +2,7 @@
  * of real models, as constants.  Another cache by -DKV=f32 or q8_0; lanes have all.  -DATTENTION_MORE: with caps and sinks.  Registers and
  * spills, -DPREFILL_THREADS=256 too:
  *   tests/device/compile.sh tests/kernel/attention_prefill_kernels.c -DMODELS */
-#if !defined(__HIP__) && !defined(__CUDA__)
-#include <stdint.h>
-static uint32_t kind_of_case;                    /* the templates see a variable */
-#define KV_KIND kind_of_case
-#define KIND_IS(kind) (kind_of_case = (kind))
-#else
-#define KIND_IS(kind) ((void)(kind))
-#endif
+#include "kind_of_case.h"
 #include "kernel.h"
 #include "templates/gpu/attention_prefill_tmpl.c"
 #include "cases.h"

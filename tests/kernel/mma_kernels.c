@@ -49,68 +49,34 @@ DEVICE void product(const struct forge_kernel_args a, struct mma_acc *d, const u
     else mma_f16(d, &fa, &fb);
 }
 
-/* D = A B, B stored [j][k]. */
-TEST_KERNEL(WAVE, mma_rows_f16)
-{
-    struct mma_acc d;
-    pdl_launch();
-    pdl_wait();
-    product(a, &d, 0);
-    tile_to_arena(a, &d);
-}
-/* D = A B, B stored [k][j]. */
-TEST_KERNEL(WAVE, mma_trans_f16)
-{
-    struct mma_acc d;
-    pdl_launch();
-    pdl_wait();
-    product(a, &d, 1);
-    tile_to_arena(a, &d);
-}
-/* D = A B in bf16, B stored [j][k]. */
-TEST_KERNEL(WAVE, mma_rows_bf16)
-{
-    struct mma_acc d;
-    pdl_launch();
-    pdl_wait();
-    product(a, &d, 2);
-    tile_to_arena(a, &d);
-}
 #if FAMILY_MMA_SUMS_ARE_A(FAMILY)
-/* D = f16(A B) B, both times B stored [j][k]: the accumulator as operand A. */
-TEST_KERNEL(WAVE, mma_chain_f16)
+/* d = f16(A B) B, both times B stored [j][k]: the accumulator as operand A. */
+DEVICE void chain(const struct forge_kernel_args a, struct mma_acc *d)
 {
-    struct mma_acc d;
     struct mma_a fa;
     struct mma_b fb;
-    pdl_launch();
-    pdl_wait();
-    product(a, &d, 0);
-    mma_a_of_acc(&fa, &d);
+    product(a, d, 0);
+    mma_a_of_acc(&fa, d);
     mma_load_b(&fb, lds() + PLACE_B, PADDED);
-    mma_zero(&d);
-    mma_f16(&d, &fa, &fb);
-    tile_to_arena(a, &d);
+    mma_zero(d);
+    mma_f16(d, &fa, &fb);
 }
-/* D[i][j] = the largest (j even) or the sum (j odd) of row i of A B. */
-TEST_KERNEL(WAVE, mma_reduce)
+/* d[i][j] = the largest (j even) or the sum (j odd) of row i of A B. */
+DEVICE void reduce(const struct forge_kernel_args a, struct mma_acc *d)
 {
-    struct mma_acc d, r;
-    pdl_launch();
-    pdl_wait();
-    product(a, &d, 0);
+    struct mma_acc c;
+    product(a, &c, 0);
     for (uint32_t e = 0; e < MMA_ACC; e++) {
-        float largest = d.x[e], sum = 0.0f;
+        float largest = c.x[e], sum = 0.0f;
         for (uint32_t o = 0; o < MMA_ACC; o++)
             if (mma_row(o) == mma_row(e)) {
-                largest = max_f32(largest, d.x[o]);
-                sum += d.x[o];
+                largest = max_f32(largest, c.x[o]);
+                sum += c.x[o];
             }
         largest = mma_rows_max(largest);
         sum = mma_rows_sum(sum);
-        r.x[e] = mma_col(e) % 2 ? sum : largest;
+        d->x[e] = mma_col(e) % 2 ? sum : largest;
     }
-    tile_to_arena(a, &r);
 }
 #else
 /* d = (A B)^T, B stored [j][k]. */
@@ -130,75 +96,64 @@ DEVICE void columns_to_arena(const struct forge_kernel_args a, const struct mma_
 {
     for (uint32_t e = 0; e < MMA_ACC; e++) FLOATS(0)[mma_col(e) * 16 + mma_row(e)] = d->x[e];
 }
-/* D = f16(A B) B, both times B stored [j][k], as D^T = B^T f16(A B)^T: the accumulator as operand B. */
-TEST_KERNEL(WAVE, mma_chain_f16)
+/* d = (f16(A B) B)^T, both times B stored [j][k], as B^T f16(A B)^T: the accumulator as operand B. */
+DEVICE void chain_of_columns(const struct forge_kernel_args a, struct mma_acc *d)
 {
-    struct mma_acc d;
     struct mma_a rows, fa;
     struct mma_b fb;
-    pdl_launch();
-    pdl_wait();
-    product_of_columns(a, &d);
-    (void)mma_b_of_acc(&fb, &d, 0.0f);
+    product_of_columns(a, d);
+    (void)mma_b_of_acc(&fb, d, 0.0f);
     mma_load_a(&rows, lds() + PLACE_B, PADDED);
     fa = rows;
     for (uint32_t n = 0; n < MMA_WORDS / 2 && MMA_WORDS == 8; n++) {                  /* k = 0, 2 .. 14, 1, 3 .. 15 */
         fa.x[n] = byte_perm(rows.x[2 * n], rows.x[2 * n + 1], 0x05040100u);
         fa.x[n + MMA_WORDS / 2] = byte_perm(rows.x[2 * n], rows.x[2 * n + 1], 0x07060302u);
     }
-    mma_zero(&d);
-    mma_f16(&d, &fa, &fb);
-    columns_to_arena(a, &d);
+    mma_zero(d);
+    mma_f16(d, &fa, &fb);
 }
-/* D[i][j] = the largest (j even) or the sum (j odd) of row i of A B. */
-TEST_KERNEL(WAVE, mma_reduce)
+/* d[j][i] = the largest (j even) or the sum (j odd) of row i of A B. */
+DEVICE void reduce_of_columns(const struct forge_kernel_args a, struct mma_acc *d)
 {
-    struct mma_acc d, r;
-    pdl_launch();
-    pdl_wait();
-    product_of_columns(a, &d);
-    float largest = d.x[0], sum = 0.0f;
+    struct mma_acc c;
+    product_of_columns(a, &c);
+    float largest = c.x[0], sum = 0.0f;
     for (uint32_t e = 0; e < MMA_ACC; e++) {
-        largest = max_f32(largest, d.x[e]);
-        sum += d.x[e];
+        largest = max_f32(largest, c.x[e]);
+        sum += c.x[e];
     }
     largest = mma_cols_max(largest);
     sum = mma_cols_sum(sum);
-    for (uint32_t e = 0; e < MMA_ACC; e++) r.x[e] = mma_row(e) % 2 ? sum : largest;
-    columns_to_arena(a, &r);
+    for (uint32_t e = 0; e < MMA_ACC; e++) d->x[e] = mma_row(e) % 2 ? sum : largest;
 }
 #endif
-/* D = A B with the tiles in swizzled rows, at all pieces in turn: four times the product. */
-TEST_KERNEL(WAVE, mma_swizzled)
+/* d = A B with the tiles in swizzled rows of 64 columns, A in each 16 of them.  B too: four times the product; or `once`, and in bf16: in
+ * the second 16, zeros in the others. */
+DEVICE void swizzled(const struct forge_kernel_args a, struct mma_acc *d, const uint32_t once)
 {
-    struct mma_acc d;
     struct mma_wide_a fa;
     struct mma_wide_b fb;
-    pdl_launch();
-    pdl_wait();
-    mma_zero(&d);
+    mma_zero(d);
     for (uint32_t n = lane_id(); n < 16 * 8; n += WAVE) {
-        copy16(lds() + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(0) + n / 8 * 32 + n % 2 * 16, 1);
-        copy16(lds() + 2048 + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(1) + n / 8 * 32 + n % 2 * 16, 1);
+        const uint32_t row = n / 8, piece = n % 8, from = row * 32 + piece % 2 * 16;
+        copy16(lds() + lds_piece(row, SWIZZLED_ROW_BYTES, piece, 1), WEIGHT(0) + from, 1);
+        copy16(lds() + 2048 + lds_piece(row, SWIZZLED_ROW_BYTES, piece, 1), WEIGHT(1) + from, !once || piece / 2 == 1);
     }
     wait_for_tiles();
     for (uint32_t piece = 0; piece < 8; piece += 2 * MMA_WIDE) {
         mma_load_wide_a_swizzled(&fa, lds(), piece);
         mma_load_wide_b_swizzled(&fb, lds() + 2048, piece);
-        wide_f16(&d, &fa, &fb);
+        if (once) wide_bf16(d, &fa, &fb);
+        else wide_f16(d, &fa, &fb);
     }
-    tile_to_arena(a, &d);
 }
-/* D = A B by wide operands: A in each 16 columns, B in the last ones, zeros in the others. */
-TEST_KERNEL(WAVE, mma_wide_rows)
+/* d = A B by wide operands: A in each 16 columns, B in the last ones, zeros in the others. */
+DEVICE void wide_rows(const struct forge_kernel_args a, struct mma_acc *d)
 {
     enum { PIECES = 2 * MMA_WIDE, STRIDE = PIECES * 16 + 16 };
-    struct mma_acc d;
     struct mma_wide_a fa;
     struct mma_wide_b fb;
-    pdl_launch();
-    pdl_wait();
-    mma_zero(&d);
+    mma_zero(d);
     for (uint32_t n = lane_id(); n < 16 * PIECES; n += WAVE) {
         const uint32_t row = n / PIECES, piece = n % PIECES;
         copy16(lds() + row * STRIDE + piece * 16, WEIGHT(0) + row * 32 + piece % 2 * 16, 1);
@@ -207,27 +162,29 @@ TEST_KERNEL(WAVE, mma_wide_rows)
     wait_for_tiles();
     mma_load_wide_a(&fa, lds(), STRIDE);
     mma_load_wide_b(&fb, lds() + 2048, STRIDE);
-    wide_f16(&d, &fa, &fb);
-    tile_to_arena(a, &d);
+    wide_f16(d, &fa, &fb);
 }
-/* D = A B in bf16 by wide operands in swizzled rows: A in each 16 of 64 columns, B in the second, zeros in the others. */
-TEST_KERNEL(WAVE, mma_wide_swizzled)
-{
-    struct mma_acc d;
-    struct mma_wide_a fa;
-    struct mma_wide_b fb;
-    pdl_launch();
-    pdl_wait();
-    mma_zero(&d);
-    for (uint32_t n = lane_id(); n < 16 * 8; n += WAVE) {
-        copy16(lds() + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(0) + n / 8 * 32 + n % 2 * 16, 1);
-        copy16(lds() + 2048 + lds_piece(n / 8, SWIZZLED_ROW_BYTES, n % 8, 1), WEIGHT(1) + n / 8 * 32 + n % 2 * 16, n % 8 / 2 == 1);
+
+/* The kernel `name`: d by `computed`, to the arena by `stored`. */
+#define MMA_KERNEL(name, computed, stored) \
+    TEST_KERNEL(WAVE, name) \
+    { \
+        struct mma_acc d; \
+        pdl_launch(); \
+        pdl_wait(); \
+        computed; \
+        stored(a, &d); \
     }
-    wait_for_tiles();
-    for (uint32_t piece = 0; piece < 8; piece += 2 * MMA_WIDE) {
-        mma_load_wide_a_swizzled(&fa, lds(), piece);
-        mma_load_wide_b_swizzled(&fb, lds() + 2048, piece);
-        wide_bf16(&d, &fa, &fb);
-    }
-    tile_to_arena(a, &d);
-}
+MMA_KERNEL(mma_rows_f16,      product(a, &d, 0),        tile_to_arena)
+MMA_KERNEL(mma_trans_f16,     product(a, &d, 1),        tile_to_arena)
+MMA_KERNEL(mma_rows_bf16,     product(a, &d, 2),        tile_to_arena)
+#if FAMILY_MMA_SUMS_ARE_A(FAMILY)
+MMA_KERNEL(mma_chain_f16,     chain(a, &d),             tile_to_arena)
+MMA_KERNEL(mma_reduce,        reduce(a, &d),            tile_to_arena)
+#else
+MMA_KERNEL(mma_chain_f16,     chain_of_columns(a, &d),  columns_to_arena)
+MMA_KERNEL(mma_reduce,        reduce_of_columns(a, &d), columns_to_arena)
+#endif
+MMA_KERNEL(mma_swizzled,      swizzled(a, &d, 0),       tile_to_arena)
+MMA_KERNEL(mma_wide_rows,     wide_rows(a, &d),         tile_to_arena)
+MMA_KERNEL(mma_wide_swizzled, swizzled(a, &d, 1),       tile_to_arena)

@@ -1,9 +1,6 @@
 /* library_help.h -- what the tests of model libraries share: checks, files, a parallel_for of real threads. */
 #ifndef LIBRARY_HELP_H
 #define LIBRARY_HELP_H
-#ifndef LIBRARY_NO_MODELS
-#include "library_models.h"
-#endif
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -3,7 +3,6 @@
  * refused.  states [-n TOKENS] [-s SEED] [-d LIBSIMT] [-r FILE] KIND FILE
  * KIND of the model's states: any (all can be taken back to every position), window (some only as far as a ring holds them) or none (some
  * are replaced by every token).  A state is written to FILE; -r: one of another build, to be refused.  -d: a GPU's library. */
-#define LIBRARY_NO_MODELS
 #include "library_help.h"
 #include "model.h"
 #include <dlfcn.h>

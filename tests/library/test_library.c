@@ -3,10 +3,20 @@
  * default, whose tokens are those of the program of the same model.
  * test_library GOLDEN_DIR DELTA_WEIGHTS [KAPPA_EXECUTABLE] */
 #include "library_help.h"
+#include "library_models.h"
+#include "alpha.h"
+#include "beta.h"
+#include "delta.h"
+#include "kappa.h"
 #include <math.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+LIBRARY(alpha, ALPHA, "q-llama-Q8_0");
+LIBRARY(beta, BETA, "qwen3-a");
+LIBRARY(delta, DELTA, "x-none-novocab");
+LIBRARY(kappa, KAPPA, "q-llama-Q8_0");
 
 enum { PROMPT = 48, GREEDY = 40, MORE = ALPHA_MORE };
 

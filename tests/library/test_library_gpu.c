@@ -1,8 +1,8 @@
 /* test_library_gpu.c -- model libraries for GPUs, on the simulator: golden tokens, several instances, budgets, sequences, saved states,
  * every failure of the driver.  gamma: q-llama-Q8_0 for a gfx1151 with chunks of 20 tokens; omega: the same for gfx942; zeta: gamma's with
  * its weights in a file.  test_library_gpu GOLDEN_DIR LIBGFXSIM.so ZETA_WEIGHTS */
-#define LIBRARY_NO_MODELS
 #include "library_help.h"
+#include "library_models.h"
 #include "gamma.h"
 #include "omega.h"
 #include "zeta.h"
@@ -10,53 +10,9 @@
 
 enum { PROMPT = 48, GREEDY = 8 };
 
-struct library {
-    const char *name;
-    size_t workspace_bytes, sequence_bytes, state_bytes;
-    uint64_t weights_bytes, device_bytes, sequence_device_bytes;
-    uint32_t n_vocab, n_ctx, chunk, tiles, workers;
-    int (*open)(void *, void *, size_t, const void *);
-    void (*close)(void *);
-    int (*prefill)(void *, const int32_t *, uint32_t, float *);
-    int (*step)(void *, int32_t, float *);
-    int (*begin)(void *, const int32_t *, uint32_t, float *);
-    int (*step_budget)(void *, uint32_t);
-    void (*cancel)(void *);
-    uint32_t (*n_past)(const void *);
-    int (*reset)(void *, uint32_t);
-    int (*sequence_use)(void *, uint32_t);
-    int (*sequence_copy)(void *, uint32_t, uint32_t);
-    int (*save)(void *, void *, size_t, size_t *);
-    int (*restore)(void *, const void *, size_t);
-    int32_t (*sample)(void *, float *, const void *);
-    int (*verify)(void *, uint32_t *, uint32_t, const char **);
-};
-
-/* Pointers to incomplete structs are passed as void *. */
-#define LIBRARY(p, P) \
-static int p##_t_open(void *m, void *w, size_t n, const void *o) { return p##_open(m, w, n, o); } \
-static void p##_t_close(void *m) { p##_close(m); } \
-static int p##_t_prefill(void *m, const int32_t *t, uint32_t n, float *l) { return p##_prefill(m, t, n, l); } \
-static int p##_t_step(void *m, int32_t t, float *l) { return p##_step(m, t, l); } \
-static int p##_t_begin(void *m, const int32_t *t, uint32_t n, float *l) { return p##_begin(m, t, n, l); } \
-static int p##_t_step_budget(void *m, uint32_t n) { return p##_step_budget(m, n); } \
-static void p##_t_cancel(void *m) { p##_cancel(m); } \
-static uint32_t p##_t_n_past(const void *m) { return p##_n_past(m); } \
-static int p##_t_reset(void *m, uint32_t n) { return p##_reset(m, n); } \
-static int p##_t_sequence_use(void *m, uint32_t i) { return p##_sequence_use(m, i); } \
-static int p##_t_sequence_copy(void *m, uint32_t to, uint32_t from) { return p##_sequence_copy(m, to, from); } \
-static int p##_t_save(void *m, void *o, size_t c, size_t *w) { return p##_save(m, o, c, w); } \
-static int p##_t_restore(void *m, const void *s, size_t n) { return p##_restore(m, s, n); } \
-static int32_t p##_t_sample(void *m, float *l, const void *s) { return p##_sample(m, l, s); } \
-static int p##_t_verify(void *m, uint32_t *at, uint32_t n, const char **name) { return p##_verify(m, at, n, name); } \
-static const struct library p##_library = { #p, P##_WORKSPACE_BYTES, P##_SEQUENCE_BYTES, P##_STATE_BYTES, \
-    P##_WEIGHTS_BYTES, P##_DEVICE_BYTES, P##_SEQUENCE_DEVICE_BYTES, P##_N_VOCAB, P##_N_CTX, P##_CHUNK, P##_TILES, P##_WORKERS, \
-    p##_t_open, p##_t_close, p##_t_prefill, p##_t_step, p##_t_begin, p##_t_step_budget, p##_t_cancel, p##_t_n_past, p##_t_reset, \
-    p##_t_sequence_use, p##_t_sequence_copy, p##_t_save, p##_t_restore, \
-    p##_t_sample, p##_t_verify }
-LIBRARY(gamma, GAMMA);
-LIBRARY(omega, OMEGA);
-LIBRARY(zeta, ZETA);
+LIBRARY(gamma, GAMMA, "q-llama-Q8_0");
+LIBRARY(omega, OMEGA, "q-llama-Q8_0");
+LIBRARY(zeta, ZETA, "q-llama-Q8_0");
 
 static int32_t prompt[PROMPT], greedy[GREEDY];
 static void *simulator;
