@@ -103,6 +103,13 @@ void *arena_calloc(struct arena *a, size_t count, size_t size)
     return arena_alloc(a, count * size);
 }
 
+void *arena_regrown(struct arena *a, const void *items, size_t n, size_t count, size_t size)
+{
+    void *grown = arena_calloc(a, count, size);
+    if (n) memcpy(grown, items, n * size);
+    return grown;
+}
+
 char *arena_strndup(struct arena *a, const char *s, size_t n)
 {
     if (n == SIZE_MAX) die_memory(n);

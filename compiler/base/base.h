@@ -22,6 +22,15 @@ char *arena_strndup(struct arena *a, const char *s, size_t n);
 char *arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
 #define arena_new(a, type)          ((type *)arena_calloc((a), 1, sizeof(type)))
 #define arena_array(a, type, count) ((type *)arena_calloc((a), (count), sizeof(type)))
+/* Zeroed array that begins with the first n of items, which may be NULL where n is 0. */
+void *arena_regrown(struct arena *a, const void *items, size_t n, size_t count, size_t size);
+/* Room behind n items of an array in the arena for one more: items and capacity are what changes. */
+#define arena_room(a, items, n, capacity)                                                  \
+    do {                                                                                   \
+        if ((n) < (capacity)) break;                                                       \
+        (capacity) = (capacity) ? 2 * (capacity) : 8;                                      \
+        (items) = arena_regrown((a), (items), (n), (capacity), sizeof *(items));           \
+    } while (0)
 
 /* ---- text: a growing, always NUL-terminated string in an arena. Start with { .arena = a }. ---- */
 struct text {

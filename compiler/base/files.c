@@ -52,6 +52,7 @@ static const char *kind_of(mode_t mode)
 
 int file_open(const char *path)
 {
+    if (!*path) die("the path of a file is empty; give one");
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);       /* does not wait for who writes into a pipe */
     const int error = errno;
     struct stat st;

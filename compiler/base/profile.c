@@ -668,29 +668,19 @@ struct profile *profile_load(struct arena *a, const char *name, const char *dire
     return p;
 }
 
-static int compare_names(const void *x, const void *y)
-{
-    const char *const *a = x, *const *b = y;
-    return strcmp(*a, *b);
-}
-
 const char **profile_names(struct arena *a, const char *directory)
 {
-    const char **paths = resource_list(a, directory, "targets/");
+    const char **names = resource_names(a, directory, "targets/");
     size_t kept = 0;
-    for (size_t i = 0; paths[i]; i++) {
-        const size_t length = strlen(paths[i]), start = strlen("targets/");
-        if (length < start + 6 || strcmp(paths[i] + length - 5, ".yaml") != 0) continue;
-        const char *name = arena_strndup(a, paths[i] + start, length - start - 5);
-        struct bytes text = resource_get(a, directory, paths[i]);
-        const struct yaml *y = yaml_parse(a, resource_place(a, directory, paths[i]), (const char *)text.data, text.size);
+    for (size_t i = 0; names[i]; i++) {
+        const char *path = arena_printf(a, "targets/%s.yaml", names[i]);
+        const struct bytes text = resource_get(a, directory, path);
+        const struct yaml *y = yaml_parse(a, resource_place(a, directory, path), (const char *)text.data, text.size);
         const struct yaml *base = y ? yaml_get(y, "base") : NULL;
-        if (base && yaml_bool(base)) continue;
-        paths[kept++] = name;
+        if (!base || !yaml_bool(base)) names[kept++] = names[i];
     }
-    paths[kept] = NULL;
-    qsort(paths, kept, sizeof *paths, compare_names);        /* as file names "a-b.yaml" comes before "a.yaml" */
-    return paths;
+    names[kept] = NULL;
+    return names;
 }
 
 /* ---- does it run here? ---- */

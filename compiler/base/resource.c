@@ -50,43 +50,49 @@ static int compare_string(const void *x, const void *y)
     return strcmp(*(const char *const *)x, *(const char *const *)y);
 }
 
-/* What lies below a folder of the user's, as paths of resources. */
-struct listing { struct arena *arena; const char *override_dir, **paths; size_t count, capacity; };
+struct listing { struct arena *arena; const char **paths; size_t count, capacity; };
 
 static void listing_add(struct listing *l, const char *path)
 {
-    if (l->count == l->capacity) {
-        const char **grown = arena_array(l->arena, const char *, l->capacity *= 2);
-        memcpy(grown, l->paths, l->count * sizeof *grown);
-        l->paths = grown;
-    }
+    arena_room(l->arena, l->paths, l->count, l->capacity);
     l->paths[l->count++] = path;
 }
 
-static void listing_read(struct listing *l, const char *folder)
+/* The files of the user's, as paths of resources. */
+static void listing_read(struct listing *l, const char *override_dir, const char *folder)
 {
-    const char *directory = override_path(l->arena, l->override_dir, folder);
+    const char *directory = override_path(l->arena, override_dir, folder);
     DIR        *stream = directory ? opendir(directory) : NULL;
-    for (struct dirent *entry; stream && (entry = readdir(stream));) {
-        if (entry->d_name[0] == '.') continue;
-        if (entry->d_type == DT_DIR) listing_read(l, arena_printf(l->arena, "%s%s/", folder, entry->d_name));
-        else listing_add(l, arena_printf(l->arena, "%s%s", folder, entry->d_name));
-    }
+    for (struct dirent *entry; stream && (entry = readdir(stream));)
+        if (entry->d_name[0] != '.') listing_add(l, arena_printf(l->arena, "%s%s", folder, entry->d_name));
     if (stream) closedir(stream);
 }
 
 const char **resource_list(struct arena *a, const char *override_dir, const char *folder)
 {
-    struct listing l = { .arena = a, .override_dir = override_dir, .paths = arena_array(a, const char *, n_resources + 1),
-                         .capacity = n_resources + 1 };
+    struct listing l = { .arena = a };
     for (size_t i = 0; i < n_resources; i++)
         if (!strncmp(resources[i].path, folder, strlen(folder))) listing_add(&l, resources[i].path);
-    listing_read(&l, folder);
-    qsort(l.paths, l.count, sizeof *l.paths, compare_string);
+    listing_read(&l, override_dir, folder);
+    if (l.count) qsort(l.paths, l.count, sizeof *l.paths, compare_string);
     size_t kept = 0;
     for (size_t i = 0; i < l.count; i++)
         if (!kept || strcmp(l.paths[kept - 1], l.paths[i])) l.paths[kept++] = l.paths[i];
     l.count = kept;
     listing_add(&l, NULL);
     return l.paths;
+}
+
+const char **resource_names(struct arena *a, const char *override_dir, const char *folder)
+{
+    const char **names = resource_list(a, override_dir, folder);
+    size_t       kept = 0;
+    for (size_t i = 0; names[i]; i++) {
+        const char  *file = names[i] + strlen(folder);
+        const size_t length = strlen(file);
+        if (length > 5 && strcmp(file + length - 5, ".yaml") == 0) names[kept++] = arena_strndup(a, file, length - 5);
+    }
+    names[kept] = NULL;
+    qsort(names, kept, sizeof *names, compare_string);
+    return names;
 }

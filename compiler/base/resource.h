@@ -14,7 +14,9 @@ struct bytes resource_get(struct arena *a, const char *override_dir, const char 
 bool resource_find(struct arena *a, const char *override_dir, const char *path, struct bytes *out);
 /* What to call that file in messages: DIR/cpu/vec.h where it wins, else path. */
 const char *resource_place(struct arena *a, const char *override_dir, const char *path);
-/* Paths starting with folder ("targets/", "templates/cpu/"), embedded ones (at any depth) and regular files directly in the
+/* Paths starting with folder ("targets/", "templates/cpu/"), embedded ones (at any depth) and files directly in the
  * overriding folder, sorted, without duplicates, NULL-terminated. */
 const char **resource_list(struct arena *a, const char *override_dir, const char *folder);
+/* Those that end in ".yaml", without folder and ending; sorted as names: "ernie4_5" before "ernie4_5-moe". */
+const char **resource_names(struct arena *a, const char *override_dir, const char *folder);
 #endif

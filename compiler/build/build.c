@@ -298,7 +298,7 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
 {
     const struct profile *first = targets[0].profile;
     size_t n_jobs;
-    struct cc_job *jobs = cc_runtime_jobs(a, tc, first, n + 1, &n_jobs);
+    struct cc_job *jobs = cc_runtime_jobs(a, first, n + 1, &n_jobs);
     const size_t n_done = compile_kernels(a, o, tc, targets, n, eo, jobs, n_jobs) ? n_jobs : 0;
     double since = seconds();
     const char *symbols[COUNT_OF(o->targets)];

@@ -188,11 +188,7 @@ static void list_entry(struct arena *a, struct old_list *list, int folder, const
         if (time(NULL) - st.st_mtime > STALE_TEMPORARY_SECONDS) unlinkat(folder, name, 0);
         return;
     }
-    if (list->count == list->capacity) {
-        struct old_entry *grown = arena_array(a, struct old_entry, list->capacity = list->capacity ? 2 * list->capacity : 256);
-        if (list->count) memcpy(grown, list->items, list->count * sizeof *grown);
-        list->items = grown;
-    }
+    arena_room(a, list->items, list->count, list->capacity);
     list->items[list->count++] = (struct old_entry){ arena_strdup(a, name), (uint64_t)st.st_size, st.st_mtim };
     list->bytes += (uint64_t)st.st_size;
 }

@@ -156,7 +156,6 @@ const char *cc_target_missing(struct arena *a, const struct profile *profile)
 
 struct expansion {
     struct arena *arena;
-    const char   *override_dir;
     struct text   out;
     const char   *stack[INCLUDE_DEPTH_MAX];
     size_t        depth;
@@ -203,8 +202,7 @@ static void expand(struct expansion *e, const char *path, struct bytes text)
         const char  *inner_path = NULL;
         if (name) {
             inner_path = path_without_ups(a, arena_printf(a, "%.*s%s", (int)(slash ? slash - path + 1 : 0), path, name));
-            if (!resource_find(a, e->override_dir, inner_path, &inner) && !resource_find(a, e->override_dir, inner_path = name, &inner))
-                inner_path = NULL;
+            if (!resource_find(a, NULL, inner_path, &inner) && !resource_find(a, NULL, inner_path = name, &inner)) inner_path = NULL;
         }
         bool open_already = false;      /* a cycle, which the header's guard would stop */
         for (size_t i = 0; inner_path && i < e->depth; i++) open_already |= !strcmp(e->stack[i], inner_path);
@@ -223,10 +221,10 @@ static void expand(struct expansion *e, const char *path, struct bytes text)
     e->depth--;
 }
 
-struct bytes cc_expand(struct arena *a, const char *override_dir, const char *path)
+struct bytes cc_expand(struct arena *a, const char *path)
 {
-    struct expansion e = { .arena = a, .override_dir = override_dir, .out = { .arena = a } };
-    expand(&e, path, resource_get(a, override_dir, path));
+    struct expansion e = { .arena = a, .out = { .arena = a } };
+    expand(&e, path, resource_get(a, NULL, path));
     return (struct bytes){ (const uint8_t *)text_str(&e.out), e.out.size };
 }
 
@@ -259,9 +257,9 @@ static bool library_takes(const char *path, const struct profile *profile)
     return !strncmp(path, "runtime/library/", 16) || in_list(shared, path);
 }
 
-static struct cc_job *source_jobs(struct arena *a, struct toolchain *tc, const struct cc_job *like, size_t extra, size_t *n_jobs)
+static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, size_t extra, size_t *n_jobs)
 {
-    const char **paths = resource_list(a, tc->options.runtime_dir, "runtime/");
+    const char **paths = resource_list(a, NULL, "runtime/");
     size_t       count = 0;
     while (paths[count]) count++;
     struct cc_job *jobs = arena_array(a, struct cc_job, count + extra);
@@ -274,21 +272,20 @@ static struct cc_job *source_jobs(struct arena *a, struct toolchain *tc, const s
         *job = *like;
         job->name = paths[i];
         if (is_library(like->kind) && library_is_hosted(paths[i])) job->kind = CC_LIBRARY_HOSTED;
-        job->source = cc_expand(a, tc->options.runtime_dir, paths[i]);
+        job->source = cc_expand(a, paths[i]);
         if (is_library(like->kind)) job->source = cc_hidden(a, job->source);
     }
     return jobs;
 }
 
-struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, size_t extra, size_t *n_jobs)
+struct cc_job *cc_runtime_jobs(struct arena *a, const struct profile *profile, size_t extra, size_t *n_jobs)
 {
-    return source_jobs(a, tc, &(struct cc_job){ .kind = CC_RUNTIME, .profile = profile }, extra, n_jobs);
+    return source_jobs(a, &(struct cc_job){ .kind = CC_RUNTIME, .profile = profile }, extra, n_jobs);
 }
 
-struct cc_job *cc_library_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, const char *const *flags, size_t extra,
-                               size_t *n_jobs)
+struct cc_job *cc_library_jobs(struct arena *a, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs)
 {
-    return source_jobs(a, tc, &(struct cc_job){ .kind = CC_LIBRARY, .profile = profile, .flags = flags }, extra, n_jobs);
+    return source_jobs(a, &(struct cc_job){ .kind = CC_LIBRARY, .profile = profile, .flags = flags }, extra, n_jobs);
 }
 
 struct bytes cc_hidden(struct arena *a, struct bytes source)

@@ -13,7 +13,6 @@ enum { CLANG_OLDEST = 19 };      /* older ones lack targets forgec emits for; on
 
 struct cc_options {
     const char          *clang;          /* --clang PATH, or NULL: $FORGEC_CLANG, clang-19, clang-20, ..., ROCm's, clang */
-    const char          *runtime_dir;    /* overrides the embedded runtime/, or NULL */
     const char          *save_temps;     /* --save-temps DIR: sources as compiled, objects; or NULL */
     bool                 no_cache;
     struct spawn_options spawn;          /* -j, -v, -### */
@@ -59,16 +58,15 @@ struct cc_job {
 void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size_t n_jobs);
 /* Jobs for every runtime/NAME.c (a program's runtime), includes already pasted; room for extra more jobs at the end.
  * *n_jobs: without these. */
-struct cc_job *cc_runtime_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, size_t extra, size_t *n_jobs);
+struct cc_job *cc_runtime_jobs(struct arena *a, const struct profile *profile, size_t extra, size_t *n_jobs);
 /* The same for a library: every runtime/library/NAME.c and the tokenizer; on a GPU what drives it, too.  flags: of all of them,
  * as in struct cc_job. */
-struct cc_job *cc_library_jobs(struct arena *a, struct toolchain *tc, const struct profile *profile, const char *const *flags, size_t extra,
-                               size_t *n_jobs);
+struct cc_job *cc_library_jobs(struct arena *a, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs);
 /* The source with all that it declares hidden: what it names is reached without a table that the final linker would have to make. */
 struct bytes cc_hidden(struct arena *a, struct bytes source);
 /* The embedded file path ("runtime/app/run.c") with every #include "..." of an embedded file replaced by its text, #line kept right.  An
  * include is looked for beside the file that has it ("../" leads up), then by its own name. */
-struct bytes cc_expand(struct arena *a, const char *override_dir, const char *path);
+struct bytes cc_expand(struct arena *a, const char *path);
 /* A file of --save-temps.  Dies rather than replace the product or an input. */
 void cc_save(struct arena *a, const char *path, struct bytes data);
 /* "runtime/app/run.c" -> "run.o", in the directory of --save-temps if there is one: the name -v prints.  For CC_DEVICE the ending is co,

@@ -8,6 +8,7 @@
 #include "compiler/base/resource.h"
 #include "verify.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
 #include <signal.h>
@@ -189,6 +190,24 @@ _Noreturn static void option_error(int c, char *const *argv, const struct option
     usage_error("unknown option %.*s", (int)strcspn(word, "="), word);
 }
 
+/* getopt_long, but that a value is never empty. */
+static int next_option(int argc, char **argv, const char *letters, const struct option *table)
+{
+    const int c = getopt_long(argc, argv, letters, table, NULL);
+    if (c == -1 || c == ':' || c == '?' || !optarg || *optarg) return c;
+    const char *word = argv[optind - 1][0] ? argv[optind - 1] : argv[optind - 2];          /* "--models=", or "--models" and "" */
+    usage_error("%.*s needs a value", (int)strcspn(word, "="), word);
+}
+
+/* A folder whose files replace built-in ones; one that is not there would be a typing error that nobody sees. */
+static const char *need_folder(const char *option, const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) die("%s %s: cannot open the directory: %s; check the path", option, path, strerror(errno));
+    close(fd);
+    return path;
+}
+
 /* Index of text among the names. */
 static int parse_choice(const char *option, const char *text, const char *const *names)
 {
@@ -251,7 +270,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
     bool kv_given = false;
     o->fuse = FUSE_LAYER;
     for (int i = 1; i < argc; i++) if (strcmp(argv[i], "-###") == 0) { o->cc.spawn.dry_run = true; argv[i] = arena_strdup(a, "-v"); }
-    for (int c; (c = getopt_long(argc, argv, ":t:o:j:vqh", build_options_table, NULL)) != -1; )
+    for (int c; (c = next_option(argc, argv, ":t:o:j:vqh", build_options_table)) != -1; )
         switch (c) {
         case 't': parse_targets(a, o, optarg); break;
         case 'o': o->out_path = optarg; break;
@@ -271,9 +290,9 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_SAVE_TEMPS: o->cc.save_temps = optarg; break;
         case OPT_CLANG: o->cc.clang = optarg; break;
         case OPT_NO_CACHE: o->cc.no_cache = true; break;
-        case OPT_TEMPLATES: o->templates_dir = optarg; break;
-        case OPT_TARGETS: o->targets_dir = optarg; break;
-        case OPT_MODELS: o->models_dir = optarg; break;
+        case OPT_TEMPLATES: o->templates_dir = need_folder("--templates", optarg); break;
+        case OPT_TARGETS: o->targets_dir = need_folder("--targets", optarg); break;
+        case OPT_MODELS: o->models_dir = need_folder("--models", optarg); break;
         case OPT_PREFIX: o->prefix = optarg; break;
         case OPT_PLAN: o->plan_path = optarg; break;
         case OPT_IGNORE_KEY:
@@ -329,12 +348,10 @@ static const char *take_value(int *argc, char **argv, const char *name)
     const char *value = NULL;
     int kept = 1;
     for (int i = 1; i < *argc; i++) {
-        if (strcmp(argv[i], name) == 0) {
-            if (i + 1 == *argc) usage_error("%s needs a value", name);
-            value = argv[++i];
-        }
+        if (strcmp(argv[i], name) == 0) value = i + 1 < *argc ? argv[++i] : "";
         else if (name[1] == '-' && strncmp(argv[i], name, n) == 0 && argv[i][n] == '=') value = argv[i] + n + 1;
         else argv[kept++] = argv[i];
+        if (value && !*value) usage_error("%s needs a value", name);
     }
     argv[*argc = kept] = NULL;
     return value;
@@ -423,11 +440,11 @@ static int command_inspect(struct arena *a, int argc, char **argv)
                                            { NULL, 0, NULL, 0 } };
     bool json = false;
     const char *target = NULL, *directory = NULL;
-    for (int c; (c = getopt_long(argc, argv, ":ht:", table, NULL)) != -1; )
+    for (int c; (c = next_option(argc, argv, ":ht:", table)) != -1; )
         switch (c) {
         case 'J': json = true; break;
         case 't': target = optarg; break;
-        case 'D': directory = optarg; break;
+        case 'D': directory = need_folder("--targets", optarg); break;
         case 'h': fputs(inspect_usage, stdout); return 0;
         default: option_error(c, argv, table);
         }
@@ -442,15 +459,16 @@ static int command_inspect(struct arena *a, int argc, char **argv)
 struct list_options { const char *directory, *name; bool names_only; };
 
 /* folder_option: "targets" or "models", for a folder's files.  False after --help. */
-static bool parse_list(int argc, char **argv, const char *folder_option, bool with_names, const char *help, struct list_options *o)
+static bool parse_list(struct arena *a, int argc, char **argv, const char *folder_option, bool with_names, const char *help,
+                       struct list_options *o)
 {
     const struct option table[] = { { folder_option, required_argument, NULL, 'D' }, { "print", no_argument, NULL, 'p' },
                                     { "help", no_argument, NULL, 'h' }, { with_names ? "names" : NULL, no_argument, NULL, 'n' },
                                     { NULL, 0, NULL, 0 } };
     bool print = false;
-    for (int c; (c = getopt_long(argc, argv, ":h", table, NULL)) != -1; )
+    for (int c; (c = next_option(argc, argv, ":h", table)) != -1; )
         switch (c) {
-        case 'D': o->directory = optarg; break;
+        case 'D': o->directory = need_folder(arena_printf(a, "--%s", folder_option), optarg); break;
         case 'p': print = true; break;
         case 'n': o->names_only = true; break;
         case 'h': fputs(help, stdout); return false;
@@ -470,11 +488,8 @@ static int print_file(struct arena *a, const struct list_options *o, const char 
     const char *path = arena_printf(a, "%s/%s.yaml", folder, o->name);
     if (strchr(o->name, '/') || !resource_find(a, o->directory, path, &text)) {
         struct text known = { .arena = a };
-        for (const char **p = resource_list(a, o->directory, arena_printf(a, "%s/", folder)); *p; p++) {
-            const char *file = *p + strlen(folder) + 1;
-            const size_t n = strlen(file);
-            if (n > 5 && strcmp(file + n - 5, ".yaml") == 0) text_printf(&known, "%s%.*s", known.size ? ", " : "", (int)(n - 5), file);
-        }
+        for (const char **name = resource_names(a, o->directory, arena_printf(a, "%s/", folder)); *name; name++)
+            text_printf(&known, "%s%s", known.size ? ", " : "", *name);
         die("there is no %s: --print shows one of %s", printable(a, path, strlen(path)), text_str(&known));
     }
     fwrite(text.data, 1, text.size, stdout);
@@ -493,7 +508,7 @@ static int command_targets(struct arena *a, int argc, char **argv)
         "      --targets DIR      files that replace the built-in ones of the same name, and others\n"
         "      --print            the file of one, as docs/target.md describes it\n";
     struct list_options o = { 0 };
-    if (!parse_list(argc, argv, "targets", true, help, &o)) return 0;
+    if (!parse_list(a, argc, argv, "targets", true, help, &o)) return 0;
     if (o.name) return print_file(a, &o, "targets");
     const char **names = profile_names(a, o.directory);
     size_t width = 0;
@@ -518,7 +533,7 @@ static int command_models(struct arena *a, int argc, char **argv)
         "      --models DIR       files that replace the built-in ones of the same name, and others\n"
         "      --print            the file of one, as docs/architecture.md describes it\n";
     struct list_options o = { 0 };
-    if (!parse_list(argc, argv, "models", false, help, &o)) return 0;
+    if (!parse_list(a, argc, argv, "models", false, help, &o)) return 0;
     if (o.name) return print_file(a, &o, "models");
     for (const char **name = model_names(a, o.directory); *name; name++) puts(*name);
     return 0;

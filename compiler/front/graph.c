@@ -47,12 +47,7 @@ static void name_set(struct builder *b, struct place at, const char *text, uint3
     for (uint32_t i = b->n_names; i-- > 0 && (layer == NO_LAYER || b->names[i].layer == layer); )
         if (b->names[i].layer == layer && strcmp(b->names[i].text, text) == 0)
             die_at(at, "%%%s is defined twice; choose another name", text);
-    if (b->n_names == b->names_capacity) {
-        b->names_capacity = b->names_capacity ? 2 * b->names_capacity : 64;
-        struct name *grown = arena_array(b->arena, struct name, b->names_capacity);
-        if (b->n_names) memcpy(grown, b->names, b->n_names * sizeof *grown);
-        b->names = grown;
-    }
+    arena_room(b->arena, b->names, b->n_names, b->names_capacity);
     b->names[b->n_names++] = (struct name){ text, layer, node };
 }
 
@@ -61,12 +56,7 @@ static void name_set(struct builder *b, struct place at, const char *text, uint3
 static struct node *node_new(struct builder *b)
 {
     struct graph *g = b->graph;
-    if (g->n_nodes == b->capacity) {
-        b->capacity = b->capacity ? 2 * b->capacity : 256;
-        struct node **grown = arena_array(b->arena, struct node *, b->capacity);
-        if (g->n_nodes) memcpy(grown, g->nodes, g->n_nodes * sizeof *grown);
-        g->nodes = grown;
-    }
+    arena_room(b->arena, g->nodes, g->n_nodes, b->capacity);
     struct node *n = arena_new(b->arena, struct node);
     n->index = g->n_nodes;
     g->nodes[g->n_nodes++] = n;

@@ -634,19 +634,12 @@ const char *model_formats(struct arena *a, const struct model *m)
 
 const char **model_names(struct arena *a, const char *directory)
 {
-    const char **paths = resource_list(a, directory, "models/");
-    uint32_t n = 0;
-    while (paths[n]) n++;
-    const char **names = arena_array(a, const char *, n + 1);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const char *file = strrchr(paths[i], '/') + 1;
-        const size_t length = strlen(file);
-        if (length < 6 || strcmp(file + length - 5, ".yaml") != 0) continue;
-        const char *name = arena_strndup(a, file, length - 5);
+    const char **names = resource_names(a, directory, "models/");
+    size_t kept = 0;
+    for (size_t i = 0; names[i]; i++) {
         struct bytes text;
-        const struct yaml *y = model_file(a, directory, name, &text);
-        if (y && yaml_get(y, "architecture")) names[count++] = name;
+        if (yaml_get(model_file(a, directory, names[i], &text), "architecture")) names[kept++] = names[i];
     }
+    names[kept] = NULL;
     return names;
 }

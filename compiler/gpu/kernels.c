@@ -95,12 +95,7 @@ static const char *free_name(struct emitter *e, const char *name)
 
 static void add_function(struct emitter *e, struct gpu_function f)
 {
-    if (e->n_functions == e->function_capacity) {
-        struct gpu_function *old = e->functions;
-        e->function_capacity = e->function_capacity ? 2 * e->function_capacity : 64;
-        e->functions = arena_array(e->arena, struct gpu_function, e->function_capacity);
-        if (e->n_functions) memcpy(e->functions, old, e->n_functions * sizeof *old);
-    }
+    arena_room(e->arena, e->functions, e->n_functions, e->function_capacity);
     e->functions[e->n_functions++] = f;
 }
 

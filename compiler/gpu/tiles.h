@@ -1,6 +1,6 @@
 /* tiles.h -- the tiles of prefill's products, by the number of compute units and of the tokens of a step. */
-#ifndef FORGEC_PLAN_GEMM_H
-#define FORGEC_PLAN_GEMM_H
+#ifndef FORGEC_GPU_TILES_H
+#define FORGEC_GPU_TILES_H
 #include "compiler/base/profile.h"
 
 /* A group's tile in tokens and rows, its threads, and the groups of a compute unit that its registers are bounded by. */

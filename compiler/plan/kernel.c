@@ -26,15 +26,6 @@ struct kernel_list *kernel_list_new(struct arena *a)
     return list;
 }
 
-static void *grown(struct arena *a, void *old, uint32_t n, uint32_t *capacity, size_t size)
-{
-    if (n < *capacity) return old;
-    *capacity = *capacity ? 2 * *capacity : 64;
-    void *items = arena_calloc(a, *capacity, size);
-    if (n) memcpy(items, old, n * size);
-    return items;
-}
-
 struct kernel_draft kernel_begin(struct kernel_list *list, enum kernel_template template, const char *name, const struct fused *f,
                                  const struct group *group, bool prefill, bool tail)
 {
@@ -111,7 +102,7 @@ static const char *unique(const struct kernel_list *list, const char *name)
 static uint32_t kernel_of(struct kernel_list *list, const struct kernel *k)
 {
     for (uint32_t i = 0; i < list->n_kernels; i++) if (is_same(&list->kernels[i], k)) return i;
-    list->kernels = grown(list->arena, list->kernels, list->n_kernels, &list->kernel_capacity, sizeof *list->kernels);
+    arena_room(list->arena, list->kernels, list->n_kernels, list->kernel_capacity);
     struct kernel *made = &list->kernels[list->n_kernels];
     *made = *k;
     made->name = unique(list, k->name);
@@ -133,10 +124,10 @@ uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d)
     d->launch.kernel = kernel_of(list, &d->kernel);
     list->kernels[d->launch.kernel].n_launches++;
     if (d->prefill) {
-        list->prefill = grown(list->arena, list->prefill, list->n_prefill, &list->prefill_capacity, sizeof *list->prefill);
+        arena_room(list->arena, list->prefill, list->n_prefill, list->prefill_capacity);
         list->prefill[list->n_prefill++] = d->launch;
     } else {
-        list->decode = grown(list->arena, list->decode, list->n_decode, &list->decode_capacity, sizeof *list->decode);
+        arena_room(list->arena, list->decode, list->n_decode, list->decode_capacity);
         list->decode[list->n_decode++] = d->launch;
     }
     return d->launch.kernel;

@@ -2,15 +2,6 @@
 #include "lifetimes.h"
 #include <string.h>
 
-static void *grow(struct arena *a, void *old, uint32_t n, uint32_t *capacity, size_t size)
-{
-    if (n < *capacity) return old;
-    *capacity = *capacity ? 2 * *capacity : 16;
-    void *grown = arena_calloc(a, *capacity, size);
-    if (n) memcpy(grown, old, n * size);
-    return grown;
-}
-
 static bool symbol_taken(const struct arena_plan *ap, const char *text)
 {
     for (uint32_t i = 0; i < ap->n_symbols; i++) if (strcmp(ap->symbols[i].text, text) == 0) return true;
@@ -36,7 +27,7 @@ static const char *symbol_of(struct arena_plan *ap, uint32_t slot, uint64_t stri
     for (uint32_t i = 0; i < ap->n_symbols; i++)
         if (ap->symbols[i].slot == slot && ap->symbols[i].stride == stride) return ap->symbols[i].text;
     const char *text = new_symbol(ap, slot, stride);
-    ap->symbols = grow(ap->arena, ap->symbols, ap->n_symbols, &ap->symbol_capacity, sizeof *ap->symbols);
+    arena_room(ap->arena, ap->symbols, ap->n_symbols, ap->symbol_capacity);
     ap->symbols[ap->n_symbols++] = (struct arena_symbol){ text, slot, stride };
     return text;
 }
@@ -54,14 +45,14 @@ void arena_add(struct arena_plan *ap, const char *name, struct buffer *b, uint32
         if (named && !alive) s = have;
     }
     if (!s) {
-        ap->slots = grow(ap->arena, ap->slots, ap->n, &ap->capacity, sizeof *ap->slots);
+        arena_room(ap->arena, ap->slots, ap->n, ap->capacity);
         s = &ap->slots[ap->n++];
         s->name = name;
         s->unique = n_named ? arena_printf(ap->arena, "%s_%u", name, n_named + 1) : name;
     }
     const uint64_t bytes = plan_align(rows * b->stride, ap->align);
     if (bytes > s->bytes) s->bytes = bytes;
-    s->lives = grow(ap->arena, s->lives, s->n, &s->capacity, sizeof *s->lives);
+    arena_room(ap->arena, s->lives, s->n, s->capacity);
     s->lives[s->n++] = (struct lifetime){ born, dies, b };
     b->name = s->unique;
     b->symbol = symbol_of(ap, (uint32_t)(s - ap->slots), b->stride);
@@ -84,7 +75,7 @@ void arena_view(struct arena_plan *ap, const char *name, struct buffer *b, const
     const char *symbol = view_symbol(ap, name, of, 4ull * first);
     *b = (struct buffer){ .name = name, .symbol = symbol, .exists = true, .is_view = true, .stride = of->stride, .cols = cols,
                           .pieces = 1 };
-    ap->views = grow(ap->arena, ap->views, ap->n_views, &ap->view_capacity, sizeof *ap->views);
+    arena_room(ap->arena, ap->views, ap->n_views, ap->view_capacity);
     ap->views[ap->n_views++] = (struct arena_view){ name, symbol, b, of, 4ull * first };
 }
 

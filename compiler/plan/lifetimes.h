@@ -1,7 +1,7 @@
 /* lifetimes.h -- places for values in one arena: values of one name in different layers share a place, so that layers share kernels;
  * values of different names overlap when they never live at the same time. */
-#ifndef FORGEC_PLAN_ARENA_H
-#define FORGEC_PLAN_ARENA_H
+#ifndef FORGEC_LIFETIMES_H
+#define FORGEC_LIFETIMES_H
 #include "plan.h"
 
 struct lifetime { uint32_t born, dies; struct buffer *buffer; };

@@ -217,12 +217,7 @@ static void read_setting(struct reader *r, struct kernel_choice *c)
 static void read_kernel(struct reader *r, struct place at, const char *word)
 {
     struct kernel_choices *list = &r->out->choices;
-    if (list->n == r->capacity) {
-        r->capacity = r->capacity ? 2 * r->capacity : 32;
-        struct kernel_choice *grown = arena_array(r->arena, struct kernel_choice, r->capacity);
-        if (list->n) memcpy(grown, list->list, list->n * sizeof *grown);
-        list->list = grown;
-    }
+    arena_room(r->arena, list->list, list->n, r->capacity);
     struct kernel_choice *c = &list->list[list->n++];
     *c = (struct kernel_choice){ .at = at, .template = template_named(at, word), .prefill = r->section == PREFILL };
     skip_blanks(r);

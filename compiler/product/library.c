@@ -91,11 +91,11 @@ static const char *build_hash(struct arena *a, const struct toolchain *tc, const
 
 /* ---- the object ---- */
 
-static struct cc_job *library_jobs(struct arena *a, struct toolchain *tc, const struct library_input *in, size_t *n)
+static struct cc_job *library_jobs(struct arena *a, const struct library_input *in, size_t *n)
 {
     const struct build_options *o = in->options;
     const struct profile *p = in->plan->profile;
-    struct cc_job *jobs = cc_library_jobs(a, tc, p, library_defines(a, prefix_of(o)), 2, n);
+    struct cc_job *jobs = cc_library_jobs(a, p, library_defines(a, prefix_of(o)), 2, n);
     /* a GPU's is tables only */
     jobs[(*n)++] = (struct cc_job){ .name = "model.c", .source = cc_hidden(a, in->source),
                                     .kind = in->code.data ? CC_LIBRARY
@@ -174,7 +174,7 @@ const char *library_build(struct arena *a, struct toolchain *tc, const struct li
     const char *header = beside(a, o, out, ".h"), *pc = o->emit == EMIT_OBJ ? NULL
         : beside(a, o, out, ".pc"), *weights = weights_file_path(a, out);
     size_t n;
-    struct cc_job *jobs = library_jobs(a, tc, in, &n);
+    struct cc_job *jobs = library_jobs(a, in, &n);
     const struct library facts = { .plan = in->plan, .prefix = prefix_of(o), .product = base_name(out),
                                    .weights_file = external ? base_name(weights)
                                    : NULL, .embedded = o->weights == WEIGHTS_EMBED, .has_vocab = in->vocab.data != NULL,

@@ -1,6 +1,6 @@
 /* pkgconfig.h -- a library's pkg-config file. */
-#ifndef FORGEC_EMIT_PC_H
-#define FORGEC_EMIT_PC_H
+#ifndef FORGEC_PKGCONFIG_H
+#define FORGEC_PKGCONFIG_H
 #include "compiler/base/base.h"
 
 /* PREFIX.pc, to lie beside product ("libstory.a") and header, wherever those are moved together.  Has HEADER_MARK (product/header.h). */

@@ -53,12 +53,7 @@ void document_begin(struct document *d, const char *text)
 
 static void add(struct document *d, struct part *p, struct record *r)
 {
-    if (p->n == p->capacity) {
-        struct record **more = arena_array(d->arena, struct record *, 2 * p->capacity + 1024);
-        if (p->n) memcpy(more, p->list, p->n * sizeof *more);
-        p->list = more;
-        p->capacity = 2 * p->capacity + 1024;
-    }
+    arena_room(d->arena, p->list, p->n, p->capacity);
     p->list[p->n++] = r;
 }
 

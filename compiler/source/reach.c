@@ -42,12 +42,7 @@ struct reach {
 
 static void push(struct arena *a, struct list *l, void *item)
 {
-    if (l->n == l->capacity) {
-        void **more = arena_array(a, void *, 2 * l->capacity + 4);
-        if (l->n) memcpy(more, l->item, l->n * sizeof *more);
-        l->item = more;
-        l->capacity = 2 * l->capacity + 4;
-    }
+    arena_room(a, l->item, l->n, l->capacity);
     l->item[l->n++] = item;
 }
 

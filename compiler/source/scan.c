@@ -17,12 +17,7 @@ struct scanner {
 
 static struct record *add(struct scanner *s, enum record_kind kind, const char *text, size_t n)
 {
-    if (s->out.n == s->capacity) {
-        struct record *more = arena_array(s->arena, struct record, s->capacity * 2 + 256);
-        if (s->out.n) memcpy(more, s->out.list, s->out.n * sizeof *more);
-        s->out.list = more;
-        s->capacity = s->capacity * 2 + 256;
-    }
+    arena_room(s->arena, s->out.list, s->out.n, s->capacity);
     struct record *r = &s->out.list[s->out.n++];
     *r = (struct record){ .kind = kind, .text = text, .size = (uint32_t)n, .item = s->open, .file = s->file };
     return r;

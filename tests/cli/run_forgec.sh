@@ -23,6 +23,10 @@ done
 misuse cluster "unknown option -Z" "forgec build --help" build -vZv m.gguf
 misuse no-value "--ctx needs a value" "forgec build --help" build m.gguf --ctx
 misuse no-value-short "-t needs a value" "forgec cc --help" cc m.c m.gguf -vt
+misuse empty-value "-o needs a value" "forgec build --help" build m.gguf -o ""
+misuse empty-long "--models needs a value" "forgec build --help" build m.gguf --models ""
+misuse empty-joined "--templates needs a value" "forgec verify --help" verify m.gguf --templates=
+misuse empty-taken "--tokens needs a value" "forgec verify --help" verify m.gguf --tokens ""
 misuse takes-none "--exact takes no value" "forgec build --help" build --exact=1 m.gguf
 misuse takes-none-verbose "--verbose takes no value" "forgec build --help" build --verbose=1 m.gguf
 misuse several "--t is the beginning of several options" "forgec build --help" build --t=1 m.gguf
@@ -54,6 +58,14 @@ check models-dir 0 "$forgec" models --models "$tmp/dir"; out_has "another"; out_
 check models-dir-print 0 "$forgec" models another --print --models "$tmp/dir"; cmp -s "$tmp/out" "$tmp/dir/another.yaml" || bad "not the file"
 check targets-print-unknown 1 "$forgec" targets gfx9 --print; err_has "there is no targets/gfx9.yaml"; err_has "gfx942"
 check models-print-outside 1 "$forgec" models ../dir/another --print --models "$tmp/dir"; err_has "there is no"
+for option in --models --targets --templates; do
+    check "no-folder $option" 1 "$forgec" build m.gguf $option "$tmp/nowhere"
+    err_has "$option $tmp/nowhere: cannot open the directory: No such file or directory; check the path"
+done
+check no-folder-inspect 1 "$forgec" inspect m.gguf -t portable --targets "$model"; err_has "cannot open the directory: Not a directory"
+check no-folder-models 1 "$forgec" models --models "$tmp/nowhere"; err_has "--models $tmp/nowhere: cannot open the directory"
+[ "$("$forgec" models | grep -c '^ernie4_5')" -eq 2 ] || bad "two architectures are not listed"
+"$forgec" models | LC_ALL=C sort -c || bad "the list is not sorted"
 misuse targets-operand "targets takes no operands, but one NAME with --print" "forgec targets --help" targets gfx1151
 misuse targets-print-none "--print needs the NAME of what to print" "forgec targets --help" targets --print
 misuse models-names "unknown option --names" "forgec models --help" models --names

@@ -33,7 +33,7 @@ static struct toolchain *tools(struct arena *a, const char *save_temps)
 
 static struct cc_job device_job(struct arena *a, const struct profile *p, const char *name, const char *text, const char *const *flags)
 {
-    const struct bytes header = cc_expand(a, NULL, "templates/gpu/launch.h");
+    const struct bytes header = cc_expand(a, "templates/gpu/launch.h");
     const char *source = arena_printf(a, "%.*s%s", (int)header.size, (const char *)header.data, text);
     return (struct cc_job){ .name = name, .source = bytes_of(source), .kind = CC_DEVICE, .profile = p, .flags = flags };
 }
