@@ -2,7 +2,6 @@
  * brought into the 16-bit form that the matrix units read, and heads are finished in a kernel of their own. */
 #include "choose.h"
 #include "compiler/plan/machine.h"
-#include "compiler/plan/machine.h"
 #include "compiler/front/attr.h"
 #include "templates/gpu/attention_sizes.h"
 #include "templates/gpu/gemv_sizes.h"

@@ -22,6 +22,10 @@ struct gpu_group {
     struct buffer  picked, n_picked;                /* prefill, of a choice: entries of each expert, how many (templates/gpu/slices.h) */
     struct buffer  rows;                            /* prefill, of a sum of experts: rows of all of them, f32 */
     uint32_t       splits;                          /* attention: groups per KV head in decode */
+    /* decode: the product's kernel chooses its experts itself, and the router has none */
+    bool           chooses;
+    uint64_t       route_at;                        /* where in its LDS */
+    uint32_t       chooser;                         /* of a router: the group that does; 0: it has its own kernel */
 };
 struct gpu_plan {
     struct gpu_group *groups;                       /* [n_groups] */
@@ -73,6 +77,7 @@ enum gpu_map {
 enum gpu_map gpu_map_of(const struct group *g);
 /* The rows of a value, or of the tokens that experts have, in a buffer of the group's own. */
 struct gpu_place gpu_own(const struct node *n, const struct buffer *b);
+static inline bool gpu_chooses(const struct gpu_group *gg, bool prefill) { return gg->chooses && !prefill; }
 /* Is a group's product, in prefill or decode, made by the template of decode's? */
 bool gpu_by_gemv(const struct plan *p, bool prefill);
 
@@ -119,6 +124,8 @@ void choose_linear(const struct chooser *c);
 void choose_attention(const struct chooser *c);
 /* choose_slices.c */
 void choose_route(const struct chooser *c);
+/* What the choice of a router's node is, as text. */
+const char *choose_route_text(const struct chooser *c, struct kernel_draft *d, const struct node *n);
 void choose_slices_sum(const struct chooser *c);
 /* choose.c: what a chain does from its operation `from` on to before `to`. */
 void choose_chain(const struct chooser *c, struct kernel_draft *d, struct text *t, const struct branch *b, uint32_t from, uint32_t to);

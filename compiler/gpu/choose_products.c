@@ -109,6 +109,42 @@ static void plan_runs(const struct plan *p, const struct group *g, struct gpu_gr
     }
 }
 
+static uint64_t row_lds(const struct group *g, const struct gpu_group *gg)
+{
+    return gg->floats_at + (gg->needs_floats ? FLOATS_BYTES((uint64_t)gpu_input_cols(g)) : 0);
+}
+
+static uint32_t count_tensors(const struct group *g)
+{
+    uint32_t n = g->norm && g->norm->weight;
+    for (uint32_t i = 0; i < g->n_branches; i++) {
+        n++;
+        for (uint32_t k = 0; k < g->branches[i].n_chain; k++) n += g->branches[i].chain[k]->weight != NULL;
+    }
+    return n;
+}
+
+/* Of a kernel that chooses: what templates/gpu/slices.h needs for it. */
+static uint64_t route_lds(const struct plan *p, const struct node *route)
+{
+    const uint32_t waves = p->profile->gpu.gemv_threads / p->profile->wave;
+    return ROUTE_IDS_BYTES(route->attr.used) + (uint64_t)waves * ROUTE_LDS_BYTES(route->inputs[0]->cols, route->attr.n_group);
+}
+
+/* Decode: the first product that reads a router's choice makes it, in each of its groups. */
+static void plan_choice(const struct plan *p, uint32_t index)
+{
+    const struct group *g = &p->fused->groups[index];
+    struct gpu_group *gg = &p->gpu->groups[index];
+    const struct node *route = g->choice;
+    if (p->fused->level == FUSE_NONE || !route || gpu_slices_of(g) != SLICES_EACH) return;
+    for (uint32_t i = 0; i < route->n_readers; i++) if (fuse_group(p->fused, route->readers[i]) < index) return;
+    if (count_tensors(g) + (route->weight != NULL) > FORGE_MAX_WEIGHTS) return;
+    gg->chooses = true;
+    gg->route_at = plan_align(row_lds(g, gg), 16);
+    p->gpu->groups[fuse_group(p->fused, route)].chooser = index;
+}
+
 void choose_products(struct plan *p)
 {
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
@@ -118,6 +154,7 @@ void choose_products(struct plan *p)
         p->gpu->has_slices |= g->kind == GROUP_SLICES;
         plan_forms(p, g, &p->gpu->groups[i]);
         plan_runs(p, g, &p->gpu->groups[i]);
+        if (g->kind == GROUP_SLICES) plan_choice(p, i);
     }
 }
 
@@ -276,6 +313,8 @@ static void choose_gemv_kernel(const struct chooser *c)
     take_branch_slots(c, &d);
     choose_weight(c, &d, first->weight);
     if (b->partner >= 0) choose_weight(c, &d, c->group->branches[b->partner].matmul->weight);
+    const bool chooses = gpu_chooses(c->gg, c->prefill);
+    if (chooses) kernel_does(&d, "%s", choose_route_text(c, &d, c->group->choice));
     kernel_does(&d, "%s", input_text(c, &d));
     for (uint32_t i = 0; i < c->gg->n_runs; i++)
         does_run(c, &d, &c->gg->runs[i], gpu_takes_floats(c->gg->runs[i].weight) ? "floats" : "digits");
@@ -287,7 +326,7 @@ static void choose_gemv_kernel(const struct chooser *c)
     d.kernel.param[PARAM_DIGITS] = c->plan->gpu->digits;
     d.kernel.grid_x = t->compute_units * t->gpu.gemv_groups;
     d.kernel.grid_tokens = c->prefill;
-    d.kernel.lds_bytes = (uint32_t)(c->gg->floats_at + (c->gg->needs_floats ? FLOATS_BYTES((uint64_t)gpu_input_cols(c->group)) : 0));
+    d.kernel.lds_bytes = (uint32_t)(chooses ? c->gg->route_at + route_lds(c->plan, c->group->choice) : row_lds(c->group, c->gg));
     choose_end(c, &d);
 }
 

@@ -32,17 +32,24 @@ static void choose_picked(const struct chooser *c)
     choose_end(c, &d);
 }
 
+const char *choose_route_text(const struct chooser *c, struct kernel_draft *d, const struct node *n)
+{
+    struct text t = { .arena = c->arena };
+    check_route(c, n);
+    text_printf(&t, "route");
+    attr_print(&t, n);
+    text_printf(&t, ", %s: %s -> %s", choose_vector(c, d, n->weight), choose_text(c, gpu_read(c->plan, n->inputs[0])),
+                choose_text(c, gpu_read(c->plan, n)));
+    return text_str(&t);
+}
+
 void choose_route(const struct chooser *c)
 {
     const struct node *n = c->group->node;
-    struct text t = { .arena = c->arena };
-    check_route(c, n);
+    if (c->gg->chooser && !c->prefill) return;
     struct kernel_draft d = choose_begin_rows(c, TEMPLATE_route, c->group->name);
     d.kernel.prefill = false;                                /* it serves both */
-    text_printf(&t, "route");
-    attr_print(&t, n);
-    kernel_does(&d, "%s, %s: %s -> %s", text_str(&t), choose_vector(c, &d, n->weight), choose_text(c, gpu_read(c->plan, n->inputs[0])),
-                choose_text(c, gpu_read(c->plan, n)));
+    kernel_does(&d, "%s", choose_route_text(c, &d, n));
     d.kernel.param[PARAM_THREADS] = c->plan->profile->wave;
     d.kernel.lds_bytes = ROUTE_LDS_BYTES(n->inputs[0]->cols, n->attr.n_group);
     choose_end(c, &d);

@@ -60,6 +60,9 @@ void gpu_put_conv(struct emitter *e);
 void gpu_put_conv_keep(struct emitter *e);
 void gpu_put_recur(struct emitter *e);
 void gpu_put_route(struct emitter *e);
+/* Of a kernel that chooses its experts itself: `id`; and the numbers of all of them in LDS. */
+void gpu_put_route_ids(struct emitter *e, const struct node *route);
+const char *gpu_route_ids(struct emitter *e);
 void gpu_put_picked(struct emitter *e);
 
 void gpu_put_gemv(struct emitter *e);

@@ -290,11 +290,16 @@ static void put_slices_input(struct emitter *e)
     if (row_ahead) gpu_put(e, "struct row_quads row%s;", norm ? ", norm_weight" : "");
     if (norm) put_norm_begin(e, &in);
     gpu_put(e, "pdl_wait();");
-    if (g->choice) gpu_put(e, "const uint32_t id = picked_ids(%s, %u);", choice_row(e, t), g->choice->attr.used);
+    const bool chooses = gpu_chooses(e->gg, e->kernel->prefill);
+    if (chooses) {                                               /* the row is on its way meanwhile */
+        if (row_ahead) put_row_begin(e, &in);
+        gpu_put_route_ids(e, g->choice);
+    }
+    else if (g->choice) gpu_put(e, "const uint32_t id = picked_ids(%s, %u);", choice_row(e, t), g->choice->attr.used);
     if (gpu_slices_of(g) == SLICES_SUM)
         gpu_put(e, "const float share = picked_shares(%s, %s, %u);", choice_row(e, t), times_of_sum(e, &g->branches[0]),
                 g->choice->attr.used);
-    if (row_ahead) put_row_begin(e, &in);
+    if (row_ahead && !chooses) put_row_begin(e, &in);
     gpu_put(e, "COMPILER_FENCE();");
     gpu_put(e, "gemv_begin_%s(&first, %s, %s, /* rows */ %llu, /* cols */ %u, slot);", name, weights_of(e, r, ", 0"), picks(e),
             (ull)r->rows, run_cols(e, r));

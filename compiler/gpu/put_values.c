@@ -2,6 +2,7 @@
  * as lines on `y`.  In scope: a, the kernel's arguments; t and r, token and column; y; with a partner up. */
 #include "compiler/source/text.h"
 #include "put.h"
+#include "templates/gpu/slices_sizes.h"
 
 /* Row t of a value. */
 static const char *row_of(struct emitter *e, const struct node *n) { return gpu_row(e, gpu_read(e->plan, n), "t"); }
@@ -9,17 +10,20 @@ static const char *row_of(struct emitter *e, const struct node *n) { return gpu_
 /* Columns of an expert's rows where n works on those. */
 static uint32_t rows_each(const struct node *n) { return n->cols / n->inputs[1]->attr.used; }
 
-static const char *choice_of(struct emitter *e, const struct node *n) { return row_of(e, n->inputs[1]); }
+/* The number of the expert whose row r is. */
+static const char *expert_of(struct emitter *e, const struct node *n)
+{
+    if (gpu_chooses(e->gg, e->kernel->prefill)) return arena_printf(e->arena, "%s[r / %u]", gpu_route_ids(e), rows_each(n));
+    return arena_printf(e->arena, "picked_id(%s, %u, r / %u)", row_of(e, n->inputs[1]), n->inputs[1]->attr.used, rows_each(n));
+}
 
 /* What an expert has for each row, or the one number it has. */
 static const char *picked(struct emitter *e, const struct node *n)
 {
-    const uint32_t used = n->inputs[1]->attr.used;
-    if (n->weight->is_vector)
-        return arena_printf(e->arena, "picked_number(%s, %s, r, /* rows */ %u, %u)", gpu_vector(e, n->weight), choice_of(e, n),
-                            rows_each(n), used);
-    return arena_printf(e->arena, "picked_row(%s, %s, r, /* rows */ %u, /* stride */ %llu, %u)", gpu_vector(e, n->weight), choice_of(e, n),
-                        rows_each(n), (unsigned long long)plan_weight_stride(e->plan, n->weight), used);
+    const char *id = expert_of(e, n);
+    if (n->weight->is_vector) return arena_printf(e->arena, "picked_row(%s, %s, 0, /* stride */ 1)", gpu_vector(e, n->weight), id);
+    return arena_printf(e->arena, "picked_row(%s, %s, r %% %u, /* stride */ %llu)", gpu_vector(e, n->weight), id, rows_each(n),
+                        (unsigned long long)plan_weight_stride(e->plan, n->weight));
 }
 
 /* The other operand of operation i: a value at hand, or one of memory. */
@@ -128,7 +132,7 @@ static const char *first_value(struct emitter *e, const struct branch *b, uint32
         return arena_printf(e->arena, "rotated_f32(%s, r, %s, a.step->n_past + t, %s, /* head_dim */ %u, /* from */ %u)", x,
                             gpu_tables(e, n), gpu_rotation(e, n), at->head_dim, at->rot_first);
     case OP_expert_sum:
-        return arena_printf(e->arena, "picked_sum(%s, %s, r, /* rows */ %u, %u)", x, choice_of(e, n), n->cols, n->inputs[1]->attr.used);
+        return arena_printf(e->arena, "picked_sum(%s, %s, r, /* rows */ %u, %u)", x, row_of(e, n->inputs[1]), n->cols, n->inputs[1]->attr.used);
     default: break;
     }
     *next = 0;
@@ -244,6 +248,21 @@ void gpu_put_route(struct emitter *e)
     gpu_put(e, "route_token(%s, %s, %s, lds(), /* experts */ %u, /* used */ %u, /* gating */ %u, /* groups */ %u, %u,", row_of(e, n),
             row_of(e, n->inputs[0]), gpu_vector(e, n->weight), n->inputs[0]->cols, at->used, at->gating, at->n_group, at->n_group_used);
     gpu_put(e, "    /* norm */ %u, %s);", at->norm, emit_float(e->arena, at->by));
+}
+
+const char *gpu_route_ids(struct emitter *e)
+{
+    return arena_printf(e->arena, "route_ids_at(%llu)", (unsigned long long)e->gg->route_at);
+}
+
+void gpu_put_route_ids(struct emitter *e, const struct node *n)
+{
+    const struct node_attrs *at = &n->attr;
+    gpu_put(e, "const uint32_t id = route_ids(%s, %s, %s, %s,", gpu_route_ids(e), gpu_row(e, gpu_read(e->plan, n), "0"),
+            gpu_row(e, gpu_read(e->plan, n->inputs[0]), "0"), gpu_vector(e, n->weight));
+    gpu_put(e, "    lds() + %llu, /* experts */ %u, /* used */ %u, /* gating */ %u, /* groups */ %u, %u, /* norm */ %u, %s);",
+            (unsigned long long)e->gg->route_at + ROUTE_IDS_BYTES(at->used), n->inputs[0]->cols, at->used, at->gating, at->n_group,
+            at->n_group_used, at->norm, emit_float(e->arena, at->by));
 }
 
 void gpu_put_picked(struct emitter *e)

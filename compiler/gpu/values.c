@@ -133,11 +133,22 @@ static void add_picked(struct arena *a, struct plan *p, struct arena_plan *ap, u
     arena_add(ap, arena_printf(a, "rows of %s", g->name), &gg->rows, i, i, p->chunk);
 }
 
+/* A router's choice may be made where it is first read: so long its logits are needed. */
+static uint32_t last_reader(const struct plan *p, const struct node *n)
+{
+    uint32_t last = plan_last_reader(p, n);
+    for (uint32_t i = 0; i < n->n_readers; i++) {
+        const uint32_t group = fuse_group(p->fused, n->readers[i]), chooser = group == NO_GROUP ? 0 : p->gpu->groups[group].chooser;
+        if (n->readers[i]->op == OP_route && chooser > last) last = chooser;
+    }
+    return last;
+}
+
 static void add_value(struct arena *a, struct plan *p, struct arena_plan *ap, const struct node *n, uint32_t group)
 {
     bool bf16 = false;
     const bool stage = keep_as_stage(p, n, &bf16);
-    const uint32_t dies = plan_last_reader(p, n);
+    const uint32_t dies = last_reader(p, n);
     p->f32[n->index] = rows_of(n->cols, 4);
     arena_add(ap, plan_value_name(n), &p->f32[n->index], group, dies, stage ? 1 : p->chunk);
     if (!stage) return;

@@ -37,7 +37,7 @@
  *   lane_get_u32(x, lane), lane_xor_u32(x, mask), lane_other_u32(x, mask)
  *                               x of another lane: of that number, of this one's ^ mask, a constant; lane_other: the same where lanes that
  *                               differ below bit `mask` have the same x
- *   wave_any(x)                 whether some lane of the wave has it; the same in all lanes
+ *   wave_any(x), wave_max_u32(x)  whether some lane of the wave has it, the largest of all lanes; the same in all lanes
  *   dot4(a, b, c)               c + the products of four pairs of signed bytes
  *   max_f32, min_f32, exp2_f32, log2_f32, rcp_f32, rsqrt_f32, round_f32 (to nearest even)
  *   byte_perm(lo, hi, selector) bytes picked from {hi, lo}: selector byte i in 0..3 takes byte of lo, 4..7 of hi
@@ -118,8 +118,19 @@ DEVICE uint32_t lanes_max_u32(uint32_t x, const uint32_t lanes)
     for (uint32_t mask = 1; mask < lanes; mask *= 2) x = max_u32(x, lane_other_u32(x, mask));
     return x;
 }
+#ifndef WAVE_MAX_IS_OWN
+DEVICE uint32_t wave_max_u32(uint32_t x) { return lanes_max_u32(x, WAVE); }
+#endif
 
 /* ---- arithmetic ---- */
+/* Floats in their order as integers, the same for -0 and 0; 0: NaN. */
+DEVICE uint32_t order_of_f32(float x)
+{
+    const uint32_t u = bits_of_f32(x);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return 0;
+    if (u == 0x80000000u) return 0x80000000u;
+    return u >> 31 ? ~u : u | 0x80000000u;
+}
 /* A table of 16 bytes (t.x: 0..3) read at the eight nibbles of w: low has nibbles 0-3, one a byte, high 4-7. */
 #ifndef TABLE16_IS_OWN                           /* a selector of byte_perm() is a byte: even and odd nibbles, then sorted */
 DEVICE void table16(uint32_t *low, uint32_t *high, uint32_t w, const u32x4 t)

@@ -8,13 +8,6 @@
 
 /* ---- keys: candidates in their order as integers: 32 bits of logit, 24 bits of id, a lower id being larger ---- */
 
-DEVICE uint32_t sample_key_of(float x)           /* 0: NaN */
-{
-    const uint32_t u = bits_of_f32(x);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return 0;
-    if (u == 0x80000000u) return 0x80000000u;    /* -0 is 0 */
-    return u >> 31 ? ~u : u | 0x80000000u;
-}
 #define SAMPLE_KEY_INFINITE 0xff800000u          /* of +inf */
 #define SAMPLE_NOT_FINITE   0xffffffffffffffffu  /* above every key: stands for logits of which some are NaN or infinite */
 #define SAMPLE_KEY_NEGATIVE 0x007fffffu          /* of -inf: what is greater counts */
@@ -23,7 +16,7 @@ DEVICE float    sample_value_of(uint64_t key)
     const uint32_t u = (uint32_t)(key >> 24);
     return f32_of_bits(u >> 31 ? u & 0x7fffffffu : ~u);
 }
-DEVICE uint64_t sample_key(float x, uint32_t id)    { return (uint64_t)sample_key_of(x) << 24 | (0xffffffu - id); }
+DEVICE uint64_t sample_key(float x, uint32_t id)    { return (uint64_t)order_of_f32(x) << 24 | (0xffffffu - id); }
 DEVICE uint32_t sample_id_of(uint64_t key)          { return 0xffffffu - (uint32_t)(key & 0xffffffu); }
 
 /* ---- arithmetic in double ---- */

@@ -213,7 +213,7 @@ DEVICE float sample_scale(float best, const uint32_t n_vocab, const uint32_t thr
 {
     uint64_t low = 0;
     for (uint32_t s = thread_x(); s < SAMPLE_SEGMENTS(n_vocab); s += threads) {
-        const uint32_t key = sample_key_of(sample_values()[s]);
+        const uint32_t key = order_of_f32(sample_values()[s]);
         if (key > SAMPLE_KEY_NEGATIVE && ~key > low) low = ~key;
     }
     low = sample_group_max(low, 1, threads);
@@ -454,7 +454,7 @@ DEVICE uint64_t sample_bisect(const float *logits, uint64_t low, uint64_t high, 
 DEVICE uint32_t sample_slowly(const struct sample_chain *c, const float *logits, uint64_t best, const uint32_t n_vocab,
                               const uint32_t threads)
 {
-    const uint64_t bound = (uint64_t)sample_key_of(c->bound) << 24;
+    const uint64_t bound = (uint64_t)order_of_f32(c->bound) << 24;
     uint64_t low = (uint64_t)(SAMPLE_KEY_NEGATIVE + 1u) << 24;
 #pragma unroll 1
     for (uint32_t stage = 0; stage < 3; stage++) {         /* top-k, whose weights e^0 are counts; top-p and the bound; the draw */

@@ -73,31 +73,25 @@ enum { ROUTE_EACH = ROUTE_MOST / WAVE };         /* experts of a lane */
 #define ROUTE_NONE (-3.0e38f)                    /* below what any expert can have */
 
 /* What a wave knows of a token's experts: lane l has those l, l + WAVE, .. */
-struct route { float share[ROUTE_EACH], select[ROUTE_EACH]; float top; };
+struct route { float share[ROUTE_EACH], select[ROUTE_EACH]; };
+/* What lane l knows of those chosen: the lth. */
+struct routed { float share; uint32_t number; };
 
-/* The best expert of the wave that is left: in all lanes the same.  Of equals the one with the lower number. */
-DEVICE uint32_t route_best(const struct route *r, float *share, const uint32_t experts)
+/* The best expert that is left of those whose order is in `order`, which then is 0: in all lanes the same.  Of equals the one with the
+ * lower number. */
+DEVICE struct routed route_best(const struct route *r, uint32_t *order, const uint32_t experts)
 {
-    float best = ROUTE_NONE, own = 0.0f;
-    uint32_t at = lane_id();
+    struct routed best = { 0.0f, 0 };
+    uint32_t top = 0, at = 0;
     UNROLL
-    for (uint32_t i = 0; i * WAVE < experts; i++)
-        if (r->select[i] > best) best = r->select[i], own = r->share[i], at = lane_id() + i * WAVE;
-    float most = best;
-    uint32_t number = at;
-    for (uint32_t mask = 1; mask < WAVE; mask *= 2) {
-        const float other = lane_xor_f32(most, mask);
-        const uint32_t other_number = lane_xor_u32(number, mask);
-        if (other > most || (other == most && other_number < number)) most = other, number = other_number;
-    }
-    number = number < experts ? number : 0;
-    *share = f32_of_bits(lane_get_u32(bits_of_f32(own), number % WAVE));
-    return number;
-}
-DEVICE void route_take(struct route *r, uint32_t number, const uint32_t experts)
-{
+    for (uint32_t i = 0; i * WAVE < experts; i++) if (order[i] > top) top = order[i], best.share = r->share[i], at = i;
+    const uint32_t most = wave_max_u32(top), mine = lane_id() + at * WAVE;
+    best.number = ~wave_max_u32(top == most ? ~mine : 0);
+    best.number = best.number < experts ? best.number : 0;
+    best.share = f32_of_bits(lane_get_u32(bits_of_f32(best.share), best.number % WAVE));
     UNROLL
-    for (uint32_t i = 0; i * WAVE < experts; i++) if (lane_id() + i * WAVE == number) r->select[i] = ROUTE_NONE;
+    for (uint32_t i = 0; i * WAVE < experts; i++) if (lane_id() + i * WAVE == best.number) order[i] = 0;
+    return best;
 }
 
 /* Leaves the experts of the groups whose two best sum to most.  A lane for each group, at most WAVE of them.  scratch: LDS of the wave,
@@ -135,50 +129,79 @@ DEVICE void route_groups(struct route *r, float *scratch, const uint32_t experts
 
 /* Logits of a token -> its choice, by one wave.  gating: 1: softmax, 2: sigmoid, 3: softmax of the chosen ones.  bias: [experts], added
  * to what selects, or NULL.  norm: shares are divided by their sum, at least 2^-14; by: multiplies them.  At most ROUTE_MOST experts, of
- * which at most 32 are used.
+ * which at most 32 are used; lanes beyond have share 0 and expert 0.
  * scratch: ROUTE_LDS_BYTES of the wave. */
-DEVICE void route_token(float *choice, const float *logits, const float *bias, uint8_t *scratch, const uint32_t experts,
-                        const uint32_t used,
-                        const uint32_t gating, const uint32_t groups, const uint32_t groups_used, const uint32_t norm, const float by)
+DEVICE struct routed route_choose(const float *logits, const float *bias, uint8_t *scratch, const uint32_t experts, const uint32_t used,
+                                  const uint32_t gating, const uint32_t groups, const uint32_t groups_used, const uint32_t norm,
+                                  const float by)
 {
     struct route r;
-    float top = ROUTE_NONE, sum = 0.0f, total = 0.0f, mine = 0.0f;
-    uint32_t number = 0;
+    struct routed mine = { 0.0f, 0 };
+    uint32_t order[ROUTE_EACH];
+    float top = ROUTE_NONE, sum = 0.0f, total = 0.0f;
     UNROLL
     for (uint32_t i = 0; i * WAVE < experts; i++) {
         const uint32_t e = lane_id() + i * WAVE;
         r.share[i] = ((const GLOBAL float *)logits)[e < experts ? e : experts - 1];
         top = max_f32(top, r.share[i]);
     }
-    top = lanes_max_f32(top, WAVE);
+    if (gating != 2) top = lanes_max_f32(top, WAVE);
     UNROLL
     for (uint32_t i = 0; i * WAVE < experts; i++) {
-        const float x = r.share[i], e = exp2_f32((x - top) * 1.44269504f);
-        if (lane_id() + i * WAVE < experts) sum += e;
-        r.share[i] = gating == 1 ? e : gating == 2 ? rcp_f32(1.0f + exp2_f32(-1.44269504f * x)) : x;
+        const float x = r.share[i];
+        if (gating == 1) {
+            r.share[i] = exp2_f32((x - top) * 1.44269504f);
+            if (lane_id() + i * WAVE < experts) sum += r.share[i];
+        }
+        if (gating == 2) r.share[i] = rcp_f32(1.0f + exp2_f32(-1.44269504f * x));
     }
-    const float whole = 1.0f / lanes_sum_f32(sum, WAVE);
+    const float whole = gating == 1 ? 1.0f / lanes_sum_f32(sum, WAVE) : 1.0f;
     UNROLL
     for (uint32_t i = 0; i * WAVE < experts; i++) {
         const uint32_t e = lane_id() + i * WAVE;
         if (gating == 1) r.share[i] *= whole;
         r.select[i] = r.share[i];
         if (bias) r.select[i] += ((const GLOBAL float *)bias)[e < experts ? e : experts - 1];
-        if (e >= experts) r.select[i] = ROUTE_NONE;
     }
     if (groups > 1) route_groups(&r, (float *)(void *)scratch, experts, groups, groups_used);
+    UNROLL
+    for (uint32_t i = 0; i * WAVE < experts; i++) order[i] = lane_id() + i * WAVE < experts ? order_of_f32(r.select[i]) : 0;
     for (uint32_t k = 0; k < used; k++) {
-        float share;
-        const uint32_t best = route_best(&r, &share, experts);
-        route_take(&r, best, experts);
-        if (gating == 3) share = exp2_f32((share - top) * 1.44269504f);
-        total += share;
-        if (lane_id() == k) mine = share, number = best;
+        struct routed best = route_best(&r, order, experts);
+        if (gating == 3) best.share = exp2_f32((best.share - top) * 1.44269504f);
+        total += best.share;
+        if (lane_id() == k) mine = best;
     }
-    const float divisor = gating == 3 ? total : norm ? max_f32(total, 6.103515625e-5f) : 1.0f;
+    mine.share = mine.share / (gating == 3 ? total : norm ? max_f32(total, 6.103515625e-5f) : 1.0f) * by;
+    return mine;
+}
+DEVICE void route_store(float *choice, const struct routed *r, const uint32_t used)
+{
     if (lane_id() >= used) return;
-    ((GLOBAL float *)choice)[lane_id()] = mine / divisor * by;
-    ((GLOBAL float *)choice)[used + lane_id()] = (float)number;
+    ((GLOBAL float *)choice)[lane_id()] = r->share;
+    ((GLOBAL float *)choice)[used + lane_id()] = (float)r->number;
+}
+DEVICE void route_token(float *choice, const float *logits, const float *bias, uint8_t *scratch, const uint32_t experts,
+                        const uint32_t used, const uint32_t gating, const uint32_t groups, const uint32_t groups_used,
+                        const uint32_t norm, const float by)
+{
+    const struct routed r = route_choose(logits, bias, scratch, experts, used, gating, groups, groups_used, norm, by);
+    route_store(choice, &r, used);
+}
+
+/* Numbers of those chosen, at byte `at` of LDS. */
+DEVICE uint32_t *route_ids_at(const uint32_t at) { return (uint32_t *)(void *)(lds() + at); }
+/* The same in every wave of a kernel that goes on with what is chosen; gives picked_ids().  The first group stores the choice for later
+ * kernels; its own finds the numbers in LDS, behind the next barrier(): ids [used].  scratch: for each wave. */
+DEVICE uint32_t route_ids(uint32_t *ids, float *choice, const float *logits, const float *bias, uint8_t *scratch, const uint32_t experts,
+                          const uint32_t used, const uint32_t gating, const uint32_t groups, const uint32_t groups_used,
+                          const uint32_t norm, const float by)
+{
+    const struct routed r = route_choose(logits, bias, scratch + wave_id() * ROUTE_LDS_BYTES(experts, groups), experts, used, gating,
+                                         groups, groups_used, norm, by);
+    if (wave_id() == 0 && group_x() == 0) route_store(choice, &r, used);
+    if (wave_id() == 0 && lane_id() < used) ids[lane_id()] = r.number;
+    return lane_get_u32(r.number, lane_id() < used ? lane_id() : used - 1);
 }
 
 /* ---- prefill: which tokens have an expert ---- */
@@ -228,13 +251,9 @@ DEVICE float picked_biases(const float *bias, const float *times, const float *c
     }
     return sum;
 }
-/* What belongs to row r of all experts' rows, of `rows` each: in rows `stride` floats apart, or one number for each expert. */
-DEVICE float picked_row(const float *of, const float *choice, uint32_t r, const uint32_t rows, const uint32_t stride, const uint32_t used)
+/* What belongs to row r of the rows of expert `id`: in rows `stride` floats apart. */
+DEVICE float picked_row(const float *of, uint32_t id, uint32_t r, const uint32_t stride)
 {
-    return ((const GLOBAL float *)of)[(uint64_t)picked_id(choice, used, r / rows) * stride + r % rows];
-}
-DEVICE float picked_number(const float *of, const float *choice, uint32_t r, const uint32_t rows, const uint32_t used)
-{
-    return ((const GLOBAL float *)of)[picked_id(choice, used, r / rows)];
+    return ((const GLOBAL float *)of)[(uint64_t)id * stride + r];
 }
 #endif
