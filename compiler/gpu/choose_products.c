@@ -125,10 +125,9 @@ static uint32_t count_tensors(const struct group *g)
 }
 
 /* Of a kernel that chooses: what templates/gpu/slices.h needs for it. */
-static uint64_t route_lds(const struct plan *p, const struct node *route)
+static uint64_t route_lds(const struct node *route)
 {
-    const uint32_t waves = p->profile->gpu.gemv_threads / p->profile->wave;
-    return ROUTE_IDS_BYTES(route->attr.used) + (uint64_t)waves * ROUTE_LDS_BYTES(route->inputs[0]->cols, route->attr.n_group);
+    return ROUTE_IDS_BYTES(route->attr.used) + ROUTE_LDS_BYTES(route->inputs[0]->cols, route->attr.n_group);
 }
 
 /* Decode: the first product that reads a router's choice makes it, in each of its groups. */
@@ -326,7 +325,7 @@ static void choose_gemv_kernel(const struct chooser *c)
     d.kernel.param[PARAM_DIGITS] = c->plan->gpu->digits;
     d.kernel.grid_x = t->compute_units * t->gpu.gemv_groups;
     d.kernel.grid_tokens = c->prefill;
-    d.kernel.lds_bytes = (uint32_t)(chooses ? c->gg->route_at + route_lds(c->plan, c->group->choice) : row_lds(c->group, c->gg));
+    d.kernel.lds_bytes = (uint32_t)(chooses ? c->gg->route_at + route_lds(c->group->choice) : row_lds(c->group, c->gg));
     choose_end(c, &d);
 }
 

@@ -60,8 +60,9 @@ void gpu_put_conv(struct emitter *e);
 void gpu_put_conv_keep(struct emitter *e);
 void gpu_put_recur(struct emitter *e);
 void gpu_put_route(struct emitter *e);
-/* Of a kernel that chooses its experts itself: `id`; and the numbers of all of them in LDS. */
-void gpu_put_route_ids(struct emitter *e, const struct node *route);
+/* Of a kernel that chooses its experts itself: `id`; what it leaves of the choice for others; and the numbers in LDS. */
+void gpu_put_route_group(struct emitter *e, const struct node *route);
+void gpu_put_route_keep(struct emitter *e, const struct node *route);
 const char *gpu_route_ids(struct emitter *e);
 void gpu_put_picked(struct emitter *e);
 

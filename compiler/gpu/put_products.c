@@ -293,7 +293,7 @@ static void put_slices_input(struct emitter *e)
     const bool chooses = gpu_chooses(e->gg, e->kernel->prefill);
     if (chooses) {                                               /* the row is on its way meanwhile */
         if (row_ahead) put_row_begin(e, &in);
-        gpu_put_route_ids(e, g->choice);
+        gpu_put_route_group(e, g->choice);
     }
     else if (g->choice) gpu_put(e, "const uint32_t id = picked_ids(%s, %u);", choice_row(e, t), g->choice->attr.used);
     if (gpu_slices_of(g) == SLICES_SUM)
@@ -314,6 +314,7 @@ static void put_slices_input(struct emitter *e)
         else gpu_put(e, "row_to_lds(%s, &row, %s, /* cols */ %u, /* digits */ %u, /* sums16 */ %u, %u);", to, row, in.cols, digits, sums16,
                      in.threads);
     }
+    if (chooses) gpu_put_route_keep(e, g->choice);
 }
 
 static void put_slices_run(struct emitter *e, const struct gpu_run *r, const struct rows_functions *f, bool first)

@@ -132,7 +132,8 @@ static const char *first_value(struct emitter *e, const struct branch *b, uint32
         return arena_printf(e->arena, "rotated_f32(%s, r, %s, a.step->n_past + t, %s, /* head_dim */ %u, /* from */ %u)", x,
                             gpu_tables(e, n), gpu_rotation(e, n), at->head_dim, at->rot_first);
     case OP_expert_sum:
-        return arena_printf(e->arena, "picked_sum(%s, %s, r, /* rows */ %u, %u)", x, row_of(e, n->inputs[1]), n->cols, n->inputs[1]->attr.used);
+        return arena_printf(e->arena, "picked_sum(%s, %s, r, /* rows */ %u, %u)", x, row_of(e, n->inputs[1]), n->cols,
+                            n->inputs[1]->attr.used);
     default: break;
     }
     *next = 0;
@@ -255,14 +256,20 @@ const char *gpu_route_ids(struct emitter *e)
     return arena_printf(e->arena, "route_ids_at(%llu)", (unsigned long long)e->gg->route_at);
 }
 
-void gpu_put_route_ids(struct emitter *e, const struct node *n)
+void gpu_put_route_group(struct emitter *e, const struct node *n)
 {
     const struct node_attrs *at = &n->attr;
-    gpu_put(e, "const uint32_t id = route_ids(%s, %s, %s, %s,", gpu_route_ids(e), gpu_row(e, gpu_read(e->plan, n), "0"),
-            gpu_row(e, gpu_read(e->plan, n->inputs[0]), "0"), gpu_vector(e, n->weight));
-    gpu_put(e, "    lds() + %llu, /* experts */ %u, /* used */ %u, /* gating */ %u, /* groups */ %u, %u, /* norm */ %u, %s);",
-            (unsigned long long)e->gg->route_at + ROUTE_IDS_BYTES(at->used), n->inputs[0]->cols, at->used, at->gating, at->n_group,
-            at->n_group_used, at->norm, emit_float(e->arena, at->by));
+    gpu_put(e, "const uint32_t id = route_group(%llu, %s, %s, /* experts */ %u, /* used */ %u, /* gating */ %u, /* groups */ %u, %u);",
+            (unsigned long long)e->gg->route_at, gpu_row(e, gpu_read(e->plan, n->inputs[0]), "0"), gpu_vector(e, n->weight),
+            n->inputs[0]->cols, at->used, at->gating, at->n_group, at->n_group_used);
+}
+
+void gpu_put_route_keep(struct emitter *e, const struct node *n)
+{
+    const struct node_attrs *at = &n->attr;
+    gpu_put(e, "route_keep(%s, %s, id, /* experts */ %u, /* used */ %u, /* gating */ %u, /* norm */ %u, %s, /* groups */ %u, %u);",
+            gpu_row(e, gpu_read(e->plan, n), "0"), gpu_row(e, gpu_read(e->plan, n->inputs[0]), "0"), n->inputs[0]->cols, at->used,
+            at->gating, at->norm, emit_float(e->arena, at->by), e->kernel->grid_x, e->kernel->param[PARAM_THREADS]);
 }
 
 void gpu_put_picked(struct emitter *e)

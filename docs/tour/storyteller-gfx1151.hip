@@ -23,29 +23,29 @@
  *    936  templates/gpu/machine/copy_registers.h
  *    951  runtime/model/abi_gpu.h
  *    992  templates/gpu/dialect.h
- *   1120  templates/gpu/launch.h
- *   1148  templates/gpu/gemv_sizes.h
- *   1169  templates/gpu/acts_unit.h
- *   1241  templates/gpu/acts.h
- *   1497  templates/gpu/stage.h
- *   1548  templates/gpu/attention_sizes.h
- *   1586  templates/gpu/kv.h
- *   1729  templates/gpu/rope.h
- *   1866  templates/gpu/attention_decode_tmpl.c
- *   2499  templates/gpu/mma.h
- *   2586  templates/gpu/attention_prefill_sizes.h
- *   2631  templates/gpu/attention_prefill.h
- *   2798  templates/gpu/attention_prefill_columns.h
- *   3110  templates/gpu/attention_prefill_exact.h
- *   3261  templates/gpu/attention_prefill_tmpl.c
- *   3317  templates/gpu/sample_math.h
- *   3457  templates/gpu/sample_sizes.h
- *   3476  templates/gpu/sample_tmpl.c
- *   4019  templates/gpu/formats/q8_0.h
- *   4068  templates/gpu/gemm_sizes.h
- *   4114  templates/gpu/embed_tmpl.c
- *   4182  templates/gpu/gemm_tmpl.c
- *   4579  templates/gpu/gemv_tmpl.c
+ *   1130  templates/gpu/launch.h
+ *   1158  templates/gpu/gemv_sizes.h
+ *   1179  templates/gpu/acts_unit.h
+ *   1251  templates/gpu/acts.h
+ *   1507  templates/gpu/stage.h
+ *   1558  templates/gpu/attention_sizes.h
+ *   1596  templates/gpu/kv.h
+ *   1739  templates/gpu/rope.h
+ *   1876  templates/gpu/attention_decode_tmpl.c
+ *   2509  templates/gpu/mma.h
+ *   2596  templates/gpu/attention_prefill_sizes.h
+ *   2641  templates/gpu/attention_prefill.h
+ *   2808  templates/gpu/attention_prefill_columns.h
+ *   3120  templates/gpu/attention_prefill_exact.h
+ *   3271  templates/gpu/attention_prefill_tmpl.c
+ *   3327  templates/gpu/sample_math.h
+ *   3460  templates/gpu/sample_sizes.h
+ *   3479  templates/gpu/sample_tmpl.c
+ *   4022  templates/gpu/formats/q8_0.h
+ *   4071  templates/gpu/gemm_sizes.h
+ *   4117  templates/gpu/embed_tmpl.c
+ *   4185  templates/gpu/gemm_tmpl.c
+ *   4582  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -1029,7 +1029,9 @@ enum { FORGE_GPU_RING = 1024 };
  *   lane_get_u32(x, lane), lane_xor_u32(x, mask), lane_other_u32(x, mask)
  *                               x of another lane: of that number, of this one's ^ mask, a constant; lane_other: the same where lanes that
  *                               differ below bit `mask` have the same x
- *   wave_any(x)                 whether some lane of the wave has it; the same in all lanes
+ *   wave_any(x), wave_first(x)  whether some lane of the wave has it, the first that has (one does); the same in all lanes
+ *   wave_max_u32(x)             of all lanes
+ *   lane_of_wave_u32(x, lane)   as lane_get_u32, of one lane for all
  *   dot4(a, b, c)               c + the products of four pairs of signed bytes
  *   max_f32, min_f32, exp2_f32, log2_f32, rcp_f32, rsqrt_f32, round_f32 (to nearest even)
  *   byte_perm(lo, hi, selector) bytes picked from {hi, lo}: selector byte i in 0..3 takes byte of lo, 4..7 of hi
@@ -1102,6 +1104,14 @@ DEVICE uint32_t lanes_max_u32(uint32_t x, const uint32_t lanes)
 }
 
 /* ---- arithmetic ---- */
+/* Floats in their order as integers, the same for -0 and 0; 0: NaN. */
+DEVICE uint32_t order_of_f32(float x)
+{
+    const uint32_t u = bits_of_f32(x);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return 0;
+    if (u == 0x80000000u) return 0x80000000u;
+    return u >> 31 ? ~u : u | 0x80000000u;
+}
 DEVICE float silu_f32(float x) { return x * rcp_f32(1.0f + exp2_f32(-1.44269504f * x)); }
 
 /* ---- what a kernel knows ---- */
@@ -3321,13 +3331,6 @@ DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, co
 #define SAMPLE_NOTHING 0xffffffffu
 
 /* ---- keys: candidates in their order as integers: 32 bits of logit, 24 bits of id, a lower id being larger ---- */
-DEVICE uint32_t sample_key_of(float x)           /* 0: NaN */
-{
-    const uint32_t u = bits_of_f32(x);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return 0;
-    if (u == 0x80000000u) return 0x80000000u;    /* -0 is 0 */
-    return u >> 31 ? ~u : u | 0x80000000u;
-}
 #define SAMPLE_KEY_INFINITE 0xff800000u          /* of +inf */
 #define SAMPLE_NOT_FINITE   0xffffffffffffffffu  /* above every key: stands for logits of which some are NaN or infinite */
 #define SAMPLE_KEY_NEGATIVE 0x007fffffu          /* of -inf: what is greater counts */
@@ -3336,7 +3339,7 @@ DEVICE float    sample_value_of(uint64_t key)
     const uint32_t u = (uint32_t)(key >> 24);
     return f32_of_bits(u >> 31 ? u & 0x7fffffffu : ~u);
 }
-DEVICE uint64_t sample_key(float x, uint32_t id)    { return (uint64_t)sample_key_of(x) << 24 | (0xffffffu - id); }
+DEVICE uint64_t sample_key(float x, uint32_t id)    { return (uint64_t)order_of_f32(x) << 24 | (0xffffffu - id); }
 DEVICE uint32_t sample_id_of(uint64_t key)          { return 0xffffffu - (uint32_t)(key & 0xffffffu); }
 
 /* ---- arithmetic in double ---- */
@@ -3682,7 +3685,7 @@ DEVICE float sample_scale(float best, const uint32_t n_vocab, const uint32_t thr
 {
     uint64_t low = 0;
     for (uint32_t s = thread_x(); s < SAMPLE_SEGMENTS(n_vocab); s += threads) {
-        const uint32_t key = sample_key_of(sample_values()[s]);
+        const uint32_t key = order_of_f32(sample_values()[s]);
         if (key > SAMPLE_KEY_NEGATIVE && ~key > low) low = ~key;
     }
     low = sample_group_max(low, 1, threads);
@@ -3922,7 +3925,7 @@ DEVICE uint64_t sample_bisect(const float *logits, uint64_t low, uint64_t high, 
 DEVICE uint32_t sample_slowly(const struct sample_chain *c, const float *logits, uint64_t best, const uint32_t n_vocab,
                               const uint32_t threads)
 {
-    const uint64_t bound = (uint64_t)sample_key_of(c->bound) << 24;
+    const uint64_t bound = (uint64_t)order_of_f32(c->bound) << 24;
     uint64_t low = (uint64_t)(SAMPLE_KEY_NEGATIVE + 1u) << 24;
 #pragma unroll 1
     for (uint32_t stage = 0; stage < 3; stage++) {         /* top-k, whose weights e^0 are counts; top-p and the bound; the draw */

@@ -37,7 +37,9 @@
  *   lane_get_u32(x, lane), lane_xor_u32(x, mask), lane_other_u32(x, mask)
  *                               x of another lane: of that number, of this one's ^ mask, a constant; lane_other: the same where lanes that
  *                               differ below bit `mask` have the same x
- *   wave_any(x), wave_max_u32(x)  whether some lane of the wave has it, the largest of all lanes; the same in all lanes
+ *   wave_any(x), wave_first(x)  whether some lane of the wave has it, the first that has (one does); the same in all lanes
+ *   wave_max_u32(x)             of all lanes
+ *   lane_of_wave_u32(x, lane)   as lane_get_u32, of one lane for all
  *   dot4(a, b, c)               c + the products of four pairs of signed bytes
  *   max_f32, min_f32, exp2_f32, log2_f32, rcp_f32, rsqrt_f32, round_f32 (to nearest even)
  *   byte_perm(lo, hi, selector) bytes picked from {hi, lo}: selector byte i in 0..3 takes byte of lo, 4..7 of hi

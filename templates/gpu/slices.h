@@ -69,40 +69,56 @@ DEVICE void slices_to_lds(uint8_t *x_lds, const float *row, float share, const u
 
 /* ---- the router ---- */
 
-enum { ROUTE_EACH = ROUTE_MOST / WAVE };         /* experts of a lane */
+/* A wave chooses the experts of a token: lane l has the `each` ones from l * each on. */
+#define ROUTE_EACH(experts) (((experts) + WAVE - 1) / WAVE)
 #define ROUTE_NONE (-3.0e38f)                    /* below what any expert can have */
 
-/* What a wave knows of a token's experts: lane l has those l, l + WAVE, .. */
-struct route { float share[ROUTE_EACH], select[ROUTE_EACH]; };
-/* What lane l knows of those chosen: the lth. */
-struct routed { float share; uint32_t number; };
-
-/* The best expert that is left of those whose order is in `order`, which then is 0: in all lanes the same.  Of equals the one with the
- * lower number. */
-DEVICE struct routed route_best(const struct route *r, uint32_t *order, const uint32_t experts)
+/* Before a softmax is divided by its sum.  gating: 1: softmax, 2: sigmoid, 3: softmax of the chosen ones. */
+DEVICE float route_share(float x, float top, const uint32_t gating)
 {
-    struct routed best = { 0.0f, 0 };
-    uint32_t top = 0, at = 0;
+    return gating == 2 ? rcp_f32(1.0f + exp2_f32(-1.44269504f * x)) : exp2_f32((x - top) * 1.44269504f);
+}
+/* What a softmax over all experts needs; x: of the lane's. */
+struct route_sums { float top, whole; };
+DEVICE struct route_sums route_sums(const float *x, const uint32_t experts)
+{
+    const uint32_t first = lane_id() * ROUTE_EACH(experts);
+    struct route_sums s = { ROUTE_NONE, 0.0f };
     UNROLL
-    for (uint32_t i = 0; i * WAVE < experts; i++) if (order[i] > top) top = order[i], best.share = r->share[i], at = i;
-    const uint32_t most = wave_max_u32(top), mine = lane_id() + at * WAVE;
-    best.number = ~wave_max_u32(top == most ? ~mine : 0);
-    best.number = best.number < experts ? best.number : 0;
-    best.share = f32_of_bits(lane_get_u32(bits_of_f32(best.share), best.number % WAVE));
+    for (uint32_t i = 0; i < ROUTE_EACH(experts); i++) s.top = max_f32(s.top, x[i]);
+    s.top = lanes_max_f32(s.top, WAVE);
     UNROLL
-    for (uint32_t i = 0; i * WAVE < experts; i++) if (lane_id() + i * WAVE == best.number) order[i] = 0;
-    return best;
+    for (uint32_t i = 0; i < ROUTE_EACH(experts); i++) s.whole += first + i < experts ? route_share(x[i], s.top, 1) : 0.0f;
+    s.whole = lanes_sum_f32(s.whole, WAVE);
+    return s;
+}
+/* The lane's of a row of numbers, one for each expert, 16-byte aligned; of the last one beyond it. */
+DEVICE void route_load(float *x, const float *row, const uint32_t experts)
+{
+    const uint32_t first = lane_id() * ROUTE_EACH(experts);
+    if (experts % (4 * WAVE) == 0) {
+        UNROLL
+        for (uint32_t i = 0; i < ROUTE_EACH(experts); i += 4) {
+            const f32x4 v = *(const GLOBAL f32x4 *)(const void *)(row + first + i);
+            UNROLL
+            for (uint32_t k = 0; k < 4; k++) x[i + k] = v[k];
+        }
+        return;
+    }
+    UNROLL
+    for (uint32_t i = 0; i < ROUTE_EACH(experts); i++)
+        x[i] = ((const GLOBAL float *)row)[first + i < experts ? first + i : experts - 1];
 }
 
 /* Leaves the experts of the groups whose two best sum to most.  A lane for each group, at most WAVE of them.  scratch: LDS of the wave,
  * [experts]. */
-DEVICE void route_groups(struct route *r, float *scratch, const uint32_t experts, const uint32_t groups, const uint32_t used)
+DEVICE void route_groups(float *select, float *scratch, const uint32_t experts, const uint32_t groups, const uint32_t used)
 {
-    const uint32_t size = experts / groups;
+    const uint32_t size = experts / groups, first = lane_id() * ROUTE_EACH(experts);
     float one = ROUTE_NONE, two = ROUTE_NONE, sum = ROUTE_NONE;
     uint32_t kept = 0;
     UNROLL
-    for (uint32_t i = 0; i * WAVE < experts; i++) if (lane_id() + i * WAVE < experts) scratch[lane_id() + i * WAVE] = r->select[i];
+    for (uint32_t i = 0; i < ROUTE_EACH(experts); i++) if (first + i < experts) scratch[first + i] = select[i];
     wave_barrier();
     for (uint32_t k = 0; lane_id() < groups && k < size; k++) {
         const float x = scratch[lane_id() * size + k];
@@ -111,97 +127,96 @@ DEVICE void route_groups(struct route *r, float *scratch, const uint32_t experts
     }
     if (lane_id() < groups) sum = one + two;
     for (uint32_t k = 0; k < used; k++) {
-        float most = sum;
-        uint32_t number = lane_id();
-        for (uint32_t mask = 1; mask < WAVE; mask *= 2) {
-            const float other = lane_xor_f32(most, mask);
-            const uint32_t other_number = lane_xor_u32(number, mask);
-            if (other > most || (other == most && other_number < number)) most = other, number = other_number;
-        }
-        if (number == lane_id()) kept = 1, sum = ROUTE_NONE;
+        const uint32_t order = order_of_f32(sum);
+        if (wave_first(order == wave_max_u32(order)) == lane_id()) kept = 1, sum = ROUTE_NONE;
     }
     UNROLL
-    for (uint32_t i = 0; i * WAVE < experts; i++) {
-        const uint32_t of = (lane_id() + i * WAVE) / size;
-        if (!lane_get_u32(kept, of < groups ? of : 0)) r->select[i] = ROUTE_NONE;
+    for (uint32_t i = 0; i < ROUTE_EACH(experts); i++) {
+        const uint32_t of = (first + i) / size;
+        if (!lane_get_u32(kept, of < groups ? of : 0)) select[i] = ROUTE_NONE;
     }
 }
 
-/* Logits of a token -> its choice, by one wave.  gating: 1: softmax, 2: sigmoid, 3: softmax of the chosen ones.  bias: [experts], added
- * to what selects, or NULL.  norm: shares are divided by their sum, at least 2^-14; by: multiplies them.  At most ROUTE_MOST experts, of
- * which at most 32 are used; lanes beyond have share 0 and expert 0.
- * scratch: ROUTE_LDS_BYTES of the wave. */
-DEVICE struct routed route_choose(const float *logits, const float *bias, uint8_t *scratch, const uint32_t experts, const uint32_t used,
-                                  const uint32_t gating, const uint32_t groups, const uint32_t groups_used, const uint32_t norm,
-                                  const float by)
+/* Logits of a token -> lane l has the number of the expert that is chosen as the lth, lanes beyond that of the last; of equals the one with
+ * the lower number first.  bias: [experts], added to what selects, or NULL; without it and without groups logits have the order of what
+ * is made of them.  At most ROUTE_MOST experts, of which at most ROUTE_MOST_USED are used.  scratch: ROUTE_LDS_BYTES of the wave. */
+DEVICE uint32_t route_ids(const float *logits, const float *bias, uint8_t *scratch, const uint32_t experts, const uint32_t used,
+                          const uint32_t gating, const uint32_t groups, const uint32_t groups_used)
 {
-    struct route r;
-    struct routed mine = { 0.0f, 0 };
-    uint32_t order[ROUTE_EACH];
-    float top = ROUTE_NONE, sum = 0.0f, total = 0.0f;
-    UNROLL
-    for (uint32_t i = 0; i * WAVE < experts; i++) {
-        const uint32_t e = lane_id() + i * WAVE;
-        r.share[i] = ((const GLOBAL float *)logits)[e < experts ? e : experts - 1];
-        top = max_f32(top, r.share[i]);
+    const uint32_t each = ROUTE_EACH(experts), first = lane_id() * each;
+    float select[ROUTE_EACH(ROUTE_MOST)], more[ROUTE_EACH(ROUTE_MOST)];
+    uint32_t order[ROUTE_EACH(ROUTE_MOST)], id = 0;
+    route_load(select, logits, experts);
+    if (bias) route_load(more, bias, experts);
+    if (gating != 3 && (bias || groups > 1)) {
+        const struct route_sums s = gating == 1 ? route_sums(select, experts) : (struct route_sums){ 0.0f, 1.0f };
+        UNROLL
+        for (uint32_t i = 0; i < each; i++) select[i] = route_share(select[i], s.top, gating) / s.whole;
     }
-    if (gating != 2) top = lanes_max_f32(top, WAVE);
     UNROLL
-    for (uint32_t i = 0; i * WAVE < experts; i++) {
-        const float x = r.share[i];
-        if (gating == 1) {
-            r.share[i] = exp2_f32((x - top) * 1.44269504f);
-            if (lane_id() + i * WAVE < experts) sum += r.share[i];
-        }
-        if (gating == 2) r.share[i] = rcp_f32(1.0f + exp2_f32(-1.44269504f * x));
-    }
-    const float whole = gating == 1 ? 1.0f / lanes_sum_f32(sum, WAVE) : 1.0f;
+    for (uint32_t i = 0; i < each && bias; i++) select[i] += more[i];
+    if (groups > 1) route_groups(select, (float *)(void *)scratch, experts, groups, groups_used);
     UNROLL
-    for (uint32_t i = 0; i * WAVE < experts; i++) {
-        const uint32_t e = lane_id() + i * WAVE;
-        if (gating == 1) r.share[i] *= whole;
-        r.select[i] = r.share[i];
-        if (bias) r.select[i] += ((const GLOBAL float *)bias)[e < experts ? e : experts - 1];
-    }
-    if (groups > 1) route_groups(&r, (float *)(void *)scratch, experts, groups, groups_used);
-    UNROLL
-    for (uint32_t i = 0; i * WAVE < experts; i++) order[i] = lane_id() + i * WAVE < experts ? order_of_f32(r.select[i]) : 0;
+    for (uint32_t i = 0; i < each; i++) order[i] = first + i < experts ? order_of_f32(select[i]) : 0;
     for (uint32_t k = 0; k < used; k++) {
-        struct routed best = route_best(&r, order, experts);
-        if (gating == 3) best.share = exp2_f32((best.share - top) * 1.44269504f);
-        total += best.share;
-        if (lane_id() == k) mine = best;
+        uint32_t best = 0, at = 0;
+        UNROLL
+        for (uint32_t i = 0; i < each; i++) best = max_u32(best, order[i]);
+        const uint32_t most = wave_max_u32(best), lane = wave_first(best == most);
+        UNROLL
+        for (uint32_t i = 0; i < each; i++) if (order[each - 1 - i] == most) at = each - 1 - i;
+        UNROLL
+        for (uint32_t i = 0; i < each; i++) if (lane_id() == lane && at == i) order[i] = 0;
+        const uint32_t number = lane_of_wave_u32(first + at, lane);
+        if (lane_id() >= k) id = number;
     }
-    mine.share = mine.share / (gating == 3 ? total : norm ? max_f32(total, 6.103515625e-5f) : 1.0f) * by;
-    return mine;
+    return id;
 }
-DEVICE void route_store(float *choice, const struct routed *r, const uint32_t used)
+/* Stores the choice: lane l's expert and its share.  norm: shares are divided by their sum, at least 2^-14; by: multiplies them. */
+DEVICE void route_store(float *choice, const float *logits, uint32_t id, const uint32_t experts, const uint32_t used,
+                        const uint32_t gating, const uint32_t norm, const float by)
 {
+    float x[ROUTE_EACH(ROUTE_MOST)];
+    const float mine = ((const GLOBAL float *)logits)[id];
+    struct route_sums s = { mine, 1.0f };
+    if (gating == 1) {
+        route_load(x, logits, experts);
+        s = route_sums(x, experts);
+    }
+    if (gating == 3) s.top = lanes_max_f32(mine, WAVE);
+    const float share = route_share(mine, s.top, gating) / s.whole, total = lanes_sum_f32(lane_id() < used ? share : 0.0f, WAVE);
+    const float divisor = gating == 3 ? total : norm ? max_f32(total, 6.103515625e-5f) : 1.0f;
     if (lane_id() >= used) return;
-    ((GLOBAL float *)choice)[lane_id()] = r->share;
-    ((GLOBAL float *)choice)[used + lane_id()] = (float)r->number;
+    ((GLOBAL float *)choice)[lane_id()] = share / divisor * by;
+    ((GLOBAL float *)choice)[used + lane_id()] = (float)id;
 }
+/* Both, by a wave for each token. */
 DEVICE void route_token(float *choice, const float *logits, const float *bias, uint8_t *scratch, const uint32_t experts,
                         const uint32_t used, const uint32_t gating, const uint32_t groups, const uint32_t groups_used,
                         const uint32_t norm, const float by)
 {
-    const struct routed r = route_choose(logits, bias, scratch, experts, used, gating, groups, groups_used, norm, by);
-    route_store(choice, &r, used);
+    const uint32_t id = route_ids(logits, bias, scratch, experts, used, gating, groups, groups_used);
+    route_store(choice, logits, id, experts, used, gating, norm, by);
 }
 
-/* Numbers of those chosen, at byte `at` of LDS. */
+/* In a kernel that goes on with what is chosen the first wave of every group chooses, and leaves the numbers at byte `at` of LDS, in
+ * ROUTE_IDS_BYTES; scratch behind them.  Every thread calls it, and has picked_ids(). */
 DEVICE uint32_t *route_ids_at(const uint32_t at) { return (uint32_t *)(void *)(lds() + at); }
-/* The same in every wave of a kernel that goes on with what is chosen; gives picked_ids().  The first group stores the choice for later
- * kernels; its own finds the numbers in LDS, behind the next barrier(): ids [used].  scratch: for each wave. */
-DEVICE uint32_t route_ids(uint32_t *ids, float *choice, const float *logits, const float *bias, uint8_t *scratch, const uint32_t experts,
-                          const uint32_t used, const uint32_t gating, const uint32_t groups, const uint32_t groups_used,
-                          const uint32_t norm, const float by)
+DEVICE uint32_t route_group(const uint32_t at, const float *logits, const float *bias, const uint32_t experts, const uint32_t used,
+                            const uint32_t gating, const uint32_t groups, const uint32_t groups_used)
 {
-    const struct routed r = route_choose(logits, bias, scratch + wave_id() * ROUTE_LDS_BYTES(experts, groups), experts, used, gating,
-                                         groups, groups_used, norm, by);
-    if (wave_id() == 0 && group_x() == 0) route_store(choice, &r, used);
-    if (wave_id() == 0 && lane_id() < used) ids[lane_id()] = r.number;
-    return lane_get_u32(r.number, lane_id() < used ? lane_id() : used - 1);
+    if (wave_id() == 0) {
+        const uint32_t id = route_ids(logits, bias, lds() + at + ROUTE_IDS_BYTES(used), experts, used, gating, groups, groups_used);
+        if (lane_id() < used) route_ids_at(at)[lane_id()] = id;
+    }
+    barrier();
+    return route_ids_at(at)[lane_id() < used ? lane_id() : used - 1];
+}
+/* Stores the choice for later kernels: by the wave of the grid that has the fewest rows. */
+DEVICE void route_keep(float *choice, const float *logits, uint32_t id, const uint32_t experts, const uint32_t used, const uint32_t gating,
+                       const uint32_t norm, const float by, const uint32_t groups, const uint32_t threads)
+{
+    if (group_x() == groups - 1 && wave_id() == threads / WAVE - 1) route_store(choice, logits, id, experts, used, gating, norm, by);
 }
 
 /* ---- prefill: which tokens have an expert ---- */

@@ -14,7 +14,7 @@
 #define ROUTE_MOST_GROUPS 32u
 /* Of a wave; nothing where experts stand in no groups. */
 #define ROUTE_LDS_BYTES(experts, groups) ((groups) > 1u ? (experts) * 4u : 0u)
-/* Numbers of those chosen, of a kernel that chooses for itself; its waves' bytes follow. */
+/* Numbers of those chosen, of a kernel that chooses for itself. */
 #define ROUTE_IDS_BYTES(used) (((used) * 4u + 15u) / 16u * 16u)
 #define PICKED_LDS_BYTES(threads) ((threads) * 4u)
 

@@ -47,21 +47,24 @@ static void launch(const char *kernel, uint32_t grid_x, uint32_t grid_y, uint32_
 static void check_route_everywhere(void)
 {
     const struct slices_case *c = &on.c;
-    enum { GROUPS = 2, THREADS = 128, WAVES = THREADS / WAVE };
+    enum { GROUPS = 2, THREADS = 128 };
     struct room *first = on.choice;
     on.choice = room_new("the choice again", 2 * c->used * 4);
     on.picked = room_new("numbers of lanes", (uint64_t)GROUPS * THREADS * 4);
     on.n_picked = room_new("numbers in LDS", (uint64_t)GROUPS * c->used * 4);
-    on.c.choice = on.choice->at, on.c.picked = on.picked->at, on.c.n_picked = on.n_picked->at;
-    launch("route_everywhere", GROUPS, 1, THREADS, ROUTE_IDS_BYTES(c->used) + WAVES * ROUTE_LDS_BYTES(c->experts, c->n_sets));
+    on.c.groups = GROUPS, on.c.choice = on.choice->at, on.c.picked = on.picked->at, on.c.n_picked = on.n_picked->at;
+    launch("route_everywhere", GROUPS, 1, THREADS, ROUTE_IDS_BYTES(c->used) + ROUTE_LDS_BYTES(c->experts, c->n_sets));
     if (memcmp(on.choice->bytes, first->bytes, 2 * c->used * 4) != 0) bad("the choice is another than a wave's alone");
     const float *numbers = room_floats(first) + c->used;
     for (uint32_t i = 0; i < GROUPS * THREADS; i++) {
         const uint32_t k = i % WAVE < c->used ? i % WAVE : c->used - 1;
-        if ((float)words(on.picked)[i] != numbers[k]) { bad("thread %u has expert %u, not %g", i, words(on.picked)[i], (double)numbers[k]); return; }
+        if ((float)words(on.picked)[i] == numbers[k]) continue;
+        bad("thread %u has expert %u, not %g", i, words(on.picked)[i], (double)numbers[k]);
+        return;
     }
     for (uint32_t i = 0; i < GROUPS * c->used; i++)
-        if ((float)words(on.n_picked)[i] != numbers[i % c->used]) bad("LDS has expert %u, not %g", words(on.n_picked)[i], (double)numbers[i % c->used]);
+        if ((float)words(on.n_picked)[i] != numbers[i % c->used])
+            bad("LDS has expert %u, not %g", words(on.n_picked)[i], (double)numbers[i % c->used]);
 }
 
 static void check_route(void)

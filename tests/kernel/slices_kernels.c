@@ -19,14 +19,12 @@ TEST_KERNEL(WAVE, route_tokens)
     route_token(c.choice + group_y() * 2 * c.used, c.logits + group_y() * c.experts, c.bias, lds(), c.experts, c.used, c.gating, c.n_sets,
                 c.n_sets_used, c.norm, c.by);
 }
-/* Every wave of every group makes the choice of one token: id in picked, a row for each wave, numbers in LDS in n_picked, a row for each
- * group. */
+/* Every group makes the choice of one token: id in picked, a row for each wave, numbers in LDS in n_picked, a row for each group. */
 TEST_KERNEL(128, route_everywhere)
 {
     const struct slices_case c = *C;
-    const uint32_t id = route_ids(route_ids_at(0), c.choice, c.logits, c.bias, lds() + ROUTE_IDS_BYTES(c.used), c.experts, c.used, c.gating,
-                                  c.n_sets, c.n_sets_used, c.norm, c.by);
-    barrier();
+    const uint32_t id = route_group(0, c.logits, c.bias, c.experts, c.used, c.gating, c.n_sets, c.n_sets_used);
+    route_keep(c.choice, c.logits, id, c.experts, c.used, c.gating, c.norm, c.by, c.groups, 128);
     c.picked[(group_x() * (128 / WAVE) + wave_id()) * WAVE + lane_id()] = id;
     if (thread_x() < c.used) c.n_picked[group_x() * c.used + thread_x()] = route_ids_at(0)[thread_x()];
 }

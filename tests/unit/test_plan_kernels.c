@@ -141,20 +141,28 @@ static const struct kernel *named(const struct plan *p, const char *name)
     return NULL;
 }
 
-/* Two kernels do a token's experts, and read what it uses of them. */
+static uint32_t count_launches(const struct plan *p, const struct launch *list, uint32_t n, enum group_kind kind)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < n; i++) found += p->fused->groups[list[i].group].kind == kind;
+    return found;
+}
+
+/* Two kernels do a token's experts, the first of them chooses these, and they read what the token uses of them. */
 static void experts_of_a_token(void **state)
 {
     (void)state;
     const struct plan *p = plan_of(sliced_model(), "gfx1151", FUSE_LAYER, (struct plan_options){ 0 });
     const struct kernel *up = named(p, "gate_exps_up_exps"), *down = named(p, "down_exps");
     const uint64_t row_q8 = 64 + 16, row_q4 = 2 * 32 + 16;           /* a unit and its scales; two units and theirs */
-    assert_int_equal(up->weight_bytes, USED * 2ull * EXPERT_ROWS * row_q8 + 4ull * USED * EXPERT_ROWS + 4 * 64);     /* biases, norm */
+    assert_int_equal(up->weight_bytes, USED * 2ull * EXPERT_ROWS * row_q8 + 4ull * USED * EXPERT_ROWS + 4 * 64 + 4 * 16);
     assert_int_equal(up->operations, 2ull * USED * 2 * EXPERT_ROWS * 64);
     assert_int_equal(down->operations, 2ull * USED * EXPERT_ROWS * 64);
     assert_int_equal(down->weight_bytes, USED * 64 * row_q4 + 4ull * USED * 64 + 4 * 16 / EXPERTS * USED);      /* biases, factors */
-    uint32_t groups = 0;
-    for (uint32_t i = 0; i < p->kernels->n_decode; i++) groups += p->fused->groups[p->kernels->decode[i].group].kind == GROUP_SLICES;
-    assert_int_equal(groups, 2 * 3);                                  /* of each layer: gate and up, down, heads */
+    const struct kernel_list *k = p->kernels;
+    assert_int_equal(count_launches(p, k->decode, k->n_decode, GROUP_SLICES), 2 * 3);         /* of each layer: gate and up, down, heads */
+    assert_int_equal(count_launches(p, k->decode, k->n_decode, GROUP_ROUTE), 0);
+    assert_int_equal(count_launches(p, k->prefill, k->n_prefill, GROUP_ROUTE), 2 * 2);        /* and the tokens of each expert */
     const char *text = emit_gpu_kernel(a, p, &p->kernels->decode[0]);
     assert_non_null(text);
     for (uint32_t i = 0; i < p->kernels->n_decode; i++) {
@@ -162,6 +170,9 @@ static void experts_of_a_token(void **state)
         if (&p->kernels->kernels[l->kernel] == up) text = emit_gpu_kernel(a, p, l);
     }
     assert_non_null(strstr(text, "gemv_pair_each_q8_0_"));
+    assert_non_null(strstr(text, "route_group("));
+    const struct plan *unfused = plan_of(sliced_model(), "gfx1151", FUSE_NONE, (struct plan_options){ 0 });
+    assert_int_equal(count_launches(unfused, unfused->kernels->decode, unfused->kernels->n_decode, GROUP_ROUTE), 2);
 }
 
 static void slices_and_states(void **state)

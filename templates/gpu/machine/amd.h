@@ -96,6 +96,7 @@ DEVICE void acquire(void) { __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent"); }
 #define LANE_DPP_U32(x, ctrl) ((uint32_t)__builtin_amdgcn_update_dpp(0, (int32_t)(x), ctrl, 0xf, 0xf, true))
 #define LANE_DPP(x, ctrl) f32_of_bits(LANE_DPP_U32(bits_of_f32(x), ctrl))
 DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return (uint32_t)__builtin_amdgcn_ds_bpermute((int32_t)(lane * 4u), (int32_t)x); }
+DEVICE uint32_t lane_of_wave_u32(uint32_t x, uint32_t lane) { return (uint32_t)__builtin_amdgcn_readlane((int32_t)x, (int32_t)lane); }
 /* lane_xor_u32 within rows of 16 lanes: mask is 1, 2, 4 or 8. */
 DEVICE uint32_t lane_xor_row_u32(uint32_t x, const uint32_t mask)
 {

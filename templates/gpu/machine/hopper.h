@@ -146,6 +146,8 @@ DEVICE uint32_t lane_xor_u32(uint32_t x, const uint32_t mask) { return (uint32_t
 DEVICE uint32_t lane_other_u32(uint32_t x, const uint32_t mask) { return lane_xor_u32(x, mask); }
 DEVICE uint32_t lane_get_u32(uint32_t x, uint32_t lane) { return (uint32_t)__nvvm_shfl_sync_idx_i32(~0u, (int)x, (int)lane, 31); }
 DEVICE uint32_t wave_any(uint32_t x) { return __nvvm_vote_any_sync(~0u, x != 0); }
+DEVICE uint32_t wave_first(uint32_t x) { return (uint32_t)__builtin_ctz((uint32_t)__nvvm_vote_ballot_sync(~0u, x != 0)); }
+DEVICE uint32_t lane_of_wave_u32(uint32_t x, uint32_t lane) { return lane_get_u32(x, lane); }
 #define WAVE_MAX_IS_OWN
 DEVICE uint32_t wave_max_u32(uint32_t x) { return (uint32_t)__nvvm_redux_sync_umax((int)x, -1); }
 

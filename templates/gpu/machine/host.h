@@ -86,6 +86,14 @@ DEVICE uint32_t wave_any(uint32_t x)
         if (all[lane]) return 1;
     return 0;
 }
+DEVICE uint32_t wave_first(uint32_t x)
+{
+    const uint32_t *all = (const uint32_t *)simt_share(&x, sizeof x);
+    for (uint32_t lane = 0; lane < WAVE; lane++)
+        if (all[lane]) return lane;
+    return 0;
+}
+DEVICE uint32_t lane_of_wave_u32(uint32_t x, uint32_t lane) { return lane_get_u32(x, lane); }
 
 /* ---- arithmetic ---- */
 DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c)

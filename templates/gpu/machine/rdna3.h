@@ -23,6 +23,7 @@ DEVICE uint32_t lane_xor_u32(uint32_t x, const uint32_t mask)
 }
 DEVICE uint32_t lane_other_u32(uint32_t x, const uint32_t mask) { return mask == 4 ? LANE_DPP_U32(x, 0x141) : lane_xor_u32(x, mask); }
 DEVICE uint32_t wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w32(x != 0) != 0; }
+DEVICE uint32_t wave_first(uint32_t x) { return (uint32_t)__builtin_ctz(__builtin_amdgcn_ballot_w32(x != 0)); }
 
 /* ---- integer products: v_dot4_i32_iu8 ---- */
 DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c) { return __builtin_amdgcn_sudot4(true, (int32_t)a, true, (int32_t)b, c, false); }
