@@ -57,9 +57,12 @@ void           warn(const char *fmt, ...) PRINTF_LIKE(1, 2);
 extern void (*die_handler)(const char *message);
 /* The same for warn(), which then prints nothing; it returns. */
 extern void (*warn_handler)(const char *message);
-/* Run by die() and on SIGINT/SIGTERM before the process ends (temporary files).  Async-signal-safe work only. */
+/* Run by die() and on SIGINT/SIGTERM before the process ends: temporary files go, and processes that work for this one. */
 void cleanup_unlink_at_exit(const char *path);       /* file or (by then) empty directory; copied; at most 64 at once */
 void cleanup_forget(const char *path);
+/* The same for a process that forgec has started: it is ended by SIGTERM. */
+void cleanup_end_at_exit(int pid);                   /* at most 256 at once */
+void cleanup_ended(int pid);
 /* SIGINT, SIGTERM and SIGHUP remove those files and end the process with 128 + signal; an ignored signal stays ignored. */
 void cleanup_install_signals(void);
 /* The file path is mapped at data.  When somebody cuts it short while forgec reads it, that is an error like others (SIGBUS, once the

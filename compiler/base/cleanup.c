@@ -1,17 +1,20 @@
-/* cleanup.c -- temporary files go when forgec dies early, by an error, a signal or a mapped file cut short. */
+/* cleanup.c -- temporary files and started processes go when forgec dies early, by an error, a signal or a mapped file cut short. */
 #include "internal.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CLEANUP_MAX = 64 };
+enum { CLEANUP_MAX = 64, PROCESS_MAX = 256 };
 static char *volatile cleanup_path[CLEANUP_MAX];      /* NULL = free slot; read by the signal handler */
+static volatile sig_atomic_t process[PROCESS_MAX];    /* 0 = free slot; so, too */
 
 static void cleanup_run(void)                         /* async-signal-safe */
 {
+    for (size_t i = 0; i < PROCESS_MAX; i++) if (process[i]) kill((pid_t)process[i], SIGTERM);
     for (size_t i = CLEANUP_MAX; i-- > 0; )           /* backwards: a directory is registered before what lies in it */
         if (cleanup_path[i] && unlink(cleanup_path[i])) rmdir(cleanup_path[i]);
 }
@@ -24,6 +27,19 @@ void cleanup_run_and_forget(void)
         cleanup_path[i] = NULL;
         free(path);
     }
+    for (size_t i = 0; i < PROCESS_MAX; i++) process[i] = 0;
+}
+
+void cleanup_end_at_exit(int pid)
+{
+    size_t i = 0;
+    while (i < PROCESS_MAX && process[i]) i++;
+    if (i < PROCESS_MAX) process[i] = pid;
+}
+
+void cleanup_ended(int pid)
+{
+    for (size_t i = 0; i < PROCESS_MAX; i++) if (process[i] == pid) process[i] = 0;
 }
 
 void cleanup_unlink_at_exit(const char *path)

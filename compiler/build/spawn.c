@@ -138,7 +138,8 @@ static void start(struct arena *a, struct running *r, struct spawn_job *job)
     posix_spawn_file_actions_destroy(&actions);
     close(input);
     for (size_t k = 0; k < job->n_files; k++) close(fds[k]);
-    if (error) {
+    if (!error) cleanup_end_at_exit(r->pid);
+    else {
         r->pid = 0;
         close(r->output);
         close(r->messages);
@@ -183,6 +184,7 @@ void spawn_run(struct arena *a, const struct spawn_options *options, struct spaw
         pid_t pid = waitpid(-1, &status, 0);
         if (pid < 0 && errno == EINTR) continue;
         if (pid < 0) die("lost a child process: %s", strerror(errno));
+        cleanup_ended(pid);
         for (size_t s = 0; s < slots; s++)
             if (running[s].pid == pid) {
                 finish(a, &running[s], status);

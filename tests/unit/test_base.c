@@ -7,6 +7,7 @@
 
 #include "die_capture.h"
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -216,6 +217,52 @@ static void signal_removes_temporaries(void **state)
     }
 }
 
+/* A process that waits for ever and holds `held` open, which others see as closed once it is gone. */
+static pid_t start_waiting(const int held[2])
+{
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        signal(SIGTERM, SIG_DFL);
+        close(held[0]);
+        for (;;) pause();
+    }
+    cleanup_end_at_exit(pid);
+    return pid;
+}
+
+static void dying_ends_processes(void **state)
+{
+    (void)state;
+    static int held[2];
+    int status = 0;
+    assert_int_equal(pipe(held), 0);
+    const pid_t parent = fork();
+    assert_true(parent >= 0);
+    if (parent == 0) {
+        cleanup_install_signals();
+        start_waiting(held);
+        raise(SIGTERM);
+        _exit(0);
+    }
+    close(held[1]);
+    assert_int_equal(waitpid(parent, &status, 0), parent);
+    assert_int_equal(WEXITSTATUS(status), 128 + SIGTERM);
+    struct pollfd end = { .fd = held[0], .events = POLLIN };
+    assert_int_equal(poll(&end, 1, 10000), 1);
+    assert_true(end.revents & POLLHUP);
+    close(held[0]);
+
+    assert_int_equal(pipe(held), 0);
+    static pid_t waiting;
+    waiting = start_waiting(held);
+    assert_dies(die("anything"), "anything");
+    assert_int_equal(waitpid(waiting, &status, 0), waiting);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    close(held[0]);
+    close(held[1]);
+}
+
 static void file_errors_name_path_and_reason(void **state)
 {
     (void)state;
@@ -389,6 +436,7 @@ int main(void)
         cmocka_unit_test(messages_have_one_line_and_a_place), cmocka_unit_test(outfile_appears_only_when_committed),
         cmocka_unit_test(outset_is_all_or_nothing), cmocka_unit_test(outsets_do_not_mix), cmocka_unit_test(an_output_replaces_no_input),
         cmocka_unit_test(die_removes_temporaries),           cmocka_unit_test(signal_removes_temporaries),
+        cmocka_unit_test(die_removes_temporaries),           cmocka_unit_test(dying_ends_processes),
         cmocka_unit_test(file_errors_name_path_and_reason),  cmocka_unit_test(short_disk_leaves_nothing_behind),
         cmocka_unit_test(only_regular_files_are_read),
         cmocka_unit_test(directory_make_makes_parents),
