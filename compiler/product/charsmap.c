@@ -27,6 +27,9 @@ static void check_replacement(const char *path, const struct charsmap *m, uint32
             characters);
 }
 
+/* Bytes of the longest text that is replaced.  NFKC's have a few characters; the runtime reads so many at every place of a text. */
+enum { LONGEST = 255 };
+
 /* Follows the double array from its root, shortest texts first: each unit is seen once, though a charsmap may share parts. */
 static void check(struct arena *a, const char *path, const struct charsmap *m)
 {
@@ -41,6 +44,8 @@ static void check(struct arena *a, const char *path, const struct charsmap *m)
             const uint32_t base = child ^ forge_xcda_base(m->units[child]);
             seen[child] = true;
             list[n++]   = (struct reached){ base, list[i].length + 1 };
+            if (list[i].length == LONGEST)
+                die("%s: '" KEY "' replaces texts of more than %d bytes, which forgec does not support", path, LONGEST);
             if (!(m->units[child] & FORGE_XCDA_LEAF)) continue;
             if (base >= m->n_units)
                 die("%s: '" KEY "' is damaged: unit %u of %u; convert the model again", path, base, m->n_units);

@@ -250,11 +250,13 @@ static void get_flag(struct build *b, const char *name, uint16_t flag)
 static bool string_is(struct gguf_string s, const char *text) { return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0; }
 
 /* llama.cpp takes strings of arrays up to their first NUL. */
-static struct piece piece_of(struct gguf_string s)
+static struct piece piece_of(const struct gguf *g, const char *key, uint64_t item, struct gguf_string s)
 {
     const void    *nul = s.size ? memchr(s.data, 0, s.size) : NULL;
     const uint64_t n   = nul ? (uint64_t)((const char *)nul - s.data) : s.size;
-    if (n > 1u << 20) die("vocabulary: a text of %" PRIu64 " bytes; tokens have at most 1 MiB", n);
+    if (n > 1u << 20)
+        die("%s: '%s' has a text of %" PRIu64 " bytes, item %" PRIu64 "; forgec takes at most 1 MiB; convert the model again", g->path,
+            key, n, item);
     return (struct piece){ (const uint8_t *)s.data, (uint32_t)n };
 }
 
@@ -328,6 +330,7 @@ static void set_defaults(struct build *b)
     get_flag(b, "remove_extra_whitespaces", FORGE_VOCAB_MERGE_SPACES);
     /* llama.cpp overrides gemma4's files, and asks those of WordPiece nothing: text stands between [CLS] and [SEP] */
     if ((b->pre && b->pre->options & GEMMA4) || h->kind == FORGE_VOCAB_WORDPIECE) h->flags |= FORGE_VOCAB_ADD_BOS;
+    if (h->kind == FORGE_VOCAB_WORDPIECE) h->flags &= (uint16_t)~FORGE_VOCAB_ADD_EOS;
 }
 
 static uint8_t attr_of_type(uint64_t type)
@@ -388,7 +391,9 @@ static void read_tokens(struct build *b, uint32_t n_vocab, uint64_t n_merges)
     if (types && types->count < tokens->count)
         die("%s: 'tokenizer.ggml.token_type' has %" PRIu64 " items for %" PRIu64 " tokens; convert the model again", g->path, types->count,
             tokens->count);
-    if (n_merges > (UINT32_MAX / 4 - tokens->count - 256) / 3) die("%s: %" PRIu64 " merges are too many", g->path, n_merges);
+    const uint64_t most_merges = (UINT32_MAX / 4 - tokens->count - 256) / 3;
+    if (n_merges > most_merges)
+        die("%s: 'tokenizer.ggml.merges' has %" PRIu64 " items; forgec takes at most %" PRIu64, g->path, n_merges, most_merges);
 
     b->h.n_tokens  = b->h.n_symbols = (uint32_t)tokens->count;
     b->max_symbols = (uint32_t)(tokens->count + 256 + 3 * n_merges);
@@ -400,7 +405,7 @@ static void read_tokens(struct build *b, uint32_t n_vocab, uint64_t n_merges)
     b->score       = arena_array(b->arena, uint32_t, b->h.n_tokens);
     memset(b->slots, 0xff, b->n_slots * sizeof b->slots[0]);
     for (uint32_t i = 0; i < b->h.n_tokens; i++) {
-        struct piece p = piece_of(tokens->strings[i]);
+        struct piece p = piece_of(g, "tokenizer.ggml.tokens", i, tokens->strings[i]);
         if (p.n == 0) {
             const char *name = arena_printf(b->arena, "[EMPTY_%u]", i);
             p = (struct piece){ (const uint8_t *)name, (uint32_t)strlen(name) };
@@ -423,7 +428,7 @@ static void read_merges(struct build *b, const struct gguf_value *merges)
     uint32_t n_slots  = (uint32_t)merges->count * 2 + 1, *slots = arena_array(b->arena, uint32_t, n_slots);
     memset(slots, 0xff, n_slots * sizeof slots[0]);
     for (uint64_t i = 0; i < merges->count; i++) {
-        const struct piece p     = piece_of(merges->strings[i]);
+        const struct piece p     = piece_of(b->gguf, "tokenizer.ggml.merges", i, merges->strings[i]);
         const uint8_t     *blank = p.n > 1 ? memchr(p.text + 1, ' ', p.n - 1) : NULL;
         if (!blank || blank + 1 == p.text + p.n) continue;
         const struct piece left  = { p.text, (uint32_t)(blank - p.text) };

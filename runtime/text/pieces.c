@@ -7,8 +7,6 @@
 #include "unicode.h"
 #include <float.h>
 
-static const uint8_t blank[3] = { 0xe2, 0x96, 0x81 };               /* U+2581 stands for ' ' in the vocabulary */
-
 /* ---- the tokens that a text begins with ---- */
 
 struct prefix { uint32_t low, high; size_t length; };       /* in v->sorted: the tokens that begin with the `length` bytes read */
@@ -43,13 +41,6 @@ static uint32_t prefix_token(const struct vocab *v, const struct prefix *p)
     size_t length;
     symbol_text(v, v->sorted[p->low], &length);
     return length == p->length ? v->sorted[p->low] : NONE;
-}
-
-/* Length of a character by its first byte alone. */
-static size_t character_bytes(uint8_t lead, size_t n)
-{
-    const size_t want = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    return want < n ? want : n;
 }
 
 /* ---- Unigram ---- */
@@ -96,7 +87,7 @@ static size_t normalise(const struct vocab *v, const struct scratch *s, const ui
         for (size_t k = 0; k < n_part; k++) {
             const bool space = part[k] == ' ';
             if (space ? !merge : !in_word && (merge || prefix)) {
-                memcpy(s->normal + n_normal, blank, 3);
+                memcpy(s->normal + n_normal, escaped_blank, 3);
                 n_normal += 3;
                 prefix = prefix && space;
             }
@@ -180,7 +171,7 @@ static bool is_ideograph(uint32_t c)
 static void word(const struct vocab *v, const struct scratch *s, size_t n, struct output *o)
 {
     const size_t before = o->n;
-    if (n <= sizeof blank) return;
+    if (n <= sizeof escaped_blank) return;
     for (size_t i = 0, length; i < n; i += length) {
         struct prefix p = { 0 };
         uint32_t      longest = NONE;
@@ -202,8 +193,8 @@ static void word(const struct vocab *v, const struct scratch *s, size_t n, struc
 void wordpiece_text(const struct vocab *v, const struct scratch *s, const uint8_t *text, size_t n, struct output *o)
 {
     const bool strip = v->h->flags & FORGE_VOCAB_STRIP_ACCENTS, lower = v->h->flags & FORGE_VOCAB_LOWERCASE;
-    size_t     size  = sizeof blank;
-    memcpy(s->normal, blank, sizeof blank);
+    size_t     size  = sizeof escaped_blank;
+    memcpy(s->normal, escaped_blank, sizeof escaped_blank);
     for (size_t i = 0, length; i < n; i += length) {
         uint32_t c = pretoken_codepoint(text + i, n - i, &length);
         if (strip) c = fold(v->fold, v->h->n_fold_base, c);
@@ -211,13 +202,13 @@ void wordpiece_text(const struct vocab *v, const struct scratch *s, const uint8_
         const bool alone = class == UNICODE_PUNCTUATION || (class == UNICODE_SYMBOL && c < 0x7f) || is_ideograph(c);
         if (class == UNICODE_SPACE || alone) {
             word(v, s, size, o);
-            size = sizeof blank;
+            size = sizeof escaped_blank;
         }
         if (class == UNICODE_SPACE || class == UNICODE_OTHER || c == 0xfffd || (strip && class == UNICODE_MARK)) continue;
         size += forge_utf8_put(s->normal + size, lower ? fold(v->fold + v->h->n_fold_base, v->h->n_fold_lower, c) : c);
         if (alone) {
             word(v, s, size, o);
-            size = sizeof blank;
+            size = sizeof escaped_blank;
         }
     }
     word(v, s, size, o);

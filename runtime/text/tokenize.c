@@ -235,20 +235,16 @@ static void bpe_text(const struct vocab *v, const struct scratch *s, const uint8
 
 /* ---- SentencePiece ---- */
 
-/* Length of a character by its first byte alone: pieces are cut this way even in malformed text. */
-static size_t character_bytes(uint8_t lead) { return lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4; }
-
 static void spm_text(const struct vocab *v, const struct scratch *s, const uint8_t *text, size_t n, bool prefix, struct output *o)
 {
-    static const uint8_t blank[3] = { 0xe2, 0x96, 0x81 };           /* U+2581 stands for ' ' in the vocabulary */
     size_t length = 0;
-    if (prefix) { memcpy(s->bytes, blank, 3); length = 3; }
+    if (prefix) { memcpy(s->bytes, escaped_blank, 3); length = 3; }
     for (size_t i = 0; i < n; i++) {
-        if (text[i] == ' ') { memcpy(s->bytes + length, blank, 3); length += 3; }
+        if (text[i] == ' ') { memcpy(s->bytes + length, escaped_blank, 3); length += 3; }
         else s->bytes[length++] = text[i];
     }
     uint32_t n_symbols = 0;
-    for (size_t i = 0; i < length; i += character_bytes(s->bytes[i])) s->symbols[n_symbols++].value = (uint32_t)i;
+    for (size_t i = 0; i < length; i += character_bytes(s->bytes[i], length - i)) s->symbols[n_symbols++].value = (uint32_t)i;
     if (n_symbols == 0) return;
 
     struct merging m = { .v = v, .symbols = s->symbols, .heap = s->heap, .text = s->bytes, .text_bytes = (uint32_t)length };
@@ -306,7 +302,7 @@ static void claim_token(const struct vocab *v, uint32_t *claims, uint32_t index,
         if (!hit) return;
         const size_t at = (size_t)(hit - text);
         pos = at + 1;
-        if (memcmp(hit, needle, length) != 0) continue;
+        if (claims[at] != FREE || memcmp(hit, needle, length) != 0) continue;
         size_t free_bytes = 0;
         while (free_bytes < length && claims[at + free_bytes] == FREE) free_bytes++;
         if (free_bytes < length) continue;

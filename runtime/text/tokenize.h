@@ -22,7 +22,8 @@ enum {
 size_t forge_tokenize_scratch(size_t n);
 /* text: [n] bytes, any; malformed UTF-8 is replaced (BPE, Unigram), spelt in byte tokens (SentencePiece) or left out (WordPiece).
  * out: [capacity]; n + 2 always suffice for BPE vocabularies whose tokens cover all bytes, FORGE_TOK_MOST(n) for any.
- * scratch: aligned to 8 bytes.  Time O(n log n); Unigram and WordPiece: O(n) times the bytes of the longest token.
+ * scratch: aligned to 8 bytes.  Time O(n log n); Unigram and WordPiece: O(n) times the bytes of the longest token.  Looking for special
+ * tokens takes O(n) for each that the text holds, and O(n) times the bytes of the longest one.
  * Returns the number of tokens or a negative FORGE_TOK_ status. */
 int64_t forge_tokenize(const uint8_t *vocab, const char *text, size_t n, uint32_t flags, int32_t *out, size_t capacity,
                        void *scratch, size_t scratch_bytes);

@@ -44,6 +44,15 @@ static inline const uint8_t *symbol_text(const struct vocab *v, uint32_t symbol,
     return v->text + v->text_offset[symbol];
 }
 
+static const uint8_t escaped_blank[3] = { 0xe2, 0x96, 0x81 };       /* U+2581 stands for ' ' in the vocabulary */
+
+/* Length of a character by its first byte alone, at most n: pieces are cut this way even in malformed text. */
+static inline size_t character_bytes(uint8_t lead, size_t n)
+{
+    const size_t want = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    return want < n ? want : n;
+}
+
 struct output { int32_t *ids; size_t n, capacity; };       /* n may pass capacity: then it did not fit */
 
 static inline void emit(struct output *o, uint32_t id)

@@ -434,6 +434,11 @@ static void refusals(void **state)
     assert_dies(vocab_build(a, GGUF(MODEL "=gpt2", TOKENS ":a|b|c"), 3), "merges' is missing");
     assert_dies(vocab_build(a, GGUF(MODEL "=gpt2", TOKENS ":a|b|c", "tokenizer.ggml.merges:a b", "tokenizer.ggml.pre=what"), 3),
                 "pre-tokenizer 'what' is not supported; forgec has default, llama-bpe");
+    char *const tokens = arena_alloc(a, (1 << 20) + sizeof TOKENS + 4);
+    strcpy(tokens, TOKENS ":b|");
+    memset(tokens + strlen(tokens), 'a', (1 << 20) + 1);
+    assert_dies(vocab_build(a, GGUF(MODEL "=llama", tokens), 0),
+                "made.gguf: 'tokenizer.ggml.tokens' has a text of 1048577 bytes, item 1; forgec takes at most 1 MiB");
     arena_destroy(a);
 }
 
@@ -529,6 +534,23 @@ static const char *charsmap_of_a(struct arena *a, uint32_t offset, const char *r
     return text_str(&t);
 }
 
+/* One that replaces so many bytes 1 by "a": unit 2 k + 1 is that of the k-th of them. */
+static const char *charsmap_of_ones(struct arena *a, uint32_t length)
+{
+    const uint32_t n = 2 * length + 3;
+    uint32_t      *units = arena_array(a, uint32_t, n);
+    struct text    t = { .arena = a };
+    units[0] = 2u << 10;
+    for (uint32_t k = 1; k <= length; k++) units[2 * k + 1] = ((2 * k + 1) ^ (2 * k + 2)) << 10 | (k == length ? 0x100 : 0) | 1;
+    units[n - 1] = 1u << 31;
+    const uint32_t bytes = 4 * n;
+    text_puts(&t, CHARSMAP);
+    for (size_t i = 0; i < 4; i++) text_printf(&t, "%02x", bytes >> 8 * i & 255);
+    for (size_t i = 0; i < bytes; i++) text_printf(&t, "%02x", ((const uint8_t *)units)[i]);
+    text_puts(&t, "6100");
+    return text_str(&t);
+}
+
 static void unigram(void **state)
 {
     (void)state;
@@ -547,6 +569,12 @@ static void unigram(void **state)
                             charsmap_of_a(a, 2, "780062206100")), 0).data;
     assert_ids(a, v, " a  ", 0, "3 4");
     assert_ids(a, v, "aA", 0, "7 3 4");                     /* "ab a" */
+    v = vocab_build(a, GGUF(MODEL "=t5", tokens, types, scores, charsmap_of_ones(a, 255)), 0).data;
+    char ones[256];
+    memset(ones, 1, 255);
+    ones[255] = 0;
+    assert_ids(a, v, ones, 0, "4");
+    assert_ids(a, v, ones + 1, 0, "2");
     v = vocab_build(a, GGUF(MODEL "=t5", tokens, types, scores, "tokenizer.ggml.add_space_prefix?1", "tokenizer.ggml.add_bos_token?1",
                             "tokenizer.ggml.bos_token_id#0", "tokenizer.ggml.add_eos_token?0"), 0).data;
     assert_ids(a, v, "b</s>b", FORGE_TOK_SPECIAL | FORGE_TOK_ADD, "0 3 5 1 3 5");
@@ -564,6 +592,7 @@ static void unigram(void **state)
     assert_dies(MADE(scores, charsmap_of_a(a, 0, "61c200")), "is no UTF-8");
     assert_dies(MADE(scores, charsmap_of_a(a, 0, "6162636465666700")), "replaces 1 bytes by 7 characters");
     assert_dies(MADE(scores, charsmap_of_a(a, 0, "f09f8e89f09f8e89f09f8e89f09f8e8900")), "more than 6 a byte");
+    assert_dies(MADE(scores, charsmap_of_ones(a, 256)), "replaces texts of more than 255 bytes");
     assert_dies(MADE("tokenizer.ggml.scores~0|0|0|0|nan|0|0|0|0|0"), "of token 4 is nan");
     arena_destroy(a);
 }
@@ -577,7 +606,8 @@ static void wordpiece(void **state)
     static const char tokens[] = TOKENS ":[UNK]|[CLS]|[SEP]|▁un|aff|able|▁unaff|▁!|▁中|É|▁É|e|▁e|▁A";
     static const char types[]  = TYPES "%3|3|3|1|1|1|1|1|1|1|1|1|1|1", ids[] = "tokenizer.ggml.unknown_token_id#0",
                       bos[] = "tokenizer.ggml.bos_token_id#1", sep[] = "tokenizer.ggml.seperator_token_id#2";
-    const uint8_t *v = vocab_build(a, GGUF(MODEL "=bert", tokens, types, ids, bos, sep, "tokenizer.ggml.add_bos_token?0"), 0).data;
+    const uint8_t *v = vocab_build(a, GGUF(MODEL "=bert", tokens, types, ids, bos, sep, "tokenizer.ggml.add_bos_token?0",
+                                           "tokenizer.ggml.add_eos_token?1", "tokenizer.ggml.eos_token_id#2"), 0).data;
     assert_ids(a, v, "unaffable", FORGE_TOK_ADD, "1 6 5 2");                 /* the longest; [CLS] and [SEP] whatever the file says */
     assert_ids(a, v, "UNAFFABLE unx", 0, "6 5 0");                           /* unknown as a whole */
     assert_ids(a, v, "un!\t\xe4\xb8\xad" "\xe4\xb8\xad", 0, "3 7 8 8");
