@@ -48,7 +48,7 @@ static const char *const top_keys[] = { "architecture", "inherits", "parameters"
                                        "fused", "blocks", "graph", NULL };
 
 /* files[0] and texts[0] are there. */
-static void read_files(struct described *d, const char *directory)
+static void read_files(struct described *d)
 {
     for (;;) {
         struct yaml *y = d->files[d->n_files++];
@@ -56,7 +56,7 @@ static void read_files(struct described *d, const char *directory)
         struct yaml *base = yaml_get(y, "inherits");
         if (!base) return;
         if (d->n_files == COUNT_OF(d->files)) die_at(base->at, "inherits goes deeper than %zu files", COUNT_OF(d->files));
-        d->files[d->n_files] = model_file(d->arena, directory, yaml_string(base), &d->texts[d->n_files]);
+        d->files[d->n_files] = model_file(d->arena, d->directory, yaml_string(base), &d->texts[d->n_files]);
         if (!d->files[d->n_files]) die_at(base->at, "there is no models/%s.yaml", yaml_string(base));
     }
 }
@@ -290,6 +290,8 @@ static void bind(struct described *d, struct model *m, struct role *r, uint32_t 
     struct weight w = { .role = r->name, .name = t->name, .tensor = t, .layer = layer, .row0 = row0, .rows = slice_rows, .cols = cols,
                         .is_vector = r->n_dims == 1, .index = m->n_weights };
     if (r->n_dims == 3) {
+        if (shape[0] > UINT32_MAX)
+            die_at(r->at, "%s has %llu matrices; forgec counts to %u", r->name, (unsigned long long)shape[0], UINT32_MAX);
         w.slices = (uint32_t)shape[0];
         w.rows *= shape[0];
     }
@@ -363,8 +365,9 @@ static void bind_scales(struct described *d, struct model *m, bool *used)
 static bool is_draft(const struct model *m, const char *name)
 {
     unsigned block;
+    int length = 0;
     const struct param *p = model_param(m, "n_nextn");
-    return p && p->values[0] > 0 && sscanf(name, "blk.%u.", &block) == 1 && block >= m->n_layer;
+    return p && p->values[0] > 0 && sscanf(name, "blk.%u.%n", &block, &length) == 1 && length > 0 && block >= m->n_layer;
 }
 
 static void bind_all(struct described *d, struct model *m)
@@ -546,12 +549,9 @@ static void check_context(const struct described *d, const struct model *m, uint
          " --ctx %.0f keeps within", d->gguf->path, n_ctx, trained, text_str(&how), trained);
 }
 
-struct model *model_describe(struct arena *a, const struct gguf *g, const struct model_options *options)
+/* general.architecture, which becomes part of paths and of C names. */
+static const char *read_architecture(struct arena *a, const struct gguf *g)
 {
-    static const struct model_options defaults = { 0 };
-    const struct model_options *o = options ? options : &defaults;
-    const char *directory = o->directory;
-    struct described d = { .arena = a, .gguf = g, .directory = directory };
     struct gguf_string arch;
     if (!gguf_get_string(g, "general.architecture", &arch)) die("%s: the key general.architecture is missing", g->path);
     for (uint64_t i = 0; i < arch.size; i++) {
@@ -560,22 +560,38 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const struct
         if (!plain || arch.size > 40)
             die("%s: general.architecture is \"%s\", which is no architecture's name", g->path, printable(a, arch.data, arch.size));
     }
-    d.architecture = arena_strndup(a, arch.data, arch.size);
-    struct yaml *file = d.files[0] = model_file(a, directory, d.architecture, &d.texts[0]);
-    if (!file || !yaml_get(file, "architecture")) {
-        struct text known = { .arena = a };
-        for (const char **n = model_names(a, directory); *n; n++) text_printf(&known, "%s%s", known.size ? ", " : "", *n);
-        bool causal = true;
-        gguf_get_bool(g, arena_printf(a, "%s.attention.causal", d.architecture), &causal);
-        die("%s: architecture \"%s\" is not supported%s; forgec knows %s", g->path, d.architecture,
-            causal ? "" : ": it is an encoder (its attention sees later tokens), and forgec compiles models that generate text",
-            text_str(&known));
-    }
-    const struct yaml *own_name = yaml_get(file, "architecture");
-    if (strcmp(yaml_string(own_name), d.architecture))
-        die_at(own_name->at, "the architecture is \"%s\" but the file is named after %s", yaml_string(own_name), d.architecture);
-    read_files(&d, directory);
+    return arena_strndup(a, arch.data, arch.size);
+}
 
+_Noreturn static void unsupported(const struct described *d)
+{
+    struct text known = { .arena = d->arena };
+    for (const char **n = model_names(d->arena, d->directory); *n; n++) text_printf(&known, "%s%s", known.size ? ", " : "", *n);
+    bool causal = true;
+    gguf_get_bool(d->gguf, arena_printf(d->arena, "%s.attention.causal", d->architecture), &causal);
+    die("%s: architecture \"%s\" is not supported%s; forgec knows %s", d->gguf->path, d->architecture,
+        causal ? "" : ": it is an encoder (its attention sees later tokens), and forgec compiles models that generate text",
+        text_str(&known));
+}
+
+/* The YAML of the file's architecture, with all that it inherits. */
+static void find_files(struct described *d)
+{
+    d->architecture = read_architecture(d->arena, d->gguf);
+    d->files[0] = model_file(d->arena, d->directory, d->architecture, &d->texts[0]);
+    const struct yaml *name = yaml_get(d->files[0], "architecture");
+    if (!name) unsupported(d);
+    if (strcmp(yaml_string(name), d->architecture))
+        die_at(name->at, "the architecture is \"%s\" but the file is named after %s", yaml_string(name), d->architecture);
+    read_files(d);
+}
+
+struct model *model_describe(struct arena *a, const struct gguf *g, const struct model_options *options)
+{
+    static const struct model_options defaults = { 0 };
+    const struct model_options *o = options ? options : &defaults;
+    struct described d = { .arena = a, .gguf = g, .directory = o->directory };
+    find_files(&d);
     struct model *m = arena_new(a, struct model);
     m->gguf = g;
     m->architecture = d.architecture;

@@ -34,13 +34,20 @@ static void need_vector(struct place at, const struct node *n)
     if (n->weight && !n->weight->is_vector) die_at(at, "%s takes a vector; %s is none", op_info[n->op].name, n->weight->role);
 }
 
+/* Numbers of columns, and sums of a few of them, fit 32 bits. */
+static void set_cols(struct place at, struct node *n, uint64_t cols)
+{
+    if (cols > MOST_COLS) die_at(at, "%%%s would have %llu columns; a value has at most %u", n->name, (unsigned long long)cols, MOST_COLS);
+    n->cols = (uint32_t)cols;
+}
+
 /* ---- one rule or more per operation ---- */
 
 static void shape_embed(const struct graph *g, struct place at, struct node *n)
 {
     need_matrix(at, n);
     need_size(at, n->weight, n->weight->rows, g->model->n_vocab, "rows");
-    n->cols = (uint32_t)n->weight->cols;
+    set_cols(at, n, n->weight->cols);
 }
 
 static void shape_matmul(const struct graph *g, struct place at, struct node *n)
@@ -48,7 +55,7 @@ static void shape_matmul(const struct graph *g, struct place at, struct node *n)
     (void)g;
     need_matrix(at, n);
     need_cols(at, n->inputs[0], n->weight->cols, n->weight->role);
-    n->cols = (uint32_t)n->weight->rows;
+    set_cols(at, n, n->weight->rows);
 }
 
 /* x and a vector of its length, which may be absent. */
@@ -106,8 +113,7 @@ static void shape_join(const struct graph *g, struct place at, struct node *n)
     const uint32_t heads = x->cols / n->attr.head_dim;
     need_heads(at, x, n->attr.head_dim);
     if (y->cols % heads) die_at(at, "%%%s has %u columns, which %u heads do not share evenly", y->name, y->cols, heads);
-    if ((uint64_t)x->cols + y->cols > MOST_COLS) die_at(at, "%%%s and %%%s have more than %u columns", x->name, y->name, MOST_COLS);
-    n->cols = x->cols + y->cols;
+    set_cols(at, n, (uint64_t)x->cols + y->cols);
     n->heads = heads;
 }
 
@@ -128,7 +134,7 @@ static void shape_matmul_heads(const struct graph *g, struct place at, struct no
     const struct weight *w = n->weight;
     if (!w->slices) die_at(at, "matmul_heads takes a tensor of three dimensions; %s is none", w->role);
     need_cols(at, n->inputs[0], w->slices * w->cols, w->role);
-    n->cols = (uint32_t)w->rows;
+    set_cols(at, n, w->rows);
     n->heads = w->slices;
 }
 
@@ -202,9 +208,7 @@ static void shape_expert_matmul(const struct graph *g, struct place at, struct n
     if (!w->slices) die_at(at, "expert_matmul takes a tensor of three dimensions; %s is none", w->role);
     need_size(at, w, w->slices, choice->inputs[0]->cols, "experts");
     if (x->cols != w->cols) need_cols(at, x, w->cols * used, w->role);
-    const uint64_t rows = w->rows / w->slices, cols = rows * used;
-    if (cols > MOST_COLS) die_at(at, "%u experts of %llu rows are beyond %u columns", used, (unsigned long long)rows, MOST_COLS);
-    n->cols = (uint32_t)cols;
+    set_cols(at, n, w->rows / w->slices * used);
 }
 
 /* A row of the weight for each expert, or one number. */
@@ -293,9 +297,7 @@ static void shape_attention(const struct graph *g, struct place at, struct node 
     if (n->attr.head_dim != k->attr.head_dim)
         die_at(at, "attention: heads of the query have %u items, those of %%%s %u", n->attr.head_dim, k->name, k->attr.head_dim);
     if (n->heads % k->heads) die_at(at, "attention: %u query heads do not share %u KV heads evenly", n->heads, k->heads);
-    const uint64_t cols = (uint64_t)n->heads * v->attr.head_dim;
-    if (cols > MOST_COLS) die_at(at, "attention: %u heads of %u columns of V are beyond %u columns", n->heads, v->attr.head_dim, MOST_COLS);
-    n->cols = (uint32_t)cols;
+    set_cols(at, n, (uint64_t)n->heads * v->attr.head_dim);
     if (n->attr.scale == 0) n->attr.scale = 1 / sqrt((double)n->attr.head_dim);
 }
 

@@ -144,15 +144,21 @@ static bool join_branch(struct fuser *f, struct branch *b, struct node *n)
 
 /* ---- rules: does n join a group that is there?  Then it is placed. ---- */
 
-static struct group *sibling_of(struct fuser *f, const struct node *matmul)
+/* Products of one input that may run in one kernel: matrices of one layer, or slices of experts by one choice that read the input alike. */
+static bool are_siblings(const struct node *x, const struct node *y)
 {
-    if (!f->fusing) return NULL;
-    const struct node *x = matmul->inputs[0];
-    for (uint32_t i = 0; i < x->n_readers; i++) {
-        const struct node *other = x->readers[i];
-        if (other == matmul) return NULL;
-        if (other->op != OP_matmul || other->layer != matmul->layer) continue;
-        struct group *g = group_at(f, other);
+    if (x->op != y->op || x->inputs[0] != y->inputs[0]) return false;
+    if (x->op == OP_matmul) return x->layer == y->layer;
+    return x->op == OP_expert_matmul && x->inputs[1] == y->inputs[1] && x->weight->cols == y->weight->cols;
+}
+
+/* The group of an earlier sibling that takes one more product, or NULL. */
+static struct group *sibling_of(const struct fuser *f, const struct node *product)
+{
+    const struct node *x = product->inputs[0];
+    for (uint32_t i = 0; f->fusing && i < x->n_readers && x->readers[i] != product; i++) {
+        if (!are_siblings(x->readers[i], product)) continue;
+        struct group *g = group_at(f, x->readers[i]);
         if (g->n_branches < MAX_BRANCHES && has_room(g)) return g;
     }
     return NULL;
@@ -163,36 +169,7 @@ static bool rule_product(struct fuser *f, struct node *n)
     struct group *g = sibling_of(f, n);
     if (g) place(f, n, g);
     else {
-        g = group_new(f, GROUP_LINEAR, n);
-        if (f->fusing && recomputed(n->inputs[0])) {
-            g->norm = n->inputs[0];
-            g->input = g->norm->inputs[0];
-        }
-    }
-    struct branch *b = branch_new(g);
-    b->matmul = b->result = n;
-    return true;
-}
-
-/* One input, one choice, one way of reading the input. */
-static bool are_sliced_alike(const struct node *x, const struct node *y)
-{
-    return x->op == y->op && x->op == OP_expert_matmul && x->inputs[0] == y->inputs[0] && x->inputs[1] == y->inputs[1] &&
-           x->weight->cols == y->weight->cols;
-}
-
-static bool rule_slices(struct fuser *f, struct node *n)
-{
-    const struct node *x = n->inputs[0];
-    struct group *g = NULL;
-    for (uint32_t i = 0; f->fusing && i < x->n_readers && x->readers[i] != n && !g; i++) {
-        if (!are_sliced_alike(x->readers[i], n)) continue;
-        g = group_at(f, x->readers[i]);
-        if (g->n_branches == MAX_BRANCHES || !has_room(g)) g = NULL;
-    }
-    if (g) place(f, n, g);
-    else {
-        g = group_new(f, GROUP_SLICES, n);
+        g = group_new(f, n->op == OP_matmul ? GROUP_LINEAR : GROUP_SLICES, n);
         g->choice = n->op == OP_expert_matmul ? n->inputs[1] : NULL;
         if (f->fusing && recomputed(n->inputs[0])) {
             g->norm = n->inputs[0];
@@ -393,8 +370,8 @@ static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum 
     [OP_conv]      = { rule_none,      GROUP_SEQUENCE },
     [OP_recur]     = { rule_none,      GROUP_SEQUENCE },
     [OP_route]     = { rule_none,      GROUP_ROUTE },
-    [OP_matmul_heads]  = { rule_slices, GROUP_SLICES },
-    [OP_expert_matmul] = { rule_slices, GROUP_SLICES },
+    [OP_matmul_heads]  = { rule_product, GROUP_SLICES },
+    [OP_expert_matmul] = { rule_product, GROUP_SLICES },
     [OP_expert_bias]   = { rule_rows,  GROUP_MAP },
     [OP_expert_times]  = { rule_rows,  GROUP_MAP },
     [OP_expert_sum]    = { rule_rows,  GROUP_MAP },

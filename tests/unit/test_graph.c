@@ -393,6 +393,32 @@ static void unrolled_text(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) assert_dies(graph_parse(a, m, "t", rows[i].text), rows[i].expected);
 }
 
+static void put_wide(void)
+{
+    tiny_tensor("wide.weight", QUANT_Q8_0, (1ull << 32) + 64, 64);
+    tiny_slices("stack.weight", QUANT_Q8_0, 4, 1 << 23, 64);
+}
+
+/* Columns are counted in 32 bits: none are lost. */
+static void too_many_columns(void **state)
+{
+    (void)state;
+    static const struct { const char *line, *expected; } rows[] = {
+        { "%w = matmul wide, %x\n", "%w would have 4294967360 columns; a value has at most 16777216" },
+        { "%w = matmul stack, %x\n", "%w would have 33554432 columns" },
+    };
+    tiny_more = put_wide;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct model *m = tiny_yaml(a, &tiny_llama, arena_printf(a, OWN "tensors:\n"
+            "  wide:  {name: wide.weight, shape: [4294967360, n_embd]}\n  stack: {name: stack.weight, shape: [4, 8388608, n_embd]}\n"
+            "graph: |\n  input:\n    %%x = embed token_embd\n  layer:\n  output:\n    %s", rows[i].line));
+        assert_dies(graph_build(a, m), rows[i].expected);
+    }
+    static const char *const stacks = OWN "tensors:\n  stack: {name: stack.weight, shape: [4294967300, 8388608, n_embd]}\n";
+    assert_dies(tiny_yaml(a, &tiny_llama, stacks), "stack has 4294967300 matrices; forgec counts to 4294967295");
+    tiny_more = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -409,6 +435,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(keys_of_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(embeddings_cannot_vanish, setup, teardown),
         cmocka_unit_test_setup_teardown(unrolled_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(too_many_columns, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
