@@ -334,4 +334,9 @@ void inspect_print(struct arena *a, const struct gguf *g, bool json, const struc
 {
     if (json) print_json(g, target);
     else print_table(a, g, target);
+    uint64_t absent = 0;
+    for (uint64_t i = 0; i < g->n_tensors; i++) absent += !g->tensors[i].data;
+    if (absent)
+        warn("%s: the data of %" PRIu64 " of %" PRIu64 " tensors is not there: the file is cut off, or only a header", g->path, absent,
+             g->n_tensors);
 }

@@ -245,6 +245,17 @@ static void check_ignored(const struct check *c)
     }
 }
 
+/* An option without effect is a mistake, or left over from an older forgec. */
+static void warn_of_idle(const struct check *c)
+{
+    for (uint32_t i = 0; i < c->o->n_ignored; i++) {
+        const char *shown = printable(c->d->arena, c->o->ignored[i], strlen(c->o->ignored[i]));
+        bool used = false;
+        for (uint32_t k = 0; k < c->m->n_ignored; k++) used |= strcmp(c->m->ignored[k].name, shown) == 0;
+        if (!used) warn("--ignore-key %s: %s has nothing there that forgec would refuse; leave the option out", shown, c->d->gguf->path);
+    }
+}
+
 void keys_check(const struct described *d, struct model *m, const struct model_options *o, uint32_t n_ctx)
 {
     const struct check c = { d, m, o, n_ctx };
@@ -262,4 +273,5 @@ void keys_check(const struct described *d, struct model *m, const struct model_o
             refuse(&c, pair, arena_printf(d->arena, "it belongs to architecture %s, but general.architecture is %s",
                                           printable(d->arena, prefix, strlen(prefix)), d->architecture));
     }
+    warn_of_idle(&c);
 }

@@ -331,11 +331,11 @@ int64_t parse_numbers(const char *text, size_t n, int64_t low, int64_t high, int
         const size_t start = i;
         for (; i < n && text[i] >= '0' && text[i] <= '9'; i++) {
             x = x * 10 + (text[i] - '0');
-            if (x > high) return -1;
+            if (x > high) return NUMBERS_WRONG - (int64_t)start;
         }
-        if (i == start || x < low) return -1;
-        if (i < n && text[i] != ',' && text[i] != ' ' && !(text[i] >= '\t' && text[i] <= '\r')) return -1;
-        if (count == capacity) return -2;
+        if (i == start || x < low) return NUMBERS_WRONG - (int64_t)start;
+        if (i < n && text[i] != ',' && text[i] != ' ' && !(text[i] >= '\t' && text[i] <= '\r')) return NUMBERS_WRONG - (int64_t)start;
+        if (count == capacity) return NUMBERS_TOO_MANY;
         out[count++] = (int32_t)x;
     }
 }

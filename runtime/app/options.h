@@ -52,8 +52,9 @@ void options_sampling_defaults(struct forge_options *options, const struct forge
 
 void options_help(FILE *out, const char *program_name);
 
-/* "1,2 3" -> numbers in [low, high]; separators are commas and white space. Stores up to capacity; -1 when malformed,
- * -2 when more than capacity, else how many. */
+/* "1,2 3" -> numbers in [low, high]; separators are commas and white space. Stores up to capacity and returns how many,
+ * NUMBERS_TOO_MANY, or NUMBERS_WRONG minus the place in the text of what is no such number. */
+enum { NUMBERS_TOO_MANY = -1, NUMBERS_WRONG = -2 };
 int64_t parse_numbers(const char *text, size_t n, int64_t low, int64_t high, int32_t *out, size_t capacity);
 
 /* Replaces \n \t \r \\ \" \' \0 \xHH in place and returns the new length. */

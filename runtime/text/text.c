@@ -104,7 +104,9 @@ enum forge_status tokens_of_list(struct forge_tokens *out, const char *list, uin
     free(file.bytes);
     if (count < 0) {
         free(ids);
-        return error_set(error, FORGE_USAGE, "--tokens: not a list of token ids below %u", n_vocab);
+        const char *name = list[0] == '@' ? list + 1 : "", *colon = list[0] == '@' ? ": " : "";
+        return error_set(error, FORGE_USAGE, "--tokens: %s%swhat begins at byte %lld is no token id below %u", name, colon,
+                         (long long)(NUMBERS_WRONG - count), n_vocab);
     }
     *out = (struct forge_tokens){ ids, (size_t)count };
     return FORGE_OK;

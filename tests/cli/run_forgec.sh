@@ -102,6 +102,8 @@ for target in x86-64-v3 gfx1151; do
 done
 check inspect-json 0 "$forgec" inspect "$wide" -t gfx1151 --json; err_empty; out_has '"target":	"gfx1151"'; out_has "\"packed_bytes\":	$sum"
 check inspect-plain 0 "$forgec" inspect "$model"; out_lacks packed
+head -c 500000 "$model" > "$tmp/cut.gguf"
+check inspect-cut 0 "$forgec" inspect "$tmp/cut.gguf"; err_has "cut.gguf: the data of 10 of 20 tensors is not there: the file is cut off, or only a header"
 check inspect-unknown 1 "$forgec" inspect "$model" -t gfx9; err_has "unknown target gfx9"
 misuse inspect-targets "--targets is for a target: -t NAME" "forgec inspect --help" inspect m.gguf --targets .
 

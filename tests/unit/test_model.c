@@ -489,6 +489,9 @@ static void keys_to_ignore(void **state)
         { "llama.logit_scale", GGUF_F32, 2, ONE, NULL, NULL }, { "llama.residual_scale", GGUF_F32, 2, ONE, NULL, NULL } };
     key = "llama.logit_scale";
     assert_dies(with_keys("llama", two, 2, &o), "tiny: llama.residual_scale is 2");
+    static const struct key_row none[] = { { "llama.logit_scale", GGUF_F32, 1, ONE, NULL, NULL } };
+    assert_int_equal(with_keys("llama", none, 1, &o)->n_ignored, 0);
+    assert_string_equal(warned, "--ignore-key llama.logit_scale: tiny has nothing there that forgec would refuse; leave the option out\n");
 }
 
 /* An architecture of the user's that is llama but for scales: the file has the scales, nothing reads them. */

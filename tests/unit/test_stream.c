@@ -83,11 +83,11 @@ static void test_numbers(void **state)
     assert_int_equal(parse_numbers("1, 2\n3", 6, 0, 9, x, 4), 3);
     assert_int_equal(x[2], 3);
     assert_int_equal(parse_numbers("", 0, 0, 9, x, 4), 0);
-    assert_int_equal(parse_numbers("10", 2, 0, 9, x, 4), -1);
-    assert_int_equal(parse_numbers("-1", 2, 0, 9, x, 4), -1);
-    assert_int_equal(parse_numbers("1x", 2, 0, 9, x, 4), -1);
-    assert_int_equal(parse_numbers("99999999999999999999", 20, 0, INT32_MAX, x, 4), -1);
-    assert_int_equal(parse_numbers("1 2 3 4 5", 9, 0, 9, x, 4), -2);
+    assert_int_equal(parse_numbers("10", 2, 0, 9, x, 4), NUMBERS_WRONG);
+    assert_int_equal(parse_numbers("-1", 2, 0, 9, x, 4), NUMBERS_WRONG);
+    assert_int_equal(parse_numbers("3, 1x", 5, 0, 9, x, 4), NUMBERS_WRONG - 3);
+    assert_int_equal(parse_numbers("99999999999999999999", 20, 0, INT32_MAX, x, 4), NUMBERS_WRONG);
+    assert_int_equal(parse_numbers("1 2 3 4 5", 9, 0, 9, x, 4), NUMBERS_TOO_MANY);
 }
 
 int main(void)
