@@ -15,7 +15,9 @@ static void emit_launch(struct text *t, const struct kernel *k, const struct lau
     else text_printf(t, "%u", l->layer);
     text_printf(t, ", %u, %u, %u, %llu, {", l->tail, k->unless_divides, k->joins_divides, (unsigned long long)l->state);
     for (uint32_t i = 0; i < l->n_weights; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->weights[i]);
-    text_puts(t, l->n_weights ? " } },\n" : " 0 } },\n");
+    text_puts(t, l->n_weights ? " }, " : " 0 }, ");
+    emit_cost(t, k);
+    text_puts(t, " },\n");
 }
 
 static void emit_launches(struct text *t, const struct kernel_list *k, const char *table, const struct launch *launches, uint32_t n)

@@ -48,6 +48,12 @@ static void emit_features(struct text *t, const struct profile *profile)
     text_puts(t, " 0 };\n");
 }
 
+void emit_cost(struct text *t, const struct kernel *k)
+{
+    text_printf(t, "{ %llu, %llu, %llu }", (unsigned long long)k->weight_bytes, (unsigned long long)k->state_bytes,
+                (unsigned long long)k->operations);
+}
+
 static void emit_tensors(struct arena *a, struct text *t, const struct plan *p)
 {
     const struct plan_tensor *list = plan_tensors(a, p);

@@ -2,6 +2,7 @@
  * an executable's programs. */
 #ifndef FORGEC_SOURCE_PROGRAM_H
 #define FORGEC_SOURCE_PROGRAM_H
+#include "compiler/plan/kernel.h"
 #include "compiler/plan/plan.h"
 
 struct emit_options {
@@ -22,6 +23,8 @@ const char *emit_code_symbol(struct arena *a, const struct profile *p);
 void emit_banner(struct text *t, const struct plan *p, const struct emit_options *o);
 /* struct forge_program; launches: the initialisers of decode and prefill, or of gpu. */
 void emit_program(struct arena *a, struct text *t, const struct plan *p, const struct emit_options *o, const char *launches);
+/* struct forge_cost of a kernel's launches. */
+void emit_cost(struct text *t, const struct kernel *k);
 /* The table of programs that the runtime looks for, best first. */
 struct bytes emit_table(struct arena *a, const char *const *symbols, size_t n);
 /* The same for an executable, which also tells the hash of its edited source; NULL: none was edited. */

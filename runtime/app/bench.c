@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "escape.h"
 #include "runtime/device/gpu.h"
 #include "runtime/run/session.h"
 
@@ -216,14 +217,6 @@ static enum forge_status run_once(struct bench *b, bool prompt, uint32_t n, uint
     return FORGE_OK;
 }
 
-static void print_escaped(const char *text, const char *which, char escape)
-{
-    for (; *text != 0; text++) {
-        if (strchr(which, *text)) putchar(escape);
-        putchar(*text);
-    }
-}
-
 static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, const struct numbers *r)
 {
     const struct forge_program *p = b->engine->program;
@@ -239,7 +232,7 @@ static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, 
     if (depth > 0) snprintf(test + used, sizeof test - (size_t)used, " @ d%u", depth);
     if (strcmp(format, "json") == 0) {
         printf("%s\n  {\"model\": \"", b->n_rows > 0 ? "," : "");
-        print_escaped(p->model_name, "\"\\", '\\');
+        print_escaped(p->model_name, ESCAPE_JSON);
         printf("\", \"formats\": \"%s\", \"model_size\": %llu, \"model_n_params\": %llu, \"target\": \"%s\", \"options\": \"%s\","
                " \"n_threads\": %u, \"n_prompt\": %u, \"n_gen\": %u, \"n_depth\": %u, \"avg_ts\": %.6g, \"stddev_ts\": %.6g,"
                " \"min_ts\": %.6g, \"median_ts\": %.6g, \"max_ts\": %.6g, \"bytes_per_token\": %.0f, \"gb_s\": %.4g,"
@@ -252,7 +245,7 @@ static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, 
             printf("model,formats,model_size,model_n_params,target,options,n_threads,n_prompt,n_gen,n_depth,avg_ts,stddev_ts,min_ts,"
                    "median_ts,max_ts,bytes_per_token,gb_s,memory_gb_s,cache_gb_s,share_percent\n");
         printf("\"");
-        print_escaped(p->model_name, "\"", '"');
+        print_escaped(p->model_name, ESCAPE_CSV);
         printf("\",\"%s\",%llu,%llu,%s,\"%s\",%u,%u,%u,%u,%.6g,%.6g,%.6g,%.6g,%.6g,%.0f,%.4g,%.4g,%.4g,%.4g\n", p->formats,
                (unsigned long long)p->weights_bytes, (unsigned long long)p->n_parameters, p->target, p->options, n_threads,
                prompt ? n : 0, prompt ? 0 : n, depth, r->mean, r->deviation, r->least, r->median, r->most, prompt ? 0 : bytes, gb_s,
@@ -262,7 +255,7 @@ static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, 
             printf("| model | size | params | target | threads | test | t/s | min | median | max | GB/s | share |\n"
                    "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
         printf("| ");
-        print_escaped(p->model_name, "|", '\\');
+        print_escaped(p->model_name, ESCAPE_MD);
         printf(" | %.2f MiB | %.2f M | %s | %u | %s | %.2f ± %.2f | %.2f | %.2f | %.2f |", (double)p->weights_bytes / 1048576,
                (double)p->n_parameters * 1e-6, p->target, n_threads, test, r->mean, r->deviation, r->least, r->median, r->most);
         if (prompt) printf(" | |\n");
@@ -327,13 +320,14 @@ static enum forge_status run_all(struct bench *b, const struct list *prompts, co
     return FORGE_OK;
 }
 
-static enum forge_status measure_bandwidth(struct bench *b, struct forge_error *error)
+enum forge_status bench_bandwidth(struct forge_engine *e, double *memory_gb_s, double *cache_gb_s, struct forge_error *error)
 {
-    const struct forge_program *p = b->engine->program;
-    if (engine_draws(b->engine)) return p->gpu->runtime->copy_bandwidth(b->engine, &b->memory_gb_s, error);
+    const struct forge_program *p = e->program;
+    *cache_gb_s = 0;
+    if (engine_draws(e)) return p->gpu->runtime->copy_bandwidth(e, memory_gb_s, error);
     const size_t cache = last_cache_bytes();
-    b->memory_gb_s = memory_bandwidth(b->engine->pool, cache);
-    if (p->weights_bytes > 0 && p->weights_bytes < cache) b->cache_gb_s = bandwidth(b->engine->pool, (size_t)p->weights_bytes, false);
+    *memory_gb_s = memory_bandwidth(e->pool, cache);
+    if (p->weights_bytes > 0 && p->weights_bytes < cache) *cache_gb_s = bandwidth(e->pool, (size_t)p->weights_bytes, false);
     return FORGE_OK;
 }
 
@@ -375,7 +369,7 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
     status = check_lengths(&b, &prompts, &predicts, &depths, error);
     if (status != FORGE_OK) goto release;
 
-    status = measure_bandwidth(&b, error);
+    status = bench_bandwidth(e, &b.memory_gb_s, &b.cache_gb_s, error);
     if (status != FORGE_OK) goto release;
     const bool json = strcmp(o->output_format, "json") == 0;
     if (json) printf("[");

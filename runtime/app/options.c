@@ -11,12 +11,13 @@
 
 enum kind { FLAG, TEXT, INTEGER, REAL, SEED, STOP, BIAS, REAL_GIVEN, INTEGER_GIVEN };
 
-enum { NONE = 0, BENCH_ONLY = 1, NOT_BENCH = 2 };
+/* What -p -n -d -r -o mean depends on these. */
+enum { OF_TEXT = 1, OF_BENCH = 2, OF_PROFILE = 4, MEASURING = OF_BENCH | OF_PROFILE };
 
 struct option {
     const char *short_name, *long_name, *argument, *help;
     enum kind kind;
-    int  when;                   /* -p -n -d -r mean something else beside --bench */
+    int  when;                   /* a set; 0: always */
     size_t at, given;            /* offsets in struct forge_options */
     double low, high;
 };
@@ -26,14 +27,14 @@ struct option {
 static const struct option table[] = {
     { NULL, "Text", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
     { "-p", "--prompt", "TEXT", "prompt; without -p and -f it is read from stdin when that is no terminal",
-      TEXT, NOT_BENCH, AT(prompt), 0, 0, 0 },
+      TEXT, OF_TEXT, AT(prompt), 0, 0, 0 },
     { "-f", "--file", "FILE", "prompt from a file (one newline at its end is dropped)", TEXT, 0, AT(prompt_file), 0, 0, 0 },
     { "-n", "--predict", "N", "tokens to generate; -1: until the end of the text or the context (default)",
-      INTEGER, NOT_BENCH, AT(n_predict), 0, -1, INT32_MAX },
+      INTEGER, OF_TEXT, AT(n_predict), 0, -1, INT32_MAX },
     { "-c", "--ctx-size", "N", "context length; 0: what the program was built for, which is the most (default)",
       INTEGER, 0, AT(n_ctx), 0, 0, INT32_MAX },
     { "-e", "--escape", NULL, "\\n, \\t, \\xHH ... in -p, -r and -sys are escapes", FLAG, 0, AT(escape), 0, 0, 0 },
-    { "-r", "--reverse-prompt", "TEXT", "stop after this text; may be repeated", STOP, NOT_BENCH, 0, 0, 0, 0 },
+    { "-r", "--reverse-prompt", "TEXT", "stop after this text; may be repeated", STOP, OF_TEXT, 0, 0, 0, 0 },
     { NULL, "--ignore-eos", NULL, "never end the text", FLAG, 0, AT(ignore_eos), 0, 0, 0 },
     { NULL, "--no-bos", NULL, "no beginning-of-text token before the prompt", FLAG, 0, AT(no_bos), 0, 0, 0 },
     { NULL, "--echo", NULL, "print the prompt before the text", FLAG, 0, AT(echo), 0, 0, 0 },
@@ -57,14 +58,22 @@ static const struct option table[] = {
     { "-l", "--logit-bias", "ID+X", "adds X to a token's logit (ID-X subtracts); may be repeated", BIAS, 0, 0, 0, 0, 0 },
     { NULL, "Measuring", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
     { NULL, "--bench", NULL, "speed; then -p -n -d are numbers or lists of them, -r a number:", FLAG, 0, AT(bench), 0, 0, 0 },
-    { "-p", "--n-prompt", "N,..", "  prompt lengths (default 512)", TEXT, BENCH_ONLY, AT(bench_prompt), 0, 0, 0 },
-    { "-n", "--n-gen", "N,..", "  tokens generated (default 128)", TEXT, BENCH_ONLY, AT(bench_predict), 0, 0, 0 },
-    { "-d", "--n-depth", "N,..", "  tokens already in the context (default 0)", TEXT, BENCH_ONLY, AT(bench_depth), 0, 0, 0 },
-    { "-r", "--repetitions", "N", "  repetitions (default 5)", INTEGER, BENCH_ONLY, AT(bench_repeat), 0, 1, 10000 },
+    { "-p", "--n-prompt", "N,..", "  prompt lengths (default 512)", TEXT, OF_BENCH, AT(bench_prompt), 0, 0, 0 },
+    { "-n", "--n-gen", "N,..", "  tokens generated (default 128)", TEXT, OF_BENCH, AT(bench_predict), 0, 0, 0 },
+    { "-d", "--n-depth", "N,..", "  tokens already in the context (default 0)", TEXT, OF_BENCH, AT(bench_depth), 0, 0, 0 },
+    { "-r", "--repetitions", "N", "  repetitions (default 5)", INTEGER, OF_BENCH, AT(bench_repeat), 0, 1, 10000 },
     { NULL, "--min-time", "S", "  seconds that each repetition takes at least (default 0: one run)",
-      REAL, BENCH_ONLY, AT(bench_min_time), 0, 0, 3600 },
-    { "-o", "--output", "FORM", "  md, json or csv (default md)", TEXT, BENCH_ONLY, AT(output_format), 0, 0, 0 },
-    { NULL, "--random-weights", NULL, "  noise in place of weights", FLAG, BENCH_ONLY, AT(random_weights), 0, 0, 0 },
+      REAL, OF_BENCH, AT(bench_min_time), 0, 0, 3600 },
+    { NULL, "--profile", NULL, "time of every kernel, of decode and of prefill; then -p -n -d are numbers:",
+      FLAG, 0, AT(profile), 0, 0, 0 },
+    { "-p", "--n-prompt", "N", "  tokens of the prefill step (default 512, at most what a step takes); 0: none",
+      INTEGER, OF_PROFILE, AT(profile_prompt), 0, 0, INT32_MAX },
+    { "-n", "--n-gen", "N", "  decode steps of each measurement (default: as many as take 2 seconds); 0: none",
+      INTEGER, OF_PROFILE, AT(profile_steps), 0, 0, 100000 },
+    { "-d", "--n-depth", "N", "  tokens already in the context (default 0)", INTEGER, OF_PROFILE, AT(profile_depth), 0, 0, INT32_MAX },
+    { "-o", "--output", "FORM", "  of both: md, json or csv (default md); of --profile also html",
+      TEXT, MEASURING, AT(output_format), 0, 0, 0 },
+    { NULL, "--random-weights", NULL, "  noise in place of weights", FLAG, MEASURING, AT(random_weights), 0, 0, 0 },
     { NULL, "--perplexity", NULL, "of the text in -f FILE, -p or stdin, in pieces of -c tokens (default 512)",
       FLAG, 0, AT(perplexity), 0, 0, 0 },
     { NULL, "--logits", "FILE", "write logits after every prompt token, f32 [tokens][vocabulary]; text follows only with -n",
@@ -131,7 +140,7 @@ static bool take_meaningless(struct forge_options *o, int argc, char **argv, int
     return false;
 }
 
-static const struct option *find_option(const char *name, size_t n, bool bench)
+static const struct option *find_option(const char *name, size_t n, int what)
 {
     for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
         if (aliases[i][1] && strlen(aliases[i][0]) == n && memcmp(aliases[i][0], name, n) == 0) {
@@ -142,7 +151,7 @@ static const struct option *find_option(const char *name, size_t n, bool bench)
     for (int i = 0; i < N_OPTIONS; i++) {
         const struct option *o = &table[i];
         if (!o->help && !o->short_name) continue;         /* a heading */
-        if (o->when == (bench ? NOT_BENCH : BENCH_ONLY)) continue;
+        if (o->when && !(o->when & what)) continue;
         if ((o->short_name && strlen(o->short_name) == n && memcmp(o->short_name, name, n) == 0) ||
             (strlen(o->long_name) == n && memcmp(o->long_name, name, n) == 0))
             return o;
@@ -153,16 +162,17 @@ static const struct option *find_option(const char *name, size_t n, bool bench)
 /* The '=' of --name=value, or NULL. */
 static const char *equals_of(const char *argument) { return strncmp(argument, "--", 2) == 0 ? strchr(argument, '=') : NULL; }
 
-/* Is --bench among the options? As the value of another one it is only a text. */
-static bool bench_given(int argc, char **argv)
+/* Is --bench or --profile among the options? As the value of another one it is only a text. */
+static int what_is_asked(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--bench") == 0) return true;
-        const struct option *option = find_option(argv[i], strlen(argv[i]), false);
-        if (!option) option = find_option(argv[i], strlen(argv[i]), true);
+        if (strcmp(argv[i], "--bench") == 0) return OF_BENCH;
+        if (strcmp(argv[i], "--profile") == 0) return OF_PROFILE;
+        const struct option *option = find_option(argv[i], strlen(argv[i]), OF_TEXT);
+        if (!option) option = find_option(argv[i], strlen(argv[i]), MEASURING);
         if (option && option->kind != FLAG) i++;
     }
-    return false;
+    return OF_TEXT;
 }
 
 static enum forge_status parse_integer(const char *name, const char *text, double low, double high, int32_t *out, struct forge_error *error)
@@ -238,10 +248,10 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
 {
     if (o->help)    { o->mode = MODE_HELP; return FORGE_OK; }
     if (o->version) { o->mode = MODE_VERSION; return FORGE_OK; }
-    if (o->bench + o->perplexity + o->chat + o->tokenize + o->check + o->info > 1)
-        return error_set(error, FORGE_USAGE, "--bench, --perplexity, --tokenize, --check, --info and -i exclude each other");
-    o->mode = o->bench ? MODE_BENCH : o->perplexity ? MODE_PERPLEXITY : o->chat ? MODE_CHAT : o->tokenize ? MODE_TOKENIZE
-            : o->check ? MODE_CHECK : o->info ? MODE_INFO : MODE_RUN;
+    if (o->bench + o->profile + o->perplexity + o->chat + o->tokenize + o->check + o->info > 1)
+        return error_set(error, FORGE_USAGE, "--bench, --profile, --perplexity, --tokenize, --check, --info and -i exclude each other");
+    o->mode = o->bench ? MODE_BENCH : o->profile ? MODE_PROFILE : o->perplexity ? MODE_PERPLEXITY : o->chat ? MODE_CHAT
+            : o->tokenize ? MODE_TOKENIZE : o->check ? MODE_CHECK : o->info ? MODE_INFO : MODE_RUN;
     if (!!o->prompt + !!o->prompt_file + !!o->tokens > 1)
         return error_set(error, FORGE_USAGE, "-p, -f and --tokens exclude each other");
     if (o->mode == MODE_CHAT && o->tokens) return error_set(error, FORGE_USAGE, "--tokens does not go with -i");
@@ -252,8 +262,9 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
     if (o->random_weights && strcmp(o->verify_weights, "none") != 0)
         return error_set(error, FORGE_USAGE, "--verify-weights: there is nothing to verify in --random-weights");
     if (o->logits_path && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--logits goes with a prompt only");
-    if (strcmp(o->output_format, "md") != 0 && strcmp(o->output_format, "json") != 0 && strcmp(o->output_format, "csv") != 0)
-        return error_set(error, FORGE_USAGE, "--output: '%s' is not md, json or csv", o->output_format);
+    const bool html = o->profile && strcmp(o->output_format, "html") == 0;
+    if (!html && strcmp(o->output_format, "md") != 0 && strcmp(o->output_format, "json") != 0 && strcmp(o->output_format, "csv") != 0)
+        return error_set(error, FORGE_USAGE, "--output: '%s' is not md, json%s or csv", o->output_format, o->profile ? ", html" : "");
     return FORGE_OK;
 }
 
@@ -265,17 +276,18 @@ enum forge_status options_parse(struct forge_options *o, int argc, char **argv, 
     o->bench_repeat = 5;
     o->output_format = "md";
     o->verify_weights = "none";
-    const bool bench = bench_given(argc, argv);
+    o->profile_prompt = o->profile_steps = o->profile_depth = -1;
+    const int what = what_is_asked(argc, argv);
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *equals = equals_of(name);
         const size_t n = equals ? (size_t)(equals - name) : strlen(name);
         bool ignored = false;
         for (size_t k = 0; k < sizeof aliases / sizeof aliases[0]; k++) ignored |= !aliases[k][1] && strcmp(aliases[k][0], name) == 0;
         if (ignored || take_meaningless(o, argc, argv, &i, n, equals)) continue;
-        const struct option *option = find_option(name, n, bench);
+        const struct option *option = find_option(name, n, what);
         if (!option) {
             if (name[0] == '-') return error_set(error, FORGE_USAGE, "unknown option %s%s (--help lists all)", name,
-                                            bench || !find_option(name, n, true) ? "" : " without --bench");
+                                            what != OF_TEXT || !find_option(name, n, MEASURING) ? "" : " without --bench");
             return error_set(error, FORGE_USAGE, "unexpected argument '%s' (a prompt goes after -p; --help lists all)", name);
         }
         if (option->kind == FLAG) {

@@ -11,13 +11,14 @@
 #include "runtime/run/sample.h"
 #include "runtime/run/status.h"
 
-enum forge_mode { MODE_RUN, MODE_CHAT, MODE_BENCH, MODE_PERPLEXITY, MODE_TOKENIZE, MODE_CHECK, MODE_INFO, MODE_VERSION, MODE_HELP };
+enum forge_mode { MODE_RUN, MODE_CHAT, MODE_BENCH, MODE_PROFILE, MODE_PERPLEXITY, MODE_TOKENIZE, MODE_CHECK, MODE_INFO, MODE_VERSION,
+                  MODE_HELP };
 
 enum { MAX_STOPS = 32, MAX_BIASES = 256, MAX_LIST = 16, MAX_IGNORED = 16 };
 
 struct forge_options {
     enum forge_mode mode;
-    bool bench, perplexity, chat, tokenize, check, info, version, help;   /* as given; mode is what follows from them */
+    bool bench, profile, perplexity, chat, tokenize, check, info, version, help;   /* as given; mode is what follows from them */
 
     const char *prompt, *prompt_file, *system, *tokens;            /* NULL: not given; strings point into argv */
     bool    escape, echo, single_turn, print_tokens, no_bos, no_special, ignore_eos, quiet, verbose;
@@ -41,7 +42,8 @@ struct forge_options {
     const char *bench_prompt, *bench_predict, *bench_depth;        /* lists of numbers */
     int32_t bench_repeat;
     float   bench_min_time;                                        /* seconds */
-    const char *output_format;        /* md, json, csv */
+    int32_t profile_prompt, profile_steps, profile_depth;          /* -1: not given */
+    const char *output_format;        /* md, json, csv; --profile: html, too */
 };
 
 /* argv into *options. FORGE_USAGE with a sentence for anything wrong. */

@@ -215,7 +215,8 @@ static enum forge_status check_meaning(const struct forge_options *o, const stru
     if (o->n_threads > 0 && !built_for(false)) fprintf(stderr, "--threads means nothing here: this program computes on the GPU\n");
     for (size_t i = 0; i < o->n_ignored; i++) fprintf(stderr, i > 0 ? ", %s" : "%s", o->ignored[i]);
     if (o->n_ignored > 0) fprintf(stderr, ": llama.cpp's, and without a meaning here\n");
-    if (o->random_weights && o->mode != MODE_BENCH) return error_set(error, FORGE_USAGE, "--random-weights goes with --bench only");
+    if (o->random_weights && o->mode != MODE_BENCH && o->mode != MODE_PROFILE)
+        return error_set(error, FORGE_USAGE, "--random-weights goes with --bench and --profile only");
     if (o->chunk > 0 && (uint32_t)o->chunk > p->chunk)
         return error_set(error, FORGE_USAGE, "--ubatch-size: %d, the program was built for up to %u", o->chunk, p->chunk);
     return FORGE_OK;
@@ -244,6 +245,7 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
                 (double)s->frequency_penalty);
     }
     const enum forge_status status = o->mode == MODE_BENCH ? bench_run(&engine, o, error)
+                                   : o->mode == MODE_PROFILE ? profile_run(&engine, o, error)
                                    : o->mode == MODE_PERPLEXITY ? perplexity_run(&engine, o, error)
                                    : run_session(&engine, o, error);
     engine_close(&engine);

@@ -6,6 +6,8 @@
 #include "device.h"
 #include "runtime/run/engine.h"
 
+struct forge_laps;
+
 struct forge_gpu_runtime {
     /* Opens a GPU for the program, loads its code and compares its memory with what is needed; nothing is uploaded.  number: which of the
      * driver's GPUs, from 0, or DEVICE_ANY.  Any number of them are open at once, on one GPU or several; each is closed once, by itself or
@@ -33,6 +35,9 @@ struct forge_gpu_runtime {
                                     const struct forge_random *random,
                                     int32_t first, uint64_t limit, bool last, struct forge_error *error);
     enum forge_status (*draw_next)(struct forge_sequence *sequence, int32_t *token, struct forge_error *error);
+    /* The GPU's part of laps_take (runtime/run/laps.h): laps->launches and laps->step. */
+    enum forge_status (*laps)(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, uint32_t steps, struct forge_laps *laps,
+                              struct forge_error *error);
     /* GB/s read and written by a large copy on the device; 0 when there is no room for one. */
     enum forge_status (*copy_bandwidth)(struct forge_engine *engine, double *gb_s, struct forge_error *error);
 };

@@ -1,5 +1,5 @@
 /* gpu_state.h -- what the files of the GPU engine share: gpu.c (opening, weights), gpu_memory.c, gpu_wait.c (waiting, faults), gpu_step.c
- * (steps and draws), gpu_check.c (--check). */
+ * (steps and draws), gpu_laps.c (--profile), gpu_check.c (--check). */
 #ifndef FORGE_GPU_STATE_H
 #define FORGE_GPU_STATE_H
 
@@ -79,7 +79,19 @@ enum forge_status gpu_with_launch(const struct gpu *gpu, enum forge_status statu
 /* "ffn_gate_up of layer 3", the launch that ran last. */
 void gpu_launch_name(const struct gpu *gpu, char *out, size_t bytes);
 
-/* gpu_step.c and gpu_check.c: members of forge_gpu_runtime. */
+/* gpu_step.c: launch `number` of the program: decode's from 1, the draw, prefill's.  n_tokens > 0: of a prefill step, for grid_y; first: it
+ * waits for all before it.  A prompt's first launch waits as its others do. */
+enum forge_status gpu_launch(const struct forge_sequence *sequence, const struct forge_gpu_launch *launch, uint32_t number,
+                             uint32_t n_tokens, uint32_t n_logits, bool first, struct forge_error *error);
+/* Decode's launches from .. to - 1, of which n_decode is the draw. */
+enum forge_status gpu_launch_decode(const struct forge_sequence *sequence, uint32_t from, uint32_t to, struct forge_error *error);
+/* Is the launch one of a step of n tokens? */
+bool gpu_prefill_runs(const struct forge_gpu_launch *launch, uint32_t n, uint32_t n_logits);
+/* The numbers of a step, and its tokens if there are any, on their way to the device. */
+enum forge_status gpu_upload_step(const struct forge_sequence *sequence, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens,
+                                  uint32_t n_logits, struct forge_error *error);
+
+/* gpu_step.c, gpu_laps.c and gpu_check.c: members of forge_gpu_runtime. */
 enum forge_status gpu_step(struct forge_sequence *sequence, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits,
                            float *logits,
                            struct forge_error *error);
@@ -88,6 +100,8 @@ enum forge_status gpu_draw_begin(struct forge_sequence *sequence, const struct f
                                  const struct forge_random *random,
                                  int32_t first, uint64_t limit, bool last, struct forge_error *error);
 enum forge_status gpu_draw_next(struct forge_sequence *sequence, int32_t *token, struct forge_error *error);
+enum forge_status gpu_laps(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, uint32_t steps, struct forge_laps *laps,
+                           struct forge_error *error);
 enum forge_status gpu_copy_bandwidth(struct forge_engine *engine, double *gb_s, struct forge_error *error);
 enum forge_status gpu_check(const struct forge_program *program, struct forge_error *error);
 

@@ -14,9 +14,8 @@ static const double ASK_SECONDS = 1e-3;          /* between two questions to the
 
 /* ---- launches ---- */
 
-/* tokens > 0: of a prefill step, for grid_y; 0: a decode step or a draw. */
-static enum forge_status launch(const struct forge_sequence *q, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
-                                uint32_t n_logits, struct forge_error *error)
+enum forge_status gpu_launch(const struct forge_sequence *q, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
+                             uint32_t n_logits, bool first, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
     const struct forge_gpu *p = g->program->gpu;
@@ -30,36 +29,39 @@ static enum forge_status launch(const struct forge_sequence *q, const struct for
     const uint32_t grid_y = l->grid_tokens > 0 ? (tokens + l->grid_tokens - 1) / l->grid_tokens : 1;
     const uint32_t x = l->tokens_first ? grid_y : l->grid_x, y = l->tokens_first ? l->grid_x : grid_y;
     /* Prefill's groups fill the device for long: groups of the next kernel that come early would only take their place.  The first launch
-     * of a decode step (number 1) waits for all that was before: the others may then read what earlier steps wrote before they wait
+     * of a decode step waits for all that was before: the others may then read what earlier steps wrote before they wait
      * (load_settled). */
-    const bool dependent = p->dependent_launch > 0 && n_tokens == 0 && number > 1;
+    const bool dependent = p->dependent_launch > 0 && n_tokens == 0 && !first;
     return device_launch(&g->device, g->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args, dependent, l->cluster,
                          error);
 }
 
-static enum forge_status launch_draw(const struct forge_sequence *q, struct forge_error *error)
+enum forge_status gpu_launch_decode(const struct forge_sequence *q, uint32_t from, uint32_t to, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
-    return launch(q, &p->sample, p->n_decode + 1, 0, 1, error);
+    for (uint32_t i = from; i < to; i++) TRY(gpu_launch(q, i < p->n_decode ? &p->decode[i] : &p->sample, i + 1, 0, 1, i == from, error));
+    return FORGE_OK;
 }
 
 static enum forge_status launch_decode(const struct forge_sequence *q, bool draw, struct forge_error *error)
 {
-    const struct forge_gpu *p = q->engine->program->gpu;
-    for (uint32_t i = 0; i < p->n_decode; i++) TRY(launch(q, &p->decode[i], i + 1, 0, 1, error));
-    return draw ? launch_draw(q, error) : FORGE_OK;
+    return gpu_launch_decode(q, 0, q->engine->program->gpu->n_decode + draw, error);
+}
+
+bool gpu_prefill_runs(const struct forge_gpu_launch *l, uint32_t n, uint32_t n_logits)
+{
+    /* A part of a prompt whose logits nobody reads only has to leave its state. */
+    if (n_logits == 0 && l->tail) return false;
+    const uint32_t tokens = l->tail ? n_logits : n;
+    return l->tokens_most == 0 || (tokens >= l->tokens_least && tokens <= l->tokens_most);
 }
 
 static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t n, uint32_t n_logits, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
-    for (uint32_t i = 0; i < p->n_prefill; i++) {
-        /* A part of a prompt whose logits nobody reads only has to leave its state. */
-        if (n_logits == 0 && p->prefill[i].tail) break;
-        const uint32_t tokens = p->prefill[i].tail ? n_logits : n;
-        if (p->prefill[i].tokens_most > 0 && (tokens < p->prefill[i].tokens_least || tokens > p->prefill[i].tokens_most)) continue;
-        TRY(launch(q, &p->prefill[i], p->n_decode + 2 + i, n, n_logits, error));
-    }
+    for (uint32_t i = 0; i < p->n_prefill; i++)
+        if (gpu_prefill_runs(&p->prefill[i], n, n_logits))
+            TRY(gpu_launch(q, &p->prefill[i], p->n_decode + 2 + i, n, n_logits, false, error));
     return FORGE_OK;
 }
 
@@ -78,9 +80,8 @@ static enum forge_status decode(struct forge_sequence *q, bool draw, struct forg
     return device_graph_launch(&g->device, *graph, error);
 }
 
-/* The numbers of a step, and its tokens if there are any, on their way to the device. */
-static enum forge_status upload_step(const struct forge_sequence *q, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens,
-                                     uint32_t n_logits, struct forge_error *error)
+enum forge_status gpu_upload_step(const struct forge_sequence *q, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens,
+                                  uint32_t n_logits, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
     const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
@@ -126,7 +127,7 @@ enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32
     struct gpu *g = q->engine->gpu;
     enum forge_status status = device_current(&g->device, error);
     g->run = NULL;
-    if (status == FORGE_OK) status = upload_step(q, q->n_past, tokens, n, is_decode ? 1 : n_logits, error);
+    if (status == FORGE_OK) status = gpu_upload_step(q, q->n_past, tokens, n, is_decode ? 1 : n_logits, error);
     if (status == FORGE_OK) status = is_decode ? decode(q, false, error) : launch_prefill(q, n, n_logits, error);
     g->last = q;
     g->last_past = q->n_past;
@@ -191,13 +192,13 @@ static enum forge_status draw_begin(struct forge_sequence *q, int32_t first, str
     g->seen = g->run_first = g->queued;          /* what is left of the run before is forgotten */
     g->run = q;
     if (first >= 0) {
-        TRY(upload_step(q, q->n_past, &first, 1, 1, error));
+        TRY(gpu_upload_step(q, q->n_past, &first, 1, 1, error));
         g->run_past = q->n_past;
     } else {
         if (g->last != q || g->last_logits == 0 || g->last_past + g->last_tokens != q->n_past)
             return error_set(error, FORGE_FAILED, "there are no logits to draw from");
-        TRY(upload_step(q, g->last_past, NULL, g->last_tokens, g->last_logits, error));
-        TRY(launch_draw(q, error));
+        TRY(gpu_upload_step(q, g->last_past, NULL, g->last_tokens, g->last_logits, error));
+        TRY(gpu_launch_decode(q, q->engine->program->gpu->n_decode, q->engine->program->gpu->n_decode + 1, error));
         g->queued++;
         g->run_past = q->n_past;
     }

@@ -6,9 +6,13 @@
 #include "abi_gpu.h"
 
 enum {
-    FORGE_ABI_VERSION = 6,
+    FORGE_ABI_VERSION = 7,
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
+
+/* What a launch needs at least: bytes of weights that a decoded token reads, or a step of prefill; bytes of the state in a full context;
+ * operations of its products and recurrences for a token. */
+struct forge_cost { uint64_t weight_bytes, state_bytes, operations; };
 
 /* One step: n_tokens tokens at positions n_past .. n_past + n_tokens - 1. Same for all threads, constant while it runs. */
 struct forge_args {
@@ -58,6 +62,7 @@ struct forge_launch {
                                                   * itself in the launch before, and the barrier between the two is left out */
     uint64_t      state;                         /* byte offset of the state it uses */
     uint64_t      weight[FORGE_MAX_WEIGHTS];     /* byte offsets of its tensors in the weight image */
+    struct forge_cost cost;
 };
 
 /* ---- programs for a GPU ---- */
@@ -87,6 +92,7 @@ struct forge_gpu_launch {
                                                   * only); grid_x: a multiple */
     uint64_t    state;                           /* byte offset of the state it uses */
     uint64_t    weight[FORGE_GPU_MAX_WEIGHTS];   /* byte offsets of its tensors in the weight image */
+    struct forge_cost cost;
 };
 
 struct forge_gpu {

@@ -227,18 +227,42 @@ struct launches {
     const struct forge_launch *launch;   /* [n] */
     uint32_t n;
     struct forge_pool *pool;
+    const struct forge_clocks *clocks;
 };
+
+/* Adds what has passed since *at, which becomes now. */
+static void clock_add(uint64_t *sum, uint64_t *at)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    const uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    if (sum) *sum += now - *at;
+    *at = now;
+}
 
 /* A whole step is one job: threads are woken once per token, not once per launch. */
 static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
 {
     const struct launches *l = context;
+    const struct forge_clocks *clocks = l->clocks;
+    uint64_t *work = clocks ? clocks->work + (size_t)thread * clocks->n_launches : NULL, at = 0;
+    uint64_t *wait = clocks ? clocks->wait + (size_t)thread * clocks->n_launches : NULL;
+    uint32_t before = 0;
+    if (clocks) clock_add(NULL, &at);
     for (uint32_t i = 0, ran = 0; i < l->n; i++) {
         const uint32_t unless = l->launch[i].unless_divides, joins = l->launch[i].joins_divides;
         if (unless > 0 && unless % n_threads == 0) continue;
-        if (ran++ > 0 && (joins == 0 || joins % n_threads > 0)) pool_barrier(l->pool, thread);
+        if (ran++ > 0 && (joins == 0 || joins % n_threads > 0)) {
+            pool_barrier(l->pool, thread);
+            if (clocks) clock_add(&wait[before], &at);
+        }
         for (uint32_t c = 0; c < l->n_columns; c++) l->launch[i].kernel(&l->args[c], &l->launch[i], thread, n_threads);
+        if (clocks) clock_add(&work[i], &at);
+        before = i;
     }
+    if (!clocks || l->n == 0) return;
+    pool_barrier(l->pool, thread);
+    clock_add(&wait[before], &at);
 }
 
 /* logits: [n_logits][n_vocab] of the last tokens of the sequence.  Every step passes here: what is drawn, scored or written from NaN looks
@@ -278,7 +302,7 @@ static enum forge_status run_step(struct forge_sequence *q, bool decode, const i
         .weights = e->weights, .arena = e->arena, .state = q->state, .tokens = tokens, .logits = logits,
         .n_tokens = n, .n_past = q->n_past, .n_logits = n_logits,
     };
-    struct launches list = { &args, 1, decode ? p->decode : p->prefill, decode ? p->n_decode : p->n_prefill, e->pool };
+    struct launches list = { &args, 1, decode ? p->decode : p->prefill, decode ? p->n_decode : p->n_prefill, e->pool, e->clocks };
     /* A part of a prompt whose logits nobody reads only has to leave its state. */
     if (!decode && n_logits == 0)
         for (uint32_t i = 0; i < list.n; i++)
@@ -355,7 +379,7 @@ static void run_columns(struct forge_engine *e, const struct forge_column *colum
             .tokens = &columns[i].token, .logits = columns[i].logits, .n_tokens = 1, .n_past = columns[i].sequence->n_past,
             .n_logits = columns[i].logits ? 1 : 0,
         };
-    struct launches list = { args, n, p->decode, p->n_decode, e->pool };
+    struct launches list = { args, n, p->decode, p->n_decode, e->pool, NULL };
     pool_run(e->pool, run_launches, &list);
     for (uint32_t i = 0; i < n; i++) append(columns[i].sequence, 1);
 }

@@ -18,6 +18,9 @@ struct forge_weights_source {
     bool        verify;          /* every tensor by its hash; noise has none */
 };
 
+/* Where the launches of CPU steps leave their times, in ns: of every thread, at work and from then on until the next launch begins. */
+struct forge_clocks { uint64_t *work, *wait; uint32_t n_launches; };       /* [threads][n_launches] */
+
 struct forge_engine {
     const struct forge_program *program;
     const char *device_name;     /* of the GPU it runs on; NULL: on the CPU, and all down to mapped_bytes is for the CPU only */
@@ -34,6 +37,7 @@ struct forge_engine {
     uint32_t  n_sequences;
     uint32_t  chunk;             /* most tokens of one prefill step; 0: prompts go through the decode kernels too */
     bool      plain_launches;    /* GPU: no graphs */
+    const struct forge_clocks *clocks;   /* CPU: NULL, or what each step adds to */
     const volatile sig_atomic_t *stop;   /* nonzero ends a long prompt between two chunks; may be NULL */
 };
 

@@ -47,8 +47,12 @@ void session_report(const struct forge_session *session);
  * ends the answer. */
 enum forge_status chat_run(struct forge_session *session, const struct forge_bytes *opening, struct forge_error *error);
 
-/* bench.c, perplexity.c, info.c: one mode each, results on stdout. */
+/* bench.c, profile.c, perplexity.c, info.c: one mode each, results on stdout. */
 enum forge_status bench_run(struct forge_engine *engine, const struct forge_options *options, struct forge_error *error);
+enum forge_status profile_run(struct forge_engine *engine, const struct forge_options *options, struct forge_error *error);
+/* GB/s that the memory gives: to all threads reading it, and from a buffer of the weights' size where the cache holds that, else 0; on a
+ * GPU a large copy, read and written. */
+enum forge_status bench_bandwidth(struct forge_engine *engine, double *memory_gb_s, double *cache_gb_s, struct forge_error *error);
 enum forge_status perplexity_run(struct forge_engine *engine, const struct forge_options *options, struct forge_error *error);
 enum forge_status info_print(const struct forge_program *program, struct forge_error *error);
 enum forge_status version_print(const struct forge_program *program, struct forge_error *error);

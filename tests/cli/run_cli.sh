@@ -181,6 +181,45 @@ done
 check bench-list 2 "$fake" --bench -p 5,x
 check bench-random 0 "$external" --bench --random-weights -p 8 -n 4 -r 1
 
+# profile
+check profile 0 "$fake" --profile -p 16 -n 3 -d 10; out_has "decode, a token behind 10"; out_has "prefill, a step of 16 tokens behind 10"; out_has "the step as in use"
+for form in json csv html md; do
+    check "profile-$form" 0 "$fake" --profile -p 16 -n 5 -t 3 -o $form; out_has prefill
+    command -v python3 > /dev/null || continue
+    python3 -c '
+import csv, html.parser, json, sys
+form, text = sys.argv[1], sys.stdin.read()
+if form == "json":
+    report = json.loads(text)
+    assert [s["kind"] for s in report["steps"]] == ["decode", "prefill"], report
+    for step in report["steps"]:
+        assert abs(sum(k["us"] for k in step["kernels"]) - step["sum_us"]) < 1e-3 * step["sum_us"], step
+        assert abs(sum(k["us"] for k in step["launches"]) - step["sum_us"]) < 1e-3 * step["sum_us"], step
+        assert abs(step["sum_us"] + step["gap_us"] - step["step_us"]) < 1e-3 * step["step_us"], step
+        assert sum(k["launches"] for k in step["kernels"]) == len(step["launches"]), step
+        assert len(step["threads"]) == 3 and all(t["work_us"] >= 0 and t["wait_us"] >= 0 for t in step["threads"]), step
+    assert report["steps"][0]["n_measured"] == 5 and report["where"] == "3 threads", report
+elif form == "csv":
+    rows = list(csv.DictReader(text.splitlines()))
+    assert {len(row) for row in rows} == {12} and [r["kernel"] for r in rows].count("(sum)") == 2, rows
+elif form == "html":
+    assert text.count("<table>") == 2 and text.count("<tr>") == text.count("</tr>") and "fake &#34;model&#34;" in text, text
+    assert "http" not in text and "<script" not in text, text
+' $form < "$tmp/out" 2> "$tmp/err" || bad "not the report that was expected: $(cat "$tmp/err")"
+done
+check profile-decode 0 "$fake" --profile -p 0 -n 3; out_has "decode, a token behind 0"; ! grep -q prefill "$tmp/out" || bad "prefill was measured"
+check profile-prefill 0 "$fake" --profile -p 8 -n 0; ! grep -q decode "$tmp/out" || bad "decode was measured"
+check profile-full 0 "$fake" --profile -p 0 -n 3 -d 1023
+check profile-random 0 "$external" --profile --random-weights -p 8 -n 3
+check profile-step 6 "$fake" --profile -p 5000; err_has 5000; out_is ""
+check profile-depth 6 "$fake" --profile -d 1024; err_has 1024
+check profile-one 2 "$fake" --profile -p 1; err_has "decode step"
+check profile-form 2 "$fake" --profile -o xml; err_has "html"
+check profile-bench 2 "$fake" --profile --bench; err_has "exclude"
+check profile-repetitions 2 "$fake" --profile -r 3; err_has "-r"
+check profile-random-alone 2 "$external" --random-weights -p x; err_has "--random-weights"
+spoil spoil-profile 70 "$fake" --profile -p 0 -n 8 -d 64
+
 # weights
 check no-weights 4 "$external" -p x; err_has "-m FILE"
 check weights-missing 4 "$external" -p x -m "$tmp/none"; err_has "No such file"

@@ -85,6 +85,14 @@ check bench-json 0 "$program" --bench -p 64 -n 8 -r 1 -o json; out_has '"n_gen":
 check bench-full 0 "$program" --bench -p 0 -n 24 -d 1000 -r 1
 check bench-random 0 "$external" --bench --random-weights -p 8 -n 4 -r 1
 
+# profile
+check profile 0 "$program" --profile -p 16 -n 4 -d 10; out_has "| append | 1 |"; out_has "| sample | 1 |"; out_has "the step as in use"; err_empty
+check profile-no-graph 0 "$program" --profile -p 0 -n 4 --no-graph; out_has "| head | 1 |"
+check profile-full 0 "$program" --profile -p 0 -n 400 -d 1010; out_has "decode, a token behind 1010"
+check profile-beyond 6 "$program" --profile -p 0 -d 1022; err_has 1022
+check profile-json 0 "$external" --profile --random-weights -p 3 -n 4 -o json; out_has '"graph": true'
+check profile-after 0 "$program" -q -p Once -n 8 --temp 0; out_is "$greedy"
+
 # weights
 check weights 0 env FAKE_WEIGHTS="$image" "$program" -q -p Once -n 8 --temp 0; out_is "$greedy"
 check weights-deferred 0 env FORGE_SIMT_DEFER=1 FAKE_WEIGHTS="$image" "$program" -q -p Once -n 8 --temp 0; out_is "$greedy"
