@@ -148,17 +148,19 @@ struct bytes program_run(struct arena *a, const struct runner *r, const char *pa
     return job.output;
 }
 
-const float *program_logits(struct arena *a, const struct runner *r, const char *path, const int32_t *tokens, uint32_t n, uint32_t n_vocab,
+const float *program_logits(struct arena *a, const struct runner *r, const char *path, const int32_t *tokens, uint32_t n, uint32_t columns,
                             const char *const *extra)
 {
     /* Not /dev/stdout: a program that fails may remove what it wrote. */
-    const char *arguments[16] = { "--tokens", tokens_text(a, tokens, n), "--logits", "/proc/self/fd/1", "--print-tokens", "-n", "0" };
-    size_t count = 7;
+    const char *arguments[16] = { "--tokens", tokens_text(a, tokens, n), r->embeds ? "--rows" : "--logits", "/proc/self/fd/1",
+                                  "--print-tokens", "-n", "0" };
+    size_t count = r->embeds ? 4 : 7;
     for (; extra && *extra && count + 1 < COUNT_OF(arguments); extra++) arguments[count++] = *extra;
+    arguments[count] = NULL;
     const struct bytes out = program_run(a, r, path, arguments);
-    if (out.size != (uint64_t)n * n_vocab * sizeof(float))
-        die("the program for %s wrote %zu bytes of logits; %u tokens have %llu", r->target, out.size, n,
-            (unsigned long long)n * n_vocab * sizeof(float));
+    if (out.size != (uint64_t)n * columns * sizeof(float))
+        die("the program for %s wrote %zu bytes of logits or rows; %u tokens have %llu", r->target, out.size, n,
+            (unsigned long long)n * columns * sizeof(float));
     return (const float *)(const void *)out.data;
 }
 

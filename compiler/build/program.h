@@ -19,6 +19,7 @@ struct runner {
     const char *counters;         /* simulator: file it writes its counters to, or NULL */
     uint32_t    sample;           /* simulator: groups that run of a kernel with matrix instructions, for counters alone; 0: all */
     const char *arch;             /* simulator: the chip */
+    bool        embeds;           /* programs are of a model of embeddings: it gives rows in the place of logits */
 };
 /* Dies saying what is missing when such programs can run here neither directly nor, if emulation is true, in an emulator
  * (of another machine's CPU: there is none of GPUs). */
@@ -30,8 +31,8 @@ struct runner runner_simulate(struct arena *a, const struct profile *p);
 const char *program_build(struct arena *a, struct workplace *w, const struct build_options *options, const char *name);
 /* Runs path with the arguments (NULL-terminated) and returns what it wrote to stdout; dies with its message when it fails. */
 struct bytes program_run(struct arena *a, const struct runner *r, const char *path, const char *const *arguments);
-/* Logits after each of n tokens, [n][n_vocab] floats; extra: more arguments, NULL-terminated. */
-const float *program_logits(struct arena *a, const struct runner *r, const char *path, const int32_t *tokens, uint32_t n, uint32_t n_vocab,
+/* Logits after each of n tokens, or rows of embeddings, [n][columns] floats; extra: more arguments, NULL-terminated. */
+const float *program_logits(struct arena *a, const struct runner *r, const char *path, const int32_t *tokens, uint32_t n, uint32_t columns,
                             const char *const *extra);
 /* "1,2,3" */
 const char *tokens_text(struct arena *a, const int32_t *tokens, uint32_t n);

@@ -376,6 +376,9 @@ static struct setup prepare(struct arena *a, const struct compare_options *o)
     const struct build_options *b = &o->build;
     struct setup s = { .model = build_model(a, b, gguf_open(a, b->model_path, false)), .n_threads = o->n_threads, .sample = o->sample,
                        .rounds = o->rounds ? o->rounds : ROUNDS, .min_time = o->min_time > 0 ? o->min_time : MIN_TIME };
+    if (s.model->pooling)
+        die("%s: a model of embeddings decodes nothing, which is what compare measures; a program's --bench tells how fast it reads",
+            b->model_path);
     const uint32_t n_ctx = plan_context(s.model, &b->plan);
     const uint32_t usual[2] = { o->simulate ? SIMULATED_TOKENS : 128, o->sample ? 1 : o->simulate ? SIMULATED_TOKENS : 64 };
     s.n_prompt = o->n_prompt ? o->n_prompt : n_ctx < usual[0] ? n_ctx : usual[0];

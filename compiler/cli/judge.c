@@ -24,7 +24,7 @@ struct judging {
     const struct bound *bound;
     const int32_t      *tokens;
     const float        *logits;
-    uint32_t            n, n_vocab, n_routers, n_runs;
+    uint32_t            n, columns, n_routers, n_runs;
     /* The reference with the experts of `given`: */
     float              *truth;
     struct routes      *given, *found;
@@ -56,7 +56,7 @@ static struct routes *routes_given(struct arena *a, const struct routes *like, c
 static struct routes *run(struct judging *j, const struct routes *given, float *truth, struct logits_difference *d)
 {
     struct routes *found = reference_routed(j->arena, j->graph, &j->bound->rounding, j->tokens, j->n, given, 0, truth);
-    *d = logits_compare(j->arena, truth, j->logits, j->n, j->n_vocab);
+    *d = logits_compare(j->arena, truth, j->logits, j->n, j->columns);
     j->n_runs++;
     return found;
 }
@@ -67,10 +67,10 @@ static void sample(struct judging *j, uint64_t dither, const bool *is_free)
 {
     static const struct rounding none = { .kv = KV_TYPE_F32 };
     struct arena *a = arena_create();
-    float *other = arena_array(a, float, (size_t)j->n * j->n_vocab);
+    float *other = arena_array(a, float, (size_t)j->n * j->columns);
     const struct routes *r = reference_routed(a, j->graph, dither ? &j->bound->rounding : &none, j->tokens, j->n, is_free ? NULL : j->found,
                                               dither, other);
-    const struct logits_difference d = logits_compare(a, j->truth, other, j->n, j->n_vocab);
+    const struct logits_difference d = logits_compare(a, j->truth, other, j->n, j->columns);
     for (uint32_t t = 0; t < j->n; t++) {
         if (is_free && !is_free[t]) continue;
         j->moved_at[t] = fmax(j->moved_at[t], d.max_abs_at[t]);
@@ -164,7 +164,7 @@ static void accept(struct judging *j, struct judged *result, struct otherwise *l
 static void reroute(struct judging *j, struct judged *result)
 {
     struct otherwise *list = arena_array(j->arena, struct otherwise, RUNS_MOST * (size_t)j->n);
-    float *other = arena_array(j->arena, float, (size_t)j->n * j->n_vocab);
+    float *other = arena_array(j->arena, float, (size_t)j->n * j->columns);
     result->otherwise = list;
     while (j->n_runs < RUNS_MOST) {
         struct routes *trial = routes_given(j->arena, j->found, j->given, j->n);
@@ -208,7 +208,7 @@ static void reroute(struct judging *j, struct judged *result)
             }
         }
         if (!n_rejected) {
-            memcpy(j->truth, other, (size_t)j->n * j->n_vocab * sizeof *other);
+            memcpy(j->truth, other, (size_t)j->n * j->columns * sizeof *other);
             j->found = found;
             j->difference = d;
         } else if (n_accepted) {
@@ -228,10 +228,10 @@ static void sample_free(struct judging *j)
 struct judged judge(struct arena *a, const struct graph *g, const struct bound *bound, const int32_t *tokens, uint32_t n,
                     const float *logits)
 {
-    const uint32_t n_vocab = g->model->n_vocab;
+    const uint32_t columns = g->model->n_out;
     struct judged result = { .bound = *bound };
-    struct judging j = { .arena = a, .graph = g, .bound = &result.bound, .tokens = tokens, .logits = logits, .n = n, .n_vocab = n_vocab,
-                         .truth = arena_array(a, float, (size_t)n * n_vocab) };
+    struct judging j = { .arena = a, .graph = g, .bound = &result.bound, .tokens = tokens, .logits = logits, .n = n, .columns = columns,
+                         .truth = arena_array(a, float, (size_t)n * columns) };
     j.found = run(&j, NULL, j.truth, &j.difference);
     result.truth = j.truth;
     result.difference = j.difference;

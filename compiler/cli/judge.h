@@ -9,14 +9,14 @@ struct otherwise { uint32_t position, router, dropped, taken; double margin, mov
 
 struct judged {
     struct bound    bound;
-    const float    *truth;                 /* [n][n_vocab] of the reference, with the other experts where `otherwise` says so */
+    const float    *truth;                 /* [n][n_out] of the reference, with the other experts where `otherwise` says so */
     struct logits_difference difference;   /* of the program's logits to truth */
     const struct otherwise *otherwise;
     uint32_t        n_otherwise, n_positions;         /* n_positions: of them, each once */
     bool            holds;
 };
 
-/* logits: [n][n_vocab], what a program gave for the tokens.  Runs the reference once where its bounds hold at once, else some ten times.
+/* logits: [n][n_out], what a program gave for the tokens.  Runs the reference once where its bounds hold at once, else some ten times.
  * The result is in the arena; memory meanwhile: twice the logits and one run of the reference. */
 struct judged judge(struct arena *a, const struct graph *g, const struct bound *bound, const int32_t *tokens, uint32_t n,
                     const float *logits);

@@ -14,7 +14,7 @@ enum { TOKENS_LEAST = 32, TOKENS_MOST = 320, GREEDY_MOST = 16, TOKENS_SIMULATED 
 struct result {                       /* of one target */
     const char *target, *place;       /* place: what it ran in; NULL: this machine */
     struct judged prefill, decode;
-    struct logits_difference paths;   /* of prefill to decode */
+    struct logits_difference paths;   /* of prefill to decode; n 0: not compared */
     uint32_t n_greedy, greedy_reference;      /* generated; equal to the reference's choice */
     int32_t  greedy_broken;           /* first token that is not what the program's own logits say; -1 none */
     bool     ok;
@@ -34,28 +34,32 @@ static uint32_t parse_tokens(const struct bytes out, int32_t *tokens, uint32_t m
     return n;
 }
 
+static const char *output_word(const struct model *m) { return m->pooling ? "rows" : "logits"; }
+
 /* A program ends where its logits are not finite; whether the file says so is known before one is built.  One token: what overflows does so
  * for any, mostly. */
 static void reference_must_be_finite(struct arena *a, const struct graph *g, int32_t token)
 {
-    const uint32_t n_vocab = g->model->n_vocab;
-    float *logits = arena_array(a, float, n_vocab);
+    const uint32_t columns = g->model->n_out;
+    float *logits = arena_array(a, float, columns);
     reference_logits(a, g, &(struct rounding){ 0, false, false, KV_TYPE_F32 }, &token, 1, logits);
-    for (uint32_t v = 0; v < n_vocab; v++)
+    for (uint32_t v = 0; v < columns; v++)
         if (!isfinite(logits[v]))
-            die("%s: a plain reading gives no finite logits either (%s of token %u after token %d): weights or hyperparameters of the file "
-                "overflow", g->model->gguf->path, isnan(logits[v]) ? "NaN" : "infinity", v, token);
+            die("%s: a plain reading gives no finite %s either (%s of %s %u after token %d): weights or hyperparameters of the file "
+                "overflow", g->model->gguf->path, output_word(g->model), isnan(logits[v]) ? "NaN" : "infinity",
+                g->model->pooling ? "column" : "token", v, token);
 }
 
 /* Logits of n tokens, by prompt or one-token kernels; counters_path: where the simulator counts what that takes; NULL: it is not asked. */
 static const float *run_counted(struct arena *a, const struct runner *runner, const struct profile *p, const char *program,
-                                const int32_t *tokens, uint32_t n, uint32_t n_vocab, bool decode, const char *counters_path,
+                                const int32_t *tokens, uint32_t n, uint32_t columns, bool decode, const char *counters_path,
                                 struct step_times *times)
 {
     static const char *const through_decode[] = { "-ub", "0", NULL };
+    const bool asks = decode && n > 1;                            /* one token goes there by itself */
     struct runner counting = *runner;
     counting.counters = counters_path;
-    const float *logits = program_logits(a, &counting, program, tokens, n, n_vocab, decode ? through_decode : NULL);
+    const float *logits = program_logits(a, &counting, program, tokens, n, columns, asks ? through_decode : NULL);
     if (!counters_path) return logits;
     struct counters *c = arena_new(a, struct counters);
     *c = counters_read(a, counters_path);
@@ -82,12 +86,13 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
             if (tokens[n_prompt + i] < 0 || (uint32_t)tokens[n_prompt + i] >= n_vocab)
                 die("the program for %s generated token %d", runner->target, tokens[n_prompt + i]);
     }
-    const uint32_t n = n_prompt + n_greedy;
-    const float *prefill = run_counted(a, runner, profile, program, tokens, n, n_vocab, false, counters_path, &r.prompt);
-    const float *decode = run_counted(a, runner, profile, program, tokens, n, n_vocab, true, counters_path, &r.token);
+    /* Where tokens see later ones, one-token kernels serve texts of one token. */
+    const uint32_t n = n_prompt + n_greedy, columns = g->model->n_out, n_decode = g->model->causal ? n : 1;
+    const float *prefill = run_counted(a, runner, profile, program, tokens, n, columns, false, counters_path, &r.prompt);
+    const float *decode = run_counted(a, runner, profile, program, tokens, n_decode, columns, true, counters_path, &r.token);
     r.prefill = judge(a, g, &bound_prefill, tokens, n, prefill);
-    r.decode = judge(a, g, &bound_decode, tokens, n, decode);
-    r.paths = logits_compare(a, decode, prefill, n, n_vocab);
+    r.decode = judge(a, g, &bound_decode, tokens, n_decode, decode);
+    if (n_decode == n) r.paths = logits_compare(a, decode, prefill, n, columns);
     for (uint32_t i = 0; i < n_greedy; i++) {
         const uint64_t row = (uint64_t)(n_prompt - 1 + i) * n_vocab;
         const int32_t drawn = tokens[n_prompt + i];
@@ -131,7 +136,7 @@ static void print_result(const struct result *r)
            "argmax");
     print_judged("prefill", &r->prefill);
     print_judged("decode", &r->decode);
-    print_row("prefill to decode", &r->paths, "");
+    if (r->paths.n) print_row("prefill to decode", &r->paths, "");
     if (r->n_greedy) printf("  greedy: %u of %u tokens are the reference's choice\n", r->greedy_reference, r->n_greedy);
     if (r->greedy_broken >= 0) printf("  greedy: token %d does not follow from the program's own logits\n", r->greedy_broken);
     printf("  %s\n", r->ok ? "ok" : "FAILED");
@@ -141,8 +146,8 @@ static const char *missing_rate(const struct result *r) { return r->prompt.missi
 
 static void print_least_times(struct arena *a, const struct result *r, const struct profile *p)
 {
-    least_times_print(arena_printf(a, "%s, a prompt of %u tokens", r->target, r->paths.n), &r->prompt);
-    least_times_print(arena_printf(a, "%s, a decoded token, the mean of %u", r->target, r->paths.n), &r->token);
+    least_times_print(arena_printf(a, "%s, a prompt of %u tokens", r->target, r->prefill.difference.n), &r->prompt);
+    least_times_print(arena_printf(a, "%s, a decoded token, the mean of %u", r->target, r->decode.difference.n), &r->token);
     least_times_explain(p);
 }
 
@@ -207,13 +212,13 @@ static void print_json(const struct verify_options *o, const struct model *m, co
         cJSON_AddBoolToObject(t, "emulated", r->place != NULL);
         cJSON_AddBoolToObject(t, "simulated", o->simulate);
         cJSON_AddBoolToObject(t, "ok", r->ok);
-        cJSON_AddNumberToObject(t, "n_positions", r->paths.n);
+        cJSON_AddNumberToObject(t, "n_positions", r->prefill.difference.n);
         cJSON_AddNumberToObject(t, "n_greedy", r->n_greedy);
         cJSON_AddNumberToObject(t, "greedy_as_reference", r->greedy_reference);
         cJSON_AddBoolToObject(t, "greedy_follows_logits", r->greedy_broken < 0);
         json_difference(t, "prefill", &r->prefill.difference, &r->prefill);
         json_difference(t, "decode", &r->decode.difference, &r->decode);
-        json_difference(t, "prefill_to_decode", &r->paths, NULL);
+        if (r->paths.n) json_difference(t, "prefill_to_decode", &r->paths, NULL);
         if (o->simulate && !missing_rate(r)) {
             cJSON *times = cJSON_AddObjectToObject(t, "least_times");
             least_times_json(times, "prompt", &r->prompt);
@@ -233,11 +238,12 @@ static void print_scope(const struct verify_options *o, const struct model *m, u
     for (uint32_t i = 0; i < m->n_ignored; i++)
         printf("\nignored: %s = %s; neither the program nor the reference computes it%s", m->ignored[i].name, m->ignored[i].value,
                i + 1 < m->n_ignored ? "" : "\n");
-    printf("\nchecked: logits at every position, prompt and one-token kernels, greedy choice%s.\n", o->simulate ? ";\n"
+    printf("\nchecked: %s at every position, prompt and one-token kernels%s%s.\n", output_word(m),
+           m->pooling ? "" : ", greedy choice", o->simulate ? ";\n"
            "  by executing the chip's instructions: bounds, alignment, values never written, waits for loads, races in LDS and between\n"
            "  groups, stale caches" : "");
-    printf("not checked: the tokenizer, positions beyond %u, %sand the reading of the model\n"
-           "that program and reference share (GGUF keys, models/%s.yaml)%s.\n", n_positions,
+    printf("not checked: the tokenizer, %spositions beyond %u, %sand the reading of the model\n"
+           "that program and reference share (GGUF keys, models/%s.yaml)%s.\n", m->pooling ? "pooling, " : "", n_positions,
            o->simulate ? "" : "other thread counts than the default, ", m->architecture,
            o->simulate ? "; time; AMD's driver and firmware;\nwhat docs/simulator.md lists as not modelled" : "");
 }
@@ -257,7 +263,8 @@ int verify(struct arena *a, const struct verify_options *o)
     const struct model *m = build_model(a, b, file);
     const struct graph *g = graph_build(a, m);
     const uint32_t n_ctx = plan_context(m, &b->plan);
-    const uint32_t usual = o->simulate ? TOKENS_SIMULATED : usual_tokens(m), most_greedy = o->simulate ? GREEDY_SIMULATED : GREEDY_MOST;
+    const uint32_t usual = o->simulate ? TOKENS_SIMULATED : usual_tokens(m);
+    const uint32_t most_greedy = m->pooling ? 0 : o->simulate ? GREEDY_SIMULATED : GREEDY_MOST;
     const uint32_t n_prompt = o->n_tokens ? o->n_tokens : n_ctx < usual ? n_ctx : usual;
     if (n_prompt > n_ctx) die("--tokens %u is more than the context of %u; give fewer, or a larger --ctx", n_prompt, n_ctx);
     const uint32_t n_greedy = n_ctx - n_prompt < most_greedy ? n_ctx - n_prompt : most_greedy;
@@ -268,6 +275,7 @@ int verify(struct arena *a, const struct verify_options *o)
     for (uint32_t i = 0; i < n; i++) {
         const struct profile *p = profiles[i] = profile_load(a, b->n_targets ? b->targets[i] : "native", b->targets_dir);
         runners[i] = o->simulate ? runner_simulate(a, p) : runner_find(a, p, true);
+        runners[i].embeds = m->pooling != 0;
     }
 
     struct workplace *w = workplace_open(a);
@@ -278,9 +286,11 @@ int verify(struct arena *a, const struct verify_options *o)
     struct result results[COUNT_OF(b->targets)];
     bool ok = true;
     if (!o->json)
-        printf("%s%s%s: %s, %.1f M parameters, %s\n%u random tokens (seed %llu), then %u greedy ones\n", b->model_path,
+        printf("%s%s%s: %s, %.1f M parameters, %s\n%u random tokens (seed %llu)", b->model_path,
                b->source ? " with " : "", b->source ? b->source
-               : "", m->architecture, (double)m->n_parameters * 1e-6, formats, n_prompt, (unsigned long long)o->seed, n_greedy);
+               : "", m->architecture, (double)m->n_parameters * 1e-6, formats, n_prompt, (unsigned long long)o->seed);
+    if (!o->json && n_greedy) printf(", then %u greedy ones", n_greedy);
+    if (!o->json) putchar('\n');
     for (uint32_t i = 0; i < n; i++) {
         const char *counters_path = o->simulate ? workplace_path(a, w, arena_printf(a, "%u-counters", i)) : NULL;
         results[i] = check_target(a, g, program, &runners[i], profiles[i], &b->plan, prompt, n_prompt, n_greedy, counters_path);

@@ -139,9 +139,11 @@ static void put_prefill(struct writer *w)
     if (f->exists) put(w, "float *const y = %s + %u * h;", float_row(w, f), at.out);
     else put_scratch(w, "y", "SCRATCH_ROWS");
     put(w, "const float *const q = %s + %u * h;", float_row(w, q), at.width);
-    put(w, "attention_prefill_%s(y, /* stride */ %u, q, /* stride */ %u,", at.kv, y_stride, (uint32_t)(q->stride / 4));
+    put(w, "attention_%s_%s(y, /* stride */ %u, q, /* stride */ %u,", at.node->attr.causal ? "prefill" : "all", at.kv, y_stride,
+        (uint32_t)(q->stride / 4));
     put(w, "    %s, %s,", at.k_head, at.v_head);
-    put(w, "    a->n_past + t, /* first */ 0, n, %s, /* window, sink */ %u, %s);", at.sizes, at.window, at.sink);
+    if (at.node->attr.causal) put(w, "    a->n_past + t, /* first */ 0, n, %s, /* window, sink */ %u, %s);", at.sizes, at.window, at.sink);
+    else put(w, "    /* end */ a->n_past + a->n_tokens, n, %s, /* sink */ %s);", at.sizes, at.sink);
     if (q8->exists) {
         put(w, "for (uint32_t k = 0; k < n; k++)");
         put(w, "    for (uint32_t c = 0; c < %u; c += 32)", at.out);

@@ -33,7 +33,8 @@ static void put_embed(struct writer *w)
 static void put_norm(struct writer *w)
 {
     const struct node *n = w->group->node;
-    const char *y = float_row(w, &w->plan->f32[n->index]), *x = float_row(w, &w->plan->f32[w->group->input->index]);
+    const char *x = float_row(w, &w->plan->f32[w->group->input->index]);
+    const char *y = n == w->plan->fused->graph->output ? logits_row(w, n->cols) : float_row(w, &w->plan->f32[n->index]);
     put(w, "const uint32_t t0 = first_token(a, l);");
     put(w, "const struct span s = share(a->n_tokens - t0, thread, n_threads);");
     put(w, "for (uint32_t t = t0 + s.first; t < t0 + s.last; t++)");

@@ -395,6 +395,7 @@ static void scores_does(struct lister *l, const struct node *n)
     kernel_does(&l->d, "  scale %.9g", n->attr.scale);
     if (n->attr.cap > 0) kernel_does(&l->d, "  cap %.9g", n->attr.cap);
     if (window) kernel_does(&l->d, "  window of %u positions", window);
+    if (!n->attr.causal) kernel_does(&l->d, "  every token sees all of the text");
     if (n->weight && l->prefill) kernel_does(&l->d, "  sinks, weight %s", weight_name(l, n->weight));
     else if (n->weight) kernel_does(&l->d, "  sinks, weight %s", name_at(l, l->plan->weight_offset[n->weight->index], n->weight->role));
 }

@@ -199,6 +199,7 @@ void put_operation(struct writer *w, const struct branch *b, uint32_t i, uint32_
     case OP_glu_oai:  put_glu(w, b, i, n); break;
     case OP_silu:
     case OP_gelu:
+    case OP_gelu_erf:
     case OP_sigmoid:
     case OP_softplus:
     case OP_relu_sqr: put(w, "%s(y, %s);", op_info[c->op].name, n); break;
@@ -223,17 +224,16 @@ void put_chain(struct writer *w, const struct branch *b, uint32_t unit, const ch
     for (uint32_t i = 0; i < b->n_chain; i++) put_operation(w, b, i, unit, n);
 }
 
-static void put_logits(struct writer *w, uint32_t cols, const char *n)
+const char *logits_row(const struct writer *w, uint32_t cols)
 {
-    if (w->many) put(w, "copy(a->logits + (uint64_t)%u * (t - (a->n_tokens - a->n_logits)) + r, y, %s);", cols, n);
-    else put(w, "copy(a->logits + r, y, %s);", n);
+    return w->many ? arena_printf(w->arena, "a->logits + (uint64_t)%u * (t - (a->n_tokens - a->n_logits))", cols) : "a->logits";
 }
 
 void put_sink(struct writer *w, const struct branch *b, const char *n)
 {
     const struct node *result = b->result;
     const struct buffer *f = &w->plan->f32[result->index], *q = &w->plan->q8[result->index];
-    if (result == w->plan->fused->graph->output) put_logits(w, result->cols, n);
+    if (result == w->plan->fused->graph->output) put(w, "copy(%s + r, y, %s);", logits_row(w, result->cols), n);
     if (f->exists) put(w, "copy(%s + r, y, %s);", float_row(w, f), n);
     if (!q->exists) return;
     put(w, "for (uint32_t i = 0; i < %s; i += 32)", n);

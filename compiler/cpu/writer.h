@@ -41,6 +41,8 @@ void put_expert_row(struct writer *w, const struct node *n, const char *y, const
 /* What is done with the rows beside y, `up`, before a glu joins them. */
 void put_partner(struct writer *w, const struct branch *up, const char *n);
 /* Where they go then. */
+/* Row t of the logits, or of the rows of embeddings. */
+const char *logits_row(const struct writer *w, uint32_t cols);
 void put_sink(struct writer *w, const struct branch *b, const char *n);
 /* Rows r .. r + n - 1 of units of `unit` rows; returns n as text. */
 const char *put_rows(struct writer *w, uint32_t rows, uint32_t unit, const char *r);

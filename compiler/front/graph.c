@@ -362,13 +362,17 @@ static struct graph *finish(struct builder *b, struct place at)
     if (!g->n_nodes) die_at(at, "the graph is empty");
     g->output = g->nodes[g->n_nodes - 1];
     switch (g->output->op) {
-    case OP_embed: case OP_rmsnorm: case OP_layernorm: case OP_store_k: case OP_store_v: case OP_attention: case OP_route:
-        die_at(at, "the last value, %%%s, comes from %s; logits come from a matmul and what follows it", g->output->name,
-               op_info[g->output->op].name);
+    case OP_rmsnorm: case OP_layernorm:
+        if (b->model->pooling) break;
+        /* fallthrough */
+    case OP_embed: case OP_store_k: case OP_store_v: case OP_attention: case OP_route:
+        die_at(at, "the last value, %%%s, comes from %s; logits come from a matmul and what follows it, rows of embeddings from norms, too",
+               g->output->name, op_info[g->output->op].name);
     default: break;
     }
-    if (g->output->cols != b->model->n_vocab)
-        die_at(at, "the last value, %%%s, has %u columns; logits have %u", g->output->name, g->output->cols, b->model->n_vocab);
+    if (g->output->cols != b->model->n_out)
+        die_at(at, "the last value, %%%s, has %u columns; %s have %u", g->output->name, g->output->cols,
+               b->model->pooling ? "rows of embeddings" : "logits", b->model->n_out);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         struct node *n = g->nodes[i];
         for (uint32_t k = 0; k < op_info[n->op].n_values; k++) n->inputs[k]->n_readers++;

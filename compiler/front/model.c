@@ -4,6 +4,7 @@
 #include "params.h"
 #include "expr.h"
 #include "compiler/base/resource.h"
+#include "runtime/model/pool.h"
 #include "templates/ref/dequant.h"
 #include <ctype.h>
 #include <math.h>
@@ -17,6 +18,7 @@ struct role {
     const char       *dims[3];
     uint32_t          n_dims;
     const struct yaml *rows;          /* {every:, first:}: which rows of the tensor, or NULL: all */
+    const struct yaml *row;           /* of a vector: the row of a matrix that it is, or NULL */
     bool              optional, in_layer;
     const char       *alternative;    /* role used instead where absent ("else"), or NULL */
     struct weight   **weights;        /* [n_layer] or [1]; NULL entries where absent */
@@ -114,7 +116,7 @@ static uint64_t dimension(const struct model *m, struct place at, const char *te
     return (uint64_t)value;
 }
 
-static const char *const tensor_keys[] = { "name", "shape", "rows", "optional", "else", NULL };
+static const char *const tensor_keys[] = { "name", "shape", "rows", "row", "optional", "else", NULL };
 static const char *const rows_keys[] = { "count", "first", "every", NULL };
 
 static struct role *role_find(const struct model *m, const char *name)
@@ -139,6 +141,8 @@ static void read_role(struct described *d, const struct model *m, struct role *r
     r->rows = yaml_get(y, "rows");
     if (r->rows) yaml_only(r->rows, rows_keys);
     if (r->rows && r->n_dims != 2) die_at(r->rows->at, "rows are those of a matrix");
+    r->row = yaml_get(y, "row");
+    if (r->row && r->n_dims != 1) die_at(r->row->at, "a row is a vector");
     r->optional = optional && yaml_bool(optional);
     r->alternative = alternative ? yaml_string(alternative) : NULL;
     r->weights = arena_array(d->arena, struct weight *, r->in_layer ? m->n_layer : 1);
@@ -267,6 +271,17 @@ static void place_rows(const struct model *m, const struct role *r, uint32_t lay
     *total = w->rows / number[0] * number[2];
 }
 
+/* A vector that is one row of a matrix of any number of rows. */
+static void place_row(const struct described *d, const struct model *m, const struct role *r, uint32_t layer, struct weight *w)
+{
+    const struct gguf_tensor *t = w->tensor;
+    const uint64_t row = dimension(m, r->row->at, yaml_string(r->row), layer);
+    if (t->ne[0] != w->cols || row >= t->ne[1] || t->ne[2] * t->ne[3] != 1)
+        die("%s: tensor %s is %s; its row %llu of %llu columns is needed", d->gguf->path, t->name, shape_text(d->arena, t),
+            (unsigned long long)row, (unsigned long long)w->cols);
+    w->row0 = row * w->cols;
+}
+
 static bool has_shape(const struct gguf_tensor *t, const struct weight *w, uint64_t total)
 {
     if (w->is_vector) return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3] == total;
@@ -297,7 +312,8 @@ static void bind(struct described *d, struct model *m, struct role *r, uint32_t 
     }
     if (whole) total = r->n_dims == 1 ? cols : slice_rows;
     place_rows(m, r, layer, slice_rows, &total, &w);
-    if (!has_shape(t, &w, total)) {
+    if (r->row) place_row(d, m, r, layer, &w);
+    else if (!has_shape(t, &w, total)) {
         struct text needed = { .arena = d->arena };
         if (w.slices) text_printf(&needed, "%u x ", w.slices);
         text_printf(&needed, "%llu", (unsigned long long)total);
@@ -423,6 +439,17 @@ static bool is_left_out(const struct described *d, const char *name)
     return false;
 }
 
+/* Of the output matrix, which turns what the model thinks into words: where it gives vectors of texts nobody asks for those. */
+static bool is_head(const struct model *m, const char *name)
+{
+    static const char *const roles[] = { "output", "output_bias" };
+    for (uint32_t i = 0; m->pooling && i < COUNT_OF(roles); i++) {
+        const struct role *r = role_find(m, roles[i]);
+        if (r && strcmp(r->pattern, name) == 0) return true;
+    }
+    return false;
+}
+
 /* One --ignore-tensor. */
 static void ignore_tensors(const struct described *d, struct model *m, const char *pattern)
 {
@@ -448,7 +475,7 @@ static void find_unread(const struct described *d, struct model *m, const struct
     m->unread = arena_array(d->arena, enum unread, d->gguf->n_tensors);
     for (uint64_t i = 0; i < d->gguf->n_tensors; i++) {
         const char *name = d->gguf->tensors[i].name;
-        m->unread[i] = is_draft(m, name) ? UNREAD_DRAFT : is_left_out(d, name) ? UNREAD_HARMLESS : UNREAD_NEVER;
+        m->unread[i] = is_draft(m, name) ? UNREAD_DRAFT : is_left_out(d, name) || is_head(m, name) ? UNREAD_HARMLESS : UNREAD_NEVER;
         drafts += m->unread[i] == UNREAD_DRAFT;
     }
     if (drafts)
@@ -570,8 +597,7 @@ _Noreturn static void unsupported(const struct described *d)
     bool causal = true;
     gguf_get_bool(d->gguf, arena_printf(d->arena, "%s.attention.causal", d->architecture), &causal);
     die("%s: architecture \"%s\" is not supported%s; forgec knows %s", d->gguf->path, d->architecture,
-        causal ? "" : ": it is an encoder (its attention sees later tokens), and forgec compiles models that generate text",
-        text_str(&known));
+        causal ? "" : ": it is an encoder (its attention sees later tokens)", text_str(&known));
 }
 
 /* The YAML of the file's architecture, with all that it inherits. */
@@ -632,6 +658,14 @@ void weight_to_float(float *out, const struct weight *w, uint64_t first_row, uin
         n = w->run - r % w->run < n_rows ? w->run - r % w->run : n_rows;
         dequantize_row_ref(q->id, out, w->tensor->data + weight_row(w, r) * row_bytes, n * w->cols);
     }
+}
+
+const char *model_embeddings(struct arena *a, const struct model *m)
+{
+    static const char *const rows[] = { [FORGE_POOL_MEAN] = "the mean of its tokens' rows", [FORGE_POOL_CLS] = "the row of its first token",
+                                        [FORGE_POOL_LAST] = "the row of its last token" };
+    return arena_printf(a, "the vector of a text is %s; a token sees %s", rows[m->pooling],
+                        m->causal ? "those before it" : "all of the text, which is one chunk");
 }
 
 const char *model_formats(struct arena *a, const struct model *m)

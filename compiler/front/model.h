@@ -54,6 +54,9 @@ struct model {
     const char         *architecture;
     const char         *name;             /* general.name, printable ASCII */
     uint32_t            n_embd, n_layer, n_ctx_train, n_vocab;
+    uint32_t            pooling;          /* enum forge_pooling: the model gives vectors of texts; 0: a language model */
+    uint32_t            n_out;            /* columns of what it gives for a token: n_vocab logits, or n_embd */
+    bool                causal;           /* attention sees no later positions */
     enum rope_scaling   rope_scaling;
     struct param       *params;           /* [n_params] */
     uint32_t            n_params;
@@ -102,6 +105,8 @@ double param_value(const struct model *m, const struct param *p, struct place at
 static inline uint64_t weight_row(const struct weight *w, uint64_t r) { return w->row0 + r / w->run * w->stride + r % w->run; }
 /* Weight rows as floats: out [rows][cols]; any format. */
 void weight_to_float(float *out, const struct weight *w, uint64_t first_row, uint64_t n_rows);
+/* "the vector of a text is the mean of its tokens' rows; ...": what a model with pooling does. */
+const char *model_embeddings(struct arena *a, const struct model *m);
 /* "Q8_0 57, F32 17": the formats of all tensors, by count. */
 const char *model_formats(struct arena *a, const struct model *m);
 /* Names of the architectures of the built-in or given models, sorted, NULL-terminated. */

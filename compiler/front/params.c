@@ -2,6 +2,7 @@
 #include "params.h"
 #include "expr.h"
 #include "keys.h"
+#include "runtime/model/pool.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -394,6 +395,12 @@ static void check_params(const struct described *d, const struct model *m)
         const double eps = m->params[PARAM_norm_eps].values[l];
         if (eps <= 0) die("%s: the norm epsilon is %g; it must be above 0", path, eps);
     }
+    if (m->pooling == FORGE_POOL_RANK)
+        die("%s: pooling_type is 4, rank: the model scores pairs of texts (a reranker), and forgec has no classifier; it builds language"
+            " models, and models of embeddings with pooling_type 1 (mean), 2 (cls) or 3 (last)", path);
+    if (!m->causal && !m->pooling)
+        die("%s: its attention sees later tokens, so it generates no text, and it has no pooling_type 1 (mean), 2 (cls) or 3 (last), so it"
+            " gives no vector of a text; forgec builds nothing else", path);
     if (m->n_ctx_train > 1u << 28) die("%s: context_length is %u; forgec takes at most %u", path, m->n_ctx_train, 1u << 28);
 }
 
@@ -404,6 +411,9 @@ static void fill_model(const struct described *d, struct model *m)
     m->n_embd = whole(m, PARAM_n_embd, 0);
     m->n_ctx_train = whole(m, PARAM_n_ctx_train, 0);
     m->n_vocab = whole(m, PARAM_n_vocab, 0);
+    m->pooling = whole(m, PARAM_pooling, 0);
+    m->n_out = m->pooling ? m->n_embd : m->n_vocab;
+    m->causal = m->params[PARAM_causal].values[0] != 0;
     m->layers = arena_array(d->arena, struct layer_shape, m->n_layer);
     for (uint32_t l = 0; l < m->n_layer; l++)
         m->layers[l] = (struct layer_shape){ .n_head = whole(m, PARAM_n_head, l), .n_head_kv = whole(m, PARAM_n_head_kv, l),

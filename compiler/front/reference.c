@@ -227,8 +227,8 @@ OPERATION(store)
     if (in->rounding.cache) round_cache(y, (uint64_t)in->n * node->cols, in->rounding.kv, in->noise);
 }
 
-/* width: of every head in q, k, v and y; sinks: one logit a head, or NULL */
-struct attention { const struct node *node; float *y; const float *q, *k, *v, *sinks; uint32_t width; };
+/* width: of every head in q, k, v and y; n: tokens; sinks: one logit a head, or NULL */
+struct attention { const struct node *node; float *y; const float *q, *k, *v, *sinks; uint32_t width, n; };
 
 static void attention_items(const void *context, uint64_t first, uint64_t end)
 {
@@ -240,8 +240,8 @@ static void attention_items(const void *context, uint64_t first, uint64_t end)
         const uint32_t t = (uint32_t)(i / heads), h_kv = (uint32_t)(i % heads) / (heads / heads_kv);
         const uint32_t oldest = attr->window && t + 1 > attr->window ? t + 1 - attr->window : 0;
         const uint64_t at = i * a->width, at_kv = (uint64_t)h_kv * a->width;
-        attention_ref(a->y + at, a->q + at, a->k + at_kv, a->v + at_kv, kv_cols, oldest, t + 1, a->width, attr->scale, attr->cap,
-                      a->sinks ? a->sinks + i % heads : NULL);
+        attention_ref(a->y + at, a->q + at, a->k + at_kv, a->v + at_kv, kv_cols, oldest, attr->causal ? t + 1 : a->n, a->width, attr->scale,
+                      attr->cap, a->sinks ? a->sinks + i % heads : NULL);
     }
 }
 
@@ -268,14 +268,14 @@ static void attention(const struct interpreter *in, const struct node *node, flo
     const uint32_t width = dim > value_dim ? dim : value_dim;
     const uint64_t n = (uint64_t)in->n * node->heads, n_kv = (uint64_t)in->n * node->inputs[1]->heads;
     if (dim == value_dim) {
-        const struct attention a = { node, y, x[0], x[1], x[2], vector, dim };
+        const struct attention a = { node, y, x[0], x[1], x[2], vector, dim, in->n };
         in_parts(n, attention_items, &a);
         return;
     }
     float *q = resized_heads(width, x[0], dim, n), *k = resized_heads(width, x[1], dim, n_kv);
     float *v = resized_heads(width, x[2], value_dim, n_kv);
     float *wide = take((size_t)(n * width), sizeof *wide);
-    const struct attention a = { node, wide, q, k, v, vector, width };
+    const struct attention a = { node, wide, q, k, v, vector, width, in->n };
     in_parts(n, attention_items, &a);
     resize_heads(y, value_dim, wide, width, n);
     free(wide);
@@ -348,6 +348,7 @@ static void map(const struct interpreter *in, const struct node *node, float *y,
 }
 OPERATION(silu)     { (void)vector; map(in, node, y, x[0], silu_ref); }
 OPERATION(gelu)     { (void)vector; map(in, node, y, x[0], gelu_ref); }
+OPERATION(gelu_erf) { (void)vector; map(in, node, y, x[0], gelu_erf_ref); }
 OPERATION(sigmoid)  { (void)vector; map(in, node, y, x[0], sigmoid_ref); }
 OPERATION(softplus) { (void)vector; map(in, node, y, x[0], softplus_ref); }
 OPERATION(relu_sqr) { (void)vector; map(in, node, y, x[0], relu_sqr_ref); }
@@ -635,7 +636,7 @@ struct routes *reference_routed(struct arena *a, const struct graph *g, const st
             in.values[read] = NULL;
         }
     }
-    memcpy(logits, in.values[g->output->index], (size_t)n * g->model->n_vocab * sizeof *logits);
+    memcpy(logits, in.values[g->output->index], (size_t)n * g->output->cols * sizeof *logits);
     for (uint32_t i = 0; i < g->n_nodes; i++) free(in.values[i]);
     return found;
 }

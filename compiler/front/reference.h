@@ -15,7 +15,7 @@ struct rounding {
     enum kv_type kv;
 };
 
-/* Logits after each of n tokens at positions 0 .. n - 1.  tokens: [n], each < n_vocab; logits: [n][n_vocab].
+/* Logits after each of n tokens at positions 0 .. n - 1, or their rows of embeddings.  tokens: [n], each < n_vocab; logits: [n][n_out].
  * Sums run in double, values between operations are floats.  Memory: the live values and one weight row per thread.
  * Dies only when memory runs out. */
 void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,

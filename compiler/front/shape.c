@@ -138,9 +138,17 @@ static void shape_matmul_heads(const struct graph *g, struct place at, struct no
     n->heads = w->slices;
 }
 
+/* A state goes from token to token, and attention with a window keeps the last of them: neither sees later ones. */
+static void need_causal(const struct graph *g, struct place at, const struct node *n)
+{
+    if (!g->model->causal)
+        die_at(at, "%s sees no later tokens, but the attention of %s does (attention.causal is false); forgec has no kernel for that",
+               op_info[n->op].name, g->model->gguf->path);
+}
+
 static void shape_conv(const struct graph *g, struct place at, struct node *n)
 {
-    (void)g;
+    need_causal(g, at, n);
     need_matrix(at, n);
     if (n->layer == NO_LAYER) die_at(at, "conv outside the layers; its state belongs to layers");
     n->cols = n->inputs[0]->cols;
@@ -151,7 +159,7 @@ static void shape_conv(const struct graph *g, struct place at, struct node *n)
 
 static void shape_recur(const struct graph *g, struct place at, struct node *n)
 {
-    (void)g;
+    need_causal(g, at, n);
     const struct node_attrs *a = &n->attr;
     const struct node *q = n->inputs[0], *k = n->inputs[1], *v = n->inputs[2], *decay = n->inputs[3], *beta = n->inputs[4];
     if (n->layer == NO_LAYER) die_at(at, "recur outside the layers; its state belongs to layers");
@@ -286,7 +294,8 @@ static void shape_store(const struct graph *g, struct place at, struct node *n)
 
 static void shape_attention(const struct graph *g, struct place at, struct node *n)
 {
-    (void)g;
+    if (n->attr.causal != g->model->causal) die_at(at, "attention: causal is the model's parameter causal, the same in all layers");
+    if (n->attr.window) need_causal(g, at, n);
     const struct node *k = n->inputs[1], *v = n->inputs[2];
     need_vector(at, n);
     shape_heads(at, n);

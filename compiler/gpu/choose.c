@@ -7,6 +7,7 @@
 #include "templates/gpu/gemv_sizes.h"
 #include "templates/gpu/sample_sizes.h"
 #include "templates/gpu/slices_sizes.h"
+#include <math.h>
 
 typedef unsigned long long ull;
 
@@ -105,7 +106,7 @@ static void choose_norm(const struct chooser *c)
     const struct node *n = c->group->node;
     struct kernel_draft d = choose_begin_both(c, TEMPLATE_norm, c->group->name);
     kernel_does(&d, "%s: %s, eps %.9g: %s -> %s", op_info[n->op].name, choose_vector(c, &d, n->weight), (double)(float)n->attr.eps,
-                choose_text(c, gpu_read(c->plan, c->group->input)), choose_text(c, gpu_read(c->plan, n)));
+                choose_text(c, gpu_read(c->plan, c->group->input)), choose_text(c, gpu_written(c->plan, n, false)));
     d.kernel.lds_bytes = ACTS_SCRATCH_BYTES;
     choose_end(c, &d);
 }
@@ -318,7 +319,7 @@ void gpu_plan_kernels(struct arena *a, struct plan *p)
             c.tail = c.index > last_store;
             choose_group(&c);
         }
-        if (!c.prefill) choose_sample(&c);
+        if (!c.prefill && !p->model->pooling) choose_sample(&c);
     }
 }
 
@@ -335,6 +336,9 @@ static void limit_chunk(struct plan *p)
     p->gpu->has_steps = heads > 0;
     if (!heads) return;
     const uint64_t fits = (256ull << 20) / (4ull * heads * p->options.n_ctx);
+    if (p->chunk > fits && !p->model->causal)
+        die("%s: attention in steps keeps the scores of a whole text, 256 MiB at most; choose --ctx %u or smaller, or another --fuse",
+            p->model->gguf->path, (uint32_t)sqrt((256 << 20) / (4.0 * heads)));
     if (p->chunk > fits) p->chunk = fits ? (uint32_t)fits : 1;
 }
 
@@ -342,20 +346,23 @@ static void limit_chunk(struct plan *p)
 static void limit_logits(struct plan *p)
 {
     enum { LOGITS_LEAST = 512, LOGITS_BYTES = 256 << 20 };
-    const uint32_t fits = LOGITS_BYTES / (4 * p->model->n_vocab), most = fits > LOGITS_LEAST ? fits : LOGITS_LEAST;
-    p->max_logits = p->chunk < most ? p->chunk : most;
+    const uint32_t fits = LOGITS_BYTES / (4 * p->model->n_out), most = fits > LOGITS_LEAST ? fits : LOGITS_LEAST;
+    p->max_logits = p->chunk < most || p->model->pooling ? p->chunk : most;
 }
 
 static void check(const struct plan *p, const struct graph *g)
 {
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct node *n = g->nodes[i];
+        if (n->op == OP_attention && !n->attr.causal && (n->weight || n->attr.cap != 0))
+            die("%s: %%%s sees later tokens and has a cap or sinks, for which there is no GPU kernel; a CPU target takes it",
+                p->model->gguf->path, n->name);
         if (n->op != OP_store_k && n->op != OP_store_v) continue;
         if ((uint64_t)n->heads * p->options.n_ctx > UINT32_MAX)
             die("%s: %u heads (%%%s) of %u positions are more rows than the GPU kernels count to; a context of %u fits, or a CPU target",
                 p->model->gguf->path, n->heads, n->name, p->options.n_ctx, UINT32_MAX / n->heads);
     }
-    if (p->model->n_vocab > SAMPLE_MAX_VOCAB)
+    if (!p->model->pooling && p->model->n_vocab > SAMPLE_MAX_VOCAB)
         die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it",
             p->model->gguf->path, p->model->n_vocab, SAMPLE_MAX_VOCAB);
 }

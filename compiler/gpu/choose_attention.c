@@ -59,6 +59,7 @@ static void does_attention(const struct chooser *c, struct kernel_draft *d)
     const uint32_t value_dim = n->inputs[2]->attr.head_dim;
     if (value_dim != n->attr.head_dim)
         kernel_does(d, "  heads of V have %u, %llu bytes behind K", value_dim, (ull)plan_values_at(c->plan, n));
+    if (!n->attr.causal) kernel_does(d, "  every token sees all of the text");
     if (n->attr.cap != 0) kernel_does(d, "  scores held within %.9g", (double)(float)n->attr.cap);
     if (n->weight) kernel_does(d, "  sinks %s", choose_vector(c, d, n->weight));
 }
@@ -182,7 +183,7 @@ static void choose_unfused(const struct chooser *c)
 {
     const struct profile *t = c->plan->profile;
     choose_step(c, TEMPLATE_scores, 0);
-    choose_step(c, TEMPLATE_mask, 0);
+    if (c->group->node->attr.causal) choose_step(c, TEMPLATE_mask, 0);
     choose_step(c, TEMPLATE_softmax, SOFTMAX_LDS_BYTES(t->wave, t->gpu.attention_threads));
     choose_step(c, TEMPLATE_weighted_sum, WEIGHTED_SUM_LDS_BYTES(c->group->node->inputs[2]->attr.head_dim, t->gpu.attention_threads));
 }

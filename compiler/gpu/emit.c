@@ -79,11 +79,13 @@ static void put_areas(struct text *t, const struct plan *p)
     emit_area(t, "PARTS", p->parts_offset, "attention's sums of each split of the positions");
     emit_area(t, "MAXIMA", g->parts_ml, "their maxima and totals");
     emit_area(t, "COUNTERS", g->zero, "of the splits that are done; zero before the first launch");
-    emit_area(t, "SAMPLE_COUNTERS", g->sample_counters, "the same of sampling");
-    emit_area(t, "SAMPLE", g->sample_scratch, "scratch of sampling");
+    if (!p->model->pooling) {
+        emit_area(t, "SAMPLE_COUNTERS", g->sample_counters, "the same of sampling");
+        emit_area(t, "SAMPLE", g->sample_scratch, "scratch of sampling");
+    }
     if (g->has_steps) emit_area(t, "SCORES", g->scores, "attention's scores of all heads and tokens of a step");
     emit_area(t, "LOGITS", g->logits, "f32, a row for each token that has them");
-    text_printf(t, "#define ARENA_LOGITS_STRIDE         %lluu\n\n", 4ull * p->model->n_vocab);
+    text_printf(t, "#define ARENA_LOGITS_STRIDE         %lluu\n\n", 4ull * p->model->n_out);
 }
 
 struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_options *o)
@@ -161,10 +163,14 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
                 strcmp(profile->api, "cuda") == 0 ? "FORGE_GPU_CUDA" : "FORGE_GPU_HIP", profile->arch, emit_code_symbol(a, profile),
                 (ull)code_bytes, profile->wave, profile->dependent_launch, profile->graph);
     text_printf(&t, "    .n_kernels = %u, .n_decode = %u, .n_prefill = %u, .kernels = kernels, .decode = decode_launches, "
-                    ".prefill = prefill_launches,\n    .sample = ",
+                    ".prefill = prefill_launches,\n",
                 k->n_kernels, k->n_decode, k->n_prefill);
-    put_launch(&t, k, &k->sample);
-    text_printf(&t, ",\n    .logits_offset = %lluu, .zero_offset = %lluu, .zero_bytes = %lluu,\n};\n", (ull)gpu->logits, (ull)gpu->zero,
+    if (!p->model->pooling) {
+        text_puts(&t, "    .sample = ");
+        put_launch(&t, k, &k->sample);
+        text_puts(&t, ",\n");
+    }
+    text_printf(&t, "    .logits_offset = %lluu, .zero_offset = %lluu, .zero_bytes = %lluu,\n};\n", (ull)gpu->logits, (ull)gpu->zero,
                 (ull)gpu->zero_bytes);
     emit_program(a, &t, p, o, ".gpu = &gpu,");
     return (struct bytes){ (const uint8_t *)t.data, t.size };

@@ -147,7 +147,7 @@ static void put_norm(struct emitter *e)
     const struct node *n = e->group->node;
     gpu_put_token(e);
     gpu_put(e, "%s(%s, %s, %s, /* cols */ %u, %s, %u);", n->op == OP_layernorm ? "layernorm_row" : "norm_row",
-            gpu_row(e, gpu_read(e->plan, n), "t"), gpu_row(e, gpu_read(e->plan, e->group->input), "t"),
+            gpu_row(e, gpu_written(e->plan, n, false), "t"), gpu_row(e, gpu_read(e->plan, e->group->input), "t"),
         gpu_vector(e, n->weight), n->cols, emit_float(e->arena, n->attr.eps), e->kernel->param[PARAM_THREADS]);
 }
 

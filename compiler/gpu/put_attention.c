@@ -85,11 +85,13 @@ void gpu_put_attention_prefill(struct emitter *e)
     const struct gpu_place q = gpu_read(e->plan, e->group->has_heads ? e->group->heads[0].raw : n->inputs[0]),
                            out = gpu_written(e->plan, n, true);
     const uint32_t as = out.form == FORM_F16 ? 1 : out.form == FORM_BF16 ? 2 : 0;
+    const uint32_t digits = e->kernel->param[PARAM_DIGITS], threads = e->kernel->param[PARAM_THREADS];
+    const char *scale = emit_float(e->arena, n->attr.scale);
     gpu_put_start(e);
-    gpu_put(e, "attention_prefill(a, BUFFER(AT_%s), STRIDE_%s, /* as */ %u, BUFFER(AT_%s), STRIDE_%s,", out.symbol, out.symbol, as,
-            q.symbol, q.symbol);
-    gpu_put(e, "    %s, %s, /* digits */ %u,%s %u, %s);", shape_of(e), emit_float(e->arena, n->attr.scale),
-            e->kernel->param[PARAM_DIGITS], more_of(e), e->kernel->param[PARAM_THREADS], window_of(e));
+    gpu_put(e, "attention_prefill%s(a, BUFFER(AT_%s), STRIDE_%s, /* as */ %u, BUFFER(AT_%s), STRIDE_%s,", n->attr.causal ? "" : "_all",
+            out.symbol, out.symbol, as, q.symbol, q.symbol);
+    if (!n->attr.causal) gpu_put(e, "    %s, %s, /* digits */ %u, %u);", shape_of(e), scale, digits, threads);
+    else gpu_put(e, "    %s, %s, /* digits */ %u,%s %u, %s);", shape_of(e), scale, digits, more_of(e), threads, window_of(e));
 }
 
 /* One of the four steps of `--fuse none`, over scores in memory. */

@@ -79,6 +79,7 @@ static void put_operation(struct emitter *e, const struct branch *b, uint32_t i)
     case OP_scale:        if (at->by != 1) gpu_put(e, "y *= %s;", emit_float(e->arena, at->by)); break;
     case OP_silu:
     case OP_gelu:
+    case OP_gelu_erf:
     case OP_sigmoid:
     case OP_softplus:
     case OP_relu_sqr:     gpu_put(e, "y = %s_f32(y);", op_info[n->op].name); break;

@@ -70,9 +70,12 @@ static uint64_t operations_of(const struct kernel_list *k)
     return operations;
 }
 
+/* With the draw of the next one, where there is any. */
+static uint32_t launches_per_token(const struct kernel_list *k) { return k->n_decode + (k->sample.kernel != NO_KERNEL); }
+
 static void print_prediction(struct text *out, const struct plan *p)
 {
-    const double memory = plan_micros(p, p->read_bytes), launches = (p->kernels->n_decode + 1) * p->profile->launch_us;
+    const double memory = plan_micros(p, p->read_bytes), launches = launches_per_token(p->kernels) * p->profile->launch_us;
     if (memory > 0)
         text_printf(out, "# prediction, not a measurement: %.0f us of reading at %.0f GB/s + %.0f us of launches per token = %.1f tok/s "
                          "with an empty context\n",
@@ -87,7 +90,7 @@ void report_print(struct arena *a, struct text *out, const struct plan *p, const
     text_printf(out, "# weights %.3f MB, read per token %.3f MB; KV cache %.3f MB (%llu bytes per token); arena %.3f MB\n",
                 (double)p->image_bytes / 1e6, (double)p->read_bytes / 1e6, (double)p->state_bytes / 1e6, (ull)p->state_bytes_per_token,
                 (double)p->arena_bytes / 1e6);
-    text_printf(out, "# decode: %u launches per token, %llu floating-point operations in products\n", k->n_decode + 1,
+    text_printf(out, "# decode: %u launches per token, %llu floating-point operations in products\n", launches_per_token(k),
                 (ull)operations_of(k));
     print_list(a, out, p, k->decode, k->n_decode, resources, n_resources);
     text_printf(out, "# prefill: %u launches per chunk; a product has several kernels, each for steps of so many tokens; fill: useful part "

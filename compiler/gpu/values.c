@@ -26,7 +26,7 @@ struct gpu_place gpu_read(const struct plan *p, const struct node *n)
 struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool prefill)
 {
     const struct buffer *f16 = &p->gpu->f16[n->index], *bf16 = &p->gpu->bf16[n->index];
-    const struct buffer logits = { .offset = p->gpu->logits, .stride = (uint64_t)p->model->n_vocab * 4 };
+    const struct buffer logits = { .offset = p->gpu->logits, .stride = (uint64_t)p->model->n_out * 4 };
     if (n == p->fused->graph->output) return place_of(n, FORM_LOGITS, &logits);
     if (prefill && f16->exists) return place_of(n, FORM_F16, f16);
     if (prefill && bf16->exists) return place_of(n, FORM_BF16, bf16);
@@ -214,10 +214,11 @@ void choose_values(struct arena *a, struct plan *p)
     p->parts_offset = take(p, attention.parts);
     gpu->parts_ml = take(p, attention.ml);
     gpu->zero = take(p, attention.counters);
-    gpu->sample_counters = take(p, SAMPLE_COUNTERS * 4);
+    if (!p->model->pooling) gpu->sample_counters = take(p, SAMPLE_COUNTERS * 4);
     gpu->zero_bytes = p->arena_bytes - gpu->zero;
-    gpu->sample_scratch = take(p, SAMPLE_SCRATCH_BYTES((uint64_t)p->model->n_vocab, p->profile->gpu.sample_groups));
+    if (!p->model->pooling)
+        gpu->sample_scratch = take(p, SAMPLE_SCRATCH_BYTES((uint64_t)p->model->n_vocab, p->profile->gpu.sample_groups));
     if (attention.scores) gpu->scores = take(p, attention.scores);
-    gpu->logits = take(p, (uint64_t)p->model->n_vocab * 4 * p->max_logits);
+    gpu->logits = take(p, (uint64_t)p->model->n_out * 4 * p->max_logits);
     p->arena_bytes = plan_align(p->arena_bytes, 256);
 }

@@ -59,7 +59,7 @@ static void chain_append(struct fuser *f, struct branch *b, struct node *n)
 
 static bool recomputed(const struct node *n)
 {
-    if (n->op != OP_rmsnorm && n->op != OP_layernorm) return false;
+    if ((n->op != OP_rmsnorm && n->op != OP_layernorm) || n->n_readers == 0) return false;
     for (uint32_t i = 0; i < n->n_readers; i++)
         if (n->readers[i]->op != OP_matmul && n->readers[i]->op != OP_expert_matmul) return false;
     return true;
@@ -83,8 +83,8 @@ bool fuse_reads_partner(const struct group *g, const struct branch *b, const str
 static bool begins_chain(const struct node *n)
 {
     switch (n->op) {
-    case OP_times: case OP_scale: case OP_silu: case OP_gelu: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_softcap:
-    case OP_temperature: case OP_mul: case OP_glu_oai: case OP_part: case OP_join: case OP_l2norm:
+    case OP_times: case OP_scale: case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr:
+    case OP_softcap: case OP_temperature: case OP_mul: case OP_glu_oai: case OP_part: case OP_join: case OP_l2norm:
     case OP_layernorm_heads: return true;
     default: return false;
     }
@@ -127,7 +127,8 @@ static bool slices_take(const struct branch *b, const struct node *n)
     switch (n->op) {
     case OP_expert_sum: return !summed && b->partner < 0;
     case OP_expert_bias: case OP_expert_times: return !summed;
-    case OP_silu: case OP_gelu: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_softcap: case OP_scale: return true;
+    case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_softcap: case OP_scale:
+        return true;
     case OP_glu_silu: case OP_glu_gelu: case OP_glu_oai: return !summed;
     case OP_add: case OP_mul: case OP_bias: case OP_times: return summed;
     default: return false;
@@ -358,6 +359,7 @@ static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum 
     [OP_scale]     = { rule_rows,      GROUP_MAP },
     [OP_silu]      = { rule_rows,      GROUP_MAP },
     [OP_gelu]      = { rule_rows,      GROUP_MAP },
+    [OP_gelu_erf]  = { rule_rows,      GROUP_MAP },
     [OP_sigmoid]   = { rule_rows,      GROUP_MAP },
     [OP_softplus]  = { rule_rows,      GROUP_MAP },
     [OP_relu_sqr]  = { rule_rows,      GROUP_MAP },

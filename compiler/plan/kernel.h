@@ -53,8 +53,10 @@ struct kernel {
     uint32_t             n_launches;
 };
 
+#define NO_KERNEL UINT32_MAX
+
 struct launch {
-    uint32_t    kernel;                   /* in kernels */
+    uint32_t    kernel;                   /* in kernels; NO_KERNEL: there is no such launch */
     const char *name;                     /* "ffn_gate_up", "ffn_down_in" */
     uint32_t    group;                    /* in fused->groups; NO_GROUP: sample */
     uint32_t    layer;                    /* NO_LAYER outside the layers */

@@ -34,7 +34,13 @@ static void fill_options(struct plan *p, const struct plan_options *o)
         die("a context of %u tokens is beyond what forgec plans for (%u); choose a smaller --ctx", p->options.n_ctx, 1u << 24);
     if (!p->options.max_threads) p->options.max_threads = 64;
     const uint32_t chunk = o->chunk ? o->chunk : p->profile->tile.prefill_chunk;
-    p->chunk = p->max_logits = chunk < p->options.n_ctx ? chunk : p->options.n_ctx;
+    p->chunk = p->max_logits = chunk < p->options.n_ctx && p->model->causal ? chunk : p->options.n_ctx;
+    if (!p->model->causal && p->chunk > CHUNK_MOST)
+        die("%s: its attention sees later tokens, so all of a text is computed at once, at most %u tokens; choose --ctx %u or smaller",
+            p->model->gguf->path, CHUNK_MOST, CHUNK_MOST);
+    if (!p->model->causal && o->chunk && o->chunk != p->chunk)
+        die("%s: its attention sees later tokens, so all of a text is computed at once: the chunk is the context, %u",
+            p->model->gguf->path, p->chunk);
 }
 
 const char *const state_kind_name[STATE_KINDS] = { [STATE_KV] = "kv", [STATE_RING] = "ring", [STATE_RECURRENT] = "recurrent",

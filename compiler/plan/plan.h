@@ -90,6 +90,8 @@ struct plan {
     uint64_t              read_bytes;       /* of the image, per decoded token: by the launches of decode */
 };
 
+enum { CHUNK_MOST = 4096 };                 /* as prefill_chunk of a target */
+
 /* The context asked for, else what the model was trained for, at most 8192. */
 uint32_t plan_context(const struct model *m, const struct plan_options *o);
 /* The program for g and p.  Dies when the model or the options are beyond what the target's kernels are made for. */

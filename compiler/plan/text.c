@@ -86,6 +86,7 @@ void plan_text_print(struct text *out, const struct plan *p, const char *options
 {
     text_puts(out, "plan 1\n");
     text_printf(out, "target %s\noptions %s\nchunk %u\n", p->profile->name, options, p->chunk);
+    if (p->model->pooling) text_printf(out, "# embeddings: %s\n", model_embeddings(out->arena, p->model));
     print_states(out, p);
     print_image(out, p);
     text_printf(out, "\n# arena: %llu bytes\n", (ull)p->arena_bytes);
@@ -94,8 +95,6 @@ void plan_text_print(struct text *out, const struct plan *p, const char *options
 }
 
 /* ---- reading ---- */
-
-enum { CHUNK_MOST = 4096 };       /* as prefill_chunk of a target */
 
 struct reader {
     struct arena     *arena;

@@ -219,14 +219,16 @@ static size_t constants(struct arena *a, const struct library *l, struct constan
 {
     const struct plan *p = l->plan;
     const struct takes takes = p->gpu ? takes_gpu(l) : takes_cpu(l);
-    const struct library_sizes s = takes.host;
+    struct library_sizes s = takes.host;
+    if (p->model->pooling) s.workspace_bytes += library_rows_bytes(p->chunk, p->model->n_embd);
     if (!strstr(p->profile->elf_machine, "64") && s.workspace_bytes > INT32_MAX)
         die("an instance needs %llu bytes of memory, more than %s addresses; choose a smaller --ctx", (unsigned long long)s.workspace_bytes,
             p->profile->name);
     const struct constant all[] = {
         { "BUILD_HASH", c_string(a, l->build_hash), false }, { "NAME", c_string(a, p->model->name ? p->model->name : ""), false },
         { "TARGET", c_string(a, p->profile->name), false },
-        { "N_VOCAB", c_count(a, p->model->n_vocab), false }, { "N_CTX", c_count(a, p->options.n_ctx), false },
+        { "N_VOCAB", c_count(a, p->model->n_vocab), false }, { "EMBEDDINGS", p->model->pooling ? "1" : "0", false },
+        { "N_EMBD", c_count(a, p->model->n_embd), false }, { "N_CTX", c_count(a, p->options.n_ctx), false },
         { "CHUNK", c_count(a, p->chunk), false },
         { "ALIGN", c_count(a, s.align), false }, { "WORKSPACE_BYTES", c_size(a, s.workspace_bytes), false },
         { "SEQUENCE_BYTES", c_size(a, s.sequence_bytes), false },

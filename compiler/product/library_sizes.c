@@ -20,6 +20,8 @@ struct library_sizes library_sizes(uint32_t n_ctx, uint64_t arena_bytes, uint64_
     };
 }
 
+uint64_t library_rows_bytes(uint32_t chunk, uint32_t n_embd) { return LIBRARY_ROWS_BYTES(chunk, n_embd); }
+
 struct library_sizes library_sizes_gpu(uint32_t n_ctx, uint32_t n_kernels, uint64_t state_bytes)
 {
     struct library_sizes s = library_sizes(n_ctx, 0, state_bytes);

@@ -15,6 +15,8 @@ struct library_sizes {
 struct library_sizes library_sizes(uint32_t n_ctx, uint64_t arena_bytes, uint64_t state_bytes);
 /* The same where arena and states are on a GPU. */
 struct library_sizes library_sizes_gpu(uint32_t n_ctx, uint32_t n_kernels, uint64_t state_bytes);
+/* Of the workspace of a model of embeddings, beside those sizes. */
+uint64_t library_rows_bytes(uint32_t chunk, uint32_t n_embd);
 /* The functions of the API without their prefix ("open"), NULL-terminated: runtime/library/api.def. */
 extern const char *const library_api[];
 #endif

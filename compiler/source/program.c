@@ -92,6 +92,8 @@ void emit_program(struct arena *a, struct text *t, const struct plan *p, const s
     emit_tensors(a, t, p);
     emit_states(t, p);
     emit_features(t, profile);
+    if (m->pooling)
+        text_printf(t, "static const struct forge_embedding embedding = { /* pooling */ %u, /* whole */ %u };\n", m->pooling, !m->causal);
     if (o->has_vocab) text_puts(t, "extern const uint8_t forge_vocab[];\n");
     text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, profile),
                 emit_symbol(a, profile));
@@ -119,6 +121,7 @@ void emit_program(struct arena *a, struct text *t, const struct plan *p, const s
     }
     text_printf(t, "    .features = cpu_features, .vocab = %s,\n", o->has_vocab ? "forge_vocab" : "0");
     emit_sampling(t, m->gguf);
+    if (m->pooling) text_puts(t, "    .embedding = &embedding,\n");
     text_puts(t, "};\n");
 }
 
@@ -140,6 +143,8 @@ void emit_banner(struct text *t, const struct plan *p, const struct emit_options
     text_printf(t, "/* %s for %s, by %s\n", m->name, p->profile->name, o->compiler);
     text_printf(t, " * architecture %s: %u layers, n_embd %u, head_dim %s, n_vocab %u, %.1f M parameters; GGUF %s\n", m->architecture,
                 m->n_layer, m->n_embd, head_sizes(t->arena, m), m->n_vocab, (double)m->n_parameters / 1e6, o->model_hash);
+    if (m->pooling)
+        text_printf(t, " * embeddings: %s\n", model_embeddings(t->arena, m));
     text_printf(t, " * options: %s\n", o->options);
     text_printf(t, " * weights %.3f MB, read per token %.3f MB, KV cache %llu bytes per token, arena %.3f MB\n",
                 (double)p->image_bytes / 1e6, (double)p->read_bytes / 1e6, (unsigned long long)p->state_bytes_per_token,

@@ -168,7 +168,8 @@ struct bench {
     struct forge_sequence *sequence;
     const struct forge_options *options;
     int32_t *tokens;                 /* [n_ctx] random */
-    float   *logits;
+    float   *logits;                 /* or rows of embeddings */
+    float   *vector;                 /* [n_embd] of such */
     double  *rates;                  /* [repetitions] */
     double   memory_gb_s, cache_gb_s;   /* GPU: of a large copy, and 0; cache: a buffer of the weights' size, 0 when that is larger than the
                                          * cache */
@@ -206,7 +207,8 @@ static enum forge_status run_once(struct bench *b, bool prompt, uint32_t n, uint
     TRY(go_back(q, depth, error));
     if (q->n_past < depth) TRY(forge_step(q, b->tokens + q->n_past, depth - q->n_past, 0, b->logits, error));
     const double start = seconds_now();
-    if (prompt) TRY(forge_step(q, b->tokens + depth, n, 1, b->logits, error));
+    if (e->program->embedding) TRY(forge_embed(q, b->tokens, n, true, b->logits, b->vector, error));
+    else if (prompt) TRY(forge_step(q, b->tokens + depth, n, 1, b->logits, error));
     else if (engine_draws(e)) TRY(draw_once(q, b->tokens[depth], n, error));
     else
         for (uint32_t i = 0; i < n; i++) {
@@ -350,13 +352,15 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
     TRY(parse_list(&prompts, "-p", o->bench_prompt, n_ctx < 512 ? n_ctx : 512, error));
     TRY(parse_list(&predicts, "-n", o->bench_predict, n_ctx < 128 ? n_ctx : 128, error));
     TRY(parse_list(&depths, "-d", o->bench_depth, 0, error));
+    if (p->embedding) predicts.n = 0;
 
     struct bench b = { .engine = e, .options = o };
     b.tokens = malloc((size_t)e->n_ctx * sizeof *b.tokens);
-    b.logits = malloc((p->n_vocab + 16u) * sizeof *b.logits);
+    b.logits = malloc((p->embedding ? (size_t)engine_piece(e) * p->n_embd : p->n_vocab + 16u) * sizeof *b.logits);
+    b.vector = malloc(p->n_embd * sizeof *b.vector);
     b.rates = malloc((size_t)o->bench_repeat * sizeof *b.rates);
     enum forge_status status = FORGE_OK;
-    if (!b.tokens || !b.logits || !b.rates) {
+    if (!b.tokens || !b.logits || !b.vector || !b.rates) {
         status = error_set(error, FORGE_NO_MEMORY, "out of memory for the measurement");
         goto release;
     }
@@ -380,6 +384,7 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
 release:
     sequence_close(b.sequence);
     free(b.rates);
+    free(b.vector);
     free(b.logits);
     free(b.tokens);
     return status;

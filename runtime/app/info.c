@@ -1,6 +1,7 @@
 /* info.c -- --version, --info: what the program knows of itself. */
 #include <stdio.h>
 
+#include "runtime/model/pool.h"
 #include "runtime/run/session.h"
 
 enum forge_status version_print(const struct forge_program *p, struct forge_error *error)
@@ -50,6 +51,12 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
     printf("model          %s\n", p->model_name);
     printf("architecture   %s, %.1f M parameters, %u layers, hidden %u, vocabulary %u\n", p->architecture,
            (double)p->n_parameters * 1e-6, p->n_layer, p->n_embd, p->n_vocab);
+    if (p->embedding) {
+        static const char *const rows[] = { [FORGE_POOL_MEAN] = "the mean of all rows", [FORGE_POOL_CLS] = "the first row",
+                                            [FORGE_POOL_LAST] = "the last row" };
+        printf("embeddings     %u columns, %s; a token sees %s\n", p->n_embd, rows[p->embedding->pooling],
+               p->embedding->whole ? "the whole text" : "those before it");
+    }
     printf("formats        %s\n", p->formats);
     printf("model hash     %s\n", p->model_hash);
     printf("weights hash   %s\n", p->weights_hash);
@@ -65,8 +72,8 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
         uint32_t launches = 0;
         for (uint32_t i = 0; i < p->gpu->n_prefill; i++)
             launches += p->gpu->prefill[i].tokens_most == 0 || p->gpu->prefill[i].tokens_most == p->chunk;
-        printf("launches       %u per token and one to draw the next, %u per prompt step of up to %u tokens\n", p->gpu->n_decode, launches,
-               p->chunk);
+        printf("launches       %u per token%s, %u per prompt step of up to %u tokens\n", p->gpu->n_decode,
+               p->embedding ? "" : " and one to draw the next", launches, p->chunk);
         printf("code           %llu bytes, waves of %u lanes\n", (unsigned long long)p->gpu->code_bytes, p->gpu->wave);
     }
     printf("options        %s\n", p->options);

@@ -11,13 +11,14 @@
 
 enum kind { FLAG, TEXT, INTEGER, REAL, SEED, STOP, BIAS, REAL_GIVEN, INTEGER_GIVEN };
 
-/* What -p -n -d -r -o mean depends on these. */
-enum { OF_TEXT = 1, OF_BENCH = 2, OF_PROFILE = 4, MEASURING = OF_BENCH | OF_PROFILE };
+/* What -p -n -d -r -o mean depends on these; then: programs that generate text, or those that give vectors of texts; where a text can go
+ * through the model in pieces. */
+enum { OF_TEXT = 1, OF_BENCH = 2, OF_PROFILE = 4, MEASURING = OF_BENCH | OF_PROFILE, WORDS = 8, VECTORS = 16, PIECES = 32 };
 
 struct option {
     const char *short_name, *long_name, *argument, *help;
     enum kind kind;
-    int  when;                   /* a set; 0: always */
+    int  when;                   /* a set; none of the first three, or of the others: always */
     size_t at, given;            /* offsets in struct forge_options */
     double low, high;
 };
@@ -27,62 +28,82 @@ struct option {
 static const struct option table[] = {
     { NULL, "Text", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
     { "-p", "--prompt", "TEXT", "prompt; without -p and -f it is read from stdin when that is no terminal",
-      TEXT, OF_TEXT, AT(prompt), 0, 0, 0 },
-    { "-f", "--file", "FILE", "prompt from a file (one newline at its end is dropped)", TEXT, 0, AT(prompt_file), 0, 0, 0 },
+      TEXT, OF_TEXT | WORDS, AT(prompt), 0, 0, 0 },
+    { "-f", "--file", "FILE", "prompt from a file (one newline at its end is dropped)", TEXT, WORDS, AT(prompt_file), 0, 0, 0 },
+    { "-p", "--prompt", "TEXT", "one text; without -p and -f texts come from stdin when that is no terminal, one a line",
+      TEXT, OF_TEXT | VECTORS, AT(prompt), 0, 0, 0 },
+    { "-f", "--file", "FILE", "texts from a file, one a line; -: from stdin", TEXT, VECTORS, AT(prompt_file), 0, 0, 0 },
+    { NULL, "--embd-format", "FORM", "json: an array a line (default); plain: numbers a line; raw: f32 [texts][columns]",
+      TEXT, VECTORS, AT(embd_format), 0, 0, 0 },
+    { NULL, "--no-normalize", NULL, "vectors as the model gives them, not of length 1", FLAG, VECTORS, AT(no_normalize), 0, 0, 0 },
+    { NULL, "--truncate", NULL, "of texts longer than the context the beginning; else they are an error",
+      FLAG, VECTORS, AT(truncate), 0, 0, 0 },
     { "-n", "--predict", "N", "tokens to generate; -1: until the end of the text or the context (default)",
-      INTEGER, OF_TEXT, AT(n_predict), 0, -1, INT32_MAX },
+      INTEGER, OF_TEXT | WORDS, AT(n_predict), 0, -1, INT32_MAX },
     { "-c", "--ctx-size", "N", "context length; 0: what the program was built for, which is the most (default)",
       INTEGER, 0, AT(n_ctx), 0, 0, INT32_MAX },
-    { "-e", "--escape", NULL, "\\n, \\t, \\xHH ... in -p, -r and -sys are escapes", FLAG, 0, AT(escape), 0, 0, 0 },
-    { "-r", "--reverse-prompt", "TEXT", "stop after this text; may be repeated", STOP, OF_TEXT, 0, 0, 0, 0 },
-    { NULL, "--ignore-eos", NULL, "never end the text", FLAG, 0, AT(ignore_eos), 0, 0, 0 },
-    { NULL, "--no-bos", NULL, "no beginning-of-text token before the prompt", FLAG, 0, AT(no_bos), 0, 0, 0 },
-    { NULL, "--echo", NULL, "print the prompt before the text", FLAG, 0, AT(echo), 0, 0, 0 },
-    { "-i", "--interactive", NULL, "chat, one line a turn; -p or -f is the first one (-cnv is the same)", FLAG, 0, AT(chat), 0, 0, 0 },
-    { "-cnv", "--conversation", NULL, NULL, FLAG, 0, AT(chat), 0, 0, 0 },
-    { "-sys", "--system-prompt", "TEXT", "system message of the chat", TEXT, 0, AT(system), 0, 0, 0 },
-    { "-st", "--single-turn", NULL, "end the chat after one answer", FLAG, 0, AT(single_turn), 0, 0, 0 },
-    { NULL, "Sampling (defaults from the model, else llama.cpp's)", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
-    { "-s", "--seed", "N", "seed; the same text again on as many threads; -1: a new one each time (default)", SEED, 0, 0, 0, 0, 0 },
-    { NULL, "--temp", "X", "temperature; 0: always the likeliest token (default 0.8)", REAL_GIVEN, 0, GIVEN(temp), 0, 1e6 },
-    { NULL, "--top-k", "N", "only the N likeliest; 0: off (default 40)", INTEGER_GIVEN, 0, GIVEN(top_k), INT32_MIN, INT32_MAX },
-    { NULL, "--top-p", "X", "only the likeliest that make up X; 1: off (default 0.95)", REAL_GIVEN, 0, GIVEN(top_p), 0, 1 },
+    { "-e", "--escape", NULL, "\\n, \\t, \\xHH ... in -p, -r and -sys are escapes", FLAG, WORDS, AT(escape), 0, 0, 0 },
+    { "-e", "--escape", NULL, "\\n, \\t, \\xHH ... in -p are escapes", FLAG, VECTORS, AT(escape), 0, 0, 0 },
+    { "-r", "--reverse-prompt", "TEXT", "stop after this text; may be repeated", STOP, OF_TEXT | WORDS, 0, 0, 0, 0 },
+    { NULL, "--ignore-eos", NULL, "never end the text", FLAG, WORDS, AT(ignore_eos), 0, 0, 0 },
+    { NULL, "--no-bos", NULL, "no beginning-of-text token before the prompt", FLAG, WORDS, AT(no_bos), 0, 0, 0 },
+    { NULL, "--no-bos", NULL, "no tokens that the model wants before and behind a text", FLAG, VECTORS, AT(no_bos), 0, 0, 0 },
+    { NULL, "--echo", NULL, "print the prompt before the text", FLAG, WORDS, AT(echo), 0, 0, 0 },
+    { "-i", "--interactive", NULL, "chat, one line a turn; -p or -f is the first one (-cnv is the same)", FLAG, WORDS, AT(chat), 0, 0, 0 },
+    { "-cnv", "--conversation", NULL, NULL, FLAG, WORDS, AT(chat), 0, 0, 0 },
+    { "-sys", "--system-prompt", "TEXT", "system message of the chat", TEXT, WORDS, AT(system), 0, 0, 0 },
+    { "-st", "--single-turn", NULL, "end the chat after one answer", FLAG, WORDS, AT(single_turn), 0, 0, 0 },
+    { NULL, "Sampling (defaults from the model, else llama.cpp's)", NULL, NULL, FLAG, WORDS, 0, 0, 0, 0 },
+    { "-s", "--seed", "N", "seed; the same text again on as many threads; -1: a new one each time (default)", SEED, WORDS, 0, 0, 0, 0 },
+    { NULL, "--temp", "X", "temperature; 0: always the likeliest token (default 0.8)", REAL_GIVEN, WORDS, GIVEN(temp), 0, 1e6 },
+    { NULL, "--top-k", "N", "only the N likeliest; 0: off (default 40)", INTEGER_GIVEN, WORDS, GIVEN(top_k), INT32_MIN, INT32_MAX },
+    { NULL, "--top-p", "X", "only the likeliest that make up X; 1: off (default 0.95)", REAL_GIVEN, WORDS, GIVEN(top_p), 0, 1 },
     { NULL, "--min-p", "X", "only those at least X times as likely as the likeliest; 0: off (default 0.05)",
-      REAL_GIVEN, 0, GIVEN(min_p), 0, 1 },
-    { NULL, "--repeat-penalty", "X", "makes recent tokens less likely; 1: off (default)", REAL_GIVEN, 0, GIVEN(repeat_penalty), 1e-6, 1e6 },
+      REAL_GIVEN, WORDS, GIVEN(min_p), 0, 1 },
+    { NULL, "--repeat-penalty", "X", "makes recent tokens less likely; 1: off (default)",
+      REAL_GIVEN, WORDS, GIVEN(repeat_penalty), 1e-6, 1e6 },
     { NULL, "--repeat-last-n", "N", "how many tokens are recent; -1: all (default 64)",
-      INTEGER_GIVEN, 0, GIVEN(repeat_last_n), -1, INT32_MAX },
+      INTEGER_GIVEN, WORDS, GIVEN(repeat_last_n), -1, INT32_MAX },
     { NULL, "--presence-penalty", "X", "subtracted from tokens that occurred (default 0)",
-      REAL, 0, AT(sample.presence_penalty), 0, -1e6, 1e6 },
-    { NULL, "--frequency-penalty", "X", "subtracted once per occurrence (default 0)", REAL, 0, AT(sample.frequency_penalty), 0, -1e6, 1e6 },
-    { "-l", "--logit-bias", "ID+X", "adds X to a token's logit (ID-X subtracts); may be repeated", BIAS, 0, 0, 0, 0, 0 },
+      REAL, WORDS, AT(sample.presence_penalty), 0, -1e6, 1e6 },
+    { NULL, "--frequency-penalty", "X", "subtracted once per occurrence (default 0)",
+      REAL, WORDS, AT(sample.frequency_penalty), 0, -1e6, 1e6 },
+    { "-l", "--logit-bias", "ID+X", "adds X to a token's logit (ID-X subtracts); may be repeated", BIAS, WORDS, 0, 0, 0, 0 },
     { NULL, "Measuring", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
-    { NULL, "--bench", NULL, "speed; then -p -n -d are numbers or lists of them, -r a number:", FLAG, 0, AT(bench), 0, 0, 0 },
-    { "-p", "--n-prompt", "N,..", "  prompt lengths (default 512)", TEXT, OF_BENCH, AT(bench_prompt), 0, 0, 0 },
-    { "-n", "--n-gen", "N,..", "  tokens generated (default 128)", TEXT, OF_BENCH, AT(bench_predict), 0, 0, 0 },
-    { "-d", "--n-depth", "N,..", "  tokens already in the context (default 0)", TEXT, OF_BENCH, AT(bench_depth), 0, 0, 0 },
+    { NULL, "--bench", NULL, "speed; then -p -n -d are numbers or lists of them, -r a number:", FLAG, WORDS, AT(bench), 0, 0, 0 },
+    { NULL, "--bench", NULL, "speed; then -p is a number or a list of them, -r a number:", FLAG, VECTORS, AT(bench), 0, 0, 0 },
+    { "-p", "--n-prompt", "N,..", "  prompt lengths (default 512)", TEXT, OF_BENCH | WORDS, AT(bench_prompt), 0, 0, 0 },
+    { "-p", "--n-prompt", "N,..", "  tokens of a text (default 512)", TEXT, OF_BENCH | VECTORS, AT(bench_prompt), 0, 0, 0 },
+    { "-n", "--n-gen", "N,..", "  tokens generated (default 128)", TEXT, OF_BENCH | WORDS, AT(bench_predict), 0, 0, 0 },
+    { "-d", "--n-depth", "N,..", "  tokens already in the context (default 0)", TEXT, OF_BENCH | WORDS, AT(bench_depth), 0, 0, 0 },
     { "-r", "--repetitions", "N", "  repetitions (default 5)", INTEGER, OF_BENCH, AT(bench_repeat), 0, 1, 10000 },
     { NULL, "--min-time", "S", "  seconds that each repetition takes at least (default 0: one run)",
       REAL, OF_BENCH, AT(bench_min_time), 0, 0, 3600 },
     { NULL, "--profile", NULL, "time of every kernel, of decode and of prefill; then -p -n -d are numbers:",
-      FLAG, 0, AT(profile), 0, 0, 0 },
+      FLAG, WORDS, AT(profile), 0, 0, 0 },
     { "-p", "--n-prompt", "N", "  tokens of the prefill step (default 512, at most what a step takes); 0: none",
-      INTEGER, OF_PROFILE, AT(profile_prompt), 0, 0, INT32_MAX },
+      INTEGER, OF_PROFILE | WORDS, AT(profile_prompt), 0, 0, INT32_MAX },
     { "-n", "--n-gen", "N", "  decode steps of each measurement (default: as many as take 2 seconds); 0: none",
-      INTEGER, OF_PROFILE, AT(profile_steps), 0, 0, 100000 },
-    { "-d", "--n-depth", "N", "  tokens already in the context (default 0)", INTEGER, OF_PROFILE, AT(profile_depth), 0, 0, INT32_MAX },
+      INTEGER, OF_PROFILE | WORDS, AT(profile_steps), 0, 0, 100000 },
+    { "-d", "--n-depth", "N", "  tokens already in the context (default 0)",
+      INTEGER, OF_PROFILE | WORDS, AT(profile_depth), 0, 0, INT32_MAX },
     { "-o", "--output", "FORM", "  of both: md, json or csv (default md); of --profile also html",
-      TEXT, MEASURING, AT(output_format), 0, 0, 0 },
+      TEXT, MEASURING | WORDS, AT(output_format), 0, 0, 0 },
+    { "-o", "--output", "FORM", "  md, json or csv (default md)", TEXT, OF_BENCH | VECTORS, AT(output_format), 0, 0, 0 },
     { NULL, "--random-weights", NULL, "  noise in place of weights", FLAG, MEASURING, AT(random_weights), 0, 0, 0 },
     { NULL, "--perplexity", NULL, "of the text in -f FILE, -p or stdin, in pieces of -c tokens (default 512)",
-      FLAG, 0, AT(perplexity), 0, 0, 0 },
+      FLAG, WORDS, AT(perplexity), 0, 0, 0 },
     { NULL, "--logits", "FILE", "write logits after every prompt token, f32 [tokens][vocabulary]; text follows only with -n",
-      TEXT, 0, AT(logits_path), 0, 0, 0 },
+      TEXT, WORDS, AT(logits_path), 0, 0, 0 },
+    { NULL, "--rows", "FILE", "write the rows of all tokens of one text, f32 [tokens][columns], in the place of its vector",
+      TEXT, OF_TEXT | VECTORS, AT(rows_path), 0, 0, 0 },
     { NULL, "Tokens", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
-    { NULL, "--tokens", "IDS", "prompt as token ids, or @FILE; nothing is added", TEXT, 0, AT(tokens), 0, 0, 0 },
-    { NULL, "--print-tokens", NULL, "print token ids in place of text", FLAG, 0, AT(print_tokens), 0, 0, 0 },
+    { NULL, "--tokens", "IDS", "prompt as token ids, or @FILE; nothing is added", TEXT, WORDS, AT(tokens), 0, 0, 0 },
+    { NULL, "--tokens", "IDS", "one text as token ids, or @FILE; nothing is added", TEXT, VECTORS, AT(tokens), 0, 0, 0 },
+    { NULL, "--print-tokens", NULL, "print token ids in place of text", FLAG, WORDS, AT(print_tokens), 0, 0, 0 },
     { NULL, "--no-parse-special", NULL, "special tokens written in the prompt are plain text", FLAG, 0, AT(no_special), 0, 0, 0 },
-    { NULL, "--tokenize", NULL, "print the prompt's token ids and end", FLAG, 0, AT(tokenize), 0, 0, 0 },
+    { NULL, "--tokenize", NULL, "print the prompt's token ids and end", FLAG, WORDS, AT(tokenize), 0, 0, 0 },
+    { NULL, "--tokenize", NULL, "print the token ids of the texts in the place of vectors", FLAG, VECTORS, AT(tokenize), 0, 0, 0 },
     { NULL, "Program", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
     { "-m", "--model", "FILE", "weights from a file (forgec build --weights external)", TEXT, 0, AT(weights_path), 0, 0, 0 },
     { NULL, "--verify-weights", "MODE", "load: compare all weights with their hashes at the start; none (default)",
@@ -90,11 +111,12 @@ static const struct option table[] = {
     { "-t", "--threads", "N", "threads on a CPU (default: physical cores, at most what the program was built for)",
       INTEGER, 0, AT(n_threads), 0, 1, FORGE_MAX_THREADS },
     { "-ub", "--ubatch-size", "N", "prompt tokens per step; 0: prompts through the decode kernels",
-      INTEGER, 0, AT(chunk), 0, 0, INT32_MAX },
+      INTEGER, PIECES, AT(chunk), 0, 0, INT32_MAX },
     { NULL, "--target", "NAME", "which of the built targets runs (also FORGE_PROGRAM=NAME)", TEXT, 0, AT(target), 0, 0, 0 },
     { NULL, "--no-graph", NULL, "GPU: launch kernels one by one (also FORGE_NO_GRAPH=1)", FLAG, 0, AT(no_graph), 0, 0, 0 },
     { "-q", "--quiet", NULL, "no numbers on stderr", FLAG, 0, AT(quiet), 0, 0, 0 },
-    { "-v", "--verbose", NULL, "target, threads, seed, sampling on stderr", FLAG, 0, AT(verbose), 0, 0, 0 },
+    { "-v", "--verbose", NULL, "target, threads, seed, sampling on stderr", FLAG, WORDS, AT(verbose), 0, 0, 0 },
+    { "-v", "--verbose", NULL, "target, threads, context on stderr", FLAG, VECTORS, AT(verbose), 0, 0, 0 },
     { NULL, "--check", NULL, "can this program run here? Driver, GPU, memory, weights undamaged", FLAG, 0, AT(check), 0, 0, 0 },
     { NULL, "--info", NULL, "what this program was built from, and how", FLAG, 0, AT(info), 0, 0, 0 },
     { NULL, "--version", NULL, "model and compiler", FLAG, 0, AT(version), 0, 0, 0 },
@@ -140,7 +162,13 @@ static bool take_meaningless(struct forge_options *o, int argc, char **argv, int
     return false;
 }
 
-static const struct option *find_option(const char *name, size_t n, int what)
+/* e: of the program, NULL: it generates text. */
+static bool is_of_program(const struct option *o, const struct forge_embedding *e)
+{
+    return !(o->when & (e ? WORDS : VECTORS)) && !(o->when & PIECES && e && e->whole);
+}
+
+static const struct option *find_option(const char *name, size_t n, int what, const struct forge_embedding *e)
 {
     for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
         if (aliases[i][1] && strlen(aliases[i][0]) == n && memcmp(aliases[i][0], name, n) == 0) {
@@ -151,7 +179,8 @@ static const struct option *find_option(const char *name, size_t n, int what)
     for (int i = 0; i < N_OPTIONS; i++) {
         const struct option *o = &table[i];
         if (!o->help && !o->short_name) continue;         /* a heading */
-        if (o->when && !(o->when & what)) continue;
+        const int asked = o->when & (OF_TEXT | MEASURING);
+        if ((asked && !(asked & what)) || !is_of_program(o, e)) continue;
         if ((o->short_name && strlen(o->short_name) == n && memcmp(o->short_name, name, n) == 0) ||
             (strlen(o->long_name) == n && memcmp(o->long_name, name, n) == 0))
             return o;
@@ -163,13 +192,13 @@ static const struct option *find_option(const char *name, size_t n, int what)
 static const char *equals_of(const char *argument) { return strncmp(argument, "--", 2) == 0 ? strchr(argument, '=') : NULL; }
 
 /* Is --bench or --profile among the options? As the value of another one it is only a text. */
-static int what_is_asked(int argc, char **argv)
+static int what_is_asked(int argc, char **argv, const struct forge_embedding *e)
 {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--bench") == 0) return OF_BENCH;
         if (strcmp(argv[i], "--profile") == 0) return OF_PROFILE;
-        const struct option *option = find_option(argv[i], strlen(argv[i]), OF_TEXT);
-        if (!option) option = find_option(argv[i], strlen(argv[i]), MEASURING);
+        const struct option *option = find_option(argv[i], strlen(argv[i]), OF_TEXT, e);
+        if (!option) option = find_option(argv[i], strlen(argv[i]), MEASURING, e);
         if (option && option->kind != FLAG) i++;
     }
     return OF_TEXT;
@@ -262,32 +291,51 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
     if (o->random_weights && strcmp(o->verify_weights, "none") != 0)
         return error_set(error, FORGE_USAGE, "--verify-weights: there is nothing to verify in --random-weights");
     if (o->logits_path && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--logits goes with a prompt only");
+    if (o->rows_path && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--rows goes with a text only");
+    if (o->rows_path && !o->prompt && !o->tokens)
+        return error_set(error, FORGE_USAGE, "--rows is of one text: give it with -p or --tokens");
+    if (strcmp(o->embd_format, "json") != 0 && strcmp(o->embd_format, "plain") != 0 && strcmp(o->embd_format, "raw") != 0)
+        return error_set(error, FORGE_USAGE, "--embd-format: '%s' is not json, plain or raw", o->embd_format);
     const bool html = o->profile && strcmp(o->output_format, "html") == 0;
     if (!html && strcmp(o->output_format, "md") != 0 && strcmp(o->output_format, "json") != 0 && strcmp(o->output_format, "csv") != 0)
         return error_set(error, FORGE_USAGE, "--output: '%s' is not md, json%s or csv", o->output_format, o->profile ? ", html" : "");
     return FORGE_OK;
 }
 
-enum forge_status options_parse(struct forge_options *o, int argc, char **argv, struct forge_error *error)
+/* An option of programs of another kind. */
+static enum forge_status check_kind(const char *name, size_t n, const struct forge_embedding *e, struct forge_error *error)
+{
+    static const struct forge_embedding any = { 0, 0 };
+    const struct option *o = find_option(name, n, OF_TEXT | MEASURING, e ? NULL : &any);
+    if (!o || is_of_program(o, e)) return FORGE_OK;
+    if (o->when & PIECES)
+        return error_set(error, FORGE_USAGE, "%s: every token of this model sees the whole text, which is one step", name);
+    if (!e) return error_set(error, FORGE_USAGE, "%s: this program generates text, it gives no vectors (--help lists all)", name);
+    return error_set(error, FORGE_USAGE, "%s: not for a program that gives vectors of texts (--help lists what is)", name);
+}
+
+enum forge_status options_parse(struct forge_options *o, int argc, char **argv, const struct forge_embedding *e, struct forge_error *error)
 {
     memset(o, 0, sizeof *o);
     o->n_predict = INT32_MIN;
     o->chunk = -1;
     o->bench_repeat = 5;
     o->output_format = "md";
+    o->embd_format = "json";
     o->verify_weights = "none";
     o->profile_prompt = o->profile_steps = o->profile_depth = -1;
-    const int what = what_is_asked(argc, argv);
+    const int what = what_is_asked(argc, argv, e);
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *equals = equals_of(name);
         const size_t n = equals ? (size_t)(equals - name) : strlen(name);
         bool ignored = false;
         for (size_t k = 0; k < sizeof aliases / sizeof aliases[0]; k++) ignored |= !aliases[k][1] && strcmp(aliases[k][0], name) == 0;
         if (ignored || take_meaningless(o, argc, argv, &i, n, equals)) continue;
-        const struct option *option = find_option(name, n, what);
+        const struct option *option = find_option(name, n, what, e);
         if (!option) {
+            TRY(check_kind(name, n, e, error));
             if (name[0] == '-') return error_set(error, FORGE_USAGE, "unknown option %s%s (--help lists all)", name,
-                                            what != OF_TEXT || !find_option(name, n, MEASURING) ? "" : " without --bench");
+                                            what != OF_TEXT || !find_option(name, n, MEASURING, e) ? "" : " without --bench");
             return error_set(error, FORGE_USAGE, "unexpected argument '%s' (a prompt goes after -p; --help lists all)", name);
         }
         if (option->kind == FLAG) {
@@ -313,11 +361,13 @@ void options_sampling_defaults(struct forge_options *o, const struct forge_sampl
     if (!o->repeat_last_n_given) s->repeat_last_n = m->repeat_last_n >= 0 ? m->repeat_last_n : 64;
 }
 
-void options_help(FILE *out, const char *program_name)
+void options_help(FILE *out, const char *program_name, const struct forge_embedding *e)
 {
-    fprintf(out, "usage: %s [options]\nContinues the prompt. Only the model's text goes to stdout.\n", program_name);
+    fprintf(out, "usage: %s [options]\n%s\n", program_name, e ? "Prints the vectors (embeddings) of texts. Only these go to stdout."
+                                                              : "Continues the prompt. Only the model's text goes to stdout.");
     for (int i = 0; i < N_OPTIONS; i++) {
         const struct option *o = &table[i];
+        if (!is_of_program(o, e)) continue;
         if (!o->help && !o->short_name) {
             fprintf(out, "\n%s\n", o->long_name);
         } else if (o->help) {

@@ -44,15 +44,20 @@ struct forge_options {
     float   bench_min_time;                                        /* seconds */
     int32_t profile_prompt, profile_steps, profile_depth;          /* -1: not given */
     const char *output_format;        /* md, json, csv; --profile: html, too */
+
+    const char *embd_format, *rows_path;                           /* of vectors of texts: json, plain, raw */
+    bool    no_normalize, truncate;
 };
 
-/* argv into *options. FORGE_USAGE with a sentence for anything wrong. */
-enum forge_status options_parse(struct forge_options *options, int argc, char **argv, struct forge_error *error);
+/* argv into *options.  e: of the program, NULL: it generates text; options of programs of the other kind are refused.
+ * FORGE_USAGE with a sentence for anything wrong. */
+enum forge_status options_parse(struct forge_options *options, int argc, char **argv, const struct forge_embedding *e,
+                                struct forge_error *error);
 
 /* What was not given comes from the model's general.sampling.*, then from llama.cpp's defaults. */
 void options_sampling_defaults(struct forge_options *options, const struct forge_sampling *model);
 
-void options_help(FILE *out, const char *program_name);
+void options_help(FILE *out, const char *program_name, const struct forge_embedding *e);
 
 /* "1,2 3" -> numbers in [low, high]; separators are commas and white space. Stores up to capacity and returns how many,
  * NUMBERS_TOO_MANY, or NUMBERS_WRONG minus the place in the text of what is no such number. */

@@ -78,6 +78,9 @@ static enum forge_status prepare_options(struct forge_options *o, const struct f
         if (strlen(o->stops[i]) != n) return error_set(error, FORGE_USAGE, "--reverse-prompt: \\0 cannot be part of the text");
     }
     if (o->escape && o->system) unescape((char *)(uintptr_t)o->system);
+    if (p->embedding && !p->vocab && (o->mode == MODE_RUN || o->mode == MODE_TOKENIZE) && !o->tokens)
+        return error_set(error, FORGE_USAGE, "the model has no tokenizer: give token ids with --tokens");
+    if (p->embedding) return FORGE_OK;
     if (!p->vocab && o->mode == MODE_RUN && !o->tokens)
         return error_set(error, FORGE_USAGE, "the model has no tokenizer: give token ids with --tokens and --print-tokens");
     if (!p->vocab && o->mode == MODE_RUN && !o->print_tokens && tokens_wanted(o) != 0)
@@ -235,11 +238,15 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
     if (o->chunk >= 0) engine.chunk = (uint32_t)o->chunk;
     engine.plain_launches = o->no_graph || flag_of("FORGE_NO_GRAPH");
     if (o->verbose) {
-        const struct forge_sample_options *s = &o->sample;
         fprintf(stderr, "%s, target %s, ", p->model_name, p->target);
         if (engine.device_name) fprintf(stderr, "%s, ", engine.device_name);
         else fprintf(stderr, "%u threads, ", n_threads);
-        fprintf(stderr, "context %u, seed %llu\n", engine.n_ctx, (unsigned long long)s->seed);
+        fprintf(stderr, "context %u", engine.n_ctx);
+        if (p->embedding) fprintf(stderr, "\n");
+    }
+    if (o->verbose && !p->embedding) {
+        const struct forge_sample_options *s = &o->sample;
+        fprintf(stderr, ", seed %llu\n", (unsigned long long)s->seed);
         fprintf(stderr, "temp %g, top-k %d, top-p %g, min-p %g, repeat-penalty %g over %d, presence %g, frequency %g\n", (double)s->temp,
                 s->top_k, (double)s->top_p, (double)s->min_p, (double)s->repeat_penalty, s->repeat_last_n, (double)s->presence_penalty,
                 (double)s->frequency_penalty);
@@ -247,6 +254,7 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
     const enum forge_status status = o->mode == MODE_BENCH ? bench_run(&engine, o, error)
                                    : o->mode == MODE_PROFILE ? profile_run(&engine, o, error)
                                    : o->mode == MODE_PERPLEXITY ? perplexity_run(&engine, o, error)
+                                   : p->embedding ? embed_run(&engine, o, error)
                                    : run_session(&engine, o, error);
     engine_close(&engine);
     return status;
@@ -256,9 +264,10 @@ static enum forge_status run(int argc, char **argv, struct forge_error *error)
 {
     static struct forge_options options;
     struct forge_options *o = &options;
-    TRY(options_parse(o, argc, argv, error));
+    const struct forge_embedding *e = forge_n_programs > 0 ? forge_programs[0]->embedding : NULL;    /* all programs are of one model */
+    TRY(options_parse(o, argc, argv, e, error));
     if (o->mode == MODE_HELP) {
-        options_help(stdout, argc > 0 ? argv[0] : "program");
+        options_help(stdout, argc > 0 ? argv[0] : "program", e);
         return flush_stdout(error);
     }
     const struct forge_program *program;
@@ -275,7 +284,9 @@ static enum forge_status run(int argc, char **argv, struct forge_error *error)
     if (o->mode == MODE_INFO) return info_print(program, error);
     if (o->mode == MODE_VERSION) return version_print(program, error);
     enum forge_status status = prepare_options(o, program, error);
-    if (o->mode == MODE_TOKENIZE) return status == FORGE_OK ? print_prompt_tokens(o, program, error) : status;
+    if (o->mode == MODE_TOKENIZE && status == FORGE_OK)
+        return program->embedding ? embed_tokenize(program, o, error) : print_prompt_tokens(o, program, error);
+    if (o->mode == MODE_TOKENIZE) return status;
     if (status == FORGE_OK) status = check_meaning(o, program, error);
     if (status == FORGE_OK) return run_engine(o, program, gpu, error);
     if (gpu) program->gpu->runtime->close(gpu);

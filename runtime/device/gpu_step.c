@@ -5,6 +5,7 @@
 
 #include "runtime/run/finite.h"
 #include "gpu_state.h"
+#include "runtime/model/pool.h"
 #include "runtime/model/state.h"
 
 /* Steps put on the stream before the token of the first has been read: as many as take AHEAD_SECONDS, which is longer than a terminal or a
@@ -103,7 +104,7 @@ enum forge_status gpu_upload_step(const struct forge_sequence *q, uint32_t n_pas
 /* Through the staging buffers; one is emptied while the other is filled. */
 static enum forge_status download_logits(struct gpu *g, uint32_t n_logits, float *logits, struct forge_error *error)
 {
-    const uint64_t bytes = (uint64_t)n_logits * g->program->n_vocab * sizeof *logits, most = g->staging_bytes;
+    const uint64_t bytes = (uint64_t)n_logits * program_columns(g->program) * sizeof *logits, most = g->staging_bytes;
     const uint8_t *from = g->arena + g->program->gpu->logits_offset;
     uint8_t *to = (uint8_t *)(void *)logits;
     for (uint64_t at = 0, done = 0; done < bytes;) {
@@ -254,7 +255,7 @@ static enum forge_status draw_next(struct forge_sequence *q, int32_t *token, str
         return error_set(error, FORGE_TOO_LONG, "no token is left to draw: the context holds %u", q->engine->n_ctx);
     TRY(wait_draw(g, &drawn, error));
     if (drawn == FORGE_GPU_NOT_FINITE)
-        return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT, g->run_base + (g->seen + 1 - g->run_first),
+        return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT("logits"), g->run_base + (g->seen + 1 - g->run_first),
                          "seen by the draw on the GPU");
     if (drawn >= n_vocab) return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, the vocabulary has %u", drawn, n_vocab);
     g->seen++;

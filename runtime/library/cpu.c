@@ -78,7 +78,7 @@ void library_step_begin(struct model *m)
     const uint32_t n = p->n_prefill == 0 ? 1 : left < p->chunk ? left : p->chunk;
     s->args.tokens = m->sequence->tokens + s->args.n_past;
     s->args.n_tokens = n;
-    s->args.n_logits = n == left && s->logits;
+    s->args.n_logits = library_rows(m, n);
     s->launches = n == 1 ? p->decode : p->prefill;
     s->n_launches = n == 1 ? p->n_decode : p->n_prefill;
     if (s->args.n_logits == 0)
@@ -112,6 +112,7 @@ static bool launch_end(struct model *m)
     s->at++;
     skip_left_out(m, s);
     if (s->at < s->n_launches) return false;
+    library_pool(m, s->args.n_logits);
     s->args.n_past += s->args.n_tokens;
     if (s->args.n_past < m->sequence->n_past + s->n_tokens) {
         library_step_begin(m);

@@ -143,13 +143,16 @@ static enum forge_status piece_run(struct model *m, uint32_t left, uint32_t *n, 
     struct library_gpu *g = m->device;
     struct begun_step *s = &m->step;
     *n = p->gpu->n_prefill == 0 ? 1 : left < p->chunk ? left : p->chunk;
-    *waited = *n == left && s->logits;
+    const uint32_t n_rows = library_rows(m, *n);
+    *waited = n_rows > 0;
     struct forge_sequence *q = on_device(m->sequence);
     library_written(m, s->args.n_past + *n);
     q->n_past = s->args.n_past;
     g->engine.plain_launches = !g->warm;
     g->warm |= *n == 1;
-    return gpu_step(q, *n == 1, m->sequence->tokens + s->args.n_past, *n, *waited, s->logits, NULL);
+    TRY(gpu_step(q, *n == 1, m->sequence->tokens + s->args.n_past, *n, n_rows, s->args.logits, NULL));
+    library_pool(m, n_rows);
+    return FORGE_OK;
 }
 
 int library_step_run(struct model *m, uint64_t n_tiles)

@@ -13,6 +13,9 @@
 #define LIBRARY_UP(n)        (((uint64_t)(n) + 63) / 64 * 64)
 #define LIBRARY_INSTANCE_BYTES  2560u                 /* of struct model; asserted below */
 
+/* A model of embeddings: rows of a chunk, behind the first sequence. */
+#define LIBRARY_ROWS_BYTES(chunk, n_embd) LIBRARY_UP(4 * (uint64_t)(chunk) * (n_embd))
+
 /* The workspace: struct model, the tokens of the context, the arena, the states of the context. */
 #define LIBRARY_WORKSPACE_BYTES(n_ctx, arena_bytes, state_bytes) \
     (LIBRARY_INSTANCE_BYTES + LIBRARY_UP(4 * (uint64_t)(n_ctx)) + LIBRARY_UP(arena_bytes) + LIBRARY_UP(state_bytes))
@@ -56,7 +59,8 @@ struct begun_step {
     uint32_t n_launches, at;                     /* at: the launch being run */
     uint32_t tile;                               /* its next tile */
     uint32_t n_tokens;                           /* of the whole step */
-    float   *logits;                             /* of the last token, or NULL */
+    float   *logits;                             /* of the last token, or NULL; a model of embeddings: the vector */
+    uint32_t flags;                              /* of model_embed */
     bool     busy;
 };
 
@@ -75,6 +79,7 @@ struct model {
     const struct forge_program *program;
     const uint8_t              *weights;         /* the program's image */
     uint8_t                    *arena;           /* CPU */
+    float                      *rows;            /* a model of embeddings: [chunk][n_embd] */
     void                       *device;          /* GPU: gpu.c's */
     model_parallel_for         *parallel_for;
     void                       *parallel_context;
@@ -125,6 +130,11 @@ int  library_state_clear(struct model *m, uint64_t offset, uint64_t bytes);
 int  library_state_copy(struct model *m, struct library_sequence *to, const struct library_sequence *from);
 
 /* ---- library.c ---- */
+
+/* Of a piece of n tokens of the step, from args.n_past on: how many of its last ones have logits, or rows. */
+uint32_t library_rows(const struct model *m, uint32_t n);
+/* Those are computed, in m->rows: the vector of a model of embeddings gets them. */
+void library_pool(struct model *m, uint32_t n_rows);
 
 /* The states of the sequence in use may have more from here on: those of its first n_past tokens. */
 static inline void library_written(struct model *m, uint32_t n_past)

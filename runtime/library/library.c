@@ -4,6 +4,7 @@
 #include "runtime/run/random.h"
 #include "runtime/run/finite.h"
 #include "runtime/model/hashes.h"
+#include "runtime/model/pool.h"
 #include "runtime/model/state.h"
 #include "freestanding.h"
 
@@ -42,7 +43,11 @@ static uint32_t sequences_wanted(const struct model_options *o)
 
 /* Struct, tokens, the engine's part. */
 static uint64_t tokens_bytes(const struct forge_program *p) { return LIBRARY_UP(4 * (uint64_t)p->n_ctx); }
-static uint64_t first_bytes(const struct forge_program *p) { return LIBRARY_INSTANCE_BYTES + tokens_bytes(p) + library_engine_bytes(p); }
+static uint64_t rows_bytes(const struct forge_program *p) { return p->embedding ? LIBRARY_ROWS_BYTES(p->chunk, p->n_embd) : 0; }
+static uint64_t first_bytes(const struct forge_program *p)
+{
+    return LIBRARY_INSTANCE_BYTES + tokens_bytes(p) + library_engine_bytes(p) + rows_bytes(p);
+}
 static uint64_t further_bytes(const struct forge_program *p)
 {
     return LIBRARY_SEQUENCE_HEAD_BYTES + tokens_bytes(p) + library_engine_sequence_bytes(p);
@@ -59,6 +64,7 @@ static void sequences_lay(struct model *m, uint32_t n)
     uint8_t *const workspace = (uint8_t *)m;
     m->n_sequences = n;
     m->further = workspace + (size_t)first_bytes(m->program);
+    m->rows = (void *)(m->further - (size_t)rows_bytes(m->program));
     for (uint32_t i = 0; i < n; i++) {
         struct library_sequence *q = library_sequence(m, i);
         uint8_t *const at = i == 0 ? workspace + LIBRARY_INSTANCE_BYTES : (uint8_t *)q + LIBRARY_SEQUENCE_HEAD_BYTES;
@@ -114,20 +120,25 @@ LIBRARY_PUBLIC void model_close(struct model *m)
 
 /* ---- steps ---- */
 
-static int step_begin(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
+/* The text of a model of embeddings begins a context. */
+static int step_begin(struct model *m, const int32_t *tokens, uint32_t n, uint32_t flags, float *logits)
 {
     const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
     const struct forge_program *p = m->program;
-    if (!tokens || n == 0) return MODEL_BAD_ARGUMENT;
+    if (!tokens || n == 0 || flags > MODEL_AS_IT_IS || (p->embedding && !logits)) return MODEL_BAD_ARGUMENT;
     struct library_sequence *q = m->sequence;
-    if (n > p->n_ctx - q->n_past) return MODEL_CONTEXT_FULL;         /* before they are read: n may be anything */
+    if (n > p->n_ctx - (p->embedding ? 0 : q->n_past)) return MODEL_CONTEXT_FULL;      /* before they are read: n may be anything */
     for (uint32_t i = 0; i < n; i++)
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= p->n_vocab) return MODEL_BAD_ARGUMENT;
+    if (p->embedding) {
+        const int emptied = library_context_empty(m);
+        if (emptied != MODEL_OK) return emptied;
+    }
     memcpy(q->tokens + q->n_past, tokens, n * sizeof *tokens);
-    m->step = (struct begun_step){ .n_tokens = n, .logits = logits, .busy = true };
-    m->step.args = (struct forge_args){ .weights = m->weights, .arena = m->arena, .state = q->memory, .logits = logits,
-                                        .n_past = q->n_past };
+    m->step = (struct begun_step){ .n_tokens = n, .logits = logits, .flags = flags, .busy = true };
+    m->step.args = (struct forge_args){ .weights = m->weights, .arena = m->arena, .state = q->memory,
+                                        .logits = p->embedding ? m->rows : logits, .n_past = q->n_past };
     library_step_begin(m);
     return MODEL_OK;
 }
@@ -137,23 +148,50 @@ static int step_begin(struct model *m, const int32_t *tokens, uint32_t n, float 
 static int step_run(struct model *m, uint64_t n_tiles)
 {
     const struct begun_step *s = &m->step;
+    const struct forge_program *p = m->program;
+    const uint32_t columns = program_columns(p);
     const int status = library_step_run(m, n_tiles);
-    if (status != MODEL_OK || !s->logits || first_not_finite(s->logits, m->program->n_vocab) == m->program->n_vocab) return status;
+    if (status != MODEL_OK || !s->logits) return status;
+    if (p->embedding) pool_end(s->logits, p->embedding->pooling, s->n_tokens, columns, s->flags != MODEL_AS_IT_IS);
+    if (first_not_finite(s->logits, columns) == columns) return status;
     m->sequence->n_past = m->sequence->n_written = 0;
     const int cleared = library_state_clear(m, 0, m->program->state_bytes);
     return cleared != MODEL_OK ? cleared : MODEL_NOT_FINITE;
 }
 
-LIBRARY_PUBLIC int model_prefill(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
+uint32_t library_rows(const struct model *m, uint32_t n)
 {
-    const int status = step_begin(m, tokens, n, logits);
+    const struct begun_step *s = &m->step;
+    const uint32_t at = s->args.n_past - m->sequence->n_past;
+    if (m->program->embedding) return pool_rows(m->program->embedding->pooling, at, n, s->n_tokens);
+    return at + n == s->n_tokens && s->logits;
+}
+
+void library_pool(struct model *m, uint32_t n_rows)
+{
+    const struct forge_program *p = m->program;
+    if (p->embedding) pool_add(m->step.logits, p->embedding->pooling, m->rows, n_rows, m->step.args.n_past, p->n_embd);
+}
+
+static int step_whole(struct model *m, bool embeds, const int32_t *tokens, uint32_t n, uint32_t flags, float *logits)
+{
+    const int ready = instance_ready(m);
+    if (ready != MODEL_OK) return ready;
+    if (embeds != (m->program->embedding != NULL)) return MODEL_WRONG_KIND;
+    const int status = step_begin(m, tokens, n, flags, logits);
     return status != MODEL_OK ? status : step_run(m, UINT64_MAX);
 }
+
+LIBRARY_PUBLIC int model_prefill(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
+{ return step_whole(m, false, tokens, n, 0, logits); }
+
+LIBRARY_PUBLIC int model_embed(struct model *m, const int32_t *tokens, uint32_t n, uint32_t flags, float *vector)
+{ return step_whole(m, true, tokens, n, flags, vector); }
 
 LIBRARY_PUBLIC int model_step(struct model *m, int32_t token, float *logits) { return model_prefill(m, &token, 1, logits); }
 
 LIBRARY_PUBLIC int model_begin(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
-{ return step_begin(m, tokens, n, logits); }
+{ return step_begin(m, tokens, n, 0, logits); }
 
 LIBRARY_PUBLIC int model_step_budget(struct model *m, uint32_t n_tiles)
 {
@@ -286,6 +324,7 @@ LIBRARY_PUBLIC const char *model_strerror(int status)
     case MODEL_NO_MEMORY:     return "the GPU is out of memory";
     case MODEL_CANNOT_REWIND: return "the model cannot go back to that position: reset to 0 and append the tokens again";
     case MODEL_NOT_FINITE:    return "the logits are not finite: the weights are damaged, or the model overflows";
+    case MODEL_WRONG_KIND:    return "the model generates text and gives no vectors, or the other way round";
     case MODEL_NO_SEQUENCE:   return "the instance has no sequence of that number";
     default:                  return "unknown status";
     }

@@ -35,6 +35,8 @@ extern "C" {
 #define MODEL_NAME             ""
 #define MODEL_TARGET           ""
 #define MODEL_N_VOCAB          1u
+#define MODEL_EMBEDDINGS       0                 /* 1: the model gives vectors of texts (model_embed), 0: it generates text */
+#define MODEL_N_EMBD           1u                /* numbers of such a vector */
 #define MODEL_N_CTX            1u                /* most tokens of a context */
 #define MODEL_CHUNK            1u                /* most tokens computed at once by a prefill */
 #define MODEL_ALIGN            64u               /* of the workspace, and of weights the caller passes */
@@ -72,7 +74,8 @@ enum model_status {
     MODEL_NO_MEMORY     = -12,                   /* GPU */
     MODEL_NOT_FINITE    = -13,                   /* logits with NaN or infinities: damaged weights, or a model that overflows */
     MODEL_CANNOT_REWIND = -14,                   /* model_reset: not to that position, but to 0 always; model_cancel */
-    MODEL_NO_SEQUENCE   = -15                    /* the instance has fewer sequences */
+    MODEL_NO_SEQUENCE   = -15,                   /* the instance has fewer sequences */
+    MODEL_WRONG_KIND    = -16                    /* of MODEL_EMBEDDINGS the other value is needed */
 };
 
 struct model;                                    /* lies at the beginning of the workspace */
@@ -108,9 +111,14 @@ int model_prefill(struct model *m, const int32_t *tokens, uint32_t n, float *log
 /* Appends one token. */
 int model_step(struct model *m, int32_t token, float *logits);
 
+/* A model of embeddings (MODEL_EMBEDDINGS): MODEL_N_EMBD values, the vector of a text of n > 0 tokens, of length 1 unless flags has
+ * MODEL_AS_IT_IS.  What the context held is forgotten.  All values are finite, or else MODEL_NOT_FINITE. */
+enum { MODEL_AS_IT_IS = 1 };
+int model_embed(struct model *m, const int32_t *tokens, uint32_t n, uint32_t flags, float *vector);
+
 /* The same in pieces, so that a watchdog can be fed and other work done between them.  After model_begin nothing else may be called for
  * this instance but model_step_budget, until that returns something else than MODEL_MORE, or model_cancel, which forgets what was begun.
- * tokens and logits stay valid until then. */
+ * tokens and logits stay valid until then.  A model of embeddings: as model_embed with flags 0, the vector in the place of logits. */
 int model_begin(struct model *m, const int32_t *tokens, uint32_t n, float *logits);
 /* Computes at most n_tiles > 0 tiles: the part of one of the MODEL_WORKERS in one kernel; on a GPU a decoded token or up to MODEL_CHUNK
  * tokens of a prefill. MODEL_OK: the step is done. */

@@ -220,6 +220,7 @@ LIBRARY_PUBLIC int32_t model_sample(struct model *m, float *logits, const struct
     const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
     if (!logits || (sampling && !sampling_valid(sampling))) return MODEL_BAD_ARGUMENT;
+    if (m->program->embedding) return MODEL_WRONG_KIND;
     const uint32_t n = m->program->n_vocab;
     if (!drawable(logits, n)) return MODEL_NOT_FINITE;
     if (!sampling) return (int32_t)argmax(logits, n);

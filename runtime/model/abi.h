@@ -20,7 +20,7 @@ struct forge_args {
     uint8_t       *arena;         /* activations, forge_program.arena_bytes, 64-byte aligned */
     uint8_t       *state;         /* of the sequence the tokens belong to, forge_program.state_bytes, 64-byte aligned */
     const int32_t *tokens;        /* [n_tokens], each < n_vocab */
-    float         *logits;        /* [n_logits][n_vocab] f32 */
+    float         *logits;        /* [n_logits][n_vocab] f32; a model of embeddings: rows, [n_logits][n_embd] */
     uint32_t       n_tokens;      /* 1 in decode, 1 .. chunk in prefill */
     uint32_t       n_past;        /* n_past + n_tokens <= n_ctx */
     uint32_t       n_logits;      /* logits wanted for the last n_logits of the n_tokens; decode: 0 or 1 */
@@ -110,7 +110,7 @@ struct forge_gpu {
     const struct forge_gpu_launch *prefill;      /* [n_prefill], up to chunk tokens */
     struct forge_gpu_launch sample;              /* after decode or prefill: draws from the last logits, advances step->n_past by n_tokens
                                                   * */
-    uint64_t       logits_offset;                /* arena: [max(1, max_logits)][n_vocab] f32 */
+    uint64_t       logits_offset;                /* arena: [max(1, max_logits)][n_vocab] f32, as args.logits */
     uint64_t       zero_offset, zero_bytes;      /* arena: counters, zero before the first launch */
 };
 
@@ -122,6 +122,13 @@ struct forge_tensor { const char *name; uint64_t offset, bytes; };
 #define FORGE_HASHES_MAGIC "FORGEH01"
 #define FORGE_HASHES_BYTES(n) (sizeof(struct forge_hashes) + 8 * (uint64_t)(n) + 8)
 struct forge_hashes { char magic[8]; uint64_t n; };
+
+/* A model of embeddings: it gives a row of n_embd floats for each token, in the place of logits, and one of them, or their mean, is the
+ * vector of a text. */
+struct forge_embedding {
+    uint32_t pooling;                            /* enum forge_pooling (runtime/model/pool.h) */
+    uint32_t whole;                              /* 1: its tokens see later ones: a text is one step from position 0, chunk is n_ctx */
+};
 
 /* Sampling defaults from general.sampling.*; negative = not given. */
 struct forge_sampling { float temp, top_p, min_p, repeat_penalty; int32_t top_k; int32_t repeat_last_n; };
@@ -159,6 +166,7 @@ struct forge_program {
     const uint8_t *vocab;                        /* vocabulary image (runtime/model/vocab.h), or NULL: token ids only */
     const char *chat_template;                   /* tokenizer.chat_template or NULL */
     struct forge_sampling sampling;
+    const struct forge_embedding *embedding;     /* NULL: a language model */
 };
 
 /* Defined by the emitted link table: the programs of this executable, best first. */

@@ -11,6 +11,7 @@
 #include "runtime/device/cpu_features.h"
 #include "finite.h"
 #include "runtime/device/gpu.h"
+#include "runtime/model/pool.h"
 #include "runtime/model/state.h"
 #include "runtime/model/weights.h"
 
@@ -265,19 +266,21 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
     clock_add(&wait[before], &at);
 }
 
-/* logits: [n_logits][n_vocab] of the last tokens of the sequence.  Every step passes here: what is drawn, scored or written from NaN looks
- * like any other result. */
+/* logits: [n_logits][program_columns] of the last tokens of the sequence.  Every step passes here: what is drawn, scored or written from
+ * NaN looks like any other result. */
 static enum forge_status check_logits(const struct forge_sequence *q, const float *logits, uint32_t n_logits, struct forge_error *error)
 {
-    const size_t n_vocab = q->engine->program->n_vocab;
+    const struct forge_program *p = q->engine->program;
+    const size_t columns = program_columns(p);
     char what[64];
     for (uint32_t i = 0; i < n_logits; i++) {
-        const float *row = logits + i * n_vocab;
-        const size_t bad = first_not_finite(row, n_vocab);
-        if (bad == n_vocab) continue;
-        snprintf(what, sizeof what, "%s of token %zu", finite_bits(row[bad]) > 0x7f800000u ? "NaN" : row[bad] > 0 ? "+infinity"
-                 : "-infinity", bad);
-        return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT, q->n_past - n_logits + i + 1, what);
+        const float *row = logits + i * columns;
+        const size_t bad = first_not_finite(row, columns);
+        if (bad == columns) continue;
+        snprintf(what, sizeof what, "%s of %s %zu", finite_bits(row[bad]) > 0x7f800000u ? "NaN" : row[bad] > 0 ? "+infinity"
+                 : "-infinity", p->embedding ? "column" : "token", bad);
+        return error_set(error, FORGE_BAD_WEIGHTS, p->embedding ? NOT_FINITE_TEXT("rows") : NOT_FINITE_TEXT("logits"),
+                         q->n_past - n_logits + i + 1, what);
     }
     return FORGE_OK;
 }
@@ -327,7 +330,7 @@ enum forge_status forge_prefill(struct forge_sequence *q, const int32_t *tokens,
     if (q->engine->chunk > 0) return run_step(q, false, tokens, n, n_logits, logits, error);
     for (uint32_t i = 0; i < n; i++) {
         const bool wanted = n - i <= n_logits;
-        float *to = wanted ? logits + (size_t)(n_logits - (n - i)) * q->engine->program->n_vocab : logits;
+        float *to = wanted ? logits + (size_t)(n_logits - (n - i)) * program_columns(q->engine->program) : logits;
         TRY(run_step(q, true, tokens + i, 1, wanted, to, error));
     }
     return FORGE_OK;
@@ -353,6 +356,25 @@ enum forge_status forge_step(struct forge_sequence *q, const int32_t *tokens, si
         at += part;
     }
     return e->program->gpu && n_logits == 0 ? e->program->gpu->runtime->wait(q, error) : FORGE_OK;
+}
+
+enum forge_status forge_embed(struct forge_sequence *q, const int32_t *tokens, uint32_t n, bool normalize, float *rows, float *vector,
+                              struct forge_error *error)
+{
+    const struct forge_engine *e = q->engine;
+    const uint32_t pooling = e->program->embedding->pooling, n_embd = e->program->n_embd, piece = engine_piece(e);
+    TRY(sequence_reset(q, error));
+    TRY(check_room(q, n, error));
+    for (uint32_t at = 0; at < n; at += piece) {
+        if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
+        const uint32_t part = n - at < piece ? n - at : piece, n_rows = pool_rows(pooling, at, part, n);
+        if (n == 1) TRY(forge_step(q, tokens, 1, n_rows, rows, error));
+        else TRY(forge_prefill(q, tokens + at, part, n_rows, rows, error));
+        pool_add(vector, pooling, rows, n_rows, at, n_embd);
+        if (pooling == FORGE_POOL_CLS) break;                  /* what follows changes nothing */
+    }
+    pool_end(vector, pooling, n, n_embd, normalize);
+    return FORGE_OK;
 }
 
 /* ---- several sequences in a step ---- */

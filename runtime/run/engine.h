@@ -79,6 +79,7 @@ enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_se
 /* Most tokens of which one forge_prefill gives all logits. */
 uint32_t engine_piece(const struct forge_engine *engine);
 /* Appends n > 0 tokens to the sequence and writes logits of the last n_logits of them, [n_logits][n_vocab] f32.
+ * A program of a model of embeddings writes rows instead, [n_logits][n_embd] (runtime/model/pool.h).
  * n_logits is at most 1 unless n <= chunk, and at most program->max_logits. One token runs the decode launches, more the prefill launches.
  * FORGE_TOO_LONG: n_past + n > n_ctx, nothing done. FORGE_INTERRUPTED: *stop was set between two chunks.
  * FORGE_FAILED, beside what the system refuses: the last run of draws went beyond n_past for good (engine_draw_begin), nothing done.
@@ -90,6 +91,11 @@ enum forge_status forge_step(struct forge_sequence *sequence, const int32_t *tok
 /* The same for one piece of a longer prompt, always through the prefill launches: 1 <= n <= chunk. */
 enum forge_status forge_prefill(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n,
                                 uint32_t n_logits, float *logits, struct forge_error *error);
+
+/* The vector, [n_embd], of a text of n > 0 tokens by a program of a model of embeddings, of length 1 with `normalize`; what the sequence
+ * had is forgotten.  rows: room for engine_piece() rows of n_embd.  Errors as of forge_step. */
+enum forge_status forge_embed(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, bool normalize, float *rows,
+                              float *vector, struct forge_error *error);
 
 /* A token for each of n sequences, at most FORGE_MAX_COLUMNS, none of them twice.  Each gets the bits that forge_step with that one token
  * gives.  On a CPU all columns go through a kernel before the next kernel runs, so weights that fit a cache are read from memory once; on a

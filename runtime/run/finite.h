@@ -25,10 +25,10 @@ static inline size_t first_not_finite(const float *x, size_t n)
     return n;
 }
 
-/* printf: the tokens of the context, what was found.  A sentence for FORGE_BAD_WEIGHTS that says what is known, no more: forgec packs no
- * such weights. */
-#define NOT_FINITE_TEXT \
-    "the logits after %u tokens of context are not finite (%s): the weights were finite when forgec packed them, so either they have " \
+/* printf: the tokens of the context, what was found; what: "logits".  A sentence for FORGE_BAD_WEIGHTS that says what is known, no more:
+ * forgec packs no such weights. */
+#define NOT_FINITE_TEXT(what) \
+    "the " what " after %u tokens of context are not finite (%s): the weights were finite when forgec packed them, so either they have " \
     "changed since (--check compares their hashes), or a number overflows: a wrong hyperparameter in the GGUF " \
     "(forgec verify compares with a plain reading), or keys or values beyond f16 (forgec build --kv f32)"
 

@@ -47,6 +47,10 @@ void session_report(const struct forge_session *session);
  * ends the answer. */
 enum forge_status chat_run(struct forge_session *session, const struct forge_bytes *opening, struct forge_error *error);
 
+/* embed.c: of a model of embeddings the vectors of all texts, or their tokens, a line each on stdout. */
+enum forge_status embed_run(struct forge_engine *engine, const struct forge_options *options, struct forge_error *error);
+enum forge_status embed_tokenize(const struct forge_program *program, const struct forge_options *options, struct forge_error *error);
+
 /* bench.c, profile.c, perplexity.c, info.c: one mode each, results on stdout. */
 enum forge_status bench_run(struct forge_engine *engine, const struct forge_options *options, struct forge_error *error);
 enum forge_status profile_run(struct forge_engine *engine, const struct forge_options *options, struct forge_error *error);

@@ -33,6 +33,24 @@ DEVICE vf vf_softplus(vf x)
     return vf_add(vf_max(vf_set1(0), x), vf_log1p_unit(vf_exp(vf_sub(vf_set1(0), vf_abs(x)))));
 }
 
+/* GELU as x times the normal distribution, max(x, 0) - |x| erfc(|x| / sqrt(2)) / 2.  In t = 1 / (1 + 0.4 |x| / sqrt(2)) the half of erfc is
+ * e^(-x^2 / 2) times a polynomial, which was fitted at nodes of Chebyshev: relative error below 3e-7. */
+DEVICE vf vf_gelu_erf(vf x)
+{
+    const vf size = vf_abs(x), t = vf_div(vf_set1(1.0f), vf_fma(size, vf_set1(0.282842712f), vf_set1(1.0f)));
+    vf p = vf_set1(0.0256732426f);
+    p = vf_fma(p, t, vf_set1(-0.0936627526f));
+    p = vf_fma(p, t, vf_set1(0.0882139631f));
+    p = vf_fma(p, t, vf_set1(-0.00598078629f));
+    p = vf_fma(p, t, vf_set1(0.072240668f));
+    p = vf_fma(p, t, vf_set1(0.0838731429f));
+    p = vf_fma(p, t, vf_set1(0.103972329f));
+    p = vf_fma(p, t, vf_set1(0.112832314f));
+    p = vf_fma(p, t, vf_set1(0.112837951f));
+    const vf half = vf_mul(vf_mul(p, t), vf_exp(vf_mul(vf_mul(x, x), vf_set1(-0.5f))));
+    return vf_sub(vf_max(vf_set1(0), x), vf_mul(size, half));
+}
+
 #define MAP_ROW(name) \
     DEVICE void name(float *y, uint32_t n) \
     { \
@@ -42,6 +60,7 @@ DEVICE vf vf_softplus(vf x)
     }
 MAP_ROW(silu)
 MAP_ROW(gelu)
+MAP_ROW(gelu_erf)
 MAP_ROW(sigmoid)
 MAP_ROW(softplus)
 MAP_ROW(relu_sqr)

@@ -328,3 +328,28 @@ DEVICE void PASTE2(attention_prefill, KV)(float *out, uint32_t out_stride, const
             attention_normalise(t.out[i], t.max[i], t.sum[i], sink ? sink + (query + i) % group : 0, value_dim);
     }
 }
+
+/* n_tokens tokens that attend all positions below `end`, later ones too; out and q: rows of the first of them.  The rest as in
+ * attention_prefill. */
+DEVICE void PASTE2(attention_all, KV)(float *out, uint32_t out_stride, const float *q, uint32_t q_stride, const uint8_t *k_head,
+                                      const uint8_t *v_head, uint32_t end, uint32_t n_tokens, uint32_t group, uint32_t head_dim,
+                                      uint32_t value_dim, float scale_qk, float cap, uint32_t ring, const float *sink)
+{
+    const struct attention a = { head_dim, value_dim, scale_qk, cap, ring };
+    const uint32_t queries = group * n_tokens;
+    for (uint32_t query = 0; query < queries; query += ATTENTION_TILE) {
+        struct attention_tile t;
+        const uint32_t last = queries - 1 - query, used = last < ATTENTION_TILE ? last + 1 : ATTENTION_TILE;
+        VEC_UNROLL
+        for (uint32_t i = 0; i < ATTENTION_TILE; i++) {
+            const uint32_t j = query + (i < last ? i : last);
+            t.q[i] = q + (uint64_t)(j / group) * q_stride + (uint64_t)(j % group) * head_dim;
+            t.out[i] = out + (uint64_t)(j / group) * out_stride + (uint64_t)(j % group) * value_dim;
+            t.first[i] = 0;
+            t.end[i] = end;
+        }
+        PASTE2(attention_run, KV)(&t, k_head, v_head, &a, ATTENTION_TILE);
+        for (uint32_t i = 0; i < used; i++)
+            attention_normalise(t.out[i], t.max[i], t.sum[i], sink ? sink + (query + i) % group : 0, value_dim);
+    }
+}

@@ -17,6 +17,21 @@ DEVICE float log1p_f32(float e)
 }
 DEVICE float softplus_f32(float x) { return max_f32(x, 0.0f) + log1p_f32(exp2_f32(-1.44269504f * abs_f32(x))); }
 DEVICE float relu_sqr_f32(float x) { return x > 0.0f ? x * x : 0.0f; }
+/* x times the normal distribution; as vf_gelu_erf of templates/cpu/activation_tmpl.c. */
+DEVICE float gelu_erf_f32(float x)
+{
+    const float t = rcp_f32(1.0f + 0.282842712f * abs_f32(x));
+    float p = 0.0256732426f;
+    p = p * t - 0.0936627526f;
+    p = p * t + 0.0882139631f;
+    p = p * t - 0.00598078629f;
+    p = p * t + 0.072240668f;
+    p = p * t + 0.0838731429f;
+    p = p * t + 0.103972329f;
+    p = p * t + 0.112832314f;
+    p = p * t + 0.112837951f;
+    return max_f32(x, 0.0f) - abs_f32(x) * (p * t * exp2_f32(-0.72134752f * x * x));
+}
 DEVICE float tanh_f32(float x)
 {
     const float square = x * x, small = x * (1.0f - square * (0.333333333f - square * 0.133333333f));

@@ -108,14 +108,6 @@ void glu_gelu_ref(float *y, const float *gate, const float *up, uint32_t n)
     }
 }
 
-void glu_gelu_erf_ref(float *y, const float *gate, const float *up, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const double x = (double)gate[i];
-        y[i] = (float)(0.5 * x * erfc(-x / sqrt(2)) * (double)up[i]);
-    }
-}
-
 void add_ref(float *y, const float *a, const float *b, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) y[i] = (float)((double)a[i] + (double)b[i]);
@@ -142,6 +134,7 @@ void l2norm_ref(float *y, const float *x, uint32_t n, double eps)
 double sigmoid_ref(double x)  { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
 double silu_ref(double x)     { return x * sigmoid_ref(x); }
 double gelu_ref(double x)     { return 0.5 * x * (1 + tanh(sqrt(2 / pi) * x * (1 + 0.044715 * x * x))); }
+double gelu_erf_ref(double x) { return 0.5 * x * erfc(-x / sqrt(2)); }
 double softplus_ref(double x) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
 double relu_sqr_ref(double x) { return x > 0 ? x * x : 0; }
 

@@ -31,18 +31,18 @@ void softmax_ref(float *y, const float *x, uint32_t n);
 void attention_ref(float *out, const float *q, const float *k, const float *v, uint64_t stride, uint32_t first, uint32_t end,
                    uint32_t head_dim, double scale_qk, double cap, const float *sink);
 
-/* y = act(gate) * up.  gelu is the tanh form, gelu_erf the exact one. */
+/* y = act(gate) * up.  gelu is the tanh form. */
 void glu_silu_ref(float *y, const float *gate, const float *up, uint32_t n);
 void glu_gelu_ref(float *y, const float *gate, const float *up, uint32_t n);
-void glu_gelu_erf_ref(float *y, const float *gate, const float *up, uint32_t n);
 
 void add_ref(float *y, const float *a, const float *b, uint32_t n);
 void scale_ref(float *y, const float *x, double factor, uint32_t n);
 /* y = x / max(|x|, eps) */
 void l2norm_ref(float *y, const float *x, uint32_t n, double eps);
-/* y = f(x), element by element; gelu is the tanh form, relu_sqr max(x, 0)^2. */
+/* y = f(x), element by element; gelu is the tanh form, gelu_erf the exact one, relu_sqr max(x, 0)^2. */
 double silu_ref(double x);
 double gelu_ref(double x);
+double gelu_erf_ref(double x);
 double sigmoid_ref(double x);
 double softplus_ref(double x);
 double relu_sqr_ref(double x);

@@ -146,7 +146,7 @@ struct sequence_case {
     uint32_t *calls;                             /* as y: how often it was stored; [0]: padding that is not 0 */
     uint8_t *out16;
 };
-enum { SEQUENCE_FUNCTIONS = 8 };
+enum { SEQUENCE_FUNCTIONS = 9 };
 
 /* ---- slices: routers, tokens of experts, products with a part of a stack of matrices ---- */
 struct slices_case {

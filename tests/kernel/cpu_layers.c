@@ -11,11 +11,13 @@ enum { MOST = 200 };
 #define FUNCTION(name) static void call_##name(float *y, uint32_t n) { name(y, n); }
 FUNCTION(silu)
 FUNCTION(gelu)
+FUNCTION(gelu_erf)
 FUNCTION(sigmoid)
 FUNCTION(softplus)
 FUNCTION(relu_sqr)
 static const struct function { const char *name; void (*f)(float *y, uint32_t n); double (*ref)(double x), floor; } functions[] = {
-    { "silu", call_silu, silu_ref, 1e-6 }, { "gelu", call_gelu, gelu_ref, 1e-6 }, { "sigmoid", call_sigmoid, sigmoid_ref, 1e-30 },
+    { "silu", call_silu, silu_ref, 1e-6 }, { "gelu", call_gelu, gelu_ref, 1e-6 },
+    { "gelu_erf", call_gelu_erf, gelu_erf_ref, 1e-6 }, { "sigmoid", call_sigmoid, sigmoid_ref, 1e-30 },
     { "softplus", call_softplus, softplus_ref, 1e-30 }, { "relu_sqr", call_relu_sqr, relu_sqr_ref, 1e-30 },
 };
 static void check_function(const struct function *f)

@@ -74,5 +74,5 @@ TEST_KERNEL(64, functions)
     float *y = c.y + i * SEQUENCE_FUNCTIONS;
     y[0] = sigmoid_f32(x), y[1] = softplus_f32(x), y[2] = relu_sqr_f32(x), y[3] = silu_f32(x), y[4] = gelu_f32(x);
     y[5] = softcap_f32(x, 0.5f + abs_f32(u) * 30.0f), y[6] = glu_oai_f32(x, u, 1.702f, 7.0f);
-    y[7] = temperature_f32((uint32_t)abs_f32(x * 1000.0f), 0.1f, 128);
+    y[7] = temperature_f32((uint32_t)abs_f32(x * 1000.0f), 0.1f, 128), y[8] = gelu_erf_f32(x);
 }

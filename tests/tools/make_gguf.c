@@ -69,7 +69,7 @@ static struct options {
     struct shape      shape;
     const struct recipe *recipe;     /* or NULL: a llama of that shape */
     const struct mix *mix;
-    bool              pure, each, scales, header_only, tokenizer;
+    bool              pure, each, scales, header_only, tokenizer, wordpieces;
     uint64_t          seed;
     const char       *out;
     uint32_t          with;          /* 1 << enum optional */
@@ -421,6 +421,32 @@ static void put_vocabulary(void)
     put_uint(!qwen, 1);
 }
 
+/* Letters at the beginning of words and behind it, then words of two and more, as converters write BERT's vocabulary. */
+static void put_wordpieces(void)
+{
+    static const char *const special[] = { "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]" };
+    enum { N_SPECIAL = 5, LETTERS = 26 };
+    char text[16], piece[24];
+    pair_string("tokenizer.ggml.model", "bert");
+    pair_string("tokenizer.ggml.pre", "jina-v2-en");
+    pair_u32("tokenizer.ggml.token_type_count", 2);
+    pair_array("tokenizer.ggml.tokens", STRING, opt.shape.n_vocab);
+    for (uint32_t i = 0; i < opt.shape.n_vocab; i++) {
+        const uint32_t letter = i - N_SPECIAL;
+        if (letter < 2 * LETTERS) { text[0] = (char)('a' + letter % LETTERS); text[1] = 0; }
+        else if (i >= N_SPECIAL) word_token(text, letter - 2 * LETTERS);
+        snprintf(piece, sizeof piece, "%s%s", letter >= LETTERS && letter < 2 * LETTERS ? "" : "\xe2\x96\x81", text);
+        put_string(i < N_SPECIAL ? special[i] : piece);
+    }
+    pair_array("tokenizer.ggml.token_type", I32, opt.shape.n_vocab);
+    for (uint32_t i = 0; i < opt.shape.n_vocab; i++) put_uint(i < N_SPECIAL ? 3 : 1, 4);
+    pair_u32("tokenizer.ggml.padding_token_id", 0);
+    pair_u32("tokenizer.ggml.unknown_token_id", 1);
+    pair_u32("tokenizer.ggml.bos_token_id", 2);
+    pair_u32("tokenizer.ggml.seperator_token_id", 3);
+    pair_u32("tokenizer.ggml.mask_token_id", 4);
+}
+
 /* "[8,8,2]" or "[true,false]": a value for each layer, again from the first where there are more layers. */
 static void put_array(const char *name, const char *list)
 {
@@ -491,7 +517,8 @@ static void put_header(void)
     pair_u32("general.quantization_version", 2);
     put_hyperparameters();
     for (uint32_t i = 0; i < opt.n_keys; i++) put_key(opt.keys[i]);
-    if (opt.tokenizer) put_vocabulary();
+    if (opt.wordpieces) put_wordpieces();
+    else if (opt.tokenizer) put_vocabulary();
     else pair_string("tokenizer.ggml.model", "none");
 
     uint64_t offset = 0;
@@ -611,7 +638,7 @@ static void usage(FILE *to)
     for (int i = 0; i < N_OPTIONAL; i++) fprintf(to, "%s%s", i % 6 == 3 ? "\n                    " : " ", optional_names[i]);
     fputs("\n"
           "  --key KEY=VALUE   one more key, up to 16 times; \"%\" at its beginning is the architecture\n"
-          "  --tokenizer none  no vocabulary (default: byte-level BPE of words of small letters)\n"
+          "  --tokenizer none  no vocabulary; wordpiece: as BERT has it (default: bpe, byte-level, of words of small letters)\n"
           "  --header-only     no tensor data\n"
           "  --seed N          (default 1)\n"
           "  --self-test       quantise and read back every format\n", to);
@@ -704,8 +731,9 @@ static void parse(int argc, char **argv)
             opt.keys[opt.n_keys++] = optarg;
             break;
         case TOKENIZER:
-            opt.tokenizer = strcmp(optarg, "none") != 0;
-            if (opt.tokenizer && strcmp(optarg, "bpe")) die("--tokenizer is bpe or none");
+            opt.wordpieces = strcmp(optarg, "wordpiece") == 0;
+            opt.tokenizer = strcmp(optarg, "bpe") == 0;
+            if (!opt.tokenizer && !opt.wordpieces && strcmp(optarg, "none")) die("--tokenizer is bpe, wordpiece or none");
             break;
         case HEADER_ONLY: opt.header_only = true; break;
         case SEED: opt.seed = number(name, optarg); break;

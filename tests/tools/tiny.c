@@ -28,6 +28,9 @@
     "blk.*.ffn_down_exps.weight " ff "x64x" n where "\n"
 #define SHARED(ff, where) "blk.*.ffn_gate_shexp.weight 64x" ff where "\nblk.*.ffn_up_shexp.weight 64x" ff where "\n" \
     "blk.*.ffn_down_shexp.weight " ff "x64" where "\n"
+#define ENCODER "%.context_length=96\n%.embedding_length=64\n%.feed_forward_length=96\n%.attention.head_count=4\n" \
+    "%.attention.layer_norm_epsilon=0.00001\n%.attention.causal=false\n"
+#define ENCODER_EMBD "token_embd.weight 64xV\ntoken_embd_norm.weight 64\ntoken_embd_norm.bias 64 bias\ntoken_types.weight 64x2 F32 bias\n"
 #define SANDWICH NORM("attn_norm") NORM("post_attention_norm") NORM("ffn_norm") NORM("post_ffw_norm")
 
 /* %ARCH, layers, columns of the vocabulary, heads */
@@ -157,5 +160,11 @@ const struct recipe tiny_recipes[] = {
       "blk.*.ssm_norm.weight 48x2 F32 norm @0,2,5\nblk.*.ssm_out.weight 96x64 @0,2,5\nblk.*.attn_q.weight 64x64 @3\n"
       "blk.*.attn_k.weight 64x32 @3\nblk.*.attn_v.weight 64x32 @3\nblk.*.attn_output.weight 64x64 @3\nblk.*.ffn_up.weight 64x96 @1,4\n"
       "blk.*.ffn_down.weight 96x64 @1,4\n" },
+    /* encoders: tests/cli/run_embed.sh has their vectors */
+    { TINY("bert", 3), ENCODER "%.pooling_type=2\n",
+      ENCODER_EMBD "position_embd.weight 64x96 F32\n" QKV("64", "64") QKV_BIAS("64", "64") "blk.*.attn_output.bias 64 bias\n"
+      NORM_BIAS("attn_output_norm") UP_DOWN UP_DOWN_BIAS NORM_BIAS("layer_output_norm") },
+    { TINY("nomic-bert", 2), ENCODER "%.pooling_type=1\n%.rope.freq_base=1000.0\n",
+      ENCODER_EMBD FUSED("192") NORM_BIAS("attn_output_norm") GATED("96", "") NORM_BIAS("layer_output_norm") },
 };
 const uint32_t n_tiny_recipes = sizeof tiny_recipes / sizeof *tiny_recipes;

@@ -58,7 +58,7 @@ static void attributes_of_a_line(void **state)
     const struct graph *g = graph_build(a, m);
     const struct node_attrs *attr = &find(g, "1.a")->attr;
     assert_true(attr->window == 1024 && attr->scale == 0.1 && attr->cap == 30 && attr->head_dim == 32);
-    assert_non_null(strstr(printed(g), "%1.a = attention head_dim=32 scale=0.1 cap=30 window=1024 %1.q, %1.kc, %1.vc"));
+    assert_non_null(strstr(printed(g), "%1.a = attention head_dim=32 scale=0.1 cap=30 window=1024 causal=true %1.q, %1.kc, %1.vc"));
     assert_string_equal(printed(graph_parse(a, m, "again", printed(g))), printed(g));
     /* What a line does not give: a literal, a parameter, or what follows from others. */
     g = graph_build(a, tiny_wired(a, &tiny_llama, ATTENTION("", "%a")));

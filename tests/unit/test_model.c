@@ -373,7 +373,6 @@ static void draft_blocks(void **state)
 static const struct key_row changing[] = {
     { "llama.attention.sliding_window", GGUF_U32, 4, ONE, NULL, "is 4; " LISTED("0 or at least the context, 64") },
     { "llama.attention.sliding_window", GGUF_U32, 63, ITEMS, NULL, "is [0, 63]; " LISTED("0 or at least") },
-    { "llama.attention.causal", GGUF_BOOL, 0, ONE, NULL, "is false; " LISTED("true") },
     { "llama.attn_logit_softcapping", GGUF_F32, 50, ONE, NULL, "is 50; " LISTED("0") },
     { "llama.final_logit_softcapping", GGUF_F32, 30, ONE, NULL, "is 30; " LISTED("0") },
     { "llama.router_logit_softcapping", GGUF_F32, 30, ONE, NULL, "is 30" },
@@ -394,7 +393,6 @@ static const struct key_row changing[] = {
     { "llama.expert_gating_func", GGUF_U32, 2, ONE, NULL, "is 2; " LISTED("0 or 1") },
     { "llama.expert_weights_norm", GGUF_BOOL, 0, ONE, NULL, "is false; " LISTED("true") },
     { "llama.expert_weights_scale", GGUF_F32, 2.5, ONE, NULL, "is 2.5; " LISTED("0 or 1") },
-    { "llama.pooling_type", GGUF_U32, 3, ONE, NULL, "is 3; " LISTED("0") },
     { "llama.rope.dimension_sections", GGUF_I32, 16, ITEMS, NULL, "is [0, 16]" },
     { "llama.rope.scaling.yarn_log_multiplier", GGUF_F32, 0.1, ONE, NULL, "is 0.1; " LISTED("0") },
     { "llama.rope.scaling.yarn_attn_factor", GGUF_F32, 0.5, ONE, NULL, "is 0.5; " LISTED("1") },
@@ -406,7 +404,6 @@ static const struct key_row changing[] = {
     { "llama.ssm.state_size", GGUF_U32, 0, ONE, NULL, "models/llama.yaml neither reads" },
     { "llama.", GGUF_U32, 0, ONE, NULL, "models/llama.yaml neither reads" },
     /* of another type than the values */
-    { "llama.attention.causal", GGUF_U32, 1, ONE, NULL, "is 1; true or false is needed: true" },
     { "llama.use_parallel_residual", GGUF_STRING, 0, ONE, "false", "is \"false\"; true or false is needed: false" },
     { "llama.attention.sliding_window", GGUF_STRING, 0, ONE, "0", "is \"0\"; a number is needed: 0 or at least the context, 64" },
     { "llama.attention.sliding_window", GGUF_BOOL, 0, ITEMS, NULL, "is [false, false]; a number is needed" },
@@ -436,6 +433,28 @@ static void keys_that_change_the_arithmetic(void **state)
         assert_int_equal(n_warned, 1);
         assert_non_null(strstr(warned, arena_printf(a, "%s is %s, which the program ignores", key, m->ignored[0].value)));
     }
+}
+
+/* What a text's vector is made of, and what is neither a language model nor one of embeddings. */
+static void keys_of_embeddings(void **state)
+{
+    (void)state;
+    static const struct key_row rows[] = { { "llama.pooling_type", GGUF_U32, 3, ONE, NULL, NULL },
+                                           { "llama.attention.causal", GGUF_BOOL, 0, ONE, NULL, NULL },
+                                           { "llama.pooling_type", GGUF_U32, 4, ONE, NULL, NULL },
+                                           { "llama.pooling_type", GGUF_U32, 5, ONE, NULL, NULL },
+                                           { "llama.attention.causal", GGUF_U32, 1, ONE, NULL, NULL } };
+    const struct model *m = with_keys("llama", rows, 2, NULL);
+    assert_true(m->pooling == 3 && !m->causal && m->n_out == m->n_embd);
+    const struct graph *g = graph_build(a, m);
+    assert_int_equal(g->output->op, OP_rmsnorm);
+    for (uint32_t i = 0; i < g->n_nodes; i++) if (g->nodes[i]->op == OP_attention) assert_false(g->nodes[i]->attr.causal);
+    m = with_keys("llama", rows, 1, NULL);
+    assert_true(m->causal && graph_build(a, m)->output->op == OP_rmsnorm);
+    assert_dies(with_keys("llama", &rows[1], 1, NULL), "it generates no text, and it has no pooling_type");
+    assert_dies(with_keys("llama", &rows[2], 1, NULL), "pooling_type is 4, rank: the model scores pairs of texts (a reranker)");
+    assert_dies(with_keys("llama", &rows[3], 1, NULL), "llama.pooling_type is 5; forgec takes 0 to 4");
+    assert_dies(with_keys("llama", &rows[4], 1, NULL), "llama.attention.causal");
 }
 
 static void keys_that_change_nothing(void **state)
@@ -780,6 +799,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(numbers_out_of_range, setup, teardown),
         cmocka_unit_test_setup_teardown(further_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_that_change_the_arithmetic, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_of_embeddings, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_that_change_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_to_ignore, setup, teardown),
         cmocka_unit_test_setup_teardown(inherited_keys, setup, teardown),

@@ -111,6 +111,7 @@ static void near(const char *what, uint32_t i, float got, double wanted)
 
 static double silu(double z, uint32_t t)     { (void)t; return z / (1 + exp(-z)); }
 static double gelu(double z, uint32_t t)     { (void)t; return z / 2 * (1 + tanh(0.79788456080286541 * (z + 0.044715 * z * z * z))); }
+static double gelu_erf(double z, uint32_t t) { (void)t; return z / 2 * (1 + erf(z / 1.4142135623730951)); }
 static double sigmoid(double z, uint32_t t)  { (void)t; return (1 + tanh(z / 2)) / 2; }
 static double softplus(double z, uint32_t t) { (void)t; return log(1 + exp(z)); }
 static double relu_sqr(double z, uint32_t t) { (void)t; return z < 0 ? 0 : z * z; }
@@ -122,8 +123,9 @@ static void items(void **state)
 {
     (void)state;
     static const struct { const char *line; double (*f)(double z, uint32_t t); } rows[] = {
-        { "%y = silu %z\n", silu }, { "%y = gelu %z\n", gelu }, { "%y = sigmoid %z\n", sigmoid }, { "%y = softplus %z\n", softplus },
-        { "%y = relu_sqr %z\n", relu_sqr }, { "%y = softcap cap=2 %z\n", softcap }, { "%y = scale by=-1.5 %z\n", scale },
+        { "%y = silu %z\n", silu }, { "%y = gelu %z\n", gelu }, { "%y = gelu_erf %z\n", gelu_erf }, { "%y = sigmoid %z\n", sigmoid },
+        { "%y = softplus %z\n", softplus }, { "%y = relu_sqr %z\n", relu_sqr }, { "%y = softcap cap=2 %z\n", softcap },
+        { "%y = scale by=-1.5 %z\n", scale },
         { "%y = temperature by=0.5 n_ctx_orig=2 %z\n", temperature },
     };
     const float *z = values(Z, "z", Q);

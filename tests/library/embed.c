@@ -1,0 +1,61 @@
+/* embed.c -- a library of a model of embeddings (prefix model): prints the vector of the tokens that are its arguments, and sees to it that
+ * begun steps give the same bits, that texts do not know of each other, and that what such a model cannot do is refused.
+ * embed TOKEN...; FORGE_HIP_LIBRARY: of a GPU. */
+#define LIBRARY_NO_MODELS
+#include "library_help.h"
+#include "model.h"
+#include <dlfcn.h>
+#include <math.h>
+
+static int32_t tokens[MODEL_N_CTX + 1];
+static float vector[MODEL_N_EMBD], other[MODEL_N_EMBD];
+
+static void *symbol_of(void *context, const char *name) { return dlsym(context, name); }
+
+static void same(const float *x, const float *y, const char *what) { CHECK(memcmp(x, y, sizeof vector) == 0, "%s", what); }
+
+int main(int argc, char **argv)
+{
+    const uint32_t n = (uint32_t)argc - 1;
+    struct model *m;
+    int status;
+    if (n < 2 || n > MODEL_N_CTX) return 2;
+    for (uint32_t i = 0; i < n; i++) tokens[i] = atoi(argv[i + 1]);
+    CHECK(MODEL_EMBEDDINGS == 1, "the header says %d", MODEL_EMBEDDINGS);
+    const char *device = getenv("FORGE_HIP_LIBRARY");
+    struct model_options options = { .size = sizeof options };
+    if (device) {
+        options.device_symbol = symbol_of;
+        options.device_context = dlopen(device, RTLD_NOW);
+    }
+    CHECK(model_open(&m, aligned_memory(MODEL_WORKSPACE_BYTES), MODEL_WORKSPACE_BYTES, &options) == MODEL_OK, "open");
+    if (failures) return 1;
+
+    CHECK(model_prefill(m, tokens, n, vector) == MODEL_WRONG_KIND, "prefill");
+    CHECK(model_step(m, tokens[0], vector) == MODEL_WRONG_KIND, "step");
+    CHECK(model_sample(m, vector, NULL) == MODEL_WRONG_KIND, "sample");
+    CHECK(model_embed(m, tokens, 0, 0, vector) == MODEL_BAD_ARGUMENT, "no tokens");
+    CHECK(model_embed(m, tokens, n, 2, vector) == MODEL_BAD_ARGUMENT, "flags");
+    CHECK(model_embed(m, tokens, n, 0, NULL) == MODEL_BAD_ARGUMENT, "no vector");
+    CHECK(model_embed(m, tokens, MODEL_N_CTX + 1, 0, vector) == MODEL_CONTEXT_FULL, "more tokens than the context");
+
+    CHECK(model_embed(m, tokens, n, 0, vector) == MODEL_OK, "embed");
+    CHECK(model_embed(m, tokens + 1, n - 1, 0, other) == MODEL_OK, "another text");
+    CHECK(memcmp(vector, other, sizeof vector) != 0, "two texts have one vector");
+    CHECK(model_begin(m, tokens, n, other) == MODEL_OK, "begin");
+    while ((status = model_step_budget(m, 3)) == MODEL_MORE) { }
+    CHECK(status == MODEL_OK, "budget: %s", model_strerror(status));
+    same(vector, other, "a step in pieces gives other bits");
+
+    double length = 0, cosine = 0;
+    CHECK(model_embed(m, tokens, n, MODEL_AS_IT_IS, other) == MODEL_OK, "embed as it is");
+    for (uint32_t i = 0; i < MODEL_N_EMBD; i++) {
+        length += (double)other[i] * (double)other[i];
+        cosine += (double)other[i] * (double)vector[i];
+    }
+    CHECK(fabs(cosine / sqrt(length) - 1) < 1e-6, "direction: %.9f", cosine / sqrt(length));
+    model_close(m);
+    for (uint32_t i = 0; i < MODEL_N_EMBD; i++) printf("%s%.9g", i ? "," : "[", (double)vector[i]);
+    puts("]");
+    return failures != 0;
+}
