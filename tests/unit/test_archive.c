@@ -1,7 +1,7 @@
 /* Static libraries: their bytes as the format has them, and as ar and a linker read them. */
 #include "compiler/product/archive.h"
 #include "die_capture.h"
-#include "compiler/build/spawn.h"
+#include "scratch.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,33 +11,12 @@
 /* cmocka.h needs the above */
 #include <cmocka.h>
 
-struct scratch { struct arena *arena; char directory[64]; };
-
-static int setup(void **state)
-{
-    static struct scratch s;
-    s.arena = arena_create();
-    snprintf(s.directory, sizeof s.directory, "/tmp/forgec-test-XXXXXX");
-    if (!mkdtemp(s.directory)) return -1;
-    *state = &s;
-    return 0;
-}
-
 static int run(struct scratch *s, const char *const *argv, struct bytes *out)
 {
     struct spawn_job job = { .argv = argv };
     spawn_run(s->arena, &(struct spawn_options){ .jobs = 1 }, &job, 1);
     *out = job.output;
     return job.status;
-}
-
-static int teardown(void **state)
-{
-    struct scratch *s = *state;
-    struct bytes out;
-    const int code = run(s, (const char *const[]){ "rm", "-rf", s->directory, NULL }, &out);
-    arena_destroy(s->arena);
-    return code;
 }
 
 static const char *write_archive(struct scratch *s, const char *member, struct bytes object, const char *const *symbols)
@@ -121,5 +100,5 @@ int main(void)
         cmocka_unit_test(bytes_of_a_small_one), cmocka_unit_test(ar_reads_it), cmocka_unit_test(linker_finds_the_symbol),
         cmocka_unit_test(too_large),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -3,6 +3,7 @@
 #include "compiler/build/cc.h"
 #include "compiler/build/spawn.h"
 #include "runtime/device/device.h"
+#include "scratch.h"
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@ static const char module_source[] =
     "{ ((uint32_t *)a.arena)[(group_y() * 3 + group_x()) * 64 + thread_x()] += "
     "1000 * a.mark + 100 * group_y() + 10 * group_x() + (thread_x() == 63 ? a.weight[11] : 0); }\n";
 
-struct scratch { struct arena *arena; char directory[64]; const char *library; uint8_t *module; };
+static const char *library;
+static uint8_t *module_image;
 
 static const char *write_file(struct scratch *s, const char *name, const char *text)
 {
@@ -44,27 +46,14 @@ static void compile_shared(struct scratch *s, const char *out, const char *sourc
 
 static int setup(void **state)
 {
-    static struct scratch s;
-    s.arena = arena_create();
-    snprintf(s.directory, sizeof s.directory, "/tmp/forgec-test-XXXXXX");
-    if (!mkdtemp(s.directory)) return -1;
-    s.library = arena_printf(s.arena, "%s/libsimt.so", s.directory);
-    compile_shared(&s, s.library, FORGEC_SOURCE_DIR "/tests/lanes/libsimt.c", FORGEC_SOURCE_DIR "/tests/lanes/simt.c");
-    const char *object = arena_printf(s.arena, "%s/module.so", s.directory);
-    compile_shared(&s, object, write_file(&s, "module.c", module_source), NULL);
-    s.module = (uint8_t *)(uintptr_t)file_read(s.arena, object).data;
-    *state = &s;
-    return 0;
-}
-
-static int teardown(void **state)
-{
+    if (scratch_setup(state) != 0) return -1;
     struct scratch *s = *state;
-    const char *const argv[] = { "rm", "-rf", s->directory, NULL };
-    struct spawn_job job = { .argv = argv };
-    spawn_run(s->arena, &(struct spawn_options){ .jobs = 1 }, &job, 1);
-    arena_destroy(s->arena);
-    return job.status;
+    library = arena_printf(s->arena, "%s/libsimt.so", s->directory);
+    compile_shared(s, library, FORGEC_SOURCE_DIR "/tests/lanes/libsimt.c", FORGEC_SOURCE_DIR "/tests/lanes/simt.c");
+    const char *object = arena_printf(s->arena, "%s/module.so", s->directory);
+    compile_shared(s, object, write_file(s, "module.c", module_source), NULL);
+    module_image = (uint8_t *)(uintptr_t)file_read(s->arena, object).data;
+    return 0;
 }
 
 static void names_of_amd(void **state)
@@ -115,21 +104,21 @@ static void wants(enum forge_status wanted, const char *variable, const char *va
 
 static void what_is_missing(void **state)
 {
-    const struct scratch *s = *state;
-    setenv("FORGE_HIP_LIBRARY", s->library, 1);
+    (void)state;
+    setenv("FORGE_HIP_LIBRARY", library, 1);
     wants(FORGE_NO_DEVICE, "FORGE_HIP_LIBRARY", "/nonexistent/libamdhip64.so", "/nonexistent/libamdhip64.so");
     wants(FORGE_NO_DEVICE, "FORGE_CUDA_LIBRARY", "/nonexistent/libcuda.so", "NVIDIA");
     wants(FORGE_NO_DEVICE, "FORGE_HIP_LIBRARY", "libm.so.6", "libm.so.6 has no hipInit");
-    wants(FORGE_NO_DEVICE, "FORGE_CUDA_LIBRARY", s->library, "has no cuInit");
+    wants(FORGE_NO_DEVICE, "FORGE_CUDA_LIBRARY", library, "has no cuInit");
     wants(FORGE_NO_DEVICE, "FORGE_SIMT_VERSION", "40500000", "HIP 4.5.0: too old");
     wants(FORGE_NO_DEVICE, "FORGE_SIMT_DEVICES", "0", "no AMD GPU found");
     wants(FORGE_OK, "FORGE_SIMT_VERSION", "70100000", "");
 }
 
-static void open_device(struct forge_device *d, const struct scratch *s)
+static void open_device(struct forge_device *d)
 {
     struct forge_error error = { "" };
-    setenv("FORGE_HIP_LIBRARY", s->library, 1);
+    setenv("FORGE_HIP_LIBRARY", library, 1);
     if (device_library(d, FORGE_GPU_HIP, &error) != FORGE_OK || device_select(d, "simt", DEVICE_ANY, &error) != FORGE_OK)
         fail_msg("%s", error.text);
     assert_string_equal(d->version_text, "HIP 6.2.0");
@@ -146,13 +135,14 @@ static void wait_for(struct forge_device *d)
 
 static void memory_and_order(void **state)
 {
+    (void)state;
     struct forge_device d;
     struct forge_error error = { "" };
     uint8_t *a, *b, *host, *seen;
     void *first, *last;
     uint64_t free_before, free_after, total;
     double seconds;
-    open_device(&d, *state);
+    open_device(&d);
     WORKS(device_memory(&d, &free_before, &total, &error));
     WORKS(device_alloc(&d, &a, 5000, "test", &error));
     WORKS(device_alloc(&d, &b, 5000, "test", &error));
@@ -205,16 +195,16 @@ static void read_words(struct forge_device *d, uint32_t *host, const uint8_t *ar
 
 static void code_and_graphs(void **state)
 {
-    const struct scratch *s = *state;
+    (void)state;
     struct forge_device d;
     struct forge_error error = { "" };
     uint8_t *arena, *seen;
     uint32_t *host;
     void *module, *function, *graph;
-    open_device(&d, s);
+    open_device(&d);
     static const uint8_t other[64] = { 0x7f, 'E', 'L', 'F', 2, 1, 1, 64 };
     assert_int_equal(device_module(&d, &module, other, &error), FORGE_WRONG_GPU);
-    WORKS(device_module(&d, &module, s->module, &error));
+    WORKS(device_module(&d, &module, module_image, &error));
     assert_int_equal(device_function(&d, &function, module, "no_such_kernel", 0, &error), FORGE_DEVICE_FAULT);
     assert_non_null(strstr(error.text, "no_such_kernel"));
     WORKS(device_function(&d, &function, module, "count", 60000, &error));
@@ -253,14 +243,14 @@ static void code_and_graphs(void **state)
 /* Last: the emulator, like a device, does not recover. */
 static void faults(void **state)
 {
-    const struct scratch *s = *state;
+    (void)state;
     struct forge_device d;
     struct forge_error error = { "" };
     uint8_t *arena;
     void *module, *function;
     bool idle;
-    open_device(&d, s);
-    WORKS(device_module(&d, &module, s->module, &error));
+    open_device(&d);
+    WORKS(device_module(&d, &module, module_image, &error));
     WORKS(device_function(&d, &function, module, "count", 0, &error));
     WORKS(device_alloc(&d, &arena, WORDS * 4, "test", &error));
     const struct forge_kernel_args args = { .arena = arena };
@@ -280,5 +270,5 @@ int main(void)
         cmocka_unit_test(names_of_amd),    cmocka_unit_test(what_is_missing), cmocka_unit_test(memory_and_order),
         cmocka_unit_test(code_and_graphs), cmocka_unit_test(faults),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, scratch_teardown);
 }

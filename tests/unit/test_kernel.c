@@ -10,7 +10,7 @@
 #include "compiler/plan/lifetimes.h"
 #include "compiler/plan/plan.h"
 #include "die_capture.h"
-#include "tiny_model.h"
+#include "tiny_plans.h"
 #include <string.h>
 
 static struct arena *a;
@@ -198,45 +198,10 @@ static void check_texts(const struct plan *p)
     }
 }
 
-static void check_model(const struct model *m)
-{
-    const struct graph *g = graph_build(a, m);
-    const struct profile *profile = profile_load(a, "portable", NULL);
-    for (uint32_t i = 0; i < 2 * 2 * 3; i++) {
-        const struct plan_options o = { .exact = i & 2, .kv = (enum kv_type)(i / 4), .max_threads = 3 };
-        check_texts(plan_make(a, g, i & 1 ? FUSE_LAYER : FUSE_NONE, profile, &o));
-    }
-}
-
-static void texts_of_architectures(void **state)
+static void texts(void **state)
 {
     (void)state;
-    static const char *const architectures[] = { "llama", "qwen2", "qwen3" };
-    static const uint32_t formats[] = { QUANT_F32, QUANT_F16, QUANT_Q8_0, QUANT_Q4_0 };
-    for (size_t i = 0; i < COUNT_OF(architectures); i++)
-        for (size_t f = 0; f < COUNT_OF(formats); f++) {
-            struct tiny s = tiny_llama;
-            s.arch = architectures[i];
-            s.matrix = formats[f];
-            s.n_layer = 3;
-            check_model(tiny_model(a, &s));
-        }
-}
-
-static void texts_of_wirings(void **state)
-{
-    (void)state;
-    static const char *const layers[] = {
-        "%n = rmsnorm attn_norm, %x\n" TINY_ATTENTION("%n") TINY_FFN("%n") "%s = add %d, %x\n%x = add %s, %ao\n",
-        "%m = rmsnorm attn_norm, %x\n%n = rmsnorm ffn_norm, %m\n" TINY_ATTENTION("%n") "%x = add %ao, %x\n",
-        TINY_ATTENTION("%x") "%n = rmsnorm attn_norm, %ao\n%h = add %x, %n\n" TINY_FFN("%h") "%o = rmsnorm ffn_norm, %d\n%x = add %h, %o\n",
-        TINY_ATTENTION("%x") "%b = add %ao, %ao\n%c = add %b, %ao\n%x = add %c, %b\n",
-        "%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n%v = matmul attn_v, %x\n%vc = store_v %v\n"
-        "%near = attention window=20 cap=30 %q, %kc, %vc\n%far = attention %q, %kc, %vc\n%kqv = add %near, %far\n"
-        "%x = matmul attn_output, %kqv\n",
-        TURNS("%q1 = rope %q\n%q2 = rope base=500 %q1\n%qr = rope base=500 n_rot=8 neox=true %q2\n"),
-    };
-    for (size_t i = 0; i < COUNT_OF(layers); i++) check_model(tiny_layers(a, layers[i]));
+    tiny_plans(a, check_texts);
 }
 
 /* What is known of a llama's kernels: which there are, what they read, how they are called. */
@@ -277,8 +242,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(places_have_symbols, setup, teardown),
         cmocka_unit_test_setup_teardown(launches_of_a_step, setup, teardown),
         cmocka_unit_test_setup_teardown(choices, setup, teardown),
-        cmocka_unit_test_setup_teardown(texts_of_architectures, setup, teardown),
-        cmocka_unit_test_setup_teardown(texts_of_wirings, setup, teardown),
+        cmocka_unit_test_setup_teardown(texts, setup, teardown),
         cmocka_unit_test_setup_teardown(kernels_of_a_llama, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

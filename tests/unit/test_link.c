@@ -3,6 +3,7 @@
 #include "compiler/build/link.h"
 #include "compiler/build/weights_file.h"
 #include "runtime/model/abi.h"
+#include "scratch.h"
 #include <elf.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -52,29 +53,6 @@ static const char *expected_line(struct arena *a, uint64_t n)
     uint64_t sum = 0;
     for (uint64_t i = 0; i < n; i++) sum += byte_at(i) * (i + 1);
     return arena_printf(a, "%llu 0 8 0 a 1.414\n", (unsigned long long)sum);
-}
-
-struct scratch { struct arena *arena; char directory[64]; };
-
-static int setup(void **state)
-{
-    static struct scratch s;
-    s.arena = arena_create();
-    snprintf(s.directory, sizeof s.directory, "/tmp/forgec-test-XXXXXX");
-    if (!mkdtemp(s.directory)) return -1;
-    setenv("XDG_CACHE_HOME", arena_printf(s.arena, "%s/cache", s.directory), 1);
-    *state = &s;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct scratch *s = *state;
-    const char *const argv[] = { "rm", "-rf", s->directory, NULL };
-    struct spawn_job job = { .argv = argv };
-    spawn_run(s->arena, &(struct spawn_options){ .jobs = 1 }, &job, 1);
-    arena_destroy(s->arena);
-    return job.status;
 }
 
 static struct toolchain *tools(struct arena *a)
@@ -335,5 +313,5 @@ int main(void)
         cmocka_unit_test(includes_are_pasted),
         cmocka_unit_test(runtime_compiles),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -4,6 +4,7 @@
 #include "die_capture.h"
 #include "compiler/build/link.h"
 #include "compiler/product/objfile.h"
+#include "scratch.h"
 #include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,29 +34,15 @@ enum { IMAGE = 70001 };
 static uint8_t image[IMAGE];
 static const uint8_t words[] = { 1, 2, 3, 4 };
 
-struct scratch { struct arena *arena; char directory[64]; struct toolchain *tc; };
+static struct toolchain *tc;
 
 static int setup(void **state)
 {
-    static struct scratch s;
-    s.arena = arena_create();
-    snprintf(s.directory, sizeof s.directory, "/tmp/forgec-test-XXXXXX");
-    if (!mkdtemp(s.directory)) return -1;
-    setenv("XDG_CACHE_HOME", arena_printf(s.arena, "%s/cache", s.directory), 1);
-    s.tc = toolchain_open(s.arena, &(struct cc_options){ .spawn = { .jobs = 2 } });
+    if (scratch_setup(state) != 0) return -1;
+    const struct scratch *s = *state;
+    tc = toolchain_open(s->arena, &(struct cc_options){ .spawn = { .jobs = 2 } });
     for (uint32_t i = 0; i < IMAGE; i++) image[i] = (uint8_t)(i * 2654435761u >> 13);
-    *state = &s;
     return 0;
-}
-
-static int teardown(void **state)
-{
-    struct scratch *s = *state;
-    const char *const argv[] = { "rm", "-rf", s->directory, NULL };
-    struct spawn_job job = { .argv = argv };
-    spawn_run(s->arena, &(struct spawn_options){ .jobs = 1 }, &job, 1);
-    arena_destroy(s->arena);
-    return job.status;
 }
 
 static struct bytes replaced(struct arena *a, const char *source, const char *name)
@@ -75,9 +62,9 @@ static struct bytes compile(struct scratch *s, const char *target, const char *n
     const struct profile *p = profile_load(a, target, NULL);
     struct cc_job jobs[] = { { .name = "one.c", .source = replaced(a, one, name), .kind = CC_LIBRARY, .profile = p },
                              { .name = "two.c", .source = replaced(a, two, name), .kind = CC_LIBRARY_KERNELS, .profile = p } };
-    cc_compile(a, s->tc, jobs, COUNT_OF(jobs));
+    cc_compile(a, tc, jobs, COUNT_OF(jobs));
     const struct link_object objects[] = { { "one.o", jobs[0].object }, { "two.o", jobs[1].object } };
-    return link_relocatable(a, s->tc, objects, COUNT_OF(objects));
+    return link_relocatable(a, tc, objects, COUNT_OF(objects));
 }
 
 static const struct objfile_data data_of[] = { { "test_words", ".rodata.test_words", sizeof words, 64, words },
@@ -150,14 +137,14 @@ static void two_in_one_link(void **state)
     for (size_t i = 0; i < COUNT_OF(targets); i++) {
         struct cc_job job = { .name = "start.c", .source = bytes_of(start), .kind = CC_LIBRARY,
                               .profile = profile_load(a, targets[i], NULL) };
-        cc_compile(a, s->tc, &job, 1);
+        cc_compile(a, tc, &job, 1);
         const char *paths[] = { arena_printf(a, "%s/start.o", s->directory), arena_printf(a, "%s/m.o", s->directory),
                                 arena_printf(a, "%s/n.o", s->directory) };
         const char *out = arena_printf(a, "%s/image", s->directory), *said;
         file_write(a, paths[0], job.object);
         file_write(a, paths[1], rewrite(s, compile(s, targets[i], "m"), "m"));
         file_write(a, paths[2], rewrite(s, compile(s, targets[i], "n"), "n"));
-        const char *const argv[] = { s->tc->lld, "-static", "-e", "start", "-z", "defs", "--fatal-warnings", paths[0], paths[1], paths[2],
+        const char *const argv[] = { tc->lld, "-static", "-e", "start", "-z", "defs", "--fatal-warnings", paths[0], paths[1], paths[2],
                                      "-o", out, NULL };
         if (run(s, argv, &said)) fail_msg("%s: %s", targets[i], said);
         const struct bytes linked = file_read(a, out);
@@ -190,7 +177,7 @@ static void runs_with_two(void **state)
     unsigned long sum = 0;
     for (unsigned i = 0; i < IMAGE; i++)
         sum += (unsigned)((image[i] + words[i % 4]) * 3 + image[IMAGE - 1 - i] + words[(IMAGE - 1 - i) % 4]);
-    const char *const argv[] = { s->tc->clang, paths[0], paths[1], paths[2], "-o", out, NULL };
+    const char *const argv[] = { tc->clang, paths[0], paths[1], paths[2], "-o", out, NULL };
     if (run(s, argv, &said)) fail_msg("%s", said);
     assert_int_equal(run(s, (const char *const[]){ out, NULL }, &said), 0);
     assert_string_equal(said, arena_printf(a, "%lu 42 %d hel\n", sum, 13 + image[1] + words[1]));
@@ -211,7 +198,7 @@ static struct bytes compile_one(struct scratch *s, const char *target, const cha
 {
     struct cc_job job = { .name = "bad.c", .source = bytes_of(source), .kind = CC_LIBRARY,
                           .profile = profile_load(s->arena, target, NULL) };
-    cc_compile(s->arena, s->tc, &job, 1);
+    cc_compile(s->arena, tc, &job, 1);
     return job.object;
 }
 
@@ -301,5 +288,5 @@ int main(void)
         cmocka_unit_test(same_bytes_twice),
         cmocka_unit_test(broken_promises), cmocka_unit_test(damaged_headers), cmocka_unit_test(damaged_anywhere),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, scratch_teardown);
 }

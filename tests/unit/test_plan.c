@@ -10,7 +10,7 @@
 #include "compiler/build/image.h"
 #include "compiler/plan/plan.h"
 #include "die_capture.h"
-#include "tiny_model.h"
+#include "tiny_plans.h"
 #include <math.h>
 
 static struct arena *a;
@@ -157,43 +157,17 @@ static void check_states(const struct plan *p)
     }
 }
 
-static void check_all(const struct model *m)
+static void check_all(const struct plan *p)
 {
-    for (uint32_t i = 0; i < 2 * 2 * 3; i++) {
-        const struct plan *p = plan_of(m, i & 1 ? FUSE_LAYER : FUSE_NONE,
-                                       (struct plan_options){ .exact = i & 2, .kv = (enum kv_type)(i / 4), .max_threads = 3 });
-        check_arena(p);
-        check_image(p);
-        check_states(p);
-    }
+    check_arena(p);
+    check_image(p);
+    check_states(p);
 }
 
 static void invariants(void **state)
 {
     (void)state;
-    static const char *const architectures[] = { "llama", "qwen2", "qwen3" };
-    static const enum quant formats[] = { QUANT_F32, QUANT_F16, QUANT_Q8_0, QUANT_Q4_0 };
-    for (size_t i = 0; i < COUNT_OF(architectures); i++)
-        for (size_t f = 0; f < COUNT_OF(formats); f++) {
-            struct tiny s = tiny_llama;
-            s.arch = architectures[i];
-            s.matrix = formats[f];
-            check_all(tiny_model(a, &s));
-        }
-}
-
-static void invariants_of_other_wirings(void **state)
-{
-    (void)state;
-    static const char *const layers[] = {
-        "%n = rmsnorm attn_norm, %x\n" TINY_ATTENTION("%n") TINY_FFN("%n") "%s = add %d, %x\n%x = add %s, %ao\n",
-        /* The input of q, k and v is dead once they are made: attention may start in one thread while another still reads it. */
-        "%m = rmsnorm attn_norm, %x\n%n = rmsnorm ffn_norm, %m\n" TINY_ATTENTION("%n") "%x = add %ao, %x\n",
-        TINY_ATTENTION("%x") "%n = rmsnorm attn_norm, %ao\n%h = add %x, %n\n" TINY_FFN("%h") "%o = rmsnorm ffn_norm, %d\n%x = add %h, %o\n",
-        TINY_ATTENTION("%x") "%b = add %ao, %ao\n%c = add %b, %ao\n%x = add %c, %b\n",
-        TURNS("%q1 = rope %q\n%q2 = rope base=500 %q1\n%qr = rope base=500 n_rot=8 neox=true %q2\n"),
-    };
-    for (size_t i = 0; i < COUNT_OF(layers); i++) check_all(tiny_layers(a, layers[i]));
+    tiny_plans(a, check_all);
 }
 
 /* ---- sizes ---- */
@@ -205,9 +179,7 @@ static void largest_sizes(void **state)
     s.n_embd = 1u << 20, s.n_ff = 1u << 22, s.n_head = 4096, s.n_head_kv = 1, s.head_dim = 4096, s.n_vocab = 1u << 24;
     const struct model *m = tiny_model(a, &s);
     const struct plan *p = plan_of(m, FUSE_LAYER, (struct plan_options){ .n_ctx = 1u << 16, .max_threads = 1024 });
-    check_arena(p);
-    check_image(p);
-    check_states(p);
+    check_all(p);
     assert_true(p->image_bytes > UINT64_C(34) << 40);
     static struct model *wide;
     s.n_head_kv = 4096;
@@ -382,7 +354,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(invariants, setup, teardown),
-        cmocka_unit_test_setup_teardown(invariants_of_other_wirings, setup, teardown),
         cmocka_unit_test_setup_teardown(largest_sizes, setup, teardown),
         cmocka_unit_test_setup_teardown(beyond_32_bits, setup, teardown),
         cmocka_unit_test_setup_teardown(refusals, setup, teardown),
