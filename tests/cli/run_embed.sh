@@ -10,8 +10,12 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$tmp" || exit 1
 "$make" --shape golden-bert --type F16 --tokenizer none -o bert.gguf || exit 1
 "$make" --shape golden-nomic-bert --type F16 --tokenizer none -o nomic-bert.gguf || exit 1
-"$make" --arch qwen3 --layers 2 --embd 64 --ff 96 --heads 4 --kv-heads 2 --head-dim 16 --vocab 256 --ctx 200 --type F16 --tokenizer none \
-    --key %.pooling_type=3 -o qwen3.gguf || exit 1
+for pooling in 1 3; do
+    "$make" --arch qwen3 --layers 2 --embd 64 --ff 96 --heads 4 --kv-heads 2 --head-dim 16 --vocab 256 --ctx 200 --type F16 --tokenizer none \
+        --key %.pooling_type=$pooling -o qwen3-$pooling.gguf || exit 1
+done
+mv qwen3-1.gguf qwen3-mean.gguf
+mv qwen3-3.gguf qwen3.gguf
 
 # near FILE MOST: the vector that was printed is that one, but for so much in a number
 near() {
@@ -20,13 +24,13 @@ near() {
           if (NF != n) { print NF, "numbers, not", n; bad = 1 } }
         END { exit bad || NR != FNR + 1 }' "$1" out.plain > differ || bad "another vector: $(head -n 1 differ)"
 }
-# vector MODEL MOST: of the program ./p
+# vector MODEL MOST [OPTIONS]: of the program ./p
 vector() {
     line=$(grep "^$1: " "$root/tests/data/tiny/embeddings.txt")
     rest=${line#*: }
     ids=${rest%%:*}
     printf '%s\n' "${rest#*: }" > want
-    check "$1, vector" 0 ./p -q --tokens "$ids" --embd-format plain
+    check "$1, vector ${3-}" 0 ./p -q --tokens "$ids" --embd-format plain ${3-}
     cp "$tmp/out" out.plain
     near want "$2"
 }
@@ -62,6 +66,10 @@ if [ -n "$target" ]; then
     summary
     exit
 fi
+
+# A text in pieces: the rows of all of them count.
+check 'in pieces' 0 "$forgec" build qwen3-mean.gguf --exact --kv f32 -q -o p
+for pieces in '' '--ubatch-size=5' '--ubatch-size=0'; do vector qwen3-mean 2e-6 $pieces; done
 
 # Texts: one a line, in their order.
 "$make" --shape golden-bert --type F16 --tokenizer wordpiece -o words.gguf || exit 1
