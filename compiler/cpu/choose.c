@@ -227,7 +227,7 @@ static void choose(struct arena *a, struct plan *p)
     for (uint32_t i = 0; i < p->fused->n_groups; i++) plan_group(p, i, &p->groups[i]);
     plan_buffers(a, p);
     plan_scratch(p);
-    p->kernels = plan_cpu_kernels(a, p);
+    p->kernels = cpu_kernels(a, p);
 }
 
 extern const struct machine machine_cpu;

@@ -1,8 +1,10 @@
-/* choose.h -- what the list of a CPU's kernels and their text both ask of the plan. */
+/* choose.h -- a CPU's list of kernels, and what it and their text both ask of the plan. */
 #ifndef FORGEC_CPU_CHOOSE_H
 #define FORGEC_CPU_CHOOSE_H
 #include "compiler/plan/plan.h"
 
+/* list.c: the kernels, when all places are known. */
+struct kernel_list *cpu_kernels(struct arena *a, const struct plan *p);
 /* The attention that threads go on to from this projection without a barrier; NULL: none.  The projection's decode kernel makes whole
  * heads, KV head by KV head. */
 const struct group *joined_attention(const struct plan *p, const struct group *g);

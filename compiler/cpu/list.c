@@ -530,7 +530,7 @@ static void add_group(struct lister *l)
     }
 }
 
-struct kernel_list *plan_cpu_kernels(struct arena *a, const struct plan *p)
+struct kernel_list *cpu_kernels(struct arena *a, const struct plan *p)
 {
     const struct fused *f = p->fused;
     struct lister l = { .arena = a, .plan = p, .list = kernel_list_new(a) };

@@ -4,7 +4,6 @@
 #include "limits.h"
 #include "machine.h"
 #include "runtime/model/abi.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +41,8 @@ static void fill_options(struct plan *p, const struct plan_options *o)
         die("%s: its attention sees later tokens, so all of a text is computed at once: the chunk is the context, %u",
             p->model->gguf->path, p->chunk);
 }
+
+/* ---- states: what a sequence leaves behind, layer by layer ---- */
 
 const char *const state_kind_name[STATE_KINDS] = { [STATE_KV] = "kv", [STATE_RING] = "ring", [STATE_RECURRENT] = "recurrent",
                                                    [STATE_CONV] = "conv" };
@@ -121,11 +122,6 @@ static void plan_states(struct arena *a, struct plan *p)
         else if (n->op == OP_recur)
             add_state(p, float_state(p, STATE_RECURRENT, n, (uint64_t)n->heads * n->attr.head_dim * n->attr.value_dim));
     }
-}
-
-double plan_micros(const struct plan *p, uint64_t bytes)
-{
-    return p->profile->bandwidth_gb_s > 0 ? (double)bytes / (p->profile->bandwidth_gb_s * 1e3) : 0;
 }
 
 uint32_t plan_window(const struct plan *p, const struct node *n) { return n->attr.window < p->options.n_ctx ? n->attr.window : 0; }
@@ -341,6 +337,13 @@ const char *plan_value_name(const struct node *n)
 {
     const char *dot = strchr(n->name, '.');
     return dot ? dot + 1 : n->name;
+}
+
+/* ---- all of it ---- */
+
+double plan_micros(const struct plan *p, uint64_t bytes)
+{
+    return p->profile->bandwidth_gb_s > 0 ? (double)bytes / (p->profile->bandwidth_gb_s * 1e3) : 0;
 }
 
 struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *profile,

@@ -130,6 +130,4 @@ uint32_t plan_last_reader(const struct plan *p, const struct node *n);
 bool plan_needs_buffer(const struct plan *p, const struct node *n);
 /* "3.attn_norm" -> "attn_norm" */
 const char *plan_value_name(const struct node *n);
-/* cpu/list.c: the kernels, when all places are known. */
-struct kernel_list *plan_cpu_kernels(struct arena *a, const struct plan *p);
 #endif
