@@ -250,19 +250,24 @@ uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *
     static const double PAYS = 1.0;                     /* a range more, whose kernel is text to read and to compile, must save so many
                                                          * times the time of one size */
     static const double LONG_FILL = 0.85, CHUNK_FILL = 0.95;      /* what long steps should reach: less counts as that much more time */
-    const uint32_t most = chunk < t->gpu.gemm_fit ? chunk : t->gpu.gemm_fit, usual_from = most + 1;
+    static const double USUAL_FILL = 0.5;               /* a chunk that fills less with the target's own tile counts as short */
+    static const double FEW_FILL = 0.2;                 /* and one that fills less than this lets nothing hold up the matrix unit */
+    const struct gemm_shape usual = usual_shape(t, p, chunk);
+    const double usual_fill = gemm_fill(t, p, &usual, chunk);
+    const uint32_t fit = t->gpu.gemm_fit && usual_fill < USUAL_FILL ? chunk : t->gpu.gemm_fit;
+    const uint32_t most = chunk < fit ? chunk : fit, usual_from = most + 1;
     struct gemm_shape menu[MENU];
     double loss[MENU][SIZES];
     struct cut cuts[GEMM_RANGES][GEMM_RANGES][SIZES];
     uint32_t sizes[SIZES], n_menu = menu_of(menu, t, p, refused), n = 0, kept = 1;
     if (chunk >= usual_from || !n_menu)
-        ranges[n++] = (struct gemm_range){ usual_shape(t, p, chunk), most && n_menu ? usual_from : 1, chunk };
+        ranges[n++] = (struct gemm_range){ usual, most && n_menu ? usual_from : 1, chunk };
     if (!most || !n_menu) return n;
     const uint32_t n_sizes = sizes_of(sizes, most), allowed = GEMM_RANGES - n;
     bool balanced[MENU], any = false;
     for (uint32_t m = 0; m < n_menu; m++) {
         const struct step_clocks c = step_of(t, p, &menu[m]);
-        any |= balanced[m] = is_balanced(&c);
+        any |= balanced[m] = is_balanced(&c) || usual_fill < FEW_FILL;
     }
     for (uint32_t i = 0; i < n_sizes; i++) {
         double best = 1e300;

@@ -4245,8 +4245,8 @@ STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) >
 enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
 
 struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
-/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8
- * threads or one bring a row. */
+/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 16,
+ * 8 or one threads bring a row. */
 DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uint32_t n)
 {
     return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;

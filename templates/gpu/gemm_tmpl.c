@@ -103,8 +103,8 @@ STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) >
 enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
 
 struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
-/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 8
- * threads or one bring a row. */
+/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 16,
+ * 8 or one threads bring a row. */
 DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uint32_t n)
 {
     return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;
@@ -389,30 +389,34 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
         }
 }
 #else
-struct G(gemm_weights_) { uint32_t none; };
-/* f32: split into a high and a low f16 on the way.  Loaded when needed: these matrices are rare and small. */
+/* f32: pieces of 4 columns, each split into a high and a low f16 on the way. */
+enum { G(GEMM_W_PIECES_) = (GEMM_ROWS * 16 + GEMM_THREADS - 1) / GEMM_THREADS };
+struct G(gemm_weights_) { struct F(unit_) u[G(GEMM_W_PIECES_)]; };
+DEVICE uint32_t G(gemm_piece_row_)(const uint32_t i) { return thread_x() / 16 + i * (GEMM_THREADS / 16); }
 DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
                            const uint32_t units)
 {
-    (void)n; (void)slots; (void)w; (void)step; (void)slot; (void)units;
+    (void)slots; (void)slot;
+    UNROLL for (uint32_t i = 0; i < G(GEMM_W_PIECES_); i++)
+        if (step < units && G(gemm_has_)(i, GEMM_THREADS / 16, GEMM_ROWS))
+            F(load_)(&n->u[i], gemm_row(w, G(gemm_piece_row_)(i)), step * 16 + thread_x() % 16, units * 16);
 }
 DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t units)
 {
-    (void)n;
-    if (step >= units) return;
-    for (uint32_t i = 0; i < (GEMM_ROWS * 16 + GEMM_THREADS - 1) / GEMM_THREADS; i++) {
-        const uint32_t part = thread_x() % 16, row = thread_x() / 16 + i * (GEMM_THREADS / 16);
-        if (row >= GEMM_ROWS) break;
-        struct F(unit_) u;
-        uint32_t h[2], rest[2];
-        F(load_)(&u, gemm_row(w, row), step * 16 + part, units * 16);
-        F(decode_)(h, &u, step * 16 + part);
-        F(decode_rest_)(rest, &u, step * 16 + part);
-        uint8_t *to = G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_)) + lds_piece(row, GEMM_ROW_LDS, part / 2, 1) + part % 2 * 8;
-        const u32x2 high = { h[0], h[1] }, low = { rest[0], rest[1] };
-        *(u32x2 *)(void *)to = high;
-        *(u32x2 *)(void *)(to + GEMM_ROWS * GEMM_ROW_LDS) = low;
-    }
+    const uint32_t part = thread_x() % 16;
+    (void)w;
+    UNROLL for (uint32_t i = 0; i < G(GEMM_W_PIECES_); i++)
+        if (step < units && G(gemm_has_)(i, GEMM_THREADS / 16, GEMM_ROWS)) {
+            uint32_t h[2], rest[2];
+            F(pin_)(&n->u[i]);
+            F(decode_)(h, &n->u[i], step * 16 + part);
+            F(decode_rest_)(rest, &n->u[i], step * 16 + part);
+            uint8_t *to = G(gemm_w_slot_)(slots, step % G(GEMM_SLOTS_))
+                + lds_piece(G(gemm_piece_row_)(i), GEMM_ROW_LDS, part / 2, 1) + part % 2 * 8;
+            const u32x2 high = { h[0], h[1] }, low = { rest[0], rest[1] };
+            *(u32x2 *)(void *)to = high;
+            *(u32x2 *)(void *)(to + GEMM_ROWS * GEMM_ROW_LDS) = low;
+        }
 }
 #endif
 

@@ -31,8 +31,8 @@ wrong() {
     check "$1" 1 "$forgec" verify "$2" -t "$target" --ctx 128 --tokens 64 --templates "$tmp/templates"
     out_has "OUT OF BOUNDS"
 }
-wrong "one expert fewer" "$mixed" 's/^        total += share;/        if (k + 1 == used) share = 0.0f;\n        total += share;/'
+wrong "one expert fewer" "$mixed" 's/ share = route_share(mine, / share = lane_id() + 1 == used ? 0.0f : route_share(mine, /'
 wrong "shares are not divided" "$mixed" 's/norm ? max_f32(total, 6.103515625e-5f) : 1.0f/1.0f/'
-wrong "scores off by more than rounding" "$mixed" 's/^        r.select\[i\] = r.share\[i\];/        r.select[i] = r.share[i] + (e % 2 ? 0.03f : 0.0f);/'
-wrong "bias subtracted" "$biased" 's/if (bias) r.select\[i\] += /if (bias) r.select[i] -= /'
+wrong "scores off by more than rounding" "$mixed" 's/order_of_f32(select\[i\])/order_of_f32(select[i] + ((first + i) % 2 ? 0.25f : 0.0f))/'
+wrong "bias subtracted" "$biased" 's/ select\[i\] += more\[i\];/ select[i] -= more[i];/'
 summary
