@@ -154,7 +154,7 @@ static enum forge_status decode_laps(struct clock *c, uint32_t steps, struct for
     const uint32_t runs = runs_of(laps, steps, room);
     double before = 0;
     for (uint32_t cut = 0; cut <= laps->n; cut++) {
-        double now;
+        double now = 0;
         if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
         TRY(time_cut(c, cut, runs, &now, error));
         if (cut > 0) laps->launches[cut - 1].work = now - before;
