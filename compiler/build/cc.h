@@ -1,7 +1,7 @@
 /* cc.h -- C source to object code with clang as a subprocess, through the compile cache.
  * Nothing touches the disk on the way: sources go in and objects come back through memory files, so neither paths nor
- * times get into the bytes and a signal leaves nothing behind (but for kernels that clang links: a temporary file, which it
- * removes).  Knows no models. */
+ * times get into the bytes and a signal leaves nothing behind, but for kernels of AMD that clang links: its temporary file, which it
+ * removes unless it is killed.  Knows no models. */
 #ifndef FORGEC_CC_H
 #define FORGEC_CC_H
 #include "compiler/base/base.h"
