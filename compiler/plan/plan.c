@@ -193,7 +193,19 @@ uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w)
 
 uint32_t plan_slices(const struct group *g) { return g->choice ? g->choice->attr.used : g->branches[0].matmul->weight->slices; }
 
-bool plan_reads_pieces(const struct node *product) { return product->inputs[0]->cols != product->weight->cols; }
+/* Does a value have a row for each expert of the choice?  The columns do not tell where one expert is chosen. */
+static bool is_of_experts(const struct node *n, const struct node *choice)
+{
+    for (; n->op != OP_expert_matmul; n = n->inputs[0])
+        if (!op_info[n->op].n_values || n->cols != n->inputs[0]->cols) return false;
+    return n->inputs[1] == choice;
+}
+
+bool plan_reads_pieces(const struct node *product)
+{
+    const struct node *x = product->inputs[0];
+    return x->cols != product->weight->cols || (product->op == OP_expert_matmul && is_of_experts(x, product->inputs[1]));
+}
 
 uint64_t plan_bytes_read(const struct plan *p, const struct node *n)
 {

@@ -99,7 +99,7 @@ static void more_tensors(void)
 }
 
 /* Layers with attention, a convolution, a recurrence, products of heads, and experts. */
-static struct model *sliced_model(void)
+static struct model *sliced_model(uint32_t used)
 {
     static const char *const text =
         "architecture: llama\ninherits: transformer\nparameters: {rope_neox: false}\ntensors:\n"
@@ -120,14 +120,15 @@ static struct model *sliced_model(void)
         "%g = part first=0 count=4 %p\n%gs = softplus %g\n%b = part first=4 count=4 %p\n%bs = sigmoid %b\n%w = matmul attn_v, %n\n"
         "%o = recur head_dim=32 value_dim=16 %ps, %pu, %w, %gs, %bs\n%h = matmul_heads heads, %pa\n%oh = mul %o, %h\n"
         "%x1 = add %x, %ao\n%x2 = add %x1, %oh\n%f = rmsnorm ffn_norm, %x2\n%r = matmul router, %f\n"
-        "%c = route used=2 gating=2 norm=true by=2 prefer, %r\n%eg = expert_matmul gate_exps, %f, %c\n"
+        "%c = route used=USED gating=2 norm=true by=2 prefer, %r\n%eg = expert_matmul gate_exps, %f, %c\n"
         "%egb = expert_bias gate_bias, %eg, %c\n"
         "%eu = expert_matmul up_exps, %f, %c\n%ea = glu_oai %egb, %eu\n%ed = expert_matmul down_exps, %ea, %c\n"
         "%edb = expert_bias down_bias, %ed, %c\n%edt = expert_times down_scale, %edb, %c\n%es = expert_sum %edt, %c\n"
         "%x = add %x2, %es\n" TINY_OUTPUT;
     struct text t = { .arena = a };
     text_puts(&t, text);
-    for (const char *p = wiring; *p; p += strcspn(p, "\n"), p += *p == '\n') text_printf(&t, "  %.*s\n", (int)strcspn(p, "\n"), p);
+    const char *mark = strstr(wiring, "USED"), *all = arena_printf(a, "%.*s%u%s", (int)(mark - wiring), wiring, used, mark + 4);
+    for (const char *p = all; *p; p += strcspn(p, "\n"), p += *p == '\n') text_printf(&t, "  %.*s\n", (int)strcspn(p, "\n"), p);
     tiny_more = more_tensors;
     struct model *m = tiny_yaml(a, &tiny_llama, text_str(&t));
     tiny_more = NULL;
@@ -152,7 +153,7 @@ static uint32_t count_launches(const struct plan *p, const struct launch *list, 
 static void experts_of_a_token(void **state)
 {
     (void)state;
-    const struct plan *p = plan_of(sliced_model(), "gfx1151", FUSE_LAYER, (struct plan_options){ 0 });
+    const struct plan *p = plan_of(sliced_model(USED), "gfx1151", FUSE_LAYER, (struct plan_options){ 0 });
     const struct kernel *up = named(p, "gate_exps_up_exps"), *down = named(p, "down_exps");
     const uint64_t row_q8 = 64 + 16, row_q4 = 2 * 32 + 16;           /* a unit and its scales; two units and theirs */
     assert_int_equal(up->weight_bytes, USED * 2ull * EXPERT_ROWS * row_q8 + 4ull * USED * EXPERT_ROWS + 4 * 64 + 4 * 16);
@@ -171,15 +172,26 @@ static void experts_of_a_token(void **state)
     }
     assert_non_null(strstr(text, "gemv_pair_each_q8_0_"));
     assert_non_null(strstr(text, "route_group("));
-    const struct plan *unfused = plan_of(sliced_model(), "gfx1151", FUSE_NONE, (struct plan_options){ 0 });
+    const struct plan *unfused = plan_of(sliced_model(USED), "gfx1151", FUSE_NONE, (struct plan_options){ 0 });
     assert_int_equal(count_launches(unfused, unfused->kernels->decode, unfused->kernels->n_decode, GROUP_ROUTE), 2);
+}
+
+/* Where one expert is chosen its rows have as many columns as one input for all: they are pieces all the same. */
+static void one_expert_of_a_token(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < COUNT_OF(targets); i++) {
+        const struct plan *p = plan_of(sliced_model(1), targets[i], FUSE_LAYER, (struct plan_options){ 0 });
+        check_texts(p);
+        if (p->gpu) assert_int_equal(named(p, "down_exps")->operations, 2ull * EXPERT_ROWS * 64);
+    }
 }
 
 static void slices_and_states(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < COUNT_OF(targets) * 4; i++) {
-        const struct plan *p = plan_of(sliced_model(), targets[i % 4], i / 4 & 1 ? FUSE_LAYER : FUSE_NONE,
+        const struct plan *p = plan_of(sliced_model(USED), targets[i % 4], i / 4 & 1 ? FUSE_LAYER : FUSE_NONE,
                                        (struct plan_options){ .exact = i / 8 & 1 });
         assert_true(check_texts(p) > 1.4);
     }
@@ -331,6 +343,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(launches_have_their_kernels_text, setup, teardown),
         cmocka_unit_test_setup_teardown(other_wirings, setup, teardown),
         cmocka_unit_test_setup_teardown(experts_of_a_token, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_expert_of_a_token, setup, teardown),
         cmocka_unit_test_setup_teardown(slices_and_states, setup, teardown),
         cmocka_unit_test_setup_teardown(choices_are_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_planned_is_taken, setup, teardown),
