@@ -436,7 +436,7 @@ int main(void)
         cmocka_unit_test(messages_have_one_line_and_a_place), cmocka_unit_test(outfile_appears_only_when_committed),
         cmocka_unit_test(outset_is_all_or_nothing), cmocka_unit_test(outsets_do_not_mix), cmocka_unit_test(an_output_replaces_no_input),
         cmocka_unit_test(die_removes_temporaries),           cmocka_unit_test(signal_removes_temporaries),
-        cmocka_unit_test(die_removes_temporaries),           cmocka_unit_test(dying_ends_processes),
+        cmocka_unit_test(dying_ends_processes),
         cmocka_unit_test(file_errors_name_path_and_reason),  cmocka_unit_test(short_disk_leaves_nothing_behind),
         cmocka_unit_test(only_regular_files_are_read),
         cmocka_unit_test(directory_make_makes_parents),
