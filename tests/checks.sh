@@ -1,11 +1,11 @@
 #!/bin/sh
 # checks.sh KIND DIR CLANG -- one more build of this tree in DIR/KIND and what it is for; ctest runs these when FORGEC_CHECKS is on.
 #   clang        warnings are errors; the unit tests
-#   asan         warnings are errors; AddressSanitizer and UBSan: the unit tests and those of commands, then compiled programs with both inside
-#   tsan         ThreadSanitizer: the threaded unit tests, then a compiled program with 2 to 4 threads
+#   sanitized    warnings are errors; builds what asan and fuzz_NAME run, with AddressSanitizer and UBSan: before them
+#   asan         the unit tests and those of commands, then compiled programs with both sanitizers inside
+#   fuzz_NAME    runs one of the libFuzzer targets for FUZZ_SECONDS (8) on seeds made of tests/data and the built-in YAML
+#   tsan         ThreadSanitizer: the threaded unit tests, then a compiled program with 2 to 7 threads (with CHECK_FULL unfused, too, and the command line)
 #   kernels      tests of CPU kernels for every instruction set this machine or qemu runs, optimised (portable C and AVX2: with CHECK_FULL), and unoptimised with ASan and UBSan
-#   fuzz         builds the libFuzzer targets
-#   fuzz_NAME    runs one of them for FUZZ_SECONDS (15) on seeds made of tests/data and the built-in YAML
 set -eu
 kind=$1 clang=$3
 mkdir -p "$2"
@@ -13,6 +13,7 @@ dir=$(cd "$2" && pwd)
 root=$(cd "$(dirname "$0")/.." && pwd)
 failed=0 targets=
 quick=-DCMAKE_C_FLAGS_RELWITHDEBINFO='-O1 -gline-tables-only -DNDEBUG'      # of builds whose compilation takes longer than their tests
+cache=${CHECK_CACHE:-$dir/cache}         # of what forgec compiles, whichever forgec
 jobs=${CHECK_JOBS:-2}          # of the builds; most of the time goes into compilers and programs that use one core
 model=$root/examples/storyteller/storyteller-7m-q8_0.gguf
 
@@ -27,7 +28,7 @@ run_tests() {   # DIR CTEST-OPTIONS...
     (cd "$1" && shift && ctest --parallel "$jobs" --output-on-failure --no-tests=error "$@")
 }
 
-# program MODEL TARGET FLAGS OPTIONS...: builds $dir/$kind/program with a clang that adds FLAGS to everything it compiles and links:
+# program MODEL TARGET FLAGS OPTIONS...: builds $dir/$kind.program by the forgec of $built with a clang that adds FLAGS to everything it compiles and links:
 # so the sanitizers see the compiled program too, not only the compiler.  Each FLAGS has a clang of its own, which the cache tells apart:
 # the runtime is compiled once for each.
 program() {
@@ -35,40 +36,41 @@ program() {
     echo "-- $(basename "$input") for $target $* ($flags)"
     wrapper=$dir/$kind.clang$(echo "$flags" | tr -c 'a-zA-Z0-9\n' _)
     [ -x "$wrapper" ] || { printf '#!/bin/sh\nexec "%s" "$@" -w %s\n' "$clang" "$flags" >"$wrapper"; chmod +x "$wrapper"; }
-    "$dir/$kind/forgec" build "$input" -q -t "$target" -o "$dir/$kind/program" --clang "$wrapper" "$@"
+    "$built/forgec" build "$input" -q -t "$target" -o "$dir/$kind.program" --clang "$wrapper" "$@"
 }
 
-runs_here() { "$dir/$kind/forgec" targets | grep -v 'does not run here' | grep -q "^$1 "; }
+runs_here() { "$built/forgec" targets | grep -v 'does not run here' | grep -q "^$1 "; }
 
-try() { "$dir/$kind/program" -q "$@" >"$dir/$kind.text" || { code=$?; echo "exit code $code of: program -q $*"; exit 1; }; }
+try() { "$dir/$kind.program" -q "$@" >"$dir/$kind.text" || { code=$?; echo "exit code $code of: program -q $*"; exit 1; }; }
 
 case $kind in
 clang)
     build "$dir/clang" -DFORGEC_WERROR=ON "$quick"
     run_tests "$dir/clang" -R '^test_'
     ;;
+sanitized)      # what asan needs and, for their warnings, tests that it does not run; with CHECK_FULL everything
+    if [ -z "${CHECK_FULL-}" ]; then
+        for test in "$root"/tests/unit/test_*.c "$root"/tests/fuzz/fuzz_*.c; do targets="$targets $(basename "$test" .c)"; done
+        targets="$targets forgec make_gguf fake_program fake_external fake_chat test_decode simt_library fake_gpu fake_gpu_only fake_cuda
+            library_test_arm library_test_sampler test_golden test_bugs test_counters poke_gguf"
+    fi
+    build "$dir/sanitized" -DFORGEC_SANITIZE=address,undefined -DFORGEC_FUZZ=ON -DFORGEC_WERROR=ON -DFORGEC_TEST_CACHE="$cache" "$quick"
+    ;;
 asan)
+    built=$dir/sanitized
     export ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
-    export XDG_CACHE_HOME="$dir/asan.cache"
+    export XDG_CACHE_HOME="$cache"
     echo "int main(void) { return 0; }" | "$clang" -x c -fsanitize=address -o "$dir/asan.probe" -
     "$dir/asan.probe" || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"      # LeakSanitizer does not work where ptrace is not allowed
-    # Left out: what spends its time in clang, and on programs and kernels without sanitizers; fuzz_tokenize has what test_tokenize has, test_reference
-    # what golden_reference has, fuzz_profile and fuzz_compile what tiles and keys have (with CHECK_FULL those run, too).  What is run and not built fails.
-    run='^test_|^run_(cli|forgec)$|^bad_files$|^files$|^make_gguf|^gfxsim_decode|^simt_runtime|^library_(whole|trap|test_)'
-    if [ -n "${CHECK_FULL-}" ]; then
-        run="$run|^golden_reference|^tiles$|^keys$|^run_sequences|^style" seeds='1 2 3 4'
-    else
-        for test in "$root"/tests/unit/test_*.c; do targets="$targets $(basename "$test" .c)"; done
-        targets="$targets forgec make_gguf fake_program fake_external fake_chat test_decode simt_library fake_gpu fake_gpu_only fake_cuda
-            library_test_arm library_test_sampler library_test_library library_test_trap
-            test_golden test_bugs test_instructions test_counters run_kernel poke_gguf"         # the last ones for their warnings
-        seeds=1
-    fi
-    build "$dir/asan" -DFORGEC_SANITIZE=address,undefined -DFORGEC_WERROR=ON "$quick"
-    SIMT_SEEDS=$seeds run_tests "$dir/asan" -R "$run" -E '^test_tokenize' || failed=1
+    # Left out: what spends its time in clang, and on programs, libraries and kernels without sanitizers; fuzz_tokenize has what test_tokenize has,
+    # test_reference what golden_reference has, fuzz_profile and fuzz_compile what tiles and keys have (with CHECK_FULL those run, too).  What is run
+    # and not built fails.
+    run='^test_|^run_(cli|forgec)$|^bad_files$|^files$|^make_gguf|^gfxsim_decode|^simt_runtime|^library_test_' seeds=1
+    if [ -n "${CHECK_FULL-}" ]; then run="$run|^golden_reference|^tiles$|^keys$|^run_sequences|^style|^library_(whole|trap)" seeds='1 2 3 4'; fi
+    SIMT_SEEDS=$seeds run_tests "$built" -R "$run" -E '^test_tokenize' || failed=1
     for options in gfx1100 'gfx942 --exact --kv q8_0' 'sm_90 --fuse none'; do
         # shellcheck disable=SC2086  # options are words
-        "$dir/asan/forgec" build "$model" -q -t $options --emit plan -o "$dir/asan.plan" || { echo "FAILED: build for $options"; failed=1; }
+        "$built/forgec" build "$model" -q -t $options --emit plan -o "$dir/asan.plan" || { echo "FAILED: build for $options"; failed=1; }
     done
     head -c 1500 "$root/LICENSE" >"$dir/asan.prompt"
     undefined='-O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
@@ -79,7 +81,7 @@ asan)
     for target in x86-64-v3 aarch64; do
         runs_here "$target" || continue
         for file in "$root"/tests/data/golden/*.gguf; do
-            case ${file##*/} in q-untied*|q-llama-Q8_0*|q-llama-IQ4*|qwen*|llama-h288*|llama-none*) ;; *) continue ;; esac      # every architecture; check_kernels: every format
+            case ${file##*/} in q-untied*|q-llama-Q8_0*|qwen*|llama-h288*|llama-none*) ;; *) continue ;; esac      # every architecture; check_kernels: every format
             program "$file" "$target" '-O1 -fsanitize=address'
             for chunk in 0 7; do try --tokens '1 2 3 4 5 6 7 8 9 10 11' --print-tokens --ignore-eos -n 8 -s 1 -ub $chunk; done
         done
@@ -89,23 +91,27 @@ asan)
     done
     if runs_here x86-64-v4; then program "$model" x86-64-v4 '-O1 -fsanitize=address'; try_all
     elif ! runs_here x86-64-v3; then program "$model" native '-O1 -fsanitize=address'; fi
-    printf 'Tell me a story\nAnd then?\n' | "$dir/asan/program" -q -i -n 20 -s 1 >/dev/null
-    "$dir/asan/program" --bench -p 32 -n 8 -r 1 -o json >/dev/null
-    "$dir/asan/program" -q --perplexity -c 64 -f "$root/LICENSE" >/dev/null
+    printf 'Tell me a story\nAnd then?\n' | "$dir/asan.program" -q -i -n 20 -s 1 >/dev/null
+    "$dir/asan.program" --bench -p 32 -n 8 -r 1 -o json >/dev/null
+    "$dir/asan.program" -q --perplexity -c 64 -f "$root/LICENSE" >/dev/null
     exit $failed
     ;;
 tsan)
     export TSAN_OPTIONS=halt_on_error=1
-    export XDG_CACHE_HOME="$dir/tsan.cache"
+    export XDG_CACHE_HOME="$cache"
     echo "int main(void) { return 0; }" | "$clang" -x c -fsanitize=thread -o "$dir/tsan.probe" -
     "$dir/tsan.probe" || { echo "ThreadSanitizer cannot run here"; exit 77; }       # seen where ASLR can neither be borne nor be switched off
-    targets='forgec test_threads test_cache test_stream fake_program fake_external fake_chat'
-    build "$dir/tsan" -DFORGEC_SANITIZE=thread "$quick"
-    run_tests "$dir/tsan" -R '^test_(threads|cache|stream)$|^run_cli$' || failed=1
-    for fuse in layer none; do
+    built=$dir/tsan run='^test_(threads|cache|stream)$' levels=layer
+    targets='forgec test_threads test_cache test_stream'
+    if [ -n "${CHECK_FULL-}" ]; then targets="$targets fake_program fake_external fake_chat" run="$run|^run_cli$" levels='layer none'; fi
+    build "$built" -DFORGEC_SANITIZE=thread "$quick"
+    run_tests "$built" -R "$run" || failed=1
+    for fuse in $levels; do
         program "$model" native '-O1 -fsanitize=thread' --fuse $fuse
         for threads in 2 3 4 7; do try -f "$root/.clang-format" -n 40 -s 1 -t $threads; done
-        "$dir/tsan/program" --bench -p 40 -n 16 -r 2 -t 3 -o json >/dev/null
+        "$dir/tsan.program" --bench -p 40 -n 16 -r 2 -t 3 -o json >/dev/null
+        "$dir/tsan.program" -q --perplexity -c 64 -f "$root/.clang-format" -t 3 >/dev/null
+        printf 'Tell me a story\nAnd then?\n' | "$dir/tsan.program" -q -i -n 20 -s 1 -t 3 >/dev/null
     done
     exit $failed
     ;;
@@ -137,9 +143,6 @@ kernels)
     fi
     on neon                         # by qemu elsewhere
     ;;
-fuzz)
-    build "$dir/fuzz" -DFORGEC_SANITIZE=address,undefined -DFORGEC_FUZZ=ON -DFORGEC_TESTS=OFF
-    ;;
 fuzz_*)
     work=$dir/$kind
     rm -rf "$work"
@@ -166,12 +169,12 @@ fuzz_*)
         { printf '\1'; cat "$root/models/llama.yaml"; } >"$work/seeds/llama"
         { printf '\1'; sed 's/^architecture:.*/architecture: llama/' "$root/models/qwen3.yaml"; } >"$work/seeds/qwen3"
         { printf '\1architecture: llama\n'; grep -v '^#' "$root/models/transformer.yaml" | sed 's/^parameters:/&\n  rope_neox: false/'; } >"$work/seeds/transformer"
-        { printf '\2'; "$dir/fuzz/forgec" build "$root/tests/data/bad/ok-base.gguf" --emit graph; } >"$work/seeds/graph"
+        { printf '\2'; "$dir/sanitized/forgec" build "$root/tests/data/bad/ok-base.gguf" --emit graph; } >"$work/seeds/graph"
         # The same for a file with experts; blocks and expressions of other architectures, under llama's name.
         (cd "$work" && cmake -E tar xf "$root/tests/data/golden/architectures.tar.xz")
         FUZZ_EXPERTS=$work/llama-moe-mixed-a.gguf
         export FUZZ_EXPERTS
-        { printf '\5'; "$dir/fuzz/forgec" build "$FUZZ_EXPERTS" --emit graph; } >"$work/seeds/experts"
+        { printf '\5'; "$dir/sanitized/forgec" build "$FUZZ_EXPERTS" --emit graph; } >"$work/seeds/experts"
         for name in experts qwen35 qwen3next gemma4 deepseek2 lfm2 mamba granitehybrid nemotron_h_moe gpt-oss phi3; do
             neox='s/^parameters:/&\n  rope_neox: false/'
             ! grep -q rope_neox "$root/models/$name.yaml" || neox=
@@ -183,7 +186,7 @@ fuzz_*)
         n=0
         for fuse in layer none; do
             for target in x86-64-v3 gfx1151 gfx942 sm_90; do
-                env -u FORGEC_CLANG PATH=/nowhere "$dir/fuzz/forgec" build "$root/tests/data/golden/q-llama-Q8_0.gguf" -q -t $target --ctx 100 \
+                env -u FORGEC_CLANG PATH=/nowhere "$dir/sanitized/forgec" build "$root/tests/data/golden/q-llama-Q8_0.gguf" -q -t $target --ctx 100 \
                     --fuse $fuse --emit plan -o - >"$work/plan"              # without clang, which would tell registers
                 for first in $n $((n + 128)); do
                     # shellcheck disable=SC2059  # the byte
@@ -202,7 +205,7 @@ fuzz_*)
         done ;;
     esac
     cd "$root"
-    "$dir/fuzz/$kind" -seed=1 -max_total_time="${FUZZ_SECONDS:-15}" -timeout=60 -rss_limit_mb=3000 -max_len=$length -print_final_stats=1 -close_fd_mask=3 \
+    "$dir/sanitized/$kind" -seed=1 -max_total_time="${FUZZ_SECONDS:-8}" -timeout=60 -rss_limit_mb=3000 -max_len=$length -print_final_stats=1 -close_fd_mask=3 \
         -artifact_prefix="$work/" "$work/corpus" "$work/seeds" >"$work.log" 2>&1 || { tail -60 "$work.log"; ls "$work"; exit 1; }
     grep -E 'stat::number_of_executed_units|stat::peak_rss|DONE' "$work.log"
     ;;
