@@ -40,6 +40,10 @@ static const struct unit register_units[] = { { "registers", 1 }, { NULL, 0 } };
 static const struct unit clock_units[] = { { "GHz", 1 }, { "MHz", 1e-3 }, { NULL, 0 } };
 static const struct unit issue_units[] = { { "issues", 1 }, { NULL, 0 } };
 static const struct unit flop_units[] = { { "FLOP", 1 }, { NULL, 0 } };
+static const struct unit share_units[] = { { "%", 0.01 }, { NULL, 0 } };
+static const struct unit percent_units[] = { { "%", 1 }, { NULL, 0 } };
+static const struct unit kernel_units[] = { { "kernels", 1 }, { NULL, 0 } };
+static const struct unit times_units[] = { { "times", 1 }, { NULL, 0 } };
 static const struct unit bandwidth_units[] = { { "GB/s", 1 }, { "MB/s", 1e-3 }, { "TB/s", 1e3 }, { NULL, 0 } };
 
 /* {value: 25, unit: GB/s, source: "..."} in the first unit of the list. */
@@ -346,6 +350,46 @@ const char *profile_missing_rate(const struct profile *p)
     return p->bandwidth_gb_s == 0 ? "bandwidth" : p->launch_us == 0 ? "launch" : NULL;
 }
 
+const char *const prediction_name[N_PREDICTIONS] = { "products", "attention", "others", "prefill" };
+
+static const struct prediction_key { const char *name; size_t offset; const struct unit *units; } prediction_keys[] = {
+#define KEY(name, member, units) { #name, offsetof(struct prediction, member), units }
+    KEY(start, start_us, time_units),            KEY(chain, chain_us, time_units),      KEY(bandwidth, bandwidth_gb_s, bandwidth_units),
+    KEY(strided, strided, share_units),          KEY(clocks, clocks, times_units),      KEY(error, error_percent, percent_units),
+    KEY(least, least_bytes, byte_units),
+#undef KEY
+};
+
+static void apply_prediction_of(struct arena *a, struct prediction *p, const struct yaml *y)
+{
+    const char *keys[COUNT_OF(prediction_keys) + 2];
+    for (size_t i = 0; i < COUNT_OF(prediction_keys); i++) keys[i] = prediction_keys[i].name;
+    keys[COUNT_OF(prediction_keys)] = "held_out";
+    keys[COUNT_OF(prediction_keys) + 1] = NULL;
+    if (y->kind != YAML_MAP) die_at(y->at, "expected a map");
+    yaml_only(y, keys);
+    const struct yaml *v;
+    for (size_t i = 0; i < COUNT_OF(prediction_keys); i++) {
+        if (!(v = yaml_get(y, prediction_keys[i].name))) continue;
+        const double value = quantity(a, v, prediction_keys[i].units);
+        memcpy((char *)p + prediction_keys[i].offset, &value, sizeof value);
+    }
+    if ((v = yaml_get(y, "held_out"))) p->held_out = whole(a, v, kernel_units, 0, 100000);
+}
+
+static void apply_prediction(struct arena *a, struct profile *p, const struct yaml *y)
+{
+    static const char *const keys[] = { "between", "latency", "stride", "products", "attention", "others", "prefill", NULL };
+    if (y->kind != YAML_MAP) die_at(y->at, "expected a map");
+    yaml_only(y, keys);
+    const struct yaml *v;
+    if ((v = yaml_get(y, "between"))) p->prediction.between_us = quantity(a, v, time_units);
+    if ((v = yaml_get(y, "latency"))) p->prediction.latency_us = quantity(a, v, time_units);
+    if ((v = yaml_get(y, "stride")))  p->prediction.stride_bytes = quantity(a, v, byte_units);
+    for (size_t i = 0; i < N_PREDICTIONS; i++)
+        if ((v = yaml_get(y, prediction_name[i]))) apply_prediction_of(a, &p->prediction.of[i], v);
+}
+
 static void apply_instructions(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const keys[] = { "dot", "matrix", NULL };
@@ -387,7 +431,7 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const keys[] = { COMMON_KEYS, "api", "arch", "wave", "compute_units", "simds", "waves", "registers", "lds", "memory",
                                         "bandwidth_peak", "launch", "activation_digits", "load_hint", "dependent_launch", "cluster",
-                                        "graph", "instructions", "rates", "family", NULL };
+                                        "graph", "instructions", "rates", "prediction", "family", NULL };
     static const char *const apis[] = { "hip", "cuda", "host", NULL }, *const hints[] = { "plain", "stream", NULL };
     yaml_only(y, keys);
     const struct yaml *v;
@@ -419,6 +463,7 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
     if ((v = yaml_get(y, "graph")))             p->graph = yaml_bool(v);
     if ((v = yaml_get(y, "instructions")))      apply_instructions(a, p, v);
     if ((v = yaml_get(y, "rates")))             apply_rates(a, p, v);
+    if ((v = yaml_get(y, "prediction")))        apply_prediction(a, p, v);
     if ((v = yaml_get(y, "tiles")))             apply_gpu_tiles(p, v);
 }
 
@@ -646,6 +691,7 @@ static void check_cpu(const struct profile *p)
 static struct profile *load(struct arena *a, const char *name, const char *directory)
 {
     struct profile *p = arena_new(a, struct profile);
+    p->prediction.between_us = -1;
     load_into(a, p, name, (struct place){ 0 }, directory, 0);
     if (!p->description) p->description = "";
     return p;

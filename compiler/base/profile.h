@@ -13,6 +13,21 @@ enum { PROFILE_MAX_FLAGS = 16, PROFILE_MAX_TILES = 24 };
 /* of what is multiplied */
 enum matrix_format { MATRIX_F16 /* and bf16 */, MATRIX_F8, MATRIX_F32, MATRIX_I8, MATRIX_I4, N_MATRIX_FORMATS };
 
+/* Kernels that are predicted alike: decode's products; its attention; what else it launches; prefill. */
+enum prediction_kind { PREDICT_PRODUCTS, PREDICT_ATTENTION, PREDICT_OTHERS, PREDICT_PREFILL, N_PREDICTIONS };
+extern const char *const prediction_name[N_PREDICTIONS];
+
+/* Constants of compiler/plan/cost.h, and how far they may be trusted; 0: not given. */
+struct prediction {
+    double   start_us, chain_us;
+    double   bandwidth_gb_s;          /* 0: the target's */
+    double   strided;                 /* of the bandwidth, where rows begin a multiple of stride_bytes apart */
+    double   clocks;                  /* prefill: times the estimate of its tiles (gpu/tiles.h) */
+    double   error_percent;           /* mean of |predicted - measured| / measured over kernels that the constants were not fitted to */
+    uint32_t held_out;                /* of them; 0: nothing is known of the error */
+    double   least_bytes;             /* of the smallest measured kernel */
+};
+
 struct profile {
     const char      *name;            /* "x86-64-v4" */
     const char      *description;
@@ -68,6 +83,12 @@ struct profile {
         double matrix[N_MATRIX_FORMATS];            /* FLOP */
         double lds_bytes;
     } rates;
+    struct {
+        struct prediction of[N_PREDICTIONS];
+        double latency_us;            /* of a load while memory is busy */
+        double stride_bytes;
+        double between_us;            /* what a launch adds to its kernel's time; negative: not given, launch_us */
+    } prediction;
     const char *dot[PROFILE_MAX_FLAGS + 1];         /* NULL-terminated: the instructions that integer products must show in the */
     const char *matrix[PROFILE_MAX_FLAGS + 1];      /* assembly, and those of prefill; any of each; tests only */
     struct {

@@ -230,10 +230,16 @@ static void choose(struct arena *a, struct plan *p)
     p->kernels = cpu_kernels(a, p);
 }
 
+static struct cost_work work(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past)
+{
+    const double state = cost_state_bytes(p, k, tokens, n_past);
+    return (struct cost_work){ .kind = state > 0 ? PREDICT_ATTENTION : PREDICT_PRODUCTS, .bytes = (double)k->weight_bytes + state };
+}
+
 extern const struct machine machine_cpu;
 const struct machine machine_cpu = { .name = "CPU", .layout = LAYOUT_CPU, .image_align = 64, .state_align = 64, .head_unit = 8,
                                      .head_most = UINT32_MAX, .absorbs = { .product_heads = true, .joined_rows = 16 },
-                                     .choose = choose };
+                                     .choose = choose, .work = work };
 
 /* ---- what the list of kernels and their text both ask ---- */
 

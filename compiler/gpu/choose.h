@@ -2,6 +2,7 @@
  * that make the list share: choose.c (all of it, and operations on rows), choose_products.c, choose_attention.c, values.c. */
 #ifndef FORGEC_GPU_CHOOSE_H
 #define FORGEC_GPU_CHOOSE_H
+#include "compiler/plan/cost.h"
 #include "compiler/plan/kernel.h"
 #include "compiler/plan/plan.h"
 #include "tiles.h"
@@ -80,6 +81,12 @@ struct gpu_place gpu_own(const struct node *n, const struct buffer *b);
 static inline bool gpu_chooses(const struct gpu_group *gg, bool prefill) { return gg->chooses && !prefill; }
 /* Is a group's product, in prefill or decode, made by the template of decode's? */
 bool gpu_by_gemv(const struct plan *p, bool prefill);
+
+/* What the plan of tiles needs to know of a group's products; weight_bytes: of all of them; parts: what the result points to. */
+struct gemm_product gpu_product(const struct plan *p, const struct group *g, uint64_t weight_bytes, struct gemm_part parts[MAX_BRANCHES]);
+
+/* work.c: cost_work_of() of a GPU. */
+struct cost_work gpu_work(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past);
 
 /* Makes plan->kernels, once more where tiles were refused. */
 void gpu_plan_kernels(struct arena *a, struct plan *p);

@@ -348,19 +348,16 @@ static void choose_stage(const struct chooser *c, bool bf16)
     choose_end(c, &d);
 }
 
-/* What the plan of tiles needs to know of the products. */
-static struct gemm_product gemm_product(const struct chooser *c)
+struct gemm_product gpu_product(const struct plan *p, const struct group *g, uint64_t weight_bytes, struct gemm_part parts[MAX_BRANCHES])
 {
-    struct gemm_part *parts = arena_array(c->arena, struct gemm_part, c->gg->n_runs);
-    struct kernel work = { 0 };
-    count_work(c, &work);
-    for (uint32_t i = 0; i < c->gg->n_runs; i++) {
-        const struct gpu_run *r = &c->gg->runs[i];
+    const struct gpu_group *gg = &p->gpu->groups[g - p->fused->groups];
+    for (uint32_t i = 0; i < gg->n_runs; i++) {
+        const struct gpu_run *r = &gg->runs[i];
         const enum quant id = r->weight->tensor->quant->id;
-        parts[i] = (struct gemm_part){ r->rows * gpu_matrices(c->group), c->group->branches[r->first].partner >= 0,
+        parts[i] = (struct gemm_part){ r->rows * gpu_matrices(g), g->branches[r->first].partner >= 0,
                                        id == QUANT_F16 || id == QUANT_BF16, id == QUANT_F32 ? 2 : 1 };
     }
-    return (struct gemm_product){ parts, c->gg->n_runs, (uint32_t)c->gg->runs[0].weight->cols, work.weight_bytes };
+    return (struct gemm_product){ parts, gg->n_runs, (uint32_t)gg->runs[0].weight->cols, weight_bytes };
 }
 
 /* Every matrix of a stack has tiles of its own. */
@@ -472,7 +469,10 @@ static uint32_t choose_ranges(const struct chooser *c, struct gemm_range ranges[
 
 static void choose_gemm_kernels(const struct chooser *c)
 {
-    const struct gemm_product product = gemm_product(c);
+    struct gemm_part parts[MAX_BRANCHES];
+    struct kernel work = { 0 };
+    count_work(c, &work);
+    const struct gemm_product product = gpu_product(c->plan, c->group, work.weight_bytes, parts);
     struct gemm_range ranges[GEMM_RANGES];
     const uint32_t n = choose_ranges(c, ranges, &product);
     if (c->gg->stage_f16.exists) choose_stage(c, false);

@@ -37,16 +37,17 @@ static const char *tile_cell(struct arena *a, const struct kernel *k)
 }
 
 /* resources: NULL, not compiled. */
-static void print_kernel(struct arena *a, struct text *out, const struct plan *p, const struct kernel *k, uint32_t launches,
-                         const struct kernel_resources *resources)
+static void print_kernel(struct arena *a, struct text *out, const struct plan *p, const struct kernel *k, bool prefill,
+                         uint32_t launches, const struct kernel_resources *resources)
 {
     const bool known = resources && resources->vgprs;
+    const uint32_t tokens = !prefill ? 1 : k->param[PARAM_MOST] ? k->param[PARAM_MOST] : p->chunk;
     const char *waves = known ? arena_printf(a, "%u", code_object_waves(p->profile, resources->vgprs)) : "-";
     const char *spills = known ? arena_printf(a, "%u", resources->vgpr_spills) : "-";
     text_printf(out, "    %-30s %8u  %-11s %7u  %s  %9u  %10s  %6s", k->name, launches, grid_cell(a, k), k->param[PARAM_THREADS],
                 registers_cell(a, resources), k->lds_bytes, waves, spills);
-    text_printf(out, "  %12llu  %11llu  %8.2f%s\n", (ull)k->weight_bytes, (ull)k->operations, plan_micros(p, k->weight_bytes),
-                tile_cell(a, k));
+    text_printf(out, "  %12llu  %11llu  %8.2f%s\n", (ull)k->weight_bytes, (ull)k->operations,
+                cost_kernel_micros(p, k, tokens, 0), tile_cell(a, k));
 }
 
 static void print_list(struct arena *a, struct text *out, const struct plan *p, const struct launch *list, uint32_t n,
@@ -59,7 +60,7 @@ static void print_list(struct arena *a, struct text *out, const struct plan *p, 
     for (uint32_t i = 0; i < p->kernels->n_kernels; i++) {
         const struct kernel *k = &p->kernels->kernels[i];
         const uint32_t launches = launches_of(list, n, i);
-        if (launches) print_kernel(a, out, p, k, launches, resources_of(k->name, r, n_r));
+        if (launches) print_kernel(a, out, p, k, prefill, launches, resources_of(k->name, r, n_r));
     }
 }
 

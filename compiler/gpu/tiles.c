@@ -148,6 +148,11 @@ static double clocks_of(const struct profile *t, const struct gemm_product *p, c
                                                    rates.memory > 0 ? (double)p->weight_bytes / rates.memory : 0);
 }
 
+double gemm_micros(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens)
+{
+    return clocks_of(t, p, s, tokens) / rates_of(t).clock_mhz - t->launch_us;
+}
+
 /* ---- the choice ---- */
 
 enum { MENU = 256, SIZES = 32, LONG_TOKENS = 384 };

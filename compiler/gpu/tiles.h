@@ -34,6 +34,8 @@ uint64_t gemm_part_tiles(const struct gemm_part *part, uint32_t tile_rows);
 uint64_t gemm_row_tiles(const struct gemm_product *p, const struct gemm_shape *s);
 /* Sums that are wanted over those that the compute units could have done in the same number of rounds; 0 to 1. */
 double gemm_fill(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens);
+/* Estimated time of a step's product with tiles of this shape, without its launch, in microseconds: what gemm_plan compares. */
+double gemm_micros(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens);
 /* Steps of a product that are in LDS at once. */
 uint32_t gemm_stages(const struct profile *t);
 /* LDS bytes of a group. */
