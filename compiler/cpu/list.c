@@ -367,7 +367,7 @@ static void conv_does(struct lister *l)
     chain_does(l, b);
     result_does(l, b->result);
     l->d.launch.state = plan_state(l->plan, n)->offset;
-    l->d.kernel.state_bytes = plan_state(l->plan, n)->bytes;
+    plan_count_sequence(l->plan, n, &l->d.kernel);
 }
 
 static void recur_does(struct lister *l)
@@ -380,9 +380,8 @@ static void recur_does(struct lister *l)
         kernel_does(&l->d, "reads %s: %s, %u columns", what[i], float_place(l, n->inputs[i]), n->inputs[i]->cols);
     chain_does(l, b);
     result_does(l, b->result);
-    l->d.kernel.operations = (n->attr.delta ? 7ull : 5ull) * n->cols * n->attr.head_dim;
     l->d.launch.state = plan_state(l->plan, n)->offset;
-    l->d.kernel.state_bytes = plan_state(l->plan, n)->bytes;
+    plan_count_sequence(l->plan, n, &l->d.kernel);
 }
 
 /* ---- attention ---- */
@@ -400,15 +399,6 @@ static void scores_does(struct lister *l, const struct node *n)
     else if (n->weight) kernel_does(&l->d, "  sinks, weight %s", name_at(l, l->plan->weight_offset[n->weight->index], n->weight->role));
 }
 
-/* What a launch reads with a full context. */
-static uint64_t state_read(const struct plan *p, const struct node *n)
-{
-    const struct state *s = plan_state(p, n);
-    const uint32_t window = plan_window(p, n);
-    const bool two = plan_values_at(p, n) > 0;
-    return window ? (s->token_bytes + (two ? s[1].token_bytes : 0)) * window : s->bytes + (two ? s[1].bytes : 0);
-}
-
 static void attention_does(struct lister *l)
 {
     const struct plan *p = l->plan;
@@ -421,7 +411,7 @@ static void attention_does(struct lister *l)
     if (!p->f32[n->index].exists) kernel_does(&l->d, "  rows in scratch, from %llu on", (ull)p->scratch_y);
     result_does(l, n);
     l->d.launch.state = plan_state(p, n)->offset;
-    l->d.kernel.state_bytes = state_read(p, n);
+    plan_count_attention(p, n, ATTENTION_ALL, &l->d.kernel);
 }
 
 static void merge_does(struct lister *l)

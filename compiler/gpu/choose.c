@@ -255,7 +255,7 @@ static void choose_sequence(const struct chooser *c)
     const uint32_t threads = d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
     struct text t = { .arena = c->arena }, attrs = { .arena = c->arena };
     d.launch.state = plan_state(c->plan, n)->offset;
-    d.kernel.state_bytes = 2 * plan_state(c->plan, n)->bytes;          /* read and written */
+    plan_count_sequence(c->plan, n, &d.kernel);
     attr_print(&attrs, n);
     const char *taps = n->weight ? arena_printf(c->arena, ", %s of %llu taps", choose_vector(c, &d, n->weight), (ull)n->weight->cols) : "";
     choose_chain(c, &d, &t, b, 1, b->n_chain);

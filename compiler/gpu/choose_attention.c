@@ -77,8 +77,6 @@ static struct kernel_draft begin_attention(const struct chooser *c, enum kernel_
     return d;
 }
 
-static uint64_t state_bytes(const struct chooser *c) { return plan_state(c->plan, c->group->node)->bytes; }
-
 /* Heads as the projection left them, and what is done with them. */
 static void does_heads(const struct chooser *c, struct kernel_draft *d)
 {
@@ -109,7 +107,7 @@ static void choose_decode(const struct chooser *c)
     kernel_does(&d, "query %s -> %s", choose_text(c, gpu_read(p, query_of(c))), choose_text(c, gpu_written(p, n, false)));
     kernel_does(&d, "parts at %llu, maxima and totals at %llu, counters at %llu", (ull)p->parts_offset, (ull)p->gpu->parts_ml,
                 (ull)p->gpu->zero);
-    d.kernel.state_bytes = state_bytes(c);
+    plan_count_attention(p, n, ATTENTION_ALL, &d.kernel);
     d.kernel.param[PARAM_THREADS] = threads;
     d.kernel.param[PARAM_SPLITS] = splits;
     d.kernel.param[PARAM_CLUSTER] = cluster ? splits : 0;
@@ -147,7 +145,7 @@ static void choose_chunk(const struct chooser *c)
     struct kernel_draft d = begin_attention(c, TEMPLATE_attention_prefill, "attention_chunk");
     does_attention(c, &d);
     kernel_does(&d, "query %s -> %s", choose_text(c, gpu_read(p, query_of(c))), choose_text(c, gpu_written(p, n, true)));
-    d.kernel.state_bytes = state_bytes(c);
+    plan_count_attention(p, n, ATTENTION_ALL, &d.kernel);
     d.kernel.param[PARAM_THREADS] = threads;
     d.kernel.param[PARAM_DIGITS] = digits;
     d.kernel.param[PARAM_TOKENS] = ATTENTION_PREFILL_TOKENS(kv, digits, n->heads, heads_kv, head_dim, t->family, threads);
@@ -171,7 +169,8 @@ static void choose_step(const struct chooser *c, enum kernel_template template, 
     kernel_does(&d, "scores f32 of %u rows at %llu", p->chunk, (ull)p->gpu->scores);
     if (template == TEMPLATE_scores) kernel_does(&d, "query %s", choose_text(c, gpu_read(p, n->inputs[0])));
     if (template == TEMPLATE_weighted_sum) kernel_does(&d, "-> %s", choose_text(c, gpu_read(p, n)));
-    if (template == TEMPLATE_scores || template == TEMPLATE_weighted_sum) d.kernel.state_bytes = state_bytes(c) / 2;
+    if (template == TEMPLATE_scores) plan_count_attention(p, n, ATTENTION_SCORES, &d.kernel);
+    if (template == TEMPLATE_weighted_sum) plan_count_attention(p, n, ATTENTION_SUM, &d.kernel);
     d.kernel.param[PARAM_THREADS] = p->profile->gpu.attention_threads;
     d.kernel.grid_x = n->heads;
     d.kernel.grid_tokens = 1;

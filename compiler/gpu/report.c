@@ -91,8 +91,8 @@ void report_print(struct arena *a, struct text *out, const struct plan *p, const
     text_printf(out, "# weights %.3f MB, read per token %.3f MB; KV cache %.3f MB (%llu bytes per token); arena %.3f MB\n",
                 (double)p->image_bytes / 1e6, (double)p->read_bytes / 1e6, (double)p->state_bytes / 1e6, (ull)p->state_bytes_per_token,
                 (double)p->arena_bytes / 1e6);
-    text_printf(out, "# decode: %u launches per token, %llu floating-point operations in products\n", launches_per_token(k),
-                (ull)operations_of(k));
+    text_printf(out, "# decode: %u launches per token, %llu floating-point operations in products, convolutions and recurrences\n",
+                launches_per_token(k), (ull)operations_of(k));
     print_list(a, out, p, k->decode, k->n_decode, resources, n_resources);
     text_printf(out, "# prefill: %u launches per chunk; a product has several kernels, each for steps of so many tokens; fill: useful part "
                      "of what the compute units could do, at the most of them\n",

@@ -48,7 +48,9 @@ struct kernel {
     uint32_t             unless_divides, joins_divides;
     uint64_t             weight_bytes;    /* read by a launch, padding included */
     uint64_t             state_bytes;     /* read by a launch with a full context */
-    uint64_t             operations;      /* of its products, for a token */
+    uint64_t             operations;      /* of its products, convolutions and recurrences, for a token */
+    uint64_t             attention;       /* operations for a token and a position that it attends; see struct forge_cost */
+    uint32_t             window;          /* of attention; 0: none that hides a position */
     double               fill;            /* gemm: of the compute units, at MOST tokens */
     uint32_t             n_launches;
 };

@@ -143,6 +143,21 @@ uint64_t plan_values_at(const struct plan *p, const struct node *n)
     return own ? s[1].offset - s->offset : 0;
 }
 
+void plan_count_attention(const struct plan *p, const struct node *n, enum attention_part part, struct kernel *k)
+{
+    const uint32_t keys = part & ATTENTION_SCORES ? n->attr.head_dim : 0, values = part & ATTENTION_SUM ? n->inputs[2]->attr.head_dim : 0;
+    const uint64_t row = (keys ? kv_row_bytes(p->options.kv, keys) : 0) + (values ? kv_row_bytes(p->options.kv, values) : 0);
+    k->window = plan_window(p, n);
+    k->state_bytes = n->inputs[1]->heads * row * (k->window ? k->window : p->options.n_ctx);
+    k->attention = 2ull * n->heads * (keys + values);
+}
+
+void plan_count_sequence(const struct plan *p, const struct node *n, struct kernel *k)
+{
+    k->state_bytes = plan_state(p, n)->bytes;
+    k->operations = n->op == OP_conv ? 2 * n->weight->cols * n->cols : (n->attr.delta ? 7ull : 5ull) * n->cols * n->attr.head_dim;
+}
+
 /* ---- the weight image, in the order in which a token reads it ---- */
 
 struct packing plan_packing(const struct plan *p, const struct weight *w)

@@ -124,6 +124,11 @@ uint32_t plan_window(const struct plan *p, const struct node *n);
 const struct state *plan_state(const struct plan *p, const struct node *n);
 /* Bytes from the state that plan_state gives to that of V, where it is one of its own; else 0. */
 uint64_t plan_values_at(const struct plan *p, const struct node *n);
+/* What a launch of the attention n, of a recur or of a conv reads of the state with a full context, and computes, into k; of attention
+ * its scores, the sum of V, or both.  Operations are those of the definition, as of products: exponentials and the like are not counted. */
+enum attention_part { ATTENTION_SCORES = 1, ATTENTION_SUM = 2, ATTENTION_ALL = 3 };
+void plan_count_attention(const struct plan *p, const struct node *n, enum attention_part part, struct kernel *k);
+void plan_count_sequence(const struct plan *p, const struct node *n, struct kernel *k);
 /* The last group that needs the value in its place. */
 uint32_t plan_last_reader(const struct plan *p, const struct node *n);
 /* A value that leaves its kernel through the arena (the KV cache and the logits do not). */

@@ -58,6 +58,7 @@ static void print_sizes(struct text *out, const struct plan *p, const struct ker
     if (k->weight_bytes) text_printf(out, "; %llu weight bytes", (ull)k->weight_bytes);
     if (k->state_bytes) text_printf(out, "; %llu of state, full context", (ull)k->state_bytes);
     if (k->operations) text_printf(out, "; %llu operations a token", (ull)k->operations);
+    if (k->attention) text_printf(out, "; %llu operations a token and position", (ull)k->attention);
     if (us > 0) text_printf(out, "; %.2f us of reading", us);
     if (k->fill > 0) text_printf(out, "; fill %.2f", k->fill);
     text_puts(out, "\n");

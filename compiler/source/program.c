@@ -50,8 +50,8 @@ static void emit_features(struct text *t, const struct profile *profile)
 
 void emit_cost(struct text *t, const struct kernel *k)
 {
-    text_printf(t, "{ %llu, %llu, %llu }", (unsigned long long)k->weight_bytes, (unsigned long long)k->state_bytes,
-                (unsigned long long)k->operations);
+    text_printf(t, "{ %llu, %llu, %llu, %llu, %u }", (unsigned long long)k->weight_bytes, (unsigned long long)k->state_bytes,
+                (unsigned long long)k->operations, (unsigned long long)k->attention, k->window);
 }
 
 static void emit_tensors(struct arena *a, struct text *t, const struct plan *p)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "escape.h"
+#include "runtime/model/cost.h"
 #include "runtime/run/laps.h"
 #include "runtime/run/session.h"
 
@@ -31,7 +32,7 @@ struct report {
 /* ---- what a step's launches need ---- */
 
 /* One launch of either kind of program. */
-struct launch { const char *name; const struct forge_cost *cost; uint64_t state; bool tail, runs; };
+struct launch { const char *name; const struct forge_cost *cost; bool tail, runs; };
 
 static struct launch launch_of(const struct forge_program *p, bool decode, uint32_t i, uint32_t n_tokens, uint32_t n_threads)
 {
@@ -40,21 +41,10 @@ static struct launch launch_of(const struct forge_program *p, bool decode, uint3
         const struct forge_gpu_launch *l = !decode ? &g->prefill[i] : i < g->n_decode ? &g->decode[i] : &g->sample;
         const uint32_t tokens = l->tail ? 1 : n_tokens;
         const bool runs = decode || l->tokens_most == 0 || (tokens >= l->tokens_least && tokens <= l->tokens_most);
-        return (struct launch){ l->name, &l->cost, l->state, !decode && l->tail, runs };
+        return (struct launch){ l->name, &l->cost, !decode && l->tail, runs };
     }
     const struct forge_launch *l = decode ? &p->decode[i] : &p->prefill[i];
-    return (struct launch){ l->name, &l->cost, l->state, !decode && l->tail, l->unless_divides == 0 || l->unless_divides % n_threads != 0 };
-}
-
-/* Of the state's bytes in a full context, those of so many positions. */
-static double state_read(const struct forge_program *p, const struct launch *l, uint32_t positions)
-{
-    for (uint32_t i = 0; i < p->n_states; i++) {
-        const struct forge_state *s = &p->states[i];
-        if (s->offset != l->state || (s->kind != FORGE_STATE_KV && s->kind != FORGE_STATE_RING)) continue;
-        return (double)l->cost->state_bytes * (positions < s->rows ? positions : s->rows) / s->rows;
-    }
-    return (double)l->cost->state_bytes;
+    return (struct launch){ l->name, &l->cost, !decode && l->tail, l->unless_divides == 0 || l->unless_divides % n_threads != 0 };
 }
 
 static struct row *row_of(struct report *r, const char *name)
@@ -83,8 +73,9 @@ static void add_up(struct report *r)
         row->n++;
         row->work += r->laps->launches[i].work;
         row->wait += r->laps->launches[i].wait;
-        row->bytes += (double)l.cost->weight_bytes + state_read(p, &l, r->depth + r->n_tokens);
-        row->operations += (double)l.cost->operations * (l.tail ? 1 : r->n_tokens);
+        const struct cost_tokens t = cost_tokens(r->depth, r->n_tokens, 1, l.tail);
+        row->bytes += (double)cost_bytes(p, l.cost, t);
+        row->operations += (double)cost_operations(p, l.cost, t);
         r->sum += r->laps->launches[i].work + r->laps->launches[i].wait;
     }
     qsort(r->rows, r->n_rows, sizeof *r->rows, longest_first);
@@ -255,8 +246,8 @@ static void print_tail(const struct report *r)
     printf(html ? "<p>" : "\n");
     printf("Limit: %.1f GB/s, %s", roof_of(r), gpu ? "a large copy on the GPU, read and written" : r->cache_gb_s > 0
            ? "reading a buffer of the weights' size, which the cache holds" : "reading memory with all threads");
-    printf(". MB: what a kernel has to read of weights and state; %s.%s\n", r->n_steps > 0 ? "operations: of products and recurrences"
-           : "nothing was measured", html ? "</p></html>" : "");
+    printf(". MB: what a kernel has to read of weights and state; %s.%s\n", r->n_steps > 0
+           ? "operations: of products, attention, convolutions and recurrences" : "nothing was measured", html ? "</p></html>" : "");
 }
 
 /* ---- measuring ---- */

@@ -6,13 +6,18 @@
 #include "abi_gpu.h"
 
 enum {
-    FORGE_ABI_VERSION = 7,
+    FORGE_ABI_VERSION = 8,
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
 
-/* What a launch needs at least: bytes of weights that a decoded token reads, or a step of prefill; bytes of the state in a full context;
- * operations of its products and recurrences for a token. */
-struct forge_cost { uint64_t weight_bytes, state_bytes, operations; };
+/* What a launch needs at least; runtime/model/cost.h makes a step's of it. */
+struct forge_cost {
+    uint64_t weight_bytes;        /* of weights that a decoded token reads, or a step of prefill */
+    uint64_t state_bytes;         /* of the state, with a full context */
+    uint64_t operations;          /* of products, convolutions and recurrences, for a token */
+    uint64_t attention;           /* operations of attention, for a token and a position that it attends */
+    uint32_t window;              /* attention: a token attends so many last positions; 0: all up to its own, or of the text */
+};
 
 /* One step: n_tokens tokens at positions n_past .. n_past + n_tokens - 1. Same for all threads, constant while it runs. */
 struct forge_args {

@@ -72,7 +72,8 @@ static void head(const struct forge_args *a, const struct forge_launch *launch, 
     }
 }
 
-#define W(i) { .kernel = work, .name = "work", .layer = (i) / 10, .weight = { i } }
+#define W(i) { .kernel = work, .name = "work", .layer = (i) / 10, .weight = { i }, .cost = { .state_bytes = 4 * N_CTX, .operations = 3, \
+               .attention = 2 } }
 #define W5(i) W(i), W(i + 1), W(i + 2), W(i + 3), W(i + 4)
 static const struct forge_launch launches[N_LAUNCHES] = {
     W5(0), W5(5), W5(10), W5(15), W5(20), W5(25), W5(30), W(35), W(36), W(37), W(38),

@@ -198,6 +198,8 @@ if form == "json":
         assert abs(step["sum_us"] + step["gap_us"] - step["step_us"]) < 1e-3 * step["step_us"], step
         assert sum(k["launches"] for k in step["kernels"]) == len(step["launches"]), step
         assert len(step["threads"]) == 3 and all(t["work_us"] >= 0 and t["wait_us"] >= 0 for t in step["threads"]), step
+    works = [k for s in report["steps"] for k in s["kernels"] if k["name"] == "work"]
+    assert [(k["launches"], k["bytes"], k["operations"]) for k in works] == [(39, 39 * 4, 39 * 5), (39, 39 * 64, 39 * (3 * 16 + 2 * 136))], works
     assert report["steps"][0]["n_measured"] == 5 and report["where"] == "3 threads", report
 elif form == "csv":
     rows = list(csv.DictReader(text.splitlines()))

@@ -42,7 +42,8 @@ static bool check_kernel(const struct kernel_list *k, uint32_t kernel, const cJS
         launches++;
         weights += k->kernels[kernel].weight_bytes;
     }
-    if (!k->kernels[kernel].operations) return true;            /* others read values and states as much as weights */
+    /* others read values and states as much as weights */
+    if (!k->kernels[kernel].operations || k->kernels[kernel].state_bytes) return true;
     const cJSON *row = row_of(kernels, k->kernels[kernel].name);
     const double unique = number(row, "unique_bytes") / TOKENS, loaded = number(row, "loaded_bytes") / TOKENS, planned = (double)weights,
                  more = unique / planned - 1;

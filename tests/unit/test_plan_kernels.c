@@ -176,6 +176,44 @@ static void experts_of_a_token(void **state)
     assert_int_equal(count_launches(unfused, unfused->kernels->decode, unfused->kernels->n_decode, GROUP_ROUTE), 2);
 }
 
+/* What the layers' attention, convolution and recurrence compute and read of their states, however many kernels do it. */
+static void states_of_a_token(void **state)
+{
+    (void)state;
+    enum { N_CTX = 64, LAYERS = 2, N_HEAD = 4, N_HEAD_KV = 2, HEAD = 32, TAPS = 3, VALUE = 16, N_Q = N_HEAD * HEAD };
+    for (uint32_t i = 0; i < 4 * (COUNT_OF(targets) + 1); i++) {
+        const char *target = i / 4 < COUNT_OF(targets) ? targets[i / 4] : "portable";
+        const struct plan *p = plan_of(sliced_model(USED), target, i & 1 ? FUSE_LAYER : FUSE_NONE, (struct plan_options){ .n_ctx = N_CTX });
+        const struct kernel_list *k = p->kernels;
+        const struct launch *list = i & 2 ? k->prefill : k->decode;
+        struct kernel attention = { 0 }, sequence = { 0 };
+        for (uint32_t n = 0; n < (i & 2 ? k->n_prefill : k->n_decode); n++) {
+            const struct kernel *one = &k->kernels[list[n].kernel];
+            const enum group_kind kind = p->fused->groups[list[n].group].kind;
+            struct kernel *sum = kind == GROUP_SEQUENCE ? &sequence : &attention;
+            if (kind != GROUP_SEQUENCE && kind != GROUP_ATTENTION) assert_true(one->attention == 0 && one->state_bytes == 0);
+            else sum->operations += one->operations;
+            sum->attention += one->attention;
+            sum->state_bytes += one->state_bytes;
+        }
+        assert_int_equal(attention.attention, LAYERS * 2 * 2 * N_Q);
+        assert_int_equal(attention.operations, 0);
+        assert_int_equal(attention.state_bytes, LAYERS * 2 * N_HEAD_KV * HEAD * 2 * N_CTX);
+        assert_int_equal(sequence.attention, 0);
+        assert_int_equal(sequence.operations, LAYERS * (2 * TAPS * N_Q + 7 * N_HEAD * VALUE * HEAD));
+        assert_in_range(sequence.state_bytes, LAYERS * 4 * ((TAPS - 1) * N_Q + N_HEAD * VALUE * HEAD), UINT32_MAX);
+    }
+    const struct model *near = tiny_layers(a,
+        "%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n%v = matmul attn_v, %x\n"
+        "%vc = store_v %v\n%a = attention window=20 %q, %kc, %vc\n%x = matmul attn_output, %a\n");
+    const struct plan *p = plan_of(near, "gfx1151", FUSE_LAYER, (struct plan_options){ .n_ctx = N_CTX, .chunk = 8 });
+    for (uint32_t i = 0; i < p->kernels->n_kernels; i++) {
+        const struct kernel *k = &p->kernels->kernels[i];
+        assert_int_equal(k->window, k->attention ? 20 : 0);
+        assert_int_equal(k->state_bytes, k->attention ? 2 * N_HEAD_KV * HEAD * 2 * 20 : 0);
+    }
+}
+
 /* Where one expert is chosen its rows have as many columns as one input for all: they are pieces all the same. */
 static void one_expert_of_a_token(void **state)
 {
@@ -343,6 +381,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(launches_have_their_kernels_text, setup, teardown),
         cmocka_unit_test_setup_teardown(other_wirings, setup, teardown),
         cmocka_unit_test_setup_teardown(experts_of_a_token, setup, teardown),
+        cmocka_unit_test_setup_teardown(states_of_a_token, setup, teardown),
         cmocka_unit_test_setup_teardown(one_expert_of_a_token, setup, teardown),
         cmocka_unit_test_setup_teardown(slices_and_states, setup, teardown),
         cmocka_unit_test_setup_teardown(choices_are_taken, setup, teardown),

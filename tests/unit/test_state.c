@@ -1,9 +1,11 @@
-/* test_state.c -- the table of a program's states: what n positions have written of each, and when tokens can be forgotten. */
+/* test_state.c -- the table of a program's states: what n positions have written of each, and when tokens can be forgotten; and what the
+ * launches of a step need, as attention attends. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "runtime/model/cost.h"
 #include "runtime/model/state.h"
 
 enum { CONTEXT = 100, ROWS = 32, WINDOW = 20 };
@@ -91,9 +93,51 @@ static void beginnings(void **state)
     assert_true(state_begins_zero(&recurrent) && state_begins_zero(&conv) && !state_begins_zero(&kv) && !state_begins_zero(&ring));
 }
 
+/* Position by position. */
+static void check_cost(const struct forge_program *p, const struct forge_cost *c, uint32_t n_past, uint32_t n)
+{
+    uint64_t pairs = 0, read = 0;
+    for (uint32_t at = 0; at < n_past + n; at++) {
+        bool met = false;
+        for (uint32_t i = n_past; i < n_past + n; i++) {
+            const bool attends = cost_whole(p) || (at <= i && (c->window == 0 || i - at < c->window));
+            pairs += attends;
+            met |= attends;
+        }
+        read += met;
+    }
+    const struct cost_tokens t = cost_tokens(n_past, n, 1, 0);
+    assert_int_equal(cost_operations(p, c, t), 7 * n + 3 * pairs);
+    assert_int_equal(cost_bytes(p, c, t), 1000 + 8 * read);
+}
+
+static void costs(void **state)
+{
+    (void)state;
+    const struct forge_embedding whole = { .whole = 1 }, causal = { .whole = 0 };
+    struct forge_program p = { .n_ctx = CONTEXT };
+    const struct forge_cost far = { 1000, 8 * CONTEXT, 7, 3, 0 }, near = { 1000, 8 * WINDOW, 7, 3, WINDOW };
+    for (uint32_t n_past = 0; n_past < 50; n_past++)
+        for (uint32_t n = 1; n <= 50; n++) {
+            check_cost(&p, &far, n_past, n);
+            check_cost(&p, &near, n_past, n);
+        }
+    p.embedding = &causal;
+    check_cost(&p, &near, 0, 30);
+    p.embedding = &whole;
+    check_cost(&p, &far, 0, 30);
+    /* without attention the state is read as it is; of a step's tokens the last ones, or none, are left to a tail */
+    const struct forge_cost product = { 1000, 0, 7, 0, 0 }, recur = { 0, 600, 7, 0, 0 };
+    assert_int_equal(cost_bytes(&p, &recur, cost_tokens(5, 10, 1, 0)), 600);
+    assert_int_equal(cost_operations(&p, &product, cost_tokens(5, 10, 3, 1)), 3 * 7);
+    p.embedding = NULL;
+    assert_int_equal(cost_operations(&p, &far, cost_tokens(5, 10, 1, 1)), 7 + 3 * 15);
+    assert_int_equal(cost_operations(&p, &far, cost_tokens(5, 10, 0, 1)), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(runs), cmocka_unit_test(used), cmocka_unit_test(rewinding),
-                                        cmocka_unit_test(rings), cmocka_unit_test(beginnings) };
+                                        cmocka_unit_test(rings), cmocka_unit_test(beginnings), cmocka_unit_test(costs) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,35 @@
+/* cost.h -- what launches of a step need at least, from struct forge_cost: programs and libraries ask it, it needs no libc. */
+#ifndef FORGE_COST_H
+#define FORGE_COST_H
+#include "abi.h"
+
+/* Tokens at positions first .. first + n - 1 of a step, those that a launch works on. */
+struct cost_tokens { uint32_t first, n; };
+
+/* Those of a launch in a step of n_tokens behind n_past: of a tail launch the last n_rows. */
+static inline struct cost_tokens cost_tokens(uint32_t n_past, uint32_t n_tokens, uint32_t n_rows, uint32_t tail)
+{
+    return tail ? (struct cost_tokens){ n_past + n_tokens - n_rows, n_rows } : (struct cost_tokens){ n_past, n_tokens };
+}
+
+/* Does every token see the whole text?  It is one step then, from position 0. */
+static inline uint32_t cost_whole(const struct forge_program *p) { return p->embedding && p->embedding->whole; }
+
+/* Bytes of weights, and of the state those of the positions that some of the tokens attend, each once. */
+static inline uint64_t cost_bytes(const struct forge_program *p, const struct forge_cost *c, struct cost_tokens t)
+{
+    if (c->attention == 0 || t.n == 0) return c->weight_bytes + c->state_bytes;
+    const uint64_t end = (uint64_t)t.first + t.n, near = c->window > 0 ? (uint64_t)c->window + t.n - 1 : end;
+    const uint32_t most = c->window > 0 ? c->window : p->n_ctx;
+    return c->weight_bytes + c->state_bytes / most * (near < end ? near : end);
+}
+
+/* A token at position i attends i + 1 positions, or the window, or the text; what attention does not attend costs nothing. */
+static inline uint64_t cost_operations(const struct forge_program *p, const struct forge_cost *c, struct cost_tokens t)
+{
+    const uint64_t first = t.first, n = t.n, window = c->window > 0 ? c->window : UINT32_MAX;
+    const uint64_t all = first + n <= window ? n : first < window ? window - first : 0;      /* tokens of which the window hides nothing */
+    const uint64_t pairs = cost_whole(p) ? n * (first + n) : all * first + all * (all + 1) / 2 + (n - all) * window;
+    return c->operations * n + c->attention * pairs;
+}
+#endif
