@@ -8,7 +8,7 @@
  *   salu.c     scalar ALU, branches, waits, barriers;  smem.c  scalar loads
  *   vmem.c     global, flat, scratch and buffer accesses;  lds.c  DS instructions, races
  *   memory.c   device memory and what is known of each byte;  order.c  which group's stores another may see
- *   report.c   findings;  stats.c  counters
+ *   report.c   findings;  stats.c  counters;  channels.c  loads by the channels of memory
  *
  * Sources, cited by section in the files: AMD "RDNA3 Instruction Set Architecture" (2023), "RDNA3.5 ISA" (2024), "AMD Instinct MI300 ISA"
  * (CDNA3, 2024), LLVM "User Guide for AMDGPU Backend".
@@ -22,7 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MAX_LANES = 64, MAX_WAVES = 32, MAX_VGPRS = 512, ACC = 256 /* AccVGPR a0 is register 256 */, LINE_BYTES = 128 };
+enum { MAX_LANES = 64, MAX_WAVES = 32, MAX_VGPRS = 512, ACC = 256 /* AccVGPR a0 is register 256 */, LINE_BYTES = 128,
+       MAX_CHANNELS = 64 };
 
 /* ---- scalar registers, numbered as operands encode them (RDNA3 ISA 3.4 table of SGPR operands; CDNA3 3.x) ---- */
 enum {
@@ -227,6 +228,7 @@ struct wave {
     uint8_t       *scratch;                      /* [lanes][scratch_bytes] */
     uint64_t       instructions;
     uint32_t       id;                           /* of the launch: group->id * waves of a group + index */
+    uint32_t       pieces;                       /* channels.c: of its loads so far, and the step at which its group began */
     uint64_t       order_known;                  /* order.c */
     void          *order;                        /* order.c */
 };
@@ -241,7 +243,8 @@ struct group {
     void          *lds_shadow;                   /* lds.c */
     uint32_t       epoch;                        /* barriers passed */
     void          *order;                        /* order.c */
-    struct counters *counters;                   /* of the thread that runs it */
+    struct counters *counters;                   /* of the thread that runs it, and its steps; NULL: they are not counted */
+    struct channel_steps *steps;
     struct group  *next;
 };
 
@@ -259,12 +262,15 @@ struct counters {                                /* summed over waves */
     uint64_t unique_bytes;                       /* bytes of device memory read at least once by the launch, in lines of 64 */
     uint64_t lds_loads, lds_stores, lds_moves;   /* wave accesses; ds_bpermute, ds_permute, ds_swizzle */
     uint64_t lds_cycles, lds_conflicts;          /* the least that these take at 128 bytes a cycle; cycles beyond it, 32 banks of 4 bytes */
+    uint64_t channel_bytes, channel_busiest;     /* of windows of loads: all of them, those in the busiest channel (channels.c) */
     uint64_t barriers, waves, groups;
     uint64_t loads_in_flight_most;               /* of any wave, before a wait; this and the next are no sums */
     uint64_t loop_loads_in_flight_most;          /* the same, before a wait in a loop */
 };
 void counters_add(struct counters *to, const struct counters *from);     /* stats.c */
 void counters_scale(struct counters *c, uint32_t to, uint32_t from);     /* sums times to / from */
+
+struct channels { uint32_t count, interleave, window; };     /* of memory; bytes; count 0: they are not known */
 
 struct launch {
     const struct kernel *kernel;
@@ -274,6 +280,7 @@ struct launch {
     uint32_t  dynamic_lds;
     uint8_t  *kernarg;                           /* device memory */
     bool      stats;
+    struct channels channels;
     struct counters counters;
     uint32_t  ran;                               /* groups; fewer than the grid's where FORGE_GFXSIM_SAMPLE says so, and counters are scaled
                                                   * to all */
@@ -391,6 +398,14 @@ extern const char *const finding_names[N_FINDINGS];
  * and kind.  The launch fails.  FORGE_GFXSIM_IGNORE=race,undefined: kinds that are not findings; returns false for those. */
 bool report(struct wave *w, const struct inst *i, enum finding kind, int lane, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 bool ignored(enum finding kind);
+
+/* ---- channels.c ---- */
+struct channel_steps { uint32_t *bytes, n; };          /* [n][channels] of each step; begins as { NULL, 0 } */
+struct channels channels_setting(void);
+/* Bytes that come from memory in a step.  offset: of the address from memory_base. */
+void channels_add(struct channel_steps *s, const struct channels *c, uint32_t step, uint64_t offset, uint32_t bytes);
+void channels_merge(struct channel_steps *to, struct channel_steps *from, const struct channels *c);      /* from is empty then */
+void channels_count(struct counters *counted, struct channel_steps *s, const struct channels *c);         /* so is s */
 
 /* ---- stats.c ---- */
 enum inst_kind inst_kind(const char *name);      /* as op_info has it */

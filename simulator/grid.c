@@ -38,6 +38,8 @@ struct run {
     uint64_t seed;
     uint64_t progress;                           /* groups begun and ended, barriers passed */
     uint64_t instructions, limit;
+    uint32_t step, step_ended;                   /* channels.c: at which groups of this round begin; the last of those that ended */
+    struct channel_steps steps;                  /* of all workers, once they have stopped */
     pthread_barrier_t gate;                      /* of workers: a round begins, a round ends */
     bool     stop;
 };
@@ -46,12 +48,18 @@ struct worker {
     pthread_t       thread;
     struct group   *spare;                       /* states of groups that ended */
     struct counters counters;
+    struct channel_steps steps;
 } __attribute__((aligned(128)));
 
 static uint32_t divide_up(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static bool has_failed(const struct launch *l) { return __atomic_load_n(&l->failed, __ATOMIC_RELAXED) != 0; }
 static void add(uint64_t *to, uint64_t n) { __atomic_fetch_add(to, n, __ATOMIC_RELAXED); }
+static void reach(uint32_t *to, uint32_t n)
+{
+    uint32_t old = __atomic_load_n(to, __ATOMIC_RELAXED);
+    while (old < n && !__atomic_compare_exchange_n(to, &old, n, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) { }
+}
 
 /* splitmix64 (Steele, Lea, Flood 2014) */
 static uint64_t draw(uint64_t *state)
@@ -121,7 +129,7 @@ static void free_groups(struct group *list, uint32_t n_waves)
     }
 }
 
-static void begin_waves(struct group *g)
+static void begin_waves(struct group *g, uint32_t step)
 {
     for (uint32_t i = 0; i < g->n_waves; i++) {
         struct wave *w = &g->waves[i];
@@ -135,6 +143,7 @@ static void begin_waves(struct group *g)
         w->lanes = g->launch->kernel->wave;
         w->id = g->id * g->n_waves + i;
         w->next = g->launch->kernel->entry;
+        w->pieces = step;
         wave_begin(w);
     }
 }
@@ -152,7 +161,7 @@ static struct group *begin_group(struct worker *k, uint32_t id)
                          .lds_bytes = r->lds_bytes, .counters = &k->counters };
     lds_group_begin(g);
     order_group_begin(g);
-    begin_waves(g);
+    begin_waves(g, r->step);
     k->counters.groups++;
     k->counters.waves += g->n_waves;
     add(&r->progress, 1);
@@ -164,6 +173,7 @@ static void end_group(struct worker *k, struct group *g)
 {
     order_group_end(g);
     lds_group_end(g);
+    for (uint32_t i = 0; i < g->n_waves; i++) reach(&k->run->step_ended, g->waves[i].pieces);
     g->next = k->spare;
     k->spare = g;
     add(&k->run->progress, 1);
@@ -225,6 +235,7 @@ static void run_slot(struct worker *k, struct slot *s)
 {
     if (s->group == NULL) s->group = begin_group(k, s->id);
     s->group->counters = &k->counters;
+    s->group->steps = k->run->launch->channels.count > 0 ? &k->steps : NULL;
     run_slice(k->run, s->group);
     if (s->group->n_ended < s->group->n_waves || has_failed(k->run->launch)) return;
     end_group(k, s->group);
@@ -273,6 +284,7 @@ static void fill_slots(struct run *r)
     r->n_slots = n;
     r->next_slot = 0;
     r->slice = r->full_slice;
+    r->step = r->step_ended;
     r->round++;
     if (r->seed == 0) return;
     uint64_t random = r->seed ^ (uint64_t)r->round << 40;
@@ -430,6 +442,7 @@ static void stop_workers(struct worker *workers, uint32_t n)
         if (r->slots[i].group != NULL) end_group(workers, r->slots[i].group);
     for (uint32_t i = 0; i < n; i++) {
         counters_add(&r->launch->counters, &workers[i].counters);
+        channels_merge(&r->steps, &workers[i].steps, &r->launch->channels);
         free_groups(workers[i].spare, r->n_waves);
     }
 }
@@ -460,6 +473,7 @@ int launch_run(struct launch *l)
                      .limit = setting("FORGE_GFXSIM_LIMIT", 0), .full_slice = (uint32_t)setting("FORGE_GFXSIM_SLICE", SLICE),
                      .seed = setting("FORGE_GFXSIM_SEED", 0) };
     if (r.full_slice == 0) r.full_slice = 1;
+    if (n_groups < grid_groups) l->channels.count = 0;           /* of a sample few loads are under way at a time */
     r.slots = need(calloc(r.resident, sizeof *r.slots));
     struct worker *workers = take(n_threads * sizeof *workers);
     memset(workers, 0, n_threads * sizeof *workers);
@@ -470,6 +484,7 @@ int launch_run(struct launch *l)
     stop_workers(workers, n_threads);
     order_launch_end(l);
     l->ran = n_groups;
+    if (l->channels.count > 0) channels_count(&l->counters, &r.steps, &l->channels);
     if (n_groups < grid_groups) counters_scale(&l->counters, grid_groups, n_groups);
     if (l->stats) stats_launch(l);
     free(workers);

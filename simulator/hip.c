@@ -4,7 +4,8 @@
  *   FORGE_GFXSIM_CHIP=gfx942  which chip it is: code of others is refused (default: any that there is code for)
  *   FORGE_GFXSIM_DEFER=1      nothing runs before a query: shows who reuses pinned memory too early
  *   FORGE_GFXSIM_TRACE=1      a line on stderr for each launch; 2: its counters, too
- *   FORGE_GFXSIM_MEMORY=BYTES (memory.c), FORGE_GFXSIM_THREADS, SLICE, SEED, LIMIT (grid.c), IGNORE (report.c), STATS (stats.c) */
+ *   FORGE_GFXSIM_MEMORY=BYTES (memory.c), FORGE_GFXSIM_THREADS, SLICE, SEED, LIMIT (grid.c), IGNORE (report.c), STATS (stats.c),
+ *   CHANNELS (channels.c) */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,9 +183,10 @@ static int run_launch(const struct op *op)
     l->number = ++n_launches;
     memcpy(l->grid, op->grid, sizeof l->grid);
     memcpy(l->threads, op->threads, sizeof l->threads);
+    l->stats = level > 1 || (stats != NULL && *stats != 0);
+    if (l->stats) l->channels = channels_setting();
     l->dynamic_lds = op->lds;
     l->kernarg = op->function->kernarg;
-    l->stats = level > 1 || (stats != NULL && *stats != 0);
     fill_kernarg(l, op->args);
     const double start = now();
     const int code = launch_run(l);

@@ -4,7 +4,8 @@
  * over its launches (..._most: the most of them), how many these were, and grid, threads and dynamic LDS of the last one.
  * launches_of: [groups, launches] for each number of groups that a launch had.  loops: instructions of loops as they stand in the code,
  * each once.  groups_run: fewer than groups where FORGE_GFXSIM_SAMPLE had only some run; then all counters are scaled, and unique_bytes is
- * too large where groups share lines. */
+ * too large where groups share lines.
+ * channels: of memory, 0 where they are not known or a sample ran; channel_bytes, channel_busiest: channels.c. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -80,6 +81,7 @@ struct row {
     uint64_t    launches, ran;
     uint32_t    grid[3], threads[3], dynamic_lds, static_lds, vgprs, agprs, vgprs_allocated, scratch_bytes, wave;
     bool        pair;                            /* RDNA: its waves use both compute units of a WGP */
+    uint32_t    channels;                        /* of memory; 0: not counted */
     struct grids *grids; uint32_t n_grids;
     struct loops    loops;
     struct counters sum;
@@ -141,6 +143,7 @@ static void print_row(FILE *f, const struct row *r)
         { "lds_stores", c->lds_stores },
         { "lds_moves", c->lds_moves }, { "lds_cycles", c->lds_cycles }, { "lds_conflicts", c->lds_conflicts },
         { "loads_in_flight_most", c->loads_in_flight_most }, { "loop_loads_in_flight_most", c->loop_loads_in_flight_most },
+        { "channels", r->channels }, { "channel_bytes", c->channel_bytes }, { "channel_busiest", c->channel_busiest },
         { "barriers", c->barriers },
         { "waves", c->waves }, { "groups", c->groups }, { "groups_run", r->ran },
     };
@@ -230,6 +233,7 @@ void stats_launch(const struct launch *l)
         r->scratch_bytes = k->scratch_bytes, r->wave = k->wave;
     r->vgprs_allocated = k->vgprs_allocated;
     r->pair = !l->chip->cdna && (k->rsrc1 >> 29 & 1) != 0;       /* COMPUTE_PGM_RSRC1: WGP_MODE */
+    if (l->channels.count > 0) r->channels = l->channels.count;
     counters_add(&r->sum, &l->counters);
     pthread_mutex_unlock(&lock);
 }

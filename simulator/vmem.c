@@ -179,35 +179,43 @@ static bool check_access(struct wave *w, const struct inst *i, struct access *a,
 enum { UNIQUE_BYTES = 64 };
 
 /* Lines of the launch's own that no access touched before. */
-static uint64_t first_touches(const struct launch *l, const struct access *a)
+static uint64_t first_touches(struct wave *w, const struct access *a)
 {
     static uint32_t *touched;                    /* [MEMORY_RANGE / UNIQUE_BYTES] number of the launch that read it last; only its used
                                                   * pages cost memory */
     uint32_t *table = __atomic_load_n(&touched, __ATOMIC_ACQUIRE);
+    const struct launch *l = w->group->launch;
+    struct channel_steps *steps = w->group->steps;
+    const uint32_t together = steps != NULL ? l->channels.interleave / a->bytes : MAX_LANES;        /* lanes of a piece */
     uint64_t n = 0;
+    uint32_t lane = 0;
     if (table == NULL) {
         table = memory_side_table(MEMORY_RANGE / UNIQUE_BYTES * sizeof *table);
         uint32_t *expect = NULL;
         if (!__atomic_compare_exchange_n(&touched, &expect, table, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) table = expect;
     }
-    for (uint64_t left = a->mask; left != 0; left &= left - 1) {
+    for (uint64_t left = a->mask; left != 0; left &= left - 1, lane++) {
         const uint64_t at = a->address[__builtin_ctzll(left)] - memory_base;
-        for (uint64_t line = at / UNIQUE_BYTES; line <= (at + a->bytes - 1) / UNIQUE_BYTES; line++)
-            if (table[line] != l->number && __atomic_exchange_n(&table[line], l->number, __ATOMIC_RELAXED) != l->number) n++;
+        for (uint64_t line = at / UNIQUE_BYTES; line <= (at + a->bytes - 1) / UNIQUE_BYTES; line++) {
+            if (table[line] == l->number || __atomic_exchange_n(&table[line], l->number, __ATOMIC_RELAXED) == l->number) continue;
+            n++;
+            if (steps != NULL) channels_add(steps, &l->channels, w->pieces + lane / together, line * UNIQUE_BYTES, UNIQUE_BYTES);
+        }
     }
+    w->pieces += (lane + together - 1) / together;
     return n * UNIQUE_BYTES;
 }
 
 static uint32_t width_index(uint32_t bytes) { return bytes >= 12 ? 4 : bytes >= 8 ? 3 : bytes >= 4 ? 2 : bytes - 1; }
 
-static void count_load(const struct wave *w, const struct access *a)
+static void count_load(struct wave *w, const struct access *a)
 {
     struct counters *c = w->group->counters;
     c->loaded_bytes += (uint64_t)a->bytes * (uint32_t)__builtin_popcountll(a->mask);
     c->load_accesses[width_index(a->bytes)]++;
     if (!w->group->launch->stats || a->mask == 0) return;
     c->load_lines += lines_touched(a->address, a->mask, a->bytes, LINE_BYTES);
-    c->unique_bytes += first_touches(w->group->launch, a);
+    c->unique_bytes += first_touches(w, a);
 }
 
 static void count_store(const struct wave *w, const struct access *a)

@@ -33,6 +33,7 @@ const char *profile_host_machine(void)
 struct unit { const char *name; double scale; };
 static const struct unit byte_units[] = { { "B", 1 }, { "KiB", 1024 }, { "MiB", 1048576 }, { "GiB", 1073741824 }, { NULL, 0 } };
 static const struct unit time_units[] = { { "us", 1 }, { "ns", 1e-3 }, { "ms", 1e3 }, { NULL, 0 } };
+static const struct unit channel_units[] = { { "channels", 1 }, { NULL, 0 } };
 static const struct unit unit_units[] = { { "CU", 1 }, { "SM", 1 }, { NULL, 0 } };
 static const struct unit simd_units[] = { { "SIMD", 1 }, { NULL, 0 } };
 static const struct unit wave_units[] = { { "waves", 1 }, { NULL, 0 } };
@@ -306,6 +307,24 @@ static void apply_registers(struct arena *a, struct profile *p, const struct yam
     if ((v = yaml_get(y, "most")))    p->vgprs_most = whole(a, v, register_units, 32, 65536);
 }
 
+static void apply_channels(struct arena *a, struct profile *p, const struct yaml *y)
+{
+    static const char *const keys[] = { "count", "interleave", "window", "in_step", NULL };
+    if (y->kind != YAML_MAP) die_at(y->at, "expected a map");
+    yaml_only(y, keys);
+    const struct yaml *v;
+    if ((v = yaml_get(y, "count")))   p->channels.count = whole(a, v, channel_units, 1, 64);
+    if ((v = yaml_get(y, "interleave"))) {
+        p->channels.interleave = whole(a, v, byte_units, 64, 65536);
+        if (p->channels.interleave & (p->channels.interleave - 1))
+            die_at(v->at, "interleave is %u; it must be a power of two", p->channels.interleave);
+    }
+    if ((v = yaml_get(y, "window")))  p->channels.window = whole(a, v, byte_units, 64, 1 << 30);
+    if ((v = yaml_get(y, "in_step"))) p->channels.in_step = quantity(a, v, byte_units);
+    if (!p->channels.count || !p->channels.interleave || !p->channels.window)
+        die_at(y->at, "channels has no %s", !p->channels.count ? "count" : !p->channels.interleave ? "interleave" : "window");
+}
+
 const char *const matrix_format_name[N_MATRIX_FORMATS] = { "f16", "f8", "f32", "i8", "i4" };
 
 /* In the order of missing rates; those of matrices besides. */
@@ -431,7 +450,7 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const keys[] = { COMMON_KEYS, "api", "arch", "wave", "compute_units", "simds", "waves", "registers", "lds", "memory",
                                         "bandwidth_peak", "launch", "activation_digits", "load_hint", "dependent_launch", "cluster",
-                                        "graph", "instructions", "rates", "prediction", "family", NULL };
+                                        "graph", "instructions", "rates", "prediction", "family", "channels", NULL };
     static const char *const apis[] = { "hip", "cuda", "host", NULL }, *const hints[] = { "plain", "stream", NULL };
     yaml_only(y, keys);
     const struct yaml *v;
@@ -464,6 +483,7 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
     if ((v = yaml_get(y, "instructions")))      apply_instructions(a, p, v);
     if ((v = yaml_get(y, "rates")))             apply_rates(a, p, v);
     if ((v = yaml_get(y, "prediction")))        apply_prediction(a, p, v);
+    if ((v = yaml_get(y, "channels")))          apply_channels(a, p, v);
     if ((v = yaml_get(y, "tiles")))             apply_gpu_tiles(p, v);
 }
 

@@ -67,6 +67,11 @@ struct profile {
     uint32_t    lds_bytes;            /* most that one group can ask for */
     uint64_t    memory_bytes;         /* of the device; messages only */
     double      bandwidth_peak_gb_s;  /* by specification */
+    struct {                          /* of memory, for what the simulator counts (simulator/channels.c); count 0: not given */
+        uint32_t count, interleave;   /* runs of interleave bytes lie in them in turn */
+        uint32_t window;              /* bytes that are under way at a time */
+        double   in_step;             /* bytes of a launch that waves read before they have drifted apart */
+    } channels;
     double      launch_us;            /* from the end of a kernel to the start of the next in a replayed graph; predictions only */
     uint32_t    activation_digits;    /* of decode's integer products: 1 = 8 bits, 2 = 16 bits */
     const char *load_hint;            /* for weights: "plain", "stream" (not kept in caches) */

@@ -91,7 +91,9 @@ static const char *simulator_find(struct arena *a)
 struct runner runner_simulate(struct arena *a, const struct profile *p)
 {
     if (!is_simulated(p)) die("--simulate: the simulator executes code for AMD GPUs, and %s is none; see forgec targets", p->name);
-    return (struct runner){ .target = p->name, .simulator = simulator_find(a), .arch = p->arch };
+    const char *channels = !p->channels.count ? NULL
+        : arena_printf(a, "%u,%u,%u", p->channels.count, p->channels.interleave, p->channels.window);
+    return (struct runner){ .target = p->name, .simulator = simulator_find(a), .arch = p->arch, .channels = channels };
 }
 
 const char *program_build(struct arena *a, struct workplace *w, const struct build_options *options, const char *name)
@@ -130,6 +132,7 @@ struct bytes program_run(struct arena *a, const struct runner *r, const char *pa
         argv[n++] = arena_printf(a, "FORGE_HIP_LIBRARY=%s", r->simulator);
         argv[n++] = arena_printf(a, "FORGE_GFXSIM_CHIP=%s", r->arch);
         if (r->counters) argv[n++] = arena_printf(a, "FORGE_GFXSIM_STATS=%s", r->counters);
+        if (r->channels) argv[n++] = arena_printf(a, "FORGE_GFXSIM_CHANNELS=%s", r->channels);
         argv[n++] = arena_printf(a, "FORGE_GFXSIM_SAMPLE=%u", r->sample);
     }
     argv[n++] = path;

@@ -19,6 +19,7 @@ struct runner {
     const char *counters;         /* simulator: file it writes its counters to, or NULL */
     uint32_t    sample;           /* simulator: groups that run of a kernel with matrix instructions, for counters alone; 0: all */
     const char *arch;             /* simulator: the chip */
+    const char *channels;         /* simulator: of its memory, "16,256,65536" (simulator/channels.c), or NULL */
     bool        embeds;           /* programs are of a model of embeddings: it gives rows in the place of logits */
 };
 /* Dies saying what is missing when such programs can run here neither directly nor, if emulation is true, in an emulator

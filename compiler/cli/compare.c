@@ -309,6 +309,7 @@ static void print_simulated_json(struct arena *a, const struct compare_options *
         cJSON_AddNumberToObject(row, "planned_bytes", planned_reads(s, &c[i]));
         cJSON_AddNumberToObject(row, "idle_lanes", k->idle_lanes);
         cJSON_AddNumberToObject(row, "loads_in_flight_most", k->loads_in_flight);
+        cJSON_AddNumberToObject(row, "channel_imbalance", channel_imbalance(k->channel_bytes, k->channel_busiest));
         cJSON_AddNumberToObject(row, "logits_max_abs", c[i].max_abs);
         const struct step_times prompt = times_of(a, s, &c[i], 0), token = times_of(a, s, &c[i], 1);
         if (times) {

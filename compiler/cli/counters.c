@@ -79,6 +79,8 @@ static struct kernel_counters read_kernel(struct arena *a, const char *path, con
         .loaded_bytes = number(path, k, "loaded_bytes"),
         .stored_bytes = number(path, k, "stored_bytes"), .unique_bytes = number(path, k, "unique_bytes"),
         .loads_in_flight = number(path, k, "loads_in_flight_most"), .loop_loads_in_flight = number(path, k, "loop_loads_in_flight_most"),
+        .channel_bytes = number(path, k, "channel_bytes"),
+        .channel_busiest = number(path, k, "channel_busiest") * number(path, k, "channels"),
         .loop = { number(path, loops, "instructions"), number(path, loops, "matrix"), number(path, loops, "nops"),
                   number(path, loops, "acc_moves"), number(path, loops, "scratch") },
     };
@@ -115,6 +117,8 @@ struct counters counters_read(struct arena *a, const char *path)
         sum.stored_bytes += one.stored_bytes;
         sum.unique_bytes += one.unique_bytes;
         sum.line_bytes += 128 * number(path, k, "load_lines");
+        sum.channel_bytes += one.channel_bytes;
+        sum.channel_busiest += one.channel_busiest;
         sum.lds_accesses += one.lds_accesses;
         sum.lds_conflicts += one.lds_conflicts;
         if (one.loads_in_flight > sum.loads_in_flight) sum.loads_in_flight = one.loads_in_flight;

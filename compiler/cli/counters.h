@@ -22,6 +22,8 @@ struct kernel_counters {
     double   lds_cycles, lds_conflicts;   /* of 32 banks: the least, and what conflicts add */
     double   loaded_bytes, stored_bytes, unique_bytes;        /* as below; unique_bytes of a sample: of the groups that ran */
     double   loads_in_flight, loop_loads_in_flight;           /* most of any wave before a wait; before a wait in a loop */
+    double   channel_bytes, channel_busiest;                  /* of loads under way at the same time: all, and times the channels those of
+                                                               * the busiest one; 0: not counted */
     struct { double instructions, matrix, nops, acc_moves, scratch; } loop;     /* as they stand in loops of the code, each once */
     bool     sampled;                     /* not all of its groups ran; the rest is scaled */
 };
@@ -38,9 +40,13 @@ struct counters {
                                            * by side */
     double lds_accesses, lds_conflicts;   /* of waves; cycles that bank conflicts add */
     double loads_in_flight;               /* most of any wave before a wait */
+    double channel_bytes, channel_busiest;
     struct kernel_counters *kernels;      /* [n_kernels], in the order of their first launches */
     uint32_t n_kernels;
 };
+/* Of loads that are under way at the same time: the busiest channel of memory to the mean one, from 1 to the number of channels; 0: the
+ * target names no channels, or only a sample of the groups ran. */
+static inline double channel_imbalance(double bytes, double busiest) { return bytes > 0 ? busiest / bytes : 0; }
 /* Reads the file the simulator left; dies when it is not there or not as expected. */
 struct counters counters_read(struct arena *a, const char *path);
 #endif

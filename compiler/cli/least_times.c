@@ -59,6 +59,14 @@ static void set_occupancy(const struct profile *p, const struct place_of_group *
     t->resident = (uint32_t)fmin(by_waves, by_lds);
 }
 
+/* Times that reading takes because channels of memory wait: the first bytes of a launch, of waves that go in step, are as slow as the
+ * busiest channel; later ones, of waves that have drifted apart, are not. */
+static double channel_factor(const struct profile *p, const struct kernel_counters *k)
+{
+    const double imbalance = channel_imbalance(k->channel_bytes, k->channel_busiest);
+    return imbalance > 1 ? 1 + (imbalance - 1) * fmin(1, p->channels.in_step * k->launches / k->channel_bytes) : 1;
+}
+
 static struct kernel_times kernel_times(const struct profile *p, const struct kernel_counters *k, double steps, double matrix)
 {
     const struct place_of_group at = place_of(p, k);
@@ -72,7 +80,7 @@ static struct kernel_times kernel_times(const struct profile *p, const struct ke
     t.us[PIPE_MATRIX] = matrix * simd * us;
     t.us[PIPE_VECTOR] = vector_issues(p, k) / p->rates.vector * simd * us;
     t.us[PIPE_LDS] = (k->lds_cycles + k->lds_conflicts) * 128 / p->rates.lds_bytes * unit * us;
-    t.us[PIPE_MEMORY] = (k->unique_bytes + k->stored_bytes) / k->launches / p->bandwidth_gb_s * 1e-3;
+    t.us[PIPE_MEMORY] = (k->unique_bytes * channel_factor(p, k) + k->stored_bytes) / k->launches / p->bandwidth_gb_s * 1e-3;
     t.us[PIPE_LAUNCH] = p->launch_us;
     for (size_t i = 0; i < N_PIPES; i++) if (t.us[i] > t.us[t.bound]) t.bound = (enum pipe)i;
     t.least_us = t.us[t.bound];
@@ -112,6 +120,7 @@ void least_times_print(const char *title, const struct step_times *t)
         printf("  %-24s %8.0f %7.0f %5.2f %9.2f %9.2f %9.2f %9.2f %7.2f %8.0f %7.0f %6u %5u  %s", c->name, k->launches, k->groups, k->fill,
                k->us[PIPE_MATRIX], k->us[PIPE_VECTOR], k->us[PIPE_LDS], k->us[PIPE_MEMORY], k->us[PIPE_LAUNCH], c->nops / c->waves,
                c->waits / c->waves, c->registers, k->simd_waves, pipe_name[k->bound]);
+        if (c->channel_bytes > 0) printf("; channels: %.2f", channel_imbalance(c->channel_bytes, c->channel_busiest));
         if (c->acc_moves > 0) printf("; v_accvgpr: %.0f a wave", c->acc_moves / c->waves);
         if (c->scratch > 0) printf("; scratch: %.0f a wave", c->scratch / c->waves);
         putchar('\n');
@@ -124,7 +133,8 @@ void least_times_explain(const struct profile *p)
            "fill: waves of the mean\n"
            "SIMD to those of the busiest, which the times are of.  nops, waits: wait states of s_nop, and s_waitcnt, of a wave.  regs: of "
            "a lane; waves: of a SIMD\n"
-           "that they leave room for.  bound: the largest of the five.  See docs/simulator.md for what is left out.\n", p->name);
+           "that they leave room for.  bound: the largest of the five.%s  See docs/simulator.md for what is left out.\n", p->name,
+           p->channels.count ? "  channels: of memory, the busiest to the mean of loads under way together." : "");
 }
 
 static void add_kernel(cJSON *list, const struct kernel_times *k)
@@ -146,6 +156,7 @@ static void add_kernel(cJSON *list, const struct kernel_times *k)
         { "lds_conflicts", c->lds_conflicts / n },
         { "nops", c->nops / n }, { "waits", c->waits / n }, { "barriers", c->barriers / n }, { "scratch", c->scratch / n },
         { "loaded_bytes", c->loaded_bytes / n }, { "read_bytes", c->unique_bytes / n }, { "stored_bytes", c->stored_bytes / n },
+        { "channel_imbalance", channel_imbalance(c->channel_bytes, c->channel_busiest) },
         { "loads_in_flight_most", c->loads_in_flight }, { "loop_loads_in_flight_most", c->loop_loads_in_flight },
         { "loop_instructions", c->loop.instructions }, { "loop_matrix", c->loop.matrix }, { "loop_nops", c->loop.nops },
         { "loop_acc_moves", c->loop.acc_moves },

@@ -108,6 +108,15 @@ foreach(chip IN ITEMS gfx942 gfx1100)
   set_property(TEST gfxsim_counters_${chip} APPEND PROPERTY ENVIRONMENT "FORGEC_GFXSIM=$<TARGET_FILE:gfxsim>")
 endforeach()
 
+set(GFXSIM_CHANNELS "${CMAKE_CURRENT_BINARY_DIR}/channels.gfx1151.co")
+add_custom_command(OUTPUT "${GFXSIM_CHANNELS}" COMMAND "${CMAKE_COMMAND}" -E env "FORGEC_CLANG=${FORGEC_SIMT_CLANG}" sh compile.sh gfx1151 channels.c "${GFXSIM_CHANNELS}"
+  DEPENDS "${GFXSIM}/channels.c" "${GFXSIM}/compile.sh" ${GFXSIM_TEMPLATES} WORKING_DIRECTORY "${GFXSIM}" VERBATIM COMMENT "Compiling kernels that read rows for gfx1151")
+add_custom_target(gfxsim_channels_code ALL DEPENDS "${GFXSIM_CHANNELS}")
+add_executable(test_channels "${GFXSIM}/test_channels.c")
+target_link_libraries(test_channels PRIVATE forgec_core m)
+gfxsim_test(gfxsim_channels test_channels $<TARGET_FILE:run_kernel> "${GFXSIM_CHANNELS}")
+set_property(TEST gfxsim_channels APPEND PROPERTY ENVIRONMENT "FORGEC_GFXSIM=$<TARGET_FILE:gfxsim>")
+
 # ---- an 8B model by its counts ----
 foreach(chip IN LISTS GFXSIM_CHIPS)
   forgec_test(floors_${chip} COST 60 COMMAND sh "${GFXSIM}/run_floors.sh" $<TARGET_FILE:forgec> $<TARGET_FILE:make_gguf> ${chip} $<$<BOOL:${FORGEC_FULL}>:full>)

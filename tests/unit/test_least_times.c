@@ -21,6 +21,7 @@
     "\"static_lds\": 1024, "                                                                                                               \
     "\"dynamic_lds\": 31744, \"scratch_bytes\": 0, \"loaded_bytes\": 0, \"load_lines\": 0, \"lds_loads\": 0, \"lds_stores\": 0, "          \
     "\"lds_moves\": 0, "                                                                                                                   \
+    "\"channels\": 0, \"channel_bytes\": 0, \"channel_busiest\": 0, "                                                                     \
     "\"loads_in_flight_most\": 3, \"loop_loads_in_flight_most\": 2, \"loops\": {\"instructions\": 0, \"matrix\": 0, \"nops\": 0, "         \
     "\"acc_moves\": 0, \"scratch\": 0}"
 #define KINDS "\"kinds\": {\"mul32\": %u, \"f64\": %u, \"acc_move\": 0, \"nop\": 0}"

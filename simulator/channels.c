@@ -1,0 +1,99 @@
+/* channels.c -- how evenly loads that are under way at the same time are spread over the channels of memory.
+ *
+ *   FORGE_GFXSIM_CHANNELS=COUNT,INTERLEAVE,WINDOW     the target's `channels` (docs/target.md); none: nothing is counted
+ *
+ * The model.  Memory has COUNT channels; runs of INTERLEAVE bytes lie in them in turn, without a hash: channel (address / INTERLEAVE) %
+ * COUNT.  A load is cut into pieces of as many neighbouring lanes as ask for INTERLEAVE bytes together: 16 lanes of 16 bytes are 256.
+ * Waves that begin together go in step, so piece n of every resident wave is asked for in step n, whatever slice of the simulator it ran
+ * in; groups that wait for room begin at the step at which those that made it ended.  Of a step only lines of 64 bytes count that the
+ * launch had not read before: the rest comes from caches.  Steps that follow each other are one window once they hold WINDOW bytes, what
+ * memory has under way at a time.  channel_bytes are those of all windows, channel_busiest those of the busiest channel of each:
+ * COUNT * channel_busiest / channel_bytes is the imbalance, 1 where all channels are asked for the same, COUNT where one is.
+ *
+ * For gfx1151 (16, 256 bytes, 64 KiB) this follows from what is reported of it: a wave a row, products lose where rows lie multiples of
+ * 512 bytes apart, most at 2,048 and 4,096 (ROCm/vllm pull requests 978, 989, 998, 1003, 1076), rows 128 bytes longer lose nothing, and
+ * lanes 32 KiB apart reach a tenth of the bandwidth, 13.7 of 138.9 GB/s.  16 channels of 256 bytes repeat every 4,096; pieces of 256 that
+ * lie 512 apart meet every second channel.  That the map has no hash, that 256 is the step and that waves go in step are assumptions that
+ * explain these; how far they carry, docs/simulator.md says.  Addresses are virtual; 4,096 is a page, so their channels are the same. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gfxsim.h"
+
+enum { MOST_STEPS = 1 << 20 };                   /* of a launch: what goes on longer counts as its last one */
+
+struct channels channels_setting(void)
+{
+    const char *text = getenv("FORGE_GFXSIM_CHANNELS");
+    struct channels c = { 0, 0, 0 };
+    if (text == NULL || *text == 0) return c;
+    if (sscanf(text, "%u,%u,%u", &c.count, &c.interleave, &c.window) == 3 && c.count >= 1 && c.count <= MAX_CHANNELS &&
+        c.interleave >= 64 && (c.interleave & (c.interleave - 1)) == 0)
+        return c;
+    fprintf(stderr, "gfxsim: FORGE_GFXSIM_CHANNELS is %s; it is COUNT,INTERLEAVE,WINDOW, up to %d channels and a power of two from 64 on\n",
+            text, MAX_CHANNELS);
+    abort();
+}
+
+static uint32_t *step_of(struct channel_steps *s, uint32_t step, uint32_t count)
+{
+    if (step >= MOST_STEPS) step = MOST_STEPS - 1;
+    if (step >= s->n) {
+        const uint32_t n = step < 64 ? 128 : 2 * step < MOST_STEPS ? 2 * step : MOST_STEPS;
+        uint32_t *grown = realloc(s->bytes, (size_t)n * count * sizeof *grown);
+        if (grown == NULL) {
+            fputs("gfxsim: no memory of the host is left for the counts of channels\n", stderr);
+            abort();
+        }
+        memset(grown + (size_t)s->n * count, 0, (size_t)(n - s->n) * count * sizeof *grown);
+        s->bytes = grown;
+        s->n = n;
+    }
+    return s->bytes + (size_t)step * count;
+}
+
+void channels_add(struct channel_steps *s, const struct channels *c, uint32_t step, uint64_t offset, uint32_t bytes)
+{
+    step_of(s, step, c->count)[offset / c->interleave % c->count] += bytes;
+}
+
+void channels_merge(struct channel_steps *to, struct channel_steps *from, const struct channels *c)
+{
+    for (uint32_t i = from->n; i-- > 0; ) {
+        const uint32_t *step = from->bytes + (size_t)i * c->count;
+        for (uint32_t k = 0; k < c->count; k++)
+            if (step[k] > 0) step_of(to, i, c->count)[k] += step[k];
+    }
+    free(from->bytes);
+    *from = (struct channel_steps){ NULL, 0 };
+}
+
+static uint64_t sum_of(const uint64_t *window, uint32_t count)
+{
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < count; k++) sum += window[k];
+    return sum;
+}
+
+/* A window that is full, or the last one, goes to the counters. */
+static void close_window(struct counters *counted, uint64_t *window, uint32_t count)
+{
+    uint64_t busiest = 0;
+    for (uint32_t k = 0; k < count; k++) busiest = window[k] > busiest ? window[k] : busiest;
+    counted->channel_bytes += sum_of(window, count);
+    counted->channel_busiest += busiest;
+    memset(window, 0, count * sizeof *window);
+}
+
+void channels_count(struct counters *counted, struct channel_steps *s, const struct channels *c)
+{
+    uint64_t window[MAX_CHANNELS] = { 0 };
+    for (uint32_t i = 0; i < s->n; i++) {
+        for (uint32_t k = 0; k < c->count; k++) window[k] += s->bytes[(size_t)i * c->count + k];
+        if (sum_of(window, c->count) >= c->window) close_window(counted, window, c->count);
+    }
+    close_window(counted, window, c->count);
+    free(s->bytes);
+    *s = (struct channel_steps){ NULL, 0 };
+}
