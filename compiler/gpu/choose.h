@@ -81,6 +81,9 @@ struct gpu_place gpu_own(const struct node *n, const struct buffer *b);
 static inline bool gpu_chooses(const struct gpu_group *gg, bool prefill) { return gg->chooses && !prefill; }
 /* Is a group's product, in prefill or decode, made by the template of decode's? */
 bool gpu_by_gemv(const struct plan *p, bool prefill);
+/* How that template is made: kernel.h tells what the numbers are.  Why a group's product cannot be made so, or NULL. */
+struct gemv_shape { uint32_t rows, lanes, threads, resident, depth; };
+const char *gpu_gemv_misfit(struct arena *a, const struct plan *p, const struct group *g, const struct gemv_shape *s);
 
 /* What the plan of tiles needs to know of a group's products; weight_bytes: of all of them; parts: what the result points to. */
 struct gemm_product gpu_product(const struct plan *p, const struct group *g, uint64_t weight_bytes, struct gemm_part parts[MAX_BRANCHES]);

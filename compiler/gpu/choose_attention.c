@@ -92,6 +92,17 @@ static void does_heads(const struct chooser *c, struct kernel_draft *d)
     kernel_does(d, "%s", rotation);
 }
 
+/* Of a group of an attention kernel: whole waves; power: as many as a power of two. */
+static uint32_t given_threads(const struct chooser *c, enum kernel_template template, uint32_t planned, uint32_t most, bool power)
+{
+    const struct kernel_choice *given = choose_given(c, template, 0);
+    const uint32_t threads = kernel_chosen(given, PARAM_THREADS, planned), wave = c->plan->profile->wave;
+    if (given && (threads < wave || threads > most || threads % wave || (power && (threads & (threads - 1)))))
+        die_at(given->at, "threads is %u; this kernel has %u to %u of them on %s, a %s", threads, wave, most, c->plan->profile->name,
+               power ? "power of two" : "multiple of the wave");
+    return threads;
+}
+
 /* ---- decode ---- */
 
 static void choose_decode(const struct chooser *c)
@@ -99,7 +110,8 @@ static void choose_decode(const struct chooser *c)
     const struct node *n = c->group->node;
     const struct plan *p = c->plan;
     const struct profile *t = p->profile;
-    const uint32_t heads_kv = keys_of(c)->heads, head_dim = n->attr.head_dim, splits = c->gg->splits, threads = t->gpu.attention_threads;
+    const uint32_t heads_kv = keys_of(c)->heads, head_dim = n->attr.head_dim, splits = c->gg->splits,
+                   threads = given_threads(c, TEMPLATE_attention_decode, t->gpu.attention_threads, 1024, false);
     const bool cluster = t->cluster && splits > 1 && splits <= ATTENTION_MAX_CLUSTER;
     struct kernel_draft d = begin_attention(c, TEMPLATE_attention_decode, c->group->name);
     if (c->group->has_heads) does_heads(c, &d);
@@ -140,7 +152,8 @@ static void choose_chunk(const struct chooser *c)
     const struct plan *p = c->plan;
     const struct profile *t = p->profile;
     const bool whole = n->attr.head_dim % 16 == 0;               /* the matrix unit's tiles */
-    const uint32_t kv = (uint32_t)p->options.kv, digits = p->options.exact || !whole ? 2 : 1, threads = t->gpu.attention_prefill_threads;
+    const uint32_t kv = (uint32_t)p->options.kv, digits = p->options.exact || !whole ? 2 : 1,
+                   threads = given_threads(c, TEMPLATE_attention_prefill, t->gpu.attention_prefill_threads, 8 * t->wave, true);
     const uint32_t heads_kv = keys_of(c)->heads, head_dim = n->attr.head_dim;
     struct kernel_draft d = begin_attention(c, TEMPLATE_attention_prefill, "attention_chunk");
     does_attention(c, &d);

@@ -234,14 +234,11 @@ static void count_work(const struct chooser *c, struct kernel *k)
 
 /* What a lane does, in halves of a unit of columns, when a row is shared by `lanes` of them;
  * a group of rows costs one half more for its sum. */
-static uint64_t gemv_cost(const struct plan *p, uint64_t row_groups, uint32_t rows, uint64_t units, uint32_t lanes)
+static uint64_t gemv_cost(uint64_t threads, uint64_t row_groups, uint32_t rows, uint64_t units, uint32_t lanes)
 {
-    const struct profile *t = p->profile;
-    const uint64_t slots = (uint64_t)t->compute_units * t->gpu.gemv_groups * t->gpu.gemv_threads / lanes;
+    const uint64_t slots = threads / lanes;
     return (row_groups + slots - 1) / slots * (2 * rows * ((units + lanes - 1) / lanes) + 1);
 }
-
-struct gemv_shape { uint32_t rows, lanes; };
 
 static bool has_pair(const struct group *g)
 {
@@ -249,8 +246,8 @@ static bool has_pair(const struct group *g)
     return false;
 }
 
-/* The profile's shape, unless another fills the last round of row groups so much better that it is clearly less work. */
-static struct gemv_shape planned_gemv(const struct chooser *c)
+/* The profile's shape, unless other rows or lanes fill the last round of row groups so much better that they are clearly less work. */
+static struct gemv_shape planned_gemv(const struct chooser *c, struct gemv_shape s)
 {
     const struct profile *t = c->plan->profile;
     const bool pair = has_pair(c->group);
@@ -260,32 +257,53 @@ static struct gemv_shape planned_gemv(const struct chooser *c)
     uint64_t rows = 0;
     for (uint32_t i = 0; i < c->group->n_branches; i++)
         rows += slice_rows(c->group, c->group->branches[i].matmul->weight) * (slices && !sums ? plan_slices(c->group) : 1u);
-    struct gemv_shape s = { t->gpu.gemv_rows < 2 && pair ? 2 : t->gpu.gemv_rows, t->gpu.gemv_lanes };
-    uint64_t best = gemv_cost(c->plan, (rows + s.rows - 1) / s.rows, s.rows, units, s.lanes) * 9 / 10;
+    const uint64_t threads = (uint64_t)t->compute_units * s.resident * s.threads;
+    uint64_t best = gemv_cost(threads, (rows + s.rows - 1) / s.rows, s.rows, units, s.lanes) * 9 / 10;
     for (uint32_t r = 1; r <= t->gpu.gemv_rows + 1; r++)
         for (uint32_t lanes = t->gpu.gemv_lanes; lanes >= t->gpu.gemv_lanes / 2 && lanes >= 8; lanes /= 2) {
-            const uint64_t cost = gemv_cost(c->plan, (rows + r - 1) / r, r, units, lanes);
+            const uint64_t cost = gemv_cost(threads, (rows + r - 1) / r, r, units, lanes);
             if ((pair && r % 2) || cost >= best) continue;
             best = cost;
-            s = (struct gemv_shape){ r, lanes };
+            s.rows = r;
+            s.lanes = lanes;
         }
     return s;
 }
 
+const char *gpu_gemv_misfit(struct arena *a, const struct plan *p, const struct group *g, const struct gemv_shape *s)
+{
+    const struct profile *t = p->profile;
+    if (s->lanes < 8 || s->lanes > t->wave || (s->lanes & (s->lanes - 1)))
+        return arena_printf(a, "lanes is %u; %u lanes of a wave of %s can share a row: a power of two from 8", s->lanes, t->wave, t->name);
+    if (s->rows < 1 || s->rows > s->lanes)
+        return arena_printf(a, "rows is %u; a run of %u lanes works on 1 to %u rows at once", s->rows, s->lanes, s->lanes);
+    if (s->rows % 2 && has_pair(g))
+        return arena_printf(a, "rows is %u; %s is a pair of matrices, which needs an even number", s->rows, g->name);
+    if (s->threads < t->wave || s->threads > 1024 || s->threads % t->wave)
+        return arena_printf(a, "threads is %u; a group of %s has %u to 1024, a multiple of the wave", s->threads, t->name, t->wave);
+    if (s->resident < 1 || s->resident > 32 || s->threads / t->wave * s->resident > t->simds * t->waves)
+        return arena_printf(a, "resident is %u; %u groups of %u threads are %u waves, and a compute unit of %s holds 1 to %u", s->resident,
+                            s->resident, s->threads, s->threads / t->wave * s->resident, t->name, t->simds * t->waves);
+    if (s->depth > 32) return arena_printf(a, "depth is %u; a lane loads up to 32 units of a row in a step", s->depth);
+    return NULL;
+}
+
 static struct gemv_shape choose_gemv(const struct chooser *c)
 {
+    const struct profile *t = c->plan->profile;
     const struct kernel_choice *given = choose_given(c, TEMPLATE_gemv, 0);
-    const struct gemv_shape planned = planned_gemv(c);
-    const struct gemv_shape s = { kernel_chosen(given, PARAM_ROWS, planned.rows), kernel_chosen(given, PARAM_LANES, planned.lanes) };
-    if (!given) return s;
-    const uint32_t wave = c->plan->profile->wave;
-    if (s.lanes < 8 || s.lanes > wave || (s.lanes & (s.lanes - 1)))
-        die_at(given->at, "lanes is %u; %u lanes of a wave of %s can share a row: a power of two from 8", s.lanes, wave,
-               c->plan->profile->name);
-    if (s.rows < 1 || s.rows > s.lanes)
-        die_at(given->at, "rows is %u; a run of %u lanes works on 1 to %u rows at once", s.rows, s.lanes, s.lanes);
-    if (s.rows % 2 && has_pair(c->group))
-        die_at(given->at, "rows is %u; %s is a pair of matrices, which needs an even number", s.rows, c->group->name);
+    struct gemv_shape s = { t->gpu.gemv_rows < 2 && has_pair(c->group) ? 2 : t->gpu.gemv_rows, t->gpu.gemv_lanes,
+                            kernel_chosen(given, PARAM_THREADS, t->gpu.gemv_threads),
+                            kernel_chosen(given, PARAM_RESIDENT, t->gpu.gemv_groups),
+                            kernel_chosen(given, PARAM_DEPTH, t->gpu.gemv_depth) };
+    const char *misfit = given ? gpu_gemv_misfit(c->arena, c->plan, c->group, &s) : NULL;
+    if (!misfit) {
+        s = planned_gemv(c, s);
+        s.rows = kernel_chosen(given, PARAM_ROWS, s.rows);
+        s.lanes = kernel_chosen(given, PARAM_LANES, s.lanes);
+        misfit = given ? gpu_gemv_misfit(c->arena, c->plan, c->group, &s) : NULL;
+    }
+    if (misfit) die_at(given->at, "%s", misfit);
     return s;
 }
 
@@ -303,7 +321,6 @@ static const char *input_text(const struct chooser *c, struct kernel_draft *d)
 
 static void choose_gemv_kernel(const struct chooser *c)
 {
-    const struct profile *t = c->plan->profile;
     const struct gemv_shape shape = choose_gemv(c);
     const struct gpu_run *first = &c->gg->runs[0];
     const struct branch *b = &c->group->branches[first->first];
@@ -320,10 +337,11 @@ static void choose_gemv_kernel(const struct chooser *c)
     count_work(c, &d.kernel);
     d.kernel.param[PARAM_ROWS] = shape.rows;
     d.kernel.param[PARAM_LANES] = shape.lanes;
-    d.kernel.param[PARAM_THREADS] = t->gpu.gemv_threads;
-    d.kernel.param[PARAM_RESIDENT] = t->gpu.gemv_groups;
+    d.kernel.param[PARAM_THREADS] = shape.threads;
+    d.kernel.param[PARAM_RESIDENT] = shape.resident;
+    d.kernel.param[PARAM_DEPTH] = shape.depth;
     d.kernel.param[PARAM_DIGITS] = c->plan->gpu->digits;
-    d.kernel.grid_x = t->compute_units * t->gpu.gemv_groups;
+    d.kernel.grid_x = c->plan->profile->compute_units * shape.resident;
     d.kernel.grid_tokens = c->prefill;
     d.kernel.lds_bytes = (uint32_t)(chooses ? c->gg->route_at + route_lds(c->group->choice) : row_lds(c->group, c->gg));
     choose_end(c, &d);

@@ -14,7 +14,6 @@ static void put_parameters(struct arena *a, struct document *d, const struct pla
 {
     const struct profile *profile = p->profile;
     struct text t = { .arena = a };
-    if (profile->gpu.gemv_depth) text_printf(&t, "#define DEPTH %u\n", profile->gpu.gemv_depth);
     text_printf(&t, "#define KV %s\n", kv_type_name[p->options.kv]);
     if (p->gpu->has_more) text_puts(&t, "#define ATTENTION_MORE 1\n");
     if (p->gpu->has_slices) text_puts(&t, "#define SLICES 1\n");
@@ -54,10 +53,11 @@ static void use_format(struct arena *a, struct document *d, const char *format, 
     }
     for (uint32_t i = 0; i < k->n_gemvs; i++) {
         const struct gpu_gemv *g = &k->gemvs[i];
-        const struct document_parameter shape[] = { { "FORMAT", format }, { "ROWS", number(a, g->rows) }, { "LANES", number(a, g->lanes) },
-                                                    { g->slices == SLICES_SUM ? "SLICES_SUM" : "SLICES_EACH", "1" } };
-        if (strcmp(g->format, format) == 0)
-            document_instance(d, "templates/gpu/gemv_tmpl.c", shape, COUNT_OF(shape) - (g->slices == SLICES_NONE), NULL);
+        struct document_parameter shape[5] = { { "FORMAT", format }, { "ROWS", number(a, g->rows) }, { "LANES", number(a, g->lanes) } };
+        uint32_t n = 3;
+        if (g->depth) shape[n++] = (struct document_parameter){ "DEPTH", number(a, g->depth) };
+        if (g->slices) shape[n++] = (struct document_parameter){ g->slices == SLICES_SUM ? "SLICES_SUM" : "SLICES_EACH", "1" };
+        if (strcmp(g->format, format) == 0) document_instance(d, "templates/gpu/gemv_tmpl.c", shape, n, NULL);
     }
 }
 

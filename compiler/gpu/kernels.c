@@ -293,7 +293,8 @@ static void add_gemv(struct gpu_instances *list, struct gpu_gemv x)
 {
     for (uint32_t i = 0; i < list->n_gemvs; i++) {
         const struct gpu_gemv *y = &list->gemvs[i];
-        if (strcmp(x.format, y->format) == 0 && x.rows == y->rows && x.lanes == y->lanes && x.slices == y->slices) return;
+        if (strcmp(x.format, y->format) == 0 && x.rows == y->rows && x.lanes == y->lanes && x.depth == y->depth
+            && x.slices == y->slices) return;
     }
     list->gemvs[list->n_gemvs++] = x;
 }
@@ -320,7 +321,7 @@ struct gpu_instances gpu_instances(struct arena *a, const struct plan *p)
             const char *format = gg->runs[r].weight->tensor->quant->file;
             const enum gpu_slices slices = gpu_slices_of(k->group);
             if (k->template == TEMPLATE_gemv)
-                add_gemv(&found, (struct gpu_gemv){ format, k->param[PARAM_ROWS], k->param[PARAM_LANES], slices });
+                add_gemv(&found, (struct gpu_gemv){ format, k->param[PARAM_ROWS], k->param[PARAM_LANES], k->param[PARAM_DEPTH], slices });
             if (k->template == TEMPLATE_gemm)
                 add_gemm(&found, (struct gpu_gemm){ format, k->param[PARAM_TOKENS], k->param[PARAM_ROWS], k->param[PARAM_THREADS],
                                                    slices != SLICES_NONE });

@@ -9,8 +9,9 @@ static const char *const slices_suffix[] = { [SLICES_NONE] = "", [SLICES_EACH] =
 
 const char *gpu_gemv_name(struct arena *a, const struct kernel *k, const struct weight *w)
 {
-    return arena_printf(a, "%s%s_%ux%u", slices_suffix[gpu_slices_of(k->group)], w->tensor->quant->file, k->param[PARAM_ROWS],
-                        k->param[PARAM_LANES]);
+    const char *depth = k->param[PARAM_DEPTH] ? arena_printf(a, "x%u", k->param[PARAM_DEPTH]) : "";
+    return arena_printf(a, "%s%s_%ux%u%s", slices_suffix[gpu_slices_of(k->group)], w->tensor->quant->file, k->param[PARAM_ROWS],
+                        k->param[PARAM_LANES], depth);
 }
 
 const char *gpu_gemm_name(struct arena *a, const struct kernel *k, const struct weight *w)

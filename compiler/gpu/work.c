@@ -4,16 +4,17 @@
 
 /* ---- decode's products ---- */
 
-/* The loads of a lane: bytes of a unit, units of a row and lane in a step (gemv_tmpl.c: DEPTH), all as the template takes them. */
+/* The loads of a lane: bytes of a unit, units of a row and lane in a step (gemv_tmpl.c: STEP_UNITS), all as the template takes them. */
 struct step { double unit_bytes, units, depth; };
-static struct step step_of(const struct plan *p, const struct gpu_run *r, uint64_t cols, uint32_t rows, uint32_t lanes)
+static struct step step_of(const struct plan *p, const struct gpu_run *r, uint64_t cols, const struct kernel *k)
 {
     const bool floats = gpu_takes_floats(r->weight);
+    const uint32_t rows = k->param[PARAM_ROWS], lanes = k->param[PARAM_LANES], depth = k->param[PARAM_DEPTH];
     const double row_bytes = (double)packing_row_bytes(plan_packing(p, r->weight), r->weight->cols);
     struct step s = { .units = floats ? ceil(row_bytes / 16) : ceil((double)cols / 64) };
     s.unit_bytes = row_bytes / ceil(floats ? row_bytes / 16 : (double)r->weight->cols / 64);
     const double loads = rows * fmax(1, round(s.unit_bytes / 16)), wanted = floats ? 8 : 4;
-    s.depth = p->profile->gpu.gemv_depth ? p->profile->gpu.gemv_depth : floats && rows < 2 ? 4 : ceil(wanted / loads);
+    s.depth = depth ? depth : floats && rows < 2 ? 4 : ceil(wanted / loads);
     s.depth = fmin(s.depth, ceil(s.units / lanes));
     return s;
 }
@@ -32,7 +33,7 @@ static struct cost_work gemv_work(const struct plan *p, const struct kernel *k)
         const struct gpu_run *r = &gg->runs[i];
         const bool pair = g->branches[r->first].partner >= 0;
         const double n = ceil((double)r->rows * (pair ? 2 : 1) / rows) * (sums ? 1 : slices);
-        const struct step s = step_of(p, r, sums ? gpu_input_cols(g) : r->weight->cols, rows, lanes);
+        const struct step s = step_of(p, r, sums ? gpu_input_cols(g) : r->weight->cols, k);
         groups += n;
         busiest += ceil(n / p->profile->compute_units);
         w.in_flight = fmax(w.in_flight, fmin(n, slots) * rows * fmin(lanes, s.units) * s.depth * s.unit_bytes);

@@ -1,5 +1,5 @@
-/* gemv_tmpl.c -- decode: y = W x for one token.  Included once per (FORMAT, ROWS, LANES), after formats/FORMAT.h;
- * a program may hold several.
+/* gemv_tmpl.c -- decode: y = W x for one token.  Included once per (FORMAT, ROWS, LANES), and DEPTH where that is chosen too, after
+ * formats/FORMAT.h; a program may hold several.
  *
  * A run of LANES neighbouring lanes is a *slot*: it works on ROWS rows at a time, lane k on their units k, k + LANES, ...  One such portion
  * of rows is a *row group*; slot s takes the row groups s, s + stride, ...  A *step* is DEPTH units of each of the ROWS rows for every
@@ -29,6 +29,8 @@
 #define FORGE_GEMV_COMMON
 #define GEMV_PASTE4(name, format, rows, lanes) name##_##format##_##rows##x##lanes
 #define GEMV_PASTE(name, format, rows, lanes) GEMV_PASTE4(name, format, rows, lanes)
+#define GEMV_PASTE5(name, format, rows, lanes, depth) name##_##format##_##rows##x##lanes##x##depth
+#define GEMV_PASTE_DEPTH(name, format, rows, lanes, depth) GEMV_PASTE5(name, format, rows, lanes, depth)
 #define GEMV_OF2(name, format) name##_##format
 #define GEMV_OF(name, format) GEMV_OF2(name, format)
 
@@ -56,23 +58,30 @@ struct gemv_matrices {
  * SLICES_SUM the sum of the picked matrices' products, as one matrix whose columns are those of all of them.  Lane l of every wave knows
  * the number of the matrix that was picked as the lth (slices.h), so that no load waits for another one from memory. */
 #endif
-#if defined(SLICES_EACH)
-#define G(name) GEMV_PASTE(name##_each, FORMAT, ROWS, LANES)
-#elif defined(SLICES_SUM)
-#define G(name) GEMV_PASTE(name##_sum, FORMAT, ROWS, LANES)
+#ifdef DEPTH
+#define GEMV_NAME(name) GEMV_PASTE_DEPTH(name, FORMAT, ROWS, LANES, DEPTH)
 #else
-#define G(name) GEMV_PASTE(name, FORMAT, ROWS, LANES)
+#define GEMV_NAME(name) GEMV_PASTE(name, FORMAT, ROWS, LANES)
+#endif
+#if defined(SLICES_EACH)
+#define G(name) GEMV_NAME(name##_each)
+#elif defined(SLICES_SUM)
+#define G(name) GEMV_NAME(name##_sum)
+#else
+#define G(name) GEMV_NAME(name)
 #endif
 #define X(name) GEMV_OF(name, FORMAT)
 
 /* Units of a row in a step: at least 4 loads under way per buffer and lane, 8 of floats, which need little else; more than 4 units of a row
  * ask for too many activations at once. */
-#ifndef DEPTH
-#define DEPTH (X(UNIT_COLS) == 64 ? (3 + ROWS * X(LOADS)) / (ROWS * X(LOADS)) : ROWS < 2 ? 4 : (7 + ROWS) / ROWS)
+#ifdef DEPTH
+#define STEP_UNITS DEPTH
+#else
+#define STEP_UNITS (X(UNIT_COLS) == 64 ? (3 + ROWS * X(LOADS)) / (ROWS * X(LOADS)) : ROWS < 2 ? 4 : (7 + ROWS) / ROWS)
 #endif
 
 /* The registers of one step. */
-struct G(first) { struct X(unit) u[ROWS][DEPTH]; };
+struct G(first) { struct X(unit) u[ROWS][STEP_UNITS]; };
 
 /* What a slot has done and does next. */
 struct G(gemv_state) {
@@ -89,8 +98,8 @@ struct G(gemv_state) {
 };
 
 #define GEMV_UNITS(cols) (64 * ACTS_UNITS(cols) / X(UNIT_COLS))
-/* Steps of a row, and units of a row and lane in each of them: at most DEPTH, fewer where that many steps do with fewer. */
-DEVICE uint32_t G(gemv_steps)(const uint32_t cols) { return (GEMV_UNITS(cols) + LANES * (DEPTH) - 1) / (LANES * (DEPTH)); }
+/* Steps of a row, and units of a row and lane in each of them: at most STEP_UNITS, fewer where that many steps do with fewer. */
+DEVICE uint32_t G(gemv_steps)(const uint32_t cols) { return (GEMV_UNITS(cols) + LANES * (STEP_UNITS) - 1) / (LANES * (STEP_UNITS)); }
 DEVICE uint32_t G(gemv_depth)(const uint32_t cols)
 {
     return ((GEMV_UNITS(cols) + LANES - 1) / LANES + G(gemv_steps)(cols) - 1) / G(gemv_steps)(cols);
@@ -136,7 +145,7 @@ DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint
         const uint8_t *row = (r < each ? m->w : m->w_pair) + (uint64_t)(i < m->rows ? i : m->rows - 1) * X(ROW_BYTES)(cols);
 #endif
 #pragma unroll
-        for (uint32_t d = 0; d < DEPTH; d++) {
+        for (uint32_t d = 0; d < STEP_UNITS; d++) {
             uint32_t u = at + d * LANES;
             if (units % (LANES * depth) != 0 && u >= units) u = units - 1;
 #ifdef SLICES_SUM
@@ -166,7 +175,7 @@ DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, cons
     (void)group;
 #endif
 #pragma unroll
-    for (uint32_t d = 0; d < DEPTH; d++) {
+    for (uint32_t d = 0; d < STEP_UNITS; d++) {
         if (d >= depth) continue;
         const uint32_t i = unit + d * LANES, at = i >= units ? all : first + i, x_cols = all * X(UNIT_COLS);
 #if X(UNIT_COLS) == 64
@@ -200,7 +209,7 @@ DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, cons
 {
     const uint32_t units = GEMV_UNITS(cols), depth = G(gemv_depth)(cols);
 #pragma unroll
-    for (uint32_t d = 0; d < DEPTH; d++) {
+    for (uint32_t d = 0; d < STEP_UNITS; d++) {
         if (d >= depth) continue;
         const uint32_t i = unit + d * LANES, at = units % (LANES * depth) != 0 && i > units ? units : i;
 #if X(UNIT_COLS) == 64
@@ -421,6 +430,8 @@ DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(fi
 #undef G
 #undef X
 #undef GEMV_UNITS
+#undef GEMV_NAME
+#undef STEP_UNITS
 #undef DEPTH
 #undef LANES
 #undef ROWS

@@ -47,15 +47,19 @@ refuse two-targets 1 "a plan is of one target" "$forgec" build "$model" -q -t x8
 edited 's/^chunk .*/chunk 24/'
 verified "a chunk of 24" --tokens 60
 
-# A tile more, another number of splits, other rows and lanes.
-splits='/^  attention_decode/s/splits=[0-9]*/splits=3/'
-shape='/^  gemv attn_output/s/rows=[0-9]* lanes=[0-9]*/rows=2 lanes=16/'
+# A tile more, another number of splits, other rows and lanes, groups and steps.
+splits='/^  attention_decode/s/threads=[0-9]* splits=[0-9]*/threads=128 splits=3/'
+shape='/^  gemv attn_output/s/rows=[0-9]* lanes=[0-9]* threads=[0-9]* resident=[0-9]* depth=[0-9]*/rows=2 lanes=16 threads=128 resident=2 depth=3/'
 if [ -n "$lanes" ]; then
     written "$here/../lanes/simt32.yaml"
     edited "$splits; $shape"
     FORGE_HIP_LIBRARY=$lanes
     export FORGE_HIP_LIBRARY
     verified "splits and lanes" --tokens 40
+    for edit in lanes=64 rows=33 threads=48 resident=33 depth=33; do
+        refused "${edit%=*} is ${edit#*=}" "/^  gemv attn_output/s/ ${edit%=*}=[0-9]*/ $edit/"
+    done
+    refused "threads is 96" '/^  attention_prefill/s/threads=[0-9]*/threads=96/'
     unset FORGE_HIP_LIBRARY
 fi
 if [ -n "$gfxsim" ]; then

@@ -27,7 +27,7 @@ GEMV_MODELS(MODEL_2)
 #include "gemv_tile.h"
 #define SLOT_ROWS 8
 #define SLOT_LANES 8
-#define DEPTH 3
+#define SLOT_DEPTH 3
 #include "gemv_tile.h"
 #if WAVE == 64
 #define SLOT_ROWS 1
@@ -42,7 +42,7 @@ GEMV_MODELS(MODEL_2)
 #define SLOT_ROWS 4
 #define SLOT_LANES 32
 #endif
-#define DEPTH 2
+#define SLOT_DEPTH 2
 #include "gemv_tile.h"
 #endif
 #endif

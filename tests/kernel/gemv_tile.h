@@ -1,8 +1,14 @@
-/* gemv_tile.h -- gemv_tmpl.c for FORMAT and SLOT_ROWS x SLOT_LANES, and a kernel that does what a case says: product_FORMAT_ROWSxLANES. */
+/* gemv_tile.h -- gemv_tmpl.c for FORMAT and SLOT_ROWS x SLOT_LANES, of SLOT_DEPTH where that is given, and a kernel that does what a case
+ * says: product_FORMAT_ROWSxLANES. */
 #define ROWS SLOT_ROWS
 #define LANES SLOT_LANES
-#include "templates/gpu/gemv_tmpl.c"
+#ifdef SLOT_DEPTH
+#define DEPTH SLOT_DEPTH
+#define N(name) GEMV_PASTE_DEPTH(name, FORMAT, SLOT_ROWS, SLOT_LANES, SLOT_DEPTH)
+#else
 #define N(name) GEMV_PASTE(name, FORMAT, SLOT_ROWS, SLOT_LANES)
+#endif
+#include "templates/gpu/gemv_tmpl.c"
 
 DEVICE void N(gemv_of)(const struct forge_kernel_args a, const struct gemv_case c)
 {
@@ -31,8 +37,9 @@ DEVICE void N(gemv_of)(const struct forge_kernel_args a, const struct gemv_case 
     }
 }
 #ifndef MODELS
-TEST_KERNEL(256, N(product)) { N(gemv_of)(a, *CASE(struct gemv_case)); }
+TEST_KERNEL(256, GEMV_PASTE(product, FORMAT, SLOT_ROWS, SLOT_LANES)) { N(gemv_of)(a, *CASE(struct gemv_case)); }
 #endif
 #undef N
 #undef SLOT_ROWS
 #undef SLOT_LANES
+#undef SLOT_DEPTH
