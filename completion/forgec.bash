@@ -1,7 +1,14 @@
 # bash completion for forgec
+# The last word of a list "a,b,c" becomes one of these.
+_forgec_list()
+{
+    local before=
+    [[ $cur != *,* ]] || before=${cur%,*},
+    COMPREPLY=($(compgen -P "$before" -W "$*" -- "${cur##*,}"))
+}
 _forgec()
 {
-    local cur prev command word before
+    local cur prev command word
     cur=${COMP_WORDS[COMP_CWORD]}
     prev=${COMP_WORDS[COMP_CWORD-1]}
     COMPREPLY=()
@@ -14,14 +21,13 @@ _forgec()
     case $prev in
         --emit)        word="exe source asm plan graph obj lib shared"; [[ $command != cc ]] || word="exe asm"
                        COMPREPLY=($(compgen -W "$word" -- "$cur")); return ;;
-        --fuse)        COMPREPLY=($(compgen -W "none layer" -- "$cur")); return ;;
+        --fuse)        _forgec_list none layer; return ;;
         --weights)     COMPREPLY=($(compgen -W "embed external none" -- "$cur")); return ;;
-        --kv)          COMPREPLY=($(compgen -W "f16 f32 q8_0" -- "$cur")); return ;;
-        -t|--target)   before=; [[ $cur != *,* ]] || before=${cur%,*},
-                       COMPREPLY=($(compgen -P "$before" -W "native $(forgec targets --names 2>/dev/null)" -- "${cur##*,}")
-                                  $(compgen -f -X '!*.yaml' -- "$cur")); return ;;
+        --kv)          _forgec_list f16 f32 q8_0; return ;;
+        -t|--target)   _forgec_list native $(forgec targets --names 2>/dev/null); COMPREPLY+=($(compgen -f -X '!*.yaml' -- "$cur")); return ;;
         --save-temps|--templates|--targets|--models) COMPREPLY=($(compgen -d -- "$cur")); return ;;
-        -o|--output|--clang|--source|--plan) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        -o|--output)   if [[ $command = compare ]]; then COMPREPLY=($(compgen -W "md json" -- "$cur")); else COMPREPLY=($(compgen -f -- "$cur")); fi; return ;;
+        --clang|--source|--plan) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --ctx|--threads|--prefix|--sample|--tokens|--seed|--min-time|--ignore-key|--ignore-tensor|-j|--jobs|-p|-n|-r) return ;;
     esac
     if [[ -z $command ]]; then
@@ -34,7 +40,7 @@ _forgec()
             build)   COMPREPLY=($(compgen -W "$make --plan -o --emit --prefix --weights -### -q --quiet" -- "$cur")) ;;
             cc)      COMPREPLY=($(compgen -W "$make --plan -o --emit --weights -### -q --quiet" -- "$cur")) ;;
             verify)  COMPREPLY=($(compgen -W "$make --plan --simulate --source --tokens --seed --json" -- "$cur")) ;;
-            compare) COMPREPLY=($(compgen -W "$make --simulate --sample -p -n -r --min-time --json" -- "$cur")) ;;
+            compare) COMPREPLY=($(compgen -W "$make --plan --source -o --simulate --sample -p -n -r --min-time" -- "$cur")) ;;
             inspect) COMPREPLY=($(compgen -W "--help --json -t --target --targets" -- "$cur")) ;;
             targets) COMPREPLY=($(compgen -W "--help --names --print --targets" -- "$cur")) ;;
             models)  COMPREPLY=($(compgen -W "--help --print --models" -- "$cur")) ;;

@@ -4,7 +4,7 @@
 # Commands are the lines of fenced blocks without a language; `text` blocks are patterns or output.  What stands in for what a test has not:
 #   ./setup.sh test     is left out: this is one of its tests
 #   cmake --build       builds the named targets in BUILD, where nothing is left to do, and puts the products where the page expects them
-#   forgec compare      one round in place of seven
+#   forgec compare      one round in place of eight
 #   MODEL.gguf          the bundled model
 #   "on the machine with the GPU" in a comment: exit code 8 with its sentence will do, where there is none
 #   apt-get, sudo       install nothing: what setup.sh asks for is here, or this test fails

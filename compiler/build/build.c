@@ -365,6 +365,11 @@ static struct plan *plan_with(struct arena *a, const struct build_options *o, co
     return p;
 }
 
+struct plan *build_plan(struct arena *a, const struct build_options *o, const struct graph *graph, const struct profile *target)
+{
+    return plan_with(a, o, graph, target, o->plan, read_choices(a, o, target));
+}
+
 enum { LIBRARY_WORKERS = 8 };     /* parts into which a library cuts each kernel, unless --threads says otherwise */
 
 static bool is_binary(const struct build_options *o) { return o->emit == EMIT_EXE || library_wanted(o); }

@@ -30,6 +30,8 @@ struct build_options {
 
 /* The model as these options read it.  Dies as model_describe does. */
 struct model *build_model(struct arena *a, const struct build_options *o, const struct gguf *file);
+/* The plan of its program for a target, with the choices of o->plan_path.  Dies as plan_make and the reader of that file do. */
+struct plan *build_plan(struct arena *a, const struct build_options *o, const struct graph *graph, const struct profile *target);
 /* Runs the pipeline and writes the product.  Returns its path; the one of a library's header is printed, unless o->quiet.
  * Dies on the first error. */
 const char *build(struct arena *a, const struct build_options *o);

@@ -1,45 +1,20 @@
-/* compare.c -- rounds alternate between the builds, so that what else the machine does meets all of them alike. */
-#include "compare.h"
-#include "counters.h"
-#include "compiler/plan/kernel.h"
-#include "least_times.h"
-#include "pairs.h"
-#include "compiler/build/program.h"
+/* compare.c -- the candidates of `forgec compare`: built, held against the first one's logits, measured in turns or counted. */
+#include "comparison.h"
 #include "compiler/front/reference.h"
 #include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define MIN_TIME 0.5
-enum { ROUNDS = 7, MAX_ROUNDS = 100, LOGIT_TOKENS = 32, SIMULATED_TOKENS = 8 };
-static const char *const level_name[] = { [FUSE_NONE] = "none", [FUSE_LAYER] = "layer" };
-
-struct candidate {
-    const char *name, *path;
-    uint32_t    launches, launches_prefill;       /* of a GPU: with the one that draws the token */
-    uint64_t    weight_bytes, weight_floor;       /* read per decoded token: as packed; as in the file */
-    uint64_t    value_bytes;              /* what kernels leave for others, per decoded token */
-    uint64_t    kv_per_token;             /* bytes a position has in the KV cache */
-    uint64_t    score_bytes;              /* of that for every token before it: attention that keeps its scores */
-    double      kv_bytes;                 /* KV cache read per decoded token, the mean over those of a round */
-    double      decode[MAX_ROUNDS], prefill[MAX_ROUNDS], share[MAX_ROUNDS], bandwidth[MAX_ROUNDS];
-    uint32_t    n_decode, n_prefill;
-    double      decode_median, prefill_median, share_median, bandwidth_median;
-    struct pairs decode_pairs, prefill_pairs;     /* with the first candidate */
-    struct counters counters[2];  /* simulated: of the prompt, of all decoded tokens */
-    const struct kernel_list *kernels;
-    double      max_abs, max_abs_relative;        /* logits against the first candidate's, prompt and one-token kernels */
-};
-
-struct setup {
-    const struct model   *model;
-    struct runner         runner;
-    const struct profile *profile;
-    uint32_t              n_prompt, n_gen, rounds, n_threads, sample;
-    double                min_time;
-    uint32_t              n_tokens[2];           /* of logits: through prompt kernels, through one-token kernels */
-};
+enum { LOGIT_TOKENS = 32, SIMULATED_TOKENS = 8 };
+#define COPIED_MOST ((off_t)64 << 20)
 
 /* ---- what the plan tells: launches, and values between kernels ---- */
 
@@ -90,6 +65,8 @@ static void read_plan(struct candidate *c, const struct plan *p)
     }
 }
 
+/* ---- times ---- */
+
 static double number(const cJSON *row, const char *key)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, key);
@@ -97,231 +74,92 @@ static double number(const cJSON *row, const char *key)
     return item->valuedouble;
 }
 
-static void measure(struct arena *a, const struct setup *s, struct candidate *c)
+/* Puts a program where all of them run: where its name ends on the stack is the same for each.  A small one is copied for every run: which
+ * pages it gets decides how it lies in the caches, and must not stay one program's luck. */
+static void place(const char *path, const char *run_path)
 {
-    const char *arguments[16] = { "--bench", "-o", "json", "-r", "1", "--min-time", arena_printf(a, "%g", s->min_time),
-                                  "-p", arena_printf(a, "%u", s->n_prompt), "-n", arena_printf(a, "%u", s->n_gen) };
-    if (s->n_threads) { arguments[11] = "-t"; arguments[12] = arena_printf(a, "%u", s->n_threads); }
-    const struct bytes out = program_run(a, &s->runner, c->path, arguments);
+    struct stat st;
+    unlink(run_path);
+    const int in = open(path, O_RDONLY | O_CLOEXEC);
+    if (in < 0 || fstat(in, &st)) die("%s: cannot open it: %s", path, strerror(errno));
+    if (st.st_size > COPIED_MOST) {
+        if (link(path, run_path)) die("%s: cannot link it to %s: %s", path, run_path, strerror(errno));
+        close(in);
+        return;
+    }
+    const int out = open(run_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+    if (out < 0) die("%s: cannot create it: %s", run_path, strerror(errno));
+    for (off_t done = 0; done < st.st_size; ) {
+        const ssize_t n = copy_file_range(in, NULL, out, NULL, (size_t)(st.st_size - done), 0);
+        if (n <= 0) die("%s: cannot copy it to %s: %s", path, run_path, strerror(n ? errno : EIO));
+        done += n;
+    }
+    close(in);
+    close(out);
+}
+
+/* Rates of one run; run: how many came before. */
+static void measure(struct arena *a, const struct comparison *p, struct candidate *c, const char *run_path, uint32_t run)
+{
+    const uint32_t n_threads = p->options->n_threads;
+    const char *arguments[16] = { "--bench", "-o", "json", "-r", "1", "--min-time", arena_printf(a, "%g", p->min_time / 2),
+                                  "-p", arena_printf(a, "%u", p->n_prompt), "-n", arena_printf(a, "%u", p->n_gen) };
+    if (n_threads) { arguments[11] = "-t"; arguments[12] = arena_printf(a, "%u", n_threads); }
+    place(c->path, run_path);
+    const struct bytes out = program_run(a, &c->runner, run_path, arguments);
     cJSON *rows = cJSON_ParseWithLength((const char *)out.data, out.size);
     if (!cJSON_IsArray(rows)) die("the program's --bench wrote no JSON list; this is a mistake in forgec, please report it");
     const cJSON *row;
     cJSON_ArrayForEach(row, rows) {
-        if (number(row, "n_prompt") > 0) c->prefill[c->n_prefill++] = number(row, "median_ts");
-        else {
-            const double cache = number(row, "cache_gb_s");
-            c->kv_bytes = number(row, "bytes_per_token") - (double)c->weight_bytes;
-            c->bandwidth[c->n_decode] = cache > 0 ? cache : number(row, "memory_gb_s");
-            c->share[c->n_decode] = number(row, "share_percent");
-            c->decode[c->n_decode++] = number(row, "median_ts");
-        }
+        const double rate = number(row, "median_ts");
+        struct speed *speed = number(row, "n_prompt") > 0 ? &c->prefill : &c->decode;
+        if (!(rate > 0)) die("the program's --bench measured %g tokens/s; this is a mistake in forgec, please report it", rate);
+        speed->rounds[run / 2] = run % 2 ? sqrt(speed->rounds[run / 2] * rate) : rate;
+        if (speed == &c->prefill) continue;
+        const double cache = number(row, "cache_gb_s");
+        c->kv_bytes = number(row, "bytes_per_token") - (double)c->weight_bytes;
+        c->bandwidths[run] = cache > 0 ? cache : number(row, "memory_gb_s");
+        c->shares[run] = number(row, "share_percent");
     }
     cJSON_Delete(rows);
 }
 
-/* ---- the report ---- */
-
-static double ratio(double x, double first) { return first > 0 ? x / first : 0; }
-
-static double all_bytes(const struct candidate *c, uint32_t n_gen)
+static double median_copied(struct arena *a, const double *x, uint32_t n)
 {
-    return (double)c->weight_bytes + c->kv_bytes + (double)c->value_bytes + (double)c->score_bytes * (n_gen + 1) / 2;
-}
-static double floor_bytes(const struct candidate *c) { return (double)c->weight_floor + c->kv_bytes; }
-
-static void print_pairs(const char *what, const struct pairs *p)
-{
-    printf("  %s %.2f (%.2f to %.2f)%s%s", what, p->median, p->least, p->most, p->distinguishable ? "" : ", ",
-           p->distinguishable ? "" : pairs_verdict(p));
+    double *copy = arena_regrown(a, x, n, n, sizeof *x);
+    return median_of(copy, n);
 }
 
-static void print_table(const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
+static void measure_all(struct arena *a, struct comparison *p, struct workplace *w)
 {
-    char prefill[32];
-    snprintf(prefill, sizeof prefill, "prefill-%u tok/s", s->n_prompt);
-    printf("%s on %s: %u round%s in turns, each of at least %g s\n", o->build.model_path, s->runner.target, s->rounds,
-           s->rounds > 1 ? "s" : "", s->min_time);
-    printf("%-6s %9s %10s %8s %13s %10s %21s %20s\n", "fuse", "launches", "MB/token", "x floor", "decode tok/s", "bandwidth", prefill,
-           "largest logit diff.");
-    for (uint32_t i = 0; i < n; i++) {
-        const double bytes = all_bytes(&c[i], s->n_gen);
-        printf("%-6s %9u %10.3f %8.3f %13.1f %8.1f %% %21.1f ", c[i].name, c[i].launches, bytes * 1e-6, ratio(bytes, floor_bytes(&c[i])),
-               c[i].decode_median, c[i].share_median, c[i].prefill_median);
-        if (i) printf("%20.2e\n", c[i].max_abs);
-        else printf("%20s\n", "-");
+    const char *run_path = workplace_path(a, w, "program");
+    uint32_t order[CANDIDATES_MOST];
+    uint64_t chance;
+    if (getrandom(&chance, sizeof chance, 0) != sizeof chance) die("the system gives no random number: %s", strerror(errno));
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct candidate *c = &p->candidates[i];
+        c->decode.rounds = arena_array(a, double, p->n_rounds);
+        c->prefill.rounds = arena_array(a, double, p->n_rounds);
+        c->shares = arena_array(a, double, 2 * p->n_rounds);
+        c->bandwidths = arena_array(a, double, 2 * p->n_rounds);
     }
-    for (uint32_t i = 1; i < n; i++) {
-        printf("%s to %s:", c[i].name, c[0].name);
-        print_pairs("decode", &c[i].decode_pairs);
-        printf(";");
-        print_pairs("prefill", &c[i].prefill_pairs);
-        printf("\n");
+    for (uint32_t round = 0; round < p->n_rounds; round++) {
+        pairs_order(order, p->n, &chance);
+        for (uint32_t i = 0; i < p->n; i++) measure(a, p, &p->candidates[order[i]], run_path, 2 * round);
+        for (uint32_t i = p->n; i-- > 0; ) measure(a, p, &p->candidates[order[i]], run_path, 2 * round + 1);
     }
-    const bool gpu = s->profile->kind == TARGET_GPU;
-    printf("Speeds are medians, ratios the median (least to most) of those of one round; "
-           "not distinguishable: equal programs scatter so in 5 %%\nof measurements or more (sign test; it takes %d rounds).  "
-           "launches: per decoded token%s.  floor: weights as in the file, %.3f MB,\n"
-           "and the KV cache of the tokens before, %.3f MB (mean of %u tokens from an empty context); "
-           "MB/token adds padding and values between\nkernels.  "
-           "bandwidth: share that weights and KV cache make of the %.1f GB/s that the same run measured (%s).\n",
-           PAIRS_LEAST, gpu ? ", with the one that draws it" : "", (double)c[0].weight_floor * 1e-6, c[0].kv_bytes * 1e-6, s->n_gen,
-           c[n - 1].bandwidth_median, gpu ? "a large copy on the device, read and written"
-                                          : "reading memory, or a buffer of the weights' size that fits the cache");
-}
-
-static void print_tree(cJSON *root)
-{
-    char *text = cJSON_Print(root);
-    if (!text) die("out of memory for the report");
-    puts(text);
-    cJSON_free(text);
-    cJSON_Delete(root);
-}
-
-static void json_pairs(struct arena *a, cJSON *row, const char *what, const struct pairs *p)
-{
-    cJSON_AddNumberToObject(row, arena_printf(a, "%s_ratio", what), p->median);
-    cJSON_AddNumberToObject(row, arena_printf(a, "%s_ratio_min", what), p->least);
-    cJSON_AddNumberToObject(row, arena_printf(a, "%s_ratio_max", what), p->most);
-    cJSON_AddStringToObject(row, arena_printf(a, "%s_verdict", what), pairs_verdict(p));
-}
-
-static void print_json(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n)
-{
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "model", o->build.model_path);
-    cJSON_AddStringToObject(root, "target", s->runner.target);
-    cJSON_AddNumberToObject(root, "n_prompt", s->n_prompt);
-    cJSON_AddNumberToObject(root, "n_gen", s->n_gen);
-    cJSON_AddNumberToObject(root, "rounds", s->rounds);
-    cJSON_AddNumberToObject(root, "min_time_s", s->min_time);
-    cJSON *list = cJSON_AddArrayToObject(root, "levels");
-    for (uint32_t i = 0; i < n; i++) {
-        cJSON *row = cJSON_CreateObject();
-        cJSON_AddStringToObject(row, "fuse", c[i].name);
-        cJSON_AddNumberToObject(row, "launches_per_token", c[i].launches);
-        cJSON_AddNumberToObject(row, "launches_per_prompt_step", c[i].launches_prefill);
-        cJSON_AddNumberToObject(row, "weight_bytes_per_token", (double)c[i].weight_bytes);
-        cJSON_AddNumberToObject(row, "kv_bytes_per_token", c[i].kv_bytes);
-        cJSON_AddNumberToObject(row, "bytes_per_token", all_bytes(&c[i], s->n_gen));
-        cJSON_AddNumberToObject(row, "floor_bytes_per_token", floor_bytes(&c[i]));
-        cJSON_AddNumberToObject(row, "bytes_to_floor", ratio(all_bytes(&c[i], s->n_gen), floor_bytes(&c[i])));
-        cJSON_AddNumberToObject(row, "decode_tok_s", c[i].decode_median);
-        json_pairs(a, row, "decode", &c[i].decode_pairs);
-        cJSON_AddNumberToObject(row, "bandwidth_gb_s", c[i].bandwidth_median);
-        cJSON_AddNumberToObject(row, "bandwidth_percent", c[i].share_median);
-        cJSON_AddNumberToObject(row, "prefill_tok_s", c[i].prefill_median);
-        json_pairs(a, row, "prefill", &c[i].prefill_pairs);
-        cJSON_AddNumberToObject(row, "logits_max_abs", c[i].max_abs);
-        cJSON_AddNumberToObject(row, "logits_max_abs_relative", c[i].max_abs_relative);
-        cJSON_AddItemToArray(list, row);
-    }
-    print_tree(root);
-}
-
-/* ---- the report of the simulator's counters, per decoded token ---- */
-
-/* What kernels read by the plan: weights as packed, the KV cache of the tokens before,
- * values of other kernels (half of those bytes are written). */
-static double planned_reads(const struct setup *s, const struct candidate *c)
-{
-    const double past = (s->n_tokens[1] - 1) / 2.0, kv = (double)c->kv_per_token * past;
-    return (double)c->weight_bytes + kv + ((double)c->value_bytes + (double)c->score_bytes * (past + 1)) / 2;
-}
-
-/* run: 0 the prompt, 1 a decoded token. */
-static struct step_times times_of(struct arena *a, const struct setup *s, const struct candidate *c, uint32_t run)
-{
-    return least_times(a, s->profile, &c->counters[run], run == 0 ? 1 : s->n_tokens[1]);
-}
-
-static void print_sums(const struct setup *s, const struct candidate *c, uint32_t n)
-{
-    printf("%-6s %9s %13s %7s %8s %8s %10s %10s %10s %9s %10s %10s %20s\n", "fuse", "launches", "instructions", "VALU", "matrix", "idle",
-           "loads, MB", "unique, MB", "plan, MB", "lines", "conflicts", "in flight", "largest logit diff.");
-    for (uint32_t i = 0; i < n; i++) {
-        const struct counters *k = &c[i].counters[1];
-        const double tokens = s->n_tokens[1];
-        printf("%-6s %9.1f %13.0f %5.1f %% %6.1f %% %6.1f %% %10.3f %10.3f %10.3f %8.2fx %10.2f %10.0f ", c[i].name, k->launches / tokens,
-               k->instructions / tokens, 100 * ratio(k->valu, k->instructions), 100 * ratio(k->matrix, k->instructions),
-               100 * k->idle_lanes, k->loaded_bytes / tokens * 1e-6, k->unique_bytes / tokens * 1e-6, planned_reads(s, &c[i]) * 1e-6,
-               ratio(k->line_bytes, k->loaded_bytes), ratio(k->lds_conflicts, k->lds_accesses), k->loads_in_flight);
-        if (i) printf("%20.2e\n", c[i].max_abs);
-        else printf("%20s\n", "-");
-    }
-    printf("instructions: of waves.  idle: lanes switched off in vector instructions.  "
-           "loads: by lanes; unique: lines of 64 bytes that a launch reads at least once;\n"
-           "plan: weights, KV cache and values of other kernels.  lines: bytes of the 128-byte lines that loads touch, to bytes loaded.  "
-           "conflicts: LDS cycles that\nbank conflicts add to an access.  "
-           "in flight: most loads of a wave before a wait.  Nothing here is a time.\n");
-}
-
-static void print_least_times(struct arena *a, const struct setup *s, const struct candidate *c)
-{
-    const struct step_times prompt = times_of(a, s, c, 0), token = times_of(a, s, c, 1);
-    const char *sample = s->sample ? arena_printf(a, ", of a sample of %u group%s", s->sample, s->sample > 1 ? "s" : "") : "";
-    least_times_print(arena_printf(a, "fuse %s, a prompt of %u tokens%s", c->name, s->n_tokens[0], sample), &prompt);
-    least_times_print(arena_printf(a, "fuse %s, a decoded token, the mean of %u", c->name, s->n_tokens[1]), &token);
-}
-
-/* A rate that the target lacks for some kernel, or NULL. */
-static const char *missing_rate(struct arena *a, const struct setup *s, const struct candidate *c, uint32_t n)
-{
-    for (uint32_t i = 0; i < 2 * n; i++) {
-        const char *missing = times_of(a, s, &c[i / 2], i % 2).missing;
-        if (missing) return missing;
-    }
-    return NULL;
-}
-
-static void print_simulated(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c, uint32_t n,
-                            bool times)
-{
-    printf("%s on %s, in the simulator: %u tokens decoded, numbers of one token%s\n", o->build.model_path, s->runner.target, s->n_tokens[1],
-           s->sample ? "; of the prompt a sample, its logits not compared" : "");
-    print_sums(s, c, n);
-    for (uint32_t i = 0; times && i < n; i++) print_least_times(a, s, &c[i]);
-    if (times) least_times_explain(s->profile);
-}
-
-static void print_simulated_json(struct arena *a, const struct compare_options *o, const struct setup *s, const struct candidate *c,
-                                 uint32_t n, bool times)
-{
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "model", o->build.model_path);
-    cJSON_AddStringToObject(root, "target", s->runner.target);
-    cJSON_AddBoolToObject(root, "simulated", true);
-    cJSON_AddNumberToObject(root, "n_tokens", s->n_tokens[1]);
-    cJSON_AddNumberToObject(root, "n_prompt", s->n_tokens[0]);
-    cJSON_AddNumberToObject(root, "sample", s->sample);
-    cJSON *list = cJSON_AddArrayToObject(root, "levels");
-    for (uint32_t i = 0; i < n; i++) {
-        const struct counters *k = &c[i].counters[1];
-        const struct { const char *key; double value; } rows[] = {
-            { "launches", k->launches }, { "instructions", k->instructions }, { "instructions_valu", k->valu },
-            { "instructions_matrix", k->matrix }, { "loaded_bytes", k->loaded_bytes },
-            { "stored_bytes", k->stored_bytes }, { "unique_bytes", k->unique_bytes }, { "line_bytes", k->line_bytes },
-            { "lds_accesses", k->lds_accesses }, { "lds_conflicts", k->lds_conflicts },
-        };
-        cJSON *row = cJSON_CreateObject();
-        cJSON_AddStringToObject(row, "fuse", c[i].name);
-        for (size_t j = 0; j < COUNT_OF(rows); j++) cJSON_AddNumberToObject(row, rows[j].key, rows[j].value / s->n_tokens[1]);
-        cJSON_AddNumberToObject(row, "planned_bytes", planned_reads(s, &c[i]));
-        cJSON_AddNumberToObject(row, "idle_lanes", k->idle_lanes);
-        cJSON_AddNumberToObject(row, "loads_in_flight_most", k->loads_in_flight);
-        cJSON_AddNumberToObject(row, "channel_imbalance", channel_imbalance(k->channel_bytes, k->channel_busiest));
-        cJSON_AddNumberToObject(row, "logits_max_abs", c[i].max_abs);
-        const struct step_times prompt = times_of(a, s, &c[i], 0), token = times_of(a, s, &c[i], 1);
-        if (times) {
-            least_times_json(row, "prompt", &prompt);
-            least_times_json(row, "decode", &token);
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct candidate *c = &p->candidates[i], *first = &p->candidates[0];
+        for (struct speed *s = &c->decode, *of = &first->decode; s; s = s == &c->decode ? &c->prefill : NULL, of = &first->prefill) {
+            s->median = median_copied(a, s->rounds, p->n_rounds);
+            s->pairs = pairs_of(s->rounds, of->rounds, p->n_rounds, p->comparisons);
         }
-        cJSON_AddItemToArray(list, row);
+        c->share = median_of(c->shares, 2 * p->n_rounds);
+        c->bandwidth = median_of(c->bandwidths, 2 * p->n_rounds);
     }
-    print_tree(root);
 }
 
-/* ---- all of it ---- */
+/* ---- logits and counts ---- */
 
 /* Of kernels that only a sample of the groups ran of: a launch reads all of its weights. */
 static void complete_sample(const struct candidate *c, struct counters *counted)
@@ -341,14 +179,14 @@ static void complete_sample(const struct candidate *c, struct counters *counted)
 }
 
 /* Prompt kernels, or one-token kernels.  counters_path: where the simulator counts; or NULL. */
-static const float *logits_of(struct arena *a, const struct setup *s, struct candidate *c, const int32_t *tokens, uint32_t run,
+static const float *logits_of(struct arena *a, const struct comparison *p, struct candidate *c, const int32_t *tokens, uint32_t run,
                               const char *counters_path)
 {
     static const char *const through_decode[] = { "-ub", "0", NULL };
-    struct runner runner = s->runner;
+    struct runner runner = c->runner;
     runner.counters = counters_path;
-    runner.sample = run == 0 ? s->sample : 0;
-    const float *logits = program_logits(a, &runner, c->path, tokens, s->n_tokens[run], s->model->n_vocab,
+    runner.sample = run == 0 ? p->options->sample : 0;
+    const float *logits = program_logits(a, &runner, c->path, tokens, p->n_tokens[run], c->model->n_vocab,
                                          run == 1 ? through_decode : NULL);
     if (!counters_path) return logits;
     c->counters[run] = counters_read(a, counters_path);
@@ -356,92 +194,148 @@ static const float *logits_of(struct arena *a, const struct setup *s, struct can
     return logits;
 }
 
-static void compare_logits(struct arena *a, const struct setup *s, struct candidate *c, const int32_t *tokens, const float *first[2],
+/* Whether the two are the same model, maybe in other formats: logits of two models are far apart and say nothing. */
+static bool is_same_model(const struct model *x, const struct model *y)
+{
+    return strcmp(x->architecture, y->architecture) == 0 && x->n_vocab == y->n_vocab && x->n_embd == y->n_embd && x->n_layer == y->n_layer;
+}
+
+static void compare_logits(struct arena *a, const struct comparison *p, struct candidate *c, const float *first[2],
                            const char *counters_path)
 {
+    const uint32_t most = p->n_tokens[0] > p->n_tokens[1] ? p->n_tokens[0] : p->n_tokens[1];
+    const int32_t *tokens = tokens_random(a, most, c->model->n_vocab, 1);
+    const bool same = is_same_model(c->model, p->candidates[0].model);
+    c->has_logits = same && c != p->candidates;
+    if (!same && !counters_path) return;
     for (uint32_t i = 0; i < 2; i++) {
-        const float *logits = logits_of(a, s, c, tokens, i, counters_path);
-        if (i == 0 && s->sample) continue;
+        const float *logits = logits_of(a, p, c, tokens, i, counters_path);
+        if (!same || (i == 0 && p->options->sample)) continue;
         if (!first[i]) first[i] = logits;
-        const struct logits_difference d = logits_compare(a, first[i], logits, s->n_tokens[i], s->model->n_vocab);
+        const struct logits_difference d = logits_compare(a, first[i], logits, p->n_tokens[i], c->model->n_vocab);
         if (d.max_abs >= c->max_abs) {
             c->max_abs = d.max_abs;
             c->max_abs_relative = d.largest > 0 ? d.max_abs / d.largest : 0;
         }
-        if (d.n_not_finite) warn("--fuse %s: %llu logits are not finite", c->name, (unsigned long long)d.n_not_finite);
+        if (d.n_not_finite) warn("%s: %llu logits are not finite", c->name, (unsigned long long)d.n_not_finite);
     }
 }
 
-static struct setup prepare(struct arena *a, const struct compare_options *o)
+/* ---- what the reports ask ---- */
+
+double comparison_ratio(double x, double y) { return y > 0 ? x / y : 0; }
+
+double comparison_bytes(const struct comparison *p, const struct candidate *c)
 {
-    const struct build_options *b = &o->build;
-    struct setup s = { .model = build_model(a, b, gguf_open(a, b->model_path, false)), .n_threads = o->n_threads, .sample = o->sample,
-                       .rounds = o->rounds ? o->rounds : ROUNDS, .min_time = o->min_time > 0 ? o->min_time : MIN_TIME };
-    if (s.model->pooling)
+    return (double)c->weight_bytes + c->kv_bytes + (double)c->value_bytes + (double)c->score_bytes * (p->n_gen + 1) / 2;
+}
+
+double comparison_floor(const struct candidate *c) { return (double)c->weight_floor + c->kv_bytes; }
+
+/* Weights as packed, the KV cache of the tokens before, values of other kernels (half of those bytes are written). */
+double comparison_planned_reads(const struct comparison *p, const struct candidate *c)
+{
+    const double past = (p->n_tokens[1] - 1) / 2.0, kv = (double)c->kv_per_token * past;
+    return (double)c->weight_bytes + kv + ((double)c->value_bytes + (double)c->score_bytes * (past + 1)) / 2;
+}
+
+struct step_times comparison_times(struct arena *a, const struct comparison *p, const struct candidate *c, uint32_t run)
+{
+    return least_times(a, c->profile, &c->counters[run], run == 0 ? 1 : p->n_tokens[1]);
+}
+
+const char *comparison_common(const struct comparison *p, enum dimension d)
+{
+    const char *first = p->candidates[0].program->is.value[d];
+    for (uint32_t i = 1; first && i < p->n; i++) {
+        const char *value = p->candidates[i].program->is.value[d];
+        if (!value || strcmp(value, first)) return NULL;
+    }
+    return first;
+}
+
+const char *comparison_title(struct arena *a, const struct comparison *p)
+{
+    const char *model = comparison_common(p, DIM_MODEL), *target = p->candidates[0].profile->name;
+    bool one_target = true;
+    for (uint32_t i = 1; i < p->n; i++) one_target &= strcmp(p->candidates[i].profile->name, target) == 0;
+    return arena_printf(a, "%s%s%s", model ? printable(a, model, strlen(model)) : arena_printf(a, "%u programs", p->n),
+                        one_target ? " on " : "", one_target ? target : "");
+}
+
+/* ---- all of it ---- */
+
+static void prepare_candidate(struct arena *a, struct candidate *c, const struct compare_program *program)
+{
+    const struct build_options *b = &program->build;
+    *c = (struct candidate){ .program = program, .name = program->is.name };
+    c->model = build_model(a, b, gguf_open(a, b->model_path, false));
+    if (c->model->pooling)
         die("%s: a model of embeddings decodes nothing, which is what compare measures; a program's --bench tells how fast it reads",
             b->model_path);
-    const uint32_t n_ctx = plan_context(s.model, &b->plan);
-    const uint32_t usual[2] = { o->simulate ? SIMULATED_TOKENS : 128, o->sample ? 1 : o->simulate ? SIMULATED_TOKENS : 64 };
-    s.n_prompt = o->n_prompt ? o->n_prompt : n_ctx < usual[0] ? n_ctx : usual[0];
-    s.n_gen = o->n_gen ? o->n_gen : n_ctx < usual[1] ? n_ctx : usual[1];
-    s.n_tokens[0] = o->simulate ? s.n_prompt : n_ctx < LOGIT_TOKENS ? n_ctx : LOGIT_TOKENS;
-    s.n_tokens[1] = o->simulate ? s.n_gen : s.n_tokens[0];
-    if (s.n_prompt > n_ctx || s.n_gen > n_ctx)
-        die("-p %u and -n %u: the context holds %u; give fewer, or a larger --ctx", s.n_prompt, s.n_gen, n_ctx);
-    if (s.rounds > MAX_ROUNDS) die("-r %u: at most %d rounds", s.rounds, MAX_ROUNDS);
-    if (b->n_targets > 1) die("compare takes one target; a program of several runs only the best of them");
-    s.profile = profile_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir);
-    s.runner = o->simulate ? runner_simulate(a, s.profile) : runner_find(a, s.profile, false);
-    return s;
+    c->profile = profile_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir);
 }
 
-/* Pairs first: medians sort. */
-static void summarise(struct candidate *candidates, uint32_t n)
+static struct comparison prepare(struct arena *a, const struct compare_options *o)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        struct candidate *c = &candidates[i];
-        c->decode_pairs = pairs_of(c->decode, candidates[0].decode, c->n_decode);
-        c->prefill_pairs = pairs_of(c->prefill, candidates[0].prefill, c->n_prefill);
+    struct comparison p = { .options = o, .n = o->n_programs, .candidates = arena_array(a, struct candidate, o->n_programs),
+                            .comparisons = o->n_programs > 1 ? 2 * (o->n_programs - 1) : 1,
+                            .min_time = o->min_time > 0 ? o->min_time : MIN_TIME };
+    uint32_t n_ctx = UINT32_MAX;
+    for (uint32_t i = 0; i < p.n; i++) {
+        prepare_candidate(a, &p.candidates[i], &o->programs[i]);
+        const uint32_t holds = plan_context(p.candidates[i].model, &o->programs[i].build.plan);
+        if (holds < n_ctx) n_ctx = holds;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        struct candidate *c = &candidates[i];
-        c->decode_median = median_of(c->decode, c->n_decode);
-        c->prefill_median = median_of(c->prefill, c->n_prefill);
-        c->share_median = median_of(c->share, c->n_decode);
-        c->bandwidth_median = median_of(c->bandwidth, c->n_decode);
+    const uint32_t usual[2] = { o->simulate ? SIMULATED_TOKENS : 128, o->sample ? 1 : o->simulate ? SIMULATED_TOKENS : 64 };
+    p.n_prompt = o->n_prompt ? o->n_prompt : n_ctx < usual[0] ? n_ctx : usual[0];
+    p.n_gen = o->n_gen ? o->n_gen : n_ctx < usual[1] ? n_ctx : usual[1];
+    p.n_tokens[0] = o->simulate ? p.n_prompt : n_ctx < LOGIT_TOKENS ? n_ctx : LOGIT_TOKENS;
+    p.n_tokens[1] = o->simulate ? p.n_gen : p.n_tokens[0];
+    p.n_rounds = o->rounds ? o->rounds : pairs_least(p.comparisons) + 1;
+    if (p.n_prompt > n_ctx || p.n_gen > n_ctx)
+        die("-p %u and -n %u: the context holds %u; give fewer, or a larger --ctx", p.n_prompt, p.n_gen, n_ctx);
+    for (struct candidate *c = p.candidates; c < p.candidates + p.n; c++)
+        c->runner = o->simulate ? runner_simulate(a, c->profile) : runner_find(a, c->profile, false);
+    return p;
+}
+
+/* A rate that a target lacks for some kernel, or NULL. */
+static const char *missing_rate(struct arena *a, const struct comparison *p)
+{
+    for (uint32_t i = 0; i < 2 * p->n; i++) {
+        const char *missing = comparison_times(a, p, &p->candidates[i / 2], i % 2).missing;
+        if (!missing) continue;
+        warn("%s: no %s, so there are no least times; see docs/target.md", p->candidates[i / 2].profile->path, missing);
+        return missing;
     }
+    return NULL;
 }
 
 int compare(struct arena *a, const struct compare_options *o)
 {
-    const struct setup s = prepare(a, o);
-    static struct candidate candidates[COUNT_OF(o->levels)];
-    const uint32_t n = o->n_levels ? o->n_levels : (uint32_t)COUNT_OF(o->levels);
+    struct comparison p = prepare(a, o);
     struct workplace *w = workplace_open(a);
-    const int32_t *tokens = tokens_random(a, s.n_tokens[0] > s.n_tokens[1] ? s.n_tokens[0] : s.n_tokens[1], s.model->n_vocab, 1);
+    const char *counters = o->simulate ? workplace_path(a, w, "counters") : NULL;
     const float *first[2] = { NULL };
-    for (uint32_t i = 0; i < n; i++) {
-        struct candidate *c = &candidates[i];
-        struct build_options options = o->build;
-        options.fuse = o->n_levels ? o->levels[i] : (enum fuse_level)i;
-        *c = (struct candidate){ .name = level_name[options.fuse] };
-        read_plan(c, plan_make(a, graph_build(a, s.model), options.fuse, s.profile, &options.plan));
-        c->path = program_build(a, w, &options, arena_printf(a, "%u-%s", i, c->name));
-        compare_logits(a, &s, c, tokens, first, o->simulate ? workplace_path(a, w, arena_printf(a, "%u-counters", i)) : NULL);
+    for (uint32_t i = 0; i < p.n; i++) {
+        struct candidate *c = &p.candidates[i];
+        const struct build_options *b = &c->program->build;
+        read_plan(c, build_plan(a, b, graph_build(a, c->model), c->profile));
+        c->path = program_build(a, w, b, arena_printf(a, "%02u", i));
+        compare_logits(a, &p, c, first, counters);
     }
-    if (o->simulate) {
-        workplace_close(w);
-        const char *missing = missing_rate(a, &s, candidates, n);
-        if (missing) warn("%s: no %s, so there are no least times; see docs/target.md", s.profile->path, missing);
-        if (o->json) print_simulated_json(a, o, &s, candidates, n, !missing);
-        else print_simulated(a, o, &s, candidates, n, !missing);
-        return 0;
-    }
-    for (uint32_t round = 0; round < s.rounds; round++)          /* there and back: who comes first has no advantage in the sum */
-        for (uint32_t i = 0; i < n; i++) measure(a, &s, &candidates[round % 2 ? n - 1 - i : i]);
+    if (o->simulate) p.missing = missing_rate(a, &p);
+    else measure_all(a, &p, w);
     workplace_close(w);
-    summarise(candidates, n);
-    if (o->json) print_json(a, o, &s, candidates, n);
-    else print_table(o, &s, candidates, n);
+    if (o->format == COMPARE_MD) comparison_md(a, &p);
+    else {
+        cJSON *root = comparison_json(a, &p);
+        char *text = cJSON_Print(root);
+        if (!text) die("out of memory for the report");
+        puts(text);
+        cJSON_free(text);
+        cJSON_Delete(root);
+    }
     return 0;
 }

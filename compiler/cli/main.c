@@ -1,6 +1,7 @@
 /* main.c -- the command line: options, help, one function per command. */
 #include "compiler/build/build.h"
 #include "compare.h"
+#include "pairs.h"
 #include "compiler/product/header.h"
 #include "inspect.h"
 #include "compiler/product/library.h"
@@ -27,7 +28,7 @@ static const char usage[] =
     "  build MODEL.gguf      compile a model into a standalone program or a library\n"
     "  cc SOURCE.c MODEL     the same with an edited emitted source\n"
     "  verify MODEL.gguf     build it, run it, hold its logits against a plain reading of the model\n"
-    "  compare MODEL.gguf    speed with and without fusion, measured in turns\n"
+    "  compare MODEL.gguf    speeds with and without fusion, of several models or options, in turns\n"
     "  inspect MODEL.gguf    show metadata and tensors   [-t TARGET] [--json]\n"
     "  targets               list the machines forgec builds for   [NAME --print]\n"
     "  models                list the architectures it knows   [NAME --print]\n"
@@ -46,9 +47,7 @@ static const char usage[] =
     "                         of several the program runs the first that works where it is started,\n" \
     "                         and says when a GPU among them does not\n" \
     "      --plan FILE        tiles and splits as in FILE, which --emit plan wrote and you edited\n"
-#define MODEL_OPTIONS \
-    "      --ctx N            longest context (default: the model's, at most 8192)\n" \
-    "      --kv TYPE          KV cache as f16 (default), f32 or q8_0\n" \
+#define COMMON_OPTIONS \
     "      --exact            activations in float (GPU: 24 bits in integer products); KV cache f32\n" \
     "      --static           no dynamic libraries\n" \
     "      --allow-spills     GPU: kernels that keep registers in memory are no error\n" \
@@ -63,6 +62,10 @@ static const char usage[] =
     "                         the same of a tensor that the architecture does not use; * in it stands\n" \
     "                         for any letters\n" \
     "  -j N                   compile and pack with N jobs (default: all processors)\n"
+#define MODEL_OPTIONS \
+    "      --ctx N            longest context (default: the model's, at most 8192)\n" \
+    "      --kv TYPE          KV cache as f16 (default), f32 or q8_0\n" \
+    COMMON_OPTIONS
 #define FUSE_OPTION "      --fuse LEVEL       layer (default) or none: one kernel per operation\n"
 #define THREADS_OPTION \
     "      --threads N        CPU: most threads the program can use (default 64); of a library: parts\n" \
@@ -112,15 +115,25 @@ static const char verify_usage[] =
     "exit codes: 0 within bounds, 1 not (or it could not be built or run), 2 wrong usage, 130 interrupted\n";
 
 static const char compare_usage[] =
-    "usage: forgec compare MODEL.gguf [options]\n"
+    "usage: forgec compare MODEL.gguf [MODEL.gguf...] [options]\n"
     "\n"
-    "Builds the model once per fusion level and runs the programs' --bench in turns, on the target's CPU\n"
-    "or GPU: tok/s, launches and bytes per token, share of the bandwidth, how far the logits are apart.\n"
+    "Builds programs, all combinations of the models and of the values of these options, and runs their\n"
+    "--bench in turns on this machine's CPU or GPU: tok/s, launches and bytes per token, share of the\n"
+    "bandwidth, how far logits of one model are apart. The first one is what the others are held against.\n"
     "\n"
-    "      --fuse LIST        levels, the first is the one others are compared with (default none,layer)\n"
+    "  -t, --target LIST      machines to build for and to run on (forgec targets; default: this machine)\n"
+    "      --fuse LIST        none, layer (default: both of one model without another list, else layer)\n"
+    "      --kv LIST          KV cache as f16 (default), f32, q8_0\n"
+    "      --ctx LIST         longest contexts (default: the model's, at most 8192)\n"
+    "      --plan FILE        tiles and splits as in FILE, which --emit plan wrote and you edited; default:\n"
+    "                         forgec's own (may be given several times)\n"
+    "      --source FILE      a source that --emit source wrote and you edited; default: forgec's own (may be\n"
+    "                         given several times)\n"
+    "\n"
+    "  -o FORM                md (default) or json, on standard output\n"
     "  -p N, -n N             tokens of the prompt and tokens generated (default 128 and 64)\n"
-    "  -r R                   rounds, in alternating order; the table shows medians (default 7; with less than 6\n"
-    "                         nothing is distinguishable)\n"
+    "  -r R                   rounds, each of all programs there and back; the report shows medians (default\n"
+    "                         8 for two programs, more for more: one more than tell any difference)\n"
     "      --min-time S       seconds that a program takes at least in a round, for each speed (default 0.5)\n"
     "      --threads N        CPU: threads the programs run with (default: theirs)\n"
     "      --simulate         gfx1100, gfx1151, gfx942: no times, but what forgec's simulator counts while a\n"
@@ -129,9 +142,7 @@ static const char compare_usage[] =
     "                         -n: default 8; without -r, --min-time and --threads)\n"
     "      --sample N         with --simulate: of launches of matrix kernels only N groups run and stand for\n"
     "                         all; for large models and prompts, whose logits are not compared; -n is then 1\n"
-    "      --json             the table as JSON\n"
-    "  -t, --target T         machine to build for and to run on (forgec targets; default: this machine)\n"
-    MODEL_OPTIONS
+    COMMON_OPTIONS
     "  -v                     print commands and times\n"
     "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
 
@@ -341,19 +352,39 @@ static int command_cc(struct arena *a, int argc, char **argv)
 
 /* ---- verify and compare: options of their own beside those of build ---- */
 
-/* Takes NAME VALUE (also --NAME=VALUE) out of argv; the last one counts.  NULL when absent. */
-static const char *take_value(int *argc, char **argv, const char *name)
+/* What argv[i] gives the option "--name" or "-n" as its value, in this word or the next; NULL: it is another word. */
+static const char *value_at(int argc, char **argv, int i, const char *name, int *n_words)
 {
     const size_t n = strlen(name);
-    const char *value = NULL;
-    int kept = 1;
-    for (int i = 1; i < *argc; i++) {
-        if (strcmp(argv[i], name) == 0) value = i + 1 < *argc ? argv[++i] : "";
-        else if (name[1] == '-' && strncmp(argv[i], name, n) == 0 && argv[i][n] == '=') value = argv[i] + n + 1;
-        else argv[kept++] = argv[i];
-        if (value && !*value) usage_error("%s needs a value", name);
+    *n_words = 1;
+    if (strncmp(argv[i], name, n)) return NULL;
+    if (argv[i][n]) return name[1] != '-' ? argv[i] + n : argv[i][n] == '=' ? argv[i] + n + 1 : NULL;
+    if (i + 1 == argc) return "";
+    *n_words = 2;
+    return argv[i + 1];
+}
+
+/* Takes the first NAME VALUE (also --NAME=VALUE, -NVALUE) out of argv; letter: another name, or NULL.  NULL when there is none. */
+static const char *take_first(int *argc, char **argv, const char *name, const char *letter)
+{
+    for (int i = 1; i < *argc && strcmp(argv[i], "--"); i++) {
+        int n_words = 1;
+        const char *value = value_at(*argc, argv, i, name, &n_words), *taken = name;
+        if (!value && letter) value = value_at(*argc, argv, i, taken = letter, &n_words);
+        if (!value) continue;
+        if (!*value) usage_error("%s needs a value", taken);
+        memmove(&argv[i], &argv[i + n_words], (size_t)(*argc - i - n_words + 1) * sizeof *argv);
+        *argc -= n_words;
+        return value;
     }
-    argv[*argc = kept] = NULL;
+    return NULL;
+}
+
+/* The last one counts. */
+static const char *take_value(int *argc, char **argv, const char *name, const char *letter)
+{
+    const char *value = NULL;
+    for (const char *next; (next = take_first(argc, argv, name, letter)); ) value = next;
     return value;
 }
 
@@ -368,14 +399,14 @@ static bool take_flag(int *argc, char **argv, const char *name)
 
 static uint32_t take_count(int *argc, char **argv, const char *name, uint32_t most)
 {
-    const char *text = take_value(argc, argv, name);
+    const char *text = take_value(argc, argv, name, NULL);
     return text ? parse_count(name, text, most) : 0;
 }
 
 /* 0 when absent. */
 static double take_seconds(int *argc, char **argv, const char *name)
 {
-    const char *text = take_value(argc, argv, name);
+    const char *text = take_value(argc, argv, name, NULL);
     char *end;
     const double seconds = text ? strtod(text, &end) : 0;
     if (text && (end == text || *end || !(seconds >= 1e-3 && seconds <= 3600)))
@@ -383,13 +414,11 @@ static double take_seconds(int *argc, char **argv, const char *name)
     return seconds;
 }
 
-static void parse_one_model(struct arena *a, int argc, char **argv, struct build_options *o, const char *help)
+/* verify and compare: what options for products they refuse. */
+static void need_no_product(struct build_options *o, const char *name)
 {
-    const int first = parse_build(a, argc, argv, o, help);
-    if (argc - first != 1) usage_error("%s takes one model, got %d", argv[0], argc - first);
     if (o->out_path || o->emit != EMIT_EXE || o->weights != WEIGHTS_EMBED || o->cc.spawn.dry_run)
-        usage_error("%s keeps no program: -o, --emit, --weights and -### do not go with it", argv[0]);
-    o->model_path = argv[first];
+        usage_error("%s keeps no program: %s--emit, --weights and -### do not go with it", name, strcmp(name, "compare") ? "-o, " : "");
     o->quiet = true;
 }
 
@@ -401,33 +430,83 @@ static int command_verify(struct arena *a, int argc, char **argv)
     o.n_tokens = take_count(&argc, argv, "--tokens", 8192);
     const uint32_t seed = take_count(&argc, argv, "--seed", UINT32_MAX);
     if (seed) o.seed = seed;
-    o.build.source = take_value(&argc, argv, "--source");
-    parse_one_model(a, argc, argv, &o.build, verify_usage);
+    o.build.source = take_value(&argc, argv, "--source", NULL);
+    const int first = parse_build(a, argc, argv, &o.build, verify_usage);
+    if (argc - first != 1) usage_error("verify takes one model, got %d", argc - first);
+    need_no_product(&o.build, "verify");
+    o.build.model_path = argv[first];
     return verify(a, &o);
+}
+
+/* Options of one program: those of all, argv, and its own values.  The models are argv[*first] and the next, then. */
+static struct compare_program parse_program(struct arena *a, int *argc, char ***argv, const struct combination *is, int *first)
+{
+    struct compare_program program = { .is = *is };
+    char **words = arena_array(a, char *, (size_t)*argc + 2 * N_DIMENSIONS + 1);
+    int n = 0;
+    words[n++] = (*argv)[0];
+    for (enum dimension d = 0; d < N_DIMENSIONS; d++) {
+        if (!dimension_kinds[d].option || !is->value[d] || d == DIM_SOURCE) continue;
+        words[n++] = arena_strdup(a, dimension_kinds[d].option);
+        words[n++] = arena_strdup(a, is->value[d]);
+    }
+    for (int i = 1; i < *argc; i++) words[n++] = (*argv)[i];
+    *argc = n;
+    *argv = words;
+    optind = 0;                        /* getopt begins again */
+    *first = parse_build(a, n, words, &program.build, compare_usage);
+    need_no_product(&program.build, "compare");
+    program.build.model_path = is->value[DIM_MODEL];
+    program.build.source = is->value[DIM_SOURCE];
+    return program;
+}
+
+/* Every combination of what was given. */
+static void parse_programs(struct arena *a, int argc, char **argv, struct compare_options *o)
+{
+    struct values given[N_DIMENSIONS] = { { 0 } };
+    struct combination is = { .name = NULL };
+    for (enum dimension d = 0; d < N_DIMENSIONS; d++) {
+        const struct dimension_kind *kind = &dimension_kinds[d];
+        for (const char *value; kind->option && (value = take_first(&argc, argv, kind->option, kind->letter)); )
+            if (!values_add(a, &given[d], d, value)) usage_error("%s: a value of \"%s\" is empty", kind->option, value);
+        if (given[d].n) is.value[d] = given[d].items[0];
+    }
+    int n = argc, first;
+    char **words = argv;
+    parse_program(a, &n, &words, &is, &first);
+    for (; first < n; first++) values_add(a, &given[DIM_MODEL], DIM_MODEL, words[first]);
+    if (!given[DIM_MODEL].n) usage_error("compare takes one model or more, got none");
+    const struct combination *all = combinations(a, given, &o->n_programs);
+    if (!all) usage_error("%u programs are too many: compare takes at most %d; give fewer values", o->n_programs, CANDIDATES_MOST);
+    struct compare_program *programs = arena_array(a, struct compare_program, o->n_programs);
+    for (uint32_t i = 0; i < o->n_programs; i++) {
+        n = argc;
+        words = argv;
+        programs[i] = parse_program(a, &n, &words, &all[i], &first);
+        if (programs[i].build.n_targets > 1) usage_error("--target: a program of compare has one; write the option in full");
+        if (o->n_threads) refuse_unless(a, &programs[i].build, TARGET_CPU, "--threads", "CPU");
+    }
+    o->programs = programs;
 }
 
 static int command_compare(struct arena *a, int argc, char **argv)
 {
-    static const char *const names[] = { "none", "layer", NULL };
+    static const char *const formats[] = { "md", "json", NULL };
     struct compare_options o = { 0 };
-    o.json = take_flag(&argc, argv, "--json");
     o.simulate = take_flag(&argc, argv, "--simulate");
     o.n_prompt = take_count(&argc, argv, "-p", 1u << 24);
     o.n_gen = take_count(&argc, argv, "-n", 1u << 24);
-    o.rounds = take_count(&argc, argv, "-r", 100);
+    o.rounds = take_count(&argc, argv, "-r", PAIRS_ROUNDS_MOST);
     o.n_threads = take_count(&argc, argv, "--threads", 1024);
     o.min_time = take_seconds(&argc, argv, "--min-time");
     o.sample = take_count(&argc, argv, "--sample", 65536);
+    const char *format = take_value(&argc, argv, "--output", "-o");
+    if (format) o.format = (enum compare_format)parse_choice("-o", format, formats);
     if (o.simulate && (o.rounds || o.n_threads || o.min_time > 0))
         usage_error("-r, --min-time and --threads are for measured times: not with --simulate");
     if (o.sample && !o.simulate) usage_error("--sample is for what --simulate counts");
-    const char *levels = take_value(&argc, argv, "--fuse");
-    for (const char *p = levels; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
-        if (o.n_levels == COUNT_OF(o.levels)) usage_error("--fuse: at most %zu levels", COUNT_OF(o.levels));
-        o.levels[o.n_levels++] = (enum fuse_level)parse_choice("--fuse", arena_strndup(a, p, strcspn(p, ",")), names);
-    }
-    parse_one_model(a, argc, argv, &o.build, compare_usage);
-    if (o.n_threads) refuse_unless(a, &o.build, TARGET_CPU, "--threads", "CPU");
+    parse_programs(a, argc, argv, &o);
     return compare(a, &o);
 }
 

@@ -24,7 +24,7 @@ EOF
 
 # checks FORMAT TOKENS: compares counts of a prompt and of a token with the floors
 checks() {
-    check "$target $1, $2 tokens" 0 "$forgec" compare "$tmp/8b-$1.gguf" -t "$target" --ctx 4096 --simulate --sample "${FLOORS_SAMPLE:-2}" --fuse layer -p "$2" --json
+    check "$target $1, $2 tokens" 0 "$forgec" compare "$tmp/8b-$1.gguf" -t "$target" --ctx 4096 --simulate --sample "${FLOORS_SAMPLE:-2}" --fuse layer -p "$2" -o json
     [ "$code" -eq 0 ] || return 0
     awk -F '"' -v of="$target $1" -v tokens="$2" -v ahead="$ahead" '
         FILENAME != ARGV[2] { split($0, word, " "); excepted[word[1] " " word[2]] = 1; next }

@@ -11,7 +11,7 @@ out_has "gfx1151, a prompt of "; out_has "gfx1151, a decoded token, the mean of 
 check verify-json 0 "$forgec" verify "$model" -t "$here/gfx942-few.yaml" --simulate --tokens 2 --json; out_has '"simulated":	true'
 check compare 0 "$forgec" compare "$model" -t "$here/gfx1100-few.yaml" --simulate; out_has "unique, MB"; out_has "none"; out_has "layer"
 out_has "fuse none, a prompt of 8 tokens: "; out_has "fuse layer, a decoded token, the mean of 8: "; out_has "targets/gfx1100-few.yaml; no measurements"
-check compare-json 0 "$forgec" compare "$model" -t "$here/gfx942-few.yaml" --simulate --fuse layer -p 40 -n 2 --json; out_has '"instructions_valu"'; out_has '"n_prompt":	40'
+check compare-json 0 "$forgec" compare "$model" -t "$here/gfx942-few.yaml" --simulate --fuse layer -p 40 -n 2 -o json; out_has '"instructions_valu"'; out_has '"n_prompt":	40'
 # of every kernel of a prompt and of a token: times of some parts, one word of five
 [ "$(grep -c '"prompt":	{\|"decode":	{' "$tmp/out")" -eq 2 ] || bad "not a prompt and a token"
 for key in least_us vector_us memory_us launch_us fill registers groups simd_waves resident_groups waits; do
@@ -26,7 +26,7 @@ check long-prompt 1 "$forgec" compare "$model" -t gfx942 --simulate -p 100000; e
 "$forgec" targets --print gfx1151 | sed '/^rates:/d' >"$tmp/own.yaml"
 check no-rates 0 "$forgec" verify "$model" -t "$tmp/own.yaml" --simulate --tokens 1; err_has "own.yaml: no rates: clock, so there are no least times"
 one_line
-check no-rates-compare 0 "$forgec" compare "$model" -t "$tmp/own.yaml" --simulate -p 1 -n 1 --json; err_has "own.yaml: no rates: clock, so there are no least times"
+check no-rates-compare 0 "$forgec" compare "$model" -t "$tmp/own.yaml" --simulate -p 1 -n 1 -o json; err_has "own.yaml: no rates: clock, so there are no least times"
 one_line; out_lacks '"decode"'
 check cpu 1 "$forgec" verify "$model" -t portable --simulate; err_has "portable is none"
 check nvidia 1 "$forgec" verify "$model" -t sm_90 --simulate; err_has "AMD GPUs"

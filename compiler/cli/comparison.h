@@ -1,0 +1,70 @@
+/* comparison.h -- what compare.c found out, for the reports that show it. */
+#ifndef FORGEC_COMPARISON_H
+#define FORGEC_COMPARISON_H
+#include "compare.h"
+#include "counters.h"
+#include "least_times.h"
+#include "pairs.h"
+#include "compiler/build/program.h"
+#include "compiler/plan/kernel.h"
+
+/* tokens/s */
+struct speed {
+    double *rounds;               /* [n_rounds] of a comparison */
+    double  median;
+    struct pairs pairs;           /* with the first candidate */
+};
+
+struct candidate {
+    const struct compare_program *program;
+    const char *name;                             /* program->is.name */
+    const struct model *model;
+    const struct profile *profile;
+    struct runner runner;
+    const char *path;                             /* of the executable */
+    uint32_t    launches, launches_prefill;       /* of a GPU: with the one that draws the token */
+    uint64_t    weight_bytes, weight_floor;       /* read per decoded token: as packed; as in the file */
+    uint64_t    value_bytes;                      /* what kernels leave for others, per decoded token */
+    uint64_t    kv_per_token;                     /* bytes a position has in the KV cache */
+    uint64_t    score_bytes;                      /* of that for every token before it: attention that keeps its scores */
+    double      kv_bytes;                         /* KV cache read per decoded token, the mean over those of a round */
+    struct speed decode, prefill;
+    double     *shares, *bandwidths;              /* [2 * n_rounds] that decoding reached of its bandwidth, percent; that bandwidth, GB/s */
+    double      share, bandwidth;                 /* medians */
+    struct counters counters[2];                  /* simulated: of the prompt, of all decoded tokens */
+    const struct kernel_list *kernels;
+    bool        has_logits;                       /* to compare with the first candidate's */
+    double      max_abs, max_abs_relative;        /* logits against the first candidate's, prompt and one-token kernels */
+};
+
+struct comparison {
+    const struct compare_options *options;
+    struct candidate *candidates;                 /* [n] */
+    uint32_t n;
+    uint32_t n_prompt, n_gen, n_rounds;
+    uint32_t comparisons;                         /* intervals of the report: two speeds of all candidates but the first */
+    double   min_time;
+    uint32_t n_tokens[2];                         /* of logits: through prompt kernels, through one-token kernels */
+    const char *missing;                          /* simulated: a rate that some target lacks, so that there are no least times; or NULL */
+};
+
+/* Bytes of a decoded token, the mean over those of a round. */
+double comparison_bytes(const struct comparison *p, const struct candidate *c);
+/* The least: weights as in the file, and the KV cache of the tokens before. */
+double comparison_floor(const struct candidate *c);
+/* Simulated: bytes that kernels read for a token by the plan. */
+double comparison_planned_reads(const struct comparison *p, const struct candidate *c);
+/* Simulated.  run: 0 the prompt, 1 a decoded token. */
+struct step_times comparison_times(struct arena *a, const struct comparison *p, const struct candidate *c, uint32_t run);
+/* What all candidates have of a dimension, NULL where they differ or it was not given. */
+const char *comparison_common(const struct comparison *p, enum dimension d);
+/* "2 models", or what all have: "q-llama-Q8_0 on x86-64-v4" */
+const char *comparison_title(struct arena *a, const struct comparison *p);
+/* x / y, 0 where y is not positive */
+double comparison_ratio(double x, double y);
+
+/* Markdown on stdout that reads well in a terminal, too. */
+void comparison_md(struct arena *a, const struct comparison *p);
+/* The report as JSON: keys in docs/compare.md.  To be deleted. */
+struct cJSON *comparison_json(struct arena *a, const struct comparison *p);
+#endif

@@ -1,0 +1,18 @@
+/* table.h -- a table in Markdown whose columns also stand below each other in a terminal. */
+#ifndef FORGEC_TABLE_H
+#define FORGEC_TABLE_H
+#include "compiler/base/base.h"
+
+struct table {
+    struct arena *arena;
+    uint32_t      n_columns;
+    const char  **cells;              /* [n_cells], row by row; the first row is the head */
+    uint32_t      n_cells, capacity;
+};
+/* heads: n_columns words; those that begin with '>' are of columns whose cells stand to the right. */
+struct table table_of(struct arena *a, const char *const *heads, uint32_t n_columns);
+/* The next cell, row by row. */
+void table_cell(struct table *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* On stdout; `|` in a cell stands as `\|`. */
+void table_print(const struct table *t);
+#endif
