@@ -450,7 +450,7 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const keys[] = { COMMON_KEYS, "api", "arch", "wave", "compute_units", "simds", "waves", "registers", "lds", "memory",
                                         "bandwidth_peak", "launch", "activation_digits", "load_hint", "dependent_launch", "cluster",
-                                        "graph", "instructions", "rates", "prediction", "family", "channels", NULL };
+                                        "graph", "instructions", "rates", "prediction", "family", "channels", "row_period", NULL };
     static const char *const apis[] = { "hip", "cuda", "host", NULL }, *const hints[] = { "plain", "stream", NULL };
     yaml_only(y, keys);
     const struct yaml *v;
@@ -484,6 +484,10 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
     if ((v = yaml_get(y, "rates")))             apply_rates(a, p, v);
     if ((v = yaml_get(y, "prediction")))        apply_prediction(a, p, v);
     if ((v = yaml_get(y, "channels")))          apply_channels(a, p, v);
+    if ((v = yaml_get(y, "row_period"))) {
+        p->row_period = whole(a, v, byte_units, 0, 65536);
+        if (p->row_period % 16) die_at(v->at, "row_period is %u; it must be a multiple of 16, as rows are", p->row_period);
+    }
     if ((v = yaml_get(y, "tiles")))             apply_gpu_tiles(p, v);
 }
 

@@ -72,6 +72,8 @@ struct profile {
         uint32_t window;              /* bytes that are under way at a time */
         double   in_step;             /* bytes of a launch that waves read before they have drifted apart */
     } channels;
+    uint32_t    row_period;           /* bytes; rows of packed weights a multiple of it long get a few more (templates/gpu/row_stride.h); 0:
+                                       * none do.  Programs that share weights share it (build.c) */
     double      launch_us;            /* from the end of a kernel to the start of the next in a replayed graph; predictions only */
     uint32_t    activation_digits;    /* of decode's integer products: 1 = 8 bits, 2 = 16 bits */
     const char *load_hint;            /* for weights: "plain", "stream" (not kept in caches) */

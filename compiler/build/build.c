@@ -391,14 +391,26 @@ static void warn_of_memory(const struct build_options *o, const struct plan *p, 
          (double)p->arena_bytes * gib, native ? "this machine" : p->profile->name, (double)room * gib, native ? "" : " at most", remedy);
 }
 
+/* GPU programs of one executable share its weights, so rows are padded for all of them when they are for one: the smallest row_period. */
+static void share_row_period(struct target *targets, uint32_t n)
+{
+    uint32_t least = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t period = targets[i].profile->row_period;
+        if (period && (!least || period < least)) least = period;
+    }
+    for (uint32_t i = 0; i < n; i++) if (targets[i].profile->kind == TARGET_GPU) targets[i].profile->row_period = least;
+}
+
 /* Profiles and plans; their programs share one executable. */
 static uint32_t plan_targets(struct arena *a, const struct build_options *o, const struct graph *graph, struct target targets[])
 {
     const uint32_t n = o->n_targets ? o->n_targets : 1;
+    for (uint32_t i = 0; i < n; i++) targets[i].profile = profile_load(a, o->n_targets ? o->targets[i] : "native", o->targets_dir);
+    share_row_period(targets, n);
     struct plan_options options = o->plan;
     if (library_wanted(o) && !options.max_threads) options.max_threads = LIBRARY_WORKERS;
     for (uint32_t i = 0; i < n; i++) {
-        targets[i].profile = profile_load(a, o->n_targets ? o->targets[i] : "native", o->targets_dir);
         if (library_wanted(o)) library_check(a, o, targets[i].profile);
         const char *no_executable = o->emit == EMIT_EXE ? profile_no_executable(a, targets[i].profile) : NULL;
         if (no_executable) die("%s", no_executable);

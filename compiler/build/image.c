@@ -306,9 +306,11 @@ const char *image_hash(struct arena *a, const struct plan *p, const char *model_
         const struct weight *w = &m->weights[i];
         if (p->weight_offset[i] == UINT64_MAX) continue;
         text_printf(&t, "%s %llu %llu", w->name, (unsigned long long)w->row0, (unsigned long long)p->weight_offset[i]);
-        const struct packed_layout *layout = plan_packing(p, w).layout;
-        if (p->weight_form[i] == WEIGHT_MATRIX) text_printf(&t, " %s %u", layout->name, layout->version);
+        const struct packing packing = plan_packing(p, w);
+        const uint64_t pad = p->weight_form[i] == WEIGHT_MATRIX ? packing_pad_bytes(packing, w->cols) : 0;
+        if (p->weight_form[i] == WEIGHT_MATRIX) text_printf(&t, " %s %u", packing.layout->name, packing.layout->version);
         else if (p->weight_form[i] != WEIGHT_VECTOR) text_puts(&t, p->weight_form[i] == WEIGHT_ROWS ? " rows" : " columns");
+        if (pad) text_printf(&t, " and %llu", (unsigned long long)pad);
         if (w->run != w->rows) text_printf(&t, " %llu of %llu", (unsigned long long)w->run, (unsigned long long)w->stride);
         text_puts(&t, "\n");
     }

@@ -19,8 +19,8 @@ struct type_total { uint64_t tensors, weights, bytes, packed; };
  * than two, a vector that is not of floats). */
 static uint64_t packed_bytes(const struct gguf_tensor *t, const struct profile *target)
 {
-    const struct packing p = target ? packing_of(machine_of(target->kind)->layout, t->quant) : (struct packing){ NULL, NULL };
     if (!target || t->n_dims > 2 || t->bytes >> PACKED_MOST_BITS) return 0;
+    const struct packing p = packing_of(machine_of(target->kind)->layout, t->quant, target->row_period);
     if (t->n_dims == 2) return packing_bytes(p, t->ne[1], t->ne[0]);
     return t->quant->block_weights == 1 ? packing_vector_bytes(t->ne[0]) : 0;
 }
@@ -142,7 +142,7 @@ static void print_table(struct arena *a, const struct gguf *g, const struct prof
            printable(a, g->path, strlen(g->path)), g->version, g->n_shards, g->n_shards == 1 ? "" : "s", g->file_bytes, g->alignment);
     if (target)
         printf("packed: as tensors stand in a program for %s, layout %s\n", target->name,
-               packing_of(machine_of(target->kind)->layout, NULL).layout->name);
+               packing_of(machine_of(target->kind)->layout, NULL, 0).layout->name);
     printf("\nkeys: %" PRIu64 "\n", g->n_pairs);
     for (uint64_t i = 0; i < g->n_pairs; i++) {
         struct arena *line = arena_create();

@@ -10,7 +10,7 @@ struct packed_layout {
     const char *name;
     uint32_t    version;               /* name and version are part of an image's hash: a change of the bytes is a new version */
     uint32_t    group_rows;            /* rows that are packed as one; a group follows the other */
-    /* Bytes of a group, a multiple of the alignment that kernels rely on: CPU 64, GPU 16. */
+    /* Bytes of a group without what row_period adds, a multiple of the alignment that kernels rely on: CPU 64, GPU 16. */
     uint64_t  (*group_bytes)(const struct format *f, uint64_t cols);
     /* rows: [group_rows] rows of blocks, any alignment; NULL: no such row, zero weights.  Writes every byte of the group. */
     void      (*pack_group)(uint8_t *out, const struct format *f, const uint8_t *const *rows, uint64_t cols);
@@ -18,10 +18,12 @@ struct packed_layout {
     void      (*unpack_row)(float *out, const struct format *f, const uint8_t *group, uint32_t row, uint64_t cols);
 };
 
-/* A format in a layout.  cols below: a multiple of the format's block. */
-struct packing { const struct packed_layout *layout; const struct format *format; };
-struct packing packing_of(enum layout kind, const struct format *f);
+/* A format in a layout.  cols below: a multiple of the format's block.  row_period: groups (of one row: LAYOUT_GPU) whose bytes are a
+ * multiple of it get a few more (templates/gpu/row_stride.h); 0: none do. */
+struct packing { const struct packed_layout *layout; const struct format *format; uint32_t row_period; };
+struct packing packing_of(enum layout kind, const struct format *f, uint32_t row_period);
 
+uint64_t packing_pad_bytes(struct packing p, uint64_t cols);                  /* of a group, zeros behind its rows */
 uint64_t packing_group_bytes(struct packing p, uint64_t cols);
 uint64_t packing_row_bytes(struct packing p, uint64_t cols);                  /* a row's share of its group */
 uint64_t packing_bytes(struct packing p, uint64_t rows, uint64_t cols);       /* of a whole matrix */

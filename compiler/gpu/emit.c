@@ -9,11 +9,20 @@
 #include "kernels.h"
 #include <string.h>
 
+static bool pads_rows(const struct plan *p)
+{
+    for (uint32_t i = 0; i < p->model->n_weights; i++)
+        if (p->weight_form[i] == WEIGHT_MATRIX && packing_pad_bytes(plan_packing(p, &p->model->weights[i]), p->model->weights[i].cols))
+            return true;
+    return false;
+}
+
 /* What templates depend on besides formats. */
 static void put_parameters(struct arena *a, struct document *d, const struct plan *p)
 {
     const struct profile *profile = p->profile;
     struct text t = { .arena = a };
+    if (pads_rows(p)) text_printf(&t, "#define ROW_PERIOD %u\n", profile->row_period);
     text_printf(&t, "#define KV %s\n", kv_type_name[p->options.kv]);
     if (p->gpu->has_more) text_puts(&t, "#define ATTENTION_MORE 1\n");
     if (p->gpu->has_slices) text_puts(&t, "#define SLICES 1\n");

@@ -162,7 +162,7 @@ void plan_count_sequence(const struct plan *p, const struct node *n, struct kern
 
 struct packing plan_packing(const struct plan *p, const struct weight *w)
 {
-    return packing_of(machine_for(p)->layout, w->tensor->quant);
+    return packing_of(machine_for(p)->layout, w->tensor->quant, p->profile->row_period);
 }
 
 static enum weight_form form_of(const struct node *n)

@@ -5,47 +5,48 @@
  * compile alone: clang --target=x86_64-linux-gnu -x hip -std=c++20 --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O3 -fuse-cuid=none -fno-hip-fp32-correctly-rounded-divide-sqrt -fgpu-flush-denormals-to-zero -munsafe-fp-atomics -mcode-object-version=5 --offload-arch=gfx1151 -DFORGE_NO_PDL -o model-gfx1151.co model-gfx1151.hip
  * weights: 58634ca419b7b697d38118ee8f085e53
  *
- *     53  sizes
- *     58  what the model takes from the appendix
- *    104  the model
- *    110  buffers: the arena, 20994304 bytes
- *    146  kernels
- *    600  launches
- *    613  appendix: everything that is used of the templates
- *    617  templates/gpu/machine/families.h
- *    650  templates/gpu/machine/words.h
- *    684  templates/gpu/machine/rdna3.h
- *    694  templates/gpu/machine/amd.h
- *    805  templates/gpu/machine/rdna3.h, continued
- *    823  templates/gpu/machine/fragments.h
- *    859  templates/gpu/machine/wmma.h
- *    914  templates/gpu/machine/rdna3.h, continued
- *    936  templates/gpu/machine/copy_registers.h
- *    951  runtime/model/abi_gpu.h
- *    992  templates/gpu/dialect.h
- *   1130  templates/gpu/launch.h
- *   1158  templates/gpu/gemv_sizes.h
- *   1179  templates/gpu/acts_unit.h
- *   1251  templates/gpu/acts.h
- *   1507  templates/gpu/stage.h
- *   1558  templates/gpu/attention_sizes.h
- *   1596  templates/gpu/kv.h
- *   1739  templates/gpu/rope.h
- *   1876  templates/gpu/attention_decode_tmpl.c
- *   2509  templates/gpu/mma.h
- *   2596  templates/gpu/attention_prefill_sizes.h
- *   2641  templates/gpu/attention_prefill.h
- *   2808  templates/gpu/attention_prefill_columns.h
- *   3120  templates/gpu/attention_prefill_exact.h
- *   3271  templates/gpu/attention_prefill_tmpl.c
- *   3327  templates/gpu/sample_math.h
- *   3460  templates/gpu/sample_sizes.h
- *   3479  templates/gpu/sample_tmpl.c
- *   4022  templates/gpu/formats/q8_0.h
- *   4071  templates/gpu/gemm_sizes.h
- *   4117  templates/gpu/embed_tmpl.c
- *   4185  templates/gpu/gemm_tmpl.c
- *   4582  templates/gpu/gemv_tmpl.c
+ *     54  sizes
+ *     59  what the model takes from the appendix
+ *    105  the model
+ *    111  buffers: the arena, 20994304 bytes
+ *    147  kernels
+ *    601  launches
+ *    614  appendix: everything that is used of the templates
+ *    618  templates/gpu/machine/families.h
+ *    651  templates/gpu/machine/words.h
+ *    685  templates/gpu/machine/rdna3.h
+ *    695  templates/gpu/machine/amd.h
+ *    806  templates/gpu/machine/rdna3.h, continued
+ *    824  templates/gpu/machine/fragments.h
+ *    860  templates/gpu/machine/wmma.h
+ *    915  templates/gpu/machine/rdna3.h, continued
+ *    937  templates/gpu/machine/copy_registers.h
+ *    952  runtime/model/abi_gpu.h
+ *    993  templates/gpu/dialect.h
+ *   1131  templates/gpu/launch.h
+ *   1159  templates/gpu/gemv_sizes.h
+ *   1180  templates/gpu/acts_unit.h
+ *   1252  templates/gpu/acts.h
+ *   1508  templates/gpu/stage.h
+ *   1559  templates/gpu/attention_sizes.h
+ *   1597  templates/gpu/kv.h
+ *   1740  templates/gpu/rope.h
+ *   1877  templates/gpu/attention_decode_tmpl.c
+ *   2510  templates/gpu/mma.h
+ *   2597  templates/gpu/attention_prefill_sizes.h
+ *   2642  templates/gpu/attention_prefill.h
+ *   2809  templates/gpu/attention_prefill_columns.h
+ *   3121  templates/gpu/attention_prefill_exact.h
+ *   3272  templates/gpu/attention_prefill_tmpl.c
+ *   3328  templates/gpu/sample_math.h
+ *   3461  templates/gpu/sample_sizes.h
+ *   3480  templates/gpu/sample_tmpl.c
+ *   4023  templates/gpu/formats/q8_0.h
+ *   4072  templates/gpu/row_stride.h
+ *   4080  templates/gpu/gemm_sizes.h
+ *   4126  templates/gpu/embed_tmpl.c
+ *   4194  templates/gpu/gemm_tmpl.c
+ *   4592  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -4068,6 +4069,14 @@ DEVICE void decode_half_q8_0(uint32_t h[16], const struct unit_q8_0 *u, const ui
     for (uint32_t c = 0; c < 2; c++) decode16(h + 8 * c, u->q[c] ^ 0x80808080u, 128.0f, 1.0f, both_f16(u->scales >> 16 * half, 0));
 }
 
+/* ==== templates/gpu/row_stride.h ==== */
+/* row_stride.h -- bytes from one row of packed weights to the next.  Constant expressions of C, for the packer too.
+ *
+ * Rows are as long as ROW_BYTES of their format says, unless the target has a row_period: rows whose bytes are a multiple of it would begin
+ * in the same few channels of memory, so each of them gets 16 to 128 bytes more, at most a 64th of 1,024 and more (docs/gpu.md). */
+
+#define ROW_STRIDE(bytes) (bytes)
+
 /* ==== templates/gpu/gemm_sizes.h ==== */
 /* gemm_sizes.h -- sizes of the prefill product that plan and kernels share.  Constant expressions, for host C too. */
 
@@ -4165,7 +4174,7 @@ DEVICE void F(embed_quarter_)(float *out, const struct F(unit_) *u, const uint32
  * threads: constants; threads: whole waves. */
 DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token, const uint32_t cols, const uint32_t threads)
 {
-    const uint8_t *row = table + (uint64_t)(uint32_t)token * F(ROW_BYTES_)(cols);
+    const uint8_t *row = table + (uint64_t)(uint32_t)token * ROW_STRIDE(F(ROW_BYTES_)(cols));
     const uint32_t units = (cols + F(UNIT_COLS_) - 1) / F(UNIT_COLS_);
     const struct embed_piece p = embed_piece(threads);
     struct F(unit_) u;
@@ -4545,7 +4554,7 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
 DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
                      const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
 {
-    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = F(ROW_BYTES_)(cols);
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = ROW_STRIDE(F(ROW_BYTES_)(cols));
     const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
     if (first_t >= n_tokens) return;
     struct G(gemm_tile_) y;
@@ -4560,7 +4569,8 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
                           const uint32_t cols, const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens,
                           pair_sink *sink)
 {
-    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2);
+    const uint32_t row_bytes = ROW_STRIDE(F(ROW_BYTES_)(cols));
     const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
     if (first_t >= n_tokens) return;
     struct G(gemm_tile_) y;
@@ -4580,8 +4590,8 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
 #undef SECTION
 
 /* ==== templates/gpu/gemv_tmpl.c ==== */
-/* gemv_tmpl.c -- decode: y = W x for one token.  Included once per (FORMAT, ROWS, LANES), after formats/FORMAT.h;
- * a program may hold several.
+/* gemv_tmpl.c -- decode: y = W x for one token.  Included once per (FORMAT, ROWS, LANES), and DEPTH where that is chosen too, after
+ * formats/FORMAT.h; a program may hold several.
  *
  * A run of LANES neighbouring lanes is a *slot*: it works on ROWS rows at a time, lane k on their units k, k + LANES, ...  One such portion
  * of rows is a *row group*; slot s takes the row groups s, s + stride, ...  A *step* is DEPTH units of each of the ROWS rows for every
@@ -4614,15 +4624,16 @@ struct gemv_matrices {
 };
 #endif
 
-#define G(name) GEMV_PASTE(name, FORMAT, ROWS, LANES)
+#define GEMV_NAME(name) GEMV_PASTE(name, FORMAT, ROWS, LANES)
+#define G(name) GEMV_NAME(name)
 #define X(name) GEMV_OF(name, FORMAT)
 
 /* Units of a row in a step: at least 4 loads under way per buffer and lane, 8 of floats, which need little else; more than 4 units of a row
  * ask for too many activations at once. */
-#define DEPTH (X(UNIT_COLS) == 64 ? (3 + ROWS * X(LOADS)) / (ROWS * X(LOADS)) : ROWS < 2 ? 4 : (7 + ROWS) / ROWS)
+#define STEP_UNITS (X(UNIT_COLS) == 64 ? (3 + ROWS * X(LOADS)) / (ROWS * X(LOADS)) : ROWS < 2 ? 4 : (7 + ROWS) / ROWS)
 
 /* The registers of one step. */
-struct G(first) { struct X(unit) u[ROWS][DEPTH]; };
+struct G(first) { struct X(unit) u[ROWS][STEP_UNITS]; };
 
 /* What a slot has done and does next. */
 struct G(gemv_state) {
@@ -4636,8 +4647,8 @@ struct G(gemv_state) {
 };
 
 #define GEMV_UNITS(cols) (64 * ACTS_UNITS(cols) / X(UNIT_COLS))
-/* Steps of a row, and units of a row and lane in each of them: at most DEPTH, fewer where that many steps do with fewer. */
-DEVICE uint32_t G(gemv_steps)(const uint32_t cols) { return (GEMV_UNITS(cols) + LANES * (DEPTH) - 1) / (LANES * (DEPTH)); }
+/* Steps of a row, and units of a row and lane in each of them: at most STEP_UNITS, fewer where that many steps do with fewer. */
+DEVICE uint32_t G(gemv_steps)(const uint32_t cols) { return (GEMV_UNITS(cols) + LANES * (STEP_UNITS) - 1) / (LANES * (STEP_UNITS)); }
 DEVICE uint32_t G(gemv_depth)(const uint32_t cols)
 {
     return ((GEMV_UNITS(cols) + LANES - 1) / LANES + G(gemv_steps)(cols) - 1) / G(gemv_steps)(cols);
@@ -4656,13 +4667,14 @@ DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint
 {
     const uint32_t units = GEMV_UNITS(cols), depth = G(gemv_depth)(cols), groups = G(gemv_groups)(m), each = m->paired ? ROWS / 2 : ROWS;
     const uint32_t live = group < groups, first_row = (live ? group : groups - 1) * each, at = unit + (live ? lane : 0);
+    const uint32_t row_bytes = ROW_STRIDE(X(ROW_BYTES)(cols));
     __builtin_assume(at < units + LANES);           /* then places within a row do not wrap: constants go into the load instructions */
 #pragma unroll
     for (uint32_t r = 0; r < ROWS; r++) {
         const uint32_t i = first_row + r % each;
-        const uint8_t *row = (r < each ? m->w : m->w_pair) + (uint64_t)(i < m->rows ? i : m->rows - 1) * X(ROW_BYTES)(cols);
+        const uint8_t *row = (r < each ? m->w : m->w_pair) + (uint64_t)(i < m->rows ? i : m->rows - 1) * row_bytes;
 #pragma unroll
-        for (uint32_t d = 0; d < DEPTH; d++) {
+        for (uint32_t d = 0; d < STEP_UNITS; d++) {
             uint32_t u = at + d * LANES;
             if (units % (LANES * depth) != 0 && u >= units) u = units - 1;
             if (d < depth) X(load)(&s->u[r][d], row, u, units);
@@ -4676,7 +4688,7 @@ DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, cons
 {
     const uint32_t units = GEMV_UNITS(cols), depth = G(gemv_depth)(cols);
 #pragma unroll
-    for (uint32_t d = 0; d < DEPTH; d++) {
+    for (uint32_t d = 0; d < STEP_UNITS; d++) {
         if (d >= depth) continue;
         const uint32_t i = unit + d * LANES, at = units % (LANES * depth) != 0 && i > units ? units : i;
         struct acts_unit x;
@@ -4825,6 +4837,8 @@ DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(fi
 #undef G
 #undef X
 #undef GEMV_UNITS
+#undef GEMV_NAME
+#undef STEP_UNITS
 #undef DEPTH
 #undef LANES
 #undef ROWS

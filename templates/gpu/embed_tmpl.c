@@ -6,6 +6,7 @@
 #define FORMAT q8_0
 #include "formats/q8_0.h"
 #endif
+#include "row_stride.h"
 #include "stage.h"
 
 #ifndef FORGE_EMBED_COMMON
@@ -58,7 +59,7 @@ DEVICE void F(embed_quarter_)(float *out, const struct F(unit_) *u, const uint32
  * threads: constants; threads: whole waves. */
 DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token, const uint32_t cols, const uint32_t threads)
 {
-    const uint8_t *row = table + (uint64_t)(uint32_t)token * F(ROW_BYTES_)(cols);
+    const uint8_t *row = table + (uint64_t)(uint32_t)token * ROW_STRIDE(F(ROW_BYTES_)(cols));
     const uint32_t units = (cols + F(UNIT_COLS_) - 1) / F(UNIT_COLS_);
     const struct embed_piece p = embed_piece(threads);
     struct F(unit_) u;

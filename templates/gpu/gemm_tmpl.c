@@ -26,6 +26,7 @@
 #include "launch.h"
 #include "mma.h"
 #include "gemm_sizes.h"
+#include "row_stride.h"
 
 #ifndef FORGE_GEMM_COMMON
 #define FORGE_GEMM_COMMON
@@ -515,7 +516,7 @@ DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const u
                      const uint32_t x_stride, const uint32_t slices, const uint32_t shared, const uint32_t *n_picked,
                      const uint32_t *picked, const uint32_t most, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
 {
-    const uint32_t row_bytes = F(ROW_BYTES_)(cols);
+    const uint32_t row_bytes = ROW_STRIDE(F(ROW_BYTES_)(cols));
     struct gemm_x from;
     uint32_t first_r, matrix;
     const uint32_t n = G(gemm_take_)(&from, &first_r, &matrix, GEMM_ROWS, x, x_stride, rows, slices, shared, n_picked, picked, most, tile,
@@ -532,7 +533,7 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
                           const uint8_t *x, const uint32_t x_stride, const uint32_t slices, const uint32_t shared, const uint32_t *n_picked,
                           const uint32_t *picked, const uint32_t most, uint32_t tile, uint32_t t0, uint32_t n_tokens, pair_sink *sink)
 {
-    const uint32_t row_bytes = F(ROW_BYTES_)(cols), each = GEMM_ROWS / 2;
+    const uint32_t row_bytes = ROW_STRIDE(F(ROW_BYTES_)(cols)), each = GEMM_ROWS / 2;
     struct gemm_x from;
     uint32_t first_r, matrix;
     const uint32_t n = G(gemm_take_)(&from, &first_r, &matrix, each, x, x_stride, rows, slices, shared, n_picked, picked, most, tile, t0,
@@ -556,7 +557,7 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
 DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
                      const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)
 {
-    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = F(ROW_BYTES_)(cols);
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * GEMM_ROWS, row_bytes = ROW_STRIDE(F(ROW_BYTES_)(cols));
     const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
     if (first_t >= n_tokens) return;
     struct G(gemm_tile_) y;
@@ -571,7 +572,8 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
                           const uint32_t cols, const uint8_t *x, const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens,
                           pair_sink *sink)
 {
-    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2), row_bytes = F(ROW_BYTES_)(cols);
+    const uint32_t first_t = t0 + GEMM_TOKEN_TILE * GEMM_TOKENS, first_r = tile * (GEMM_ROWS / 2);
+    const uint32_t row_bytes = ROW_STRIDE(F(ROW_BYTES_)(cols));
     const float scale = G(GEMM_BF16_) ? 1.0f : STAGE_UNSCALE;
     if (first_t >= n_tokens) return;
     struct G(gemm_tile_) y;

@@ -21,6 +21,7 @@
 #endif
 #include "launch.h"
 #include "acts.h"
+#include "row_stride.h"
 #ifdef SLICES
 #include "slices.h"
 #endif
@@ -135,14 +136,19 @@ DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint
 #else
     const uint32_t live = group < groups, first_row = (live ? group : groups - 1) * each, at = unit + (live ? lane : 0);
 #endif
+#if defined(SLICES_SUM)
+    const uint32_t row_bytes = ROW_STRIDE(X(ROW_BYTES)(cols / m->used));
+#else
+    const uint32_t row_bytes = ROW_STRIDE(X(ROW_BYTES)(cols));
+#endif
     __builtin_assume(at < units + LANES);           /* then places within a row do not wrap: constants go into the load instructions */
 #pragma unroll
     for (uint32_t r = 0; r < ROWS; r++) {
         const uint32_t i = first_row + r % each;
 #if defined(SLICES_EACH)
-        const uint8_t *row = (r < each ? m->w : m->w_pair) + (uint64_t)(matrix + (i < rows ? i : rows - 1)) * X(ROW_BYTES)(cols);
+        const uint8_t *row = (r < each ? m->w : m->w_pair) + (uint64_t)(matrix + (i < rows ? i : rows - 1)) * row_bytes;
 #elif !defined(SLICES_SUM)
-        const uint8_t *row = (r < each ? m->w : m->w_pair) + (uint64_t)(i < m->rows ? i : m->rows - 1) * X(ROW_BYTES)(cols);
+        const uint8_t *row = (r < each ? m->w : m->w_pair) + (uint64_t)(i < m->rows ? i : m->rows - 1) * row_bytes;
 #endif
 #pragma unroll
         for (uint32_t d = 0; d < STEP_UNITS; d++) {
@@ -151,7 +157,7 @@ DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint
 #ifdef SLICES_SUM
             if (d >= depth) continue;
             const uint32_t one = units / m->used, matrix = lane_get_u32(m->id, u / one) * m->rows;
-            const uint8_t *row = m->w + (uint64_t)(matrix + (i < m->rows ? i : m->rows - 1)) * X(ROW_BYTES)(cols / m->used);
+            const uint8_t *row = m->w + (uint64_t)(matrix + (i < m->rows ? i : m->rows - 1)) * row_bytes;
             X(load)(&s->u[r][d], row, u % one, one);
 #else
             if (d < depth) X(load)(&s->u[r][d], row, u, units);

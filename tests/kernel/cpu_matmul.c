@@ -181,7 +181,7 @@ void test_cpu_matmul(void)
 /* Rows that make a packed matrix of about `bytes`; its contents repeat 16 random rows. */
 static uint8_t *bench_matrix(const struct kernels *k, uint32_t rows, uint32_t cols)
 {
-    const struct packing packing = packing_of(LAYOUT_CPU, k->format);
+    const struct packing packing = packing_of(LAYOUT_CPU, k->format, 0);
     const size_t bytes = 16 * format_row_bytes(k->format, cols);
     uint8_t *gguf = malloc(bytes), *w = aligned_alloc(4096, (packing_bytes(packing, rows, cols) + 4095) / 4096 * 4096);
     blocks_fill(gguf, k->format, bytes / k->format->block_bytes, NUMBERS_ANY, CODES_RANDOM);
@@ -206,7 +206,7 @@ static void *bench_x(bool floats, uint32_t tokens, uint32_t cols)
 }
 static double gemv_speed(const struct kernels *k, double target_bytes, uint32_t cols)
 {
-    const uint64_t panel = packing_group_bytes(packing_of(LAYOUT_CPU, k->format), cols);
+    const uint64_t panel = packing_group_bytes(packing_of(LAYOUT_CPU, k->format, 0), cols);
     const uint32_t rows = (uint32_t)(target_bytes / (double)panel) * 16;
     uint8_t *w = bench_matrix(k, rows, cols);
     void *x = bench_x(is_float(k), 1, cols);

@@ -3,6 +3,7 @@
 #include "blocks.h"
 #include "machine.h"
 #include "templates/gpu/acts_unit.h"
+#include "templates/gpu/row_stride.h"
 #include "cases.h"
 #define EACH_FORMAT "tests/kernel/gpu_format.h"
 #include "compiler/format/format.def"
@@ -71,7 +72,7 @@ static void launch(const char *what)
 /* Every byte is written. */
 static void check_pack(void)
 {
-    const struct packing packing = packing_of(LAYOUT_GPU, on.f->format);
+    const struct packing packing = packing_here(LAYOUT_GPU, on.f->format);
     const uint64_t bytes = on.m.packed->size, file_bytes = format_row_bytes(on.f->format, on.m.cols) * ROWS;
     uint8_t *one = malloc(bytes), *other = malloc(bytes), *blocks = malloc(file_bytes);
     blocks_fill(blocks, on.f->format, file_bytes / on.f->format->block_bytes, NUMBERS_F16, CODES_ANY);
@@ -142,10 +143,11 @@ static bool check_dot(uint32_t digits, bool extreme)
 
 static void check_matrix(const struct reader *f, uint32_t cols, enum codes codes)
 {
-    const uint64_t row_bytes = packing_group_bytes(packing_of(LAYOUT_GPU, f->format), cols);
+    const uint64_t row_bytes = packing_group_bytes(packing_here(LAYOUT_GPU, f->format), cols);
     case_is("%s, codes %s, %u columns", f->format->name, codes_name(codes), cols);
-    if (row_bytes != f->row_bytes(cols) || row_bytes % 16) {
-        bad("%llu row bytes, the kernel's are %llu", (unsigned long long)row_bytes, (unsigned long long)f->row_bytes(cols));
+    const uint64_t own = ROW_STRIDE(f->row_bytes(cols));
+    if (row_bytes != own || row_bytes % 16) {
+        bad("%llu row bytes, the kernel's are %llu", (unsigned long long)row_bytes, (unsigned long long)own);
         return;
     }
     const uint32_t units = (cols + 63) / 64;

@@ -98,7 +98,7 @@ GEMM_MORE_TILES(MORE)
     { \
         const struct gemm_case *c = C; \
         const uint32_t units = UNITS_OF(c->cols); \
-        const uint8_t *row = c->w[group_y()] + (uint64_t)group_x() * ROW_BYTES_##format(c->cols); \
+        const uint8_t *row = c->w[group_y()] + (uint64_t)group_x() * ROW_STRIDE(ROW_BYTES_##format(c->cols)); \
         for (uint32_t u = thread_x(); u < units; u += 64) { \
             struct unit_##format unit; \
             uint32_t h[32]; \

@@ -4,7 +4,8 @@
 #   run.sh --list [WORD]                      all of them, or those whose name, templates or shapes contain WORD
 #   run.sh NAME [PLACE[:VARIANT]] [OPTIONS]   PLACE, without it cpu or lanes:
 #     cpu              this machine's best instruction set; portable, avx2, avx512, neon (also by qemu)
-#     lanes            hopper: lanes are fibers of this processor; rdna3, cdna3, wgmma (sm_90a), undefined (UBSan); hopper-more: caps and sinks
+#     lanes            hopper: lanes are fibers of this processor; rdna3, cdna3, wgmma (sm_90a), undefined (UBSan), all of which pad every row of weights;
+#                      hopper-more: caps and sinks
 #     sim:CHIP         the simulator of AMD's chips (gfx942, gfx1100, gfx1151), with GFXSIM=libgfxsim.so
 #     device:ARCH      a GPU (sm_90, sm_90a, gfx1100, ...); both in all variants of the row, or one: device:sm_90:models
 #   OPTIONS: --seed N (else drawn from the clock), --case N, --rounds N, --format FILE, --bench
@@ -87,6 +88,7 @@ on_lanes() {    # VARIANT
     needs avx2 f16c fma
     flags="$(family_flags "${1%%-*}") $(more_flags "$1")"
     [ "$1" != undefined ] || flags="$flags -fsanitize=undefined -fno-sanitize-recover=all"
+    case $1 in hopper*) ;; *) flags="$flags -DROW_PERIOD=16" ;; esac
     # shellcheck disable=SC2086
     compile "$dir/$test.$1" -O1 -march=x86-64-v3 $flags "tests/kernel/$test.c" "tests/kernel/${test}_kernels.c" tests/kernel/machine_lanes.c \
         tests/lanes/simt.c $common

@@ -195,7 +195,7 @@ static bool same(uint64_t i, struct dot want, struct dot up, double loose, doubl
 static uint32_t stack_far(const struct format *f)
 {
     struct slices_case *c = &on.c;
-    const struct packing packing = packing_of(LAYOUT_GPU, f);
+    const struct packing packing = packing_here(LAYOUT_GPU, f);
     const uint64_t bytes = c->rows * packing_group_bytes(packing, c->cols) / packing.layout->group_rows;
     const uint64_t first = ((5ull << 30) + bytes - 1) / bytes;
     if (random_below(2) || first + c->experts > 1u << 24) return 0;             /* numbers are floats */

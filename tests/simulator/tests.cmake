@@ -117,6 +117,9 @@ target_link_libraries(test_channels PRIVATE forgec_core m)
 gfxsim_test(gfxsim_channels test_channels $<TARGET_FILE:run_kernel> "${GFXSIM_CHANNELS}")
 set_property(TEST gfxsim_channels APPEND PROPERTY ENVIRONMENT "FORGEC_GFXSIM=$<TARGET_FILE:gfxsim>")
 
+forgec_test(layout COST 30 COMMAND sh "${GFXSIM}/run_layout.sh" $<TARGET_FILE:forgec> $<TARGET_FILE:make_gguf>)
+set_property(TEST layout APPEND PROPERTY ENVIRONMENT "FORGEC_GFXSIM=$<TARGET_FILE:gfxsim>")
+
 # ---- an 8B model by its counts ----
 foreach(chip IN LISTS GFXSIM_CHIPS)
   forgec_test(floors_${chip} COST 60 COMMAND sh "${GFXSIM}/run_floors.sh" $<TARGET_FILE:forgec> $<TARGET_FILE:make_gguf> ${chip} $<$<BOOL:${FORGEC_FULL}>:full>)

@@ -4,9 +4,11 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/base/base.h"
 #include "compiler/format/layout.h"
 #include "templates/ref/dequant.h"
 
@@ -67,7 +69,8 @@ static void packed_rows_are_the_files(void **unused)
     (void)unused;
     static const uint64_t cols[] = { 1, 31, 32, 64, 96, 160, 256, 512, 1280 }, n_rows[] = { 1, 5, 16, 33 };
     for (uint32_t k = 0; k < FORMAT_COUNT * 2 * 9 * 4; k++) {
-        const struct packing p = packing_of(k % 2 ? LAYOUT_GPU : LAYOUT_CPU, &format_table[k / 2 % FORMAT_COUNT]);
+        const uint32_t period = k % 2 && k / 2 / FORMAT_COUNT % 2 ? 16 : 0;                    /* 16: all rows are padded */
+        const struct packing p = packing_of(k % 2 ? LAYOUT_GPU : LAYOUT_CPU, &format_table[k / 2 % FORMAT_COUNT], period);
         const uint64_t n_cols = cols[k / 2 / FORMAT_COUNT % 9], n = n_rows[k / 2 / FORMAT_COUNT / 9];
         if (n_cols % p.format->block_weights) continue;
         uint8_t *rows = random_rows(p.format, n * format_row_bytes(p.format, n_cols));
@@ -85,7 +88,7 @@ static void groups_are_whole(void **unused)
     (void)unused;
     for (uint32_t i = 0; i < FORMAT_COUNT; i++) {
         const struct format *f = &format_table[i];
-        const struct packing cpu = packing_of(LAYOUT_CPU, f), gpu = packing_of(LAYOUT_GPU, f);
+        const struct packing cpu = packing_of(LAYOUT_CPU, f, 0), gpu = packing_of(LAYOUT_GPU, f, 0);
         assert_int_equal(packing_group_bytes(cpu, f->block_weights) % 64, 0);
         assert_int_equal(packing_group_bytes(gpu, f->block_weights) % 16, 0);
         uint8_t *rows = random_rows(f, f->block_bytes), *packed = malloc(packing_bytes(cpu, 1, f->block_weights));
@@ -96,6 +99,33 @@ static void groups_are_whole(void **unused)
         free(rows);
         free(packed);
     }
+}
+
+/* Columns that models have.  With row_period 512 no row is a multiple of 512 bytes from the next, and none is longer than it has to be;
+ * prints which are padded. */
+static void rows_are_padded(void **unused)
+{
+    (void)unused;
+    static const uint64_t cols[] = { 256, 512, 768, 1024, 1536, 2048, 2560, 2880, 3072, 3584, 4096, 5120, 6144, 7168, 8192, 9728, 11008,
+                                     12288, 13824, 14336, 16384, 18944, 27648, 28672 };
+    uint32_t n_padded = 0;
+    for (uint32_t i = 0; i < FORMAT_COUNT; i++) {
+        const struct format *f = &format_table[i];
+        printf("%-8s", f->name);
+        for (size_t k = 0; k < COUNT_OF(cols); k++) {
+            if (cols[k] % f->block_weights) continue;
+            const uint64_t plain = packing_group_bytes(packing_of(LAYOUT_GPU, f, 0), cols[k]);
+            const uint64_t padded = packing_group_bytes(packing_of(LAYOUT_GPU, f, 512), cols[k]);
+            assert_true(padded % 512 != 0 && padded % 16 == 0);
+            if (plain % 512 != 0) assert_int_equal(padded, plain);
+            else assert_true(padded > plain && padded - plain <= 128 && (padded - plain <= plain / 64 || padded - plain == 16));
+            n_padded += padded > plain;
+            if (padded > plain) printf(" %llu (%llu + %llu)", (unsigned long long)cols[k], (unsigned long long)plain,
+                                       (unsigned long long)(padded - plain));
+        }
+        printf("\n");
+    }
+    assert_true(n_padded > 3 * COUNT_OF(cols));          /* floats: all of them */
 }
 
 static void formats_are_found(void **unused)
@@ -110,7 +140,8 @@ static void formats_are_found(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packed_rows_are_the_files), cmocka_unit_test(groups_are_whole), cmocka_unit_test(formats_are_found),
+        cmocka_unit_test(packed_rows_are_the_files), cmocka_unit_test(groups_are_whole), cmocka_unit_test(rows_are_padded),
+        cmocka_unit_test(formats_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,7 @@ static void check_image(const struct plan *p)
         assert_int_equal(at % 64, 0);
         assert_true(at >= end);
         end = at + (w->is_vector ? (w->cols + 15) / 16 * 16 * 4
-                    : packing_bytes(packing_of(LAYOUT_CPU, w->tensor->quant), w->rows, w->cols));
+                    : packing_bytes(packing_of(LAYOUT_CPU, w->tensor->quant, 0), w->rows, w->cols));
     }
     assert_true(end <= p->image_hashes && p->image_hashes - end < 64);
     assert_true(p->image_bytes >= p->image_hashes + 24 + 8 * p->n_tensors && p->image_bytes - p->image_hashes < 24 + 8 * p->n_tensors + 64);
