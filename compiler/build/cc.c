@@ -243,7 +243,8 @@ static bool in_list(const char *const *list, const char *name)
 static bool library_is_hosted(const char *path)
 {
     static const char *const hosted[] = { "runtime/library/gpu.c", "runtime/device/gpu_memory.c", "runtime/device/gpu_step.c",
-                                          "runtime/device/gpu_wait.c", "runtime/device/device.c", "runtime/run/status.c", NULL };
+                                          "runtime/device/gpu_wait.c", "runtime/device/gpu_laps.c", "runtime/device/device.c",
+                                          "runtime/run/status.c", NULL };
     return in_list(hosted, path);
 }
 
@@ -308,9 +309,10 @@ static const char *const library_runtime_flags[] = { "-O2", "-DFORGE_FREESTANDIN
 static const char *const library_hosted_flags[] = { "-O2", "-DFORGE_LIBRARY", "-D_POSIX_C_SOURCE=200809L", NULL };
 /* No header of a C library can be reached; no tables but those that code and data need. */
 static const char *const library_alone_flags[] = { "-ffreestanding", "-nostdlibinc", NULL };
+/* Sections for functions and tables: a program linked with --gc-sections has those that it needs. */
 static const char *const library_flags[] = {
-    "-std=c11", "-fPIC", "-fvisibility=hidden", "-fno-common", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
-    "-fno-unwind-tables", "-fno-math-errno", "-fno-ident", "-fno-addrsig", "-Wno-psabi", NULL };
+    "-std=c11", "-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections", "-fno-common", "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-math-errno", "-fno-ident", "-fno-addrsig", "-Wno-psabi", NULL };
 
 struct argv { const char *item[ARGV_MAX + 1]; size_t count; };
 

@@ -240,6 +240,7 @@ static size_t constants(struct arena *a, const struct library *l, struct constan
         { "WORKERS", c_count(a, takes.workers), false }, { "TILES", c_count(a, takes.tiles), false },
         { "DEVICE_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)takes.device_bytes), false },
         { "SEQUENCE_DEVICE_BYTES", arena_printf(a, "((uint64_t)%llu)", (unsigned long long)takes.sequence_device_bytes), false },
+        { "LAPS", c_count(a, p->kernels->n_decode > p->kernels->n_prefill ? p->kernels->n_decode : p->kernels->n_prefill), false },
         { "HAS_TOKENIZER", l->has_vocab ? "1" : "0", false },
         { "ENCODE_SCRATCH(n)", arena_printf(a, "((size_t)(n) * %u + %u)", s.scratch_per_byte, s.scratch_fixed), false },
     };

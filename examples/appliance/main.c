@@ -1,5 +1,6 @@
 /* main.c -- a device that tells a fairy tale: text in, tokens, text out, with a watchdog fed while the model computes.
- * With -DTOKENS=1,2,3 it goes on from these tokens and prints the ids that follow: what tests/library/run_appliance.sh compares. */
+ * With -DTOKENS=1,2,3 it goes on from these tokens and prints the ids that follow: what tests/library/run_appliance.sh compares.
+ * With -DPROFILE it says at the end where the time of a token goes. */
 #include "board.h"
 #include "model.h"              /* forgec build ... --emit obj --prefix model */
 
@@ -87,6 +88,31 @@ static void put_token(int32_t token)
 }
 #endif
 
+#ifdef PROFILE
+static struct model_lap laps[MODEL_LAPS];
+static uint64_t clock_us(void *context) { (void)context; return board_time_us(); }
+
+static void put_time(const char *name, unsigned long launches, int64_t us)
+{
+    print("profile: ");
+    print(name);
+    print(" ");
+    print_number(launches);
+    print(" ");
+    print_number((unsigned long)us);
+    print(" us\n");
+}
+
+static void profile(struct model *m)
+{
+    struct model_profiling p = { .size = sizeof p, .clock = clock_us, .laps = laps };
+    const int32_t token = 0;
+    check(model_profile(m, &token, 1, logits, &p), "profile");
+    for (uint32_t i = 0; i < p.n_laps; i++) put_time(laps[i].name, laps[i].launches, laps[i].work);
+    put_time("(step)", 1, p.step);
+}
+#endif
+
 int main(void)
 {
     const unsigned long start = board_time_us();
@@ -110,6 +136,9 @@ int main(void)
     print(" times, at most ");
     print_number(watchdog.longest_us);
     print(" us apart]\n");
+#ifdef PROFILE
+    profile(m);
+#endif
     model_close(m);
     return 0;
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# build.sh [STORY.gguf [OTHER.gguf [DIR]]] -- the examples in DIR, without make: two static libraries, and five programs of one compiler call each.
+# build.sh [STORY.gguf [OTHER.gguf [DIR]]] -- the examples in DIR, without make: two static libraries, and six programs of one compiler call each.
 # OTHER, which two.c needs, may be any other model; without one it is the story's with a short context.  FORGEC, CC, CXX, CFLAGS: tools and flags to use.
 # FORGEC_OPTIONS: options for forgec.  TARGET: another machine than this one (CC and CXX must make programs for it).
 set -eu
@@ -23,5 +23,6 @@ else "$forgec" build "$story" -q -t "$target" --ctx 256 --emit lib --prefix othe
     "$cxx" $flags -std=c++17 -I "$out" "$here/host.cpp" -L "$out" -lstory -o "$out/host_cpp"
     "$cc"  $flags -std=c11   -I "$out" "$here/pool.c"   -L "$out" -lstory -pthread -o "$out/pool"
     "$cc"  $flags -std=c11   -I "$out" "$here/fork.c"   -L "$out" -lstory -o "$out/fork"
+    "$cc"  $flags -std=c11   -I "$out" "$here/profile.c" -L "$out" -lstory -o "$out/profile"
     "$cc"  $flags -std=c11   -I "$out" "$here/two.c"    -L "$out" -lstory -lother -pthread -o "$out/two"
 }

@@ -31,22 +31,6 @@ struct report {
 
 /* ---- what a step's launches need ---- */
 
-/* One launch of either kind of program. */
-struct launch { const char *name; const struct forge_cost *cost; bool tail, runs; };
-
-static struct launch launch_of(const struct forge_program *p, bool decode, uint32_t i, uint32_t n_tokens, uint32_t n_threads)
-{
-    if (p->gpu) {
-        const struct forge_gpu *g = p->gpu;
-        const struct forge_gpu_launch *l = !decode ? &g->prefill[i] : i < g->n_decode ? &g->decode[i] : &g->sample;
-        const uint32_t tokens = l->tail ? 1 : n_tokens;
-        const bool runs = decode || l->tokens_most == 0 || (tokens >= l->tokens_least && tokens <= l->tokens_most);
-        return (struct launch){ l->name, &l->cost, !decode && l->tail, runs };
-    }
-    const struct forge_launch *l = decode ? &p->decode[i] : &p->prefill[i];
-    return (struct launch){ l->name, &l->cost, !decode && l->tail, l->unless_divides == 0 || l->unless_divides % n_threads != 0 };
-}
-
 static struct row *row_of(struct report *r, const char *name)
 {
     for (uint32_t i = 0; i < r->n_rows; i++) if (strcmp(r->rows[i].name, name) == 0) return &r->rows[i];
@@ -67,7 +51,7 @@ static void add_up(struct report *r)
     r->n_rows = 0;
     r->sum = 0;
     for (uint32_t i = 0; i < r->laps->n; i++) {
-        const struct launch l = launch_of(p, r->n_tokens == 1, i, r->n_tokens, r->laps->n_threads);
+        const struct cost_launch l = cost_launch(p, i, r->n_tokens, 1, r->laps->n_threads);
         if (!l.runs) continue;
         struct row *row = row_of(r, l.name);
         row->n++;
@@ -155,7 +139,7 @@ static void print_json(const struct report *r)
     }
     printf("],\n     \"launches\": [");
     for (uint32_t i = 0, n = 0; i < r->laps->n; i++) {
-        const struct launch l = launch_of(r->engine->program, r->n_tokens == 1, i, r->n_tokens, r->laps->n_threads);
+        const struct cost_launch l = cost_launch(r->engine->program, i, r->n_tokens, 1, r->laps->n_threads);
         if (l.runs) printf("%s%s{\"name\": \"%s\", \"us\": %.6g, \"wait_us\": %.6g}", n > 0 ? "," : "", n % 4 ? " " : "\n      ", l.name,
                            1e6 * (r->laps->launches[i].work + r->laps->launches[i].wait), 1e6 * r->laps->launches[i].wait), n++;
     }

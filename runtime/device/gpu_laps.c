@@ -5,13 +5,12 @@
  * launch takes is by how much that part is longer than the one that ends before it.  Every cut runs whole steps, so that caches hold what
  * they do in use, and the differences add up to the step by themselves.
  * Prefill: its kernels are long and never begin early, so an event stands between each two of them. */
-#include <stdlib.h>
-
 #include "gpu_state.h"
+#include "runtime/model/cost.h"
 #include "runtime/run/laps.h"
 
-/* RUNS_ASKED: the most that --profile -n gets. */
-enum { RUNS_LEAST = 4, RUNS_MOST = 24, RUNS_ASKED = 512, STEP_RUNS = 16, PREFILL_RUNS = 5 };
+enum { RUNS_LEAST = 4, RUNS_MOST = 24, STEP_RUNS = 16, PREFILL_RUNS = 5 };
+_Static_assert(2 * RUNS_MOST <= LAPS_CLOCKS_LEAST, "a clock before each run and one behind it");
 
 /* A part of a decode step: its graph, or NULL where launches are plain or it has none. */
 struct part { uint32_t from, to; void *graph; };
@@ -35,15 +34,15 @@ static void part_free(struct gpu *g, struct part *p)
     p->graph = NULL;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
+/* Sorts them. */
 static double median(double *x, uint32_t n)
 {
-    qsort(x, n, sizeof *x, compare_doubles);
+    for (uint32_t i = 1; i < n; i++) {
+        const double moved = x[i];
+        uint32_t to = i;
+        for (; to > 0 && x[to - 1] > moved; to--) x[to] = x[to - 1];
+        x[to] = moved;
+    }
     return (x[(n - 1) / 2] + x[n / 2]) / 2;
 }
 
@@ -52,16 +51,15 @@ struct clock {
     struct gpu *g;
     struct forge_sequence *q;
     const int32_t *tokens;
+    struct forge_laps *laps;
     void   **events;                             /* [n_events] */
     double  *seconds;                            /* [n_events] */
     uint32_t n_events;
+    bool     draws;                              /* decode: the draw is the last launch, so steps move on */
 };
 
 static enum forge_status clock_open(struct clock *c, uint32_t n, struct forge_error *error)
 {
-    c->events = calloc(n, sizeof *c->events);
-    c->seconds = calloc(n, sizeof *c->seconds);
-    if (!c->events || !c->seconds) return error_set(error, FORGE_NO_MEMORY, "out of memory for %u clocks", n);
     for (; c->n_events < n; c->n_events++) TRY(device_event(&c->g->device, &c->events[c->n_events], error));
     return FORGE_OK;
 }
@@ -69,8 +67,6 @@ static enum forge_status clock_open(struct clock *c, uint32_t n, struct forge_er
 static void clock_close(struct clock *c)
 {
     for (uint32_t i = 0; i < c->n_events; i++) device_event_free(&c->g->device, c->events[i]);
-    free(c->events);
-    free(c->seconds);
 }
 
 static enum forge_status between(const struct clock *c, uint32_t from, double *seconds, struct forge_error *error)
@@ -79,6 +75,13 @@ static enum forge_status between(const struct clock *c, uint32_t from, double *s
 }
 
 /* ---- decode ---- */
+
+/* Draws that nobody reads. */
+static void drawn(const struct clock *c, uint32_t runs)
+{
+    if (c->draws) c->g->queued += runs;
+    c->g->seen = c->g->queued;
+}
 
 /* Whole steps, of which the first part is measured: its median. */
 static enum forge_status time_parts(struct clock *c, const struct part *first, const struct part *rest, uint32_t runs, double *seconds,
@@ -93,8 +96,7 @@ static enum forge_status time_parts(struct clock *c, const struct part *first, c
         TRY(device_record(&g->device, c->events[2 * i + 1], error));
         TRY(part_run(g, q, rest, error));
     }
-    g->queued += runs;                           /* as many draws, which nobody reads */
-    g->seen = g->queued;
+    drawn(c, runs);
     TRY(gpu_wait_idle(g, error));
     for (uint32_t i = 1; i < runs; i++) TRY(between(c, 2 * i, &c->seconds[i], error));     /* the first one waits for the host */
     *seconds = median(c->seconds + 1, runs - 1);
@@ -105,7 +107,7 @@ static enum forge_status time_parts(struct clock *c, const struct part *first, c
 static enum forge_status time_steps(struct clock *c, uint32_t runs, double *seconds, struct forge_error *error)
 {
     struct gpu *g = c->g;
-    struct part all = { 0, g->program->gpu->n_decode + 1, NULL };
+    struct part all = { 0, c->laps->n, NULL };
     enum forge_status status = part_make(g, c->q, &all, error);
     if (status == FORGE_OK) status = gpu_upload_step(c->q, c->q->n_past, c->tokens + c->q->n_past, 1, 1, error);
     for (uint32_t i = 0; i < runs && status == FORGE_OK; i++) {
@@ -113,8 +115,7 @@ static enum forge_status time_steps(struct clock *c, uint32_t runs, double *seco
         if (i == 0 && status == FORGE_OK) status = device_record(&g->device, c->events[0], error);
     }
     if (status == FORGE_OK) status = device_record(&g->device, c->events[1], error);
-    g->queued += runs;
-    g->seen = g->queued;
+    drawn(c, runs);
     if (status == FORGE_OK) status = gpu_wait_idle(g, error);
     if (status == FORGE_OK) status = between(c, 0, seconds, error);
     *seconds /= runs - 1;
@@ -124,7 +125,7 @@ static enum forge_status time_steps(struct clock *c, uint32_t runs, double *seco
 
 static enum forge_status time_cut(struct clock *c, uint32_t cut, uint32_t runs, double *seconds, struct forge_error *error)
 {
-    struct part first = { 0, cut, NULL }, rest = { cut, c->g->program->gpu->n_decode + 1, NULL };
+    struct part first = { 0, cut, NULL }, rest = { cut, c->laps->n, NULL };
     enum forge_status status = part_make(c->g, c->q, &first, error);
     if (status == FORGE_OK) status = part_make(c->g, c->q, &rest, error);
     if (status == FORGE_OK) status = time_parts(c, &first, &rest, runs, seconds, error);
@@ -138,26 +139,29 @@ static uint32_t runs_of(const struct forge_laps *laps, uint32_t steps, uint32_t 
 {
     const double fit = LAPS_SECONDS / (laps->step * (laps->n + 1));
     const uint32_t fitting = fit < (double)RUNS_MOST ? (uint32_t)fit : RUNS_MOST, wanted = steps > 0 ? steps + 1 : fitting,
-                   most = steps > 0 ? RUNS_ASKED : RUNS_MOST, runs = wanted < RUNS_LEAST ? RUNS_LEAST : wanted < most ? wanted : most;
+                   most = steps > 0 ? laps->n_clocks / 2 : RUNS_MOST,
+                   runs = wanted < RUNS_LEAST ? RUNS_LEAST : wanted < most ? wanted : most;
     return runs < room ? runs : room;
 }
 
-static enum forge_status decode_laps(struct clock *c, uint32_t steps, struct forge_laps *laps, struct forge_error *error)
+static enum forge_status decode_laps(struct clock *c, uint32_t steps, struct forge_error *error)
 {
     const struct forge_engine *e = c->q->engine;
-    const uint32_t room = e->n_ctx - c->q->n_past;
+    struct forge_laps *laps = c->laps;
+    const uint32_t room = c->draws ? e->n_ctx - c->q->n_past : UINT32_MAX;
     if (room < RUNS_LEAST) return error_set(error, FORGE_TOO_LONG, "%u tokens behind %u do not fit: the context holds %u", RUNS_LEAST,
                                             c->q->n_past, e->n_ctx);
-    TRY(clock_open(c, 2 * (steps > RUNS_MOST ? RUNS_ASKED : RUNS_MOST), error));
+    TRY(clock_open(c, 2, error));
     for (uint32_t i = 0; i < 2; i++)             /* the first warms up */
         TRY(time_steps(c, room < STEP_RUNS ? room : STEP_RUNS, &laps->step, error));
     const uint32_t runs = runs_of(laps, steps, room);
+    TRY(clock_open(c, 2 * runs, error));
     double before = 0;
     for (uint32_t cut = 0; cut <= laps->n; cut++) {
         double now = 0;
         if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
         TRY(time_cut(c, cut, runs, &now, error));
-        if (cut > 0) laps->launches[cut - 1].work = now - before;
+        if (cut > 0) laps->took(laps, cut - 1, now - before);
         before = now;
     }
     laps->n_steps = runs - 1;
@@ -166,34 +170,46 @@ static enum forge_status decode_laps(struct clock *c, uint32_t steps, struct for
 
 /* ---- prefill ---- */
 
-static enum forge_status run_prefill(struct clock *c, uint32_t n, bool clocks, struct forge_error *error)
+/* One event before launch `from`; then one behind each up to `to` - 1, or behind that one only. */
+static enum forge_status run_prefill(struct clock *c, uint32_t n, uint32_t from, uint32_t to, bool each, struct forge_error *error)
 {
     struct gpu *g = c->g;
     const struct forge_gpu *p = g->program->gpu;
-    TRY(gpu_upload_step(c->q, c->q->n_past, c->tokens + c->q->n_past, n, 1, error));
-    TRY(device_record(&g->device, c->events[0], error));
+    const uint32_t n_rows = c->laps->n_rows;
+    TRY(gpu_upload_step(c->q, c->q->n_past, c->tokens + c->q->n_past, n, n_rows, error));
     for (uint32_t i = 0; i < p->n_prefill; i++) {
-        if (gpu_prefill_runs(&p->prefill[i], n, 1)) TRY(gpu_launch(c->q, &p->prefill[i], p->n_decode + 2 + i, n, 1, false, error));
-        if (clocks || i + 1 == p->n_prefill) TRY(device_record(&g->device, c->events[clocks ? i + 1 : 1], error));
+        if (i == from) TRY(device_record(&g->device, c->events[0], error));
+        if (cost_runs(&p->prefill[i], n, n_rows)) TRY(gpu_launch(c->q, &p->prefill[i], p->n_decode + 2 + i, n, n_rows, false, error));
+        if (i >= from && i < to && (each || i + 1 == to)) TRY(device_record(&g->device, c->events[each ? i - from + 1 : 1], error));
     }
     return gpu_wait_idle(g, error);
 }
 
-static enum forge_status prefill_laps(struct clock *c, uint32_t n, struct forge_laps *laps, struct forge_error *error)
+static enum forge_status clock_prefill(struct clock *c, uint32_t n, uint32_t from, uint32_t to, struct forge_error *error)
+{
+    TRY(run_prefill(c, n, from, to, true, error));
+    for (uint32_t i = from; i < to; i++) {
+        double seconds;
+        TRY(between(c, i - from, &seconds, error));
+        c->laps->took(c->laps, i, seconds / (double)PREFILL_RUNS);
+    }
+    return FORGE_OK;
+}
+
+/* As many launches between events as there are events, in so many steps as it takes. */
+static enum forge_status prefill_laps(struct clock *c, uint32_t n, struct forge_error *error)
 {
     double plain[PREFILL_RUNS];
-    TRY(clock_open(c, laps->n + 1, error));
-    TRY(run_prefill(c, n, false, error));
+    struct forge_laps *laps = c->laps;
+    const uint32_t most = laps->n_clocks - 1, at_once = laps->n < most ? laps->n : most;
+    TRY(clock_open(c, at_once + 1, error));
+    TRY(run_prefill(c, n, 0, laps->n, false, error));
     for (uint32_t r = 0; r < PREFILL_RUNS; r++) {
         if (c->q->engine->stop && *c->q->engine->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
-        TRY(run_prefill(c, n, false, error));
+        TRY(run_prefill(c, n, 0, laps->n, false, error));
         TRY(between(c, 0, &plain[r], error));
-        TRY(run_prefill(c, n, true, error));
-        for (uint32_t i = 0; i < laps->n; i++) {
-            double seconds;
-            TRY(between(c, i, &seconds, error));
-            laps->launches[i].work += seconds / (double)PREFILL_RUNS;
-        }
+        for (uint32_t from = 0; from < laps->n; from += at_once)
+            TRY(clock_prefill(c, n, from, laps->n - from < at_once ? laps->n : from + at_once, error));
     }
     laps->step = median(plain, PREFILL_RUNS);
     laps->n_steps = PREFILL_RUNS;
@@ -203,11 +219,12 @@ static enum forge_status prefill_laps(struct clock *c, uint32_t n, struct forge_
 enum forge_status gpu_laps(struct forge_sequence *q, const int32_t *tokens, uint32_t n, uint32_t steps, struct forge_laps *laps,
                            struct forge_error *error)
 {
-    struct clock c = { .g = q->engine->gpu, .q = q, .tokens = tokens };
+    struct clock c = { .g = q->engine->gpu, .q = q, .tokens = tokens, .laps = laps, .events = laps->events, .seconds = laps->seconds };
     enum forge_status status = device_current(&c.g->device, error);
+    c.draws = n == 1 && laps->n > c.g->program->gpu->n_decode;
     c.g->run = NULL;
     c.g->last = NULL;
-    if (status == FORGE_OK) status = n == 1 ? decode_laps(&c, steps, laps, error) : prefill_laps(&c, n, laps, error);
+    if (status == FORGE_OK) status = n == 1 ? decode_laps(&c, steps, error) : prefill_laps(&c, n, error);
     clock_close(&c);
     return gpu_with_launch(c.g, status, error);
 }

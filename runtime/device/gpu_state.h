@@ -85,8 +85,6 @@ enum forge_status gpu_launch(const struct forge_sequence *sequence, const struct
                              uint32_t n_tokens, uint32_t n_logits, bool first, struct forge_error *error);
 /* Decode's launches from .. to - 1, of which n_decode is the draw. */
 enum forge_status gpu_launch_decode(const struct forge_sequence *sequence, uint32_t from, uint32_t to, struct forge_error *error);
-/* Is the launch one of a step of n tokens? */
-bool gpu_prefill_runs(const struct forge_gpu_launch *launch, uint32_t n, uint32_t n_logits);
 /* The numbers of a step, and its tokens if there are any, on their way to the device. */
 enum forge_status gpu_upload_step(const struct forge_sequence *sequence, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens,
                                   uint32_t n_logits, struct forge_error *error);

@@ -5,6 +5,7 @@
 
 #include "runtime/run/finite.h"
 #include "gpu_state.h"
+#include "runtime/model/cost.h"
 #include "runtime/model/pool.h"
 #include "runtime/model/state.h"
 
@@ -49,19 +50,11 @@ static enum forge_status launch_decode(const struct forge_sequence *q, bool draw
     return gpu_launch_decode(q, 0, q->engine->program->gpu->n_decode + draw, error);
 }
 
-bool gpu_prefill_runs(const struct forge_gpu_launch *l, uint32_t n, uint32_t n_logits)
-{
-    /* A part of a prompt whose logits nobody reads only has to leave its state. */
-    if (n_logits == 0 && l->tail) return false;
-    const uint32_t tokens = l->tail ? n_logits : n;
-    return l->tokens_most == 0 || (tokens >= l->tokens_least && tokens <= l->tokens_most);
-}
-
 static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t n, uint32_t n_logits, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
     for (uint32_t i = 0; i < p->n_prefill; i++)
-        if (gpu_prefill_runs(&p->prefill[i], n, n_logits))
+        if (cost_runs(&p->prefill[i], n, n_logits))
             TRY(gpu_launch(q, &p->prefill[i], p->n_decode + 2 + i, n, n_logits, false, error));
     return FORGE_OK;
 }

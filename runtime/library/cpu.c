@@ -133,3 +133,97 @@ int library_step_run(struct model *m, uint64_t n)
     }
     return MODEL_MORE;
 }
+
+/* ---- steps with clocks ---- */
+
+enum { SLOTS_MOST = sizeof ((struct model *)0)->mass / sizeof(uint64_t) };
+
+/* A parallel_for around the caller's: each of its jobs leaves in its slot of m->mass what its tiles took. */
+struct timed {
+    struct model *m;
+    const struct model_profiling *profile;
+    model_parallel_for *parallel_for;
+    void        *parallel_context;
+    model_job   *run;
+    void        *job;
+    uint32_t     n, n_slots;
+};
+
+static uint64_t clock_now(const struct model_profiling *profile) { return profile->clock(profile->clock_context); }
+
+static void slot_run(void *context, uint32_t slot)
+{
+    const struct timed *t = context;
+    const uint64_t start = clock_now(t->profile);
+    for (uint32_t i = slot; i < t->n; i += t->n_slots) t->run(t->job, i);
+    t->m->mass[slot] = clock_now(t->profile) - start;
+}
+
+static void timed_for(void *context, uint32_t n, model_job *run, void *job)
+{
+    struct timed *t = context;
+    t->run = run;
+    t->job = job;
+    t->n = n;
+    t->n_slots = n < SLOTS_MOST ? n : SLOTS_MOST;
+    t->parallel_for(t->parallel_context, t->n_slots, slot_run, t);
+}
+
+/* The begun step, launch by launch.  All of a launch's time goes into `wait` here, that of its jobs together into `work`. */
+static int laps_add(struct model *m, struct timed *t, struct model_profiling *profile)
+{
+    const uint32_t n = workers(m);
+    uint64_t at = clock_now(profile);
+    int status;
+    do {
+        struct model_lap *lap = &profile->laps[m->step.at];
+        t->n_slots = 0;
+        status = library_step_run(m, n);
+        const uint64_t now = clock_now(profile);
+        for (uint32_t i = 0; i < t->n_slots; i++) lap->work += (int64_t)m->mass[i];
+        if (t->n_slots == 0) lap->work += (int64_t)(now - at);
+        lap->wait += (int64_t)(now - at);
+        lap->launches = 1;
+        at = now;
+    } while (status == MODEL_MORE);
+    return status;
+}
+
+static int step_timed(struct model *m, const int32_t *tokens, uint32_t n, float *logits, struct model_profiling *profile)
+{
+    struct timed t = { .m = m, .profile = profile, .parallel_for = m->parallel_for, .parallel_context = m->parallel_context };
+    const uint32_t n_past = m->program->embedding ? 0 : m->sequence->n_past;
+    int status = model_begin(m, tokens, n, logits);
+    if (status != MODEL_OK) return status;
+    if (t.parallel_for) {
+        m->parallel_for = timed_for;
+        m->parallel_context = &t;
+    }
+    status = laps_add(m, &t, profile);
+    m->parallel_for = t.parallel_for;
+    m->parallel_context = t.parallel_context;
+    m->sequence->n_past = n_past;
+    return status;
+}
+
+int library_laps(struct model *m, const int32_t *tokens, uint32_t n, uint32_t n_rows, float *logits, struct model_profiling *profile)
+{
+    (void)n_rows;
+    const uint32_t asked = profile->n_threads > 0 ? profile->n_threads : workers(m);
+    const int64_t n_threads = !m->parallel_for ? 1 : asked < workers(m) ? asked : workers(m);
+    for (uint32_t i = 0; i < profile->n_steps; i++) {
+        int status = step_timed(m, tokens, n, logits, profile);
+        const uint64_t start = clock_now(profile);
+        if (status == MODEL_OK) status = library_step_try(m, tokens, n, logits);
+        profile->step += (int64_t)(clock_now(profile) - start);
+        if (status != MODEL_OK) return status;
+    }
+    profile->step /= profile->n_steps;
+    const uint32_t n_launches = n == 1 ? m->program->n_decode : m->program->n_prefill;
+    for (uint32_t i = 0; i < n_launches; i++) {
+        struct model_lap *lap = &profile->laps[i];
+        lap->work /= n_threads;
+        lap->wait -= lap->work;
+    }
+    return MODEL_OK;
+}

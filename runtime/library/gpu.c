@@ -2,7 +2,9 @@
  * workspace. Every instance has a stream, weights and a context of its own on the device: a library has no variables through which two
  * could share them. */
 #include "runtime/device/gpu_state.h"
+#include "runtime/model/cost.h"
 #include "runtime/model/state.h"
+#include "runtime/run/laps.h"
 #include "instance.h"
 #include <string.h>
 #include <time.h>
@@ -173,6 +175,36 @@ int library_step_run(struct model *m, uint64_t n_tiles)
     m->sequence->n_past = end;
     s->busy = false;
     return MODEL_OK;
+}
+
+/* ---- steps with clocks ---- */
+
+struct library_laps { struct forge_laps laps; struct model_lap *to; uint32_t n_steps; };
+
+static void took(struct forge_laps *laps, uint32_t i, double seconds)
+{
+    const struct library_laps *l = (void *)laps;
+    struct model_lap *lap = &l->to[i];
+    lap->work += (int64_t)(1e9 * seconds * l->n_steps);
+}
+
+/* Nothing is captured before the second step: one has warmed up before. */
+int library_laps(struct model *m, const int32_t *tokens, uint32_t n, uint32_t n_rows, float *logits, struct model_profiling *profile)
+{
+    const struct forge_gpu *p = m->program->gpu;
+    void *events[LAPS_CLOCKS_LEAST];
+    double seconds[LAPS_CLOCKS_LEAST];
+    struct library_laps l = { { .n = n == 1 ? p->n_decode : p->n_prefill, .n_rows = n_rows, .events = events,
+                                .seconds = seconds, .n_clocks = LAPS_CLOCKS_LEAST, .took = took }, profile->laps, profile->n_steps };
+    int status = library_step_try(m, tokens, n, logits);
+    const double start = seconds_now();
+    for (uint32_t i = 0; i < profile->n_steps && status == MODEL_OK; i++) status = library_step_try(m, tokens, n, logits);
+    if (status != MODEL_OK) return status;
+    profile->step = (int64_t)(1e9 * (seconds_now() - start) / profile->n_steps);
+    struct forge_sequence *q = on_device(m->sequence);
+    q->n_past = m->sequence->n_past;
+    for (uint32_t i = 0; i < l.laps.n; i++) profile->laps[i].launches = n == 1 || cost_runs(&p->prefill[i], n, n_rows);
+    return running(m, gpu_laps(q, m->sequence->tokens, n, profile->n_steps, &l.laps, NULL));
 }
 
 /* ---- states as bytes ---- */

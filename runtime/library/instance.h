@@ -89,7 +89,7 @@ struct model {
     uint32_t                    n_sequences;
     bool                        failed;          /* GPU: its state is unknown from here on */
     struct begun_step           step;
-    uint64_t                    mass[256];       /* sample.c */
+    uint64_t                    mass[256];       /* sample.c; cpu.c: clocks of jobs */
 };
 _Static_assert(sizeof(struct model) <= LIBRARY_INSTANCE_BYTES && LIBRARY_INSTANCE_BYTES % LIBRARY_ALIGN == 0,
                "the state fits its part of the workspace");
@@ -120,6 +120,10 @@ void library_step_begin(struct model *m);
 /* At most n_tiles > 0 of the step; MODEL_OK: the step is done, its tokens are in the context.  UINT64_MAX: all.  n_written of the sequence
  * grows with what begins to run. */
 int  library_step_run(struct model *m, uint64_t n_tiles);
+/* Sets in profile->laps[i], which are zero, what launch i of decode (n 1) or prefill takes in n_steps such steps together, and `launches`
+ * to 1 where it ran; sets `step`, of one.  n_rows: of its last tokens.  Each step begins behind n_past of the sequence, which is as it was
+ * when this returns MODEL_OK. */
+int  library_laps(struct model *m, const int32_t *tokens, uint32_t n, uint32_t n_rows, float *logits, struct model_profiling *profile);
 /* Pieces of the states of the sequence in use, which lie without gaps at to and from. */
 struct state_runs;
 int  library_state_read(struct model *m, const struct state_runs *runs, uint8_t *to);
@@ -131,6 +135,10 @@ int  library_state_copy(struct model *m, struct library_sequence *to, const stru
 
 /* ---- library.c ---- */
 
+/* Begins a step of n tokens, which are in the tokens of the sequence in use, from its n_past on. */
+void library_step_put(struct model *m, uint32_t n, uint32_t flags, float *logits);
+/* A step that is forgotten: n_past is what it was. */
+int  library_step_try(struct model *m, const int32_t *tokens, uint32_t n, float *logits);
 /* Of a piece of n tokens of the step, from args.n_past on: how many of its last ones have logits, or rows. */
 uint32_t library_rows(const struct model *m, uint32_t n);
 /* Those are computed, in m->rows: the vector of a model of embeddings gets them. */

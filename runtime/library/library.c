@@ -120,6 +120,15 @@ LIBRARY_PUBLIC void model_close(struct model *m)
 
 /* ---- steps ---- */
 
+void library_step_put(struct model *m, uint32_t n, uint32_t flags, float *logits)
+{
+    const struct library_sequence *q = m->sequence;
+    m->step = (struct begun_step){ .n_tokens = n, .logits = logits, .flags = flags, .busy = true };
+    m->step.args = (struct forge_args){ .weights = m->weights, .arena = m->arena, .state = q->memory,
+                                        .logits = m->program->embedding ? m->rows : logits, .n_past = q->n_past };
+    library_step_begin(m);
+}
+
 /* The text of a model of embeddings begins a context. */
 static int step_begin(struct model *m, const int32_t *tokens, uint32_t n, uint32_t flags, float *logits)
 {
@@ -136,10 +145,7 @@ static int step_begin(struct model *m, const int32_t *tokens, uint32_t n, uint32
         if (emptied != MODEL_OK) return emptied;
     }
     memcpy(q->tokens + q->n_past, tokens, n * sizeof *tokens);
-    m->step = (struct begun_step){ .n_tokens = n, .logits = logits, .flags = flags, .busy = true };
-    m->step.args = (struct forge_args){ .weights = m->weights, .arena = m->arena, .state = q->memory,
-                                        .logits = p->embedding ? m->rows : logits, .n_past = q->n_past };
-    library_step_begin(m);
+    library_step_put(m, n, flags, logits);
     return MODEL_OK;
 }
 

@@ -53,6 +53,7 @@ extern "C" {
 #define MODEL_TILES            1u                /* tiles of one decoded token (model_step_budget) */
 #define MODEL_DEVICE_BYTES     ((uint64_t)0)     /* GPU: of its memory an instance takes, that state in it; 0 on a CPU */
 #define MODEL_SEQUENCE_DEVICE_BYTES ((uint64_t)0)    /* GPU: of its memory every sequence beside the first takes; 0 on a CPU */
+#define MODEL_LAPS             1u                /* launches of a step at most: room for model_profile */
 #define MODEL_HAS_TOKENIZER    1
 #define MODEL_ENCODE_SCRATCH(n) ((size_t)(n) * 116 + 8448)    /* bytes of scratch model_encode needs for n bytes of text */
 /* @end */
@@ -175,6 +176,32 @@ int     model_is_end(int32_t token);             /* ends the text; negative valu
  * MODEL_BAD_WEIGHTS:
  * *name, if name is not NULL, is the tensor that differs, the one before *at; or the hashes themselves are damaged, and none is left. */
 int model_verify(struct model *m, uint32_t *at, uint32_t n, const char **name);
+
+/* Where the time of a step goes: a kernel's part, all its launches together. */
+struct model_lap {
+    const char *name;                            /* "ffn_gate_up" */
+    uint32_t    launches;
+    int64_t     work;                            /* time at work, the mean of the threads; GPU: what it adds to the step */
+    int64_t     wait;                            /* CPU: from then on until the next kernel begins: at the barrier, and handing out jobs */
+    uint64_t    bytes;                           /* that it has to read of weights and state */
+    uint64_t    operations;                      /* of products, attention, convolutions and recurrences */
+};
+
+struct model_profiling {
+    uint32_t size;                               /* sizeof(struct model_profiling) */
+    uint32_t n_steps;                            /* to measure, each way; 0: 8.  GPU: kernels of a token in 3 to 23, of a prefill in 5 */
+    uint32_t n_threads;                          /* that parallel_for has, the calling one among them; 0: one for each job */
+    uint64_t (*clock)(void *context);            /* CPU: a time of any unit that only grows; jobs call it, too.  GPU: NULL, nanoseconds */
+    void    *clock_context;
+    struct model_lap *laps;                      /* [MODEL_LAPS] */
+    uint32_t n_laps;                             /* set: kernels, in the order in which they run first */
+    int64_t  step;                               /* set: the whole step as model_step or model_prefill takes it, without those clocks */
+};
+/* Measures the step that n tokens would be behind those of the context: 1 a model_step, up to MODEL_CHUNK a model_prefill, of a model of
+ * embeddings a text.  logits: as there, not NULL.  Steps with a clock at every kernel and steps without take turns.  Then the context is
+ * what it was; a model that cannot go back to it (model_reset) computes its tokens again, and its logits may round differently.  That of a
+ * model of embeddings is empty. */
+int model_profile(struct model *m, const int32_t *tokens, uint32_t n, float *logits, struct model_profiling *profile);
 
 const char *model_strerror(int status);
 

@@ -1,7 +1,33 @@
 /* cost.h -- what launches of a step need at least, from struct forge_cost: programs and libraries ask it, it needs no libc. */
 #ifndef FORGE_COST_H
 #define FORGE_COST_H
+#include <stdbool.h>
+
 #include "abi.h"
+
+/* Is the launch one of a prefill step of n tokens, n_rows of them with logits? */
+static inline bool cost_runs(const struct forge_gpu_launch *l, uint32_t n, uint32_t n_rows)
+{
+    /* A part of a prompt whose logits nobody reads only has to leave its state. */
+    if (n_rows == 0 && l->tail) return false;
+    const uint32_t tokens = l->tail ? n_rows : n;
+    return l->tokens_most == 0 || (tokens >= l->tokens_least && tokens <= l->tokens_most);
+}
+
+/* Launch i of a step of either kind of program; of a GPU's decode number n_decode is the draw. */
+struct cost_launch { const char *name; const struct forge_cost *cost; bool tail, runs; };
+static inline struct cost_launch cost_launch(const struct forge_program *p, uint32_t i, uint32_t n_tokens, uint32_t n_rows,
+                                             uint32_t n_threads)
+{
+    const bool decode = n_tokens == 1;
+    if (p->gpu) {
+        const struct forge_gpu *g = p->gpu;
+        const struct forge_gpu_launch *l = !decode ? &g->prefill[i] : i < g->n_decode ? &g->decode[i] : &g->sample;
+        return (struct cost_launch){ l->name, &l->cost, !decode && l->tail, decode || cost_runs(l, n_tokens, n_rows) };
+    }
+    const struct forge_launch *l = decode ? &p->decode[i] : &p->prefill[i];
+    return (struct cost_launch){ l->name, &l->cost, !decode && l->tail, l->unless_divides == 0 || l->unless_divides % n_threads != 0 };
+}
 
 /* Tokens at positions first .. first + n - 1 of a step, those that a launch works on. */
 struct cost_tokens { uint32_t first, n; };

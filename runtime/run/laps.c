@@ -8,7 +8,8 @@
 #include "runtime/device/gpu.h"
 #include "sample.h"
 
-enum { STEPS_LEAST = 3, MOVES_MOST = 64 };       /* decode goes on for so many positions before it begins again */
+/* MOVES_MOST: decode goes on for so many positions before it begins again; STEPS_MOST: the most that --profile -n gets on a GPU. */
+enum { STEPS_LEAST = 3, MOVES_MOST = 64, STEPS_MOST = 512 };
 
 static enum forge_status back_to(struct forge_sequence *q, const int32_t *tokens, uint32_t depth, float *logits, struct forge_error *error)
 {
@@ -77,23 +78,38 @@ static enum forge_status draw_one(struct forge_sequence *q, const int32_t *token
     return back_to(q, tokens, depth, logits, error);
 }
 
+static void took(struct forge_laps *laps, uint32_t i, double seconds) { laps->launches[i].work += seconds; }
+
+static enum forge_status device_laps(struct forge_laps *laps, struct forge_sequence *q, const int32_t *tokens, uint32_t n, uint32_t steps,
+                                     float *logits, struct forge_error *error)
+{
+    const uint32_t most = laps->n + 1 > 2 * STEPS_MOST ? laps->n + 1 : 2 * STEPS_MOST;
+    laps->events = calloc(most, sizeof *laps->events);
+    laps->seconds = calloc(most, sizeof *laps->seconds);
+    laps->n_clocks = most;
+    laps->took = took;
+    if (!laps->events || !laps->seconds) return error_set(error, FORGE_NO_MEMORY, "out of memory for the clocks");
+    if (n == 1) TRY(draw_one(q, tokens, logits, error));
+    return q->engine->program->gpu->runtime->laps(q, tokens, n, steps, laps, error);
+}
+
 enum forge_status laps_take(struct forge_laps *laps, struct forge_sequence *q, const int32_t *tokens, uint32_t n, uint32_t steps,
                             float *logits, struct forge_error *error)
 {
     const struct forge_engine *e = q->engine;
     const struct forge_program *p = e->program;
-    *laps = (struct forge_laps){ .n_threads = p->gpu ? 0 : pool_threads(e->pool) };
+    *laps = (struct forge_laps){ .n_threads = p->gpu ? 0 : pool_threads(e->pool), .n_rows = 1 };
     laps->n = p->gpu ? n == 1 ? p->gpu->n_decode + 1 : p->gpu->n_prefill : n == 1 ? p->n_decode : p->n_prefill;
     laps->launches = calloc(laps->n + 1, sizeof *laps->launches);
     laps->threads = calloc(laps->n_threads + 1, sizeof *laps->threads);
     if (!laps->launches || !laps->threads) return error_set(error, FORGE_NO_MEMORY, "out of memory for the clocks");
-    if (!p->gpu) return cpu_laps(laps, q, tokens, n, steps, logits, error);
-    if (n == 1) TRY(draw_one(q, tokens, logits, error));
-    return p->gpu->runtime->laps(q, tokens, n, steps, laps, error);
+    return p->gpu ? device_laps(laps, q, tokens, n, steps, logits, error) : cpu_laps(laps, q, tokens, n, steps, logits, error);
 }
 
 void laps_free(struct forge_laps *laps)
 {
     free(laps->launches);
     free(laps->threads);
+    free(laps->events);
+    free(laps->seconds);
 }

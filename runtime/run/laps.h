@@ -9,12 +9,19 @@ struct forge_lap { double work, wait; };
 
 struct forge_laps {
     uint32_t n;                        /* launches: of decode, on a GPU with the draw behind them; of prefill */
-    struct forge_lap *launches;        /* [n] */
+    struct forge_lap *launches;        /* [n], of `took`; a library has its own */
     uint32_t n_threads;                /* CPU: */
     struct forge_lap *threads;         /* [n_threads], all launches together */
     double   step;                     /* the whole step without any of these clocks */
     uint32_t n_steps;                  /* measured */
+    uint32_t n_rows;                   /* of a prefill step: tokens with logits */
+    /* GPU: memory for clocks, n_clocks >= LAPS_CLOCKS_LEAST; where the seconds of launches go: some more of launch i of a step */
+    void   **events;                   /* [n_clocks] */
+    double  *seconds;                  /* [n_clocks] */
+    uint32_t n_clocks;
+    void   (*took)(struct forge_laps *laps, uint32_t i, double seconds);
 };
+enum { LAPS_CLOCKS_LEAST = 48 };
 
 /* Measures steps of n tokens behind those of the sequence, its first; n 1: decode.  Each way so many steps; 0: as many as take
  * LAPS_SECONDS.  tokens: [n_ctx]; logits: [n_vocab].  The sequence is to be reset afterwards.  laps_free also after a failure. */

@@ -12,6 +12,8 @@ static float vector[MODEL_N_EMBD], other[MODEL_N_EMBD];
 
 static void *symbol_of(void *context, const char *name) { return dlsym(context, name); }
 
+static uint64_t one_more(void *context) { return ++*(uint64_t *)context; }
+
 static void same(const float *x, const float *y, const char *what) { CHECK(memcmp(x, y, sizeof vector) == 0, "%s", what); }
 
 int main(int argc, char **argv)
@@ -46,6 +48,16 @@ int main(int argc, char **argv)
     while ((status = model_step_budget(m, 3)) == MODEL_MORE) { }
     CHECK(status == MODEL_OK, "budget: %s", model_strerror(status));
     same(vector, other, "a step in pieces gives other bits");
+
+    static struct model_lap laps[MODEL_LAPS];
+    uint64_t clock = 0;
+    struct model_profiling profile = { .size = sizeof profile, .n_steps = 2, .clock = one_more, .clock_context = &clock, .laps = laps };
+    CHECK((status = model_profile(m, tokens, n, other, &profile)) == MODEL_OK, "profile: %s", model_strerror(status));
+    CHECK(model_n_past(m) == 0 && profile.n_laps > 3 && profile.n_laps <= MODEL_LAPS && profile.step > 0, "%u rows", profile.n_laps);
+    for (uint32_t i = 0; i < profile.n_laps; i++) CHECK(laps[i].launches > 0 && (device || laps[i].work > 0), "%s", laps[i].name);
+    same(vector, other, "a step that is measured gives other bits");
+    CHECK(model_embed(m, tokens, n, 0, other) == MODEL_OK, "embed");
+    same(vector, other, "a text behind one that was measured has other bits");
 
     double length = 0, cosine = 0;
     CHECK(model_embed(m, tokens, n, MODEL_AS_IT_IS, other) == MODEL_OK, "embed as it is");

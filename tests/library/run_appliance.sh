@@ -32,6 +32,11 @@ if [ $failed -eq 0 ]; then
     FORGEC=$forgec FORGEC_OPTIONS='--exact --ctx 128' sh "$here/build.sh" "$target" "$model.gguf" "$tmp/$target" -DTOKENS=100000
     boot 1
     grep -q '^begin: ' "$tmp/out" || bad "a bad token has another message"
+    # Where the time of a token goes.
+    FORGEC=$forgec FORGEC_OPTIONS='--exact --ctx 128' sh "$here/build.sh" "$target" "$model.gguf" "$tmp/$target" -DTOKENS=1,2,3 -DLENGTH=2 -DPROFILE -Werror
+    boot 0
+    tr -d '\r' <"$tmp/out" | awk '/^profile: / { if ($2 == "(step)") step = $4; else { rows++; sum += $4 } }
+        END { print "profile: " rows " kernels, " sum " of " step " us"; exit !(rows > 5 && step > 0 && sum > 0) }' || bad "profile: $(cat "$tmp/out")"
     # The tale itself, from text to text.
     FORGEC=$forgec sh "$here/build.sh" "$target" '' "$tmp/$target" -DLENGTH=4
     boot 0

@@ -29,7 +29,7 @@ told() {
 
 # texts DIR: what the examples there tell
 texts() {
-    run() { program=$1; shift; ${emulator-} "$programs/$program" "$prompt" $length "$@" >"$dir/$program.text" 2>"$dir/$program.err" || bad "$program: exit code $?: $(cat "$dir/$program.err")"; }
+    run() { program=$1; shift; case $program in profile) ;; *) set -- "$prompt" $length "$@" ;; esac; ${emulator-} "$programs/$program" "$@" >"$dir/$program.text" 2>"$dir/$program.err" || bad "$program: exit code $?: $(cat "$dir/$program.err")"; }
     programs=$1
     run host 0;     same "$dir/story.text" "$dir/host.text" "host and the executable differ"
     if [ -x "$programs/host_cpp" ]; then run host_cpp 0; same "$dir/story.text" "$dir/host_cpp.text" "host_cpp and the executable differ"; fi
@@ -42,25 +42,35 @@ texts() {
     { cat "$dir/story.text"; echo; } >"$dir/wanted"
     same "$dir/wanted" "$dir/ending" "fork's first ending and the executable differ"
     [ "$(awk '/^--$/ { n++; next } { t[n + 0] = t[n + 0] $0 } END { for (i in t) print t[i] }' "$dir/fork.text" | sort -u | grep -c .)" -eq 3 ] || bad "fork tells no three endings"
+    run profile 40 5
+    awk '$1 == "sum" { steps += $2 > 0 && $6 > 0 } / launches / { rows++ } END { exit steps != 2 || rows < 10 }' "$dir/profile.text" ||
+        bad "profile: $(cat "$dir/profile.text")"
     run two
     { printf 'Storyteller 7M: '; cat "$dir/story.text"; printf '\nq-llama: '; cat "$dir/other.text"; echo; } >"$dir/wanted"
     same "$dir/wanted" "$dir/two.text" "two and the executables differ"
 }
 
-# The example of docs/embedding.md is out of fork.c, line by line.
+# quoted SECTION FILE: the example of that section of docs/embedding.md is out of FILE, line by line.
 quoted() {
-    awk '/^## / { inside = /Several texts/ } /^```/ { code = inside && $0 == "```c"; next } code' "$root/docs/embedding.md" | sed 's/^ *//' >"$dir/quoted"
-    [ -s "$dir/quoted" ] || bad "docs/embedding.md has no example of sequences"
-    sed 's/^ *//' "$examples/fork.c" >"$dir/source"
-    ! grep -vxF -f "$dir/source" "$dir/quoted" >"$dir/text" || bad "docs/embedding.md quotes what fork.c does not have: $(cat "$dir/text")"
+    awk -v section="$1" '/^## / { inside = index($0, section) } /^```/ { code = inside && $0 == "```c"; next } code' "$root/docs/embedding.md" | sed 's/^ *//' >"$dir/quoted"
+    [ -s "$dir/quoted" ] || bad "docs/embedding.md has no example under $1"
+    sed 's/^ *//' "$examples/$2" >"$dir/source"
+    ! grep -vxF -f "$dir/source" "$dir/quoted" >"$dir/text" || bad "docs/embedding.md quotes what $2 does not have: $(cat "$dir/text")"
 }
 
 part_text() {
-    quoted
+    quoted "Several texts" fork.c
+    quoted "Where the time goes" profile.c
     told "$story" native story.text
     told "$golden" native other.text
     FORGEC=$forgec CFLAGS="-Wpedantic -Wshadow -Wconversion -Werror ${CFLAGS-}" sh "$examples/build.sh" "$story" "$golden" "$dir/examples"
     texts "$dir/examples"
+    # who does not measure pays nothing
+    if nm=$(nm_of) && [ -n "$nm" ]; then
+        cc -I "$dir/examples" "$examples/host.c" -L "$dir/examples" -lstory -Wl,--gc-sections -o "$dir/small"
+        $nm "$dir/small" >"$dir/a"; $nm "$dir/examples/profile" >"$dir/b"
+        ! grep -q 'library_laps\|story_profile' "$dir/a" && grep -q library_laps "$dir/b" || bad "what measures is in a program that does not"
+    fi
     "$dir/examples/host" "$prompt" 40 0.7 >"$dir/a"; "$dir/examples/host_cpp" "$prompt" 40 0.7 >"$dir/b"
     same "$dir/a" "$dir/b" "sampled texts of host and host_cpp differ"
     long=$(printf '%05000d' 0)

@@ -314,6 +314,45 @@ static void sequences(void)
     closed(m);
 }
 
+static uint64_t one_more(void *context) { return ++*(uint64_t *)context; }
+
+/* Steps are measured behind a piece; then the text goes on as before, or, where a token replaces what was there, as one that was computed
+ * at once. */
+static void measuring(void)
+{
+    static struct model_lap laps[MODEL_LAPS];
+    const uint32_t piece = n_pieces / 3, depth = ends[piece], n_next = ends[piece + 1] - depth;
+    uint64_t clock = 0;
+    struct model *m = opened(), *other = opened();
+    float *want = malloc(sizeof logits);
+    for (uint32_t n = 1; n <= 3; n += 2) {
+        struct model_profiling p = { .size = sizeof p, .n_steps = 3, .clock = device ? NULL : one_more, .clock_context = &clock,
+                                   .laps = laps };
+        restored(m, piece);
+        must(model_profile(m, tokens[1] + depth, n, logits, &p), MODEL_OK, "measuring", depth);
+        hold(model_n_past(m) == depth && p.n_laps > 3 && p.n_laps <= MODEL_LAPS, "what was measured", p.n_laps);
+        int64_t sum = 0;
+        uint32_t launches = 0;
+        for (uint32_t i = 0; i < p.n_laps; i++) {
+            sum += laps[i].work + laps[i].wait;
+            launches += laps[i].launches;
+        }
+        hold(device ? sum > 0 && p.step > 0 : sum == launches && p.step == 1, "the times", n);
+        if (kind != NONE) {
+            go_on(m, 0, piece + 1, 2, "behind what was measured");
+            continue;
+        }
+        must(model_reset(other, 0), MODEL_OK, "a reset", 0);
+        must(model_prefill(other, tokens[0], depth, NULL), MODEL_OK, "a text at once", depth);
+        must(model_prefill(other, tokens[0] + depth, n_next, want), MODEL_OK, "a text at once", depth);
+        must(append(m, 0, piece + 1), MODEL_OK, "behind what was measured", depth);
+        hold(memcmp(want, logits, sizeof logits) == 0, "the text computed again", depth);
+    }
+    free(want);
+    closed(other);
+    closed(m);
+}
+
 static int usage(void)
 {
     fputs("usage: states [-n TOKENS] [-s SEED] [-d LIBSIMT] [-r FILE] any|window|none FILE\n", stderr);
@@ -342,6 +381,7 @@ int main(int argc, char **argv)
     cancelling();
     damage(other);
     sequences();
+    measuring();
     FILE *f = fopen(argv[optind + 1], "wb");
     const uint32_t mid = n_pieces / 2;
     if (!f || fwrite(saved[mid], 1, saved_bytes[mid], f) != saved_bytes[mid] || fclose(f) != 0) { perror(argv[optind + 1]); return 2; }

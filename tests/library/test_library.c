@@ -507,6 +507,125 @@ static void test_strerror(const struct library *l)
     CHECK(strcmp(l->strerror(-17), "unknown status") == 0 && strcmp(l->strerror(99), "unknown status") == 0, "-");
 }
 
+/* ---- where the time goes ---- */
+
+/* A tick each time it is read. */
+static uint64_t reads(void *context)
+{
+    return atomic_fetch_add((atomic_ullong *)context, 1u);
+}
+
+struct measured { struct alpha_profiling profile; struct alpha_lap *laps; atomic_ullong clock; };
+
+static int measure(struct instance *i, uint32_t n, uint32_t n_steps, uint32_t n_threads, struct measured *r)
+{
+    r->profile = (struct alpha_profiling){ .size = sizeof r->profile, .n_steps = n_steps, .n_threads = n_threads, .clock = reads,
+                                         .clock_context = &r->clock, .laps = r->laps };
+    return i->l->profile(i->m, i->prompt + 8, n, i->logits, &r->profile);
+}
+
+/* Where the jobs run one after the other a launch takes a tick, and so does a whole step; on threads it waits for its jobs. */
+static void test_profile(const struct library *l, struct crew *crew)
+{
+    enum { DEPTH = 8, PREFILL = 12 };
+    struct instance i = instance_open(l, crew);
+    float *want = malloc(l->n_vocab * sizeof *want);
+    struct measured r = { .laps = calloc(l->laps, sizeof *r.laps) };
+    CHECK(l->prefill(i.m, i.prompt, DEPTH, want) == 0 && l->step(i.m, i.prompt[DEPTH], want) == 0 && l->reset(i.m, DEPTH) == 0, "-");
+    for (uint32_t n = 1; n <= PREFILL; n += PREFILL - 1) {
+        const uint32_t before = crew ? atomic_load(&crew->calls) : 0;
+        CHECK(measure(&i, n, STEPS, 0, &r) == 0 && r.profile.n_steps == STEPS && l->n_past(i.m) == DEPTH, "%s: %u tokens", l->name, n);
+        const uint32_t calls = crew ? (atomic_load(&crew->calls) - before) / (2 * STEPS + 1) : 0;
+        uint32_t launches = 0;
+        uint64_t bytes = 0, operations = 0;
+        for (uint32_t k = 0; k < r.profile.n_laps; k++) {
+            const struct alpha_lap *lap = &r.laps[k];
+            launches += lap->launches;
+            bytes += lap->bytes;
+            operations += lap->operations;
+            CHECK(lap->launches > 0 && strlen(lap->name) > 0, "%s: row %u", l->name, k);
+            for (uint32_t other = 0; other < k; other++) CHECK(strcmp(lap->name, r.laps[other].name) != 0, "%s twice", lap->name);
+            if (crew == NULL) CHECK(lap->work == lap->launches && lap->wait == 0, "%s: %d, %d", lap->name, (int)lap->work, (int)lap->wait);
+            /* a job reads its clock when it begins and when it ends, others may do so in between; both means are rounded down */
+            else CHECK(lap->work >= lap->launches && lap->work + lap->wait + 2 >= lap->launches * (2 * (int64_t)l->workers + 1),
+                       "%s: %d, %d", lap->name, (int)lap->work, (int)lap->wait);
+        }
+        CHECK(n > 1 || launches * l->workers == l->tiles, "%s: %u launches", l->name, launches);
+        CHECK(crew == NULL || calls == launches, "%s: %u launches, %u calls of parallel_for", l->name, launches, calls);
+        CHECK(r.profile.step == 1 && bytes > l->weights_bytes / 2 && operations > 1000 * n, "%s: the step", l->name);
+        CHECK(r.profile.n_laps <= l->laps && launches <= l->laps, "%s: %u launches", l->name, launches);
+    }
+    CHECK(l->step(i.m, i.prompt[DEPTH], i.logits) == 0 && memcmp(i.logits, want, l->n_vocab * sizeof *want) == 0,
+          "%s: a step behind what was measured", l->name);
+    CHECK(l->reset(i.m, 0) == 0 && measure(&i, 2, 0, 3, &r) == 0 && r.profile.n_steps == 8 && l->n_past(i.m) == 0, "%s", l->name);
+    free(r.laps);
+    free(want);
+    instance_close(&i);
+}
+
+static void test_profile_errors(const struct library *l)
+{
+    struct instance i = instance_open(l, NULL);
+    struct measured r = { .laps = calloc(l->laps, sizeof *r.laps) };
+    const int32_t bad[] = { 1, (int32_t)l->n_vocab };
+    CHECK(measure(&i, 1, 1, 0, &r) == 0 && measure(&i, 0, 1, 0, &r) == ALPHA_BAD_ARGUMENT &&
+          measure(&i, l->chunk + 1, 1, 0, &r) == ALPHA_BAD_ARGUMENT, "-");
+    struct alpha_profiling p = r.profile;
+    CHECK(l->profile(NULL, i.prompt, 1, i.logits, &p) == ALPHA_BAD_ARGUMENT &&
+          l->profile(i.m, NULL, 1, i.logits, &p) == ALPHA_BAD_ARGUMENT && l->profile(i.m, i.prompt, 1, NULL, &p) == ALPHA_BAD_ARGUMENT &&
+          l->profile(i.m, i.prompt, 1, i.logits, NULL) == ALPHA_BAD_ARGUMENT && l->profile(i.m, bad, 2, i.logits, &p) == ALPHA_BAD_ARGUMENT,
+          "-");
+    p.size--;
+    CHECK(l->profile(i.m, i.prompt, 1, i.logits, &p) == ALPHA_BAD_ARGUMENT, "another struct");
+    p = r.profile;
+    p.clock = NULL;
+    CHECK(l->profile(i.m, i.prompt, 1, i.logits, &p) == ALPHA_BAD_ARGUMENT, "no clock");
+    p = r.profile;
+    p.laps = NULL;
+    CHECK(l->profile(i.m, i.prompt, 1, i.logits, &p) == ALPHA_BAD_ARGUMENT, "no rows");
+    int32_t *tokens = calloc(l->n_ctx, sizeof *tokens);
+    CHECK(l->prefill(i.m, tokens, l->n_ctx - 1, NULL) == 0 && measure(&i, 2, 1, 0, &r) == ALPHA_CONTEXT_FULL &&
+          l->n_past(i.m) == l->n_ctx - 1 && measure(&i, 1, 1, 0, &r) == 0, "the last token of a context");
+    CHECK(l->begin(i.m, tokens, 1, i.logits) == 0 && measure(&i, 1, 1, 0, &r) == ALPHA_BUSY, "-");
+    free(tokens);
+    free(r.laps);
+    instance_close(&i);
+}
+
+/* The rows that the program of the same model has, with as many threads. */
+static void test_profile_program(const struct library *l)
+{
+    enum { DEPTH = 9, PREFILL = 5 };
+    char command[1200], out[8192];
+    if (program == NULL) return;
+    snprintf(command, sizeof command, "%s --profile -o csv -n 1 -p %d -d %d -t %u", program, PREFILL, DEPTH, l->workers);
+    output_of(command, out, sizeof out);
+    struct instance i = instance_open(l, NULL);
+    struct measured r = { .laps = calloc(l->laps, sizeof *r.laps) };
+    CHECK(l->prefill(i.m, i.prompt, DEPTH, NULL) == 0, "-");
+    for (uint32_t n = 1; n <= PREFILL; n += PREFILL - 1) {
+        uint32_t rows = 0;
+        CHECK(measure(&i, n, 1, 0, &r) == 0, "-");
+        for (const char *line = out; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+            char name[64];
+            unsigned tokens, depth, launches;
+            unsigned long long bytes, operations;
+            if (sscanf(line, "%*[a-z],%u,%u,%63[^,],%u,%*[^,],%*[^,],%llu,%*[^,],%*[^,],%llu", &tokens, &depth, name, &launches, &bytes,
+                       &operations) != 6 || tokens != n) continue;
+            uint32_t k = 0;
+            while (k < r.profile.n_laps && strcmp(r.laps[k].name, name) != 0) k++;
+            CHECK(k < r.profile.n_laps, "no row %s", name);
+            if (k == r.profile.n_laps) continue;
+            CHECK(depth == DEPTH && r.laps[k].launches == launches && r.laps[k].bytes == bytes && r.laps[k].operations == operations,
+                  "%s of %u tokens: %u launches, %llu bytes, %llu operations", name, n, launches, bytes, operations);
+            rows++;
+        }
+        CHECK(rows > 4 && rows == r.profile.n_laps, "%u rows of %u", rows, r.profile.n_laps);
+    }
+    free(r.laps);
+    instance_close(&i);
+}
+
 /* ---- text ---- */
 
 static const char *const texts[] = { "", "Hello, world", " two  blanks", "caf\xc3\xa9 \xe6\x97\xa5\xe6\x9c\xac 12345 it's", "\xff\xfe bad",
@@ -633,7 +752,7 @@ static void test_verify(const struct library *l)
 static void test_stack(const struct library *l) { (void)l; }
 #else
 enum { STACK = 1 << 20, PAINT = 0xa5 };
-static struct { struct instance i; uint8_t *scratch, *state; int what; int status; } in_stack;
+static struct { struct instance i; uint8_t *scratch, *state; struct measured measured; int what; int status; } in_stack;
 static ucontext_t caller;
 
 static void stack_body(void)
@@ -656,6 +775,7 @@ static void stack_body(void)
         break;
     case 5: in_stack.status = l->save(i->m, in_stack.state, l->state_bytes, &written) || l->restore(i->m, in_stack.state, written); break;
     case 6: in_stack.status = l->verify(i->m, &at, UINT32_MAX, NULL); break;
+    case 7: in_stack.status = measure(i, 2, 1, 0, &in_stack.measured); break;
     }
 }
 
@@ -678,13 +798,14 @@ static size_t stack_of(int what)
 
 static void test_stack(const struct library *l)
 {
-    static const char *const names[] = { "nothing", "prefill", "step", "sample", "encode", "save", "verify" };
+    static const char *const names[] = { "nothing", "prefill", "step", "sample", "encode", "save", "verify", "profile" };
     in_stack.i = instance_open(l, NULL);
+    in_stack.measured.laps = calloc(l->laps, sizeof *in_stack.measured.laps);
     in_stack.scratch = aligned_memory(ALPHA_ENCODE_SCRATCH(64));
     in_stack.state = malloc(l->state_bytes);
     const size_t base = stack_of(0);
     printf("%s: stack", l->name);
-    for (int what = 1; what <= 6; what++) {
+    for (int what = 1; what <= 7; what++) {
         const size_t used = stack_of(what) - base;
         printf(" %s %zu", names[what], used);
         CHECK(in_stack.status == 0, "%s: %s", l->name, names[what]);
@@ -693,6 +814,7 @@ static void test_stack(const struct library *l)
     printf(", stated %zu\n", l->stack_bytes);
     free(in_stack.scratch);
     free(in_stack.state);
+    free(in_stack.measured.laps);
     instance_close(&in_stack.i);
 }
 #endif
@@ -724,9 +846,13 @@ int main(int argc, char **argv)
         test_cancel(l);
         test_sampling_errors(l);
         test_strerror(l);
+        test_profile(l, NULL);
+        test_profile(l, &crew);
+        test_profile_errors(l);
         test_text(l);
         test_stack(l);
     }
+    test_profile_program(&kappa_library);
     test_not_finite(&delta_library);
     test_verify(&delta_library);
     const unsigned n = atomic_load(&failures);

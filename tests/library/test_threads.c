@@ -29,6 +29,13 @@ static void crew_for(void *context, uint32_t n, void (*run)(void *, uint32_t), v
     for (int i = 0; i < CREW - 1; i++) pthread_join(threads[i], NULL);
 }
 
+static uint64_t reads(void *context)
+{
+    static atomic_ullong clock;
+    (void)context;
+    return atomic_fetch_add(&clock, 1u);
+}
+
 static void read_ids(const char *name, const char *ending, int32_t *ids, int n)
 {
     char path[1024];
@@ -57,6 +64,9 @@ static void *p##_thread(void *path) \
     const struct p##_options o = { .size = sizeof o, .weights = p##_weights, .weights_bytes = sizeof p##_weights,                          \
                                    .parallel_for = crew_for };                                                                             \
     int status = p##_open(&m, workspace, sizeof workspace, &o); \
+    static struct p##_lap laps[P##_LAPS]; \
+    struct p##_profiling profile = { .size = sizeof profile, .n_steps = 2, .n_threads = CREW, .clock = reads, .laps = laps }; \
+    if (status == 0) status = p##_profile(m, prompt, PROMPT, logits, &profile); \
     if (status == 0) status = p##_prefill(m, prompt, PROMPT, logits); \
     for (int i = 0; i < TOKENS && status == 0; i++) { \
         const int32_t token = p##_sample(m, logits, NULL); \

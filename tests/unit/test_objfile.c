@@ -218,9 +218,9 @@ static void broken_promises(void **state)
     assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int g(void); int f(void); int f(void) { return g(); }"), &plain),
                 "it needs g, which it must bring itself");
     assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int n; int f(void); int f(void) { return ++n; }"), &plain),
-                "section .bss holds 4 bytes of variables");
+                "section .bss.n holds 4 bytes of variables");
     assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int n = 5; int f(void); int f(void) { return ++n; }"), &plain),
-                "section .data holds 4 bytes of variables");
+                "section .data.n holds 4 bytes of variables");
     assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int f(void); int f(void) { return 1; }"), &with_data),
                 "nothing in it refers to test_image");
     assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "const char test_image[1]; int f(void); int f(void) { return 1; }"),
