@@ -15,6 +15,7 @@
  * lanes 32 KiB apart reach a tenth of the bandwidth, 13.7 of 138.9 GB/s.  16 channels of 256 bytes repeat every 4,096; pieces of 256 that
  * lie 512 apart meet every second channel.  That the map has no hash, that 256 is the step and that waves go in step are assumptions that
  * explain these; how far they carry, docs/simulator.md says.  Addresses are virtual; 4,096 is a page, so their channels are the same. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,17 +24,26 @@
 
 enum { MOST_STEPS = 1 << 20 };                   /* of a launch: what goes on longer counts as its last one */
 
-struct channels channels_setting(void)
+static struct channels given;
+static pthread_once_t  given_once = PTHREAD_ONCE_INIT;
+
+static void read_setting(void)
 {
     const char *text = getenv("FORGE_GFXSIM_CHANNELS");
-    struct channels c = { 0, 0, 0 };
-    if (text == NULL || *text == 0) return c;
+    struct channels c;
+    if (text == NULL || *text == 0) return;
     if (sscanf(text, "%u,%u,%u", &c.count, &c.interleave, &c.window) == 3 && c.count >= 1 && c.count <= MAX_CHANNELS &&
         c.interleave >= 64 && (c.interleave & (c.interleave - 1)) == 0)
-        return c;
-    fprintf(stderr, "gfxsim: FORGE_GFXSIM_CHANNELS is %s; it is COUNT,INTERLEAVE,WINDOW, up to %d channels and a power of two from 64 on\n",
-            text, MAX_CHANNELS);
-    abort();
+        given = c;
+    else
+        fprintf(stderr, "gfxsim: FORGE_GFXSIM_CHANNELS: \"%s\" is not COUNT,INTERLEAVE,WINDOW with up to %d channels and an interleave "
+                        "that is a power of two from 64 on; channels are not counted\n", text, MAX_CHANNELS);
+}
+
+struct channels channels_setting(void)
+{
+    pthread_once(&given_once, read_setting);
+    return given;
 }
 
 static uint32_t *step_of(struct channel_steps *s, uint32_t step, uint32_t count)

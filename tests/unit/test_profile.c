@@ -295,6 +295,8 @@ static void bad_files(void **state)
         { "inherits: gfx942\nchannels: {count: {value: 8, unit: channels, source: x}}\n", ":2:11: channels has no interleave" },
         { "inherits: gfx1151\nchannels: {interleave: {value: 192, unit: B, source: x}}\n", "interleave is 192; it must be a power of two" },
         { "inherits: gfx1151\nchannels: {count: {value: 65, unit: channels, source: x}}\n", "65 is out of range" },
+        { "inherits: gfx1151\nrow_period: {value: 24, unit: B, source: x}\n", ":2:13: row_period is 24; it must be a multiple of 16" },
+        { "inherits: x86-64-v3\nrow_period: {value: 512, unit: B, source: x}\n", "row_period" },
         { "inherits: gfx1151\nchannels: {in_step: {value: 0, unit: B, source: x}}\n", "" },
         { "inherits: cpu\nmachine: x86_64\nsimd: c\n", "no page" },
         { "- a\n", "expected a map" },
