@@ -179,7 +179,8 @@ static enum forge_status run_prefill(struct clock *c, uint32_t n, uint32_t from,
     TRY(gpu_upload_step(c->q, c->q->n_past, c->tokens + c->q->n_past, n, n_rows, error));
     for (uint32_t i = 0; i < p->n_prefill; i++) {
         if (i == from) TRY(device_record(&g->device, c->events[0], error));
-        if (cost_runs(&p->prefill[i], n, n_rows)) TRY(gpu_launch(c->q, &p->prefill[i], p->n_decode + 2 + i, n, n_rows, false, error));
+        const struct forge_gpu_launch *l = &p->prefill[i];
+        if (cost_launch_runs(l, n, n_rows)) TRY(gpu_launch(c->q, l, p->n_decode + 2 + i, n, n_rows, false, error));
         if (i >= from && i < to && (each || i + 1 == to)) TRY(device_record(&g->device, c->events[each ? i - from + 1 : 1], error));
     }
     return gpu_wait_idle(g, error);

@@ -54,7 +54,7 @@ static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t
 {
     const struct forge_gpu *p = q->engine->program->gpu;
     for (uint32_t i = 0; i < p->n_prefill; i++)
-        if (cost_runs(&p->prefill[i], n, n_logits))
+        if (cost_launch_runs(&p->prefill[i], n, n_logits))
             TRY(gpu_launch(q, &p->prefill[i], p->n_decode + 2 + i, n, n_logits, false, error));
     return FORGE_OK;
 }

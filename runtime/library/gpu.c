@@ -203,7 +203,7 @@ int library_laps(struct model *m, const int32_t *tokens, uint32_t n, uint32_t n_
     profile->step = (int64_t)(1e9 * (seconds_now() - start) / profile->n_steps);
     struct forge_sequence *q = on_device(m->sequence);
     q->n_past = m->sequence->n_past;
-    for (uint32_t i = 0; i < l.laps.n; i++) profile->laps[i].launches = n == 1 || cost_runs(&p->prefill[i], n, n_rows);
+    for (uint32_t i = 0; i < l.laps.n; i++) profile->laps[i].launches = n == 1 || cost_launch_runs(&p->prefill[i], n, n_rows);
     return running(m, gpu_laps(q, m->sequence->tokens, n, profile->n_steps, &l.laps, NULL));
 }
 

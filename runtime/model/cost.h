@@ -6,7 +6,7 @@
 #include "abi.h"
 
 /* Is the launch one of a prefill step of n tokens, n_rows of them with logits? */
-static inline bool cost_runs(const struct forge_gpu_launch *l, uint32_t n, uint32_t n_rows)
+static inline bool cost_launch_runs(const struct forge_gpu_launch *l, uint32_t n, uint32_t n_rows)
 {
     /* A part of a prompt whose logits nobody reads only has to leave its state. */
     if (n_rows == 0 && l->tail) return false;
@@ -23,7 +23,7 @@ static inline struct cost_launch cost_launch(const struct forge_program *p, uint
     if (p->gpu) {
         const struct forge_gpu *g = p->gpu;
         const struct forge_gpu_launch *l = !decode ? &g->prefill[i] : i < g->n_decode ? &g->decode[i] : &g->sample;
-        return (struct cost_launch){ l->name, &l->cost, !decode && l->tail, decode || cost_runs(l, n_tokens, n_rows) };
+        return (struct cost_launch){ l->name, &l->cost, !decode && l->tail, decode || cost_launch_runs(l, n_tokens, n_rows) };
     }
     const struct forge_launch *l = decode ? &p->decode[i] : &p->prefill[i];
     return (struct cost_launch){ l->name, &l->cost, !decode && l->tail, l->unless_divides == 0 || l->unless_divides % n_threads != 0 };
