@@ -43,7 +43,8 @@ static const struct unit issue_units[] = { { "issues", 1 }, { NULL, 0 } };
 static const struct unit flop_units[] = { { "FLOP", 1 }, { NULL, 0 } };
 static const struct unit share_units[] = { { "%", 0.01 }, { NULL, 0 } };
 static const struct unit percent_units[] = { { "%", 1 }, { NULL, 0 } };
-static const struct unit kernel_units[] = { { "kernels", 1 }, { NULL, 0 } };
+static const struct unit kernel_units[] = { { "kernels", 1 }, { "steps", 1 }, { NULL, 0 } };
+static const struct unit rate_units[] = { { "TOP/s", 1 }, { NULL, 0 } };
 static const struct unit times_units[] = { { "times", 1 }, { NULL, 0 } };
 static const struct unit bandwidth_units[] = { { "GB/s", 1 }, { "MB/s", 1e-3 }, { "TB/s", 1e3 }, { NULL, 0 } };
 
@@ -369,12 +370,14 @@ const char *profile_missing_rate(const struct profile *p)
     return p->bandwidth_gb_s == 0 ? "bandwidth" : p->launch_us == 0 ? "launch" : NULL;
 }
 
-const char *const prediction_name[N_PREDICTIONS] = { "products", "attention", "others", "prefill" };
+const char *const prediction_name[N_PREDICTIONS] = { "products", "experts", "attention", "others", "prefill", "prefill_attention",
+                                                       "prefill_others", "token", "prompt" };
 
 static const struct prediction_key { const char *name; size_t offset; const struct unit *units; } prediction_keys[] = {
 #define KEY(name, member, units) { #name, offsetof(struct prediction, member), units }
     KEY(start, start_us, time_units),            KEY(chain, chain_us, time_units),      KEY(bandwidth, bandwidth_gb_s, bandwidth_units),
-    KEY(strided, strided, share_units),          KEY(clocks, clocks, times_units),      KEY(error, error_percent, percent_units),
+    KEY(row, row_us, time_units),                KEY(strided, strided, share_units),    KEY(rate, rate_tops, rate_units),
+    KEY(clocks, clocks, times_units),            KEY(copied, copied, times_units),      KEY(error, error_percent, percent_units),
     KEY(least, least_bytes, byte_units),
 #undef KEY
 };
@@ -393,16 +396,19 @@ static void apply_prediction_of(struct arena *a, struct prediction *p, const str
         const double value = quantity(a, v, prediction_keys[i].units);
         memcpy((char *)p + prediction_keys[i].offset, &value, sizeof value);
     }
-    if ((v = yaml_get(y, "held_out"))) p->held_out = whole(a, v, kernel_units, 0, 100000);
+    if ((v = yaml_get(y, "held_out"))) {
+        p->held_out = whole(a, v, kernel_units, 0, 100000);
+        p->held_out_source = line_of(a, yaml_need(v, "source"));
+    }
 }
 
 static void apply_prediction(struct arena *a, struct profile *p, const struct yaml *y)
 {
-    static const char *const keys[] = { "between", "latency", "stride", "products", "attention", "others", "prefill", NULL };
+    const char *keys[N_PREDICTIONS + 3] = { "latency", "stride" };
+    memcpy(keys + 2, prediction_name, sizeof prediction_name);
     if (y->kind != YAML_MAP) die_at(y->at, "expected a map");
     yaml_only(y, keys);
     const struct yaml *v;
-    if ((v = yaml_get(y, "between"))) p->prediction.between_us = quantity(a, v, time_units);
     if ((v = yaml_get(y, "latency"))) p->prediction.latency_us = quantity(a, v, time_units);
     if ((v = yaml_get(y, "stride")))  p->prediction.stride_bytes = quantity(a, v, byte_units);
     for (size_t i = 0; i < N_PREDICTIONS; i++)
@@ -491,6 +497,13 @@ static void apply_gpu(struct arena *a, struct profile *p, const struct yaml *y)
     if ((v = yaml_get(y, "tiles")))             apply_gpu_tiles(p, v);
 }
 
+/* Inherited, of a chip with other memory. */
+static void forget_measured(struct prediction *p)
+{
+    p->bandwidth_gb_s = 0;
+    p->held_out = 0;
+}
+
 static void apply(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const kinds[] = { "cpu", "gpu", NULL };
@@ -518,7 +531,10 @@ static void apply(struct arena *a, struct profile *p, const struct yaml *y)
         if (page < 4096 || page > 1u << 21 || (page & (page - 1))) die_at(v->at, "a page is a power of two from 4096 B to 2 MiB");
         p->page_bytes = (uint32_t)page;
     }
-    if ((v = yaml_get(y, "bandwidth")))   p->bandwidth_gb_s = quantity(a, v, bandwidth_units);
+    if ((v = yaml_get(y, "bandwidth"))) {
+        p->bandwidth_gb_s = quantity(a, v, bandwidth_units);
+        for (size_t i = 0; i < N_PREDICTIONS; i++) forget_measured(&p->prediction.of[i]);
+    }
     if (p->kind == TARGET_GPU) apply_gpu(a, p, y);
     else                       apply_cpu(a, p, y);
 }
@@ -715,7 +731,6 @@ static void check_cpu(const struct profile *p)
 static struct profile *load(struct arena *a, const char *name, const char *directory)
 {
     struct profile *p = arena_new(a, struct profile);
-    p->prediction.between_us = -1;
     load_into(a, p, name, (struct place){ 0 }, directory, 0);
     if (!p->description) p->description = "";
     return p;

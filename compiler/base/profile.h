@@ -13,18 +13,22 @@ enum { PROFILE_MAX_FLAGS = 16, PROFILE_MAX_TILES = 24 };
 /* of what is multiplied */
 enum matrix_format { MATRIX_F16 /* and bf16 */, MATRIX_F8, MATRIX_F32, MATRIX_I8, MATRIX_I4, N_MATRIX_FORMATS };
 
-/* Kernels that are predicted alike: decode's products; its attention; what else it launches; prefill. */
-enum prediction_kind { PREDICT_PRODUCTS, PREDICT_ATTENTION, PREDICT_OTHERS, PREDICT_PREFILL, N_PREDICTIONS };
+/* Kernels that are predicted alike: decode's products, those of chosen experts, attention, what else it launches; prefill's products,
+ * attention and the rest; and whole steps, of which only the error is given. */
+enum prediction_kind { PREDICT_PRODUCTS, PREDICT_EXPERTS, PREDICT_ATTENTION, PREDICT_OTHERS, PREDICT_PREFILL, PREDICT_PREFILL_ATTENTION,
+                       PREDICT_PREFILL_OTHERS, PREDICT_TOKEN, PREDICT_PROMPT, N_PREDICTIONS };
 extern const char *const prediction_name[N_PREDICTIONS];
 
 /* Constants of compiler/plan/cost.h, and how far they may be trusted; 0: not given. */
 struct prediction {
-    double   start_us, chain_us;
+    double   start_us, chain_us, row_us;
     double   bandwidth_gb_s;          /* 0: the target's */
     double   strided;                 /* of the bandwidth, where rows begin a multiple of stride_bytes apart */
-    double   clocks;                  /* prefill: times the estimate of its tiles (gpu/tiles.h) */
+    double   rate_tops;               /* operations in a picosecond */
+    double   clocks, copied;          /* prefill's products: times the estimate of their tiles (gpu/tiles.h), decoded and copied weights */
     double   error_percent;           /* mean of |predicted - measured| / measured over kernels that the constants were not fitted to */
     uint32_t held_out;                /* of them; 0: nothing is known of the error */
+    const char *held_out_source;
     double   least_bytes;             /* of the smallest measured kernel */
 };
 
@@ -94,7 +98,6 @@ struct profile {
         struct prediction of[N_PREDICTIONS];
         double latency_us;            /* of a load while memory is busy */
         double stride_bytes;
-        double between_us;            /* what a launch adds to its kernel's time; negative: not given, launch_us */
     } prediction;
     const char *dot[PROFILE_MAX_FLAGS + 1];         /* NULL-terminated: the instructions that integer products must show in the */
     const char *matrix[PROFILE_MAX_FLAGS + 1];      /* assembly, and those of prefill; any of each; tests only */

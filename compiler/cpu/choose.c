@@ -230,10 +230,10 @@ static void choose(struct arena *a, struct plan *p)
     p->kernels = cpu_kernels(a, p);
 }
 
+/* Nothing is known of CPUs but their bandwidth. */
 static struct cost_work work(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past)
 {
-    const double state = cost_state_bytes(p, k, tokens, n_past);
-    return (struct cost_work){ .kind = state > 0 ? PREDICT_ATTENTION : PREDICT_PRODUCTS, .bytes = (double)k->weight_bytes + state };
+    return (struct cost_work){ .kind = PREDICT_PRODUCTS, .bytes = cost_kernel_bytes(p, k, tokens, n_past) };
 }
 
 extern const struct machine machine_cpu;

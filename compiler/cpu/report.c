@@ -71,7 +71,8 @@ static void print_prediction(struct text *out, const struct plan *p, uint64_t re
     if (empty <= 0) return;
     text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, ", empty, 1e6 / empty);
     text_printf(out, "%.0f us = %.1f tok/s with a full one,\n", full, 1e6 / full);
-    text_printf(out, "# when every byte comes from memory at %.0f GB/s\n", p->profile->bandwidth_gb_s);
+    text_printf(out, "# when every byte comes from memory at %.0f GB/s; error not known: this was held against no measured kernel\n",
+                p->profile->bandwidth_gb_s);
 }
 
 void report_cpu(struct text *out, const struct plan *p)

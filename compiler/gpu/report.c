@@ -36,18 +36,26 @@ static const char *tile_cell(struct arena *a, const struct kernel *k)
                                                        p[PARAM_MOST], k->fill) : "";
 }
 
+/* "5 %", "22 % !": worse than what is trusted; "small": than any kernel that was measured; "-": none was. */
+static const char *error_cell(struct arena *a, const struct cost_trust *t)
+{
+    return t->percent < 0 ? "-" : t->outside ? "small" : arena_printf(a, "%.0f %%%s", t->percent, t->percent > COST_TRUSTED ? " !" : "");
+}
+
 /* resources: NULL, not compiled. */
 static void print_kernel(struct arena *a, struct text *out, const struct plan *p, const struct kernel *k, bool prefill,
                          uint32_t launches, const struct kernel_resources *resources)
 {
     const bool known = resources && resources->vgprs;
     const uint32_t tokens = !prefill ? 1 : k->param[PARAM_MOST] ? k->param[PARAM_MOST] : p->chunk;
+    const struct cost_work work = cost_work_of(p, k, tokens, 0);
+    const struct cost_trust trust = cost_trust(p->profile, &work);
     const char *waves = known ? arena_printf(a, "%u", code_object_waves(p->profile, resources->vgprs)) : "-";
     const char *spills = known ? arena_printf(a, "%u", resources->vgpr_spills) : "-";
     text_printf(out, "    %-30s %8u  %-11s %7u  %s  %9u  %10s  %6s", k->name, launches, grid_cell(a, k), k->param[PARAM_THREADS],
                 registers_cell(a, resources), k->lds_bytes, waves, spills);
-    text_printf(out, "  %12llu  %11llu  %8.2f%s\n", (ull)k->weight_bytes, (ull)k->operations,
-                cost_kernel_micros(p, k, tokens, 0), tile_cell(a, k));
+    text_printf(out, "  %12llu  %11llu  %8.2f  %6s%s\n", (ull)k->weight_bytes, (ull)k->operations, cost_micros(p->profile, &work),
+                error_cell(a, &trust), tile_cell(a, k));
 }
 
 static void print_list(struct arena *a, struct text *out, const struct plan *p, const struct launch *list, uint32_t n,
@@ -55,7 +63,7 @@ static void print_list(struct arena *a, struct text *out, const struct plan *p, 
 {
     const bool prefill = list == p->kernels->prefill;
     text_printf(out, "#   kernel                         launches  groups      threads  VGPR AGPR SGPR  LDS bytes  waves/SIMD  spills  "
-                     "weight bytes  flops/token  each, us%s\n",
+                     "weight bytes  flops/token  each, us   error%s\n",
                 prefill ? "  tile     tokens     fill" : "");
     for (uint32_t i = 0; i < p->kernels->n_kernels; i++) {
         const struct kernel *k = &p->kernels->kernels[i];
@@ -74,13 +82,38 @@ static uint64_t operations_of(const struct kernel_list *k)
 /* With the draw of the next one, where there is any. */
 static uint32_t launches_per_token(const struct kernel_list *k) { return k->n_decode + (k->sample.kernel != NO_KERNEL); }
 
+/* "4.5 % (27 kernels; forgec's on an H200)" */
+static void print_error(struct text *out, const struct prediction *c, const char *unit)
+{
+    if (!c->held_out) { text_puts(out, "not known: none was measured on this chip\n"); return; }
+    text_printf(out, "%.1f %% (%u %s; %s)%s\n", c->error_percent, c->held_out, unit, c->held_out_source,
+                c->error_percent > COST_TRUSTED ? ", worse than 15 %" : "");
+}
+
+/* Which kinds of kernels the program has, and how far predictions of them are off. */
+static void print_errors(struct text *out, const struct plan *p)
+{
+    const struct kernel_list *list = p->kernels;
+    bool used[N_PREDICTIONS] = { false };
+    for (uint32_t i = 0; i < list->n_kernels; i++)
+        used[cost_work_of(p, &list->kernels[i], list->kernels[i].prefill ? p->chunk : 1, 0).kind] = true;
+    text_puts(out, "# times are predictions, not measurements; error: the mean over measured kernels of that kind, which the model's "
+                   "constants were not fitted to (!: worse than 15 %; small: of fewer bytes than any of them; -: there are none)\n");
+    for (uint32_t i = 0; i < N_PREDICTIONS; i++) {
+        if (!used[i]) continue;
+        text_printf(out, "#   %s: ", prediction_name[i]);
+        print_error(out, &p->profile->prediction.of[i], "kernels");
+    }
+}
+
 static void print_prediction(struct text *out, const struct plan *p)
 {
-    const double memory = plan_micros(p, p->read_bytes), launches = launches_per_token(p->kernels) * p->profile->launch_us;
-    if (memory > 0)
-        text_printf(out, "# prediction, not a measurement: %.0f us of reading at %.0f GB/s + %.0f us of launches per token = %.1f tok/s "
-                         "with an empty context\n",
-                    memory, p->profile->bandwidth_gb_s, launches, 1e6 / (memory + launches));
+    const double empty = cost_step_micros(p, false, 1, 0), full = cost_step_micros(p, false, 1, p->options.n_ctx - 1);
+    if (empty <= 0) return;
+    print_errors(out, p);
+    text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, ", empty, 1e6 / empty);
+    text_printf(out, "%.0f us = %.1f tok/s with a full one; error ", full, 1e6 / full);
+    print_error(out, &p->profile->prediction.of[PREDICT_TOKEN], "tokens");
 }
 
 void report_print(struct arena *a, struct text *out, const struct plan *p, const struct kernel_resources *resources, size_t n_resources)

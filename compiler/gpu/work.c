@@ -27,7 +27,8 @@ static struct cost_work gemv_work(const struct plan *p, const struct kernel *k)
     const uint32_t rows = k->param[PARAM_ROWS], lanes = k->param[PARAM_LANES], slices = g->kind == GROUP_SLICES ? plan_slices(g) : 1;
     const bool sums = gpu_slices_of(g) == SLICES_SUM;
     const double slots = (double)k->grid_x * k->param[PARAM_THREADS] / lanes;
-    struct cost_work w = { .kind = PREDICT_PRODUCTS, .bytes = (double)k->weight_bytes };
+    struct cost_work w = { .kind = gpu_slices_of(g) ? PREDICT_EXPERTS : PREDICT_PRODUCTS, .bytes = (double)k->weight_bytes,
+                           .cols = gpu_input_cols(g) };
     double groups = 0, busiest = 0;
     for (uint32_t i = 0; i < gg->n_runs; i++) {
         const struct gpu_run *r = &gg->runs[i];
@@ -52,16 +53,21 @@ static struct cost_work gemm_work(const struct plan *p, const struct kernel *k, 
     struct gemm_part parts[MAX_BRANCHES];
     const struct gemm_product product = gpu_product(p, g, k->weight_bytes, parts);
     const struct gemm_shape shape = { k->param[PARAM_TOKENS], k->param[PARAM_ROWS], k->param[PARAM_THREADS], k->param[PARAM_RESIDENT] };
-    const double clocks = p->profile->prediction.of[PREDICT_PREFILL].clocks;
     const uint32_t each = g->choice ? (uint32_t)(((uint64_t)tokens * plan_slices(g) + gpu_matrices(g) - 1) / gpu_matrices(g)) : tokens;
-    return (struct cost_work){ .kind = PREDICT_PREFILL, .bytes = (double)k->weight_bytes,
-                               .compute_us = gemm_micros(p->profile, &product, &shape, each) * (clocks > 0 ? clocks : 1) };
+    return (struct cost_work){ .kind = PREDICT_PREFILL, .bytes = (double)k->weight_bytes, .copied = parts[0].copied,
+                               .clocks_us = gemm_micros(p->profile, &product, &shape, each) };
+}
+
+static enum prediction_kind kind_of(const struct kernel *k, uint32_t tokens)
+{
+    if (k->prefill || tokens > 1) return k->template == TEMPLATE_attention_prefill ? PREDICT_PREFILL_ATTENTION : PREDICT_PREFILL_OTHERS;
+    return k->template == TEMPLATE_attention_decode ? PREDICT_ATTENTION : PREDICT_OTHERS;
 }
 
 struct cost_work gpu_work(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past)
 {
     if (k->template == TEMPLATE_gemv && !k->grid_tokens) return gemv_work(p, k);
     if (k->template == TEMPLATE_gemm) return gemm_work(p, k, tokens);
-    return (struct cost_work){ .kind = k->template == TEMPLATE_attention_decode ? PREDICT_ATTENTION : PREDICT_OTHERS,
-                               .bytes = (double)k->weight_bytes + cost_state_bytes(p, k, tokens, n_past) };
+    return (struct cost_work){ .kind = kind_of(k, tokens), .bytes = cost_kernel_bytes(p, k, tokens, n_past),
+                               .operations = cost_kernel_operations(p, k, tokens, n_past) };
 }

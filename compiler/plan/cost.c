@@ -1,34 +1,82 @@
 /* cost.c -- see cost.h. */
 #include "cost.h"
 #include "machine.h"
+#include "runtime/model/cost.h"
 #include <math.h>
 
-/* Of the bandwidth that a kernel gets. */
-static double share_of(const struct profile *t, const struct cost_work *w, double bandwidth_gb_s)
+/* Experts have an error of their own, but no constants. */
+static const struct prediction *constants_of(const struct profile *t, enum prediction_kind kind)
 {
-    const struct prediction *c = &t->prediction.of[w->kind];
+    return &t->prediction.of[kind == PREDICT_EXPERTS ? PREDICT_PRODUCTS : kind];
+}
+
+/* Of the bandwidth that a kernel gets. */
+static double share_of(const struct profile *t, const struct prediction *c, const struct cost_work *w, double bandwidth_gb_s)
+{
     const double wanted = t->prediction.latency_us * bandwidth_gb_s * 1e3, stride = t->prediction.stride_bytes;
     const double asked = w->in_flight > 0 && w->in_flight < wanted ? w->in_flight / wanted : 1;
     const bool strided = c->strided > 0 && stride > 0 && w->stride > 0 && fmod(w->stride, stride) == 0;
     return strided ? asked * c->strided : asked;
 }
 
-double cost_micros(const struct profile *t, const struct cost_work *w)
+/* Where no rate was measured, prefill's attention takes the matrix unit's at least. */
+static double rate_of(const struct profile *t, const struct prediction *c, enum prediction_kind kind)
 {
-    const struct prediction *c = &t->prediction.of[w->kind];
-    const double bandwidth = c->bandwidth_gb_s > 0 ? c->bandwidth_gb_s : t->bandwidth_gb_s;
-    if (bandwidth <= 0) return 0;
-    const double memory = w->bytes * (w->uneven > 1 ? w->uneven : 1) / (bandwidth * 1e3 * share_of(t, w, bandwidth));
-    return c->start_us + fmax(c->chain_us, fmax(memory, w->compute_us));
+    if (c->rate_tops > 0 || kind != PREDICT_PREFILL_ATTENTION) return c->rate_tops;
+    return t->rates.matrix[MATRIX_F16] * t->compute_units * t->rates.clock_ghz * 1e-3;
 }
 
-double cost_state_bytes(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past)
+static double compute_of(const struct profile *t, const struct prediction *c, const struct cost_work *w)
 {
-    if (!k->state_bytes || k->group->kind != GROUP_ATTENTION) return (double)k->state_bytes;
-    const uint32_t rows = plan_state(p, k->group->node)->rows, window = plan_window(p, k->group->node);
-    double positions = (double)n_past + tokens;
-    if (window && tokens == 1 && positions > window) positions = window;
-    return (double)k->state_bytes * (positions < rows ? positions : rows) / rows;
+    const double clocks = w->copied ? c->copied : c->clocks, rate = rate_of(t, c, w->kind);
+    const double by_rate = rate > 0 ? w->operations / (rate * 1e6) : 0;
+    return fmax(by_rate, fmax(w->clocks_us * (clocks > 0 ? clocks : 1), w->issue_us));
+}
+
+static double micros_of(const struct profile *t, const struct prediction *c, const struct cost_work *w, double bandwidth_gb_s)
+{
+    const double memory = w->bytes * fmax(w->uneven, 1) / (bandwidth_gb_s * 1e3 * share_of(t, c, w, bandwidth_gb_s));
+    return c->start_us + c->row_us * w->cols * 1e-3 + fmax(c->chain_us, fmax(memory, compute_of(t, c, w)));
+}
+
+double cost_micros(const struct profile *t, const struct cost_work *w)
+{
+    const struct prediction *c = constants_of(t, w->kind);
+    const double bandwidth = c->bandwidth_gb_s > 0 ? c->bandwidth_gb_s : t->bandwidth_gb_s;
+    if (bandwidth <= 0) return 0;
+    if (!c->held_out) return t->launch_us + micros_of(t, c, w, bandwidth);
+    if (w->bytes >= c->least_bytes) return micros_of(t, c, w, bandwidth);
+    struct cost_work least = *w;
+    least.bytes = c->least_bytes;
+    const double smallest = micros_of(t, c, &least, bandwidth);
+    return t->launch_us + fmax(0, smallest - t->launch_us) * w->bytes / c->least_bytes;
+}
+
+struct cost_trust cost_trust(const struct profile *t, const struct cost_work *w)
+{
+    const struct prediction *c = &t->prediction.of[w->kind];
+    return (struct cost_trust){ c->held_out ? c->error_percent : -1, w->bytes < c->least_bytes };
+}
+
+/* As the program's table will have it. */
+static struct forge_cost counts_of(const struct kernel *k)
+{
+    return (struct forge_cost){ k->weight_bytes, k->state_bytes, k->operations, k->attention, k->window };
+}
+
+double cost_kernel_bytes(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past)
+{
+    const struct forge_program program = { .n_ctx = p->options.n_ctx };
+    const struct forge_cost counts = counts_of(k);
+    return (double)cost_bytes(&program, &counts, (struct cost_tokens){ n_past, tokens });
+}
+
+double cost_kernel_operations(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past)
+{
+    const struct forge_embedding embedding = { .whole = !p->model->causal };
+    const struct forge_program program = { .n_ctx = p->options.n_ctx, .embedding = &embedding };
+    const struct forge_cost counts = counts_of(k);
+    return (double)cost_operations(&program, &counts, (struct cost_tokens){ n_past, tokens });
 }
 
 struct cost_work cost_work_of(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past)
@@ -42,9 +90,7 @@ double cost_kernel_micros(const struct plan *p, const struct kernel *k, uint32_t
     return cost_micros(p->profile, &w);
 }
 
-double cost_between_micros(const struct profile *t) { return t->prediction.between_us >= 0 ? t->prediction.between_us : t->launch_us; }
-
-bool cost_runs(const struct kernel *k, uint32_t tokens)
+bool cost_kernel_runs(const struct kernel *k, uint32_t tokens)
 {
     return !k->param[PARAM_MOST] || (tokens >= k->param[PARAM_LEAST] && tokens <= k->param[PARAM_MOST]);
 }
@@ -54,14 +100,13 @@ double cost_step_micros(const struct plan *p, bool prefill, uint32_t tokens, uin
     const struct kernel_list *list = p->kernels;
     const struct launch *launches = prefill ? list->prefill : list->decode;
     const uint32_t n = prefill ? list->n_prefill : list->n_decode;
-    const double between = cost_between_micros(p->profile);
     double us = 0;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t of = launches[i].tail ? 1 : tokens;
-        if (cost_runs(&list->kernels[launches[i].kernel], of))
-            us += between + cost_kernel_micros(p, &list->kernels[launches[i].kernel], of, n_past);
+        if (cost_kernel_runs(&list->kernels[launches[i].kernel], of))
+            us += cost_kernel_micros(p, &list->kernels[launches[i].kernel], of, n_past);
     }
     if (!prefill && list->sample.kernel != NO_KERNEL)
-        us += between + cost_kernel_micros(p, &list->kernels[list->sample.kernel], tokens, n_past);
+        us += cost_kernel_micros(p, &list->kernels[list->sample.kernel], tokens, n_past);
     return us;
 }
