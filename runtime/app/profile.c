@@ -265,7 +265,7 @@ static enum forge_status measure_both(struct report *r, const struct forge_optio
     const uint32_t depth = o->profile_depth > 0 ? (uint32_t)o->profile_depth : 0;
     if (depth >= e->n_ctx) return error_set(error, FORGE_TOO_LONG, "--n-depth: %u, the context holds %u", depth, e->n_ctx);
     const uint32_t room = e->n_ctx - depth, step = e->chunk < room ? e->chunk : room;
-    const uint32_t asked = o->profile_prompt < 0 ? step < 512 ? step : 512 : (uint32_t)o->profile_prompt;
+    const uint32_t most = step < 2 ? 0 : step < 512 ? step : 512, asked = o->profile_prompt < 0 ? most : (uint32_t)o->profile_prompt;
     if (asked > step)
         return error_set(error, FORGE_TOO_LONG, "--n-prompt: %u tokens; a step behind %u takes up to %u", asked, depth, step);
     if (asked == 1) return error_set(error, FORGE_USAGE, "--n-prompt: one token is a decode step");

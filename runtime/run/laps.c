@@ -10,6 +10,7 @@
 
 /* MOVES_MOST: decode goes on for so many positions before it begins again; STEPS_MOST: the most that --profile -n gets on a GPU. */
 enum { STEPS_LEAST = 3, MOVES_MOST = 64, STEPS_MOST = 512 };
+static const double DISTURBED = 2;               /* times as long as it should */
 
 static enum forge_status back_to(struct forge_sequence *q, const int32_t *tokens, uint32_t depth, float *logits, struct forge_error *error)
 {
@@ -17,52 +18,81 @@ static enum forge_status back_to(struct forge_sequence *q, const int32_t *tokens
     return q->n_past < depth ? forge_step(q, tokens + q->n_past, depth - q->n_past, 0, logits, error) : FORGE_OK;
 }
 
-/* Both ways in turn. */
-static enum forge_status run_steps(struct forge_laps *laps, struct forge_sequence *q, const int32_t *tokens, uint32_t n, uint32_t steps,
-                                   const struct forge_clocks *clocks, float *logits, struct forge_error *error)
+/* CPU: a measurement of steps of n tokens behind depth. */
+struct course {
+    struct forge_sequence *q;
+    const int32_t *tokens;
+    float   *logits;
+    uint32_t n, depth, moves;
+    struct forge_clocks clocks;                  /* of the steps that count */
+    uint64_t *sums, *before;                     /* [n_sums]: those of the clocks, and as they were before a step */
+    size_t   n_sums;
+    double   limit;                              /* seconds of a step that counts */
+};
+
+static enum forge_status course_step(struct course *c, bool clocked, double *seconds, struct forge_error *error)
 {
-    struct forge_engine *e = q->engine;
-    const uint32_t depth = q->n_past, room = e->n_ctx - depth, moves = n > 1 ? 0 : room < MOVES_MOST ? room - 1 : MOVES_MOST;
-    const double begin = seconds_now();
+    struct forge_engine *e = c->q->engine;
+    if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
+    if (c->q->n_past > c->depth + c->moves) TRY(back_to(c->q, c->tokens, c->depth, c->logits, error));
+    e->clocks = clocked ? &c->clocks : NULL;
+    const double start = seconds_now();
+    const enum forge_status status = forge_step(c->q, c->tokens + c->q->n_past, c->n, 1, c->logits, error);
+    *seconds = seconds_now() - start;
+    e->clocks = NULL;
+    return status;
+}
+
+/* The first steps find what others are held against: their median, which one of them that is disturbed does not change. */
+static enum forge_status course_warm(struct course *c, struct forge_error *error)
+{
+    double x[3];
+    for (uint32_t i = 0; i < 3; i++) TRY(course_step(c, false, &x[i], error));
+    const double low = x[0] < x[1] ? x[0] : x[1], high = x[0] < x[1] ? x[1] : x[0];
+    c->limit = DISTURBED * (x[2] < low ? low : x[2] > high ? high : x[2]);
+    return FORGE_OK;
+}
+
+/* Both ways in turn.  A step that something else on the machine has held up does not count, unless most are. */
+static enum forge_status run_steps(struct course *c, struct forge_laps *laps, uint32_t steps, struct forge_error *error)
+{
     double spent = 0;
-    uint32_t runs = 0;
-    for (;; runs++) {
-        const uint32_t each = runs / 2;          /* one of which warms up */
-        const bool enough = steps > 0 ? each > steps : each > STEPS_LEAST && seconds_now() - begin > 2 * LAPS_SECONDS;
-        if (enough && !(runs & 1)) break;
-        const bool warming = runs < 2;
-        if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
-        if (q->n_past > depth + moves || (n > 1 && q->n_past > depth)) TRY(back_to(q, tokens, depth, logits, error));
-        e->clocks = runs & 1 && !warming ? clocks : NULL;
-        const double start = seconds_now();
-        TRY(forge_step(q, tokens + q->n_past, n, 1, logits, error));
-        if (!e->clocks && !warming) spent += seconds_now() - start;
+    uint32_t plain = 0, clocked = 0, runs = 0;
+    TRY(course_warm(c, error));
+    for (const double begin = seconds_now(); plain > clocked || (steps > 0 ? clocked < steps : clocked < STEPS_LEAST ||
+         seconds_now() - begin < 2 * LAPS_SECONDS); runs++) {
+        const bool clock = plain > clocked;
+        double seconds;
+        memcpy(c->before, c->sums, c->n_sums * sizeof *c->sums);
+        TRY(course_step(c, clock, &seconds, error));
+        if (seconds > c->limit && runs < 2 * (2 * plain + STEPS_LEAST)) memcpy(c->sums, c->before, c->n_sums * sizeof *c->sums);
+        else if (clock) clocked++;
+        else plain++, spent += seconds;
     }
-    laps->n_steps = (runs - 2) / 2;
-    laps->step = spent / laps->n_steps;
+    laps->n_steps = clocked;
+    laps->step = spent / plain;
     return FORGE_OK;
 }
 
 static enum forge_status cpu_laps(struct forge_laps *laps, struct forge_sequence *q, const int32_t *tokens, uint32_t n, uint32_t steps,
                                   float *logits, struct forge_error *error)
 {
-    struct forge_engine *e = q->engine;
     const size_t count = (size_t)laps->n_threads * laps->n;
-    struct forge_clocks clocks = { calloc(count + 1, sizeof *clocks.work), calloc(count + 1, sizeof *clocks.wait), laps->n };
-    enum forge_status status = FORGE_OK;
-    if (!clocks.work || !clocks.wait) status = error_set(error, FORGE_NO_MEMORY, "out of memory for the clocks");
-    else status = run_steps(laps, q, tokens, n, steps, &clocks, logits, error);
-    e->clocks = NULL;
+    const uint32_t room = q->engine->n_ctx - q->n_past, moves = n > 1 ? 0 : room <= MOVES_MOST ? room - 1 : MOVES_MOST;
+    uint64_t *const sums = calloc(4 * count + 1, sizeof *sums);
+    if (!sums) return error_set(error, FORGE_NO_MEMORY, "out of memory for the clocks");
+    struct course c = { .q = q, .tokens = tokens, .logits = logits, .n = n, .depth = q->n_past, .moves = moves,
+                        .clocks = { sums, sums + count, laps->n }, .sums = sums, .before = sums + 2 * count, .n_sums = 2 * count };
+    const enum forge_status status = run_steps(&c, laps, steps, error);
     for (size_t i = 0; i < count && status == FORGE_OK; i++) {
         struct forge_lap *launch = &laps->launches[i % laps->n], *thread = &laps->threads[i / laps->n];
-        const double work = 1e-9 * (double)clocks.work[i] / laps->n_steps, wait = 1e-9 * (double)clocks.wait[i] / laps->n_steps;
+        const double work = 1e-9 * (double)c.clocks.work[i] / laps->n_steps, wait = 1e-9 * (double)c.clocks.wait[i] / laps->n_steps;
         launch->work += work / laps->n_threads;
         launch->wait += wait / laps->n_threads;
         thread->work += work;
         thread->wait += wait;
     }
-    free(clocks.work);
-    free(clocks.wait);
+    free(sums);
     return status;
 }
 

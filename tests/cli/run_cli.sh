@@ -211,7 +211,10 @@ elif form == "html":
 done
 check profile-decode 0 "$fake" --profile -p 0 -n 3; out_has "decode, a token behind 0"; ! grep -q prefill "$tmp/out" || bad "prefill was measured"
 check profile-prefill 0 "$fake" --profile -p 8 -n 0; ! grep -q decode "$tmp/out" || bad "decode was measured"
-check profile-full 0 "$fake" --profile -p 0 -n 3 -d 1023
+check profile-full 0 "$fake" --profile -n 3 -d 1023; out_has "decode, a token behind 1023"; ! grep -q prefill "$tmp/out" || bad "a prefill step where one token has room"
+check profile-goes-round 0 "$fake" --profile -p 0 -n 80 -d 960
+check profile-none 0 "$fake" --profile -p 0 -n 0; out_has "nothing was measured"
+check profile-no-room 6 "$fake" --profile -p 2 -d 1023; err_has "takes up to 1"
 check profile-random 0 "$external" --profile --random-weights -p 8 -n 3
 check profile-step 6 "$fake" --profile -p 5000; err_has 5000; out_is ""
 check profile-depth 6 "$fake" --profile -d 1024; err_has 1024
