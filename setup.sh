@@ -133,6 +133,23 @@ install_hip() {
     say "the package archives have no libamdhip64; its test is skipped"
 }
 
+# A browser, 100 MB to load, with what reads its pictures and papers: they hold the page of `forgec compare`.  Only that test needs them, so only root gets them.
+install_browser() {
+    [ "$(id -u)" -eq 0 ] && has apt-get || return 0
+    set --
+    { has chromium || has chromium-browser; } || set -- chromium
+    has_header png.h || set -- "$@" libpng-dev
+    has pdftotext || set -- "$@" poppler-utils
+    for package in "$@"; do
+        LC_ALL=C apt-cache policy "$package" 2>/dev/null | grep -q 'Candidate: [^(]' && continue
+        say "the package archives have no $package; the test of pages is skipped"
+        return 0
+    done
+    [ $# -gt 0 ] || return 0
+    say "installing $*"
+    apt install --no-install-recommends "$@" || say "$* cannot be installed; the test of pages is skipped"
+}
+
 # ---- the commands ----
 
 story() {
@@ -155,6 +172,7 @@ tests() {       # DIR [CMAKE-OPTIONS...]
     out=$1; shift
     install_missing test
     install_hip
+    install_browser
     export XDG_CACHE_HOME="$PWD/$out/cache"
     timed "configuring (gcc, warnings are errors)" cmake -S . -B "$out" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=gcc -DFORGEC_TESTS=ON \
         -DFORGEC_WERROR=ON -DFORGEC_CHECKS=ON "$@"
@@ -168,6 +186,6 @@ case "$*" in
     story) story ;;
     test) tests build/test ;;
     'test full') tests build/full -DFORGEC_FULL=ON ;;
-    packages) install_missing test; install_hip; say "nothing is missing" ;;
+    packages) install_missing test; install_hip; install_browser; say "nothing is missing" ;;
     *) sed -n '2,8s/^# \{0,1\}//p' "$0"; [ "${1-}" = --help ] || exit 2 ;;
 esac

@@ -26,7 +26,7 @@ _forgec()
         --kv)          _forgec_list f16 f32 q8_0; return ;;
         -t|--target)   _forgec_list native $(forgec targets --names 2>/dev/null); COMPREPLY+=($(compgen -f -X '!*.yaml' -- "$cur")); return ;;
         --save-temps|--templates|--targets|--models) COMPREPLY=($(compgen -d -- "$cur")); return ;;
-        -o|--output)   if [[ $command = compare ]]; then COMPREPLY=($(compgen -W "md json" -- "$cur")); else COMPREPLY=($(compgen -f -- "$cur")); fi; return ;;
+        -o|--output)   if [[ $command = compare ]]; then COMPREPLY=($(compgen -W "md json html" -- "$cur")); else COMPREPLY=($(compgen -f -- "$cur")); fi; return ;;
         --clang|--source|--plan) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --ctx|--threads|--prefix|--sample|--tokens|--seed|--min-time|--ignore-key|--ignore-tensor|-j|--jobs|-p|-n|-r) return ;;
     esac

@@ -31,7 +31,7 @@ complete -c forgec -n "__fish_seen_subcommand_from cc" -l emit -x -a "exe asm" -
 complete -c forgec -n "__fish_seen_subcommand_from build" -l prefix -x -d "Of a library's names"
 complete -c forgec -n "$product" -l weights -x -a "embed external none" -d "Where the weights go"
 complete -c forgec -n "$product" -s o -r -d "Output"
-complete -c forgec -n "__fish_seen_subcommand_from compare" -s o -x -a "md json" -d "Form of the report"
+complete -c forgec -n "__fish_seen_subcommand_from compare" -s o -x -a "md json html" -d "Form of the report"
 complete -c forgec -n "__fish_seen_subcommand_from inspect verify" -l json -d "As JSON"
 complete -c forgec -n "__fish_seen_subcommand_from inspect" -s t -l target -x -a "native (forgec targets --names 2>/dev/null)" -d "With packed bytes"
 complete -c forgec -n "__fish_seen_subcommand_from verify compare" -l simulate -d "An AMD GPU on this CPU"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define MIN_TIME 0.5
-enum { LOGIT_TOKENS = 32, SIMULATED_TOKENS = 8 };
+enum { LOGIT_TOKENS = 32, SIMULATED_TOKENS = 8, PROFILES = 3 };
 #define COPIED_MOST ((off_t)64 << 20)
 
 /* ---- what the plan tells: launches, and values between kernels ---- */
@@ -159,6 +159,22 @@ static void measure_all(struct arena *a, struct comparison *p, struct workplace 
     }
 }
 
+/* Kernel by kernel, in turns: decode steps for the time of a round, prefill steps as --profile takes them. */
+static void profile_all(struct arena *a, struct comparison *p)
+{
+    const uint32_t turns = p->n_rounds < PROFILES ? p->n_rounds : PROFILES;
+    struct kernel_profile *taken = arena_array(a, struct kernel_profile, p->n * turns);
+    for (uint32_t turn = 0; turn < turns; turn++)
+        for (uint32_t i = 0; i < p->n; i++) {
+            const struct candidate *c = &p->candidates[i];
+            const double steps = fmin(fmax(c->decode.median * p->min_time, 32), 100000);
+            const char *arguments[] = { "--profile", "-o", "json", "-n", arena_printf(a, "%.0f", steps),
+                                        p->options->n_threads ? "-t" : NULL, arena_printf(a, "%u", p->options->n_threads), NULL };
+            taken[i * turns + turn] = kernel_profile_read(a, program_run(a, &c->runner, c->path, arguments));
+        }
+    for (uint32_t i = 0; i < p->n; i++) p->candidates[i].profiled = kernel_profile_median(&taken[i * turns], turns);
+}
+
 /* ---- logits and counts ---- */
 
 /* Of kernels that only a sample of the groups ran of: a launch reads all of its weights. */
@@ -300,6 +316,17 @@ static struct comparison prepare(struct arena *a, const struct compare_options *
     return p;
 }
 
+/* What was edited, or what forgec emits, to path. */
+static struct bytes source_of(struct arena *a, const struct build_options *options, const char *path)
+{
+    if (options->source) return file_read(a, options->source);
+    struct build_options o = *options;
+    o.emit = EMIT_SOURCE;
+    o.out_path = path;
+    build(a, &o);
+    return file_read(a, path);
+}
+
 /* A rate that a target lacks for some kernel, or NULL. */
 static const char *missing_rate(struct arena *a, const struct comparison *p)
 {
@@ -316,7 +343,7 @@ int compare(struct arena *a, const struct compare_options *o)
 {
     struct comparison p = prepare(a, o);
     struct workplace *w = workplace_open(a);
-    const char *counters = o->simulate ? workplace_path(a, w, "counters") : NULL;
+    const char *counters = o->simulate ? workplace_path(a, w, "counters") : NULL, *source = workplace_path(a, w, "source");
     const float *first[2] = { NULL };
     for (uint32_t i = 0; i < p.n; i++) {
         struct candidate *c = &p.candidates[i];
@@ -324,18 +351,14 @@ int compare(struct arena *a, const struct compare_options *o)
         read_plan(c, build_plan(a, b, graph_build(a, c->model), c->profile));
         c->path = program_build(a, w, b, arena_printf(a, "%02u", i));
         compare_logits(a, &p, c, first, counters);
+        if (o->format == COMPARE_HTML) c->source = source_of(a, b, source);
     }
     if (o->simulate) p.missing = missing_rate(a, &p);
     else measure_all(a, &p, w);
+    if (!o->simulate && o->format == COMPARE_HTML) profile_all(a, &p);
     workplace_close(w);
     if (o->format == COMPARE_MD) comparison_md(a, &p);
-    else {
-        cJSON *root = comparison_json(a, &p);
-        char *text = cJSON_Print(root);
-        if (!text) die("out of memory for the report");
-        puts(text);
-        cJSON_free(text);
-        cJSON_Delete(root);
-    }
+    else if (o->format == COMPARE_JSON) puts(comparison_json(a, &p));
+    else comparison_html(a, &p);
     return 0;
 }

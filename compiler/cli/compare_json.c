@@ -86,7 +86,7 @@ static void add_counted(struct arena *a, cJSON *row, const struct comparison *p,
     least_times_json(row, "decode", &token);
 }
 
-cJSON *comparison_json(struct arena *a, const struct comparison *p)
+static cJSON *report_json(struct arena *a, const struct comparison *p)
 {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddBoolToObject(root, "simulated", p->options->simulate);
@@ -107,4 +107,15 @@ cJSON *comparison_json(struct arena *a, const struct comparison *p)
         cJSON_AddItemToArray(list, row);
     }
     return root;
+}
+
+const char *comparison_json(struct arena *a, const struct comparison *p)
+{
+    cJSON *root = report_json(a, p);
+    char *text = cJSON_Print(root);
+    if (!text) die("out of memory for the report");
+    const char *copy = arena_strdup(a, text);
+    cJSON_free(text);
+    cJSON_Delete(root);
+    return copy;
 }

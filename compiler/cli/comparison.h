@@ -3,6 +3,7 @@
 #define FORGEC_COMPARISON_H
 #include "compare.h"
 #include "counters.h"
+#include "kernel_profile.h"
 #include "least_times.h"
 #include "pairs.h"
 #include "compiler/build/program.h"
@@ -33,6 +34,8 @@ struct candidate {
     double      share, bandwidth;                 /* medians */
     struct counters counters[2];                  /* simulated: of the prompt, of all decoded tokens */
     const struct kernel_list *kernels;
+    struct kernel_profile profiled;               /* of COMPARE_HTML, not simulated */
+    struct bytes source;                          /* of COMPARE_HTML: what was emitted, or edited */
     bool        has_logits;                       /* to compare with the first candidate's */
     double      max_abs, max_abs_relative;        /* logits against the first candidate's, prompt and one-token kernels */
 };
@@ -65,6 +68,8 @@ double comparison_ratio(double x, double y);
 
 /* Markdown on stdout that reads well in a terminal, too. */
 void comparison_md(struct arena *a, const struct comparison *p);
-/* The report as JSON: keys in docs/compare.md.  To be deleted. */
-struct cJSON *comparison_json(struct arena *a, const struct comparison *p);
+/* The report as JSON: keys in docs/compare.md. */
+const char *comparison_json(struct arena *a, const struct comparison *p);
+/* One page of HTML, without scripts and without anything from elsewhere. */
+void comparison_html(struct arena *a, const struct comparison *p);
 #endif

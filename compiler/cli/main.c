@@ -130,7 +130,8 @@ static const char compare_usage[] =
     "      --source FILE      a source that --emit source wrote and you edited; default: forgec's own (may be\n"
     "                         given several times)\n"
     "\n"
-    "  -o FORM                md (default) or json, on standard output\n"
+    "  -o FORM                md (default), json or html, on standard output; html: one page, with each kernel's\n"
+    "                         time, bytes and operations, and what lies between the sources\n"
     "  -p N, -n N             tokens of the prompt and tokens generated (default 128 and 64)\n"
     "  -r R                   rounds, each of all programs there and back; the report shows medians (default\n"
     "                         8 for two programs, more for more: one more than tell any difference)\n"
@@ -492,7 +493,7 @@ static void parse_programs(struct arena *a, int argc, char **argv, struct compar
 
 static int command_compare(struct arena *a, int argc, char **argv)
 {
-    static const char *const formats[] = { "md", "json", NULL };
+    static const char *const formats[] = { "md", "json", "html", NULL };
     struct compare_options o = { 0 };
     o.simulate = take_flag(&argc, argv, "--simulate");
     o.n_prompt = take_count(&argc, argv, "-p", 1u << 24);

@@ -17,7 +17,7 @@ refuse value 2 '--kv: "f15" is none of f16, f32, q8_0' "$forgec" compare "$model
 refuse empty 2 '--fuse: a value of "none," is empty' "$forgec" compare "$model" --fuse none,
 refuse many 2 "20 programs are too many: compare takes at most 16" "$forgec" compare "$model" "$model" --ctx 64,65,66,67,68 --kv f16,f32
 refuse context 1 "-p 100 and -n 64: the context holds 64" "$forgec" compare "$model" --ctx 128,64 -p 100
-refuse form 2 '-o: "csv" is none of md, json' "$forgec" compare "$model" -o csv
+refuse form 2 '-o: "csv" is none of md, json, html' "$forgec" compare "$model" -o csv
 refuse abbreviated 2 "write the option in full" "$forgec" compare "$model" -vtx86-64-v3,portable
 refuse plan 1 "none.plan" "$forgec" compare "$model" --plan default --plan "$tmp/none.plan"
 
