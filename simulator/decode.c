@@ -2,6 +2,7 @@
  * The text is parsed, not the encoding: LLVM knows the encodings of all chips, and the text is what a finding shows.  Read off clang and
  * LLVM 19 for gfx1100, gfx1151 and gfx942 (LLVM "Syntax of AMDGPU instruction operands and modifiers").  Whatever is not understood becomes
  * unknown_op. */
+#include "compiler/base/disasm.h"
 #include "gfxsim.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -848,8 +849,12 @@ static bool mark_loops(struct module *m)
 bool module_decode(struct module *m)
 {
     struct texts t = { .data = NULL };
-    void *disasm = disasm_open(m->chip->name);
-    if (!disasm) return false;
+    const char *why;
+    void *disasm = disasm_open(m->chip->name, &why);
+    if (!disasm) {
+        fprintf(stderr, "gfxsim: %s: %s\n", m->chip->name, why);
+        return false;
+    }
     bool good = m->code_bytes > 0;
     if (!good) fprintf(stderr, "gfxsim: a code object without code\n");
     m->inst_at = malloc((m->code_bytes / 4 + 1) * sizeof *m->inst_at);

@@ -1,7 +1,7 @@
 /* gfxsim.h -- a machine that executes AMD code objects on the host: what its parts share.
  *
  *   hip.c      the functions of libamdhip64 that runtime/device/hip.def names (FORGE_HIP_LIBRARY=libgfxsim.so)
- *   loader.c   ELF code object -> struct module;  disasm.c  LLVM's disassembler, opened by dlopen;  decode.c  its text -> struct inst
+ *   loader.c   ELF code object -> struct module;  decode.c  the text of LLVM's disassembler (compiler/base/disasm.c) -> struct inst
  *   grid.c     a launch: resident groups, time slices, threads, deadlock
  *   wave.c     a wave: initial state, the loop over instructions, registers that were never written or are still awaited
  *   valu.c valu_cmp.c valu_convert.c   vector ALU;  lanes.c  DPP, SDWA, permutations;  mma.c  WMMA, MFMA
@@ -192,11 +192,6 @@ void module_free(struct module *m);
  * let through with run = unknown_op, which stops the launch when one is reached. */
 bool module_decode(struct module *m);
 void decode_inst(struct inst *out, struct inst *second, const char *text, uint32_t pc, const struct chip *chip);   /* second: for VOPD */
-/* Text of the instruction at code, "" when there is none; returns its bytes, 0: invalid.  disasm: from disasm_open. */
-void  *disasm_open(const char *cpu);             /* NULL and a message: no libLLVM with AMDGPU */
-size_t disasm_inst(void *disasm, const uint8_t *code, size_t bytes, uint64_t pc, char *text, size_t text_bytes);
-void   disasm_close(void *disasm);
-
 /* ---- what runs ---- */
 
 /* A register's state; 0 is the quick way. */

@@ -8,6 +8,7 @@
 #include "compiler/gpu/choose.h"
 #include "compiler/gpu/emit.h"
 #include "image.h"
+#include "issues.h"
 #include "compiler/plan/text.h"
 #include "compiler/product/library.h"
 #include "link.h"
@@ -165,6 +166,7 @@ static void check_kernels(struct arena *a, const struct build_options *o, const 
     const char *why;
     if (table && strcmp(t->profile->api, "cuda") == 0) code_object_ptxas(a, &o->cc.spawn, t->profile, t->code, r, n, &why);
     code_object_check(a, t->profile, r, n, o->allow_spills);
+    if (table) issues_count(a, t->profile, t->code, r, n, &why);
     if (table) report_print(a, table, t->plan, r, n);
 }
 

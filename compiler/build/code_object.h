@@ -6,6 +6,15 @@
 #include "compiler/base/profile.h"
 #include "spawn.h"
 
+/* Issues of the vector ALU (issues.h), each instruction counted as often as it takes one by the target's rates; sometimes: of code that a
+ * branch may leave out. */
+struct turn_issues { double always, sometimes; };
+struct kernel_issues {
+    struct turn_issues *loops;       /* [n_loops], of a turn: loops that read memory and LDS and have no other in them, in code order */
+    uint32_t n_loops;
+    double   outside;                /* of all other code that is always executed */
+};
+
 struct kernel_resources {
     const char *name;
     uint32_t    vgprs;               /* 32-bit registers of a lane; gfx942: AGPRs included; 0: not known (PTX before ptxas) */
@@ -18,6 +27,7 @@ struct kernel_resources {
     uint32_t    kernarg_bytes;
     uint32_t    threads;             /* most of a group */
     uint32_t    wave;                /* lanes */
+    struct kernel_issues issues;     /* AMD */
 };
 
 /* The kernels of an ELF code object for AMD or of PTX text, in file order; *n of them.  NULL with *n = 0 when object is neither or is

@@ -1,6 +1,7 @@
 /* report.c -- the table of `build -v` and `--emit plan` for a GPU. */
 #include "report.h"
 #include "choose.h"
+#include "work.h"
 #include <string.h>
 
 typedef unsigned long long ull;
@@ -48,14 +49,16 @@ static void print_kernel(struct arena *a, struct text *out, const struct plan *p
 {
     const bool known = resources && resources->vgprs;
     const uint32_t tokens = !prefill ? 1 : k->param[PARAM_MOST] ? k->param[PARAM_MOST] : p->chunk;
-    const struct cost_work work = cost_work_of(p, k, tokens, 0);
+    const double issue = resources ? gpu_issue_micros(p, k, &resources->issues) : 0;
+    struct cost_work work = cost_work_of(p, k, tokens, 0);
+    work.issue_us = issue;
     const struct cost_trust trust = cost_trust(p->profile, &work);
     const char *waves = known ? arena_printf(a, "%u", code_object_waves(p->profile, resources->vgprs)) : "-";
     const char *spills = known ? arena_printf(a, "%u", resources->vgpr_spills) : "-";
     text_printf(out, "    %-30s %8u  %-11s %7u  %s  %9u  %10s  %6s", k->name, launches, grid_cell(a, k), k->param[PARAM_THREADS],
                 registers_cell(a, resources), k->lds_bytes, waves, spills);
-    text_printf(out, "  %12llu  %11llu  %8.2f  %6s%s\n", (ull)k->weight_bytes, (ull)k->operations, cost_micros(p->profile, &work),
-                error_cell(a, &trust), tile_cell(a, k));
+    text_printf(out, "  %12llu  %11llu  %9s  %8.2f  %6s%s\n", (ull)k->weight_bytes, (ull)k->operations,
+                issue > 0 ? arena_printf(a, "%.2f", issue) : "-", cost_micros(p->profile, &work), error_cell(a, &trust), tile_cell(a, k));
 }
 
 static void print_list(struct arena *a, struct text *out, const struct plan *p, const struct launch *list, uint32_t n,
@@ -63,7 +66,7 @@ static void print_list(struct arena *a, struct text *out, const struct plan *p, 
 {
     const bool prefill = list == p->kernels->prefill;
     text_printf(out, "#   kernel                         launches  groups      threads  VGPR AGPR SGPR  LDS bytes  waves/SIMD  spills  "
-                     "weight bytes  flops/token  each, us   error%s\n",
+                     "weight bytes  flops/token  issue, us  each, us   error%s\n",
                 prefill ? "  tile     tokens     fill" : "");
     for (uint32_t i = 0; i < p->kernels->n_kernels; i++) {
         const struct kernel *k = &p->kernels->kernels[i];
@@ -98,7 +101,8 @@ static void print_errors(struct text *out, const struct plan *p)
     for (uint32_t i = 0; i < list->n_kernels; i++)
         used[cost_work_of(p, &list->kernels[i], list->kernels[i].prefill ? p->chunk : 1, 0).kind] = true;
     text_puts(out, "# times are predictions, not measurements; error: the mean over measured kernels of that kind, which the model's "
-                   "constants were not fitted to (!: worse than 15 %; small: of fewer bytes than any of them; -: there are none)\n");
+                   "constants were not fitted to (!: worse than 15 %; small: of fewer bytes than any of them; -: there are none); issue: "
+                   "of the vector ALU, counted in the machine code, of decode's products on AMD alone, a bound that is in their times\n");
     for (uint32_t i = 0; i < N_PREDICTIONS; i++) {
         if (!used[i]) continue;
         text_printf(out, "#   %s: ", prediction_name[i]);
@@ -106,9 +110,14 @@ static void print_errors(struct text *out, const struct plan *p)
     }
 }
 
-static void print_prediction(struct text *out, const struct plan *p)
+static void print_prediction(struct arena *a, struct text *out, const struct plan *p, const struct kernel_resources *r, size_t n_r)
 {
-    const double empty = cost_step_micros(p, false, 1, 0), full = cost_step_micros(p, false, 1, p->options.n_ctx - 1);
+    double *issue_us = arena_array(a, double, p->kernels->n_kernels);
+    for (uint32_t i = 0; i < p->kernels->n_kernels; i++) {
+        const struct kernel_resources *of = resources_of(p->kernels->kernels[i].name, r, n_r);
+        issue_us[i] = of ? gpu_issue_micros(p, &p->kernels->kernels[i], &of->issues) : 0;
+    }
+    const double empty = cost_step_micros(p, false, 1, 0, issue_us), full = cost_step_micros(p, false, 1, p->options.n_ctx - 1, issue_us);
     if (empty <= 0) return;
     print_errors(out, p);
     text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, ", empty, 1e6 / empty);
@@ -131,5 +140,5 @@ void report_print(struct arena *a, struct text *out, const struct plan *p, const
                      "of what the compute units could do, at the most of them\n",
                 kernel_launches(k, k->prefill, k->n_prefill, p->chunk));
     print_list(a, out, p, k->prefill, k->n_prefill, resources, n_resources);
-    print_prediction(out, p);
+    print_prediction(a, out, p, resources, n_resources);
 }

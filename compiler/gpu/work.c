@@ -1,4 +1,5 @@
-/* work.c -- what a launch has to do, for predictions (compiler/plan/cost.h), from what the plan knows: no machine code is read. */
+/* work.c -- what a launch has to do, for predictions (compiler/plan/cost.h), from what the plan knows. */
+#include "work.h"
 #include "choose.h"
 #include <math.h>
 
@@ -10,13 +11,26 @@ static struct step step_of(const struct plan *p, const struct gpu_run *r, uint64
 {
     const bool floats = gpu_takes_floats(r->weight);
     const uint32_t rows = k->param[PARAM_ROWS], lanes = k->param[PARAM_LANES], depth = k->param[PARAM_DEPTH];
-    const double row_bytes = (double)packing_row_bytes(plan_packing(p, r->weight), r->weight->cols);
-    struct step s = { .units = floats ? ceil(row_bytes / 16) : ceil((double)cols / 64) };
-    s.unit_bytes = row_bytes / ceil(floats ? row_bytes / 16 : (double)r->weight->cols / 64);
-    const double loads = rows * fmax(1, round(s.unit_bytes / 16)), wanted = floats ? 8 : 4;
+    const double row_bytes = (double)packing_row_bytes(plan_packing(p, r->weight), r->weight->cols), whole = (double)r->weight->cols;
+    const double unit_cols = floats ? 16.0 / r->weight->tensor->quant->block_bytes : 64;
+    struct step s = { .units = ceil((double)cols / unit_cols), .unit_bytes = floats ? 16 : row_bytes / ceil(whole / unit_cols) };
+    const double loads = rows * (floats ? 1 : s.unit_bytes > 40 ? 4 : 2), wanted = floats ? 8 : 4;       /* LOADS_q8_0 and others */
     s.depth = depth ? depth : floats && rows < 2 ? 4 : ceil(wanted / loads);
     s.depth = fmin(s.depth, ceil(s.units / lanes));
     return s;
+}
+
+/* Columns of a run's rows, and how many groups of rows its slots share. */
+static uint64_t run_cols(const struct group *g, const struct gpu_run *r)
+{
+    return gpu_slices_of(g) == SLICES_SUM ? gpu_input_cols(g) : r->weight->cols;
+}
+static double run_groups(const struct kernel *k, const struct gpu_run *r)
+{
+    const struct group *g = k->group;
+    const bool pair = g->branches[r->first].partner >= 0;
+    const uint32_t matrices = gpu_slices_of(g) == SLICES_EACH ? plan_slices(g) : 1;
+    return ceil((double)r->rows * (pair ? 2 : 1) / k->param[PARAM_ROWS]) * matrices;
 }
 
 /* Row groups are dealt out to the compute units in turn, and to their slots (gemv_slot). */
@@ -24,17 +38,15 @@ static struct cost_work gemv_work(const struct plan *p, const struct kernel *k)
 {
     const struct group *g = k->group;
     const struct gpu_group *gg = &p->gpu->groups[g - p->fused->groups];
-    const uint32_t rows = k->param[PARAM_ROWS], lanes = k->param[PARAM_LANES], slices = g->kind == GROUP_SLICES ? plan_slices(g) : 1;
-    const bool sums = gpu_slices_of(g) == SLICES_SUM;
+    const uint32_t rows = k->param[PARAM_ROWS], lanes = k->param[PARAM_LANES];
     const double slots = (double)k->grid_x * k->param[PARAM_THREADS] / lanes;
     struct cost_work w = { .kind = gpu_slices_of(g) ? PREDICT_EXPERTS : PREDICT_PRODUCTS, .bytes = (double)k->weight_bytes,
                            .cols = gpu_input_cols(g) };
     double groups = 0, busiest = 0;
     for (uint32_t i = 0; i < gg->n_runs; i++) {
         const struct gpu_run *r = &gg->runs[i];
-        const bool pair = g->branches[r->first].partner >= 0;
-        const double n = ceil((double)r->rows * (pair ? 2 : 1) / rows) * (sums ? 1 : slices);
-        const struct step s = step_of(p, r, sums ? gpu_input_cols(g) : r->weight->cols, k);
+        const double n = run_groups(k, r);
+        const struct step s = step_of(p, r, run_cols(g, r), k);
         groups += n;
         busiest += ceil(n / p->profile->compute_units);
         w.in_flight = fmax(w.in_flight, fmin(n, slots) * rows * fmin(lanes, s.units) * s.depth * s.unit_bytes);
@@ -42,6 +54,24 @@ static struct cost_work gemv_work(const struct plan *p, const struct kernel *k)
     }
     w.uneven = busiest * p->profile->compute_units / groups;
     return w;
+}
+
+/* A wave's loop for a run does two steps a turn, one for each of its register buffers, and what it does only sometimes once for each group
+ * of rows (gemv_tmpl.c). */
+double gpu_issue_micros(const struct plan *p, const struct kernel *k, const struct kernel_issues *counted)
+{
+    const struct profile *t = p->profile;
+    if (k->template != TEMPLATE_gemv || k->grid_tokens || profile_missing_rate(t)) return 0;
+    const struct gpu_group *gg = &p->gpu->groups[k->group - p->fused->groups];
+    if (counted->n_loops != gg->n_runs) return 0;
+    const double slots = (double)t->wave / k->param[PARAM_LANES], clocks = t->compute_units * t->rates.vector * t->rates.clock_ghz * 1e3;
+    double issues = counted->outside * k->grid_x * k->param[PARAM_THREADS] / t->wave;
+    for (uint32_t i = 0; i < gg->n_runs; i++) {
+        const struct step s = step_of(p, &gg->runs[i], run_cols(k->group, &gg->runs[i]), k);
+        const double groups = run_groups(k, &gg->runs[i]) / slots, steps = ceil(s.units / (k->param[PARAM_LANES] * s.depth));
+        issues += groups * (counted->loops[i].always * steps + counted->loops[i].sometimes) / 2;
+    }
+    return issues / clocks * gemv_work(p, k).uneven;
 }
 
 /* ---- prefill ---- */

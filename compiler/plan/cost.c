@@ -95,18 +95,23 @@ bool cost_kernel_runs(const struct kernel *k, uint32_t tokens)
     return !k->param[PARAM_MOST] || (tokens >= k->param[PARAM_LEAST] && tokens <= k->param[PARAM_MOST]);
 }
 
-double cost_step_micros(const struct plan *p, bool prefill, uint32_t tokens, uint32_t n_past)
+static double launch_micros(const struct plan *p, uint32_t kernel, uint32_t tokens, uint32_t n_past, const double *issue_us)
+{
+    struct cost_work w = cost_work_of(p, &p->kernels->kernels[kernel], tokens, n_past);
+    if (issue_us) w.issue_us = issue_us[kernel];
+    return cost_micros(p->profile, &w);
+}
+
+double cost_step_micros(const struct plan *p, bool prefill, uint32_t tokens, uint32_t n_past, const double *issue_us)
 {
     const struct kernel_list *list = p->kernels;
     const struct launch *launches = prefill ? list->prefill : list->decode;
     const uint32_t n = prefill ? list->n_prefill : list->n_decode;
     double us = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t of = launches[i].tail ? 1 : tokens;
-        if (cost_kernel_runs(&list->kernels[launches[i].kernel], of))
-            us += cost_kernel_micros(p, &list->kernels[launches[i].kernel], of, n_past);
+        const uint32_t of = launches[i].tail ? 1 : tokens, kernel = launches[i].kernel;
+        if (cost_kernel_runs(&list->kernels[kernel], of)) us += launch_micros(p, kernel, of, n_past, issue_us);
     }
-    if (!prefill && list->sample.kernel != NO_KERNEL)
-        us += cost_kernel_micros(p, &list->kernels[list->sample.kernel], tokens, n_past);
+    if (!prefill && list->sample.kernel != NO_KERNEL) us += launch_micros(p, list->sample.kernel, tokens, n_past, issue_us);
     return us;
 }

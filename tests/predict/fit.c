@@ -361,7 +361,7 @@ static void judge_steps(struct points *points, const char *target, const char *m
         if (strcmp(p->target, target) || p->work.kind != kind) continue;
         const bool held = is_held(points, p);
         const struct plan *plan = measured_plan(a, arena_printf(a, "%s/%s.gguf", models, p->label), target, 10240);
-        const double us = cost_step_micros(plan, kind == PREDICT_PROMPT, p->tokens, p->n_past);
+        const double us = cost_step_micros(plan, kind == PREDICT_PROMPT, p->tokens, p->n_past, NULL);
         printf("  %-30s %4u tokens behind %5u %10.1f us, predicted %10.1f  %+6.1f %% %s\n", p->label, p->tokens, p->n_past, p->us, us,
                100 * (us / p->us - 1), held ? "held out" : "fitted");
         if (!held) continue;

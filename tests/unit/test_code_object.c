@@ -1,6 +1,7 @@
 /* Kernels through cc_compile for every GPU target and what code_object.c reads from the results, whole and damaged. */
 #include "compiler/build/cc.h"
 #include "compiler/build/code_object.h"
+#include "compiler/build/issues.h"
 #include "runtime/model/abi_gpu.h"
 #include "die_capture.h"
 #include <elf.h>
@@ -76,6 +77,13 @@ static void kernels_are_found(void **state)
             if (strcmp(p->api, "cuda")) assert_in_range(k[i].vgprs, 1, 32);
         }
         code_object_check(a, p, k, n, false);
+        const char *why;
+        const bool counted = issues_count(a, p, object, k, n, &why);
+        assert_int_equal(counted, strcmp(p->api, "hip") == 0);
+        for (size_t i = 0; counted && i < n; i++) {
+            assert_in_range(k[i].issues.outside, 1, 100);
+            assert_int_equal(k[i].issues.n_loops, 0);
+        }
         /* nothing of paths or times */
         const struct bytes again = compile(a, gpus[g], fitting, (const char *const[]){ "-DANOTHER_CACHE_KEY", NULL });
         assert_int_equal(object.size, again.size);
@@ -239,9 +247,12 @@ static void read_copy(const uint8_t *data, size_t size)
     assert_non_null(copy);
     memcpy(copy, data, size);
     size_t n = 1;
-    const struct kernel_resources *k = code_object_read(a, (struct bytes){ copy, size }, &n);
+    struct kernel_resources *k = code_object_read(a, (struct bytes){ copy, size }, &n);
     if (!k) assert_int_equal(n, 0);
     for (size_t i = 0; k && i < n; i++) assert_true(k[i].name[0]);
+    static uint32_t calls;
+    const char *why;
+    if (k && calls++ % 16 == 0) issues_count(a, profile_load(a, "gfx942", NULL), (struct bytes){ copy, size }, k, n, &why);
     free(copy);
     arena_destroy(a);
 }

@@ -1,14 +1,16 @@
-/* disasm.c -- LLVM's disassembler through its C interface (llvm-c/Disassembler.h), opened at run time: no header, no library at build time.
- * Any LLVM from 19 on does whose AMDGPU target knows the chip; 19 is the one the texts in decode.c were read off. */
-#include "gfxsim.h"
+/* disasm.c -- see disasm.h.  Any LLVM from 19 on does whose AMDGPU target knows the chip; 19 is the one the texts in simulator/decode.c
+ * were read off. */
+#include "disasm.h"
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { OLDEST = 19, NEWEST = 29 };
 
 static void *library;
+static const char missing[] = "no libLLVM with AMDGPU of version 19 to 29 (Debian: libllvm19)";
 static void *(*create_disasm)(const char *triple, const char *cpu, void *info, int tag_type, void *op_info, void *symbol_lookup);
 static size_t (*disasm_instruction)(void *disasm, uint8_t *bytes, uint64_t size, uint64_t pc, char *text, size_t text_bytes);
 static void (*disasm_dispose)(void *disasm);
@@ -43,34 +45,27 @@ static void initialise(void)
     static const char *const parts[] = { "LLVMInitializeAMDGPUTargetInfo", "LLVMInitializeAMDGPUTargetMC",
                                          "LLVMInitializeAMDGPUDisassembler" };
     void *handle = open_library();
-    if (!handle) {
-        fprintf(stderr, "gfxsim: no libLLVM with AMDGPU of version %u to %u (Debian: libllvm19)\n", (unsigned)OLDEST, (unsigned)NEWEST);
-        return;
-    }
+    if (!handle) return;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         void (*start)(void);
         *(void **)&start = dlsym(handle, parts[i]);
-        if (!start) {
-            fprintf(stderr, "gfxsim: libLLVM has no %s\n", parts[i]);
-            return;
-        }
+        if (!start) return;
         start();
     }
     *(void **)&create_disasm = dlsym(handle, "LLVMCreateDisasmCPU");
     *(void **)&disasm_instruction = dlsym(handle, "LLVMDisasmInstruction");
     *(void **)&disasm_dispose = dlsym(handle, "LLVMDisasmDispose");
     if (create_disasm && disasm_instruction && disasm_dispose) library = handle;
-    else fprintf(stderr, "gfxsim: libLLVM has no disassembler\n");
 }
 
-void *disasm_open(const char *cpu)
+void *disasm_open(const char *cpu, const char **why)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, initialise);
+    *why = missing;
     if (!library) return NULL;
-    void *disasm = create_disasm("amdgcn-amd-amdhsa", cpu, NULL, 0, NULL, NULL);
-    if (!disasm) fprintf(stderr, "gfxsim: libLLVM does not know %s\n", cpu);
-    return disasm;
+    *why = "libLLVM does not know the chip";
+    return create_disasm("amdgcn-amd-amdhsa", cpu, NULL, 0, NULL, NULL);
 }
 
 /* One blank between words, none at the ends: LLVM prints a tab before the name, and sometimes two blanks. */
