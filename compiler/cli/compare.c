@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,8 +75,8 @@ static double number(const cJSON *row, const char *key)
     return item->valuedouble;
 }
 
-/* Puts a program where all of them run: where its name ends on the stack is the same for each.  A small one is copied for every run: which
- * pages it gets decides how it lies in the caches, and must not stay one program's luck. */
+/* Puts a program where all of them run, beside it: where its name ends on the stack is the same for each.  A small one is copied for every
+ * run: which pages it gets decides how it lies in the caches, and must not stay one program's luck. */
 static void place(const char *path, const char *run_path)
 {
     struct stat st;
@@ -83,14 +84,14 @@ static void place(const char *path, const char *run_path)
     const int in = open(path, O_RDONLY | O_CLOEXEC);
     if (in < 0 || fstat(in, &st)) die("%s: cannot open it: %s", path, strerror(errno));
     if (st.st_size > COPIED_MOST) {
-        if (link(path, run_path)) die("%s: cannot link it to %s: %s", path, run_path, strerror(errno));
+        if (symlink(strrchr(path, '/') + 1, run_path)) die("%s: cannot create the link: %s", run_path, strerror(errno));
         close(in);
         return;
     }
     const int out = open(run_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
     if (out < 0) die("%s: cannot create it: %s", run_path, strerror(errno));
     for (off_t done = 0; done < st.st_size; ) {
-        const ssize_t n = copy_file_range(in, NULL, out, NULL, (size_t)(st.st_size - done), 0);
+        const ssize_t n = sendfile(out, in, NULL, (size_t)(st.st_size - done));
         if (n <= 0) die("%s: cannot copy it to %s: %s", path, run_path, strerror(n ? errno : EIO));
         done += n;
     }

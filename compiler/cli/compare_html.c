@@ -207,12 +207,12 @@ static void put_diff(struct text *t, const struct comparison *p, uint32_t i)
     }
     text_puts(t, "<details><summary>");
     put_name(t, p, i);
-    text_printf(t, " against A: %u line%s removed, %u added</summary><pre>", d.n_removed, d.n_removed == 1 ? "" : "s", d.n_added);
+    text_printf(t, " against A: %u line%s removed, %u added</summary><pre><code>", d.n_removed, d.n_removed == 1 ? "" : "s", d.n_added);
     for (uint32_t k = 0; k < d.n_lines && k < DIFF_SHOWN; k++) put_diff_line(t, &d.lines[k]);
     if (d.n_lines > DIFF_SHOWN)
         text_printf(t, "<span class=\"at\">%u more lines are not shown: forgec build --emit source writes both</span>",
                     d.n_lines - DIFF_SHOWN);
-    text_puts(t, "</pre></details>\n");
+    text_puts(t, "</code></pre></details>\n");
 }
 
 static void put_sources(struct text *t, const struct comparison *p)

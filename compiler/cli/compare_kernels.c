@@ -200,22 +200,28 @@ static void put_axes(struct text *t, const struct chart *c)
                 HEIGHT - 8, (TOP + HEIGHT - BOTTOM) / 2);
 }
 
-/* One line for each target: GB/s times operations per byte, from edge to edge. */
+/* Of a bandwidth that some program before i has measured, too, within a sixth. */
+static bool is_drawn(const struct comparison *p, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++)
+        if (fabs(log(p->candidates[k].bandwidth / p->candidates[i].bandwidth)) < log(7 / 6.0)) return true;
+    return false;
+}
+
+/* A line for each bandwidth: GB/s times operations per byte, from edge to edge, named where it leaves the chart. */
 static void put_roofs(struct text *t, const struct chart *c, const struct comparison *p)
 {
     for (uint32_t i = 0, n = 0; i < p->n; i++) {
-        const struct candidate *of = &p->candidates[i];
-        uint32_t k = 0;
-        while (strcmp(p->candidates[k].profile->name, of->profile->name)) k++;
-        const double roof = of->profiled.roof_gb_s;
-        if (k < i || roof <= 0) continue;
+        const double roof = p->candidates[i].bandwidth;
         const double from = fmax(c->x0, c->y0 - log10(roof)), to = fmin(c->x1, c->y1 - log10(roof));
-        if (from >= to) continue;
+        if (roof <= 0 || is_drawn(p, i) || from >= to) continue;
         const double x0 = x_of(c, pow(10, from)), y0 = y_of(c, roof * pow(10, from)), x1 = x_of(c, pow(10, to)),
-            y1 = y_of(c, roof * pow(10, to)), at = 0.06 + 0.3 * n++;
-        text_printf(t, "<path class=\"roof\" d=\"M%.1f %.1fL%.1f %.1f\"/><text class=\"label\" x=\"%.1f\" y=\"%.1f\">%s GB/s, ", x0, y0,
-                    x1, y1, x0 + at * (x1 - x0) + 8, y0 + at * (y1 - y0) + 18, html_number(t->arena, roof));
-        html_text(t, of->profile->name);
+            y1 = y_of(c, roof * pow(10, to));
+        const bool room = x1 < WIDTH - RIGHT - 180;
+        text_printf(t, "<path class=\"roof\" d=\"M%.1f %.1fL%.1f %.1f\"/><text class=\"label\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">"
+                    "%s GB/s, ", x0, y0, x1, y1, room ? x1 + 8 : x1 - 4, y1 + (room ? 11 : 24) + 16 * n++, room ? "start" : "end",
+                    html_number(t->arena, roof));
+        html_text(t, p->candidates[i].profile->name);
         text_puts(t, "</text>\n");
     }
 }
@@ -250,10 +256,11 @@ static bool scale(struct chart *c, const struct page_kernels *k)
             const double x = log10(one->operations / one->bytes), y = log10(one->operations / one->us * 1e-3);
             *c = (struct chart){ .x0 = fmin(c->x0, x), .x1 = fmax(c->x1, x), .y0 = fmin(c->y0, y), .y1 = fmax(c->y1, y) };
         }
-        const double roof = log10(fmax(s->n_kernels ? k->of->candidates[i].profiled.roof_gb_s : 0, 1e-9));
-        if (isfinite(c->x0) && roof > -9) c->y1 = fmax(c->y1, fmin(roof + c->x0, c->y1 + 2));       /* the roof above the leftmost kernel */
     }
     if (!isfinite(c->x0)) return false;
+    const double top = c->y1 + 2;
+    for (uint32_t i = 0; i < k->of->n; i++)                   /* some of the roof, unless all kernels are far below it */
+        c->y1 = fmax(c->y1, fmin(log10(k->of->candidates[i].bandwidth) + c->x0, top));
     const double x = fmax(0.1, 0.25 - (c->x1 - c->x0) / 4), y = fmax(0.1, 0.25 - (c->y1 - c->y0) / 4);
     *c = (struct chart){ .x0 = c->x0 - x, .x1 = c->x1 + x, .y0 = c->y0 - y, .y1 = c->y1 + y };
     return true;

@@ -13,7 +13,7 @@ static void put_logits(struct table *t, const struct candidate *c)
 
 static void put_pairs(struct table *t, const struct pairs *p)
 {
-    if (isinf(p->most)) table_cell(t, "%s: %.3f", pairs_verdict(p), p->ratio);
+    if (isinf(p->most)) table_cell(t, "%.3f; too few rounds to tell", p->ratio);
     else table_cell(t, "%s: %.3f (%.3f to %.3f)", pairs_verdict(p), p->ratio, p->least, p->most);
 }
 

@@ -75,6 +75,7 @@ static const char screen_style[] =
     "summary{cursor:pointer;padding:.5rem .8rem}\n"
     "pre{margin:0;padding:.6rem .8rem;overflow-x:auto;font:12.5px/1.45 ui-monospace,\"DejaVu Sans Mono\",monospace;overflow-wrap:normal;"
     "border-top:1px solid var(--line)}\n"
+    "pre code{display:inline-block;min-width:100%;font:inherit}"
     "pre span{display:block;min-height:1.45em}\npre .add{background:var(--add)}\npre .del{background:var(--del)}\n"
     "pre .at{color:var(--soft)}\n"
     ".paper{display:none}\n"

@@ -33,8 +33,7 @@ struct kernel_profile kernel_profile_read(struct arena *a, struct bytes json)
 {
     cJSON *root = cJSON_ParseWithLength((const char *)json.data, json.size);
     const cJSON *steps = member(root, "steps", is_list), *step;
-    const double cache = number(root, "cache_gb_s");
-    struct kernel_profile p = { .roof_gb_s = cache > 0 ? cache : number(root, "memory_gb_s") };
+    struct kernel_profile p = { 0 };
     cJSON_ArrayForEach(step, steps)
         p.steps[strcmp(member(step, "kind", is_text)->valuestring, "decode") ? STEP_PREFILL : STEP_DECODE] = read_step(a, step);
     cJSON_Delete(root);
@@ -51,8 +50,6 @@ struct kernel_profile kernel_profile_median(const struct kernel_profile *profile
 {
     struct kernel_profile m = profiles[0];
     double x[PROFILES_MOST];
-    for (uint32_t i = 0; i < n; i++) x[i] = profiles[i].roof_gb_s;
-    m.roof_gb_s = median_of(x, n);
     for (struct profiled_step *s = m.steps; s < m.steps + N_STEPS; s++) {
         const size_t step = (size_t)(s - m.steps);
         for (uint32_t i = 0; i < n; i++) x[i] = profiles[i].steps[step].us;

@@ -15,12 +15,11 @@ struct profiled_step {
 
 enum { STEP_DECODE, STEP_PREFILL, N_STEPS };
 struct kernel_profile {
-    double roof_gb_s;                 /* of memory, or of the cache that holds the weights */
     struct profiled_step steps[N_STEPS];          /* n_kernels 0: not measured */
 };
 /* Dies where the text is not such JSON. */
 struct kernel_profile kernel_profile_read(struct arena *a, struct bytes json);
-/* Of n profiles of one program, n at most PROFILES_MOST: of each time and of the bandwidth the median. */
+/* Of n profiles of one program, n at most PROFILES_MOST: of each time the median. */
 enum { PROFILES_MOST = 8 };
 struct kernel_profile kernel_profile_median(const struct kernel_profile *profiles, uint32_t n);
 /* The kernel of that name, or NULL. */

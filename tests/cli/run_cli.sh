@@ -428,7 +428,7 @@ gpu_runs() {
     check simt-verify-one 0 env "$lib" "$forgec" verify "$m" -t "$t" --ctx 1 --kv q8_0 --json; out_has '"ok":	true'; err_empty
     check simt-compare 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse layer,layer -p 4 -n 2 -r 2 --min-time 0.01; err_empty
     out_has "x floor"; out_has "0.00e+00"
-    out_has "2 rounds, there and back, of at least 0.01 s"; out_has "| times fuse layer |"; out_has "not distinguishable: "; out_has "on a GPU with the one that draws it"
+    out_has "2 rounds, there and back, of at least 0.01 s"; out_has "| times fuse layer |"; out_has "; too few rounds to tell"; out_has "on a GPU with the one that draws it"
     check simt-compare-json 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse none,layer -p 4 -n 2 -r 7 --min-time 0.001 -o json; err_empty
     if command -v python3 > /dev/null; then
         python3 -c '
