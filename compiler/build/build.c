@@ -166,8 +166,9 @@ static void check_kernels(struct arena *a, const struct build_options *o, const 
     const char *why;
     if (table && strcmp(t->profile->api, "cuda") == 0) code_object_ptxas(a, &o->cc.spawn, t->profile, t->code, r, n, &why);
     code_object_check(a, t->profile, r, n, o->allow_spills);
-    if (table) issues_count(a, t->profile, t->code, r, n, &why);
-    if (table) report_print(a, table, t->plan, r, n);
+    if (!table) return;
+    const bool counted = issues_count(a, t->profile, t->code, r, n, &why);
+    report_print(a, table, t->plan, r, n, counted ? NULL : why);
 }
 
 /* ---- graph and plan ---- */
@@ -194,7 +195,7 @@ static void put_gpu_plan(struct arena *a, const struct build_options *o, struct 
 {
     struct toolchain *tc = o->cc.spawn.dry_run ? toolchain_open(a, &o->cc) : toolchain_find(a, &o->cc);
     if (!tc || !toolchain_makes_kernels(tc, target->profile)) {
-        report_print(a, t, target->plan, NULL, 0);
+        report_print(a, t, target->plan, NULL, 0, "the kernels are not compiled");
         text_printf(t, "# registers, waves and spills are not known: kernels for %s are compiled with clang %d or later%s\n",
                     target->profile->name, CLANG_OLDEST, strcmp(target->profile->api, "cuda") == 0 ? "" : " and LLVM's lld");
         return;

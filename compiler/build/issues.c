@@ -173,8 +173,11 @@ static void find_loops(struct arena *a, const struct profile *p, struct listing 
 
 bool issues_count(struct arena *a, const struct profile *p, struct bytes object, struct kernel_resources *r, size_t n, const char **why)
 {
-    *why = profile_missing_rate(p) ? arena_printf(a, "the target has no %s", profile_missing_rate(p)) : "the code is no AMD code object";
-    if (strcmp(p->api, "hip") || profile_missing_rate(p)) return false;
+    *why = "that is of AMD's machine code alone";
+    if (strcmp(p->api, "hip")) return false;
+    const char *missing = profile_missing_rate(p);
+    if (missing) *why = arena_printf(a, "the target has no %s", missing);
+    if (missing) return false;
     void *disasm = disasm_open(p->arch, why);
     if (!disasm) return false;
     for (size_t i = 0; i < n; i++) {

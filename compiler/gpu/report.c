@@ -110,7 +110,21 @@ static void print_errors(struct text *out, const struct plan *p)
     }
 }
 
-static void print_prediction(struct arena *a, struct text *out, const struct plan *p, const struct kernel_resources *r, size_t n_r)
+/* issue_us: [n_kernels]. */
+static void print_uncounted(struct text *out, const struct kernel_list *list, const double *issue_us, const char *uncounted)
+{
+    if (uncounted) { text_printf(out, "# issue: not counted: %s\n", uncounted); return; }
+    const char *before = "# issue: not counted, as their loops are not those of their products one by one: ";
+    for (uint32_t i = 0; i < list->n_kernels; i++) {
+        if (list->kernels[i].template != TEMPLATE_gemv || list->kernels[i].grid_tokens || issue_us[i] > 0) continue;
+        text_printf(out, "%s%s", before, list->kernels[i].name);
+        before = ", ";
+    }
+    if (*before == ',') text_puts(out, "\n");
+}
+
+static void print_prediction(struct arena *a, struct text *out, const struct plan *p, const struct kernel_resources *r, size_t n_r,
+                             const char *uncounted)
 {
     double *issue_us = arena_array(a, double, p->kernels->n_kernels);
     for (uint32_t i = 0; i < p->kernels->n_kernels; i++) {
@@ -120,12 +134,14 @@ static void print_prediction(struct arena *a, struct text *out, const struct pla
     const double empty = cost_step_micros(p, false, 1, 0, issue_us), full = cost_step_micros(p, false, 1, p->options.n_ctx - 1, issue_us);
     if (empty <= 0) return;
     print_errors(out, p);
+    print_uncounted(out, p->kernels, issue_us, uncounted);
     text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, ", empty, 1e6 / empty);
     text_printf(out, "%.0f us = %.1f tok/s with a full one; error ", full, 1e6 / full);
     print_error(out, &p->profile->prediction.of[PREDICT_TOKEN], "tokens");
 }
 
-void report_print(struct arena *a, struct text *out, const struct plan *p, const struct kernel_resources *resources, size_t n_resources)
+void report_print(struct arena *a, struct text *out, const struct plan *p, const struct kernel_resources *resources, size_t n_resources,
+                  const char *uncounted)
 {
     const struct kernel_list *k = p->kernels;
     text_printf(out, "# %s for %s: context %u, KV %s, prefill in chunks of %u tokens, %u-bit activations in integer products\n",
@@ -140,5 +156,5 @@ void report_print(struct arena *a, struct text *out, const struct plan *p, const
                      "of what the compute units could do, at the most of them\n",
                 kernel_launches(k, k->prefill, k->n_prefill, p->chunk));
     print_list(a, out, p, k->prefill, k->n_prefill, resources, n_resources);
-    print_prediction(a, out, p, resources, n_resources);
+    print_prediction(a, out, p, resources, n_resources, uncounted);
 }

@@ -4,6 +4,8 @@
 #include "compiler/build/code_object.h"
 #include "compiler/plan/plan.h"
 
-/* resources: [n_resources] of the code object, by name; or NULL: not compiled. */
-void report_print(struct arena *a, struct text *out, const struct plan *p, const struct kernel_resources *resources, size_t n_resources);
+/* resources: [n_resources] of the code object, by name; or NULL: not compiled.  uncounted: why issues of the vector ALU were not counted;
+ * NULL: they were. */
+void report_print(struct arena *a, struct text *out, const struct plan *p, const struct kernel_resources *resources, size_t n_resources,
+                  const char *uncounted);
 #endif
