@@ -125,10 +125,10 @@ static void measure(struct arena *a, const struct comparison *p, struct candidat
     cJSON_Delete(rows);
 }
 
-static double median_copied(struct arena *a, const double *x, uint32_t n)
+static void judge_speed(struct arena *a, const struct comparison *p, struct speed *s, const struct speed *first)
 {
-    double *copy = arena_regrown(a, x, n, n, sizeof *x);
-    return median_of(copy, n);
+    s->median = median_of(arena_regrown(a, s->rounds, p->n_rounds, p->n_rounds, sizeof *s->rounds), p->n_rounds);
+    s->pairs = pairs_of(s->rounds, first->rounds, p->n_rounds, p->comparisons);
 }
 
 static void measure_all(struct arena *a, struct comparison *p, struct workplace *w)
@@ -150,11 +150,9 @@ static void measure_all(struct arena *a, struct comparison *p, struct workplace 
         for (uint32_t i = p->n; i-- > 0; ) measure(a, p, &p->candidates[order[i]], run_path, 2 * round + 1);
     }
     for (uint32_t i = 0; i < p->n; i++) {
-        struct candidate *c = &p->candidates[i], *first = &p->candidates[0];
-        for (struct speed *s = &c->decode, *of = &first->decode; s; s = s == &c->decode ? &c->prefill : NULL, of = &first->prefill) {
-            s->median = median_copied(a, s->rounds, p->n_rounds);
-            s->pairs = pairs_of(s->rounds, of->rounds, p->n_rounds, p->comparisons);
-        }
+        struct candidate *c = &p->candidates[i];
+        judge_speed(a, p, &c->decode, &p->candidates[0].decode);
+        judge_speed(a, p, &c->prefill, &p->candidates[0].prefill);
         c->share = median_of(c->shares, 2 * p->n_rounds);
         c->bandwidth = median_of(c->bandwidths, 2 * p->n_rounds);
     }
@@ -261,22 +259,15 @@ struct step_times comparison_times(struct arena *a, const struct comparison *p, 
     return least_times(a, c->profile, &c->counters[run], run == 0 ? 1 : p->n_tokens[1]);
 }
 
-const char *comparison_common(const struct comparison *p, enum dimension d)
-{
-    const char *first = p->candidates[0].program->is.value[d];
-    for (uint32_t i = 1; first && i < p->n; i++) {
-        const char *value = p->candidates[i].program->is.value[d];
-        if (!value || strcmp(value, first)) return NULL;
-    }
-    return first;
-}
-
 const char *comparison_title(struct arena *a, const struct comparison *p)
 {
-    const char *model = comparison_common(p, DIM_MODEL), *target = p->candidates[0].profile->name;
-    bool one_target = true;
-    for (uint32_t i = 1; i < p->n; i++) one_target &= strcmp(p->candidates[i].profile->name, target) == 0;
-    return arena_printf(a, "%s%s%s", model ? printable(a, model, strlen(model)) : arena_printf(a, "%u programs", p->n),
+    const char *model = p->candidates[0].program->build.model_path, *target = p->candidates[0].profile->name;
+    bool one_model = true, one_target = true;
+    for (uint32_t i = 1; i < p->n; i++) {
+        one_model &= strcmp(p->candidates[i].program->build.model_path, model) == 0;
+        one_target &= strcmp(p->candidates[i].profile->name, target) == 0;
+    }
+    return arena_printf(a, "%s%s%s", one_model ? printable(a, model, strlen(model)) : arena_printf(a, "%u programs", p->n),
                         one_target ? " on " : "", one_target ? target : "");
 }
 

@@ -59,9 +59,7 @@ double comparison_floor(const struct candidate *c);
 double comparison_planned_reads(const struct comparison *p, const struct candidate *c);
 /* Simulated.  run: 0 the prompt, 1 a decoded token. */
 struct step_times comparison_times(struct arena *a, const struct comparison *p, const struct candidate *c, uint32_t run);
-/* What all candidates have of a dimension, NULL where they differ or it was not given. */
-const char *comparison_common(const struct comparison *p, enum dimension d);
-/* "2 models", or what all have: "q-llama-Q8_0 on x86-64-v4" */
+/* What all have: "tiny.gguf on x86-64-v4"; of several models "2 programs on x86-64-v4". */
 const char *comparison_title(struct arena *a, const struct comparison *p);
 /* x / y, 0 where y is not positive */
 double comparison_ratio(double x, double y);

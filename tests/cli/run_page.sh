@@ -18,7 +18,7 @@ odd=$tmp/'a<b>"c'"'"'&d|<script>.gguf'
 cp "$model" "$odd"
 "$forgec" build "$model" --emit source -o "$tmp/own.c" -q
 printf '/* </pre><script src="http://nowhere.invalid/"></script><img src=x onerror=alert(1)> */\n' | cat "$tmp/own.c" - > "$tmp/<i>mine.c"
-check page 0 "$forgec" compare "$odd" --source default --source "$tmp/<i>mine.c" -p 32 -n 32 -r 2 --min-time 0.05 --threads 1 -o html; err_empty
+check page 0 "$forgec" compare "$odd" --source default --source "$tmp/<i>mine.c" -p 32 -n 32 -r 1 --min-time 0.1 --threads 1 -o html; err_empty
 page=$tmp/page.html
 mv "$tmp/out" "$page"
 name=tags; tests=$((tests + 1))
