@@ -138,6 +138,11 @@ static void print_prediction(struct arena *a, struct text *out, const struct pla
     text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, ", empty, 1e6 / empty);
     text_printf(out, "%.0f us = %.1f tok/s with a full one; error ", full, 1e6 / full);
     print_error(out, &p->profile->prediction.of[PREDICT_TOKEN], "tokens");
+    if (!p->kernels->n_prefill) return;
+    const double prompt = cost_step_micros(p, true, p->chunk, 0, NULL);
+    text_printf(out, "# prediction, not a measurement: %.0f us for a prompt's first %u tokens = %.0f tok/s; error ", prompt, p->chunk,
+                p->chunk * 1e6 / prompt);
+    print_error(out, &p->profile->prediction.of[PREDICT_PROMPT], "steps");
 }
 
 void report_print(struct arena *a, struct text *out, const struct plan *p, const struct kernel_resources *resources, size_t n_resources,
