@@ -15,7 +15,7 @@ _forgec()
     command=
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case $word in
-            build|compare|verify|inspect|targets|models|formats|cc) command=$word; break ;;
+            build|compare|tune|verify|inspect|targets|models|formats|cc) command=$word; break ;;
         esac
     done
     case $prev in
@@ -27,20 +27,21 @@ _forgec()
         -t|--target)   _forgec_list native $(forgec targets --names 2>/dev/null); COMPREPLY+=($(compgen -f -X '!*.yaml' -- "$cur")); return ;;
         --save-temps|--templates|--targets|--models) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         -o|--output)   if [[ $command = compare ]]; then COMPREPLY=($(compgen -W "md json html" -- "$cur")); else COMPREPLY=($(compgen -f -- "$cur")); fi; return ;;
-        --clang|--source|--plan) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        --ctx|--threads|--prefix|--sample|--tokens|--seed|--min-time|--ignore-key|--ignore-tensor|-j|--jobs|-p|-n|-r) return ;;
+        --clang|--source|--plan|--tuned) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --ctx|--threads|--prefix|--sample|--tokens|--seed|--min-time|--on|--minutes|--candidates|--ignore-key|--ignore-tensor|-j|--jobs|-p|-n|-r|-d) return ;;
     esac
     if [[ -z $command ]]; then
-        COMPREPLY=($(compgen -W "build compare verify inspect targets models formats cc --help --version" -- "$cur"))
+        COMPREPLY=($(compgen -W "build compare tune verify inspect targets models formats cc --help --version" -- "$cur"))
         return
     fi
     if [[ $cur == -* ]]; then
         local make="--help --templates --targets --models -t --target --fuse --ctx --kv --threads --exact --static --allow-spills --save-temps --clang --no-cache --ignore-key --ignore-tensor -j -v"
         case $command in
-            build)   COMPREPLY=($(compgen -W "$make --plan -o --emit --prefix --weights -### -q --quiet" -- "$cur")) ;;
-            cc)      COMPREPLY=($(compgen -W "$make --plan -o --emit --weights -### -q --quiet" -- "$cur")) ;;
-            verify)  COMPREPLY=($(compgen -W "$make --plan --simulate --source --tokens --seed --json" -- "$cur")) ;;
-            compare) COMPREPLY=($(compgen -W "$make --plan --source -o --simulate --sample -p -n -r --min-time" -- "$cur")) ;;
+            build)   COMPREPLY=($(compgen -W "$make --plan --tuned -o --emit --prefix --weights -### -q --quiet" -- "$cur")) ;;
+            cc)      COMPREPLY=($(compgen -W "$make --plan --tuned -o --emit --weights -### -q --quiet" -- "$cur")) ;;
+            verify)  COMPREPLY=($(compgen -W "$make --plan --tuned --simulate --source --tokens --seed --json" -- "$cur")) ;;
+            compare) COMPREPLY=($(compgen -W "$make --plan --tuned --source -o --simulate --sample -p -n -r --min-time" -- "$cur")) ;;
+            tune)    COMPREPLY=($(compgen -W "$make -o --on --minutes -d -p -r --candidates" -- "$cur")) ;;
             inspect) COMPREPLY=($(compgen -W "--help --json -t --target --targets" -- "$cur")) ;;
             targets) COMPREPLY=($(compgen -W "--help --names --print --targets" -- "$cur")) ;;
             models)  COMPREPLY=($(compgen -W "--help --print --models" -- "$cur")) ;;

@@ -1,9 +1,9 @@
 # fish completion for forgec
-set -l commands build compare verify inspect targets models formats cc
+set -l commands build compare tune verify inspect targets models formats cc
 complete -c forgec -n "not __fish_seen_subcommand_from $commands" -f -a "$commands"
 complete -c forgec -l help -d "Help"
 complete -c forgec -n "not __fish_seen_subcommand_from $commands" -l version -d "Version"
-set -l make "__fish_seen_subcommand_from build compare verify cc"
+set -l make "__fish_seen_subcommand_from build compare tune verify cc"
 set -l product "__fish_seen_subcommand_from build cc"
 complete -c forgec -n "$make" -s t -l target -x -a "(__fish_complete_list , 'echo native; forgec targets --names 2>/dev/null')" -d "Machine to build for"
 complete -c forgec -n "$make" -l fuse -x -a "(__fish_complete_list , 'echo none; echo layer')" -d "Fusion level"
@@ -47,3 +47,11 @@ complete -c forgec -n "__fish_seen_subcommand_from targets" -l names -d "Only th
 complete -c forgec -n "__fish_seen_subcommand_from targets models" -l print -d "The file of one"
 complete -c forgec -n "__fish_seen_subcommand_from targets" -f -a "(forgec targets --names 2>/dev/null)"
 complete -c forgec -n "__fish_seen_subcommand_from models" -f -a "(forgec models 2>/dev/null)"
+complete -c forgec -n "__fish_seen_subcommand_from build verify compare cc" -l tuned -r -d "Settings of forgec tune"
+complete -c forgec -n "__fish_seen_subcommand_from tune" -s o -r -d "Settings"
+complete -c forgec -n "__fish_seen_subcommand_from tune" -l on -x -d "Command that runs a program elsewhere"
+complete -c forgec -n "__fish_seen_subcommand_from tune" -l minutes -x -d "Of the search"
+complete -c forgec -n "__fish_seen_subcommand_from tune" -s d -x -d "Tokens before the decoded one"
+complete -c forgec -n "__fish_seen_subcommand_from tune" -s p -x -d "Prompt tokens"
+complete -c forgec -n "__fish_seen_subcommand_from tune" -s r -x -d "Rounds"
+complete -c forgec -n "__fish_seen_subcommand_from tune" -l candidates -x -d "Programs of a step"

@@ -4,7 +4,6 @@
 #include "family.h"
 #include "templates/gpu/gemm_sizes.h"
 #include "runtime/device/cpu_features.h"
-#include "yaml.h"
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -750,6 +749,25 @@ struct profile *profile_load(struct arena *a, const char *name, const char *dire
     if (missing) die("%s: no %s; only targets that inherit this one and add it can be built for", p->path, missing);
     if (p->kind == TARGET_GPU) check_gpu(p);
     else                       check_cpu(p);
+    return p;
+}
+
+struct profile *profile_load_tuned(struct arena *a, const char *name, const char *directory, const char *tuned)
+{
+    static const char *const keys[] = { "tuned", "tiles", "kernels", NULL };
+    struct profile *p = profile_load(a, name, directory);
+    if (!tuned) return p;
+    const struct bytes text = file_read_most(a, tuned, YAML_MOST_BYTES);
+    const struct yaml *y = yaml_parse(a, tuned, (const char *)text.data, text.size), *tiles = y ? yaml_get(y, "tiles") : NULL;
+    input_remember(a, tuned);
+    if (!y || y->kind != YAML_MAP) die("%s: expected a map of keys and values, as forgec tune writes", tuned);
+    yaml_only(y, keys);
+    yaml_need(y, "tuned");
+    p->path = arena_strdup(a, tuned);                     /* for messages about tiles */
+    p->tuned = y;
+    if (tiles && tiles->kind != YAML_NULL && p->kind == TARGET_GPU) apply_gpu_tiles(p, tiles);
+    if (tiles && tiles->kind != YAML_NULL && p->kind == TARGET_CPU) apply_cpu_tiles(p, tiles);
+    if (p->kind == TARGET_GPU) check_gpu(p);
     return p;
 }
 

@@ -2,6 +2,7 @@
 #ifndef FORGEC_PROFILE_H
 #define FORGEC_PROFILE_H
 #include "base.h"
+#include "yaml.h"
 
 /* The vector code of CPU kernels: templates/cpu/dot_<name>.h, FORGE_SIMD_<NAME>; machine: whose instructions, NULL: C for any. */
 struct simd { const char *name, *machine; };
@@ -120,12 +121,15 @@ struct profile {
         uint32_t sample_groups, sample_threads;
         uint32_t prefill_chunk;                     /* = tile.prefill_chunk */
     } gpu;
+    const struct yaml *tuned;                       /* the file whose tiles these are (profile_load_tuned); NULL: the target's own */
     struct place gpu_at[PROFILE_MAX_TILES];         /* where those values stand, in the order of profile.c's table; for messages */
 };
 
 /* name: a built-in profile, "native" (this machine), or a path ending in .yaml.  Unknown keys, wrong types and unknown
  * names die with line and column, or the list of names.  directory: --targets DIR, or NULL for the built-in ones. */
 struct profile *profile_load(struct arena *a, const char *name, const char *directory);
+/* The same with the tiles of a file that `forgec tune` wrote in the place of the target's own; NULL: without. */
+struct profile *profile_load_tuned(struct arena *a, const char *name, const char *directory, const char *tuned);
 /* Names of all profiles that can be built for (not marked `base`), sorted, NULL-terminated. */
 const char **profile_names(struct arena *a, const char *directory);
 /* As elf_machine: what forgec itself runs on. */

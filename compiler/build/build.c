@@ -10,6 +10,7 @@
 #include "image.h"
 #include "issues.h"
 #include "compiler/plan/text.h"
+#include "compiler/plan/tuned.h"
 #include "compiler/product/library.h"
 #include "link.h"
 #include "compiler/gpu/report.h"
@@ -51,11 +52,17 @@ static void progress(const struct build_options *o, const char *what)
     fprintf(stderr, "\r\033[K%s", what);
 }
 
+/* Of a path what is behind its folders. */
+static const char *last_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 /* "models/tiny-q8_0.gguf" -> "tiny-q8_0" */
 static const char *default_name(struct arena *a, const char *model_path, const char *suffix)
 {
-    const char *slash = strrchr(model_path, '/');
-    char *name = arena_strdup(a, slash ? slash + 1 : model_path);
+    char *name = arena_strdup(a, last_of(model_path));
     char *dot = strrchr(name, '.');
     if (dot && dot != name) *dot = 0;
     name = arena_printf(a, "%s%s", name, suffix);
@@ -72,11 +79,18 @@ static void write_text(struct arena *a, const char *path, struct bytes text)
     file_write(a, path, text);
 }
 
+const char *build_options_text(struct arena *a, const struct build_options *o)
+{
+    return arena_printf(a, "--fuse %s --kv %s%s", o->fuse == FUSE_NONE ? "none" : "layer", kv_type_name[o->plan.kv],
+                        o->plan.exact ? " --exact" : "");
+}
+
 static const char *options_text(struct arena *a, const struct build_options *o, const struct plan *p)
 {
     struct text t = { .arena = a };
     text_printf(&t, "--fuse %s --ctx %u --kv %s%s", o->fuse == FUSE_NONE ? "none" : "layer", p->options.n_ctx, kv_type_name[p->options.kv],
                 p->options.exact ? " --exact" : "");
+    if (p->profile->tuned) text_printf(&t, " --tuned %s", last_of(p->profile->tuned->at.file));
     for (uint32_t i = 0; i < p->model->n_ignored; i++) text_printf(&t, " %s %s", p->model->ignored[i].option, p->model->ignored[i].name);
     return text_str(&t);
 }
@@ -351,7 +365,7 @@ static const struct plan_text *read_choices(struct arena *a, const struct build_
     return text;
 }
 
-/* The plan with those choices, which all have found their kernels. */
+/* The plan with those choices, which all have found their kernels, or with what was tuned. */
 static struct plan *plan_with(struct arena *a, const struct build_options *o, const struct graph *graph, const struct profile *target,
                               struct plan_options options, const struct plan_text *text)
 {
@@ -360,6 +374,10 @@ static struct plan *plan_with(struct arena *a, const struct build_options *o, co
         options.choices = &text->choices;
     }
     struct plan *p = plan_make(a, graph, o->fuse, target, &options);
+    if (target->tuned && !text) {
+        options.choices = tuned_choices(a, p, build_options_text(a, o));
+        return options.choices ? plan_make(a, graph, o->fuse, target, &options) : p;
+    }
     if (!text) return p;
     plan_text_check(p, text);
     const char *own = options_text(a, o, p);
@@ -409,7 +427,9 @@ static void share_row_period(struct target *targets, uint32_t n)
 static uint32_t plan_targets(struct arena *a, const struct build_options *o, const struct graph *graph, struct target targets[])
 {
     const uint32_t n = o->n_targets ? o->n_targets : 1;
-    for (uint32_t i = 0; i < n; i++) targets[i].profile = profile_load(a, o->n_targets ? o->targets[i] : "native", o->targets_dir);
+    if (o->tuned_path && n > 1) die("--tuned: the settings are of one target; build for each alone");
+    for (uint32_t i = 0; i < n; i++)
+        targets[i].profile = profile_load_tuned(a, o->n_targets ? o->targets[i] : "native", o->targets_dir, o->tuned_path);
     share_row_period(targets, n);
     struct plan_options options = o->plan;
     if (library_wanted(o) && !options.max_threads) options.max_threads = LIBRARY_WORKERS;

@@ -18,6 +18,7 @@ struct build_options {
     struct cc_options   cc;
     const char         *prefix;                       /* of a library's names; NULL: "model" */
     const char         *plan_path;                    /* a plan whose choices are taken (plan/text.h); NULL: none */
+    const char         *tuned_path;                   /* settings that forgec tune measured (plan/tuned.h); NULL: none */
     const char         *source;                       /* `forgec cc`: compile this file in place of the emitted source */
     const char         *templates_dir, *targets_dir, *models_dir;
     const char         *ignored_keys[32];             /* hyperparameters that need not be computed: struct model_options */
@@ -32,6 +33,8 @@ struct build_options {
 struct model *build_model(struct arena *a, const struct build_options *o, const struct gguf *file);
 /* The plan of its program for a target, with the choices of o->plan_path.  Dies as plan_make and the reader of that file do. */
 struct plan *build_plan(struct arena *a, const struct build_options *o, const struct graph *graph, const struct profile *target);
+/* The options that shaped a program, without its context: "--fuse layer --kv f16". */
+const char *build_options_text(struct arena *a, const struct build_options *o);
 /* Runs the pipeline and writes the product.  Returns its path; the one of a library's header is printed, unless o->quiet.
  * Dies on the first error. */
 const char *build(struct arena *a, const struct build_options *o);

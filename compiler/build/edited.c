@@ -54,24 +54,23 @@ static const char *value_of(struct arena *a, const char *options, const char *na
 
 void edited_check(struct arena *a, const char *path, struct bytes text, const struct plan *plan, const struct emit_options *o)
 {
-    static const char *const names[] = { "--fuse", "--ctx", "--kv", "--exact" };
+    static const char *const names[] = { "--fuse", "--ctx", "--kv", "--exact", "--tuned" };
     const char *target = plan->profile->name;
     const struct head h = head_of(a, text);
     if (h.model_hash && strcmp(o->model_hash, h.model_hash))
         die("%s was emitted from another model than %s: from one with the hash %s, not %s", path, plan->model->gguf->path,
             printable(a, h.model_hash, strlen(h.model_hash)), o->model_hash);
-    struct text say = { .arena = a };
+    struct text say = { .arena = a }, leave = { .arena = a };
     if (h.target && strcmp(h.target, target)) text_printf(&say, " -t %s", h.target);
-    const bool exact_wrong = h.options && !value_of(a, h.options, "--exact") && value_of(a, o->options, "--exact");
     for (uint32_t i = 0; h.options && i < COUNT_OF(names); i++) {
         const char *was = value_of(a, h.options, names[i]), *is = value_of(a, o->options, names[i]);
         if (was && (!is || strcmp(was, is))) text_printf(&say, " %s%s%s", names[i], *was ? " " : "", was);
+        if (!was && is) text_printf(&leave, "%s%s", leave.size ? " and " : "leave out ", names[i]);
     }
-    if (say.size || exact_wrong) {
-        const char *list = say.size ? arena_printf(a, "say%s", printable(a, say.data, say.size)) : "";
+    if (say.size || leave.size) {
+        const char *list = say.size ? arena_printf(a, "say%s%s", printable(a, say.data, say.size), leave.size ? " and " : "") : "";
         die("%s was emitted for %s with %s; %s%s", path, h.target ? printable(a, h.target, strlen(h.target)) : target,
-            h.options ? printable(a, h.options, strlen(h.options)) : o->options, list, !exact_wrong ? ""
-                : say.size ? " and leave out --exact" : "leave out --exact");
+            h.options ? printable(a, h.options, strlen(h.options)) : o->options, list, text_str(&leave));
     }
     const char *symbol = emit_symbol(a, plan->profile);
     if (!memmem(text.data, text.size, o->weights_hash, strlen(o->weights_hash)) ||

@@ -9,7 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { MAX_FILES = 32 };
+enum { MAX_FILES = 128 };
 struct workplace { const char *directory; const char *paths[MAX_FILES]; uint32_t n_paths; };
 
 struct workplace *workplace_open(struct arena *a)
@@ -30,6 +30,17 @@ const char *workplace_path(struct arena *a, struct workplace *w, const char *nam
     w->paths[w->n_paths++] = path;
     cleanup_unlink_at_exit(path);
     return path;
+}
+
+void workplace_remove(struct workplace *w, const char *path)
+{
+    for (uint32_t i = 0; i < w->n_paths; i++) {
+        if (w->paths[i] != path) continue;
+        unlink(path);
+        cleanup_forget(path);
+        w->paths[i] = w->paths[--w->n_paths];
+        return;
+    }
 }
 
 void workplace_close(struct workplace *w)
@@ -118,11 +129,18 @@ static const char *one_line(struct arena *a, const char *messages)
     return t.size ? text_str(&t) : "it said nothing";
 }
 
-struct bytes program_run(struct arena *a, const struct runner *r, const char *path, const char *const *arguments)
+bool program_try(struct arena *a, const struct runner *r, const char *path, const char *const *arguments, struct bytes *out,
+                 const char **why)
 {
     enum { MOST = 48 };
     const char **argv = arena_array(a, const char *, MOST);
     size_t n = 0;
+    if (r->on) {                                            /* the words behind are the shell's "$@", whatever is in them */
+        argv[n++] = "sh";
+        argv[n++] = "-c";
+        argv[n++] = arena_printf(a, "%s \"$@\"", r->on);
+        argv[n++] = "forgec";
+    }
     if (r->emulator) {
         argv[n++] = r->emulator;
         if (r->sysroot) { argv[n++] = "-L"; argv[n++] = r->sysroot; }
@@ -145,10 +163,21 @@ struct bytes program_run(struct arena *a, const struct runner *r, const char *pa
     }
     struct spawn_job job = { .argv = argv };
     spawn_run(a, &(struct spawn_options){ .jobs = 1 }, &job, 1);
-    if (job.status == -1) die("cannot run %s: %s", argv[0], strerror(job.start_errno));
-    if (job.status > 128) die("the program for %s was ended by signal %d: %s", r->target, job.status - 128, one_line(a, job.messages));
-    if (job.status) die("the program for %s failed with exit code %d: %s", r->target, job.status, one_line(a, job.messages));
-    return job.output;
+    *out = job.output;
+    if (job.status == -1) *why = arena_printf(a, "cannot run %s: %s", argv[0], strerror(job.start_errno));
+    else if (job.status > 128)
+        *why = arena_printf(a, "the program for %s was ended by signal %d: %s", r->target, job.status - 128, one_line(a, job.messages));
+    else if (job.status)
+        *why = arena_printf(a, "the program for %s failed with exit code %d: %s", r->target, job.status, one_line(a, job.messages));
+    return job.status == 0;
+}
+
+struct bytes program_run(struct arena *a, const struct runner *r, const char *path, const char *const *arguments)
+{
+    struct bytes out;
+    const char *why;
+    if (!program_try(a, r, path, arguments, &out, &why)) die("%s", why);
+    return out;
 }
 
 const float *program_logits(struct arena *a, const struct runner *r, const char *path, const int32_t *tokens, uint32_t n, uint32_t columns,

@@ -10,10 +10,14 @@ void              workplace_close(struct workplace *w);
 /* A path in it, for a file that goes with it.  name: unique. */
 const char       *workplace_path(struct arena *a, struct workplace *w, const char *name);
 
+/* Removes one of its files now. */
+void              workplace_remove(struct workplace *w, const char *path);
+
 /* How programs of a target run here. */
 struct runner {
     const char *target;
     const char *emulator;         /* "qemu-aarch64", or NULL: directly */
+    const char *on;               /* a shell command that runs what follows it, on another machine perhaps: "ssh box"; or NULL */
     const char *sysroot;          /* for its dynamic linker, or NULL */
     const char *simulator;        /* libgfxsim.so, in the place of AMD's HIP library; or NULL */
     const char *counters;         /* simulator: file it writes its counters to, or NULL */
@@ -32,6 +36,9 @@ struct runner runner_simulate(struct arena *a, const struct profile *p);
 const char *program_build(struct arena *a, struct workplace *w, const struct build_options *options, const char *name);
 /* Runs path with the arguments (NULL-terminated) and returns what it wrote to stdout; dies with its message when it fails. */
 struct bytes program_run(struct arena *a, const struct runner *r, const char *path, const char *const *arguments);
+/* The same, but that a failure is no end: false, and *why says in one line what it was. */
+bool program_try(struct arena *a, const struct runner *r, const char *path, const char *const *arguments, struct bytes *out,
+                 const char **why);
 /* Logits after each of n tokens, or rows of embeddings, [n][columns] floats; extra: more arguments, NULL-terminated. */
 const float *program_logits(struct arena *a, const struct runner *r, const char *path, const int32_t *tokens, uint32_t n, uint32_t columns,
                             const char *const *extra);

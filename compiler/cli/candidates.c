@@ -9,6 +9,7 @@ const struct dimension_kind dimension_kinds[N_DIMENSIONS] = {
     [DIM_KV]     = { .option = "--kv", .key = "kv", .list = true },
     [DIM_CTX]    = { .option = "--ctx", .key = "ctx", .list = true },
     [DIM_PLAN]   = { .option = "--plan", .key = "plan", .may_default = true },
+    [DIM_TUNED]  = { .option = "--tuned", .key = "tuned", .may_default = true },
     [DIM_SOURCE] = { .option = "--source", .key = "source", .may_default = true },
 };
 

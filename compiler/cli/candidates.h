@@ -5,7 +5,7 @@
 #include "compiler/base/base.h"
 
 /* In this order in a name; the last ones change first from one combination to the next. */
-enum dimension { DIM_MODEL, DIM_TARGET, DIM_FUSE, DIM_KV, DIM_CTX, DIM_PLAN, DIM_SOURCE, N_DIMENSIONS };
+enum dimension { DIM_MODEL, DIM_TARGET, DIM_FUSE, DIM_KV, DIM_CTX, DIM_PLAN, DIM_TUNED, DIM_SOURCE, N_DIMENSIONS };
 enum { CANDIDATES_MOST = 16 };
 
 extern const struct dimension_kind {

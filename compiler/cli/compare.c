@@ -281,7 +281,7 @@ static void prepare_candidate(struct arena *a, struct candidate *c, const struct
     if (c->model->pooling)
         die("%s: a model of embeddings decodes nothing, which is what compare measures; a program's --bench tells how fast it reads",
             b->model_path);
-    c->profile = profile_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir);
+    c->profile = profile_load_tuned(a, b->n_targets ? b->targets[0] : "native", b->targets_dir, b->tuned_path);
 }
 
 static struct comparison prepare(struct arena *a, const struct compare_options *o)

@@ -7,6 +7,7 @@
 #include "compiler/product/library.h"
 #include "compiler/front/model.h"
 #include "compiler/base/resource.h"
+#include "compiler/tune/tune.h"
 #include "verify.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +30,7 @@ static const char usage[] =
     "  cc SOURCE.c MODEL     the same with an edited emitted source\n"
     "  verify MODEL.gguf     build it, run it, hold its logits against a plain reading of the model\n"
     "  compare MODEL.gguf    speeds with and without fusion, of several models or options, in turns\n"
+    "  tune MODEL.gguf       search for the settings with which it runs fastest on a machine\n"
     "  inspect MODEL.gguf    show metadata and tensors   [-t TARGET] [--json]\n"
     "  targets               list the machines forgec builds for   [NAME --print]\n"
     "  models                list the architectures it knows   [NAME --print]\n"
@@ -46,7 +48,8 @@ static const char usage[] =
     "  -t, --target T[,T2]    machine to build for (forgec targets; default: this machine);\n" \
     "                         of several the program runs the first that works where it is started,\n" \
     "                         and says when a GPU among them does not\n" \
-    "      --plan FILE        tiles and splits as in FILE, which --emit plan wrote and you edited\n"
+    "      --plan FILE        tiles and splits as in FILE, which --emit plan wrote and you edited\n" \
+    "      --tuned FILE       tiles and kernels' settings as in FILE, which forgec tune wrote\n"
 #define COMMON_OPTIONS \
     "      --exact            activations in float (GPU: 24 bits in integer products); KV cache f32\n" \
     "      --static           no dynamic libraries\n" \
@@ -127,6 +130,7 @@ static const char compare_usage[] =
     "      --ctx LIST         longest contexts (default: the model's, at most 8192)\n"
     "      --plan FILE        tiles and splits as in FILE, which --emit plan wrote and you edited; default:\n"
     "                         forgec's own (may be given several times)\n"
+    "      --tuned FILE       settings that forgec tune wrote; default: none (may be given several times)\n"
     "      --source FILE      a source that --emit source wrote and you edited; default: forgec's own (may be\n"
     "                         given several times)\n"
     "\n"
@@ -145,6 +149,28 @@ static const char compare_usage[] =
     "                         all; for large models and prompts, whose logits are not compared; -n is then 1\n"
     COMMON_OPTIONS
     "  -v                     print commands and times\n"
+    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
+
+static const char tune_usage[] =
+    "usage: forgec tune MODEL.gguf [options]\n"
+    "\n"
+    "Builds programs with other settings than the planner's own (GPU: rows, lanes, threads, groups, splits and\n"
+    "tiles of each kernel, chunks; CPU: tiles, chunks), leaves out what the cost model thinks slower, measures\n"
+    "each kernel in turns with the planner's own and writes what is faster, and as a whole, to a file that\n"
+    "forgec build --tuned FILE takes. Weights are noise meanwhile: the file's tensors are not needed.\n"
+    "Interrupted, the same command goes on where it was.\n"
+    "\n"
+    "  -o FILE                settings (default: tuned/TARGET-SHAPE-FORMATS.yaml)\n"
+    "      --on COMMAND       runs a program and its arguments, which stand behind it, on the machine to tune\n"
+    "                         for: \"ssh box\" where that has the same files (default: here)\n"
+    "      --minutes N        until it compares what it has found, which takes a minute or a few (default 30)\n"
+    "  -d LIST                tokens before the one that is decoded, up to 3 (default 512)\n"
+    "  -p LIST                tokens of a prompt's step, up to 3, the smallest first (default 128,512)\n"
+    "  -r R                   rounds of each comparison, up to 15 (default 3)\n"
+    "      --candidates N     most programs of a step of the search, up to 24 (default 10)\n"
+    "  -t, --target T         machine to build for (forgec targets; default: this machine)\n"
+    FUSE_OPTION MODEL_OPTIONS THREADS_OPTION
+    "  -v                     print commands, and why programs were left out\n"
     "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
 
 static const char inspect_usage[] =
@@ -245,7 +271,7 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 
 enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS,
        OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY,
-       OPT_IGNORE_TENSOR, OPT_HELP };
+       OPT_IGNORE_TENSOR, OPT_TUNED, OPT_HELP };
 
 static const struct option build_options_table[] = {
     { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
@@ -258,7 +284,7 @@ static const struct option build_options_table[] = {
     { "no-cache", no_argument, NULL, OPT_NO_CACHE },     { "templates", required_argument, NULL, OPT_TEMPLATES },
     { "targets", required_argument, NULL, OPT_TARGETS }, { "models", required_argument, NULL, OPT_MODELS },
     { "ignore-key", required_argument, NULL, OPT_IGNORE_KEY }, { "ignore-tensor", required_argument, NULL, OPT_IGNORE_TENSOR },
-    { "plan", required_argument, NULL, OPT_PLAN },
+    { "plan", required_argument, NULL, OPT_PLAN },       { "tuned", required_argument, NULL, OPT_TUNED },
     { "jobs", required_argument, NULL, 'j' },            { "verbose", no_argument, NULL, 'v' },
     { "quiet", no_argument, NULL, 'q' },                 { "prefix", required_argument, NULL, OPT_PREFIX },
     { "help", no_argument, NULL, OPT_HELP },
@@ -307,6 +333,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_MODELS: o->models_dir = need_folder("--models", optarg); break;
         case OPT_PREFIX: o->prefix = optarg; break;
         case OPT_PLAN: o->plan_path = optarg; break;
+        case OPT_TUNED: o->tuned_path = optarg; break;
         case OPT_IGNORE_KEY:
             if (o->n_ignored_keys == COUNT_OF(o->ignored_keys)) usage_error("--ignore-key: at most %zu keys", COUNT_OF(o->ignored_keys));
             o->ignored_keys[o->n_ignored_keys++] = optarg;
@@ -419,7 +446,7 @@ static double take_seconds(int *argc, char **argv, const char *name)
 static void need_no_product(struct build_options *o, const char *name)
 {
     if (o->out_path || o->emit != EMIT_EXE || o->weights != WEIGHTS_EMBED || o->cc.spawn.dry_run)
-        usage_error("%s keeps no program: %s--emit, --weights and -### do not go with it", name, strcmp(name, "compare") ? "-o, " : "");
+        usage_error("%s keeps no program: %s--emit, --weights and -### do not go with it", name, strcmp(name, "verify") ? "" : "-o, ");
     o->quiet = true;
 }
 
@@ -509,6 +536,40 @@ static int command_compare(struct arena *a, int argc, char **argv)
     if (o.sample && !o.simulate) usage_error("--sample is for what --simulate counts");
     parse_programs(a, argc, argv, &o);
     return compare(a, &o);
+}
+
+/* "128,512"; returns how many. */
+static uint32_t take_list(struct arena *a, int *argc, char **argv, const char *name, bool with_0, uint32_t list[TUNE_SIZES])
+{
+    const char *text = take_value(argc, argv, name, NULL);
+    uint32_t n = 0;
+    for (const char *p = text; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
+        if (n == TUNE_SIZES) usage_error("%s: at most %d numbers", name, TUNE_SIZES);
+        const char *number = arena_strndup(a, p, strcspn(p, ","));
+        list[n++] = with_0 && strcmp(number, "0") == 0 ? 0 : parse_count(name, number, 1u << 24);
+    }
+    return n;
+}
+
+static int command_tune(struct arena *a, int argc, char **argv)
+{
+    struct tune_options o = { 0 };
+    o.on = take_value(&argc, argv, "--on", NULL);
+    o.minutes = take_count(&argc, argv, "--minutes", 10080);
+    o.n_depths = take_list(a, &argc, argv, "-d", true, o.depths);
+    o.n_prompts = take_list(a, &argc, argv, "-p", false, o.prompts);
+    o.rounds = take_count(&argc, argv, "-r", 15);
+    o.candidates = take_count(&argc, argv, "--candidates", 24);
+    const int first = parse_build(a, argc, argv, &o.build, tune_usage);
+    if (argc - first != 1) usage_error("tune takes one model, got %d", argc - first);
+    const char *path = o.build.out_path;
+    o.build.out_path = NULL;
+    need_no_product(&o.build, "tune");
+    o.build.model_path = argv[first];
+    if (o.build.n_targets > 1) usage_error("tune takes one target");
+    if (o.build.plan_path || o.build.tuned_path) usage_error("tune searches from the planner's own settings: not with --plan or --tuned");
+    o.path = path;
+    return tune(a, &o);
 }
 
 /* ---- the small ones ---- */
@@ -637,7 +698,7 @@ static int command_formats(struct arena *a, int argc, char **argv)
 
 static const struct { const char *name; int (*run)(struct arena *, int, char **); } commands[] = {
     { "build", command_build }, { "cc", command_cc }, { "verify", command_verify }, { "compare", command_compare },
-    { "inspect", command_inspect }, { "targets", command_targets },
+    { "tune", command_tune }, { "inspect", command_inspect }, { "targets", command_targets },
     { "models", command_models }, { "formats", command_formats },
 };
 

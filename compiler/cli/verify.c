@@ -273,7 +273,8 @@ int verify(struct arena *a, const struct verify_options *o)
     const struct profile *profiles[COUNT_OF(b->targets)];
     const uint32_t n = b->n_targets ? b->n_targets : 1;
     for (uint32_t i = 0; i < n; i++) {
-        const struct profile *p = profiles[i] = profile_load(a, b->n_targets ? b->targets[i] : "native", b->targets_dir);
+        const char *name = b->n_targets ? b->targets[i] : "native";
+        const struct profile *p = profiles[i] = profile_load_tuned(a, name, b->targets_dir, b->tuned_path);
         runners[i] = o->simulate ? runner_simulate(a, p) : runner_find(a, p, true);
         runners[i].embeds = m->pooling != 0;
     }

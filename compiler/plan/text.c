@@ -101,7 +101,7 @@ struct reader {
     struct arena     *arena;
     struct plan_text *out;
     const char       *p, *line;
-    struct place      at;
+    struct place      at;               /* of the line's first character */
     uint32_t          capacity;
     enum { HEAD, DECODE, PREFILL } section;
 };
@@ -109,7 +109,7 @@ struct reader {
 static struct place here(const struct reader *r)
 {
     struct place at = r->at;
-    at.column = 1 + (uint32_t)(r->p - r->line);
+    at.column += (uint32_t)(r->p - r->line);
     return at;
 }
 
@@ -251,6 +251,20 @@ struct plan_text *plan_text_read(struct arena *a, const char *name, const char *
     }
     if (!r.out->target) die_at((struct place){ name, 1, 1 }, "the line \"target NAME\" is missing; --emit plan writes a plan");
     return r.out;
+}
+
+struct kernel_choice plan_text_kernel(struct arena *a, struct place at, const char *text)
+{
+    struct plan_text out = { .target = NULL };
+    struct reader r = { .arena = a, .out = &out, .at = at, .p = text, .line = text };
+    const struct place section = here(&r);
+    const char *word = at_end(&r) ? "" : read_word(&r, "decode or prefill");
+    r.section = strcmp(word, "prefill") == 0 ? PREFILL : DECODE;
+    if (r.section == DECODE && strcmp(word, "decode")) die_at(section, "expected decode or prefill");
+    skip_blanks(&r);
+    const struct place kernel = here(&r);
+    read_kernel(&r, kernel, read_word(&r, "a template"));
+    return out.choices.list[0];
 }
 
 static uint32_t count_kernels(const struct kernel_list *list, const struct launch *launches, uint32_t n, enum kernel_template template,

@@ -43,6 +43,7 @@ struct forge_options {
     int32_t bench_repeat;
     float   bench_min_time;                                        /* seconds */
     int32_t profile_prompt, profile_steps, profile_depth;          /* -1: not given */
+    int32_t profile_each;
     const char *output_format;        /* md, json, csv; --profile: html, too */
 
     const char *embd_format, *rows_path;                           /* of vectors of texts: json, plain, raw */

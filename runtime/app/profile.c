@@ -140,8 +140,11 @@ static void print_json(const struct report *r)
     printf("],\n     \"launches\": [");
     for (uint32_t i = 0, n = 0; i < r->laps->n; i++) {
         const struct cost_launch l = cost_launch(r->engine->program, i, r->n_tokens, 1, r->laps->n_threads);
-        if (l.runs) printf("%s%s{\"name\": \"%s\", \"us\": %.6g, \"wait_us\": %.6g}", n > 0 ? "," : "", n % 4 ? " " : "\n      ", l.name,
-                           1e6 * (r->laps->launches[i].work + r->laps->launches[i].wait), 1e6 * r->laps->launches[i].wait), n++;
+        const struct forge_lap *lap = &r->laps->launches[i];
+        if (!l.runs) continue;
+        printf("%s%s{\"name\": \"%s\", \"us\": %.6g, \"wait_us\": %.6g, \"spill_bytes\": %u}", n > 0 ? "," : "", n % 4 ? " " : "\n      ",
+               l.name, 1e6 * (lap->work + lap->wait), 1e6 * lap->wait, lap->spills);
+        n++;
     }
     printf("],\n     \"threads\": [");
     for (uint32_t i = 0; i < r->laps->n_threads; i++)
@@ -237,9 +240,9 @@ static void print_tail(const struct report *r)
 /* ---- measuring ---- */
 
 static enum forge_status measure(struct report *r, struct forge_sequence *q, const int32_t *tokens, float *logits, uint32_t n,
-                                 uint32_t depth, uint32_t steps, struct forge_error *error)
+                                 uint32_t depth, uint32_t steps, uint32_t each, struct forge_error *error)
 {
-    struct forge_laps laps = { 0 };
+    struct forge_laps laps = { .each = each };
     TRY(sequence_reset(q, error));
     if (depth > 0) TRY(forge_step(q, tokens, depth, 0, logits, error));
     enum forge_status status = laps_take(&laps, q, tokens, n, steps, logits, error);
@@ -270,8 +273,9 @@ static enum forge_status measure_both(struct report *r, const struct forge_optio
         return error_set(error, FORGE_TOO_LONG, "--n-prompt: %u tokens; a step behind %u takes up to %u", asked, depth, step);
     if (asked == 1) return error_set(error, FORGE_USAGE, "--n-prompt: one token is a decode step");
     if (o->profile_steps != 0)
-        TRY(measure(r, q, tokens, logits, 1, depth, o->profile_steps > 0 ? (uint32_t)o->profile_steps : 0, error));
-    return asked > 1 ? measure(r, q, tokens, logits, asked, depth, 0, error) : FORGE_OK;
+        TRY(measure(r, q, tokens, logits, 1, depth, o->profile_steps > 0 ? (uint32_t)o->profile_steps : 0,
+                    (uint32_t)o->profile_each, error));
+    return asked > 1 ? measure(r, q, tokens, logits, asked, depth, 0, 0, error) : FORGE_OK;
 }
 
 enum forge_status profile_run(struct forge_engine *e, const struct forge_options *o, struct forge_error *error)

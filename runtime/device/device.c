@@ -15,6 +15,7 @@ enum {
     STREAM_NON_BLOCKING = 1, HOST_MAPPED = 2, HIP_HOST_COHERENT = 0x40000000, CAPTURE_THREAD_LOCAL = 1,
     HIP_INTEGRATED = 16, HIP_PCI_BUS = 67, HIP_PCI_SLOT = 68, HIP_PCI_DOMAIN = 69,
     CUDA_INTEGRATED = 18, CUDA_PCI_BUS = 33, CUDA_PCI_SLOT = 34, CUDA_PCI_DOMAIN = 50, CUDA_MAJOR = 75, CUDA_MINOR = 76,
+    CUDA_FUNCTION_LOCAL_BYTES = 3,               /* of a thread */
     CUDA_FUNCTION_SHARED_BYTES = 8, CUDA_SHARED_BYTES_FREE = 48 << 10,        /* more has to be asked for, function by function */
     JIT_ERROR_LOG = 5, JIT_ERROR_LOG_BYTES = 6,
     EXTRA_POINTER = 1, EXTRA_SIZE = 2, HIP_EXTRA_END = 3, CUDA_EXTRA_END = 0,
@@ -480,6 +481,14 @@ enum forge_status device_function(struct forge_device *d, void **out, void *modu
     CALL(d, what, function(out, module, name));
     if (d->api == FORGE_GPU_CUDA && lds_bytes > CUDA_SHARED_BYTES_FREE)
         CALL(d, what, function_set(*out, CUDA_FUNCTION_SHARED_BYTES, (int)lds_bytes));
+    return FORGE_OK;
+}
+
+enum forge_status device_spills(struct forge_device *d, void *function, uint32_t *bytes, struct forge_error *error)
+{
+    int value = 0;
+    if (d->api == FORGE_GPU_CUDA) CALL(d, "kernel", function_get(&value, CUDA_FUNCTION_LOCAL_BYTES, function));
+    *bytes = (uint32_t)value;
     return FORGE_OK;
 }
 

@@ -48,6 +48,7 @@ struct driver {
     int (*module_unload)(void *module);
     int (*function)(void **function, void *module, const char *name);
     int (*function_set)(void *function, int attribute, int value);       /* CUDA */
+    int (*function_get)(int *value, int attribute, void *function);      /* CUDA */
     int (*launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                   unsigned shared_bytes, void *stream, void **parameters, void **extra);
     int (*launch_with)(const struct device_launch_config *config, void *function, void **parameters, void **extra);   /* CUDA */
@@ -124,6 +125,9 @@ void device_module_free(struct forge_device *device, void *module);
 /* lds_bytes: of dynamic LDS that launches will ask for. */
 enum forge_status device_function(struct forge_device *device, void **out, void *module, const char *name, uint32_t lds_bytes,
                                   struct forge_error *error);
+/* Memory that the driver's compiler gave a thread of the kernel for registers it had no room for: CUDA; 0 of HIP, whose code forgec has
+ * looked at. */
+enum forge_status device_spills(struct forge_device *device, void *function, uint32_t *bytes, struct forge_error *error);
 /* dependent: the kernel may begin before the one before it has ended, and waits by itself; cluster: groups that run together, 0 or 1: none
  * (CUDA only). */
 enum forge_status device_launch(struct forge_device *device, void *function, uint32_t grid_x, uint32_t grid_y, uint32_t threads,

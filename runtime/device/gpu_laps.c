@@ -144,6 +144,33 @@ static uint32_t runs_of(const struct forge_laps *laps, uint32_t steps, uint32_t 
     return runs < room ? runs : room;
 }
 
+static uint32_t kernel_at(const struct clock *c, uint32_t launch)
+{
+    const struct forge_gpu *p = c->g->program->gpu;
+    return launch < p->n_decode ? p->decode[launch].kernel : p->sample.kernel;
+}
+
+/* The first of its kernel are. */
+static bool is_measured(const struct clock *c, uint32_t launch)
+{
+    uint32_t before = 0;
+    if (c->laps->each == 0) return true;
+    for (uint32_t i = 0; i < launch; i++) before += kernel_at(c, i) == kernel_at(c, launch);
+    return before < c->laps->each;
+}
+
+static double mean_of_kernel(const struct clock *c, uint32_t launch)
+{
+    double sum = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < launch && n < c->laps->each; i++) {
+        if (kernel_at(c, i) != kernel_at(c, launch)) continue;
+        sum += c->laps->launches[i].work;
+        n++;
+    }
+    return sum / n;
+}
+
 static enum forge_status decode_laps(struct clock *c, uint32_t steps, struct forge_error *error)
 {
     const struct forge_engine *e = c->q->engine;
@@ -157,13 +184,18 @@ static enum forge_status decode_laps(struct clock *c, uint32_t steps, struct for
     const uint32_t runs = runs_of(laps, steps, room);
     TRY(clock_open(c, 2 * runs, error));
     double before = 0;
-    for (uint32_t cut = 0; cut <= laps->n; cut++) {
+    uint32_t cut = UINT32_MAX;                   /* whose time `before` is */
+    for (uint32_t i = 0; i < laps->n; i++) {
         double now = 0;
         if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
-        TRY(time_cut(c, cut, runs, &now, error));
-        if (cut > 0) laps->took(laps, cut - 1, now - before);
+        if (!is_measured(c, i)) continue;
+        if (cut != i) TRY(time_cut(c, i, runs, &before, error));
+        TRY(time_cut(c, i + 1, runs, &now, error));
+        laps->took(laps, i, now - before);
         before = now;
+        cut = i + 1;
     }
+    for (uint32_t i = 0; i < laps->n; i++) if (!is_measured(c, i)) laps->took(laps, i, mean_of_kernel(c, i));
     laps->n_steps = runs - 1;
     return FORGE_OK;
 }
@@ -217,6 +249,13 @@ static enum forge_status prefill_laps(struct clock *c, uint32_t n, struct forge_
     return FORGE_OK;
 }
 
+static enum forge_status find_spills(struct gpu *g, bool decode, uint32_t launch, uint32_t *bytes, struct forge_error *error)
+{
+    const struct forge_gpu *p = g->program->gpu;
+    const struct forge_gpu_launch *l = !decode ? &p->prefill[launch] : launch < p->n_decode ? &p->decode[launch] : &p->sample;
+    return device_spills(&g->device, g->functions[l->kernel], bytes, error);
+}
+
 enum forge_status gpu_laps(struct forge_sequence *q, const int32_t *tokens, uint32_t n, uint32_t steps, struct forge_laps *laps,
                            struct forge_error *error)
 {
@@ -227,5 +266,7 @@ enum forge_status gpu_laps(struct forge_sequence *q, const int32_t *tokens, uint
     c.g->last = NULL;
     if (status == FORGE_OK) status = n == 1 ? decode_laps(&c, steps, error) : prefill_laps(&c, n, error);
     clock_close(&c);
+    for (uint32_t i = 0; laps->launches && i < laps->n && status == FORGE_OK; i++)
+        status = find_spills(c.g, n == 1, i, &laps->launches[i].spills, error);
     return gpu_with_launch(c.g, status, error);
 }

@@ -99,6 +99,14 @@ EXPORT int cuModuleLoadDataEx(void **module, const void *image, unsigned n, cons
 
 static struct { void *function; int bytes; } shared[MAX_FUNCTIONS];
 
+EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function);
+EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function)
+{
+    (void)function;
+    *value = number_of("FORGE_SIMT_LOCAL", 0);
+    return attribute == 3 ? 0 : INVALID;
+}
+
 EXPORT int cuFuncSetAttribute(void *function, int attribute, int value);
 EXPORT int cuFuncSetAttribute(void *function, int attribute, int value)
 {

@@ -1,0 +1,160 @@
+/* settings.c -- see settings.h.  What is left to measure is what the cost model cannot tell apart. */
+#include "settings.h"
+#include "choose.h"
+#include "compiler/plan/cost.h"
+#include <stdlib.h>
+#include <string.h>
+
+const char *const settings_step_name[SETTINGS_STEPS] = { "threads and groups", "rows and lanes", "depth" };
+
+static const double WORSE = 1.3;                 /* times the least prediction: not worth measuring */
+
+struct search {
+    struct arena        *arena;
+    const struct plan   *plan;
+    const struct kernel *kernel;
+    uint32_t             tokens, n_past;
+    struct settings      found;
+    uint32_t             capacity;
+};
+
+static struct gemv_shape gemv_of(const uint32_t *param)
+{
+    return (struct gemv_shape){ param[PARAM_ROWS], param[PARAM_LANES], param[PARAM_THREADS], param[PARAM_RESIDENT], param[PARAM_DEPTH] };
+}
+
+static double predicted(const struct search *s, const uint32_t *param)
+{
+    struct kernel k = *s->kernel;
+    memcpy(k.param, param, sizeof k.param);
+    if (k.template == TEMPLATE_gemv) k.grid_x = s->plan->profile->compute_units * param[PARAM_RESIDENT];
+    return cost_kernel_micros(s->plan, &k, s->tokens, s->n_past);
+}
+
+static void add(struct search *s, const uint32_t *param)
+{
+    struct settings *f = &s->found;
+    struct kernel_choice c = { .template = s->kernel->template, .prefill = s->kernel->prefill,
+                               .given = template_info[s->kernel->template].free & ~(1u << PARAM_LEAST | 1u << PARAM_MOST) };
+    memcpy(c.param, param, sizeof c.param);
+    for (uint32_t i = 0; i < f->n; i++) if (memcmp(f->list[i].choice.param, param, sizeof c.param) == 0) return;
+    arena_room(s->arena, f->list, f->n, s->capacity);
+    f->list[f->n++] = (struct setting){ c, predicted(s, param) };
+}
+
+static void add_gemv(struct search *s, const uint32_t *param, uint32_t threads, uint32_t resident, uint32_t rows, uint32_t lanes,
+                     uint32_t depth)
+{
+    uint32_t p[PARAM_COUNT];
+    memcpy(p, param, sizeof p);
+    p[PARAM_THREADS] = threads;
+    p[PARAM_RESIDENT] = resident;
+    p[PARAM_ROWS] = rows;
+    p[PARAM_LANES] = lanes;
+    p[PARAM_DEPTH] = depth;
+    const struct gemv_shape shape = gemv_of(p);
+    if (!gpu_gemv_misfit(s->arena, s->plan, s->kernel->group, &shape)) add(s, p);
+}
+
+/* A lane's registers are those of the SIMD over its waves: fewer than these do not hold a step of a few rows. */
+static bool has_registers(const struct profile *t, uint32_t threads, uint32_t resident)
+{
+    enum { REGISTERS_LEAST = 64 };
+    return t->vgprs / REGISTERS_LEAST * t->simds >= threads / t->wave * resident;
+}
+
+static void search_gemv(struct search *s, const uint32_t *now, enum settings_step step)
+{
+    const struct profile *t = s->plan->profile;
+    const uint32_t threads = now[PARAM_THREADS], resident = now[PARAM_RESIDENT], rows = now[PARAM_ROWS], lanes = now[PARAM_LANES];
+    if (step == SETTINGS_GROUPS)
+        for (uint32_t n = 2 * t->wave; n <= 1024; n *= 2)
+            for (uint32_t r = 1; r <= 8; r *= 2) if (has_registers(t, n, r)) add_gemv(s, now, n, r, rows, lanes, now[PARAM_DEPTH]);
+    static const uint32_t few_rows[] = { 1, 2, 3, 4, 6, 8 };
+    if (step == SETTINGS_ROWS)
+        for (size_t i = 0; i < COUNT_OF(few_rows); i++)
+            for (uint32_t l = t->wave; l >= 8; l /= 2) add_gemv(s, now, threads, resident, few_rows[i], l, now[PARAM_DEPTH]);
+    if (step == SETTINGS_DEPTH)
+        for (uint32_t d = 0; d <= 8; d = d < 4 ? d + 1 : d * 2) add_gemv(s, now, threads, resident, rows, lanes, d);
+}
+
+static void search_attention(struct search *s, const uint32_t *now, enum settings_step step)
+{
+    const struct profile *t = s->plan->profile;
+    const uint32_t most = (s->plan->options.n_ctx + 15) / 16;
+    uint32_t p[PARAM_COUNT];
+    memcpy(p, now, sizeof p);
+    if (step == SETTINGS_GROUPS) for (p[PARAM_THREADS] = t->wave; p[PARAM_THREADS] <= 1024; p[PARAM_THREADS] *= 2) add(s, p);
+    for (uint32_t n = 1; step == SETTINGS_ROWS && n <= 64; n *= 2)
+        for (p[PARAM_SPLITS] = n; p[PARAM_SPLITS] <= n * 3 / 2; p[PARAM_SPLITS] += n > 1 ? n / 2 : 1)
+            if (p[PARAM_SPLITS] <= most) add(s, p);
+}
+
+static void search_prefill_attention(struct search *s, const uint32_t *now)
+{
+    uint32_t p[PARAM_COUNT];
+    memcpy(p, now, sizeof p);
+    for (p[PARAM_THREADS] = s->plan->profile->wave; p[PARAM_THREADS] <= 8 * s->plan->profile->wave; p[PARAM_THREADS] *= 2) add(s, p);
+}
+
+static void search_gemm(struct search *s, const uint32_t *now)
+{
+    const struct profile *t = s->plan->profile;
+    struct gemm_part parts[MAX_BRANCHES];
+    const struct gemm_product product = gpu_product(s->plan, s->kernel->group, s->kernel->weight_bytes, parts);
+    uint32_t p[PARAM_COUNT];
+    memcpy(p, now, sizeof p);
+    for (uint32_t threads = 2 * t->wave; threads <= 8 * t->wave; threads *= 2)
+        for (uint32_t tokens = 16; tokens <= 256; tokens += tokens < 128 ? 16 : 64)
+            for (uint32_t rows = 16; rows <= 256; rows += rows < 128 ? 16 : 64) {
+                const struct gemm_shape shape = gemm_with_groups(t, (struct gemm_shape){ tokens, rows, threads, 0 });
+                /* Sums alone take tokens x rows / threads registers of a lane. */
+                if (tokens * rows / threads > 128 || !gemm_shape_works(t, &product, &shape)) continue;
+                p[PARAM_TOKENS] = tokens;
+                p[PARAM_ROWS] = rows;
+                p[PARAM_THREADS] = threads;
+                p[PARAM_RESIDENT] = shape.groups;
+                add(s, p);
+            }
+}
+
+static int by_time(const void *x, const void *y)
+{
+    const struct setting *a = x, *b = y;
+    return a->us < b->us ? -1 : a->us > b->us ? 1 : memcmp(a->choice.param, b->choice.param, sizeof a->choice.param);
+}
+
+struct setting settings_planned(const struct plan *p, const struct kernel *k)
+{
+    struct search s = { .plan = p, .kernel = k, .tokens = 1 };
+    struct setting now = { .choice = { .template = k->template, .prefill = k->prefill,
+                                       .given = template_info[k->template].free & ~(1u << PARAM_LEAST | 1u << PARAM_MOST) },
+                           .us = predicted(&s, k->param) };
+    memcpy(now.choice.param, k->param, sizeof now.choice.param);
+    return now;
+}
+
+/* The shortest predictions, without what it is made with now. */
+static void prune(struct settings *f, const struct setting *now, double now_us, uint32_t most)
+{
+    uint32_t kept = 0;
+    if (f->n) qsort(f->list, f->n, sizeof *f->list, by_time);
+    const double least = f->n ? f->list[0].us : 0, limit = WORSE * least > now_us ? WORSE * least : now_us;
+    for (uint32_t i = 0; i < f->n && kept < most; i++)
+        if (f->list[i].us <= limit && memcmp(f->list[i].choice.param, now->choice.param, sizeof now->choice.param))
+            f->list[kept++] = f->list[i];
+    f->n = kept;
+}
+
+struct settings settings_of(struct arena *a, const struct plan *p, const struct kernel *k, const struct setting *now,
+                            enum settings_step step, uint32_t tokens, uint32_t n_past, uint32_t most)
+{
+    struct search s = { .arena = a, .plan = p, .kernel = k, .tokens = tokens, .n_past = n_past };
+    const uint32_t *param = now->choice.param;
+    if (k->template == TEMPLATE_gemv) search_gemv(&s, param, step);
+    if (k->template == TEMPLATE_attention_decode) search_attention(&s, param, step);
+    if (k->template == TEMPLATE_attention_prefill && step == SETTINGS_GROUPS) search_prefill_attention(&s, param);
+    if (k->template == TEMPLATE_gemm && step == SETTINGS_GROUPS) search_gemm(&s, param);
+    prune(&s.found, now, predicted(&s, param), most);
+    return s.found;
+}

@@ -1,0 +1,75 @@
+/* tuned.c -- see tuned.h. */
+#include "tuned.h"
+#include "text.h"
+#include "compiler/build/cache.h"
+#include <string.h>
+
+static void put_branch(struct text *t, const struct branch *b)
+{
+    const struct weight *w = b->matmul ? b->matmul->weight : NULL;
+    if (w) text_printf(t, " %llux%llu/%u %s", (unsigned long long)w->rows, (unsigned long long)w->cols, w->slices, w->tensor->quant->name);
+    text_printf(t, " %u", b->n_chain);
+}
+
+const char *tuned_shape(struct arena *a, const struct plan *p)
+{
+    const struct fused *f = p->fused;
+    struct text t = { .arena = a };
+    for (uint32_t i = 0; i < f->n_groups; i++) {
+        const struct group *g = &f->groups[i];
+        text_printf(&t, "%u %u", (uint32_t)g->kind, g->norm != NULL);
+        for (uint32_t k = 0; k < g->n_branches; k++) put_branch(&t, &g->branches[k]);
+        if (g->node) text_printf(&t, " %u %u %u", g->node->cols, g->node->heads, g->node->attr.head_dim);
+        text_puts(&t, "\n");
+    }
+    const struct bytes part = { (const uint8_t *)text_str(&t), t.size };
+    return arena_printf(a, "%.16s", cache_key_hex(a, cache_key_of(&part, 1)));
+}
+
+static void need_same(const struct yaml *tuned, const char *key, const char *what, const char *here)
+{
+    const struct yaml *v = yaml_need(tuned, key);
+    if (strcmp(yaml_string(v), here)) die_at(v->at, "these settings are of %s %s; this build has %s", what, yaml_string(v), here);
+}
+
+static bool has_kernel(const struct plan *p, const struct kernel_choice *c, uint32_t group)
+{
+    const struct kernel_list *list = p->kernels;
+    const struct launch *launches = c->prefill ? list->prefill : list->decode;
+    for (uint32_t i = 0; i < (c->prefill ? list->n_prefill : list->n_decode); i++)
+        if (launches[i].group == group && list->kernels[launches[i].kernel].template == c->template) return true;
+    return false;
+}
+
+/* What a context shorter than the one that was measured has no room for.  False: nothing is left of it. */
+static bool fit(const struct plan *p, struct kernel_choice *c)
+{
+    const uint32_t splits = (p->options.n_ctx + 15) / 16;
+    if (c->given >> PARAM_SPLITS & 1 && c->param[PARAM_SPLITS] > splits) c->param[PARAM_SPLITS] = splits;
+    if (c->template != TEMPLATE_gemm) return true;
+    if (c->given >> PARAM_LEAST & 1 && c->param[PARAM_LEAST] > p->chunk) return false;
+    if (c->param[PARAM_MOST] >= p->chunk) c->given &= ~(1u << PARAM_MOST);
+    return true;
+}
+
+const struct kernel_choices *tuned_choices(struct arena *a, const struct plan *p, const char *options)
+{
+    const struct yaml *root = p->profile->tuned, *tuned = yaml_need(root, "tuned"), *kernels = yaml_get(root, "kernels");
+    need_same(tuned, "target", "target", p->profile->name);
+    need_same(tuned, "options", "the options", options);
+    need_same(tuned, "shape", "a model of shape", tuned_shape(a, p));
+    if (!kernels || kernels->kind == YAML_NULL) return NULL;
+    if (kernels->kind != YAML_LIST) die_at(kernels->at, "expected a list of kernels with their settings");
+    struct kernel_choices *all = arena_new(a, struct kernel_choices);
+    all->list = arena_array(a, struct kernel_choice, kernels->count);
+    for (uint32_t i = 0; i < kernels->count; i++) {
+        const struct yaml *y = kernels->items[i];
+        struct kernel_choice c = plan_text_kernel(a, y->at, yaml_string(y));
+        for (uint32_t k = 0; k < c.n_groups; k++)
+            if (!has_kernel(p, &c, c.groups[k]))
+                die_at(y->at, "group %u has no %s kernel in %s", c.groups[k], template_info[c.template].name,
+                       c.prefill ? "prefill" : "decode");
+        if (fit(p, &c)) all->list[all->n++] = c;
+    }
+    return all;
+}

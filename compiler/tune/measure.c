@@ -1,0 +1,133 @@
+/* measure.c -- what programs say of their speed, by --profile and --bench. */
+#include "parts.h"
+#include "compiler/plan/cost.h"
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double json_number(const cJSON *o, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, key);
+    if (!cJSON_IsNumber(item)) die("the program's JSON has no %s; this is a mistake in forgec, please report it", key);
+    return item->valuedouble;
+}
+
+struct cJSON *run_trial(struct tune *t, const struct trial *trial, const char *const *arguments)
+{
+    const char *why;
+    struct bytes out;
+    if (program_try(t->arena, &t->runner, trial->path, arguments, &out, &why)) {
+        cJSON *root = cJSON_ParseWithLength((const char *)out.data, out.size);
+        if (!root) die("the program wrote no JSON; %s", t->runner.on ? "does --on run it with all of its arguments?"
+                                                                     : "this is a mistake in forgec, please report it");
+        return root;
+    }
+    if (trial == &t->base) die("%s", why);
+    if (t->options->build.cc.spawn.verbose) fprintf(stderr, "forgec: %s\n", why);
+    return NULL;
+}
+
+/* Microseconds of each unit's launches in a step, and last of the step; of a unit that keeps registers in memory so many that nobody takes
+ * it. */
+bool take_laps(void *context, const struct trial *trial, double *values, uint32_t n)
+{
+    const struct step *s = context;
+    struct tune *t = s->tune;
+    const char *count = arena_printf(t->arena, "%u", s->n);
+    const char *decode[] = { "--profile", "--random-weights", "-o", "json", "-p", "0", "-n", "20", "--each", "3", "-d", count, NULL },
+               *prefill[] = { "--profile", "--random-weights", "-o", "json", "-n", "0", "-p", count, NULL };
+    cJSON *root = run_trial(t, trial, s->prefill ? prefill : decode);
+    if (!root) return false;
+    const cJSON *step = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(root, "steps"), 0);
+    const cJSON *laps = cJSON_GetObjectItemCaseSensitive(step, "launches"), *lap = laps ? laps->child : NULL;
+    const struct kernel_list *list = t->plan->kernels;
+    const struct launch *launches = s->prefill ? list->prefill : list->decode;
+    for (uint32_t i = 0; i < n; i++) values[i] = 0;
+    values[n - 1] = json_number(step, "step_us");
+    for (uint32_t i = 0; i < (s->prefill ? list->n_prefill : list->n_decode); i++) {
+        const uint32_t tokens = !s->prefill || launches[i].tail ? 1 : s->n;
+        if (s->prefill && !cost_kernel_runs(&list->kernels[launches[i].kernel], tokens)) continue;
+        if (!lap || strcmp(cJSON_GetObjectItemCaseSensitive(lap, "name")->valuestring, launches[i].name))
+            die("--profile and the plan differ in their launches; this is a mistake in forgec, please report it");
+        const struct unit *u = unit_of(t, &launches[i], s->prefill);
+        if (u) values[u - t->units] += json_number(lap, "us") + (trial != &t->base && json_number(lap, "spill_bytes") > 0 ? 1e9 : 0);
+        lap = lap->next;
+    }
+    cJSON_Delete(root);
+    return true;
+}
+
+/* Tokens a second. */
+bool take_speed(void *context, const struct trial *trial, double *values, uint32_t n)
+{
+    const struct step *s = context;
+    struct tune *t = s->tune;
+    const char *count = arena_printf(t->arena, "%u", s->n);
+    const char *decode[] = { "--bench", "--random-weights", "-o", "json", "-r", "1", "--min-time", "0.4", "-p", "0", "-n", "64", "-d",
+                             count, NULL },
+               *prefill[] = { "--bench", "--random-weights", "-o", "json", "-r", "1", "--min-time", "0.4", "-n", "0", "-p", count, NULL };
+    cJSON *root = run_trial(t, trial, s->prefill ? prefill : decode);
+    if (!root) return false;
+    values[n - 1] = json_number(cJSON_GetArrayItem(root, 0), "median_ts");
+    cJSON_Delete(root);
+    return true;
+}
+
+const char *step_text(struct tune *t, const struct step *s, const char *what, uint32_t round)
+{
+    return arena_printf(t->arena, "%s %s %u round %u", what, s->prefill ? "prefill" : "decode", s->n, round);
+}
+/* "512,2048" */
+static const char *list_text(struct arena *a, const uint32_t *list, uint32_t n)
+{
+    struct text t = { .arena = a };
+    for (uint32_t i = 0; i < n; i++) text_printf(&t, "%s%u", i ? "," : "", list[i]);
+    return n ? text_str(&t) : "0";
+}
+
+/* Tokens a second behind each depth, and of each prompt. */
+bool take_speeds(void *context, const struct trial *trial, double *values, uint32_t n)
+{
+    struct tune *t = context;
+    const bool at_none = t->n_depths && t->depths[0] == 0;
+    const char *depths = list_text(t->arena, t->depths, t->n_depths);
+    const char *arguments[] = { "--bench", "--random-weights", "-o", "json", "-r", "1", "--min-time", "0.2", "-n", "64", "-p",
+                                list_text(t->arena, t->prompts, t->n_prompts), "-d",
+                                at_none ? depths : arena_printf(t->arena, "0,%s", depths), NULL };
+    cJSON *root = run_trial(t, trial, arguments);
+    const cJSON *row;
+    if (!root) return false;
+    for (uint32_t i = 0; i < n; i++) values[i] = 0;
+    cJSON_ArrayForEach(row, root) {
+        const double prompt = json_number(row, "n_prompt"), depth = json_number(row, "n_depth"), speed = json_number(row, "median_ts");
+        for (uint32_t i = 0; prompt == 0 && i < t->n_depths; i++) if (depth == t->depths[i]) values[i] = speed;
+        for (uint32_t i = 0; depth == 0 && i < t->n_prompts; i++) if (prompt == t->prompts[i]) values[t->n_depths + i] = speed;
+    }
+    cJSON_Delete(root);
+    return true;
+}
+
+/* The machine as the program names it; dies when the program does not run there. */
+const char *find_where(struct tune *t)
+{
+    const char *const arguments[] = { "--profile", "--random-weights", "-o", "json", "-p", "0", "-n", "1", NULL };
+    cJSON *root = run_trial(t, &t->base, arguments);
+    const cJSON *where = cJSON_GetObjectItemCaseSensitive(root, "where");
+    const char *name = arena_strdup(t->arena, cJSON_IsString(where) ? where->valuestring : "unknown");
+    cJSON_Delete(root);
+    return name;
+}
+
+static int by_number(const void *x, const void *y)
+{
+    const double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+double middle_of(double *x, uint32_t n)
+{
+    qsort(x, n, sizeof *x, by_number);
+    return n ? (x[(n - 1) / 2] + x[n / 2]) / 2 : HUGE_VAL;
+}
