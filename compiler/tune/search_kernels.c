@@ -56,7 +56,7 @@ static const struct unit *unit_named(const struct tune *t, const char *message, 
 {
     static const char begin[] = "kernel ";
     const struct unit *found = NULL;
-    if (!message || strncmp(message, begin, strlen(begin))) return NULL;
+    if (strncmp(message, begin, strlen(begin))) return NULL;
     for (uint32_t i = 0; i < t->n_units; i++) {
         const struct unit *u = &t->units[i];
         const char *name = u->kernel->group->name;
@@ -84,8 +84,9 @@ static void build_candidates(struct pass *p, bool prefill)
         trials_build(t->trials, p->trials, p->n);
         t->n_programs += p->n;
         for (uint32_t k = p->n; k-- > 0;) {
-            const struct unit *u = p->trials[k].path ? NULL : unit_named(t, p->trials[k].why_not, prefill);
-            if (!p->trials[k].path && t->options->build.cc.spawn.verbose) fprintf(stderr, "forgec: %s\n", p->trials[k].why_not);
+            const char *why = p->trials[k].why_not;
+            const struct unit *u = why ? unit_named(t, why, prefill) : NULL;
+            if (why && t->options->build.cc.spawn.verbose) fprintf(stderr, "forgec: %s\n", why);
             if (!u || k >= p->of[u - t->units].settings.n) continue;
             drop_candidate(&p->of[u - t->units].settings, k);
             again = true;
@@ -224,7 +225,6 @@ void search_prefill(struct tune *t)
         for (uint32_t i = 0; i < t->n_units; i++) {
             struct unit *u = &t->units[i];
             if (!unit_of_step(u, true) || (!unit_is_gemm(u) && size + 1 < t->n_prompts)) continue;
-            if (unit_is_gemm(u)) u->at[size] = settings_planned(t->plan, unit_planned_gemm(t, u, tokens));
             const struct setting now = unit_is_gemm(u) ? u->at[size] : u->now;
             p.of[i].settings = settings_of(t->arena, t->plan, u->kernel, &now, SETTINGS_GROUPS, tokens, 0, t->candidates);
         }

@@ -1,10 +1,22 @@
 /* units.c -- the kernels of a plan that have settings, and settings as the text of a file. */
 #include "parts.h"
+#include "compiler/gpu/tiles.h"
 #include "compiler/plan/cost.h"
 #include "compiler/plan/tuned.h"
 #include <string.h>
 
 /* ---- the kernels ---- */
+
+/* What the planner made the unit's products with for steps of so many tokens. */
+const struct kernel *unit_planned_gemm(const struct tune *t, const struct unit *u, uint32_t tokens)
+{
+    const struct kernel_list *list = t->plan->kernels;
+    for (uint32_t i = 0; i < list->n_prefill; i++) {
+        const struct kernel *k = &list->kernels[list->prefill[i].kernel];
+        if (k->template == TEMPLATE_gemm && list->prefill[i].group == u->groups[0] && cost_kernel_runs(k, tokens)) return k;
+    }
+    return u->kernel;
+}
 
 static void add_unit(struct tune *t, const struct launch *launches, uint32_t n, uint32_t kernel)
 {
@@ -14,8 +26,16 @@ static void add_unit(struct tune *t, const struct launch *launches, uint32_t n, 
     struct unit u = { .kernel = k, .groups = groups, .n_groups = n_groups, .planned = settings_planned(t->plan, k) };
     if (!n_groups) return;
     u.now = u.planned;
-    for (uint32_t i = 0; i < TUNE_SIZES; i++) u.at[i] = u.planned;
+    for (uint32_t i = 0; i < t->n_prompts; i++)
+        u.at[i] = unit_is_gemm(&u) ? settings_planned(t->plan, unit_planned_gemm(t, &u, t->prompts[i])) : u.planned;
     t->units[t->n_units++] = u;
+}
+
+/* Of a prompt it computes the last token alone, mostly: the size of the step does not matter to it. */
+static bool is_tail(const struct kernel_list *list, uint32_t kernel)
+{
+    for (uint32_t i = 0; i < list->n_prefill; i++) if (list->prefill[i].kernel == kernel) return list->prefill[i].tail;
+    return false;
 }
 
 void units_find(struct tune *t)
@@ -27,7 +47,7 @@ void units_find(struct tune *t)
         const struct kernel *k = &list->kernels[i];
         const enum kernel_template is = k->template;
         if ((is == TEMPLATE_gemv && !k->prefill) || is == TEMPLATE_attention_decode) add_unit(t, list->decode, list->n_decode, i);
-        if (is == TEMPLATE_attention_prefill || (is == TEMPLATE_gemm && k->param[PARAM_MOST] == t->plan->chunk))
+        if (is == TEMPLATE_attention_prefill || (is == TEMPLATE_gemm && k->param[PARAM_MOST] == t->plan->chunk && !is_tail(list, i)))
             add_unit(t, list->prefill, list->n_prefill, i);
     }
 }
@@ -42,17 +62,6 @@ struct unit *unit_of(struct tune *t, const struct launch *l, bool prefill)
         for (uint32_t k = 0; k < u->n_groups; k++) if (u->groups[k] == l->group) return u;
     }
     return NULL;
-}
-
-/* What the planner made the unit's products with for steps of so many tokens. */
-const struct kernel *unit_planned_gemm(const struct tune *t, const struct unit *u, uint32_t tokens)
-{
-    const struct kernel_list *list = t->plan->kernels;
-    for (uint32_t i = 0; i < list->n_prefill; i++) {
-        const struct kernel *k = &list->kernels[list->prefill[i].kernel];
-        if (k->template == TEMPLATE_gemm && list->prefill[i].group == u->groups[0] && cost_kernel_runs(k, tokens)) return k;
-    }
-    return u->kernel;
 }
 
 /* ---- settings as text ---- */
@@ -81,16 +90,63 @@ void put_range(struct text *out, const struct unit *u, const struct setting *s, 
     put_kernel(out, u, &c);
 }
 
-/* Each size of step serves those from the one before it; the last all others. */
+struct range { struct setting set; uint32_t least, most; };
+
+static void add_range(struct range *list, uint32_t *n, const struct setting *set, uint32_t least, uint32_t most)
+{
+    if (*n && memcmp(list[*n - 1].set.choice.param, set->choice.param, sizeof set->choice.param) == 0) list[*n - 1].most = most;
+    else list[(*n)++] = (struct range){ *set, least, most };
+}
+
+/* What the planner made for steps of *next tokens up to before `end`. */
+static void add_planned(struct range *list, uint32_t *n, const struct tune *t, const struct unit *u, uint32_t *next, uint32_t end)
+{
+    while (*next < end) {
+        const struct kernel *k = unit_planned_gemm(t, u, *next);
+        const struct setting planned = settings_planned(t->plan, k);
+        if (k->param[PARAM_MOST] >= end) return;
+        add_range(list, n, &planned, *next, k->param[PARAM_MOST]);
+        *next = k->param[PARAM_MOST] + 1;
+    }
+}
+
+static bool has_prompt(const struct tune *t, const struct range *r)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < t->n_prompts; i++) has |= t->prompts[i] >= r->least && t->prompts[i] <= r->most;
+    return has;
+}
+
+/* There may be only so many: a neighbour takes over the steps of one whose sizes nobody measured. */
+static uint32_t join_ranges(struct range *list, uint32_t n, const struct tune *t)
+{
+    while (n > GEMM_RANGES) {
+        uint32_t i = 0;
+        while (i + 1 < n && has_prompt(t, &list[i])) i++;
+        if (i + 1 < n) list[i + 1].least = list[i].least;
+        else list[i - 1].most = list[i].most;
+        memmove(&list[i], &list[i + 1], (n - i - 1) * sizeof *list);
+        n--;
+    }
+    return n;
+}
+
+/* A setting serves the sizes of steps around its own for which the planner would have made one kernel, up to that size where another one is
+ * behind it.  What the planner made for other sizes stays. */
 static void put_ranges(struct text *out, const struct tune *t, const struct unit *u)
 {
-    const uint32_t chunk = CHUNK_MOST;
-    for (uint32_t i = 0, first = 0; i < t->n_prompts; i++) {
+    struct range list[2 * (TUNE_SIZES + GEMM_RANGES)];
+    uint32_t n = 0, next = 1;
+    for (uint32_t i = 0; i < t->n_prompts; i++) {
         const bool last = i + 1 == t->n_prompts;
-        if (!last && memcmp(u->at[i].choice.param, u->at[i + 1].choice.param, sizeof u->at[i].choice.param) == 0) continue;
-        put_range(out, u, &u->at[i], first ? t->prompts[first - 1] + 1 : 1, last ? chunk : t->prompts[i]);
-        first = i + 1;
+        add_planned(list, &n, t, u, &next, t->prompts[i]);
+        const uint32_t most = last ? unit_planned_gemm(t, u, t->prompts[i])->param[PARAM_MOST] : t->prompts[i];
+        add_range(list, &n, &u->at[i], next, most);
+        next = most + 1;
     }
+    add_planned(list, &n, t, u, &next, t->plan->chunk + 1);
+    n = join_ranges(list, n, t);
+    for (uint32_t i = 0; i < n; i++) put_range(out, u, &list[i].set, list[i].least, i + 1 == n ? CHUNK_MOST : list[i].most);
 }
 
 bool unit_any_size_changed(const struct tune *t, const struct unit *u)
