@@ -119,7 +119,9 @@ int tune(struct arena *a, const struct tune_options *o)
     if (m->pooling) die("%s: a model of embeddings decodes nothing; tune is for models of text", b->model_path);
     const struct profile *p = profile_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir);
     t->plan = plan_make(a, graph_build(a, m), b->fuse, p, &b->plan);
-    t->runner = o->on ? (struct runner){ .target = p->name, .on = o->on } : runner_find(a, p, false);
+    const char *not_here = o->on ? NULL : profile_unsupported_here(a, p);
+    if (not_here) die("a program for %s cannot run here: %s; --on COMMAND runs it on another machine", p->name, not_here);
+    t->runner = (struct runner){ .target = p->name, .on = o->on };
     sizes(t);
     units_find(t);
     tiles_find(t);

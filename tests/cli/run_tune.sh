@@ -48,6 +48,7 @@ refuse order 1 "from the smallest to the largest" tune -p 32,16
 refuse step 1 "a prefill step takes 2 to" tune -p 9999
 refuse depth 1 "holds no 96 tokens" tune -d 100
 refuse place 1 "none/x.yaml.log: cannot be written" tune -o none/x.yaml
+refuse elsewhere 1 "--on COMMAND runs it on another machine" env FORGE_HIP_LIBRARY=/none "$forgec" tune "$model" -t gfx942
 refuse command 1 "exit code" tune -o x.yaml --on false
 rm -f x.yaml.log
 [ -z "$(ls "$TMPDIR")" ] || bad "files are left in TMPDIR"
