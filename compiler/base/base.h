@@ -96,6 +96,8 @@ struct bytes file_read_most(struct arena *a, const char *path, size_t most);
 struct bytes file_read(struct arena *a, const char *path);
 #define FILE_MOST ((size_t)256 << 20)                /* sources, tables, linked programs without their weights */
 bool         file_exists(const char *path);
+/* What is behind the folders of a path, in it. */
+const char  *path_name(const char *path);
 /* Do both exist and are one file, by whatever paths? */
 bool         file_is_same(const char *path, const char *other);
 /* Written to PATH.tmpXXXXXX beside the target and renamed into place by commit; removed when forgec dies before. */

@@ -36,7 +36,7 @@ static const char *directory_of(struct arena *a, const char *path)
     return !slash ? "." : slash == path ? "/" : arena_strndup(a, path, (size_t)(slash - path));
 }
 
-static const char *name_of(const char *path)
+const char *path_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -47,7 +47,7 @@ void output_check(struct arena *a, const char *path)
     refuse_input(a, path);
     for (const struct known_file *f = a->outputs; f; f = f->next)          /* they need not exist yet, their directories do */
         if (strcmp(path, f->path) == 0 || file_is_same(path, f->path) ||
-            (strcmp(name_of(path), name_of(f->path)) == 0 && file_is_same(directory_of(a, path), directory_of(a, f->path))))
+            (strcmp(path_name(path), path_name(f->path)) == 0 && file_is_same(directory_of(a, path), directory_of(a, f->path))))
             die("%s would be the name of two outputs; choose another path", path);
 }
 

@@ -561,7 +561,7 @@ static void load_into(struct arena *a, struct profile *p, const char *name, stru
         p->path = name;
         input_remember(a, name);
         text = file_read_most(a, name, YAML_MOST_BYTES);
-        const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+        const char *base = path_name(name);
         p->name = arena_strndup(a, base, strlen(base) - 5);
         if (!name_is_plain(p->name)) die("%s: a target's file name may hold letters, digits, '.', '_' and '-'", printable(a, name, length));
     } else {

@@ -33,7 +33,7 @@ struct target {                     /* one program of the product */
     const char       *edited;         /* hash of the source that o->source has in the place of what forgec emits; NULL: it is that */
 };
 
-static double seconds(void)
+double build_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -42,7 +42,7 @@ static double seconds(void)
 
 static void step(const struct build_options *o, const char *what, double since)
 {
-    if (o->cc.spawn.verbose && !o->cc.spawn.dry_run) fprintf(stderr, "forgec: %-8s %8.1f ms\n", what, (seconds() - since) * 1e3);
+    if (o->cc.spawn.verbose && !o->cc.spawn.dry_run) fprintf(stderr, "forgec: %-8s %8.1f ms\n", what, (build_seconds() - since) * 1e3);
 }
 
 /* What goes on, on a terminal; an empty text clears the line. */
@@ -52,17 +52,10 @@ static void progress(const struct build_options *o, const char *what)
     fprintf(stderr, "\r\033[K%s", what);
 }
 
-/* Of a path what is behind its folders. */
-static const char *last_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* "models/tiny-q8_0.gguf" -> "tiny-q8_0" */
 static const char *default_name(struct arena *a, const char *model_path, const char *suffix)
 {
-    char *name = arena_strdup(a, last_of(model_path));
+    char *name = arena_strdup(a, path_name(model_path));
     char *dot = strrchr(name, '.');
     if (dot && dot != name) *dot = 0;
     name = arena_printf(a, "%s%s", name, suffix);
@@ -79,18 +72,18 @@ static void write_text(struct arena *a, const char *path, struct bytes text)
     file_write(a, path, text);
 }
 
-const char *build_options_text(struct arena *a, const struct build_options *o)
+const char *build_options_text(struct arena *a, const struct build_options *o, uint32_t n_ctx)
 {
-    return arena_printf(a, "--fuse %s --kv %s%s", o->fuse == FUSE_NONE ? "none" : "layer", kv_type_name[o->plan.kv],
+    const char *context = n_ctx ? arena_printf(a, " --ctx %u", n_ctx) : "";
+    return arena_printf(a, "--fuse %s%s --kv %s%s", o->fuse == FUSE_NONE ? "none" : "layer", context, kv_type_name[o->plan.kv],
                         o->plan.exact ? " --exact" : "");
 }
 
 static const char *options_text(struct arena *a, const struct build_options *o, const struct plan *p)
 {
     struct text t = { .arena = a };
-    text_printf(&t, "--fuse %s --ctx %u --kv %s%s", o->fuse == FUSE_NONE ? "none" : "layer", p->options.n_ctx, kv_type_name[p->options.kv],
-                p->options.exact ? " --exact" : "");
-    if (p->profile->tuned) text_printf(&t, " --tuned %s", last_of(p->profile->tuned->at.file));
+    text_puts(&t, build_options_text(a, o, p->options.n_ctx));
+    if (p->profile->tuned) text_printf(&t, " --tuned %s", path_name(p->profile->tuned->at.file));
     for (uint32_t i = 0; i < p->model->n_ignored; i++) text_printf(&t, " %s %s", p->model->ignored[i].option, p->model->ignored[i].name);
     return text_str(&t);
 }
@@ -290,7 +283,7 @@ static bool compile_kernels(struct arena *a, const struct build_options *o, stru
         if (targets[i].plan->gpu)
             jobs[n_kernels++] = kernels_job(a, o, &targets[i]);
     if (!n_kernels) return false;
-    const double since = seconds();
+    const double since = build_seconds();
     progress(o, arena_printf(a, "compiling kernels for %s", jobs[0].profile->name));
     for (size_t i = 0; i < n_runtime; i++) jobs[n_kernels + i] = runtime[i];
     cc_compile(a, tc, jobs, n_kernels + n_runtime);
@@ -317,7 +310,7 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     size_t n_jobs;
     struct cc_job *jobs = cc_runtime_jobs(a, first, n + 1, &n_jobs);
     const size_t n_done = compile_kernels(a, o, tc, targets, n, eo, jobs, n_jobs) ? n_jobs : 0;
-    double since = seconds();
+    double since = build_seconds();
     const char *symbols[COUNT_OF(o->targets)];
     for (uint32_t i = 0; i < n; i++) {
         symbols[i] = emit_symbol(a, targets[i].profile);
@@ -333,7 +326,7 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     progress(o, "");
     step(o, "cc", since);
 
-    since = seconds();
+    since = build_seconds();
     struct link_object *objects = arena_array(a, struct link_object, n_jobs + n + 1);
     for (size_t i = 0; i < n_jobs; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
     size_t n_objects = n_jobs;
@@ -375,7 +368,7 @@ static struct plan *plan_with(struct arena *a, const struct build_options *o, co
     }
     struct plan *p = plan_make(a, graph, o->fuse, target, &options);
     if (target->tuned && !text) {
-        options.choices = tuned_choices(a, p, build_options_text(a, o));
+        options.choices = tuned_choices(a, p, build_options_text(a, o, 0));
         return options.choices ? plan_make(a, graph, o->fuse, target, &options) : p;
     }
     if (!text) return p;
@@ -498,7 +491,7 @@ struct model *build_model(struct arena *a, const struct build_options *o, const 
 
 const char *build(struct arena *a, const struct build_options *o)
 {
-    double since = seconds();
+    double since = build_seconds();
     outputs_forget(a);
     input_remember(a, "/proc/self/exe");                /* forgec itself */
     if (o->source) input_remember(a, o->source);
@@ -516,13 +509,13 @@ const char *build(struct arena *a, const struct build_options *o)
     const char *out = out_path(a, o, o->emit == EMIT_SOURCE ? source_suffix : o->emit == EMIT_ASM ? ".s" : "");
     const struct bytes vocab = vocab_build(a, file, model->n_vocab);
     if (o->emit == EMIT_EXE && vocab.data) vocab_check_chat(a, file);
-    since = seconds();
+    since = build_seconds();
     struct image_writer writer = { .arena = a };
     const uint64_t weights_bytes = place_images(a, &writer, targets, n);
     const char *model_hash = gguf_hash(a, file), *weights_hash = images_hash(a, &writer, model_hash);
     step(o, "hash", since);
     struct toolchain *tc = toolchain_open(a, &o->cc);
-    since = seconds();
+    since = build_seconds();
     struct emit_options eo[COUNT_OF(o->targets)];
     for (uint32_t i = 0; i < n; i++) {
         const struct kernels_kind *kind = &kernels_kinds[targets[i].profile->kind];
@@ -545,7 +538,7 @@ const char *build(struct arena *a, const struct build_options *o)
     }
     else if (library_wanted(o)) {
         compile_kernels(a, o, tc, targets, n, eo, NULL, 0);
-        since = seconds();
+        since = build_seconds();
         const struct library_input input = { .options = o, .plan = targets[0].plan, .source = targets[0].source, .code = targets[0].code,
                                              .n_kernels = targets[0].plan->kernels->n_kernels, .vocab = vocab,
                                              .weights_hash = weights_hash, .weights_bytes = weights_bytes, .writer = &writer };

@@ -33,8 +33,10 @@ struct build_options {
 struct model *build_model(struct arena *a, const struct build_options *o, const struct gguf *file);
 /* The plan of its program for a target, with the choices of o->plan_path.  Dies as plan_make and the reader of that file do. */
 struct plan *build_plan(struct arena *a, const struct build_options *o, const struct graph *graph, const struct profile *target);
-/* The options that shaped a program, without its context: "--fuse layer --kv f16". */
-const char *build_options_text(struct arena *a, const struct build_options *o);
+/* The options that shaped a program: "--fuse layer --ctx 4096 --kv f16"; n_ctx 0: without its context. */
+const char *build_options_text(struct arena *a, const struct build_options *o, uint32_t n_ctx);
+/* Of a clock that only goes on. */
+double build_seconds(void);
 /* Runs the pipeline and writes the product.  Returns its path; the one of a library's header is printed, unless o->quiet.
  * Dies on the first error. */
 const char *build(struct arena *a, const struct build_options *o);

@@ -380,15 +380,9 @@ static void argv_add_flags(struct arena *a, struct argv *v, const struct profile
 
 static bool is_kernels(enum cc_kind kind) { return kind == CC_KERNELS || kind == CC_LIBRARY_KERNELS || kind == CC_DEVICE; }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static const char *object_name(struct arena *a, const char *temps, const char *job_name, const char *ending)
 {
-    const char *base = base_name(job_name), *dot = strrchr(base, '.');
+    const char *base = path_name(job_name), *dot = strrchr(base, '.');
     return arena_printf(a, "%s%s%.*s.%s", temps ? temps : "", temps ? "/" : "", (int)(dot ? dot - base : (long)strlen(base)), base, ending);
 }
 
@@ -503,7 +497,7 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
     size_t            *owner = arena_array(a, size_t, n_jobs), n_spawns = 0;
 
     for (size_t i = 0; temps && i < n_jobs; i++) {          /* before the first is written */
-        output_check(a, arena_printf(a, "%s/%s", temps, base_name(jobs[i].name)));
+        output_check(a, arena_printf(a, "%s/%s", temps, path_name(jobs[i].name)));
         output_check(a, job_object_name(a, tc, &jobs[i]));
     }
     for (size_t k = 0; k < 2 * n_jobs; k++) {               /* kernels take longest, and begin first */
@@ -511,7 +505,7 @@ void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size
         if (is_kernels(jobs[i].kind) != (k < n_jobs)) continue;
         struct cc_job *job = &jobs[i];
         struct argv   *v = &argvs[i];
-        const char    *base = base_name(job->name), *missing = job_missing(a, tc, job);
+        const char    *base = path_name(job->name), *missing = job_missing(a, tc, job);
         if (missing) die("%s", missing);
         argv_add(v, tc->clang);
         argv_add_flags(a, v, job->profile, job->kind, job->flags);

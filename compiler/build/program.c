@@ -1,6 +1,7 @@
 /* program.c -- see program.h. */
 #include "program.h"
 #include "spawn.h"
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { MAX_FILES = 128 };
+enum { MAX_FILES = 64 };
 struct workplace { const char *directory; const char *paths[MAX_FILES]; uint32_t n_paths; };
 
 struct workplace *workplace_open(struct arena *a)
@@ -178,6 +179,13 @@ struct bytes program_run(struct arena *a, const struct runner *r, const char *pa
     const char *why;
     if (!program_try(a, r, path, arguments, &out, &why)) die("%s", why);
     return out;
+}
+
+double program_number(const struct cJSON *object, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    if (!cJSON_IsNumber(item)) die("the program's JSON has no number \"%s\"; this is a mistake in forgec, please report it", key);
+    return item->valuedouble;
 }
 
 const float *program_logits(struct arena *a, const struct runner *r, const char *path, const int32_t *tokens, uint32_t n, uint32_t columns,

@@ -39,6 +39,9 @@ struct bytes program_run(struct arena *a, const struct runner *r, const char *pa
 /* The same, but that a failure is no end: false, and *why says in one line what it was. */
 bool program_try(struct arena *a, const struct runner *r, const char *path, const char *const *arguments, struct bytes *out,
                  const char **why);
+/* A number that a program gave as JSON (cJSON); dies when it is not there. */
+struct cJSON;
+double program_number(const struct cJSON *object, const char *key);
 /* Logits after each of n tokens, or rows of embeddings, [n][columns] floats; extra: more arguments, NULL-terminated. */
 const float *program_logits(struct arena *a, const struct runner *r, const char *path, const int32_t *tokens, uint32_t n, uint32_t columns,
                             const char *const *extra);

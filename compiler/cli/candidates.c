@@ -47,7 +47,7 @@ static bool differs(const struct combination *all, uint32_t n, enum dimension d)
 /* "models/tiny.gguf" -> "tiny" */
 static const char *short_path(struct arena *a, const char *path)
 {
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *base = path_name(path);
     const size_t n = strlen(base);
     return n > 5 && strcmp(base + n - 5, ".gguf") == 0 ? arena_strndup(a, base, n - 5) : base;
 }

@@ -68,13 +68,6 @@ static void read_plan(struct candidate *c, const struct plan *p)
 
 /* ---- times ---- */
 
-static double number(const cJSON *row, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, key);
-    if (!cJSON_IsNumber(item)) die("the program's --bench has no %s; this is a mistake in forgec, please report it", key);
-    return item->valuedouble;
-}
-
 /* Puts a program where all of them run, beside it: where its name ends on the stack is the same for each.  A small one is copied for every
  * run: which pages it gets decides how it lies in the caches, and must not stay one program's luck. */
 static void place(const char *path, const char *run_path)
@@ -112,15 +105,15 @@ static void measure(struct arena *a, const struct comparison *p, struct candidat
     if (!cJSON_IsArray(rows)) die("the program's --bench wrote no JSON list; this is a mistake in forgec, please report it");
     const cJSON *row;
     cJSON_ArrayForEach(row, rows) {
-        const double rate = number(row, "median_ts");
-        struct speed *speed = number(row, "n_prompt") > 0 ? &c->prefill : &c->decode;
+        const double rate = program_number(row, "median_ts");
+        struct speed *speed = program_number(row, "n_prompt") > 0 ? &c->prefill : &c->decode;
         if (!(rate > 0)) die("the program's --bench measured %g tokens/s; this is a mistake in forgec, please report it", rate);
         speed->rounds[run / 2] = run % 2 ? sqrt(speed->rounds[run / 2] * rate) : rate;
         if (speed == &c->prefill) continue;
-        const double cache = number(row, "cache_gb_s");
-        c->kv_bytes = number(row, "bytes_per_token") - (double)c->weight_bytes;
-        c->bandwidths[run] = cache > 0 ? cache : number(row, "memory_gb_s");
-        c->shares[run] = number(row, "share_percent");
+        const double cache = program_number(row, "cache_gb_s");
+        c->kv_bytes = program_number(row, "bytes_per_token") - (double)c->weight_bytes;
+        c->bandwidths[run] = cache > 0 ? cache : program_number(row, "memory_gb_s");
+        c->shares[run] = program_number(row, "share_percent");
     }
     cJSON_Delete(rows);
 }

@@ -1,5 +1,6 @@
 /* kernel_profile.c -- see kernel_profile.h; the JSON is written by runtime/app/profile.c. */
 #include "kernel_profile.h"
+#include "compiler/build/program.h"
 #include "pairs.h"
 #include <cjson/cJSON.h>
 #include <string.h>
@@ -10,21 +11,19 @@ static const cJSON *member(const cJSON *object, const char *key, bool is_right(c
     if (!is_right(item)) die("the program's --profile has no %s as expected; this is a mistake in forgec, please report it", key);
     return item;
 }
-static bool is_number(const cJSON *item) { return cJSON_IsNumber(item); }
 static bool is_text(const cJSON *item) { return cJSON_IsString(item); }
 static bool is_list(const cJSON *item) { return cJSON_IsArray(item); }
-static double number(const cJSON *object, const char *key) { return member(object, key, is_number)->valuedouble; }
 
 static struct profiled_step read_step(struct arena *a, const cJSON *step)
 {
     const cJSON *kernels = member(step, "kernels", is_list), *k;
     struct profiled_step s = { .kernels = arena_array(a, struct profiled_kernel, (size_t)cJSON_GetArraySize(kernels)),
-                               .n_tokens = (uint32_t)number(step, "n_tokens"), .us = number(step, "step_us"),
-                               .sum_us = number(step, "sum_us") };
+                               .n_tokens = (uint32_t)program_number(step, "n_tokens"), .us = program_number(step, "step_us"),
+                               .sum_us = program_number(step, "sum_us") };
     cJSON_ArrayForEach(k, kernels)
         s.kernels[s.n_kernels++] = (struct profiled_kernel){
-            arena_strdup(a, member(k, "name", is_text)->valuestring), number(k, "launches"), number(k, "us"), number(k, "bytes"),
-            number(k, "operations"),
+            arena_strdup(a, member(k, "name", is_text)->valuestring), program_number(k, "launches"), program_number(k, "us"),
+            program_number(k, "bytes"), program_number(k, "operations"),
         };
     return s;
 }

@@ -170,6 +170,7 @@ static const char tune_usage[] =
     "      --candidates N     most programs of a step of the search, up to 24 (default 10)\n"
     "  -t, --target T         machine to build for (forgec targets; default: this machine)\n"
     FUSE_OPTION MODEL_OPTIONS THREADS_OPTION
+    "                         (all but --allow-spills and --save-temps)\n"
     "  -v                     print commands, and why programs were left out\n"
     "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
 
@@ -566,6 +567,8 @@ static int command_tune(struct arena *a, int argc, char **argv)
     o.build.out_path = NULL;
     need_no_product(&o.build, "tune");
     o.build.model_path = argv[first];
+    if (o.build.cc.save_temps || o.build.allow_spills) usage_error("%s does not go with tune", o.build.cc.save_temps ? "--save-temps"
+                                                                                                                     : "--allow-spills");
     if (o.build.n_targets > 1) usage_error("tune takes one target");
     if (o.build.plan_path || o.build.tuned_path) usage_error("tune searches from the planner's own settings: not with --plan or --tuned");
     o.path = path;

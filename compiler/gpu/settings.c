@@ -14,8 +14,8 @@ struct search {
     const struct plan   *plan;
     const struct kernel *kernel;
     uint32_t             tokens, n_past;
-    struct settings      found;
-    uint32_t             capacity;
+    struct candidate { struct kernel_choice choice; double us; } *found;       /* us: predicted */
+    uint32_t             n, capacity;
 };
 
 static struct gemv_shape gemv_of(const uint32_t *param)
@@ -31,15 +31,23 @@ static double predicted(const struct search *s, const uint32_t *param)
     return cost_kernel_micros(s->plan, &k, s->tokens, s->n_past);
 }
 
+/* Of prefill's products without the sizes of steps that it serves. */
+static struct kernel_choice choice_of(const struct kernel *k, const uint32_t *param)
+{
+    const uint32_t sizes = 1u << PARAM_LEAST | 1u << PARAM_MOST;
+    struct kernel_choice c = { .template = k->template, .prefill = k->prefill, .given = template_info[k->template].free & ~sizes };
+    for (uint32_t i = 0; i < PARAM_COUNT; i++) c.param[i] = sizes >> i & 1 ? 0 : param[i];
+    return c;
+}
+
+static bool same(const struct kernel_choice *x, const struct kernel_choice *y) { return memcmp(x->param, y->param, sizeof x->param) == 0; }
+
 static void add(struct search *s, const uint32_t *param)
 {
-    struct settings *f = &s->found;
-    struct kernel_choice c = { .template = s->kernel->template, .prefill = s->kernel->prefill,
-                               .given = template_info[s->kernel->template].free & ~(1u << PARAM_LEAST | 1u << PARAM_MOST) };
-    memcpy(c.param, param, sizeof c.param);
-    for (uint32_t i = 0; i < f->n; i++) if (memcmp(f->list[i].choice.param, param, sizeof c.param) == 0) return;
-    arena_room(s->arena, f->list, f->n, s->capacity);
-    f->list[f->n++] = (struct setting){ c, predicted(s, param) };
+    const struct kernel_choice c = choice_of(s->kernel, param);
+    for (uint32_t i = 0; i < s->n; i++) if (same(&s->found[i].choice, &c)) return;
+    arena_room(s->arena, s->found, s->n, s->capacity);
+    s->found[s->n++] = (struct candidate){ c, predicted(s, param) };
 }
 
 static void add_gemv(struct search *s, const uint32_t *param, uint32_t threads, uint32_t resident, uint32_t rows, uint32_t lanes,
@@ -120,41 +128,25 @@ static void search_gemm(struct search *s, const uint32_t *now)
 
 static int by_time(const void *x, const void *y)
 {
-    const struct setting *a = x, *b = y;
+    const struct candidate *a = x, *b = y;
     return a->us < b->us ? -1 : a->us > b->us ? 1 : memcmp(a->choice.param, b->choice.param, sizeof a->choice.param);
 }
 
-struct setting settings_planned(const struct plan *p, const struct kernel *k)
-{
-    struct search s = { .plan = p, .kernel = k, .tokens = 1 };
-    struct setting now = { .choice = { .template = k->template, .prefill = k->prefill,
-                                       .given = template_info[k->template].free & ~(1u << PARAM_LEAST | 1u << PARAM_MOST) },
-                           .us = predicted(&s, k->param) };
-    memcpy(now.choice.param, k->param, sizeof now.choice.param);
-    return now;
-}
+struct kernel_choice settings_planned(const struct kernel *k) { return choice_of(k, k->param); }
 
-/* The shortest predictions, without what it is made with now. */
-static void prune(struct settings *f, const struct setting *now, double now_us, uint32_t most)
-{
-    uint32_t kept = 0;
-    if (f->n) qsort(f->list, f->n, sizeof *f->list, by_time);
-    const double least = f->n ? f->list[0].us : 0, limit = WORSE * least > now_us ? WORSE * least : now_us;
-    for (uint32_t i = 0; i < f->n && kept < most; i++)
-        if (f->list[i].us <= limit && memcmp(f->list[i].choice.param, now->choice.param, sizeof now->choice.param))
-            f->list[kept++] = f->list[i];
-    f->n = kept;
-}
-
-struct settings settings_of(struct arena *a, const struct plan *p, const struct kernel *k, const struct setting *now,
+struct settings settings_of(struct arena *a, const struct plan *p, const struct kernel *k, const struct kernel_choice *now,
                             enum settings_step step, uint32_t tokens, uint32_t n_past, uint32_t most)
 {
     struct search s = { .arena = a, .plan = p, .kernel = k, .tokens = tokens, .n_past = n_past };
-    const uint32_t *param = now->choice.param;
-    if (k->template == TEMPLATE_gemv) search_gemv(&s, param, step);
-    if (k->template == TEMPLATE_attention_decode) search_attention(&s, param, step);
-    if (k->template == TEMPLATE_attention_prefill && step == SETTINGS_GROUPS) search_prefill_attention(&s, param);
-    if (k->template == TEMPLATE_gemm && step == SETTINGS_GROUPS) search_gemm(&s, param);
-    prune(&s.found, now, predicted(&s, param), most);
-    return s.found;
+    if (k->template == TEMPLATE_gemv) search_gemv(&s, now->param, step);
+    if (k->template == TEMPLATE_attention_decode) search_attention(&s, now->param, step);
+    if (k->template == TEMPLATE_attention_prefill && step == SETTINGS_GROUPS) search_prefill_attention(&s, now->param);
+    if (k->template == TEMPLATE_gemm && step == SETTINGS_GROUPS) search_gemm(&s, now->param);
+    if (s.n) qsort(s.found, s.n, sizeof *s.found, by_time);
+    struct settings kept = { .list = arena_array(a, struct kernel_choice, most) };
+    const double now_us = predicted(&s, now->param), least = s.n ? s.found[0].us : 0;
+    const double limit = WORSE * least > now_us ? WORSE * least : now_us;
+    for (uint32_t i = 0; i < s.n && kept.n < most; i++)
+        if (s.found[i].us <= limit && !same(&s.found[i].choice, now)) kept.list[kept.n++] = s.found[i].choice;
+    return kept;
 }

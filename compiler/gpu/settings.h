@@ -8,15 +8,12 @@
 enum settings_step { SETTINGS_GROUPS /* threads and groups */, SETTINGS_ROWS /* rows and lanes */, SETTINGS_DEPTH, SETTINGS_STEPS };
 extern const char *const settings_step_name[SETTINGS_STEPS];
 
-/* A kernel with all its free parameters, and the microseconds it is predicted to take; groups are the caller's to set. */
-struct setting { struct kernel_choice choice; double us; };
-struct settings { struct setting *list; uint32_t n; };
+struct settings { struct kernel_choice *list; uint32_t n; };
 
-/* What kernel k was planned with. */
-struct setting settings_planned(const struct plan *p, const struct kernel *k);
+/* What kernel k was planned with: all of its free parameters, but LEAST and MOST of prefill's products; groups are the caller's to set. */
+struct kernel_choice settings_planned(const struct kernel *k);
 /* Others for it, the shortest prediction first, at most `most` of them, none that is predicted to take over 1.3 times the least or what
- * `now` takes, whichever is longer.  now: what it is made with so far.  tokens, n_past: of the step to predict (compiler/plan/cost.h).  Of
- * a kernel of prefill's products LEAST and MOST are not set. */
-struct settings settings_of(struct arena *a, const struct plan *p, const struct kernel *k, const struct setting *now,
+ * `now` takes, whichever is longer.  now: what it is made with so far.  tokens, n_past: of the step to predict (compiler/plan/cost.h). */
+struct settings settings_of(struct arena *a, const struct plan *p, const struct kernel *k, const struct kernel_choice *now,
                             enum settings_step step, uint32_t tokens, uint32_t n_past, uint32_t most);
 #endif

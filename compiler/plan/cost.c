@@ -90,11 +90,6 @@ double cost_kernel_micros(const struct plan *p, const struct kernel *k, uint32_t
     return cost_micros(p->profile, &w);
 }
 
-bool cost_kernel_runs(const struct kernel *k, uint32_t tokens)
-{
-    return !k->param[PARAM_MOST] || (tokens >= k->param[PARAM_LEAST] && tokens <= k->param[PARAM_MOST]);
-}
-
 static double launch_micros(const struct plan *p, uint32_t kernel, uint32_t tokens, uint32_t n_past, const double *issue_us)
 {
     struct cost_work w = cost_work_of(p, &p->kernels->kernels[kernel], tokens, n_past);
@@ -110,7 +105,7 @@ double cost_step_micros(const struct plan *p, bool prefill, uint32_t tokens, uin
     double us = 0;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t of = launches[i].tail ? 1 : tokens, kernel = launches[i].kernel;
-        if (cost_kernel_runs(&list->kernels[kernel], of)) us += launch_micros(p, kernel, of, n_past, issue_us);
+        if (kernel_runs(&list->kernels[kernel], of)) us += launch_micros(p, kernel, of, n_past, issue_us);
     }
     if (!prefill && list->sample.kernel != NO_KERNEL) us += launch_micros(p, list->sample.kernel, tokens, n_past, issue_us);
     return us;

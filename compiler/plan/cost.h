@@ -47,6 +47,4 @@ double cost_kernel_micros(const struct plan *p, const struct kernel *k, uint32_t
 /* A whole step, its launches one after another: of one token through decode with the draw of the next (prefill false), or of `tokens`
  * tokens of a prompt.  issue_us: [n_kernels] as in cost_work, or NULL. */
 double cost_step_micros(const struct plan *p, bool prefill, uint32_t tokens, uint32_t n_past, const double *issue_us);
-/* Does the launch run in a step of so many tokens? */
-bool   cost_kernel_runs(const struct kernel *k, uint32_t tokens);
 #endif

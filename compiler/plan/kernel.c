@@ -134,13 +134,15 @@ uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d)
     return d->launch.kernel;
 }
 
+bool kernel_runs(const struct kernel *k, uint32_t tokens)
+{
+    return !k->param[PARAM_MOST] || (tokens >= k->param[PARAM_LEAST] && tokens <= k->param[PARAM_MOST]);
+}
+
 uint32_t kernel_launches(const struct kernel_list *list, const struct launch *launches, uint32_t n, uint32_t tokens)
 {
     uint32_t sum = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t *param = list->kernels[launches[i].kernel].param;
-        sum += !param[PARAM_MOST] || (tokens >= param[PARAM_LEAST] && tokens <= param[PARAM_MOST]);
-    }
+    for (uint32_t i = 0; i < n; i++) sum += kernel_runs(&list->kernels[launches[i].kernel], tokens);
     return sum;
 }
 

@@ -93,6 +93,8 @@ uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset, const char *role
 const char *kernel_symbol(struct arena *a, const char *prefix, const char *name);
 /* Appends the launch to decode or prefill, with a kernel of the list that is the same or with a new one; returns the kernel's index. */
 uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d);
+/* Does a launch of the kernel run in a step of so many tokens? */
+bool kernel_runs(const struct kernel *k, uint32_t tokens);
 /* Launches of a step of so many tokens, as many of them with logits. */
 uint32_t kernel_launches(const struct kernel_list *list, const struct launch *launches, uint32_t n, uint32_t tokens);
 

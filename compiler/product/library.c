@@ -42,18 +42,12 @@ const char *library_default_path(struct arena *a, const struct build_options *o)
     return o->emit == EMIT_OBJ ? arena_printf(a, "%s.o", prefix) : arena_printf(a, "lib%s.%s", prefix, o->emit == EMIT_LIB ? "a" : "so");
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* ---- the header ---- */
 
 /* NAME.h and NAME.pc beside the product. */
 static const char *beside(struct arena *a, const struct build_options *o, const char *out, const char *suffix)
 {
-    return arena_printf(a, "%.*s%s%s", (int)(base_name(out) - out), out, prefix_of(o), suffix);
+    return arena_printf(a, "%.*s%s%s", (int)(path_name(out) - out), out, prefix_of(o), suffix);
 }
 
 /* Dies rather than replace a file that forgec did not write. */
@@ -151,7 +145,7 @@ static void write_product(struct arena *a, struct toolchain *tc, const struct li
     const char *member = arena_printf(a, "%s.o", prefix_of(o));
     if (o->emit == EMIT_SHARED) {
         const struct link_object objects[] = { { member, object->head } };
-        const struct link_input input = { .profile = in->plan->profile, .objects = objects, .n_objects = 1, .soname = base_name(out),
+        const struct link_input input = { .profile = in->plan->profile, .objects = objects, .n_objects = 1, .soname = path_name(out),
                                           .weights_bytes = o->weights == WEIGHTS_EMBED ? in->weights_bytes : 0 };
         link_executable(a, tc, &input, set, out, image_write, in->writer);
         return;
@@ -175,8 +169,8 @@ const char *library_build(struct arena *a, struct toolchain *tc, const struct li
         : beside(a, o, out, ".pc"), *weights = weights_file_path(a, out);
     size_t n;
     struct cc_job *jobs = library_jobs(a, in, &n);
-    const struct library facts = { .plan = in->plan, .prefix = prefix_of(o), .product = base_name(out),
-                                   .weights_file = external ? base_name(weights)
+    const struct library facts = { .plan = in->plan, .prefix = prefix_of(o), .product = path_name(out),
+                                   .weights_file = external ? path_name(weights)
                                    : NULL, .embedded = o->weights == WEIGHTS_EMBED, .has_vocab = in->vocab.data != NULL,
                                    .build_hash = build_hash(a, tc, in, jobs, n), .n_kernels = in->n_kernels };
     const struct bytes text = emit_header(a, &facts);
@@ -192,7 +186,7 @@ const char *library_build(struct arena *a, struct toolchain *tc, const struct li
     struct outset set = { .n = 0 };
     write_product(a, tc, in, &object, &set, out);
     write_text(a, &set, header, text);
-    if (pc) write_text(a, &set, pc, emit_pc(a, prefix_of(o), in->plan->profile->name, base_name(out),
+    if (pc) write_text(a, &set, pc, emit_pc(a, prefix_of(o), in->plan->profile->name, path_name(out),
                                             in->code.data && o->emit == EMIT_LIB ? "-ldl" : NULL));
     if (external) weights_file_write(a, &set, weights, in->weights_hash, in->weights_bytes, image_write, in->writer);
     outset_commit(a, &set);
@@ -202,10 +196,10 @@ const char *library_build(struct arena *a, struct toolchain *tc, const struct li
 void library_announce(struct arena *a, const struct build_options *o, const char *out, const char *header)
 {
     fprintf(stderr, "forgec: wrote %s\n", header);
-    if (o->emit != EMIT_OBJ) fprintf(stderr, "forgec: wrote %.*s%s.pc\n", (int)(base_name(out) - out), out, prefix_of(o));
+    if (o->emit != EMIT_OBJ) fprintf(stderr, "forgec: wrote %.*s%s.pc\n", (int)(path_name(out) - out), out, prefix_of(o));
     if (o->emit != EMIT_SHARED) return;
-    const char *folder = base_name(out) == out ? "." : arena_strndup(a, out, (size_t)(base_name(out) - out - 1));
+    const char *folder = path_name(out) == out ? "." : arena_strndup(a, out, (size_t)(path_name(out) - out - 1));
     fprintf(stderr,
             "forgec: programs look for %s when they start: link them with -Wl,-rpath,%s, set LD_LIBRARY_PATH, or install it where the "
-                    "system keeps libraries\n", base_name(out), *folder ? folder : "/");
+                    "system keeps libraries\n", path_name(out), *folder ? folder : "/");
 }

@@ -2,17 +2,8 @@
 #include "parts.h"
 #include "compiler/plan/cost.h"
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-static double json_number(const cJSON *o, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, key);
-    if (!cJSON_IsNumber(item)) die("the program's JSON has no %s; this is a mistake in forgec, please report it", key);
-    return item->valuedouble;
-}
 
 struct cJSON *run_trial(struct tune *t, const struct trial *trial, const char *const *arguments)
 {
@@ -45,14 +36,14 @@ bool take_laps(void *context, const struct trial *trial, double *values, uint32_
     const struct kernel_list *list = t->plan->kernels;
     const struct launch *launches = s->prefill ? list->prefill : list->decode;
     for (uint32_t i = 0; i < n; i++) values[i] = 0;
-    values[n - 1] = json_number(step, "step_us");
+    values[n - 1] = program_number(step, "step_us");
     for (uint32_t i = 0; i < (s->prefill ? list->n_prefill : list->n_decode); i++) {
         const uint32_t tokens = !s->prefill || launches[i].tail ? 1 : s->n;
-        if (s->prefill && !cost_kernel_runs(&list->kernels[launches[i].kernel], tokens)) continue;
+        if (s->prefill && !kernel_runs(&list->kernels[launches[i].kernel], tokens)) continue;
         if (!lap || strcmp(cJSON_GetObjectItemCaseSensitive(lap, "name")->valuestring, launches[i].name))
             die("--profile and the plan differ in their launches; this is a mistake in forgec, please report it");
         const struct unit *u = unit_of(t, &launches[i], s->prefill);
-        if (u) values[u - t->units] += json_number(lap, "us") + (trial != &t->base && json_number(lap, "spill_bytes") > 0 ? 1e9 : 0);
+        if (u) values[u - t->units] += program_number(lap, "us") + (trial != &t->base && program_number(lap, "spill_bytes") > 0 ? 1e9 : 0);
         lap = lap->next;
     }
     cJSON_Delete(root);
@@ -70,7 +61,7 @@ bool take_speed(void *context, const struct trial *trial, double *values, uint32
                *prefill[] = { "--bench", "--random-weights", "-o", "json", "-r", "1", "--min-time", "0.4", "-n", "0", "-p", count, NULL };
     cJSON *root = run_trial(t, trial, s->prefill ? prefill : decode);
     if (!root) return false;
-    values[n - 1] = json_number(cJSON_GetArrayItem(root, 0), "median_ts");
+    values[n - 1] = program_number(cJSON_GetArrayItem(root, 0), "median_ts");
     cJSON_Delete(root);
     return true;
 }
@@ -79,6 +70,7 @@ const char *step_text(struct tune *t, const struct step *s, const char *what, ui
 {
     return arena_printf(t->arena, "%s %s %u round %u", what, s->prefill ? "prefill" : "decode", s->n, round);
 }
+
 /* "512,2048" */
 static const char *list_text(struct arena *a, const uint32_t *list, uint32_t n)
 {
@@ -101,7 +93,8 @@ bool take_speeds(void *context, const struct trial *trial, double *values, uint3
     if (!root) return false;
     for (uint32_t i = 0; i < n; i++) values[i] = 0;
     cJSON_ArrayForEach(row, root) {
-        const double prompt = json_number(row, "n_prompt"), depth = json_number(row, "n_depth"), speed = json_number(row, "median_ts");
+        const double prompt = program_number(row, "n_prompt"), depth = program_number(row, "n_depth");
+        const double speed = program_number(row, "median_ts");
         for (uint32_t i = 0; prompt == 0 && i < t->n_depths; i++) if (depth == t->depths[i]) values[i] = speed;
         for (uint32_t i = 0; depth == 0 && i < t->n_prompts; i++) if (prompt == t->prompts[i]) values[t->n_depths + i] = speed;
     }
@@ -118,16 +111,4 @@ const char *find_where(struct tune *t)
     const char *name = arena_strdup(t->arena, cJSON_IsString(where) ? where->valuestring : "unknown");
     cJSON_Delete(root);
     return name;
-}
-
-static int by_number(const void *x, const void *y)
-{
-    const double a = *(const double *)x, b = *(const double *)y;
-    return (a > b) - (a < b);
-}
-
-double middle_of(double *x, uint32_t n)
-{
-    qsort(x, n, sizeof *x, by_number);
-    return n ? (x[(n - 1) / 2] + x[n / 2]) / 2 : HUGE_VAL;
 }

@@ -15,8 +15,8 @@ struct unit {
     const struct kernel *kernel;
     const uint32_t      *groups;
     uint32_t             n_groups;
-    struct setting       planned, now;           /* not of prefill's products */
-    struct setting       at[TUNE_SIZES];         /* of those: by size of step */
+    struct kernel_choice now;                    /* not of prefill's products */
+    struct kernel_choice at[TUNE_SIZES];         /* of those: by size of step */
     bool                 changed, at_changed[TUNE_SIZES];
 };
 
@@ -63,7 +63,7 @@ bool unit_any_size_changed(const struct tune *t, const struct unit *u);
 void put_params(struct text *out, const struct kernel_choice *c);
 /* A line of `kernels`; of prefill's products for steps of least .. most tokens. */
 void put_kernel(struct text *out, const struct unit *u, const struct kernel_choice *c);
-void put_range(struct text *out, const struct unit *u, const struct setting *s, uint32_t least, uint32_t most);
+void put_range(struct text *out, const struct unit *u, const struct kernel_choice *choice, uint32_t least, uint32_t most);
 /* The beginning of every file of settings; tiles that differ from the target's, `name` (or NULL) as value; all that was found. */
 void put_head(struct text *out, const struct tune *t);
 void put_tiles(struct text *out, const struct tune *t, const char *name, uint32_t value);
@@ -86,8 +86,6 @@ bool take_speed(void *context, const struct trial *trial, double *values, uint32
 bool take_speeds(void *context, const struct trial *trial, double *values, uint32_t n);
 /* The machine as the program names it; dies when the program does not run there. */
 const char *find_where(struct tune *t);
-/* Sorted; HUGE_VAL of none. */
-double middle_of(double *x, uint32_t n);
 
 /* ---- the search, part by part ---- */
 

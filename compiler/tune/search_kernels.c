@@ -3,6 +3,7 @@
  * program, and only these new numbers count; that program's step must be shorter as well, since a kernel can gain what its neighbour
  * loses. */
 #include "parts.h"
+#include "compiler/cli/pairs.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,10 +44,10 @@ static const char *candidate_yaml(const struct pass *p, bool prefill, uint32_t k
     text_puts(&y, "kernels:\n");
     for (uint32_t i = 0; i < t->n_units; i++) {
         const struct unit *u = &t->units[i];
-        const struct setting *set = k < p->of[i].settings.n ? &p->of[i].settings.list[k] : NULL;
+        const struct kernel_choice *set = k < p->of[i].settings.n ? &p->of[i].settings.list[k] : NULL;
         if (!unit_of_step(u, prefill)) continue;
         if (unit_is_gemm(u)) { if (set) put_range(&y, u, set, 1, CHUNK_MOST); }
-        else if (set || u->changed) put_kernel(&y, u, set ? &set->choice : &u->now.choice);
+        else if (set || u->changed) put_kernel(&y, u, set ? set : &u->now);
     }
     return text_str(&y);
 }
@@ -97,8 +98,18 @@ static void build_candidates(struct pass *p, bool prefill)
 
 /* ---- measuring ---- */
 
-/* What the candidates took in a round, over the planner's own before and behind them: [n][n_units + 1], the last of the whole step. */
-static void measure_round(const struct pass *p, const struct step *step, uint32_t round, double *ratios)
+/* After the first round: has program k a kernel that gained by then?  Others win nothing any more, and large models take seconds a run. */
+static bool has_hope(const struct pass *p, uint32_t k, const double *first)
+{
+    const uint32_t n_units = p->tune->n_units;
+    for (uint32_t u = 0; u < n_units; u++)
+        if (k < p->of[u].settings.n && first[k * (n_units + 1) + u] <= TUNE_BETTER) return true;
+    return false;
+}
+
+/* What the candidates took in a round, over the planner's own before and behind them: [n][n_units + 1], the last of the whole step.
+ * first: those of the first round; HUGE_VAL for what is left out because of them. */
+static void measure_round(const struct pass *p, const struct step *step, uint32_t round, const double *first, double *ratios)
 {
     struct tune *t = p->tune;
     const uint32_t n = t->n_units + 1;
@@ -109,7 +120,8 @@ static void measure_round(const struct pass *p, const struct step *step, uint32_
     for (uint32_t i = 0; i < p->n; i++) {
         const uint32_t k = round % 2 ? p->n - 1 - i : i;
         double *times = &ratios[k * n];
-        if (!trials_measure(t->trials, &p->trials[k], step_text(t, step, laps, round), times, n, take_laps, &at))
+        if ((round && !has_hope(p, k, first)) ||
+            !trials_measure(t->trials, &p->trials[k], step_text(t, step, laps, round), times, n, take_laps, &at))
             for (uint32_t u = 0; u < n; u++) times[u] = 0;
     }
     trials_measure(t->trials, &t->base, step_text(t, step, arena_printf(t->arena, "behind %s", base), round), behind, n, take_laps, &at);
@@ -129,12 +141,13 @@ static void measure_candidates(struct pass *p, const struct step *step)
     const uint32_t n = t->n_units + 1;
     double *all = arena_array(t->arena, double, (size_t)TUNE_ROUNDS_MOST * p->n * n + 1);
     uint32_t rounds = 0;
-    for (; rounds < t->rounds && (rounds == 0 || !tune_late(t)); rounds++) measure_round(p, step, rounds, &all[(size_t)rounds * p->n * n]);
+    for (; rounds < t->rounds && (rounds == 0 || !tune_late(t)); rounds++)
+        measure_round(p, step, rounds, all, &all[(size_t)rounds * p->n * n]);
     for (uint32_t k = 0; k < p->n; k++)
         for (uint32_t u = 0; u < n; u++) {
             double ratios[TUNE_ROUNDS_MOST], *sum = u < t->n_units ? &p->of[u].ratio[k] : &p->step[k];
             for (uint32_t r = 0; r < rounds; r++) ratios[r] = all[((size_t)r * p->n + k) * n + u];
-            *sum *= middle_of(ratios, rounds);
+            *sum *= median_of(ratios, rounds);
             if (u < t->n_units) p->of[u].worst[k] = fmax(p->of[u].worst[k], ratios[rounds - 1]);
         }
 }
@@ -144,10 +157,10 @@ static bool is_better(const struct candidates *c, uint32_t k, uint32_t n_steps)
     return pow(c->ratio[k], 1.0 / n_steps) <= TUNE_BETTER && c->worst[k] < 1;
 }
 
-static void report_choice(const struct tune *t, const struct unit *u, const struct setting *set, double ratio)
+static void report_choice(const struct tune *t, const struct unit *u, const struct kernel_choice *set, double ratio)
 {
     struct text params = { .arena = t->arena };
-    put_params(&params, &set->choice);
+    put_params(&params, set);
     fprintf(stderr, "forgec:   %-28s %s, %.1f %% less time\n", u->kernel->name, text_str(&params) + 1, 100 * (1 - ratio));
 }
 
@@ -177,7 +190,7 @@ static void run_pass(struct pass *p, const struct step *steps, uint32_t n, uint3
         struct unit *u = &t->units[i];
         const double ratio = pow(again.of[i].ratio[0], 1.0 / n);
         if (!again.of[i].settings.n || !is_better(&again.of[i], 0, n) || ratio >= kept[i]) continue;
-        const struct setting *set = &again.of[i].settings.list[0];
+        const struct kernel_choice *set = &again.of[i].settings.list[0];
         kept[i] = ratio;
         if (unit_is_gemm(u)) { u->at[size] = *set; u->at_changed[size] = true; }
         else { u->now = *set; u->changed = true; }
@@ -225,7 +238,7 @@ void search_prefill(struct tune *t)
         for (uint32_t i = 0; i < t->n_units; i++) {
             struct unit *u = &t->units[i];
             if (!unit_of_step(u, true) || (!unit_is_gemm(u) && size + 1 < t->n_prompts)) continue;
-            const struct setting now = unit_is_gemm(u) ? u->at[size] : u->now;
+            const struct kernel_choice now = unit_is_gemm(u) ? u->at[size] : u->now;
             p.of[i].settings = settings_of(t->arena, t->plan, u->kernel, &now, SETTINGS_GROUPS, tokens, 0, t->candidates);
         }
         fprintf(stderr, "forgec: prefill, steps of %u tokens: %u programs, %u rounds\n", tokens, most_candidates(&p), t->rounds);

@@ -1,5 +1,6 @@
 /* search_tiles.c -- tiles of the target that all kernels share: whole programs are compared, one tile after the other. */
 #include "parts.h"
+#include "compiler/cli/pairs.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +69,7 @@ static double gain_of(struct tune *t, const struct trial *trial)
             ratios[r] = speed / base;
             if (ratios[r] < TUNE_BETTER) return 0;
         }
-        gain *= middle_of(ratios, t->rounds);
+        gain *= median_of(ratios, t->rounds);
     }
     return trial->path ? pow(gain, 1.0 / n) : 0;
 }

@@ -45,12 +45,22 @@ static bool read_log(struct trials *t, const char *head)
     return true;
 }
 
+/* Of this search or of another one; or there is no such file. */
+static bool is_log(struct arena *a, const char *path)
+{
+    static const char begin[] = "forgec ";
+    if (!file_exists(path)) return true;
+    const struct bytes file = file_read(a, path);
+    return file.size == 0 || (file.size > strlen(begin) && memcmp(file.data, begin, strlen(begin)) == 0);
+}
+
 struct trials *trials_open(struct arena *a, const struct build_options *options, const struct runner *runner, struct workplace *w,
                            const char *log_path, const char *head)
 {
     struct trials *t = arena_new(a, struct trials);
     *t = (struct trials){ .arena = a, .options = options, .runner = runner, .workplace = w, .log_path = log_path };
     const bool continues = read_log(t, head);
+    if (!continues && !is_log(a, log_path)) die("%s: is there already and no list of measurements; move it, or give another -o", log_path);
     t->log = fopen(log_path, continues ? "a" : "w");
     if (!t->log || (!continues && fprintf(t->log, "%s\n", head) < 0) || fflush(t->log))
         die("%s: cannot be written: %s; it keeps what was measured", log_path, strerror(errno));

@@ -6,21 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 enum { ROUNDS = 3, CANDIDATES = 10, MINUTES = 30 };
-
-static double now_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* Is the search's part of the time over? */
 bool tune_late(struct tune *t)
 {
-    const bool late = now_seconds() - t->begun > t->seconds;
+    const bool late = build_seconds() - t->begun > t->seconds;
     if (late && !t->late) fprintf(stderr, "forgec: the time for the search is over\n");
     return t->late |= late;
 }
@@ -83,13 +75,10 @@ bool tune_found(const struct tune *t, bool prefill)
     return any;
 }
 
-/* A key with a text that can hold anything. */
+/* A key with a text that can hold anything: what printable() makes of it is what YAML reads in quotes. */
 static void put_text(struct text *out, const char *key, const char *value)
 {
-    text_printf(out, "  %s: \"", key);
-    for (const char *c = printable(out->arena, value, strlen(value)); *c; c++)
-        text_printf(out, "%s%c", *c == '"' || *c == '\\' ? "\\" : "", *c);
-    text_puts(out, "\"\n");
+    text_printf(out, "  %s: \"%s\"\n", key, printable(out->arena, value, strlen(value)));
 }
 
 static void write_settings(struct tune *t, const char *path, const struct trial *found, const struct text *numbers)
@@ -112,7 +101,7 @@ static void write_settings(struct tune *t, const char *path, const struct trial 
 int tune(struct arena *a, const struct tune_options *o)
 {
     struct tune *t = arena_new(a, struct tune);
-    *t = (struct tune){ .arena = a, .options = o, .gain = 1, .begun = now_seconds() };
+    *t = (struct tune){ .arena = a, .options = o, .gain = 1, .begun = build_seconds() };
     const struct build_options *b = &o->build;
     const struct gguf *file = gguf_open(a, b->model_path, true);
     const struct model *m = build_model(a, b, file);
@@ -128,8 +117,9 @@ int tune(struct arena *a, const struct tune_options *o)
     t->workplace = workplace_open(a);
     const char *path = out_path(a, o, t->plan), *log_path = arena_printf(a, "%s.log", path);
     output_claim(a, path);
-    const char *head = arena_printf(a, "forgec %s, %s, %s, context %u, %s, %s", FORGEC_VERSION, p->name, build_options_text(a, b),
-                                    t->plan->options.n_ctx, tuned_shape(a, t->plan), o->on ? o->on : "here");
+    const char *options = build_options_text(a, b, t->plan->options.n_ctx);
+    const char *head = arena_printf(a, "forgec %s, %s, %s, %s, %s", FORGEC_VERSION, p->name, options, tuned_shape(a, t->plan),
+                                    o->on ? o->on : "here");
     t->trials = trials_open(a, b, &t->runner, t->workplace, log_path, head);
     if (trials_known(t->trials)) fprintf(stderr, "forgec: %s has %u measurements already\n", log_path, trials_known(t->trials));
     trials_build(t->trials, &t->base, 1);
@@ -144,9 +134,9 @@ int tune(struct arena *a, const struct tune_options *o)
     const bool any = tune_found(t, false) || tune_found(t, true), better = any && settle(t, &found, &numbers);
     if (better) {
         write_settings(t, path, &found, &numbers);
-        printf("%u programs in %.0f s; %s\n", t->n_programs, now_seconds() - t->begun, path);
+        printf("%u programs in %.0f s; %s\n", t->n_programs, build_seconds() - t->begun, path);
     }
-    else printf("%u programs in %.0f s; %s: the planner's own settings stay\n", t->n_programs, now_seconds() - t->begun,
+    else printf("%u programs in %.0f s; %s: the planner's own settings stay\n", t->n_programs, build_seconds() - t->begun,
                 any ? "what was found is no faster as a whole" : "nothing was found that is faster");
     trials_forget(t->trials);
     workplace_close(t->workplace);

@@ -13,7 +13,7 @@ const struct kernel *unit_planned_gemm(const struct tune *t, const struct unit *
     const struct kernel_list *list = t->plan->kernels;
     for (uint32_t i = 0; i < list->n_prefill; i++) {
         const struct kernel *k = &list->kernels[list->prefill[i].kernel];
-        if (k->template == TEMPLATE_gemm && list->prefill[i].group == u->groups[0] && cost_kernel_runs(k, tokens)) return k;
+        if (k->template == TEMPLATE_gemm && list->prefill[i].group == u->groups[0] && kernel_runs(k, tokens)) return k;
     }
     return u->kernel;
 }
@@ -23,11 +23,9 @@ static void add_unit(struct tune *t, const struct launch *launches, uint32_t n, 
     const struct kernel *k = &t->plan->kernels->kernels[kernel];
     uint32_t *groups = arena_array(t->arena, uint32_t, n), n_groups = 0;
     for (uint32_t i = 0; i < n; i++) if (launches[i].kernel == kernel) groups[n_groups++] = launches[i].group;
-    struct unit u = { .kernel = k, .groups = groups, .n_groups = n_groups, .planned = settings_planned(t->plan, k) };
+    struct unit u = { .kernel = k, .groups = groups, .n_groups = n_groups, .now = settings_planned(k) };
     if (!n_groups) return;
-    u.now = u.planned;
-    for (uint32_t i = 0; i < t->n_prompts; i++)
-        u.at[i] = unit_is_gemm(&u) ? settings_planned(t->plan, unit_planned_gemm(t, &u, t->prompts[i])) : u.planned;
+    for (uint32_t i = 0; i < t->n_prompts && unit_is_gemm(&u); i++) u.at[i] = settings_planned(unit_planned_gemm(t, &u, t->prompts[i]));
     t->units[t->n_units++] = u;
 }
 
@@ -81,20 +79,20 @@ void put_kernel(struct text *out, const struct unit *u, const struct kernel_choi
     text_puts(out, "\n");
 }
 
-void put_range(struct text *out, const struct unit *u, const struct setting *s, uint32_t least, uint32_t most)
+void put_range(struct text *out, const struct unit *u, const struct kernel_choice *choice, uint32_t least, uint32_t most)
 {
-    struct kernel_choice c = s->choice;
+    struct kernel_choice c = *choice;
     c.given |= 1u << PARAM_LEAST | 1u << PARAM_MOST;
     c.param[PARAM_LEAST] = least;
     c.param[PARAM_MOST] = most;
     put_kernel(out, u, &c);
 }
 
-struct range { struct setting set; uint32_t least, most; };
+struct range { struct kernel_choice set; uint32_t least, most; };
 
-static void add_range(struct range *list, uint32_t *n, const struct setting *set, uint32_t least, uint32_t most)
+static void add_range(struct range *list, uint32_t *n, const struct kernel_choice *set, uint32_t least, uint32_t most)
 {
-    if (*n && memcmp(list[*n - 1].set.choice.param, set->choice.param, sizeof set->choice.param) == 0) list[*n - 1].most = most;
+    if (*n && memcmp(list[*n - 1].set.param, set->param, sizeof set->param) == 0) list[*n - 1].most = most;
     else list[(*n)++] = (struct range){ *set, least, most };
 }
 
@@ -103,7 +101,7 @@ static void add_planned(struct range *list, uint32_t *n, const struct tune *t, c
 {
     while (*next < end) {
         const struct kernel *k = unit_planned_gemm(t, u, *next);
-        const struct setting planned = settings_planned(t->plan, k);
+        const struct kernel_choice planned = settings_planned(k);
         if (k->param[PARAM_MOST] >= end) return;
         add_range(list, n, &planned, *next, k->param[PARAM_MOST]);
         *next = k->param[PARAM_MOST] + 1;
@@ -159,7 +157,7 @@ bool unit_any_size_changed(const struct tune *t, const struct unit *u)
 void put_head(struct text *out, const struct tune *t)
 {
     text_printf(out, "tuned:\n  target: %s\n  options: %s\n  shape: \"%s\"\n", t->plan->profile->name,
-                build_options_text(out->arena, &t->options->build), tuned_shape(out->arena, t->plan));
+                build_options_text(out->arena, &t->options->build, 0), tuned_shape(out->arena, t->plan));
 }
 
 void put_tiles(struct text *out, const struct tune *t, const char *name, uint32_t value)
@@ -187,6 +185,6 @@ void put_found(struct text *out, const struct tune *t, bool decode, bool prefill
         if (!any) text_puts(out, "kernels:\n");
         any = true;
         if (unit_is_gemm(u)) put_ranges(out, t, u);
-        else put_kernel(out, u, &u->now.choice);
+        else put_kernel(out, u, &u->now);
     }
 }

@@ -215,6 +215,7 @@ static bool built_for(bool gpu)
 static enum forge_status check_meaning(const struct forge_options *o, const struct forge_program *p, struct forge_error *error)
 {
     if (o->no_graph && !built_for(true)) return error_set(error, FORGE_USAGE, "--no-graph: this program was built for no GPU");
+    if (o->profile_each > 0 && !built_for(true)) return error_set(error, FORGE_USAGE, "--each: this program was built for no GPU");
     if (o->n_threads > 0 && !built_for(false)) fprintf(stderr, "--threads means nothing here: this program computes on the GPU\n");
     for (size_t i = 0; i < o->n_ignored; i++) fprintf(stderr, i > 0 ? ", %s" : "%s", o->ignored[i]);
     if (o->n_ignored > 0) fprintf(stderr, ": llama.cpp's, and without a meaning here\n");

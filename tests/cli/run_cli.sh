@@ -220,6 +220,7 @@ check profile-step 6 "$fake" --profile -p 5000; err_has 5000; out_is ""
 check profile-depth 6 "$fake" --profile -d 1024; err_has 1024
 check profile-one 2 "$fake" --profile -p 1; err_has "decode step"
 check profile-form 2 "$fake" --profile -o xml; err_has "html"
+check profile-each 2 "$fake" --profile --each 3; err_has "no GPU"
 check profile-bench 2 "$fake" --profile --bench; err_has "exclude"
 check profile-repetitions 2 "$fake" --profile -r 3; err_has "-r"
 check profile-random-alone 2 "$external" --random-weights -p x; err_has "--random-weights"

@@ -48,6 +48,10 @@ refuse order 1 "from the smallest to the largest" tune -p 32,16
 refuse step 1 "a prefill step takes 2 to" tune -p 9999
 refuse depth 1 "holds no 96 tokens" tune -d 100
 refuse place 1 "none/x.yaml.log: cannot be written" tune -o none/x.yaml
+refuse spills 2 "--allow-spills does not go with tune" "$forgec" tune "$model" -t gfx1151 --allow-spills
+echo mine > y.yaml.log
+refuse log 1 "y.yaml.log: is there already" tune -o y.yaml
+[ "$(cat y.yaml.log)" = mine ] || bad "another file was overwritten"
 refuse elsewhere 1 "--on COMMAND runs it on another machine" env FORGE_HIP_LIBRARY=/none "$forgec" tune "$model" -t gfx942
 refuse command 1 "exit code" tune -o x.yaml --on false
 rm -f x.yaml.log
@@ -100,6 +104,15 @@ if [ -n "$lanes" ]; then
     export FORGE_HIP_LIBRARY="$lanes" LAPS=real
     check lanes 0 "$forgec" tune "$gpu_model" -t "$here/../lanes/simt32.yaml" --on "sh on.sh" --candidates 1 -r 1 --ctx 128 -d 0 -p 32 --minutes 1 -o gpu.yaml
     err_has "decode, threads and groups: 1 programs"; err_has "prefill, steps of 32 tokens"; out_has "programs in"
+    # --each: of a kernel's launches one is measured, and the others count as it
+    check profile-build 0 "$forgec" build "$gpu_model" -q -t "$here/../lanes/simt32.yaml" --ctx 128 -o each
+    for each in 0 1; do
+        check profile-$each 0 ./each --profile -p 0 -n 3 --each $each -o json
+        grep -o '"name": "ffn_gate_up", "us": [0-9.]*' "$tmp/out" > laps
+        [ "$(wc -l < laps)" -gt 1 ] || bad "--each $each lists no launches of ffn_gate_up"
+        [ $each -eq 1 ] || [ "$(sort -u laps | wc -l)" -gt 1 ] || bad "all launches took the same time"
+        [ $each -eq 0 ] || [ "$(sort -u laps | wc -l)" -eq 1 ] || bad "one launch of each kernel was to be measured: $(cat laps)"
+    done
     group=$("$forgec" build "$gpu_model" -q -t "$here/../lanes/simt32.yaml" --emit plan -o - | sed -n 's/^  gemv token_embd .*\(groups=.*\)/\1/p')
     printf 'tuned: {target: simt32, options: --fuse layer --kv f16, shape: x}\nkernels:\n  - decode gemv token_embd rows=2 lanes=8 threads=64 resident=1 depth=2 %s\n' "$group" > kernels.yaml
     check shape-of 1 "$forgec" build "$gpu_model" -q -t "$here/../lanes/simt32.yaml" --tuned kernels.yaml --emit plan -o none

@@ -137,6 +137,8 @@ check cuda-older 9 env FORGE_SIMT_SM=89 "$cuda" -p x --target sm_90; err_has "sm
 check cuda-newer 0 env FORGE_SIMT_SM=100 "$cuda" -q -p Once -n 8 --temp 0; out_is "$greedy"; err_empty
 check cuda-driver 8 env FORGE_SIMT_CUDA=12040 "$cuda" -p x --target sm_90; err_has "12.5 is needed"
 check cuda-none 8 env FORGE_CUDA_LIBRARY="$tmp/none" "$cuda" -p x --target sm_90; err_has "NVIDIA"
+check cuda-spills 0 env FORGE_SIMT_LOCAL=48 "$cuda" --profile -p 0 -n 2 -o json; out_has '"name": "sample", "us": '; out_has '"spill_bytes": 48'
+check cuda-no-spills 0 "$cuda" --profile -p 0 -n 2 -o json; out_has '"spill_bytes": 0'
 check cuda-fault 10 env FORGE_SIMT_FAULT=5 "$cuda" -q -p Once --temp 0 -n 20; err_has "the launch that ran last: append of layer 3"
 
 # about it

@@ -54,7 +54,7 @@ static void add_step(struct lines *lines, const struct plan *p, const cJSON *ste
         const struct launch *l = !prefill && i == list->n_decode ? &list->sample : &launches[i];
         const struct kernel *k = &list->kernels[l->kernel];
         const uint32_t of = prefill && l->tail ? 1 : tokens;
-        if (!cost_kernel_runs(k, of)) continue;
+        if (!kernel_runs(k, of)) continue;
         if (!one || strcmp(word(one, "name"), l->name))
             die("launch %u is %s in the plan, %s in the profile", i, l->name, one ? word(one, "name") : "missing");
         add(lines, k->name, cost_work_of(p, k, of, n_past), n_past, of, number(one, "us"));

@@ -40,7 +40,7 @@ static const struct plan *plan_back(struct scratch *s, const struct tune *t, uin
     const struct profile *p = profile_load_tuned(a, t->plan->profile->name, NULL, path);
     struct plan_options o = { .n_ctx = n_ctx };
     const struct plan *own = plan_make(a, t->plan->fused->graph, FUSE_LAYER, p, &o);
-    o.choices = tuned_choices(a, own, build_options_text(a, &t->options->build));
+    o.choices = tuned_choices(a, own, build_options_text(a, &t->options->build, 0));
     return plan_make(a, t->plan->fused->graph, FUSE_LAYER, p, &o);
 }
 
@@ -50,7 +50,7 @@ static const uint32_t *gemm_at(const struct plan *p, uint32_t group, uint32_t to
     const uint32_t *found = NULL;
     for (uint32_t i = 0; i < p->kernels->n_prefill; i++) {
         const struct kernel *k = &p->kernels->kernels[p->kernels->prefill[i].kernel];
-        if (k->template != TEMPLATE_gemm || p->kernels->prefill[i].group != group || !cost_kernel_runs(k, tokens)) continue;
+        if (k->template != TEMPLATE_gemm || p->kernels->prefill[i].group != group || !kernel_runs(k, tokens)) continue;
         assert_null(found);
         found = k->param;
     }
@@ -87,7 +87,7 @@ static void test_sizes(void **state)
                 const struct unit *u = &t->units[i];
                 for (uint32_t g = 0; unit_is_gemm(u) && g < u->n_groups; g++)
                     for (uint32_t k = 0; k < 3; k++) {
-                        assert_true(same_tile(gemm_at(p, u->groups[g], t->prompts[k]), u->at[k].choice.param));
+                        assert_true(same_tile(gemm_at(p, u->groups[g], t->prompts[k]), u->at[k].param));
                         n_compared++;
                     }
             }
@@ -109,7 +109,7 @@ static void test_decode(void **state)
         for (enum settings_step step = 0; step < SETTINGS_STEPS && !unit_is_gemm(u) && !u->kernel->prefill; step++) {
             const struct settings found = settings_of(s->arena, t->plan, u->kernel, &u->now, step, 1, 100, 8);
             for (uint32_t k = 0; k < found.n; k++)
-                assert_memory_not_equal(found.list[k].choice.param, u->now.choice.param, sizeof u->now.choice.param);
+                assert_memory_not_equal(found.list[k].param, u->now.param, sizeof u->now.param);
             if (found.n) { u->now = found.list[found.n - 1]; u->changed = true; }
         }
     }
@@ -120,9 +120,9 @@ static void test_decode(void **state)
             const struct unit *u = unit_of(t, &t->plan->kernels->decode[i], false);
             const uint32_t *param = p->kernels->kernels[p->kernels->decode[i].kernel].param;
             if (!u || !u->changed) continue;
-            const uint32_t *wanted = u->now.choice.param;
+            const uint32_t *wanted = u->now.param;
             for (uint32_t k = 0; k < PARAM_COUNT; k++)
-                if (u->now.choice.given >> k & 1)
+                if (u->now.given >> k & 1)
                     assert_int_equal(param[k], k == PARAM_SPLITS && wanted[k] > n_ctx / 16 ? n_ctx / 16 : wanted[k]);
             n++;
         }
