@@ -375,7 +375,7 @@ static void choose(struct arena *a, struct plan *p)
     p->gpu->digits = p->options.exact ? 3 : p->profile->activation_digits;
     p->gpu->groups = arena_array(a, struct gpu_group, p->fused->n_groups);
     choose_products(p);
-    choose_splits(p);
+    choose_splits(a, p);
     choose_values(a, p);
     gpu_plan_kernels(a, p);
 }

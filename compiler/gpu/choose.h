@@ -12,6 +12,10 @@
 struct gpu_run { uint32_t first, last; uint64_t rows; const struct weight *weight; };
 
 /* What a plan for a GPU knows of a group; see docs/gpu.md. */
+/* Decode's attention: groups of a span of each KV head, spans at most, positions of one at least, rows in flight, threads, groups of a
+ * compute unit that registers are bounded by; do the splits run as a cluster? */
+struct attention_shape { uint32_t splits, spans, span, rows, threads, resident; bool cluster; };
+
 struct gpu_group {
     struct gpu_run runs[MAX_BRANCHES];
     uint32_t       n_runs;
@@ -22,7 +26,7 @@ struct gpu_group {
     struct buffer  stage_f16, stage_bf16;           /* where the input is normed or converted to, if its maker did not */
     struct buffer  picked, n_picked;                /* prefill, of a choice: entries of each expert, how many (templates/gpu/slices.h) */
     struct buffer  rows;                            /* prefill, of a sum of experts: rows of all of them, f32 */
-    uint32_t       splits;                          /* attention: groups per KV head in decode */
+    struct attention_shape attention;               /* in decode */
     /* decode: the product's kernel chooses its experts itself, and the router has none */
     bool           chooses;
     uint64_t       route_at;                        /* where in its LDS */
@@ -88,6 +92,8 @@ const char *gpu_gemv_misfit(struct arena *a, const struct plan *p, const struct 
 /* What the plan of tiles needs to know of a group's products; weight_bytes: of all of them; parts: what the result points to. */
 struct gemm_product gpu_product(const struct plan *p, const struct group *g, uint64_t weight_bytes, struct gemm_part parts[MAX_BRANCHES]);
 
+/* choose_attention.c: why decode's attention cannot be made so; NULL: it can. */
+const char *gpu_attention_misfit(struct arena *a, const struct plan *p, const struct node *n, const struct attention_shape *s);
 /* work.c: cost_work_of() of a GPU. */
 struct cost_work gpu_work(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past);
 
@@ -110,7 +116,7 @@ struct chooser {
 /* values.c: all of the arena. */
 void choose_values(struct arena *a, struct plan *p);
 /* choose_attention.c: of each attention, before there are values. */
-void choose_splits(struct plan *p);
+void choose_splits(struct arena *a, struct plan *p);
 /* choose_products.c: forms, before there are values; matrices that are one product, once they have places. */
 void choose_products(struct plan *p);
 

@@ -14,26 +14,102 @@ bool gpu_in_steps(const struct plan *p, const struct node *n)
     return p->fused->level == FUSE_NONE || n->attr.head_dim > 256 || n->attr.head_dim != n->inputs[2]->attr.head_dim;
 }
 
-/* ---- splits ---- */
+/* Of a group of an attention kernel: whole waves; power: as many as a power of two. */
+static uint32_t given_threads(const struct profile *t, const struct kernel_choice *given, uint32_t planned, uint32_t most, bool power)
+{
+    const uint32_t threads = kernel_chosen(given, PARAM_THREADS, planned), wave = t->wave;
+    if (given && (threads < wave || threads > most || threads % wave || (power && (threads & (threads - 1)))))
+        die_at(given->at, "threads is %u; this kernel has %u to %u of them on %s, a %s", threads, wave, most, t->name,
+               power ? "power of two" : "multiple of the wave");
+    return threads;
+}
 
+/* ---- decode: splits and spans ---- */
+
+static uint32_t most_splits(const struct plan *p) { return (p->options.n_ctx + 15) / 16; }
 static uint32_t planned_splits(const struct plan *p)
 {
     uint32_t heads_kv = 1;
     for (uint32_t l = 0; l < p->model->n_layer; l++) if (p->model->layers[l].n_head_kv > heads_kv) heads_kv = p->model->layers[l].n_head_kv;
-    const uint32_t splits = (p->profile->gpu.attention_splits + heads_kv - 1) / heads_kv, most = (p->options.n_ctx + 15) / 16;
+    const uint32_t splits = (p->profile->gpu.attention_splits + heads_kv - 1) / heads_kv, most = most_splits(p);
     return splits < 1 ? 1 : splits > most ? most : splits;
 }
 
-void choose_splits(struct plan *p)
+static uint32_t units_of(const struct node *n) { return ATTENTION_UNITS(n->heads, n->inputs[1]->heads, n->attr.head_dim); }
+
+/* Splits that are a cluster, and spans that fill the compute units: a little fewer splits where more groups fit then. */
+static void plan_spans(const struct plan *p, const struct node *n, struct attention_shape *s)
 {
-    const uint32_t planned = planned_splits(p), most = (p->options.n_ctx + 15) / 16;
+    const struct profile *t = p->profile;
+    const uint32_t groups = t->gpu.attention_groups * t->compute_units / units_of(n);
+    uint32_t most = 0, splits = s->splits = t->cluster && s->splits > ATTENTION_MAX_CLUSTER ? ATTENTION_MAX_CLUSTER : s->splits;
+    s->spans = 1;
+    for (const uint32_t least = splits - splits / 4; splits >= least; splits--) {
+        const uint32_t spans = groups / splits;
+        if (spans * splits <= most) continue;
+        most = spans * splits;
+        s->splits = splits;
+        s->spans = spans;
+    }
+}
+
+static uint32_t planned_span(const struct plan *p, const struct node *n, const struct attention_shape *s)
+{
+    enum { UNIT = 32 };
+    const uint32_t kv = (uint32_t)p->options.kv, head_dim = n->attr.head_dim,
+                   bytes = 2 * (KV_VALUE_BYTES(kv, head_dim) + KV_SCALE_BYTES(kv, head_dim)),
+                   span = (p->profile->gpu.attention_span * 1024 * s->splits / bytes + UNIT - 1) / UNIT * UNIT,
+                   least = ATTENTION_SPAN_LEAST(head_dim, s->threads, s->splits);
+    return span < least ? least : span;
+}
+
+const char *gpu_attention_misfit(struct arena *a, const struct plan *p, const struct node *n, const struct attention_shape *s)
+{
+    const struct profile *t = p->profile;
+    const uint32_t least = ATTENTION_SPAN_LEAST(n->attr.head_dim, s->threads, s->splits),
+                   resident = t->waves * t->simds * t->wave / s->threads;
+    if (s->splits < 1 || s->splits > most_splits(p))
+        return arena_printf(a, "splits is %u; a context of %u tokens can be split into 1 to %u parts, of 16 positions or more", s->splits,
+                            p->options.n_ctx, most_splits(p));
+    if (s->spans < 1 || s->spans > 256) return arena_printf(a, "spans is %u; there are 1 to 256 of them", s->spans);
+    if (s->spans > 1 && s->span < least)
+        return arena_printf(a, "span is %u; with %u splits of %u threads it has %u positions or more", s->span, s->splits, s->threads,
+                            least);
+    if (s->rows != 2 && s->rows != 4 && s->rows != 8)
+        return arena_printf(a, "rows is %u; a lane asks for 2, 4 or 8 of them at once", s->rows);
+    if (s->resident < 1 || (s->resident > 1 && s->resident > resident))
+        return arena_printf(a, "resident is %u; a compute unit of %s holds 1 to %u groups of %u threads", s->resident, t->name, resident,
+                            s->threads);
+    return NULL;
+}
+
+static struct attention_shape decode_shape(struct arena *a, const struct plan *p, const struct node *n, const struct kernel_choice *given)
+{
+    const struct profile *t = p->profile;
+    const uint32_t window = plan_window(p, n), heads = ATTENTION_HEADS(n->heads, n->inputs[1]->heads, n->attr.head_dim);
+    struct attention_shape s = { .splits = planned_splits(p), .spans = 1 };
+    if (t->gpu.attention_groups) plan_spans(p, n, &s);
+    s.threads = given_threads(t, given, t->gpu.attention_threads, 1024, false);
+    s.splits = kernel_chosen(given, PARAM_SPLITS, s.splits);
+    s.spans = kernel_chosen(given, PARAM_SPANS, s.spans);
+    s.span = kernel_chosen(given, PARAM_SPAN, planned_span(p, n, &s));
+    s.rows = kernel_chosen(given, PARAM_ROWS, ATTENTION_ROWS((uint32_t)p->options.kv, heads, t->family));
+    s.resident = kernel_chosen(given, PARAM_RESIDENT, 1);
+    const char *misfit = given ? gpu_attention_misfit(a, p, n, &s) : NULL;
+    if (misfit) die_at(given->at, "%s", misfit);
+    const uint32_t spans = (window ? window : p->options.n_ctx) / (s.span ? s.span : 1);       /* as many as ever have positions */
+    if (s.spans > spans) s.spans = spans ? spans : 1;
+    s.cluster = t->cluster && s.splits > 1 && s.splits <= ATTENTION_MAX_CLUSTER;
+    return s;
+}
+
+void choose_splits(struct arena *a, struct plan *p)
+{
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
-        if (p->fused->groups[i].kind != GROUP_ATTENTION) continue;
-        const struct kernel_choice *given = kernel_choice(p->options.choices, TEMPLATE_attention_decode, false, i, 0);
-        const uint32_t splits = p->gpu->groups[i].splits = kernel_chosen(given, PARAM_SPLITS, planned);
-        if (splits < 1 || splits > most)
-            die_at(given->at, "splits is %u; a context of %u tokens can be split into 1 to %u parts, of 16 positions or more", splits,
-                   p->options.n_ctx, most);
+        const struct group *g = &p->fused->groups[i];
+        if (g->kind != GROUP_ATTENTION) continue;
+        p->gpu->groups[i].attention =
+            decode_shape(a, p, g->node, kernel_choice(p->options.choices, TEMPLATE_attention_decode, false, i, 0));
     }
 }
 
@@ -92,27 +168,14 @@ static void does_heads(const struct chooser *c, struct kernel_draft *d)
     kernel_does(d, "%s", rotation);
 }
 
-/* Of a group of an attention kernel: whole waves; power: as many as a power of two. */
-static uint32_t given_threads(const struct chooser *c, enum kernel_template template, uint32_t planned, uint32_t most, bool power)
-{
-    const struct kernel_choice *given = choose_given(c, template, 0);
-    const uint32_t threads = kernel_chosen(given, PARAM_THREADS, planned), wave = c->plan->profile->wave;
-    if (given && (threads < wave || threads > most || threads % wave || (power && (threads & (threads - 1)))))
-        die_at(given->at, "threads is %u; this kernel has %u to %u of them on %s, a %s", threads, wave, most, c->plan->profile->name,
-               power ? "power of two" : "multiple of the wave");
-    return threads;
-}
-
 /* ---- decode ---- */
 
 static void choose_decode(const struct chooser *c)
 {
     const struct node *n = c->group->node;
     const struct plan *p = c->plan;
-    const struct profile *t = p->profile;
-    const uint32_t heads_kv = keys_of(c)->heads, head_dim = n->attr.head_dim, splits = c->gg->splits,
-                   threads = given_threads(c, TEMPLATE_attention_decode, t->gpu.attention_threads, 1024, false);
-    const bool cluster = t->cluster && splits > 1 && splits <= ATTENTION_MAX_CLUSTER;
+    const struct attention_shape *s = &c->gg->attention;
+    const uint32_t heads_kv = keys_of(c)->heads, head_dim = n->attr.head_dim;
     struct kernel_draft d = begin_attention(c, TEMPLATE_attention_decode, c->group->name);
     if (c->group->has_heads) does_heads(c, &d);
     does_attention(c, &d);
@@ -120,11 +183,15 @@ static void choose_decode(const struct chooser *c)
     kernel_does(&d, "parts at %llu, maxima and totals at %llu, counters at %llu", (ull)p->parts_offset, (ull)p->gpu->parts_ml,
                 (ull)p->gpu->zero);
     plan_count_attention(p, n, ATTENTION_ALL, &d.kernel);
-    d.kernel.param[PARAM_THREADS] = threads;
-    d.kernel.param[PARAM_SPLITS] = splits;
-    d.kernel.param[PARAM_CLUSTER] = cluster ? splits : 0;
-    d.kernel.grid_x = ATTENTION_GROUPS(n->heads, heads_kv, head_dim, splits);
-    d.kernel.lds_bytes = ATTENTION_LDS_BYTES(n->heads, heads_kv, head_dim, t->wave, threads, splits, cluster);
+    d.kernel.param[PARAM_THREADS] = s->threads;
+    d.kernel.param[PARAM_RESIDENT] = s->resident;
+    d.kernel.param[PARAM_ROWS] = s->rows;
+    d.kernel.param[PARAM_SPLITS] = s->splits;
+    d.kernel.param[PARAM_SPANS] = s->spans;
+    d.kernel.param[PARAM_SPAN] = s->span;
+    d.kernel.param[PARAM_CLUSTER] = s->cluster ? s->splits : 0;
+    d.kernel.grid_x = ATTENTION_GROUPS(n->heads, heads_kv, head_dim, s->splits, s->spans);
+    d.kernel.lds_bytes = ATTENTION_LDS_BYTES(n->heads, heads_kv, head_dim, p->profile->wave, s->threads, s->splits, s->cluster);
     choose_end(c, &d);
 }
 
@@ -152,8 +219,9 @@ static void choose_chunk(const struct chooser *c)
     const struct plan *p = c->plan;
     const struct profile *t = p->profile;
     const bool whole = n->attr.head_dim % 16 == 0;               /* the matrix unit's tiles */
+    const struct kernel_choice *given = choose_given(c, TEMPLATE_attention_prefill, 0);
     const uint32_t kv = (uint32_t)p->options.kv, digits = p->options.exact || !whole ? 2 : 1,
-                   threads = given_threads(c, TEMPLATE_attention_prefill, t->gpu.attention_prefill_threads, 8 * t->wave, true);
+                   threads = given_threads(t, given, t->gpu.attention_prefill_threads, 8 * t->wave, true);
     const uint32_t heads_kv = keys_of(c)->heads, head_dim = n->attr.head_dim;
     struct kernel_draft d = begin_attention(c, TEMPLATE_attention_prefill, "attention_chunk");
     does_attention(c, &d);

@@ -2,6 +2,7 @@
 #include "settings.h"
 #include "choose.h"
 #include "compiler/plan/cost.h"
+#include "templates/gpu/attention_sizes.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,16 +87,44 @@ static void search_gemv(struct search *s, const uint32_t *now, enum settings_ste
         for (uint32_t d = 0; d <= 8; d = d < 4 ? d + 1 : d * 2) add_gemv(s, now, threads, resident, rows, lanes, d);
 }
 
+/* A span has as many positions as it must, at least; more spans than a full context has are left out. */
+static void add_attention(struct search *s, const uint32_t *param, struct attention_shape shape)
+{
+    const struct node *n = s->kernel->group->node;
+    const uint32_t least = ATTENTION_SPAN_LEAST(n->attr.head_dim, shape.threads, shape.splits), window = plan_window(s->plan, n);
+    uint32_t p[PARAM_COUNT];
+    if (shape.span < least) shape.span = least;
+    if (shape.spans > 1 && shape.spans > (window ? window : s->plan->options.n_ctx) / shape.span) return;
+    memcpy(p, param, sizeof p);
+    p[PARAM_THREADS] = shape.threads;
+    p[PARAM_RESIDENT] = shape.resident;
+    p[PARAM_SPLITS] = shape.splits;
+    p[PARAM_SPANS] = shape.spans;
+    p[PARAM_SPAN] = shape.span;
+    p[PARAM_ROWS] = shape.rows;
+    if (!gpu_attention_misfit(s->arena, s->plan, n, &shape)) add(s, p);
+}
+
 static void search_attention(struct search *s, const uint32_t *now, enum settings_step step)
 {
     const struct profile *t = s->plan->profile;
-    const uint32_t most = (s->plan->options.n_ctx + 15) / 16;
-    uint32_t p[PARAM_COUNT];
-    memcpy(p, now, sizeof p);
-    if (step == SETTINGS_GROUPS) for (p[PARAM_THREADS] = t->wave; p[PARAM_THREADS] <= 1024; p[PARAM_THREADS] *= 2) add(s, p);
-    for (uint32_t n = 1; step == SETTINGS_ROWS && n <= 64; n *= 2)
-        for (p[PARAM_SPLITS] = n; p[PARAM_SPLITS] <= n * 3 / 2; p[PARAM_SPLITS] += n > 1 ? n / 2 : 1)
-            if (p[PARAM_SPLITS] <= most) add(s, p);
+    const struct node *n = s->kernel->group->node;
+    const uint32_t units = ATTENTION_UNITS(n->heads, n->inputs[1]->heads, n->attr.head_dim);
+    const struct attention_shape planned = { now[PARAM_SPLITS], now[PARAM_SPANS], now[PARAM_SPAN], now[PARAM_ROWS], now[PARAM_THREADS],
+                                             now[PARAM_RESIDENT], false };
+    struct attention_shape x = planned;
+    if (step == SETTINGS_GROUPS)
+        for (x.threads = t->wave; x.threads <= 1024; x.threads *= 2)
+            for (x.resident = 1; x.resident <= 2; x.resident++) if (has_registers(t, x.threads, x.resident)) add_attention(s, now, x);
+    for (uint32_t i = 1; step == SETTINGS_ROWS && i <= 64; i *= 2)
+        for (x.splits = i; x.splits <= i * 3 / 2; x.splits += i > 1 ? i / 2 : 1)
+            for (uint32_t fill = 0; fill <= 2; fill++) {     /* one span, or as many as fill the compute units once or twice */
+                x.spans = fill ? fill * t->compute_units / (units * x.splits) : 1;
+                if (x.spans) add_attention(s, now, x);
+            }
+    if (step == SETTINGS_DEPTH)
+        for (x.rows = 2; x.rows <= 8; x.rows *= 2)
+            for (x.span = planned.span / 2; x.span <= planned.span * 2; x.span *= 2) add_attention(s, now, x);
 }
 
 static void search_prefill_attention(struct search *s, const uint32_t *now)

@@ -194,12 +194,13 @@ static struct attention_bytes attention_bytes(const struct plan *p)
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct node *n = p->fused->groups[i].node;
         if (p->fused->groups[i].kind != GROUP_ATTENTION) continue;
-        const uint32_t kv = n->inputs[1]->heads, head_dim = n->attr.head_dim, splits = p->gpu->groups[i].splits;
+        const uint32_t kv = n->inputs[1]->heads, head_dim = n->attr.head_dim;
+        const struct attention_shape *s = &p->gpu->groups[i].attention;
         if (gpu_in_steps(p, n)) most.scores = larger(most.scores, (uint64_t)n->heads * p->chunk * plan_align(p->options.n_ctx, 4) * 4);
         if (p->fused->level != FUSE_NONE && gpu_in_steps(p, n)) continue;
-        most.parts = larger(most.parts, ATTENTION_PARTS_BYTES(n->heads, kv, head_dim, splits));
-        most.ml = larger(most.ml, ATTENTION_ML_BYTES(n->heads, kv, head_dim, splits));
-        most.counters = larger(most.counters, ATTENTION_COUNTER_BYTES(n->heads, kv, head_dim));
+        most.parts = larger(most.parts, ATTENTION_PARTS_BYTES(n->heads, kv, head_dim, s->splits, s->spans, s->cluster));
+        most.ml = larger(most.ml, ATTENTION_ML_BYTES(n->heads, kv, head_dim, s->splits, s->spans));
+        most.counters = larger(most.counters, ATTENTION_COUNTER_BYTES(n->heads, kv, head_dim, s->splits, s->cluster));
     }
     return most;
 }

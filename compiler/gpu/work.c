@@ -1,6 +1,7 @@
 /* work.c -- what a launch has to do, for predictions (compiler/plan/cost.h), from what the plan knows. */
 #include "work.h"
 #include "choose.h"
+#include "templates/gpu/attention_sizes.h"
 #include <math.h>
 
 /* ---- decode's products ---- */
@@ -94,10 +95,23 @@ static enum prediction_kind kind_of(const struct kernel *k, uint32_t tokens)
     return k->template == TEMPLATE_attention_decode ? PREDICT_ATTENTION : PREDICT_OTHERS;
 }
 
+/* Groups that have positions, on as many compute units, or each on several groups'. */
+static double attention_uneven(const struct plan *p, const struct kernel *k, uint32_t n_past)
+{
+    const struct node *n = k->group->node;
+    const uint32_t positions = k->window && n_past > k->window ? k->window : n_past, lanes = ATTENTION_LANES(n->attr.head_dim),
+                   blocks = (positions * lanes + k->param[PARAM_THREADS] - 1) / k->param[PARAM_THREADS], splits = k->param[PARAM_SPLITS],
+                   spans = positions / k->param[PARAM_SPAN];
+    const double units = ATTENTION_UNITS(n->heads, n->inputs[1]->heads, n->attr.head_dim), compute_units = p->profile->compute_units,
+                 groups = spans > 1 ? units * splits * fmin(spans, k->param[PARAM_SPANS]) : units * fmin(fmax(blocks, 1), splits);
+    return fmax(compute_units / groups, 1);
+}
+
 struct cost_work gpu_work(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past)
 {
     if (k->template == TEMPLATE_gemv && !k->grid_tokens) return gemv_work(p, k);
     if (k->template == TEMPLATE_gemm) return gemm_work(p, k, tokens);
     return (struct cost_work){ .kind = kind_of(k, tokens), .bytes = cost_kernel_bytes(p, k, tokens, n_past),
+                               .uneven = k->template == TEMPLATE_attention_decode ? attention_uneven(p, k, n_past) : 0,
                                .operations = cost_kernel_operations(p, k, tokens, n_past) };
 }

@@ -29,7 +29,7 @@ static double rate_of(const struct profile *t, const struct prediction *c, enum 
 static double compute_of(const struct profile *t, const struct prediction *c, const struct cost_work *w)
 {
     const double clocks = w->copied ? c->copied : c->clocks, rate = rate_of(t, c, w->kind);
-    const double by_rate = rate > 0 ? w->operations / (rate * 1e6) : 0;
+    const double by_rate = rate > 0 ? w->operations * fmax(w->uneven, 1) / (rate * 1e6) : 0;
     return fmax(by_rate, fmax(w->clocks_us * (clocks > 0 ? clocks : 1), w->issue_us));
 }
 

@@ -1,7 +1,7 @@
 /* cost.h -- how long a kernel takes, predicted: one model for plans, for searches among settings, and for the fit of its constants to
  * measured kernels.
  *
- *   t = start + row x cols + max(chain, bytes x uneven / (bandwidth x share), operations / rate, clocks, issue)
+ *   t = start + row x cols + max(chain, bytes x uneven / (bandwidth x share), operations x uneven / rate, clocks, issue)
  *
  * start: what a launch adds to any kernel; row: what every group does to prepare its input; chain: the least that a chain of dependent
  * accesses takes; share: of the bandwidth, less where fewer bytes are asked for at once than a latency wants (Little's law), and where

@@ -7,8 +7,8 @@
 
 const char *const kernel_param_name[PARAM_COUNT] = {
     [PARAM_ROWS] = "rows", [PARAM_LANES] = "lanes", [PARAM_TOKENS] = "tokens", [PARAM_THREADS] = "threads", [PARAM_RESIDENT] = "resident",
-    [PARAM_LEAST] = "least", [PARAM_MOST] = "most", [PARAM_SPLITS] = "splits", [PARAM_CLUSTER] = "cluster", [PARAM_DIGITS] = "digits",
-    [PARAM_UNIT] = "unit", [PARAM_DEPTH] = "depth",
+    [PARAM_LEAST] = "least", [PARAM_MOST] = "most", [PARAM_SPLITS] = "splits", [PARAM_SPANS] = "spans", [PARAM_SPAN] = "span",
+    [PARAM_CLUSTER] = "cluster", [PARAM_DIGITS] = "digits", [PARAM_UNIT] = "unit", [PARAM_DEPTH] = "depth",
 };
 
 const struct template_info template_info[TEMPLATE_COUNT] = {

@@ -13,14 +13,17 @@ enum kernel_template {
 
 /* What a template is made with. */
 enum kernel_param {
-    PARAM_ROWS,         /* gemv: rows a run of lanes works on at once; gemm: rows of a tile */
+    PARAM_ROWS,         /* gemv: rows a run of lanes works on at once; gemm: rows of a tile; attention: rows of K that a lane asks for at
+                         * once */
     PARAM_LANES,        /* gemv: lanes that share a row */
     PARAM_TOKENS,       /* tokens of a tile */
     PARAM_THREADS,      /* of a workgroup */
     PARAM_RESIDENT,     /* workgroups of a compute unit that registers are bounded by */
     PARAM_LEAST,        /* it serves steps of LEAST .. MOST tokens; MOST 0: all */
     PARAM_MOST,
-    PARAM_SPLITS,       /* workgroups that share a KV head's positions */
+    PARAM_SPLITS,       /* workgroups that share a KV head's positions, or those of a span */
+    PARAM_SPANS,        /* parts of a long context, each with such workgroups, at most */
+    PARAM_SPAN,         /* positions of a span at least */
     PARAM_CLUSTER,      /* workgroups that reach each other's LDS; 0: none */
     PARAM_DIGITS,       /* of activations in integer products, 8 bits each; of 16-bit ones in attention */
     PARAM_UNIT,         /* rows that one thread computes and finishes in one go */

@@ -5,10 +5,15 @@
  * launch does not depend on the context and the first rows of K can be asked for before the context is known.  A row of K or V is read by
  * `lanes` neighbouring lanes, 8 columns each; a wave reads `slots` rows at once and keeps up to `rows` such loads of K, and of V,
  * in flight.
+ *
+ * A long context is cut into spans, neighbouring positions, each of which has such groups: as many spans as have `span` positions, of the
+ * `spans` that the launch has groups for.  A short one has one span, and the groups of the others end before they wait for anything.
+ *
  * The dot products are added up across lanes by halves: each exchange also halves the rows that a lane still works on, so a lane
  * ends with the score of one row, computes its weight once and hands it round in LDS.
  * Maximum and sums run per wave; waves meet in LDS at the end, groups in the arena, where the last one merges, or, where the splits of a
- * part are a cluster, in each other's LDS, where each merges a share.
+ * span are a cluster, in each other's LDS, where each merges a share; shares of several spans meet in the arena, where the last one of a
+ * share merges it.
  *
  * The time is latency: everything that can be asked for together is.  Where kernels begin before their predecessor has ended (sm_90) only q
  * and the new k and v wait for it: norms, n_past, rotations, K and V are asked for before; where another kernel stores k and v, they wait,
@@ -32,10 +37,11 @@ enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS }; 
 /* Constants of the launch, then what this lane works on. */
 struct decode {
     uint32_t head_dim, n_head_kv, n_ctx, splits, threads, cluster, window, ring;       /* n_ctx: rows of the cache; window, ring: kv.h */
+    uint32_t spans, least;                       /* least: positions of a span */
     uint32_t group, cuts, heads;                 /* query heads of a KV head, its cuts, query heads of this group */
     uint32_t lanes, slots, waves, rows, scored;  /* rows: in flight; scored: heads at once */
-    uint32_t part, kv_head, first, split;        /* part: KV head and cut; first: query head */
-    uint32_t begin;                              /* the first position it attends: with a window positions count from there */
+    uint32_t span, part, kv_head, first, split;  /* part: KV head and cut; first: query head */
+    uint32_t begin;                              /* the first position it attends: positions count from there */
     uint32_t wave, slot, column;                 /* slot: row of a block of waves * slots; column: first of 8, 0 in idle lanes */
 #ifdef ATTENTION_MORE
     float cap;                                   /* of scores, in units of log 2; 0: none */
@@ -47,14 +53,16 @@ struct decode {
  * and its 8 columns of the sum of weight * v over the slot's rows. */
 struct decode_state { float m[DECODE_HEADS], l[DECODE_HEADS], acc[DECODE_HEADS][8]; };
 
-/* Positions limit .., from decode.begin on, are not there; a slot has `count` rows; n groups of this part have positions. */
-struct decode_range { uint32_t limit, count, n; };
+/* Positions limit .., from decode.begin on, are not there; a slot has `count` rows; so many spans have positions, and n groups of this
+ * one. */
+struct decode_range { uint32_t limit, count, n, spans; };
 
 /* What is loaded before it is needed: heads of this wave, the new key and value. */
 struct decode_inputs { struct head q[DECODE_HEADS], k, q_norm, k_norm; float v[8]; };
 
 DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
-                        const uint32_t splits, const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring)
+                        const uint32_t splits, const uint32_t spans, const uint32_t least, const uint32_t rows, const uint32_t threads,
+                        const uint32_t cluster, const uint32_t window, const uint32_t ring)
 {
     d->head_dim = head_dim;
     d->n_head_kv = n_head_kv;
@@ -63,6 +71,8 @@ DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t 
     d->ring = ring;
     d->begin = 0;
     d->splits = splits;
+    d->spans = spans;
+    d->least = least;
     d->threads = threads;
     d->cluster = cluster;
     d->group = n_head / n_head_kv;
@@ -71,10 +81,11 @@ DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t 
     d->lanes = ATTENTION_LANES(head_dim);
     d->slots = WAVE / d->lanes;
     d->waves = threads / WAVE;
-    const uint32_t half = KV_KIND == KV_KIND_f32 || (d->heads > 7 && FAMILY == FAMILY_RDNA3);
-    d->rows = (d->heads > 4 ? 4 : 8) / (half ? 2 : 1);       /* what registers hold besides the sums of the heads */
+    d->rows = rows;
     d->scored = d->heads > 4 ? 2 : 4;
-    d->part = group_x() / splits;
+    const uint32_t units = n_head_kv * d->cuts, part = group_x() / splits;
+    d->span = part / units;
+    d->part = part % units;
     d->split = group_x() % splits;
     d->kv_head = d->part / d->cuts;
     d->first = d->kv_head * d->group + d->part % d->cuts * d->heads;
@@ -215,6 +226,38 @@ DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct 
     }
 }
 
+/* Positions that a token attends but for the one that the kernel appends. */
+DEVICE uint32_t decode_positions(const struct decode *d, uint32_t n_past, const uint32_t appends)
+{
+    return (appends ? n_past : n_past + 1) - kv_window_begin(n_past, d->window);
+}
+/* Of these many positions: spans that have some. */
+DEVICE uint32_t decode_spans(const struct decode *d, uint32_t positions)
+{
+    if (d->spans == 1 || positions < 2 * d->least) return 1;
+    return positions / d->least < d->spans ? positions / d->least : d->spans;
+}
+
+/* This group's range.  Spans are equal but for one block of all splits; each has at least two (ATTENTION_SPAN_LEAST), so that no split is
+ * without positions. */
+DEVICE void decode_divide(struct decode_range *range, struct decode *d, uint32_t n_past, const uint32_t appends)
+{
+    const uint32_t unit = d->waves * d->slots, all = unit * d->splits, positions = decode_positions(d, n_past, appends);
+    uint32_t limit = positions;
+    d->begin = kv_window_begin(n_past, d->window);
+    range->spans = decode_spans(d, positions);
+    if (range->spans > 1) {
+        const uint32_t blocks = (positions + all - 1) / all, first = blocks * d->span / range->spans * all,
+                       end = blocks * (d->span + 1) / range->spans * all;
+        d->begin += first;
+        limit = (end < positions ? end : positions) - first;
+    }
+    const uint32_t units = (limit + unit - 1) / unit;
+    range->limit = limit;
+    range->count = units > d->split ? (units - d->split + d->splits - 1) / d->splits : 0;
+    range->n = units == 0 ? 1 : units < d->splits ? units : d->splits;
+}
+
 /* What follows from the context, and the first step's rows and this position's rotation asked for; K rows that need no context first.  A
  * load that may not be needed is left out only where loads are not waited for in order: there the count of those in flight has to be
  * known. */
@@ -222,13 +265,11 @@ DEVICE void decode_ask(struct decode_range *range, struct kv_piece *k, struct kv
                        const uint8_t *v_plane, struct decode *d, uint32_t n_past, const uint32_t appends, const float *rope_hi,
                        const float *rope_lo, const uint32_t n_rot, const uint32_t block)
 {
-    const uint32_t ahead = d->window ? 0 : ATTENTION_AHEAD < d->rows ? ATTENTION_AHEAD : d->rows, unit = d->waves * d->slots;
-    decode_fetch(k, k_plane, d, 0, 0, ahead, d->n_ctx);
-    if (d->window) d->begin = kv_window_begin(n_past, d->window);
-    const uint32_t limit = (appends ? n_past : n_past + 1) - d->begin, blocks = (limit + unit - 1) / unit;
-    range->limit = limit;
-    range->count = blocks > d->split ? (blocks - d->split + d->splits - 1) / d->splits : 0;
-    range->n = blocks == 0 ? 1 : blocks < d->splits ? blocks : d->splits;
+    const uint32_t ahead = d->window ? 0 : ATTENTION_AHEAD < d->rows ? ATTENTION_AHEAD : d->rows;
+    if (d->span) decode_divide(range, d, n_past, appends);
+    decode_fetch(k, k_plane, d, 0, 0, ahead, d->span ? range->limit : d->n_ctx);
+    if (!d->span) decode_divide(range, d, n_past, appends);
+    const uint32_t limit = range->limit;
     rotation_load(r, rope_hi, rope_lo, n_past, block, d->head_dim, n_rot);
     COMPILER_FENCE();
     UNROLL
@@ -515,29 +556,40 @@ DEVICE void decode_write(float *out, const struct decode *d, uint32_t h, uint32_
     *(GLOBAL f32x4 *)(void *)(out + (uint64_t)(d->first + h) * d->head_dim + column) = x * (1.0f / l);
 }
 
-/* All parts of four columns, in batches whose loads are in flight together.  The place of m and l may be the same in all lanes; it is kept
- * out of the scalar registers, whose cache on AMD would keep what it saw before. */
-DEVICE void decode_merge(float *out, const float *parts, const float *parts_ml, const struct decode *d, uint32_t n, uint32_t h,
+/* Sums that come one after another in memory, maximum and total of each so many twos apart. */
+struct decode_parts { const float *sum, *ml; uint32_t ml_stride; };
+
+/* n of these many parts at most of four columns of head h, in batches whose loads are in flight together.  The place of m and l may be the
+ * same in all lanes; it is kept out of the scalar registers, whose cache on AMD would keep what it saw before. */
+DEVICE void decode_merge(float *out, const struct decode_parts *parts, const struct decode *d, const uint32_t most, uint32_t n, uint32_t h,
                          uint32_t column)
 {
     enum { BATCH = 16 };
+    const uint32_t batch = most < BATCH ? most : BATCH;
     f32x4 x = { 0.0f, 0.0f, 0.0f, 0.0f };
     float x_m = ATTENTION_NOTHING, x_l = 0.0f;
-    uint32_t first = d->part * d->splits * d->heads + h;
-    PIN(first);
+    uint32_t head = h;
+    PIN(head);
     for (uint32_t base = 0; base < n; base += BATCH) {
-        const uint32_t most = d->splits < BATCH ? d->splits : BATCH;
         f32x4 part[BATCH];
         f32x2 ml[BATCH];
         UNROLL
-        for (uint32_t k = 0; k < most; k++) {
-            const uint32_t at = first + (base + k < n ? base + k : 0) * d->heads;
-            part[k] = *(const GLOBAL f32x4 *)(const void *)(parts + (uint64_t)at * d->head_dim + column);
-            ml[k] = *(const GLOBAL f32x2 *)(const void *)(parts_ml + 2 * (uint64_t)at);
+        for (uint32_t k = 0; k < batch; k++) {
+            const uint32_t at = base + k < n ? base + k : 0;
+            part[k] = *(const GLOBAL f32x4 *)(const void *)(parts->sum + (uint64_t)(at * d->heads + head) * d->head_dim + column);
+            ml[k] = *(const GLOBAL f32x2 *)(const void *)(parts->ml + 2 * (uint64_t)(at * parts->ml_stride + head));
         }
-        decode_join(&x, &x_m, &x_l, part, ml, most, n - base);
+        decode_join(&x, &x_m, &x_l, part, ml, batch, n - base);
     }
     decode_write(out, d, h, column, x, x_l);
+}
+
+DEVICE void decode_leave(float *sum, float *ml, const struct decode *d, uint32_t h, uint32_t column, const f32x4 x, float m, float l,
+                         uint32_t first)
+{
+    const f32x2 two = { m, l };
+    *(GLOBAL f32x4 *)(void *)(sum + (uint64_t)h * d->head_dim + column) = x;
+    if (first) *(GLOBAL f32x2 *)(void *)(ml + 2 * (uint64_t)h) = two;
 }
 
 /* Item i, fours of columns of the heads one after another, goes to group i % splits of the cluster;
@@ -550,57 +602,80 @@ DEVICE void decode_send(const struct decode *d, uint32_t i, uint32_t h, uint32_t
         cluster_store8(decode_received_ml(d, d->split, h), rank, ml);
 }
 
-/* This group's share of what the first n splits of the cluster sent. */
-DEVICE void decode_collect(float *out, const struct decode *d, uint32_t n)
+/* What the splits of the cluster sent of four columns at `place`, joined. */
+DEVICE void decode_receive(f32x4 *x, float *m, float *l, const struct decode *d, uint32_t n, uint32_t place, uint32_t h)
 {
+    const f32x4 nothing = { 0.0f, 0.0f, 0.0f, 0.0f };
+    f32x4 part[ATTENTION_MAX_CLUSTER];
+    f32x2 ml[ATTENTION_MAX_CLUSTER];
+    UNROLL
+    for (uint32_t s = 0; s < d->splits; s++) {
+        part[s] = *(const f32x4 *)(const void *)decode_received(d, s < n ? s : 0, place);
+        ml[s] = *(const f32x2 *)(const void *)decode_received_ml(d, s < n ? s : 0, h);
+    }
+    *x = nothing;
+    *m = ATTENTION_NOTHING;
+    *l = 0.0f;
+    decode_join(x, m, l, part, ml, d->splits, n);
+}
+
+/* A flag of the group in LDS. */
+DEVICE uint32_t *decode_flag(const struct decode *d) { return (uint32_t *)(void *)(decode_ml(d) + d->waves * d->heads * 2); }
+
+/* This group's share of what the first n splits of the cluster sent; with several spans merged by the last one that has it.  Sums of a
+ * share lie beside those of the others, m and l are its own. */
+DEVICE void decode_collect(float *out, float *parts, float *parts_ml, uint32_t *counters, const struct decode *d,
+                           const struct decode_range *range)
+{
+    const uint32_t items = d->heads * d->head_dim / 4, first = d->part * d->spans;
+    float *sum = parts + (uint64_t)first * d->heads * d->head_dim, *ml = parts_ml + 2 * (uint64_t)(first * d->splits + d->split) * d->heads;
     for (uint32_t place = thread_x(); place < decode_share(d); place += d->threads) {
         const uint32_t i = place * d->splits + d->split, h = 4 * i / d->head_dim, column = 4 * i % d->head_dim;
-        f32x4 x = { 0.0f, 0.0f, 0.0f, 0.0f }, part[ATTENTION_MAX_CLUSTER];
-        f32x2 ml[ATTENTION_MAX_CLUSTER];
-        float m = ATTENTION_NOTHING, l = 0.0f;
-        if (i >= d->heads * d->head_dim / 4) continue;
-        UNROLL
-        for (uint32_t s = 0; s < d->splits; s++) {
-            part[s] = *(const f32x4 *)(const void *)decode_received(d, s < n ? s : 0, place);
-            ml[s] = *(const f32x2 *)(const void *)decode_received_ml(d, s < n ? s : 0, h);
-        }
-        decode_join(&x, &m, &l, part, ml, d->splits, n);
-        decode_write(out, d, h, column, x, l);
+        f32x4 x;
+        float m, l;
+        if (i >= items) continue;
+        decode_receive(&x, &m, &l, d, range->n, place, h);
+        if (range->spans == 1) decode_write(out, d, h, column, x, l);
+        else decode_leave(sum + (uint64_t)d->span * d->heads * d->head_dim, ml + 2 * (uint64_t)d->span * d->splits * d->heads, d, h, column,
+                          x, m, l, column < 4 * d->splits);
+    }
+    if (range->spans == 1 || !last_to_arrive(counters + d->part * d->splits + d->split, range->spans, decode_flag(d))) return;
+    const struct decode_parts all = { sum, ml, d->splits * d->heads };
+    for (uint32_t place = thread_x(); place < decode_share(d); place += d->threads) {
+        const uint32_t i = place * d->splits + d->split;
+        if (i < items) decode_merge(out, &all, d, d->spans, range->spans, 4 * i / d->head_dim, 4 * i % d->head_dim);
     }
 }
 
-/* n: groups of this part that have positions. */
-DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *counters, const struct decode *d, uint32_t n)
+DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *counters, const struct decode *d,
+                          const struct decode_range *range)
 {
-    const uint32_t items = d->heads * d->head_dim / 4;
+    const uint32_t items = d->heads * d->head_dim / 4, first = d->part * d->spans * d->splits, mine = d->span * d->splits + d->split,
+                   n = range->spans * range->n;
+    float *sum = parts + (uint64_t)first * d->heads * d->head_dim, *ml = parts_ml + 2 * (uint64_t)first * d->heads;
     barrier();
     for (uint32_t i = thread_x(); i < items; i += d->threads) {
-        const uint32_t h = 4 * i / d->head_dim, column = 4 * i % d->head_dim, at = (d->part * d->splits + d->split) * d->heads + h;
+        const uint32_t h = 4 * i / d->head_dim, column = 4 * i % d->head_dim;
         f32x4 x;
         float m, l;
         decode_sum_waves(&x, &m, &l, d, h, column);
 #ifdef ATTENTION_MORE
-        if (d->sinks && d->split == 0) {         /* every head's sink once; it gives nothing but its weight */
+        if (d->sinks && d->span == 0 && d->split == 0) {         /* every head's sink once; it gives nothing but its weight */
             const float sink = ((const GLOBAL float *)d->sinks)[decode_head(d, h)] * 1.44269504f, top = max_f32(m, sink);
             x *= exp2_f32(m - top);
             l = l * exp2_f32(m - top) + exp2_f32(sink - top);
             m = top;
         }
 #endif
-        if (n == 1 || d->cluster) {
-            if (n == 1) decode_write(out, d, h, column, x, l);
-            else decode_send(d, i, h, column, x, m, l);
-            continue;
-        }
-        *(GLOBAL f32x4 *)(void *)(parts + (uint64_t)at * d->head_dim + column) = x;
-        if (column) continue;
-        const f32x2 ml = { m, l };
-        *(GLOBAL f32x2 *)(void *)(parts_ml + 2 * (uint64_t)at) = ml;
+        if (n == 1) decode_write(out, d, h, column, x, l);
+        else if (d->cluster) decode_send(d, i, h, column, x, m, l);
+        else decode_leave(sum + (uint64_t)mine * d->heads * d->head_dim, ml + 2 * (uint64_t)mine * d->heads, d, h, column, x, m, l,
+                          column == 0);
     }
-    if (n == 1 || d->cluster || !last_to_arrive(counters + d->part, n, (uint32_t *)(void *)(decode_ml(d) + d->waves * d->heads * 2)))
-        return;
+    if (n == 1 || d->cluster || !last_to_arrive(counters + d->part, n, decode_flag(d))) return;
+    const struct decode_parts all = { sum, ml, d->heads };
     for (uint32_t i = thread_x(); i < items; i += d->threads)
-        decode_merge(out, parts, parts_ml, d, n, 4 * i / d->head_dim, 4 * i % d->head_dim);
+        decode_merge(out, &all, d, d->spans * d->splits, n, 4 * i / d->head_dim, 4 * i % d->head_dim);
 }
 
 /* A whole kernel but its first line: calls pdl_launch(), pdl_wait() and mark() itself.
@@ -609,13 +684,15 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
  * and k and v appended to the cache at position n_past.
  * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.
  * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not
- * needed with one split or a cluster.  cluster 1: launched as clusters of `splits` groups, at most ATTENTION_MAX_CLUSTER.
+ * needed where one group or one cluster has all positions of a part.  cluster 1: launched as clusters of `splits` groups, at most
+ * ATTENTION_MAX_CLUSTER.  span: positions of a span, at least ATTENTION_SPAN_LEAST where there are several; rows: 2, 4 or 8.
  * window, ring: kv.h.  grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
 DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const float *q, const float *k_new, const float *v_new,
                              const float *q_norm, const float *k_norm, const float eps,
                              const float *rope_hi, const float *rope_lo, const uint32_t n_rot, const uint32_t neox, const uint32_t block,
                              float *parts, float *parts_ml, uint32_t *counters, const uint32_t n_head, const uint32_t n_head_kv,
-                             const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t splits,
+                             const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t splits, const uint32_t spans,
+                             const uint32_t span, const uint32_t rows,
 #ifdef ATTENTION_MORE                            /* cap: of scores, 0: none; sinks: [n_head] a score that gives nothing, or NULL */
                              const float cap, const float *sinks,
 #endif
@@ -631,13 +708,17 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     struct decode_range range;
     uint32_t n_past = 0;
     pdl_launch();
-    if (cluster) cluster_arrive();
-    decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, threads, cluster, window, ring);
+    decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, spans, span, rows, threads, cluster, window, ring);
+    if (d.span) {                                /* an earlier step wrote n_past */
+        n_past = load_settled4(&a.step->n_past);
+        if (d.span >= decode_spans(&d, decode_positions(&d, n_past, k_new != 0))) return;
+    }
 #ifdef ATTENTION_MORE
     d.cap = cap * 1.44269504f;
     d.sinks = sinks;
 #endif
-    const uint32_t owner = k_new && d.split == 0 && d.wave == d.waves - 1;
+    if (cluster) cluster_arrive();
+    const uint32_t owner = k_new && d.span == 0 && d.split == 0 && d.wave == d.waves - 1;
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
     const uint32_t early = DEPENDENT_LAUNCH && k_new;      /* else a kernel before this one writes position n_past of the cache */
     if (early) {
@@ -650,7 +731,8 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     if (!early) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
     mark(a);
     if (cluster) cluster_started();
-    if (d.split >= range.n && (!cluster || range.n == 1)) return;
+    const uint32_t alone = range.spans * range.n == 1;
+    if (d.split >= range.n && (!cluster || alone)) return;
     COMPILER_FENCE();
 
     if (!cluster || d.split < range.n) {
@@ -660,9 +742,9 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
         decode_begin(&state, &d, owner, k_mine, v_mine);
         decode_run(&state, k, v, k_plane, v_plane, &d, range.count, range.limit);
         decode_publish(&state, &d);
-        decode_finish(out, parts, parts_ml, counters, &d, range.n);
+        decode_finish(out, parts, parts_ml, counters, &d, &range);
     }
-    if (!cluster || range.n == 1) return;
+    if (!cluster || alone) return;
     cluster_barrier();
-    decode_collect(out, &d, range.n);
+    decode_collect(out, parts, parts_ml, counters, &d, &range);
 }

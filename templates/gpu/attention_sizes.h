@@ -25,13 +25,17 @@
 /* Query heads of a group (the last cut may have fewer). */
 #define ATTENTION_HEADS(n_head, n_head_kv, head_dim) \
     (((n_head) / (n_head_kv) + ATTENTION_CUTS(n_head, n_head_kv, head_dim) - 1u) / ATTENTION_CUTS(n_head, n_head_kv, head_dim))
-/* KV heads times cuts: each is merged by itself and has a counter.  Groups of the launch. */
+/* KV heads times cuts: each is merged by itself.  Groups of the launch: one span after another, whose groups are those of its units. */
 #define ATTENTION_UNITS(n_head, n_head_kv, head_dim) ((n_head_kv) * ATTENTION_CUTS(n_head, n_head_kv, head_dim))
-#define ATTENTION_GROUPS(n_head, n_head_kv, head_dim, splits) (ATTENTION_UNITS(n_head, n_head_kv, head_dim) * (splits))
+#define ATTENTION_GROUPS(n_head, n_head_kv, head_dim, splits, spans) (ATTENTION_UNITS(n_head, n_head_kv, head_dim) * (splits) * (spans))
 
 /* Neighbouring lanes that share a row of K or V, 8 columns each; a few idle when head_dim is not a power of two. */
 #define ATTENTION_LANES(head_dim) ((head_dim) <= 32u ? 4u : (head_dim) <= 64u ? 8u : (head_dim) <= 128u ? 16u : 32u)
-/* Rows in flight per lane at most; floats of LDS that a wave has to itself. */
+/* Positions that a span has at least: two rows of every lane. */
+#define ATTENTION_SPAN_LEAST(head_dim, threads, splits) (2u * (threads) / ATTENTION_LANES(head_dim) * (splits))
+/* Rows in flight per lane: what registers hold besides the sums of the heads; at most; floats of LDS that a wave has to itself. */
+#define ATTENTION_ROWS(kind, heads, family) \
+    (((heads) > 4u ? 4u : 8u) / ((kind) == KV_KIND_f32 || ((heads) > 7u && (family) == FAMILY_RDNA3) ? 2u : 1u))
 #define ATTENTION_MAX_ROWS 8u
 #define ATTENTION_WAVE_FLOATS(heads, head_dim, wave) \
     ((heads) * ((head_dim) > (wave) / ATTENTION_LANES(head_dim) * ATTENTION_MAX_ROWS \
@@ -49,12 +53,15 @@
 #define ATTENTION_LDS_BYTES(n_head, n_head_kv, head_dim, wave, threads, splits, cluster) \
     (4u * ATTENTION_LDS_FLOATS(ATTENTION_HEADS(n_head, n_head_kv, head_dim), head_dim, wave, threads, splits, cluster))
 
-/* In the arena: sums of the splits, their maxima and totals, and the counters (zero before the first launch). */
-#define ATTENTION_PARTS_BYTES(n_head, n_head_kv, head_dim, splits) \
-    ((uint64_t)ATTENTION_GROUPS(n_head, n_head_kv, head_dim, splits) * ATTENTION_HEADS(n_head, n_head_kv, head_dim) * (head_dim) * 4u)
-#define ATTENTION_ML_BYTES(n_head, n_head_kv, head_dim, splits) \
-    ((uint64_t)ATTENTION_GROUPS(n_head, n_head_kv, head_dim, splits) * ATTENTION_HEADS(n_head, n_head_kv, head_dim) * 8u)
-#define ATTENTION_COUNTER_BYTES(n_head, n_head_kv, head_dim) (4u * ATTENTION_UNITS(n_head, n_head_kv, head_dim))
+/* In the arena: sums of the splits, or of the clusters, their maxima and totals, of each group, and the counters (zero before the first
+ * launch), of each unit, or of each split of it where they are a cluster. */
+#define ATTENTION_PARTS_BYTES(n_head, n_head_kv, head_dim, splits, spans, cluster) \
+    ((uint64_t)ATTENTION_GROUPS(n_head, n_head_kv, head_dim, (cluster) ? 1u : (splits), spans) \
+     * ATTENTION_HEADS(n_head, n_head_kv, head_dim) * (head_dim) * 4u)
+#define ATTENTION_ML_BYTES(n_head, n_head_kv, head_dim, splits, spans) \
+    ((uint64_t)ATTENTION_GROUPS(n_head, n_head_kv, head_dim, splits, spans) * ATTENTION_HEADS(n_head, n_head_kv, head_dim) * 8u)
+#define ATTENTION_COUNTER_BYTES(n_head, n_head_kv, head_dim, splits, cluster) \
+    (4u * ATTENTION_UNITS(n_head, n_head_kv, head_dim) * ((cluster) ? (splits) : 1u))
 
 /* Attention by single ops (attention_unfused.h): the scores of a step of up to `rows` tokens, and LDS of the two kernels that use it. */
 #define SCORES_BYTES(n_head, rows, n_ctx) ((uint64_t)(n_head) * (rows) * (n_ctx) * 4u)

@@ -47,8 +47,8 @@ refuse two-targets 1 "a plan is of one target" "$forgec" build "$model" -q -t x8
 edited 's/^chunk .*/chunk 24/'
 verified "a chunk of 24" --tokens 60
 
-# A tile more, another number of splits, other rows and lanes, groups and steps.
-splits='/^  attention_decode/s/threads=[0-9]* splits=[0-9]*/threads=128 splits=3/'
+# A tile more, another number of splits and spans, which 40 tokens have both of, other rows and lanes, groups and steps.
+splits='/^  attention_decode/s/rows=[0-9]* threads=[0-9]* resident=1 splits=[0-9]* spans=[0-9]* span=[0-9]*/rows=4 threads=32 resident=2 splits=2 spans=2 span=16/'
 shape='/^  gemv attn_output/s/rows=[0-9]* lanes=[0-9]* threads=[0-9]* resident=[0-9]* depth=[0-9]*/rows=2 lanes=16 threads=128 resident=2 depth=3/'
 if [ -n "$lanes" ]; then
     written "$here/../lanes/simt32.yaml"
@@ -69,6 +69,7 @@ if [ -n "$gfxsim" ]; then
     tile='/^  gemm attn_qkv_prefill/s/rows=[0-9]* tokens=[0-9]* threads=[0-9]*/rows=64 tokens=64 threads=128/'
     edited "$splits; $shape; $tile"
     verified "splits, lanes and a tile" --simulate --tokens 8
+    refused "span is 3; with 2 splits of 32 threads it has 16" "$(echo "$splits" | sed 's/span=16/span=3/')"
     refused "splits is 9999" '/^  attention_decode/s/splits=[0-9]*/splits=9999/'
     for tile in rows=0 tokens=0 rows=65536 tokens=4294967280; do refused "no tile of" "/^  gemm attn_qkv_prefill/s/ ${tile%=*}=[0-9]*/ $tile/"; done
     refused "tokens 2 .." 's/ least=1 / least=2 /'

@@ -9,7 +9,7 @@ enum { LAYER = 64, MOST_DIMS = 256, MOST_CACHE = 1 << 28 };      /* a larger cac
 static const double freq_base = 10000;
 static const struct model {
     const char *name;
-    uint32_t    n_head, n_head_kv, head_dim, normed, n_rot, neox, splits, threads, cluster;
+    uint32_t    n_head, n_head_kv, head_dim, normed, n_rot, neox, splits, spans, threads, cluster;
 } models[] = {
 #define MODEL(name, ...) { #name, __VA_ARGS__ },
     DECODE_MODELS(MODEL) DECODE_CLUSTER_MODELS(MODEL)
@@ -136,10 +136,10 @@ static void rope_tables(void)
 static void set_up(uint32_t tokens, uint32_t filled)
 {
     const uint64_t q = (uint64_t)tokens * c.n_head * c.head_dim, kv = (uint64_t)tokens * c.n_head_kv * c.head_dim;
-    case_is("kv %s, %u heads, %u of KV, %u dims, rot %u%s, norm %u, ctx %u, past %u, tokens %u, window %u, ring %u, splits %u, threads %u, "
-            "cluster %u, appends %u, cap %g, sinks %u", kv_kind_name(c.kind), c.n_head, c.n_head_kv, c.head_dim, c.n_rot,
-            c.neox ? " neox" : "", normed, c.n_ctx, n_past, tokens, c.window, c.ring, c.splits, c.threads, c.cluster, appends,
-            (double)c.cap, sinks);
+    case_is("kv %s, %u heads, %u of KV, %u dims, rot %u%s, norm %u, ctx %u, past %u, tokens %u, window %u, ring %u, splits %u, "
+            "spans %u of %u, rows %u, threads %u, cluster %u, appends %u, cap %g, sinks %u", kv_kind_name(c.kind), c.n_head,
+            c.n_head_kv, c.head_dim, c.n_rot, c.neox ? " neox" : "", normed, c.n_ctx, n_past, tokens, c.window, c.ring, c.splits,
+            c.spans, c.span, c.rows, c.threads, c.cluster, appends, (double)c.cap, sinks);
     c.n_tokens = tokens;
     c.scale = variant_has("models") ? 0.088388348f : 1.0f / sqrtf((float)c.head_dim);
     c.eps = 1e-6f;
@@ -178,20 +178,21 @@ static void launch(struct launch l, uint32_t mark)
 static void decode_case(const char *kernel, uint32_t steps)
 {
     set_up(1, appends ? n_past : n_past + 1);
-    if (c.splits > 1) {
-        on.parts = room_new("parts", ATTENTION_PARTS_BYTES(c.n_head, c.n_head_kv, c.head_dim, c.splits));
-        on.ml = room_new("maxima and sums", ATTENTION_ML_BYTES(c.n_head, c.n_head_kv, c.head_dim, c.splits));
+    const bool parts = c.splits * c.spans > 1;
+    if (parts) {
+        on.parts = room_new("parts", ATTENTION_PARTS_BYTES(c.n_head, c.n_head_kv, c.head_dim, c.splits, c.spans, c.cluster));
+        on.ml = room_new("maxima and sums", ATTENTION_ML_BYTES(c.n_head, c.n_head_kv, c.head_dim, c.splits, c.spans));
         c.parts = on.parts->at, c.ml = on.ml->at;
     }
-    on.counters = room_new("counters", ATTENTION_COUNTER_BYTES(c.n_head, c.n_head_kv, c.head_dim));
+    on.counters = room_new("counters", ATTENTION_COUNTER_BYTES(c.n_head, c.n_head_kv, c.head_dim, c.splits, c.cluster));
     c.counters = on.counters->at;
     memset(on.counters->bytes, 0, on.counters->size);
     const bool compared = cache.room->size < MOST_CACHE;
     for (uint32_t i = 0; i < steps; i++, n_past++) {
         uint8_t *before = compared ? cache_copy() : NULL;
         rooms_poison(on.out);
-        if (c.splits > 1) rooms_poison(on.parts), rooms_poison(on.ml);
-        launch((struct launch){ kernel, ATTENTION_GROUPS(c.n_head, c.n_head_kv, c.head_dim, c.splits), 1, c.threads,
+        if (parts) rooms_poison(on.parts), rooms_poison(on.ml);
+        launch((struct launch){ kernel, ATTENTION_GROUPS(c.n_head, c.n_head_kv, c.head_dim, c.splits, c.spans), 1, c.threads,
                                 ATTENTION_LDS_BYTES(c.n_head, c.n_head_kv, c.head_dim, WAVE, c.threads, c.splits, c.cluster),
                                 c.cluster ? c.splits : 0 }, i + 1);
         const bool ok = (!appends || check_stored(n_past, 1)) && check_out("out", 0, room_floats(on.q), !appends, n_past + 1);
@@ -289,6 +290,9 @@ static void draw_shape(uint32_t kind, uint32_t per_kv, uint32_t head_dim)
     appends = 1;
     c.splits = splits[random_below(7)];
     c.threads = random_below(2) ? 256 : WAVE * (1 + random_below(8));
+    c.spans = random_below(2) ? 1 : 2 + random_below(random_below(4) ? 3 : 30);
+    c.span = ATTENTION_SPAN_LEAST(head_dim, c.threads, c.splits) + random_below(2) * random_below(50);
+    c.rows = 2u << random_below(3);
     c.cluster = c.splits > 1 && c.splits <= ATTENTION_MAX_CLUSTER && random_below(2);
     c.cap = variant_has("more") && random_below(3) ? 0.2f + (float)random_below(30) : 0;
     sinks = variant_has("more") && random_below(3) > 0;
@@ -299,6 +303,25 @@ static void draw_window(uint32_t tokens)
     if (random_below(3) == 0) return;
     c.window = 1 + random_below(random_below(2) ? 40 : 400);
     if (random_below(2)) c.ring = c.window + tokens - 1 + random_below(2) * random_below(30);
+}
+
+/* Contexts around what one span more takes, and one that fills all of them. */
+static void check_spans(uint32_t kind)
+{
+    for (uint32_t i = 0; i < 12; i++) {
+        if (!case_begin()) continue;
+        do draw_shape(kind, heads_per_kv[random_below(6)], draw_head_dim()); while (c.spans == 1);
+        c.spans = 2 + random_below(4);
+        c.threads = WAVE * (1 + random_below(3));
+        c.splits = i % 3 == 0 ? 1 : 2 + random_below(3);
+        c.cluster = c.splits > 1 && i % 3 == 1;
+        c.span = ATTENTION_SPAN_LEAST(c.head_dim, c.threads, c.splits) + random_below(3);
+        const uint32_t spans = i < 9 ? 2 + random_below(c.spans - 1) : c.spans + 1;
+        n_past = spans * c.span - 2;                         /* then one more, three times */
+        c.n_ctx = n_past + 3 + random_below(100);
+        if (i % 2) c.window = n_past + random_below(2), c.ring = random_below(2) ? c.window + random_below(4) : 0;
+        decode_case("decode_any", 3);
+    }
 }
 
 static void check_kind(uint32_t kind)
@@ -324,6 +347,7 @@ static void check_kind(uint32_t kind)
         if (i % 2) draw_window(1);
         decode_case("decode_any", appends ? 2 : 1);
     }
+    check_spans(kind);
     for (uint32_t i = 0; i < rounds(20); i++) {
         if (!case_begin()) continue;
         const uint32_t tokens = 1 + random_below(7);
@@ -359,16 +383,19 @@ static void check_models(void)
             c = (struct attention_case){ .n_head = m->n_head, .n_head_kv = m->n_head_kv, .head_dim = m->head_dim,
                                          .n_ctx = DECODE_MODELS_CTX,
                                          .n_rot = m->n_rot, .neox = m->neox, .block = DECODE_MODELS_BLOCK, .splits = m->splits,
+                                         .spans = m->spans, .span = DECODE_MODELS_SPAN,
                                          .threads = m->threads, .cluster = m->cluster };
             normed = m->normed;
             appends = 1;
             n_past = k ? random_below(1500) : 0;
+            if (k == 3 && m->spans > 1) n_past = 2 * DECODE_MODELS_SPAN + random_below((m->spans - 1) * DECODE_MODELS_SPAN);
             decode_case(m->name, 2);
         }
     for (uint32_t k = 0; k < rounds(4); k++) {
         if (!case_begin()) continue;
         c = (struct attention_case){ .n_head = 32, .n_head_kv = 8, .head_dim = 128, .n_ctx = DECODE_MODELS_CTX, .n_rot = 128, .neox = 1,
-                                     .block = DECODE_MODELS_BLOCK, .splits = 1, .threads = 256 };
+                                     .block = DECODE_MODELS_BLOCK, .splits = 1, .spans = 1,
+                                     .threads = 256 };
         normed = appends = 1;
         n_past = random_below(500);
         prefill_case(1 + random_below(5), k % 2);

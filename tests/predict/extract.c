@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     if (argc < 5) die("usage: predict_extract MODEL.gguf TARGET CTX PROFILE.json...");
     struct arena *a = arena_create();
     struct lines lines = { .arena = a };
-    const struct plan *p = measured_plan(a, argv[1], argv[2], (uint32_t)strtoul(argv[3], NULL, 10));
+    const struct plan *p = measured_plan(a, argv[1], profile_load(a, argv[2], NULL), (uint32_t)strtoul(argv[3], NULL, 10));
     const char *slash = strrchr(argv[1], '/'), *base = slash ? slash + 1 : argv[1], *dot = strrchr(base, '.');
     for (int i = 4; i < argc; i++) {
         const struct bytes text = file_read_most(a, argv[i], 1 << 26);

@@ -361,11 +361,12 @@ static bool is_held(const struct points *points, const struct point *step)
     die("no products of %s", step->model);
 }
 
-/* Whole steps, as the plan of today predicts them. */
+/* Whole steps, as the plan of today predicts them, but for spans, which programs had none of when they were measured. */
 static void judge_steps(struct points *points, const char *target, const char *models, enum prediction_kind kind, const char *page)
 {
     struct arena *a = points->arena;
-    const struct profile *t = profile_load(a, target, NULL);
+    struct profile *t = profile_load(a, target, NULL);
+    t->gpu.attention_groups = 0;
     double sum = 0;
     uint32_t n = 0;
     printf("\n%s, whole steps: %s\n", target, prediction_name[kind]);
@@ -373,7 +374,7 @@ static void judge_steps(struct points *points, const char *target, const char *m
         const struct point *p = &points->list[i];
         if (strcmp(p->target, target) || p->work.kind != kind) continue;
         const bool held = is_held(points, p);
-        const struct plan *plan = measured_plan(a, arena_printf(a, "%s/%s.gguf", models, p->label), target, 10240);
+        const struct plan *plan = measured_plan(a, arena_printf(a, "%s/%s.gguf", models, p->label), t, 10240);
         const double us = cost_step_micros(plan, kind == PREDICT_PROMPT, p->tokens, p->n_past, NULL);
         printf("  %-30s %4u tokens behind %5u %10.1f us, predicted %10.1f  %+6.1f %% %s\n", p->label, p->tokens, p->n_past, p->us, us,
                100 * (us / p->us - 1), held ? "held out" : "fitted");

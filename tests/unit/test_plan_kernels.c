@@ -282,7 +282,9 @@ static void choices_are_taken(void **state)
     const struct plan *p = planned_with(NULL, 0);
     struct kernel_choice list[] = {
         choice_of(p, TEMPLATE_gemv, "ffn_gate_up", (struct set[]){ { PARAM_ROWS, 4 }, { PARAM_LANES, 8 } }, 2),
-        choice_of(p, TEMPLATE_attention_decode, "attention", (struct set[]){ { PARAM_SPLITS, 7 } }, 1),
+        choice_of(p, TEMPLATE_attention_decode, "attention", 
+                  (struct set[]){ { PARAM_SPLITS, 7 }, { PARAM_SPANS, 3 }, { PARAM_SPAN, 150 }, { PARAM_ROWS, 4 }, { PARAM_THREADS, 64 } },
+                  5),
         choice_of(p, TEMPLATE_gemm, "ffn_down",
                   (struct set[]){ { PARAM_MOST, 100 }, { PARAM_TOKENS, 16 }, { PARAM_ROWS, 64 }, { PARAM_THREADS, 64 } }, 4),
         choice_of(p, TEMPLATE_gemm, "ffn_down", (struct set[]){ { PARAM_TOKENS, 64 }, { PARAM_ROWS, 64 }, { PARAM_THREADS, 128 } }, 3),
@@ -292,7 +294,8 @@ static void choices_are_taken(void **state)
                         *few = kernel_of(edited, &list[2], 0), *many = kernel_of(edited, &list[2], 1);
     assert_true(gemv->param[PARAM_ROWS] == 4 && gemv->param[PARAM_LANES] == 8);
     assert_int_equal(attention->param[PARAM_SPLITS], 7);
-    assert_int_equal(attention->grid_x, 2 * 7);
+    assert_true(attention->param[PARAM_SPANS] == 3 && attention->param[PARAM_SPAN] == 150 && attention->param[PARAM_ROWS] == 4);
+    assert_int_equal(attention->grid_x, 2 * 7 * 3);
     assert_true(few->param[PARAM_LEAST] == 1 && few->param[PARAM_MOST] == 100 && few->param[PARAM_TOKENS] == 16 &&
                 few->param[PARAM_ROWS] == 64 && few->param[PARAM_THREADS] == 64);
     assert_true(many->param[PARAM_LEAST] == 101 && many->param[PARAM_MOST] == edited->chunk && many->param[PARAM_THREADS] == 128);
@@ -346,6 +349,11 @@ static void choices_are_refused(void **state)
     refuse(TEMPLATE_gemv, "ffn_gate_up", SET({ PARAM_ROWS, 3 }), "ffn_gate_up is a pair of matrices");
     refuse(TEMPLATE_attention_decode, "attention", SET({ PARAM_SPLITS, 0 }), "1 to 32 parts");
     refuse(TEMPLATE_attention_decode, "attention", SET({ PARAM_SPLITS, 33 }), "1 to 32 parts");
+    refuse(TEMPLATE_attention_decode, "attention", SET({ PARAM_SPANS, 0 }), "1 to 256");
+    refuse(TEMPLATE_attention_decode, "attention", SET({ PARAM_SPLITS, 2 }, { PARAM_SPANS, 2 }, { PARAM_SPAN, 127 }),
+           "128 positions or more");
+    refuse(TEMPLATE_attention_decode, "attention", SET({ PARAM_ROWS, 3 }), "2, 4 or 8");
+    refuse(TEMPLATE_attention_decode, "attention", SET({ PARAM_RESIDENT, 5 }), "holds 1 to 4 groups of 256 threads");
     refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_TOKENS, 24 }), "no tile of 24 tokens");
     refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_TOKENS, 512 }, { PARAM_ROWS, 512 }, { PARAM_THREADS, 256 }), "65536 bytes of LDS");
     refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_THREADS, 48 }), "a multiple of the wave");

@@ -98,7 +98,7 @@ static void test_sizes(void **state)
     assert_true(n_compared > 50);
 }
 
-/* Decode's settings come back; a context that is too short for splits and ranges takes what fits. */
+/* Decode's settings come back; a context that is too short for splits, spans and ranges takes what fits. */
 static void test_decode(void **state)
 {
     struct scratch *s = *state;
@@ -121,9 +121,13 @@ static void test_decode(void **state)
             const uint32_t *param = p->kernels->kernels[p->kernels->decode[i].kernel].param;
             if (!u || !u->changed) continue;
             const uint32_t *wanted = u->now.param;
-            for (uint32_t k = 0; k < PARAM_COUNT; k++)
-                if (u->now.given >> k & 1)
-                    assert_int_equal(param[k], k == PARAM_SPLITS && wanted[k] > n_ctx / 16 ? n_ctx / 16 : wanted[k]);
+            for (uint32_t k = 0; k < PARAM_COUNT; k++) {
+                uint32_t want = wanted[k];
+                if (k == PARAM_SPLITS && want > n_ctx / 16) want = n_ctx / 16;
+                const uint32_t span = wanted[PARAM_SPAN], spans = span && n_ctx > span ? n_ctx / span : 1;
+                if (k == PARAM_SPANS && want > spans) want = spans;
+                if (u->now.given >> k & 1) assert_int_equal(param[k], want);
+            }
             n++;
         }
         assert_true(n > 5);
