@@ -105,10 +105,10 @@ DEVICE double sample_wave_sum(double x)
     for (uint32_t mask = 1; mask < WAVE; mask *= 2) x += sample_lane_f64(x, lane_id() ^ mask);
     return x;
 }
-/* The first i with w[0] + ... + w[i] > at, at = part of the sum + offset; the last with w > 0 when rounding leaves none.  w: [n] in
- * LDS, >= 0.
+/* The first i with w[0] + ... + w[i] > at (or_equal: >= at), at = part of the sum + offset; the last with w > 0 when rounding leaves none.
+ * w: [n] in LDS, >= 0.
  * *rest: at less what stands before i.  All lanes of a wave get the same. */
-DEVICE uint32_t sample_find(const double *w, const uint32_t n, double part, double offset, double *rest)
+DEVICE uint32_t sample_find(const double *w, const uint32_t n, double part, double offset, uint32_t or_equal, double *rest)
 {
     const uint32_t lane = lane_id(), run = (n + WAVE - 1) / WAVE, first = lane * run, last = first + run < n ? first + run : n;
     double sum = 0;
@@ -127,10 +127,11 @@ DEVICE uint32_t sample_find(const double *w, const uint32_t n, double part, doub
         found = i;
         start = before;
         before += w[i];
-        if (before > at) break;
+        if (before > at || (or_equal && before == at)) break;
     }
     /* The lowest lane that passes `at`, else the last that holds anything. */
-    const uint32_t rank = found == SAMPLE_NOTHING ? 0 : before > at ? 0x100u + (WAVE - lane) : 1 + lane;
+    const uint32_t passes = before > at || (or_equal && before == at);
+    const uint32_t rank = found == SAMPLE_NOTHING ? 0 : passes ? 0x100u + (WAVE - lane) : 1 + lane;
     const uint32_t owner = (uint32_t)sample_wave_max(rank << 8 | lane) & 0xffu;
     *rest = at - sample_lane_f64(start, owner);
     return lane_get_u32(found, owner);

@@ -11,12 +11,23 @@
 #define SAMPLE_SEGMENT(n_vocab) ((n_vocab) <= 65536u ? 64u : SAMPLE_MAX_SEGMENT)
 #define SAMPLE_SEGMENTS(n_vocab) (((n_vocab) + SAMPLE_SEGMENT(n_vocab) - 1u) / SAMPLE_SEGMENT(n_vocab))
 
-/* Arena, 16-byte aligned; nothing in it is kept from step to step.  Any number of groups. */
-#define SAMPLE_SCRATCH_BYTES(n_vocab, groups) (16u * SAMPLE_SEGMENTS(n_vocab))
+/* A block is a run of segments that one group reads and, where the options may need it, sorts. */
+#define SAMPLE_BLOCK_SEGMENTS 16u
+#define SAMPLE_BLOCK(n_vocab) (SAMPLE_BLOCK_SEGMENTS * SAMPLE_SEGMENT(n_vocab))
+#define SAMPLE_BLOCKS(n_vocab) (((n_vocab) + SAMPLE_BLOCK(n_vocab) - 1u) / SAMPLE_BLOCK(n_vocab))
+
+/* Arena, 16-byte aligned; nothing in it is kept from step to step.  Any number of groups.  Four words of each segment, then of the
+ * tokens of all blocks a key and two sums. */
+#define SAMPLE_SCRATCH_SORTED(n_vocab) (16u * SAMPLE_SEGMENTS(n_vocab))
+#define SAMPLE_SCRATCH_BYTES(n_vocab, groups) \
+    (SAMPLE_SCRATCH_SORTED(n_vocab) + ((n_vocab) <= SAMPLE_LIST ? 0u : 24u * SAMPLE_BLOCK(n_vocab) * SAMPLE_BLOCKS(n_vocab)))
 #define SAMPLE_COUNTERS 1u                       /* u32 of the arena's zero part */
 
 /* LDS.  Tokens that are sorted there: more are never needed for the usual options. */
 #define SAMPLE_LIST 1024u
+/* Keys that divide what is left of all blocks: at least four times as many as blocks. */
+#define SAMPLE_HEADS(n_vocab) (SAMPLE_BLOCKS(n_vocab) <= 64u ? 512u : 1024u)
+#define SAMPLE_PIVOTS 8u
 #define SAMPLE_BINS 256u
 #define SAMPLE_LDS_FIXED 2624u                   /* words, maxima of the waves, eight sums of each wave */
 #define SAMPLE_LDS_VALUES SAMPLE_LDS_FIXED

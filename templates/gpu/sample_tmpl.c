@@ -1,7 +1,8 @@
 /* sample_tmpl.c -- from the logits of one token to the next one, in one launch: what runtime/run/sample.c does,
  * and the token it would draw.
  *
- * The vocabulary is cut into segments.  A wave applies biases and penalties to a segment and keeps its maximum.
+ * The vocabulary is cut into segments.  A wave applies biases and penalties to a segment and keeps its maximum; segments that follow one
+ * another are a block, which one group does.
  * The group that arrives last has all maxima:
  *
  *   greedy       the largest maximum.
@@ -10,7 +11,9 @@
  *                and one thread goes through the chain in the order of sample.c.
  *   top-p alone  the same with a guess in place of k; the waves have also summed exp(logit) of their segments, so the whole is known.
  *   neither      tokens are drawn in the order of ids: by the segments' sums, then within one segment.
- *   otherwise    (a large k, a flat distribution, many equal logits): bisection over the keys, every step of it a pass over the vocabulary.
+ *   otherwise    (a large k, a flat distribution): blocks of the vocabulary are sorted, with running sums, and the border is looked for in
+ *                all of them at once.  Where the options let it be feared each group has sorted its blocks before it arrives; where they do
+ *                not and it comes to it all the same (many equal logits), the last group sorts them all.
  *
  * Sums are in double, as there.  Differences to sample.c: exp and log of sample_math.h against libm's (an ulp), sample.c's float exp in the
  * total of top-p without top-k (1e-7), and the order of additions in the last two ways (1e-15).  A cut or a draw that falls that close to
@@ -30,13 +33,14 @@ DEVICE float    *sample_values(void) { return (float *)(void *)(lds() + SAMPLE_L
 STATIC_ASSERT(SAMPLE_LDS_FIXED == 64 + 512 + 32 * 8 * 8, "LDS of sample_tmpl.c");
 enum { SAMPLE_FLAG, SAMPLE_CUT, SAMPLE_N_PICKED, SAMPLE_N_LISTED, SAMPLE_TOKEN, SAMPLE_BOUND };
 
-/* What the last group needs of *step, read at once. */
+/* What all groups and what the last group need of *step, each read at once. */
+struct sample_chances { float temp, top_p; int32_t top_k; };
 struct sample_step {
     uint32_t  n_past, n_tokens, n_drawn;
     int32_t  *history;
     uint64_t *ring;
-    int32_t   top_k;
-    float     temp, top_p, min_p;
+    struct sample_chances chances;
+    float     min_p;
     uint64_t  random[4];
 };
 
@@ -49,6 +53,17 @@ DEVICE uint64_t sample_group_max(uint64_t x, const uint32_t turn, const uint32_t
     barrier();
 #pragma unroll
     for (uint32_t w = 0; w < threads / WAVE; w++) x = maxima[w] > x ? maxima[w] : x;
+    return x;
+}
+/* The sum of x over the group, in all threads.  A barrier stands between two calls. */
+DEVICE double sample_group_sum(double x, const uint32_t threads)
+{
+    double *sums = sample_sums();
+    x = sample_wave_sum(x);
+    if (lane_id() == 0) sums[wave_id()] = x;
+    barrier();
+    x = 0;
+    for (uint32_t w = 0; w < threads / WAVE; w++) x += sums[w];
     return x;
 }
 DEVICE uint32_t sample_count(uint32_t *count, uint32_t n) { return __atomic_fetch_add(count, n, __ATOMIC_RELAXED); }     /* in LDS */
@@ -127,8 +142,20 @@ DEVICE uint32_t sample_get(uint8_t *scratch, const uint32_t n_vocab, const uint3
     return bits_of_f32(load_shared_f32(sample_shared(scratch, n_vocab, plane, s)));
 }
 
-DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx,
-                           uint8_t *scratch, uint32_t s)
+/* 1 / temp, and not before it is known to be needed. */
+DEVICE double sample_inverse(float temp)
+{
+    PIN_F32(temp);
+    return 1.0 / (double)temp;
+}
+
+DEVICE uint32_t sample_has_top_k(const struct sample_chances o, const uint32_t n_vocab)
+{
+    return o.top_k > 0 && o.top_k < (int32_t)n_vocab;
+}
+
+DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, const struct sample_chances o,
+                           const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch, uint32_t s)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
     uint32_t bad = 0;                            /* a bias may be infinite, what the model computes may not */
@@ -153,8 +180,8 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
     }
     best = sample_wave_max(bad ? SAMPLE_NOT_FINITE : best);
     double sum = 0;
-    if (step->temp > 0 && (step->top_k <= 0 || step->top_k >= (int32_t)n_vocab))
-        sum = sample_segment_sum(x, segment, -__builtin_inff(), sample_value_of(best), step->top_p < 1 ? 1.0 : 1.0 / (double)step->temp);
+    if (o.temp > 0 && !sample_has_top_k(o, n_vocab))
+        sum = sample_segment_sum(x, segment, -__builtin_inff(), sample_value_of(best), o.top_p < 1 ? 1.0 : sample_inverse(o.temp));
     if (lane_id() == 0) {
         uint64_t bits;
         __builtin_memcpy(&bits, &sum, 8);
@@ -165,16 +192,153 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
     }
 }
 
+/* ---- blocks in order: what scratch has of them ---- */
+
+enum { SAMPLE_FLAT, SAMPLE_SHARP, SAMPLE_COUNT };
+/* [blocks][block] keys, each block's best first; those beyond the vocabulary are 0. */
+DEVICE uint64_t *sample_sorted(uint8_t *scratch, const uint32_t n_vocab)
+{
+    return (uint64_t *)(void *)(scratch + SAMPLE_SCRATCH_SORTED(n_vocab));
+}
+/* [blocks][block], of each key the sum over its block up to it, itself included: SAMPLE_FLAT of e^(x - first), SAMPLE_SHARP of
+ * e^((x - first) / temp), first being the block's largest logit. */
+DEVICE double *sample_running(uint8_t *scratch, const uint32_t n_vocab, uint32_t what)
+{
+    return (double *)(void *)(sample_sorted(scratch, n_vocab) + (1 + what) * SAMPLE_BLOCKS(n_vocab) * SAMPLE_BLOCK(n_vocab));
+}
+
+/* Not through a pointer to uint64_t: clang would load the four bytes of a logit where they stand, which is no multiple of 4. */
+DEVICE uint64_t sample_sorted_at(const uint64_t *sorted, uint32_t i)
+{
+    const u32x2 key = ((const GLOBAL u32x2 *)(const void *)sorted)[i];
+    return (uint64_t)key.y << 32 | key.x;
+}
+
+DEVICE void sample_swap(uint64_t *x, uint64_t *y, uint32_t larger_first)
+{
+    const uint64_t a = *x, b = *y;
+    const uint32_t swap = (a < b) == larger_first;
+    *x = swap ? b : a;
+    *y = swap ? a : b;
+}
+/* Sorts keys in LDS, the largest first, by Batcher's bitonic network; two of its stages at a time, in registers.  n: a power of two. */
+DEVICE void sample_sort(uint64_t *keys, const uint32_t n, const uint32_t threads)
+{
+#pragma unroll 1
+    for (uint32_t run = 2; run <= n; run *= 2) {
+        uint32_t d = run / 2;
+#pragma unroll 1
+        for (; d > 1; d /= 4) {
+            const uint32_t h = d / 2;
+            barrier();
+            for (uint32_t i = thread_x(); i < n / 4; i += threads) {
+                const uint32_t at = 4 * i - 3 * (i & (h - 1)), larger_first = (at & run) == 0;
+                uint64_t a = keys[at], b = keys[at + h], c = keys[at + 2 * h], e = keys[at + 3 * h];
+                sample_swap(&a, &c, larger_first);
+                sample_swap(&b, &e, larger_first);
+                sample_swap(&a, &b, larger_first);
+                sample_swap(&c, &e, larger_first);
+                keys[at] = a;
+                keys[at + h] = b;
+                keys[at + 2 * h] = c;
+                keys[at + 3 * h] = e;
+            }
+        }
+        if (d == 0) continue;
+        barrier();
+        for (uint32_t i = thread_x(); i < n / 2; i += threads) {
+            uint64_t a = keys[2 * i], b = keys[2 * i + 1];
+            sample_swap(&a, &b, (2 * i & run) == 0);
+            keys[2 * i] = a;
+            keys[2 * i + 1] = b;
+        }
+    }
+    barrier();
+}
+
+/* sums: a FLAT and a SHARP one of each thread become those over the threads up to it and `before`; before: over all. */
+DEVICE void sample_scan(double *sums, double *before, const uint32_t threads)
+{
+    double *of_waves = sample_sums();
+    for (uint32_t what = SAMPLE_FLAT; what <= SAMPLE_SHARP; what++) {
+        for (uint32_t d = 1; d < WAVE; d *= 2) {
+            const double y = sample_lane_f64(sums[what], (lane_id() - d) & (WAVE - 1));
+            if (lane_id() >= d) sums[what] += y;
+        }
+        if (lane_id() == WAVE - 1) of_waves[8 * wave_id() + what] = sums[what];
+    }
+    barrier();
+    double start[2] = { 0, 0 };
+#pragma unroll 4
+    for (uint32_t w = 0; w < threads / WAVE; w++)
+        for (uint32_t what = SAMPLE_FLAT; what <= SAMPLE_SHARP; what++) {
+            start[what] = w == wave_id() ? before[what] : start[what];
+            before[what] += of_waves[8 * w + what];
+        }
+    for (uint32_t what = SAMPLE_FLAT; what <= SAMPLE_SHARP; what++) sums[what] += start[what];
+    barrier();
+}
+
+/* Block b, whose logits this group has adjusted.  inverse: 1 / temp. */
+DEVICE void sample_order(const float *logits, double inverse, const uint32_t n_vocab, uint8_t *scratch, uint32_t b, const uint32_t threads)
+{
+    const uint32_t block = SAMPLE_BLOCK(n_vocab), from = b * block;
+    uint64_t *keys = (uint64_t *)(void *)(lds() + SAMPLE_LDS_WORK(n_vocab));
+    for (uint32_t i = thread_x(); i < block; i += 4 * threads) {
+        float x[4];
+        for (uint32_t k = 0; k < 4; k++) {
+            const uint32_t id = from + i + k * threads;
+            x[k] = load_shared_f32(logits + (id < n_vocab ? id : 0));
+        }
+        for (uint32_t k = 0; k < 4; k++) {
+            const uint32_t at = i + k * threads;
+            if (at < block) keys[at] = from + at < n_vocab ? sample_key(x[k], from + at) : 0;
+        }
+    }
+    sample_sort(keys, block, threads);
+    const double first = (double)sample_value_of(keys[0]);
+    double before[2] = { 0, 0 };
+#pragma unroll 1
+    for (uint32_t start = 0; start < block; start += threads) {
+        const uint32_t i = start + thread_x();
+        const uint64_t key = i < block ? keys[i] : 0;
+        const double x = (double)sample_value_of(key) - first;               /* NaN, and nothing, where there is no finite logit */
+        double sums[2] = { sample_exp(x), sample_exp(x * inverse) };
+        sample_scan(sums, before, threads);
+        if (i >= block) continue;
+        ((GLOBAL uint64_t *)sample_sorted(scratch, n_vocab))[from + i] = key;
+        ((GLOBAL double *)sample_running(scratch, n_vocab, SAMPLE_FLAT))[from + i] = sums[SAMPLE_FLAT];
+        ((GLOBAL double *)sample_running(scratch, n_vocab, SAMPLE_SHARP))[from + i] = sums[SAMPLE_SHARP];
+    }
+}
+
+/* May these options need blocks in order?  The list in LDS does for the usual k, and if a few tokens have most of the weight. */
+DEVICE uint32_t sample_orders(const struct sample_chances o, const uint32_t n_vocab)
+{
+    const uint32_t half = SAMPLE_SEGMENTS(n_vocab) < SAMPLE_LIST ? SAMPLE_SEGMENTS(n_vocab) / 2 : SAMPLE_LIST / 2;
+    if (!(o.temp > 0) || n_vocab <= SAMPLE_LIST) return 0;
+    return sample_has_top_k(o, n_vocab) ? (uint32_t)o.top_k > half : o.top_p < 1;
+}
+
 DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx,
                             uint8_t *scratch, const uint32_t groups, const uint32_t threads)
 {
+    const uint32_t waves = threads / WAVE;
     float x[SAMPLE_MAX_SEGMENT / WAVE];
-    uint32_t s = group_x() + groups * wave_id();
+    uint32_t s = group_x() * SAMPLE_BLOCK_SEGMENTS + wave_id();
     sample_load(x, logits, n_vocab, s);          /* before *step is looked at: both are on their way at once */
-    while (s < SAMPLE_SEGMENTS(n_vocab)) {
-        sample_segment(x, logits, step, n_vocab, n_ctx, scratch, s);
-        s += groups * (threads / WAVE);
-        sample_load(x, logits, n_vocab, s);
+    const struct sample_chances o = { step->temp, step->top_p, step->top_k };
+    const uint32_t in_order = sample_orders(o, n_vocab);
+    for (uint32_t b = group_x(); b < SAMPLE_BLOCKS(n_vocab); b += groups) {
+        for (uint32_t i = wave_id(); i < SAMPLE_BLOCK_SEGMENTS; i += waves) {
+            if (s < SAMPLE_SEGMENTS(n_vocab)) sample_segment(x, logits, step, o, n_vocab, n_ctx, scratch, s);
+            s = i + waves < SAMPLE_BLOCK_SEGMENTS ? s + waves : (b + groups) * SAMPLE_BLOCK_SEGMENTS + wave_id();
+            sample_load(x, logits, n_vocab, s);
+        }
+        if (!in_order) continue;
+        stores_done();
+        barrier();
+        sample_order(logits, sample_inverse(o.temp), n_vocab, scratch, b, threads);
     }
 }
 
@@ -206,6 +370,16 @@ DEVICE uint32_t sample_bin(float x, float best, float scale)
 {
     const float d = (best - x) * scale;
     return d < (float)SAMPLE_BINS ? (uint32_t)d : SAMPLE_BINS;
+}
+
+/* The sum of e^(x - best) over the segments whose maxima are in bins 0 .. cut. */
+DEVICE double sample_total(uint8_t *scratch, uint32_t cut, float best, float scale, const uint32_t n_vocab, const uint32_t threads)
+{
+    double sum = 0;
+    for (uint32_t s = thread_x(); s < SAMPLE_SEGMENTS(n_vocab); s += threads)
+        if (sample_bin(sample_values()[s], best, scale) <= cut)
+            sum += sample_sum_of(scratch, n_vocab, s) * sample_exp((double)sample_values()[s] - (double)best);
+    return sample_group_sum(sum, threads);
 }
 
 /* Bins per unit of logit. */
@@ -244,12 +418,9 @@ DEVICE void sample_cut(const uint32_t *bins, uint32_t want)
     }
 }
 
-/* Puts the keys of all tokens in bins 0 .. cut with logits >= least into keys; returns how many there are,
- * which may be more than SAMPLE_LIST, and cut. */
-DEVICE uint32_t sample_list(uint64_t *keys, uint32_t *cut, const float *logits, uint32_t want, float best, float least, float scale,
-                            const uint32_t n_vocab, const uint32_t threads)
+/* Bins 0 .. cut hold `want` maxima; picks the segments there with maxima >= least, in LDS and SAMPLE_N_PICKED.  Returns cut. */
+DEVICE uint32_t sample_pick(uint32_t want, float best, float least, float scale, const uint32_t n_vocab, const uint32_t threads)
 {
-    const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
     uint32_t *words = sample_words(), *bins = (uint32_t *)(void *)(lds() + SAMPLE_LDS_WORK(n_vocab)),
              *picked = bins + SAMPLE_LDS_PICKED / 4;
     for (uint32_t i = thread_x(); i < SAMPLE_BINS; i += threads) bins[i] = 0;
@@ -264,11 +435,21 @@ DEVICE uint32_t sample_list(uint64_t *keys, uint32_t *cut, const float *logits, 
     barrier();
     if (wave_id() == 0 && want > 0) sample_cut(bins, want);
     barrier();
-    *cut = words[SAMPLE_CUT];
+    const uint32_t cut = words[SAMPLE_CUT];
     for (uint32_t s = thread_x(); s < SAMPLE_SEGMENTS(n_vocab); s += threads)
-        if (sample_values()[s] >= least && sample_bin(sample_values()[s], best, scale) <= *cut)
+        if (sample_values()[s] >= least && sample_bin(sample_values()[s], best, scale) <= cut)
             picked[sample_count(&words[SAMPLE_N_PICKED], 1)] = s;
     barrier();
+    return cut;
+}
+
+/* Puts the keys of all tokens in bins 0 .. cut with logits >= least into keys; returns how many there are,
+ * which may be more than SAMPLE_LIST. */
+DEVICE uint32_t sample_list(uint64_t *keys, uint32_t cut, const float *logits, float best, float least, float scale,
+                            const uint32_t n_vocab, const uint32_t threads)
+{
+    const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
+    uint32_t *words = sample_words(), *picked = (uint32_t *)(void *)(lds() + SAMPLE_LDS_WORK(n_vocab) + SAMPLE_LDS_PICKED);
     const uint32_t n = words[SAMPLE_N_PICKED] * segment;
     for (uint32_t e = thread_x(); e < n; e += 8 * threads) {
         uint32_t id[8];
@@ -277,7 +458,7 @@ DEVICE uint32_t sample_list(uint64_t *keys, uint32_t *cut, const float *logits, 
             id[i] = e + i * threads < n ? picked[(e + i * threads) / segment] * segment + (e + i * threads) % segment : n_vocab;
         for (uint32_t i = 0; i < 8; i++) x[i] = load_shared_f32(logits + (id[i] < n_vocab ? id[i] : 0));
         for (uint32_t i = 0; i < 8; i++) {
-            if (id[i] >= n_vocab || !(x[i] >= least && x[i] > -__builtin_inff()) || sample_bin(x[i], best, scale) > *cut) continue;
+            if (id[i] >= n_vocab || !(x[i] >= least && x[i] > -__builtin_inff()) || sample_bin(x[i], best, scale) > cut) continue;
             const uint32_t at = sample_count(&words[SAMPLE_N_LISTED], 1);
             if (at < SAMPLE_LIST) keys[at] = sample_key(x[i], id[i]);
         }
@@ -323,14 +504,18 @@ DEVICE uint32_t sample_walk(const struct sample_chain *c, const uint64_t *sorted
 }
 
 /* Of a list in LDS, or SAMPLE_NOTHING when it does not hold enough; known to all threads. */
-DEVICE uint32_t sample_listed(const struct sample_chain *c, const float *logits, const uint32_t n_vocab, const uint32_t threads)
+DEVICE uint32_t sample_listed(const struct sample_chain *c, const float *logits, uint8_t *scratch, const uint32_t n_vocab,
+                              const uint32_t threads)
 {
     uint64_t *keys = (uint64_t *)(void *)(lds() + SAMPLE_LDS_WORK(n_vocab) + SAMPLE_LDS_KEYS(n_vocab)), *sorted = keys + SAMPLE_LIST;
     double *sharp = (double *)(void *)keys, *flat = (double *)(void *)(sorted + SAMPLE_LIST);
     const uint32_t quarter = (SAMPLE_SEGMENTS(n_vocab) + 3) / 4, guess = quarter < 256 ? quarter : 256;
     const uint32_t want = n_vocab <= SAMPLE_LIST ? 0 : c->k > 0 ? c->k : guess;        /* 0: all */
     const float scale = sample_scale(c->best, n_vocab, threads), least = c->k > 0 ? -__builtin_inff() : c->bound;
-    uint32_t cut, n = sample_list(keys, &cut, logits, want, c->best, least, scale, n_vocab, threads);
+    const uint32_t cut = sample_pick(want, c->best, least, scale, n_vocab, threads);
+    const uint32_t complete = c->k > 0 || sample_bin(c->bound, c->best, scale) <= cut;
+    if (!complete && sample_total(scratch, cut, c->best, scale, n_vocab, threads) < (double)c->top_p * c->total) return SAMPLE_NOTHING;
+    uint32_t n = sample_list(keys, cut, logits, c->best, least, scale, n_vocab, threads);
     if (n > SAMPLE_LIST) return SAMPLE_NOTHING;
     for (uint32_t i = thread_x(); i < n; i += threads) {
         const uint64_t key = keys[i];
@@ -346,7 +531,6 @@ DEVICE uint32_t sample_listed(const struct sample_chain *c, const float *logits,
         sharp[i] = sample_exp(((double)x - (double)c->best) * c->inverse);
     }
     barrier();
-    const uint32_t complete = c->k > 0 || sample_bin(c->bound, c->best, scale) <= cut;
     if (thread_x() == 0) sample_words()[SAMPLE_TOKEN] = sample_walk(c, sorted, flat, sharp, n, complete);
     barrier();
     return sample_words()[SAMPLE_TOKEN];
@@ -377,97 +561,225 @@ DEVICE uint32_t sample_by_id(const struct sample_chain *c, const float *logits, 
             weights[s] = sample_sum_of(scratch, n_vocab, s) * sample_exp(((double)sample_values()[s] - (double)c->best) * c->inverse);
     barrier();
     if (wave_id() != 0) return SAMPLE_NOTHING;
-    const uint32_t s = sample_find(weights, segments, c->unit, 0, &rest);
+    const uint32_t s = sample_find(weights, segments, c->unit, 0, 0, &rest);
     for (uint32_t i = lane_id(); i < segment; i += WAVE) {
         const uint32_t id = s * segment + i;
         const float x = load_shared_f32(logits + (id < n_vocab ? id : 0));
         tokens[i] = id < n_vocab && x >= c->bound && x > -__builtin_inff() ? sample_exp(((double)x - (double)c->best) * c->inverse) : 0;
     }
     wave_barrier();
-    return s * segment + sample_find(tokens, segment, 0, rest, &rest);
+    return s * segment + sample_find(tokens, segment, 0, rest, 0, &rest);
 }
 
-/* ---- bisection ---- */
+/* ---- the border in sorted blocks ----
+ * A border is the first token, best first, with which the tokens from the best on weigh what is asked for: the k-th, the one that fills
+ * top-p, the one that is drawn.  Of each block a range of its keys is left that may hold it.  In a round some keys of all ranges, evenly
+ * spread, are sorted, some of these are pivots, and for every pivot and block a thread finds how many keys are above: with the running sums
+ * that is what stands above the pivot.  The ranges shrink to what lies between the two pivots about the border, to a ninth or so.  When all
+ * that is left is a list that can be sorted, the border is looked up in it.  128,256 tokens take three rounds and the list. */
 
-/* m[i]: the sum of e^((x - best) inverse) over the tokens with low + i step <= key < high. */
-DEVICE void sample_mass(double *m, const float *logits, uint64_t low, uint64_t high, uint64_t step, float best, double inverse,
-                        const uint32_t n_vocab, const uint32_t threads)
+/* What is looked through: of every block a range of its sorted keys.  The arrays are in LDS. */
+struct sample_lists {
+    const uint64_t *sorted;                      /* [blocks][block] in scratch */
+    const double   *running;                     /* the same of what is weighed */
+    uint32_t what;                               /* SAMPLE_COUNT: every token weighs 1 */
+    uint32_t *low, *high;                        /* [blocks] */
+    double   *scale;                             /* [blocks] what a block's sums are multiplied with */
+    uint64_t *heads;                             /* [SAMPLE_HEADS] */
+    double   *mass;                              /* [pivots][blocks]; at the end [SAMPLE_HEADS] */
+    uint32_t *rank;                              /* [pivots][blocks] */
+};
+
+DEVICE void sample_open(struct sample_lists *l, uint8_t *scratch, const uint32_t n_vocab)
 {
-#pragma unroll
-    for (uint32_t i = 0; i < 8; i++) m[i] = 0;
-    for (uint32_t id = thread_x(); id < n_vocab; id += 4 * threads) {
-        float x[4];
-        for (uint32_t i = 0; i < 4; i++) x[i] = load_shared_f32(logits + (id + i * threads < n_vocab ? id + i * threads : 0));
-        for (uint32_t i = 0; i < 4; i++) {
-            const uint64_t key = sample_key(x[i], id + i * threads);
-            if (id + i * threads >= n_vocab || key < low || key >= high) continue;
-            const double w = sample_exp(((double)x[i] - (double)best) * inverse);
-            for (uint32_t j = 0; j < 8; j++)
-                if (key >= low + j * step) m[j] += w;
-        }
-    }
-    double *sums = sample_sums();
-    barrier();
-#pragma unroll
-    for (uint32_t i = 0; i < 8; i++) {
-        m[i] = sample_wave_sum(m[i]);
-        if (lane_id() == 0) sums[8 * wave_id() + i] = m[i];
-    }
-    barrier();
-#pragma unroll
-    for (uint32_t i = 0; i < 8; i++) m[i] = 0;
-#pragma unroll 1
-    for (uint32_t w = 0; w < threads / WAVE; w++)
-#pragma unroll
-        for (uint32_t i = 0; i < 8; i++) m[i] += sums[8 * w + i];
+    const uint32_t blocks = SAMPLE_BLOCKS(n_vocab);
+    l->sorted = sample_sorted(scratch, n_vocab);
+    l->heads = (uint64_t *)(void *)(lds() + SAMPLE_LDS_WORK(n_vocab));
+    l->scale = (double *)(void *)(l->heads + SAMPLE_HEADS(n_vocab));
+    l->low = (uint32_t *)(void *)(l->scale + blocks);
+    l->high = l->low + blocks;
+    l->mass = (double *)(void *)(l->high + blocks);
+    l->rank = (uint32_t *)(void *)(l->mass + SAMPLE_PIVOTS * blocks);
 }
 
-/* The largest key of [low, high) such that the tokens from it upwards weigh at least (more: more than) what is asked for, which is `asked`
- * and `part` of all in the range; low when there is none.  Weights as sample_mass. */
-DEVICE uint64_t sample_bisect(const float *logits, uint64_t low, uint64_t high, double asked, double part, uint32_t more, float best,
-                              double inverse, const uint32_t n_vocab, const uint32_t threads)
+/* How many keys of a list are >= pivot, low .. high of them. */
+DEVICE uint32_t sample_rank(const uint64_t *list, uint32_t low, uint32_t high, uint64_t pivot)
 {
-    double above = 0;
-#pragma unroll 1
-    while (high - low > 1) {
-        const uint64_t step = (high - low + 7) / 8, from = low, to = high;
-        double m[8];
-        sample_mass(m, logits, from, to, step, best, inverse, n_vocab, threads);
-        asked += part * m[0];
-        part = 0;
-        double below = above;
-#pragma unroll
-        for (uint32_t i = 7; i > 0; i--) {       /* downwards: the first that is enough is the new low, the one before it the new high */
-            const uint64_t key = from + i * step;
-            const double sum = above + m[i];
-            const uint32_t open = key < to && low == from, enough = more ? sum > asked : sum >= asked;
-            if (open && enough) low = key;
-            if (open && !enough) high = key;
-            if (open && !enough) below = sum;
-        }
-        above = below;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        const uint32_t above = sample_sorted_at(list, middle) >= pivot;
+        low = above ? middle + 1 : low;
+        high = above ? high : middle;
     }
     return low;
 }
 
-/* Any options in which the order of logits matters.  Known to all threads. */
-DEVICE uint32_t sample_slowly(const struct sample_chain *c, const float *logits, uint64_t best, const uint32_t n_vocab,
-                              const uint32_t threads)
+/* What the first n keys of block s weigh. */
+DEVICE double sample_weight(const struct sample_lists *l, const uint32_t n_vocab, uint32_t s, uint32_t n)
 {
-    const uint64_t bound = (uint64_t)order_of_f32(c->bound) << 24;
-    uint64_t low = (uint64_t)(SAMPLE_KEY_NEGATIVE + 1u) << 24;
-#pragma unroll 1
-    for (uint32_t stage = 0; stage < 3; stage++) {         /* top-k, whose weights e^0 are counts; top-p and the bound; the draw */
-        const uint32_t draws = stage == 2, counts = stage == 0;
-        if (counts && c->k == 0) continue;
-        if (stage == 1 && !(c->top_p < 1)) continue;
-        if (draws && bound > low) low = bound;
-        const double p = draws ? c->unit : (double)c->top_p, inverse = draws ? c->inverse : counts ? 0 : 1;
-        const uint32_t known = counts || (!draws && c->k == 0);        /* else it is a part of what is still in the range */
-        const double asked = counts ? (double)c->k : known ? p * c->total : 0;
-        low = sample_bisect(logits, low, best + 1, asked, known ? 0 : p, draws, c->best, inverse, n_vocab, threads);
+    if (n == 0 || l->what == SAMPLE_COUNT) return (double)n;
+    return l->scale[s] * ((const GLOBAL double *)l->running)[s * SAMPLE_BLOCK(n_vocab) + n - 1];
+}
+
+/* Over mass[blocks], in all lanes of a wave. */
+DEVICE double sample_mass(const double *mass, const uint32_t blocks)
+{
+    double sum = 0;
+    for (uint32_t s = lane_id(); s < blocks; s += WAVE) sum += mass[s];
+    return sample_wave_sum(sum);
+}
+
+/* Weighs by `what` from now on; returns what all ranges weigh from the best key on. */
+DEVICE double sample_weigh(struct sample_lists *l, uint32_t what, float best, double inverse, uint8_t *scratch, const uint32_t n_vocab,
+                           const uint32_t threads)
+{
+    l->what = what;
+    l->running = sample_running(scratch, n_vocab, what == SAMPLE_SHARP ? SAMPLE_SHARP : SAMPLE_FLAT);
+    for (uint32_t s = thread_x(); s < SAMPLE_BLOCKS(n_vocab); s += threads) {
+        const float first = sample_value_of(sample_sorted_at(l->sorted, s * SAMPLE_BLOCK(n_vocab)));
+        l->scale[s] = sample_exp(((double)first - (double)best) * inverse);
+        l->mass[s] = sample_weight(l, n_vocab, s, l->high[s]);
     }
-    return sample_id_of(low);
+    barrier();
+    return sample_mass(l->mass, SAMPLE_BLOCKS(n_vocab));
+}
+
+/* Every stride-th key of the ranges, sorted; how many. */
+DEVICE uint32_t sample_heads(const struct sample_lists *l, uint32_t stride, const uint32_t n_vocab, const uint32_t threads)
+{
+    const uint32_t blocks = SAMPLE_BLOCKS(n_vocab), waves = threads / WAVE;
+    uint32_t *count = &sample_words()[SAMPLE_N_LISTED];
+    if (thread_x() == 0) *count = 0;
+    barrier();
+#pragma unroll 1
+    for (uint32_t from = wave_id(); from < blocks; from += 4 * waves) {
+        uint32_t longest = 0;
+        for (uint32_t k = 0; k < 4; k++) {
+            const uint32_t s = from + k * waves;
+            if (s < blocks) longest = max_u32(longest, l->high[s] - l->low[s]);
+        }
+        for (uint32_t i = lane_id() * stride; i < longest; i += WAVE * stride) {
+            uint64_t key[4];
+            for (uint32_t k = 0; k < 4; k++) {
+                const uint32_t s = from + k * waves, list = s < blocks ? s : 0, at = l->low[list] + i;
+                key[k] = s < blocks && at < l->high[list] ? sample_sorted_at(l->sorted, list * SAMPLE_BLOCK(n_vocab) + at) : 0;
+            }
+            for (uint32_t k = 0; k < 4; k++)
+                if (key[k] > 0) l->heads[sample_count(count, 1)] = key[k];
+        }
+    }
+    barrier();
+    const uint32_t n = *count;
+    uint32_t size = 2;
+    while (size < n) size *= 2;
+    for (uint32_t i = n + thread_x(); i < size; i += threads) l->heads[i] = 0;
+    sample_sort(l->heads, size, threads);
+    return n;
+}
+
+/* Where pivot p stands among n heads. */
+DEVICE uint32_t sample_pivot(uint32_t n, uint32_t p) { return (p + 1) * n / (SAMPLE_PIVOTS + 1); }
+
+/* Narrows the ranges to what lies between two of the pivots, which are taken from n heads; returns what stands above the ranges. */
+DEVICE double sample_narrow(const struct sample_lists *l, uint32_t n, uint32_t stride, double above, double asked, uint32_t or_equal,
+                            const uint32_t n_vocab, const uint32_t threads)
+{
+    const uint32_t blocks = SAMPLE_BLOCKS(n_vocab), all = SAMPLE_PIVOTS * blocks;
+    double *sums = sample_sums();
+    uint32_t *counts = (uint32_t *)(void *)l->mass;        /* of the heads from a pivot to the next one, by block */
+    for (uint32_t i = thread_x(); i < all; i += threads) counts[i] = 0;
+    barrier();
+    for (uint32_t i = thread_x(); i < n; i += threads) {
+        uint32_t p = 0;
+        while (p < SAMPLE_PIVOTS && sample_pivot(n, p) < i) p++;
+        if (p < SAMPLE_PIVOTS) sample_count(&counts[p * blocks + sample_id_of(l->heads[i]) / SAMPLE_BLOCK(n_vocab)], 1);
+    }
+    barrier();
+#pragma unroll 1
+    for (uint32_t i = thread_x(); i < all; i += threads) {
+        const uint32_t s = i % blocks;
+        uint32_t heads = 0;
+        for (uint32_t k = s; k <= i; k += blocks) heads += counts[k];
+        const uint32_t low = l->low[s], end = low + heads * stride, high = end < l->high[s] ? end : l->high[s];
+        l->rank[i] = sample_rank(l->sorted + s * SAMPLE_BLOCK(n_vocab), heads > 0 ? end - stride + 1 : low, high,
+                                 l->heads[sample_pivot(n, i / blocks)]);
+    }
+    barrier();
+    for (uint32_t i = thread_x(); i < all; i += threads) l->mass[i] = sample_weight(l, n_vocab, i % blocks, l->rank[i]);
+    barrier();
+    for (uint32_t p = wave_id(); p < SAMPLE_PIVOTS; p += threads / WAVE) {
+        const double sum = sample_mass(l->mass + p * blocks, blocks);
+        if (lane_id() == 0) sums[p] = sum;
+    }
+    barrier();
+    uint32_t first = 0;                          /* the first pivot that reaches what is asked for */
+    for (uint32_t p = 0; p < SAMPLE_PIVOTS; p++) first += first == p && !(sums[p] > asked || (or_equal && sums[p] == asked));
+    for (uint32_t s = thread_x(); s < blocks; s += threads) {
+        if (first < SAMPLE_PIVOTS) l->high[s] = l->rank[first * blocks + s];
+        if (first > 0) l->low[s] = l->rank[(first - 1) * blocks + s];
+    }
+    above = first > 0 ? sums[first - 1] : above;
+    barrier();
+    return above;
+}
+
+/* The first token, best first, with which all from the best on weigh more than `asked` (or_equal: at least that).  The ranges, which are to
+ * begin at 0, then end behind it. */
+DEVICE uint64_t sample_select(const struct sample_lists *l, double asked, uint32_t or_equal, float best, double inverse,
+                              const uint32_t n_vocab, const uint32_t threads)
+{
+    const uint32_t blocks = SAMPLE_BLOCKS(n_vocab), room = SAMPLE_HEADS(n_vocab);
+    double above = 0, rest;
+    uint32_t n;
+    for (uint32_t s = thread_x(); s < blocks; s += threads) l->low[s] = 0;
+    barrier();
+#pragma unroll 1
+    for (;;) {
+        uint32_t left = 0;
+        for (uint32_t s = lane_id(); s < blocks; s += WAVE) left += l->high[s] - l->low[s];
+        left = lanes_sum_u32(left, WAVE);
+        const uint32_t stride = left <= room ? 1 : (left + room - blocks - 1) / (room - blocks);
+        n = sample_heads(l, stride, n_vocab, threads);
+        if (stride == 1) break;
+        above = sample_narrow(l, n, stride, above, asked, or_equal, n_vocab, threads);
+    }
+    for (uint32_t i = thread_x(); i < n; i += threads)
+        l->mass[i] = l->what == SAMPLE_COUNT ? 1 : sample_exp(((double)sample_value_of(l->heads[i]) - (double)best) * inverse);
+    barrier();
+    const uint32_t found = sample_find(l->mass, n, 0, asked - above, or_equal, &rest);
+    for (uint32_t s = thread_x(); s < blocks; s += threads) l->high[s] = l->low[s];
+    barrier();
+    for (uint32_t i = thread_x(); i <= found; i += threads) sample_count(&l->high[sample_id_of(l->heads[i]) / SAMPLE_BLOCK(n_vocab)], 1);
+    barrier();
+    return l->heads[found];
+}
+
+/* Any options in which the order of logits matters.  Known to all threads. */
+DEVICE uint32_t sample_ordered(const struct sample_chain *c, uint8_t *scratch, const uint32_t n_vocab, const uint32_t threads)
+{
+    const uint32_t block = SAMPLE_BLOCK(n_vocab);
+    struct sample_lists l;
+    uint64_t key = 0;
+    sample_open(&l, scratch, n_vocab);
+    for (uint32_t s = thread_x(); s < SAMPLE_BLOCKS(n_vocab); s += threads) {
+        const uint32_t left = n_vocab - s * block;
+        l.high[s] = left < block ? left : block;
+    }
+    barrier();
+#pragma unroll 1
+    for (uint32_t stage = 0; stage < 3; stage++) {         /* top-k; top-p; the bound and the draw */
+        const uint32_t what = stage == 0 ? SAMPLE_COUNT : stage == 1 ? SAMPLE_FLAT : SAMPLE_SHARP;
+        if (what == SAMPLE_COUNT && c->k == 0) continue;
+        if (what == SAMPLE_FLAT && !(c->top_p < 1)) continue;
+        if (what == SAMPLE_SHARP && c->bound > -__builtin_inff())
+            for (uint32_t s = thread_x(); s < SAMPLE_BLOCKS(n_vocab); s += threads)
+                l.high[s] = sample_rank(l.sorted + s * block, 0, l.high[s], (uint64_t)order_of_f32(c->bound) << 24);
+        const double inverse = what == SAMPLE_SHARP ? c->inverse : 1;
+        const double total = sample_weigh(&l, what, c->best, inverse, scratch, n_vocab, threads);
+        const double asked = what == SAMPLE_COUNT ? (double)c->k : what == SAMPLE_FLAT ? (double)c->top_p * total : c->unit * total;
+        key = sample_select(&l, asked, what != SAMPLE_SHARP, c->best, inverse, n_vocab, threads);
+    }
+    return sample_id_of(key);
 }
 
 /* ---- the kernel ---- */
@@ -481,17 +793,9 @@ DEVICE void sample_prepare(struct sample_chain *c, const struct sample_step *ste
         if (step->min_p > 0) bound = c->best + (step->min_p < 1 ? (float)sample_log((double)step->min_p) : 0.0f);
         sample_words()[SAMPLE_BOUND] = bits_of_f32(bound);
     }
-    double sum = 0;
-    if (c->k == 0 && c->top_p < 1) {
-        for (uint32_t s = thread_x(); s < SAMPLE_SEGMENTS(n_vocab); s += threads)
-            sum += sample_sum_of(scratch, n_vocab, s) * sample_exp((double)sample_values()[s] - (double)c->best);
-        sum = sample_wave_sum(sum);
-    }
-    if (lane_id() == 0) sample_sums()[wave_id()] = sum;
+    c->total = c->k == 0 && c->top_p < 1 ? sample_total(scratch, SAMPLE_BINS, c->best, 0, n_vocab, threads) : 0;
     barrier();
     c->bound = f32_of_bits(sample_words()[SAMPLE_BOUND]);
-    c->total = 0;
-    for (uint32_t w = 0; w < threads / WAVE; w++) c->total += sample_sums()[w];
 }
 
 DEVICE uint32_t sample_draw(struct sample_step *step, const float *logits, uint8_t *scratch, const uint32_t n_vocab, const uint32_t threads)
@@ -499,17 +803,28 @@ DEVICE uint32_t sample_draw(struct sample_step *step, const float *logits, uint8
     const uint64_t best = sample_best(scratch, n_vocab, threads);
     const uint32_t value = (uint32_t)(best >> 24);
     if (value > SAMPLE_KEY_INFINITE) return FORGE_GPU_NOT_FINITE;
-    if (!(step->temp > 0) || value <= SAMPLE_KEY_NEGATIVE || value >= SAMPLE_KEY_INFINITE) return sample_id_of(best);
+    const struct sample_chances o = step->chances;
+    if (!(o.temp > 0) || value <= SAMPLE_KEY_NEGATIVE || value >= SAMPLE_KEY_INFINITE) return sample_id_of(best);
     struct sample_chain c;
     c.best = sample_value_of(best);
-    c.top_p = step->top_p;
-    c.k = step->top_k > 0 && step->top_k < (int32_t)n_vocab ? (uint32_t)step->top_k : 0;
-    c.inverse = 1.0 / (double)step->temp;
+    c.top_p = o.top_p;
+    c.k = sample_has_top_k(o, n_vocab) ? (uint32_t)o.top_k : 0;
+    c.inverse = 1.0 / (double)o.temp;
     c.unit = sample_random(step->random);
     sample_prepare(&c, step, scratch, n_vocab, threads);
     if (c.k == 0 && !(c.top_p < 1)) return sample_by_id(&c, logits, scratch, n_vocab, threads);
-    const uint32_t token = sample_listed(&c, logits, n_vocab, threads);
-    return token != SAMPLE_NOTHING ? token : sample_slowly(&c, logits, best, n_vocab, threads);
+    const uint32_t in_order = sample_orders(o, n_vocab);
+    if (!in_order || c.k == 0) {
+        const uint32_t token = sample_listed(&c, logits, scratch, n_vocab, threads);
+        if (token != SAMPLE_NOTHING || n_vocab <= SAMPLE_LIST) return token;
+    }
+    if (!in_order) {
+        for (uint32_t b = 0; b < SAMPLE_BLOCKS(n_vocab); b++) sample_order(logits, c.inverse, n_vocab, scratch, b, threads);
+        stores_done();
+        barrier();
+        acquire();
+    }
+    return sample_ordered(&c, scratch, n_vocab, threads);
 }
 
 /* The token goes to its position, the random numbers and the counts of *step go on, and the host is told last.  Steps that are on the
@@ -534,16 +849,16 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
  * FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
  * logits: [n_vocab <= SAMPLE_MAX_VOCAB] f32 in the arena, changed by biases and penalties.  scratch: SAMPLE_SCRATCH_BYTES of the arena,
  * 16-byte aligned.
- * counters: SAMPLE_COUNTERS u32, 0 before and after.  The launch has `groups` groups of `threads` threads; best is
- * groups threads / WAVE >= SAMPLE_SEGMENTS(n_vocab).  At most 1024 threads; 512 need no more registers than there are.
+ * counters: SAMPLE_COUNTERS u32, 0 before and after.  The launch has `groups` groups of `threads` threads; best are as many
+ * groups as SAMPLE_BLOCKS(n_vocab) and SAMPLE_BLOCK_SEGMENTS waves each.  At most 1024 threads; 512 need no more registers than there are.
  * LDS: SAMPLE_LDS_BYTES(n_vocab). */
 DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
                    uint32_t *counters, const uint32_t groups, const uint32_t threads)
 {
     sample_segments(logits, a.step, n_vocab, n_ctx, scratch, groups, threads);
     if (!last_to_arrive(counters, groups, &sample_words()[SAMPLE_FLAG])) return;
-    struct sample_step step = { a.step->n_past, a.step->n_tokens, a.step->n_drawn, a.step->history, a.step->ring, a.step->top_k,
-                                a.step->temp, a.step->top_p, a.step->min_p,
+    struct sample_step step = { a.step->n_past, a.step->n_tokens, a.step->n_drawn, a.step->history, a.step->ring,
+                                { a.step->temp, a.step->top_p, a.step->top_k }, a.step->min_p,
                                 { a.step->random[0], a.step->random[1], a.step->random[2], a.step->random[3] } };
     const uint32_t token = sample_draw(&step, logits, scratch, n_vocab, threads);
     if (thread_x() == 0) sample_finish(a.step, &step, token, n_ctx);

@@ -26,7 +26,7 @@ struct test_case {
 };
 
 static const char *const kinds[] = { "normal", "ties", "equal", "nan", "half -inf", "all nan", "all -inf", "an inf", "huge", "peak",
-                                     "narrow", "zeros", "falling", "flat", "one nan", "one -inf", "last nan" };
+                                     "narrow", "zeros", "falling", "flat", "one nan", "one -inf", "last nan", "two values", "steps" };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 static void fill(float *x, uint32_t n, uint32_t kind)
@@ -52,6 +52,8 @@ static void fill(float *x, uint32_t n, uint32_t kind)
         case 14: x[i] = i == n / 2 ? NAN : g; break;
         case 15: x[i] = i == n / 5 ? -inf : g; break;
         case 16: x[i] = i == n - 1 ? -NAN : g; break;
+        case 17: x[i] = random_below(2) ? 1.5f : -2.25f; break;
+        case 18: x[i] = -0.01f * (float)(i % 1024); break;         /* all blocks are alike */
         default: x[i] = g;
         }
     }
@@ -294,6 +296,33 @@ static void check_large(void)
     }
 }
 
+/* Options in which the order of the whole vocabulary decides. */
+static void check_in_order(uint32_t draws, const uint32_t *vocabs, uint32_t n_vocabs, uint32_t groups, uint32_t threads)
+{
+    static const uint32_t shapes[] = { 0, 1, 2, 9, 10, 11, 12, 13, 17, 18 };
+    static const float top_ps[] = { 0.9f, 0.5f, 0.999f, 0.01f, 0.99999f, 1e-5f, 1 }, temps[] = { 1, 0.1f, 0.5f, 2, 5 };
+    static const float min_ps[] = { 0, 0, 0.9f, 0.05f, 1e-4f };
+    for (uint32_t i = 0; i < draws; i++) {
+        if (!case_begin()) continue;
+        const uint32_t n = vocabs[i % n_vocabs];
+        struct test_case t = random_case(n);
+        t.kind = shapes[i % 10];
+        if (groups > 0) t.groups = groups;
+        if (threads > 0) t.threads = threads;
+        t.o.temp = pick(temps, 5);
+        t.o.top_p = pick(top_ps, 7);
+        t.o.min_p = pick(min_ps, 5);
+        t.o.top_k = random_below(2) ? 0 : (int32_t)(random_below(4) ? n / 4 + random_below(3 * n / 4) : 513 + random_below(1000));
+        if (random_below(6) == 0) t.o.top_k = 40;          /* of many equal logits: more than the list holds */
+        if (random_below(4) == 0) t.o.n_biases = 256;
+        for (size_t k = 0; k < t.o.n_biases && t.kind > 1; k++) {
+            t.biases[k].id = (int32_t)random_below(n);
+            t.biases[k].bias = random_below(2) ? -INFINITY : 3;
+        }
+        check_case(&t, 1);
+    }
+}
+
 static const struct { uint32_t n_vocab, groups, threads; } models[] = {
 #define MODEL(n_vocab, groups, threads) { n_vocab, groups, threads },
     SAMPLE_MODELS(MODEL)
@@ -337,6 +366,9 @@ static void check_any(void)
             check_case(&t, 1);
         }
     check_large();
+    static const uint32_t small[] = { 1025, 2048, 2049, 5000, 10007 }, large[] = { 65536, 65537, 128256, 262144 };
+    check_in_order(rounds(300), small, 5, 0, 0);
+    check_in_order(rounds(12), large, 4, 64, 512);
 }
 
 void test_sample(void)
@@ -358,6 +390,7 @@ void bench_sample(void)
         { "top-p",           3, { .temp = 1, .top_p = 0.9f, .repeat_penalty = 1 } },
         { "temperature",     3, { .temp = 1, .top_p = 1, .repeat_penalty = 1 } },
         { "min-p",           3, { .temp = 1, .top_p = 1, .min_p = 0.1f, .repeat_penalty = 1 } },
+        { "large k",         3, { .temp = 0.8f, .top_k = 5000, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1 } },
         { "top-p of a flat", 0.05f, { .temp = 1, .top_p = 0.9f, .repeat_penalty = 1 } },
     };
     if (!variant_has("models")) return;
