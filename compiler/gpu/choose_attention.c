@@ -77,6 +77,9 @@ const char *gpu_attention_misfit(struct arena *a, const struct plan *p, const st
                             least);
     if (s->rows != 2 && s->rows != 4 && s->rows != 8)
         return arena_printf(a, "rows is %u; a lane asks for 2, 4 or 8 of them at once", s->rows);
+    if (s->digits && (s->digits != 2 || !ATTENTION_ON_MATRIX((uint32_t)p->options.kv, n->attr.head_dim, s->rows, t->wave, t->family)))
+        return arena_printf(a, "digits is %u; it is 0, or on NVIDIA 2, with heads of 64 or 128 in f16 and rows that fill tiles of 16",
+                            s->digits);
     if (s->resident < 1 || (s->resident > 1 && s->resident > resident))
         return arena_printf(a, "resident is %u; a compute unit of %s holds 1 to %u groups of %u threads", s->resident, t->name, resident,
                             s->threads);
@@ -86,14 +89,18 @@ const char *gpu_attention_misfit(struct arena *a, const struct plan *p, const st
 static struct attention_shape decode_shape(struct arena *a, const struct plan *p, const struct node *n, const struct kernel_choice *given)
 {
     const struct profile *t = p->profile;
-    const uint32_t window = plan_window(p, n), heads = ATTENTION_HEADS(n->heads, n->inputs[1]->heads, n->attr.head_dim);
+    const uint32_t window = plan_window(p, n), kv = (uint32_t)p->options.kv,
+                   heads = ATTENTION_HEADS(n->heads, n->inputs[1]->heads, n->attr.head_dim);
     struct attention_shape s = { .splits = planned_splits(p), .spans = 1 };
     if (t->gpu.attention_groups) plan_spans(p, n, &s);
     s.threads = given_threads(t, given, t->gpu.attention_threads, 1024, false);
     s.splits = kernel_chosen(given, PARAM_SPLITS, s.splits);
     s.spans = kernel_chosen(given, PARAM_SPANS, s.spans);
     s.span = kernel_chosen(given, PARAM_SPAN, planned_span(p, n, &s));
-    s.rows = kernel_chosen(given, PARAM_ROWS, ATTENTION_ROWS((uint32_t)p->options.kv, heads, t->family));
+    const bool matrix = !p->options.exact && heads > ATTENTION_MAX_FLOATS
+                        && ATTENTION_ON_MATRIX(kv, n->attr.head_dim, ATTENTION_MAX_ROWS, t->wave, t->family);
+    s.digits = kernel_chosen(given, PARAM_DIGITS, matrix ? 2 : 0);
+    s.rows = kernel_chosen(given, PARAM_ROWS, s.digits ? ATTENTION_MAX_ROWS : ATTENTION_ROWS(kv, heads, t->family));
     s.resident = kernel_chosen(given, PARAM_RESIDENT, 1);
     const char *misfit = given ? gpu_attention_misfit(a, p, n, &s) : NULL;
     if (misfit) die_at(given->at, "%s", misfit);
@@ -186,6 +193,7 @@ static void choose_decode(const struct chooser *c)
     d.kernel.param[PARAM_THREADS] = s->threads;
     d.kernel.param[PARAM_RESIDENT] = s->resident;
     d.kernel.param[PARAM_ROWS] = s->rows;
+    d.kernel.param[PARAM_DIGITS] = s->digits;
     d.kernel.param[PARAM_SPLITS] = s->splits;
     d.kernel.param[PARAM_SPANS] = s->spans;
     d.kernel.param[PARAM_SPAN] = s->span;

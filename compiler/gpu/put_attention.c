@@ -66,9 +66,9 @@ void gpu_put_attention_decode(struct emitter *e)
     gpu_put(e, "    /* q, k, v */ %s, %s, %s,", operand_row(e, 0, "0"), operand_row(e, 1, "0"), operand_row(e, 2, "0"));
     put_finishing(e);
     gpu_put(e, "    /* parts */ FLOATS(ARENA_PARTS), FLOATS(ARENA_MAXIMA), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS),");
-    gpu_put(e, "    %s, %s, /* splits */ %u, /* spans, of positions */ %u, %u, /* rows */ %u,%s", shape_of(e),
-            emit_float(e->arena, n->attr.scale), k->param[PARAM_SPLITS], k->param[PARAM_SPANS], k->param[PARAM_SPAN], k->param[PARAM_ROWS],
-            more_of(e));
+    gpu_put(e, "    %s, %s, /* splits */ %u, /* spans, of positions */ %u, %u, /* rows */ %u,", shape_of(e),
+            emit_float(e->arena, n->attr.scale), k->param[PARAM_SPLITS], k->param[PARAM_SPANS], k->param[PARAM_SPAN], k->param[PARAM_ROWS]);
+    gpu_put(e, "    /* digits */ %u,%s", k->param[PARAM_DIGITS], more_of(e));
     gpu_put(e, "    /* threads */ %u, /* cluster */ %u, %s);", k->param[PARAM_THREADS], k->param[PARAM_CLUSTER] > 0, window_of(e));
 }
 

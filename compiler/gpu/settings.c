@@ -102,6 +102,7 @@ static void add_attention(struct search *s, const uint32_t *param, struct attent
     p[PARAM_SPANS] = shape.spans;
     p[PARAM_SPAN] = shape.span;
     p[PARAM_ROWS] = shape.rows;
+    p[PARAM_DIGITS] = shape.digits;
     if (!gpu_attention_misfit(s->arena, s->plan, n, &shape)) add(s, p);
 }
 
@@ -110,8 +111,8 @@ static void search_attention(struct search *s, const uint32_t *now, enum setting
     const struct profile *t = s->plan->profile;
     const struct node *n = s->kernel->group->node;
     const uint32_t units = ATTENTION_UNITS(n->heads, n->inputs[1]->heads, n->attr.head_dim);
-    const struct attention_shape planned = { now[PARAM_SPLITS], now[PARAM_SPANS], now[PARAM_SPAN], now[PARAM_ROWS], now[PARAM_THREADS],
-                                             now[PARAM_RESIDENT], false };
+    const struct attention_shape planned = { now[PARAM_SPLITS], now[PARAM_SPANS], now[PARAM_SPAN], now[PARAM_ROWS],
+                                             now[PARAM_DIGITS], now[PARAM_THREADS], now[PARAM_RESIDENT], false };
     struct attention_shape x = planned;
     if (step == SETTINGS_GROUPS)
         for (x.threads = t->wave; x.threads <= 1024; x.threads *= 2)
@@ -123,8 +124,12 @@ static void search_attention(struct search *s, const uint32_t *now, enum setting
                 if (x.spans) add_attention(s, now, x);
             }
     if (step == SETTINGS_DEPTH)
-        for (x.rows = 2; x.rows <= 8; x.rows *= 2)
-            for (x.span = planned.span / 2; x.span <= planned.span * 2; x.span *= 2) add_attention(s, now, x);
+        for (uint32_t i = 0; i < 6; i++)
+            for (x.span = planned.span / 2; x.span <= planned.span * 2; x.span *= 2) {
+                x.rows = 2u << i % 3;
+                x.digits = i / 3 * 2;
+                add_attention(s, now, x);
+            }
 }
 
 static void search_prefill_attention(struct search *s, const uint32_t *now)

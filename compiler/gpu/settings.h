@@ -3,8 +3,9 @@
 #define FORGEC_GPU_SETTINGS_H
 #include "compiler/plan/plan.h"
 
-/* Decode's products in three steps, each of which keeps what the ones before it found; attention of decode too, whose second
- * are splits and spans and whose third rows in flight and positions of a span; that of prefill and its products with the first. */
+/* Decode's products in three steps, each of which keeps what the ones before it found; attention of decode too, whose second are splits and
+ * spans and whose third rows in flight, the unit that multiplies and positions of a span; that of prefill and its products with the
+ * first. */
 enum settings_step { SETTINGS_GROUPS /* threads and groups */, SETTINGS_ROWS /* rows and lanes */, SETTINGS_DEPTH, SETTINGS_STEPS };
 extern const char *const settings_step_name[SETTINGS_STEPS];
 

@@ -111,7 +111,8 @@ struct cost_work gpu_work(const struct plan *p, const struct kernel *k, uint32_t
 {
     if (k->template == TEMPLATE_gemv && !k->grid_tokens) return gemv_work(p, k);
     if (k->template == TEMPLATE_gemm) return gemm_work(p, k, tokens);
+    const bool matrix = k->template == TEMPLATE_attention_decode && k->param[PARAM_DIGITS] > 0;      /* takes no time of its own */
     return (struct cost_work){ .kind = kind_of(k, tokens), .bytes = cost_kernel_bytes(p, k, tokens, n_past),
                                .uneven = k->template == TEMPLATE_attention_decode ? attention_uneven(p, k, n_past) : 0,
-                               .operations = cost_kernel_operations(p, k, tokens, n_past) };
+                               .operations = matrix ? 0 : cost_kernel_operations(p, k, tokens, n_past) };
 }

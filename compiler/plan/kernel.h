@@ -25,7 +25,7 @@ enum kernel_param {
     PARAM_SPANS,        /* parts of a long context, each with such workgroups, at most */
     PARAM_SPAN,         /* positions of a span at least */
     PARAM_CLUSTER,      /* workgroups that reach each other's LDS; 0: none */
-    PARAM_DIGITS,       /* of activations in integer products, 8 bits each; of 16-bit ones in attention */
+    PARAM_DIGITS,       /* of activations in integer products, 8 bits each; of 16-bit ones in attention, 0: floats */
     PARAM_UNIT,         /* rows that one thread computes and finishes in one go */
     PARAM_DEPTH,        /* gemv: units of a row that a lane loads in a step; 0: the format's choice */
     PARAM_COUNT

@@ -15,6 +15,8 @@
  * span are a cluster, in each other's LDS, where each merges a share; shares of several spans meet in the arena, where the last one of a
  * share merges it.
  *
+ * Where a family's matrix unit takes the rows as they lie (digits), steps are tiles there: attention_decode_matrix.h.
+ *
  * The time is latency: everything that can be asked for together is.  Where kernels begin before their predecessor has ended (sm_90) only q
  * and the new k and v wait for it: norms, n_past, rotations, K and V are asked for before; where another kernel stores k and v, they wait,
  * too.  Elsewhere: q, new k and v, K rows that need no
@@ -37,7 +39,7 @@ enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS }; 
 /* Constants of the launch, then what this lane works on. */
 struct decode {
     uint32_t head_dim, n_head_kv, n_ctx, splits, threads, cluster, window, ring;       /* n_ctx: rows of the cache; window, ring: kv.h */
-    uint32_t spans, least;                       /* least: positions of a span */
+    uint32_t spans, least, digits;               /* least: positions of a span; digits: of f16 on the matrix unit, or 0 */
     uint32_t group, cuts, heads;                 /* query heads of a KV head, its cuts, query heads of this group */
     uint32_t lanes, slots, waves, rows, scored;  /* rows: in flight; scored: heads at once */
     uint32_t span, part, kv_head, first, split;  /* part: KV head and cut; first: query head */
@@ -61,8 +63,8 @@ struct decode_range { uint32_t limit, count, n, spans; };
 struct decode_inputs { struct head q[DECODE_HEADS], k, q_norm, k_norm; float v[8]; };
 
 DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
-                        const uint32_t splits, const uint32_t spans, const uint32_t least, const uint32_t rows, const uint32_t threads,
-                        const uint32_t cluster, const uint32_t window, const uint32_t ring)
+                        const uint32_t splits, const uint32_t spans, const uint32_t least, const uint32_t rows, const uint32_t digits,
+                        const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring)
 {
     d->head_dim = head_dim;
     d->n_head_kv = n_head_kv;
@@ -82,6 +84,7 @@ DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t 
     d->slots = WAVE / d->lanes;
     d->waves = threads / WAVE;
     d->rows = rows;
+    d->digits = digits;
     d->scored = d->heads > 4 ? 2 : 4;
     const uint32_t units = n_head_kv * d->cuts, part = group_x() / splits;
     d->span = part / units;
@@ -258,30 +261,6 @@ DEVICE void decode_divide(struct decode_range *range, struct decode *d, uint32_t
     range->n = units == 0 ? 1 : units < d->splits ? units : d->splits;
 }
 
-/* What follows from the context, and the first step's rows and this position's rotation asked for; K rows that need no context first.  A
- * load that may not be needed is left out only where loads are not waited for in order: there the count of those in flight has to be
- * known. */
-DEVICE void decode_ask(struct decode_range *range, struct kv_piece *k, struct kv_piece *v, struct rotation *r, const uint8_t *k_plane,
-                       const uint8_t *v_plane, struct decode *d, uint32_t n_past, const uint32_t appends, const float *rope_hi,
-                       const float *rope_lo, const uint32_t n_rot, const uint32_t block)
-{
-    const uint32_t ahead = d->window ? 0 : ATTENTION_AHEAD < d->rows ? ATTENTION_AHEAD : d->rows;
-    if (d->span) decode_divide(range, d, n_past, appends);
-    decode_fetch(k, k_plane, d, 0, 0, ahead, d->span ? range->limit : d->n_ctx);
-    if (!d->span) decode_divide(range, d, n_past, appends);
-    const uint32_t limit = range->limit;
-    rotation_load(r, rope_hi, rope_lo, n_past, block, d->head_dim, n_rot);
-    COMPILER_FENCE();
-    UNROLL
-    for (uint32_t from = 0; from < d->rows; from += from ? from : 2) {
-        const uint32_t to = from ? 2 * from : 2;
-        if (DEPENDENT_LAUNCH && from >= range->count) continue;
-        decode_fetch(k, k_plane, d, 0, from > ahead ? from : ahead, to, limit);
-        decode_fetch(v, v_plane, d, 0, from, to, limit);
-    }
-    COMPILER_FENCE();
-}
-
 /* Columns column + 4 half .. + 3 of a query head; 0 in idle lanes. */
 DEVICE f32x4 decode_read_q(const struct decode *d, uint32_t h, const uint32_t half)
 {
@@ -447,6 +426,19 @@ DEVICE void decode_run(struct decode_state *state, struct kv_piece *k, struct kv
     else                                      decode_last(state, k, v, d, row, d->rows, limit);
 }
 
+/* The new token's score, in all lanes that share its row.  k: this lane's 8 columns. */
+DEVICE float decode_new_score(const struct decode *d, uint32_t h, const float k[8])
+{
+    float s = 0.0f;
+    UNROLL
+    for (uint32_t i = 0; i < 8; i++) s += decode_read_q(d, h, i / 4)[i % 4] * k[i];
+    s = lanes_sum_f32(s, d->lanes);
+#ifdef ATTENTION_MORE
+    if (d->cap != 0.0f) s = softcap_f32(s, d->cap);
+#endif
+    return s;
+}
+
 /* The state after the new token alone, in the owner; else empty.  k, v: this lane's columns of it. */
 DEVICE void decode_begin(struct decode_state *state, const struct decode *d, uint32_t owner, const float k[8], const float v[8])
 {
@@ -460,13 +452,7 @@ DEVICE void decode_begin(struct decode_state *state, const struct decode *d, uin
     if (!owner) return;
     UNROLL
     for (uint32_t h = 0; h < d->heads; h++) {
-        float s = 0.0f;
-        UNROLL
-        for (uint32_t i = 0; i < 8; i++) s += decode_read_q(d, h, i / 4)[i % 4] * k[i];
-        state->m[h] = lanes_sum_f32(s, d->lanes);
-#ifdef ATTENTION_MORE
-        if (d->cap != 0.0f) state->m[h] = softcap_f32(state->m[h], d->cap);
-#endif
+        state->m[h] = decode_new_score(d, h, k);
         state->l[h] = lane_id() == 0 ? 1.0f : 0.0f;
         UNROLL
         for (uint32_t i = 0; i < 8; i++) state->acc[h][i] = lane_id() < d->lanes ? v[i] : 0.0f;
@@ -556,8 +542,17 @@ DEVICE void decode_write(float *out, const struct decode *d, uint32_t h, uint32_
     *(GLOBAL f32x4 *)(void *)(out + (uint64_t)(d->first + h) * d->head_dim + column) = x * (1.0f / l);
 }
 
-/* Sums that come one after another in memory, maximum and total of each so many twos apart. */
-struct decode_parts { const float *sum, *ml; uint32_t ml_stride; };
+/* Where sums of head 0 lie in memory, in rows of a head, those of the next part behind all heads; and maximum and total, in twos, those
+ * of the next part `stride` further. */
+struct decode_parts { float *sums, *ml; uint32_t row, two, stride; };
+
+DEVICE void decode_leave(const struct decode_parts *parts, const struct decode *d, uint32_t part, uint32_t h, uint32_t column,
+                         const f32x4 x, float m, float l, uint32_t first)
+{
+    const f32x2 two = { m, l };
+    *(GLOBAL f32x4 *)(void *)(parts->sums + (uint64_t)(parts->row + part * d->heads + h) * d->head_dim + column) = x;
+    if (first) *(GLOBAL f32x2 *)(void *)(parts->ml + 2 * (uint64_t)(parts->two + part * parts->stride + h)) = two;
+}
 
 /* n of these many parts at most of four columns of head h, in batches whose loads are in flight together.  The place of m and l may be the
  * same in all lanes; it is kept out of the scalar registers, whose cache on AMD would keep what it saw before. */
@@ -575,21 +570,13 @@ DEVICE void decode_merge(float *out, const struct decode_parts *parts, const str
         f32x2 ml[BATCH];
         UNROLL
         for (uint32_t k = 0; k < batch; k++) {
-            const uint32_t at = base + k < n ? base + k : 0;
-            part[k] = *(const GLOBAL f32x4 *)(const void *)(parts->sum + (uint64_t)(at * d->heads + head) * d->head_dim + column);
-            ml[k] = *(const GLOBAL f32x2 *)(const void *)(parts->ml + 2 * (uint64_t)(at * parts->ml_stride + head));
+            const uint32_t at = base + k < n ? base + k : 0, row = parts->row + at * d->heads + head;
+            part[k] = *(const GLOBAL f32x4 *)(const void *)(parts->sums + (uint64_t)row * d->head_dim + column);
+            ml[k] = *(const GLOBAL f32x2 *)(const void *)(parts->ml + 2 * (uint64_t)(parts->two + at * parts->stride + head));
         }
         decode_join(&x, &x_m, &x_l, part, ml, batch, n - base);
     }
     decode_write(out, d, h, column, x, x_l);
-}
-
-DEVICE void decode_leave(float *sum, float *ml, const struct decode *d, uint32_t h, uint32_t column, const f32x4 x, float m, float l,
-                         uint32_t first)
-{
-    const f32x2 two = { m, l };
-    *(GLOBAL f32x4 *)(void *)(sum + (uint64_t)h * d->head_dim + column) = x;
-    if (first) *(GLOBAL f32x2 *)(void *)(ml + 2 * (uint64_t)h) = two;
 }
 
 /* Item i, fours of columns of the heads one after another, goes to group i % splits of the cluster;
@@ -628,7 +615,7 @@ DEVICE void decode_collect(float *out, float *parts, float *parts_ml, uint32_t *
                            const struct decode_range *range)
 {
     const uint32_t items = d->heads * d->head_dim / 4, first = d->part * d->spans;
-    float *sum = parts + (uint64_t)first * d->heads * d->head_dim, *ml = parts_ml + 2 * (uint64_t)(first * d->splits + d->split) * d->heads;
+    const struct decode_parts all = { parts, parts_ml, first * d->heads, (first * d->splits + d->split) * d->heads, d->splits * d->heads };
     for (uint32_t place = thread_x(); place < decode_share(d); place += d->threads) {
         const uint32_t i = place * d->splits + d->split, h = 4 * i / d->head_dim, column = 4 * i % d->head_dim;
         f32x4 x;
@@ -636,11 +623,9 @@ DEVICE void decode_collect(float *out, float *parts, float *parts_ml, uint32_t *
         if (i >= items) continue;
         decode_receive(&x, &m, &l, d, range->n, place, h);
         if (range->spans == 1) decode_write(out, d, h, column, x, l);
-        else decode_leave(sum + (uint64_t)d->span * d->heads * d->head_dim, ml + 2 * (uint64_t)d->span * d->splits * d->heads, d, h, column,
-                          x, m, l, column < 4 * d->splits);
+        else decode_leave(&all, d, d->span, h, column, x, m, l, column < 4 * d->splits);
     }
     if (range->spans == 1 || !last_to_arrive(counters + d->part * d->splits + d->split, range->spans, decode_flag(d))) return;
-    const struct decode_parts all = { sum, ml, d->splits * d->heads };
     for (uint32_t place = thread_x(); place < decode_share(d); place += d->threads) {
         const uint32_t i = place * d->splits + d->split;
         if (i < items) decode_merge(out, &all, d, d->spans, range->spans, 4 * i / d->head_dim, 4 * i % d->head_dim);
@@ -650,9 +635,8 @@ DEVICE void decode_collect(float *out, float *parts, float *parts_ml, uint32_t *
 DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *counters, const struct decode *d,
                           const struct decode_range *range)
 {
-    const uint32_t items = d->heads * d->head_dim / 4, first = d->part * d->spans * d->splits, mine = d->span * d->splits + d->split,
-                   n = range->spans * range->n;
-    float *sum = parts + (uint64_t)first * d->heads * d->head_dim, *ml = parts_ml + 2 * (uint64_t)first * d->heads;
+    const uint32_t items = d->heads * d->head_dim / 4, n = range->spans * range->n, first = d->part * d->spans * d->splits * d->heads;
+    const struct decode_parts all = { parts, parts_ml, first, first, d->heads };
     barrier();
     for (uint32_t i = thread_x(); i < items; i += d->threads) {
         const uint32_t h = 4 * i / d->head_dim, column = 4 * i % d->head_dim;
@@ -669,13 +653,79 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
 #endif
         if (n == 1) decode_write(out, d, h, column, x, l);
         else if (d->cluster) decode_send(d, i, h, column, x, m, l);
-        else decode_leave(sum + (uint64_t)mine * d->heads * d->head_dim, ml + 2 * (uint64_t)mine * d->heads, d, h, column, x, m, l,
-                          column == 0);
+        else decode_leave(&all, d, d->span * d->splits + d->split, h, column, x, m, l, column == 0);
     }
     if (n == 1 || d->cluster || !last_to_arrive(counters + d->part, n, decode_flag(d))) return;
-    const struct decode_parts all = { sum, ml, d->heads };
     for (uint32_t i = thread_x(); i < items; i += d->threads)
         decode_merge(out, &all, d, d->spans * d->splits, n, 4 * i / d->head_dim, 4 * i % d->head_dim);
+}
+
+#if FAMILY_MMA_SUMS_ARE_A(FAMILY)
+#include "attention_decode_matrix.h"
+#endif
+
+/* ---- the rows of a group ---- */
+
+/* Rows of K that need no context; on the matrix unit as many as half a tile has. */
+DEVICE void decode_ask_ahead(struct kv_piece *k, const uint8_t *plane, const struct decode *d, const uint32_t ahead, uint32_t limit)
+{
+#if FAMILY_MMA_SUMS_ARE_A(FAMILY)
+    if (d->digits) {
+        matrix_fetch_k(k, plane, d, 0, 0, ahead > 0, limit);
+        return;
+    }
+#endif
+    decode_fetch(k, plane, d, 0, 0, ahead, limit);
+}
+
+/* What follows from the context, and the first step's rows and this position's rotation asked for; K rows that need no context first.  A
+ * load that may not be needed is left out only where loads are not waited for in order: there the count of those in flight has to be
+ * known. */
+DEVICE void decode_ask(struct decode_range *range, struct kv_piece *k, struct kv_piece *v, struct rotation *r, const uint8_t *k_plane,
+                       const uint8_t *v_plane, struct decode *d, uint32_t n_past, const uint32_t appends, const float *rope_hi,
+                       const float *rope_lo, const uint32_t n_rot, const uint32_t block)
+{
+    const uint32_t ahead = d->window ? 0 : ATTENTION_AHEAD < d->rows ? ATTENTION_AHEAD : d->rows;
+    if (d->span) decode_divide(range, d, n_past, appends);
+    decode_ask_ahead(k, k_plane, d, ahead, d->span ? range->limit : d->n_ctx);
+    if (!d->span) decode_divide(range, d, n_past, appends);
+    const uint32_t limit = range->limit;
+    rotation_load(r, rope_hi, rope_lo, n_past, block, d->head_dim, n_rot);
+    COMPILER_FENCE();
+#if FAMILY_MMA_SUMS_ARE_A(FAMILY)
+    if (d->digits) {
+        matrix_ask(k, v, k_plane, v_plane, d, ahead > 0, range);
+        COMPILER_FENCE();
+        return;
+    }
+#endif
+    UNROLL
+    for (uint32_t from = 0; from < d->rows; from += from ? from : 2) {
+        const uint32_t to = from ? 2 * from : 2;
+        if (DEPENDENT_LAUNCH && from >= range->count) continue;
+        decode_fetch(k, k_plane, d, 0, from > ahead ? from : ahead, to, limit);
+        decode_fetch(v, v_plane, d, 0, from, to, limit);
+    }
+    COMPILER_FENCE();
+}
+
+/* What this wave makes of its rows, into LDS. */
+DEVICE void decode_rows(const struct decode *d, struct kv_piece *k, struct kv_piece *v, const uint8_t *k_plane, const uint8_t *v_plane,
+                        const struct decode_range *range, uint32_t owner, const float k_new[8], const float v_new[8])
+{
+#if FAMILY_MMA_SUMS_ARE_A(FAMILY)
+    if (d->digits) {
+        struct decode_matrix matrix;
+        matrix_begin(&matrix, d, owner, k_new, v_new);
+        matrix_run(&matrix, k, v, k_plane, v_plane, d, range->count, range->limit);
+        matrix_publish(&matrix, d);
+        return;
+    }
+#endif
+    struct decode_state state;
+    decode_begin(&state, d, owner, k_new, v_new);
+    decode_run(&state, k, v, k_plane, v_plane, d, range->count, range->limit);
+    decode_publish(&state, d);
 }
 
 /* A whole kernel but its first line: calls pdl_launch(), pdl_wait() and mark() itself.
@@ -686,13 +736,14 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
  * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not
  * needed where one group or one cluster has all positions of a part.  cluster 1: launched as clusters of `splits` groups, at most
  * ATTENTION_MAX_CLUSTER.  span: positions of a span, at least ATTENTION_SPAN_LEAST where there are several; rows: 2, 4 or 8.
+ * digits: 0, or 2 where ATTENTION_ON_MATRIX.
  * window, ring: kv.h.  grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
 DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const float *q, const float *k_new, const float *v_new,
                              const float *q_norm, const float *k_norm, const float eps,
                              const float *rope_hi, const float *rope_lo, const uint32_t n_rot, const uint32_t neox, const uint32_t block,
                              float *parts, float *parts_ml, uint32_t *counters, const uint32_t n_head, const uint32_t n_head_kv,
                              const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t splits, const uint32_t spans,
-                             const uint32_t span, const uint32_t rows,
+                             const uint32_t span, const uint32_t rows, const uint32_t digits,
 #ifdef ATTENTION_MORE                            /* cap: of scores, 0: none; sinks: [n_head] a score that gives nothing, or NULL */
                              const float cap, const float *sinks,
 #endif
@@ -701,14 +752,13 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim);
     struct decode d;
     struct decode_inputs in;
-    struct decode_state state;
     struct rotation r;
     struct kv_piece k[DECODE_ROWS], v[DECODE_ROWS];
     float k_mine[8], v_mine[8];
     struct decode_range range;
     uint32_t n_past = 0;
     pdl_launch();
-    decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, spans, span, rows, threads, cluster, window, ring);
+    decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, spans, span, rows, digits, threads, cluster, window, ring);
     if (d.span) {                                /* an earlier step wrote n_past */
         n_past = load_settled4(&a.step->n_past);
         if (d.span >= decode_spans(&d, decode_positions(&d, n_past, k_new != 0))) return;
@@ -739,9 +789,7 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
         decode_finish_q(&in, &d, &r, q_norm != 0, eps, scale * 1.44269504f, n_rot, neox);
         if (owner) decode_append(&in, k_mine, v_mine, a, &d, &r, n_past, k_norm != 0, eps, n_rot, neox);
         barrier();
-        decode_begin(&state, &d, owner, k_mine, v_mine);
-        decode_run(&state, k, v, k_plane, v_plane, &d, range.count, range.limit);
-        decode_publish(&state, &d);
+        decode_rows(&d, k, v, k_plane, v_plane, &range, owner, k_mine, v_mine);
         decode_finish(out, parts, parts_ml, counters, &d, &range);
     }
     if (!cluster || alone) return;

@@ -5,6 +5,8 @@
  *
  * A machine file brings a layout (machine/fragments.h says what is in it) and
  *   mma_f16(c, a, b), mma_bf16        the product
+ *   mma_narrow_f16(c, a, b)           where sums are operands A (FAMILY_MMA_SUMS_ARE_A): the product with the first 8 columns of B alone,
+ *                                     the first two words of a lane; sums are the first four
  *   mma_pin(c)                        the sum is finished here: its products are not sunk below what follows, which would keep their
  *                                     operands' registers taken
  *   copy_begin() .. copy_end()        16 bytes from global memory to LDS: the destination must be free from the beginning on; it is filled

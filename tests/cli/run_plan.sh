@@ -52,7 +52,7 @@ splits='/^  attention_decode/s/rows=[0-9]* threads=[0-9]* resident=1 splits=[0-9
 shape='/^  gemv attn_output/s/rows=[0-9]* lanes=[0-9]* threads=[0-9]* resident=[0-9]* depth=[0-9]*/rows=2 lanes=16 threads=128 resident=2 depth=3/'
 if [ -n "$lanes" ]; then
     written "$here/../lanes/simt32.yaml"
-    edited "$splits; $shape"
+    edited "$splits; $shape; s/ digits=0/ digits=2/"
     FORGE_HIP_LIBRARY=$lanes
     export FORGE_HIP_LIBRARY
     verified "splits and lanes" --tokens 40
@@ -69,6 +69,7 @@ if [ -n "$gfxsim" ]; then
     tile='/^  gemm attn_qkv_prefill/s/rows=[0-9]* tokens=[0-9]* threads=[0-9]*/rows=64 tokens=64 threads=128/'
     edited "$splits; $shape; $tile"
     verified "splits, lanes and a tile" --simulate --tokens 8
+    refused "digits is 2; it is 0, or on NVIDIA 2" 's/ digits=0/ digits=2/'
     refused "span is 3; with 2 splits of 32 threads it has 16" "$(echo "$splits" | sed 's/span=16/span=3/')"
     refused "splits is 9999" '/^  attention_decode/s/splits=[0-9]*/splits=9999/'
     for tile in rows=0 tokens=0 rows=65536 tokens=4294967280; do refused "no tile of" "/^  gemm attn_qkv_prefill/s/ ${tile%=*}=[0-9]*/ $tile/"; done

@@ -9,7 +9,7 @@ enum { LAYER = 64, MOST_DIMS = 256, MOST_CACHE = 1 << 28 };      /* a larger cac
 static const double freq_base = 10000;
 static const struct model {
     const char *name;
-    uint32_t    n_head, n_head_kv, head_dim, normed, n_rot, neox, splits, spans, threads, cluster;
+    uint32_t    n_head, n_head_kv, head_dim, normed, n_rot, neox, splits, spans, threads, cluster, matrix;
 } models[] = {
 #define MODEL(name, ...) { #name, __VA_ARGS__ },
     DECODE_MODELS(MODEL) DECODE_CLUSTER_MODELS(MODEL)
@@ -137,9 +137,9 @@ static void set_up(uint32_t tokens, uint32_t filled)
 {
     const uint64_t q = (uint64_t)tokens * c.n_head * c.head_dim, kv = (uint64_t)tokens * c.n_head_kv * c.head_dim;
     case_is("kv %s, %u heads, %u of KV, %u dims, rot %u%s, norm %u, ctx %u, past %u, tokens %u, window %u, ring %u, splits %u, "
-            "spans %u of %u, rows %u, threads %u, cluster %u, appends %u, cap %g, sinks %u", kv_kind_name(c.kind), c.n_head,
+            "spans %u of %u, rows %u, digits %u, threads %u, cluster %u, appends %u, cap %g, sinks %u", kv_kind_name(c.kind), c.n_head,
             c.n_head_kv, c.head_dim, c.n_rot, c.neox ? " neox" : "", normed, c.n_ctx, n_past, tokens, c.window, c.ring, c.splits,
-            c.spans, c.span, c.rows, c.threads, c.cluster, appends, (double)c.cap, sinks);
+            c.spans, c.span, c.rows, c.matrix, c.threads, c.cluster, appends, (double)c.cap, sinks);
     c.n_tokens = tokens;
     c.scale = variant_has("models") ? 0.088388348f : 1.0f / sqrtf((float)c.head_dim);
     c.eps = 1e-6f;
@@ -293,6 +293,7 @@ static void draw_shape(uint32_t kind, uint32_t per_kv, uint32_t head_dim)
     c.spans = random_below(2) ? 1 : 2 + random_below(random_below(4) ? 3 : 30);
     c.span = ATTENTION_SPAN_LEAST(head_dim, c.threads, c.splits) + random_below(2) * random_below(50);
     c.rows = 2u << random_below(3);
+    c.matrix = ATTENTION_ON_MATRIX(kind, head_dim, c.rows, WAVE, FAMILY) && random_below(2) ? 2 : 0;
     c.cluster = c.splits > 1 && c.splits <= ATTENTION_MAX_CLUSTER && random_below(2);
     c.cap = variant_has("more") && random_below(3) ? 0.2f + (float)random_below(30) : 0;
     sinks = variant_has("more") && random_below(3) > 0;
@@ -324,8 +325,31 @@ static void check_spans(uint32_t kind)
     }
 }
 
+/* Steps on the matrix unit: all numbers of heads that a group has, steps of which the last is full or not, far and near keys. */
+static void check_matrix(void)
+{
+    for (uint32_t i = 0; i < 32; i++) {
+        if (!FAMILY_MMA_SUMS_ARE_A(FAMILY) || !case_begin()) continue;
+        const uint32_t head_dim = i % 2 ? 64 : 128;
+        draw_shape(KV_KIND_f16, i % 8 == 7 ? 12 : 1 + i / 2 % 8, head_dim);
+        c.matrix = 2;
+        c.rows = head_dim == 64 && random_below(2) ? 4 : 8;
+        c.threads = WAVE * (1 + random_below(3));
+        c.splits = 1 + random_below(3);
+        c.cluster = c.splits > 1 && random_below(2);
+        c.span = ATTENTION_SPAN_LEAST(head_dim, c.threads, c.splits) + random_below(50);
+        n_past = i < 4 ? i : random_below(1500);
+        c.n_ctx = n_past + 3 + random_below(100);
+        appends = i % 5 > 0;
+        if (!appends) normed = c.n_rot = 0;
+        if (i % 3 == 2) draw_window(1);
+        decode_case("decode_any", appends ? 2 : 1);
+    }
+}
+
 static void check_kind(uint32_t kind)
 {
+    if (kind == KV_KIND_f16) check_matrix();
     for (uint32_t i = 0; i < 6 * 10; i++) {                  /* every dimension with every number of heads */
         if ((kind == KV_KIND_q8_0 && usual_dims[i % 6] % 32) || !case_begin()) continue;
         draw_shape(kind, heads_per_kv[i / 6], usual_dims[i % 6]);

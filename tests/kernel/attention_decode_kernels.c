@@ -11,7 +11,7 @@
 DEVICE void decode_of(const struct forge_kernel_args a, const struct attention_case c)
 {
     attention_decode(a, c.out, c.q, c.k_new, c.v_new, c.q_norm, c.k_norm, c.eps, c.hi, c.lo, c.n_rot, c.neox, c.block, c.parts, c.ml,
-                     c.counters, c.n_head, c.n_head_kv, c.head_dim, c.n_ctx, c.scale, c.splits, c.spans, c.span, c.rows,
+                     c.counters, c.n_head, c.n_head_kv, c.head_dim, c.n_ctx, c.scale, c.splits, c.spans, c.span, c.rows, c.matrix,
 #ifdef ATTENTION_MORE
                      c.cap, c.sinks,
 #endif
@@ -29,13 +29,14 @@ TEST_KERNEL(512, decode_any)
     struct attention_case c = *CASE(struct attention_case); \
     c.n_head = 32, c.n_head_kv = 8, c.head_dim = 128, c.n_ctx = DECODE_MODELS_CTX, c.n_rot = 128, c.neox = 1; \
     c.block = DECODE_MODELS_BLOCK, c.threads = 256, c.window = 0, c.ring = 0, c.eps = 1e-6f, c.scale = 0.088388348f
-#define MODEL(name, a_n_head, a_n_head_kv, a_head_dim, norms, a_n_rot, a_neox, a_splits, a_spans, a_threads, a_cluster) \
+#define MODEL(name, a_n_head, a_n_head_kv, a_head_dim, norms, a_n_rot, a_neox, a_splits, a_spans, a_threads, a_cluster, a_matrix) \
     TEST_KERNEL(a_threads, name) \
     { \
         SHAPE(c); \
         c.n_head = a_n_head, c.n_head_kv = a_n_head_kv, c.head_dim = a_head_dim, c.n_rot = a_n_rot, c.neox = a_neox; \
         c.splits = a_splits, c.spans = a_spans, c.span = DECODE_MODELS_SPAN, c.threads = a_threads, c.cluster = a_cluster; \
-        c.rows = ATTENTION_ROWS(KV_KIND, ATTENTION_HEADS(a_n_head, a_n_head_kv, a_head_dim), FAMILY); \
+        c.matrix = a_matrix; \
+        c.rows = a_matrix ? 8 : ATTENTION_ROWS(KV_KIND, ATTENTION_HEADS(a_n_head, a_n_head_kv, a_head_dim), FAMILY); \
         c.scale = CASE(struct attention_case)->scale; \
         if (!norms) c.q_norm = 0, c.k_norm = 0; \
         if (!a_n_rot) c.hi = 0, c.lo = 0; \

@@ -90,7 +90,7 @@ struct stage_case {
 /* ---- attention of decode and of prefill; the cache is args.state at args.state_at ---- */
 struct attention_case {
     uint32_t kind;                               /* KV_KIND_*: of the cache */
-    uint32_t n_head, n_head_kv, head_dim, n_ctx, n_rot, neox, block, splits, spans, span, rows, threads, cluster, n_tokens, window,
+    uint32_t n_head, n_head_kv, head_dim, n_ctx, n_rot, neox, block, splits, spans, span, rows, matrix, threads, cluster, n_tokens, window,
              ring;
     float    scale, eps;
     float   *q, *k_new, *v_new, *q_norm, *k_norm, *hi, *lo;      /* NULL: k and v are in the cache; no norms; no rotation */
@@ -104,23 +104,27 @@ struct attention_case {
     float   *sinks;                              /* [n_head]: a score that gives nothing; or NULL */
 };
 /* With -DMODELS.  Name; query heads, KV heads, dimensions; norms; rotated dimensions, pairs; splits, spans of 1024 positions, threads; are
- * the splits a cluster? */
+ * the splits a cluster?; digits on the matrix unit */
 #define DECODE_MODELS(X) \
-    X(llama_1b,  32,  8,  64, 0,  64, 0,  8, 2, 256, 0) \
-    X(llama_8b,  32,  8, 128, 0, 128, 0, 16, 1, 256, 0) \
-    X(qwen3_8b,  32,  8, 128, 1, 128, 1, 16, 1, 256, 0) \
-    X(qwen2_7b,  28,  4, 128, 0, 128, 1,  8, 3, 256, 0) \
-    X(llama_70b, 64,  8, 128, 0, 128, 0, 16, 1, 256, 0) \
-    X(qwen3_32b, 64,  8, 128, 1, 128, 1, 16, 1, 256, 0) \
-    X(phi_2,     32, 32,  96, 0,  32, 1,  4, 1, 128, 0) \
-    X(gemma_2b,   8,  1, 256, 0, 256, 1, 16, 1, 256, 0) \
-    X(tiny,       4,  4,  32, 0,   0, 0,  1, 1,  64, 0)
+    X(llama_1b,  32,  8,  64, 0,  64, 0,  8, 2, 256, 0, 0) \
+    X(llama_8b,  32,  8, 128, 0, 128, 0, 16, 1, 256, 0, 0) \
+    X(qwen3_8b,  32,  8, 128, 1, 128, 1, 16, 1, 256, 0, 0) \
+    X(qwen2_7b,  28,  4, 128, 0, 128, 1,  8, 3, 256, 0, 0) \
+    X(llama_70b, 64,  8, 128, 0, 128, 0, 16, 1, 256, 0, 0) \
+    X(qwen3_32b, 64,  8, 128, 1, 128, 1, 16, 1, 256, 0, 0) \
+    X(phi_2,     32, 32,  96, 0,  32, 1,  4, 1, 128, 0, 0) \
+    X(gemma_2b,   8,  1, 256, 0, 256, 1, 16, 1, 256, 0, 0) \
+    X(tiny,       4,  4,  32, 0,   0, 0,  1, 1,  64, 0, 0)
 #define DECODE_CLUSTER_MODELS(X) \
-    X(llama_1b_cluster,  32,  8,  64, 0,  64, 0,  8, 2, 256, 1) \
-    X(llama_8b_cluster,  32,  8, 128, 0, 128, 0,  8, 2, 256, 1) \
-    X(qwen3_8b_cluster,  32,  8, 128, 1, 128, 1,  8, 1, 256, 1) \
-    X(llama_70b_cluster, 64,  8, 128, 0, 128, 0,  8, 4, 256, 1) \
-    X(gemma_2b_cluster,   8,  1, 256, 0, 256, 1,  8, 8, 256, 1)
+    X(llama_1b_cluster,  32,  8,  64, 0,  64, 0,  8, 2, 256, 1, 0) \
+    X(llama_8b_cluster,  32,  8, 128, 0, 128, 0,  8, 2, 256, 1, 0) \
+    X(qwen3_8b_cluster,  32,  8, 128, 1, 128, 1,  8, 1, 256, 1, 0) \
+    X(llama_70b_cluster, 64,  8, 128, 0, 128, 0,  8, 4, 256, 1, 0) \
+    X(gemma_2b_cluster,   8,  1, 256, 0, 256, 1,  8, 8, 256, 1, 0) \
+    X(llama_1b_matrix,   32,  8,  64, 0,  64, 0,  8, 2, 256, 1, 2) \
+    X(llama_8b_matrix,   32,  8, 128, 0, 128, 0,  8, 2, 256, 1, 2) \
+    X(llama_70b_matrix,  64,  8, 128, 0, 128, 0,  8, 2, 256, 1, 2) \
+    X(qwen3_30b_matrix,  32,  4, 128, 1, 128, 1,  8, 4, 256, 1, 2)
 enum { DECODE_MODELS_CTX = 8192, DECODE_MODELS_BLOCK = 256, DECODE_MODELS_SPAN = 1024 };
 /* Name; query heads, KV heads, dimensions; digits; rows out.  The second ones for 128 threads. */
 #define PREFILL_MODELS(X) \

@@ -352,6 +352,7 @@ static void choices_are_refused(void **state)
     refuse(TEMPLATE_attention_decode, "attention", SET({ PARAM_SPANS, 0 }), "1 to 256");
     refuse(TEMPLATE_attention_decode, "attention", SET({ PARAM_SPLITS, 2 }, { PARAM_SPANS, 2 }, { PARAM_SPAN, 127 }),
            "128 positions or more");
+    refuse(TEMPLATE_attention_decode, "attention", SET({ PARAM_DIGITS, 2 }), "it is 0, or on NVIDIA 2");
     refuse(TEMPLATE_attention_decode, "attention", SET({ PARAM_ROWS, 3 }), "2, 4 or 8");
     refuse(TEMPLATE_attention_decode, "attention", SET({ PARAM_RESIDENT, 5 }), "holds 1 to 4 groups of 256 threads");
     refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_TOKENS, 24 }), "no tile of 24 tokens");

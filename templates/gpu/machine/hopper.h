@@ -217,6 +217,7 @@ DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_
     MMA_SYNC_HALF("bf16", c->x, a->x, b->x);
     MMA_SYNC_HALF("bf16", c->x + 4, a->x, b->x + 2);
 }
+DEVICE void mma_narrow_f16(float c[4], const struct mma_a *a, const uint32_t b[2]) { MMA_SYNC_HALF("f16", c, a->x, b); }
 DEVICE void mma_pin(struct mma_acc *c) { (void)c; }
 
 /* ---- products of four waves (mma.h): wgmma m64n128k16 (PTX ISA "Asynchronous warpgroup level matrix instructions"), sm_90a alone ---- */

@@ -177,6 +177,15 @@ static inline void mma_any(struct mma_acc *c, const struct mma_a *a, const struc
 }
 DEVICE void mma_f16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b)  { mma_any(c, a, b, 0); }
 DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_b *b) { mma_any(c, a, b, 1); }
+#if FAMILY_MMA_SUMS_ARE_A(FAMILY)
+DEVICE void mma_narrow_f16(float c[4], const struct mma_a *a, const uint32_t b[2])
+{
+    const struct mma_b wide = { { b[0], b[1], 0, 0 } };
+    struct mma_acc sums = { { c[0], c[1], c[2], c[3], 0, 0, 0, 0 } };
+    mma_f16(&sums, a, &wide);
+    for (uint32_t e = 0; e < 4; e++) c[e] = sums.x[e];
+}
+#endif
 DEVICE void mma_pin(struct mma_acc *c) { (void)c; }
 
 /* ---- products of four waves (mma.h) ---- */
