@@ -75,10 +75,10 @@ const char *gpu_attention_misfit(struct arena *a, const struct plan *p, const st
     if (s->spans > 1 && s->span < least)
         return arena_printf(a, "span is %u; with %u splits of %u threads it has %u positions or more", s->span, s->splits, s->threads,
                             least);
-    if (s->rows != 2 && s->rows != 4 && s->rows != 8)
-        return arena_printf(a, "rows is %u; a lane asks for 2, 4 or 8 of them at once", s->rows);
+    if (s->rows != 2 && s->rows != 4 && s->rows != 8 && (s->rows != 16 || !s->digits))
+        return arena_printf(a, "rows is %u; a lane asks for 2, 4 or 8 of them at once, of q8_0 on the matrix unit 16", s->rows);
     if (s->digits && (s->digits != 2 || !ATTENTION_ON_MATRIX((uint32_t)p->options.kv, n->attr.head_dim, s->rows, t->wave, t->family)))
-        return arena_printf(a, "digits is %u; it is 0, or on NVIDIA 2, with heads of 64 or 128 in f16 and rows that fill tiles of 16",
+        return arena_printf(a, "digits is %u; it is 0, or on NVIDIA 2, with heads of 64 or 128 in f16 or q8_0, rows that fill tiles of 16",
                             s->digits);
     if (s->resident < 1 || (s->resident > 1 && s->resident > resident))
         return arena_printf(a, "resident is %u; a compute unit of %s holds 1 to %u groups of %u threads", s->resident, t->name, resident,
@@ -97,10 +97,10 @@ static struct attention_shape decode_shape(struct arena *a, const struct plan *p
     s.splits = kernel_chosen(given, PARAM_SPLITS, s.splits);
     s.spans = kernel_chosen(given, PARAM_SPANS, s.spans);
     s.span = kernel_chosen(given, PARAM_SPAN, planned_span(p, n, &s));
-    const bool matrix = !p->options.exact && heads > ATTENTION_MAX_FLOATS
-                        && ATTENTION_ON_MATRIX(kv, n->attr.head_dim, ATTENTION_MAX_ROWS, t->wave, t->family);
+    const bool matrix = !p->options.exact && heads > ATTENTION_MAX_FLOATS(kv)
+                        && ATTENTION_ON_MATRIX(kv, n->attr.head_dim, ATTENTION_MATRIX_ROWS(kv), t->wave, t->family);
     s.digits = kernel_chosen(given, PARAM_DIGITS, matrix ? 2 : 0);
-    s.rows = kernel_chosen(given, PARAM_ROWS, s.digits ? ATTENTION_MAX_ROWS : ATTENTION_ROWS(kv, heads, t->family));
+    s.rows = kernel_chosen(given, PARAM_ROWS, s.digits ? ATTENTION_MATRIX_ROWS(kv) : ATTENTION_ROWS(kv, heads, t->family));
     s.resident = kernel_chosen(given, PARAM_RESIDENT, 1);
     const char *misfit = given ? gpu_attention_misfit(a, p, n, &s) : NULL;
     if (misfit) die_at(given->at, "%s", misfit);

@@ -124,10 +124,10 @@ static void search_attention(struct search *s, const uint32_t *now, enum setting
                 if (x.spans) add_attention(s, now, x);
             }
     if (step == SETTINGS_DEPTH)
-        for (uint32_t i = 0; i < 6; i++)
+        for (uint32_t i = 0; i < 8; i++)
             for (x.span = planned.span / 2; x.span <= planned.span * 2; x.span *= 2) {
-                x.rows = 2u << i % 3;
-                x.digits = i / 3 * 2;
+                x.rows = 2u << i % 4;
+                x.digits = i / 4 * 2;
                 add_attention(s, now, x);
             }
 }

@@ -32,21 +32,21 @@
  *   1598  templates/gpu/kv.h
  *   1741  templates/gpu/rope.h
  *   1878  templates/gpu/attention_decode_tmpl.c
- *   2614  templates/gpu/mma.h
- *   2703  templates/gpu/attention_prefill_sizes.h
- *   2748  templates/gpu/attention_prefill.h
- *   2915  templates/gpu/attention_prefill_columns.h
- *   3227  templates/gpu/attention_prefill_exact.h
- *   3378  templates/gpu/attention_prefill_tmpl.c
- *   3434  templates/gpu/sample_math.h
- *   3568  templates/gpu/sample_sizes.h
- *   3599  templates/gpu/sample_tmpl.c
- *   4456  templates/gpu/formats/q8_0.h
- *   4505  templates/gpu/row_stride.h
- *   4513  templates/gpu/gemm_sizes.h
- *   4559  templates/gpu/embed_tmpl.c
- *   4627  templates/gpu/gemm_tmpl.c
- *   5025  templates/gpu/gemv_tmpl.c
+ *   2616  templates/gpu/mma.h
+ *   2705  templates/gpu/attention_prefill_sizes.h
+ *   2750  templates/gpu/attention_prefill.h
+ *   2917  templates/gpu/attention_prefill_columns.h
+ *   3229  templates/gpu/attention_prefill_exact.h
+ *   3380  templates/gpu/attention_prefill_tmpl.c
+ *   3436  templates/gpu/sample_math.h
+ *   3570  templates/gpu/sample_sizes.h
+ *   3601  templates/gpu/sample_tmpl.c
+ *   4458  templates/gpu/formats/q8_0.h
+ *   4507  templates/gpu/row_stride.h
+ *   4515  templates/gpu/gemm_sizes.h
+ *   4561  templates/gpu/embed_tmpl.c
+ *   4629  templates/gpu/gemm_tmpl.c
+ *   5027  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -1906,7 +1906,8 @@ DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, c
 #define ATTENTION_NOTHING (-1e30f)
 #define ATTENTION_MASKED  (-2e30f)
 
-enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS };  /* most heads of a group; scored at once; rows in flight */
+/* At most: heads of a group; scored at once; rows in flight, with digits twice as many. */
+enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS, DECODE_PIECES = 2 * DECODE_ROWS };
 
 /* Constants of the launch, then what this lane works on. */
 struct decode {
@@ -2556,7 +2557,8 @@ DEVICE void decode_rows(const struct decode *d, struct kv_piece *k, struct kv_pi
  * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.
  * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not
  * needed where one group or one cluster has all positions of a part.  cluster 1: launched as clusters of `splits` groups, at most
- * ATTENTION_MAX_CLUSTER.  span: positions of a span, at least ATTENTION_SPAN_LEAST where there are several; rows: 2, 4 or 8.
+ * ATTENTION_MAX_CLUSTER.  span: positions of a span, at least ATTENTION_SPAN_LEAST where there are several; rows: 2, 4 or 8, with digits
+ * up to ATTENTION_MATRIX_ROWS.
  * digits: 0, or 2 where ATTENTION_ON_MATRIX.
  * window, ring: kv.h.  grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
 DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const float *q, const float *k_new, const float *v_new,
@@ -2571,7 +2573,7 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     struct decode d;
     struct decode_inputs in;
     struct rotation r;
-    struct kv_piece k[DECODE_ROWS], v[DECODE_ROWS];
+    struct kv_piece k[DECODE_PIECES], v[DECODE_PIECES];
     float k_mine[8], v_mine[8];
     struct decode_range range;
     uint32_t n_past = 0;

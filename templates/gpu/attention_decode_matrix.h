@@ -1,5 +1,6 @@
 /* attention_decode_matrix.h -- the steps of attention_decode_tmpl.c on a matrix unit whose sums are operands A (mma_sync.h): where many
- * query heads share a row, the vector unit is what decode waits for.  A cache of f16, heads of 64 or 128 dimensions, up to 8 of them.
+ * query heads share a row, the vector unit is what decode waits for.  A cache of f16, or of q8_0,
+ * whose values become f16 as for prefill; heads of 64 or 128 dimensions, up to 8 of them.
  *
  * A wave works on tiles of 16 positions, a step's rows of its slots.  With l = 4g + q:
  *   scores  A: rows 0 .. 7 the heads, 8 .. 15 what rounding them to f16 left of them; B: columns are positions.  Lane l has asked for
@@ -11,9 +12,10 @@
  * Both operands that are rounded have 22 bits, and sums are f32. */
 #ifndef FORGE_ATTENTION_DECODE_MATRIX_H
 #define FORGE_ATTENTION_DECODE_MATRIX_H
+#include "acts_unit.h"
 #include "mma.h"
 
-enum { MATRIX_POSITIONS = 16, MATRIX_CHUNKS = 4, MATRIX_BLOCKS = 2, MATRIX_TILES = 2 };     /* most of a head: 32s, 64s; of a step */
+enum { MATRIX_POSITIONS = 16, MATRIX_CHUNKS = 4, MATRIX_BLOCKS = 2, MATRIX_TILES = 4 };     /* most of a head: 32s, 64s; of a step */
 
 /* m, l: of head g, l of this lane's positions; sum[4 b + i]: dimensions 64b + 8g + 2i and + 1, each of heads 2q and 2q + 1. */
 struct decode_matrix { float m, l, sum[4 * MATRIX_BLOCKS][4]; struct mma_a q[2 * MATRIX_CHUNKS]; };
@@ -65,7 +67,7 @@ DEVICE void matrix_fetch_v(struct kv_piece *v, const uint8_t *plane, const struc
 DEVICE void matrix_ask(struct kv_piece *k, struct kv_piece *v, const uint8_t *k_plane, const uint8_t *v_plane, const struct decode *d,
                        const uint32_t ahead, const struct decode_range *range)
 {
-    const u32x4 nothing = { 0, 0, 0, 0 };
+    const struct kv_piece nothing = { { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } }, 0 };
     UNROLL
     for (uint32_t half = 0; half < 2 * matrix_tiles(d); half++) {
         if (half * (8 / d->slots) < range->count) {
@@ -74,10 +76,22 @@ DEVICE void matrix_ask(struct kv_piece *k, struct kv_piece *v, const uint8_t *k_
             continue;
         }
         UNROLL
-        for (uint32_t c = 0; c < matrix_chunks(d); c++) if (half >= ahead) k[half * matrix_chunks(d) + c].values[0] = nothing;
+        for (uint32_t c = 0; c < matrix_chunks(d); c++) if (half >= ahead) k[half * matrix_chunks(d) + c] = nothing;
         UNROLL
-        for (uint32_t i = 0; i < 2 * matrix_blocks(d); i++) v[2 * half * matrix_blocks(d) + i].values[0] = nothing;
+        for (uint32_t i = 0; i < 2 * matrix_blocks(d); i++) v[2 * half * matrix_blocks(d) + i] = nothing;
     }
+}
+
+/* The columns of a piece as f16, in twos. */
+DEVICE void matrix_words(uint32_t words[4], const struct kv_piece *piece)
+{
+    if (KV_KIND == KV_KIND_q8_0) {
+        decode4(words, piece->values[0].x ^ 0x80808080u, 128.0f, 1.0f, both_f16(piece->scale, 0));
+        decode4(words + 2, piece->values[0].y ^ 0x80808080u, 128.0f, 1.0f, both_f16(piece->scale, 0));
+        return;
+    }
+    UNROLL
+    for (uint32_t i = 0; i < 4; i++) words[i] = piece->values[0][i];
 }
 
 /* Two floats as f16, and what that leaves of them. */
@@ -132,10 +146,15 @@ DEVICE void matrix_scores(float s[MATRIX_TILES][4], const struct decode_matrix *
         mma_zero(&c[0]);
         mma_zero(&c[1]);
         UNROLL
-        for (uint32_t j = 0; j < 2 * matrix_chunks(d); j++) {
-            const u32x4 first = k[2 * t * matrix_chunks(d) + j / 2].values[0], second = k[(2 * t + 1) * matrix_chunks(d) + j / 2].values[0];
-            const struct mma_b b = { { first[j % 2 * 2], first[j % 2 * 2 + 1], second[j % 2 * 2], second[j % 2 * 2 + 1] } };
-            mma_f16(&c[j % 2], &x->q[j], &b);
+        for (uint32_t chunk = 0; chunk < matrix_chunks(d); chunk++) {
+            uint32_t first[4], second[4];
+            matrix_words(first, &k[2 * t * matrix_chunks(d) + chunk]);
+            matrix_words(second, &k[(2 * t + 1) * matrix_chunks(d) + chunk]);
+            UNROLL
+            for (uint32_t j = 0; j < 2; j++) {
+                const struct mma_b b = { { first[2 * j], first[2 * j + 1], second[2 * j], second[2 * j + 1] } };
+                mma_f16(&c[j], &x->q[2 * chunk + j], &b);
+            }
         }
         UNROLL
         for (uint32_t i = 0; i < 4; i++) {
@@ -195,14 +214,19 @@ DEVICE void matrix_values(struct decode_matrix *x, const struct decode *d, const
     UNROLL
     for (uint32_t t = 0; t < matrix_tiles(d); t++)
         UNROLL
-        for (uint32_t i = 0; i < 4 * matrix_blocks(d); i++) {
-            uint32_t word[4];                    /* of positions 2q, 2q + 1, 2q + 8, 2q + 9 */
+        for (uint32_t b = 0; b < matrix_blocks(d); b++) {
+            uint32_t words[4][4];                /* of positions 2q, 2q + 1, 2q + 8, 2q + 9 */
             UNROLL
-            for (uint32_t p = 0; p < 4; p++) word[p] = v[(4 * t + p) * matrix_blocks(d) + i / 4].values[0][i % 4];
-            const struct mma_a a = { { byte_perm(word[0], word[1], 0x05040100u), byte_perm(word[0], word[1], 0x07060302u),
-                                       byte_perm(word[2], word[3], 0x05040100u), byte_perm(word[2], word[3], 0x07060302u) } };
-            mma_narrow_f16(x->sum[i], &a, w[t].high);
-            mma_narrow_f16(x->sum[i], &a, w[t].low);
+            for (uint32_t p = 0; p < 4; p++) matrix_words(words[p], &v[(4 * t + p) * matrix_blocks(d) + b]);
+            UNROLL
+            for (uint32_t i = 0; i < 4; i++) {
+                const struct mma_a a = { { byte_perm(words[0][i], words[1][i], 0x05040100u),
+                                           byte_perm(words[0][i], words[1][i], 0x07060302u),
+                                           byte_perm(words[2][i], words[3][i], 0x05040100u),
+                                           byte_perm(words[2][i], words[3][i], 0x07060302u) } };
+                mma_narrow_f16(x->sum[4 * b + i], &a, w[t].high);
+                mma_narrow_f16(x->sum[4 * b + i], &a, w[t].low);
+            }
         }
 }
 

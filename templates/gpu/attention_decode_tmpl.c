@@ -34,7 +34,8 @@
 #define ATTENTION_NOTHING (-1e30f)
 #define ATTENTION_MASKED  (-2e30f)
 
-enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS };  /* most heads of a group; scored at once; rows in flight */
+/* At most: heads of a group; scored at once; rows in flight, with digits twice as many. */
+enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS, DECODE_PIECES = 2 * DECODE_ROWS };
 
 /* Constants of the launch, then what this lane works on. */
 struct decode {
@@ -735,7 +736,8 @@ DEVICE void decode_rows(const struct decode *d, struct kv_piece *k, struct kv_pi
  * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.
  * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not
  * needed where one group or one cluster has all positions of a part.  cluster 1: launched as clusters of `splits` groups, at most
- * ATTENTION_MAX_CLUSTER.  span: positions of a span, at least ATTENTION_SPAN_LEAST where there are several; rows: 2, 4 or 8.
+ * ATTENTION_MAX_CLUSTER.  span: positions of a span, at least ATTENTION_SPAN_LEAST where there are several; rows: 2, 4 or 8, with digits
+ * up to ATTENTION_MATRIX_ROWS.
  * digits: 0, or 2 where ATTENTION_ON_MATRIX.
  * window, ring: kv.h.  grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
 DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const float *q, const float *k_new, const float *v_new,
@@ -753,7 +755,7 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     struct decode d;
     struct decode_inputs in;
     struct rotation r;
-    struct kv_piece k[DECODE_ROWS], v[DECODE_ROWS];
+    struct kv_piece k[DECODE_PIECES], v[DECODE_PIECES];
     float k_mine[8], v_mine[8];
     struct decode_range range;
     uint32_t n_past = 0;

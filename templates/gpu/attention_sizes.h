@@ -38,11 +38,12 @@
     (((heads) > 4u ? 4u : 8u) / ((kind) == KV_KIND_f32 || ((heads) > 7u && (family) == FAMILY_RDNA3) ? 2u : 1u))
 #define ATTENTION_MAX_ROWS 8u
 /* Query heads of a group up to which the vector unit keeps up with memory. */
-#define ATTENTION_MAX_FLOATS 4u
-/* Can decode's steps be tiles of 16 positions on the matrix unit (attention_decode_matrix.h)? */
+#define ATTENTION_MAX_FLOATS(kind) ((kind) == KV_KIND_q8_0 ? 2u : 4u)
+/* Can decode's steps be tiles of 16 positions on the matrix unit (attention_decode_matrix.h)?  With so many rows at most. */
+#define ATTENTION_MATRIX_ROWS(kind) ((kind) == KV_KIND_q8_0 ? 2u * ATTENTION_MAX_ROWS : ATTENTION_MAX_ROWS)
 #define ATTENTION_ON_MATRIX(kind, head_dim, rows, wave, family) \
-    (FAMILY_MMA_SUMS_ARE_A(family) && (kind) == KV_KIND_f16 && ((head_dim) == 64u || (head_dim) == 128u) \
-     && (rows) * ((wave) / ATTENTION_LANES(head_dim)) % 16u == 0)
+    (FAMILY_MMA_SUMS_ARE_A(family) && ((kind) == KV_KIND_f16 || (kind) == KV_KIND_q8_0) && ((head_dim) == 64u || (head_dim) == 128u) \
+     && (rows) <= ATTENTION_MATRIX_ROWS(kind) && (rows) * ((wave) / ATTENTION_LANES(head_dim)) % 16u == 0)
 #define ATTENTION_WAVE_FLOATS(heads, head_dim, wave) \
     ((heads) * ((head_dim) > (wave) / ATTENTION_LANES(head_dim) * ATTENTION_MAX_ROWS \
                 ? (head_dim) : (wave) / ATTENTION_LANES(head_dim) * ATTENTION_MAX_ROWS))

@@ -43,6 +43,8 @@ static bool check_out(const char *what, uint32_t t, const float *q_in, bool fini
     for (uint32_t kv_head = 0; kv_head < c.n_head_kv; kv_head++) {
         float *k = cache_read(&cache, 0, kv_head, from, n_kv), *v = cache_read(&cache, 1, kv_head, from, n_kv);
         bool ok = true;
+        if (c.matrix && c.kind == KV_KIND_q8_0)              /* but for the token that is in registers still */
+            for (uint32_t i = from * dim; i < (n_kv - appends) * dim; i++) k[i] = (float)(_Float16)k[i], v[i] = (float)(_Float16)v[i];
         for (uint32_t h = kv_head * per_kv; h < (kv_head + 1) * per_kv && ok; h++) {
             if (finished) memcpy(q, q_in + (uint64_t)h * dim, dim * sizeof *q);
             else finish_ref(q, q_in + (uint64_t)h * dim, on.q_norm, n_kv - 1);
@@ -207,6 +209,7 @@ static void decode_case(const char *kernel, uint32_t steps)
 /* A step of several tokens through finish_rows, or through the single operations, then attention by single operations. */
 static void prefill_case(uint32_t tokens, bool single)
 {
+    c.matrix = 0;
     set_up(tokens, n_past);
     on.scores = room_new("scores", SCORES_BYTES(c.n_head, tokens, c.n_ctx));
     c.scores = on.scores->at;
@@ -326,14 +329,14 @@ static void check_spans(uint32_t kind)
 }
 
 /* Steps on the matrix unit: all numbers of heads that a group has, steps of which the last is full or not, far and near keys. */
-static void check_matrix(void)
+static void check_matrix(uint32_t kind)
 {
     for (uint32_t i = 0; i < 32; i++) {
         if (!FAMILY_MMA_SUMS_ARE_A(FAMILY) || !case_begin()) continue;
         const uint32_t head_dim = i % 2 ? 64 : 128;
-        draw_shape(KV_KIND_f16, i % 8 == 7 ? 12 : 1 + i / 2 % 8, head_dim);
+        draw_shape(kind, i % 8 == 7 ? 12 : 1 + i / 2 % 8, head_dim);
         c.matrix = 2;
-        c.rows = head_dim == 64 && random_below(2) ? 4 : 8;
+        c.rows = head_dim == 64 && random_below(2) ? 4 : kind == KV_KIND_q8_0 && random_below(2) ? 16 : 8;
         c.threads = WAVE * (1 + random_below(3));
         c.splits = 1 + random_below(3);
         c.cluster = c.splits > 1 && random_below(2);
@@ -349,7 +352,7 @@ static void check_matrix(void)
 
 static void check_kind(uint32_t kind)
 {
-    if (kind == KV_KIND_f16) check_matrix();
+    if (kind != KV_KIND_f32) check_matrix(kind);
     for (uint32_t i = 0; i < 6 * 10; i++) {                  /* every dimension with every number of heads */
         if ((kind == KV_KIND_q8_0 && usual_dims[i % 6] % 32) || !case_begin()) continue;
         draw_shape(kind, heads_per_kv[i / 6], usual_dims[i % 6]);

@@ -36,7 +36,8 @@ TEST_KERNEL(512, decode_any)
         c.n_head = a_n_head, c.n_head_kv = a_n_head_kv, c.head_dim = a_head_dim, c.n_rot = a_n_rot, c.neox = a_neox; \
         c.splits = a_splits, c.spans = a_spans, c.span = DECODE_MODELS_SPAN, c.threads = a_threads, c.cluster = a_cluster; \
         c.matrix = a_matrix; \
-        c.rows = a_matrix ? 8 : ATTENTION_ROWS(KV_KIND, ATTENTION_HEADS(a_n_head, a_n_head_kv, a_head_dim), FAMILY); \
+        c.rows = a_matrix ? ATTENTION_MATRIX_ROWS(KV_KIND) \
+                          : ATTENTION_ROWS(KV_KIND, ATTENTION_HEADS(a_n_head, a_n_head_kv, a_head_dim), FAMILY); \
         c.scale = CASE(struct attention_case)->scale; \
         if (!norms) c.q_norm = 0, c.k_norm = 0; \
         if (!a_n_rot) c.hi = 0, c.lo = 0; \
