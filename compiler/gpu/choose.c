@@ -13,9 +13,16 @@ typedef unsigned long long ull;
 
 /* ---- drafts ---- */
 
+bool choose_writes_logits(const struct chooser *c)
+{
+    return c->index == fuse_group(c->plan->fused, c->plan->fused->graph->output);
+}
+
 struct kernel_draft choose_begin(const struct chooser *c, enum kernel_template template, const char *name)
 {
-    return kernel_begin(c->list, template, name, c->plan->fused, c->group, c->prefill, c->prefill && c->tail);
+    struct kernel_draft d = kernel_begin(c->list, template, name, c->plan->fused, c->group, c->prefill, c->prefill && c->tail);
+    d.launch.logits = d.launch.tail && choose_writes_logits(c);
+    return d;
 }
 
 struct kernel_draft choose_begin_rows(const struct chooser *c, enum kernel_template template, const char *name)
@@ -342,12 +349,15 @@ static void limit_chunk(struct plan *p)
     if (p->chunk > fits) p->chunk = fits ? (uint32_t)fits : 1;
 }
 
-/* Logits of a step are kept: of LOGITS_LEAST tokens, of more as far as they take LOGITS_BYTES. */
+/* A step gives logits of LOGITS_LEAST tokens, of more as far as they take LOGITS_BYTES of the host.  The arena has those of LOGITS_ROWS:
+ * text needs one, and a step that gives all reads the head once for so many: weights of 4 bits in the time of their products, of 16 in up
+ * to four times that, 10 % of a step of 8B. */
 static void limit_logits(struct plan *p)
 {
-    enum { LOGITS_LEAST = 512, LOGITS_BYTES = 256 << 20 };
+    enum { LOGITS_LEAST = 512, LOGITS_BYTES = 256 << 20, LOGITS_ROWS = 64 };
     const uint32_t fits = LOGITS_BYTES / (4 * p->model->n_out), most = fits > LOGITS_LEAST ? fits : LOGITS_LEAST;
     p->max_logits = p->chunk < most || p->model->pooling ? p->chunk : most;
+    p->gpu->logits_rows = p->max_logits < LOGITS_ROWS || p->model->pooling ? p->max_logits : LOGITS_ROWS;
 }
 
 static void check(const struct plan *p, const struct graph *g)

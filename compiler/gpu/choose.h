@@ -38,7 +38,8 @@ struct gpu_plan {
     uint32_t          digits;                       /* of activations in decode's integer products: 8 bits each; 3, as exact as floats,
                                                      * with --exact */
     struct gemm_refused refused;                    /* tiles of prefill products that did not fit the registers (build.c) */
-    uint64_t          logits;                       /* arena: [max_logits][n_vocab] f32 */
+    uint64_t          logits;                       /* arena: [logits_rows][n_vocab] f32 */
+    uint32_t          logits_rows;
     uint64_t          parts_ml, zero, zero_bytes, sample_counters, sample_scratch;
     uint64_t          scores;                       /* attention in steps: [n_head][chunk][n_ctx] f32 */
     bool              has_slices, has_steps, has_more;     /* a product with slices; attention in steps; another with a cap or sinks */
@@ -120,6 +121,8 @@ void choose_splits(struct arena *a, struct plan *p);
 /* choose_products.c: forms, before there are values; matrices that are one product, once they have places. */
 void choose_products(struct plan *p);
 
+/* Is it the group that writes logits? */
+bool choose_writes_logits(const struct chooser *c);
 struct kernel_draft choose_begin(const struct chooser *c, enum kernel_template template, const char *name);
 /* A kernel of one token per group. */
 struct kernel_draft choose_begin_rows(const struct chooser *c, enum kernel_template template, const char *name);

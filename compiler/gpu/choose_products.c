@@ -448,11 +448,17 @@ static struct gemm_range given_range(const struct chooser *c, const struct kerne
     return (struct gemm_range){ gemm_with_groups(t, r.shape), r.least, r.most };
 }
 
-/* Tokens are shared out among the experts: each is planned for its mean. */
+/* Tokens are shared out among the experts: each is planned for its mean.  What writes logits has no more tokens than there are rows of
+ * them; its last range goes on to the chunk all the same, as every product's. */
 static uint32_t plan_ranges(const struct chooser *c, struct gemm_range planned[GEMM_RANGES], const struct gemm_product *product)
 {
     const struct gemm_refused *refused = &c->plan->gpu->refused;
     const uint32_t chunk = c->plan->chunk;
+    if (choose_writes_logits(c)) {
+        const uint32_t n = gemm_plan(planned, c->plan->profile, product, c->plan->gpu->logits_rows, refused);
+        planned[n - 1].most = chunk;
+        return n;
+    }
     if (!c->group->choice) return gemm_plan(planned, c->plan->profile, product, chunk, refused);
     const uint32_t experts = gpu_matrices(c->group), used = plan_slices(c->group),
                    mean = (uint32_t)(((uint64_t)chunk * used + experts - 1) / experts);

@@ -93,7 +93,7 @@ static void put_areas(struct text *t, const struct plan *p)
         emit_area(t, "SAMPLE", g->sample_scratch, "scratch of sampling");
     }
     if (g->has_steps) emit_area(t, "SCORES", g->scores, "attention's scores of all heads and tokens of a step");
-    emit_area(t, "LOGITS", g->logits, "f32, a row for each token that has them");
+    emit_area(t, "LOGITS", g->logits, arena_printf(t->arena, "f32, a row each of up to %u tokens", g->logits_rows));
     text_printf(t, "#define ARENA_LOGITS_STRIDE         %lluu\n\n", 4ull * p->model->n_out);
 }
 
@@ -130,8 +130,8 @@ static void put_launch(struct text *t, const struct kernel_list *list, const str
     text_printf(t, "{ \"%s\", %u, ", l->name, l->kernel);
     if (l->layer == NO_LAYER) text_puts(t, "0xffffffffu");
     else text_printf(t, "%u", l->layer);
-    text_printf(t, ", %u, %u, %u, %u, %u, %u, %u, %llu, {", l->tail, k->grid_x, k->grid_tokens, k->tokens_first, k->param[PARAM_LEAST],
-                k->param[PARAM_MOST], k->param[PARAM_CLUSTER], (unsigned long long)l->state);
+    text_printf(t, ", %u, %u, %u, %u, %u, %u, %u, %llu, {", l->logits ? FORGE_TAIL_LOGITS : l->tail, k->grid_x, k->grid_tokens,
+                k->tokens_first, k->param[PARAM_LEAST], k->param[PARAM_MOST], k->param[PARAM_CLUSTER], (unsigned long long)l->state);
     for (uint32_t i = 0; i < l->n_weights; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->weights[i]);
     text_printf(t, "%s }, ", l->n_weights ? "" : " 0");
     emit_cost(t, k);
@@ -179,8 +179,8 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
         put_launch(&t, k, &k->sample);
         text_puts(&t, ",\n");
     }
-    text_printf(&t, "    .logits_offset = %lluu, .zero_offset = %lluu, .zero_bytes = %lluu,\n};\n", (ull)gpu->logits, (ull)gpu->zero,
-                (ull)gpu->zero_bytes);
+    text_printf(&t, "    .logits_offset = %lluu, .logits_rows = %u, .zero_offset = %lluu, .zero_bytes = %lluu,\n};\n", (ull)gpu->logits,
+                gpu->logits_rows, (ull)gpu->zero, (ull)gpu->zero_bytes);
     emit_program(a, &t, p, o, ".gpu = &gpu,");
     return (struct bytes){ (const uint8_t *)t.data, t.size };
 }

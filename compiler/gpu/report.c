@@ -151,9 +151,10 @@ void report_print(struct arena *a, struct text *out, const struct plan *p, const
     const struct kernel_list *k = p->kernels;
     text_printf(out, "# %s for %s: context %u, KV %s, prefill in chunks of %u tokens, %u-bit activations in integer products\n",
                 p->model->name, p->profile->name, p->options.n_ctx, kv_type_name[p->options.kv], p->chunk, 8 * p->gpu->digits);
-    text_printf(out, "# weights %.3f MB, read per token %.3f MB; KV cache %.3f MB (%llu bytes per token); arena %.3f MB\n",
+    text_printf(out, "# weights %.3f MB, read per token %.3f MB; KV cache %.3f MB (%llu bytes per token); "
+                     "arena %.3f MB, room for %s of %u tokens in it\n",
                 (double)p->image_bytes / 1e6, (double)p->read_bytes / 1e6, (double)p->state_bytes / 1e6, (ull)p->state_bytes_per_token,
-                (double)p->arena_bytes / 1e6);
+                (double)p->arena_bytes / 1e6, p->model->pooling ? "rows" : "logits", p->gpu->logits_rows);
     text_printf(out, "# decode: %u launches per token, %llu floating-point operations in products, convolutions and recurrences\n",
                 launches_per_token(k), (ull)operations_of(k));
     print_list(a, out, p, k->decode, k->n_decode, resources, n_resources);

@@ -220,6 +220,6 @@ void choose_values(struct arena *a, struct plan *p)
     if (!p->model->pooling)
         gpu->sample_scratch = take(p, SAMPLE_SCRATCH_BYTES((uint64_t)p->model->n_vocab, p->profile->gpu.sample_groups));
     if (attention.scores) gpu->scores = take(p, attention.scores);
-    gpu->logits = take(p, (uint64_t)p->model->n_out * 4 * p->max_logits);
+    gpu->logits = take(p, (uint64_t)p->model->n_out * 4 * p->gpu->logits_rows);
     p->arena_bytes = plan_align(p->arena_bytes, 256);
 }

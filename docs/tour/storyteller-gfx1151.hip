@@ -1,52 +1,52 @@
 /* Storyteller 7M for gfx1151, by forgec 0.1.0, clang 19.1.7
  * architecture llama: 8 layers, n_embd 256, head_dim 64, n_vocab 4096, 7.3 M parameters; GGUF 82cb600c9ae565298e0833dcbe66c16f
  * options: --fuse layer --ctx 1024 --kv f16
- * weights 7.833 MB, read per token 7.821 MB, KV cache 4096 bytes per token, arena 21.093 MB
+ * weights 7.833 MB, read per token 7.821 MB, KV cache 4096 bytes per token, arena 5.364 MB
  * compile alone: clang --target=x86_64-linux-gnu -x hip -std=c++20 --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O3 -fuse-cuid=none -fno-hip-fp32-correctly-rounded-divide-sqrt -fgpu-flush-denormals-to-zero -munsafe-fp-atomics -mcode-object-version=5 --offload-arch=gfx1151 -DFORGE_NO_PDL -o model-gfx1151.co model-gfx1151.hip
  * weights: 58634ca419b7b697d38118ee8f085e53
  *
  *     54  sizes
  *     59  what the model takes from the appendix
- *    105  the model
- *    111  buffers: the arena, 21092608 bytes
- *    147  kernels
- *    603  launches
- *    616  appendix: everything that is used of the templates
- *    620  templates/gpu/machine/families.h
- *    653  templates/gpu/machine/words.h
- *    687  templates/gpu/machine/rdna3.h
- *    697  templates/gpu/machine/amd.h
- *    808  templates/gpu/machine/rdna3.h, continued
- *    826  templates/gpu/machine/fragments.h
- *    862  templates/gpu/machine/wmma.h
- *    917  templates/gpu/machine/rdna3.h, continued
- *    939  templates/gpu/machine/copy_registers.h
- *    954  runtime/model/abi_gpu.h
- *    995  templates/gpu/dialect.h
- *   1133  templates/gpu/launch.h
- *   1161  templates/gpu/gemv_sizes.h
- *   1182  templates/gpu/acts_unit.h
- *   1254  templates/gpu/acts.h
- *   1510  templates/gpu/stage.h
- *   1561  templates/gpu/attention_sizes.h
- *   1598  templates/gpu/kv.h
- *   1741  templates/gpu/rope.h
- *   1878  templates/gpu/attention_decode_tmpl.c
- *   2616  templates/gpu/mma.h
- *   2705  templates/gpu/attention_prefill_sizes.h
- *   2750  templates/gpu/attention_prefill.h
- *   2917  templates/gpu/attention_prefill_columns.h
- *   3229  templates/gpu/attention_prefill_exact.h
- *   3380  templates/gpu/attention_prefill_tmpl.c
- *   3436  templates/gpu/sample_math.h
- *   3570  templates/gpu/sample_sizes.h
- *   3601  templates/gpu/sample_tmpl.c
- *   4458  templates/gpu/formats/q8_0.h
- *   4507  templates/gpu/row_stride.h
- *   4515  templates/gpu/gemm_sizes.h
- *   4561  templates/gpu/embed_tmpl.c
- *   4629  templates/gpu/gemm_tmpl.c
- *   5027  templates/gpu/gemv_tmpl.c
+ *    110  the model
+ *    116  buffers: the arena, 5363968 bytes
+ *    152  kernels
+ *    608  launches
+ *    621  appendix: everything that is used of the templates
+ *    625  templates/gpu/machine/families.h
+ *    658  templates/gpu/machine/words.h
+ *    692  templates/gpu/machine/rdna3.h
+ *    702  templates/gpu/machine/amd.h
+ *    813  templates/gpu/machine/rdna3.h, continued
+ *    831  templates/gpu/machine/fragments.h
+ *    867  templates/gpu/machine/wmma.h
+ *    922  templates/gpu/machine/rdna3.h, continued
+ *    944  templates/gpu/machine/copy_registers.h
+ *    959  runtime/model/abi_gpu.h
+ *   1000  templates/gpu/dialect.h
+ *   1138  templates/gpu/launch.h
+ *   1166  templates/gpu/gemv_sizes.h
+ *   1187  templates/gpu/acts_unit.h
+ *   1259  templates/gpu/acts.h
+ *   1515  templates/gpu/stage.h
+ *   1566  templates/gpu/attention_sizes.h
+ *   1603  templates/gpu/kv.h
+ *   1746  templates/gpu/rope.h
+ *   1883  templates/gpu/attention_decode_tmpl.c
+ *   2621  templates/gpu/mma.h
+ *   2710  templates/gpu/attention_prefill_sizes.h
+ *   2755  templates/gpu/attention_prefill.h
+ *   2922  templates/gpu/attention_prefill_columns.h
+ *   3234  templates/gpu/attention_prefill_exact.h
+ *   3385  templates/gpu/attention_prefill_tmpl.c
+ *   3441  templates/gpu/sample_math.h
+ *   3575  templates/gpu/sample_sizes.h
+ *   3606  templates/gpu/sample_tmpl.c
+ *   4463  templates/gpu/formats/q8_0.h
+ *   4512  templates/gpu/row_stride.h
+ *   4520  templates/gpu/gemm_sizes.h
+ *   4566  templates/gpu/embed_tmpl.c
+ *   4634  templates/gpu/gemm_tmpl.c
+ *   5032  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -88,6 +88,11 @@ struct declared;                                 /* before it clangd refuses a f
 #define GEMM_THREADS 64
 #define SECTION SECTION_GEMM
 #include SOURCE_NAME
+#define GEMM_TOKENS 32
+#define GEMM_ROWS 112
+#define GEMM_THREADS 64
+#define SECTION SECTION_GEMM
+#include SOURCE_NAME
 #define ROWS 1
 #define LANES 16
 #define SECTION SECTION_GEMV
@@ -108,7 +113,7 @@ struct declared;                                 /* before it clangd refuses a f
  * state of a sequence: 4194304 bytes, of which a position takes 4096
  * weights: 75 tensors in 7833472 bytes, of which a token reads 7820560 */
 
-/* ==== buffers: the arena, 21092608 bytes ==== */
+/* ==== buffers: the arena, 5363968 bytes ==== */
 /* A value has a row for each token of a step, in the same place in all layers; places overlap where they are not
  * wanted at once.  Behind each: its name, the columns of a row, and from which launch to which it lives. */
 #define VALUE(name, t) FLOAT_ROW(AT_##name, STRIDE_##name, t)
@@ -141,7 +146,7 @@ struct declared;                                 /* before it clangd refuses a f
 #define ARENA_COUNTERS              4215552u     /* of the splits that are done; zero before the first launch */
 #define ARENA_SAMPLE_COUNTERS       4215808u     /* the same of sampling */
 #define ARENA_SAMPLE                4216064u     /* scratch of sampling */
-#define ARENA_LOGITS                4315392u     /* f32, a row for each token that has them */
+#define ARENA_LOGITS                4315392u     /* f32, a row each of up to 64 tokens */
 #define ARENA_LOGITS_STRIDE         16384u
 
 /* ==== kernels ==== */
@@ -585,7 +590,7 @@ KERNEL(256, 1) token_embd_in(const struct forge_kernel_args a)
         /* norm */ 1, /* bf16 */ 0, 256);
 }
 
-/* token_embd_prefill: 64 threads, 16384 bytes of LDS; outside the layers, 1 launch, 1114112 bytes of weights, 5.26 us of reading
+/* token_embd_prefill: 64 threads, 18432 bytes of LDS; outside the layers, 1 launch, 1114112 bytes of weights, 5.26 us of reading
  * product of weight W_TOKEN_EMBD, Q8_0 4096 x 256, and token_embd in f16 [256] at 1048576, stride 512
  *   token_embd, 4096 rows -> head f32 [4096] at 4315392, stride 16384, from the first token with logits
  * weights of the launch: W_TOKEN_EMBD */
@@ -596,7 +601,7 @@ KERNEL(64, 4) token_embd_prefill(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t0 = first_token(a), tile = group_y();
-    gemm_q8_0_64x64_64(a, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, BUFFER(AT_TOKEN_EMBD_IN_F16), STRIDE_TOKEN_EMBD_IN_F16,
+    gemm_q8_0_32x112_64(a, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, BUFFER(AT_TOKEN_EMBD_IN_F16), STRIDE_TOKEN_EMBD_IN_F16,
         tile, t0, a.step->n_tokens, token_embd_row);
 }
 

@@ -51,7 +51,7 @@ static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
     const uint64_t step_bytes = round_up(sizeof(struct forge_gpu_step), 64), tokens_bytes = round_up((p->chunk + 1u) * sizeof(int32_t), 64);
     const uint64_t ring_at = 4096, slots_at = ring_at + FORGE_GPU_RING * sizeof(uint64_t);
     const uint64_t staging_at = round_up(slots_at + SLOTS * (step_bytes + tokens_bytes), 4096);
-    const uint64_t logits_bytes = (p->max_logits + 1u) * (uint64_t)program_columns(p) * sizeof(float);
+    const uint64_t logits_bytes = (p->gpu->logits_rows + 1u) * (uint64_t)program_columns(p) * sizeof(float);
     const uint64_t most = logits_bytes > p->weights_bytes ? logits_bytes : p->weights_bytes;
     uint8_t *address;
     g->staging_bytes = most < STAGING_BYTES ? round_up(most, WEIGHTS_NOISE_BYTES) : STAGING_BYTES;

@@ -37,7 +37,7 @@ struct gpu {
     uint32_t n_steps;                    /* uploaded so far: which slot is next */
 
     struct forge_gpu_step sampling;      /* what the next step is uploaded with */
-    const struct forge_sequence *last;   /* whose step's logits lie in the arena: */
+    const struct forge_sequence *last;   /* whose step's logits lie in the arena: of its last last_logits tokens */
     uint32_t last_past, last_tokens, last_logits;
     const struct forge_sequence *run;    /* that of the run of draws; NULL: there is none */
     uint32_t queued, seen;               /* draws put on the stream, and those the host is done with; both only grow */

@@ -50,15 +50,6 @@ static enum forge_status launch_decode(const struct forge_sequence *q, bool draw
     return gpu_launch_decode(q, 0, q->engine->program->gpu->n_decode + draw, error);
 }
 
-static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t n, uint32_t n_logits, struct forge_error *error)
-{
-    const struct forge_gpu *p = q->engine->program->gpu;
-    for (uint32_t i = 0; i < p->n_prefill; i++)
-        if (cost_launch_runs(&p->prefill[i], n, n_logits))
-            TRY(gpu_launch(q, &p->prefill[i], p->n_decode + 2 + i, n, n_logits, false, error));
-    return FORGE_OK;
-}
-
 /* A decode step.  Its launches are always the same, what changes is in *step: so one graph serves all of a sequence, made once and never
  * changed. */
 static enum forge_status decode(struct forge_sequence *q, bool draw, struct forge_error *error)
@@ -115,19 +106,49 @@ static enum forge_status download_logits(struct gpu *g, uint32_t n_logits, float
     return FORGE_OK;
 }
 
+/* Launches `from` .. `to` - 1 of a prefill step of n tokens. */
+static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t from, uint32_t to, uint32_t n, uint32_t n_logits,
+                                        struct forge_error *error)
+{
+    const struct forge_gpu *p = q->engine->program->gpu;
+    for (uint32_t i = from; i < to; i++)
+        if (cost_launch_runs(&p->prefill[i], n, n_logits))
+            TRY(gpu_launch(q, &p->prefill[i], p->n_decode + 2 + i, n, n_logits, false, error));
+    return FORGE_OK;
+}
+
+/* A prefill step whose numbers are uploaded.  The arena has room for logits of logits_rows tokens: of more, the launches that write them
+ * run for one part after the other, as if the step ended with it, and its logits are read before the next. */
+static enum forge_status prefill(struct forge_sequence *q, uint32_t n, uint32_t n_logits, float *logits, struct forge_error *error)
+{
+    struct gpu *g = q->engine->gpu;
+    const struct forge_gpu *p = g->program->gpu;
+    uint32_t head = 0;
+    while (head < p->n_prefill && p->prefill[head].tail != FORGE_TAIL_LOGITS) head++;
+    TRY(launch_prefill(q, 0, head, n, n_logits, error));
+    for (uint32_t at = 0; at < n_logits; at += p->logits_rows) {
+        const uint32_t left = n_logits - at, part = left < p->logits_rows ? left : p->logits_rows, end = n - left + part;
+        if (part < n_logits) TRY(gpu_upload_step(q, q->n_past, NULL, end, part, error));
+        TRY(launch_prefill(q, head, p->n_prefill, end, part, error));
+        TRY(download_logits(g, part, logits + (size_t)at * program_columns(g->program), error));
+        g->last_logits = part;
+    }
+    return FORGE_OK;
+}
+
 enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
                            struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
     enum forge_status status = device_current(&g->device, error);
     g->run = NULL;
-    if (status == FORGE_OK) status = gpu_upload_step(q, q->n_past, tokens, n, is_decode ? 1 : n_logits, error);
-    if (status == FORGE_OK) status = is_decode ? decode(q, false, error) : launch_prefill(q, n, n_logits, error);
     g->last = q;
     g->last_past = q->n_past;
     g->last_tokens = n;
-    g->last_logits = is_decode ? 1 : n_logits;
-    if (status == FORGE_OK && n_logits > 0) status = download_logits(g, n_logits, logits, error);
+    g->last_logits = is_decode;
+    if (status == FORGE_OK) status = gpu_upload_step(q, q->n_past, tokens, n, is_decode ? 1 : n_logits, error);
+    if (status == FORGE_OK) status = is_decode ? decode(q, false, error) : prefill(q, n, n_logits, logits, error);
+    if (status == FORGE_OK && is_decode && n_logits > 0) status = download_logits(g, 1, logits, error);
     return gpu_with_launch(g, status, error);
 }
 

@@ -6,7 +6,7 @@
 #include "abi_gpu.h"
 
 enum {
-    FORGE_ABI_VERSION = 8,
+    FORGE_ABI_VERSION = 9,
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
 
@@ -80,12 +80,14 @@ extern const struct forge_gpu_runtime forge_gpu_runtime;
 
 struct forge_gpu_kernel { const char *name; uint32_t threads, lds_bytes; };      /* of a group */
 
+enum { FORGE_TAIL_LOGITS = 2 };
 /* Launches of a step run in order on one stream; what one writes the next may read. */
 struct forge_gpu_launch {
     const char *name;                            /* "ffn_gate_up" */
     uint32_t    kernel;                          /* in forge_gpu.kernels */
     uint32_t    layer;                           /* 0xffffffff: outside the layers */
-    uint32_t    tail;                            /* 1: only the last n_logits tokens matter; with n_logits == 0 the step ends before it */
+    uint32_t    tail;                            /* 1: only the last n_logits tokens matter; with n_logits == 0 the step ends before it;
+                                                  * FORGE_TAIL_LOGITS: and it writes their logits, logits_rows at a time */
     uint32_t    grid_x;                          /* groups */
     uint32_t    grid_tokens;                     /* > 0: grid_y = ceil(tokens / grid_tokens), tokens = n_logits in tail launches, else
                                                   * n_tokens; 0: grid_y = 1 */
@@ -115,7 +117,8 @@ struct forge_gpu {
     const struct forge_gpu_launch *prefill;      /* [n_prefill], up to chunk tokens */
     struct forge_gpu_launch sample;              /* after decode or prefill: draws from the last logits, advances step->n_past by n_tokens
                                                   * */
-    uint64_t       logits_offset;                /* arena: [max(1, max_logits)][n_vocab] f32, as args.logits */
+    uint64_t       logits_offset;                /* arena: [logits_rows][n_vocab] f32, as args.logits */
+    uint32_t       logits_rows;                  /* >= 1; of a step with more of them the launches that write logits run several times */
     uint64_t       zero_offset, zero_bytes;      /* arena: counters, zero before the first launch */
 };
 

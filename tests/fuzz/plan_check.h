@@ -61,7 +61,7 @@ static void check_arena(struct arena *a, const struct plan *p)
     }
     if (p->gpu && (p->parts_offset > p->gpu->parts_ml || p->gpu->parts_ml > p->gpu->zero ||
                    p->gpu->zero + p->gpu->zero_bytes > p->gpu->sample_scratch ||
-                   p->gpu->logits + (uint64_t)p->model->n_vocab * 4 * p->max_logits > p->arena_bytes)) abort();
+                   p->gpu->logits + (uint64_t)p->model->n_vocab * 4 * p->gpu->logits_rows > p->arena_bytes)) abort();
     if (!p->gpu && (p->parts_offset > p->scratch_offset || p->scratch_y > p->scratch_stride ||
                     p->scratch_offset + p->scratch_stride * p->options.max_threads > p->arena_bytes)) abort();
 }

@@ -7,6 +7,7 @@
 #endif
 #define FAKE_VOCAB 300u
 #define FAKE_CTX 1024u
+#define LOGITS_ROWS 3u
 
 #if defined(FAKE_KERNELS)
 #include <fcntl.h>
@@ -22,7 +23,7 @@
 
 /* Arena: [0, 4096) counters and a word that must be zero at first, then logits, then the sampler's scratch. */
 #define LOGITS_AT 4096u
-#define SCRATCH_AT (LOGITS_AT + 64u * FAKE_VOCAB * 4u)
+#define SCRATCH_AT (LOGITS_AT + LOGITS_ROWS * FAKE_VOCAB * 4u)
 enum { GROUPS = 3, THREADS = 64 };
 
 extern __attribute__((visibility("default"))) const uint32_t forge_simt_wave;
@@ -79,6 +80,7 @@ KERNEL(THREADS, 1) fake_head(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t wanted = a.step->n_logits, l = group_y();
+    if (wanted > LOGITS_ROWS) die("more logits than there is room for");
     if (a.first != (a.step->n_tokens > 1 || a.weight[1] == 1)) die("the first token of a tail launch");
     const uint32_t at = a.step->n_past + a.step->n_tokens - wanted + l;
     uint32_t h = 1;
@@ -132,7 +134,7 @@ const uint8_t *const forge_weights = fake_image;
 const uint8_t *const forge_weights = NULL;
 #endif
 
-enum { LOGITS_AT = 4096, SCRATCH_AT = LOGITS_AT + 64 * N_VOCAB * 4, THREADS = 64 };
+enum { LOGITS_AT = 4096, SCRATCH_AT = LOGITS_AT + LOGITS_ROWS * N_VOCAB * 4, THREADS = 64 };
 
 static const struct forge_gpu_kernel kernels[] = {
     { "fake_append", THREADS, 0 }, { "fake_head", THREADS, 0 }, { "fake_sample", THREADS, SAMPLE_LDS_BYTES(N_VOCAB) },
@@ -146,7 +148,8 @@ static const struct forge_gpu_launch gpu_prefill[] = {
       .weight = { 7, 1, 3 } },
     { .name = "append", .kernel = 0, .layer = 3, .grid_x = 1, .grid_tokens = 1, .tokens_least = 4, .tokens_most = CHUNK, .state = 64,
       .weight = { 7, 4, CHUNK } },
-    { .name = "head", .kernel = 1, .layer = 0xffffffff, .tail = 1, .grid_x = 3, .grid_tokens = 1, .state = 64, .weight = { 0, 1 } },
+    { .name = "head", .kernel = 1, .layer = 0xffffffff, .tail = FORGE_TAIL_LOGITS, .grid_x = 3, .grid_tokens = 1, .state = 64,
+      .weight = { 0, 1 } },
 };
 static const struct forge_state gpu_states[1] = {
     { .kind = FORGE_STATE_KV, .offset = 64, .bytes = N_CTX * 4, .runs = 1, .rows = N_CTX, .row_bytes = 4, .back = UINT32_MAX } };
@@ -155,8 +158,8 @@ static const struct forge_gpu gpu = {
     .runtime = &forge_gpu_runtime, .api = FAKE_GPU_API, .arch = FAKE_GPU_ARCH, .code = fake_module, .wave = 32,
     .dependent_launch = FAKE_GPU_API == FORGE_GPU_CUDA, .graph = 1, .n_kernels = 3, .n_decode = 2, .n_prefill = 3,
     .kernels = kernels, .decode = gpu_decode, .prefill = gpu_prefill,
-    .sample = { .name = "sample", .kernel = 2, .layer = 0xffffffff, .grid_x = 3 }, .logits_offset = LOGITS_AT, .zero_offset = 0,
-        .zero_bytes = 64,
+    .sample = { .name = "sample", .kernel = 2, .layer = 0xffffffff, .grid_x = 3 }, .logits_offset = LOGITS_AT, .logits_rows = LOGITS_ROWS,
+    .zero_offset = 0, .zero_bytes = 64,
 };
 static const struct forge_program gpu_program = {
     .abi_version = FORGE_ABI_VERSION, .n_vocab = N_VOCAB, .n_ctx = N_CTX, .n_embd = 8, .n_layer = 4, .chunk = CHUNK, .max_logits = CHUNK,

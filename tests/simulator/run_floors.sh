@@ -1,7 +1,8 @@
 #!/bin/sh
 # run_floors.sh FORGEC MAKE_GGUF TARGET [full] -- the machine code of an 8B model by its counts: one layer and a small vocabulary, in Q4_K_M, Q8_0 and BF16.
 # Held for each kernel, of the least times that `forgec compare --simulate` prints (docs/simulator.md):
-#   products of a prompt of 512 tokens   vector at most 0.6 of matrix, LDS at most 0.9; fill at least 0.8, with `full` at 2,048 tokens 0.9 (test_plan holds both for the plan)
+#   products of a prompt of 512 tokens   vector at most 0.6 of matrix, LDS at most 0.9; fill at least 0.8, with `full` at 2,048 tokens 0.9 (test_plan holds both for the plan);
+#                                        not of the head, whose launches have 64 tokens: reading its weights takes longer
 #   products of a decoded token          vector at most 0.5 of memory, fill 1, loads in flight in their loops: as measured, and on gfx942 what its memory needs
 #   the same, of Q4_K_M                   issues of the vector ALU that the plan counts in the machine code without executing it: near those executed
 #   all kernels                          in loops no moves of accumulators and no scratch; bank conflicts at most 0.1 cycles an LDS access
@@ -57,7 +58,7 @@ checks() {
                 products[step]++
                 if (x["matrix_us"] + 0 == 0) bad("matrix", "no matrix instruction")
                 if (x["kernel"] !~ /^output/) note("matrix")
-                if (tokens >= 512) {
+                if (tokens >= 512 && x["kernel"] !~ /^output/) {
                     most("vector", "matrix", 0.6)
                     most("lds", "matrix", 0.9)
                     if (x["fill"] + 0 < (tokens > 512 ? 0.9 : 0.8)) bad("fill", "fill " x["fill"])

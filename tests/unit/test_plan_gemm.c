@@ -7,6 +7,7 @@
 
 #include "compiler/plan/kernel.h"
 #include "compiler/plan/plan.h"
+#include "compiler/gpu/choose.h"
 #include "compiler/gpu/tiles.h"
 #include "die_capture.h"
 #include "tiny_model.h"
@@ -160,7 +161,8 @@ static void test_launches(void **state)
         }
 }
 
-/* Logits of a step are kept of some tokens only where the vocabulary is large. */
+/* A step gives logits of some tokens only where the vocabulary is large; the arena has those of 64, or of a shorter chunk, and only the
+ * launches of the head write them. */
 static void test_logits(void **state)
 {
     (void)state;
@@ -171,6 +173,12 @@ static void test_logits(void **state)
         const struct plan *p = plan_make(a, graph_build(a, tiny_model(a, &shape)), FUSE_LAYER, t, &(struct plan_options){ .n_ctx = 4096 });
         assert_int_equal(p->chunk, 2048);
         assert_int_equal(p->max_logits, cases[i].logits);
+        assert_int_equal(p->gpu->logits_rows, 64);
+        assert_in_range(p->arena_bytes - p->gpu->logits, 64 * 4 * cases[i].n_vocab, 64 * 4 * cases[i].n_vocab + 255);
+        for (uint32_t k = 0; k < p->kernels->n_prefill; k++)
+            assert_int_equal(p->kernels->prefill[k].logits, p->kernels->prefill[k].group == p->fused->n_groups - 1);
+        p = plan_make(a, graph_build(a, tiny_model(a, &shape)), FUSE_LAYER, t, &(struct plan_options){ .n_ctx = 40 });
+        assert_int_equal(p->gpu->logits_rows, 40);
     }
 }
 
