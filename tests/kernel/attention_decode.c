@@ -296,7 +296,7 @@ static void draw_shape(uint32_t kind, uint32_t per_kv, uint32_t head_dim)
     c.spans = random_below(2) ? 1 : 2 + random_below(random_below(4) ? 3 : 30);
     c.span = ATTENTION_SPAN_LEAST(head_dim, c.threads, c.splits) + random_below(2) * random_below(50);
     c.rows = 2u << random_below(3);
-    c.matrix = ATTENTION_ON_MATRIX(kind, head_dim, c.rows, WAVE, FAMILY) && random_below(2) ? 2 : 0;
+    c.matrix = ATTENTION_ON_MATRIX(kind, head_dim, c.rows, WAVE, FAMILY) && random_below(3) == 0 ? 2 : 0;
     c.cluster = c.splits > 1 && c.splits <= ATTENTION_MAX_CLUSTER && random_below(2);
     c.cap = variant_has("more") && random_below(3) ? 0.2f + (float)random_below(30) : 0;
     sinks = variant_has("more") && random_below(3) > 0;
@@ -341,7 +341,7 @@ static void check_matrix(uint32_t kind)
         c.splits = 1 + random_below(3);
         c.cluster = c.splits > 1 && random_below(2);
         c.span = ATTENTION_SPAN_LEAST(head_dim, c.threads, c.splits) + random_below(50);
-        n_past = i < 4 ? i : random_below(1500);
+        n_past = i < 4 ? i : random_below(i % 4 ? 300 : 900);
         c.n_ctx = n_past + 3 + random_below(100);
         appends = i % 5 > 0;
         if (!appends) normed = c.n_rot = 0;
