@@ -75,7 +75,8 @@ static void write_text(struct arena *a, const char *path, struct bytes text)
 const char *build_options_text(struct arena *a, const struct build_options *o, uint32_t n_ctx)
 {
     const char *context = n_ctx ? arena_printf(a, " --ctx %u", n_ctx) : "";
-    return arena_printf(a, "--fuse %s%s --kv %s%s", o->fuse == FUSE_NONE ? "none" : "layer", context, kv_type_name[o->plan.kv],
+    const char *columns = o->plan.columns ? arena_printf(a, " --columns %u", o->plan.columns) : "";
+    return arena_printf(a, "--fuse %s%s --kv %s%s%s", o->fuse == FUSE_NONE ? "none" : "layer", context, kv_type_name[o->plan.kv], columns,
                         o->plan.exact ? " --exact" : "");
 }
 

@@ -328,13 +328,15 @@ static void argv_add_list(struct argv *v, const char *const *list)
 }
 
 /* As in tests/device/compile.sh.  Code object version 5: what ROCm 5.7 to 7 load.
- * Without a cuid there is no symbol with a hash of paths. */
+ * Without a cuid there is no symbol with a hash of paths.  A product and a sum are one rounding where they stand in one expression, and
+ * nowhere else: so the same text gives the same bits in each kernel, which --columns rests on. */
 static const char *const hip_flags[] = {
-    "-x", "hip", "-std=c++20", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpulib", "-nogpuinc", "-O3", "-fuse-cuid=none",
-    "-fno-hip-fp32-correctly-rounded-divide-sqrt", "-fgpu-flush-denormals-to-zero", "-munsafe-fp-atomics", "-mcode-object-version=5",
-    NULL };
+    "-x", "hip", "-std=c++20", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpulib", "-nogpuinc", "-O3", "-ffp-contract=on",
+    "-fuse-cuid=none", "-fno-hip-fp32-correctly-rounded-divide-sqrt", "-fgpu-flush-denormals-to-zero", "-munsafe-fp-atomics",
+    "-mcode-object-version=5", NULL };
 static const char *const cuda_flags[] = {
-    "-x", "cuda", "-std=c++20", "--cuda-device-only", "-nocudainc", "-nocudalib", "-O3", "-S", "-Wno-unknown-cuda-version", NULL };
+    "-x", "cuda", "-std=c++20", "--cuda-device-only", "-nocudainc", "-nocudalib", "-O3", "-ffp-contract=on", "-S",
+    "-Wno-unknown-cuda-version", NULL };
 static const char *const simt_flags[] = { "-x", "c", "-std=c11", "-fPIC", "-O1", "-fno-ident", "-Wno-psabi", "-DFORGE_SIMT", NULL };
 
 static bool is_api(const struct profile *profile, const char *api)

@@ -68,6 +68,8 @@ static const char usage[] =
 #define MODEL_OPTIONS \
     "      --ctx N            longest context (default: the model's, at most 8192)\n" \
     "      --kv TYPE          KV cache as f16 (default), f32 or q8_0\n" \
+    "      --columns N        GPU: steps of 2 to N tokens, at most 8, read weights once and give each token\n" \
+    "                         the bits that a step of its own gives (default: prompts' kernels do them)\n" \
     COMMON_OPTIONS
 #define FUSE_OPTION "      --fuse LEVEL       layer (default) or none: one kernel per operation\n"
 #define THREADS_OPTION \
@@ -270,14 +272,15 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 
 /* ---- build and cc ---- */
 
-enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS,
-       OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY,
-       OPT_IGNORE_TENSOR, OPT_TUNED, OPT_HELP };
+enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_COLUMNS, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC,
+       OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN,
+       OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_IGNORE_TENSOR, OPT_TUNED, OPT_HELP };
 
 static const struct option build_options_table[] = {
     { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
     { "emit", required_argument, NULL, OPT_EMIT },       { "fuse", required_argument, NULL, OPT_FUSE },
     { "ctx", required_argument, NULL, OPT_CTX },         { "kv", required_argument, NULL, OPT_KV },
+    { "columns", required_argument, NULL, OPT_COLUMNS },
     { "exact", no_argument, NULL, OPT_EXACT },           { "weights", required_argument, NULL, OPT_WEIGHTS },
     { "threads", required_argument, NULL, OPT_THREADS }, { "static", no_argument, NULL, OPT_STATIC },
     { "allow-spills", no_argument, NULL, OPT_ALLOW_SPILLS },
@@ -321,6 +324,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_FUSE: o->fuse = (enum fuse_level)parse_choice("--fuse", optarg, fuses); break;
         case OPT_CTX: o->plan.n_ctx = parse_count("--ctx", optarg, 1u << 24); break;
         case OPT_KV: o->plan.kv = (enum kv_type)parse_choice("--kv", optarg, kvs); kv_given = true; break;
+        case OPT_COLUMNS: o->plan.columns = parse_count("--columns", optarg, FORGE_MAX_COLUMNS); break;
         case OPT_EXACT: o->plan.exact = true; break;
         case OPT_WEIGHTS: o->weights = (enum weights_kind)parse_choice("--weights", optarg, places); break;
         case OPT_THREADS: o->plan.max_threads = parse_count("--threads", optarg, 1024); break;
@@ -351,6 +355,8 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
     const char *wrong = o->prefix ? library_prefix_wrong(a, o->prefix) : NULL;
     if (wrong) usage_error("--prefix: %s", wrong);
     if (o->plan.max_threads) refuse_unless(a, o, TARGET_CPU, "--threads", "CPU");
+    if (o->plan.columns == 1) usage_error("--columns: 2 to 8 tokens go together");
+    if (o->plan.columns) refuse_unless(a, o, TARGET_GPU, "--columns", "GPU");
     if (o->allow_spills) refuse_unless(a, o, TARGET_GPU, "--allow-spills", "GPU");
     return optind;
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { TOKENS_LEAST = 32, TOKENS_MOST = 320, GREEDY_MOST = 16, TOKENS_SIMULATED = 8, GREEDY_SIMULATED = 4 };
 
@@ -17,6 +18,8 @@ struct result {                       /* of one target */
     struct logits_difference paths;   /* of prefill to decode; n 0: not compared */
     uint32_t n_greedy, greedy_reference;      /* generated; equal to the reference's choice */
     int32_t  greedy_broken;           /* first token that is not what the program's own logits say; -1 none */
+    uint32_t columns;                 /* --columns; 0: none */
+    int32_t  columns_broken;          /* first position whose logits are not decode's bits in steps of so many tokens; -1 none */
     bool     ok;
     struct step_times prompt, token;  /* simulated: all tokens as a prompt; the mean of them as decoded tokens */
 };
@@ -67,13 +70,25 @@ static const float *run_counted(struct arena *a, const struct runner *runner, co
     return logits;
 }
 
+/* The first position at which steps of a few tokens do not give the bits of decode; -1: none. */
+static int32_t first_broken_column(struct arena *a, const struct runner *runner, const char *program, const int32_t *tokens, uint32_t n,
+                                   uint32_t columns, uint32_t together, const float *decode)
+{
+    const char *const extra[] = { "-ub", arena_printf(a, "%u", together), NULL };
+    const float *logits = program_logits(a, runner, program, tokens, n, columns, extra);
+    for (uint32_t i = 0; i < n; i++)
+        if (memcmp(logits + (size_t)i * columns, decode + (size_t)i * columns, columns * sizeof *logits)) return (int32_t)i;
+    return -1;
+}
+
 /* counters_path: of the simulator, or NULL. */
 static struct result check_target(struct arena *a, const struct graph *g, const char *program, const struct runner *runner,
                                   const struct profile *profile, const struct plan_options *plan, const int32_t *prompt, uint32_t n_prompt,
                                   uint32_t n_greedy, const char *counters_path)
 {
     const uint32_t n_vocab = g->model->n_vocab;
-    struct result r = { .target = runner->target, .place = runner->simulator ? "the simulator" : runner->emulator, .greedy_broken = -1 };
+    struct result r = { .target = runner->target, .place = runner->simulator ? "the simulator" : runner->emulator, .greedy_broken = -1,
+                        .columns = plan->columns, .columns_broken = -1 };
     const struct bound bound_prefill = bound_find(g, profile, plan, true), bound_decode = bound_find(g, profile, plan, false);
     int32_t *tokens = arena_array(a, int32_t, n_prompt + n_greedy);
     for (uint32_t i = 0; i < n_prompt; i++) tokens[i] = prompt[i];
@@ -102,7 +117,8 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
         const double lead = (double)own[logits_argmax(own, n_vocab)] - (double)own[drawn];
         if (r.greedy_broken < 0 && lead > 4 * r.paths.max_abs + 1e-6) r.greedy_broken = (int32_t)i;
     }
-    r.ok = r.prefill.holds && r.decode.holds && r.greedy_broken < 0;
+    if (r.columns) r.columns_broken = first_broken_column(a, runner, program, tokens, n, columns, r.columns, decode);
+    r.ok = r.prefill.holds && r.decode.holds && r.greedy_broken < 0 && r.columns_broken < 0;
     return r;
 }
 
@@ -139,6 +155,9 @@ static void print_result(const struct result *r)
     if (r->paths.n) print_row("prefill to decode", &r->paths, "");
     if (r->n_greedy) printf("  greedy: %u of %u tokens are the reference's choice\n", r->greedy_reference, r->n_greedy);
     if (r->greedy_broken >= 0) printf("  greedy: token %d does not follow from the program's own logits\n", r->greedy_broken);
+    if (r->columns && r->columns_broken < 0) printf("  steps of %u tokens: the bits of decode\n", r->columns);
+    if (r->columns_broken >= 0)
+        printf("  steps of %u tokens: the logits of position %d are not decode's\n", r->columns, r->columns_broken);
     printf("  %s\n", r->ok ? "ok" : "FAILED");
 }
 
@@ -216,6 +235,7 @@ static void print_json(const struct verify_options *o, const struct model *m, co
         cJSON_AddNumberToObject(t, "n_greedy", r->n_greedy);
         cJSON_AddNumberToObject(t, "greedy_as_reference", r->greedy_reference);
         cJSON_AddBoolToObject(t, "greedy_follows_logits", r->greedy_broken < 0);
+        if (r->columns) cJSON_AddBoolToObject(t, "columns_as_decode", r->columns_broken < 0);
         json_difference(t, "prefill", &r->prefill.difference, &r->prefill);
         json_difference(t, "decode", &r->decode.difference, &r->decode);
         if (r->paths.n) json_difference(t, "prefill_to_decode", &r->paths, NULL);

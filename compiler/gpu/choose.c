@@ -20,7 +20,7 @@ bool choose_writes_logits(const struct chooser *c)
 
 struct kernel_draft choose_begin(const struct chooser *c, enum kernel_template template, const char *name)
 {
-    struct kernel_draft d = kernel_begin(c->list, template, name, c->plan->fused, c->group, c->prefill, c->prefill && c->tail);
+    struct kernel_draft d = kernel_begin(c->list, template, name, c->plan->fused, c->group, c->steps, c->steps != STEPS_DECODE && c->tail);
     d.launch.logits = d.launch.tail && choose_writes_logits(c);
     return d;
 }
@@ -45,7 +45,7 @@ void choose_end(const struct chooser *c, struct kernel_draft *d)
 
 const struct kernel_choice *choose_given(const struct chooser *c, enum kernel_template template, uint32_t nth)
 {
-    return kernel_choice(c->plan->options.choices, template, c->prefill, c->index, nth);
+    return kernel_choice(c->plan->options.choices, template, c->steps, c->index, nth);
 }
 
 /* The name of what stands at this offset of the image, of which the kernel reads so many bytes. */
@@ -318,15 +318,15 @@ void gpu_plan_kernels(struct arena *a, struct plan *p)
     const uint32_t last_store = fuse_last_store(f);
     p->kernels = kernel_list_new(a);
     struct chooser c = { .arena = a, .plan = p, .list = p->kernels };
-    for (uint32_t pass = 0; pass < 2; pass++) {
-        c.prefill = pass == 1;
+    for (c.steps = STEPS_DECODE; c.steps <= (p->options.columns ? STEPS_COLUMNS : STEPS_PREFILL); c.steps++) {
+        c.prefill = c.steps == STEPS_PREFILL;
         for (c.index = 0; c.index < f->n_groups; c.index++) {
             c.group = &f->groups[c.index];
             c.gg = &p->gpu->groups[c.index];
             c.tail = c.index > last_store;
             choose_group(&c);
         }
-        if (!c.prefill && !p->model->pooling) choose_sample(&c);
+        if (c.steps == STEPS_DECODE && !p->model->pooling) choose_sample(&c);
     }
 }
 
@@ -362,6 +362,8 @@ static void limit_logits(struct plan *p)
 
 static void check(const struct plan *p, const struct graph *g)
 {
+    if (p->options.columns && p->model->pooling)
+        die("%s: --columns is for text that goes on; this is a model of embeddings", p->model->gguf->path);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct node *n = g->nodes[i];
         if (n->op == OP_attention && !n->attr.causal && (n->weight || n->attr.cap != 0))
@@ -381,6 +383,7 @@ static void choose(struct arena *a, struct plan *p)
 {
     p->gpu = arena_new(a, struct gpu_plan);
     limit_chunk(p);
+    if (p->options.columns > p->chunk) p->options.columns = p->chunk < 2 ? 0 : p->chunk;
     limit_logits(p);
     p->gpu->digits = p->options.exact ? 3 : p->profile->activation_digits;
     p->gpu->groups = arena_array(a, struct gpu_group, p->fused->n_groups);

@@ -83,7 +83,8 @@ enum gpu_map {
 enum gpu_map gpu_map_of(const struct group *g);
 /* The rows of a value, or of the tokens that experts have, in a buffer of the group's own. */
 struct gpu_place gpu_own(const struct node *n, const struct buffer *b);
-static inline bool gpu_chooses(const struct gpu_group *gg, bool prefill) { return gg->chooses && !prefill; }
+/* Does the kernel of the product choose its experts itself?  Only that of decode. */
+static inline bool gpu_chooses(const struct gpu_group *gg, const struct kernel *k) { return gg->chooses && !k->prefill && !k->grid_tokens; }
 /* Is a group's product, in prefill or decode, made by the template of decode's? */
 bool gpu_by_gemv(const struct plan *p, bool prefill);
 /* How that template is made: kernel.h tells what the numbers are.  Why a group's product cannot be made so, or NULL. */
@@ -111,7 +112,8 @@ struct chooser {
     const struct group *group;
     const struct gpu_group *gg;
     uint32_t            index;
-    bool                prefill, tail;
+    enum kernel_steps   steps;
+    bool                prefill, tail;       /* prefill: steps are; values then have the forms that its products read */
 };
 
 /* values.c: all of the arena. */

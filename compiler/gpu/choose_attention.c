@@ -116,7 +116,7 @@ void choose_splits(struct arena *a, struct plan *p)
         const struct group *g = &p->fused->groups[i];
         if (g->kind != GROUP_ATTENTION) continue;
         p->gpu->groups[i].attention =
-            decode_shape(a, p, g->node, kernel_choice(p->options.choices, TEMPLATE_attention_decode, false, i, 0));
+            decode_shape(a, p, g->node, kernel_choice(p->options.choices, TEMPLATE_attention_decode, STEPS_DECODE, i, 0));
     }
 }
 
@@ -177,14 +177,17 @@ static void does_heads(const struct chooser *c, struct kernel_draft *d)
 
 /* ---- decode ---- */
 
+/* STEPS_COLUMNS: heads have a kernel of their own, as in prefill, and each token is a row of the grid. */
 static void choose_decode(const struct chooser *c)
 {
+    const bool columns = c->steps == STEPS_COLUMNS;
     const struct node *n = c->group->node;
     const struct plan *p = c->plan;
     const struct attention_shape *s = &c->gg->attention;
     const uint32_t heads_kv = keys_of(c)->heads, head_dim = n->attr.head_dim;
-    struct kernel_draft d = begin_attention(c, TEMPLATE_attention_decode, c->group->name);
-    if (c->group->has_heads) does_heads(c, &d);
+    struct kernel_draft d = columns ? begin_attention(c, TEMPLATE_attention_columns, arena_printf(c->arena, "%s_columns", c->group->name))
+                                    : begin_attention(c, TEMPLATE_attention_decode, c->group->name);
+    if (c->group->has_heads && !columns) does_heads(c, &d);
     does_attention(c, &d);
     kernel_does(&d, "query %s -> %s", choose_text(c, gpu_read(p, query_of(c))), choose_text(c, gpu_written(p, n, false)));
     kernel_does(&d, "parts at %llu, maxima and totals at %llu, counters at %llu", (ull)p->parts_offset, (ull)p->gpu->parts_ml,
@@ -199,6 +202,7 @@ static void choose_decode(const struct chooser *c)
     d.kernel.param[PARAM_SPAN] = s->span;
     d.kernel.param[PARAM_CLUSTER] = s->cluster ? s->splits : 0;
     d.kernel.grid_x = ATTENTION_GROUPS(n->heads, heads_kv, head_dim, s->splits, s->spans);
+    d.kernel.grid_tokens = columns;
     d.kernel.lds_bytes = ATTENTION_LDS_BYTES(n->heads, heads_kv, head_dim, p->profile->wave, s->threads, s->splits, s->cluster);
     choose_end(c, &d);
 }
@@ -211,6 +215,7 @@ static void choose_heads(const struct chooser *c)
     const struct node *n = c->group->node;
     const uint32_t wave = c->plan->profile->wave;
     struct kernel_draft d = choose_begin_rows(c, TEMPLATE_heads, "heads_prefill");
+    d.kernel.prefill = true;                                 /* it serves all steps of several tokens */
     const uint32_t threads = d.kernel.param[PARAM_THREADS];
     d.launch.name = "heads";
     d.launch.state = plan_state(c->plan, c->group->node)->offset;
@@ -279,7 +284,7 @@ static void choose_unfused(const struct chooser *c)
 void choose_attention(const struct chooser *c)
 {
     if (gpu_in_steps(c->plan, c->group->node)) { choose_unfused(c); return; }
-    if (!c->prefill) { choose_decode(c); return; }
-    if (c->group->has_heads) choose_heads(c);
-    choose_chunk(c);
+    if (c->steps != STEPS_DECODE && c->group->has_heads) choose_heads(c);
+    if (c->prefill) choose_chunk(c);
+    else choose_decode(c);
 }

@@ -291,7 +291,8 @@ const char *gpu_gemv_misfit(struct arena *a, const struct plan *p, const struct 
 static struct gemv_shape choose_gemv(const struct chooser *c)
 {
     const struct profile *t = c->plan->profile;
-    const struct kernel_choice *given = choose_given(c, TEMPLATE_gemv, 0);
+    const struct kernel_choice *given = kernel_choice(c->plan->options.choices, TEMPLATE_gemv,
+                                                      c->steps == STEPS_COLUMNS ? STEPS_DECODE : c->steps, c->index, 0);
     struct gemv_shape s = { t->gpu.gemv_rows < 2 && has_pair(c->group) ? 2 : t->gpu.gemv_rows, t->gpu.gemv_lanes,
                             kernel_chosen(given, PARAM_THREADS, t->gpu.gemv_threads),
                             kernel_chosen(given, PARAM_RESIDENT, t->gpu.gemv_groups),
@@ -319,17 +320,43 @@ static const char *input_text(const struct chooser *c, struct kernel_draft *d)
     return text_str(&t);
 }
 
+/* For a few tokens at once rows in LDS are as many as it holds; rows of weights and depth may be others than decode's, which change no
+ * bits. */
+static void choose_columns(const struct chooser *c, struct kernel_draft *d)
+{
+    const struct kernel_choice *given = choose_given(c, d->kernel.template, 0);
+    const uint32_t fit = d->kernel.lds_bytes ? c->plan->profile->lds_bytes / d->kernel.lds_bytes : 1, most = c->plan->options.columns,
+                   fixed = 1u << PARAM_LANES | 1u << PARAM_THREADS | 1u << PARAM_RESIDENT;
+    uint32_t *param = d->kernel.param;
+    for (uint32_t i = 0; given && i < PARAM_COUNT; i++)
+        if (fixed & given->given & 1u << i && given->param[i] != param[i])
+            die_at(given->at, "%s is %u; several tokens at once have decode's, which is %u", kernel_param_name[i], given->param[i],
+                   param[i]);
+    param[PARAM_ROWS] = kernel_chosen(given, PARAM_ROWS, param[PARAM_ROWS]);
+    param[PARAM_DEPTH] = kernel_chosen(given, PARAM_DEPTH, param[PARAM_DEPTH]);
+    const struct gemv_shape s = { param[PARAM_ROWS], param[PARAM_LANES], param[PARAM_THREADS], param[PARAM_RESIDENT], param[PARAM_DEPTH] };
+    const char *misfit = given ? gpu_gemv_misfit(c->arena, c->plan, c->group, &s) : NULL;
+    if (misfit) die_at(given->at, "%s", misfit);
+    if (d->kernel.template != TEMPLATE_gemv_columns) return;
+    param[PARAM_COLUMNS] = fit < 1 ? 1 : fit < most ? fit : most;
+    d->kernel.grid_tokens = param[PARAM_COLUMNS];
+    d->kernel.lds_bytes *= param[PARAM_COLUMNS];
+}
+
 static void choose_gemv_kernel(const struct chooser *c)
 {
     const struct gemv_shape shape = choose_gemv(c);
     const struct gpu_run *first = &c->gg->runs[0];
     const struct branch *b = &c->group->branches[first->first];
-    struct kernel_draft d = choose_begin(c, TEMPLATE_gemv, c->prefill ? arena_printf(c->arena, "%s_prefill", c->group->name)
-                                                                      : c->group->name);
+    static const char *const behind[] = { [STEPS_DECODE] = "", [STEPS_PREFILL] = "_prefill", [STEPS_COLUMNS] = "_columns" };
+    const bool columns = c->steps == STEPS_COLUMNS && c->group->kind == GROUP_LINEAR;
+    struct kernel_draft d = choose_begin(c, columns ? TEMPLATE_gemv_columns : TEMPLATE_gemv,
+                                         arena_printf(c->arena, "%s%s", c->group->name, behind[c->steps]));
     take_branch_slots(c, &d);
     choose_weight(c, &d, first->weight);
     if (b->partner >= 0) choose_weight(c, &d, c->group->branches[b->partner].matmul->weight);
-    const bool chooses = gpu_chooses(c->gg, c->prefill);
+    d.kernel.grid_tokens = c->steps != STEPS_DECODE;
+    const bool chooses = gpu_chooses(c->gg, &d.kernel);
     if (chooses) kernel_does(&d, "%s", choose_route_text(c, &d, c->group->choice));
     kernel_does(&d, "%s", input_text(c, &d));
     for (uint32_t i = 0; i < c->gg->n_runs; i++)
@@ -342,8 +369,8 @@ static void choose_gemv_kernel(const struct chooser *c)
     d.kernel.param[PARAM_DEPTH] = shape.depth;
     d.kernel.param[PARAM_DIGITS] = c->plan->gpu->digits;
     d.kernel.grid_x = c->plan->profile->compute_units * shape.resident;
-    d.kernel.grid_tokens = c->prefill;
     d.kernel.lds_bytes = (uint32_t)(chooses ? c->gg->route_at + route_lds(c->group->choice) : row_lds(c->group, c->gg));
+    if (c->steps == STEPS_COLUMNS) choose_columns(c, &d);
     choose_end(c, &d);
 }
 

@@ -62,9 +62,10 @@ static void use_format(struct arena *a, struct document *d, const char *format, 
     }
     for (uint32_t i = 0; i < k->n_gemvs; i++) {
         const struct gpu_gemv *g = &k->gemvs[i];
-        struct document_parameter shape[5] = { { "FORMAT", format }, { "ROWS", number(a, g->rows) }, { "LANES", number(a, g->lanes) } };
+        struct document_parameter shape[6] = { { "FORMAT", format }, { "ROWS", number(a, g->rows) }, { "LANES", number(a, g->lanes) } };
         uint32_t n = 3;
         if (g->depth) shape[n++] = (struct document_parameter){ "DEPTH", number(a, g->depth) };
+        if (g->columns) shape[n++] = (struct document_parameter){ "COLUMNS", number(a, g->columns) };
         if (g->slices) shape[n++] = (struct document_parameter){ g->slices == SLICES_SUM ? "SLICES_SUM" : "SLICES_EACH", "1" };
         if (strcmp(g->format, format) == 0) document_instance(d, "templates/gpu/gemv_tmpl.c", shape, n, NULL);
     }
@@ -166,6 +167,7 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
     text_puts(&t, "};\n");
     put_launches(&t, "decode_launches", k, k->decode, k->n_decode);
     put_launches(&t, "prefill_launches", k, k->prefill, k->n_prefill);
+    if (k->n_columns) put_launches(&t, "columns_launches", k, k->columns, k->n_columns);
     text_printf(&t, "extern const uint8_t %s[];\nstatic const struct forge_gpu gpu = {\n", emit_code_symbol(a, profile));
     text_printf(&t, "    .runtime = &forge_gpu_runtime, .api = %s, .arch = \"%s\", .code = %s, .code_bytes = %lluu, .wave = %u, "
                     ".dependent_launch = %u, .graph = %u,\n",
@@ -174,6 +176,8 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
     text_printf(&t, "    .n_kernels = %u, .n_decode = %u, .n_prefill = %u, .kernels = kernels, .decode = decode_launches, "
                     ".prefill = prefill_launches,\n",
                 k->n_kernels, k->n_decode, k->n_prefill);
+    if (k->n_columns)
+        text_printf(&t, "    .most_columns = %u, .n_columns = %u, .columns = columns_launches,\n", p->options.columns, k->n_columns);
     if (!p->model->pooling) {
         text_puts(&t, "    .sample = ");
         put_launch(&t, k, &k->sample);

@@ -219,9 +219,11 @@ static void put_body(struct emitter *e)
     case TEMPLATE_stage:             gpu_put_stage(e, false); break;
     case TEMPLATE_stage_bf16:        gpu_put_stage(e, true); break;
     case TEMPLATE_gemv:              gpu_put_gemv(e); break;
+    case TEMPLATE_gemv_columns:      gpu_put_gemv_columns(e); break;
     case TEMPLATE_gemm:              gpu_put_gemm(e); break;
     case TEMPLATE_heads:             gpu_put_heads(e); break;
-    case TEMPLATE_attention_decode:  gpu_put_attention_decode(e); break;
+    case TEMPLATE_attention_decode:
+    case TEMPLATE_attention_columns: gpu_put_attention_decode(e); break;
     case TEMPLATE_attention_prefill: gpu_put_attention_prefill(e); break;
     case TEMPLATE_scores:
     case TEMPLATE_mask:
@@ -271,6 +273,7 @@ static const struct launch *first_launch(const struct kernel_list *list, uint32_
     if (list->sample.kernel == kernel) return &list->sample;
     for (uint32_t i = 0; i < list->n_decode; i++) if (list->decode[i].kernel == kernel) return &list->decode[i];
     for (uint32_t i = 0; i < list->n_prefill; i++) if (list->prefill[i].kernel == kernel) return &list->prefill[i];
+    for (uint32_t i = 0; i < list->n_columns; i++) if (list->columns[i].kernel == kernel) return &list->columns[i];
     die("kernel %s is never launched; this is a mistake in forgec, please report it", list->kernels[kernel].name);
 }
 
@@ -294,7 +297,7 @@ static void add_gemv(struct gpu_instances *list, struct gpu_gemv x)
     for (uint32_t i = 0; i < list->n_gemvs; i++) {
         const struct gpu_gemv *y = &list->gemvs[i];
         if (strcmp(x.format, y->format) == 0 && x.rows == y->rows && x.lanes == y->lanes && x.depth == y->depth
-            && x.slices == y->slices) return;
+            && x.columns == y->columns && x.slices == y->slices) return;
     }
     list->gemvs[list->n_gemvs++] = x;
 }
@@ -320,8 +323,9 @@ struct gpu_instances gpu_instances(struct arena *a, const struct plan *p)
         for (uint32_t r = 0; gg && r < gg->n_runs; r++) {
             const char *format = gg->runs[r].weight->tensor->quant->file;
             const enum gpu_slices slices = gpu_slices_of(k->group);
-            if (k->template == TEMPLATE_gemv)
-                add_gemv(&found, (struct gpu_gemv){ format, k->param[PARAM_ROWS], k->param[PARAM_LANES], k->param[PARAM_DEPTH], slices });
+            if (k->template == TEMPLATE_gemv || k->template == TEMPLATE_gemv_columns)
+                add_gemv(&found, (struct gpu_gemv){ format, k->param[PARAM_ROWS], k->param[PARAM_LANES], k->param[PARAM_DEPTH],
+                                                   k->param[PARAM_COLUMNS], slices });
             if (k->template == TEMPLATE_gemm)
                 add_gemm(&found, (struct gpu_gemm){ format, k->param[PARAM_TOKENS], k->param[PARAM_ROWS], k->param[PARAM_THREADS],
                                                    slices != SLICES_NONE });

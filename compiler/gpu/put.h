@@ -67,6 +67,7 @@ const char *gpu_route_ids(struct emitter *e);
 void gpu_put_picked(struct emitter *e);
 
 void gpu_put_gemv(struct emitter *e);
+void gpu_put_gemv_columns(struct emitter *e);
 void gpu_put_gemm(struct emitter *e);
 void gpu_put_stage(struct emitter *e, bool bf16);
 void gpu_put_heads(struct emitter *e);

@@ -1,6 +1,7 @@
 /* put_attention.c -- attention, and the heads that a projection left for it. */
 #include "compiler/source/text.h"
 #include "put.h"
+#include "templates/gpu/attention_sizes.h"
 
 typedef unsigned long long ull;
 
@@ -57,19 +58,45 @@ static void put_finishing(struct emitter *e)
     else gpu_put(e, "    0, 0, /* n_rot */ 0, /* neox */ 0, /* block */ 1,");
 }
 
+static void put_no_finishing(struct emitter *e)
+{
+    gpu_put(e, "    /* norms */ 0, 0, 0.0f,");
+    gpu_put(e, "    0, 0, /* n_rot */ 0, /* neox */ 0, /* block */ 1,");
+}
+
+/* Each token has parts and counters of its own. */
+static void put_column_parts(struct emitter *e)
+{
+    const struct node *n = e->group->node;
+    const uint32_t *param = e->kernel->param, splits = param[PARAM_SPLITS], spans = param[PARAM_SPANS];
+    const uint32_t heads = n->heads, kv = keys_of(e)->heads, head_dim = n->attr.head_dim;
+    const bool cluster = param[PARAM_CLUSTER] > 0;
+    gpu_put(e, "    /* parts */ FLOATS(ARENA_PARTS) + group_y() * %llu, FLOATS(ARENA_MAXIMA) + group_y() * %llu,",
+            (ull)(ATTENTION_PARTS_BYTES(heads, kv, head_dim, splits, spans, cluster) / 4),
+            (ull)(ATTENTION_ML_BYTES(heads, kv, head_dim, splits, spans) / 4));
+    gpu_put(e, "    (uint32_t *)(void *)BUFFER(ARENA_COUNTERS) + group_y() * %u,",
+            ATTENTION_COUNTER_BYTES(heads, kv, head_dim, splits, cluster) / 4);
+}
+
 void gpu_put_attention_decode(struct emitter *e)
 {
     const struct kernel *k = e->kernel;
     const struct plan *p = e->plan;
     const struct node *n = e->group->node;
-    gpu_put(e, "attention_decode(a, %s,", gpu_row(e, gpu_written(p, n, false), "0"));
-    gpu_put(e, "    /* q, k, v */ %s, %s, %s,", operand_row(e, 0, "0"), operand_row(e, 1, "0"), operand_row(e, 2, "0"));
-    put_finishing(e);
-    gpu_put(e, "    /* parts */ FLOATS(ARENA_PARTS), FLOATS(ARENA_MAXIMA), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS),");
+    const bool columns = k->template == TEMPLATE_attention_columns;
+    const char *t = columns ? "group_y()" : "0", *none = "0, 0";
+    gpu_put(e, "attention_decode(a, %s,", gpu_row(e, gpu_written(p, n, false), t));
+    gpu_put(e, "    /* q, k, v */ %s, %s,", operand_row(e, 0, t),
+            columns ? none : arena_printf(e->arena, "%s, %s", operand_row(e, 1, t), operand_row(e, 2, t)));
+    if (columns) put_no_finishing(e);
+    else put_finishing(e);
+    if (columns) put_column_parts(e);
+    else gpu_put(e, "    /* parts */ FLOATS(ARENA_PARTS), FLOATS(ARENA_MAXIMA), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS),");
     gpu_put(e, "    %s, %s, /* splits */ %u, /* spans, of positions */ %u, %u, /* rows */ %u,", shape_of(e),
             emit_float(e->arena, n->attr.scale), k->param[PARAM_SPLITS], k->param[PARAM_SPANS], k->param[PARAM_SPAN], k->param[PARAM_ROWS]);
     gpu_put(e, "    /* digits */ %u,%s", k->param[PARAM_DIGITS], more_of(e));
-    gpu_put(e, "    /* threads */ %u, /* cluster */ %u, %s);", k->param[PARAM_THREADS], k->param[PARAM_CLUSTER] > 0, window_of(e));
+    gpu_put(e, "    /* threads */ %u, /* cluster */ %u, %s, /* recalls */ %u);", k->param[PARAM_THREADS], k->param[PARAM_CLUSTER] > 0,
+            window_of(e), columns && e->group->has_heads);
 }
 
 void gpu_put_heads(struct emitter *e)

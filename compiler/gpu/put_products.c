@@ -10,7 +10,8 @@ static const char *const slices_suffix[] = { [SLICES_NONE] = "", [SLICES_EACH] =
 const char *gpu_gemv_name(struct arena *a, const struct kernel *k, const struct weight *w)
 {
     const char *depth = k->param[PARAM_DEPTH] ? arena_printf(a, "x%u", k->param[PARAM_DEPTH]) : "";
-    return arena_printf(a, "%s%s_%ux%u%s", slices_suffix[gpu_slices_of(k->group)], w->tensor->quant->file, k->param[PARAM_ROWS],
+    const char *columns = k->param[PARAM_COLUMNS] ? arena_printf(a, "columns%u_", k->param[PARAM_COLUMNS]) : "";
+    return arena_printf(a, "%s%s%s_%ux%u%s", columns, slices_suffix[gpu_slices_of(k->group)], w->tensor->quant->file, k->param[PARAM_ROWS],
                         k->param[PARAM_LANES], depth);
 }
 
@@ -27,11 +28,20 @@ static const struct branch *partner_of(const struct emitter *e, const struct bra
 
 /* ---- what happens to a product's value: row r of token t ---- */
 
-/* Where the branch's rows begin in a combined product, and the token of an exact program's prefill. */
+/* Of the template of decode's products: the token of a group, where they are several. */
+static const char *group_token(const struct emitter *e) { return e->kernel->grid_tokens ? "first_token(a) + group_y()" : "0"; }
+
+/* Is the kernel decode's, or made as those are? */
+static bool by_gemv(const struct emitter *e)
+{
+    return e->kernel->template == TEMPLATE_gemv || e->kernel->template == TEMPLATE_gemv_columns;
+}
+
+/* Where the branch's rows begin in a combined product, and the token of a group. */
 static void put_place_in_run(struct emitter *e, uint32_t row0)
 {
     if (row0) gpu_put(e, "r -= %u;", row0);
-    if (e->kernel->prefill && e->kernel->template == TEMPLATE_gemv) gpu_put(e, "t = first_token(a) + group_y();");
+    if (e->kernel->template == TEMPLATE_gemv && e->kernel->grid_tokens) gpu_put(e, "t = %s;", group_token(e));
 }
 
 static const char *addend_row(struct emitter *e, const struct branch *b, uint32_t i)
@@ -70,7 +80,7 @@ static const char *biases_of_sum(struct emitter *e, const struct branch *b)
  * experts that are summed are one of the sum. */
 static const char *addend(struct emitter *e, const struct branch *b, uint32_t row0)
 {
-    if (e->kernel->template != TEMPLATE_gemv || !gpu_only_adds(b)) return NULL;
+    if (!by_gemv(e) || !gpu_only_adds(b)) return NULL;
     const struct function_draft kernel = gpu_put_function_begin(e);
     struct text sum = { .arena = e->arena };
     put_place_in_run(e, row0);
@@ -89,14 +99,14 @@ static const char *addend(struct emitter *e, const struct branch *b, uint32_t ro
 static const char *sink(struct emitter *e, const struct branch *b, uint32_t row0)
 {
     const struct branch *up = partner_of(e, b);
-    const bool by_gemv = e->kernel->template == TEMPLATE_gemv, added = by_gemv && gpu_only_adds(b);        /* already */
+    const bool summed = by_gemv(e), added = summed && gpu_only_adds(b);        /* already */
     const uint32_t sum = gpu_sum_at(b);
     const struct function_draft kernel = gpu_put_function_begin(e);
     put_place_in_run(e, row0);
     if (up) gpu_put_partner(e, up);
-    if (sum < b->n_chain && by_gemv && !added && has_bias(b, sum)) gpu_put(e, "y += %s;", biases_of_sum(e, b));
-    if (!added) gpu_put_chain(e, b, sum < b->n_chain && by_gemv ? sum + 1 : 0, by_gemv ? b->n_chain : sum);
-    if (sum < b->n_chain && !by_gemv) gpu_put(e, "%s[r] = y;", gpu_row(e, gpu_own(b->chain[sum], &e->gg->rows), "t"));
+    if (sum < b->n_chain && summed && !added && has_bias(b, sum)) gpu_put(e, "y += %s;", biases_of_sum(e, b));
+    if (!added) gpu_put_chain(e, b, sum < b->n_chain && summed ? sum + 1 : 0, summed ? b->n_chain : sum);
+    if (sum < b->n_chain && !summed) gpu_put(e, "%s[r] = y;", gpu_row(e, gpu_own(b->chain[sum], &e->gg->rows), "t"));
     else gpu_put_result(e, b->result);
     const char *name = arena_printf(e->arena, "%s_%s", b->matmul->weight->role, e->kernel->prefill ? "rows" : "row");
     return gpu_put_function_end(e, &kernel, name, "void", up ? GPU_OF_ROW ", float y, float up" : GPU_OF_ROW ", float y");
@@ -212,7 +222,7 @@ static const char *floats_in_lds(struct emitter *e)
 static void put_input(struct emitter *e, const char *begin_weights)
 {
     const struct group *g = e->group;
-    const struct input_row in = { .row = gpu_row(e, gpu_read(e->plan, g->input), e->kernel->prefill ? "first_token(a) + group_y()" : "0"),
+    const struct input_row in = { .row = gpu_row(e, gpu_read(e->plan, g->input), group_token(e)),
                                   .norm = g->norm ? gpu_vector(e, g->norm->weight) : NULL,
                                   .eps = g->norm ? emit_float(e->arena, g->norm->attr.eps) : NULL,
                                   .cols = g->input->cols, .threads = e->kernel->param[PARAM_THREADS] };
@@ -282,7 +292,7 @@ static void put_slices_input(struct emitter *e)
 {
     const struct group *g = e->group;
     const struct gpu_run *r = &e->gg->runs[0];
-    const char *t = e->kernel->prefill ? "first_token(a) + group_y()" : "0", *row = gpu_row(e, gpu_read(e->plan, g->input), t);
+    const char *t = group_token(e), *row = gpu_row(e, gpu_read(e->plan, g->input), t);
     const char *name = gpu_gemv_name(e->arena, e->kernel, r->weight);
     const struct input_row in = { .row = row, .norm = g->norm ? gpu_vector(e, g->norm->weight) : NULL,
                                   .eps = g->norm ? emit_float(e->arena, g->norm->attr.eps) : NULL,
@@ -291,7 +301,7 @@ static void put_slices_input(struct emitter *e)
     if (row_ahead) gpu_put(e, "struct row_quads row%s;", norm ? ", norm_weight" : "");
     if (norm) put_norm_begin(e, &in);
     gpu_put(e, "pdl_wait();");
-    const bool chooses = gpu_chooses(e->gg, e->kernel->prefill);
+    const bool chooses = gpu_chooses(e->gg, e->kernel);
     if (chooses) {                                               /* the row is on its way meanwhile */
         if (row_ahead) put_row_begin(e, &in);
         gpu_put_route_group(e, g->choice);
@@ -352,6 +362,66 @@ void gpu_put_gemv(struct emitter *e)
     gpu_put(e, "uint32_t slot = gemv_slot(/* groups */ %u, /* lanes */ %u);", e->kernel->grid_x, e->kernel->param[PARAM_LANES]);
     put_first_weights(e, &e->gg->runs[0]);
     for (uint32_t i = 0; i < e->gg->n_runs; i++) put_gemv_run(e, &e->gg->runs[i], &functions[i], i == 0);
+}
+
+/* ---- a few tokens at once ---- */
+
+/* Row t of the input into LDS, in one form. */
+static void put_column(struct emitter *e, const char *to, uint32_t digits)
+{
+    const struct group *g = e->group;
+    const char *row = gpu_row(e, gpu_read(e->plan, g->input), "t");
+    const uint32_t cols = g->input->cols, threads = e->kernel->param[PARAM_THREADS], sums16 = digits ? e->gg->sums16 : 0;
+    const char *form = arena_printf(e->arena, "/* digits */ %u, /* sums16 */ %u, %u", digits, sums16, threads);
+    if (!g->norm) gpu_put(e, "acts_of_row(%s, %s, /* cols */ %u, %s);", to, row, cols, form);
+    else
+        gpu_put(e, "%s(%s, %s, %s, /* cols */ %u, %s, %s);", g->norm->op == OP_layernorm ? "layernorm_to_lds" : "acts_of_norm", to, row,
+                gpu_vector(e, g->norm->weight), cols, emit_float(e->arena, g->norm->attr.eps), form);
+}
+
+static void put_columns_input(struct emitter *e, uint32_t row_bytes)
+{
+    const uint32_t columns = e->kernel->param[PARAM_COLUMNS];
+    const char *name = gpu_gemv_name(e->arena, e->kernel, e->gg->runs[0].weight);
+    const char *begin = arena_printf(e->arena, "gemv_begin_%s(&first, %s, /* rows */ %llu, /* cols */ %u, slot);", name,
+                                     weights_of(e, &e->gg->runs[0], ", 0"), (ull)e->gg->runs[0].rows, e->group->input->cols);
+    gpu_put(e, "struct first_%s first;", name);
+    if (e->plan->profile->dependent_launch) gpu_put(e, "%s", begin);
+    gpu_put(e, "pdl_wait();");
+    gpu_put(e, "const uint32_t t0 = first_token(a) + group_y() * %u, left = a.step->n_tokens - t0, n = left < %u ? left : %u;", columns,
+            columns, columns);
+    gpu_put(e, "mark(a);");
+    gpu_put(e, "for (uint32_t t = t0; t < t0 + n; t++) {");
+    if (e->gg->needs_acts) put_column(e, arena_printf(e->arena, "lds() + (t - t0) * %u", row_bytes), e->kernel->param[PARAM_DIGITS]);
+    if (e->gg->needs_floats)
+        put_column(e, arena_printf(e->arena, "lds() + (t - t0) * %u + %llu", row_bytes, (ull)e->gg->floats_at), 0);
+    gpu_put(e, "}");
+    if (e->gg->needs_acts) gpu_put(e, "const struct gemv_columns acts = { lds(), %u, t0, n };", row_bytes);
+    if (e->gg->needs_floats) gpu_put(e, "const struct gemv_columns floats = { %s, %u, t0, n };", floats_in_lds(e), row_bytes);
+    if (!e->plan->profile->dependent_launch) gpu_put(e, "%s", begin);
+}
+
+static void put_columns_run(struct emitter *e, const struct gpu_run *r, const struct rows_functions *f, bool first)
+{
+    const struct kernel *k = e->kernel;
+    const bool pair = e->group->branches[r->first].partner >= 0;
+    const uint32_t slots = k->grid_x * k->param[PARAM_THREADS] / k->param[PARAM_LANES];
+    const char *to = pair ? f->sink : arena_printf(e->arena, "%s, %s", f->addend ? f->addend : "/* addend */ 0", f->sink);
+    gpu_put(e, "%sgemv_%s%s(a, %s, %s, /* rows */ %llu, /* cols */ %u,", e->gg->n_runs > 1 ? "slot = " : "", pair ? "pair_" : "",
+            gpu_gemv_name(e->arena, k, r->weight), first ? "&first" : "0", weights_of(e, r, ""), (ull)r->rows, e->group->input->cols);
+    gpu_put(e, "    &%s, /* digits */ %u, slot, /* stride */ %u, %s);", gpu_takes_floats(r->weight) ? "floats" : "acts",
+            k->param[PARAM_DIGITS], slots, to);
+}
+
+void gpu_put_gemv_columns(struct emitter *e)
+{
+    struct rows_functions functions[MAX_BRANCHES];
+    const uint32_t row_bytes = e->kernel->lds_bytes / e->kernel->param[PARAM_COLUMNS];
+    for (uint32_t i = 0; i < e->gg->n_runs; i++) functions[i] = put_rows_functions(e, &e->gg->runs[i]);
+    gpu_put(e, "pdl_launch();");
+    gpu_put(e, "uint32_t slot = gemv_slot(/* groups */ %u, /* lanes */ %u);", e->kernel->grid_x, e->kernel->param[PARAM_LANES]);
+    put_columns_input(e, row_bytes);
+    for (uint32_t i = 0; i < e->gg->n_runs; i++) put_columns_run(e, &e->gg->runs[i], &functions[i], i == 0);
 }
 
 /* ---- prefill ---- */

@@ -13,7 +13,7 @@ static uint32_t rows_each(const struct node *n) { return n->cols / n->inputs[1]-
 /* The number of the expert whose row r is. */
 static const char *expert_of(struct emitter *e, const struct node *n)
 {
-    if (gpu_chooses(e->gg, e->kernel->prefill)) return arena_printf(e->arena, "%s[r / %u]", gpu_route_ids(e), rows_each(n));
+    if (gpu_chooses(e->gg, e->kernel)) return arena_printf(e->arena, "%s[r / %u]", gpu_route_ids(e), rows_each(n));
     return arena_printf(e->arena, "picked_id(%s, %u, r / %u)", row_of(e, n->inputs[1]), n->inputs[1]->attr.used, rows_each(n));
 }
 

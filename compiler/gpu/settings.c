@@ -36,7 +36,8 @@ static double predicted(const struct search *s, const uint32_t *param)
 static struct kernel_choice choice_of(const struct kernel *k, const uint32_t *param)
 {
     const uint32_t sizes = 1u << PARAM_LEAST | 1u << PARAM_MOST;
-    struct kernel_choice c = { .template = k->template, .prefill = k->prefill, .given = template_info[k->template].free & ~sizes };
+    struct kernel_choice c = { .template = k->template, .steps = k->prefill ? STEPS_PREFILL : STEPS_DECODE,
+                               .given = template_info[k->template].free & ~sizes };
     for (uint32_t i = 0; i < PARAM_COUNT; i++) c.param[i] = sizes >> i & 1 ? 0 : param[i];
     return c;
 }

@@ -144,13 +144,16 @@ static uint32_t last_reader(const struct plan *p, const struct node *n)
     return last;
 }
 
+/* Tokens of a step whose products are decode's. */
+static uint32_t columns_of(const struct plan *p) { return p->options.columns ? p->options.columns : 1; }
+
 static void add_value(struct arena *a, struct plan *p, struct arena_plan *ap, const struct node *n, uint32_t group)
 {
     bool bf16 = false;
     const bool stage = keep_as_stage(p, n, &bf16);
     const uint32_t dies = last_reader(p, n);
     p->f32[n->index] = rows_of(n->cols, 4);
-    arena_add(ap, plan_value_name(n), &p->f32[n->index], group, dies, stage ? 1 : p->chunk);
+    arena_add(ap, plan_value_name(n), &p->f32[n->index], group, dies, stage ? columns_of(p) : p->chunk);
     if (!stage) return;
     struct buffer *b = bf16 ? &p->gpu->bf16[n->index] : &p->gpu->f16[n->index];
     *b = rows_of(n->cols, 2);
@@ -198,9 +201,10 @@ static struct attention_bytes attention_bytes(const struct plan *p)
         const struct attention_shape *s = &p->gpu->groups[i].attention;
         if (gpu_in_steps(p, n)) most.scores = larger(most.scores, (uint64_t)n->heads * p->chunk * plan_align(p->options.n_ctx, 4) * 4);
         if (p->fused->level != FUSE_NONE && gpu_in_steps(p, n)) continue;
-        most.parts = larger(most.parts, ATTENTION_PARTS_BYTES(n->heads, kv, head_dim, s->splits, s->spans, s->cluster));
-        most.ml = larger(most.ml, ATTENTION_ML_BYTES(n->heads, kv, head_dim, s->splits, s->spans));
-        most.counters = larger(most.counters, ATTENTION_COUNTER_BYTES(n->heads, kv, head_dim, s->splits, s->cluster));
+        most.parts = larger(most.parts, columns_of(p) * ATTENTION_PARTS_BYTES(n->heads, kv, head_dim, s->splits, s->spans, s->cluster));
+        most.ml = larger(most.ml, columns_of(p) * ATTENTION_ML_BYTES(n->heads, kv, head_dim, s->splits, s->spans));
+        most.counters = larger(most.counters,
+                               (uint64_t)columns_of(p) * ATTENTION_COUNTER_BYTES(n->heads, kv, head_dim, s->splits, s->cluster));
     }
     return most;
 }

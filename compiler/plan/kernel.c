@@ -9,6 +9,7 @@ const char *const kernel_param_name[PARAM_COUNT] = {
     [PARAM_ROWS] = "rows", [PARAM_LANES] = "lanes", [PARAM_TOKENS] = "tokens", [PARAM_THREADS] = "threads", [PARAM_RESIDENT] = "resident",
     [PARAM_LEAST] = "least", [PARAM_MOST] = "most", [PARAM_SPLITS] = "splits", [PARAM_SPANS] = "spans", [PARAM_SPAN] = "span",
     [PARAM_CLUSTER] = "cluster", [PARAM_DIGITS] = "digits", [PARAM_UNIT] = "unit", [PARAM_DEPTH] = "depth",
+    [PARAM_COLUMNS] = "columns",
 };
 
 const struct template_info template_info[TEMPLATE_COUNT] = {
@@ -28,10 +29,10 @@ struct kernel_list *kernel_list_new(struct arena *a)
 }
 
 struct kernel_draft kernel_begin(struct kernel_list *list, enum kernel_template template, const char *name, const struct fused *f,
-                                 const struct group *group, bool prefill, bool tail)
+                                 const struct group *group, enum kernel_steps steps, bool tail)
 {
-    struct kernel_draft d = { .does = { .arena = list->arena }, .prefill = prefill };
-    d.kernel = (struct kernel){ .name = name, .template = template, .prefill = prefill, .group = group, .grid_x = 1 };
+    struct kernel_draft d = { .does = { .arena = list->arena }, .steps = steps };
+    d.kernel = (struct kernel){ .name = name, .template = template, .prefill = steps == STEPS_PREFILL, .group = group, .grid_x = 1 };
     d.launch = (struct launch){ .name = group ? group->name : name, .group = group ? (uint32_t)(group - f->groups) : NO_GROUP,
                                 .layer = group ? group->layer : NO_LAYER, .tail = tail };
     return d;
@@ -124,14 +125,26 @@ uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d)
     d->kernel.does = text_str(&d->does);
     d->launch.kernel = kernel_of(list, &d->kernel);
     list->kernels[d->launch.kernel].n_launches++;
-    if (d->prefill) {
+    if (d->steps == STEPS_PREFILL) {
         arena_room(list->arena, list->prefill, list->n_prefill, list->prefill_capacity);
         list->prefill[list->n_prefill++] = d->launch;
+    } else if (d->steps == STEPS_COLUMNS) {
+        arena_room(list->arena, list->columns, list->n_columns, list->columns_capacity);
+        list->columns[list->n_columns++] = d->launch;
     } else {
         arena_room(list->arena, list->decode, list->n_decode, list->decode_capacity);
         list->decode[list->n_decode++] = d->launch;
     }
     return d->launch.kernel;
+}
+
+const char *const kernel_steps_name[STEPS_COUNT] = { "decode", "prefill", "columns" };
+
+struct launches kernel_launches_of(const struct kernel_list *list, enum kernel_steps steps)
+{
+    if (steps == STEPS_PREFILL) return (struct launches){ list->prefill, list->n_prefill };
+    if (steps == STEPS_COLUMNS) return (struct launches){ list->columns, list->n_columns };
+    return (struct launches){ list->decode, list->n_decode };
 }
 
 bool kernel_runs(const struct kernel *k, uint32_t tokens)
@@ -148,12 +161,12 @@ uint32_t kernel_launches(const struct kernel_list *list, const struct launch *la
 
 /* ---- a plan that was read back ---- */
 
-const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, enum kernel_template template, bool prefill, uint32_t group,
-                                          uint32_t nth)
+const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, enum kernel_template template,
+                                          enum kernel_steps steps, uint32_t group, uint32_t nth)
 {
     for (uint32_t i = 0; choices && i < choices->n; i++) {
         const struct kernel_choice *c = &choices->list[i];
-        if (c->template != template || c->prefill != prefill) continue;
+        if (c->template != template || c->steps != steps) continue;
         for (uint32_t k = 0; k < c->n_groups; k++)
             if (c->groups[k] == group && nth-- == 0) return c;
     }

@@ -28,6 +28,7 @@ enum kernel_param {
     PARAM_DIGITS,       /* of activations in integer products, 8 bits each; of 16-bit ones in attention, 0: floats */
     PARAM_UNIT,         /* rows that one thread computes and finishes in one go */
     PARAM_DEPTH,        /* gemv: units of a row that a lane loads in a step; 0: the format's choice */
+    PARAM_COLUMNS,      /* gemv_columns: tokens that a workgroup works on at once */
     PARAM_COUNT
 };
 extern const char *const kernel_param_name[PARAM_COUNT];
@@ -74,29 +75,36 @@ struct launch {
     uint32_t    n_weights;
 };
 
+/* Which steps launches are for: of one token, of a chunk of a prompt, and of a few tokens that each get the bits of a step of their own. */
+enum kernel_steps { STEPS_DECODE, STEPS_PREFILL, STEPS_COLUMNS, STEPS_COUNT };
+extern const char *const kernel_steps_name[STEPS_COUNT];
+
 struct kernel_list {
     struct arena  *arena;
     struct kernel *kernels;
-    struct launch *decode, *prefill, sample;
-    uint32_t       n_kernels, n_decode, n_prefill;
-    uint32_t       kernel_capacity, decode_capacity, prefill_capacity;
+    struct launch *decode, *prefill, *columns, sample;
+    uint32_t       n_kernels, n_decode, n_prefill, n_columns;
+    uint32_t       kernel_capacity, decode_capacity, prefill_capacity, columns_capacity;
 };
 
-/* A kernel in the making, with its first launch, which goes to decode or prefill; a kernel that serves both has kernel.prefill false. */
-struct kernel_draft { struct kernel kernel; struct launch launch; struct text does; bool prefill; };
+/* A kernel in the making, with its first launch; one that serves prefill and other steps alike has kernel.prefill false. */
+struct kernel_draft { struct kernel kernel; struct launch launch; struct text does; enum kernel_steps steps; };
 
 struct kernel_list *kernel_list_new(struct arena *a);
 /* name: of the function, made unique when the kernel is new; launch name: that of the group. */
 struct kernel_draft kernel_begin(struct kernel_list *list, enum kernel_template template, const char *name, const struct fused *f,
-                                 const struct group *group, bool prefill, bool tail);
+                                 const struct group *group, enum kernel_steps steps, bool tail);
 /* Adds a line to what the kernel does. */
 void kernel_does(struct kernel_draft *d, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The slot of the tensor at this offset of the image among the launch's; dies when there are more than a launch has.  role: "attn_q". */
 uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset, const char *role);
 /* prefix and name as an identifier in capitals: "AT_", "glu in f16" -> "AT_GLU_IN_F16". */
 const char *kernel_symbol(struct arena *a, const char *prefix, const char *name);
-/* Appends the launch to decode or prefill, with a kernel of the list that is the same or with a new one; returns the kernel's index. */
+/* Appends the launch to those of its steps, with a kernel of the list that is the same or with a new one; returns the kernel's index. */
 uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d);
+/* The launches of such steps, in order. */
+struct launches { const struct launch *list; uint32_t n; };
+struct launches kernel_launches_of(const struct kernel_list *list, enum kernel_steps steps);
 /* Does a launch of the kernel run in a step of so many tokens? */
 bool kernel_runs(const struct kernel *k, uint32_t tokens);
 /* Launches of a step of so many tokens, as many of them with logits. */
@@ -108,7 +116,7 @@ uint32_t kernel_launches(const struct kernel_list *list, const struct launch *la
 struct kernel_choice {
     struct place         at;              /* for messages */
     enum kernel_template template;
-    bool                 prefill;
+    enum kernel_steps    steps;
     const uint32_t      *groups;          /* [n_groups], of its launches */
     uint32_t             n_groups;
     uint32_t             given;           /* set of parameters */
@@ -116,8 +124,8 @@ struct kernel_choice {
 };
 struct kernel_choices { struct kernel_choice *list; uint32_t n; };
 /* The nth choice for a template of that group; NULL: none, or choices are NULL. */
-const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, enum kernel_template template, bool prefill, uint32_t group,
-                                          uint32_t nth);
+const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, enum kernel_template template,
+                                          enum kernel_steps steps, uint32_t group, uint32_t nth);
 /* What it sets, else the value that was planned; c may be NULL. */
 uint32_t kernel_chosen(const struct kernel_choice *c, enum kernel_param param, uint32_t planned);
 #endif

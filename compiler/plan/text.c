@@ -37,12 +37,12 @@ static void print_params(struct text *out, const struct kernel *k, uint32_t set,
         if (set >> i & 1) text_printf(out, "%s%s%s%u", between, kernel_param_name[i], is, k->param[i]);
 }
 
-static void print_groups(struct text *out, const struct launch *launches, uint32_t n, uint32_t kernel)
+static void print_groups(struct text *out, struct launches launches, uint32_t kernel)
 {
     const char *comma = " groups=";
-    for (uint32_t i = 0; i < n; i++) {
-        if (launches[i].kernel != kernel || launches[i].group == NO_GROUP) continue;
-        text_printf(out, "%s%u", comma, launches[i].group);
+    for (uint32_t i = 0; i < launches.n; i++) {
+        if (launches.list[i].kernel != kernel || launches.list[i].group == NO_GROUP) continue;
+        text_printf(out, "%s%u", comma, launches.list[i].group);
         comma = ",";
     }
 }
@@ -64,18 +64,19 @@ static void print_sizes(struct text *out, const struct plan *p, const struct ker
     text_puts(out, "\n");
 }
 
-static void print_kernels(struct text *out, const struct plan *p, const struct launch *launches, uint32_t n, const char *section)
+static void print_kernels(struct text *out, const struct plan *p, enum kernel_steps steps)
 {
     const struct kernel_list *list = p->kernels;
-    text_printf(out, "\n%s\n", section);
+    const struct launches launches = kernel_launches_of(list, steps);
+    text_printf(out, "\n%s\n", kernel_steps_name[steps]);
     for (uint32_t i = 0; i < list->n_kernels; i++) {
         const struct kernel *k = &list->kernels[i];
         bool used = false;
-        for (uint32_t l = 0; l < n; l++) used |= launches[l].kernel == i;
+        for (uint32_t l = 0; l < launches.n; l++) used |= launches.list[l].kernel == i;
         if (!used) continue;
         text_printf(out, "  %s %s", template_info[k->template].name, k->name);
         print_params(out, k, template_info[k->template].free, " ", "=");
-        print_groups(out, launches, n, i);
+        print_groups(out, launches, i);
         text_puts(out, "\n");
         print_sizes(out, p, k);
         for (const char *line = k->does; *line; line += strcspn(line, "\n") + 1)
@@ -91,8 +92,8 @@ void plan_text_print(struct text *out, const struct plan *p, const char *options
     print_states(out, p);
     print_image(out, p);
     text_printf(out, "\n# arena: %llu bytes\n", (ull)p->arena_bytes);
-    print_kernels(out, p, p->kernels->decode, p->kernels->n_decode, "decode");
-    print_kernels(out, p, p->kernels->prefill, p->kernels->n_prefill, "prefill");
+    for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++)
+        if (steps != STEPS_COLUMNS || p->kernels->n_columns) print_kernels(out, p, steps);
 }
 
 /* ---- reading ---- */
@@ -103,7 +104,7 @@ struct reader {
     const char       *p, *line;
     struct place      at;               /* of the line's first character */
     uint32_t          capacity;
-    enum { HEAD, DECODE, PREFILL } section;
+    enum kernel_steps section;          /* STEPS_COUNT: still the head */
 };
 
 static struct place here(const struct reader *r)
@@ -171,7 +172,7 @@ static void read_head(struct reader *r, struct place at, const char *word)
     } else if (strcmp(word, "chunk") == 0) {
         t->chunk = read_number(r);
         if (t->chunk < 1 || t->chunk > CHUNK_MOST) die_at(at, "a chunk has 1 to %u tokens", CHUNK_MOST);
-    } else die_at(at, "expected plan, target, options, chunk, decode or prefill");
+    } else die_at(at, "expected plan, target, options, chunk, decode, prefill or columns");
     need_end(r);
 }
 
@@ -219,11 +220,19 @@ static void read_kernel(struct reader *r, struct place at, const char *word)
     struct kernel_choices *list = &r->out->choices;
     arena_room(r->arena, list->list, list->n, r->capacity);
     struct kernel_choice *c = &list->list[list->n++];
-    *c = (struct kernel_choice){ .at = at, .template = template_named(at, word), .prefill = r->section == PREFILL };
+    *c = (struct kernel_choice){ .at = at, .template = template_named(at, word), .steps = r->section };
     skip_blanks(r);
     read_word(r, "the kernel's name");
     while (!at_end(r)) read_setting(r, c);
     if (!c->groups && c->template != TEMPLATE_sample) die_at(at, "groups=list is missing: the groups whose kernel this is");
+}
+
+/* STEPS_COUNT: none has that name. */
+static enum kernel_steps section_named(const char *word)
+{
+    enum kernel_steps i = 0;
+    while (i < STEPS_COUNT && strcmp(kernel_steps_name[i], word)) i++;
+    return i;
 }
 
 static void read_line(struct reader *r)
@@ -231,18 +240,18 @@ static void read_line(struct reader *r)
     if (at_end(r)) return;
     const struct place at = here(r);
     const char *word = read_word(r, "a word");
-    const bool decode = strcmp(word, "decode") == 0, prefill = strcmp(word, "prefill") == 0;
-    if (decode || prefill) {
-        r->section = decode ? DECODE : PREFILL;
+    const enum kernel_steps section = section_named(word);
+    if (section != STEPS_COUNT) {
+        r->section = section;
         need_end(r);
     }
-    else if (r->section == HEAD) read_head(r, at, word);
+    else if (r->section == STEPS_COUNT) read_head(r, at, word);
     else read_kernel(r, at, word);
 }
 
 struct plan_text *plan_text_read(struct arena *a, const char *name, const char *text)
 {
-    struct reader r = { .arena = a, .out = arena_new(a, struct plan_text), .at = { name, 1, 1 } };
+    struct reader r = { .arena = a, .out = arena_new(a, struct plan_text), .at = { name, 1, 1 }, .section = STEPS_COUNT };
     for (const char *p = text; *p; r.at.line++) {
         const size_t n = strcspn(p, "\n");
         r.p = r.line = arena_strndup(a, p, n);
@@ -258,20 +267,20 @@ struct kernel_choice plan_text_kernel(struct arena *a, struct place at, const ch
     struct plan_text out = { .target = NULL };
     struct reader r = { .arena = a, .out = &out, .at = at, .p = text, .line = text };
     const struct place section = here(&r);
-    const char *word = at_end(&r) ? "" : read_word(&r, "decode or prefill");
-    r.section = strcmp(word, "prefill") == 0 ? PREFILL : DECODE;
-    if (r.section == DECODE && strcmp(word, "decode")) die_at(section, "expected decode or prefill");
+    const char *word = at_end(&r) ? "" : read_word(&r, "decode, prefill or columns");
+    r.section = section_named(word);
+    if (r.section == STEPS_COUNT) die_at(section, "expected decode, prefill or columns");
     skip_blanks(&r);
     const struct place kernel = here(&r);
     read_kernel(&r, kernel, read_word(&r, "a template"));
     return out.choices.list[0];
 }
 
-static uint32_t count_kernels(const struct kernel_list *list, const struct launch *launches, uint32_t n, enum kernel_template template,
-                              uint32_t group)
+static uint32_t count_kernels(const struct kernel_list *list, struct launches launches, enum kernel_template template, uint32_t group)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++) count += launches[i].group == group && list->kernels[launches[i].kernel].template == template;
+    for (uint32_t i = 0; i < launches.n; i++)
+        count += launches.list[i].group == group && list->kernels[launches.list[i].kernel].template == template;
     return count;
 }
 
@@ -281,7 +290,7 @@ static uint32_t count_choices(const struct plan_text *text, const struct kernel_
     uint32_t count = 0;
     for (const struct kernel_choice *other = text->choices.list; other <= c; other++)
         for (uint32_t k = 0; k < other->n_groups; k++)
-            count += other->template == c->template && other->prefill == c->prefill && other->groups[k] == group;
+            count += other->template == c->template && other->steps == c->steps && other->groups[k] == group;
     return count;
 }
 
@@ -290,11 +299,10 @@ void plan_text_check(const struct plan *p, const struct plan_text *text)
     const struct kernel_list *list = p->kernels;
     for (uint32_t i = 0; i < text->choices.n; i++) {
         const struct kernel_choice *c = &text->choices.list[i];
-        const struct launch *launches = c->prefill ? list->prefill : list->decode;
-        const uint32_t n = c->prefill ? list->n_prefill : list->n_decode;
-        const char *name = template_info[c->template].name, *section = c->prefill ? "prefill" : "decode";
+        const struct launches launches = kernel_launches_of(list, c->steps);
+        const char *name = template_info[c->template].name, *section = kernel_steps_name[c->steps];
         for (uint32_t k = 0; k < c->n_groups; k++) {
-            const uint32_t group = c->groups[k], has = count_kernels(list, launches, n, c->template, group);
+            const uint32_t group = c->groups[k], has = count_kernels(list, launches, c->template, group);
             if (!has)
                 die_at(c->at, "group %u has no %s kernel in %s; the plan is of another model, or fused in another way", group, name,
                        section);

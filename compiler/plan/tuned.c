@@ -34,10 +34,9 @@ static void need_same(const struct yaml *tuned, const char *key, const char *wha
 
 static bool has_kernel(const struct plan *p, const struct kernel_choice *c, uint32_t group)
 {
-    const struct kernel_list *list = p->kernels;
-    const struct launch *launches = c->prefill ? list->prefill : list->decode;
-    for (uint32_t i = 0; i < (c->prefill ? list->n_prefill : list->n_decode); i++)
-        if (launches[i].group == group && list->kernels[launches[i].kernel].template == c->template) return true;
+    const struct launches launches = kernel_launches_of(p->kernels, c->steps);
+    for (uint32_t i = 0; i < launches.n; i++)
+        if (launches.list[i].group == group && p->kernels->kernels[launches.list[i].kernel].template == c->template) return true;
     return false;
 }
 
@@ -68,7 +67,7 @@ const struct kernel_choices *tuned_choices(struct arena *a, const struct plan *p
         for (uint32_t k = 0; k < c.n_groups; k++)
             if (!has_kernel(p, &c, c.groups[k]))
                 die_at(y->at, "group %u has no %s kernel in %s", c.groups[k], template_info[c.template].name,
-                       c.prefill ? "prefill" : "decode");
+                       kernel_steps_name[c.steps]);
         if (fit(p, &c)) all->list[all->n++] = c;
     }
     return all;

@@ -77,6 +77,7 @@ const char *about_kernel(struct arena *a, const struct plan *p, uint32_t kernel)
     struct text t = { .arena = a };
     add_layers(&of, list->decode, list->n_decode, kernel);
     add_layers(&of, list->prefill, list->n_prefill, kernel);
+    add_layers(&of, list->columns, list->n_columns, kernel);
     if (!of.n) return "after a step";
     text_printf(&t, "%s, %u launch%s", layers_text(a, of.first, of.last), of.n, of.n == 1 ? "" : "es");
     if (k->weight_bytes) text_printf(&t, ", %llu bytes of weights", (ull)k->weight_bytes);
@@ -123,5 +124,9 @@ void about_launches(struct arena *a, struct text *t, const struct plan *p)
     put_order(a, t, p, list->decode, list->n_decode);
     text_puts(t, " * Of a prompt's step; of a product's kernels for steps of different sizes one runs:\n");
     put_order(a, t, p, list->prefill, list->n_prefill);
+    if (list->n_columns) {
+        text_puts(t, " * Of a few tokens that are to have decode's bits:\n");
+        put_order(a, t, p, list->columns, list->n_columns);
+    }
     text_puts(t, " * The tables, with grids and places of weights, are in the program's C source (--save-temps). */\n\n");
 }

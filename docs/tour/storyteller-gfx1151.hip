@@ -2,7 +2,7 @@
  * architecture llama: 8 layers, n_embd 256, head_dim 64, n_vocab 4096, 7.3 M parameters; GGUF 82cb600c9ae565298e0833dcbe66c16f
  * options: --fuse layer --ctx 1024 --kv f16
  * weights 7.833 MB, read per token 7.821 MB, KV cache 4096 bytes per token, arena 5.364 MB
- * compile alone: clang --target=x86_64-linux-gnu -x hip -std=c++20 --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O3 -fuse-cuid=none -fno-hip-fp32-correctly-rounded-divide-sqrt -fgpu-flush-denormals-to-zero -munsafe-fp-atomics -mcode-object-version=5 --offload-arch=gfx1151 -DFORGE_NO_PDL -o model-gfx1151.co model-gfx1151.hip
+ * compile alone: clang --target=x86_64-linux-gnu -x hip -std=c++20 --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O3 -ffp-contract=on -fuse-cuid=none -fno-hip-fp32-correctly-rounded-divide-sqrt -fgpu-flush-denormals-to-zero -munsafe-fp-atomics -mcode-object-version=5 --offload-arch=gfx1151 -DFORGE_NO_PDL -o model-gfx1151.co model-gfx1151.hip
  * weights: 58634ca419b7b697d38118ee8f085e53
  *
  *     54  sizes
@@ -32,21 +32,21 @@
  *   1603  templates/gpu/kv.h
  *   1746  templates/gpu/rope.h
  *   1883  templates/gpu/attention_decode_tmpl.c
- *   2621  templates/gpu/mma.h
- *   2710  templates/gpu/attention_prefill_sizes.h
- *   2755  templates/gpu/attention_prefill.h
- *   2922  templates/gpu/attention_prefill_columns.h
- *   3234  templates/gpu/attention_prefill_exact.h
- *   3385  templates/gpu/attention_prefill_tmpl.c
- *   3441  templates/gpu/sample_math.h
- *   3575  templates/gpu/sample_sizes.h
- *   3606  templates/gpu/sample_tmpl.c
- *   4463  templates/gpu/formats/q8_0.h
- *   4512  templates/gpu/row_stride.h
- *   4520  templates/gpu/gemm_sizes.h
- *   4566  templates/gpu/embed_tmpl.c
- *   4634  templates/gpu/gemm_tmpl.c
- *   5032  templates/gpu/gemv_tmpl.c
+ *   2636  templates/gpu/mma.h
+ *   2725  templates/gpu/attention_prefill_sizes.h
+ *   2770  templates/gpu/attention_prefill.h
+ *   2937  templates/gpu/attention_prefill_columns.h
+ *   3249  templates/gpu/attention_prefill_exact.h
+ *   3400  templates/gpu/attention_prefill_tmpl.c
+ *   3456  templates/gpu/sample_math.h
+ *   3590  templates/gpu/sample_sizes.h
+ *   3621  templates/gpu/sample_tmpl.c
+ *   4478  templates/gpu/formats/q8_0.h
+ *   4527  templates/gpu/row_stride.h
+ *   4535  templates/gpu/gemm_sizes.h
+ *   4581  templates/gpu/embed_tmpl.c
+ *   4649  templates/gpu/gemm_tmpl.c
+ *   5047  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -233,7 +233,7 @@ KERNEL(256, 1) attention(const struct forge_kernel_args a)
         /* parts */ FLOATS(ARENA_PARTS), FLOATS(ARENA_MAXIMA), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS),
         /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, /* spans, of positions */ 1, 5120, /* rows */ 8,
         /* digits */ 0,
-        /* threads */ 256, /* cluster */ 0, /* window, ring */ 0, 0);
+        /* threads */ 256, /* cluster */ 0, /* window, ring */ 0, 0, /* recalls */ 0);
 }
 
 DEVICE void attn_output_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -2088,6 +2088,17 @@ DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], cons
     kv_put(kv_v(a, d->n_head_kv, d->n_ctx, d->head_dim), d->kv_head, cache_row, d->column, &v_piece, d->n_head_kv, d->n_ctx, d->head_dim);
 }
 
+/* The same of a key and value that another kernel has stored. */
+DEVICE void decode_recall(float k[8], float v[8], const uint8_t *k_plane, const uint8_t *v_plane, const struct decode *d, uint32_t position)
+{
+    struct kv_piece k_piece, v_piece;
+    const uint32_t row = kv_row(position, d->ring);
+    kv_fetch(&k_piece, k_plane, d->kv_head, row, d->column, d->n_head_kv, d->n_ctx, d->head_dim);
+    kv_fetch(&v_piece, v_plane, d->kv_head, row, d->column, d->n_head_kv, d->n_ctx, d->head_dim);
+    kv_values(k, &k_piece);
+    kv_values(v, &v_piece);
+}
+
 /* ---- a step over `rows` rows of each slot ---- */
 /* Rows from .. to - 1 of the step that begins with row `row`; those at `limit` or beyond read row 0. */
 DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct decode *d, uint32_t row, const uint32_t from,
@@ -2559,7 +2570,9 @@ DEVICE void decode_rows(const struct decode *d, struct kv_piece *k, struct kv_pi
  * out: [n_head][head_dim] f32.  q: [n_head][head_dim], k_new, v_new: [n_head_kv][head_dim] f32, as projected (bias added).  The heads are
  * normed where q_norm, k_norm ([head_dim], NULL: none) say so, rotated (rope.h; n_rot 0: not),
  * and k and v appended to the cache at position n_past.
- * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.
+ * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.  A grid of several rows: each is a
+ * token, at position n_past + group_y(), with parts and counters of its own.  recalls: k_new is NULL, but the token's key and value are
+ * added where new ones are, so that sums have the same order.
  * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not
  * needed where one group or one cluster has all positions of a part.  cluster 1: launched as clusters of `splits` groups, at most
  * ATTENTION_MAX_CLUSTER.  span: positions of a span, at least ATTENTION_SPAN_LEAST where there are several; rows: 2, 4 or 8, with digits
@@ -2572,7 +2585,8 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
                              float *parts, float *parts_ml, uint32_t *counters, const uint32_t n_head, const uint32_t n_head_kv,
                              const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t splits, const uint32_t spans,
                              const uint32_t span, const uint32_t rows, const uint32_t digits,
-                             const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring)
+                             const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring,
+                             const uint32_t recalls)
 {
     const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim);
     struct decode d;
@@ -2585,21 +2599,21 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     pdl_launch();
     decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, spans, span, rows, digits, threads, cluster, window, ring);
     if (d.span) {                                /* an earlier step wrote n_past */
-        n_past = load_settled4(&a.step->n_past);
-        if (d.span >= decode_spans(&d, decode_positions(&d, n_past, k_new != 0))) return;
+        n_past = load_settled4(&a.step->n_past) + group_y();
+        if (d.span >= decode_spans(&d, decode_positions(&d, n_past, k_new || recalls))) return;
     }
     if (cluster) cluster_arrive();
-    const uint32_t owner = k_new && d.span == 0 && d.split == 0 && d.wave == d.waves - 1;
+    const uint32_t owner = (k_new || recalls) && d.span == 0 && d.split == 0 && d.wave == d.waves - 1;
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
     const uint32_t early = DEPENDENT_LAUNCH && k_new;      /* else a kernel before this one writes position n_past of the cache */
     if (early) {
-        n_past = load_settled4(&a.step->n_past);
-        decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
+        n_past = load_settled4(&a.step->n_past) + group_y();
+        decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, 1, rope_hi, rope_lo, n_rot, block);
     }
     pdl_wait();
-    if (!early) n_past = load_settled4(&a.step->n_past);
-    decode_load_inputs(&in, &d, q, k_new, v_new, owner, n_rot, neox);
-    if (!early) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
+    if (!early) n_past = load_settled4(&a.step->n_past) + group_y();
+    decode_load_inputs(&in, &d, q, k_new, v_new, owner && k_new, n_rot, neox);
+    if (!early) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new || recalls, rope_hi, rope_lo, n_rot, block);
     mark(a);
     if (cluster) cluster_started();
     const uint32_t alone = range.spans * range.n == 1;
@@ -2608,7 +2622,8 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
 
     if (!cluster || d.split < range.n) {
         decode_finish_q(&in, &d, &r, q_norm != 0, eps, scale * 1.44269504f, n_rot, neox);
-        if (owner) decode_append(&in, k_mine, v_mine, a, &d, &r, n_past, k_norm != 0, eps, n_rot, neox);
+        if (owner && recalls) decode_recall(k_mine, v_mine, k_plane, v_plane, &d, n_past);
+        else if (owner) decode_append(&in, k_mine, v_mine, a, &d, &r, n_past, k_norm != 0, eps, n_rot, neox);
         barrier();
         decode_rows(&d, k, v, k_plane, v_plane, &range, owner, k_mine, v_mine);
         decode_finish(out, parts, parts_ml, counters, &d, &range);
@@ -5040,7 +5055,9 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
  *
  * All lanes of a wave take equally many steps, so that they meet in the sums over lanes; a lane without a unit takes the zero entry of the
  * activations, a slot without a row group computes one that nobody stores.  The loads stand in no branch and the loop has one exit: on AMD
- * a wait counts the loads issued since, and where paths with different counts meet it becomes a wait for everything. */
+ * a wait counts the loads issued since, and where paths with different counts meet it becomes a wait for everything.
+ *
+ * With COLUMNS: y = W x for up to so many tokens, of which each gets the bits that it gets alone; weights are read and unpacked once. */
 
 #ifndef FORGE_GEMV_COMMON
 #define FORGE_GEMV_COMMON
@@ -5055,6 +5072,15 @@ DEVICE uint32_t gemv_slot(const uint32_t groups, const uint32_t lanes)
 {
     const uint32_t slot = (group_x() + groups * wave_id()) * (WAVE / lanes);
     return lanes == WAVE ? slot : slot + lane_id() / lanes;
+}
+
+/* How many row groups the slots of a wave go through, the same for all of them: consecutive modulo stride, one of them has a row group in
+ * the last, incomplete round when the first has, or when they wrap. */
+DEVICE uint32_t gemv_rounds(uint32_t slot, uint32_t groups, const uint32_t stride, const uint32_t lanes)
+{
+    const uint32_t rest = groups % stride, before = lanes == WAVE ? 0 : lane_id() / lanes,
+                   first = slot >= before ? slot - before : slot + stride - before;
+    return groups / stride + (rest > 0 && (first < rest || first + WAVE / lanes > stride));
 }
 
 /* One matrix of `rows` rows, or with paired 1 two of them, of which every row group has half. */
@@ -5208,12 +5234,8 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
                             row_sink *sink, pair_sink *sink_pair)
 {
     const uint32_t groups = G(gemv_groups)(m), rounds = groups / stride, rest = groups % stride,
-                   batch = LANES / (m->paired ? ROWS / 2 : ROWS);
-    /* The slots of a wave are consecutive modulo stride: one of them has a row group in the last, incomplete round when the first has,
-     * or when they wrap. */
-    const uint32_t before = LANES == WAVE ? 0 : lane_id() / LANES, first = slot >= before ? slot - before : slot + stride - before;
-    /* steps */
-    const uint32_t left = uniform((rounds + (rest > 0 && (first < rest || first + WAVE / LANES > stride))) * G(gemv_steps)(cols));
+                   batch = LANES / (m->paired ? ROWS / 2 : ROWS),
+                   left = uniform(gemv_rounds(slot, groups, stride, LANES) * G(gemv_steps)(cols));
     if (left > 0) {
         struct G(first) even, odd;
         struct G(gemv_state) k = { LANES == WAVE ? lane_id() : lane_id() % LANES, slot, 0, 0, slot, 0, { 0 }, 0, 0, 0 };
@@ -5250,6 +5272,8 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
  * f: what gemv_begin loaded for the same slot and matrices, before pdl_wait() if one likes, or NULL.
  * Each row's value goes to the sink once, with t = 0, from one lane; addend, which may be NULL, is asked for what is added to it before.
  * Result: the slot to go on with in the next matrix, so that its row groups begin where this one's ended. */
+/* COLUMNS: t0 + c in the place of t = 0 for the row of column c. */
+#define GEMV_X const uint8_t *
 /* The first step of gemv, or with w_pair not NULL of gemv_pair. */
 DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w_pair, const uint32_t rows, const uint32_t cols,
                           uint32_t slot)
@@ -5258,28 +5282,30 @@ DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w
     G(gemv_load)(f, &m, slot, 0, LANES == WAVE ? lane_id() : lane_id() % LANES, cols);
 }
 DEVICE uint32_t G(gemv)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *w, const uint32_t rows,
-                        const uint32_t cols, const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride,
+                        const uint32_t cols, GEMV_X x, const uint32_t digits, uint32_t slot, const uint32_t stride,
                         row_addend *addend, row_sink *sink)
 {
     const struct gemv_matrices m = { w, w, rows, 0 };
-    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, addend, sink, (pair_sink *)0);
+    return G(gemv_run)(a, f, &m, cols, x, digits, slot, stride, addend, sink, (pair_sink *)0);
 }
 
 /* Two matrices of one shape, ROWS / 2 rows of each at a time: the two values of a row go to the sink together. */
 DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *gate, const uint8_t *up,
-                             const uint32_t rows, const uint32_t cols, const uint8_t *x_lds, const uint32_t digits, uint32_t slot,
+                             const uint32_t rows, const uint32_t cols, GEMV_X x, const uint32_t digits, uint32_t slot,
                              const uint32_t stride, pair_sink *sink)
 {
     const struct gemv_matrices m = { gate, up, rows, 1 };
-    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, (row_addend *)0, (row_sink *)0, sink);
+    return G(gemv_run)(a, f, &m, cols, x, digits, slot, stride, (row_addend *)0, (row_sink *)0, sink);
 }
 
 #undef G
 #undef X
 #undef GEMV_UNITS
+#undef GEMV_X
 #undef GEMV_NAME
 #undef STEP_UNITS
 #undef DEPTH
+#undef COLUMNS
 #undef LANES
 #undef ROWS
 #endif

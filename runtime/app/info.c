@@ -74,6 +74,8 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
             launches += p->gpu->prefill[i].tokens_most == 0 || p->gpu->prefill[i].tokens_most == p->chunk;
         printf("launches       %u per token%s, %u per prompt step of up to %u tokens\n", p->gpu->n_decode,
                p->embedding ? "" : " and one to draw the next", launches, p->chunk);
+        if (p->gpu->most_columns) printf("columns        steps of 2 to %u tokens as decode computes them, %u launches\n",
+                                         p->gpu->most_columns, p->gpu->n_columns);
         printf("code           %llu bytes, waves of %u lanes\n", (unsigned long long)p->gpu->code_bytes, p->gpu->wave);
     }
     printf("options        %s\n", p->options);

@@ -206,13 +206,13 @@ static enum forge_status decode_laps(struct clock *c, uint32_t steps, struct for
 static enum forge_status run_prefill(struct clock *c, uint32_t n, uint32_t from, uint32_t to, bool each, struct forge_error *error)
 {
     struct gpu *g = c->g;
-    const struct forge_gpu *p = g->program->gpu;
+    const struct cost_launches all = cost_launches(g->program->gpu, n);
     const uint32_t n_rows = c->laps->n_rows;
     TRY(gpu_upload_step(c->q, c->q->n_past, c->tokens + c->q->n_past, n, n_rows, error));
-    for (uint32_t i = 0; i < p->n_prefill; i++) {
+    for (uint32_t i = 0; i < all.n; i++) {
         if (i == from) TRY(device_record(&g->device, c->events[0], error));
-        const struct forge_gpu_launch *l = &p->prefill[i];
-        if (cost_launch_runs(l, n, n_rows)) TRY(gpu_launch(c->q, l, p->n_decode + 2 + i, n, n_rows, false, error));
+        const struct forge_gpu_launch *l = &all.list[i];
+        if (cost_launch_runs(l, n, n_rows)) TRY(gpu_launch(c->q, l, all.number + i, n, n_rows, false, error));
         if (i >= from && i < to && (each || i + 1 == to)) TRY(device_record(&g->device, c->events[each ? i - from + 1 : 1], error));
     }
     return gpu_wait_idle(g, error);
@@ -249,10 +249,10 @@ static enum forge_status prefill_laps(struct clock *c, uint32_t n, struct forge_
     return FORGE_OK;
 }
 
-static enum forge_status find_spills(struct gpu *g, bool decode, uint32_t launch, uint32_t *bytes, struct forge_error *error)
+static enum forge_status find_spills(struct gpu *g, uint32_t n_tokens, uint32_t launch, uint32_t *bytes, struct forge_error *error)
 {
-    const struct forge_gpu *p = g->program->gpu;
-    const struct forge_gpu_launch *l = !decode ? &p->prefill[launch] : launch < p->n_decode ? &p->decode[launch] : &p->sample;
+    const struct cost_launches all = cost_launches(g->program->gpu, n_tokens);
+    const struct forge_gpu_launch *l = launch < all.n ? &all.list[launch] : &g->program->gpu->sample;
     return device_spills(&g->device, g->functions[l->kernel], bytes, error);
 }
 
@@ -267,6 +267,6 @@ enum forge_status gpu_laps(struct forge_sequence *q, const int32_t *tokens, uint
     if (status == FORGE_OK) status = n == 1 ? decode_laps(&c, steps, error) : prefill_laps(&c, n, error);
     clock_close(&c);
     for (uint32_t i = 0; laps->launches && i < laps->n && status == FORGE_OK; i++)
-        status = find_spills(c.g, n == 1, i, &laps->launches[i].spills, error);
+        status = find_spills(c.g, n, i, &laps->launches[i].spills, error);
     return gpu_with_launch(c.g, status, error);
 }

@@ -122,6 +122,13 @@ void gpu_sequence_open(struct forge_sequence *q, uint32_t index)
     q->history = (int32_t *)(void *)(g->history + index * g->history_stride);
 }
 
+void gpu_forget_columns(struct gpu *g)
+{
+    for (uint32_t i = 0; i < 2 * (FORGE_MAX_COLUMNS + 1); i++) device_graph_free(&g->device, g->columns_graphs[0][i]);
+    memset(g->columns_graphs, 0, sizeof g->columns_graphs);
+    g->columns = NULL;
+}
+
 void gpu_sequence_close(struct forge_sequence *q)
 {
     struct gpu *g = q->engine->gpu;
@@ -132,6 +139,7 @@ void gpu_sequence_close(struct forge_sequence *q)
     device_graph_free(&g->device, q->draw_graph);
     device_graph_free(&g->device, q->step_graph);
     q->draw_graph = q->step_graph = NULL;
+    if (g->columns == q) gpu_forget_columns(g);
 }
 
 enum forge_status gpu_state_clear(struct forge_sequence *q, uint64_t offset, uint64_t bytes, struct forge_error *error)

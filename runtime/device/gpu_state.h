@@ -36,6 +36,8 @@ struct gpu {
     uint64_t *device_ring;
     uint32_t n_steps;                    /* uploaded so far: which slot is next */
 
+    const struct forge_sequence *columns;        /* whose steps these graphs are: */
+    void    *columns_graphs[2][FORGE_MAX_COLUMNS + 1];       /* of so many tokens, of which all, or the last, have logits */
     struct forge_gpu_step sampling;      /* what the next step is uploaded with */
     const struct forge_sequence *last;   /* whose step's logits lie in the arena: of its last last_logits tokens */
     uint32_t last_past, last_tokens, last_logits;
@@ -66,6 +68,7 @@ void gpu_give_memory(struct gpu *gpu);
 /* Members of forge_gpu_runtime. */
 void gpu_sequence_open(struct forge_sequence *sequence, uint32_t index);
 void gpu_sequence_close(struct forge_sequence *sequence);
+void gpu_forget_columns(struct gpu *gpu);
 enum forge_status gpu_state_clear(struct forge_sequence *sequence, uint64_t offset, uint64_t bytes, struct forge_error *error);
 enum forge_status gpu_sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error);
 
@@ -79,10 +82,10 @@ enum forge_status gpu_with_launch(const struct gpu *gpu, enum forge_status statu
 /* "ffn_gate_up of layer 3", the launch that ran last. */
 void gpu_launch_name(const struct gpu *gpu, char *out, size_t bytes);
 
-/* gpu_step.c: launch `number` of the program: decode's from 1, the draw, prefill's.  n_tokens > 0: of a prefill step, for grid_y; first: it
- * waits for all before it.  A prompt's first launch waits as its others do. */
+/* gpu_step.c: launch `number` of the program (cost_launches).  n_tokens > 0: of a step of so many, for grid_y.  dependent: where the target
+ * has that, it may begin before the launch before it has ended. */
 enum forge_status gpu_launch(const struct forge_sequence *sequence, const struct forge_gpu_launch *launch, uint32_t number,
-                             uint32_t n_tokens, uint32_t n_logits, bool first, struct forge_error *error);
+                             uint32_t n_tokens, uint32_t n_logits, bool dependent, struct forge_error *error);
 /* Decode's launches from .. to - 1, of which n_decode is the draw. */
 enum forge_status gpu_launch_decode(const struct forge_sequence *sequence, uint32_t from, uint32_t to, struct forge_error *error);
 /* The numbers of a step, and its tokens if there are any, on their way to the device. */

@@ -17,7 +17,7 @@ static const double ASK_SECONDS = 1e-3;          /* between two questions to the
 /* ---- launches ---- */
 
 enum forge_status gpu_launch(const struct forge_sequence *q, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
-                             uint32_t n_logits, bool first, struct forge_error *error)
+                             uint32_t n_logits, bool dependent, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
     const struct forge_gpu *p = g->program->gpu;
@@ -30,24 +30,51 @@ enum forge_status gpu_launch(const struct forge_sequence *q, const struct forge_
     const uint32_t tokens = n_tokens == 0 ? 1 : l->tail ? n_logits : n_tokens;
     const uint32_t grid_y = l->grid_tokens > 0 ? (tokens + l->grid_tokens - 1) / l->grid_tokens : 1;
     const uint32_t x = l->tokens_first ? grid_y : l->grid_x, y = l->tokens_first ? l->grid_x : grid_y;
-    /* Prefill's groups fill the device for long: groups of the next kernel that come early would only take their place.  The first launch
-     * of a decode step waits for all that was before: the others may then read what earlier steps wrote before they wait
-     * (load_settled). */
-    const bool dependent = p->dependent_launch > 0 && n_tokens == 0 && !first;
-    return device_launch(&g->device, g->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args, dependent, l->cluster,
-                         error);
+    return device_launch(&g->device, g->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args,
+                         dependent && p->dependent_launch > 0, l->cluster, error);
 }
 
+/* The first launch of a step waits for all that was before: the others may then read what earlier steps wrote before they wait
+ * (load_settled). */
 enum forge_status gpu_launch_decode(const struct forge_sequence *q, uint32_t from, uint32_t to, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
-    for (uint32_t i = from; i < to; i++) TRY(gpu_launch(q, i < p->n_decode ? &p->decode[i] : &p->sample, i + 1, 0, 1, i == from, error));
+    for (uint32_t i = from; i < to; i++) TRY(gpu_launch(q, i < p->n_decode ? &p->decode[i] : &p->sample, i + 1, 0, 1, i != from, error));
     return FORGE_OK;
 }
 
 static enum forge_status launch_decode(const struct forge_sequence *q, bool draw, struct forge_error *error)
 {
     return gpu_launch_decode(q, 0, q->engine->program->gpu->n_decode + draw, error);
+}
+
+/* A few tokens at once: the same launches each time, as decode is. */
+static enum forge_status launch_columns(const struct forge_sequence *q, uint32_t n, uint32_t n_logits, struct forge_error *error)
+{
+    const struct cost_launches all = cost_launches(q->engine->program->gpu, n);
+    bool dependent = false;
+    for (uint32_t i = 0; i < all.n; i++) {
+        if (!cost_launch_runs(&all.list[i], n, n_logits)) continue;
+        TRY(gpu_launch(q, &all.list[i], all.number + i, n, n_logits, dependent, error));
+        dependent = true;
+    }
+    return FORGE_OK;
+}
+
+static enum forge_status columns(struct forge_sequence *q, uint32_t n, uint32_t n_logits, struct forge_error *error)
+{
+    struct gpu *g = q->engine->gpu;
+    const bool all = n_logits == n, one = n_logits == 1;
+    if (q->engine->plain_launches || !g->program->gpu->graph || (!all && !one)) return launch_columns(q, n, n_logits, error);
+    if (g->columns != q) gpu_forget_columns(g);
+    g->columns = q;
+    void **graph = &g->columns_graphs[one][n];
+    if (!*graph) {
+        TRY(device_capture_begin(&g->device, error));
+        TRY(launch_columns(q, n, n_logits, error));
+        TRY(device_capture_end(&g->device, graph, error));
+    }
+    return device_graph_launch(&g->device, *graph, error);
 }
 
 /* A decode step.  Its launches are always the same, what changes is in *step: so one graph serves all of a sequence, made once and never
@@ -106,7 +133,8 @@ static enum forge_status download_logits(struct gpu *g, uint32_t n_logits, float
     return FORGE_OK;
 }
 
-/* Launches `from` .. `to` - 1 of a prefill step of n tokens. */
+/* Launches `from` .. `to` - 1 of a prefill step of n tokens.  They fill the device for long: groups of the next kernel that come early
+ * would only take their place. */
 static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t from, uint32_t to, uint32_t n, uint32_t n_logits,
                                         struct forge_error *error)
 {
@@ -141,14 +169,18 @@ enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32
 {
     struct gpu *g = q->engine->gpu;
     enum forge_status status = device_current(&g->device, error);
+    const uint32_t most = g->program->gpu->most_columns;
+    is_decode |= n == 1 && most > 0;                         /* what columns are for: the bits of decode */
+    const bool few = !is_decode && n <= most;
     g->run = NULL;
     g->last = q;
     g->last_past = q->n_past;
     g->last_tokens = n;
-    g->last_logits = is_decode;
+    g->last_logits = is_decode ? 1 : few ? n_logits : 0;
     if (status == FORGE_OK) status = gpu_upload_step(q, q->n_past, tokens, n, is_decode ? 1 : n_logits, error);
-    if (status == FORGE_OK) status = is_decode ? decode(q, false, error) : prefill(q, n, n_logits, logits, error);
-    if (status == FORGE_OK && is_decode && n_logits > 0) status = download_logits(g, 1, logits, error);
+    if (status == FORGE_OK)
+        status = is_decode ? decode(q, false, error) : few ? columns(q, n, n_logits, error) : prefill(q, n, n_logits, logits, error);
+    if (status == FORGE_OK && (is_decode || few) && n_logits > 0) status = download_logits(g, is_decode ? 1 : n_logits, logits, error);
     return gpu_with_launch(g, status, error);
 }
 

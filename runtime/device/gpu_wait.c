@@ -9,13 +9,15 @@ static const double HANG_SECONDS = 120;          /* of one launch */
 
 /* ---- faults ---- */
 
-/* Launches are numbered: 1.. decode, then the draw, then prefill. */
+/* As cost_launches() numbers them. */
 static const struct forge_gpu_launch *launch_of(const struct forge_gpu *p, uint32_t number)
 {
     if (number == 0) return NULL;
     if (number <= p->n_decode) return &p->decode[number - 1];
     if (number == p->n_decode + 1) return &p->sample;
-    return number - p->n_decode - 2 < p->n_prefill ? &p->prefill[number - p->n_decode - 2] : NULL;
+    const uint32_t behind = number - p->n_decode - 2;
+    if (behind < p->n_prefill) return &p->prefill[behind];
+    return behind - p->n_prefill < p->n_columns ? &p->columns[behind - p->n_prefill] : NULL;
 }
 
 static void append(char *to, size_t bytes, const char *text)

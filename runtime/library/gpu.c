@@ -191,10 +191,10 @@ static void took(struct forge_laps *laps, uint32_t i, double seconds)
 /* Nothing is captured before the second step: one has warmed up before. */
 int library_laps(struct model *m, const int32_t *tokens, uint32_t n, uint32_t n_rows, float *logits, struct model_profiling *profile)
 {
-    const struct forge_gpu *p = m->program->gpu;
+    const struct cost_launches all = cost_launches(m->program->gpu, n);
     void *events[LAPS_CLOCKS_LEAST];
     double seconds[LAPS_CLOCKS_LEAST];
-    struct library_laps l = { { .n = n == 1 ? p->n_decode : p->n_prefill, .n_rows = n_rows, .events = events,
+    struct library_laps l = { { .n = all.n, .n_rows = n_rows, .events = events,
                                 .seconds = seconds, .n_clocks = LAPS_CLOCKS_LEAST, .took = took }, profile->laps, profile->n_steps };
     int status = library_step_try(m, tokens, n, logits);
     const double start = seconds_now();
@@ -203,7 +203,7 @@ int library_laps(struct model *m, const int32_t *tokens, uint32_t n, uint32_t n_
     profile->step = (int64_t)(1e9 * (seconds_now() - start) / profile->n_steps);
     struct forge_sequence *q = on_device(m->sequence);
     q->n_past = m->sequence->n_past;
-    for (uint32_t i = 0; i < l.laps.n; i++) profile->laps[i].launches = n == 1 || cost_launch_runs(&p->prefill[i], n, n_rows);
+    for (uint32_t i = 0; i < l.laps.n; i++) profile->laps[i].launches = n == 1 || cost_launch_runs(&all.list[i], n, n_rows);
     return running(m, gpu_laps(q, m->sequence->tokens, n, profile->n_steps, &l.laps, NULL));
 }
 

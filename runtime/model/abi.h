@@ -7,6 +7,7 @@
 
 enum {
     FORGE_ABI_VERSION = 9,
+    FORGE_MAX_COLUMNS = 8,                       /* tokens, or sequences, of a step that is decode's for each */
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
 
@@ -115,6 +116,8 @@ struct forge_gpu {
     const struct forge_gpu_kernel *kernels;
     const struct forge_gpu_launch *decode;       /* [n_decode], one token */
     const struct forge_gpu_launch *prefill;      /* [n_prefill], up to chunk tokens */
+    uint32_t       most_columns, n_columns;      /* 0: none */
+    const struct forge_gpu_launch *columns;      /* [n_columns], 2 .. most_columns tokens, each with the bits that decode gives it */
     struct forge_gpu_launch sample;              /* after decode or prefill: draws from the last logits, advances step->n_past by n_tokens
                                                   * */
     uint64_t       logits_offset;                /* arena: [logits_rows][n_vocab] f32, as args.logits */

@@ -5,7 +5,17 @@
 
 #include "abi.h"
 
-/* Is the launch one of a prefill step of n tokens, n_rows of them with logits? */
+/* The launches of a step of n tokens: of decode, where the draw stands behind them; of a few tokens; of prefill.  number: launches are
+ * counted from 1 through decode, the draw, prefill and columns, and the first of these has this one. */
+struct cost_launches { const struct forge_gpu_launch *list; uint32_t n, number; };
+static inline struct cost_launches cost_launches(const struct forge_gpu *p, uint32_t n)
+{
+    if (n == 1) return (struct cost_launches){ p->decode, p->n_decode, 1 };
+    if (n <= p->most_columns) return (struct cost_launches){ p->columns, p->n_columns, p->n_decode + 2 + p->n_prefill };
+    return (struct cost_launches){ p->prefill, p->n_prefill, p->n_decode + 2 };
+}
+
+/* Is the launch one of a step of n tokens, n_rows of them with logits? */
 static inline bool cost_launch_runs(const struct forge_gpu_launch *l, uint32_t n, uint32_t n_rows)
 {
     /* A part of a prompt whose logits nobody reads only has to leave its state. */
@@ -22,7 +32,8 @@ static inline struct cost_launch cost_launch(const struct forge_program *p, uint
     const bool decode = n_tokens == 1;
     if (p->gpu) {
         const struct forge_gpu *g = p->gpu;
-        const struct forge_gpu_launch *l = !decode ? &g->prefill[i] : i < g->n_decode ? &g->decode[i] : &g->sample;
+        const struct cost_launches all = cost_launches(g, n_tokens);
+        const struct forge_gpu_launch *l = i < all.n ? &all.list[i] : &g->sample;
         return (struct cost_launch){ l->name, &l->cost, !decode && l->tail, decode || cost_launch_runs(l, n_tokens, n_rows) };
     }
     const struct forge_launch *l = decode ? &p->decode[i] : &p->prefill[i];

@@ -216,6 +216,17 @@ DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], cons
     kv_put(kv_v(a, d->n_head_kv, d->n_ctx, d->head_dim), d->kv_head, cache_row, d->column, &v_piece, d->n_head_kv, d->n_ctx, d->head_dim);
 }
 
+/* The same of a key and value that another kernel has stored. */
+DEVICE void decode_recall(float k[8], float v[8], const uint8_t *k_plane, const uint8_t *v_plane, const struct decode *d, uint32_t position)
+{
+    struct kv_piece k_piece, v_piece;
+    const uint32_t row = kv_row(position, d->ring);
+    kv_fetch(&k_piece, k_plane, d->kv_head, row, d->column, d->n_head_kv, d->n_ctx, d->head_dim);
+    kv_fetch(&v_piece, v_plane, d->kv_head, row, d->column, d->n_head_kv, d->n_ctx, d->head_dim);
+    kv_values(k, &k_piece);
+    kv_values(v, &v_piece);
+}
+
 /* ---- a step over `rows` rows of each slot ---- */
 
 /* Rows from .. to - 1 of the step that begins with row `row`; those at `limit` or beyond read row 0. */
@@ -733,7 +744,9 @@ DEVICE void decode_rows(const struct decode *d, struct kv_piece *k, struct kv_pi
  * out: [n_head][head_dim] f32.  q: [n_head][head_dim], k_new, v_new: [n_head_kv][head_dim] f32, as projected (bias added).  The heads are
  * normed where q_norm, k_norm ([head_dim], NULL: none) say so, rotated (rope.h; n_rot 0: not),
  * and k and v appended to the cache at position n_past.
- * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.
+ * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.  A grid of several rows: each is a
+ * token, at position n_past + group_y(), with parts and counters of its own.  recalls: k_new is NULL, but the token's key and value are
+ * added where new ones are, so that sums have the same order.
  * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not
  * needed where one group or one cluster has all positions of a part.  cluster 1: launched as clusters of `splits` groups, at most
  * ATTENTION_MAX_CLUSTER.  span: positions of a span, at least ATTENTION_SPAN_LEAST where there are several; rows: 2, 4 or 8, with digits
@@ -749,7 +762,8 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
 #ifdef ATTENTION_MORE                            /* cap: of scores, 0: none; sinks: [n_head] a score that gives nothing, or NULL */
                              const float cap, const float *sinks,
 #endif
-                             const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring)
+                             const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring,
+                             const uint32_t recalls)
 {
     const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim);
     struct decode d;
@@ -762,25 +776,25 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     pdl_launch();
     decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, spans, span, rows, digits, threads, cluster, window, ring);
     if (d.span) {                                /* an earlier step wrote n_past */
-        n_past = load_settled4(&a.step->n_past);
-        if (d.span >= decode_spans(&d, decode_positions(&d, n_past, k_new != 0))) return;
+        n_past = load_settled4(&a.step->n_past) + group_y();
+        if (d.span >= decode_spans(&d, decode_positions(&d, n_past, k_new || recalls))) return;
     }
 #ifdef ATTENTION_MORE
     d.cap = cap * 1.44269504f;
     d.sinks = sinks;
 #endif
     if (cluster) cluster_arrive();
-    const uint32_t owner = k_new && d.span == 0 && d.split == 0 && d.wave == d.waves - 1;
+    const uint32_t owner = (k_new || recalls) && d.span == 0 && d.split == 0 && d.wave == d.waves - 1;
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
     const uint32_t early = DEPENDENT_LAUNCH && k_new;      /* else a kernel before this one writes position n_past of the cache */
     if (early) {
-        n_past = load_settled4(&a.step->n_past);
-        decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
+        n_past = load_settled4(&a.step->n_past) + group_y();
+        decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, 1, rope_hi, rope_lo, n_rot, block);
     }
     pdl_wait();
-    if (!early) n_past = load_settled4(&a.step->n_past);
-    decode_load_inputs(&in, &d, q, k_new, v_new, owner, n_rot, neox);
-    if (!early) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new != 0, rope_hi, rope_lo, n_rot, block);
+    if (!early) n_past = load_settled4(&a.step->n_past) + group_y();
+    decode_load_inputs(&in, &d, q, k_new, v_new, owner && k_new, n_rot, neox);
+    if (!early) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new || recalls, rope_hi, rope_lo, n_rot, block);
     mark(a);
     if (cluster) cluster_started();
     const uint32_t alone = range.spans * range.n == 1;
@@ -789,7 +803,8 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
 
     if (!cluster || d.split < range.n) {
         decode_finish_q(&in, &d, &r, q_norm != 0, eps, scale * 1.44269504f, n_rot, neox);
-        if (owner) decode_append(&in, k_mine, v_mine, a, &d, &r, n_past, k_norm != 0, eps, n_rot, neox);
+        if (owner && recalls) decode_recall(k_mine, v_mine, k_plane, v_plane, &d, n_past);
+        else if (owner) decode_append(&in, k_mine, v_mine, a, &d, &r, n_past, k_norm != 0, eps, n_rot, neox);
         barrier();
         decode_rows(&d, k, v, k_plane, v_plane, &range, owner, k_mine, v_mine);
         decode_finish(out, parts, parts_ml, counters, &d, &range);

@@ -35,7 +35,8 @@
 #define ATTENTION_SPAN_LEAST(head_dim, threads, splits) (2u * (threads) / ATTENTION_LANES(head_dim) * (splits))
 /* Rows in flight per lane: what registers hold besides the sums of the heads; at most; floats of LDS that a wave has to itself. */
 #define ATTENTION_ROWS(kind, heads, family) \
-    (((heads) > 4u ? 4u : 8u) / ((kind) == KV_KIND_f32 || ((heads) > 7u && (family) == FAMILY_RDNA3) ? 2u : 1u))
+    (((heads) > ((family) == FAMILY_CDNA3 ? 3u : 4u) ? 4u : 8u) \
+     / ((kind) == KV_KIND_f32 || ((heads) > 7u && (family) == FAMILY_RDNA3) ? 2u : 1u))
 #define ATTENTION_MAX_ROWS 8u
 /* Query heads of a group up to which the vector unit keeps up with memory. */
 #define ATTENTION_MAX_FLOATS(kind) ((kind) == KV_KIND_q8_0 ? 2u : 4u)

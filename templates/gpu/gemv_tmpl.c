@@ -8,7 +8,9 @@
  *
  * All lanes of a wave take equally many steps, so that they meet in the sums over lanes; a lane without a unit takes the zero entry of the
  * activations, a slot without a row group computes one that nobody stores.  The loads stand in no branch and the loop has one exit: on AMD
- * a wait counts the loads issued since, and where paths with different counts meet it becomes a wait for everything. */
+ * a wait counts the loads issued since, and where paths with different counts meet it becomes a wait for everything.
+ *
+ * With COLUMNS: y = W x for up to so many tokens, of which each gets the bits that it gets alone; weights are read and unpacked once. */
 #ifndef FORMAT                                   /* alone: for editors, linters and tests */
 #define FORMAT q8_0
 #include "formats/q8_0.h"
@@ -32,6 +34,8 @@
 #define GEMV_PASTE(name, format, rows, lanes) GEMV_PASTE4(name, format, rows, lanes)
 #define GEMV_PASTE5(name, format, rows, lanes, depth) name##_##format##_##rows##x##lanes##x##depth
 #define GEMV_PASTE_DEPTH(name, format, rows, lanes, depth) GEMV_PASTE5(name, format, rows, lanes, depth)
+#define GEMV_COLUMNS2(name, columns) name##_columns##columns
+#define GEMV_COLUMNS(name, columns) GEMV_COLUMNS2(name, columns)
 #define GEMV_OF2(name, format) name##_##format
 #define GEMV_OF(name, format) GEMV_OF2(name, format)
 
@@ -42,6 +46,18 @@ DEVICE uint32_t gemv_slot(const uint32_t groups, const uint32_t lanes)
     const uint32_t slot = (group_x() + groups * wave_id()) * (WAVE / lanes);
     return lanes == WAVE ? slot : slot + lane_id() / lanes;
 }
+
+/* How many row groups the slots of a wave go through, the same for all of them: consecutive modulo stride, one of them has a row group in
+ * the last, incomplete round when the first has, or when they wrap. */
+DEVICE uint32_t gemv_rounds(uint32_t slot, uint32_t groups, const uint32_t stride, const uint32_t lanes)
+{
+    const uint32_t rest = groups % stride, before = lanes == WAVE ? 0 : lane_id() / lanes,
+                   first = slot >= before ? slot - before : slot + stride - before;
+    return groups / stride + (rest > 0 && (first < rest || first + WAVE / lanes > stride));
+}
+
+/* With COLUMNS: rows of tokens t0 .. t0 + n - 1 in LDS, `stride` bytes apart, n >= 1. */
+struct gemv_columns { const uint8_t *lds; uint32_t stride, t0, n; };
 
 /* One matrix of `rows` rows, or with paired 1 two of them, of which every row group has half. */
 struct gemv_matrices {
@@ -68,6 +84,8 @@ struct gemv_matrices {
 #define G(name) GEMV_NAME(name##_each)
 #elif defined(SLICES_SUM)
 #define G(name) GEMV_NAME(name##_sum)
+#elif defined(COLUMNS)
+#define G(name) GEMV_NAME(GEMV_COLUMNS(name, COLUMNS))
 #else
 #define G(name) GEMV_NAME(name)
 #endif
@@ -89,12 +107,17 @@ struct G(gemv_state) {
     uint32_t lane;                               /* of the slot */
     uint32_t next_group, next_unit;              /* of the step that is loaded next; its first unit in the row */
     uint32_t unit;                               /* first unit of the step that is used next */
+#ifdef COLUMNS
+    uint32_t group;                              /* row group at work */
+    float    sum[COLUMNS * ROWS];                /* this lane's part of its rows, column by column */
+#else
     uint32_t group, count;                       /* row groups group, group + stride, .. (count of them) are summed and not yet stored */
     float    sum[ROWS];                          /* this lane's part of the rows at work */
     float    y, up;                              /* lane i has row i of those summed; up: of the second matrix, paired */
     float    more;                               /* what is added to that row */
 #if defined(SLICES_EACH) || defined(SLICES_SUM)
     uint32_t now, stride;                        /* row group at work, and from one to the next */
+#endif
 #endif
 };
 
@@ -167,7 +190,45 @@ DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint
 }
 
 /* sum[r] += the products of a step; unit: this lane's first. */
-#if defined(SLICES_EACH) || defined(SLICES_SUM)
+#ifdef COLUMNS
+DEVICE void G(gemv_use)(float *sum, struct G(first) *s, uint32_t unit, const struct gemv_columns *x, const uint32_t cols,
+                        const uint32_t digits)
+{
+    const uint32_t units = GEMV_UNITS(cols), depth = G(gemv_depth)(cols);
+#pragma unroll
+    for (uint32_t d = 0; d < STEP_UNITS; d++) {
+        if (d >= depth) continue;
+        const uint32_t i = unit + d * LANES, at = units % (LANES * depth) != 0 && i > units ? units : i;
+#pragma unroll
+        for (uint32_t r = 0; r < ROWS; r++) X(pin)(&s->u[r][d]);
+#pragma unroll
+        for (uint32_t c = 0; c < COLUMNS; c++) {
+            if (c >= x->n) break;
+            const uint8_t *x_lds = x->lds + c * x->stride;
+#if X(UNIT_COLS) == 64
+            struct acts_unit act;
+            acts_load(&act, x_lds, at, units, digits, X(SUMS16));
+#elif X(UNIT_COLS) == 8
+            f32x4 act[2];
+            floats_load8(act, x_lds, at, cols);
+#else
+            f32x4 act[1];
+            floats_load4(act, x_lds, at, cols);
+#endif
+#pragma unroll
+            for (uint32_t r = 0; r < ROWS; r++) {
+#if X(UNIT_COLS) == 64
+                sum[c * ROWS + r] += X(dot)(&s->u[r][d], &act, i, digits);
+#else
+                sum[c * ROWS + r] += X(dotf)(&s->u[r][d], act);
+#endif
+                PIN_F32(sum[c * ROWS + r]);
+            }
+        }
+    }
+    (void)digits;
+}
+#elif defined(SLICES_EACH) || defined(SLICES_SUM)
 /* group: where each matrix has x of its own, they stand one behind the other in LDS, as one row. */
 DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, const uint8_t *x_lds, const uint32_t cols,
                         const uint32_t digits, const struct gemv_matrices *m, uint32_t group)
@@ -253,6 +314,74 @@ DEVICE void G(gemv_next)(struct G(gemv_state) *k, struct G(first) *s, const stru
     if (k->next_unit == LANES * G(gemv_depth)(cols) * G(gemv_steps)(cols)) { k->next_unit = 0; k->next_group += stride; }
 }
 
+#ifdef COLUMNS
+/* The rows of a group go to the sink: a lane has one row of one column, as many columns at a time as there are lanes for. */
+DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m,
+                          const struct gemv_columns *x, row_addend *addend, row_sink *sink, pair_sink *sink_pair)
+{
+    const uint32_t each = m->paired ? ROWS / 2 : ROWS, batch = LANES / each, row = k->group * each + k->lane % each;
+#pragma unroll
+    for (uint32_t first = 0; first < COLUMNS; first += batch) {
+        const uint32_t column = first + k->lane / each;
+        float y = 0, up = 0;
+        if (first >= x->n) break;
+#pragma unroll
+        for (uint32_t c = first; c < first + batch && c < COLUMNS; c++) {
+            if (c >= x->n) break;
+            lanes_sums_f32(&k->sum[c * ROWS], ROWS, LANES);
+#pragma unroll
+            for (uint32_t r = 0; r < ROWS; r++) {
+                const uint32_t mine = k->lane == (c - first) * each + r % each;
+                if (r < each) y  = mine ? k->sum[c * ROWS + r] : y;
+                else          up = mine ? k->sum[c * ROWS + r] : up;
+                k->sum[c * ROWS + r] = 0;
+            }
+        }
+        if (k->lane / each >= batch || column >= x->n || row >= m->rows) continue;
+        if (m->paired) sink_pair(a, x->t0 + column, row, y, up);
+        else sink(a, x->t0 + column, row, y + (addend ? addend(a, x->t0 + column, row) : 0.0f));
+    }
+}
+
+/* One step; after the last of a row its sums are there. */
+DEVICE void G(gemv_step)(const struct forge_kernel_args a, struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m,
+                         const struct gemv_columns *x, const uint32_t cols, const uint32_t digits, const uint32_t stride,
+                         row_addend *addend, row_sink *sink, pair_sink *sink_pair)
+{
+    const uint32_t step_units = LANES * G(gemv_depth)(cols);
+    G(gemv_use)(k->sum, s, k->unit + k->lane, x, cols, digits);
+    k->unit += step_units;
+    if (k->unit != step_units * G(gemv_steps)(cols)) return;
+    k->unit = 0;
+    G(gemv_store)(a, k, m, x, addend, sink, sink_pair);
+    k->group += stride;
+}
+
+DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(first) *f, const struct gemv_matrices *m, const uint32_t cols,
+                            const struct gemv_columns *x, const uint32_t digits, uint32_t slot, const uint32_t stride, row_addend *addend,
+                            row_sink *sink, pair_sink *sink_pair)
+{
+    const uint32_t groups = G(gemv_groups)(m), rest = groups % stride,
+                   left = uniform(gemv_rounds(slot, groups, stride, LANES) * G(gemv_steps)(cols));
+    if (left > 0) {
+        struct G(first) even, odd;
+        struct G(gemv_state) k = { LANES == WAVE ? lane_id() : lane_id() % LANES, slot, 0, 0, slot, { 0 } };
+        if (f) even = *f;
+        else G(gemv_load)(&even, m, slot, 0, k.lane, cols);
+        k.next_unit = LANES * G(gemv_depth)(cols);
+        if (G(gemv_steps)(cols) == 1) { k.next_unit = 0; k.next_group += stride; }
+#pragma unroll 1
+        for (uint32_t pairs = left / 2; pairs > 0; pairs--) {
+            G(gemv_next)(&k, &odd, m, cols, stride);
+            G(gemv_step)(a, &k, &even, m, x, cols, digits, stride, addend, sink, sink_pair);
+            G(gemv_next)(&k, &even, m, cols, stride);
+            G(gemv_step)(a, &k, &odd, m, x, cols, digits, stride, addend, sink, sink_pair);
+        }
+        if (left % 2) G(gemv_step)(a, &k, &even, m, x, cols, digits, stride, addend, sink, sink_pair);
+    }
+    return slot < rest ? slot + stride - rest : slot - rest;
+}
+#else
 /* One step; after the last of a row its sum is there. */
 DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint8_t *x_lds,
                          const uint32_t cols, const uint32_t digits)
@@ -319,12 +448,8 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
                             row_sink *sink, pair_sink *sink_pair)
 {
     const uint32_t groups = G(gemv_groups)(m), rounds = groups / stride, rest = groups % stride,
-                   batch = LANES / (m->paired ? ROWS / 2 : ROWS);
-    /* The slots of a wave are consecutive modulo stride: one of them has a row group in the last, incomplete round when the first has,
-     * or when they wrap. */
-    const uint32_t before = LANES == WAVE ? 0 : lane_id() / LANES, first = slot >= before ? slot - before : slot + stride - before;
-    /* steps */
-    const uint32_t left = uniform((rounds + (rest > 0 && (first < rest || first + WAVE / LANES > stride))) * G(gemv_steps)(cols));
+                   batch = LANES / (m->paired ? ROWS / 2 : ROWS),
+                   left = uniform(gemv_rounds(slot, groups, stride, LANES) * G(gemv_steps)(cols));
     if (left > 0) {
         struct G(first) even, odd;
         struct G(gemv_state) k = { LANES == WAVE ? lane_id() : lane_id() % LANES, slot, 0, 0, slot, 0, { 0 }, 0, 0, 0 };
@@ -357,6 +482,7 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
     }
     return slot < rest ? slot + stride - rest : slot - rest;
 }
+#endif
 
 /* ---- what a kernel calls ----
  * cols, rows, digits, stride: constants.  x_lds: the row as acts.h puts it there, with the same cols and digits,
@@ -408,6 +534,12 @@ DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(fi
 #undef SLICES_EACH
 #undef SLICES_SUM
 #else
+/* COLUMNS: t0 + c in the place of t = 0 for the row of column c. */
+#ifdef COLUMNS
+#define GEMV_X const struct gemv_columns *
+#else
+#define GEMV_X const uint8_t *
+#endif
 /* The first step of gemv, or with w_pair not NULL of gemv_pair. */
 DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w_pair, const uint32_t rows, const uint32_t cols,
                           uint32_t slot)
@@ -416,28 +548,30 @@ DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w
     G(gemv_load)(f, &m, slot, 0, LANES == WAVE ? lane_id() : lane_id() % LANES, cols);
 }
 DEVICE uint32_t G(gemv)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *w, const uint32_t rows,
-                        const uint32_t cols, const uint8_t *x_lds, const uint32_t digits, uint32_t slot, const uint32_t stride,
+                        const uint32_t cols, GEMV_X x, const uint32_t digits, uint32_t slot, const uint32_t stride,
                         row_addend *addend, row_sink *sink)
 {
     const struct gemv_matrices m = { w, w, rows, 0 };
-    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, addend, sink, (pair_sink *)0);
+    return G(gemv_run)(a, f, &m, cols, x, digits, slot, stride, addend, sink, (pair_sink *)0);
 }
 
 /* Two matrices of one shape, ROWS / 2 rows of each at a time: the two values of a row go to the sink together. */
 DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(first) *f, const uint8_t *gate, const uint8_t *up,
-                             const uint32_t rows, const uint32_t cols, const uint8_t *x_lds, const uint32_t digits, uint32_t slot,
+                             const uint32_t rows, const uint32_t cols, GEMV_X x, const uint32_t digits, uint32_t slot,
                              const uint32_t stride, pair_sink *sink)
 {
     const struct gemv_matrices m = { gate, up, rows, 1 };
-    return G(gemv_run)(a, f, &m, cols, x_lds, digits, slot, stride, (row_addend *)0, (row_sink *)0, sink);
+    return G(gemv_run)(a, f, &m, cols, x, digits, slot, stride, (row_addend *)0, (row_sink *)0, sink);
 }
 #endif
 
 #undef G
 #undef X
 #undef GEMV_UNITS
+#undef GEMV_X
 #undef GEMV_NAME
 #undef STEP_UNITS
 #undef DEPTH
+#undef COLUMNS
 #undef LANES
 #undef ROWS

@@ -14,7 +14,7 @@ failed=0
 for arch in gfx1100 gfx1151 gfx942; do
     for out in "-o $dir/$name.$arch.co" "-S -o $dir/$name.$arch.s"; do
         # shellcheck disable=SC2086
-        "$clang" -x hip -std=c++20 --cuda-device-only --offload-arch=$arch --no-gpu-bundle-output -nogpulib -nogpuinc -O3 -Wall -Wextra \
+        "$clang" -x hip -std=c++20 --cuda-device-only --offload-arch=$arch --no-gpu-bundle-output -nogpulib -nogpuinc -O3 -ffp-contract=on -Wall -Wextra \
             -fno-hip-fp32-correctly-rounded-divide-sqrt -fgpu-flush-denormals-to-zero -munsafe-fp-atomics -mcode-object-version=5 \
             -I "$root" "$@" $out "$file" || { failed=1; continue 2; }
     done
@@ -25,7 +25,7 @@ for arch in gfx1100 gfx1151 gfx942; do
                                 if (scratch > 0 || $2 > 0) bad = 1 }
         END { exit bad }' || failed=1
 done
-"$clang" -x cuda -std=c++20 --cuda-device-only --cuda-gpu-arch=sm_90 -nocudainc -nocudalib -O3 -S -Wno-unknown-cuda-version -Wall -Wextra \
+"$clang" -x cuda -std=c++20 --cuda-device-only --cuda-gpu-arch=sm_90 -nocudainc -nocudalib -O3 -ffp-contract=on -S -Wno-unknown-cuda-version -Wall -Wextra \
     -I "$root" "$@" -o "$dir/$name.sm_90.ptx" "$file" || failed=1
 grep -l '\.local' "$dir/$name.sm_90.ptx" 2>/dev/null | sed 's/.*/sm_90    uses local memory (a stack frame)/'
 if command -v ptxas >/dev/null; then ptxas -arch=sm_90 -v "$dir/$name.sm_90.ptx" -o /dev/null 2>&1 | grep -E 'error|Compiling|registers|spill'; fi

@@ -153,8 +153,8 @@ static void choices(void **state)
     struct kernel_choice list[] = {
         { .template = TEMPLATE_gemv, .groups = first, .n_groups = 2, .given = 1u << PARAM_ROWS,
           .param = { [PARAM_ROWS] = 3, [PARAM_LANES] = 9 } },
-        { .template = TEMPLATE_gemm, .prefill = true, .groups = first, .n_groups = 2, .given = 1u << PARAM_TOKENS },
-        { .template = TEMPLATE_gemm, .prefill = true, .groups = second, .n_groups = 1 },
+        { .template = TEMPLATE_gemm, .steps = STEPS_PREFILL, .groups = first, .n_groups = 2, .given = 1u << PARAM_TOKENS },
+        { .template = TEMPLATE_gemm, .steps = STEPS_PREFILL, .groups = second, .n_groups = 1 },
     };
     const struct kernel_choices c = { list, COUNT_OF(list) };
     assert_ptr_equal(kernel_choice(&c, TEMPLATE_gemv, false, 4, 0), &list[0]);

@@ -246,7 +246,8 @@ struct set { enum kernel_param param; uint32_t value; };
 static struct kernel_choice choice_of(const struct plan *p, enum kernel_template template, const char *group, const struct set *sets,
                                       uint32_t n)
 {
-    struct kernel_choice c = { .template = template, .prefill = template == TEMPLATE_gemm, .n_groups = 1, .at = { "edited.plan", 7, 3 } };
+    struct kernel_choice c = { .template = template, .steps = template == TEMPLATE_gemm ? STEPS_PREFILL : STEPS_DECODE, .n_groups = 1,
+                               .at = { "edited.plan", 7, 3 } };
     uint32_t *index = arena_new(a, uint32_t);
     while (strcmp(p->fused->groups[*index].name, group)) ++*index;
     c.groups = index;
@@ -266,8 +267,8 @@ static struct plan *planned_with(struct kernel_choice *list, uint32_t n)
 
 static const struct kernel *kernel_of(const struct plan *p, const struct kernel_choice *c, uint32_t nth)
 {
-    const struct launch *list = c->prefill ? p->kernels->prefill : p->kernels->decode;
-    for (uint32_t i = 0; i < (c->prefill ? p->kernels->n_prefill : p->kernels->n_decode); i++) {
+    const struct launch *list = c->steps ? p->kernels->prefill : p->kernels->decode;
+    for (uint32_t i = 0; i < (c->steps ? p->kernels->n_prefill : p->kernels->n_decode); i++) {
         const struct kernel *k = &p->kernels->kernels[list[i].kernel];
         if (list[i].group == c->groups[0] && k->template == c->template && nth-- == 0) return k;
     }
@@ -316,7 +317,8 @@ static void what_was_planned_is_taken(void **state)
         for (uint32_t i = 0; i < k->n_decode + k->n_prefill; i++) {
             const struct launch *l = i < k->n_decode ? &k->decode[i] : &k->prefill[i - k->n_decode];
             const struct kernel *of = &k->kernels[l->kernel];
-            struct kernel_choice c = { .template = of->template, .prefill = i >= k->n_decode, .groups = &l->group, .n_groups = 1,
+            struct kernel_choice c = { .template = of->template, .steps = i >= k->n_decode ? STEPS_PREFILL : STEPS_DECODE,
+                                       .groups = &l->group, .n_groups = 1,
                                        .given = template_info[of->template].free };
             memcpy(c.param, of->param, sizeof c.param);
             choices.list[choices.n++] = c;

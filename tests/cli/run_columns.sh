@@ -1,0 +1,62 @@
+#!/bin/sh
+# run_columns.sh FORGEC MAKE_GGUF GOLDEN UNPACKED LIBSIMT [full] -- --columns N: steps of a few tokens give the bits of decode.  UNPACKED:
+# golden/ and tiny/ of other models.  In lanes, and in the simulator of AMD's chips, where clang could fuse a product and a sum in one
+# kernel alone.
+forgec=$1 make_gguf=$2 golden=$3 data=$4 full=${6-} here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../harness.sh"
+export FORGE_HIP_LIBRARY="$5" FORGEC_LANES="$here/../lanes/simt32.yaml"
+cd "$tmp" || exit 1
+few="$golden/q-untied-Q4_K_M.gguf"
+
+as_decode() {
+    name=$1
+    shift
+    check "$name" 0 "$forgec" verify --ctx 64 --tokens 18 "$@"
+    out_has "tokens: the bits of decode"
+}
+# A matrix in each format takes clang a minute.  Of `wide` LDS holds fewer rows of activations than there are tokens, and the grid has a second
+# dimension.
+if [ -n "$full" ]; then
+    "$make_gguf" --each --layers 4 --vocab 512 --embd 256 --ff 256 --heads 4 --kv-heads 2 --head-dim 64 --ctx 64 --untied --tokenizer none -o each.gguf > log 2>&1 || { cat log; exit 1; }
+    as_decode formats each.gguf -t "$FORGEC_LANES" --columns 8
+fi
+"$make_gguf" --type Q8_0 --layers 1 --vocab 64 --embd 256 --ff 3072 --heads 4 --kv-heads 2 --head-dim 64 --ctx 64 --tokenizer none -o wide.gguf > log 2>&1 || { cat log; exit 1; }
+as_decode exact "$few" -t "$FORGEC_LANES" --columns 5 --exact
+as_decode wide wide.gguf -t "$FORGEC_LANES" --columns 8 --exact
+"$forgec" build wide.gguf -q -t "$FORGEC_LANES" --ctx 64 --columns 8 --exact --emit plan -o wide.plan
+grep -q '# 1 launches, 4 groups x tokens / 6,.* columns 6' wide.plan || bad "wide rows were to be six at a time: $(grep 'columns [0-9]' wide.plan)"
+as_decode unfused "$few" -t "$FORGEC_LANES" --columns 3 --fuse none --kv q8_0
+for chip in gfx1151 gfx942 gfx1100; do
+    [ -n "$full" ] || [ $chip != gfx1100 ] || continue
+    as_decode "$chip" "$few" -t $chip --simulate --columns 4 --tokens 6
+done
+for model in ${full:+"$golden"/*.gguf "$data"/golden/*.gguf "$data"/tiny/*.gguf} "$data/golden/qwen35moe-a.gguf" "$golden/olmo3-a.gguf"; do
+    case $model in *-0000[2-9]-of-*) continue ;; esac
+    as_decode "$(basename "$model")" "$model" -t "$FORGEC_LANES" --columns 8
+done
+
+# what a person may change of it, and what not
+"$forgec" build "$few" -q -t "$FORGEC_LANES" --ctx 64 --columns 8 --emit plan -o own.plan
+grep -q '^columns$' own.plan || bad "the plan has no columns"
+sed '/^columns$/,$s/\(gemv_columns .*\) rows=2 depth=0/\1 rows=4 depth=2/' own.plan > edited.plan
+cmp -s own.plan edited.plan && bad "nothing was edited"
+as_decode plan "$few" -t "$FORGEC_LANES" --columns 8 --plan edited.plan
+sed '/^columns$/,$s/gemv_columns attn_qkv_columns rows=2/& lanes=16/' own.plan > wrong.plan
+refuse lanes 1 "lanes of a gemv_columns follows" "$forgec" build "$few" -t "$FORGEC_LANES" --ctx 64 --columns 8 --plan wrong.plan -o none
+refuse options 1 "the plan was made with" "$forgec" build "$few" -t "$FORGEC_LANES" --ctx 64 --columns 4 --plan own.plan -o none
+refuse one 2 "2 to 8 tokens go together" "$forgec" build "$few" -t gfx1151 --columns 1
+refuse nine 2 "--columns" "$forgec" build "$few" -t gfx1151 --columns 9
+refuse cpu 2 "--columns is for a GPU" "$forgec" build "$few" -t portable --columns 4
+
+# prompts, texts and measurements of such a program
+check build 0 "$forgec" build "$few" -q -t "$FORGEC_LANES" --ctx 64 --columns 4 -o program
+check info 0 ./program --info; out_has "steps of 2 to 4 tokens"
+for n in 0 1 2 3 4; do
+    ./program --tokens 1,2,3,4,5 --print-tokens -n 8 --temp 0 --ignore-eos -q -ub $n > "text$n" 2> log || bad "-ub $n: $(cat log)"
+done
+cmp text0 text1 && cmp text0 text2 && cmp text0 text3 && cmp text0 text4 || bad "texts differ by the size of steps"
+check plain 0 ./program --tokens 1,2,3,4,5 --print-tokens -n 8 --temp 0 --ignore-eos -q -ub 4 --no-graph
+cmp -s "$tmp/out" text4 || bad "without graphs another text"
+check profile 0 ./program --profile -p 3 -n 0; out_has "ffn_gate_up"; out_has "a step of 3 tokens"
+check bench 0 ./program --bench -p 4 -n 4 -r 1; out_has pp4
+summary columns
