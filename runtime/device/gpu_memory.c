@@ -124,7 +124,8 @@ void gpu_sequence_open(struct forge_sequence *q, uint32_t index)
 
 void gpu_forget_columns(struct gpu *g)
 {
-    for (uint32_t i = 0; i < 2 * (FORGE_MAX_COLUMNS + 1); i++) device_graph_free(&g->device, g->columns_graphs[0][i]);
+    for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t n = 0; n <= FORGE_MAX_COLUMNS; n++) device_graph_free(&g->device, g->columns_graphs[i][n]);
     memset(g->columns_graphs, 0, sizeof g->columns_graphs);
     g->columns = NULL;
 }
