@@ -51,6 +51,8 @@ static const char usage[] =
     "      --plan FILE        tiles and splits as in FILE, which --emit plan wrote and you edited\n" \
     "      --tuned FILE       tiles and kernels' settings as in FILE, which forgec tune wrote\n"
 #define COMMON_OPTIONS \
+    "      --columns N        GPU: steps of 2 to N tokens, at most 8, read weights once and give each token\n" \
+    "                         the bits that a step of its own gives (default: prompts' kernels do them)\n" \
     "      --exact            activations in float (GPU: 24 bits in integer products); KV cache f32\n" \
     "      --static           no dynamic libraries\n" \
     "      --allow-spills     GPU: kernels that keep registers in memory are no error\n" \
@@ -68,8 +70,6 @@ static const char usage[] =
 #define MODEL_OPTIONS \
     "      --ctx N            longest context (default: the model's, at most 8192)\n" \
     "      --kv TYPE          KV cache as f16 (default), f32 or q8_0\n" \
-    "      --columns N        GPU: steps of 2 to N tokens, at most 8, read weights once and give each token\n" \
-    "                         the bits that a step of its own gives (default: prompts' kernels do them)\n" \
     COMMON_OPTIONS
 #define FUSE_OPTION "      --fuse LEVEL       layer (default) or none: one kernel per operation\n"
 #define THREADS_OPTION \
