@@ -383,7 +383,9 @@ static void choose(struct arena *a, struct plan *p)
 {
     p->gpu = arena_new(a, struct gpu_plan);
     limit_chunk(p);
-    if (p->options.columns > p->chunk) p->options.columns = p->chunk < 2 ? 0 : p->chunk;
+    if (p->options.columns > p->chunk)
+        die("%s: steps of %u tokens at once (--columns) are longer than a step of a prompt, %u; choose a shorter --ctx, or no --columns",
+            p->model->gguf->path, p->options.columns, p->chunk);
     limit_logits(p);
     p->gpu->digits = p->options.exact ? 3 : p->profile->activation_digits;
     p->gpu->groups = arena_array(a, struct gpu_group, p->fused->n_groups);

@@ -11,11 +11,11 @@
  * of a pair the gate's. */
 struct gpu_run { uint32_t first, last; uint64_t rows; const struct weight *weight; };
 
-/* What a plan for a GPU knows of a group; see docs/gpu.md. */
 /* Decode's attention: groups of a span of each KV head, spans at most, positions of one at least, rows in flight, digits
  * on the matrix unit, threads, groups of a compute unit that registers are bounded by; do the splits run as a cluster? */
 struct attention_shape { uint32_t splits, spans, span, rows, digits, threads, resident; bool cluster; };
 
+/* What a plan for a GPU knows of a group; see docs/gpu.md. */
 struct gpu_group {
     struct gpu_run runs[MAX_BRANCHES];
     uint32_t       n_runs;

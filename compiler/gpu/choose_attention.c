@@ -188,6 +188,7 @@ static void choose_decode(const struct chooser *c)
     struct kernel_draft d = columns ? begin_attention(c, TEMPLATE_attention_columns, arena_printf(c->arena, "%s_columns", c->group->name))
                                     : begin_attention(c, TEMPLATE_attention_decode, c->group->name);
     if (c->group->has_heads && !columns) does_heads(c, &d);
+    if (c->group->has_heads && columns) kernel_does(&d, "of each token; its key and value are added where decode adds new ones");
     does_attention(c, &d);
     kernel_does(&d, "query %s -> %s", choose_text(c, gpu_read(p, query_of(c))), choose_text(c, gpu_written(p, n, false)));
     kernel_does(&d, "parts at %llu, maxima and totals at %llu, counters at %llu", (ull)p->parts_offset, (ull)p->gpu->parts_ml,

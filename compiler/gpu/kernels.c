@@ -271,9 +271,10 @@ static void put_kernel(struct emitter *e, const struct launch *l)
 static const struct launch *first_launch(const struct kernel_list *list, uint32_t kernel)
 {
     if (list->sample.kernel == kernel) return &list->sample;
-    for (uint32_t i = 0; i < list->n_decode; i++) if (list->decode[i].kernel == kernel) return &list->decode[i];
-    for (uint32_t i = 0; i < list->n_prefill; i++) if (list->prefill[i].kernel == kernel) return &list->prefill[i];
-    for (uint32_t i = 0; i < list->n_columns; i++) if (list->columns[i].kernel == kernel) return &list->columns[i];
+    for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) {
+        const struct launches of = kernel_launches_of(list, steps);
+        for (uint32_t i = 0; i < of.n; i++) if (of.list[i].kernel == kernel) return &of.list[i];
+    }
     die("kernel %s is never launched; this is a mistake in forgec, please report it", list->kernels[kernel].name);
 }
 

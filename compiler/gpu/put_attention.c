@@ -49,19 +49,14 @@ static double eps_of(const struct emitter *e)
     return !e->group->has_heads ? 0 : h[0].norm ? h[0].norm->attr.eps : h[1].norm ? h[1].norm->attr.eps : 0;
 }
 
-/* Norms of q and k, then the rotation's tables and constants; none of them where nothing rotates. */
-static void put_finishing(struct emitter *e)
+/* Norms of q and k, then the rotation's tables and constants; none of them where nothing rotates, or another kernel does it. */
+static void put_finishing(struct emitter *e, bool finishes)
 {
-    const struct node *rope = e->group->has_heads ? e->group->heads[0].rope : NULL;
-    gpu_put(e, "    /* norms */ %s, %s, %s,", gpu_vector(e, norm_of(e, 0)), gpu_vector(e, norm_of(e, 1)), emit_float(e->arena, eps_of(e)));
+    const struct node *rope = finishes && e->group->has_heads ? e->group->heads[0].rope : NULL;
+    const struct weight *q_norm = finishes ? norm_of(e, 0) : NULL, *k_norm = finishes ? norm_of(e, 1) : NULL;
+    gpu_put(e, "    /* norms */ %s, %s, %s,", gpu_vector(e, q_norm), gpu_vector(e, k_norm), emit_float(e->arena, finishes ? eps_of(e) : 0));
     if (rope) gpu_put(e, "    %s, %s,", gpu_tables(e, rope), gpu_rotation(e, rope));
     else gpu_put(e, "    0, 0, /* n_rot */ 0, /* neox */ 0, /* block */ 1,");
-}
-
-static void put_no_finishing(struct emitter *e)
-{
-    gpu_put(e, "    /* norms */ 0, 0, 0.0f,");
-    gpu_put(e, "    0, 0, /* n_rot */ 0, /* neox */ 0, /* block */ 1,");
 }
 
 /* Each token has parts and counters of its own. */
@@ -88,8 +83,7 @@ void gpu_put_attention_decode(struct emitter *e)
     gpu_put(e, "attention_decode(a, %s,", gpu_row(e, gpu_written(p, n, false), t));
     gpu_put(e, "    /* q, k, v */ %s, %s,", operand_row(e, 0, t),
             columns ? none : arena_printf(e->arena, "%s, %s", operand_row(e, 1, t), operand_row(e, 2, t)));
-    if (columns) put_no_finishing(e);
-    else put_finishing(e);
+    put_finishing(e, !columns);
     if (columns) put_column_parts(e);
     else gpu_put(e, "    /* parts */ FLOATS(ARENA_PARTS), FLOATS(ARENA_MAXIMA), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS),");
     gpu_put(e, "    %s, %s, /* splits */ %u, /* spans, of positions */ %u, %u, /* rows */ %u,", shape_of(e),
@@ -103,7 +97,7 @@ void gpu_put_heads(struct emitter *e)
 {
     gpu_put_token(e);
     gpu_put(e, "qkv_finish(a, t, %s, %s, %s,", operand_row(e, 0, "t"), operand_row(e, 1, "t"), operand_row(e, 2, "t"));
-    put_finishing(e);
+    put_finishing(e, true);
     gpu_put(e, "    %s, %u, /* ring */ %u);", shape_of(e), e->kernel->param[PARAM_THREADS],
             state_ring(plan_state(e->plan, e->group->node)));
 }

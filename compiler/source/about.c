@@ -57,11 +57,11 @@ void about_model(struct arena *a, struct text *t, const struct plan *p)
 /* The layers of a kernel's launches, as far as they are one range. */
 struct layers { uint32_t first, last, n; };
 
-static void add_layers(struct layers *of, const struct launch *launches, uint32_t n, uint32_t kernel)
+static void add_layers(struct layers *of, struct launches all, uint32_t kernel)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        if (launches[i].kernel != kernel) continue;
-        const uint32_t layer = launches[i].layer;
+    for (uint32_t i = 0; i < all.n; i++) {
+        if (all.list[i].kernel != kernel) continue;
+        const uint32_t layer = all.list[i].layer;
         if (!of->n++) of->first = of->last = layer;
         if (layer == NO_LAYER || of->first == NO_LAYER) continue;
         if (layer < of->first) of->first = layer;
@@ -75,9 +75,7 @@ const char *about_kernel(struct arena *a, const struct plan *p, uint32_t kernel)
     const struct kernel *k = &list->kernels[kernel];
     struct layers of = { 0 };
     struct text t = { .arena = a };
-    add_layers(&of, list->decode, list->n_decode, kernel);
-    add_layers(&of, list->prefill, list->n_prefill, kernel);
-    add_layers(&of, list->columns, list->n_columns, kernel);
+    for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) add_layers(&of, kernel_launches_of(list, steps), kernel);
     if (!of.n) return "after a step";
     text_printf(&t, "%s, %u launch%s", layers_text(a, of.first, of.last), of.n, of.n == 1 ? "" : "es");
     if (k->weight_bytes) text_printf(&t, ", %llu bytes of weights", (ull)k->weight_bytes);

@@ -80,7 +80,8 @@ enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_se
 uint32_t engine_piece(const struct forge_engine *engine);
 /* Appends n > 0 tokens to the sequence and writes logits of the last n_logits of them, [n_logits][n_vocab] f32.
  * A program of a model of embeddings writes rows instead, [n_logits][n_embd] (runtime/model/pool.h).
- * n_logits is at most 1 unless n <= chunk, and at most program->max_logits. One token runs the decode launches, more the prefill launches.
+ * n_logits is at most 1 unless n <= chunk, and at most program->max_logits. One token runs the decode launches, more the prefill launches,
+ * or, in a program that has them, those of columns.
  * FORGE_TOO_LONG: n_past + n > n_ctx, nothing done. FORGE_INTERRUPTED: *stop was set between two chunks.
  * FORGE_FAILED, beside what the system refuses: the last run of draws went beyond n_past for good (engine_draw_begin), nothing done.
  * FORGE_BAD_WEIGHTS: some of these logits are NaN or infinite; the tokens are in the context nonetheless.
@@ -88,7 +89,8 @@ uint32_t engine_piece(const struct forge_engine *engine);
 enum forge_status forge_step(struct forge_sequence *sequence, const int32_t *tokens, size_t n,
                              uint32_t n_logits, float *logits, struct forge_error *error);
 
-/* The same for one piece of a longer prompt, always through the prefill launches: 1 <= n <= chunk. */
+/* The same for one piece of a longer prompt: 1 <= n <= chunk.  Through the prefill launches, also one token, unless the program has
+ * launches of columns. */
 enum forge_status forge_prefill(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n,
                                 uint32_t n_logits, float *logits, struct forge_error *error);
 

@@ -189,6 +189,42 @@ DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint
     }
 }
 
+/* The activations that one unit of a row is multiplied with. */
+struct G(act) {
+#if X(UNIT_COLS) == 64
+    struct acts_unit x;
+#else
+    f32x4 x[X(UNIT_COLS) / 4];
+#endif
+};
+
+/* Those of unit `at` of a row in LDS, of `units` units in `cols` columns; at == units: zeros. */
+DEVICE void G(gemv_act)(struct G(act) *act, const uint8_t *x_lds, uint32_t at, const uint32_t units, const uint32_t cols,
+                        const uint32_t digits)
+{
+#if X(UNIT_COLS) == 64
+    acts_load(&act->x, x_lds, at, units, digits, X(SUMS16));
+    (void)cols;
+#elif X(UNIT_COLS) == 8
+    floats_load8(act->x, x_lds, at, cols);
+    (void)units, (void)digits;
+#else
+    floats_load4(act->x, x_lds, at, cols);
+    (void)units, (void)digits;
+#endif
+}
+
+/* unit: number of u in its row. */
+DEVICE float G(gemv_dot)(const struct X(unit) *u, const struct G(act) *act, uint32_t unit, const uint32_t digits)
+{
+#if X(UNIT_COLS) == 64
+    return X(dot)(u, &act->x, unit, digits);
+#else
+    (void)unit, (void)digits;
+    return X(dotf)(u, act->x);
+#endif
+}
+
 /* sum[r] += the products of a step; unit: this lane's first. */
 #ifdef COLUMNS
 DEVICE void G(gemv_use)(float *sum, struct G(first) *s, uint32_t unit, const struct gemv_columns *x, const uint32_t cols,
@@ -204,29 +240,15 @@ DEVICE void G(gemv_use)(float *sum, struct G(first) *s, uint32_t unit, const str
 #pragma unroll
         for (uint32_t c = 0; c < COLUMNS; c++) {
             if (c >= x->n) break;
-            const uint8_t *x_lds = x->lds + c * x->stride;
-#if X(UNIT_COLS) == 64
-            struct acts_unit act;
-            acts_load(&act, x_lds, at, units, digits, X(SUMS16));
-#elif X(UNIT_COLS) == 8
-            f32x4 act[2];
-            floats_load8(act, x_lds, at, cols);
-#else
-            f32x4 act[1];
-            floats_load4(act, x_lds, at, cols);
-#endif
+            struct G(act) act;
+            G(gemv_act)(&act, x->lds + c * x->stride, at, units, cols, digits);
 #pragma unroll
             for (uint32_t r = 0; r < ROWS; r++) {
-#if X(UNIT_COLS) == 64
-                sum[c * ROWS + r] += X(dot)(&s->u[r][d], &act, i, digits);
-#else
-                sum[c * ROWS + r] += X(dotf)(&s->u[r][d], act);
-#endif
+                sum[c * ROWS + r] += G(gemv_dot)(&s->u[r][d], &act, i, digits);
                 PIN_F32(sum[c * ROWS + r]);
             }
         }
     }
-    (void)digits;
 }
 #elif defined(SLICES_EACH) || defined(SLICES_SUM)
 /* group: where each matrix has x of its own, they stand one behind the other in LDS, as one row. */
@@ -244,31 +266,16 @@ DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, cons
 #pragma unroll
     for (uint32_t d = 0; d < STEP_UNITS; d++) {
         if (d >= depth) continue;
-        const uint32_t i = unit + d * LANES, at = i >= units ? all : first + i, x_cols = all * X(UNIT_COLS);
-#if X(UNIT_COLS) == 64
-        struct acts_unit x;
-        acts_load(&x, x_lds, at, all, digits, X(SUMS16));
-        (void)x_cols;
-#elif X(UNIT_COLS) == 8
-        f32x4 x[2];
-        floats_load8(x, x_lds, at, x_cols);
-#else
-        f32x4 x[1];
-        floats_load4(x, x_lds, at, x_cols);
-#endif
+        const uint32_t i = unit + d * LANES, at = i >= units ? all : first + i;
+        struct G(act) act;
+        G(gemv_act)(&act, x_lds, at, all, all * X(UNIT_COLS), digits);
 #pragma unroll
         for (uint32_t r = 0; r < ROWS; r++) {
             X(pin)(&s->u[r][d]);
-#if X(UNIT_COLS) == 64
-            sum[r] += X(dot)(&s->u[r][d], &x, i % one, digits);
-#else
-            sum[r] += X(dotf)(&s->u[r][d], x);
-            (void)one;
-#endif
+            sum[r] += G(gemv_dot)(&s->u[r][d], &act, i % one, digits);
             PIN_F32(sum[r]);
         }
     }
-    (void)digits;
 }
 #else
 DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, const uint8_t *x_lds, const uint32_t cols,
@@ -279,28 +286,15 @@ DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, cons
     for (uint32_t d = 0; d < STEP_UNITS; d++) {
         if (d >= depth) continue;
         const uint32_t i = unit + d * LANES, at = units % (LANES * depth) != 0 && i > units ? units : i;
-#if X(UNIT_COLS) == 64
-        struct acts_unit x;
-        acts_load(&x, x_lds, at, units, digits, X(SUMS16));
-#elif X(UNIT_COLS) == 8
-        f32x4 x[2];
-        floats_load8(x, x_lds, at, cols);
-#else
-        f32x4 x[1];
-        floats_load4(x, x_lds, at, cols);
-#endif
+        struct G(act) act;
+        G(gemv_act)(&act, x_lds, at, units, cols, digits);
 #pragma unroll
         for (uint32_t r = 0; r < ROWS; r++) {
             X(pin)(&s->u[r][d]);
-#if X(UNIT_COLS) == 64
-            sum[r] += X(dot)(&s->u[r][d], &x, i, digits);
-#else
-            sum[r] += X(dotf)(&s->u[r][d], x);
-#endif
+            sum[r] += G(gemv_dot)(&s->u[r][d], &act, i, digits);
             PIN_F32(sum[r]);
         }
     }
-    (void)digits;
 }
 #endif
 

@@ -283,7 +283,7 @@ static void choices_are_taken(void **state)
     const struct plan *p = planned_with(NULL, 0);
     struct kernel_choice list[] = {
         choice_of(p, TEMPLATE_gemv, "ffn_gate_up", (struct set[]){ { PARAM_ROWS, 4 }, { PARAM_LANES, 8 } }, 2),
-        choice_of(p, TEMPLATE_attention_decode, "attention", 
+        choice_of(p, TEMPLATE_attention_decode, "attention",
                   (struct set[]){ { PARAM_SPLITS, 7 }, { PARAM_SPANS, 3 }, { PARAM_SPAN, 150 }, { PARAM_ROWS, 4 }, { PARAM_THREADS, 64 } },
                   5),
         choice_of(p, TEMPLATE_gemm, "ffn_down",
