@@ -5148,6 +5148,25 @@ DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint
     }
 }
 
+/* The activations that one unit of a row is multiplied with. */
+struct G(act) {
+    struct acts_unit x;
+};
+
+/* Those of unit `at` of a row in LDS, of `units` units in `cols` columns; at == units: zeros. */
+DEVICE void G(gemv_act)(struct G(act) *act, const uint8_t *x_lds, uint32_t at, const uint32_t units, const uint32_t cols,
+                        const uint32_t digits)
+{
+    acts_load(&act->x, x_lds, at, units, digits, X(SUMS16));
+    (void)cols;
+}
+
+/* unit: number of u in its row. */
+DEVICE float G(gemv_dot)(const struct X(unit) *u, const struct G(act) *act, uint32_t unit, const uint32_t digits)
+{
+    return X(dot)(u, &act->x, unit, digits);
+}
+
 /* sum[r] += the products of a step; unit: this lane's first. */
 DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, const uint8_t *x_lds, const uint32_t cols,
                         const uint32_t digits)
@@ -5157,16 +5176,15 @@ DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, cons
     for (uint32_t d = 0; d < STEP_UNITS; d++) {
         if (d >= depth) continue;
         const uint32_t i = unit + d * LANES, at = units % (LANES * depth) != 0 && i > units ? units : i;
-        struct acts_unit x;
-        acts_load(&x, x_lds, at, units, digits, X(SUMS16));
+        struct G(act) act;
+        G(gemv_act)(&act, x_lds, at, units, cols, digits);
 #pragma unroll
         for (uint32_t r = 0; r < ROWS; r++) {
             X(pin)(&s->u[r][d]);
-            sum[r] += X(dot)(&s->u[r][d], &x, i, digits);
+            sum[r] += G(gemv_dot)(&s->u[r][d], &act, i, digits);
             PIN_F32(sum[r]);
         }
     }
-    (void)digits;
 }
 
 /* The slot's next step into s. */
