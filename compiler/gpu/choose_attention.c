@@ -37,11 +37,11 @@ static uint32_t planned_splits(const struct plan *p)
 
 static uint32_t units_of(const struct node *n) { return ATTENTION_UNITS(n->heads, n->inputs[1]->heads, n->attr.head_dim); }
 
-/* Splits that are a cluster, and spans that fill the compute units: a little fewer splits where more groups fit then. */
+/* Splits that are a cluster, and as many spans as run at once: a little fewer splits where more groups fit then. */
 static void plan_spans(const struct plan *p, const struct node *n, struct attention_shape *s)
 {
     const struct profile *t = p->profile;
-    const uint32_t groups = t->gpu.attention_groups * t->compute_units / units_of(n);
+    const uint32_t groups = t->gpu.attention_groups / units_of(n);
     uint32_t most = 0, splits = s->splits = t->cluster && s->splits > ATTENTION_MAX_CLUSTER ? ATTENTION_MAX_CLUSTER : s->splits;
     s->spans = 1;
     for (const uint32_t least = splits - splits / 4; splits >= least; splits--) {
@@ -97,7 +97,7 @@ static struct attention_shape decode_shape(struct arena *a, const struct plan *p
     s.splits = kernel_chosen(given, PARAM_SPLITS, s.splits);
     s.spans = kernel_chosen(given, PARAM_SPANS, s.spans);
     s.span = kernel_chosen(given, PARAM_SPAN, planned_span(p, n, &s));
-    const bool matrix = !p->options.exact && heads > ATTENTION_MAX_FLOATS(kv)
+    const bool matrix = !p->options.exact && heads > ATTENTION_MAX_FLOATS
                         && ATTENTION_ON_MATRIX(kv, n->attr.head_dim, ATTENTION_MATRIX_ROWS(kv), t->wave, t->family);
     s.digits = kernel_chosen(given, PARAM_DIGITS, matrix ? 2 : 0);
     s.rows = kernel_chosen(given, PARAM_ROWS, s.digits ? ATTENTION_MATRIX_ROWS(kv) : ATTENTION_ROWS(kv, heads, t->family));

@@ -120,8 +120,9 @@ static void search_attention(struct search *s, const uint32_t *now, enum setting
             for (x.resident = 1; x.resident <= 2; x.resident++) if (has_registers(t, x.threads, x.resident)) add_attention(s, now, x);
     for (uint32_t i = 1; step == SETTINGS_ROWS && i <= 64; i *= 2)
         for (x.splits = i; x.splits <= i * 3 / 2; x.splits += i > 1 ? i / 2 : 1)
-            for (uint32_t fill = 0; fill <= 2; fill++) {     /* one span, or as many as fill the compute units once or twice */
-                x.spans = fill ? fill * t->compute_units / (units * x.splits) : 1;
+            for (uint32_t fill = 0; fill < 4; fill++) {      /* one span, as many as the target runs, or fill its units once or twice */
+                const uint32_t groups[] = { units * x.splits, t->gpu.attention_groups, t->compute_units, 2 * t->compute_units };
+                x.spans = groups[fill] / (units * x.splits);
                 if (x.spans) add_attention(s, now, x);
             }
     if (step == SETTINGS_DEPTH)

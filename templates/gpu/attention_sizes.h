@@ -39,7 +39,7 @@
      / ((kind) == KV_KIND_f32 || ((heads) > 7u && (family) == FAMILY_RDNA3) ? 2u : 1u))
 #define ATTENTION_MAX_ROWS 8u
 /* Query heads of a group up to which the vector unit keeps up with memory. */
-#define ATTENTION_MAX_FLOATS(kind) ((kind) == KV_KIND_q8_0 ? 2u : 4u)
+#define ATTENTION_MAX_FLOATS 2u
 /* Can decode's steps be tiles of 16 positions on the matrix unit (attention_decode_matrix.h)?  With so many rows at most. */
 #define ATTENTION_MATRIX_ROWS(kind) ((kind) == KV_KIND_q8_0 ? 2u * ATTENTION_MAX_ROWS : ATTENTION_MAX_ROWS)
 #define ATTENTION_ON_MATRIX(kind, head_dim, rows, wave, family) \

@@ -55,7 +55,7 @@ gpu() {
     each gemv_lanes 4 8 12 16 32 64
     each gemv_depth 0 1 32 33
     each attention_splits 0 1 4096 4097
-    each attention_groups 0 1 8 9
+    each attention_groups 0 1 4096 4097
     each attention_span 0 1 4096 4097
     each attention_threads 32 64 96 1024
     each attention_prefill_threads 32 64 96 128 256 512 1024
