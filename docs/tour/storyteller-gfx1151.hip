@@ -22,31 +22,31 @@
  *    922  templates/gpu/machine/rdna3.h, continued
  *    944  templates/gpu/machine/copy_registers.h
  *    959  runtime/model/abi_gpu.h
- *   1000  templates/gpu/dialect.h
- *   1138  templates/gpu/launch.h
- *   1166  templates/gpu/gemv_sizes.h
- *   1187  templates/gpu/acts_unit.h
- *   1259  templates/gpu/acts.h
- *   1515  templates/gpu/stage.h
- *   1566  templates/gpu/attention_sizes.h
- *   1603  templates/gpu/kv.h
- *   1746  templates/gpu/rope.h
- *   1883  templates/gpu/attention_decode_tmpl.c
- *   2636  templates/gpu/mma.h
- *   2725  templates/gpu/attention_prefill_sizes.h
- *   2770  templates/gpu/attention_prefill.h
- *   2937  templates/gpu/attention_prefill_columns.h
- *   3249  templates/gpu/attention_prefill_exact.h
- *   3400  templates/gpu/attention_prefill_tmpl.c
- *   3456  templates/gpu/sample_math.h
- *   3590  templates/gpu/sample_sizes.h
- *   3621  templates/gpu/sample_tmpl.c
- *   4478  templates/gpu/formats/q8_0.h
- *   4527  templates/gpu/row_stride.h
- *   4535  templates/gpu/gemm_sizes.h
- *   4581  templates/gpu/embed_tmpl.c
- *   4649  templates/gpu/gemm_tmpl.c
- *   5047  templates/gpu/gemv_tmpl.c
+ *   1005  templates/gpu/dialect.h
+ *   1143  templates/gpu/launch.h
+ *   1171  templates/gpu/gemv_sizes.h
+ *   1192  templates/gpu/acts_unit.h
+ *   1264  templates/gpu/acts.h
+ *   1520  templates/gpu/stage.h
+ *   1571  templates/gpu/attention_sizes.h
+ *   1608  templates/gpu/kv.h
+ *   1751  templates/gpu/rope.h
+ *   1888  templates/gpu/attention_decode_tmpl.c
+ *   2641  templates/gpu/mma.h
+ *   2730  templates/gpu/attention_prefill_sizes.h
+ *   2775  templates/gpu/attention_prefill.h
+ *   2942  templates/gpu/attention_prefill_columns.h
+ *   3254  templates/gpu/attention_prefill_exact.h
+ *   3405  templates/gpu/attention_prefill_tmpl.c
+ *   3461  templates/gpu/sample_math.h
+ *   3595  templates/gpu/sample_sizes.h
+ *   3626  templates/gpu/sample_tmpl.c
+ *   4493  templates/gpu/formats/q8_0.h
+ *   4542  templates/gpu/row_stride.h
+ *   4550  templates/gpu/gemm_sizes.h
+ *   4596  templates/gpu/embed_tmpl.c
+ *   4664  templates/gpu/gemm_tmpl.c
+ *   5062  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -979,7 +979,7 @@ struct forge_kernel_args {
  * run of decode steps; in such a run the sampling kernel advances it, so that no step waits for the host. */
 struct forge_gpu_step {
     uint32_t n_past;                             /* tokens of the sequence before this step */
-    uint32_t n_tokens;                           /* of this step; decode: 1 */
+    uint32_t n_tokens;                           /* of this step; decode: 1, whatever stands here */
     uint32_t n_logits;                           /* logits wanted for the last n_logits of them; decode: 1 */
     uint32_t n_drawn;                            /* tokens drawn so far; goes on from run to run, so that no entry of the ring repeats */
     int32_t *history;                            /* [n_ctx + 1] device: token at each position; a step reads history[n_past ..], a draw
@@ -989,7 +989,12 @@ struct forge_gpu_step {
     /* sampling; meanings as in runtime/run/sample.h */
     float    temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int32_t  top_k, repeat_last_n;
-    uint32_t n_biases, pad;
+    uint32_t n_biases;
+    /* speculation (templates/gpu/drafts.h): the host writes 0 but to most_drafts, and no guess */
+    uint32_t n_drafts;                           /* the last n_drafts of the n_tokens, and of those with logits, are drafts */
+    uint32_t most_drafts;                        /* of a step */
+    uint32_t trust, misses;                      /* that tokens are as foretold; steps of which nothing was */
+    int32_t  guess;                              /* what the token drawn next is foretold to be; -1: nothing is */
     uint64_t random[4];                          /* xoshiro256** */
     struct { int32_t id; float bias; } biases[256];
 };
@@ -3660,6 +3665,9 @@ struct sample_step {
     uint64_t  random[4];
 };
 
+/* Tokens before the one that is drawn first: drafts are drawn again. */
+DEVICE uint32_t sample_end(const struct forge_gpu_step *step) { return step->n_past + step->n_tokens - step->n_drafts; }
+
 /* The largest x of the group, in all threads.  A barrier stands between two calls with the same turn. */
 DEVICE uint64_t sample_group_max(uint64_t x, const uint32_t turn, const uint32_t threads)
 {
@@ -3714,10 +3722,10 @@ DEVICE float sample_penalised(float x, const struct forge_gpu_step *step, uint32
 }
 
 /* counts: [segment] of LDS, this wave's own. */
-DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, const uint32_t n_ctx, const uint32_t segment, uint32_t s,
-                            uint32_t *counts)
+DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, uint32_t row, const uint32_t n_ctx, const uint32_t segment,
+                            uint32_t s, uint32_t *counts)
 {
-    const uint32_t end = step->n_past + step->n_tokens, asked = (uint32_t)step->repeat_last_n;      /* -1: more than any context */
+    const uint32_t end = sample_end(step) + row, asked = (uint32_t)step->repeat_last_n;      /* -1: more than any context */
     const uint32_t window = asked < n_ctx ? asked : n_ctx;
     for (uint32_t i = 0; i < segment / WAVE; i++) counts[i * WAVE + lane_id()] = 0;
     wave_barrier();
@@ -3769,7 +3777,7 @@ DEVICE uint32_t sample_has_top_k(const struct sample_chances o, const uint32_t n
     return o.top_k > 0 && o.top_k < (int32_t)n_vocab;
 }
 
-DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, const struct sample_chances o,
+DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, uint32_t row, const struct sample_chances o,
                            const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch, uint32_t s)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
@@ -3784,7 +3792,7 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
         float was[SAMPLE_MAX_SEGMENT / WAVE];
         for (uint32_t i = 0; i < segment / WAVE; i++) was[i] = x[i];
         sample_bias(x, step, segment, s);
-        if (penalties) sample_penalise(x, step, n_ctx, segment, s, (uint32_t *)(void *)lds() + segment * wave_id());
+        if (penalties) sample_penalise(x, step, row, n_ctx, segment, s, (uint32_t *)(void *)lds() + segment * wave_id());
         for (uint32_t i = 0; i < segment / WAVE; i++)
             if (bits_of_f32(x[i]) != bits_of_f32(was[i])) store_shared_f32(logits + s * segment + i * WAVE + lane_id(), x[i]);
     }
@@ -3934,7 +3942,8 @@ DEVICE uint32_t sample_orders(const struct sample_chances o, const uint32_t n_vo
     return sample_has_top_k(o, n_vocab) ? (uint32_t)o.top_k > half : o.top_p < 1;
 }
 
-DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx,
+/* row: of a step with drafts, the number of the token drawn from these logits. */
+DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, uint32_t row, const uint32_t n_vocab, const uint32_t n_ctx,
                             uint8_t *scratch, const uint32_t groups, const uint32_t threads)
 {
     const uint32_t waves = threads / WAVE;
@@ -3945,7 +3954,7 @@ DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, co
     const uint32_t in_order = sample_orders(o, n_vocab);
     for (uint32_t b = group_x(); b < SAMPLE_BLOCKS(n_vocab); b += groups) {
         for (uint32_t i = wave_id(); i < SAMPLE_BLOCK_SEGMENTS; i += waves) {
-            if (s < SAMPLE_SEGMENTS(n_vocab)) sample_segment(x, logits, step, o, n_vocab, n_ctx, scratch, s);
+            if (s < SAMPLE_SEGMENTS(n_vocab)) sample_segment(x, logits, step, row, o, n_vocab, n_ctx, scratch, s);
             s = i + waves < SAMPLE_BLOCK_SEGMENTS ? s + waves : (b + groups) * SAMPLE_BLOCK_SEGMENTS + wave_id();
             sample_load(x, logits, n_vocab, s);
         }
@@ -4455,6 +4464,14 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
     ((volatile GLOBAL uint64_t *)was->ring)[number % FORGE_GPU_RING] = (uint64_t)number << 32 | token;
 }
 
+DEVICE struct sample_step sample_step_of(const struct forge_gpu_step *step)
+{
+    const struct sample_step was = { step->n_past, step->n_tokens, step->n_drawn, step->history, step->ring,
+                                     { step->temp, step->top_p, step->top_k }, step->min_p,
+                                     { step->random[0], step->random[1], step->random[2], step->random[3] } };
+    return was;
+}
+
 /* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token; the random
  * state goes on as in sample.c, which does not draw when temp <= 0; logits that are NaN or infinite before biases and penalties:
  * FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
@@ -4466,11 +4483,9 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
 DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
                    uint32_t *counters, const uint32_t groups, const uint32_t threads)
 {
-    sample_segments(logits, a.step, n_vocab, n_ctx, scratch, groups, threads);
+    sample_segments(logits, a.step, 0, n_vocab, n_ctx, scratch, groups, threads);
     if (!last_to_arrive(counters, groups, &sample_words()[SAMPLE_FLAG])) return;
-    struct sample_step step = { a.step->n_past, a.step->n_tokens, a.step->n_drawn, a.step->history, a.step->ring,
-                                { a.step->temp, a.step->top_p, a.step->top_k }, a.step->min_p,
-                                { a.step->random[0], a.step->random[1], a.step->random[2], a.step->random[3] } };
+    struct sample_step step = sample_step_of(a.step);
     const uint32_t token = sample_draw(&step, logits, scratch, n_vocab, threads);
     if (thread_x() == 0) sample_finish(a.step, &step, token, n_ctx);
 }
