@@ -40,7 +40,7 @@ struct gpu_plan {
     struct gemm_refused refused;                    /* tiles of prefill products that did not fit the registers (build.c) */
     uint64_t          logits;                       /* arena: [logits_rows][n_vocab] f32 */
     uint32_t          logits_rows;
-    uint64_t          parts_ml, zero, zero_bytes, sample_counters, draft_words, sample_scratch;
+    uint64_t          parts_ml, zero, zero_bytes, sample_counters, sample_scratch;
     uint64_t          scores;                       /* attention in steps: [n_head][chunk][n_ctx] f32 */
     bool              has_slices, has_steps, has_more;     /* a product with slices; attention in steps; another with a cap or sinks */
 };
@@ -96,6 +96,8 @@ struct gemm_product gpu_product(const struct plan *p, const struct group *g, uin
 
 /* choose_attention.c: why decode's attention cannot be made so; NULL: it can. */
 const char *gpu_attention_misfit(struct arena *a, const struct plan *p, const struct node *n, const struct attention_shape *s);
+/* Whether products of prefill's attention with so many threads are those of four waves. */
+bool gpu_attention_in_fours(const struct plan *p, uint32_t digits, uint32_t head_dim, uint32_t threads);
 /* work.c: cost_work_of() of a GPU. */
 struct cost_work gpu_work(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past);
 

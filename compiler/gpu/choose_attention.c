@@ -1,6 +1,7 @@
 /* choose_attention.c -- the kernels of attention: in decode one that also finishes the token's heads; in prefill one for heads, one for the
  * chunk; without fusion four steps over scores in memory. */
 #include "choose.h"
+#include "compiler/base/family.h"
 #include "templates/gpu/attention_prefill_sizes.h"
 #include "templates/gpu/attention_sizes.h"
 
@@ -98,9 +99,9 @@ static struct attention_shape decode_shape(struct arena *a, const struct plan *p
     s.spans = kernel_chosen(given, PARAM_SPANS, s.spans);
     s.span = kernel_chosen(given, PARAM_SPAN, planned_span(p, n, &s));
     const bool matrix = !p->options.exact && heads > ATTENTION_MAX_FLOATS
-                        && ATTENTION_ON_MATRIX(kv, n->attr.head_dim, ATTENTION_MATRIX_ROWS(kv), t->wave, t->family);
+                        && ATTENTION_ON_MATRIX(kv, n->attr.head_dim, ATTENTION_MAX_ROWS, t->wave, t->family);
     s.digits = kernel_chosen(given, PARAM_DIGITS, matrix ? 2 : 0);
-    s.rows = kernel_chosen(given, PARAM_ROWS, s.digits ? ATTENTION_MATRIX_ROWS(kv) : ATTENTION_ROWS(kv, heads, t->family));
+    s.rows = kernel_chosen(given, PARAM_ROWS, s.digits ? ATTENTION_MAX_ROWS : ATTENTION_ROWS(kv, heads, t->family));
     s.resident = kernel_chosen(given, PARAM_RESIDENT, 1);
     const char *misfit = given ? gpu_attention_misfit(a, p, n, &s) : NULL;
     if (misfit) die_at(given->at, "%s", misfit);
@@ -227,6 +228,11 @@ static void choose_heads(const struct chooser *c)
     choose_end(c, &d);
 }
 
+bool gpu_attention_in_fours(const struct plan *p, uint32_t digits, uint32_t head_dim, uint32_t threads)
+{
+    return family_multiplies_in_fours(p->profile) && ATTENTION_PREFILL_IN_FOURS((uint32_t)p->options.kv, digits, head_dim, threads);
+}
+
 static void choose_chunk(const struct chooser *c)
 {
     const struct node *n = c->group->node;
@@ -234,20 +240,23 @@ static void choose_chunk(const struct chooser *c)
     const struct profile *t = p->profile;
     const bool whole = n->attr.head_dim % 16 == 0;               /* the matrix unit's tiles */
     const struct kernel_choice *given = choose_given(c, TEMPLATE_attention_prefill, 0);
-    const uint32_t kv = (uint32_t)p->options.kv, digits = p->options.exact || !whole ? 2 : 1,
-                   threads = given_threads(t, given, t->gpu.attention_prefill_threads, 8 * t->wave, true);
-    const uint32_t heads_kv = keys_of(c)->heads, head_dim = n->attr.head_dim;
+    const uint32_t kv = (uint32_t)p->options.kv, digits = p->options.exact || !whole ? 2 : 1, head_dim = n->attr.head_dim,
+                   heads_kv = keys_of(c)->heads,
+                   planned = gpu_attention_in_fours(p, digits, head_dim, ATTENTION_PREFILL_FOURS_THREADS)
+                             ? ATTENTION_PREFILL_FOURS_THREADS : t->gpu.attention_prefill_threads,
+                   threads = given_threads(t, given, planned, 8 * t->wave, true);
+    const bool fours = gpu_attention_in_fours(p, digits, head_dim, threads);
     struct kernel_draft d = begin_attention(c, TEMPLATE_attention_prefill, "attention_chunk");
     does_attention(c, &d);
     kernel_does(&d, "query %s -> %s", choose_text(c, gpu_read(p, query_of(c))), choose_text(c, gpu_written(p, n, true)));
     plan_count_attention(p, n, ATTENTION_ALL, &d.kernel);
     d.kernel.param[PARAM_THREADS] = threads;
     d.kernel.param[PARAM_DIGITS] = digits;
-    d.kernel.param[PARAM_TOKENS] = ATTENTION_PREFILL_TOKENS(kv, digits, n->heads, heads_kv, head_dim, t->family, threads);
+    d.kernel.param[PARAM_TOKENS] = ATTENTION_PREFILL_TOKENS(kv, digits, n->heads, heads_kv, head_dim, t->family, threads, fours);
     d.kernel.param[PARAM_RESIDENT] = ATTENTION_PREFILL_RESIDENT(t->family, threads);
     d.kernel.grid_x = ATTENTION_PREFILL_GROUPS(n->heads, heads_kv);
     d.kernel.grid_tokens = d.kernel.param[PARAM_TOKENS];
-    d.kernel.lds_bytes = ATTENTION_PREFILL_LDS_BYTES(kv, digits, head_dim, t->family, threads);
+    d.kernel.lds_bytes = ATTENTION_PREFILL_LDS_BYTES(kv, digits, head_dim, t->family, threads, fours);
     choose_end(c, &d);
 }
 

@@ -80,7 +80,6 @@ void gpu_put_attention_decode(struct emitter *e)
     const struct node *n = e->group->node;
     const bool columns = k->template == TEMPLATE_attention_columns;
     const char *t = columns ? "group_y()" : "0", *none = "0, 0";
-    gpu_put_idle(e);
     gpu_put(e, "attention_decode(a, %s,", gpu_row(e, gpu_written(p, n, false), t));
     gpu_put(e, "    /* q, k, v */ %s, %s,", operand_row(e, 0, t),
             columns ? none : arena_printf(e->arena, "%s, %s", operand_row(e, 1, t), operand_row(e, 2, t)));
@@ -111,11 +110,13 @@ void gpu_put_attention_prefill(struct emitter *e)
     const uint32_t as = out.form == FORM_F16 ? 1 : out.form == FORM_BF16 ? 2 : 0;
     const uint32_t digits = e->kernel->param[PARAM_DIGITS], threads = e->kernel->param[PARAM_THREADS];
     const char *scale = emit_float(e->arena, n->attr.scale);
+    const bool fours = gpu_attention_in_fours(e->plan, digits, n->attr.head_dim, threads);
     gpu_put_start(e);
     gpu_put(e, "attention_prefill%s(a, BUFFER(AT_%s), STRIDE_%s, /* as */ %u, BUFFER(AT_%s), STRIDE_%s,", n->attr.causal ? "" : "_all",
             out.symbol, out.symbol, as, q.symbol, q.symbol);
-    if (!n->attr.causal) gpu_put(e, "    %s, %s, /* digits */ %u, %u);", shape_of(e), scale, digits, threads);
-    else gpu_put(e, "    %s, %s, /* digits */ %u,%s %u, %s);", shape_of(e), scale, digits, more_of(e), threads, window_of(e));
+    if (!n->attr.causal) gpu_put(e, "    %s, %s, /* digits */ %u, %u, /* in fours */ %u);", shape_of(e), scale, digits, threads, fours);
+    else gpu_put(e, "    %s, %s, /* digits */ %u,%s %u, /* in fours */ %u, %s);", shape_of(e), scale, digits, more_of(e), threads, fours,
+                 window_of(e));
 }
 
 /* One of the four steps of `--fuse none`, over scores in memory. */

@@ -14,12 +14,12 @@
 #define PREFILL_LOG2E  1.44269504f
 
 /* Most a lane holds, over all head_dim: tiles of rows, tiles of 16 dimensions, tiles of 16 positions, pieces of 8 columns on their way. */
-enum { PREFILL_TILES = 2, PREFILL_DIMS = 16, PREFILL_SPANS = 4, PREFILL_PIECES = 16 };
+enum { PREFILL_TILES = 2, PREFILL_DIMS = 16, PREFILL_SPANS = 8, PREFILL_PIECES = 16 };
 
 /* What a group works on. */
 struct prefill {
     uint32_t n_head, n_head_kv, head_dim, n_ctx, threads;       /* constants, as are the next two lines; n_ctx: rows of the cache */
-    uint32_t exact, causal, window, ring, tiles, positions, heads, tokens;      /* window, ring: kv.h; a window is causal */
+    uint32_t exact, fours, causal, window, ring, tiles, positions, heads, tokens;       /* window, ring: kv.h; a window is causal */
     uint32_t q_registers, stride, v_stride;                     /* bytes; exact: floats */
     float    scale;                                             /* of scores, in units of log 2 */
 #ifdef ATTENTION_MORE
@@ -53,6 +53,21 @@ DEVICE uint32_t prefill_all_before(const struct prefill *p) { return p->causal ?
 DEVICE uint32_t prefill_leaves(const struct prefill *p, uint32_t first)
 {
     return p->window && first < kv_window_begin(p->end - 1, p->window);
+}
+
+/* By how much the largest score may exceed the maximum, weights 1, before the maximum follows: mostly it then stays,
+ * and all sums with it. */
+#define PREFILL_BEHIND 8.0f
+
+/* With a window rows begin at different positions.  Whether one of the group may begin in this step; whether row m has begun
+ * before it. */
+DEVICE uint32_t prefill_begins(const struct prefill *p, uint32_t first)
+{
+    return p->window ? first <= kv_window_begin(p->end - 1, p->window) : first == 0;
+}
+DEVICE uint32_t prefill_has_begun(const struct prefill *p, uint32_t m, uint32_t first)
+{
+    return p->window ? prefill_first(p, m) < first : first != 0;
 }
 
 #ifdef ATTENTION_MORE
@@ -163,7 +178,15 @@ DEVICE u32x4 prefill_f16(const struct kv_piece *piece)
 }
 
 /* ---- Q ---- */
-/* 16 rows of Q, from m on, times scale, as f16 rows of LDS, by one wave. */
+/* In LDS where products are those of four waves: byte of 16-byte pieces of rows, which lie in areas of 64 columns, swizzled, `rows` rows
+ * each. */
+DEVICE uint32_t prefill_fours_place(uint32_t row, uint32_t column, const uint32_t rows)
+{
+    return column / 64 * (rows * SWIZZLED_ROW_BYTES) + lds_piece(row, SWIZZLED_ROW_BYTES, column % 64 / 8, 1);
+}
+DEVICE uint32_t prefill_rows_of(const struct prefill *p) { return p->threads / WAVE * 16 * p->tiles; }
+
+/* 16 rows of Q, from m on, times scale, as f16 rows of LDS, by one wave; with products of four waves `to` is where the group's begin. */
 DEVICE void prefill_q_rows(uint8_t *to, const struct prefill *p, const uint8_t *q, const uint64_t q_stride, uint32_t m)
 {
     const uint32_t per_row = p->head_dim / 8;
@@ -179,7 +202,7 @@ DEVICE void prefill_q_rows(uint8_t *to, const struct prefill *p, const uint8_t *
             h.z = f16x2_bits(clamp_f32(y.x, 65504.0f), clamp_f32(y.y, 65504.0f));
             h.w = f16x2_bits(clamp_f32(y.z, 65504.0f), clamp_f32(y.w, 65504.0f));
         }
-        *(u32x4 *)(void *)(to + row * p->stride + 2 * column) = h;
+        *(u32x4 *)(void *)(to + (p->fours ? prefill_fours_place(m + row, column, prefill_rows_of(p)) : row * p->stride + 2 * column)) = h;
     }
     wave_barrier();
 }

@@ -195,21 +195,6 @@ DEVICE void prefill_column_mask(struct prefill_columns *w, const struct prefill 
     }
 }
 
-/* By how much the largest score may exceed the maximum, weights 1, before the maximum follows: mostly it then stays,
- * and all sums with it. */
-#define PREFILL_BEHIND 8.0f
-
-/* With a window queries begin at different positions.  Whether one of the group may begin in this step; whether query m has begun
- * before it. */
-DEVICE uint32_t prefill_begins(const struct prefill *p, uint32_t first)
-{
-    return p->window ? first <= kv_window_begin(p->end - 1, p->window) : first == 0;
-}
-DEVICE uint32_t prefill_has_begun(const struct prefill *p, uint32_t m, uint32_t first)
-{
-    return p->window ? prefill_first(p, m) < first : first != 0;
-}
-
 /* The maximum moves, in a query's first step to that of the step, and the sums with it; before that step there is none. */
 DEVICE void prefill_column_move(struct prefill_columns *w, const struct prefill *p, const uint32_t t, uint32_t first)
 {

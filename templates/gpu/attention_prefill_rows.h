@@ -32,14 +32,22 @@ DEVICE void prefill_rows_end(const struct prefill_pieces *h, uint8_t *to, const 
 /* ---- the rows of a wave ---- */
 struct prefill_wave {
     struct mma_acc o[PREFILL_TILES][PREFILL_DIMS];              /* sum of weight * v */
-    struct mma_acc s[PREFILL_TILES][PREFILL_SPANS];             /* scores of one step */
-    struct mma_a   weights[PREFILL_TILES][PREFILL_SPANS];       /* of the same */
+    struct mma_acc s[PREFILL_TILES][PREFILL_SPANS];             /* scores of one step, less the maximum; then weights 2^s */
+    struct mma_a   weights[PREFILL_TILES][PREFILL_SPANS];       /* as operands */
     struct mma_a   q[PREFILL_TILES][PREFILL_DIMS];              /* when Q is in registers */
-    float          max[PREFILL_TILES][MMA_ROWS];                /* of the scores so far, the same in all lanes of a row */
+    float          less[PREFILL_TILES][MMA_ROWS];               /* - maximum, which scores begin with; the same in all lanes of a row */
     float          sum[PREFILL_TILES][MMA_ROWS];                /* of this lane's weights */
+    float          factor[PREFILL_TILES][MMA_ROWS];             /* what the maximum's last move multiplies o by */
     const uint8_t *q_lds;                                       /* when Q is in LDS: first row of the wave */
 };
 
+DEVICE void prefill_wave_zero(struct prefill_wave *w, const struct prefill *p)
+{
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+        UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++) mma_zero(&w->o[t][d]);
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) w->less[t][g] = w->sum[t][g] = 0.0f;
+    }
+}
 /* lds_kv: the places of K and V, free until the barrier at the end. */
 DEVICE void prefill_wave_begin(struct prefill_wave *w, const struct prefill *p, uint8_t *lds_q, uint8_t *lds_kv, const uint8_t *q,
                                const uint64_t q_stride)
@@ -53,12 +61,8 @@ DEVICE void prefill_wave_begin(struct prefill_wave *w, const struct prefill *p, 
             UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++) mma_load_a(&w->q[t][d], mine + 32 * d, p->stride);
             wave_barrier();
         }
-        UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++) mma_zero(&w->o[t][d]);
-        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
-            w->max[t][g] = PREFILL_MASKED;
-            w->sum[t][g] = 0.0f;
-        }
     }
+    prefill_wave_zero(w, p);
     if (p->q_registers) barrier();
 }
 
@@ -66,14 +70,35 @@ DEVICE void prefill_wave_begin(struct prefill_wave *w, const struct prefill *p, 
  * which takes more registers than there are. */
 enum { PREFILL_AHEAD = 1 };
 
-/* s = Q K^T */
+DEVICE void prefill_scores_begin(struct prefill_wave *w, const struct prefill *p)
+{
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
+            UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) w->s[t][j].x[mma_of_row(g, n)] = w->less[t][g];
+}
+#ifdef ATTENTION_MORE
+DEVICE void prefill_cap(struct prefill_wave *w, const struct prefill *p)
+{
+    if (p->cap == 0.0f) return;
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
+            UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) {
+                    float *s = &w->s[t][j].x[mma_of_row(g, n)];
+                    *s = softcap_f32(*s - w->less[t][g], p->cap) + w->less[t][g];
+                }
+}
+#else
+DEVICE void prefill_cap(struct prefill_wave *w, const struct prefill *p) { (void)w, (void)p; }
+#endif
+/* s = Q K^T - maximum */
 DEVICE void prefill_scores(struct prefill_wave *w, const struct prefill *p, const uint8_t *k)
 {
     struct mma_a a[PREFILL_AHEAD + 1][PREFILL_TILES];
     struct mma_b b[PREFILL_AHEAD + 1];
     const uint32_t spans = p->positions / 16, n_loads = spans * (p->head_dim / 16);
-    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
-        UNROLL for (uint32_t j = 0; j < spans; j++) mma_zero(&w->s[t][j]);
+    prefill_scores_begin(w, p);
     UNROLL for (uint32_t n = 0; n < n_loads + PREFILL_AHEAD; n++) {
         if (n < n_loads) {
             const uint32_t d = n / spans, j = n % spans;
@@ -88,11 +113,7 @@ DEVICE void prefill_scores(struct prefill_wave *w, const struct prefill *p, cons
             mma_pin(&w->s[t][m % spans]);
         }
     }
-#ifdef ATTENTION_MORE
-    UNROLL for (uint32_t t = 0; t < p->tiles && p->cap != 0.0f; t++)
-        UNROLL for (uint32_t j = 0; j < spans; j++)
-            UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) w->s[t][j].x[e] = softcap_f32(w->s[t][j].x[e], p->cap);
-#endif
+    prefill_cap(w, p);
 }
 
 /* Scores of positions that a row does not attend.  first: of the step's positions.
@@ -115,30 +136,59 @@ DEVICE void prefill_mask(struct prefill_wave *w, const struct prefill *p, uint32
         }
 }
 
-/* Weights 2^(s - max), at once as operands, which take less room; sums so far move to the new maximum. */
-DEVICE void prefill_softmax(struct prefill_wave *w, const struct prefill *p)
+/* The maximum moves, in a row's first step to that of the step, before which there is none; w->factor is what o lacks then. */
+DEVICE void prefill_move(struct prefill_wave *w, const struct prefill *p, uint32_t first)
 {
-    UNROLL for (uint32_t t = 0; t < p->tiles; t++) {
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
         UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
-            float top = w->max[t][g];
+            const uint32_t m = (wave_id() * p->tiles + t) * 16 + mma_row(mma_of_row(g, 0));
+            float more = prefill_has_begun(p, m, first) ? 0.0f : PREFILL_MASKED;
             UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
-                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) top = max_f32(top, w->s[t][j].x[mma_of_row(g, n)]);
-            top = mma_rows_max(top);
-            const float factor = exp2_f32(w->max[t][g] - top);
-            float sum = w->sum[t][g] * factor;
-            w->max[t][g] = top;
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) more = max_f32(more, w->s[t][j].x[mma_of_row(g, n)]);
+            more = mma_rows_max(more);
+            if (p->window && more <= 0.5f * PREFILL_MASKED) more = 0.0f;
             UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
-                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) {
-                    const uint32_t e = mma_of_row(g, n);
-                    w->s[t][j].x[e] = exp2_f32(w->s[t][j].x[e] - top);
-                    sum += w->s[t][j].x[e];
-                }
-            w->sum[t][g] = sum;
-            UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)
-                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) w->o[t][d].x[mma_of_row(g, n)] *= factor;
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) w->s[t][j].x[mma_of_row(g, n)] -= more;
+            w->less[t][g] -= more;
+            w->factor[t][g] = exp2_f32(min_f32(-more, 0.0f));
+            w->sum[t][g] *= w->factor[t][g];
         }
+}
+/* Scores become weights 2^s.  1: the maximum moved, so that prefill_follow() is due.  Scores are compared as integers, in the order of
+ * floats where these are positive. */
+DEVICE uint32_t prefill_softmax(struct prefill_wave *w, const struct prefill *p, uint32_t first)
+{
+    const int32_t limit = prefill_begins(p, first) ? (-0x7fffffff - 1) : (int32_t)bits_of_f32(PREFILL_BEHIND);
+    int32_t top = (-0x7fffffff - 1);
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
+            UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) {
+                const int32_t s = (int32_t)bits_of_f32(w->s[t][j].x[e]);
+                top = s > top ? s : top;
+            }
+    const uint32_t moved = wave_any(top > limit);
+    if (moved) prefill_move(w, p, first);
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t j = 0; j < p->positions / 16; j++)
+            UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) {
+                    float *s = &w->s[t][j].x[mma_of_row(g, n)];
+                    *s = exp2_f32(*s);
+                    w->sum[t][g] += *s;
+                }
+    return moved;
+}
+DEVICE void prefill_follow(struct prefill_wave *w, const struct prefill *p)
+{
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
+        UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)
+            UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++)
+                UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n++) w->o[t][d].x[mma_of_row(g, n)] *= w->factor[t][g];
+}
+DEVICE void prefill_weights(struct prefill_wave *w, const struct prefill *p)
+{
+    UNROLL for (uint32_t t = 0; t < p->tiles; t++)
         UNROLL for (uint32_t j = 0; j < p->positions / 16; j++) mma_a_of_acc(&w->weights[t][j], &w->s[t][j]);
-    }
 }
 
 /* o += weights V */
@@ -166,7 +216,7 @@ DEVICE void prefill_wave_end(const struct prefill_wave *w, const struct prefill 
         UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
 #ifdef ATTENTION_MORE
             const uint32_t row = (wave_id() * p->tiles + t) * 16 + mma_row(mma_of_row(g, 0));
-            const float inverse = rcp_f32(mma_rows_sum(w->sum[t][g]) + prefill_sink(p, row, w->max[t][g]));
+            const float inverse = rcp_f32(mma_rows_sum(w->sum[t][g]) + prefill_sink(p, row, -w->less[t][g]));
 #else
             const float inverse = rcp_f32(mma_rows_sum(w->sum[t][g]));
 #endif
@@ -180,33 +230,41 @@ DEVICE void prefill_wave_end(const struct prefill_wave *w, const struct prefill 
         }
 }
 
-/* V of a step is on its way while its scores are computed, K of the next one while V is used. */
+/* K and V are on their way for a whole step, into the other of two places.  Those of a cache that passes through registers take turns
+ * there. */
 DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q,
                            const uint64_t q_stride)
 {
     const uint8_t *k = kv_k(a), *v = kv_v(a, p->n_head_kv, p->n_ctx, p->head_dim);
-    uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, FAMILY, p->threads);
-    uint8_t *lds_v = lds_k + p->positions * p->stride;
-    struct prefill_pieces pieces_k, pieces_v;
+    const uint32_t rows = p->positions * p->stride, together = KV_KIND == KV_KIND_f16;
+    uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, FAMILY, p->threads),
+            *lds_v = lds_k + 2 * rows;
+    uint32_t at = 0;                             /* of this step's rows */
+    struct prefill_pieces pieces;
     struct prefill_wave w;
     prefill_wave_begin(&w, p, lds_q, lds_k, q, q_stride);
-    prefill_rows_begin(&pieces_k, lds_k, p, k, p->begin);
-    prefill_rows_end(&pieces_k, lds_k, p);
+    prefill_rows_begin(&pieces, lds_k, p, k, p->begin);
+    prefill_rows_end(&pieces, lds_k, p);
+    prefill_rows_begin(&pieces, lds_v, p, v, p->begin);
+    prefill_rows_end(&pieces, lds_v, p);
 #pragma unroll 1
     for (uint32_t first = p->begin; first < p->end; first += p->positions) {
+        const uint32_t next = first + p->positions, more = next < p->end, other = rows - at;
         copy_wait(0);
-        barrier();                               /* K is there; all waves are done with the V before */
-        prefill_rows_begin(&pieces_v, lds_v, p, v, first);
-        prefill_scores(&w, p, lds_k);
-        prefill_rows_end(&pieces_v, lds_v, p);
-        copy_wait(0);
-        barrier();                               /* V is there; all waves are done with K */
-        const uint32_t next = first + p->positions;
-        if (next < p->end) prefill_rows_begin(&pieces_k, lds_k, p, k, next);
+        barrier();                               /* K and V are there; all waves are done with those before */
+        if (more) prefill_rows_begin(&pieces, lds_k + other, p, k, next);
+        if (together & more) prefill_rows_begin(&pieces, lds_v + other, p, v, next);
+        prefill_scores(&w, p, lds_k + at);
+        if (more > together) {
+            prefill_rows_end(&pieces, lds_k + other, p);
+            prefill_rows_begin(&pieces, lds_v + other, p, v, next);
+        }
         if (next > prefill_all_before(p) || prefill_leaves(p, first)) prefill_mask(&w, p, first);
-        prefill_softmax(&w, p);
-        prefill_values(&w, p, lds_v);
-        if (next < p->end) prefill_rows_end(&pieces_k, lds_k, p);
+        if (prefill_softmax(&w, p, first)) prefill_follow(&w, p);
+        prefill_weights(&w, p);
+        prefill_values(&w, p, lds_v + at);
+        if (more) prefill_rows_end(&pieces, lds_v + other, p);
+        at = other;
     }
     prefill_wave_end(&w, p, out);
 }

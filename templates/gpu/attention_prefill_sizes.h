@@ -1,5 +1,5 @@
 /* attention_prefill_sizes.h -- sizes of prefill attention, for the plan and for the kernels: macros of constants.
- * kind: KV_KIND_*; digits: of activations, 1 or 2; family: FAMILY_*; threads: of a group. */
+ * kind: KV_KIND_*; digits: of activations, 1 or 2; family: FAMILY_*; threads: of a group; fours: products are those of four waves. */
 #ifndef FORGE_ATTENTION_PREFILL_SIZES_H
 #define FORGE_ATTENTION_PREFILL_SIZES_H
 #include "attention_sizes.h"
@@ -8,27 +8,34 @@
 /* 1: sums of f32 products instead of the matrix unit.  An f32 cache is asked for by those who want its precision. */
 #define ATTENTION_PREFILL_EXACT(kind, digits) ((digits) > 1u || (kind) == KV_KIND_f32)
 
+/* Can products be those of four waves, where the target has such (mma.h)?  They want two times four, which take turns. */
+#define ATTENTION_PREFILL_IN_FOURS(kind, digits, head_dim, threads) \
+    (!ATTENTION_PREFILL_EXACT(kind, digits) && (kind) == KV_KIND_f16 && ((head_dim) == 64u || (head_dim) == 128u) \
+     && (threads) == ATTENTION_PREFILL_FOURS_THREADS)
+#define ATTENTION_PREFILL_FOURS_THREADS 256u
+
 /* The query heads of a KV head are stacked with the tokens into the rows of one tile, up to 16 heads; more are cut into equal parts. */
 #define ATTENTION_PREFILL_CUTS(n_head, n_head_kv)  (((n_head) / (n_head_kv) + 15u) / 16u)
 #define ATTENTION_PREFILL_HEADS(n_head, n_head_kv) \
     (((n_head) / (n_head_kv) + ATTENTION_PREFILL_CUTS(n_head, n_head_kv) - 1u) / ATTENTION_PREFILL_CUTS(n_head, n_head_kv))
 
 /* Tiles of 16 rows of a wave: with 2 each K and V that a wave reads from LDS serves twice, if registers hold both sums. */
-#define ATTENTION_PREFILL_TILES(head_dim, family) ((head_dim) <= 128u ? FAMILY_PREFILL_TILES(family) : 1u)
+#define ATTENTION_PREFILL_TILES(head_dim, family, fours) ((head_dim) <= 128u && !(fours) ? FAMILY_PREFILL_TILES(family) : 1u)
 /* Rows of a group, and positions whose K and V it takes at a time: as many as registers hold, and on AMD LDS. */
 #define ATTENTION_PREFILL_EXACT_ROWS 32u
-#define ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads) \
+#define ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads, fours) \
     (ATTENTION_PREFILL_EXACT(kind, digits) ? ATTENTION_PREFILL_EXACT_ROWS \
-     : (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_TILES(head_dim, family))
-#define ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family) \
-    (ATTENTION_PREFILL_EXACT(kind, digits) ? ((head_dim) > 128u ? 16u : 32u) \
-     : FAMILY_COPIES_REACH_LDS(family) ? ((kind) == KV_KIND_f16 && ((head_dim) <= 64u || (head_dim) > 128u) ? 64u : 32u) \
+     : (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_TILES(head_dim, family, fours))
+#define ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family, fours) \
+    ((fours) ? 128u \
+     : ATTENTION_PREFILL_EXACT(kind, digits) ? ((head_dim) > 128u ? 16u : 32u) \
+     : FAMILY_COPIES_REACH_LDS(family) ? ((kind) == KV_KIND_f16 && (head_dim) <= 64u ? 64u : 32u) \
      : (head_dim) > 128u ? FAMILY_PREFILL_FEW(family) : 32u)
 
 /* The launch: grid_x groups, and tokens of a group (grid_y = ceil(tokens / these)). */
 #define ATTENTION_PREFILL_GROUPS(n_head, n_head_kv) ((n_head_kv) * ATTENTION_PREFILL_CUTS(n_head, n_head_kv))
-#define ATTENTION_PREFILL_TOKENS(kind, digits, n_head, n_head_kv, head_dim, family, threads) \
-    (ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads) / ATTENTION_PREFILL_HEADS(n_head, n_head_kv))
+#define ATTENTION_PREFILL_TOKENS(kind, digits, n_head, n_head_kv, head_dim, family, threads, fours) \
+    (ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads, fours) / ATTENTION_PREFILL_HEADS(n_head, n_head_kv))
 
 /* Groups of a compute unit at once, for KERNEL(): 256 registers a lane.  With more gfx942 would keep sums where only its matrix unit
  * reaches them. */
@@ -36,8 +43,8 @@
 
 /* Registers of a lane for the sums of a wave and for Q: Q stays there when there is room, else in LDS (FAMILY_MMA_*). */
 #define ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) \
-    (ATTENTION_PREFILL_TILES(head_dim, family) \
-     * (FAMILY_MMA_ACC(family) * ((head_dim) + ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family)) / 16u \
+    (ATTENTION_PREFILL_TILES(head_dim, family, 0) \
+     * (FAMILY_MMA_ACC(family) * ((head_dim) + ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family, 0)) / 16u \
         + FAMILY_MMA_WORDS(family) * (head_dim) / 16u) <= 160u)
 
 /* LDS rows of f16: of one position or query, and, where V is transposed (no asynchronous copies), of one dimension; an odd number of
@@ -45,16 +52,16 @@
 #define ATTENTION_PREFILL_STRIDE(n) ((n) * 2u + 16u)
 #define ATTENTION_PREFILL_V_GAP 64u              /* bytes after 8 dimensions of transposed V */
 #define ATTENTION_PREFILL_K_V_BYTES(positions, head_dim, family) \
-    ((positions) * ATTENTION_PREFILL_STRIDE(head_dim) \
-     + (FAMILY_COPIES_REACH_LDS(family) ? (positions) * ATTENTION_PREFILL_STRIDE(head_dim) \
-        : (head_dim) * ATTENTION_PREFILL_STRIDE(positions) + (head_dim) / 8u * ATTENTION_PREFILL_V_GAP))
+    (FAMILY_COPIES_REACH_LDS(family) ? 4u * (positions) * ATTENTION_PREFILL_STRIDE(head_dim) \
+     : (positions) * ATTENTION_PREFILL_STRIDE(head_dim) \
+       + (head_dim) * ATTENTION_PREFILL_STRIDE(positions) + (head_dim) / 8u * ATTENTION_PREFILL_V_GAP)
 /* Q, when it stays in LDS; else 16 rows of each wave pass through the places of K and V on their way to registers. */
 #define ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, family, threads) \
     (ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) \
-     ? 0u : ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads) * ATTENTION_PREFILL_STRIDE(head_dim))
+     ? 0u : ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads, 0) * ATTENTION_PREFILL_STRIDE(head_dim))
 #define ATTENTION_PREFILL_MOST(a, b) ((a) > (b) ? (a) : (b))
 #define ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, family, threads) \
-    (ATTENTION_PREFILL_MOST(ATTENTION_PREFILL_K_V_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family), head_dim, family), \
+    (ATTENTION_PREFILL_MOST(ATTENTION_PREFILL_K_V_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family, 0), head_dim, family), \
         ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) \
         ? (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_STRIDE(head_dim) : 0u))
 /* LDS rows of f32, for exact sums: an odd number of 16-byte pieces where n is a multiple of 8. */
@@ -63,9 +70,14 @@
     (4u * ((ATTENTION_PREFILL_EXACT_ROWS + (positions)) * ATTENTION_PREFILL_EXACT_STRIDE(head_dim) \
            + ATTENTION_PREFILL_EXACT_ROWS * ATTENTION_PREFILL_EXACT_STRIDE(positions)))
 
-#define ATTENTION_PREFILL_LDS_BYTES(kind, digits, head_dim, family, threads) \
-    (ATTENTION_PREFILL_EXACT(kind, digits) \
-     ? ATTENTION_PREFILL_EXACT_LDS_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family), head_dim) \
+/* Products of four waves: Q, and two steps of K and V. */
+#define ATTENTION_PREFILL_FOURS_LDS_BYTES(kind, digits, head_dim, family, threads) \
+    (2u * (head_dim) * (ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads, 1) \
+                        + 4u * ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family, 1)))
+#define ATTENTION_PREFILL_LDS_BYTES(kind, digits, head_dim, family, threads, fours) \
+    ((fours) ? ATTENTION_PREFILL_FOURS_LDS_BYTES(kind, digits, head_dim, family, threads) \
+     : ATTENTION_PREFILL_EXACT(kind, digits) \
+     ? ATTENTION_PREFILL_EXACT_LDS_BYTES(ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family, 0), head_dim) \
      : ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, family, threads) \
        + ATTENTION_PREFILL_KV_BYTES(kind, digits, head_dim, family, threads))
 #endif

@@ -9,11 +9,13 @@
  * A group takes one KV head and some tokens, one after another from group_y() on; its rows are (token, query head) with heads varying
  * fastest, so that K and V are read once for all heads that share them.  The latest tokens, which attend most, come first.
  * Two ways to compute, by ATTENTION_PREFILL_EXACT(KV_KIND, digits): f16 products on the matrix unit, where each wave has 16 or 32 rows to
- * itself, as columns of the products on AMD, as their rows on NVIDIA; or f32 products, where threads / 16 neighbouring lanes have two rows.
+ * itself, as columns of the products on AMD, as their rows on NVIDIA, with sm_90a four waves
+ * together; or f32 products, where threads / 16 neighbouring lanes have two rows.
  * LDS, grid and tokens of a group: attention_prefill_sizes.h. */
 #include "attention_prefill.h"
 #include "attention_prefill_columns.h"
 #include "attention_prefill_exact.h"
+#include "attention_prefill_fours.h"
 #include "attention_prefill_rows.h"
 
 #ifndef FORGE_ATTENTION_PREFILL
@@ -27,17 +29,18 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
 #ifdef ATTENTION_MORE
                                  const float cap, const float *sinks,
 #endif
-                                 const uint32_t threads, const uint32_t causal, const uint32_t window, const uint32_t ring)
+                                 const uint32_t threads, const uint32_t fours, const uint32_t causal, const uint32_t window,
+                                 const uint32_t ring)
 {
     const struct prefill_out to = { out, out_stride, kind };
     struct prefill p;
     p.n_head = n_head, p.n_head_kv = n_head_kv, p.head_dim = head_dim, p.n_ctx = kv_rows(n_ctx, ring), p.threads = threads;
-    p.causal = causal, p.window = window, p.ring = ring;
+    p.causal = causal, p.window = window, p.ring = ring, p.fours = fours;
     p.exact = ATTENTION_PREFILL_EXACT(KV_KIND, digits);
-    p.tiles = ATTENTION_PREFILL_TILES(head_dim, FAMILY);
-    p.positions = ATTENTION_PREFILL_POSITIONS(KV_KIND, digits, head_dim, FAMILY);
+    p.tiles = ATTENTION_PREFILL_TILES(head_dim, FAMILY, fours);
+    p.positions = ATTENTION_PREFILL_POSITIONS(KV_KIND, digits, head_dim, FAMILY, fours);
     p.heads = ATTENTION_PREFILL_HEADS(n_head, n_head_kv);
-    p.tokens = ATTENTION_PREFILL_TOKENS(KV_KIND, digits, n_head, n_head_kv, head_dim, FAMILY, threads);
+    p.tokens = ATTENTION_PREFILL_TOKENS(KV_KIND, digits, n_head, n_head_kv, head_dim, FAMILY, threads, fours);
     p.q_registers = ATTENTION_PREFILL_Q_IN_REGISTERS(KV_KIND, digits, head_dim, FAMILY);
     p.stride = p.exact ? ATTENTION_PREFILL_EXACT_STRIDE(head_dim) : ATTENTION_PREFILL_STRIDE(head_dim);
     p.v_stride = p.exact ? ATTENTION_PREFILL_EXACT_STRIDE(p.positions) : ATTENTION_PREFILL_STRIDE(p.positions);
@@ -48,6 +51,9 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
 #endif
     if (!prefill_begin(&p, a)) return;
     if (p.exact) prefill_f32(&p, a, &to, q, q_stride);
+#if FAMILY_MMA_SUMS_ARE_A(FAMILY)
+    else if (fours) prefill_fours(&p, a, &to, q, q_stride);
+#endif
     else prefill_matrix(&p, a, &to, q, q_stride);
     prefill_pad(&p, &to);
 }
@@ -56,7 +62,8 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
  * up to a multiple of 64 columns.  q: rows f32 [n_head][head_dim], normed and rotated, row t at q + t q_stride.
  * Strides in bytes, multiples of 16.  head_dim: a multiple of 16 up to 256 (q8_0: of 32).  scale: of q . k.
  * digits: 2 asks for f32 products.
- * threads: 128 or 256, all of the group; 128 where gfx11 has more than 128 dimensions.  window, ring: kv.h.  All but pointers constants.
+ * threads: 128 or 256, all of the group; 128 where gfx11 has more than 128 dimensions.  fours: 1 for products of four waves, where
+ * ATTENTION_PREFILL_IN_FOURS and the machine has them.  window, ring: kv.h.  All but pointers constants.
  * After pdl_wait(). */
 DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                               const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv,
@@ -64,26 +71,27 @@ DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, co
 #ifdef ATTENTION_MORE                            /* cap: of scores, 0: none; sinks: [n_head] a score that gives nothing, or NULL */
                               const float cap, const float *sinks,
 #endif
-                              const uint32_t threads, const uint32_t window, const uint32_t ring)
+                              const uint32_t threads, const uint32_t fours, const uint32_t window, const uint32_t ring)
 {
 #ifdef ATTENTION_MORE
-    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, cap, sinks, threads, 1,
-                         window, ring);
+    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, cap, sinks, threads,
+                         fours, 1, window, ring);
 #else
-    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 1, window,
-                         ring);
+    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, fours, 1,
+                         window, ring);
 #endif
 }
 DEVICE void attention_prefill_all(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                                   const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv,
                                   const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t digits,
-                                  const uint32_t threads)
+                                  const uint32_t threads, const uint32_t fours)
 {
 #ifdef ATTENTION_MORE
-    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, 0.0f, 0, threads, 0, 0,
-                         0);
+    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, 0.0f, 0, threads,
+                         fours, 0, 0, 0);
 #else
-    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 0, 0, 0);
+    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, fours, 0, 0,
+                         0);
 #endif
 }
 #endif

@@ -194,7 +194,7 @@ DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, c
 }
 DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
 {
-    mma_group_wait();
+    mma_group_wait(0);
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
 }

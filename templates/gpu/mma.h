@@ -79,15 +79,18 @@ DEVICE float mma_cols_sum(float x)
  * side by side that look like those of one wave.  Both operands are swizzled rows (SWIZZLED_ROW_BYTES), which begin at multiples of
  * 1024 bytes.
  * What the group wrote to LDS is seen after mma_group_written() in every thread that wrote and a barrier(); mma_group_begin(), products,
- * mma_group_commit(); the sums and the operands' LDS are the caller's again after mma_group_wait() and, for each tile, mma_group_sum().
- * mma_group_f16(c, a, b, piece): c[8]: this wave's tiles; a, b: the first rows; piece: even, the first of the two that hold these 16 k. */
+ * mma_group_commit(); the sums and the operands are the caller's again after mma_group_wait(n), which leaves the last n commits under way,
+ * and, for each tile, mma_group_sum().
+ * mma_group_f16(c, a, b, piece): c[8]: this wave's tiles; a, b: the first rows; piece: even, the first of the two that hold these 16 k.
+ * mma_group_weights_f16(c, a, rows, apart, tiles): A is this wave's 16 rows, in registers, B the 16 swizzled rows of k at `rows`, of 64
+ * columns each, the next 64 `apart` bytes further; tiles of 16 columns: 4 or 8. */
 enum { MMA_GROUP_WAVES = 4, MMA_GROUP_A = 64, MMA_GROUP_B = 128 };   /* rows of A and of B */
 #ifndef MMA_GROUP                                /* a machine that has none: never called */
 #define MMA_GROUP 0
 DEVICE void mma_group_written(void) { }
 DEVICE void mma_group_begin(void)   { }
 DEVICE void mma_group_commit(void)  { }
-DEVICE void mma_group_wait(void)    { }
+DEVICE void mma_group_wait(const uint32_t n) { (void)n; }
 DEVICE void mma_group_sum(struct mma_acc *c) { (void)c; }
 DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
 {
@@ -97,5 +100,12 @@ DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b
 {
     (void)c; (void)a; (void)b; (void)piece;
 }
+#if FAMILY_MMA_SUMS_ARE_A(FAMILY)
+DEVICE void mma_group_weights_f16(struct mma_acc *c, const struct mma_a *a, const uint8_t *rows, const uint32_t apart,
+                                  const uint32_t tiles)
+{
+    (void)c; (void)a; (void)rows; (void)apart; (void)tiles;
+}
+#endif
 #endif
 #endif

@@ -13,18 +13,28 @@
 #define MORE
 #endif
 #ifndef MODELS
+/* threads, heads' size and digits may have to be constants. */
+#define PREFILL(head_dim, digits, threads, fours) \
+    do { \
+        if (c.causal) \
+            attention_prefill(a, (uint8_t *)c.out, c.out_stride, c.out_kind, (const uint8_t *)c.q, c.q_stride, c.n_head, c.n_head_kv, \
+                              head_dim, c.n_ctx, c.scale, digits, MORE threads, fours, c.window, c.ring); \
+        else \
+            attention_prefill_all(a, (uint8_t *)c.out, c.out_stride, c.out_kind, (const uint8_t *)c.q, c.q_stride, c.n_head, \
+                                  c.n_head_kv, head_dim, c.n_ctx, c.scale, digits, threads, fours); \
+    } while (0)
 TEST_KERNEL(256, prefill_any)
 {
     const struct attention_case c = *CASE(struct attention_case);
     KIND_IS(c.kind);
     pdl_launch();
     pdl_wait();
-    if (c.causal)
-        attention_prefill(a, (uint8_t *)c.out, c.out_stride, c.out_kind, (const uint8_t *)c.q, c.q_stride, c.n_head, c.n_head_kv,
-                          c.head_dim, c.n_ctx, c.scale, c.digits, MORE c.threads, c.window, c.ring);
+#if MMA_GROUP
+    if (c.fours && c.head_dim == 64) PREFILL(64, 1, ATTENTION_PREFILL_FOURS_THREADS, 1);
+    else if (c.fours) PREFILL(128, 1, ATTENTION_PREFILL_FOURS_THREADS, 1);
     else
-        attention_prefill_all(a, (uint8_t *)c.out, c.out_stride, c.out_kind, (const uint8_t *)c.q, c.q_stride, c.n_head, c.n_head_kv,
-                              c.head_dim, c.n_ctx, c.scale, c.digits, c.threads);
+#endif
+    PREFILL(c.head_dim, c.digits, c.threads, 0);
 }
 #else
 #define MODEL(name, n_head, n_head_kv, head_dim, digits, out_kind) \
@@ -34,7 +44,8 @@ TEST_KERNEL(256, prefill_any)
         pdl_launch(); \
         pdl_wait(); \
         attention_prefill(a, (uint8_t *)c->out, PREFILL_MODELS_OUT_STRIDE, out_kind, (const uint8_t *)c->q, PREFILL_MODELS_Q_STRIDE, \
-                          n_head, n_head_kv, head_dim, PREFILL_MODELS_CTX, 0.088388348f, digits, PREFILL_THREADS, 0, 0); \
+                          n_head, n_head_kv, head_dim, PREFILL_MODELS_CTX, 0.088388348f, digits, PREFILL_THREADS, \
+                          MMA_GROUP && ATTENTION_PREFILL_IN_FOURS(KV_KIND, digits, head_dim, PREFILL_THREADS), 0, 0); \
     }
 PREFILL_MODELS(MODEL)
 #if PREFILL_THREADS == 128

@@ -97,7 +97,7 @@ struct attention_case {
     float   *out, *parts, *ml, *scores;
     uint32_t *counters, *halves;                 /* halves: what kv_load_f16 gives, [..][4]; out: what kv_load gives, [..][8] */
     /* prefill only */
-    uint32_t digits, causal, out_kind;           /* out_kind: rows of f32, staged f16, bf16 */
+    uint32_t digits, causal, out_kind, fours;    /* out_kind: rows of f32, staged f16, bf16 */
     uint64_t out_stride, q_stride;
     /* with -DATTENTION_MORE, as in programs of models that have any */
     float    cap;                                /* of scores, 0: none */

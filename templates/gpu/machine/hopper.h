@@ -245,7 +245,7 @@ DEVICE uint64_t mma_group_rows(const uint8_t *rows, const uint32_t piece)
 DEVICE void mma_group_written(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 DEVICE void mma_group_begin(void)   { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void mma_group_commit(void)  { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-DEVICE void mma_group_wait(void)    { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+DEVICE void mma_group_wait(const uint32_t n) { asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(n) : "memory"); }
 DEVICE void mma_group_sum(struct mma_acc *c)
 {
     for (uint32_t e = 0; e < MMA_ACC; e++) PIN_F32(c->x[e]);
@@ -257,6 +257,31 @@ DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b,
 DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
 {
     MMA_GROUP_ANY("bf16", c, mma_group_rows(a, piece), mma_group_rows(b, piece));
+}
+/* Operand A from registers, B from rows of k, transposed.  Its descriptor says in place of 1 how far apart 64 columns and the next 64
+ * are. */
+#define MMA_GROUP_FOUR(a) "r"((a)->x[0]), "r"((a)->x[1]), "r"((a)->x[2]), "r"((a)->x[3])
+DEVICE void mma_group_weights_f16(struct mma_acc *c, const struct mma_a *a, const uint8_t *rows, const uint32_t apart,
+                                  const uint32_t tiles)
+{
+    const uint64_t b = mma_group_rows(rows, 0) + ((uint64_t)(apart / 16 - 1) << 16);
+    if (tiles == 4)
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %37, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+             "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+             "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+             "}, {%32,%33,%34,%35}, %36, p, 1, 1, 1; }"
+            : MMA_GROUP_REGISTERS(c, 0), MMA_GROUP_REGISTERS(c, 1), MMA_GROUP_REGISTERS(c, 2), MMA_GROUP_REGISTERS(c, 3)
+            : MMA_GROUP_FOUR(a), "l"(b), "r"(1));
+    else
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %69, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+             "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+             "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
+             "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
+             "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+             "}, {%64,%65,%66,%67}, %68, p, 1, 1, 1; }"
+            : MMA_GROUP_REGISTERS(c, 0), MMA_GROUP_REGISTERS(c, 1), MMA_GROUP_REGISTERS(c, 2), MMA_GROUP_REGISTERS(c, 3),
+              MMA_GROUP_REGISTERS(c, 4), MMA_GROUP_REGISTERS(c, 5), MMA_GROUP_REGISTERS(c, 6), MMA_GROUP_REGISTERS(c, 7)
+            : MMA_GROUP_FOUR(a), "l"(b), "r"(1));
 }
 #endif
 

@@ -194,7 +194,7 @@ DEVICE void mma_pin(struct mma_acc *c) { (void)c; }
 DEVICE void mma_group_written(void) { }
 DEVICE void mma_group_begin(void)   { }
 DEVICE void mma_group_commit(void)  { }
-DEVICE void mma_group_wait(void)    { }
+DEVICE void mma_group_wait(const uint32_t n) { (void)n; }
 DEVICE void mma_group_sum(struct mma_acc *c) { (void)c; }
 static inline void mma_group_any(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece, const uint32_t bf16)
 {
@@ -215,6 +215,19 @@ DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b,
 DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
 {
     mma_group_any(c, a, b, piece, 1);
+}
+DEVICE void mma_group_weights_f16(struct mma_acc *c, const struct mma_a *a, const uint8_t *rows, const uint32_t apart,
+                                  const uint32_t tiles)
+{
+    for (uint32_t t = 0; t < tiles; t++) {
+        struct mma_b b;
+        for (uint32_t i = 0; i < 8; i++) {       /* word i / 2: as mma_sync.h has it */
+            const uint32_t k = lane_id() % 4 * 2 + i / 2 % 2 * 8 + i % 2, column = 16 * t + lane_id() / 4 + i / 4 * 8;
+            __builtin_memcpy((uint8_t *)&b.x[i / 2] + i % 2 * 2,
+                             rows + column / 64 * apart + lds_piece(k, SWIZZLED_ROW_BYTES, column % 64 / 8, 1) + column % 8 * 2, 2);
+        }
+        mma_f16(&c[t], a, &b);
+    }
 }
 #endif
 
