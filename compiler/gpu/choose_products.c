@@ -308,6 +308,14 @@ static struct gemv_shape choose_gemv(const struct chooser *c)
     return s;
 }
 
+/* Of a prompt mostly the last token's logits alone are wanted: then the head is a product of decode, which the memory bounds, and has
+ * kernels of prefill for more rows. */
+static bool has_one(const struct chooser *c)
+{
+    return c->prefill && !c->plan->options.exact && c->plan->chunk > 1 && c->tail && choose_writes_logits(c)
+        && c->group->kind == GROUP_LINEAR;
+}
+
 static const char *input_text(const struct chooser *c, struct kernel_draft *d)
 {
     const struct node *norm = c->group->norm;
@@ -350,12 +358,14 @@ static void choose_gemv_kernel(const struct chooser *c)
     const struct branch *b = &c->group->branches[first->first];
     static const char *const behind[] = { [STEPS_DECODE] = "", [STEPS_PREFILL] = "_prefill", [STEPS_COLUMNS] = "_columns" };
     const bool columns = c->steps == STEPS_COLUMNS && c->group->kind == GROUP_LINEAR;
+    const bool one = has_one(c);
     struct kernel_draft d = choose_begin(c, columns ? TEMPLATE_gemv_columns : TEMPLATE_gemv,
-                                         arena_printf(c->arena, "%s%s", c->group->name, behind[c->steps]));
+                                         arena_printf(c->arena, "%s%s", c->group->name, one ? "_one" : behind[c->steps]));
     take_branch_slots(c, &d);
     choose_weight(c, &d, first->weight);
     if (b->partner >= 0) choose_weight(c, &d, c->group->branches[b->partner].matmul->weight);
     d.kernel.grid_tokens = c->steps != STEPS_DECODE;
+    d.kernel.param[PARAM_LEAST] = d.kernel.param[PARAM_MOST] = one;
     const bool chooses = gpu_chooses(c->gg, &d.kernel);
     if (chooses) kernel_does(&d, "%s", choose_route_text(c, &d, c->group->choice));
     kernel_does(&d, "%s", input_text(c, &d));
@@ -388,6 +398,10 @@ static void choose_stage(const struct chooser *c, bool bf16)
     if (reads_pieces(g)) {
         kernel_does(&d, "in %u pieces, each filled up to whole units", plan_slices(g));
         d.kernel.grid_x = plan_slices(g);
+    }
+    if (has_one(c)) {
+        d.kernel.param[PARAM_LEAST] = 2;
+        d.kernel.param[PARAM_MOST] = c->plan->chunk;
     }
     d.kernel.lds_bytes = ACTS_SCRATCH_BYTES;
     choose_end(c, &d);
@@ -504,8 +518,9 @@ static uint32_t choose_ranges(const struct chooser *c, struct gemm_range ranges[
 {
     struct gemm_range planned[GEMM_RANGES];
     const uint32_t n_planned = plan_ranges(c, planned, product);
+    planned[0].least = has_one(c) ? 2 : 1;
     const struct kernel_choice *given = NULL, *last = NULL;
-    uint32_t n = 0, least = 1;
+    uint32_t n = 0, least = has_one(c) ? 2 : 1;
     for (; (given = choose_given(c, TEMPLATE_gemm, n)); last = given) {
         if (n == GEMM_RANGES) die_at(given->at, "%s has more than %u kernels in prefill", c->group->name, GEMM_RANGES);
         ranges[n] = given_range(c, given, product, planned, n_planned, least);
@@ -530,6 +545,7 @@ static void choose_gemm_kernels(const struct chooser *c)
     if (c->gg->stage_bf16.exists) choose_stage(c, true);
     for (uint32_t i = 0; i < n; i++) choose_gemm_kernel(c, &product, &ranges[i]);
     if (c->gg->rows.exists) choose_slices_sum(c);
+    if (has_one(c)) choose_gemv_kernel(c);
 }
 
 void choose_linear(const struct chooser *c)

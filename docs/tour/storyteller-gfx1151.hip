@@ -10,43 +10,43 @@
  *    110  the model
  *    116  buffers: the arena, 5363968 bytes
  *    152  kernels
- *    608  launches
- *    621  appendix: everything that is used of the templates
- *    625  templates/gpu/machine/families.h
- *    658  templates/gpu/machine/words.h
- *    692  templates/gpu/machine/rdna3.h
- *    702  templates/gpu/machine/amd.h
- *    813  templates/gpu/machine/rdna3.h, continued
- *    831  templates/gpu/machine/fragments.h
- *    867  templates/gpu/machine/wmma.h
- *    922  templates/gpu/machine/rdna3.h, continued
- *    944  templates/gpu/machine/copy_registers.h
- *    959  runtime/model/abi_gpu.h
- *   1005  templates/gpu/dialect.h
- *   1143  templates/gpu/launch.h
- *   1171  templates/gpu/gemv_sizes.h
- *   1192  templates/gpu/acts_unit.h
- *   1264  templates/gpu/acts.h
- *   1520  templates/gpu/stage.h
- *   1571  templates/gpu/attention_sizes.h
- *   1608  templates/gpu/kv.h
- *   1751  templates/gpu/rope.h
- *   1888  templates/gpu/attention_decode_tmpl.c
- *   2641  templates/gpu/mma.h
- *   2730  templates/gpu/attention_prefill_sizes.h
- *   2775  templates/gpu/attention_prefill.h
- *   2942  templates/gpu/attention_prefill_columns.h
- *   3254  templates/gpu/attention_prefill_exact.h
- *   3405  templates/gpu/attention_prefill_tmpl.c
- *   3461  templates/gpu/sample_math.h
- *   3595  templates/gpu/sample_sizes.h
- *   3626  templates/gpu/sample_tmpl.c
- *   4493  templates/gpu/formats/q8_0.h
- *   4542  templates/gpu/row_stride.h
- *   4550  templates/gpu/gemm_sizes.h
- *   4596  templates/gpu/embed_tmpl.c
- *   4664  templates/gpu/gemm_tmpl.c
- *   5062  templates/gpu/gemv_tmpl.c
+ *    639  launches
+ *    652  appendix: everything that is used of the templates
+ *    656  templates/gpu/machine/families.h
+ *    689  templates/gpu/machine/words.h
+ *    723  templates/gpu/machine/rdna3.h
+ *    733  templates/gpu/machine/amd.h
+ *    844  templates/gpu/machine/rdna3.h, continued
+ *    862  templates/gpu/machine/fragments.h
+ *    898  templates/gpu/machine/wmma.h
+ *    953  templates/gpu/machine/rdna3.h, continued
+ *    975  templates/gpu/machine/copy_registers.h
+ *    990  runtime/model/abi_gpu.h
+ *   1031  templates/gpu/dialect.h
+ *   1169  templates/gpu/launch.h
+ *   1197  templates/gpu/gemv_sizes.h
+ *   1218  templates/gpu/acts_unit.h
+ *   1290  templates/gpu/acts.h
+ *   1546  templates/gpu/stage.h
+ *   1597  templates/gpu/attention_sizes.h
+ *   1634  templates/gpu/kv.h
+ *   1777  templates/gpu/rope.h
+ *   1914  templates/gpu/attention_decode_tmpl.c
+ *   2667  templates/gpu/mma.h
+ *   2759  templates/gpu/attention_prefill_sizes.h
+ *   2805  templates/gpu/attention_prefill.h
+ *   2995  templates/gpu/attention_prefill_columns.h
+ *   3292  templates/gpu/attention_prefill_exact.h
+ *   3443  templates/gpu/attention_prefill_tmpl.c
+ *   3502  templates/gpu/sample_math.h
+ *   3636  templates/gpu/sample_sizes.h
+ *   3667  templates/gpu/sample_tmpl.c
+ *   4524  templates/gpu/formats/q8_0.h
+ *   4573  templates/gpu/row_stride.h
+ *   4581  templates/gpu/gemm_sizes.h
+ *   4627  templates/gpu/embed_tmpl.c
+ *   4695  templates/gpu/gemm_tmpl.c
+ *   5093  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -451,7 +451,7 @@ KERNEL(128, 2) attention_chunk(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     attention_prefill(a, BUFFER(AT_KQV_IN_F16), STRIDE_KQV_IN_F16, /* as */ 1, BUFFER(AT_Q), STRIDE_Q,
-        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* digits */ 1, 128, /* window, ring */ 0, 0);
+        /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* digits */ 1, 128, /* in fours */ 0, /* window, ring */ 0, 0);
 }
 
 DEVICE void attn_output_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -605,6 +605,37 @@ KERNEL(64, 4) token_embd_prefill(const struct forge_kernel_args a)
         tile, t0, a.step->n_tokens, token_embd_row);
 }
 
+DEVICE void token_embd_rows(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
+{
+    t = first_token(a) + group_y();
+    FLOAT_ROW(ARENA_LOGITS, ARENA_LOGITS_STRIDE, t - first_token(a))[r] = y;
+}
+
+/* token_embd_one: 256 threads, 1488 bytes of LDS; outside the layers, 1 launch, 1115136 bytes of weights, 5.26 us of reading
+ * input x f32 [256] at 0, stride 1024, rmsnorm weight W_OUTPUT_NORM, eps 9.99999975e-06, as 2 digits
+ * product of weight W_TOKEN_EMBD, Q8_0 4096 x 256, and digits
+ *   token_embd, 4096 rows -> head f32 [4096] at 4315392, stride 16384, from the first token with logits
+ * weights of the launch: W_TOKEN_EMBD, W_OUTPUT_NORM */
+KERNEL(256, 1) token_embd_one(const struct forge_kernel_args a)
+{
+    enum { W_TOKEN_EMBD = 0, W_OUTPUT_NORM = 1 };
+    pdl_launch();
+    uint32_t slot = gemv_slot(/* groups */ 40, /* lanes */ 16);
+    struct first_q8_0_2x16 first;
+    struct row_quads row, norm_weight;
+    pdl_wait();
+    row_begin(&row, VALUE(X, first_token(a) + group_y()), /* cols */ 256, 256);
+    norm_begin(&norm_weight, VECTOR(W_OUTPUT_NORM), /* cols */ 256, 256);
+    COMPILER_FENCE();
+    gemv_begin_q8_0_2x16(&first, WEIGHT(W_TOKEN_EMBD), 0, /* rows */ 4096, /* cols */ 256, slot);
+    COMPILER_FENCE();
+    mark(a);
+    norm_to_lds(lds(), &row, VALUE(X, first_token(a) + group_y()), &norm_weight, VECTOR(W_OUTPUT_NORM), /* cols */ 256, 9.99999975e-06f,
+        /* digits */ 2, /* sums16 */ 0, 256);
+    gemv_q8_0_2x16(a, &first, WEIGHT(W_TOKEN_EMBD), /* rows */ 4096, /* cols */ 256, lds(), /* digits */ 2, slot, /* stride */ 640,
+        /* addend */ 0, token_embd_rows);
+}
+
 /* ==== launches ==== */
 /* Of a token, in order:
  *   outside the layers: embed
@@ -614,7 +645,7 @@ KERNEL(64, 4) token_embd_prefill(const struct forge_kernel_args a)
  *   outside the layers: embed
  *   layers 0-7: attn_qkv_in, attn_qkv_prefill_384, attn_qkv_prefill, heads_prefill, attention_chunk, attn_output_prefill_384,
  *     attn_output_prefill, ffn_gate_up_in, ffn_gate_up_prefill_128, ffn_gate_up_prefill, ffn_down_prefill_384, ffn_down_prefill
- *   outside the layers: token_embd_in, token_embd_prefill
+ *   outside the layers: token_embd_in, token_embd_prefill, token_embd_one
  * The tables, with grids and places of weights, are in the program's C source (--save-temps). */
 
 
@@ -979,7 +1010,7 @@ struct forge_kernel_args {
  * run of decode steps; in such a run the sampling kernel advances it, so that no step waits for the host. */
 struct forge_gpu_step {
     uint32_t n_past;                             /* tokens of the sequence before this step */
-    uint32_t n_tokens;                           /* of this step; decode: 1, whatever stands here */
+    uint32_t n_tokens;                           /* of this step; decode: 1 */
     uint32_t n_logits;                           /* logits wanted for the last n_logits of them; decode: 1 */
     uint32_t n_drawn;                            /* tokens drawn so far; goes on from run to run, so that no entry of the ring repeats */
     int32_t *history;                            /* [n_ctx + 1] device: token at each position; a step reads history[n_past ..], a draw
@@ -989,12 +1020,7 @@ struct forge_gpu_step {
     /* sampling; meanings as in runtime/run/sample.h */
     float    temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int32_t  top_k, repeat_last_n;
-    uint32_t n_biases;
-    /* speculation (templates/gpu/drafts.h): the host writes 0 but to most_drafts, and no guess */
-    uint32_t n_drafts;                           /* the last n_drafts of the n_tokens, and of those with logits, are drafts */
-    uint32_t most_drafts;                        /* of a step */
-    uint32_t trust, misses;                      /* that tokens are as foretold; steps of which nothing was */
-    int32_t  guess;                              /* what the token drawn next is foretold to be; -1: nothing is */
+    uint32_t n_biases, pad;
     uint64_t random[4];                          /* xoshiro256** */
     struct { int32_t id; float bias; } biases[256];
 };
@@ -2709,14 +2735,17 @@ DEVICE float mma_cols_sum(float x)
  * side by side that look like those of one wave.  Both operands are swizzled rows (SWIZZLED_ROW_BYTES), which begin at multiples of
  * 1024 bytes.
  * What the group wrote to LDS is seen after mma_group_written() in every thread that wrote and a barrier(); mma_group_begin(), products,
- * mma_group_commit(); the sums and the operands' LDS are the caller's again after mma_group_wait() and, for each tile, mma_group_sum().
- * mma_group_f16(c, a, b, piece): c[8]: this wave's tiles; a, b: the first rows; piece: even, the first of the two that hold these 16 k. */
+ * mma_group_commit(); the sums and the operands are the caller's again after mma_group_wait(n), which leaves the last n commits under way,
+ * and, for each tile, mma_group_sum().
+ * mma_group_f16(c, a, b, piece): c[8]: this wave's tiles; a, b: the first rows; piece: even, the first of the two that hold these 16 k.
+ * mma_group_weights_f16(c, a, rows, apart, tiles): A is this wave's 16 rows, in registers, B the 16 swizzled rows of k at `rows`, of 64
+ * columns each, the next 64 `apart` bytes further; tiles of 16 columns: 4 or 8. */
 enum { MMA_GROUP_WAVES = 4, MMA_GROUP_A = 64, MMA_GROUP_B = 128 };   /* rows of A and of B */
 #define MMA_GROUP 0
 DEVICE void mma_group_written(void) { }
 DEVICE void mma_group_begin(void)   { }
 DEVICE void mma_group_commit(void)  { }
-DEVICE void mma_group_wait(void)    { }
+DEVICE void mma_group_wait(const uint32_t n) { (void)n; }
 DEVICE void mma_group_sum(struct mma_acc *c) { (void)c; }
 DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
 {
@@ -2729,7 +2758,7 @@ DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b
 
 /* ==== templates/gpu/attention_prefill_sizes.h ==== */
 /* attention_prefill_sizes.h -- sizes of prefill attention, for the plan and for the kernels: macros of constants.
- * kind: KV_KIND_*; digits: of activations, 1 or 2; family: FAMILY_*; threads: of a group. */
+ * kind: KV_KIND_*; digits: of activations, 1 or 2; family: FAMILY_*; threads: of a group; fours: products are those of four waves. */
 
 /* 1: sums of f32 products instead of the matrix unit.  An f32 cache is asked for by those who want its precision. */
 #define ATTENTION_PREFILL_EXACT(kind, digits) ((digits) > 1u || (kind) == KV_KIND_f32)
@@ -2740,25 +2769,26 @@ DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b
     (((n_head) / (n_head_kv) + ATTENTION_PREFILL_CUTS(n_head, n_head_kv) - 1u) / ATTENTION_PREFILL_CUTS(n_head, n_head_kv))
 
 /* Tiles of 16 rows of a wave: with 2 each K and V that a wave reads from LDS serves twice, if registers hold both sums. */
-#define ATTENTION_PREFILL_TILES(head_dim, family) ((head_dim) <= 128u ? FAMILY_PREFILL_TILES(family) : 1u)
+#define ATTENTION_PREFILL_TILES(head_dim, family, fours) ((head_dim) <= 128u && !(fours) ? FAMILY_PREFILL_TILES(family) : 1u)
 /* Rows of a group, and positions whose K and V it takes at a time: as many as registers hold, and on AMD LDS. */
 #define ATTENTION_PREFILL_EXACT_ROWS 32u
-#define ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads) \
+#define ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads, fours) \
     (ATTENTION_PREFILL_EXACT(kind, digits) ? ATTENTION_PREFILL_EXACT_ROWS \
-     : (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_TILES(head_dim, family))
-#define ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family) \
-    (ATTENTION_PREFILL_EXACT(kind, digits) ? ((head_dim) > 128u ? 16u : 32u) \
-     : FAMILY_COPIES_REACH_LDS(family) ? ((kind) == KV_KIND_f16 && ((head_dim) <= 64u || (head_dim) > 128u) ? 64u : 32u) \
+     : (threads) / FAMILY_WAVE(family) * 16u * ATTENTION_PREFILL_TILES(head_dim, family, fours))
+#define ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family, fours) \
+    ((fours) ? 128u \
+     : ATTENTION_PREFILL_EXACT(kind, digits) ? ((head_dim) > 128u ? 16u : 32u) \
+     : FAMILY_COPIES_REACH_LDS(family) ? ((kind) == KV_KIND_f16 && (head_dim) <= 64u ? 64u : 32u) \
      : (head_dim) > 128u ? FAMILY_PREFILL_FEW(family) : 32u)
 
 /* The launch: grid_x groups, and tokens of a group (grid_y = ceil(tokens / these)). */
-#define ATTENTION_PREFILL_TOKENS(kind, digits, n_head, n_head_kv, head_dim, family, threads) \
-    (ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads) / ATTENTION_PREFILL_HEADS(n_head, n_head_kv))
+#define ATTENTION_PREFILL_TOKENS(kind, digits, n_head, n_head_kv, head_dim, family, threads, fours) \
+    (ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads, fours) / ATTENTION_PREFILL_HEADS(n_head, n_head_kv))
 
 /* Registers of a lane for the sums of a wave and for Q: Q stays there when there is room, else in LDS (FAMILY_MMA_*). */
 #define ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) \
-    (ATTENTION_PREFILL_TILES(head_dim, family) \
-     * (FAMILY_MMA_ACC(family) * ((head_dim) + ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family)) / 16u \
+    (ATTENTION_PREFILL_TILES(head_dim, family, 0) \
+     * (FAMILY_MMA_ACC(family) * ((head_dim) + ATTENTION_PREFILL_POSITIONS(kind, digits, head_dim, family, 0)) / 16u \
         + FAMILY_MMA_WORDS(family) * (head_dim) / 16u) <= 160u)
 
 /* LDS rows of f16: of one position or query, and, where V is transposed (no asynchronous copies), of one dimension; an odd number of
@@ -2768,7 +2798,7 @@ DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b
 /* Q, when it stays in LDS; else 16 rows of each wave pass through the places of K and V on their way to registers. */
 #define ATTENTION_PREFILL_Q_BYTES(kind, digits, head_dim, family, threads) \
     (ATTENTION_PREFILL_Q_IN_REGISTERS(kind, digits, head_dim, family) \
-     ? 0u : ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads) * ATTENTION_PREFILL_STRIDE(head_dim))
+     ? 0u : ATTENTION_PREFILL_ROWS(kind, digits, head_dim, family, threads, 0) * ATTENTION_PREFILL_STRIDE(head_dim))
 /* LDS rows of f32, for exact sums: an odd number of 16-byte pieces where n is a multiple of 8. */
 #define ATTENTION_PREFILL_EXACT_STRIDE(n) ((n) + 4u)
 
@@ -2781,12 +2811,12 @@ DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b
 #define PREFILL_LOG2E  1.44269504f
 
 /* Most a lane holds, over all head_dim: tiles of rows, tiles of 16 dimensions, tiles of 16 positions, pieces of 8 columns on their way. */
-enum { PREFILL_TILES = 2, PREFILL_DIMS = 16, PREFILL_SPANS = 4, PREFILL_PIECES = 16 };
+enum { PREFILL_TILES = 2, PREFILL_DIMS = 16, PREFILL_SPANS = 8, PREFILL_PIECES = 16 };
 
 /* What a group works on. */
 struct prefill {
     uint32_t n_head, n_head_kv, head_dim, n_ctx, threads;       /* constants, as are the next two lines; n_ctx: rows of the cache */
-    uint32_t exact, causal, window, ring, tiles, positions, heads, tokens;      /* window, ring: kv.h; a window is causal */
+    uint32_t exact, fours, causal, window, ring, tiles, positions, heads, tokens;       /* window, ring: kv.h; a window is causal */
     uint32_t q_registers, stride, v_stride;                     /* bytes; exact: floats */
     float    scale;                                             /* of scores, in units of log 2 */
     uint32_t kv_head, first_head, n_heads;                      /* query heads of the group: n_heads from first_head on, n_heads <= heads */
@@ -2816,6 +2846,21 @@ DEVICE uint32_t prefill_all_before(const struct prefill *p) { return p->causal ?
 DEVICE uint32_t prefill_leaves(const struct prefill *p, uint32_t first)
 {
     return p->window && first < kv_window_begin(p->end - 1, p->window);
+}
+
+/* By how much the largest score may exceed the maximum, weights 1, before the maximum follows: mostly it then stays,
+ * and all sums with it. */
+#define PREFILL_BEHIND 8.0f
+
+/* With a window rows begin at different positions.  Whether one of the group may begin in this step; whether row m has begun
+ * before it. */
+DEVICE uint32_t prefill_begins(const struct prefill *p, uint32_t first)
+{
+    return p->window ? first <= kv_window_begin(p->end - 1, p->window) : first == 0;
+}
+DEVICE uint32_t prefill_has_begun(const struct prefill *p, uint32_t m, uint32_t first)
+{
+    return p->window ? prefill_first(p, m) < first : first != 0;
 }
 
 /* 0: the group has no tokens. */
@@ -2918,7 +2963,15 @@ DEVICE u32x4 prefill_f16(const struct kv_piece *piece)
 }
 
 /* ---- Q ---- */
-/* 16 rows of Q, from m on, times scale, as f16 rows of LDS, by one wave. */
+/* In LDS where products are those of four waves: byte of 16-byte pieces of rows, which lie in areas of 64 columns, swizzled, `rows` rows
+ * each. */
+DEVICE uint32_t prefill_fours_place(uint32_t row, uint32_t column, const uint32_t rows)
+{
+    return column / 64 * (rows * SWIZZLED_ROW_BYTES) + lds_piece(row, SWIZZLED_ROW_BYTES, column % 64 / 8, 1);
+}
+DEVICE uint32_t prefill_rows_of(const struct prefill *p) { return p->threads / WAVE * 16 * p->tiles; }
+
+/* 16 rows of Q, from m on, times scale, as f16 rows of LDS, by one wave; with products of four waves `to` is where the group's begin. */
 DEVICE void prefill_q_rows(uint8_t *to, const struct prefill *p, const uint8_t *q, const uint64_t q_stride, uint32_t m)
 {
     const uint32_t per_row = p->head_dim / 8;
@@ -2934,7 +2987,7 @@ DEVICE void prefill_q_rows(uint8_t *to, const struct prefill *p, const uint8_t *
             h.z = f16x2_bits(clamp_f32(y.x, 65504.0f), clamp_f32(y.y, 65504.0f));
             h.w = f16x2_bits(clamp_f32(y.z, 65504.0f), clamp_f32(y.w, 65504.0f));
         }
-        *(u32x4 *)(void *)(to + row * p->stride + 2 * column) = h;
+        *(u32x4 *)(void *)(to + (p->fours ? prefill_fours_place(m + row, column, prefill_rows_of(p)) : row * p->stride + 2 * column)) = h;
     }
     wave_barrier();
 }
@@ -3119,21 +3172,6 @@ DEVICE void prefill_column_mask(struct prefill_columns *w, const struct prefill 
                 if (at > last || (p->window && at < begin)) w->s[t][j].x[e] = PREFILL_MASKED;
             }
     }
-}
-
-/* By how much the largest score may exceed the maximum, weights 1, before the maximum follows: mostly it then stays,
- * and all sums with it. */
-#define PREFILL_BEHIND 8.0f
-
-/* With a window queries begin at different positions.  Whether one of the group may begin in this step; whether query m has begun
- * before it. */
-DEVICE uint32_t prefill_begins(const struct prefill *p, uint32_t first)
-{
-    return p->window ? first <= kv_window_begin(p->end - 1, p->window) : first == 0;
-}
-DEVICE uint32_t prefill_has_begun(const struct prefill *p, uint32_t m, uint32_t first)
-{
-    return p->window ? prefill_first(p, m) < first : first != 0;
 }
 
 /* The maximum moves, in a query's first step to that of the step, and the sums with it; before that step there is none. */
@@ -3414,7 +3452,8 @@ DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args 
  * A group takes one KV head and some tokens, one after another from group_y() on; its rows are (token, query head) with heads varying
  * fastest, so that K and V are read once for all heads that share them.  The latest tokens, which attend most, come first.
  * Two ways to compute, by ATTENTION_PREFILL_EXACT(KV_KIND, digits): f16 products on the matrix unit, where each wave has 16 or 32 rows to
- * itself, as columns of the products on AMD, as their rows on NVIDIA; or f32 products, where threads / 16 neighbouring lanes have two rows.
+ * itself, as columns of the products on AMD, as their rows on NVIDIA, with sm_90a four waves
+ * together; or f32 products, where threads / 16 neighbouring lanes have two rows.
  * LDS, grid and tokens of a group: attention_prefill_sizes.h. */
 
 /* ---- the kernel's body ---- */
@@ -3422,17 +3461,18 @@ DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args 
 DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                                  const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv,
                                  const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t digits,
-                                 const uint32_t threads, const uint32_t causal, const uint32_t window, const uint32_t ring)
+                                 const uint32_t threads, const uint32_t fours, const uint32_t causal, const uint32_t window,
+                                 const uint32_t ring)
 {
     const struct prefill_out to = { out, out_stride, kind };
     struct prefill p;
     p.n_head = n_head, p.n_head_kv = n_head_kv, p.head_dim = head_dim, p.n_ctx = kv_rows(n_ctx, ring), p.threads = threads;
-    p.causal = causal, p.window = window, p.ring = ring;
+    p.causal = causal, p.window = window, p.ring = ring, p.fours = fours;
     p.exact = ATTENTION_PREFILL_EXACT(KV_KIND, digits);
-    p.tiles = ATTENTION_PREFILL_TILES(head_dim, FAMILY);
-    p.positions = ATTENTION_PREFILL_POSITIONS(KV_KIND, digits, head_dim, FAMILY);
+    p.tiles = ATTENTION_PREFILL_TILES(head_dim, FAMILY, fours);
+    p.positions = ATTENTION_PREFILL_POSITIONS(KV_KIND, digits, head_dim, FAMILY, fours);
     p.heads = ATTENTION_PREFILL_HEADS(n_head, n_head_kv);
-    p.tokens = ATTENTION_PREFILL_TOKENS(KV_KIND, digits, n_head, n_head_kv, head_dim, FAMILY, threads);
+    p.tokens = ATTENTION_PREFILL_TOKENS(KV_KIND, digits, n_head, n_head_kv, head_dim, FAMILY, threads, fours);
     p.q_registers = ATTENTION_PREFILL_Q_IN_REGISTERS(KV_KIND, digits, head_dim, FAMILY);
     p.stride = p.exact ? ATTENTION_PREFILL_EXACT_STRIDE(head_dim) : ATTENTION_PREFILL_STRIDE(head_dim);
     p.v_stride = p.exact ? ATTENTION_PREFILL_EXACT_STRIDE(p.positions) : ATTENTION_PREFILL_STRIDE(p.positions);
@@ -3447,15 +3487,16 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
  * up to a multiple of 64 columns.  q: rows f32 [n_head][head_dim], normed and rotated, row t at q + t q_stride.
  * Strides in bytes, multiples of 16.  head_dim: a multiple of 16 up to 256 (q8_0: of 32).  scale: of q . k.
  * digits: 2 asks for f32 products.
- * threads: 128 or 256, all of the group; 128 where gfx11 has more than 128 dimensions.  window, ring: kv.h.  All but pointers constants.
+ * threads: 128 or 256, all of the group; 128 where gfx11 has more than 128 dimensions.  fours: 1 for products of four waves, where
+ * ATTENTION_PREFILL_IN_FOURS and the machine has them.  window, ring: kv.h.  All but pointers constants.
  * After pdl_wait(). */
 DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                               const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv,
                               const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t digits,
-                              const uint32_t threads, const uint32_t window, const uint32_t ring)
+                              const uint32_t threads, const uint32_t fours, const uint32_t window, const uint32_t ring)
 {
-    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, 1, window,
-                         ring);
+    attention_prefill_of(a, out, out_stride, kind, q, q_stride, n_head, n_head_kv, head_dim, n_ctx, scale, digits, threads, fours, 1,
+                         window, ring);
 }
 
 /* ==== templates/gpu/sample_math.h ==== */
@@ -3665,9 +3706,6 @@ struct sample_step {
     uint64_t  random[4];
 };
 
-/* Tokens before the one that is drawn first: drafts are drawn again. */
-DEVICE uint32_t sample_end(const struct forge_gpu_step *step) { return step->n_past + step->n_tokens - step->n_drafts; }
-
 /* The largest x of the group, in all threads.  A barrier stands between two calls with the same turn. */
 DEVICE uint64_t sample_group_max(uint64_t x, const uint32_t turn, const uint32_t threads)
 {
@@ -3722,10 +3760,10 @@ DEVICE float sample_penalised(float x, const struct forge_gpu_step *step, uint32
 }
 
 /* counts: [segment] of LDS, this wave's own. */
-DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, uint32_t row, const uint32_t n_ctx, const uint32_t segment,
-                            uint32_t s, uint32_t *counts)
+DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, const uint32_t n_ctx, const uint32_t segment, uint32_t s,
+                            uint32_t *counts)
 {
-    const uint32_t end = sample_end(step) + row, asked = (uint32_t)step->repeat_last_n;      /* -1: more than any context */
+    const uint32_t end = step->n_past + step->n_tokens, asked = (uint32_t)step->repeat_last_n;      /* -1: more than any context */
     const uint32_t window = asked < n_ctx ? asked : n_ctx;
     for (uint32_t i = 0; i < segment / WAVE; i++) counts[i * WAVE + lane_id()] = 0;
     wave_barrier();
@@ -3777,7 +3815,7 @@ DEVICE uint32_t sample_has_top_k(const struct sample_chances o, const uint32_t n
     return o.top_k > 0 && o.top_k < (int32_t)n_vocab;
 }
 
-DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, uint32_t row, const struct sample_chances o,
+DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, const struct sample_chances o,
                            const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch, uint32_t s)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
@@ -3792,7 +3830,7 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
         float was[SAMPLE_MAX_SEGMENT / WAVE];
         for (uint32_t i = 0; i < segment / WAVE; i++) was[i] = x[i];
         sample_bias(x, step, segment, s);
-        if (penalties) sample_penalise(x, step, row, n_ctx, segment, s, (uint32_t *)(void *)lds() + segment * wave_id());
+        if (penalties) sample_penalise(x, step, n_ctx, segment, s, (uint32_t *)(void *)lds() + segment * wave_id());
         for (uint32_t i = 0; i < segment / WAVE; i++)
             if (bits_of_f32(x[i]) != bits_of_f32(was[i])) store_shared_f32(logits + s * segment + i * WAVE + lane_id(), x[i]);
     }
@@ -3942,8 +3980,7 @@ DEVICE uint32_t sample_orders(const struct sample_chances o, const uint32_t n_vo
     return sample_has_top_k(o, n_vocab) ? (uint32_t)o.top_k > half : o.top_p < 1;
 }
 
-/* row: of a step with drafts, the number of the token drawn from these logits. */
-DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, uint32_t row, const uint32_t n_vocab, const uint32_t n_ctx,
+DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx,
                             uint8_t *scratch, const uint32_t groups, const uint32_t threads)
 {
     const uint32_t waves = threads / WAVE;
@@ -3954,7 +3991,7 @@ DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, ui
     const uint32_t in_order = sample_orders(o, n_vocab);
     for (uint32_t b = group_x(); b < SAMPLE_BLOCKS(n_vocab); b += groups) {
         for (uint32_t i = wave_id(); i < SAMPLE_BLOCK_SEGMENTS; i += waves) {
-            if (s < SAMPLE_SEGMENTS(n_vocab)) sample_segment(x, logits, step, row, o, n_vocab, n_ctx, scratch, s);
+            if (s < SAMPLE_SEGMENTS(n_vocab)) sample_segment(x, logits, step, o, n_vocab, n_ctx, scratch, s);
             s = i + waves < SAMPLE_BLOCK_SEGMENTS ? s + waves : (b + groups) * SAMPLE_BLOCK_SEGMENTS + wave_id();
             sample_load(x, logits, n_vocab, s);
         }
@@ -4464,14 +4501,6 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
     ((volatile GLOBAL uint64_t *)was->ring)[number % FORGE_GPU_RING] = (uint64_t)number << 32 | token;
 }
 
-DEVICE struct sample_step sample_step_of(const struct forge_gpu_step *step)
-{
-    const struct sample_step was = { step->n_past, step->n_tokens, step->n_drawn, step->history, step->ring,
-                                     { step->temp, step->top_p, step->top_k }, step->min_p,
-                                     { step->random[0], step->random[1], step->random[2], step->random[3] } };
-    return was;
-}
-
 /* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token; the random
  * state goes on as in sample.c, which does not draw when temp <= 0; logits that are NaN or infinite before biases and penalties:
  * FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
@@ -4483,9 +4512,11 @@ DEVICE struct sample_step sample_step_of(const struct forge_gpu_step *step)
 DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
                    uint32_t *counters, const uint32_t groups, const uint32_t threads)
 {
-    sample_segments(logits, a.step, 0, n_vocab, n_ctx, scratch, groups, threads);
+    sample_segments(logits, a.step, n_vocab, n_ctx, scratch, groups, threads);
     if (!last_to_arrive(counters, groups, &sample_words()[SAMPLE_FLAG])) return;
-    struct sample_step step = sample_step_of(a.step);
+    struct sample_step step = { a.step->n_past, a.step->n_tokens, a.step->n_drawn, a.step->history, a.step->ring,
+                                { a.step->temp, a.step->top_p, a.step->top_k }, a.step->min_p,
+                                { a.step->random[0], a.step->random[1], a.step->random[2], a.step->random[3] } };
     const uint32_t token = sample_draw(&step, logits, scratch, n_vocab, threads);
     if (thread_x() == 0) sample_finish(a.step, &step, token, n_ctx);
 }
@@ -4810,7 +4841,7 @@ DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, c
 }
 DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
 {
-    mma_group_wait();
+    mma_group_wait(0);
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
 }

@@ -144,7 +144,8 @@ static void test_launches(void **state)
             const uint32_t usual = kernel_launches(k, k->prefill, k->n_prefill, p->chunk);
             uint32_t ranged = 0;
             for (uint32_t tokens = 1; tokens <= p->chunk; tokens++) {
-                assert_int_equal(kernel_launches(k, k->prefill, k->n_prefill, tokens), usual);
+                /* one row of logits is a product of decode's, which stages nothing */
+                assert_int_equal(kernel_launches(k, k->prefill, k->n_prefill, tokens), tokens == 1 ? usual - 1 : usual);
                 uint64_t flops = 0, decoded = 0;
                 for (uint32_t i = 0; i < k->n_prefill; i++) {
                     const struct kernel *launched = &k->kernels[k->prefill[i].kernel];
