@@ -25,6 +25,7 @@ struct coding {
     void   (*scales)(uint8_t v[16], const uint8_t *block);
     uint32_t n_scales, scale_bits;     /* 16 or 8 of 6 bits of 256 columns, or bytes, 4 to 16 for every 64 to 256; 0: none */
     bool    sums16;                    /* minimums of 16 columns: GPU products read sums over 16 activations (SUMS16 of its template) */
+    bool    matrix;                    /* GPU products of a few tokens can be on the matrix unit (QUAD_PLANES of its template) */
     struct cpu_plane cpu[2];
     struct gpu_plane gpu[2];
     /* The bits of a block's f16 where they do not stand together; NULL: format.def says where. */

@@ -6,6 +6,6 @@ static void codes(uint32_t c[8], const uint8_t *b, uint32_t i) { codes_half_chun
 static void scales(uint8_t v[16], const uint8_t *b) { scales_k4(v, b + 4); }
 
 const struct coding coding_q4_K = {
-    .codes = codes, .scales = scales, .n_scales = 16, .scale_bits = 6, .weight = weight_k4,
+    .codes = codes, .scales = scales, .n_scales = 16, .scale_bits = 6, .weight = weight_k4, .matrix = true,
     .cpu = { { 4, 0 } }, .gpu = { { GPU_NIBBLES, 0 } },
 };

@@ -18,6 +18,6 @@ static float weight(const struct block_parts *p, uint32_t i)
 }
 
 const struct coding coding_q6_K = {
-    .codes = codes, .scales = scales, .n_scales = 16, .scale_bits = 8, .weight = weight,
+    .codes = codes, .scales = scales, .n_scales = 16, .scale_bits = 8, .weight = weight, .matrix = true,
     .cpu = { { 4, 0 }, { 2, 4 } }, .gpu = { { GPU_NIBBLES, 2 }, { GPU_PAIRS, 0 } }, .gpu_flip = 0x20,
 };

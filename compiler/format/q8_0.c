@@ -8,4 +8,4 @@ static void codes(uint32_t c[8], const uint8_t *b, uint32_t i)
 }
 static float weight(const struct block_parts *p, uint32_t i) { return p->number[0] * (float)(int8_t)p->code[i]; }
 
-const struct coding coding_q8_0 = { .codes = codes, .weight = weight, .cpu = { { 8, 0 } }, .gpu = { { GPU_BYTES, 0 } } };
+const struct coding coding_q8_0 = { .codes = codes, .weight = weight, .matrix = true, .cpu = { { 8, 0 } }, .gpu = { { GPU_BYTES, 0 } } };

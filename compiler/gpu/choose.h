@@ -91,6 +91,12 @@ bool gpu_by_gemv(const struct plan *p, bool prefill);
 struct gemv_shape { uint32_t rows, lanes, threads, resident, depth; };
 const char *gpu_gemv_misfit(struct arena *a, const struct plan *p, const struct group *g, const struct gemv_shape *s);
 
+/* Products on the matrix unit, a few tokens at once: LDS of a group (templates/gpu/gemv_sizes.h, gemv_matrix_tmpl.c), and bytes of a stage
+ * of weights. */
+struct matrix_lds { uint64_t x_bytes, parts_at, exchange_at, ring_at, ring_bytes, bytes; };
+struct matrix_lds gpu_matrix_lds(const struct plan *p, const struct group *g, const struct kernel *k);
+uint64_t gpu_matrix_stage(const struct plan *p, const struct weight *w);
+
 /* What the plan of tiles needs to know of a group's products; weight_bytes: of all of them; parts: what the result points to. */
 struct gemm_product gpu_product(const struct plan *p, const struct group *g, uint64_t weight_bytes, struct gemm_part parts[MAX_BRANCHES]);
 

@@ -3,6 +3,7 @@
 #include "choose.h"
 #include "compiler/format/blocks.h"
 #include "templates/gpu/gemv_sizes.h"
+#include "templates/gpu/machine/families.h"
 #include "templates/gpu/slices_sizes.h"
 #include <string.h>
 
@@ -351,6 +352,74 @@ static void choose_columns(const struct chooser *c, struct kernel_draft *d)
     d->kernel.lds_bytes *= param[PARAM_COLUMNS];
 }
 
+/* ---- several tokens on the matrix unit ---- */
+
+uint64_t gpu_matrix_stage(const struct plan *p, const struct weight *w)
+{
+    return 16 * packing_row_bytes(plan_packing(p, w), 256);
+}
+
+struct matrix_lds gpu_matrix_lds(const struct plan *p, const struct group *g, const struct kernel *k)
+{
+    const struct gpu_group *gg = &p->gpu->groups[g - p->fused->groups];
+    const uint32_t ranks = k->param[PARAM_CLUSTER] ? k->param[PARAM_CLUSTER] : 1, lanes = k->param[PARAM_LANES],
+                   waves = k->param[PARAM_THREADS] / p->profile->wave, slots = waves / MATRIX_SPLIT(waves, lanes / 4 / ranks);
+    uint64_t stage = 0;
+    for (uint32_t i = 0; i < gg->n_runs; i++) {
+        const uint64_t own = gpu_matrix_stage(p, gg->runs[i].weight);
+        if (own > stage) stage = own;
+    }
+    struct matrix_lds l = { .x_bytes = MATRIX_X_BYTES(ACTS_BYTES((uint64_t)MATRIX_COLS(gpu_input_cols(g), lanes, ranks), p->gpu->digits,
+                                                                 gg->sums16)),
+                            .ring_bytes = stage * k->param[PARAM_DEPTH] };
+    l.parts_at = l.x_bytes * k->param[PARAM_COLUMNS];
+    l.exchange_at = l.parts_at + MATRIX_PART_BYTES * waves;
+    l.ring_at = plan_align(l.exchange_at + MATRIX_EXCHANGE_BYTES(slots, ranks), 128);
+    l.bytes = l.ring_at + waves * l.ring_bytes;
+    return l;
+}
+
+/* Can these groups of a cluster, and so many stages, be those of the kernel? */
+static bool matrix_fits(const struct chooser *c, const struct kernel *k)
+{
+    const struct profile *t = c->plan->profile;
+    const uint32_t ranks = k->param[PARAM_CLUSTER] ? k->param[PARAM_CLUSTER] : 1;
+    return k->param[PARAM_DEPTH] >= 2 && (ranks & (ranks - 1)) == 0 && ranks <= 8 && 4 * ranks <= k->param[PARAM_LANES] &&
+           (ranks == 1 || t->cluster) && k->grid_x % ranks == 0 &&
+           gpu_matrix_lds(c->plan, c->group, k).bytes * k->param[PARAM_RESIDENT] <= t->lds_bytes;
+}
+
+/* Clusters of more than two lie in one of the eight parts of the GPU that have 16 compute units or a few more. */
+static uint32_t matrix_groups(const struct chooser *c, const struct kernel *k)
+{
+    const uint32_t groups = c->plan->profile->compute_units * k->param[PARAM_RESIDENT], cluster = k->param[PARAM_CLUSTER];
+    return cluster <= 2 || groups / 8 < cluster ? groups : groups / 8 / cluster * cluster * 8;
+}
+
+/* Whether the group's products can be on the matrix unit, and how: with as few groups in a cluster as leave room for two stages, and as
+ * many stages as then have room, up to four.  What a person gives is taken. */
+static bool plan_matrix(const struct chooser *c, struct kernel *k)
+{
+    enum { MOST_STAGES = 4 };
+    const struct kernel_choice *given = choose_given(c, TEMPLATE_gemv_matrix, 0);
+    if (c->steps != STEPS_COLUMNS || c->group->kind != GROUP_LINEAR || !FAMILY_MMA_BYTES(c->plan->profile->family) || c->gg->needs_floats ||
+        choose_given(c, TEMPLATE_gemv_columns, 0) || (c->group->norm && c->group->norm->op != OP_rmsnorm)) return false;
+    for (uint32_t i = 0; i < c->gg->n_runs; i++) if (!c->gg->runs[i].weight->tensor->quant->coding->matrix) return false;
+    k->param[PARAM_ROWS] = 0;
+    k->param[PARAM_COLUMNS] = c->plan->options.columns;
+    for (uint32_t cluster = 0; cluster <= 8; cluster += cluster ? cluster : 2) {
+        k->param[PARAM_CLUSTER] = kernel_chosen(given, PARAM_CLUSTER, cluster);
+        k->grid_x = matrix_groups(c, k);
+        for (uint32_t stages = MOST_STAGES; stages >= 2; stages--) {
+            k->param[PARAM_DEPTH] = kernel_chosen(given, PARAM_DEPTH, stages);
+            if (matrix_fits(c, k)) return true;
+        }
+    }
+    if (given) die_at(given->at, "cluster and depth of %s do not fit: a cluster has 2 to 8 groups, a power of two, or 0; "
+                      "a ring 2 stages or more; and LDS is %u bytes", c->group->name, c->plan->profile->lds_bytes);
+    return false;
+}
+
 static void choose_gemv_kernel(const struct chooser *c)
 {
     const struct gemv_shape shape = choose_gemv(c);
@@ -380,7 +449,14 @@ static void choose_gemv_kernel(const struct chooser *c)
     d.kernel.param[PARAM_DIGITS] = c->plan->gpu->digits;
     d.kernel.grid_x = c->plan->profile->compute_units * shape.resident;
     d.kernel.lds_bytes = (uint32_t)(chooses ? c->gg->route_at + route_lds(c->group->choice) : row_lds(c->group, c->gg));
-    if (c->steps == STEPS_COLUMNS) choose_columns(c, &d);
+    struct kernel on_matrix = d.kernel;
+    if (plan_matrix(c, &on_matrix)) {
+        d.kernel = on_matrix;
+        d.kernel.template = TEMPLATE_gemv_matrix;
+        d.kernel.grid_tokens = d.kernel.param[PARAM_COLUMNS];
+        d.kernel.lds_bytes = (uint32_t)gpu_matrix_lds(c->plan, c->group, &d.kernel).bytes;
+    }
+    else if (c->steps == STEPS_COLUMNS) choose_columns(c, &d);
     choose_end(c, &d);
 }
 

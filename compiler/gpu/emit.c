@@ -62,12 +62,16 @@ static void use_format(struct arena *a, struct document *d, const char *format, 
     }
     for (uint32_t i = 0; i < k->n_gemvs; i++) {
         const struct gpu_gemv *g = &k->gemvs[i];
+        const struct document_parameter ring[] = { { "FORMAT", format }, { "LANES", number(a, g->lanes) },
+                                                   { "STAGES", number(a, g->depth) }, { "COLUMNS", number(a, g->columns) } };
         struct document_parameter shape[6] = { { "FORMAT", format }, { "ROWS", number(a, g->rows) }, { "LANES", number(a, g->lanes) } };
         uint32_t n = 3;
         if (g->depth) shape[n++] = (struct document_parameter){ "DEPTH", number(a, g->depth) };
         if (g->columns) shape[n++] = (struct document_parameter){ "COLUMNS", number(a, g->columns) };
         if (g->slices) shape[n++] = (struct document_parameter){ g->slices == SLICES_SUM ? "SLICES_SUM" : "SLICES_EACH", "1" };
-        if (strcmp(g->format, format) == 0) document_instance(d, "templates/gpu/gemv_tmpl.c", shape, n, NULL);
+        if (strcmp(g->format, format)) continue;
+        if (g->matrix) document_instance(d, "templates/gpu/gemv_matrix_tmpl.c", ring, COUNT_OF(ring), NULL);
+        else document_instance(d, "templates/gpu/gemv_tmpl.c", shape, n, NULL);
     }
 }
 

@@ -220,6 +220,7 @@ static void put_body(struct emitter *e)
     case TEMPLATE_stage_bf16:        gpu_put_stage(e, true); break;
     case TEMPLATE_gemv:              gpu_put_gemv(e); break;
     case TEMPLATE_gemv_columns:      gpu_put_gemv_columns(e); break;
+    case TEMPLATE_gemv_matrix:       gpu_put_gemv_matrix(e); break;
     case TEMPLATE_gemm:              gpu_put_gemm(e); break;
     case TEMPLATE_heads:             gpu_put_heads(e); break;
     case TEMPLATE_attention_decode:
@@ -298,7 +299,7 @@ static void add_gemv(struct gpu_instances *list, struct gpu_gemv x)
     for (uint32_t i = 0; i < list->n_gemvs; i++) {
         const struct gpu_gemv *y = &list->gemvs[i];
         if (strcmp(x.format, y->format) == 0 && x.rows == y->rows && x.lanes == y->lanes && x.depth == y->depth
-            && x.columns == y->columns && x.slices == y->slices) return;
+            && x.columns == y->columns && x.slices == y->slices && x.matrix == y->matrix) return;
     }
     list->gemvs[list->n_gemvs++] = x;
 }
@@ -324,9 +325,9 @@ struct gpu_instances gpu_instances(struct arena *a, const struct plan *p)
         for (uint32_t r = 0; gg && r < gg->n_runs; r++) {
             const char *format = gg->runs[r].weight->tensor->quant->file;
             const enum gpu_slices slices = gpu_slices_of(k->group);
-            if (k->template == TEMPLATE_gemv || k->template == TEMPLATE_gemv_columns)
+            if (k->template == TEMPLATE_gemv || k->template == TEMPLATE_gemv_columns || k->template == TEMPLATE_gemv_matrix)
                 add_gemv(&found, (struct gpu_gemv){ format, k->param[PARAM_ROWS], k->param[PARAM_LANES], k->param[PARAM_DEPTH],
-                                                   k->param[PARAM_COLUMNS], slices });
+                                                   k->param[PARAM_COLUMNS], slices, k->template == TEMPLATE_gemv_matrix });
             if (k->template == TEMPLATE_gemm)
                 add_gemm(&found, (struct gpu_gemm){ format, k->param[PARAM_TOKENS], k->param[PARAM_ROWS], k->param[PARAM_THREADS],
                                                    slices != SLICES_NONE });

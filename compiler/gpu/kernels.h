@@ -4,7 +4,7 @@
 #include "choose.h"
 
 /* An instance of the decode product's template; and of the prefill product's. */
-struct gpu_gemv { const char *format; uint32_t rows, lanes, depth, columns; enum gpu_slices slices; };
+struct gpu_gemv { const char *format; uint32_t rows, lanes, depth, columns; enum gpu_slices slices; bool matrix; };
 struct gpu_gemm { const char *format; uint32_t tokens, rows, threads; bool slices; };
 /* What the kernels of a plan call, each once. */
 struct gpu_instances {

@@ -68,6 +68,7 @@ void gpu_put_picked(struct emitter *e);
 
 void gpu_put_gemv(struct emitter *e);
 void gpu_put_gemv_columns(struct emitter *e);
+void gpu_put_gemv_matrix(struct emitter *e);
 void gpu_put_gemm(struct emitter *e);
 void gpu_put_stage(struct emitter *e, bool bf16);
 void gpu_put_heads(struct emitter *e);
@@ -76,5 +77,6 @@ void gpu_put_attention_prefill(struct emitter *e);
 void gpu_put_attention_step(struct emitter *e);
 /* "q4_K_2x32", "q4_K_128x64_256": the instance of a product's template. */
 const char *gpu_gemv_name(struct arena *a, const struct kernel *k, const struct weight *w);
+const char *gpu_gemv_matrix_name(struct arena *a, const struct kernel *k, const struct weight *w);
 const char *gpu_gemm_name(struct arena *a, const struct kernel *k, const struct weight *w);
 #endif

@@ -15,6 +15,12 @@ const char *gpu_gemv_name(struct arena *a, const struct kernel *k, const struct 
                         k->param[PARAM_LANES], depth);
 }
 
+const char *gpu_gemv_matrix_name(struct arena *a, const struct kernel *k, const struct weight *w)
+{
+    return arena_printf(a, "matrix%u_%s_%ux%u", k->param[PARAM_COLUMNS], w->tensor->quant->file, k->param[PARAM_LANES],
+                        k->param[PARAM_DEPTH]);
+}
+
 const char *gpu_gemm_name(struct arena *a, const struct kernel *k, const struct weight *w)
 {
     return arena_printf(a, "%s%s_%ux%u_%u", gpu_slices_of(k->group) ? "slices_" : "", w->tensor->quant->file, k->param[PARAM_TOKENS],
@@ -34,7 +40,8 @@ static const char *group_token(const struct emitter *e) { return e->kernel->grid
 /* Is the kernel decode's, or made as those are? */
 static bool by_gemv(const struct emitter *e)
 {
-    return e->kernel->template == TEMPLATE_gemv || e->kernel->template == TEMPLATE_gemv_columns;
+    const enum kernel_template t = e->kernel->template;
+    return t == TEMPLATE_gemv || t == TEMPLATE_gemv_columns || t == TEMPLATE_gemv_matrix;
 }
 
 /* Where the branch's rows begin in a combined product, and the token of a group. */
@@ -422,6 +429,60 @@ void gpu_put_gemv_columns(struct emitter *e)
     gpu_put(e, "uint32_t slot = gemv_slot(/* groups */ %u, /* lanes */ %u);", e->kernel->grid_x, e->kernel->param[PARAM_LANES]);
     put_columns_input(e, row_bytes);
     for (uint32_t i = 0; i < e->gg->n_runs; i++) put_columns_run(e, &e->gg->runs[i], &functions[i], i == 0);
+}
+
+/* ---- the same on the matrix unit ---- */
+
+static const char *matrix_begin(struct emitter *e, const struct gpu_run *r)
+{
+    return arena_printf(e->arena, "gemv_begin_%s(&ahead, &k, %s, /* rows */ %llu, /* cols */ %u, slot);",
+                        gpu_gemv_matrix_name(e->arena, e->kernel, r->weight), weights_of(e, r, ", 0"), (ull)r->rows, e->group->input->cols);
+}
+
+static void put_matrix_input(struct emitter *e)
+{
+    const struct group *g = e->group;
+    const struct kernel *k = e->kernel;
+    const struct gpu_place x = gpu_read(e->plan, g->input);
+    const uint32_t columns = k->param[PARAM_COLUMNS];
+    const struct matrix_lds l = gpu_matrix_lds(e->plan, g, k);
+    gpu_put(e, "const uint32_t t0 = first_token(a) + group_y() * %u, left = a.step->n_tokens - t0, n = left < %u ? left : %u;", columns,
+            columns, columns);
+    gpu_put(e, "mark(a);");
+    gpu_put(e, "columns_to_lds(%llu, (const uint8_t *)(const void *)%s, STRIDE_%s, n, /* norm */ %u, %s, /* cols */ %u, %s,",
+            (ull)l.x_bytes, gpu_row(e, x, "t0"), x.symbol, g->norm != NULL, g->norm ? gpu_vector(e, g->norm->weight) : "0", g->input->cols,
+            g->norm ? emit_float(e->arena, g->norm->attr.eps) : "0.0f");
+    gpu_put(e, "    /* digits */ %u, /* sums16 */ %u, /* columns */ %u, /* lanes */ %u, k.ranks, group_x() %% k.ranks, %u);",
+            k->param[PARAM_DIGITS], e->gg->sums16, columns, k->param[PARAM_LANES], k->param[PARAM_THREADS]);
+}
+
+void gpu_put_gemv_matrix(struct emitter *e)
+{
+    const struct kernel *k = e->kernel;
+    const struct matrix_lds l = gpu_matrix_lds(e->plan, e->group, k);
+    const uint32_t cluster = k->param[PARAM_CLUSTER];
+    struct rows_functions functions[MAX_BRANCHES];
+    for (uint32_t i = 0; i < e->gg->n_runs; i++) functions[i] = put_rows_functions(e, &e->gg->runs[i]);
+    gpu_put(e, "pdl_launch();");
+    gpu_put(e, "const struct gemv_matrix k = { /* groups */ %u, /* threads */ %u, /* ranks */ %u, /* lanes */ %u, "
+            "/* LDS */ %llu, %llu, %llu, %llu, %llu };", k->grid_x, k->param[PARAM_THREADS], cluster ? cluster : 1,
+            k->param[PARAM_LANES], (ull)l.x_bytes, (ull)l.parts_at, (ull)l.exchange_at, (ull)l.ring_at, (ull)l.ring_bytes);
+    gpu_put(e, "uint32_t slot = gemv_matrix_slot(&k);");
+    gpu_put(e, "struct gemv_ahead ahead;");
+    gpu_put(e, "%s", matrix_begin(e, &e->gg->runs[0]));
+    gpu_put(e, "pdl_wait();");
+    put_matrix_input(e);
+    for (uint32_t i = 0; i < e->gg->n_runs; i++) {
+        const struct gpu_run *r = &e->gg->runs[i];
+        const bool pair = e->group->branches[r->first].partner >= 0;
+        const struct rows_functions *f = &functions[i];
+        const char *to = pair ? f->sink : arena_printf(e->arena, "%s, %s", f->addend ? f->addend : "/* addend */ 0", f->sink);
+        if (i) gpu_put(e, "%s", matrix_begin(e, r));
+        gpu_put(e, "%sgemv_%s%s(a, &ahead, &k, %s, /* rows */ %llu, /* cols */ %u, /* digits */ %u, t0, n, slot,",
+                e->gg->n_runs > 1 ? "slot = " : "", pair ? "pair_" : "", gpu_gemv_matrix_name(e->arena, k, r->weight), weights_of(e, r, ""),
+                (ull)r->rows, e->group->input->cols, k->param[PARAM_DIGITS]);
+        gpu_put(e, "    %s);", to);
+    }
 }
 
 /* ---- prefill ---- */

@@ -27,8 +27,9 @@ enum kernel_param {
     PARAM_CLUSTER,      /* workgroups that reach each other's LDS; 0: none */
     PARAM_DIGITS,       /* of activations in integer products, 8 bits each; of 16-bit ones in attention, 0: floats */
     PARAM_UNIT,         /* rows that one thread computes and finishes in one go */
-    PARAM_DEPTH,        /* gemv: units of a row that a lane loads in a step; 0: the format's choice */
-    PARAM_COLUMNS,      /* gemv_columns: tokens that a workgroup works on at once */
+    PARAM_DEPTH,        /* gemv: units of a row that a lane loads in a step; 0: the format's choice; gemv_matrix:
+                         * stages of a wave's ring of weights */
+    PARAM_COLUMNS,      /* gemv_columns, gemv_matrix: tokens that a workgroup works on at once */
     PARAM_COUNT
 };
 extern const char *const kernel_param_name[PARAM_COUNT];

@@ -27,26 +27,26 @@
  *   1197  templates/gpu/gemv_sizes.h
  *   1218  templates/gpu/acts_unit.h
  *   1290  templates/gpu/acts.h
- *   1546  templates/gpu/stage.h
- *   1597  templates/gpu/attention_sizes.h
- *   1634  templates/gpu/kv.h
- *   1777  templates/gpu/rope.h
- *   1914  templates/gpu/attention_decode_tmpl.c
- *   2667  templates/gpu/mma.h
- *   2759  templates/gpu/attention_prefill_sizes.h
- *   2805  templates/gpu/attention_prefill.h
- *   2995  templates/gpu/attention_prefill_columns.h
- *   3292  templates/gpu/attention_prefill_exact.h
- *   3443  templates/gpu/attention_prefill_tmpl.c
- *   3502  templates/gpu/sample_math.h
- *   3636  templates/gpu/sample_sizes.h
- *   3667  templates/gpu/sample_tmpl.c
- *   4524  templates/gpu/formats/q8_0.h
- *   4573  templates/gpu/row_stride.h
- *   4581  templates/gpu/gemm_sizes.h
- *   4627  templates/gpu/embed_tmpl.c
- *   4695  templates/gpu/gemm_tmpl.c
- *   5093  templates/gpu/gemv_tmpl.c
+ *   1561  templates/gpu/stage.h
+ *   1612  templates/gpu/attention_sizes.h
+ *   1649  templates/gpu/kv.h
+ *   1792  templates/gpu/rope.h
+ *   1929  templates/gpu/attention_decode_tmpl.c
+ *   2682  templates/gpu/mma.h
+ *   2778  templates/gpu/attention_prefill_sizes.h
+ *   2824  templates/gpu/attention_prefill.h
+ *   3014  templates/gpu/attention_prefill_columns.h
+ *   3311  templates/gpu/attention_prefill_exact.h
+ *   3462  templates/gpu/attention_prefill_tmpl.c
+ *   3521  templates/gpu/sample_math.h
+ *   3655  templates/gpu/sample_sizes.h
+ *   3686  templates/gpu/sample_tmpl.c
+ *   4543  templates/gpu/formats/q8_0.h
+ *   4596  templates/gpu/row_stride.h
+ *   4604  templates/gpu/gemm_sizes.h
+ *   4650  templates/gpu/embed_tmpl.c
+ *   4718  templates/gpu/gemm_tmpl.c
+ *   5116  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -1047,8 +1047,8 @@ enum { FORGE_GPU_RING = 1024 };
  *   cluster_*                   clusters: groups, neighbours in x, that run together and write each other's LDS; launched as such
  *                               (forge_gpu_launch.cluster), NVIDIA only.  cluster_arrive() once by every thread, early; cluster_started()
  *                               before the first store to another group; what was stored is seen after cluster_barrier().
- *                               cluster_store16(p, rank, x), _store8: p, in this group's LDS, is stored at the same place of group `rank`
- *                               of the cluster
+ *                               cluster_store16(p, rank, x), _store8, _store4: p, in this group's LDS, is stored at the same place of
+ *                               group `rank` of the cluster
  *   pdl_launch, pdl_wait        dependent launch: weights may be loaded before, everything an earlier kernel wrote only after pdl_wait().
  *                               Every thread calls both once; nothing is written to global memory before the wait.  No-ops but on NVIDIA
  *   DEPENDENT_LAUNCH            constant: is there time before pdl_wait()?  If not, what an earlier kernel wrote is asked for first,
@@ -1347,26 +1347,30 @@ DEVICE void norm_begin(struct row_quads *q, const float *weight, const uint32_t 
     norm_weight_load(q, weight, 0, cols, threads);
 }
 
-/* The sum of x over all threads, the same bits in each.  scratch: ACTS_SCRATCH_BYTES, read until the next barrier(). */
-DEVICE float group_sum_f32(float x, uint8_t *scratch, const uint32_t threads)
+/* The sum of what each wave left in scratch. */
+DEVICE float waves_sum_f32(const uint8_t *scratch, const uint32_t threads)
 {
     const uint32_t waves = threads / WAVE, fours = waves / 4;
     const f32x4 *sums4 = (const f32x4 *)(const void *)scratch;
-    float *sums = (float *)(void *)scratch, sum = 0;
-    x = lanes_sum_f32(x, WAVE);
-    if (lane_id() == 0) sums[wave_id()] = x;
-    barrier();
+    const float *sums = (const float *)(const void *)scratch;
+    float sum = 0;
 #pragma unroll
     for (uint32_t i = 0; i < fours; i++) sum += (sums4[i].x + sums4[i].y) + (sums4[i].z + sums4[i].w);
 #pragma unroll
     for (uint32_t i = 4 * fours; i < waves; i++) sum += sums[i];
     return sum;
 }
+/* The sum of x over all threads, the same bits in each.  scratch: ACTS_SCRATCH_BYTES, read until the next barrier(). */
+DEVICE float group_sum_f32(float x, uint8_t *scratch, const uint32_t threads)
+{
+    x = lanes_sum_f32(x, WAVE);
+    if (lane_id() == 0) ((float *)(void *)scratch)[wave_id()] = x;
+    barrier();
+    return waves_sum_f32(scratch, threads);
+}
 
-/* 1 / sqrt(mean(x^2) + eps) over the row, the same in all threads; q: its first turns, as row_load() left them.
- * scratch: as of group_sum_f32. */
-DEVICE float row_norm_factor(const struct row_quads *q, const float *row, const uint32_t cols, const float eps, uint8_t *scratch,
-                             const uint32_t threads)
+/* This thread's part of the sum of squares of a row; q: its first turns, as row_load() left them. */
+DEVICE float row_squares(const struct row_quads *q, const float *row, const uint32_t cols, const uint32_t threads)
 {
     f32x4 squares = q->v[0] * q->v[0];
     UNROLL
@@ -1376,7 +1380,18 @@ DEVICE float row_norm_factor(const struct row_quads *q, const float *row, const 
         const f32x4 v = row_quad(row, e, cols);
         squares += v * v;
     }
-    return rsqrt_f32(group_sum_f32((squares.x + squares.y) + (squares.z + squares.w), scratch, threads) * (1.0f / (float)cols) + eps);
+    return (squares.x + squares.y) + (squares.z + squares.w);
+}
+/* 1 / sqrt(mean(x^2) + eps) over the row, from the sum of its squares. */
+DEVICE float norm_factor(const float squares, const uint32_t cols, const float eps)
+{
+    return rsqrt_f32(squares * (1.0f / (float)cols) + eps);
+}
+/* The same in all threads; q: as of row_squares(), scratch: as of group_sum_f32(). */
+DEVICE float row_norm_factor(const struct row_quads *q, const float *row, const uint32_t cols, const float eps, uint8_t *scratch,
+                             const uint32_t threads)
+{
+    return norm_factor(group_sum_f32(row_squares(q, row, cols, threads), scratch, threads), cols, eps);
 }
 
 /* Byte n of four integers. */
@@ -2674,6 +2689,10 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
  *   mma_f16(c, a, b), mma_bf16        the product
  *   mma_narrow_f16(c, a, b)           where sums are operands A (FAMILY_MMA_SUMS_ARE_A): the product with the first 8 columns of B alone,
  *                                     the first two words of a lane; sums are the first four
+ *   mma_bytes32(d, a, b), mma_bytes16 where there are products of bytes (FAMILY_MMA_BYTES): MMA_BYTES_ZERO + 16 rows of A, int8, times 8
+ *                                     columns of B; of 32 k, or 16.  Lane 4g + q has word q of 16 bytes of k: of A those of row g, of
+ *                                     row g + 8, then of the second 16 k; of B those of column g; sums e: row g + 8 (e / 2), column
+ *                                     2q + e % 2.  ldmatrix(x, row, 0) loads them: lanes 8m .. name eight rows of 16 bytes for word m
  *   mma_pin(c)                        the sum is finished here: its products are not sunk below what follows, which would keep their
  *                                     operands' registers taken
  *   copy_begin() .. copy_end()        16 bytes from global memory to LDS: the destination must be free from the beginning on; it is filled
@@ -4543,11 +4562,15 @@ DEVICE void pin_q8_0(struct unit_q8_0 *u)
     for (uint32_t c = 0; c < 4; c++) pin16(&u->q[c]);
     PIN(u->scales);
 }
-DEVICE float dot_q8_0(const struct unit_q8_0 *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
+DEVICE float value_q8_0(const struct unit_q8_0 *u, const float p[2], const struct acts_unit *x, const uint32_t unit)
 {
     (void)unit;
-    const float p0 = dot_block(u->q[0], u->q[1], x, 0, digits), p1 = dot_block(u->q[2], u->q[3], x, 1, digits);
-    return p0 * (f32_of_f16_bits(u->scales) * x->scale.x) + p1 * (f32_of_f16_bits(u->scales >> 16) * x->scale.y);
+    return p[0] * (f32_of_f16_bits(u->scales) * x->scale.x) + p[1] * (f32_of_f16_bits(u->scales >> 16) * x->scale.y);
+}
+DEVICE float dot_q8_0(const struct unit_q8_0 *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
+{
+    const float p[2] = { dot_block(u->q[0], u->q[1], x, 0, digits), dot_block(u->q[2], u->q[3], x, 1, digits) };
+    return value_q8_0(u, p, x, unit);
 }
 /* The exact weight, rounded once. */
 DEVICE void decode_q8_0(uint32_t h[32], const struct unit_q8_0 *u, const uint32_t unit)

@@ -62,26 +62,30 @@ DEVICE void norm_begin(struct row_quads *q, const float *weight, const uint32_t 
     norm_weight_load(q, weight, 0, cols, threads);
 }
 
-/* The sum of x over all threads, the same bits in each.  scratch: ACTS_SCRATCH_BYTES, read until the next barrier(). */
-DEVICE float group_sum_f32(float x, uint8_t *scratch, const uint32_t threads)
+/* The sum of what each wave left in scratch. */
+DEVICE float waves_sum_f32(const uint8_t *scratch, const uint32_t threads)
 {
     const uint32_t waves = threads / WAVE, fours = waves / 4;
     const f32x4 *sums4 = (const f32x4 *)(const void *)scratch;
-    float *sums = (float *)(void *)scratch, sum = 0;
-    x = lanes_sum_f32(x, WAVE);
-    if (lane_id() == 0) sums[wave_id()] = x;
-    barrier();
+    const float *sums = (const float *)(const void *)scratch;
+    float sum = 0;
 #pragma unroll
     for (uint32_t i = 0; i < fours; i++) sum += (sums4[i].x + sums4[i].y) + (sums4[i].z + sums4[i].w);
 #pragma unroll
     for (uint32_t i = 4 * fours; i < waves; i++) sum += sums[i];
     return sum;
 }
+/* The sum of x over all threads, the same bits in each.  scratch: ACTS_SCRATCH_BYTES, read until the next barrier(). */
+DEVICE float group_sum_f32(float x, uint8_t *scratch, const uint32_t threads)
+{
+    x = lanes_sum_f32(x, WAVE);
+    if (lane_id() == 0) ((float *)(void *)scratch)[wave_id()] = x;
+    barrier();
+    return waves_sum_f32(scratch, threads);
+}
 
-/* 1 / sqrt(mean(x^2) + eps) over the row, the same in all threads; q: its first turns, as row_load() left them.
- * scratch: as of group_sum_f32. */
-DEVICE float row_norm_factor(const struct row_quads *q, const float *row, const uint32_t cols, const float eps, uint8_t *scratch,
-                             const uint32_t threads)
+/* This thread's part of the sum of squares of a row; q: its first turns, as row_load() left them. */
+DEVICE float row_squares(const struct row_quads *q, const float *row, const uint32_t cols, const uint32_t threads)
 {
     f32x4 squares = q->v[0] * q->v[0];
     UNROLL
@@ -91,7 +95,18 @@ DEVICE float row_norm_factor(const struct row_quads *q, const float *row, const 
         const f32x4 v = row_quad(row, e, cols);
         squares += v * v;
     }
-    return rsqrt_f32(group_sum_f32((squares.x + squares.y) + (squares.z + squares.w), scratch, threads) * (1.0f / (float)cols) + eps);
+    return (squares.x + squares.y) + (squares.z + squares.w);
+}
+/* 1 / sqrt(mean(x^2) + eps) over the row, from the sum of its squares. */
+DEVICE float norm_factor(const float squares, const uint32_t cols, const float eps)
+{
+    return rsqrt_f32(squares * (1.0f / (float)cols) + eps);
+}
+/* The same in all threads; q: as of row_squares(), scratch: as of group_sum_f32(). */
+DEVICE float row_norm_factor(const struct row_quads *q, const float *row, const uint32_t cols, const float eps, uint8_t *scratch,
+                             const uint32_t threads)
+{
+    return norm_factor(group_sum_f32(row_squares(q, row, cols, threads), scratch, threads), cols, eps);
 }
 
 /* Byte n of four integers. */
@@ -267,6 +282,81 @@ DEVICE void floats_of_norm(uint8_t *x_lds, const float *row, const float *weight
                            const uint32_t threads)
 {
     acts_of_norm(x_lds, row, weight, cols, eps, 0, 0, threads);
+}
+
+/* For rows of several tokens at once, gemv_matrix_tmpl.c: quad e of the columns of rank `rank` of `ranks`, MATRIX_COLS of them: units of
+ * classes rank * lanes / ranks .. of `lanes`. */
+DEVICE f32x4 part_quad(const float *row, uint32_t e, const uint32_t cols, const uint32_t lanes, const uint32_t ranks, uint32_t rank)
+{
+    const uint32_t each = lanes / ranks, unit = e / 16, whole = ranks == 1 ? unit : unit / each * lanes + rank * each + unit % each;
+    return row_quad(row, whole * 16 + e % 16, cols);
+}
+DEVICE void part_load(struct row_quads *q, const float *row, uint32_t first, const uint32_t cols, const uint32_t lanes,
+                      const uint32_t ranks, uint32_t rank, const uint32_t threads)
+{
+#pragma unroll
+    for (uint32_t i = 0; i < ROW_QUADS; i++) {
+        if ((first + i) * threads * 4 < MATRIX_COLS(cols, lanes, ranks))
+            q->v[i] = part_quad(row, (first + i) * threads + row_thread(threads), cols, lanes, ranks, rank);
+        else q->v[i] = (f32x4)(0.0f);
+    }
+}
+
+/* Rows of n tokens, row_bytes apart, into LDS at multiples of x_bytes, with `norm` after RMS norm, whose weight may be NULL: this rank's
+ * columns, MATRIX_COLS(cols, lanes, ranks), in their order, without an entry of zeros behind them.  At most `columns` tokens, as many at a
+ * time as registers hold; the bits are those of acts_of_row() and acts_of_norm() with as many threads.  Constants but rows, n and rank. */
+DEVICE void columns_to_lds(const uint32_t x_bytes, const uint8_t *rows, const uint64_t row_bytes, uint32_t n, const uint32_t norm,
+                           const float *weight, const uint32_t cols, const float eps, const uint32_t digits, const uint32_t sums16,
+                           const uint32_t columns, const uint32_t lanes, const uint32_t ranks, uint32_t rank, const uint32_t threads)
+{
+    const uint32_t own = MATRIX_COLS(cols, lanes, ranks), turns = (own + 4 * threads - 1) / (4 * threads),
+                   batch = turns >= 16 ? 1 : 16 / turns < 8 ? 16 / turns : 8;
+    struct row_quads w;
+    const struct row_quads *of_norm = weight ? &w : (const struct row_quads *)0;
+    if (weight) part_load(&w, weight, 0, cols, lanes, ranks, rank, threads);
+    UNROLL
+    for (uint32_t first = 0; first < columns; first += batch) {
+        struct row_quads q[8];
+        float factor[8];
+        if (first >= n) break;
+        UNROLL
+        for (uint32_t c = 0; c < 8; c++) {
+            const float *row = (const float *)(const void *)(rows + row_bytes * (first + c < n ? first + c : n - 1));
+            factor[c] = 1.0f;
+            if (c >= batch || first + c >= columns) continue;
+            if (norm && ranks > 1) row_load(&q[c], row, 0, cols, threads);
+            else part_load(&q[c], row, 0, cols, lanes, ranks, rank, threads);
+        }
+        if (norm) {
+            UNROLL
+            for (uint32_t c = 0; c < 8; c++)
+                if (c < batch && first + c < columns)
+                    factor[c] = row_squares(&q[c], (const float *)(const void *)(rows + row_bytes * (first + c < n ? first + c : n - 1)),
+                                            cols, threads);
+            lanes_sums_f32(factor, batch, WAVE);
+            UNROLL
+            for (uint32_t c = 0; c < 8; c++)
+                if (c < batch && first + c < n && lane_id() == 0) ((float *)(void *)(lds() + (first + c) * x_bytes))[wave_id()] = factor[c];
+            barrier();
+        }
+        UNROLL
+        for (uint32_t c = 0; c < 8; c++) {
+            const float *row = (const float *)(const void *)(rows + row_bytes * (first + c));
+            uint8_t *x_lds = lds() + (first + c) * x_bytes;
+            if (c >= batch || first + c >= n) continue;
+            if (norm) factor[c] = norm_factor(waves_sum_f32(x_lds, threads), cols, eps);
+            if (norm && ranks > 1) part_load(&q[c], row, 0, cols, lanes, ranks, rank, threads);
+            row_put(x_lds, &q[c], factor[c], of_norm, 0, own, digits, sums16, threads);
+#pragma unroll 1
+            for (uint32_t turn = ROW_QUADS; turn * threads < 16 * ACTS_UNITS(own); turn += ROW_QUADS) {
+                struct row_quads more, more_weight;
+                part_load(&more, row, turn, cols, lanes, ranks, rank, threads);
+                if (weight) part_load(&more_weight, weight, turn, cols, lanes, ranks, rank, threads);
+                row_put(x_lds, &more, factor[c], weight ? &more_weight : of_norm, turn, own, digits, sums16, threads);
+            }
+        }
+    }
+    barrier();
 }
 
 /* A unit, 0 .. units, of a row of `units` units in LDS; unit == units is zero. */

@@ -58,6 +58,19 @@ DEVICE float dot_block(const u32x4 w0, const u32x4 w1, const struct acts_unit *x
     return digits > 2 ? (float)low + 65536.0f * (float)dot16(w1, x, 2, 2 * b + 1, dot16(w0, x, 2, 2 * b, 0)) : (float)low;
 }
 
+/* What the matrix unit makes of the same products (mma.h), int32 counted from MMA_BYTES_ZERO, as dot_block() and dot_piece() give it: a
+ * number that has the bits of 1.5 2^23 added is itself a float, and all of this but the last sum is exact. */
+DEVICE float sums_value(const uint32_t low, const uint32_t middle, const uint32_t high, const uint32_t digits)
+{
+    if (digits == 1) return f32_of_bits(low) - 12582912.0f;
+    const float two = (256.0f * f32_of_bits(middle) - 257.0f * 12582912.0f) + f32_of_bits(low);
+    return digits > 2 ? two + 65536.0f * (f32_of_bits(high) - 12582912.0f) : two;
+}
+/* Word n % 4 of a piece of 16 bytes.  One word as a piece, for functions of whole pieces: their first words are then those of this one. */
+#define QUAD_EXTRA_BYTES 256                      /* of a stage of gemv_matrix_tmpl.c: from a piece of a row's quad to the next */
+DEVICE uint32_t word_at(const u32x4 v, uint32_t n) { return n & 2u ? (n & 1u ? v.w : v.z) : (n & 1u ? v.y : v.x); }
+DEVICE u32x4 word_of_piece(const uint32_t w) { const u32x4 piece = { w, 0, 0, 0 }; return piece; }
+
 /* ---- codes: 16 of them, one a byte ---- */
 /* A plane of nibbles: byte j of a block's 16 has column j low, column 16 + j high.  _up: in the top four bits, which makes them signed. */
 DEVICE u32x4 low_nibbles(const u32x4 q)     { return q & 0x0f0f0f0fu; }

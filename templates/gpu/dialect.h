@@ -16,8 +16,8 @@
  *   cluster_*                   clusters: groups, neighbours in x, that run together and write each other's LDS; launched as such
  *                               (forge_gpu_launch.cluster), NVIDIA only.  cluster_arrive() once by every thread, early; cluster_started()
  *                               before the first store to another group; what was stored is seen after cluster_barrier().
- *                               cluster_store16(p, rank, x), _store8: p, in this group's LDS, is stored at the same place of group `rank`
- *                               of the cluster
+ *                               cluster_store16(p, rank, x), _store8, _store4: p, in this group's LDS, is stored at the same place of
+ *                               group `rank` of the cluster
  *   pdl_launch, pdl_wait        dependent launch: weights may be loaded before, everything an earlier kernel wrote only after pdl_wait().
  *                               Every thread calls both once; nothing is written to global memory before the wait.  No-ops but on NVIDIA
  *   DEPENDENT_LAUNCH            constant: is there time before pdl_wait()?  If not, what an earlier kernel wrote is asked for first,

@@ -7,6 +7,10 @@
  *   mma_f16(c, a, b), mma_bf16        the product
  *   mma_narrow_f16(c, a, b)           where sums are operands A (FAMILY_MMA_SUMS_ARE_A): the product with the first 8 columns of B alone,
  *                                     the first two words of a lane; sums are the first four
+ *   mma_bytes32(d, a, b), mma_bytes16 where there are products of bytes (FAMILY_MMA_BYTES): MMA_BYTES_ZERO + 16 rows of A, int8, times 8
+ *                                     columns of B; of 32 k, or 16.  Lane 4g + q has word q of 16 bytes of k: of A those of row g, of
+ *                                     row g + 8, then of the second 16 k; of B those of column g; sums e: row g + 8 (e / 2), column
+ *                                     2q + e % 2.  ldmatrix(x, row, 0) loads them: lanes 8m .. name eight rows of 16 bytes for word m
  *   mma_pin(c)                        the sum is finished here: its products are not sunk below what follows, which would keep their
  *                                     operands' registers taken
  *   copy_begin() .. copy_end()        16 bytes from global memory to LDS: the destination must be free from the beginning on; it is filled

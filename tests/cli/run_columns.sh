@@ -36,14 +36,21 @@ for model in ${full:+"$golden"/*.gguf "$data"/golden/*.gguf "$data"/tiny/*.gguf}
 done
 
 # what a person may change of it, and what not
-"$forgec" build "$few" -q -t "$FORGEC_LANES" --ctx 64 --columns 8 --emit plan -o own.plan
-grep -q '^columns$' own.plan || bad "the plan has no columns"
-sed '/^columns$/,$s/\(gemv_columns .*\) rows=2 depth=0/\1 rows=4 depth=2/' own.plan > edited.plan
-cmp -s own.plan edited.plan && bad "nothing was edited"
-as_decode plan "$few" -t "$FORGEC_LANES" --columns 8 --plan edited.plan
-sed '/^columns$/,$s/gemv_columns attn_qkv_columns rows=2/& lanes=16/' own.plan > wrong.plan
-refuse lanes 1 "lanes of a gemv_columns follows" "$forgec" build "$few" -t "$FORGEC_LANES" --ctx 64 --columns 8 --plan wrong.plan -o none
-refuse options 1 "the plan was made with" "$forgec" build "$few" -t "$FORGEC_LANES" --ctx 64 --columns 4 --plan own.plan -o none
+dots="$golden/q-llama-Q2_K.gguf"
+"$forgec" build "$dots" -q -t "$FORGEC_LANES" --ctx 64 --columns 8 --emit plan -o dots.plan
+"$forgec" build "$few" -q -t "$FORGEC_LANES" --ctx 64 --columns 8 --emit plan -o few.plan
+grep -q '^columns$' few.plan || bad "the plan has no columns"
+sed '/^columns$/,$s/\(gemv_columns .*\) rows=2 depth=0/\1 rows=4 depth=2/' dots.plan > edited.plan
+cmp -s dots.plan edited.plan && bad "no product was edited"
+as_decode plan "$dots" -t "$FORGEC_LANES" --columns 8 --plan edited.plan
+sed 's/\(gemv_matrix .*\) depth=[34]/\1 depth=2/' few.plan > edited.plan
+cmp -s few.plan edited.plan && bad "no product on the matrix unit was edited"
+as_decode stages "$few" -t "$FORGEC_LANES" --columns 8 --plan edited.plan
+sed '/^columns$/,$s/gemv_columns attn_qkv_columns rows=2/& lanes=16/' dots.plan > wrong.plan
+refuse lanes 1 "lanes of a gemv_columns follows" "$forgec" build "$dots" -t "$FORGEC_LANES" --ctx 64 --columns 8 --plan wrong.plan -o none
+sed 's/\(gemv_matrix attn_qkv_columns\) cluster=0/\1 cluster=2/' few.plan > wrong.plan
+refuse cluster 1 "cluster and depth of attn_qkv do not fit" "$forgec" build "$few" -t "$FORGEC_LANES" --ctx 64 --columns 8 --plan wrong.plan -o none
+refuse options 1 "the plan was made with" "$forgec" build "$few" -t "$FORGEC_LANES" --ctx 64 --columns 4 --plan few.plan -o none
 refuse one 2 "2 to 8 tokens go together" "$forgec" build "$few" -t gfx1151 --columns 1
 refuse nine 2 "--columns" "$forgec" build "$few" -t gfx1151 --columns 9
 refuse cpu 2 "--columns is for a GPU" "$forgec" build "$few" -t portable --columns 4

@@ -53,6 +53,21 @@ struct gemv_case {
 #define GEMV_MODEL_GROUPS 8
 #endif
 
+/* ---- gemv_matrix ---- */
+/* token: the first, and alone the only one; w, y: [n][rows], calls: as of gemv; the rest as struct gemv_matrix. */
+struct gemv_matrix_case {
+    uint32_t mode, rows[GEMV_MATRICES], cols, digits, norm, n, token, threads, groups, ranks, x_bytes, parts_at, exchange_at, ring_at,
+             ring_bytes;
+    float    eps;
+    uint64_t x_stride;                           /* floats */
+    const float   *x, *norm_weight;              /* [n][x_stride], [cols] */
+    const uint8_t *w[GEMV_MATRICES];
+    float    *y[GEMV_MATRICES];
+    uint32_t *calls[GEMV_MATRICES];
+};
+/* Format, its file, lanes, stages, tokens. */
+#define GEMV_MATRIX_SHAPES(X) X(Q4_K, q4_K, 32, 3, 8) X(Q4_K, q4_K, 8, 4, 3) X(Q6_K, q6_K, 16, 2, 5) X(Q8_0, q8_0, 32, 2, 8)
+
 /* ---- gemm ---- */
 struct gemm_case {
     uint32_t rows, cols, n_tokens, t0, x_stride;

@@ -18,14 +18,41 @@ DEVICE void load_q4_K(struct unit_q4_K *u, const uint8_t *row, const uint32_t un
     u->head = load_weights16(plane_at(row, unit / 4 * 16, units * 32));
 }
 DEVICE void pin_q4_K(struct unit_q4_K *u) { pin16(&u->q[0]); pin16(&u->q[1]); pin16(&u->head); }
-DEVICE float dot_q4_K(const struct unit_q4_K *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
+/* Columns 16c .. 16c+15. */
+DEVICE u32x4 codes_q4_K(const struct unit_q4_K *u, const uint32_t c)
+{
+    return c % 2 ? high_nibbles(u->q[c / 2]) : low_nibbles(u->q[c / 2]);
+}
+DEVICE float value_q4_K(const struct unit_q4_K *u, const float p[2], const struct acts_unit *x, const uint32_t unit)
 {
     const uint32_t bits = super_bits(u->head, unit);
-    const float p0 = dot_block(low_nibbles(u->q[0]), high_nibbles(u->q[0]), x, 0, digits);
-    const float p1 = dot_block(low_nibbles(u->q[1]), high_nibbles(u->q[1]), x, 1, digits);
-    const float product = p0 * (six_bits_f32(bits, 0) * x->scale.x) + p1 * (six_bits_f32(bits, 12) * x->scale.y);
+    const float product = p[0] * (six_bits_f32(bits, 0) * x->scale.x) + p[1] * (six_bits_f32(bits, 12) * x->scale.y);
     const float minimum = six_bits_f32(bits, 6) * x->scale.z + six_bits_f32(bits, 18) * x->scale.w;
     return f32_of_f16_bits(u->head.x) * product - f32_of_f16_bits(u->head.x >> 16) * minimum;
+}
+DEVICE float dot_q4_K(const struct unit_q4_K *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
+{
+    float p[2];
+#pragma unroll
+    for (uint32_t b = 0; b < 2; b++) p[b] = dot_block(codes_q4_K(u, 2 * b), codes_q4_K(u, 2 * b + 1), x, b, digits);
+    return value_q4_K(u, p, x, unit);
+}
+/* On the matrix unit. */
+#define QUAD_PLANES_q4_K 2
+#define SUM_COLS_q4_K 32
+DEVICE uint32_t quad_extra_q4_K(const uint32_t e, uint32_t quad, const uint32_t units) { (void)e; return units * 32 + quad * 16; }
+struct quad_q4_K { u32x4 head; };
+DEVICE void quad_load_q4_K(struct quad_q4_K *e, const uint8_t *extras, uint32_t quad)
+{
+    (void)quad;
+    e->head = *(const u32x4 *)(const void *)extras;
+}
+DEVICE void quad_unit_q4_K(struct unit_q4_K *u, const uint32_t *w, const struct quad_q4_K *e, const uint32_t unit)
+{
+    (void)unit;
+    u->q[0] = word_of_piece(w[0]);
+    u->q[1] = word_of_piece(w[1]);
+    u->head = e->head;
 }
 /* d sc and dmin m are rounded to f16: within 2^-10 (|d sc code| + |dmin m|) of the weight. */
 DEVICE void decode_q4_K(uint32_t h[32], const struct unit_q4_K *u, const uint32_t unit)

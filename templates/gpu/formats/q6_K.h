@@ -28,12 +28,40 @@ DEVICE u32x4 codes_q6_K(const struct unit_q6_K *u, const uint32_t c)
 {
     return (c % 2 ? high_nibbles_up(u->q[c / 2]) : low_nibbles_up(u->q[c / 2])) | bit_pairs(u->pairs, c, 2);
 }
-DEVICE float dot_q6_K(const struct unit_q6_K *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
+DEVICE float value_q6_K(const struct unit_q6_K *u, const float sums[4], const struct acts_unit *x, const uint32_t unit)
 {
     float p[4];
 #pragma unroll
-    for (uint32_t c = 0; c < 4; c++) p[c] = int8_f32(u->scales, c) * dot_piece(codes_q6_K(u, c), x, c, digits);
+    for (uint32_t c = 0; c < 4; c++) p[c] = int8_f32(u->scales, c) * sums[c];
     return 0.25f * d_q6_K(u, unit) * (x->scale.x * (p[0] + p[1]) + x->scale.y * (p[2] + p[3]));
+}
+DEVICE float dot_q6_K(const struct unit_q6_K *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
+{
+    float sums[4];
+#pragma unroll
+    for (uint32_t c = 0; c < 4; c++) sums[c] = dot_piece(codes_q6_K(u, c), x, c, digits);
+    return value_q6_K(u, sums, x, unit);
+}
+/* On the matrix unit.  d: eight quads have theirs in one piece. */
+#define QUAD_PLANES_q6_K 3
+#define SUM_COLS_q6_K 16
+DEVICE uint32_t quad_extra_q6_K(const uint32_t e, uint32_t quad, const uint32_t units)
+{
+    return units * 48 + (e ? PLANE_BYTES(units * 4) + quad / 8 * 16 : quad * 16);
+}
+struct quad_q6_K { u32x4 scales; uint32_t d; };
+DEVICE void quad_load_q6_K(struct quad_q6_K *e, const uint8_t *extras, uint32_t quad)
+{
+    e->scales = *(const u32x4 *)(const void *)extras;
+    e->d = *(const uint32_t *)(const void *)(extras + QUAD_EXTRA_BYTES + quad / 2 % 4 * 4);
+}
+DEVICE void quad_unit_q6_K(struct unit_q6_K *u, const uint32_t *w, const struct quad_q6_K *e, const uint32_t unit)
+{
+    u->q[0] = word_of_piece(w[0]);
+    u->q[1] = word_of_piece(w[1]);
+    u->pairs = word_of_piece(w[2]);
+    u->scales = word_at(e->scales, unit);
+    u->d = e->d;
 }
 /* d sc is rounded to f16: within 2^-10 of the weight. */
 DEVICE void decode_q6_K(uint32_t h[32], const struct unit_q6_K *u, const uint32_t unit)

@@ -23,11 +23,31 @@ DEVICE void pin_q8_0(struct unit_q8_0 *u)
     for (uint32_t c = 0; c < 4; c++) pin16(&u->q[c]);
     PIN(u->scales);
 }
-DEVICE float dot_q8_0(const struct unit_q8_0 *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
+DEVICE u32x4 codes_q8_0(const struct unit_q8_0 *u, const uint32_t c) { return u->q[c]; }
+DEVICE float value_q8_0(const struct unit_q8_0 *u, const float p[2], const struct acts_unit *x, const uint32_t unit)
 {
     (void)unit;
-    const float p0 = dot_block(u->q[0], u->q[1], x, 0, digits), p1 = dot_block(u->q[2], u->q[3], x, 1, digits);
-    return p0 * (f32_of_f16_bits(u->scales) * x->scale.x) + p1 * (f32_of_f16_bits(u->scales >> 16) * x->scale.y);
+    return p[0] * (f32_of_f16_bits(u->scales) * x->scale.x) + p[1] * (f32_of_f16_bits(u->scales >> 16) * x->scale.y);
+}
+DEVICE float dot_q8_0(const struct unit_q8_0 *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
+{
+    const float p[2] = { dot_block(u->q[0], u->q[1], x, 0, digits), dot_block(u->q[2], u->q[3], x, 1, digits) };
+    return value_q8_0(u, p, x, unit);
+}
+/* On the matrix unit. */
+#define QUAD_PLANES_q8_0 4
+#define SUM_COLS_q8_0 32
+DEVICE uint32_t quad_extra_q8_0(const uint32_t e, uint32_t quad, const uint32_t units) { (void)e; return units * 64 + quad * 16; }
+struct quad_q8_0 { u32x4 scales; };
+DEVICE void quad_load_q8_0(struct quad_q8_0 *e, const uint8_t *extras, uint32_t quad)
+{
+    (void)quad;
+    e->scales = *(const u32x4 *)(const void *)extras;
+}
+DEVICE void quad_unit_q8_0(struct unit_q8_0 *u, const uint32_t *w, const struct quad_q8_0 *e, const uint32_t unit)
+{
+    for (uint32_t c = 0; c < 4; c++) u->q[c] = word_of_piece(w[c]);
+    u->scales = word_at(e->scales, unit);
 }
 /* The exact weight, rounded once. */
 DEVICE void decode_q8_0(uint32_t h[32], const struct unit_q8_0 *u, const uint32_t unit)

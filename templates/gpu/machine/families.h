@@ -26,6 +26,8 @@
 #define FAMILY_MMA_SUMS_ARE_A(family)   FAMILY_OF(family, 0, 0, 1)
 /* 1: products are issued to the vector unit, whose time they take. */
 #define FAMILY_MMA_IS_VECTOR(family)    FAMILY_OF(family, 1, 0, 0)
+/* 1: there are products of bytes (mma_bytes32). */
+#define FAMILY_MMA_BYTES(family)        FAMILY_OF(family, 0, 0, 1)
 
 /* ---- memory ---- */
 /* 1: copies go from global memory to LDS without passing through registers. */

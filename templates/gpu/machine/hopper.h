@@ -48,6 +48,10 @@ DEVICE void cluster_store16(void *p, uint32_t rank, const f32x4 x)
     asm volatile("st.shared::cluster.v4.f32 [%0], {%1,%2,%3,%4};"
                  :: "r"(cluster_address(p, rank)), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w) : "memory");
 }
+DEVICE void cluster_store4(void *p, uint32_t rank, float x)
+{
+    asm volatile("st.shared::cluster.f32 [%0], %1;" :: "r"(cluster_address(p, rank)), "f"(x) : "memory");
+}
 DEVICE void cluster_store8(void *p, uint32_t rank, const f32x2 x)
 {
     asm volatile("st.shared::cluster.v2.f32 [%0], {%1,%2};" :: "r"(cluster_address(p, rank)), "f"(x.x), "f"(x.y) : "memory");
@@ -216,6 +220,17 @@ DEVICE void mma_bf16(struct mma_acc *c, const struct mma_a *a, const struct mma_
 {
     MMA_SYNC_HALF("bf16", c->x, a->x, b->x);
     MMA_SYNC_HALF("bf16", c->x + 4, a->x, b->x + 2);
+}
+#define MMA_BYTES_SUMS(d) "=r"((d)[0]), "=r"((d)[1]), "=r"((d)[2]), "=r"((d)[3])
+DEVICE void mma_bytes32(uint32_t d[4], const uint32_t a[4], const uint32_t b[2])
+{
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+        : MMA_BYTES_SUMS(d) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(MMA_BYTES_ZERO));
+}
+DEVICE void mma_bytes16(uint32_t d[4], const uint32_t a[2], const uint32_t b)
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%7,%7,%7};"
+        : MMA_BYTES_SUMS(d) : "r"(a[0]), "r"(a[1]), "r"(b), "r"(MMA_BYTES_ZERO));
 }
 DEVICE void mma_narrow_f16(float c[4], const struct mma_a *a, const uint32_t b[2]) { MMA_SYNC_HALF("f16", c, a->x, b); }
 DEVICE void mma_pin(struct mma_acc *c) { (void)c; }

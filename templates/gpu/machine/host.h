@@ -45,6 +45,7 @@ DEVICE void cluster_arrive(void)   { }
 DEVICE void cluster_started(void)  { }
 DEVICE void cluster_barrier(void)  { simt_cluster_barrier(); }
 DEVICE void cluster_store16(void *p, uint32_t rank, const f32x4 x) { *(f32x4 *)(void *)(simt_lds(rank) + ((uint8_t *)p - lds())) = x; }
+DEVICE void cluster_store4(void *p, uint32_t rank, float x)        { *(float *)(void *)(simt_lds(rank) + ((uint8_t *)p - lds())) = x; }
 DEVICE void cluster_store8(void *p, uint32_t rank, const f32x2 x)  { *(f32x2 *)(void *)(simt_lds(rank) + ((uint8_t *)p - lds())) = x; }
 
 /* ---- kernels follow one another ---- */
@@ -185,6 +186,24 @@ DEVICE void mma_narrow_f16(float c[4], const struct mma_a *a, const uint32_t b[2
     mma_f16(&sums, a, &wide);
     for (uint32_t e = 0; e < 4; e++) c[e] = sums.x[e];
 }
+#endif
+#if FAMILY_MMA_BYTES(FAMILY)
+/* Words of A, then of B, of all lanes: a lane has k 4q .. 4q + 3 of each 16 in a word. */
+static inline void mma_bytes_any(uint32_t d[4], const uint32_t *a, const uint32_t *b, const uint32_t halves)
+{
+    uint32_t mine[6] = { a[0], a[1], halves > 1 ? a[2] : 0, halves > 1 ? a[3] : 0, b[0], halves > 1 ? b[1] : 0 };
+    const uint32_t *words = (const uint32_t *)simt_share(mine, sizeof mine);
+    for (uint32_t e = 0; e < 4; e++) {
+        int32_t sum = MMA_BYTES_ZERO;
+        for (uint32_t q = 0; q < 4; q++)
+            for (uint32_t h = 0; h < halves; h++)
+                sum = dot4(words[6 * (lane_id() / 4 * 4 + q) + e / 2 + 2 * h],
+                           words[6 * ((lane_id() % 4 * 2 + e % 2) * 4 + q) + 4 + h], sum);
+        d[e] = (uint32_t)sum;
+    }
+}
+DEVICE void mma_bytes32(uint32_t d[4], const uint32_t a[4], const uint32_t b[2]) { mma_bytes_any(d, a, b, 2); }
+DEVICE void mma_bytes16(uint32_t d[4], const uint32_t a[2], const uint32_t b)    { mma_bytes_any(d, a, &b, 1); }
 #endif
 DEVICE void mma_pin(struct mma_acc *c) { (void)c; }
 

@@ -15,6 +15,9 @@ DEVICE uint32_t mma_col(const uint32_t e) { return 8 * (e / 4) + lane_id() % 4 *
 enum { MMA_ROWS = 2 };
 DEVICE uint32_t mma_of_row(const uint32_t g, const uint32_t n) { return 2 * g + n % 2 + 4 * (n / 2); }
 
+/* Products of bytes: see mma.h.  int32 sums begin at MMA_BYTES_ZERO, the bits of 1.5 2^23. */
+enum { MMA_BYTES_ZERO = 0x4b400000 };
+
 /* Matrices of A in the order (i, k), (i + 8, k), (i, k + 8), (i + 8, k + 8). */
 DEVICE void mma_rows_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
 {
