@@ -278,7 +278,7 @@ static uint32_t draw_head_dim(void)
 {
     static const uint32_t dims[] = { 32, 64, 80, 96, 128, 256, 40, 112 };
     uint32_t d;
-    do d = dims[random_below(8)]; while (c.kind == KV_KIND_q8_0 && d % 32);
+    do d = dims[random_below(8)]; while (!kv_holds(c.kind, d));
     return d;
 }
 static void draw_shape(uint32_t kind, uint32_t per_kv, uint32_t head_dim)
@@ -354,7 +354,7 @@ static void check_kind(uint32_t kind)
 {
     if (kind != KV_KIND_f32) check_matrix(kind);
     for (uint32_t i = 0; i < 6 * 10; i++) {                  /* every dimension with every number of heads */
-        if ((kind == KV_KIND_q8_0 && usual_dims[i % 6] % 32) || !case_begin()) continue;
+        if (!kv_holds(kind, usual_dims[i % 6]) || !case_begin()) continue;
         draw_shape(kind, heads_per_kv[i / 6], usual_dims[i % 6]);
         n_past = random_below(4) ? random_below(300) : random_below(20);
         c.n_ctx = n_past + 3 + random_below(100);
@@ -402,27 +402,34 @@ static void check_kind(uint32_t kind)
     }
 }
 
+static void model_case(const struct model *m, uint32_t past)
+{
+    c = (struct attention_case){ .kind = kv_kind_of_models(), .n_head = m->n_head, .n_head_kv = m->n_head_kv, .head_dim = m->head_dim,
+                                 .n_ctx = DECODE_MODELS_CTX, .n_rot = m->n_rot, .neox = m->neox, .block = DECODE_MODELS_BLOCK,
+                                 .splits = m->splits, .spans = m->spans, .span = DECODE_MODELS_SPAN, .threads = m->threads,
+                                 .cluster = m->cluster };
+    normed = m->normed;
+    appends = 1;
+    n_past = past;
+    decode_case(m->name, 2);
+}
+
 static void check_models(void)
 {
-    for (const struct model *m = models; m < models + sizeof models / sizeof *models; m++)
+    for (const struct model *m = models; m < models + sizeof models / sizeof *models; m++) {
+        if (m->cluster && FAMILY != FAMILY_HOPPER) continue;
         for (uint32_t k = 0; k < rounds(4); k++) {
-            if ((m->cluster && FAMILY != FAMILY_HOPPER) || !case_begin()) continue;
-            c = (struct attention_case){ .n_head = m->n_head, .n_head_kv = m->n_head_kv, .head_dim = m->head_dim,
-                                         .n_ctx = DECODE_MODELS_CTX,
-                                         .n_rot = m->n_rot, .neox = m->neox, .block = DECODE_MODELS_BLOCK, .splits = m->splits,
-                                         .spans = m->spans, .span = DECODE_MODELS_SPAN,
-                                         .threads = m->threads, .cluster = m->cluster };
-            normed = m->normed;
-            appends = 1;
-            n_past = k ? random_below(1500) : 0;
-            if (k == 3 && m->spans > 1) n_past = 2 * DECODE_MODELS_SPAN + random_below((m->spans - 1) * DECODE_MODELS_SPAN);
-            decode_case(m->name, 2);
+            if (!case_begin()) continue;
+            model_case(m, k == 3 && m->spans > 1 ? 2 * DECODE_MODELS_SPAN + random_below((m->spans - 1) * DECODE_MODELS_SPAN)
+                          : k ? random_below(1500) : 0);
         }
+        if (m->head_dim == 128 && m->n_head < 64 && case_begin()) model_case(m, DECODE_MODELS_CTX - 2);      /* and the context is full */
+    }
     for (uint32_t k = 0; k < rounds(4); k++) {
         if (!case_begin()) continue;
-        c = (struct attention_case){ .n_head = 32, .n_head_kv = 8, .head_dim = 128, .n_ctx = DECODE_MODELS_CTX, .n_rot = 128, .neox = 1,
-                                     .block = DECODE_MODELS_BLOCK, .splits = 1, .spans = 1,
-                                     .threads = 256 };
+        c = (struct attention_case){ .kind = kv_kind_of_models(), .n_head = 32, .n_head_kv = 8, .head_dim = 128,
+                                     .n_ctx = DECODE_MODELS_CTX, .n_rot = 128, .neox = 1, .block = DECODE_MODELS_BLOCK, .splits = 1,
+                                     .spans = 1, .threads = 256 };
         normed = appends = 1;
         n_past = random_below(500);
         prefill_case(1 + random_below(5), k % 2);

@@ -187,15 +187,16 @@ static void draw_case(void)
     c->q_stride = (uint64_t)c->n_head * c->head_dim * 4 + 16 * random_below(3);
     on.kernel = "prefill_any";
 }
-static void model_case(const struct model *m)
+/* deep: few tokens, with half of the context or more behind them. */
+static void model_case(const struct model *m, bool deep)
 {
-    on.c = (struct attention_case){ .n_head = m->n_head, .n_head_kv = m->n_head_kv, .head_dim = m->head_dim, .digits = m->digits,
-                                    .causal = 1,
-                                    .out_kind = m->out_kind, .n_ctx = PREFILL_MODELS_CTX, .n_tokens = random_in(1, 150),
+    on.c = (struct attention_case){ .kind = kv_kind_of_models(), .n_head = m->n_head, .n_head_kv = m->n_head_kv, .head_dim = m->head_dim,
+                                    .digits = m->digits, .causal = 1, .out_kind = m->out_kind, .n_ctx = PREFILL_MODELS_CTX,
+                                    .n_tokens = random_in(1, deep ? 40 : 150),
                                     .threads = PREFILL_THREADS, .scale = 0.088388348f, .out_stride = PREFILL_MODELS_OUT_STRIDE,
                                     .q_stride = PREFILL_MODELS_Q_STRIDE };
     on.c.fours = FOURS_OF(&on.c);
-    on.n_past = random_below(2) ? random_in(0, 300) : 0;
+    on.n_past = deep ? random_in(2048, PREFILL_MODELS_CTX - 40) : random_below(2) ? random_in(0, 300) : 0;
     on.low = on.has_sinks = false;
     on.kernel = m->name;
 }
@@ -210,10 +211,11 @@ void test_attention_prefill(void)
         }
         return;
     }
-    for (uint32_t i = 0; i < rounds(3); i++)
+    for (uint32_t i = 0; i < rounds(3) + 1; i++)
         for (uint32_t m = 0; m < sizeof models / sizeof *models; m++) {
-            if (!case_begin()) continue;
-            model_case(&models[m]);
+            const bool deep = i == rounds(3);
+            if ((deep && models[m].head_dim != 128) || !kv_holds(kv_kind_of_models(), models[m].head_dim) || !case_begin()) continue;
+            model_case(&models[m], deep);
             check();
         }
 }

@@ -17,8 +17,12 @@ static inline const char *kv_kind_name(uint32_t kind)
 /* Lanes have kernels for all types of the cache, a module for one. */
 static inline bool kv_kind_here(uint32_t kind)
 {
-    return machine_is_lanes() || (variant_has(kv_kind_name(kind)) || (variant_has("models") && kind == KV_KIND_f16));
+    return machine_is_lanes() || variant_has(kv_kind_name(kind));
 }
+/* q8_0: heads of whole blocks. */
+static inline bool kv_holds(uint32_t kind, uint32_t head_dim) { return kind != KV_KIND_q8_0 || head_dim % 32 == 0; }
+/* That of the variants models and models-TYPE. */
+static inline uint32_t kv_kind_of_models(void) { return variant_has("q8_0") ? KV_KIND_q8_0 : KV_KIND_f16; }
 
 /* ring: rows of a cache where position p lies in row p % ring; 0: a row for each of n_ctx. */
 struct gpu_cache { uint32_t kind, n_head_kv, head_dim, n_ctx, ring, window; uint64_t at; struct room *room; };

@@ -98,7 +98,7 @@ on_lanes() {    # VARIANT
 
 # module ARCH VARIANT: the kernels for a GPU
 module() {
-    case ${2%%-*} in any) flags= ;; models) flags=-DMODELS ;; *) flags="-DKV=${2%%-*}" ;; esac
+    case $2 in any) flags= ;; models) flags=-DMODELS ;; models-*) flags="-DMODELS -DKV=${2#*-}" ;; *) flags="-DKV=${2%%-*}" ;; esac
     flags="$flags $(more_flags "$2")"
     [ ! -e "$module" ] || return 0
     # As in compiler/build/cc.c.

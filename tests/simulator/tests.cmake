@@ -120,6 +120,13 @@ set_property(TEST gfxsim_channels APPEND PROPERTY ENVIRONMENT "FORGEC_GFXSIM=$<T
 forgec_test(layout COST 30 COMMAND sh "${GFXSIM}/run_layout.sh" $<TARGET_FILE:forgec> $<TARGET_FILE:make_gguf>)
 set_property(TEST layout APPEND PROPERTY ENVIRONMENT "FORGEC_GFXSIM=$<TARGET_FILE:gfxsim>")
 
+# ---- attention far into a text, by its counts ----
+foreach(chip IN LISTS GFXSIM_CHIPS)
+  if(FORGEC_FULL OR NOT chip STREQUAL gfx1100)     # gfx1151 has gfx1100's instructions
+    forgec_test(depth_${chip} COST 20 COMMAND sh "${GFXSIM}/run_depth.sh" $<TARGET_FILE:forgec> $<TARGET_FILE:make_gguf> $<TARGET_FILE:run_kernel> ${chip} $<$<BOOL:${FORGEC_FULL}>:full>)
+  endif()
+endforeach()
+
 # ---- an 8B model by its counts ----
 foreach(chip IN LISTS GFXSIM_CHIPS)
   forgec_test(floors_${chip} COST 60 COMMAND sh "${GFXSIM}/run_floors.sh" $<TARGET_FILE:forgec> $<TARGET_FILE:make_gguf> ${chip} $<$<BOOL:${FORGEC_FULL}>:full>)
