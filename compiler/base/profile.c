@@ -680,7 +680,7 @@ static void check_gemm(const struct profile *p)
     check_gemm_waves(p, "gemm_threads", p->gpu.gemm_threads);
     check_gemm_waves(p, "gemm_few_threads", p->gpu.gemm_few_threads);
     for (uint32_t copied = 0; copied < 2; copied++) {
-        const uint32_t bytes = GEMM_LDS_BYTES(tokens, rows, stages, 1u, copied, p->gpu.gemm_unit_steps);
+        const uint32_t bytes = GEMM_LDS_BYTES(tokens, rows, stages, 1u, copied, p->gpu.gemm_unit_steps, 0);
         if (bytes > p->lds_bytes)
             die_at(at_tiles(p, "gemm_rows", "gemm_tokens", "gemm_unit_steps"),
                    "a tile of gemm_tokens, %u, and gemm_rows, %u, needs %u bytes of LDS; a group has %u", tokens, rows, bytes,

@@ -11,14 +11,18 @@ static uint64_t parts_of(uint64_t n, uint64_t size) { return (n + size - 1) / si
 
 /* ---- shapes ---- */
 
+/* gemm_tmpl.c: GEMM_GROUP */
+static bool is_joined(const struct profile *t, const struct gemm_shape *s)
+{
+    return family_multiplies_in_fours(t) && s->threads % 128 == 0 && s->tokens % (s->threads / 2) == 0 && s->rows % 128 == 0;
+}
+
 /* How the waves share the tile: parts of tokens, of the columns of a step and of rows; tokens 0: they cannot. */
 struct split { uint32_t tokens, k, rows; };
 static struct split split_of(const struct profile *t, const struct gemm_shape *s)
 {
     const uint32_t waves = s->threads / t->wave;
-    /* gemm_tmpl.c: GEMM_GROUP */
-    const bool joined = family_multiplies_in_fours(t) && s->threads % 128 == 0 && s->tokens % (s->threads / 2) == 0 && s->rows % 128 == 0;
-    if (joined) return (struct split){ waves, 1, 1 };
+    if (is_joined(t, s)) return (struct split){ waves, 1, 1 };
     const uint32_t tokens = GEMM_TOKEN_WAVES(s->tokens, s->rows, s->threads, t->family),
                    k = (uint32_t)GEMM_K_WAVES(s->tokens, s->rows, s->threads, t->family);
     return (struct split){ tokens, k, tokens ? waves / tokens / k : 0 };
@@ -31,7 +35,7 @@ uint32_t gemm_lds(const struct profile *t, const struct gemm_product *p, const s
     uint32_t most = 0;
     for (uint32_t i = 0; i < p->n_parts; i++) {
         const uint32_t bytes = GEMM_LDS_BYTES(s->tokens, s->rows, gemm_stages(t), p->parts[i].digits, p->parts[i].copied,
-                                              t->gpu.gemm_unit_steps);
+                                              t->gpu.gemm_unit_steps, GEMM_IS_ALONE(is_joined(t, s), p->parts[i].copied, s->threads));
         if (bytes > most) most = bytes;
     }
     return most;
@@ -204,13 +208,24 @@ static uint32_t menu_of(struct gemm_shape menu[MENU], const struct profile *t, c
     return n;
 }
 
-/* The target's own tile: of more tiles than compute units, several groups share one; of fewer, a group has one to itself. */
+/* Of so many tiles, how much of the rounds that s takes. */
+static double filled(const struct profile *t, const struct gemm_shape *s, uint64_t tiles)
+{
+    const uint64_t at_once = (uint64_t)t->compute_units * s->groups;
+    return (double)tiles / (double)(parts_of(tiles, at_once) * at_once);
+}
+
+/* The target's own tile: of more tiles than compute units, several groups share one; of fewer, a group has one to itself, and of more, too,
+ * where it is as fast alone and rounds are filled better. */
 static struct gemm_shape usual_shape(const struct profile *t, const struct gemm_product *p, uint32_t tokens)
 {
-    const struct gemm_shape many = { t->gpu.gemm_tokens, t->gpu.gemm_rows, t->gpu.gemm_threads, t->gpu.gemm_groups };
-    if (t->gpu.gemm_few_threads == t->gpu.gemm_threads || gemm_row_tiles(p, &many) * parts_of(tokens, many.tokens) > t->compute_units)
-        return many;
-    return (struct gemm_shape){ many.tokens, many.rows, t->gpu.gemm_few_threads, 1 };
+    const struct gemm_shape many = { t->gpu.gemm_tokens, t->gpu.gemm_rows, t->gpu.gemm_threads, t->gpu.gemm_groups },
+                            alone = { many.tokens, many.rows, t->gpu.gemm_few_threads, 1 };
+    const uint64_t tiles = gemm_row_tiles(p, &many) * parts_of(tokens, many.tokens);
+    bool as_fast = true;
+    for (uint32_t i = 0; i < p->n_parts; i++) as_fast &= GEMM_IS_ALONE(is_joined(t, &alone), p->parts[i].copied, alone.threads);
+    if (alone.threads == many.threads) return many;
+    return tiles <= t->compute_units || (as_fast && filled(t, &alone, tiles) > filled(t, &many, tiles)) ? alone : many;
 }
 
 /* Sizes of steps at which shapes are compared: 16, 24, 32, 48, ... up to most, which is the last. */

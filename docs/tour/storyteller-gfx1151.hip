@@ -44,9 +44,9 @@
  *   4543  templates/gpu/formats/q8_0.h
  *   4596  templates/gpu/row_stride.h
  *   4604  templates/gpu/gemm_sizes.h
- *   4650  templates/gpu/embed_tmpl.c
- *   4718  templates/gpu/gemm_tmpl.c
- *   5116  templates/gpu/gemv_tmpl.c
+ *   4655  templates/gpu/embed_tmpl.c
+ *   4723  templates/gpu/gemm_tmpl.c
+ *   5128  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -4609,10 +4609,15 @@ DEVICE void decode_half_q8_0(uint32_t h[16], const struct unit_q8_0 *u, const ui
 #define GEMM_STEP_COLS 64
 #define GEMM_ROW_LDS   128
 
-/* Slots of weights: float formats (f16, bf16) are copied, stage by stage; packed units are decoded unit_steps (1 or 2) steps ahead, while
+/* Slots of the ring of a group.  A group of products in fours that has a compute unit to itself has more of them, and products of two steps
+ * under way, where weights are copied (1 for f16 and bf16): nobody else fills the pauses in which it waits.  What decodes weights gains
+ * nothing by it. */
+#define GEMM_IS_ALONE(joined, copied, threads) ((joined) && (copied) && (threads) == 256)
+#define GEMM_RING(stages, alone, tokens)       ((alone) ? ((tokens) > 128 ? 4 : 6) : (stages))
+/* Slots of weights: float formats are copied, stage by stage; packed units are decoded unit_steps (1 or 2) steps ahead, while
  * as many slots are read; f32 one step ahead.  f32 weights take two planes, a high and a low f16. */
-#define GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) \
-    ((copied) || (stages) < 2 ? (stages) : (weight_digits) == 2 ? 2 : 2 * (unit_steps))
+#define GEMM_WEIGHT_SLOTS(ring, copied, weight_digits, unit_steps) \
+    ((copied) || (ring) < 2 ? (ring) : (weight_digits) == 2 ? 2 : 2 * (unit_steps))
 
 /* ---- how the waves of a group share its tile ----
  * GEMM_TOKEN_WAVES along the tokens, GEMM_K_WAVES along the columns of a step, the others along the rows, so that each has a whole number
@@ -4724,8 +4729,8 @@ DEVICE void F(embed_row_)(float *out, const uint8_t *table, const int32_t token,
  *
  * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
  * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous
- * copies on sm_90 (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one
- * or two steps ahead.
+ * copies on sm_90 (a ring of slots, gemm_sizes.h), through registers elsewhere.  Quantised weights wait packed in registers and are
+ * decoded to f16 one or two steps ahead.
  * sm_90a: where the shape allows (GEMM_GROUP), four waves multiply at once from LDS, and decode meanwhile.
  * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
 
@@ -4771,6 +4776,11 @@ DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
 #define F(name) GEMM_JOIN(name, FORMAT)
 #define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
 
+/* Alone, a group has products of two steps under way (gemm_sizes.h).  How many steps ahead copies begin: into the
+ * slot of the step before, or, alone, of the one before that. */
+enum { G(GEMM_ALONE_) = GEMM_IS_ALONE(GEMM_GROUP, F(UNIT_COLS_) == 8, GEMM_THREADS) };
+enum { G(GEMM_STAGES_) = GEMM_RING(GEMM_STAGES, G(GEMM_ALONE_), GEMM_TOKENS) };
+enum { G(GEMM_COPIES_AHEAD_) = G(GEMM_STAGES_) - 1 - G(GEMM_ALONE_) };
 /* Into how many parts the waves share tokens, columns of a step and rows. */
 enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY) };
 enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY) };
@@ -4920,8 +4930,8 @@ DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(ge
 enum { G(GEMM_BF16_) = 0 };
 /* COPIED: the weights are copied as they are; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ before
  * its own a step's weights begin to be decoded. */
-enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = GEMM_STAGES < 2 ? 1 : GEMM_UNIT_STEPS };
-enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_), GEMM_UNIT_STEPS) };
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = G(GEMM_STAGES_) < 2 ? 1 : GEMM_UNIT_STEPS };
+enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(G(GEMM_STAGES_), G(GEMM_COPIED_), G(GEMM_DIGITS_), GEMM_UNIT_STEPS) };
 DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return slots + slot * (G(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
 
 struct G(gemm_weights_) { struct F(unit_) u[GEMM_W_UNITS]; };
@@ -4934,7 +4944,7 @@ DEVICE uint32_t G(gemm_unit_row_)(const uint32_t turn, const uint32_t i)
 DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_LEAD_) * G(GEMM_LEAD_) + thread_x() % G(GEMM_LEAD_); }
 /* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode,
  * half as long. */
-enum { G(GEMM_HALVES_) = GEMM_STAGES == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
+enum { G(GEMM_HALVES_) = G(GEMM_STAGES_) == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
 DEVICE void G(gemm_begin_half_)(struct F(unit_) *u, const struct gemm_w *w, const uint32_t step, const uint32_t units)
 {
     const uint32_t half = thread_x() / (GEMM_THREADS / 2), row = thread_x() % (GEMM_THREADS / 2);
@@ -5025,7 +5035,7 @@ DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, con
 DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step,
                           const uint32_t turn, const uint32_t units)
 {
-    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
+    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % G(GEMM_STAGES_)));
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
     if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_at, n->x_slots, x, step + 1);
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
@@ -5035,14 +5045,14 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
 {
     struct G(gemm_ahead_) n;
     n.x_slots = lds();
-    n.w_slots = lds() + GEMM_STAGES * GEMM_TOKENS * GEMM_ROW_LDS;
+    n.w_slots = lds() + G(GEMM_STAGES_) * GEMM_TOKENS * GEMM_ROW_LDS;
     UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) n.x_at[i] = G(gemm_x_at_)(x, i);
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n.w, n.w_slots, w, 0, 0, units);
     if (!COPIES_REACH_LDS) G(gemm_x_begin_)(n.x, n.x_at, n.x_slots, x, 0);
     else
-        UNROLL for (uint32_t s = 0; s + 1 < GEMM_STAGES; s++) G(gemm_start_)(&n, x, w, s, s, units);
+        UNROLL for (uint32_t s = 0; s < G(GEMM_COPIES_AHEAD_); s++) G(gemm_start_)(&n, x, w, s, s, units);
     if (G(GEMM_LEAD_) == 2) {                    /* a turn of weights alone */
         G(gemm_end_)(&n.w, n.w_slots, w, 0, units);
         G(gemm_begin_)(&n.w, n.w_slots, w, 1, 0, units);
@@ -5052,21 +5062,23 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
 #pragma clang loop unroll(disable)
     for (uint32_t s = 0; s < units; s++) {
         const uint8_t *x_now = G(gemm_x_slot_)(&n, slot), *w_now = G(gemm_w_slot_)(n.w_slots, G(GEMM_COPIED_) ? slot : s % G(GEMM_SLOTS_));
-        if (COPIES_REACH_LDS) copy_wait(GEMM_STAGES >= 2 ? GEMM_STAGES - 2 : 0);
+        if (COPIES_REACH_LDS) copy_wait(G(GEMM_COPIES_AHEAD_) > 0 ? G(GEMM_COPIES_AHEAD_) - 1 : 0);
         if (GEMM_GROUP) mma_group_written();
         barrier();
         if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
-        if (COPIES_REACH_LDS) G(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
-        if (GEMM_STAGES > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
-        if (GEMM_GROUP) G(gemm_wait_group_)(y);
+        if (COPIES_REACH_LDS)
+            G(gemm_start_)(&n, x, w, s + G(GEMM_COPIES_AHEAD_), (slot + G(GEMM_COPIES_AHEAD_)) % G(GEMM_STAGES_), units);
+        if (G(GEMM_STAGES_) > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
+        if (GEMM_GROUP) mma_group_wait(G(GEMM_ALONE_));
         else G(gemm_multiply_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
-        if (GEMM_STAGES == 1) {
+        if (G(GEMM_STAGES_) == 1) {
             if (s + 1 == units) break;
             barrier();
             G(gemm_pass_)(&n, x, w, s + 1, s + 1, units);
         }
-        slot = slot + 1 == GEMM_STAGES ? 0 : slot + 1;
+        slot = slot + 1 == G(GEMM_STAGES_) ? 0 : slot + 1;
     }
+    if (GEMM_GROUP) G(gemm_wait_group_)(y);
     if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
 }
 /* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below

@@ -8,15 +8,21 @@
 #define GEMM_STEP_COLS 64
 #define GEMM_ROW_LDS   128
 
-/* Slots of weights: float formats (f16, bf16) are copied, stage by stage; packed units are decoded unit_steps (1 or 2) steps ahead, while
+/* Slots of the ring of a group.  A group of products in fours that has a compute unit to itself has more of them, and products of two steps
+ * under way, where weights are copied (1 for f16 and bf16): nobody else fills the pauses in which it waits.  What decodes weights gains
+ * nothing by it. */
+#define GEMM_IS_ALONE(joined, copied, threads) ((joined) && (copied) && (threads) == 256)
+#define GEMM_RING(stages, alone, tokens)       ((alone) ? ((tokens) > 128 ? 4 : 6) : (stages))
+/* Slots of weights: float formats are copied, stage by stage; packed units are decoded unit_steps (1 or 2) steps ahead, while
  * as many slots are read; f32 one step ahead.  f32 weights take two planes, a high and a low f16. */
-#define GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) \
-    ((copied) || (stages) < 2 ? (stages) : (weight_digits) == 2 ? 2 : 2 * (unit_steps))
+#define GEMM_WEIGHT_SLOTS(ring, copied, weight_digits, unit_steps) \
+    ((copied) || (ring) < 2 ? (ring) : (weight_digits) == 2 ? 2 : 2 * (unit_steps))
 
 /* LDS bytes of a group.  tokens, rows: of its tile; stages: slots of the ring (GEMM_STAGES);
- * weight_digits: 2 for f32, else 1; copied: 1 for f16 and bf16, else 0; unit_steps: GEMM_UNIT_STEPS. */
-#define GEMM_LDS_BYTES(tokens, rows, stages, weight_digits, copied, unit_steps) \
-    (GEMM_ROW_LDS * ((stages) * (tokens) + GEMM_WEIGHT_SLOTS(stages, copied, weight_digits, unit_steps) * (weight_digits) * (rows)))
+ * weight_digits: 2 for f32, else 1; copied: 1 for f16 and bf16, else 0; unit_steps: GEMM_UNIT_STEPS; alone: GEMM_IS_ALONE. */
+#define GEMM_LDS_BYTES(tokens, rows, stages, weight_digits, copied, unit_steps, alone) \
+    (GEMM_ROW_LDS * (GEMM_RING(stages, alone, tokens) * (tokens) \
+                     + GEMM_WEIGHT_SLOTS(GEMM_RING(stages, alone, tokens), copied, weight_digits, unit_steps) * (weight_digits) * (rows)))
 
 /* ---- how the waves of a group share its tile ----
  * GEMM_TOKEN_WAVES along the tokens, GEMM_K_WAVES along the columns of a step, the others along the rows, so that each has a whole number

@@ -6,8 +6,8 @@
  *
  * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
  * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous
- * copies on sm_90 (GEMM_STAGES slots), through registers elsewhere.  Quantised weights wait packed in registers and are decoded to f16 one
- * or two steps ahead.
+ * copies on sm_90 (a ring of slots, gemm_sizes.h), through registers elsewhere.  Quantised weights wait packed in registers and are
+ * decoded to f16 one or two steps ahead.
  * sm_90a: where the shape allows (GEMM_GROUP), four waves multiply at once from LDS, and decode meanwhile.
  * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
 #ifndef FORMAT
@@ -97,6 +97,11 @@ DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
 #define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
 #endif
 
+/* Alone, a group has products of two steps under way (gemm_sizes.h).  How many steps ahead copies begin: into the
+ * slot of the step before, or, alone, of the one before that. */
+enum { G(GEMM_ALONE_) = GEMM_IS_ALONE(GEMM_GROUP, F(UNIT_COLS_) == 8, GEMM_THREADS) };
+enum { G(GEMM_STAGES_) = GEMM_RING(GEMM_STAGES, G(GEMM_ALONE_), GEMM_TOKENS) };
+enum { G(GEMM_COPIES_AHEAD_) = G(GEMM_STAGES_) - 1 - G(GEMM_ALONE_) };
 /* Into how many parts the waves share tokens, columns of a step and rows. */
 enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY) };
 enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY) };
@@ -273,11 +278,11 @@ enum { G(GEMM_BF16_) = 0 };
 #if F(UNIT_COLS_) == 8
 enum { G(GEMM_COPIED_) = 1, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = 1 };
 #elif F(UNIT_COLS_) == 64
-enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = GEMM_STAGES < 2 ? 1 : GEMM_UNIT_STEPS };
+enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = G(GEMM_STAGES_) < 2 ? 1 : GEMM_UNIT_STEPS };
 #else
 enum { G(GEMM_COPIED_) = 0, G(GEMM_DIGITS_) = 2, G(GEMM_LEAD_) = 1 };
 #endif
-enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(GEMM_STAGES, G(GEMM_COPIED_), G(GEMM_DIGITS_), GEMM_UNIT_STEPS) };
+enum { G(GEMM_SLOTS_) = GEMM_WEIGHT_SLOTS(G(GEMM_STAGES_), G(GEMM_COPIED_), G(GEMM_DIGITS_), GEMM_UNIT_STEPS) };
 DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return slots + slot * (G(GEMM_DIGITS_) * GEMM_ROWS * GEMM_ROW_LDS); }
 
 #if F(UNIT_COLS_) == 8
@@ -315,7 +320,7 @@ DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_L
 /* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode,
  * half as long. */
 #if F(HALVES_)
-enum { G(GEMM_HALVES_) = GEMM_STAGES == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
+enum { G(GEMM_HALVES_) = G(GEMM_STAGES_) == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
 #else
 enum { G(GEMM_HALVES_) = 0 };
 #endif
@@ -448,7 +453,7 @@ DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, con
 DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step,
                           const uint32_t turn, const uint32_t units)
 {
-    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % GEMM_STAGES));
+    if (!COPIES_REACH_LDS && step < units) G(gemm_x_end_)(n->x, G(gemm_x_slot_)(n, step % G(GEMM_STAGES_)));
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_end_)(&n->w, n->w_slots, w, turn, units);
     if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_at, n->x_slots, x, step + 1);
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
@@ -458,14 +463,14 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
 {
     struct G(gemm_ahead_) n;
     n.x_slots = lds();
-    n.w_slots = lds() + GEMM_STAGES * GEMM_TOKENS * GEMM_ROW_LDS;
+    n.w_slots = lds() + G(GEMM_STAGES_) * GEMM_TOKENS * GEMM_ROW_LDS;
     UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) n.x_at[i] = G(gemm_x_at_)(x, i);
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_zero(&y->acc[t][r]);
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n.w, n.w_slots, w, 0, 0, units);
     if (!COPIES_REACH_LDS) G(gemm_x_begin_)(n.x, n.x_at, n.x_slots, x, 0);
     else
-        UNROLL for (uint32_t s = 0; s + 1 < GEMM_STAGES; s++) G(gemm_start_)(&n, x, w, s, s, units);
+        UNROLL for (uint32_t s = 0; s < G(GEMM_COPIES_AHEAD_); s++) G(gemm_start_)(&n, x, w, s, s, units);
     if (G(GEMM_LEAD_) == 2) {                    /* a turn of weights alone */
         G(gemm_end_)(&n.w, n.w_slots, w, 0, units);
         G(gemm_begin_)(&n.w, n.w_slots, w, 1, 0, units);
@@ -475,21 +480,23 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
 #pragma clang loop unroll(disable)
     for (uint32_t s = 0; s < units; s++) {
         const uint8_t *x_now = G(gemm_x_slot_)(&n, slot), *w_now = G(gemm_w_slot_)(n.w_slots, G(GEMM_COPIED_) ? slot : s % G(GEMM_SLOTS_));
-        if (COPIES_REACH_LDS) copy_wait(GEMM_STAGES >= 2 ? GEMM_STAGES - 2 : 0);
+        if (COPIES_REACH_LDS) copy_wait(G(GEMM_COPIES_AHEAD_) > 0 ? G(GEMM_COPIES_AHEAD_) - 1 : 0);
         if (GEMM_GROUP) mma_group_written();
         barrier();
         if (GEMM_GROUP) G(gemm_multiply_group_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
-        if (COPIES_REACH_LDS) G(gemm_start_)(&n, x, w, s + GEMM_STAGES - 1, slot ? slot - 1 : GEMM_STAGES - 1, units);
-        if (GEMM_STAGES > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
-        if (GEMM_GROUP) G(gemm_wait_group_)(y);
+        if (COPIES_REACH_LDS)
+            G(gemm_start_)(&n, x, w, s + G(GEMM_COPIES_AHEAD_), (slot + G(GEMM_COPIES_AHEAD_)) % G(GEMM_STAGES_), units);
+        if (G(GEMM_STAGES_) > 1) G(gemm_pass_)(&n, x, w, s + 1, s + G(GEMM_LEAD_), units);
+        if (GEMM_GROUP) mma_group_wait(G(GEMM_ALONE_));
         else G(gemm_multiply_)(y, x_now, w_now, G(GEMM_DIGITS_), G(GEMM_BF16_));
-        if (GEMM_STAGES == 1) {
+        if (G(GEMM_STAGES_) == 1) {
             if (s + 1 == units) break;
             barrier();
             G(gemm_pass_)(&n, x, w, s + 1, s + 1, units);
         }
-        slot = slot + 1 == GEMM_STAGES ? 0 : slot + 1;
+        slot = slot + 1 == G(GEMM_STAGES_) ? 0 : slot + 1;
     }
+    if (GEMM_GROUP) G(gemm_wait_group_)(y);
     if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
 }
 #ifdef GEMM_SLICES

@@ -34,6 +34,17 @@ static struct {
     struct room *room, *y[2], *calls, *decoded[2];
 } on;
 
+static bool is_alone(const struct tile *t)
+{
+#ifdef SIMT_MMA_GROUP                            /* the machine multiplies in fours */
+    return GEMM_IS_ALONE(t->threads % 128 == 0 && t->tokens % (t->threads / 2) == 0 && t->rows % 128 == 0, t->format->block_bytes == 2,
+                         t->threads);
+#else
+    (void)t;
+    return false;
+#endif
+}
+
 static void activations_new(bool bf16)
 {
     const struct gemm_case *c = &on.c;
@@ -105,7 +116,7 @@ static void check(void)
     if (f->format->coding) launch(name, c->rows, n, 64, 0);
     snprintf(name, sizeof name, "%s_%s_%ux%u_%u", on.pair ? "pair" : "product", f->format->file, f->tokens, f->rows, f->threads);
     const uint32_t lds_bytes = GEMM_LDS_BYTES(f->tokens, f->rows, GEMM_STAGES, f->format->number == NUMBER_F32 ? 2 : 1,
-                                              f->format->block_bytes == 2, GEMM_UNIT_STEPS);
+                                              f->format->block_bytes == 2, GEMM_UNIT_STEPS, is_alone(f));
     launch(name, (c->n_tokens + f->tokens - 1) / f->tokens + random_below(2), (c->rows + tile_rows - 1) / tile_rows, f->threads, lds_bytes);
     for (uint64_t i = 0; i < n_y; i++) {
         const uint32_t calls = ((const uint32_t *)(const void *)on.calls->bytes)[i];

@@ -5,7 +5,7 @@
 #   run.sh NAME [PLACE[:VARIANT]] [OPTIONS]   PLACE, without it cpu or lanes:
 #     cpu              this machine's best instruction set; portable, avx2, avx512, neon (also by qemu)
 #     lanes            hopper: lanes are fibers of this processor; rdna3, cdna3, wgmma (sm_90a), undefined (UBSan), all of which pad every row of weights;
-#                      hopper-more: caps and sinks
+#                      -more: caps and sinks; wgmma-alone: tiles of 256 threads
 #     sim:CHIP         the simulator of AMD's chips (gfx942, gfx1100, gfx1151), with GFXSIM=libgfxsim.so
 #     device:ARCH      a GPU (sm_90, sm_90a, gfx1100, ...); both in all variants of the row, or one: device:sm_90:models
 #   OPTIONS: --seed N (else drawn from the clock), --case N, --rounds N, --format FILE, --bench
@@ -81,7 +81,7 @@ family_flags() {
     esac
 }
 
-more_flags() { case $1 in *-more) echo "-DATTENTION_MORE" ;; esac; }
+more_flags() { case $1 in *-more) echo "-DATTENTION_MORE" ;; *-alone) echo "-DTILE_THREADS=256" ;; esac; }
 
 on_lanes() {    # VARIANT
     [ "$(uname -m)" = x86_64 ] || skip "lanes are compiled for x86-64-v3"

@@ -285,7 +285,7 @@ static void check_prefill(const struct reader *f)
     snprintf(kernel, sizeof kernel, "tokens_%s", f->format->file);
     launch(kernel, (on.n_tokens + 31) / 32, (c->rows + each - 1) / each * c->experts, 128,
            GEMM_LDS_BYTES(32, 64, GEMM_STAGES_OF(FAMILY), f->format->number == NUMBER_F32 ? 2 : 1, f->format->block_bytes == 2,
-                          GEMM_UNIT_STEPS));
+                          GEMM_UNIT_STEPS, 0));
     bool ok = true;
     for (uint32_t i = 0; i < on.n_tokens * n && ok; i++) {
         const uint32_t t = i / n, k = i % n / c->rows, e = (uint32_t)room_floats(on.choice)[t * c->stride + c->used + k];
