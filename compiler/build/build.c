@@ -76,8 +76,8 @@ const char *build_options_text(struct arena *a, const struct build_options *o, u
 {
     const char *context = n_ctx ? arena_printf(a, " --ctx %u", n_ctx) : "";
     const char *columns = o->plan.columns ? arena_printf(a, " --columns %u", o->plan.columns) : "";
-    return arena_printf(a, "--fuse %s%s --kv %s%s%s", o->fuse == FUSE_NONE ? "none" : "layer", context, kv_type_name[o->plan.kv], columns,
-                        o->plan.exact ? " --exact" : "");
+    return arena_printf(a, "--fuse %s%s --kv %s%s%s%s", o->fuse == FUSE_NONE ? "none" : "layer", context, kv_type_name[o->plan.kv], columns,
+                        o->plan.spec ? " --spec ngram" : "", o->plan.exact ? " --exact" : "");
 }
 
 static const char *options_text(struct arena *a, const struct build_options *o, const struct plan *p)

@@ -96,9 +96,10 @@ static void place(const char *path, const char *run_path)
 static void measure(struct arena *a, const struct comparison *p, struct candidate *c, const char *run_path, uint32_t run)
 {
     const uint32_t n_threads = p->options->n_threads;
-    const char *arguments[16] = { "--bench", "-o", "json", "-r", "1", "--min-time", arena_printf(a, "%g", p->min_time / 2),
-                                  "-p", arena_printf(a, "%u", p->n_prompt), "-n", arena_printf(a, "%u", p->n_gen) };
-    if (n_threads) { arguments[11] = "-t"; arguments[12] = arena_printf(a, "%u", n_threads); }
+    const char *arguments[16] = { "--bench", "--spec", "none", "-o", "json", "-r", "1",
+                                  "--min-time", arena_printf(a, "%g", p->min_time / 2), "-p", arena_printf(a, "%u", p->n_prompt),
+                                  "-n", arena_printf(a, "%u", p->n_gen) };
+    if (n_threads) { arguments[13] = "-t"; arguments[14] = arena_printf(a, "%u", n_threads); }
     place(c->path, run_path);
     const struct bytes out = program_run(a, &c->runner, run_path, arguments);
     cJSON *rows = cJSON_ParseWithLength((const char *)out.data, out.size);

@@ -279,21 +279,27 @@ static void choose_sequence(const struct chooser *c)
     if (conv && c->prefill) choose_conv_keep(c, (n->cols + threads - 1) / threads);
 }
 
-static void choose_sample(struct chooser *c)
+/* drafts: that of a step with drafts, behind columns or decode. */
+static void choose_sample(struct chooser *c, bool drafts)
 {
     const struct plan *p = c->plan;
     const struct profile *t = p->profile;
     const uint32_t n_vocab = p->model->n_vocab;
     c->group = NULL;
-    struct kernel_draft d = choose_begin(c, TEMPLATE_sample, "sample_token");
-    d.launch.name = "sample";
+    struct kernel_draft d = choose_begin(c, drafts ? TEMPLATE_sample_drafts : TEMPLATE_sample, drafts ? "sample_tokens" : "sample_token");
+    d.launch.name = drafts ? "drafts" : "sample";
+    d.launch.tail = drafts;
+    d.launch.logits = false;
+    d.kernel.grid_tokens = drafts;
+    if (drafts) kernel_does(&d, "of up to %u drafts", p->options.columns - 1);
     kernel_does(&d, "sample: logits f32 [%u] at %llu, history of %u, scratch at %llu, counter at %llu", n_vocab, (ull)p->gpu->logits,
                 p->options.n_ctx, (ull)p->gpu->sample_scratch, (ull)p->gpu->sample_counters);
     d.kernel.param[PARAM_THREADS] = t->gpu.sample_threads;
     d.kernel.grid_x = t->gpu.sample_groups;
     d.kernel.lds_bytes = SAMPLE_LDS_BYTES(n_vocab);
     choose_end(c, &d);
-    c->list->sample = c->list->decode[--c->list->n_decode];
+    if (drafts) c->list->drafts = c->list->columns[--c->list->n_columns];
+    else c->list->sample = c->list->decode[--c->list->n_decode];
 }
 
 /* ---- all of them ---- */
@@ -326,7 +332,8 @@ void gpu_plan_kernels(struct arena *a, struct plan *p)
             c.tail = c.index > last_store;
             choose_group(&c);
         }
-        if (c.steps == STEPS_DECODE && !p->model->pooling) choose_sample(&c);
+        if (c.steps == STEPS_DECODE && !p->model->pooling) choose_sample(&c, false);
+        if (c.steps == STEPS_COLUMNS && p->options.spec) choose_sample(&c, true);
     }
 }
 
@@ -363,12 +370,16 @@ static void limit_logits(struct plan *p)
 static void check(const struct plan *p, const struct graph *g)
 {
     if (p->options.columns && p->model->pooling)
-        die("%s: --columns is for text that goes on; this is a model of embeddings", p->model->gguf->path);
+        die("%s: %s is for text that goes on; this is a model of embeddings", p->model->gguf->path,
+            p->options.spec ? "--spec" : "--columns");
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct node *n = g->nodes[i];
         if (n->op == OP_attention && !n->attr.causal && (n->weight || n->attr.cap != 0))
             die("%s: %%%s sees later tokens and has a cap or sinks, for which there is no GPU kernel; a CPU target takes it",
                 p->model->gguf->path, n->name);
+        if (p->options.spec && (n->op == OP_conv || n->op == OP_recur))
+            die("%s: --spec takes back what drafts leave in the KV cache, not what they change in the state of %%%s (%s); build it without",
+                p->model->gguf->path, n->name, op_info[n->op].name);
         if (n->op != OP_store_k && n->op != OP_store_v) continue;
         if ((uint64_t)n->heads * p->options.n_ctx > UINT32_MAX)
             die("%s: %u heads (%%%s) of %u positions are more rows than the GPU kernels count to; a context of %u fits, or a CPU target",

@@ -40,7 +40,7 @@ struct gpu_plan {
     struct gemm_refused refused;                    /* tiles of prefill products that did not fit the registers (build.c) */
     uint64_t          logits;                       /* arena: [logits_rows][n_vocab] f32 */
     uint32_t          logits_rows;
-    uint64_t          parts_ml, zero, zero_bytes, sample_counters, sample_scratch;
+    uint64_t          parts_ml, zero, zero_bytes, sample_counters, draft_words, sample_scratch;
     uint64_t          scores;                       /* attention in steps: [n_head][chunk][n_ctx] f32 */
     bool              has_slices, has_steps, has_more;     /* a product with slices; attention in steps; another with a cap or sinks */
 };

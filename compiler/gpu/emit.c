@@ -95,6 +95,7 @@ static void put_areas(struct text *t, const struct plan *p)
     emit_area(t, "COUNTERS", g->zero, "of the splits that are done; zero before the first launch");
     if (!p->model->pooling) {
         emit_area(t, "SAMPLE_COUNTERS", g->sample_counters, "the same of sampling");
+        if (p->options.spec) emit_area(t, "DRAFT_WORDS", g->draft_words, "the same of steps with drafts, and what their rows drew");
         emit_area(t, "SAMPLE", g->sample_scratch, "scratch of sampling");
     }
     if (g->has_steps) emit_area(t, "SCORES", g->scores, "attention's scores of all heads and tokens of a step");
@@ -105,7 +106,7 @@ static void put_areas(struct text *t, const struct plan *p)
 struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_options *o)
 {
     static const char *const always[] = { "launch.h", "acts.h", "stage.h", "elementwise.h", "kv.h", "rope.h", "attention_decode_tmpl.c",
-                                          "attention_prefill_tmpl.c", "sample_tmpl.c",
+                                          "attention_prefill_tmpl.c", "sample_tmpl.c", "drafts.h",
                                           "functions.h", "sequence.h", "slices.h" };
     struct document *d = document_new(a, o->templates);
     struct text head = { .arena = a }, model = { .arena = a };
@@ -185,6 +186,11 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
     if (!p->model->pooling) {
         text_puts(&t, "    .sample = ");
         put_launch(&t, k, &k->sample);
+        text_puts(&t, ",\n");
+    }
+    if (p->options.spec) {
+        text_printf(&t, "    .most_drafts = %u, .drafts = ", p->options.columns - 1);
+        put_launch(&t, k, &k->drafts);
         text_puts(&t, ",\n");
     }
     text_printf(&t, "    .logits_offset = %lluu, .logits_rows = %u, .zero_offset = %lluu, .zero_bytes = %lluu,\n};\n", (ull)gpu->logits,

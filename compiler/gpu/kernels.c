@@ -64,9 +64,21 @@ const char *gpu_values(struct emitter *e, const struct node *n, uint32_t heads, 
     return arena_printf(e->arena, "kv_v(a, %u, %u, %u)", heads, rows, head_dim);
 }
 
+void gpu_put_idle(struct emitter *e)
+{
+    const struct kernel_list *list = e->plan->kernels;
+    if (!e->plan->options.spec || !e->kernel->grid_tokens) return;
+    for (uint32_t i = 0; i < list->n_columns; i++) {
+        if (&list->kernels[list->columns[i].kernel] != e->kernel) continue;
+        gpu_put(e, "if (is_idle(a, /* tokens */ %u)) return;", e->kernel->grid_tokens);
+        return;
+    }
+}
+
 void gpu_put_start(struct emitter *e)
 {
     gpu_put(e, "pdl_launch();");
+    gpu_put_idle(e);
     gpu_put(e, "pdl_wait();");
     gpu_put(e, "mark(a);");
 }
@@ -208,6 +220,16 @@ static void put_sample(struct emitter *e)
             e->kernel->grid_x, e->kernel->param[PARAM_THREADS]);
 }
 
+static void put_sample_drafts(struct emitter *e)
+{
+    const struct plan *p = e->plan;
+    gpu_put_start(e);
+    gpu_put(e, "sample_drafts(a, FLOATS(ARENA_LOGITS), /* n_vocab */ %u, /* n_ctx */ %u, BUFFER(ARENA_SAMPLE),", p->model->n_vocab,
+            p->options.n_ctx);
+    gpu_put(e, "    (uint32_t *)(void *)BUFFER(ARENA_DRAFT_WORDS), /* rows */ %u, /* groups */ %u, %u);", p->options.columns,
+            e->kernel->grid_x, e->kernel->param[PARAM_THREADS]);
+}
+
 /* ---- kernels ---- */
 
 static void put_body(struct emitter *e)
@@ -231,6 +253,7 @@ static void put_body(struct emitter *e)
     case TEMPLATE_softmax:
     case TEMPLATE_weighted_sum:      gpu_put_attention_step(e); break;
     case TEMPLATE_sample:            put_sample(e); break;
+    case TEMPLATE_sample_drafts:     put_sample_drafts(e); break;
     case TEMPLATE_route:             gpu_put_route(e); break;
     case TEMPLATE_picked:            gpu_put_picked(e); break;
     case TEMPLATE_conv:              gpu_put_conv(e); break;
@@ -272,6 +295,7 @@ static void put_kernel(struct emitter *e, const struct launch *l)
 static const struct launch *first_launch(const struct kernel_list *list, uint32_t kernel)
 {
     if (list->sample.kernel == kernel) return &list->sample;
+    if (list->drafts.kernel == kernel) return &list->drafts;
     for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) {
         const struct launches of = kernel_launches_of(list, steps);
         for (uint32_t i = 0; i < of.n; i++) if (of.list[i].kernel == kernel) return &of.list[i];

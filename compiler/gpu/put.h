@@ -35,6 +35,8 @@ const char *gpu_rotation(struct emitter *e, const struct node *rope);
 const char *gpu_row(struct emitter *e, struct gpu_place at, const char *t);
 /* The plane of V that a store_v or attention uses. */
 const char *gpu_values(struct emitter *e, const struct node *n, uint32_t heads, uint32_t rows, uint32_t head_dim);
+/* Where the program speculates, of a kernel of several tokens: rows of the grid without one end. */
+void gpu_put_idle(struct emitter *e);
 /* The waits at the head of a kernel; with `t`, the one token of a group. */
 void gpu_put_start(struct emitter *e);
 void gpu_put_token(struct emitter *e);

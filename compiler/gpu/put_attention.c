@@ -80,6 +80,7 @@ void gpu_put_attention_decode(struct emitter *e)
     const struct node *n = e->group->node;
     const bool columns = k->template == TEMPLATE_attention_columns;
     const char *t = columns ? "group_y()" : "0", *none = "0, 0";
+    gpu_put_idle(e);
     gpu_put(e, "attention_decode(a, %s,", gpu_row(e, gpu_written(p, n, false), t));
     gpu_put(e, "    /* q, k, v */ %s, %s,", operand_row(e, 0, t),
             columns ? none : arena_printf(e->arena, "%s, %s", operand_row(e, 1, t), operand_row(e, 2, t)));

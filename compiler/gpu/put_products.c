@@ -354,6 +354,7 @@ static void put_slices_gemv(struct emitter *e)
     struct rows_functions functions[MAX_BRANCHES];
     for (uint32_t i = 0; i < e->gg->n_runs; i++) functions[i] = put_rows_functions(e, &e->gg->runs[i]);
     gpu_put(e, "pdl_launch();");
+    gpu_put_idle(e);
     gpu_put(e, "uint32_t slot = gemv_slot(/* groups */ %u, /* lanes */ %u);", e->kernel->grid_x, e->kernel->param[PARAM_LANES]);
     gpu_put(e, "struct first_%s first;", gpu_gemv_name(e->arena, e->kernel, e->gg->runs[0].weight));
     put_slices_input(e);
@@ -366,6 +367,7 @@ void gpu_put_gemv(struct emitter *e)
     struct rows_functions functions[MAX_BRANCHES];
     for (uint32_t i = 0; i < e->gg->n_runs; i++) functions[i] = put_rows_functions(e, &e->gg->runs[i]);
     gpu_put(e, "pdl_launch();");
+    gpu_put_idle(e);
     gpu_put(e, "uint32_t slot = gemv_slot(/* groups */ %u, /* lanes */ %u);", e->kernel->grid_x, e->kernel->param[PARAM_LANES]);
     put_first_weights(e, &e->gg->runs[0]);
     for (uint32_t i = 0; i < e->gg->n_runs; i++) put_gemv_run(e, &e->gg->runs[i], &functions[i], i == 0);
@@ -426,6 +428,7 @@ void gpu_put_gemv_columns(struct emitter *e)
     const uint32_t row_bytes = e->kernel->lds_bytes / e->kernel->param[PARAM_COLUMNS];
     for (uint32_t i = 0; i < e->gg->n_runs; i++) functions[i] = put_rows_functions(e, &e->gg->runs[i]);
     gpu_put(e, "pdl_launch();");
+    gpu_put_idle(e);
     gpu_put(e, "uint32_t slot = gemv_slot(/* groups */ %u, /* lanes */ %u);", e->kernel->grid_x, e->kernel->param[PARAM_LANES]);
     put_columns_input(e, row_bytes);
     for (uint32_t i = 0; i < e->gg->n_runs; i++) put_columns_run(e, &e->gg->runs[i], &functions[i], i == 0);

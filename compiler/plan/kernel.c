@@ -24,7 +24,7 @@ struct kernel_list *kernel_list_new(struct arena *a)
 {
     struct kernel_list *list = arena_new(a, struct kernel_list);
     list->arena = a;
-    list->sample.kernel = NO_KERNEL;
+    list->sample.kernel = list->drafts.kernel = NO_KERNEL;
     return list;
 }
 

@@ -83,7 +83,7 @@ extern const char *const kernel_steps_name[STEPS_COUNT];
 struct kernel_list {
     struct arena  *arena;
     struct kernel *kernels;
-    struct launch *decode, *prefill, *columns, sample;
+    struct launch *decode, *prefill, *columns, sample, drafts;        /* drafts: sample's in programs that speculate */
     uint32_t       n_kernels, n_decode, n_prefill, n_columns;
     uint32_t       kernel_capacity, decode_capacity, prefill_capacity, columns_capacity;
 };

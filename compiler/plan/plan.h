@@ -22,6 +22,7 @@ struct plan_options {
     uint32_t     max_threads;     /* 0: 64 */
     uint32_t     chunk;           /* tokens per prefill step; 0: the target's */
     uint32_t     columns;         /* GPU: steps of 2 to so many tokens are decode's for each of them; 0: prefill's */
+    bool         spec;            /* GPU: it speculates, columns - 1 drafts a step at most */
     const struct kernel_choices *choices;       /* of a plan that was read back, or NULL */
 };
 

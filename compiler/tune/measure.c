@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Speeds without speculation, one repetition. */
+#define BENCH "--bench", "--spec", "none", "--random-weights", "-o", "json", "-r", "1"
+
 struct cJSON *run_trial(struct tune *t, const struct trial *trial, const char *const *arguments)
 {
     const char *why;
@@ -56,9 +59,9 @@ bool take_speed(void *context, const struct trial *trial, double *values, uint32
     const struct step *s = context;
     struct tune *t = s->tune;
     const char *count = arena_printf(t->arena, "%u", s->n);
-    const char *decode[] = { "--bench", "--random-weights", "-o", "json", "-r", "1", "--min-time", "0.4", "-p", "0", "-n", "64", "-d",
+    const char *decode[] = { BENCH, "--min-time", "0.4", "-p", "0", "-n", "64", "-d",
                              count, NULL },
-               *prefill[] = { "--bench", "--random-weights", "-o", "json", "-r", "1", "--min-time", "0.4", "-n", "0", "-p", count, NULL };
+               *prefill[] = { BENCH, "--min-time", "0.4", "-n", "0", "-p", count, NULL };
     cJSON *root = run_trial(t, trial, s->prefill ? prefill : decode);
     if (!root) return false;
     values[n - 1] = program_number(cJSON_GetArrayItem(root, 0), "median_ts");
@@ -85,7 +88,7 @@ bool take_speeds(void *context, const struct trial *trial, double *values, uint3
     struct tune *t = context;
     const bool at_none = t->n_depths && t->depths[0] == 0;
     const char *depths = list_text(t->arena, t->depths, t->n_depths);
-    const char *arguments[] = { "--bench", "--random-weights", "-o", "json", "-r", "1", "--min-time", "0.2", "-n", "64", "-p",
+    const char *arguments[] = { BENCH, "--min-time", "0.2", "-n", "64", "-p",
                                 list_text(t->arena, t->prompts, t->n_prompts), "-d",
                                 at_none ? depths : arena_printf(t->arena, "0,%s", depths), NULL };
     cJSON *root = run_trial(t, trial, arguments);

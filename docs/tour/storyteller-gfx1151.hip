@@ -22,31 +22,31 @@
  *    953  templates/gpu/machine/rdna3.h, continued
  *    975  templates/gpu/machine/copy_registers.h
  *    990  runtime/model/abi_gpu.h
- *   1031  templates/gpu/dialect.h
- *   1169  templates/gpu/launch.h
- *   1197  templates/gpu/gemv_sizes.h
- *   1218  templates/gpu/acts_unit.h
- *   1290  templates/gpu/acts.h
- *   1561  templates/gpu/stage.h
- *   1612  templates/gpu/attention_sizes.h
- *   1649  templates/gpu/kv.h
- *   1792  templates/gpu/rope.h
- *   1929  templates/gpu/attention_decode_tmpl.c
- *   2682  templates/gpu/mma.h
- *   2778  templates/gpu/attention_prefill_sizes.h
- *   2824  templates/gpu/attention_prefill.h
- *   3014  templates/gpu/attention_prefill_columns.h
- *   3311  templates/gpu/attention_prefill_exact.h
- *   3462  templates/gpu/attention_prefill_tmpl.c
- *   3521  templates/gpu/sample_math.h
- *   3655  templates/gpu/sample_sizes.h
- *   3686  templates/gpu/sample_tmpl.c
- *   4543  templates/gpu/formats/q8_0.h
- *   4596  templates/gpu/row_stride.h
- *   4604  templates/gpu/gemm_sizes.h
- *   4655  templates/gpu/embed_tmpl.c
- *   4723  templates/gpu/gemm_tmpl.c
- *   5128  templates/gpu/gemv_tmpl.c
+ *   1036  templates/gpu/dialect.h
+ *   1174  templates/gpu/launch.h
+ *   1202  templates/gpu/gemv_sizes.h
+ *   1223  templates/gpu/acts_unit.h
+ *   1295  templates/gpu/acts.h
+ *   1566  templates/gpu/stage.h
+ *   1617  templates/gpu/attention_sizes.h
+ *   1654  templates/gpu/kv.h
+ *   1797  templates/gpu/rope.h
+ *   1934  templates/gpu/attention_decode_tmpl.c
+ *   2687  templates/gpu/mma.h
+ *   2783  templates/gpu/attention_prefill_sizes.h
+ *   2829  templates/gpu/attention_prefill.h
+ *   3019  templates/gpu/attention_prefill_columns.h
+ *   3316  templates/gpu/attention_prefill_exact.h
+ *   3467  templates/gpu/attention_prefill_tmpl.c
+ *   3526  templates/gpu/sample_math.h
+ *   3660  templates/gpu/sample_sizes.h
+ *   3691  templates/gpu/sample_tmpl.c
+ *   4558  templates/gpu/formats/q8_0.h
+ *   4611  templates/gpu/row_stride.h
+ *   4619  templates/gpu/gemm_sizes.h
+ *   4670  templates/gpu/embed_tmpl.c
+ *   4738  templates/gpu/gemm_tmpl.c
+ *   5143  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -1010,7 +1010,7 @@ struct forge_kernel_args {
  * run of decode steps; in such a run the sampling kernel advances it, so that no step waits for the host. */
 struct forge_gpu_step {
     uint32_t n_past;                             /* tokens of the sequence before this step */
-    uint32_t n_tokens;                           /* of this step; decode: 1 */
+    uint32_t n_tokens;                           /* of this step; decode: 1, whatever stands here */
     uint32_t n_logits;                           /* logits wanted for the last n_logits of them; decode: 1 */
     uint32_t n_drawn;                            /* tokens drawn so far; goes on from run to run, so that no entry of the ring repeats */
     int32_t *history;                            /* [n_ctx + 1] device: token at each position; a step reads history[n_past ..], a draw
@@ -1020,7 +1020,12 @@ struct forge_gpu_step {
     /* sampling; meanings as in runtime/run/sample.h */
     float    temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int32_t  top_k, repeat_last_n;
-    uint32_t n_biases, pad;
+    uint32_t n_biases;
+    /* speculation (templates/gpu/drafts.h): the host writes 0 but to most_drafts, and no guess */
+    uint32_t n_drafts;                           /* the last n_drafts of the n_tokens, and of those with logits, are drafts */
+    uint32_t most_drafts;                        /* of a step */
+    uint32_t trust, misses;                      /* that tokens are as foretold; steps of which nothing was */
+    int32_t  guess;                              /* what the token drawn next is foretold to be; -1: nothing is */
     uint64_t random[4];                          /* xoshiro256** */
     struct { int32_t id; float bias; } biases[256];
 };
@@ -3725,6 +3730,9 @@ struct sample_step {
     uint64_t  random[4];
 };
 
+/* Tokens before the one that is drawn first: drafts are drawn again. */
+DEVICE uint32_t sample_end(const struct forge_gpu_step *step) { return step->n_past + step->n_tokens - step->n_drafts; }
+
 /* The largest x of the group, in all threads.  A barrier stands between two calls with the same turn. */
 DEVICE uint64_t sample_group_max(uint64_t x, const uint32_t turn, const uint32_t threads)
 {
@@ -3779,10 +3787,10 @@ DEVICE float sample_penalised(float x, const struct forge_gpu_step *step, uint32
 }
 
 /* counts: [segment] of LDS, this wave's own. */
-DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, const uint32_t n_ctx, const uint32_t segment, uint32_t s,
-                            uint32_t *counts)
+DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, uint32_t row, const uint32_t n_ctx, const uint32_t segment,
+                            uint32_t s, uint32_t *counts)
 {
-    const uint32_t end = step->n_past + step->n_tokens, asked = (uint32_t)step->repeat_last_n;      /* -1: more than any context */
+    const uint32_t end = sample_end(step) + row, asked = (uint32_t)step->repeat_last_n;      /* -1: more than any context */
     const uint32_t window = asked < n_ctx ? asked : n_ctx;
     for (uint32_t i = 0; i < segment / WAVE; i++) counts[i * WAVE + lane_id()] = 0;
     wave_barrier();
@@ -3834,7 +3842,7 @@ DEVICE uint32_t sample_has_top_k(const struct sample_chances o, const uint32_t n
     return o.top_k > 0 && o.top_k < (int32_t)n_vocab;
 }
 
-DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, const struct sample_chances o,
+DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, uint32_t row, const struct sample_chances o,
                            const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch, uint32_t s)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
@@ -3849,7 +3857,7 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
         float was[SAMPLE_MAX_SEGMENT / WAVE];
         for (uint32_t i = 0; i < segment / WAVE; i++) was[i] = x[i];
         sample_bias(x, step, segment, s);
-        if (penalties) sample_penalise(x, step, n_ctx, segment, s, (uint32_t *)(void *)lds() + segment * wave_id());
+        if (penalties) sample_penalise(x, step, row, n_ctx, segment, s, (uint32_t *)(void *)lds() + segment * wave_id());
         for (uint32_t i = 0; i < segment / WAVE; i++)
             if (bits_of_f32(x[i]) != bits_of_f32(was[i])) store_shared_f32(logits + s * segment + i * WAVE + lane_id(), x[i]);
     }
@@ -3999,7 +4007,8 @@ DEVICE uint32_t sample_orders(const struct sample_chances o, const uint32_t n_vo
     return sample_has_top_k(o, n_vocab) ? (uint32_t)o.top_k > half : o.top_p < 1;
 }
 
-DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx,
+/* row: of a step with drafts, the number of the token drawn from these logits. */
+DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, uint32_t row, const uint32_t n_vocab, const uint32_t n_ctx,
                             uint8_t *scratch, const uint32_t groups, const uint32_t threads)
 {
     const uint32_t waves = threads / WAVE;
@@ -4010,7 +4019,7 @@ DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, co
     const uint32_t in_order = sample_orders(o, n_vocab);
     for (uint32_t b = group_x(); b < SAMPLE_BLOCKS(n_vocab); b += groups) {
         for (uint32_t i = wave_id(); i < SAMPLE_BLOCK_SEGMENTS; i += waves) {
-            if (s < SAMPLE_SEGMENTS(n_vocab)) sample_segment(x, logits, step, o, n_vocab, n_ctx, scratch, s);
+            if (s < SAMPLE_SEGMENTS(n_vocab)) sample_segment(x, logits, step, row, o, n_vocab, n_ctx, scratch, s);
             s = i + waves < SAMPLE_BLOCK_SEGMENTS ? s + waves : (b + groups) * SAMPLE_BLOCK_SEGMENTS + wave_id();
             sample_load(x, logits, n_vocab, s);
         }
@@ -4520,6 +4529,14 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
     ((volatile GLOBAL uint64_t *)was->ring)[number % FORGE_GPU_RING] = (uint64_t)number << 32 | token;
 }
 
+DEVICE struct sample_step sample_step_of(const struct forge_gpu_step *step)
+{
+    const struct sample_step was = { step->n_past, step->n_tokens, step->n_drawn, step->history, step->ring,
+                                     { step->temp, step->top_p, step->top_k }, step->min_p,
+                                     { step->random[0], step->random[1], step->random[2], step->random[3] } };
+    return was;
+}
+
 /* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token; the random
  * state goes on as in sample.c, which does not draw when temp <= 0; logits that are NaN or infinite before biases and penalties:
  * FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
@@ -4531,11 +4548,9 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
 DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
                    uint32_t *counters, const uint32_t groups, const uint32_t threads)
 {
-    sample_segments(logits, a.step, n_vocab, n_ctx, scratch, groups, threads);
+    sample_segments(logits, a.step, 0, n_vocab, n_ctx, scratch, groups, threads);
     if (!last_to_arrive(counters, groups, &sample_words()[SAMPLE_FLAG])) return;
-    struct sample_step step = { a.step->n_past, a.step->n_tokens, a.step->n_drawn, a.step->history, a.step->ring,
-                                { a.step->temp, a.step->top_p, a.step->top_k }, a.step->min_p,
-                                { a.step->random[0], a.step->random[1], a.step->random[2], a.step->random[3] } };
+    struct sample_step step = sample_step_of(a.step);
     const uint32_t token = sample_draw(&step, logits, scratch, n_vocab, threads);
     if (thread_x() == 0) sample_finish(a.step, &step, token, n_ctx);
 }

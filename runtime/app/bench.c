@@ -10,6 +10,7 @@
 #include "escape.h"
 #include "runtime/device/gpu.h"
 #include "runtime/run/session.h"
+#include "runtime/text/tokenize.h"
 
 /* ---- read bandwidth ---- */
 
@@ -174,6 +175,7 @@ struct bench {
     double   memory_gb_s, cache_gb_s;   /* GPU: of a large copy, and 0; cache: a buffer of the weights' size, 0 when that is larger than the
                                          * cache */
     size_t   n_rows;
+    bool     spec;                   /* text once more by speculation */
 };
 
 /* To the first `depth` tokens, or fewer where the model cannot keep them. */
@@ -199,16 +201,20 @@ static enum forge_status draw_once(struct forge_sequence *q, int32_t first, uint
     return go_back(q, depth, error);
 }
 
-static enum forge_status run_once(struct bench *b, bool prompt, uint32_t n, uint32_t depth, double *seconds, struct forge_error *error)
+/* Rows of the table: a prompt; text, plainly and by speculation. */
+enum row { ROW_PROMPT, ROW_TEXT, ROW_SPEC };
+
+static enum forge_status run_once(struct bench *b, enum row row, uint32_t n, uint32_t depth, double *seconds, struct forge_error *error)
 {
-    const struct forge_engine *e = b->engine;
+    struct forge_engine *e = b->engine;
     struct forge_sequence *q = b->sequence;
+    e->speculates = row == ROW_SPEC;
     /* The context always holds the first of b->tokens, so what lies there already need not be computed again. */
     TRY(go_back(q, depth, error));
     if (q->n_past < depth) TRY(forge_step(q, b->tokens + q->n_past, depth - q->n_past, 0, b->logits, error));
     const double start = seconds_now();
     if (e->program->embedding) TRY(forge_embed(q, b->tokens, n, true, b->logits, b->vector, error));
-    else if (prompt) TRY(forge_step(q, b->tokens + depth, n, 1, b->logits, error));
+    else if (row == ROW_PROMPT) TRY(forge_step(q, b->tokens + depth, n, 1, b->logits, error));
     else if (engine_draws(e)) TRY(draw_once(q, b->tokens[depth], n, error));
     else
         for (uint32_t i = 0; i < n; i++) {
@@ -219,18 +225,20 @@ static enum forge_status run_once(struct bench *b, bool prompt, uint32_t n, uint
     return FORGE_OK;
 }
 
-static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, const struct numbers *r)
+static void print_row(struct bench *b, enum row row, uint32_t n, uint32_t depth, const struct numbers *r)
 {
+    const bool prompt = row == ROW_PROMPT, spec = row == ROW_SPEC;
+    const unsigned long long drafted = b->engine->n_drafted, accepted = b->engine->n_accepted;
     const struct forge_program *p = b->engine->program;
     const char *format = b->options->output_format;
     const uint32_t n_threads = engine_draws(b->engine) ? 1 : pool_threads(b->engine->pool);
     /* A decoded token reads the weights once and the cache of all tokens before it; a prompt shares the weights. */
     const double bytes = (double)p->read_bytes + (double)p->state_bytes_per_token * (depth + (n - 1) * 0.5);
-    const double gb_s = prompt ? 0 : r->mean * bytes * 1e-9;
+    const double gb_s = row != ROW_TEXT ? 0 : r->mean * bytes * 1e-9;
     const double roof = b->cache_gb_s > 0 ? b->cache_gb_s : b->memory_gb_s;
-    const double share = !prompt && roof > 0 ? 100 * gb_s / roof : 0;
+    const double share = row == ROW_TEXT && roof > 0 ? 100 * gb_s / roof : 0;
     char test[48];
-    const int used = snprintf(test, sizeof test, "%s%u", prompt ? "pp" : "tg", n);
+    const int used = snprintf(test, sizeof test, "%s%u%s", prompt ? "pp" : "tg", n, spec ? " spec" : "");
     if (depth > 0) snprintf(test + used, sizeof test - (size_t)used, " @ d%u", depth);
     if (strcmp(format, "json") == 0) {
         printf("%s\n  {\"model\": \"", b->n_rows > 0 ? "," : "");
@@ -238,20 +246,25 @@ static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, 
         printf("\", \"formats\": \"%s\", \"model_size\": %llu, \"model_n_params\": %llu, \"target\": \"%s\", \"options\": \"%s\","
                " \"n_threads\": %u, \"n_prompt\": %u, \"n_gen\": %u, \"n_depth\": %u, \"avg_ts\": %.6g, \"stddev_ts\": %.6g,"
                " \"min_ts\": %.6g, \"median_ts\": %.6g, \"max_ts\": %.6g, \"bytes_per_token\": %.0f, \"gb_s\": %.4g,"
-               " \"memory_gb_s\": %.4g, \"cache_gb_s\": %.4g, \"share_percent\": %.4g}",
+               " \"memory_gb_s\": %.4g, \"cache_gb_s\": %.4g, \"share_percent\": %.4g",
                p->formats, (unsigned long long)p->weights_bytes, (unsigned long long)p->n_parameters, p->target, p->options, n_threads,
                prompt ? n : 0, prompt ? 0 : n, depth, r->mean, r->deviation, r->least, r->median, r->most, prompt ? 0 : bytes, gb_s,
                b->memory_gb_s, b->cache_gb_s, share);
+        if (spec) printf(", \"speculation\": \"ngram\", \"n_drafted\": %llu, \"n_accepted\": %llu", drafted, accepted);
+        printf("}");
     } else if (strcmp(format, "csv") == 0) {
         if (b->n_rows == 0)
             printf("model,formats,model_size,model_n_params,target,options,n_threads,n_prompt,n_gen,n_depth,avg_ts,stddev_ts,min_ts,"
-                   "median_ts,max_ts,bytes_per_token,gb_s,memory_gb_s,cache_gb_s,share_percent\n");
+                   "median_ts,max_ts,bytes_per_token,gb_s,memory_gb_s,cache_gb_s,share_percent%s\n",
+                   b->spec ? ",speculation,n_drafted,n_accepted" : "");
         printf("\"");
         print_escaped(p->model_name, ESCAPE_CSV);
-        printf("\",\"%s\",%llu,%llu,%s,\"%s\",%u,%u,%u,%u,%.6g,%.6g,%.6g,%.6g,%.6g,%.0f,%.4g,%.4g,%.4g,%.4g\n", p->formats,
+        printf("\",\"%s\",%llu,%llu,%s,\"%s\",%u,%u,%u,%u,%.6g,%.6g,%.6g,%.6g,%.6g,%.0f,%.4g,%.4g,%.4g,%.4g", p->formats,
                (unsigned long long)p->weights_bytes, (unsigned long long)p->n_parameters, p->target, p->options, n_threads,
                prompt ? n : 0, prompt ? 0 : n, depth, r->mean, r->deviation, r->least, r->median, r->most, prompt ? 0 : bytes, gb_s,
                b->memory_gb_s, b->cache_gb_s, share);
+        if (b->spec) printf(",%s,%llu,%llu", spec ? "ngram" : "none", spec ? drafted : 0, spec ? accepted : 0);
+        printf("\n");
     } else {
         if (b->n_rows == 0)
             printf("| model | size | params | target | threads | test | t/s | min | median | max | GB/s | share |\n"
@@ -261,27 +274,29 @@ static void print_row(struct bench *b, bool prompt, uint32_t n, uint32_t depth, 
         printf(" | %.2f MiB | %.2f M | %s | %u | %s | %.2f ± %.2f | %.2f | %.2f | %.2f |", (double)p->weights_bytes / 1048576,
                (double)p->n_parameters * 1e-6, p->target, n_threads, test, r->mean, r->deviation, r->least, r->median, r->most);
         if (prompt) printf(" | |\n");
+        else if (spec) printf(" | %llu of %llu drafts |\n", accepted, drafted);
         else printf(" %.2f | %.0f %% |\n", gb_s, share);
     }
     b->n_rows++;
 }
 
-static enum forge_status run_test(struct bench *b, bool prompt, uint32_t n, uint32_t depth, struct forge_error *error)
+static enum forge_status run_test(struct bench *b, enum row row, uint32_t n, uint32_t depth, struct forge_error *error)
 {
     const size_t repetitions = (size_t)b->options->bench_repeat;
     double seconds = 0;
-    TRY(run_once(b, prompt, prompt || n < 16 ? n : 16, depth, &seconds, error));
+    TRY(run_once(b, row, row != ROW_TEXT || n < 16 ? n : 16, depth, &seconds, error));
+    b->engine->n_drafted = b->engine->n_accepted = 0;
     for (size_t i = 0; i < repetitions; i++) {
         double all = 0, runs = 0;
         do {
-            TRY(run_once(b, prompt, n, depth, &seconds, error));
+            TRY(run_once(b, row, n, depth, &seconds, error));
             all += seconds;
             runs++;
         } while (all < (double)b->options->bench_min_time);
         b->rates[i] = runs * n / all;
     }
     const struct numbers r = numbers_of(b->rates, repetitions);
-    print_row(b, prompt, n, depth, &r);
+    print_row(b, row, n, depth, &r);
     return flush_stdout(error);
 }
 
@@ -315,9 +330,10 @@ static enum forge_status run_all(struct bench *b, const struct list *prompts, co
 {
     for (size_t d = 0; d < depths->n; d++) {
         for (size_t i = 0; i < prompts->n; i++)
-            if (prompts->x[i] > 0) TRY(run_test(b, true, (uint32_t)prompts->x[i], (uint32_t)depths->x[d], error));
+            if (prompts->x[i] > 0) TRY(run_test(b, ROW_PROMPT, (uint32_t)prompts->x[i], (uint32_t)depths->x[d], error));
         for (size_t i = 0; i < predicts->n; i++)
-            if (predicts->x[i] > 0) TRY(run_test(b, false, (uint32_t)predicts->x[i], (uint32_t)depths->x[d], error));
+            for (enum row row = ROW_TEXT; row <= (b->spec ? ROW_SPEC : ROW_TEXT) && predicts->x[i] > 0; row++)
+                TRY(run_test(b, row, (uint32_t)predicts->x[i], (uint32_t)depths->x[d], error));
     }
     return FORGE_OK;
 }
@@ -343,18 +359,38 @@ static void print_roof(const struct bench *b)
     printf(".\n");
 }
 
+/* The tokens of the text in a file in the place of random ones; *n of them. */
+static enum forge_status read_tokens(struct bench *b, uint32_t *n, struct forge_error *error)
+{
+    const struct forge_program *p = b->engine->program;
+    struct forge_bytes text = { NULL, 0 };
+    struct forge_tokens tokens = { NULL, 0 };
+    enum forge_status status = prompt_read(&text, b->options, error);
+    if (status == FORGE_OK) status = tokens_of_text(&tokens, p->vocab, text.bytes, text.n, FORGE_TOK_ADD | FORGE_TOK_SPECIAL, error);
+    if (status == FORGE_OK && (tokens.n == 0 || tokens.n > b->engine->n_ctx))
+        status = error_set(error, FORGE_TOO_LONG, "--bench: %zu tokens in %s, the context holds 1 to %u", tokens.n, b->options->prompt_file,
+                           b->engine->n_ctx);
+    if (status == FORGE_OK) {
+        memcpy(b->tokens, tokens.ids, tokens.n * sizeof *tokens.ids);
+        *n = (uint32_t)tokens.n;
+    }
+    free(tokens.ids);
+    free(text.bytes);
+    return status;
+}
+
 enum forge_status bench_run(struct forge_engine *e, const struct forge_options *o, struct forge_error *error)
 {
     const struct forge_program *p = e->program;
     struct list prompts, predicts, depths;
     /* Small contexts shorten the usual lengths; what the user asked for is refused instead. */
     const int32_t n_ctx = e->n_ctx > INT32_MAX ? INT32_MAX : (int32_t)e->n_ctx;
-    TRY(parse_list(&prompts, "-p", o->bench_prompt, n_ctx < 512 ? n_ctx : 512, error));
+    TRY(parse_list(&prompts, "-p", o->bench_prompt, o->prompt_file ? 0 : n_ctx < 512 ? n_ctx : 512, error));
     TRY(parse_list(&predicts, "-n", o->bench_predict, n_ctx < 128 ? n_ctx : 128, error));
     TRY(parse_list(&depths, "-d", o->bench_depth, 0, error));
     if (p->embedding) predicts.n = 0;
 
-    struct bench b = { .engine = e, .options = o };
+    struct bench b = { .engine = e, .options = o, .spec = e->speculates };
     b.tokens = malloc((size_t)e->n_ctx * sizeof *b.tokens);
     b.logits = malloc((p->embedding ? (size_t)engine_piece(e) * p->n_embd : p->n_vocab + 16u) * sizeof *b.logits);
     b.vector = malloc(p->n_embd * sizeof *b.vector);
@@ -368,6 +404,12 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
     random_seed(&random, 1);
     for (uint32_t i = 0; i < e->n_ctx; i++) b.tokens[i] = (int32_t)(random_next(&random) % p->n_vocab);
 
+    if (o->prompt_file) {
+        uint32_t n = 1;
+        status = read_tokens(&b, &n, error);
+        if (status != FORGE_OK) goto release;
+        if (!o->bench_depth) depths.x[0] = (int32_t)n - 1;       /* its last token is the first of the text that is measured */
+    }
     status = sequence_open(&b.sequence, e, error);
     if (status != FORGE_OK) goto release;
     status = check_lengths(&b, &prompts, &predicts, &depths, error);

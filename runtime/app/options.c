@@ -29,7 +29,8 @@ static const struct option table[] = {
     { NULL, "Text", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
     { "-p", "--prompt", "TEXT", "prompt; without -p and -f it is read from stdin when that is no terminal",
       TEXT, OF_TEXT | WORDS, AT(prompt), 0, 0, 0 },
-    { "-f", "--file", "FILE", "prompt from a file (one newline at its end is dropped)", TEXT, WORDS, AT(prompt_file), 0, 0, 0 },
+    { "-f", "--file", "FILE", "prompt from a file (one newline at its end is dropped)",
+      TEXT, OF_TEXT | OF_PROFILE | WORDS, AT(prompt_file), 0, 0, 0 },
     { "-p", "--prompt", "TEXT", "one text; without -p and -f texts come from stdin when that is no terminal, one a line",
       TEXT, OF_TEXT | VECTORS, AT(prompt), 0, 0, 0 },
     { "-f", "--file", "FILE", "texts from a file, one a line; -: from stdin", TEXT, VECTORS, AT(prompt_file), 0, 0, 0 },
@@ -74,6 +75,8 @@ static const struct option table[] = {
     { NULL, "--bench", NULL, "speed; then -p is a number or a list of them, -r a number:", FLAG, VECTORS, AT(bench), 0, 0, 0 },
     { "-p", "--n-prompt", "N,..", "  prompt lengths (default 512)", TEXT, OF_BENCH | WORDS, AT(bench_prompt), 0, 0, 0 },
     { "-p", "--n-prompt", "N,..", "  tokens of a text (default 512)", TEXT, OF_BENCH | VECTORS, AT(bench_prompt), 0, 0, 0 },
+    { "-f", "--file", "FILE", "  a text whose tokens stand in the place of random ones; -n follows it, and -p is 0 by default",
+      TEXT, OF_BENCH | WORDS, AT(prompt_file), 0, 0, 0 },
     { "-n", "--n-gen", "N,..", "  tokens generated (default 128)", TEXT, OF_BENCH | WORDS, AT(bench_predict), 0, 0, 0 },
     { "-d", "--n-depth", "N,..", "  tokens already in the context (default 0)", TEXT, OF_BENCH | WORDS, AT(bench_depth), 0, 0, 0 },
     { "-r", "--repetitions", "N", "  repetitions (default 5)", INTEGER, OF_BENCH, AT(bench_repeat), 0, 1, 10000 },
@@ -115,6 +118,7 @@ static const struct option table[] = {
     { "-ub", "--ubatch-size", "N", "prompt tokens per step; 0: prompts through the decode kernels",
       INTEGER, PIECES, AT(chunk), 0, 0, INT32_MAX },
     { NULL, "--target", "NAME", "which of the built targets runs (also FORGE_PROGRAM=NAME)", TEXT, 0, AT(target), 0, 0, 0 },
+    { NULL, "--spec", "HOW", "built with --spec: ngram: speculate (default); none: not", TEXT, WORDS, AT(spec), 0, 0, 0 },
     { NULL, "--no-graph", NULL, "GPU: launch kernels one by one (also FORGE_NO_GRAPH=1)", FLAG, 0, AT(no_graph), 0, 0, 0 },
     { "-q", "--quiet", NULL, "no numbers on stderr", FLAG, 0, AT(quiet), 0, 0, 0 },
     { "-v", "--verbose", NULL, "target, threads, seed, sampling on stderr", FLAG, WORDS, AT(verbose), 0, 0, 0 },
@@ -288,6 +292,8 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
     if (o->mode == MODE_CHAT && o->tokens) return error_set(error, FORGE_USAGE, "--tokens does not go with -i");
     if (o->mode == MODE_RUN && o->system) return error_set(error, FORGE_USAGE, "--system-prompt goes with -i only");
     if (o->random_weights && o->weights_path) return error_set(error, FORGE_USAGE, "-m and --random-weights exclude each other");
+    if (*o->spec && strcmp(o->spec, "none") != 0 && strcmp(o->spec, "ngram") != 0)
+        return error_set(error, FORGE_USAGE, "--spec: '%s' is not none or ngram", o->spec);
     if (strcmp(o->verify_weights, "none") != 0 && strcmp(o->verify_weights, "load") != 0)
         return error_set(error, FORGE_USAGE, "--verify-weights: '%s' is not none or load", o->verify_weights);
     if (o->random_weights && strcmp(o->verify_weights, "none") != 0)
@@ -325,6 +331,7 @@ enum forge_status options_parse(struct forge_options *o, int argc, char **argv, 
     o->output_format = "md";
     o->embd_format = "json";
     o->verify_weights = "none";
+    o->spec = "";
     o->profile_prompt = o->profile_steps = o->profile_depth = -1;
     const int what = what_is_asked(argc, argv, e);
     for (int i = 1; i < argc; i++) {

@@ -215,6 +215,8 @@ static bool built_for(bool gpu)
 static enum forge_status check_meaning(const struct forge_options *o, const struct forge_program *p, struct forge_error *error)
 {
     if (o->no_graph && !built_for(true)) return error_set(error, FORGE_USAGE, "--no-graph: this program was built for no GPU");
+    if (strcmp(o->spec, "ngram") == 0 && !(p->gpu && p->gpu->most_drafts > 0))
+        return error_set(error, FORGE_USAGE, "--spec ngram: %s was not built to speculate; forgec build --spec ngram does", p->target);
     if (o->profile_each > 0 && !built_for(true)) return error_set(error, FORGE_USAGE, "--each: this program was built for no GPU");
     if (o->n_threads > 0 && !built_for(false)) fprintf(stderr, "--threads means nothing here: this program computes on the GPU\n");
     for (size_t i = 0; i < o->n_ignored; i++) fprintf(stderr, i > 0 ? ", %s" : "%s", o->ignored[i]);
@@ -237,6 +239,7 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
     TRY(engine_open(&engine, p, gpu, &source, n_threads, n_ctx, 1, error));
     engine.stop = &interrupted;
     if (o->chunk >= 0) engine.chunk = (uint32_t)o->chunk;
+    engine.speculates = p->gpu && p->gpu->most_drafts > 0 && strcmp(o->spec, "none") != 0;
     engine.plain_launches = o->no_graph || flag_of("FORGE_NO_GRAPH");
     if (o->verbose) {
         fprintf(stderr, "%s, target %s, ", p->model_name, p->target);

@@ -137,9 +137,8 @@ void gpu_sequence_close(struct forge_sequence *q)
     if (g->run == q) g->run = NULL;
     /* What runs may be the graph. */
     if (device_current(&g->device, NULL) == FORGE_OK) gpu_wait_idle(g, NULL);
-    device_graph_free(&g->device, q->draw_graph);
-    device_graph_free(&g->device, q->step_graph);
-    q->draw_graph = q->step_graph = NULL;
+    for (size_t i = 0; i < sizeof q->graphs / sizeof q->graphs[0]; i++) device_graph_free(&g->device, q->graphs[i]);
+    memset(q->graphs, 0, sizeof q->graphs);
     if (g->columns == q) gpu_forget_columns(g);
 }
 

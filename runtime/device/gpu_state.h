@@ -10,7 +10,11 @@
 enum {
     STAGING_BYTES = 16 << 20,            /* at most; two such buffers take turns, on the way of weights in and of logits out */
     SLOTS = 2,                           /* steps whose numbers are on their way */
+    LEAST_AHEAD = 2, MOST_AHEAD = 8,     /* steps on the stream whose tokens have not been read */
 };
+
+/* Decode, without a draw and with one; decode whose draw looks for drafts; columns: the token with its drafts, and such a draw. */
+enum step_kind { STEP_DECODE, STEP_DRAW, STEP_LOOK, STEP_DRAFTS };
 
 /* The numbers and tokens of one step, pinned. */
 struct slot { struct forge_gpu_step *step; int32_t *tokens; void *event; };
@@ -42,12 +46,16 @@ struct gpu {
     const struct forge_sequence *last;   /* whose step's logits lie in the arena: of its last last_logits tokens */
     uint32_t last_past, last_tokens, last_logits;
     const struct forge_sequence *run;    /* that of the run of draws; NULL: there is none */
-    uint32_t queued, seen;               /* draws put on the stream, and those the host is done with; both only grow */
-    uint32_t run_past, run_first;        /* of a run of draws: position of the next step, and `queued` before it */
+    uint32_t queued, seen;               /* draws put on the stream, at most, and those the host is done with */
+    uint32_t run_past, run_first;        /* of a run of draws: position of the next step, at most, and `queued` before it */
+    bool     run_drafts, foreseen;       /* it speculates; steps of several tokens are worth it */
+    uint32_t run_steps, run_ended;       /* its steps on the stream, and those whose last token has been read */
+    uint32_t step_seen;                  /* tokens read of the one that comes next */
+    uint8_t  most[MOST_AHEAD];           /* of step i at i % MOST_AHEAD: tokens that it gives at most */
     uint64_t run_limit;
     uint32_t run_base;                   /* n_past of the sequence when the first token has been read, less one */
     uint32_t run_at;                     /* and as it is now, if nobody else has changed it */
-    uint32_t run_back;                   /* steps that may go beyond the token that is read next */
+    uint32_t run_back;                   /* tokens that steps may go beyond the token that is read next */
     double   run_start;
 
     uint32_t seen_mark;                  /* for the watch over a hanging launch */

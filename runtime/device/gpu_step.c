@@ -11,7 +11,7 @@
 
 /* Steps put on the stream before the token of the first has been read: as many as take AHEAD_SECONDS, which is longer than a terminal or a
  * sleep holds the host up. */
-static const double LEAST_AHEAD = 2, MOST_AHEAD = 8, AHEAD_SECONDS = 4e-3;
+static const double AHEAD_SECONDS = 4e-3;
 static const double ASK_SECONDS = 1e-3;          /* between two questions to the driver while a token is awaited */
 
 /* ---- launches ---- */
@@ -43,11 +43,6 @@ enum forge_status gpu_launch_decode(const struct forge_sequence *q, uint32_t fro
     return FORGE_OK;
 }
 
-static enum forge_status launch_decode(const struct forge_sequence *q, bool draw, struct forge_error *error)
-{
-    return gpu_launch_decode(q, 0, q->engine->program->gpu->n_decode + draw, error);
-}
-
 /* A few tokens at once: the same launches each time, as decode is. */
 static enum forge_status launch_columns(const struct forge_sequence *q, uint32_t n, uint32_t n_logits, struct forge_error *error)
 {
@@ -77,16 +72,32 @@ static enum forge_status columns(struct forge_sequence *q, uint32_t n, uint32_t 
     return device_graph_launch(&g->device, *graph, error);
 }
 
-/* A decode step.  Its launches are always the same, what changes is in *step: so one graph serves all of a sequence, made once and never
- * changed. */
-static enum forge_status decode(struct forge_sequence *q, bool draw, struct forge_error *error)
+/* rows: of a step that computed drafts; 0: of one that drew nothing yet, or of decode. */
+static enum forge_status launch_drafts(const struct forge_sequence *q, uint32_t rows, struct forge_error *error)
+{
+    const struct forge_gpu *p = q->engine->program->gpu;
+    return gpu_launch(q, &p->drafts, p->n_decode + 2 + p->n_prefill + p->n_columns, rows, rows, true, error);
+}
+
+static enum forge_status launch_step(const struct forge_sequence *q, enum step_kind kind, struct forge_error *error)
+{
+    const struct forge_gpu *p = q->engine->program->gpu;
+    const uint32_t rows = kind == STEP_DRAFTS ? p->most_drafts + 1 : 0;
+    if (rows > 0) TRY(launch_columns(q, rows, rows, error));
+    else TRY(gpu_launch_decode(q, 0, p->n_decode + (kind == STEP_DRAW), error));
+    return kind >= STEP_LOOK ? launch_drafts(q, rows, error) : FORGE_OK;
+}
+
+/* A step whose launches are always the same, what changes is in *step: so one graph serves all of a sequence, made once and never
+ * changed.  Of STEP_DRAFTS they are those of the most drafts: groups for more tokens than the step has end at once. */
+static enum forge_status run_step(struct forge_sequence *q, enum step_kind kind, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
-    if (q->engine->plain_launches || !g->program->gpu->graph) return launch_decode(q, draw, error);
-    void **graph = draw ? &q->draw_graph : &q->step_graph;
+    if (q->engine->plain_launches || !g->program->gpu->graph) return launch_step(q, kind, error);
+    void **graph = &q->graphs[kind];
     if (!*graph) {
         TRY(device_capture_begin(&g->device, error));
-        TRY(launch_decode(q, draw, error));
+        TRY(launch_step(q, kind, error));
         TRY(device_capture_end(&g->device, graph, error));
     }
     return device_graph_launch(&g->device, *graph, error);
@@ -179,7 +190,8 @@ enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32
     g->last_logits = is_decode ? 1 : few ? n_logits : 0;
     if (status == FORGE_OK) status = gpu_upload_step(q, q->n_past, tokens, n, is_decode ? 1 : n_logits, error);
     if (status == FORGE_OK)
-        status = is_decode ? decode(q, false, error) : few ? columns(q, n, n_logits, error) : prefill(q, n, n_logits, logits, error);
+        status = is_decode ? run_step(q, STEP_DECODE, error)
+               : few ? columns(q, n, n_logits, error) : prefill(q, n, n_logits, logits, error);
     if (status == FORGE_OK && (is_decode || few) && n_logits > 0) status = download_logits(g, is_decode ? 1 : n_logits, logits, error);
     return gpu_with_launch(g, status, error);
 }
@@ -211,22 +223,42 @@ static void set_sampling(struct gpu *g, const struct forge_sample_options *o, co
         s->biases[i].bias = o->biases[i].bias;
     }
     memcpy(s->random, random->s, sizeof s->random);
+    s->most_drafts = g->run_drafts ? g->program->gpu->most_drafts : 0;
+    s->guess = -1;
 }
 
-/* Keeps the stream filled with what takes AHEAD_SECONDS.  The token that is read next leaves run_base + (seen - run_first) + 1 in the
- * context: a step beyond that may have to be taken back. */
+/* How many tokens the next step may give, by what is left of the run: limit, and context or the states' patience; 0: none now.  The token
+ * that is read next leaves run_base + (seen - run_first) + 1 in the context: a step beyond that may have to be taken back. */
+static uint32_t next_most(const struct forge_sequence *q)
+{
+    const struct gpu *g = q->engine->gpu;
+    const uint64_t beyond = (uint64_t)g->run_base + (g->seen - g->run_first) + 1 + g->run_back, n_ctx = q->engine->n_ctx,
+                   end = beyond < n_ctx ? beyond : n_ctx, drawn = g->queued - g->run_first;
+    const uint64_t of_limit = g->run_limit > drawn ? g->run_limit - drawn : 0, of_end = end > g->run_past ? end - g->run_past : 0,
+                   left = of_limit < of_end ? of_limit : of_end;
+    const uint32_t most = g->foreseen ? g->program->gpu->most_drafts + 1 : 1;
+    return most <= left ? most : left > 0 && g->run_steps - g->run_ended < LEAST_AHEAD ? 1 : 0;
+}
+
+static void step_queued(struct forge_sequence *q, uint32_t most)
+{
+    struct gpu *g = q->engine->gpu;
+    g->most[g->run_steps++ % MOST_AHEAD] = (uint8_t)most;
+    g->queued += most;
+}
+
+/* Keeps the stream filled with what takes AHEAD_SECONDS. */
 static enum forge_status queue_steps(struct forge_sequence *q, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
-    const uint32_t seen = g->seen - g->run_first;
-    const double token_seconds = seen > 0 ? (seconds_now() - g->run_start) / seen : 1;
-    double ahead = AHEAD_SECONDS / token_seconds + 1;
-    ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
-    const uint64_t beyond = (uint64_t)g->run_base + seen + 1 + g->run_back, n_ctx = q->engine->n_ctx, end = beyond < n_ctx ? beyond : n_ctx;
-    while (g->queued - g->seen < (uint32_t)ahead && g->queued - g->run_first < g->run_limit && g->run_past < end) {
-        TRY(decode(q, true, error));
-        g->queued++;
-        g->run_past++;
+    const double step_seconds = g->run_ended > 0 ? (seconds_now() - g->run_start) / g->run_ended : 1;
+    const double fill = AHEAD_SECONDS / step_seconds + 1;
+    uint32_t ahead = fill < (double)MOST_AHEAD ? (uint32_t)fill : MOST_AHEAD;
+    if (ahead < LEAST_AHEAD) ahead = LEAST_AHEAD;
+    for (uint32_t most; g->run_steps - g->run_ended < ahead && (most = next_most(q)) > 0;) {
+        TRY(run_step(q, !g->run_drafts ? STEP_DRAW : most > 1 ? STEP_DRAFTS : STEP_LOOK, error));
+        step_queued(q, most);
+        g->run_past += most;
         if (q->n_written < g->run_past) q->n_written = g->run_past;
     }
     return FORGE_OK;
@@ -237,6 +269,8 @@ static enum forge_status draw_begin(struct forge_sequence *q, int32_t first, str
     struct gpu *g = q->engine->gpu;
     TRY(device_current(&g->device, error));
     g->seen = g->run_first = g->queued;          /* what is left of the run before is forgotten */
+    g->run_steps = g->run_ended = g->step_seen = 0;
+    g->foreseen = false;
     g->run = q;
     if (first >= 0) {
         TRY(gpu_upload_step(q, q->n_past, &first, 1, 1, error));
@@ -245,8 +279,9 @@ static enum forge_status draw_begin(struct forge_sequence *q, int32_t first, str
         if (g->last != q || g->last_logits == 0 || g->last_past + g->last_tokens != q->n_past)
             return error_set(error, FORGE_FAILED, "there are no logits to draw from");
         TRY(gpu_upload_step(q, g->last_past, NULL, g->last_tokens, g->last_logits, error));
-        TRY(gpu_launch_decode(q, q->engine->program->gpu->n_decode, q->engine->program->gpu->n_decode + 1, error));
-        g->queued++;
+        if (g->run_drafts) TRY(launch_drafts(q, 0, error));
+        else TRY(gpu_launch_decode(q, g->program->gpu->n_decode, g->program->gpu->n_decode + 1, error));
+        step_queued(q, 1);
         g->run_past = q->n_past;
     }
     g->last_logits = 0;                          /* the draw changes them */
@@ -260,6 +295,7 @@ enum forge_status gpu_draw_begin(struct forge_sequence *q, const struct forge_sa
                                  int32_t first, uint64_t limit, bool last, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
+    g->run_drafts = q->engine->speculates && g->program->gpu->most_drafts > 0;
     set_sampling(g, options, random);
     g->run_limit = limit;
     g->run_back = last ? UINT32_MAX : state_back(g->program);
@@ -289,22 +325,40 @@ static enum forge_status wait_draw(struct gpu *g, uint32_t *token, struct forge_
     }
 }
 
+/* The token of this entry is the last of its step: what the step might have given beyond it is no longer on its way. */
+static void step_ended(struct forge_engine *e, uint32_t entry)
+{
+    struct gpu *g = e->gpu;
+    const uint32_t spared = g->most[g->run_ended++ % MOST_AHEAD] - g->step_seen;
+    g->queued -= spared;
+    g->run_past -= spared;
+    if (g->run_drafts) {
+        e->n_drafted += FORGE_GPU_DRAFTS(entry);
+        e->n_accepted += g->step_seen - 1;
+        g->foreseen = entry & FORGE_GPU_FORESEEN;
+    }
+    g->step_seen = 0;
+}
+
 static enum forge_status draw_next(struct forge_sequence *q, int32_t *token, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
     const uint32_t n_vocab = g->program->n_vocab;
-    uint32_t drawn = 0;
+    uint32_t entry = 0;
     if (g->run != q || g->run_at != q->n_past) return error_set(error, FORGE_FAILED, "the run of draws was ended by another step");
     TRY(device_current(&g->device, error));
     TRY(queue_steps(q, error));
     if (g->queued == g->seen)
         return error_set(error, FORGE_TOO_LONG, "no token is left to draw: the context holds %u", q->engine->n_ctx);
-    TRY(wait_draw(g, &drawn, error));
-    if (drawn == FORGE_GPU_NOT_FINITE)
+    TRY(wait_draw(g, &entry, error));
+    if (entry == FORGE_GPU_NOT_FINITE)
         return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT("logits"), g->run_base + (g->seen + 1 - g->run_first),
                          "seen by the draw on the GPU");
+    const uint32_t drawn = g->run_drafts ? entry & FORGE_GPU_TOKEN : entry;
     if (drawn >= n_vocab) return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, the vocabulary has %u", drawn, n_vocab);
     g->seen++;
+    g->step_seen++;
+    if (!g->run_drafts || entry & FORGE_GPU_ENDS_STEP) step_ended(q->engine, entry);
     q->n_past = g->run_at = g->run_base + (g->seen - g->run_first);
     *token = (int32_t)drawn;
     return FORGE_OK;

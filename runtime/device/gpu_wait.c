@@ -17,7 +17,8 @@ static const struct forge_gpu_launch *launch_of(const struct forge_gpu *p, uint3
     if (number == p->n_decode + 1) return &p->sample;
     const uint32_t behind = number - p->n_decode - 2;
     if (behind < p->n_prefill) return &p->prefill[behind];
-    return behind - p->n_prefill < p->n_columns ? &p->columns[behind - p->n_prefill] : NULL;
+    if (behind < p->n_prefill + p->n_columns) return &p->columns[behind - p->n_prefill];
+    return p->most_drafts > 0 ? &p->drafts : NULL;
 }
 
 static void append(char *to, size_t bytes, const char *text)

@@ -6,7 +6,7 @@
 #include "abi_gpu.h"
 
 enum {
-    FORGE_ABI_VERSION = 9,
+    FORGE_ABI_VERSION = 10,
     FORGE_MAX_COLUMNS = 8,                       /* tokens, or sequences, of a step that is decode's for each */
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
@@ -120,6 +120,9 @@ struct forge_gpu {
     const struct forge_gpu_launch *columns;      /* [n_columns], 2 .. most_columns tokens, each with the bits that decode gives it */
     struct forge_gpu_launch sample;              /* after decode or prefill: draws from the last logits, advances step->n_past by n_tokens
                                                   * */
+    uint32_t       most_drafts;                  /* of a step; 0: no speculation */
+    struct forge_gpu_launch drafts;              /* sample's place in steps that speculate, behind columns or decode; see
+                                                  * templates/gpu/drafts.h */
     uint64_t       logits_offset;                /* arena: [logits_rows][n_vocab] f32, as args.logits */
     uint32_t       logits_rows;                  /* >= 1; of a step with more of them the launches that write logits run several times */
     uint64_t       zero_offset, zero_bytes;      /* arena: counters, zero before the first launch */

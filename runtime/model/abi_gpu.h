@@ -22,7 +22,7 @@ struct forge_kernel_args {
  * run of decode steps; in such a run the sampling kernel advances it, so that no step waits for the host. */
 struct forge_gpu_step {
     uint32_t n_past;                             /* tokens of the sequence before this step */
-    uint32_t n_tokens;                           /* of this step; decode: 1 */
+    uint32_t n_tokens;                           /* of this step; decode: 1, whatever stands here */
     uint32_t n_logits;                           /* logits wanted for the last n_logits of them; decode: 1 */
     uint32_t n_drawn;                            /* tokens drawn so far; goes on from run to run, so that no entry of the ring repeats */
     int32_t *history;                            /* [n_ctx + 1] device: token at each position; a step reads history[n_past ..], a draw
@@ -32,11 +32,23 @@ struct forge_gpu_step {
     /* sampling; meanings as in runtime/run/sample.h */
     float    temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int32_t  top_k, repeat_last_n;
-    uint32_t n_biases, pad;
+    uint32_t n_biases;
+    /* speculation (templates/gpu/drafts.h): the host writes 0 but to most_drafts, and no guess */
+    uint32_t n_drafts;                           /* the last n_drafts of the n_tokens, and of those with logits, are drafts */
+    uint32_t most_drafts;                        /* of a step */
+    uint32_t trust, misses;                      /* that tokens are as foretold; steps of which nothing was */
+    int32_t  guess;                              /* what the token drawn next is foretold to be; -1: nothing is */
     uint64_t random[4];                          /* xoshiro256** */
     struct { int32_t id; float bias; } biases[256];
 };
 enum { FORGE_GPU_RING = 1024 };
+/* What a draw of a step with drafts tells in the ring beside the token: that it is the step's last one, how many drafts the step had, and
+ * whether those to come are worth steps of several tokens. */
+#define FORGE_GPU_TOKEN     0xfffffu
+#define FORGE_GPU_ENDS_STEP 0x100000u
+#define FORGE_GPU_DRAFTS(entry) ((entry) >> 21 & 7u)
+#define FORGE_GPU_WITH_DRAFTS(n) ((n) << 21)
+#define FORGE_GPU_FORESEEN  0x1000000u
 /* In the place of a token: the model's logits, before biases and penalties, were not all finite; history gets 0. */
 #define FORGE_GPU_NOT_FINITE 0xffffffffu
 #endif

@@ -37,6 +37,8 @@ struct forge_engine {
     uint32_t  n_sequences;
     uint32_t  chunk;             /* most tokens of one prefill step; 0: prompts go through the decode kernels too */
     bool      plain_launches;    /* GPU: no graphs */
+    bool      speculates;        /* GPU: draws do, where the program can */
+    uint64_t  n_drafted, n_accepted;     /* drafts that steps computed, and those that became text */
     const struct forge_clocks *clocks;   /* CPU: NULL, or what each step adds to */
     const volatile sig_atomic_t *stop;   /* nonzero ends a long prompt between two chunks; may be NULL */
 };
@@ -49,7 +51,7 @@ struct forge_sequence {
     uint32_t n_past;             /* tokens it has */
     uint32_t n_written;          /* the most it ever had since it was empty, with those of steps that went ahead of draws (state_rewinds) */
     int32_t *history;            /* GPU, all from here on: [n_ctx + 1] on the device */
-    void    *draw_graph, *step_graph;    /* a decode step with and without a draw; NULL: not made yet */
+    void    *graphs[4];          /* of its steps, enum step_kind of gpu_state.h; NULL: not made yet */
 };
 
 /* The first program this machine can run, or the one called target.  A GPU program is tried by opening a GPU for it, *gpu, which goes to
@@ -109,6 +111,7 @@ enum forge_status engine_step(struct forge_engine *engine, const struct forge_co
  * is decoded and the first draw follows it.  At most limit tokens are drawn, and no more than the context holds.  random is copied: the
  * host takes one number from its own for every token with temp > 0.  Any other step of the engine, and a change of the sequence's n_past,
  * ends the run and drops what was drawn ahead.
+ * With engine->speculates steps may give several tokens, the same ones.
  * last: no token comes behind the run, the sequence is reset or closed after it.  Steps may then go further ahead of the draws that are
  * read than the program's states can be taken back; else they go as far as that, where layers have a state that every token replaces not
  * at all: the step of a token begins when the next one is asked for. */

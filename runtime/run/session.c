@@ -147,8 +147,13 @@ void session_report(const struct forge_session *s)
     fprintf(stderr, "; text %llu tokens", (unsigned long long)s->n_drawn);
     if (s->decode_seconds > 0 && s->n_decoded > 0) {
         const double rate = (double)s->n_decoded / s->decode_seconds;
-        fprintf(stderr, ", %.1f tok/s, %.2f GB/s of weights", rate, rate * (double)s->program->read_bytes * 1e-9);
+        fprintf(stderr, ", %.1f tok/s", rate);
+        /* Several tokens share a reading of the weights. */
+        if (s->engine->n_drafted == 0) fprintf(stderr, ", %.2f GB/s of weights", rate * (double)s->program->read_bytes * 1e-9);
     }
+    if (s->engine->speculates)
+        fprintf(stderr, ", %llu of %llu drafts accepted", (unsigned long long)s->engine->n_accepted,
+                (unsigned long long)s->engine->n_drafted);
     if (s->engine->device_name) fprintf(stderr, "; %s\n", s->engine->device_name);
     else fprintf(stderr, "; %u threads\n", pool_threads(s->engine->pool));
 }

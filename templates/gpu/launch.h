@@ -14,6 +14,13 @@ typedef void pair_sink(const struct forge_kernel_args a, uint32_t t, uint32_t r,
 /* Tail launches of a prefill step work on its last n_logits tokens only. */
 DEVICE uint32_t first_token(const struct forge_kernel_args a) { return a.first ? a.step->n_tokens - a.step->n_logits : 0; }
 
+/* Has this row of the grid, of so many tokens, none of the step's?  That of a step with drafts has rows for as many as there may be.  Known
+ * before pdl_wait(): an earlier step said how many there are. */
+DEVICE uint32_t is_idle(const struct forge_kernel_args a, const uint32_t tokens)
+{
+    return group_y() * tokens >= load_settled4(a.first ? &a.step->n_logits : &a.step->n_tokens);
+}
+
 /* After pdl_wait(): tells the host which launch runs, for the message after a fault. */
 DEVICE void mark(const struct forge_kernel_args a)
 {

@@ -22,6 +22,7 @@
 #define SAMPLE_SCRATCH_BYTES(n_vocab, groups) \
     (SAMPLE_SCRATCH_SORTED(n_vocab) + ((n_vocab) <= SAMPLE_LIST ? 0u : 24u * SAMPLE_BLOCK(n_vocab) * SAMPLE_BLOCKS(n_vocab)))
 #define SAMPLE_COUNTERS 1u                       /* u32 of the arena's zero part */
+#define DRAFT_WORDS(rows) (3u * (rows) + 1u)     /* the same of a step with drafts (drafts.h) */
 
 /* LDS.  Tokens that are sorted there: more are never needed for the usual options. */
 #define SAMPLE_LIST 1024u

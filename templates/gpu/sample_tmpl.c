@@ -44,6 +44,9 @@ struct sample_step {
     uint64_t  random[4];
 };
 
+/* Tokens before the one that is drawn first: drafts are drawn again. */
+DEVICE uint32_t sample_end(const struct forge_gpu_step *step) { return step->n_past + step->n_tokens - step->n_drafts; }
+
 /* The largest x of the group, in all threads.  A barrier stands between two calls with the same turn. */
 DEVICE uint64_t sample_group_max(uint64_t x, const uint32_t turn, const uint32_t threads)
 {
@@ -99,10 +102,10 @@ DEVICE float sample_penalised(float x, const struct forge_gpu_step *step, uint32
 }
 
 /* counts: [segment] of LDS, this wave's own. */
-DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, const uint32_t n_ctx, const uint32_t segment, uint32_t s,
-                            uint32_t *counts)
+DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, uint32_t row, const uint32_t n_ctx, const uint32_t segment,
+                            uint32_t s, uint32_t *counts)
 {
-    const uint32_t end = step->n_past + step->n_tokens, asked = (uint32_t)step->repeat_last_n;      /* -1: more than any context */
+    const uint32_t end = sample_end(step) + row, asked = (uint32_t)step->repeat_last_n;      /* -1: more than any context */
     const uint32_t window = asked < n_ctx ? asked : n_ctx;
     for (uint32_t i = 0; i < segment / WAVE; i++) counts[i * WAVE + lane_id()] = 0;
     wave_barrier();
@@ -154,7 +157,7 @@ DEVICE uint32_t sample_has_top_k(const struct sample_chances o, const uint32_t n
     return o.top_k > 0 && o.top_k < (int32_t)n_vocab;
 }
 
-DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, const struct sample_chances o,
+DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, uint32_t row, const struct sample_chances o,
                            const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch, uint32_t s)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
@@ -169,7 +172,7 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
         float was[SAMPLE_MAX_SEGMENT / WAVE];
         for (uint32_t i = 0; i < segment / WAVE; i++) was[i] = x[i];
         sample_bias(x, step, segment, s);
-        if (penalties) sample_penalise(x, step, n_ctx, segment, s, (uint32_t *)(void *)lds() + segment * wave_id());
+        if (penalties) sample_penalise(x, step, row, n_ctx, segment, s, (uint32_t *)(void *)lds() + segment * wave_id());
         for (uint32_t i = 0; i < segment / WAVE; i++)
             if (bits_of_f32(x[i]) != bits_of_f32(was[i])) store_shared_f32(logits + s * segment + i * WAVE + lane_id(), x[i]);
     }
@@ -320,7 +323,8 @@ DEVICE uint32_t sample_orders(const struct sample_chances o, const uint32_t n_vo
     return sample_has_top_k(o, n_vocab) ? (uint32_t)o.top_k > half : o.top_p < 1;
 }
 
-DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, const uint32_t n_vocab, const uint32_t n_ctx,
+/* row: of a step with drafts, the number of the token drawn from these logits. */
+DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, uint32_t row, const uint32_t n_vocab, const uint32_t n_ctx,
                             uint8_t *scratch, const uint32_t groups, const uint32_t threads)
 {
     const uint32_t waves = threads / WAVE;
@@ -331,7 +335,7 @@ DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, co
     const uint32_t in_order = sample_orders(o, n_vocab);
     for (uint32_t b = group_x(); b < SAMPLE_BLOCKS(n_vocab); b += groups) {
         for (uint32_t i = wave_id(); i < SAMPLE_BLOCK_SEGMENTS; i += waves) {
-            if (s < SAMPLE_SEGMENTS(n_vocab)) sample_segment(x, logits, step, o, n_vocab, n_ctx, scratch, s);
+            if (s < SAMPLE_SEGMENTS(n_vocab)) sample_segment(x, logits, step, row, o, n_vocab, n_ctx, scratch, s);
             s = i + waves < SAMPLE_BLOCK_SEGMENTS ? s + waves : (b + groups) * SAMPLE_BLOCK_SEGMENTS + wave_id();
             sample_load(x, logits, n_vocab, s);
         }
@@ -844,6 +848,14 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
     ((volatile GLOBAL uint64_t *)was->ring)[number % FORGE_GPU_RING] = (uint64_t)number << 32 | token;
 }
 
+DEVICE struct sample_step sample_step_of(const struct forge_gpu_step *step)
+{
+    const struct sample_step was = { step->n_past, step->n_tokens, step->n_drawn, step->history, step->ring,
+                                     { step->temp, step->top_p, step->top_k }, step->min_p,
+                                     { step->random[0], step->random[1], step->random[2], step->random[3] } };
+    return was;
+}
+
 /* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token; the random
  * state goes on as in sample.c, which does not draw when temp <= 0; logits that are NaN or infinite before biases and penalties:
  * FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
@@ -855,11 +867,9 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
 DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
                    uint32_t *counters, const uint32_t groups, const uint32_t threads)
 {
-    sample_segments(logits, a.step, n_vocab, n_ctx, scratch, groups, threads);
+    sample_segments(logits, a.step, 0, n_vocab, n_ctx, scratch, groups, threads);
     if (!last_to_arrive(counters, groups, &sample_words()[SAMPLE_FLAG])) return;
-    struct sample_step step = { a.step->n_past, a.step->n_tokens, a.step->n_drawn, a.step->history, a.step->ring,
-                                { a.step->temp, a.step->top_p, a.step->top_k }, a.step->min_p,
-                                { a.step->random[0], a.step->random[1], a.step->random[2], a.step->random[3] } };
+    struct sample_step step = sample_step_of(a.step);
     const uint32_t token = sample_draw(&step, logits, scratch, n_vocab, threads);
     if (thread_x() == 0) sample_finish(a.step, &step, token, n_ctx);
 }

@@ -64,6 +64,7 @@ done
 cmp text0 text1 && cmp text0 text2 && cmp text0 text3 && cmp text0 text4 || bad "texts differ by the size of steps"
 check plain 0 ./program --tokens 1,2,3,4,5 --print-tokens -n 8 --temp 0 --ignore-eos -q -ub 4 --no-graph
 cmp -s "$tmp/out" text4 || bad "without graphs another text"
+refuse speculation 2 "was not built to speculate" ./program --spec ngram --tokens 1
 check profile 0 ./program --profile -p 3 -n 0; out_has "ffn_gate_up"; out_has "a step of 3 tokens"
 check bench 0 ./program --bench -p 4 -n 4 -r 1; out_has pp4
 summary columns

@@ -1,0 +1,167 @@
+/* drafts.h -- speculation by look-up: what followed the last tokens when they occurred before is put behind the next token as drafts, a
+ * step computes all of them, and they stay as far as what is drawn is what they say.
+ *
+ * Of a step with drafts every token has logits.  Row r of them is drawn from as if the drafts before it were in the text, by its own random
+ * number; the rows up to the first whose token is not the draft behind it are the text.  What a step of its own would draw at a position
+ * depends on the tokens before it, the logits, whose bits are the same (gemv_tmpl.c with COLUMNS), and how many random numbers were taken:
+ * so the text is that of plain decoding, whatever the options.  Keys and values of drafts that were not taken lie behind the text, where
+ * the next step puts its own.
+ *
+ * How many drafts a step gets follows from how the last ones went (trust).  A step that computes one token only, decode's, leaves its
+ * drafts unused and compares the first of them, the guess, all the same. */
+#ifndef FORGE_DRAFTS_H
+#define FORGE_DRAFTS_H
+#include "sample_tmpl.c"
+
+/* Tokens that must have occurred before, and those compared at most; trust from which on there are drafts, and its most; steps without a
+ * guess that cost trust. */
+enum { DRAFT_LEAST = 3, DRAFT_LONGEST = 12, DRAFT_TRUST = 2, DRAFT_MOST_TRUST = 4, DRAFT_MISSES = 4, DRAFT_MAX_ROWS = 8 };
+
+/* Token p - i of the history in x[i], of those that there are; all asked for at once. */
+DEVICE void draft_load(uint32_t *x, const int32_t *history, uint32_t p)
+{
+    UNROLL
+    for (uint32_t i = 1; i < DRAFT_LONGEST; i++) x[i] = (uint32_t)((const GLOBAL int32_t *)history)[p >= i ? p - i : 0];
+}
+
+/* Where the tokens up to `at`, of which the last is not in the history yet, occurred before: the longest such place, of these the latest,
+ * in all threads; 0: nowhere. */
+DEVICE uint32_t draft_find(const int32_t *history, uint32_t at, uint32_t last, const uint32_t threads)
+{
+    uint32_t tail[DRAFT_LONGEST], x[DRAFT_LONGEST];
+    uint64_t best = 0;
+    draft_load(tail, history, at);
+    for (uint32_t q = thread_x(); 4 * q < at; q += threads) {
+        const u32x4 tokens = ((const GLOBAL u32x4 *)(const void *)history)[q];
+        uint32_t found = 0;
+        UNROLL
+        for (uint32_t i = 0; i < 4; i++) found |= (uint32_t)(tokens[i] == last && 4 * q + i < at) << i;
+        for (; found > 0; found &= found - 1) {
+            const uint32_t p = 4 * q + (uint32_t)__builtin_ctz(found);
+            uint32_t same = 1, n = 1;
+            draft_load(x, history, p);
+            UNROLL
+            for (uint32_t i = 1; i < DRAFT_LONGEST; i++) {
+                same &= i <= p && x[i] == tail[i];
+                n += same;
+            }
+            const uint64_t key = (uint64_t)n << 32 | p;
+            best = key > best ? key : best;
+        }
+    }
+    best = sample_group_max(best, 1, threads);
+    return best >> 32 >= DRAFT_LEAST ? (uint32_t)best : 0;
+}
+
+/* Drafts for this trust. */
+DEVICE uint32_t draft_width(uint32_t trust, const uint32_t most)
+{
+    const uint32_t width = trust < DRAFT_TRUST ? 0 : trust < DRAFT_MOST_TRUST ? 1u << (trust - DRAFT_TRUST + 1) : most;
+    return width < most ? width : most;
+}
+
+/* Words of the arena: arrivals at each row and at all of them; of each row its token, and whether it took a random number. */
+DEVICE void draft_put(uint32_t *words, uint32_t i, uint32_t x) { store_shared_f32((float *)(void *)words + i, f32_of_bits(x)); }
+DEVICE uint32_t draft_get(const uint32_t *words, uint32_t i)
+{
+    return bits_of_f32(load_shared_f32((const float *)(const void *)words + i));
+}
+
+/* What n rows drew, the first of them behind `end` tokens, becomes text, and *step that of the next step.  All threads of one group. */
+DEVICE void draft_accept(struct forge_gpu_step *step, const uint32_t *words, uint32_t n, uint32_t end, const uint32_t rows,
+                         const uint32_t n_ctx, const uint32_t threads)
+{
+    int32_t *history = step->history;
+    uint64_t *ring = step->ring;
+    const uint32_t i = thread_x(), draws = step->temp > 0, most = step->most_drafts, drawn = step->n_drawn;
+    const int32_t guess = step->guess;
+    uint32_t tokens[DRAFT_MAX_ROWS], took[DRAFT_MAX_ROWS], drafts[DRAFT_MAX_ROWS], trust = step->trust, misses = step->misses;
+    uint64_t random[4] = { step->random[0], step->random[1], step->random[2], step->random[3] };
+    UNROLL
+    for (uint32_t r = 0; r < rows; r++) {
+        const uint32_t row = r < n ? r : 0, at = end + row;
+        tokens[r] = draft_get(words, rows + 1 + row);
+        took[r] = draft_get(words, 2 * rows + 1 + row);
+        drafts[r] = (uint32_t)((const GLOBAL int32_t *)history)[at < n_ctx ? at : n_ctx];
+    }
+    uint32_t taken = 0, right = 1, token = tokens[0];
+    UNROLL
+    for (uint32_t r = 0; r + 1 < rows; r++) {
+        right &= r + 1 < n && tokens[r] == drafts[r] && (took[r] || !draws);
+        taken += right;
+        token = right ? tokens[r + 1] : token;
+    }
+    const uint32_t at = end + taken, finite = token != FORGE_GPU_NOT_FINITE, last = finite ? token : 0;
+    misses = guess < 0 ? misses + 1 : 0;
+    if (misses == DRAFT_MISSES) {
+        trust -= trust > 0;
+        misses = 0;
+    }
+    if (guess >= 0 && tokens[0] != (uint32_t)guess) trust /= 2;
+    else if (guess >= 0 && taken + 1 == n && trust < DRAFT_MOST_TRUST) trust++;
+
+    const uint32_t p = at < n_ctx && finite ? draft_find(history, at, last, threads) : 0;
+    const uint32_t width = draft_width(trust, most), room = p ? n_ctx - 1 - at : 0, n_drafts = width < room ? width : room;
+    const uint32_t from = p ? p + 1 + i % (at - p) : at;
+    const uint32_t draft = from < at ? (uint32_t)((const GLOBAL int32_t *)history)[from] : last;
+    barrier();                                   /* all have read *step and the history */
+    if (i < n_drafts) ((GLOBAL int32_t *)history)[at + 1 + i] = (int32_t)draft;
+    if (i > 0) return;
+    if (at <= n_ctx) ((GLOBAL int32_t *)history)[at] = (int32_t)last;
+    UNROLL
+    for (uint32_t r = 0; r < rows; r++)
+        if (r <= taken && took[r]) sample_random(random);
+    step->n_past = at;
+    step->n_tokens = 1 + n_drafts;
+    step->n_logits = 1 + n_drafts;
+    step->n_drafts = n_drafts;
+    step->n_drawn = drawn + taken + 1;
+    step->trust = trust;
+    step->misses = misses;
+    step->guess = p ? (int32_t)draft : -1;
+    step->random[0] = random[0];
+    step->random[1] = random[1];
+    step->random[2] = random[2];
+    step->random[3] = random[3];
+    const uint32_t ends = FORGE_GPU_ENDS_STEP | FORGE_GPU_WITH_DRAFTS(n - 1) | (trust >= DRAFT_TRUST ? FORGE_GPU_FORESEEN : 0);
+    UNROLL
+    for (uint32_t r = 0; r < rows; r++) {
+        const uint32_t number = drawn + 1 + r, told = r < taken ? tokens[r] : token | ends;
+        if (r <= taken) ((volatile GLOBAL uint64_t *)ring)[number % FORGE_GPU_RING] = (uint64_t)number << 32 | told;
+    }
+}
+
+/* sample() for a step with drafts: draws from the logits of its last 1 + n_drafts tokens, takes what is right and drafts the next step.
+ * The launch has `rows` <= DRAFT_MAX_ROWS rows of groups behind a step of several tokens (a.first), of which those without a token do
+ * nothing; behind any other it has one, and the step has one token or, after the host wrote it, no drafts.
+ * logits: of the step's first token that has any.  scratch: [rows] of SAMPLE_SCRATCH_BYTES; words: DRAFT_WORDS(rows) u32, 0 before the
+ * first launch. */
+DEVICE void sample_drafts(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
+                          uint32_t *words, const uint32_t rows, const uint32_t groups, const uint32_t threads)
+{
+    const uint32_t drafts = a.step->n_drafts, n = a.first ? drafts + 1 : 1, row = group_y(), end = sample_end(a.step);
+    if (row < n) {
+        uint8_t *own = scratch + row * SAMPLE_SCRATCH_BYTES(n_vocab, groups);
+        float *x = logits + (uint64_t)(a.step->n_logits - 1 - drafts + row) * n_vocab;
+        sample_segments(x, a.step, row, n_vocab, n_ctx, own, groups, threads);
+        if (!last_to_arrive(&words[row], groups, &sample_words()[SAMPLE_FLAG])) return;
+        struct sample_step step = sample_step_of(a.step);
+        for (uint32_t r = 0; r < row && step.chances.temp > 0; r++) sample_random(step.random);
+        const struct sample_step was = step;
+        const uint32_t token = sample_draw(&step, x, own, n_vocab, threads);
+        if (thread_x() == 0) {
+            draft_put(words, rows + 1 + row, token);
+            draft_put(words, 2 * rows + 1 + row, was.random[0] != step.random[0] || was.random[1] != step.random[1] ||
+                                                 was.random[2] != step.random[2] || was.random[3] != step.random[3]);
+        }
+    }
+    if (a.first) {                               /* nobody reads *step any more when the last one arrives, rows without a token neither */
+        if (!last_to_arrive(&words[rows], n + (rows - n) * groups, &sample_words()[SAMPLE_FLAG])) return;
+    } else {
+        stores_done();
+        barrier();
+        acquire();
+    }
+    draft_accept(a.step, words, n, end, rows, n_ctx, threads);
+}
+#endif

@@ -1,0 +1,95 @@
+#!/bin/sh
+# run_spec.sh FORGEC GOLDEN UNPACKED LIBSIMT [GFXSIM] [full] -- --spec ngram: the text is that of plain decoding, token by token, greedy and by
+# chance, and drafts were accepted on the way.  UNPACKED: golden/ and tiny/ of other models.  In lanes and in the simulator of AMD's chips.
+forgec=$1 golden=$2 data=$3 simt=$4 gfxsim=${5-} full=${6-} here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../harness.sh"
+FORGEC_LANES="$here/../lanes/simt32.yaml"
+export FORGE_HIP_LIBRARY="$simt" FORGEC_LANES
+cd "$tmp" || exit 1
+prompt="1,2,3,4,5,1,2,3,4,5,1,2"
+
+# as_plain LEAST PROGRAM OPTIONS...: both texts; of the drafts at least LEAST are accepted
+as_plain() {
+    least=$1 program=$2
+    shift 2
+    name="$program $*"
+    "$program" --tokens "$prompt" --print-tokens --ignore-eos --spec none "$@" > plain 2> "$tmp/err" || bad "$(cat "$tmp/err")"
+    check "$name" 0 "$program" --tokens "$prompt" --print-tokens --ignore-eos "$@"
+    cmp -s plain "$tmp/out" || bad "another text: $(cmp plain "$tmp/out")"
+    accepted=$(sed -n 's/.*, \([0-9]*\) of [0-9]* drafts accepted.*/\1/p' "$tmp/err")
+    [ "${accepted:--1}" -ge "$least" ] || bad "accepted ${accepted:-none}, wanted at least $least"
+}
+# by_chance LEAST PROGRAM SEEDS OPTIONS...: ways to draw.  Likely are a few tokens by their biases, or those that were there before.
+by_chance() {
+    least=$1 program=$2 seeds=$3
+    shift 3
+    few="-l 5+20 -l 6+20 -l 9+20"
+    as_plain "$least" "$program" "$@" --temp 0 --repeat-penalty 1.5 --repeat-last-n 3 $few
+    for seed in $seeds; do
+        as_plain "$least" "$program" "$@" -s "$seed" --temp 0.8 $few
+        as_plain "$least" "$program" "$@" -s "$seed" --temp 0.7 --presence-penalty 0.5 --repeat-last-n 20 $few
+        as_plain 0 "$program" "$@" -s "$seed" --temp 1 --top-k 0 --repeat-penalty 0.6
+        as_plain 0 "$program" "$@" -s "$seed" --temp 0.7 --top-k 0 --top-p 0.9 --frequency-penalty 0.1
+    done
+}
+
+build() {
+    to=$1 model=$2
+    shift 2
+    check "$to" 0 "$forgec" build "$model" -q --ctx 256 --spec ngram -o "$to" "$@"
+}
+build ./program "$golden/x-v2.gguf" -t "$FORGEC_LANES"
+by_chance 20 ./program "1 2" -n 160
+as_plain 20 ./program -n 100 -s 1 --temp 0.8 -l 5+50 --no-graph
+as_plain 0 ./program -n 60 --temp 0
+# limits: of tokens, of the context, and a text that ends within a step
+for n in 1 2 97 98 99 100; do as_plain 0 ./program -n $n -s 1 --temp 0.8 -l 5+50; done
+for n in 100 101 200; do as_plain 20 ./program -c 114 -n $n -s 1 --temp 0.8 -l 5+50; done
+likely="-s 1 --temp 0.8 -l 70+40 -l 71+39 --ignore-eos"
+printf 'one two\nthree\none two\n' > turns
+for spec in none ngram; do
+    check stop 0 ./program -p "one two one two" -n 60 $likely -r GGFG --spec $spec
+    cp "$tmp/out" "stop.$spec"
+    stdin=turns check chat 0 ./program -i -n 40 $likely --spec $spec
+    cp "$tmp/out" "chat.$spec"
+done
+[ "$(tail -c 4 stop.none)" = GGFG ] && cmp -s stop.none stop.ngram || bad "another end"
+cmp -s chat.none chat.ngram || bad "another chat"
+[ "$(sed -n 's/.*, \([0-9]*\) of [0-9]* drafts accepted.*/\1/p' "$tmp/err")" -ge 20 ] || bad "no drafts in a chat"
+
+# a ring that goes round; and more, where time is no matter
+build ./ring "$golden/olmo3-a.gguf" -t "$FORGEC_LANES" --columns 5
+by_chance 10 ./ring 1 -n 200
+if [ -n "$full" ]; then
+    build ./pair "$golden/qwen3-a.gguf" -t "$FORGEC_LANES" --columns 2
+    by_chance 10 ./pair "1 2" -n 200
+    build ./unfused "$golden/q-untied-Q4_K_M.gguf" -t "$FORGEC_LANES" --columns 3 --fuse none --kv q8_0
+    by_chance 10 ./unfused "1 2" -n 200
+    for model in llama-moe-mixed-a gemma4-moe-a deepseek2-a hunyuan-dense-a glm4moe-a; do
+        build "./$model" "$data/golden/$model.gguf" -t "$FORGEC_LANES"
+        by_chance 10 "./$model" 1 -n 200
+    done
+    build ./wide "$golden/q-llama-Q8_0.gguf" -t "$here/../lanes/simt64.yaml" --exact
+    by_chance 10 ./wide "1 2" -n 200
+fi
+if [ -n "$gfxsim" ]; then
+    for chip in gfx1151 ${full:+gfx942 gfx1100}; do
+        build "./$chip" "$golden/x-v2.gguf" -t $chip --columns 4
+        FORGE_HIP_LIBRARY="$gfxsim" as_plain 20 "./$chip" -n 40 -s 2 --temp 0.8 -l 5+50
+        FORGE_HIP_LIBRARY="$gfxsim" as_plain 10 "./$chip" -n 60 -s 3 --temp 0.8 -l 5+20 -l 6+20
+    done
+fi
+
+# what such a program says of itself, and who cannot be one
+check info 0 ./program --info; out_has "speculation    up to 7 drafts a step"; out_has "--columns 8 --spec ngram"
+check bench 0 ./program --bench -p 0 -n 20 -r 1; out_has "| tg20 |"; out_has "| tg20 spec |"; out_has "drafts |"
+check json 0 ./program --bench -p 0 -n 20 -r 1 -o json; out_has '"speculation": "ngram", "n_drafted": '
+check plain 0 ./program --bench -p 0 -n 20 -r 1 --spec none; out_lacks spec
+printf 'one two one two' > text
+check text 0 ./program --bench -f text -n 20 -r 1; out_has "tg20 spec @ d"
+refuse word 2 "--spec: 'eagle' is not none or ngram" ./program --spec eagle --tokens 1
+refuse build_word 2 'none of none, ngram' "$forgec" build "$golden/x-v2.gguf" -t gfx1151 --spec eagle
+refuse cpu 2 "--spec is for a GPU" "$forgec" build "$golden/x-v2.gguf" -t portable --spec ngram
+refuse library 2 "--spec is for programs" "$forgec" build "$golden/x-v2.gguf" -t gfx1151 --spec ngram --emit lib
+refuse state 1 "not what they change in the state of" "$forgec" build "$data/golden/qwen35moe-a.gguf" -t gfx1151 --spec ngram
+summary spec
