@@ -230,12 +230,22 @@ static const char *places_text(const struct chooser *c, const struct node *n)
     return text_str(&t);
 }
 
+/* Where the program speculates, the kernel of one token is another than that of several. */
+static void slots_do(const struct chooser *c, struct kernel_draft *d)
+{
+    const uint32_t slots = plan_slots(c->plan);
+    if (slots == 1) return;
+    d->kernel.param[PARAM_TOKENS] = c->steps == STEPS_DECODE;
+    kernel_does(d, "%u slots of a state%s", slots, c->steps == STEPS_DECODE ? ", one token" : "");
+}
+
 static void choose_conv_keep(const struct chooser *c, uint32_t groups)
 {
     const struct node *n = c->group->branches[0].chain[0];
     struct kernel_draft d = choose_begin(c, TEMPLATE_conv_keep, arena_printf(c->arena, "%s_keep", c->group->name));
     d.launch.name = d.kernel.name;
     d.launch.state = plan_state(c->plan, n)->offset;
+    slots_do(c, &d);
     kernel_does(&d, "conv's state, of %llu taps: %s", (ull)n->weight->cols, places_text(c, n));
     d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
     d.kernel.grid_x = groups;
@@ -262,6 +272,7 @@ static void choose_sequence(const struct chooser *c)
     const uint32_t threads = d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
     struct text t = { .arena = c->arena }, attrs = { .arena = c->arena };
     d.launch.state = plan_state(c->plan, n)->offset;
+    slots_do(c, &d);
     plan_count_sequence(c->plan, n, &d.kernel);
     attr_print(&attrs, n);
     const char *taps = n->weight ? arena_printf(c->arena, ", %s of %llu taps", choose_vector(c, &d, n->weight), (ull)n->weight->cols) : "";
@@ -322,6 +333,8 @@ void gpu_plan_kernels(struct arena *a, struct plan *p)
 {
     const struct fused *f = p->fused;
     const uint32_t last_store = fuse_last_store(f);
+    uint32_t last_attention = last_store;        /* decode's, which columns take, knows no tokens without logits */
+    for (uint32_t i = last_store; i < f->n_groups; i++) if (f->groups[i].kind == GROUP_ATTENTION) last_attention = i;
     p->kernels = kernel_list_new(a);
     struct chooser c = { .arena = a, .plan = p, .list = p->kernels };
     for (c.steps = STEPS_DECODE; c.steps <= (p->options.columns ? STEPS_COLUMNS : STEPS_PREFILL); c.steps++) {
@@ -329,7 +342,7 @@ void gpu_plan_kernels(struct arena *a, struct plan *p)
         for (c.index = 0; c.index < f->n_groups; c.index++) {
             c.group = &f->groups[c.index];
             c.gg = &p->gpu->groups[c.index];
-            c.tail = c.index > last_store;
+            c.tail = c.index > (c.steps == STEPS_COLUMNS ? last_attention : last_store);
             choose_group(&c);
         }
         if (c.steps == STEPS_DECODE && !p->model->pooling) choose_sample(&c, false);
@@ -377,9 +390,6 @@ static void check(const struct plan *p, const struct graph *g)
         if (n->op == OP_attention && !n->attr.causal && (n->weight || n->attr.cap != 0))
             die("%s: %%%s sees later tokens and has a cap or sinks, for which there is no GPU kernel; a CPU target takes it",
                 p->model->gguf->path, n->name);
-        if (p->options.spec && (n->op == OP_conv || n->op == OP_recur))
-            die("%s: --spec takes back what drafts leave in the KV cache, not what they change in the state of %%%s (%s); build it without",
-                p->model->gguf->path, n->name, op_info[n->op].name);
         if (n->op != OP_store_k && n->op != OP_store_v) continue;
         if ((uint64_t)n->heads * p->options.n_ctx > UINT32_MAX)
             die("%s: %u heads (%%%s) of %u positions are more rows than the GPU kernels count to; a context of %u fits, or a CPU target",

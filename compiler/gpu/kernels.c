@@ -67,10 +67,11 @@ const char *gpu_values(struct emitter *e, const struct node *n, uint32_t heads, 
 void gpu_put_idle(struct emitter *e)
 {
     const struct kernel_list *list = e->plan->kernels;
-    if (!e->plan->options.spec || !e->kernel->grid_tokens) return;
+    const uint32_t tokens = e->kernel->grid_tokens;
+    if (!e->plan->options.spec || !tokens || tokens >= e->plan->options.columns) return;
     for (uint32_t i = 0; i < list->n_columns; i++) {
         if (&list->kernels[list->columns[i].kernel] != e->kernel) continue;
-        gpu_put(e, "if (is_idle(a, /* tokens */ %u)) return;", e->kernel->grid_tokens);
+        gpu_put(e, "if (is_idle(a, /* tokens */ %u)) return;", tokens);
         return;
     }
 }

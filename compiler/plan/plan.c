@@ -66,7 +66,8 @@ static uint32_t widest_window(const struct node *store)
 
 /* K and V of a layer, `each` 2, or one of them, where V's heads have another size than K's.  A CPU keeps 16 positions together; a GPU keeps
  * rows without gaps, and the scales of q8_0 behind all codes (templates/gpu/kv.h): then the cache is no runs of whole rows.
- * A ring's rows hold what the tokens of a step read: the oldest position of the first token to the last token's own. */
+ * A ring's rows hold what the tokens of a step read: the oldest position of the first token to the last token's own.  Drafts that were not
+ * taken are no tokens of the sequence, but have overwritten rows. */
 static struct state kv_state(const struct plan *p, const struct node *store, uint32_t head_dim, uint32_t each)
 {
     const uint32_t all = (uint32_t)plan_align(p->options.n_ctx, 16), window = widest_window(store), runs = each * store->heads;
@@ -76,7 +77,8 @@ static struct state kv_state(const struct plan *p, const struct node *store, uin
     const bool gaps = p->profile->kind == TARGET_GPU && (p->options.kv == KV_TYPE_Q8_0 || (rows == all && p->options.n_ctx % 16));
     return (struct state){ .kind = rows < all ? STATE_RING : STATE_KV, .layer = store->layer, .node = store,
                            .bytes = plan_align(runs * row * rows, machine_for(p)->state_align), .runs = runs, .rows = rows,
-                           .row_bytes = gaps ? 0 : row, .token_bytes = runs * row, .back = rows < all ? rows - window + 1 : UINT32_MAX };
+                           .row_bytes = gaps ? 0 : row, .token_bytes = runs * row,
+                           .back = rows < all ? rows - window + 2 - plan_slots(p) : UINT32_MAX };
 }
 
 static void add_state(struct plan *p, struct state s)
@@ -106,9 +108,12 @@ static void add_kv_states(struct plan *p, const struct node *store)
     add_state(p, kv_state(p, store, value_dim, 1));
 }
 
+uint32_t plan_slots(const struct plan *p) { return p->options.spec && p->profile->kind == TARGET_GPU ? p->options.columns : 1; }
+
 static struct state float_state(const struct plan *p, enum state_kind kind, const struct node *n, uint64_t floats)
 {
-    return (struct state){ .kind = kind, .layer = n->layer, .node = n, .bytes = plan_align(4 * floats, machine_for(p)->state_align) };
+    const uint64_t one = plan_align(4 * floats, machine_for(p)->state_align);
+    return (struct state){ .kind = kind, .layer = n->layer, .node = n, .bytes = one * plan_slots(p) };
 }
 
 static void plan_states(struct arena *a, struct plan *p)
@@ -154,7 +159,7 @@ void plan_count_attention(const struct plan *p, const struct node *n, enum atten
 
 void plan_count_sequence(const struct plan *p, const struct node *n, struct kernel *k)
 {
-    k->state_bytes = plan_state(p, n)->bytes;
+    k->state_bytes = plan_state(p, n)->bytes / plan_slots(p);
     k->operations = n->op == OP_conv ? 2 * n->weight->cols * n->cols : (n->attr.delta ? 7ull : 5ull) * n->cols * n->attr.head_dim;
 }
 

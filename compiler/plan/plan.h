@@ -113,6 +113,8 @@ uint64_t plan_weight_stride(const struct plan *p, const struct weight *w);
 uint64_t plan_bytes_read(const struct plan *p, const struct node *n);
 /* Of a group of products with slices: how many of them a token meets, and whether each has a row of the input for itself. */
 uint32_t plan_slices(const struct group *g);
+/* Of a state that every token replaces: its bytes are as many slots, one for the state after each draft of a step, and one without. */
+uint32_t plan_slots(const struct plan *p);
 bool plan_reads_pieces(const struct node *product);
 /* What the image holds, in its order: the rotations' tables, then tensors as packed; [p->n_tensors], and nothing but zeros between them.
  * weight NULL: the tables of a rotation. */

@@ -22,31 +22,31 @@
  *    953  templates/gpu/machine/rdna3.h, continued
  *    975  templates/gpu/machine/copy_registers.h
  *    990  runtime/model/abi_gpu.h
- *   1036  templates/gpu/dialect.h
- *   1174  templates/gpu/launch.h
- *   1202  templates/gpu/gemv_sizes.h
- *   1223  templates/gpu/acts_unit.h
- *   1295  templates/gpu/acts.h
- *   1566  templates/gpu/stage.h
- *   1617  templates/gpu/attention_sizes.h
- *   1654  templates/gpu/kv.h
- *   1797  templates/gpu/rope.h
- *   1934  templates/gpu/attention_decode_tmpl.c
- *   2687  templates/gpu/mma.h
- *   2783  templates/gpu/attention_prefill_sizes.h
- *   2829  templates/gpu/attention_prefill.h
- *   3019  templates/gpu/attention_prefill_columns.h
- *   3316  templates/gpu/attention_prefill_exact.h
- *   3467  templates/gpu/attention_prefill_tmpl.c
- *   3526  templates/gpu/sample_math.h
- *   3660  templates/gpu/sample_sizes.h
- *   3691  templates/gpu/sample_tmpl.c
- *   4558  templates/gpu/formats/q8_0.h
- *   4611  templates/gpu/row_stride.h
- *   4619  templates/gpu/gemm_sizes.h
- *   4670  templates/gpu/embed_tmpl.c
- *   4738  templates/gpu/gemm_tmpl.c
- *   5143  templates/gpu/gemv_tmpl.c
+ *   1038  templates/gpu/dialect.h
+ *   1176  templates/gpu/launch.h
+ *   1204  templates/gpu/gemv_sizes.h
+ *   1225  templates/gpu/acts_unit.h
+ *   1297  templates/gpu/acts.h
+ *   1568  templates/gpu/stage.h
+ *   1619  templates/gpu/attention_sizes.h
+ *   1656  templates/gpu/kv.h
+ *   1799  templates/gpu/rope.h
+ *   1936  templates/gpu/attention_decode_tmpl.c
+ *   2689  templates/gpu/mma.h
+ *   2785  templates/gpu/attention_prefill_sizes.h
+ *   2831  templates/gpu/attention_prefill.h
+ *   3021  templates/gpu/attention_prefill_columns.h
+ *   3318  templates/gpu/attention_prefill_exact.h
+ *   3469  templates/gpu/attention_prefill_tmpl.c
+ *   3528  templates/gpu/sample_math.h
+ *   3662  templates/gpu/sample_sizes.h
+ *   3693  templates/gpu/sample_tmpl.c
+ *   4561  templates/gpu/formats/q8_0.h
+ *   4614  templates/gpu/row_stride.h
+ *   4622  templates/gpu/gemm_sizes.h
+ *   4673  templates/gpu/embed_tmpl.c
+ *   4741  templates/gpu/gemm_tmpl.c
+ *   5146  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -1025,7 +1025,9 @@ struct forge_gpu_step {
     uint32_t n_drafts;                           /* the last n_drafts of the n_tokens, and of those with logits, are drafts */
     uint32_t most_drafts;                        /* of a step */
     uint32_t trust, misses;                      /* that tokens are as foretold; steps of which nothing was */
+    uint32_t slot;                               /* of states that have several, the one from which the step goes on (sequence.h) */
     int32_t  guess;                              /* what the token drawn next is foretold to be; -1: nothing is */
+    uint32_t pad;
     uint64_t random[4];                          /* xoshiro256** */
     struct { int32_t id; float bias; } biases[256];
 };
@@ -4521,6 +4523,7 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
     step->n_past = at;
     step->n_tokens = 1;
     step->n_logits = 1;
+    step->slot = 0;
     step->n_drawn = number;
     step->random[0] = was->random[0];
     step->random[1] = was->random[1];

@@ -50,6 +50,7 @@ struct gpu {
     uint32_t run_past, run_first;        /* of a run of draws: position of the next step, at most, and `queued` before it */
     bool     run_drafts, foreseen;       /* it speculates; steps of several tokens are worth it */
     uint32_t run_steps, run_ended;       /* its steps on the stream, and those whose last token has been read */
+    uint32_t run_written;                /* n_written of the sequence before it */
     uint32_t step_seen;                  /* tokens read of the one that comes next */
     uint8_t  most[MOST_AHEAD];           /* of step i at i % MOST_AHEAD: tokens that it gives at most */
     uint64_t run_limit;

@@ -72,11 +72,11 @@ static enum forge_status columns(struct forge_sequence *q, uint32_t n, uint32_t 
     return device_graph_launch(&g->device, *graph, error);
 }
 
-/* rows: of a step that computed drafts; 0: of one that drew nothing yet, or of decode. */
-static enum forge_status launch_drafts(const struct forge_sequence *q, uint32_t rows, struct forge_error *error)
+/* rows: of a step that computed drafts; 0: of decode, or of what the host ran before.  dependent: as of gpu_launch. */
+static enum forge_status launch_drafts(const struct forge_sequence *q, uint32_t rows, bool dependent, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
-    return gpu_launch(q, &p->drafts, p->n_decode + 2 + p->n_prefill + p->n_columns, rows, rows, true, error);
+    return gpu_launch(q, &p->drafts, p->n_decode + 2 + p->n_prefill + p->n_columns, rows, rows, dependent, error);
 }
 
 static enum forge_status launch_step(const struct forge_sequence *q, enum step_kind kind, struct forge_error *error)
@@ -85,7 +85,7 @@ static enum forge_status launch_step(const struct forge_sequence *q, enum step_k
     const uint32_t rows = kind == STEP_DRAFTS ? p->most_drafts + 1 : 0;
     if (rows > 0) TRY(launch_columns(q, rows, rows, error));
     else TRY(gpu_launch_decode(q, 0, p->n_decode + (kind == STEP_DRAW), error));
-    return kind >= STEP_LOOK ? launch_drafts(q, rows, error) : FORGE_OK;
+    return kind >= STEP_LOOK ? launch_drafts(q, rows, true, error) : FORGE_OK;
 }
 
 /* A step whose launches are always the same, what changes is in *step: so one graph serves all of a sequence, made once and never
@@ -114,6 +114,7 @@ enum forge_status gpu_upload_step(const struct forge_sequence *q, uint32_t n_pas
     s->step->n_past = n_past;
     s->step->n_tokens = n_tokens;
     s->step->n_logits = n_logits;
+    s->step->slot = q->slot;
     s->step->n_drawn = g->queued;                /* numbers go on, so that no entry of the ring is taken for a new one */
     TRY(device_upload(&g->device, g->step, s->step, sizeof *s->step, error));
     if (tokens) {
@@ -192,6 +193,7 @@ enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32
     if (status == FORGE_OK)
         status = is_decode ? run_step(q, STEP_DECODE, error)
                : few ? columns(q, n, n_logits, error) : prefill(q, n, n_logits, logits, error);
+    q->slot = 0;
     if (status == FORGE_OK && (is_decode || few) && n_logits > 0) status = download_logits(g, is_decode ? 1 : n_logits, logits, error);
     return gpu_with_launch(g, status, error);
 }
@@ -228,12 +230,14 @@ static void set_sampling(struct gpu *g, const struct forge_sample_options *o, co
 }
 
 /* How many tokens the next step may give, by what is left of the run: limit, and context or the states' patience; 0: none now.  The token
- * that is read next leaves run_base + (seen - run_first) + 1 in the context: a step beyond that may have to be taken back. */
+ * that is read next leaves run_base + (seen - run_first) + 1 in the context: a step beyond that may have to be taken back.  What one step
+ * with drafts changes can be: states have slots. */
 static uint32_t next_most(const struct forge_sequence *q)
 {
     const struct gpu *g = q->engine->gpu;
+    const bool alone = g->run_drafts && g->run_steps == g->run_ended;
     const uint64_t beyond = (uint64_t)g->run_base + (g->seen - g->run_first) + 1 + g->run_back, n_ctx = q->engine->n_ctx,
-                   end = beyond < n_ctx ? beyond : n_ctx, drawn = g->queued - g->run_first;
+                   end = beyond < n_ctx && !alone ? beyond : n_ctx, drawn = g->queued - g->run_first;
     const uint64_t of_limit = g->run_limit > drawn ? g->run_limit - drawn : 0, of_end = end > g->run_past ? end - g->run_past : 0,
                    left = of_limit < of_end ? of_limit : of_end;
     const uint32_t most = g->foreseen ? g->program->gpu->most_drafts + 1 : 1;
@@ -271,6 +275,7 @@ static enum forge_status draw_begin(struct forge_sequence *q, int32_t first, str
     g->seen = g->run_first = g->queued;          /* what is left of the run before is forgotten */
     g->run_steps = g->run_ended = g->step_seen = 0;
     g->foreseen = false;
+    g->run_written = q->n_written;
     g->run = q;
     if (first >= 0) {
         TRY(gpu_upload_step(q, q->n_past, &first, 1, 1, error));
@@ -279,7 +284,7 @@ static enum forge_status draw_begin(struct forge_sequence *q, int32_t first, str
         if (g->last != q || g->last_logits == 0 || g->last_past + g->last_tokens != q->n_past)
             return error_set(error, FORGE_FAILED, "there are no logits to draw from");
         TRY(gpu_upload_step(q, g->last_past, NULL, g->last_tokens, g->last_logits, error));
-        if (g->run_drafts) TRY(launch_drafts(q, 0, error));
+        if (g->run_drafts) TRY(launch_drafts(q, 0, false, error));
         else TRY(gpu_launch_decode(q, g->program->gpu->n_decode, g->program->gpu->n_decode + 1, error));
         step_queued(q, 1);
         g->run_past = q->n_past;
@@ -357,9 +362,11 @@ static enum forge_status draw_next(struct forge_sequence *q, int32_t *token, str
     const uint32_t drawn = g->run_drafts ? entry & FORGE_GPU_TOKEN : entry;
     if (drawn >= n_vocab) return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, the vocabulary has %u", drawn, n_vocab);
     g->seen++;
-    g->step_seen++;
+    q->slot = g->step_seen++;
     if (!g->run_drafts || entry & FORGE_GPU_ENDS_STEP) step_ended(q->engine, entry);
     q->n_past = g->run_at = g->run_base + (g->seen - g->run_first);
+    if (g->run_drafts && g->run_steps - g->run_ended == (g->step_seen > 0))      /* no step runs beyond this one */
+        q->n_written = g->run_written > q->n_past ? g->run_written : q->n_past;
     *token = (int32_t)drawn;
     return FORGE_OK;
 }

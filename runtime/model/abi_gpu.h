@@ -37,7 +37,9 @@ struct forge_gpu_step {
     uint32_t n_drafts;                           /* the last n_drafts of the n_tokens, and of those with logits, are drafts */
     uint32_t most_drafts;                        /* of a step */
     uint32_t trust, misses;                      /* that tokens are as foretold; steps of which nothing was */
+    uint32_t slot;                               /* of states that have several, the one from which the step goes on (sequence.h) */
     int32_t  guess;                              /* what the token drawn next is foretold to be; -1: nothing is */
+    uint32_t pad;
     uint64_t random[4];                          /* xoshiro256** */
     struct { int32_t id; float bias; } biases[256];
 };

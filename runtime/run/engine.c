@@ -159,7 +159,7 @@ static enum forge_status clear_state(struct forge_sequence *q, uint64_t offset, 
 enum forge_status sequence_reset(struct forge_sequence *q, struct forge_error *error)
 {
     const struct forge_program *p = q->engine->program;
-    q->n_past = q->n_written = 0;
+    q->n_past = q->n_written = q->slot = 0;
     for (uint32_t i = 0; i < p->n_states; i++)
         if (state_begins_zero(&p->states[i])) TRY(clear_state(q, p->states[i].offset, p->states[i].bytes, error));
     return FORGE_OK;
@@ -217,6 +217,7 @@ enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_se
     }
     to->n_past = from->n_past;
     to->n_written = from->n_written;
+    to->slot = from->slot;
     return FORGE_OK;
 }
 

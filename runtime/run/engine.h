@@ -50,7 +50,8 @@ struct forge_sequence {
     uint8_t *state;              /* [program->state_bytes], on the device of the engine */
     uint32_t n_past;             /* tokens it has */
     uint32_t n_written;          /* the most it ever had since it was empty, with those of steps that went ahead of draws (state_rewinds) */
-    int32_t *history;            /* GPU, all from here on: [n_ctx + 1] on the device */
+    uint32_t slot;               /* GPU, all from here on: of states with several, the one of n_past (templates/gpu/sequence.h) */
+    int32_t *history;            /* [n_ctx + 1] on the device */
     void    *graphs[4];          /* of its steps, enum step_kind of gpu_state.h; NULL: not made yet */
 };
 

@@ -115,6 +115,7 @@ DEVICE void draft_accept(struct forge_gpu_step *step, const uint32_t *words, uin
     step->n_tokens = 1 + n_drafts;
     step->n_logits = 1 + n_drafts;
     step->n_drafts = n_drafts;
+    step->slot = taken;
     step->n_drawn = drawn + taken + 1;
     step->trust = trust;
     step->misses = misses;

@@ -840,6 +840,7 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
     step->n_past = at;
     step->n_tokens = 1;
     step->n_logits = 1;
+    step->slot = 0;
     step->n_drawn = number;
     step->random[0] = was->random[0];
     step->random[1] = was->random[1];

@@ -1,45 +1,64 @@
 /* sequence.h -- operations that go from position to position with a state: the causal convolution of columns, and the recurrence of gated
  * delta nets and Mamba-2  (Yang et al. 2024, arXiv:2412.06464; Dao & Gu 2024, arXiv:2405.21060).
  * Decode and prefill are the same kernels: a step reads its state once and writes it once.  At the start of a sequence the state counts
- * as zero. */
+ * as zero.
+ *
+ * Everywhere: slot_bytes > 0 where the program speculates: a state has slots, so many bytes apart.  A step reads the slot that *step says,
+ * and leaves the state in slot 0, of a step with drafts that before them, and in slot i that after i drafts.  single: the step is decode's
+ * one token, whatever *step says (drafts.h). */
 #ifndef FORGE_SEQUENCE_H
 #define FORGE_SEQUENCE_H
 #include "launch.h"
 #include "slices_sizes.h"
 
 DEVICE uint32_t sequence_begins(const struct forge_kernel_args a) { return uniform(a.step->n_past) == 0; }
-DEVICE float *sequence_state(const struct forge_kernel_args a) { return (float *)(void *)(a.state + a.state_at); }
+DEVICE uint32_t sequence_tokens(const struct forge_kernel_args a, const uint32_t single) { return single ? 1 : a.step->n_tokens; }
+DEVICE uint32_t sequence_drafts(const struct forge_kernel_args a, const uint32_t slot_bytes, const uint32_t single)
+{
+    return slot_bytes && !single ? a.step->n_drafts : 0;
+}
+DEVICE float *sequence_state(const struct forge_kernel_args a, uint32_t slot, const uint32_t slot_bytes)
+{
+    return (float *)(void *)(a.state + a.state_at + (uint64_t)slot * slot_bytes);
+}
+/* The one to read. */
+DEVICE const float *sequence_held(const struct forge_kernel_args a, const uint32_t slot_bytes)
+{
+    return sequence_state(a, slot_bytes ? uniform(a.step->slot) : 0, slot_bytes);
+}
 
 /* ---- convolution ---- */
 
 /* Input of column c at token t, which may lie up to n_taps - 1 before the step: then in the state, [n_taps - 1][cols], oldest first. */
 DEVICE float conv_input(const struct forge_kernel_args a, const float *x, const uint32_t x_stride, int32_t t, uint32_t c,
-                        const uint32_t cols, const uint32_t n_taps, uint32_t begins)
+                        const uint32_t cols, const uint32_t n_taps, uint32_t begins, const uint32_t slot_bytes)
 {
     if (t >= 0) return ((const GLOBAL float *)x)[(uint64_t)(uint32_t)t * x_stride + c];
-    return begins ? 0.0f : ((const GLOBAL float *)sequence_state(a))[(uint32_t)(t + (int32_t)n_taps - 1) * cols + c];
+    return begins ? 0.0f : ((const GLOBAL float *)sequence_held(a, slot_bytes))[(uint32_t)(t + (int32_t)n_taps - 1) * cols + c];
 }
 /* The state after the step. */
 DEVICE void conv_keep(const struct forge_kernel_args a, const float *x, const uint32_t x_stride, const uint32_t cols, const uint32_t n_taps,
-                      const uint32_t threads)
+                      const uint32_t slot_bytes, const uint32_t threads)
 {
     const uint32_t c = group_x() * threads + thread_x(), begins = sequence_begins(a);
     float last[CONV_MOST];
     if (c >= cols) return;
     UNROLL
     for (uint32_t k = 0; k + 1 < n_taps; k++)
-        last[k] = conv_input(a, x, x_stride, (int32_t)(a.step->n_tokens + k + 1) - (int32_t)n_taps, c, cols, n_taps, begins);
+        last[k] = conv_input(a, x, x_stride, (int32_t)(a.step->n_tokens + k + 1) - (int32_t)n_taps, c, cols, n_taps, begins, slot_bytes);
     UNROLL
-    for (uint32_t k = 0; k + 1 < n_taps; k++) ((GLOBAL float *)sequence_state(a))[k * cols + c] = last[k];
+    for (uint32_t k = 0; k + 1 < n_taps; k++) ((GLOBAL float *)sequence_state(a, 0, slot_bytes))[k * cols + c] = last[k];
 }
 /* CONV_TOKENS tokens from group_y() on, a column a thread.  x: row of token 0, floats from row to row.  taps: [n_taps][tap_stride], the
  * last for the token itself.  keep: the step is one group of tokens, which also leaves the new state; else conv_keep() follows as a
- * launch of its own. */
+ * launch of its own, and the step has no drafts. */
 DEVICE void conv_rows(const struct forge_kernel_args a, const float *x, const uint32_t x_stride, const float *taps,
                       const uint32_t tap_stride,
-                      const uint32_t cols, const uint32_t n_taps, const uint32_t keep, const uint32_t threads, row_sink *sink)
+                      const uint32_t cols, const uint32_t n_taps, const uint32_t keep, const uint32_t slot_bytes, const uint32_t single,
+                      const uint32_t threads, row_sink *sink)
 {
-    const uint32_t c = group_x() * threads + thread_x(), first = group_y() * CONV_TOKENS, n = a.step->n_tokens, begins = sequence_begins(a);
+    const uint32_t c = group_x() * threads + thread_x(), first = group_y() * CONV_TOKENS, begins = sequence_begins(a);
+    const uint32_t n = sequence_tokens(a, single), drafts = sequence_drafts(a, slot_bytes, single);
     const uint32_t end = first + CONV_TOKENS < n ? first + CONV_TOKENS : n;
     float w[CONV_MOST], earlier[CONV_MOST];
     if (c >= cols) return;
@@ -47,7 +66,7 @@ DEVICE void conv_rows(const struct forge_kernel_args a, const float *x, const ui
     for (uint32_t k = 0; k < n_taps; k++) w[k] = ((const GLOBAL float *)taps)[k * tap_stride + c];
     UNROLL
     for (uint32_t k = 0; k + 1 < n_taps; k++)
-        earlier[k] = conv_input(a, x, x_stride, (int32_t)(first + k + 1) - (int32_t)n_taps, c, cols, n_taps, begins);
+        earlier[k] = conv_input(a, x, x_stride, (int32_t)(first + k + 1) - (int32_t)n_taps, c, cols, n_taps, begins, slot_bytes);
 #pragma unroll 1
     for (uint32_t t = first; t < end; t++) {
         const float now = ((const GLOBAL float *)x)[(uint64_t)t * x_stride + c];
@@ -58,10 +77,11 @@ DEVICE void conv_rows(const struct forge_kernel_args a, const float *x, const ui
         UNROLL
         for (uint32_t k = 0; k + 2 < n_taps; k++) earlier[k] = earlier[k + 1];
         earlier[n_taps - 2] = now;
+        if (!keep || t + 1 + drafts < n) continue;
+        UNROLL
+        for (uint32_t k = 0; k + 1 < n_taps; k++)
+            ((GLOBAL float *)sequence_state(a, t + 1 + drafts - n, slot_bytes))[k * cols + c] = earlier[k];
     }
-    if (!keep) return;
-    UNROLL
-    for (uint32_t k = 0; k + 1 < n_taps; k++) ((GLOBAL float *)sequence_state(a))[k * cols + c] = earlier[k];
 }
 
 /* ---- recurrence ---- */
@@ -117,19 +137,22 @@ DEVICE f32x4 recur_step(f32x4 *S, const struct recur_token *x, const struct recu
  * S of every head,
  * [heads][value_dim / 4][head_dim][4].  head_dim: at most RECUR_ROWS * RECUR_PARTS.  grid_x: RECUR_GROUPS. */
 DEVICE void recur_rows(const struct forge_kernel_args a, const float *q, const float *k, const float *v, const float *decay,
-                       const float *beta, const struct recur r, const uint32_t threads, row_sink *sink)
+                       const float *beta, const struct recur r, const uint32_t slot_bytes, const uint32_t single, const uint32_t threads,
+                       row_sink *sink)
 {
-    const uint32_t parts = RECUR_PARTS(r.head_dim), quads = r.value_dim / 4, rows = r.head_dim / parts, n = a.step->n_tokens;
+    const uint32_t parts = RECUR_PARTS(r.head_dim), quads = r.value_dim / 4, rows = r.head_dim / parts;
+    const uint32_t n = sequence_tokens(a, single), drafts = sequence_drafts(a, slot_bytes, single);
     const uint32_t item = (group_x() * threads + thread_x()) / parts, live = item < r.heads * quads, at = live ? item : 0;
     const uint32_t head = at / quads, column = at % quads * 4, p = lane_id() % parts;
-    GLOBAL f32x4 *state = (GLOBAL f32x4 *)(void *)sequence_state(a) + (uint64_t)at * r.head_dim + p;
+    const uint64_t place = (uint64_t)at * r.head_dim + p;
+    const GLOBAL f32x4 *held = (const GLOBAL f32x4 *)(const void *)sequence_held(a, slot_bytes) + place;
     const uint32_t begins = sequence_begins(a);
     f32x4 S[RECUR_ROWS];
     struct recur_token now, next;
     UNROLL
     for (uint32_t i = 0; i < rows; i++) {
         S[i] = (f32x4)(0.0f);
-        if (!begins) S[i] = state[i * parts];
+        if (!begins) S[i] = held[i * parts];
     }
     recur_load(&now, &r, q, k, v, decay, beta, 0, head, column);
 #pragma unroll 1
@@ -140,9 +163,10 @@ DEVICE void recur_rows(const struct forge_kernel_args a, const float *q, const f
         if (live && parts < 4)
             for (uint32_t c = parts; c < 4; c++) if (p == c % parts) sink(a, t, head * r.value_dim + column + c, y[c]);
         if (t + 1 < n) now = next;
-    }
-    if (live)
+        if (!live || t + 1 + drafts < n) continue;
+        GLOBAL f32x4 *state = (GLOBAL f32x4 *)(void *)sequence_state(a, t + 1 + drafts - n, slot_bytes) + place;
         UNROLL
         for (uint32_t i = 0; i < rows; i++) state[i * parts] = S[i];
+    }
 }
 #endif

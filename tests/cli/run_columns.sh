@@ -35,6 +35,13 @@ for model in ${full:+"$golden"/*.gguf "$data"/golden/*.gguf "$data"/tiny/*.gguf}
     as_decode "$(basename "$model")" "$model" -t "$FORGEC_LANES" --columns 8
 done
 
+# keys and values of another layer: behind the last store there is attention, of all tokens, also where only the last has logits
+if [ -n "$full" ]; then
+    "$forgec" build "$data/golden/gemma4-moe-a.gguf" -q -t "$FORGEC_LANES" --ctx 64 --columns 8 -o shared
+    for n in 0 8; do ./shared --tokens 1,2,3,4,5 --print-tokens -n 8 --temp 0 --ignore-eos -q -ub $n > "shared$n" 2> log || bad "-ub $n: $(cat log)"; done
+    cmp -s shared0 shared8 || bad "of shared keys another text"
+fi
+
 # what a person may change of it, and what not
 dots="$golden/q-llama-Q2_K.gguf"
 "$forgec" build "$dots" -q -t "$FORGEC_LANES" --ctx 64 --columns 8 --emit plan -o dots.plan

@@ -8,6 +8,11 @@ export FORGE_HIP_LIBRARY="$simt" FORGEC_LANES
 cd "$tmp" || exit 1
 prompt="1,2,3,4,5,1,2,3,4,5,1,2"
 
+# enough LEAST: so many drafts of the last check were accepted
+enough() {
+    accepted=$(sed -n 's/.*, \([0-9]*\) of [0-9]* drafts accepted.*/\1/p' "$tmp/err")
+    [ "${accepted:--1}" -ge "$1" ] || bad "accepted ${accepted:-none}, wanted at least $1"
+}
 # as_plain LEAST PROGRAM OPTIONS...: both texts; of the drafts at least LEAST are accepted
 as_plain() {
     least=$1 program=$2
@@ -16,8 +21,7 @@ as_plain() {
     "$program" --tokens "$prompt" --print-tokens --ignore-eos --spec none "$@" > plain 2> "$tmp/err" || bad "$(cat "$tmp/err")"
     check "$name" 0 "$program" --tokens "$prompt" --print-tokens --ignore-eos "$@"
     cmp -s plain "$tmp/out" || bad "another text: $(cmp plain "$tmp/out")"
-    accepted=$(sed -n 's/.*, \([0-9]*\) of [0-9]* drafts accepted.*/\1/p' "$tmp/err")
-    [ "${accepted:--1}" -ge "$least" ] || bad "accepted ${accepted:-none}, wanted at least $least"
+    enough "$least"
 }
 # by_chance LEAST PROGRAM SEEDS OPTIONS...: ways to draw.  Likely are a few tokens by their biases, or those that were there before.
 by_chance() {
@@ -34,9 +38,9 @@ by_chance() {
 }
 
 build() {
-    to=$1 model=$2
+    to=$1 of=$2
     shift 2
-    check "$to" 0 "$forgec" build "$model" -q --ctx 256 --spec ngram -o "$to" "$@"
+    check "$to" 0 "$forgec" build "$of" -q --ctx 256 --spec ngram -o "$to" "$@"
 }
 build ./program "$golden/x-v2.gguf" -t "$FORGEC_LANES"
 by_chance 20 ./program "1 2" -n 160
@@ -45,17 +49,30 @@ as_plain 0 ./program -n 60 --temp 0
 # limits: of tokens, of the context, and a text that ends within a step
 for n in 1 2 97 98 99 100; do as_plain 0 ./program -n $n -s 1 --temp 0.8 -l 5+50; done
 for n in 100 101 200; do as_plain 20 ./program -c 114 -n $n -s 1 --temp 0.8 -l 5+50; done
-likely="-s 1 --temp 0.8 -l 70+40 -l 71+39 --ignore-eos"
-printf 'one two\nthree\none two\n' > turns
+printf 'one two\nthree\none two\nfour\n' > turns
+# chat_as_plain LEAST PROGRAM OPTIONS...: turns that end within a step; the next one goes on from there
+chat_as_plain() {
+    least=$1 program=$2
+    shift 2
+    for spec in none ngram; do
+        stdin=turns check "chat $program $*" 0 "$program" -i -n 40 -s 1 --temp 0.8 -l 70+40 -l 71+38 --ignore-eos --spec $spec "$@"
+        cp "$tmp/out" "chat.$spec"
+    done
+    cmp -s chat.none chat.ngram || bad "another chat"
+    enough "$least"
+}
 for spec in none ngram; do
-    check stop 0 ./program -p "one two one two" -n 60 $likely -r GGFG --spec $spec
+    check stop 0 ./program -p "one two one two" -n 60 -s 1 --temp 0.8 -l 70+40 -l 71+39 --ignore-eos -r GGFG --spec $spec
     cp "$tmp/out" "stop.$spec"
-    stdin=turns check chat 0 ./program -i -n 40 $likely --spec $spec
-    cp "$tmp/out" "chat.$spec"
 done
 [ "$(tail -c 4 stop.none)" = GGFG ] && cmp -s stop.none stop.ngram || bad "another end"
-cmp -s chat.none chat.ngram || bad "another chat"
-[ "$(sed -n 's/.*, \([0-9]*\) of [0-9]* drafts accepted.*/\1/p' "$tmp/err")" -ge 20 ] || bad "no drafts in a chat"
+chat_as_plain 20 ./program
+
+# states that every token replaces: those after each draft are kept
+build ./states "$data/golden/granitehybrid-moe-a.gguf" -t "$FORGEC_LANES"
+as_plain 20 ./states -n 100 -s 1 --temp 0.8 -l 5+20 -l 6+20 -l 9+20
+chat_as_plain 20 ./states
+chat_as_plain 5 ./states -r FFFFFFFFFFFFF
 
 # a ring that goes round; and more, where time is no matter
 build ./ring "$golden/olmo3-a.gguf" -t "$FORGEC_LANES" --columns 5
@@ -65,10 +82,13 @@ if [ -n "$full" ]; then
     by_chance 10 ./pair "1 2" -n 200
     build ./unfused "$golden/q-untied-Q4_K_M.gguf" -t "$FORGEC_LANES" --columns 3 --fuse none --kv q8_0
     by_chance 10 ./unfused "1 2" -n 200
-    for model in llama-moe-mixed-a gemma4-moe-a deepseek2-a hunyuan-dense-a glm4moe-a; do
+    for model in llama-moe-mixed-a gemma4-moe-a deepseek2-a hunyuan-dense-a glm4moe-a qwen35moe-a qwen3next-a lfm2moe-a nemotron_h_moe-a; do
         build "./$model" "$data/golden/$model.gguf" -t "$FORGEC_LANES"
         by_chance 10 "./$model" 1 -n 200
+        chat_as_plain 0 "./$model" -r FFFFFFFFF
     done
+    build ./states_unfused "$data/golden/qwen35moe-a.gguf" -t "$FORGEC_LANES" --columns 4 --fuse none
+    by_chance 10 ./states_unfused 1 -n 200
     build ./wide "$golden/q-llama-Q8_0.gguf" -t "$here/../lanes/simt64.yaml" --exact
     by_chance 10 ./wide "1 2" -n 200
 fi
@@ -77,6 +97,9 @@ if [ -n "$gfxsim" ]; then
         build "./$chip" "$golden/x-v2.gguf" -t $chip --columns 4
         FORGE_HIP_LIBRARY="$gfxsim" as_plain 20 "./$chip" -n 40 -s 2 --temp 0.8 -l 5+50
         FORGE_HIP_LIBRARY="$gfxsim" as_plain 10 "./$chip" -n 60 -s 3 --temp 0.8 -l 5+20 -l 6+20
+        [ -n "$full" ] || continue
+        build "./states_$chip" "$data/golden/qwen35moe-a.gguf" -t $chip --columns 4
+        FORGE_HIP_LIBRARY="$gfxsim" as_plain 10 "./states_$chip" -n 60 -s 3 --temp 0.8 -l 5+20 -l 6+20
     done
 fi
 
@@ -91,5 +114,4 @@ refuse word 2 "--spec: 'eagle' is not none or ngram" ./program --spec eagle --to
 refuse build_word 2 'none of none, ngram' "$forgec" build "$golden/x-v2.gguf" -t gfx1151 --spec eagle
 refuse cpu 2 "--spec is for a GPU" "$forgec" build "$golden/x-v2.gguf" -t portable --spec ngram
 refuse library 2 "--spec is for programs" "$forgec" build "$golden/x-v2.gguf" -t gfx1151 --spec ngram --emit lib
-refuse state 1 "not what they change in the state of" "$forgec" build "$data/golden/qwen35moe-a.gguf" -t gfx1151 --spec ngram
 summary spec

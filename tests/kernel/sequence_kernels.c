@@ -16,19 +16,19 @@ DEVICE void store(const struct forge_kernel_args a, uint32_t t, uint32_t r, floa
 TEST_KERNEL(64, convolution)
 {
     const struct sequence_case c = *C;
-    conv_rows(a, c.in[0], c.stride[0], c.weight, c.tap_stride, c.cols, c.taps, c.keep, c.threads, store);
+    conv_rows(a, c.in[0], c.stride[0], c.weight, c.tap_stride, c.cols, c.taps, c.keep, /* slots */ 0, 0, c.threads, store);
 }
 TEST_KERNEL(64, convolution_keep)
 {
     const struct sequence_case c = *C;
-    conv_keep(a, c.in[0], c.stride[0], c.cols, c.taps, c.threads);
+    conv_keep(a, c.in[0], c.stride[0], c.cols, c.taps, /* slots */ 0, c.threads);
 }
 TEST_KERNEL(128, recurrence)
 {
     const struct sequence_case c = *C;
     const struct recur r = { c.heads, c.qk_heads, c.head_dim, c.value_dim, c.delta, c.modulo, c.by_row, c.stride[0], c.stride[1],
                              c.stride[2], c.stride[3], c.stride[4] };
-    recur_rows(a, c.in[0], c.in[1], c.in[2], c.in[3], c.in[4], r, c.threads, store);
+    recur_rows(a, c.in[0], c.in[1], c.in[2], c.in[3], c.in[4], r, /* slots */ 0, 0, c.threads, store);
 }
 TEST_KERNEL(256, norm_of_heads)
 {
