@@ -96,10 +96,10 @@ if [ -n "$gfxsim" ]; then
     for chip in gfx1151 ${full:+gfx942 gfx1100}; do
         build "./$chip" "$golden/x-v2.gguf" -t $chip --columns 4
         FORGE_HIP_LIBRARY="$gfxsim" as_plain 20 "./$chip" -n 40 -s 2 --temp 0.8 -l 5+50
-        FORGE_HIP_LIBRARY="$gfxsim" as_plain 10 "./$chip" -n 60 -s 3 --temp 0.8 -l 5+20 -l 6+20
+        FORGE_HIP_LIBRARY="$gfxsim" as_plain 5 "./$chip" -n 60 -s 3 --temp 0.8 -l 5+20 -l 6+20
         [ -n "$full" ] || continue
         build "./states_$chip" "$data/golden/qwen35moe-a.gguf" -t $chip --columns 4
-        FORGE_HIP_LIBRARY="$gfxsim" as_plain 10 "./states_$chip" -n 60 -s 3 --temp 0.8 -l 5+20 -l 6+20
+        FORGE_HIP_LIBRARY="$gfxsim" as_plain 1 "./states_$chip" -n 60 -s 3 --temp 0.8 -l 5+20 -l 6+20
     done
 fi
 
