@@ -348,7 +348,7 @@ EXPORT int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_
                                  unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, void **extra)
 {
     const unsigned size[] = { grid_x, grid_y, grid_z, block_x, block_y, block_z };
-    if (shared_bytes > 65536 || parameters != NULL || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3)
+    if (shared_bytes > SIMT_LDS_BYTES || parameters != NULL || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3)
         return INVALID;
     return simt_put_launch(function, size, shared_bytes, 1, stream, extra[1], *(const size_t *)extra[3]);
 }
