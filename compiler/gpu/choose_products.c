@@ -369,11 +369,11 @@ struct matrix_lds gpu_matrix_lds(const struct plan *p, const struct group *g, co
         const uint64_t own = gpu_matrix_stage(p, gg->runs[i].weight);
         if (own > stage) stage = own;
     }
-    struct matrix_lds l = { .x_bytes = MATRIX_X_BYTES(ACTS_BYTES((uint64_t)MATRIX_COLS(gpu_input_cols(g), lanes, ranks), p->gpu->digits,
-                                                                 gg->sums16)),
+    const uint64_t row = ACTS_BYTES((uint64_t)MATRIX_COLS(gpu_input_cols(g), lanes, ranks), p->gpu->digits, gg->sums16);
+    struct matrix_lds l = { .x_bytes = MATRIX_X_BYTES(row, k->param[PARAM_THREADS]),
                             .ring_bytes = stage * k->param[PARAM_DEPTH] };
-    l.parts_at = l.x_bytes * k->param[PARAM_COLUMNS];
-    l.exchange_at = l.parts_at + MATRIX_PART_BYTES * waves;
+    l.parts_at = l.x_bytes * (k->param[PARAM_COLUMNS] - 1) + row;
+    l.exchange_at = l.parts_at + 2 * MATRIX_PART_BYTES * waves;
     l.ring_at = plan_align(l.exchange_at + MATRIX_EXCHANGE_BYTES(slots, ranks), 128);
     l.bytes = l.ring_at + waves * l.ring_bytes;
     return l;
@@ -389,11 +389,11 @@ static bool matrix_fits(const struct chooser *c, const struct kernel *k)
            gpu_matrix_lds(c->plan, c->group, k).bytes * k->param[PARAM_RESIDENT] <= t->lds_bytes;
 }
 
-/* Clusters of more than two lie in one of the eight parts of the GPU that have 16 compute units or a few more. */
+/* Of clusters of more than two not as many run at once as the compute units would hold: an H200, which has 132, runs 15 of eight. */
 static uint32_t matrix_groups(const struct chooser *c, const struct kernel *k)
 {
-    const uint32_t groups = c->plan->profile->compute_units * k->param[PARAM_RESIDENT], cluster = k->param[PARAM_CLUSTER];
-    return cluster <= 2 || groups / 8 < cluster ? groups : groups / 8 / cluster * cluster * 8;
+    const uint32_t units = c->plan->profile->compute_units, cluster = k->param[PARAM_CLUSTER];
+    return (cluster <= 2 ? units : units < 16 ? cluster : (units / 8 - 1) * 8) * k->param[PARAM_RESIDENT];
 }
 
 /* Whether the group's products can be on the matrix unit, and how: with as few groups in a cluster as leave room for two stages, and as

@@ -471,7 +471,7 @@ void gpu_put_gemv_matrix(struct emitter *e)
             "/* LDS */ %llu, %llu, %llu, %llu, %llu };", k->grid_x, k->param[PARAM_THREADS], cluster ? cluster : 1,
             k->param[PARAM_LANES], (ull)l.x_bytes, (ull)l.parts_at, (ull)l.exchange_at, (ull)l.ring_at, (ull)l.ring_bytes);
     gpu_put(e, "uint32_t slot = gemv_matrix_slot(&k);");
-    gpu_put(e, "struct gemv_ahead ahead;");
+    gpu_put(e, "struct gemv_ahead ahead = gemv_matrix_start(&k);");
     gpu_put(e, "%s", matrix_begin(e, &e->gg->runs[0]));
     gpu_put(e, "pdl_wait();");
     put_matrix_input(e);

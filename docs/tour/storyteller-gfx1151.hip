@@ -23,30 +23,30 @@
  *    975  templates/gpu/machine/copy_registers.h
  *    990  runtime/model/abi_gpu.h
  *   1038  templates/gpu/dialect.h
- *   1176  templates/gpu/launch.h
- *   1204  templates/gpu/gemv_sizes.h
- *   1225  templates/gpu/acts_unit.h
- *   1297  templates/gpu/acts.h
- *   1568  templates/gpu/stage.h
- *   1619  templates/gpu/attention_sizes.h
- *   1656  templates/gpu/kv.h
- *   1799  templates/gpu/rope.h
- *   1936  templates/gpu/attention_decode_tmpl.c
- *   2689  templates/gpu/mma.h
- *   2785  templates/gpu/attention_prefill_sizes.h
- *   2831  templates/gpu/attention_prefill.h
- *   3021  templates/gpu/attention_prefill_columns.h
- *   3318  templates/gpu/attention_prefill_exact.h
- *   3469  templates/gpu/attention_prefill_tmpl.c
- *   3528  templates/gpu/sample_math.h
- *   3662  templates/gpu/sample_sizes.h
- *   3693  templates/gpu/sample_tmpl.c
- *   4561  templates/gpu/formats/q8_0.h
- *   4614  templates/gpu/row_stride.h
- *   4622  templates/gpu/gemm_sizes.h
- *   4673  templates/gpu/embed_tmpl.c
- *   4741  templates/gpu/gemm_tmpl.c
- *   5146  templates/gpu/gemv_tmpl.c
+ *   1180  templates/gpu/launch.h
+ *   1208  templates/gpu/gemv_sizes.h
+ *   1229  templates/gpu/acts_unit.h
+ *   1301  templates/gpu/acts.h
+ *   1572  templates/gpu/stage.h
+ *   1623  templates/gpu/attention_sizes.h
+ *   1660  templates/gpu/kv.h
+ *   1803  templates/gpu/rope.h
+ *   1940  templates/gpu/attention_decode_tmpl.c
+ *   2693  templates/gpu/mma.h
+ *   2789  templates/gpu/attention_prefill_sizes.h
+ *   2835  templates/gpu/attention_prefill.h
+ *   3025  templates/gpu/attention_prefill_columns.h
+ *   3322  templates/gpu/attention_prefill_exact.h
+ *   3473  templates/gpu/attention_prefill_tmpl.c
+ *   3532  templates/gpu/sample_math.h
+ *   3666  templates/gpu/sample_sizes.h
+ *   3697  templates/gpu/sample_tmpl.c
+ *   4565  templates/gpu/formats/q8_0.h
+ *   4618  templates/gpu/row_stride.h
+ *   4626  templates/gpu/gemm_sizes.h
+ *   4677  templates/gpu/embed_tmpl.c
+ *   4745  templates/gpu/gemm_tmpl.c
+ *   5150  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -1051,6 +1051,10 @@ enum { FORGE_GPU_RING = 1024 };
  *   lds()                       LDS (shared memory): all of it is dynamic; the plan knows the bytes, kernels divide it by constants
  *   barrier                     all threads of the group; LDS written before is visible after
  *   wave_barrier                the lanes of a wave see each other's LDS writes
+ *   meet_*                      where there are products of bytes (FAMILY_MMA_BYTES): some waves of a group wait for each other, and work
+ *                               between arriving and waiting.  meet_init(p, waves) by one thread, p: MEET_BYTES of LDS; others call the
+ *                               rest after a barrier().  meet_arrive(p) by every lane; meet_wait(p, n) by every thread of the group:
+ *                               until all have arrived n + 1 times, whose LDS writes are then seen
  *   cluster_*                   clusters: groups, neighbours in x, that run together and write each other's LDS; launched as such
  *                               (forge_gpu_launch.cluster), NVIDIA only.  cluster_arrive() once by every thread, early; cluster_started()
  *                               before the first store to another group; what was stored is seen after cluster_barrier().

@@ -310,7 +310,8 @@ DEVICE void columns_to_lds(const uint32_t x_bytes, const uint8_t *rows, const ui
                            const uint32_t columns, const uint32_t lanes, const uint32_t ranks, uint32_t rank, const uint32_t threads)
 {
     const uint32_t own = MATRIX_COLS(cols, lanes, ranks), turns = (own + 4 * threads - 1) / (4 * threads),
-                   batch = turns >= 16 ? 1 : 16 / turns < 8 ? 16 / turns : 8;
+                   batch = turns >= 16 ? 1 : 16 / turns < 8 ? 16 / turns : 8,
+                   scratch = ACTS_SCRATCH_BYTES - MATRIX_SCRATCH_BYTES(threads);
     struct row_quads w;
     const struct row_quads *of_norm = weight ? &w : (const struct row_quads *)0;
     if (weight) part_load(&w, weight, 0, cols, lanes, ranks, rank, threads);
@@ -336,7 +337,8 @@ DEVICE void columns_to_lds(const uint32_t x_bytes, const uint8_t *rows, const ui
             lanes_sums_f32(factor, batch, WAVE);
             UNROLL
             for (uint32_t c = 0; c < 8; c++)
-                if (c < batch && first + c < n && lane_id() == 0) ((float *)(void *)(lds() + (first + c) * x_bytes))[wave_id()] = factor[c];
+                if (c < batch && first + c < n && lane_id() == 0)
+                    ((float *)(void *)(lds() + (first + c) * x_bytes + scratch))[wave_id()] = factor[c];
             barrier();
         }
         UNROLL
@@ -344,7 +346,7 @@ DEVICE void columns_to_lds(const uint32_t x_bytes, const uint8_t *rows, const ui
             const float *row = (const float *)(const void *)(rows + row_bytes * (first + c));
             uint8_t *x_lds = lds() + (first + c) * x_bytes;
             if (c >= batch || first + c >= n) continue;
-            if (norm) factor[c] = norm_factor(waves_sum_f32(x_lds, threads), cols, eps);
+            if (norm) factor[c] = norm_factor(waves_sum_f32(x_lds + scratch, threads), cols, eps);
             if (norm && ranks > 1) part_load(&q[c], row, 0, cols, lanes, ranks, rank, threads);
             row_put(x_lds, &q[c], factor[c], of_norm, 0, own, digits, sums16, threads);
 #pragma unroll 1

@@ -13,6 +13,10 @@
  *   lds()                       LDS (shared memory): all of it is dynamic; the plan knows the bytes, kernels divide it by constants
  *   barrier                     all threads of the group; LDS written before is visible after
  *   wave_barrier                the lanes of a wave see each other's LDS writes
+ *   meet_*                      where there are products of bytes (FAMILY_MMA_BYTES): some waves of a group wait for each other, and work
+ *                               between arriving and waiting.  meet_init(p, waves) by one thread, p: MEET_BYTES of LDS; others call the
+ *                               rest after a barrier().  meet_arrive(p) by every lane; meet_wait(p, n) by every thread of the group:
+ *                               until all have arrived n + 1 times, whose LDS writes are then seen
  *   cluster_*                   clusters: groups, neighbours in x, that run together and write each other's LDS; launched as such
  *                               (forge_gpu_launch.cluster), NVIDIA only.  cluster_arrive() once by every thread, early; cluster_started()
  *                               before the first store to another group; what was stored is seen after cluster_barrier().

@@ -39,14 +39,16 @@
 #define GEMV_MATRIX_OF(name, format) GEMV_MATRIX_OF2(name, format)
 
 /* A kernel's own, all constants: groups of the grid, threads of one, groups of a cluster (1: none); bytes from the activations of a token
- * in LDS to those of the next; where MATRIX_PART_BYTES for each wave begin, behind them MATRIX_EXCHANGE_BYTES, and the rings. */
+ * in LDS to those of the next; where twice MATRIX_PART_BYTES for each wave begin, behind them MATRIX_EXCHANGE_BYTES, and the rings.
+ * ranks: groups of a cluster that share the columns out. */
 struct gemv_matrix { uint32_t groups, threads, ranks, lanes, x_bytes, parts_at, exchange_at, ring_at, ring_bytes; };
 
 /* One matrix, or two of which every tile has 8 rows. */
 struct gemv_matrix_rows { const uint8_t *w, *w_pair; uint32_t rows, paired; };
 
-/* The stage that a wave asks for next: of which tile, which of the wave's quads of classes, which round of units; its place in the ring. */
-struct gemv_ahead { uint32_t tile, quad, round, place; };
+/* The stage that a wave asks for next: of which tile, which of the wave's quads of classes, which round of units; its place in the ring.
+ * turn: turns of this group's slots so far, products before included. */
+struct gemv_ahead { uint32_t tile, quad, round, place, turn; };
 
 /* Tiles are dealt out to the slots of the grid in turn, neighbours to different groups. */
 DEVICE uint32_t gemv_matrix_split(const struct gemv_matrix *k) { return MATRIX_SPLIT(k->threads / WAVE, k->lanes / 4 / k->ranks); }
@@ -74,12 +76,27 @@ DEVICE float gemv_matrix_tree(const float *from, const uint32_t n, const uint32_
         for (uint32_t i = 0; i + step < n; i += 2 * step) v[i] += v[i + step];
     return v[0];
 }
-/* Of the sums of tile row i and token t, each wave's in `parts`. */
-DEVICE float gemv_matrix_of_waves(const struct gemv_matrix *k, uint32_t slot, uint32_t i, uint32_t t)
+/* A wave's sums of a tile, [8 tokens][16 rows], halves of rows of every second pair of tokens changed over, for banks; two tiles' take
+ * turns. */
+DEVICE float *gemv_matrix_part(const struct gemv_matrix *k, uint32_t turn, uint32_t wave)
 {
-    const float *parts = (const float *)(const void *)(lds() + k->parts_at);
+    return (float *)(void *)(lds() + k->parts_at + (turn % 2 * (k->threads / WAVE) + wave) * MATRIX_PART_BYTES);
+}
+DEVICE uint32_t gemv_matrix_at(uint32_t row, uint32_t token) { return token * MATRIX_TILE + (row ^ token / 2 % 2 * 8); }
+/* Those of all waves of a slot, for tile row i and token t. */
+DEVICE float gemv_matrix_of_waves(const struct gemv_matrix *k, uint32_t turn, uint32_t slot, uint32_t i, uint32_t t)
+{
     const uint32_t split = gemv_matrix_split(k);
-    return gemv_matrix_tree(parts + slot * split * (MATRIX_PART_BYTES / 4) + t * MATRIX_PART_TOKEN + i, split, MATRIX_PART_BYTES / 4);
+    return gemv_matrix_tree(gemv_matrix_part(k, turn, slot * split) + gemv_matrix_at(i, t), split, MATRIX_PART_BYTES / 4);
+}
+/* Where the waves of a slot meet, those without a slot too; a cluster's groups meet instead. */
+DEVICE uint8_t *gemv_matrix_meet(const struct gemv_matrix *k, uint32_t slot) { return lds() + k->exchange_at + slot * MEET_BYTES; }
+DEVICE struct gemv_ahead gemv_matrix_start(const struct gemv_matrix *k)
+{
+    const uint32_t split = gemv_matrix_split(k), waves = k->threads / WAVE, first = thread_x() * split;
+    const struct gemv_ahead none = { 0, 0, 0, 0, 0 };
+    if (k->ranks == 1 && first < waves) meet_init(gemv_matrix_meet(k, thread_x()), waves - first < split ? waves - first : split);
+    return none;
 }
 /* The same of a cluster's groups: [2 turns][slots][ranks][tokens][16 rows], for a group's share of the tokens, 8 / ranks. */
 DEVICE float *gemv_matrix_exchange(const struct gemv_matrix *k, uint32_t turn, uint32_t slot)
@@ -251,7 +268,7 @@ DEVICE void M(gemv_finish)(const struct forge_kernel_args a, const struct gemv_m
         if (tile < gemv_matrix_tiles(m))
             for (uint32_t o = thread; o < 8 * MATRIX_TILE; o += split * WAVE)
                 cluster_store4(gemv_matrix_exchange(k, turn, slot) + rank * share + o % share, o / share,
-                               gemv_matrix_of_waves(k, slot, o % MATRIX_TILE, o / MATRIX_TILE));
+                               gemv_matrix_of_waves(k, turn, slot, o % MATRIX_TILE, o / MATRIX_TILE));
         cluster_barrier();
     }
     UNROLL
@@ -262,7 +279,7 @@ DEVICE void M(gemv_finish)(const struct forge_kernel_args a, const struct gemv_m
         for (uint32_t h = 0; h <= m->paired; h++)
             y[h] = k->ranks > 1 ? gemv_matrix_tree(gemv_matrix_exchange(k, turn, slot) + o / each * MATRIX_TILE + at + 8 * h, k->ranks,
                                                    share)
-                                : gemv_matrix_of_waves(k, slot, at + 8 * h, token);
+                                : gemv_matrix_of_waves(k, turn, slot, at + 8 * h, token);
         if (m->paired) sink_pair(a, t0 + token, row, y[0], y[1]);
         else sink(a, t0 + token, row, y[0] + more[i]);
     }
@@ -274,45 +291,55 @@ DEVICE uint32_t M(gemv_run)(const struct forge_kernel_args a, struct gemv_ahead 
 {
     const uint32_t split = gemv_matrix_split(k), stride = gemv_matrix_stride(k), tiles = gemv_matrix_tiles(m), rest = tiles % stride;
     const uint32_t of_group = wave_id() / split, busy = of_group < gemv_matrix_slots(k), thread = thread_x() - of_group * split * WAVE,
-                   tokens = 8 / k->ranks;
+                   tokens = 8 / k->ranks, turns = (tiles + stride - 1) / stride, apart = k->ranks > 1;
     struct gemv_ahead ahead = *begun;
-    uint32_t place = 0, tile = slot;
-    if (k->ranks > 1) cluster_barrier();           /* all of it run, and have read what the product before left */
+    uint32_t place = 0;
+    float more[4] = { 0 };
+    if (apart) cluster_barrier();                  /* all of it run, and have read what the product before left */
 #pragma unroll 1
-    for (uint32_t turn = 0; turn < (tiles + stride - 1) / stride; turn++, tile += stride) {
-        const uint32_t live = busy && tile < tiles;
-        float v[4], more[4] = { 0 };
+    for (uint32_t i = 0; i < turns + !apart; i++) {
+        const uint32_t tile = slot + i * stride, live = busy && tile < tiles, turn = begun->turn + i;
+        float v[4], later[4] = { 0 };
         UNROLL
-        for (uint32_t i = 0; i * split * WAVE < tokens * MATRIX_TILE; i++) {
-            const uint32_t o = thread + i * split * WAVE, token = group_x() % k->ranks * tokens + o / MATRIX_TILE,
+        for (uint32_t j = 0; j * split * WAVE < tokens * MATRIX_TILE; j++) {
+            const uint32_t o = thread + j * split * WAVE, token = group_x() % k->ranks * tokens + o / MATRIX_TILE,
                            row = tile * MATRIX_TILE + o % MATRIX_TILE;
-            if (addend && live && o < tokens * MATRIX_TILE && token < n && row < m->rows) more[i] = addend(a, t0 + token, row);
+            if (addend && live && o < tokens * MATRIX_TILE && token < n && row < m->rows) later[j] = addend(a, t0 + token, row);
         }
         if (live) M(gemv_tile)(v, &ahead, &place, k, m, cols, digits);
-        barrier();                                 /* the tile before is stored */
+        if (!apart && i > 0) {                     /* the tile before: what came since has given the other waves time for it */
+            meet_wait(gemv_matrix_meet(k, of_group), turn - 1);
+            M(gemv_finish)(a, k, m, busy ? tile - stride : tiles, turn - 1, t0, n, more, sink, sink_pair);
+        }
         if (live)
             UNROLL
             for (uint32_t e = 0; e < 4; e++)
-                ((float *)(void *)(lds() + k->parts_at + wave_id() * MATRIX_PART_BYTES))
-                    [(lane_id() % 4 * 2 + e % 2) * MATRIX_PART_TOKEN + lane_id() / 4 + 8 * (e / 2)] = v[e];
-        barrier();
-        M(gemv_finish)(a, k, m, busy ? tile : tiles, turn, t0, n, more, sink, sink_pair);
+                gemv_matrix_part(k, turn, wave_id())[gemv_matrix_at(lane_id() / 4 + 8 * (e / 2), lane_id() % 4 * 2 + e % 2)] = v[e];
+        if (apart) {
+            barrier();                             /* the tile before is stored, too */
+            M(gemv_finish)(a, k, m, busy ? tile : tiles, turn, t0, n, later, sink, sink_pair);
+        }
+        else if (i < turns) meet_arrive(gemv_matrix_meet(k, of_group));
+        UNROLL
+        for (uint32_t j = 0; j < 4; j++) more[j] = later[j];
     }
+    begun->turn += turns;
     copy_wait(0);
     return slot < rest ? slot + stride - rest : slot - rest;
 }
 
 /* ---- what a kernel calls ----
  * k, cols, rows, digits: constants.  Activations: as columns_to_lds() leaves them.
- * slot: from gemv_matrix_slot(), or what the product before returned.  begun: what gemv_begin made of the same slot and matrices; it may be
- * called before pdl_wait().  Every thread of the group calls both.
+ * slot: from gemv_matrix_slot(), or what the product before returned.  begun: from gemv_matrix_start(), once and before columns_to_lds(),
+ * then for each product what gemv_begin made of it, of the same slot and matrices; it may be called before pdl_wait().  Every thread of the
+ * group calls all of them.
  * Each row's value of tokens t0 .. t0 + n - 1 goes to the sink once; addend, which may be NULL, is asked for what is added to it before. */
 
 DEVICE void M(gemv_begin)(struct gemv_ahead *begun, const struct gemv_matrix *k, const uint8_t *w, const uint8_t *w_pair,
                           const uint32_t rows, const uint32_t cols, uint32_t slot)
 {
     const struct gemv_matrix_rows m = { w, w_pair, rows, w_pair ? 1u : 0u };
-    const struct gemv_ahead first = { wave_id() / gemv_matrix_split(k) < gemv_matrix_slots(k) ? slot : ~0u, 0, 0, 0 };
+    const struct gemv_ahead first = { wave_id() / gemv_matrix_split(k) < gemv_matrix_slots(k) ? slot : ~0u, 0, 0, 0, begun->turn };
     *begun = first;
     for (uint32_t i = 1; i < STAGES; i++) M(gemv_next)(begun, k, &m, cols);
 }

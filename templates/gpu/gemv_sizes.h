@@ -27,16 +27,19 @@ enum { HEADS_RMS, HEADS_UNIT, HEADS_CENTERED };
 #define FLOATS_BYTES(cols) (ACTS_SCRATCH_BYTES + 2u * FLOATS_PLANE_BYTES(cols))
 
 /* gemv_matrix_tmpl.c: rows of a tile; waves that share one, of `waves` in the group, where lanes / 4 / ranks quads of classes are a
- * group's; columns of activations of a group; LDS of a wave's sums, [8 tokens][20], and of those that groups of a cluster exchange. */
+ * group's; columns of activations of a group; LDS of a wave's sums, [8 tokens][16], and of those that groups of a cluster exchange. */
 #define MATRIX_TILE 16u
 #define MATRIX_SPLIT(waves, quads) ((waves) >= (quads) ? (quads) : (waves) >= 4u ? 4u : (waves) >= 2u ? 2u : 1u)
 #define MATRIX_COLS(cols, lanes, ranks) \
     ((ranks) == 1u ? (cols) : (ACTS_UNITS(cols) + (lanes) - 1u) / (lanes) * ((lanes) / (ranks)) * 64u)
-#define MATRIX_PART_TOKEN 20u
-#define MATRIX_PART_BYTES (8u * MATRIX_PART_TOKEN * 4u)
-#define MATRIX_EXCHANGE_BYTES(slots, ranks) ((ranks) == 1u ? 0u : 2u * (slots) * 8u * MATRIX_TILE * 4u)
-/* From a token's activations to those of the next: an odd number of pieces of 16 bytes, so that eight tokens lie in different banks. */
-#define MATRIX_X_BYTES(bytes) (((bytes) / 16u | 1u) * 16u)
+#define MEET_BYTES 8u                            /* a place where waves meet (dialect.h) */
+#define MATRIX_PART_BYTES (8u * MATRIX_TILE * 4u)
+#define MATRIX_EXCHANGE_BYTES(slots, ranks) ((ranks) == 1u ? 32u * MEET_BYTES : 2u * (slots) * 8u * MATRIX_TILE * 4u)
+/* Of ACTS_SCRATCH_BYTES, before a token's activations, the last so many are used; the end of the token before may lie in the rest.
+ * From a token's activations, of ACTS_BYTES, to those of the next: an odd number of pieces of 16 bytes, so that eight tokens lie in
+ * different banks. */
+#define MATRIX_SCRATCH_BYTES(threads) (((threads) / 8u + 15u) / 16u * 16u)
+#define MATRIX_X_BYTES(bytes, threads) ((((bytes) - ACTS_SCRATCH_BYTES + MATRIX_SCRATCH_BYTES(threads)) / 16u | 1u) * 16u)
 
 /* Groups of embed_tmpl.c for a row: four waves for each `wave` units of 64 columns. */
 #define EMBED_GROUPS(cols, wave, threads) (((ACTS_UNITS(cols) + (wave) - 1u) / (wave) * 4u * (wave) + (threads) - 1u) / (threads))

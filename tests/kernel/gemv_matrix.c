@@ -53,9 +53,10 @@ static void check(const struct shape *s, uint32_t number)
     if (c.mode == GEMV_PAIR) c.rows[1] = c.rows[0];
     for (uint32_t m = 1; c.mode == GEMV_CHAIN && m < GEMV_MATRICES; m++) c.rows[m] = 1 + random_below(limits[random_below(3)]);
     const uint32_t waves = c.threads / WAVE, slots = waves / MATRIX_SPLIT(waves, s->lanes / 4 / c.ranks);
-    c.x_bytes = MATRIX_X_BYTES(ACTS_BYTES(MATRIX_COLS(c.cols, s->lanes, c.ranks), c.digits, s->sums16));
-    c.parts_at = c.x_bytes * s->columns;
-    c.exchange_at = c.parts_at + MATRIX_PART_BYTES * waves;
+    const uint32_t row_bytes = ACTS_BYTES(MATRIX_COLS(c.cols, s->lanes, c.ranks), c.digits, s->sums16);
+    c.x_bytes = MATRIX_X_BYTES(row_bytes, c.threads);
+    c.parts_at = c.x_bytes * (s->columns - 1) + row_bytes;
+    c.exchange_at = c.parts_at + 2 * MATRIX_PART_BYTES * waves;
     c.ring_at = (c.exchange_at + MATRIX_EXCHANGE_BYTES(slots, c.ranks) + 127) / 128 * 128;
     c.ring_bytes = s->stages * s->stage_bytes;
     c.x_stride = (c.cols + 3) / 4 * 4 + 4 * random_below(3);

@@ -30,7 +30,7 @@ TEST_KERNEL(256, GEMV_MATRIX_TOGETHER(FORMAT, SHAPE_LANES))
     const struct gemv_matrix_case c = *C;
     const struct gemv_matrix k = { c.groups, c.threads, c.ranks, SHAPE_LANES, c.x_bytes, c.parts_at, c.exchange_at, c.ring_at,
                                    c.ring_bytes };
-    struct gemv_ahead ahead;
+    struct gemv_ahead ahead = gemv_matrix_start(&k);
     uint32_t slot = gemv_matrix_slot(&k);
     M(gemv_begin)(&ahead, &k, c.w[0], c.mode == GEMV_PAIR ? c.w[1] : 0, c.rows[0], c.cols, slot);
     columns_to_lds(c.x_bytes, (const uint8_t *)c.x, 4 * c.x_stride, c.n, c.norm > 0, c.norm == 2 ? c.norm_weight : 0, c.cols, c.eps,

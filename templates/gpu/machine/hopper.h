@@ -34,6 +34,23 @@ DEVICE uint32_t cluster_rank(void)
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
+DEVICE void meet_init(uint8_t *p, uint32_t waves)
+{
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(lds_address(p)), "r"(waves) : "memory");
+}
+DEVICE void meet_arrive(uint8_t *p)
+{
+    wave_barrier();
+    if (lane_id() == 0) asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" :: "r"(lds_address(p)) : "memory");
+}
+DEVICE void meet_wait(uint8_t *p, uint32_t n)
+{
+    uint32_t done;
+    do
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done) : "r"(lds_address(p)), "r"(n % 2) : "memory");
+    while (!done);
+}
 DEVICE void cluster_arrive(void)  { asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
 DEVICE void cluster_started(void) { asm volatile("barrier.cluster.wait;" ::: "memory"); }
 DEVICE void cluster_barrier(void) { asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory"); }

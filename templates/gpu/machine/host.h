@@ -41,6 +41,9 @@ DEVICE void wave_barrier(void) { uint32_t nothing = 0; simt_share(&nothing, size
 
 /* ---- clusters ---- */
 DEVICE uint32_t cluster_rank(void) { return simt_cluster_rank(); }
+DEVICE void meet_init(uint8_t *p, uint32_t waves) { (void)p, (void)waves; }
+DEVICE void meet_arrive(uint8_t *p)            { (void)p; }
+DEVICE void meet_wait(uint8_t *p, uint32_t n)  { (void)p, (void)n; barrier(); }
 DEVICE void cluster_arrive(void)   { }
 DEVICE void cluster_started(void)  { }
 DEVICE void cluster_barrier(void)  { simt_cluster_barrier(); }
