@@ -20,7 +20,7 @@ if [ -n "$full" ]; then
     "$make_gguf" --each --layers 4 --vocab 512 --embd 256 --ff 256 --heads 4 --kv-heads 2 --head-dim 64 --ctx 64 --untied --tokenizer none -o each.gguf > log 2>&1 || { cat log; exit 1; }
     as_decode formats each.gguf -t "$FORGEC_LANES" --columns 8
 fi
-"$make_gguf" --type Q8_0 --layers 1 --vocab 64 --embd 256 --ff 3072 --heads 4 --kv-heads 2 --head-dim 64 --ctx 64 --tokenizer none -o wide.gguf > log 2>&1 || { cat log; exit 1; }
+"$make_gguf" --type Q8_0 --layers 1 --vocab 64 --embd 256 --ff 4608 --heads 4 --kv-heads 2 --head-dim 64 --ctx 64 --tokenizer none -o wide.gguf > log 2>&1 || { cat log; exit 1; }
 as_decode exact "$few" -t "$FORGEC_LANES" --columns 5 --exact
 as_decode wide wide.gguf -t "$FORGEC_LANES" --columns 8 --exact
 "$forgec" build wide.gguf -q -t "$FORGEC_LANES" --ctx 64 --columns 8 --exact --emit plan -o wide.plan
