@@ -108,7 +108,7 @@ struct profile {
         uint32_t gemv_depth;                        /* units per lane, row and step; 0: the template's choice */
         uint32_t attention_splits;                  /* groups wanted for decode's attention in all: a KV head is split into ceil(this /
                                                      * n_head_kv) */
-        uint32_t attention_groups;                  /* of it in all with a long context: so many spans; 0: no spans */
+        uint32_t attention_groups;                  /* that run at once, wanted with a long context; 0: no spans */
         uint32_t attention_span;                    /* of a span, at least: KiB of keys and values that each of its groups reads */
         uint32_t attention_threads;
         uint32_t attention_prefill_threads;

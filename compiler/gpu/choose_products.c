@@ -596,7 +596,7 @@ static uint32_t choose_ranges(const struct chooser *c, struct gemm_range ranges[
     const uint32_t n_planned = plan_ranges(c, planned, product);
     planned[0].least = has_one(c) ? 2 : 1;
     const struct kernel_choice *given = NULL, *last = NULL;
-    uint32_t n = 0, least = has_one(c) ? 2 : 1;
+    uint32_t n = 0, least = planned[0].least;
     for (; (given = choose_given(c, TEMPLATE_gemm, n)); last = given) {
         if (n == GEMM_RANGES) die_at(given->at, "%s has more than %u kernels in prefill", c->group->name, GEMM_RANGES);
         ranges[n] = given_range(c, given, product, planned, n_planned, least);

@@ -66,8 +66,9 @@ DEVICE float sums_value(const uint32_t low, const uint32_t middle, const uint32_
     const float two = (256.0f * f32_of_bits(middle) - 257.0f * 12582912.0f) + f32_of_bits(low);
     return digits > 2 ? two + 65536.0f * (f32_of_bits(high) - 12582912.0f) : two;
 }
-/* Word n % 4 of a piece of 16 bytes.  One word as a piece, for functions of whole pieces: their first words are then those of this one. */
+
 #define QUAD_EXTRA_BYTES 256                      /* of a stage of gemv_matrix_tmpl.c: from a piece of a row's quad to the next */
+/* Word n % 4 of a piece of 16 bytes.  One word as a piece, for functions of whole pieces: their first words are then those of this one. */
 DEVICE uint32_t word_at(const u32x4 v, uint32_t n) { return n & 2u ? (n & 1u ? v.w : v.z) : (n & 1u ? v.y : v.x); }
 DEVICE u32x4 word_of_piece(const uint32_t w) { const u32x4 piece = { w, 0, 0, 0 }; return piece; }
 

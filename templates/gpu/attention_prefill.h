@@ -178,8 +178,8 @@ DEVICE u32x4 prefill_f16(const struct kv_piece *piece)
 }
 
 /* ---- Q ---- */
-/* In LDS where products are those of four waves: byte of 16-byte pieces of rows, which lie in areas of 64 columns, swizzled, `rows` rows
- * each. */
+/* Where products are those of four waves: byte of this column of a row in LDS, whose rows are cut into areas of 64 columns, swizzled, of
+ * `rows` rows each. */
 DEVICE uint32_t prefill_fours_place(uint32_t row, uint32_t column, const uint32_t rows)
 {
     return column / 64 * (rows * SWIZZLED_ROW_BYTES) + lds_piece(row, SWIZZLED_ROW_BYTES, column % 64 / 8, 1);
