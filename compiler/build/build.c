@@ -76,8 +76,9 @@ const char *build_options_text(struct arena *a, const struct build_options *o, u
 {
     const char *context = n_ctx ? arena_printf(a, " --ctx %u", n_ctx) : "";
     const char *columns = o->plan.columns ? arena_printf(a, " --columns %u", o->plan.columns) : "";
+    const char *spec = o->plan.spec ? arena_printf(a, " --spec %s", spec_kind_name[o->plan.spec]) : "";
     return arena_printf(a, "--fuse %s%s --kv %s%s%s%s", o->fuse == FUSE_NONE ? "none" : "layer", context, kv_type_name[o->plan.kv], columns,
-                        o->plan.spec ? " --spec ngram" : "", o->plan.exact ? " --exact" : "");
+                        spec, o->plan.exact ? " --exact" : "");
 }
 
 static const char *options_text(struct arena *a, const struct build_options *o, const struct plan *p)
@@ -486,7 +487,7 @@ struct model *build_model(struct arena *a, const struct build_options *o, const 
 {
     const struct model_options options = { .directory = o->models_dir, .n_ctx = o->plan.n_ctx, .ignored = o->ignored_keys,
                                            .n_ignored = o->n_ignored_keys, .ignored_tensors = o->ignored_tensors,
-                                           .n_ignored_tensors = o->n_ignored_tensors };
+                                           .n_ignored_tensors = o->n_ignored_tensors, .drafts = o->plan.spec == SPEC_MTP };
     return model_describe(a, file, &options);
 }
 

@@ -55,7 +55,8 @@ static const char usage[] =
     "                         the bits that a step of its own gives (default: prompts' kernels do them)\n" \
     "      --spec HOW         GPU: ngram: the program looks up what followed its last tokens before, computes\n" \
     "                         up to 7 tokens more in a step (--columns 8, unless that says otherwise) and\n" \
-    "                         keeps those that it would have drawn; none (default)\n" \
+    "                         keeps those that it would have drawn; mtp: the same of up to 3 tokens\n" \
+    "                         (--columns 4) that the model's own draft block (nextn) foretells; none (default)\n" \
     "      --exact            activations in float (GPU: 24 bits in integer products); KV cache f32\n" \
     "      --static           no dynamic libraries\n" \
     "      --allow-spills     GPU: kernels that keep registers in memory are no error\n" \
@@ -275,6 +276,7 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 
 /* ---- build and cc ---- */
 
+enum { MTP_COLUMNS = 4 };           /* of --spec mtp, unless --columns says otherwise: beyond three drafts few are right */
 enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC,
        OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN,
        OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_IGNORE_TENSOR, OPT_TUNED, OPT_HELP };
@@ -311,7 +313,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
 {
     static const char *const emits[] = { "exe", "source", "asm", "plan", "graph", "obj", "lib", "shared", NULL },
                       *const fuses[] = { "none", "layer", NULL }, *const places[] = { "embed", "external", "none", NULL },
-                      *const kvs[] = { "f16", "f32", "q8_0", NULL }, *const specs[] = { "none", "ngram", NULL };
+                      *const kvs[] = { "f16", "f32", "q8_0", NULL }, *const specs[] = { "none", "ngram", "mtp", NULL };
     bool kv_given = false;
     o->fuse = FUSE_LAYER;
     for (int i = 1; i < argc; i++) if (strcmp(argv[i], "-###") == 0) { o->cc.spawn.dry_run = true; argv[i] = arena_strdup(a, "-v"); }
@@ -328,7 +330,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_CTX: o->plan.n_ctx = parse_count("--ctx", optarg, 1u << 24); break;
         case OPT_KV: o->plan.kv = (enum kv_type)parse_choice("--kv", optarg, kvs); kv_given = true; break;
         case OPT_COLUMNS: o->plan.columns = parse_count("--columns", optarg, FORGE_MAX_COLUMNS); break;
-        case OPT_SPEC: o->plan.spec = parse_choice("--spec", optarg, specs) == 1; break;
+        case OPT_SPEC: o->plan.spec = (enum spec_kind)parse_choice("--spec", optarg, specs); break;
         case OPT_EXACT: o->plan.exact = true; break;
         case OPT_WEIGHTS: o->weights = (enum weights_kind)parse_choice("--weights", optarg, places); break;
         case OPT_THREADS: o->plan.max_threads = parse_count("--threads", optarg, 1024); break;
@@ -361,7 +363,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
     if (o->plan.max_threads) refuse_unless(a, o, TARGET_CPU, "--threads", "CPU");
     if (o->plan.spec) refuse_unless(a, o, TARGET_GPU, "--spec", "GPU");
     if (o->plan.spec && library_wanted(o)) usage_error("--spec is for programs: a library's caller draws each token before the next step");
-    if (o->plan.spec && !o->plan.columns) o->plan.columns = FORGE_MAX_COLUMNS;
+    if (o->plan.spec && !o->plan.columns) o->plan.columns = o->plan.spec == SPEC_MTP ? MTP_COLUMNS : FORGE_MAX_COLUMNS;
     if (o->plan.columns == 1) usage_error("--columns: 2 to 8 tokens go together");
     if (o->plan.columns) refuse_unless(a, o, TARGET_GPU, "--columns", "GPU");
     if (o->allow_spills) refuse_unless(a, o, TARGET_GPU, "--allow-spills", "GPU");

@@ -20,6 +20,11 @@ struct result {                       /* of one target */
     int32_t  greedy_broken;           /* first token that is not what the program's own logits say; -1 none */
     uint32_t columns;                 /* --columns; 0: none */
     int32_t  columns_broken;          /* first position whose logits are not decode's bits in steps of so many tokens; -1 none */
+    bool     has_drafts, has_prompt_drafts;
+    struct judged drafts;             /* of the block that drafts, token by token */
+    struct logits_difference prompt_drafts;   /* with --exact: of those behind steps of a prompt */
+    struct bound  prompt_bound;
+    int32_t  drafts_broken;           /* as columns_broken, behind such steps */
     bool     ok;
     struct step_times prompt, token;  /* simulated: all tokens as a prompt; the mean of them as decoded tokens */
 };
@@ -81,6 +86,44 @@ static int32_t first_broken_column(struct arena *a, const struct runner *runner,
     return -1;
 }
 
+/* What the block that drafts gives behind the first token of each step of `each` tokens: [(n + each - 1) / each][columns]. */
+static const float *run_drafts(struct arena *a, const struct runner *runner, const char *program, const int32_t *tokens, uint32_t n,
+                               uint32_t columns, uint32_t each)
+{
+    const char *arguments[] = { "--tokens", tokens_text(a, tokens, n), "--draft-logits", "/proc/self/fd/1", "-ub",
+                                arena_printf(a, "%u", each), "--print-tokens", "-n", "0", NULL };
+    const struct bytes out = program_run(a, runner, program, arguments);
+    const uint64_t bytes = (uint64_t)((n + each - 1) / each) * columns * sizeof(float);
+    if (out.size != bytes)
+        die("the program for %s wrote %zu bytes of drafts' logits; %llu were expected", runner->target, out.size,
+            (unsigned long long)bytes);
+    return (const float *)(const void *)out.data;
+}
+
+/* Drafts behind tokens computed one by one against the reference; behind steps of a few tokens they have the same bits; and where products
+ * of a prompt do not round, those behind its steps are near. */
+static void check_drafts(struct arena *a, const struct graph *g, const char *program, const struct runner *runner,
+                         const struct plan_options *plan, const struct bound *decode, const struct bound *prompt, const int32_t *tokens,
+                         uint32_t n, struct result *r)
+{
+    const uint32_t columns = g->model->n_out, few = plan->columns, many = 2 * few + 1;
+    const float *logits = run_drafts(a, runner, program, tokens, n, columns, 1);
+    r->has_drafts = true;
+    r->drafts = judge(a, graph_of_drafts(a, g), decode, tokens, n, logits);
+    const float *behind_few = run_drafts(a, runner, program, tokens, n, columns, few);
+    for (uint32_t i = 0; i * few < n && r->drafts_broken < 0; i++)
+        if (memcmp(behind_few + (size_t)i * columns, logits + (size_t)i * few * columns, columns * sizeof *logits))
+            r->drafts_broken = (int32_t)(i * few);
+    if (!plan->exact) return;
+    const uint32_t n_rows = (n + many - 1) / many;
+    float *truth = arena_array(a, float, (size_t)n_rows * columns);
+    for (uint32_t i = 0; i < n_rows; i++)
+        memcpy(truth + (size_t)i * columns, r->drafts.truth + (size_t)i * many * columns, columns * sizeof *truth);
+    r->has_prompt_drafts = true;
+    r->prompt_bound = *prompt;
+    r->prompt_drafts = logits_compare(a, truth, run_drafts(a, runner, program, tokens, n, columns, many), n_rows, columns);
+}
+
 /* counters_path: of the simulator, or NULL. */
 static struct result check_target(struct arena *a, const struct graph *g, const char *program, const struct runner *runner,
                                   const struct profile *profile, const struct plan_options *plan, const int32_t *prompt, uint32_t n_prompt,
@@ -88,7 +131,7 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
 {
     const uint32_t n_vocab = g->model->n_vocab;
     struct result r = { .target = runner->target, .place = runner->simulator ? "the simulator" : runner->emulator, .greedy_broken = -1,
-                        .columns = plan->columns, .columns_broken = -1 };
+                        .columns = plan->columns, .columns_broken = -1, .drafts_broken = -1 };
     const struct bound bound_prefill = bound_find(g, profile, plan, true), bound_decode = bound_find(g, profile, plan, false);
     int32_t *tokens = arena_array(a, int32_t, n_prompt + n_greedy);
     for (uint32_t i = 0; i < n_prompt; i++) tokens[i] = prompt[i];
@@ -118,7 +161,9 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
         if (r.greedy_broken < 0 && lead > 4 * r.paths.max_abs + 1e-6) r.greedy_broken = (int32_t)i;
     }
     if (r.columns) r.columns_broken = first_broken_column(a, runner, program, tokens, n, columns, r.columns, decode);
-    r.ok = r.prefill.holds && r.decode.holds && r.greedy_broken < 0 && r.columns_broken < 0;
+    if (g->draft) check_drafts(a, g, program, runner, plan, &bound_decode, &bound_prefill, tokens, n, &r);
+    r.ok = r.prefill.holds && r.decode.holds && r.greedy_broken < 0 && r.columns_broken < 0 && r.drafts_broken < 0 &&
+           (!r.has_drafts || r.drafts.holds) && (!r.has_prompt_drafts || bound_holds(&r.prompt_bound, &r.prompt_drafts));
     return r;
 }
 
@@ -153,11 +198,16 @@ static void print_result(const struct result *r)
     print_judged("prefill", &r->prefill);
     print_judged("decode", &r->decode);
     if (r->paths.n) print_row("prefill to decode", &r->paths, "");
+    if (r->has_drafts) print_judged("drafts", &r->drafts);
+    if (r->has_prompt_drafts)
+        print_row("drafts of a prompt", &r->prompt_drafts, bound_holds(&r->prompt_bound, &r->prompt_drafts) ? "" : "  OUT OF BOUNDS");
     if (r->n_greedy) printf("  greedy: %u of %u tokens are the reference's choice\n", r->greedy_reference, r->n_greedy);
     if (r->greedy_broken >= 0) printf("  greedy: token %d does not follow from the program's own logits\n", r->greedy_broken);
     if (r->columns && r->columns_broken < 0) printf("  steps of %u tokens: the bits of decode\n", r->columns);
     if (r->columns_broken >= 0)
         printf("  steps of %u tokens: the logits of position %d are not decode's\n", r->columns, r->columns_broken);
+    if (r->drafts_broken >= 0)
+        printf("  steps of %u tokens: the draft behind position %d is not that behind decode's\n", r->columns, r->drafts_broken);
     printf("  %s\n", r->ok ? "ok" : "FAILED");
 }
 
@@ -239,6 +289,9 @@ static void print_json(const struct verify_options *o, const struct model *m, co
         json_difference(t, "prefill", &r->prefill.difference, &r->prefill);
         json_difference(t, "decode", &r->decode.difference, &r->decode);
         if (r->paths.n) json_difference(t, "prefill_to_decode", &r->paths, NULL);
+        if (r->has_drafts) json_difference(t, "drafts", &r->drafts.difference, &r->drafts);
+        if (r->has_drafts) cJSON_AddBoolToObject(t, "drafts_as_decode", r->drafts_broken < 0);
+        if (r->has_prompt_drafts) json_difference(t, "drafts_of_a_prompt", &r->prompt_drafts, NULL);
         if (o->simulate && !missing_rate(r)) {
             cJSON *times = cJSON_AddObjectToObject(t, "least_times");
             least_times_json(times, "prompt", &r->prompt);

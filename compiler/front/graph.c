@@ -26,10 +26,12 @@ struct builder {
     uint32_t            capacity;
     struct name        *names;        /* values by their text; the last one of a name counts */
     uint32_t            n_names, names_capacity;
+    uint32_t            scope;        /* names from here on are defined once in a layer */
     uint32_t            layer;
     uint32_t            depth;        /* of blocks that use blocks */
     uint32_t            n_lines;      /* read so far */
     bool                unrolled;     /* reading graph_print's text: names and layers are explicit */
+    const struct section *layer_lines;        /* reading the section draft: that of a layer */
 };
 
 /* ---- names ---- */
@@ -44,7 +46,7 @@ static struct node *name_find(const struct builder *b, const char *text)
 /* A layer may use a name of another one again, not its own: the printed graph would be ambiguous. */
 static void name_set(struct builder *b, struct place at, const char *text, uint32_t layer, struct node *node)
 {
-    for (uint32_t i = b->n_names; i-- > 0 && (layer == NO_LAYER || b->names[i].layer == layer); )
+    for (uint32_t i = b->n_names; i-- > b->scope && (layer == NO_LAYER || b->names[i].layer == layer); )
         if (b->names[i].layer == layer && strcmp(b->names[i].text, text) == 0)
             die_at(at, "%%%s is defined twice; choose another name", text);
     arena_room(b->arena, b->names, b->n_names, b->names_capacity);
@@ -95,8 +97,8 @@ static const char *read_name(struct builder *b, struct reader *r, const char *wh
         const struct place at = here(r);
         uint32_t l = 0;
         for (; isdigit((unsigned char)*r->p); r->p++)
-            if (l < b->model->n_layer) l = 10 * l + (uint32_t)(*r->p - '0');
-        if (*r->p != '.' || l >= b->model->n_layer) die_at(at, "expected LAYER.name with a layer below %u", b->model->n_layer);
+            if (l < b->model->n_described) l = 10 * l + (uint32_t)(*r->p - '0');
+        if (*r->p != '.' || l >= b->model->n_described) die_at(at, "expected LAYER.name with a layer below %u", b->model->n_described);
         r->p++;
         *layer = l;
     }
@@ -264,6 +266,7 @@ static void read_line(struct builder *b, struct reader *r)
 /* ---- blocks: "use experts if ffn_gate_inp" stands for the lines of a block ---- */
 
 enum { DEEPEST_BLOCK = 8, MOST_LINES = 1 << 20 };
+struct section { const char *text, *end; struct place at; };       /* whole lines; text NULL: absent */
 
 static void read_lines(struct builder *b, const char *text, const char *end, struct place at);
 
@@ -293,14 +296,17 @@ static bool read_use(struct builder *b, struct reader *r)
     const struct place at = here(r);
     const char *name = read_word(b, r, "a block");
     const struct block *block = model_block(b->model, name);
-    if (!block) die_at(at, "there is no block %s", name);
+    const bool layer = b->layer_lines && strcmp(name, "layer") == 0;
+    if (!block && !layer) die_at(at, "there is no block %s", name);
     skip_blanks(r);
     const bool wanted = read_condition(b, r);
     if (*r->p && *r->p != '#') die_at(here(r), "expected the end of the line");
     if (!wanted) return true;
     if (b->depth == DEEPEST_BLOCK) die_at(at, "blocks use each other more than %d deep", DEEPEST_BLOCK);
     b->depth++;
-    read_lines(b, block->text, block->text + strlen(block->text), block->at);
+    if (layer) b->scope = b->n_names;                      /* its %x stands for another one behind it */
+    if (layer) read_lines(b, b->layer_lines->text, b->layer_lines->end, b->layer_lines->at);
+    else read_lines(b, block->text, block->text + strlen(block->text), block->at);
     b->depth--;
     return true;
 }
@@ -326,11 +332,10 @@ static void read_lines(struct builder *b, const char *text, const char *end, str
 
 /* ---- sections ---- */
 
-enum { INPUT, LAYER, OUTPUT, N_SECTIONS };
-static const char *const section_name[N_SECTIONS] = { "input", "layer", "output" };
-struct section { const char *text, *end; struct place at; };       /* whole lines; text NULL: absent */
+enum { INPUT, LAYER, OUTPUT, DRAFT, N_SECTIONS };
+static const char *const section_name[N_SECTIONS] = { "input", "layer", "output", "draft" };
 
-/* Cuts the wiring at its lines "input:", "layer:" and "output:". */
+/* Cuts the wiring at its lines "input:", "layer:", "output:" and "draft:", which may be absent. */
 static void split_sections(struct builder *b, const char *text, struct place at, struct section sections[N_SECTIONS])
 {
     struct section *open = NULL;
@@ -346,21 +351,105 @@ static void split_sections(struct builder *b, const char *text, struct place at,
             open = NULL;
             for (uint32_t i = 0; i < N_SECTIONS; i++) if (strcmp(word, section_name[i]) == 0) open = &sections[i];
             if (!open || !take(&r, ':') || (*r.p && *r.p != '#'))
-                die_at(start, "expected input:, layer:, output:, use BLOCK or %%value = operation ...");
+                die_at(start, "expected input:, layer:, output:, draft:, use BLOCK or %%value = operation ...");
             if (open->text) die_at(start, "a second section %s:", word);
             *open = (struct section){ next, next, at };
             open->at.line++;
         }
         else if (open) open->end = next;
     }
-    for (uint32_t i = 0; i < N_SECTIONS; i++) if (!sections[i].text) die_at(at, "the graph has no section %s:", section_name[i]);
+    for (uint32_t i = 0; i < DRAFT; i++) if (!sections[i].text) die_at(at, "the graph has no section %s:", section_name[i]);
+}
+
+/* ---- the block that drafts ---- */
+
+/* Does the state of the node's layer, or attention to it, need it?  Those nodes of the block run behind every row of the trunk. */
+static void need(const struct graph *g, const struct node *n, bool *needed)
+{
+    if (!graph_drafts(g, n) || needed[n->index]) return;
+    needed[n->index] = true;
+    for (uint32_t k = 0; k < op_info[n->op].n_values; k++) need(g, n->inputs[k], needed);
+}
+
+static bool has_state(enum op op)
+{
+    return op == OP_store_k || op == OP_store_v || op == OP_attention || op == OP_previous || op == OP_conv || op == OP_recur;
+}
+
+/* What the block's state needs moves to where the trunk's rows are ready for it, before what only tokens with logits matter for. */
+static void move_needed(struct builder *b)
+{
+    struct graph *g = b->graph;
+    bool *needed = arena_array(b->arena, bool, g->n_nodes);
+    struct node **nodes = arena_array(b->arena, struct node *, g->n_nodes);
+    uint32_t last = 0, n = 0;
+    for (uint32_t i = 0; i < g->n_nodes; i++) if (has_state(g->nodes[i]->op)) need(g, g->nodes[i], needed);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        for (uint32_t k = 0; needed[i] && k < op_info[g->nodes[i]->op].n_values; k++) {
+            const struct node *from = g->nodes[i]->inputs[k];
+            if (!graph_drafts(g, from) && from->index > last) last = from->index;
+        }
+    for (uint32_t i = 0; i <= last; i++) nodes[n++] = g->nodes[i];
+    for (uint32_t i = last + 1; i < g->n_nodes; i++) if (needed[i]) nodes[n++] = g->nodes[i];
+    for (uint32_t i = last + 1; i < g->n_nodes; i++) if (!needed[i]) nodes[n++] = g->nodes[i];
+    for (uint32_t i = 0; i < n; i++) nodes[i]->index = i;
+    g->nodes = nodes;
+    b->capacity = g->n_nodes;
+}
+
+static const char *bare_name(const struct node *n)
+{
+    const char *dot = strchr(n->name, '.');
+    return dot ? dot + 1 : n->name;
+}
+
+/* The value of the block that has the name of the trunk's rows, which its `previous` reads, stands for them in the draft behind. */
+static void find_draft(struct graph *g, struct place at)
+{
+    g->draft = g->nodes[g->n_nodes - 1];
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        if (!graph_drafts(g, g->nodes[i])) continue;
+        if (g->nodes[i]->op == OP_conv || g->nodes[i]->op == OP_recur)
+            die_at(at, "%%%s: what a draft adds to the state of a %s cannot be taken back; the block that drafts has attention alone",
+                   g->nodes[i]->name, op_info[g->nodes[i]->op].name);
+        if (g->nodes[i]->op != OP_previous) continue;
+        if (g->draft_from) die_at(at, "the section draft has a second operation previous, %%%s", g->nodes[i]->name);
+        g->draft_from = g->nodes[i];
+    }
+    if (!g->draft_from) die_at(at, "the section draft has no operation previous, which gives it the trunk's rows");
+    const char *name = bare_name(g->draft_from->inputs[0]);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (graph_drafts(g, g->nodes[i]) && strcmp(bare_name(g->nodes[i]), name) == 0) g->draft_state = g->nodes[i];
+    if (!g->draft_state || g->draft_state->cols != g->draft_from->cols)
+        die_at(at, "the section draft does not define %%%s, which stands for the trunk's in the draft behind", name);
+    if (!graph_drafts(g, g->draft) || g->draft->cols != g->model->n_out)
+        die_at(at, "the last value, %%%s, is none of the block that drafts, or no logits", g->draft->name);
+}
+
+const struct graph *graph_of_drafts(struct arena *a, const struct graph *g)
+{
+    struct graph *of = arena_new(a, struct graph);
+    *of = *g;
+    of->output = g->draft;
+    return of;
+}
+
+/* ---- all of it ---- */
+
+static void find_outputs(struct builder *b, struct place at)
+{
+    struct graph *g = b->graph;
+    g->output = g->nodes[g->n_nodes - 1];
+    if (b->model->n_described == b->model->n_layer) return;
+    find_draft(g, at);
+    for (uint32_t i = 0; i < g->n_nodes; i++) if (!graph_drafts(g, g->nodes[i])) g->output = g->nodes[i];
 }
 
 static struct graph *finish(struct builder *b, struct place at)
 {
     struct graph *g = b->graph;
     if (!g->n_nodes) die_at(at, "the graph is empty");
-    g->output = g->nodes[g->n_nodes - 1];
+    find_outputs(b, at);
     switch (g->output->op) {
     case OP_rmsnorm: case OP_layernorm:
         if (b->model->pooling) break;
@@ -387,7 +476,8 @@ static struct graph *finish(struct builder *b, struct place at)
             in->readers[in->n_readers++] = g->nodes[i];
         }
     for (uint32_t i = 0; i < g->n_nodes; i++)
-        if (!g->nodes[i]->n_readers && g->nodes[i] != g->output) die_at(at, "%%%s is never read", g->nodes[i]->name);
+        if (!g->nodes[i]->n_readers && g->nodes[i] != g->output && g->nodes[i] != g->draft && g->nodes[i] != g->draft_state)
+            die_at(at, "%%%s is never read", g->nodes[i]->name);
     graph_rotations(b->arena, g);
     return g;
 }
@@ -460,6 +550,18 @@ static void check_tensors(struct arena *a, const struct graph *g)
     model_check_read(a, g->model, read);
 }
 
+static void read_draft(struct builder *b, const struct section sections[N_SECTIONS])
+{
+    const struct model *m = b->model;
+    if (!sections[DRAFT].text)
+        die("%s: models/%s.yaml does not say how its draft (nextn) block is wired, so there is no --spec mtp; --spec ngram drafts without "
+            "one", m->gguf->path, m->architecture);
+    b->layer = m->n_layer;
+    b->layer_lines = &sections[LAYER];
+    read_lines(b, sections[DRAFT].text, sections[DRAFT].end, sections[DRAFT].at);
+    move_needed(b);
+}
+
 struct graph *graph_build(struct arena *a, const struct model *m)
 {
     struct builder b = { .arena = a, .model = m, .graph = arena_new(a, struct graph), .layer = NO_LAYER };
@@ -470,6 +572,7 @@ struct graph *graph_build(struct arena *a, const struct model *m)
     for (b.layer = 0; b.layer < m->n_layer; b.layer++) read_lines(&b, sections[LAYER].text, sections[LAYER].end, sections[LAYER].at);
     b.layer = NO_LAYER;
     read_lines(&b, sections[OUTPUT].text, sections[OUTPUT].end, sections[OUTPUT].at);
+    if (m->n_described > m->n_layer) read_draft(&b, sections);
     check_parameters(a, m);
     check_tensors(a, b.graph);
     return finish(&b, m->graph_at);

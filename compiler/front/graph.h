@@ -79,12 +79,19 @@ struct graph {
     struct node       **nodes;        /* [n_nodes], operands before readers */
     uint32_t            n_nodes;
     struct node        *output;       /* logits */
+    /* Of the block that drafts tokens, whose nodes have layer model->n_layer: its logits; the `previous` by which it reads the trunk's
+     * rows; what takes their place for the draft behind.  NULL: there is no such block. */
+    struct node        *draft, *draft_from, *draft_state;
     struct rotation    *rotations;    /* [n_rotations], distinct, in the order of their first nodes */
     uint32_t            n_rotations;
 };
 
 /* The wiring of m, its layers unrolled.  Errors in the text die with line and column of the YAML. */
 struct graph *graph_build(struct arena *a, const struct model *m);
+/* Is it a node of the block that drafts tokens? */
+static inline bool graph_drafts(const struct graph *g, const struct node *n) { return n->layer == g->model->n_layer; }
+/* g with the block's logits as its output: row t is what it foretells behind token t, from that token and the trunk's row before. */
+const struct graph *graph_of_drafts(struct arena *a, const struct graph *g);
 /* Reads the text graph_print wrote (weights by role and layer, against the same model). */
 struct graph *graph_parse(struct arena *a, const struct model *m, const char *name, const char *text);
 void graph_print(struct text *out, const struct graph *g);

@@ -21,7 +21,7 @@ struct role {
     const struct yaml *row;           /* of a vector: the row of a matrix that it is, or NULL */
     bool              optional, in_layer;
     const char       *alternative;    /* role used instead where absent ("else"), or NULL */
-    struct weight   **weights;        /* [n_layer] or [1]; NULL entries where absent */
+    struct weight   **weights;        /* [n_described] or [1]; NULL entries where absent */
 };
 
 /* ---- names with {arch} and {l} ---- */
@@ -145,7 +145,7 @@ static void read_role(struct described *d, const struct model *m, struct role *r
     if (r->row && r->n_dims != 1) die_at(r->row->at, "a row is a vector");
     r->optional = optional && yaml_bool(optional);
     r->alternative = alternative ? yaml_string(alternative) : NULL;
-    r->weights = arena_array(d->arena, struct weight *, r->in_layer ? m->n_layer : 1);
+    r->weights = arena_array(d->arena, struct weight *, r->in_layer ? m->n_described : 1);
 }
 
 static void read_roles(struct described *d, struct model *m)
@@ -164,9 +164,10 @@ static void read_roles(struct described *d, struct model *m)
     }
     for (uint32_t i = 0; i < m->n_roles; i++) {
         const struct role *r = &m->roles[i], *other = r->alternative ? role_find(m, r->alternative) : NULL;
-        if (r->alternative && (!other || other->alternative || other->in_layer > r->in_layer))
-            die_at(r->at, "else: %s: it must be a role without an \"else\" of its own, of the same layer or outside the layers",
-                   r->alternative);
+        if (r->alternative && (!other || other->in_layer > r->in_layer))
+            die_at(r->at, "else: %s: it must be a role of the same layer or outside the layers", r->alternative);
+        for (uint32_t k = 0; other; other = other->alternative ? role_find(m, other->alternative) : NULL)
+            if (k++ == m->n_roles) die_at(r->at, "else: %s leads back to itself", r->alternative);
     }
 }
 
@@ -340,7 +341,7 @@ static struct role *scale_role(struct described *d, struct model *m, const struc
     if (found) return found;
     struct role *made = &m->roles[m->n_roles++];
     *made = (struct role){ .name = name, .at = r->at, .in_layer = r->in_layer, .optional = true,
-                           .weights = arena_array(d->arena, struct weight *, r->in_layer ? m->n_layer : 1) };
+                           .weights = arena_array(d->arena, struct weight *, r->in_layer ? m->n_described : 1) };
     return made;
 }
 
@@ -373,29 +374,30 @@ static void bind_scales(struct described *d, struct model *m, bool *used)
     memcpy(named, used, n_tensors * sizeof *named);
     for (uint32_t i = 0; i < n_roles; i++) {
         struct role *r = &m->roles[i];
-        for (uint32_t l = 0; l < (r->in_layer ? m->n_layer : 1); l++) if (r->weights[l]) bind_scale(d, m, r, r->weights[l], named, used);
+        for (uint32_t l = 0; l < (r->in_layer ? m->n_described : 1); l++)
+            if (r->weights[l]) bind_scale(d, m, r, r->weights[l], named, used);
     }
 }
 
-/* Of a block behind the layers, which only drafts tokens that the model would have to check. */
+/* Of a block behind the layers that is not computed, which only drafts tokens that the model would have to check. */
 static bool is_draft(const struct model *m, const char *name)
 {
     unsigned block;
     int length = 0;
     const struct param *p = model_param(m, "n_nextn");
-    return p && p->values[0] > 0 && sscanf(name, "blk.%u.%n", &block, &length) == 1 && length > 0 && block >= m->n_layer;
+    return p && p->values[0] > 0 && sscanf(name, "blk.%u.%n", &block, &length) == 1 && length > 0 && block >= m->n_described;
 }
 
 static void bind_all(struct described *d, struct model *m)
 {
     uint64_t most = 0;
-    for (uint32_t i = 0; i < m->n_roles; i++) most += m->roles[i].in_layer ? m->n_layer : 1;
+    for (uint32_t i = 0; i < m->n_roles; i++) most += m->roles[i].in_layer ? m->n_described : 1;
     m->weights = arena_array(d->arena, struct weight, 2 * most);                  /* with a scale each */
     bool *used = arena_array(d->arena, bool, d->gguf->n_tensors);
     for (uint32_t i = 0; i < m->n_roles; i++) {
         struct role *r = &m->roles[i];
         if (!r->in_layer) bind(d, m, r, NO_LAYER, used);
-        else for (uint32_t l = 0; l < m->n_layer; l++) bind(d, m, r, l, used);
+        else for (uint32_t l = 0; l < m->n_described; l++) bind(d, m, r, l, used);
     }
     bind_scales(d, m, used);
 }
@@ -478,8 +480,11 @@ static void find_unread(const struct described *d, struct model *m, const struct
         m->unread[i] = is_draft(m, name) ? UNREAD_DRAFT : is_left_out(d, name) || is_head(m, name) ? UNREAD_HARMLESS : UNREAD_NEVER;
         drafts += m->unread[i] == UNREAD_DRAFT;
     }
-    if (drafts)
-        warn("%s: %llu tensors of the draft (nextn) blocks are left out; programs compute every token in full", d->gguf->path,
+    if (drafts && o->drafts)
+        warn("%s: %llu tensors of further draft (nextn) blocks are left out; the first one drafts all tokens", d->gguf->path,
+             (unsigned long long)drafts);
+    else if (drafts)
+        warn("%s: %llu tensors of the draft (nextn) blocks are left out; on GPUs --spec mtp drafts with them", d->gguf->path,
              (unsigned long long)drafts);
     for (uint32_t i = 0; i < o->n_ignored_tensors; i++) ignore_tensors(d, m, o->ignored_tensors[i]);
 }
@@ -623,7 +628,7 @@ struct model *model_describe(struct arena *a, const struct gguf *g, const struct
     m->architecture = d.architecture;
     struct gguf_string name;
     m->name = gguf_get_string(g, "general.name", &name) ? printable(a, name.data, name.size) : "unnamed";
-    params_read(&d, m, o->n_ctx);
+    params_read(&d, m, o->n_ctx, o->drafts);
     const uint32_t n_ctx = model_context(m->n_ctx_train, o->n_ctx);
     keys_check(&d, m, o, n_ctx);
     read_roles(&d, m);

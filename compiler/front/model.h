@@ -40,7 +40,7 @@ struct param {
     const char     *name;             /* as in the YAML: "rope_base" */
     const char     *key;              /* of the GGUF, or NULL */
     enum value_type type;
-    double         *values;           /* [n_layer] */
+    double         *values;           /* [n_described] */
     bool            is_own;           /* not of param.def */
     bool            used;             /* by a shape, another parameter, or (set by graph_build) the wiring */
     const double   *unused;           /* the one value that a file may have where nothing uses it; or NULL: any */
@@ -54,13 +54,15 @@ struct model {
     const char         *architecture;
     const char         *name;             /* general.name, printable ASCII */
     uint32_t            n_embd, n_layer, n_ctx_train, n_vocab;
+    uint32_t            n_described;      /* layers with parameters and tensors: n_layer, with model_options.drafts the block behind
+                                           * them, too */
     uint32_t            pooling;          /* enum forge_pooling: the model gives vectors of texts; 0: a language model */
     uint32_t            n_out;            /* columns of what it gives for a token: n_vocab logits, or n_embd */
     bool                causal;           /* attention sees no later positions */
     enum rope_scaling   rope_scaling;
     struct param       *params;           /* [n_params] */
     uint32_t            n_params;
-    struct layer_shape *layers;           /* [n_layer] */
+    struct layer_shape *layers;           /* [n_described] */
     struct weight      *weights;          /* [n_weights], each tensor part once */
     uint32_t            n_weights;
     uint64_t            n_parameters;
@@ -82,11 +84,12 @@ struct model_options {
     uint32_t           n_ignored;
     const char *const *ignored_tensors;   /* [n_ignored_tensors], --ignore-tensor: names, "*" for any letters, that no wiring need read */
     uint32_t           n_ignored_tensors;
+    bool               drafts;            /* --spec mtp: the block that drafts tokens, of several the first, is computed, too */
 };
 
 /* Reads models/ARCH.yaml, checks every hyperparameter, that nothing the file asks for is left out (keys.h), and the shape of
- * every tensor.  Dies naming key or tensor, expected and found; warns of draft blocks, of what the user ignores and of a context beyond
- * the trained one.  o NULL: all defaults. */
+ * every tensor.  Dies naming key or tensor, expected and found, or where a draft block is asked for and there is none; warns of draft
+ * blocks that are left out, of what the user ignores and of a context beyond the trained one.  o NULL: all defaults. */
 struct model *model_describe(struct arena *a, const struct gguf *g, const struct model_options *o);
 /* The context of a program of a model trained for n_ctx_train tokens, for which n_ctx was asked (0: nothing). */
 uint32_t model_context(uint32_t n_ctx_train, uint32_t n_ctx);

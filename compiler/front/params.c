@@ -31,6 +31,7 @@ struct params {
     struct model           *m;
     struct reading *readings; /* [m->n_params] */
     uint32_t                n_ctx;    /* that the user asked for, or 0 */
+    bool                    drafts;   /* the block that drafts is asked for */
 };
 
 static const struct { const char *name; enum value_type type; double least, most; enum scope scope; } known[N_KNOWN] = {
@@ -257,7 +258,8 @@ static double array_value(const struct params *s, const struct param *p, const s
     if (p->type == VALUE_U32 ? !whole : p->type == VALUE_F64 ? !number : v->item_type != GGUF_BOOL)
         die("%s: %s is an array of %s; expected %s", path, p->key, gguf_type_name(v->item_type),
             p->type == VALUE_U32 ? "integers" : p->type == VALUE_F64 ? "numbers" : "bools");
-    if (v->count < s->m->n_layer) die("%s: %s has %llu items for %u layers", path, p->key, (unsigned long long)v->count, s->m->n_layer);
+    if (v->count < s->m->n_described)
+        die("%s: %s has %llu items for %u layers", path, p->key, (unsigned long long)v->count, s->m->n_described);
     return p->type == VALUE_U32 ? (double)gguf_item_u64(v, layer) : gguf_item_f64(v, layer);
 }
 
@@ -306,8 +308,8 @@ static double read_value(struct params *s, const struct param *p, const struct r
     return value;
 }
 
-/* [n_layer] values of parameter i.  The number of layers is needed to read any other; what it itself is counted from has one value, and is
- * read again when it is known. */
+/* [n_described] values of parameter i.  The number of layers is needed to read any other; what it itself is counted from has one value, and
+ * is read again when it is known. */
 static const double *read_values(struct params *s, uint32_t i)
 {
     struct param *p = &s->m->params[i];
@@ -319,14 +321,15 @@ static const double *read_values(struct params *s, uint32_t i)
     if (layers->state == UNREAD) read_values(s, PARAM_n_layer);
     open_entry(s, p, r);
     const bool early = layers->state == READING;
-    const uint32_t n = early ? 1 : s->m->n_layer;
+    const uint32_t n = early ? 1 : s->m->n_described;
     double *values = arena_array(s->d->arena, double, n);
     for (uint32_t l = 0; l < n; l++) values[l] = read_value(s, p, r, l);
     p->values = values;
     if (i == PARAM_n_layer) {
         s->m->n_layer = (uint32_t)values[0];
-        p->values = arena_array(s->d->arena, double, s->m->n_layer);
-        for (uint32_t l = 0; l < s->m->n_layer; l++) p->values[l] = values[0];
+        s->m->n_described = s->m->n_layer + s->drafts;
+        p->values = arena_array(s->d->arena, double, s->m->n_described);
+        for (uint32_t l = 0; l < s->m->n_described; l++) p->values[l] = values[0];
     }
     r->state = early && i != PARAM_n_layer ? UNREAD : READ;
     return p->values;
@@ -386,7 +389,7 @@ static void settle_scaling(struct model *m, uint32_t l)
 static void check_params(const struct described *d, const struct model *m)
 {
     const char *path = d->gguf->path;
-    for (uint32_t l = 0; l < m->n_layer; l++) {
+    for (uint32_t l = 0; l < m->n_described; l++) {
         const struct layer_shape *s = &m->layers[l];
         if (s->n_head_kv > s->n_head || (s->n_head_kv && s->n_head % s->n_head_kv))
             die("%s: head_count %u in layer %u is no multiple of head_count_kv %u", path, s->n_head, l, s->n_head_kv);
@@ -414,22 +417,33 @@ static void fill_model(const struct described *d, struct model *m)
     m->pooling = whole(m, PARAM_pooling, 0);
     m->n_out = m->pooling ? m->n_embd : m->n_vocab;
     m->causal = m->params[PARAM_causal].values[0] != 0;
-    m->layers = arena_array(d->arena, struct layer_shape, m->n_layer);
-    for (uint32_t l = 0; l < m->n_layer; l++)
+    m->layers = arena_array(d->arena, struct layer_shape, m->n_described);
+    for (uint32_t l = 0; l < m->n_described; l++)
         m->layers[l] = (struct layer_shape){ .n_head = whole(m, PARAM_n_head, l), .n_head_kv = whole(m, PARAM_n_head_kv, l),
                                              .head_dim = whole(m, PARAM_head_dim, l), .value_dim = whole(m, PARAM_value_dim, l) };
 }
 
-void params_read(const struct described *d, struct model *m, uint32_t n_ctx)
+/* Before any value of the block behind the layers is read: is there such a block? */
+static void check_drafts(struct params *s)
 {
-    struct params s = { .d = d, .m = m, .n_ctx = n_ctx };
-    m->n_layer = 1;
+    const struct param *p = model_param(s->m, "n_nextn");
+    read_values(s, PARAM_n_layer);
+    if (s->drafts && (!p || read_values(s, (uint32_t)(p - s->m->params))[0] == 0))
+        die("%s: the file has no block that drafts tokens (nextn), which --spec mtp needs; --spec ngram drafts without one",
+            s->d->gguf->path);
+}
+
+void params_read(const struct described *d, struct model *m, uint32_t n_ctx, bool drafts)
+{
+    struct params s = { .d = d, .m = m, .n_ctx = n_ctx, .drafts = drafts };
+    m->n_layer = m->n_described = 1;
     find_all(&s);
+    check_drafts(&s);
     for (uint32_t i = 0; i < m->n_params; i++) read_values(&s, i);
     m->rope_scaling = read_rope_scaling(d);
     fill_model(d, m);
     check_params(d, m);
-    for (uint32_t l = 0; l < m->n_layer; l++) settle_scaling(m, l);
+    for (uint32_t l = 0; l < m->n_described; l++) settle_scaling(m, l);
 }
 
 /* ---- asked for by name ---- */

@@ -4,7 +4,7 @@
 #include "described.h"
 #include "model.h"
 
-/* Reads and checks all of them: fills m->params, m->layers and the numbers of struct model.  Dies naming the GGUF key, or the place
- * in the YAML. */
-void params_read(const struct described *d, struct model *m, uint32_t n_ctx);
+/* Reads and checks all of them: fills m->params, m->layers and the numbers of struct model.  drafts: as in model_options.  Dies naming the
+ * GGUF key, or the place in the YAML. */
+void params_read(const struct described *d, struct model *m, uint32_t n_ctx, bool drafts);
 #endif

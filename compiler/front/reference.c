@@ -437,6 +437,13 @@ OPERATION(conv)
     free(taps);
 }
 
+OPERATION(previous)
+{
+    (void)vector;
+    memset(y, 0, node->cols * sizeof *y);
+    memcpy(y + node->cols, x[0], (size_t)(in->n - 1) * node->cols * sizeof *y);
+}
+
 struct recurrence { const struct node *node; float *y; const float *const *x; uint32_t n; };
 
 static void recur_heads(const void *context, uint64_t first, uint64_t end)
@@ -586,11 +593,14 @@ static void run(const struct interpreter *in, const struct node *node, float *y)
     free(vector);
 }
 
+/* Nodes up to the one that is asked for. */
+static uint32_t nodes_needed(const struct graph *g) { return g->output->index + 1; }
+
 static struct routes *routes_new(struct arena *a, const struct graph *g, uint32_t n)
 {
     struct routes *r = arena_new(a, struct routes);
     *r = (struct routes){ .routers = arena_array(a, struct router, g->n_nodes) };
-    for (uint32_t i = 0; i < g->n_nodes; i++) {
+    for (uint32_t i = 0; i < nodes_needed(g); i++) {
         const struct node *node = g->nodes[i];
         if (node->op != OP_route) continue;
         const struct route_ref rule = route_of(node, NULL);
@@ -618,7 +628,7 @@ struct routes *reference_routed(struct arena *a, const struct graph *g, const st
     struct interpreter in = { .tokens = tokens, .rounding = *rounding, .n = n, .values = arena_array(a, float *, g->n_nodes),
                               .unread = arena_array(a, uint32_t, g->n_nodes), .noise = dither ? &dither : NULL };
     uint32_t router = 0;
-    for (uint32_t i = 0; i < g->n_nodes; i++) {
+    for (uint32_t i = 0; i < nodes_needed(g); i++) {
         const struct node *node = g->nodes[i];
         if (node->op == OP_route) {
             in.given = given ? &given->routers[router] : NULL;

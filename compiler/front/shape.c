@@ -157,6 +157,14 @@ static void shape_conv(const struct graph *g, struct place at, struct node *n)
         die_at(at, "conv takes 2 to 16 taps; %s has %llu", n->weight->role, (unsigned long long)n->weight->cols);
 }
 
+/* The row of the position before. */
+static void shape_previous(const struct graph *g, struct place at, struct node *n)
+{
+    need_causal(g, at, n);
+    if (n->layer == NO_LAYER) die_at(at, "previous outside the layers; its state belongs to layers");
+    n->cols = n->inputs[0]->cols;
+}
+
 static void shape_recur(const struct graph *g, struct place at, struct node *n)
 {
     need_causal(g, at, n);

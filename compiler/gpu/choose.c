@@ -15,12 +15,14 @@ typedef unsigned long long ull;
 
 bool choose_writes_logits(const struct chooser *c)
 {
-    return c->index == fuse_group(c->plan->fused, c->plan->fused->graph->output);
+    const struct fused *f = c->plan->fused;
+    return c->index == fuse_group(f, f->graph->output) || (f->graph->draft && c->index == fuse_group(f, f->graph->draft));
 }
 
 struct kernel_draft choose_begin(const struct chooser *c, enum kernel_template template, const char *name)
 {
-    struct kernel_draft d = kernel_begin(c->list, template, name, c->plan->fused, c->group, c->steps, c->steps != STEPS_DECODE && c->tail);
+    const bool tail = !kernel_is_single(c->steps) && c->tail;
+    struct kernel_draft d = kernel_begin(c->list, template, name, c->plan->fused, c->group, c->steps, tail);
     d.launch.logits = d.launch.tail && choose_writes_logits(c);
     return d;
 }
@@ -231,9 +233,9 @@ static const char *places_text(const struct chooser *c, const struct node *n)
 }
 
 /* Where the program speculates, the kernel of one token is another than that of several. */
-static void slots_do(const struct chooser *c, struct kernel_draft *d)
+static void slots_do(const struct chooser *c, struct kernel_draft *d, const struct node *n)
 {
-    const uint32_t slots = plan_slots(c->plan);
+    const uint32_t slots = plan_slots_of(c->plan, n);
     if (slots == 1) return;
     d->kernel.param[PARAM_TOKENS] = c->steps == STEPS_DECODE;
     kernel_does(d, "%u slots of a state%s", slots, c->steps == STEPS_DECODE ? ", one token" : "");
@@ -245,8 +247,9 @@ static void choose_conv_keep(const struct chooser *c, uint32_t groups)
     struct kernel_draft d = choose_begin(c, TEMPLATE_conv_keep, arena_printf(c->arena, "%s_keep", c->group->name));
     d.launch.name = d.kernel.name;
     d.launch.state = plan_state(c->plan, n)->offset;
-    slots_do(c, &d);
-    kernel_does(&d, "conv's state, of %llu taps: %s", (ull)n->weight->cols, places_text(c, n));
+    slots_do(c, &d, n);
+    if (n->weight) kernel_does(&d, "conv's state, of %llu taps: %s", (ull)n->weight->cols, places_text(c, n));
+    else kernel_does(&d, "the state, a row: %s", places_text(c, n));
     d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
     d.kernel.grid_x = groups;
     choose_end(c, &d);
@@ -263,16 +266,33 @@ static void check_recur(const struct chooser *c, const struct node *n)
             n->inputs[2]->name, n->name);
 }
 
+/* A draft's token is no row of the trunk: what stands for the one before lies in the state. */
+static void choose_recall(const struct chooser *c)
+{
+    const struct branch *b = &c->group->branches[0];
+    const struct node *n = b->chain[0];
+    struct kernel_draft d = choose_begin(c, TEMPLATE_recall, arena_printf(c->arena, "recall_%s", c->group->name));
+    const uint32_t threads = d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
+    struct text t = { .arena = c->arena };
+    d.launch.state = plan_state(c->plan, n)->offset;
+    plan_count_sequence(c->plan, n, &d.kernel);
+    choose_chain(c, &d, &t, b, 1, b->n_chain);
+    kernel_does(&d, "a row of the state%s -> %s", text_str(&t), choose_text(c, gpu_written(c->plan, b->result, false)));
+    d.kernel.grid_x = (n->cols + threads - 1) / threads;
+    choose_end(c, &d);
+}
+
 static void choose_sequence(const struct chooser *c)
 {
     const struct branch *b = &c->group->branches[0];
     const struct node *n = b->chain[0];
-    const bool conv = n->op == OP_conv;
+    const bool conv = n->op != OP_recur;         /* each column for itself, tokens side by side */
+    if (c->steps == STEPS_PASS && n->op == OP_previous) { choose_recall(c); return; }
     struct kernel_draft d = choose_begin(c, conv ? TEMPLATE_conv : TEMPLATE_recur, c->group->name);
     const uint32_t threads = d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
     struct text t = { .arena = c->arena }, attrs = { .arena = c->arena };
     d.launch.state = plan_state(c->plan, n)->offset;
-    slots_do(c, &d);
+    slots_do(c, &d, n);
     plan_count_sequence(c->plan, n, &d.kernel);
     attr_print(&attrs, n);
     const char *taps = n->weight ? arena_printf(c->arena, ", %s of %llu taps", choose_vector(c, &d, n->weight), (ull)n->weight->cols) : "";
@@ -302,7 +322,7 @@ static void choose_sample(struct chooser *c, bool drafts)
     d.launch.tail = drafts;
     d.launch.logits = false;
     d.kernel.grid_tokens = drafts;
-    if (drafts) kernel_does(&d, "of up to %u drafts", p->options.columns - 1);
+    if (drafts) kernel_does(&d, "of up to %u drafts%s", p->options.columns - 1, p->options.spec == SPEC_MTP ? " by the model's block" : "");
     kernel_does(&d, "sample: logits f32 [%u] at %llu, history of %u, scratch at %llu, counter at %llu", n_vocab, (ull)p->gpu->logits,
                 p->options.n_ctx, (ull)p->gpu->sample_scratch, (ull)p->gpu->sample_counters);
     d.kernel.param[PARAM_THREADS] = t->gpu.sample_threads;
@@ -313,7 +333,33 @@ static void choose_sample(struct chooser *c, bool drafts)
     else c->list->sample = c->list->decode[--c->list->n_decode];
 }
 
+/* Behind a pass: its draft becomes a token of the next step, its row what the next pass goes on from. */
+static void choose_take(struct chooser *c)
+{
+    const struct plan *p = c->plan;
+    const struct graph *g = p->fused->graph;
+    const uint32_t n_vocab = p->model->n_vocab;
+    c->group = NULL;
+    struct kernel_draft d = choose_begin(c, TEMPLATE_take, "take_draft");
+    d.launch.name = "take";
+    d.launch.state = plan_state(p, g->draft_from)->offset;
+    kernel_does(&d, "the likeliest: logits f32 [%u] at %llu, scratch at %llu, counter at %llu", n_vocab, (ull)p->gpu->logits,
+                (ull)p->gpu->sample_scratch, (ull)p->gpu->sample_counters);
+    kernel_does(&d, "%s into slot %u of a state", choose_text(c, gpu_read(p, g->draft_state)), plan_slots(p));
+    d.kernel.param[PARAM_THREADS] = p->profile->gpu.sample_threads;
+    d.kernel.grid_x = p->profile->gpu.sample_groups;
+    d.kernel.lds_bytes = SAMPLE_LDS_BYTES(n_vocab);
+    choose_end(c, &d);
+    c->list->take = c->list->pass[--c->list->n_pass];
+}
+
 /* ---- all of them ---- */
+
+/* Steps of the trunk do of the block that drafts what its state needs; a pass does all of it, and nothing else. */
+static bool is_of_steps(const struct chooser *c)
+{
+    return c->steps == STEPS_PASS ? c->group->drafts : !c->group->drafts || c->group->keeps;
+}
 
 static void choose_group(const struct chooser *c)
 {
@@ -337,16 +383,18 @@ void gpu_plan_kernels(struct arena *a, struct plan *p)
     for (uint32_t i = last_store; i < f->n_groups; i++) if (f->groups[i].kind == GROUP_ATTENTION) last_attention = i;
     p->kernels = kernel_list_new(a);
     struct chooser c = { .arena = a, .plan = p, .list = p->kernels };
-    for (c.steps = STEPS_DECODE; c.steps <= (p->options.columns ? STEPS_COLUMNS : STEPS_PREFILL); c.steps++) {
+    const enum kernel_steps last = f->graph->draft ? STEPS_PASS : p->options.columns ? STEPS_COLUMNS : STEPS_PREFILL;
+    for (c.steps = STEPS_DECODE; c.steps <= last; c.steps++) {
         c.prefill = c.steps == STEPS_PREFILL;
         for (c.index = 0; c.index < f->n_groups; c.index++) {
             c.group = &f->groups[c.index];
             c.gg = &p->gpu->groups[c.index];
             c.tail = c.index > (c.steps == STEPS_COLUMNS ? last_attention : last_store);
-            choose_group(&c);
+            if (is_of_steps(&c)) choose_group(&c);
         }
         if (c.steps == STEPS_DECODE && !p->model->pooling) choose_sample(&c, false);
         if (c.steps == STEPS_COLUMNS && p->options.spec) choose_sample(&c, true);
+        if (c.steps == STEPS_PASS) choose_take(&c);
     }
 }
 

@@ -31,7 +31,8 @@ static uint32_t most_splits(const struct plan *p) { return (p->options.n_ctx + 1
 static uint32_t planned_splits(const struct plan *p)
 {
     uint32_t heads_kv = 1;
-    for (uint32_t l = 0; l < p->model->n_layer; l++) if (p->model->layers[l].n_head_kv > heads_kv) heads_kv = p->model->layers[l].n_head_kv;
+    for (uint32_t l = 0; l < p->model->n_described; l++)
+        if (p->model->layers[l].n_head_kv > heads_kv) heads_kv = p->model->layers[l].n_head_kv;
     const uint32_t splits = (p->profile->gpu.attention_splits + heads_kv - 1) / heads_kv, most = most_splits(p);
     return splits < 1 ? 1 : splits > most ? most : splits;
 }
@@ -117,7 +118,8 @@ void choose_splits(struct arena *a, struct plan *p)
         const struct group *g = &p->fused->groups[i];
         if (g->kind != GROUP_ATTENTION) continue;
         p->gpu->groups[i].attention =
-            decode_shape(a, p, g->node, kernel_choice(p->options.choices, TEMPLATE_attention_decode, STEPS_DECODE, i, 0));
+            decode_shape(a, p, g->node, kernel_choice(p->options.choices, TEMPLATE_attention_decode,
+                                                      g->drafts ? STEPS_PASS : STEPS_DECODE, i, 0));
     }
 }
 
@@ -293,8 +295,9 @@ static void choose_unfused(const struct chooser *c)
 
 void choose_attention(const struct chooser *c)
 {
+    if (c->group->drafts && c->steps != STEPS_PASS) { choose_heads(c); return; }         /* what is stored, for the drafts to come */
     if (gpu_in_steps(c->plan, c->group->node)) { choose_unfused(c); return; }
-    if (c->steps != STEPS_DECODE && c->group->has_heads) choose_heads(c);
+    if (!kernel_is_single(c->steps) && c->group->has_heads) choose_heads(c);
     if (c->prefill) choose_chunk(c);
     else choose_decode(c);
 }

@@ -425,7 +425,8 @@ static void choose_gemv_kernel(const struct chooser *c)
     const struct gemv_shape shape = choose_gemv(c);
     const struct gpu_run *first = &c->gg->runs[0];
     const struct branch *b = &c->group->branches[first->first];
-    static const char *const behind[] = { [STEPS_DECODE] = "", [STEPS_PREFILL] = "_prefill", [STEPS_COLUMNS] = "_columns" };
+    static const char *const behind[] = { [STEPS_DECODE] = "", [STEPS_PREFILL] = "_prefill", [STEPS_COLUMNS] = "_columns",
+                                          [STEPS_PASS] = "" };
     const bool columns = c->steps == STEPS_COLUMNS && c->group->kind == GROUP_LINEAR;
     const bool one = has_one(c);
     struct kernel_draft d = choose_begin(c, columns ? TEMPLATE_gemv_columns : TEMPLATE_gemv,
@@ -433,7 +434,7 @@ static void choose_gemv_kernel(const struct chooser *c)
     take_branch_slots(c, &d);
     choose_weight(c, &d, first->weight);
     if (b->partner >= 0) choose_weight(c, &d, c->group->branches[b->partner].matmul->weight);
-    d.kernel.grid_tokens = c->steps != STEPS_DECODE;
+    d.kernel.grid_tokens = !kernel_is_single(c->steps);
     d.kernel.param[PARAM_LEAST] = d.kernel.param[PARAM_MOST] = one;
     const bool chooses = gpu_chooses(c->gg, &d.kernel);
     if (chooses) kernel_does(&d, "%s", choose_route_text(c, &d, c->group->choice));

@@ -46,7 +46,7 @@ const char *choose_route_text(const struct chooser *c, struct kernel_draft *d, c
 void choose_route(const struct chooser *c)
 {
     const struct node *n = c->group->node;
-    if (c->gg->chooser && c->steps == STEPS_DECODE) return;
+    if (c->gg->chooser && kernel_is_single(c->steps)) return;
     struct kernel_draft d = choose_begin_rows(c, TEMPLATE_route, c->group->name);
     d.kernel.prefill = false;                                /* it serves both */
     kernel_does(&d, "%s", choose_route_text(c, &d, n));

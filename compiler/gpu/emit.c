@@ -173,6 +173,7 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
     put_launches(&t, "decode_launches", k, k->decode, k->n_decode);
     put_launches(&t, "prefill_launches", k, k->prefill, k->n_prefill);
     if (k->n_columns) put_launches(&t, "columns_launches", k, k->columns, k->n_columns);
+    if (k->n_pass) put_launches(&t, "pass_launches", k, k->pass, k->n_pass);
     text_printf(&t, "extern const uint8_t %s[];\nstatic const struct forge_gpu gpu = {\n", emit_code_symbol(a, profile));
     text_printf(&t, "    .runtime = &forge_gpu_runtime, .api = %s, .arch = \"%s\", .code = %s, .code_bytes = %lluu, .wave = %u, "
                     ".dependent_launch = %u, .graph = %u,\n",
@@ -186,6 +187,11 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
     if (!p->model->pooling) {
         text_puts(&t, "    .sample = ");
         put_launch(&t, k, &k->sample);
+        text_puts(&t, ",\n");
+    }
+    if (k->n_pass) {
+        text_printf(&t, "    .n_pass = %u, .pass = pass_launches, .take = ", k->n_pass);
+        put_launch(&t, k, &k->take);
         text_puts(&t, ",\n");
     }
     if (p->options.spec) {

@@ -227,8 +227,21 @@ static void put_sample_drafts(struct emitter *e)
     gpu_put_start(e);
     gpu_put(e, "sample_drafts(a, FLOATS(ARENA_LOGITS), /* n_vocab */ %u, /* n_ctx */ %u, BUFFER(ARENA_SAMPLE),", p->model->n_vocab,
             p->options.n_ctx);
-    gpu_put(e, "    (uint32_t *)(void *)BUFFER(ARENA_DRAFT_WORDS), /* rows */ %u, /* groups */ %u, %u);", p->options.columns,
-            e->kernel->grid_x, e->kernel->param[PARAM_THREADS]);
+    gpu_put(e, "    (uint32_t *)(void *)BUFFER(ARENA_DRAFT_WORDS), /* rows */ %u, /* by block */ %u, /* groups */ %u, %u);",
+            p->options.columns, p->options.spec == SPEC_MTP, e->kernel->grid_x, e->kernel->param[PARAM_THREADS]);
+}
+
+static void put_take(struct emitter *e)
+{
+    const struct plan *p = e->plan;
+    const struct graph *g = p->fused->graph;
+    const struct node *state = g->draft_state;
+    gpu_put_start(e);
+    gpu_put(e, "draft_take(a, FLOATS(ARENA_LOGITS), /* n_vocab */ %u, /* n_ctx */ %u, BUFFER(ARENA_SAMPLE),", p->model->n_vocab,
+            p->options.n_ctx);
+    gpu_put(e, "    (uint32_t *)(void *)BUFFER(ARENA_SAMPLE_COUNTERS), %s, /* cols */ %u, %s, /* slot */ %u, /* groups */ %u, %u);",
+            gpu_row(e, gpu_read(p, state), "0"), state->cols, gpu_slot_bytes(e, g->draft_from), plan_slots(p), e->kernel->grid_x,
+            e->kernel->param[PARAM_THREADS]);
 }
 
 /* ---- kernels ---- */
@@ -255,10 +268,12 @@ static void put_body(struct emitter *e)
     case TEMPLATE_weighted_sum:      gpu_put_attention_step(e); break;
     case TEMPLATE_sample:            put_sample(e); break;
     case TEMPLATE_sample_drafts:     put_sample_drafts(e); break;
+    case TEMPLATE_take:              put_take(e); break;
     case TEMPLATE_route:             gpu_put_route(e); break;
     case TEMPLATE_picked:            gpu_put_picked(e); break;
     case TEMPLATE_conv:              gpu_put_conv(e); break;
     case TEMPLATE_conv_keep:         gpu_put_conv_keep(e); break;
+    case TEMPLATE_recall:            gpu_put_recall(e); break;
     case TEMPLATE_recur:             gpu_put_recur(e); break;
     case TEMPLATE_products:
     case TEMPLATE_slices:
@@ -297,6 +312,7 @@ static const struct launch *first_launch(const struct kernel_list *list, uint32_
 {
     if (list->sample.kernel == kernel) return &list->sample;
     if (list->drafts.kernel == kernel) return &list->drafts;
+    if (list->take.kernel == kernel) return &list->take;
     for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) {
         const struct launches of = kernel_launches_of(list, steps);
         for (uint32_t i = 0; i < of.n; i++) if (of.list[i].kernel == kernel) return &of.list[i];

@@ -60,6 +60,9 @@ void gpu_put_map_heads(struct emitter *e);
 void gpu_put_slices_sum(struct emitter *e);
 void gpu_put_conv(struct emitter *e);
 void gpu_put_conv_keep(struct emitter *e);
+void gpu_put_recall(struct emitter *e);
+/* Bytes from a slot of the state of n to the next, as an argument; 0: there is one. */
+const char *gpu_slot_bytes(struct emitter *e, const struct node *n);
 void gpu_put_recur(struct emitter *e);
 void gpu_put_route(struct emitter *e);
 /* Of a kernel that chooses its experts itself: `id`; what it leaves of the choice for others; and the numbers in LDS. */

@@ -203,12 +203,20 @@ static const char *rows_of(struct emitter *e, const struct node *n)
     return arena_printf(e->arena, "FLOATS(AT_%s), STRIDE_%s / 4", at.symbol, at.symbol);
 }
 
-/* Bytes from a slot of the state to the next; 0: there is one. */
-static const char *slot_bytes(struct emitter *e, const struct node *n)
+const char *gpu_slot_bytes(struct emitter *e, const struct node *n)
 {
-    const uint32_t slots = plan_slots(e->plan);
+    const uint32_t slots = plan_slots_of(e->plan, n);
     const uint64_t bytes = slots > 1 ? plan_state(e->plan, n)->bytes / slots : 0;
     return arena_printf(e->arena, "/* slots */ %llu", (unsigned long long)bytes);
+}
+
+void gpu_put_recall(struct emitter *e)
+{
+    const struct branch *b = &e->group->branches[0];
+    const struct node *n = b->chain[0];
+    const char *to = sink(e, b, 1);
+    gpu_put_start(e);
+    gpu_put(e, "recall_row(a, /* cols */ %u, %s, %u, %s);", n->cols, gpu_slot_bytes(e, n), e->kernel->param[PARAM_THREADS], to);
 }
 
 void gpu_put_conv(struct emitter *e)
@@ -217,9 +225,14 @@ void gpu_put_conv(struct emitter *e)
     const struct node *n = b->chain[0];
     const char *to = sink(e, b, 1);
     gpu_put_start(e);
+    if (n->op == OP_previous) {
+        gpu_put(e, "previous_rows(a, %s, /* cols */ %u, /* keep */ %u, %s, /* single */ %u, %u, %s);", rows_of(e, n->inputs[0]), n->cols,
+                !e->kernel->prefill, gpu_slot_bytes(e, n), e->kernel->param[PARAM_TOKENS], e->kernel->param[PARAM_THREADS], to);
+        return;
+    }
     gpu_put(e, "conv_rows(a, %s, %s, %llu, /* cols */ %u, /* taps */ %llu, /* keep */ %u, %s, /* single */ %u, %u, %s);",
             rows_of(e, n->inputs[0]), gpu_vector(e, n->weight), (unsigned long long)plan_weight_stride(e->plan, n->weight), n->cols,
-            (unsigned long long)n->weight->cols, !e->kernel->prefill, slot_bytes(e, n), e->kernel->param[PARAM_TOKENS],
+            (unsigned long long)n->weight->cols, !e->kernel->prefill, gpu_slot_bytes(e, n), e->kernel->param[PARAM_TOKENS],
             e->kernel->param[PARAM_THREADS], to);
 }
 
@@ -228,7 +241,7 @@ void gpu_put_conv_keep(struct emitter *e)
     const struct node *n = e->group->branches[0].chain[0];
     gpu_put_start(e);
     gpu_put(e, "conv_keep(a, %s, /* cols */ %u, /* taps */ %llu, %s, %u);", rows_of(e, n->inputs[0]), n->cols,
-            (unsigned long long)n->weight->cols, slot_bytes(e, n), e->kernel->param[PARAM_THREADS]);
+            n->weight ? (unsigned long long)n->weight->cols : 2, gpu_slot_bytes(e, n), e->kernel->param[PARAM_THREADS]);
 }
 
 void gpu_put_recur(struct emitter *e)
@@ -245,7 +258,7 @@ void gpu_put_recur(struct emitter *e)
         gpu_put(e, "    /* %s */ STRIDE_%s / 4%s", names[i], gpu_read(e->plan, n->inputs[i]).symbol, i < 4 ? "," : " };");
     struct text t = { .arena = e->arena };
     for (uint32_t i = 0; i < 5; i++) text_printf(&t, "FLOATS(AT_%s), ", gpu_read(e->plan, n->inputs[i]).symbol);
-    gpu_put(e, "recur_rows(a, %sof, %s, /* single */ %u, %u, %s);", text_str(&t), slot_bytes(e, n), e->kernel->param[PARAM_TOKENS],
+    gpu_put(e, "recur_rows(a, %sof, %s, /* single */ %u, %u, %s);", text_str(&t), gpu_slot_bytes(e, n), e->kernel->param[PARAM_TOKENS],
             e->kernel->param[PARAM_THREADS], to);
 }
 

@@ -27,7 +27,7 @@ struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool pr
 {
     const struct buffer *f16 = &p->gpu->f16[n->index], *bf16 = &p->gpu->bf16[n->index];
     const struct buffer logits = { .offset = p->gpu->logits, .stride = (uint64_t)p->model->n_out * 4 };
-    if (n == p->fused->graph->output) return place_of(n, FORM_LOGITS, &logits);
+    if (n == p->fused->graph->output || n == p->fused->graph->draft) return place_of(n, FORM_LOGITS, &logits);
     if (prefill && f16->exists) return place_of(n, FORM_F16, f16);
     if (prefill && bf16->exists) return place_of(n, FORM_BF16, bf16);
     return gpu_read(p, n);

@@ -57,9 +57,9 @@ static void chain_append(struct fuser *f, struct branch *b, struct node *n)
 
 /* ---- what may join ---- */
 
-static bool recomputed(const struct node *n)
+static bool recomputed(const struct fuser *f, const struct node *n)
 {
-    if ((n->op != OP_rmsnorm && n->op != OP_layernorm) || n->n_readers == 0) return false;
+    if ((n->op != OP_rmsnorm && n->op != OP_layernorm) || n->n_readers == 0 || n == f->out->graph->draft_state) return false;
     for (uint32_t i = 0; i < n->n_readers; i++)
         if (n->readers[i]->op != OP_matmul && n->readers[i]->op != OP_expert_matmul) return false;
     return true;
@@ -172,7 +172,7 @@ static bool rule_product(struct fuser *f, struct node *n)
     else {
         g = group_new(f, n->op == OP_matmul ? GROUP_LINEAR : GROUP_SLICES, n);
         g->choice = n->op == OP_expert_matmul ? n->inputs[1] : NULL;
-        if (f->fusing && recomputed(n->inputs[0])) {
+        if (f->fusing && recomputed(f, n->inputs[0])) {
             g->norm = n->inputs[0];
             g->input = g->norm->inputs[0];
         }
@@ -190,7 +190,7 @@ static bool rule_part(struct fuser *f, struct node *n)
 }
 
 /* It stays without a group. */
-static bool rule_norm(struct fuser *f, struct node *n) { return f->fusing && recomputed(n); }
+static bool rule_norm(struct fuser *f, struct node *n) { return f->fusing && recomputed(f, n); }
 
 static bool rule_rows(struct fuser *f, struct node *n) { return join_branch(f, open_branch(f, n->inputs[0]), n); }
 
@@ -370,6 +370,7 @@ static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum 
     [OP_part]      = { rule_part,      GROUP_MAP },
     [OP_join]      = { rule_none,      GROUP_MAP },
     [OP_conv]      = { rule_none,      GROUP_SEQUENCE },
+    [OP_previous]  = { rule_none,      GROUP_SEQUENCE },
     [OP_recur]     = { rule_none,      GROUP_SEQUENCE },
     [OP_route]     = { rule_none,      GROUP_ROUTE },
     [OP_matmul_heads]  = { rule_product, GROUP_SLICES },
@@ -443,6 +444,27 @@ static void name_groups(struct arena *a, struct fused *out)
     }
 }
 
+static bool is_store(enum op op)
+{
+    return op == OP_store_k || op == OP_store_v || op == OP_conv || op == OP_previous || op == OP_recur;
+}
+
+/* What the block that drafts does for its state alone: groups whose values its stores need. */
+static void mark_drafts(struct arena *a, struct fused *out)
+{
+    const struct graph *g = out->graph;
+    bool *needed = arena_array(a, bool, g->n_nodes);
+    for (uint32_t i = g->n_nodes; g->draft && i-- > 0; ) {
+        const struct node *n = g->nodes[i];
+        if (!graph_drafts(g, n)) continue;
+        needed[i] |= is_store(n->op);
+        for (uint32_t k = 0; needed[i] && k < op_info[n->op].n_values; k++) needed[n->inputs[k]->index] = true;
+        if (out->group_of[i] == NO_GROUP) continue;
+        out->groups[out->group_of[i]].drafts = true;
+        out->groups[out->group_of[i]].keeps |= needed[i];
+    }
+}
+
 struct fused *fuse(struct arena *a, const struct graph *graph, enum fuse_level level, const struct absorbs *absorbs)
 {
     struct fuser f = { .arena = a, .out = arena_new(a, struct fused), .absorbs = absorbs, .fusing = level == FUSE_LAYER };
@@ -460,10 +482,9 @@ struct fused *fuse(struct arena *a, const struct graph *graph, enum fuse_level l
     for (uint32_t i = 0; f.fusing && absorbs->joined_rows && i < f.out->n_groups; i++)    /* now that projections have all their branches */
         if (f.out->groups[i].kind == GROUP_ATTENTION) join_projection(&f, &f.out->groups[i]);
     name_groups(a, f.out);
+    mark_drafts(a, f.out);
     return f.out;
 }
-
-static bool is_store(enum op op) { return op == OP_store_k || op == OP_store_v || op == OP_conv || op == OP_recur; }
 
 uint32_t fuse_last_store(const struct fused *f)
 {

@@ -65,6 +65,8 @@ struct group {
     bool            has_heads;      /* it finishes them: heads, of q, k, v */
     bool            joins;          /* no barrier before it where the threads divide the KV heads evenly */
     struct head_chain heads[3];
+    bool            drafts;         /* of the block that drafts tokens: it runs for a draft, */
+    bool            keeps;          /* and behind the trunk's rows, where the block's state needs it */
 };
 
 struct fused {

@@ -24,7 +24,7 @@ struct kernel_list *kernel_list_new(struct arena *a)
 {
     struct kernel_list *list = arena_new(a, struct kernel_list);
     list->arena = a;
-    list->sample.kernel = list->drafts.kernel = NO_KERNEL;
+    list->sample.kernel = list->drafts.kernel = list->take.kernel = NO_KERNEL;
     return list;
 }
 
@@ -131,6 +131,9 @@ uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d)
     } else if (d->steps == STEPS_COLUMNS) {
         arena_room(list->arena, list->columns, list->n_columns, list->columns_capacity);
         list->columns[list->n_columns++] = d->launch;
+    } else if (d->steps == STEPS_PASS) {
+        arena_room(list->arena, list->pass, list->n_pass, list->pass_capacity);
+        list->pass[list->n_pass++] = d->launch;
     } else {
         arena_room(list->arena, list->decode, list->n_decode, list->decode_capacity);
         list->decode[list->n_decode++] = d->launch;
@@ -138,12 +141,13 @@ uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d)
     return d->launch.kernel;
 }
 
-const char *const kernel_steps_name[STEPS_COUNT] = { "decode", "prefill", "columns" };
+const char *const kernel_steps_name[STEPS_COUNT] = { "decode", "prefill", "columns", "pass" };
 
 struct launches kernel_launches_of(const struct kernel_list *list, enum kernel_steps steps)
 {
     if (steps == STEPS_PREFILL) return (struct launches){ list->prefill, list->n_prefill };
     if (steps == STEPS_COLUMNS) return (struct launches){ list->columns, list->n_columns };
+    if (steps == STEPS_PASS) return (struct launches){ list->pass, list->n_pass };
     return (struct launches){ list->decode, list->n_decode };
 }
 

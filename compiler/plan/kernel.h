@@ -76,16 +76,19 @@ struct launch {
     uint32_t    n_weights;
 };
 
-/* Which steps launches are for: of one token, of a chunk of a prompt, and of a few tokens that each get the bits of a step of their own. */
-enum kernel_steps { STEPS_DECODE, STEPS_PREFILL, STEPS_COLUMNS, STEPS_COUNT };
+/* Which steps launches are for: of one token, of a chunk of a prompt, of a few tokens that each get the bits of a step of their own; and
+ * of a token through the block that drafts. */
+enum kernel_steps { STEPS_DECODE, STEPS_PREFILL, STEPS_COLUMNS, STEPS_PASS, STEPS_COUNT };
+static inline bool kernel_is_single(enum kernel_steps steps) { return steps == STEPS_DECODE || steps == STEPS_PASS; }
 extern const char *const kernel_steps_name[STEPS_COUNT];
 
 struct kernel_list {
     struct arena  *arena;
     struct kernel *kernels;
-    struct launch *decode, *prefill, *columns, sample, drafts;        /* drafts: sample's in programs that speculate */
-    uint32_t       n_kernels, n_decode, n_prefill, n_columns;
-    uint32_t       kernel_capacity, decode_capacity, prefill_capacity, columns_capacity;
+    struct launch *decode, *prefill, *columns, *pass;
+    struct launch  sample, drafts, take;  /* drafts: sample's in programs that speculate; take: behind a pass, of its draft */
+    uint32_t       n_kernels, n_decode, n_prefill, n_columns, n_pass;
+    uint32_t       kernel_capacity, decode_capacity, prefill_capacity, columns_capacity, pass_capacity;
 };
 
 /* A kernel in the making, with its first launch; one that serves prefill and other steps alike has kernel.prefill false. */

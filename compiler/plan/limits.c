@@ -35,8 +35,17 @@ static void check_rows(const struct plan *p, const struct weight *w)
             (unsigned long long)w->rows, UINT32_MAX);
 }
 
+static void check_drafts(const struct plan *p, const struct graph *g)
+{
+    if (p->profile->kind == TARGET_GPU) return;
+    if (g->draft) die("--spec mtp is for GPUs, and %s is none; a program for it is built without", p->profile->name);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op == OP_previous) die("%%%s: forgec has no CPU kernel for previous; a GPU target computes it", g->nodes[i]->name);
+}
+
 void plan_check_limits(const struct plan *p, const struct graph *g)
 {
+    check_drafts(p, g);
     for (uint32_t i = 0; i < g->n_nodes; i++) check_rows(p, g->nodes[i]->weight);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         if (is_cached(g->nodes[i])) check_head_dim(p, g->nodes[i]);

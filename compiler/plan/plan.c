@@ -8,6 +8,7 @@
 #include <string.h>
 
 const char *const kv_type_name[] = { [KV_TYPE_F16] = "f16", [KV_TYPE_F32] = "f32", [KV_TYPE_Q8_0] = "q8_0" };
+const char *const spec_kind_name[] = { [SPEC_NONE] = "none", [SPEC_NGRAM] = "ngram", [SPEC_MTP] = "mtp" };
 
 static const struct machine *machine_for(const struct plan *p) { return machine_of(p->profile->kind); }
 
@@ -110,10 +111,17 @@ static void add_kv_states(struct plan *p, const struct node *store)
 
 uint32_t plan_slots(const struct plan *p) { return p->options.spec && p->profile->kind == TARGET_GPU ? p->options.columns : 1; }
 
+uint32_t plan_slots_of(const struct plan *p, const struct node *n)
+{
+    return plan_slots(p) + (graph_drafts(p->fused->graph, n) && n->op == OP_previous);
+}
+
+/* A wrong row before the first one of a draft costs that draft and no text: so any number of tokens can be forgotten. */
 static struct state float_state(const struct plan *p, enum state_kind kind, const struct node *n, uint64_t floats)
 {
     const uint64_t one = plan_align(4 * floats, machine_for(p)->state_align);
-    return (struct state){ .kind = kind, .layer = n->layer, .node = n, .bytes = one * plan_slots(p) };
+    return (struct state){ .kind = kind, .layer = n->layer, .node = n, .bytes = one * plan_slots_of(p, n),
+                           .back = graph_drafts(p->fused->graph, n) ? UINT32_MAX : 0 };
 }
 
 static void plan_states(struct arena *a, struct plan *p)
@@ -124,6 +132,7 @@ static void plan_states(struct arena *a, struct plan *p)
         const struct node *n = g->nodes[i];
         if (n->op == OP_store_k) add_kv_states(p, n);
         else if (n->op == OP_conv) add_state(p, float_state(p, STATE_CONV, n, (n->weight->cols - 1) * n->cols));
+        else if (n->op == OP_previous) add_state(p, float_state(p, STATE_CONV, n, n->cols));
         else if (n->op == OP_recur)
             add_state(p, float_state(p, STATE_RECURRENT, n, (uint64_t)n->heads * n->attr.head_dim * n->attr.value_dim));
     }
@@ -159,8 +168,9 @@ void plan_count_attention(const struct plan *p, const struct node *n, enum atten
 
 void plan_count_sequence(const struct plan *p, const struct node *n, struct kernel *k)
 {
-    k->state_bytes = plan_state(p, n)->bytes / plan_slots(p);
-    k->operations = n->op == OP_conv ? 2 * n->weight->cols * n->cols : (n->attr.delta ? 7ull : 5ull) * n->cols * n->attr.head_dim;
+    k->state_bytes = plan_state(p, n)->bytes / plan_slots_of(p, n);
+    if (n->op == OP_conv) k->operations = 2 * n->weight->cols * n->cols;
+    if (n->op == OP_recur) k->operations = (n->attr.delta ? 7ull : 5ull) * n->cols * n->attr.head_dim;
 }
 
 /* ---- the weight image, in the order in which a token reads it ---- */
@@ -357,7 +367,8 @@ uint32_t plan_last_reader(const struct plan *p, const struct node *n)
 
 bool plan_needs_buffer(const struct plan *p, const struct node *n)
 {
-    if (n->op == OP_store_k || n->op == OP_store_v || n == p->fused->graph->output || fuse_group(p->fused, n) == NO_GROUP) return false;
+    if (n->op == OP_store_k || n->op == OP_store_v || n == p->fused->graph->output || n == p->fused->graph->draft ||
+        fuse_group(p->fused, n) == NO_GROUP) return false;
     const struct group *g = &p->fused->groups[fuse_group(p->fused, n)];
     if (g->node == n) return true;
     for (uint32_t i = 0; i < g->n_branches; i++)

@@ -10,6 +10,10 @@
 enum kv_type { KV_TYPE_F16, KV_TYPE_F32, KV_TYPE_Q8_0 };
 extern const char *const kv_type_name[];        /* "f16", "f32", "q8_0" */
 
+/* Who drafts tokens: a look-up in the text, or the model's own block. */
+enum spec_kind { SPEC_NONE, SPEC_NGRAM, SPEC_MTP };
+extern const char *const spec_kind_name[];      /* "none", "ngram", "mtp" */
+
 enum {
     ATTENTION_PARTS = 16,           /* ranges of positions one KV head can be cut into in decode; as in templates/cpu/launch.h */
     PREFILL_ATTENTION_TOKENS = 16,  /* query tokens that share loads of K and V */
@@ -22,7 +26,7 @@ struct plan_options {
     uint32_t     max_threads;     /* 0: 64 */
     uint32_t     chunk;           /* tokens per prefill step; 0: the target's */
     uint32_t     columns;         /* GPU: steps of 2 to so many tokens are decode's for each of them; 0: prefill's */
-    bool         spec;            /* GPU: it speculates, columns - 1 drafts a step at most */
+    enum spec_kind spec;          /* GPU: how it speculates, columns - 1 drafts a step at most */
     const struct kernel_choices *choices;       /* of a plan that was read back, or NULL */
 };
 
@@ -113,8 +117,10 @@ uint64_t plan_weight_stride(const struct plan *p, const struct weight *w);
 uint64_t plan_bytes_read(const struct plan *p, const struct node *n);
 /* Of a group of products with slices: how many of them a token meets, and whether each has a row of the input for itself. */
 uint32_t plan_slices(const struct group *g);
-/* Of a state that every token replaces: its bytes are as many slots, one for the state after each draft of a step, and one without. */
+/* Of a state that every token replaces: its bytes are as many slots, one for the state after each draft of a step, and one without.
+ * plan_slots_of: of that of n, where what a draft's own row leaves for the next draft has one behind them. */
 uint32_t plan_slots(const struct plan *p);
+uint32_t plan_slots_of(const struct plan *p, const struct node *n);
 bool plan_reads_pieces(const struct node *product);
 /* What the image holds, in its order: the rotations' tables, then tensors as packed; [p->n_tensors], and nothing but zeros between them.
  * weight NULL: the tables of a rotation. */

@@ -93,7 +93,7 @@ void plan_text_print(struct text *out, const struct plan *p, const char *options
     print_image(out, p);
     text_printf(out, "\n# arena: %llu bytes\n", (ull)p->arena_bytes);
     for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++)
-        if (steps != STEPS_COLUMNS || p->kernels->n_columns) print_kernels(out, p, steps);
+        if (steps < STEPS_COLUMNS || kernel_launches_of(p->kernels, steps).n) print_kernels(out, p, steps);
 }
 
 /* ---- reading ---- */
@@ -269,7 +269,7 @@ struct kernel_choice plan_text_kernel(struct arena *a, struct place at, const ch
     const struct place section = here(&r);
     const char *word = at_end(&r) ? "" : read_word(&r, "decode, prefill or columns");
     r.section = section_named(word);
-    if (r.section == STEPS_COUNT) die_at(section, "expected decode, prefill or columns");
+    if (r.section == STEPS_COUNT) die_at(section, "expected decode, prefill, columns or pass");
     skip_blanks(&r);
     const struct place kernel = here(&r);
     read_kernel(&r, kernel, read_word(&r, "a template"));

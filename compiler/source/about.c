@@ -126,5 +126,9 @@ void about_launches(struct arena *a, struct text *t, const struct plan *p)
         text_puts(t, " * Of a few tokens that are to have decode's bits:\n");
         put_order(a, t, p, list->columns, list->n_columns);
     }
+    if (list->n_pass) {
+        text_puts(t, " * Of a draft:\n");
+        put_order(a, t, p, list->pass, list->n_pass);
+    }
     text_puts(t, " * The tables, with grids and places of weights, are in the program's C source (--save-temps). */\n\n");
 }

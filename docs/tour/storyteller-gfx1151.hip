@@ -22,31 +22,31 @@
  *    953  templates/gpu/machine/rdna3.h, continued
  *    975  templates/gpu/machine/copy_registers.h
  *    990  runtime/model/abi_gpu.h
- *   1038  templates/gpu/dialect.h
- *   1180  templates/gpu/launch.h
- *   1208  templates/gpu/gemv_sizes.h
- *   1229  templates/gpu/acts_unit.h
- *   1301  templates/gpu/acts.h
- *   1572  templates/gpu/stage.h
- *   1623  templates/gpu/attention_sizes.h
- *   1660  templates/gpu/kv.h
- *   1803  templates/gpu/rope.h
- *   1940  templates/gpu/attention_decode_tmpl.c
- *   2693  templates/gpu/mma.h
- *   2789  templates/gpu/attention_prefill_sizes.h
- *   2835  templates/gpu/attention_prefill.h
- *   3025  templates/gpu/attention_prefill_columns.h
- *   3322  templates/gpu/attention_prefill_exact.h
- *   3473  templates/gpu/attention_prefill_tmpl.c
- *   3532  templates/gpu/sample_math.h
- *   3666  templates/gpu/sample_sizes.h
- *   3697  templates/gpu/sample_tmpl.c
- *   4565  templates/gpu/formats/q8_0.h
- *   4618  templates/gpu/row_stride.h
- *   4626  templates/gpu/gemm_sizes.h
- *   4677  templates/gpu/embed_tmpl.c
- *   4745  templates/gpu/gemm_tmpl.c
- *   5150  templates/gpu/gemv_tmpl.c
+ *   1039  templates/gpu/dialect.h
+ *   1181  templates/gpu/launch.h
+ *   1209  templates/gpu/gemv_sizes.h
+ *   1230  templates/gpu/acts_unit.h
+ *   1302  templates/gpu/acts.h
+ *   1573  templates/gpu/stage.h
+ *   1624  templates/gpu/attention_sizes.h
+ *   1661  templates/gpu/kv.h
+ *   1804  templates/gpu/rope.h
+ *   1941  templates/gpu/attention_decode_tmpl.c
+ *   2694  templates/gpu/mma.h
+ *   2790  templates/gpu/attention_prefill_sizes.h
+ *   2836  templates/gpu/attention_prefill.h
+ *   3026  templates/gpu/attention_prefill_columns.h
+ *   3323  templates/gpu/attention_prefill_exact.h
+ *   3474  templates/gpu/attention_prefill_tmpl.c
+ *   3533  templates/gpu/sample_math.h
+ *   3667  templates/gpu/sample_sizes.h
+ *   3698  templates/gpu/sample_tmpl.c
+ *   4566  templates/gpu/formats/q8_0.h
+ *   4619  templates/gpu/row_stride.h
+ *   4627  templates/gpu/gemm_sizes.h
+ *   4678  templates/gpu/embed_tmpl.c
+ *   4746  templates/gpu/gemm_tmpl.c
+ *   5151  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -1007,7 +1007,8 @@ struct forge_kernel_args {
 };
 
 /* What changes from step to step; one of these in device memory, 64-byte aligned.  The host writes it before a prefill step and before a
- * run of decode steps; in such a run the sampling kernel advances it, so that no step waits for the host. */
+ * run of decode steps; in such a run the sampling kernel advances it, so that no step waits for the host.  Where the model has a block that
+ * drafts, one for its passes lies behind it, which the draw writes. */
 struct forge_gpu_step {
     uint32_t n_past;                             /* tokens of the sequence before this step */
     uint32_t n_tokens;                           /* of this step; decode: 1, whatever stands here */

@@ -228,6 +228,7 @@ static enum forge_status run_once(struct bench *b, enum row row, uint32_t n, uin
 static void print_row(struct bench *b, enum row row, uint32_t n, uint32_t depth, const struct numbers *r)
 {
     const bool prompt = row == ROW_PROMPT, spec = row == ROW_SPEC;
+    const char *how = b->spec && b->engine->program->gpu->n_pass > 0 ? "mtp" : "ngram";
     const unsigned long long drafted = b->engine->n_drafted, accepted = b->engine->n_accepted;
     const struct forge_program *p = b->engine->program;
     const char *format = b->options->output_format;
@@ -250,7 +251,7 @@ static void print_row(struct bench *b, enum row row, uint32_t n, uint32_t depth,
                p->formats, (unsigned long long)p->weights_bytes, (unsigned long long)p->n_parameters, p->target, p->options, n_threads,
                prompt ? n : 0, prompt ? 0 : n, depth, r->mean, r->deviation, r->least, r->median, r->most, prompt ? 0 : bytes, gb_s,
                b->memory_gb_s, b->cache_gb_s, share);
-        if (spec) printf(", \"speculation\": \"ngram\", \"n_drafted\": %llu, \"n_accepted\": %llu", drafted, accepted);
+        if (spec) printf(", \"speculation\": \"%s\", \"n_drafted\": %llu, \"n_accepted\": %llu", how, drafted, accepted);
         printf("}");
     } else if (strcmp(format, "csv") == 0) {
         if (b->n_rows == 0)
@@ -263,7 +264,7 @@ static void print_row(struct bench *b, enum row row, uint32_t n, uint32_t depth,
                (unsigned long long)p->weights_bytes, (unsigned long long)p->n_parameters, p->target, p->options, n_threads,
                prompt ? n : 0, prompt ? 0 : n, depth, r->mean, r->deviation, r->least, r->median, r->most, prompt ? 0 : bytes, gb_s,
                b->memory_gb_s, b->cache_gb_s, share);
-        if (b->spec) printf(",%s,%llu,%llu", spec ? "ngram" : "none", spec ? drafted : 0, spec ? accepted : 0);
+        if (b->spec) printf(",%s,%llu,%llu", spec ? how : "none", spec ? drafted : 0, spec ? accepted : 0);
         printf("\n");
     } else {
         if (b->n_rows == 0)

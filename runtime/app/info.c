@@ -76,7 +76,8 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
                p->embedding ? "" : " and one to draw the next", launches, p->chunk);
         if (p->gpu->most_columns) printf("columns        steps of 2 to %u tokens as decode computes them, %u launches\n",
                                          p->gpu->most_columns, p->gpu->n_columns);
-        if (p->gpu->most_drafts) printf("speculation    up to %u drafts a step, looked up in the text (--spec)\n", p->gpu->most_drafts);
+        if (p->gpu->most_drafts) printf("speculation    up to %u drafts a step, %s (--spec)\n", p->gpu->most_drafts,
+                                        p->gpu->n_pass ? "by the model's own block" : "looked up in the text");
         printf("code           %llu bytes, waves of %u lanes\n", (unsigned long long)p->gpu->code_bytes, p->gpu->wave);
     }
     printf("options        %s\n", p->options);

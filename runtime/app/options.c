@@ -100,6 +100,9 @@ static const struct option table[] = {
       FLAG, WORDS, AT(perplexity), 0, 0, 0 },
     { NULL, "--logits", "FILE", "write logits after every prompt token, f32 [tokens][vocabulary]; text follows only with -n",
       TEXT, WORDS, AT(logits_path), 0, 0, 0 },
+    { NULL, "--draft-logits", "FILE", "built with --spec mtp: write the draft's logits behind the first prompt token of each step, f32\n"
+      "                         [steps][vocabulary]; steps are of one token, or of as many as -ub says",
+      TEXT, WORDS, AT(draft_logits_path), 0, 0, 0 },
     { NULL, "--rows", "FILE", "write the rows of all tokens of one text, f32 [tokens][columns], in the place of its vector",
       TEXT, OF_TEXT | VECTORS, AT(rows_path), 0, 0, 0 },
     { NULL, "Tokens", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
@@ -118,7 +121,8 @@ static const struct option table[] = {
     { "-ub", "--ubatch-size", "N", "prompt tokens per step; 0: prompts through the decode kernels",
       INTEGER, PIECES, AT(chunk), 0, 0, INT32_MAX },
     { NULL, "--target", "NAME", "which of the built targets runs (also FORGE_PROGRAM=NAME)", TEXT, 0, AT(target), 0, 0, 0 },
-    { NULL, "--spec", "HOW", "built with --spec: ngram: speculate (default); none: not", TEXT, WORDS, AT(spec), 0, 0, 0 },
+    { NULL, "--spec", "HOW", "built with --spec: ngram or mtp, as it was built: speculate (default); none: not",
+      TEXT, WORDS, AT(spec), 0, 0, 0 },
     { NULL, "--no-graph", NULL, "GPU: launch kernels one by one (also FORGE_NO_GRAPH=1)", FLAG, 0, AT(no_graph), 0, 0, 0 },
     { "-q", "--quiet", NULL, "no numbers on stderr", FLAG, 0, AT(quiet), 0, 0, 0 },
     { "-v", "--verbose", NULL, "target, threads, seed, sampling on stderr", FLAG, WORDS, AT(verbose), 0, 0, 0 },
@@ -292,13 +296,16 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
     if (o->mode == MODE_CHAT && o->tokens) return error_set(error, FORGE_USAGE, "--tokens does not go with -i");
     if (o->mode == MODE_RUN && o->system) return error_set(error, FORGE_USAGE, "--system-prompt goes with -i only");
     if (o->random_weights && o->weights_path) return error_set(error, FORGE_USAGE, "-m and --random-weights exclude each other");
-    if (*o->spec && strcmp(o->spec, "none") != 0 && strcmp(o->spec, "ngram") != 0)
-        return error_set(error, FORGE_USAGE, "--spec: '%s' is not none or ngram", o->spec);
+    if (*o->spec && strcmp(o->spec, "none") != 0 && strcmp(o->spec, "ngram") != 0 && strcmp(o->spec, "mtp") != 0)
+        return error_set(error, FORGE_USAGE, "--spec: '%s' is not none, ngram or mtp", o->spec);
     if (strcmp(o->verify_weights, "none") != 0 && strcmp(o->verify_weights, "load") != 0)
         return error_set(error, FORGE_USAGE, "--verify-weights: '%s' is not none or load", o->verify_weights);
     if (o->random_weights && strcmp(o->verify_weights, "none") != 0)
         return error_set(error, FORGE_USAGE, "--verify-weights: there is nothing to verify in --random-weights");
     if (o->logits_path && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--logits goes with a prompt only");
+    if (o->draft_logits_path && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--draft-logits goes with a prompt only");
+    if (o->draft_logits_path && o->logits_path)
+        return error_set(error, FORGE_USAGE, "--logits and --draft-logits exclude each other: steps are others");
     if (o->rows_path && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--rows goes with a text only");
     if (o->rows_path && !o->prompt && !o->tokens)
         return error_set(error, FORGE_USAGE, "--rows is of one text: give it with -p or --tokens");

@@ -61,7 +61,7 @@ static uint64_t fresh_seed(void)
 /* How many tokens to generate: -1 until the end of the text or the context. */
 static int64_t tokens_wanted(const struct forge_options *o)
 {
-    return o->n_predict != INT32_MIN ? o->n_predict : o->logits_path ? 0 : -1;
+    return o->n_predict != INT32_MIN ? o->n_predict : o->logits_path || o->draft_logits_path ? 0 : -1;
 }
 
 static enum forge_status prepare_options(struct forge_options *o, const struct forge_program *p, struct forge_error *error)
@@ -142,6 +142,28 @@ close_file:
     return status;
 }
 
+/* What the block that drafts foretells behind the first token of each step of the prompt, into the file. */
+static enum forge_status write_draft_logits(struct forge_session *s, const int32_t *tokens, size_t n, struct forge_error *error)
+{
+    const char *path = s->options->draft_logits_path;
+    const size_t n_vocab = s->program->n_vocab, piece = s->options->chunk > 0 ? (size_t)s->options->chunk : 1;
+    struct forge_outfile file;
+    TRY(outfile_open(&file, path, error));
+    enum forge_status status = FORGE_OK;
+    for (size_t at = 0; at < n && status == FORGE_OK;) {
+        const size_t part = n - at < piece ? n - at : piece;
+        if (interrupted) { status = error_set(error, FORGE_INTERRUPTED, "interrupted"); break; }
+        status = engine_draft(s->sequence, tokens[at], s->logits, error);
+        if (status == FORGE_OK) status = write_all(file.fd, s->logits, n_vocab * sizeof *s->logits, path, error);
+        if (status == FORGE_OK) status = forge_step(s->sequence, tokens + at, part, 1, s->logits, error);
+        for (size_t i = 0; i < part; i++) sampler_accept(s->sampler, tokens[at + i]);
+        at += part;
+    }
+    status = outfile_close(&file, status, error);
+    if (status == FORGE_OK) s->n_prompt += n;
+    return status;
+}
+
 static enum forge_status complete(struct forge_session *s, const struct forge_tokens *tokens, const struct forge_bytes *text,
                                   struct forge_error *error)
 {
@@ -153,6 +175,7 @@ static enum forge_status complete(struct forge_session *s, const struct forge_to
         return error_set(error, FORGE_TOO_LONG, "prompt of %zu tokens, the context holds %u", tokens->n, s->engine->n_ctx);
     if (o->echo && text->bytes) TRY(stream_write(&s->out, text->bytes, text->n, error));
     if (o->logits_path) TRY(write_logits(s, tokens->ids, tokens->n, error));
+    else if (o->draft_logits_path) TRY(write_draft_logits(s, tokens->ids, tokens->n, error));
     else TRY(session_prompt(s, tokens->ids, tokens->n, error));
 
     const int64_t n_predict = tokens_wanted(o);
@@ -215,8 +238,13 @@ static bool built_for(bool gpu)
 static enum forge_status check_meaning(const struct forge_options *o, const struct forge_program *p, struct forge_error *error)
 {
     if (o->no_graph && !built_for(true)) return error_set(error, FORGE_USAGE, "--no-graph: this program was built for no GPU");
-    if (strcmp(o->spec, "ngram") == 0 && !(p->gpu && p->gpu->most_drafts > 0))
-        return error_set(error, FORGE_USAGE, "--spec ngram: %s was not built to speculate; forgec build --spec ngram does", p->target);
+    const char *spec = !p->gpu || p->gpu->most_drafts == 0 ? "none" : p->gpu->n_pass > 0 ? "mtp" : "ngram";
+    if (*o->spec && strcmp(o->spec, "none") != 0 && strcmp(o->spec, spec) != 0)
+        return error_set(error, FORGE_USAGE, "--spec %s: %s was not built to speculate so; forgec build --spec %s does", o->spec, p->target,
+                         o->spec);
+    if (o->draft_logits_path && strcmp(spec, "mtp") != 0)
+        return error_set(error, FORGE_USAGE, "--draft-logits: %s has no block that drafts; forgec build --spec mtp takes it along",
+                         p->target);
     if (o->profile_each > 0 && !built_for(true)) return error_set(error, FORGE_USAGE, "--each: this program was built for no GPU");
     if (o->n_threads > 0 && !built_for(false)) fprintf(stderr, "--threads means nothing here: this program computes on the GPU\n");
     for (size_t i = 0; i < o->n_ignored; i++) fprintf(stderr, i > 0 ? ", %s" : "%s", o->ignored[i]);

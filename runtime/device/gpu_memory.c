@@ -14,7 +14,7 @@ static uint64_t history_bytes(const struct forge_program *p) { return (p->n_ctx 
 
 uint64_t gpu_bytes_needed(const struct forge_program *p)
 {
-    return p->weights_bytes + p->state_bytes + p->arena_bytes + history_bytes(p) + sizeof(struct forge_gpu_step);
+    return p->weights_bytes + p->state_bytes + p->arena_bytes + history_bytes(p) + STEPS * sizeof(struct forge_gpu_step);
 }
 
 enum forge_status gpu_check_memory(struct forge_device *d, const struct forge_program *p, struct forge_error *error)
@@ -87,7 +87,7 @@ enum forge_status gpu_take_memory(struct gpu *g, uint32_t n_sequences, struct fo
     g->history_stride = round_up(history_bytes(p), 64);
     const uint64_t state_bytes = n_sequences * g->state_stride, tokens_bytes = n_sequences * g->history_stride;
     if (state_bytes > 0) TRY(device_alloc(d, &g->state, state_bytes, "state", error));
-    TRY(device_alloc(d, &g->step, sizeof *g->step, "step", error));
+    TRY(device_alloc(d, &g->step, STEPS * sizeof *g->step, "step", error));
     TRY(device_alloc(d, &g->history, tokens_bytes, "tokens", error));
     /* A product that is masked away with what was there before could be NaN. */
     if (state_bytes > 0) TRY(device_clear(d, g->state, state_bytes, error));

@@ -10,10 +10,12 @@
 enum {
     STAGING_BYTES = 16 << 20,            /* at most; two such buffers take turns, on the way of weights in and of logits out */
     SLOTS = 2,                           /* steps whose numbers are on their way */
+    STEPS = 2,                           /* structs of them on the device: of steps, of passes of the block that drafts */
     LEAST_AHEAD = 2, MOST_AHEAD = 8,     /* steps on the stream whose tokens have not been read */
 };
 
-/* Decode, without a draw and with one; decode whose draw looks for drafts; columns: the token with its drafts, and such a draw. */
+/* Decode, without a draw and with one; decode whose draw looks for drafts; columns: the token with its drafts, and such a draw.  Behind the
+ * draw of the last two come passes of the block that drafts, where there is one. */
 enum step_kind { STEP_DECODE, STEP_DRAW, STEP_LOOK, STEP_DRAFTS };
 
 /* The numbers and tokens of one step, pinned. */
@@ -27,7 +29,7 @@ struct gpu {
     uint8_t *weights, *arena;            /* device */
     uint8_t *state;                      /* device, [n_sequences] of state_stride */
     uint64_t state_stride, history_stride;
-    struct forge_gpu_step *step;         /* device */
+    struct forge_gpu_step *step;         /* device, [STEPS] */
     uint8_t *history;                    /* device, [n_sequences] of history_stride */
     uint8_t *pinned;                     /* all that follows on the host: */
     volatile uint32_t *mark;
@@ -49,6 +51,7 @@ struct gpu {
     uint32_t queued, seen;               /* draws put on the stream, at most, and those the host is done with */
     uint32_t run_past, run_first;        /* of a run of draws: position of the next step, at most, and `queued` before it */
     bool     run_drafts, foreseen;       /* it speculates; steps of several tokens are worth it */
+    uint32_t passes, ready;              /* drafts wanted of the block that drafts; those that the next step has, at most */
     uint32_t run_steps, run_ended;       /* its steps on the stream, and those whose last token has been read */
     uint32_t run_written;                /* n_written of the sequence before it */
     uint32_t step_seen;                  /* tokens read of the one that comes next */
@@ -97,6 +100,8 @@ enum forge_status gpu_launch(const struct forge_sequence *sequence, const struct
                              uint32_t n_tokens, uint32_t n_logits, bool dependent, struct forge_error *error);
 /* Decode's launches from .. to - 1, of which n_decode is the draw. */
 enum forge_status gpu_launch_decode(const struct forge_sequence *sequence, uint32_t from, uint32_t to, struct forge_error *error);
+/* The logits of what the block that drafts foretells behind the token; of the sequence nothing changes. */
+enum forge_status gpu_draft(struct forge_sequence *sequence, int32_t token, float *logits, struct forge_error *error);
 /* The numbers of a step, and its tokens if there are any, on their way to the device. */
 enum forge_status gpu_upload_step(const struct forge_sequence *sequence, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens,
                                   uint32_t n_logits, struct forge_error *error);

@@ -16,6 +16,9 @@ static const double ASK_SECONDS = 1e-3;          /* between two questions to the
 
 /* ---- launches ---- */
 
+/* The number of the draw of drafts; those behind it are of a pass. */
+static uint32_t drafts_number(const struct forge_gpu *p) { return p->n_decode + 2 + p->n_prefill + p->n_columns; }
+
 enum forge_status gpu_launch(const struct forge_sequence *q, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
                              uint32_t n_logits, bool dependent, struct forge_error *error)
 {
@@ -23,8 +26,8 @@ enum forge_status gpu_launch(const struct forge_sequence *q, const struct forge_
     const struct forge_gpu *p = g->program->gpu;
     const struct forge_gpu_kernel *kernel = &p->kernels[l->kernel];
     struct forge_kernel_args args = {
-        .weights = g->weights, .arena = g->arena, .state = q->state, .step = g->step, .state_at = l->state, .mark_at = g->device_mark,
-        .mark = number, .first = n_tokens > 0 && l->tail > 0,
+        .weights = g->weights, .arena = g->arena, .state = q->state, .step = &g->step[number > drafts_number(p)], .state_at = l->state,
+        .mark_at = g->device_mark, .mark = number, .first = n_tokens > 0 && l->tail > 0,
     };
     memcpy(args.weight, l->weight, sizeof args.weight);
     const uint32_t tokens = n_tokens == 0 ? 1 : l->tail ? n_logits : n_tokens;
@@ -76,35 +79,57 @@ static enum forge_status columns(struct forge_sequence *q, uint32_t n, uint32_t 
 static enum forge_status launch_drafts(const struct forge_sequence *q, uint32_t rows, bool dependent, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
-    return gpu_launch(q, &p->drafts, p->n_decode + 2 + p->n_prefill + p->n_columns, rows, rows, dependent, error);
+    return gpu_launch(q, &p->drafts, drafts_number(p), rows, rows, dependent, error);
 }
 
-static enum forge_status launch_step(const struct forge_sequence *q, enum step_kind kind, struct forge_error *error)
+/* A token through the block that drafts, by the second struct of numbers. */
+static enum forge_status launch_pass(const struct forge_sequence *q, struct forge_error *error)
+{
+    const struct forge_gpu *p = q->engine->program->gpu;
+    for (uint32_t i = 0; i < p->n_pass; i++) TRY(gpu_launch(q, &p->pass[i], drafts_number(p) + 1 + i, 0, 1, i > 0, error));
+    return FORGE_OK;
+}
+
+static enum forge_status launch_passes(const struct forge_sequence *q, uint32_t passes, struct forge_error *error)
+{
+    const struct forge_gpu *p = q->engine->program->gpu;
+    for (uint32_t i = 0; i < passes; i++) {
+        TRY(launch_pass(q, error));
+        TRY(gpu_launch(q, &p->take, drafts_number(p) + 1 + p->n_pass, 0, 1, true, error));
+    }
+    return FORGE_OK;
+}
+
+static enum forge_status launch_step(const struct forge_sequence *q, enum step_kind kind, uint32_t passes, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
     const uint32_t rows = kind == STEP_DRAFTS ? p->most_drafts + 1 : 0;
     if (rows > 0) TRY(launch_columns(q, rows, rows, error));
     else TRY(gpu_launch_decode(q, 0, p->n_decode + (kind == STEP_DRAW), error));
-    return kind >= STEP_LOOK ? launch_drafts(q, rows, true, error) : FORGE_OK;
+    if (kind < STEP_LOOK) return FORGE_OK;
+    TRY(launch_drafts(q, rows, true, error));
+    return launch_passes(q, passes, error);
 }
 
 /* A step whose launches are always the same, what changes is in *step: so one graph serves all of a sequence, made once and never
- * changed.  Of STEP_DRAFTS they are those of the most drafts: groups for more tokens than the step has end at once. */
-static enum forge_status run_step(struct forge_sequence *q, enum step_kind kind, struct forge_error *error)
+ * changed; of those with passes one for each number of them.  Of STEP_DRAFTS they are those of the most drafts: groups for more tokens than
+ * the step has end at once. */
+static enum forge_status run_step(struct forge_sequence *q, enum step_kind kind, uint32_t passes, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
-    if (q->engine->plain_launches || !g->program->gpu->graph) return launch_step(q, kind, error);
-    void **graph = &q->graphs[kind];
+    if (q->engine->plain_launches || !g->program->gpu->graph) return launch_step(q, kind, passes, error);
+    void **graph = &q->graphs[kind < STEP_LOOK ? (uint32_t)kind : STEP_LOOK + (uint32_t)(kind - STEP_LOOK) * FORGE_MAX_COLUMNS + passes];
     if (!*graph) {
         TRY(device_capture_begin(&g->device, error));
-        TRY(launch_step(q, kind, error));
+        TRY(launch_step(q, kind, passes, error));
         TRY(device_capture_end(&g->device, graph, error));
     }
     return device_graph_launch(&g->device, *graph, error);
 }
 
-enum forge_status gpu_upload_step(const struct forge_sequence *q, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens,
-                                  uint32_t n_logits, struct forge_error *error)
+/* As gpu_upload_step, to one of the structs on the device. */
+static enum forge_status upload_step(const struct forge_sequence *q, struct forge_gpu_step *to, uint32_t n_past, const int32_t *tokens,
+                                     uint32_t n_tokens, uint32_t n_logits, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
     const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
@@ -116,12 +141,18 @@ enum forge_status gpu_upload_step(const struct forge_sequence *q, uint32_t n_pas
     s->step->n_logits = n_logits;
     s->step->slot = q->slot;
     s->step->n_drawn = g->queued;                /* numbers go on, so that no entry of the ring is taken for a new one */
-    TRY(device_upload(&g->device, g->step, s->step, sizeof *s->step, error));
+    TRY(device_upload(&g->device, to, s->step, sizeof *s->step, error));
     if (tokens) {
         memcpy(s->tokens, tokens, n_tokens * sizeof *tokens);
         TRY(device_upload(&g->device, q->history + n_past, s->tokens, n_tokens * sizeof *tokens, error));
     }
     return device_record(&g->device, s->event, error);
+}
+
+enum forge_status gpu_upload_step(const struct forge_sequence *q, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens,
+                                  uint32_t n_logits, struct forge_error *error)
+{
+    return upload_step(q, q->engine->gpu->step, n_past, tokens, n_tokens, n_logits, error);
 }
 
 /* Through the staging buffers; one is emptied while the other is filled. */
@@ -191,10 +222,22 @@ enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32
     g->last_logits = is_decode ? 1 : few ? n_logits : 0;
     if (status == FORGE_OK) status = gpu_upload_step(q, q->n_past, tokens, n, is_decode ? 1 : n_logits, error);
     if (status == FORGE_OK)
-        status = is_decode ? run_step(q, STEP_DECODE, error)
+        status = is_decode ? run_step(q, STEP_DECODE, 0, error)
                : few ? columns(q, n, n_logits, error) : prefill(q, n, n_logits, logits, error);
     q->slot = 0;
     if (status == FORGE_OK && (is_decode || few) && n_logits > 0) status = download_logits(g, is_decode ? 1 : n_logits, logits, error);
+    return gpu_with_launch(g, status, error);
+}
+
+enum forge_status gpu_draft(struct forge_sequence *q, int32_t token, float *logits, struct forge_error *error)
+{
+    struct gpu *g = q->engine->gpu;
+    enum forge_status status = device_current(&g->device, error);
+    g->run = NULL;
+    g->last = NULL;                              /* the draft's logits take their place */
+    if (status == FORGE_OK) status = upload_step(q, &g->step[1], q->n_past, &token, 1, 1, error);
+    if (status == FORGE_OK) status = launch_pass(q, error);
+    if (status == FORGE_OK) status = download_logits(g, 1, logits, error);
     return gpu_with_launch(g, status, error);
 }
 
@@ -240,8 +283,24 @@ static uint32_t next_most(const struct forge_sequence *q)
                    end = beyond < n_ctx && !alone ? beyond : n_ctx, drawn = g->queued - g->run_first;
     const uint64_t of_limit = g->run_limit > drawn ? g->run_limit - drawn : 0, of_end = end > g->run_past ? end - g->run_past : 0,
                    left = of_limit < of_end ? of_limit : of_end;
-    const uint32_t most = g->foreseen ? g->program->gpu->most_drafts + 1 : 1;
+    const uint32_t most = g->program->gpu->n_pass > 0 ? g->ready + 1 : g->foreseen ? g->program->gpu->most_drafts + 1 : 1;
     return most <= left ? most : left > 0 && g->run_steps - g->run_ended < LEAST_AHEAD ? 1 : 0;
+}
+
+/* Drafts for the step behind the next one, which itself gives a token at least: no more than are left of the run. */
+static uint32_t next_passes(const struct gpu *g)
+{
+    const uint64_t drawn = g->queued - g->run_first, left = g->run_limit > drawn + 2 ? g->run_limit - drawn - 2 : 0;
+    if (!g->run_drafts || g->program->gpu->n_pass == 0) return 0;
+    return g->passes < left ? g->passes : (uint32_t)left;
+}
+
+/* How many drafts the block makes follows from how those of a step did: all of them right, and there is one more; none, and one less. */
+static void adapt_passes(struct gpu *g, uint32_t drafts, uint32_t right)
+{
+    if (drafts == 0) return;
+    g->passes = drafts + (right == drafts) - (right == 0 && drafts > 1);
+    if (g->passes > g->program->gpu->most_drafts) g->passes = g->program->gpu->most_drafts;
 }
 
 static void step_queued(struct forge_sequence *q, uint32_t most)
@@ -260,7 +319,9 @@ static enum forge_status queue_steps(struct forge_sequence *q, struct forge_erro
     uint32_t ahead = fill < (double)MOST_AHEAD ? (uint32_t)fill : MOST_AHEAD;
     if (ahead < LEAST_AHEAD) ahead = LEAST_AHEAD;
     for (uint32_t most; g->run_steps - g->run_ended < ahead && (most = next_most(q)) > 0;) {
-        TRY(run_step(q, !g->run_drafts ? STEP_DRAW : most > 1 ? STEP_DRAFTS : STEP_LOOK, error));
+        const uint32_t passes = next_passes(g);
+        TRY(run_step(q, !g->run_drafts ? STEP_DRAW : most > 1 ? STEP_DRAFTS : STEP_LOOK, passes, error));
+        g->ready = passes;
         step_queued(q, most);
         g->run_past += most;
         if (q->n_written < g->run_past) q->n_written = g->run_past;
@@ -275,6 +336,8 @@ static enum forge_status draw_begin(struct forge_sequence *q, int32_t first, str
     g->seen = g->run_first = g->queued;          /* what is left of the run before is forgotten */
     g->run_steps = g->run_ended = g->step_seen = 0;
     g->foreseen = false;
+    g->ready = 0;
+    if (g->passes == 0) g->passes = 1;
     g->run_written = q->n_written;
     g->run = q;
     if (first >= 0) {
@@ -284,8 +347,11 @@ static enum forge_status draw_begin(struct forge_sequence *q, int32_t first, str
         if (g->last != q || g->last_logits == 0 || g->last_past + g->last_tokens != q->n_past)
             return error_set(error, FORGE_FAILED, "there are no logits to draw from");
         TRY(gpu_upload_step(q, g->last_past, NULL, g->last_tokens, g->last_logits, error));
+        const uint32_t passes = next_passes(g);
         if (g->run_drafts) TRY(launch_drafts(q, 0, false, error));
         else TRY(gpu_launch_decode(q, g->program->gpu->n_decode, g->program->gpu->n_decode + 1, error));
+        TRY(launch_passes(q, passes, error));
+        g->ready = passes;
         step_queued(q, 1);
         g->run_past = q->n_past;
     }
@@ -341,6 +407,7 @@ static void step_ended(struct forge_engine *e, uint32_t entry)
         e->n_drafted += FORGE_GPU_DRAFTS(entry);
         e->n_accepted += g->step_seen - 1;
         g->foreseen = entry & FORGE_GPU_FORESEEN;
+        adapt_passes(g, FORGE_GPU_DRAFTS(entry), g->step_seen - 1);
     }
     g->step_seen = 0;
 }

@@ -18,6 +18,8 @@ static const struct forge_gpu_launch *launch_of(const struct forge_gpu *p, uint3
     const uint32_t behind = number - p->n_decode - 2;
     if (behind < p->n_prefill) return &p->prefill[behind];
     if (behind < p->n_prefill + p->n_columns) return &p->columns[behind - p->n_prefill];
+    const uint32_t more = behind - p->n_prefill - p->n_columns;      /* the draw of drafts, a pass, and what takes its draft */
+    if (more > 0) return more <= p->n_pass ? &p->pass[more - 1] : &p->take;
     return p->most_drafts > 0 ? &p->drafts : NULL;
 }
 

@@ -30,7 +30,7 @@
 #define LIBRARY_SEQUENCE_HEAD_BYTES 64u            /* of struct library_sequence; asserted below */
 #define LIBRARY_SEQUENCE_BYTES(n_ctx, state_bytes) \
     (LIBRARY_SEQUENCE_HEAD_BYTES + LIBRARY_UP(4 * (uint64_t)(n_ctx)) + LIBRARY_UP(state_bytes))
-#define LIBRARY_GPU_SEQUENCE_BYTES 128u            /* asserted in gpu.c */
+#define LIBRARY_GPU_SEQUENCE_BYTES 256u            /* asserted in gpu.c */
 
 /* Most that model_save writes: header, tokens, states. */
 #define LIBRARY_SAVE_HEADER_BYTES 72u              /* asserted in state.c */

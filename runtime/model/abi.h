@@ -6,7 +6,7 @@
 #include "abi_gpu.h"
 
 enum {
-    FORGE_ABI_VERSION = 10,
+    FORGE_ABI_VERSION = 11,
     FORGE_MAX_COLUMNS = 8,                       /* tokens, or sequences, of a step that is decode's for each */
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
@@ -123,6 +123,9 @@ struct forge_gpu {
     uint32_t       most_drafts;                  /* of a step; 0: no speculation */
     struct forge_gpu_launch drafts;              /* sample's place in steps that speculate, behind columns or decode; see
                                                   * templates/gpu/drafts.h */
+    uint32_t       n_pass;                       /* 0: drafts are looked up in the text */
+    const struct forge_gpu_launch *pass;         /* [n_pass] a token through the model's block that drafts, by step[1]: logits of a draft */
+    struct forge_gpu_launch take;                /* behind a pass: its draft is one more token of the next step, step[1] goes on */
     uint64_t       logits_offset;                /* arena: [logits_rows][n_vocab] f32, as args.logits */
     uint32_t       logits_rows;                  /* >= 1; of a step with more of them the launches that write logits run several times */
     uint64_t       zero_offset, zero_bytes;      /* arena: counters, zero before the first launch */

@@ -19,7 +19,8 @@ struct forge_kernel_args {
 };
 
 /* What changes from step to step; one of these in device memory, 64-byte aligned.  The host writes it before a prefill step and before a
- * run of decode steps; in such a run the sampling kernel advances it, so that no step waits for the host. */
+ * run of decode steps; in such a run the sampling kernel advances it, so that no step waits for the host.  Where the model has a block that
+ * drafts, one for its passes lies behind it, which the draw writes. */
 struct forge_gpu_step {
     uint32_t n_past;                             /* tokens of the sequence before this step */
     uint32_t n_tokens;                           /* of this step; decode: 1, whatever stands here */

@@ -6,7 +6,8 @@
 #include "abi.h"
 
 /* The launches of a step of n tokens: of decode, where the draw stands behind them; of a few tokens; of prefill.  number: launches are
- * counted from 1 through decode, the draw, prefill, columns and the draw of drafts, and the first of these has this one. */
+ * counted from 1 through decode, the draw, prefill, columns, the draw of drafts, a pass of the block that drafts and what takes its draft,
+ * and the first of these has this one. */
 struct cost_launches { const struct forge_gpu_launch *list; uint32_t n, number; };
 static inline struct cost_launches cost_launches(const struct forge_gpu *p, uint32_t n)
 {

@@ -432,6 +432,13 @@ enum forge_status engine_draw_begin(struct forge_sequence *q, const struct forge
     return q->engine->program->gpu->runtime->draw_begin(q, options, random, first, limit, last, error);
 }
 
+enum forge_status engine_draft(struct forge_sequence *q, int32_t token, float *logits, struct forge_error *error)
+{
+    TRY(check_whole(q, error));
+    if (q->n_past >= q->engine->n_ctx) return error_set(error, FORGE_TOO_LONG, "the context of %u tokens is full", q->engine->n_ctx);
+    return q->engine->program->gpu->runtime->draft(q, token, logits, error);
+}
+
 enum forge_status engine_draw_next(struct forge_sequence *q, int32_t *token, struct forge_error *error)
 {
     return q->engine->program->gpu->runtime->draw_next(q, token, error);

@@ -52,7 +52,7 @@ struct forge_sequence {
     uint32_t n_written;          /* the most it ever had since it was empty, with those of steps that went ahead of draws (state_rewinds) */
     uint32_t slot;               /* GPU, all from here on: of states with several, the one of n_past (templates/gpu/sequence.h) */
     int32_t *history;            /* [n_ctx + 1] on the device */
-    void    *graphs[4];          /* of its steps, enum step_kind of gpu_state.h; NULL: not made yet */
+    void    *graphs[2 + 2 * FORGE_MAX_COLUMNS];      /* of its steps (gpu_step.c); NULL: not made yet */
 };
 
 /* The first program this machine can run, or the one called target.  A GPU program is tried by opening a GPU for it, *gpu, which goes to
@@ -125,6 +125,10 @@ enum forge_status engine_draw_begin(struct forge_sequence *sequence, const struc
 /* Then n_past is that of drawing token by token: the token itself is not in the context yet.  FORGE_BAD_WEIGHTS: the logits to draw from
  * are not finite. */
 enum forge_status engine_draw_next(struct forge_sequence *sequence, int32_t *token, struct forge_error *error);
+
+/* What the program's block that drafts (gpu->n_pass > 0) foretells behind token, which comes behind the sequence: logits [n_vocab] f32.
+ * Nothing is appended; the run of draws ends.  FORGE_TOO_LONG: the context is full. */
+enum forge_status engine_draft(struct forge_sequence *sequence, int32_t token, float *logits, struct forge_error *error);
 
 double seconds_now(void);
 

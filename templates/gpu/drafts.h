@@ -1,5 +1,5 @@
-/* drafts.h -- speculation by look-up: what followed the last tokens when they occurred before is put behind the next token as drafts, a
- * step computes all of them, and they stay as far as what is drawn is what they say.
+/* drafts.h -- speculation: drafts are put behind the next token, a step computes all of them, and they stay as far as what is drawn is what
+ * they say.  They are what followed the last tokens when they occurred before, or, by_block, those of the model's block that drafts.
  *
  * Of a step with drafts every token has logits.  Row r of them is drawn from as if the drafts before it were in the text, by its own random
  * number; the rows up to the first whose token is not the draft behind it are the text.  What a step of its own would draw at a position
@@ -8,7 +8,9 @@
  * the next step puts its own.
  *
  * How many drafts a step gets follows from how the last ones went (trust).  A step that computes one token only, decode's, leaves its
- * drafts unused and compares the first of them, the guess, all the same. */
+ * drafts unused and compares the first of them, the guess, all the same.
+ *
+ * By block: behind a draw come as many passes as the host wants drafts, each a token through the block by step[1] and draft_take(). */
 #ifndef FORGE_DRAFTS_H
 #define FORGE_DRAFTS_H
 #include "sample_tmpl.c"
@@ -69,7 +71,7 @@ DEVICE uint32_t draft_get(const uint32_t *words, uint32_t i)
 
 /* What n rows drew, the first of them behind `end` tokens, becomes text, and *step that of the next step.  All threads of one group. */
 DEVICE void draft_accept(struct forge_gpu_step *step, const uint32_t *words, uint32_t n, uint32_t end, const uint32_t rows,
-                         const uint32_t n_ctx, const uint32_t threads)
+                         const uint32_t by_block, const uint32_t n_ctx, const uint32_t threads)
 {
     int32_t *history = step->history;
     uint64_t *ring = step->ring;
@@ -100,7 +102,7 @@ DEVICE void draft_accept(struct forge_gpu_step *step, const uint32_t *words, uin
     if (guess >= 0 && tokens[0] != (uint32_t)guess) trust /= 2;
     else if (guess >= 0 && taken + 1 == n && trust < DRAFT_MOST_TRUST) trust++;
 
-    const uint32_t p = at < n_ctx && finite ? draft_find(history, at, last, threads) : 0;
+    const uint32_t p = !by_block && at < n_ctx && finite ? draft_find(history, at, last, threads) : 0;
     const uint32_t width = draft_width(trust, most), room = p ? n_ctx - 1 - at : 0, n_drafts = width < room ? width : room;
     const uint32_t from = p ? p + 1 + i % (at - p) : at;
     const uint32_t draft = from < at ? (uint32_t)((const GLOBAL int32_t *)history)[from] : last;
@@ -124,7 +126,16 @@ DEVICE void draft_accept(struct forge_gpu_step *step, const uint32_t *words, uin
     step->random[1] = random[1];
     step->random[2] = random[2];
     step->random[3] = random[3];
-    const uint32_t ends = FORGE_GPU_ENDS_STEP | FORGE_GPU_WITH_DRAFTS(n - 1) | (trust >= DRAFT_TRUST ? FORGE_GPU_FORESEEN : 0);
+    if (by_block) {
+        step[1].n_past = at < n_ctx ? at : n_ctx - 1;          /* there is no draft behind the last position, but a pass */
+        step[1].n_tokens = 1;
+        step[1].n_logits = 1;
+        step[1].n_drafts = 0;
+        step[1].slot = taken;
+        step[1].history = history;
+    }
+    const uint32_t foreseen = by_block || trust >= DRAFT_TRUST;
+    const uint32_t ends = FORGE_GPU_ENDS_STEP | FORGE_GPU_WITH_DRAFTS(n - 1) | (foreseen ? FORGE_GPU_FORESEEN : 0);
     UNROLL
     for (uint32_t r = 0; r < rows; r++) {
         const uint32_t number = drawn + 1 + r, told = r < taken ? tokens[r] : token | ends;
@@ -136,9 +147,9 @@ DEVICE void draft_accept(struct forge_gpu_step *step, const uint32_t *words, uin
  * The launch has `rows` <= DRAFT_MAX_ROWS rows of groups behind a step of several tokens (a.first), of which those without a token do
  * nothing; behind any other it has one, and the step has one token or, after the host wrote it, no drafts.
  * logits: of the step's first token that has any.  scratch: [rows] of SAMPLE_SCRATCH_BYTES; words: DRAFT_WORDS(rows) u32, 0 before the
- * first launch. */
+ * first launch.  by_block: step[1] becomes that of the first pass. */
 DEVICE void sample_drafts(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
-                          uint32_t *words, const uint32_t rows, const uint32_t groups, const uint32_t threads)
+                          uint32_t *words, const uint32_t rows, const uint32_t by_block, const uint32_t groups, const uint32_t threads)
 {
     const uint32_t drafts = a.step->n_drafts, n = a.first ? drafts + 1 : 1, row = group_y(), end = sample_end(a.step);
     if (row < n) {
@@ -163,6 +174,30 @@ DEVICE void sample_drafts(const struct forge_kernel_args a, float *logits, const
         barrier();
         acquire();
     }
-    draft_accept(a.step, words, n, end, rows, n_ctx, threads);
+    draft_accept(a.step, words, n, end, rows, by_block, n_ctx, threads);
+}
+
+/* Behind a pass, a.step is step[1]: the likeliest token by its logits, with the biases and penalties that its draw would have, becomes the
+ * last draft of the next step, if there is a position for it, and what the next pass begins with.
+ * row: [cols], the block's own, goes into slot `own` of the state at a.state_at.  scratch and counters as of sample(). */
+DEVICE void draft_take(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
+                       uint32_t *counters, const float *row, const uint32_t cols, const uint32_t slot_bytes, const uint32_t own,
+                       const uint32_t groups, const uint32_t threads)
+{
+    struct forge_gpu_step *step = a.step - 1, *pass = a.step;
+    float *kept = (float *)(void *)(a.state + a.state_at + (uint64_t)own * slot_bytes);
+    for (uint32_t c = group_x() * threads + thread_x(); c < cols; c += groups * threads)
+        ((GLOBAL float *)kept)[c] = ((const GLOBAL float *)row)[c];
+    sample_segments(logits, step, step->n_drafts, n_vocab, n_ctx, scratch, groups, threads);
+    if (!last_to_arrive(counters, groups, &sample_words()[SAMPLE_FLAG])) return;
+    const uint32_t token = sample_id_of(sample_best(scratch, n_vocab, threads)), at = pass->n_past + 1;
+    if (thread_x() > 0) return;
+    pass->slot = own;
+    if (at >= n_ctx) return;
+    ((GLOBAL int32_t *)pass->history)[at] = (int32_t)token;
+    pass->n_past = at;
+    step->n_tokens++;
+    step->n_logits++;
+    step->n_drafts++;
 }
 #endif

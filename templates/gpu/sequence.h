@@ -1,5 +1,5 @@
-/* sequence.h -- operations that go from position to position with a state: the causal convolution of columns, and the recurrence of gated
- * delta nets and Mamba-2  (Yang et al. 2024, arXiv:2412.06464; Dao & Gu 2024, arXiv:2405.21060).
+/* sequence.h -- operations that go from position to position with a state: the causal convolution of columns, the row before, and the
+ * recurrence of gated delta nets and Mamba-2  (Yang et al. 2024, arXiv:2412.06464; Dao & Gu 2024, arXiv:2405.21060).
  * Decode and prefill are the same kernels: a step reads its state once and writes it once.  At the start of a sequence the state counts
  * as zero.
  *
@@ -82,6 +82,33 @@ DEVICE void conv_rows(const struct forge_kernel_args a, const float *x, const ui
         for (uint32_t k = 0; k + 1 < n_taps; k++)
             ((GLOBAL float *)sequence_state(a, t + 1 + drafts - n, slot_bytes))[k * cols + c] = earlier[k];
     }
+}
+
+/* ---- the row before ---- */
+
+/* As conv_rows, with rows one position further on: at the start of a sequence zeros, else at the start of a step that of the state. */
+DEVICE void previous_rows(const struct forge_kernel_args a, const float *x, const uint32_t x_stride, const uint32_t cols,
+                          const uint32_t keep, const uint32_t slot_bytes, const uint32_t single, const uint32_t threads, row_sink *sink)
+{
+    const uint32_t c = group_x() * threads + thread_x(), first = group_y() * CONV_TOKENS;
+    const uint32_t n = sequence_tokens(a, single), drafts = sequence_drafts(a, slot_bytes, single);
+    const uint32_t end = first + CONV_TOKENS < n ? first + CONV_TOKENS : n;
+    if (c >= cols) return;
+    float before = conv_input(a, x, x_stride, (int32_t)first - 1, c, cols, 2, sequence_begins(a), slot_bytes);
+#pragma unroll 1
+    for (uint32_t t = first; t < end; t++) {
+        const float now = ((const GLOBAL float *)x)[(uint64_t)t * x_stride + c];
+        sink(a, t, c, before);
+        if (keep && t + 1 + drafts >= n) ((GLOBAL float *)sequence_state(a, t + 1 + drafts - n, slot_bytes))[c] = now;
+        before = now;
+    }
+}
+/* The row of the state for a token that is none of the trunk's. */
+DEVICE void recall_row(const struct forge_kernel_args a, const uint32_t cols, const uint32_t slot_bytes, const uint32_t threads,
+                       row_sink *sink)
+{
+    const uint32_t c = group_x() * threads + thread_x();
+    if (c < cols) sink(a, 0, c, sequence_begins(a) ? 0.0f : ((const GLOBAL float *)sequence_held(a, slot_bytes))[c]);
 }
 
 /* ---- recurrence ---- */

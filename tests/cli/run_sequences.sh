@@ -1,6 +1,6 @@
 #!/bin/sh
 # Sequences and batches of compiled models: the objects that forgec links, with tests/cli/sequences.c in the place of main().
-# run_sequences.sh FORGEC GOLDEN_DIR SOURCE_DIR CC ARCHITECTURES_DIR [LIBSIMT] -- LIBSIMT: on lanes, where tokens are drawn ahead
+# run_sequences.sh FORGEC GOLDEN_DIR SOURCE_DIR CC ARCHITECTURES_DIR [LIBSIMT [full]] -- LIBSIMT: on lanes, where tokens are drawn ahead
 set -eu
 forgec=$1 golden=$2 source=$3 cc=$4
 work=$(mktemp -d)
@@ -28,6 +28,12 @@ if [ $# -gt 5 ]; then
     try nemotron_h_moe-a "$source/tests/lanes/simt32.yaml" 1
     sed 's/^  prefill_chunk: .*/  prefill_chunk: 4/' "$source/tests/lanes/simt32.yaml" > few.yaml
     try gemma4-a "$work/few.yaml" 1
+    [ $# -gt 6 ] || exit 0
+    options='--ctx 64 --spec ngram'
+    try qwen35-mtp-a "$source/tests/lanes/simt32.yaml" 1
+    options='--ctx 64 --spec mtp'
+    try glm4moe-a "$source/tests/lanes/simt32.yaml" 1
+    try qwen35-mtp-a "$source/tests/lanes/simt32.yaml" 1
     exit
 fi
 options=''

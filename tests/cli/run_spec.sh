@@ -6,23 +6,8 @@ forgec=$1 golden=$2 data=$3 simt=$4 gfxsim=${5-} full=${6-} here=$(cd "$(dirname
 FORGEC_LANES="$here/../lanes/simt32.yaml"
 export FORGE_HIP_LIBRARY="$simt" FORGEC_LANES
 cd "$tmp" || exit 1
-prompt="1,2,3,4,5,1,2,3,4,5,1,2"
+. "$here/as_plain.sh"
 
-# enough LEAST: so many drafts of the last check were accepted
-enough() {
-    accepted=$(sed -n 's/.*, \([0-9]*\) of [0-9]* drafts accepted.*/\1/p' "$tmp/err")
-    [ "${accepted:--1}" -ge "$1" ] || bad "accepted ${accepted:-none}, wanted at least $1"
-}
-# as_plain LEAST PROGRAM OPTIONS...: both texts; of the drafts at least LEAST are accepted
-as_plain() {
-    least=$1 program=$2
-    shift 2
-    name="$program $*"
-    "$program" --tokens "$prompt" --print-tokens --ignore-eos --spec none "$@" > plain 2> "$tmp/err" || bad "$(cat "$tmp/err")"
-    check "$name" 0 "$program" --tokens "$prompt" --print-tokens --ignore-eos "$@"
-    cmp -s plain "$tmp/out" || bad "another text: $(cmp plain "$tmp/out")"
-    enough "$least"
-}
 # by_chance LEAST PROGRAM SEEDS OPTIONS...: ways to draw.  Likely are a few tokens by their biases, or those that were there before.
 by_chance() {
     least=$1 program=$2 seeds=$3
@@ -49,23 +34,7 @@ as_plain 0 ./program -n 60 --temp 0
 # limits: of tokens, of the context, and a text that ends within a step
 for n in 1 2 97 98 99 100; do as_plain 0 ./program -n $n -s 1 --temp 0.8 -l 5+50; done
 for n in 100 101 200; do as_plain 20 ./program -c 114 -n $n -s 1 --temp 0.8 -l 5+50; done
-printf 'one two\nthree\none two\nfour\n' > turns
-# chat_as_plain LEAST PROGRAM OPTIONS...: turns that end within a step; the next one goes on from there
-chat_as_plain() {
-    least=$1 program=$2
-    shift 2
-    for spec in none ngram; do
-        stdin=turns check "chat $program $*" 0 "$program" -i -n 40 -s 1 --temp 0.8 -l 70+40 -l 71+38 --ignore-eos --spec $spec "$@"
-        cp "$tmp/out" "chat.$spec"
-    done
-    cmp -s chat.none chat.ngram || bad "another chat"
-    enough "$least"
-}
-for spec in none ngram; do
-    check stop 0 ./program -p "one two one two" -n 60 -s 1 --temp 0.8 -l 70+40 -l 71+39 --ignore-eos -r GGFG --spec $spec
-    cp "$tmp/out" "stop.$spec"
-done
-[ "$(tail -c 4 stop.none)" = GGFG ] && cmp -s stop.none stop.ngram || bad "another end"
+stop_as_plain GGFG ./program
 chat_as_plain 20 ./program
 
 # states that every token replaces: those after each draft are kept
@@ -110,8 +79,8 @@ check json 0 ./program --bench -p 0 -n 20 -r 1 -o json; out_has '"speculation": 
 check plain 0 ./program --bench -p 0 -n 20 -r 1 --spec none; out_lacks spec
 printf 'one two one two' > text
 check text 0 ./program --bench -f text -n 20 -r 1; out_has "tg20 spec @ d"
-refuse word 2 "--spec: 'eagle' is not none or ngram" ./program --spec eagle --tokens 1
-refuse build_word 2 'none of none, ngram' "$forgec" build "$golden/x-v2.gguf" -t gfx1151 --spec eagle
+refuse word 2 "--spec: 'eagle' is not none, ngram or mtp" ./program --spec eagle --tokens 1
+refuse build_word 2 'none of none, ngram, mtp' "$forgec" build "$golden/x-v2.gguf" -t gfx1151 --spec eagle
 refuse cpu 2 "--spec is for a GPU" "$forgec" build "$golden/x-v2.gguf" -t portable --spec ngram
 refuse library 2 "--spec is for programs" "$forgec" build "$golden/x-v2.gguf" -t gfx1151 --spec ngram --emit lib
 summary spec

@@ -277,6 +277,7 @@ static void open_engine(struct forge_engine *e, uint32_t n_threads, const char *
     struct gpu *gpu;
     must(program_choose(&program, &gpu, NULL, &error), FORGE_OK, "choosing a program");
     must(engine_open(e, program, gpu, &source, n_threads, 0, N + 1, &error), FORGE_OK, "opening an engine");
+    e->speculates = program->gpu && program->gpu->most_drafts > 0;
 }
 
 int main(int argc, char **argv)

@@ -41,6 +41,7 @@ static const char *const all_models[] = { "llama-h288", "llama-bias-a64", "llama
                   *const all_architectures[] = { "qwen35moe-a", "qwen3next-a", "lfm2moe-a", "gemma4-a", "gemma4-moe-a", "glm4moe-a",
                                                  "deepseek2-a", "nemotron_h_moe-a", "granitehybrid-moe-a", "hunyuan-dense-a",
                                                  "llama-moe-mixed-a" },
+                  *const all_drafts[] = { "qwen35-mtp-a" },        /* whose block that drafts has logits, too; no programs */
                   *const all_tiny[] = { "gpt2", "starcoder2", "gptneox", "gptneox-serial", "phi2", "falcon", "falcon-40b", "stablelm",
                                         "stablelm-12b", "command-r-plus", "granitemoe", "granitemoe-shared", "olmo3", "gpt-oss", "gemma2",
                                         "gemma3", "cohere2", "mistral3", "phi3", "exaone4", "seed_oss", "minimax-m2", "ernie4_5-moe",
@@ -68,6 +69,7 @@ struct entry {
     uint32_t    n_vocab, n_ctx;
     const struct graph *graph;
     const cJSON *tensor_types;        /* or NULL */
+    const float *drafts;              /* [given.n_rows][n_vocab] logits of the block that drafts, as given.stored; or NULL */
 };
 
 static struct {
@@ -128,12 +130,12 @@ static bool is_asked_for(const char *id)
     return !only || strstr(id, only);
 }
 
-static void read_stored(struct prompt *p, const char *id, const char *path, uint32_t n_vocab)
+static const float *read_rows(const struct prompt *p, const char *id, const char *path, uint32_t n_vocab)
 {
     const struct bytes stored = file_read(test.arena, path);
     if (stored.size != (size_t)p->n_rows * n_vocab * sizeof(float))
         die("%s: %s has %zu bytes, not %u rows of %u logits", id, path, stored.size, p->n_rows, n_vocab);
-    p->stored = (const float *)(const void *)stored.data;
+    return (const float *)(const void *)stored.data;
 }
 
 /* The ids in random order, each once, then in another order, and so on: every row of the embedding is read. */
@@ -172,7 +174,7 @@ static struct prompt read_long(const struct entry *e, const cJSON *o)
     uint32_t *positions = arena_array(a, uint32_t, (size_t)cJSON_GetArraySize(rows) + 1);
     cJSON_ArrayForEach(row, rows) positions[p.n_rows++] = (uint32_t)row->valuedouble;
     p.rows = positions;
-    if (o) read_stored(&p, e->id, arena_printf(a, "%s/%s", test.data, text_of(o, "file")), e->n_vocab);
+    if (o) p.stored = read_rows(&p, e->id, arena_printf(a, "%s/%s", test.data, text_of(o, "file")), e->n_vocab);
     while (p.n_rows && positions[p.n_rows - 1] >= p.n) p.n_rows--;
     p.n_known = p.n;
     return p;
@@ -208,11 +210,13 @@ static struct entry read_entry(const cJSON *o)
     const uint32_t last = (uint32_t)number_of(o, "last", 0);          /* 0: every third */
     for (uint32_t t = last ? p->n - last : 2; t < p->n; t += last ? 1 : 3) rows[p->n_rows++] = t;
     p->rows = rows;
-    read_stored(p, e.id, arena_printf(a, "%s/%s", test.data, logits), e.n_vocab);
+    p->stored = read_rows(p, e.id, arena_printf(a, "%s/%s", test.data, logits), e.n_vocab);
+    const char *drafts = text_of(o, "drafts");
+    if (drafts) e.drafts = read_rows(p, e.id, arena_printf(a, "%s/%s", test.data, drafts), e.n_vocab);
     e.long_one = read_long(&e, cJSON_GetObjectItemCaseSensitive(o, "long"));
     if (e.n_ctx < e.long_one.n) e.n_ctx = (e.long_one.n + 15) / 16 * 16;
     check_bytes(&e, text_of(o, "hash"));
-    e.graph = graph_build(a, model_describe(a, gguf_open(a, e.model, false), NULL));
+    e.graph = graph_build(a, model_describe(a, gguf_open(a, e.model, false), &(struct model_options){ .drafts = drafts != NULL }));
     return e;
 }
 
@@ -221,7 +225,8 @@ static struct entry *read_set(const cJSON *manifest, const char *set, uint32_t *
 {
     static const struct { const char *name; const char *const *ids; size_t n; } sets[] = {
         { "models", all_models, COUNT_OF(all_models) }, { "quants", all_quants, COUNT_OF(all_quants) },
-        { "architectures", all_architectures, COUNT_OF(all_architectures) }, { "tiny", all_tiny, COUNT_OF(all_tiny) } };
+        { "architectures", all_architectures, COUNT_OF(all_architectures) }, { "drafts", all_drafts, COUNT_OF(all_drafts) },
+        { "tiny", all_tiny, COUNT_OF(all_tiny) } };
     size_t which = 0;
     while (strcmp(sets[which].name, set)) which++;
     const char *const *ids = sets[which].ids;
@@ -547,6 +552,25 @@ static void run_reference(const cJSON *manifest, const char *const *sets, size_t
     check(n_long == n_stored || getenv("GOLDEN_ONLY"), "long prompts", "%u have stored logits, not %u", n_long, n_stored);
 }
 
+/* What the block that drafts foretells behind each token of the prompt. */
+static void run_drafts(const cJSON *manifest)
+{
+    static const struct rounding none = { 0, false, false, KV_TYPE_F32 };
+    uint32_t n;
+    struct entry *entries = read_set(manifest, "drafts", &n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct entry of = entries[i];
+        of.graph = graph_of_drafts(test.arena, of.graph);
+        of.given.stored = of.drafts;
+        of.given.n_truths = 0;
+        const struct logits_difference d = against_stored(test.arena, &of.given, truth_of(&of, &of.given, &none), of.n_vocab);
+        check(d.n_not_finite == 0 && d.max_abs <= reference_most * d.largest, of.id,
+              "drafts: the reference is off by %.3g of the largest logit", d.max_abs / d.largest);
+        printf("%-20s drafts %4u positions, %2u rows: %.2e of the largest logit\n", of.id, of.given.n, of.given.n_rows,
+               d.max_abs / d.largest);
+    }
+}
+
 /* Sets test.emulator; false, after saying why, when programs of the target cannot run here. */
 static bool can_run(const char *target)
 {
@@ -666,9 +690,13 @@ int main(int argc, char **argv)
         const struct bytes text = file_read(test.arena, arena_printf(test.arena, "%s/manifest.json", test.data));
         cJSON *manifest = cJSON_ParseWithLength((const char *)text.data, text.size);
         if (!manifest) die("%s/manifest.json is no JSON", test.data);
-        static const char *const sets[] = { "models", "quants", "architectures", "tiny" };
+        static const char *const sets[] = { "models", "quants", "architectures", "tiny", "drafts" };
         if (strcmp(suite, "reference") == 0) run_reference(manifest, sets, 2, LONG_STORED);
-        else if (strcmp(suite, "architectures") == 0) run_reference(manifest, sets + 2, 1, 0);
+        else if (strcmp(suite, "architectures") == 0) {
+            run_reference(manifest, sets + 2, 1, 0);
+            run_reference(manifest, sets + 4, 1, 0);
+            run_drafts(manifest);
+        }
         else if (strcmp(suite, "tiny-reference") == 0) run_reference(manifest, sets + 3, 1, 0);
         else if (strcmp(suite, "tiny") == 0) {
             test.widens = true;

@@ -136,7 +136,7 @@ static const uint8_t *pool_of(enum quant quant, uint64_t cols)
 
 /* ---- which tensors, in which format ---- */
 
-enum fill { FILL_WEIGHTS, FILL_NORM, FILL_BIAS, FILL_DECAY, FILL_ROPE_FREQS, FILL_SCALE };
+enum fill { FILL_WEIGHTS, FILL_NORM, FILL_BIAS, FILL_DECAY, FILL_ROPE_FREQS, FILL_SCALE, FILL_SMALL, FILL_EYE };
 /* rows 0: a vector of cols; slices 0: not of three dimensions, else rows counts those of all slices */
 struct tensor { char name[80]; enum quant quant; uint64_t cols, rows, slices; enum fill fill; };
 static struct tensor *tensors;
@@ -245,7 +245,7 @@ static void add_bias(enum optional o, const char *role, int64_t layer, uint64_t 
 static void list_recipe(void)
 {
     static const enum fill fill[] = { [RECIPE_WEIGHTS] = FILL_WEIGHTS, [RECIPE_NORM] = FILL_NORM, [RECIPE_BIAS] = FILL_BIAS,
-                                      [RECIPE_DECAY] = FILL_DECAY };
+                                      [RECIPE_DECAY] = FILL_DECAY, [RECIPE_SMALL] = FILL_SMALL, [RECIPE_EYE] = FILL_EYE };
     const struct recipe *r = opt.recipe;
     uint32_t n_lines = 1;
     for (const char *p = r->tensors; *p; p++) n_lines += *p == '\n';
@@ -565,7 +565,8 @@ static void put_matrix(const struct tensor *t, uint64_t *state)
     const uint64_t run = RUN / q->block_weights, n = t->cols / q->block_weights;    /* blocks */
     const uint64_t run_bytes = RUN / q->block_weights * q->block_bytes, bytes = row_bytes(t);
     const uint64_t rows_at_once = bytes < 1 << 20 ? (1 << 20) / bytes : 1;
-    const float deviation = 1 / sqrtf((float)t->cols);
+    const float deviation = (t->fill == FILL_SMALL ? 1 / 32.0f : 1.0f) / sqrtf((float)t->cols);
+    const bool norm = t->fill == FILL_NORM, eye = t->fill == FILL_EYE;
     uint8_t *buffer = allocate(bytes * rows_at_once);
     for (uint64_t row = 0; row < t->rows; ) {
         uint64_t rows = t->rows - row < rows_at_once ? t->rows - row : rows_at_once;
@@ -573,8 +574,8 @@ static void put_matrix(const struct tensor *t, uint64_t *state)
         row += rows;
         for (; rows > 0 && is_short; rows--, p += bytes) {
             float x[SHORT_ROW];
-            const bool norm = t->fill == FILL_NORM;
             for (uint64_t i = 0; i < t->cols; i++) x[i] = norm ? 1 + random_normal(state) * 0.1f : random_normal(state) * deviation;
+            for (uint64_t i = 0; i < t->cols && eye; i++) x[i] = i == row - rows;
             quantize_row(t->quant, p, x, t->cols);
         }
         for (; rows > 0; rows--)

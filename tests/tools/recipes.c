@@ -130,6 +130,47 @@ const struct recipe recipes[] = {
          "blk.*.ffn_gate_exps.bias 64x6 F32\nblk.*.ffn_up_exps.bias 64x6 F32\nblk.*.ffn_down_exps.bias 128x6 F32\n"),
     TINY("tiny-qwen3moe", "qwen3moe", "",
          "blk.*.attn_q_norm.weight 32\nblk.*.attn_k_norm.weight 32\nblk.*.ffn_norm.weight 128\n"),
+    /* and with a block that drafts: what layers add is small beside the embedding, which the block hands on: drafts are often right */
+#define NEXTN "blk.*.nextn.eh_proj.weight 128x64 F32 eye @3\nblk.*.nextn.enorm.weight 64 @3\nblk.*.nextn.hnorm.weight 64 @3\n"
+#define SMALL_EXPERTS(where) "blk.*.ffn_gate_inp.weight 64x6 F32" where "\n" \
+    "blk.*.ffn_gate_exps.weight 64x32x6" where "\nblk.*.ffn_up_exps.weight 64x32x6" where "\n" \
+    "blk.*.ffn_down_exps.weight 32x64x6 small" where "\nblk.*.ffn_gate_shexp.weight 64x32" where "\n" \
+    "blk.*.ffn_up_shexp.weight 64x32" where "\nblk.*.ffn_down_shexp.weight 32x64 small" where "\n"
+    { "tiny-draft-qwen35moe", "qwen35moe", 4, 300, 4, 2, false,
+      "%.context_length=512\n%.embedding_length=64\n%.feed_forward_length=32\n%.attention.head_count=4\n%.attention.head_count_kv=2\n"
+      "%.attention.key_length=32\n%.attention.value_length=32\n%.attention.layer_norm_rms_epsilon=0.000001\n%.rope.dimension_count=16\n"
+      "%.rope.freq_base=10000000.0\n%.ssm.conv_kernel=4\n%.ssm.inner_size=64\n%.ssm.state_size=16\n%.ssm.time_step_rank=4\n"
+      "%.ssm.group_count=2\n%.rope.dimension_sections=[3,3,2,0]\n%.full_attention_interval=3\n%.expert_count=6\n%.expert_used_count=2\n"
+      "%.expert_feed_forward_length=32\n%.expert_shared_feed_forward_length=32\n%.nextn_predict_layers=1\n",
+      HEAD("64") "output.weight 64xV\nblk.*.attn_norm.weight 64\n"
+      "blk.*.attn_q.weight 64x256 @>1\nblk.*.attn_k.weight 64x64 @>1\nblk.*.attn_v.weight 64x64 @>1\n"
+      "blk.*.attn_q_norm.weight 32 @>1\nblk.*.attn_k_norm.weight 32 @>1\nblk.*.attn_output.weight 128x64 small @>1\n"
+      "blk.*.attn_qkv.weight 64x128 @<2\nblk.*.attn_gate.weight 64x64 @<2\nblk.*.ssm_conv1d.weight 4x128 F32 @<2\n"
+      "blk.*.ssm_dt.bias 4 bias @<2\nblk.*.ssm_a 4 decay @<2\nblk.*.ssm_beta.weight 64x4 @<2\nblk.*.ssm_alpha.weight 64x4 @<2\n"
+      "blk.*.ssm_norm.weight 16 @<2\nblk.*.ssm_out.weight 64x64 small @<2\nblk.*.post_attention_norm.weight 64\n"
+      SMALL_EXPERTS("") "blk.*.ffn_gate_inp_shexp.weight 64\n" NEXTN "blk.*.nextn.shared_head_norm.weight 64 @3\n" },
+    /* latent attention; the block has the trunk's last norm */
+    { "tiny-draft-deepseek2", "deepseek2", 4, 300, 4, 1, false,
+      "%.context_length=512\n%.embedding_length=64\n%.feed_forward_length=64\n%.attention.head_count=4\n%.attention.head_count_kv=1\n"
+      "%.attention.key_length=48\n%.attention.value_length=40\n%.attention.key_length_mla=24\n%.attention.value_length_mla=16\n"
+      "%.attention.q_lora_rank=32\n%.attention.kv_lora_rank=40\n%.rope.dimension_count=8\n%.attention.layer_norm_rms_epsilon=0.000001\n"
+      "%.leading_dense_block_count=1\n%.expert_count=6\n%.expert_used_count=2\n%.expert_shared_count=1\n"
+      "%.expert_feed_forward_length=32\n%.expert_weights_norm=true\n%.expert_gating_func=2\n%.nextn_predict_layers=1\n",
+      HEAD("64") "output.weight 64xV\nblk.*.attn_norm.weight 64\nblk.*.attn_q_a.weight 64x32\nblk.*.attn_q_a_norm.weight 32\n"
+      "blk.*.attn_q_b.weight 32x96\nblk.*.attn_kv_a_mqa.weight 64x48\nblk.*.attn_kv_a_norm.weight 40\nblk.*.attn_k_b.weight 16x40x4\n"
+      "blk.*.attn_v_b.weight 40x16x4\nblk.*.attn_output.weight 64x64 small\nblk.*.ffn_norm.weight 64\n"
+      "blk.*.ffn_gate.weight 64x64 @<1\nblk.*.ffn_up.weight 64x64 @<1\nblk.*.ffn_down.weight 64x64 small @<1\n"
+      "blk.*.exp_probs_b.bias 6 bias @>0\n" SMALL_EXPERTS(" @>0") NEXTN },
+    /* the block has embedding and output of its own */
+    { "tiny-draft-glm4moe", "glm4moe", 4, 300, 4, 2, false,
+      "%.context_length=512\n%.embedding_length=64\n%.feed_forward_length=64\n%.attention.head_count=4\n%.attention.head_count_kv=2\n"
+      "%.attention.key_length=16\n%.attention.value_length=16\n%.attention.layer_norm_rms_epsilon=0.00001\n%.rope.dimension_count=8\n"
+      "%.leading_dense_block_count=0\n%.expert_count=6\n%.expert_used_count=2\n%.expert_shared_count=1\n"
+      "%.expert_feed_forward_length=32\n%.expert_weights_norm=true\n%.expert_gating_func=2\n%.nextn_predict_layers=1\n",
+      HEAD("64") "output.weight 64xV\nblk.*.attn_norm.weight 64\nblk.*.attn_q.weight 64x64\nblk.*.attn_k.weight 64x32\n"
+      "blk.*.attn_v.weight 64x32\nblk.*.attn_output.weight 64x64\nblk.*.post_attention_norm.weight 64\n"
+      "blk.*.exp_probs_b.bias 6 bias\n" SMALL_EXPERTS("") NEXTN "blk.*.nextn.shared_head_norm.weight 64 @3\n"
+      "blk.*.nextn.embed_tokens.weight 64xV @3\nblk.*.nextn.shared_head_head.weight 64xV @3\n" },
 };
 const uint32_t n_recipes = sizeof recipes / sizeof *recipes;
 
@@ -207,6 +248,8 @@ bool recipe_tensor(const struct recipe *r, uint32_t n_vocab, const char **text, 
         else if (strcmp(more[i], "norm") == 0) t->fill = RECIPE_NORM;
         else if (strcmp(more[i], "bias") == 0) t->fill = RECIPE_BIAS;
         else if (strcmp(more[i], "decay") == 0) t->fill = RECIPE_DECAY;
+        else if (strcmp(more[i], "small") == 0) t->fill = RECIPE_SMALL;
+        else if (strcmp(more[i], "eye") == 0) t->fill = RECIPE_EYE;
         else bad_line(r, line);
     }
     if (*wanted) set_role(t);

@@ -232,7 +232,7 @@ static void errors_name_line_and_column(void **state)
         { ATTENTION("scale=nan ", "%a"), "scale=nan: there is no parameter of that name" },
         { ATTENTION("window=rope_base ", "%a"), "window=rope_base: a whole number is needed, and the parameter is a number" },
         { ATTENTION("head_dim=n_layer ", "%a"), "attention: heads of the query have 2 items, those of %0.kc 32" },
-        { ATTENTION("head_dim=window ", "%a"), "llama.yaml:13:27: head_dim=window is 0 in layer 0; it takes 2 to 4096" },
+        { ATTENTION("head_dim=window ", "%a"), "llama.yaml:13:27: head_dim=window is 0 in layer 0; it takes 2 to 1048576" },
         { ATTENTION("window=3, ", "%a"), "expected" },
         { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope neox=1 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT,
          "llama.yaml:9:18: neox=1: true or false is needed" },
@@ -419,6 +419,94 @@ static void too_many_columns(void **state)
     tiny_more = NULL;
 }
 
+/* ---- the block that drafts ---- */
+
+static void put_nextn(void)
+{
+    tiny_tensor("blk.1.nextn.eh_proj.weight", QUANT_Q8_0, 64, 128);
+    tiny_tensor("blk.1.nextn.enorm.weight", QUANT_F32, 0, 64);
+    tiny_tensor("blk.1.nextn.hnorm.weight", QUANT_F32, 0, 64);
+}
+
+/* Two blocks, of which the second drafts; wiring: that of transformer.yaml, or "graph: |" and another one. */
+static struct model *with_draft(const char *wiring)
+{
+    struct tiny s = tiny_llama;
+    s.n_layer = 2;
+    tiny_more = put_nextn;
+    tiny_drafts = true;
+    tiny_reads_all = !*wiring;
+    struct model *m = tiny_yaml(a, &s, arena_printf(a, OWN "  n_block: {type: u32, key: \"{arch}.block_count\"}\n"
+                                                    "  n_nextn: {type: u32, default: 1}\n  n_layer: n_block - n_nextn\n%s", wiring));
+    tiny_drafts = tiny_reads_all = false;
+    tiny_more = NULL;
+    return m;
+}
+
+static void block_that_drafts(void **state)
+{
+    (void)state;
+    const struct model *m = with_draft("");
+    assert_true(m->n_layer == 1 && m->n_described == 2);
+    const struct graph *g = graph_build(a, m);
+    assert_ptr_equal(g->output, find(g, "head"));
+    assert_ptr_equal(g->draft, find(g, "1.head"));
+    assert_ptr_equal(g->draft_from, find(g, "1.h_before"));
+    assert_ptr_equal(g->draft_from->inputs[0], find(g, "norm"));
+    assert_ptr_equal(g->draft_state, find(g, "1.norm"));
+    assert_ptr_equal(find(g, "1.ffn_inp")->inputs[0], find(g, "1.e_h_proj"));
+    assert_ptr_equal(graph_of_drafts(a, g)->output, g->draft);
+    /* What its state needs, up to attention, stands before the logits, all else behind them. */
+    assert_true(find(g, "norm")->index < g->draft_from->index && find(g, "1.kqv")->index < g->output->index);
+    assert_true(find(g, "1.attn_out")->index > g->output->index);
+    for (uint32_t i = 0; i < g->n_nodes; i++) assert_int_equal(g->nodes[i]->index, i);
+    const struct graph *again = graph_parse(a, m, "again", printed(g));
+    assert_string_equal(printed(again), printed(g));
+    assert_string_equal(again->output->name, "head");
+    assert_string_equal(again->draft_state->name, "1.norm");
+    /* Without it the graph is the trunk's. */
+    struct tiny s = tiny_llama;
+    s.n_layer = 1;
+    assert_null(graph_build(a, tiny_model(a, &s))->draft);
+}
+
+static void mistakes_of_drafts(void **state)
+{
+    (void)state;
+    static const struct { const char *lines, *expected; } rows[] = {
+        { "", "models/llama.yaml does not say how its draft (nextn) block is wired, so there is no --spec mtp" },
+        { "draft:\n%e = embed token_embd\n%norm = rmsnorm output_norm, %e\n%l = matmul output, %norm\n",
+          "the section draft has no operation previous" },
+        { "draft:\n%h = previous %norm\n%g = previous %norm\n%y = add %h, %g\n%norm = rmsnorm output_norm, %y\n%l = matmul output, %norm\n",
+          "the section draft has a second operation previous, %1.g" },
+        { "draft:\n%h = previous %norm\n%n = rmsnorm output_norm, %h\n%l = matmul output, %n\n",
+          "the section draft does not define %norm, which stands for the trunk's" },
+        { "draft:\n%h = previous %norm\n%norm = rmsnorm output_norm, %h\n%l = matmul attn_q, %norm\n",
+          "the last value, %1.l, is none of the block that drafts, or no logits" },
+        { "draft:\n%h = previous %norm\n%b = part count=4 %h\n%r = recur head_dim=16 value_dim=16 %h, %h, %h, %h, %b\n"
+          "%norm = rmsnorm output_norm, %r\n%l = matmul output, %norm\n",
+          "what a draft adds to the state of a recur cannot be taken back" },
+        { "draft:\n%h = previous %norm\nuse layers\n", "there is no block layers" },
+        { "draft:\n%h = previous %norm\n%h = add %h, %h\n", "%h is defined twice" },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct text t = { .arena = a };
+        text_puts(&t, "graph: |\n");
+        const char *wiring = arena_printf(a, "%slayer:\n%%x = add %%x, %%x\n%s%s", TINY_INPUT, TINY_OUTPUT, rows[i].lines);
+        for (const char *p = wiring; *p; p += strcspn(p, "\n"), p += *p == '\n') text_printf(&t, "  %.*s\n", (int)strcspn(p, "\n"), p);
+        static const struct model *m;
+        m = with_draft(text_str(&t));
+        assert_dies(graph_build(a, m), rows[i].expected);
+    }
+    struct tiny s = tiny_llama;
+    tiny_drafts = true;
+    assert_dies(tiny_yaml(a, &s, OWN), "the file has no block that drafts tokens (nextn)");
+    assert_dies(tiny_yaml(a, &s, OWN "  n_nextn: {type: u32, default: 0}\n"), "the file has no block that drafts tokens (nextn)");
+    tiny_drafts = false;
+    assert_dies(tiny_yaml(a, &s, OWN "tensors:\n  one: {name: one.weight, shape: [n_embd], else: two}\n"
+                             "  two: {name: two.weight, shape: [n_embd], else: one}\n"), "else: two leads back to itself");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,6 +524,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(embeddings_cannot_vanish, setup, teardown),
         cmocka_unit_test_setup_teardown(unrolled_text, setup, teardown),
         cmocka_unit_test_setup_teardown(too_many_columns, setup, teardown),
+        cmocka_unit_test_setup_teardown(block_that_drafts, setup, teardown),
+        cmocka_unit_test_setup_teardown(mistakes_of_drafts, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -303,6 +303,13 @@ static void convolution(void **state)
     }
 }
 
+static void row_before(void **state)
+{
+    (void)state;
+    const float *z = values(Z, "z", Q), *y = values(Z "%y = previous %z\n", "y", Q);
+    for (uint32_t i = 0; i < T * Q; i++) near("previous", i, y[i], i < Q ? 0 : (double)z[i - Q]);
+}
+
 /* What a state has kept of position p at t: exp of the sum of the decays after p; g: [T][stride]. */
 static double kept(const float *g, uint32_t stride, uint32_t item, uint32_t p, uint32_t t)
 {
@@ -602,8 +609,8 @@ static void refused(void **state)
     }
     tiny_more = NULL;
     /* What has a state belongs to a layer. */
-    static const char *const outside[] = { "conv", "recur" };
-    static const char *const lines[] = { "%y = conv token_embd, %x\n", "%y = recur %x, %x, %x, %x, %x\n" };
+    static const char *const outside[] = { "conv", "recur", "previous" };
+    static const char *const lines[] = { "%y = conv token_embd, %x\n", "%y = recur %x, %x, %x, %x, %x\n", "%y = previous %x\n" };
     for (size_t i = 0; i < COUNT_OF(outside); i++) {
         static const struct model *m;
         m = tiny_wired(a, &tiny_llama, arena_printf(a, "%s%slayer:\n%s", TINY_INPUT, lines[i], TINY_OUTPUT));
@@ -623,6 +630,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(sinks, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_of_another_layer, setup, teardown),
         cmocka_unit_test_setup_teardown(convolution, setup, teardown),
+        cmocka_unit_test_setup_teardown(row_before, setup, teardown),
         cmocka_unit_test_setup_teardown(recurrences, setup, teardown),
         cmocka_unit_test_setup_teardown(routes, setup, teardown),
         cmocka_unit_test_setup_teardown(experts, setup, teardown),

@@ -32,6 +32,7 @@ static inline void tiny_pair_f32(struct text *t, const char *key, float x)
 static struct { struct text text; uint32_t n; uint64_t offset; } tiny_tensors;
 static const char *tiny_scalar;                /* a tensor more, of one number; or NULL */
 static bool tiny_reads_all;                    /* the wirings of tiny_yaml must read every tensor */
+static bool tiny_drafts;                       /* its models are read with the block that drafts */
 static void (*tiny_more)(void);                /* makes more tensors, by tiny_tensor and tiny_slices; or NULL */
 
 /* slices 0: a matrix; rows 0, too: a vector. */
@@ -129,7 +130,8 @@ static struct model *tiny_yaml(struct arena *a, const struct tiny *s, const char
     jmp_buf outer;
     memcpy(&outer, &die_jump, sizeof outer);
     const char *all = "*";
-    const struct model_options o = { .directory = directory, .ignored_tensors = &all, .n_ignored_tensors = tiny_reads_all ? 0 : 1 };
+    const struct model_options o = { .directory = directory, .ignored_tensors = &all, .n_ignored_tensors = tiny_reads_all ? 0 : 1,
+                                     .drafts = tiny_drafts };
     const bool died = DIES(m = model_describe(a, tiny_gguf(a, s), &o));
     unlink(path);
     rmdir(directory);
