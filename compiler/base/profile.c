@@ -268,7 +268,7 @@ static const struct tile_key { const char *name; size_t offset; uint32_t least, 
     TILE(gemm_tokens, 16, 512, 16),              TILE(gemm_rows, 16, 512, 16),              TILE(gemm_groups, 1, 8, 1),
     TILE(gemm_unit_steps, 1, 2, 1),
     TILE(gemm_threads, 32, 1024, 32),            TILE(gemm_few_threads, 32, 1024, 32),      TILE(gemm_fit, 0, 4096, 1),
-          TILE(stage_threads, 32, 1024, 32),         TILE(sample_groups, 1, 1024, 1),
+    TILE(gemm_fit_experts, 0, 4096, 1),          TILE(stage_threads, 32, 1024, 32),         TILE(sample_groups, 1, 1024, 1),
     TILE(sample_threads, 32, 1024, 32),          TILE(prefill_chunk, 1, 4096, 1),
 #undef TILE
 };

@@ -115,6 +115,7 @@ struct profile {
         uint32_t gemm_tokens, gemm_rows;            /* tile of a group; smaller ones where they fill the compute units better
                                                      * (gpu/tiles.h) */
         uint32_t gemm_fit;                          /* in steps of up to so many tokens */
+        uint32_t gemm_fit_experts;                  /* the same of products with experts, in tokens that one has in the mean */
         uint32_t gemm_threads, gemm_groups;         /* of a group, and groups per compute unit, where there are more tiles than compute
                                                      * units */
         uint32_t gemm_unit_steps;                   /* of 64 columns whose packed weights a group loads and decodes together */

@@ -247,8 +247,22 @@ static bool has_pair(const struct group *g)
     return false;
 }
 
+/* Units of a row that a lane loads in a step; 0: the format's choice.  Where each slot has one row at most, as routers have, its time is
+ * that of a load, and the row is asked for in two steps: of floats as many units as registers hold, of others fewer than the format's. */
+static uint32_t planned_depth(const struct chooser *c, const struct gemv_shape *s, uint64_t slots, uint64_t rows, uint64_t cols)
+{
+    enum { MOST_FLOATS = 12 };
+    if (s->rows > 1 || rows > slots || c->gg->n_runs > 1) return 0;
+    const struct weight *w = c->gg->runs[0].weight;
+    const uint64_t unit_cols = gpu_takes_floats(w) ? 16 / w->tensor->quant->block_bytes : 64,
+                   units = ((cols + unit_cols - 1) / unit_cols + s->lanes - 1) / s->lanes;
+    const uint64_t unit_bytes = packing_row_bytes(plan_packing(c->plan, w), 64);
+    if (!gpu_takes_floats(w)) return (units == 2 || units == 3) && unit_bytes <= 40;       /* larger ones are loaded one at a time */
+    return units > 8 && units <= 2 * MOST_FLOATS ? (uint32_t)(units + 1) / 2 : 0;
+}
+
 /* The profile's shape, unless other rows or lanes fill the last round of row groups so much better that they are clearly less work. */
-static struct gemv_shape planned_gemv(const struct chooser *c, struct gemv_shape s)
+static struct gemv_shape planned_gemv(const struct chooser *c, struct gemv_shape s, bool depth)
 {
     const struct profile *t = c->plan->profile;
     const bool pair = has_pair(c->group);
@@ -268,6 +282,7 @@ static struct gemv_shape planned_gemv(const struct chooser *c, struct gemv_shape
             s.rows = r;
             s.lanes = lanes;
         }
+    if (depth) s.depth = planned_depth(c, &s, threads / s.lanes, rows, cols);
     return s;
 }
 
@@ -300,7 +315,7 @@ static struct gemv_shape choose_gemv(const struct chooser *c)
                             kernel_chosen(given, PARAM_DEPTH, t->gpu.gemv_depth) };
     const char *misfit = given ? gpu_gemv_misfit(c->arena, c->plan, c->group, &s) : NULL;
     if (!misfit) {
-        s = planned_gemv(c, s);
+        s = planned_gemv(c, s, s.depth == 0 && !(given && given->given & 1u << PARAM_DEPTH));
         s.rows = kernel_chosen(given, PARAM_ROWS, s.rows);
         s.lanes = kernel_chosen(given, PARAM_LANES, s.lanes);
         misfit = given ? gpu_gemv_misfit(c->arena, c->plan, c->group, &s) : NULL;
@@ -493,7 +508,7 @@ struct gemm_product gpu_product(const struct plan *p, const struct group *g, uin
         parts[i] = (struct gemm_part){ r->rows * gpu_matrices(g), g->branches[r->first].partner >= 0,
                                        id == QUANT_F16 || id == QUANT_BF16, id == QUANT_F32 ? 2 : 1 };
     }
-    return (struct gemm_product){ parts, gg->n_runs, (uint32_t)gg->runs[0].weight->cols, weight_bytes };
+    return (struct gemm_product){ parts, gg->n_runs, (uint32_t)gg->runs[0].weight->cols, weight_bytes, g->choice != NULL };
 }
 
 /* Every matrix of a stack has tiles of its own. */

@@ -274,7 +274,7 @@ uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *
     static const double FEW_FILL = 0.2;                 /* and one that fills less than this lets nothing hold up the matrix unit */
     const struct gemm_shape usual = usual_shape(t, p, chunk);
     const double usual_fill = gemm_fill(t, p, &usual, chunk);
-    const uint32_t fit = t->gpu.gemm_fit && usual_fill < USUAL_FILL ? chunk : t->gpu.gemm_fit;
+    const uint32_t limit = p->shared ? t->gpu.gemm_fit_experts : t->gpu.gemm_fit, fit = limit && usual_fill < USUAL_FILL ? chunk : limit;
     const uint32_t most = chunk < fit ? chunk : fit, usual_from = most + 1;
     struct gemm_shape menu[MENU];
     double loss[MENU][SIZES];

@@ -17,6 +17,7 @@ struct gemm_product {
     const struct gemm_part *parts;
     uint32_t                n_parts, cols;
     uint64_t                weight_bytes;
+    bool                    shared;      /* out among experts; a step's tokens are then the mean of one */
 };
 
 /* Shapes for steps of 1 .. chunk tokens, at most GEMM_RANGES of them, each for so long a range that it pays; returns how many.

@@ -36,7 +36,7 @@ static struct gemm_product product_of(uint32_t i, uint32_t format)
     parts[1] = (struct gemm_part){ products[i].more, false, formats[format].copied, formats[format].digits };
     const double rows = (double)(products[i].rows + products[i].more) * (products[i].pair ? 2 : 1);
     return (struct gemm_product){ parts, products[i].more ? 2 : 1, products[i].cols,
-                                  (uint64_t)(rows * products[i].cols * formats[format].bytes) };
+                                  (uint64_t)(rows * products[i].cols * formats[format].bytes), false };
 }
 
 static const struct gemm_range *range_of(const struct gemm_range *ranges, uint32_t n, uint32_t tokens)
@@ -107,6 +107,22 @@ static void test_measured(void **state)
     }
 }
 
+/* Experts, of few tokens each: where it was measured the same tile in all steps, elsewhere one that fits their share. */
+static void test_experts(void **state)
+{
+    (void)state;
+    const struct profile *measured = profile_load(a, "sm_90", NULL), *other = profile_load(a, "gfx1151", NULL);
+    const struct gemm_part parts[] = { { 128 * 768, true, false, 1 } };
+    const struct gemm_product p = { parts, 1, 2048, 128ull * 2 * 768 * 1152, true };
+    for (uint32_t mean = 1; mean <= 128; mean *= 2) {
+        struct gemm_range ranges[GEMM_RANGES];
+        assert_int_equal(gemm_plan(ranges, measured, &p, mean, NULL), 1);
+        assert_true(is_shape(&ranges[0].shape, 128, 128, 128, 2));
+        gemm_plan(ranges, other, &p, mean, NULL);
+        assert_true(ranges[0].shape.tokens < 128);
+    }
+}
+
 /* The ranges of all products, of widths that fit nothing too, cover each step once. */
 static void test_ranges(void **state)
 {
@@ -118,7 +134,7 @@ static void test_ranges(void **state)
         for (uint32_t k = 0; k < COUNT_OF(chunks); k++)
             for (uint32_t rows = 1; rows < 3000; rows += 611) {
                 const struct gemm_part parts[] = { { rows, rows % 2, false, 1 }, { 100, false, true, 1 } };
-                const struct gemm_product p = { parts, 2, 288, rows * 300 };
+                const struct gemm_product p = { parts, 2, 288, rows * 300, false };
                 struct gemm_range ranges[GEMM_RANGES];
                 const uint32_t n = gemm_plan(ranges, t, &p, chunks[k], NULL);
                 assert_in_range(n, 1, GEMM_RANGES);
@@ -226,7 +242,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_fill, setup, teardown),   cmocka_unit_test_setup_teardown(test_measured, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ranges, setup, teardown), cmocka_unit_test_setup_teardown(test_launches, setup, teardown),
         cmocka_unit_test_setup_teardown(test_logits, setup, teardown), cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_bandwidth, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_bandwidth, setup, teardown), cmocka_unit_test_setup_teardown(test_experts, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
