@@ -20,9 +20,10 @@ struct result {                       /* of one target */
     int32_t  greedy_broken;           /* first token that is not what the program's own logits say; -1 none */
     uint32_t columns;                 /* --columns; 0: none */
     int32_t  columns_broken;          /* first position whose logits are not decode's bits in steps of so many tokens; -1 none */
-    bool     has_drafts, has_prompt_drafts;
+    bool     has_drafts, has_more_drafts;
     struct judged drafts;             /* of the block that drafts, token by token */
-    struct logits_difference prompt_drafts;   /* with --exact: of those behind steps of a prompt */
+    /* with --exact, where nothing rounds otherwise: of those behind steps of a prompt, and of drafts behind drafts */
+    struct logits_difference prompt_drafts, later_drafts;
     struct bound  prompt_bound;
     int32_t  drafts_broken;           /* as columns_broken, behind such steps */
     bool     ok;
@@ -86,22 +87,22 @@ static int32_t first_broken_column(struct arena *a, const struct runner *runner,
     return -1;
 }
 
-/* What the block that drafts gives behind the first token of each step of `each` tokens: [(n + each - 1) / each][columns]. */
+/* What the block that drafts gives behind each token: [n][columns]; of steps of `each` tokens all but the first count as drafts. */
 static const float *run_drafts(struct arena *a, const struct runner *runner, const char *program, const int32_t *tokens, uint32_t n,
                                uint32_t columns, uint32_t each)
 {
     const char *arguments[] = { "--tokens", tokens_text(a, tokens, n), "--draft-logits", "/proc/self/fd/1", "-ub",
                                 arena_printf(a, "%u", each), "--print-tokens", "-n", "0", NULL };
     const struct bytes out = program_run(a, runner, program, arguments);
-    const uint64_t bytes = (uint64_t)((n + each - 1) / each) * columns * sizeof(float);
+    const uint64_t bytes = (uint64_t)n * columns * sizeof(float);
     if (out.size != bytes)
         die("the program for %s wrote %zu bytes of drafts' logits; %llu were expected", runner->target, out.size,
             (unsigned long long)bytes);
     return (const float *)(const void *)out.data;
 }
 
-/* Drafts behind tokens computed one by one against the reference; behind steps of a few tokens they have the same bits; and where products
- * of a prompt do not round, those behind its steps are near. */
+/* Drafts behind tokens computed one by one against the reference; behind steps of a few tokens they have the same bits.  Where nothing
+ * rounds on purpose, drafts behind steps of a prompt are as near, and so are drafts behind drafts. */
 static void check_drafts(struct arena *a, const struct graph *g, const char *program, const struct runner *runner,
                          const struct plan_options *plan, const struct bound *decode, const struct bound *prompt, const int32_t *tokens,
                          uint32_t n, struct result *r)
@@ -112,16 +113,27 @@ static void check_drafts(struct arena *a, const struct graph *g, const char *pro
     r->drafts = judge(a, graph_of_drafts(a, g), decode, tokens, n, logits);
     const float *behind_few = run_drafts(a, runner, program, tokens, n, columns, few);
     for (uint32_t i = 0; i * few < n && r->drafts_broken < 0; i++)
-        if (memcmp(behind_few + (size_t)i * columns, logits + (size_t)i * few * columns, columns * sizeof *logits))
+        if (memcmp(behind_few + (size_t)i * few * columns, logits + (size_t)i * few * columns, columns * sizeof *logits))
             r->drafts_broken = (int32_t)(i * few);
-    if (!plan->exact) return;
-    const uint32_t n_rows = (n + many - 1) / many;
-    float *truth = arena_array(a, float, (size_t)n_rows * columns);
-    for (uint32_t i = 0; i < n_rows; i++)
+    if (!plan->exact || n < few) return;
+    const uint32_t n_rows = (n + many - 1) / many, first = n / few * few - few;
+    const float *behind_many = run_drafts(a, runner, program, tokens, n, columns, many);
+    float *truth = arena_array(a, float, (size_t)n_rows * columns), *rows = arena_array(a, float, (size_t)n_rows * columns),
+          *later = arena_array(a, float, (size_t)few * columns);
+    for (uint32_t i = 0; i < n_rows; i++) {
         memcpy(truth + (size_t)i * columns, r->drafts.truth + (size_t)i * many * columns, columns * sizeof *truth);
-    r->has_prompt_drafts = true;
+        memcpy(rows + (size_t)i * columns, behind_many + (size_t)i * many * columns, columns * sizeof *rows);
+    }
+    reference_drafts(a, g, &decode->rounding, tokens, first, first + few, later);
+    r->has_more_drafts = true;
     r->prompt_bound = *prompt;
-    r->prompt_drafts = logits_compare(a, truth, run_drafts(a, runner, program, tokens, n, columns, many), n_rows, columns);
+    r->prompt_drafts = logits_compare(a, truth, rows, n_rows, columns);
+    r->later_drafts = logits_compare(a, later, behind_few + (size_t)first * columns, few, columns);
+}
+
+static bool more_drafts_hold(const struct result *r)
+{
+    return !r->has_more_drafts || (bound_holds(&r->prompt_bound, &r->prompt_drafts) && bound_holds(&r->prompt_bound, &r->later_drafts));
 }
 
 /* counters_path: of the simulator, or NULL. */
@@ -163,7 +175,7 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
     if (r.columns) r.columns_broken = first_broken_column(a, runner, program, tokens, n, columns, r.columns, decode);
     if (g->draft) check_drafts(a, g, program, runner, plan, &bound_decode, &bound_prefill, tokens, n, &r);
     r.ok = r.prefill.holds && r.decode.holds && r.greedy_broken < 0 && r.columns_broken < 0 && r.drafts_broken < 0 &&
-           (!r.has_drafts || r.drafts.holds) && (!r.has_prompt_drafts || bound_holds(&r.prompt_bound, &r.prompt_drafts));
+           (!r.has_drafts || r.drafts.holds) && more_drafts_hold(&r);
     return r;
 }
 
@@ -199,8 +211,10 @@ static void print_result(const struct result *r)
     print_judged("decode", &r->decode);
     if (r->paths.n) print_row("prefill to decode", &r->paths, "");
     if (r->has_drafts) print_judged("drafts", &r->drafts);
-    if (r->has_prompt_drafts)
+    if (r->has_more_drafts) {
         print_row("drafts of a prompt", &r->prompt_drafts, bound_holds(&r->prompt_bound, &r->prompt_drafts) ? "" : "  OUT OF BOUNDS");
+        print_row("drafts of drafts", &r->later_drafts, bound_holds(&r->prompt_bound, &r->later_drafts) ? "" : "  OUT OF BOUNDS");
+    }
     if (r->n_greedy) printf("  greedy: %u of %u tokens are the reference's choice\n", r->greedy_reference, r->n_greedy);
     if (r->greedy_broken >= 0) printf("  greedy: token %d does not follow from the program's own logits\n", r->greedy_broken);
     if (r->columns && r->columns_broken < 0) printf("  steps of %u tokens: the bits of decode\n", r->columns);
@@ -291,7 +305,8 @@ static void print_json(const struct verify_options *o, const struct model *m, co
         if (r->paths.n) json_difference(t, "prefill_to_decode", &r->paths, NULL);
         if (r->has_drafts) json_difference(t, "drafts", &r->drafts.difference, &r->drafts);
         if (r->has_drafts) cJSON_AddBoolToObject(t, "drafts_as_decode", r->drafts_broken < 0);
-        if (r->has_prompt_drafts) json_difference(t, "drafts_of_a_prompt", &r->prompt_drafts, NULL);
+        if (r->has_more_drafts) json_difference(t, "drafts_of_a_prompt", &r->prompt_drafts, NULL);
+        if (r->has_more_drafts) json_difference(t, "drafts_of_drafts", &r->later_drafts, NULL);
         if (o->simulate && !missing_rate(r)) {
             cJSON *times = cJSON_AddObjectToObject(t, "least_times");
             least_times_json(times, "prompt", &r->prompt);

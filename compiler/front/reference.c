@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Tokens behind `first` are drafts.  rows: [n][cols] of the block that drafts, those before the last token known. */
+struct chain { uint32_t first; float *rows; };
+
 struct interpreter {
     const int32_t      *tokens;
     struct rounding     rounding;
@@ -17,6 +20,7 @@ struct interpreter {
     const struct router *given;       /* of the node that runs, where it is a router; or NULL */
     struct router      *found;
     uint64_t           *noise;        /* state of the dither; NULL: none */
+    struct chain       *chain;        /* of drafts, or NULL */
 };
 
 static void *take(size_t count, size_t size)
@@ -620,13 +624,23 @@ static void check_positions(const struct graph *g, uint32_t n)
     }
 }
 
-struct routes *reference_routed(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
-                                const struct routes *given, uint64_t dither, float *logits)
+/* Before a draft the block sees its own row. */
+static void run_chain(const struct interpreter *in, const struct graph *g, const struct node *node, float *y)
+{
+    const uint64_t cols = node->cols, first = in->chain->first;
+    if (node == g->draft_from && in->n > first + 1)
+        memcpy(y + (first + 1) * cols, in->chain->rows + first * cols, (in->n - first - 1) * cols * sizeof *y);
+    if (node == g->draft_state) memcpy(in->chain->rows, y, in->n * cols * sizeof *y);
+}
+
+static struct routes *interpret(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
+                                const struct routes *given, uint64_t dither, struct chain *chain, float *logits)
 {
     check_positions(g, n);
     struct routes *found = routes_new(a, g, n);
     struct interpreter in = { .tokens = tokens, .rounding = *rounding, .n = n, .values = arena_array(a, float *, g->n_nodes),
-                              .unread = arena_array(a, uint32_t, g->n_nodes), .noise = dither ? &dither : NULL };
+                              .unread = arena_array(a, uint32_t, g->n_nodes), .noise = dither ? &dither : NULL,
+                              .chain = chain };
     uint32_t router = 0;
     for (uint32_t i = 0; i < nodes_needed(g); i++) {
         const struct node *node = g->nodes[i];
@@ -637,6 +651,7 @@ struct routes *reference_routed(struct arena *a, const struct graph *g, const st
         in.unread[i] = node->n_readers;
         in.values[i] = take((size_t)n * node->cols, sizeof(float));
         run(&in, node, in.values[i]);
+        if (chain) run_chain(&in, g, node, in.values[i]);
         if (in.noise && node->op != OP_route)
             for (uint64_t k = 0; k < (uint64_t)n * node->cols; k++) in.values[i][k] *= 1 + 0x1p-22f * noise_next(in.noise);
         for (uint32_t k = 0; k < op_info[node->op].n_values; k++) {
@@ -649,6 +664,24 @@ struct routes *reference_routed(struct arena *a, const struct graph *g, const st
     memcpy(logits, in.values[g->output->index], (size_t)n * g->output->cols * sizeof *logits);
     for (uint32_t i = 0; i < g->n_nodes; i++) free(in.values[i]);
     return found;
+}
+
+struct routes *reference_routed(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
+                                const struct routes *given, uint64_t dither, float *logits)
+{
+    return interpret(a, g, rounding, tokens, n, given, dither, NULL, logits);
+}
+
+void reference_drafts(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t first,
+                      uint32_t n, float *logits)
+{
+    const uint64_t columns = g->draft->cols;
+    struct chain chain = { first, arena_array(a, float, (size_t)n * g->draft_state->cols) };
+    float *all = arena_array(a, float, (size_t)(n * columns));
+    for (uint32_t end = first + 1; end <= n; end++) {
+        (void)interpret(a, graph_of_drafts(a, g), rounding, tokens, end, NULL, 0, &chain, all);
+        memcpy(logits + (end - 1 - first) * columns, all + (end - 1) * columns, columns * sizeof *logits);
+    }
 }
 
 void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,

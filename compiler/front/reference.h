@@ -38,6 +38,11 @@ struct routes {
 struct routes *reference_routed(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
                                 const struct routes *given, uint64_t dither, float *logits);
 
+/* Logits of the block that drafts behind tokens first .. n - 1, [n - first][n_out]: from the trunk's row before token `first`; behind it
+ * tokens count as drafts, and the block's own row before takes that one's place. */
+void reference_drafts(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t first,
+                      uint32_t n, float *logits);
+
 /* What `other` has against `truth`, both [n][n_vocab].  KL(truth || other) of the softmax, in nats. */
 struct logits_difference {
     uint32_t n, argmax_agree, worst_position;      /* worst: where the KL divergence is largest */

@@ -100,8 +100,9 @@ static const struct option table[] = {
       FLAG, WORDS, AT(perplexity), 0, 0, 0 },
     { NULL, "--logits", "FILE", "write logits after every prompt token, f32 [tokens][vocabulary]; text follows only with -n",
       TEXT, WORDS, AT(logits_path), 0, 0, 0 },
-    { NULL, "--draft-logits", "FILE", "built with --spec mtp: write the draft's logits behind the first prompt token of each step, f32\n"
-      "                         [steps][vocabulary]; steps are of one token, or of as many as -ub says",
+    { NULL, "--draft-logits", "FILE",
+      "built with --spec mtp: write the drafts' logits behind every prompt token, f32 [tokens][vocabulary];\n"
+      "                             of the tokens that -ub N puts into a step, all but the first count as drafts",
       TEXT, WORDS, AT(draft_logits_path), 0, 0, 0 },
     { NULL, "--rows", "FILE", "write the rows of all tokens of one text, f32 [tokens][columns], in the place of its vector",
       TEXT, OF_TEXT | VECTORS, AT(rows_path), 0, 0, 0 },

@@ -142,7 +142,8 @@ close_file:
     return status;
 }
 
-/* What the block that drafts foretells behind the first token of each step of the prompt, into the file. */
+/* What the block that drafts foretells behind each token of the prompt, into the file: behind the first of a step from the text before it,
+ * behind the others as if those were drafts. */
 static enum forge_status write_draft_logits(struct forge_session *s, const int32_t *tokens, size_t n, struct forge_error *error)
 {
     const char *path = s->options->draft_logits_path;
@@ -150,15 +151,19 @@ static enum forge_status write_draft_logits(struct forge_session *s, const int32
     struct forge_outfile file;
     TRY(outfile_open(&file, path, error));
     enum forge_status status = FORGE_OK;
+    float *logits = malloc(piece * n_vocab * sizeof *logits);
+    if (!logits) { status = error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %zu logits", piece, n_vocab); goto close_file; }
     for (size_t at = 0; at < n && status == FORGE_OK;) {
         const size_t part = n - at < piece ? n - at : piece;
         if (interrupted) { status = error_set(error, FORGE_INTERRUPTED, "interrupted"); break; }
-        status = engine_draft(s->sequence, tokens[at], s->logits, error);
-        if (status == FORGE_OK) status = write_all(file.fd, s->logits, n_vocab * sizeof *s->logits, path, error);
+        status = engine_draft(s->sequence, tokens + at, (uint32_t)part, logits, error);
+        if (status == FORGE_OK) status = write_all(file.fd, logits, part * n_vocab * sizeof *logits, path, error);
         if (status == FORGE_OK) status = forge_step(s->sequence, tokens + at, part, 1, s->logits, error);
         for (size_t i = 0; i < part; i++) sampler_accept(s->sampler, tokens[at + i]);
         at += part;
     }
+    free(logits);
+close_file:
     status = outfile_close(&file, status, error);
     if (status == FORGE_OK) s->n_prompt += n;
     return status;

@@ -36,7 +36,8 @@ struct forge_gpu_runtime {
                                     int32_t first, uint64_t limit, bool last, struct forge_error *error);
     enum forge_status (*draw_next)(struct forge_sequence *sequence, int32_t *token, struct forge_error *error);
     /* engine_draft. */
-    enum forge_status (*draft)(struct forge_sequence *sequence, int32_t token, float *logits, struct forge_error *error);
+    enum forge_status (*draft)(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, float *logits,
+                               struct forge_error *error);
     /* The GPU's part of laps_take (runtime/run/laps.h): launches by laps->took, and laps->step. */
     enum forge_status (*laps)(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, uint32_t steps, struct forge_laps *laps,
                               struct forge_error *error);

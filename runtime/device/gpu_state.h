@@ -100,8 +100,7 @@ enum forge_status gpu_launch(const struct forge_sequence *sequence, const struct
                              uint32_t n_tokens, uint32_t n_logits, bool dependent, struct forge_error *error);
 /* Decode's launches from .. to - 1, of which n_decode is the draw. */
 enum forge_status gpu_launch_decode(const struct forge_sequence *sequence, uint32_t from, uint32_t to, struct forge_error *error);
-/* The logits of what the block that drafts foretells behind the token; of the sequence nothing changes. */
-enum forge_status gpu_draft(struct forge_sequence *sequence, int32_t token, float *logits, struct forge_error *error);
+enum forge_status gpu_draft(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, float *logits, struct forge_error *error);
 /* The numbers of a step, and its tokens if there are any, on their way to the device. */
 enum forge_status gpu_upload_step(const struct forge_sequence *sequence, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens,
                                   uint32_t n_logits, struct forge_error *error);

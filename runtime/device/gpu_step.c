@@ -90,12 +90,17 @@ static enum forge_status launch_pass(const struct forge_sequence *q, struct forg
     return FORGE_OK;
 }
 
-static enum forge_status launch_passes(const struct forge_sequence *q, uint32_t passes, struct forge_error *error)
+static enum forge_status launch_take(const struct forge_sequence *q, bool dependent, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
+    return gpu_launch(q, &p->take, drafts_number(p) + 1 + p->n_pass, 0, 1, dependent, error);
+}
+
+static enum forge_status launch_passes(const struct forge_sequence *q, uint32_t passes, struct forge_error *error)
+{
     for (uint32_t i = 0; i < passes; i++) {
         TRY(launch_pass(q, error));
-        TRY(gpu_launch(q, &p->take, drafts_number(p) + 1 + p->n_pass, 0, 1, true, error));
+        TRY(launch_take(q, true, error));
     }
     return FORGE_OK;
 }
@@ -127,9 +132,9 @@ static enum forge_status run_step(struct forge_sequence *q, enum step_kind kind,
     return device_graph_launch(&g->device, *graph, error);
 }
 
-/* As gpu_upload_step, to one of the structs on the device. */
-static enum forge_status upload_step(const struct forge_sequence *q, struct forge_gpu_step *to, uint32_t n_past, const int32_t *tokens,
-                                     uint32_t n_tokens, uint32_t n_logits, struct forge_error *error)
+/* As gpu_upload_step, to one of the structs on the device; slot: of the states. */
+static enum forge_status upload_step(const struct forge_sequence *q, struct forge_gpu_step *to, uint32_t slot, uint32_t n_past,
+                                     const int32_t *tokens, uint32_t n_tokens, uint32_t n_logits, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
     const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
@@ -139,7 +144,7 @@ static enum forge_status upload_step(const struct forge_sequence *q, struct forg
     s->step->n_past = n_past;
     s->step->n_tokens = n_tokens;
     s->step->n_logits = n_logits;
-    s->step->slot = q->slot;
+    s->step->slot = slot;
     s->step->n_drawn = g->queued;                /* numbers go on, so that no entry of the ring is taken for a new one */
     TRY(device_upload(&g->device, to, s->step, sizeof *s->step, error));
     if (tokens) {
@@ -152,7 +157,7 @@ static enum forge_status upload_step(const struct forge_sequence *q, struct forg
 enum forge_status gpu_upload_step(const struct forge_sequence *q, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens,
                                   uint32_t n_logits, struct forge_error *error)
 {
-    return upload_step(q, q->engine->gpu->step, n_past, tokens, n_tokens, n_logits, error);
+    return upload_step(q, q->engine->gpu->step, q->slot, n_past, tokens, n_tokens, n_logits, error);
 }
 
 /* Through the staging buffers; one is emptied while the other is filled. */
@@ -229,16 +234,26 @@ enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32
     return gpu_with_launch(g, status, error);
 }
 
-enum forge_status gpu_draft(struct forge_sequence *q, int32_t token, float *logits, struct forge_error *error)
+/* A pass for each; between them the block's own row is kept as behind a draft, of which the token given takes the place. */
+static enum forge_status draft(const struct forge_sequence *q, const int32_t *tokens, uint32_t n, float *logits, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
-    enum forge_status status = device_current(&g->device, error);
-    g->run = NULL;
-    g->last = NULL;                              /* the draft's logits take their place */
-    if (status == FORGE_OK) status = upload_step(q, &g->step[1], q->n_past, &token, 1, 1, error);
-    if (status == FORGE_OK) status = launch_pass(q, error);
-    if (status == FORGE_OK) status = download_logits(g, 1, logits, error);
-    return gpu_with_launch(g, status, error);
+    TRY(device_current(&g->device, error));
+    TRY(gpu_upload_step(q, q->n_past, NULL, 1, 1, error));
+    for (uint32_t i = 0; i < n; i++) {
+        TRY(upload_step(q, &g->step[1], i > 0 ? g->program->gpu->most_columns : q->slot, q->n_past + i, &tokens[i], 1, 1, error));
+        TRY(launch_pass(q, error));
+        TRY(download_logits(g, 1, logits + (size_t)i * g->program->n_vocab, error));
+        TRY(launch_take(q, false, error));
+    }
+    return FORGE_OK;
+}
+
+enum forge_status gpu_draft(struct forge_sequence *q, const int32_t *tokens, uint32_t n, float *logits, struct forge_error *error)
+{
+    q->engine->gpu->run = NULL;
+    q->engine->gpu->last = NULL;                 /* the drafts' logits take their place */
+    return gpu_with_launch(q->engine->gpu, draft(q, tokens, n, logits, error), error);
 }
 
 enum forge_status gpu_wait(struct forge_sequence *q, struct forge_error *error)

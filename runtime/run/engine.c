@@ -432,11 +432,11 @@ enum forge_status engine_draw_begin(struct forge_sequence *q, const struct forge
     return q->engine->program->gpu->runtime->draw_begin(q, options, random, first, limit, last, error);
 }
 
-enum forge_status engine_draft(struct forge_sequence *q, int32_t token, float *logits, struct forge_error *error)
+enum forge_status engine_draft(struct forge_sequence *q, const int32_t *tokens, uint32_t n, float *logits, struct forge_error *error)
 {
     TRY(check_whole(q, error));
-    if (q->n_past >= q->engine->n_ctx) return error_set(error, FORGE_TOO_LONG, "the context of %u tokens is full", q->engine->n_ctx);
-    return q->engine->program->gpu->runtime->draft(q, token, logits, error);
+    if (n > q->engine->n_ctx - q->n_past) return error_set(error, FORGE_TOO_LONG, "the context of %u tokens is full", q->engine->n_ctx);
+    return q->engine->program->gpu->runtime->draft(q, tokens, n, logits, error);
 }
 
 enum forge_status engine_draw_next(struct forge_sequence *q, int32_t *token, struct forge_error *error)

@@ -126,9 +126,11 @@ enum forge_status engine_draw_begin(struct forge_sequence *sequence, const struc
  * are not finite. */
 enum forge_status engine_draw_next(struct forge_sequence *sequence, int32_t *token, struct forge_error *error);
 
-/* What the program's block that drafts (gpu->n_pass > 0) foretells behind token, which comes behind the sequence: logits [n_vocab] f32.
- * Nothing is appended; the run of draws ends.  FORGE_TOO_LONG: the context is full. */
-enum forge_status engine_draft(struct forge_sequence *sequence, int32_t token, float *logits, struct forge_error *error);
+/* What the program's block that drafts (gpu->n_pass > 0) foretells behind each of n > 0 tokens that come behind the sequence, the first as
+ * a token of the text, the others as drafts: logits [n][n_vocab] f32.  Nothing is appended; the run of draws ends.  FORGE_TOO_LONG:
+ * n_past + n > n_ctx. */
+enum forge_status engine_draft(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, float *logits,
+                               struct forge_error *error);
 
 double seconds_now(void);
 

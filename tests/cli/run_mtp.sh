@@ -55,7 +55,7 @@ chat_as_plain 5 ./program -r FFFFFFFFFFFFF
 check info 0 ./program --info; out_has "speculation    up to 3 drafts a step, by the model's own block"; out_has "--columns 4 --spec mtp"
 check json 0 ./program --bench -p 0 -n 20 -r 1 -o json; out_has '"speculation": "mtp", "n_drafted": '
 check draft_logits 0 ./program --tokens 1,2,3,4,5 --draft-logits drafts -ub 2 -q
-[ "$(wc -c < drafts)" -eq $((3 * 300 * 4)) ] || bad "three steps were to have a row each"
+[ "$(wc -c < drafts)" -eq $((5 * 300 * 4)) ] || bad "five tokens were to have a row each"
 refuse both 2 "exclude each other" ./program --tokens 1 --logits a --draft-logits b
 refuse other 2 "forgec build --spec ngram does" ./program --tokens 1 --spec ngram
 check_drafts() {
@@ -64,7 +64,7 @@ check_drafts() {
     check "$name" 0 "$forgec" verify --ctx 64 --spec mtp "$@"
     out_has "  drafts  "; out_has "  ok"
 }
-check_drafts golden "$data/golden/qwen35-mtp-a.gguf" -t "$FORGEC_LANES" --tokens 24 --exact; out_has "drafts of a prompt"
+check_drafts golden "$data/golden/qwen35-mtp-a.gguf" -t "$FORGEC_LANES" --tokens 24 --exact; out_has "drafts of a prompt"; out_has "drafts of drafts"
 made deepseek2 --type Q4_K --tokenizer none
 check_drafts latent deepseek2.gguf -t "$FORGEC_LANES" --tokens 24
 if [ -n "$full" ]; then
