@@ -21,25 +21,30 @@ const struct recipe recipes[] = {
       "blk.*.attn_norm.weight 2048\nblk.*.attn_q.weight 2048x4096\nblk.*.attn_k.weight 2048x512\nblk.*.attn_v.weight 2048x512\n"
       "blk.*.attn_q_norm.weight 128\nblk.*.attn_k_norm.weight 128\nblk.*.attn_output.weight 4096x2048\nblk.*.ffn_norm.weight 2048\n"
       EXPERTS("2048", "768", "128") },
-    /* Qwen/Qwen3.5-35B-A3B and Qwen3.6-35B-A3B, without the draft block */
-    { "qwen3.6-35b-a3b", "qwen35moe", 40, 248320, 16, 2, false,
-      "%.context_length=262144\n%.embedding_length=2048\n%.attention.head_count=16\n%.attention.head_count_kv=2\n"
-      "%.attention.key_length=256\n%.attention.value_length=256\n%.rope.dimension_count=64\n%.rope.freq_base=10000000.0\n"
-      "%.rope.dimension_sections=[11,11,10,0]\n%.attention.layer_norm_rms_epsilon=0.000001\n%.full_attention_interval=4\n"
-      "%.ssm.conv_kernel=4\n%.ssm.state_size=128\n%.ssm.group_count=16\n%.ssm.time_step_rank=32\n%.ssm.inner_size=4096\n"
-      "%.expert_count=256\n%.expert_used_count=8\n%.expert_feed_forward_length=512\n%.expert_shared_feed_forward_length=512\n"
-      "%.feed_forward_length=512\n",
-      HEAD("2048") "output.weight 2048xV\n"
-      "blk.*.attn_norm.weight 2048\n"
-      "blk.*.attn_q.weight 2048x8192 @3%4\nblk.*.attn_k.weight 2048x512 @3%4\nblk.*.attn_v.weight 2048x512 @3%4\n"
-      "blk.*.attn_q_norm.weight 256 @3%4\nblk.*.attn_k_norm.weight 256 @3%4\nblk.*.attn_output.weight 4096x2048 @3%4\n"
-      "blk.*.attn_qkv.weight 2048x8192 @!3%4\nblk.*.attn_gate.weight 2048x4096 @!3%4\nblk.*.ssm_conv1d.weight 4x8192 F32 @!3%4\n"
-      "blk.*.ssm_dt.bias 32 bias @!3%4\nblk.*.ssm_a 32 decay @!3%4\nblk.*.ssm_beta.weight 2048x32 @!3%4\n"
-      "blk.*.ssm_alpha.weight 2048x32 @!3%4\nblk.*.ssm_norm.weight 128 @!3%4\nblk.*.ssm_out.weight 4096x2048 @!3%4\n"
-      "blk.*.post_attention_norm.weight 2048\n"
-      EXPERTS("2048", "512", "256")
-      "blk.*.ffn_gate_shexp.weight 2048x512\nblk.*.ffn_up_shexp.weight 2048x512\nblk.*.ffn_down_shexp.weight 512x2048\n"
-      "blk.*.ffn_gate_inp_shexp.weight 2048 bias\n" },
+    /* Qwen/Qwen3.5-35B-A3B and Qwen3.6-35B-A3B, without and with the draft block; at: layers with attention */
+#define QWEN36(name, layers, at, keys, tensors) \
+    { name, "qwen35moe", layers, 248320, 16, 2, false, \
+      "%.context_length=262144\n%.embedding_length=2048\n%.attention.head_count=16\n%.attention.head_count_kv=2\n" \
+      "%.attention.key_length=256\n%.attention.value_length=256\n%.rope.dimension_count=64\n%.rope.freq_base=10000000.0\n" \
+      "%.rope.dimension_sections=[11,11,10,0]\n%.attention.layer_norm_rms_epsilon=0.000001\n%.full_attention_interval=4\n" \
+      "%.ssm.conv_kernel=4\n%.ssm.state_size=128\n%.ssm.group_count=16\n%.ssm.time_step_rank=32\n%.ssm.inner_size=4096\n" \
+      "%.expert_count=256\n%.expert_used_count=8\n%.expert_feed_forward_length=512\n%.expert_shared_feed_forward_length=512\n" \
+      "%.feed_forward_length=512\n" keys, \
+      HEAD("2048") "output.weight 2048xV\n" \
+      "blk.*.attn_norm.weight 2048\n" \
+      "blk.*.attn_q.weight 2048x8192 @" at "\nblk.*.attn_k.weight 2048x512 @" at "\nblk.*.attn_v.weight 2048x512 @" at "\n" \
+      "blk.*.attn_q_norm.weight 256 @" at "\nblk.*.attn_k_norm.weight 256 @" at "\nblk.*.attn_output.weight 4096x2048 @" at "\n" \
+      "blk.*.attn_qkv.weight 2048x8192 @!" at "\nblk.*.attn_gate.weight 2048x4096 @!" at "\nblk.*.ssm_conv1d.weight 4x8192 F32 @!" at "\n" \
+      "blk.*.ssm_dt.bias 32 bias @!" at "\nblk.*.ssm_a 32 decay @!" at "\nblk.*.ssm_beta.weight 2048x32 @!" at "\n" \
+      "blk.*.ssm_alpha.weight 2048x32 @!" at "\nblk.*.ssm_norm.weight 128 @!" at "\nblk.*.ssm_out.weight 4096x2048 @!" at "\n" \
+      "blk.*.post_attention_norm.weight 2048\n" \
+      EXPERTS("2048", "512", "256") \
+      "blk.*.ffn_gate_shexp.weight 2048x512\nblk.*.ffn_up_shexp.weight 2048x512\nblk.*.ffn_down_shexp.weight 512x2048\n" \
+      "blk.*.ffn_gate_inp_shexp.weight 2048 bias\n" tensors }
+    QWEN36("qwen3.6-35b-a3b", 40, "3%4", "", ""),
+    QWEN36("qwen3.6-35b-a3b-mtp", 41, "3,7,11,15,19,23,27,31,35,39,40", "%.nextn_predict_layers=1\n",
+           "blk.*.nextn.eh_proj.weight 4096x2048 @40\nblk.*.nextn.enorm.weight 2048 @40\nblk.*.nextn.hnorm.weight 2048 @40\n"
+           "blk.*.nextn.shared_head_norm.weight 2048 @40\n"),
 #define GPT_OSS(name, layers, n) \
     { name, "gpt-oss", layers, 201088, 64, 8, false, \
       "%.context_length=131072\n%.embedding_length=2880\n%.feed_forward_length=2880\n%.expert_feed_forward_length=2880\n" \
