@@ -448,10 +448,21 @@ static void check(const struct plan *p, const struct graph *g)
             p->model->gguf->path, p->model->n_vocab, SAMPLE_MAX_VOCAB);
 }
 
+/* Tokens of a step of a few may be of several sequences where each token's part of a kernel is its own: what goes on from the token before,
+ * in the step, and attention in steps are not. */
+static bool has_several(const struct plan *p)
+{
+    const struct graph *g = p->fused->graph;
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op == OP_conv || g->nodes[i]->op == OP_recur || g->nodes[i]->op == OP_previous) return false;
+    return p->options.columns > 0 && !p->gpu->has_steps;
+}
+
 static void choose(struct arena *a, struct plan *p)
 {
     p->gpu = arena_new(a, struct gpu_plan);
     limit_chunk(p);
+    p->gpu->has_several = has_several(p);
     if (p->options.columns > p->chunk)
         die("%s: steps of %u tokens at once (--columns) are longer than a step of a prompt, %u; choose a shorter --ctx, or no --columns",
             p->model->gguf->path, p->options.columns, p->chunk);

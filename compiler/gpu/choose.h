@@ -43,6 +43,7 @@ struct gpu_plan {
     uint64_t          parts_ml, zero, zero_bytes, sample_counters, draft_words, sample_scratch;
     uint64_t          scores;                       /* attention in steps: [n_head][chunk][n_ctx] f32 */
     bool              has_slices, has_steps, has_more;     /* a product with slices; attention in steps; another with a cap or sinks */
+    bool              has_several;                  /* tokens of a step of a few may be of several sequences */
 };
 
 /* Where a kernel finds rows of a value, or leaves them.  NONE: in no row, as what goes into the KV cache; LOGITS: f32, rows from the first

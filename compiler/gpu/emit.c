@@ -26,6 +26,7 @@ static void put_parameters(struct arena *a, struct document *d, const struct pla
     text_printf(&t, "#define KV %s\n", kv_type_name[p->options.kv]);
     if (p->gpu->has_more) text_puts(&t, "#define ATTENTION_MORE 1\n");
     if (p->gpu->has_slices) text_puts(&t, "#define SLICES 1\n");
+    if (p->gpu->has_several) text_puts(&t, "#define SEVERAL 1\n");
     text_printf(&t, "#define GEMM_STAGES %u\n#define GEMM_UNIT_STEPS %u\n", gemm_stages(profile), profile->gpu.gemm_unit_steps);
     document_begin(d, text_str(&t));
 }
@@ -183,7 +184,8 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
                     ".prefill = prefill_launches,\n",
                 k->n_kernels, k->n_decode, k->n_prefill);
     if (k->n_columns)
-        text_printf(&t, "    .most_columns = %u, .n_columns = %u, .columns = columns_launches,\n", p->options.columns, k->n_columns);
+        text_printf(&t, "    .most_columns = %u, .n_columns = %u, .columns = columns_launches, .several = %u,\n", p->options.columns,
+                    k->n_columns, p->gpu->has_several);
     if (!p->model->pooling) {
         text_puts(&t, "    .sample = ");
         put_launch(&t, k, &k->sample);

@@ -151,7 +151,7 @@ static void put_embed(struct emitter *e)
 {
     const struct node *n = e->group->node;
     gpu_put_token(e);
-    gpu_put(e, "embed_row_%s(%s, %s, a.step->history[a.step->n_past + t], /* cols */ %u, %u);", n->weight->tensor->quant->file,
+    gpu_put(e, "embed_row_%s(%s, %s, token_of(a, t), /* cols */ %u, %u);", n->weight->tensor->quant->file,
         gpu_row(e, gpu_read(e->plan, n), "t"), gpu_weight(e, n->weight), (uint32_t)n->weight->cols, e->kernel->param[PARAM_THREADS]);
 }
 
@@ -171,7 +171,7 @@ static void put_of_heads(struct emitter *e, const struct node *n, const char *of
     const char *heads = arena_printf(e->arena, "/* heads */ %u, /* head_dim */ %u, %u", n->cols / head_dim, head_dim, threads);
     if (n->op == OP_headnorm)
         gpu_put(e, "headnorm_row(%s, %s, %s, %s);", of_rows, gpu_vector(e, n->weight), emit_float(e->arena, n->attr.eps), heads);
-    else gpu_put(e, "rope_row(%s, %s, a.step->n_past + t, %s, %s);", of_rows, gpu_tables(e, n), gpu_rotation(e, n), heads);
+    else gpu_put(e, "rope_row(%s, %s, position_of(a, t), %s, %s);", of_rows, gpu_tables(e, n), gpu_rotation(e, n), heads);
 }
 
 static void put_store(struct emitter *e, const struct node *n, const char *from)
@@ -179,8 +179,8 @@ static void put_store(struct emitter *e, const struct node *n, const char *from)
     const uint32_t ring = state_ring(plan_state(e->plan, n)), rows = ring ? ring : e->plan->options.n_ctx, head_dim = n->attr.head_dim,
                    heads = n->cols / head_dim;
     const char *plane = n->op == OP_store_k ? "kv_k(a)" : gpu_values(e, n, heads, rows, head_dim);
-    gpu_put(e, "kv_store_rows(%s, a.step->n_past + t, %s, /* heads */ %u, /* n_ctx */ %u, /* head_dim */ %u, %u, /* ring */ %u);", plane,
-            from, heads, e->plan->options.n_ctx, head_dim, e->kernel->param[PARAM_THREADS], ring);
+    gpu_put(e, "kv_store_rows(%s + state_of(a, t), position_of(a, t), %s, /* heads */ %u, /* n_ctx */ %u, /* head_dim */ %u, %u, "
+               "/* ring */ %u);", plane, from, heads, e->plan->options.n_ctx, head_dim, e->kernel->param[PARAM_THREADS], ring);
 }
 
 static void put_map(struct emitter *e)

@@ -85,10 +85,10 @@ static void put_operation(struct emitter *e, const struct branch *b, uint32_t i)
     case OP_relu_sqr:     gpu_put(e, "y = %s_f32(y);", op_info[n->op].name); break;
     case OP_softcap:      if (at->cap != 0) gpu_put(e, "y = softcap_f32(y, %s);", emit_float(e->arena, at->cap)); break;
     case OP_temperature:
-        gpu_put(e, "y *= temperature_f32(a.step->n_past + t, %s, %u);", emit_float(e->arena, at->by), at->n_ctx_orig);
+        gpu_put(e, "y *= temperature_f32(position_of(a, t), %s, %u);", emit_float(e->arena, at->by), at->n_ctx_orig);
         break;
     case OP_add_position:
-        gpu_put(e, "y += %s[(uint64_t)(a.step->n_past + t) * %llu + r];", gpu_vector(e, n->weight),
+        gpu_put(e, "y += %s[(uint64_t)position_of(a, t) * %llu + r];", gpu_vector(e, n->weight),
                 (unsigned long long)plan_weight_stride(e->plan, n->weight));
         break;
     case OP_glu_silu:
@@ -130,7 +130,7 @@ static const char *first_value(struct emitter *e, const struct branch *b, uint32
                             head, row_of(e, n->inputs[1]), head, head - one, head, one);
     }
     case OP_rope:
-        return arena_printf(e->arena, "rotated_f32(%s, r, %s, a.step->n_past + t, %s, /* head_dim */ %u, /* from */ %u)", x,
+        return arena_printf(e->arena, "rotated_f32(%s, r, %s, position_of(a, t), %s, /* head_dim */ %u, /* from */ %u)", x,
                             gpu_tables(e, n), gpu_rotation(e, n), at->head_dim, at->rot_first);
     case OP_expert_sum:
         return arena_printf(e->arena, "picked_sum(%s, %s, r, /* rows */ %u, %u)", x, row_of(e, n->inputs[1]), n->cols,

@@ -22,31 +22,31 @@
  *    953  templates/gpu/machine/rdna3.h, continued
  *    975  templates/gpu/machine/copy_registers.h
  *    990  runtime/model/abi_gpu.h
- *   1039  templates/gpu/dialect.h
- *   1181  templates/gpu/launch.h
- *   1209  templates/gpu/gemv_sizes.h
- *   1230  templates/gpu/acts_unit.h
- *   1302  templates/gpu/acts.h
- *   1573  templates/gpu/stage.h
- *   1624  templates/gpu/attention_sizes.h
- *   1661  templates/gpu/kv.h
- *   1804  templates/gpu/rope.h
- *   1941  templates/gpu/attention_decode_tmpl.c
- *   2694  templates/gpu/mma.h
- *   2790  templates/gpu/attention_prefill_sizes.h
- *   2836  templates/gpu/attention_prefill.h
- *   3026  templates/gpu/attention_prefill_columns.h
- *   3323  templates/gpu/attention_prefill_exact.h
- *   3474  templates/gpu/attention_prefill_tmpl.c
- *   3533  templates/gpu/sample_math.h
- *   3667  templates/gpu/sample_sizes.h
- *   3698  templates/gpu/sample_tmpl.c
- *   4566  templates/gpu/formats/q8_0.h
- *   4619  templates/gpu/row_stride.h
- *   4627  templates/gpu/gemm_sizes.h
- *   4678  templates/gpu/embed_tmpl.c
- *   4746  templates/gpu/gemm_tmpl.c
- *   5151  templates/gpu/gemv_tmpl.c
+ *   1043  templates/gpu/dialect.h
+ *   1185  templates/gpu/launch.h
+ *   1221  templates/gpu/gemv_sizes.h
+ *   1242  templates/gpu/acts_unit.h
+ *   1314  templates/gpu/acts.h
+ *   1585  templates/gpu/stage.h
+ *   1636  templates/gpu/attention_sizes.h
+ *   1673  templates/gpu/kv.h
+ *   1816  templates/gpu/rope.h
+ *   1953  templates/gpu/attention_decode_tmpl.c
+ *   2707  templates/gpu/mma.h
+ *   2803  templates/gpu/attention_prefill_sizes.h
+ *   2849  templates/gpu/attention_prefill.h
+ *   3039  templates/gpu/attention_prefill_columns.h
+ *   3336  templates/gpu/attention_prefill_exact.h
+ *   3487  templates/gpu/attention_prefill_tmpl.c
+ *   3546  templates/gpu/sample_math.h
+ *   3680  templates/gpu/sample_sizes.h
+ *   3711  templates/gpu/sample_tmpl.c
+ *   4579  templates/gpu/formats/q8_0.h
+ *   4632  templates/gpu/row_stride.h
+ *   4640  templates/gpu/gemm_sizes.h
+ *   4691  templates/gpu/embed_tmpl.c
+ *   4759  templates/gpu/gemm_tmpl.c
+ *   5164  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -160,7 +160,7 @@ KERNEL(256, 1) embed(const struct forge_kernel_args a)
     pdl_wait();
     mark(a);
     const uint32_t t = first_token(a) + group_y();
-    embed_row_q8_0(VALUE(X, t), WEIGHT(W_TOKEN_EMBD), a.step->history[a.step->n_past + t], /* cols */ 256, 256);
+    embed_row_q8_0(VALUE(X, t), WEIGHT(W_TOKEN_EMBD), token_of(a, t), /* cols */ 256, 256);
 }
 
 DEVICE void attn_q_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -991,7 +991,10 @@ DEVICE void copy_wait(const uint32_t n) { (void)n; }
 /* abi_gpu.h -- what an emitted GPU kernel and the runtime share.  Included by abi.h and by the kernels: fixed-size types and structs only.
  * */
 
-enum { FORGE_GPU_MAX_WEIGHTS = 12 };             /* tensors one launch may read */
+enum {
+    FORGE_GPU_MAX_WEIGHTS = 12,                  /* tensors one launch may read */
+    FORGE_GPU_MAX_APART = 8,                     /* sequences of a step */
+};
 
 /* The one parameter of every kernel, by value.  All pointers are device pointers. */
 struct forge_kernel_args {
@@ -1028,8 +1031,9 @@ struct forge_gpu_step {
     uint32_t trust, misses;                      /* that tokens are as foretold; steps of which nothing was */
     uint32_t slot;                               /* of states that have several, the one from which the step goes on (sequence.h) */
     int32_t  guess;                              /* what the token drawn next is foretold to be; -1: nothing is */
-    uint32_t pad;
+    uint32_t apart;                              /* 1: its tokens are of as many sequences: each has an entry of rows */
     uint64_t random[4];                          /* xoshiro256** */
+    struct { uint64_t state; uint32_t n_past; int32_t token; } rows[FORGE_GPU_MAX_APART];      /* state: from args.state on */
     struct { int32_t id; float bias; } biases[256];
 };
 enum { FORGE_GPU_RING = 1024 };
@@ -1191,6 +1195,14 @@ typedef void pair_sink(const struct forge_kernel_args a, uint32_t t, uint32_t r,
 
 /* Tail launches of a prefill step work on its last n_logits tokens only. */
 DEVICE uint32_t first_token(const struct forge_kernel_args a) { return a.first ? a.step->n_tokens - a.step->n_logits : 0; }
+
+/* Where the step's token t stands in its text, which token it is, and where its sequence's state begins behind a.state.  SEVERAL: the
+ * tokens of a step of a few may be of as many sequences.  _settled: known before pdl_wait(); t < FORGE_GPU_MAX_APART. */
+DEVICE uint32_t position_of(const struct forge_kernel_args a, uint32_t t) { return uniform(a.step->n_past) + t; }
+DEVICE int32_t token_of(const struct forge_kernel_args a, uint32_t t) { return a.step->history[a.step->n_past + t]; }
+DEVICE uint64_t state_of(const struct forge_kernel_args a, uint32_t t) { (void)a; (void)t; return 0; }
+DEVICE uint32_t position_settled(const struct forge_kernel_args a, uint32_t t) { return load_settled4(&a.step->n_past) + t; }
+DEVICE uint64_t state_settled(const struct forge_kernel_args a, uint32_t t) { (void)a; (void)t; return 0; }
 
 /* After pdl_wait(): tells the host which launch runs, for the message after a fault. */
 DEVICE void mark(const struct forge_kernel_args a)
@@ -1917,7 +1929,7 @@ DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, c
                        const uint32_t block, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
                        const uint32_t threads, const uint32_t ring)
 {
-    const uint32_t item = group_x() * (threads / WAVE) + wave_id(), position = uniform(a.step->n_past) + t, rows = kv_rows(n_ctx, ring);
+    const uint32_t item = group_x() * (threads / WAVE) + wave_id(), position = position_of(a, t), rows = kv_rows(n_ctx, ring);
     struct head h;
     if (item < n_head) {
         float *head = q + (uint64_t)item * head_dim;
@@ -1930,11 +1942,11 @@ DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, c
         head_finish(&h, k_norm, eps, hi, lo, position, block, head_dim, n_rot, neox);
         head_store(row, &h, head_dim, n_rot, neox);
         wave_barrier();
-        kv_store_row(kv_k(a), item - n_head, kv_row(position, ring), row, n_head_kv, rows, head_dim);
+        kv_store_row(kv_k(a) + state_of(a, t), item - n_head, kv_row(position, ring), row, n_head_kv, rows, head_dim);
     } else if (item < n_head + 2 * n_head_kv) {
         const uint32_t kv_head = item - n_head - n_head_kv;
-        kv_store_row(kv_v(a, n_head_kv, rows, head_dim), kv_head, kv_row(position, ring), v + (uint64_t)kv_head * head_dim, n_head_kv,
-                     rows, head_dim);
+        kv_store_row(kv_v(a, n_head_kv, rows, head_dim) + state_of(a, t), kv_head, kv_row(position, ring),
+                     v + (uint64_t)kv_head * head_dim, n_head_kv, rows, head_dim);
     }
 }
 
@@ -2124,7 +2136,7 @@ DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, co
 
 /* The owner's new key, normed, rotated and rounded as the cache rounds it; key and value are stored.  k, v: this lane's 8 columns,
  * as read back. */
-DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], const struct forge_kernel_args a, const struct decode *d,
+DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], uint8_t *k_plane, uint8_t *v_plane, const struct decode *d,
                           const struct rotation *r, uint32_t position, uint32_t normed, float eps, const uint32_t n_rot,
                           const uint32_t neox)
 {
@@ -2142,8 +2154,8 @@ DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], cons
     kv_values(v, &v_piece);
     if (lane_id() >= d->lanes || decode_lane_idle(d) || d->part % d->cuts != 0) return;
     const uint32_t cache_row = kv_row(position, d->ring);
-    kv_put(kv_k(a), d->kv_head, cache_row, d->column, &k_piece, d->n_head_kv, d->n_ctx, d->head_dim);
-    kv_put(kv_v(a, d->n_head_kv, d->n_ctx, d->head_dim), d->kv_head, cache_row, d->column, &v_piece, d->n_head_kv, d->n_ctx, d->head_dim);
+    kv_put(k_plane, d->kv_head, cache_row, d->column, &k_piece, d->n_head_kv, d->n_ctx, d->head_dim);
+    kv_put(v_plane, d->kv_head, cache_row, d->column, &v_piece, d->n_head_kv, d->n_ctx, d->head_dim);
 }
 
 /* The same of a key and value that another kernel has stored. */
@@ -2629,7 +2641,7 @@ DEVICE void decode_rows(const struct decode *d, struct kv_piece *k, struct kv_pi
  * normed where q_norm, k_norm ([head_dim], NULL: none) say so, rotated (rope.h; n_rot 0: not),
  * and k and v appended to the cache at position n_past.
  * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.  A grid of several rows: each is a
- * token, at position n_past + group_y(), with parts and counters of its own.  recalls: k_new is NULL, but the token's key and value are
+ * token, at its position (position_of), with parts and counters of its own.  recalls: k_new is NULL, but the token's key and value are
  * added where new ones are, so that sums have the same order.
  * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not
  * needed where one group or one cluster has all positions of a part.  cluster 1: launched as clusters of `splits` groups, at most
@@ -2646,7 +2658,6 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
                              const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring,
                              const uint32_t recalls)
 {
-    const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim);
     struct decode d;
     struct decode_inputs in;
     struct rotation r;
@@ -2656,8 +2667,10 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     uint32_t n_past = 0;
     pdl_launch();
     decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, spans, span, rows, digits, threads, cluster, window, ring);
+    const uint64_t own = state_settled(a, group_y());
+    uint8_t *k_plane = kv_k(a) + own, *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim) + own;
     if (d.span) {                                /* an earlier step wrote n_past */
-        n_past = load_settled4(&a.step->n_past) + group_y();
+        n_past = position_settled(a, group_y());
         if (d.span >= decode_spans(&d, decode_positions(&d, n_past, k_new || recalls))) return;
     }
     if (cluster) cluster_arrive();
@@ -2665,11 +2678,11 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
     const uint32_t early = DEPENDENT_LAUNCH && k_new;      /* else a kernel before this one writes position n_past of the cache */
     if (early) {
-        n_past = load_settled4(&a.step->n_past) + group_y();
+        n_past = position_settled(a, group_y());
         decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, 1, rope_hi, rope_lo, n_rot, block);
     }
     pdl_wait();
-    if (!early) n_past = load_settled4(&a.step->n_past) + group_y();
+    if (!early) n_past = position_settled(a, group_y());
     decode_load_inputs(&in, &d, q, k_new, v_new, owner && k_new, n_rot, neox);
     if (!early) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new || recalls, rope_hi, rope_lo, n_rot, block);
     mark(a);
@@ -2681,7 +2694,7 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     if (!cluster || d.split < range.n) {
         decode_finish_q(&in, &d, &r, q_norm != 0, eps, scale * 1.44269504f, n_rot, neox);
         if (owner && recalls) decode_recall(k_mine, v_mine, k_plane, v_plane, &d, n_past);
-        else if (owner) decode_append(&in, k_mine, v_mine, a, &d, &r, n_past, k_norm != 0, eps, n_rot, neox);
+        else if (owner) decode_append(&in, k_mine, v_mine, k_plane, v_plane, &d, &r, n_past, k_norm != 0, eps, n_rot, neox);
         barrier();
         decode_rows(&d, k, v, k_plane, v_plane, &range, owner, k_mine, v_mine);
         decode_finish(out, parts, parts_ml, counters, &d, &range);

@@ -106,6 +106,7 @@ void gpu_give_memory(struct gpu *g)
     device_host_free(d, g->pinned);
     device_free(d, g->history);
     device_free(d, g->step);
+    for (uint32_t n = 0; n <= FORGE_MAX_COLUMNS; n++) device_graph_free(d, g->several_graphs[n]);
     device_free(d, g->state);
     device_free(d, g->arena);
     device_free(d, g->weights);

@@ -44,6 +44,7 @@ struct gpu {
 
     const struct forge_sequence *columns;        /* whose steps these graphs are: */
     void    *columns_graphs[2][FORGE_MAX_COLUMNS + 1];       /* of so many tokens, of which all, or the last, have logits */
+    void    *several_graphs[FORGE_MAX_COLUMNS + 1];          /* of so many sequences, whichever they are */
     struct forge_gpu_step sampling;      /* what the next step is uploaded with */
     const struct forge_sequence *last;   /* whose step's logits lie in the arena: of its last last_logits tokens */
     uint32_t last_past, last_tokens, last_logits;
@@ -98,6 +99,7 @@ void gpu_launch_name(const struct gpu *gpu, char *out, size_t bytes);
  * has that, it may begin before the launch before it has ended. */
 enum forge_status gpu_launch(const struct forge_sequence *sequence, const struct forge_gpu_launch *launch, uint32_t number,
                              uint32_t n_tokens, uint32_t n_logits, bool dependent, struct forge_error *error);
+enum forge_status gpu_several(struct forge_engine *engine, const struct forge_column *columns, uint32_t n, struct forge_error *error);
 /* Decode's launches from .. to - 1, of which n_decode is the draw. */
 enum forge_status gpu_launch_decode(const struct forge_sequence *sequence, uint32_t from, uint32_t to, struct forge_error *error);
 enum forge_status gpu_draft(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, float *logits, struct forge_error *error);

@@ -19,14 +19,13 @@ static const double ASK_SECONDS = 1e-3;          /* between two questions to the
 /* The number of the draw of drafts; those behind it are of a pass. */
 static uint32_t drafts_number(const struct forge_gpu *p) { return p->n_decode + 2 + p->n_prefill + p->n_columns; }
 
-enum forge_status gpu_launch(const struct forge_sequence *q, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
-                             uint32_t n_logits, bool dependent, struct forge_error *error)
+static enum forge_status launch(struct gpu *g, uint8_t *state, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
+                                uint32_t n_logits, bool dependent, struct forge_error *error)
 {
-    struct gpu *g = q->engine->gpu;
     const struct forge_gpu *p = g->program->gpu;
     const struct forge_gpu_kernel *kernel = &p->kernels[l->kernel];
     struct forge_kernel_args args = {
-        .weights = g->weights, .arena = g->arena, .state = q->state, .step = &g->step[number > drafts_number(p)], .state_at = l->state,
+        .weights = g->weights, .arena = g->arena, .state = state, .step = &g->step[number > drafts_number(p)], .state_at = l->state,
         .mark_at = g->device_mark, .mark = number, .first = n_tokens > 0 && l->tail > 0,
     };
     memcpy(args.weight, l->weight, sizeof args.weight);
@@ -35,6 +34,12 @@ enum forge_status gpu_launch(const struct forge_sequence *q, const struct forge_
     const uint32_t x = l->tokens_first ? grid_y : l->grid_x, y = l->tokens_first ? l->grid_x : grid_y;
     return device_launch(&g->device, g->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args,
                          dependent && p->dependent_launch > 0, l->cluster, error);
+}
+
+enum forge_status gpu_launch(const struct forge_sequence *q, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
+                             uint32_t n_logits, bool dependent, struct forge_error *error)
+{
+    return launch(q->engine->gpu, q->state, l, number, n_tokens, n_logits, dependent, error);
 }
 
 /* The first launch of a step waits for all that was before: the others may then read what earlier steps wrote before they wait
@@ -47,13 +52,13 @@ enum forge_status gpu_launch_decode(const struct forge_sequence *q, uint32_t fro
 }
 
 /* A few tokens at once: the same launches each time, as decode is. */
-static enum forge_status launch_columns(const struct forge_sequence *q, uint32_t n, uint32_t n_logits, struct forge_error *error)
+static enum forge_status launch_columns(struct gpu *g, uint8_t *state, uint32_t n, uint32_t n_logits, struct forge_error *error)
 {
-    const struct cost_launches all = cost_launches(q->engine->program->gpu, n);
+    const struct cost_launches all = cost_launches(g->program->gpu, n);
     bool dependent = false;
     for (uint32_t i = 0; i < all.n; i++) {
         if (!cost_launch_runs(&all.list[i], n, n_logits)) continue;
-        TRY(gpu_launch(q, &all.list[i], all.number + i, n, n_logits, dependent, error));
+        TRY(launch(g, state, &all.list[i], all.number + i, n, n_logits, dependent, error));
         dependent = true;
     }
     return FORGE_OK;
@@ -63,13 +68,13 @@ static enum forge_status columns(struct forge_sequence *q, uint32_t n, uint32_t 
 {
     struct gpu *g = q->engine->gpu;
     const bool all = n_logits == n, one = n_logits == 1;
-    if (q->engine->plain_launches || !g->program->gpu->graph || (!all && !one)) return launch_columns(q, n, n_logits, error);
+    if (q->engine->plain_launches || !g->program->gpu->graph || (!all && !one)) return launch_columns(g, q->state, n, n_logits, error);
     if (g->columns != q) gpu_forget_columns(g);
     g->columns = q;
     void **graph = &g->columns_graphs[one][n];
     if (!*graph) {
         TRY(device_capture_begin(&g->device, error));
-        TRY(launch_columns(q, n, n_logits, error));
+        TRY(launch_columns(g, q->state, n, n_logits, error));
         TRY(device_capture_end(&g->device, graph, error));
     }
     return device_graph_launch(&g->device, *graph, error);
@@ -109,7 +114,7 @@ static enum forge_status launch_step(const struct forge_sequence *q, enum step_k
 {
     const struct forge_gpu *p = q->engine->program->gpu;
     const uint32_t rows = kind == STEP_DRAFTS ? p->most_drafts + 1 : 0;
-    if (rows > 0) TRY(launch_columns(q, rows, rows, error));
+    if (rows > 0) TRY(launch_columns(q->engine->gpu, q->state, rows, rows, error));
     else TRY(gpu_launch_decode(q, 0, p->n_decode + (kind == STEP_DRAW), error));
     if (kind < STEP_LOOK) return FORGE_OK;
     TRY(launch_drafts(q, rows, true, error));
@@ -160,11 +165,11 @@ enum forge_status gpu_upload_step(const struct forge_sequence *q, uint32_t n_pas
     return upload_step(q, q->engine->gpu->step, q->slot, n_past, tokens, n_tokens, n_logits, error);
 }
 
-/* Through the staging buffers; one is emptied while the other is filled. */
-static enum forge_status download_logits(struct gpu *g, uint32_t n_logits, float *logits, struct forge_error *error)
+/* Rows first .. first + n - 1 of those in the arena, through the staging buffers; one is emptied while the other is filled. */
+static enum forge_status download_rows(struct gpu *g, uint32_t first, uint32_t n, float *logits, struct forge_error *error)
 {
-    const uint64_t bytes = (uint64_t)n_logits * program_columns(g->program) * sizeof *logits, most = g->staging_bytes;
-    const uint8_t *from = g->arena + g->program->gpu->logits_offset;
+    const uint64_t row = program_columns(g->program) * sizeof *logits, bytes = n * row, most = g->staging_bytes;
+    const uint8_t *from = g->arena + g->program->gpu->logits_offset + first * row;
     uint8_t *to = (uint8_t *)(void *)logits;
     for (uint64_t at = 0, done = 0; done < bytes;) {
         while (at < bytes && at - done < 2 * most) {             /* both buffers under way */
@@ -179,6 +184,11 @@ static enum forge_status download_logits(struct gpu *g, uint32_t n_logits, float
         done += part;
     }
     return FORGE_OK;
+}
+
+static enum forge_status download_logits(struct gpu *g, uint32_t n, float *logits, struct forge_error *error)
+{
+    return download_rows(g, 0, n, logits, error);
 }
 
 /* Launches `from` .. `to` - 1 of a prefill step of n tokens.  They fill the device for long: groups of the next kernel that come early
@@ -233,6 +243,64 @@ enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32
     if (status == FORGE_OK && (is_decode || few) && n_logits > 0) status = download_logits(g, is_decode ? 1 : n_logits, logits, error);
     return gpu_with_launch(g, status, error);
 }
+
+/* ---- several sequences ---- */
+
+_Static_assert((int)FORGE_GPU_MAX_APART == (int)FORGE_MAX_COLUMNS, "an entry for each column");
+
+/* The numbers of a step of n sequences, and the token of each into its history. */
+static enum forge_status upload_several(struct gpu *g, const struct forge_column *c, uint32_t n, struct forge_error *error)
+{
+    const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
+    TRY(gpu_wait_event(g, s->event, error));
+    *s->step = g->sampling;
+    s->step->n_tokens = s->step->n_logits = n;
+    s->step->n_drawn = g->queued;
+    s->step->apart = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct forge_sequence *q = c[i].sequence;
+        s->step->rows[i].state = (uint64_t)(q->state - g->state);
+        s->step->rows[i].n_past = q->n_past;
+        s->step->rows[i].token = s->tokens[i] = c[i].token;
+    }
+    TRY(device_upload(&g->device, g->step, s->step, sizeof *s->step, error));
+    for (uint32_t i = 0; i < n; i++)
+        TRY(device_upload(&g->device, c[i].sequence->history + c[i].sequence->n_past, &s->tokens[i], sizeof *s->tokens, error));
+    return device_record(&g->device, s->event, error);
+}
+
+/* The launches know nothing of the sequences, all of it is in *step: a graph for each n. */
+static enum forge_status launch_several(const struct forge_engine *e, uint32_t n, struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    if (e->plain_launches || !g->program->gpu->graph) return launch_columns(g, g->state, n, n, error);
+    void **graph = &g->several_graphs[n];
+    if (!*graph) {
+        TRY(device_capture_begin(&g->device, error));
+        TRY(launch_columns(g, g->state, n, n, error));
+        TRY(device_capture_end(&g->device, graph, error));
+    }
+    return device_graph_launch(&g->device, *graph, error);
+}
+
+static enum forge_status several(struct forge_engine *e, const struct forge_column *c, uint32_t n, struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    TRY(device_current(&g->device, error));
+    TRY(upload_several(g, c, n, error));
+    TRY(launch_several(e, n, error));
+    for (uint32_t i = 0; i < n; i++) if (c[i].logits) TRY(download_rows(g, i, 1, c[i].logits, error));
+    return FORGE_OK;
+}
+
+enum forge_status gpu_several(struct forge_engine *e, const struct forge_column *columns, uint32_t n, struct forge_error *error)
+{
+    e->gpu->run = NULL;
+    e->gpu->last = NULL;
+    return gpu_with_launch(e->gpu, several(e, columns, n, error), error);
+}
+
+/* ---- the block that drafts, alone ---- */
 
 /* A pass for each; between them the block's own row is kept as behind a draft, of which the token given takes the place. */
 static enum forge_status draft(const struct forge_sequence *q, const int32_t *tokens, uint32_t n, float *logits, struct forge_error *error)

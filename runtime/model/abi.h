@@ -118,6 +118,7 @@ struct forge_gpu {
     const struct forge_gpu_launch *prefill;      /* [n_prefill], up to chunk tokens */
     uint32_t       most_columns, n_columns;      /* 0: none */
     const struct forge_gpu_launch *columns;      /* [n_columns], 2 .. most_columns tokens, each with the bits that decode gives it */
+    uint32_t       several;                      /* 1: these may be of as many sequences */
     struct forge_gpu_launch sample;              /* after decode or prefill: draws from the last logits, advances step->n_past by n_tokens
                                                   * */
     uint32_t       most_drafts;                  /* of a step; 0: no speculation */

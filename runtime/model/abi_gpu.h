@@ -3,7 +3,10 @@
 #ifndef FORGE_ABI_GPU_H
 #define FORGE_ABI_GPU_H
 
-enum { FORGE_GPU_MAX_WEIGHTS = 12 };             /* tensors one launch may read */
+enum {
+    FORGE_GPU_MAX_WEIGHTS = 12,                  /* tensors one launch may read */
+    FORGE_GPU_MAX_APART = 8,                     /* sequences of a step */
+};
 
 /* The one parameter of every kernel, by value.  All pointers are device pointers. */
 struct forge_kernel_args {
@@ -40,8 +43,9 @@ struct forge_gpu_step {
     uint32_t trust, misses;                      /* that tokens are as foretold; steps of which nothing was */
     uint32_t slot;                               /* of states that have several, the one from which the step goes on (sequence.h) */
     int32_t  guess;                              /* what the token drawn next is foretold to be; -1: nothing is */
-    uint32_t pad;
+    uint32_t apart;                              /* 1: its tokens are of as many sequences: each has an entry of rows */
     uint64_t random[4];                          /* xoshiro256** */
+    struct { uint64_t state; uint32_t n_past; int32_t token; } rows[FORGE_GPU_MAX_APART];      /* state: from args.state on */
     struct { int32_t id; float bias; } biases[256];
 };
 enum { FORGE_GPU_RING = 1024 };

@@ -407,19 +407,36 @@ static void run_columns(struct forge_engine *e, const struct forge_column *colum
     for (uint32_t i = 0; i < n; i++) append(columns[i].sequence, 1);
 }
 
+/* On a GPU as many at once as the program has columns; what is left alone is a step of decode. */
+static enum forge_status run_several(struct forge_engine *e, const struct forge_column *columns, uint32_t n, struct forge_error *error)
+{
+    const struct forge_gpu *gpu = e->program->gpu;
+    const uint32_t most = gpu->several ? gpu->most_columns : 1;
+    enum forge_status status = FORGE_OK;
+    for (uint32_t at = 0, part; at < n && (status == FORGE_OK || status == FORGE_BAD_WEIGHTS); at += part) {
+        const struct forge_column *c = &columns[at];
+        struct forge_error *first = status == FORGE_OK ? error : NULL;
+        part = n - at < most ? n - at : most;
+        enum forge_status s = FORGE_OK;
+        if (part == 1) s = run_step(c->sequence, true, &c->token, 1, c->logits ? 1 : 0, c->logits, first);
+        else TRY(gpu->runtime->several(e, c, part, error));
+        for (uint32_t i = 0; i < part && part > 1; i++) append(c[i].sequence, 1);
+        for (uint32_t i = 0; i < part && part > 1 && s == FORGE_OK; i++)
+            s = check_logits(c[i].sequence, c[i].logits, c[i].logits ? 1 : 0, first);
+        if (status == FORGE_OK || s == FORGE_DEVICE_FAULT) status = s;
+    }
+    return status;
+}
+
 enum forge_status engine_step(struct forge_engine *e, const struct forge_column *columns, uint32_t n, struct forge_error *error)
 {
     TRY(check_columns(e, columns, n, error));
     if (n == 0) return FORGE_OK;
-    if (!e->program->gpu) run_columns(e, columns, n);
+    if (e->program->gpu) return run_several(e, columns, n, error);
+    run_columns(e, columns, n);
     enum forge_status status = FORGE_OK;
-    for (uint32_t i = 0; i < n && (status == FORGE_OK || status == FORGE_BAD_WEIGHTS); i++) {
-        const struct forge_column *c = &columns[i];
-        struct forge_error *first = status == FORGE_OK ? error : NULL;
-        const enum forge_status s = e->program->gpu ? run_step(c->sequence, true, &c->token, 1, c->logits ? 1 : 0, c->logits, first)
-                                                    : check_logits(c->sequence, c->logits, c->logits ? 1 : 0, first);
-        if (status == FORGE_OK || s == FORGE_DEVICE_FAULT) status = s;
-    }
+    for (uint32_t i = 0; i < n && status == FORGE_OK; i++)
+        status = check_logits(columns[i].sequence, columns[i].logits, columns[i].logits ? 1 : 0, error);
     return status;
 }
 

@@ -104,7 +104,9 @@ enum forge_status forge_embed(struct forge_sequence *sequence, const int32_t *to
 
 /* A token for each of n sequences, at most FORGE_MAX_COLUMNS, none of them twice.  Each gets the bits that forge_step with that one token
  * gives.  On a CPU all columns go through a kernel before the next kernel runs, so weights that fit a cache are read from memory once; on a
- * GPU they are steps one after the other.  Errors as of forge_step; FORGE_BAD_WEIGHTS names the first, and all tokens are appended. */
+ * GPU as many as the program was built for (--columns) are one step, unless layers have a state that every token replaces: then, and in
+ * programs without columns, they are steps one after the other.  Errors as of forge_step; FORGE_BAD_WEIGHTS names the first, and all tokens
+ * are appended. */
 struct forge_column { struct forge_sequence *sequence; int32_t token; float *logits; /* [n_vocab] or NULL */ };
 enum forge_status engine_step(struct forge_engine *engine, const struct forge_column *columns, uint32_t n, struct forge_error *error);
 

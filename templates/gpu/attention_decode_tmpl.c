@@ -194,7 +194,7 @@ DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, co
 
 /* The owner's new key, normed, rotated and rounded as the cache rounds it; key and value are stored.  k, v: this lane's 8 columns,
  * as read back. */
-DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], const struct forge_kernel_args a, const struct decode *d,
+DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], uint8_t *k_plane, uint8_t *v_plane, const struct decode *d,
                           const struct rotation *r, uint32_t position, uint32_t normed, float eps, const uint32_t n_rot,
                           const uint32_t neox)
 {
@@ -212,8 +212,8 @@ DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], cons
     kv_values(v, &v_piece);
     if (lane_id() >= d->lanes || decode_lane_idle(d) || d->part % d->cuts != 0) return;
     const uint32_t cache_row = kv_row(position, d->ring);
-    kv_put(kv_k(a), d->kv_head, cache_row, d->column, &k_piece, d->n_head_kv, d->n_ctx, d->head_dim);
-    kv_put(kv_v(a, d->n_head_kv, d->n_ctx, d->head_dim), d->kv_head, cache_row, d->column, &v_piece, d->n_head_kv, d->n_ctx, d->head_dim);
+    kv_put(k_plane, d->kv_head, cache_row, d->column, &k_piece, d->n_head_kv, d->n_ctx, d->head_dim);
+    kv_put(v_plane, d->kv_head, cache_row, d->column, &v_piece, d->n_head_kv, d->n_ctx, d->head_dim);
 }
 
 /* The same of a key and value that another kernel has stored. */
@@ -745,7 +745,7 @@ DEVICE void decode_rows(const struct decode *d, struct kv_piece *k, struct kv_pi
  * normed where q_norm, k_norm ([head_dim], NULL: none) say so, rotated (rope.h; n_rot 0: not),
  * and k and v appended to the cache at position n_past.
  * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.  A grid of several rows: each is a
- * token, at position n_past + group_y(), with parts and counters of its own.  recalls: k_new is NULL, but the token's key and value are
+ * token, at its position (position_of), with parts and counters of its own.  recalls: k_new is NULL, but the token's key and value are
  * added where new ones are, so that sums have the same order.
  * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not
  * needed where one group or one cluster has all positions of a part.  cluster 1: launched as clusters of `splits` groups, at most
@@ -765,7 +765,6 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
                              const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring,
                              const uint32_t recalls)
 {
-    const uint8_t *k_plane = kv_k(a), *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim);
     struct decode d;
     struct decode_inputs in;
     struct rotation r;
@@ -775,8 +774,10 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     uint32_t n_past = 0;
     pdl_launch();
     decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, spans, span, rows, digits, threads, cluster, window, ring);
+    const uint64_t own = state_settled(a, group_y());
+    uint8_t *k_plane = kv_k(a) + own, *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim) + own;
     if (d.span) {                                /* an earlier step wrote n_past */
-        n_past = load_settled4(&a.step->n_past) + group_y();
+        n_past = position_settled(a, group_y());
         if (d.span >= decode_spans(&d, decode_positions(&d, n_past, k_new || recalls))) return;
     }
 #ifdef ATTENTION_MORE
@@ -788,11 +789,11 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
     const uint32_t early = DEPENDENT_LAUNCH && k_new;      /* else a kernel before this one writes position n_past of the cache */
     if (early) {
-        n_past = load_settled4(&a.step->n_past) + group_y();
+        n_past = position_settled(a, group_y());
         decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, 1, rope_hi, rope_lo, n_rot, block);
     }
     pdl_wait();
-    if (!early) n_past = load_settled4(&a.step->n_past) + group_y();
+    if (!early) n_past = position_settled(a, group_y());
     decode_load_inputs(&in, &d, q, k_new, v_new, owner && k_new, n_rot, neox);
     if (!early) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new || recalls, rope_hi, rope_lo, n_rot, block);
     mark(a);
@@ -804,7 +805,7 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     if (!cluster || d.split < range.n) {
         decode_finish_q(&in, &d, &r, q_norm != 0, eps, scale * 1.44269504f, n_rot, neox);
         if (owner && recalls) decode_recall(k_mine, v_mine, k_plane, v_plane, &d, n_past);
-        else if (owner) decode_append(&in, k_mine, v_mine, a, &d, &r, n_past, k_norm != 0, eps, n_rot, neox);
+        else if (owner) decode_append(&in, k_mine, v_mine, k_plane, v_plane, &d, &r, n_past, k_norm != 0, eps, n_rot, neox);
         barrier();
         decode_rows(&d, k, v, k_plane, v_plane, &range, owner, k_mine, v_mine);
         decode_finish(out, parts, parts_ml, counters, &d, &range);

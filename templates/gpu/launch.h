@@ -21,6 +21,36 @@ DEVICE uint32_t is_idle(const struct forge_kernel_args a, const uint32_t tokens)
     return group_y() * tokens >= load_settled4(a.first ? &a.step->n_logits : &a.step->n_tokens);
 }
 
+/* Where the step's token t stands in its text, which token it is, and where its sequence's state begins behind a.state.  SEVERAL: the
+ * tokens of a step of a few may be of as many sequences.  _settled: known before pdl_wait(); t < FORGE_GPU_MAX_APART. */
+#ifdef SEVERAL
+DEVICE uint32_t position_of(const struct forge_kernel_args a, uint32_t t)
+{
+    return a.step->apart ? a.step->rows[t].n_past : uniform(a.step->n_past) + t;
+}
+DEVICE int32_t token_of(const struct forge_kernel_args a, uint32_t t)
+{
+    return a.step->apart ? a.step->rows[t].token : a.step->history[a.step->n_past + t];
+}
+DEVICE uint64_t state_of(const struct forge_kernel_args a, uint32_t t) { return a.step->apart ? a.step->rows[t].state : 0; }
+DEVICE uint32_t position_settled(const struct forge_kernel_args a, uint32_t t)
+{
+    const uint32_t own = load_settled4(&a.step->rows[t].n_past), n_past = load_settled4(&a.step->n_past);
+    return load_settled4(&a.step->apart) ? own : n_past + t;
+}
+DEVICE uint64_t state_settled(const struct forge_kernel_args a, uint32_t t)
+{
+    const u32x2 own = load_settled8(&a.step->rows[t].state);
+    return load_settled4(&a.step->apart) ? (uint64_t)own.y << 32 | own.x : 0;
+}
+#else
+DEVICE uint32_t position_of(const struct forge_kernel_args a, uint32_t t) { return uniform(a.step->n_past) + t; }
+DEVICE int32_t token_of(const struct forge_kernel_args a, uint32_t t) { return a.step->history[a.step->n_past + t]; }
+DEVICE uint64_t state_of(const struct forge_kernel_args a, uint32_t t) { (void)a; (void)t; return 0; }
+DEVICE uint32_t position_settled(const struct forge_kernel_args a, uint32_t t) { return load_settled4(&a.step->n_past) + t; }
+DEVICE uint64_t state_settled(const struct forge_kernel_args a, uint32_t t) { (void)a; (void)t; return 0; }
+#endif
+
 /* After pdl_wait(): tells the host which launch runs, for the message after a fault. */
 DEVICE void mark(const struct forge_kernel_args a)
 {

@@ -116,7 +116,7 @@ DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, c
                        const uint32_t block, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
                        const uint32_t threads, const uint32_t ring)
 {
-    const uint32_t item = group_x() * (threads / WAVE) + wave_id(), position = uniform(a.step->n_past) + t, rows = kv_rows(n_ctx, ring);
+    const uint32_t item = group_x() * (threads / WAVE) + wave_id(), position = position_of(a, t), rows = kv_rows(n_ctx, ring);
     struct head h;
     if (item < n_head) {
         float *head = q + (uint64_t)item * head_dim;
@@ -129,11 +129,11 @@ DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, c
         head_finish(&h, k_norm, eps, hi, lo, position, block, head_dim, n_rot, neox);
         head_store(row, &h, head_dim, n_rot, neox);
         wave_barrier();
-        kv_store_row(kv_k(a), item - n_head, kv_row(position, ring), row, n_head_kv, rows, head_dim);
+        kv_store_row(kv_k(a) + state_of(a, t), item - n_head, kv_row(position, ring), row, n_head_kv, rows, head_dim);
     } else if (item < n_head + 2 * n_head_kv) {
         const uint32_t kv_head = item - n_head - n_head_kv;
-        kv_store_row(kv_v(a, n_head_kv, rows, head_dim), kv_head, kv_row(position, ring), v + (uint64_t)kv_head * head_dim, n_head_kv,
-                     rows, head_dim);
+        kv_store_row(kv_v(a, n_head_kv, rows, head_dim) + state_of(a, t), kv_head, kv_row(position, ring),
+                     v + (uint64_t)kv_head * head_dim, n_head_kv, rows, head_dim);
     }
 }
 
