@@ -25,13 +25,14 @@ try()
 if [ $# -gt 5 ]; then
     export FORGE_HIP_LIBRARY="$6"
     options='--ctx 64' golden=$5
-    try nemotron_h_moe-a "$source/tests/lanes/simt32.yaml" 1
+    try nemotron_h_moe-a "$source/tests/lanes/simt32.yaml" 1      # one after the other
     sed 's/^  prefill_chunk: .*/  prefill_chunk: 4/' "$source/tests/lanes/simt32.yaml" > few.yaml
-    try gemma4-a "$work/few.yaml" 1
-    options='--ctx 64 --columns 3'                               # several sequences in a step
+    options='--ctx 64 --columns 3'                               # several in a step
     try gemma4-a "$work/few.yaml" 1
     [ $# -gt 6 ] || exit 0
-    try granitehybrid-moe-a "$source/tests/lanes/simt32.yaml" 1   # layers with other states: one after the other
+    try granitehybrid-moe-a "$source/tests/lanes/simt32.yaml" 1   # but where layers have other states
+    options='--ctx 64'
+    try gemma4-a "$work/few.yaml" 1
     options='--ctx 64 --spec ngram'
     try qwen35-mtp-a "$source/tests/lanes/simt32.yaml" 1
     options='--ctx 64 --spec mtp'
