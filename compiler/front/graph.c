@@ -371,11 +371,6 @@ static void need(const struct graph *g, const struct node *n, bool *needed)
     for (uint32_t k = 0; k < op_info[n->op].n_values; k++) need(g, n->inputs[k], needed);
 }
 
-static bool has_state(enum op op)
-{
-    return op == OP_store_k || op == OP_store_v || op == OP_attention || op == OP_previous || op == OP_conv || op == OP_recur;
-}
-
 /* What the block's state needs moves to where the trunk's rows are ready for it, before what only tokens with logits matter for. */
 static void move_needed(struct builder *b)
 {
@@ -383,7 +378,8 @@ static void move_needed(struct builder *b)
     bool *needed = arena_array(b->arena, bool, g->n_nodes);
     struct node **nodes = arena_array(b->arena, struct node *, g->n_nodes);
     uint32_t last = 0, n = 0;
-    for (uint32_t i = 0; i < g->n_nodes; i++) if (has_state(g->nodes[i]->op)) need(g, g->nodes[i], needed);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (op_keeps(g->nodes[i]->op) || g->nodes[i]->op == OP_attention) need(g, g->nodes[i], needed);
     for (uint32_t i = 0; i < g->n_nodes; i++)
         for (uint32_t k = 0; needed[i] && k < op_info[g->nodes[i]->op].n_values; k++) {
             const struct node *from = g->nodes[i]->inputs[k];

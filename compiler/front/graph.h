@@ -88,6 +88,9 @@ struct graph {
 
 /* The wiring of m, its layers unrolled.  Errors in the text die with line and column of the YAML. */
 struct graph *graph_build(struct arena *a, const struct model *m);
+/* Does the operation leave a state to later tokens?  And is it one that every token replaces? */
+static inline bool op_replaces(enum op op) { return op == OP_conv || op == OP_previous || op == OP_recur; }
+static inline bool op_keeps(enum op op) { return op == OP_store_k || op == OP_store_v || op_replaces(op); }
 /* Is it a node of the block that drafts tokens? */
 static inline bool graph_drafts(const struct graph *g, const struct node *n) { return n->layer == g->model->n_layer; }
 /* g with the block's logits as its output: row t is what it foretells behind token t, from that token and the trunk's row before. */

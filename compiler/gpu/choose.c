@@ -453,8 +453,7 @@ static void check(const struct plan *p, const struct graph *g)
 static bool has_several(const struct plan *p)
 {
     const struct graph *g = p->fused->graph;
-    for (uint32_t i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i]->op == OP_conv || g->nodes[i]->op == OP_recur || g->nodes[i]->op == OP_previous) return false;
+    for (uint32_t i = 0; i < g->n_nodes; i++) if (op_replaces(g->nodes[i]->op)) return false;
     return p->options.columns > 0 && !p->gpu->has_steps;
 }
 

@@ -90,8 +90,8 @@ void gpu_put_attention_decode(struct emitter *e)
     gpu_put(e, "    %s, %s, /* splits */ %u, /* spans, of positions */ %u, %u, /* rows */ %u,", shape_of(e),
             emit_float(e->arena, n->attr.scale), k->param[PARAM_SPLITS], k->param[PARAM_SPANS], k->param[PARAM_SPAN], k->param[PARAM_ROWS]);
     gpu_put(e, "    /* digits */ %u,%s", k->param[PARAM_DIGITS], more_of(e));
-    gpu_put(e, "    /* threads */ %u, /* cluster */ %u, %s, /* recalls */ %u);", k->param[PARAM_THREADS], k->param[PARAM_CLUSTER] > 0,
-            window_of(e), columns && e->group->has_heads);
+    gpu_put(e, "    /* threads */ %u, /* cluster */ %u, %s, /* single, recalls */ %u, %u);", k->param[PARAM_THREADS],
+            k->param[PARAM_CLUSTER] > 0, window_of(e), !columns, columns && e->group->has_heads);
 }
 
 void gpu_put_heads(struct emitter *e)

@@ -444,11 +444,6 @@ static void name_groups(struct arena *a, struct fused *out)
     }
 }
 
-static bool is_store(enum op op)
-{
-    return op == OP_store_k || op == OP_store_v || op == OP_conv || op == OP_previous || op == OP_recur;
-}
-
 /* What the block that drafts does for its state alone: groups whose values its stores need. */
 static void mark_drafts(struct arena *a, struct fused *out)
 {
@@ -457,7 +452,7 @@ static void mark_drafts(struct arena *a, struct fused *out)
     for (uint32_t i = g->n_nodes; g->draft && i-- > 0; ) {
         const struct node *n = g->nodes[i];
         if (!graph_drafts(g, n)) continue;
-        needed[i] |= is_store(n->op);
+        needed[i] |= op_keeps(n->op);
         for (uint32_t k = 0; needed[i] && k < op_info[n->op].n_values; k++) needed[n->inputs[k]->index] = true;
         if (out->group_of[i] == NO_GROUP) continue;
         out->groups[out->group_of[i]].drafts = true;
@@ -491,7 +486,7 @@ uint32_t fuse_last_store(const struct fused *f)
     const struct graph *g = f->graph;
     uint32_t last = 0;
     for (uint32_t i = 0; i < g->n_nodes; i++)
-        if (is_store(g->nodes[i]->op) && f->group_of[i] > last) last = f->group_of[i];
+        if (op_keeps(g->nodes[i]->op) && f->group_of[i] > last) last = f->group_of[i];
     if (fuse_group(f, g->output) <= last)                  /* its rows are counted from the first token with logits */
         die("%%%s, the logits, are ready before the last layer's keys and values are stored; forgec has no kernel for that",
             g->output->name);

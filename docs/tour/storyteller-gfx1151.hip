@@ -32,21 +32,21 @@
  *   1673  templates/gpu/kv.h
  *   1816  templates/gpu/rope.h
  *   1953  templates/gpu/attention_decode_tmpl.c
- *   2707  templates/gpu/mma.h
- *   2803  templates/gpu/attention_prefill_sizes.h
- *   2849  templates/gpu/attention_prefill.h
- *   3039  templates/gpu/attention_prefill_columns.h
- *   3336  templates/gpu/attention_prefill_exact.h
- *   3487  templates/gpu/attention_prefill_tmpl.c
- *   3546  templates/gpu/sample_math.h
- *   3680  templates/gpu/sample_sizes.h
- *   3711  templates/gpu/sample_tmpl.c
- *   4579  templates/gpu/formats/q8_0.h
- *   4632  templates/gpu/row_stride.h
- *   4640  templates/gpu/gemm_sizes.h
- *   4691  templates/gpu/embed_tmpl.c
- *   4759  templates/gpu/gemm_tmpl.c
- *   5164  templates/gpu/gemv_tmpl.c
+ *   2713  templates/gpu/mma.h
+ *   2809  templates/gpu/attention_prefill_sizes.h
+ *   2855  templates/gpu/attention_prefill.h
+ *   3045  templates/gpu/attention_prefill_columns.h
+ *   3342  templates/gpu/attention_prefill_exact.h
+ *   3493  templates/gpu/attention_prefill_tmpl.c
+ *   3552  templates/gpu/sample_math.h
+ *   3686  templates/gpu/sample_sizes.h
+ *   3717  templates/gpu/sample_tmpl.c
+ *   4585  templates/gpu/formats/q8_0.h
+ *   4638  templates/gpu/row_stride.h
+ *   4646  templates/gpu/gemm_sizes.h
+ *   4697  templates/gpu/embed_tmpl.c
+ *   4765  templates/gpu/gemm_tmpl.c
+ *   5170  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -233,7 +233,7 @@ KERNEL(256, 1) attention(const struct forge_kernel_args a)
         /* parts */ FLOATS(ARENA_PARTS), FLOATS(ARENA_MAXIMA), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS),
         /* heads */ 4, 2, /* head_dim */ 64, /* n_ctx */ 1024, 0.125f, /* splits */ 20, /* spans, of positions */ 1, 5120, /* rows */ 8,
         /* digits */ 0,
-        /* threads */ 256, /* cluster */ 0, /* window, ring */ 0, 0, /* recalls */ 0);
+        /* threads */ 256, /* cluster */ 0, /* window, ring */ 0, 0, /* single, recalls */ 1, 0);
 }
 
 DEVICE void attn_output_row(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y)
@@ -2636,13 +2636,19 @@ DEVICE void decode_rows(const struct decode *d, struct kv_piece *k, struct kv_pi
     decode_publish(&state, d);
 }
 
+/* The position of this row of the grid. */
+DEVICE uint32_t attention_at(const struct forge_kernel_args a, const uint32_t single)
+{
+    return single ? load_settled4(&a.step->n_past) : position_settled(a, group_y());
+}
+
 /* A whole kernel but its first line: calls pdl_launch(), pdl_wait() and mark() itself.
  * out: [n_head][head_dim] f32.  q: [n_head][head_dim], k_new, v_new: [n_head_kv][head_dim] f32, as projected (bias added).  The heads are
  * normed where q_norm, k_norm ([head_dim], NULL: none) say so, rotated (rope.h; n_rot 0: not),
  * and k and v appended to the cache at position n_past.
  * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.  A grid of several rows: each is a
- * token, at its position (position_of), with parts and counters of its own.  recalls: k_new is NULL, but the token's key and value are
- * added where new ones are, so that sums have the same order.
+ * token, at its position (position_of), with parts and counters of its own; single: there is one.  recalls: k_new is NULL, but the token's
+ * key and value are added where new ones are, so that sums have the same order.
  * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not
  * needed where one group or one cluster has all positions of a part.  cluster 1: launched as clusters of `splits` groups, at most
  * ATTENTION_MAX_CLUSTER.  span: positions of a span, at least ATTENTION_SPAN_LEAST where there are several; rows: 2, 4 or 8, with digits
@@ -2656,7 +2662,7 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
                              const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t splits, const uint32_t spans,
                              const uint32_t span, const uint32_t rows, const uint32_t digits,
                              const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring,
-                             const uint32_t recalls)
+                             const uint32_t single, const uint32_t recalls)
 {
     struct decode d;
     struct decode_inputs in;
@@ -2667,10 +2673,10 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     uint32_t n_past = 0;
     pdl_launch();
     decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, spans, span, rows, digits, threads, cluster, window, ring);
-    const uint64_t own = state_settled(a, group_y());
+    const uint64_t own = single ? 0 : state_settled(a, group_y());
     uint8_t *k_plane = kv_k(a) + own, *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim) + own;
     if (d.span) {                                /* an earlier step wrote n_past */
-        n_past = position_settled(a, group_y());
+        n_past = attention_at(a, single);
         if (d.span >= decode_spans(&d, decode_positions(&d, n_past, k_new || recalls))) return;
     }
     if (cluster) cluster_arrive();
@@ -2678,11 +2684,11 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
     const uint32_t early = DEPENDENT_LAUNCH && k_new;      /* else a kernel before this one writes position n_past of the cache */
     if (early) {
-        n_past = position_settled(a, group_y());
+        n_past = attention_at(a, single);
         decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, 1, rope_hi, rope_lo, n_rot, block);
     }
     pdl_wait();
-    if (!early) n_past = position_settled(a, group_y());
+    if (!early) n_past = attention_at(a, single);
     decode_load_inputs(&in, &d, q, k_new, v_new, owner && k_new, n_rot, neox);
     if (!early) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new || recalls, rope_hi, rope_lo, n_rot, block);
     mark(a);

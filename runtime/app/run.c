@@ -147,7 +147,8 @@ close_file:
 static enum forge_status write_draft_logits(struct forge_session *s, const int32_t *tokens, size_t n, struct forge_error *error)
 {
     const char *path = s->options->draft_logits_path;
-    const size_t n_vocab = s->program->n_vocab, piece = s->options->chunk > 0 ? (size_t)s->options->chunk : 1;
+    const size_t n_vocab = s->program->n_vocab, asked = s->options->chunk > 0 ? (size_t)s->options->chunk : 1;
+    const size_t piece = asked < n ? asked : n;
     struct forge_outfile file;
     TRY(outfile_open(&file, path, error));
     enum forge_status status = FORGE_OK;

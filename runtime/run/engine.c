@@ -407,6 +407,15 @@ static void run_columns(struct forge_engine *e, const struct forge_column *colum
     for (uint32_t i = 0; i < n; i++) append(columns[i].sequence, 1);
 }
 
+/* More than one on a GPU, in one step. */
+static enum forge_status run_together(struct forge_engine *e, const struct forge_column *c, uint32_t n, struct forge_error *error)
+{
+    TRY(e->program->gpu->runtime->several(e, c, n, error));
+    for (uint32_t i = 0; i < n; i++) append(c[i].sequence, 1);
+    for (uint32_t i = 0; i < n; i++) TRY(check_logits(c[i].sequence, c[i].logits, c[i].logits ? 1 : 0, error));
+    return FORGE_OK;
+}
+
 /* On a GPU as many at once as the program has columns; what is left alone is a step of decode. */
 static enum forge_status run_several(struct forge_engine *e, const struct forge_column *columns, uint32_t n, struct forge_error *error)
 {
@@ -417,12 +426,8 @@ static enum forge_status run_several(struct forge_engine *e, const struct forge_
         const struct forge_column *c = &columns[at];
         struct forge_error *first = status == FORGE_OK ? error : NULL;
         part = n - at < most ? n - at : most;
-        enum forge_status s = FORGE_OK;
-        if (part == 1) s = run_step(c->sequence, true, &c->token, 1, c->logits ? 1 : 0, c->logits, first);
-        else TRY(gpu->runtime->several(e, c, part, error));
-        for (uint32_t i = 0; i < part && part > 1; i++) append(c[i].sequence, 1);
-        for (uint32_t i = 0; i < part && part > 1 && s == FORGE_OK; i++)
-            s = check_logits(c[i].sequence, c[i].logits, c[i].logits ? 1 : 0, first);
+        const enum forge_status s = part > 1 ? run_together(e, c, part, first)
+                                             : run_step(c->sequence, true, &c->token, 1, c->logits ? 1 : 0, c->logits, first);
         if (status == FORGE_OK || s == FORGE_DEVICE_FAULT) status = s;
     }
     return status;

@@ -740,13 +740,19 @@ DEVICE void decode_rows(const struct decode *d, struct kv_piece *k, struct kv_pi
     decode_publish(&state, d);
 }
 
+/* The position of this row of the grid. */
+DEVICE uint32_t attention_at(const struct forge_kernel_args a, const uint32_t single)
+{
+    return single ? load_settled4(&a.step->n_past) : position_settled(a, group_y());
+}
+
 /* A whole kernel but its first line: calls pdl_launch(), pdl_wait() and mark() itself.
  * out: [n_head][head_dim] f32.  q: [n_head][head_dim], k_new, v_new: [n_head_kv][head_dim] f32, as projected (bias added).  The heads are
  * normed where q_norm, k_norm ([head_dim], NULL: none) say so, rotated (rope.h; n_rot 0: not),
  * and k and v appended to the cache at position n_past.
  * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.  A grid of several rows: each is a
- * token, at its position (position_of), with parts and counters of its own.  recalls: k_new is NULL, but the token's key and value are
- * added where new ones are, so that sums have the same order.
+ * token, at its position (position_of), with parts and counters of its own; single: there is one.  recalls: k_new is NULL, but the token's
+ * key and value are added where new ones are, so that sums have the same order.
  * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not
  * needed where one group or one cluster has all positions of a part.  cluster 1: launched as clusters of `splits` groups, at most
  * ATTENTION_MAX_CLUSTER.  span: positions of a span, at least ATTENTION_SPAN_LEAST where there are several; rows: 2, 4 or 8, with digits
@@ -763,7 +769,7 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
                              const float cap, const float *sinks,
 #endif
                              const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring,
-                             const uint32_t recalls)
+                             const uint32_t single, const uint32_t recalls)
 {
     struct decode d;
     struct decode_inputs in;
@@ -774,10 +780,10 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     uint32_t n_past = 0;
     pdl_launch();
     decode_init(&d, n_head, n_head_kv, head_dim, n_ctx, splits, spans, span, rows, digits, threads, cluster, window, ring);
-    const uint64_t own = state_settled(a, group_y());
+    const uint64_t own = single ? 0 : state_settled(a, group_y());
     uint8_t *k_plane = kv_k(a) + own, *v_plane = kv_v(a, n_head_kv, kv_rows(n_ctx, ring), head_dim) + own;
     if (d.span) {                                /* an earlier step wrote n_past */
-        n_past = position_settled(a, group_y());
+        n_past = attention_at(a, single);
         if (d.span >= decode_spans(&d, decode_positions(&d, n_past, k_new || recalls))) return;
     }
 #ifdef ATTENTION_MORE
@@ -789,11 +795,11 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
     const uint32_t early = DEPENDENT_LAUNCH && k_new;      /* else a kernel before this one writes position n_past of the cache */
     if (early) {
-        n_past = position_settled(a, group_y());
+        n_past = attention_at(a, single);
         decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, 1, rope_hi, rope_lo, n_rot, block);
     }
     pdl_wait();
-    if (!early) n_past = position_settled(a, group_y());
+    if (!early) n_past = attention_at(a, single);
     decode_load_inputs(&in, &d, q, k_new, v_new, owner && k_new, n_rot, neox);
     if (!early) decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, k_new || recalls, rope_hi, rope_lo, n_rot, block);
     mark(a);

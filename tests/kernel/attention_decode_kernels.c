@@ -15,7 +15,7 @@ DEVICE void decode_of(const struct forge_kernel_args a, const struct attention_c
 #ifdef ATTENTION_MORE
                      c.cap, c.sinks,
 #endif
-                     c.threads, c.cluster, c.window, c.ring, 0);
+                     c.threads, c.cluster, c.window, c.ring, 1, 0);
 }
 #ifndef MODELS
 #define SHAPE(c) const struct attention_case c = *CASE(struct attention_case); KIND_IS(c.kind)

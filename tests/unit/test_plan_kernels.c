@@ -366,6 +366,21 @@ static void choices_are_refused(void **state)
 #undef SET
 }
 
+/* A row that a slot has to itself is asked for in two steps where the format's own would take it in several and registers hold half. */
+static void lone_rows_in_two_steps(void **state)
+{
+    (void)state;
+    static const struct { enum quant quant; uint32_t cols, n_embd, depth; } rows[] = {
+        { QUANT_F32, 512, 64, 0 }, { QUANT_F32, 2048, 64, 8 }, { QUANT_F32, 4096, 64, 0 },
+        { QUANT_Q4_K, 4096, 256, 1 }, { QUANT_Q4_K, 2048, 256, 0 }, { QUANT_Q8_0, 4096, 64, 0 }, { QUANT_Q4_K, 4096, 4096, 0 },
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct tiny s = { "llama", rows[i].n_embd, rows[i].cols, 4, 2, 64, 100, rows[i].quant, 1, NULL, 0, NULL, false };
+        const struct plan *p = plan_of(tiny_model(a, &s), "sm_90", FUSE_LAYER, (struct plan_options){ .n_ctx = 64 });
+        assert_int_equal(named(p, "ffn_down")->param[PARAM_DEPTH], rows[i].depth);
+    }
+}
+
 /* ---- what a token reads ---- */
 
 /* Every tensor of the image once, which tied embeddings are: as a matrix; besides a row of them, and of the rotation's two tables a row for
@@ -398,6 +413,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(choices_are_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_planned_is_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(choices_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(lone_rows_in_two_steps, setup, teardown),
         cmocka_unit_test_setup_teardown(every_weight_is_read_once, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
