@@ -149,7 +149,10 @@ fuzz_*)
     mkdir -p "$work/seeds" "$work/corpus"
     length=32768
     case $kind in
-    fuzz_gguf)  find "$root/tests/data" -name '*.gguf' -size -64k -exec cp {} "$work/seeds" \; ;;
+    fuzz_gguf)
+        (cd "$work/seeds" && cmake -E tar xf "$root/tests/data/bad/bad.tar.xz")
+        find "$work/seeds" -size +64k -delete
+        find "$root/tests/data" -name '*.gguf' -size -64k -exec cp {} "$work/seeds" \; ;;
     fuzz_compile)       # six bytes choose targets and options; the weights of long files are left out, which one bit allows
         for file in "$root"/tests/data/golden/*.gguf; do
             { printf '\0\0\020\0\0\0'; head -c 24000 "$file"; } >"$work/seeds/$(basename "$file")"

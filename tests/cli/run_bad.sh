@@ -1,14 +1,14 @@
 #!/bin/sh
-# run_bad.sh FORGEC [DATA] -- builds every file of DATA (default: tests/data/bad beside this script) as expect.txt says:
+# run_bad.sh FORGEC DATA -- builds every file of DATA (tests/data/bad with its archive unpacked) as expect.txt says:
 #   reject: exit code 1, one line on stderr, nothing on stdout, no output file
 #   accept: exit code 0 and an output file
 #   either: one of the two
 # Never a crash (exit code >= 128) and never longer than 10 s.  Options for forgec: $FORGEC_FLAGS.
 set -u
-[ $# -ge 1 ] || { echo "usage: $0 FORGEC [DATA]" >&2; exit 2; }
+[ $# -eq 2 ] || { echo "usage: $0 FORGEC DATA" >&2; exit 2; }
 case $1 in */*) forgec=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") ;; *) forgec=$1 ;; esac
 command -v "$forgec" >/dev/null || { echo "$0: $1: not a program" >&2; exit 2; }
-data=${2:-$(dirname "$0")/../data/bad}
+data=$2
 . "$(dirname "$0")/../harness.sh"
 cd "$data" || exit 2
 [ -s expect.txt ] || { echo "$0: $data/expect.txt is missing or empty" >&2; exit 2; }

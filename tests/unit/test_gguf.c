@@ -22,7 +22,7 @@
 #include <xxhash.h>
 
 static struct arena *a;
-static const char   *data_directory = "tests/data";
+static const char   *data_directory = "tests/data", *unpacked = FORGEC_UNPACKED;
 
 static int setup(void **state) { (void)state; a = arena_create(); return 0; }
 static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
@@ -425,13 +425,13 @@ static const char *refusal(const char *file)
 static void bad_files(void **state)
 {
     (void)state;
-    char *list = (char *)file_read(a, arena_printf(a, "%s/bad/expect.txt", data_directory)).data;
+    char *list = (char *)file_read(a, arena_printf(a, "%s/bad/expect.txt", unpacked)).data;
     uint32_t n = 0, refused = 0;
     for (char *line = strtok(list, "\n"); line; line = strtok(NULL, "\n"), n++) {
         char *tab = strchr(line, '\t');
         assert_non_null(tab);
         *tab = '\0';
-        const char *path = arena_printf(a, "%s/bad/%s", data_directory, line), *part = refusal(line);
+        const char *path = arena_printf(a, "%s/bad/%s", unpacked, line), *part = refusal(line);
         if (!part && strcmp(line, "ntensors-less.gguf") != 0) { gguf_open(a, path, false); continue; }
         if (!part) continue;
         if (strcmp(tab + 1, "accept") == 0) fail_msg("%s must be accepted", line);
@@ -444,7 +444,7 @@ static void bad_files(void **state)
 static void shards_open_from_the_first(void **state)
 {
     (void)state;
-    assert_dies(gguf_open(a, arena_printf(a, "%s/bad/shard-dup-00002-of-00002.gguf", data_directory), false),
+    assert_dies(gguf_open(a, arena_printf(a, "%s/bad/shard-dup-00002-of-00002.gguf", unpacked), false),
                 "shard 2 of 2; give the first one, ");
     assert_non_null(strstr(die_text, "shard-dup-00001-of-00002.gguf"));
 
