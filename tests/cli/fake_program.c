@@ -124,6 +124,8 @@ const uint8_t *const forge_weights = image;
 int32_t forge_vocab_bos(const uint8_t *v) { (void)v; return BOS; }
 bool forge_vocab_add_bos(const uint8_t *v) { (void)v; return true; }
 bool forge_vocab_is_eog(const uint8_t *v, int32_t id) { (void)v; return id == END; }
+uint32_t forge_vocab_n_tokens(const uint8_t *v) { (void)v; return N_VOCAB; }
+int32_t forge_vocab_find(const uint8_t *v, const char *text, size_t n) { (void)v; return n == 1 ? (unsigned char)*text : -1; }
 size_t forge_tokenize_scratch(size_t n) { return n; }
 
 int64_t forge_tokenize(const uint8_t *v, const char *text, size_t n, uint32_t flags, int32_t *out, size_t capacity, void *scratch,
@@ -140,7 +142,7 @@ int64_t forge_tokenize(const uint8_t *v, const char *text, size_t n, uint32_t fl
 size_t forge_token_text(const uint8_t *v, int32_t id, bool special, char *out, size_t capacity)
 {
     (void)v, (void)special;
-    if (id > 255 || capacity == 0) return 0;
-    *out = (char)id;
+    if (id > 255) return 0;
+    if (capacity > 0) *out = (char)id;
     return 1;
 }
