@@ -310,7 +310,7 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
 {
     const struct profile *first = targets[0].profile;
     size_t n_jobs;
-    struct cc_job *jobs = cc_runtime_jobs(a, first, n + 1, &n_jobs);
+    struct cc_job *jobs = cc_runtime_jobs(a, first, o->has_server, n + 1, &n_jobs);
     const size_t n_done = compile_kernels(a, o, tc, targets, n, eo, jobs, n_jobs) ? n_jobs : 0;
     double since = build_seconds();
     const char *symbols[COUNT_OF(o->targets)];
@@ -338,7 +338,7 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
             objects[n_objects++] = link_data_object(a, first, emit_code_symbol(a, targets[i].profile), targets[i].code);
     writer->jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     writer->progress = !o->quiet && !o->cc.spawn.verbose && isatty(2);
-    const struct link_input input = { .profile = first, .objects = objects, .n_objects = n_objects, .is_static = o->is_static,
+    const struct link_input input = { .profile = first, .objects = objects, .n_objects = n_objects, .is_static = o->is_static, .has_server = o->has_server,
                                       .weights_bytes = o->weights == WEIGHTS_EMBED ? weights_bytes : 0 };
     struct outset set = { .n = 0 };
     link_executable(a, tc, &input, &set, out, image_write, writer);

@@ -26,6 +26,7 @@ struct build_options {
     const char         *ignored_tensors[32];          /* tensors that no wiring need read: struct model_options */
     uint32_t            n_ignored_tensors;
     bool                is_static, quiet;
+    bool                has_server;                   /* --server: the program can answer HTTP requests */
     bool                allow_spills;                 /* GPU kernels that keep registers in memory are no error */
 };
 

@@ -258,7 +258,7 @@ static bool library_takes(const char *path, const struct profile *profile)
     return !strncmp(path, "runtime/library/", 16) || in_list(shared, path);
 }
 
-static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, size_t extra, size_t *n_jobs)
+static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, bool server, size_t extra, size_t *n_jobs)
 {
     const char **paths = resource_list(a, NULL, "runtime/");
     size_t       count = 0;
@@ -269,6 +269,7 @@ static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, si
         const size_t length = strlen(paths[i]);
         if (length < 2 || strcmp(paths[i] + length - 2, ".c") != 0) continue;
         if (is_library(like->kind) ? !library_takes(paths[i], like->profile) : !strncmp(paths[i], "runtime/library/", 16)) continue;
+        if (!server && !strncmp(paths[i], "runtime/serve/", 14)) continue;
         struct cc_job *job = &jobs[(*n_jobs)++];
         *job = *like;
         job->name = paths[i];
@@ -279,14 +280,31 @@ static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, si
     return jobs;
 }
 
-struct cc_job *cc_runtime_jobs(struct arena *a, const struct profile *profile, size_t extra, size_t *n_jobs)
+struct cc_job *cc_runtime_jobs(struct arena *a, const struct profile *profile, bool server, size_t extra, size_t *n_jobs)
 {
-    return source_jobs(a, &(struct cc_job){ .kind = CC_RUNTIME, .profile = profile }, extra, n_jobs);
+    return source_jobs(a, &(struct cc_job){ .kind = CC_RUNTIME, .profile = profile }, server, extra, n_jobs);
+}
+
+const char *const *cc_server_libraries(struct arena *a, const struct profile *profile)
+{
+    static const char *const names[] = { "libevent_extra.a", "libevent_core.a" };
+    const char *const folders[] = { arena_printf(a, "/usr/lib/%s", profile->triple), arena_printf(a, "/usr/%s/lib", profile->triple), "/usr/lib64",
+                                    "/usr/lib" };
+    const bool native = !strcmp(profile->elf_machine, profile_host_machine());
+    for (size_t i = 0; i < (native ? COUNT_OF(folders) : 2); i++) {
+        const char **paths = arena_array(a, const char *, COUNT_OF(names) + 1);
+        size_t n = 0;
+        for (; n < COUNT_OF(names) && file_exists(paths[n] = arena_printf(a, "%s/%s", folders[i], names[n])); n++) {}
+        if (n == COUNT_OF(names)) return paths[n] = NULL, paths;
+    }
+    if (native) die("--server: libevent is missing; on Debian or Ubuntu: apt-get install libevent-dev");
+    die("--server: libevent for %s is missing; on Debian or Ubuntu, with that architecture added to dpkg: apt-get install libevent-dev:%s",
+        profile->elf_machine, !strcmp(profile->elf_machine, "aarch64") ? "arm64" : "amd64");
 }
 
 struct cc_job *cc_library_jobs(struct arena *a, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs)
 {
-    return source_jobs(a, &(struct cc_job){ .kind = CC_LIBRARY, .profile = profile, .flags = flags }, extra, n_jobs);
+    return source_jobs(a, &(struct cc_job){ .kind = CC_LIBRARY, .profile = profile, .flags = flags }, false, extra, n_jobs);
 }
 
 struct bytes cc_hidden(struct arena *a, struct bytes source)

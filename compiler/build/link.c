@@ -153,19 +153,21 @@ static struct spawn_file *link_files(struct arena *a, const struct toolchain *tc
     return files;
 }
 
-/* Flags, tools, contents and, standing for the C library, its start file and archive where Debian and others keep them. */
-static struct cache_key link_key(struct arena *a, const struct toolchain *tc, const struct link_input *input, const char *const *argv,
-                                 size_t argc, const struct spawn_file *files)
+/* Flags, tools, contents, archives (`more`, or NULL) and, standing for the C library, its start file and archive where Debian and others
+ * keep them. */
+static struct cache_key link_key(struct arena *a, const struct toolchain *tc, const struct link_input *input, const char *const *more,
+                                 const char *const *argv, size_t argc, const struct spawn_file *files)
 {
     const char *triple = input->profile->triple;
     const char *const libraries[] = { arena_printf(a, "/usr/lib/%s/crt1.o", triple), arena_printf(a, "/usr/lib/%s/libc.a", triple),
                                       arena_printf(a, "/usr/%s/lib/crt1.o", triple), arena_printf(a, "/usr/%s/lib/libc.a", triple) };
-    struct bytes *parts = arena_array(a, struct bytes, argc + input->n_objects + 2 + COUNT_OF(libraries) + 3);
+    struct bytes *parts = arena_array(a, struct bytes, argc + input->n_objects + 2 + COUNT_OF(libraries) + 3 + LINK_ARGV_MAX);
     size_t        n = 0;
     parts[n++] = bytes_of("link 1");
     parts[n++] = bytes_of(tc->clang_identity);
     parts[n++] = bytes_of(tc->lld_identity);
     for (size_t i = 0; i < COUNT_OF(libraries); i++) parts[n++] = bytes_of(cc_file_identity(a, libraries[i]));
+    for (size_t i = 0; more && more[i]; i++) parts[n++] = bytes_of(cc_file_identity(a, more[i]));
     for (size_t i = 0; i < argc; i++) parts[n++] = bytes_of(argv[i]);
     for (size_t i = 0; i < input->n_objects + 2; i++) parts[n++] = files[i].data;
     return cache_key_of(parts, n);
@@ -215,7 +217,8 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
     if (input->soname) argv[count++] = arena_printf(a, "-Wl,-soname,%s", input->soname);
     for (size_t i = 0; flags[i]; i++) argv[count++] = flags[i];
     argv[count++] = arena_printf(a, "-Wl,-z,max-page-size=%u", input->profile->page_bytes);
-    const struct cache_key key = link_key(a, tc, input, argv, count, files);
+    const char *const *libraries = input->has_server ? cc_server_libraries(a, input->profile) : NULL;
+    const struct cache_key key = link_key(a, tc, input, libraries, argv, count, files);
     struct bytes linked;
     if (!dry_run && cache_get(tc->cache, a, key, &linked)) return linked;
 
@@ -224,6 +227,7 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
         argv[count++] = "-T";
         argv[count++] = files[n - 1].name;
     }
+    for (size_t i = 0; libraries && libraries[i]; i++) argv[count++] = libraries[i];
     if (!input->soname) argv[count++] = "-lm";
     if (input->profile->kind == TARGET_GPU) argv[count++] = "-ldl";       /* the driver's library; in libc itself since glibc 2.34 */
     argv[count++] = "-o";

@@ -16,6 +16,7 @@ struct link_input {
     const struct link_object *objects;
     size_t                    n_objects;
     bool                      is_static;          /* --static: needs no library at all at run time */
+    bool                      has_server;         /* with libevent, from its archives */
     const char               *soname;             /* NULL: an executable.  Else a shared library of that name, whose one object refers to
                                                    * forge_weights_image (a name for the linker only) unless weights_bytes is 0 */
     uint64_t                  weights_bytes;      /* 0: no image inside, forge_weights is NULL */

@@ -43,7 +43,8 @@ static const char usage[] =
     "      --emit KIND        exe (default), source, asm, plan or graph; as a library for C programs,\n" \
     "                         with a header beside it: obj, lib (static) or shared\n" \
     "      --prefix NAME      of a library's functions, header and default output (default: model)\n" \
-    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n"
+    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n" \
+    "      --server           the program can answer HTTP requests (PROGRAM --serve)\n"
 #define BUILD_OPTIONS \
     "  -t, --target T[,T2]    machine to build for (forgec targets; default: this machine);\n" \
     "                         of several the program runs the first that works where it is started,\n" \
@@ -100,7 +101,8 @@ static const char cc_usage[] =
     BUILD_OPTIONS
     "  -o FILE                output\n"
     "      --emit KIND        exe (default) or asm\n"
-    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n"
+    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n" \
+    "      --server           the program can answer HTTP requests (PROGRAM --serve)\n"
     FUSE_OPTION MODEL_OPTIONS THREADS_OPTION PRINT_OPTIONS
     "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
 
@@ -277,7 +279,7 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 /* ---- build and cc ---- */
 
 enum { MTP_COLUMNS = 4 };           /* of --spec mtp, unless --columns says otherwise: beyond three drafts few are right */
-enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC,
+enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_SERVER,
        OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN,
        OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_IGNORE_TENSOR, OPT_TUNED, OPT_HELP };
 
@@ -288,7 +290,7 @@ static const struct option build_options_table[] = {
     { "columns", required_argument, NULL, OPT_COLUMNS }, { "spec", required_argument, NULL, OPT_SPEC },
     { "exact", no_argument, NULL, OPT_EXACT },           { "weights", required_argument, NULL, OPT_WEIGHTS },
     { "threads", required_argument, NULL, OPT_THREADS }, { "static", no_argument, NULL, OPT_STATIC },
-    { "allow-spills", no_argument, NULL, OPT_ALLOW_SPILLS },
+    { "server", no_argument, NULL, OPT_SERVER },         { "allow-spills", no_argument, NULL, OPT_ALLOW_SPILLS },
     { "save-temps", required_argument, NULL, OPT_SAVE_TEMPS }, { "clang", required_argument, NULL, OPT_CLANG },
     { "no-cache", no_argument, NULL, OPT_NO_CACHE },     { "templates", required_argument, NULL, OPT_TEMPLATES },
     { "targets", required_argument, NULL, OPT_TARGETS }, { "models", required_argument, NULL, OPT_MODELS },
@@ -335,6 +337,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_WEIGHTS: o->weights = (enum weights_kind)parse_choice("--weights", optarg, places); break;
         case OPT_THREADS: o->plan.max_threads = parse_count("--threads", optarg, 1024); break;
         case OPT_STATIC: o->is_static = true; break;
+        case OPT_SERVER: o->has_server = true; break;
         case OPT_ALLOW_SPILLS: o->allow_spills = true; break;
         case OPT_SAVE_TEMPS: o->cc.save_temps = optarg; break;
         case OPT_CLANG: o->cc.clang = optarg; break;

@@ -29,6 +29,7 @@ void library_check(struct arena *a, const struct build_options *o, const struct 
     if (o->n_targets > 1)
         die("%s takes one target: a library has no choice at run time; build one for each, with a --prefix of its own", kind);
     if (o->source) die("forgec cc makes programs; %s is for forgec build", kind);
+    if (o->has_server) die("--server is for programs; docs/embedding.md has what a library offers");
     if (o->is_static) die("--static is for programs; %s needs no library of the system", kind);
     if (o->emit == EMIT_SHARED && p->bare)
         die("--emit shared: target %s has no operating system that could load a shared library; use --emit obj or lib", p->name);

@@ -8,12 +8,13 @@
 #include <string.h>
 
 #include "runtime/device/threads.h"
+#include "runtime/run/session.h"
 
 enum kind { FLAG, TEXT, INTEGER, REAL, SEED, STOP, BIAS, REAL_GIVEN, INTEGER_GIVEN };
 
 /* What -p -n -d -r -o mean depends on these; then: programs that generate text, or those that give vectors of texts; where a text can go
- * through the model in pieces. */
-enum { OF_TEXT = 1, OF_BENCH = 2, OF_PROFILE = 4, MEASURING = OF_BENCH | OF_PROFILE, WORDS = 8, VECTORS = 16, PIECES = 32 };
+ * through the model in pieces; programs that have a server. */
+enum { OF_TEXT = 1, OF_BENCH = 2, OF_PROFILE = 4, MEASURING = OF_BENCH | OF_PROFILE, WORDS = 8, VECTORS = 16, PIECES = 32, SERVER = 64 };
 
 struct option {
     const char *short_name, *long_name, *argument, *help;
@@ -70,6 +71,18 @@ static const struct option table[] = {
     { NULL, "--frequency-penalty", "X", "subtracted once per occurrence (default 0)",
       REAL, WORDS, AT(sample.frequency_penalty), 0, -1e6, 1e6 },
     { "-l", "--logit-bias", "ID+X", "adds X to a token's logit (ID-X subtracts); may be repeated", BIAS, WORDS, 0, 0, 0, 0 },
+    { NULL, "Serving", NULL, NULL, FLAG, SERVER, 0, 0, 0, 0 },
+    { NULL, "--serve", NULL, "answer HTTP requests: OpenAI's API (docs/server.md)", FLAG, SERVER, AT(serve), 0, 0, 0 },
+    { NULL, "--host", "NAME", "address to listen at (default 127.0.0.1); another than the loopback needs --api-key", TEXT, SERVER, AT(host), 0, 0, 0 },
+    { NULL, "--port", "N", "port; 0: a free one (default 8080)", INTEGER, SERVER, AT(port), 0, 0, 65535 },
+    { "-np", "--slots", "N", "texts at once, each with a context of -c tokens (default 4)", INTEGER, SERVER, AT(slots), 0, 1, 256 },
+    { NULL, "--queue", "N", "requests that may wait for a slot; beyond them clients are told to come later (default 64)",
+      INTEGER, SERVER, AT(most_waiting), 0, 0, 100000 },
+    { NULL, "--api-key", "FILE", "keys that clients must have one of, a line each", TEXT, SERVER, AT(api_key_path), 0, 0, 0 },
+    { NULL, "--insecure", NULL, "another address than the loopback without keys", FLAG, SERVER, AT(insecure), 0, 0, 0 },
+    { NULL, "--cors", "ORIGIN", "pages of this origin may use the server from a browser; *: all", TEXT, SERVER, AT(cors), 0, 0, 0 },
+    { NULL, "--max-body", "MIB", "most of a request's body (default 16)", INTEGER, SERVER, AT(max_body), 0, 1, 1024 },
+    { NULL, "--grace", "S", "seconds for requests that run when SIGTERM comes (default 30)", INTEGER, SERVER, AT(grace), 0, 0, 86400 },
     { NULL, "Measuring", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
     { NULL, "--bench", NULL, "speed; then -p -n -d are numbers or lists of them, -r a number:", FLAG, WORDS, AT(bench), 0, 0, 0 },
     { NULL, "--bench", NULL, "speed; then -p is a number or a list of them, -r a number:", FLAG, VECTORS, AT(bench), 0, 0, 0 },
@@ -176,7 +189,7 @@ static bool take_meaningless(struct forge_options *o, int argc, char **argv, int
 /* e: of the program, NULL: it generates text. */
 static bool is_of_program(const struct option *o, const struct forge_embedding *e)
 {
-    return !(o->when & (e ? WORDS : VECTORS)) && !(o->when & PIECES && e && e->whole);
+    return !(o->when & (e ? WORDS : VECTORS)) && !(o->when & PIECES && e && e->whole) && !(o->when & SERVER && !serve_run);
 }
 
 static const struct option *find_option(const char *name, size_t n, int what, const struct forge_embedding *e)
@@ -288,10 +301,10 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
 {
     if (o->help)    { o->mode = MODE_HELP; return FORGE_OK; }
     if (o->version) { o->mode = MODE_VERSION; return FORGE_OK; }
-    if (o->bench + o->profile + o->perplexity + o->chat + o->tokenize + o->check + o->info > 1)
-        return error_set(error, FORGE_USAGE, "--bench, --profile, --perplexity, --tokenize, --check, --info and -i exclude each other");
+    if (o->bench + o->profile + o->perplexity + o->chat + o->serve + o->tokenize + o->check + o->info > 1)
+        return error_set(error, FORGE_USAGE, "--bench, --profile, --perplexity, --serve, --tokenize, --check, --info and -i exclude each other");
     o->mode = o->bench ? MODE_BENCH : o->profile ? MODE_PROFILE : o->perplexity ? MODE_PERPLEXITY : o->chat ? MODE_CHAT
-            : o->tokenize ? MODE_TOKENIZE : o->check ? MODE_CHECK : o->info ? MODE_INFO : MODE_RUN;
+            : o->serve ? MODE_SERVE : o->tokenize ? MODE_TOKENIZE : o->check ? MODE_CHECK : o->info ? MODE_INFO : MODE_RUN;
     if (!!o->prompt + !!o->prompt_file + !!o->tokens > 1)
         return error_set(error, FORGE_USAGE, "-p, -f and --tokens exclude each other");
     if (o->mode == MODE_CHAT && o->tokens) return error_set(error, FORGE_USAGE, "--tokens does not go with -i");
@@ -324,6 +337,8 @@ static enum forge_status check_kind(const char *name, size_t n, const struct for
     static const struct forge_embedding any = { 0, 0 };
     const struct option *o = find_option(name, n, OF_TEXT | MEASURING, e ? NULL : &any);
     if (!o || is_of_program(o, e)) return FORGE_OK;
+    if (o->when & SERVER)
+        return error_set(error, FORGE_USAGE, "%s: this program has no server; forgec build --server makes one that has", name);
     if (o->when & PIECES)
         return error_set(error, FORGE_USAGE, "%s: every token of this model sees the whole text, which is one step", name);
     if (!e) return error_set(error, FORGE_USAGE, "%s: this program generates text, it gives no vectors (--help lists all)", name);
@@ -340,6 +355,12 @@ enum forge_status options_parse(struct forge_options *o, int argc, char **argv, 
     o->embd_format = "json";
     o->verify_weights = "none";
     o->spec = "";
+    o->host = "127.0.0.1";
+    o->port = 8080;
+    o->slots = 4;
+    o->most_waiting = 64;
+    o->max_body = 16;
+    o->grace = 30;
     o->profile_prompt = o->profile_steps = o->profile_depth = -1;
     const int what = what_is_asked(argc, argv, e);
     for (int i = 1; i < argc; i++) {

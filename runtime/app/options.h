@@ -11,14 +11,14 @@
 #include "runtime/run/sample.h"
 #include "runtime/run/status.h"
 
-enum forge_mode { MODE_RUN, MODE_CHAT, MODE_BENCH, MODE_PROFILE, MODE_PERPLEXITY, MODE_TOKENIZE, MODE_CHECK, MODE_INFO, MODE_VERSION,
+enum forge_mode { MODE_RUN, MODE_CHAT, MODE_SERVE, MODE_BENCH, MODE_PROFILE, MODE_PERPLEXITY, MODE_TOKENIZE, MODE_CHECK, MODE_INFO, MODE_VERSION,
                   MODE_HELP };
 
 enum { MAX_STOPS = 32, MAX_BIASES = 256, MAX_LIST = 16, MAX_IGNORED = 16 };
 
 struct forge_options {
     enum forge_mode mode;
-    bool bench, profile, perplexity, chat, tokenize, check, info, version, help;   /* as given; mode is what follows from them */
+    bool bench, profile, perplexity, chat, serve, tokenize, check, info, version, help;   /* as given; mode is what follows from them */
 
     const char *prompt, *prompt_file, *system, *tokens;            /* NULL: not given; strings point into argv */
     bool    escape, echo, single_turn, print_tokens, no_bos, no_special, ignore_eos, quiet, verbose;
@@ -45,6 +45,10 @@ struct forge_options {
     int32_t profile_prompt, profile_steps, profile_depth;          /* -1: not given */
     int32_t profile_each;
     const char *output_format;        /* md, json, csv; --profile: html, too */
+
+    const char *host, *api_key_path, *cors;                        /* of the server */
+    int32_t port, slots, most_waiting, max_body, grace;            /* max_body: MiB; grace: seconds */
+    bool    insecure;
 
     const char *embd_format, *rows_path;                           /* of vectors of texts: json, plain, raw */
     bool    no_normalize, truncate;

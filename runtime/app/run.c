@@ -270,7 +270,8 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
     const uint32_t n_ctx = o->mode == MODE_PERPLEXITY ? 0 : (uint32_t)o->n_ctx;
     char memory[256];
     if (!p->gpu && !check_memory(p, memory, sizeof memory)) fprintf(stderr, "%s\n", memory);
-    TRY(engine_open(&engine, p, gpu, &source, n_threads, n_ctx, 1, error));
+    const uint32_t n_sequences = o->mode == MODE_SERVE ? serve_sequences(p, o) : 1;
+    TRY(engine_open(&engine, p, gpu, &source, n_threads, n_ctx, n_sequences, error));
     engine.stop = &interrupted;
     if (o->chunk >= 0) engine.chunk = (uint32_t)o->chunk;
     engine.speculates = p->gpu && p->gpu->most_drafts > 0 && strcmp(o->spec, "none") != 0;
@@ -292,6 +293,7 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
     const enum forge_status status = o->mode == MODE_BENCH ? bench_run(&engine, o, error)
                                    : o->mode == MODE_PROFILE ? profile_run(&engine, o, error)
                                    : o->mode == MODE_PERPLEXITY ? perplexity_run(&engine, o, error)
+                                   : o->mode == MODE_SERVE ? serve_run(&engine, o, error)
                                    : p->embedding ? embed_run(&engine, o, error)
                                    : run_session(&engine, o, error);
     engine_close(&engine);

@@ -25,9 +25,9 @@ static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* ---- strings ---- */
 
-/* Bytes of the UTF-8 sequence at p (Unicode 15, table 3-7); 0: it is none. */
-static size_t sequence(const uint8_t *p, size_t n)
+size_t json_utf8(const char *text, size_t n)
 {
+    const uint8_t *p = (const uint8_t *)text;
     if (p[0] < 0x80) return 1;
     const size_t want = p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
     if (!want || want > n) return 0;
@@ -87,7 +87,7 @@ static bool string_end(struct reader *r, const char **end, bool *escaped)
     const char *p = r->at;
     *escaped = false;
     while (p < r->end && *p != '"') {
-        const size_t n = sequence((const uint8_t *)p, (size_t)(r->end - p));
+        const size_t n = json_utf8(p, (size_t)(r->end - p));
         r->at = p;
         if (!n) return fail(r, "bytes that are no UTF-8");
         if ((uint8_t)*p < 0x20) return fail(r, "a control character in a string; it is written as \\u00XX");
@@ -357,10 +357,9 @@ bool json_real(const struct json *v, double *out)
 
 /* ---- writing ---- */
 
-void json_put_string(struct text_out *out, const char *text, size_t n)
+void json_put_escaped(struct text_out *out, const char *text, size_t n)
 {
     static const char hex[] = "0123456789abcdef";
-    text_out_char(out, '"');
     for (size_t i = 0, from = 0; i <= n; i++) {
         const uint8_t c = i < n ? (uint8_t)text[i] : 0;
         if (i < n && c >= 0x20 && c != '"' && c != '\\') continue;
@@ -372,6 +371,12 @@ void json_put_string(struct text_out *out, const char *text, size_t n)
         if (short_form) text_out_put(out, (const char[]){ '\\', short_form }, 2);
         else text_out_put(out, (const char[]){ '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] }, 6);
     }
+}
+
+void json_put_string(struct text_out *out, const char *text, size_t n)
+{
+    text_out_char(out, '"');
+    json_put_escaped(out, text, n);
     text_out_char(out, '"');
 }
 

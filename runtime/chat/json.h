@@ -35,8 +35,12 @@ bool json_integer(const struct json *v, int64_t low, int64_t high, int64_t *out)
 /* A number, right to a few units in the last place; false: it is none or beyond a double. */
 bool json_real(const struct json *v, double *out);
 
-/* "text" with quotes: what must be escaped is (" \ and below U+0020; \b \f \n \r \t short). */
+/* Bytes of the UTF-8 sequence at text (Unicode 15, table 3-7), n > 0; 0: there is none. */
+size_t json_utf8(const char *text, size_t n);
+
+/* What must be escaped is (" \ and below U+0020; \b \f \n \r \t short); with quotes, and without: at most 6 n bytes. */
 void json_put_string(struct text_out *out, const char *text, size_t n);
+void json_put_escaped(struct text_out *out, const char *text, size_t n);
 /* The value without white space, or, with `spaces`, with one behind each comma and colon. */
 void json_put(struct text_out *out, const struct json *v, bool spaces);
 #endif

@@ -1,0 +1,651 @@
+/* batch.c -- see batch.h. */
+#include "batch.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/model/state.h"
+#include "runtime/text/text.h"
+#include "runtime/text/tokenize.h"
+
+/* Seconds that a piece of a prompt may take while other texts wait for their next token, and while none does. */
+#define PIECE_SHARED 0.05
+#define PIECE_ALONE 0.25
+
+/* A sequence and what it has read.  The first n_slots of them make texts; the others, where a layer's state cannot go back, hold states of
+ * prompts' ends for texts that go on from there. */
+struct slot {
+    struct forge_sequence *sequence;
+    int32_t *ids;                            /* [n_ctx]: its n_past tokens */
+    struct task *task;                       /* NULL: idle */
+    struct forge_sampler *sampler;
+    uint32_t n_read;                         /* of the prompt */
+    uint32_t n_past;                         /* of the sequence, as others may know it: under the lock */
+    int32_t  pending;                        /* drawn, not in the sequence yet; -1: the prompt is being read */
+    bool     drawing;                        /* its tokens are drawn on the device */
+    char    *tail;                           /* text held back: it may become a stop text or a whole UTF-8 sequence */
+    size_t   n_tail, tail_room;
+    uint64_t used;                           /* clock of its last use */
+    double   began;
+};
+
+struct batch {
+    struct forge_engine *engine;
+    const struct forge_program *program;
+    struct batch_options options;
+    struct slot *slots;                      /* [n_entries] */
+    uint32_t n_entries, turn;
+    float   *logits;                         /* [n_slots][n_vocab] */
+    float   *rows;                           /* of a model of embeddings */
+    double   token_seconds;                  /* of a prompt, lately; 0: not known */
+    uint64_t clock;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t  work;
+    struct task *first, **last;              /* that wait */
+    uint32_t n_waiting;
+    bool     stopping;
+    struct batch_numbers numbers;
+};
+
+/* ---- what tasks get ---- */
+
+static bool room_for(void **bytes, size_t *room, size_t n)
+{
+    if (n <= *room) return true;
+    const size_t wanted = n + n / 2 + 256;
+    void *more = realloc(*bytes, wanted);
+    if (!more) return false;
+    *bytes = more;
+    *room = wanted;
+    return true;
+}
+
+static void wake(const struct batch *b)
+{
+    const uint64_t one = 1;
+    if (write(b->options.wake_fd, &one, sizeof one) < 0) return;         /* full: it is awake */
+}
+
+static bool add_text(struct task *t, const char *text, size_t n)
+{
+    void *bytes = t->text;
+    if (!room_for(&bytes, &t->text_room, t->n_text + n)) return false;
+    t->text = bytes;
+    if (n) memcpy(t->text + t->n_text, text, n);
+    t->n_text += n;
+    t->changed = true;
+    return true;
+}
+
+/* Bytes of a UTF-8 sequence that begins at the end of the text and is not whole. */
+static size_t unfinished(const char *text, size_t n)
+{
+    for (size_t i = 1; i <= 3 && i <= n; i++) {
+        const uint8_t c = (uint8_t)text[n - i];
+        if (c >= 0xc0) return i < (c >= 0xf0 ? 4u : c >= 0xe0 ? 3u : 2u) ? i : 0;
+        if (c < 0x80) return 0;
+    }
+    return 0;
+}
+
+/* Where a stop text begins; n_tail: nowhere. */
+static size_t find_stop(const struct slot *s, size_t *which)
+{
+    const struct task *t = s->task;
+    size_t first = s->n_tail;
+    for (uint32_t k = 0; k < t->n_stops; k++)
+        for (size_t at = 0; at < first && at + t->stops[k].n <= s->n_tail; at++)
+            if (memcmp(s->tail + at, t->stops[k].text, t->stops[k].n) == 0) { first = at; *which = k; }
+    return first;
+}
+
+/* Bytes at the end of the tail with which a stop text may begin. */
+static size_t may_stop(const struct slot *s)
+{
+    const struct task *t = s->task;
+    size_t most = 0;
+    for (uint32_t k = 0; k < t->n_stops; k++)
+        for (size_t n = s->n_tail < t->stops[k].n - 1 ? s->n_tail : t->stops[k].n - 1; n > most; n--)
+            if (memcmp(s->tail + s->n_tail - n, t->stops[k].text, n) == 0) most = n;
+    return most;
+}
+
+/* The text of a token goes to the task as far as it is certain.  Under the lock. */
+static bool give_text(struct slot *s, int32_t id, const uint8_t *vocab)
+{
+    struct task *t = s->task;
+    char small[256];
+    const size_t n = vocab ? forge_token_text(vocab, id, t->special, small, sizeof small) : 0;
+    void *tail = s->tail;
+    if (!room_for(&tail, &s->tail_room, s->n_tail + n)) return false;
+    s->tail = tail;
+    if (n <= sizeof small) memcpy(s->tail + s->n_tail, small, n);
+    else forge_token_text(vocab, id, t->special, s->tail + s->n_tail, n);
+    s->n_tail += n;
+    const size_t stop = find_stop(s, &t->stop);
+    if (stop < s->n_tail) {
+        t->end = TASK_STOPPED;
+        s->n_tail = 0;
+        return add_text(t, s->tail, stop);
+    }
+    const size_t may = may_stop(s), part = unfinished(s->tail, s->n_tail), keep = may > part ? may : part;
+    if (!add_text(t, s->tail, s->n_tail - keep)) return false;
+    memmove(s->tail, s->tail + s->n_tail - keep, keep);
+    s->n_tail = keep;
+    return true;
+}
+
+/* log of what softmax gives the token, and the likeliest.  logits: before biases and penalties. */
+static bool give_logprobs(struct task *t, int32_t id, const float *logits, uint32_t n_vocab)
+{
+    const size_t bytes = task_token_bytes(t);
+    void *tokens = t->tokens;
+    if (!room_for(&tokens, &t->tokens_room, (t->n_tokens + 1) * bytes)) return false;
+    t->tokens = tokens;
+    struct task_token *to = (void *)(t->tokens + t->n_tokens * bytes);
+    double sum = 0;
+    const float most = logits[argmax(logits, n_vocab)];
+    for (uint32_t i = 0; i < n_vocab; i++) sum += exp((double)(logits[i] - most));
+    const float scale = most + (float)log(sum);
+    to->id = id;
+    to->logprob = logits[id] - scale;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_vocab && t->n_top > 0; i++) {
+        if (n == t->n_top && !(logits[i] > to->top[n - 1].logprob)) continue;
+        uint32_t at = n < t->n_top ? n++ : n - 1;
+        for (; at > 0 && logits[i] > to->top[at - 1].logprob; at--) to->top[at] = to->top[at - 1];
+        to->top[at] = (struct task_top){ (int32_t)i, logits[i] };
+    }
+    for (uint32_t i = 0; i < n; i++) to->top[i].logprob -= scale;
+    t->n_tokens++;
+    return true;
+}
+
+/* ---- slots ---- */
+
+static uint32_t common(const struct slot *s, const struct task *t)
+{
+    const uint32_t n = s->sequence->n_past < t->n_prompt ? s->sequence->n_past : t->n_prompt;
+    uint32_t i = 0;
+    while (i < n && s->ids[i] == t->prompt[i]) i++;
+    return i;
+}
+
+/* Prompt tokens that the task need not read if it goes on from s: all but one at most, since a step is needed for the logits. */
+static uint32_t usable(const struct batch *b, const struct slot *s, const struct task *t)
+{
+    uint32_t n = common(s, t);
+    if (!t->keeps_prefix) return 0;
+    if (n == t->n_prompt) n--;
+    return n > 0 && state_rewinds(b->program, s->sequence->n_written, s->sequence->n_past, n) ? n : 0;
+}
+
+/* The idle slot that goes on from the most, else the one longest unused; NULL: none is idle. */
+static struct slot *idle_slot(const struct batch *b, const struct task *t)
+{
+    struct slot *best = NULL;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < b->options.n_slots; i++) {
+        struct slot *s = &b->slots[i];
+        if (s->task) continue;
+        const uint32_t n = usable(b, s, t);
+        /* A slot that would lose more of what it has read than the text takes over is for others. */
+        const bool worth = 2 * n >= s->sequence->n_past;
+        if (worth && n > most) { most = n; best = s; }
+        else if (most == 0 && (!best || s->used < best->used)) best = s;
+    }
+    return best;
+}
+
+/* What another sequence has read alike is copied where that is more than the slot has itself. */
+static enum forge_status take_prefix(struct batch *b, struct slot *s, struct forge_error *error)
+{
+    struct task *t = s->task;
+    const struct slot *from = s;
+    uint32_t most = usable(b, s, t);
+    for (uint32_t i = 0; i < b->n_entries; i++) {
+        const uint32_t n = usable(b, &b->slots[i], t);
+        if (n > most + 8) { most = n; from = &b->slots[i]; }
+    }
+    if (from != s) {
+        TRY(sequence_copy(s->sequence, from->sequence, error));
+        memcpy(s->ids, from->ids, most * sizeof *s->ids);
+    }
+    if (most == 0 || !sequence_rewind(s->sequence, most)) {
+        TRY(sequence_reset(s->sequence, error));
+        most = 0;
+    }
+    s->n_read = t->n_cached = most;
+    for (uint32_t i = 0; i < most; i++) sampler_accept(s->sampler, t->prompt[i]);
+    return FORGE_OK;
+}
+
+/* Of models whose states cannot go back, the end of a prompt is kept: the next turn of a conversation begins with it. */
+static enum forge_status keep_prompt(struct batch *b, const struct slot *s, struct forge_error *error)
+{
+    struct slot *to = NULL;
+    for (uint32_t i = b->options.n_slots; i < b->n_entries; i++)
+        if (!to || b->slots[i].used < to->used) to = &b->slots[i];
+    if (!to) return FORGE_OK;
+    TRY(sequence_copy(to->sequence, s->sequence, error));
+    memcpy(to->ids, s->ids, s->sequence->n_past * sizeof *s->ids);
+    to->used = ++b->clock;
+    return FORGE_OK;
+}
+
+/* Under the lock. */
+static void finish(struct batch *b, struct slot *s, enum task_end end)
+{
+    struct task *t = s->task;
+    s->n_past = s->sequence->n_past;
+    if (end != TASK_STOPPED && s->n_tail > 0 && !add_text(t, s->tail, s->n_tail)) end = TASK_FAILED;
+    t->end = end;
+    t->changed = true;
+    s->task = NULL;
+    s->n_tail = 0;
+    s->pending = -1;
+    s->drawing = false;
+    s->used = ++b->clock;
+    sampler_close(s->sampler);
+    s->sampler = NULL;
+    b->numbers.n_finished++;
+    wake(b);
+}
+
+static void fail(struct batch *b, struct slot *s, enum forge_status status, const struct forge_error *error)
+{
+    struct forge_error ignored;
+    batch_lock(b);
+    s->task->error = *error;
+    if (status == FORGE_DEVICE_FAULT) b->numbers.failed = true;
+    finish(b, s, TASK_FAILED);
+    batch_unlock(b);
+    if (status != FORGE_DEVICE_FAULT) sequence_reset(s->sequence, &ignored);
+}
+
+/* ---- steps ---- */
+
+/* A token has come: does the text go on? */
+static void accept(struct batch *b, struct slot *s, int32_t id, const float *logits)
+{
+    struct task *t = s->task;
+    batch_lock(b);
+    t->n_drawn++;
+    s->n_past = s->sequence->n_past;
+    b->numbers.n_drawn++;
+    t->draw_seconds = seconds_now() - s->began;
+    sampler_accept(s->sampler, id);
+    s->pending = id;
+    bool ok = !t->logprobs || !logits || give_logprobs(t, id, logits, b->program->n_vocab);
+    t->changed = true;
+    if (!t->ignore_eos && vocab_is_end(b->program->vocab, id)) finish(b, s, TASK_ENDED);
+    else {
+        ok &= give_text(s, id, b->program->vocab);
+        if (!ok) {
+            error_set(&t->error, FORGE_NO_MEMORY, "out of memory for the text of a request");
+            finish(b, s, TASK_FAILED);
+        } else if (t->end == TASK_STOPPED) finish(b, s, TASK_STOPPED);
+        else if (t->n_drawn == t->most || s->sequence->n_past == b->engine->n_ctx) finish(b, s, TASK_LENGTH);
+        else wake(b);
+    }
+    batch_unlock(b);
+}
+
+/* From logits of the last step, which the draw changes. */
+static void draw(struct batch *b, struct slot *s, float *logits)
+{
+    struct task *t = s->task;
+    if (t->logprobs) {
+        /* The draw writes biases and penalties into the logits: what is told of is computed from what was. */
+        float *copy = malloc(b->program->n_vocab * sizeof *copy);
+        if (copy) memcpy(copy, logits, b->program->n_vocab * sizeof *copy);
+        const int32_t id = sampler_draw(s->sampler, logits);
+        if (copy) accept(b, s, id, copy);
+        else fail(b, s, FORGE_NO_MEMORY, &(struct forge_error){ "out of memory for log probabilities" });
+        free(copy);
+        return;
+    }
+    accept(b, s, sampler_draw(s->sampler, logits), NULL);
+}
+
+static uint32_t piece_of(const struct batch *b, uint32_t left, bool shared)
+{
+    const uint32_t chunk = b->engine->chunk > 0 ? b->engine->chunk : 1;
+    if (b->token_seconds <= 0) return left < chunk ? left : chunk;
+    const double most = (shared ? PIECE_SHARED : PIECE_ALONE) / b->token_seconds;
+    uint32_t n = most < 16 ? 16 : most > 1e6 ? 1000000 : (uint32_t)most;
+    if (n > chunk) n -= n % chunk;
+    return left < n ? left : n;
+}
+
+/* The next piece of a prompt: of each slot that reads one in its turn.  True: there was one. */
+static bool read_piece(struct batch *b)
+{
+    struct slot *s = NULL;
+    bool shared = false;
+    struct forge_error error = { "" };
+    for (uint32_t i = 0; i < b->options.n_slots; i++) {
+        struct slot *one = &b->slots[(b->turn + i) % b->options.n_slots];
+        if (one->task && one->pending >= 0) shared = true;
+        if (one->task && one->pending < 0 && !s) s = one;
+    }
+    if (!s) return false;
+    b->turn = (uint32_t)(s - b->slots) + 1;
+    struct task *t = s->task;
+    const double start = seconds_now();
+    const uint32_t n = piece_of(b, t->n_prompt - s->n_read, shared);
+    const bool last = s->n_read + n == t->n_prompt;
+    float *logits = b->logits + (size_t)(s - b->slots) * b->program->n_vocab;
+    enum forge_status status = forge_step(s->sequence, t->prompt + s->n_read, n, last && t->most > 0 ? 1 : 0, logits, &error);
+    if (status != FORGE_OK) { fail(b, s, status, &error); return true; }
+    memcpy(s->ids + s->n_read, t->prompt + s->n_read, n * sizeof *s->ids);
+    for (uint32_t i = 0; i < n; i++) sampler_accept(s->sampler, t->prompt[s->n_read + i]);
+    s->n_read += n;
+    const double seconds = seconds_now() - start;
+    b->token_seconds = b->token_seconds > 0 ? 0.7 * b->token_seconds + 0.3 * seconds / n : seconds / n;
+    batch_lock(b);
+    t->prompt_seconds += seconds;
+    s->n_past = s->sequence->n_past;
+    b->numbers.n_prompt += n;
+    b->numbers.prompt_seconds += seconds;
+    if (last && t->most == 0) finish(b, s, TASK_LENGTH);
+    batch_unlock(b);
+    if (!last || !s->task) return true;
+    status = keep_prompt(b, s, &error);
+    if (status != FORGE_OK) { fail(b, s, status, &error); return true; }
+    s->began = seconds_now();
+    draw(b, s, logits);
+    return true;
+}
+
+static void note_pending(struct slot *s) { s->ids[s->sequence->n_past] = s->pending; }
+
+/* One text alone is drawn on the device, where steps run ahead. */
+static bool draws_alone(const struct batch *b, const struct slot *s, uint32_t n_active)
+{
+    return n_active == 1 && engine_draws(b->engine) && !s->task->logprobs;
+}
+
+static void step_alone(struct batch *b, struct slot *s)
+{
+    struct forge_error error = { "" };
+    struct task *t = s->task;
+    enum forge_status status = FORGE_OK;
+    int32_t id;
+    if (!s->drawing)
+        status = engine_draw_begin(s->sequence, &t->sample, sampler_random(s->sampler), s->pending, t->most - t->n_drawn, false, &error);
+    note_pending(s);
+    if (status == FORGE_OK) status = engine_draw_next(s->sequence, &id, &error);
+    s->drawing = true;
+    if (status != FORGE_OK) { fail(b, s, status, &error); return; }
+    if (t->sample.temp > 0) random_next(sampler_random(s->sampler));
+    accept(b, s, id, NULL);
+}
+
+/* A token for every text whose prompt is read. */
+static void step_all(struct batch *b, struct slot **active, uint32_t n)
+{
+    struct forge_error error = { "" };
+    for (uint32_t at = 0; at < n; at += FORGE_MAX_COLUMNS) {
+        struct forge_column columns[FORGE_MAX_COLUMNS];
+        const uint32_t part = n - at < FORGE_MAX_COLUMNS ? n - at : FORGE_MAX_COLUMNS;
+        for (uint32_t i = 0; i < part; i++) {
+            struct slot *s = active[at + i];
+            note_pending(s);
+            s->drawing = false;
+            columns[i] = (struct forge_column){ s->sequence, s->pending, b->logits + (size_t)(s - b->slots) * b->program->n_vocab };
+        }
+        const enum forge_status status = engine_step(b->engine, columns, part, &error);
+        for (uint32_t i = 0; i < part; i++) {
+            if (status == FORGE_OK) draw(b, active[at + i], columns[i].logits);
+            else fail(b, active[at + i], status, &error);
+        }
+    }
+}
+
+static void decode(struct batch *b)
+{
+    struct slot *active[b->options.n_slots];
+    uint32_t n = 0, n_tasks = 0;
+    for (uint32_t i = 0; i < b->options.n_slots; i++) {
+        struct slot *s = &b->slots[i];
+        n_tasks += s->task != NULL;
+        if (s->task && s->pending >= 0) active[n++] = s;
+    }
+    if (n == 0) return;
+    const double start = seconds_now();
+    if (draws_alone(b, active[0], n_tasks)) step_alone(b, active[0]);
+    else step_all(b, active, n);
+    batch_lock(b);
+    b->numbers.draw_seconds += seconds_now() - start;
+    b->numbers.n_steps++;
+    b->numbers.n_step_tokens += n;
+    batch_unlock(b);
+}
+
+/* ---- the thread ---- */
+
+/* Under the lock; a slot's task is begun outside of it, by the thread alone. */
+static struct task *next_task(struct batch *b)
+{
+    struct task *t = b->first;
+    if (!t) return NULL;
+    b->first = t->next;
+    if (!b->first) b->last = &b->first;
+    b->n_waiting--;
+    return t;
+}
+
+static void begin(struct batch *b, struct slot *s, struct task *t)
+{
+    struct forge_error error = { "" };
+    s->pending = -1;
+    s->n_read = 0;
+    s->n_tail = 0;
+    s->used = ++b->clock;
+    enum forge_status status = sampler_open(&s->sampler, &t->sample, b->program->n_vocab, b->engine->n_ctx, &error);
+    if (status == FORGE_OK) status = take_prefix(b, s, &error);
+    if (status != FORGE_OK) { fail(b, s, status, &error); return; }
+    batch_lock(b);
+    b->numbers.n_cached += t->n_cached;
+    batch_unlock(b);
+}
+
+static void embed(struct batch *b, struct slot *s)
+{
+    struct task *t = s->task;
+    struct forge_error error = { "" };
+    const double start = seconds_now();
+    const enum forge_status status = forge_embed(s->sequence, t->prompt, t->n_prompt, true, b->rows, t->vector, &error);
+    batch_lock(b);
+    t->prompt_seconds = seconds_now() - start;
+    b->numbers.n_prompt += t->n_prompt;
+    b->numbers.prompt_seconds += t->prompt_seconds;
+    if (status == FORGE_DEVICE_FAULT) b->numbers.failed = true;
+    t->error = error;
+    finish(b, s, status == FORGE_OK ? TASK_ENDED : TASK_FAILED);
+    batch_unlock(b);
+}
+
+/* Tasks that wait get the slots that are idle. */
+static void admit(struct batch *b)
+{
+    for (;;) {
+        batch_lock(b);
+        struct slot *s = b->first ? idle_slot(b, b->first) : NULL;
+        struct task *t = s ? next_task(b) : NULL;
+        if (t) s->task = t;
+        batch_unlock(b);
+        if (!t) return;
+        if (t->vector) embed(b, s);
+        else begin(b, s, t);
+    }
+}
+
+static void drop_cancelled(struct batch *b)
+{
+    batch_lock(b);
+    for (uint32_t i = 0; i < b->options.n_slots; i++)
+        if (b->slots[i].task && (b->slots[i].task->cancelled || b->stopping)) finish(b, &b->slots[i], TASK_CANCELLED);
+    for (struct task **p = &b->first; *p; ) {
+        struct task *t = *p;
+        if (!t->cancelled && !b->stopping) { p = &t->next; continue; }
+        *p = t->next;
+        b->n_waiting--;
+        t->end = TASK_CANCELLED;
+        t->changed = true;
+        wake(b);
+    }
+    b->last = &b->first;
+    while (*b->last) b->last = &(*b->last)->next;
+    batch_unlock(b);
+}
+
+static bool is_busy(const struct batch *b)
+{
+    for (uint32_t i = 0; i < b->options.n_slots; i++) if (b->slots[i].task) return true;
+    return false;
+}
+
+static void *thread_main(void *batch)
+{
+    struct batch *b = batch;
+    for (;;) {
+        drop_cancelled(b);
+        admit(b);
+        const bool read = read_piece(b);
+        decode(b);
+        if (read || is_busy(b)) continue;
+        batch_lock(b);
+        const bool stopping = b->stopping;
+        if (!b->first && !stopping) pthread_cond_wait(&b->work, &b->mutex);
+        batch_unlock(b);
+        if (stopping) return NULL;
+    }
+}
+
+/* ---- from outside ---- */
+
+static bool goes_back(const struct forge_program *p) { return state_back(p) == UINT32_MAX || p->embedding; }
+
+uint32_t batch_sequences(const struct forge_program *program, uint32_t n_slots)
+{
+    return goes_back(program) ? n_slots : 2 * n_slots;
+}
+
+static enum forge_status open_slots(struct batch *b, struct forge_error *error)
+{
+    const struct forge_program *p = b->program;
+    const size_t n_ctx = b->engine->n_ctx;
+    b->slots = calloc(b->n_entries, sizeof *b->slots);
+    b->logits = malloc((size_t)b->options.n_slots * p->n_vocab * sizeof *b->logits + 64);
+    if (p->embedding) b->rows = malloc((size_t)engine_piece(b->engine) * p->n_embd * sizeof *b->rows);
+    if (!b->slots || !b->logits || (p->embedding && !b->rows))
+        return error_set(error, FORGE_NO_MEMORY, "out of memory for %u slots", b->options.n_slots);
+    for (uint32_t i = 0; i < b->n_entries; i++) {
+        b->slots[i].pending = -1;
+        b->slots[i].ids = malloc((n_ctx + 1) * sizeof *b->slots[i].ids);
+        if (!b->slots[i].ids) return error_set(error, FORGE_NO_MEMORY, "out of memory for %u slots", b->options.n_slots);
+        TRY(sequence_open(&b->slots[i].sequence, b->engine, error));
+    }
+    return FORGE_OK;
+}
+
+static void free_all(struct batch *b)
+{
+    for (uint32_t i = 0; b->slots && i < b->n_entries; i++) {
+        sequence_close(b->slots[i].sequence);
+        free(b->slots[i].ids);
+        free(b->slots[i].tail);
+    }
+    free(b->slots);
+    free(b->logits);
+    free(b->rows);
+    free(b);
+}
+
+enum forge_status batch_open(struct batch **out, struct forge_engine *engine, const struct batch_options *options,
+                             struct forge_error *error)
+{
+    struct batch *b = calloc(1, sizeof *b);
+    *out = NULL;
+    if (!b) return error_set(error, FORGE_NO_MEMORY, "out of memory for the server");
+    b->engine = engine;
+    b->program = engine->program;
+    b->options = *options;
+    b->n_entries = batch_sequences(engine->program, options->n_slots);
+    b->last = &b->first;
+    enum forge_status status = open_slots(b, error);
+    if (status == FORGE_OK) {
+        pthread_mutex_init(&b->mutex, NULL);
+        pthread_cond_init(&b->work, NULL);
+        const int code = pthread_create(&b->thread, NULL, thread_main, b);
+        if (code) status = error_set(error, FORGE_FAILED, "cannot start a thread: %s", strerror(code));
+    }
+    if (status != FORGE_OK) free_all(b);
+    else *out = b;
+    return status;
+}
+
+void batch_close(struct batch *b)
+{
+    batch_lock(b);
+    b->stopping = true;
+    pthread_cond_signal(&b->work);
+    batch_unlock(b);
+    pthread_join(b->thread, NULL);
+    pthread_mutex_destroy(&b->mutex);
+    pthread_cond_destroy(&b->work);
+    free_all(b);
+}
+
+void batch_lock(struct batch *b) { pthread_mutex_lock(&b->mutex); }
+void batch_unlock(struct batch *b) { pthread_mutex_unlock(&b->mutex); }
+
+bool batch_submit(struct batch *b, struct task *t, bool always)
+{
+    batch_lock(b);
+    uint32_t idle = 0;
+    for (uint32_t i = 0; i < b->options.n_slots; i++) idle += !b->slots[i].task;
+    const bool room = always || b->n_waiting < b->options.most_waiting + idle;
+    if (room) {
+        t->next = NULL;
+        t->end = TASK_RUNS;
+        *b->last = t;
+        b->last = &t->next;
+        b->n_waiting++;
+        pthread_cond_signal(&b->work);
+    }
+    batch_unlock(b);
+    return room;
+}
+
+void batch_cancel(struct batch *b, struct task *t)
+{
+    t->cancelled = true;
+    batch_lock(b);
+    pthread_cond_signal(&b->work);
+    batch_unlock(b);
+}
+
+void batch_numbers(struct batch *b, struct batch_numbers *out, struct batch_slot *slots)
+{
+    batch_lock(b);
+    *out = b->numbers;
+    out->n_slots = b->options.n_slots;
+    out->n_ctx = b->engine->n_ctx;
+    for (uint32_t i = 0; i < b->options.n_slots; i++) {
+        const struct slot *s = &b->slots[i];
+        out->n_active += s->task != NULL;
+        if (s->n_past > out->most_past) out->most_past = s->n_past;
+        if (slots) slots[i] = (struct batch_slot){ s->task != NULL, s->n_past, s->task ? s->task->n_prompt : 0,
+                                                   s->task ? s->task->n_drawn : 0 };
+    }
+    out->n_waiting = b->n_waiting;
+    batch_unlock(b);
+}

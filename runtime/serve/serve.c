@@ -1,0 +1,115 @@
+/* serve.c -- the program as a server: its two threads, from the first request to a graceful end. */
+#include <errno.h>
+#include <event2/listener.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "server.h"
+
+/* The model's thread has something. */
+static void on_wake(evutil_socket_t fd, short what, void *server)
+{
+    struct server *s = server;
+    uint64_t count;
+    (void)what;
+    if (read(fd, &count, sizeof count) < 0 && errno != EAGAIN) return;
+    exchanges_update(s);
+    struct batch_numbers numbers;
+    batch_numbers(s->batch, &numbers, NULL);
+    if (numbers.failed) {                                    /* nothing can be computed any more: whoever started it starts it anew */
+        s->status = error_set(s->error, FORGE_DEVICE_FAULT, "the device has failed; the server ends");
+        event_base_loopbreak(s->base);
+    }
+    if (s->draining && !s->exchanges) event_base_loopexit(s->base, &(struct timeval){ 0, 100000 });      /* last bytes leave */
+}
+
+static void on_grace_over(evutil_socket_t fd, short what, void *server)
+{
+    struct server *s = server;
+    (void)fd;
+    (void)what;
+    event_base_loopbreak(s->base);
+}
+
+static void stop_listening(struct evhttp_bound_socket *socket, void *http)
+{
+    (void)http;
+    evconnlistener_disable(evhttp_bound_socket_get_listener(socket));
+}
+
+/* The first signal: no new connections, what runs is finished; the second one ends it now. */
+static void on_signal(evutil_socket_t fd, short what, void *server)
+{
+    struct server *s = server;
+    (void)fd;
+    (void)what;
+    if (s->draining) { event_base_loopbreak(s->base); return; }
+    s->draining = true;
+    evhttp_foreach_bound_socket(s->http, stop_listening, NULL);
+    if (!s->exchanges) { event_base_loopexit(s->base, NULL); return; }
+    fprintf(stderr, "ending: requests that run have %d s\n", s->options->grace);
+    event_base_once(s->base, -1, EV_TIMEOUT, on_grace_over, s, &(struct timeval){ s->options->grace, 0 });
+}
+
+static void on_second(evutil_socket_t fd, short what, void *server)
+{
+    (void)fd;
+    (void)what;
+    exchanges_check(server);
+}
+
+/* A connection is a file: as many as the system lets this process have. */
+static void raise_files(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
+static enum forge_status loop(struct server *s, struct forge_error *error)
+{
+    struct event *const events[] = { event_new(s->base, s->wake_fd, EV_READ | EV_PERSIST, on_wake, s),
+                                     evsignal_new(s->base, SIGTERM, on_signal, s), evsignal_new(s->base, SIGINT, on_signal, s),
+                                     event_new(s->base, -1, EV_PERSIST, on_second, s) };
+    enum { N = sizeof events / sizeof *events };
+    bool ok = true;
+    for (size_t i = 0; i < N; i++) ok = ok && events[i] && event_add(events[i], i == 3 ? &(struct timeval){ 1, 0 } : NULL) == 0;
+    if (ok) event_base_dispatch(s->base);
+    for (size_t i = 0; i < N; i++) if (events[i]) event_free(events[i]);
+    return ok ? s->status : error_set(error, FORGE_NO_MEMORY, "out of memory for the server");
+}
+
+uint32_t serve_sequences(const struct forge_program *program, const struct forge_options *options)
+{
+    return batch_sequences(program, (uint32_t)options->slots);
+}
+
+enum forge_status serve_run(struct forge_engine *engine, const struct forge_options *options, struct forge_error *error)
+{
+    struct server s = { .options = options, .program = engine->program, .engine = engine, .began = time(NULL), .error = error,
+                        .status = FORGE_OK };
+    raise_files();
+    signal(SIGPIPE, SIG_IGN);
+    s.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (s.wake_fd < 0) return error_set(error, FORGE_FAILED, "cannot make an eventfd: %s", strerror(errno));
+    const struct batch_options wanted = { (uint32_t)options->slots, (uint32_t)options->most_waiting, s.wake_fd };
+    enum forge_status status = batch_open(&s.batch, engine, &wanted, error);
+    s.base = event_base_new();
+    if (status == FORGE_OK && !s.base) status = error_set(error, FORGE_NO_MEMORY, "out of memory for the server");
+    if (status == FORGE_OK) status = http_open(&s, error);
+    if (status == FORGE_OK) status = loop(&s, error);
+    for (struct exchange *x = s.exchanges; x; x = x->next)
+        for (uint32_t i = 0; i < x->n_tasks; i++) batch_cancel(s.batch, x->tasks[i]);
+    http_close(&s);                                          /* clients that still wait are gone now: no answer is sent behind this */
+    if (s.batch) batch_close(s.batch);
+    while (s.exchanges) exchange_close(s.exchanges);
+    if (s.base) event_base_free(s.base);
+    close(s.wake_fd);
+    return status;
+}
