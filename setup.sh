@@ -67,6 +67,8 @@ missing() {
     has_header xxhash.h || want libxxhash-dev
     has_header cjson/cJSON.h || want libcjson-dev
     has_header cmocka.h || want libcmocka-dev
+    [ "$1" != test ] || has_header event2/http.h || want libevent-dev          # programs with a server
+    [ "$1" != test ] || has curl || want curl
     if find_clang; then has_lld || want "lld-$clang_version"
     elif [ -n "${FORGEC_CLANG-}" ]; then stop "FORGEC_CLANG=$FORGEC_CLANG is no clang 19 or newer"
     else want clang lld; fi

@@ -52,7 +52,7 @@ sanitized)      # what asan needs and, for their warnings, tests that it does no
     if [ -z "${CHECK_FULL-}" ]; then
         for test in "$root"/tests/unit/test_*.c "$root"/tests/fuzz/fuzz_*.c; do targets="$targets $(basename "$test" .c)"; done
         targets="$targets forgec make_gguf fake_program fake_external fake_chat test_decode simt_library fake_gpu fake_gpu_only fake_cuda
-            library_test_arm library_test_sampler test_golden test_bugs test_counters poke_gguf"
+            library_test_arm library_test_sampler test_server test_golden test_bugs test_counters poke_gguf"
     fi
     build "$dir/sanitized" -DFORGEC_SANITIZE=address,undefined -DFORGEC_FUZZ=ON -DFORGEC_WERROR=ON -DFORGEC_TEST_CACHE="$cache" "$quick"
     ;;
@@ -94,6 +94,8 @@ asan)
     printf 'Tell me a story\nAnd then?\n' | "$dir/asan.program" -q -i -n 20 -s 1 >/dev/null
     "$dir/asan.program" --bench -p 32 -n 8 -r 1 -o json >/dev/null
     "$dir/asan.program" -q --perplexity -c 64 -f "$root/LICENSE" >/dev/null
+    program "$model" native "$undefined" --server
+    "$built/tests/server/test_server" "$dir/asan.program" || failed=1
     exit $failed
     ;;
 tsan)
@@ -102,7 +104,7 @@ tsan)
     echo "int main(void) { return 0; }" | "$clang" -x c -fsanitize=thread -o "$dir/tsan.probe" -
     "$dir/tsan.probe" || { echo "ThreadSanitizer cannot run here"; exit 77; }       # seen where ASLR can neither be borne nor be switched off
     built=$dir/tsan run='^test_(threads|cache|stream)$' levels=layer
-    targets='forgec test_threads test_cache test_stream'
+    targets='forgec test_threads test_cache test_stream test_server'
     if [ -n "${CHECK_FULL-}" ]; then targets="$targets fake_program fake_external fake_chat" run="$run|^run_cli$" levels='layer none'; fi
     build "$built" -DFORGEC_SANITIZE=thread "$quick"
     run_tests "$built" -R "$run" || failed=1
@@ -113,6 +115,8 @@ tsan)
         "$dir/tsan.program" -q --perplexity -c 64 -f "$root/.clang-format" -t 3 >/dev/null
         printf 'Tell me a story\nAnd then?\n' | "$dir/tsan.program" -q -i -n 20 -s 1 -t 3 >/dev/null
     done
+    program "$model" native '-O1 -fsanitize=thread' --server
+    "$built/tests/server/test_server" "$dir/tsan.program" || failed=1
     exit $failed
     ;;
 kernels)

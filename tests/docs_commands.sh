@@ -1,5 +1,5 @@
 #!/bin/bash
-# docs_commands.sh BUILD CMAKE -- runs the commands of README.md, docs/embedding.md and docs/tour/README.md, in order, in a copy of the tree, and holds
+# docs_commands.sh BUILD CMAKE -- runs the commands of README.md, docs/embedding.md, docs/server.md and docs/tour/README.md, in order, in a copy of the tree, and holds
 # what the tour shows against what they wrote.  BUILD: a finished build of this tree, CMAKE: the cmake that made it.
 # Commands are the lines of fenced blocks without a language; `text` blocks are patterns or output.  What stands in for what a test has not:
 #   ./setup.sh test     is left out: this is one of its tests
@@ -77,6 +77,7 @@ run_page README.md 15
 export PATH=$tree/build/release:$PATH                  # README says so
 run_page docs/embedding.md 4
 run_page docs/tour/README.md 6
+run_page docs/server.md 8
 
 # ---- output that other pages quote ----
 # shown PAGE NAME: what the command wrote to $tmp/shown holds every line of a block of the page that begins with NAME

@@ -338,8 +338,8 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
             objects[n_objects++] = link_data_object(a, first, emit_code_symbol(a, targets[i].profile), targets[i].code);
     writer->jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     writer->progress = !o->quiet && !o->cc.spawn.verbose && isatty(2);
-    const struct link_input input = { .profile = first, .objects = objects, .n_objects = n_objects, .is_static = o->is_static, .has_server = o->has_server,
-                                      .weights_bytes = o->weights == WEIGHTS_EMBED ? weights_bytes : 0 };
+    const struct link_input input = { .profile = first, .objects = objects, .n_objects = n_objects, .is_static = o->is_static,
+                                      .has_server = o->has_server, .weights_bytes = o->weights == WEIGHTS_EMBED ? weights_bytes : 0 };
     struct outset set = { .n = 0 };
     link_executable(a, tc, &input, &set, out, image_write, writer);
     if (o->weights == WEIGHTS_EXTERNAL && !o->cc.spawn.dry_run)

@@ -288,8 +288,8 @@ struct cc_job *cc_runtime_jobs(struct arena *a, const struct profile *profile, b
 const char *const *cc_server_libraries(struct arena *a, const struct profile *profile)
 {
     static const char *const names[] = { "libevent_extra.a", "libevent_core.a" };
-    const char *const folders[] = { arena_printf(a, "/usr/lib/%s", profile->triple), arena_printf(a, "/usr/%s/lib", profile->triple), "/usr/lib64",
-                                    "/usr/lib" };
+    const char *const folders[] = { arena_printf(a, "/usr/lib/%s", profile->triple), arena_printf(a, "/usr/%s/lib", profile->triple),
+                                    "/usr/lib64", "/usr/lib" };
     const bool native = !strcmp(profile->elf_machine, profile_host_machine());
     for (size_t i = 0; i < (native ? COUNT_OF(folders) : 2); i++) {
         const char **paths = arena_array(a, const char *, COUNT_OF(names) + 1);

@@ -73,7 +73,8 @@ static const struct option table[] = {
     { "-l", "--logit-bias", "ID+X", "adds X to a token's logit (ID-X subtracts); may be repeated", BIAS, WORDS, 0, 0, 0, 0 },
     { NULL, "Serving", NULL, NULL, FLAG, SERVER, 0, 0, 0, 0 },
     { NULL, "--serve", NULL, "answer HTTP requests: OpenAI's API (docs/server.md)", FLAG, SERVER, AT(serve), 0, 0, 0 },
-    { NULL, "--host", "NAME", "address to listen at (default 127.0.0.1); another than the loopback needs --api-key", TEXT, SERVER, AT(host), 0, 0, 0 },
+    { NULL, "--host", "NAME", "address to listen at (default 127.0.0.1); another than the loopback needs --api-key",
+      TEXT, SERVER, AT(host), 0, 0, 0 },
     { NULL, "--port", "N", "port; 0: a free one (default 8080)", INTEGER, SERVER, AT(port), 0, 0, 65535 },
     { "-np", "--slots", "N", "texts at once, each with a context of -c tokens (default 4)", INTEGER, SERVER, AT(slots), 0, 1, 256 },
     { NULL, "--queue", "N", "requests that may wait for a slot; beyond them clients are told to come later (default 64)",
@@ -302,7 +303,8 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
     if (o->help)    { o->mode = MODE_HELP; return FORGE_OK; }
     if (o->version) { o->mode = MODE_VERSION; return FORGE_OK; }
     if (o->bench + o->profile + o->perplexity + o->chat + o->serve + o->tokenize + o->check + o->info > 1)
-        return error_set(error, FORGE_USAGE, "--bench, --profile, --perplexity, --serve, --tokenize, --check, --info and -i exclude each other");
+        return error_set(error, FORGE_USAGE, "--bench, --profile, --perplexity, --serve, --tokenize, --check, --info and -i exclude each"
+                         " other");
     o->mode = o->bench ? MODE_BENCH : o->profile ? MODE_PROFILE : o->perplexity ? MODE_PERPLEXITY : o->chat ? MODE_CHAT
             : o->serve ? MODE_SERVE : o->tokenize ? MODE_TOKENIZE : o->check ? MODE_CHECK : o->info ? MODE_INFO : MODE_RUN;
     if (!!o->prompt + !!o->prompt_file + !!o->tokens > 1)

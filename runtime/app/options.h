@@ -11,8 +11,8 @@
 #include "runtime/run/sample.h"
 #include "runtime/run/status.h"
 
-enum forge_mode { MODE_RUN, MODE_CHAT, MODE_SERVE, MODE_BENCH, MODE_PROFILE, MODE_PERPLEXITY, MODE_TOKENIZE, MODE_CHECK, MODE_INFO, MODE_VERSION,
-                  MODE_HELP };
+enum forge_mode { MODE_RUN, MODE_CHAT, MODE_SERVE, MODE_BENCH, MODE_PROFILE, MODE_PERPLEXITY, MODE_TOKENIZE, MODE_CHECK, MODE_INFO,
+                  MODE_VERSION, MODE_HELP };
 
 enum { MAX_STOPS = 32, MAX_BIASES = 256, MAX_LIST = 16, MAX_IGNORED = 16 };
 

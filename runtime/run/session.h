@@ -49,7 +49,8 @@ enum forge_status chat_run(struct forge_session *session, const struct forge_byt
 
 /* serve/serve.c, in programs that forgec build --server made; else NULL: answers requests until SIGTERM or SIGINT.  The engine has been
  * opened with serve_sequences() sequences. */
-__attribute__((weak)) enum forge_status serve_run(struct forge_engine *engine, const struct forge_options *options, struct forge_error *error);
+__attribute__((weak)) enum forge_status serve_run(struct forge_engine *engine, const struct forge_options *options,
+                                                  struct forge_error *error);
 __attribute__((weak)) uint32_t serve_sequences(const struct forge_program *program, const struct forge_options *options);
 
 /* embed.c: of a model of embeddings the vectors of all texts, or their tokens, a line each on stdout. */

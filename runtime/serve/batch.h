@@ -75,7 +75,7 @@ void batch_unlock(struct batch *b);
 
 struct batch_slot { bool active; uint32_t n_past, n_prompt, n_drawn; };
 struct batch_numbers {
-    uint64_t n_prompt, n_cached, n_drawn, n_steps, n_step_tokens, n_finished;      /* tokens read, taken from before, made; steps of decode */
+    uint64_t n_prompt, n_cached, n_drawn, n_steps, n_step_tokens, n_finished; /* tokens read, taken from before, made; steps of decode */
     double   prompt_seconds, draw_seconds;
     uint32_t n_slots, n_active, n_waiting, most_past, n_ctx;
     bool     failed;                                                   /* the device is gone: nothing will ever be computed again */

@@ -19,6 +19,7 @@ static void on_gone(struct evhttp_connection *connection, void *exchange)
 {
     struct exchange *x = exchange;
     (void)connection;
+    if (!evhttp_request_get_connection(x->request)) evhttp_request_free(x->request);      /* else the connection frees it */
     x->request = NULL;
     for (uint32_t i = 0; i < x->n_tasks; i++) batch_cancel(x->server->batch, x->tasks[i]);
 }
@@ -168,7 +169,8 @@ static bool read_biases(struct exchange *x, struct task *t)
 {
     const struct json *v = member(x->json, "logit_bias");
     if (!v || v->n == 0) return true;
-    if (v->kind != JSON_OBJECT && v->kind != JSON_ARRAY) return exchange_refuse(x, 400, "'logit_bias' must be an object of token ids and numbers");
+    if (v->kind != JSON_OBJECT && v->kind != JSON_ARRAY)
+        return exchange_refuse(x, 400, "'logit_bias' must be an object of token ids and numbers");
     if (v->n > 4096) return exchange_refuse(x, 400, "'logit_bias' has %zu tokens; 4096 are taken", v->n);
     struct forge_bias *to = malloc(v->n * sizeof *to);
     if (!to) return exchange_refuse(x, 503, "out of memory for 'logit_bias'");
@@ -176,7 +178,8 @@ static bool read_biases(struct exchange *x, struct task *t)
     t->sample.n_biases = 0;
     for (const struct json *m = v->first; m; m = m->next) {
         const bool pair = v->kind == JSON_ARRAY;
-        if (pair && (m->kind != JSON_ARRAY || m->n != 2)) return exchange_refuse(x, 400, "'logit_bias' as a list has pairs of a token id and a number");
+        if (pair && (m->kind != JSON_ARRAY || m->n != 2))
+            return exchange_refuse(x, 400, "'logit_bias' as a list has pairs of a token id and a number");
         if (!add_bias(x, t, to, pair ? m->first : NULL, m->name, m->n_name, pair ? m->first->next : m)) return false;
     }
     return true;
@@ -186,15 +189,17 @@ static bool read_sampling(struct exchange *x, struct task *t)
 {
     struct forge_sample_options *o = &t->sample;
     int64_t top_k = o->top_k, last_n = o->repeat_last_n, seed = -1;
-    if (!body_real(x, "temperature", 0, 100, &o->temp) || !body_real(x, "top_p", 0, 1, &o->top_p) || !body_real(x, "min_p", 0, 1, &o->min_p) ||
-        !body_real(x, "presence_penalty", -100, 100, &o->presence_penalty) ||
+    if (!body_real(x, "temperature", 0, 100, &o->temp) || !body_real(x, "top_p", 0, 1, &o->top_p) ||
+        !body_real(x, "min_p", 0, 1, &o->min_p) || !body_real(x, "presence_penalty", -100, 100, &o->presence_penalty) ||
         !body_real(x, "frequency_penalty", -100, 100, &o->frequency_penalty) ||
         !body_real(x, "repeat_penalty", 1e-3, 100, &o->repeat_penalty) || !body_integer(x, "top_k", INT32_MIN, INT32_MAX, &top_k) ||
-        !body_integer(x, "repeat_last_n", -1, INT32_MAX, &last_n) || !body_integer(x, "seed", INT64_MIN, INT64_MAX, &seed)) return false;
+        !body_integer(x, "repeat_last_n", -1, INT32_MAX, &last_n) || !body_integer(x, "seed", INT64_MIN, INT64_MAX, &seed))
+        return false;
     o->top_k = (int32_t)top_k;
     o->repeat_last_n = (int32_t)last_n;
     if (seed != -1) o->seed = (uint64_t)seed;
-    else if (!x->server->options->seed_given && getrandom(&o->seed, sizeof o->seed, GRND_NONBLOCK) < 0) o->seed = (uint64_t)(seconds_now() * 1e9);
+    else if (!x->server->options->seed_given && getrandom(&o->seed, sizeof o->seed, GRND_NONBLOCK) < 0)
+        o->seed = (uint64_t)(seconds_now() * 1e9);
     return true;
 }
 
@@ -387,8 +392,9 @@ void put_usage(struct out *o, const struct exchange *x)
     uint32_t drawn = 0;
     for (uint32_t i = 0; i < x->n_tasks; i++) drawn += x->tasks[i]->n_drawn;
     const struct task *t = x->tasks[0];
-    out_printf(o, "\"usage\":{\"prompt_tokens\":%u,\"completion_tokens\":%u,\"total_tokens\":%u,\"prompt_tokens_details\":{\"cached_tokens\":%u}}",
-               t->n_prompt, drawn, t->n_prompt + drawn, t->n_cached);
+    out_printf(
+        o, "\"usage\":{\"prompt_tokens\":%u,\"completion_tokens\":%u,\"total_tokens\":%u,\"prompt_tokens_details\":{\"cached_tokens\":%u}}",
+        t->n_prompt, drawn, t->n_prompt + drawn, t->n_cached);
 }
 
 static void put_rate(struct out *o, const char *name, uint32_t n, double seconds)

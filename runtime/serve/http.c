@@ -60,7 +60,7 @@ static void reply_bytes(struct server *s, struct evhttp_request *r, int code, co
         out_text(o, "{\"error\":{\"message\":\"out of memory\",\"type\":\"server_error\",\"param\":null,\"code\":null}}");
     }
     struct evbuffer *body = evbuffer_new();
-    if (body) evbuffer_add(body, o->bytes, o->n);
+    if (body && evhttp_request_get_command(r) != EVHTTP_REQ_HEAD) evbuffer_add(body, o->bytes, o->n);
     evhttp_send_reply(r, code, NULL, body);
     if (body) evbuffer_free(body);
     out_free(o);
@@ -88,7 +88,8 @@ static const char *error_type(int code)
 
 static void put_error(struct out *o, bool anthropic, int code, const char *text)
 {
-    if (anthropic) out_printf(o, "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":", code == 500 ? "api_error" : error_type(code));
+    if (anthropic)
+        out_printf(o, "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":", code == 500 ? "api_error" : error_type(code));
     else out_text(o, "{\"error\":{\"message\":");
     out_string(o, text, strlen(text));
     if (anthropic) out_text(o, "}}");
@@ -313,10 +314,12 @@ static enum forge_status bind_to(struct server *s, const struct addrinfo *a, str
     const struct forge_options *o = s->options;
     s->is_local = is_loopback(a->ai_addr);
     if (!s->is_local && s->n_keys == 0 && !o->insecure)
-        return error_set(error, FORGE_USAGE, "--host %s: others could use the server without a key; give --api-key FILE, or --insecure if that is "
-                         "wanted", o->host);
-    struct evconnlistener *l = evconnlistener_new_bind(s->base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE, 512,
-                                                       a->ai_addr, (int)a->ai_addrlen);
+        return error_set(error, FORGE_USAGE,
+                         "--host %s: others could use the server without a key; give --api-key FILE, or --insecure if that is "
+                         "wanted",
+                         o->host);
+    struct evconnlistener *l = evconnlistener_new_bind(
+        s->base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE, 512, a->ai_addr, (int)a->ai_addrlen);
     if (!l) return error_set(error, FORGE_FAILED, "cannot listen at %s port %d: %s", o->host, o->port, strerror(errno));
     evconnlistener_set_error_cb(l, on_accept_error);
     struct sockaddr_storage got;

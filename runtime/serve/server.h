@@ -107,7 +107,8 @@ void exchanges_check(struct server *s);
 /* ---- members of bodies: false: refused and closed ---- */
 
 bool body_bool(struct exchange *x, const struct json *o, const char *name, bool *out);
-bool body_integer(struct exchange *x, const char *name, int64_t low, int64_t high, int64_t *out);      /* *out stays where it is absent or null */
+bool body_integer(struct exchange *x, const char *name, int64_t low, int64_t high,
+                  int64_t *out);      /* *out stays where it is absent or null */
 bool body_real(struct exchange *x, const char *name, double low, double high, float *out);
 
 /* ---- the kinds ---- */

@@ -24,10 +24,11 @@ void models_get(struct server *s, struct evhttp_request *r)
     struct out o = { 0 };
     out_text(&o, "{\"object\":\"list\",\"data\":[{\"id\":");
     put_name(&o, s);
-    out_printf(&o, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"forgec\",\"meta\":{\"n_vocab\":%u,\"n_ctx_train\":%u,\"n_ctx\":%u,"
-               "\"n_embd\":%u,\"n_params\":%llu,\"size\":%llu}}]}", (long long)s->began, s->program->n_vocab, s->program->n_ctx,
-               s->engine->n_ctx, s->program->n_embd, (unsigned long long)s->program->n_parameters,
-               (unsigned long long)s->program->weights_bytes);
+    out_printf(&o,
+               ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"forgec\",\"meta\":{\"n_vocab\":%u,\"n_ctx_train\":%u,\"n_ctx\":%u,"
+               "\"n_embd\":%u,\"n_params\":%llu,\"size\":%llu}}]}",
+               (long long)s->began, s->program->n_vocab, s->program->n_ctx, s->engine->n_ctx, s->program->n_embd,
+               (unsigned long long)s->program->n_parameters, (unsigned long long)s->program->weights_bytes);
     reply_json(s, r, 200, &o);
 }
 
@@ -53,8 +54,8 @@ void slots_get(struct server *s, struct evhttp_request *r)
     batch_numbers(s->batch, &n, slots);
     out_text(&o, "[");
     for (uint32_t i = 0; i < n.n_slots; i++)
-        out_printf(&o, "%s{\"id\":%u,\"n_ctx\":%u,\"is_processing\":%s,\"n_past\":%u,\"n_prompt_tokens\":%u,\"n_decoded\":%u}", i ? "," : "", i,
-                   n.n_ctx, slots[i].active ? "true" : "false", slots[i].n_past, slots[i].n_prompt, slots[i].n_drawn);
+        out_printf(&o, "%s{\"id\":%u,\"n_ctx\":%u,\"is_processing\":%s,\"n_past\":%u,\"n_prompt_tokens\":%u,\"n_decoded\":%u}",
+                   i ? "," : "", i, n.n_ctx, slots[i].active ? "true" : "false", slots[i].n_past, slots[i].n_prompt, slots[i].n_drawn);
     out_text(&o, "]");
     reply_json(s, r, 200, &o);
 }
@@ -106,7 +107,8 @@ void tokenize_post(struct server *s, struct evhttp_request *r)
         !body_bool(x, x->json, "with_pieces", &pieces)) return;
     struct forge_tokens tokens;
     struct forge_error error;
-    if (tokens_of_text(&tokens, s->program->vocab, v->text, v->n, (add ? FORGE_TOK_ADD : 0u) | (special ? FORGE_TOK_SPECIAL : 0u), &error)) {
+    if (tokens_of_text(&tokens, s->program->vocab, v->text, v->n, (add ? FORGE_TOK_ADD : 0u) | (special ? FORGE_TOK_SPECIAL : 0u),
+                       &error)) {
         exchange_refuse(x, 400, "%s", error.text);
         return;
     }
@@ -164,7 +166,8 @@ static void put_base64(struct out *o, const uint8_t *bytes, size_t n)
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < n; i += 3) {
         const uint32_t v = (uint32_t)bytes[i] << 16 | (i + 1 < n ? (uint32_t)bytes[i + 1] << 8 : 0) | (i + 2 < n ? bytes[i + 2] : 0);
-        const char four[4] = { digits[v >> 18], digits[v >> 12 & 63], i + 1 < n ? digits[v >> 6 & 63] : '=', i + 2 < n ? digits[v & 63] : '=' };
+        const char     four[4] = {digits[v >> 18], digits[v >> 12 & 63], i + 1 < n ? digits[v >> 6 & 63] : '=',
+                              i + 2 < n ? digits[v & 63] : '='};
         out_bytes(o, four, 4);
     }
 }
@@ -220,7 +223,10 @@ void embeddings_post(struct server *s, struct evhttp_request *r)
         exchange_refuse(x, 400, "'encoding_format' must be float or base64");
         return;
     }
-    if (!input || (input->kind == JSON_ARRAY && input->n == 0)) { exchange_refuse(x, 400, "'input' must be a string or a list of strings"); return; }
+    if (!input || (input->kind == JSON_ARRAY && input->n == 0)) {
+        exchange_refuse(x, 400, "'input' must be a string or a list of strings");
+        return;
+    }
     if (input->kind != JSON_ARRAY) { if (!add_vector(x, input)) return; }
     else for (const struct json *m = input->first; m; m = m->next) if (!add_vector(x, m)) return;
     exchange_submit(x);

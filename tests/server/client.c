@@ -1,0 +1,178 @@
+/* client.c -- see client.h. */
+#include "client.h"
+#include <arpa/inet.h>
+#include <cjson/cJSON.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void pause_ms(long ms) { nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL); }
+
+static char said[1 << 16];
+static size_t n_said;
+
+const char *child_said(struct child *c)
+{
+    for (ssize_t n; n_said + 1 < sizeof said && (n = read(c->err, said + n_said, sizeof said - 1 - n_said)) > 0; ) n_said += (size_t)n;
+    said[n_said] = 0;
+    return said;
+}
+
+struct child child_start(const char *program, const char *const *arguments)
+{
+    int ends[2];
+    const char *argv[64] = { program, "--serve", "--port", "0" };
+    size_t n = 4;
+    struct child c = { 0, 0, -1 };
+    for (; arguments && *arguments && n < 63; arguments++) argv[n++] = *arguments;
+    if (pipe2(ends, O_CLOEXEC)) return c;
+    n_said = 0;
+    if ((c.pid = fork()) == 0) {
+        dup2(ends[1], 2);
+        execv(program, (char *const *)(void *)argv);
+        _exit(127);
+    }
+    close(ends[1]);
+    c.err = ends[0];
+    fcntl(c.err, F_SETFL, O_NONBLOCK);
+    for (const double start = now(); now() - start < 60; pause_ms(5)) {
+        const char *at = strstr(child_said(&c), "listening at http://");
+        if (at && strchr(at, '\n')) { c.port = atoi(strrchr(at, ':') + 1); return c; }
+        siginfo_t info = { 0 };
+        if (waitid(P_PID, (id_t)c.pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) break;
+    }
+    child_said(&c);
+    return c;
+}
+
+int child_wait(struct child *c, double seconds)
+{
+    int status;
+    for (const double start = now(); now() - start < seconds; pause_ms(5)) {
+        child_said(c);
+        if (waitpid(c->pid, &status, WNOHANG) != c->pid) continue;
+        child_said(c);
+        close(c->err);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+    return -1;
+}
+
+int client_connect(int port)
+{
+    const struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+void client_send(int fd, const char *bytes, size_t n)
+{
+    for (ssize_t part; n > 0 && (part = send(fd, bytes, n, MSG_NOSIGNAL)) > 0; n -= (size_t)part) bytes += part;
+}
+
+void client_request(int fd, const char *method, const char *path, const char *headers, const char *body)
+{
+    char *head = NULL;
+    const int n = asprintf(&head, "%s %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\nContent-Type: application/json\r\n"
+                           "Connection: close\r\n\r\n", method, path, headers, body ? strlen(body) : 0);
+    client_send(fd, head, (size_t)n);
+    free(head);
+    if (body) client_send(fd, body, strlen(body));
+}
+
+ssize_t client_read(int fd, char *to, size_t room, double seconds)
+{
+    struct pollfd p = { fd, POLLIN, 0 };
+    if (poll(&p, 1, (int)(1000 * seconds)) <= 0) return 0;
+    const ssize_t n = recv(fd, to, room, 0);
+    return n > 0 ? n : -1;
+}
+
+/* Frames of a chunked body away, in place. */
+static size_t unchunk(char *body, size_t n)
+{
+    size_t from = 0, to = 0;
+    while (from < n) {
+        char *end;
+        const size_t size = strtoul(body + from, &end, 16);
+        from = (size_t)(end - body) + 2;
+        if (size == 0 || from + size > n) break;
+        memmove(body + to, body + from, size);
+        to += size;
+        from += size + 2;
+    }
+    body[to] = 0;
+    return to;
+}
+
+struct reply client_answer(int fd)
+{
+    size_t n = 0, room = 1 << 16;
+    char *bytes = malloc(room);
+    struct reply r = { 0, NULL, NULL, 0 };
+    for (ssize_t got; bytes && (got = client_read(fd, bytes + n, room - n - 1, 60)) > 0; ) {
+        n += (size_t)got;
+        if (n + 1 == room) bytes = realloc(bytes, room *= 2);
+    }
+    close(fd);
+    if (!bytes) return r;
+    bytes[n] = 0;
+    char *end = strstr(bytes, "\r\n\r\n");
+    if (!end) { free(bytes); return r; }
+    end[2] = 0;
+    r.head = bytes;
+    r.body = end + 4;
+    r.n = n - (size_t)(r.body - bytes);
+    r.status = atoi(bytes + 9);
+    if (strcasestr(bytes, "\r\nTransfer-Encoding: chunked\r\n")) r.n = unchunk(r.body, r.n);
+    return r;
+}
+
+struct reply ask(int port, const char *method, const char *path, const char *headers, const char *body)
+{
+    const int fd = client_connect(port);
+    if (fd < 0) return (struct reply){ 0, NULL, NULL, 0 };
+    client_request(fd, method, path, headers, body);
+    return client_answer(fd);
+}
+
+struct reply post(int port, const char *path, const char *body) { return ask(port, "POST", path, "", body); }
+
+void reply_free(struct reply *r)
+{
+    free(r->head);
+    *r = (struct reply){ 0, NULL, NULL, 0 };
+}
+
+char *stream_text(const char *body, int index)
+{
+    char *text = calloc(1, strlen(body) + 1);
+    for (const char *line = body; (line = strstr(line, "data: {")); ) {
+        cJSON *event = cJSON_Parse(line += 6);
+        cJSON *choice;
+        cJSON_ArrayForEach(choice, cJSON_GetObjectItem(event, "choices")) {
+            const cJSON *i = cJSON_GetObjectItem(choice, "index"), *t = cJSON_GetObjectItem(choice, "text");
+            if (!t) t = cJSON_GetObjectItem(cJSON_GetObjectItem(choice, "delta"), "content");
+            if (cJSON_IsNumber(i) && i->valueint == index && cJSON_IsString(t)) strcat(text, t->valuestring);
+        }
+        cJSON_Delete(event);
+    }
+    return text;
+}

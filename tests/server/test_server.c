@@ -1,0 +1,526 @@
+/* test_server.c -- PROGRAM --serve, a text model: what it answers, to polite clients and to others.
+ * test_server PROGRAM */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "client.h"
+
+static const char *program;
+static struct child server;
+
+#define COMPLETIONS "/v1/completions"
+
+static int start(void **state)
+{
+    (void)state;
+    server = child_start(program, (const char *const[]){ "--slots", "4", "-s", "1", NULL });
+    return server.port == 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    kill(server.pid, SIGTERM);
+    const int code = child_wait(&server, 40);
+    if (code) fprintf(stderr, "exit code %d: %s\n", code, child_said(&server));
+    return code;
+}
+
+/* The answer as JSON; anything but 200 fails. */
+static cJSON *asked(const char *path, const char *body)
+{
+    struct reply r = body ? post(server.port, path, body) : ask(server.port, "GET", path, "", NULL);
+    if (r.status != 200) fail_msg("%s %s: %d %s", path, body ? body : "", r.status, r.body ? r.body : "no answer");
+    cJSON *v = cJSON_Parse(r.body);
+    if (!v) fail_msg("no JSON: %s", r.body);
+    reply_free(&r);
+    return v;
+}
+
+static const cJSON *in(const cJSON *v, const char *path)
+{
+    char name[64];
+    while (v && *path) {
+        const size_t n = strcspn(path, ".");
+        snprintf(name, sizeof name, "%.*s", (int)n, path);
+        v = cJSON_IsArray(v) ? cJSON_GetArrayItem(v, atoi(name)) : cJSON_GetObjectItemCaseSensitive(v, name);
+        path += n + (path[n] == '.');
+    }
+    return v;
+}
+
+static char *text_of(const char *body, int choice)
+{
+    char path[32];
+    cJSON *v = asked(COMPLETIONS, body);
+    snprintf(path, sizeof path, "choices.%d.text", choice);
+    if (!cJSON_IsString(in(v, path))) fail_msg("no text: %s", cJSON_PrintUnformatted(v));
+    char *text = strdup(in(v, path)->valuestring);
+    cJSON_Delete(v);
+    return text;
+}
+
+static double number_of(const cJSON *v, const char *path)
+{
+    const cJSON *n = in(v, path);
+    if (!cJSON_IsNumber(n)) fail_msg("no number %s in %s", path, cJSON_PrintUnformatted(v));
+    return n->valuedouble;
+}
+
+/* Until no text is made any more. */
+static void wait_idle(void)
+{
+    for (const double since = now(); now() - since < 20; usleep(10000)) {
+        cJSON *v = asked("/slots", NULL);
+        bool busy = false;
+        const cJSON *slot;
+        cJSON_ArrayForEach(slot, v) busy |= cJSON_IsTrue(in(slot, "is_processing"));
+        cJSON_Delete(v);
+        if (!busy) return;
+    }
+    fail_msg("a slot is still busy after 20 s");
+}
+
+/* ---- what it answers ---- */
+
+static void simple_answers(void **state)
+{
+    (void)state;
+    cJSON *v = asked("/health", NULL);
+    assert_string_equal(in(v, "status")->valuestring, "ok");
+    cJSON_Delete(v);
+    v = asked("/v1/models", NULL);
+    assert_true(strlen(in(v, "data.0.id")->valuestring) > 0 && number_of(v, "data.0.meta.n_ctx") > 0);
+    cJSON_Delete(v);
+    cJSON_Delete(asked("/props", NULL));
+    v = asked("/tokenize", "{\"content\":\"Once upon a \\u00e9\"}");
+    char *tokens = cJSON_PrintUnformatted(in(v, "tokens")), *body;
+    assert_true(asprintf(&body, "{\"tokens\":%s}", tokens) > 0);
+    cJSON_Delete(v);
+    v = asked("/detokenize", body);
+    assert_string_equal(in(v, "content")->valuestring, "Once upon a \xc3\xa9");
+    cJSON_Delete(v);
+    free(tokens);
+    free(body);
+    struct reply r = ask(server.port, "GET", "/metrics", "", NULL);
+    assert_true(r.status == 200 && strstr(r.body, "\nllamacpp:tokens_predicted_total ") && strstr(r.head, "text/plain"));
+    reply_free(&r);
+    r = ask(server.port, "HEAD", "/health", "", NULL);
+    assert_true(r.status == 200 && r.n == 0);
+    reply_free(&r);
+}
+
+/* The program's own text, by another way. */
+static void same_text(void **state)
+{
+    (void)state;
+    char command[4200], expected[4096];
+    snprintf(command, sizeof command, "'%s' -q -p 'Once upon a time' -n 60 --temp 0", program);
+    FILE *f = popen(command, "r");
+    const size_t n = fread(expected, 1, sizeof expected - 1, f);
+    pclose(f);
+    expected[n] = 0;
+    char *text = text_of("{\"prompt\":\"Once upon a time\",\"max_tokens\":60,\"temperature\":0}", 0);
+    assert_string_equal(text, expected);
+    struct reply r =
+        post(server.port, COMPLETIONS, "{\"prompt\":\"Once upon a time\",\"max_tokens\":60,\"temperature\":0,\"stream\":true}");
+    assert_true(r.status == 200 && strstr(r.head, "text/event-stream"));
+    assert_non_null(strstr(r.body, "\ndata: [DONE]\n"));
+    char *streamed = stream_text(r.body, 0);
+    assert_string_equal(streamed, expected);
+    free(streamed);
+    free(text);
+    reply_free(&r);
+}
+
+/* One text alone, several at once, again with a prefix that has been read: with a seed always the same. */
+static void seeds(void **state)
+{
+    (void)state;
+    static const char body[] = "{\"prompt\":\"There was a king\",\"max_tokens\":40,\"temperature\":1.1,\"seed\":7,\"n\":3}";
+    char *first[3];
+    for (int i = 0; i < 3; i++) first[i] = text_of(body, i);
+    assert_string_not_equal(first[0], first[1]);
+    assert_string_not_equal(first[1], first[2]);
+    int fds[6];
+    for (int i = 0; i < 6; i++) {
+        fds[i] = client_connect(server.port);
+        client_request(fds[i], "POST", COMPLETIONS, "", body);
+    }
+    for (int i = 0; i < 6; i++) {
+        struct reply r = client_answer(fds[i]);
+        assert_int_equal(r.status, 200);
+        cJSON *v = cJSON_Parse(r.body);
+        assert_string_equal(in(v, "choices.0.text")->valuestring, first[0]);
+        assert_string_equal(in(v, "choices.2.text")->valuestring, first[2]);
+        cJSON_Delete(v);
+        reply_free(&r);
+    }
+    char *other = text_of("{\"prompt\":\"There was a king\",\"max_tokens\":40,\"temperature\":1.1,\"seed\":9}", 0);
+    assert_string_equal(other, first[2]);                     /* of n texts each has the next seed */
+    for (int i = 0; i < 3; i++) free(first[i]);
+    free(other);
+}
+
+static void stops(void **state)
+{
+    (void)state;
+    char *whole = text_of("{\"prompt\":\"Once upon a time\",\"max_tokens\":80,\"temperature\":0}", 0);
+    for (size_t at = 5; at + 9 < strlen(whole); at += 23) {   /* across tokens as it comes */
+        char stop[10], body[300], *quoted;
+        snprintf(stop, sizeof stop, "%.8s", whole + at);
+        cJSON *s = cJSON_CreateString(stop);
+        quoted = cJSON_PrintUnformatted(s);
+        snprintf(body, sizeof body,
+                 "{\"prompt\":\"Once upon a time\",\"max_tokens\":80,\"temperature\":0,\"stop\":[\"\\u0001\",%s],\"stream\":true}", quoted);
+        struct reply r = post(server.port, COMPLETIONS, body);
+        char *text = stream_text(r.body, 0), *found = strstr(whole, stop);
+        assert_true(strlen(text) == (size_t)(found - whole) && strncmp(text, whole, strlen(text)) == 0);
+        assert_non_null(strstr(r.body, "\"finish_reason\":\"stop\""));
+        free(text);
+        free(quoted);
+        cJSON_Delete(s);
+        reply_free(&r);
+    }
+    free(whole);
+}
+
+static void log_probabilities(void **state)
+{
+    (void)state;
+    cJSON *v = asked(COMPLETIONS, "{\"prompt\":\"Once upon a time\",\"max_tokens\":12,\"temperature\":0,\"logprobs\":3}");
+    const cJSON *l = in(v, "choices.0.logprobs");
+    assert_int_equal(cJSON_GetArraySize(in(l, "tokens")), 12);
+    char joined[512] = "";
+    for (int i = 0; i < 12; i++) {
+        char path[40];
+        snprintf(path, sizeof path, "tokens.%d", i);
+        assert_int_equal((int)strlen(joined), cJSON_GetArrayItem(in(l, "text_offset"), i)->valueint);
+        strcat(joined, in(l, path)->valuestring);
+        const double p = cJSON_GetArrayItem(in(l, "token_logprobs"), i)->valuedouble;
+        const cJSON *top = cJSON_GetArrayItem(in(l, "top_logprobs"), i);
+        assert_true(p < 0 && fabs(top->child->valuedouble - p) < 1e-4 && cJSON_GetArraySize(top) == 3);
+        assert_true(top->child->valuedouble >= top->child->next->valuedouble);
+    }
+    assert_string_equal(joined, in(v, "choices.0.text")->valuestring);
+    cJSON_Delete(v);
+}
+
+/* A long prompt once more: only its last token is read again, and the text is the same. */
+static void prefixes(void **state)
+{
+    (void)state;
+    char body[4096] = "{\"prompt\":\"", *text[2];
+    for (int i = 0; i < 40; i++) strcat(body, "The king went to the forest and came home. ");
+    strcat(body, "\",\"max_tokens\":30,\"temperature\":0}");
+    for (int i = 0; i < 2; i++) {
+        cJSON *v = asked(COMPLETIONS, body);
+        const double n = number_of(v, "usage.prompt_tokens"), cached = number_of(v, "usage.prompt_tokens_details.cached_tokens");
+        assert_true(i ? cached == n - 1 : cached < n / 2);
+        text[i] = strdup(in(v, "choices.0.text")->valuestring);
+        cJSON_Delete(v);
+    }
+    assert_string_equal(text[0], text[1]);
+    free(text[0]);
+    free(text[1]);
+}
+
+/* ---- what it refuses ---- */
+
+static void refuses(const char *path, const char *body, int status, const char *says)
+{
+    struct reply r = post(server.port, path, body);
+    if (r.status != status || !strstr(r.body, says) || !strstr(r.body, "\"error\":{\"message\":"))
+        fail_msg("%s %.80s: %d %s", path, body, r.status, r.body ? r.body : "no answer");
+    cJSON *v = cJSON_Parse(r.body);
+    assert_non_null(v);
+    cJSON_Delete(v);
+    reply_free(&r);
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *says;
+    } wrong[] = {
+        {"", "no JSON"},
+        {"{", "no JSON"},
+        {"[]", "no JSON object"},
+        {"{\"prompt\":\"\xff\"}", "UTF-8"},
+        {"{}", "'prompt'"},
+        {"{\"prompt\":1}", "'prompt'"},
+        {"{\"prompt\":[\"a\",\"b\"]}", "'prompt'"},
+        {"{\"prompt\":[1,99999999]}", "'prompt'"},
+        {"{\"prompt\":[-1]}", "'prompt'"},
+        {"{\"prompt\":[]}", "without a token"},
+        {"{\"prompt\":\"a\",\"temperature\":\"hot\"}", "'temperature'"},
+        {"{\"prompt\":\"a\",\"temperature\":-1}", "'temperature'"},
+        {"{\"prompt\":\"a\",\"temperature\":1e999}", "'temperature'"},
+        {"{\"prompt\":\"a\",\"top_p\":2}", "'top_p'"},
+        {"{\"prompt\":\"a\",\"max_tokens\":1.5}", "'max_tokens'"},
+        {"{\"prompt\":\"a\",\"n\":0}", "'n'"},
+        {"{\"prompt\":\"a\",\"n\":1000}", "'n'"},
+        {"{\"prompt\":\"a\",\"stop\":1}", "'stop'"},
+        {"{\"prompt\":\"a\",\"stop\":[[]]}", "'stop'"},
+        {"{\"prompt\":\"a\",\"logit_bias\":{\"x\":1}}", "'logit_bias'"},
+        {"{\"prompt\":\"a\",\"logit_bias\":{\"1\":\"x\"}}", "'logit_bias'"},
+        {"{\"prompt\":\"a\",\"logit_bias\":[[1]]}", "'logit_bias'"},
+        {"{\"prompt\":\"a\",\"stream\":1}", "'stream'"},
+        {"{\"prompt\":\"a\",\"logprobs\":99}", "'logprobs'"},
+        {"{\"prompt\":\"a\",\"seed\":\"x\"}", "'seed'"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) refuses(COMPLETIONS, wrong[i].body, 400, wrong[i].says);
+    refuses("/nope", "{}", 404, "/nope");
+    refuses("/health", "{}", 405, "method");
+    refuses("/v1/embeddings", "{\"input\":\"a\"}", 400, "not vectors");
+    char *deep = malloc(4001), *longer = malloc(40100);
+    memset(deep, '[', 4000);
+    deep[4000] = 0;
+    refuses(COMPLETIONS, deep, 400, "deeper");
+    strcpy(longer, "{\"prompt\":\"");
+    for (int i = 0; i < 9000; i++) strcat(longer + 4 * i, " the");
+    strcat(longer, "\"}");
+    refuses(COMPLETIONS, longer, 400, "context_length_exceeded");
+    free(deep);
+    free(longer);
+    struct reply r = ask(server.port, "DELETE", "/health", "", NULL);
+    assert_true(r.status >= 400 || r.status == 0);
+    reply_free(&r);
+    wait_idle();
+}
+
+static void origins(void **state)
+{
+    (void)state;
+    static const struct { const char *header; int status; } from[] = {
+        { "Origin: http://evil.example\r\n", 403 }, { "Origin: http://localhost.evil.example:8080\r\n", 403 }, { "Origin: null\r\n", 403 },
+        { "Origin: http://localhost:3000\r\n", 200 }, { "Origin: http://127.0.0.1\r\n", 200 }, { "Origin: http://[::1]:80\r\n", 200 },
+    };
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+        struct reply r = ask(server.port, "GET", "/health", from[i].header, NULL);
+        if (r.status != from[i].status) fail_msg("%s: %d", from[i].header, r.status);
+        reply_free(&r);
+    }
+}
+
+/* ---- rude clients ---- */
+
+static void clients_that_leave(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        const int fd = client_connect(server.port);
+        char some[64];
+        client_request(fd, "POST", COMPLETIONS, "", i % 2 ? "{\"prompt\":\"Once\",\"ignore_eos\":true,\"stream\":true}"
+                                                          : "{\"prompt\":\"Once\",\"ignore_eos\":true,\"n\":2}");
+        if (i % 3) client_read(fd, some, sizeof some, 0.02);
+        close(fd);
+    }
+    wait_idle();
+    char *text = text_of("{\"prompt\":\"Once upon a time\",\"max_tokens\":3,\"temperature\":0}", 0);
+    assert_true(strlen(text) > 0);
+    free(text);
+}
+
+static void half_requests(void **state)
+{
+    (void)state;
+    static const char head[] = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{\"prompt\":";
+    static const char *const garbage[] = {"\0\1\2\3\r\n\r\n",
+                                          "GET / HTTP/9.9\r\n\r\n",
+                                          "POST /v1/completions HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+                                          "POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                                          "\r\n\r\n\r\n",
+                                          "POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n"};
+    int fds[40];
+    for (int i = 0; i < 40; i++) {
+        fds[i] = client_connect(server.port);
+        if (i % 2) client_send(fds[i], head, (size_t)(i * 2) % sizeof head);
+        else client_send(fds[i], garbage[i / 2 % 6], i / 2 % 6 ? strlen(garbage[i / 2 % 6]) : 8);
+    }
+    char *text = text_of("{\"prompt\":\"Once upon a time\",\"max_tokens\":3,\"temperature\":0}", 0);
+    assert_true(strlen(text) > 0);
+    free(text);
+    for (int i = 0; i < 40; i++) close(fds[i]);
+    char *big = malloc((18 << 20) + 1), line[128];
+    memset(big, ' ', 18 << 20);
+    big[18 << 20] = 0;
+    const int fd = client_connect(server.port);
+    snprintf(line, sizeof line, "POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n", 18 << 20);
+    client_send(fd, line, strlen(line));
+    client_send(fd, big, 18 << 20);
+    struct reply r = client_answer(fd);
+    assert_true(r.status == 413 || r.status == 0);           /* the connection may be gone before the answer is read */
+    reply_free(&r);
+    free(big);
+    char huge[40000];
+    memset(huge, 'a', sizeof huge);
+    memcpy(huge, "X: ", 3);
+    strcpy(huge + sizeof huge - 3, "\r\n");
+    r = ask(server.port, "GET", "/health", huge, NULL);
+    assert_true(r.status >= 400 || r.status == 0);
+    reply_free(&r);
+}
+
+/* ---- servers with other options ---- */
+
+static struct child other(const char *const *arguments)
+{
+    const struct child c = child_start(program, arguments);
+    if (!c.port) fail_msg("it does not start: %s", child_said(&(struct child){ c.pid, 0, c.err }));
+    return c;
+}
+
+static void ends_well(struct child *c, int signal)
+{
+    kill(c->pid, signal);
+    const int code = child_wait(c, 40);
+    if (code) fail_msg("exit code %d: %s", code, child_said(c));
+}
+
+static void keys(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/forge-keys.XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(write(fd, "# ours\nfirst\n\n second\n", 22) == 22);
+    close(fd);
+    struct child c = other((const char *const[]){ "--api-key", path, "--host", "0.0.0.0", "--cors", "https://page.example", NULL });
+    static const struct { const char *header; int status;
+    } with[] = {
+        {"", 401},
+        {"Authorization: Bearer wrong\r\n", 401},
+        {"Authorization: Bearer firs\r\n", 401},
+        {"Authorization: Bearer first2\r\n", 401},
+        {"Authorization: Bearer \r\n", 401},
+        {"Authorization: Bearer first\r\n", 200},
+        {"X-Api-Key: second\r\n", 200},
+    };
+    for (size_t i = 0; i < sizeof with / sizeof *with; i++) {
+        struct reply r = ask(c.port, "POST", COMPLETIONS, with[i].header, "{\"prompt\":\"Once\",\"max_tokens\":2}");
+        if (r.status != with[i].status) fail_msg("%s: %d %s", with[i].header, r.status, r.body);
+        assert_true(i > 0 || strstr(r.body, "authentication_error"));
+        reply_free(&r);
+    }
+    struct reply r = ask(c.port, "GET", "/health", "", NULL);
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    r = ask(c.port, "OPTIONS", COMPLETIONS, "Origin: https://page.example\r\n", NULL);
+    assert_true(r.status == 204 && strstr(r.head, "Access-Control-Allow-Origin: https://page.example") && strstr(r.head, "Authorization"));
+    reply_free(&r);
+    r = ask(c.port, "GET", "/health", "Origin: https://other.example\r\n", NULL);
+    assert_int_equal(r.status, 403);
+    reply_free(&r);
+    ends_well(&c, SIGINT);
+    unlink(path);
+}
+
+static void full_queue(void **state)
+{
+    (void)state;
+    struct child c = other((const char *const[]){ "--slots", "1", "--queue", "1", NULL });
+    const char *forever = "{\"prompt\":\"Once\",\"ignore_eos\":true,\"stream\":true,\"max_tokens\":900}";
+    int fds[2], refused = 0;
+    char some[64];
+    for (int i = 0; i < 2; i++) {
+        fds[i] = client_connect(c.port);
+        client_request(fds[i], "POST", COMPLETIONS, "", forever);
+        if (i == 0) while (client_read(fds[i], some, sizeof some, 1) == 0) {}
+    }
+    for (int i = 0; i < 4 && !refused; i++) {
+        struct reply r = post(c.port, COMPLETIONS, "{\"prompt\":\"Once\",\"max_tokens\":1}");
+        if (r.status == 429) {
+            assert_true(strstr(r.body, "rate_limit_error") && strstr(r.head, "Retry-After"));
+            refused++;
+        }
+        reply_free(&r);
+    }
+    close(fds[0]);
+    struct reply r = client_answer(fds[1]);
+    assert_true(r.status == 200 && strstr(r.body, "[DONE]"));        /* what waited has had its turn */
+    reply_free(&r);
+    assert_true(refused > 0);
+    ends_well(&c, SIGTERM);
+}
+
+/* SIGTERM: what runs is finished, nobody new comes in, exit code 0; a client that never reads does not hold it. */
+static void graceful_end(void **state)
+{
+    (void)state;
+    struct child c = other((const char *const[]){ "--grace", "20", NULL });
+    char some[64];
+    const int fd = client_connect(c.port);
+    client_request(fd, "POST", COMPLETIONS, "",
+                   "{\"prompt\":\"Once\",\"ignore_eos\":true,\"stream\":true,\"max_tokens\":600,\"temperature\":0}");
+    while (client_read(fd, some, 9, 1) == 0) {}
+    kill(c.pid, SIGTERM);
+    for (int i = 0; i < 400; i++) {
+        const int late = client_connect(c.port);
+        if (late < 0) break;
+        close(late);
+        usleep(5000);
+    }
+    assert_true(client_connect(c.port) < 0);
+    struct reply r = client_answer(fd);
+    free(r.head);
+    const int code = child_wait(&c, 30);
+    if (code) fail_msg("exit code %d: %s", code, child_said(&c));
+    c = other((const char *const[]){ "--grace", "0", NULL });
+    const int silent = client_connect(c.port);
+    client_request(silent, "POST", COMPLETIONS, "", "{\"prompt\":\"Once\",\"ignore_eos\":true,\"stream\":true}");
+    usleep(20000);
+    const double start = now();
+    ends_well(&c, SIGTERM);
+    assert_true(now() - start < 5);
+    close(silent);
+}
+
+static void does_not_start(void **state)
+{
+    (void)state;
+    static const struct { const char *arguments[4]; int code; const char *says;
+    } wrong[] = {
+        {{"--host", "0.0.0.0"}, 2, "--insecure"},
+        {{"--host", "no.such.host.invalid"}, 2, "no.such.host.invalid"},
+        {{"--api-key", "/nowhere/keys"}, 1, "/nowhere/keys"},
+        {{"--slots", "0"}, 2, "--slots"},
+        {{"--port", "70000"}, 2, "--port"},
+        {{"--bench"}, 2, "exclude"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct child c = child_start(program, wrong[i].arguments);
+        assert_int_equal(c.port, 0);
+        const int code = child_wait(&c, 10);
+        if (code != wrong[i].code || !strstr(child_said(&c), wrong[i].says))
+            fail_msg("%s: %d, %s", wrong[i].arguments[0], code, child_said(&c));
+    }
+    char port[16];
+    snprintf(port, sizeof port, "%d", server.port);
+    struct child c = child_start(program, (const char *const[]){ "--port", port, NULL });
+    assert_true(c.port == 0 && child_wait(&c, 10) == 1 && strstr(child_said(&c), "cannot listen"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simple_answers), cmocka_unit_test(same_text), cmocka_unit_test(seeds), cmocka_unit_test(stops),
+        cmocka_unit_test(log_probabilities), cmocka_unit_test(prefixes), cmocka_unit_test(refusals), cmocka_unit_test(origins),
+        cmocka_unit_test(clients_that_leave), cmocka_unit_test(half_requests), cmocka_unit_test(keys), cmocka_unit_test(full_queue),
+        cmocka_unit_test(graceful_end), cmocka_unit_test(does_not_start),
+    };
+    if (argc != 2) { fprintf(stderr, "usage: test_server PROGRAM\n"); return 2; }
+    program = argv[1];
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, start, stop);
+}
