@@ -1,0 +1,258 @@
+/* answer.c -- see answer.h.  Text is looked through for marks; from a mark of a call on, call.c says when there is one. */
+#include "answer.h"
+#include "call.h"
+#include "argument.h"
+
+enum action { TO_REASONING, TO_CONTENT, TO_CALL, PAST_CALL, PAST_LIST, PAST_BLOCK, NO_MARK };
+struct mark { const char *text; enum action action; };
+enum { MARKS_MOST = 24 };
+struct marks { struct mark list[MARKS_MOST]; uint32_t n; };
+
+static void add(struct marks *m, const char *text, enum action action)
+{
+    if (text) m->list[m->n++] = (struct mark){ text, action };
+}
+
+/* The marks that mean something now.  fresh: behind nothing but white space since the last one. */
+static struct marks marks_now(const struct answer *a, bool fresh)
+{
+    const struct chat_family *f = a->family;
+    const bool anywhere = f->flags & CHAT_TOKENS;
+    struct marks m = { .n = 0 };
+    if (!a->reasoning || f->flags & CHAT_HEADERS)
+        for (int i = 0; i < CHAT_DROPS; i++) add(&m, f->drop[i], TO_CONTENT);
+    if (f->flags & CHAT_HEADERS) {
+        add(&m, "<|channel|>", TO_CALL);
+        if (fresh && a->header) {
+            add(&m, "<|message|>", TO_CALL);
+            add(&m, "<|constrain|>", TO_CALL);
+            add(&m, "to=", TO_CALL);
+        }
+    }
+    if (a->reasoning) {
+        add(&m, f->think[1], TO_CONTENT);
+        if (fresh) add(&m, f->think[0], TO_REASONING);
+        return m;
+    }
+    if (anywhere || (fresh && a->blank)) {
+        add(&m, f->think[0], TO_REASONING);
+        add(&m, f->think[1], TO_CONTENT);
+    }
+    if (f->flags & CHAT_LINE) add(&m, f->call, TO_CALL);
+    else if (a->tools && f->shape != CHAT_NO_CALLS) {
+        add(&m, f->open, TO_CALL);
+        add(&m, f->call && f->shape != CHAT_BRACED ? f->call : NULL, TO_CALL);
+        add(&m, f->code, TO_CALL);
+        if (f->flags & CHAT_BARE && fresh && a->blank) add(&m, "{", TO_CALL);
+    }
+    if (fresh && a->inside) {
+        add(&m, f->post, PAST_CALL);
+        add(&m, f->close, PAST_BLOCK);
+        if (a->inside == IN_LIST && (f->shape == CHAT_JSON || f->shape == CHAT_NAMED || f->shape == CHAT_PYTHON)) {
+            add(&m, "]", PAST_LIST);
+            add(&m, "{", TO_CALL);
+        }
+        if (f->shape == CHAT_JSON || f->shape == CHAT_NAMED) add(&m, "```", PAST_CALL);
+    }
+    return m;
+}
+
+/* The mark at p, the longest; *partial: the text ends in one that may become one. */
+static enum action mark_at(const struct marks *m, const char *p, const char *end, size_t *n, bool *partial)
+{
+    enum action action = NO_MARK;
+    *n = 0;
+    *partial = false;
+    for (uint32_t i = 0; i < m->n; i++) {
+        const char *text = m->list[i].text;
+        size_t k = 0;
+        while (p + k < end && text[k] && text[k] == p[k]) k++;
+        if (!text[k] && k > *n) { *n = k; action = m->list[i].action; }
+        if (text[k] && p + k == end) *partial = true;
+    }
+    return action;
+}
+
+static void drop(struct answer *a, size_t n)
+{
+    memmove(a->hold, a->hold + n, a->n - n);
+    a->n -= n;
+    a->skip = a->skip > n ? a->skip - n : 0;
+}
+
+static void tell_text(struct answer *a, size_t n)
+{
+    if (!n) return;
+    const struct answer_event event = { .kind = a->reasoning ? ANSWER_REASONING : ANSWER_CONTENT, .text = a->hold, .n = n };
+    a->fresh = a->first = a->header = false;
+    a->inside = NOT_INSIDE;
+    if (!a->reasoning) a->blank = false;
+    a->tell(a->context, &event);
+    drop(a, n);
+}
+
+/* A call may begin at the first byte held; its first mark has n bytes. */
+static void begin_call(struct answer *a, size_t n)
+{
+    a->in_call = true;
+    a->looked = a->mark = n;
+    a->scan.from = 0;
+}
+
+static void apply(struct answer *a, enum action action, size_t n)
+{
+    if (action == TO_CALL) { begin_call(a, n); return; }
+    drop(a, n);
+    if (action != PAST_CALL) a->inside = action == PAST_LIST ? IN_BLOCK : NOT_INSIDE;
+    a->first = false;
+    a->fresh = true;
+    a->header = a->family->flags & CHAT_HEADERS;
+    a->reasoning = action == TO_REASONING;
+}
+
+/* Whether a byte begins a call that has no mark: the next of a list, or an answer that begins with a name. */
+static bool begins_call(const struct answer *a, char c, bool comma)
+{
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    return letter && (a->family->flags & CHAT_LINE ? a->header : a->family->shape == CHAT_PYTHON && a->inside == IN_LIST && comma);
+}
+
+/* Behind a mark: white space is no text; between calls there may be commas.  False: more text is needed. */
+static bool look_at_start(struct answer *a, bool last)
+{
+    size_t p = 0, n;
+    bool partial, comma = false;
+    for (; p < a->n; p++) {
+        if (a->inside == IN_LIST && !comma && (a->hold[p] == ',' || a->hold[p] == ';')) comma = true;
+        else if (!is_space(a->hold[p])) break;
+    }
+    if (p == a->n) {
+        if (!a->first && !comma) drop(a, p);
+        if (last || a->n == a->size) tell_text(a, a->n);
+        return false;
+    }
+    const struct marks m = marks_now(a, true);
+    const enum action action = mark_at(&m, a->hold + p, a->hold + a->n, &n, &partial);
+    if (action != NO_MARK) {
+        drop(a, p);
+        apply(a, action, n);
+    } else if (partial && !last && a->n < a->size) return false;
+    else if (begins_call(a, a->hold[p], comma)) {
+        drop(a, p);
+        begin_call(a, 1);
+    } else {
+        if (!a->first && !comma) drop(a, p);
+        a->fresh = a->header = false;
+        a->inside = NOT_INSIDE;
+    }
+    return true;
+}
+
+/* False: more text is needed. */
+static bool look_at_text(struct answer *a, bool last)
+{
+    if (!a->n) return false;
+    if (a->fresh) return look_at_start(a, last);
+    const struct marks m = marks_now(a, false);
+    for (size_t p = a->skip; p < a->n; p++) {
+        size_t n;
+        bool partial;
+        const enum action action = mark_at(&m, a->hold + p, a->hold + a->n, &n, &partial);
+        if (action == NO_MARK && (!partial || last)) continue;
+        tell_text(a, p);
+        a->skip = 0;
+        if (action == NO_MARK) return false;
+        apply(a, action, n);
+        return true;
+    }
+    tell_text(a, a->n);
+    return false;
+}
+
+/* What looked like a call is text, from its mark on. */
+static void give_up_call(struct answer *a)
+{
+    a->in_call = a->fresh = a->header = false;
+    a->inside = NOT_INSIDE;
+    a->skip = a->mark;
+}
+
+/* False: more text is needed. */
+static bool look_at_call(struct answer *a, bool last)
+{
+    for (;;) {
+        const bool all = a->looked == a->n;
+        if (all && !last) break;
+        if (!all) a->looked++;
+        const bool ends = last && a->looked == a->n;
+        if (!ends && !call_is_worth_reading(a, a->looked)) continue;
+        size_t used = 0;
+        const enum call_result result = call_read(a, a->looked, ends, &used);
+        if (result == CALL_MORE && !ends) continue;
+        if (result == CALL_MORE || result == CALL_NONE) { give_up_call(a); return true; }
+        drop(a, used);
+        a->in_call = a->header = a->first = false;
+        a->fresh = true;
+        a->inside = result == CALL_DONE ? IN_LIST : NOT_INSIDE;
+        a->reasoning = result == CALL_REASONING;
+        if (result == CALL_DONE) a->blank = false;
+        return true;
+    }
+    if (a->n < a->size) return false;
+    give_up_call(a);
+    return true;
+}
+
+static void look(struct answer *a, bool last)
+{
+    while (a->in_call ? look_at_call(a, last) : look_at_text(a, last)) {}
+}
+
+/* ---- the beginning and the end ---- */
+
+/* The last place in text [n] where words stand; n: nowhere. */
+static size_t last_of(const char *text, size_t n, const char *words)
+{
+    for (size_t i = n; i-- > 0; ) if (begins(text + i, text + n, words)) return i;
+    return n;
+}
+
+static void tell_nobody(void *context, const struct answer_event *event) { (void)context, (void)event; }
+
+void answer_begin(struct answer *a, const struct answer_options *o)
+{
+    const struct chat_family *f = o->family;
+    *a = (struct answer){ .family = f, .tools = o->tools && o->tools->n ? o->tools : NULL, .tell = tell_nobody,
+                          .hold = o->room, .size = o->room_bytes / 4, .fresh = true, .first = true, .blank = true,
+                          .header = f->flags & (CHAT_HEADERS | CHAT_LINE) };
+    a->work = a->hold + a->size;
+    a->work_bytes = o->room_bytes - a->size;
+    size_t n = o->n_prompt;
+    const size_t start = f->start ? last_of(o->prompt, n, f->start) : n;
+    if (start < n) answer_feed(a, o->prompt + start + text_bytes(f->start), n - start - text_bytes(f->start));
+    a->tell = o->tell;
+    a->context = o->context;
+    while (n && is_space(o->prompt[n - 1])) n--;
+    const size_t think = f->think[0] ? last_of(o->prompt, n, f->think[0]) : n;
+    if (think < n && think + text_bytes(f->think[0]) == n) {
+        a->reasoning = true;
+        a->first = false;
+    }
+}
+
+void answer_feed(struct answer *a, const char *text, size_t n)
+{
+    while (n) {
+        const size_t some = n < a->size - a->n ? n : a->size - a->n;
+        memcpy(a->hold + a->n, text, some);
+        a->n += some;
+        text += some;
+        n -= some;
+        look(a, false);
+    }
+}
+
+void answer_end(struct answer *a)
+{
+    while (a->n) look(a, true);
+}

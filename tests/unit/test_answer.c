@@ -1,0 +1,425 @@
+/* test_answer.c -- what models write, taken apart: the examples of tests/data/chat/toolcalls.json, each with what it means, in any pieces;
+ * and what is not in them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "compiler/chat/family.h"
+#include "runtime/chat/answer.h"
+
+/* ---- what was told ---- */
+
+enum { TEXT = 1 << 17, CALLS = 64 };
+struct told {
+    char   content[TEXT], reasoning[TEXT];
+    size_t n_content, n_reasoning, n_events;
+    struct { char name[512], id[512], arguments[TEXT]; size_t n; } calls[CALLS];
+    size_t n_calls;
+    bool   open;                                             /* a call has begun and not ended */
+};
+
+static void append(char *to, size_t *n, const char *text, size_t n_text)
+{
+    if (*n + n_text >= TEXT) fail_msg("too much text");
+    memcpy(to + *n, text, n_text);
+    to[*n += n_text] = 0;
+}
+
+static void collect(void *context, const struct answer_event *e)
+{
+    struct told *t = context;
+    t->n_events++;
+    switch (e->kind) {
+    case ANSWER_CONTENT: assert_true(e->n && !t->open); append(t->content, &t->n_content, e->text, e->n); return;
+    case ANSWER_REASONING: assert_true(e->n && !t->open); append(t->reasoning, &t->n_reasoning, e->text, e->n); return;
+    case ANSWER_CALL:
+        assert_true(!t->open && t->n_calls < CALLS && e->call == t->n_calls && e->n && e->n < 512 && e->n_id < 512);
+        t->open = true;
+        snprintf(t->calls[t->n_calls].name, 512, "%.*s", (int)e->n, e->text);
+        snprintf(t->calls[t->n_calls].id, 512, "%.*s", (int)e->n_id, e->n_id ? e->id : "");
+        t->calls[t->n_calls].n = 0;
+        return;
+    case ANSWER_ARGUMENTS:
+        assert_true(t->open && e->call == t->n_calls);
+        append(t->calls[t->n_calls].arguments, &t->calls[t->n_calls].n, e->text, e->n);
+        return;
+    case ANSWER_CALL_END:
+        assert_true(t->open && e->call == t->n_calls++);
+        t->open = false;
+        return;
+    }
+}
+
+/* ---- the data ---- */
+
+static cJSON *data;
+static struct json *tools;
+static uint32_t seed;
+
+static uint32_t draw(uint32_t below)
+{
+    seed = seed * 1664525 + 1013904223;
+    return (seed >> 8) % below;
+}
+
+static struct json *read_tools(const char *text)
+{
+    static uint8_t block[1 << 16];
+    struct room *r = malloc(sizeof *r);                      /* as long as the test */
+    struct json_error error;
+    *r = room_of(block, sizeof block);
+    struct json *v = json_read(r, text, strlen(text), &error);
+    assert_non_null(v);
+    return v;
+}
+
+static const char *text_of(const cJSON *o, const char *name) { return cJSON_GetStringValue(cJSON_GetObjectItem(o, name)); }
+
+static int load(void **state)
+{
+    (void)state;
+    seed = (uint32_t)time(NULL);
+    FILE *f = fopen(FORGEC_UNPACKED "/chat/toolcalls.json", "rb");
+    if (!f) { perror(FORGEC_UNPACKED "/chat/toolcalls.json"); return -1; }
+    static char bytes[1 << 18];
+    bytes[fread(bytes, 1, sizeof bytes - 1, f)] = 0;
+    fclose(f);
+    data = cJSON_Parse(bytes);
+    if (!data) return -1;
+    tools = read_tools(cJSON_PrintUnformatted(cJSON_GetObjectItem(data, "tools")));
+    return 0;
+}
+
+/* The family of the data, in family.def. */
+static const struct { const char *data; enum chat_family_id id; } names[] = {
+    { "hermes", CHAT_hermes }, { "hermes-plain", CHAT_hermes }, { "granite-4", CHAT_hermes }, { "granite-3.3", CHAT_granite_3 },
+    { "qwen3-coder", CHAT_qwen3_coder }, { "qwen3.5", CHAT_qwen3_coder }, { "nemotron-3-nano", CHAT_qwen3_coder }, { "gpt-oss",
+        CHAT_harmony },
+    { "llama3-json", CHAT_llama_3 }, { "mistral-nemo", CHAT_mistral_nemo }, { "mistral-small-3.2", CHAT_mistral_args },
+    { "devstral", CHAT_mistral_args }, { "ministral-3", CHAT_mistral_args }, { "deepseek-r1", CHAT_deepseek_r1 },
+    { "deepseek-v3.1", CHAT_deepseek_v3_1 }, { "deepseek-v3.2", CHAT_deepseek_v3_2 }, { "deepseek-v4", CHAT_deepseek_v4 }, { "glm-4.6",
+        CHAT_glm },
+    { "glm-4.7", CHAT_glm }, { "functionary-3.1", CHAT_functionary_3_1 }, { "functionary-3.2", CHAT_functionary_3_2 },
+    { "firefunction-2", CHAT_firefunction_2 }, { "lfm2", CHAT_lfm2 }, { "lfm2.5-thinking", CHAT_lfm2 }, { "command-r-plus",
+        CHAT_command_r_plus },
+    { "command-r7b", CHAT_command_r7b }, { "cohere2moe", CHAT_command_r7b }, { "kimi-k2", CHAT_kimi_k2 }, { "kimi-k2-thinking",
+        CHAT_kimi_k2 },
+    { "kimi-k3", CHAT_kimi_k3 }, { "minimax-m1", CHAT_minimax_m1 }, { "minimax-m2", CHAT_minimax_m2 }, { "minimax-m3", CHAT_minimax_m3 },
+    { "gemma-4", CHAT_gemma_4 }, { "apertus", CHAT_apertus }, { "apriel-1.5", CHAT_apriel }, { "nemotron-nano-2", CHAT_nemotron_nano_2 },
+    { "seed-oss", CHAT_seed_oss }, { "gigachat-3", CHAT_gigachat_3 }, { "minicpm-5", CHAT_minicpm_5 }, { "muse-glimmer", CHAT_muse },
+    { "solar-open", CHAT_solar },
+};
+
+static enum chat_family_id family_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) if (strcmp(names[i].data, name) == 0) return names[i].id;
+    fail_msg("family %s is unknown", name);
+    return CHAT_plain;
+}
+
+/* ---- one answer ---- */
+
+enum { WHOLE = 0, PIECES = -1 };                             /* else: bytes of a piece */
+
+static struct told *read_with(enum chat_family_id id, const struct json *offered, const char *prompt, const char *raw, size_t n,
+    int pieces, size_t room)
+{
+    static struct told told;
+    void *block = malloc(room);
+    struct answer a;
+    told.content[0] = told.reasoning[0] = 0;
+    told.n_content = told.n_reasoning = told.n_calls = told.n_events = 0;
+    told.open = false;
+    answer_begin(&a, &(struct answer_options){ .family = chat_family(id), .tools = offered, .prompt = prompt, .n_prompt = strlen(prompt),
+                                               .tell = collect, .context = &told, .room = block, .room_bytes = room });
+    for (size_t at = 0; at < n; ) {
+        size_t some = pieces == WHOLE ? n : pieces == PIECES ? 1 + draw(12) : (size_t)pieces;
+        if (some > n - at) some = n - at;
+        char *exact = malloc(some);
+        memcpy(exact, raw + at, some);
+        answer_feed(&a, exact, some);
+        free(exact);
+        at += some;
+    }
+    answer_end(&a);
+    assert_false(told.open);
+    free(block);
+    return &told;
+}
+
+static const char *trimmed(char *text)
+{
+    static const char space[] = " \t\r\n";
+    text += strspn(text, space);
+    for (size_t n = strlen(text); n && strchr(space, text[n - 1]); ) text[--n] = 0;
+    return text;
+}
+
+/* An answer as one line: [reasoning], content, NAME(arguments)#id. */
+static const char *line_of(const struct told *t)
+{
+    static char line[4 * TEXT];
+    int n = snprintf(line, sizeof line, "%s%s%s%s", t->n_reasoning ? "[" : "", t->reasoning, t->n_reasoning ? "]" : "", t->content);
+    for (size_t k = 0; k < t->n_calls; k++)
+        n += snprintf(line + n, sizeof line - (size_t)n, "%s(%s)%s%s", t->calls[k].name, t->calls[k].arguments,
+            t->calls[k].id[0] ? "#" : "",
+                      t->calls[k].id);
+    return line;
+}
+
+static bool same_trimmed(const char *text, const char *wanted)
+{
+    char *copy = strdup(text);
+    const bool same = strcmp(trimmed(copy), wanted) == 0;
+    free(copy);
+    return same;
+}
+
+static bool is_like(const struct told *t, const cJSON *parsed)
+{
+    const cJSON *calls = cJSON_GetObjectItem(parsed, "tool_calls");
+    bool same = same_trimmed(t->content, text_of(parsed, "content")) && same_trimmed(t->reasoning, text_of(parsed, "reasoning_content")) &&
+                (size_t)cJSON_GetArraySize(calls) == t->n_calls;
+    for (size_t i = 0; i < t->n_calls && same; i++) {
+        const cJSON *want = cJSON_GetArrayItem(calls, (int)i);
+        cJSON *got = cJSON_Parse(t->calls[i].arguments);
+        same = got && cJSON_Compare(got, cJSON_GetObjectItem(want, "arguments"), true) &&
+               strcmp(t->calls[i].name, text_of(want, "name")) == 0 && strcmp(t->calls[i].id, text_of(want, "id")) == 0;
+        cJSON_Delete(got);
+    }
+    return same;
+}
+
+static void examples_of(const cJSON *family, enum chat_family_id id)
+{
+    static const int ways[] = { WHOLE, 1, PIECES, PIECES, PIECES };
+    const cJSON *example;
+    cJSON_ArrayForEach(example, cJSON_GetObjectItem(family, "examples")) {
+        const char *raw = text_of(example, "raw");
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            const uint32_t used = seed;
+            const struct told *t = read_with(id, tools, text_of(example, "generation_prompt"), raw, strlen(raw), ways[i], ANSWER_ROOM);
+            if (!is_like(t, cJSON_GetObjectItem(example, "parsed")))
+                fail_msg("%s, %s (way %zu, seed %u): %s\nof: %s", text_of(family, "family"), text_of(example, "what"), i, used,
+                    line_of(t), raw);
+        }
+    }
+}
+
+static void examples(void **state)
+{
+    (void)state;
+    const cJSON *family;
+    size_t n = 0;
+    cJSON_ArrayForEach(family, cJSON_GetObjectItem(data, "families")) {
+        examples_of(family, family_of(text_of(family, "family")));
+        n++;
+    }
+    assert_true(n == sizeof names / sizeof *names);
+}
+
+static void answer_is(enum chat_family_id id, const char *prompt, const char *raw, const char *wanted)
+{
+    const int ways[] = { WHOLE, 1, PIECES };
+    for (int i = 0; i < 3; i++) {
+        const struct told *t = read_with(id, tools, prompt, raw, strlen(raw), ways[i], ANSWER_ROOM);
+        if (strcmp(line_of(t), wanted)) fail_msg("%s: %s\n gives  %s\n wanted %s", chat_family(id)->name, raw, line_of(t), wanted);
+    }
+}
+
+#define WEATHER "{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Lund\"}}"
+#define CALLED "get_weather({\"location\":\"Lund\"})"
+
+/* What is no call is content, and what stands in reasoning is no call. */
+static void no_calls(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "Say <tool_call> and <b>", "<tool_call>\n{\"name\": \"now\", \"arguments\": {oops}}\n</tool_call>",
+        "<tool_call>{\"name\": \"now\"", "  ", "a < b, <tool", "<tool_call>[1, 2]</tool_call>", "\n indented\n", "so <think> is a tag",
+        "<tool_call>{\"name\": \"\"}</tool_call>", "</tool_call>",
+        "<tool_call>{\"name\": \"no\\nname\"}</tool_call>", "<tool_call><tool_call><tool_call>",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) answer_is(CHAT_hermes, "", texts[i], texts[i]);
+    answer_is(CHAT_hermes, "", "<think>a <tool_call>\n" WEATHER "</tool_call></think>b", "[a <tool_call>\n" WEATHER "</tool_call>]b");
+    answer_is(CHAT_hermes, "<think>\n", "a\n</think>\n\nb <think>c", "[a\n]b <think>c");
+    answer_is(CHAT_hermes, "<think>\n\n</think>\n\n", "a", "a");
+    answer_is(CHAT_hermes, "", "</think>\n\na </think>", "a </think>");
+    answer_is(CHAT_hermes, "", "<think>never closed", "[never closed]");
+    answer_is(CHAT_plain, "", "<think>a</think><tool_call>" WEATHER, "[a]<tool_call>" WEATHER);
+    answer_is(CHAT_qwen3_coder, "", "The tag <function=f> is", "The tag <function=f> is");
+    answer_is(CHAT_qwen3_coder, "", "<tool_call>\n<function=now>\n<parameter=a>\nnever closed",
+              "<tool_call>\n<function=now>\n<parameter=a>\nnever closed");
+    answer_is(CHAT_llama_3, "", "{\"a\": 1}", "{\"a\": 1}");
+    answer_is(CHAT_llama_3, "", "{\"name\": \"Lund\", \"parameters\": {}}", "{\"name\": \"Lund\", \"parameters\": {}}");
+    answer_is(CHAT_llama_3, "", "See {\"name\": \"now\", \"parameters\": {}}", "See {\"name\": \"now\", \"parameters\": {}}");
+    answer_is(CHAT_harmony, "<|start|>assistant", "No header, to=day", "No header, to=day");
+    answer_is(CHAT_functionary_3_2, ">>>", "Hello there\nall", "Hello there\nall");
+    answer_is(CHAT_functionary_3_2, ">>>", "all\na >> b\nc", "a >> b\nc");
+    answer_is(CHAT_lfm2, "", "<|tool_call_start|>[f(1)]<|tool_call_end|>", "<|tool_call_start|>[f(1)]<|tool_call_end|>");
+    answer_is(CHAT_gemma_4, "", "call:now{} <|tool_call>call:now{a}<tool_call|>", "call:now{} <|tool_call>call:now{a}<tool_call|>");
+    answer_is(CHAT_granite_3, "", "<think>a</think><response>b</response>", "[a]b");
+    answer_is(CHAT_apriel, "", "Here are my reasoning steps:\na\n[BEGIN FINAL RESPONSE]\nb", "[a\n]b");
+    answer_is(CHAT_muse, "<|start|>assistant", " to=self<|message|>a<|eom|><|start|>assistant to=user<|message|>to=self<|eot|>",
+              "[a]to=self");
+    struct told *t = read_with(CHAT_hermes, NULL, "", "<tool_call>" WEATHER "</tool_call>", strlen("<tool_call>" WEATHER "</tool_call>"),
+        1, ANSWER_ROOM);
+    assert_string_equal(t->content, "<tool_call>" WEATHER "</tool_call>");
+}
+
+/* What models get wrong. */
+static void sloppy(void **state)
+{
+    (void)state;
+    answer_is(CHAT_hermes, "", "<tool_call>\n" WEATHER "\n", CALLED);
+    answer_is(CHAT_hermes, "", "<tool_call>\n" WEATHER "\n</tool_call>\n\nThere.", "There." CALLED);
+    answer_is(CHAT_hermes, "", "<tool_call>" WEATHER "</tool_call> {\"name\": 1}", "{\"name\": 1}" CALLED);
+    answer_is(CHAT_hermes, "", "<tool_call>```json\n[" WEATHER ",\n" WEATHER "]\n```</tool_call>", CALLED CALLED);
+    answer_is(CHAT_hermes, "", "<tool_call>[]</tool_call>", "");
+    answer_is(CHAT_hermes, "", "<tool_call>{\"name\": \"now\"}</tool_call>", "now({})");
+    answer_is(CHAT_hermes, "", "<tool_call>{\"name\": \"now\", \"parameters\": \"{\\\"a\\\": 1}\"}</tool_call>", "now({\"a\":1})");
+    answer_is(CHAT_hermes, "", "<tool_call>{\"name\": \"now\", \"arguments\": \"a\"}</tool_call>", "now(\"a\")");
+    answer_is(CHAT_hermes, "", "<tool_call>{\"name\": \"now\", \"arguments\": {\"a\": \"</tool_call>}\"}}</tool_call>",
+              "now({\"a\":\"</tool_call>}\"})");
+    answer_is(CHAT_qwen3_coder, "",
+              "<tool_call>\n<function=get_weather>\n<parameter=location>\n2\n</parameter>\n<parameter=days>\n 2\n</parameter>\n"
+              "</tool_call> \n",
+              "get_weather({\"location\":\"2\",\"days\":2})");
+    answer_is(CHAT_qwen3_coder, "", "<function=write_file><parameter=text>a</parameter>\n b\n\n</parameter></function>",
+              "write_file({\"text\":\"a</parameter>\\n b\\n\"})");
+    answer_is(CHAT_qwen3_coder, "",
+              "<tool_call><function=find_files><parameter=hidden>True</parameter><parameter=filter>none</parameter>"
+              "<parameter=x>[1]</parameter>",
+              "find_files({\"hidden\":true,\"filter\":\"none\",\"x\":[1]})");
+    answer_is(CHAT_qwen3_coder, "", "<tool_call>" WEATHER "</tool_call>", CALLED);
+    answer_is(CHAT_glm, "", "<tool_call>now</tool_call>a<tool_call>now\n<arg_key>a b</arg_key><arg_value></arg_value></tool_call>",
+              "anow({})now({\"a b\":\"\"})");
+    answer_is(CHAT_minicpm_5, "", "<function name=\"write_file\"><param name=\"text\"><![CDATA[</param></function>]]></param></function>",
+              "write_file({\"text\":\"</param></function>\"})");
+    answer_is(CHAT_deepseek_v4, "", "<｜DSML｜invoke name=\"f\">\n"
+              "<｜DSML｜parameter name=\"a\" string=\"true\">1</｜DSML｜parameter>\n"
+              "<｜DSML｜parameter name=\"b\" string=\"false\">\"1\"</｜DSML｜parameter></｜DSML｜invoke>",
+              "f({\"a\":\"1\",\"b\":\"1\"})");
+    answer_is(CHAT_kimi_k3, "",
+              "<|open|>call tool=\"now\" index=\"1\"<|sep|><|open|>json type=\"object\"<|sep|>{\"a\": 1}<|close|>json<|sep|>"
+              "<|close|>call<|sep|>", "now({\"a\":1})");
+    answer_is(CHAT_minimax_m3, "",
+              "]<]minimax[>[<invoke name=\"find_files\">]<]minimax[>[<filter>\n]<]minimax[>[<suffix>]<]minimax[>[</suffix>\n"
+              "]<]minimax[>[</filter>]<]minimax[>[</invoke>",
+              "find_files({\"filter\":{\"suffix\":[]}})");
+    answer_is(CHAT_llama_3, "", " \n{\"type\": \"function\", \"name\": \"now\", \"parameters\": null}\n", "now({})");
+    answer_is(CHAT_llama_3, "", "<|python_tag|>print(\"a\")\nb(2)", "python({\"code\":\"print(\\\"a\\\")\\nb(2)\"})");
+    answer_is(CHAT_llama_3, "", "<|python_tag|>{\"name\": \"now\", \"parameters\": {}}", "now({})");
+    answer_is(CHAT_functionary_3_1, "", "Code:<|python_tag|>1 + 1", "Code:python({\"code\":\"1 + 1\"})");
+    answer_is(CHAT_functionary_3_2, ">>>", "now\n{}>>>all\nb", "bnow({})");
+    answer_is(CHAT_harmony, "<|start|>assistant", "<|channel|>analysis to=python code<|message|>print(1)<|call|>",
+              "python({\"code\":\"print(1)\"})");
+    answer_is(CHAT_harmony, "<|start|>assistant<|channel|>final<|message|>", "a<|return|>", "a");
+    answer_is(CHAT_harmony, "<|start|>assistant", "<|channel|>commentary to=functions.now<|message|>", "now({})");
+    answer_is(CHAT_harmony, "<|start|>assistant", "<|channel|>analysis<|message|>a<|channel|>final<|message|>b", "[a]b");
+    answer_is(CHAT_lfm2, "", "<|tool_call_start|>a.b(x='it\\'s \\x41', y=[None, -1.5, (True,)], z={'k': false}), now()<|tool_call_end|> ok",
+              "oka.b({\"x\":\"it's \\u0041\",\"y\":[null,-1.5,[true]],\"z\":{\"k\":false}})now({})");
+    answer_is(CHAT_lfm2, "", "<|tool_call_start|>[" WEATHER "]<|tool_call_end|>", CALLED);
+    answer_is(CHAT_gemma_4, "", "<|tool_call>call:f{a:<|\"|>}{<|\"|>, b : { <|\"|>c d<|\"|> : [1e3,true,null,word] }}<tool_call|>b",
+              "bf({\"a\":\"}{\",\"b\":{\"c d\":[1e3,true,null,\"word\"]}})");
+    answer_is(CHAT_mistral_args, "", "[TOOL_CALLS][" WEATHER "]", CALLED);
+    answer_is(CHAT_mistral_args, "", "[TOOL_CALLS]now[ARGS][TOOL_CALLS]now[ARGS]{}", "[TOOL_CALLS]now[ARGS]now({})");
+    answer_is(CHAT_kimi_k2, "",
+              "<|tool_call_begin|>functions.now:12<|tool_call_argument_begin|> {} <|tool_call_end|> <|tool_calls_section_end|>",
+              "now({})#functions.now:12");
+    answer_is(CHAT_deepseek_r1, "",
+              "<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n{}\n```\n<｜tool▁call▁end｜>\nand",
+              "andnow({})");
+    answer_is(CHAT_command_r7b, "<|START_THINKING|>", "a<|END_THINKING|>b<|START_ACTION|>[{\"tool_name\": \"now\", \"tool_call_id\": 3}]",
+              "[a]bnow({})#3");
+    answer_is(CHAT_apertus, "", "<|tools_prefix|>[{\"now\": {}, \"f\": {\"a\": 1}}]<|tools_suffix|>", "now({})f({\"a\":1})");
+}
+
+/* Text without marks comes at once, but for what could become one. */
+static void at_once(void **state)
+{
+    (void)state;
+    enum { LONGEST = 40 };                                   /* a mark */
+    static const char text[] = "It is 9 degrees in Lund, so take a coat. An umbrella, too: a < b [see there] and no more than that.";
+    uint8_t *block = malloc(ANSWER_ROOM);
+    struct told *t = malloc(sizeof *t);
+    for (uint32_t id = 0; id < CHAT_N_FAMILIES; id++) {
+        struct answer a;
+        *t = (struct told){ .n_content = 0 };
+        answer_begin(&a, &(struct answer_options){ .family = chat_family(id), .tools = tools, .prompt = "", .tell = collect, .context = t,
+            .room = block,
+                                                   .room_bytes = ANSWER_ROOM });
+        for (size_t i = 0; i < sizeof text - 1; i++) {
+            answer_feed(&a, text + i, 1);
+            if (t->n_content + LONGEST < i + 1) fail_msg("%s: %zu of %zu bytes", chat_family(id)->name, t->n_content, i + 1);
+        }
+        assert_true(t->n_content == sizeof text - 1 && memcmp(t->content, text, sizeof text - 1) == 0);
+        answer_end(&a);
+    }
+    free(t);
+    free(block);
+}
+
+/* A call that is longer than the room allows is text, whole; the next one is a call again. */
+static void rooms(void **state)
+{
+    (void)state;
+    static char raw[1 << 16];
+    for (size_t n = 100; n < 40000; n = n * 3 / 2) {
+        const int head = snprintf(raw, sizeof raw, "<tool_call>{\"name\": \"now\", \"arguments\": {\"a\": \"");
+        memset(raw + head, 'x', n);
+        snprintf(raw + (size_t)head + n, sizeof raw - (size_t)head - n, "\"}}</tool_call>");
+        const size_t n_raw = strlen(raw);
+        snprintf(raw + n_raw, sizeof raw - n_raw, "\n<tool_call>" WEATHER "</tool_call>");
+        for (size_t room = ANSWER_ROOM_LEAST; room <= ANSWER_ROOM; room *= 2) {
+            const bool fits = n_raw < room / 4;
+            const struct told *t = read_with(CHAT_hermes, tools, "", raw, strlen(raw), PIECES, room);
+            if (fits && n + 64 < room / 4) assert_true(t->n_calls == 2 && t->n_content == 0 && strlen(t->calls[0].arguments) == n + 8);
+            if (!fits && n > room / 4) assert_true(t->n_calls == 1 && t->n_content == n_raw + 1 && memcmp(t->content, raw, n_raw) == 0);
+            assert_string_equal(t->calls[t->n_calls - 1].arguments, "{\"location\":\"Lund\"}");
+        }
+    }
+}
+
+/* Any text, made of pieces of the examples: the same events' text for any cutting. */
+static void cuttings(void **state)
+{
+    (void)state;
+    static char raw[1 << 14], whole[4 * TEXT];
+    for (int round = 0; round < 2000; round++) {
+        const uint32_t used = seed;
+        const cJSON *family = cJSON_GetArrayItem(cJSON_GetObjectItem(data, "families"), (int)draw(sizeof names / sizeof *names));
+        const cJSON *list = cJSON_GetObjectItem(family, "examples");
+        size_t n = 0;
+        for (uint32_t i = 0, parts = 1 + draw(4); i < parts; i++) {
+            const char *from = text_of(cJSON_GetArrayItem(list, (int)draw((uint32_t)cJSON_GetArraySize(list))), "raw");
+            const size_t most = strlen(from), at = draw(2) ? 0 : draw((uint32_t)most),
+                some = draw(2) ? most - at : draw((uint32_t)(most - at) + 1);
+            memcpy(raw + n, from + at, some);
+            n += some;
+        }
+        const enum chat_family_id id = family_of(text_of(family, "family"));
+        for (int way = 0; way < 3; way++) {
+            const struct told *t = read_with(id, tools, "", raw, n, way == 0 ? WHOLE : way == 1 ? 1 : PIECES, ANSWER_ROOM);
+            if (way == 0) strcpy(whole, line_of(t));
+            else if (strcmp(whole, line_of(t)))
+                fail_msg("%s, seed %u: %.*s\n whole %s\n cut   %s", chat_family(id)->name, used, (int)n, raw, whole, line_of(t));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(examples), cmocka_unit_test(no_calls), cmocka_unit_test(sloppy), cmocka_unit_test(at_once),
+            cmocka_unit_test(rooms),
+        cmocka_unit_test(cuttings),
+    };
+    return cmocka_run_group_tests(tests, load, NULL);
+}
