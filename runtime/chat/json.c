@@ -1,5 +1,6 @@
 /* json.c -- see json.h. */
 #include "json.h"
+#include "text.h"
 
 struct reader {
     struct room *room;
@@ -39,19 +40,6 @@ size_t json_utf8(const char *text, size_t n)
     return want;
 }
 
-static size_t put_codepoint(char *to, uint32_t c)
-{
-    if (c < 0x80) { to[0] = (char)c; return 1; }
-    if (c < 0x800) { to[0] = (char)(0xc0 | c >> 6); to[1] = (char)(0x80 | (c & 63)); return 2; }
-    if (c < 0x10000) {
-        to[0] = (char)(0xe0 | c >> 12); to[1] = (char)(0x80 | (c >> 6 & 63)); to[2] = (char)(0x80 | (c & 63));
-        return 3;
-    }
-    to[0] = (char)(0xf0 | c >> 18); to[1] = (char)(0x80 | (c >> 12 & 63)); to[2] = (char)(0x80 | (c >> 6 & 63));
-    to[3] = (char)(0x80 | (c & 63));
-    return 4;
-}
-
 /* Four hex digits at p. */
 static bool hex4(const char *p, const char *end, uint32_t *out)
 {
@@ -77,7 +65,7 @@ static bool read_escaped(struct reader *r, char *to, size_t *n)
         r->at += 6;
         c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
     } else if (c >= 0xd800 && c < 0xe000) c = 0xfffd;
-    *n += put_codepoint(to + *n, c);
+    *n += text_put_codepoint(to + *n, c);
     return true;
 }
 

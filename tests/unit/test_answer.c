@@ -1,4 +1,4 @@
-/* test_answer.c -- what models write, taken apart: the examples of tests/data/chat/toolcalls.json, each with what it means, in any pieces;
+/* test_answer.c -- what models write, taken apart: the examples of tests/data/answer, each with what it means, in any pieces;
  * and what is not in them. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,8 +85,8 @@ static int load(void **state)
 {
     (void)state;
     seed = (uint32_t)time(NULL);
-    FILE *f = fopen(FORGEC_UNPACKED "/chat/toolcalls.json", "rb");
-    if (!f) { perror(FORGEC_UNPACKED "/chat/toolcalls.json"); return -1; }
+    FILE *f = fopen(FORGEC_UNPACKED "/answer/toolcalls.json", "rb");
+    if (!f) { perror(FORGEC_UNPACKED "/answer/toolcalls.json"); return -1; }
     static char bytes[1 << 18];
     bytes[fread(bytes, 1, sizeof bytes - 1, f)] = 0;
     fclose(f);
