@@ -210,6 +210,22 @@ fuzz_*)
         for file in "$root"/tests/data/tokenizers/tiny-*.gguf "$root"/tests/data/tokenizers/made-unigram.gguf "$root"/tests/data/tokenizers/bert-bge.gguf; do
             { printf '\200'; cat "$file"; } >"$work/seeds/$(basename "$file")"
         done ;;
+    fuzz_grammar)       # its first byte: even a grammar, odd a JSON schema
+        length=4096
+        { printf '\000'; cat <<'END'
+root ::= "{" ws (pair ("," ws pair)*)? "}" | [^"\x00-\x1f]{2,5} . <[65]> !<[66]>
+pair ::= "\"" [a-z\u00e9]+ "\":" (number | "\"" ([^"\\] | "\\" ["n])* "\"") # a member
+number ::= "-"? ([0-9] | [1-9] [0-9]{0,400}) ("." [0-9]+)?
+ws ::= | " " | "\n" [ \t]{0,20}
+END
+        } >"$work/seeds/grammar"
+        { printf '\001'; cat <<'END'
+{"$defs":{"n":{"type":"object","properties":{"a":{"type":"integer","minimum":-5,"exclusiveMaximum":120},"b":{"$ref":"#/$defs/n"}},
+"required":["a"],"additionalProperties":{"type":"number","minimum":0}}},"anyOf":[{"$ref":"#/$defs/n"},{"type":"array","prefixItems":[true],
+"items":{"enum":["x",1,null]},"minItems":2,"maxItems":9},{"type":["string","null"],"pattern":"^[a-z\\d]+(-|\\w{2,9})?$"},{"minLength":2,"maxLength":300},
+{"format":"date-time"},{"allOf":[{"properties":{"a":{}}},{"required":["a"]}]}]}
+END
+        } >"$work/seeds/schema" ;;
     esac
     cd "$root"
     "$dir/sanitized/$kind" -seed=1 -max_total_time="${FUZZ_SECONDS:-8}" -timeout=60 -rss_limit_mb=3000 -max_len=$length -print_final_stats=1 -close_fd_mask=3 \

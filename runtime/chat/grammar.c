@@ -501,6 +501,16 @@ static uint32_t item_put(struct reader *r, struct grammar_item item)
     return at;
 }
 
+/* A state of n items; where a state leads to lies before it, but for loops (find_facts). */
+static uint32_t item_put_all(struct reader *r, const struct grammar_item *items, uint32_t n)
+{
+    const uint32_t at = r->failed ? 0 : item_new(r, n);
+    if (r->failed) return 0;
+    memcpy(r->items + at, items, n * sizeof *items);
+    r->items[at + n - 1].last = 1;
+    return at;
+}
+
 /* Behind first .. last at the same length of sequences, the parts that share all but the last bytes. */
 static uint32_t ranges_of_length(uint32_t first, uint32_t last, uint32_t n, struct utf8_range *out)
 {
@@ -544,7 +554,8 @@ static uint32_t put_class(struct reader *r, const struct tree *t, uint32_t next)
     uint32_t whole[4] = { next, 0, 0, 0 }, n_items = 0;
     for (const struct span *s = t->spans; s; s = s->next) n_items += utf8_ranges(s->first, s->last, ranges);
     if (n_items == 0) return item_put(r, (struct grammar_item){ .kind = GRAMMAR_NOTHING });
-    const uint32_t state = item_new(r, n_items);
+    struct grammar_item *items = take(r, n_items * sizeof *items);
+    n_items = 0;
     for (const struct span *s = t->spans; s && !r->failed; s = s->next) {
         const uint32_t n = utf8_ranges(s->first, s->last, ranges);
         for (uint32_t i = 0; i < n && !r->failed; i++) {
@@ -559,14 +570,10 @@ static uint32_t put_class(struct reader *r, const struct tree *t, uint32_t next)
             for (uint32_t k = u->n - 1 - any; k > 0; k--)
                 after = item_put(r, (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = u->low[k], .high = u->high[k], .next = after });
             if (r->failed) break;
-            struct grammar_item *item = &r->items[state + --n_items];
-            item->kind = GRAMMAR_BYTES;
-            item->low = u->low[0];
-            item->high = u->high[0];
-            item->next = after;
+            items[n_items++] = (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = u->low[0], .high = u->high[0], .next = after };
         }
     }
-    return state;
+    return item_put_all(r, items, n_items);
 }
 
 static uint32_t put_tree(struct reader *r, const struct tree *t, uint32_t next);
@@ -633,13 +640,11 @@ static uint32_t put_choice(struct reader *r, const struct tree *t, uint32_t next
     uint32_t n = 0;
     for (const struct tree *c = t->child; c; c = c->next) n++;
     if (n == 1) return put_tree(r, t->child, next);
-    const uint32_t state = item_new(r, n);
+    struct grammar_item *to = take(r, n * sizeof *to);
     n = 0;
-    for (const struct tree *c = t->child; c && !r->failed; c = c->next) {
-        const uint32_t to = put_tree(r, c, next);
-        r->items[state + n++].next = to;
-    }
-    return state;
+    for (const struct tree *c = t->child; c && !r->failed; c = c->next)
+        to[n++] = (struct grammar_item){ .kind = GRAMMAR_EMPTY, .next = put_tree(r, c, next) };
+    return item_put_all(r, to, n);
 }
 
 /* The children of a sequence from the last to the first. */

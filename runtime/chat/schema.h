@@ -1,0 +1,17 @@
+/* schema.h -- a JSON schema (draft 2020-12, as far as docs/grammar.md says) as the grammar of the JSON texts that satisfy it. */
+#ifndef FORGE_SCHEMA_H
+#define FORGE_SCHEMA_H
+#include "grammar.h"
+#include "json.h"
+
+enum { SCHEMA_MOST_RULES = 20000, SCHEMA_DEPTH = 64 };
+
+/* Writes GBNF.  prefix: what the names of its rules begin with, letters and digits or ""; the rule of the schema is prefix "root".
+ * work: memory for parts of the schema, which may go afterwards.  False: *error names the place in the schema and the keyword that is not
+ * supported or makes no sense, or out is full. */
+bool schema_grammar(struct room *work, const struct json *schema, const char *prefix, struct text_out *out, struct grammar_error *error);
+
+/* text: [n] JSON.  NULL: *error says why, and the room is as it was.  A schema of n bytes takes about 500 n bytes of room while it is read,
+ * and half a megabyte. */
+const struct grammar *grammar_of_schema(struct room *room, const char *text, size_t n, struct grammar_error *error);
+#endif
