@@ -10,7 +10,7 @@
 #include "runtime/device/threads.h"
 #include "runtime/run/session.h"
 
-enum kind { FLAG, TEXT, INTEGER, REAL, SEED, STOP, BIAS, REAL_GIVEN, INTEGER_GIVEN };
+enum kind { FLAG, TEXT, INTEGER, REAL, SEED, STOP, CHOICE, BIAS, REAL_GIVEN, INTEGER_GIVEN };
 
 /* What -p -n -d -r -o mean depends on these; then: programs that generate text, or those that give vectors of texts; where a text can go
  * through the model in pieces; programs that have a server. */
@@ -71,6 +71,13 @@ static const struct option table[] = {
     { NULL, "--frequency-penalty", "X", "subtracted once per occurrence (default 0)",
       REAL, WORDS, AT(sample.frequency_penalty), 0, -1e6, 1e6 },
     { "-l", "--logit-bias", "ID+X", "adds X to a token's logit (ID-X subtracts); may be repeated", BIAS, WORDS, 0, 0, 0, 0 },
+    { NULL, "Guided text (docs/grammar.md)", NULL, NULL, FLAG, WORDS, 0, 0, 0, 0 },
+    { "-G", "--grammar", "TEXT", "the text satisfies this grammar, in llama.cpp's GBNF", TEXT, OF_TEXT | WORDS, AT(grammar), 0, 0, 0 },
+    { NULL, "--grammar-file", "FILE", "the same from a file", TEXT, OF_TEXT | WORDS, AT(grammar_path), 0, 0, 0 },
+    { "-j", "--json-schema", "TEXT", "the text is JSON that satisfies this schema; {}: any JSON",
+      TEXT, OF_TEXT | WORDS, AT(schema), 0, 0, 0 },
+    { "-jf", "--json-schema-file", "FILE", "the same from a file", TEXT, OF_TEXT | WORDS, AT(schema_path), 0, 0, 0 },
+    { NULL, "--choice", "TEXT", "the text is this one or another choice; may be repeated", CHOICE, OF_TEXT | WORDS, 0, 0, 0, 0 },
     { NULL, "Serving", NULL, NULL, FLAG, SERVER, 0, 0, 0, 0 },
     { NULL, "--serve", NULL, "answer HTTP requests: OpenAI's API (docs/server.md)", FLAG, SERVER, AT(serve), 0, 0, 0 },
     { NULL, "--host", "NAME", "address to listen at (default 127.0.0.1); another than the loopback needs --api-key",
@@ -294,6 +301,11 @@ static enum forge_status set_option(struct forge_options *o, const struct option
         if (o->n_stops == MAX_STOPS) return error_set(error, FORGE_USAGE, "more than %d %s", MAX_STOPS, name);
         o->stops[o->n_stops++] = value;
         return FORGE_OK;
+    case CHOICE:
+        if (*value == 0) return error_set(error, FORGE_USAGE, "%s: empty text", name);
+        if (o->n_choices == MAX_CHOICES) return error_set(error, FORGE_USAGE, "more than %d %s", MAX_CHOICES, name);
+        o->choices[o->n_choices++] = value;
+        return FORGE_OK;
     }
     return FORGE_OK;
 }
@@ -311,6 +323,11 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
         return error_set(error, FORGE_USAGE, "-p, -f and --tokens exclude each other");
     if (o->mode == MODE_CHAT && o->tokens) return error_set(error, FORGE_USAGE, "--tokens does not go with -i");
     if (o->mode == MODE_RUN && o->system) return error_set(error, FORGE_USAGE, "--system-prompt goes with -i only");
+    const int guides = !!o->grammar + !!o->grammar_path + !!o->schema + !!o->schema_path + (o->n_choices > 0);
+    if (guides > 1) return error_set(error, FORGE_USAGE, "--grammar, --json-schema, their files and --choice exclude each other");
+    if (guides > 0 && o->mode != MODE_RUN && o->mode != MODE_CHAT)
+        return error_set(error, FORGE_USAGE, "grammars, schemas and choices go with a prompt and with -i only");
+    if (guides > 0 && o->ignore_eos) return error_set(error, FORGE_USAGE, "--ignore-eos: a text with a grammar ends where that ends");
     if (o->random_weights && o->weights_path) return error_set(error, FORGE_USAGE, "-m and --random-weights exclude each other");
     if (*o->spec && strcmp(o->spec, "none") != 0 && strcmp(o->spec, "ngram") != 0 && strcmp(o->spec, "mtp") != 0)
         return error_set(error, FORGE_USAGE, "--spec: '%s' is not none, ngram or mtp", o->spec);

@@ -14,7 +14,7 @@
 enum forge_mode { MODE_RUN, MODE_CHAT, MODE_SERVE, MODE_BENCH, MODE_PROFILE, MODE_PERPLEXITY, MODE_TOKENIZE, MODE_CHECK, MODE_INFO,
                   MODE_VERSION, MODE_HELP };
 
-enum { MAX_STOPS = 32, MAX_BIASES = 256, MAX_LIST = 16, MAX_IGNORED = 16 };
+enum { MAX_STOPS = 32, MAX_CHOICES = 256, MAX_BIASES = 256, MAX_LIST = 16, MAX_IGNORED = 16 };
 
 struct forge_options {
     enum forge_mode mode;
@@ -27,6 +27,9 @@ struct forge_options {
     int32_t chunk;                    /* -1: not given */
     const char *stops[MAX_STOPS];
     size_t  n_stops;
+    const char *grammar, *grammar_path, *schema, *schema_path;     /* what guides the text; at most one of them and choices */
+    const char *choices[MAX_CHOICES];
+    size_t  n_choices;
     struct forge_bias biases[MAX_BIASES];
     size_t  n_biases;
 

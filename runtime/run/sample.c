@@ -212,9 +212,12 @@ static int32_t draw(struct forge_sampler *s, const struct candidate *c, size_t n
     double total = 0;
     for (size_t i = 0; i < n; i++) total += s->weights[i] = exp(((double)c[i].logit - (double)best) * inverse);
     double at = random_unit(&s->random) * total;
-    for (size_t i = 0; i < n; i++)
+    size_t last = 0;                                         /* rounding may leave something: then the last one that can be drawn */
+    for (size_t i = 0; i < n; i++) {
         if ((at -= s->weights[i]) < 0) return c[i].id;
-    return c[n - 1].id;
+        if (s->weights[i] > 0) last = i;
+    }
+    return c[last].id;
 }
 
 int32_t sampler_draw(struct forge_sampler *s, float *logits)

@@ -1,4 +1,5 @@
 /* session.c -- a run of text: prompt in, tokens out, words on the way. */
+#include "guide.h"
 #include "session.h"
 
 #include <stdio.h>
@@ -7,6 +8,25 @@
 #include <unistd.h>
 
 #include "runtime/text/tokenize.h"
+
+/* What the options say of the text; s->guide stays NULL when they say nothing. */
+static enum forge_status open_guide(struct forge_session *s, struct forge_error *error)
+{
+    const struct forge_options *o = s->options;
+    const char *text = o->grammar ? o->grammar : o->schema, *path = o->grammar_path ? o->grammar_path : o->schema_path;
+    const char *name = path ? path : o->grammar ? "--grammar" : o->schema ? "--json-schema" : "--choice";
+    struct forge_bytes file = { NULL, 0 };
+    if (!text && !path && o->n_choices == 0) return FORGE_OK;
+    TRY(guide_lexicon(&s->lexicon, s->program, error));
+    if (path) TRY(read_all(&file, path, error));
+    const struct guide_source source = {
+        .kind = o->grammar || o->grammar_path ? GUIDE_GRAMMAR : o->n_choices > 0 ? GUIDE_CHOICES : GUIDE_SCHEMA,
+        .text = path ? file.bytes : text, .n = path ? file.n : text ? strlen(text) : o->n_choices, .choices = o->choices,
+    };
+    const enum forge_status status = guide_open(&s->guide, &source, s->lexicon, name, error);
+    free(file.bytes);
+    return status;
+}
 
 enum forge_status session_open(struct forge_session *s, const struct forge_options *options, struct forge_engine *engine,
                                volatile sig_atomic_t *stop, struct forge_error *error)
@@ -32,6 +52,7 @@ enum forge_status session_open(struct forge_session *s, const struct forge_optio
     }
     enum forge_status status = sampler_open(&s->sampler, &options->sample, p->n_vocab, engine->n_ctx, error);
     if (status == FORGE_OK) status = sequence_open(&s->sequence, engine, error);
+    if (status == FORGE_OK) status = open_guide(s, error);
     if (status != FORGE_OK) session_close(s);
     return status;
 }
@@ -40,6 +61,8 @@ void session_close(struct forge_session *s)
 {
     sequence_close(s->sequence);
     sampler_close(s->sampler);
+    guide_close(s->guide);
+    free(s->lexicon);
     free(s->logits);
     free(s->piece);
     memset(s, 0, sizeof *s);
@@ -84,10 +107,28 @@ static enum forge_status print_token(struct forge_session *s, int32_t id, bool *
     return FORGE_OK;
 }
 
-/* The next token from the logits of the last step, or from the GPU, which drew it already. */
-static enum forge_status draw_token(struct forge_session *s, int32_t *id, struct forge_error *error)
+/* Is the text drawn on the device?  One that is guided is drawn here: what may come depends on the token before. */
+static bool draws_there(const struct forge_session *s) { return engine_draws(s->engine) && !s->guide; }
+
+/* A guided token takes one random number with temp > 0, as any other, also where only one may come.  *ended: none comes. */
+static enum forge_status draw_guided(struct forge_session *s, int32_t *id, bool *ended, struct forge_error *error)
 {
-    if (engine_draws(s->engine)) {
+    const uint32_t *bits;
+    TRY(guide_mask(s->guide, &bits, ended, error));
+    if (*ended) return FORGE_OK;
+    guide_logits(bits, s->logits, s->program->n_vocab);
+    *id = sampler_draw(s->sampler, s->logits);
+    return guide_accept(s->guide, *id, error);
+}
+
+/* The next token from the logits of the last step, or from the GPU, which drew it already. */
+static enum forge_status draw_token(struct forge_session *s, int32_t *id, bool *ended, struct forge_error *error)
+{
+    *ended = false;
+    if (s->guide) {
+        TRY(draw_guided(s, id, ended, error));
+        if (*ended) return FORGE_OK;
+    } else if (draws_there(s)) {
         TRY(engine_draw_next(s->sequence, id, error));
         if (s->options->sample.temp > 0) random_next(sampler_random(s->sampler));
     } else {
@@ -101,7 +142,8 @@ static enum forge_status draw_token(struct forge_session *s, int32_t *id, struct
 enum forge_status session_generate(struct forge_session *s, int64_t n_predict, bool last, enum forge_ending *ending,
                                    struct forge_error *error)
 {
-    const bool ahead = engine_draws(s->engine);
+    const bool ahead = draws_there(s);
+    if (s->guide) TRY(guide_restart(s->guide, error));
     s->n_tail = 0;
     s->pending = -1;
     *ending = ENDED_LIMIT;
@@ -112,7 +154,9 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, b
     for (int64_t i = 0; n_predict < 0 || i < n_predict; i++) {
         if (*s->stop) { *ending = ENDED_INTERRUPT; break; }
         int32_t id;
-        TRY(draw_token(s, &id, error));
+        bool whole;
+        TRY(draw_token(s, &id, &whole, error));
+        if (whole) { *ending = ENDED_TEXT; break; }
         s->pending = -1;                                         /* the one before it is in the context, on a GPU from now on */
         if (ahead) {                                             /* steps run while tokens are printed: all time counts */
             const double now = seconds_now();

@@ -18,6 +18,8 @@ struct forge_session {
     struct forge_engine  *engine;
     struct forge_sequence *sequence; /* the text so far */
     struct forge_sampler *sampler;
+    struct forge_guide   *guide;     /* NULL: any text */
+    struct lexicon       *lexicon;   /* its vocabulary */
     struct forge_stream   out;
     volatile sig_atomic_t *stop;     /* set by SIGINT */
     float   *logits;                 /* [n_vocab] after the last token */

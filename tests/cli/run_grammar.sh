@@ -1,0 +1,57 @@
+#!/bin/sh
+# run_grammar.sh FORGEC MODEL LIBSIMT -- the bundled model guided by grammars, schemas and choices, on this CPU and in lanes: what is written
+# satisfies them, and is the same for the same seed.
+forgec=$1 model=$2 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../harness.sh"
+export FORGE_HIP_LIBRARY="$3"
+schema='{"type":"object","properties":{"name":{"type":"string","minLength":2,"maxLength":12},"age":{"type":"integer","minimum":1,"maximum":99},
+"mood":{"enum":["happy","sad"]}},"required":["name","age","mood"]}'
+form='^\{[[:space:]]*"name": ?"[^"]{2,12}",[[:space:]]*"age": ?[1-9][0-9]?,[[:space:]]*"mood": ?"(happy|sad)"[[:space:]]*\}$'
+
+# written PATTERN: all of the last output as one line
+written() { tr '\n' ' ' < "$tmp/out" | grep -qE -e "$1" || bad "'$(cat "$tmp/out")' is not $1"; }
+
+# guided PROGRAM SEED OPTIONS...: twice, into out
+guided() {
+    program=$1 seed=$2
+    shift 2
+    check "$program, seed $seed" 0 "$program" -p "Once upon a time" -n 80 -s "$seed" -q "$@"
+    err_empty
+    cp "$tmp/out" "$tmp/first"
+    check "$program, seed $seed" 0 "$program" -p "Once upon a time" -n 80 -s "$seed" -q "$@"
+    same "$tmp/first" "$tmp/out"
+}
+
+cd "$tmp" || exit 1
+printf '%s' "$schema" > schema.json
+printf 'root ::= noun (" and " noun)* "."\nnoun ::= "the " [a-z]{2,8} # one\n' > list.gbnf
+check cpu 0 "$forgec" build "$model" -q --ctx 256 -o cpu
+check lanes 0 "$forgec" build "$model" -q --ctx 256 -t "$here/../lanes/simt32.yaml" -o lanes
+guided ./cpu 7 -j "$schema"; written "$form"
+guided ./cpu 8 --temp 0 --json-schema-file schema.json; written "$form"
+guided ./cpu 9 --grammar-file list.gbnf --temp 1.5; written '^(the [a-z]{2,8} and )*the [a-z]{2,8}\.$'
+guided ./lanes 10 --choice "in the wood" --choice "at sea" --choice "x"; written '^(in the wood|at sea|x)$'
+check "lanes" 0 ./lanes -p "Once" -n 80 -s 7 -q -j "$schema"; written "$form"          # slow: once
+for seed in 1 2 3 4 5 6; do
+    guided ./cpu $seed --json-schema-file schema.json --temp 2 --top-k 0 --top-p 1 --min-p 0; written "$form"
+    guided ./cpu $seed -j '{"type":"array","items":{"type":"number","minimum":0,"maximum":1},"minItems":1,"maxItems":3}' --temp 1.5
+    written '^\[[[:space:]]*(0|1|0\.[0-9]+|1\.0)(,[[:space:]]*(0|1|0\.[0-9]+|1\.0)){0,2}[[:space:]]*\]$'
+done
+check "cut off" 0 ./cpu -p "Once" -n 6 -s 3 -q -G 'root ::= [a-z ]{300}'; written '^[a-z ]{6,}$'
+
+# a chat: every answer from the beginning
+stdin=lines
+printf 'Once\nThen\n' > lines
+check chat 0 ./cpu -i -n 40 -q --choice "a fox" --choice "a hen"
+stdin=
+[ "$(grep -cE '^a (fox|hen)$' out)" -eq 2 ] || bad "two answers wanted"
+
+refuse "two at once" 2 "exclude each other" ./cpu -p a -G 'root ::= "a"' --choice b
+refuse "no grammar" 2 "--grammar: line 1, column 10: a rule that is not defined: 'x'" ./cpu -p a -G 'root ::= x'
+refuse "no schema" 2 "--json-schema: #/items: 'not' is a keyword that is not enforced" ./cpu -p a -j '{"items":{"not":{}}}'
+refuse "no file" 1 "none.gbnf" ./cpu -p a --grammar-file none.gbnf
+refuse "never ends" 2 "--ignore-eos" ./cpu -p a --choice b --ignore-eos
+refuse "not for speed" 2 "with a prompt and with -i only" ./cpu --perplexity -p a --choice b
+first=$(./cpu --tokenize -p a --no-parse-special | tr ' ' '\n' | tail -n 1)
+refuse "nothing left" 1 "the biases of tokens leave none" ./cpu -p a -G "root ::= <[$first]>" -l "$first-inf" --temp 0
+summary
