@@ -5,13 +5,16 @@
 
 enum action { TO_REASONING, TO_CONTENT, TO_CALL, PAST_CALL, PAST_LIST, PAST_BLOCK, NO_MARK };
 struct mark { const char *text; enum action action; };
-enum { MARKS_MOST = 24 };
+enum { MARKS_MOST = 24, ENDLESS_MOST = 8 };
 struct marks { struct mark list[MARKS_MOST]; uint32_t n; };
 
 static void add(struct marks *m, const char *text, enum action action)
 {
     if (text) m->list[m->n++] = (struct mark){ text, action };
 }
+
+/* Each call that never ends costs a walk through all that is held: so many of them, and no more are looked for. */
+static bool may_call(const struct answer *a) { return a->tools && a->n_endless < ENDLESS_MOST; }
 
 /* The marks that mean something now.  fresh: behind nothing but white space since the last one. */
 static struct marks marks_now(const struct answer *a, bool fresh)
@@ -39,7 +42,7 @@ static struct marks marks_now(const struct answer *a, bool fresh)
         add(&m, f->think[1], TO_CONTENT);
     }
     if (f->flags & CHAT_LINE) add(&m, f->call, TO_CALL);
-    else if (a->tools && f->shape != CHAT_NO_CALLS) {
+    else if (may_call(a) && f->shape != CHAT_NO_CALLS) {
         add(&m, f->open, TO_CALL);
         add(&m, f->call && f->shape != CHAT_BRACED ? f->call : NULL, TO_CALL);
         add(&m, f->code, TO_CALL);
@@ -121,13 +124,12 @@ static bool begins_call(const struct answer *a, char c, bool comma)
 static bool look_at_start(struct answer *a, bool last)
 {
     size_t p = 0, n;
-    bool partial, comma = false;
-    for (; p < a->n; p++) {
-        if (a->inside == IN_LIST && !comma && (a->hold[p] == ',' || a->hold[p] == ';')) comma = true;
-        else if (!is_space(a->hold[p])) break;
-    }
+    bool partial;
+    while (p < a->n && is_space(a->hold[p])) p++;
+    if (!a->first) { drop(a, p); p = 0; }
+    const bool comma = a->inside == IN_LIST && p < a->n && (a->hold[p] == ',' || a->hold[p] == ';');
+    if (comma) while (++p < a->n && is_space(a->hold[p])) {}
     if (p == a->n) {
-        if (!a->first && !comma) drop(a, p);
         if (last || a->n == a->size) tell_text(a, a->n);
         return false;
     }
@@ -141,7 +143,6 @@ static bool look_at_start(struct answer *a, bool last)
         drop(a, p);
         begin_call(a, 1);
     } else {
-        if (!a->first && !comma) drop(a, p);
         a->fresh = a->header = false;
         a->inside = NOT_INSIDE;
     }
@@ -189,7 +190,11 @@ static bool look_at_call(struct answer *a, bool last)
         size_t used = 0;
         const enum call_result result = call_read(a, a->looked, ends, &used);
         if (result == CALL_MORE && !ends) continue;
-        if (result == CALL_MORE || result == CALL_NONE) { give_up_call(a); return true; }
+        if (result == CALL_MORE || result == CALL_NONE) {
+            a->n_endless += result == CALL_MORE;
+            give_up_call(a);
+            return true;
+        }
         drop(a, used);
         a->in_call = a->header = a->first = false;
         a->fresh = true;
@@ -199,6 +204,7 @@ static bool look_at_call(struct answer *a, bool last)
         return true;
     }
     if (a->n < a->size) return false;
+    a->n_endless++;
     give_up_call(a);
     return true;
 }

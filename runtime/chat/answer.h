@@ -51,7 +51,7 @@ struct answer {
     size_t       work_bytes;
     size_t       looked, mark, skip;         /* of a call: bytes that were looked at, of its first mark; of text: no mark begins before */
     struct { size_t from, at; uint32_t depth; char quote; } scan;      /* brackets of a call, as far as they are known */
-    uint32_t     n_calls;
+    uint32_t     n_calls, n_endless;         /* told; of those that never ended */
     bool         in_call, reasoning;
     bool         fresh, first;               /* nothing but white space since the last mark; there was no mark yet */
     bool         blank;                      /* neither content nor calls until now */

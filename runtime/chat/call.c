@@ -575,8 +575,8 @@ bool call_is_worth_reading(const struct answer *a, size_t n)
 {
     const struct chat_family *f = a->family;
     if ((f->shape != CHAT_TAGGED && f->shape != CHAT_ELEMENTS) || n <= 2 * NAME_MOST) return true;
-    const char *const ends[] = { f->post, f->close, f->open, f->call };
-    for (size_t i = 0; i < 4; i++)
+    const char *const ends[] = { f->post, f->close };
+    for (size_t i = 0; i < 2; i++)
         if (ends[i] && text_bytes(ends[i]) <= n && begins(a->hold + n - text_bytes(ends[i]), a->hold + n, ends[i])) return true;
     return false;
 }

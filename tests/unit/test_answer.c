@@ -414,12 +414,47 @@ static void cuttings(void **state)
     }
 }
 
+/* The templates that are here lead to the families of the data; those that are not in it, to these. */
+static void templates(void **state)
+{
+    (void)state;
+    static const struct { const char *template; enum chat_family_id id; } others[] = {
+        { "Bielik-11B-v3.0-Instruct", CHAT_hermes }, { "GLM-5.2", CHAT_glm }, { "MiroThinker", CHAT_hermes },
+        { "google-gemma-2-2b-it", CHAT_plain },
+        { "microsoft-Phi-3.5-mini-instruct", CHAT_plain }, { "phi-3-vocab", CHAT_plain }, { "poolside-Laguna-XS-2.1", CHAT_glm },
+        { "stepfun-ai-Step-3.5-Flash", CHAT_qwen3_coder }, { "tencent-Hy3", CHAT_hunyuan_3 },
+    };
+    static char text[1 << 17], path[1024];
+    const size_t n_others = sizeof others / sizeof *others;
+    size_t n_read = 0;
+    for (size_t i = 0; i < n_others + sizeof names / sizeof *names; i++) {
+        const cJSON *family = i < n_others ? NULL : cJSON_GetArrayItem(cJSON_GetObjectItem(data, "families"), (int)(i - n_others));
+        const cJSON *also = cJSON_GetObjectItem(family, "also");
+        for (int k = -1; k < cJSON_GetArraySize(also); k++) {
+            const char *name = !family ? others[i].template : k < 0 ? text_of(family, "template")
+                             : cJSON_GetStringValue(cJSON_GetArrayItem(also, k));
+            const enum chat_family_id wanted = family ? family_of(text_of(family, "family")) : others[i].id;
+            snprintf(path, sizeof path, FORGEC_UNPACKED "/chat/templates/%s.jinja", name);
+            FILE *f = fopen(path, "rb");
+            if (!f) continue;                                /* some of the families' templates are not here */
+            const size_t n = fread(text, 1, sizeof text, f);
+            fclose(f);
+            n_read++;
+            const enum chat_family_id id = chat_family_of(text, n);
+            if (id != wanted) fail_msg("%s: %s", name, chat_family(id)->name);
+        }
+    }
+    assert_true(n_read >= 52);
+    assert_true(chat_family_of("", 0) == CHAT_plain);
+    assert_true(chat_family_of("<think>", 7) == CHAT_plain && chat_family_of("[THINK]", 7) == CHAT_plain_brackets);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(examples), cmocka_unit_test(no_calls), cmocka_unit_test(sloppy), cmocka_unit_test(at_once),
             cmocka_unit_test(rooms),
-        cmocka_unit_test(cuttings),
+        cmocka_unit_test(cuttings), cmocka_unit_test(templates),
     };
     return cmocka_run_group_tests(tests, load, NULL);
 }
