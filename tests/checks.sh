@@ -51,7 +51,7 @@ clang)
 sanitized)      # what asan needs and, for their warnings, tests that it does not run; with CHECK_FULL everything
     if [ -z "${CHECK_FULL-}" ]; then
         for test in "$root"/tests/unit/test_*.c "$root"/tests/fuzz/fuzz_*.c; do targets="$targets $(basename "$test" .c)"; done
-        targets="$targets forgec make_gguf fake_program fake_external fake_chat test_decode simt_library fake_gpu fake_gpu_only fake_cuda
+        targets="$targets forgec make_gguf fake_program fake_external test_decode simt_library fake_gpu fake_gpu_only fake_cuda
             library_test_arm library_test_sampler test_server test_golden test_bugs test_counters poke_gguf"
     fi
     build "$dir/sanitized" -DFORGEC_SANITIZE=address,undefined -DFORGEC_FUZZ=ON -DFORGEC_WERROR=ON -DFORGEC_TEST_CACHE="$cache" "$quick"
@@ -105,7 +105,7 @@ tsan)
     "$dir/tsan.probe" || { echo "ThreadSanitizer cannot run here"; exit 77; }       # seen where ASLR can neither be borne nor be switched off
     built=$dir/tsan run='^test_(threads|cache|stream)$' levels=layer
     targets='forgec test_threads test_cache test_stream test_server'
-    if [ -n "${CHECK_FULL-}" ]; then targets="$targets fake_program fake_external fake_chat" run="$run|^run_cli$" levels='layer none'; fi
+    if [ -n "${CHECK_FULL-}" ]; then targets="$targets fake_program fake_external" run="$run|^run_cli$" levels='layer none'; fi
     build "$built" -DFORGEC_SANITIZE=thread "$quick"
     run_tests "$built" -R "$run" || failed=1
     for fuse in $levels; do

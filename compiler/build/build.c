@@ -14,6 +14,7 @@
 #include "compiler/product/library.h"
 #include "link.h"
 #include "compiler/gpu/report.h"
+#include "compiler/chat/model.h"
 #include "compiler/product/vocab.h"
 #include "weights_file.h"
 #include "runtime/model/state.h"
@@ -305,8 +306,8 @@ static bool compile_kernels(struct arena *a, const struct build_options *o, stru
 }
 
 static void compile_and_link(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n,
-                             const struct emit_options eo[], struct bytes vocab, const char *weights_hash, struct image_writer *writer,
-                             uint64_t weights_bytes, const char *out)
+                             const struct emit_options eo[], struct bytes vocab, struct bytes chat, const char *weights_hash,
+                             struct image_writer *writer, uint64_t weights_bytes, const char *out)
 {
     const struct profile *first = targets[0].profile;
     size_t n_jobs;
@@ -329,10 +330,11 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     step(o, "cc", since);
 
     since = build_seconds();
-    struct link_object *objects = arena_array(a, struct link_object, n_jobs + n + 1);
+    struct link_object *objects = arena_array(a, struct link_object, n_jobs + n + 2);
     for (size_t i = 0; i < n_jobs; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
     size_t n_objects = n_jobs;
     if (vocab.data) objects[n_objects++] = link_data_object(a, first, "forge_vocab", vocab);
+    if (chat.data) objects[n_objects++] = link_data_object(a, first, "forge_chat", chat);
     for (uint32_t i = 0; i < n; i++)
         if (targets[i].plan->gpu)
             objects[n_objects++] = link_data_object(a, first, emit_code_symbol(a, targets[i].profile), targets[i].code);
@@ -510,7 +512,8 @@ const char *build(struct arena *a, const struct build_options *o)
     const char *source_suffix = kernels_kinds[targets[0].profile->kind].suffix;
     const char *out = out_path(a, o, o->emit == EMIT_SOURCE ? source_suffix : o->emit == EMIT_ASM ? ".s" : "");
     const struct bytes vocab = vocab_build(a, file, model->n_vocab);
-    if (o->emit == EMIT_EXE && vocab.data) vocab_check_chat(a, file);
+    const bool has_chat = vocab.data && !model->pooling && !library_wanted(o);
+    const struct bytes chat = has_chat ? chat_build(a, file, o->chat_template) : (struct bytes){ NULL, 0 };
     since = build_seconds();
     struct image_writer writer = { .arena = a };
     const uint64_t weights_bytes = place_images(a, &writer, targets, n);
@@ -523,7 +526,8 @@ const char *build(struct arena *a, const struct build_options *o)
         const struct kernels_kind *kind = &kernels_kinds[targets[i].profile->kind];
         const enum cc_kind cc = library_wanted(o) ? kind->cc_library : kind->cc;
         eo[i] = (struct emit_options){ .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash,
-                                       .has_vocab = vocab.data != NULL, .weights_offset = targets[i].weights_offset,
+                                       .has_vocab = vocab.data != NULL, .has_chat = chat.data != NULL,
+                                       .weights_offset = targets[i].weights_offset,
                                        .options = options_text(a, o, targets[i].plan),
                                        .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
                                        .compile_command = cc_line(a, targets[i].profile, cc, kernels_name(a, targets[i].profile)) };
@@ -548,6 +552,6 @@ const char *build(struct arena *a, const struct build_options *o)
         step(o, "library", since);
         if (!o->quiet && !o->cc.spawn.dry_run) library_announce(a, o, out, header);
     }
-    else compile_and_link(a, o, tc, targets, n, eo, vocab, weights_hash, &writer, weights_bytes, out);
+    else compile_and_link(a, o, tc, targets, n, eo, vocab, chat, weights_hash, &writer, weights_bytes, out);
     return out;
 }

@@ -19,6 +19,7 @@ struct build_options {
     const char         *prefix;                       /* of a library's names; NULL: "model" */
     const char         *plan_path;                    /* a plan whose choices are taken (plan/text.h); NULL: none */
     const char         *tuned_path;                   /* settings that forgec tune measured (plan/tuned.h); NULL: none */
+    const char         *chat_template;                /* takes the place of the model's; NULL: none */
     const char         *source;                       /* `forgec cc`: compile this file in place of the emitted source */
     const char         *templates_dir, *targets_dir, *models_dir;
     const char         *ignored_keys[32];             /* hyperparameters that need not be computed: struct model_options */

@@ -44,7 +44,8 @@ static const char usage[] =
     "                         with a header beside it: obj, lib (static) or shared\n" \
     "      --prefix NAME      of a library's functions, header and default output (default: model)\n" \
     "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n" \
-    "      --server           the program can answer HTTP requests (PROGRAM --serve)\n"
+    "      --server           the program can answer HTTP requests (PROGRAM --serve)\n" \
+    "      --chat-template FILE  a Jinja template for conversations in the place of the model's own\n"
 #define BUILD_OPTIONS \
     "  -t, --target T[,T2]    machine to build for (forgec targets; default: this machine);\n" \
     "                         of several the program runs the first that works where it is started,\n" \
@@ -281,7 +282,7 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 enum { MTP_COLUMNS = 4 };           /* of --spec mtp, unless --columns says otherwise: beyond three drafts few are right */
 enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_SERVER,
        OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN,
-       OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_IGNORE_TENSOR, OPT_TUNED, OPT_HELP };
+       OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_IGNORE_TENSOR, OPT_TUNED, OPT_CHAT_TEMPLATE, OPT_HELP };
 
 static const struct option build_options_table[] = {
     { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
@@ -298,6 +299,7 @@ static const struct option build_options_table[] = {
     { "plan", required_argument, NULL, OPT_PLAN },       { "tuned", required_argument, NULL, OPT_TUNED },
     { "jobs", required_argument, NULL, 'j' },            { "verbose", no_argument, NULL, 'v' },
     { "quiet", no_argument, NULL, 'q' },                 { "prefix", required_argument, NULL, OPT_PREFIX },
+    { "chat-template", required_argument, NULL, OPT_CHAT_TEMPLATE },
     { "help", no_argument, NULL, OPT_HELP },
     { NULL, 0, NULL, 0 },
 };
@@ -348,6 +350,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_PREFIX: o->prefix = optarg; break;
         case OPT_PLAN: o->plan_path = optarg; break;
         case OPT_TUNED: o->tuned_path = optarg; break;
+        case OPT_CHAT_TEMPLATE: o->chat_template = optarg; break;
         case OPT_IGNORE_KEY:
             if (o->n_ignored_keys == COUNT_OF(o->ignored_keys)) usage_error("--ignore-key: at most %zu keys", COUNT_OF(o->ignored_keys));
             o->ignored_keys[o->n_ignored_keys++] = optarg;

@@ -2,7 +2,6 @@
  * (llama_vocab::impl::load in src/llama-vocab.cpp): ids, defaults and the texts that are recognised are its facts. */
 #include "vocab.h"
 #include "charsmap.h"
-#include "runtime/app/chat_form.h"
 #include "runtime/model/vocab.h"
 #include "fold.inc"
 #include <inttypes.h>
@@ -759,14 +758,4 @@ struct bytes vocab_build(struct arena *a, const struct gguf *g, uint32_t n_vocab
     set_strips(b);
     list_specials(b);
     return write_image(b);
-}
-
-void vocab_check_chat(struct arena *a, const struct gguf *g)
-{
-    struct gguf_string s;
-    if (!gguf_get_string(g, "tokenizer.chat_template", &s)) return;
-    const bool whole = s.size == 0 || !memchr(s.data, 0, s.size);          /* emit leaves one with a NUL out */
-    if (whole && chat_form_find(arena_strndup(a, s.data, s.size))) return;
-    warn("%s: 'tokenizer.chat_template' is none of the forms forgec knows (" CHAT_FORM_NAMES "): with -i the program's"
-         " turns are plain lines, which the model may not understand; give it prompts in the template's form with -p", g->path);
 }

@@ -9,6 +9,4 @@
  * tokenizer ("none", "no_vocab" or no tokenizer.ggml.model).  Dies on tokenizers forgec does not have and on arrays that
  * do not fit together. */
 struct bytes vocab_build(struct arena *a, const struct gguf *g, uint32_t n_vocab);
-/* Warns when the model's chat template is of no family whose turns a program can write. */
-void vocab_check_chat(struct arena *a, const struct gguf *g);
 #endif

@@ -87,14 +87,13 @@ void emit_program(struct arena *a, struct text *t, const struct plan *p, const s
 {
     const struct model *m = p->model;
     const struct profile *profile = p->profile;
-    struct gguf_string chat = { 0 };
-    const bool has_chat = gguf_get_string(m->gguf, "tokenizer.chat_template", &chat);
     emit_tensors(a, t, p);
     emit_states(t, p);
     emit_features(t, profile);
     if (m->pooling)
         text_printf(t, "static const struct forge_embedding embedding = { /* pooling */ %u, /* whole */ %u };\n", m->pooling, !m->causal);
     if (o->has_vocab) text_puts(t, "extern const uint8_t forge_vocab[];\n");
+    if (o->has_chat) text_puts(t, "extern const uint8_t forge_chat[];\n");
     text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, profile),
                 emit_symbol(a, profile));
     text_printf(t, "    .abi_version = FORGE_ABI_VERSION, .n_vocab = %u, .n_ctx = %u, .n_embd = %u, .n_layer = %u,\n", m->n_vocab,
@@ -112,14 +111,14 @@ void emit_program(struct arena *a, struct text *t, const struct plan *p, const s
     const struct { const char *field, *value; } strings[] = {
         { "model_name", m->name }, { "architecture", m->architecture }, { "formats", model_formats(a, m) }, { "model_hash", o->model_hash },
         { "weights_hash", o->weights_hash }, { "target", profile->name }, { "options", o->options }, { "compiler", o->compiler },
-        { "chat_template", has_chat && !memchr(chat.data, 0, chat.size) ? arena_strndup(a, chat.data, chat.size) : NULL },
     };
     for (uint32_t i = 0; i < COUNT_OF(strings); i++) {
         text_printf(t, "    .%s = ", strings[i].field);
         emit_string(t, strings[i].value);
         text_puts(t, ",\n");
     }
-    text_printf(t, "    .features = cpu_features, .vocab = %s,\n", o->has_vocab ? "forge_vocab" : "0");
+    text_printf(t, "    .features = cpu_features, .vocab = %s, .chat = %s,\n", o->has_vocab ? "forge_vocab" : "0",
+                o->has_chat ? "forge_chat" : "0");
     emit_sampling(t, m->gguf);
     if (m->pooling) text_puts(t, "    .embedding = &embedding,\n");
     text_puts(t, "};\n");

@@ -11,7 +11,7 @@ struct emit_options {
     const char *options;          /* the choices that shaped the program: "--fuse layer --kv f16" */
     const char *compiler;         /* "forgec 0.1.0, clang 19.1.7" */
     const char *compile_command;  /* goes into the banner */
-    bool        has_vocab;
+    bool        has_vocab, has_chat;
     uint64_t    weights_offset;   /* of this program's image among the images of the executable */
 };
 

@@ -1,93 +1,305 @@
-/* chat.c -- a conversation in the model's own form of turns.
- * Chat templates are Jinja programs; the few forms most models use are recognised by their markers (chat_form.h).
- * (Forms after llama.cpp's src/llama-chat.cpp.) A model without a known one gets turns of plain text. */
+/* chat.c -- a conversation on a terminal: the model's chat template writes it anew for each turn, and what the model has read of it already
+ * stays.  A model without a template gets turns of plain lines. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "chat_form.h"
 #include "runtime/run/session.h"
 #include "runtime/text/tokenize.h"
+#include "runtime/chat/tokens.h"
 
-static const struct chat_form plain = { "plain", NULL, NULL, "", "\n", "", "\n", "\n", false };
+enum { LINE_BYTES = 1 << 16, TURN_EXTRA = 64 };                  /* TURN_EXTRA: more than what stands around a plain turn */
+static const size_t MOST_BYTES = (size_t)1 << 30;                /* of a room and of a text */
 
-enum { LINE_BYTES = 1 << 16, TURN_EXTRA = 512 };                 /* TURN_EXTRA: more than all texts of a form */
+struct message { const char *role; char *text; size_t n; };      /* text: its own */
 
 struct chat {
-    const struct chat_form *form;
-    char *line, *turn;               /* [LINE_BYTES]; [turn_bytes] */
-    size_t turn_bytes;
-    int32_t *tokens;                 /* [n_tokens] */
-    size_t n_tokens;
-    void  *scratch;
-    size_t scratch_bytes;
+    struct forge_session *session;
+    const uint8_t  *template;        /* NULL: plain turns */
+    const struct json *options;      /* --chat-template-kwargs, or NULL */
+    void           *options_memory;
+    struct message *messages;
+    size_t          n_messages, most_messages, first;    /* first: 1 with a system message */
+    int32_t        *held;            /* [n_held] of n_ctx + 1: what the sequence has read, then what is drawn */
+    size_t          n_held;
+    int32_t        *wanted;          /* [n_wanted] what it shall have read before it answers */
+    size_t          n_wanted, most_wanted;
+    char           *line;            /* [LINE_BYTES] */
+    int32_t         pending;         /* plain turns: drawn and printed, but not read; -1: none */
 };
 
-static size_t append(char *to, size_t at, const char *text)
-{
-    const size_t n = strlen(text);
-    memcpy(to + at, text, n);
-    return at + n;
-}
+static enum forge_status no_memory(struct forge_error *error) { return error_set(error, FORGE_NO_MEMORY, "out of memory for the chat"); }
 
-static size_t write_turn(const struct chat *c, const char *system, const char *user, bool first)
+/* text: [n] bytes, copied. */
+static enum forge_status message_add(struct chat *c, const char *role, const char *text, size_t n, struct forge_error *error)
 {
-    const struct chat_form *f = c->form;
-    size_t n = 0;
-    const bool tell = first && system;
-    if (!first) n = append(c->turn, n, f->answer_after);
-    if (tell && !f->system_inside) n = append(c->turn, append(c->turn, append(c->turn, n, f->system_before), system), f->system_after);
-    n = append(c->turn, n, f->user_before);
-    if (tell && f->system_inside) n = append(c->turn, append(c->turn, append(c->turn, n, f->system_before), system), f->system_after);
-    n = append(c->turn, n, user);
-    return append(c->turn, n, f->user_after);
-}
-
-/* Half a turn is none. */
-static void forget_turn(struct forge_session *s, uint32_t before)
-{
-    if (sequence_rewind(s->sequence, before)) return;
-    sequence_reset(s->sequence, NULL);
-    if (s->options->single_turn) return;
-    fprintf(stderr, "the model cannot go back to before a turn that it has read in part: the conversation starts over\n");
-}
-
-static enum forge_status answer(struct forge_session *s, struct chat *c, const char *user, struct forge_error *error)
-{
-    const struct forge_options *o = s->options;
-    for (int attempt = 0; ; attempt++) {
-        const bool first = s->sequence->n_past == 0;
-        const size_t bytes = write_turn(c, o->system, user, first);
-        const uint32_t flags = FORGE_TOK_SPECIAL | (first && !o->no_bos ? FORGE_TOK_ADD : 0u);
-        const int64_t n = forge_tokenize(s->program->vocab, c->turn, bytes, flags, c->tokens, c->n_tokens, c->scratch, c->scratch_bytes);
-        if (n < 0) return error_set(error, FORGE_NO_MEMORY, "out of memory for the tokens of a turn");
-        if (n == 0) return FORGE_OK;
-        if ((uint64_t)n >= s->engine->n_ctx) {
-            fprintf(stderr, "turn of %lld tokens, the context holds %u\n", (long long)n, s->engine->n_ctx);
-            return FORGE_OK;
-        }
-        if ((uint64_t)n < s->engine->n_ctx - s->sequence->n_past) {
-            const uint32_t before = s->sequence->n_past;
-            const enum forge_status status = session_prompt(s, c->tokens, (size_t)n, error);
-            if (status != FORGE_OK) forget_turn(s, before);
-            TRY(status);
-            break;
-        }
-        if (attempt > 0) return FORGE_OK;
-        fprintf(stderr, "context of %u tokens is full: the conversation starts over\n", s->engine->n_ctx);
-        TRY(sequence_reset(s->sequence, error));
+    if (c->n_messages == c->most_messages) {
+        const size_t most = c->most_messages ? 2 * c->most_messages : 16;
+        struct message *messages = realloc(c->messages, most * sizeof *messages);
+        if (!messages) return no_memory(error);
+        c->messages = messages;
+        c->most_messages = most;
     }
+    char *copy = malloc(n + 1);
+    if (!copy) return no_memory(error);
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    c->messages[c->n_messages++] = (struct message){ role, copy, n };
+    return FORGE_OK;
+}
+
+static void messages_drop(struct chat *c, size_t from)
+{
+    while (c->n_messages > from) free(c->messages[--c->n_messages].text);
+}
+
+/* Only the system message and the last one stay. */
+static void messages_forget(struct chat *c)
+{
+    const struct message last = c->messages[--c->n_messages];
+    messages_drop(c, c->first);
+    c->messages[c->n_messages++] = last;
+}
+
+static enum forge_status wanted_room(struct chat *c, size_t n, struct forge_error *error)
+{
+    if (n <= c->most_wanted) return FORGE_OK;
+    int32_t *wanted = realloc(c->wanted, n * sizeof *wanted);
+    if (!wanted) return no_memory(error);
+    c->wanted = wanted;
+    c->most_wanted = n;
+    return FORGE_OK;
+}
+
+/* ---- by the template ---- */
+
+static struct json *node(struct room *r, struct json ***to, const char *name, struct json value)
+{
+    struct json *v = room_take(r, sizeof *v);
+    if (!v) return NULL;
+    *v = value;
+    v->name = name;
+    v->n_name = name ? strlen(name) : 0;
+    **to = v;
+    *to = &v->next;
+    return v;
+}
+
+static struct json text_node(const char *text, size_t n) { return (struct json){ .kind = JSON_STRING, .text = text, .n = n }; }
+
+/* As transformers calls a template: {"messages": [...], "tools": null, "documents": null, "add_generation_prompt": true} */
+static bool make_variables(const struct chat *c, struct room *r, struct json *all)
+{
+    *all = (struct json){ .kind = JSON_OBJECT, .n = 4 };
+    struct json **member = &all->first;
+    struct json *messages = node(r, &member, "messages", (struct json){ .kind = JSON_ARRAY, .n = c->n_messages });
+    node(r, &member, "tools", (struct json){ .kind = JSON_NULL });
+    node(r, &member, "documents", (struct json){ .kind = JSON_NULL });
+    node(r, &member, "add_generation_prompt", (struct json){ .kind = JSON_TRUE });
+    if (r->full) return false;
+    struct json **to = &messages->first;
+    for (size_t i = 0; i < c->n_messages; i++) {
+        const struct message *m = &c->messages[i];
+        struct json *o = node(r, &to, NULL, (struct json){ .kind = JSON_OBJECT, .n = 2 });
+        if (!o) return false;
+        struct json **field = &o->first;
+        node(r, &field, "role", text_node(m->role, strlen(m->role)));
+        node(r, &field, "content", text_node(m->text, m->n));
+    }
+    return !r->full;
+}
+
+/* The text of a token that the vocabulary names; NULL: of none. */
+static const char *token_text(const uint8_t *vocab, int32_t id, char *out, size_t size)
+{
+    const size_t n = id < 0 ? size : forge_token_text(vocab, id, true, out, size - 1);
+    if (n >= size) return NULL;
+    out[n] = 0;
+    return out;
+}
+
+static int64_t local_seconds(void)
+{
+    const time_t now = time(NULL);
+    struct tm local;
+    return (int64_t)now + (localtime_r(&now, &local) ? (int64_t)local.tm_gmtoff : 0);
+}
+
+static bool render(struct chat *c, struct room *r, struct chat_text *text, struct chat_error *fault)
+{
+    struct json all;
+    char bos[256], eos[256];
+    const uint8_t *vocab = c->session->program->vocab;
+    const struct chat_input in = { &all, c->options, token_text(vocab, forge_vocab_bos(vocab), bos, sizeof bos),
+                                   token_text(vocab, forge_vocab_eos(vocab), eos, sizeof eos), local_seconds() };
+    if (make_variables(c, r, &all)) return chat_render(c->template, NULL, &in, r, text, fault);
+    fault->fault = CHAT_NO_ROOM;
+    return false;
+}
+
+static enum forge_status tokens_of(struct chat *c, const struct chat_text *text, struct forge_error *error)
+{
+    if (text->n > FORGE_TOK_MAX_BYTES) return error_set(error, FORGE_TOO_LONG, "conversation of %zu bytes", text->n);
+    const size_t scratch_bytes = forge_tokenize_scratch(text->n);
+    TRY(wanted_room(c, FORGE_TOK_MOST(text->n) + 1, error));
+    void *scratch = malloc(scratch_bytes + 1);
+    if (!scratch) return no_memory(error);
+    const int64_t n = chat_tokenize(c->session->program->vocab, text, c->wanted, c->most_wanted, scratch, scratch_bytes);
+    free(scratch);
+    if (n < 0) return no_memory(error);
+    c->n_wanted = (size_t)n;
+    return FORGE_OK;
+}
+
+/* The tokens of the conversation, the memory for it growing as it needs.  FORGE_FAILED: the template refuses it, error says why. */
+static enum forge_status want_rendered(struct chat *c, struct forge_error *error)
+{
+    size_t bytes = 1 << 16;
+    for (size_t i = 0; i < c->n_messages; i++) bytes += 2 * c->messages[i].n + 256;
+    for (size_t room = chat_room(bytes); ; ) {
+        struct room r = room_of(malloc(room), room);
+        struct chat_text text = { malloc(bytes), malloc(bytes), bytes, 0 };
+        struct chat_error fault = { .fault = CHAT_NO_ROOM };
+        enum forge_status status = FORGE_OK;
+        bool again = false;
+        if (!r.bytes || !text.bytes || !text.input) status = no_memory(error);
+        else if (render(c, &r, &text, &fault)) status = tokens_of(c, &text, error);
+        else if (fault.fault == CHAT_NO_ROOM && room < MOST_BYTES) { room *= 4; again = true; }
+        else if (fault.fault == CHAT_NO_SPACE && bytes < MOST_BYTES) { bytes *= 4; again = true; }
+        else status = error_set(error, FORGE_FAILED, fault.fault == CHAT_RAISED ? "the chat template refuses this: %s"
+                                                                                 : "the chat template fails: %s", fault.text);
+        free(r.bytes);
+        free(text.bytes);
+        free(text.input);
+        if (!again) return status;
+    }
+}
+
+/* ---- plain lines ---- */
+
+/* Behind what is held: what was drawn and not read, and the turn.  Its text is the user's own, who may write the model's form by hand. */
+static enum forge_status want_plain(struct chat *c, struct forge_error *error)
+{
+    const struct forge_options *o = c->session->options;
+    const uint8_t *vocab = c->session->program->vocab;
+    const struct message *user = &c->messages[c->n_messages - 1];
+    const bool first = c->n_held == 0;
+    const size_t system = first && c->first ? c->messages[0].n : 0, bytes = system + user->n + TURN_EXTRA;
+    if (bytes > FORGE_TOK_MAX_BYTES) return error_set(error, FORGE_TOO_LONG, "turn of %zu bytes", bytes);
+    const size_t scratch_bytes = forge_tokenize_scratch(bytes);
+    TRY(wanted_room(c, c->n_held + 1 + FORGE_TOK_MOST(bytes), error));
+    char *text = malloc(bytes);
+    void *scratch = malloc(scratch_bytes + 1);
+    int64_t n = FORGE_TOK_NO_SCRATCH;
+    if (text && scratch) {
+        struct text_out out = { text, bytes, 0, false };
+        if (!first) text_out_char(&out, '\n');
+        if (first && c->first) {
+            text_out_put(&out, c->messages[0].text, system);
+            text_out_char(&out, '\n');
+        }
+        text_out_put(&out, user->text, user->n);
+        text_out_char(&out, '\n');
+        c->n_wanted = c->n_held;
+        if (c->n_held) memcpy(c->wanted, c->held, c->n_held * sizeof *c->held);
+        if (c->pending >= 0) c->wanted[c->n_wanted++] = c->pending;
+        n = forge_tokenize(vocab, text, out.n, FORGE_TOK_SPECIAL | (first && !o->no_bos ? FORGE_TOK_ADD : 0u), c->wanted + c->n_wanted,
+                           c->most_wanted - c->n_wanted, scratch, scratch_bytes);
+    }
+    free(text);
+    free(scratch);
+    if (n < 0) return no_memory(error);
+    c->n_wanted += (size_t)n;
+    return FORGE_OK;
+}
+
+/* ---- turns ---- */
+
+/* The sequence reads what is wanted; what it has of that stays.  What it has then is held, also where it was interrupted. */
+static enum forge_status read_wanted(struct chat *c, struct forge_error *error)
+{
+    struct forge_sequence *sequence = c->session->sequence;
+    size_t same = 0;
+    while (same < c->n_held && same + 1 < c->n_wanted && c->held[same] == c->wanted[same]) same++;
+    if (same < sequence->n_past && !sequence_rewind(sequence, (uint32_t)same)) {
+        TRY(sequence_reset(sequence, error));
+        same = 0;
+    }
+    const enum forge_status status = session_prompt(c->session, c->wanted + same, c->n_wanted - same, error);
+    c->n_held = sequence->n_past;
+    memcpy(c->held, c->wanted, c->n_held * sizeof *c->held);
+    return status;
+}
+
+static enum forge_status keep_answer(struct chat *c, size_t n_drawn, struct forge_error *error)
+{
+    const uint8_t *vocab = c->session->program->vocab;
+    const int32_t *drawn = c->session->heard;
+    size_t n = 0, bytes = 0;
+    for (size_t i = 0; i < n_drawn; i++) bytes += forge_token_text(vocab, drawn[i], false, NULL, 0);
+    char *text = malloc(bytes + 1);
+    if (!text) return no_memory(error);
+    for (size_t i = 0; i < n_drawn; i++) n += forge_token_text(vocab, drawn[i], false, text + n, bytes - n);
+    const enum forge_status status = message_add(c, "assistant", text, n, error);
+    free(text);
+    return status;
+}
+
+/* The tokens of the conversation with its last message.  *fits: they leave room for an answer; else the message is gone. */
+static enum forge_status want(struct chat *c, bool *fits, struct forge_error *error)
+{
+    const uint32_t n_ctx = c->session->engine->n_ctx;
+    *fits = false;
+    for (int attempt = 0; ; attempt++) {
+        TRY(c->template ? want_rendered(c, error) : want_plain(c, error));
+        *fits = c->n_wanted < n_ctx;
+        if (*fits) return FORGE_OK;
+        if (attempt > 0 || c->n_messages == c->first + 1) break;
+        fprintf(stderr, "context of %u tokens is full: the conversation starts over\n", n_ctx);
+        messages_forget(c);
+        c->n_held = 0;
+        c->pending = -1;
+        TRY(sequence_reset(c->session->sequence, error));
+    }
+    fprintf(stderr, "turn of %zu tokens, the context holds %u\n", c->n_wanted, n_ctx);
+    messages_drop(c, c->n_messages - 1);
+    return FORGE_OK;
+}
+
+static enum forge_status answer(struct chat *c, const char *user, struct forge_error *error)
+{
+    struct forge_session *s = c->session;
+    const struct forge_options *o = s->options;
+    bool fits;
+    TRY(message_add(c, "user", user, strlen(user), error));
+    TRY(want(c, &fits, error));
+    if (!fits || c->n_wanted == 0) return FORGE_OK;
+    TRY(read_wanted(c, error));
+    const uint32_t before = s->sequence->n_past;
     enum forge_ending ending;
     s->out.last = 0;
     TRY(session_generate(s, o->n_predict >= 0 ? o->n_predict : -1, o->single_turn, &ending, error));
     if (s->out.last != '\n') TRY(write_all(STDOUT_FILENO, "\n", 1, "stdout", error));
     if (ending == ENDED_CONTEXT) fprintf(stderr, "context of %u tokens is full\n", s->engine->n_ctx);
-    /* The last token of an answer that was cut short has been read by the user, so the model has to know it, too. */
-    if (!o->single_turn && s->pending >= 0 && s->sequence->n_past < s->engine->n_ctx)
-        TRY(forge_step(s->sequence, &s->pending, 1, 0, s->logits, error));
-    return FORGE_OK;
+    const size_t read = s->sequence->n_past - before;
+    memcpy(c->held + c->n_held, s->heard, read * sizeof *c->held);
+    c->n_held += read;
+    c->pending = s->pending;
+    const size_t n = s->n_heard;
+    const bool has_end = ending == ENDED_TEXT && n > 0 && vocab_is_end(s->program->vocab, s->heard[n - 1]);
+    return keep_answer(c, n - has_end, error);
+}
+
+/* Half a turn is none: what was asked goes, and of plain lines what was read of it. */
+static void forget_turn(struct chat *c, size_t n_messages, size_t n_held, int32_t pending)
+{
+    messages_drop(c, n_messages);
+    if (c->template) return;
+    c->n_held = n_held < c->n_held ? n_held : c->n_held;
+    c->pending = pending;
 }
 
 /* A line of stdin without its newline; false at the end, on an error, on Ctrl-C. */
@@ -105,60 +317,89 @@ static bool read_line(char *line, bool terminal)
     }
 }
 
+/* One turn.  *stay: the chat goes on. */
+static enum forge_status turn(struct chat *c, const char *user, bool *stay, struct forge_error *error)
+{
+    struct forge_session *s = c->session;
+    const size_t n_messages = c->n_messages, n_held = c->n_held;
+    const int32_t pending = c->pending;
+    enum forge_status status = answer(c, user, error);
+    const bool cut = status == FORGE_INTERRUPTED || (status == FORGE_OK && *s->stop);
+    if (status != FORGE_OK) forget_turn(c, n_messages, n_held, pending);
+    *stay = !s->options->single_turn;
+    if (!*stay) return cut ? error_set(error, FORGE_INTERRUPTED, "interrupted") : status;
+    if (status == FORGE_FAILED && c->template && n_messages > c->first) {       /* of what was said before the template took all */
+        fprintf(stderr, "%s\n", error->text);
+        return FORGE_OK;
+    }
+    /* Ctrl-C during an answer ends the answer; the handler itself ends the program at the second one. */
+    if (!cut) return status;
+    *s->stop = 0;
+    return FORGE_OK;
+}
+
+static enum forge_status converse(struct chat *c, const char *opening, struct forge_error *error)
+{
+    struct forge_session *s = c->session;
+    const bool terminal = isatty(STDIN_FILENO);
+    bool stay = true;
+    for (const char *user = opening; stay; user = NULL) {
+        if (!user) {
+            if (!read_line(c->line, terminal)) {
+                if (*s->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
+                if (ferror(stdin)) return error_set(error, FORGE_FAILED, "cannot read stdin: %s", strerror(errno));
+                if (terminal) fputs("\n", stderr);
+                return FORGE_OK;
+            }
+            user = c->line;
+        }
+        if (user[0] != 0) TRY(turn(c, user, &stay, error));
+    }
+    return FORGE_OK;
+}
+
+/* --chat-template-kwargs */
+static enum forge_status read_options(struct chat *c, struct forge_error *error)
+{
+    const char *text = c->session->options->template_options;
+    struct json_error wrong = { NULL, 0 };
+    if (!text) return FORGE_OK;
+    const size_t n = strlen(text), size = 128 * n + 4096;
+    if (!(c->options_memory = malloc(size))) return no_memory(error);
+    struct room r = room_of(c->options_memory, size);
+    c->options = json_read(&r, text, n, &wrong);
+    if (!c->options)
+        return error_set(error, FORGE_USAGE, "--chat-template-kwargs: %s, at byte %zu", wrong.why ? wrong.why : "too long", wrong.at);
+    if (c->options->kind != JSON_OBJECT) return error_set(error, FORGE_USAGE, "--chat-template-kwargs: the JSON is no object");
+    if (!c->template) fprintf(stderr, "--chat-template-kwargs means nothing here: the model has no chat template\n");
+    return FORGE_OK;
+}
+
 enum forge_status chat_run(struct forge_session *s, const struct forge_bytes *opening, struct forge_error *error)
 {
     const struct forge_options *o = s->options;
     if (!s->program->vocab) return error_set(error, FORGE_USAGE, "the model has no tokenizer: no chat");
-    const char *template = s->program->chat_template;
-    const struct chat_form *known = template ? chat_form_find(template) : NULL;
-    struct chat c = { .form = known ? known : &plain };
-    if (template && !known)
-        fprintf(stderr,
-                "chat: the model's chat template is none of those known (" CHAT_FORM_NAMES "): its turns are plain lines, which it may not"
-                        " understand; a prompt in the template's form goes in with -p or -f\n");
-    c.turn_bytes = (opening->n > LINE_BYTES ? opening->n : LINE_BYTES) + TURN_EXTRA + (o->system ? strlen(o->system) : 0);
-    if (c.turn_bytes > FORGE_TOK_MAX_BYTES) return error_set(error, FORGE_TOO_LONG, "first turn of %zu bytes", opening->n);
-    c.n_tokens = FORGE_TOK_MOST(c.turn_bytes);
-    c.scratch_bytes = forge_tokenize_scratch(c.turn_bytes);
+    struct chat c = { .session = s, .template = s->program->chat, .pending = -1 };
+    if (c.template && !chat_has(c.template, NULL)) c.template = NULL;
     c.line = malloc(LINE_BYTES);
-    c.turn = malloc(c.turn_bytes);
-    c.tokens = malloc(c.n_tokens * sizeof *c.tokens);
-    c.scratch = malloc(c.scratch_bytes + 1);
-    enum forge_status status = FORGE_OK;
-    if (!c.line || !c.turn || !c.tokens || !c.scratch) status = error_set(error, FORGE_NO_MEMORY, "out of memory for the chat");
-    if (o->verbose && status == FORGE_OK) fprintf(stderr, "chat form: %s\n", c.form->name);
-
-    const bool terminal = isatty(STDIN_FILENO);
-    const char *turn = opening->bytes;
-    while (status == FORGE_OK) {
-        if (!turn) {
-            if (!read_line(c.line, terminal)) {
-                if (*s->stop) status = error_set(error, FORGE_INTERRUPTED, "interrupted");
-                else if (ferror(stdin)) status = error_set(error, FORGE_FAILED, "cannot read stdin: %s", strerror(errno));
-                else if (terminal) fputs("\n", stderr);
-                break;
-            }
-            turn = c.line;
-        }
-        if (turn[0] != 0) {
-            status = answer(s, &c, turn, error);
-            const bool cut = status == FORGE_INTERRUPTED || (status == FORGE_OK && *s->stop);
-            if (o->single_turn) {
-                if (cut) status = error_set(error, FORGE_INTERRUPTED, "interrupted");
-                break;
-            }
-            /* Ctrl-C during an answer ends the answer; the handler itself ends the program at the second one. */
-            if (cut) {
-                *s->stop = 0;
-                status = FORGE_OK;
-            }
-        }
-        turn = NULL;
+    c.held = malloc(((size_t)s->engine->n_ctx + 2) * sizeof *c.held);
+    s->heard = malloc(((size_t)s->engine->n_ctx + 2) * sizeof *s->heard);
+    enum forge_status status = c.line && c.held && s->heard ? FORGE_OK : no_memory(error);
+    if (status == FORGE_OK) status = read_options(&c, error);
+    if (status == FORGE_OK && o->system) {
+        status = message_add(&c, "system", o->system, strlen(o->system), error);
+        c.first = 1;
     }
+    if (o->verbose && status == FORGE_OK) fprintf(stderr, "chat: %s\n", c.template ? "by the model's template" : "plain lines");
+    if (status == FORGE_OK) status = converse(&c, opening->bytes, error);
     if (!o->quiet && (status == FORGE_OK || status == FORGE_INTERRUPTED)) session_report(s);
+    messages_drop(&c, 0);
+    free(c.messages);
     free(c.line);
-    free(c.turn);
-    free(c.tokens);
-    free(c.scratch);
+    free(c.held);
+    free(c.wanted);
+    free(c.options_memory);
+    free(s->heard);
+    s->heard = NULL;
     return status;
 }

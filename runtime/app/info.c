@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "runtime/model/pool.h"
+#include "runtime/chat/template.h"
 #include "runtime/run/session.h"
 
 enum forge_status version_print(const struct forge_program *p, struct forge_error *error)
@@ -80,6 +81,10 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
                                         p->gpu->n_pass ? "by the model's own block" : "looked up in the text");
         printf("code           %llu bytes, waves of %u lanes\n", (unsigned long long)p->gpu->code_bytes, p->gpu->wave);
     }
+    struct chat_about about;
+    for (uint32_t i = 0; p->chat && chat_about(p->chat, i, &about); i++)
+        printf("chat template  %.*s%s%u bytes, XXH3 %016llx\n", (int)about.n_name, about.name ? about.name : "", about.name ? ": " : "",
+               about.bytes, (unsigned long long)about.hash);
     printf("options        %s\n", p->options);
     printf("compiler       %s\n", p->compiler);
     if (forge_edited_source) printf("edited source  %s: not what forgec emits\n", forge_edited_source);

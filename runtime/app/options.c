@@ -54,6 +54,8 @@ static const struct option table[] = {
     { "-i", "--interactive", NULL, "chat, one line a turn; -p or -f is the first one (-cnv is the same)", FLAG, WORDS, AT(chat), 0, 0, 0 },
     { "-cnv", "--conversation", NULL, NULL, FLAG, WORDS, AT(chat), 0, 0, 0 },
     { "-sys", "--system-prompt", "TEXT", "system message of the chat", TEXT, WORDS, AT(system), 0, 0, 0 },
+    { NULL, "--chat-template-kwargs", "JSON", "variables of the chat's template, such as {\"enable_thinking\": false}",
+      TEXT, WORDS, AT(template_options), 0, 0, 0 },
     { "-st", "--single-turn", NULL, "end the chat after one answer", FLAG, WORDS, AT(single_turn), 0, 0, 0 },
     { NULL, "Sampling (defaults from the model, else llama.cpp's)", NULL, NULL, FLAG, WORDS, 0, 0, 0, 0 },
     { "-s", "--seed", "N", "seed; the same text again on as many threads; -1: a new one each time (default)", SEED, WORDS, 0, 0, 0, 0 },
@@ -322,6 +324,7 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
     if (!!o->prompt + !!o->prompt_file + !!o->tokens > 1)
         return error_set(error, FORGE_USAGE, "-p, -f and --tokens exclude each other");
     if (o->mode == MODE_CHAT && o->tokens) return error_set(error, FORGE_USAGE, "--tokens does not go with -i");
+    if (o->mode == MODE_RUN && o->template_options) return error_set(error, FORGE_USAGE, "--chat-template-kwargs goes with -i only");
     if (o->mode == MODE_RUN && o->system) return error_set(error, FORGE_USAGE, "--system-prompt goes with -i only");
     const int guides = !!o->grammar + !!o->grammar_path + !!o->schema + !!o->schema_path + (o->n_choices > 0);
     if (guides > 1) return error_set(error, FORGE_USAGE, "--grammar, --json-schema, their files and --choice exclude each other");

@@ -20,7 +20,7 @@ struct forge_options {
     enum forge_mode mode;
     bool bench, profile, perplexity, chat, serve, tokenize, check, info, version, help;   /* as given; mode is what follows from them */
 
-    const char *prompt, *prompt_file, *system, *tokens;            /* NULL: not given; strings point into argv */
+    const char *prompt, *prompt_file, *system, *template_options, *tokens;            /* NULL: not given; strings point into argv */
     bool    escape, echo, single_turn, print_tokens, no_bos, no_special, ignore_eos, quiet, verbose;
     int32_t n_predict;                /* -1: until end of text or context; INT32_MIN: not given */
     int32_t n_ctx, n_threads;         /* 0: not given */

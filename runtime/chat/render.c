@@ -841,6 +841,19 @@ bool chat_has(const uint8_t *image, const char *name)
     return find_template(&r, templates, name) != NULL;
 }
 
+bool chat_about(const uint8_t *image, uint32_t i, struct chat_about *out)
+{
+    struct render r = { 0 };
+    const struct chat_template *templates;
+    view(&r, image, &templates);
+    if (i >= r.h->n_templates) return false;
+    *out = (struct chat_about){ .bytes = templates[i].source_bytes, .hash = templates[i].hash };
+    if (templates[i].name == CHAT_NONE) return true;
+    out->name = r.text + r.strings[templates[i].name].offset;
+    out->n_name = r.strings[templates[i].name].n;
+    return true;
+}
+
 bool chat_render(const uint8_t *image, const char *name, const struct chat_input *in, struct room *work, struct chat_text *text,
                  struct chat_error *error)
 {

@@ -6,7 +6,7 @@
 #include "abi_gpu.h"
 
 enum {
-    FORGE_ABI_VERSION = 11,
+    FORGE_ABI_VERSION = 12,
     FORGE_MAX_COLUMNS = 8,                       /* tokens, or sequences, of a step that is decode's for each */
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
@@ -182,7 +182,7 @@ struct forge_program {
     const struct forge_tensor *tensors;          /* [n_tensors] of its image, in their order there */
     const char *const *features;                 /* CPU features it needs (runtime/device/cpu_features.def), NULL-terminated */
     const uint8_t *vocab;                        /* vocabulary image (runtime/model/vocab.h), or NULL: token ids only */
-    const char *chat_template;                   /* tokenizer.chat_template or NULL */
+    const uint8_t *chat;                         /* image of the chat templates (runtime/chat/image.h), or NULL */
     struct forge_sampling sampling;
     const struct forge_embedding *embedding;     /* NULL: a language model */
 };

@@ -144,7 +144,7 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, b
 {
     const bool ahead = draws_there(s);
     if (s->guide) TRY(guide_restart(s->guide, error));
-    s->n_tail = 0;
+    s->n_tail = s->n_heard = 0;
     s->pending = -1;
     *ending = ENDED_LIMIT;
     if (ahead && n_predict != 0)
@@ -157,6 +157,7 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, b
         bool whole;
         TRY(draw_token(s, &id, &whole, error));
         if (whole) { *ending = ENDED_TEXT; break; }
+        if (s->heard) s->heard[s->n_heard++] = id;
         s->pending = -1;                                         /* the one before it is in the context, on a GPU from now on */
         if (ahead) {                                             /* steps run while tokens are printed: all time counts */
             const double now = seconds_now();

@@ -27,6 +27,8 @@ struct forge_session {
     size_t   piece_bytes, n_tail, longest_stop;
     size_t   n_printed;              /* tokens printed with --print-tokens */
     int32_t  pending;                /* drawn and printed, but not in the context; -1: none */
+    int32_t *heard;                  /* NULL, or where session_generate leaves what it draws: [n_heard], room for n_ctx + 2 */
+    size_t   n_heard;
     uint64_t n_prompt, n_drawn, n_decoded;
     double   prompt_seconds, decode_seconds;
 };

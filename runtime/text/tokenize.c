@@ -291,18 +291,28 @@ static void mark_present(const struct vocab *v, uint32_t *present, const uint8_t
     }
 }
 
-/* Claims every free occurrence of one special token, from the left, and the blanks that it swallows. */
-static void claim_token(const struct vocab *v, uint32_t *claims, uint32_t index, const uint8_t *text, size_t n)
+/* A user-defined token of blanks and newlines says nothing that the text does not, whoever wrote it. */
+static bool is_blank_text(uint8_t attr, const uint8_t *text, size_t n)
+{
+    if (!(attr & FORGE_ATTR_USER_DEFINED)) return false;
+    for (size_t i = 0; i < n; i++) if (!is_blank(text[i])) return false;
+    return true;
+}
+
+/* Claims every free occurrence of one special token, from the left, and the blanks that it swallows.  input: of forge_tokenize_marked. */
+static void claim_token(const struct vocab *v, uint32_t *claims, uint32_t index, const uint8_t *text, const uint8_t *input, size_t n)
 {
     size_t         length;
     const uint8_t  attr   = v->attr[v->special[index]];
     const uint8_t *needle = symbol_text(v, v->special[index], &length);
+    if (input && is_blank_text(attr, needle, length)) input = NULL;
     for (size_t pos = 0; length <= n - pos;) {
         const uint8_t *hit = memchr(text + pos, needle[0], n - pos - length + 1);
         if (!hit) return;
         const size_t at = (size_t)(hit - text);
         pos = at + 1;
         if (claims[at] != FREE || memcmp(hit, needle, length) != 0) continue;
+        if (input && memchr(input + at, 1, length)) continue;
         size_t free_bytes = 0;
         while (free_bytes < length && claims[at + free_bytes] == FREE) free_bytes++;
         if (free_bytes < length) continue;
@@ -317,7 +327,8 @@ static void claim_token(const struct vocab *v, uint32_t *claims, uint32_t index,
 }
 
 /* Longer special tokens win over shorter ones wherever they stand.  False: the text holds none. */
-static bool claim_specials(const struct vocab *v, const struct scratch *s, const uint8_t *text, size_t n, bool control)
+static bool claim_specials(const struct vocab *v, const struct scratch *s, const uint8_t *text, const uint8_t *input, size_t n,
+                           bool control)
 {
     const uint8_t wanted = control ? 1 : 2;
     bool          any    = false;
@@ -333,13 +344,19 @@ static bool claim_specials(const struct vocab *v, const struct scratch *s, const
         const uint32_t bit = i % PRESENT_BITS;
         if (!(s->present[bit / 32] >> bit % 32 & 1)) continue;
         if (!control && v->attr[v->special[i]] & (FORGE_ATTR_CONTROL | FORGE_ATTR_UNKNOWN)) continue;
-        claim_token(v, s->claims, i, text, n);
+        claim_token(v, s->claims, i, text, input, n);
     }
     return true;
 }
 
 int64_t forge_tokenize(const uint8_t *vocab, const char *text, size_t n, uint32_t flags, int32_t *out, size_t capacity,
                        void *scratch, size_t scratch_bytes)
+{
+    return forge_tokenize_marked(vocab, text, NULL, n, flags, out, capacity, scratch, scratch_bytes);
+}
+
+int64_t forge_tokenize_marked(const uint8_t *vocab, const char *text, const uint8_t *input, size_t n, uint32_t flags, int32_t *out,
+                              size_t capacity, void *scratch, size_t scratch_bytes)
 {
     if (n > FORGE_TOK_MAX_BYTES) return FORGE_TOK_TOO_LONG;
     if (!scratch || scratch_bytes < forge_tokenize_scratch(n)) return FORGE_TOK_NO_SCRATCH;
@@ -350,7 +367,7 @@ int64_t forge_tokenize(const uint8_t *vocab, const char *text, size_t n, uint32_
     scratch_layout(&s, scratch, n);
 
     if (flags & FORGE_TOK_ADD && v.h->flags & FORGE_VOCAB_ADD_BOS && v.h->bos >= 0) emit(&o, (uint32_t)v.h->bos);
-    const bool claimed       = n > 0 && claim_specials(&v, &s, bytes, n, flags & FORGE_TOK_SPECIAL);
+    const bool claimed       = n > 0 && claim_specials(&v, &s, bytes, input, n, flags & FORGE_TOK_SPECIAL);
     bool       after_special = true;                        /* the start of the text counts as one */
     for (size_t pos = 0; pos < n;) {
         if (claimed && s.claims[pos] != FREE) {

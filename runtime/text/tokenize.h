@@ -28,6 +28,12 @@ size_t forge_tokenize_scratch(size_t n);
 int64_t forge_tokenize(const uint8_t *vocab, const char *text, size_t n, uint32_t flags, int32_t *out, size_t capacity,
                        void *scratch, size_t scratch_bytes);
 
+/* The same of a text of which input[i] says where byte i comes from: 1: from a user, 0: from who may write special tokens.  A text of
+ * a special token, a user-defined one too, in which there is a byte of a user is no such token but text, unless it is nothing but blanks.
+ * input: [n], or NULL: nothing is a user's.  Words and merges go across the borders, as in the plain text. */
+int64_t forge_tokenize_marked(const uint8_t *vocab, const char *text, const uint8_t *input, size_t n, uint32_t flags, int32_t *out,
+                              size_t capacity, void *scratch, size_t scratch_bytes);
+
 /* The bytes of one token, which may be a part of a UTF-8 sequence; control tokens are empty unless special.
  * At most capacity bytes are written; returns how many there are.  0 for an id that is no token. */
 size_t forge_token_text(const uint8_t *vocab, int32_t id, bool special, char *out, size_t capacity);

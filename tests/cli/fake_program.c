@@ -93,9 +93,6 @@ __attribute__((constructor)) static void forgets(void)
 
 static const char *const features[] = { FAKE_FEATURES, NULL };
 
-#ifndef FAKE_CHAT
-#define FAKE_CHAT NULL
-#endif
 /* "mute" has no tokenizer. */
 #define FAKE(name, tokenizer) { \
     .abi_version = FORGE_ABI_VERSION, .n_vocab = N_VOCAB, .n_ctx = N_CTX, .n_embd = 8, .n_layer = 4, .chunk = CHUNK, .max_logits = CHUNK, \
@@ -104,7 +101,7 @@ static const char *const features[] = { FAKE_FEATURES, NULL };
     .read_bytes = 1 << 20, \
     .state_bytes_per_token = 4, .n_parameters = 1000000, .model_name = "fake \"model\"", .architecture = "fake", .formats = "F32 1", \
     .model_hash = "0123456789abcdef0123456789abcdef", .weights_hash = "fedcba9876543210fedcba9876543210", .target = name, \
-    .options = "--fuse layer", .compiler = "by hand", .features = features, .vocab = tokenizer, .chat_template = FAKE_CHAT, \
+    .options = "--fuse layer", .compiler = "by hand", .features = features, .vocab = tokenizer, \
     .sampling = { -1, -1, -1, -1, -1, -1 }, \
 }
 static const struct forge_program fake = FAKE("fake", (const uint8_t *)&vocab), mute = FAKE("mute", NULL);
@@ -122,21 +119,28 @@ const uint8_t *const forge_weights = image;
 #endif
 
 int32_t forge_vocab_bos(const uint8_t *v) { (void)v; return BOS; }
+int32_t forge_vocab_eos(const uint8_t *v) { (void)v; return END; }
 bool forge_vocab_add_bos(const uint8_t *v) { (void)v; return true; }
 bool forge_vocab_is_eog(const uint8_t *v, int32_t id) { (void)v; return id == END; }
 uint32_t forge_vocab_n_tokens(const uint8_t *v) { (void)v; return N_VOCAB; }
 int32_t forge_vocab_find(const uint8_t *v, const char *text, size_t n) { (void)v; return n == 1 ? (unsigned char)*text : -1; }
 size_t forge_tokenize_scratch(size_t n) { return n; }
 
-int64_t forge_tokenize(const uint8_t *v, const char *text, size_t n, uint32_t flags, int32_t *out, size_t capacity, void *scratch,
-                       size_t scratch_bytes)
+int64_t forge_tokenize_marked(const uint8_t *v, const char *text, const uint8_t *input, size_t n, uint32_t flags, int32_t *out,
+                              size_t capacity, void *scratch, size_t scratch_bytes)
 {
     (void)v, (void)scratch, (void)scratch_bytes;
     size_t used = 0;
     if (flags & FORGE_TOK_ADD) out[used++] = BOS;
     for (size_t i = 0; i < n && used < capacity; i++)
-        out[used++] = text[i] == '|' && (flags & FORGE_TOK_SPECIAL) ? BAR : (unsigned char)text[i];
+        out[used++] = text[i] == '|' && (flags & FORGE_TOK_SPECIAL) && !(input && input[i]) ? BAR : (unsigned char)text[i];
     return (int64_t)used;
+}
+
+int64_t forge_tokenize(const uint8_t *v, const char *text, size_t n, uint32_t flags, int32_t *out, size_t capacity, void *scratch,
+                       size_t scratch_bytes)
+{
+    return forge_tokenize_marked(v, text, NULL, n, flags, out, capacity, scratch, scratch_bytes);
 }
 
 size_t forge_token_text(const uint8_t *v, int32_t id, bool special, char *out, size_t capacity)

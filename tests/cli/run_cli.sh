@@ -24,6 +24,9 @@ check bad-range 2 "$fake" -p x --top-p 1.5; err_has "1.5"
 check nan 2 "$fake" -p x --temp nan; err_has "nan"
 check two-prompts 2 "$fake" -p x -f y
 check system-alone 2 "$fake" -p x -sys y; err_has "-i"
+check kwargs-alone 2 "$fake" -p x --chat-template-kwargs '{}'; err_has "-i"
+check kwargs-wrong 2 "$fake" -i --chat-template-kwargs '{"a":}'; err_has "at byte 5"
+check kwargs-list 2 "$fake" -i --chat-template-kwargs '[]'; err_has "no object"
 check chat-tokens 2 "$fake" -i --tokens 1; err_has "--tokens"
 check stop-nul 2 "$fake" -e -p x -r 'a\0b'; err_has "cannot be part"
 check bias-syntax 2 "$fake" -p x -l 5; err_has "ID+BIAS"
@@ -262,8 +265,6 @@ check check-no-hashes 0 "$fake" --check; out_has "WARN  weights"
 # chat
 printf 'Hello\n\nAgain\n' > "$tmp/turns"; stdin=$tmp/turns
 check chat 0 "$fake" -q -i -n 8 --temp 0 -sys "Be good"; [ "$(wc -l < "$tmp/out")" -eq 2 ] || bad "two answers wanted"; err_empty
-unknown=$(dirname "$fake")/fake_chat
-check chat-unknown 0 "$unknown" -q -i -n 8 --temp 0; err_has "none of those known (chatml, llama3"; [ "$(wc -l < "$tmp/err")" -eq 1 ] || bad "not said once"
 check chat-single 0 "$fake" -q -i -st -n 8 --temp 0; [ "$(wc -l < "$tmp/out")" -eq 1 ] || bad "one answer wanted"
 check chat-opening 0 "$fake" -q -i -n 8 --temp 0 -p Hello; [ "$(wc -l < "$tmp/out")" -eq 3 ] || bad "three answers wanted"
 opening=$(head -1 "$tmp/out")
@@ -319,13 +320,10 @@ name=interrupt-text; tests=$((tests + 1))
 interrupt 0.5 env FORGE_SLOW=1 "$fake" -q -p x --ignore-eos > "$tmp/out" 2> "$tmp/err"; code=$?
 [ $code -eq 130 ] || bad "exit code $code, wanted 130 while generating"
 [ -s "$tmp/out" ] || bad "no text before the interrupt"
-# in the middle of a chat's second turn: what was read of it is taken back, or, where that cannot be, all of the conversation
+# in the middle of a chat's second turn: what was read of it is taken back, or, where that cannot be, the text before it is read again
 line=$(head -c 400 /dev/zero | tr '\0' x)
-for again in 'hi again' again; do
-    # shellcheck disable=SC2086  # one turn a word
-    printf '%s\n' $again > "$tmp/turns"
-    stdin=$tmp/turns; check "chat of $again" 0 "$fake" -q -i -n 8 --temp 0 -ub 1; cp "$tmp/out" "$tmp/chat-$(wc -w < "$tmp/turns" | tr -d ' ')"
-done
+printf 'hi\nagain\n' > "$tmp/turns"
+stdin=$tmp/turns; check chat-of-two 0 "$fake" -q -i -n 8 --temp 0 -ub 1; cp "$tmp/out" "$tmp/chat-2"
 stdin=
 printf 'hi\n%s\nagain\n' "$line" > "$tmp/turns"
 # interrupt_turn [NAME=VALUE]: Ctrl-C once the first answer is out and something of the long line read, which takes 20 ms a token
@@ -343,8 +341,7 @@ same "$tmp/out" "$tmp/chat-2"; err_empty
 name=interrupt-forgotten; tests=$((tests + 1))
 interrupt_turn FAKE_FORGETS=1; code=$?
 [ $code -eq 0 ] || bad "exit code $code, wanted 0"
-{ head -n 1 "$tmp/chat-2"; cat "$tmp/chat-1"; } > "$tmp/wanted"
-same "$tmp/out" "$tmp/wanted"; one_line; err_has "the conversation starts over"
+same "$tmp/out" "$tmp/chat-2"; err_empty
 
 # ---- forgec for GPUs ----
 model() { name="make $*"; "$make_gguf" --layers 1 --vocab 300 --embd 64 --ff 64 --heads 2 --kv-heads 1 --head-dim 32 --ctx 256 "$@" > /dev/null 2> "$tmp/err" || bad "make_gguf"; }

@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "compiler/chat/template.h"
+#include "compiler/chat/model.h"
 #include "runtime/chat/template.h"
+#include "made_gguf.h"
 
 #define DATA FORGEC_UNPACKED "/chat"
 
@@ -424,6 +425,51 @@ static void language(void **state)
           "0.1 2.2250738585072014e-308 9007199254740992.0");
 }
 
+/* ---- of a model ---- */
+
+static char warned[1024];
+static void keep_warning(const char *message) { snprintf(warned + strlen(warned), sizeof warned - strlen(warned), "%s\n", message); }
+
+static void renders_as(const uint8_t *image, const char *name, const char *variables, const char *wanted)
+{
+    f.data.used = 0;
+    const struct chat_input in = { read_json(variables, strlen(variables)), NULL, "<s>", NULL, NOW };
+    if (!chat_render(image, name, &in, &f.work, &f.text, &f.error)) fail_msg("%s", f.error.text);
+    f.text.bytes[f.text.n] = 0;
+    assert_string_equal(f.text.bytes, wanted);
+}
+
+static void models(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    struct chat_about about;
+    warn_handler = keep_warning;
+    warned[0] = 0;
+    assert_null(chat_build(a, GGUF("general.name=x"), NULL).data);
+    const uint8_t *image = chat_build(a, GGUF("tokenizer.chat_template={{ bos_token }}a", "tokenizer.chat_templates:tool_use|rag|none",
+                                              "tokenizer.chat_template.tool_use={{ tools|length }}b", "tokenizer.chat_template.rag=c"),
+                                      NULL).data;
+    assert_string_equal(warned, "");
+    renders_as(image, NULL, "{}", "<s>a");
+    renders_as(image, NULL, "{\"tools\":null}", "<s>a");
+    renders_as(image, NULL, "{\"tools\":[{}]}", "1b");
+    renders_as(image, "rag", "{}", "c");
+    assert_true(chat_has(image, "rag") && chat_has(image, NULL) && !chat_has(image, "none"));
+    assert_true(chat_about(image, 2, &about) && about.n_name == 3 && about.bytes == 1);
+    assert_false(chat_about(image, 3, &about));
+    /* what cannot be compiled is left out */
+    image = chat_build(a, GGUF("tokenizer.chat_template={% if %}", "tokenizer.chat_templates:rag", "tokenizer.chat_template.rag=c"),
+                       NULL).data;
+    assert_non_null(strstr(warned, "chat template, line 1: '%}' where an expression should be"));
+    assert_true(chat_has(image, "rag") && !chat_has(image, NULL));
+    warned[0] = 0;
+    assert_null(chat_build(a, GGUF("tokenizer.chat_template={{"), NULL).data);
+    assert_non_null(strstr(warned, "turns are plain lines"));
+    warn_handler = NULL;
+    arena_destroy(a);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -449,6 +495,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(semantics), cmocka_unit_test(renders),       cmocka_unit_test(marks),    cmocka_unit_test(marks_of_renders),
         cmocka_unit_test(too_small), cmocka_unit_test(not_supported), cmocka_unit_test(language), cmocka_unit_test(limits),
+        cmocka_unit_test(models),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -401,15 +401,43 @@ static void warnings(void **state)
     vocab_build(a, g, 4);
     assert_non_null(strstr(warned, "has 3 tokens for the model's 4 rows: the tokens from 3 on have no text"));
     warned[0] = '\0';
-    vocab_check_chat(a, g);
-    vocab_check_chat(a, GGUF("tokenizer.chat_template={{ '<|im_start|>' }}"));
-    vocab_check_chat(a, GGUF("tokenizer.chat_template=[INST]"));
-    vocab_check_chat(a, GGUF("tokenizer.chat_template=<|start_header_id|><|eot_id|>"));
-    assert_string_equal(warned, "");
-    vocab_check_chat(a, GGUF("tokenizer.chat_template=<|start_header_id|>"));
-    assert_non_null(strstr(warned,
-                           "'tokenizer.chat_template' is none of the forms forgec knows (chatml, llama3, gemma, phi3, zephyr, llama2)"));
     warn_handler = NULL;
+    arena_destroy(a);
+}
+
+/* Is the token among those of the text, of which bytes [from, to) are a user's? */
+static bool has_token(struct arena *a, const uint8_t *v, const char *text, size_t from, size_t to, int32_t token)
+{
+    const size_t n = strlen(text), scratch_bytes = forge_tokenize_scratch(n);
+    uint8_t *input = arena_alloc(a, n);
+    int32_t *ids = arena_array(a, int32_t, FORGE_TOK_MOST(n));
+    memset(input + from, 1, to - from);
+    const int64_t n_ids = forge_tokenize_marked(v, text, input, n, FORGE_TOK_SPECIAL, ids, FORGE_TOK_MOST(n), arena_alloc(a, scratch_bytes),
+                                                scratch_bytes);
+    assert_true(n_ids >= 0);
+    for (int64_t i = 0; i < n_ids; i++) if (ids[i] == token) return true;
+    return false;
+}
+
+/* Nobody but a template writes special tokens. */
+static void marked(void **state)
+{
+    (void)state;
+    enum { CONTROL = 1, DEFINED, LINES };
+    struct arena *a = arena_create();
+    warn_handler = keep_warning;
+    const struct gguf *g = GGUF(MODEL "=llama", TOKENS ":<unk>|<x>|<y>|\n\n|a", TYPES "%2|3|4|4|1");
+    const uint8_t *v = vocab_build(a, g, 5).data;
+    warn_handler = NULL;
+    assert_true(has_token(a, v, "a<x>a", 0, 0, CONTROL));
+    assert_true(has_token(a, v, "a<x>a", 0, 1, CONTROL));
+    for (size_t i = 1; i < 4; i++) assert_false(has_token(a, v, "a<x>a", i, i + 1, CONTROL));
+    assert_true(has_token(a, v, "a<x>a", 4, 5, CONTROL));
+    assert_true(has_token(a, v, "<x>a<x>", 0, 4, CONTROL));
+    assert_false(has_token(a, v, "<x>a<x>", 0, 7, CONTROL));
+    assert_true(has_token(a, v, "<y>", 0, 0, DEFINED));
+    assert_false(has_token(a, v, "<y>", 2, 3, DEFINED));
+    assert_true(has_token(a, v, "a\n\na", 0, 4, LINES));
     arena_destroy(a);
 }
 
@@ -685,7 +713,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_cases), cmocka_unit_test(pairs), cmocka_unit_test(accessors), cmocka_unit_test(refusals),
-        cmocka_unit_test(warnings),
+        cmocka_unit_test(marked), cmocka_unit_test(warnings),
         cmocka_unit_test(odd_vocabularies), cmocka_unit_test(merges_of_characters),
         cmocka_unit_test(unigram), cmocka_unit_test(wordpiece), cmocka_unit_test(chosen_texts_cost_no_more),
         cmocka_unit_test(images_are_reproducible),
