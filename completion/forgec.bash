@@ -27,7 +27,7 @@ _forgec()
         -t|--target)   _forgec_list native $(forgec targets --names 2>/dev/null); COMPREPLY+=($(compgen -f -X '!*.yaml' -- "$cur")); return ;;
         --save-temps|--templates|--targets|--models) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         -o|--output)   if [[ $command = compare ]]; then COMPREPLY=($(compgen -W "md json html" -- "$cur")); else COMPREPLY=($(compgen -f -- "$cur")); fi; return ;;
-        --clang|--source|--plan|--tuned|--chat-template) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --clang|--source|--plan|--tuned|--chat-template|--grammar|--json-schema) COMPREPLY=($(compgen -f -- "$cur")); return ;;
         --ctx|--threads|--prefix|--sample|--tokens|--seed|--min-time|--on|--minutes|--candidates|--ignore-key|--ignore-tensor|-j|--jobs|-p|-n|-r|-d) return ;;
     esac
     if [[ -z $command ]]; then
@@ -37,8 +37,8 @@ _forgec()
     if [[ $cur == -* ]]; then
         local make="--help --templates --targets --models -t --target --fuse --ctx --kv --columns --spec --threads --exact --static --server --allow-spills --save-temps --clang --no-cache --ignore-key --ignore-tensor -j -v"
         case $command in
-            build)   COMPREPLY=($(compgen -W "$make --plan --tuned -o --emit --prefix --weights --chat-template -### -q --quiet" -- "$cur")) ;;
-            cc)      COMPREPLY=($(compgen -W "$make --plan --tuned -o --emit --weights -### -q --quiet" -- "$cur")) ;;
+            build)   COMPREPLY=($(compgen -W "$make --grammar --json-schema --plan --tuned -o --emit --prefix --weights --chat-template -### -q --quiet" -- "$cur")) ;;
+            cc)      COMPREPLY=($(compgen -W "$make --grammar --json-schema --plan --tuned -o --emit --weights -### -q --quiet" -- "$cur")) ;;
             verify)  COMPREPLY=($(compgen -W "$make --plan --tuned --simulate --source --tokens --seed --json" -- "$cur")) ;;
             compare) COMPREPLY=($(compgen -W "$make --plan --tuned --source -o --simulate --sample -p -n -r --min-time" -- "$cur")) ;;
             tune)    COMPREPLY=($(compgen -W "$make -o --on --minutes -d -p -r --candidates" -- "$cur")) ;;

@@ -15,6 +15,7 @@
 #include "link.h"
 #include "compiler/gpu/report.h"
 #include "compiler/chat/model.h"
+#include "compiler/product/grammar.h"
 #include "compiler/product/vocab.h"
 #include "weights_file.h"
 #include "runtime/model/state.h"
@@ -306,8 +307,8 @@ static bool compile_kernels(struct arena *a, const struct build_options *o, stru
 }
 
 static void compile_and_link(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n,
-                             const struct emit_options eo[], struct bytes vocab, struct bytes chat, const char *weights_hash,
-                             struct image_writer *writer, uint64_t weights_bytes, const char *out)
+                             const struct emit_options eo[], struct bytes vocab, struct bytes chat, struct bytes grammar,
+                             const char *weights_hash, struct image_writer *writer, uint64_t weights_bytes, const char *out)
 {
     const struct profile *first = targets[0].profile;
     size_t n_jobs;
@@ -330,11 +331,12 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     step(o, "cc", since);
 
     since = build_seconds();
-    struct link_object *objects = arena_array(a, struct link_object, n_jobs + n + 2);
+    struct link_object *objects = arena_array(a, struct link_object, n_jobs + n + 3);
     for (size_t i = 0; i < n_jobs; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
     size_t n_objects = n_jobs;
     if (vocab.data) objects[n_objects++] = link_data_object(a, first, "forge_vocab", vocab);
     if (chat.data) objects[n_objects++] = link_data_object(a, first, "forge_chat", chat);
+    if (grammar.data) objects[n_objects++] = link_data_object(a, first, "forge_grammar", grammar);
     for (uint32_t i = 0; i < n; i++)
         if (targets[i].plan->gpu)
             objects[n_objects++] = link_data_object(a, first, emit_code_symbol(a, targets[i].profile), targets[i].code);
@@ -514,6 +516,13 @@ const char *build(struct arena *a, const struct build_options *o)
     const struct bytes vocab = vocab_build(a, file, model->n_vocab);
     const bool has_chat = vocab.data && !model->pooling && !library_wanted(o);
     const struct bytes chat = has_chat ? chat_build(a, file, o->chat_template) : (struct bytes){ NULL, 0 };
+    struct bytes grammar = { NULL, 0 };
+    if (o->grammar_path || o->schema_path) {
+        if (o->grammar_path && o->schema_path) die("--grammar and --json-schema exclude each other");
+        if (o->emit != EMIT_EXE) die("--grammar and --json-schema are for programs, not for --emit");
+        if (model->pooling) die("--grammar and --json-schema: the model gives vectors of texts, it writes none");
+        grammar = grammar_build(a, o->grammar_path, o->schema_path, vocab);
+    }
     since = build_seconds();
     struct image_writer writer = { .arena = a };
     const uint64_t weights_bytes = place_images(a, &writer, targets, n);
@@ -552,6 +561,6 @@ const char *build(struct arena *a, const struct build_options *o)
         step(o, "library", since);
         if (!o->quiet && !o->cc.spawn.dry_run) library_announce(a, o, out, header);
     }
-    else compile_and_link(a, o, tc, targets, n, eo, vocab, chat, weights_hash, &writer, weights_bytes, out);
+    else compile_and_link(a, o, tc, targets, n, eo, vocab, chat, grammar, weights_hash, &writer, weights_bytes, out);
     return out;
 }

@@ -26,6 +26,7 @@ struct build_options {
     uint32_t            n_ignored_keys;
     const char         *ignored_tensors[32];          /* tensors that no wiring need read: struct model_options */
     uint32_t            n_ignored_tensors;
+    const char         *grammar_path, *schema_path;   /* what guides the program's text; NULL: nothing.  At most one of them */
     bool                is_static, quiet;
     bool                has_server;                   /* --server: the program can answer HTTP requests */
     bool                allow_spills;                 /* GPU kernels that keep registers in memory are no error */

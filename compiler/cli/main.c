@@ -37,6 +37,9 @@ static const char usage[] =
     "  formats               list the weight formats it reads\n"
     "  --version, --help\n";
 
+#define GRAMMAR_OPTIONS \
+    "      --grammar FILE     the program's text satisfies this grammar, unless another is given (GBNF)\n" \
+    "      --json-schema FILE the same of JSON and a schema\n"
 /* Options of build and cc only, then those that verify and compare take as well: a help lists all that its command takes. */
 #define PRODUCT_OPTIONS \
     "  -o FILE                output; \"-\" is standard output for text\n" \
@@ -45,7 +48,8 @@ static const char usage[] =
     "      --prefix NAME      of a library's functions, header and default output (default: model)\n" \
     "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n" \
     "      --server           the program can answer HTTP requests (PROGRAM --serve)\n" \
-    "      --chat-template FILE  a Jinja template for conversations in the place of the model's own\n"
+    "      --chat-template FILE  a Jinja template for conversations in the place of the model's own\n" \
+    GRAMMAR_OPTIONS
 #define BUILD_OPTIONS \
     "  -t, --target T[,T2]    machine to build for (forgec targets; default: this machine);\n" \
     "                         of several the program runs the first that works where it is started,\n" \
@@ -104,6 +108,7 @@ static const char cc_usage[] =
     "      --emit KIND        exe (default) or asm\n"
     "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n" \
     "      --server           the program can answer HTTP requests (PROGRAM --serve)\n"
+    GRAMMAR_OPTIONS
     FUSE_OPTION MODEL_OPTIONS THREADS_OPTION PRINT_OPTIONS
     "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
 
@@ -280,9 +285,10 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 /* ---- build and cc ---- */
 
 enum { MTP_COLUMNS = 4 };           /* of --spec mtp, unless --columns says otherwise: beyond three drafts few are right */
-enum { OPT_EMIT = 256, OPT_FUSE, OPT_CTX, OPT_KV, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS, OPT_STATIC, OPT_SERVER,
-       OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES, OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN,
-       OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_IGNORE_TENSOR, OPT_TUNED, OPT_CHAT_TEMPLATE, OPT_HELP };
+enum { OPT_GRAMMAR = 256, OPT_SCHEMA, OPT_EMIT, OPT_FUSE, OPT_CTX, OPT_KV, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS,
+       OPT_STATIC, OPT_SERVER, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES,
+       OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_IGNORE_TENSOR, OPT_TUNED, OPT_CHAT_TEMPLATE,
+       OPT_HELP };
 
 static const struct option build_options_table[] = {
     { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
@@ -291,6 +297,7 @@ static const struct option build_options_table[] = {
     { "columns", required_argument, NULL, OPT_COLUMNS }, { "spec", required_argument, NULL, OPT_SPEC },
     { "exact", no_argument, NULL, OPT_EXACT },           { "weights", required_argument, NULL, OPT_WEIGHTS },
     { "threads", required_argument, NULL, OPT_THREADS }, { "static", no_argument, NULL, OPT_STATIC },
+    { "grammar", required_argument, NULL, OPT_GRAMMAR }, { "json-schema", required_argument, NULL, OPT_SCHEMA },
     { "server", no_argument, NULL, OPT_SERVER },         { "allow-spills", no_argument, NULL, OPT_ALLOW_SPILLS },
     { "save-temps", required_argument, NULL, OPT_SAVE_TEMPS }, { "clang", required_argument, NULL, OPT_CLANG },
     { "no-cache", no_argument, NULL, OPT_NO_CACHE },     { "templates", required_argument, NULL, OPT_TEMPLATES },
@@ -340,6 +347,8 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_THREADS: o->plan.max_threads = parse_count("--threads", optarg, 1024); break;
         case OPT_STATIC: o->is_static = true; break;
         case OPT_SERVER: o->has_server = true; break;
+        case OPT_GRAMMAR: o->grammar_path = optarg; break;
+        case OPT_SCHEMA: o->schema_path = optarg; break;
         case OPT_ALLOW_SPILLS: o->allow_spills = true; break;
         case OPT_SAVE_TEMPS: o->cc.save_temps = optarg; break;
         case OPT_CLANG: o->cc.clang = optarg; break;
@@ -469,6 +478,7 @@ static void need_no_product(struct build_options *o, const char *name)
 {
     if (o->out_path || o->emit != EMIT_EXE || o->weights != WEIGHTS_EMBED || o->cc.spawn.dry_run)
         usage_error("%s keeps no program: %s--emit, --weights and -### do not go with it", name, strcmp(name, "verify") ? "" : "-o, ");
+    if (o->grammar_path || o->schema_path) usage_error("%s: --grammar and --json-schema do not go with it", name);
     o->quiet = true;
 }
 

@@ -3,6 +3,7 @@
 
 #include "runtime/model/pool.h"
 #include "runtime/chat/template.h"
+#include "runtime/run/guide.h"
 #include "runtime/run/session.h"
 
 enum forge_status version_print(const struct forge_program *p, struct forge_error *error)
@@ -86,6 +87,7 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
         printf("chat template  %.*s%s%u bytes, XXH3 %016llx\n", (int)about.n_name, about.name ? about.name : "", about.name ? ": " : "",
                about.bytes, (unsigned long long)about.hash);
     printf("options        %s\n", p->options);
+    if (forge_grammar) printf("grammar        %u bytes\n", guide_image_bytes(forge_grammar));
     printf("compiler       %s\n", p->compiler);
     if (forge_edited_source) printf("edited source  %s: not what forgec emits\n", forge_edited_source);
     for (uint32_t i = 0; i < forge_n_programs; i++) print_target(forge_programs[i], p);

@@ -13,6 +13,8 @@ struct forge_guide {
     uint32_t *bits;              /* [lexicon->n_words] */
 };
 
+uint32_t guide_image_bytes(const uint8_t *image) { return ((const struct grammar *)(const void *)image)->bytes; }
+
 enum forge_status guide_lexicon(struct lexicon **out, const struct forge_program *p, struct forge_error *error)
 {
     *out = NULL;
@@ -88,7 +90,8 @@ enum forge_status guide_open(struct forge_guide **out, const struct guide_source
     g->memory = malloc(bytes);
     g->bits = malloc(lexicon->n_words * sizeof *g->bits);
     enum forge_status status = g->memory && g->bits ? FORGE_OK : error_set(error, FORGE_NO_MEMORY, "out of memory for %s", name);
-    if (status == FORGE_OK) status = read_source(g, source, lexicon, name, &grammar, error);
+    if (source->kind == GUIDE_IMAGE) grammar = (const void *)source->text;
+    else if (status == FORGE_OK) status = read_source(g, source, lexicon, name, &grammar, error);
     if (status == FORGE_OK) status = failed(mask_open(&g->mask, grammar, lexicon, g->memory, bytes), error);
     if (status == FORGE_OK) return FORGE_OK;
     guide_close(g);

@@ -8,16 +8,21 @@
 #include "runtime/model/abi.h"
 #include "status.h"
 
-enum guide_kind { GUIDE_GRAMMAR, GUIDE_SCHEMA, GUIDE_CHOICES };
+enum guide_kind { GUIDE_GRAMMAR, GUIDE_SCHEMA, GUIDE_CHOICES, GUIDE_IMAGE };
 struct guide_source {
     enum guide_kind kind;
-    const char *text;            /* [n] GBNF or JSON */
+    const char *text;            /* [n] GBNF or JSON; of an image (runtime/chat/grammar.h) itself, which stays */
     size_t      n;
     const char *const *choices;  /* [n] texts, none of them empty */
 };
 
 struct lexicon;
 struct forge_guide;              /* of one text at a time: about 4 MiB and its grammar */
+
+/* What forgec build --grammar or --json-schema took along; NULL: nothing. */
+extern const uint8_t forge_grammar[] __attribute__((weak));
+
+uint32_t guide_image_bytes(const uint8_t *image);
 
 /* The vocabulary's tokens in order, one for any number of guides, from malloc: free() ends it, after the guides. */
 enum forge_status guide_lexicon(struct lexicon **out, const struct forge_program *program, struct forge_error *error);

@@ -16,12 +16,14 @@ static enum forge_status open_guide(struct forge_session *s, struct forge_error 
     const char *text = o->grammar ? o->grammar : o->schema, *path = o->grammar_path ? o->grammar_path : o->schema_path;
     const char *name = path ? path : o->grammar ? "--grammar" : o->schema ? "--json-schema" : "--choice";
     struct forge_bytes file = { NULL, 0 };
-    if (!text && !path && o->n_choices == 0) return FORGE_OK;
+    const bool built_in = !text && !path && o->n_choices == 0;
+    if (built_in && (!forge_grammar || o->ignore_eos)) return FORGE_OK;
     TRY(guide_lexicon(&s->lexicon, s->program, error));
     if (path) TRY(read_all(&file, path, error));
     const struct guide_source source = {
-        .kind = o->grammar || o->grammar_path ? GUIDE_GRAMMAR : o->n_choices > 0 ? GUIDE_CHOICES : GUIDE_SCHEMA,
-        .text = path ? file.bytes : text, .n = path ? file.n : text ? strlen(text) : o->n_choices, .choices = o->choices,
+        .kind = built_in ? GUIDE_IMAGE : o->grammar || o->grammar_path ? GUIDE_GRAMMAR : o->n_choices > 0 ? GUIDE_CHOICES : GUIDE_SCHEMA,
+        .text = built_in ? (const char *)forge_grammar : path ? file.bytes : text,
+        .n = path ? file.n : text ? strlen(text) : o->n_choices, .choices = o->choices,
     };
     const enum forge_status status = guide_open(&s->guide, &source, s->lexicon, name, error);
     free(file.bytes);

@@ -46,6 +46,21 @@ check chat 0 ./cpu -i -n 40 -q --choice "a fox" --choice "a hen"
 stdin=
 [ "$(grep -cE '^a (fox|hen)$' out)" -eq 2 ] || bad "two answers wanted"
 
+# taken along when the program was built
+check built-in 0 "$forgec" build "$model" -q --ctx 256 --json-schema schema.json -o schema
+check built-in 0 "$forgec" build "$model" -q --ctx 256 --grammar list.gbnf --static -o list
+guided ./schema 7; written "$form"
+guided ./list 9 --temp 1.5; written '^(the [a-z]{2,8} and )*the [a-z]{2,8}\.$'
+guided ./schema 7 --choice "in the wood" --choice x; written '^(in the wood|x)$'
+check info 0 ./list --info; out_has "grammar  "
+check info 0 ./cpu --info; out_lacks "grammar  "
+printf 'root ::= a\n  b\n' > wrong.gbnf
+refuse "wrong file" 1 "wrong.gbnf:2:4: no ::= behind the name of a rule" "$forgec" build "$model" -q --grammar wrong.gbnf -o none
+printf '{"items":{"not":{}}}' > wrong.json
+refuse "wrong schema" 1 "wrong.json: #/items: 'not' is a keyword" "$forgec" build "$model" -q --json-schema wrong.json -o none
+refuse "both" 1 "exclude each other" "$forgec" build "$model" -q --json-schema schema.json --grammar list.gbnf -o none
+refuse "no program" 1 "are for programs" "$forgec" build "$model" -q --json-schema schema.json --emit lib -o none
+
 refuse "two at once" 2 "exclude each other" ./cpu -p a -G 'root ::= "a"' --choice b
 refuse "no grammar" 2 "--grammar: line 1, column 10: a rule that is not defined: 'x'" ./cpu -p a -G 'root ::= x'
 refuse "no schema" 2 "--json-schema: #/items: 'not' is a keyword that is not enforced" ./cpu -p a -j '{"items":{"not":{}}}'
