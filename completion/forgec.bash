@@ -35,10 +35,10 @@ _forgec()
         return
     fi
     if [[ $cur == -* ]]; then
-        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --columns --spec --threads --exact --static --server --allow-spills --save-temps --clang --no-cache --ignore-key --ignore-tensor -j -v"
+        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --columns --spec --threads --exact --static --allow-spills --save-temps --clang --no-cache --ignore-key --ignore-tensor -j -v"
         case $command in
-            build)   COMPREPLY=($(compgen -W "$make --grammar --json-schema --plan --tuned -o --emit --prefix --weights --chat-template -### -q --quiet" -- "$cur")) ;;
-            cc)      COMPREPLY=($(compgen -W "$make --grammar --json-schema --plan --tuned -o --emit --weights -### -q --quiet" -- "$cur")) ;;
+            build)   COMPREPLY=($(compgen -W "$make --server --grammar --json-schema --plan --tuned -o --emit --prefix --weights --chat-template -### -q --quiet" -- "$cur")) ;;
+            cc)      COMPREPLY=($(compgen -W "$make --server --grammar --json-schema --plan --tuned -o --emit --weights -### -q --quiet" -- "$cur")) ;;
             verify)  COMPREPLY=($(compgen -W "$make --plan --tuned --simulate --source --tokens --seed --json" -- "$cur")) ;;
             compare) COMPREPLY=($(compgen -W "$make --plan --tuned --source -o --simulate --sample -p -n -r --min-time" -- "$cur")) ;;
             tune)    COMPREPLY=($(compgen -W "$make -o --on --minutes -d -p -r --candidates" -- "$cur")) ;;
