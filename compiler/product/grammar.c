@@ -10,7 +10,7 @@ struct bytes grammar_build(struct arena *a, const char *grammar_path, const char
     const struct bytes text = file_read_most(a, path, GRAMMAR_MOST_BYTES);
     struct grammar_error e;
     struct arena *work = arena_create();
-    const size_t bytes = ((size_t)2 << 20) + text.size * (grammar_path ? 200 : 1500);
+    const size_t bytes = grammar_path ? grammar_room(text.size) : schema_room(text.size);
     struct room r = room_of(arena_array(work, uint8_t, bytes), bytes);
     const struct grammar *g = grammar_path ? grammar_read(&r, (const char *)text.data, text.size, vocab.data, &e)
                                            : grammar_of_schema(&r, (const char *)text.data, text.size, &e);

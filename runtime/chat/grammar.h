@@ -37,8 +37,11 @@ static inline const struct grammar_repeat *grammar_repeats(const struct grammar 
 
 struct grammar_error { uint32_t line, column; char text[200]; };       /* from 1; 0: of no place; text: one sentence, with its zero */
 
+/* Room in which all but odd grammars of n bytes are read; pages of it that are not needed are not touched.  What stays is the image. */
+static inline size_t grammar_room(size_t n) { return ((size_t)2 << 20) + (n < GRAMMAR_MOST_BYTES ? n : GRAMMAR_MOST_BYTES) * 200; }
+
 /* text: [n] GBNF (docs/grammar.md).  vocab: for tokens by their text, NULL: those are refused.  NULL: *error says why; the room is then
- * as it was.  A grammar of n bytes takes about 40 n bytes of room while it is read, more with large repetitions. */
+ * as it was. */
 const struct grammar *grammar_read(struct room *room, const char *text, size_t n, const uint8_t *vocab, struct grammar_error *error);
 
 /* The same for a choice: any one of the texts, none of them empty. */

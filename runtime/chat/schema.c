@@ -11,7 +11,7 @@ struct todo {
     size_t n_name;
 };
 
-enum { BUCKETS = 512 };
+enum { BUCKETS = 512, MOST_COMPARED = 1 << 22, MOST_PROPERTIES = 4096 };
 struct writer {
     struct room *room;
     struct text_out *out;
@@ -19,6 +19,7 @@ struct writer {
     const struct json *root;
     struct todo *buckets[BUCKETS], *first, **last;
     uint32_t n_rules;
+    uint64_t compared;                   /* members, where several schemas hold at once */
     const struct todo *at;
     struct grammar_error *error;
     bool failed;
@@ -141,14 +142,16 @@ static struct json *add(struct writer *w, struct json *in, const struct json *va
     m->name = name;
     m->n_name = n_name;
     m->next = NULL;
+    w->compared += in->n;
     while (*to) to = &(*to)->next;
     *to = m;
     in->n++;
     return m;
 }
 
-static struct json *member(struct json *o, const struct json *like)
+static struct json *member(struct writer *w, struct json *o, const struct json *like)
 {
+    w->compared += o->n + 1;
     for (struct json *m = o->first; m; m = m->next)
         if (m->n_name == like->n_name && memcmp(m->name, like->name, m->n_name) == 0) return m;
     return NULL;
@@ -185,6 +188,7 @@ static const struct json *resolve(struct writer *w, const struct json *ref)
 {
     const char *p = ref->text, *const end = p + ref->n;
     const struct json *at = w->root;
+    const size_t mark = w->room->used;
     char *step = take(w, ref->n + 1);
     if (!step) return NULL;
     if (ref->n == 0 || *p++ != '#' || (p < end && *p != '/')) {
@@ -211,6 +215,7 @@ static const struct json *resolve(struct writer *w, const struct json *ref)
             at = m;
         }
     }
+    w->room->used = mark;
     if (!at) fail(w, ref->text, ref->n, "refers to what the schema has not");
     return at;
 }
@@ -225,10 +230,10 @@ static bool closed(const struct json *schema)
 }
 
 /* The names in a that b does not have. */
-static bool has_others(const struct json *a, const struct json *b)
+static bool has_others(struct writer *w, const struct json *a, const struct json *b)
 {
-    for (const struct json *m = a ? a->first : NULL; m; m = m->next)
-        if (!b || !member((struct json *)(uintptr_t)b, m)) return true;
+    for (const struct json *m = a ? a->first : NULL; m && w->compared < MOST_COMPARED; m = m->next)
+        if (!b || !member(w, (struct json *)(uintptr_t)b, m)) return true;
     return false;
 }
 
@@ -264,9 +269,11 @@ static bool merge_keyword(struct writer *w, struct json *into, const struct json
     if (same(into, m)) return true;
     if (named(m, "properties") && into->kind == JSON_OBJECT && m->kind == JSON_OBJECT) {
         struct json *all = new_json(w, JSON_OBJECT);
+        if (into->n + m->n > MOST_PROPERTIES) return fail_word(w, "properties", "are more than 4096");
         for (const struct json *p = into->first; all && p; p = p->next) if (!add(w, all, p, p->name, p->n_name)) return false;
         for (const struct json *p = m->first; all && p; p = p->next) {
-            struct json *there = member(all, p);
+            struct json *there = member(w, all, p);
+            if (w->compared > MOST_COMPARED) return fail_word(w, "allOf", "puts too much together");
             if (there ? !both(w, there, p) : !add(w, all, p, p->name, p->n_name)) return false;
         }
         if (!all) return false;
@@ -276,6 +283,7 @@ static bool merge_keyword(struct writer *w, struct json *into, const struct json
     }
     if (named(m, "required") && into->kind == JSON_ARRAY && m->kind == JSON_ARRAY) {
         struct json *all = new_json(w, JSON_ARRAY);
+        if (into->n + m->n > MOST_PROPERTIES) return fail_word(w, "required", "names more than 4096");
         for (const struct json *p = into->first; all && p; p = p->next) if (!add(w, all, p, NULL, 0)) return false;
         for (const struct json *p = m->first; all && p; p = p->next) if (!add(w, all, p, NULL, 0)) return false;
         if (!all) return false;
@@ -296,12 +304,13 @@ static bool merge_keyword(struct writer *w, struct json *into, const struct json
 static bool merge(struct writer *w, struct json *into, const struct json *schema, uint32_t depth)
 {
     if (w->failed) return false;
+    if (w->compared++ > MOST_COMPARED) return fail_word(w, "allOf", "puts too much together");
     if (depth > SCHEMA_DEPTH) return fail_word(w, "$ref", "leads back to itself, or allOf is too deep");
     if (schema->kind == JSON_TRUE) return true;
     if (schema->kind != JSON_OBJECT) return fail_word(w, "allOf", "has a part that is no object, or false");
     if (!check_keywords(w, schema)) return false;
     const struct json *before = json_member(into, "properties"), *own = json_member(schema, "properties");
-    if ((closed(schema) && has_others(before, own)) || (closed(into) && has_others(own, before)))
+    if ((closed(schema) && has_others(w, before, own)) || (closed(into) && has_others(w, own, before)))
         return fail_word(w, "additionalProperties", "in one of several parts that hold at once excludes properties of another");
     for (const struct json *m = schema->first; m; m = m->next) {
         if (kind_of(m) == ANNOTATION) continue;
@@ -313,7 +322,7 @@ static bool merge(struct writer *w, struct json *into, const struct json *schema
             if (m->kind != JSON_ARRAY) return fail_word(w, "allOf", "is no list");
             for (const struct json *part = m->first; part; part = part->next) if (!merge(w, into, part, depth + 1)) return false;
         } else {
-            struct json *there = member(into, m);
+            struct json *there = member(w, into, m);
             if (there ? !merge_keyword(w, there, m) : !add(w, into, m, m->name, m->n_name)) return false;
         }
     }
@@ -733,6 +742,7 @@ static bool read_object(struct writer *w, const struct json *s, struct object *o
     if (properties && properties->kind != JSON_OBJECT) return fail_word(w, "properties", "is no object");
     if (required && required->kind != JSON_ARRAY) return fail_word(w, "required", "is no list");
     const size_t most = (properties ? properties->n : 0) + (required ? required->n : 0);
+    if (most > MOST_PROPERTIES) return fail(w, NULL, 0, "more than 4096 properties and required names");
     o->property = take(w, (most + 1) * sizeof *o->property);
     o->required = take(w, most + 1);
     *sorted = take(w, (most + 1) * sizeof **sorted);

@@ -11,7 +11,9 @@ enum { SCHEMA_MOST_RULES = 20000, SCHEMA_DEPTH = 64 };
  * supported or makes no sense, or out is full. */
 bool schema_grammar(struct room *work, const struct json *schema, const char *prefix, struct text_out *out, struct grammar_error *error);
 
-/* text: [n] JSON.  NULL: *error says why, and the room is as it was.  A schema of n bytes takes about 500 n bytes of room while it is read,
- * and half a megabyte. */
+/* Room in which all but odd schemas of n bytes are read; pages of it that are not needed are not touched. */
+static inline size_t schema_room(size_t n) { return ((size_t)2 << 20) + (n < (size_t)1 << 18 ? n : (size_t)1 << 18) * 1500; }
+
+/* text: [n] JSON.  NULL: *error says why, and the room is as it was. */
 const struct grammar *grammar_of_schema(struct room *room, const char *text, size_t n, struct grammar_error *error);
 #endif

@@ -31,12 +31,11 @@ enum forge_status guide_lexicon(struct lexicon **out, const struct forge_program
     return FORGE_OK;
 }
 
-/* Room for reading: most of it is never touched. */
 static size_t room_bytes(const struct guide_source *s)
 {
-    size_t n = s->kind == GUIDE_CHOICES ? 0 : s->n;
+    size_t n = 0;
     for (size_t i = 0; s->kind == GUIDE_CHOICES && i < s->n; i++) n += 4 * strlen(s->choices[i]) + 64;
-    return ((size_t)2 << 20) + (n < (size_t)1 << 24 ? n : (size_t)1 << 24) * (s->kind == GUIDE_SCHEMA ? 1500 : 200);
+    return s->kind == GUIDE_SCHEMA ? schema_room(s->n) : grammar_room(s->kind == GUIDE_GRAMMAR ? s->n : n);
 }
 
 static const struct grammar *read_choices(struct room *r, const struct guide_source *s, struct grammar_error *e)

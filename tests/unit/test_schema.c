@@ -427,6 +427,14 @@ static void bounds(void **state)
     sprintf(at, "},\"$ref\":\"#/$defs/d59\"}");
     struct room r = room_of(block, ROOM);
     assert_null(grammar_of_schema(&r, text, strlen(text), &error));
+    at = strstr(text, "#/$defs/d59");
+    memcpy(at, "#/$defs/d28", 11);                           /* not too deep, but too much */
+    assert_null(grammar_of_schema(&r, text, strlen(text), &error));
+    assert_non_null(strstr(error.text, "too much"));
+    at = text + sprintf(text, "{\"required\":[\"a\"");
+    for (int i = 0; i < 5000; i++) at += sprintf(at, ",\"n%d\"", i);
+    sprintf(at, "]}");
+    assert_null(grammar_of_schema(&r, text, strlen(text), &error));
     free(text);
 }
 
