@@ -79,6 +79,8 @@ static uint32_t types(const struct json *root, const struct json *s, int depth)
     return bits ? bits : MAY_BE_ANY;
 }
 
+bool argument_is_text(const struct json *root, const struct json *s) { return types(root, s, 0) == MAY_BE_TEXT; }
+
 /* ---- bare values ---- */
 
 static void put_escaped(struct text_out *out, const char *text, size_t n)

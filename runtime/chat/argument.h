@@ -15,6 +15,9 @@ const struct json *argument_schema(const struct json *tools, const char *name, s
 /* The schema of a property; s may be NULL, and is looked up in root where it refers to it. */
 const struct json *argument_property(const struct json *root, const struct json *s, const char *name, size_t n);
 
+/* Whether a bare value of this schema is a string, whatever it looks like. */
+bool argument_is_text(const struct json *root, const struct json *s);
+
 /* A string, with quotes; bytes that are no UTF-8 become U+FFFD. */
 void argument_put_text(struct text_out *out, const char *text, size_t n);
 

@@ -28,6 +28,8 @@ enum chat_flag {
     CHAT_CDATA     = 1 << 11,   /* TAGGED: a value may stand in <![CDATA[ ]]> */
     CHAT_HEADERS   = 1 << 12,   /* an answer is messages with headers: <|channel|>NAME to=RECIPIENT<|message|> */
     CHAT_FUNCTIONS = 1 << 13,   /* a header's recipient functions.N is a call, its message the arguments */
+    CHAT_LIST      = 1 << 14,   /* JSON: calls are written in [ ], */
+    CHAT_FENCED    = 1 << 15,   /* in a fence */
 };
 
 enum { CHAT_DROPS = 6, CHAT_ENDS = 3 };
@@ -40,8 +42,11 @@ struct chat_family {
     const char *id_mark, *name_mark, *args_mark;
     const char *key, *tag_end, *value, *value_end;
     const char *raw[2];                      /* TAGGED: what stands around all arguments as one JSON object */
+    const char *object;                      /* JSON: a call, % for N, @ arguments, # or ~ an id; NULL: {"name": "%", "arguments": @} */
+    const char *attributes[2];               /* TAGGED: of a string's tag and another value's, in GBNF */
     const char *code;                        /* what code for an interpreter, or N.call(K=V), begins with */
     const char *start;                       /* what a message begins with */
+    const char *finish;                      /* what a turn may end with, before the token that ends it */
     const char *drop[CHAT_DROPS];            /* marks of answers and messages: never shown */
     const char *ends[CHAT_ENDS];             /* texts of tokens that end a turn, beside the vocabulary's own */
     uint16_t    flags;

@@ -1,0 +1,394 @@
+/* forced.c -- see forced.h. */
+#include "forced.h"
+#include "argument.h"
+#include "grammar.h"
+
+enum { MARK_MOST = 64 };
+
+struct writer { const struct answer_force *force; const struct chat_family *f; struct text_out *out; };
+struct tool { const char *name; size_t n; const struct json *parameters; uint32_t number; };
+
+static void put(struct writer *w, const char *words) { text_out_put(w->out, words, text_bytes(words)); }
+
+static void put_number(struct writer *w, uint32_t x)
+{
+    if (x > 9) put_number(w, x / 10);
+    text_out_char(w->out, (char)('0' + x % 10));
+}
+
+static int32_t control_at(const struct writer *w, const char *text, size_t n, size_t *used)
+{
+    return w->force->control && n ? w->force->control(w->force->context, text, n, used) : -1;
+}
+
+/* Text of the format: literals, and control tokens by number. */
+static void put_text_n(struct writer *w, const char *text, size_t n)
+{
+    for (size_t from = 0, at = 0; ; at++) {
+        size_t used = 0;
+        const int32_t token = at < n ? control_at(w, text + at, n - at, &used) : -1;
+        if (token < 0 && at < n) continue;
+        if (at > from) {
+            text_out_char(w->out, ' ');
+            grammar_put_literal(w->out, text + from, at - from);
+        }
+        if (at >= n) return;
+        put(w, " <[");
+        put_number(w, (uint32_t)token);
+        put(w, "]>");
+        from = at + used;
+        at = from - 1;
+    }
+}
+/* A name of the request: its characters, never tokens. */
+static void put_name(struct writer *w, const char *name, size_t n)
+{
+    text_out_char(w->out, ' ');
+    grammar_put_literal(w->out, name, n);
+}
+static void put_text(struct writer *w, const char *text) { if (text) put_text_n(w, text, text_bytes(text)); }
+
+/* ---- text up to a mark ---- */
+
+static void put_rule_name(struct writer *w, const char *name, uint32_t i)
+{
+    put(w, name);
+    text_out_char(w->out, '-');
+    put_number(w, i);
+}
+
+static void put_class_character(struct writer *w, const char *c, size_t n)
+{
+    if (n == 1 && *c == '\n') { put(w, "\\n"); return; }
+    if (n == 1 && memchr("\\]^-[", *c, 5)) text_out_char(w->out, '\\');
+    text_out_put(w->out, c, n);
+}
+
+/* The rule `name`: any text up to the first place where the mark stands, and the mark.  States as Knuth, Morris and Pratt have them, over
+ * characters. */
+static void put_until(struct writer *w, const char *name, const char *mark)
+{
+    struct { const char *p; size_t n; } c[MARK_MOST];
+    uint32_t n = 0, border[MARK_MOST + 1] = { 0 };
+    size_t used;
+    put(w, name);
+    put(w, " ::= ");
+    if (control_at(w, mark, text_bytes(mark), &used) >= 0) {
+        put(w, ".*");
+        put_text(w, mark);
+        put(w, "\n");
+        return;
+    }
+    for (const char *p = mark; *p && n < MARK_MOST; p += c[n++].n) {
+        c[n].p = p;
+        c[n].n = json_utf8(p, text_bytes(p));
+    }
+    for (uint32_t i = 1, k = 0; i < n; i++) {
+        while (k && !(c[k].n == c[i].n && memcmp(c[k].p, c[i].p, c[k].n) == 0)) k = border[k];
+        if (c[k].n == c[i].n && memcmp(c[k].p, c[i].p, c[k].n) == 0) k++;
+        border[i + 1] = k;
+    }
+    put_rule_name(w, name, 0);
+    put(w, "\n");
+    for (uint32_t state = 0; state < n; state++) {
+        uint32_t leads[MARK_MOST];                           /* where character i of the mark leads; 0: to the beginning, or seen already */
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t k = state;
+            while (k && !(c[k].n == c[i].n && memcmp(c[k].p, c[i].p, c[k].n) == 0)) k = border[k];
+            leads[i] = c[k].n == c[i].n && memcmp(c[k].p, c[i].p, c[k].n) == 0 ? k + 1 : 0;
+            for (uint32_t j = 0; j < i; j++) if (c[j].n == c[i].n && memcmp(c[j].p, c[i].p, c[i].n) == 0) leads[i] = 0;
+        }
+        put_rule_name(w, name, state);
+        put(w, " ::= [^");
+        for (uint32_t i = 0; i < n; i++) if (leads[i]) put_class_character(w, c[i].p, c[i].n);
+        put(w, "] ");
+        put_rule_name(w, name, 0);
+        for (uint32_t i = 0; i < n; i++) {
+            if (!leads[i]) continue;
+            put(w, " | ");
+            grammar_put_literal(w->out, c[i].p, c[i].n);
+            text_out_char(w->out, ' ');
+            if (leads[i] < n) put_rule_name(w, name, leads[i]);
+        }
+        put(w, "\n");
+    }
+}
+
+/* ---- calls ---- */
+
+static void put_argument_name(struct writer *w, const struct tool *t, const struct json *schema, int32_t property)
+{
+    char bytes[32];
+    struct text_out name = { bytes, sizeof bytes - 1, 0, false };
+    struct writer in_name = { w->force, w->f, &name };
+    put(&in_name, property < 0 ? "args-" : "arg-");
+    put_number(&in_name, t->number);
+    if (property >= 0) {
+        put(&in_name, "-");
+        put_number(&in_name, (uint32_t)property);
+    }
+    bytes[name.n] = 0;
+    text_out_char(w->out, ' ');
+    put(w, bytes);
+    if (w->force->rule) w->force->rule(w->force->context, bytes, schema, t->parameters);
+}
+
+/* {"name": "%", "arguments": @} */
+static void put_object(struct writer *w, const struct tool *t)
+{
+    const char *form = w->f->object ? w->f->object : "{\"name\": \"%\", \"arguments\": @}";
+    for (const char *from = form, *p = form; ; p++) {
+        if (*p && !memchr("%@#~", *p, 4)) continue;
+        put_text_n(w, from, (size_t)(p - from));
+        if (*p == '%') put_name(w, t->name, t->n);
+        if (*p == '@') put_argument_name(w, t, t->parameters, -1);
+        if (*p == '#') put(w, " [a-zA-Z0-9]{9}");            /* what Mistral's templates insist on */
+        if (*p == '~') put(w, " [0-9]{1,3}");
+        if (!*p) return;
+        from = p + 1;
+    }
+}
+
+static void put_named(struct writer *w, const struct tool *t)
+{
+    const struct chat_family *f = w->f;
+    if (!(f->flags & CHAT_LINE)) put_text(w, f->call);
+    if (f->flags & CHAT_ID_FIRST) put(w, " [a-zA-Z0-9]{1,32}");
+    if (f->flags & CHAT_KIND) put_text(w, "function");
+    if (f->flags & CHAT_ID_NAMES) put_text(w, "functions.");
+    if (f->name_mark) put_text(w, f->name_mark);
+    put_name(w, t->name, t->n);
+    if (f->flags & CHAT_ID_NAMES) put(w, " \":\" [0-9]{1,3}");
+    if (f->id_mark) { put(w, " ("); put_text(w, f->id_mark); put(w, " [a-zA-Z0-9]{9})?"); }
+    put_text(w, f->args_mark);
+    if (f->flags & CHAT_KIND) put_text(w, "```json\n");
+    put_argument_name(w, t, t->parameters, -1);
+    if (f->flags & CHAT_KIND) put_text(w, "\n```");
+    put_text(w, f->post);
+}
+
+static bool is_required(const struct json *parameters, const struct json *property)
+{
+    const struct json *list = json_member(parameters, "required");
+    for (const struct json *r = list ? list->first : NULL; r; r = r->next)
+        if (r->kind == JSON_STRING && r->n == property->n_name && memcmp(r->text, property->name, r->n) == 0) return true;
+    return false;
+}
+
+static void put_value(struct writer *w, const struct tool *t, const struct json *property, uint32_t i)
+{
+    if (argument_is_text(t->parameters, property)) put(w, " text");
+    else {
+        put_argument_name(w, t, property, (int32_t)i);
+        if (w->f->flags & CHAT_VALUE_LINES) put_text(w, "\n");
+        put_text(w, w->f->value_end);
+    }
+}
+
+/* Arguments between tags of their own, in the schema's order. */
+static void put_tagged(struct writer *w, const struct tool *t)
+{
+    const struct chat_family *f = w->f;
+    const struct json *properties = json_member(t->parameters, "properties");
+    uint32_t i = 0;
+    put_text(w, f->call);
+    put_name(w, t->name, t->n);
+    if (f->flags & CHAT_NAME_LINE) put_text(w, f->name_mark);
+    else {
+        if (f->flags & CHAT_QUOTED) put_text(w, "\"");
+        if (f->raw[0]) put(w, " \" index=\\\"\" [0-9]{1,3} \"\\\"\"");
+        put_text(w, f->tag_end);
+    }
+    put(w, " nl");
+    for (const struct json *p = properties ? properties->first : NULL; p; p = p->next, i++) {
+        const bool is_text = argument_is_text(t->parameters, p);
+        put(w, " (");
+        put_text(w, f->key);
+        if (f->shape == CHAT_ELEMENTS) put_text(w, "<");
+        put_name(w, p->name, p->n_name);
+        if (f->flags & CHAT_QUOTED && f->shape == CHAT_TAGGED) {
+            put_text(w, "\"");
+            if (f->attributes[0]) { text_out_char(w->out, ' '); put(w, f->attributes[!is_text]); }
+        }
+        put_text(w, f->tag_end);
+        if (f->value) { put(w, " nl"); put_text(w, f->value); }
+        if (f->flags & CHAT_VALUE_LINES) put_text(w, "\n");
+        put_value(w, t, p, i);
+        if (f->shape == CHAT_ELEMENTS) {
+            if (!is_text) put_text(w, f->key);
+            put_text(w, "</");
+            put_name(w, p->name, p->n_name);
+            put_text(w, ">");
+        }
+        put(w, is_required(t->parameters, p) ? " nl)" : " nl)?");
+    }
+    put_text(w, f->post);
+}
+
+/* "NAME-N-I" */
+static void put_member_name(struct writer *w, const char *name, const struct tool *t, uint32_t i)
+{
+    put_rule_name(w, name, t->number);
+    put_rule_name(w, "", i);
+}
+
+/* N(K=V, ...) and N{K:V,...}: members-N-I are those from I on, more-N-I the same behind a comma. */
+static void put_function(struct writer *w, const struct tool *t)
+{
+    const bool braced = w->f->shape == CHAT_BRACED;
+    const struct json *properties = json_member(t->parameters, "properties");
+    uint32_t i = 0;
+    if (braced) put_text(w, w->f->call);
+    put_name(w, t->name, t->n);
+    put_text(w, braced ? "{" : "(");
+    put_member_name(w, " members", t, 0);
+    put_text(w, braced ? "}" : ")");
+    for (const struct json *p = properties ? properties->first : NULL; p; p = p->next, i++) {
+        const bool required = is_required(t->parameters, p);
+        put_member_name(w, "\nmember", t, i);
+        put(w, " ::=");
+        put_name(w, p->name, p->n_name);
+        put_text(w, braced ? ":" : "=");
+        if (braced && argument_is_text(t->parameters, p)) { put_text(w, "<|\"|>"); put(w, " text"); }
+        else put_argument_name(w, t, p, (int32_t)i);
+        put_member_name(w, "\nmembers", t, i);
+        put_member_name(w, " ::= member", t, i);
+        put_member_name(w, " more", t, i + 1);
+        if (!required) put_member_name(w, " | members", t, i + 1);
+        put_member_name(w, "\nmore", t, i);
+        put(w, " ::=");
+        put_text(w, braced ? "," : ", ");
+        put_member_name(w, " member", t, i);
+        put_member_name(w, " more", t, i + 1);
+        if (!required) put_member_name(w, " | more", t, i + 1);
+    }
+    put_member_name(w, "\nmembers", t, i);
+    put_member_name(w, " ::= \"\"\nmore", t, i);
+    put(w, " ::= \"\"");
+}
+
+static void put_call(struct writer *w, const struct tool *t)
+{
+    put_rule_name(w, "call", t->number);
+    put(w, " ::=");
+    if (w->f->flags & CHAT_FUNCTIONS) {
+        put_text(w, "<|channel|>commentary to=functions.");
+        put_name(w, t->name, t->n);
+        put_text(w, " <|constrain|>json<|message|>");
+        put_argument_name(w, t, t->parameters, -1);
+    } else switch ((enum chat_shape)w->f->shape) {
+    case CHAT_JSON: put_object(w, t); break;
+    case CHAT_NAMED: put_named(w, t); break;
+    case CHAT_TAGGED:
+    case CHAT_ELEMENTS:
+        if (w->f->flags & CHAT_HEADERS) {
+            put_text(w, " to=");
+            put_name(w, t->name, t->n);
+            put_text(w, "<|message|>");
+            put_text(w, w->f->open);
+            put(w, " nl");
+        }
+        put_tagged(w, t);
+        if (w->f->flags & CHAT_HEADERS) { put(w, " nl"); put_text(w, w->f->close); }
+        break;
+    case CHAT_PYTHON:
+    case CHAT_BRACED: put_function(w, t); break;
+    case CHAT_NO_CALLS: break;
+    }
+    put(w, "\n");
+}
+
+/* ---- the whole ---- */
+
+static void put_blocks(struct writer *w)
+{
+    const struct chat_family *f = w->f;
+    const bool several = w->force->parallel && !(f->flags & (CHAT_ONE | CHAT_HEADERS));
+    const bool list = f->flags & CHAT_LIST || f->shape == CHAT_PYTHON, fenced = f->flags & CHAT_FENCED;
+    put(w, "block ::=");
+    if (!(f->flags & CHAT_HEADERS)) put_text(w, f->open);
+    if (f->shape == CHAT_JSON && f->call) { put_text(w, "\n\n"); put_text(w, f->call); }
+    put(w, f->open ? " nl" : "");
+    if (fenced) put_text(w, "```json\n");
+    if (list) put(w, " \"[\" gap");
+    put(w, " call");
+    if (several && (list || f->flags & CHAT_LINE)) {
+        put(w, " (");
+        put_text(w, list ? "," : f->call);
+        put(w, list ? " gap call)*" : " call)*");
+    } else if (several && f->open && f->shape != CHAT_JSON && f->shape != CHAT_BRACED) put(w, " (nl call)*");
+    if (list) put(w, " gap \"]\"");
+    if (fenced) put_text(w, "\n```");
+    if (f->close && !(f->flags & CHAT_HEADERS)) { put(w, " nl"); put_text(w, f->close); }
+    put(w, "\n");
+    put(w, several && !list && !(f->flags & CHAT_LINE) ? "blocks ::= block (nl block)*\n" : "blocks ::= block\n");
+    put(w, "nl ::= \"\\n\"{0,2}\ngap ::= (\" \" | \"\\n\" \" \"{0,4})?\n");
+    const char *text_end = f->shape == CHAT_BRACED ? "<|\"|>" : f->shape == CHAT_ELEMENTS ? f->key : f->value_end;
+    if (!text_end) return;
+    char lined[MARK_MOST] = "\n";
+    const size_t n = text_bytes(text_end);
+    if (f->flags & CHAT_VALUE_LINES && n + 2 <= sizeof lined) memcpy(lined + 1, text_end, n);
+    put_until(w, "text", f->flags & CHAT_VALUE_LINES ? lined : text_end);
+}
+
+static void put_root(struct writer *w)
+{
+    const struct chat_family *f = w->f;
+    const bool harmony = f->flags & CHAT_FUNCTIONS, muse = f->flags & CHAT_HEADERS && !harmony;
+    const char *begin = harmony ? "<|channel|>analysis<|message|>" : muse ? " to=self<|message|>" : f->think[0];
+    const char *end = harmony ? "<|end|>" : muse ? "<|eom|>" : f->think[1];
+    put(w, "root ::= [ \\n]?");
+    if (end) {
+        if (!w->force->reasoning) {
+            put(w, " (");
+            put_text(w, begin);
+        }
+        put(w, " thought");
+        if (f->start) put_text(w, f->start);
+        else put(w, " nl");
+        if (!w->force->reasoning) put(w, ")?");
+    }
+    put(w, " blocks");
+    if (f->finish) {
+        put(w, " (");
+        put_text(w, f->finish);
+        put(w, ")?");
+    }
+    put(w, "\n");
+    if (end) put_until(w, "thought", end);
+}
+
+static bool can_be_written(const struct tool *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if ((uint8_t)t->name[i] <= ' ' || memchr("\"'<>{}[]()\\|`", t->name[i], 13)) return false;
+    return t->n > 0;
+}
+
+bool answer_forced(const struct answer_force *force, struct text_out *out)
+{
+    struct writer w = { force, force->family, out };
+    uint32_t n = 0;
+    if (w.f->shape == CHAT_NO_CALLS && !(w.f->flags & CHAT_FUNCTIONS)) return false;
+    for (int pass = 0; pass < 2; pass++) {                   /* each call; then the choice of them */
+        uint32_t number = 0;
+        if (pass) put(&w, "call ::=");
+        for (const struct json *x = force->tools ? force->tools->first : NULL; x; x = x->next) {
+            const struct json *inner = json_member(x, "function"), *name = json_member(inner ? inner : x, "name");
+            struct tool t = { NULL, 0, json_member(inner ? inner : x, "parameters"), number++ };
+            if (!name || name->kind != JSON_STRING) return false;
+            t.name = name->text;
+            t.n = name->n;
+            if (force->name && (t.n != force->n_name || memcmp(t.name, force->name, t.n) != 0)) continue;
+            if (!can_be_written(&t)) return false;
+            if (!pass) { put_call(&w, &t); n++; continue; }
+            put_rule_name(&w, " call", t.number);
+            if (--n) put(&w, " |");
+        }
+        if (!pass && !n) return false;
+    }
+    put(&w, "\n");
+    put_blocks(&w);
+    put_root(&w);
+    return !out->full;
+}
