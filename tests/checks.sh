@@ -202,6 +202,18 @@ fuzz_*)
                 n=$((n + 1))
             done
         done ;;
+    fuzz_template)      # its first byte: how large the room is
+        length=20000
+        (cd "$work" && cmake -E tar xf "$root/tests/data/chat/renders.tar.xz")
+        for file in "$work"/templates/*.jinja; do { printf '\010'; cat "$file"; } >"$work/seeds/$(basename "$file")"; done
+        n=0
+        while IFS= read -r line; do
+            n=$((n + 1))
+            { printf '\006'; printf '%b' "$line"; } >"$work/seeds/snippet.$n"
+        done <<EOF
+$(grep -o '"template":"\(\\.\|[^"\\]\)*"' "$work/semantics.json" | sed 's/^"template":"//; s/"$//; s/\\"/"/g')
+EOF
+        rm -rf "$work"/templates "$work"/*.json ;;
     fuzz_yaml)  cp "$root"/models/*.yaml "$root"/targets/*.yaml "$work/seeds" ;;
     fuzz_tokenize)      # its first byte says what follows: a text for vocabulary (byte / 4), or from 0x80 on a GGUF file
         for file in "$root"/tests/data/tokenizers/*.inp "$root"/docs/*.md; do

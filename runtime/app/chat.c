@@ -134,7 +134,7 @@ static bool render(struct chat *c, struct room *r, struct chat_text *text, struc
     char bos[256], eos[256];
     const uint8_t *vocab = c->session->program->vocab;
     const struct chat_input in = { &all, c->options, token_text(vocab, forge_vocab_bos(vocab), bos, sizeof bos),
-                                   token_text(vocab, forge_vocab_eos(vocab), eos, sizeof eos), local_seconds() };
+                                   token_text(vocab, forge_vocab_eos(vocab), eos, sizeof eos), local_seconds(), 0 };
     if (make_variables(c, r, &all)) return chat_render(c->template, NULL, &in, r, text, fault);
     fault->fault = CHAT_NO_ROOM;
     return false;

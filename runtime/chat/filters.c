@@ -191,7 +191,7 @@ static struct arguments rest_of(const struct arguments *args, uint32_t n)
 {
     struct arguments rest = *args;
     n = n < args->n ? n : args->n;
-    rest.at += n;
+    if (n) rest.at += n;
     rest.n -= n;
     return rest;
 }

@@ -857,7 +857,7 @@ bool chat_about(const uint8_t *image, uint32_t i, struct chat_about *out)
 bool chat_render(const uint8_t *image, const char *name, const struct chat_input *in, struct room *work, struct chat_text *text,
                  struct chat_error *error)
 {
-    struct render r = { .in = in, .room = work, .out = text, .error = error, .steps = CHAT_STEPS };
+    struct render r = { .in = in, .room = work, .out = text, .error = error, .steps = in->steps ? in->steps : CHAT_STEPS };
     const struct chat_template *templates, *template;
     struct scope root = { NULL, NULL };
     const size_t used = work->used;

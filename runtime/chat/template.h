@@ -9,10 +9,13 @@ struct chat_input {
     const struct json *more;               /* NULL, or an object whose members win over those of variables */
     const char *bos, *eos;                 /* bos_token, eos_token; NULL: undefined */
     int64_t now;                           /* seconds since 1970-01-01 of the local clock: strftime_now */
+    uint64_t steps;                        /* most that are taken; 0: CHAT_STEPS, a second or two */
 };
 
 /* Text with where each byte comes from: input[i] is 1 where it is the conversation's, 0 where it is the template's. */
 struct chat_text { char *bytes; uint8_t *input; size_t size, n; };      /* bytes, input: [size], the caller's */
+
+enum { CHAT_STEPS = 50000000 };
 
 enum chat_fault {
     CHAT_RAISED,                           /* raise_exception: text is the template's own sentence */

@@ -89,7 +89,7 @@ struct render {
     struct dict                *context;   /* variables of the input, converted */
 };
 
-enum { CHAT_STEPS = 50000000, CHAT_DEPTH = 600, CHAT_RANGE = 100000 };
+enum { CHAT_DEPTH = 600, CHAT_RANGE = 100000 };
 
 /* ---- failing: each returns false ---- */
 bool fail_text(struct render *r, enum chat_fault fault, const char *text);

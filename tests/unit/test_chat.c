@@ -58,7 +58,7 @@ static const struct json *read_file(const char *path)
 
 static bool render(const struct json *variables, const struct json *more, const char *bos, const char *eos)
 {
-    const struct chat_input in = { variables, more, bos, eos, NOW };
+    const struct chat_input in = { variables, more, bos, eos, NOW, 0 };
     return chat_render(f.image.data, NULL, &in, &f.work, &f.text, &f.error);
 }
 
@@ -433,7 +433,7 @@ static void keep_warning(const char *message) { snprintf(warned + strlen(warned)
 static void renders_as(const uint8_t *image, const char *name, const char *variables, const char *wanted)
 {
     f.data.used = 0;
-    const struct chat_input in = { read_json(variables, strlen(variables)), NULL, "<s>", NULL, NOW };
+    const struct chat_input in = { read_json(variables, strlen(variables)), NULL, "<s>", NULL, NOW, 0 };
     if (!chat_render(image, name, &in, &f.work, &f.text, &f.error)) fail_msg("%s", f.error.text);
     f.text.bytes[f.text.n] = 0;
     assert_string_equal(f.text.bytes, wanted);
