@@ -666,8 +666,9 @@ bool filter_apply(struct render *r, uint32_t filter, const struct value *v, cons
     case CHAT_F_dictsort: return filter_dictsort(r, v, args, out);
     case CHAT_F_first: return filter_end(r, v, false, out);
     case CHAT_F_last: return filter_end(r, v, true, out);
-    case CHAT_F_float: return filter_float(r, v, args, out);
-    case CHAT_F_int: return filter_int(r, v, args, out);
+    case CHAT_F_float: case CHAT_F_int:
+        if (v->kind == UNDEFINED) return fail_undefined(r, v);
+        return filter == CHAT_F_int ? filter_int(r, v, args, out) : filter_float(r, v, args, out);
     case CHAT_F_items:
         if (v->kind != DICT && v->kind != UNDEFINED) return fail_text(r, CHAT_REFUSED, "Can only get item pairs from a mapping.");
         if (v->kind == DICT ? !pair_list(r, v->dict, &l) : !list_new(r, 0, &l)) return false;

@@ -403,6 +403,7 @@ static void not_supported(void **state)
     assert_int_equal(f.error.line, 2);
     refuses("{% if true %}{{ nosuch(1) }}{% endif %}", "{}", CHAT_REFUSED, "'nosuch' is undefined");
     assert_non_null(strstr(f.warnings.items[0].text, "no function 'nosuch'"));
+    refuses("{{ nosuch|int }}", "{}", CHAT_REFUSED, "'nosuch' is undefined");
     refuses("{{ a.b.c }}", "{\"a\":{}}", CHAT_REFUSED, "'b' is undefined");
 }
 
