@@ -255,8 +255,8 @@ static enum forge_status check_meaning(const struct forge_options *o, const stru
     if (o->n_threads > 0 && !built_for(false)) fprintf(stderr, "--threads means nothing here: this program computes on the GPU\n");
     for (size_t i = 0; i < o->n_ignored; i++) fprintf(stderr, i > 0 ? ", %s" : "%s", o->ignored[i]);
     if (o->n_ignored > 0) fprintf(stderr, ": llama.cpp's, and without a meaning here\n");
-    if (o->random_weights && o->mode != MODE_BENCH && o->mode != MODE_PROFILE && !o->logits_path)
-        return error_set(error, FORGE_USAGE, "--random-weights goes with --bench, --profile and --logits only");
+    if (o->random_weights && o->mode != MODE_BENCH && o->mode != MODE_PROFILE && o->mode != MODE_SERVE && !o->logits_path)
+        return error_set(error, FORGE_USAGE, "--random-weights goes with --bench, --profile, --serve and --logits only");
     if (o->chunk > 0 && (uint32_t)o->chunk > p->chunk)
         return error_set(error, FORGE_USAGE, "--ubatch-size: %d, the program was built for up to %u", o->chunk, p->chunk);
     return FORGE_OK;

@@ -48,7 +48,9 @@ enum forge_status gpu_load_code(struct forge_device *d, const struct forge_gpu *
 static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
 {
     const struct forge_program *p = g->program;
-    const uint64_t step_bytes = round_up(sizeof(struct forge_gpu_step), 64), tokens_bytes = round_up((p->chunk + 1u) * sizeof(int32_t), 64);
+    const uint64_t draws_at = round_up(sizeof(struct forge_gpu_step), 64),
+                   step_bytes = draws_at + round_up(FORGE_MAX_COLUMNS * sizeof(struct forge_gpu_step), 64),
+                   tokens_bytes = round_up((p->chunk + 1u) * sizeof(int32_t), 64);
     const uint64_t ring_at = 4096, slots_at = ring_at + FORGE_GPU_RING * sizeof(uint64_t);
     const uint64_t staging_at = round_up(slots_at + SLOTS * (step_bytes + tokens_bytes), 4096);
     const uint64_t logits_bytes = (p->gpu->logits_rows + 1u) * (uint64_t)program_columns(p) * sizeof(float);
@@ -64,6 +66,7 @@ static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
     for (uint64_t i = 0; i < SLOTS; i++) {
         uint8_t *at = g->pinned + slots_at + i * (step_bytes + tokens_bytes);
         g->slots[i].step = (struct forge_gpu_step *)(void *)at;
+        g->slots[i].draws = (struct forge_gpu_step *)(void *)(at + draws_at);
         g->slots[i].tokens = (int32_t *)(void *)(at + step_bytes);
         TRY(device_event(&g->device, &g->slots[i].event, error));
         TRY(device_record(&g->device, g->slots[i].event, error));
@@ -106,7 +109,8 @@ void gpu_give_memory(struct gpu *g)
     device_host_free(d, g->pinned);
     device_free(d, g->history);
     device_free(d, g->step);
-    for (uint32_t n = 0; n <= FORGE_MAX_COLUMNS; n++) device_graph_free(d, g->several_graphs[n]);
+    for (uint32_t n = 0; n <= FORGE_MAX_COLUMNS; n++)
+        for (int i = 0; i < 2; i++) device_graph_free(d, g->several_graphs[i][n]);
     device_free(d, g->state);
     device_free(d, g->arena);
     device_free(d, g->weights);

@@ -10,7 +10,8 @@
 enum {
     STAGING_BYTES = 16 << 20,            /* at most; two such buffers take turns, on the way of weights in and of logits out */
     SLOTS = 2,                           /* steps whose numbers are on their way */
-    STEPS = 2,                           /* structs of them on the device: of steps, of passes of the block that drafts */
+    STEPS = 2 + FORGE_MAX_COLUMNS,       /* structs of them on the device: of steps, of passes of the block that drafts, and of the draws of */
+    STEP_OF_DRAWS = 2,                   /* a step of several sequences, from this one on */
     LEAST_AHEAD = 2, MOST_AHEAD = 8,     /* steps on the stream whose tokens have not been read */
 };
 
@@ -19,7 +20,7 @@ enum {
 enum step_kind { STEP_DECODE, STEP_DRAW, STEP_LOOK, STEP_DRAFTS };
 
 /* The numbers and tokens of one step, pinned. */
-struct slot { struct forge_gpu_step *step; int32_t *tokens; void *event; };
+struct slot { struct forge_gpu_step *step, *draws; int32_t *tokens; void *event; };      /* draws: [FORGE_MAX_COLUMNS] */
 
 struct gpu {
     struct forge_device device;
@@ -44,7 +45,7 @@ struct gpu {
 
     const struct forge_sequence *columns;        /* whose steps these graphs are: */
     void    *columns_graphs[2][FORGE_MAX_COLUMNS + 1];       /* of so many tokens, of which all, or the last, have logits */
-    void    *several_graphs[FORGE_MAX_COLUMNS + 1];          /* of so many sequences, whichever they are */
+    void    *several_graphs[2][FORGE_MAX_COLUMNS + 1];       /* of so many sequences, whichever they are; and with draws */
     struct forge_gpu_step sampling;      /* what the next step is uploaded with */
     const struct forge_sequence *last;   /* whose step's logits lie in the arena: of its last last_logits tokens */
     uint32_t last_past, last_tokens, last_logits;
@@ -100,6 +101,7 @@ void gpu_launch_name(const struct gpu *gpu, char *out, size_t bytes);
 enum forge_status gpu_launch(const struct forge_sequence *sequence, const struct forge_gpu_launch *launch, uint32_t number,
                              uint32_t n_tokens, uint32_t n_logits, bool dependent, struct forge_error *error);
 enum forge_status gpu_several(struct forge_engine *engine, const struct forge_column *columns, uint32_t n, struct forge_error *error);
+enum forge_status gpu_several_draw(struct forge_engine *engine, struct forge_column *columns, uint32_t n, struct forge_error *error);
 /* Decode's launches from .. to - 1, of which n_decode is the draw. */
 enum forge_status gpu_launch_decode(const struct forge_sequence *sequence, uint32_t from, uint32_t to, struct forge_error *error);
 enum forge_status gpu_draft(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, float *logits, struct forge_error *error);

@@ -19,13 +19,14 @@ static const double ASK_SECONDS = 1e-3;          /* between two questions to the
 /* The number of the draw of drafts; those behind it are of a pass. */
 static uint32_t drafts_number(const struct forge_gpu *p) { return p->n_decode + 2 + p->n_prefill + p->n_columns; }
 
-static enum forge_status launch(struct gpu *g, uint8_t *state, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
-                                uint32_t n_logits, bool dependent, struct forge_error *error)
+/* By one of the structs of numbers on the device. */
+static enum forge_status launch_by(struct gpu *g, uint32_t step, uint8_t *state, const struct forge_gpu_launch *l, uint32_t number,
+                                   uint32_t n_tokens, uint32_t n_logits, bool dependent, struct forge_error *error)
 {
     const struct forge_gpu *p = g->program->gpu;
     const struct forge_gpu_kernel *kernel = &p->kernels[l->kernel];
     struct forge_kernel_args args = {
-        .weights = g->weights, .arena = g->arena, .state = state, .step = &g->step[number > drafts_number(p)], .state_at = l->state,
+        .weights = g->weights, .arena = g->arena, .state = state, .step = &g->step[step], .state_at = l->state,
         .mark_at = g->device_mark, .mark = number, .first = n_tokens > 0 && l->tail > 0,
     };
     memcpy(args.weight, l->weight, sizeof args.weight);
@@ -34,6 +35,12 @@ static enum forge_status launch(struct gpu *g, uint8_t *state, const struct forg
     const uint32_t x = l->tokens_first ? grid_y : l->grid_x, y = l->tokens_first ? l->grid_x : grid_y;
     return device_launch(&g->device, g->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args,
                          dependent && p->dependent_launch > 0, l->cluster, error);
+}
+
+static enum forge_status launch(struct gpu *g, uint8_t *state, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
+                                uint32_t n_logits, bool dependent, struct forge_error *error)
+{
+    return launch_by(g, number > drafts_number(g->program->gpu), state, l, number, n_tokens, n_logits, dependent, error);
 }
 
 enum forge_status gpu_launch(const struct forge_sequence *q, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
@@ -248,8 +255,45 @@ enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32
 
 _Static_assert((int)FORGE_GPU_MAX_APART == (int)FORGE_MAX_COLUMNS, "an entry for each column");
 
+static void set_sampling(struct forge_gpu_step *s, const struct forge_sample_options *o, const struct forge_random *random)
+{
+    s->temp = o->temp;
+    s->top_k = o->top_k;
+    s->top_p = o->top_p;
+    s->min_p = o->min_p;
+    s->repeat_penalty = o->repeat_penalty;
+    s->presence_penalty = o->presence_penalty;
+    s->frequency_penalty = o->frequency_penalty;
+    s->repeat_last_n = o->repeat_last_n;
+    s->n_biases = (uint32_t)o->n_biases;
+    for (size_t i = 0; i < o->n_biases; i++) {
+        s->biases[i].id = o->biases[i].id;
+        s->biases[i].bias = o->biases[i].bias;
+    }
+    memcpy(s->random, random->s, sizeof s->random);
+    s->guess = -1;
+}
+
+/* The numbers of the draws behind a step of n sequences: that of sequence i is from row i of the logits. */
+static enum forge_status upload_draws(struct gpu *g, const struct slot *slot, const struct forge_column *c, uint32_t n,
+                                      struct forge_error *error)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct forge_gpu_step *s = &slot->draws[i];
+        *s = g->sampling;
+        set_sampling(s, c[i].options, c[i].random);
+        s->most_drafts = 0;
+        s->history = c[i].sequence->history;
+        s->n_past = c[i].sequence->n_past;
+        s->n_tokens = 1;
+        s->n_logits = i + 1;
+        s->n_drawn = g->queued + i;
+    }
+    return device_upload(&g->device, &g->step[STEP_OF_DRAWS], slot->draws, n * sizeof *slot->draws, error);
+}
+
 /* The numbers of a step of n sequences, and the token of each into its history. */
-static enum forge_status upload_several(struct gpu *g, const struct forge_column *c, uint32_t n, struct forge_error *error)
+static enum forge_status upload_several(struct gpu *g, const struct forge_column *c, uint32_t n, bool draws, struct forge_error *error)
 {
     const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
     TRY(gpu_wait_event(g, s->event, error));
@@ -264,20 +308,30 @@ static enum forge_status upload_several(struct gpu *g, const struct forge_column
         s->step->rows[i].token = s->tokens[i] = c[i].token;
     }
     TRY(device_upload(&g->device, g->step, s->step, sizeof *s->step, error));
+    if (draws) TRY(upload_draws(g, s, c, n, error));
     for (uint32_t i = 0; i < n; i++)
         TRY(device_upload(&g->device, c[i].sequence->history + c[i].sequence->n_past, &s->tokens[i], sizeof *s->tokens, error));
     return device_record(&g->device, s->event, error);
 }
 
+static enum forge_status put_several(struct gpu *g, uint32_t n, bool draws, struct forge_error *error)
+{
+    const struct forge_gpu *p = g->program->gpu;
+    TRY(launch_columns(g, g->state, n, n, error));
+    for (uint32_t i = 0; draws && i < n; i++)
+        TRY(launch_by(g, STEP_OF_DRAWS + i, g->state, &p->sample, p->n_decode + 1, 0, 1, false, error));
+    return FORGE_OK;
+}
+
 /* The launches know nothing of the sequences, all of it is in *step: a graph for each n. */
-static enum forge_status launch_several(const struct forge_engine *e, uint32_t n, struct forge_error *error)
+static enum forge_status launch_several(const struct forge_engine *e, uint32_t n, bool draws, struct forge_error *error)
 {
     struct gpu *g = e->gpu;
-    if (e->plain_launches || !g->program->gpu->graph) return launch_columns(g, g->state, n, n, error);
-    void **graph = &g->several_graphs[n];
+    if (e->plain_launches || !g->program->gpu->graph) return put_several(g, n, draws, error);
+    void **graph = &g->several_graphs[draws][n];
     if (!*graph) {
         TRY(device_capture_begin(&g->device, error));
-        TRY(launch_columns(g, g->state, n, n, error));
+        TRY(put_several(g, n, draws, error));
         TRY(device_capture_end(&g->device, graph, error));
     }
     return device_graph_launch(&g->device, *graph, error);
@@ -287,8 +341,8 @@ static enum forge_status several(struct forge_engine *e, const struct forge_colu
 {
     struct gpu *g = e->gpu;
     TRY(device_current(&g->device, error));
-    TRY(upload_several(g, c, n, error));
-    TRY(launch_several(e, n, error));
+    TRY(upload_several(g, c, n, false, error));
+    TRY(launch_several(e, n, false, error));
     for (uint32_t i = 0; i < n; i++) if (c[i].logits) TRY(download_rows(g, i, 1, c[i].logits, error));
     return FORGE_OK;
 }
@@ -333,27 +387,6 @@ enum forge_status gpu_wait(struct forge_sequence *q, struct forge_error *error)
 }
 
 /* ---- drawing ahead ---- */
-
-static void set_sampling(struct gpu *g, const struct forge_sample_options *o, const struct forge_random *random)
-{
-    struct forge_gpu_step *s = &g->sampling;
-    s->temp = o->temp;
-    s->top_k = o->top_k;
-    s->top_p = o->top_p;
-    s->min_p = o->min_p;
-    s->repeat_penalty = o->repeat_penalty;
-    s->presence_penalty = o->presence_penalty;
-    s->frequency_penalty = o->frequency_penalty;
-    s->repeat_last_n = o->repeat_last_n;
-    s->n_biases = (uint32_t)o->n_biases;
-    for (size_t i = 0; i < o->n_biases; i++) {
-        s->biases[i].id = o->biases[i].id;
-        s->biases[i].bias = o->biases[i].bias;
-    }
-    memcpy(s->random, random->s, sizeof s->random);
-    s->most_drafts = g->run_drafts ? g->program->gpu->most_drafts : 0;
-    s->guess = -1;
-}
 
 /* How many tokens the next step may give, by what is left of the run: limit, and context or the states' patience; 0: none now.  The token
  * that is read next leaves run_base + (seen - run_first) + 1 in the context: a step beyond that may have to be taken back.  What one step
@@ -450,7 +483,8 @@ enum forge_status gpu_draw_begin(struct forge_sequence *q, const struct forge_sa
 {
     struct gpu *g = q->engine->gpu;
     g->run_drafts = q->engine->speculates && g->program->gpu->most_drafts > 0;
-    set_sampling(g, options, random);
+    set_sampling(&g->sampling, options, random);
+    g->sampling.most_drafts = g->run_drafts ? g->program->gpu->most_drafts : 0;
     g->run_limit = limit;
     g->run_back = last ? UINT32_MAX : state_back(g->program);
     return gpu_with_launch(g, draw_begin(q, first, error), error);
@@ -524,6 +558,56 @@ static enum forge_status draw_next(struct forge_sequence *q, int32_t *token, str
 enum forge_status gpu_draw_next(struct forge_sequence *q, int32_t *token, struct forge_error *error)
 {
     return gpu_with_launch(q->engine->gpu, draw_next(q, token, error), error);
+}
+
+/* ---- a token of each of several sequences ---- */
+
+static enum forge_status queue_draws(struct forge_engine *e, const struct forge_column *c, uint32_t n, struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    if (n > 1) {
+        TRY(upload_several(g, c, n, true, error));
+        TRY(launch_several(e, n, true, error));
+    } else {
+        set_sampling(&g->sampling, c->options, c->random);
+        g->sampling.most_drafts = 0;
+        TRY(gpu_upload_step(c->sequence, c->sequence->n_past, &c->token, 1, 1, error));
+        TRY(run_step(c->sequence, STEP_DRAW, 0, error));
+        c->sequence->slot = 0;
+    }
+    g->queued += n;
+    return FORGE_OK;
+}
+
+/* As many in a step as columns can, or one after the other; the host waits when all are on the stream. */
+static enum forge_status several_draw(struct forge_engine *e, struct forge_column *c, uint32_t n, struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    const uint32_t most = g->program->gpu->several ? g->program->gpu->most_columns : 1;
+    TRY(device_current(&g->device, error));
+    g->seen = g->queued;                         /* what is left of a run before is forgotten */
+    for (uint32_t at = 0, part; at < n; at += part) {
+        part = n - at < most ? n - at : most;
+        TRY(queue_draws(e, &c[at], part, error));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t entry = 0;
+        TRY(wait_draw(g, &entry, error));
+        if (entry == FORGE_GPU_NOT_FINITE)
+            return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT("logits"), c[i].sequence->n_past + 1, "seen by the draw on the GPU");
+        if (entry >= g->program->n_vocab)
+            return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, the vocabulary has %u", entry, g->program->n_vocab);
+        c[i].drawn = (int32_t)entry;
+        g->seen++;
+    }
+    return FORGE_OK;
+}
+
+enum forge_status gpu_several_draw(struct forge_engine *e, struct forge_column *columns, uint32_t n, struct forge_error *error)
+{
+    e->gpu->run = NULL;
+    e->gpu->last = NULL;
+    return gpu_with_launch(e->gpu, several_draw(e, columns, n, error), error);
 }
 
 /* ---- measuring ---- */

@@ -445,6 +445,14 @@ enum forge_status engine_step(struct forge_engine *e, const struct forge_column 
     return status;
 }
 
+enum forge_status engine_step_draw(struct forge_engine *e, struct forge_column *columns, uint32_t n, struct forge_error *error)
+{
+    TRY(check_columns(e, columns, n, error));
+    TRY(e->program->gpu->runtime->several_draw(e, columns, n, error));
+    for (uint32_t i = 0; i < n; i++) append(columns[i].sequence, 1);
+    return FORGE_OK;
+}
+
 bool engine_draws(const struct forge_engine *e) { return e->program && e->program->gpu; }
 
 enum forge_status engine_draw_begin(struct forge_sequence *q, const struct forge_sample_options *options, const struct forge_random *random,

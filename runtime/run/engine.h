@@ -102,13 +102,28 @@ enum forge_status forge_prefill(struct forge_sequence *sequence, const int32_t *
 enum forge_status forge_embed(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, bool normalize, float *rows,
                               float *vector, struct forge_error *error);
 
+struct forge_sample_options;
+struct forge_random;
+
 /* A token for each of n sequences, at most FORGE_MAX_COLUMNS, none of them twice.  Each gets the bits that forge_step with that one token
  * gives.  On a CPU all columns go through a kernel before the next kernel runs, so weights that fit a cache are read from memory once; on a
  * GPU as many as the program was built for (--columns) are one step, unless layers have a state that every token replaces: then, and in
  * programs without columns, they are steps one after the other.  Errors as of forge_step; FORGE_BAD_WEIGHTS names the first, and all tokens
  * are appended. */
-struct forge_column { struct forge_sequence *sequence; int32_t token; float *logits; /* [n_vocab] or NULL */ };
+struct forge_column {
+    struct forge_sequence *sequence;
+    int32_t token;
+    float  *logits;                                      /* [n_vocab] or NULL */
+    /* engine_step_draw only: */
+    const struct forge_sample_options *options;
+    const struct forge_random *random;
+    int32_t drawn;                                       /* written */
+};
 enum forge_status engine_step(struct forge_engine *engine, const struct forge_column *columns, uint32_t n, struct forge_error *error);
+
+/* The same on a GPU (engine_draws), which draws the next token of each as well: by its options and its random numbers, of which the host
+ * takes one from its own for every token with temp > 0.  No logits come back. */
+enum forge_status engine_step_draw(struct forge_engine *engine, struct forge_column *columns, uint32_t n, struct forge_error *error);
 
 /* Text drawn on the device, for programs on a GPU.  first < 0: the first token is drawn from the logits of the last step; else token first
  * is decoded and the first draw follows it.  At most limit tokens are drawn, and no more than the context holds.  random is copied: the
@@ -118,8 +133,6 @@ enum forge_status engine_step(struct forge_engine *engine, const struct forge_co
  * last: no token comes behind the run, the sequence is reset or closed after it.  Steps may then go further ahead of the draws that are
  * read than the program's states can be taken back; else they go as far as that, where layers have a state that every token replaces not
  * at all: the step of a token begins when the next one is asked for. */
-struct forge_sample_options;
-struct forge_random;
 bool engine_draws(const struct forge_engine *engine);
 enum forge_status engine_draw_begin(struct forge_sequence *sequence, const struct forge_sample_options *options,
                                     const struct forge_random *random,

@@ -391,19 +391,27 @@ static void step_alone(struct batch *b, struct slot *s)
 static void step_all(struct batch *b, struct slot **active, uint32_t n)
 {
     struct forge_error error = { "" };
-    for (uint32_t at = 0; at < n; at += FORGE_MAX_COLUMNS) {
+    const bool on_device = engine_draws(b->engine);
+    for (uint32_t at = 0, part; at < n; at += part) {
         struct forge_column columns[FORGE_MAX_COLUMNS];
-        const uint32_t part = n - at < FORGE_MAX_COLUMNS ? n - at : FORGE_MAX_COLUMNS;
-        for (uint32_t i = 0; i < part; i++) {
-            struct slot *s = active[at + i];
+        const bool wants_logits = on_device && active[at]->task->logprobs;
+        for (part = 0; part < FORGE_MAX_COLUMNS && at + part < n; part++) {
+            struct slot *s = active[at + part];
+            if (on_device && s->task->logprobs != wants_logits) break;
             note_pending(s);
             s->drawing = false;
-            columns[i] = (struct forge_column){ s->sequence, s->pending, b->logits + (size_t)(s - b->slots) * b->program->n_vocab };
+            columns[part] = (struct forge_column){ s->sequence, s->pending, b->logits + (size_t)(s - b->slots) * b->program->n_vocab,
+                                                   &s->task->sample, sampler_random(s->sampler), -1 };
         }
-        const enum forge_status status = engine_step(b->engine, columns, part, &error);
+        const bool drawn = on_device && !wants_logits;
+        const enum forge_status status = drawn ? engine_step_draw(b->engine, columns, part, &error)
+                                               : engine_step(b->engine, columns, part, &error);
         for (uint32_t i = 0; i < part; i++) {
-            if (status == FORGE_OK) draw(b, active[at + i], columns[i].logits);
-            else fail(b, active[at + i], status, &error);
+            struct slot *s = active[at + i];
+            if (status != FORGE_OK) { fail(b, s, status, &error); continue; }
+            if (!drawn) { draw(b, s, columns[i].logits); continue; }
+            if (s->task->sample.temp > 0) random_next(sampler_random(s->sampler));
+            accept(b, s, columns[i].drawn, NULL);
         }
     }
 }

@@ -234,6 +234,46 @@ static void draws(struct forge_engine *e)
     sequence_close(other);
 }
 
+/* Of several sequences each draws what it draws alone, with options and random numbers of its own, however many are in a step. */
+static void draws_together(struct forge_engine *e)
+{
+    static int32_t drawn[N][STEPS];
+    struct forge_sample_options options[N];
+    struct forge_random random[N];
+    struct forge_sequence *q[N];
+    open_all(e, q);
+    for (uint32_t k = 0; k < N; k++) {
+        options[k] = (struct forge_sample_options){ .temp = k % 4 == 3 ? 0 : 0.5f + (float)k, .top_k = 3 * (int32_t)k, .repeat_last_n = 8,
+                                                    .top_p = k & 1 ? 0.9f : 1, .repeat_penalty = k & 2 ? 1.3f : 1 };
+        random_seed(&random[k], k);
+        must(engine_draw_begin(q[k], &options[k], &random[k], tokens[k][0], STEPS - 1, false, &error), FORGE_OK, "drawing alone");
+        for (uint32_t s = 1; s < STEPS; s++) must(engine_draw_next(q[k], &drawn[k][s], &error), FORGE_OK, "drawing alone");
+        drawn[k][0] = tokens[k][0];
+    }
+    close_all(q);
+    open_all(e, q);
+    for (uint32_t s = 1; s < STEPS; s++) {
+        const uint32_t n = 1 + (s * 5 + 2) % N;
+        for (uint32_t at = 0; at < N; at += n) {
+            struct forge_column columns[N];
+            const uint32_t part = N - at < n ? N - at : n;
+            for (uint32_t i = 0; i < part; i++)
+                columns[i] = (struct forge_column){ q[at + i], drawn[at + i][s - 1], NULL, &options[at + i], &random[at + i], -1 };
+            must(engine_step_draw(e, columns, part, &error), FORGE_OK, "drawing together");
+            for (uint32_t i = 0; i < part; i++) {
+                const uint32_t k = at + i;
+                if (options[k].temp > 0) random_next(&random[k]);
+                checks++;
+                if (columns[i].drawn == drawn[k][s]) continue;
+                printf("sequences: draws together, %u in a step: sequence %u, token %u is %d, alone %d\n", part, k, s, columns[i].drawn,
+                       drawn[k][s]);
+                exit(1);
+            }
+        }
+    }
+    close_all(q);
+}
+
 /* ---- texts that are interrupted ---- */
 
 static volatile sig_atomic_t stop;
@@ -298,6 +338,7 @@ int main(int argc, char **argv)
     }
     if (engine_draws(e)) {
         draws(e);
+        draws_together(e);
         ends(e);
         last_text(e);
     }

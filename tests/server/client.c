@@ -1,7 +1,6 @@
 /* client.c -- see client.h. */
 #include "client.h"
 #include <arpa/inet.h>
-#include <cjson/cJSON.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -159,20 +158,4 @@ void reply_free(struct reply *r)
 {
     free(r->head);
     *r = (struct reply){ 0, NULL, NULL, 0 };
-}
-
-char *stream_text(const char *body, int index)
-{
-    char *text = calloc(1, strlen(body) + 1);
-    for (const char *line = body; (line = strstr(line, "data: {")); ) {
-        cJSON *event = cJSON_Parse(line += 6);
-        cJSON *choice;
-        cJSON_ArrayForEach(choice, cJSON_GetObjectItem(event, "choices")) {
-            const cJSON *i = cJSON_GetObjectItem(choice, "index"), *t = cJSON_GetObjectItem(choice, "text");
-            if (!t) t = cJSON_GetObjectItem(cJSON_GetObjectItem(choice, "delta"), "content");
-            if (cJSON_IsNumber(i) && i->valueint == index && cJSON_IsString(t)) strcat(text, t->valuestring);
-        }
-        cJSON_Delete(event);
-    }
-    return text;
 }

@@ -27,7 +27,4 @@ struct reply client_answer(int fd);
 /* Bytes of the answer that are there within the time; -1: closed. */
 ssize_t client_read(int fd, char *to, size_t room, double seconds);
 double now(void);
-
-/* Of a stream all deltas of a choice: what stands behind each "text":" or "content":" of events with this index, unescaped. */
-char *stream_text(const char *body, int index);
 #endif

@@ -70,6 +70,23 @@ static char *text_of(const char *body, int choice)
     return text;
 }
 
+/* Of a stream all deltas of a choice. */
+static char *stream_text(const char *body, int index)
+{
+    char *text = calloc(1, strlen(body) + 1);
+    for (const char *line = body; (line = strstr(line, "data: {")); ) {
+        cJSON *event = cJSON_Parse(line += 6);
+        cJSON *choice;
+        cJSON_ArrayForEach(choice, cJSON_GetObjectItem(event, "choices")) {
+            const cJSON *i = cJSON_GetObjectItem(choice, "index"), *t = cJSON_GetObjectItem(choice, "text");
+            if (!t) t = cJSON_GetObjectItem(cJSON_GetObjectItem(choice, "delta"), "content");
+            if (cJSON_IsNumber(i) && i->valueint == index && cJSON_IsString(t)) strcat(text, t->valuestring);
+        }
+        cJSON_Delete(event);
+    }
+    return text;
+}
+
 static double number_of(const cJSON *v, const char *path)
 {
     const cJSON *n = in(v, path);
