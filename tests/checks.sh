@@ -52,7 +52,7 @@ sanitized)      # what asan needs and, for their warnings, tests that it does no
     if [ -z "${CHECK_FULL-}" ]; then
         for test in "$root"/tests/unit/test_*.c "$root"/tests/fuzz/fuzz_*.c; do targets="$targets $(basename "$test" .c)"; done
         targets="$targets forgec make_gguf fake_program fake_external test_decode simt_library fake_gpu fake_gpu_only fake_cuda
-            library_test_arm library_test_sampler test_server test_golden test_bugs test_counters poke_gguf"
+            library_test_arm library_test_sampler test_server test_chats test_golden test_bugs test_counters poke_gguf"
     fi
     build "$dir/sanitized" -DFORGEC_SANITIZE=address,undefined -DFORGEC_FUZZ=ON -DFORGEC_WERROR=ON -DFORGEC_TEST_CACHE="$cache" "$quick"
     ;;
@@ -96,6 +96,8 @@ asan)
     "$dir/asan.program" -q --perplexity -c 64 -f "$root/LICENSE" >/dev/null
     program "$model" native "$undefined" --server
     "$built/tests/server/test_server" "$dir/asan.program" || failed=1
+    program "$model" native "$undefined" --server --chat-template "$root/tests/server/chat.jinja"
+    "$built/tests/server/test_chats" "$dir/asan.program" || failed=1
     exit $failed
     ;;
 tsan)

@@ -1,4 +1,5 @@
 /* image.c -- see template.h and runtime/chat/image.h. */
+#include "family.h"
 #include "tree.h"
 #include <string.h>
 #include <xxhash.h>
@@ -87,7 +88,9 @@ struct bytes chat_compile(struct arena *a, const struct chat_source *sources, ui
             return (struct bytes){ 0 };
         }
         *template = (struct chat_template){ .name = s->name ? tree_string(&t, s->name, strlen(s->name)) : CHAT_NONE,
-                                            .source_bytes = (uint32_t)s->text.size, .hash = XXH3_64bits(s->text.data, s->text.size) };
+                                            .source_bytes = (uint32_t)s->text.size,
+                                            .family = chat_family_of((const char *)s->text.data, s->text.size),
+                                            .hash = XXH3_64bits(s->text.data, s->text.size) };
         if (!chat_parse(&t, s, &template->root, warnings, problem)) return (struct bytes){ 0 };
     }
     return image_of(&t);

@@ -324,7 +324,8 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
     if (!!o->prompt + !!o->prompt_file + !!o->tokens > 1)
         return error_set(error, FORGE_USAGE, "-p, -f and --tokens exclude each other");
     if (o->mode == MODE_CHAT && o->tokens) return error_set(error, FORGE_USAGE, "--tokens does not go with -i");
-    if (o->mode == MODE_RUN && o->template_options) return error_set(error, FORGE_USAGE, "--chat-template-kwargs goes with -i only");
+    if (o->mode == MODE_RUN && o->template_options)
+        return error_set(error, FORGE_USAGE, "--chat-template-kwargs goes with -i and --serve only");
     if (o->mode == MODE_RUN && o->system) return error_set(error, FORGE_USAGE, "--system-prompt goes with -i only");
     const int guides = !!o->grammar + !!o->grammar_path + !!o->schema + !!o->schema_path + (o->n_choices > 0);
     if (guides > 1) return error_set(error, FORGE_USAGE, "--grammar, --json-schema, their files and --choice exclude each other");

@@ -28,7 +28,7 @@ enum chat_flag {
     CHAT_CDATA     = 1 << 11,   /* TAGGED: a value may stand in <![CDATA[ ]]> */
     CHAT_HEADERS   = 1 << 12,   /* an answer is messages with headers: <|channel|>NAME to=RECIPIENT<|message|> */
     CHAT_FUNCTIONS = 1 << 13,   /* a header's recipient functions.N is a call, its message the arguments */
-    CHAT_LIST      = 1 << 14,   /* JSON: calls are written in [ ], */
+    CHAT_LISTED    = 1 << 14,   /* JSON: calls are written in [ ], */
     CHAT_FENCED    = 1 << 15,   /* in a fence */
 };
 

@@ -304,7 +304,7 @@ static void put_blocks(struct writer *w)
 {
     const struct chat_family *f = w->f;
     const bool several = w->force->parallel && !(f->flags & (CHAT_ONE | CHAT_HEADERS));
-    const bool list = f->flags & CHAT_LIST || f->shape == CHAT_PYTHON, fenced = f->flags & CHAT_FENCED;
+    const bool list = f->flags & CHAT_LISTED || f->shape == CHAT_PYTHON, fenced = f->flags & CHAT_FENCED;
     put(w, "block ::=");
     if (!(f->flags & CHAT_HEADERS)) put_text(w, f->open);
     if (f->shape == CHAT_JSON && f->call) { put_text(w, "\n\n"); put_text(w, f->call); }

@@ -14,8 +14,8 @@ struct chat_header {
     uint32_t reserved[2];
 };
 
-struct chat_template { uint32_t name, root, source_bytes, reserved; uint64_t hash; };    /* name: string, CHAT_NONE: the default one; hash:
-                                                                                          * XXH3-64 of the source */
+/* name: string, CHAT_NONE: the default one; family: number of a row of family.def; hash: XXH3-64 of the source */
+struct chat_template { uint32_t name, root, source_bytes, family; uint64_t hash; };
 /* An expression, a statement or a target of an assignment; what a, b, c are is said below. */
 struct chat_node { uint8_t kind, op; uint16_t reserved; uint32_t line, a, b, c; };
 struct chat_string { uint32_t offset, n; };

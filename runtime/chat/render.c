@@ -833,6 +833,21 @@ static const struct chat_template *find_template(const struct render *r, const s
     return NULL;
 }
 
+static const struct chat_template *template_for(const struct render *r, const struct chat_template *templates, const char *name, bool tools)
+{
+    const struct chat_template *t = find_template(r, templates, !name && tools ? "tool_use" : name);
+    return t || name ? t : find_template(r, templates, NULL);
+}
+
+uint32_t chat_writes(const uint8_t *image, bool tools)
+{
+    struct render r = { 0 };
+    const struct chat_template *templates;
+    view(&r, image, &templates);
+    const struct chat_template *t = template_for(&r, templates, NULL, tools);
+    return t ? t->family : 0;
+}
+
 bool chat_has(const uint8_t *image, const char *name)
 {
     struct render r = { 0 };
@@ -866,8 +881,7 @@ bool chat_render(const uint8_t *image, const char *name, const struct chat_input
     const struct json *tools = json_member(in->more, "tools");
     if (!tools) tools = json_member(in->variables, "tools");
     const bool has_tools = tools && tools->kind == JSON_ARRAY && tools->n > 0;
-    template = find_template(&r, templates, !name && has_tools ? "tool_use" : name);
-    if (!template && !name) template = find_template(&r, templates, NULL);
+    template = template_for(&r, templates, name, has_tools);
     text->n = 0;
     if (!template) return fail_with(&r, "there is no chat template '%s'", name ? name : "default", "");
     const bool fine = make_context(&r) && exec(&r, template->root, &root) != FLOW_FAILED;

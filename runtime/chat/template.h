@@ -29,6 +29,8 @@ struct chat_error { enum chat_fault fault; uint32_t line; char text[300]; };    
 /* Template number i of the image; false: there are no more.  name: NULL: the default one; else [n_name]. */
 struct chat_about { const char *name; size_t n_name; uint32_t bytes; uint64_t hash; };      /* of its source; XXH3-64 */
 bool chat_about(const uint8_t *image, uint32_t i, struct chat_about *out);
+/* The family (family.h) of the template that chat_render takes without a name. */
+uint32_t chat_writes(const uint8_t *image, bool tools);
 /* Of the image's templates, the one called name, NULL: the default one. */
 bool chat_has(const uint8_t *image, const char *name);
 /* image: compiler/chat/image.c made it.  name: NULL: `tool_use` where there are tools and a template of this name, else the default one.

@@ -10,7 +10,7 @@
 enum {
     STAGING_BYTES = 16 << 20,            /* at most; two such buffers take turns, on the way of weights in and of logits out */
     SLOTS = 2,                           /* steps whose numbers are on their way */
-    STEPS = 2 + FORGE_MAX_COLUMNS,       /* structs of them on the device: of steps, of passes of the block that drafts, and of the draws of */
+    STEPS = 2 + FORGE_MAX_COLUMNS,       /* structs of them on the device: of steps, of passes of the block that drafts, of the draws of */
     STEP_OF_DRAWS = 2,                   /* a step of several sequences, from this one on */
     LEAST_AHEAD = 2, MOST_AHEAD = 8,     /* steps on the stream whose tokens have not been read */
 };

@@ -62,7 +62,7 @@ static void on_ends(struct exchange *x)
     out_free(&o);
 }
 
-static const struct answer_kind kind = { on_text, on_choice_ends, on_ends, false };
+static const struct reply_kind kind = { on_text, on_choice_ends, on_ends, false };
 
 /* A string, or token ids. */
 static int32_t *prompt_of(struct exchange *x, const struct json *v, size_t *n)

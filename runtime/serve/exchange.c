@@ -31,7 +31,7 @@ static void make_id(struct exchange *x)
     snprintf(x->id, sizeof x->id, "%016llx%08llx", (unsigned long long)random[0], (unsigned long long)(random[1] & 0xffffffffu));
 }
 
-struct exchange *exchange_open(struct server *s, struct evhttp_request *r, const struct answer_kind *kind)
+struct exchange *exchange_open(struct server *s, struct evhttp_request *r, const struct reply_kind *kind)
 {
     struct evbuffer *input = evhttp_request_get_input_buffer(r);
     const size_t n = evbuffer_get_length(input);
@@ -84,7 +84,7 @@ void exchange_close(struct exchange *x)
     free(x->tasks);
     free(x->room.bytes);
     free(x->body);
-    free(x->more);
+    if (x->free_more) x->free_more(x);
     free(x);
 }
 

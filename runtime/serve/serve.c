@@ -90,6 +90,22 @@ uint32_t serve_sequences(const struct forge_program *program, const struct forge
     return batch_sequences(program, (uint32_t)options->slots);
 }
 
+static enum forge_status read_kwargs(struct server *s, struct forge_error *error)
+{
+    const char *text = s->options->template_options;
+    struct json_error wrong;
+    if (!text) return FORGE_OK;
+    const size_t bytes = 32 * strlen(text) + 4096;
+    s->kwargs_memory = malloc(bytes);
+    if (!s->kwargs_memory) return error_set(error, FORGE_NO_MEMORY, "out of memory for --chat-template-kwargs");
+    struct room room = room_of(s->kwargs_memory, bytes);
+    s->kwargs = json_read(&room, text, strlen(text), &wrong);
+    if (!s->kwargs)
+        return error_set(error, FORGE_USAGE, "--chat-template-kwargs: %s, at byte %zu", wrong.why ? wrong.why : "too long", wrong.at);
+    if (s->kwargs->kind != JSON_OBJECT) return error_set(error, FORGE_USAGE, "--chat-template-kwargs: the JSON is no object");
+    return FORGE_OK;
+}
+
 enum forge_status serve_run(struct forge_engine *engine, const struct forge_options *options, struct forge_error *error)
 {
     struct server s = { .options = options, .program = engine->program, .engine = engine, .began = time(NULL), .error = error,
@@ -102,6 +118,7 @@ enum forge_status serve_run(struct forge_engine *engine, const struct forge_opti
     enum forge_status status = batch_open(&s.batch, engine, &wanted, error);
     s.base = event_base_new();
     if (status == FORGE_OK && !s.base) status = error_set(error, FORGE_NO_MEMORY, "out of memory for the server");
+    if (status == FORGE_OK) status = read_kwargs(&s, error);
     if (status == FORGE_OK) status = http_open(&s, error);
     if (status == FORGE_OK) status = loop(&s, error);
     for (struct exchange *x = s.exchanges; x; x = x->next)
@@ -110,6 +127,7 @@ enum forge_status serve_run(struct forge_engine *engine, const struct forge_opti
     if (s.batch) batch_close(s.batch);
     while (s.exchanges) exchange_close(s.exchanges);
     if (s.base) event_base_free(s.base);
+    free(s.kwargs_memory);
     close(s.wake_fd);
     return status;
 }

@@ -14,7 +14,7 @@ struct server;
 struct exchange;
 
 /* How one kind of request is answered.  Called on the server's thread. */
-struct answer_kind {
+struct reply_kind {
     /* Of the choice: text has come; it is the caller's until this returns.  last: it has ended. */
     void (*text)(struct exchange *x, uint32_t choice, const char *text, size_t n);
     void (*choice_ends)(struct exchange *x, uint32_t choice);
@@ -28,7 +28,7 @@ enum { MOST_CHOICES = 16 };
 struct exchange {
     struct server *server;
     struct evhttp_request *request;          /* NULL: the client has gone */
-    const struct answer_kind *kind;
+    const struct reply_kind *kind;
     struct exchange *next;
     struct task **tasks;                     /* [n_tasks] */
     uint32_t n_tasks, n_ended;
@@ -42,7 +42,8 @@ struct exchange {
     struct room room;                        /* of the body's JSON: freed with the exchange */
     char    *body;
     const struct json *json;
-    void    *more;                           /* of the kind; freed with the exchange */
+    void    *more;                           /* of the kind, whose free_more frees it */
+    void   (*free_more)(struct exchange *x);
 };
 
 struct server {
@@ -53,6 +54,8 @@ struct server {
     struct event_base *base;
     struct evhttp *http;
     struct exchange *exchanges;
+    const struct json *kwargs;               /* --chat-template-kwargs, or NULL */
+    void    *kwargs_memory;
     char   **keys;                           /* [n_keys] */
     size_t   n_keys;
     bool     is_local;                       /* bound to the loopback */
@@ -86,7 +89,7 @@ void stream_finish(struct exchange *x, const char *last);
 /* ---- exchange.c: requests that the model answers ---- */
 
 /* The body of the request as JSON, in an exchange of its own; NULL: it has been refused. */
-struct exchange *exchange_open(struct server *s, struct evhttp_request *r, const struct answer_kind *kind);
+struct exchange *exchange_open(struct server *s, struct evhttp_request *r, const struct reply_kind *kind);
 void exchange_close(struct exchange *x);
 /* Refuses it and closes it; false, to be returned. */
 __attribute__((format(printf, 3, 4)))
@@ -113,6 +116,8 @@ bool body_real(struct exchange *x, const char *name, double low, double high, fl
 
 /* ---- the kinds ---- */
 
+void chats_post(struct server *s, struct evhttp_request *r);
+void template_post(struct server *s, struct evhttp_request *r);
 void completions_post(struct server *s, struct evhttp_request *r);
 void embeddings_post(struct server *s, struct evhttp_request *r);
 void models_get(struct server *s, struct evhttp_request *r);

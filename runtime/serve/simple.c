@@ -94,7 +94,7 @@ void metrics_get(struct server *s, struct evhttp_request *r)
 
 /* ---- tokens ---- */
 
-static const struct answer_kind at_once = { NULL, NULL, NULL, false };
+static const struct reply_kind at_once = { NULL, NULL, NULL, false };
 
 void tokenize_post(struct server *s, struct evhttp_request *r)
 {
@@ -198,7 +198,7 @@ static void vectors_end(struct exchange *x)
     exchange_reply(x, 200, &o);
 }
 
-static const struct answer_kind vectors = { no_text, no_end, vectors_end, false };
+static const struct reply_kind vectors = { no_text, no_end, vectors_end, false };
 
 static bool add_vector(struct exchange *x, const struct json *v)
 {

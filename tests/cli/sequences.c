@@ -90,7 +90,7 @@ static void batches(struct forge_engine *e, uint32_t n)
         struct forge_column columns[N];
         for (uint32_t i = 0; i < n; i++) {
             const uint32_t k = (at + i) % N;
-            columns[i] = (struct forge_column){ q[k], tokens[k][done[k]], logits[k] };
+            columns[i] = (struct forge_column){ .sequence = q[k], .token = tokens[k][done[k]], .logits = logits[k] };
         }
         must(engine_step(e, columns, n, &error), FORGE_OK, "a batch");
         for (uint32_t i = 0; i < n; i++) {
@@ -144,7 +144,7 @@ static void refusals(struct forge_engine *e)
     for (uint32_t k = 0; k <= N; k++) must(sequence_open(&q[k], e, &error), FORGE_OK, "opening");
     must(sequence_open(&more, e, &error), FORGE_TOO_LONG, "one sequence too many");
     struct forge_column columns[N + 1];
-    for (uint32_t k = 0; k <= N; k++) columns[k] = (struct forge_column){ q[k], 1, NULL };
+    for (uint32_t k = 0; k <= N; k++) columns[k] = (struct forge_column){ .sequence = q[k], .token = 1 };
     must(engine_step(e, columns, N + 1, &error), FORGE_USAGE, "a column too many");
     columns[1].sequence = q[0];
     must(engine_step(e, columns, 2, &error), FORGE_USAGE, "a sequence twice");
@@ -194,7 +194,7 @@ static void last_text(struct forge_engine *e)
     draw(q, 1, 3, true);
     if (state_back(e->program) > 0) go_on(q, 1, 2, "behind a last text");
     else {
-        const struct forge_column column = { q, 1, NULL };
+        const struct forge_column column = { .sequence = q, .token = 1 };
         must(forge_step(q, &tokens[1][2], 1, 0, NULL, &error), FORGE_FAILED, "a step behind a last text");
         must(strstr(error.text, "it has to be reset") ? FORGE_OK : FORGE_FAILED, FORGE_OK, "its sentence");
         must(forge_step(q, tokens[1], 3, 0, NULL, &error), FORGE_FAILED, "a prompt behind a last text");

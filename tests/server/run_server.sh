@@ -1,9 +1,12 @@
 #!/bin/sh
-# run_server.sh FORGEC TEST_SERVER MODEL [OPTIONS...] -- builds MODEL with a server, with these options of the build, and tries it.
+# run_server.sh FORGEC TEST_SERVER TEST_CHATS MODEL [OPTIONS...] -- builds MODEL with a server, with these options of the build, and tries it;
+# once more with a chat template.
 set -eu
-forgec=$1 test=$2 model=$3
-shift 3
+forgec=$1 test=$2 chats=$3 model=$4
+shift 4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$forgec" build "$model" --server -q -o "$work/program" "$@"
 "$test" "$work/program"
+"$forgec" build "$model" --server -q -o "$work/program" --chat-template "$(dirname "$0")/chat.jinja" "$@"
+"$chats" "$work/program"

@@ -1,0 +1,52 @@
+/* chat.h -- requests that are conversations: into the template's variables, tokens and a task; the model's text back into its parts.
+ * OpenAI's chats, its responses and Anthropic's messages differ in what goes in and in how events are told. */
+#ifndef FORGE_SERVE_CHAT_H
+#define FORGE_SERVE_CHAT_H
+
+#include "server.h"
+
+#include "runtime/chat/answer.h"
+
+struct chat_choice {
+    struct answer answer;
+    void    *room;                           /* of answer: ANSWER_ROOM bytes */
+    struct exchange *exchange;
+    uint32_t index;
+    struct out content, reasoning, calls, arguments;     /* calls: items of OpenAI's tool_calls; arguments: of the call that is open */
+    char     id[40];                         /* of the call that is open */
+    uint32_t n_calls, n_blocks;              /* n_blocks: items or blocks that a stream has begun */
+    int      open;                           /* kind of the block that a stream is in; -1: none */
+};
+
+struct chat {
+    const struct chat_family *family;
+    const struct json *tools;                /* NULL: none */
+    const char *prefill;                     /* [n_prefill] what the answer begins with: the last message was the assistant's */
+    size_t      n_prefill;
+    char       *text;                        /* [n_text] the prompt as the template wrote it */
+    size_t      n_text;
+    void      (*event)(struct chat_choice *c, const struct answer_event *event);
+    uint32_t    n_choices;
+    struct chat_choice choices[];
+};
+
+/* Members of objects that are made here; names and texts are not copied.  NULL where the room is full.  member: of no object yet. */
+struct json *json_make(struct room *r, enum json_kind kind, const char *text, size_t n);
+void json_add(struct json *to, const char *name, struct json *member);
+
+/* messages in OpenAI's form, changed in place to what templates expect: contents as one text, arguments of calls as objects.  False:
+ * refused and closed. */
+bool chat_messages(struct exchange *x, struct json *messages);
+/* The prompt of messages: rendered and tokenised, with a task for each choice.  more: variables beside them, or NULL.  False: refused and
+ * closed. */
+bool chat_begin(struct exchange *x, struct json *messages, struct json *tools, const struct json *more, uint32_t choices,
+                void (*event)(struct chat_choice *c, const struct answer_event *event));
+static inline struct chat *chat_of(const struct exchange *x) { return x->more; }
+/* c->id: the model's own, or one that is made. */
+void chat_call_id(struct chat_choice *c, const struct answer_event *event);
+/* For struct reply_kind. */
+void chat_text(struct exchange *x, uint32_t choice, const char *text, size_t n);
+/* Before the end of a choice is told: what was held back. */
+void chat_finish(struct exchange *x, uint32_t choice);
+void chat_free(struct exchange *x);
+#endif

@@ -1,0 +1,185 @@
+/* test_chats.c -- PROGRAM --serve with a chat template: OpenAI's chats.
+ * test_chats PROGRAM, built with tests/server/chat.jinja */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <cjson/cJSON.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "client.h"
+
+static const char *program;
+static struct child server;
+static struct reply last;
+
+#define CHATS "/v1/chat/completions"
+#define TOOLS "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"add\",\"parameters\":{\"type\":\"object\"}}}]"
+
+static int start(void **state)
+{
+    (void)state;
+    server = child_start(program, (const char *const[]){ "--slots", "3", "-s", "1", "--temp", "0", NULL });
+    if (!server.port) fprintf(stderr, "%s", child_said(&server));
+    return server.port == 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    kill(server.pid, SIGTERM);
+    const int code = child_wait(&server, 40);
+    if (code) fprintf(stderr, "exit code %d: %s\n", code, child_said(&server));
+    return code;
+}
+
+static const cJSON *in(const cJSON *v, const char *path)
+{
+    char name[64];
+    while (v && *path) {
+        const size_t n = strcspn(path, ".");
+        snprintf(name, sizeof name, "%.*s", (int)n, path);
+        v = cJSON_IsArray(v) ? cJSON_GetArrayItem(v, atoi(name)) : cJSON_GetObjectItemCaseSensitive(v, name);
+        path += n + (path[n] == '.');
+    }
+    return v;
+}
+
+static cJSON *asked(const char *path, const char *body, int status)
+{
+    reply_free(&last);
+    last = post(server.port, path, body);
+    if (last.status != status) fail_msg("%s %s: %d %s", path, body, last.status, last.body ? last.body : "no answer");
+    cJSON *v = cJSON_Parse(last.body);
+    if (!v) fail_msg("no JSON: %s", last.body);
+    return v;
+}
+
+static void prompt_is(const char *body, const char *wanted)
+{
+    cJSON *v = asked("/apply-template", body, 200);
+    assert_string_equal(in(v, "prompt")->valuestring, wanted);
+    cJSON_Delete(v);
+}
+
+/* What the template gets: contents as one text, arguments as objects, tools or none, variables of the request. */
+static void prompts(void **state)
+{
+    (void)state;
+    prompt_is("{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}", "<user>hi\n<assistant>");
+    prompt_is(
+        "{\"messages\":[{\"role\":\"developer\",\"content\":\"be\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},"
+        "{\"type\":\"text\",\"text\":\"b\"}]}]}",
+        "<system>be\n<user>a\nb\n<assistant>");
+    prompt_is(
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"c1\","
+        "\"type\":"
+        "\"function\",\"function\":{\"name\":\"add\",\"arguments\":\"{\\\"a\\\": [1, 2]}\"}}]},{\"role\":\"tool\",\"tool_call_id\":\"c1\","
+        "\"content\":\"3\"}]," TOOLS "}",
+        "[add]<user>x\n<assistant>{\"add\": {\"a\": [1, 2]}}\n<tool>3\n<assistant>");
+    prompt_is("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tool_choice\":\"none\"," TOOLS "}", "<user>x\n<assistant>");
+    prompt_is(
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"chat_template_kwargs\":{\"opening\":\"So\",\"add_generation_prompt\":1}}",
+        "<user>x\n<assistant>So");
+    prompt_is("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":\"Once upon\"}]}",
+              "<user>x\n<assistant>Once upon");
+}
+
+static void answers(void **state)
+{
+    (void)state;
+    cJSON *v = asked(
+        CHATS, "{\"messages\":[{\"role\":\"user\",\"content\":\"Tell\"}],\"max_tokens\":12,\"logprobs\":true,\"top_logprobs\":2,\"n\":2}",
+        200);
+    assert_string_equal(in(v, "object")->valuestring, "chat.completion");
+    assert_string_equal(in(v, "choices.0.message.role")->valuestring, "assistant");
+    assert_string_equal(in(v, "choices.0.finish_reason")->valuestring, "length");
+    assert_int_equal(in(v, "usage.completion_tokens")->valueint, 24);
+    assert_int_equal(cJSON_GetArraySize(in(v, "choices.1.logprobs.content")), 12);
+    assert_int_equal(cJSON_GetArraySize(in(v, "choices.1.logprobs.content.3.top_logprobs")), 2);
+    char *text = strdup(in(v, "choices.0.message.content")->valuestring), joined[1024] = "";
+    assert_string_equal(text, in(v, "choices.1.message.content")->valuestring);        /* greedy */
+    cJSON_Delete(v);
+    reply_free(&last);
+    last       = post(server.port, CHATS,
+                      "{\"messages\":[{\"role\":\"user\",\"content\":\"Tell\"}],\"max_tokens\":12,\"stream\":true,\"stream_options\":"
+                            "{\"include_usage\":true}}");
+    int events = 0, roles = 0, ends = 0, usages = 0;
+    for (const char *line = last.body; (line = strstr(line, "data: {")); events++) {
+        cJSON *e = cJSON_Parse(line += 6);
+        assert_string_equal(in(e, "object")->valuestring, "chat.completion.chunk");
+        if (in(e, "choices.0.delta.role")) { assert_int_equal(events, 0); roles++; }
+        if (cJSON_IsString(in(e, "choices.0.delta.content"))) strcat(joined, in(e, "choices.0.delta.content")->valuestring);
+        if (cJSON_IsString(in(e, "choices.0.finish_reason"))) ends++;
+        if (in(e, "usage")) { usages++; assert_int_equal(cJSON_GetArraySize(in(e, "choices")), 0); }
+        cJSON_Delete(e);
+    }
+    assert_true(roles == 1 && ends == 1 && usages == 1 && strstr(last.body, "data: [DONE]\n"));
+    assert_string_equal(joined, text);
+    free(text);
+}
+
+/* The second turn of a conversation reads what is new. */
+static void turns(void **state)
+{
+    (void)state;
+    char body[2048];
+    cJSON *v = asked(
+        CHATS,
+        "{\"messages\":[{\"role\":\"system\",\"content\":\"You tell long stories of kings and of their daughters.\"},{\"role\":\"user\","
+        "\"content\":\"Tell me of the king\"}],\"max_tokens\":20}",
+        200);
+    char *answer = cJSON_PrintUnformatted(in(v, "choices.0.message.content"));
+    const int first = in(v, "usage.prompt_tokens")->valueint;
+    cJSON_Delete(v);
+    snprintf(
+        body, sizeof body,
+        "{\"messages\":[{\"role\":\"system\",\"content\":\"You tell long stories of kings and of their daughters.\"},{\"role\":\"user\","
+        "\"content\":\"Tell me of the king\"},{\"role\":\"assistant\",\"content\":%s},{\"role\":\"user\",\"content\":\"Go "
+        "on\"}],\"max_tokens\":3}",
+        answer);
+    v = asked(CHATS, body, 200);
+    const int cached = in(v, "usage.prompt_tokens_details.cached_tokens")->valueint;
+    if (cached < first) fail_msg("%d of %d tokens had been read", cached, first);
+    cJSON_Delete(v);
+    free(answer);
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    static const struct { const char *body, *says; } wrong[] = {
+        { "{}", "'messages'" }, { "{\"messages\":[]}", "'messages'" }, { "{\"messages\":\"x\"}", "'messages'" },
+        { "{\"messages\":[{\"content\":\"x\"}]}", "'role'" }, { "{\"messages\":[{\"role\":\"user\"}]}", "'content'" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":1}]}", "'content'" }, { "{\"messages\":[1]}", "'role'" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}", "image_url" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":[1]}]}", "reads text" },
+        { "{\"messages\":[{\"role\":\"bad\",\"content\":\"x\"}]}", "no such role" },
+        { "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{}]}]}", "function" },
+        { "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]}]}", "arguments" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tools\":1}", "'tools'" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tools\":[{}]}", "'tools'" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tool_choice\":\"maybe\"}", "'tool_choice'" },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        cJSON *v = asked(CHATS, wrong[i].body, 400);
+        if (!strstr(in(v, "error.message")->valuestring, wrong[i].says)) fail_msg("%s: %s", wrong[i].body, last.body);
+        cJSON_Delete(v);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prompts), cmocka_unit_test(answers), cmocka_unit_test(turns), cmocka_unit_test(refusals),
+    };
+    if (argc != 2) { fprintf(stderr, "usage: test_chats PROGRAM\n"); return 2; }
+    program = argv[1];
+    signal(SIGPIPE, SIG_IGN);
+    const int failed = cmocka_run_group_tests(tests, start, stop);
+    reply_free(&last);
+    return failed;
+}
