@@ -29,6 +29,9 @@ struct slot {
     bool     drawing;                        /* its tokens are drawn on the device */
     char    *tail;                           /* text held back: it may become a stop text or a whole UTF-8 sequence */
     size_t   n_tail, tail_room;
+    char     recent[128];                    /* [n_recent] the end of the text, while a guide waits for task->guide_after */
+    size_t   n_recent;
+    bool     guided;                         /* by task->guide, from now on */
     uint64_t used;                           /* clock of its last use */
     double   began;
 };
@@ -115,6 +118,18 @@ static size_t may_stop(const struct slot *s)
     return most;
 }
 
+/* Has the text come behind which the guide begins? */
+static void await_guide(struct slot *s, const char *text, size_t n)
+{
+    const char *after = s->task->guide_after;
+    const size_t length = strlen(after);
+    for (size_t i = 0; i < n && !s->guided; i++) {
+        if (s->n_recent == sizeof s->recent) memmove(s->recent, s->recent + 1, --s->n_recent);
+        s->recent[s->n_recent++] = text[i];
+        s->guided = s->n_recent >= length && memcmp(s->recent + s->n_recent - length, after, length) == 0;
+    }
+}
+
 /* The text of a token goes to the task as far as it is certain.  Under the lock. */
 static bool give_text(struct slot *s, int32_t id, const uint8_t *vocab)
 {
@@ -126,6 +141,7 @@ static bool give_text(struct slot *s, int32_t id, const uint8_t *vocab)
     s->tail = tail;
     if (n <= sizeof small) memcpy(s->tail + s->n_tail, small, n);
     else forge_token_text(vocab, id, t->special, s->tail + s->n_tail, n);
+    if (t->guide && !s->guided) await_guide(s, s->tail + s->n_tail, n);
     s->n_tail += n;
     const size_t stop = find_stop(s, &t->stop);
     if (stop < s->n_tail) {
@@ -296,6 +312,30 @@ static void accept(struct batch *b, struct slot *s, int32_t id, const float *log
     batch_unlock(b);
 }
 
+/* Only what the guide allows stays in the logits.  False: the task has ended. */
+static bool guide(struct batch *b, struct slot *s, float *logits)
+{
+    struct forge_error error = { "" };
+    const uint32_t *bits;
+    bool ended = false;
+    const enum forge_status status = guide_mask(s->task->guide, &bits, &ended, &error);
+    if (status != FORGE_OK) fail(b, s, status, &error);
+    else if (ended) {
+        batch_lock(b);
+        finish(b, s, TASK_ENDED);
+        batch_unlock(b);
+    } else guide_logits(bits, logits, b->program->n_vocab);
+    return status == FORGE_OK && !ended;
+}
+
+static int32_t draw_one(struct slot *s, float *logits)
+{
+    struct forge_error ignored;
+    const int32_t id = sampler_draw(s->sampler, logits);
+    if (s->guided) guide_accept(s->task->guide, id, &ignored);       /* it is one that the mask allowed */
+    return id;
+}
+
 /* From logits of the last step, which the draw changes. */
 static void draw(struct batch *b, struct slot *s, float *logits)
 {
@@ -304,13 +344,15 @@ static void draw(struct batch *b, struct slot *s, float *logits)
         /* The draw writes biases and penalties into the logits: what is told of is computed from what was. */
         float *copy = malloc(b->program->n_vocab * sizeof *copy);
         if (copy) memcpy(copy, logits, b->program->n_vocab * sizeof *copy);
-        const int32_t id = sampler_draw(s->sampler, logits);
+        if (s->guided && !guide(b, s, logits)) { free(copy); return; }
+        const int32_t id = draw_one(s, logits);
         if (copy) accept(b, s, id, copy);
         else fail(b, s, FORGE_NO_MEMORY, &(struct forge_error){ "out of memory for log probabilities" });
         free(copy);
         return;
     }
-    accept(b, s, sampler_draw(s->sampler, logits), NULL);
+    if (s->guided && !guide(b, s, logits)) return;
+    accept(b, s, draw_one(s, logits), NULL);
 }
 
 static uint32_t piece_of(const struct batch *b, uint32_t left, bool shared)
@@ -365,10 +407,12 @@ static bool read_piece(struct batch *b)
 
 static void note_pending(struct slot *s) { s->ids[s->sequence->n_past] = s->pending; }
 
+static bool needs_logits(const struct task *t) { return t->logprobs || t->guide; }
+
 /* One text alone is drawn on the device, where steps run ahead. */
 static bool draws_alone(const struct batch *b, const struct slot *s, uint32_t n_active)
 {
-    return n_active == 1 && engine_draws(b->engine) && !s->task->logprobs;
+    return n_active == 1 && engine_draws(b->engine) && !needs_logits(s->task);
 }
 
 static void step_alone(struct batch *b, struct slot *s)
@@ -394,10 +438,10 @@ static void step_all(struct batch *b, struct slot **active, uint32_t n)
     const bool on_device = engine_draws(b->engine);
     for (uint32_t at = 0, part; at < n; at += part) {
         struct forge_column columns[FORGE_MAX_COLUMNS];
-        const bool wants_logits = on_device && active[at]->task->logprobs;
+        const bool wants_logits = on_device && needs_logits(active[at]->task);
         for (part = 0; part < FORGE_MAX_COLUMNS && at + part < n; part++) {
             struct slot *s = active[at + part];
-            if (on_device && s->task->logprobs != wants_logits) break;
+            if (on_device && needs_logits(s->task) != wants_logits) break;
             note_pending(s);
             s->drawing = false;
             columns[part] = (struct forge_column){ s->sequence, s->pending, b->logits + (size_t)(s - b->slots) * b->program->n_vocab,
@@ -454,7 +498,8 @@ static void begin(struct batch *b, struct slot *s, struct task *t)
     struct forge_error error = { "" };
     s->pending = -1;
     s->n_read = 0;
-    s->n_tail = 0;
+    s->n_tail = s->n_recent = 0;
+    s->guided = t->guide && !t->guide_after;
     s->used = ++b->clock;
     enum forge_status status = sampler_open(&s->sampler, &t->sample, b->program->n_vocab, b->engine->n_ctx, &error);
     if (status == FORGE_OK) status = take_prefix(b, s, &error);

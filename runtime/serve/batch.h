@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "runtime/run/engine.h"
+#include "runtime/run/guide.h"
 #include "runtime/run/sample.h"
 
 enum task_end { TASK_RUNS, TASK_ENDED, TASK_STOPPED, TASK_LENGTH, TASK_CANCELLED, TASK_FAILED };      /* ENDED: the model ended its text */
@@ -25,6 +26,8 @@ struct task {
     struct { const char *text; size_t n; } stops[TASK_MOST_STOPS];
     uint32_t n_stops;
     bool     ignore_eos, special;            /* special: the texts of control tokens are part of the text */
+    struct forge_guide *guide;               /* which tokens may come, its own; NULL: any */
+    const char *guide_after;                 /* text before it the guide says nothing; NULL: from the beginning */
     bool     logprobs;
     uint32_t n_top;
     bool     keeps_prefix;                   /* may begin with what a sequence has read before */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chat.h"
+#include "guided.h"
 
 static void put_head(struct out *o, const struct exchange *x, bool chunk)
 {
@@ -138,15 +138,19 @@ static void on_ends(struct exchange *x)
 
 static const struct reply_kind kind = { chat_text, on_choice_ends, on_ends, false };
 
-/* The tools of the request, NULL in *tools: there are none, or they may not be called. */
-static bool tools_of(struct exchange *x, struct json **tools)
+/* The tools of the request, NULL in *tools: there are none, or they may not be called.  *forced: one must be. */
+static bool tools_of(struct exchange *x, struct json **tools, bool *forced)
 {
     struct json *list = (struct json *)(uintptr_t)json_member(x->json, "tools");
     const struct json *choice = json_member(x->json, "tool_choice");
     *tools = NULL;
-    if (choice && choice->kind != JSON_NULL && !json_is(choice, "auto") && !json_is(choice, "none"))
-        return exchange_refuse(x, 400, "'tool_choice' must be auto or none");
-    if (!list || list->kind == JSON_NULL || (list->kind == JSON_ARRAY && list->n == 0)) return true;
+    *forced = json_is(choice, "required") || (choice && choice->kind == JSON_OBJECT);
+    if (choice && choice->kind == JSON_OBJECT && !json_member(json_member(choice, "function"), "name"))
+        return exchange_refuse(x, 400, "'tool_choice' as an object must have a function with a name");
+    if (choice && choice->kind != JSON_NULL && !*forced && !json_is(choice, "auto") && !json_is(choice, "none"))
+        return exchange_refuse(x, 400, "'tool_choice' must be auto, none, required or a function");
+    if (!list || list->kind == JSON_NULL || (list->kind == JSON_ARRAY && list->n == 0))
+        return !*forced || exchange_refuse(x, 400, "'tool_choice' asks for a call, and there are no 'tools'");
     if (list->kind != JSON_ARRAY) return exchange_refuse(x, 400, "'tools' must be a list of functions");
     for (const struct json *t = list->first; t; t = t->next) {
         const struct json *function = json_member(t, "function");
@@ -163,17 +167,14 @@ void chats_post(struct server *s, struct evhttp_request *r)
     struct exchange *x = exchange_open(s, r, &kind);
     if (!x) return;
     struct json *messages = (struct json *)(uintptr_t)json_member(x->json, "messages"), *tools;
-    const struct json *options = json_member(x->json, "stream_options"), *format = json_member(x->json, "response_format");
+    const struct json *options = json_member(x->json, "stream_options");
+    bool forced;
     int64_t choices = 1;
     x->chat = true;
     if (!body_bool(x, x->json, "stream", &x->stream) || !body_integer(x, "n", 1, MOST_CHOICES, &choices)) return;
     if (options && options->kind == JSON_OBJECT && !body_bool(x, options, "include_usage", &x->usage)) return;
-    if (format && format->kind == JSON_OBJECT && !json_is(json_member(format, "type"), "text")) {
-        exchange_refuse(x, 400, "'response_format' must be text");
-        return;
-    }
-    if (!tools_of(x, &tools) || !chat_messages(x, messages)) return;
-    if (chat_begin(x, messages, tools, NULL, (uint32_t)choices, on_event)) exchange_submit(x);
+    if (!tools_of(x, &tools, &forced) || !chat_messages(x, messages)) return;
+    if (chat_begin(x, messages, tools, NULL, (uint32_t)choices, on_event) && guided_tasks(x, forced)) exchange_submit(x);
 }
 
 static const struct reply_kind at_once = { NULL, NULL, NULL, false };
@@ -183,8 +184,9 @@ void template_post(struct server *s, struct evhttp_request *r)
     struct exchange *x = exchange_open(s, r, &at_once);
     if (!x) return;
     struct json *messages = (struct json *)(uintptr_t)json_member(x->json, "messages"), *tools;
+    bool forced;
     x->chat = true;
-    if (!tools_of(x, &tools) || !chat_messages(x, messages) || !chat_begin(x, messages, tools, NULL, 1, on_event)) return;
+    if (!tools_of(x, &tools, &forced) || !chat_messages(x, messages) || !chat_begin(x, messages, tools, NULL, 1, on_event)) return;
     struct out o = { 0 };
     out_text(&o, "{\"prompt\":");
     out_string(&o, chat_of(x)->text, chat_of(x)->n_text);

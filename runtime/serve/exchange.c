@@ -63,6 +63,7 @@ struct exchange *exchange_open(struct server *s, struct evhttp_request *r, const
 
 static void free_task(struct task *t)
 {
+    guide_close(t->guide);
     free(t->prompt);
     free(t->text);
     free(t->tokens);
@@ -84,6 +85,7 @@ void exchange_close(struct exchange *x)
     free(x->tasks);
     free(x->room.bytes);
     free(x->body);
+    out_free(&x->guide_text);
     if (x->free_more) x->free_more(x);
     free(x);
 }

@@ -128,6 +128,7 @@ enum forge_status serve_run(struct forge_engine *engine, const struct forge_opti
     while (s.exchanges) exchange_close(s.exchanges);
     if (s.base) event_base_free(s.base);
     free(s.kwargs_memory);
+    free(s.lexicon);
     close(s.wake_fd);
     return status;
 }

@@ -42,6 +42,7 @@ struct exchange {
     struct room room;                        /* of the body's JSON: freed with the exchange */
     char    *body;
     const struct json *json;
+    struct out guide_text;                   /* of schemas and grammars that guide */
     void    *more;                           /* of the kind, whose free_more frees it */
     void   (*free_more)(struct exchange *x);
 };
@@ -54,6 +55,7 @@ struct server {
     struct event_base *base;
     struct evhttp *http;
     struct exchange *exchanges;
+    struct lexicon *lexicon;                 /* of guides; made at the first one */
     const struct json *kwargs;               /* --chat-template-kwargs, or NULL */
     void    *kwargs_memory;
     char   **keys;                           /* [n_keys] */

@@ -65,6 +65,17 @@ static void prompt_is(const char *body, const char *wanted)
     cJSON_Delete(v);
 }
 
+static char *stream_text(const char *body)
+{
+    char *text = calloc(1, strlen(body) + 1);
+    for (const char *line = body; (line = strstr(line, "data: {")); ) {
+        cJSON *e = cJSON_Parse(line += 6);
+        if (cJSON_IsString(in(e, "choices.0.delta.content"))) strcat(text, in(e, "choices.0.delta.content")->valuestring);
+        cJSON_Delete(e);
+    }
+    return text;
+}
+
 /* What the template gets: contents as one text, arguments as objects, tools or none, variables of the request. */
 static void prompts(void **state)
 {
@@ -79,7 +90,7 @@ static void prompts(void **state)
         "\"type\":"
         "\"function\",\"function\":{\"name\":\"add\",\"arguments\":\"{\\\"a\\\": [1, 2]}\"}}]},{\"role\":\"tool\",\"tool_call_id\":\"c1\","
         "\"content\":\"3\"}]," TOOLS "}",
-        "[add]<user>x\n<assistant>{\"add\": {\"a\": [1, 2]}}\n<tool>3\n<assistant>");
+        "[add <tool_call>]<user>x\n<assistant>{\"add\": {\"a\": [1, 2]}}\n<tool>3\n<assistant>");
     prompt_is("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tool_choice\":\"none\"," TOOLS "}", "<user>x\n<assistant>");
     prompt_is(
         "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"chat_template_kwargs\":{\"opening\":\"So\",\"add_generation_prompt\":1}}",
@@ -148,6 +159,79 @@ static void turns(void **state)
     free(answer);
 }
 
+/* Guided answers are what they must be, however little the model has to say. */
+static void guided(void **state)
+{
+    (void)state;
+    static const char *const formats[] = {
+        "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"p\",\"schema\":{\"type\":\"object\",\"properties\":{"
+        "\"name\":{"
+        "\"type\":\"string\",\"maxLength\":8},\"kind\":{\"enum\":[\"king\",\"fox\"]}},\"required\":[\"name\",\"kind\"],"
+        "\"additionalProperties\":false}}}",
+        "\"json_schema\":{\"type\":\"array\",\"items\":{\"type\":\"boolean\"},\"minItems\":2,\"maxItems\":2}",
+        "\"grammar\":\"root ::= \\\"\\\\\\\"\\\" (\\\"yes\\\" | \\\"no\\\") \\\"\\\\\\\"\\\"\"",
+    };
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        char body[1024];
+        for (int stream = 0; stream < 2; stream++) {
+            snprintf(body, sizeof body,
+                     "{\"messages\":[{\"role\":\"user\",\"content\":\"Tell\"}],\"temperature\":1,\"seed\":%zu,\"stream\":%s,%s}", i + 1,
+                     stream ? "true" : "false", formats[i]);
+            reply_free(&last);
+            last = post(server.port, CHATS, body);
+            if (last.status != 200) fail_msg("%s: %d %s", body, last.status, last.body);
+            char *text = stream ? stream_text(last.body) : NULL;
+            cJSON *v      = stream ? NULL : cJSON_Parse(last.body),
+                  *answer = cJSON_Parse(stream ? text : in(v, "choices.0.message.content")->valuestring);
+            if (!answer) fail_msg("no JSON: %s", last.body);
+            if (!stream) assert_string_equal(in(v, "choices.0.finish_reason")->valuestring, "stop");
+            if (i == 0) assert_true(cJSON_IsString(in(answer, "name")) && (strcmp(in(answer, "kind")->valuestring, "king") == 0 ||
+                                                                          strcmp(in(answer, "kind")->valuestring, "fox") == 0));
+            if (i == 1) assert_true(cJSON_GetArraySize(answer) == 2 && cJSON_IsBool(in(answer, "1")));
+            if (i == 2) assert_true(cJSON_IsString(answer));
+            cJSON_Delete(answer);
+            cJSON_Delete(v);
+            free(text);
+        }
+    }
+}
+
+#define TWO_TOOLS                                                                                                                          \
+    "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"add\",\"parameters\":{\"type\":\"object\",\"properties\":{\"a\":{"         \
+    "\"type\":"                                                                                                                            \
+    "\"integer\",\"minimum\":0,\"maximum\":99}},\"required\":[\"a\"],\"additionalProperties\":false}}},{\"type\":\"function\","            \
+    "\"function\":{\"name\":"                                                                                                              \
+    "\"stop\",\"parameters\":{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}}}]"
+
+/* A call that must be: of any tool, or of one. */
+static void forced_calls(void **state)
+{
+    (void)state;
+    cJSON *v = asked(
+        CHATS,
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"Tell\"}],\"tool_choice\":\"required\",\"parallel_tool_calls\":false," TWO_TOOLS
+        "}",
+        200);
+    assert_string_equal(in(v, "choices.0.finish_reason")->valuestring, "tool_calls");
+    assert_true(cJSON_IsNull(in(v, "choices.0.message.content")) && in(v, "choices.0.message.tool_calls.0.id"));
+    cJSON_Delete(v);
+    v = asked(CHATS,
+              "{\"messages\":[{\"role\":\"user\",\"content\":\"Tell\"}],\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":"
+              "\"add\"}}," TWO_TOOLS "}",
+              200);
+    assert_string_equal(in(v, "choices.0.message.tool_calls.0.function.name")->valuestring, "add");
+    cJSON *arguments = cJSON_Parse(in(v, "choices.0.message.tool_calls.0.function.arguments")->valuestring);
+    assert_true(cJSON_IsNumber(in(arguments, "a")) && in(arguments, "a")->valueint <= 99 && cJSON_GetArraySize(arguments) == 1);
+    cJSON_Delete(arguments);
+    cJSON_Delete(v);
+    reply_free(&last);
+    last = post(server.port, CHATS,
+                "{\"messages\":[{\"role\":\"user\",\"content\":\"Tell\"}],\"tool_choice\":\"required\",\"stream\":true,\"parallel_tool_"
+                "calls\":false," TWO_TOOLS "}");
+    assert_true(last.status == 200 && strstr(last.body, "\"tool_calls\":[{\"index\":0,\"id\":\"call_") &&
+                strstr(last.body, "\"finish_reason\":\"tool_calls\""));
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -163,6 +247,11 @@ static void refusals(void **state)
         { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tools\":1}", "'tools'" },
         { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tools\":[{}]}", "'tools'" },
         { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tool_choice\":\"maybe\"}", "'tool_choice'" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tool_choice\":\"required\"}", "'tools'" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tool_choice\":{\"function\":{\"name\":\"no\"}}," TOOLS "}", "'no'" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"response_format\":{\"type\":\"xml\"}}", "'response_format'" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"json_schema\":{\"type\":\"thing\"}}", "json_schema" },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"grammar\":\"root ::= nowhere\"}", "grammar" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         cJSON *v = asked(CHATS, wrong[i].body, 400);
@@ -174,7 +263,8 @@ static void refusals(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prompts), cmocka_unit_test(answers), cmocka_unit_test(turns), cmocka_unit_test(refusals),
+        cmocka_unit_test(prompts), cmocka_unit_test(answers),      cmocka_unit_test(turns),
+        cmocka_unit_test(guided),  cmocka_unit_test(forced_calls), cmocka_unit_test(refusals),
     };
     if (argc != 2) { fprintf(stderr, "usage: test_chats PROGRAM\n"); return 2; }
     program = argv[1];

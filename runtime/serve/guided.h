@@ -1,0 +1,10 @@
+/* guided.h -- answers in a form that the request asks for. */
+#ifndef FORGE_SERVE_GUIDED_H
+#define FORGE_SERVE_GUIDED_H
+
+#include "chat.h"
+
+/* Guides for the tasks of x by `grammar`, `json_schema` or `response_format` of its body, or, forced, for calls of the tools that
+ * `tool_choice` wants; else by the grammar that the program was built with.  False: refused and closed. */
+bool guided_tasks(struct exchange *x, bool forced);
+#endif
