@@ -336,7 +336,8 @@ static void random_texts(void **state)
 {
     (void)state;
     static const char *const names[] = { "tiny-llama-a", "tiny-gemma3-a", "fairytale" };
-    uint32_t whole = 0, all = 0, seed = (uint32_t)time(NULL);
+    const char *again = getenv("SEED");
+    uint32_t whole = 0, all = 0, seed = again ? (uint32_t)strtoul(again, NULL, 10) : (uint32_t)time(NULL);
     print_message("seed %u\n", seed);
     for (size_t v = 0; v < COUNT_OF(names); v++) {
         struct arena *a = arena_create();
@@ -375,6 +376,7 @@ static void random_texts(void **state)
                 struct room r = room_of(block + ROOM / 2, ROOM / 2);
                 struct json_error error;
                 if (!json_read(&r, text, n, &error)) fail_msg("%s\nno JSON at %zu: %s", cases[i].schema, error.at, text);
+                if (strstr(text, "\\u0000")) continue;        /* cJSON's strings end there */
                 cJSON *value = cJSON_Parse(text);
                 if (!value || !validates(schema, value)) fail_msg("%s\nis not satisfied by %s", cases[i].schema, text);
                 cJSON_Delete(value);
