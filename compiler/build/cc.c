@@ -252,7 +252,7 @@ static bool library_is_hosted(const char *path)
 static bool library_takes(const char *path, const struct profile *profile)
 {
     static const char *const shared[] = { "runtime/text/tokenize.c", "runtime/text/pretokenize.c", "runtime/text/pieces.c",
-                                          "runtime/model/xxh3.c", "runtime/model/state.c", NULL };
+                                          "runtime/text/unicode.c", "runtime/model/xxh3.c", "runtime/model/state.c", NULL };
     if (library_is_hosted(path)) return profile->kind == TARGET_GPU;
     if (!strcmp(path, "runtime/library/cpu.c")) return profile->kind == TARGET_CPU;
     return !strncmp(path, "runtime/library/", 16) || in_list(shared, path);

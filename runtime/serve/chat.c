@@ -22,6 +22,13 @@ struct json *json_make(struct room *r, enum json_kind kind, const char *text, si
     return v;
 }
 
+struct json *json_same(struct room *r, const struct json *v)
+{
+    struct json *copy = room_take(r, sizeof *copy);
+    if (copy) *copy = *v;
+    return copy;
+}
+
 void json_add(struct json *to, const char *name, struct json *member)
 {
     if (!to || !member) return;
@@ -33,8 +40,6 @@ void json_add(struct json *to, const char *name, struct json *member)
     *p = member;
     to->n++;
 }
-
-static struct json *own(const struct json *v) { return (struct json *)(uintptr_t)v; }        /* trees of bodies are this file's to change */
 
 /* ---- messages ---- */
 
@@ -72,7 +77,7 @@ static bool open_arguments(struct exchange *x, const struct json *calls)
     if (calls->kind != JSON_ARRAY) return exchange_refuse(x, 400, "'tool_calls' must be a list");
     for (const struct json *c = calls->first; c; c = c->next) {
         const struct json *function = json_member(c, "function"), *name = json_member(function, "name");
-        struct json *arguments = own(json_member(function, "arguments"));
+        struct json *arguments = json_own(json_member(function, "arguments"));
         if (!name || name->kind != JSON_STRING) return exchange_refuse(x, 400, "a member of 'tool_calls' has no function with a name");
         if (!arguments || arguments->kind != JSON_STRING) continue;
         struct json_error error;
@@ -94,7 +99,7 @@ bool chat_messages(struct exchange *x, struct json *messages)
     if (!messages || messages->kind != JSON_ARRAY || messages->n == 0)
         return exchange_refuse(x, 400, "'messages' must be a list of messages, and not empty");
     for (struct json *m = messages->first; m; m = m->next) {
-        struct json *role = own(json_member(m, "role")), *content = own(json_member(m, "content"));
+        struct json *role = json_own(json_member(m, "role")), *content = json_own(json_member(m, "content"));
         const struct json *calls = json_member(m, "tool_calls");
         if (!role || role->kind != JSON_STRING) return exchange_refuse(x, 400, "a message has no 'role'");
         if (json_is(role, "developer")) { role->text = "system"; role->n = 6; }
@@ -132,29 +137,21 @@ static void take_prefill(struct chat *c, struct json *messages)
     messages->n--;
 }
 
-/* Another member of another object, with the same value. */
-static struct json *same(struct exchange *x, const struct json *v)
-{
-    struct json *copy = room_take(&x->room, sizeof *copy);
-    if (copy) *copy = *v;
-    return copy;
-}
-
 static struct json *variables_of(struct exchange *x, struct json *messages, struct json *tools, const struct json *more)
 {
     struct json *v = json_make(&x->room, JSON_OBJECT, NULL, 0);
-    const struct json *given[] = { json_member(x->json, "chat_template_kwargs"), more };
+    const struct json *given[] = { x->server->kwargs, json_member(x->json, "chat_template_kwargs"), more };
     static const char *const passed[] = { "documents", "reasoning_effort" };
-    json_add(v, "messages", same(x, messages));
-    json_add(v, "tools", tools ? same(x, tools) : json_make(&x->room, JSON_NULL, NULL, 0));
+    json_add(v, "messages", json_same(&x->room, messages));
+    json_add(v, "tools", tools ? json_same(&x->room, tools) : json_make(&x->room, JSON_NULL, NULL, 0));
     json_add(v, "add_generation_prompt", json_make(&x->room, JSON_TRUE, NULL, 0));
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
         const struct json *m = json_member(x->json, passed[i]);
-        if (m && m->kind != JSON_NULL) json_add(v, passed[i], same(x, m));
+        if (m && m->kind != JSON_NULL) json_add(v, passed[i], json_same(&x->room, m));
     }
-    for (size_t i = 0; i < 2 && v; i++)
+    for (size_t i = 0; i < 3 && v; i++)
         for (const struct json *m = given[i] && given[i]->kind == JSON_OBJECT ? given[i]->first : NULL; m; m = m->next) {
-            struct json *copy = same(x, m);
+            struct json *copy = json_same(&x->room, m);
             if (!copy) break;
             copy->next = NULL;
             struct json **p = &v->first;                     /* what is given wins over what stands there already */
@@ -181,8 +178,8 @@ static bool render(struct exchange *x, const struct json *variables, struct chat
     char bos_text[256] = "", eos_text[256] = "";
     if (bos >= 0) bos_text[forge_token_text(p->vocab, bos, true, bos_text, sizeof bos_text - 1)] = 0;
     if (eos >= 0) eos_text[forge_token_text(p->vocab, eos, true, eos_text, sizeof eos_text - 1)] = 0;
-    const struct chat_input input = { variables, x->server->kwargs, bos >= 0 ? bos_text : NULL, eos >= 0 ? eos_text : NULL,
-                                      local_seconds() };
+    const struct chat_input input = { .variables = variables, .bos = bos >= 0 ? bos_text : NULL, .eos = eos >= 0 ? eos_text : NULL,
+                                      .now = local_seconds() };
     const size_t body = strlen(x->body);
     struct chat_error error;
     for (size_t room = FIRST_TEXT + 2 * body; ; room *= 4) {
@@ -246,7 +243,7 @@ static void add_ends(struct task *t, const struct chat_family *family)
     }
 }
 
-bool chat_begin(struct exchange *x, struct json *messages, struct json *tools, const struct json *more, uint32_t choices,
+bool chat_begin(struct exchange *x, struct json *messages, const struct chat_tools *tools, const struct json *more, uint32_t choices,
                 void (*event)(struct chat_choice *c, const struct answer_event *event))
 {
     const struct forge_program *p = x->server->program;
@@ -258,16 +255,19 @@ bool chat_begin(struct exchange *x, struct json *messages, struct json *tools, c
     x->free_more = chat_free;
     c->n_choices = choices;
     c->event = event;
-    c->tools = tools;
+    c->tools = tools->list;
+    c->forced = tools->forced;
+    c->forced_name = tools->forced_name;
+    c->parallel = tools->parallel;
     for (uint32_t i = 0; i < choices; i++) {
         c->choices[i].exchange = x;
         c->choices[i].index = i;
         c->choices[i].open = -1;
         if (!(c->choices[i].room = malloc(ANSWER_ROOM))) return exchange_refuse(x, 503, "out of memory");
     }
-    c->family = chat_family(chat_writes(p->chat, tools != NULL));
+    c->family = chat_family(chat_writes(p->chat, tools->list != NULL));
     take_prefill(c, messages);
-    const struct json *variables = variables_of(x, messages, tools, more);
+    const struct json *variables = variables_of(x, messages, tools->list, more);
     if (!variables) return exchange_refuse(x, 413, "the messages have too many values");
     struct chat_text text;
     if (!render(x, variables, &text)) return false;

@@ -14,13 +14,15 @@ struct chat_choice {
     uint32_t index;
     struct out content, reasoning, calls, arguments;     /* calls: items of OpenAI's tool_calls; arguments: of the call that is open */
     char     id[40];                         /* of the call that is open */
-    uint32_t n_calls, n_blocks;              /* n_blocks: items or blocks that a stream has begun */
+    uint32_t n_calls, n_blocks, n_events;    /* n_blocks: items or blocks that have begun */
     int      open;                           /* kind of the block that a stream is in; -1: none */
 };
 
 struct chat {
     const struct chat_family *family;
     const struct json *tools;                /* NULL: none */
+    const struct json *forced_name;          /* of the only tool that may be called; NULL: any */
+    bool        forced, parallel;            /* a tool must be called; several may be */
     const char *prefill;                     /* [n_prefill] what the answer begins with: the last message was the assistant's */
     size_t      n_prefill;
     char       *text;                        /* [n_text] the prompt as the template wrote it */
@@ -33,13 +35,20 @@ struct chat {
 /* Members of objects that are made here; names and texts are not copied.  NULL where the room is full.  member: of no object yet. */
 struct json *json_make(struct room *r, enum json_kind kind, const char *text, size_t n);
 void json_add(struct json *to, const char *name, struct json *member);
+/* Trees of bodies are there to be changed. */
+static inline struct json *json_own(const struct json *v) { return (struct json *)(uintptr_t)v; }
+/* Another member of another object, with the same value. */
+struct json *json_same(struct room *r, const struct json *v);
 
 /* messages in OpenAI's form, changed in place to what templates expect: contents as one text, arguments of calls as objects.  False:
  * refused and closed. */
 bool chat_messages(struct exchange *x, struct json *messages);
+/* What a request says of tools, in any API: the list, which of them must be called. */
+struct chat_tools { struct json *list; const struct json *forced_name; bool forced, parallel; };
+
 /* The prompt of messages: rendered and tokenised, with a task for each choice.  more: variables beside them, or NULL.  False: refused and
  * closed. */
-bool chat_begin(struct exchange *x, struct json *messages, struct json *tools, const struct json *more, uint32_t choices,
+bool chat_begin(struct exchange *x, struct json *messages, const struct chat_tools *tools, const struct json *more, uint32_t choices,
                 void (*event)(struct chat_choice *c, const struct answer_event *event));
 static inline struct chat *chat_of(const struct exchange *x) { return x->more; }
 /* c->id: the model's own, or one that is made. */

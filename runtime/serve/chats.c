@@ -138,19 +138,23 @@ static void on_ends(struct exchange *x)
 
 static const struct reply_kind kind = { chat_text, on_choice_ends, on_ends, false };
 
-/* The tools of the request, NULL in *tools: there are none, or they may not be called.  *forced: one must be. */
-static bool tools_of(struct exchange *x, struct json **tools, bool *forced)
+/* The tools of the request; list NULL: there are none, or they may not be called. */
+static bool tools_of(struct exchange *x, struct chat_tools *tools)
 {
-    struct json *list = (struct json *)(uintptr_t)json_member(x->json, "tools");
+    struct json *list = json_own(json_member(x->json, "tools"));
     const struct json *choice = json_member(x->json, "tool_choice");
-    *tools = NULL;
-    *forced = json_is(choice, "required") || (choice && choice->kind == JSON_OBJECT);
-    if (choice && choice->kind == JSON_OBJECT && !json_member(json_member(choice, "function"), "name"))
-        return exchange_refuse(x, 400, "'tool_choice' as an object must have a function with a name");
-    if (choice && choice->kind != JSON_NULL && !*forced && !json_is(choice, "auto") && !json_is(choice, "none"))
+    *tools = (struct chat_tools){ .parallel = true };
+    if (!body_bool(x, x->json, "parallel_tool_calls", &tools->parallel)) return false;
+    tools->forced = json_is(choice, "required") || (choice && choice->kind == JSON_OBJECT);
+    if (choice && choice->kind == JSON_OBJECT) {
+        tools->forced_name = json_member(json_member(choice, "function"), "name");
+        if (!tools->forced_name || tools->forced_name->kind != JSON_STRING)
+            return exchange_refuse(x, 400, "'tool_choice' as an object must have a function with a name");
+    }
+    if (choice && choice->kind != JSON_NULL && !tools->forced && !json_is(choice, "auto") && !json_is(choice, "none"))
         return exchange_refuse(x, 400, "'tool_choice' must be auto, none, required or a function");
     if (!list || list->kind == JSON_NULL || (list->kind == JSON_ARRAY && list->n == 0))
-        return !*forced || exchange_refuse(x, 400, "'tool_choice' asks for a call, and there are no 'tools'");
+        return !tools->forced || exchange_refuse(x, 400, "'tool_choice' asks for a call, and there are no 'tools'");
     if (list->kind != JSON_ARRAY) return exchange_refuse(x, 400, "'tools' must be a list of functions");
     for (const struct json *t = list->first; t; t = t->next) {
         const struct json *function = json_member(t, "function");
@@ -158,7 +162,7 @@ static bool tools_of(struct exchange *x, struct json **tools, bool *forced)
             json_member(function, "name")->kind != JSON_STRING)
             return exchange_refuse(x, 400, "a member of 'tools' is no function with a name");
     }
-    if (!json_is(choice, "none")) *tools = list;
+    if (!json_is(choice, "none")) tools->list = list;
     return true;
 }
 
@@ -166,15 +170,15 @@ void chats_post(struct server *s, struct evhttp_request *r)
 {
     struct exchange *x = exchange_open(s, r, &kind);
     if (!x) return;
-    struct json *messages = (struct json *)(uintptr_t)json_member(x->json, "messages"), *tools;
+    struct json *messages = json_own(json_member(x->json, "messages"));
     const struct json *options = json_member(x->json, "stream_options");
-    bool forced;
+    struct chat_tools tools;
     int64_t choices = 1;
     x->chat = true;
     if (!body_bool(x, x->json, "stream", &x->stream) || !body_integer(x, "n", 1, MOST_CHOICES, &choices)) return;
     if (options && options->kind == JSON_OBJECT && !body_bool(x, options, "include_usage", &x->usage)) return;
-    if (!tools_of(x, &tools, &forced) || !chat_messages(x, messages)) return;
-    if (chat_begin(x, messages, tools, NULL, (uint32_t)choices, on_event) && guided_tasks(x, forced)) exchange_submit(x);
+    if (!tools_of(x, &tools) || !chat_messages(x, messages)) return;
+    if (chat_begin(x, messages, &tools, NULL, (uint32_t)choices, on_event) && guided_tasks(x, NULL)) exchange_submit(x);
 }
 
 static const struct reply_kind at_once = { NULL, NULL, NULL, false };
@@ -183,10 +187,10 @@ void template_post(struct server *s, struct evhttp_request *r)
 {
     struct exchange *x = exchange_open(s, r, &at_once);
     if (!x) return;
-    struct json *messages = (struct json *)(uintptr_t)json_member(x->json, "messages"), *tools;
-    bool forced;
+    struct json *messages = json_own(json_member(x->json, "messages"));
+    struct chat_tools tools;
     x->chat = true;
-    if (!tools_of(x, &tools, &forced) || !chat_messages(x, messages) || !chat_begin(x, messages, tools, NULL, 1, on_event)) return;
+    if (!tools_of(x, &tools) || !chat_messages(x, messages) || !chat_begin(x, messages, &tools, NULL, 1, on_event)) return;
     struct out o = { 0 };
     out_text(&o, "{\"prompt\":");
     out_string(&o, chat_of(x)->text, chat_of(x)->n_text);

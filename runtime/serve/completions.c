@@ -111,5 +111,5 @@ void completions_post(struct server *s, struct evhttp_request *r)
     size_t n;
     int32_t *ids = prompt_of(x, prompt, &n);
     if (!ids) return;
-    if (exchange_choices(x, ids, n, (uint32_t)choices) && guided_tasks(x, false)) exchange_submit(x);
+    if (exchange_choices(x, ids, n, (uint32_t)choices) && guided_tasks(x, NULL)) exchange_submit(x);
 }

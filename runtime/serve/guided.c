@@ -18,13 +18,14 @@ static const struct json *given(const struct json *o, const char *name)
 }
 
 /* The schema of the request as the text of a guide; *name: what it is called in messages. */
-static bool schema_of(struct exchange *x, struct guide_source *source, const char **name)
+static bool schema_of(struct exchange *x, const struct json *format, struct guide_source *source, const char **name)
 {
-    const struct json *format = given(x->json, "response_format"), *schema = given(x->json, "json_schema"),
+    const struct json *schema = given(x->json, "json_schema"),
                       *type = json_member(format, "type");
     *name = format ? "response_format" : "json_schema";
     if (format && json_is(type, "json_schema")) {
         schema = json_member(json_member(format, "json_schema"), "schema");
+        if (!schema) schema = given(format, "schema");
         if (!schema) return exchange_refuse(x, 400, "'response_format' of type json_schema has no json_schema.schema");
     } else if (format && json_is(type, "json_object")) {
         schema = given(format, "schema");
@@ -90,8 +91,7 @@ static bool is_reasoning(const struct chat *c)
 
 static bool forced_calls(struct exchange *x, const struct chat *c, struct guide_source *source)
 {
-    const struct json *choice = given(x->json, "tool_choice"), *name = json_member(json_member(choice, "function"), "name");
-    const struct json *parallel = given(x->json, "parallel_tool_calls");
+    const struct json *name = c->forced_name;
     const size_t work_bytes = schema_room(strlen(x->body));
     void *work_block = malloc(work_bytes);
     char *root = malloc(MOST_GRAMMAR), *more = malloc(MOST_GRAMMAR);
@@ -102,7 +102,7 @@ static bool forced_calls(struct exchange *x, const struct chat *c, struct guide_
                                         .tools     = c->tools,
                                         .name      = name ? name->text : NULL,
                                         .n_name    = name ? name->n : 0,
-                                        .parallel  = !parallel || parallel->kind == JSON_TRUE,
+                                        .parallel  = c->parallel,
                                         .reasoning = is_reasoning(c),
                                         .control   = control,
                                         .rule      = add_rule,
@@ -126,11 +126,12 @@ static bool forced_calls(struct exchange *x, const struct chat *c, struct guide_
 
 /* ---- guides ---- */
 
-bool guided_tasks(struct exchange *x, bool forced)
+bool guided_tasks(struct exchange *x, const struct json *format)
 {
     struct server *s = x->server;
     const struct chat *c = x->chat ? chat_of(x) : NULL;
     const struct json *grammar = given(x->json, "grammar");
+    const bool forced = c && c->forced;
     const char *name = "grammar";
     struct guide_source source = { .kind = GUIDE_GRAMMAR };
     if (forced) {
@@ -140,7 +141,7 @@ bool guided_tasks(struct exchange *x, bool forced)
         if (grammar->kind != JSON_STRING) return exchange_refuse(x, 400, "'grammar' must be a text of GBNF");
         source.text = grammar->text;
         source.n = grammar->n;
-    } else if (!schema_of(x, &source, &name)) return false;
+    } else if (!schema_of(x, format ? format : given(x->json, "response_format"), &source, &name)) return false;
     if (x->guide_text.failed) return exchange_refuse(x, 503, "out of memory for '%s'", name);
     if (source.n == 0 && forge_grammar)
         source = (struct guide_source){ .kind = GUIDE_IMAGE, .text = (const char *)forge_grammar, .n = guide_image_bytes(forge_grammar) };

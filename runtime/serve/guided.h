@@ -4,7 +4,7 @@
 
 #include "chat.h"
 
-/* Guides for the tasks of x by `grammar`, `json_schema` or `response_format` of its body, or, forced, for calls of the tools that
- * `tool_choice` wants; else by the grammar that the program was built with.  False: refused and closed. */
-bool guided_tasks(struct exchange *x, bool forced);
+/* Guides for the tasks of x: for calls that its chat must make, by `grammar`, `json_schema` or `response_format` of its body, by format
+ * (another API's response_format; NULL: none), else by the grammar that the program was built with.  False: refused and closed. */
+bool guided_tasks(struct exchange *x, const struct json *format);
 #endif

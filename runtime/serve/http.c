@@ -28,6 +28,8 @@ static const struct route { enum evhttp_cmd_type method; const char *path; handl
     { EVHTTP_REQ_GET,  "/metrics", metrics_get, false },
     { EVHTTP_REQ_POST, "/tokenize", tokenize_post, false },      { EVHTTP_REQ_POST, "/detokenize", detokenize_post, false },
     { EVHTTP_REQ_POST, "/v1/chat/completions", chats_post, false }, { EVHTTP_REQ_POST, "/apply-template", template_post, false },
+    { EVHTTP_REQ_POST, "/v1/messages", messages_post, false }, { EVHTTP_REQ_POST, "/v1/messages/count_tokens", count_tokens_post, false },
+    { EVHTTP_REQ_POST, "/v1/responses", responses_post, false },
     { EVHTTP_REQ_POST, "/v1/completions", completions_post, false },
     { EVHTTP_REQ_POST, "/v1/embeddings", embeddings_post, false },
 };

@@ -120,6 +120,9 @@ bool body_real(struct exchange *x, const char *name, double low, double high, fl
 
 void chats_post(struct server *s, struct evhttp_request *r);
 void template_post(struct server *s, struct evhttp_request *r);
+void messages_post(struct server *s, struct evhttp_request *r);
+void count_tokens_post(struct server *s, struct evhttp_request *r);
+void responses_post(struct server *s, struct evhttp_request *r);
 void completions_post(struct server *s, struct evhttp_request *r);
 void embeddings_post(struct server *s, struct evhttp_request *r);
 void models_get(struct server *s, struct evhttp_request *r);

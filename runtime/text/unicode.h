@@ -2,7 +2,9 @@
 #ifndef FORGE_UNICODE_H
 #define FORGE_UNICODE_H
 #include <stdint.h>
-#include "unicode.inc"
+
+/* unicode.c: which row of pairs has the classes of a page of 128 codepoints; classes of two codepoints in a byte. */
+extern const uint8_t unicode_page[8704], unicode_class_pair[][64];
 
 enum unicode_class {
     UNICODE_OTHER, UNICODE_NUMBER, UNICODE_LETTER, UNICODE_MARK, UNICODE_PUNCTUATION, UNICODE_SYMBOL, UNICODE_SPACE, UNICODE_UNASSIGNED

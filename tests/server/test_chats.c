@@ -232,6 +232,107 @@ static void forced_calls(void **state)
                 strstr(last.body, "\"finish_reason\":\"tool_calls\""));
 }
 
+/* ---- the same by the other APIs ---- */
+
+#define ADD \
+    "\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9}},\"required\":[\"a\"],\"additionalProperties\":false}"
+#define ONCE "\"messages\":[{\"role\":\"user\",\"content\":\"Once\"}]"
+
+/* What the model says of "Once" with the system's "be", by chats. */
+static char *by_chats(void)
+{
+    cJSON *v = asked(CHATS, "{\"messages\":[{\"role\":\"system\",\"content\":\"be\"},{\"role\":\"user\",\"content\":\"Once\"}],"
+                            "\"max_tokens\":9}", 200);
+    char *text = strdup(in(v, "choices.0.message.content")->valuestring);
+    cJSON_Delete(v);
+    return text;
+}
+
+/* Names of a stream's events, one after the other; the same in a row count once. */
+static void events_are(const char *path, const char *body, const char *wanted)
+{
+    char names[2048] = "";
+    reply_free(&last);
+    last = post(server.port, path, body);
+    for (const char *line = last.body; (line = strstr(line, "event: ")); ) {
+        const size_t n = strcspn(line += 7, "\n");
+        const char *before = strrchr(names, ' ');
+        if (before && strlen(before + 1) == n && strncmp(before + 1, line, n) == 0) continue;
+        snprintf(names + strlen(names), sizeof names - strlen(names), " %.*s", (int)n, line);
+    }
+    assert_string_equal(names, wanted);
+}
+
+static void messages(void **state)
+{
+    (void)state;
+    static const char path[] = "/v1/messages";
+#define CALL "\"tools\":[{\"name\":\"add\",\"input_schema\":{\"type\":\"object\"," ADD "}],\"max_tokens\":90,\"tool_choice\":{" \
+    "\"type\":\"tool\",\"name\":\"add\",\"disable_parallel_tool_use\":true}}"
+    char *text = by_chats(), stop[] = { text[strlen(text) / 2], 0 }, body[512];
+    cJSON *v = asked(path, "{\"system\":\"be\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Once\"}]}],"
+                           "\"max_tokens\":9}", 200);
+    assert_string_equal(in(v, "content.0.text")->valuestring, text);
+    assert_string_equal(in(v, "stop_reason")->valuestring, "max_tokens");
+    assert_int_equal(in(v, "usage.output_tokens")->valueint, 9);
+    cJSON_Delete(v);
+    v = asked("/v1/messages/count_tokens", "{" ONCE "}", 200);
+    assert_true(in(v, "input_tokens")->valueint > 2);
+    cJSON_Delete(v);
+    cJSON *quoted = cJSON_CreateString(stop);
+    char *printed = cJSON_PrintUnformatted(quoted);
+    snprintf(body, sizeof body, "{\"system\":\"be\"," ONCE ",\"max_tokens\":9,\"stop_sequences\":[%s]}", printed);
+    v = asked(path, body, 200);
+    assert_string_equal(in(v, "stop_reason")->valuestring, "stop_sequence");
+    assert_string_equal(in(v, "stop_sequence")->valuestring, stop);
+    cJSON_Delete(v);
+    cJSON_Delete(quoted);
+    free(printed);
+    free(text);
+    v = asked(path, "{\"messages\":[{\"role\":\"user\",\"content\":\"Once\"},{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\","
+                    "\"id\":\"i\",\"name\":\"add\",\"input\":{\"a\":1}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\","
+                    "\"tool_use_id\":\"i\",\"content\":\"7\"}]}]," CALL, 200);
+    assert_string_equal(in(v, "stop_reason")->valuestring, "tool_use");
+    assert_true(cJSON_IsNumber(in(v, "content.0.input.a")) && strncmp(in(v, "content.0.id")->valuestring, "toolu_", 6) == 0);
+    cJSON_Delete(v);
+    events_are(path, "{\"stream\":true," ONCE "," CALL, " message_start content_block_start content_block_delta content_block_stop"
+                                                        " message_delta message_stop");
+    v = asked(path, "{" ONCE "}", 400);
+    assert_string_equal(in(v, "type")->valuestring, "error");
+    assert_string_equal(in(v, "error.type")->valuestring, "invalid_request_error");
+    cJSON_Delete(v);
+}
+
+static void responses(void **state)
+{
+    (void)state;
+    static const char path[] = "/v1/responses";
+    char *text = by_chats();
+    cJSON *v = asked(path, "{\"instructions\":\"be\",\"input\":\"Once\",\"max_output_tokens\":9}", 200);
+    assert_string_equal(in(v, "status")->valuestring, "incomplete");
+    assert_string_equal(in(v, "output.0.content.0.text")->valuestring, text);
+    assert_int_equal(in(v, "usage.output_tokens")->valueint, 9);
+    cJSON_Delete(v);
+    free(text);
+    v = asked(path, "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"Once\"}]},{\"type\":\"function_call\","
+                    "\"call_id\":\"i\",\"name\":\"add\",\"arguments\":\"{\\\"a\\\":1}\"},{\"type\":\"function_call_output\",\"call_id\":"
+                    "\"i\",\"output\":\"2\"}],\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"x\",\"schema\":{\"enum\":["
+                    "\"king\",\"fox\"]}}}}", 200);
+    assert_string_equal(in(v, "status")->valuestring, "completed");
+    const char *word = in(v, "output.0.content.0.text")->valuestring;
+    assert_true(strcmp(word, "\"king\"") == 0 || strcmp(word, "\"fox\"") == 0);
+    cJSON_Delete(v);
+    events_are(path, "{\"stream\":true,\"input\":\"Once\",\"max_output_tokens\":5}",
+               " response.created response.in_progress response.output_item.added response.content_part.added response.output_text.delta"
+               " response.output_text.done response.content_part.done response.output_item.done response.incomplete");
+    events_are(path, "{\"stream\":true,\"input\":\"Once\",\"parallel_tool_calls\":false,\"tool_choice\":\"required\",\"tools\":[{\"type\":"
+                     "\"function\",\"name\":\"add\",\"parameters\":{\"type\":\"object\"," ADD "}]}",
+               " response.created response.in_progress response.output_item.added response.function_call_arguments.delta"
+               " response.function_call_arguments.done response.output_item.done response.completed");
+    cJSON_Delete(asked(path, "{\"input\":\"x\",\"previous_response_id\":\"resp_1\"}", 400));
+    cJSON_Delete(asked(path, "{\"input\":[{\"type\":\"image\"}]}", 400));
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -263,8 +364,8 @@ static void refusals(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prompts), cmocka_unit_test(answers),      cmocka_unit_test(turns),
-        cmocka_unit_test(guided),  cmocka_unit_test(forced_calls), cmocka_unit_test(refusals),
+        cmocka_unit_test(prompts), cmocka_unit_test(answers), cmocka_unit_test(turns), cmocka_unit_test(guided),
+        cmocka_unit_test(forced_calls), cmocka_unit_test(messages), cmocka_unit_test(responses), cmocka_unit_test(refusals),
     };
     if (argc != 2) { fprintf(stderr, "usage: test_chats PROGRAM\n"); return 2; }
     program = argv[1];

@@ -168,9 +168,11 @@ static void forms(void **state)
     assert_false(answer_forced(&force, &out));
 }
 
+static struct arena *a;                  /* to the end */
+
 static int set_up(void **state)
 {
-    struct arena *a = arena_create();
+    a = arena_create();
     const uint8_t *vocab = vocab_build(a, gguf_open(a, FORGEC_TEST_DATA "/tokenizers/tiny-granite-a.gguf", true), 0).data;
     const size_t bytes = lexicon_room(vocab, forge_vocab_n_tokens(vocab));
     struct room r = room_of(malloc(bytes), bytes);

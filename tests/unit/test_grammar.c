@@ -26,11 +26,11 @@ static const uint8_t *load(struct arena *a, const char *name)
     return vocab_build(a, gguf_open(a, path, true), 0).data;
 }
 
-static struct lexicon lexicon_of(const uint8_t *vocab, uint32_t n_vocab)
+static struct lexicon lexicon_of(struct arena *a, const uint8_t *vocab, uint32_t n_vocab)
 {
     struct lexicon x;
     const size_t bytes = lexicon_room(vocab, n_vocab);
-    struct room r = room_of(malloc(bytes), bytes);
+    struct room r = room_of(arena_alloc(a, bytes), bytes);
     assert_true(lexicon_make(&x, vocab, n_vocab, &r));
     return x;
 }
@@ -124,7 +124,7 @@ static void forms_accept(void **state)
     (void)state;
     struct arena *a = arena_create();
     const uint8_t *vocab = load(a, "tiny-llama-a");
-    const struct lexicon x = lexicon_of(vocab, forge_vocab_n_tokens(vocab));
+    const struct lexicon x = lexicon_of(a, vocab, forge_vocab_n_tokens(vocab));
     void *memory = malloc(mask_usual(&x));
     struct mask m;
     for (size_t i = 0; i < COUNT_OF(forms); i++) {
@@ -161,7 +161,7 @@ static void choices(void **state)
     (void)state;
     struct arena *a = arena_create();
     const uint8_t *vocab = load(a, "tiny-llama-a");
-    const struct lexicon x = lexicon_of(vocab, forge_vocab_n_tokens(vocab));
+    const struct lexicon x = lexicon_of(a, vocab, forge_vocab_n_tokens(vocab));
     static const char *const texts[] = { "yes", "no", "maybe \"so\"\\\n", "ye" };
     struct grammar_choice of[4];
     for (size_t i = 0; i < 4; i++) of[i] = (struct grammar_choice){ texts[i], strlen(texts[i]) };
@@ -272,7 +272,7 @@ static void masks_are_right(void **state)
         struct arena *a = arena_create();
         const uint8_t *vocab = load(a, names[v]);
         const uint32_t n_vocab = forge_vocab_n_tokens(vocab);
-        const struct lexicon x = lexicon_of(vocab, n_vocab + 7);         /* the model has more than the vocabulary */
+        const struct lexicon x = lexicon_of(a, vocab, n_vocab + 7);         /* the model has more than the vocabulary */
         void *memory = malloc(mask_usual(&x)), *memory_other = malloc(mask_usual(&x));
         for (size_t i = 0; i < COUNT_OF(walked); i++) {
             const struct grammar *g = grammar_of(walked[i], vocab);
@@ -306,7 +306,7 @@ static void named_tokens(void **state)
     (void)state;
     struct arena *a = arena_create();
     const uint8_t *vocab = load(a, "tiny-llama-a");
-    const struct lexicon x = lexicon_of(vocab, forge_vocab_n_tokens(vocab));
+    const struct lexicon x = lexicon_of(a, vocab, forge_vocab_n_tokens(vocab));
     int32_t control = 0, ends = 0;
     while (!forge_vocab_is_control(vocab, control) || forge_vocab_is_eog(vocab, control)) control++;
     while (!forge_vocab_is_eog(vocab, ends)) ends++;
@@ -363,7 +363,7 @@ static void small_rooms(void **state)
         if (made) break;
         assert_true(size <= lexicon_room(vocab, 4096));
     }
-    x = lexicon_of(vocab, forge_vocab_n_tokens(vocab));
+    x = lexicon_of(a, vocab, forge_vocab_n_tokens(vocab));
     uint32_t *bits = malloc(x.n_words * 4);
     const struct grammar *g = grammar_of(JSON_TEXT, NULL);
     uint32_t refusals = 0, rights = 0;
@@ -408,7 +408,7 @@ static void hostile(void **state)
     (void)state;
     struct arena *a = arena_create();
     const uint8_t *vocab = load(a, "fairytale");
-    const struct lexicon x = lexicon_of(vocab, forge_vocab_n_tokens(vocab));
+    const struct lexicon x = lexicon_of(a, vocab, forge_vocab_n_tokens(vocab));
     char *text = malloc(1 << 20), *at;
     void *memory = malloc(mask_usual(&x));
     uint32_t *bits = malloc(x.n_words * 4), stopped = 0;
@@ -495,7 +495,7 @@ static void bench(void **state)
         const uint8_t *vocab = load(a, names[v]);
         const uint32_t n_vocab = forge_vocab_n_tokens(vocab);
         double begin = seconds();
-        const struct lexicon x = lexicon_of(vocab, n_vocab);
+        const struct lexicon x = lexicon_of(a, vocab, n_vocab);
         print_message("%s: %u tokens, %u plain nodes, %u others, lexicon %.1f ms, %.1f MB of room\n", names[v], n_vocab, x.n_plain_nodes,
                       x.n_rest_nodes, (seconds() - begin) * 1e3, (double)lexicon_room(vocab, n_vocab) * 1e-6);
         void *memory = malloc(mask_usual(&x));

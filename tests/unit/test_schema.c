@@ -119,7 +119,7 @@ static struct lexicon lexicon_of(struct arena *a, const char *name)
     struct lexicon x;
     const uint8_t *vocab = vocab_build(a, gguf_open(a, arena_printf(a, FORGEC_TEST_DATA "/tokenizers/%s.gguf", name), true), 0).data;
     const size_t bytes = lexicon_room(vocab, forge_vocab_n_tokens(vocab));
-    struct room r = room_of(malloc(bytes), bytes);
+    struct room r = room_of(arena_alloc(a, bytes), bytes);
     assert_true(lexicon_make(&x, vocab, forge_vocab_n_tokens(vocab), &r));
     return x;
 }

@@ -1,0 +1,3 @@
+/* unicode.c -- see unicode.h. */
+#include "unicode.h"
+#include "unicode.inc"
