@@ -1,5 +1,6 @@
 /* build.c -- every stage in order.  verify.c and compare.c call the first of them for what they hold the program against. */
 #include "build.h"
+#include "compiler/base/resource.h"
 #include "cache.h"
 #include "code_object.h"
 #include "edited.h"
@@ -306,6 +307,16 @@ static bool compile_kernels(struct arena *a, const struct build_options *o, stru
     return true;
 }
 
+/* What a program with a server shows at /, with its zero. */
+static struct bytes page(struct arena *a)
+{
+    const struct bytes html = resource_get(a, NULL, "runtime/serve/page.html");
+    uint8_t *text = arena_alloc(a, html.size + 1);
+    memcpy(text, html.data, html.size);
+    text[html.size] = 0;
+    return (struct bytes){ text, html.size + 1 };
+}
+
 static void compile_and_link(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n,
                              const struct emit_options eo[], struct bytes vocab, struct bytes chat, struct bytes grammar,
                              const char *weights_hash, struct image_writer *writer, uint64_t weights_bytes, const char *out)
@@ -331,10 +342,11 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     step(o, "cc", since);
 
     since = build_seconds();
-    struct link_object *objects = arena_array(a, struct link_object, n_jobs + n + 3);
+    struct link_object *objects = arena_array(a, struct link_object, n_jobs + n + 4);
     for (size_t i = 0; i < n_jobs; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
     size_t n_objects = n_jobs;
     if (vocab.data) objects[n_objects++] = link_data_object(a, first, "forge_vocab", vocab);
+    if (o->has_server) objects[n_objects++] = link_data_object(a, first, "forge_page", page(a));
     if (chat.data) objects[n_objects++] = link_data_object(a, first, "forge_chat", chat);
     if (grammar.data) objects[n_objects++] = link_data_object(a, first, "forge_grammar", grammar);
     for (uint32_t i = 0; i < n; i++)

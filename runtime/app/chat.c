@@ -9,12 +9,14 @@
 
 #include "runtime/run/session.h"
 #include "runtime/text/tokenize.h"
+#include "runtime/chat/answer.h"
 #include "runtime/chat/tokens.h"
 
 enum { LINE_BYTES = 1 << 16, TURN_EXTRA = 64 };                  /* TURN_EXTRA: more than what stands around a plain turn */
 static const size_t MOST_BYTES = (size_t)1 << 30;                /* of a room and of a text */
 
-struct message { const char *role; char *text; size_t n; };      /* text: its own */
+/* text, reasoning: its own; reasoning NULL: none */
+struct message { const char *role; char *text, *reasoning; size_t n, n_reasoning; };
 
 struct chat {
     struct forge_session *session;
@@ -28,6 +30,8 @@ struct chat {
     int32_t        *wanted;          /* [n_wanted] what it shall have read before it answers */
     size_t          n_wanted, most_wanted;
     char           *line;            /* [LINE_BYTES] */
+    char            tail[512];       /* [n_tail] the end of the prompt, which may have opened the model's reasoning */
+    size_t          n_tail;
     int32_t         pending;         /* plain turns: drawn and printed, but not read; -1: none */
 };
 
@@ -47,13 +51,17 @@ static enum forge_status message_add(struct chat *c, const char *role, const cha
     if (!copy) return no_memory(error);
     memcpy(copy, text, n);
     copy[n] = 0;
-    c->messages[c->n_messages++] = (struct message){ role, copy, n };
+    c->messages[c->n_messages++] = (struct message){ .role = role, .text = copy, .n = n };
     return FORGE_OK;
 }
 
 static void messages_drop(struct chat *c, size_t from)
 {
-    while (c->n_messages > from) free(c->messages[--c->n_messages].text);
+    while (c->n_messages > from) {
+        struct message *m = &c->messages[--c->n_messages];
+        free(m->text);
+        free(m->reasoning);
+    }
 }
 
 /* Only the system message and the last one stay. */
@@ -103,11 +111,12 @@ static bool make_variables(const struct chat *c, struct room *r, struct json *al
     struct json **to = &messages->first;
     for (size_t i = 0; i < c->n_messages; i++) {
         const struct message *m = &c->messages[i];
-        struct json *o = node(r, &to, NULL, (struct json){ .kind = JSON_OBJECT, .n = 2 });
+        struct json *o = node(r, &to, NULL, (struct json){ .kind = JSON_OBJECT, .n = 2 + (m->reasoning != NULL) });
         if (!o) return false;
         struct json **field = &o->first;
         node(r, &field, "role", text_node(m->role, strlen(m->role)));
         node(r, &field, "content", text_node(m->text, m->n));
+        if (m->reasoning) node(r, &field, "reasoning_content", text_node(m->reasoning, m->n_reasoning));
     }
     return !r->full;
 }
@@ -166,7 +175,11 @@ static enum forge_status want_rendered(struct chat *c, struct forge_error *error
         enum forge_status status = FORGE_OK;
         bool again = false;
         if (!r.bytes || !text.bytes || !text.input) status = no_memory(error);
-        else if (render(c, &r, &text, &fault)) status = tokens_of(c, &text, error);
+        else if (render(c, &r, &text, &fault)) {
+            c->n_tail = text.n < sizeof c->tail ? text.n : sizeof c->tail;
+            memcpy(c->tail, text.bytes + text.n - c->n_tail, c->n_tail);
+            status = tokens_of(c, &text, error);
+        }
         else if (fault.fault == CHAT_NO_ROOM && room < MOST_BYTES) { room *= 4; again = true; }
         else if (fault.fault == CHAT_NO_SPACE && bytes < MOST_BYTES) { bytes *= 4; again = true; }
         else status = error_set(error, FORGE_FAILED, fault.fault == CHAT_RAISED ? "the chat template refuses this: %s"
@@ -234,17 +247,61 @@ static enum forge_status read_wanted(struct chat *c, struct forge_error *error)
     return status;
 }
 
+/* ---- what was answered ---- */
+
+struct parts { char *content, *reasoning; size_t n_content, n_reasoning; };        /* room for the whole answer each */
+
+static void keep_part(void *parts, const struct answer_event *e)
+{
+    struct parts *p = parts;
+    if (e->kind == ANSWER_CONTENT) {
+        memcpy(p->content + p->n_content, e->text, e->n);
+        p->n_content += e->n;
+    } else if (e->kind == ANSWER_REASONING) {
+        memcpy(p->reasoning + p->n_reasoning, e->text, e->n);
+        p->n_reasoning += e->n;
+    }
+}
+
+/* The model's text with its marks into what templates call content and reasoning_content. */
+static bool split(const struct chat *c, const char *text, size_t n, struct parts *parts)
+{
+    struct answer answer;
+    void *room = malloc(ANSWER_ROOM);
+    if (!room) return false;
+    const struct answer_options o = { .family = chat_family(chat_writes(c->template, false)), .prompt = c->tail, .n_prompt = c->n_tail,
+                                      .tell = keep_part, .context = parts, .room = room, .room_bytes = ANSWER_ROOM };
+    answer_begin(&answer, &o);
+    answer_feed(&answer, text, n);
+    answer_end(&answer);
+    free(room);
+    return true;
+}
+
 static enum forge_status keep_answer(struct chat *c, size_t n_drawn, struct forge_error *error)
 {
     const uint8_t *vocab = c->session->program->vocab;
     const int32_t *drawn = c->session->heard;
+    const bool marks = c->template != NULL;
     size_t n = 0, bytes = 0;
-    for (size_t i = 0; i < n_drawn; i++) bytes += forge_token_text(vocab, drawn[i], false, NULL, 0);
+    for (size_t i = 0; i < n_drawn; i++) bytes += forge_token_text(vocab, drawn[i], marks, NULL, 0);
     char *text = malloc(bytes + 1);
-    if (!text) return no_memory(error);
-    for (size_t i = 0; i < n_drawn; i++) n += forge_token_text(vocab, drawn[i], false, text + n, bytes - n);
-    const enum forge_status status = message_add(c, "assistant", text, n, error);
+    struct parts parts = { malloc(bytes + 1), malloc(bytes + 1), 0, 0 };
+    enum forge_status status = text && parts.content && parts.reasoning ? FORGE_OK : no_memory(error);
+    if (status == FORGE_OK) {
+        for (size_t i = 0; i < n_drawn; i++) n += forge_token_text(vocab, drawn[i], marks, text + n, bytes - n);
+        if (!marks) status = message_add(c, "assistant", text, n, error);
+        else if (split(c, text, n, &parts)) status = message_add(c, "assistant", parts.content, parts.n_content, error);
+        else status = no_memory(error);
+    }
+    if (status == FORGE_OK && parts.n_reasoning > 0) {
+        c->messages[c->n_messages - 1].reasoning = parts.reasoning;
+        c->messages[c->n_messages - 1].n_reasoning = parts.n_reasoning;
+        parts.reasoning = NULL;
+    }
     free(text);
+    free(parts.content);
+    free(parts.reasoning);
     return status;
 }
 

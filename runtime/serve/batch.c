@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/model/abi_gpu.h"
 #include "runtime/model/state.h"
 #include "runtime/text/text.h"
 #include "runtime/text/tokenize.h"
@@ -407,7 +408,9 @@ static bool read_piece(struct batch *b)
 
 static void note_pending(struct slot *s) { s->ids[s->sequence->n_past] = s->pending; }
 
-static bool needs_logits(const struct task *t) { return t->logprobs || t->guide; }
+/* Drawn on the host, also of a GPU: what the draw there does not tell, is not told, or has no room for (struct forge_gpu_step). */
+enum { MOST_BIASES = sizeof ((struct forge_gpu_step *)0)->biases / sizeof ((struct forge_gpu_step *)0)->biases[0] };
+static bool needs_logits(const struct task *t) { return t->logprobs || t->guide || t->sample.n_biases > MOST_BIASES; }
 
 /* One text alone is drawn on the device, where steps run ahead. */
 static bool draws_alone(const struct batch *b, const struct slot *s, uint32_t n_active)

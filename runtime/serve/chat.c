@@ -11,7 +11,7 @@
 #include "runtime/text/tokenize.h"
 
 /* Of a rendered prompt at most; the room of the template's own work grows as far. */
-enum { FIRST_TEXT = 64 << 10, MOST_TEXT = 64 << 20 };
+enum { FIRST_TEXT = 64 << 10, MOST_TEXT = 64 << 20, MOST_VARIABLES = 256 };
 
 /* ---- JSON that is made ---- */
 
@@ -94,10 +94,16 @@ static bool open_arguments(struct exchange *x, const struct json *calls)
     return true;
 }
 
+bool chat_few(struct exchange *x, const struct json *list, const char *name)
+{
+    return list->n <= CHAT_MOST_MEMBERS || exchange_refuse(x, 400, "'%s' has %zu members; %d are taken", name, list->n, CHAT_MOST_MEMBERS);
+}
+
 bool chat_messages(struct exchange *x, struct json *messages)
 {
     if (!messages || messages->kind != JSON_ARRAY || messages->n == 0)
         return exchange_refuse(x, 400, "'messages' must be a list of messages, and not empty");
+    if (!chat_few(x, messages, "messages")) return false;
     for (struct json *m = messages->first; m; m = m->next) {
         struct json *role = json_own(json_member(m, "role")), *content = json_own(json_member(m, "content"));
         const struct json *calls = json_member(m, "tool_calls");
@@ -176,8 +182,8 @@ static bool render(struct exchange *x, const struct json *variables, struct chat
     const struct forge_program *p = x->server->program;
     const int32_t bos = forge_vocab_bos(p->vocab), eos = forge_vocab_eos(p->vocab);
     char bos_text[256] = "", eos_text[256] = "";
-    if (bos >= 0) bos_text[forge_token_text(p->vocab, bos, true, bos_text, sizeof bos_text - 1)] = 0;
-    if (eos >= 0) eos_text[forge_token_text(p->vocab, eos, true, eos_text, sizeof eos_text - 1)] = 0;
+    if (bos >= 0) forge_token_text(p->vocab, bos, true, bos_text, sizeof bos_text - 1);        /* zeros stand behind */
+    if (eos >= 0) forge_token_text(p->vocab, eos, true, eos_text, sizeof eos_text - 1);
     const struct chat_input input = { .variables = variables, .bos = bos >= 0 ? bos_text : NULL, .eos = eos >= 0 ? eos_text : NULL,
                                       .now = local_seconds() };
     const size_t body = strlen(x->body);
@@ -248,7 +254,7 @@ bool chat_begin(struct exchange *x, struct json *messages, const struct chat_too
 {
     const struct forge_program *p = x->server->program;
     if (p->embedding) return exchange_refuse(x, 400, "this model makes vectors of texts: POST /v1/embeddings");
-    if (!p->chat) return exchange_refuse(x, 400, "this model has no chat template; POST /v1/completions continues texts");
+    if (!p->chat || !p->vocab) return exchange_refuse(x, 400, "this model has no chat template; POST /v1/completions continues texts");
     struct chat *c = calloc(1, sizeof *c + choices * sizeof c->choices[0]);
     if (!c) return exchange_refuse(x, 503, "out of memory");
     x->more = c;
@@ -267,6 +273,9 @@ bool chat_begin(struct exchange *x, struct json *messages, const struct chat_too
     }
     c->family = chat_family(chat_writes(p->chat, tools->list != NULL));
     take_prefill(c, messages);
+    const struct json *kwargs = json_member(x->json, "chat_template_kwargs");
+    if (kwargs && kwargs->n > MOST_VARIABLES)
+        return exchange_refuse(x, 400, "'chat_template_kwargs' has more than %d members", MOST_VARIABLES);
     const struct json *variables = variables_of(x, messages, tools->list, more);
     if (!variables) return exchange_refuse(x, 413, "the messages have too many values");
     struct chat_text text;

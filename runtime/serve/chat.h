@@ -40,6 +40,10 @@ static inline struct json *json_own(const struct json *v) { return (struct json 
 /* Another member of another object, with the same value. */
 struct json *json_same(struct room *r, const struct json *v);
 
+/* Lists that are made anew grow by walking to their ends: no more members than these.  False: refused and closed. */
+enum { CHAT_MOST_MEMBERS = 8192 };
+bool chat_few(struct exchange *x, const struct json *list, const char *name);
+
 /* messages in OpenAI's form, changed in place to what templates expect: contents as one text, arguments of calls as objects.  False:
  * refused and closed. */
 bool chat_messages(struct exchange *x, struct json *messages);

@@ -64,36 +64,6 @@ static void on_ends(struct exchange *x)
 
 static const struct reply_kind kind = { on_text, on_choice_ends, on_ends, false };
 
-/* A string, or token ids. */
-static int32_t *prompt_of(struct exchange *x, const struct json *v, size_t *n)
-{
-    const struct forge_program *p = x->server->program;
-    if (v->kind == JSON_ARRAY) {
-        int32_t *ids = malloc((v->n + 1) * sizeof *ids);
-        *n = 0;
-        for (const struct json *m = v->first; m && ids; m = m->next) {
-            int64_t id;
-            if (!json_integer(m, 0, (int64_t)p->n_vocab - 1, &id)) {
-                free(ids);
-                exchange_refuse(x, 400, "'prompt' as a list must have token ids of 0 to %u", p->n_vocab - 1);
-                return NULL;
-            }
-            ids[(*n)++] = (int32_t)id;
-        }
-        if (!ids) exchange_refuse(x, 503, "out of memory for the prompt");
-        return ids;
-    }
-    struct forge_tokens tokens;
-    struct forge_error error;
-    const enum forge_status status = tokens_of_text(&tokens, p->vocab, v->text, v->n, FORGE_TOK_ADD | FORGE_TOK_SPECIAL, &error);
-    if (status != FORGE_OK) {
-        exchange_refuse(x, status == FORGE_NO_MEMORY ? 503 : 400, "%s", error.text);
-        return NULL;
-    }
-    *n = tokens.n;
-    return tokens.ids;
-}
-
 void completions_post(struct server *s, struct evhttp_request *r)
 {
     struct exchange *x = exchange_open(s, r, &kind);
@@ -109,7 +79,7 @@ void completions_post(struct server *s, struct evhttp_request *r)
     if (!body_bool(x, x->json, "stream", &x->stream) || !body_integer(x, "n", 1, MOST_CHOICES, &choices)) return;
     if (options && options->kind == JSON_OBJECT && !body_bool(x, options, "include_usage", &x->usage)) return;
     size_t n;
-    int32_t *ids = prompt_of(x, prompt, &n);
+    int32_t *ids = body_tokens(x, "prompt", prompt, FORGE_TOK_ADD | FORGE_TOK_SPECIAL, &n);
     if (!ids) return;
     if (exchange_choices(x, ids, n, (uint32_t)choices) && guided_tasks(x, NULL)) exchange_submit(x);
 }

@@ -127,6 +127,39 @@ bool body_real(struct exchange *x, const char *name, double low, double high, fl
     return true;
 }
 
+int32_t *body_tokens(struct exchange *x, const char *name, const struct json *v, uint32_t flags, size_t *n)
+{
+    const struct forge_program *p = x->server->program;
+    if (v->kind == JSON_ARRAY) {
+        int32_t *ids = malloc((v->n + 1) * sizeof *ids);
+        *n = 0;
+        for (const struct json *m = v->first; m && ids; m = m->next) {
+            int64_t id;
+            if (!json_integer(m, 0, (int64_t)p->n_vocab - 1, &id)) {
+                free(ids);
+                exchange_refuse(x, 400, "'%s' as a list must have token ids of 0 to %u", name, p->n_vocab - 1);
+                return NULL;
+            }
+            ids[(*n)++] = (int32_t)id;
+        }
+        if (!ids) exchange_refuse(x, 503, "out of memory for '%s'", name);
+        return ids;
+    }
+    struct forge_tokens tokens;
+    struct forge_error error;
+    if (!p->vocab) {
+        exchange_refuse(x, 400, "the model has no tokenizer: '%s' must be a list of token ids", name);
+        return NULL;
+    }
+    const enum forge_status status = tokens_of_text(&tokens, p->vocab, v->text, v->n, flags, &error);
+    if (status != FORGE_OK) {
+        exchange_refuse(x, status == FORGE_NO_MEMORY ? 503 : 400, "%s", error.text);
+        return NULL;
+    }
+    *n = tokens.n;
+    return tokens.ids;
+}
+
 static bool add_stop(struct exchange *x, struct task *t, const struct json *v)
 {
     if (v->kind != JSON_STRING) return exchange_refuse(x, 400, "'stop' must be a string or a list of strings");
@@ -414,19 +447,26 @@ void put_timings(struct out *o, const struct task *t)
     out_text(o, "}");
 }
 
+/* The bytes of a token, none where the model has no tokenizer; at most size are written. */
+static size_t token_bytes(const struct exchange *x, int32_t id, char *to, size_t size)
+{
+    const uint8_t *vocab = x->server->program->vocab;
+    const size_t n = vocab ? forge_token_text(vocab, id, true, to, size) : 0;
+    return n < size ? n : size;
+}
+
 static void put_token(struct out *o, const struct exchange *x, int32_t id)
 {
     char text[512];
-    size_t n = forge_token_text(x->server->program->vocab, id, true, text, sizeof text);
-    out_string(o, text, n < sizeof text ? n : sizeof text);
+    out_string(o, text, token_bytes(x, id, text, sizeof text));
 }
 
 static void put_bytes(struct out *o, const struct exchange *x, int32_t id)
 {
-    uint8_t text[512];
-    const size_t n = forge_token_text(x->server->program->vocab, id, true, (char *)text, sizeof text);
+    char text[512];
+    const size_t n = token_bytes(x, id, text, sizeof text);
     out_text(o, "[");
-    for (size_t i = 0; i < n && i < sizeof text; i++) out_printf(o, i ? ",%u" : "%u", text[i]);
+    for (size_t i = 0; i < n; i++) out_printf(o, i ? ",%u" : "%u", (uint8_t)text[i]);
     out_text(o, "]");
 }
 
@@ -477,7 +517,8 @@ void put_logprobs(struct out *o, struct exchange *x, uint32_t choice)
         out_text(o, "],\"text_offset\":[");
         EACH_TOKEN(i) {
             out_printf(o, "%zu", x->offsets[choice]);
-            x->offsets[choice] += forge_token_text(x->server->program->vocab, token->id, t->special, NULL, 0);
+            if (x->server->program->vocab)
+                x->offsets[choice] += forge_token_text(x->server->program->vocab, token->id, t->special, NULL, 0);
         }
         out_text(o, "]}");
     }

@@ -22,6 +22,7 @@ enum { HEADER_BYTES = 32 << 10, SILENT_SECONDS = 30 };
 
 typedef void handler(struct server *s, struct evhttp_request *r);
 static const struct route { enum evhttp_cmd_type method; const char *path; handler *call; bool open; } routes[] = {
+    { EVHTTP_REQ_GET,  "/", page_get, true },
     { EVHTTP_REQ_GET,  "/health", health_get, true },            { EVHTTP_REQ_GET,  "/v1/health", health_get, true },
     { EVHTTP_REQ_GET,  "/v1/models", models_get, true },         { EVHTTP_REQ_GET,  "/models", models_get, true },
     { EVHTTP_REQ_GET,  "/props", props_get, false },             { EVHTTP_REQ_GET,  "/slots", slots_get, false },

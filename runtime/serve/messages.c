@@ -45,6 +45,7 @@ static bool add_blocks(struct exchange *x, struct json *list, const char *role, 
 {
     struct json *texts = json_make(&x->room, JSON_ARRAY, NULL, 0), *calls = json_make(&x->room, JSON_ARRAY, NULL, 0);
     const struct json *thinking = NULL;
+    if (!chat_few(x, blocks, "content")) return false;
     for (const struct json *b = blocks->first; b && texts && calls; b = b->next) {
         const struct json *type = json_member(b, "type"), *content = json_member(b, "content"), *id = json_member(b, "tool_use_id");
         if (json_is(type, "text")) json_add(texts, NULL, json_same(&x->room, b));
@@ -79,6 +80,7 @@ static struct json *messages_of(struct exchange *x)
         exchange_refuse(x, 400, "'messages' must be a list of messages, and not empty");
         return NULL;
     }
+    if (!chat_few(x, given, "messages")) return NULL;
     if (system && system->kind != JSON_NULL && !add_message(x, list, "system", json_same(&x->room, system))) { too_long(x); return NULL; }
     for (const struct json *m = given->first; m; m = m->next) {
         const struct json *role = json_member(m, "role"), *content = json_member(m, "content");
@@ -110,6 +112,7 @@ static bool tools_of(struct exchange *x, struct chat_tools *tools)
     if (!given || given->kind == JSON_NULL || json_is(type, "none"))
         return !tools->forced || exchange_refuse(x, 400, "'tool_choice' asks for a call, and there are no 'tools'");
     if (given->kind != JSON_ARRAY) return exchange_refuse(x, 400, "'tools' must be a list");
+    if (!chat_few(x, given, "tools")) return false;
     tools->list = json_make(&x->room, JSON_ARRAY, NULL, 0);
     for (const struct json *t = given->first; t && tools->list; t = t->next) {
         static const char *const from[] = { "name", "description", "input_schema" }, *const to[] = { "name", "description", "parameters" };

@@ -74,6 +74,7 @@ static struct json *messages_of(struct exchange *x)
         exchange_refuse(x, 400, "'input' must be a text or a list of items");
         return NULL;
     }
+    if (input->kind == JSON_ARRAY && !chat_few(x, input, "input")) return NULL;
     if (instructions && instructions->kind == JSON_STRING && !add_message(x, list, "system", json_same(&x->room, instructions))) {
         too_long(x);
         return NULL;
@@ -96,6 +97,7 @@ static bool tools_of(struct exchange *x, struct chat_tools *tools)
     if (!given || given->kind == JSON_NULL || json_is(choice, "none") || (given->kind == JSON_ARRAY && given->n == 0))
         return !tools->forced || exchange_refuse(x, 400, "'tool_choice' asks for a call, and there are no 'tools'");
     if (given->kind != JSON_ARRAY) return exchange_refuse(x, 400, "'tools' must be a list of functions");
+    if (!chat_few(x, given, "tools")) return false;
     tools->list = json_make(&x->room, JSON_ARRAY, NULL, 0);
     for (const struct json *t = given->first; t; t = t->next) {
         static const char *const members[] = { "name", "description", "parameters" };

@@ -76,7 +76,7 @@ void http_close(struct server *s);
 
 /* Ends the request with this JSON; o is freed. */
 void reply_json(struct server *s, struct evhttp_request *r, int code, struct out *o);
-/* 200 with another type of text. */
+/* 200 with another type of text; the page has its policy. */
 void reply_text(struct server *s, struct evhttp_request *r, const char *type, struct out *o);
 /* The same with an error in OpenAI's shape, or Anthropic's. */
 __attribute__((format(printf, 5, 6)))
@@ -116,6 +116,9 @@ bool body_integer(struct exchange *x, const char *name, int64_t low, int64_t hig
                   int64_t *out);      /* *out stays where it is absent or null */
 bool body_real(struct exchange *x, const char *name, double low, double high, float *out);
 
+/* The tokens of v, a string or a list of token ids, from malloc; flags: of forge_tokenize.  NULL: refused and closed. */
+int32_t *body_tokens(struct exchange *x, const char *name, const struct json *v, uint32_t flags, size_t *n);
+
 /* ---- the kinds ---- */
 
 void chats_post(struct server *s, struct evhttp_request *r);
@@ -125,6 +128,7 @@ void count_tokens_post(struct server *s, struct evhttp_request *r);
 void responses_post(struct server *s, struct evhttp_request *r);
 void completions_post(struct server *s, struct evhttp_request *r);
 void embeddings_post(struct server *s, struct evhttp_request *r);
+void page_get(struct server *s, struct evhttp_request *r);
 void models_get(struct server *s, struct evhttp_request *r);
 void health_get(struct server *s, struct evhttp_request *r);
 void props_get(struct server *s, struct evhttp_request *r);

@@ -19,6 +19,19 @@ void health_get(struct server *s, struct evhttp_request *r)
     }
 }
 
+extern const char forge_page[];                              /* runtime/serve/page.html */
+
+void page_get(struct server *s, struct evhttp_request *r)
+{
+    struct out o = { 0 };
+    if (s->program->embedding) { reply_error(s, r, false, 404, "this model makes vectors of texts: POST /v1/embeddings"); return; }
+    evhttp_add_header(evhttp_request_get_output_headers(r), "Content-Security-Policy",
+                      "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
+                      "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+    out_text(&o, forge_page);
+    reply_text(s, r, "text/html; charset=utf-8", &o);
+}
+
 void models_get(struct server *s, struct evhttp_request *r)
 {
     struct out o = { 0 };
@@ -38,9 +51,11 @@ void props_get(struct server *s, struct evhttp_request *r)
     struct out o = { 0 };
     out_text(&o, "{\"model\":");
     put_name(&o, s);
-    out_printf(&o, ",\"target\":\"%s\",\"total_slots\":%d,\"default_generation_settings\":{\"n_ctx\":%u,\"params\":{\"temperature\":%.6g,"
-               "\"top_k\":%d,\"top_p\":%.6g,\"min_p\":%.6g,\"repeat_penalty\":%.6g,\"repeat_last_n\":%d,\"presence_penalty\":%.6g,"
-               "\"frequency_penalty\":%.6g}}}", s->program->target, s->options->slots, s->engine->n_ctx, (double)d->temp, d->top_k,
+    out_printf(&o,
+               ",\"chat\":%s,\"target\":\"%s\",\"total_slots\":%d,\"default_generation_settings\":{\"n_ctx\":%u,\"params\":{"
+               "\"temperature\":%.6g,\"top_k\":%d,\"top_p\":%.6g,\"min_p\":%.6g,\"repeat_penalty\":%.6g,\"repeat_last_n\":%d,"
+               "\"presence_penalty\":%.6g,\"frequency_penalty\":%.6g}}}",
+               s->program->chat ? "true" : "false", s->program->target, s->options->slots, s->engine->n_ctx, (double)d->temp, d->top_k,
                (double)d->top_p, (double)d->min_p, (double)d->repeat_penalty, d->repeat_last_n, (double)d->presence_penalty,
                (double)d->frequency_penalty);
     reply_json(s, r, 200, &o);
@@ -202,14 +217,13 @@ static const struct reply_kind vectors = { no_text, no_end, vectors_end, false }
 
 static bool add_vector(struct exchange *x, const struct json *v)
 {
-    struct server *s = x->server;
-    struct forge_tokens tokens;
-    struct forge_error error;
-    if (v->kind != JSON_STRING) return exchange_refuse(x, 400, "'input' must be a string or a list of strings");
-    if (tokens_of_text(&tokens, s->program->vocab, v->text, v->n, FORGE_TOK_ADD, &error)) return exchange_refuse(x, 400, "%s", error.text);
-    struct task *t = exchange_add(x, tokens.ids, tokens.n);
+    size_t n;
+    if (v->kind != JSON_STRING && v->kind != JSON_ARRAY)
+        return exchange_refuse(x, 400, "'input' must be a text, a list of token ids, or a list of such");
+    int32_t *ids = body_tokens(x, "input", v, FORGE_TOK_ADD, &n);
+    struct task *t = ids ? exchange_add(x, ids, n) : NULL;
     if (!t) return false;
-    t->vector = malloc(s->program->n_embd * sizeof *t->vector);
+    t->vector = malloc(x->server->program->n_embd * sizeof *t->vector);
     return t->vector || exchange_refuse(x, 503, "out of memory");
 }
 
@@ -224,10 +238,10 @@ void embeddings_post(struct server *s, struct evhttp_request *r)
         return;
     }
     if (!input || (input->kind == JSON_ARRAY && input->n == 0)) {
-        exchange_refuse(x, 400, "'input' must be a string or a list of strings");
+        exchange_refuse(x, 400, "'input' must be a text, a list of token ids, or a list of such");
         return;
     }
-    if (input->kind != JSON_ARRAY) { if (!add_vector(x, input)) return; }
+    if (input->kind != JSON_ARRAY || input->first->kind == JSON_NUMBER) { if (!add_vector(x, input)) return; }
     else for (const struct json *m = input->first; m; m = m->next) if (!add_vector(x, m)) return;
     exchange_submit(x);
 }

@@ -64,6 +64,18 @@ stdin=turns; check full 0 ./story -q -i -n 8 --temp 0 -c 60; err_has "the conver
 [ "$(wc -l < out)" -eq 8 ] || bad "eight answers wanted"
 stdin=
 
+# Reasoning that the prompt has opened and nothing has closed: the template gets it as such, and no content.
+cat > thinking <<'END'
+{% for m in messages %}{% if m.role == 'assistant' %}
+{%- if m.reasoning_content is undefined or not m.reasoning_content %}{{ raise_exception('no reasoning') }}{% endif %}
+{%- if m.content %}{{ raise_exception('content: ' ~ m.content) }}{% endif %}
+{%- endif %}{{ m.content }} {% endfor %}{% if add_generation_prompt %}<think>{% endif %}
+END
+check thinking-build 0 "$forgec" build "$model" -q --chat-template thinking -o thinker
+printf 'Once\nAgain\n' > turns
+stdin=turns; check thinking 0 ./thinker -q -i -n 8 --temp 0; err_empty
+stdin=
+
 # Templates that cannot be compiled.
 printf 'a\n{%% include "x" %%}' > bad; refuse tag 1 "bad:2: --chat-template: the tag {% include %} is not supported" "$forgec" build "$model" -q --chat-template bad -o x
 printf '{{ x|nosuch }}' > bad; refuse filter 1 "bad:1: --chat-template: the filter 'nosuch' is not supported" "$forgec" build "$model" -q --chat-template bad -o x

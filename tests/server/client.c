@@ -159,3 +159,32 @@ void reply_free(struct reply *r)
     free(r->head);
     *r = (struct reply){ 0, NULL, NULL, 0 };
 }
+
+char *spoiled(const char *body, unsigned *random)
+{
+    static const char *const words[] = {
+        "null",        "true", "[]", "{}",     "\"\"", "-1",          "0",   "1e308", "99999999999999999999",
+        "\"\\u0000\"", "[[[[", "}",  "\"x\":", ",",    "\"\\ud800\"", "0.5", "\xff",  "\xf0\x9f"};
+    const size_t n = strlen(body), room = 3 * n + 64;
+    char *text = calloc(1, room);
+    memcpy(text, body, n);
+    for (int times = 1 + rand_r(random) % 3; times > 0; times--) {
+        const size_t length = strlen(text), at = length ? (size_t)rand_r(random) % length : 0, some = (size_t)rand_r(random) % 12;
+        const size_t cut = some < length - at ? some : length - at;
+        const char *word = words[(size_t)rand_r(random) % (sizeof words / sizeof *words)];
+        switch (rand_r(random) % 4) {
+        case 0: if (length) text[at] = (char)(1 + rand_r(random) % 255); break;
+        case 1: memmove(text + at, text + at + cut, length - at - cut + 1); break;
+        case 2:
+            if (length + strlen(word) + 1 > room) break;
+            memmove(text + at + strlen(word), text + at + cut, length - at - cut + 1);
+            memcpy(text + at, word, strlen(word));
+            break;
+        case 3:
+            if (length + cut + 1 > room) break;
+            memmove(text + at + cut, text + at, length - at + 1);
+            break;
+        }
+    }
+    return text;
+}

@@ -27,4 +27,7 @@ struct reply client_answer(int fd);
 /* Bytes of the answer that are there within the time; -1: closed. */
 ssize_t client_read(int fd, char *to, size_t room, double seconds);
 double now(void);
+
+/* The body with something wrong in it, from malloc: bytes changed, left out or repeated, words of JSON in places of others. */
+char *spoiled(const char *body, unsigned *random);
 #endif

@@ -1,9 +1,10 @@
 /* load.c -- many clients at once, each asking for text after text: errors, rates, fairness, memory.
  *
- *   load PROGRAM CLIENTS SECONDS TOKENS [PROMPT-TOKENS] [-- OPTIONS OF THE PROGRAM...]
+ *   load PROGRAM|PORT CLIENTS SECONDS TOKENS [PROMPT-TOKENS] [-- OPTIONS OF THE PROGRAM...]
  *
- * TEMPERATURE in the environment: default 0.8; 0 for --random-weights, whose logits are ties by the thousand.
- * Prompts are token ids (of PROMPT-TOKENS, default 8, the first ones alike in half of the clients); answers are streams.  Prints a line; exit code 1: a request failed, memory grew, or the slowest client had less than half of the mean. */
+ * PORT: of a server that runs.  Prompts are token ids (of PROMPT-TOKENS, default 8, the first ones alike in half of the clients); answers
+ * are streams, with WHOLE=1 in the environment not.  TEMPERATURE in the environment: default 0.8; 0 for --random-weights, whose logits are
+ * ties by the thousand.  Prints a line; exit code 1: a request failed, memory grew, or the slowest client had less than half of the mean. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,8 +14,10 @@
 #include "client.h"
 
 static int port, n_tokens, n_prompt = 8;
-static const char *temperature = "0.8";
+static const char *temperature = "0.8",
+                  *const stream = "\"stream\":true,\"stream_options\":{\"include_usage\":true},";
 static double until;
+static bool whole;
 struct client { pthread_t thread; int number; unsigned long texts, tokens, failed; };
 
 /* One text; how many tokens came, by its usage, -1: it failed. */
@@ -27,7 +30,7 @@ static long one(struct client *c, unsigned *random)
         const int id = i < n_prompt / 2 && c->number % 2 ? 100 + i % 50 : (int)(rand_r(random) % 250) + 3;
         at += sprintf(at, i ? ",%d" : "%d", id);
     }
-    sprintf(at, "],\"max_tokens\":%d,\"ignore_eos\":true,\"stream\":true,\"stream_options\":{\"include_usage\":true},\"temperature\":%s,\"seed\":%u}", n_tokens, temperature,
+    sprintf(at, "],\"max_tokens\":%d,\"ignore_eos\":true,%s\"temperature\":%s,\"seed\":%u}", n_tokens, whole ? "" : stream, temperature,
             *random & 0xffff);
     const int fd = client_connect(port);
     if (fd < 0) { free(body); return -1; }
@@ -42,7 +45,7 @@ static long one(struct client *c, unsigned *random)
         if (strstr(piece, "[DONE]")) done = true;
     }
     close(fd);
-    return ok && done ? tokens : -1;
+    return ok && (done || whole) ? tokens : -1;
 }
 
 static void *run(void *client)
@@ -76,11 +79,15 @@ int main(int argc, char **argv)
     if (argc > 5 && strcmp(argv[5], "--") != 0) { n_prompt = atoi(argv[5]); k++; }
     for (k++; k < argc && n < 47; k++) arguments[n++] = argv[k];
     const int clients = atoi(argv[2]);
+    const bool runs = argv[1][strspn(argv[1], "0123456789")] == 0;
     if (getenv("TEMPERATURE")) temperature = getenv("TEMPERATURE");
+    whole = getenv("WHOLE") != NULL;
     const double seconds = atof(argv[3]);
     n_tokens = atoi(argv[4]);
     signal(SIGPIPE, SIG_IGN);
-    struct child server = child_start(argv[1], arguments);
+    struct child server = { 0 };
+    if (runs) server.port = atoi(argv[1]);
+    else server = child_start(argv[1], arguments);
     if (!server.port) { fprintf(stderr, "%s", child_said(&server)); return 1; }
     port = server.port;
     struct client *list = calloc((size_t)clients, sizeof *list);
@@ -91,10 +98,10 @@ int main(int argc, char **argv)
         pthread_create(&list[i].thread, NULL, run, &list[i]);
     }
     usleep((useconds_t)(seconds * 4e5));
-    const long middle = resident_kib(server.pid);
+    const long middle = runs ? 0 : resident_kib(server.pid);
     for (int i = 0; i < clients; i++) pthread_join(list[i].thread, NULL);
     const double took = now() - start;
-    const long end = resident_kib(server.pid);
+    const long end = runs ? 0 : resident_kib(server.pid);
     unsigned long tokens = 0, texts = 0, failed = 0, least = (unsigned long)-1;
     for (int i = 0; i < clients; i++) {
         tokens += list[i].tokens;
@@ -102,11 +109,12 @@ int main(int argc, char **argv)
         failed += list[i].failed;
         if (list[i].tokens < least) least = list[i].tokens;
     }
-    kill(server.pid, SIGTERM);
-    const int code = child_wait(&server, 40);
+    if (!runs) kill(server.pid, SIGTERM);
+    const int code = runs ? 0 : child_wait(&server, 40);
     const double share = tokens ? (double)least * clients / (double)tokens : 0;
-    printf("%d clients, %.1f s: %lu texts, %lu failed, %.1f tokens/s, slowest client %.2f of the mean, memory %ld to %ld MiB, exit code %d\n", clients,
-           took, texts, failed, (double)tokens / took, share, middle / 1024, end / 1024, code);
+    printf("%d clients, %.1f s: %lu texts, %lu failed, %.1f tokens/s, slowest client %.2f of the mean, memory %ld to %ld MiB,"
+           " exit code %d\n",
+           clients, took, texts, failed, (double)tokens / took, share, middle / 1024, end / 1024, code);
     free(list);
     return failed || code || end > middle + middle / 20 + 2048 || (clients > 1 && share < 0.5);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "client.h"
 
 static const char *program;
@@ -333,6 +334,48 @@ static void responses(void **state)
     cJSON_Delete(asked(path, "{\"input\":[{\"type\":\"image\"}]}", 400));
 }
 
+/* Whatever is wrong in a request: an answer, or a refusal of it, and a server that goes on. */
+static void spoiled_requests(void **state)
+{
+    (void)state;
+    static const struct { const char *path, *body;
+    } good[] = {
+        {CHATS,
+         "{\"messages\":[{\"role\":\"system\",\"content\":\"be\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"}]},"
+         "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"type\":\"function\",\"function\":{\"name\":\"add\",\"arguments\":"
+         "\"{\\\"a\\\":1}\"}}]}],\"max_tokens\":3,\"tool_choice\":\"auto\",\"logprobs\":true,\"top_logprobs\":2,\"n\":2," TOOLS "}"},
+        {CHATS, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"max_tokens\":3,\"stream\":true,\"response_format\":{\"type\":"
+                "\"json_schema\","
+                "\"json_schema\":{\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"enum\":[1,\"b\"]}}}}},\"chat_template_kwargs\":{"
+                "\"x\":1}}"},
+        {"/v1/completions",
+         "{\"prompt\":\"Once\",\"max_tokens\":3,\"stop\":[\"a\",\"b\"],\"logit_bias\":{\"5\":-100},\"seed\":5,\"temperature\":0.5,"
+         "\"top_p\":0.9,\"top_k\":5,\"grammar\":\"root ::= [a-z]+ (\\\" \\\" root)?\"}"},
+        {"/v1/messages",
+         "{\"max_tokens\":3,\"system\":[{\"type\":\"text\",\"text\":\"s\"}],\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":"
+         "\"tool_result\",\"tool_use_id\":\"1\",\"content\":\"7\"},{\"type\":\"text\",\"text\":\"t\"}]}],\"tools\":[{\"name\":\"add\","
+         "\"input_schema\":{\"type\":\"object\"}}],\"tool_choice\":{\"type\":\"auto\"}}"},
+        {"/v1/responses",
+         "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"}]},{\"type\":\"function_call\",\"name\":"
+         "\"add\",\"call_id\":\"1\",\"arguments\":\"{}\"}],\"max_output_tokens\":3,\"stream\":true,\"text\":{\"format\":{\"type\":\"text\"}"
+         "}}"},
+        {"/tokenize", "{\"content\":\"Once upon\",\"with_pieces\":true}"},
+        {"/detokenize", "{\"tokens\":[1,2,3]}"},
+    };
+    unsigned seed = getenv("SEED") ? (unsigned)strtoul(getenv("SEED"), NULL, 10) : (unsigned)time(NULL);
+    print_message("seed %u\n", seed);
+    for (int i = 0; i < 400; i++) {
+        const size_t k = (size_t)rand_r(&seed) % (sizeof good / sizeof *good);
+        char *body = spoiled(good[k].body, &seed);
+        reply_free(&last);
+        last = post(server.port, good[k].path, body);
+        if (last.status != 200 && last.status != 400 && last.status != 413)
+            fail_msg("%s %s: %d %s%s", good[k].path, body, last.status, last.body ? last.body : "no answer", child_said(&server));
+        free(body);
+    }
+    cJSON_Delete(asked(CHATS, "{\"messages\":[{\"role\":\"user\",\"content\":\"Tell\"}],\"max_tokens\":2}", 200));
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -366,6 +409,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prompts), cmocka_unit_test(answers), cmocka_unit_test(turns), cmocka_unit_test(guided),
         cmocka_unit_test(forced_calls), cmocka_unit_test(messages), cmocka_unit_test(responses), cmocka_unit_test(refusals),
+        cmocka_unit_test(spoiled_requests),
     };
     if (argc != 2) { fprintf(stderr, "usage: test_chats PROGRAM\n"); return 2; }
     program = argv[1];

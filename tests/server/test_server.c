@@ -132,6 +132,11 @@ static void simple_answers(void **state)
     struct reply r = ask(server.port, "GET", "/metrics", "", NULL);
     assert_true(r.status == 200 && strstr(r.body, "\nllamacpp:tokens_predicted_total ") && strstr(r.head, "text/plain"));
     reply_free(&r);
+    r = ask(server.port, "GET", "/", "", NULL);
+    assert_true(r.status == 200 && strncmp(r.body, "<!doctype html>", 15) == 0 &&
+                strstr(r.head, "Content-Security-Policy: default-src 'none'"));
+    assert_true(!strstr(r.body, "src=\"http") && !strstr(r.body, "href=\"http"));
+    reply_free(&r);
     r = ask(server.port, "HEAD", "/health", "", NULL);
     assert_true(r.status == 200 && r.n == 0);
     reply_free(&r);
