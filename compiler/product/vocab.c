@@ -3,13 +3,11 @@
 #include "vocab.h"
 #include "charsmap.h"
 #include "runtime/model/vocab.h"
+#include "runtime/run/entropy.h"
 #include "fold.inc"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #define NONE FORGE_VOCAB_NONE
@@ -170,15 +168,6 @@ struct build {
 };
 
 static bool piece_equal(struct piece x, struct piece y) { return x.n == y.n && memcmp(x.text, y.text, x.n) == 0; }
-
-static uint64_t random_seed(void)
-{
-    uint64_t seed;
-    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed) return seed;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_nsec * 0x9e3779b97f4a7c15u ^ (uint64_t)now.tv_sec ^ (uint64_t)getpid() << 32;
-}
 
 static uint32_t seeded_slot(const struct build *b, const void *key, size_t n, uint32_t slots)
 {
@@ -732,7 +721,7 @@ struct bytes vocab_build(struct arena *a, const struct gguf *g, uint32_t n_vocab
     struct build *b = arena_new(a, struct build);
     b->arena = a;
     b->gguf  = g;
-    b->seed  = random_seed();
+    b->seed  = entropy();
     if (!read_kind(b)) return (struct bytes){ NULL, 0 };
     const struct gguf_value *merges = find_array(g, "tokenizer.ggml.merges", true);
     if (b->h.kind != FORGE_VOCAB_BPE) merges = NULL;

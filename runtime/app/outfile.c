@@ -7,28 +7,18 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ending.h"
-
-static uint32_t any_number(void)
-{
-    uint32_t number;
-    struct timespec t;
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) == (ssize_t)sizeof number) return number;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint32_t)(t.tv_nsec ^ (long)getpid() << 16);
-}
+#include "runtime/run/entropy.h"
 
 /* Makes the file beside path. It is to be removed before it is there: a signal may come at any time. */
 static bool make_beside(struct forge_outfile *f, mode_t mode)
 {
     enum { TRIES = 16 };
     for (int i = 0; i < TRIES; i++) {
-        const int n = snprintf(f->temporary, sizeof f->temporary, "%s.tmp%08x", f->path, any_number());
+        const int n = snprintf(f->temporary, sizeof f->temporary, "%s.tmp%08x", f->path, (uint32_t)entropy());
         if (n >= (int)sizeof f->temporary) { errno = ENAMETOOLONG; break; }
         ending_removes(f->temporary);
         f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);

@@ -7,14 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/model/check.h"
 #include "ending.h"
 #include "outfile.h"
 #include "runtime/device/gpu.h"
+#include "runtime/run/entropy.h"
 #include "runtime/run/session.h"
 #include "runtime/text/tokenize.h"
 
@@ -49,15 +48,6 @@ static void hold_standard_streams(void)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
 }
 
-static uint64_t fresh_seed(void)
-{
-    uint32_t seed;
-    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed) return seed;
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint32_t)(t.tv_nsec ^ t.tv_sec);
-}
-
 /* How many tokens to generate: -1 until the end of the text or the context. */
 static int64_t tokens_wanted(const struct forge_options *o)
 {
@@ -67,7 +57,7 @@ static int64_t tokens_wanted(const struct forge_options *o)
 static enum forge_status prepare_options(struct forge_options *o, const struct forge_program *p, struct forge_error *error)
 {
     options_sampling_defaults(o, &p->sampling);
-    if (!o->seed_given) o->sample.seed = fresh_seed();
+    if (!o->seed_given) o->sample.seed = (uint32_t)entropy();
     for (size_t i = 0; i < o->n_biases; i++)
         if ((uint32_t)o->biases[i].id >= p->n_vocab)
             return error_set(error, FORGE_USAGE, "--logit-bias: token %d, the vocabulary has %u", o->biases[i].id, p->n_vocab);

@@ -44,6 +44,7 @@ struct batch {
     struct slot *slots;                      /* [n_entries] */
     uint32_t n_entries, turn;
     float   *logits;                         /* [n_slots][n_vocab] */
+    float   *raw;                            /* [n_vocab] of the token whose log probabilities are told of: what a draw changes */
     float   *rows;                           /* of a model of embeddings */
     double   token_seconds;                  /* of a prompt, lately; 0: not known */
     uint64_t clock;
@@ -157,14 +158,9 @@ static bool give_text(struct slot *s, int32_t id, const uint8_t *vocab)
     return true;
 }
 
-/* log of what softmax gives the token, and the likeliest.  logits: before biases and penalties. */
-static bool give_logprobs(struct task *t, int32_t id, const float *logits, uint32_t n_vocab)
+/* log of what softmax gives the token, and the n_top likeliest.  logits: before biases and penalties. */
+static void logprobs_of(struct task_token *to, uint32_t n_top, int32_t id, const float *logits, uint32_t n_vocab)
 {
-    const size_t bytes = task_token_bytes(t);
-    void *tokens = t->tokens;
-    if (!room_for(&tokens, &t->tokens_room, (t->n_tokens + 1) * bytes)) return false;
-    t->tokens = tokens;
-    struct task_token *to = (void *)(t->tokens + t->n_tokens * bytes);
     double sum = 0;
     const float most = logits[argmax(logits, n_vocab)];
     for (uint32_t i = 0; i < n_vocab; i++) sum += exp((double)(logits[i] - most));
@@ -172,14 +168,23 @@ static bool give_logprobs(struct task *t, int32_t id, const float *logits, uint3
     to->id = id;
     to->logprob = logits[id] - scale;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < n_vocab && t->n_top > 0; i++) {
-        if (n == t->n_top && !(logits[i] > to->top[n - 1].logprob)) continue;
-        uint32_t at = n < t->n_top ? n++ : n - 1;
+    for (uint32_t i = 0; i < n_vocab && n_top > 0; i++) {
+        if (n == n_top && !(logits[i] > to->top[n - 1].logprob)) continue;
+        uint32_t at = n < n_top ? n++ : n - 1;
         for (; at > 0 && logits[i] > to->top[at - 1].logprob; at--) to->top[at] = to->top[at - 1];
         to->top[at] = (struct task_top){ (int32_t)i, logits[i] };
     }
     for (uint32_t i = 0; i < n; i++) to->top[i].logprob -= scale;
-    t->n_tokens++;
+}
+
+/* Under the lock. */
+static bool give_token(struct task *t, const struct task_token *token)
+{
+    const size_t bytes = task_token_bytes(t);
+    void *tokens = t->tokens;
+    if (!room_for(&tokens, &t->tokens_room, (t->n_tokens + 1) * bytes)) return false;
+    t->tokens = tokens;
+    memcpy(t->tokens + t->n_tokens++ * bytes, token, bytes);
     return true;
 }
 
@@ -196,8 +201,8 @@ static uint32_t common(const struct slot *s, const struct task *t)
 /* Prompt tokens that the task need not read if it goes on from s: all but one at most, since a step is needed for the logits. */
 static uint32_t usable(const struct batch *b, const struct slot *s, const struct task *t)
 {
-    uint32_t n = common(s, t);
     if (!t->keeps_prefix) return 0;
+    uint32_t n = common(s, t);
     if (n == t->n_prompt) n--;
     return n > 0 && state_rewinds(b->program, s->sequence->n_written, s->sequence->n_past, n) ? n : 0;
 }
@@ -260,7 +265,10 @@ static void finish(struct batch *b, struct slot *s, enum task_end end)
 {
     struct task *t = s->task;
     s->n_past = s->sequence->n_past;
-    if (end != TASK_STOPPED && s->n_tail > 0 && !add_text(t, s->tail, s->n_tail)) end = TASK_FAILED;
+    if (end != TASK_STOPPED && s->n_tail > 0 && !add_text(t, s->tail, s->n_tail)) {
+        error_set(&t->error, FORGE_NO_MEMORY, "out of memory for the text of a request");
+        end = TASK_FAILED;
+    }
     t->end = end;
     t->changed = true;
     s->task = NULL;
@@ -287,8 +295,8 @@ static void fail(struct batch *b, struct slot *s, enum forge_status status, cons
 
 /* ---- steps ---- */
 
-/* A token has come: does the text go on? */
-static void accept(struct batch *b, struct slot *s, int32_t id, const float *logits)
+/* A token has come: does the text go on?  token: what is told of it, or NULL. */
+static void accept(struct batch *b, struct slot *s, int32_t id, const struct task_token *token)
 {
     struct task *t = s->task;
     batch_lock(b);
@@ -298,7 +306,7 @@ static void accept(struct batch *b, struct slot *s, int32_t id, const float *log
     t->draw_seconds = seconds_now() - s->began;
     sampler_accept(s->sampler, id);
     s->pending = id;
-    bool ok = !t->logprobs || !logits || give_logprobs(t, id, logits, b->program->n_vocab);
+    bool ok = !token || give_token(t, token);
     t->changed = true;
     if (!t->ignore_eos && vocab_is_end(b->program->vocab, id)) finish(b, s, TASK_ENDED);
     else {
@@ -340,20 +348,14 @@ static int32_t draw_one(struct slot *s, float *logits)
 /* From logits of the last step, which the draw changes. */
 static void draw(struct batch *b, struct slot *s, float *logits)
 {
-    struct task *t = s->task;
-    if (t->logprobs) {
-        /* The draw writes biases and penalties into the logits: what is told of is computed from what was. */
-        float *copy = malloc(b->program->n_vocab * sizeof *copy);
-        if (copy) memcpy(copy, logits, b->program->n_vocab * sizeof *copy);
-        if (s->guided && !guide(b, s, logits)) { free(copy); return; }
-        const int32_t id = draw_one(s, logits);
-        if (copy) accept(b, s, id, copy);
-        else fail(b, s, FORGE_NO_MEMORY, &(struct forge_error){ "out of memory for log probabilities" });
-        free(copy);
-        return;
-    }
+    const struct task *t = s->task;
+    const uint32_t n_vocab = b->program->n_vocab;
+    union { struct task_token token; uint8_t bytes[sizeof(struct task_token) + TASK_MOST_TOP * sizeof(struct task_top)]; } told;
+    if (t->logprobs) memcpy(b->raw, logits, n_vocab * sizeof *logits);
     if (s->guided && !guide(b, s, logits)) return;
-    accept(b, s, draw_one(s, logits), NULL);
+    const int32_t id = draw_one(s, logits);
+    if (t->logprobs) logprobs_of(&told.token, t->n_top, id, b->raw, n_vocab);
+    accept(b, s, id, t->logprobs ? &told.token : NULL);
 }
 
 static uint32_t piece_of(const struct batch *b, uint32_t left, bool shared)
@@ -600,8 +602,9 @@ static enum forge_status open_slots(struct batch *b, struct forge_error *error)
     const size_t n_ctx = b->engine->n_ctx;
     b->slots = calloc(b->n_entries, sizeof *b->slots);
     b->logits = malloc((size_t)b->options.n_slots * p->n_vocab * sizeof *b->logits + 64);
+    b->raw = malloc(p->n_vocab * sizeof *b->raw + 64);
     if (p->embedding) b->rows = malloc((size_t)engine_piece(b->engine) * p->n_embd * sizeof *b->rows);
-    if (!b->slots || !b->logits || (p->embedding && !b->rows))
+    if (!b->slots || !b->logits || !b->raw || (p->embedding && !b->rows))
         return error_set(error, FORGE_NO_MEMORY, "out of memory for %u slots", b->options.n_slots);
     for (uint32_t i = 0; i < b->n_entries; i++) {
         b->slots[i].pending = -1;
@@ -621,6 +624,7 @@ static void free_all(struct batch *b)
     }
     free(b->slots);
     free(b->logits);
+    free(b->raw);
     free(b->rows);
     free(b);
 }

@@ -32,7 +32,6 @@ struct task {
     uint32_t n_top;
     bool     keeps_prefix;                   /* may begin with what a sequence has read before */
     float   *vector;                         /* [n_embd] of a model of embeddings; NULL: a text */
-    void    *owner;
 
     /* what came of it: under batch_lock() */
     char    *text;                           /* [n_text] since it was taken last; whole UTF-8 sequences unless the model made none */

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "runtime/chat/template.h"
 #include "runtime/chat/tokens.h"
+#include "runtime/run/entropy.h"
 #include "runtime/text/tokenize.h"
 
 /* Of a rendered prompt at most; the room of the template's own work grows as far. */
@@ -332,8 +332,6 @@ void chat_free(struct exchange *x)
 /* An id that the model did not write: "call_" and 24 digits; of families whose templates demand nine, the model writes its own. */
 void chat_call_id(struct chat_choice *c, const struct answer_event *e)
 {
-    uint64_t random[2] = { (uint64_t)(uintptr_t)c, c->n_calls };
-    if (e->n_id > 0) { snprintf(c->id, sizeof c->id, "%.*s", (int)e->n_id, e->id); return; }
-    if (getrandom(random, sizeof random, GRND_NONBLOCK) < 0) random[0] ^= (uint64_t)time(NULL);
-    snprintf(c->id, sizeof c->id, "call_%016llx%08llx", (unsigned long long)random[0], (unsigned long long)(random[1] & 0xffffffffu));
+    if (e->n_id > 0) snprintf(c->id, sizeof c->id, "%.*s", (int)e->n_id, e->id);
+    else snprintf(c->id, sizeof c->id, "call_%016llx%08x", (unsigned long long)entropy(), (uint32_t)entropy());
 }

@@ -8,7 +8,7 @@
 static void put_head(struct out *o, const struct exchange *x)
 {
     out_printf(o, "{\"id\":\"cmpl-%s\",\"object\":\"text_completion\",\"created\":%lld,\"model\":", x->id, (long long)x->created);
-    out_string(o, x->server->program->model_name, strlen(x->server->program->model_name));
+    put_model(o, x->server);
     out_text(o, ",\"choices\":[");
 }
 
@@ -51,15 +51,7 @@ static void on_ends(struct exchange *x)
         if (i) out_text(&o, ",");
         put_choice(&o, x, i, x->texts[i].bytes ? x->texts[i].bytes : "", x->texts[i].n, true);
     }
-    out_text(&o, "],");
-    put_usage(&o, x);
-    out_text(&o, ",");
-    put_timings(&o, x->tasks[0]);
-    out_text(&o, "}");
-    if (!x->stream) { exchange_reply(x, 200, &o); return; }
-    if (x->usage) stream_event(x, NULL, &o);
-    stream_finish(x, "[DONE]");
-    out_free(&o);
+    put_end(x, &o);
 }
 
 static const struct reply_kind kind = { on_text, on_choice_ends, on_ends, false };

@@ -1,35 +1,68 @@
 /* exchange.c -- a request that the model answers: its body, its tasks, and what they bring as it comes. */
-#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/socket.h>
 
+#include "runtime/run/entropy.h"
 #include "runtime/text/tokenize.h"
 #include "server.h"
 
 /* Memory that a body's JSON may take, for each of its bytes. */
 enum { ROOM_PER_BYTE = 24, ROOM_LEAST = 64 << 10 };
 
+/* ---- clients that leave ---- */
+
+static void unwatch(struct exchange *x)
+{
+    if (x->closed) event_free(x->closed);
+    x->closed = NULL;
+}
+
+static void cancel(struct exchange *x)
+{
+    for (uint32_t i = 0; i < x->n_tasks; i++) batch_cancel(x->server->batch, x->tasks[i]);
+}
+
+/* The connection has failed, by a write for instance: the request is gone. */
 static void on_gone(struct evhttp_connection *connection, void *exchange)
 {
     struct exchange *x = exchange;
     (void)connection;
     if (!evhttp_request_get_connection(x->request)) evhttp_request_free(x->request);      /* else the connection frees it */
     x->request = NULL;
-    for (uint32_t i = 0; i < x->n_tasks; i++) batch_cancel(x->server->batch, x->tasks[i]);
+    unwatch(x);
+    cancel(x);
 }
 
-static void make_id(struct exchange *x)
+/* The client has closed its side: evhttp, which does not read while a request is answered, would not know of it before it writes. */
+static void on_closed(evutil_socket_t fd, short what, void *exchange)
 {
-    uint64_t random[2] = { (uint64_t)time(NULL), (uint64_t)(uintptr_t)x };
-    if (getrandom(random, sizeof random, GRND_NONBLOCK) < 0) random[0] ^= (uint64_t)(seconds_now() * 1e9);
-    snprintf(x->id, sizeof x->id, "%016llx%08llx", (unsigned long long)random[0], (unsigned long long)(random[1] & 0xffffffffu));
+    (void)fd;
+    (void)what;
+    cancel(exchange);
 }
+
+static void watch(struct exchange *x)
+{
+    struct evhttp_connection *c = evhttp_request_get_connection(x->request);
+    evhttp_connection_set_closecb(c, on_gone, x);
+    x->closed = event_new(x->server->base, bufferevent_getfd(evhttp_connection_get_bufferevent(c)), EV_CLOSED, on_closed, x);
+    if (x->closed) event_add(x->closed, NULL);
+}
+
+struct evhttp_request *exchange_let_go(struct exchange *x)
+{
+    struct evhttp_request *r = x->request;
+    if (r) evhttp_connection_set_closecb(evhttp_request_get_connection(r), NULL, NULL);
+    x->request = NULL;
+    unwatch(x);
+    return r;
+}
+
+/* ---- from the first byte to the last ---- */
 
 struct exchange *exchange_open(struct server *s, struct evhttp_request *r, const struct reply_kind *kind)
 {
@@ -47,11 +80,11 @@ struct exchange *exchange_open(struct server *s, struct evhttp_request *r, const
     }
     evbuffer_copyout(input, body, n);
     body[n] = 0;
-    *x = (struct exchange){ .server = s, .request = r, .kind = kind, .created = time(NULL), .arrived = seconds_now(), .body = body,
+    *x = (struct exchange){ .server = s, .request = r, .kind = kind, .created = time(NULL), .body = body,
                             .room = room_of(room, n * ROOM_PER_BYTE + ROOM_LEAST), .next = s->exchanges };
     s->exchanges = x;
-    make_id(x);
-    evhttp_connection_set_closecb(evhttp_request_get_connection(r), on_gone, x);
+    snprintf(x->id, sizeof x->id, "%016llx%08x", (unsigned long long)entropy(), (uint32_t)entropy());
+    watch(x);
     struct json_error error;
     x->json = json_read(&x->room, body, n, &error);
     if (!x->json && !error.why) exchange_refuse(x, 413, "the body has more values than are taken");
@@ -77,6 +110,7 @@ void exchange_close(struct exchange *x)
     struct exchange **p = &x->server->exchanges;
     while (*p != x) p = &(*p)->next;
     *p = x->next;
+    unwatch(x);
     for (uint32_t i = 0; i < x->n_tasks; i++) free_task(x->tasks[i]);
     for (uint32_t i = 0; i < MOST_CHOICES; i++) {
         out_free(&x->texts[i]);
@@ -92,7 +126,7 @@ void exchange_close(struct exchange *x)
 
 /* ---- the body ---- */
 
-static const struct json *member(const struct json *o, const char *name)
+const struct json *body_member(const struct json *o, const char *name)
 {
     const struct json *v = json_member(o, name);
     return v && v->kind == JSON_NULL ? NULL : v;
@@ -100,7 +134,7 @@ static const struct json *member(const struct json *o, const char *name)
 
 bool body_bool(struct exchange *x, const struct json *o, const char *name, bool *out)
 {
-    const struct json *v = member(o, name);
+    const struct json *v = body_member(o, name);
     if (!v) return true;
     if (!json_is_bool(v)) return exchange_refuse(x, 400, "'%s' must be true or false", name);
     *out = v->kind == JSON_TRUE;
@@ -109,7 +143,7 @@ bool body_bool(struct exchange *x, const struct json *o, const char *name, bool 
 
 bool body_integer(struct exchange *x, const char *name, int64_t low, int64_t high, int64_t *out)
 {
-    const struct json *v = member(x->json, name);
+    const struct json *v = body_member(x->json, name);
     if (!v) return true;
     if (!json_integer(v, low, high, out))
         return exchange_refuse(x, 400, "'%s' must be an integer of %lld to %lld", name, (long long)low, (long long)high);
@@ -118,7 +152,7 @@ bool body_integer(struct exchange *x, const char *name, int64_t low, int64_t hig
 
 bool body_real(struct exchange *x, const char *name, double low, double high, float *out)
 {
-    const struct json *v = member(x->json, name);
+    const struct json *v = body_member(x->json, name);
     double value;
     if (!v) return true;
     if (!json_real(v, &value) || value < low || value > high)
@@ -173,8 +207,8 @@ static bool add_stop(struct exchange *x, struct task *t, const struct json *v)
 
 static bool read_stops(struct exchange *x, struct task *t)
 {
-    const struct json *v = member(x->json, "stop");
-    if (!v) v = member(x->json, "stop_sequences");
+    const struct json *v = body_member(x->json, "stop");
+    if (!v) v = body_member(x->json, "stop_sequences");
     if (!v) return true;
     if (v->kind != JSON_ARRAY) return add_stop(x, t, v);
     for (const struct json *m = v->first; m; m = m->next) if (!add_stop(x, t, m)) return false;
@@ -202,7 +236,7 @@ static bool add_bias(struct exchange *x, struct task *t, struct forge_bias *to, 
 /* {"id": bias, ...}, or llama.cpp's [[id, bias], ...] */
 static bool read_biases(struct exchange *x, struct task *t)
 {
-    const struct json *v = member(x->json, "logit_bias");
+    const struct json *v = body_member(x->json, "logit_bias");
     if (!v || v->n == 0) return true;
     if (v->kind != JSON_OBJECT && v->kind != JSON_ARRAY)
         return exchange_refuse(x, 400, "'logit_bias' must be an object of token ids and numbers");
@@ -233,8 +267,7 @@ static bool read_sampling(struct exchange *x, struct task *t)
     o->top_k = (int32_t)top_k;
     o->repeat_last_n = (int32_t)last_n;
     if (seed != -1) o->seed = (uint64_t)seed;
-    else if (!x->server->options->seed_given && getrandom(&o->seed, sizeof o->seed, GRND_NONBLOCK) < 0)
-        o->seed = (uint64_t)(seconds_now() * 1e9);
+    else if (!x->server->options->seed_given) o->seed = entropy();
     return true;
 }
 
@@ -253,7 +286,7 @@ static bool read_length(struct exchange *x, struct task *t, uint32_t n_ctx)
 static bool read_logprobs(struct exchange *x, struct task *t)
 {
     int64_t top = 0;
-    const struct json *v = member(x->json, "logprobs");
+    const struct json *v = body_member(x->json, "logprobs");
     const int64_t most = TASK_MOST_TOP;
     if (x->chat) {
         if (!body_bool(x, x->json, "logprobs", &t->logprobs) || !body_integer(x, "top_logprobs", 0, most, &top)) return false;
@@ -280,7 +313,6 @@ struct task *exchange_add(struct exchange *x, int32_t *prompt, size_t n_prompt)
     }
     t->prompt = prompt;
     t->n_prompt = (uint32_t)n_prompt;
-    t->owner = x;
     t->keeps_prefix = true;
     t->sample = x->server->options->sample;
     t->sample.biases = NULL;
@@ -329,9 +361,7 @@ bool exchange_submit(struct exchange *x)
         for (uint32_t k = 0; k < i; k++) batch_cancel(x->server->batch, x->tasks[k]);
         for (uint32_t k = i; k < x->n_tasks; k++) x->tasks[k]->end = TASK_CANCELLED;
         if (i == 0) return exchange_refuse(x, 429, "too many requests wait; try again later");
-        struct evhttp_request *r = x->request;              /* some run already: they have to end first */
-        evhttp_connection_set_closecb(evhttp_request_get_connection(r), NULL, NULL);
-        x->request = NULL;
+        struct evhttp_request *r = exchange_let_go(x);      /* some run already: they have to end first */
         reply_error(x->server, r, x->kind->anthropic, 429, "too many requests wait; try again later");
         return false;
     }
@@ -382,9 +412,8 @@ static void update(struct exchange *x)
         t->told = true;
         x->n_ended++;
         if (t->vector && x->n_ended < x->n_tasks) {
-            if (x->request && t->end == TASK_ENDED) batch_submit(s->batch, x->tasks[x->n_ended], true);
-            else skip_rest(x, t->end);
-            return;
+            if (x->request && t->end == TASK_ENDED) { batch_submit(s->batch, x->tasks[x->n_ended], true); return; }
+            skip_rest(x, t->end);
         }
         if (x->request && (t->end != TASK_FAILED && t->end != TASK_CANCELLED)) x->kind->choice_ends(x, i);
     }
@@ -403,18 +432,6 @@ void exchanges_update(struct server *s)
     for (struct exchange *x = s->exchanges, *next; x; x = next) {
         next = x->next;
         update(x);
-    }
-}
-
-void exchanges_check(struct server *s)
-{
-    for (struct exchange *x = s->exchanges; x; x = x->next) {
-        if (!x->request) continue;
-        char byte;
-        const int fd = bufferevent_getfd(evhttp_connection_get_bufferevent(evhttp_request_get_connection(x->request)));
-        const ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-        if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) continue;
-        for (uint32_t i = 0; i < x->n_tasks; i++) batch_cancel(s->batch, x->tasks[i]);
     }
 }
 
@@ -445,6 +462,21 @@ void put_timings(struct out *o, const struct task *t)
     out_text(o, ",");
     put_rate(o, "predicted", t->n_drawn, t->draw_seconds);
     out_text(o, "}");
+}
+
+void put_model(struct out *o, const struct server *s) { out_string(o, s->program->model_name, strlen(s->program->model_name)); }
+
+void put_end(struct exchange *x, struct out *o)
+{
+    out_text(o, "],");
+    put_usage(o, x);
+    out_text(o, ",");
+    put_timings(o, x->tasks[0]);
+    out_text(o, "}");
+    if (!x->stream) { exchange_reply(x, 200, o); return; }
+    if (x->usage) stream_event(x, NULL, o);
+    stream_finish(x, "[DONE]");
+    out_free(o);
 }
 
 /* The bytes of a token, none where the model has no tokenizer; at most size are written. */

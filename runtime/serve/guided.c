@@ -11,24 +11,18 @@
 
 enum { MOST_GRAMMAR = 4 << 20 };         /* bytes of GBNF that tools become at most */
 
-static const struct json *given(const struct json *o, const char *name)
-{
-    const struct json *v = json_member(o, name);
-    return v && v->kind == JSON_NULL ? NULL : v;
-}
-
 /* The schema of the request as the text of a guide; *name: what it is called in messages. */
 static bool schema_of(struct exchange *x, const struct json *format, struct guide_source *source, const char **name)
 {
-    const struct json *schema = given(x->json, "json_schema"),
+    const struct json *schema = body_member(x->json, "json_schema"),
                       *type = json_member(format, "type");
     *name = format ? "response_format" : "json_schema";
     if (format && json_is(type, "json_schema")) {
         schema = json_member(json_member(format, "json_schema"), "schema");
-        if (!schema) schema = given(format, "schema");
+        if (!schema) schema = body_member(format, "schema");
         if (!schema) return exchange_refuse(x, 400, "'response_format' of type json_schema has no json_schema.schema");
     } else if (format && json_is(type, "json_object")) {
-        schema = given(format, "schema");
+        schema = body_member(format, "schema");
         if (!schema) out_text(&x->guide_text, "{\"type\":\"object\"}");
     } else if (format && !json_is(type, "text")) {
         return exchange_refuse(x, 400, "'response_format' must be of type text, json_object or json_schema");
@@ -130,7 +124,7 @@ bool guided_tasks(struct exchange *x, const struct json *format)
 {
     struct server *s = x->server;
     const struct chat *c = x->chat ? chat_of(x) : NULL;
-    const struct json *grammar = given(x->json, "grammar");
+    const struct json *grammar = body_member(x->json, "grammar");
     const bool forced = c && c->forced;
     const char *name = "grammar";
     struct guide_source source = { .kind = GUIDE_GRAMMAR };
@@ -141,7 +135,7 @@ bool guided_tasks(struct exchange *x, const struct json *format)
         if (grammar->kind != JSON_STRING) return exchange_refuse(x, 400, "'grammar' must be a text of GBNF");
         source.text = grammar->text;
         source.n = grammar->n;
-    } else if (!schema_of(x, format ? format : given(x->json, "response_format"), &source, &name)) return false;
+    } else if (!schema_of(x, format ? format : body_member(x->json, "response_format"), &source, &name)) return false;
     if (x->guide_text.failed) return exchange_refuse(x, 503, "out of memory for '%s'", name);
     if (source.n == 0 && forge_grammar)
         source = (struct guide_source){ .kind = GUIDE_IMAGE, .text = (const char *)forge_grammar, .n = guide_image_bytes(forge_grammar) };

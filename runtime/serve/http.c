@@ -114,18 +114,9 @@ void reply_error(struct server *s, struct evhttp_request *r, bool anthropic, int
     reply_json(s, r, code, &o);
 }
 
-/* The exchange has its answer: what happens to the connection from now on is not its concern. */
-static struct evhttp_request *let_go(struct exchange *x)
-{
-    struct evhttp_request *r = x->request;
-    if (r) evhttp_connection_set_closecb(evhttp_request_get_connection(r), NULL, NULL);
-    x->request = NULL;
-    return r;
-}
-
 void exchange_reply(struct exchange *x, int code, struct out *o)
 {
-    struct evhttp_request *r = let_go(x);
+    struct evhttp_request *r = exchange_let_go(x);
     if (r) reply_json(x->server, r, code, o);
     else out_free(o);
 }
@@ -144,7 +135,7 @@ bool exchange_refuse(struct exchange *x, int code, const char *format, ...)
         stream_finish(x, NULL);
         out_free(&o);
     } else {
-        struct evhttp_request *r = let_go(x);
+        struct evhttp_request *r = exchange_let_go(x);
         if (r) reply_error(x->server, r, x->kind->anthropic, code, "%s", text);
     }
     exchange_close(x);
@@ -158,7 +149,7 @@ void stream_finish(struct exchange *x, const char *last)
         out_text(&o, last);
         stream_event(x, NULL, &o);
     }
-    struct evhttp_request *r = let_go(x);
+    struct evhttp_request *r = exchange_let_go(x);
     if (r) evhttp_send_reply_end(r);
     out_free(&o);
 }
@@ -308,7 +299,6 @@ static void on_accept_again(evutil_socket_t fd, short what, void *listener)
 static void on_accept_error(struct evconnlistener *listener, void *server)
 {
     struct server *s = server;
-    (void)server;
     evconnlistener_disable(listener);
     event_base_once(s->base, -1, EV_TIMEOUT, on_accept_again, listener, &(struct timeval){ 0, 100000 });
 }

@@ -158,7 +158,7 @@ static void put_stop(struct out *o, const struct exchange *x)
 static void put_head(struct out *o, const struct exchange *x)
 {
     out_printf(o, "\"id\":\"msg_%s\",\"type\":\"message\",\"role\":\"assistant\",\"model\":", x->id);
-    out_string(o, x->server->program->model_name, strlen(x->server->program->model_name));
+    put_model(o, x->server);
 }
 
 static void put_count(struct out *o, const struct exchange *x, uint32_t drawn)

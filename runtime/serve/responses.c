@@ -118,11 +118,6 @@ static bool tools_of(struct exchange *x, struct chat_tools *tools)
 
 /* ---- what comes back ---- */
 
-static void put_name(struct out *o, const struct exchange *x)
-{
-    out_string(o, x->server->program->model_name, strlen(x->server->program->model_name));
-}
-
 static void put_id(struct out *o, const struct chat_choice *c, const char *kind)
 {
     out_printf(o, "\"id\":\"%s_%s%u\"", kind, c->exchange->id, c->n_blocks);
@@ -177,7 +172,7 @@ static void put_response(struct out *o, const struct exchange *x, const char *st
                x->id, (long long)x->created, status);
     out_text(o, strcmp(status, "incomplete") == 0 ? "{\"reason\":\"max_output_tokens\"}" : "null");
     out_text(o, ",\"model\":");
-    put_name(o, x);
+    put_model(o, x->server);
     out_printf(o, ",\"parallel_tool_calls\":%s,\"previous_response_id\":null,\"store\":false,\"truncation\":\"disabled\"",
                chat_of(x)->parallel ? "true" : "false");
     for (size_t i = 0; i < sizeof echoed / sizeof *echoed; i++) {

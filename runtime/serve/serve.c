@@ -25,7 +25,7 @@ static void on_wake(evutil_socket_t fd, short what, void *server)
         s->status = error_set(s->error, FORGE_DEVICE_FAULT, "the device has failed; the server ends");
         event_base_loopbreak(s->base);
     }
-    if (s->draining && !s->exchanges) event_base_loopexit(s->base, &(struct timeval){ 0, 100000 });      /* last bytes leave */
+    if (s->draining && !s->exchanges) event_base_loopexit(s->base, &(struct timeval){ 1, 0 });      /* last bytes leave */
 }
 
 static void on_grace_over(evutil_socket_t fd, short what, void *server)
@@ -56,13 +56,6 @@ static void on_signal(evutil_socket_t fd, short what, void *server)
     event_base_once(s->base, -1, EV_TIMEOUT, on_grace_over, s, &(struct timeval){ s->options->grace, 0 });
 }
 
-static void on_second(evutil_socket_t fd, short what, void *server)
-{
-    (void)fd;
-    (void)what;
-    exchanges_check(server);
-}
-
 /* A connection is a file: as many as the system lets this process have. */
 static void raise_files(void)
 {
@@ -75,11 +68,10 @@ static void raise_files(void)
 static enum forge_status loop(struct server *s, struct forge_error *error)
 {
     struct event *const events[] = { event_new(s->base, s->wake_fd, EV_READ | EV_PERSIST, on_wake, s),
-                                     evsignal_new(s->base, SIGTERM, on_signal, s), evsignal_new(s->base, SIGINT, on_signal, s),
-                                     event_new(s->base, -1, EV_PERSIST, on_second, s) };
+                                     evsignal_new(s->base, SIGTERM, on_signal, s), evsignal_new(s->base, SIGINT, on_signal, s) };
     enum { N = sizeof events / sizeof *events };
     bool ok = true;
-    for (size_t i = 0; i < N; i++) ok = ok && events[i] && event_add(events[i], i == 3 ? &(struct timeval){ 1, 0 } : NULL) == 0;
+    for (size_t i = 0; i < N; i++) ok = ok && events[i] && event_add(events[i], NULL) == 0;
     if (ok) event_base_dispatch(s->base);
     for (size_t i = 0; i < N; i++) if (events[i]) event_free(events[i]);
     return ok ? s->status : error_set(error, FORGE_NO_MEMORY, "out of memory for the server");

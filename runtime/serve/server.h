@@ -28,6 +28,7 @@ enum { MOST_CHOICES = 16 };
 struct exchange {
     struct server *server;
     struct evhttp_request *request;          /* NULL: the client has gone */
+    struct event *closed;                    /* waits for the client to go */
     const struct reply_kind *kind;
     struct exchange *next;
     struct task **tasks;                     /* [n_tasks] */
@@ -38,7 +39,6 @@ struct exchange {
     bool     stream, started, usage, chat;   /* usage: a last chunk tells it */
     char     id[48];
     time_t   created;
-    double   arrived;
     struct room room;                        /* of the body's JSON: freed with the exchange */
     char    *body;
     const struct json *json;
@@ -106,10 +106,13 @@ struct task *exchange_add(struct exchange *x, int32_t *prompt, size_t n_prompt);
 bool exchange_submit(struct exchange *x);
 /* What the model has done since the last time. */
 void exchanges_update(struct server *s);
-/* Clients that have gone. */
-void exchanges_check(struct server *s);
+/* The exchange has its answer: what happens to the connection from now on is not its concern.  The request, or NULL. */
+struct evhttp_request *exchange_let_go(struct exchange *x);
 
 /* ---- members of bodies: false: refused and closed ---- */
+
+/* NULL: absent or null. */
+const struct json *body_member(const struct json *o, const char *name);
 
 bool body_bool(struct exchange *x, const struct json *o, const char *name, bool *out);
 bool body_integer(struct exchange *x, const char *name, int64_t low, int64_t high,
@@ -142,6 +145,10 @@ const char *finish_reason(const struct task *t);
 /* "usage":{...} and "timings":{...} of tasks that have ended. */
 void put_usage(struct out *o, const struct exchange *x);
 void put_timings(struct out *o, const struct task *t);
+/* The model's name as JSON. */
+void put_model(struct out *o, const struct server *s);
+/* Of OpenAI's chats and completions, behind the choices: o, which is freed, is the answer, or the last chunk of a stream. */
+void put_end(struct exchange *x, struct out *o);
 /* What tokens of the choice have not been told of yet, as OpenAI's logprobs: of chats, or of completions. */
 void put_logprobs(struct out *o, struct exchange *x, uint32_t choice);
 

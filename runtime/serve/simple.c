@@ -7,8 +7,6 @@
 #include "runtime/text/tokenize.h"
 #include "server.h"
 
-static void put_name(struct out *o, const struct server *s) { out_string(o, s->program->model_name, strlen(s->program->model_name)); }
-
 void health_get(struct server *s, struct evhttp_request *r)
 {
     struct out o = { 0 };
@@ -36,7 +34,7 @@ void models_get(struct server *s, struct evhttp_request *r)
 {
     struct out o = { 0 };
     out_text(&o, "{\"object\":\"list\",\"data\":[{\"id\":");
-    put_name(&o, s);
+    put_model(&o, s);
     out_printf(&o,
                ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"forgec\",\"meta\":{\"n_vocab\":%u,\"n_ctx_train\":%u,\"n_ctx\":%u,"
                "\"n_embd\":%u,\"n_params\":%llu,\"size\":%llu}}]}",
@@ -50,7 +48,7 @@ void props_get(struct server *s, struct evhttp_request *r)
     const struct forge_sample_options *d = &s->options->sample;
     struct out o = { 0 };
     out_text(&o, "{\"model\":");
-    put_name(&o, s);
+    put_model(&o, s);
     out_printf(&o,
                ",\"chat\":%s,\"target\":\"%s\",\"total_slots\":%d,\"default_generation_settings\":{\"n_ctx\":%u,\"params\":{"
                "\"temperature\":%.6g,\"top_k\":%d,\"top_p\":%.6g,\"min_p\":%.6g,\"repeat_penalty\":%.6g,\"repeat_last_n\":%d,"
@@ -208,7 +206,7 @@ static void vectors_end(struct exchange *x)
         }
     }
     out_text(&o, "],\"model\":");
-    put_name(&o, x->server);
+    put_model(&o, x->server);
     out_printf(&o, ",\"usage\":{\"prompt_tokens\":%u,\"total_tokens\":%u}}", n_tokens, n_tokens);
     exchange_reply(x, 200, &o);
 }
