@@ -94,6 +94,48 @@ static bool open_arguments(struct exchange *x, const struct json *calls)
     return true;
 }
 
+bool chat_too_long(struct exchange *x) { return exchange_refuse(x, 413, "the messages have too many values"); }
+
+struct json *chat_json(struct exchange *x, const char *text) { return json_make(&x->room, JSON_STRING, text, strlen(text)); }
+
+struct json *chat_add_message(struct exchange *x, struct json *list, const char *role, struct json *content)
+{
+    struct json *m = json_make(&x->room, JSON_OBJECT, NULL, 0);
+    json_add(m, "role", chat_json(x, role));
+    json_add(m, "content", content);
+    json_add(list, NULL, m);
+    if (!x->room.full) return m;
+    chat_too_long(x);
+    return NULL;
+}
+
+bool chat_add_call(struct exchange *x, struct json *calls, const struct json *id, const struct json *name, const struct json *arguments)
+{
+    struct json *call = json_make(&x->room, JSON_OBJECT, NULL, 0), *function = json_make(&x->room, JSON_OBJECT, NULL, 0);
+    if (id) json_add(call, "id", json_same(&x->room, id));
+    json_add(call, "type", chat_json(x, "function"));
+    json_add(function, "name", json_same(&x->room, name));
+    json_add(function, "arguments", json_same(&x->room, arguments));
+    json_add(call, "function", function);
+    json_add(calls, NULL, call);
+    return !x->room.full || chat_too_long(x);
+}
+
+bool chat_add_tool(struct exchange *x, struct json *tools, const struct json *t, const char *parameters)
+{
+    const char *const from[] = { "name", "description", parameters };
+    static const char *const to[] = { "name", "description", "parameters" };
+    struct json *tool = json_make(&x->room, JSON_OBJECT, NULL, 0), *function = json_make(&x->room, JSON_OBJECT, NULL, 0);
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+        const struct json *m = json_member(t, from[i]);
+        if (m) json_add(function, to[i], json_same(&x->room, m));
+    }
+    json_add(tool, "type", chat_json(x, "function"));
+    json_add(tool, "function", function);
+    json_add(tools, NULL, tool);
+    return !x->room.full || chat_too_long(x);
+}
+
 bool chat_few(struct exchange *x, const struct json *list, const char *name)
 {
     return list->n <= CHAT_MOST_MEMBERS || exchange_refuse(x, 400, "'%s' has %zu members; %d are taken", name, list->n, CHAT_MOST_MEMBERS);
@@ -277,7 +319,7 @@ bool chat_begin(struct exchange *x, struct json *messages, const struct chat_too
     if (kwargs && kwargs->n > MOST_VARIABLES)
         return exchange_refuse(x, 400, "'chat_template_kwargs' has more than %d members", MOST_VARIABLES);
     const struct json *variables = variables_of(x, messages, tools->list, more);
-    if (!variables) return exchange_refuse(x, 413, "the messages have too many values");
+    if (!variables) return chat_too_long(x);
     struct chat_text text;
     if (!render(x, variables, &text)) return false;
     c->text = text.bytes;

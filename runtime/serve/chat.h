@@ -44,6 +44,16 @@ struct json *json_same(struct room *r, const struct json *v);
 enum { CHAT_MOST_MEMBERS = 8192 };
 bool chat_few(struct exchange *x, const struct json *list, const char *name);
 
+/* Members of a request that another API gives, in OpenAI's form.  Parts that came from json_make may be NULL; NULL or false: refused and
+ * closed. */
+bool chat_too_long(struct exchange *x);
+struct json *chat_json(struct exchange *x, const char *text);
+struct json *chat_add_message(struct exchange *x, struct json *list, const char *role, struct json *content);
+/* id: NULL or not. */
+bool chat_add_call(struct exchange *x, struct json *calls, const struct json *id, const struct json *name, const struct json *arguments);
+/* t: {name, description, and under `parameters` a schema}. */
+bool chat_add_tool(struct exchange *x, struct json *tools, const struct json *t, const char *parameters);
+
 /* messages in OpenAI's form, changed in place to what templates expect: contents as one text, arguments of calls as objects.  False:
  * refused and closed. */
 bool chat_messages(struct exchange *x, struct json *messages);

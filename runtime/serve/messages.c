@@ -10,35 +10,12 @@ static const struct reply_kind kind;
 
 /* ---- what goes in ---- */
 
-static bool too_long(struct exchange *x) { return exchange_refuse(x, 413, "the messages have too many values"); }
-
-static struct json *text_of(struct exchange *x, const char *text) { return json_make(&x->room, JSON_STRING, text, strlen(text)); }
-
-/* A message of the list; NULL: no room. */
-static struct json *add_message(struct exchange *x, struct json *list, const char *role, struct json *content)
-{
-    struct json *m = json_make(&x->room, JSON_OBJECT, NULL, 0);
-    if (!m || !content) return NULL;
-    json_add(m, "role", text_of(x, role));
-    json_add(m, "content", content);
-    json_add(list, NULL, m);
-    return x->room.full ? NULL : m;
-}
-
-/* {"type": "tool_use", "id", "name", "input"} as OpenAI's call. */
 static bool add_call(struct exchange *x, struct json *calls, const struct json *block)
 {
-    struct json *call = json_make(&x->room, JSON_OBJECT, NULL, 0), *function = json_make(&x->room, JSON_OBJECT, NULL, 0);
-    const struct json *id = json_member(block, "id"), *name = json_member(block, "name"), *input = json_member(block, "input");
+    const struct json *name = json_member(block, "name"), *input = json_member(block, "input");
     if (!name || name->kind != JSON_STRING || !input || input->kind != JSON_OBJECT)
         return exchange_refuse(x, 400, "a tool_use block must have a name and an input, which is an object");
-    if (id) json_add(call, "id", json_same(&x->room, id));
-    json_add(call, "type", text_of(x, "function"));
-    json_add(function, "name", json_same(&x->room, name));
-    json_add(function, "arguments", json_same(&x->room, input));
-    json_add(call, "function", function);
-    json_add(calls, NULL, call);
-    return !x->room.full || too_long(x);
+    return chat_add_call(x, calls, json_member(block, "id"), name, input);
 }
 
 static bool add_blocks(struct exchange *x, struct json *list, const char *role, const struct json *blocks)
@@ -53,8 +30,8 @@ static bool add_blocks(struct exchange *x, struct json *list, const char *role, 
         else if (json_is(type, "redacted_thinking")) continue;
         else if (json_is(type, "tool_use")) { if (!add_call(x, calls, b)) return false; }
         else if (json_is(type, "tool_result")) {             /* a message of its own, before what the user says beside it */
-            struct json *m = add_message(x, list, "tool", content ? json_same(&x->room, content) : text_of(x, ""));
-            if (!m) return too_long(x);
+            struct json *m = chat_add_message(x, list, "tool", content ? json_same(&x->room, content) : chat_json(x, ""));
+            if (!m) return false;
             if (id) json_add(m, "tool_call_id", json_same(&x->room, id));
         } else {
             return exchange_refuse(x, 400, "a content block is of type '%.*s'; this model reads text, tool_use and tool_result",
@@ -62,13 +39,13 @@ static bool add_blocks(struct exchange *x, struct json *list, const char *role, 
                                    type && type->kind == JSON_STRING ? type->text : "?");
         }
     }
-    if (x->room.full) return too_long(x);
+    if (x->room.full) return chat_too_long(x);
     if (texts->n == 0 && calls->n == 0 && !thinking) return true;
-    struct json *m = add_message(x, list, role, texts->n > 0 ? texts : text_of(x, ""));
-    if (!m) return too_long(x);
+    struct json *m = chat_add_message(x, list, role, texts->n > 0 ? texts : chat_json(x, ""));
+    if (!m) return false;
     if (calls->n > 0) json_add(m, "tool_calls", calls);
     if (thinking) json_add(m, "reasoning_content", json_same(&x->room, thinking));
-    return !x->room.full || too_long(x);
+    return !x->room.full || chat_too_long(x);
 }
 
 /* OpenAI's messages of the request's. */
@@ -81,7 +58,7 @@ static struct json *messages_of(struct exchange *x)
         return NULL;
     }
     if (!chat_few(x, given, "messages")) return NULL;
-    if (system && system->kind != JSON_NULL && !add_message(x, list, "system", json_same(&x->room, system))) { too_long(x); return NULL; }
+    if (system && system->kind != JSON_NULL && !chat_add_message(x, list, "system", json_same(&x->room, system))) return NULL;
     for (const struct json *m = given->first; m; m = m->next) {
         const struct json *role = json_member(m, "role"), *content = json_member(m, "content");
         const char        *name = json_is(role, "user")        ? "user"
@@ -93,7 +70,7 @@ static struct json *messages_of(struct exchange *x)
             return NULL;
         }
         if (content->kind == JSON_ARRAY) { if (!add_blocks(x, list, name, content)) return NULL; }
-        else if (!add_message(x, list, name, json_same(&x->room, content))) { too_long(x); return NULL; }
+        else if (!chat_add_message(x, list, name, json_same(&x->room, content))) return NULL;
     }
     return list;
 }
@@ -115,19 +92,11 @@ static bool tools_of(struct exchange *x, struct chat_tools *tools)
     if (!chat_few(x, given, "tools")) return false;
     tools->list = json_make(&x->room, JSON_ARRAY, NULL, 0);
     for (const struct json *t = given->first; t && tools->list; t = t->next) {
-        static const char *const from[] = { "name", "description", "input_schema" }, *const to[] = { "name", "description", "parameters" };
-        struct json *tool = json_make(&x->room, JSON_OBJECT, NULL, 0), *function = json_make(&x->room, JSON_OBJECT, NULL, 0);
         const struct json *name = json_member(t, "name");
         if (!name || name->kind != JSON_STRING) return exchange_refuse(x, 400, "a member of 'tools' has no name");
-        for (int i = 0; i < 3; i++) {
-            const struct json *m = json_member(t, from[i]);
-            if (m) json_add(function, to[i], json_same(&x->room, m));
-        }
-        json_add(tool, "type", text_of(x, "function"));
-        json_add(tool, "function", function);
-        json_add(tools->list, NULL, tool);
+        if (!chat_add_tool(x, tools->list, t, "input_schema")) return false;
     }
-    if (x->room.full) return too_long(x);
+    if (!tools->list) return chat_too_long(x);
     if (tools->list->n == 0) tools->list = NULL;
     return true;
 }

@@ -8,39 +8,19 @@ enum { NO_ITEM = -1, MESSAGE_ITEM, REASONING_ITEM, CALL_ITEM };
 
 /* ---- what goes in ---- */
 
-static bool too_long(struct exchange *x) { return exchange_refuse(x, 413, "the input has too many values"); }
-
-static struct json *text_of(struct exchange *x, const char *text) { return json_make(&x->room, JSON_STRING, text, strlen(text)); }
-
-static struct json *add_message(struct exchange *x, struct json *list, const char *role, struct json *content)
-{
-    struct json *m = json_make(&x->room, JSON_OBJECT, NULL, 0);
-    json_add(m, "role", text_of(x, role));
-    json_add(m, "content", content);
-    json_add(list, NULL, m);
-    return x->room.full ? NULL : m;
-}
-
 /* A call belongs to the assistant's message before it. */
 static bool add_call(struct exchange *x, struct json *list, const struct json *item)
 {
-    const struct json *name = json_member(item, "name"), *arguments = json_member(item, "arguments"), *id = json_member(item, "call_id");
-    struct json       *last = list->first, *call = json_make(&x->room, JSON_OBJECT, NULL, 0),
-                *function = json_make(&x->room, JSON_OBJECT, NULL, 0);
+    const struct json *name = json_member(item, "name"), *arguments = json_member(item, "arguments");
+    struct json *last = list->first;
     if (!name || name->kind != JSON_STRING || !arguments || arguments->kind != JSON_STRING)
         return exchange_refuse(x, 400, "a function_call must have a name and its arguments as a text");
     while (last && last->next) last = last->next;
-    if (!last || !json_is(json_member(last, "role"), "assistant")) last = add_message(x, list, "assistant", text_of(x, ""));
-    if (!last) return too_long(x);
+    if (!last || !json_is(json_member(last, "role"), "assistant")) last = chat_add_message(x, list, "assistant", chat_json(x, ""));
+    if (!last) return false;
     struct json *calls = json_own(json_member(last, "tool_calls"));
     if (!calls) json_add(last, "tool_calls", calls = json_make(&x->room, JSON_ARRAY, NULL, 0));
-    if (id) json_add(call, "id", json_same(&x->room, id));
-    json_add(call, "type", text_of(x, "function"));
-    json_add(function, "name", json_same(&x->room, name));
-    json_add(function, "arguments", json_same(&x->room, arguments));
-    json_add(call, "function", function);
-    json_add(calls, NULL, call);
-    return !x->room.full || too_long(x);
+    return chat_add_call(x, calls, json_member(item, "call_id"), name, arguments);
 }
 
 static bool add_item(struct exchange *x, struct json *list, const struct json *item)
@@ -50,15 +30,15 @@ static bool add_item(struct exchange *x, struct json *list, const struct json *i
     if (json_is(type, "function_call")) return add_call(x, list, item);
     if (json_is(type, "function_call_output")) {
         const struct json *output = json_member(item, "output"), *id = json_member(item, "call_id");
-        struct json *m = add_message(x, list, "tool", output ? json_same(&x->room, output) : text_of(x, ""));
-        if (!m) return too_long(x);
+        struct json *m = chat_add_message(x, list, "tool", output ? json_same(&x->room, output) : chat_json(x, ""));
+        if (!m) return false;
         if (id) json_add(m, "tool_call_id", json_same(&x->room, id));
-        return !x->room.full || too_long(x);
+        return !x->room.full || chat_too_long(x);
     }
     if (!role || role->kind != JSON_STRING || !content || (type && !json_is(type, "message")))
         return exchange_refuse(x, 400, "an item of 'input' must be a message, a function_call or a function_call_output");
     const char *name = json_is(role, "assistant") ? "assistant" : json_is(role, "system") || json_is(role, "developer") ? "system" : "user";
-    return add_message(x, list, name, json_same(&x->room, content)) || too_long(x);
+    return chat_add_message(x, list, name, json_same(&x->room, content)) != NULL;
 }
 
 static struct json *messages_of(struct exchange *x)
@@ -75,11 +55,8 @@ static struct json *messages_of(struct exchange *x)
         return NULL;
     }
     if (input->kind == JSON_ARRAY && !chat_few(x, input, "input")) return NULL;
-    if (instructions && instructions->kind == JSON_STRING && !add_message(x, list, "system", json_same(&x->room, instructions))) {
-        too_long(x);
-        return NULL;
-    }
-    if (input->kind == JSON_STRING && !add_message(x, list, "user", json_same(&x->room, input))) { too_long(x); return NULL; }
+    if (instructions && instructions->kind == JSON_STRING && !chat_add_message(x, list, "system", json_same(&x->room, instructions))) return NULL;
+    if (input->kind == JSON_STRING && !chat_add_message(x, list, "user", json_same(&x->room, input))) return NULL;
     for (const struct json *i = input->kind == JSON_ARRAY ? input->first : NULL; i; i = i->next) if (!add_item(x, list, i)) return NULL;
     return list;
 }
@@ -99,21 +76,13 @@ static bool tools_of(struct exchange *x, struct chat_tools *tools)
     if (given->kind != JSON_ARRAY) return exchange_refuse(x, 400, "'tools' must be a list of functions");
     if (!chat_few(x, given, "tools")) return false;
     tools->list = json_make(&x->room, JSON_ARRAY, NULL, 0);
-    for (const struct json *t = given->first; t; t = t->next) {
-        static const char *const members[] = { "name", "description", "parameters" };
-        struct json *tool = json_make(&x->room, JSON_OBJECT, NULL, 0), *function = json_make(&x->room, JSON_OBJECT, NULL, 0);
+    for (const struct json *t = given->first; t && tools->list; t = t->next) {
         const struct json *name = json_member(t, "name");
         if (!json_is(json_member(t, "type"), "function") || !name || name->kind != JSON_STRING)
             return exchange_refuse(x, 400, "a member of 'tools' is no function with a name");
-        for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-            const struct json *m = json_member(t, members[i]);
-            if (m) json_add(function, members[i], json_same(&x->room, m));
-        }
-        json_add(tool, "type", text_of(x, "function"));
-        json_add(tool, "function", function);
-        json_add(tools->list, NULL, tool);
+        if (!chat_add_tool(x, tools->list, t, "parameters")) return false;
     }
-    return !x->room.full || too_long(x);
+    return tools->list || chat_too_long(x);
 }
 
 /* ---- what comes back ---- */

@@ -11,10 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "client.h"
+#include "fixture.h"
 
-static const char *program;
-static struct child server;
 static struct reply last;
 
 #define CHATS "/v1/chat/completions"
@@ -23,30 +21,7 @@ static struct reply last;
 static int start(void **state)
 {
     (void)state;
-    server = child_start(program, (const char *const[]){ "--slots", "3", "-s", "1", "--temp", "0", NULL });
-    if (!server.port) fprintf(stderr, "%s", child_said(&server));
-    return server.port == 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    kill(server.pid, SIGTERM);
-    const int code = child_wait(&server, 40);
-    if (code) fprintf(stderr, "exit code %d: %s\n", code, child_said(&server));
-    return code;
-}
-
-static const cJSON *in(const cJSON *v, const char *path)
-{
-    char name[64];
-    while (v && *path) {
-        const size_t n = strcspn(path, ".");
-        snprintf(name, sizeof name, "%.*s", (int)n, path);
-        v = cJSON_IsArray(v) ? cJSON_GetArrayItem(v, atoi(name)) : cJSON_GetObjectItemCaseSensitive(v, name);
-        path += n + (path[n] == '.');
-    }
-    return v;
+    return fixture_start((const char *const[]){ "--slots", "3", "-s", "1", "--temp", "0", NULL });
 }
 
 static cJSON *asked(const char *path, const char *body, int status)
@@ -64,17 +39,6 @@ static void prompt_is(const char *body, const char *wanted)
     cJSON *v = asked("/apply-template", body, 200);
     assert_string_equal(in(v, "prompt")->valuestring, wanted);
     cJSON_Delete(v);
-}
-
-static char *stream_text(const char *body)
-{
-    char *text = calloc(1, strlen(body) + 1);
-    for (const char *line = body; (line = strstr(line, "data: {")); ) {
-        cJSON *e = cJSON_Parse(line += 6);
-        if (cJSON_IsString(in(e, "choices.0.delta.content"))) strcat(text, in(e, "choices.0.delta.content")->valuestring);
-        cJSON_Delete(e);
-    }
-    return text;
 }
 
 /* What the template gets: contents as one text, arguments as objects, tools or none, variables of the request. */
@@ -181,7 +145,7 @@ static void guided(void **state)
             reply_free(&last);
             last = post(server.port, CHATS, body);
             if (last.status != 200) fail_msg("%s: %d %s", body, last.status, last.body);
-            char *text = stream ? stream_text(last.body) : NULL;
+            char *text = stream ? stream_text(last.body, 0) : NULL;
             cJSON *v      = stream ? NULL : cJSON_Parse(last.body),
                   *answer = cJSON_Parse(stream ? text : in(v, "choices.0.message.content")->valuestring);
             if (!answer) fail_msg("no JSON: %s", last.body);
@@ -414,7 +378,7 @@ int main(int argc, char **argv)
     if (argc != 2) { fprintf(stderr, "usage: test_chats PROGRAM\n"); return 2; }
     program = argv[1];
     signal(SIGPIPE, SIG_IGN);
-    const int failed = cmocka_run_group_tests(tests, start, stop);
+    const int failed = cmocka_run_group_tests(tests, start, fixture_stop);
     reply_free(&last);
     return failed;
 }

@@ -13,27 +13,15 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "client.h"
+#include "fixture.h"
 
-static const char *program;
-static struct child server;
 
 #define COMPLETIONS "/v1/completions"
 
 static int start(void **state)
 {
     (void)state;
-    server = child_start(program, (const char *const[]){ "--slots", "4", "-s", "1", NULL });
-    return server.port == 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    kill(server.pid, SIGTERM);
-    const int code = child_wait(&server, 40);
-    if (code) fprintf(stderr, "exit code %d: %s\n", code, child_said(&server));
-    return code;
+    return fixture_start((const char *const[]){ "--slots", "4", "-s", "1", NULL });
 }
 
 /* The answer as JSON; anything but 200 fails. */
@@ -47,18 +35,6 @@ static cJSON *asked(const char *path, const char *body)
     return v;
 }
 
-static const cJSON *in(const cJSON *v, const char *path)
-{
-    char name[64];
-    while (v && *path) {
-        const size_t n = strcspn(path, ".");
-        snprintf(name, sizeof name, "%.*s", (int)n, path);
-        v = cJSON_IsArray(v) ? cJSON_GetArrayItem(v, atoi(name)) : cJSON_GetObjectItemCaseSensitive(v, name);
-        path += n + (path[n] == '.');
-    }
-    return v;
-}
-
 static char *text_of(const char *body, int choice)
 {
     char path[32];
@@ -67,23 +43,6 @@ static char *text_of(const char *body, int choice)
     if (!cJSON_IsString(in(v, path))) fail_msg("no text: %s", cJSON_PrintUnformatted(v));
     char *text = strdup(in(v, path)->valuestring);
     cJSON_Delete(v);
-    return text;
-}
-
-/* Of a stream all deltas of a choice. */
-static char *stream_text(const char *body, int index)
-{
-    char *text = calloc(1, strlen(body) + 1);
-    for (const char *line = body; (line = strstr(line, "data: {")); ) {
-        cJSON *event = cJSON_Parse(line += 6);
-        cJSON *choice;
-        cJSON_ArrayForEach(choice, cJSON_GetObjectItem(event, "choices")) {
-            const cJSON *i = cJSON_GetObjectItem(choice, "index"), *t = cJSON_GetObjectItem(choice, "text");
-            if (!t) t = cJSON_GetObjectItem(cJSON_GetObjectItem(choice, "delta"), "content");
-            if (cJSON_IsNumber(i) && i->valueint == index && cJSON_IsString(t)) strcat(text, t->valuestring);
-        }
-        cJSON_Delete(event);
-    }
     return text;
 }
 
@@ -338,9 +297,25 @@ static void origins(void **state)
 
 /* ---- rude clients ---- */
 
+/* tokens_predicted_total of /metrics. */
+static double tokens_made(void)
+{
+    static const char name[] = "\nllamacpp:tokens_predicted_total ";
+    struct reply r = ask(server.port, "GET", "/metrics", "", NULL);
+    const char *line = r.status == 200 ? strstr(r.body, name) : NULL;
+    if (!line) fail_msg("no%sin %s", name, r.body ? r.body : "no answer");
+    const double n = strtod(line + strlen(name), NULL);
+    reply_free(&r);
+    return n;
+}
+
+/* What nobody waits for any more is not made: 18 texts to the end of the context would be 18 n_ctx tokens. */
 static void clients_that_leave(void **state)
 {
     (void)state;
+    cJSON *models = asked("/v1/models", NULL);
+    const double n_ctx = number_of(models, "data.0.meta.n_ctx"), before = tokens_made();
+    cJSON_Delete(models);
     for (int i = 0; i < 12; i++) {
         const int fd = client_connect(server.port);
         char some[64];
@@ -350,6 +325,8 @@ static void clients_that_leave(void **state)
         close(fd);
     }
     wait_idle();
+    const double made = tokens_made() - before;
+    if (made > 18 * n_ctx / 4) fail_msg("%g tokens were made for clients that had left, of %g at most", made, 18 * n_ctx);
     char *text = text_of("{\"prompt\":\"Once upon a time\",\"max_tokens\":3,\"temperature\":0}", 0);
     assert_true(strlen(text) > 0);
     free(text);
@@ -544,5 +521,5 @@ int main(int argc, char **argv)
     if (argc != 2) { fprintf(stderr, "usage: test_server PROGRAM\n"); return 2; }
     program = argv[1];
     signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, fixture_stop);
 }
