@@ -69,6 +69,7 @@ missing() {
     has_header cmocka.h || want libcmocka-dev
     [ "$1" != test ] || has_header event2/http.h || want libevent-dev          # programs with a server
     [ "$1" != test ] || has curl || want curl
+    [ "$1" != test ] || has haproxy || [ -x /usr/sbin/haproxy ] || want haproxy                # examples/fleet
     if find_clang; then has_lld || want "lld-$clang_version"
     elif [ -n "${FORGEC_CLANG-}" ]; then stop "FORGEC_CLANG=$FORGEC_CLANG is no clang 19 or newer"
     else want clang lld; fi

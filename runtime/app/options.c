@@ -92,6 +92,8 @@ static const struct option table[] = {
     { NULL, "--insecure", NULL, "another address than the loopback without keys", FLAG, SERVER, AT(insecure), 0, 0, 0 },
     { NULL, "--cors", "ORIGIN", "pages of this origin may use the server from a browser; *: all", TEXT, SERVER, AT(cors), 0, 0, 0 },
     { NULL, "--max-body", "MIB", "most of a request's body (default 16)", INTEGER, SERVER, AT(max_body), 0, 1, 1024 },
+    { NULL, "--drain", "S", "seconds from SIGTERM on in which /health says 503 and requests are still taken (default 1)",
+      INTEGER, SERVER, AT(drain), 0, 0, 86400 },
     { NULL, "--grace", "S", "seconds for requests that run when SIGTERM comes (default 30)", INTEGER, SERVER, AT(grace), 0, 0, 86400 },
     { NULL, "Measuring", NULL, NULL, FLAG, 0, 0, 0, 0, 0 },
     { NULL, "--bench", NULL, "speed; then -p -n -d are numbers or lists of them, -r a number:", FLAG, WORDS, AT(bench), 0, 0, 0 },
@@ -383,6 +385,7 @@ enum forge_status options_parse(struct forge_options *o, int argc, char **argv, 
     o->slots = 4;
     o->most_waiting = 64;
     o->max_body = 16;
+    o->drain = 1;
     o->grace = 30;
     o->profile_prompt = o->profile_steps = o->profile_depth = -1;
     const int what = what_is_asked(argc, argv, e);

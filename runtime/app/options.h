@@ -50,7 +50,7 @@ struct forge_options {
     const char *output_format;        /* md, json, csv; --profile: html, too */
 
     const char *host, *api_key_path, *cors;                        /* of the server */
-    int32_t port, slots, most_waiting, max_body, grace;            /* max_body: MiB; grace: seconds */
+    int32_t port, slots, most_waiting, max_body, grace, drain;     /* max_body: MiB; grace, drain: seconds */
     bool    insecure;
 
     const char *embd_format, *rows_path;                           /* of vectors of texts: json, plain, raw */

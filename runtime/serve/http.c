@@ -51,7 +51,7 @@ static void common_headers(const struct server *s, struct evhttp_request *r)
     }
     header(r, "Cache-Control", "no-store");
     header(r, "X-Content-Type-Options", "nosniff");
-    if (s->draining) header(r, "Connection", "close");
+    if (s->leaving) header(r, "Connection", "close");
 }
 
 static void reply_bytes(struct server *s, struct evhttp_request *r, int code, const char *type, struct out *o)
@@ -289,18 +289,19 @@ static bool is_loopback(const struct sockaddr *a)
 }
 
 /* Too many files are open: the next try is a moment later, not at once and always. */
-static void on_accept_again(evutil_socket_t fd, short what, void *listener)
+static void on_accept_again(evutil_socket_t fd, short what, void *server)
 {
+    struct server *s = server;
     (void)fd;
     (void)what;
-    evconnlistener_enable(listener);
+    if (!s->draining) evconnlistener_enable(evhttp_bound_socket_get_listener(s->listener));
 }
 
 static void on_accept_error(struct evconnlistener *listener, void *server)
 {
     struct server *s = server;
     evconnlistener_disable(listener);
-    event_base_once(s->base, -1, EV_TIMEOUT, on_accept_again, listener, &(struct timeval){ 0, 100000 });
+    event_base_once(s->base, -1, EV_TIMEOUT, on_accept_again, s, &(struct timeval){ 0, 100000 });
 }
 
 static enum forge_status bind_to(struct server *s, const struct addrinfo *a, struct forge_error *error)
@@ -321,7 +322,8 @@ static enum forge_status bind_to(struct server *s, const struct addrinfo *a, str
     char port[16] = "", host[128] = "";
     if (getsockname(evconnlistener_get_fd(l), (struct sockaddr *)&got, &n) == 0)
         getnameinfo((struct sockaddr *)&got, n, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-    if (!evhttp_bind_listener(s->http, l)) {
+    s->listener = evhttp_bind_listener(s->http, l);
+    if (!s->listener) {
         evconnlistener_free(l);
         return error_set(error, FORGE_NO_MEMORY, "out of memory for the server");
     }

@@ -36,24 +36,36 @@ static void on_grace_over(evutil_socket_t fd, short what, void *server)
     event_base_loopbreak(s->base);
 }
 
-static void stop_listening(struct evhttp_bound_socket *socket, void *http)
+/* No new connections and requests; what runs is finished. */
+static void drain(struct server *s)
 {
-    (void)http;
-    evconnlistener_disable(evhttp_bound_socket_get_listener(socket));
+    s->leaving = s->draining = true;
+    evhttp_del_accept_socket(s->http, s->listener);
+    if (!s->exchanges) { event_base_loopexit(s->base, NULL); return; }
+    fprintf(stderr, "ending: requests that run have %d s\n", s->options->grace);
+    event_base_once(s->base, -1, EV_TIMEOUT, on_grace_over, s, &(struct timeval){ s->options->grace, 0 });
 }
 
-/* The first signal: no new connections, what runs is finished; the second one ends it now. */
-static void on_signal(evutil_socket_t fd, short what, void *server)
+static void on_drain(evutil_socket_t fd, short what, void *server)
 {
     struct server *s = server;
     (void)fd;
     (void)what;
-    if (s->draining) { event_base_loopbreak(s->base); return; }
-    s->draining = true;
-    evhttp_foreach_bound_socket(s->http, stop_listening, NULL);
-    if (!s->exchanges) { event_base_loopexit(s->base, NULL); return; }
-    fprintf(stderr, "ending: requests that run have %d s\n", s->options->grace);
-    event_base_once(s->base, -1, EV_TIMEOUT, on_grace_over, s, &(struct timeval){ s->options->grace, 0 });
+    if (!s->draining) drain(s);
+}
+
+/* SIGTERM: first /health says it, so that who shares out requests sends no more of them here; then what runs is finished.  SIGINT, and
+ * each further signal: the next of these steps now. */
+static void on_signal(evutil_socket_t number, short what, void *server)
+{
+    struct server *s = server;
+    (void)what;
+    if (s->draining) event_base_loopbreak(s->base);
+    else if (s->leaving || number == SIGINT || s->options->drain == 0) drain(s);
+    else {
+        s->leaving = true;
+        event_base_once(s->base, -1, EV_TIMEOUT, on_drain, s, &(struct timeval){ s->options->drain, 0 });
+    }
 }
 
 /* A connection is a file: as many as the system lets this process have. */

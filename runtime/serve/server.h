@@ -61,7 +61,8 @@ struct server {
     char   **keys;                           /* [n_keys] */
     size_t   n_keys;
     bool     is_local;                       /* bound to the loopback */
-    bool     draining;
+    struct evhttp_bound_socket *listener;
+    bool     leaving, draining;              /* /health says 503; nothing new is taken */
     int      wake_fd;
     uint64_t n_requests, n_refused;
     time_t   began;

@@ -10,7 +10,7 @@
 void health_get(struct server *s, struct evhttp_request *r)
 {
     struct out o = { 0 };
-    if (s->draining) reply_error(s, r, false, 503, "the server is ending");
+    if (s->leaving) reply_error(s, r, false, 503, "the server is ending");
     else {
         out_text(&o, "{\"status\":\"ok\"}");
         reply_json(s, r, 200, &o);

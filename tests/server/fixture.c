@@ -19,7 +19,7 @@ int fixture_start(const char *const *arguments)
 int fixture_stop(void **state)
 {
     (void)state;
-    kill(server.pid, SIGTERM);
+    kill(server.pid, SIGINT);
     const int code = child_wait(&server, 40);
     if (code) fprintf(stderr, "exit code %d: %s\n", code, child_said(&server));
     return code;

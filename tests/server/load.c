@@ -4,7 +4,7 @@
  *
  * PORT: of a server that runs.  Prompts are token ids (of PROMPT-TOKENS, default 8, the first ones alike in half of the clients); answers
  * are streams, with WHOLE=1 in the environment not.  TEMPERATURE in the environment: default 0.8; 0 for --random-weights, whose logits are
- * ties by the thousand.  Prints a line; exit code 1: a request failed, memory grew, or the slowest client had less than half of the mean. */
+ * ties by the thousand.  SIGTERM ends it earlier.  Prints a line; exit code 1: a request failed, memory grew, or the slowest client had less than half of the mean. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@ static int port, n_tokens, n_prompt = 8;
 static const char *temperature = "0.8",
                   *const stream = "\"stream\":true,\"stream_options\":{\"include_usage\":true},";
 static double until;
+static volatile sig_atomic_t enough;         /* SIGTERM: no more texts */
 static bool whole;
 struct client { pthread_t thread; int number; unsigned long texts, tokens, failed; };
 
@@ -52,13 +53,15 @@ static void *run(void *client)
 {
     struct client *c = client;
     unsigned random = 12345u + 7919u * (unsigned)c->number;
-    while (now() < until) {
+    while (now() < until && !enough) {
         const long n = one(c, &random);
         if (n < 0) c->failed++;
         else { c->texts++; c->tokens += (unsigned long)n; }
     }
     return NULL;
 }
+
+static void on_enough(int number) { enough = number; }
 
 static long resident_kib(pid_t pid)
 {
@@ -85,6 +88,7 @@ int main(int argc, char **argv)
     const double seconds = atof(argv[3]);
     n_tokens = atoi(argv[4]);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGTERM, on_enough);
     struct child server = { 0 };
     if (runs) server.port = atoi(argv[1]);
     else server = child_start(argv[1], arguments);

@@ -457,7 +457,7 @@ static void full_queue(void **state)
 static void graceful_end(void **state)
 {
     (void)state;
-    struct child c = other((const char *const[]){ "--grace", "20", NULL });
+    struct child c = other((const char *const[]){ "--grace", "20", "--drain", "0", NULL });
     char some[64];
     const int fd = client_connect(c.port);
     client_request(fd, "POST", COMPLETIONS, "",
@@ -475,7 +475,7 @@ static void graceful_end(void **state)
     free(r.head);
     const int code = child_wait(&c, 30);
     if (code) fail_msg("exit code %d: %s", code, child_said(&c));
-    c = other((const char *const[]){ "--grace", "0", NULL });
+    c = other((const char *const[]){ "--grace", "0", "--drain", "0", NULL });
     const int silent = client_connect(c.port);
     client_request(silent, "POST", COMPLETIONS, "", "{\"prompt\":\"Once\",\"ignore_eos\":true,\"stream\":true}");
     usleep(20000);
@@ -483,6 +483,33 @@ static void graceful_end(void **state)
     ends_well(&c, SIGTERM);
     assert_true(now() - start < 5);
     close(silent);
+}
+
+/* Who shares out requests learns of the end before any is refused. */
+static void told_end(void **state)
+{
+    (void)state;
+    struct child c = other((const char *const[]){ "--drain", "1", NULL });
+    const double start = now();
+    kill(c.pid, SIGTERM);
+    struct reply r = { 0 };
+    do {
+        reply_free(&r);
+        r = ask(c.port, "GET", "/health", "", NULL);
+    } while (r.status == 200 && now() - start < 1);
+    assert_int_equal(r.status, 503);
+    reply_free(&r);
+    r = post(c.port, COMPLETIONS, "{\"prompt\":\"Once\",\"max_tokens\":2}");
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    assert_int_equal(child_wait(&c, 10), 0);
+    assert_true(now() - start >= 0.9);
+    c = other((const char *const[]){ "--drain", "600", NULL });
+    kill(c.pid, SIGTERM);
+    usleep(100000);
+    ends_well(&c, SIGTERM);
+    c = other((const char *const[]){ "--drain", "600", NULL });
+    ends_well(&c, SIGINT);
 }
 
 static void does_not_start(void **state)
@@ -516,7 +543,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(simple_answers), cmocka_unit_test(same_text), cmocka_unit_test(seeds), cmocka_unit_test(stops),
         cmocka_unit_test(log_probabilities), cmocka_unit_test(prefixes), cmocka_unit_test(refusals), cmocka_unit_test(origins),
         cmocka_unit_test(clients_that_leave), cmocka_unit_test(half_requests), cmocka_unit_test(keys), cmocka_unit_test(full_queue),
-        cmocka_unit_test(graceful_end), cmocka_unit_test(does_not_start),
+        cmocka_unit_test(graceful_end), cmocka_unit_test(told_end), cmocka_unit_test(does_not_start),
     };
     if (argc != 2) { fprintf(stderr, "usage: test_server PROGRAM\n"); return 2; }
     program = argv[1];
