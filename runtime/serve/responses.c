@@ -55,7 +55,8 @@ static struct json *messages_of(struct exchange *x)
         return NULL;
     }
     if (input->kind == JSON_ARRAY && !chat_few(x, input, "input")) return NULL;
-    if (instructions && instructions->kind == JSON_STRING && !chat_add_message(x, list, "system", json_same(&x->room, instructions))) return NULL;
+    if (instructions && instructions->kind == JSON_STRING && !chat_add_message(x, list, "system", json_same(&x->room, instructions)))
+        return NULL;
     if (input->kind == JSON_STRING && !chat_add_message(x, list, "user", json_same(&x->room, input))) return NULL;
     for (const struct json *i = input->kind == JSON_ARRAY ? input->first : NULL; i; i = i->next) if (!add_item(x, list, i)) return NULL;
     return list;
