@@ -3,7 +3,7 @@
 #   clang        warnings are errors; the unit tests
 #   sanitized    warnings are errors; builds what asan and fuzz_NAME run, with AddressSanitizer and UBSan: before them
 #   asan         the unit tests and those of commands, then compiled programs with both sanitizers inside
-#   fuzz_NAME    runs one of the libFuzzer targets for FUZZ_SECONDS (8) on seeds made of tests/data and the built-in YAML
+#   fuzz_NAME    runs one of the libFuzzer targets for FUZZ_SECONDS (6) on seeds made of tests/data and the built-in YAML
 #   tsan         ThreadSanitizer: the threaded unit tests, then a compiled program with 2 to 7 threads (with CHECK_FULL unfused, too, and the command line)
 #   kernels      tests of CPU kernels for every instruction set this machine or qemu runs, optimised (portable C and AVX2: with CHECK_FULL), and unoptimised with ASan and UBSan
 set -eu
@@ -242,7 +242,7 @@ END
         } >"$work/seeds/schema" ;;
     esac
     cd "$root"
-    "$dir/sanitized/$kind" -seed=1 -max_total_time="${FUZZ_SECONDS:-8}" -timeout=60 -rss_limit_mb=3000 -max_len=$length -print_final_stats=1 -close_fd_mask=3 \
+    "$dir/sanitized/$kind" -seed=1 -max_total_time="${FUZZ_SECONDS:-6}" -timeout=60 -rss_limit_mb=3000 -max_len=$length -print_final_stats=1 -close_fd_mask=3 \
         -artifact_prefix="$work/" "$work/corpus" "$work/seeds" >"$work.log" 2>&1 || { tail -60 "$work.log"; ls "$work"; exit 1; }
     grep -E 'stat::number_of_executed_units|stat::peak_rss|DONE' "$work.log"
     ;;

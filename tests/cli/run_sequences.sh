@@ -6,7 +6,9 @@ forgec=$1 golden=$2 source=$3 cc=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-"$cc" -std=c11 -D_GNU_SOURCE -O1 -I "$source" -c "$source/tests/cli/sequences.c" -o sequences.o
+steps=12                                         # of each sequence; on lanes few, but with everything
+[ $# -ne 6 ] || steps=6
+"$cc" -std=c11 -D_GNU_SOURCE -O1 -DSTEPS=$steps -I "$source" -c "$source/tests/cli/sequences.c" -o sequences.o
 # try MODEL TARGET THREADS...: options of the build are in $options
 try()
 {

@@ -28,11 +28,11 @@ build() {
     check "$to" 0 "$forgec" build "$of" -q --ctx 256 --spec ngram -o "$to" "$@"
 }
 build ./program "$golden/x-v2.gguf" -t "$FORGEC_LANES"
-by_chance 20 ./program "1 2" -n 160
+by_chance 20 ./program "1 ${full:+2}" -n 160
 as_plain 20 ./program -n 100 -s 1 --temp 0.8 -l 5+50 --no-graph
 as_plain 0 ./program -n 60 --temp 0
 # limits: of tokens, of the context, and a text that ends within a step
-for n in 1 2 97 98 99 100; do as_plain 0 ./program -n $n -s 1 --temp 0.8 -l 5+50; done
+for n in 1 2 ${full:+97 98} 99 100; do as_plain 0 ./program -n $n -s 1 --temp 0.8 -l 5+50; done
 for n in 100 101 200; do as_plain 20 ./program -c 114 -n $n -s 1 --temp 0.8 -l 5+50; done
 stop_as_plain GGFG ./program
 chat_as_plain 20 ./program

@@ -10,7 +10,10 @@
 #include "runtime/model/state.h"
 #include "runtime/run/session.h"
 
-enum { N = 8, STEPS = 12 };
+#ifndef STEPS
+#define STEPS 12                                  /* 6 or more */
+#endif
+enum { N = 8 };
 
 static struct forge_error error;
 static float *truth[N][STEPS + 1], *logits[N];           /* [n_vocab]: after the prompt and after each token */
