@@ -4,7 +4,8 @@
 #   ./setup.sh test        install what is missing, build forgec in several ways, run all tests
 #   ./setup.sh test full   the same with every combination of formats, fusion, modes and targets, and longer fuzzing: before a release
 #   ./setup.sh packages    install what both need, and nothing else
-# Packages are installed with apt-get, as root or through sudo; where nothing is missing neither is asked for, and no network.
+# Packages are installed with apt-get, as root or through sudo; where nothing is missing neither is asked for, and no network.  Tests with clients of
+# others install three packages of npm's in the build folder, the first time.
 # Elsewhere than on Debian and Ubuntu the script says what is missing.  Only the story goes to stdout of `story`.
 set -eu
 cd "$(dirname "$0")"
@@ -136,7 +137,8 @@ install_hip() {
     say "the package archives have no libamdhip64; its test is skipped"
 }
 
-# A browser, 100 MB to load, with what reads its pictures and papers: they hold the page of `forgec compare`.  Only that test needs them, so only root gets them.
+# A browser, 100 MB to load, with what reads its pictures and papers: they hold the page of `forgec compare`, and the browser that of programs with a server.
+# Only those tests need them, so only root gets them.
 install_browser() {
     [ "$(id -u)" -eq 0 ] && has apt-get || return 0
     set --
@@ -145,12 +147,34 @@ install_browser() {
     has pdftotext || set -- "$@" poppler-utils
     for package in "$@"; do
         LC_ALL=C apt-cache policy "$package" 2>/dev/null | grep -q 'Candidate: [^(]' && continue
-        say "the package archives have no $package; the test of pages is skipped"
+        say "the package archives have no $package; the tests of pages are skipped"
         return 0
     done
     [ $# -gt 0 ] || return 0
     say "installing $*"
-    apt install --no-install-recommends "$@" || say "$* cannot be installed; the test of pages is skipped"
+    apt install --no-install-recommends "$@" || say "$* cannot be installed; the tests of pages are skipped"
+}
+
+# Node and npm, 50 MB to load where Debian's are missing, and with them the clients of OpenAI and Anthropic into the build folder DIR: they
+# and the page of programs with a server are tried.  Only those tests need them, so only root gets packages.
+install_node() {
+    has node && has npm && return 0
+    [ "$(id -u)" -eq 0 ] && has apt-get || return 0
+    set --
+    has node || set -- nodejs
+    say "installing $* npm"
+    apt install --no-install-recommends "$@" npm || say "$* npm cannot be installed; the test of clients is skipped"
+}
+
+install_clients() {     # DIR
+    if ! has npm; then say "there is no npm; the test of clients is skipped"; return 0; fi
+    clients=tests/server/clients
+    ! cmp -s $clients/package-lock.json "$1/npm/installed" || return 0
+    mkdir -p "$1/npm"
+    cp $clients/package.json $clients/package-lock.json "$1/npm"
+    say "installing the clients of $clients/package.json with npm"
+    if (cd "$1/npm" && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --fetch-retries=1) >&2; then cp $clients/package-lock.json "$1/npm/installed"
+    else say "npm cannot install them; the test of clients is skipped"; rm -rf "$1/npm"; fi
 }
 
 # ---- the commands ----
@@ -176,6 +200,8 @@ tests() {       # DIR [CMAKE-OPTIONS...]
     install_missing test
     install_hip
     install_browser
+    install_node
+    install_clients "$out"
     export XDG_CACHE_HOME="$PWD/$out/cache"
     timed "configuring (gcc, warnings are errors)" cmake -S . -B "$out" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=gcc -DFORGEC_TESTS=ON \
         -DFORGEC_WERROR=ON -DFORGEC_CHECKS=ON "$@"
@@ -189,6 +215,6 @@ case "$*" in
     story) story ;;
     test) tests build/test ;;
     'test full') tests build/full -DFORGEC_FULL=ON ;;
-    packages) install_missing test; install_hip; install_browser; say "nothing is missing" ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0"; [ "${1-}" = --help ] || exit 2 ;;
+    packages) install_missing test; install_hip; install_browser; install_node; say "nothing is missing" ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0"; [ "${1-}" = --help ] || exit 2 ;;
 esac
