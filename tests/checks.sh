@@ -240,6 +240,45 @@ END
 {"format":"date-time"},{"allOf":[{"properties":{"a":{}}},{"required":["a"]}]}]}
 END
         } >"$work/seeds/schema" ;;
+    fuzz_http)          # the first byte: see fuzz_http.c; a seed a line, \r\n as such, PATH BODY or, from \040 on, what is sent
+        length=8192 n=0
+        while IFS= read -r line; do
+            n=$((n + 1))
+            printf '%b' "$line" >"$work/seeds/$n"
+        done <<'END'
+\0/v1/completions {"prompt":"Once","max_tokens":9,"temperature":0.7,"top_p":0.9,"top_k":40,"min_p":0.1,"seed":1,"n":2,"stop":["x","\n"]}
+\0020/v1/completions {"prompt":[5,6,7],"stream":true,"stream_options":{"include_usage":true},"logprobs":3,"logit_bias":{"5":-100},"ignore_eos":true}
+\0/v1/completions {"prompt":["Once"],"grammar":"root ::= [a-z]+ \\"x\\"","repeat_penalty":1.1,"presence_penalty":1,"cache_prompt":false}
+\0/v1/completions {"prompt":"Once","json_schema":{"type":"array","items":{"type":"boolean"},"maxItems":2},"logit_bias":[[5,false]]}
+\0/v1/chat/completions {"messages":[{"role":"system","content":"be"},{"role":"user","content":[{"type":"text","text":"hi"}]}],"max_tokens":9,"logprobs":true,"top_logprobs":2}
+\0/v1/chat/completions {"messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\\"a\\":1}"}}]},{"role":"tool","tool_call_id":"c","content":"3"}],"stream":true}
+\0/v1/chat/completions {"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}}}],"tool_choice":"required","parallel_tool_calls":false,"stream":true,"n":2}
+\0/v1/chat/completions {"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"So"}],"chat_template_kwargs":{"enable_thinking":true},"reasoning_effort":"low","tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"auto"}
+\0/v1/chat/completions {"messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"p","strict":true,"schema":{"type":"object","properties":{"k":{"enum":["a","b"]}},"required":["k"],"additionalProperties":false}}}}
+\0/v1/responses {"input":"x","instructions":"be","max_output_tokens":9,"text":{"format":{"type":"json_object"}},"metadata":{"a":"b"}}
+\0/v1/responses {"input":[{"role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"7"},{"type":"reasoning","summary":[]}],"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"tool_choice":{"type":"function","name":"f"},"stream":true}
+\0/v1/messages {"system":[{"type":"text","text":"be"}],"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"max_tokens":9,"stop_sequences":["x","e"],"stream":true}
+\0/v1/messages {"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"tool_use","id":"i","name":"f","input":{"a":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"i","content":"7"}]}],"max_tokens":90,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true}}
+\0/v1/messages {"messages":[{"role":"user","content":"xyz"}],"max_tokens":90,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"},"stream":true}
+\0/v1/messages/count_tokens {"messages":[{"role":"user","content":"x"}]}
+\0/apply-template {"messages":[{"role":"user","content":"x"}],"documents":[{"text":"d"}]}
+\0001/tokenize {"content":"Once<|im_end|>","add_special":true,"parse_special":false,"with_pieces":true}
+\0001/detokenize {"tokens":[1,2,300]}
+\0002/v1/embeddings {"input":["a",[5,6],"c"],"encoding_format":"base64"}
+\0/v1/models
+\0/metrics
+\0/slots
+\0/props
+\0314/v1/chat/completions {"messages":[{"role":"user","content":"x"}],"stream":true}
+\0310/v1/completions {"prompt":"x","n":3}
+\0300/v1/completions {"prompt":"x","stream":true,"n":2}
+\0040POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 33\r\n\r\n{"prompt":"Once","max_tokens":3} GET /health HTTP/1.1\r\n\r\n
+\0041POST /tokenize?a=b HTTP/1.1\r\nHost: [::1]:80\r\nX-Api-Key: key1\r\nOrigin: https://page.example\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\n{"con\r\na\r\ntent":"x"}\r\n0\r\nT: u\r\n\r\n
+\0041POST /v1/messages HTTP/1.1\r\nAuthorization: Bearer key2\r\nContent-Length: 2\r\n\r\n{}
+\0041OPTIONS /v1/models HTTP/1.1\r\nOrigin: https://other.example\r\nAccess-Control-Request-Method: POST\r\n\r\n
+\0040GET http://localhost/v1/models HTTP/1.0\r\nConnection: keep-alive\r\n\r\nHEAD / HTTP/1.1\r\nExpect: 100-continue\r\n\r\n
+END
+        ;;
     esac
     cd "$root"
     "$dir/sanitized/$kind" -seed=1 -max_total_time="${FUZZ_SECONDS:-6}" -timeout=60 -rss_limit_mb=3000 -max_len=$length -print_final_stats=1 -close_fd_mask=3 \

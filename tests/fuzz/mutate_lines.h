@@ -5,21 +5,13 @@
 #define FORGEC_MUTATE_LINES_H
 #include <ctype.h>
 #include <string.h>
+#include "pick.h"
 
 enum { MUTATE_LINES = 400 };
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 static const char *another_line(void);
-
-static uint64_t random_state;
-static uint32_t pick(uint32_t n)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 20) % n;
-}
 
 static uint32_t split(struct arena *a, const char *text, size_t size, const char *lines[], uint32_t most)
 {
@@ -82,7 +74,7 @@ static uint32_t edit_line(struct arena *a, const char *lines[], uint32_t n)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    random_state = ((uint64_t)seed + 1) * 0x9e3779b97f4a7c15u | 1;
+    pick_from(seed);
     if (size < 2 || pick(16) == 0) return LLVMFuzzerMutate(data, size, max_size);
     struct arena *a = arena_create();
     const char *lines[MUTATE_LINES + 1];
