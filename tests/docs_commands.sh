@@ -8,6 +8,7 @@
 #   MODEL.gguf          the bundled model
 #   "on the machine with the GPU" in a comment: exit code 8 with its sentence will do, where there is none
 #   apt-get, sudo       install nothing: what setup.sh asks for is here, or this test fails
+#   curl                fails where the answer is an error, and keeps the others, so that their shapes are looked at
 #   clang-19, ld.lld-19 where there is only another version: that one
 build=$1 cmake=$2
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -37,6 +38,13 @@ cp "$build/forgec" build/release/
 END
 printf '#!/bin/sh\necho "a test installs nothing" >&2\nexit 1\n' > "$tmp/bin/apt-get"
 cp "$tmp/bin/apt-get" "$tmp/bin/sudo"
+cat > "$tmp/bin/curl" <<END
+#!/bin/bash
+body=\$("$(command -v curl)" -f "\$@") || exit
+printf '%s\n' "\$body"
+printf '%s\n' "\$*" "\$body" > "$tmp/answers/\$(ls "$tmp/answers" | wc -l)"
+END
+mkdir "$tmp/answers"
 chmod +x "$tmp/bin/"*
 newest() { for v in '' -19 -20 -21 -22 -23 -24 -25; do if command -v "$1$v" > /dev/null && [ -z "$v" ]; then continue; fi; command -v "$1$v" && return; done; command -v "$1"; }
 for tool in clang ld.lld; do command -v $tool-19 > /dev/null || ln -s "$(newest $tool)" "$tmp/bin/$tool-19"; done
@@ -77,7 +85,45 @@ run_page README.md 15
 export PATH=$tree/build/release:$PATH                  # README says so
 run_page docs/embedding.md 4
 run_page docs/tour/README.md 6
-run_page docs/server.md 8
+run_page docs/server.md 20
+
+# ---- what the examples of curl were answered: a check for each ----
+# answered REQUEST PATTERN...: the one request that REQUEST matches has an answer with lines that match each PATTERN, the first from its beginning
+answered() {
+    name="curl $1"
+    files=()
+    for f in "$tmp"/answers/*; do [[ $(head -n 1 "$f") =~ $1 ]] && files+=("$f"); done
+    [ ${#files[@]} -eq 1 ] || { bad "${#files[@]} such requests"; return; }
+    tail -n +2 "${files[0]}" > "$tmp/out"
+    head -n 1 "$tmp/out" | grep -qE -e "^$2" || bad "the answer does not begin with $2"
+    for pattern in "${@:3}"; do grep -qE -e "$pattern" "$tmp/out" || bad "no $pattern"; done
+    rm "${files[0]}"
+    tests=$((tests + 1))
+}
+: > "$tmp/err"
+usage='"usage":\{"prompt_tokens":[0-9]+,"completion_tokens":20,"total_tokens":[0-9]+,"prompt_tokens_details":\{"cached_tokens":[0-9]+\}\}'
+timings='"timings":\{"cache_n":[0-9]+,.*"predicted_per_second":[0-9.]+\}\}$'
+completion='\{"id":"cmpl-[0-9a-f]+","object":"text_completion","created":[0-9]+,"model":"[^"]+","choices":\[\{"index":0,"text":"'
+chat='\{"id":"chatcmpl-[0-9a-f]+","object":"chat\.completion","created":[0-9]+,"model":"[^"]+","choices":\[\{"index":0,"message":\{"role":"assistant","content":'
+delta='^data: \{"id":"chatcmpl-[0-9a-f]+","object":"chat\.completion\.chunk",.*"delta":\{'
+answered '/v1/completions .*"seed": 1' "$completion.+\",\"logprobs\":null,\"finish_reason\":\"length\"\}\],$usage,$timings"
+answered '/v1/completions .*"stream": true' "data: $completion" '"text":"","logprobs":null,"finish_reason":"(length|stop)"\}\]\}$' '^data: \[DONE\]$'
+answered '/v1/models' '\{"object":"list","data":\[\{"id":"[^"]+","object":"model",.*\}\]\}$'
+answered '/tokenize' '\{"tokens":\[\{"id":[0-9]+,"piece":"Once"\}(,\{"id":[0-9]+,"piece":"[^"]+"\})+\]\}$'
+answered '/metrics' '# HELP ' '^# TYPE llamacpp:tokens_predicted_total counter$' '^llamacpp:tokens_predicted_total [0-9]+$'
+answered '/v1/chat/completions .*"stream": true' 'data: .*"delta":\{"role":"assistant","content":""\}' "$delta\"content\":\".+\"\}" \
+    "$delta\},\"logprobs\":null,\"finish_reason\":\"length\"" "^data: .*\"choices\":\[\],$usage,$timings" '^data: \[DONE\]$'
+answered '/v1/chat/completions .*json_schema' "$chat"'"\{.*\\"name\\":.*\\"kind\\":.*\\"(king|fox)\\".*\}",.*"finish_reason":"stop"'
+answered '/v1/chat/completions .*"tools"' "$chat"'null,"tool_calls":\[\{"id":"call_[0-9a-f]+","type":"function","function":\{"name":"add","arguments":"\{.*\\"a\\":.*[0-9].*\}"\}\}\],.*"finish_reason":"tool_calls"'
+answered '/v1/responses' '\{"id":"resp_[0-9a-f]+","object":"response",.*"status":"incomplete",.*"output":\[\{"type":"message",.*"usage":\{"input_tokens":[0-9]+,.*"output_tokens":20,.*\}\}$'
+answered '/v1/messages -d' '\{"id":"msg_[0-9a-f]+","type":"message",.*"content":\[\{"type":"text","text":".+"\}\],"stop_reason":"max_tokens",.*"output_tokens":20\}\}$'
+answered '/v1/messages/count_tokens' '\{"input_tokens":[0-9]+\}$'
+answered '/apply-template' '\{"prompt":"<user>Tell\\n<assistant>"\}$'
+name='curl /health'
+for f in "$tmp"/answers/*; do
+    [[ $(head -n 1 "$f") == *"/health" ]] || { bad "no check for: $(head -n 1 "$f")"; continue; }
+    [ "$(tail -n +2 "$f")" = '{"status":"ok"}' ] || bad "$(cat "$f")"
+done
 
 # ---- output that other pages quote ----
 # shown PAGE NAME: what the command wrote to $tmp/shown holds every line of a block of the page that begins with NAME
