@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "runtime/run/entropy.h"
 #include "runtime/text/tokenize.h"
@@ -37,20 +38,30 @@ static void on_gone(struct evhttp_connection *connection, void *exchange)
     cancel(x);
 }
 
-/* The client has closed its side: evhttp, which does not read while a request is answered, would not know of it before it writes. */
+static void on_closed(evutil_socket_t fd, short what, void *exchange);
+
+/* evhttp, which does not read while a request is answered, would not know of a client that leaves before it writes.  libevent tells of a
+ * side that is closed as EV_CLOSED, of a connection that is reset as of one to be read. */
+static void watch_for(struct exchange *x, evutil_socket_t fd, short what)
+{
+    unwatch(x);
+    x->closed = event_new(x->server->base, fd, what, on_closed, x);
+    if (x->closed) event_add(x->closed, NULL);
+}
+
 static void on_closed(evutil_socket_t fd, short what, void *exchange)
 {
-    (void)fd;
-    (void)what;
-    cancel(exchange);
+    char byte;
+    const ssize_t n = what & EV_CLOSED ? 0 : recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n > 0) watch_for(exchange, fd, EV_CLOSED);           /* the next request waits already */
+    else cancel(exchange);
 }
 
 static void watch(struct exchange *x)
 {
     struct evhttp_connection *c = evhttp_request_get_connection(x->request);
     evhttp_connection_set_closecb(c, on_gone, x);
-    x->closed = event_new(x->server->base, bufferevent_getfd(evhttp_connection_get_bufferevent(c)), EV_CLOSED, on_closed, x);
-    if (x->closed) event_add(x->closed, NULL);
+    watch_for(x, bufferevent_getfd(evhttp_connection_get_bufferevent(c)), EV_READ | EV_CLOSED);
 }
 
 struct evhttp_request *exchange_let_go(struct exchange *x)

@@ -2,6 +2,7 @@
 // PROGRAM=... node openai.mjs; the program has been built with tests/server/chat.jinja.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { after, before, test } from "node:test";
 import OpenAI from "openai";
 import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
@@ -126,21 +127,38 @@ test("a JSON schema, parsed by the helper", async () => {
     if (object.choices[0].finish_reason === "stop") assert.equal(typeof JSON.parse(object.choices[0].message.content), "object");
 });
 
-test("cancellation frees the slot", async () => {
-    // Sixteen texts as long as the context: seconds, if nobody stops them.
-    const long = { model, messages, n: 16, max_tokens: 100000, ignore_eos: true };
+// Sixteen texts as long as the context: seconds, if nobody stops them.
+const long = { n: 16, max_tokens: 100000, ignore_eos: true };
+async function isCut(leave) {
     const all = 16 * ((await (await fetch(server.url + "/props")).json()).default_generation_settings.n_ctx - 100);
-    const before = await server.drawn(), abort = new AbortController();
-    const stream = await client.chat.completions.create({ ...long, stream: true }, { signal: abort.signal });
-    let chunks = 0;
-    for await (const chunk of stream) if (chunk && ++chunks === 3) abort.abort();        // the client ends the loop
-    await server.idle();
-    const other = new AbortController(), waits = client.chat.completions.create(long, { signal: other.signal });
-    setTimeout(() => other.abort(), 30);
-    await assert.rejects(waits, OpenAI.APIUserAbortError);
+    const before = await server.drawn();
+    await leave();
     await server.idle();
     const drawn = await server.drawn() - before;
-    assert(drawn > 0 && drawn < all, `${drawn} tokens, of ${all} of one request`);
+    assert(drawn > 0 && drawn < all, `${drawn} tokens, of ${all} of a request`);
+}
+
+test("cancellation frees the slot", async () => {
+    const abort = new AbortController(), other = new AbortController();
+    await isCut(async () => {
+        let chunks = 0;
+        for await (const chunk of await client.chat.completions.create({ model, messages, ...long, stream: true }, { signal: abort.signal }))
+            if (chunk && ++chunks === 3) abort.abort();        // the client ends the loop
+    });
+    await isCut(async () => {
+        setTimeout(() => other.abort(), 30);
+        await assert.rejects(client.chat.completions.create({ model, messages, ...long }, { signal: other.signal }), OpenAI.APIUserAbortError);
+    });
+});
+
+test("so do connections that are reset or closed", async () => {
+    const body = JSON.stringify({ prompt: "Once", ...long }), head = `POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`;
+    for (const how of ["resetAndDestroy", "destroy", "end"])
+        await isCut(async () => {
+            const socket = connect(new URL(server.url).port, "127.0.0.1", () => socket.write(head + body)).on("error", () => {});
+            while (await server.slots() === 0);
+            socket[how]();
+        });
 });
 
 test("errors have the client's classes", async () => {
