@@ -3,7 +3,8 @@
 #   clang        warnings are errors; the unit tests
 #   sanitized    warnings are errors; builds what asan and fuzz_NAME run, with AddressSanitizer and UBSan: before them
 #   asan         the unit tests and those of commands, then compiled programs with both sanitizers inside
-#   fuzz_NAME    runs one of the libFuzzer targets for FUZZ_SECONDS (6) on seeds made of tests/data and the built-in YAML
+#   fuzz_NAME    runs one of the libFuzzer targets for FUZZ_SECONDS (6) on seeds made of tests/data and the built-in YAML; after
+#                sanitized, for an hour: FUZZ_SECONDS=3600 tests/checks.sh fuzz_http build/test/checks clang-19
 #   tsan         ThreadSanitizer: the threaded unit tests, then a compiled program with 2 to 7 threads (with CHECK_FULL unfused, too, and the command line)
 #   kernels      tests of CPU kernels for every instruction set this machine or qemu runs, optimised (portable C and AVX2: with CHECK_FULL), and unoptimised with ASan and UBSan
 set -eu
