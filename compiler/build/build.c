@@ -323,7 +323,7 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
 {
     const struct profile *first = targets[0].profile;
     size_t n_jobs;
-    struct cc_job *jobs = cc_runtime_jobs(a, first, o->has_server, n + 1, &n_jobs);
+    struct cc_job *jobs = cc_runtime_jobs(a, first, (struct cc_parts){ o->has_server, chat.data != NULL }, n + 1, &n_jobs);
     const size_t n_done = compile_kernels(a, o, tc, targets, n, eo, jobs, n_jobs) ? n_jobs : 0;
     double since = build_seconds();
     const char *symbols[COUNT_OF(o->targets)];

@@ -258,7 +258,7 @@ static bool library_takes(const char *path, const struct profile *profile)
     return !strncmp(path, "runtime/library/", 16) || in_list(shared, path);
 }
 
-static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, bool server, size_t extra, size_t *n_jobs)
+static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, struct cc_parts parts, size_t extra, size_t *n_jobs)
 {
     const char **paths = resource_list(a, NULL, "runtime/");
     size_t       count = 0;
@@ -269,7 +269,8 @@ static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, bo
         const size_t length = strlen(paths[i]);
         if (length < 2 || strcmp(paths[i] + length - 2, ".c") != 0) continue;
         if (is_library(like->kind) ? !library_takes(paths[i], like->profile) : !strncmp(paths[i], "runtime/library/", 16)) continue;
-        if (!server && !strncmp(paths[i], "runtime/serve/", 14)) continue;
+        if (!parts.server && !strncmp(paths[i], "runtime/serve/", 14)) continue;
+        if (!parts.terminal && !strncmp(paths[i], "runtime/terminal/", 17)) continue;
         struct cc_job *job = &jobs[(*n_jobs)++];
         *job = *like;
         job->name = paths[i];
@@ -280,9 +281,9 @@ static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, bo
     return jobs;
 }
 
-struct cc_job *cc_runtime_jobs(struct arena *a, const struct profile *profile, bool server, size_t extra, size_t *n_jobs)
+struct cc_job *cc_runtime_jobs(struct arena *a, const struct profile *profile, struct cc_parts parts, size_t extra, size_t *n_jobs)
 {
-    return source_jobs(a, &(struct cc_job){ .kind = CC_RUNTIME, .profile = profile }, server, extra, n_jobs);
+    return source_jobs(a, &(struct cc_job){ .kind = CC_RUNTIME, .profile = profile }, parts, extra, n_jobs);
 }
 
 const char *const *cc_server_libraries(struct arena *a, const struct profile *profile)
@@ -304,7 +305,7 @@ const char *const *cc_server_libraries(struct arena *a, const struct profile *pr
 
 struct cc_job *cc_library_jobs(struct arena *a, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs)
 {
-    return source_jobs(a, &(struct cc_job){ .kind = CC_LIBRARY, .profile = profile, .flags = flags }, false, extra, n_jobs);
+    return source_jobs(a, &(struct cc_job){ .kind = CC_LIBRARY, .profile = profile, .flags = flags }, (struct cc_parts){ false, false }, extra, n_jobs);
 }
 
 struct bytes cc_hidden(struct arena *a, struct bytes source)

@@ -56,9 +56,10 @@ struct cc_job {
 /* Compiles all jobs, several at once, kernels first.  Dies when one fails: of a source with text of the user's with all that clang says, of
  * others with its first error in the line (-v: and all it says), since that is a mistake of forgec's. */
 void cc_compile(struct arena *a, struct toolchain *tc, struct cc_job *jobs, size_t n_jobs);
-/* Jobs for every runtime/NAME.c (a program's runtime; runtime/serve with server only), includes already pasted; room for extra more jobs at
- * the end.  *n_jobs: without these. */
-struct cc_job *cc_runtime_jobs(struct arena *a, const struct profile *profile, bool server, size_t extra, size_t *n_jobs);
+/* Jobs for every runtime/NAME.c (a program's runtime; of runtime/serve and runtime/terminal what is asked for), includes already pasted;
+ * room for extra more jobs at the end.  *n_jobs: without these. */
+struct cc_parts { bool server, terminal; };
+struct cc_job *cc_runtime_jobs(struct arena *a, const struct profile *profile, struct cc_parts parts, size_t extra, size_t *n_jobs);
 /* The archives of libevent that a program with a server is linked with, NULL-terminated.  Dies where they are not installed. */
 const char *const *cc_server_libraries(struct arena *a, const struct profile *profile);
 /* The same for a library: every runtime/library/NAME.c and the tokenizer; on a GPU what drives it, too.  flags: of all of them,

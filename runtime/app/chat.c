@@ -7,38 +7,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/run/session.h"
+#include "chat.h"
 #include "runtime/text/tokenize.h"
 #include "runtime/chat/answer.h"
 #include "runtime/chat/tokens.h"
 
-enum { LINE_BYTES = 1 << 16, TURN_EXTRA = 64 };                  /* TURN_EXTRA: more than what stands around a plain turn */
+enum { TURN_EXTRA = 64 };                                        /* more than what stands around a plain turn */
 static const size_t MOST_BYTES = (size_t)1 << 30;                /* of a room and of a text */
-
-/* text, reasoning: its own; reasoning NULL: none */
-struct message { const char *role; char *text, *reasoning; size_t n, n_reasoning; };
-
-struct chat {
-    struct forge_session *session;
-    const uint8_t  *template;        /* NULL: plain turns */
-    const struct json *options;      /* --chat-template-kwargs, or NULL */
-    void           *options_memory;
-    struct message *messages;
-    size_t          n_messages, most_messages, first;    /* first: 1 with a system message */
-    int32_t        *held;            /* [n_held] of n_ctx + 1: what the sequence has read, then what is drawn */
-    size_t          n_held;
-    int32_t        *wanted;          /* [n_wanted] what it shall have read before it answers */
-    size_t          n_wanted, most_wanted;
-    char           *line;            /* [LINE_BYTES] */
-    char            tail[512];       /* [n_tail] the end of the prompt, which may have opened the model's reasoning */
-    size_t          n_tail;
-    int32_t         pending;         /* plain turns: drawn and printed, but not read; -1: none */
-};
 
 static enum forge_status no_memory(struct forge_error *error) { return error_set(error, FORGE_NO_MEMORY, "out of memory for the chat"); }
 
-/* text: [n] bytes, copied. */
-static enum forge_status message_add(struct chat *c, const char *role, const char *text, size_t n, struct forge_error *error)
+enum forge_status chat_add(struct chat *c, const char *role, const char *text, size_t n, struct forge_error *error)
 {
     if (c->n_messages == c->most_messages) {
         const size_t most = c->most_messages ? 2 * c->most_messages : 16;
@@ -51,24 +30,64 @@ static enum forge_status message_add(struct chat *c, const char *role, const cha
     if (!copy) return no_memory(error);
     memcpy(copy, text, n);
     copy[n] = 0;
-    c->messages[c->n_messages++] = (struct message){ .role = role, .text = copy, .n = n };
+    c->messages[c->n_messages++] = (struct message){ .role = role, .text = copy, .n = n, .n_held = c->n_held, .pending = c->pending };
     return FORGE_OK;
+}
+
+void chat_free_messages(struct message *messages, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(messages[i].text);
+        free(messages[i].reasoning);
+    }
 }
 
 static void messages_drop(struct chat *c, size_t from)
 {
-    while (c->n_messages > from) {
-        struct message *m = &c->messages[--c->n_messages];
-        free(m->text);
-        free(m->reasoning);
+    if (from >= c->n_messages) return;
+    chat_free_messages(c->messages + from, c->n_messages - from);
+    c->n_messages = from;
+}
+
+/* To what was held before the message, where the text is not made anew from the messages. */
+static void go_back(struct chat *c, const struct message *before)
+{
+    if (c->template) return;
+    c->n_held = before->n_held < c->n_held ? before->n_held : c->n_held;
+    c->pending = before->pending;
+}
+
+void chat_take_back(struct chat *c, size_t from)
+{
+    if (from >= c->n_messages) return;
+    go_back(c, &c->messages[from]);
+    messages_drop(c, from);
+}
+
+enum forge_status chat_system(struct chat *c, const char *text, struct forge_error *error)
+{
+    if (text) {
+        TRY(chat_add(c, "system", text, strlen(text), error));
+        const struct message added = c->messages[--c->n_messages];
+        memmove(c->messages + 1, c->messages, c->n_messages++ * sizeof *c->messages);
+        c->messages[0] = added;
     }
+    const size_t at = text != NULL;
+    if (c->first) {                                              /* the one that was there */
+        chat_free_messages(c->messages + at, 1);
+        memmove(c->messages + at, c->messages + at + 1, (--c->n_messages - at) * sizeof *c->messages);
+    }
+    c->first = at;
+    return FORGE_OK;
 }
 
 /* Only the system message and the last one stay. */
 static void messages_forget(struct chat *c)
 {
-    const struct message last = c->messages[--c->n_messages];
+    struct message last = c->messages[--c->n_messages];
     messages_drop(c, c->first);
+    last.n_held = 0;
+    last.pending = -1;
     c->messages[c->n_messages++] = last;
 }
 
@@ -142,7 +161,7 @@ static bool render(struct chat *c, struct room *r, struct chat_text *text, struc
     struct json all;
     char bos[256], eos[256];
     const uint8_t *vocab = c->session->program->vocab;
-    const struct chat_input in = { &all, c->options, token_text(vocab, forge_vocab_bos(vocab), bos, sizeof bos),
+    const struct chat_input in = { &all, c->template_options, token_text(vocab, forge_vocab_bos(vocab), bos, sizeof bos),
                                    token_text(vocab, forge_vocab_eos(vocab), eos, sizeof eos), local_seconds(), 0 };
     if (make_variables(c, r, &all)) return chat_render(c->template, NULL, &in, r, text, fault);
     fault->fault = CHAT_NO_ROOM;
@@ -290,8 +309,8 @@ static enum forge_status keep_answer(struct chat *c, size_t n_drawn, struct forg
     enum forge_status status = text && parts.content && parts.reasoning ? FORGE_OK : no_memory(error);
     if (status == FORGE_OK) {
         for (size_t i = 0; i < n_drawn; i++) n += forge_token_text(vocab, drawn[i], marks, text + n, bytes - n);
-        if (!marks) status = message_add(c, "assistant", text, n, error);
-        else if (split(c, text, n, &parts)) status = message_add(c, "assistant", parts.content, parts.n_content, error);
+        if (!marks) status = chat_add(c, "assistant", text, n, error);
+        else if (split(c, text, n, &parts)) status = chat_add(c, "assistant", parts.content, parts.n_content, error);
         else status = no_memory(error);
     }
     if (status == FORGE_OK && parts.n_reasoning > 0) {
@@ -326,19 +345,19 @@ static enum forge_status want(struct chat *c, bool *fits, struct forge_error *er
     return FORGE_OK;
 }
 
-static enum forge_status answer(struct chat *c, const char *user, struct forge_error *error)
+/* What the user said last. */
+static enum forge_status answer(struct chat *c, struct forge_error *error)
 {
     struct forge_session *s = c->session;
     const struct forge_options *o = s->options;
     bool fits;
-    TRY(message_add(c, "user", user, strlen(user), error));
     TRY(want(c, &fits, error));
     if (!fits || c->n_wanted == 0) return FORGE_OK;
     TRY(read_wanted(c, error));
     const uint32_t before = s->sequence->n_past;
     enum forge_ending ending;
     s->out.last = 0;
-    TRY(session_generate(s, o->n_predict >= 0 ? o->n_predict : -1, o->single_turn, &ending, error));
+    TRY(session_generate(s, o->n_predict, o->single_turn, &ending, error));
     if (s->out.last != '\n') TRY(write_all(STDOUT_FILENO, "\n", 1, "stdout", error));
     if (ending == ENDED_CONTEXT) fprintf(stderr, "context of %u tokens is full\n", s->engine->n_ctx);
     const size_t read = s->sequence->n_past - before;
@@ -350,42 +369,29 @@ static enum forge_status answer(struct chat *c, const char *user, struct forge_e
     return keep_answer(c, n - has_end, error);
 }
 
-/* Half a turn is none: what was asked goes, and of plain lines what was read of it. */
-static void forget_turn(struct chat *c, size_t n_messages, size_t n_held, int32_t pending)
+static bool last_is_of_user(const struct chat *c) { return c->n_messages > c->first && c->messages[c->n_messages - 1].role[0] == 'u'; }
+
+/* What the user said last, again: the answer that was there comes back where no other takes its place. */
+static enum forge_status answer_again(struct chat *c, struct forge_error *error)
 {
-    messages_drop(c, n_messages);
-    if (c->template) return;
-    c->n_held = n_held < c->n_held ? n_held : c->n_held;
-    c->pending = pending;
+    struct message before = c->messages[--c->n_messages];
+    go_back(c, &c->messages[c->n_messages - 1]);
+    const enum forge_status status = answer(c, error);
+    if (last_is_of_user(c)) c->messages[c->n_messages++] = before;
+    else chat_free_messages(&before, 1);
+    return status;
 }
 
-/* A line of stdin without its newline; false at the end, on an error, on Ctrl-C. */
-static bool read_line(char *line, bool terminal)
-{
-    for (;;) {
-        if (terminal) fputs("> ", stderr);
-        if (!fgets(line, LINE_BYTES, stdin)) return false;
-        const size_t n = strcspn(line, "\n");
-        const bool whole = line[n] == '\n' || n + 1 < LINE_BYTES;
-        line[n] = 0;
-        if (whole) return true;
-        for (int c = 0; c != '\n' && c != EOF;) c = getchar();
-        fprintf(stderr, "a line of more than %d bytes is not taken (-f FILE takes longer ones)\n", LINE_BYTES - 1);
-    }
-}
-
-/* One turn.  *stay: the chat goes on. */
-static enum forge_status turn(struct chat *c, const char *user, bool *stay, struct forge_error *error)
+enum forge_status chat_turn(struct chat *c, const char *user, struct forge_error *error)
 {
     struct forge_session *s = c->session;
-    const size_t n_messages = c->n_messages, n_held = c->n_held;
-    const int32_t pending = c->pending;
-    enum forge_status status = answer(c, user, error);
+    const bool begun = c->n_messages > c->first;
+    if (user) TRY(chat_add(c, "user", user, strlen(user), error));
+    const enum forge_status status = user ? answer(c, error) : answer_again(c, error);
     const bool cut = status == FORGE_INTERRUPTED || (status == FORGE_OK && *s->stop);
-    if (status != FORGE_OK) forget_turn(c, n_messages, n_held, pending);
-    *stay = !s->options->single_turn;
-    if (!*stay) return cut ? error_set(error, FORGE_INTERRUPTED, "interrupted") : status;
-    if (status == FORGE_FAILED && c->template && n_messages > c->first) {       /* of what was said before the template took all */
+    if (user && status != FORGE_OK && last_is_of_user(c)) chat_take_back(c, c->n_messages - 1);         /* half a turn is none */
+    if (c->options.single_turn) return cut ? error_set(error, FORGE_INTERRUPTED, "interrupted") : status;
+    if (status == FORGE_FAILED && c->template && begun) {       /* of what was said before the template took all */
         fprintf(stderr, "%s\n", error->text);
         return FORGE_OK;
     }
@@ -395,61 +401,78 @@ static enum forge_status turn(struct chat *c, const char *user, bool *stay, stru
     return FORGE_OK;
 }
 
+/* False at the end, on an error, on Ctrl-C. */
+static bool read_line(char *line, bool terminal)
+{
+    for (;;) {
+        if (terminal) fputs("> ", stderr);
+        if (!fgets(line, CHAT_LINE_BYTES, stdin)) return false;
+        const size_t n = strcspn(line, "\n");
+        const bool whole = line[n] == '\n' || n + 1 < CHAT_LINE_BYTES;
+        line[n] = 0;
+        if (whole) return true;
+        for (int ch = 0; ch != '\n' && ch != EOF;) ch = getchar();
+        fprintf(stderr, "a line of more than %d bytes is not taken (-f FILE takes longer ones)\n", CHAT_LINE_BYTES - 1);
+    }
+}
+
+enum forge_status chat_next_line(struct chat *c, const char **text, struct forge_error *error)
+{
+    const bool terminal = isatty(STDIN_FILENO);
+    *text = read_line(c->line, terminal) ? c->line : NULL;
+    if (*text) return FORGE_OK;
+    if (*c->session->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
+    if (ferror(stdin)) return error_set(error, FORGE_FAILED, "cannot read stdin: %s", strerror(errno));
+    if (terminal) fputs("\n", stderr);
+    return FORGE_OK;
+}
+
 static enum forge_status converse(struct chat *c, const char *opening, struct forge_error *error)
 {
-    struct forge_session *s = c->session;
-    const bool terminal = isatty(STDIN_FILENO);
-    bool stay = true;
-    for (const char *user = opening; stay; user = NULL) {
-        if (!user) {
-            if (!read_line(c->line, terminal)) {
-                if (*s->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
-                if (ferror(stdin)) return error_set(error, FORGE_FAILED, "cannot read stdin: %s", strerror(errno));
-                if (terminal) fputs("\n", stderr);
-                return FORGE_OK;
-            }
-            user = c->line;
-        }
-        if (user[0] != 0) TRY(turn(c, user, &stay, error));
+    for (const char *user = opening;; user = NULL) {
+        if (!user) TRY(c->talk ? talk_next(c, &user, error) : chat_next_line(c, &user, error));
+        if (!user) return FORGE_OK;
+        if (user[0] == 0) continue;
+        TRY(chat_turn(c, user, error));
+        if (c->options.single_turn) return FORGE_OK;
     }
-    return FORGE_OK;
 }
 
 /* --chat-template-kwargs */
 static enum forge_status read_options(struct chat *c, struct forge_error *error)
 {
-    const char *text = c->session->options->template_options;
+    const char *text = c->options.template_options;
     struct json_error wrong = { NULL, 0 };
     if (!text) return FORGE_OK;
     const size_t n = strlen(text), size = 128 * n + 4096;
     if (!(c->options_memory = malloc(size))) return no_memory(error);
     struct room r = room_of(c->options_memory, size);
-    c->options = json_read(&r, text, n, &wrong);
-    if (!c->options)
+    c->template_options = json_read(&r, text, n, &wrong);
+    if (!c->template_options)
         return error_set(error, FORGE_USAGE, "--chat-template-kwargs: %s, at byte %zu", wrong.why ? wrong.why : "too long", wrong.at);
-    if (c->options->kind != JSON_OBJECT) return error_set(error, FORGE_USAGE, "--chat-template-kwargs: the JSON is no object");
+    if (c->template_options->kind != JSON_OBJECT) return error_set(error, FORGE_USAGE, "--chat-template-kwargs: the JSON is no object");
     if (!c->template) fprintf(stderr, "--chat-template-kwargs means nothing here: the model has no chat template\n");
     return FORGE_OK;
 }
 
 enum forge_status chat_run(struct forge_session *s, const struct forge_bytes *opening, struct forge_error *error)
 {
-    const struct forge_options *o = s->options;
     if (!s->program->vocab) return error_set(error, FORGE_USAGE, "the model has no tokenizer: no chat");
-    struct chat c = { .session = s, .template = s->program->chat, .pending = -1 };
+    struct chat c = { .session = s, .options = *s->options, .template = s->program->chat, .pending = -1 };
+    const struct forge_options *o = s->options = &c.options;
     if (c.template && !chat_has(c.template, NULL)) c.template = NULL;
-    c.line = malloc(LINE_BYTES);
+    if (c.options.n_predict < 0) c.options.n_predict = -1;
+    c.line = malloc(CHAT_LINE_BYTES);
     c.held = malloc(((size_t)s->engine->n_ctx + 2) * sizeof *c.held);
     s->heard = malloc(((size_t)s->engine->n_ctx + 2) * sizeof *s->heard);
     enum forge_status status = c.line && c.held && s->heard ? FORGE_OK : no_memory(error);
     if (status == FORGE_OK) status = read_options(&c, error);
-    if (status == FORGE_OK && o->system) {
-        status = message_add(&c, "system", o->system, strlen(o->system), error);
-        c.first = 1;
-    }
+    if (status == FORGE_OK && talk_open) status = talk_open(&c, error);
+    if (status == FORGE_OK && o->system) status = chat_system(&c, o->system, error);
     if (o->verbose && status == FORGE_OK) fprintf(stderr, "chat: %s\n", c.template ? "by the model's template" : "plain lines");
     if (status == FORGE_OK) status = converse(&c, opening->bytes, error);
     if (!o->quiet && (status == FORGE_OK || status == FORGE_INTERRUPTED)) session_report(s);
+    if (c.talk) status = talk_close(&c, status, error);
     messages_drop(&c, 0);
     free(c.messages);
     free(c.line);
@@ -458,5 +481,6 @@ enum forge_status chat_run(struct forge_session *s, const struct forge_bytes *op
     free(c.options_memory);
     free(s->heard);
     s->heard = NULL;
+    s->options = NULL;
     return status;
 }

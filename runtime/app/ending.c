@@ -13,14 +13,19 @@ enum { LINE_BYTES = 4096 + 512 };
 
 static const char *program = "program";
 static const char *_Atomic unfinished;                       /* to remove */
+static void (*_Atomic terminal)(void);                       /* to put back as it was */
 static _Atomic uintptr_t watched_begin, watched_end;
 static char line[LINE_BYTES];                                /* what to say about the watched memory */
 static int line_bytes;
 
 void ending_removes(const char *path) { unfinished = path; }
 
+void ending_restores(void (*restore)(void)) { terminal = restore; }
+
 void ending_run(void)
 {
+    void (*const restore)(void) = terminal;
+    if (restore) restore();
     const char *path = unfinished;
     if (path) unlink(path);
 }
@@ -62,7 +67,7 @@ static void on_bus(int number, siginfo_t *info, void *context)
 
 void ending_install(const char *name)
 {
-    static const int numbers[] = { SIGTERM, SIGHUP };
+    static const int numbers[] = { SIGTERM, SIGHUP, SIGQUIT };
     program = name;
     struct sigaction action = { .sa_handler = end_by_default }, old;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)

@@ -8,13 +8,14 @@
 #include <string.h>
 
 #include "runtime/device/threads.h"
-#include "runtime/run/session.h"
+#include "chat.h"
 
 enum kind { FLAG, TEXT, INTEGER, REAL, SEED, STOP, CHOICE, BIAS, REAL_GIVEN, INTEGER_GIVEN };
 
 /* What -p -n -d -r -o mean depends on these; then: programs that generate text, or those that give vectors of texts; where a text can go
- * through the model in pieces; programs that have a server. */
-enum { OF_TEXT = 1, OF_BENCH = 2, OF_PROFILE = 4, MEASURING = OF_BENCH | OF_PROFILE, WORDS = 8, VECTORS = 16, PIECES = 32, SERVER = 64 };
+ * through the model in pieces; programs that have a server; those with a chat template.  CHANGES: between the turns of a chat, too. */
+enum { OF_TEXT = 1, OF_BENCH = 2, OF_PROFILE = 4, MEASURING = OF_BENCH | OF_PROFILE, WORDS = 8, VECTORS = 16, PIECES = 32, SERVER = 64,
+       TALK = 128, CHANGES = 256 };
 
 struct option {
     const char *short_name, *long_name, *argument, *help;
@@ -41,7 +42,7 @@ static const struct option table[] = {
     { NULL, "--truncate", NULL, "of texts longer than the context the beginning; else they are an error",
       FLAG, VECTORS, AT(truncate), 0, 0, 0 },
     { "-n", "--predict", "N", "tokens to generate; -1: until the end of the text or the context (default)",
-      INTEGER, OF_TEXT | WORDS, AT(n_predict), 0, -1, INT32_MAX },
+      INTEGER, OF_TEXT | WORDS | CHANGES, AT(n_predict), 0, -1, INT32_MAX },
     { "-c", "--ctx-size", "N", "context length; 0: what the program was built for, which is the most (default)",
       INTEGER, 0, AT(n_ctx), 0, 0, INT32_MAX },
     { "-e", "--escape", NULL, "\\n, \\t, \\xHH ... in -p, -r and -sys are escapes", FLAG, WORDS, AT(escape), 0, 0, 0 },
@@ -57,21 +58,26 @@ static const struct option table[] = {
     { NULL, "--chat-template-kwargs", "JSON", "variables of the chat's template, such as {\"enable_thinking\": false}",
       TEXT, WORDS, AT(template_options), 0, 0, 0 },
     { "-st", "--single-turn", NULL, "end the chat after one answer", FLAG, WORDS, AT(single_turn), 0, 0, 0 },
+    { NULL, "--save", "FILE", "keep the chat in FILE: goes on with what is there, and writes it at the end",
+      TEXT, WORDS | TALK, AT(save_path), 0, 0, 0 },
+    { NULL, "--load", "FILE", "go on with the chat kept in FILE, which stays as it is", TEXT, WORDS | TALK, AT(load_path), 0, 0, 0 },
+    { NULL, "--history", "FILE", "lines typed in earlier chats, for the keys up and Ctrl-R, and in this one",
+      TEXT, WORDS | TALK, AT(history_path), 0, 0, 0 },
     { NULL, "Sampling (defaults from the model, else llama.cpp's)", NULL, NULL, FLAG, WORDS, 0, 0, 0, 0 },
-    { "-s", "--seed", "N", "seed; the same text again on as many threads; -1: a new one each time (default)", SEED, WORDS, 0, 0, 0, 0 },
-    { NULL, "--temp", "X", "temperature; 0: always the likeliest token (default 0.8)", REAL_GIVEN, WORDS, GIVEN(temp), 0, 1e6 },
-    { NULL, "--top-k", "N", "only the N likeliest; 0: off (default 40)", INTEGER_GIVEN, WORDS, GIVEN(top_k), INT32_MIN, INT32_MAX },
-    { NULL, "--top-p", "X", "only the likeliest that make up X; 1: off (default 0.95)", REAL_GIVEN, WORDS, GIVEN(top_p), 0, 1 },
+    { "-s", "--seed", "N", "seed; the same text again on as many threads; -1: a new one each time (default)", SEED, WORDS | CHANGES, 0, 0, 0, 0 },
+    { NULL, "--temp", "X", "temperature; 0: always the likeliest token (default 0.8)", REAL_GIVEN, WORDS | CHANGES, GIVEN(temp), 0, 1e6 },
+    { NULL, "--top-k", "N", "only the N likeliest; 0: off (default 40)", INTEGER_GIVEN, WORDS | CHANGES, GIVEN(top_k), INT32_MIN, INT32_MAX },
+    { NULL, "--top-p", "X", "only the likeliest that make up X; 1: off (default 0.95)", REAL_GIVEN, WORDS | CHANGES, GIVEN(top_p), 0, 1 },
     { NULL, "--min-p", "X", "only those at least X times as likely as the likeliest; 0: off (default 0.05)",
-      REAL_GIVEN, WORDS, GIVEN(min_p), 0, 1 },
+      REAL_GIVEN, WORDS | CHANGES, GIVEN(min_p), 0, 1 },
     { NULL, "--repeat-penalty", "X", "makes recent tokens less likely; 1: off (default)",
-      REAL_GIVEN, WORDS, GIVEN(repeat_penalty), 1e-6, 1e6 },
+      REAL_GIVEN, WORDS | CHANGES, GIVEN(repeat_penalty), 1e-6, 1e6 },
     { NULL, "--repeat-last-n", "N", "how many tokens are recent; -1: all (default 64)",
-      INTEGER_GIVEN, WORDS, GIVEN(repeat_last_n), -1, INT32_MAX },
+      INTEGER_GIVEN, WORDS | CHANGES, GIVEN(repeat_last_n), -1, INT32_MAX },
     { NULL, "--presence-penalty", "X", "subtracted from tokens that occurred (default 0)",
-      REAL, WORDS, AT(sample.presence_penalty), 0, -1e6, 1e6 },
+      REAL, WORDS | CHANGES, AT(sample.presence_penalty), 0, -1e6, 1e6 },
     { NULL, "--frequency-penalty", "X", "subtracted once per occurrence (default 0)",
-      REAL, WORDS, AT(sample.frequency_penalty), 0, -1e6, 1e6 },
+      REAL, WORDS | CHANGES, AT(sample.frequency_penalty), 0, -1e6, 1e6 },
     { "-l", "--logit-bias", "ID+X", "adds X to a token's logit (ID-X subtracts); may be repeated", BIAS, WORDS, 0, 0, 0, 0 },
     { NULL, "Guided text (docs/grammar.md)", NULL, NULL, FLAG, WORDS, 0, 0, 0, 0 },
     { "-G", "--grammar", "TEXT", "the text satisfies this grammar, in llama.cpp's GBNF", TEXT, OF_TEXT | WORDS, AT(grammar), 0, 0, 0 },
@@ -201,7 +207,8 @@ static bool take_meaningless(struct forge_options *o, int argc, char **argv, int
 /* e: of the program, NULL: it generates text. */
 static bool is_of_program(const struct option *o, const struct forge_embedding *e)
 {
-    return !(o->when & (e ? WORDS : VECTORS)) && !(o->when & PIECES && e && e->whole) && !(o->when & SERVER && !serve_run);
+    return !(o->when & (e ? WORDS : VECTORS)) && !(o->when & PIECES && e && e->whole) && !(o->when & SERVER && !serve_run) &&
+           !(o->when & TALK && !talk_open);
 }
 
 static const struct option *find_option(const char *name, size_t n, int what, const struct forge_embedding *e)
@@ -329,6 +336,8 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
     if (o->mode == MODE_RUN && o->template_options)
         return error_set(error, FORGE_USAGE, "--chat-template-kwargs goes with -i and --serve only");
     if (o->mode == MODE_RUN && o->system) return error_set(error, FORGE_USAGE, "--system-prompt goes with -i only");
+    if (o->mode != MODE_CHAT && (o->save_path || o->load_path || o->history_path))
+        return error_set(error, FORGE_USAGE, "--save, --load and --history go with -i only");
     const int guides = !!o->grammar + !!o->grammar_path + !!o->schema + !!o->schema_path + (o->n_choices > 0);
     if (guides > 1) return error_set(error, FORGE_USAGE, "--grammar, --json-schema, their files and --choice exclude each other");
     if (guides > 0 && o->mode != MODE_RUN && o->mode != MODE_CHAT)
@@ -360,10 +369,14 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
 static enum forge_status check_kind(const char *name, size_t n, const struct forge_embedding *e, struct forge_error *error)
 {
     static const struct forge_embedding any = { 0, 0 };
+    for (int i = 0; i < N_OPTIONS; i++) {                 /* of what the program was linked without */
+        const struct option *o = &table[i];
+        if (!(o->when & (SERVER | TALK)) || strlen(o->long_name) != n || memcmp(o->long_name, name, n) != 0 || is_of_program(o, e)) continue;
+        if (o->when & TALK) return error_set(error, FORGE_USAGE, "%s: this program has no chat template", o->long_name);
+        return error_set(error, FORGE_USAGE, "%s: this program has no server; forgec build --server makes one that has", o->long_name);
+    }
     const struct option *o = find_option(name, n, OF_TEXT | MEASURING, e ? NULL : &any);
     if (!o || is_of_program(o, e)) return FORGE_OK;
-    if (o->when & SERVER)
-        return error_set(error, FORGE_USAGE, "%s: this program has no server; forgec build --server makes one that has", name);
     if (o->when & PIECES)
         return error_set(error, FORGE_USAGE, "%s: every token of this model sees the whole text, which is one step", name);
     if (!e) return error_set(error, FORGE_USAGE, "%s: this program generates text, it gives no vectors (--help lists all)", name);
@@ -412,6 +425,37 @@ enum forge_status options_parse(struct forge_options *o, int argc, char **argv, 
         TRY(set_option(o, option, value, error));
     }
     return choose_mode(o, error);
+}
+
+/* NULL: none that changes in a chat. */
+static const struct option *find_change(const char *name)
+{
+    char dashed[40];
+    const int n = snprintf(dashed, sizeof dashed, "--%s", name);
+    const struct option *o = n < (int)sizeof dashed ? find_option(dashed, (size_t)n, OF_TEXT, NULL) : NULL;
+    return o && o->when & CHANGES ? o : NULL;
+}
+
+bool options_can_change(const char *name) { return find_change(name) != NULL; }
+
+enum forge_status options_change(struct forge_options *o, const char *name, const char *value, struct forge_error *error)
+{
+    const struct option *option = find_change(name);
+    return option ? set_option(o, option, value, error) : error_set(error, FORGE_USAGE, "%s: nothing of that name can be set", name);
+}
+
+void options_list_changes(FILE *out, const struct forge_options *options)
+{
+    for (int i = 0; i < N_OPTIONS; i++) {
+        const struct option *o = &table[i];
+        const char *value = (const char *)options + o->at;
+        if (!(o->when & CHANGES)) continue;
+        fprintf(out, "  %-18s", o->long_name + 2);
+        if (o->kind == SEED) fprintf(out, "%-10llu", (unsigned long long)options->sample.seed);
+        else if (o->kind == REAL || o->kind == REAL_GIVEN) fprintf(out, "%-10g", (double)*(const float *)(const void *)value);
+        else fprintf(out, "%-10d", *(const int32_t *)(const void *)value);
+        fprintf(out, " %s\n", o->help);
+    }
 }
 
 void options_sampling_defaults(struct forge_options *o, const struct forge_sampling *m)

@@ -21,6 +21,7 @@ struct forge_options {
     bool bench, profile, perplexity, chat, serve, tokenize, check, info, version, help;   /* as given; mode is what follows from them */
 
     const char *prompt, *prompt_file, *system, *template_options, *tokens;            /* NULL: not given; strings point into argv */
+    const char *load_path, *save_path, *history_path;             /* of a chat */
     bool    escape, echo, single_turn, print_tokens, no_bos, no_special, ignore_eos, quiet, verbose;
     int32_t n_predict;                /* -1: until end of text or context; INT32_MIN: not given */
     int32_t n_ctx, n_threads;         /* 0: not given */
@@ -66,6 +67,12 @@ enum forge_status options_parse(struct forge_options *options, int argc, char **
 void options_sampling_defaults(struct forge_options *options, const struct forge_sampling *model);
 
 void options_help(FILE *out, const char *program_name, const struct forge_embedding *e);
+
+/* What can be changed between the turns of a chat: an option by its name without dashes.  FORGE_USAGE: no such option, or no such value. */
+bool options_can_change(const char *name);
+enum forge_status options_change(struct forge_options *options, const char *name, const char *value, struct forge_error *error);
+/* Them with their values, a line each. */
+void options_list_changes(FILE *out, const struct forge_options *options);
 
 /* "1,2 3" -> numbers in [low, high]; separators are commas and white space. Stores up to capacity and returns how many,
  * NUMBERS_TOO_MANY, or NUMBERS_WRONG minus the place in the text of what is no such number. */

@@ -24,6 +24,11 @@ struct forge_gpu_runtime {
     enum forge_status (*state_clear)(struct forge_sequence *sequence, uint64_t offset, uint64_t bytes, struct forge_error *error);
     /* What from->n_past tokens have written, and the tokens. */
     enum forge_status (*sequence_copy)(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error);
+    /* Bytes of its states, and its first tokens, from and to memory of the host.  What is written is a sequence that no step has left. */
+    enum forge_status (*state_read)(struct forge_sequence *sequence, void *to, uint64_t offset, uint64_t bytes, struct forge_error *error);
+    enum forge_status (*state_write)(struct forge_sequence *sequence, uint64_t offset, const void *from, uint64_t bytes,
+                                     struct forge_error *error);
+    enum forge_status (*history_write)(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, struct forge_error *error);
     /* n tokens at sequence->n_past through the decode launches (n == 1), those of columns or of prefill (n <= chunk).  logits: as in
      * forge_prefill; with n_logits == 0 the work may still run when this returns. */
     enum forge_status (*step)(struct forge_sequence *sequence, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits,

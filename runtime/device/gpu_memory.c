@@ -169,3 +169,37 @@ enum forge_status gpu_sequence_copy(struct forge_sequence *to, const struct forg
     }
     return from->n_past > 0 ? device_copy(&g->device, to->history, from->history, from->n_past * sizeof *to->history, error) : FORGE_OK;
 }
+
+/* Through a staging buffer, which is pinned; nothing else is under way. */
+static enum forge_status move(struct gpu *g, uint8_t *device, uint8_t *to, const uint8_t *from, uint64_t bytes, struct forge_error *error)
+{
+    TRY(device_current(&g->device, error));
+    TRY(gpu_wait_idle(g, error));
+    for (uint64_t at = 0, n; at < bytes; at += n) {
+        n = bytes - at < g->staging_bytes ? bytes - at : g->staging_bytes;
+        if (from) memcpy(g->staging[0], from + at, (size_t)n);
+        TRY(from ? device_upload(&g->device, device + at, g->staging[0], n, error)
+                 : device_download(&g->device, g->staging[0], device + at, n, error));
+        TRY(gpu_wait_idle(g, error));
+        if (to) memcpy(to + at, g->staging[0], (size_t)n);
+    }
+    return FORGE_OK;
+}
+
+enum forge_status gpu_state_read(struct forge_sequence *q, void *to, uint64_t offset, uint64_t bytes, struct forge_error *error)
+{
+    return move(q->engine->gpu, q->state + offset, to, NULL, bytes, error);
+}
+
+enum forge_status gpu_state_write(struct forge_sequence *q, uint64_t offset, const void *from, uint64_t bytes, struct forge_error *error)
+{
+    return move(q->engine->gpu, q->state + offset, NULL, from, bytes, error);
+}
+
+enum forge_status gpu_history_write(struct forge_sequence *q, const int32_t *tokens, uint32_t n, struct forge_error *error)
+{
+    struct gpu *g = q->engine->gpu;
+    if (g->last == q) g->last = NULL;
+    if (g->run == q) g->run = NULL;
+    return move(g, (uint8_t *)(void *)q->history, NULL, (const uint8_t *)(const void *)tokens, n * sizeof *tokens, error);
+}

@@ -85,6 +85,10 @@ void gpu_sequence_close(struct forge_sequence *sequence);
 void gpu_forget_columns(struct gpu *gpu);
 enum forge_status gpu_state_clear(struct forge_sequence *sequence, uint64_t offset, uint64_t bytes, struct forge_error *error);
 enum forge_status gpu_sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error);
+enum forge_status gpu_state_read(struct forge_sequence *sequence, void *to, uint64_t offset, uint64_t bytes, struct forge_error *error);
+enum forge_status gpu_state_write(struct forge_sequence *sequence, uint64_t offset, const void *from, uint64_t bytes,
+                                  struct forge_error *error);
+enum forge_status gpu_history_write(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, struct forge_error *error);
 
 /* gpu_wait.c: waits until the stream has ended its work, or has come to an event, without burning a core. */
 enum forge_status gpu_wait_idle(struct gpu *gpu, struct forge_error *error);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "abi.h"
+#include "xxh3.h"
 
 /* What n_past positions have written of a state: n pieces of so many bytes, stride apart, the first at offset of the sequence's memory. */
 struct state_runs { uint64_t offset, n, stride, bytes; };
@@ -34,5 +35,19 @@ static inline uint32_t state_fits(uint64_t needed, uint64_t per_token, uint32_t 
 
 /* It is read before the first token has written it, so at position 0 its bytes have to be zero. */
 bool state_begins_zero(const struct forge_state *state);
+
+/* What decides the meaning of these bytes: model, weights, target, options, context and compiler.  Kept bytes are for programs of which this
+ * is the same. */
+static inline uint64_t state_identity(const struct forge_program *p)
+{
+    const char *const texts[] = { p->model_hash, p->weights_hash, p->target, p->options, p->compiler };
+    uint64_t identity = p->n_ctx;
+    for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
+        uint64_t n = 0;
+        while (texts[i] && texts[i][n] != 0) n++;
+        identity = identity * 0x9e3779b97f4a7c15u + forge_xxh3(texts[i], n);
+    }
+    return identity;
+}
 
 #endif

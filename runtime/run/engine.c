@@ -221,6 +221,65 @@ enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_se
     return FORGE_OK;
 }
 
+/* ---- sequences as bytes ---- */
+
+enum { PIECE_BYTES = 1 << 20 };
+
+/* buffer: [PIECE_BYTES] for what lies on a GPU; on a CPU a piece is the state's own memory. */
+static enum forge_status move_piece(struct forge_sequence *q, bool in, uint64_t at, size_t n, uint8_t *buffer, sequence_piece *move,
+                                    void *context, struct forge_error *error)
+{
+    const struct forge_gpu *gpu = q->engine->program->gpu;
+    if (!gpu) return move(context, q->state + at, n, error);
+    if (!in) TRY(gpu->runtime->state_read(q, buffer, at, n, error));
+    TRY(move(context, buffer, n, error));
+    return in ? gpu->runtime->state_write(q, at, buffer, n, error) : FORGE_OK;
+}
+
+static enum forge_status move_states(struct forge_sequence *q, uint32_t n_past, bool in, sequence_piece *move, void *context,
+                                     struct forge_error *error)
+{
+    const struct forge_program *p = q->engine->program;
+    uint8_t *buffer = p->gpu ? malloc(PIECE_BYTES) : NULL;
+    enum forge_status status = p->gpu && !buffer ? error_set(error, FORGE_NO_MEMORY, "out of memory for a part of the state") : FORGE_OK;
+    for (uint32_t i = 0; i < p->n_states; i++) {
+        const struct state_runs r = state_runs(&p->states[i], n_past);
+        for (uint64_t k = 0; k < r.n; k++)
+            for (uint64_t at = 0; at < r.bytes && status == FORGE_OK; at += PIECE_BYTES) {
+                const uint64_t n = r.bytes - at < PIECE_BYTES ? r.bytes - at : PIECE_BYTES;
+                status = move_piece(q, in, r.offset + k * r.stride + at, (size_t)n, buffer, move, context, error);
+            }
+    }
+    free(buffer);
+    return status;
+}
+
+enum forge_status sequence_save(struct forge_sequence *q, sequence_piece *put, void *context, struct forge_error *error)
+{
+    TRY(check_whole(q, error));
+    return move_states(q, q->n_past, false, put, context, error);
+}
+
+enum forge_status sequence_restore(struct forge_sequence *q, const int32_t *tokens, uint32_t n_past, uint32_t n_written, uint32_t slot,
+                                   sequence_piece *get, void *context, struct forge_error *error)
+{
+    const struct forge_program *p = q->engine->program;
+    TRY(sequence_reset(q, error));
+    if (n_past > q->engine->n_ctx || n_written < n_past || n_written > p->n_ctx || slot > (p->gpu ? p->gpu->most_drafts : 0) ||
+        !state_rewinds(p, n_written, n_past, n_past))
+        return error_set(error, FORGE_USAGE, "no sequence of %u tokens, %u written, in slot %u", n_past, n_written, slot);
+    enum forge_status status = move_states(q, n_past, true, get, context, error);
+    if (status == FORGE_OK && p->gpu) status = p->gpu->runtime->history_write(q, tokens, n_past, error);
+    if (status != FORGE_OK) {
+        sequence_reset(q, NULL);
+        return status;
+    }
+    q->n_past = n_past;
+    q->n_written = n_written;
+    q->slot = slot;
+    return FORGE_OK;
+}
+
 /* ---- steps ---- */
 
 struct launches {

@@ -79,6 +79,16 @@ bool sequence_rewind(struct forge_sequence *sequence, uint32_t to);
 /* Makes `to` what `from` is, another sequence of the same engine: a fork, or a snapshot to come back to.  FORGE_FAILED: see forge_step. */
 enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error);
 
+/* Puts bytes of a state somewhere, or gets them from there. */
+typedef enum forge_status sequence_piece(void *context, uint8_t *bytes, size_t n, struct forge_error *error);
+/* What the sequence's tokens have left in its states, by put in pieces that depend on the program and on n_past alone.  FORGE_FAILED: as of
+ * sequence_copy. */
+enum forge_status sequence_save(struct forge_sequence *sequence, sequence_piece *put, void *context, struct forge_error *error);
+/* The sequence becomes one of these n_past tokens, which had n_written and slot, by get in the same pieces.  After a failure it is empty.
+ * FORGE_USAGE: there is no such sequence. */
+enum forge_status sequence_restore(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n_past, uint32_t n_written,
+                                   uint32_t slot, sequence_piece *get, void *context, struct forge_error *error);
+
 /* Most tokens of which one forge_prefill gives all logits. */
 uint32_t engine_piece(const struct forge_engine *engine);
 /* Appends n > 0 tokens to the sequence and writes logits of the last n_logits of them, [n_logits][n_vocab] f32.

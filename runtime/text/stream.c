@@ -53,11 +53,34 @@ static size_t unfinished(const char *bytes, size_t n)
     return 0;
 }
 
+/* Bytes of a control character at text, 0: none begins there; U+0080 to U+009F are two bytes, and only one where the text is no UTF-8. */
+static size_t control(const char *text, size_t n)
+{
+    const unsigned char c = (unsigned char)text[0];
+    if (c == 0xc2 && n > 1 && (unsigned char)text[1] < 0xa0) return 2;
+    return (c < 32 && c != '\n' && c != '\t') || c == 127;
+}
+
+static enum forge_status put_visible(struct forge_stream *s, const char *bytes, size_t n, struct forge_error *error)
+{
+    for (size_t at = 0, plain = 0; at < n; plain = 0) {
+        while (at + plain < n && control(bytes + at + plain, n - at - plain) == 0) plain++;
+        if (plain > 0) TRY(write_all(s->fd, bytes + at, plain, "stdout", error));
+        at += plain;
+        if (at == n) break;
+        const size_t step = control(bytes + at, n - at);
+        const char shown[3] = { '^', step == 1 ? (char)(bytes[at] ^ 64) : '[', step == 1 ? 0 : (char)(bytes[at + 1] ^ 0xc0) };
+        TRY(write_all(s->fd, shown, step == 1 ? 2 : 3, "stdout", error));
+        at += step;
+    }
+    return FORGE_OK;
+}
+
 static enum forge_status put(struct forge_stream *s, const char *bytes, size_t n, struct forge_error *error)
 {
     if (n == 0) return FORGE_OK;
     s->last = bytes[n - 1];
-    return write_all(s->fd, bytes, n, "stdout", error);
+    return s->visible ? put_visible(s, bytes, n, error) : write_all(s->fd, bytes, n, "stdout", error);
 }
 
 enum forge_status stream_write(struct forge_stream *s, const char *bytes, size_t n, struct forge_error *error)

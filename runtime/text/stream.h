@@ -2,6 +2,7 @@
 #ifndef FORGE_STREAM_H
 #define FORGE_STREAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,7 @@ struct forge_stream {
     char   held[4];              /* an incomplete sequence, at most three bytes */
     size_t n_held;
     char   last;                 /* last byte written, 0 at the start */
+    bool   visible;              /* control characters but newlines and tabs are written as ^X: nothing drives the terminal */
 };
 
 void stream_open(struct forge_stream *stream, int fd);
