@@ -52,7 +52,7 @@ clang)
 sanitized)      # what asan needs and, for their warnings, tests that it does not run; with CHECK_FULL everything
     if [ -z "${CHECK_FULL-}" ]; then
         for test in "$root"/tests/unit/test_*.c "$root"/tests/fuzz/fuzz_*.c; do targets="$targets $(basename "$test" .c)"; done
-        targets="$targets forgec make_gguf fake_program fake_external test_decode simt_library fake_gpu fake_gpu_only fake_cuda
+        targets="$targets forgec make_gguf fake_program fake_external test_terminal test_decode simt_library fake_gpu fake_gpu_only fake_cuda
             library_test_arm library_test_sampler test_server test_chats test_golden test_bugs test_counters poke_gguf"
     fi
     build "$dir/sanitized" -DFORGEC_SANITIZE=address,undefined -DFORGEC_FUZZ=ON -DFORGEC_WERROR=ON -DFORGEC_TEST_CACHE="$cache" "$quick"
@@ -66,7 +66,7 @@ asan)
     # Left out: what spends its time in clang, and on programs, libraries and kernels without sanitizers; fuzz_tokenize has what test_tokenize has,
     # test_reference what golden_reference has, fuzz_profile and fuzz_compile what tiles and keys have (with CHECK_FULL those run, too).  What is run
     # and not built fails.
-    run='^test_|^run_(cli|forgec)$|^bad_files$|^files$|^make_gguf|^gfxsim_decode|^simt_runtime|^library_test_' seeds=1
+    run='^test_|^run_(cli|forgec|terminal)$|^bad_files$|^files$|^make_gguf|^gfxsim_decode|^simt_runtime|^library_test_' seeds=1
     if [ -n "${CHECK_FULL-}" ]; then run="$run|^golden_reference|^tiles$|^keys$|^run_sequences|^style|^library_(whole|trap)" seeds='1 2 3 4'; fi
     SIMT_SEEDS=$seeds run_tests "$built" -R "$run" -E '^test_tokenize' || failed=1
     for options in gfx1100 'gfx942 --exact --kv q8_0' 'sm_90 --fuse none'; do

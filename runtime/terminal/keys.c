@@ -86,7 +86,6 @@ void keys_stop(void)
     struct sigaction action = { .sa_handler = SIG_DFL }, ours;
     sigaction(SIGTSTP, &action, &ours);
     kill(0, SIGTSTP);
-    raise(SIGTSTP);
     sigaction(SIGTSTP, &ours, NULL);
     if (tcgetattr(STDIN_FILENO, &cooked) == 0) go_raw();
 }

@@ -192,9 +192,10 @@ static void resized(struct line *l)
 
 static bool make_room(struct line *l, size_t n)
 {
+    if (n > LINE_MOST_BYTES) return false;
     if (n <= l->room) return true;
     const size_t room = n < 256 ? 256 : 2 * n;
-    char *text = n <= LINE_MOST_BYTES ? realloc(l->text, room + 1) : NULL;
+    char *text = realloc(l->text, room + 1);
     if (!text) return false;
     l->text = text;
     l->room = room;

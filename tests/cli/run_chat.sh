@@ -1,8 +1,8 @@
 #!/bin/sh
-# run_chat.sh FORGEC MODEL.gguf -- conversations by a chat template, of a model with a tokenizer and without a template.
+# run_chat.sh FORGEC MODEL.gguf TEST_TERMINAL -- conversations by a chat template, of a model with a tokenizer and without a template.
 set -u
-[ $# -eq 2 ] || { echo "usage: $0 FORGEC MODEL.gguf" >&2; exit 2; }
-forgec=$1 model=$2
+[ $# -eq 3 ] || { echo "usage: $0 FORGEC MODEL.gguf TEST_TERMINAL" >&2; exit 2; }
+forgec=$1 model=$2 terminal=$3
 . "$(dirname "$0")/../harness.sh"
 cd "$tmp" || exit 2
 
@@ -63,6 +63,38 @@ for i in 1 2 3 4 5 6 7 8; do echo "upon a time $i"; done > turns
 stdin=turns; check full 0 ./story -q -i -n 8 --temp 0 -c 60; err_has "the conversation starts over"
 [ "$(wc -l < out)" -eq 8 ] || bad "eight answers wanted"
 stdin=
+
+# A conversation that is kept goes on as if it had not ended, and reads nothing of it again.
+printf 'upon a time\n' > one; printf 'more\n' > two
+stdin=one; check save 0 ./story -i -n 8 --temp 0 -sys 'Be kind' --save kept; err_has "kept: 3 messages saved"
+[ "$(stat -c %a kept)" = 600 ] || bad "others may read it"
+cp kept first-kept
+stdin=two; check save-again 0 ./story -i -n 8 --temp 0 --save kept; err_has "kept: 3 messages, "; err_has "kept: 5 messages saved"; rest=$(cat out)
+read_again=$(sed -n 's/^prompt \([0-9]*\) tokens.*/\1/p' err)
+printf 'upon a time\nmore\n' > turns
+stdin=turns; check unsaved 0 ./story -i -n 8 --temp 0 -sys 'Be kind'; [ "$(tail -n +2 out)" = "$rest" ] || bad "another text"
+read_all=$(sed -n 's/^prompt \([0-9]*\) tokens.*/\1/p' err)
+[ "$read_again" -lt "$read_all" ] || bad "$read_again tokens read again, $read_all in all"
+stdin=two; check load 0 ./story -q -i -n 8 --temp 0 --load first-kept; out_is "$rest"; err_empty
+stdin=two; check load-system 0 ./story -q -i -n 8 --temp 0 --load first-kept -sys 'Be quick'; err_empty
+stdin=two; check load-short 0 ./story -q -i -n 8 --temp 0 --load kept -c 25; err_has "shorter than when it was saved"
+# Nothing of a file that is damaged is taken, nor is another file replaced.
+head -c 100 kept > cut; refuse load-cut 1 "cut is damaged: it ends early" ./story -i --load cut
+head -c 20000 kept > cut; check load-cut-states 0 ./story -q -i -n 8 --temp 0 --load cut; err_has "cut: its prompt cache is damaged: the conversation is read again"; one_line
+{ head -c 90 kept; printf X; tail -c +92 kept; } > bad; refuse load-bad 1 "bad is damaged" ./story -i --load bad
+refuse load-none 1 "cannot open none: No such file" ./story -i --load none
+refuse load-other 1 "two is no saved conversation" ./story -i --load two
+refuse load-folder 1 ". is no saved conversation" ./story -i --load .
+refuse save-other 1 "--save: two is no saved conversation" ./story -i --save two
+refuse save-nowhere 7 "--save: none/x cannot be written" ./story -i --save none/x
+refuse save-alone 2 "go with -i only" ./story -p x --save kept
+: > empty; check save-empty 0 ./story -q -i -n 8 --temp 0 --save empty; [ -s empty ] || bad "nothing was saved"
+stdin=; cp kept before; check save-nothing 0 ./story -q -i --save new; [ ! -e new ] || bad "a conversation of nothing"
+if [ -c /dev/full ]; then ln -s /dev/full full; stdin=one; refuse save-full 1 "no saved conversation" ./story -i --save full; fi
+stdin=
+check plain-build 0 "$forgec" build "$model" -q -o plain; refuse plain 2 "--save: this program has no chat template" ./plain -i --save x
+# The same at a terminal.
+check terminal 0 "$terminal" "$tmp/story" template
 
 # Reasoning that the prompt has opened and nothing has closed: the template gets it as such, and no content.
 cat > thinking <<'END'

@@ -47,6 +47,15 @@ printf 'Hello\n\nAgain\nand on\n' > "$tmp/turns"; stdin=$tmp/turns
 as_cpu chat -i -n 8 --temp 0 -sys "Be good"
 as_cpu chat-drawn -i -n 20 -s 9
 as_cpu chat-context -i --temp 0 --ignore-eos -c 60 -n 30
+# ... kept in a file and gone on with: the states and the tokens are back on the GPU; another target's are not taken
+printf 'Hello\n' > "$tmp/one"; printf 'Again\nand on\n' > "$tmp/rest"
+stdin=$tmp/turns; check chat-whole 0 "$program" --target simt -q -i -n 8 --temp 0 --repeat-penalty 1.2; tail -n +2 "$tmp/out" > "$tmp/whole"
+for how in "" --no-graph; do
+    stdin=$tmp/one; check "chat-save $how" 0 "$program" --target simt -q $how -i -n 8 --temp 0 --repeat-penalty 1.2 --save "$tmp/kept"; err_empty
+    stdin=$tmp/rest; check "chat-load $how" 0 "$program" --target simt -q $how -i -n 8 --temp 0 --repeat-penalty 1.2 --load "$tmp/kept"; same "$tmp/out" "$tmp/whole"
+    refuse "chat-load-cpu $how" 1 "another build saved it" "$program" --target fake -q -i --load "$tmp/kept"
+    rm -f "$tmp/kept"
+done
 stdin=
 
 # logits, perplexity
