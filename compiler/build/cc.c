@@ -305,7 +305,8 @@ const char *const *cc_server_libraries(struct arena *a, const struct profile *pr
 
 struct cc_job *cc_library_jobs(struct arena *a, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs)
 {
-    return source_jobs(a, &(struct cc_job){ .kind = CC_LIBRARY, .profile = profile, .flags = flags }, (struct cc_parts){ false, false }, extra, n_jobs);
+    const struct cc_parts none = { false, false };
+    return source_jobs(a, &(struct cc_job){ .kind = CC_LIBRARY, .profile = profile, .flags = flags }, none, extra, n_jobs);
 }
 
 struct bytes cc_hidden(struct arena *a, struct bytes source)

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* SIGTERM, SIGHUP and SIGQUIT remove the file being written before they end the process; SIGBUS inside what is watched is a line on stderr and
- * FORGE_BAD_WEIGHTS. name: of the program, for that line; it stays valid. */
+/* SIGTERM, SIGHUP and SIGQUIT remove the file being written before they end the process; SIGBUS inside what is watched is a line on stderr
+ * and FORGE_BAD_WEIGHTS. name: of the program, for that line; it stays valid. */
 void ending_install(const char *name);
 
 /* The file to remove, NULL: none any more. path stays valid until then. */

@@ -64,9 +64,11 @@ static const struct option table[] = {
     { NULL, "--history", "FILE", "lines typed in earlier chats, for the keys up and Ctrl-R, and in this one",
       TEXT, WORDS | TALK, AT(history_path), 0, 0, 0 },
     { NULL, "Sampling (defaults from the model, else llama.cpp's)", NULL, NULL, FLAG, WORDS, 0, 0, 0, 0 },
-    { "-s", "--seed", "N", "seed; the same text again on as many threads; -1: a new one each time (default)", SEED, WORDS | CHANGES, 0, 0, 0, 0 },
+    { "-s", "--seed", "N", "seed; the same text again on as many threads; -1: a new one each time (default)",
+      SEED, WORDS | CHANGES, 0, 0, 0, 0 },
     { NULL, "--temp", "X", "temperature; 0: always the likeliest token (default 0.8)", REAL_GIVEN, WORDS | CHANGES, GIVEN(temp), 0, 1e6 },
-    { NULL, "--top-k", "N", "only the N likeliest; 0: off (default 40)", INTEGER_GIVEN, WORDS | CHANGES, GIVEN(top_k), INT32_MIN, INT32_MAX },
+    { NULL, "--top-k", "N", "only the N likeliest; 0: off (default 40)",
+      INTEGER_GIVEN, WORDS | CHANGES, GIVEN(top_k), INT32_MIN, INT32_MAX },
     { NULL, "--top-p", "X", "only the likeliest that make up X; 1: off (default 0.95)", REAL_GIVEN, WORDS | CHANGES, GIVEN(top_p), 0, 1 },
     { NULL, "--min-p", "X", "only those at least X times as likely as the likeliest; 0: off (default 0.05)",
       REAL_GIVEN, WORDS | CHANGES, GIVEN(min_p), 0, 1 },
@@ -371,7 +373,8 @@ static enum forge_status check_kind(const char *name, size_t n, const struct for
     static const struct forge_embedding any = { 0, 0 };
     for (int i = 0; i < N_OPTIONS; i++) {                 /* of what the program was linked without */
         const struct option *o = &table[i];
-        if (!(o->when & (SERVER | TALK)) || strlen(o->long_name) != n || memcmp(o->long_name, name, n) != 0 || is_of_program(o, e)) continue;
+        if (!(o->when & (SERVER | TALK)) || is_of_program(o, e) || strlen(o->long_name) != n) continue;
+        if (memcmp(o->long_name, name, n) != 0) continue;
         if (o->when & TALK) return error_set(error, FORGE_USAGE, "%s: this program has no chat template", o->long_name);
         return error_set(error, FORGE_USAGE, "%s: this program has no server; forgec build --server makes one that has", o->long_name);
     }

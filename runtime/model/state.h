@@ -36,8 +36,8 @@ static inline uint32_t state_fits(uint64_t needed, uint64_t per_token, uint32_t 
 /* It is read before the first token has written it, so at position 0 its bytes have to be zero. */
 bool state_begins_zero(const struct forge_state *state);
 
-/* What decides the meaning of these bytes: model, weights, target, options, context and compiler.  Kept bytes are for programs of which this
- * is the same. */
+/* What decides the meaning of these bytes: model, weights, target, options, context and compiler.  Kept bytes are for programs of which
+ * this is the same. */
 static inline uint64_t state_identity(const struct forge_program *p)
 {
     const char *const texts[] = { p->model_hash, p->weights_hash, p->target, p->options, p->compiler };

@@ -1,5 +1,5 @@
-/* glyph.c -- see glyph.h.  Widths are those that terminals agree on: East Asian Wide and Fullwidth and emoji that are shown as such take two
- * columns (Unicode 16, EastAsianWidth.txt, neighbours put together where nothing but unassigned characters lies between). */
+/* glyph.c -- see glyph.h.  Widths are those that terminals agree on: East Asian Wide and Fullwidth and emoji that are shown as such take
+ * two columns (Unicode 16, EastAsianWidth.txt, neighbours put together where nothing but unassigned characters lies between). */
 #include "glyph.h"
 
 #include <string.h>
@@ -45,7 +45,8 @@ static bool is_format(uint32_t c)
            c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe007f);
 }
 /* Syllables of Hangul written in parts: vowels and finals stand in the first one's columns. */
-static bool is_mark(uint32_t c) { return unicode_class(c) == UNICODE_MARK || (c >= 0x1160 && c <= 0x11ff) || (c >= 0x1f3fb && c <= 0x1f3ff); }
+static bool is_mark(uint32_t c) { return unicode_class(c) == UNICODE_MARK || (c >= 0x1160 && c <= 0x11ff); }
+static bool is_skin(uint32_t c) { return c >= 0x1f3fb && c <= 0x1f3ff; }
 static bool is_flag(uint32_t c) { return c >= 0x1f1e6 && c <= 0x1f1ff; }
 
 void glyph_of(struct glyph *g, const char *text, size_t n)
@@ -71,7 +72,7 @@ void glyph_of(struct glyph *g, const char *text, size_t n)
     } else if (is_format(c)) {
         g->columns = 0;
         if (c != JOINER) g->n_shown = 0;
-    } else if (is_mark(c) && !(c >= 0x1f3fb && c <= 0x1f3ff)) {
+    } else if (is_mark(c)) {
         g->columns = 0;
     } else if (is_wide(c)) {
         g->columns = 2;
@@ -87,7 +88,7 @@ size_t glyph_step(const char *text, size_t n)
         const size_t step = text_step(text + at, n - at);
         const uint32_t c = text_codepoint(text + at, step);
         const bool joined = last == JOINER && c >= 0x2000;
-        if (!joined && !is_mark(c) && c != JOINER && !(flag && is_flag(c))) break;
+        if (!joined && !is_mark(c) && !is_skin(c) && c != JOINER && !(flag && is_flag(c))) break;
         flag = false;
         last = c;
         at += step;

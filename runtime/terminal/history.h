@@ -14,8 +14,8 @@ struct history {
     const char *path;                /* NULL: no file, or one that cannot be written any more */
 };
 
-/* The file's last texts; one that is not there begins with the first text.  A text is a line of it, in which a newline is \n and a backslash
- * is \\. */
+/* The file's last texts; one that is not there begins with the first text.  A text is a line of it, in which a newline is \n and a
+ * backslash is \\. */
 enum forge_status history_open(struct history *history, const char *path, struct forge_error *error);
 void history_close(struct history *history);
 /* Adds a copy, unless the last one is the same, or there is no memory; a file that cannot be written is told of once, on stderr. */

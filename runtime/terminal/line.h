@@ -22,9 +22,9 @@ bool line_possible(void);
 enum forge_status line_open(struct line **out, const char *history, const char *const *words, struct forge_error *error);
 void line_close(struct line *line);                      /* NULL is allowed */
 
-/* Edits a text behind the prompt, on stderr, from column 0 on, and leaves the cursor at the beginning of the line below it.  LINE_TEXT: *text
- * is what was typed, without zeros, valid until the next call.  LINE_INTERRUPTED: Ctrl-C where there was no text.  LINE_ENDED: Ctrl-D there,
- * or the terminal has gone.  LINE_SIGNAL: one that ends programs has come; *signal is to be raised. */
+/* Edits a text behind the prompt, on stderr, from column 0 on, and leaves the cursor at the beginning of the line below it.  LINE_TEXT:
+ * *text is what was typed, without zeros, valid until the next call.  LINE_INTERRUPTED: Ctrl-C where there was no text.  LINE_ENDED: Ctrl-D
+ * there, or the terminal has gone.  LINE_SIGNAL: one that ends programs has come; *signal is to be raised. */
 enum line_result line_read(struct line *line, const char *prompt, const char **text, int *signal);
 
 #endif

@@ -215,7 +215,8 @@ static const struct command {
     enum forge_status (*run)(struct chat *c, char *argument, struct forge_error *error);
 } commands[] = {
     { "/system", "TEXT", "the system message from now on; -: none; without TEXT: what it is", command_system },
-    { "/set", "NAME VALUE", "an option of sampling, or how long answers are; without NAME: all of them; /NAME VALUE is the same", command_set },
+    { "/set", "NAME VALUE", "an option of sampling, or how long answers are; without NAME: all of them; /NAME VALUE is the same",
+      command_set },
     { "/regenerate", "", "another answer in the place of the last one", command_regenerate },
     { "/undo", "", "takes back the last turn", command_undo },
     { "/clear", "", "a new conversation", command_clear },

@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/chat/text.h"
+
 enum { SCREEN_ROWS = 60, SCREEN_COLUMNS = 200, SCREEN_ARGUMENTS = 24 };
 
 struct screen {
@@ -224,15 +226,7 @@ static const char *screen_row(const struct screen *s, int row)
     for (int i = 0; i < s->columns; i++) {
         const uint32_t c = s->cells[row][i];
         if (c == 0) continue;
-        if (c < 0x80) text[n++] = (char)c;
-        else if (c < 0x800) { text[n++] = (char)(0xc0 | c >> 6); text[n++] = (char)(0x80 | (c & 63)); }
-        else if (c < 0x10000) { text[n++] = (char)(0xe0 | c >> 12); text[n++] = (char)(0x80 | (c >> 6 & 63)); text[n++] = (char)(0x80 | (c & 63)); }
-        else {
-            text[n++] = (char)(0xf0 | c >> 18);
-            text[n++] = (char)(0x80 | (c >> 12 & 63));
-            text[n++] = (char)(0x80 | (c >> 6 & 63));
-            text[n++] = (char)(0x80 | (c & 63));
-        }
+        n += text_put_codepoint(text + n, c);
         if (c != ' ') end = n;
     }
     text[end] = 0;

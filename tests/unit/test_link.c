@@ -292,7 +292,7 @@ static void runtime_compiles(void **state)
         struct profile *p = profile_load(a, *name, NULL);
         if (cc_target_missing(a, p)) continue;
         size_t n;
-        struct cc_job *jobs = cc_runtime_jobs(a, p, false, 0, &n);
+        struct cc_job *jobs = cc_runtime_jobs(a, p, (struct cc_parts){ false, true }, 0, &n);
         assert_true(n > 0);
         cc_compile(a, tc, jobs, n);
         for (size_t i = 0; i < n; i++) assert_memory_equal(jobs[i].object.data, ELFMAG, SELFMAG);
