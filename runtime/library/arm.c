@@ -1,11 +1,14 @@
-/* arm.c -- what clang calls on 32-bit ARM instead of emitting it, so that an object needs no compiler-rt or libgcc.  Hidden: forgec makes
+/* arm.c -- what clang calls on 32-bit ARM, and on rv32, instead of emitting it, so that an object needs no compiler-rt or libgcc.  Hidden: forgec makes
  * them local. (Run-time ABI for the Arm Architecture, IHI 0043, sections 4.2 to 4.3.4.)  Arithmetic in float is not here: a core without it
  * is no target. Arithmetic in double is, for cores whose FPU has single precision only (Cortex-M4): as functions of the bits, which is how
  * the base calling convention passes a double, whatever that of the target is. */
 #include "instance.h"
 #include "freestanding.h"
 
-#if defined(__arm__) || defined(LIBRARY_TEST_ARM)
+#if defined(__riscv) && __riscv_xlen == 32
+#define RV32
+#endif
+#if defined(__arm__) || defined(LIBRARY_TEST_ARM) || defined(RV32)
 
 #define HELPER __attribute__((visibility("hidden"), used))
 #define UP32(x) ((uint32_t)((x) >> 32))
@@ -231,23 +234,134 @@ HELPER uint32_t __aeabi_d2f(uint64_t d)
     const uint32_t whole = (uint32_t)(m >> 39);
     return sign + ((uint32_t)exponent << 23) + whole + (rest > half || (rest == half && (whole & 1)));
 }
+
+HELPER uint64_t __aeabi_ddiv(uint64_t a, uint64_t b);
+HELPER uint64_t __aeabi_ddiv(uint64_t a, uint64_t b)
+{
+    const uint64_t sign = (a ^ b) & SIGN, x = a & ~SIGN, y = b & ~SIGN;
+    if (x > INFINITE || y > INFINITE || (x == 0 && y == 0) || (x == INFINITE && y == INFINITE)) return NAN_BITS;
+    if (x == INFINITE || y == 0) return sign | INFINITE;
+    if (x == 0 || y == INFINITE) return sign;
+    struct number p = unpack(x), q = unpack(y);
+    const int up_p = __builtin_clzll(p.m), up_q = __builtin_clzll(q.m);
+    p.m <<= up_p;
+    q.m <<= up_q;
+    uint64_t quotient = p.m >= q.m, rest = p.m - (quotient ? q.m : 0);
+    for (int i = 0; i < 62; i++) {               /* the leading 1 of a quotient of 1 or more gets to bit 62 */
+        const uint64_t carry = rest >> 63;
+        rest <<= 1;
+        quotient <<= 1;
+        if (carry || rest >= q.m) { rest -= q.m; quotient |= 1; }
+    }
+    return pack(sign, p.exponent - q.exponent - up_p + up_q + 1023, quotient | (rest != 0));
+}
+
+/* -1, 0, 1 as a is to b; 2: one of them is NaN. */
+static int order(uint64_t a, uint64_t b)
+{
+    if ((a & ~SIGN) > INFINITE || (b & ~SIGN) > INFINITE) return 2;
+    if (((a | b) & ~SIGN) == 0) return 0;
+    const uint64_t x = a & SIGN ? ~a : a | SIGN, y = b & SIGN ? ~b : b | SIGN;
+    return x < y ? -1 : x > y;
+}
+
+#define COMPARISON(name, is) HELPER int name(uint64_t a, uint64_t b); HELPER int name(uint64_t a, uint64_t b) { return order(a, b) is; }
+COMPARISON(__aeabi_dcmpeq, == 0)
+COMPARISON(__aeabi_dcmplt, == -1)
+COMPARISON(__aeabi_dcmple, <= 0)
+COMPARISON(__aeabi_dcmpgt, == 1)
+COMPARISON(__aeabi_dcmpge, % 2 >= 0 && order(a, b) < 2)
+COMPARISON(__aeabi_dcmpun, == 2)
+
+HELPER uint64_t __aeabi_ul2d(uint64_t x);
+HELPER uint64_t __aeabi_ul2d(uint64_t x)
+{
+    return x >> 63 ? pack(0, 1023 + 63, shift_sticky(x, 1)) : pack(0, 1023 + 62, x);
+}
+HELPER uint64_t __aeabi_l2d(uint64_t x);
+HELPER uint64_t __aeabi_l2d(uint64_t x) { return x & SIGN ? SIGN | __aeabi_ul2d(0 - x) : __aeabi_ul2d(x); }
+HELPER uint64_t __aeabi_ui2d(uint32_t x);
+HELPER uint64_t __aeabi_ui2d(uint32_t x) { return __aeabi_ul2d(x); }
+HELPER uint64_t __aeabi_i2d(uint32_t x);
+HELPER uint64_t __aeabi_i2d(uint32_t x) { return __aeabi_l2d(x >> 31 ? (uint64_t)x | 0xffffffff00000000u : x); }
+
+/* Towards zero; what does not fit has no meaning. */
+HELPER uint64_t __aeabi_d2lz(uint64_t d);
+HELPER uint64_t __aeabi_d2lz(uint64_t d)
+{
+    const struct number n = unpack(d & ~SIGN);
+    const int32_t up = n.exponent - 1075;
+    const uint64_t x = up <= -64 || up >= 64 ? 0 : up < 0 ? n.m >> -up : n.m << up;
+    return d & SIGN ? 0 - x : x;
+}
+HELPER uint64_t __aeabi_d2ulz(uint64_t d);
+HELPER uint64_t __aeabi_d2ulz(uint64_t d) { return __aeabi_d2lz(d); }
+HELPER uint32_t __aeabi_d2iz(uint64_t d);
+HELPER uint32_t __aeabi_d2iz(uint64_t d) { return (uint32_t)__aeabi_d2lz(d); }
+HELPER uint32_t __aeabi_d2uiz(uint64_t d);
+HELPER uint32_t __aeabi_d2uiz(uint64_t d) { return (uint32_t)__aeabi_d2lz(d); }
 #endif
 
-#if defined(__riscv) && __riscv_xlen == 32
-/* libgcc's name for a division of 64-bit numbers, which rv32 calls. */
-static uint64_t divide_64(uint64_t n, uint64_t d, bool rest)
+#ifdef RV32
+/* libgcc's names for what rv32 calls: divisions of 64-bit numbers, doubles to them and back, and, of cores without the D extension, all
+ * of double.  A double is passed as the calling convention of the target has it. */
+static uint64_t bits_of(double x)
 {
-    uint64_t q = 0, r = 0;
-    for (int bit = 63; bit >= 0 && d != 0; bit--) {
-        const uint64_t carry = r >> 63;
-        r = r << 1 | (n >> bit & 1);
-        q <<= 1;
-        if (carry || r >= d) { r -= d; q |= 1; }
-    }
-    return rest ? r : q;
+    uint64_t u;
+    __builtin_memcpy(&u, &x, sizeof u);
+    return u;
 }
-__attribute__((visibility("hidden"), used)) uint64_t __udivdi3(uint64_t n, uint64_t d);
-uint64_t __udivdi3(uint64_t n, uint64_t d) { return divide_64(n, d, false); }
-__attribute__((visibility("hidden"), used)) uint64_t __umoddi3(uint64_t n, uint64_t d);
-uint64_t __umoddi3(uint64_t n, uint64_t d) { return divide_64(n, d, true); }
+static double double_of(uint64_t u)
+{
+    double x;
+    __builtin_memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+#define NAMED(result, name, parameters, value) HELPER result name parameters; HELPER result name parameters { return value; }
+NAMED(uint64_t, __udivdi3, (uint64_t n, uint64_t d), divide(n, d).quotient)
+NAMED(uint64_t, __umoddi3, (uint64_t n, uint64_t d), divide(n, d).remainder)
+NAMED(uint64_t, __divdi3, (uint64_t n, uint64_t d), arm_divmod(n, d, &n))
+HELPER uint64_t __moddi3(uint64_t n, uint64_t d);
+HELPER uint64_t __moddi3(uint64_t n, uint64_t d)
+{
+    uint64_t rest;
+    arm_divmod(n, d, &rest);
+    return rest;
+}
+NAMED(uint64_t, __fixdfdi, (double x), __aeabi_d2lz(bits_of(x)))
+NAMED(uint64_t, __fixunsdfdi, (double x), __aeabi_d2ulz(bits_of(x)))
+NAMED(double, __floatdidf, (uint64_t x), double_of(__aeabi_l2d(x)))
+NAMED(double, __floatundidf, (uint64_t x), double_of(__aeabi_ul2d(x)))
+#ifndef __riscv_d
+static uint32_t float_bits(float x)
+{
+    uint32_t u;
+    __builtin_memcpy(&u, &x, sizeof u);
+    return u;
+}
+static float float_of(uint32_t u)
+{
+    float x;
+    __builtin_memcpy(&x, &u, sizeof x);
+    return x;
+}
+NAMED(double, __adddf3, (double a, double b), double_of(__aeabi_dadd(bits_of(a), bits_of(b))))
+NAMED(double, __subdf3, (double a, double b), double_of(__aeabi_dsub(bits_of(a), bits_of(b))))
+NAMED(double, __muldf3, (double a, double b), double_of(__aeabi_dmul(bits_of(a), bits_of(b))))
+NAMED(double, __divdf3, (double a, double b), double_of(__aeabi_ddiv(bits_of(a), bits_of(b))))
+NAMED(double, __floatsidf, (uint32_t x), double_of(__aeabi_i2d(x)))
+NAMED(double, __floatunsidf, (uint32_t x), double_of(__aeabi_ui2d(x)))
+NAMED(uint32_t, __fixdfsi, (double x), __aeabi_d2iz(bits_of(x)))
+NAMED(uint32_t, __fixunsdfsi, (double x), __aeabi_d2uiz(bits_of(x)))
+NAMED(int, __unorddf2, (double a, double b), order(bits_of(a), bits_of(b)) == 2)
+NAMED(int, __eqdf2, (double a, double b), order(bits_of(a), bits_of(b)))
+NAMED(int, __nedf2, (double a, double b), order(bits_of(a), bits_of(b)))
+NAMED(int, __ltdf2, (double a, double b), order(bits_of(a), bits_of(b)))
+NAMED(int, __ledf2, (double a, double b), order(bits_of(a), bits_of(b)))
+NAMED(int, __gtdf2, (double a, double b), order(bits_of(a), bits_of(b)) == 2 ? -1 : order(bits_of(a), bits_of(b)))
+NAMED(int, __gedf2, (double a, double b), order(bits_of(a), bits_of(b)) == 2 ? -1 : order(bits_of(a), bits_of(b)))
+NAMED(double, __extendsfdf2, (float x), double_of(__aeabi_f2d(float_bits(x))))
+NAMED(float, __truncdfsf2, (double x), float_of(__aeabi_d2f(bits_of(x))))
+#endif
 #endif

@@ -39,6 +39,17 @@ int main(void)
         same("sum", a, b, __aeabi_dadd(a, b), bits_of(value_of(a) + value_of(b)));
         same("difference", a, b, __aeabi_dsub(a, b), bits_of(value_of(a) - value_of(b)));
         same("product", a, b, __aeabi_dmul(a, b), bits_of(value_of(a) * value_of(b)));
+        same("quotient", a, b, __aeabi_ddiv(a, b), bits_of(value_of(a) / value_of(b)));
+        const double x = value_of(a), y = value_of(b);
+        const int compared = (x == y) | (x < y) << 1 | (x <= y) << 2 | (x > y) << 3 | (x >= y) << 4 | (x != x || y != y) << 5;
+        same("comparison", a, b, (uint64_t)(__aeabi_dcmpeq(a, b) | __aeabi_dcmplt(a, b) << 1 | __aeabi_dcmple(a, b) << 2 |
+                                            __aeabi_dcmpgt(a, b) << 3 | __aeabi_dcmpge(a, b) << 4 | __aeabi_dcmpun(a, b) << 5),
+             (uint64_t)compared);
+        same("double of unsigned", a, 0, __aeabi_ul2d(a), bits_of((double)a));
+        same("double of signed", a, 0, __aeabi_l2d(a), bits_of((double)(int64_t)a));
+        same("double of a word", a, 0, __aeabi_i2d((uint32_t)a), bits_of((double)(int32_t)a));
+        if (x > -0x1p63 && x < 0x1p63) same("integer", a, 0, __aeabi_d2lz(a), (uint64_t)(int64_t)x);
+        if (x > -1 && x < 0x1p64) same("unsigned integer", a, 0, __aeabi_d2ulz(a), (uint64_t)x);
         const uint64_t f = i % 2 ? (random_64() % 90 + 850) << 52 | (a & (HIDDEN - 1)) : a;
         const uint32_t narrow = __aeabi_d2f(f), want = bits_of_f((float)value_of(f));
         same("float", f, 0, narrow, value_of_f(want) == value_of_f(want) ? want : narrow);
