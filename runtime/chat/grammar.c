@@ -484,6 +484,7 @@ static bool read_rule(struct reader *r)
 static uint32_t item_new(struct reader *r, uint32_t n)
 {
     if (n > r->most_items - r->n_items) {
+        r->room->full |= r->n_items + n <= GRAMMAR_MOST_ITEMS;
         fail_place(r, 0, 0, r->n_items + n > GRAMMAR_MOST_ITEMS ? "the grammar is too large: more than 1048576 items"
                                                                 : NO_ROOM, NULL, 0);
         return 0;

@@ -869,10 +869,11 @@ bool chat_about(const uint8_t *image, uint32_t i, struct chat_about *out)
     return true;
 }
 
-bool chat_render(const uint8_t *image, const char *name, const struct chat_input *in, struct room *work, struct chat_text *text,
-                 struct chat_error *error)
+bool chat_render_within(uint32_t depth, const uint8_t *image, const char *name, const struct chat_input *in, struct room *work,
+                        struct chat_text *text, struct chat_error *error)
 {
-    struct render r = { .in = in, .room = work, .out = text, .error = error, .steps = in->steps ? in->steps : CHAT_STEPS };
+    struct render r = { .in = in, .room = work, .out = text, .error = error, .steps = in->steps ? in->steps : CHAT_STEPS,
+                        .most_depth = depth };
     const struct chat_template *templates, *template;
     struct scope root = { NULL, NULL };
     const size_t used = work->used;
@@ -887,4 +888,10 @@ bool chat_render(const uint8_t *image, const char *name, const struct chat_input
     const bool fine = make_context(&r) && exec(&r, template->root, &root) != FLOW_FAILED;
     work->used = used;
     return fine;
+}
+
+bool chat_render(const uint8_t *image, const char *name, const struct chat_input *in, struct room *work, struct chat_text *text,
+                 struct chat_error *error)
+{
+    return chat_render_within(CHAT_DEPTH, image, name, in, work, text, error);
 }

@@ -483,6 +483,7 @@ const struct grammar *grammar_of_schema(struct room *room, const char *text, siz
         struct text_out out = { bytes, part, 0, false };
         struct room work = room_of(room->bytes + room->used, part);
         if (schema_grammar(&work, schema, "", &out, error)) g = grammar_read(room, bytes, out.n, NULL, error);
+        room->full |= work.full || out.full;
     }
     room->used = mark;
     if (!g) return NULL;

@@ -15,7 +15,7 @@ struct chat_input {
 /* Text with where each byte comes from: input[i] is 1 where it is the conversation's, 0 where it is the template's. */
 struct chat_text { char *bytes; uint8_t *input; size_t size, n; };      /* bytes, input: [size], the caller's */
 
-enum { CHAT_STEPS = 50000000 };
+enum { CHAT_STEPS = 50000000, CHAT_DEPTH = 600 };
 
 enum chat_fault {
     CHAT_RAISED,                           /* raise_exception: text is the template's own sentence */
@@ -38,6 +38,9 @@ bool chat_has(const uint8_t *image, const char *name);
  * Values of messages must be JSON_DEPTH deep at most (json_read sees to it). */
 bool chat_render(const uint8_t *image, const char *name, const struct chat_input *in, struct room *work, struct chat_text *text,
                  struct chat_error *error);
+/* The same with at most so many levels of nesting, each of which takes stack; chat_render's are CHAT_DEPTH. */
+bool chat_render_within(uint32_t depth, const uint8_t *image, const char *name, const struct chat_input *in, struct room *work,
+                        struct chat_text *text, struct chat_error *error);
 /* Room that is enough for most: a multiple of what the variables take as JSON, of n bytes. */
 static inline size_t chat_room(size_t n) { return 64 * n + ((size_t)1 << 20); }
 #endif

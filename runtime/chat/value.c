@@ -45,7 +45,7 @@ bool charge(struct render *r, size_t n)
 
 bool deeper(struct render *r)
 {
-    if (++r->depth <= CHAT_DEPTH) return true;
+    if (++r->depth <= r->most_depth) return true;
     return fail_text(r, CHAT_LIMIT, "the template nests deeper than is allowed: macros that call themselves, or values in values");
 }
 
@@ -726,7 +726,7 @@ static void repr_range(struct builder *b, const struct range *g)
 void builder_repr(struct builder *b, const struct value *v, uint32_t depth)
 {
     char text[NUMBER_BYTES];
-    if (depth > CHAT_DEPTH / 2) {
+    if (depth > b->r->most_depth / 2) {
         fail_text(b->r, CHAT_LIMIT, "a value that is printed nests deeper than is allowed");
         b->failed = true;
     }
@@ -869,7 +869,7 @@ static void json_dict(struct builder *b, const struct tojson *how, const struct 
 
 static void json_value(struct builder *b, const struct tojson *how, const struct value *v, uint32_t depth)
 {
-    if (depth > CHAT_DEPTH / 2) {
+    if (depth > b->r->most_depth / 2) {
         fail_text(b->r, CHAT_LIMIT, "a value that becomes JSON nests deeper than is allowed");
         b->failed = true;
     }

@@ -82,14 +82,14 @@ struct render {
     struct chat_text           *out;
     struct chat_error          *error;
     uint64_t                    steps;     /* left */
-    uint32_t                    depth, line;
+    uint32_t                    depth, most_depth, line;
     uint32_t                    loop_name; /* string "loop"; CHAT_NONE: the templates do not have it */
     uint32_t                    kept;      /* changes when a value of the room is kept beyond the block it was made in */
     bool                        failed;
     struct dict                *context;   /* variables of the input, converted */
 };
 
-enum { CHAT_DEPTH = 600, CHAT_RANGE = 100000 };
+enum { CHAT_RANGE = 100000 };
 
 /* ---- failing: each returns false ---- */
 bool fail_text(struct render *r, enum chat_fault fault, const char *text);
