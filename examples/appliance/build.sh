@@ -34,8 +34,8 @@ compile "$here/string.c" -o "$out/string.o"
 compile "$here/$board/board.c" -o "$out/board.o"
 compile "$here/$board/start.S" -o "$out/start.o"
 
-# 3. one image of all
-link() { "$lld" -static -L "$here" -T "$here/$board/link.ld" "$@" "$out/start.o" "$out/board.o" "$out/string.o" "$out/main.o" "$out/model.o"; }
+# 3. one image of all that is called
+link() { "$lld" -static --gc-sections -L "$here" -T "$here/$board/link.ld" "$@" "$out/start.o" "$out/board.o" "$out/string.o" "$out/main.o" "$out/model.o"; }
 link -o "$out/image.elf"
 case $board in                  # QEMU wants all of a RISC-V board's flash; it loads image.elf into the boards of Cortex-M
 aarch64) link --oformat=binary -o "$out/image.bin" ;;
