@@ -526,12 +526,11 @@ const char *build(struct arena *a, const struct build_options *o)
     const char *source_suffix = kernels_kinds[targets[0].profile->kind].suffix;
     const char *out = out_path(a, o, o->emit == EMIT_SOURCE ? source_suffix : o->emit == EMIT_ASM ? ".s" : "");
     const struct bytes vocab = vocab_build(a, file, model->n_vocab);
-    const bool has_chat = vocab.data && !model->pooling && !library_wanted(o);
-    const struct bytes chat = has_chat ? chat_build(a, file, o->chat_template) : (struct bytes){ NULL, 0 };
+    const struct bytes chat = vocab.data && !model->pooling ? chat_build(a, file, o->chat_template) : (struct bytes){ NULL, 0 };
     struct bytes grammar = { NULL, 0 };
     if (o->grammar_path || o->schema_path) {
         if (o->grammar_path && o->schema_path) die("--grammar and --json-schema exclude each other");
-        if (o->emit != EMIT_EXE) die("--grammar and --json-schema are for programs, not for --emit");
+        if (o->emit != EMIT_EXE && !library_wanted(o)) die("--grammar and --json-schema are for programs and libraries");
         if (model->pooling) die("--grammar and --json-schema: the model gives vectors of texts, it writes none");
         grammar = grammar_build(a, o->grammar_path, o->schema_path, vocab);
     }
@@ -547,7 +546,7 @@ const char *build(struct arena *a, const struct build_options *o)
         const struct kernels_kind *kind = &kernels_kinds[targets[i].profile->kind];
         const enum cc_kind cc = library_wanted(o) ? kind->cc_library : kind->cc;
         eo[i] = (struct emit_options){ .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash,
-                                       .has_vocab = vocab.data != NULL, .has_chat = chat.data != NULL,
+                                       .has_vocab = vocab.data != NULL, .has_chat = chat.data != NULL && !library_wanted(o),
                                        .weights_offset = targets[i].weights_offset,
                                        .options = options_text(a, o, targets[i].plan),
                                        .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
@@ -568,7 +567,8 @@ const char *build(struct arena *a, const struct build_options *o)
         since = build_seconds();
         const struct library_input input = { .options = o, .plan = targets[0].plan, .source = targets[0].source, .code = targets[0].code,
                                              .n_kernels = targets[0].plan->kernels->n_kernels, .vocab = vocab,
-                                             .weights_hash = weights_hash, .weights_bytes = weights_bytes, .writer = &writer };
+                                             .chat = chat, .grammar = grammar, .weights_hash = weights_hash,
+                                             .weights_bytes = weights_bytes, .writer = &writer };
         const char *header = library_build(a, tc, &input, out);
         step(o, "library", since);
         if (!o->quiet && !o->cc.spawn.dry_run) library_announce(a, o, out, header);

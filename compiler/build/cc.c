@@ -255,7 +255,16 @@ static bool library_takes(const char *path, const struct profile *profile)
                                           "runtime/text/unicode.c", "runtime/model/xxh3.c", "runtime/model/state.c", NULL };
     if (library_is_hosted(path)) return profile->kind == TARGET_GPU;
     if (!strcmp(path, "runtime/library/cpu.c")) return profile->kind == TARGET_CPU;
-    return !strncmp(path, "runtime/library/", 16) || in_list(shared, path);
+    return !strncmp(path, "runtime/library/", 16) || !strncmp(path, "runtime/chat/", 13) || in_list(shared, path);
+}
+
+/* Flags of one of them.  What the prefix renames is in runtime/library alone: the rest is compiled once for all prefixes.  Templates and
+ * the reading of grammars and answers are many rules that run seldom, and a third smaller so; masks run for each token. */
+static const char *const *library_flags_of(const char *path, const char *const *flags)
+{
+    static const char *const small[] = { "-Os", NULL }, *const fast[] = { "runtime/chat/mask.c", "runtime/chat/lexicon.c", NULL };
+    if (!strncmp(path, "runtime/library/", 16)) return flags;
+    return !strncmp(path, "runtime/chat/", 13) && !in_list(fast, path) ? small : NULL;
 }
 
 static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, struct cc_parts parts, size_t extra, size_t *n_jobs)
@@ -274,9 +283,11 @@ static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, st
         struct cc_job *job = &jobs[(*n_jobs)++];
         *job = *like;
         job->name = paths[i];
-        if (is_library(like->kind) && library_is_hosted(paths[i])) job->kind = CC_LIBRARY_HOSTED;
         job->source = cc_expand(a, paths[i]);
-        if (is_library(like->kind)) job->source = cc_hidden(a, job->source);
+        if (!is_library(like->kind)) continue;
+        if (library_is_hosted(paths[i])) job->kind = CC_LIBRARY_HOSTED;
+        job->flags = library_flags_of(paths[i], like->flags);
+        job->source = cc_hidden(a, job->source);
     }
     return jobs;
 }

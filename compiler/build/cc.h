@@ -62,8 +62,8 @@ struct cc_parts { bool server, terminal; };
 struct cc_job *cc_runtime_jobs(struct arena *a, const struct profile *profile, struct cc_parts parts, size_t extra, size_t *n_jobs);
 /* The archives of libevent that a program with a server is linked with, NULL-terminated.  Dies where they are not installed. */
 const char *const *cc_server_libraries(struct arena *a, const struct profile *profile);
-/* The same for a library: every runtime/library/NAME.c and the tokenizer; on a GPU what drives it, too.  flags: of all of them,
- * as in struct cc_job. */
+/* The same for a library: every runtime/library/NAME.c, runtime/chat and the tokenizer; on a GPU what drives it, too.  flags: of those of
+ * runtime/library, as in struct cc_job. */
 struct cc_job *cc_library_jobs(struct arena *a, const struct profile *profile, const char *const *flags, size_t extra, size_t *n_jobs);
 /* The source with all that it declares hidden: what it names is reached without a table that the final linker would have to make. */
 struct bytes cc_hidden(struct arena *a, struct bytes source);

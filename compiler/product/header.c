@@ -157,13 +157,21 @@ static void put_renamed(struct text *t, const char *s, const char *end, const ch
 
 /* ---- the tables ---- */
 
-struct bytes emit_library_tables(struct arena *a, const char *symbol, bool embedded)
+/* A pointer to bytes that are added to the object; 0 where there are none. */
+static void put_pointer(struct text *t, const char *name, const char *bytes, bool there)
+{
+    if (there) text_printf(t, "extern const uint8_t %s[];\n", bytes);
+    text_printf(t, "extern const uint8_t *const %s;\nconst uint8_t *const %s = %s;\n", name, name, there ? bytes : "0");
+}
+
+struct bytes emit_library_tables(struct arena *a, const char *symbol, bool embedded, bool has_chat, bool has_grammar)
 {
     struct text t = { .arena = a };
     const struct bytes table = emit_table(a, &symbol, 1);
     text_append(&t, (const char *)table.data, table.size);
-    if (embedded) text_puts(&t, "extern const uint8_t forge_weights_image[];\n");
-    text_printf(&t, "const uint8_t *const forge_weights = %s;\n", embedded ? "forge_weights_image" : "0");
+    put_pointer(&t, "forge_weights", "forge_weights_image", embedded);
+    put_pointer(&t, "library_chat", "forge_chat", has_chat);
+    put_pointer(&t, "library_grammar", "forge_grammar", has_grammar);
     return (struct bytes){ (const uint8_t *)t.data, t.size };
 }
 
@@ -190,6 +198,11 @@ static const char *c_string(struct arena *a, const char *s)
 }
 
 static const char *c_size(struct arena *a, uint64_t n) { return arena_printf(a, "((size_t)%lluu)", (unsigned long long)n); }
+static const char *c_linear_of(struct arena *a, const char *of, uint64_t each, uint64_t fixed)
+{
+    return arena_printf(a, "((size_t)(%s) * %llu + %llu)", of, (unsigned long long)each, (unsigned long long)fixed);
+}
+static const char *c_linear(struct arena *a, uint64_t each, uint64_t fixed) { return c_linear_of(a, "n", each, fixed); }
 static const char *c_count(struct arena *a, uint64_t n) { return arena_printf(a, "%lluu", (unsigned long long)n); }
 
 /* What an instance takes: of the host's memory, of a GPU's, and how its kernels are cut. */
@@ -213,13 +226,14 @@ static struct takes takes_gpu(const struct library *l)
 }
 
 struct constant { const char *name, *value; bool found; };
-enum { CONSTANTS_MOST = 24 };
+enum { CONSTANTS_MOST = 40 };
 
 static size_t constants(struct arena *a, const struct library *l, struct constant list[CONSTANTS_MOST])
 {
     const struct plan *p = l->plan;
     const struct takes takes = p->gpu ? takes_gpu(l) : takes_cpu(l);
     struct library_sizes s = takes.host;
+    const struct library_text_sizes g = library_text_sizes(l->vocab.data, p->model->n_vocab);
     if (p->model->pooling) s.workspace_bytes += library_rows_bytes(p->chunk, p->model->n_embd);
     if (!strstr(p->profile->elf_machine, "64") && s.workspace_bytes > INT32_MAX)
         die("an instance needs %llu bytes of memory, more than %s addresses; choose a smaller --ctx", (unsigned long long)s.workspace_bytes,
@@ -241,8 +255,16 @@ static size_t constants(struct arena *a, const struct library *l, struct constan
         { "DEVICE_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)takes.device_bytes), false },
         { "SEQUENCE_DEVICE_BYTES", arena_printf(a, "((uint64_t)%llu)", (unsigned long long)takes.sequence_device_bytes), false },
         { "LAPS", c_count(a, p->kernels->n_decode > p->kernels->n_prefill ? p->kernels->n_decode : p->kernels->n_prefill), false },
-        { "HAS_TOKENIZER", l->has_vocab ? "1" : "0", false },
-        { "ENCODE_SCRATCH(n)", arena_printf(a, "((size_t)(n) * %u + %u)", s.scratch_per_byte, s.scratch_fixed), false },
+        { "HAS_TOKENIZER", l->vocab.data ? "1" : "0", false },
+        { "ENCODE_SCRATCH(n)", c_linear(a, s.scratch_per_byte, s.scratch_fixed), false },
+        { "HAS_CHAT", l->has_chat ? "1" : "0", false }, { "CHAT_BYTES(n)", c_linear(a, g.chat_per_byte, g.chat_fixed), false },
+        { "CHAT_STACK(depth)", c_linear_of(a, "depth", g.chat_stack_per_level, g.chat_stack_fixed), false },
+        { "ANSWER_BYTES", c_size(a, g.answer_usual), false }, { "ANSWER_LEAST", c_size(a, g.answer_least), false },
+        { "HAS_GRAMMAR", l->has_grammar ? "1" : "0", false }, { "LEXICON_BYTES", c_size(a, g.lexicon), false },
+        { "GRAMMAR_BYTES(n)", c_linear(a, g.grammar_per_byte, g.grammar_fixed), false },
+        { "SCHEMA_BYTES(n)", c_linear(a, g.schema_per_byte, g.schema_fixed), false },
+        { "MASK_BYTES", c_size(a, g.mask_usual), false }, { "MASK_LEAST", c_size(a, g.mask_least), false },
+        { "MASK_WORDS", c_count(a, g.mask_words), false },
     };
     _Static_assert(COUNT_OF(all) <= CONSTANTS_MOST, "all constants fit");
     memcpy(list, all, sizeof all);

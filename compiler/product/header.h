@@ -9,7 +9,8 @@ struct library {
     const char        *product;       /* "story.o": what to link, for the head of the header */
     const char        *weights_file;  /* "story.o.weights", where the weights are in a file; or NULL */
     bool               embedded;      /* the weights are in the product */
-    bool               has_vocab;
+    struct bytes       vocab;         /* data NULL: none */
+    bool               has_chat, has_grammar;
     const char        *build_hash;    /* hex */
     uint32_t           n_kernels;     /* GPU: of its code */
 };
@@ -20,9 +21,9 @@ const char *library_prefix_wrong(struct arena *a, const char *prefix);
 const char *const *library_symbols(struct arena *a, const char *prefix);
 /* -Dmodel_open=NAME_open, ... for runtime/library; NULL-terminated, empty for the prefix "model". */
 const char *const *library_defines(struct arena *a, const char *prefix);
-/* C source that defines forge_programs (the one of that symbol) and forge_weights.  forge_weights_image, the weights, if embedded, and
- * forge_vocab stay undefined: objfile.c adds them. */
-struct bytes emit_library_tables(struct arena *a, const char *symbol, bool embedded);
+/* C source that defines forge_programs (the one of that symbol), forge_weights, library_chat and library_grammar.  What it is told that
+ * there is, forge_weights_image, forge_chat and forge_grammar, stays undefined like forge_vocab: objfile.c adds them. */
+struct bytes emit_library_tables(struct arena *a, const char *symbol, bool embedded, bool has_chat, bool has_grammar);
 /* NAME.h: runtime/library/model.h with names and constants replaced.  Dies when the workspace is beyond the target's addresses. */
 struct bytes emit_header(struct arena *a, const struct library *l);
 /* What every such header has in its first lines. */

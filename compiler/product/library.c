@@ -72,7 +72,7 @@ static const char *build_hash(struct arena *a, const struct toolchain *tc, const
                               size_t n)
 {
     const struct profile *p = in->plan->profile;
-    struct bytes *parts = arena_array(a, struct bytes, n + 6);
+    struct bytes *parts = arena_array(a, struct bytes, n + 8);
     size_t count = 0;
     parts[count++] = bytes_of("forgec library " FORGEC_VERSION);
     parts[count++] = bytes_of(tc->clang_identity);
@@ -80,6 +80,8 @@ static const char *build_hash(struct arena *a, const struct toolchain *tc, const
     parts[count++] = bytes_of(cc_line(a, p, CC_LIBRARY, "library.c"));
     parts[count++] = bytes_of(cc_line(a, p, CC_LIBRARY_KERNELS, "model.c"));
     parts[count++] = in->code;
+    parts[count++] = in->chat;
+    parts[count++] = in->grammar;
     for (size_t i = 0; i < n; i++) parts[count++] = jobs[i].source;
     return cache_key_hex(a, cache_key_of(parts, count));
 }
@@ -97,7 +99,8 @@ static struct cc_job *library_jobs(struct arena *a, const struct library_input *
                                     : CC_LIBRARY_KERNELS, .profile = p, .user_text = o->templates_dir &&
                                     !in->code.data ? arena_printf(a, "model.c with the templates of %s", o->templates_dir) : NULL };
     jobs[(*n)++] = (struct cc_job){ .name = "tables.c", .kind = CC_LIBRARY, .profile = p,
-                                    .source = cc_hidden(a, emit_library_tables(a, emit_symbol(a, p), o->weights == WEIGHTS_EMBED)) };
+                                    .source = cc_hidden(a, emit_library_tables(a, emit_symbol(a, p), o->weights == WEIGHTS_EMBED,
+                                                                               in->chat.data != NULL, in->grammar.data != NULL)) };
     return jobs;
 }
 
@@ -114,12 +117,15 @@ static struct objfile library_object(struct arena *a, const struct library_input
     const struct build_options *o = in->options;
     const bool embedded = o->weights == WEIGHTS_EMBED, shared = o->emit == EMIT_SHARED;
     const bool x86 = strcmp(in->plan->profile->elf_machine, "x86_64") == 0;
-    struct objfile_data data[3];
+    struct objfile_data data[5];
     size_t n = 0;
     const char *code = emit_code_symbol(a, in->plan->profile);
     if (in->code.data) data[n++] = (struct objfile_data){ code, ".rodata.forge_code", in->code.size, DATA_ALIGN, in->code.data };
     if (in->vocab.data)
         data[n++] = (struct objfile_data){ "forge_vocab", ".rodata.forge_vocab", in->vocab.size, DATA_ALIGN, in->vocab.data };
+    if (in->chat.data) data[n++] = (struct objfile_data){ "forge_chat", ".rodata.forge_chat", in->chat.size, DATA_ALIGN, in->chat.data };
+    if (in->grammar.data)
+        data[n++] = (struct objfile_data){ "forge_grammar", ".rodata.forge_grammar", in->grammar.size, DATA_ALIGN, in->grammar.data };
     if (embedded && !shared)
         data[n++] = (struct objfile_data){ "forge_weights_image", x86 ? ".lrodata.forge_weights" : ".rodata.forge_weights",
                                            in->weights_bytes, DATA_ALIGN, NULL };
@@ -172,7 +178,8 @@ const char *library_build(struct arena *a, struct toolchain *tc, const struct li
     struct cc_job *jobs = library_jobs(a, in, &n);
     const struct library facts = { .plan = in->plan, .prefix = prefix_of(o), .product = path_name(out),
                                    .weights_file = external ? path_name(weights)
-                                   : NULL, .embedded = o->weights == WEIGHTS_EMBED, .has_vocab = in->vocab.data != NULL,
+                                   : NULL, .embedded = o->weights == WEIGHTS_EMBED, .vocab = in->vocab,
+                                   .has_chat = in->chat.data != NULL, .has_grammar = in->grammar.data != NULL,
                                    .build_hash = build_hash(a, tc, in, jobs, n), .n_kernels = in->n_kernels };
     const struct bytes text = emit_header(a, &facts);
     cc_compile(a, tc, jobs, n);

@@ -13,6 +13,7 @@ struct library_input {
     struct bytes                code;               /* GPU: the kernels for the driver */
     uint32_t                    n_kernels;          /* GPU */
     struct bytes                vocab;              /* data NULL: token ids only */
+    struct bytes                chat, grammar;      /* images of chat templates, of a grammar; data NULL: none */
     const char                 *weights_hash;
     uint64_t                    weights_bytes;
     struct image_writer        *writer;

@@ -15,6 +15,15 @@ struct library_sizes {
 struct library_sizes library_sizes(uint32_t n_ctx, uint64_t arena_bytes, uint64_t state_bytes);
 /* The same where arena and states are on a GPU. */
 struct library_sizes library_sizes_gpu(uint32_t n_ctx, uint32_t n_kernels, uint64_t state_bytes);
+
+/* Memory of conversations, answers and masks: bytes, or so many for each byte of a text and fixed ones. */
+struct library_text_sizes {
+    uint64_t chat_per_byte, chat_fixed, chat_stack_per_level, chat_stack_fixed;
+    uint64_t answer_usual, answer_least, lexicon, grammar_per_byte, grammar_fixed, schema_per_byte, schema_fixed;
+    uint64_t mask_usual, mask_least, mask_words;
+};
+/* vocab: NULL: the model has no tokenizer. */
+struct library_text_sizes library_text_sizes(const uint8_t *vocab, uint32_t n_vocab);
 /* Of the workspace of a model of embeddings, beside those sizes. */
 uint64_t library_rows_bytes(uint32_t chunk, uint32_t n_embd);
 /* The functions of the API without their prefix ("open"), NULL-terminated: runtime/library/api.def. */

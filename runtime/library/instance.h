@@ -40,10 +40,23 @@
 #define LIBRARY_ENCODE_SCRATCH_PER_BYTE 116u
 #define LIBRARY_ENCODE_SCRATCH_FIXED    8448u
 
+/* What lies at the beginning of the memory of a conversation, an answer, a lexicon and a mask; asserted in chat.c and guide.c. */
+#define LIBRARY_CHAT_HEAD_BYTES    128u
+#define LIBRARY_CHAT_PER_BYTE      256u
+#define LIBRARY_CHAT_FIXED         65536u
+#define LIBRARY_ANSWER_HEAD_BYTES  1536u
+#define LIBRARY_LEXICON_HEAD_BYTES 320u
+#define LIBRARY_MASK_HEAD_BYTES    320u
+
 /* Most stack of any call, kernels included.  Frames depend on formats and tiles, not on the size of a model: clang -fstack-usage has at
  * most 6.4 KB for one function (gemm_groups_q2_K, Cortex-M55) and 5.4 KB on x86-64, plus its kernel's and 0.5 KB of this runtime; a painted
  * stack (tests/library/test_library.c) shows 4.3 KB on x86-64.  Twice that, for formats and vector lengths that were not tried. */
 #define LIBRARY_STACK_BYTES  16384u
+
+/* The same of calls that read JSON, templates or grammars, which nest: what is fixed, and a level of a template.  A painted stack
+ * (tests/library/test_chat.c) shows up to 20 KB for JSON and values 128 deep, 30 KB for schemas, and 230 bytes a level on x86-64. */
+#define LIBRARY_CHAT_STACK_FIXED     49152u
+#define LIBRARY_CHAT_STACK_PER_LEVEL 384u
 
 /* Functions of the API stay visible when all else is hidden.  forgec hides declarations, too, and exports the API itself
  * (compiler/product/objfile.c): it sets this empty. */
@@ -93,6 +106,10 @@ struct model {
 };
 _Static_assert(sizeof(struct model) <= LIBRARY_INSTANCE_BYTES && LIBRARY_INSTANCE_BYTES % LIBRARY_ALIGN == 0,
                "the state fits its part of the workspace");
+
+/* What forgec build found of them, in tables.c; NULL: nothing. */
+extern const uint8_t *const library_chat;        /* runtime/chat/image.h */
+extern const uint8_t *const library_grammar;     /* runtime/chat/grammar.h */
 
 #define LIBRARY_OPEN 0x6e65706f2e6d6166u           /* "fam.open" */
 

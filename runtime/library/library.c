@@ -332,6 +332,9 @@ LIBRARY_PUBLIC const char *model_strerror(int status)
     case MODEL_NOT_FINITE:    return "the logits are not finite: the weights are damaged, or the model overflows";
     case MODEL_WRONG_KIND:    return "the model generates text and gives no vectors, or the other way round";
     case MODEL_NO_SEQUENCE:   return "the instance has no sequence of that number";
+    case MODEL_NO_TEMPLATE:   return "the model has no chat template";
+    case MODEL_REFUSED:       return "the template, the grammar or what it says refuses what was given";
+    case MODEL_STUCK:         return "no token of the vocabulary goes on with what the grammar asks for";
     default:                  return "unknown status";
     }
 }

@@ -56,11 +56,23 @@ extern "C" {
 #define MODEL_LAPS             1u                /* launches of a step at most: room for model_profile */
 #define MODEL_HAS_TOKENIZER    1
 #define MODEL_ENCODE_SCRATCH(n) ((size_t)(n) * 116 + 8448)    /* bytes of scratch model_encode needs for n bytes of text */
+#define MODEL_HAS_CHAT         0                 /* 1: the model has a chat template (model_chat_open) */
+#define MODEL_CHAT_BYTES(n)    ((size_t)(n) * 256 + 65536)    /* memory that suffices for most conversations of n bytes as JSON */
+#define MODEL_CHAT_STACK(depth) ((size_t)(depth) * 384 + 49152)    /* most stack that a template with so many levels takes; JSON, grammars: 0 */
+#define MODEL_ANSWER_BYTES     ((size_t)64)      /* memory that suffices for calls of 64 KB */
+#define MODEL_ANSWER_LEAST     ((size_t)64)      /* least: for calls of 1 KB */
+#define MODEL_HAS_GRAMMAR      0                 /* 1: one was built in (model_grammar_built_in) */
+#define MODEL_LEXICON_BYTES    ((size_t)64)      /* memory of a lexicon while it is made */
+#define MODEL_GRAMMAR_BYTES(n) ((size_t)(n) * 200 + 2097152)    /* memory that suffices for grammars of n bytes while they are read */
+#define MODEL_SCHEMA_BYTES(n)  ((size_t)(n) * 1500 + 2097152)    /* so for JSON schemas */
+#define MODEL_MASK_BYTES       ((size_t)64)      /* memory that suffices for the masks of usual grammars */
+#define MODEL_MASK_LEAST       ((size_t)64)      /* least: for small grammars */
+#define MODEL_MASK_WORDS       1u                /* 32-bit words of a mask, a bit for each token */
 /* @end */
 
 enum model_status {
     MODEL_OK            = 0,
-    MODEL_MORE          = 1,                     /* model_step_budget: tiles are left */
+    MODEL_MORE          = 1,                     /* model_step_budget: tiles are left; model_answer_token: the answer goes on */
     MODEL_BAD_ARGUMENT  = -1,                    /* a null pointer, a token outside the vocabulary, n == 0, a wrong options size ... */
     MODEL_BAD_WORKSPACE = -2,                    /* too small or not aligned */
     MODEL_BAD_WEIGHTS   = -3,                    /* missing, of another size, or damaged */
@@ -68,7 +80,7 @@ enum model_status {
     MODEL_BUSY          = -5,                    /* a step was begun and is not finished */
     MODEL_NOT_BUSY      = -6,
     MODEL_NO_TOKENIZER  = -7,
-    MODEL_NO_ROOM       = -8,                    /* the output or the scratch is too small */
+    MODEL_NO_ROOM       = -8,                    /* the output, the scratch or the memory is too small */
     MODEL_BAD_STATE     = -9,                    /* model_restore: not a state of this model, or damaged */
     MODEL_NO_DEVICE     = -10,                   /* GPU: no library, no GPU, or another one */
     MODEL_DEVICE_FAILED = -11,
@@ -76,7 +88,11 @@ enum model_status {
     MODEL_NOT_FINITE    = -13,                   /* logits with NaN or infinities: damaged weights, or a model that overflows */
     MODEL_CANNOT_REWIND = -14,                   /* model_reset: not to that position, but to 0 always; model_cancel */
     MODEL_NO_SEQUENCE   = -15,                   /* the instance has fewer sequences */
-    MODEL_WRONG_KIND    = -16                    /* of MODEL_EMBEDDINGS the other value is needed */
+    MODEL_WRONG_KIND    = -16,                   /* of MODEL_EMBEDDINGS the other value is needed */
+    MODEL_NO_TEMPLATE   = -17,                   /* the model has no chat template */
+    MODEL_REFUSED       = -18,                   /* what a request, a template, a schema or a grammar says cannot be; model_mask_token: a
+                                                  * token that may not come */
+    MODEL_STUCK         = -19                    /* no token may come */
 };
 
 struct model;                                    /* lies at the beginning of the workspace */
@@ -202,6 +218,107 @@ struct model_profiling {
  * what it was; a model that cannot go back to it (model_reset) computes its tokens again, and its logits may round differently.  That of a
  * model of embeddings is empty. */
 int model_profile(struct model *m, const int32_t *tokens, uint32_t n, float *logits, struct model_profiling *profile);
+
+/* ---- Conversations, answers, masks.  No instance is needed; what is opened lies at the beginning of the memory it is given, which is
+ * aligned to 8, stays the caller's, and has not to be closed.  One of them is used by one thread at a time, but lexicons and grammars, which
+ * do not change, by any number.  A call whose memory is too small is MODEL_NO_ROOM: give it more.  Besides MODEL_STACK_BYTES, calls that
+ * read JSON or a grammar take up to MODEL_CHAT_STACK(0) of stack, model_chat_open MODEL_CHAT_STACK(depth). ---- */
+
+/* Why something is MODEL_REFUSED. */
+struct model_refusal {
+    uint32_t line, column;                       /* from 1, of what was given, or of the chat template; 0: of no place */
+    char     text[300];                          /* a sentence, with its zero */
+};
+
+struct model_chat;
+/* Zero is the default everywhere. */
+struct model_chat_options {
+    uint32_t size;                               /* sizeof(struct model_chat_options) */
+    uint32_t depth;                              /* levels of nesting a template may take, each with stack; 0: 600, the most */
+    int64_t  now;                                /* seconds since 1970 began, of the local clock: for templates that print the date */
+    uint64_t steps;                              /* a template may take, which bounds its time; 0: 50 million, a second or two of a PC */
+    struct model_refusal *refusal;               /* NULL: nobody wants to know */
+};
+/* The prompt that the model's chat template makes of a conversation.  request: [n] bytes of JSON, an object as OpenAI's chats have it, with
+ * `messages` and, if they are there, `tools`, `tool_choice` ("none" only means something), `documents`, `reasoning_effort`,
+ * `add_generation_prompt` (true if it is not there), `chat_template_kwargs`; other members mean nothing.  A last message of the assistant
+ * is how the answer begins.  request stays as it is while the conversation is used.  memory: MODEL_CHAT_BYTES(n) at first; templates
+ * differ, and what is MODEL_NO_ROOM may want several times that.  options may be NULL.  MODEL_REFUSED: no such JSON, or the template does
+ * not take it; *options->refusal says why. */
+int model_chat_open(struct model_chat **out, void *memory, size_t bytes, const char *request, size_t n,
+                    const struct model_chat_options *options);
+/* The prompt as text of *n bytes, which lies in the conversation's memory; NULL: c is none. */
+const char *model_chat_text(const struct model_chat *c, size_t *n);
+/* The prompt as tokens: how many there are, or a negative status.  What the messages say never becomes a control token.  MODEL_NO_ROOM:
+ * capacity or the conversation's memory are too small; for the latter it has to be opened in more. */
+int64_t model_chat_tokens(struct model_chat *c, int32_t *out, size_t capacity);
+
+/* A piece of an answer.  Pointers hold during the call only; no text ends with a zero. */
+enum model_event_kind {
+    MODEL_ANSWER_CONTENT, MODEL_ANSWER_REASONING,      /* more text of it, never empty */
+    MODEL_ANSWER_CALL,                           /* a call of a tool begins: text is the function's name */
+    MODEL_ANSWER_ARGUMENTS,                      /* more of its arguments, JSON together */
+    MODEL_ANSWER_CALL_END
+};
+struct model_event {
+    uint32_t    kind;                            /* enum model_event_kind */
+    uint32_t    call;                            /* which one, from 0 */
+    const char *text;                            /* [n] */
+    size_t      n;
+    const char *id;                              /* [n_id] of the call as the model wrote it; n_id 0: make one */
+    size_t      n_id;
+};
+typedef void model_tell(void *context, const struct model_event *event);
+
+struct model_answer;
+/* What the model writes behind the prompt of c, taken apart as it comes: tell is called with each piece.  c and its request stay as they
+ * are while the answer is read.  Calls are looked for where the request has tools.  memory: MODEL_ANSWER_BYTES, MODEL_ANSWER_LEAST at
+ * least; a call longer than about a quarter of it is content. */
+int model_answer_open(struct model_answer **out, void *memory, size_t bytes, const struct model_chat *c, model_tell *tell, void *context);
+/* The next token.  MODEL_MORE: the answer goes on; MODEL_OK: this token ended it, and all has been told.  MODEL_NO_ROOM: a token of more
+ * than 1024 bytes.  Nothing more can be said to an answer that has ended (MODEL_BAD_ARGUMENT). */
+int model_answer_token(struct model_answer *a, int32_t token);
+/* The same with text, the texts of control tokens in it, cut anywhere; and its end, which text does not tell. */
+int model_answer_text(struct model_answer *a, const char *text, size_t n);
+int model_answer_end(struct model_answer *a);
+/* 1: what comes next is reasoning: not yet what a grammar is about. */
+int model_answer_in_reasoning(const struct model_answer *a);
+
+struct model_lexicon;
+/* The tokens in the order of their texts, which masks need: made once for any number of them.  memory: MODEL_LEXICON_BYTES; what lies
+ * behind *used (NULL: nobody asks) is free again. */
+int model_lexicon_open(struct model_lexicon **out, void *memory, size_t bytes, size_t *used);
+
+struct model_grammar;
+enum model_grammar_kind {
+    MODEL_GRAMMAR_GBNF,                          /* llama.cpp's form of grammars */
+    MODEL_GRAMMAR_SCHEMA,                        /* a JSON schema */
+    MODEL_GRAMMAR_CHOICES                        /* texts, one of which is written: "yes\0no" with n = 6 */
+};
+/* A grammar of text [n], which may go afterwards.  memory: MODEL_GRAMMAR_BYTES(n), for a schema MODEL_SCHEMA_BYTES(n), which small ones do
+ * with far less than; *used as above.  MODEL_REFUSED: *refusal (NULL: nobody asks) says why. */
+int model_grammar_open(const struct model_grammar **out, void *memory, size_t bytes, uint32_t kind, const char *text, size_t n, size_t *used,
+                       struct model_refusal *refusal);
+/* The one of forgec build --grammar or --json-schema; NULL: none. */
+const struct model_grammar *model_grammar_built_in(void);
+
+struct model_mask;
+/* Where a text stands in a grammar, at first at its beginning.  grammar and lexicon stay as they are while the mask is used.  memory:
+ * MODEL_MASK_BYTES, MODEL_MASK_LEAST at least: the more there is, the more is found again instead of computed. */
+int model_mask_open(struct model_mask **out, void *memory, size_t bytes, const struct model_grammar *grammar,
+                    const struct model_lexicon *lexicon);
+int model_mask_restart(struct model_mask *k);
+/* Which tokens may come next: bits [MODEL_MASK_WORDS], bit t % 32 of word t / 32 for token t, those among them that end the text where it
+ * may end. MODEL_STUCK: none, since the text is whole (model_mask_may_end) or the vocabulary has no such token.  MODEL_NO_ROOM: it can be
+ * read in too many ways, or is nested too deep. */
+int model_mask_bits(struct model_mask *k, uint32_t *bits);
+/* The same for model_sample: logits [MODEL_N_VOCAB] of the others become -INFINITY. */
+int model_mask_logits(struct model_mask *k, float *logits);
+/* The token that comes.  MODEL_REFUSED: it may not, and nothing has changed; so for any behind one that ended the text. */
+int model_mask_token(struct model_mask *k, int32_t token);
+/* Text that comes, whatever its tokens.  *n_read, if not NULL, is how much of it the grammar has, behind which the mask stands then. */
+int model_mask_text(struct model_mask *k, const char *text, size_t n, size_t *n_read);
+int model_mask_may_end(const struct model_mask *k);      /* 1: the text is one that the grammar has */
 
 const char *model_strerror(int status);
 
