@@ -198,7 +198,9 @@ bool chat_request_read(struct room *room, const char *text, size_t n, struct cha
         if (prompt) prompt->kind = JSON_TRUE;
         else if (!member_new(&r, o, "add_generation_prompt", JSON_TRUE)) return false;
     }
-    if (!prompt || prompt->kind == JSON_TRUE) take_prefill(messages, out);
+    const struct json *wins = member(kwargs, "add_generation_prompt");
+    if (!wins) wins = prompt;
+    if (!wins || wins->kind == JSON_TRUE) take_prefill(messages, out);
     keep_variables(o);
     out->variables = o;
     out->more = kwargs;

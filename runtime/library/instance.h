@@ -42,8 +42,9 @@
 
 /* What lies at the beginning of the memory of a conversation, an answer, a lexicon and a mask; asserted in chat.c and guide.c. */
 #define LIBRARY_CHAT_HEAD_BYTES    128u
+/* MODEL_CHAT_BYTES(n): of 3,087 conversations in 50 templates none needs more, tokens and their scratch included. */
 #define LIBRARY_CHAT_PER_BYTE      256u
-#define LIBRARY_CHAT_FIXED         65536u
+#define LIBRARY_CHAT_FIXED         (1u << 20)
 #define LIBRARY_ANSWER_HEAD_BYTES  1536u
 #define LIBRARY_LEXICON_HEAD_BYTES 320u
 #define LIBRARY_MASK_HEAD_BYTES    320u
@@ -54,8 +55,9 @@
 #define LIBRARY_STACK_BYTES  16384u
 
 /* The same of calls that read JSON, templates or grammars, which nest: what is fixed, and a level of a template.  A painted stack
- * (tests/library/test_chat.c) shows up to 20 KB for JSON and values 128 deep, 30 KB for schemas, and 230 bytes a level on x86-64. */
-#define LIBRARY_CHAT_STACK_FIXED     49152u
+ * (tests/library/test_chat.c) shows on x86-64 65 KB for a grammar of groups 100 deep, 20 KB for JSON and values 128 deep, 12 KB for schemas,
+ * and 230 bytes a level. */
+#define LIBRARY_CHAT_STACK_FIXED     98304u
 #define LIBRARY_CHAT_STACK_PER_LEVEL 384u
 
 /* Functions of the API stay visible when all else is hidden.  forgec hides declarations, too, and exports the API itself

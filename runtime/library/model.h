@@ -57,8 +57,8 @@ extern "C" {
 #define MODEL_HAS_TOKENIZER    1
 #define MODEL_ENCODE_SCRATCH(n) ((size_t)(n) * 116 + 8448)    /* bytes of scratch model_encode needs for n bytes of text */
 #define MODEL_HAS_CHAT         0                 /* 1: the model has a chat template (model_chat_open) */
-#define MODEL_CHAT_BYTES(n)    ((size_t)(n) * 256 + 65536)    /* memory that suffices for most conversations of n bytes as JSON */
-#define MODEL_CHAT_STACK(depth) ((size_t)(depth) * 384 + 49152)    /* most stack that a template with so many levels takes; JSON, grammars: 0 */
+#define MODEL_CHAT_BYTES(n)    ((size_t)(n) * 256 + 1048576)    /* memory that suffices for most conversations of n bytes as JSON */
+#define MODEL_CHAT_STACK(depth) ((size_t)(depth) * 384 + 98304)    /* most stack that a template with so many levels takes; JSON, grammars: 0 */
 #define MODEL_ANSWER_BYTES     ((size_t)64)      /* memory that suffices for calls of 64 KB */
 #define MODEL_ANSWER_LEAST     ((size_t)64)      /* least: for calls of 1 KB */
 #define MODEL_HAS_GRAMMAR      0                 /* 1: one was built in (model_grammar_built_in) */
@@ -242,8 +242,8 @@ struct model_chat_options {
 /* The prompt that the model's chat template makes of a conversation.  request: [n] bytes of JSON, an object as OpenAI's chats have it, with
  * `messages` and, if they are there, `tools`, `tool_choice` ("none" only means something), `documents`, `reasoning_effort`,
  * `add_generation_prompt` (true if it is not there), `chat_template_kwargs`; other members mean nothing.  A last message of the assistant
- * is how the answer begins.  request stays as it is while the conversation is used.  memory: MODEL_CHAT_BYTES(n) at first; templates
- * differ, and what is MODEL_NO_ROOM may want several times that.  options may be NULL.  MODEL_REFUSED: no such JSON, or the template does
+ * is how the answer begins.  request stays as it is while the conversation is used.  memory: MODEL_CHAT_BYTES(n) suffices
+ * for most, and short conversations do with a twentieth of it.  options may be NULL.  MODEL_REFUSED: no such JSON, or the template does
  * not take it; *options->refusal says why. */
 int model_chat_open(struct model_chat **out, void *memory, size_t bytes, const char *request, size_t n,
                     const struct model_chat_options *options);

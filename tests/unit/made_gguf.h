@@ -13,7 +13,7 @@ static void put_key(struct text *t, const char *key, uint32_t type) { put_string
 
 /* Metadata described in words: "key=value" (string), "key#number" (u32), "key?1" (bool), "key:item|item" (strings),
  * "key%number|number" (i32 array), "key~number|number" (f32 array), "key&hex" (u8 array); NULL ends the list. */
-static struct gguf *make_gguf(struct arena *a, const char *const *lines)
+static inline struct gguf *make_gguf(struct arena *a, const char *const *lines)
 {
     struct text *t = arena_new(a, struct text), *pairs = arena_new(a, struct text);
     uint64_t     n = 0;
