@@ -1,5 +1,5 @@
 #!/bin/sh
-# build.sh [STORY.gguf [OTHER.gguf [DIR]]] -- the examples in DIR, without make: two static libraries, and six programs of one compiler call each.
+# build.sh [STORY.gguf [OTHER.gguf [DIR]]] -- the examples in DIR, without make: two static libraries, and seven programs of one compiler call each.
 # OTHER, which two.c needs, may be any other model; without one it is the story's with a short context.  FORGEC, CC, CXX, CFLAGS: tools and flags to use.
 # FORGEC_OPTIONS: options for forgec.  TARGET: another machine than this one (CC and CXX must make programs for it).
 set -eu
@@ -9,9 +9,9 @@ forgec=${FORGEC:-forgec} cc=${CC:-cc} cxx=${CXX:-c++} target=${TARGET:-native}
 flags="-O2 -Wall -Wextra ${CFLAGS:-}"
 mkdir -p "$out"
 
-# 1. the models: a library and a header each
+# 1. the models: a library and a header each; a chat template, which the story's has not
 # shellcheck disable=SC2086  # options are words
-"$forgec" build "$story" -q -t "$target" --emit lib --prefix story -o "$out/libstory.a" ${FORGEC_OPTIONS:-}
+"$forgec" build "$story" -q -t "$target" --chat-template "$here/chat.jinja" --emit lib --prefix story -o "$out/libstory.a" ${FORGEC_OPTIONS:-}
 # shellcheck disable=SC2086
 if [ -n "$other" ]; then "$forgec" build "$other" -q -t "$target" --emit lib --prefix other -o "$out/libother.a" ${FORGEC_OPTIONS:-}
 else "$forgec" build "$story" -q -t "$target" --ctx 256 --emit lib --prefix other -o "$out/libother.a" ${FORGEC_OPTIONS:-}; fi
@@ -24,5 +24,6 @@ else "$forgec" build "$story" -q -t "$target" --ctx 256 --emit lib --prefix othe
     "$cc"  $flags -std=c11   -I "$out" "$here/pool.c"   -L "$out" -lstory -pthread -o "$out/pool"
     "$cc"  $flags -std=c11   -I "$out" "$here/fork.c"   -L "$out" -lstory -o "$out/fork"
     "$cc"  $flags -std=c11   -I "$out" "$here/profile.c" -L "$out" -lstory -o "$out/profile"
+    "$cc"  $flags -std=c11   -I "$out" "$here/chat.c"   -L "$out" -lstory -o "$out/chat"
     "$cc"  $flags -std=c11   -I "$out" "$here/two.c"    -L "$out" -lstory -lother -pthread -o "$out/two"
 }

@@ -1,7 +1,7 @@
-/* arm.c -- what clang calls on 32-bit ARM, and on rv32, instead of emitting it, so that an object needs no compiler-rt or libgcc.  Hidden: forgec makes
- * them local. (Run-time ABI for the Arm Architecture, IHI 0043, sections 4.2 to 4.3.4.)  Arithmetic in float is not here: a core without it
- * is no target. Arithmetic in double is, for cores whose FPU has single precision only (Cortex-M4): as functions of the bits, which is how
- * the base calling convention passes a double, whatever that of the target is. */
+/* arm.c -- what clang calls on 32-bit ARM, and on rv32, instead of emitting it, so that an object needs no compiler-rt or libgcc.  Hidden:
+ * forgec makes them local. (Run-time ABI for the Arm Architecture, IHI 0043, sections 4.2 to 4.3.4.)  Arithmetic in float is not here: a
+ * core without it is no target. Arithmetic in double is, for cores whose FPU has single precision only (Cortex-M4): as functions of the
+ * bits, which is how the base calling convention passes a double, whatever that of the target is. */
 #include "instance.h"
 #include "freestanding.h"
 

@@ -24,7 +24,7 @@ enum { TOKEN_BYTES = 1024, PROMPT_TAIL = 512 };  /* PROMPT_TAIL: in which a prom
 struct model_answer {
     uint64_t magic;
     struct answer answer;
-    model_tell *tell;
+    model_on_event *tell;
     void    *context;
     bool     ended;
     char     token[TOKEN_BYTES];
@@ -150,7 +150,8 @@ LIBRARY_PUBLIC int64_t model_chat_tokens(struct model_chat *c, int32_t *out, siz
 
 /* ---- from text to an answer ---- */
 
-_Static_assert((int)MODEL_ANSWER_CONTENT == (int)ANSWER_CONTENT && (int)MODEL_ANSWER_CALL_END == (int)ANSWER_CALL_END, "kinds pass through");
+_Static_assert((int)MODEL_ANSWER_CONTENT == (int)ANSWER_CONTENT && (int)MODEL_ANSWER_CALL_END == (int)ANSWER_CALL_END,
+               "kinds pass through");
 
 static void pass_on(void *context, const struct answer_event *e)
 {
@@ -160,8 +161,8 @@ static void pass_on(void *context, const struct answer_event *e)
     a->tell(a->context, &event);
 }
 
-LIBRARY_PUBLIC int model_answer_open(struct model_answer **out, void *memory, size_t bytes, const struct model_chat *c, model_tell *tell,
-                                     void *context)
+LIBRARY_PUBLIC int model_answer_open(struct model_answer **out, void *memory, size_t bytes, const struct model_chat *c,
+                                     model_on_event *tell, void *context)
 {
     if (!vocab()) return MODEL_NO_TOKENIZER;
     if (!library_chat) return MODEL_NO_TEMPLATE;

@@ -55,8 +55,8 @@
 #define LIBRARY_STACK_BYTES  16384u
 
 /* The same of calls that read JSON, templates or grammars, which nest: what is fixed, and a level of a template.  A painted stack
- * (tests/library/test_chat.c) shows on x86-64 65 KB for a grammar of groups 100 deep, 20 KB for JSON and values 128 deep, 12 KB for schemas,
- * and 230 bytes a level. */
+ * (tests/library/test_chat.c) shows on x86-64 65 KB for a grammar of groups 100 deep, 20 KB for JSON and values 128 deep, 12 KB for
+ * schemas, and 230 bytes a level. */
 #define LIBRARY_CHAT_STACK_FIXED     98304u
 #define LIBRARY_CHAT_STACK_PER_LEVEL 384u
 

@@ -48,7 +48,7 @@ extern "C" {
 #define MODEL_WEIGHTS_BYTES    ((uint64_t)64)
 #define MODEL_WEIGHTS_EMBEDDED 1                 /* 0: the caller passes them */
 #define MODEL_N_TENSORS        1u                /* of the weights, each with a hash */
-#define MODEL_STACK_BYTES      ((size_t)4096)    /* most stack of any call and of jobs, measured and rounded up; GPU: beside its library */
+#define MODEL_STACK_BYTES      ((size_t)4096)    /* most stack of any call but MODEL_CHAT_STACK's; jobs too; GPU: beside its library */
 #define MODEL_WORKERS          8u                /* jobs a parallel_for gets at once */
 #define MODEL_TILES            1u                /* tiles of one decoded token (model_step_budget) */
 #define MODEL_DEVICE_BYTES     ((uint64_t)0)     /* GPU: of its memory an instance takes, that state in it; 0 on a CPU */
@@ -58,7 +58,7 @@ extern "C" {
 #define MODEL_ENCODE_SCRATCH(n) ((size_t)(n) * 116 + 8448)    /* bytes of scratch model_encode needs for n bytes of text */
 #define MODEL_HAS_CHAT         0                 /* 1: the model has a chat template (model_chat_open) */
 #define MODEL_CHAT_BYTES(n)    ((size_t)(n) * 256 + 1048576)    /* memory that suffices for most conversations of n bytes as JSON */
-#define MODEL_CHAT_STACK(depth) ((size_t)(depth) * 384 + 98304)    /* most stack that a template with so many levels takes; JSON, grammars: 0 */
+#define MODEL_CHAT_STACK(depth) ((size_t)(depth) * 384 + 98304)    /* most stack for a template of so many levels; JSON, grammars: 0 */
 #define MODEL_ANSWER_BYTES     ((size_t)64)      /* memory that suffices for calls of 64 KB */
 #define MODEL_ANSWER_LEAST     ((size_t)64)      /* least: for calls of 1 KB */
 #define MODEL_HAS_GRAMMAR      0                 /* 1: one was built in (model_grammar_built_in) */
@@ -219,10 +219,10 @@ struct model_profiling {
  * model of embeddings is empty. */
 int model_profile(struct model *m, const int32_t *tokens, uint32_t n, float *logits, struct model_profiling *profile);
 
-/* ---- Conversations, answers, masks.  No instance is needed; what is opened lies at the beginning of the memory it is given, which is
- * aligned to 8, stays the caller's, and has not to be closed.  One of them is used by one thread at a time, but lexicons and grammars, which
- * do not change, by any number.  A call whose memory is too small is MODEL_NO_ROOM: give it more.  Besides MODEL_STACK_BYTES, calls that
- * read JSON or a grammar take up to MODEL_CHAT_STACK(0) of stack, model_chat_open MODEL_CHAT_STACK(depth). ---- */
+/* Conversations, answers, masks.  No instance is needed; what is opened lies at the beginning of the memory it is given, which is aligned
+ * to 8, stays the caller's, and has not to be closed.  One of them is used by one thread at a time, but lexicons and grammars, which do not
+ * change, by any number.  What does not fit is MODEL_NO_ROOM: give it more memory.  model_grammar_open takes up to MODEL_CHAT_STACK(0) of
+ * stack, model_chat_open MODEL_CHAT_STACK(depth), the others MODEL_STACK_BYTES as all functions do. */
 
 /* Why something is MODEL_REFUSED. */
 struct model_refusal {
@@ -268,13 +268,14 @@ struct model_event {
     const char *id;                              /* [n_id] of the call as the model wrote it; n_id 0: make one */
     size_t      n_id;
 };
-typedef void model_tell(void *context, const struct model_event *event);
+typedef void model_on_event(void *context, const struct model_event *event);
 
 struct model_answer;
 /* What the model writes behind the prompt of c, taken apart as it comes: tell is called with each piece.  c and its request stay as they
- * are while the answer is read.  Calls are looked for where the request has tools.  memory: MODEL_ANSWER_BYTES, MODEL_ANSWER_LEAST at
- * least; a call longer than about a quarter of it is content. */
-int model_answer_open(struct model_answer **out, void *memory, size_t bytes, const struct model_chat *c, model_tell *tell, void *context);
+ * are while the answer is read, and tell does not call the answer's functions.  Calls are looked for where the request has tools.  memory:
+ * MODEL_ANSWER_BYTES, MODEL_ANSWER_LEAST at least; a call longer than about a quarter of it is content. */
+int model_answer_open(struct model_answer **out, void *memory, size_t bytes, const struct model_chat *c, model_on_event *tell,
+                      void *context);
 /* The next token.  MODEL_MORE: the answer goes on; MODEL_OK: this token ended it, and all has been told.  MODEL_NO_ROOM: a token of more
  * than 1024 bytes.  Nothing more can be said to an answer that has ended (MODEL_BAD_ARGUMENT). */
 int model_answer_token(struct model_answer *a, int32_t token);
@@ -297,8 +298,8 @@ enum model_grammar_kind {
 };
 /* A grammar of text [n], which may go afterwards.  memory: MODEL_GRAMMAR_BYTES(n), for a schema MODEL_SCHEMA_BYTES(n), which small ones do
  * with far less than; *used as above.  MODEL_REFUSED: *refusal (NULL: nobody asks) says why. */
-int model_grammar_open(const struct model_grammar **out, void *memory, size_t bytes, uint32_t kind, const char *text, size_t n, size_t *used,
-                       struct model_refusal *refusal);
+int model_grammar_open(const struct model_grammar **out, void *memory, size_t bytes, uint32_t kind, const char *text, size_t n,
+                       size_t *used, struct model_refusal *refusal);
 /* The one of forgec build --grammar or --json-schema; NULL: none. */
 const struct model_grammar *model_grammar_built_in(void);
 

@@ -59,7 +59,7 @@ refuse "wrong file" 1 "wrong.gbnf:2:4: no ::= behind the name of a rule" "$forge
 printf '{"items":{"not":{}}}' > wrong.json
 refuse "wrong schema" 1 "wrong.json: #/items: 'not' is a keyword" "$forgec" build "$model" -q --json-schema wrong.json -o none
 refuse "both" 1 "exclude each other" "$forgec" build "$model" -q --json-schema schema.json --grammar list.gbnf -o none
-refuse "no program" 1 "are for programs" "$forgec" build "$model" -q --json-schema schema.json --emit lib -o none
+refuse "no program" 1 "are for programs" "$forgec" build "$model" -q --json-schema schema.json --emit source -o none
 
 refuse "two at once" 2 "exclude each other" ./cpu -p a -G 'root ::= "a"' --choice b
 refuse "no grammar" 2 "--grammar: line 1, column 10: a rule that is not defined: 'x'" ./cpu -p a -G 'root ::= x'

@@ -29,7 +29,7 @@ told() {
 
 # texts DIR: what the examples there tell
 texts() {
-    run() { program=$1; shift; case $program in profile) ;; *) set -- "$prompt" $length "$@" ;; esac; ${emulator-} "$programs/$program" "$@" >"$dir/$program.text" 2>"$dir/$program.err" || bad "$program: exit code $?: $(cat "$dir/$program.err")"; }
+    run() { program=$1; shift; case $program in profile | chat) ;; *) set -- "$prompt" $length "$@" ;; esac; ${emulator-} "$programs/$program" "$@" >"$dir/$program.text" 2>"$dir/$program.err" || bad "$program: exit code $?: $(cat "$dir/$program.err")"; }
     programs=$1
     run host 0;     same "$dir/story.text" "$dir/host.text" "host and the executable differ"
     if [ -x "$programs/host_cpp" ]; then run host_cpp 0; same "$dir/story.text" "$dir/host_cpp.text" "host_cpp and the executable differ"; fi
@@ -45,6 +45,11 @@ texts() {
     run profile 40 5
     awk '$1 == "sum" { steps += $2 > 0 && $6 > 0 } / launches / { rows++ } END { exit steps != 2 || rows < 10 }' "$dir/profile.text" ||
         bad "profile: $(cat "$dir/profile.text")"
+    for seed in 1 2 3; do
+        run chat "A king had a daughter." $seed
+        grep -Eq '^\{[[:space:]]*"who": ?"([^"\\]|\\.){0,60}",[[:space:]]*"mood": ?"(merry|sad)",[[:space:]]*"years": ?[1-9][0-9]?[[:space:]]*\}$' "$dir/chat.text" ||
+            bad "chat answers $(cat "$dir/chat.text")"
+    done
     run two
     { printf 'Storyteller 7M: '; cat "$dir/story.text"; printf '\nq-llama: '; cat "$dir/other.text"; echo; } >"$dir/wanted"
     same "$dir/wanted" "$dir/two.text" "two and the executables differ"
@@ -61,6 +66,7 @@ quoted() {
 part_text() {
     quoted "Several texts" fork.c
     quoted "Where the time goes" profile.c
+    quoted "Conversations" chat.c
     told "$story" native story.text
     told "$golden" native other.text
     FORGEC=$forgec CFLAGS="-Wpedantic -Wshadow -Wconversion -Werror ${CFLAGS-}" sh "$examples/build.sh" "$story" "$golden" "$dir/examples"
@@ -68,8 +74,9 @@ part_text() {
     # who does not measure pays nothing
     if nm=$(nm_of) && [ -n "$nm" ]; then
         cc -I "$dir/examples" "$examples/host.c" -L "$dir/examples" -lstory -Wl,--gc-sections -o "$dir/small"
-        $nm "$dir/small" >"$dir/a"; $nm "$dir/examples/profile" >"$dir/b"
+        $nm "$dir/small" >"$dir/a"; $nm "$dir/examples/profile" >"$dir/b"; $nm "$dir/examples/chat" >"$dir/c"
         ! grep -q 'library_laps\|story_profile' "$dir/a" && grep -q library_laps "$dir/b" || bad "what measures is in a program that does not"
+        ! grep -q 'story_chat\|chat_render\|mask_fill\|forge_chat' "$dir/a" && grep -q forge_chat "$dir/c" || bad "what chats is in a program that does not"
     fi
     "$dir/examples/host" "$prompt" 40 0.7 >"$dir/a"; "$dir/examples/host_cpp" "$prompt" 40 0.7 >"$dir/b"
     same "$dir/a" "$dir/b" "sampled texts of host and host_cpp differ"

@@ -390,7 +390,7 @@ static void test_tokens(void)
 
 /* ---- answers ---- */
 
-/* What was told as one text: each kind of it, and each call, behind a mark of its own; `whole` keeps what is told one after another apart. */
+/* What was told as one text: each kind of it, and each call, behind a mark of its own. */
 struct told { char text[1 << 16]; size_t n; uint32_t last, calls; };
 
 static void hear(void *context, const struct model_event *e)
@@ -491,7 +491,8 @@ static void test_answers(void)
     struct model_answer *a;
     struct told *t = calloc(1, sizeof *t);
     use_text(CHATML "{% if enable_thinking %}<think>\n{% else %}{{ '</think>'[:0] }}{% endif %}");
-    CHECK(chat_open(&chat, "{\"messages\":[" USER "],\"chat_template_kwargs\":{\"enable_thinking\":true}}") == MODEL_OK, "%s", refusal.text);
+    CHECK(chat_open(&chat, "{\"messages\":[" USER "],\"chat_template_kwargs\":{\"enable_thinking\":true}}") == MODEL_OK, "%s",
+          refusal.text);
     CHECK(model_answer_open(&a, more, MEMORY, chat, hear, t) == MODEL_OK && model_answer_in_reasoning(a) == 1, "reasoning");
     CHECK(model_answer_text(a, "so</think>\n\nyes", 15) == MODEL_OK && model_answer_in_reasoning(a) == 0, "an answer");
     CHECK(model_answer_end(a) == MODEL_OK && !strcmp(t->text, "RsoCyes"), "%s", t->text);

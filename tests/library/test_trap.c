@@ -44,9 +44,46 @@ void *mmap(void *at, size_t n, int protection, int flags, int fd, long offset)
 }
 #endif
 
+static void heard(void *events) { ++*(int *)events; }
+
 enum { PROMPT = 48, GREEDY = 30, ROUNDS = 3 };
 static int32_t alpha_prompt[PROMPT], alpha_greedy[GREEDY], beta_prompt[PROMPT], beta_greedy[GREEDY];
 static const char *failed_in[2];
+
+/* A conversation, its answer and a mask, of a model that has a chat template; of one that has none no conversation. */
+#define CONVERSE(p, P, index) \
+static void p##_hear(void *events, const struct p##_event *e) { if (e->kind == P##_ANSWER_CONTENT) heard(events); } \
+static void p##_converse(float *logits) \
+{ \
+    static const char request[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}", list[] = "yes\0no"; \
+    static unsigned char chat_memory[P##_CHAT_BYTES(sizeof request)] __attribute__((aligned(8))), answer_memory[P##_ANSWER_BYTES] \
+        __attribute__((aligned(8))), lexicon_memory[P##_LEXICON_BYTES] __attribute__((aligned(8))), grammar_memory[1 << 16] \
+        __attribute__((aligned(8))), mask_memory[P##_MASK_BYTES] __attribute__((aligned(8))); \
+    static uint32_t bits[P##_MASK_WORDS]; \
+    struct p##_chat *chat = NULL; \
+    struct p##_answer *answer; \
+    struct p##_lexicon *lexicon; \
+    const struct p##_grammar *grammar; \
+    struct p##_mask *mask; \
+    int32_t ids[256]; \
+    int events = 0; \
+    size_t n; \
+    const int status = p##_chat_open(&chat, chat_memory, sizeof chat_memory, request, sizeof request - 1, NULL); \
+    if (status != (P##_HAS_CHAT ? P##_OK : P##_NO_TEMPLATE)) failed_in[index] = "chat"; \
+    if (P##_HAS_CHAT && (!p##_chat_text(chat, &n) || p##_chat_tokens(chat, ids, 256) <= 0 || \
+                         p##_answer_open(&answer, answer_memory, sizeof answer_memory, chat, p##_hear, &events) != P##_OK || \
+                         p##_answer_text(answer, "x", 1) != P##_OK || p##_answer_in_reasoning(answer) || \
+                         p##_answer_token(answer, ids[0]) != P##_MORE || p##_answer_end(answer) != P##_OK || events == 0)) \
+        failed_in[index] = "answer"; \
+    if (p##_lexicon_open(&lexicon, lexicon_memory, sizeof lexicon_memory, &n) != P##_OK) failed_in[index] = "lexicon"; \
+    else if (p##_grammar_open(&grammar, grammar_memory, sizeof grammar_memory, P##_GRAMMAR_CHOICES, list, sizeof list, &n, NULL) || \
+        p##_mask_open(&mask, mask_memory, sizeof mask_memory, P##_HAS_GRAMMAR ? p##_grammar_built_in() : grammar, lexicon) != P##_OK || \
+        p##_mask_restart(mask) != P##_OK || p##_mask_bits(mask, bits) != P##_OK || p##_mask_logits(mask, logits) != P##_OK || \
+        p##_mask_text(mask, "y", 1, &n) != P##_OK || p##_mask_may_end(mask) || p##_mask_token(mask, -1) != P##_REFUSED || \
+        !p##_grammar_built_in() != !P##_HAS_GRAMMAR) failed_in[index] = "mask"; \
+}
+CONVERSE(alpha, ALPHA, 0)
+CONVERSE(beta, BETA, 1)
 
 /* One body for both: everything is static, nothing is shared between the two. */
 #define EXERCISE(p, P, index) \
@@ -83,6 +120,7 @@ static void *p##_exercise(void *unused) \
             failed_in[index] = "text"; \
         if (p##_strerror(0) == NULL || p##_n_past(m) != PROMPT + GREEDY || p##_is_end(p##_bos()) > 1 || p##_eos() < -1)                    \
             failed_in[index] = "the rest";                                                                                                 \
+        p##_converse(logits); \
         p##_cancel(m); \
         p##_close(m); \
     } \
