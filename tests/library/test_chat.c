@@ -164,10 +164,13 @@ static const struct json *tree_file(const char *name)
     size_t n;
     struct json_error error;
     snprintf(path, sizeof path, "%s/chat/%s", data, name);
-    const uint8_t *text = file_bytes(path, 0, &n);
-    const struct json *v = json_read(&trees, (const char *)text, n, &error);
-    if (!v) { fprintf(stderr, "%s: %s\n", path, error.why ? error.why : "no room"); exit(2); }
-    return v;                                                /* the text stays */
+    uint8_t *file = file_bytes(path, 0, &n);
+    char *text = room_take(&trees, n);                       /* the tree points into it */
+    if (text) memcpy(text, file, n);
+    free(file);
+    const struct json *v = text ? json_read(&trees, text, n, &error) : NULL;
+    if (!v) { fprintf(stderr, "%s: %s\n", path, text && error.why ? error.why : "no room"); exit(2); }
+    return v;
 }
 
 static bool is_text(const struct json *v) { return v && v->kind == JSON_STRING; }
