@@ -333,7 +333,7 @@ LIBRARY_PUBLIC const char *model_strerror(int status)
     case MODEL_WRONG_KIND:    return "the model generates text and gives no vectors, or the other way round";
     case MODEL_NO_SEQUENCE:   return "the instance has no sequence of that number";
     case MODEL_NO_TEMPLATE:   return "the model has no chat template";
-    case MODEL_REFUSED:       return "the template, the grammar or what it says refuses what was given";
+    case MODEL_REFUSED:       return "what was given is wrong, or the chat template or the grammar does not take it";
     case MODEL_STUCK:         return "no token of the vocabulary goes on with what the grammar asks for";
     default:                  return "unknown status";
     }
