@@ -310,7 +310,7 @@ static void choose_sequence(const struct chooser *c)
     if (conv && c->prefill) choose_conv_keep(c, (n->cols + threads - 1) / threads);
 }
 
-/* drafts: that of a step with drafts, behind columns or decode. */
+/* drafts: that of a step with drafts, behind columns or decode; else, behind a step of several sequences, a row for each. */
 static void choose_sample(struct chooser *c, bool drafts)
 {
     const struct plan *p = c->plan;
@@ -321,7 +321,7 @@ static void choose_sample(struct chooser *c, bool drafts)
     d.launch.name = drafts ? "drafts" : "sample";
     d.launch.tail = drafts;
     d.launch.logits = false;
-    d.kernel.grid_tokens = drafts;
+    d.kernel.grid_tokens = drafts || p->gpu->has_several;
     if (drafts) kernel_does(&d, "of up to %u drafts%s", p->options.columns - 1, p->options.spec == SPEC_MTP ? " by the model's block" : "");
     kernel_does(&d, "sample: logits f32 [%u] at %llu, history of %u, scratch at %llu, counter at %llu", n_vocab, (ull)p->gpu->logits,
                 p->options.n_ctx, (ull)p->gpu->sample_scratch, (ull)p->gpu->sample_counters);

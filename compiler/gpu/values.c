@@ -219,12 +219,12 @@ void choose_values(struct arena *a, struct plan *p)
     p->parts_offset = take(p, attention.parts);
     gpu->parts_ml = take(p, attention.ml);
     gpu->zero = take(p, attention.counters);
-    if (!p->model->pooling) gpu->sample_counters = take(p, SAMPLE_COUNTERS * 4);
+    const uint32_t draws = gpu->has_several || p->options.spec ? columns_of(p) : 1;      /* side by side */
+    if (!p->model->pooling) gpu->sample_counters = take(p, draws * SAMPLE_COUNTERS * 4);
     if (p->options.spec) gpu->draft_words = take(p, DRAFT_WORDS(p->options.columns) * 4ull);
     gpu->zero_bytes = p->arena_bytes - gpu->zero;
-    if (!p->model->pooling)                      /* that of a step with drafts has rows of it */
-        gpu->sample_scratch = take(p, (p->options.spec ? p->options.columns : 1) *
-                                      SAMPLE_SCRATCH_BYTES((uint64_t)p->model->n_vocab, p->profile->gpu.sample_groups));
+    if (!p->model->pooling)
+        gpu->sample_scratch = take(p, draws * SAMPLE_SCRATCH_BYTES((uint64_t)p->model->n_vocab, p->profile->gpu.sample_groups));
     if (attention.scores) gpu->scores = take(p, attention.scores);
     gpu->logits = take(p, (uint64_t)p->model->n_out * 4 * p->gpu->logits_rows);
     p->arena_bytes = plan_align(p->arena_bytes, 256);

@@ -182,6 +182,6 @@ const struct forge_gpu_runtime forge_gpu_runtime = {
     .open = gpu_open, .close = gpu_close, .check = gpu_check, .load = gpu_load,
     .sequence_open = gpu_sequence_open, .sequence_close = gpu_sequence_close, .sequence_copy = gpu_sequence_copy,
     .state_clear = gpu_state_clear, .state_read = gpu_state_read, .state_write = gpu_state_write, .history_write = gpu_history_write,
-    .step = gpu_step, .several = gpu_several, .several_draw = gpu_several_draw, .wait = gpu_wait,
+    .step = gpu_step, .several = gpu_several, .several_begin = gpu_several_begin, .several_draw = gpu_several_draw, .wait = gpu_wait,
     .draw_begin = gpu_draw_begin, .draw_next = gpu_draw_next, .draft = gpu_draft, .laps = gpu_laps, .copy_bandwidth = gpu_copy_bandwidth,
 };

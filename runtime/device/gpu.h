@@ -37,8 +37,11 @@ struct forge_gpu_runtime {
     /* A token for each of n sequences, 2 .. most_columns, in one step through the launches of columns (gpu->several); logits of those that
      * want them. */
     enum forge_status (*several)(struct forge_engine *engine, const struct forge_column *columns, uint32_t n, struct forge_error *error);
-    /* The same of any program, 1 .. FORGE_MAX_COLUMNS, with the next token of each drawn (engine_step_draw). */
-    enum forge_status (*several_draw)(struct forge_engine *engine, struct forge_column *columns, uint32_t n, struct forge_error *error);
+    /* engine_step_begin and engine_step_draw, of any program, 1 .. FORGE_MAX_COLUMNS. */
+    enum forge_status (*several_begin)(struct forge_engine *engine, const struct forge_column *columns, uint32_t n,
+                                       struct forge_error *error);
+    enum forge_status (*several_draw)(struct forge_engine *engine, struct forge_column *columns, uint32_t n, bool more,
+                                      struct forge_error *error);
     enum forge_status (*wait)(struct forge_sequence *sequence, struct forge_error *error);
     /* engine_draw_begin and engine_draw_next. */
     enum forge_status (*draw_begin)(struct forge_sequence *sequence, const struct forge_sample_options *options,

@@ -51,8 +51,13 @@ static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
     const uint64_t draws_at = round_up(sizeof(struct forge_gpu_step), 64),
                    step_bytes = draws_at + round_up(FORGE_MAX_COLUMNS * sizeof(struct forge_gpu_step), 64),
                    tokens_bytes = round_up((p->chunk + 1u) * sizeof(int32_t), 64);
+    /* Masks are a few KB, which a draw reads faster from here than a copy would be under way. */
+    const bool draws = p->gpu->runtime->several_draw && !p->embedding;
+    g->mask_words = draws ? (uint32_t)round_up(p->n_vocab, 1024) / 32 : 0;
     const uint64_t ring_at = 4096, slots_at = ring_at + FORGE_GPU_RING * sizeof(uint64_t);
-    const uint64_t staging_at = round_up(slots_at + SLOTS * (step_bytes + tokens_bytes), 4096);
+    const uint64_t masks_at = round_up(slots_at + SLOTS * (step_bytes + tokens_bytes), 128);
+    const uint64_t rows_at = masks_at + FORGE_MAX_COLUMNS * g->mask_words * sizeof *g->masks;
+    const uint64_t staging_at = round_up(rows_at + (draws ? FORGE_MAX_COLUMNS * sizeof *g->begun.rows : 0), 4096);
     const uint64_t logits_bytes = (p->gpu->logits_rows + 1u) * (uint64_t)program_columns(p) * sizeof(float);
     const uint64_t most = logits_bytes > p->weights_bytes ? logits_bytes : p->weights_bytes;
     uint8_t *address;
@@ -63,6 +68,9 @@ static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
     g->device_mark = (uint32_t *)(void *)address;
     g->ring = (volatile uint64_t *)(void *)(g->pinned + ring_at);
     g->device_ring = (uint64_t *)(void *)(address + ring_at);
+    g->masks = (uint32_t *)(void *)(g->pinned + masks_at);
+    g->begun.rows = (struct gpu_row *)(void *)(g->pinned + rows_at);
+    g->device_masks = (const uint32_t *)(const void *)(address + masks_at);
     for (uint64_t i = 0; i < SLOTS; i++) {
         uint8_t *at = g->pinned + slots_at + i * (step_bytes + tokens_bytes);
         g->slots[i].step = (struct forge_gpu_step *)(void *)at;
@@ -97,6 +105,7 @@ enum forge_status gpu_take_memory(struct gpu *g, uint32_t n_sequences, struct fo
     if (p->gpu->zero_bytes > 0) TRY(device_clear(d, g->arena + p->gpu->zero_offset, p->gpu->zero_bytes, error));
     TRY(device_clear(d, g->history, tokens_bytes, error));
     g->sampling.ring = g->device_ring;
+    g->sampling.n_draws = 1;
     return FORGE_OK;
 }
 
@@ -138,6 +147,7 @@ void gpu_forget_columns(struct gpu *g)
 void gpu_sequence_close(struct forge_sequence *q)
 {
     struct gpu *g = q->engine->gpu;
+    g->begun.n = 0;
     if (g->last == q) g->last = NULL;
     if (g->run == q) g->run = NULL;
     /* What runs may be the graph. */
@@ -157,6 +167,7 @@ enum forge_status gpu_state_clear(struct forge_sequence *q, uint64_t offset, uin
 enum forge_status gpu_sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error)
 {
     struct gpu *g = from->engine->gpu;
+    g->begun.n = 0;
     if (g->last == to) g->last = NULL;
     if (g->run == to) g->run = NULL;
     TRY(device_current(&g->device, error));

@@ -1,5 +1,5 @@
 /* gpu_state.h -- what the files of the GPU engine share: gpu.c (opening, weights), gpu_memory.c, gpu_wait.c (waiting, faults), gpu_step.c
- * (steps and draws), gpu_laps.c (--profile), gpu_check.c (--check). */
+ * (steps and draws), gpu_several.c (steps of several sequences, draws with masks), gpu_laps.c (--profile), gpu_check.c (--check). */
 #ifndef FORGE_GPU_STATE_H
 #define FORGE_GPU_STATE_H
 
@@ -15,12 +15,25 @@ enum {
     LEAST_AHEAD = 2, MOST_AHEAD = 8,     /* steps on the stream whose tokens have not been read */
 };
 
-/* Decode, without a draw and with one; decode whose draw looks for drafts; columns: the token with its drafts, and such a draw.  Behind the
- * draw of the last two come passes of the block that drafts, where there is one. */
-enum step_kind { STEP_DECODE, STEP_DRAW, STEP_LOOK, STEP_DRAFTS };
+/* Decode, without a draw and with one; the draw behind a step of decode, and then the step of the token that it draws; decode whose draw
+ * looks for drafts; columns: the token with its drafts, and such a draw.  Behind the draw of the last two come passes of the block that
+ * drafts, where there is one. */
+enum step_kind { STEP_DECODE, STEP_DRAW, STEP_AHEAD, STEP_LOOK, STEP_DRAFTS };
 
 /* The numbers and tokens of one step, pinned. */
 struct slot { struct forge_gpu_step *step, *draws; int32_t *tokens; void *event; };      /* draws: [FORGE_MAX_COLUMNS] */
+
+/* A row of a step whose draws the host asks for: of which sequence, how many tokens that has before the step, and its token of it; and by
+ * what the token behind it is drawn, as the device has it. */
+struct gpu_row {
+    const struct forge_sequence *sequence;
+    uint32_t n_past;
+    int32_t  token;
+    struct forge_sample_options options;
+    struct forge_random random;
+    bool     guided;
+    uint32_t mask;                       /* its place in gpu->masks */
+};
 
 struct gpu {
     struct forge_device device;
@@ -39,13 +52,17 @@ struct gpu {
     uint8_t *staging[2];                 /* [staging_bytes] */
     uint64_t staging_bytes;
     void    *staged[2];                  /* events: the stream has passed the buffer */
+    uint32_t *masks;                     /* [FORGE_MAX_COLUMNS][mask_words] tokens that may be drawn: kernels read them here */
+    uint32_t mask_words;
+    const uint32_t *device_masks;
     uint32_t *device_mark;
     uint64_t *device_ring;
     uint32_t n_steps;                    /* uploaded so far: which slot is next */
 
     const struct forge_sequence *columns;        /* whose steps these graphs are: */
     void    *columns_graphs[2][FORGE_MAX_COLUMNS + 1];       /* of so many tokens, of which all, or the last, have logits */
-    void    *several_graphs[2][FORGE_MAX_COLUMNS + 1];       /* of so many sequences, whichever they are; and with draws */
+    void    *several_graphs[2][FORGE_MAX_COLUMNS + 1];       /* of so many sequences, whichever they are; behind draws of as many */
+    struct { uint32_t n; struct gpu_row *rows; } begun;      /* the step that is on the stream, or done, without its draws; n 0: none */
     struct forge_gpu_step sampling;      /* what the next step is uploaded with */
     const struct forge_sequence *last;   /* whose step's logits lie in the arena: of its last last_logits tokens */
     uint32_t last_past, last_tokens, last_logits;
@@ -104,8 +121,15 @@ void gpu_launch_name(const struct gpu *gpu, char *out, size_t bytes);
  * has that, it may begin before the launch before it has ended. */
 enum forge_status gpu_launch(const struct forge_sequence *sequence, const struct forge_gpu_launch *launch, uint32_t number,
                              uint32_t n_tokens, uint32_t n_logits, bool dependent, struct forge_error *error);
-enum forge_status gpu_several(struct forge_engine *engine, const struct forge_column *columns, uint32_t n, struct forge_error *error);
-enum forge_status gpu_several_draw(struct forge_engine *engine, struct forge_column *columns, uint32_t n, struct forge_error *error);
+/* By one of the structs of numbers on the device; a launch of several rows takes those behind it, too. */
+enum forge_status gpu_launch_by(struct gpu *gpu, uint32_t step, uint8_t *state, const struct forge_gpu_launch *launch, uint32_t number,
+                                uint32_t n_tokens, uint32_t n_logits, bool dependent, struct forge_error *error);
+enum forge_status gpu_launch_columns(struct gpu *gpu, uint8_t *state, uint32_t n, uint32_t n_logits, struct forge_error *error);
+enum forge_status gpu_run_step(struct forge_sequence *sequence, enum step_kind kind, uint32_t passes, struct forge_error *error);
+void gpu_set_sampling(struct forge_gpu_step *step, const struct forge_sample_options *options, const struct forge_random *random);
+enum forge_status gpu_download_rows(struct gpu *gpu, uint32_t first, uint32_t n, float *logits, struct forge_error *error);
+/* The entry of the ring that draw `number` writes. */
+enum forge_status gpu_wait_draw(struct gpu *gpu, uint32_t number, uint32_t *entry, struct forge_error *error);
 /* Decode's launches from .. to - 1, of which n_decode is the draw. */
 enum forge_status gpu_launch_decode(const struct forge_sequence *sequence, uint32_t from, uint32_t to, struct forge_error *error);
 enum forge_status gpu_draft(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, float *logits, struct forge_error *error);
@@ -113,7 +137,11 @@ enum forge_status gpu_draft(struct forge_sequence *sequence, const int32_t *toke
 enum forge_status gpu_upload_step(const struct forge_sequence *sequence, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens,
                                   uint32_t n_logits, struct forge_error *error);
 
-/* gpu_step.c, gpu_laps.c and gpu_check.c: members of forge_gpu_runtime. */
+/* gpu_several.c, gpu_step.c, gpu_laps.c and gpu_check.c: members of forge_gpu_runtime. */
+enum forge_status gpu_several(struct forge_engine *engine, const struct forge_column *columns, uint32_t n, struct forge_error *error);
+enum forge_status gpu_several_begin(struct forge_engine *engine, const struct forge_column *columns, uint32_t n, struct forge_error *error);
+enum forge_status gpu_several_draw(struct forge_engine *engine, struct forge_column *columns, uint32_t n, bool more,
+                                   struct forge_error *error);
 enum forge_status gpu_step(struct forge_sequence *sequence, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits,
                            float *logits,
                            struct forge_error *error);

@@ -19,9 +19,8 @@ static const double ASK_SECONDS = 1e-3;          /* between two questions to the
 /* The number of the draw of drafts; those behind it are of a pass. */
 static uint32_t drafts_number(const struct forge_gpu *p) { return p->n_decode + 2 + p->n_prefill + p->n_columns; }
 
-/* By one of the structs of numbers on the device. */
-static enum forge_status launch_by(struct gpu *g, uint32_t step, uint8_t *state, const struct forge_gpu_launch *l, uint32_t number,
-                                   uint32_t n_tokens, uint32_t n_logits, bool dependent, struct forge_error *error)
+enum forge_status gpu_launch_by(struct gpu *g, uint32_t step, uint8_t *state, const struct forge_gpu_launch *l, uint32_t number,
+                                uint32_t n_tokens, uint32_t n_logits, bool dependent, struct forge_error *error)
 {
     const struct forge_gpu *p = g->program->gpu;
     const struct forge_gpu_kernel *kernel = &p->kernels[l->kernel];
@@ -40,7 +39,7 @@ static enum forge_status launch_by(struct gpu *g, uint32_t step, uint8_t *state,
 static enum forge_status launch(struct gpu *g, uint8_t *state, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
                                 uint32_t n_logits, bool dependent, struct forge_error *error)
 {
-    return launch_by(g, number > drafts_number(g->program->gpu), state, l, number, n_tokens, n_logits, dependent, error);
+    return gpu_launch_by(g, number > drafts_number(g->program->gpu), state, l, number, n_tokens, n_logits, dependent, error);
 }
 
 enum forge_status gpu_launch(const struct forge_sequence *q, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
@@ -59,7 +58,7 @@ enum forge_status gpu_launch_decode(const struct forge_sequence *q, uint32_t fro
 }
 
 /* A few tokens at once: the same launches each time, as decode is. */
-static enum forge_status launch_columns(struct gpu *g, uint8_t *state, uint32_t n, uint32_t n_logits, struct forge_error *error)
+enum forge_status gpu_launch_columns(struct gpu *g, uint8_t *state, uint32_t n, uint32_t n_logits, struct forge_error *error)
 {
     const struct cost_launches all = cost_launches(g->program->gpu, n);
     bool dependent = false;
@@ -75,13 +74,13 @@ static enum forge_status columns(struct forge_sequence *q, uint32_t n, uint32_t 
 {
     struct gpu *g = q->engine->gpu;
     const bool all = n_logits == n, one = n_logits == 1;
-    if (q->engine->plain_launches || !g->program->gpu->graph || (!all && !one)) return launch_columns(g, q->state, n, n_logits, error);
+    if (q->engine->plain_launches || !g->program->gpu->graph || (!all && !one)) return gpu_launch_columns(g, q->state, n, n_logits, error);
     if (g->columns != q) gpu_forget_columns(g);
     g->columns = q;
     void **graph = &g->columns_graphs[one][n];
     if (!*graph) {
         TRY(device_capture_begin(&g->device, error));
-        TRY(launch_columns(g, q->state, n, n_logits, error));
+        TRY(gpu_launch_columns(g, q->state, n, n_logits, error));
         TRY(device_capture_end(&g->device, graph, error));
     }
     return device_graph_launch(&g->device, *graph, error);
@@ -121,8 +120,11 @@ static enum forge_status launch_step(const struct forge_sequence *q, enum step_k
 {
     const struct forge_gpu *p = q->engine->program->gpu;
     const uint32_t rows = kind == STEP_DRAFTS ? p->most_drafts + 1 : 0;
-    if (rows > 0) TRY(launch_columns(q->engine->gpu, q->state, rows, rows, error));
-    else TRY(gpu_launch_decode(q, 0, p->n_decode + (kind == STEP_DRAW), error));
+    if (rows > 0) TRY(gpu_launch_columns(q->engine->gpu, q->state, rows, rows, error));
+    else {
+        if (kind == STEP_AHEAD) TRY(gpu_launch_decode(q, p->n_decode, p->n_decode + 1, error));
+        TRY(gpu_launch_decode(q, 0, p->n_decode + (kind == STEP_DRAW), error));
+    }
     if (kind < STEP_LOOK) return FORGE_OK;
     TRY(launch_drafts(q, rows, true, error));
     return launch_passes(q, passes, error);
@@ -131,7 +133,7 @@ static enum forge_status launch_step(const struct forge_sequence *q, enum step_k
 /* A step whose launches are always the same, what changes is in *step: so one graph serves all of a sequence, made once and never
  * changed; of those with passes one for each number of them.  Of STEP_DRAFTS they are those of the most drafts: groups for more tokens than
  * the step has end at once. */
-static enum forge_status run_step(struct forge_sequence *q, enum step_kind kind, uint32_t passes, struct forge_error *error)
+enum forge_status gpu_run_step(struct forge_sequence *q, enum step_kind kind, uint32_t passes, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
     if (q->engine->plain_launches || !g->program->gpu->graph) return launch_step(q, kind, passes, error);
@@ -151,6 +153,7 @@ static enum forge_status upload_step(const struct forge_sequence *q, struct forg
     struct gpu *g = q->engine->gpu;
     const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
     TRY(gpu_wait_event(g, s->event, error));
+    g->begun.n = 0;
     *s->step = g->sampling;
     s->step->history = q->history;
     s->step->n_past = n_past;
@@ -173,7 +176,7 @@ enum forge_status gpu_upload_step(const struct forge_sequence *q, uint32_t n_pas
 }
 
 /* Rows first .. first + n - 1 of those in the arena, through the staging buffers; one is emptied while the other is filled. */
-static enum forge_status download_rows(struct gpu *g, uint32_t first, uint32_t n, float *logits, struct forge_error *error)
+enum forge_status gpu_download_rows(struct gpu *g, uint32_t first, uint32_t n, float *logits, struct forge_error *error)
 {
     const uint64_t row = program_columns(g->program) * sizeof *logits, bytes = n * row, most = g->staging_bytes;
     const uint8_t *from = g->arena + g->program->gpu->logits_offset + first * row;
@@ -195,7 +198,7 @@ static enum forge_status download_rows(struct gpu *g, uint32_t first, uint32_t n
 
 static enum forge_status download_logits(struct gpu *g, uint32_t n, float *logits, struct forge_error *error)
 {
-    return download_rows(g, 0, n, logits, error);
+    return gpu_download_rows(g, 0, n, logits, error);
 }
 
 /* Launches `from` .. `to` - 1 of a prefill step of n tokens.  They fill the device for long: groups of the next kernel that come early
@@ -244,18 +247,14 @@ enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32
     g->last_logits = is_decode ? 1 : few ? n_logits : 0;
     if (status == FORGE_OK) status = gpu_upload_step(q, q->n_past, tokens, n, is_decode ? 1 : n_logits, error);
     if (status == FORGE_OK)
-        status = is_decode ? run_step(q, STEP_DECODE, 0, error)
+        status = is_decode ? gpu_run_step(q, STEP_DECODE, 0, error)
                : few ? columns(q, n, n_logits, error) : prefill(q, n, n_logits, logits, error);
     q->slot = 0;
     if (status == FORGE_OK && (is_decode || few) && n_logits > 0) status = download_logits(g, is_decode ? 1 : n_logits, logits, error);
     return gpu_with_launch(g, status, error);
 }
 
-/* ---- several sequences ---- */
-
-_Static_assert((int)FORGE_GPU_MAX_APART == (int)FORGE_MAX_COLUMNS, "an entry for each column");
-
-static void set_sampling(struct forge_gpu_step *s, const struct forge_sample_options *o, const struct forge_random *random)
+void gpu_set_sampling(struct forge_gpu_step *s, const struct forge_sample_options *o, const struct forge_random *random)
 {
     s->temp = o->temp;
     s->top_k = o->top_k;
@@ -272,86 +271,9 @@ static void set_sampling(struct forge_gpu_step *s, const struct forge_sample_opt
     }
     memcpy(s->random, random->s, sizeof s->random);
     s->guess = -1;
-}
-
-/* The numbers of the draws behind a step of n sequences: that of sequence i is from row i of the logits. */
-static enum forge_status upload_draws(struct gpu *g, const struct slot *slot, const struct forge_column *c, uint32_t n,
-                                      struct forge_error *error)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        struct forge_gpu_step *s = &slot->draws[i];
-        *s = g->sampling;
-        set_sampling(s, c[i].options, c[i].random);
-        s->most_drafts = 0;
-        s->history = c[i].sequence->history;
-        s->n_past = c[i].sequence->n_past;
-        s->n_tokens = 1;
-        s->n_logits = i + 1;
-        s->n_drawn = g->queued + i;
-    }
-    return device_upload(&g->device, &g->step[STEP_OF_DRAWS], slot->draws, n * sizeof *slot->draws, error);
-}
-
-/* The numbers of a step of n sequences, and the token of each into its history. */
-static enum forge_status upload_several(struct gpu *g, const struct forge_column *c, uint32_t n, bool draws, struct forge_error *error)
-{
-    const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
-    TRY(gpu_wait_event(g, s->event, error));
-    *s->step = g->sampling;
-    s->step->n_tokens = s->step->n_logits = n;
-    s->step->n_drawn = g->queued;
-    s->step->apart = 1;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct forge_sequence *q = c[i].sequence;
-        s->step->rows[i].state = (uint64_t)(q->state - g->state);
-        s->step->rows[i].n_past = q->n_past;
-        s->step->rows[i].token = s->tokens[i] = c[i].token;
-    }
-    TRY(device_upload(&g->device, g->step, s->step, sizeof *s->step, error));
-    if (draws) TRY(upload_draws(g, s, c, n, error));
-    for (uint32_t i = 0; i < n; i++)
-        TRY(device_upload(&g->device, c[i].sequence->history + c[i].sequence->n_past, &s->tokens[i], sizeof *s->tokens, error));
-    return device_record(&g->device, s->event, error);
-}
-
-static enum forge_status put_several(struct gpu *g, uint32_t n, bool draws, struct forge_error *error)
-{
-    const struct forge_gpu *p = g->program->gpu;
-    TRY(launch_columns(g, g->state, n, n, error));
-    for (uint32_t i = 0; draws && i < n; i++)
-        TRY(launch_by(g, STEP_OF_DRAWS + i, g->state, &p->sample, p->n_decode + 1, 0, 1, false, error));
-    return FORGE_OK;
-}
-
-/* The launches know nothing of the sequences, all of it is in *step: a graph for each n. */
-static enum forge_status launch_several(const struct forge_engine *e, uint32_t n, bool draws, struct forge_error *error)
-{
-    struct gpu *g = e->gpu;
-    if (e->plain_launches || !g->program->gpu->graph) return put_several(g, n, draws, error);
-    void **graph = &g->several_graphs[draws][n];
-    if (!*graph) {
-        TRY(device_capture_begin(&g->device, error));
-        TRY(put_several(g, n, draws, error));
-        TRY(device_capture_end(&g->device, graph, error));
-    }
-    return device_graph_launch(&g->device, *graph, error);
-}
-
-static enum forge_status several(struct forge_engine *e, const struct forge_column *c, uint32_t n, struct forge_error *error)
-{
-    struct gpu *g = e->gpu;
-    TRY(device_current(&g->device, error));
-    TRY(upload_several(g, c, n, false, error));
-    TRY(launch_several(e, n, false, error));
-    for (uint32_t i = 0; i < n; i++) if (c[i].logits) TRY(download_rows(g, i, 1, c[i].logits, error));
-    return FORGE_OK;
-}
-
-enum forge_status gpu_several(struct forge_engine *e, const struct forge_column *columns, uint32_t n, struct forge_error *error)
-{
-    e->gpu->run = NULL;
-    e->gpu->last = NULL;
-    return gpu_with_launch(e->gpu, several(e, columns, n, error), error);
+    s->mask = NULL;
+    s->row = NULL;
+    s->n_draws = 1;
 }
 
 /* ---- the block that drafts, alone ---- */
@@ -436,7 +358,7 @@ static enum forge_status queue_steps(struct forge_sequence *q, struct forge_erro
     if (ahead < LEAST_AHEAD) ahead = LEAST_AHEAD;
     for (uint32_t most; g->run_steps - g->run_ended < ahead && (most = next_most(q)) > 0;) {
         const uint32_t passes = next_passes(g);
-        TRY(run_step(q, !g->run_drafts ? STEP_DRAW : most > 1 ? STEP_DRAFTS : STEP_LOOK, passes, error));
+        TRY(gpu_run_step(q, !g->run_drafts ? STEP_DRAW : most > 1 ? STEP_DRAFTS : STEP_LOOK, passes, error));
         g->ready = passes;
         step_queued(q, most);
         g->run_past += most;
@@ -483,17 +405,16 @@ enum forge_status gpu_draw_begin(struct forge_sequence *q, const struct forge_sa
 {
     struct gpu *g = q->engine->gpu;
     g->run_drafts = q->engine->speculates && g->program->gpu->most_drafts > 0;
-    set_sampling(&g->sampling, options, random);
+    gpu_set_sampling(&g->sampling, options, random);
     g->sampling.most_drafts = g->run_drafts ? g->program->gpu->most_drafts : 0;
     g->run_limit = limit;
     g->run_back = last ? UINT32_MAX : state_back(g->program);
     return gpu_with_launch(g, draw_begin(q, first, error), error);
 }
 
-/* The entry of draw g->seen + 1.  The stream is asked now and then: after a fault no entry comes. */
-static enum forge_status wait_draw(struct gpu *g, uint32_t *token, struct forge_error *error)
+/* The stream is asked now and then: after a fault no entry comes. */
+enum forge_status gpu_wait_draw(struct gpu *g, uint32_t number, uint32_t *token, struct forge_error *error)
 {
-    const uint32_t number = g->seen + 1;
     const volatile uint64_t *entry = &g->ring[number % FORGE_GPU_RING];
     const double since = seconds_now();
     for (double asked = since;;) {
@@ -539,7 +460,7 @@ static enum forge_status draw_next(struct forge_sequence *q, int32_t *token, str
     TRY(queue_steps(q, error));
     if (g->queued == g->seen)
         return error_set(error, FORGE_TOO_LONG, "no token is left to draw: the context holds %u", q->engine->n_ctx);
-    TRY(wait_draw(g, &entry, error));
+    TRY(gpu_wait_draw(g, g->seen + 1, &entry, error));
     if (entry == FORGE_GPU_NOT_FINITE)
         return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT("logits"), g->run_base + (g->seen + 1 - g->run_first),
                          "seen by the draw on the GPU");
@@ -558,56 +479,6 @@ static enum forge_status draw_next(struct forge_sequence *q, int32_t *token, str
 enum forge_status gpu_draw_next(struct forge_sequence *q, int32_t *token, struct forge_error *error)
 {
     return gpu_with_launch(q->engine->gpu, draw_next(q, token, error), error);
-}
-
-/* ---- a token of each of several sequences ---- */
-
-static enum forge_status queue_draws(struct forge_engine *e, const struct forge_column *c, uint32_t n, struct forge_error *error)
-{
-    struct gpu *g = e->gpu;
-    if (n > 1) {
-        TRY(upload_several(g, c, n, true, error));
-        TRY(launch_several(e, n, true, error));
-    } else {
-        set_sampling(&g->sampling, c->options, c->random);
-        g->sampling.most_drafts = 0;
-        TRY(gpu_upload_step(c->sequence, c->sequence->n_past, &c->token, 1, 1, error));
-        TRY(run_step(c->sequence, STEP_DRAW, 0, error));
-        c->sequence->slot = 0;
-    }
-    g->queued += n;
-    return FORGE_OK;
-}
-
-/* As many in a step as columns can, or one after the other; the host waits when all are on the stream. */
-static enum forge_status several_draw(struct forge_engine *e, struct forge_column *c, uint32_t n, struct forge_error *error)
-{
-    struct gpu *g = e->gpu;
-    const uint32_t most = g->program->gpu->several ? g->program->gpu->most_columns : 1;
-    TRY(device_current(&g->device, error));
-    g->seen = g->queued;                         /* what is left of a run before is forgotten */
-    for (uint32_t at = 0, part; at < n; at += part) {
-        part = n - at < most ? n - at : most;
-        TRY(queue_draws(e, &c[at], part, error));
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t entry = 0;
-        TRY(wait_draw(g, &entry, error));
-        if (entry == FORGE_GPU_NOT_FINITE)
-            return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT("logits"), c[i].sequence->n_past + 1, "seen by the draw on the GPU");
-        if (entry >= g->program->n_vocab)
-            return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, the vocabulary has %u", entry, g->program->n_vocab);
-        c[i].drawn = (int32_t)entry;
-        g->seen++;
-    }
-    return FORGE_OK;
-}
-
-enum forge_status gpu_several_draw(struct forge_engine *e, struct forge_column *columns, uint32_t n, struct forge_error *error)
-{
-    e->gpu->run = NULL;
-    e->gpu->last = NULL;
-    return gpu_with_launch(e->gpu, several_draw(e, columns, n, error), error);
 }
 
 /* ---- measuring ---- */

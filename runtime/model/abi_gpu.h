@@ -8,6 +8,9 @@ enum {
     FORGE_GPU_MAX_APART = 8,                     /* sequences of a step */
 };
 
+/* A sequence of a step of several: its state, from args.state on; tokens before this step, and its token of it. */
+struct forge_gpu_row { uint64_t state; uint32_t n_past; int32_t token; };
+
 /* The one parameter of every kernel, by value.  All pointers are device pointers. */
 struct forge_kernel_args {
     const uint8_t     *weights;                  /* weight image */
@@ -33,6 +36,10 @@ struct forge_gpu_step {
                                                   * writes history[n_past + 1] and then increments n_past */
     uint64_t *ring;                              /* [FORGE_GPU_RING] host memory seen by the device: draw number i (from 1) as i << 32 |
                                                   * token at i % RING; FORGE_GPU_NOT_FINITE: no token */
+    const uint32_t *mask;                        /* [n_vocab / 32, rounded up] host memory seen by the device: 1 for each token that may
+                                                  * be drawn; NULL: any */
+    struct forge_gpu_row *row;                   /* of a draw behind a step of several sequences: its entry of that step's rows, which it
+                                                  * advances as well; NULL: none */
     /* sampling; meanings as in runtime/run/sample.h */
     float    temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int32_t  top_k, repeat_last_n;
@@ -44,8 +51,9 @@ struct forge_gpu_step {
     uint32_t slot;                               /* of states that have several, the one from which the step goes on (sequence.h) */
     int32_t  guess;                              /* what the token drawn next is foretold to be; -1: nothing is */
     uint32_t apart;                              /* 1: its tokens are of as many sequences: each has an entry of rows */
+    uint32_t n_draws;                            /* draws side by side, of which this is one: n_drawn goes on by so many */
     uint64_t random[4];                          /* xoshiro256** */
-    struct { uint64_t state; uint32_t n_past; int32_t token; } rows[FORGE_GPU_MAX_APART];      /* state: from args.state on */
+    struct forge_gpu_row rows[FORGE_GPU_MAX_APART];
     struct { int32_t id; float bias; } biases[256];
 };
 enum { FORGE_GPU_RING = 1024 };

@@ -504,10 +504,16 @@ enum forge_status engine_step(struct forge_engine *e, const struct forge_column 
     return status;
 }
 
-enum forge_status engine_step_draw(struct forge_engine *e, struct forge_column *columns, uint32_t n, struct forge_error *error)
+enum forge_status engine_step_begin(struct forge_engine *e, const struct forge_column *columns, uint32_t n, struct forge_error *error)
 {
     TRY(check_columns(e, columns, n, error));
-    TRY(e->program->gpu->runtime->several_draw(e, columns, n, error));
+    return n > 0 ? e->program->gpu->runtime->several_begin(e, columns, n, error) : FORGE_OK;
+}
+
+enum forge_status engine_step_draw(struct forge_engine *e, struct forge_column *columns, uint32_t n, bool more, struct forge_error *error)
+{
+    TRY(check_columns(e, columns, n, error));
+    if (n > 0) TRY(e->program->gpu->runtime->several_draw(e, columns, n, more, error));
     for (uint32_t i = 0; i < n; i++) append(columns[i].sequence, 1);
     return FORGE_OK;
 }

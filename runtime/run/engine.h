@@ -52,7 +52,7 @@ struct forge_sequence {
     uint32_t n_written;          /* the most it ever had since it was empty, with those of steps that went ahead of draws (state_rewinds) */
     uint32_t slot;               /* GPU, all from here on: of states with several, the one of n_past (templates/gpu/sequence.h) */
     int32_t *history;            /* [n_ctx + 1] on the device */
-    void    *graphs[2 + 2 * FORGE_MAX_COLUMNS];      /* of its steps (gpu_step.c); NULL: not made yet */
+    void    *graphs[3 + 2 * FORGE_MAX_COLUMNS];      /* of its steps (gpu_step.c); NULL: not made yet */
 };
 
 /* The first program this machine can run, or the one called target.  A GPU program is tried by opening a GPU for it, *gpu, which goes to
@@ -128,12 +128,20 @@ struct forge_column {
     const struct forge_sample_options *options;
     const struct forge_random *random;
     int32_t drawn;                                       /* written */
+    bool    guided;                                      /* only what the mask allows is drawn */
+    const uint32_t *mask;                                /* [n_vocab / 32, rounded up] a bit for each token, not needed by
+                                                          * engine_step_begin; NULL: nothing is to be drawn, which is -1 */
 };
 enum forge_status engine_step(struct forge_engine *engine, const struct forge_column *columns, uint32_t n, struct forge_error *error);
 
-/* The same on a GPU (engine_draws), which draws the next token of each as well: by its options and its random numbers, of which the host
- * takes one from its own for every token with temp > 0.  No logits come back. */
-enum forge_status engine_step_draw(struct forge_engine *engine, struct forge_column *columns, uint32_t n, struct forge_error *error);
+/* The same on a GPU (engine_draws), which draws the next token of each as well: by its options, its mask, and its random numbers, of which
+ * the host takes one from its own for every token with temp > 0.  No logits come back.
+ * more: most likely the next step is of the same sequences and the tokens drawn; it may begin at once, and is found by engine_step_begin.
+ * Any other step of the engine in its place is right as well, and then this one was in vain. */
+enum forge_status engine_step_draw(struct forge_engine *engine, struct forge_column *columns, uint32_t n, bool more,
+                                   struct forge_error *error);
+/* Puts such a step on the device and returns: it runs while the host makes masks, and ends with an engine_step_draw of the same columns. */
+enum forge_status engine_step_begin(struct forge_engine *engine, const struct forge_column *columns, uint32_t n, struct forge_error *error);
 
 /* Text drawn on the device, for programs on a GPU.  first < 0: the first token is drawn from the logits of the last step; else token first
  * is decoded and the first draw follows it.  At most limit tokens are drawn, and no more than the context holds.  random is copied: the

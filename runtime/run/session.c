@@ -109,18 +109,38 @@ static enum forge_status print_token(struct forge_session *s, int32_t id, bool *
     return FORGE_OK;
 }
 
-/* Is the text drawn on the device?  One that is guided is drawn here: what may come depends on the token before. */
-static bool draws_there(const struct forge_session *s) { return engine_draws(s->engine) && !s->guide; }
+/* Is the text drawn on the device, many tokens ahead?  Of one that is guided, what may come depends on the token before. */
+static bool draws_ahead(const struct forge_session *s) { return engine_draws(s->engine) && !s->guide; }
 
-/* A guided token takes one random number with temp > 0, as any other, also where only one may come.  *ended: none comes. */
-static enum forge_status draw_guided(struct forge_session *s, int32_t *id, bool *ended, struct forge_error *error)
+/* The first token behind a prompt is drawn here, from its logits. */
+static enum forge_status draw_here(struct forge_session *s, int32_t *id, bool *ended, struct forge_error *error)
 {
     const uint32_t *bits;
     TRY(guide_mask(s->guide, &bits, ended, error));
     if (*ended) return FORGE_OK;
     guide_logits(bits, s->logits, s->program->n_vocab);
     *id = sampler_draw(s->sampler, s->logits);
-    return guide_accept(s->guide, *id, error);
+    return FORGE_OK;
+}
+
+/* On the device, behind the step of the token before, while which the mask is made. */
+static enum forge_status draw_there(struct forge_session *s, int32_t *id, bool *ended, struct forge_error *error)
+{
+    struct forge_column c = { .sequence = s->sequence, .token = s->pending, .options = &s->options->sample,
+                              .random = sampler_random(s->sampler), .guided = true };
+    TRY(engine_step_begin(s->engine, &c, 1, error));
+    TRY(guide_mask(s->guide, &c.mask, ended, error));
+    TRY(engine_step_draw(s->engine, &c, 1, true, error));
+    *id = c.drawn;
+    if (s->options->sample.temp > 0 && !*ended) random_next(sampler_random(s->sampler));
+    return FORGE_OK;
+}
+
+/* A guided token takes one random number with temp > 0, as any other, also where only one may come.  *ended: none comes. */
+static enum forge_status draw_guided(struct forge_session *s, int32_t *id, bool *ended, struct forge_error *error)
+{
+    TRY(s->pending >= 0 ? draw_there(s, id, ended, error) : draw_here(s, id, ended, error));
+    return *ended ? FORGE_OK : guide_accept(s->guide, *id, error);
 }
 
 /* The next token from the logits of the last step, or from the GPU, which drew it already. */
@@ -130,7 +150,7 @@ static enum forge_status draw_token(struct forge_session *s, int32_t *id, bool *
     if (s->guide) {
         TRY(draw_guided(s, id, ended, error));
         if (*ended) return FORGE_OK;
-    } else if (draws_there(s)) {
+    } else if (draws_ahead(s)) {
         TRY(engine_draw_next(s->sequence, id, error));
         if (s->options->sample.temp > 0) random_next(sampler_random(s->sampler));
     } else {
@@ -144,7 +164,7 @@ static enum forge_status draw_token(struct forge_session *s, int32_t *id, bool *
 enum forge_status session_generate(struct forge_session *s, int64_t n_predict, bool last, enum forge_ending *ending,
                                    struct forge_error *error)
 {
-    const bool ahead = draws_there(s);
+    const bool ahead = draws_ahead(s), there = engine_draws(s->engine);
     if (s->guide) TRY(guide_restart(s->guide, error));
     s->n_tail = s->n_heard = 0;
     s->pending = -1;
@@ -158,10 +178,10 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, b
         int32_t id;
         bool whole;
         TRY(draw_token(s, &id, &whole, error));
+        s->pending = -1;                                         /* the one before it is in the context, on a GPU from now on */
         if (whole) { *ending = ENDED_TEXT; break; }
         if (s->heard) s->heard[s->n_heard++] = id;
-        s->pending = -1;                                         /* the one before it is in the context, on a GPU from now on */
-        if (ahead) {                                             /* steps run while tokens are printed: all time counts */
+        if (there) {                                             /* steps run while tokens are printed: all time counts */
             const double now = seconds_now();
             if (i > 0) {
                 s->decode_seconds += now - start;
@@ -176,7 +196,7 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, b
         if (stopped) { *ending = ENDED_STOP; break; }
         if (i + 1 == n_predict) break;
         if (s->sequence->n_past == s->engine->n_ctx) { *ending = ENDED_CONTEXT; break; }
-        if (!ahead) {
+        if (!there) {
             start = seconds_now();
             TRY(forge_step(s->sequence, &id, 1, 1, s->logits, error));
             s->decode_seconds += seconds_now() - start;

@@ -48,6 +48,7 @@ struct batch {
     float   *rows;                           /* of a model of embeddings */
     double   token_seconds;                  /* of a prompt, lately; 0: not known */
     uint64_t clock;
+    bool     ahead;                          /* the next step of all texts runs already */
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t  work;
@@ -321,20 +322,30 @@ static void accept(struct batch *b, struct slot *s, int32_t id, const struct tas
     batch_unlock(b);
 }
 
-/* Only what the guide allows stays in the logits.  False: the task has ended. */
-static bool guide(struct batch *b, struct slot *s, float *logits)
+/* What a guide says before a token. */
+struct guiding { enum forge_status status; bool ended; struct forge_error error; };
+
+/* False: the task has ended. */
+static bool goes_on(struct batch *b, struct slot *s, const struct guiding *g)
 {
-    struct forge_error error = { "" };
-    const uint32_t *bits;
-    bool ended = false;
-    const enum forge_status status = guide_mask(s->task->guide, &bits, &ended, &error);
-    if (status != FORGE_OK) fail(b, s, status, &error);
-    else if (ended) {
+    if (g->status != FORGE_OK) fail(b, s, g->status, &g->error);
+    else if (g->ended) {
         batch_lock(b);
         finish(b, s, TASK_ENDED);
         batch_unlock(b);
-    } else guide_logits(bits, logits, b->program->n_vocab);
-    return status == FORGE_OK && !ended;
+    }
+    return g->status == FORGE_OK && !g->ended;
+}
+
+/* Only what the guide allows stays in the logits.  False: the task has ended. */
+static bool guide(struct batch *b, struct slot *s, float *logits)
+{
+    struct guiding g = { FORGE_OK, false, { "" } };
+    const uint32_t *bits;
+    g.status = guide_mask(s->task->guide, &bits, &g.ended, &g.error);
+    if (!goes_on(b, s, &g)) return false;
+    guide_logits(bits, logits, b->program->n_vocab);
+    return true;
 }
 
 static int32_t draw_one(struct slot *s, float *logits)
@@ -412,12 +423,12 @@ static void note_pending(struct slot *s) { s->ids[s->sequence->n_past] = s->pend
 
 /* Drawn on the host, also of a GPU: what the draw there does not tell, is not told, or has no room for (struct forge_gpu_step). */
 enum { MOST_BIASES = sizeof ((struct forge_gpu_step *)0)->biases / sizeof ((struct forge_gpu_step *)0)->biases[0] };
-static bool needs_logits(const struct task *t) { return t->logprobs || t->guide || t->sample.n_biases > MOST_BIASES; }
+static bool needs_logits(const struct task *t) { return t->logprobs || t->sample.n_biases > MOST_BIASES; }
 
 /* One text alone is drawn on the device, where steps run ahead. */
 static bool draws_alone(const struct batch *b, const struct slot *s, uint32_t n_active)
 {
-    return n_active == 1 && engine_draws(b->engine) && !needs_logits(s->task);
+    return n_active == 1 && engine_draws(b->engine) && !needs_logits(s->task) && !s->guided;
 }
 
 static void step_alone(struct batch *b, struct slot *s)
@@ -436,13 +447,34 @@ static void step_alone(struct batch *b, struct slot *s)
     accept(b, s, id, NULL);
 }
 
-/* A token for every text whose prompt is read. */
-static void step_all(struct batch *b, struct slot **active, uint32_t n)
+/* On the device; masks are made while the step runs. */
+static enum forge_status draw_there(struct batch *b, struct slot **active, struct forge_column *c, uint32_t n, bool more,
+                                    struct guiding *g, struct forge_error *error)
+{
+    TRY(engine_step_begin(b->engine, c, n, error));
+    for (uint32_t i = 0; i < n; i++) {
+        g[i] = (struct guiding){ FORGE_OK, false, { "" } };
+        if (c[i].guided) g[i].status = guide_mask(active[i]->task->guide, &c[i].mask, &g[i].ended, &g[i].error);
+    }
+    return engine_step_draw(b->engine, c, n, more, error);
+}
+
+static void take_drawn(struct batch *b, struct slot *s, int32_t id, struct guiding *g)
+{
+    if (!goes_on(b, s, g)) return;
+    if (s->task->sample.temp > 0) random_next(sampler_random(s->sampler));
+    if (s->guided) g->status = guide_accept(s->task->guide, id, &g->error);
+    if (goes_on(b, s, g)) accept(b, s, id, NULL);
+}
+
+/* A token for every text whose prompt is read.  more: as engine_step_draw has it. */
+static void step_all(struct batch *b, struct slot **active, uint32_t n, bool more)
 {
     struct forge_error error = { "" };
     const bool on_device = engine_draws(b->engine);
     for (uint32_t at = 0, part; at < n; at += part) {
         struct forge_column columns[FORGE_MAX_COLUMNS];
+        struct guiding guiding[FORGE_MAX_COLUMNS];
         const bool wants_logits = on_device && needs_logits(active[at]->task);
         for (part = 0; part < FORGE_MAX_COLUMNS && at + part < n; part++) {
             struct slot *s = active[at + part];
@@ -450,17 +482,17 @@ static void step_all(struct batch *b, struct slot **active, uint32_t n)
             note_pending(s);
             s->drawing = false;
             columns[part] = (struct forge_column){ s->sequence, s->pending, b->logits + (size_t)(s - b->slots) * b->program->n_vocab,
-                                                   &s->task->sample, sampler_random(s->sampler), -1 };
+                                                   &s->task->sample, sampler_random(s->sampler), -1, s->guided, NULL };
         }
         const bool drawn = on_device && !wants_logits;
-        const enum forge_status status = drawn ? engine_step_draw(b->engine, columns, part, &error)
+        b->ahead = drawn && more && part == n;
+        const enum forge_status status = drawn ? draw_there(b, &active[at], columns, part, b->ahead, guiding, &error)
                                                : engine_step(b->engine, columns, part, &error);
         for (uint32_t i = 0; i < part; i++) {
             struct slot *s = active[at + i];
             if (status != FORGE_OK) { fail(b, s, status, &error); continue; }
             if (!drawn) { draw(b, s, columns[i].logits); continue; }
-            if (s->task->sample.temp > 0) random_next(sampler_random(s->sampler));
-            accept(b, s, columns[i].drawn, NULL);
+            take_drawn(b, s, columns[i].drawn, &guiding[i]);
         }
     }
 }
@@ -474,10 +506,11 @@ static void decode(struct batch *b)
         n_tasks += s->task != NULL;
         if (s->task && s->pending >= 0) active[n++] = s;
     }
+    b->ahead = false;
     if (n == 0) return;
     const double start = seconds_now();
     if (draws_alone(b, active[0], n_tasks)) step_alone(b, active[0]);
-    else step_all(b, active, n);
+    else step_all(b, active, n, n_tasks == n);
     batch_lock(b);
     b->numbers.draw_seconds += seconds_now() - start;
     b->numbers.n_steps++;
@@ -576,7 +609,7 @@ static void *thread_main(void *batch)
     for (;;) {
         drop_cancelled(b);
         admit(b);
-        const bool read = read_piece(b);
+        const bool read = !b->ahead && read_piece(b);          /* a prompt would make the step that runs be in vain */
         decode(b);
         if (read || is_busy(b)) continue;
         batch_lock(b);

@@ -35,6 +35,7 @@
 #define SAMPLE_LDS_WORK(n_vocab) (SAMPLE_LDS_VALUES + 8u * ((SAMPLE_SEGMENTS(n_vocab) + 1u) / 2u))
 #define SAMPLE_LDS_PICKED (4u * (SAMPLE_BINS + 8u))
 #define SAMPLE_LDS_KEYS(n_vocab) (SAMPLE_LDS_PICKED + 8u * ((SAMPLE_SEGMENTS(n_vocab) + 1u) / 2u))
+#define SAMPLE_LDS_MASK(n_vocab) (SAMPLE_LDS_WORK(n_vocab) + SAMPLE_LDS_KEYS(n_vocab) + 24u * SAMPLE_LIST)
 /* Up to 1024 threads. */
-#define SAMPLE_LDS_BYTES(n_vocab) (SAMPLE_LDS_WORK(n_vocab) + SAMPLE_LDS_KEYS(n_vocab) + 24u * SAMPLE_LIST)
+#define SAMPLE_LDS_BYTES(n_vocab) (SAMPLE_LDS_MASK(n_vocab) + SAMPLE_BLOCK(n_vocab) / 8u)
 #endif

@@ -1,8 +1,8 @@
 /* sample_tmpl.c -- from the logits of one token to the next one, in one launch: what runtime/run/sample.c does,
  * and the token it would draw.
  *
- * The vocabulary is cut into segments.  A wave applies biases and penalties to a segment and keeps its maximum; segments that follow one
- * another are a block, which one group does.
+ * The vocabulary is cut into segments.  A wave applies biases, penalties and the mask to a segment and keeps its maximum; segments that
+ * follow one another are a block, which one group does.
  * The group that arrives last has all maxima:
  *
  *   greedy       the largest maximum.
@@ -36,9 +36,10 @@ enum { SAMPLE_FLAG, SAMPLE_CUT, SAMPLE_N_PICKED, SAMPLE_N_LISTED, SAMPLE_TOKEN, 
 /* What all groups and what the last group need of *step, each read at once. */
 struct sample_chances { float temp, top_p; int32_t top_k; };
 struct sample_step {
-    uint32_t  n_past, n_tokens, n_drawn;
+    uint32_t  n_past, n_tokens, n_drawn, n_draws;
     int32_t  *history;
     uint64_t *ring;
+    struct forge_gpu_row *row;
     struct sample_chances chances;
     float     min_p;
     uint64_t  random[4];
@@ -121,6 +122,28 @@ DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, uint32_
     wave_barrier();
 }
 
+/* Bit i of words: may the i-th token of the block be drawn?  In LDS for all threads.  The host's memory is asked once for each word, by
+ * neighbours at a time. */
+DEVICE uint32_t *sample_mask_words(const uint32_t n_vocab) { return (uint32_t *)(void *)(lds() + SAMPLE_LDS_MASK(n_vocab)); }
+DEVICE void sample_mask_load(const uint32_t *mask, const uint32_t n_vocab, uint32_t b, const uint32_t threads)
+{
+    const uint32_t from = b * (SAMPLE_BLOCK(n_vocab) / 32), all = (n_vocab + 31) / 32;
+    barrier();                                   /* the block before has been masked */
+    for (uint32_t i = thread_x(); i < SAMPLE_BLOCK(n_vocab) / 32; i += threads)
+        if (from + i < all)
+            sample_mask_words(n_vocab)[i] = bits_of_f32(load_shared_f32((const float *)(const void *)mask + from + i));
+    barrier();
+}
+DEVICE void sample_mask(float *x, const uint32_t n_vocab, uint32_t s)
+{
+    const uint32_t segment = SAMPLE_SEGMENT(n_vocab), at = s % SAMPLE_BLOCK_SEGMENTS * segment;
+    for (uint32_t i = 0; i < segment / WAVE; i++) {
+        const uint32_t bit = at + i * WAVE + lane_id();
+        const uint32_t allowed = sample_mask_words(n_vocab)[bit / 32] >> bit % 32 & 1;
+        if (s * segment + i * WAVE + lane_id() < n_vocab && !allowed) x[i] = -__builtin_inff();
+    }
+}
+
 /* Over the lane's elements and the wave: the sum of e^((x - origin) inverse) of what is at least `least`. */
 DEVICE double sample_segment_sum(const float *x, const uint32_t segment, float least, float origin, double inverse)
 {
@@ -157,8 +180,9 @@ DEVICE uint32_t sample_has_top_k(const struct sample_chances o, const uint32_t n
     return o.top_k > 0 && o.top_k < (int32_t)n_vocab;
 }
 
+/* masked: with the mask of its block in LDS. */
 DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, uint32_t row, const struct sample_chances o,
-                           const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch, uint32_t s)
+                           uint32_t masked, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch, uint32_t s)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
     uint32_t bad = 0;                            /* a bias may be infinite, what the model computes may not */
@@ -168,11 +192,12 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
     }
     const uint32_t penalties = step->repeat_last_n != 0 &&
                                (step->repeat_penalty != 1.0f || step->presence_penalty != 0 || step->frequency_penalty != 0);
-    if (step->n_biases > 0 || penalties) {
+    if (step->n_biases > 0 || penalties || masked) {
         float was[SAMPLE_MAX_SEGMENT / WAVE];
         for (uint32_t i = 0; i < segment / WAVE; i++) was[i] = x[i];
         sample_bias(x, step, segment, s);
         if (penalties) sample_penalise(x, step, row, n_ctx, segment, s, (uint32_t *)(void *)lds() + segment * wave_id());
+        if (masked) sample_mask(x, n_vocab, s);
         for (uint32_t i = 0; i < segment / WAVE; i++)
             if (bits_of_f32(x[i]) != bits_of_f32(was[i])) store_shared_f32(logits + s * segment + i * WAVE + lane_id(), x[i]);
     }
@@ -332,10 +357,12 @@ DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, ui
     uint32_t s = group_x() * SAMPLE_BLOCK_SEGMENTS + wave_id();
     sample_load(x, logits, n_vocab, s);          /* before *step is looked at: both are on their way at once */
     const struct sample_chances o = { step->temp, step->top_p, step->top_k };
+    const uint32_t *mask = step->mask;
     const uint32_t in_order = sample_orders(o, n_vocab);
     for (uint32_t b = group_x(); b < SAMPLE_BLOCKS(n_vocab); b += groups) {
+        if (mask) sample_mask_load(mask, n_vocab, b, threads);
         for (uint32_t i = wave_id(); i < SAMPLE_BLOCK_SEGMENTS; i += waves) {
-            if (s < SAMPLE_SEGMENTS(n_vocab)) sample_segment(x, logits, step, row, o, n_vocab, n_ctx, scratch, s);
+            if (s < SAMPLE_SEGMENTS(n_vocab)) sample_segment(x, logits, step, row, o, mask != 0, n_vocab, n_ctx, scratch, s);
             s = i + waves < SAMPLE_BLOCK_SEGMENTS ? s + waves : (b + groups) * SAMPLE_BLOCK_SEGMENTS + wave_id();
             sample_load(x, logits, n_vocab, s);
         }
@@ -441,7 +468,7 @@ DEVICE uint32_t sample_pick(uint32_t want, float best, float least, float scale,
     barrier();
     const uint32_t cut = words[SAMPLE_CUT];
     for (uint32_t s = thread_x(); s < SAMPLE_SEGMENTS(n_vocab); s += threads)
-        if (sample_values()[s] >= least && sample_bin(sample_values()[s], best, scale) <= cut)
+        if (sample_values()[s] >= least && sample_values()[s] > -__builtin_inff() && sample_bin(sample_values()[s], best, scale) <= cut)
             picked[sample_count(&words[SAMPLE_N_PICKED], 1)] = s;
     barrier();
     return cut;
@@ -841,7 +868,11 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
     step->n_tokens = 1;
     step->n_logits = 1;
     step->slot = 0;
-    step->n_drawn = number;
+    step->n_drawn = was->n_drawn + was->n_draws;
+    if (was->row) {
+        ((GLOBAL struct forge_gpu_row *)was->row)->n_past = at;
+        ((GLOBAL struct forge_gpu_row *)was->row)->token = token == FORGE_GPU_NOT_FINITE ? 0 : (int32_t)token;
+    }
     step->random[0] = was->random[0];
     step->random[1] = was->random[1];
     step->random[2] = was->random[2];
@@ -851,27 +882,32 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
 
 DEVICE struct sample_step sample_step_of(const struct forge_gpu_step *step)
 {
-    const struct sample_step was = { step->n_past, step->n_tokens, step->n_drawn, step->history, step->ring,
+    const struct sample_step was = { step->n_past, step->n_tokens, step->n_drawn, step->n_draws, step->history, step->ring, step->row,
                                      { step->temp, step->top_p, step->top_k }, step->min_p,
                                      { step->random[0], step->random[1], step->random[2], step->random[3] } };
     return was;
 }
 
-/* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token; the random
+/* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token.  Row r of
+ * the launch, one of several sequences, draws from row r of the logits by a.step[r], scratch and counters of its own.  The random
  * state goes on as in sample.c, which does not draw when temp <= 0; logits that are NaN or infinite before biases and penalties:
  * FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
- * logits: [n_vocab <= SAMPLE_MAX_VOCAB] f32 in the arena, changed by biases and penalties.  scratch: SAMPLE_SCRATCH_BYTES of the arena,
- * 16-byte aligned.
+ * logits: [n_vocab <= SAMPLE_MAX_VOCAB] f32 in the arena, changed by biases, penalties and the mask, which makes minus infinity of what
+ * may not come.  scratch: SAMPLE_SCRATCH_BYTES of the arena, 16-byte aligned.
  * counters: SAMPLE_COUNTERS u32, 0 before and after.  The launch has `groups` groups of `threads` threads; best are as many
  * groups as SAMPLE_BLOCKS(n_vocab) and SAMPLE_BLOCK_SEGMENTS waves each.  At most 1024 threads; 512 need no more registers than there are.
  * LDS: SAMPLE_LDS_BYTES(n_vocab). */
 DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
                    uint32_t *counters, const uint32_t groups, const uint32_t threads)
 {
-    sample_segments(logits, a.step, 0, n_vocab, n_ctx, scratch, groups, threads);
-    if (!last_to_arrive(counters, groups, &sample_words()[SAMPLE_FLAG])) return;
-    struct sample_step step = sample_step_of(a.step);
+    const uint32_t row = group_y();
+    struct forge_gpu_step *own = a.step + row;
+    logits += (uint64_t)row * n_vocab;
+    scratch += (uint64_t)row * SAMPLE_SCRATCH_BYTES(n_vocab, groups);
+    sample_segments(logits, own, 0, n_vocab, n_ctx, scratch, groups, threads);
+    if (!last_to_arrive(counters + row * SAMPLE_COUNTERS, groups, &sample_words()[SAMPLE_FLAG])) return;
+    struct sample_step step = sample_step_of(own);
     const uint32_t token = sample_draw(&step, logits, scratch, n_vocab, threads);
-    if (thread_x() == 0) sample_finish(a.step, &step, token, n_ctx);
+    if (thread_x() == 0) sample_finish(own, &step, token, n_ctx);
 }
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/model/state.h"
+#include "runtime/run/guide.h"
 #include "runtime/run/session.h"
 
 #ifndef STEPS
@@ -261,8 +262,9 @@ static void draws_together(struct forge_engine *e)
             struct forge_column columns[N];
             const uint32_t part = N - at < n ? N - at : n;
             for (uint32_t i = 0; i < part; i++)
-                columns[i] = (struct forge_column){ q[at + i], drawn[at + i][s - 1], NULL, &options[at + i], &random[at + i], -1 };
-            must(engine_step_draw(e, columns, part, &error), FORGE_OK, "drawing together");
+                columns[i] = (struct forge_column){ .sequence = q[at + i], .token = drawn[at + i][s - 1], .options = &options[at + i],
+                                                    .random = &random[at + i] };
+            must(engine_step_draw(e, columns, part, s % 3 > 0, &error), FORGE_OK, "drawing together");
             for (uint32_t i = 0; i < part; i++) {
                 const uint32_t k = at + i;
                 if (options[k].temp > 0) random_next(&random[k]);
@@ -275,6 +277,121 @@ static void draws_together(struct forge_engine *e)
         }
     }
     close_all(q);
+}
+
+/* ---- draws by masks ---- */
+
+enum { MASKED = 4 };                                     /* sequences: one by itself, and then all of them, as far as they go */
+static uint32_t *masks[MASKED][STEPS];                   /* NULL: any token */
+static int32_t masked[MASKED][STEPS];
+static struct forge_sampler *samplers[MASKED];
+
+static struct forge_sample_options options_of(uint32_t k)
+{
+    return (struct forge_sample_options){ .temp = k == 3 ? 0 : 0.7f + (float)k, .top_k = 5 * (int32_t)k, .repeat_last_n = 8,
+                                          .top_p = k & 1 ? 0.9f : 1, .repeat_penalty = k & 2 ? 1.3f : 1, .seed = k };
+}
+
+static void open_sampler(uint32_t k)
+{
+    const struct forge_sample_options o = options_of(k);
+    must(sampler_open(&samplers[k], &o, n_vocab, 100, &error), FORGE_OK, "a sampler");
+    for (uint32_t i = 0; i < 3 + 2 * k; i++) sampler_accept(samplers[k], (int32_t)((i * 7 + k * 13 + 1) % n_vocab));
+    sampler_accept(samplers[k], tokens[k][0]);
+}
+
+/* What the host draws from logits, and by which masks: of a few tokens, of one, of every second; sequence 2 has none up to step 2. */
+static void draw_masked(struct forge_engine *e, uint32_t k)
+{
+    struct forge_sequence *q;
+    must(sequence_open(&q, e, &error), FORGE_OK, "opening");
+    prompt(q, k, logits[k]);
+    open_sampler(k);
+    masked[k][0] = tokens[k][0];
+    for (uint32_t s = 1; s < STEPS; s++) {
+        must(forge_step(q, &masked[k][s - 1], 1, 1, logits[k], &error), FORGE_OK, "a step");
+        if (k != 0 && (k != 2 || s > 2)) {
+            uint32_t *bits = masks[k][s] = take((n_vocab + 31) / 32 * sizeof *bits);
+            for (uint32_t i = 0; i < n_vocab; i++) {
+                const bool may = (s % 3 == 0 ? i % 2 : s % 3 == 1 ? i % 29 == k : i == 17 * k + s) != 0;
+                bits[i / 32] = (i % 32 ? bits[i / 32] : 0) | (uint32_t)may << i % 32;
+            }
+            guide_logits(bits, logits[k], n_vocab);
+        }
+        masked[k][s] = sampler_draw(samplers[k], logits[k]);
+        sampler_accept(samplers[k], masked[k][s]);
+    }
+    sampler_close(samplers[k]);
+    sequence_close(q);
+}
+
+/* Step s of sequences `of`, up to MASKED - 1 from the highest bit on. */
+static void step_masked(struct forge_engine *e, struct forge_sequence *const q[MASKED], uint32_t of, uint32_t s, bool begin, bool more)
+{
+    struct forge_column c[MASKED];
+    struct forge_sample_options options[MASKED];
+    uint32_t which[MASKED], n = 0;
+    for (uint32_t k = 0; k < MASKED; k++) {
+        options[k] = options_of(k);
+        if (!(of >> k & 1)) continue;
+        c[n] = (struct forge_column){ .sequence = q[k], .token = masked[k][s - 1], .options = &options[k],
+                                      .random = sampler_random(samplers[k]), .guided = masks[k][s] };
+        which[n++] = k;
+    }
+    if (begin) must(engine_step_begin(e, c, n, &error), FORGE_OK, "beginning a step");
+    for (uint32_t i = 0; i < n; i++) c[i].mask = masks[which[i]][s];
+    must(engine_step_draw(e, c, n, more, &error), FORGE_OK, "drawing by masks");
+    for (uint32_t i = 0; i < n; i++, checks++) {
+        const uint32_t k = which[i];
+        if (options[k].temp > 0) random_next(sampler_random(samplers[k]));
+        if (c[i].drawn == masked[k][s] && q[k]->n_past == 3 + 2 * k + s) continue;
+        printf("sequences: draws by masks: sequence %u of %x, token %u is %d, on the host %d\n", k, of, s, c[i].drawn, masked[k][s]);
+        exit(1);
+    }
+}
+
+/* Whatever the host knows beforehand of what it will ask for, and whichever texts end, the draws are those of the host. */
+static void draws_masked(struct forge_engine *e)
+{
+    static const struct { uint32_t of[6]; bool begin, more; } orders[] = {           /* of each step the sequences, as bits */
+        { { 0, 2, 2, 2, 2, 2 }, true, true },      { { 0, 4, 4, 4, 4, 4 }, true, false }, { { 0, 7, 7, 5, 5, 4 }, true, true },
+        { { 0, 14, 14, 14, 6, 2 }, false, true },  { { 0, 15, 15 }, true, true },
+    };
+    for (uint32_t k = 0; k < MASKED; k++) draw_masked(e, k);
+    for (uint32_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        struct forge_sequence *q[MASKED];
+        for (uint32_t k = 0; k < MASKED; k++) {
+            must(sequence_open(&q[k], e, &error), FORGE_OK, "opening");
+            prompt(q[k], k, logits[k]);
+            open_sampler(k);
+        }
+        uint32_t s = 1;
+        for (; s < 6 && orders[i].of[s]; s++) step_masked(e, q, orders[i].of[s], s, orders[i].begin, orders[i].more);
+        /* What ran ahead leaves no trace. */
+        for (uint32_t k = 0; k < MASKED && orders[i].of[s - 1] >> k & 1; k++) {
+            struct forge_sequence *copy;
+            must(sequence_open(&copy, e, &error), FORGE_OK, "opening");
+            must(sequence_copy(copy, q[k], &error), FORGE_OK, "copying what draws");
+            must(forge_step(copy, &masked[k][s - 1], 1, 1, logits[0], &error), FORGE_OK, "a copy");
+            must(forge_step(q[k], &masked[k][s - 1], 1, 1, logits[1], &error), FORGE_OK, "going on");
+            same(logits[0], logits[1], "a copy of what draws by masks", k, s);
+            sequence_close(copy);
+        }
+        for (uint32_t k = 0; k < MASKED; k++) {
+            sampler_close(samplers[k]);
+            sequence_close(q[k]);
+        }
+    }
+    /* Nothing of a text that its guide ends. */
+    struct forge_sequence *q;
+    struct forge_random random = no_random;
+    must(sequence_open(&q, e, &error), FORGE_OK, "opening");
+    prompt(q, 1, logits[1]);
+    struct forge_column c = { .sequence = q, .token = tokens[1][0], .options = &greedy, .random = &random, .guided = true };
+    must(engine_step_draw(e, &c, 1, true, &error), FORGE_OK, "a draw of nothing");
+    must(c.drawn == -1 ? FORGE_OK : FORGE_FAILED, FORGE_OK, "nothing drawn");
+    go_on(q, 1, 1, "after a draw of nothing");
+    sequence_close(q);
 }
 
 /* ---- texts that are interrupted ---- */
@@ -342,6 +459,7 @@ int main(int argc, char **argv)
     if (engine_draws(e)) {
         draws(e);
         draws_together(e);
+        draws_masked(e);
         ends(e);
         last_text(e);
     }

@@ -21,6 +21,7 @@ static float pick(const float *x, uint32_t n) { return x[random_below(n)]; }
 
 struct test_case {
     uint32_t n_vocab, n_ctx, groups, threads, n_prompt, kind;
+    uint32_t mask, rows, row;                    /* rows: draws side by side, of which number `row` is the case */
     struct forge_sample_options o;
     struct forge_bias biases[256];
 };
@@ -28,6 +29,9 @@ struct test_case {
 static const char *const kinds[] = { "normal", "ties", "equal", "nan", "half -inf", "all nan", "all -inf", "an inf", "huge", "peak",
                                      "narrow", "zeros", "falling", "flat", "one nan", "one -inf", "last nan", "two values", "steps" };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+static const char *const masks[] = { "no", "all", "half", "one", "few", "no best", "tail", "one segment", "last" };
+enum { N_MASKS = sizeof masks / sizeof *masks };
 
 static void fill(float *x, uint32_t n, uint32_t kind)
 {
@@ -63,10 +67,26 @@ static void fill(float *x, uint32_t n, uint32_t kind)
 static void describe(const struct test_case *t)
 {
     const struct forge_sample_options *o = &t->o;
-    case_is("vocab %u, ctx %u, groups %u x %u, %s logits, prompt %u, temp %g top-k %d top-p %.9g min-p %g repeat %g last %d presence %g "
-            "frequency %g biases %zu seed %llu", t->n_vocab, t->n_ctx, t->groups, t->threads, kinds[t->kind], t->n_prompt, (double)o->temp,
+    case_is("vocab %u, ctx %u, groups %u x %u, row %u of %u, %s logits, %s mask, prompt %u, temp %g top-k %d top-p %.9g min-p %g repeat %g "
+            "last %d presence %g frequency %g biases %zu seed %llu", t->n_vocab, t->n_ctx, t->groups, t->threads, t->row, t->rows,
+            kinds[t->kind], masks[t->mask], t->n_prompt, (double)o->temp,
             o->top_k, (double)o->top_p, (double)o->min_p, (double)o->repeat_penalty, o->repeat_last_n, (double)o->presence_penalty,
             (double)o->frequency_penalty, o->n_biases, (unsigned long long)o->seed);
+}
+
+static void set_bit(uint32_t *bits, uint32_t i) { bits[i / 32] |= 1u << i % 32; }
+
+/* At least one word of the vocabulary; what stands beyond its end is anything. */
+static void fill_mask(uint32_t *bits, const float *x, uint32_t n, uint32_t kind)
+{
+    const uint32_t words = (n + 31) / 32, one = random_below(n), segment = one / SAMPLE_SEGMENT(n);
+    const float best = x[argmax(x, n)], middle = x[random_below(n)];
+    for (uint32_t i = 0; i < words; i++) bits[i] = kind == 1 ? ~0u : kind == 2 ? random_u32() : 0;
+    for (uint32_t i = 0; i < n && kind >= 5 && kind <= 7; i++)
+        if (kind == 5 ? x[i] < best : kind == 6 ? x[i] < middle : i / SAMPLE_SEGMENT(n) == segment) set_bit(bits, i);
+    for (uint32_t i = 0; i < 5 && kind == 4; i++) set_bit(bits, random_below(n));
+    set_bit(bits, kind == 8 ? n - 1 : one);
+    if (n % 32) bits[words - 1] ^= random_u32() << n % 32;
 }
 
 /* True when something that decides lies within 1e-6 of a border.  logits: after biases and penalties, without NaN.  unit: the random number
@@ -112,18 +132,41 @@ static int same_logits(const float *device, const float *host, uint32_t n)
 }
 
 /* A case's rooms. */
-static struct { struct room *step, *history, *ring, *logits, *scratch, *counter, *mark, *c; } on;
+static struct { struct room *step, *history, *ring, *logits, *mask, *rows, *scratch, *counter, *mark, *c; } on;
+
+/* Of draw `row`. */
+static struct forge_gpu_step *step_of(uint32_t row) { return (struct forge_gpu_step *)(void *)on.step->bytes + row; }
+static int32_t *history_of(const struct test_case *t, uint32_t row) { return (int32_t *)(void *)on.history->bytes + row * (t->n_ctx + 1); }
+static float *logits_of(const struct test_case *t, uint32_t row) { return room_floats(on.logits) + (size_t)row * t->n_vocab; }
+
+/* What every draw has: the numbers of the others are out of the case's way. */
+static void begin_row(const struct test_case *t, uint32_t row)
+{
+    *step_of(row) = (struct forge_gpu_step){
+        .n_past = 0, .n_tokens = 1, .n_logits = 1, .n_drawn = row == t->row ? 0 : 100 * (row + 1), .n_draws = t->rows,
+        .history = (int32_t *)(void *)((uint8_t *)on.history->at + (size_t)row * (t->n_ctx + 1) * sizeof(int32_t)), .ring = on.ring->at,
+        .row = t->rows > 1 ? (struct forge_gpu_row *)(void *)((uint8_t *)on.rows->at + row * sizeof(struct forge_gpu_row)) : NULL,
+        .top_p = 1, .repeat_penalty = 1 };
+}
 
 static void begin_step(const struct test_case *t)
 {
     const struct forge_sample_options *o = &t->o;
-    struct forge_gpu_step *s = (struct forge_gpu_step *)(void *)on.step->bytes;
-    *s = (struct forge_gpu_step){ .n_past = t->n_prompt / 3, .n_tokens = t->n_prompt - t->n_prompt / 3, .n_logits = 1 + t->n_prompt % 2,
-                                  .history = on.history->at, .ring = on.ring->at, .temp = o->temp, .top_p = o->top_p, .min_p = o->min_p,
-                                  .repeat_penalty = o->repeat_penalty, .presence_penalty = o->presence_penalty,
-                                  .frequency_penalty = o->frequency_penalty, .top_k = o->top_k, .repeat_last_n = o->repeat_last_n,
-                                  .n_biases = (uint32_t)o->n_biases };
+    struct forge_gpu_step *s = step_of(t->row);
     struct forge_random random;
+    for (uint32_t row = 0; row < t->rows; row++) begin_row(t, row);
+    s->n_past = t->n_prompt / 3;
+    s->n_tokens = t->n_prompt - t->n_prompt / 3;
+    s->mask = t->mask ? on.mask->at : NULL;
+    s->temp = o->temp;
+    s->top_p = o->top_p;
+    s->min_p = o->min_p;
+    s->repeat_penalty = o->repeat_penalty;
+    s->presence_penalty = o->presence_penalty;
+    s->frequency_penalty = o->frequency_penalty;
+    s->top_k = o->top_k;
+    s->repeat_last_n = o->repeat_last_n;
+    s->n_biases = (uint32_t)o->n_biases;
     random_seed(&random, o->seed);
     memcpy(s->random, random.s, sizeof s->random);
     for (size_t i = 0; i < o->n_biases; i++) { s->biases[i].id = t->biases[i].id; s->biases[i].bias = t->biases[i].bias; }
@@ -131,24 +174,26 @@ static void begin_step(const struct test_case *t)
 
 static void rooms_of(const struct test_case *t)
 {
-    on.step = room_new("the step", sizeof(struct forge_gpu_step));
-    on.history = room_new("history", (t->n_ctx + 1) * sizeof(int32_t));
+    on.step = room_new("the step", t->rows * sizeof(struct forge_gpu_step));
+    on.history = room_new("history", t->rows * (t->n_ctx + 1) * sizeof(int32_t));
     on.ring = room_new("the ring", FORGE_GPU_RING * sizeof(uint64_t));
-    on.logits = room_new("logits", t->n_vocab * sizeof(float));
-    on.scratch = room_new("scratch", SAMPLE_SCRATCH_BYTES(t->n_vocab, t->groups));
-    on.counter = room_new("the counter", sizeof(uint32_t));
+    on.logits = room_new("logits", (size_t)t->rows * t->n_vocab * sizeof(float));
+    on.mask = room_new("the mask", (t->n_vocab + 31) / 32 * sizeof(uint32_t));
+    on.rows = room_new("rows", t->rows * sizeof(struct forge_gpu_row));
+    on.scratch = room_new("scratch", t->rows * SAMPLE_SCRATCH_BYTES(t->n_vocab, t->groups));
+    on.counter = room_new("the counters", t->rows * sizeof(uint32_t));
     on.mark = room_new("the mark", sizeof(uint32_t));
     on.c = room_new("the case", sizeof(struct sample_case));
     const struct sample_case c = { t->n_vocab, t->n_ctx, t->groups, t->threads, on.logits->at, on.scratch->at, on.counter->at };
     memcpy(on.c->bytes, &c, sizeof c);
-    memset(on.counter->bytes, 0, sizeof(uint32_t));
+    memset(on.counter->bytes, 0, t->rows * sizeof(uint32_t));
 }
 
 static struct launch launch_of(const struct test_case *t, char name[32])
 {
     if (variant_has("models")) snprintf(name, 32, "sample_%u", t->n_vocab);
     else snprintf(name, 32, "sample_any");
-    return (struct launch){ name, t->groups, 1, t->threads, SAMPLE_LDS_BYTES(t->n_vocab), 0 };
+    return (struct launch){ name, t->groups, t->rows, t->threads, SAMPLE_LDS_BYTES(t->n_vocab), 0 };
 }
 static struct forge_kernel_args args_of(void)
 {
@@ -165,15 +210,16 @@ static int all_finite(const float *x, uint32_t n)
 /* What a draw has left behind, but for the token; false when something is wrong. */
 static bool check_step(const struct test_case *t, uint32_t draw, int finite, const struct forge_sampler *sampler)
 {
-    const struct forge_gpu_step *step = (const struct forge_gpu_step *)(const void *)on.step->bytes;
-    const uint32_t position = t->n_prompt + draw;
-    const uint64_t told = ((const uint64_t *)(const void *)on.ring->bytes)[(draw + 1) % FORGE_GPU_RING];
-    const int32_t *history = (const int32_t *)(const void *)on.history->bytes;
-    if (step->n_past != position || step->n_tokens != 1 || step->n_logits != 1 || step->n_drawn != draw + 1)
+    const struct forge_gpu_step *step = step_of(t->row);
+    const uint32_t position = t->n_prompt + draw, number = draw * t->rows + 1;
+    const uint64_t told = ((const uint64_t *)(const void *)on.ring->bytes)[number % FORGE_GPU_RING];
+    const int32_t *history = history_of(t, t->row);
+    if (step->n_past != position || step->n_tokens != 1 || step->n_logits != 1 || step->n_drawn != number - 1 + t->rows)
         return bad("draw %u: the step is not advanced", draw);
-    if (told >> 32 != draw + 1 || (finite && position <= t->n_ctx && (uint32_t)told != (uint32_t)history[position]))
+    if (told >> 32 != number || (finite && position <= t->n_ctx && (uint32_t)told != (uint32_t)history[position]))
         return bad("draw %u: wrong entry of the ring", draw);
-    if (*(const uint32_t *)(const void *)on.counter->bytes != 0) return bad("draw %u: the counter is not 0", draw);
+    for (uint32_t r = 0; r < t->rows; r++)
+        if (((const uint32_t *)(const void *)on.counter->bytes)[r] != 0) return bad("draw %u: a counter is not 0", draw);
     if (*(const uint32_t *)(const void *)on.mark->bytes != MARK) return bad("draw %u: mark was not written", draw);
     if (((uint32_t)told == FORGE_GPU_NOT_FINITE) == finite)
         return bad("draw %u: %s", draw, finite ? "finite logits are refused" : "logits that are not finite are drawn from");
@@ -182,27 +228,50 @@ static bool check_step(const struct test_case *t, uint32_t draw, int finite, con
     return true;
 }
 
+/* The others beside it take the likeliest, and each tells where its sequence stands. */
+static bool check_rows(const struct test_case *t, uint32_t draw, const float *others)
+{
+    const uint64_t *ring = (const uint64_t *)(const void *)on.ring->bytes;
+    const struct forge_gpu_row *rows = (const struct forge_gpu_row *)(const void *)on.rows->bytes;
+    for (uint32_t r = 0; r < t->rows && t->rows > 1; r++) {
+        const uint32_t number = 100 * (r + 1) + draw * t->rows + 1, at = r == t->row ? t->n_prompt + draw : draw + 1;
+        const int32_t want = argmax(others + (size_t)r * t->n_vocab, t->n_vocab);
+        if (rows[r].n_past != at || (at <= t->n_ctx && rows[r].token != history_of(t, r)[at]))
+            return bad("draw %u: row %u is not told", draw, r);
+        if (r == t->row) continue;
+        if (ring[number % FORGE_GPU_RING] != ((uint64_t)number << 32 | (uint32_t)want) || rows[r].token != want)
+            return bad("draw %u: the draw of row %u is not %d", draw, r, want);
+    }
+    return true;
+}
+
 /* One draw on both; false when the sequence cannot go on. */
 static bool check_draw(const struct test_case *t, uint32_t draw, struct forge_sampler *sampler, float *host_logits)
 {
     const uint32_t n = t->n_vocab, position = t->n_prompt + draw;
-    const struct forge_gpu_step *step = (const struct forge_gpu_step *)(const void *)on.step->bytes;
+    const struct forge_gpu_step *step = step_of(t->row);
+    uint32_t *bits = (uint32_t *)(void *)on.mask->bytes;
+    float *others = host_logits + n;
     char name[32];
     fill(host_logits, n, t->kind);
-    memcpy(on.logits->bytes, host_logits, n * sizeof(float));
+    for (uint32_t r = 0; r < t->rows && t->rows > 1; r++) fill(others + (size_t)r * n, n, 0);
+    if (t->rows > 1) memcpy(on.logits->bytes, others, (size_t)t->rows * n * sizeof(float));
+    memcpy(logits_of(t, t->row), host_logits, n * sizeof(float));
     rooms_poison(on.scratch);
+    if (t->mask) fill_mask(bits, host_logits, n, t->mask);
     const int finite = all_finite(host_logits, n);
     n_not_finite += !finite;
+    for (uint32_t i = 0; i < n && t->mask; i++) if (!(bits[i / 32] >> i % 32 & 1)) host_logits[i] = -INFINITY;
     const int32_t want = sampler_draw(sampler, host_logits);
     struct forge_random before_draw = { { step->random[0], step->random[1], step->random[2], step->random[3] } };
     const struct launch launch = launch_of(t, name);
     const struct forge_kernel_args args = args_of();
     machine_launch(&launch, &args);
     n_draws++;
-    if (!same_logits(room_floats(on.logits), host_logits, n)) return bad("draw %u: adjusted logits differ", draw);
-    if (!check_step(t, draw, finite, sampler) || !finite) return false;
-    const int32_t got = position <= t->n_ctx ? ((const int32_t *)(const void *)on.history->bytes)[position]
-        : (int32_t)((const uint64_t *)(const void *)on.ring->bytes)[(draw + 1) % FORGE_GPU_RING];
+    if (!same_logits(logits_of(t, t->row), host_logits, n)) return bad("draw %u: adjusted logits differ", draw);
+    if (!check_step(t, draw, finite, sampler) || !check_rows(t, draw, others) || !finite) return false;
+    const int32_t got = position <= t->n_ctx ? history_of(t, t->row)[position]
+        : (int32_t)((const uint64_t *)(const void *)on.ring->bytes)[(draw * t->rows + 1) % FORGE_GPU_RING];
     if (got == want) return true;
     if (!is_near_border(&t->o, host_logits, n, random_unit(&before_draw)))
         return bad("draw %u: token %d (%g), not %d (%g)", draw, got, (double)host_logits[(uint32_t)got % n], want,
@@ -219,13 +288,13 @@ static void check_case(struct test_case *t, uint32_t draws)
     describe(t);
     if (sampler_open(&sampler, &t->o, t->n_vocab, t->n_ctx, &error) != FORGE_OK) abort();
     rooms_of(t);
-    int32_t *history = (int32_t *)(void *)on.history->bytes;
+    int32_t *history = history_of(t, t->row);
     for (uint32_t i = 0; i < t->n_prompt; i++) {
         history[i] = (int32_t)random_below(t->n_vocab < 12 ? t->n_vocab : random_below(2) ? 12 : t->n_vocab);
         sampler_accept(sampler, history[i]);
     }
     begin_step(t);
-    float *host_logits = malloc(t->n_vocab * sizeof *host_logits);
+    float *host_logits = malloc((size_t)(t->rows + 1) * t->n_vocab * sizeof *host_logits);
     if (!host_logits) abort();
     for (uint32_t i = 0; i < draws && check_draw(t, i, sampler, host_logits); i++) {
         const uint32_t position = t->n_prompt + i;
@@ -247,7 +316,10 @@ static struct test_case random_case(uint32_t n_vocab)
     static const int32_t top_ks[] = { 0, 40, 1, 2, 7, 100, 300, 1000, 4000, -1 }, lasts[] = { 0, 64, -1, 5, 1, 1000 };
     static const uint32_t thread_counts[] = { 64, 128, 256 };
     struct test_case t = { .n_vocab = n_vocab, .n_ctx = 1 + random_below(random_below(4) ? MAX_CTX : 3), .groups = 1 + random_below(4),
-                           .threads = thread_counts[random_below(3)], .kind = random_below(3) ? 0 : random_below(N_KINDS) };
+                           .threads = thread_counts[random_below(3)], .kind = random_below(3) ? 0 : random_below(N_KINDS),
+                           .mask = random_below(2) ? 0 : random_below(N_MASKS), .rows = 1 };
+    if (n_vocab < 1000 && random_below(4) == 0) t.rows = 2 + random_below(2);
+    t.row = random_below(t.rows);
     t.n_prompt = 1 + random_below(t.n_ctx);
     t.o = (struct forge_sample_options){ .temp = pick(temps, 6), .top_k = top_ks[random_below(10)], .top_p = pick(top_ps, 8),
                                          .min_p = pick(min_ps, 7), .repeat_penalty = pick(penalties, 5),
@@ -382,7 +454,7 @@ void test_sample(void)
 /* ---- speed ---- */
 void bench_sample(void)
 {
-    static const struct { const char *name; float width; struct forge_sample_options o; } ways[] = {
+    static const struct { const char *name; float width; struct forge_sample_options o; uint32_t mask, rows; } ways[] = {
         { "greedy",          3, { .top_p = 1, .repeat_penalty = 1 } },
         { "default",         3, { .temp = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1 } },
         { "penalties",       3, { .temp = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1.1f,
@@ -392,6 +464,8 @@ void bench_sample(void)
         { "min-p",           3, { .temp = 1, .top_p = 1, .min_p = 0.1f, .repeat_penalty = 1 } },
         { "large k",         3, { .temp = 0.8f, .top_k = 5000, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1 } },
         { "top-p of a flat", 0.05f, { .temp = 1, .top_p = 0.9f, .repeat_penalty = 1 } },
+        { "default, masked", 3, { .temp = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1 }, .mask = 2 },
+        { "default, 8 at once", 3, { .temp = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1 }, .rows = 8 },
     };
     if (!variant_has("models")) return;
     for (uint32_t m = 0; m < N_MODELS; m++) {
@@ -402,10 +476,14 @@ void bench_sample(void)
             struct test_case t = model_case(m, 0);
             t.o = ways[i].o;
             t.n_prompt = 100;
+            t.mask = ways[i].mask;
+            t.rows = ways[i].rows ? ways[i].rows : 1;
+            t.row = 0;
             rooms_of(&t);
             memset(on.history->bytes, 0, on.history->size);
             begin_step(&t);
-            for (uint32_t k = 0; k < t.n_vocab; k++) room_floats(on.logits)[k] = normal() * ways[i].width;
+            for (uint32_t k = 0; k < t.rows * t.n_vocab; k++) room_floats(on.logits)[k] = normal() * ways[i].width;
+            fill_mask((uint32_t *)(void *)on.mask->bytes, logits_of(&t, 0), t.n_vocab, 2);
             const struct launch launch = launch_of(&t, name);
             const struct forge_kernel_args args = args_of();
             printf("%s %s %.2f", i ? "," : "", ways[i].name, machine_us(&launch, &args, 300));

@@ -37,6 +37,11 @@ for s in ${SIMT_SEEDS:-1 2}; do
     as_cpu "seed $s presence" -p Once -n 60 -s $s --presence-penalty 0.7 --frequency-penalty 0.3 --repeat-last-n -1
     as_cpu "seed $s bias" -p Once -n 30 -s $s -l 101+5 -l 97-inf -l 32-2.5
 done
+# guided text, drawn behind each step by a mask
+as_cpu grammar -p Once -n 40 -s 1 -G 'root ::= ("the " [a-z]{2,8} ", ")+ "end."'
+as_cpu schema -p Once -s 2 --top-k 0 --top-p 0.8 --repeat-penalty 1.3 -j '{"type":"object","properties":{"a":{"type":"integer"}}}'
+as_cpu choice -p Once -s 3 --temp 2 -l 97-5 --choice abc --choice axyz --choice b
+as_cpu grammar-full -p Once --temp 0 -c 40 -G 'root ::= [a-z ]+ "."'
 check greedy-alone 0 "$program" --target simt -q -p Once -n 8 --temp 0; greedy=$(cat "$tmp/out")
 long=$(head -c 300 /dev/zero | tr '\0' x)
 for n in 0 1 2 63 64; do as_cpu "ubatch $n" -p "$long" -n 12 --temp 0 -ub $n; done
@@ -46,6 +51,7 @@ check verbose 0 "$program" -v -p Once -n 8 --temp 0; err_has "target simt, emula
 printf 'Hello\n\nAgain\nand on\n' > "$tmp/turns"; stdin=$tmp/turns
 as_cpu chat -i -n 8 --temp 0 -sys "Be good"
 as_cpu chat-drawn -i -n 20 -s 9
+as_cpu chat-guided -i -n 20 -s 9 -G 'root ::= [a-z]{3,12} "!"'
 as_cpu chat-context -i --temp 0 --ignore-eos -c 60 -n 30
 # ... kept in a file and gone on with: the states and the tokens are back on the GPU; another target's are not taken
 printf 'Hello\n' > "$tmp/one"; printf 'Again\nand on\n' > "$tmp/rest"

@@ -4,7 +4,8 @@
  *
  * PORT: of a server that runs.  Prompts are token ids (of PROMPT-TOKENS, default 8, the first ones alike in half of the clients); answers
  * are streams, with WHOLE=1 in the environment not.  TEMPERATURE in the environment: default 0.8; 0 for --random-weights, whose logits are
- * ties by the thousand.  SIGTERM ends it earlier.  Prints a line; exit code 1: a request failed, memory grew, or the slowest client had less than half of the mean. */
+ * ties by the thousand.  REQUEST: more members of each request, such as '"json_schema":{"type":"object"},'.  SIGTERM ends it earlier.
+ * Prints a line; exit code 1: a request failed, memory grew, or the slowest client had less than half of the mean. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include "client.h"
 
 static int port, n_tokens, n_prompt = 8;
-static const char *temperature = "0.8",
+static const char *temperature = "0.8", *members = "",
                   *const stream = "\"stream\":true,\"stream_options\":{\"include_usage\":true},";
 static double until;
 static volatile sig_atomic_t enough;         /* SIGTERM: no more texts */
@@ -24,15 +25,15 @@ struct client { pthread_t thread; int number; unsigned long texts, tokens, faile
 /* One text; how many tokens came, by its usage, -1: it failed. */
 static long one(struct client *c, unsigned *random)
 {
-    char *body = malloc(256 + 12 * (size_t)n_prompt), *at = body, piece[16384];
+    char *body = malloc(256 + strlen(members) + 12 * (size_t)n_prompt), *at = body, piece[16384];
     long tokens = -1;
     at += sprintf(at, "{\"prompt\":[");
     for (int i = 0; i < n_prompt; i++) {
         const int id = i < n_prompt / 2 && c->number % 2 ? 100 + i % 50 : (int)(rand_r(random) % 250) + 3;
         at += sprintf(at, i ? ",%d" : "%d", id);
     }
-    sprintf(at, "],\"max_tokens\":%d,\"ignore_eos\":true,%s\"temperature\":%s,\"seed\":%u}", n_tokens, whole ? "" : stream, temperature,
-            *random & 0xffff);
+    sprintf(at, "],\"max_tokens\":%d,\"ignore_eos\":true,%s%s\"temperature\":%s,\"seed\":%u}", n_tokens, whole ? "" : stream, members,
+            temperature, *random & 0xffff);
     const int fd = client_connect(port);
     if (fd < 0) { free(body); return -1; }
     client_request(fd, "POST", "/v1/completions", "", body);
@@ -84,6 +85,7 @@ int main(int argc, char **argv)
     const int clients = atoi(argv[2]);
     const bool runs = argv[1][strspn(argv[1], "0123456789")] == 0;
     if (getenv("TEMPERATURE")) temperature = getenv("TEMPERATURE");
+    if (getenv("REQUEST")) members = getenv("REQUEST");
     whole = getenv("WHOLE") != NULL;
     const double seconds = atof(argv[3]);
     n_tokens = atoi(argv[4]);

@@ -1,0 +1,288 @@
+/* gpu_several.c -- steps of several sequences, and draws that wait for the host: those of engine_step_draw, each by options and a mask of
+ * its own.  A step has its numbers on the device (struct forge_gpu_step), so its launches know nothing of the sequences.
+ *
+ * The draws move these numbers on, so the step of the tokens drawn may be put behind them before the host has read any: it runs while the
+ * host does what it has to do between two tokens, and makes the masks of the next ones.  What is on the stream then is remembered (begun);
+ * a next step of the same sequences finds it there, also when some of them have ended. */
+#include <string.h>
+
+#include "runtime/run/finite.h"
+#include "gpu_state.h"
+#include "runtime/model/cost.h"
+#include "runtime/model/state.h"
+
+_Static_assert((int)FORGE_GPU_MAX_APART == (int)FORGE_MAX_COLUMNS, "an entry for each column");
+
+/* ---- numbers ---- */
+
+/* Of the draw of row i of what is begun. */
+static void set_draw(const struct gpu *g, struct forge_gpu_step *s, uint32_t i)
+{
+    const struct gpu_row *row = &g->begun.rows[i];
+    *s = g->sampling;
+    gpu_set_sampling(s, &row->options, &row->random);
+    s->most_drafts = 0;
+    s->mask = row->guided ? g->device_masks + (uint64_t)row->mask * g->mask_words : NULL;
+    s->row = g->begun.n > 1 ? &g->step->rows[i] : NULL;
+    s->history = row->sequence->history;
+    s->n_past = row->n_past;
+    s->n_tokens = s->n_logits = 1;
+    s->n_draws = g->begun.n;
+    s->n_drawn = g->queued + i;
+}
+
+static enum forge_status upload_draws(struct gpu *g, const struct slot *slot, struct forge_error *error)
+{
+    const uint32_t n = g->begun.n;
+    for (uint32_t i = 0; i < n; i++) set_draw(g, &slot->draws[i], i);
+    return device_upload(&g->device, n > 1 ? &g->step[STEP_OF_DRAWS] : g->step, slot->draws, n * sizeof *slot->draws, error);
+}
+
+/* Options have changed behind a step that runs. */
+static enum forge_status upload_changed(struct gpu *g, struct forge_error *error)
+{
+    const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
+    TRY(gpu_wait_event(g, s->event, error));
+    TRY(upload_draws(g, s, error));
+    return device_record(&g->device, s->event, error);
+}
+
+/* The numbers of a step of n sequences, and the token of each into its history. */
+static enum forge_status upload_several(struct gpu *g, const struct forge_column *c, uint32_t n, bool draws, struct forge_error *error)
+{
+    const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
+    TRY(gpu_wait_event(g, s->event, error));
+    *s->step = g->sampling;
+    s->step->n_tokens = s->step->n_logits = n;
+    s->step->n_drawn = g->queued;
+    s->step->apart = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct forge_sequence *q = c[i].sequence;
+        s->step->rows[i].state = (uint64_t)(q->state - g->state);
+        s->step->rows[i].n_past = q->n_past;
+        s->step->rows[i].token = s->tokens[i] = c[i].token;
+    }
+    TRY(device_upload(&g->device, g->step, s->step, sizeof *s->step, error));
+    if (draws) TRY(upload_draws(g, s, error));
+    for (uint32_t i = 0; i < n; i++)
+        TRY(device_upload(&g->device, c[i].sequence->history + c[i].sequence->n_past, &s->tokens[i], sizeof *s->tokens, error));
+    return device_record(&g->device, s->event, error);
+}
+
+/* ---- launches ---- */
+
+/* Side by side. */
+static enum forge_status launch_draws(struct gpu *g, uint32_t n, struct forge_error *error)
+{
+    const struct forge_gpu *p = g->program->gpu;
+    return gpu_launch_by(g, STEP_OF_DRAWS, g->state, &p->sample, p->n_decode + 1, n, n, false, error);
+}
+
+static enum forge_status put_several(struct gpu *g, uint32_t n, bool draws, struct forge_error *error)
+{
+    if (draws) TRY(launch_draws(g, n, error));
+    return gpu_launch_columns(g, g->state, n, n, error);
+}
+
+/* draws: those of the step before, ahead of it.  A graph for each n. */
+static enum forge_status launch_several(const struct forge_engine *e, uint32_t n, bool draws, struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    if (e->plain_launches || !g->program->gpu->graph) return put_several(g, n, draws, error);
+    void **graph = &g->several_graphs[draws][n];
+    if (!*graph) {
+        TRY(device_capture_begin(&g->device, error));
+        TRY(put_several(g, n, draws, error));
+        TRY(device_capture_end(&g->device, graph, error));
+    }
+    return device_graph_launch(&g->device, *graph, error);
+}
+
+/* ---- steps ---- */
+
+static enum forge_status several(struct forge_engine *e, const struct forge_column *c, uint32_t n, struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    TRY(device_current(&g->device, error));
+    g->begun.n = 0;
+    TRY(upload_several(g, c, n, false, error));
+    TRY(launch_several(e, n, false, error));
+    for (uint32_t i = 0; i < n; i++) if (c[i].logits) TRY(gpu_download_rows(g, i, 1, c[i].logits, error));
+    return FORGE_OK;
+}
+
+enum forge_status gpu_several(struct forge_engine *e, const struct forge_column *columns, uint32_t n, struct forge_error *error)
+{
+    e->gpu->run = NULL;
+    e->gpu->last = NULL;
+    return gpu_with_launch(e->gpu, several(e, columns, n, error), error);
+}
+
+static uint32_t most_together(const struct gpu *g)
+{
+    return g->program->gpu->several && g->program->gpu->most_columns > 1 ? g->program->gpu->most_columns : 1;
+}
+
+/* The row of what is begun that computes column c, from `from` on; begun.n: none. */
+static uint32_t row_of(const struct gpu *g, const struct forge_column *c, uint32_t from)
+{
+    uint32_t i = from;
+    for (; i < g->begun.n; i++) {
+        const struct gpu_row *row = &g->begun.rows[i];
+        if (row->sequence == c->sequence && row->n_past == c->sequence->n_past && row->token == c->token) break;
+    }
+    return i;
+}
+
+static bool is_begun(const struct gpu *g, const struct forge_column *c, uint32_t n)
+{
+    for (uint32_t i = 0, row = 0; i < n; i++, row++)
+        if ((row = row_of(g, &c[i], row)) >= g->begun.n) return false;
+    return n > 0;
+}
+
+/* first: which of all columns c[0] is. */
+static enum forge_status step_begin(struct forge_engine *e, const struct forge_column *c, uint32_t n, uint32_t first,
+                                    struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    if (is_begun(g, c, n)) return FORGE_OK;
+    g->begun.n = n;
+    for (uint32_t i = 0; i < n; i++)
+        g->begun.rows[i] = (struct gpu_row){ .sequence = c[i].sequence, .n_past = c[i].sequence->n_past, .token = c[i].token,
+                                             .options = *c[i].options, .random = *c[i].random, .guided = c[i].guided, .mask = first + i };
+    enum forge_status status;
+    if (n > 1) {
+        status = upload_several(g, c, n, true, error);
+        if (status == FORGE_OK) status = launch_several(e, n, false, error);
+    } else {
+        set_draw(g, &g->sampling, 0);
+        status = gpu_upload_step(c->sequence, c->sequence->n_past, &c->token, 1, 1, error);
+        if (status == FORGE_OK) status = gpu_run_step(c->sequence, STEP_DECODE, 0, error);
+        c->sequence->slot = 0;
+    }
+    g->begun.n = status == FORGE_OK ? n : 0;
+    return status;
+}
+
+enum forge_status gpu_several_begin(struct forge_engine *e, const struct forge_column *columns, uint32_t n, struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    const uint32_t most = most_together(g);
+    enum forge_status status = device_current(&g->device, error);
+    g->run = NULL;
+    g->last = NULL;
+    if (status == FORGE_OK) status = step_begin(e, columns, n < most ? n : most, 0, error);
+    return gpu_with_launch(g, status, error);
+}
+
+/* ---- draws ---- */
+
+/* What the draws of these rows need beyond what the device has: masks, and options that are not those of the step before.  A row without
+ * a column is of a text that has ended, and its options perhaps nobody's any more. */
+static enum forge_status prepare_draws(struct gpu *g, const struct forge_column *c, uint32_t n, struct forge_error *error)
+{
+    bool changed = false;
+    uint32_t i = 0;
+    for (uint32_t r = 0; r < g->begun.n; r++) {
+        struct gpu_row *row = &g->begun.rows[r];
+        if (i == n || row_of(g, &c[i], r) != r) {
+            row->options.n_biases = 0;
+            continue;
+        }
+        if (memcmp(&row->options, c[i].options, sizeof row->options) || memcmp(&row->random, c[i].random, sizeof row->random) ||
+            row->guided != c[i].guided) {
+            row->options = *c[i].options;
+            row->random = *c[i].random;
+            row->guided = c[i].guided;
+            changed = true;
+        }
+        if (c[i].guided && c[i].mask)
+            memcpy(g->masks + (size_t)row->mask * g->mask_words, c[i].mask, (g->program->n_vocab + 31) / 32 * sizeof *g->masks);
+        i++;
+    }
+    return changed ? upload_changed(g, error) : FORGE_OK;
+}
+
+/* May the next step run before its tokens are known here?  All of its sequences are to go on, and can be taken back from there. */
+static bool goes_ahead(const struct forge_engine *e, uint32_t n)
+{
+    const struct gpu *g = e->gpu;
+    if (n < g->begun.n || state_back(g->program) < 1) return false;
+    for (uint32_t i = 0; i < n; i++) if (g->begun.rows[i].n_past + 2 > e->n_ctx) return false;
+    return true;
+}
+
+static enum forge_status queue_draws(struct forge_engine *e, const struct forge_column *c, uint32_t n, bool ahead,
+                                     struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    const struct forge_gpu *p = g->program->gpu;
+    const uint32_t rows = g->begun.n;
+    if (rows > 1 && ahead) TRY(launch_several(e, rows, true, error));
+    else if (rows > 1) TRY(launch_draws(g, rows, error));
+    else if (ahead) TRY(gpu_run_step(c->sequence, STEP_AHEAD, 0, error));
+    else TRY(gpu_launch_decode(c->sequence, p->n_decode, p->n_decode + 1, error));
+    for (uint32_t i = 0; i < n && ahead; i++)
+        if (c[i].sequence->n_written < c[i].sequence->n_past + 2) c[i].sequence->n_written = c[i].sequence->n_past + 2;
+    return FORGE_OK;
+}
+
+static enum forge_status read_draw(struct gpu *g, struct forge_column *c, uint32_t number, struct forge_error *error)
+{
+    uint32_t entry = 0;
+    TRY(gpu_wait_draw(g, number, &entry, error));
+    if (entry == FORGE_GPU_NOT_FINITE)
+        return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT("logits"), c->sequence->n_past + 1, "seen by the draw on the GPU");
+    if (entry >= g->program->n_vocab)
+        return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, the vocabulary has %u", entry, g->program->n_vocab);
+    c->drawn = c->guided && !c->mask ? -1 : (int32_t)entry;
+    return FORGE_OK;
+}
+
+/* The draws have been read, and the step behind them runs. */
+static void go_on(struct gpu *g, const struct forge_column *c, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct gpu_row *row = &g->begun.rows[i];
+        row->n_past++;
+        row->token = c[i].drawn;
+        if (row->options.temp > 0) random_next(&row->random);
+    }
+}
+
+/* As many in a step as columns can, or one after the other; the host waits when all are on the stream. */
+static enum forge_status several_draw(struct forge_engine *e, struct forge_column *c, uint32_t n, bool more, struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    const uint32_t most = most_together(g);
+    uint32_t numbers[FORGE_MAX_COLUMNS];
+    bool ahead = false;
+    TRY(device_current(&g->device, error));
+    for (uint32_t at = 0, part; at < n; at += part) {
+        part = n - at < most ? n - at : most;
+        TRY(step_begin(e, &c[at], part, at, error));
+        TRY(prepare_draws(g, &c[at], part, error));
+        ahead = more && part == n && goes_ahead(e, n);
+        TRY(queue_draws(e, &c[at], part, ahead, error));
+        for (uint32_t i = 0, row = 0; i < part; i++, row++) {
+            row = row_of(g, &c[at + i], row);
+            numbers[at + i] = g->queued + row + 1;
+        }
+        g->queued += g->begun.n;
+        if (!ahead) g->begun.n = 0;
+    }
+    g->seen = g->queued;
+    for (uint32_t i = 0; i < n; i++) TRY(read_draw(g, &c[i], numbers[i], error));
+    if (ahead) go_on(g, c, n);
+    return FORGE_OK;
+}
+
+enum forge_status gpu_several_draw(struct forge_engine *e, struct forge_column *columns, uint32_t n, bool more, struct forge_error *error)
+{
+    e->gpu->run = NULL;
+    e->gpu->last = NULL;
+    const enum forge_status status = several_draw(e, columns, n, more, error);
+    if (status != FORGE_OK) e->gpu->begun.n = 0;
+    return gpu_with_launch(e->gpu, status, error);
+}
