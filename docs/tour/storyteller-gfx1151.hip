@@ -22,31 +22,31 @@
  *    953  templates/gpu/machine/rdna3.h, continued
  *    975  templates/gpu/machine/copy_registers.h
  *    990  runtime/model/abi_gpu.h
- *   1043  templates/gpu/dialect.h
- *   1185  templates/gpu/launch.h
- *   1221  templates/gpu/gemv_sizes.h
- *   1242  templates/gpu/acts_unit.h
- *   1314  templates/gpu/acts.h
- *   1585  templates/gpu/stage.h
- *   1636  templates/gpu/attention_sizes.h
- *   1673  templates/gpu/kv.h
- *   1816  templates/gpu/rope.h
- *   1953  templates/gpu/attention_decode_tmpl.c
- *   2713  templates/gpu/mma.h
- *   2809  templates/gpu/attention_prefill_sizes.h
- *   2855  templates/gpu/attention_prefill.h
- *   3045  templates/gpu/attention_prefill_columns.h
- *   3342  templates/gpu/attention_prefill_exact.h
- *   3493  templates/gpu/attention_prefill_tmpl.c
- *   3552  templates/gpu/sample_math.h
- *   3686  templates/gpu/sample_sizes.h
- *   3717  templates/gpu/sample_tmpl.c
- *   4585  templates/gpu/formats/q8_0.h
- *   4638  templates/gpu/row_stride.h
- *   4646  templates/gpu/gemm_sizes.h
- *   4697  templates/gpu/embed_tmpl.c
- *   4765  templates/gpu/gemm_tmpl.c
- *   5170  templates/gpu/gemv_tmpl.c
+ *   1051  templates/gpu/dialect.h
+ *   1193  templates/gpu/launch.h
+ *   1229  templates/gpu/gemv_sizes.h
+ *   1250  templates/gpu/acts_unit.h
+ *   1322  templates/gpu/acts.h
+ *   1593  templates/gpu/stage.h
+ *   1644  templates/gpu/attention_sizes.h
+ *   1681  templates/gpu/kv.h
+ *   1824  templates/gpu/rope.h
+ *   1961  templates/gpu/attention_decode_tmpl.c
+ *   2721  templates/gpu/mma.h
+ *   2817  templates/gpu/attention_prefill_sizes.h
+ *   2863  templates/gpu/attention_prefill.h
+ *   3053  templates/gpu/attention_prefill_columns.h
+ *   3350  templates/gpu/attention_prefill_exact.h
+ *   3501  templates/gpu/attention_prefill_tmpl.c
+ *   3560  templates/gpu/sample_math.h
+ *   3694  templates/gpu/sample_sizes.h
+ *   3729  templates/gpu/sample_tmpl.c
+ *   4633  templates/gpu/formats/q8_0.h
+ *   4686  templates/gpu/row_stride.h
+ *   4694  templates/gpu/gemm_sizes.h
+ *   4745  templates/gpu/embed_tmpl.c
+ *   4813  templates/gpu/gemm_tmpl.c
+ *   5218  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -363,7 +363,7 @@ KERNEL(256, 1) token_embd(const struct forge_kernel_args a)
         /* addend */ 0, token_embd_row);
 }
 
-/* sample_token: 512 threads, 28768 bytes of LDS; after a step
+/* sample_token: 512 threads, 28896 bytes of LDS; after a step
  * sample: logits f32 [4096] at 4315392, history of 1024, scratch at 4216064, counter at 4215808 */
 KERNEL(512, 1) sample_token(const struct forge_kernel_args a)
 {
@@ -996,6 +996,9 @@ enum {
     FORGE_GPU_MAX_APART = 8,                     /* sequences of a step */
 };
 
+/* A sequence of a step of several: its state, from args.state on; tokens before this step, and its token of it. */
+struct forge_gpu_row { uint64_t state; uint32_t n_past; int32_t token; };
+
 /* The one parameter of every kernel, by value.  All pointers are device pointers. */
 struct forge_kernel_args {
     const uint8_t     *weights;                  /* weight image */
@@ -1021,6 +1024,10 @@ struct forge_gpu_step {
                                                   * writes history[n_past + 1] and then increments n_past */
     uint64_t *ring;                              /* [FORGE_GPU_RING] host memory seen by the device: draw number i (from 1) as i << 32 |
                                                   * token at i % RING; FORGE_GPU_NOT_FINITE: no token */
+    const uint32_t *mask;                        /* [n_vocab / 32, rounded up] host memory seen by the device: 1 for each token that may
+                                                  * be drawn; NULL: any */
+    struct forge_gpu_row *row;                   /* of a draw behind a step of several sequences: its entry of that step's rows, which it
+                                                  * advances as well; NULL: none */
     /* sampling; meanings as in runtime/run/sample.h */
     float    temp, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int32_t  top_k, repeat_last_n;
@@ -1032,8 +1039,9 @@ struct forge_gpu_step {
     uint32_t slot;                               /* of states that have several, the one from which the step goes on (sequence.h) */
     int32_t  guess;                              /* what the token drawn next is foretold to be; -1: nothing is */
     uint32_t apart;                              /* 1: its tokens are of as many sequences: each has an entry of rows */
+    uint32_t n_draws;                            /* draws side by side, of which this is one: n_drawn goes on by so many */
     uint64_t random[4];                          /* xoshiro256** */
-    struct { uint64_t state; uint32_t n_past; int32_t token; } rows[FORGE_GPU_MAX_APART];      /* state: from args.state on */
+    struct forge_gpu_row rows[FORGE_GPU_MAX_APART];
     struct { int32_t id; float bias; } biases[256];
 };
 enum { FORGE_GPU_RING = 1024 };
@@ -3701,6 +3709,9 @@ DEVICE uint32_t sample_find(const double *w, const uint32_t n, double part, doub
 /* Arena, 16-byte aligned; nothing in it is kept from step to step.  Any number of groups.  Four words of each segment, then of the
  * tokens of all blocks a key and two sums. */
 #define SAMPLE_SCRATCH_SORTED(n_vocab) (16u * SAMPLE_SEGMENTS(n_vocab))
+#define SAMPLE_SCRATCH_BYTES(n_vocab, groups) \
+    (SAMPLE_SCRATCH_SORTED(n_vocab) + ((n_vocab) <= SAMPLE_LIST ? 0u : 24u * SAMPLE_BLOCK(n_vocab) * SAMPLE_BLOCKS(n_vocab)))
+#define SAMPLE_COUNTERS 1u                       /* u32 of the arena's zero part */
 
 /* LDS.  Tokens that are sorted there: more are never needed for the usual options. */
 #define SAMPLE_LIST 1024u
@@ -3713,13 +3724,14 @@ DEVICE uint32_t sample_find(const double *w, const uint32_t n, double part, doub
 #define SAMPLE_LDS_WORK(n_vocab) (SAMPLE_LDS_VALUES + 8u * ((SAMPLE_SEGMENTS(n_vocab) + 1u) / 2u))
 #define SAMPLE_LDS_PICKED (4u * (SAMPLE_BINS + 8u))
 #define SAMPLE_LDS_KEYS(n_vocab) (SAMPLE_LDS_PICKED + 8u * ((SAMPLE_SEGMENTS(n_vocab) + 1u) / 2u))
+#define SAMPLE_LDS_MASK(n_vocab) (SAMPLE_LDS_WORK(n_vocab) + SAMPLE_LDS_KEYS(n_vocab) + 24u * SAMPLE_LIST)
 
 /* ==== templates/gpu/sample_tmpl.c ==== */
 /* sample_tmpl.c -- from the logits of one token to the next one, in one launch: what runtime/run/sample.c does,
  * and the token it would draw.
  *
- * The vocabulary is cut into segments.  A wave applies biases and penalties to a segment and keeps its maximum; segments that follow one
- * another are a block, which one group does.
+ * The vocabulary is cut into segments.  A wave applies biases, penalties and the mask to a segment and keeps its maximum; segments that
+ * follow one another are a block, which one group does.
  * The group that arrives last has all maxima:
  *
  *   greedy       the largest maximum.
@@ -3748,9 +3760,10 @@ enum { SAMPLE_FLAG, SAMPLE_CUT, SAMPLE_N_PICKED, SAMPLE_N_LISTED, SAMPLE_TOKEN, 
 /* What all groups and what the last group need of *step, each read at once. */
 struct sample_chances { float temp, top_p; int32_t top_k; };
 struct sample_step {
-    uint32_t  n_past, n_tokens, n_drawn;
+    uint32_t  n_past, n_tokens, n_drawn, n_draws;
     int32_t  *history;
     uint64_t *ring;
+    struct forge_gpu_row *row;
     struct sample_chances chances;
     float     min_p;
     uint64_t  random[4];
@@ -3832,6 +3845,28 @@ DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, uint32_
     wave_barrier();
 }
 
+/* Bit i of words: may the i-th token of the block be drawn?  In LDS for all threads.  The host's memory is asked once for each word, by
+ * neighbours at a time. */
+DEVICE uint32_t *sample_mask_words(const uint32_t n_vocab) { return (uint32_t *)(void *)(lds() + SAMPLE_LDS_MASK(n_vocab)); }
+DEVICE void sample_mask_load(const uint32_t *mask, const uint32_t n_vocab, uint32_t b, const uint32_t threads)
+{
+    const uint32_t from = b * (SAMPLE_BLOCK(n_vocab) / 32), all = (n_vocab + 31) / 32;
+    barrier();                                   /* the block before has been masked */
+    for (uint32_t i = thread_x(); i < SAMPLE_BLOCK(n_vocab) / 32; i += threads)
+        if (from + i < all)
+            sample_mask_words(n_vocab)[i] = bits_of_f32(load_shared_f32((const float *)(const void *)mask + from + i));
+    barrier();
+}
+DEVICE void sample_mask(float *x, const uint32_t n_vocab, uint32_t s)
+{
+    const uint32_t segment = SAMPLE_SEGMENT(n_vocab), at = s % SAMPLE_BLOCK_SEGMENTS * segment;
+    for (uint32_t i = 0; i < segment / WAVE; i++) {
+        const uint32_t bit = at + i * WAVE + lane_id();
+        const uint32_t allowed = sample_mask_words(n_vocab)[bit / 32] >> bit % 32 & 1;
+        if (s * segment + i * WAVE + lane_id() < n_vocab && !allowed) x[i] = -__builtin_inff();
+    }
+}
+
 /* Over the lane's elements and the wave: the sum of e^((x - origin) inverse) of what is at least `least`. */
 DEVICE double sample_segment_sum(const float *x, const uint32_t segment, float least, float origin, double inverse)
 {
@@ -3868,8 +3903,9 @@ DEVICE uint32_t sample_has_top_k(const struct sample_chances o, const uint32_t n
     return o.top_k > 0 && o.top_k < (int32_t)n_vocab;
 }
 
+/* masked: with the mask of its block in LDS. */
 DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, uint32_t row, const struct sample_chances o,
-                           const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch, uint32_t s)
+                           uint32_t masked, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch, uint32_t s)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
     uint32_t bad = 0;                            /* a bias may be infinite, what the model computes may not */
@@ -3879,11 +3915,12 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
     }
     const uint32_t penalties = step->repeat_last_n != 0 &&
                                (step->repeat_penalty != 1.0f || step->presence_penalty != 0 || step->frequency_penalty != 0);
-    if (step->n_biases > 0 || penalties) {
+    if (step->n_biases > 0 || penalties || masked) {
         float was[SAMPLE_MAX_SEGMENT / WAVE];
         for (uint32_t i = 0; i < segment / WAVE; i++) was[i] = x[i];
         sample_bias(x, step, segment, s);
         if (penalties) sample_penalise(x, step, row, n_ctx, segment, s, (uint32_t *)(void *)lds() + segment * wave_id());
+        if (masked) sample_mask(x, n_vocab, s);
         for (uint32_t i = 0; i < segment / WAVE; i++)
             if (bits_of_f32(x[i]) != bits_of_f32(was[i])) store_shared_f32(logits + s * segment + i * WAVE + lane_id(), x[i]);
     }
@@ -4042,10 +4079,12 @@ DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, ui
     uint32_t s = group_x() * SAMPLE_BLOCK_SEGMENTS + wave_id();
     sample_load(x, logits, n_vocab, s);          /* before *step is looked at: both are on their way at once */
     const struct sample_chances o = { step->temp, step->top_p, step->top_k };
+    const uint32_t *mask = step->mask;
     const uint32_t in_order = sample_orders(o, n_vocab);
     for (uint32_t b = group_x(); b < SAMPLE_BLOCKS(n_vocab); b += groups) {
+        if (mask) sample_mask_load(mask, n_vocab, b, threads);
         for (uint32_t i = wave_id(); i < SAMPLE_BLOCK_SEGMENTS; i += waves) {
-            if (s < SAMPLE_SEGMENTS(n_vocab)) sample_segment(x, logits, step, row, o, n_vocab, n_ctx, scratch, s);
+            if (s < SAMPLE_SEGMENTS(n_vocab)) sample_segment(x, logits, step, row, o, mask != 0, n_vocab, n_ctx, scratch, s);
             s = i + waves < SAMPLE_BLOCK_SEGMENTS ? s + waves : (b + groups) * SAMPLE_BLOCK_SEGMENTS + wave_id();
             sample_load(x, logits, n_vocab, s);
         }
@@ -4150,7 +4189,7 @@ DEVICE uint32_t sample_pick(uint32_t want, float best, float least, float scale,
     barrier();
     const uint32_t cut = words[SAMPLE_CUT];
     for (uint32_t s = thread_x(); s < SAMPLE_SEGMENTS(n_vocab); s += threads)
-        if (sample_values()[s] >= least && sample_bin(sample_values()[s], best, scale) <= cut)
+        if (sample_values()[s] >= least && sample_values()[s] > -__builtin_inff() && sample_bin(sample_values()[s], best, scale) <= cut)
             picked[sample_count(&words[SAMPLE_N_PICKED], 1)] = s;
     barrier();
     return cut;
@@ -4548,7 +4587,11 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
     step->n_tokens = 1;
     step->n_logits = 1;
     step->slot = 0;
-    step->n_drawn = number;
+    step->n_drawn = was->n_drawn + was->n_draws;
+    if (was->row) {
+        ((GLOBAL struct forge_gpu_row *)was->row)->n_past = at;
+        ((GLOBAL struct forge_gpu_row *)was->row)->token = token == FORGE_GPU_NOT_FINITE ? 0 : (int32_t)token;
+    }
     step->random[0] = was->random[0];
     step->random[1] = was->random[1];
     step->random[2] = was->random[2];
@@ -4558,28 +4601,33 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
 
 DEVICE struct sample_step sample_step_of(const struct forge_gpu_step *step)
 {
-    const struct sample_step was = { step->n_past, step->n_tokens, step->n_drawn, step->history, step->ring,
+    const struct sample_step was = { step->n_past, step->n_tokens, step->n_drawn, step->n_draws, step->history, step->ring, step->row,
                                      { step->temp, step->top_p, step->top_k }, step->min_p,
                                      { step->random[0], step->random[1], step->random[2], step->random[3] } };
     return was;
 }
 
-/* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token; the random
+/* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token.  Row r of
+ * the launch, one of several sequences, draws from row r of the logits by a.step[r], scratch and counters of its own.  The random
  * state goes on as in sample.c, which does not draw when temp <= 0; logits that are NaN or infinite before biases and penalties:
  * FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
- * logits: [n_vocab <= SAMPLE_MAX_VOCAB] f32 in the arena, changed by biases and penalties.  scratch: SAMPLE_SCRATCH_BYTES of the arena,
- * 16-byte aligned.
+ * logits: [n_vocab <= SAMPLE_MAX_VOCAB] f32 in the arena, changed by biases, penalties and the mask, which makes minus infinity of what
+ * may not come.  scratch: SAMPLE_SCRATCH_BYTES of the arena, 16-byte aligned.
  * counters: SAMPLE_COUNTERS u32, 0 before and after.  The launch has `groups` groups of `threads` threads; best are as many
  * groups as SAMPLE_BLOCKS(n_vocab) and SAMPLE_BLOCK_SEGMENTS waves each.  At most 1024 threads; 512 need no more registers than there are.
  * LDS: SAMPLE_LDS_BYTES(n_vocab). */
 DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
                    uint32_t *counters, const uint32_t groups, const uint32_t threads)
 {
-    sample_segments(logits, a.step, 0, n_vocab, n_ctx, scratch, groups, threads);
-    if (!last_to_arrive(counters, groups, &sample_words()[SAMPLE_FLAG])) return;
-    struct sample_step step = sample_step_of(a.step);
+    const uint32_t row = group_y();
+    struct forge_gpu_step *own = a.step + row;
+    logits += (uint64_t)row * n_vocab;
+    scratch += (uint64_t)row * SAMPLE_SCRATCH_BYTES(n_vocab, groups);
+    sample_segments(logits, own, 0, n_vocab, n_ctx, scratch, groups, threads);
+    if (!last_to_arrive(counters + row * SAMPLE_COUNTERS, groups, &sample_words()[SAMPLE_FLAG])) return;
+    struct sample_step step = sample_step_of(own);
     const uint32_t token = sample_draw(&step, logits, scratch, n_vocab, threads);
-    if (thread_x() == 0) sample_finish(a.step, &step, token, n_ctx);
+    if (thread_x() == 0) sample_finish(own, &step, token, n_ctx);
 }
 
 /* ==== templates/gpu/formats/q8_0.h ==== */
