@@ -425,7 +425,7 @@ static void check_models(void)
 static void check_any(void)
 {
     check_arithmetic();
-    for (uint32_t i = 0; i < rounds(1500); i++) {
+    for (uint32_t i = 0; i < rounds(1200); i++) {
         if (!case_begin()) continue;
         struct test_case t = random_case(1 + random_below(i % 3 == 0 ? 20 : i % 3 == 1 ? 600 : 5000));
         check_case(&t, 1 + random_below(3));
