@@ -181,7 +181,7 @@ static void put_additional(struct writer *w, const struct object *o)
 bool schema_put_properties(struct writer *w, const struct json *s)
 {
     struct object o = { 0 };
-    const struct json **sorted;
+    const struct json **sorted = NULL;
     if (!read_object(w, s, &o, &sorted)) return false;
     bool first = true;                                       /* may all before it be left out? */
     for (uint32_t i = 0; i <= o.n && !w->failed; i++) {
