@@ -243,9 +243,9 @@ static uint32_t renders_of(const char *name, const struct json *cases, uint32_t 
     use_file(text_of(json_member(all, "template")));
     for (const struct json *r = json_member(all, "renders")->first; r; r = r->next) {
         if (at++ % every) continue;
-        char what[256];
+        char what[512];
         const char *c = text_of(json_member(r, "case"));
-        snprintf(what, sizeof what, "%s %s", name, c);
+        snprintf(what, sizeof what, "%.200s %.200s", name, c);
         n += render(what, r, json_member(cases, c), json_member(all, "prefixes"));
     }
     trees.used = used;
