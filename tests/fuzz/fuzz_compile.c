@@ -143,18 +143,18 @@ static struct plan_options options_of(const uint8_t *choice)
                                   .exact = choice[FLAGS] & EXACT, .max_threads = choice[THREADS] & 15 };
 }
 
-static void compile_for(struct arena *a, const struct graph *graph, const char *name, const uint8_t *choice, bool has_vocab)
+static void compile_for(struct arena *a, const struct graph *graph, const char *name, const uint8_t *choice, struct bytes vocab)
 {
     const struct plan_options o = options_of(choice);
     const struct profile *profile = profile_load(a, name, NULL);
     const struct plan *p = plan_make(a, graph, choice[FLAGS] & UNFUSED ? FUSE_NONE : FUSE_LAYER, profile, &o);
     plan_check(a, p);
     check_plan_text(a, p);
-    const struct bytes text = sources(a, p, has_vocab);
+    const struct bytes text = sources(a, p, vocab.data);
     if (choice[FLAGS] & TWICE)
-        same(text, sources(a, plan_make(a, graph, choice[FLAGS] & UNFUSED ? FUSE_NONE : FUSE_LAYER, profile, &o), has_vocab));
+        same(text, sources(a, plan_make(a, graph, choice[FLAGS] & UNFUSED ? FUSE_NONE : FUSE_LAYER, profile, &o), vocab.data));
     for (uint32_t i = 0; i < p->model->n_weights; i++) pack_some(p, &p->model->weights[i]);
-    const struct library library = { .plan = p, .prefix = "model", .product = "model.o", .embedded = true, .has_vocab = has_vocab,
+    const struct library library = { .plan = p, .prefix = "model", .product = "model.o", .embedded = true, .vocab = vocab,
                                      .build_hash = "0123", .n_kernels = 7 };
     if (choice[FLAGS] & IMAGE) {
         check_text(emit_header(a, &library));
@@ -182,7 +182,7 @@ static void compile(struct arena *a, const uint8_t *data, size_t size)
     check_graph(a, model, graph);
     const struct bytes vocab = vocab_build(a, file, model->n_vocab);
     for (enum target_kind kind = TARGET_CPU; kind <= TARGET_GPU; kind++)
-        compile_for(a, graph, name_of(kind, choice[kind == TARGET_CPU ? CPU : GPU]), choice, vocab.data != NULL);
+        compile_for(a, graph, name_of(kind, choice[kind == TARGET_CPU ? CPU : GPU]), choice, vocab);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
