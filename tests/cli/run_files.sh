@@ -84,7 +84,7 @@ same "$tmp/tokens" "$tmp/first"
 "$forgec" build "$model" --weights external --emit lib -o libmodel.a 2> "$tmp/err"
 only libmodel.a libmodel.a.weights model.h model.pc story story.weights
 keep
-fails library-small-disk sh -c 'ulimit -f 1000; exec "$@"' sh "$forgec" build "$other" --weights external --emit lib -o libmodel.a
+fails library-small-disk sh -c 'ulimit -f 1700; exec "$@"' sh "$forgec" build "$other" --weights external --emit lib -o libmodel.a
 fails library-no-pc sh -c 'rm model.pc; mkdir model.pc; "$@"; code=$?; rmdir model.pc; cp ../kept/model.pc .; exit $code' sh \
     "$forgec" build "$other" --weights external --emit lib -o libmodel.a
 rm -f -- *

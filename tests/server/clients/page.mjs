@@ -20,6 +20,7 @@ async function media(scheme, width, height = 800) {
 async function open() {
     await page.send("Page.navigate", { url: server.url + "/" });
     await page.until("document.readyState === 'complete' && document.title !== 'Chat'");
+    await page.until("document.activeElement.id === 'input'");  // autofocus comes with the first frame
 }
 async function say(text) {
     await page.run("document.querySelector('#input').focus()");
@@ -37,6 +38,20 @@ async function pretend(...answers) {
             const events = all.shift().map(delta => "data: " + JSON.stringify({ choices: [{ index: 0, delta }] }) + "\\n\\n");
             const bytes = new TextEncoder().encode(events.join("") + "data: [DONE]\\n\\n");
             return new Response(new ReadableStream({ start(c) { for (let i = 0; i < bytes.length; i += 7) c.enqueue(bytes.slice(i, i + 7)); c.close(); } }));
+        };
+    })()`);
+}
+// The next answer has no end.
+async function endless() {
+    await page.run(`(() => {
+        const real = fetch;
+        window.fetch = async (url, options) => {
+            window.fetch = real;
+            const text = new TextEncoder().encode('data: {"choices":[{"index":0,"delta":{"content":"more "}}]}\\n\\n');
+            return new Response(new ReadableStream({ start(c) {
+                const timer = setInterval(() => c.enqueue(text), 5);
+                options.signal.addEventListener("abort", () => { clearInterval(timer); c.error(new DOMException("", "AbortError")); });
+            } }));
         };
     })()`);
 }
@@ -85,17 +100,7 @@ test("it is asked again", async () => {
 
 test("it stops, by the key and by the button", async () => {
     for (const how of ["Escape", "button"]) {
-        await page.run(`(() => {                                  // an answer without an end
-            const real = fetch;
-            window.fetch = async (url, options) => {
-                window.fetch = real;
-                const text = new TextEncoder().encode('data: {"choices":[{"index":0,"delta":{"content":"more "}}]}\\n\\n');
-                return new Response(new ReadableStream({ start(c) {
-                    const timer = setInterval(() => c.enqueue(text), 5);
-                    options.signal.addEventListener("abort", () => { clearInterval(timer); c.error(new DOMException("", "AbortError")); });
-                } }));
-            };
-        })()`);
+        await endless();
         await say("Go on");
         await page.until(`${last}.querySelector('.body')?.textContent.length > 20 && !document.querySelector('#stop').hidden`);
         assert.match(await page.run(`${last}.querySelector('.note').textContent`), /tokens\/s/);
@@ -269,11 +274,24 @@ test("the keyboard is enough", async () => {
     await page.press("Enter");
     assert(await page.run("document.querySelector('#settings').open"));
     await page.press("Escape");
-    assert.equal(await page.run("document.querySelector('#settings').open"), false);
+    await page.until("!document.querySelector('#settings').open && document.activeElement.id === 'input'");
     await page.run("document.querySelector('#fresh').focus()");
     await page.press(" ");
     assert.equal(await page.run("document.querySelector('#log').childElementCount"), 0);
     assert.equal(await at(), "input");
+});
+
+test("a new chat begins while an answer comes", async () => {
+    await endless();
+    await say("Go on");
+    await page.until(`${last}.querySelector('.body')?.textContent.length > 20`);
+    await page.run("document.querySelector('#fresh').click()");
+    await page.until("document.querySelector('#log').getAttribute('aria-busy') === 'false'");
+    assert.equal(await page.run("document.querySelector('#log').childElementCount"), 0);
+    await pretend("Yes");
+    await say("Something else");
+    await page.until(ended);
+    assert.deepEqual(await page.run("sent.messages.filter(m => m.role !== 'system')"), [{ role: "user", content: "Something else" }]);
 });
 
 test("what goes wrong is said", async () => {
