@@ -40,9 +40,9 @@ static const char *parts_text(const struct writer *w, const struct attention_tex
 {
     const ull m = (ull)ATTENTION_PARTS * at->node->cols * 4;
     const ull l = m + (ull)ATTENTION_PARTS * at->node->heads * 4;
-    const char *maxima = arena_printf(w->arena, "FLOATS(ARENA_PARTS + %lluu) + %u * p", m, at->group);
-    const char *sums = arena_printf(w->arena, "%s, FLOATS(ARENA_PARTS + %lluu) + %u * p", maxima, l, at->group);
-    return arena_printf(w->arena, "FLOATS(ARENA_PARTS) + %u * p, %s", at->out, sums);
+    const char *maxima = arena_printf(w->arena, "PARTS(ARENA_PARTS + %lluu) + %u * p", m, at->group);
+    const char *sums = arena_printf(w->arena, "%s, PARTS(ARENA_PARTS + %lluu) + %u * p", maxima, l, at->group);
+    return arena_printf(w->arena, "PARTS(ARENA_PARTS) + %u * p, %s", at->out, sums);
 }
 
 /* y [group][value_dim] of KV head h is ready in decode. */
@@ -51,13 +51,13 @@ static void put_row(struct writer *w, const struct attention_text *at)
     const struct buffer *q8 = &w->plan->q8[at->node->index];
     if (!q8->exists) return;
     put(w, "for (uint32_t c = 0; c < %u; c += 32)", at->out);
-    put(w, "    quantize_block(BUFFER(AT_%s), y + c, (%u * h + c) / 32, %u);", q8->symbol, at->out, q8->cols);
+    put(w, "    quantize_block(%s, y + c, (%u * h + c) / 32, %u);", byte_row(w, q8), at->out, q8->cols);
 }
 
 static void put_y(struct writer *w, const struct attention_text *at)
 {
     const struct buffer *f = f32_of(w, at->node);
-    if (f->exists) put(w, "float *const y = FLOATS(AT_%s) + %u * h;", f->symbol, at->out);
+    if (f->exists) put(w, "float *const y = %s + %u * h;", float_row(w, f), at->out);
     else put_scratch(w, "y", "SCRATCH_ROWS");
 }
 
@@ -96,7 +96,7 @@ static void put_decode(struct writer *w)
     put(w, "const struct span s = share(%u * parts, thread, n_threads);", at.heads_kv);
     put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
     put(w, "const uint32_t h = i / parts;");
-    put(w, "const float *const q = FLOATS(AT_%s) + %u * h;", f32_of(w, at.node->inputs[0])->symbol, at.width);
+    put(w, "const float *const q = %s + %u * h;", float_row(w, f32_of(w, at.node->inputs[0])), at.width);
     put(w, "if (parts > 1) {");
     if (at.window) put_window_part(w);
     else put_part(w);

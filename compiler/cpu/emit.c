@@ -8,22 +8,40 @@
 #include "kernels.h"
 #include <ctype.h>
 
-static void emit_launch(struct text *t, const struct kernel *k, const struct launch *l)
+/* Launches of decode, `each` of struct forge_launch. */
+struct each { uint32_t first, n; };
+
+/* Of a launch of prefill: what it does depends on the sequence that tokens belong to, beyond the rows that they leave there. */
+static struct each each_of(const struct kernel_list *list, const struct launch *l)
+{
+    const enum kernel_template template = list->kernels[l->kernel].template;
+    struct each each = { 0, 0 };
+    if (template != TEMPLATE_attention && template != TEMPLATE_conv && template != TEMPLATE_recur) return each;
+    for (uint32_t i = 0; i < list->n_decode; i++) if (list->decode[i].group == l->group && each.n++ == 0) each.first = i;
+    return each;
+}
+
+static void emit_launch(struct text *t, const struct kernel *k, const struct launch *l, struct each each)
 {
     text_printf(t, "    { %s, \"%s\", ", k->name, l->name);
     if (l->layer == NO_LAYER) text_puts(t, "0xffffffffu");
     else text_printf(t, "%u", l->layer);
-    text_printf(t, ", %u, %u, %u, %llu, {", l->tail, k->unless_divides, k->joins_divides, (unsigned long long)l->state);
+    text_printf(t, ", %u, %u, %u, %u, %u, %llu, {", l->tail, k->unless_divides, k->joins_divides, each.first, each.n,
+                (unsigned long long)l->state);
     for (uint32_t i = 0; i < l->n_weights; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->weights[i]);
     text_puts(t, l->n_weights ? " }, " : " 0 }, ");
     emit_cost(t, k);
     text_puts(t, " },\n");
 }
 
-static void emit_launches(struct text *t, const struct kernel_list *k, const char *table, const struct launch *launches, uint32_t n)
+static void emit_launches(struct text *t, const struct kernel_list *k, enum kernel_steps steps)
 {
-    text_printf(t, "static const struct forge_launch %s[%u] = {\n", table, n);
-    for (uint32_t i = 0; i < n; i++) emit_launch(t, &k->kernels[launches[i].kernel], &launches[i]);
+    const struct launches all = kernel_launches_of(k, steps);
+    text_printf(t, "static const struct forge_launch %s_launches[%u] = {\n", kernel_steps_name[steps], all.n);
+    for (uint32_t i = 0; i < all.n; i++) {
+        const struct each each = steps == STEPS_PREFILL ? each_of(k, &all.list[i]) : (struct each){ 0, 0 };
+        emit_launch(t, &k->kernels[all.list[i].kernel], &all.list[i], each);
+    }
     text_puts(t, "};\n\n");
 }
 
@@ -96,10 +114,10 @@ struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_o
     text_puts(&model, "/* ==== kernels ==== */\n");
     emit_cpu_kernels(a, &model, p);
     text_puts(&model, "/* ==== launches ==== */\n");
-    emit_launches(&model, k, "decode_launches", k->decode, k->n_decode);
-    emit_launches(&model, k, "prefill_launches", k->prefill, k->n_prefill);
+    emit_launches(&model, k, STEPS_DECODE);
+    emit_launches(&model, k, STEPS_PREFILL);
     text_puts(&model, "/* ==== what the runtime is told ==== */\n");
-    const char *counts = arena_printf(a, ".n_decode = %u, .n_prefill = %u,", k->n_decode, k->n_prefill);
+    const char *counts = arena_printf(a, ".n_decode = %u, .n_prefill = %u, .several = %u,", k->n_decode, k->n_prefill, p->model->causal);
     emit_program(a, &model, p, o, arena_printf(a, "%s .decode = decode_launches, .prefill = prefill_launches,", counts));
     return document_print(d, text_str(&head), text_str(&model));
 }

@@ -15,7 +15,7 @@ typedef unsigned long long ull;
 static void put_rotation(struct writer *w, const struct rotation_plan *r)
 {
     const char *halves = arena_printf(w->arena, "VECTOR(%s), VECTOR(%s)", weight_at(w, r->hi), weight_at(w, r->lo));
-    put(w, "rope_table(%s, %s, a->n_past + t, /* block */ %u, /* n_rot */ %u);", rotation_row(w, r), halves, r->block, r->n_rot);
+    put(w, "rope_table(%s, %s, POSITION_OF(t), /* block */ %u, /* n_rot */ %u);", rotation_row(w, r), halves, r->block, r->n_rot);
 }
 
 static void put_embed(struct writer *w)
@@ -85,7 +85,7 @@ static void put_positions(struct writer *w, uint32_t cols, uint32_t unit, const 
     put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
     *count = put_rows(w, cols, unit, arena_printf(w->arena, "%u * i", unit));
     put(w, "float *const state = (float *)(void *)STATE;");
-    put(w, "for (uint32_t t = 0; t < a->n_tokens; t++) {");
+    put(w, "for (uint32_t t = a->row; t < a->row + a->n_tokens; t++) {");
     put(w, "_Alignas(64) float y[%u];", unit);
 }
 
@@ -160,11 +160,9 @@ static void put_weights(struct text *out, const struct launch *l)
     if (l->n_weights) text_puts(out, " };\n");
 }
 
+static bool is_attention(enum kernel_template t) { return t == TEMPLATE_attention || t == TEMPLATE_attention_merge; }
 /* Templates whose kernels decode and prefill share. */
-static bool is_shared(enum kernel_template t)
-{
-    return t != TEMPLATE_products && t != TEMPLATE_slices && t != TEMPLATE_attention && t != TEMPLATE_attention_merge;
-}
+static bool is_shared(enum kernel_template t) { return t != TEMPLATE_products && t != TEMPLATE_slices && !is_attention(t); }
 
 const char *emit_cpu_body(struct arena *a, const struct plan *p, const struct launch *l)
 {
@@ -173,7 +171,7 @@ const char *emit_cpu_body(struct arena *a, const struct plan *p, const struct la
     struct writer w = { .arena = a, .plan = p, .kernel = k, .launch = l, .many = k->prefill || rows, .body = { .arena = a }, .depth = 1 };
     w.group = &p->fused->groups[l->group];
     w.gp = &p->groups[l->group];
-    w.t = w.many ? "t" : "0";
+    w.t = w.many ? "t" : is_attention(k->template) ? "a->row" : "0";
     put_weights(&w.body, l);
     put_body(&w);
     return text_str(&w.body);

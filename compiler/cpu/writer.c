@@ -98,23 +98,26 @@ static const char *rope_call(const struct writer *w, const struct node *n)
     return arena_printf(w->arena, "rope_apply($y%s, %s, %s);", from, rotation_row(w, &w->plan->rotations[n->rotation]), sizes);
 }
 
+/* Of token t; the one token of decode stands alone. */
+static const char *position_of(const struct writer *w) { return w->many ? "POSITION_OF(t)" : "a->n_past"; }
+
 /* Rows of K lie in blocks of 16 positions, those of V one by one: kv_v_f16 counts the heads. */
 static const char *store_call(const struct writer *w, const struct node *n)
 {
     struct arena *a = w->arena;
     const struct state *state = plan_state(w->plan, n);
-    const char *kv = kv_type_name[w->plan->options.kv], *position = w->many ? "a->n_past + t" : "a->n_past";
+    const char *kv = kv_type_name[w->plan->options.kv], *position = position_of(w), *layer = w->many ? "STATE_OF(t)" : "STATE";
     const uint32_t head_dim = n->attr.head_dim, rows = state->rows;
-    if (state_ring(state)) position = arena_printf(a, "(%s) %% %u", position, rows);
+    if (state_ring(state)) position = arena_printf(a, "%s %% %u", position, rows);
     const uint64_t behind = n->op == OP_store_v ? plan_values_at(w->plan, n) : 0;
     const bool k = n->op == OP_store_k;
     if (behind) {                                    /* V alone: its heads lie as those of K would */
-        const char *at = arena_printf(a, "STATE + %lluu", (unsigned long long)behind);
+        const char *at = arena_printf(a, "%s + %lluu", layer, (unsigned long long)behind);
         const char *v_head = arena_printf(a, "kv_k_%s(%s, $r / %u, %u, %u)", kv, at, head_dim, head_dim, rows);
         return arena_printf(a, "kv_append_v_%s(%s, $y, %s, %u);", kv, v_head, position, head_dim);
     }
     const char *sizes = k ? arena_printf(a, "%u, %u", head_dim, rows) : arena_printf(a, "%u, %u, %u", n->heads, head_dim, rows);
-    const char *head = arena_printf(a, "kv_%c_%s(STATE, $r / %u, %s)", k ? 'k' : 'v', kv, head_dim, sizes);
+    const char *head = arena_printf(a, "kv_%c_%s(%s, $r / %u, %s)", k ? 'k' : 'v', kv, layer, head_dim, sizes);
     return arena_printf(a, "kv_append_%c_%s(%s, $y, %s, %u);", k ? 'k' : 'v', kv, head, position, head_dim);
 }
 
@@ -183,7 +186,7 @@ void put_operation(struct writer *w, const struct branch *b, uint32_t i, uint32_
 {
     const struct node *c = b->chain[i];
     const uint32_t head_dim = c->attr.head_dim;
-    const char *position = w->many ? "a->n_past + t" : "a->n_past";
+    const char *position = position_of(w);
     switch (c->op) {
     case OP_bias:     put(w, "add_bias(y, %s + r, %s);", vector_of(w, c), n); break;
     case OP_headnorm:
@@ -209,7 +212,7 @@ void put_operation(struct writer *w, const struct branch *b, uint32_t i, uint32_
         put(w, "scale(y, y, temperature(%s, %s, %u), %s);", position, emit_float(w->arena, c->attr.by), c->attr.n_ctx_orig, n);
         break;
     case OP_add_position:
-        put(w, "add(y, y, %s + (uint64_t)%llu * (%s) + r, %s);", vector_of(w, c),
+        put(w, "add(y, y, %s + (uint64_t)%llu * %s + r, %s);", vector_of(w, c),
             (unsigned long long)plan_weight_stride(w->plan, c->weight), position, n);
         break;
     case OP_times:    put_times(w, c, "y", n); break;
@@ -226,7 +229,7 @@ void put_chain(struct writer *w, const struct branch *b, uint32_t unit, const ch
 
 const char *logits_row(const struct writer *w, uint32_t cols)
 {
-    return w->many ? arena_printf(w->arena, "a->logits + (uint64_t)%u * (t - (a->n_tokens - a->n_logits))", cols) : "a->logits";
+    return w->many ? arena_printf(w->arena, "logits_of(a, t, %u)", cols) : "a->logits";
 }
 
 void put_sink(struct writer *w, const struct branch *b, const char *n)

@@ -124,7 +124,7 @@ void library_step_put(struct model *m, uint32_t n, uint32_t flags, float *logits
 {
     const struct library_sequence *q = m->sequence;
     m->step = (struct begun_step){ .n_tokens = n, .logits = logits, .flags = flags, .busy = true };
-    m->step.args = (struct forge_args){ .weights = m->weights, .arena = m->arena, .state = q->memory,
+    m->step.args = (struct forge_args){ .weights = m->weights, .arena = m->arena, .parts = m->arena, .state = q->memory,
                                         .logits = m->program->embedding ? m->rows : logits, .n_past = q->n_past };
     library_step_begin(m);
 }

@@ -6,7 +6,7 @@
 #include "abi_gpu.h"
 
 enum {
-    FORGE_ABI_VERSION = 12,
+    FORGE_ABI_VERSION = 13,
     FORGE_MAX_COLUMNS = 8,                       /* tokens, or sequences, of a step that is decode's for each */
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
@@ -20,7 +20,9 @@ struct forge_cost {
     uint32_t window;              /* attention: a token attends so many last positions; 0: all up to its own, or of the text */
 };
 
-/* One step: n_tokens tokens at positions n_past .. n_past + n_tokens - 1. Same for all threads, constant while it runs. */
+/* One step: n_tokens tokens at positions n_past .. n_past + n_tokens - 1. Same for all threads, constant while it runs.
+ * Or one token of each of n_tokens sequences: `columns` says where each stands, and the launches that meet them one by one (`each`) get
+ * those in the place of these, in which tokens and n_tokens are of the one token and `row` is its row in the arena. */
 struct forge_args {
     const uint8_t *weights;       /* weight image, 64-byte aligned */
     uint8_t       *arena;         /* activations, forge_program.arena_bytes, 64-byte aligned */
@@ -30,6 +32,9 @@ struct forge_args {
     uint32_t       n_tokens;      /* 1 in decode, 1 .. chunk in prefill */
     uint32_t       n_past;        /* n_past + n_tokens <= n_ctx */
     uint32_t       n_logits;      /* logits wanted for the last n_logits of the n_tokens; decode: 0 or 1 */
+    uint32_t       row;           /* in the arena, of the first token; 0 but for a launch that meets several sequences one by one */
+    uint8_t       *parts;         /* as arena, for attention's parts of the positions: each of several sequences has memory of its own */
+    const struct forge_args *columns;            /* NULL, or [n_tokens]: state, n_past and logits of each token */
 };
 
 /* What one layer remembers of a sequence's tokens for the next one. */
@@ -66,6 +71,8 @@ struct forge_launch {
     uint32_t      unless_divides;                /* > 0: nothing to do when the number of threads divides this: it is left out */
     uint32_t      joins_divides;                 /* > 0: when the number of threads divides this, each thread reads only what it wrote
                                                   * itself in the launch before, and the barrier between the two is left out */
+    uint32_t      each, n_each;                  /* prefill, n_each > 0: in a step of several sequences the launches each .. each + n_each
+                                                  * - 1 of decode take its place, sequence by sequence */
     uint64_t      state;                         /* byte offset of the state it uses */
     uint64_t      weight[FORGE_MAX_WEIGHTS];     /* byte offsets of its tensors in the weight image */
     struct forge_cost cost;
@@ -158,6 +165,7 @@ struct forge_program {
     uint32_t    max_logits;                      /* most of them with logits, <= chunk */
     uint32_t    max_threads;                     /* arena holds scratch for so many */
     uint32_t    n_decode, n_prefill;
+    uint32_t    several;                         /* 1: a step of prefill may be of as many sequences */
     const struct forge_launch *decode;           /* [n_decode], n_tokens == 1 */
     const struct forge_launch *prefill;          /* [n_prefill], any n_tokens <= chunk */
     uint64_t    arena_bytes, weights_bytes;

@@ -283,10 +283,10 @@ enum forge_status sequence_restore(struct forge_sequence *q, const int32_t *toke
 /* ---- steps ---- */
 
 struct launches {
-    const struct forge_args *args;       /* [n_columns] */
-    uint32_t n_columns;
+    const struct forge_args *args;
     const struct forge_launch *launch;   /* [n] */
     uint32_t n;
+    const struct forge_launch *decode;   /* of a step of several sequences: what takes the place of launches that meet them one by one */
     struct forge_pool *pool;
     const struct forge_clocks *clocks;
 };
@@ -317,13 +317,29 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
             pool_barrier(l->pool, thread);
             if (clocks) clock_add(&wait[before], &at);
         }
-        for (uint32_t c = 0; c < l->n_columns; c++) l->launch[i].kernel(&l->args[c], &l->launch[i], thread, n_threads);
+        l->launch[i].kernel(l->args, &l->launch[i], thread, n_threads);
         if (clocks) clock_add(&work[i], &at);
         before = i;
     }
     if (!clocks || l->n == 0) return;
     pool_barrier(l->pool, thread);
     clock_add(&wait[before], &at);
+}
+
+/* The same of a step of several sequences.  No thread goes on to what it read itself: rows are shared out otherwise than in decode. */
+static void run_several_launches(void *context, uint32_t thread, uint32_t n_threads)
+{
+    const struct launches *l = context;
+    const struct forge_args *a = l->args;
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct forge_launch *all = &l->launch[i], *first = all->n_each ? l->decode + all->each : all;
+        for (uint32_t k = 0; k < (all->n_each ? all->n_each : 1); k++) {
+            if (first[k].unless_divides > 0 && first[k].unless_divides % n_threads == 0) continue;
+            if (i + k > 0) pool_barrier(l->pool, thread);
+            if (first == all) all->kernel(a, all, thread, n_threads);
+            else for (uint32_t c = 0; c < a->n_tokens; c++) first[k].kernel(&a->columns[c], &first[k], thread, n_threads);
+        }
+    }
 }
 
 /* logits: [n_logits][program_columns] of the last tokens of the sequence.  Every step passes here: what is drawn, scored or written from
@@ -351,6 +367,15 @@ static void append(struct forge_sequence *q, uint32_t n)
     if (q->n_written < q->n_past) q->n_written = q->n_past;
 }
 
+/* A part of a prompt whose logits nobody reads only has to leave its state. */
+static void prefill_launches(struct launches *list, const struct forge_program *p, uint32_t n_logits)
+{
+    list->launch = p->prefill;
+    list->n = p->n_prefill;
+    for (uint32_t i = 0; n_logits == 0 && i < list->n; i++)
+        if (list->launch[i].tail) list->n = i;
+}
+
 static enum forge_status run_step(struct forge_sequence *q, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits,
                                   float *logits, struct forge_error *error)
 {
@@ -362,14 +387,11 @@ static enum forge_status run_step(struct forge_sequence *q, bool decode, const i
         return check_logits(q, logits, n_logits, error);
     }
     struct forge_args args = {
-        .weights = e->weights, .arena = e->arena, .state = q->state, .tokens = tokens, .logits = logits,
+        .weights = e->weights, .arena = e->arena, .parts = e->arena, .state = q->state, .tokens = tokens, .logits = logits,
         .n_tokens = n, .n_past = q->n_past, .n_logits = n_logits,
     };
-    struct launches list = { &args, 1, decode ? p->decode : p->prefill, decode ? p->n_decode : p->n_prefill, e->pool, e->clocks };
-    /* A part of a prompt whose logits nobody reads only has to leave its state. */
-    if (!decode && n_logits == 0)
-        for (uint32_t i = 0; i < list.n; i++)
-            if (list.launch[i].tail) list.n = i;
+    struct launches list = { &args, p->decode, p->n_decode, NULL, e->pool, e->clocks };
+    if (!decode) prefill_launches(&list, p, n_logits);
     pool_run(e->pool, run_launches, &list);
     append(q, n);
     return check_logits(q, logits, n_logits, error);
@@ -451,35 +473,54 @@ static enum forge_status check_columns(const struct forge_engine *e, const struc
     return FORGE_OK;
 }
 
+/* On a CPU: the weights are read once for the tokens of all.  Those whose logits are wanted are the last rows, as in a prompt. */
 static void run_columns(struct forge_engine *e, const struct forge_column *columns, uint32_t n)
 {
     const struct forge_program *p = e->program;
     struct forge_args args[FORGE_MAX_COLUMNS];
-    for (uint32_t i = 0; i < n; i++)
-        args[i] = (struct forge_args){
-            .weights = e->weights, .arena = e->arena + i * page_up(p->arena_bytes), .state = columns[i].sequence->state,
-            .tokens = &columns[i].token, .logits = columns[i].logits, .n_tokens = 1, .n_past = columns[i].sequence->n_past,
-            .n_logits = columns[i].logits ? 1 : 0,
+    int32_t tokens[FORGE_MAX_COLUMNS];
+    uint32_t row = 0, n_logits = 0;
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        const struct forge_column *c = &columns[i % n];
+        if ((c->logits != NULL) != (i >= n)) continue;
+        tokens[row] = c->token;
+        args[row] = (struct forge_args){
+            .weights = e->weights, .arena = e->arena, .parts = e->arena + row * page_up(p->arena_bytes), .state = c->sequence->state,
+            .tokens = &tokens[row], .logits = c->logits, .n_tokens = 1, .n_past = c->sequence->n_past, .n_logits = i >= n, .row = row,
         };
-    struct launches list = { args, n, p->decode, p->n_decode, e->pool, NULL };
-    pool_run(e->pool, run_launches, &list);
-    for (uint32_t i = 0; i < n; i++) append(columns[i].sequence, 1);
+        row++;
+        n_logits += i >= n;
+    }
+    const struct forge_args all = { .weights = e->weights, .arena = e->arena, .tokens = tokens, .n_tokens = n, .n_logits = n_logits,
+                                    .columns = args };
+    struct launches list = { .args = &all, .decode = p->decode, .pool = e->pool };
+    prefill_launches(&list, p, n_logits);
+    pool_run(e->pool, run_several_launches, &list);
 }
 
-/* More than one on a GPU, in one step. */
+/* More than one in a step of the device. */
 static enum forge_status run_together(struct forge_engine *e, const struct forge_column *c, uint32_t n, struct forge_error *error)
 {
-    TRY(e->program->gpu->runtime->several(e, c, n, error));
+    if (e->program->gpu) TRY(e->program->gpu->runtime->several(e, c, n, error));
+    else run_columns(e, c, n);
     for (uint32_t i = 0; i < n; i++) append(c[i].sequence, 1);
     for (uint32_t i = 0; i < n; i++) TRY(check_logits(c[i].sequence, c[i].logits, c[i].logits ? 1 : 0, error));
     return FORGE_OK;
 }
 
-/* On a GPU as many at once as the program has columns; what is left alone is a step of decode. */
-static enum forge_status run_several(struct forge_engine *e, const struct forge_column *columns, uint32_t n, struct forge_error *error)
+/* Sequences of a step of the program. */
+static uint32_t most_together(const struct forge_engine *e)
 {
-    const struct forge_gpu *gpu = e->program->gpu;
-    const uint32_t most = gpu->several ? gpu->most_columns : 1;
+    const struct forge_program *p = e->program;
+    if (p->gpu) return p->gpu->several ? p->gpu->most_columns : 1;
+    if (!p->several || e->chunk < 2) return 1;
+    return p->chunk < FORGE_MAX_COLUMNS ? p->chunk : FORGE_MAX_COLUMNS;
+}
+
+enum forge_status engine_step(struct forge_engine *e, const struct forge_column *columns, uint32_t n, struct forge_error *error)
+{
+    TRY(check_columns(e, columns, n, error));
+    const uint32_t most = most_together(e);
     enum forge_status status = FORGE_OK;
     for (uint32_t at = 0, part; at < n && (status == FORGE_OK || status == FORGE_BAD_WEIGHTS); at += part) {
         const struct forge_column *c = &columns[at];
@@ -489,18 +530,6 @@ static enum forge_status run_several(struct forge_engine *e, const struct forge_
                                              : run_step(c->sequence, true, &c->token, 1, c->logits ? 1 : 0, c->logits, first);
         if (status == FORGE_OK || s == FORGE_DEVICE_FAULT) status = s;
     }
-    return status;
-}
-
-enum forge_status engine_step(struct forge_engine *e, const struct forge_column *columns, uint32_t n, struct forge_error *error)
-{
-    TRY(check_columns(e, columns, n, error));
-    if (n == 0) return FORGE_OK;
-    if (e->program->gpu) return run_several(e, columns, n, error);
-    run_columns(e, columns, n);
-    enum forge_status status = FORGE_OK;
-    for (uint32_t i = 0; i < n && status == FORGE_OK; i++)
-        status = check_logits(columns[i].sequence, columns[i].logits, columns[i].logits ? 1 : 0, error);
     return status;
 }
 

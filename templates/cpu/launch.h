@@ -12,6 +12,9 @@
 #define WEIGHT(i)            (a->weights + l->weight[i])
 #define VECTOR(i)            ((const float *)(const void *)(a->weights + l->weight[i]))
 #define STATE                (a->state + l->state)
+#define STATE_OF(t)          ((a->columns ? a->columns[t].state : a->state) + l->state)
+#define POSITION_OF(t)       (a->columns ? a->columns[t].n_past : a->n_past + (t))
+#define PARTS(offset)        ((float *)(void *)(a->parts + (offset)))
 #define SCRATCH(offset)      (a->arena + SCRATCH_OFFSET + (uint64_t)SCRATCH_STRIDE * thread + (offset))
 #define UNUSED               (void)a, (void)l, (void)thread, (void)n_threads
 
@@ -39,6 +42,12 @@ DEVICE uint32_t attention_parts(uint32_t n_kv, uint32_t n_head_kv, uint32_t n_th
 {
     const uint32_t wanted = n_head_kv % n_threads ? (2 * n_threads + n_head_kv - 1) / n_head_kv : 1, most = n_kv / 64 < 16 ? n_kv / 64 : 16;
     return wanted < most ? wanted : most ? most : 1;
+}
+
+/* Where the n_vocab logits of token t go. */
+DEVICE float *logits_of(const struct forge_args *a, uint32_t t, uint32_t n_vocab)
+{
+    return a->columns ? a->columns[t].logits : a->logits + (uint64_t)n_vocab * (t - (a->n_tokens - a->n_logits));
 }
 
 DEVICE uint32_t round_up_16(uint32_t n) { return (n + 15) / 16 * 16; }

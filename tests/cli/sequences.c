@@ -1,6 +1,8 @@
 /* sequences.c -- sequences of one program, and engines of one process, do not know of each other: whatever the order, the batch, a fork or
- * a step back, logits are those of each sequence run alone, bit for bit.  sequences [THREADS [WEIGHTS]], linked with a program in the place
- * of its main(). */
+ * a step back, logits are those of each sequence run alone, bit for bit; where several share a step of a CPU, the kernels of prefill add
+ * in another order than those of decode, and they are near.  sequences [THREADS [WEIGHTS]], linked with a program in the place of its
+ * main(). */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +39,20 @@ static void same(const float *got, const float *want, const char *what, uint32_t
         if (memcmp(&got[i], &want[i], sizeof *got) != 0) {
             printf("sequences: %s: sequence %u, step %u: logit %u is %.9g, alone %.9g\n", what, q, step, i, (double)got[i],
                    (double)want[i]);
+            exit(1);
+        }
+}
+
+/* Of the largest logit; what a wrong state, position or neighbour does is far more. */
+static void near(const float *got, const float *want, float tolerance, const char *what, uint32_t q, uint32_t step)
+{
+    float most = 0;
+    checks++;
+    for (uint32_t i = 0; i < n_vocab; i++) most = fmaxf(most, fabsf(want[i]));
+    for (uint32_t i = 0; i < n_vocab; i++)
+        if (!(fabsf(got[i] - want[i]) <= tolerance * most)) {
+            printf("sequences: %s: sequence %u, step %u: logit %u is %.9g, alone %.9g, the largest %.9g\n", what, q, step, i,
+                   (double)got[i], (double)want[i], (double)most);
             exit(1);
         }
 }
@@ -84,23 +100,28 @@ static void close_all(struct forge_sequence *q[N])
     for (uint32_t k = 0; k < N; k++) sequence_close(q[k]);
 }
 
-/* The sequences take their steps in batches of n, the first of each batch another one every time. */
+/* The sequences take their steps in batches of n, the first of each batch another one every time.  Some do not ask for the logits of
+ * some of their steps, in the first batches of all none does. */
 static void batches(struct forge_engine *e, uint32_t n)
 {
     struct forge_sequence *q[N];
     open_all(e, q);
     uint32_t done[N] = { 0 };
+    const bool exact = e->program->gpu || n == 1 || !e->program->several;
     for (uint32_t at = 0; at < N * STEPS; at += n) {
         struct forge_column columns[N];
         for (uint32_t i = 0; i < n; i++) {
             const uint32_t k = (at + i) % N;
-            columns[i] = (struct forge_column){ .sequence = q[k], .token = tokens[k][done[k]], .logits = logits[k] };
+            columns[i] = (struct forge_column){ .sequence = q[k], .token = tokens[k][done[k]] };
+            if (done[k] > 0 && (k + done[k]) % 3 > 0) columns[i].logits = logits[k];
         }
         must(engine_step(e, columns, n, &error), FORGE_OK, "a batch");
         for (uint32_t i = 0; i < n; i++) {
             const uint32_t k = (at + i) % N;
             done[k]++;
-            same(logits[k], truth[k][done[k]], "batches", k, done[k]);
+            if (!columns[i].logits) continue;
+            if (exact) same(logits[k], truth[k][done[k]], "batches", k, done[k]);
+            else near(logits[k], truth[k][done[k]], 0.02f, "batches", k, done[k]);
         }
     }
     close_all(q);
