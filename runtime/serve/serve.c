@@ -77,6 +77,7 @@ static void raise_files(void)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
+/* Signals are taken before the address is said: who reads it may send one at once. */
 static enum forge_status loop(struct server *s, struct forge_error *error)
 {
     struct event *const events[] = { event_new(s->base, s->wake_fd, EV_READ | EV_PERSIST, on_wake, s),
@@ -84,9 +85,13 @@ static enum forge_status loop(struct server *s, struct forge_error *error)
     enum { N = sizeof events / sizeof *events };
     bool ok = true;
     for (size_t i = 0; i < N; i++) ok = ok && events[i] && event_add(events[i], NULL) == 0;
-    if (ok) event_base_dispatch(s->base);
+    enum forge_status status = ok ? http_open(s, error) : error_set(error, FORGE_NO_MEMORY, "out of memory for the server");
+    if (status == FORGE_OK) {
+        event_base_dispatch(s->base);
+        status = s->status;
+    }
     for (size_t i = 0; i < N; i++) if (events[i]) event_free(events[i]);
-    return ok ? s->status : error_set(error, FORGE_NO_MEMORY, "out of memory for the server");
+    return status;
 }
 
 uint32_t serve_sequences(const struct forge_program *program, const struct forge_options *options)
@@ -123,7 +128,6 @@ enum forge_status serve_run(struct forge_engine *engine, const struct forge_opti
     s.base = event_base_new();
     if (status == FORGE_OK && !s.base) status = error_set(error, FORGE_NO_MEMORY, "out of memory for the server");
     if (status == FORGE_OK) status = read_kwargs(&s, error);
-    if (status == FORGE_OK) status = http_open(&s, error);
     if (status == FORGE_OK) status = loop(&s, error);
     for (struct exchange *x = s.exchanges; x; x = x->next)
         for (uint32_t i = 0; i < x->n_tasks; i++) batch_cancel(s.batch, x->tasks[i]);
